@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+
+# One command each: run, test, build, bench, lint. `make help` lists them all.
+
+SHELL       := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+GO      ?= go
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS := -s -w -X main.version=$(VERSION)
+TOOLS   := bin/tools
+LINT    := $(TOOLS)/golangci-lint
+
+.PHONY: help
+help: ## list the targets
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## build bin/assay, one static binary
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/assay ./cmd/assay
+
+.PHONY: run
+run: build ## simulated services send telemetry; see their scores
+	@bin/assay demo
+
+.PHONY: test
+test: deps build lint test-go check-vuln ## everything: lint, tests with the race detector, end to end
+
+# Packages that start no goroutine: the race detector has nothing to see there, and
+# makes their hundreds of cases ten times slower. What shares them between
+# goroutines (engine, receive, e2e, the stores) runs with it.
+PLAIN := assay/internal/delta assay/internal/offline assay/internal/rules assay/internal/wire
+
+.PHONY: test-go
+test-go: ## the Go tests alone
+	$(GO) test -race -timeout 9m $(filter-out $(PLAIN),$(shell $(GO) list ./...))
+	$(GO) test -timeout 9m $(PLAIN)
+
+.PHONY: deps
+deps: ## install what the tests need, or say what is missing
+	@scripts/deps
+
+.PHONY: lint
+lint: $(LINT) ## formatting, linters, the walls between packages, house rules
+	$(LINT) fmt --diff
+	$(LINT) run
+	scripts/check
+
+.PHONY: fmt
+fmt: $(LINT) ## format all code
+	$(LINT) fmt
+
+$(LINT): tools/go.mod
+	cd tools && $(GO) build -o ../$(TOOLS)/ github.com/golangci/golangci-lint/v2/cmd/golangci-lint golang.org/x/vuln/cmd/govulncheck
+	@touch $(LINT)
+
+.PHONY: check-vuln
+check-vuln: $(LINT) ## known vulnerabilities, where the database can be reached
+	@scripts/vuln $(TOOLS)/govulncheck
+
+.PHONY: bench
+bench: build ## measure against pdata, a Collector and the targets; prints tables
+	$(GO) run ./bench
+
+.PHONY: fuzz
+fuzz: ## run every fuzz target for a while (FUZZTIME=60s)
+	scripts/fuzz $(or $(FUZZTIME),60s)
+
+.PHONY: generate
+generate: ## write generated code and documents anew
+	$(GO) generate ./...
+	$(GO) test ./internal/rules/catalog -run TestReference -update
+	$(GO) test ./internal/rest -run OpenAPI -update
+
+.PHONY: clean
+clean: ## remove what was built
+	rm -rf bin
