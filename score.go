@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package assay
+
+import (
+	"math"
+	"time"
+)
+
+// Score is a service's instrumentation score at one moment.
+type Score struct {
+	ID               string // UUID
+	Value            float64
+	EvaluatedRuleIDs []string // sorted
+	FailedRuleIDs    []string // sorted
+	CalculatedAt     time.Time
+	Window           time.Duration
+	CreatedAt        time.Time
+}
+
+// Rounded returns the score rounded half up to an integer.
+func (s *Score) Rounded() int { return RoundScore(s.Value) }
+
+// Category returns the band of the rounded score.
+func (s *Score) Category() string { return Category(s.Rounded()) }
+
+// RoundScore rounds half up.
+func RoundScore(v float64) int { return int(math.Floor(v + 0.5)) }
+
+// Category returns the Instrumentation Score band of a rounded score.
+func Category(score int) string {
+	switch {
+	case score >= 90:
+		return "Excellent"
+	case score >= 75:
+		return "Good"
+	case score >= 50:
+		return "Needs Improvement"
+	default:
+		return "Poor"
+	}
+}
