@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import (
+	"fmt"
+)
+
+// Message is one embedded message that has not been decoded yet. The zero value
+// is an empty message.
+type Message struct {
+	// Bytes is the encoded message. It aliases the request; its capacity is cut to its length.
+	Bytes []byte
+	// Offset is where Bytes starts in the request. Where the pieces of a message that was
+	// sent in several were joined, it is where the first one starts.
+	Offset int
+}
+
+// Error is malformed input.
+type Error struct {
+	// Offset is the byte offset within the request. Inside a message that was
+	// joined from several pieces it counts from the start of the first.
+	Offset int
+	// Field is the message and field in the names of the protobuf definition, such as
+	// "Span.attributes". Unknown fields have their number in place of the name; the
+	// name is missing where not even the number could be read.
+	Field string
+	// Reason says what is wrong. It holds no content of the request except lengths.
+	Reason string
+}
+
+// Error returns the offset, field and reason in one line.
+func (e *Error) Error() string {
+	return fmt.Sprintf("byte %d: %s: %s", e.Offset, e.Field, e.Reason)
+}
+
+// names are the field names of one message type, by field number, with the name of the type at 0.
+type names []string
+
+// fail builds the error for the field at m.Bytes[i], which the caller's switch did not accept.
+// It returns nil when the field is a well-formed unknown one.
+func (m Message) fail(i int, tag uint64, n names) error {
+	if tag != 0 && (tag>>3 >= uint64(len(n)) || n[tag>>3] == "") {
+		return nil
+	}
+	at, name, reason := explain(m.Bytes, i, n)
+	return &Error{Offset: m.Offset + at, Field: n.field(name), Reason: reason}
+}
+
+// reject builds the error for the known field at m.Bytes[i].
+func (m Message) reject(i, number int, n names, reason string) error {
+	return &Error{Offset: m.Offset + i, Field: n.field(n[number]), Reason: reason}
+}
+
+func (n names) field(name string) string {
+	if name == "" {
+		return n[0]
+	}
+	return n[0] + "." + name
+}
+
+// sub returns the embedded message m.Bytes[lo:hi].
+func (m Message) sub(lo uint64, hi int) Message {
+	return Message{Bytes: m.Bytes[lo:hi:hi], Offset: m.Offset + int(lo)}
+}
+
+// run collects the occurrences of one message field during a walk.
+type run struct {
+	first, last int // from the tag of the first occurrence to the end of the last
+	count       int
+}
+
+// add notes the occurrence at b[i:end].
+func (r run) add(i, end int) run {
+	if r.count == 0 {
+		r.first = i
+	}
+	r.last = end
+	r.count++
+	return r
+}
+
+// extend notes the occurrence at b[i:end] and, in a tight loop, all that follow it directly. It returns
+// the end of the last one.
+func (r run) extend(b []byte, i, end int) (run, int) {
+	if r.count == 0 {
+		r.first = i
+	}
+	r.count++
+	tag := b[i]
+	if tag < 0x80 {
+		for len(b)-end >= 2 && b[end] == tag {
+			n := int(b[end+1])
+			next := end + 2 + n
+			if n >= 0x80 {
+				if len(b)-end < 3 || b[end+2] >= 0x80 {
+					break
+				}
+				next = end + 3 + n&0x7f + int(b[end+2])<<7
+			}
+			if next > len(b) {
+				break
+			}
+			end = next
+			r.count++
+		}
+	}
+	r.last = end
+	return r, end
+}
+
+// repeated returns the view of a finished run of field number in m.
+func (r run) repeated(m Message, number uint8) Repeated {
+	if r.count == 0 {
+		return Repeated{}
+	}
+	return Repeated{
+		rest:   m.Bytes[r.first:r.last:r.last],
+		offset: m.Offset + r.first,
+		count:  uint32(r.count),
+		tag:    number<<3 | typeLen,
+	}
+}
+
+// message returns the singular message that a finished run of field number makes up. Protobuf merges
+// several occurrences; the merge of encoded messages is their concatenation.
+func (r run) message(m Message, number uint8) Message {
+	if r.count == 0 {
+		return Message{}
+	}
+	all := r.repeated(m, number)
+	part, _ := all.Next()
+	if r.count == 1 {
+		return part
+	}
+	joined := Message{Bytes: make([]byte, 0, r.last-r.first), Offset: part.Offset}
+	for ok := true; ok; part, ok = all.Next() {
+		joined.Bytes = append(joined.Bytes, part.Bytes...)
+	}
+	joined.Bytes = joined.Bytes[:len(joined.Bytes):len(joined.Bytes)]
+	return joined
+}
+
+// Repeated iterates over the occurrences of one repeated field of a message, in
+// the order in which they were sent. The Decode that filled it has checked the framing, so
+// Next cannot fail. The zero value is empty. A copy iterates on its own, from where
+// the original stands.
+type Repeated struct {
+	rest   []byte // from the tag of the next occurrence to the end of the last one
+	offset int    // of rest in the request
+	count  uint32
+	tag    uint8 // all repeated message fields of OTLP have numbers below 16
+}
+
+// Len returns the number of occurrences that are left.
+func (r Repeated) Len() int {
+	return int(r.count)
+}
+
+// Next returns the next occurrence. For a repeated string the message is the string.
+// It returns false when there is none left.
+func (r *Repeated) Next() (Message, bool) {
+	b := r.rest
+	if len(b) < 2 { // no occurrence is shorter
+		return Message{}, false
+	}
+	if end := 2 + int(b[1]); b[0] == r.tag && b[1] < 0x80 && end <= len(b) {
+		m := Message{Bytes: b[2:end:end], Offset: r.offset + 2}
+		r.rest = b[end:]
+		r.offset += end
+		r.count--
+		return m, true
+	}
+	return r.nextSlow()
+}
+
+// nextSlow is Next for long messages and for other fields in between.
+func (r *Repeated) nextSlow() (Message, bool) {
+	for len(r.rest) > 0 {
+		tag, v, end := field(r.rest, 0)
+		if tag == 0 {
+			break // the request was changed since it was decoded
+		}
+		m := Message{Bytes: r.rest[:end], Offset: r.offset}
+		r.rest = r.rest[end:]
+		r.offset += end
+		if tag == uint64(r.tag) {
+			r.count--
+			return m.sub(v, end), true
+		}
+	}
+	*r = Repeated{}
+	return Message{}, false
+}

@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package otlpjson
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/binary"
+	"math"
+	"strconv"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"assay/internal/wire"
+)
+
+// Transcode appends to dst the protobuf form of a request of the given signal, and returns the
+// extended slice. The input is one JSON object with nothing but white space around it; it may span
+// several lines. What is appended may be at most four times as long as the input (an array of short numbers),
+// and usually is half of it.
+//
+// On malformed input Transcode returns dst unchanged and a *wire.Error whose offset is the
+// byte offset in json and whose field is in the names of OTLP/JSON. Values that are nested
+// more than wire.MaxDepth deep are malformed. Transcode may be called concurrently.
+func Transcode(signal wire.Signal, dst, json []byte) ([]byte, error) {
+	var request *schema
+	switch signal {
+	case wire.Traces:
+		request = traces
+	case wire.Metrics:
+		request = metrics
+	case wire.Logs:
+		request = logs
+	default:
+		return dst, &wire.Error{Field: signal.String(), Reason: "not a signal"}
+	}
+	t := transcoder{scanner: scanner{in: json}, out: dst}
+	err := t.message(request)
+	if err == nil {
+		if t.peek(); t.pos < len(json) {
+			err = t.unexpected("the end of the input")
+		}
+	}
+	if err != nil {
+		if err.Field == "" {
+			err.Field = request.name
+		}
+		return dst, err
+	}
+	return t.out, nil
+}
+
+// Detect returns the signal of an OTLP/JSON request by its first top-level key that
+// names one: resourceSpans, resourceMetrics or resourceLogs, or their snake_case forms. It reads
+// no further than that key. It returns a *wire.Error when the input is not a JSON object or has no such key.
+func Detect(json []byte) (wire.Signal, error) {
+	signal, err := detect(&scanner{in: json})
+	if err != nil {
+		err.Field = "request"
+		return 0, err
+	}
+	return signal, nil
+}
+
+func detect(s *scanner) (wire.Signal, *wire.Error) {
+	if err := s.open('{'); err != nil {
+		return 0, err
+	}
+	for first := true; ; first = false {
+		more, err := s.next(first, '}')
+		if err != nil {
+			return 0, err
+		}
+		if !more {
+			return 0, fail(s.pos, "none of resourceSpans, resourceMetrics and resourceLogs is there")
+		}
+		key, escaped, err := s.text()
+		if err != nil {
+			return 0, err
+		}
+		if escaped {
+			key = unescape(nil, key)
+		}
+		switch string(key) {
+		case "resourceSpans", "resource_spans":
+			return wire.Traces, nil
+		case "resourceMetrics", "resource_metrics":
+			return wire.Metrics, nil
+		case "resourceLogs", "resource_logs":
+			return wire.Logs, nil
+		}
+		if err := s.colon(); err != nil {
+			return 0, err
+		}
+		if err := s.skip(); err != nil {
+			return 0, err
+		}
+	}
+}
+
+type transcoder struct {
+	scanner
+	out     []byte
+	scratch []byte // for keys with escapes
+	depth   int    // arrays and key-value lists around the current value
+}
+
+// message consumes an object and appends its fields.
+func (t *transcoder) message(s *schema) *wire.Error {
+	if err := t.open('{'); err != nil {
+		return err
+	}
+	if s.nested {
+		if t.depth == wire.MaxDepth {
+			return fail(t.pos-1, "value is nested more than %d deep", wire.MaxDepth)
+		}
+		t.depth++
+		defer func() { t.depth-- }()
+	}
+	for first := true; ; first = false {
+		more, err := t.next(first, '}')
+		if err != nil || !more {
+			return err
+		}
+		key, escaped, err := t.text()
+		if err != nil {
+			return err
+		}
+		if escaped {
+			t.scratch = unescape(t.scratch[:0], key)
+			key = t.scratch
+		}
+		if err := t.colon(); err != nil {
+			return err
+		}
+		f, known := s.fields[string(key)]
+		if !known {
+			if err := t.skip(); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := t.field(f); err != nil {
+			if err.Field == "" {
+				err.Field = s.name + "." + f.name
+			}
+			return err
+		}
+	}
+}
+
+// field consumes the value of a field and appends the field.
+func (t *transcoder) field(f *field) *wire.Error {
+	if null, err := t.null(); null || err != nil {
+		return err
+	}
+	if !f.repeated {
+		return t.value(f, false)
+	}
+	packed := f.kind != kindMessage && f.kind != kindString
+	start := 0
+	if packed {
+		start = t.begin(f.number)
+	}
+	if err := t.open('['); err != nil {
+		return err
+	}
+	for first := true; ; first = false {
+		more, err := t.next(first, ']')
+		if err != nil {
+			return err
+		}
+		if !more {
+			break
+		}
+		if err := t.item(f, packed); err != nil {
+			return err
+		}
+	}
+	if packed {
+		t.finish(start)
+	}
+	return nil
+}
+
+// item consumes one item of an array. A null among messages or strings is an empty one.
+func (t *transcoder) item(f *field, packed bool) *wire.Error {
+	if packed {
+		return t.value(f, true)
+	}
+	null, err := t.null()
+	if err != nil {
+		return err
+	}
+	if null {
+		t.finish(t.begin(f.number))
+		return nil
+	}
+	return t.value(f, false)
+}
+
+// value consumes a value that is not null and appends it, without its tag if it is packed.
+func (t *transcoder) value(f *field, packed bool) *wire.Error {
+	t.peek()
+	at := t.pos
+	tag := func(wireType protowire.Type) {
+		if !packed {
+			t.out = protowire.AppendTag(t.out, protowire.Number(f.number), wireType)
+		}
+	}
+	switch f.kind {
+	case kindMessage:
+		start := t.begin(f.number)
+		if err := t.message(f.message); err != nil {
+			return err
+		}
+		t.finish(start)
+	case kindString:
+		body, escaped, err := t.text()
+		if err != nil {
+			return err
+		}
+		start := t.begin(f.number)
+		if escaped {
+			t.out = unescape(t.out, body)
+		} else {
+			t.out = append(t.out, body...)
+		}
+		t.finish(start)
+	case kindBytes, kindTraceID, kindSpanID:
+		body, escaped, err := t.text()
+		if err != nil {
+			return err
+		}
+		if escaped {
+			body = unescape(nil, body)
+		}
+		start := t.begin(f.number)
+		if !t.decode(f.kind, body) {
+			return fail(at, "%s", malformed[f.kind])
+		}
+		t.finish(start)
+	case kindBool:
+		v := t.peek() == 't'
+		if !v && t.peek() != 'f' {
+			return t.unexpected("true or false")
+		}
+		tag(protowire.VarintType)
+		t.out = protowire.AppendVarint(t.out, protowire.EncodeBool(v))
+		return t.literal(strconv.FormatBool(v))
+	case kindDouble:
+		text, err := t.scalar()
+		if err != nil {
+			return err
+		}
+		v, parseErr := strconv.ParseFloat(string(text), 64)
+		if parseErr != nil {
+			return fail(at, "not a number, or out of range")
+		}
+		tag(protowire.Fixed64Type)
+		t.out = binary.LittleEndian.AppendUint64(t.out, math.Float64bits(v))
+	default:
+		v, err := t.integer(f)
+		if err != nil {
+			return err
+		}
+		switch f.kind {
+		case kindFixed64, kindSfixed64:
+			tag(protowire.Fixed64Type)
+			t.out = binary.LittleEndian.AppendUint64(t.out, v)
+		case kindFixed32:
+			tag(protowire.Fixed32Type)
+			t.out = binary.LittleEndian.AppendUint32(t.out, uint32(v))
+		case kindSint32:
+			tag(protowire.VarintType)
+			t.out = protowire.AppendVarint(t.out, protowire.EncodeZigZag(int64(v)))
+		default:
+			tag(protowire.VarintType)
+			t.out = protowire.AppendVarint(t.out, v)
+		}
+	}
+	return nil
+}
+
+// malformed says what a string of a kind should have been.
+var malformed = [...]string{
+	kindBytes:   "not base64",
+	kindTraceID: "a trace id has 32 hex digits or none",
+	kindSpanID:  "a span id has 16 hex digits or none",
+}
+
+// decode appends the bytes that text encodes.
+func (t *transcoder) decode(k kind, text []byte) bool {
+	if k != kindBytes {
+		want := 32
+		if k == kindSpanID {
+			want = 16
+		}
+		if len(text) != want {
+			return len(text) == 0
+		}
+		for i := 0; i < len(text); i += 2 {
+			high, ok := hexDigit(text[i])
+			low, ok2 := hexDigit(text[i+1])
+			if !ok || !ok2 {
+				return false
+			}
+			t.out = append(t.out, high<<4|low)
+		}
+		return true
+	}
+	encoding := base64.RawStdEncoding
+	if bytes.ContainsAny(text, "-_") {
+		encoding = base64.RawURLEncoding
+	}
+	var err error
+	t.out, err = encoding.AppendDecode(t.out, bytes.TrimRight(text, "=\r\n"))
+	return err == nil
+}
+
+// integer consumes an integer or the name of an enum's value, and returns it as the
+// 64 bits that a varint or fixed64 of the field's type holds.
+func (t *transcoder) integer(f *field) (uint64, *wire.Error) {
+	at := t.pos
+	text, err := t.scalar()
+	if err != nil {
+		return 0, err
+	}
+	if v, ok := f.enum[string(text)]; ok {
+		return uint64(v), nil
+	}
+	negative, v, ok := integer(text)
+	if !ok {
+		if f.kind == kindEnum {
+			return 0, fail(at, "not a value of the enum")
+		}
+		return 0, fail(at, "not an integer, or out of range")
+	}
+	limit, low := uint64(math.MaxUint64), uint64(0) // the largest value, and the magnitude of the smallest
+	switch f.kind {
+	case kindInt32, kindSint32, kindEnum:
+		limit, low = math.MaxInt32, -math.MinInt32
+	case kindInt64, kindSfixed64:
+		limit, low = math.MaxInt64, -math.MinInt64
+	case kindUint32, kindFixed32:
+		limit = math.MaxUint32
+	}
+	if negative {
+		limit, v = low, -v
+		if -v > limit {
+			return 0, fail(at, "integer out of range")
+		}
+		return v, nil
+	}
+	if v > limit {
+		return 0, fail(at, "integer out of range")
+	}
+	return v, nil
+}
+
+// begin appends the tag of a length-delimited field and room for its length. It returns where the payload starts.
+func (t *transcoder) begin(number uint8) int {
+	t.out = protowire.AppendTag(t.out, protowire.Number(number), protowire.BytesType)
+	t.out = append(t.out, 0)
+	return len(t.out)
+}
+
+// finish fills in the length of the field whose payload starts at start. Payloads of more than
+// 127 bytes move up, because their length takes more than the one byte that begin has left.
+func (t *transcoder) finish(start int) {
+	n := len(t.out) - start
+	if size := protowire.SizeVarint(uint64(n)); size > 1 {
+		var room [binary.MaxVarintLen64]byte
+		t.out = append(t.out, room[:size-1]...)
+		copy(t.out[start+size-1:], t.out[start:start+n])
+	}
+	protowire.AppendVarint(t.out[:start-1], uint64(n))
+}

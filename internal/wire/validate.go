@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import "fmt"
+
+// MaxDepth is how deep arrays and key-value lists may lie within one another in one
+// value. A scalar is no level, so an attribute may hold 64 nested arrays and no 65th.
+const MaxDepth = 64
+
+// Validate walks a whole request of the given signal, with everything in it, and returns
+// an *Error for the first fault, in the order of the bytes. Depth and time are bounded for any input.
+func Validate(signal Signal, body []byte) error {
+	if len(body) > MaxBody {
+		return &Error{Field: requestNames[0], Reason: "request is larger than 2 GiB"}
+	}
+	m := Message{Bytes: body}
+	switch signal {
+	case Traces:
+		return tracesSchema.validate(m, 0)
+	case Metrics:
+		return metricsSchema.validate(m, 0)
+	case Logs:
+		return logsSchema.validate(m, 0)
+	}
+	return &Error{Field: signal.String(), Reason: "not a signal"}
+}
+
+// ValidateKeyValue walks one attribute with everything nested in its value. It returns an *Error for the first fault.
+func ValidateKeyValue(m Message) error {
+	// Nearly all are a short key and a short string, which leave no room for faults.
+	if b := m.Bytes; len(b) >= 2 && b[0] == 1<<3|typeLen && b[1] < 0x80 && len(b) >= 4+int(b[1]) {
+		if v := b[2+int(b[1]):]; v[0] == 2<<3|typeLen && v[1] < 0x80 && int(v[1]) == len(v)-2 && shortString(v[2:]) {
+			return nil
+		}
+	}
+	return keyValueSchema.validate(m, 0)
+}
+
+// ValidateValue walks one AnyValue, such as the body of a log record, with everything nested in
+// it. It returns an *Error for the first fault.
+func ValidateValue(m Message) error {
+	if shortString(m.Bytes) {
+		return nil
+	}
+	return anyValueSchema.validate(m, 0)
+}
+
+// shortString tells whether b is an AnyValue that is a string of less than 128 bytes
+// and nothing else.
+func shortString(b []byte) bool {
+	return len(b) >= 2 && b[0] == 1<<3|typeLen && b[1] < 0x80 && int(b[1]) == len(b)-2
+}
+
+// schema describes a message type for validation.
+type schema struct {
+	names  names
+	nested bool // an ArrayValue or KeyValueList: one level of a value's depth
+	fields [17]rule
+}
+
+// rule says what a known field must look like. The zero rule is an unknown field.
+type rule struct {
+	kind    kind
+	message *schema // of kindMessage
+}
+
+type kind uint8
+
+const (
+	kindUnknown kind = iota
+	kindVarint
+	kindFixed32
+	kindFixed64
+	kindBytes
+	kindMessage
+	kindTraceID
+	kindSpanID
+	kindFixed64s // packed or not
+	kindVarints  // packed or not
+)
+
+var (
+	varint  = rule{kind: kindVarint}
+	fixed32 = rule{kind: kindFixed32}
+	fixed64 = rule{kind: kindFixed64}
+	text    = rule{kind: kindBytes}
+	traceID = rule{kind: kindTraceID}
+	spanID  = rule{kind: kindSpanID}
+)
+
+func message(s *schema) rule {
+	return rule{kind: kindMessage, message: s}
+}
+
+var (
+	anyValueSchema = &schema{names: anyValueNames}
+	keyValueSchema = &schema{names: keyValueNames}
+	resourceSchema = &schema{names: resourceNames}
+	scopeSchema    = &schema{names: scopeNames}
+	exemplarSchema = &schema{names: exemplarNames}
+	tracesSchema   = &schema{names: requestNames}
+	metricsSchema  = &schema{names: requestNames}
+	logsSchema     = &schema{names: requestNames}
+)
+
+// init ties the schemas together; values contain themselves, which initializers may not.
+func init() {
+	attribute := message(keyValueSchema)
+	keyValueSchema.fields = [17]rule{1: text, 2: message(anyValueSchema), 3: varint}
+	anyValueSchema.fields = [17]rule{
+		1: text, 2: varint, 3: varint, 4: fixed64,
+		5: message(&schema{names: arrayNames, nested: true, fields: [17]rule{1: message(anyValueSchema)}}),
+		6: message(&schema{names: kvlistNames, nested: true, fields: [17]rule{1: attribute}}),
+		7: text, 8: varint,
+	}
+	resourceSchema.fields = [17]rule{
+		1: attribute, 2: varint,
+		3: message(&schema{names: entityNames, fields: [17]rule{1: text, 2: text, 3: text, 4: text}}),
+	}
+	scopeSchema.fields = [17]rule{1: text, 2: text, 3: attribute, 4: varint}
+	exemplarSchema.fields = [17]rule{2: fixed64, 3: fixed64, 4: spanID, 5: traceID, 6: fixed64, 7: attribute}
+
+	tracesSchema.fields[1] = entries(&schema{names: spanNames, fields: [17]rule{
+		1: traceID, 2: spanID, 3: text, 4: spanID, 5: text, 6: varint, 7: fixed64, 8: fixed64, 9: attribute, 10: varint,
+		11: message(&schema{names: eventNames, fields: [17]rule{1: fixed64, 2: text, 3: attribute, 4: varint}}), 12: varint,
+		13: message(&schema{names: linkNames, fields: [17]rule{1: traceID, 2: spanID, 3: text, 4: attribute, 5: varint, 6: fixed32}}),
+		14: varint,
+		15: message(&schema{names: statusNames, fields: [17]rule{2: text, 3: varint}}), 16: fixed32,
+	}})
+	logsSchema.fields[1] = entries(&schema{names: logNames, fields: [17]rule{
+		1: fixed64, 2: varint, 3: text, 5: message(anyValueSchema), 6: attribute, 7: varint, 8: fixed32, 9: traceID,
+		10: spanID, 11: fixed64, 12: text,
+	}})
+	metricsSchema.fields[1] = entries(metricSchema())
+}
+
+// entries returns the rule for the resource entries that hold records of the given type.
+func entries(record *schema) rule {
+	scoped := &schema{names: scopedNames, fields: [17]rule{1: message(scopeSchema), 2: message(record), 3: text}}
+	return message(&schema{names: entryNames, fields: [17]rule{1: message(resourceSchema), 2: message(scoped), 3: text}})
+}
+
+func metricSchema() *schema {
+	attribute, exemplar := message(keyValueSchema), message(exemplarSchema)
+	number := message(&schema{names: numberPointNames, fields: [17]rule{
+		2: fixed64, 3: fixed64, 4: fixed64, 5: exemplar, 6: fixed64, 7: attribute, 8: varint,
+	}})
+	histogram := message(&schema{names: histogramPointNames, fields: [17]rule{
+		2: fixed64, 3: fixed64, 4: fixed64, 5: fixed64, 6: {kind: kindFixed64s}, 7: {kind: kindFixed64s}, 8: exemplar,
+		9: attribute, 10: varint, 11: fixed64, 12: fixed64,
+	}})
+	buckets := message(&schema{names: bucketNames, fields: [17]rule{1: varint, 2: {kind: kindVarints}}})
+	exponential := message(&schema{names: exponentialPointNames, fields: [17]rule{
+		1: attribute, 2: fixed64, 3: fixed64, 4: fixed64, 5: fixed64, 6: varint, 7: fixed64, 8: buckets, 9: buckets,
+		10: varint, 11: exemplar, 12: fixed64, 13: fixed64, 14: fixed64,
+	}})
+	summary := message(&schema{names: summaryPointNames, fields: [17]rule{
+		2: fixed64, 3: fixed64, 4: fixed64, 5: fixed64,
+		6: message(&schema{names: quantileNames, fields: [17]rule{1: fixed64, 2: fixed64}}),
+		7: attribute, 8: varint,
+	}})
+	return &schema{names: metricNames, fields: [17]rule{
+		1: text, 2: text, 3: text,
+		5:  message(&schema{names: gaugeNames, fields: [17]rule{1: number}}),
+		7:  message(&schema{names: sumNames, fields: [17]rule{1: number, 2: varint, 3: varint}}),
+		9:  message(&schema{names: histogramNames, fields: [17]rule{1: histogram, 2: varint}}),
+		10: message(&schema{names: exponentialHistogramNames, fields: [17]rule{1: exponential, 2: varint}}),
+		11: message(&schema{names: summaryNames, fields: [17]rule{1: summary}}),
+		12: attribute,
+	}}
+}
+
+// validate walks m. depth is how many arrays and key-value lists of one value m lies in. Each occurrence of a
+// field is checked by itself, also where a later one replaces it.
+func (s *schema) validate(m Message, depth int) error {
+	if s.nested {
+		if depth++; depth > MaxDepth {
+			return &Error{Offset: m.Offset, Field: s.names[0], Reason: fmt.Sprintf("value is nested more than %d deep", MaxDepth)}
+		}
+	}
+	b := m.Bytes
+	for i := 0; i < len(b); {
+		tag, v, end := field(b, i)
+		var r rule
+		if number := tag >> 3; number < uint64(len(s.fields)) {
+			r = s.fields[number]
+		}
+		ok := false
+		switch wire := tag & 7; r.kind {
+		case kindVarint:
+			ok = wire == typeVarint
+		case kindFixed32:
+			ok = wire == typeFixed32
+		case kindFixed64:
+			ok = wire == typeFixed64
+		case kindBytes:
+			ok = wire == typeLen
+		case kindMessage:
+			if ok = wire == typeLen; ok {
+				if err := r.message.validate(m.sub(v, end), depth); err != nil {
+					return err
+				}
+			}
+		case kindTraceID:
+			if ok = wire == typeLen; ok {
+				if n := end - int(v); n != 0 && n != traceIDSize {
+					return m.reject(i, int(tag>>3), s.names, badTraceID)
+				}
+			}
+		case kindSpanID:
+			if ok = wire == typeLen; ok {
+				if n := end - int(v); n != 0 && n != spanIDSize {
+					return m.reject(i, int(tag>>3), s.names, badSpanID)
+				}
+			}
+		case kindFixed64s, kindVarints:
+			single := uint8(typeFixed64)
+			if r.kind == kindVarints {
+				single = typeVarint
+			}
+			if ok = wire == uint64(single) || wire == typeLen; ok && wire == typeLen {
+				if _, whole := countPacked(b[v:end], single); !whole {
+					return m.reject(i, int(tag>>3), s.names, badPacked)
+				}
+			}
+		}
+		if !ok {
+			if err := m.fail(i, tag, s.names); err != nil {
+				return err
+			}
+		}
+		i = end
+	}
+	return nil
+}

@@ -1,0 +1,548 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wiretest
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protopath"
+	"google.golang.org/protobuf/reflect/protorange"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"assay/internal/wire"
+)
+
+// The two dumps of a request, one by the views of package wire, one by a full unmarshal with
+// pdata, are equal when the two agree on every field that both can show. pdata has
+// no accessor for entity references.
+
+// DumpWire says in text what the views of package wire say about a request.
+func DumpWire(signal wire.Signal, body []byte) (string, error) {
+	if err := wire.Validate(signal, body); err != nil {
+		return "", err
+	}
+	entries, err := wire.Request(body)
+	if err != nil {
+		return "", err
+	}
+	var d dump
+	err = each(entries, func(m wire.Message) error {
+		var entry wire.ResourceEntry
+		if err := entry.Decode(m); err != nil {
+			return err
+		}
+		return d.entry(signal, &entry)
+	})
+	return d.String(), err
+}
+
+// DumpPdata says in text what pdata says about a request.
+func DumpPdata(signal wire.Signal, body []byte) (string, error) {
+	var d dump
+	switch signal {
+	case wire.Traces:
+		request := ptraceotlp.NewExportRequest()
+		if err := request.UnmarshalProto(body); err != nil {
+			return "", err
+		}
+		d.traces(request.Traces())
+	case wire.Metrics:
+		request := pmetricotlp.NewExportRequest()
+		if err := request.UnmarshalProto(body); err != nil {
+			return "", err
+		}
+		d.metrics(request.Metrics())
+	case wire.Logs:
+		request := plogotlp.NewExportRequest()
+		if err := request.UnmarshalProto(body); err != nil {
+			return "", err
+		}
+		d.logs(request.Logs())
+	default:
+		panic("wiretest: no signal")
+	}
+	return d.String(), nil
+}
+
+// HasGroup returns whether a request has a group as an unknown field, or may have one because the official
+// protobuf library does not accept the request at all.
+func HasGroup(signal wire.Signal, body []byte) bool {
+	m := official(signal)
+	if err := proto.Unmarshal(body, m); err != nil {
+		return true
+	}
+	found := errors.New("found")
+	err := protorange.Range(m.ProtoReflect(), func(v protopath.Values) error {
+		m, ok := v.Index(-1).Value.Interface().(protoreflect.Message)
+		if !ok {
+			return nil
+		}
+		for b := m.GetUnknown(); len(b) > 0; {
+			_, wireType, n := protowire.ConsumeField(b)
+			if wireType == protowire.StartGroupType {
+				return found
+			}
+			b = b[n:]
+		}
+		return nil
+	})
+	return err != nil
+}
+
+// dump writes one line per message. Both sides share the functions that format a line, so the
+// lines can only differ in what they say.
+type dump struct{ strings.Builder }
+
+func (d *dump) line(kind string, fields ...any) {
+	d.WriteString(kind)
+	for _, f := range fields {
+		switch f := f.(type) {
+		case []byte:
+			fmt.Fprintf(d, " %q", f)
+		case string:
+			fmt.Fprintf(d, " %q", f)
+		case float64: // by its bits, because NaN does not equal itself
+			fmt.Fprintf(d, " %x", math.Float64bits(f))
+		default:
+			fmt.Fprintf(d, " %v", f)
+		}
+	}
+	d.WriteByte('\n')
+}
+
+// each calls f for each message of the list.
+func each(list wire.Repeated, f func(wire.Message) error) error {
+	for m, ok := list.Next(); ok; m, ok = list.Next() {
+		if err := f(m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *dump) entry(signal wire.Signal, entry *wire.ResourceEntry) error {
+	var resource wire.Resource
+	if err := resource.Decode(entry.Resource); err != nil {
+		return err
+	}
+	d.line("resource", entry.SchemaURL, resource.DroppedAttributesCount, entry.Scopes.Len())
+	if err := d.wireAttributes(resource.Attributes); err != nil {
+		return err
+	}
+	return each(entry.Scopes, func(m wire.Message) error {
+		var scoped wire.ScopeEntry
+		if err := scoped.Decode(m); err != nil {
+			return err
+		}
+		var scope wire.Scope
+		if err := scope.Decode(scoped.Scope); err != nil {
+			return err
+		}
+		d.line("scope", scoped.SchemaURL, scope.Name, scope.Version, scope.DroppedAttributesCount, scoped.Records.Len())
+		if err := d.wireAttributes(scope.Attributes); err != nil {
+			return err
+		}
+		return each(scoped.Records, func(m wire.Message) error {
+			switch signal {
+			case wire.Traces:
+				return d.wireSpan(m)
+			case wire.Metrics:
+				return d.wireMetric(m)
+			default:
+				return d.wireLog(m)
+			}
+		})
+	})
+}
+
+func (d *dump) wireAttributes(list wire.Repeated) error {
+	d.line("attributes", list.Len())
+	return each(list, func(m wire.Message) error {
+		var kv wire.KeyValue
+		if err := kv.Decode(m); err != nil {
+			return err
+		}
+		d.line("key", kv.Key)
+		return d.wireValue(&kv.Value)
+	})
+}
+
+func (d *dump) wireValue(v *wire.Value) error {
+	switch v.Kind {
+	case wire.KindString, wire.KindBytes:
+		d.line(v.Kind.String(), v.Bytes)
+	case wire.KindBool:
+		d.line("bool", v.Bool)
+	case wire.KindInt:
+		d.line("int", v.Int)
+	case wire.KindDouble:
+		d.line("double", v.Double)
+	case wire.KindArray:
+		d.line("array", v.Items.Len())
+		return each(v.Items, func(m wire.Message) error {
+			var item wire.Value
+			if err := item.Decode(m); err != nil {
+				return err
+			}
+			return d.wireValue(&item)
+		})
+	case wire.KindKeyValues:
+		d.line("keyvalues")
+		return d.wireAttributes(v.Items)
+	default:
+		d.line(v.Kind.String())
+	}
+	return nil
+}
+
+func (d *dump) wireSpan(m wire.Message) error {
+	var span wire.Span
+	if err := span.Decode(m); err != nil {
+		return err
+	}
+	d.line("span", span.TraceID, span.SpanID, span.ParentSpanID, span.TraceState, span.Name, span.Kind, span.Flags,
+		span.StartTimeUnixNano, span.EndTimeUnixNano, span.DroppedAttributesCount, span.DroppedEventsCount,
+		span.DroppedLinksCount, span.StatusCode, span.StatusMessage)
+	if err := d.wireAttributes(span.Attributes); err != nil {
+		return err
+	}
+	if err := each(span.Events, func(m wire.Message) error {
+		var event wire.SpanEvent
+		if err := event.Decode(m); err != nil {
+			return err
+		}
+		d.line("event", event.TimeUnixNano, event.Name, event.DroppedAttributesCount)
+		return d.wireAttributes(event.Attributes)
+	}); err != nil {
+		return err
+	}
+	return each(span.Links, func(m wire.Message) error {
+		var link wire.SpanLink
+		if err := link.Decode(m); err != nil {
+			return err
+		}
+		d.line("link", link.TraceID, link.SpanID, link.TraceState, link.Flags, link.DroppedAttributesCount)
+		return d.wireAttributes(link.Attributes)
+	})
+}
+
+func (d *dump) wireMetric(m wire.Message) error {
+	var metric wire.Metric
+	if err := metric.Decode(m); err != nil {
+		return err
+	}
+	d.line("metric", metric.Name, metric.Description, metric.Unit, metric.Type, metric.AggregationTemporality,
+		metric.IsMonotonic, metric.DataPoints.Len())
+	if err := d.wireAttributes(metric.Metadata); err != nil {
+		return err
+	}
+	return each(metric.DataPoints, func(m wire.Message) error {
+		var p wire.DataPoint
+		if err := p.Decode(metric.Type, m); err != nil {
+			return err
+		}
+		d.line("point", p.StartTimeUnixNano, p.TimeUnixNano, p.Flags, p.NumberKind, p.Int, p.Double)
+		d.line("distribution", p.Count, p.Sum, p.HasMin, p.Min, p.HasMax, p.Max, p.Scale, p.ZeroCount, p.ZeroThreshold)
+		if metric.Type != wire.MetricSummary {
+			d.line("has sum", p.HasSum)
+		}
+		for v, ok := p.ExplicitBounds.Next(); ok; v, ok = p.ExplicitBounds.Next() {
+			d.line("bound", v)
+		}
+		d.counts(p.BucketCounts)
+		for _, m := range []wire.Message{p.Positive, p.Negative} {
+			var b wire.Buckets
+			if err := b.Decode(m); err != nil {
+				return err
+			}
+			d.line("buckets", b.Offset)
+			d.counts(b.Counts)
+		}
+		if err := each(p.Quantiles, func(m wire.Message) error {
+			var q wire.Quantile
+			if err := q.Decode(m); err != nil {
+				return err
+			}
+			d.line("quantile", q.Quantile, q.Value)
+			return nil
+		}); err != nil {
+			return err
+		}
+		if err := each(p.Exemplars, d.wireExemplar); err != nil {
+			return err
+		}
+		return d.wireAttributes(p.Attributes)
+	})
+}
+
+func (d *dump) counts(c wire.Counts) {
+	d.line("counts", c.Len())
+	for v, ok := c.Next(); ok; v, ok = c.Next() {
+		d.line("count", v)
+	}
+}
+
+func (d *dump) wireExemplar(m wire.Message) error {
+	var e wire.Exemplar
+	if err := e.Decode(m); err != nil {
+		return err
+	}
+	d.line("exemplar", e.TimeUnixNano, e.TraceID, e.SpanID, e.NumberKind, e.Int, e.Double)
+	return d.wireAttributes(e.FilteredAttributes)
+}
+
+func (d *dump) wireLog(m wire.Message) error {
+	var (
+		record wire.LogRecord
+		value  wire.Value
+	)
+	if err := record.Decode(m); err != nil {
+		return err
+	}
+	d.line("log", record.TimeUnixNano, record.ObservedTimeUnixNano, record.SeverityNumber, record.SeverityText,
+		record.TraceID, record.SpanID, record.Flags, record.EventName, record.DroppedAttributesCount)
+	if err := value.Decode(record.Body); err != nil {
+		return err
+	}
+	if err := d.wireValue(&value); err != nil {
+		return err
+	}
+	return d.wireAttributes(record.Attributes)
+}
+
+func (d *dump) traces(td ptrace.Traces) {
+	for _, rs := range td.ResourceSpans().All() {
+		d.line("resource", rs.SchemaUrl(), rs.Resource().DroppedAttributesCount(), rs.ScopeSpans().Len())
+		d.attributes(rs.Resource().Attributes())
+		for _, ss := range rs.ScopeSpans().All() {
+			d.scope(ss.SchemaUrl(), ss.Scope(), ss.Spans().Len())
+			for _, span := range ss.Spans().All() {
+				d.span(span)
+			}
+		}
+	}
+}
+
+func (d *dump) scope(schemaURL string, scope pcommon.InstrumentationScope, records int) {
+	d.line("scope", schemaURL, scope.Name(), scope.Version(), scope.DroppedAttributesCount(), records)
+	d.attributes(scope.Attributes())
+}
+
+func (d *dump) attributes(a pcommon.Map) {
+	d.line("attributes", a.Len())
+	for k, v := range a.All() {
+		d.line("key", k)
+		d.value(v)
+	}
+}
+
+func (d *dump) value(v pcommon.Value) {
+	switch v.Type() {
+	case pcommon.ValueTypeStr:
+		d.line("string", v.Str())
+	case pcommon.ValueTypeBytes:
+		d.line("bytes", v.Bytes().AsRaw())
+	case pcommon.ValueTypeBool:
+		d.line("bool", v.Bool())
+	case pcommon.ValueTypeInt:
+		d.line("int", v.Int())
+	case pcommon.ValueTypeDouble:
+		d.line("double", v.Double())
+	case pcommon.ValueTypeSlice:
+		d.line("array", v.Slice().Len())
+		for _, item := range v.Slice().All() {
+			d.value(item)
+		}
+	case pcommon.ValueTypeMap:
+		d.line("keyvalues")
+		d.attributes(v.Map())
+	default:
+		d.line("empty")
+	}
+}
+
+func (d *dump) span(span ptrace.Span) {
+	d.line("span", trace(span.TraceID()), spanid(span.SpanID()), spanid(span.ParentSpanID()), span.TraceState().AsRaw(),
+		span.Name(), int32(span.Kind()), span.Flags(), uint64(span.StartTimestamp()), uint64(span.EndTimestamp()),
+		span.DroppedAttributesCount(), span.DroppedEventsCount(), span.DroppedLinksCount(), int32(span.Status().Code()),
+		span.Status().Message())
+	d.attributes(span.Attributes())
+	for _, event := range span.Events().All() {
+		d.line("event", uint64(event.Timestamp()), event.Name(), event.DroppedAttributesCount())
+		d.attributes(event.Attributes())
+	}
+	for _, link := range span.Links().All() {
+		d.line("link", trace(link.TraceID()), spanid(link.SpanID()), link.TraceState().AsRaw(), link.Flags(),
+			link.DroppedAttributesCount())
+		d.attributes(link.Attributes())
+	}
+}
+
+func (d *dump) metrics(md pmetric.Metrics) {
+	for _, rm := range md.ResourceMetrics().All() {
+		d.line("resource", rm.SchemaUrl(), rm.Resource().DroppedAttributesCount(), rm.ScopeMetrics().Len())
+		d.attributes(rm.Resource().Attributes())
+		for _, sm := range rm.ScopeMetrics().All() {
+			d.scope(sm.SchemaUrl(), sm.Scope(), sm.Metrics().Len())
+			for _, metric := range sm.Metrics().All() {
+				d.metric(metric)
+			}
+		}
+	}
+}
+
+func (d *dump) metric(metric pmetric.Metric) {
+	head := func(t wire.MetricType, temporality pmetric.AggregationTemporality, monotonic bool, points int) {
+		d.line("metric", metric.Name(), metric.Description(), metric.Unit(), t, int32(temporality), monotonic, points)
+		d.attributes(metric.Metadata())
+	}
+	switch metric.Type() {
+	case pmetric.MetricTypeGauge:
+		points := metric.Gauge().DataPoints()
+		head(wire.MetricGauge, 0, false, points.Len())
+		for _, p := range points.All() {
+			d.number(p)
+		}
+	case pmetric.MetricTypeSum:
+		sum := metric.Sum()
+		head(wire.MetricSum, sum.AggregationTemporality(), sum.IsMonotonic(), sum.DataPoints().Len())
+		for _, p := range sum.DataPoints().All() {
+			d.number(p)
+		}
+	case pmetric.MetricTypeHistogram:
+		points := metric.Histogram().DataPoints()
+		head(wire.MetricHistogram, metric.Histogram().AggregationTemporality(), false, points.Len())
+		for _, p := range points.All() {
+			d.line("point", uint64(p.StartTimestamp()), uint64(p.Timestamp()), uint32(p.Flags()), wire.KindEmpty, 0, 0.0)
+			d.line("distribution", p.Count(), p.Sum(), p.HasMin(), p.Min(), p.HasMax(), p.Max(), 0, 0, 0.0)
+			d.line("has sum", p.HasSum())
+			for _, v := range p.ExplicitBounds().All() {
+				d.line("bound", v)
+			}
+			d.bucketCounts(p.BucketCounts())
+			d.noBuckets()
+			d.exemplars(p.Exemplars())
+			d.attributes(p.Attributes())
+		}
+	case pmetric.MetricTypeExponentialHistogram:
+		points := metric.ExponentialHistogram().DataPoints()
+		head(wire.MetricExponentialHistogram, metric.ExponentialHistogram().AggregationTemporality(), false, points.Len())
+		for _, p := range points.All() {
+			d.line("point", uint64(p.StartTimestamp()), uint64(p.Timestamp()), uint32(p.Flags()), wire.KindEmpty, 0, 0.0)
+			d.line("distribution", p.Count(), p.Sum(), p.HasMin(), p.Min(), p.HasMax(), p.Max(), p.Scale(), p.ZeroCount(),
+				p.ZeroThreshold())
+			d.line("has sum", p.HasSum())
+			d.line("counts", 0)
+			for _, b := range []pmetric.ExponentialHistogramDataPointBuckets{p.Positive(), p.Negative()} {
+				d.line("buckets", b.Offset())
+				d.bucketCounts(b.BucketCounts())
+			}
+			d.exemplars(p.Exemplars())
+			d.attributes(p.Attributes())
+		}
+	case pmetric.MetricTypeSummary:
+		points := metric.Summary().DataPoints()
+		head(wire.MetricSummary, 0, false, points.Len())
+		for _, p := range points.All() {
+			d.line("point", uint64(p.StartTimestamp()), uint64(p.Timestamp()), uint32(p.Flags()), wire.KindEmpty, 0, 0.0)
+			d.line("distribution", p.Count(), p.Sum(), false, 0.0, false, 0.0, 0, 0, 0.0)
+			d.line("counts", 0)
+			d.noBuckets()
+			for _, q := range p.QuantileValues().All() {
+				d.line("quantile", q.Quantile(), q.Value())
+			}
+			d.attributes(p.Attributes())
+		}
+	default:
+		head(wire.MetricEmpty, 0, false, 0)
+	}
+}
+
+func (d *dump) number(p pmetric.NumberDataPoint) {
+	kind, i, f := wire.KindEmpty, int64(0), 0.0
+	switch p.ValueType() {
+	case pmetric.NumberDataPointValueTypeInt:
+		kind, i = wire.KindInt, p.IntValue()
+	case pmetric.NumberDataPointValueTypeDouble:
+		kind, f = wire.KindDouble, p.DoubleValue()
+	}
+	d.line("point", uint64(p.StartTimestamp()), uint64(p.Timestamp()), uint32(p.Flags()), kind, i, f)
+	d.line("distribution", 0, 0.0, false, 0.0, false, 0.0, 0, 0, 0.0)
+	d.line("has sum", false)
+	d.line("counts", 0)
+	d.noBuckets()
+	d.exemplars(p.Exemplars())
+	d.attributes(p.Attributes())
+}
+
+func (d *dump) noBuckets() {
+	for range 2 {
+		d.line("buckets", 0)
+		d.line("counts", 0)
+	}
+}
+
+func (d *dump) bucketCounts(counts pcommon.UInt64Slice) {
+	d.line("counts", counts.Len())
+	for _, v := range counts.All() {
+		d.line("count", v)
+	}
+}
+
+func (d *dump) exemplars(list pmetric.ExemplarSlice) {
+	for _, e := range list.All() {
+		kind, i, f := wire.KindEmpty, int64(0), 0.0
+		switch e.ValueType() {
+		case pmetric.ExemplarValueTypeInt:
+			kind, i = wire.KindInt, e.IntValue()
+		case pmetric.ExemplarValueTypeDouble:
+			kind, f = wire.KindDouble, e.DoubleValue()
+		}
+		d.line("exemplar", uint64(e.Timestamp()), trace(e.TraceID()), spanid(e.SpanID()), kind, i, f)
+		d.attributes(e.FilteredAttributes())
+	}
+}
+
+func (d *dump) logs(ld plog.Logs) {
+	for _, rl := range ld.ResourceLogs().All() {
+		d.line("resource", rl.SchemaUrl(), rl.Resource().DroppedAttributesCount(), rl.ScopeLogs().Len())
+		d.attributes(rl.Resource().Attributes())
+		for _, sl := range rl.ScopeLogs().All() {
+			d.scope(sl.SchemaUrl(), sl.Scope(), sl.LogRecords().Len())
+			for _, record := range sl.LogRecords().All() {
+				d.line("log", uint64(record.Timestamp()), uint64(record.ObservedTimestamp()), int32(record.SeverityNumber()),
+					record.SeverityText(), trace(record.TraceID()), spanid(record.SpanID()), uint32(record.Flags()),
+					record.EventName(), record.DroppedAttributesCount())
+				d.value(record.Body())
+				d.attributes(record.Attributes())
+			}
+		}
+	}
+}
+
+// trace and spanid return an id as the views do: nothing when it is all zeros.
+func trace(id pcommon.TraceID) []byte {
+	if id.IsEmpty() {
+		return nil
+	}
+	return id[:]
+}
+
+func spanid(id pcommon.SpanID) []byte {
+	if id.IsEmpty() {
+		return nil
+	}
+	return id[:]
+}
