@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"assay/internal/delta"
+	"assay/internal/rules/catalog"
+	"assay/internal/rules/semconv"
+	"assay/internal/rules/sensitive"
+	"assay/internal/wire"
+)
+
+// Domains keep the hashes of different kinds of bytes in one cache apart.
+const (
+	domainText  = 0x9d3f0c6e5b8a1742
+	domainScope = 0x51c2e7f4a9360bd8
+	domainKey   = 0x2f7ab8c10d64e39a
+)
+
+// attribute returns the verdict on an encoded KeyValue.
+func (e *Evaluator) attribute(m wire.Message) (verdict, error) {
+	return e.hashedAttribute(m, hashBytes(m.Bytes))
+}
+
+// hashedAttribute is attribute with the hash of the bytes at hand.
+func (e *Evaluator) hashedAttribute(m wire.Message, h uint64) (verdict, error) {
+	if v := e.attributes.get(h); v != 0 {
+		return v, nil
+	}
+	if err := wire.ValidateKeyValue(m); err != nil {
+		return 0, err
+	}
+	var kv wire.KeyValue
+	if err := kv.Decode(m); err != nil {
+		return 0, err
+	}
+	v := e.key(kv.Key)
+	if v&sensitiveData == 0 {
+		if kind, _ := valueKind(kv.Key, &kv.Value); kind != sensitive.None {
+			v |= sensitiveData
+		}
+	}
+	e.attributes.put(h, v)
+	return v, nil
+}
+
+// key returns the verdict on the key of an attribute. Keys repeat where values do
+// not.
+func (e *Evaluator) key(b []byte) verdict {
+	h := hashBytes(b) ^ domainKey
+	v := e.texts.get(h)
+	if v != 0 {
+		return v
+	}
+	v = known
+	if sensitive.Key(b) != sensitive.None {
+		v |= sensitiveData
+	}
+	if semconv.MisplacedOnRecord(b) {
+		v |= misplacedOnRecord
+	}
+	if semconv.Deprecated(b) {
+		v |= deprecatedKey
+	}
+	e.texts.put(h, v)
+	return v
+}
+
+// text returns the verdict on a name, description or message.
+func (e *Evaluator) text(b []byte) verdict {
+	if len(b) == 0 {
+		return known
+	}
+	h := hashBytes(b) ^ domainText
+	v := e.texts.get(h)
+	if v == 0 {
+		v = known
+		if sensitive.Text(b) != sensitive.None {
+			v |= sensitiveData
+		}
+		e.texts.put(h, v)
+	}
+	return v
+}
+
+// body returns the verdict on an encoded AnyValue.
+func (e *Evaluator) body(m wire.Message) (verdict, error) {
+	h := hashBytes(m.Bytes)
+	if v := e.texts.get(h); v != 0 {
+		return v, nil
+	}
+	if err := wire.ValidateValue(m); err != nil {
+		return 0, err
+	}
+	var value wire.Value
+	if err := value.Decode(m); err != nil {
+		return 0, err
+	}
+	v := known
+	if kind, _ := valueKind(nil, &value); kind != sensitive.None {
+		v |= sensitiveData
+	}
+	e.texts.put(h, v)
+	return v, nil
+}
+
+// keyValueKind looks for sensitive data in a validated attribute or map entry: in
+// its key, in its value under that key, and in what the value holds. It returns
+// what it found and the innermost key at which it stands.
+func keyValueKind(kv *wire.KeyValue) (sensitive.Kind, []byte) {
+	if k := sensitive.Key(kv.Key); k != sensitive.None {
+		return k, kv.Key
+	}
+	return valueKind(kv.Key, &kv.Value)
+}
+
+// valueKind looks for sensitive data in a validated value that stands under key.
+// Its depth is that of the value, which validation has limited.
+func valueKind(key []byte, v *wire.Value) (sensitive.Kind, []byte) {
+	switch v.Kind {
+	case wire.KindString:
+		return sensitive.Named(key, v.Bytes), key
+	case wire.KindInt:
+		return sensitive.Integer(key, v.Int), key
+	case wire.KindArray:
+		flag := false
+		items := v.Items
+		for m, ok := items.Next(); ok; m, ok = items.Next() {
+			var item wire.Value
+			if item.Decode(m) != nil {
+				break
+			}
+			isText := item.Kind == wire.KindString
+			if flag && isText {
+				if k := sensitive.FlagValue(item.Bytes); k != sensitive.None {
+					return k, key
+				}
+			}
+			if k, at := valueKind(key, &item); k != sensitive.None {
+				return k, at
+			}
+			flag = isText && sensitive.Flag(item.Bytes)
+		}
+	case wire.KindKeyValues:
+		items := v.Items
+		for m, ok := items.Next(); ok; m, ok = items.Next() {
+			var item wire.KeyValue
+			if item.Decode(m) != nil {
+				break
+			}
+			if k, at := keyValueKind(&item); k != sensitive.None {
+				return k, at
+			}
+		}
+	}
+	return sensitive.None, nil
+}
+
+// scopeVerdict decides about the scope in hand: e.scopeBits.
+func (e *Evaluator) scopeVerdict(m wire.Message) error {
+	e.scopeBits = known
+	if len(m.Bytes) == 0 {
+		return nil
+	}
+	h := hashBytes(m.Bytes) ^ domainScope
+	if v := e.texts.get(h); v != 0 {
+		e.scopeBits = v
+		return nil
+	}
+	var s wire.Scope
+	if err := s.Decode(m); err != nil {
+		return err
+	}
+	v := e.text(s.Name) | e.text(s.Version)
+	for a, ok := s.Attributes.Next(); ok; a, ok = s.Attributes.Next() {
+		av, err := e.attribute(a)
+		if err != nil {
+			return err
+		}
+		v |= av &^ misplacedOnRecord
+	}
+	e.texts.put(h, v)
+	e.scopeBits = v
+	return nil
+}
+
+// scopeEvidence says where the sensitive data and deprecated keys of the scope in
+// hand stand.
+func (e *Evaluator) scopeEvidence(rule catalog.Rule) {
+	var s wire.Scope
+	if s.Decode(e.scope.Scope) != nil {
+		return
+	}
+	e.textEvidence(rule, "scope name", s.Name, e.text(s.Name))
+	e.textEvidence(rule, "scope version", s.Version, e.text(s.Version))
+	for a, ok := s.Attributes.Next(); ok; a, ok = s.Attributes.Next() {
+		if v, err := e.attribute(a); err == nil && v&bad != 0 {
+			e.attributeEvidence(rule, "scope attribute", a, v&^misplacedOnRecord)
+		}
+	}
+}
+
+// textEvidence notes a finding in a text, if its verdict is one.
+func (e *Evaluator) textEvidence(rule catalog.Rule, where string, text []byte, v verdict) {
+	if v&sensitiveData != 0 {
+		e.finding(rule, where, nil, sensitive.Text(text))
+	}
+}
+
+// attributeEvidence notes what is wrong with an attribute: a finding of the
+// sensitive rule, a misplaced key, a deprecated key.
+func (e *Evaluator) attributeEvidence(rule catalog.Rule, where string, m wire.Message, v verdict) {
+	var kv wire.KeyValue
+	if kv.Decode(m) != nil {
+		return
+	}
+	if v&sensitiveData != 0 {
+		kind, _ := keyValueKind(&kv)
+		e.finding(rule, where, kv.Key, kind)
+	}
+	if v&(misplacedOnRecord|deprecatedKey) != 0 {
+		key := e.names.shown(kv.Key)
+		if v&misplacedOnRecord != 0 {
+			e.batch.item(e.service, catalog.RES004, delta.AttributeKeys, key)
+		}
+		if v&deprecatedKey != 0 {
+			e.batch.item(e.service, catalog.DeprecatedAttributes, delta.AttributeKeys, key)
+		}
+	}
+}
+
+// finding notes where sensitive data stands and of what kind it is.
+func (e *Evaluator) finding(rule catalog.Rule, where string, key []byte, kind sensitive.Kind) {
+	s := e.service
+	h := delta.Mix(delta.Mix(s.hash, uint64(s.bucket)), delta.Mix(delta.HashString(where)+uint64(rule)<<8+uint64(kind), hashBytes(key)))
+	if e.cfg.Filter.Has(h) { // spares making the text
+		return
+	}
+	if key != nil {
+		where += ": " + e.names.shown(key)
+	}
+	e.batch.item(s, rule, delta.Findings, where+delta.FindingSeparator+kind.String())
+	e.remember(h)
+}
+
+// shown returns text as evidence shows it: without sensitive parts, valid UTF-8,
+// on one line, of bounded length.
+func shown(b []byte) string {
+	const look = 4 * delta.MaxItemBytes // what is cleaned before it is cut
+	if len(b) > look {
+		// What is cut off may be what tells that the rest is sensitive.
+		if sensitive.Text(b) != sensitive.None {
+			return redacted
+		}
+		b = b[:look]
+	}
+	s := sensitive.Clean(b)
+	s = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return utf8.RuneError
+		}
+		return r
+	}, s)
+	return truncate(s, delta.MaxItemBytes)
+}
+
+// truncate cuts s to at most n bytes at a rune's border and marks the cut.
+func truncate(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	const mark = "..."
+	cut := n - len(mark)
+	for cut > 0 && !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return s[:cut] + mark
+}
+
+// nameCache remembers the shown form of span and metric names. It is direct-mapped
+// and of fixed size.
+type nameCache struct {
+	entries [1 << 13]struct {
+		hash uint64
+		name string
+	}
+}
+
+// shown returns shown(b), remembered.
+func (c *nameCache) shown(b []byte) string {
+	name, _ := c.get(b)
+	return name
+}
+
+// get returns shown(b), remembered, and a hash of b.
+func (c *nameCache) get(b []byte) (name string, hash uint64) {
+	h := hashBytes(b)
+	entry := &c.entries[h%uint64(len(c.entries))]
+	if entry.hash != h || entry.name == "" {
+		entry.hash, entry.name = h, shown(b)
+	}
+	return entry.name, h
+}

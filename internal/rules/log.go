@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules
+
+import (
+	"bytes"
+	"time"
+
+	"assay/internal/delta"
+	"assay/internal/rules/catalog"
+	"assay/internal/wire"
+)
+
+// The severity numbers of DEBUG, DEBUG2, DEBUG3 and DEBUG4.
+const (
+	severityDebug  = 5
+	severityDebug4 = 8
+)
+
+// logMessage judges one log record.
+func (e *Evaluator) logMessage(m wire.Message) error {
+	r := &e.record
+	if err := r.Decode(m); err != nil {
+		return err
+	}
+	b, s := e.batch, e.service
+	b.Items[delta.Logs]++
+	timestamp := r.TimeUnixNano
+	if timestamp == 0 {
+		timestamp = r.ObservedTimeUnixNano
+	}
+	t, inWindow := e.eventTime(timestamp)
+	s.Seen(t)
+	if t >= e.newest.time {
+		e.newest.time = t
+		e.newest.traceID = [16]byte{}
+		copy(e.newest.traceID[:], r.TraceID)
+	}
+	judged := inWindow && !s.overflow
+	if judged {
+		s.at(e, t)
+	}
+	v, err := e.attributeList(r.Attributes, bad, catalog.LOG003, "attribute", judged)
+	if err != nil {
+		return err
+	}
+	body := known
+	if r.HasBody {
+		if body, err = e.body(r.Body); err != nil {
+			return err
+		}
+	}
+	name := e.text(r.EventName)
+	if !judged {
+		if s.overflow {
+			b.overflowed(e, t, r.TraceID)
+		}
+		return nil
+	}
+	v |= body | name | e.scopeBits
+
+	counts := s.at(e, t)
+	counts[catalog.RES004].Observed++
+	counts[catalog.DeprecatedAttributes].Observed++
+	counts[catalog.LOG003].Observed++
+	counts[catalog.LOG002].Observed++
+	if r.SeverityNumber == 0 { // LOG-002
+		counts[catalog.LOG002].Failed++
+		s.fail(catalog.LOG002, t, r.TraceID, e.resource)
+	}
+	if e.resource.production {
+		e.logDay(t)
+	}
+	if v&bad == 0 {
+		return nil
+	}
+	if body&sensitiveData != 0 {
+		e.bodyEvidence()
+	}
+	e.textEvidence(catalog.LOG003, "event name", r.EventName, name)
+	if e.scopeBits&bad != 0 {
+		e.scopeEvidence(catalog.LOG003)
+	}
+	e.recordFailures(counts, v, t, r.TraceID, catalog.LOG003)
+	return nil
+}
+
+// logDay notes that the service in hand sent log records, and whether a DEBUG
+// record, on the day of t (LOG-001).
+func (e *Evaluator) logDay(t uint64) {
+	const day = uint64(24 * time.Hour)
+	r := &e.record
+	e.claim(delta.Claim{Rule: catalog.LOG001, Key: delta.KeyLogDay, Value: t / day}, t, "", "")
+	if r.SeverityNumber >= severityDebug && r.SeverityNumber <= severityDebug4 || bytes.EqualFold(r.SeverityText, []byte("DEBUG")) {
+		e.claim(delta.Claim{Rule: catalog.LOG001, Key: delta.KeyDebugDay, Value: t / day}, t, "", "")
+		e.service.fail(catalog.LOG001, t, r.TraceID, e.resource)
+	}
+}
+
+// bodyEvidence says where in the body of the record in hand sensitive data stands.
+func (e *Evaluator) bodyEvidence() {
+	var v wire.Value
+	if v.Decode(e.record.Body) != nil {
+		return
+	}
+	kind, at := valueKind(nil, &v)
+	e.finding(catalog.LOG003, "body", at, kind)
+}

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules
+
+import (
+	"math"
+	"time"
+
+	"assay/internal/delta"
+	"assay/internal/rules/catalog"
+	"assay/internal/rules/semconv"
+	"assay/internal/rules/unit"
+	"assay/internal/wire"
+)
+
+// maxAttributeValues is the number of distinct values of a metric's attribute in
+// one hour from which MET-001 fails.
+const maxAttributeValues = 10_000
+
+// metric is everything that a metric's name, description and unit alone decide.
+type metric struct {
+	hash       uint64 // stable, of the name
+	unit       uint64 // stable, of the unit
+	name       string // as shown
+	unitText   string // as shown
+	texts      verdict
+	badUnit    bool // MET-002
+	namesUnit  bool // MET-005 applies
+	unitInName bool // MET-005 fails
+	attribute  bool // MET-006 fails
+}
+
+// metricOf returns what is decided about the metric in hand.
+func (e *Evaluator) metricOf() *metric {
+	m := &e.metric
+	h := delta.Mix(delta.Mix(hashBytes(m.Name), hashBytes(m.Unit)), hashBytes(m.Description))
+	if x := e.metrics[h]; x != nil {
+		return x
+	}
+	x := &metric{
+		hash: delta.Hash(m.Name), unit: delta.Hash(m.Unit),
+		name: shown(m.Name), unitText: shown(m.Unit),
+		texts:     e.text(m.Name) | e.text(m.Description) | e.text(m.Unit),
+		badUnit:   len(m.Unit) == 0 || !unit.Valid(m.Unit),
+		namesUnit: len(m.Unit) > 0 && unit.HasName(m.Unit),
+	}
+	x.unitInName = x.namesUnit && unit.NamedIn(m.Unit, m.Name)
+	_, x.attribute = semconv.Lookup(m.Name)
+	if len(e.metrics) >= maxMetrics {
+		clear(e.metrics)
+	}
+	e.metrics[h] = x
+	return x
+}
+
+// points sums up the data points of the metric in hand.
+type points struct {
+	newest   uint64 // event time; 0: no data point
+	inWindow bool   // one of them is
+	bits     verdict
+}
+
+// metricMessage judges one metric.
+func (e *Evaluator) metricMessage(msg wire.Message) error {
+	m := &e.metric
+	if err := m.Decode(msg); err != nil {
+		return err
+	}
+	metadata := m.Metadata
+	for a, ok := metadata.Next(); ok; a, ok = metadata.Next() {
+		if _, err := e.attribute(a); err != nil {
+			return err
+		}
+	}
+	x := e.metricOf()
+	judged := !e.service.overflow && e.admitMetric(x)
+	p, err := e.dataPoints(x, judged)
+	if err != nil || p.newest == 0 {
+		return err
+	}
+	e.newest.time = max(e.newest.time, p.newest)
+	if !judged {
+		return nil
+	}
+	e.service.Seen(p.newest)
+	if p.inWindow {
+		e.metricRules(x, &p)
+	}
+	return nil
+}
+
+// admitMetric tells whether the quota has room for the metric's name.
+func (e *Evaluator) admitMetric(x *metric) bool {
+	q := e.cfg.Quota
+	if q == nil || e.cfg.Filter.Has(claimHash(e.service, delta.Claim{Rule: catalog.MET003, Key: x.hash, Value: x.unit})) {
+		return true // what was committed was admitted
+	}
+	ok, isNew := q.AdmitMetricName(e.in.OrganizationID, e.service.Key, x.hash)
+	if isNew {
+		e.batch.Admitted = append(e.batch.Admitted, Admission{Service: e.service.Key, MetricName: x.hash})
+	}
+	return ok
+}
+
+// admitDetail tells whether the quota has room for one more fact about the
+// service's metrics.
+func (e *Evaluator) admitDetail(detail uint64) bool {
+	q := e.cfg.Quota
+	if q == nil {
+		return true
+	}
+	ok, isNew := q.AdmitMetricDetail(e.in.OrganizationID, e.service.Key, detail)
+	if isNew {
+		e.batch.Admitted = append(e.batch.Admitted, Admission{Service: e.service.Key, Detail: detail})
+	}
+	return ok
+}
+
+// metricRules counts what is decided about a metric, at the time of its newest
+// data point.
+func (e *Evaluator) metricRules(x *metric, p *points) {
+	s, b := e.service, e.batch
+	counts := s.at(e, p.newest)
+	e.metricVerdict(counts, catalog.MET002, true, x.badUnit, x, p)
+	e.metricVerdict(counts, catalog.MET005, x.namesUnit, x.unitInName, x, p)
+	e.metricVerdict(counts, catalog.MET006, true, x.attribute, x, p)
+	v := p.bits | x.texts | e.scopeBits
+	e.metricVerdict(counts, catalog.MET008, true, v&sensitiveData != 0, x, p)
+	counts[catalog.DeprecatedAttributes].Observed++
+	if v&deprecatedKey != 0 {
+		counts[catalog.DeprecatedAttributes].Failed++
+		s.fail(catalog.DeprecatedAttributes, p.newest, nil, e.resource)
+		b.item(s, catalog.DeprecatedAttributes, delta.MetricNames, x.name)
+	}
+	if x.texts&sensitiveData != 0 {
+		m := &e.metric
+		e.textEvidence(catalog.MET008, "metric name", m.Name, e.text(m.Name))
+		e.textEvidence(catalog.MET008, "metric description", m.Description, e.text(m.Description))
+		e.textEvidence(catalog.MET008, "metric unit", m.Unit, e.text(m.Unit))
+	}
+	if e.scopeBits&bad != 0 {
+		e.scopeEvidence(catalog.MET008)
+	}
+	if p.newest >= e.in.MetricStart { // MET-003
+		e.metricClaim(delta.Claim{Rule: catalog.MET003, Key: x.hash, Value: x.unit}, p.newest, x)
+	}
+}
+
+func (e *Evaluator) metricVerdict(counts *[catalog.Count]delta.Count, r catalog.Rule, applies, fails bool, x *metric, p *points) {
+	if !applies {
+		return
+	}
+	counts[r].Observed++
+	if fails {
+		counts[r].Failed++
+		e.service.fail(r, p.newest, nil, e.resource)
+		e.batch.item(e.service, r, delta.MetricNames, x.name)
+	}
+}
+
+// metricClaim claims a unit or list of bounds for a metric name.
+func (e *Evaluator) metricClaim(c delta.Claim, t uint64, x *metric) {
+	if e.cfg.Filter.Has(claimHash(e.service, c)) || !e.admitDetail(delta.Mix(c.Key+uint64(c.Rule), c.Value)) {
+		return
+	}
+	text := ""
+	if c.Rule == catalog.MET003 {
+		text = x.unitText
+	}
+	e.claim(c, t, x.name, text)
+}
+
+// dataPoints judges the data points of the metric in hand.
+func (e *Evaluator) dataPoints(x *metric, judged bool) (points, error) {
+	var p points
+	var bounds uint64
+	var haveBounds bool
+	list := e.metric.DataPoints
+	for m, ok := list.Next(); ok; m, ok = list.Next() {
+		dp := &e.point
+		if err := dp.Decode(e.metric.Type, m); err != nil {
+			return p, err
+		}
+		if err := e.pointParts(); err != nil {
+			return p, err
+		}
+		e.batch.Items[delta.Metrics]++
+		t, inWindow := e.eventTime(dp.TimeUnixNano)
+		p.newest = max(p.newest, t)
+		note := judged && inWindow
+		if note {
+			p.inWindow = true
+			e.service.at(e, t)
+		}
+		v, err := e.attributeList(dp.Attributes, bad&^misplacedOnRecord, catalog.MET008, "data point attribute", note)
+		if err != nil {
+			return p, err
+		}
+		exemplars := dp.Exemplars
+		for xm, ok := exemplars.Next(); ok; xm, ok = exemplars.Next() {
+			if err := e.exemplar.Decode(xm); err != nil {
+				return p, err
+			}
+			xv, err := e.attributeList(e.exemplar.FilteredAttributes, bad&^misplacedOnRecord, catalog.MET008, "exemplar attribute", note)
+			if err != nil {
+				return p, err
+			}
+			v |= xv
+		}
+		if !note {
+			if !judged {
+				if !e.service.overflow {
+					e.batch.elsewhere++
+				}
+				e.batch.overflowed(e, t, nil)
+			}
+			continue
+		}
+		p.bits |= v
+		e.attributeValues(x, t)
+		if e.metric.Type == wire.MetricHistogram && t >= e.in.MetricStart { // MET-004
+			if h := hashBounds(dp.ExplicitBounds); !haveBounds || h != bounds {
+				bounds, haveBounds = h, true
+				e.metricClaim(delta.Claim{Rule: catalog.MET004, Key: x.hash, Value: h}, t, x)
+			}
+		}
+	}
+	return p, nil
+}
+
+// pointParts checks the parts of the data point in hand that no rule reads.
+func (e *Evaluator) pointParts() error {
+	dp := &e.point
+	for _, m := range [...]wire.Message{dp.Positive, dp.Negative} {
+		if len(m.Bytes) > 0 {
+			if err := e.buckets.Decode(m); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// hashBounds returns a stable hash of a list of bucket bounds.
+func hashBounds(d wire.Doubles) uint64 {
+	h := uint64(d.Len())
+	for f, ok := d.Next(); ok; f, ok = d.Next() {
+		h = delta.Mix(h, math.Float64bits(f+0)) // -0 and 0 are one bound
+	}
+	return h
+}
+
+// attributeValues counts the attribute values of the data point in hand among
+// those of the metric in the hour (MET-001).
+func (e *Evaluator) attributeValues(x *metric, t uint64) {
+	const hour = uint64(time.Hour)
+	s, hours := e.service, t/hour
+	base := delta.Mix(delta.Mix(s.hash, x.hash), hours+uint64(s.bucket)<<20)
+	list := e.point.Attributes
+	for m, ok := list.Next(); ok; m, ok = list.Next() {
+		h := delta.Mix(base, hashBytes(m.Bytes))
+		if e.cfg.Filter.Has(h) {
+			continue
+		}
+		var kv wire.KeyValue
+		if kv.Decode(m) != nil {
+			continue // attributeList has refused it already
+		}
+		key := delta.Mix(x.hash, delta.Hash(kv.Key))
+		if !e.admitDetail(key) {
+			continue
+		}
+		k := delta.DistinctKey{Rule: catalog.MET001, Hour: int64(hours * 3600), Key: key}
+		f := s.Distinct[k]
+		var set *delta.Set
+		if f != nil {
+			set = &f.Values
+			f.Last = max(f.Last, s.bucket)
+		} else {
+			set = s.DistinctSet(k, s.bucket, maxAttributeValues, x.name, shown(kv.Key))
+			e.batch.facts++
+		}
+		e.valueBuf = appendValue(e.valueBuf[:0], &kv.Value)
+		set.Add(delta.Hash(e.valueBuf))
+		e.remember(h)
+		s.fail(catalog.MET001, t, nil, e.resource)
+	}
+}

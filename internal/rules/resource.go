@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+	"time"
+
+	"assay"
+	"assay/internal/delta"
+	"assay/internal/rules/catalog"
+	"assay/internal/rules/runtimes"
+	"assay/internal/rules/semconv"
+	"assay/internal/rules/sensitive"
+	"assay/internal/trace"
+	"assay/internal/wire"
+)
+
+// resource is everything that its attributes alone decide.
+type resource struct {
+	id         uint64 // hash of the organization and the encoded resource, of this process
+	trace      *trace.Resource
+	production bool // LOG-001 applies
+	web        bool // the SDK runs in a browser: SPA-004 does not apply
+
+	observed, failed ruleSet // rules of every signal
+	metricsFailed    bool    // MET-007
+
+	instance uint64 // RES-002: hash of service name, instance id and workload kind; 0: does not apply
+	workload uint64 // hash of the workload
+
+	evidence []resourceItem
+}
+
+// resourceItem is one piece of evidence that the resource gives.
+type resourceItem struct {
+	rule catalog.Rule
+	list delta.List
+	text string
+}
+
+// ruleSet is a set of rules.
+type ruleSet uint64
+
+func (s *ruleSet) add(r catalog.Rule)     { *s |= 1 << r }
+func (s ruleSet) has(r catalog.Rule) bool { return s&(1<<r) != 0 }
+
+// maxCachedResource is the size up to which a resource is remembered.
+const maxCachedResource = 64 << 10
+
+// maxPartBytes bounds the parts of a service's key.
+const maxPartBytes = 1024
+
+// resourceOf returns what is decided about an encoded resource.
+func (e *Evaluator) resourceOf(m wire.Message) (*resource, error) {
+	h := delta.Mix(delta.HashString(e.in.OrganizationID), hashBytes(m.Bytes))
+	if r := e.resources[h]; r != nil {
+		return r, nil
+	}
+	r, err := decideResource(e.in.OrganizationID, m)
+	if err != nil {
+		return nil, err
+	}
+	r.id = h
+	if len(m.Bytes) <= maxCachedResource {
+		if len(e.resources) >= maxResources {
+			clear(e.resources)
+		}
+		e.resources[h] = r
+	}
+	return r, nil
+}
+
+// attributes are the resource attributes that rules ask for, by key; of a key sent
+// twice the first counts, as in pdata.
+type attributes map[string]wire.Value
+
+var wanted = func() map[string]bool {
+	m := make(map[string]bool)
+	for _, k := range []string{
+		"service.name", "service.namespace", "service.version", "service.instance.id", "service.criticality",
+		"deployment.environment.name", "deployment.environment",
+		"k8s.pod.name", "k8s.namespace.name", "k8s.pod.uid", "container.id", "host.id", "host.name",
+		"telemetry.sdk.language", "telemetry.sdk.version", "process.runtime.version",
+	} {
+		m[k] = true
+	}
+	for _, k := range discouraged {
+		m[k] = true
+	}
+	return m
+}()
+
+// discouraged are the resource attributes that MET-007 does not want on metrics.
+var discouraged = []string{
+	"host.ip", "host.mac", "process.command_args", "process.command_line", "process.runtime.description", "os.description",
+}
+
+// present tells whether the key is there with a value that is not an empty string.
+func (a attributes) present(key string) bool {
+	v, ok := a[key]
+	return ok && v.Kind != wire.KindEmpty && (v.Kind != wire.KindString || len(v.Bytes) > 0)
+}
+
+// string returns a string value, nil for any other kind.
+func (a attributes) string(key string) []byte {
+	if v := a[key]; v.Kind == wire.KindString {
+		return v.Bytes
+	}
+	return nil
+}
+
+// text returns the string form of a value.
+func (a attributes) text(key string) string {
+	v := a[key]
+	return string(appendValue(nil, &v))
+}
+
+// part returns a part of a service's key as it is kept.
+func (a attributes) part(key string) string {
+	b := a.string(key)
+	if len(b) > maxPartBytes {
+		b = b[:maxPartBytes]
+	}
+	return strings.ReplaceAll(strings.ToValidUTF8(string(b), "\uFFFD"), "\x00", "\uFFFD")
+}
+
+func decideResource(organizationID string, m wire.Message) (*resource, error) {
+	var view wire.Resource
+	if err := view.Decode(m); err != nil {
+		return nil, err
+	}
+	for refs := view.EntityRefs; ; {
+		ref, ok := refs.Next()
+		if !ok {
+			break
+		}
+		var x wire.EntityRef
+		if err := x.Decode(ref); err != nil {
+			return nil, err
+		}
+	}
+	r := &resource{}
+	attrs := make(attributes)
+	var k8s bool
+	var doc attributesJSON
+	for am, ok := view.Attributes.Next(); ok; am, ok = view.Attributes.Next() {
+		if err := wire.ValidateKeyValue(am); err != nil {
+			return nil, err
+		}
+		var kv wire.KeyValue
+		if err := kv.Decode(am); err != nil {
+			return nil, err
+		}
+		if key := string(kv.Key); wanted[key] {
+			if _, twice := attrs[key]; !twice {
+				attrs[key] = kv.Value
+			}
+		}
+		k8s = k8s || namesKubernetesObject(kv.Key)
+		if semconv.MisplacedOnResource(kv.Key) {
+			r.fail(catalog.RES004, delta.AttributeKeys, shown(kv.Key))
+		}
+		if semconv.Deprecated(kv.Key) {
+			r.fail(catalog.DeprecatedAttributes, delta.AttributeKeys, shown(kv.Key))
+		}
+		if kind, _ := keyValueKind(&kv); kind != sensitive.None {
+			r.fail(catalog.RES010, delta.Findings, "resource attribute: "+shown(kv.Key)+delta.FindingSeparator+kind.String())
+		}
+		doc.add(&kv)
+	}
+
+	r.trace = &trace.Resource{Service: serviceKey(attrs), Attributes: doc.String()}
+	r.trace.Hash = serviceHash(organizationID, r.trace.Service)
+	r.trace.Unjudged = r.trace.Service.Overflow()
+	environment := r.trace.Service.Environment
+	r.production = strings.EqualFold(environment, "production") || strings.EqualFold(environment, "prod")
+	r.web = string(attrs.string("telemetry.sdk.language")) == "webjs"
+	r.decide(attrs, k8s)
+	return r, nil
+}
+
+// serviceKey returns the service to which a resource belongs.
+func serviceKey(attrs attributes) assay.ServiceKey {
+	k := assay.ServiceKey{
+		Namespace:   attrs.part("service.namespace"),
+		Name:        attrs.part("service.name"),
+		Environment: attrs.part("deployment.environment.name"),
+		Version:     attrs.part("service.version"),
+	}
+	if k.Environment == "" {
+		k.Environment = attrs.part("deployment.environment")
+	}
+	if k.Name == "" {
+		k.Name = assay.UnknownService
+	}
+	return k
+}
+
+// serviceHash is a stable hash of an organization's service.
+func serviceHash(organizationID string, k assay.ServiceKey) uint64 {
+	h := delta.HashString(organizationID)
+	for _, part := range [...]string{k.Namespace, k.Name, k.Environment, k.Version} {
+		h = delta.Mix(h, delta.HashString(part))
+	}
+	return h
+}
+
+// fail records that a rule fails on the resource, with a piece of evidence.
+func (r *resource) fail(rule catalog.Rule, list delta.List, text string) {
+	r.failed.add(rule)
+	if n := len(r.evidence); n < 4*delta.MaxItems {
+		r.evidence = append(r.evidence, resourceItem{rule, list, text})
+	}
+}
+
+// decide asks the rules that look at single attributes.
+func (r *resource) decide(attrs attributes, k8s bool) {
+	for _, rule := range []catalog.Rule{
+		catalog.RES001, catalog.RES004, catalog.RES005, catalog.RES007, catalog.RES010, catalog.DeprecatedAttributes,
+	} {
+		r.observed.add(rule)
+	}
+	if !attrs.present("service.instance.id") { // RES-001
+		r.fail(catalog.RES001, delta.MissingAttribute, "service.instance.id")
+	} else if kind, workload := workloadOf(attrs); kind != "" { // RES-002
+		r.observed.add(catalog.RES002)
+		r.instance = delta.HashString(r.trace.Service.Name + "\x00" + attrs.text("service.instance.id") + "\x00" + kind)
+		r.workload = delta.HashString(workload)
+	}
+	if k8s { // RES-003
+		r.observed.add(catalog.RES003)
+		if !attrs.present("k8s.pod.uid") {
+			r.fail(catalog.RES003, delta.MissingAttribute, "k8s.pod.uid")
+		}
+	}
+	name := attrs.string("service.name")
+	if len(name) == 0 { // RES-005
+		r.fail(catalog.RES005, delta.MissingAttribute, "service.name")
+	} else { // default_service_name
+		r.observed.add(catalog.DefaultServiceName)
+		if s := string(name); s == assay.UnknownService || strings.HasPrefix(s, assay.UnknownService+":") {
+			r.failed.add(catalog.DefaultServiceName)
+		}
+	}
+	if attrs.present("service.criticality") { // RES-006
+		r.observed.add(catalog.RES006)
+		switch string(attrs.string("service.criticality")) {
+		case "mission_critical", "high", "medium", "low":
+		default:
+			r.failed.add(catalog.RES006)
+		}
+	}
+	if len(attrs.string("deployment.environment.name")) == 0 { // RES-007
+		r.fail(catalog.RES007, delta.MissingAttribute, "deployment.environment.name")
+	}
+	for _, key := range discouraged { // MET-007
+		if attrs.present(key) {
+			r.metricsFailed = true
+			r.evidence = append(r.evidence, resourceItem{catalog.MET007, delta.DiscouragedAttributes, key})
+		}
+	}
+	const lang, sdk, runtime = "telemetry.sdk.language", "telemetry.sdk.version", "process.runtime.version"
+	if attrs.present(lang) && attrs.present(sdk) && attrs.present(runtime) { // SDK-001
+		supported, known := runtimes.Supported(attrs.string(lang), attrs.string(sdk), attrs.string(runtime))
+		if known {
+			r.observed.add(catalog.SDK001)
+			if !supported {
+				r.failed.add(catalog.SDK001)
+			}
+		}
+	}
+}
+
+// namesKubernetesObject tells whether a key asks for a pod (RES-003).
+func namesKubernetesObject(key []byte) bool {
+	return bytes.HasPrefix(key, []byte("k8s.")) &&
+		!bytes.HasPrefix(key, []byte("k8s.cluster.")) && !bytes.HasPrefix(key, []byte("k8s.node."))
+}
+
+// workloadOf returns what the resource runs on (RES-002): the first present of
+// some attributes, and which of them it was.
+func workloadOf(attrs attributes) (kind, workload string) {
+	for _, kind := range [...]string{"k8s.pod.name", "k8s.pod.uid", "container.id", "host.id", "host.name"} {
+		if !attrs.present(kind) {
+			continue
+		}
+		workload := attrs.text(kind)
+		if kind == "k8s.pod.name" && attrs.present("k8s.namespace.name") {
+			workload = attrs.text("k8s.namespace.name") + "\x00" + workload
+		}
+		return kind, workload
+	}
+	return "", ""
+}
+
+// resourceRules counts the resource of the entry in hand, once, at the time of its
+// newest record.
+func (e *Evaluator) resourceRules() {
+	t, ok := e.newest.time, e.newest.time >= e.in.Start
+	if !ok {
+		return
+	}
+	r, s := e.resource, e.service
+	counts := s.at(e, t)
+	if s.overflow {
+		return
+	}
+	for rule := range catalog.Rule(catalog.Count) {
+		if r.observed.has(rule) {
+			counts[rule].Observed++
+			if r.failed.has(rule) {
+				counts[rule].Failed++
+				s.fail(rule, t, e.newest.traceID[:], r)
+			}
+		}
+	}
+	if e.batch.signal == delta.Metrics { // MET-007
+		counts[catalog.MET007].Observed++
+		if r.metricsFailed {
+			counts[catalog.MET007].Failed++
+			s.fail(catalog.MET007, t, nil, r)
+		}
+	}
+	e.resourceEvidence()
+	if r.instance != 0 { // RES-002
+		const hour = uint64(time.Hour)
+		e.claim(delta.Claim{Rule: catalog.RES002, Key: delta.Mix(r.instance, t/hour), Value: r.workload}, t, "", "")
+	}
+}
+
+// resourceEvidence notes what the resource in hand gives as evidence, unless all of
+// it is known to be committed.
+func (e *Evaluator) resourceEvidence() {
+	r, s := e.resource, e.service
+	if len(r.evidence) == 0 {
+		return
+	}
+	h := delta.Mix(delta.Mix(s.hash, uint64(s.bucket)), r.id+uint64(e.batch.signal))
+	if e.cfg.Filter.Has(h) {
+		return
+	}
+	for i := range r.evidence {
+		if it := &r.evidence[i]; it.rule != catalog.MET007 || e.batch.signal == delta.Metrics {
+			e.batch.item(s, it.rule, it.list, it.text)
+		}
+	}
+	e.remember(h)
+}
+
+// claim adds a claim that the service in hand made at t, unless it is known to be
+// committed. Should the claim turn out to be contested, t is the rule's example.
+func (e *Evaluator) claim(c delta.Claim, t uint64, key, value string) {
+	s := e.service
+	h := claimHash(s, c)
+	if e.cfg.Filter.Has(h) {
+		return
+	}
+	before := len(s.Claims)
+	s.AddClaim(c, delta.ClaimFact{Last: s.bucket, KeyText: key, ValueText: value})
+	e.batch.facts += len(s.Claims) - before
+	s.fail(c.Rule, t, nil, e.resource)
+	e.remember(h)
+}
+
+func claimHash(s *service, c delta.Claim) uint64 {
+	return delta.Mix(delta.Mix(s.hash, uint64(s.bucket)), delta.Mix(c.Key+uint64(c.Rule), c.Value))
+}
+
+func (e *Evaluator) remember(hash uint64) {
+	if e.cfg.Filter != nil {
+		e.batch.scratch.Remember = append(e.batch.scratch.Remember, hash)
+	}
+}
+
+// appendValue appends the string form of a value: the string itself, a number in
+// decimal, anything else by its encoded parts.
+func appendValue(dst []byte, v *wire.Value) []byte {
+	switch v.Kind {
+	case wire.KindString, wire.KindBytes:
+		return append(dst, v.Bytes...)
+	case wire.KindInt:
+		return strconv.AppendInt(dst, v.Int, 10)
+	case wire.KindDouble:
+		return strconv.AppendFloat(dst, v.Double, 'g', -1, 64)
+	case wire.KindBool:
+		return strconv.AppendBool(dst, v.Bool)
+	case wire.KindArray, wire.KindKeyValues:
+		items := v.Items
+		for m, ok := items.Next(); ok; m, ok = items.Next() {
+			dst = strconv.AppendInt(dst, int64(len(m.Bytes)), 10)
+			dst = append(append(dst, ':'), m.Bytes...)
+		}
+	}
+	return dst
+}

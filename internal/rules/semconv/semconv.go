@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package semconv
+
+// Version is the version of the semantic conventions the registry was taken from.
+const Version = "1.44.0"
+
+// Level is a set of the kinds of telemetry on which the conventions place an
+// attribute. The empty set means that no convention places it.
+type Level uint8
+
+// The kinds of telemetry. Log stands for log records and events.
+const (
+	Resource Level = 1 << iota
+	Span
+	Log
+	Metric
+)
+
+// Attribute is one entry of the registry.
+type Attribute struct {
+	// Key is the attribute's name; for a template, the part before the
+	// variable rest, without the dot between them.
+	Key string
+	// Levels says where the conventions place the attribute.
+	Levels Level
+	// Deprecated is set when the registry marks the attribute deprecated.
+	Deprecated bool
+	// Template is set when Key is a prefix, as in http.request.header.<name>.
+	Template bool
+}
+
+// Lookup returns the attribute with exactly this key. Deprecated attributes
+// are found; templates are not, as their bare prefix is no attribute key.
+func Lookup(key []byte) (Attribute, bool) {
+	a, ok := attributes[string(key)]
+	return a, ok
+}
+
+// LookupTemplate returns the template whose prefix, followed by a dot and a
+// non-empty rest, makes up key, and that rest as a slice of key. The longest
+// matching prefix wins.
+func LookupTemplate(key []byte) (a Attribute, rest []byte, ok bool) {
+	for i := min(len(key)-2, maxTemplateLen); i > 0; i-- {
+		if key[i] != '.' {
+			continue
+		}
+		if a, ok = templates[string(key[:i])]; ok {
+			return a, key[i+1:], true
+		}
+	}
+	return Attribute{}, nil, false
+}
+
+// MisplacedOnResource reports whether a resource must not carry key: the
+// conventions place it, and not on resources (rule RES-004).
+func MisplacedOnResource(key []byte) bool {
+	a, ok := find(key)
+	return ok && a.Levels != 0 && a.Levels&Resource == 0
+}
+
+// MisplacedOnRecord reports whether a span or a log record must not carry
+// key: the conventions place it on resources only (rule RES-004).
+func MisplacedOnRecord(key []byte) bool {
+	a, ok := find(key)
+	return ok && a.Levels == Resource
+}
+
+// Deprecated reports whether the registry marks key, or the template it is
+// made from, as deprecated.
+func Deprecated(key []byte) bool {
+	a, ok := find(key)
+	return ok && a.Deprecated
+}
+
+func find(key []byte) (Attribute, bool) {
+	if a, ok := Lookup(key); ok {
+		return a, true
+	}
+	a, _, ok := LookupTemplate(key)
+	return a, ok
+}

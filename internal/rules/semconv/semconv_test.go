@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package semconv
+
+import (
+	"encoding/csv"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestTableIsCurrent compares the generated table with the registry, row by row.
+func TestTableIsCurrent(t *testing.T) {
+	f, err := os.Open("attributes.csv")
+	require.NoError(t, err)
+	defer f.Close()
+	rows, err := csv.NewReader(f).ReadAll()
+	require.NoError(t, err)
+	rows = rows[1:]
+	require.Len(t, rows, 940)
+	require.Len(t, rows, len(attributes)+len(templates), "table.go is stale: run go generate")
+
+	levels := map[string]Level{"resource": Resource, "span": Span, "log": Log, "metric": Metric}
+	longest := 0
+	for _, row := range rows {
+		want := Attribute{
+			Key:        row[0],
+			Deprecated: row[2] == "yes",
+			Template:   strings.HasPrefix(row[1], "template["),
+		}
+		for l := range strings.SplitSeq(row[3], "|") {
+			want.Levels |= levels[l]
+		}
+		table := attributes
+		if want.Template {
+			table = templates
+			longest = max(longest, len(want.Key))
+		}
+		got, ok := table[want.Key]
+		require.True(t, ok, "%s: table.go is stale: run go generate", want.Key)
+		require.Equal(t, want, got)
+	}
+	require.Equal(t, longest, maxTemplateLen)
+}
+
+func TestLookup(t *testing.T) {
+	for _, tc := range []struct {
+		key  string
+		want Attribute
+		ok   bool
+	}{
+		{"service.name", Attribute{Key: "service.name", Levels: Resource}, true},
+		{"http.request.method", Attribute{Key: "http.request.method", Levels: Span | Metric}, true},
+		{"cloud.resource_id", Attribute{Key: "cloud.resource_id", Levels: Resource | Span | Log}, true},
+		{"android.state", Attribute{Key: "android.state", Deprecated: true}, true},
+		{"url.template", Attribute{Key: "url.template", Levels: Span | Metric}, true},
+		{"artifact.filename", Attribute{Key: "artifact.filename"}, true},
+		{"http.request.header", Attribute{}, false},
+		{"http.request.header.x", Attribute{}, false},
+		{"Service.Name", Attribute{}, false},
+		{"service.name ", Attribute{}, false},
+		{"service", Attribute{}, false},
+		{"", Attribute{}, false},
+	} {
+		got, ok := Lookup([]byte(tc.key))
+		require.Equal(t, tc.ok, ok, tc.key)
+		require.Equal(t, tc.want, got, tc.key)
+	}
+}
+
+func TestLookupTemplate(t *testing.T) {
+	for _, tc := range []struct{ key, template, rest string }{
+		{"http.request.header.authorization", "http.request.header", "authorization"},
+		{"http.request.header.x.y", "http.request.header", "x.y"},
+		{"http.request.header..", "http.request.header", "."},
+		{"k8s.persistentvolumeclaim.annotation.a", "k8s.persistentvolumeclaim.annotation", "a"},
+		{"k8s.pod.label.app.kubernetes.io/name", "k8s.pod.label", "app.kubernetes.io/name"},
+		{"k8s.pod.labels.app", "k8s.pod.labels", "app"},
+		{"container.label." + strings.Repeat("a.", 1000), "container.label", strings.Repeat("a.", 1000)},
+		{"http.request.header.", "", ""},
+		{"http.request.header", "", ""},
+		{"http.request.headers.x", "", ""},
+		{"http.request.headerx", "", ""},
+		{"HTTP.request.header.x", "", ""},
+		{"x.http.request.header.x", "", ""},
+		{"service.name", "", ""},
+		{".", "", ""},
+		{"..", "", ""},
+		{"", "", ""},
+	} {
+		a, rest, ok := LookupTemplate([]byte(tc.key))
+		require.Equal(t, tc.template != "", ok, tc.key)
+		require.Equal(t, tc.template, a.Key, tc.key)
+		require.Equal(t, ok, a.Template, tc.key)
+		require.Equal(t, tc.rest, string(rest), tc.key)
+	}
+}
+
+func TestMisplaced(t *testing.T) {
+	for _, tc := range []struct {
+		key                  string
+		onResource, onRecord bool
+	}{
+		{"service.name", false, true},                       // resource
+		{"host.name", false, true},                          // resource
+		{"k8s.pod.label.app", false, true},                  // template, resource
+		{"http.request.method", true, false},                // metric and span
+		{"app.crash.id", true, false},                       // log
+		{"aspnetcore.authentication.scheme", true, false},   // metric
+		{"http.request.header.x-foo", true, false},          // template, span
+		{"http.request.header", false, false},               // bare template
+		{"http.request.header.", false, false},              // empty rest
+		{"error.type", true, false},                         // log, metric and span
+		{"service.version", false, false},                   // log and resource
+		{"process.pid", false, false},                       // resource and span
+		{"cicd.pipeline.name", false, false},                // metric and resource
+		{"cloud.resource_id", false, false},                 // log, resource and span
+		{"artifact.filename", false, false},                 // placed nowhere
+		{"process.environment_variable.PATH", false, false}, // template, placed nowhere
+		{"gen_ai.agent.name", true, false},                  // deprecated, span
+		{"db.client.connections.pool.name", true, false},    // deprecated, metric
+		{"android.state", false, false},                     // deprecated, placed nowhere
+		{"container.labels.app", false, false},              // deprecated template, placed nowhere
+		{"shop.order.items", false, false},                  // not in the registry
+		{"", false, false},
+	} {
+		require.Equal(t, tc.onResource, MisplacedOnResource([]byte(tc.key)), "on a resource: %s", tc.key)
+		require.Equal(t, tc.onRecord, MisplacedOnRecord([]byte(tc.key)), "on a record: %s", tc.key)
+	}
+}
+
+func TestDeprecated(t *testing.T) {
+	for key, want := range map[string]bool{
+		"http.method":                        true,
+		"android.state":                      true,
+		"container.labels.app":               true,
+		"container.labels":                   false,
+		"container.label.app":                false,
+		"rpc.grpc.request.metadata.trace-id": true,
+		"http.request.method":                false,
+		"shop.order.items":                   false,
+		"":                                   false,
+	} {
+		require.Equal(t, want, Deprecated([]byte(key)), key)
+	}
+}
+
+// TestWholeTable checks what must hold for every entry of the registry.
+func TestWholeTable(t *testing.T) {
+	check := func(a Attribute, key []byte) {
+		placed := a.Levels != 0
+		onResource, onRecord := MisplacedOnResource(key), MisplacedOnRecord(key)
+		require.False(t, onResource && onRecord, "%s fails everywhere", key)
+		if !placed {
+			require.False(t, onResource || onRecord, "%s is placed nowhere", key)
+		}
+		if a.Levels&Resource != 0 {
+			require.False(t, onResource, "%s belongs on a resource", key)
+		}
+		if a.Levels&(Span|Log) != 0 {
+			require.False(t, onRecord, "%s belongs on a span or log record", key)
+		}
+		if placed && a.Levels&Resource == 0 {
+			require.True(t, onResource, "%s does not belong on a resource", key)
+		}
+		require.Equal(t, a.Deprecated, Deprecated(key), "%s", key)
+	}
+	for key, a := range attributes {
+		require.False(t, a.Template, key)
+		check(a, []byte(key))
+		_, _, ok := LookupTemplate([]byte(key))
+		require.False(t, ok, "%s is both an attribute and made from a template", key)
+	}
+	for prefix, a := range templates {
+		require.True(t, a.Template, prefix)
+		check(a, []byte(prefix+".rest"))
+		_, ok := Lookup([]byte(prefix))
+		require.False(t, ok, "%s is both an attribute and a template", prefix)
+		require.False(t, Deprecated([]byte(prefix)), prefix)
+	}
+}
+
+func TestNoAllocations(t *testing.T) {
+	keys := [][]byte{[]byte("service.name"), []byte("http.request.header.x-foo"), []byte("shop.order.items"), []byte(strings.Repeat("a.", 500))}
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		for _, key := range keys {
+			MisplacedOnResource(key)
+			MisplacedOnRecord(key)
+			Deprecated(key)
+		}
+	}))
+}
+
+func BenchmarkFind(b *testing.B) {
+	for _, key := range []string{"service.name", "http.request.header.x-foo", "shop.order.items"} {
+		b.Run(key, func(b *testing.B) {
+			k := []byte(key)
+			b.ReportAllocs()
+			for b.Loop() {
+				MisplacedOnResource(k)
+			}
+		})
+	}
+}

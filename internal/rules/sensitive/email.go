@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sensitive
+
+import "bytes"
+
+// email looks at the '@' at i, of width bytes (3 when written %40), for an
+// e-mail address.
+func email(s []byte, i, width int) finding {
+	if i == 0 || !is(s[i-1], local) {
+		// The character before may be percent-encoded: first%2Blast%40...
+		if !encodedLocal(s, i-3) {
+			return finding{}
+		}
+	}
+	d := i + width
+	if d >= len(s) || !is(s[d], alnum|high) {
+		return finding{}
+	}
+	end := d
+	dot := 0 // after the last dot in s[d:end]
+	for end < len(s) && is(s[end], host) {
+		if s[end] == '.' && end+1 < len(s) && is(s[end+1], alnum|high) {
+			dot = end + 1
+		}
+		end++
+	}
+	if dot == 0 {
+		return finding{}
+	}
+	for s[end-1] == '.' || s[end-1] == '-' {
+		end--
+	}
+	if end-d > maxDomain || !isTopLevel(s[d:dot-1], topLevel(s[dot:end])) {
+		return finding{}
+	}
+	start := localStart(s, i)
+	if start == i || !isLocal(s, start, i) {
+		return finding{}
+	}
+	if end < len(s) && s[end] == ':' && isRemotePath(s, s[start:i], end+1) {
+		return finding{}
+	}
+	return finding{Email, start, end}
+}
+
+// maxDomain is the longest domain name there is.
+const maxDomain = 253
+
+// encodedLocal reports whether a percent-encoded character that belongs to the
+// local part stands at i.
+func encodedLocal(s []byte, i int) bool {
+	switch percent(s, i) {
+	case '+', '-', '_', '.':
+		return true
+	}
+	return false
+}
+
+// localStart returns the start of the local part that ends at i.
+func localStart(s []byte, i int) int {
+	start := i
+	for start > 0 {
+		switch {
+		case start >= 3 && s[start-3] == '%' && percent(s, start-3) != 0:
+			if !encodedLocal(s, start-3) {
+				return trimDots(s, start, i)
+			}
+			start -= 3
+		case start >= 2 && s[start-2] == '\\' && (s[start-1] == 'n' || s[start-1] == 't' || s[start-1] == 'r'):
+			return trimDots(s, start, i)
+		case is(s[start-1], local):
+			start--
+		default:
+			return trimDots(s, start, i)
+		}
+	}
+	return trimDots(s, start, i)
+}
+
+func trimDots(s []byte, start, end int) int {
+	for start < end && s[start] == '.' {
+		start++
+	}
+	return start
+}
+
+// isLocal reports whether s[start:end] is somebody: it has a letter or digit and
+// is neither masked (xxx, j***n) nor a placeholder (%s, $user).
+func isLocal(s []byte, start, end int) bool {
+	v := s[start:end]
+	if start > 0 && (s[start-1] == '$' || s[start-1] == '*' || s[start-1] == '%' && len(v) == 1) {
+		return false
+	}
+	if len(v) >= 3 && onlyX(v) || len(v) == len("redacted") && hasFold(v, 0, "redacted") {
+		return false
+	}
+	for _, c := range v {
+		if is(c, alnum|high) {
+			return true
+		}
+	}
+	return false
+}
+
+// topLevel cuts what is not part of an ASCII top level domain: other text may
+// follow without a space in scripts that need none.
+func topLevel(v []byte) []byte {
+	if ascii := run(v, 0, letter, len(v)); ascii > 0 && ascii < len(v) && is(v[ascii], high) {
+		return v[:ascii]
+	}
+	return v
+}
+
+// isTopLevel reports whether last can be the top level domain of the domain
+// rest.last, which it is not when it is the extension of a file name, when the
+// rest is a version, and inside a Kubernetes cluster.
+func isTopLevel(rest, last []byte) bool {
+	if len(last) < 2 || run(last, 0, letter|high, len(last)) != len(last) {
+		return false
+	}
+	// Two numbers are a version: pkg@1.2.beta.
+	first := run(rest, 0, digit, len(rest))
+	if rest[0] == 'v' {
+		first = run(rest, 1, digit, len(rest))
+	}
+	if first > 0 && first < len(rest) && rest[first] == '.' && run(rest, first+1, digit, len(rest)) > first+1 {
+		return false
+	}
+	if len(last) > 10 {
+		return true
+	}
+	var low [10]byte
+	for i, c := range last {
+		low[i] = fold(c)
+	}
+	switch extensions[string(low[:len(last)])] {
+	case always:
+		return false
+	case afterOneLabel:
+		return bytes.IndexByte(rest, '.') >= 0
+	case afterDigit:
+		return !is(rest[0], digit)
+	}
+	return !(string(low[:len(last)]) == "local" && len(rest) >= 8 && hasFold(rest, len(rest)-8, ".cluster"))
+}
+
+// When an extension that is also a top level domain is an extension.
+const (
+	always        = iota + 1
+	afterOneLabel // icon@home.py, but not bob@mail.example.py
+	afterDigit    // icon@2x.md, but not bob@example.md
+)
+
+// extensions of file names, and of systemd units (user@1000.service).
+var extensions = func() map[string]int {
+	m := make(map[string]int)
+	for when, list := range map[int][]string{
+		always: {
+			"png", "jpg", "jpeg", "gif", "svg", "webp", "avif", "ico", "bmp", "tif", "tiff", "heic", "psd",
+			"js", "jsx", "mjs", "cjs", "ts", "tsx", "css", "scss", "sass", "less", "html", "htm", "xhtml", "vue", "map", "wasm",
+			"json", "jsonl", "xml", "yaml", "yml", "toml", "ini", "conf", "cfg", "csv", "tsv", "txt", "log", "lock", "properties", "env",
+			"go", "java", "class", "jar", "war", "kt", "py", "pyc", "rb", "php", "cpp", "hpp", "cs", "swift", "scala", "lua", "ex", "exs", "erl", "hs", "sql", "proto",
+			"exe", "dll", "bin", "dat", "db", "sqlite", "bak", "tmp", "pid", "sock", "crt", "key", "csr", "pem", "cer",
+			"zip", "tar", "gz", "tgz", "bz", "xz", "zst", "rar", "deb", "rpm", "apk", "whl", "gem", "iso", "img",
+			"pdf", "doc", "docx", "xls", "xlsx", "ppt", "pptx", "rtf", "odt",
+			"mov", "avi", "mkv", "mpg", "mpeg", "wav", "ogg", "flac", "webm", "ttf", "otf", "woff", "eot",
+			"service", "socket", "timer", "mount", "automount", "slice", "scope", "target", "device", "swap",
+		},
+		afterOneLabel: {"sh"},
+		afterDigit:    {"md", "rs", "pl", "so", "cc", "ps", "tf", "ai"},
+	} {
+		for _, e := range list {
+			m[e] = when
+		}
+	}
+	// Python's extension is Paraguay's top level domain, where names have a
+	// second level (com.py).
+	m["py"] = afterOneLabel
+	return m
+}()
+
+// isRemotePath reports whether what follows user@host: at i is a path on that
+// host: for the user git always, else when it has a slash.
+func isRemotePath(s, user []byte, i int) bool {
+	if string(user) == "git" {
+		return true
+	}
+	for n := 0; i < len(s) && n < 64; i, n = i+1, n+1 {
+		switch c := s[i]; {
+		case c == '/' || c == '~' && n == 0:
+			return true
+		case !is(c, alnum) && c != '.' && c != '_' && c != '-':
+			return false
+		}
+	}
+	return false
+}
+
+// authority looks at the authority of a URL at i for a password.
+func (c *scanner) authority(i int) finding {
+	s := c.s
+	at, end := -1, i
+loop:
+	for ; end < len(s); end++ {
+		switch s[end] {
+		case '@':
+			at = end
+		case '/', '?', '#', '"', '\'', '<', '>', '`', '\\', ' ', '\t', '\n', '\r':
+			break loop
+		}
+	}
+	if at < 0 {
+		return finding{}
+	}
+	c.userinfo = at
+	colon := i
+	for colon < at && s[colon] != ':' {
+		colon++
+	}
+	if colon >= at-1 || c.exempt(unnamed, colon+1, at) {
+		return finding{}
+	}
+	return finding{URLPassword, colon + 1, at}
+}
+
+// encodedAuthority is authority for a percent-encoded URL:
+// https%3A%2F%2Fuser%3Apassword%40host.
+func encodedAuthority(s []byte, i int) finding {
+	colon := 0
+	for ; i < len(s) && !is(s[i], stop); i++ {
+		switch percent(s, i) {
+		case ':':
+			if colon == 0 {
+				colon = i
+			}
+		case '/', '?', '#', ' ', '"':
+			return finding{}
+		case '@':
+			if colon == 0 || i == colon+3 || findMask(s, colon+3, i) < i || placeholder(s[colon+3:i]) {
+				return finding{}
+			}
+			return finding{URLPassword, colon + 3, i}
+		}
+	}
+	return finding{}
+}
+
+// dsnPassword looks at the '@' at i for the password of a Go MySQL data source
+// name: user:password@tcp(host:3306)/database.
+func dsnPassword(s []byte, i int) finding {
+	if !has(s, i+1, "tcp(") && !has(s, i+1, "unix(") {
+		return finding{}
+	}
+	for colon := i - 1; colon > 0 && colon > i-128 && !is(s[colon], stop); colon-- {
+		if s[colon] != ':' {
+			continue
+		}
+		if !is(s[colon-1], alnum) || placeholder(s[colon+1:i]) || findMask(s, colon+1, i) < i {
+			return finding{}
+		}
+		return finding{URLPassword, colon + 1, i}
+	}
+	return finding{}
+}

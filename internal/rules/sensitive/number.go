@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sensitive
+
+import "bytes"
+
+// number looks at the run of digits s[i:end].
+func number(s []byte, i, end int) finding {
+	if i >= 2 && is(s[i-1], letter) {
+		if f := iban(s, i-2); f.kind != None {
+			return f
+		}
+		if s[i-1] == 'a' && has(s, i-2, "ya29.") && wordStart(s, i-2) {
+			return shaped(s, GoogleKey, i-2, i+3, 20)
+		}
+	}
+	if i > 0 && s[i-1] == '%' && end-i > 2 && percent(s, i-1) != 0 { // %204111...
+		i += 2
+	}
+	switch n := end - i; {
+	case n == 3:
+		return ssn(s, i)
+	case n == 4:
+		return groupedCard(s, i)
+	case 13 <= n && n <= 19:
+		return card(s, i, end)
+	}
+	return finding{}
+}
+
+// numberStart reports whether a number may start at i: it is not the end of a
+// word, of a decimal number or of a longer row of groups.
+func numberStart(s []byte, i int) bool {
+	if !wordStart(s, i) {
+		return false
+	}
+	return i < 2 || s[i-1] != '.' || !is(s[i-2], digit)
+}
+
+// numberEnd is numberStart for the end.
+func numberEnd(s []byte, i int) bool {
+	return wordEnd(s, i) && (i+1 >= len(s) || s[i] != '.' || !is(s[i+1], digit))
+}
+
+// card looks at a run of 13 to 19 digits.
+func card(s []byte, start, end int) finding {
+	if !numberStart(s, start) || !numberEnd(s, end) || hexBefore(s, start) || hexAfter(s, end) {
+		return finding{}
+	}
+	if !cardDigits(s[start:end]) {
+		return finding{}
+	}
+	return finding{PaymentCard, start, end}
+}
+
+// cardDigits reports whether 13 to 19 digits in one piece are a card number. Of
+// the limit of a 64 bit integer, which stands for "none" in many places, the
+// values around it are taken for the limit.
+func cardDigits(d []byte) bool {
+	return luhn(d) && !looksLikeTime(d) && !(len(d) == 19 && has(d, 0, "92233720368547"))
+}
+
+// hexBefore and hexAfter report whether a hyphen joins the number at its start
+// or end to a group with a digit in it, as in a UUID or an order number.
+func hexBefore(s []byte, start int) bool {
+	if start < 2 || s[start-1] != '-' {
+		return false
+	}
+	for i := start - 2; i >= max(0, start-34) && is(s[i], alnum); i-- {
+		if is(s[i], digit) {
+			return true
+		}
+	}
+	return false
+}
+
+func hexAfter(s []byte, end int) bool {
+	if end+1 >= len(s) || s[end] != '-' {
+		return false
+	}
+	for i := end + 1; i < min(len(s), end+34) && is(s[i], alnum); i++ {
+		if is(s[i], digit) {
+			return true
+		}
+	}
+	return false
+}
+
+// luhn reports whether the digits, among which separators are ignored, form a
+// payment card number: valid checksum, not all the same, no leading zero.
+func luhn(s []byte) bool {
+	if s[0] == '0' {
+		return false
+	}
+	sum, same, n := 0, true, 0
+	for i := len(s) - 1; i >= 0; i-- {
+		if i >= 2 && s[i-2] == '%' { // a separator such as %20
+			i -= 2
+			continue
+		}
+		d := int(s[i] - '0')
+		if d > 9 {
+			continue
+		}
+		same = same && s[i] == s[0]
+		if n%2 == 1 {
+			if d *= 2; d > 9 {
+				d -= 9
+			}
+		}
+		sum += d
+		n++
+	}
+	return sum%10 == 0 && !same
+}
+
+// The years 2000 to 2060 in milliseconds since 1970.
+const (
+	minTimeMilli = 946_684_800_000
+	maxTimeMilli = 2_871_763_199_999
+)
+
+// looksLikeTime reports whether the digits are a time: 13, 16 or 19 digits in
+// ms, us or ns since 1970, or a date and time of day without separators.
+func looksLikeTime(d []byte) bool {
+	if n := len(d); n == 13 || n == 16 || n == 19 {
+		ms := decimal(d[:13])
+		return minTimeMilli <= ms && ms <= maxTimeMilli
+	}
+	if len(d) < 14 {
+		return false
+	}
+	year, month, day := decimal(d[:4]), decimal(d[4:6]), decimal(d[6:8])
+	return 2000 <= year && year <= 2060 && 1 <= month && month <= 12 && 1 <= day && day <= 31 &&
+		decimal(d[8:10]) < 24 && decimal(d[10:12]) < 60 && decimal(d[12:14]) < 60
+}
+
+func decimal(d []byte) (v int64) {
+	for _, c := range d {
+		v = v*10 + int64(c-'0')
+	}
+	return v
+}
+
+// groupedCard looks at a group of four digits at i for a card number written in
+// groups: of four, the last one shorter or not, or 4-6-5 and 4-6-4. The groups
+// are joined by single spaces or hyphens, also as '+' or percent-encoded.
+func groupedCard(s []byte, i int) finding {
+	next, sep := separator(s, i+4)
+	if sep == 0 || !numberStart(s, i) || s[i] < '2' || s[i] > '6' {
+		return finding{}
+	}
+	// The row must not go on before the first group, except for a small
+	// number before a space.
+	if i > 0 && s[i-1] == '-' && i > 1 && is(s[i-2], alnum) {
+		return finding{}
+	}
+	if i > 1 && s[i-1] == ' ' && sep == ' ' && is(s[i-2], digit) && digitsBefore(s, i-1) > 3 {
+		return finding{}
+	}
+	if i >= 5 && s[i-1] == sep && is(s[i-2], digit) && is(s[i-4], letter) && wordStart(s, i-5) { // DE89 3704 ...
+		return finding{}
+	}
+	total, groups, last := 4, 1, sep
+	for next > 0 {
+		end := run(s, next, digit, 8)
+		n := end - next
+		total += n
+		groups++
+		following, sep := separator(s, end)
+		switch {
+		case groups == 2 && n == 6:
+			if following == 0 {
+				return finding{}
+			}
+			if end = run(s, following, digit, 8); end-following == 4 || end-following == 5 {
+				_, sep = separator(s, end)
+				return groupedEnd(s, i, end, last, sep)
+			}
+			return finding{}
+		case n > 4 || n == 0 || total > 19:
+			return finding{}
+		case total >= 13:
+			if f := groupedEnd(s, i, end, last, sep); f.kind != None {
+				return f
+			}
+		}
+		if n < 4 {
+			return finding{}
+		}
+		next = following
+		if sep != 0 {
+			last = sep
+		}
+	}
+	return finding{}
+}
+
+// groupedEnd looks at the card number in groups s[start:end]. The separators
+// are the last one in it and the one behind it.
+func groupedEnd(s []byte, start, end int, inner, outer byte) finding {
+	if !numberEnd(s, end) || !luhn(s[start:end]) {
+		return finding{}
+	}
+	if outer == '-' || hexAfter(s, end) {
+		return finding{}
+	}
+	if outer != 0 && outer == inner {
+		if after, _ := separator(s, end); run(s, after, digit, 8)-after > 3 {
+			return finding{}
+		}
+	}
+	return finding{PaymentCard, start, end}
+}
+
+// loneCard reports whether the whole value is a card number in groups of any
+// length. Within a text such groups are more often two numbers side by side.
+func loneCard(v []byte) bool {
+	v = bytes.TrimSpace(v)
+	if len(v) < 13 || len(v) > 40 || v[0] < '3' || v[0] > '6' || !is(v[len(v)-1], digit) {
+		return false
+	}
+	digits := 0
+	for _, c := range v {
+		switch {
+		case is(c, digit):
+			digits++
+		case c != ' ' && c != '-':
+			return false
+		}
+	}
+	return digits < len(v) && (13 <= digits && digits <= 16 || digits == 19) && luhn(v)
+}
+
+// separator returns the start of the group of digits behind the separator at i
+// and the character the separator stands for; 0 and 0 when no digit follows.
+func separator(s []byte, i int) (next int, sep byte) {
+	if i >= len(s) {
+		return 0, 0
+	}
+	switch s[i] {
+	case ' ', '-':
+		next, sep = i+1, s[i]
+	case '+':
+		next, sep = i+1, ' '
+	case '%':
+		if sep = percent(s, i); sep != ' ' && sep != '-' {
+			return 0, 0
+		}
+		next = i + 3
+	default:
+		return 0, 0
+	}
+	if next >= len(s) || !is(s[next], digit) {
+		return 0, 0
+	}
+	return next, sep
+}
+
+// digitsBefore counts the digits before i, at most five.
+func digitsBefore(s []byte, i int) (n int) {
+	for n < 5 && i-n > 0 && is(s[i-n-1], digit) {
+		n++
+	}
+	return n
+}
+
+// ssn looks at three digits at i for a social security number.
+func ssn(s []byte, i int) finding {
+	const length = len("ddd-dd-dddd")
+	if len(s)-i < length || s[i+3] != '-' || s[i+6] != '-' ||
+		run(s, i+4, digit, 2) != i+6 || run(s, i+7, digit, 4) != i+length {
+		return finding{}
+	}
+	end := i + length
+	area, group, serial := decimal(s[i:i+3]), decimal(s[i+4:i+6]), decimal(s[i+7:end])
+	if area == 0 || area == 666 || area >= 900 || group == 0 || serial == 0 {
+		return finding{}
+	}
+	if !numberStart(s, i) || !numberEnd(s, end) ||
+		i > 1 && s[i-1] == '-' && is(s[i-2], alnum) || end+1 < len(s) && s[end] == '-' && is(s[end+1], alnum) {
+		return finding{}
+	}
+	return finding{SSN, i, end}
+}
+
+// ibanLengths by country, from the IBAN registry of SWIFT, release 99.
+var ibanLengths = map[[2]byte]int{
+	{'A', 'D'}: 24, {'A', 'E'}: 23, {'A', 'L'}: 28, {'A', 'T'}: 20, {'A', 'Z'}: 28, {'B', 'A'}: 20, {'B', 'E'}: 16,
+	{'B', 'G'}: 22, {'B', 'H'}: 22, {'B', 'I'}: 27, {'B', 'R'}: 29, {'B', 'Y'}: 28, {'C', 'H'}: 21, {'C', 'R'}: 22,
+	{'C', 'Y'}: 28, {'C', 'Z'}: 24, {'D', 'E'}: 22, {'D', 'J'}: 27, {'D', 'K'}: 18, {'D', 'O'}: 28, {'E', 'E'}: 20,
+	{'E', 'G'}: 29, {'E', 'S'}: 24, {'F', 'I'}: 18, {'F', 'K'}: 18, {'F', 'O'}: 18, {'F', 'R'}: 27, {'G', 'B'}: 22,
+	{'G', 'E'}: 22, {'G', 'I'}: 23, {'G', 'L'}: 18, {'G', 'R'}: 27, {'G', 'T'}: 28, {'H', 'N'}: 28, {'H', 'R'}: 21,
+	{'H', 'U'}: 28, {'I', 'E'}: 22, {'I', 'L'}: 23, {'I', 'Q'}: 23, {'I', 'S'}: 26, {'I', 'T'}: 27, {'J', 'O'}: 30,
+	{'K', 'W'}: 30, {'K', 'Z'}: 20, {'L', 'B'}: 28, {'L', 'C'}: 32, {'L', 'I'}: 21, {'L', 'T'}: 20, {'L', 'U'}: 20,
+	{'L', 'V'}: 21, {'L', 'Y'}: 25, {'M', 'C'}: 27, {'M', 'D'}: 24, {'M', 'E'}: 22, {'M', 'K'}: 19, {'M', 'N'}: 20,
+	{'M', 'R'}: 27, {'M', 'T'}: 31, {'M', 'U'}: 30, {'N', 'I'}: 28, {'N', 'L'}: 18, {'N', 'O'}: 15, {'O', 'M'}: 23,
+	{'P', 'K'}: 24, {'P', 'L'}: 28, {'P', 'S'}: 29, {'P', 'T'}: 25, {'Q', 'A'}: 29, {'R', 'O'}: 24, {'R', 'S'}: 22,
+	{'R', 'U'}: 33, {'S', 'A'}: 24, {'S', 'C'}: 31, {'S', 'D'}: 18, {'S', 'E'}: 24, {'S', 'I'}: 19, {'S', 'K'}: 24,
+	{'S', 'M'}: 27, {'S', 'O'}: 23, {'S', 'T'}: 25, {'S', 'V'}: 28, {'T', 'L'}: 23, {'T', 'N'}: 24, {'T', 'R'}: 26,
+	{'U', 'A'}: 29, {'V', 'A'}: 22, {'V', 'G'}: 24, {'X', 'K'}: 20, {'Y', 'E'}: 30,
+}
+
+// iban looks at two letters and two digits at i for an IBAN, contiguous or in
+// groups of four joined by single spaces or hyphens.
+func iban(s []byte, i int) finding {
+	if !is(s[i], letter) || !wordStart(s, i) {
+		return finding{}
+	}
+	lowers := is(s[i], lower)
+	length := ibanLengths[[2]byte{s[i] &^ 0x20, s[i+1] &^ 0x20}]
+	if length == 0 || lowers != is(s[i+1], lower) {
+		return finding{}
+	}
+	var sep byte
+	if i+4 < len(s) && (s[i+4] == ' ' || s[i+4] == '-') {
+		sep = s[i+4]
+	}
+	// The checksum is over the number with its first four characters moved to
+	// the end, letters as 10 to 35.
+	hexadecimal := true
+	var rest, head int
+	end := i
+	for n := range length {
+		if sep != 0 && n > 0 && n%4 == 0 {
+			if end >= len(s) || s[end] != sep {
+				return finding{}
+			}
+			end++
+		}
+		if end >= len(s) {
+			return finding{}
+		}
+		c := s[end]
+		var value, scale int
+		switch {
+		case is(c, digit):
+			value, scale = int(c-'0'), 10
+		case is(c, lower) && lowers || is(c, upper) && !lowers:
+			value, scale = int(fold(c)-'a')+10, 100
+		default:
+			return finding{}
+		}
+		hexadecimal = hexadecimal && isHex(c)
+		if n < 4 {
+			head = head*scale + value
+		} else {
+			rest = (rest*scale + value) % 97
+		}
+		end++
+	}
+	if (rest*1_000_000+head)%97 != 1 || !wordEnd(s, end) {
+		return finding{}
+	}
+	if lowers && hexadecimal && (length == 16 || length == 24) { // a span id, an object id
+		return finding{}
+	}
+	return finding{IBAN, i, end}
+}

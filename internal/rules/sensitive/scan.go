@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sensitive
+
+// A finding is a kind and the bytes of the text that make it up.
+type finding struct {
+	kind       Kind
+	start, end int
+}
+
+// A scanner goes through one text. The zero value with s set is ready.
+type scanner struct {
+	s []byte
+	// pos is where next goes on.
+	pos int
+	// shapes leaves out secrets by name.
+	shapes bool
+	// userinfo is the position of the '@' after the user part of the last
+	// URL; it is not the '@' of an e-mail address.
+	userinfo int
+	// No sk- key starts before noKey.
+	noKey int
+	// An unquoted value that starts in [valueFrom, valueEnd) ends at
+	// valueEnd, and no sign of redaction starts in [maskFrom, mask). Both
+	// keep nested values such as cookie=token=cookie=... linear.
+	valueFrom, valueEnd int
+	maskFrom, mask      int
+}
+
+// What the scan does at a byte.
+const (
+	skip = iota
+	atDigit
+	atColon
+	atEquals
+	atAt
+	atPercent
+	atDash
+	atUnderscore
+	atA
+	atB
+	atJ
+)
+
+var triggers = func() (t [256]uint8) {
+	for c := '0'; c <= '9'; c++ {
+		t[c] = atDigit
+	}
+	t[':'], t['='], t['@'], t['%'], t['-'], t['_'] = atColon, atEquals, atAt, atPercent, atDash, atUnderscore
+	t['A'], t['B'], t['b'], t['J'] = atA, atB, atB, atJ
+	return t
+}()
+
+// next returns the next finding, and the zero finding at the end of the text.
+// Findings come in the order of their triggers; one may start before the end
+// of the one before it.
+func (c *scanner) next() finding {
+	s := c.s
+	for i := c.pos; i < len(s); i++ {
+		t := triggers[s[i]]
+		if t == skip {
+			continue
+		}
+		var f finding
+		switch t {
+		case atDigit:
+			end := i + 1
+			for end < len(s) && s[end]-'0' < 10 {
+				end++
+			}
+			if end-i >= 3 || end-i == 2 && i >= 2 && is(s[i-1], letter) {
+				f = number(s, i, end)
+			}
+			if f.kind == None {
+				// Nothing starts within a word; the digits of %3D are none.
+				if i == 0 || s[i-1] != '%' {
+					for end < len(s) && is(s[end], alnum) {
+						end++
+					}
+				}
+				i = end - 1
+				continue
+			}
+		case atColon:
+			if i+1 < len(s) && s[i+1] == '/' && has(s, i, "://") {
+				f = c.authority(i + 3)
+			} else if mayEndName(s, i) {
+				f = c.named(i, 1, false)
+			}
+		case atEquals:
+			if mayEndName(s, i) {
+				f = c.named(i, 1, true)
+			}
+		case atAt:
+			f = c.at(i)
+		case atPercent:
+			f = c.percent(i)
+		case atDash:
+			if i+1 < len(s) && s[i+1] == '-' {
+				f = privateKey(s, i)
+			} else if i >= 2 && is(s[i-1], letter) && (dashTails[s[i-1]] || s[i-2] == 'x') {
+				f = c.dashToken(i)
+			}
+		case atUnderscore:
+			if i >= 3 && underscoreTails[s[i-1]] {
+				f = underscoreToken(s, i)
+			}
+		case atA:
+			f = aToken(s, i)
+		case atB:
+			if i+7 < len(s) && (s[i+2]|0x20 == 'a' || s[i+2]|0x20 == 's') {
+				f = httpCredentials(s, i)
+			}
+		case atJ:
+			f = jwt(s, i)
+		}
+		if f.kind != None {
+			c.pos = max(f.end, i+1)
+			return f
+		}
+	}
+	c.pos = len(s)
+	return finding{}
+}
+
+// percent looks at a percent-encoded character.
+func (c *scanner) percent(i int) finding {
+	switch percent(c.s, i) {
+	case '@':
+		return email(c.s, i, 3)
+	case '=':
+		return c.named(i, 3, true)
+	case ':':
+		if hasFold(c.s, i+3, "%2f%2f") {
+			return encodedAuthority(c.s, i+9)
+		}
+		return c.named(i, 3, false)
+	}
+	return finding{}
+}
+
+// at looks at an '@'.
+func (c *scanner) at(i int) finding {
+	if i > 0 && c.userinfo == i {
+		return finding{}
+	}
+	if f := dsnPassword(c.s, i); f.kind != None {
+		return f
+	}
+	return email(c.s, i, 1)
+}
+
+// Last bytes of the prefixes that dashToken and underscoreToken know.
+var (
+	dashTails       = [256]bool{'k': true, 't': true, 'X': true, 'p': true}
+	underscoreTails = [256]bool{'p': true, 'o': true, 'u': true, 's': true, 'r': true, 't': true, 'e': true, 'c': true}
+)
+
+// mayEndName is the cheap part of what named looks at before a separator: false
+// when what stands there, quoted or not, cannot be a secret's name.
+func mayEndName(s []byte, i int) bool {
+	if i > 0 && s[i-1] == '"' {
+		i--
+	}
+	if i < 3 {
+		return false
+	}
+	switch c := s[i-1]; {
+	case is(c, letter):
+		a, b := (s[i-2]|0x20)-'a', (c|0x20)-'a'
+		return a < 26 && tails[a]&(1<<b) != 0 || s[i-3] == '%'
+	case is(c, digit):
+		return s[i-3] == '%'
+	default:
+		return isBlank(c) || c == ']' || c == '\\' || isQuote(c)
+	}
+}

@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sensitive
+
+import "bytes"
+
+// named looks at a '=' or ':' at i, of width bytes (3 when percent-encoded),
+// for a secret's name before it and a value after it.
+func (c *scanner) named(i, width int, equals bool) finding {
+	s := c.s
+	if c.shapes {
+		return finding{}
+	}
+	end, quotedKey := keyEnd(s, i)
+	n, start := nameAt(s, end)
+	if n == nil {
+		return finding{}
+	}
+	spaced := i > 0 && isBlank(s[i-1])
+	v := i + width
+	switch {
+	case v >= len(s) || s[v] == '=' || !equals && s[v] == ':': // token == x, token := x, token::x
+		return finding{}
+	case equals && s[v] == '>': // "token" => "x"
+		v++
+		spaced = true
+	}
+	if spaced && equals && bytes.HasSuffix(s[:start], []byte("nexpected ")) { // Unexpected token = in JSON
+		return finding{}
+	}
+	if !c.mayName(start, end, equals) {
+		return finding{}
+	}
+	blank := v
+	for v < len(s) && isBlank(s[v]) {
+		v++
+	}
+	blank = v - blank
+	if v < len(s) && s[v] == '[' && !has(s, v, "[]") { // [Bearer x], ["x"], [REDACTED]
+		v++
+	}
+	if v >= len(s) {
+		return finding{}
+	}
+
+	if from, to, ok := quotedValue(s, v); ok {
+		if from < to && s[from-1] != '\'' && to+1 < len(s) && s[to+1] == '.' { // "a"."token" = "b"."token"
+			return finding{}
+		}
+		if c.exempt(n, from, to) || n.scheme && isScheme(bytes.TrimSpace(s[from:to])) {
+			return finding{}
+		}
+		return c.secret(from, from, to)
+	}
+	if blank > 0 && (equals && !spaced || !equals && isField(s[v:])) { // "password= for x": the value is empty
+		return finding{}
+	}
+	if quotedKey && !equals {
+		if number, to := jsonNumber(s, v); number {
+			if n.integers && integral(s[v:to]) {
+				return finding{NamedSecret, v, to}
+			}
+			return finding{}
+		}
+	}
+	return c.unquoted(n, v, equals, spaced)
+}
+
+// mayName reports whether s[start:end], a secret's name, counts as one where it
+// stands: not as a key of the registry, and before a colon not as a part of an
+// ARN or of a path: arn:aws:secretsmanager:eu-west-1:111122223333:secret:db,
+// POST /oauth/token: 12.5ms.
+func (c *scanner) mayName(start, end int, equals bool) bool {
+	full := fullName(c.s, start, end)
+	if keyName(full) == nil {
+		return false
+	}
+	name := end - len(full)
+	if equals || name == 0 || c.s[name-1] != ':' && c.s[name-1] != '/' {
+		return true
+	}
+	from, low := name, max(0, name-128)
+	for from > low && !is(c.s[from-1], stop) && c.s[from-1] != '=' {
+		from--
+	}
+	before := c.s[from:name]
+	return before[0] != '/' && !has(before, 0, "arn:") && !bytes.Contains(before, []byte("://"))
+}
+
+// unquoted looks at an unquoted value at v.
+func (c *scanner) unquoted(n *name, v int, equals, spaced bool) finding {
+	s := c.s
+	whole := v
+	if n.scheme {
+		if v = c.skipScheme(v); v >= len(s) {
+			return finding{}
+		}
+		if from, to, ok := quotedValue(s, v); ok {
+			if c.exempt(n, from, to) {
+				return finding{}
+			}
+			return c.secret(whole, from, to)
+		}
+	}
+	end := bracketed(s, v)
+	if end == v {
+		end = c.endOfValue(v)
+	}
+	if n.line {
+		end = spanEnd(s, end, min(len(s), v+maxLine), true)
+	}
+	value := s[v:end]
+	if len(value) == 0 || value[0] == '{' || !equals && !telling(s[whole:end]) {
+		return finding{}
+	}
+	if isReference(n, value, spaced) || c.exempt(n, v, end) {
+		return finding{}
+	}
+	return c.secret(whole, v, spanEnd(s, end, len(s), n.line))
+}
+
+// maxLine is how much of a value that reaches to the end of the line is judged.
+const maxLine = 128
+
+// secret returns the finding of a secret by name in s[from:to], with the more
+// telling kind of its shape if it has one, scheme (at whole) included.
+func (c *scanner) secret(whole, from, to int) finding {
+	shape := scanner{s: c.s[:to], pos: whole, shapes: true}
+	if f := shape.next(); f.kind != None {
+		return finding{f.kind, from, to}
+	}
+	return finding{NamedSecret, from, to}
+}
+
+// skipScheme returns where the credentials start behind the name of an
+// authentication scheme at v: v when there is none, the end of the text when no
+// credentials follow it.
+func (c *scanner) skipScheme(v int) int {
+	s := c.s
+	end := run(s, v, alnum, 32)
+	if end < len(s) && s[end] == '-' { // AWS4-HMAC-SHA256
+		end = c.endOfValue(v)
+	}
+	if !isScheme(s[v:end]) {
+		return v
+	}
+	next := end
+	for next < len(s) && (isBlank(s[next]) || s[next] == '+') {
+		next++
+	}
+	if next == end {
+		return len(s)
+	}
+	return next
+}
+
+// exempt is exempt for s[from:to], with the search for signs of redaction
+// shared between values that overlap.
+func (c *scanner) exempt(n *name, from, to int) bool {
+	v := c.s[from:to]
+	if exemptUnder(n, v) {
+		return true
+	}
+	if from < c.maskFrom || from > c.mask {
+		c.maskFrom, c.mask = from, findMask(c.s, from, to)
+	} else if c.mask < to && findMask(c.s, c.mask, min(c.mask+9, to)) != c.mask {
+		// The search ended there for lack of text, or the sign of redaction
+		// lies partly behind this value.
+		c.mask = findMask(c.s, c.mask, to)
+	}
+	return c.mask < to || placeholder(v)
+}
+
+// endOfValue returns the end of the unquoted value at v.
+func (c *scanner) endOfValue(v int) int {
+	if c.valueFrom <= v && v < c.valueEnd {
+		return c.valueEnd
+	}
+	end := v
+	for end < len(c.s) && !is(c.s[end], stop) {
+		end++
+	}
+	c.valueFrom, c.valueEnd = v, end
+	return end
+}
+
+// spanEnd returns how far a secret that starts as an unquoted value reaches at
+// most, which is what has to go when it is taken out: a password may hold the
+// bytes that end other values.
+func spanEnd(s []byte, end, limit int, line bool) int {
+	for end < limit {
+		switch c := s[end]; {
+		case c == '"' || c == '\'' || c == '`' || c == '\n' || c == '\r':
+			return end
+		case c <= ' ' && !line, c == '&' && !line:
+			return end
+		}
+		end++
+	}
+	return end
+}
+
+func isBlank(c byte) bool { return c == ' ' || c == '\t' }
+
+// isQuote reports whether c is a quotation mark.
+func isQuote(c byte) bool { return c == '"' || c == '\'' || c == '`' }
+
+// maxEscape is the number of backslashes up to which a quotation mark is read
+// as one, which is JSON within JSON within JSON within JSON.
+const maxEscape = 7
+
+// keyEnd returns the end of the key before the separator at i, and whether it
+// is quoted: "key":, key =, \"key\":, user[key]=, %22key%22%3A.
+func keyEnd(s []byte, i int) (end int, quoted bool) {
+	for i > 0 && isBlank(s[i-1]) {
+		i--
+	}
+	for range 2 {
+		switch {
+		case i == 0:
+			return i, quoted
+		case s[i-1] == ']':
+			i--
+		case isQuote(s[i-1]):
+			quoted = true
+			i--
+			for range maxEscape {
+				if i > 0 && s[i-1] == '\\' {
+					i--
+				}
+			}
+		case percent(s, i-3) == '"':
+			quoted = true
+			i -= 3
+		case hasFold(s, i-3, "%5d"):
+			i -= 3
+		default:
+			return i, quoted
+		}
+	}
+	return i, quoted
+}
+
+// quotedValue returns the inside of the quoted value at v: "x", 'x', \"x\",
+// b'x', %22x%22. A value whose end is cut off reaches to the end of the text.
+func quotedValue(s []byte, v int) (from, to int, ok bool) {
+	if v+1 < len(s) && isQuote(s[v+1]) && is(s[v], letter) { // b'x'
+		v++
+	}
+	if percent(s, v) == '"' {
+		from = v + 3
+		if to = bytes.Index(s[from:], s[v:from]); to < 0 {
+			return from, len(s), true
+		}
+		return from, from + to, true
+	}
+	level := 0
+	for v < len(s) && s[v] == '\\' && level < maxEscape {
+		v++
+		level++
+	}
+	if v >= len(s) || !isQuote(s[v]) {
+		return 0, 0, false
+	}
+	from = v + 1
+	for i := from; ; {
+		q := bytes.IndexByte(s[i:], s[v])
+		if q < 0 {
+			return from, len(s), true
+		}
+		i += q
+		escapes := 0
+		for i-escapes > from && s[i-escapes-1] == '\\' && escapes <= maxEscape {
+			escapes++
+		}
+		if escapes <= level || level == 0 && escapes%2 == 0 {
+			return from, i - min(escapes, level), true
+		}
+		i++
+	}
+}
+
+// bracketed returns the end of a placeholder in brackets at v, such as <hidden>,
+// ${NAME}, %(name)s, {{name}} or {{ name }}; v when there is none.
+func bracketed(s []byte, v int) int {
+	const longest = 64
+	i := v
+	if s[i] == '$' || s[i] == '#' || s[i] == '%' {
+		i++
+	}
+	if i >= len(s) {
+		return v
+	}
+	var closing byte
+	switch s[i] {
+	case '<':
+		closing = '>'
+	case '{':
+		closing = '}'
+	case '(':
+		closing = ')'
+	default:
+		return v
+	}
+	if closing == ')' && i == v {
+		return v
+	}
+	for end := i; end < len(s) && end < i+longest; end++ {
+		if s[end] == closing {
+			for end < len(s) && (s[end] == closing || i > v && s[v] == '%' && is(s[end], letter)) {
+				end++
+			}
+			return end
+		}
+	}
+	return v
+}
+
+// telling reports whether an unquoted value after a colon looks like a secret
+// and not like prose: 6 or more characters with a digit or a symbol, brackets
+// around it and punctuation behind it aside.
+func telling(v []byte) bool {
+	v = bytes.TrimRight(v, " \t.,:;?)]}>")
+	v = bytes.TrimLeft(v, "([")
+	if len(v) < 6 {
+		return false
+	}
+	for _, c := range v {
+		if !is(c, letter|high) && !isBlank(c) {
+			return true
+		}
+	}
+	return false
+}
+
+// isField reports whether v starts with the name and the colon of a field of a
+// Go struct, which follow a field without a value: {Password: User:u1}.
+func isField(v []byte) bool {
+	if !is(v[0], upper) {
+		return false
+	}
+	end := run(v, 0, alnum, len(v))
+	return end < len(v) && v[end] == ':'
+}
+
+// isReference reports whether the value is code: the field of the same name of
+// another thing, as in a.token = b.token, or, when spaced, a call.
+func isReference(n *name, v []byte, spaced bool) bool {
+	end, dots := 0, 0
+	for end < len(v) && (is(v[end], alnum) || v[end] == '_' || v[end] == '.') {
+		if v[end] == '.' {
+			dots++
+		}
+		end++
+	}
+	if end < len(v) {
+		return spaced && end > 0 && v[end] == '('
+	}
+	last, _ := nameAt(v, end)
+	return last == n && dots > 0
+}
+
+var schemes = [...]string{
+	"bearer", "basic", "digest", "token", "apikey", "negotiate", "ntlm", "hawk", "oauth", "dpop", "aws4-hmac-sha256",
+}
+
+// isScheme reports whether v is the name of an HTTP authentication scheme.
+func isScheme(v []byte) bool {
+	for _, s := range schemes {
+		if len(v) == len(s) && hasFold(v, 0, s) {
+			return true
+		}
+	}
+	return false
+}
+
+// jsonNumber reports whether a JSON number stands at v, and where it ends.
+func jsonNumber(s []byte, v int) (ok bool, end int) {
+	end = v
+	for end < len(s) && (is(s[end], digit) || s[end] == '-' || s[end] == '+' || s[end] == '.' || s[end] == 'e' || s[end] == 'E') {
+		end++
+	}
+	if end == v || !is(s[v], digit) && s[v] != '-' || end < len(s) && !is(s[end], stop) {
+		return false, v
+	}
+	return true, end
+}
+
+// integral reports whether v is a positive integer.
+func integral(v []byte) bool {
+	return run(v, 0, digit, len(v)) == len(v) && v[0] != '0'
+}

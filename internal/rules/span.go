@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules
+
+import (
+	"time"
+
+	"assay/internal/delta"
+	"assay/internal/rules/catalog"
+	"assay/internal/trace"
+	"assay/internal/wire"
+)
+
+// Span kinds of OTLP.
+const (
+	kindInternal = 1
+	kindClient   = 3
+)
+
+// maxSpanNames is the number of distinct span names of a service in one hour
+// above which SPA-003 fails.
+const maxSpanNames = 1000
+
+// shortSpan is the duration under which a span is short (SPA-005).
+const shortSpan = uint64(5 * time.Millisecond)
+
+// spanMessage judges one span.
+func (e *Evaluator) spanMessage(m wire.Message) error {
+	sp := &e.span
+	if err := sp.Decode(m); err != nil {
+		return err
+	}
+	b, s := e.batch, e.service
+	b.Items[delta.Traces]++
+	t, inWindow := e.eventTime(sp.EndTimeUnixNano)
+	s.Seen(t)
+	if t >= e.newest.time {
+		e.newest.time = t
+		e.newest.traceID = [16]byte{}
+		copy(e.newest.traceID[:], sp.TraceID)
+	}
+	if err := e.openSpan(t); err != nil {
+		return err
+	}
+	judged := inWindow && !s.overflow
+	if judged {
+		s.at(e, t)
+	}
+
+	v, err := e.spanAttributes(judged)
+	if err != nil {
+		return err
+	}
+	text := e.text(sp.Name) | e.text(sp.StatusMessage)
+	v |= text | e.scopeBits
+	if !judged {
+		if s.overflow {
+			b.overflowed(e, t, sp.TraceID)
+		}
+		return nil
+	}
+	counts := s.at(e, t)
+	counts[catalog.RES004].Observed++
+	counts[catalog.SPA006].Observed++
+	counts[catalog.DeprecatedAttributes].Observed++
+	e.spanName(t)
+	if sp.ParentSpanID == nil && !e.resource.web { // SPA-004
+		counts[catalog.SPA004].Observed++
+		if sp.Kind == kindClient {
+			counts[catalog.SPA004].Failed++
+			s.fail(catalog.SPA004, t, sp.TraceID, e.resource)
+			b.item(s, catalog.SPA004, delta.SpanNames, e.names.shown(sp.Name))
+		}
+	}
+	if v&bad == 0 {
+		return nil
+	}
+	if text&sensitiveData != 0 {
+		e.textEvidence(catalog.SPA006, "span name", sp.Name, e.text(sp.Name))
+		e.textEvidence(catalog.SPA006, "status message", sp.StatusMessage, e.text(sp.StatusMessage))
+	}
+	if e.scopeBits&bad != 0 {
+		e.scopeEvidence(catalog.SPA006)
+	}
+	e.recordFailures(counts, v, t, sp.TraceID, catalog.SPA006)
+	if v&sensitiveData != 0 {
+		b.item(s, catalog.SPA006, delta.SpanNames, e.names.shown(sp.Name))
+	}
+	if v&misplacedOnRecord != 0 {
+		b.item(s, catalog.RES004, delta.SpanNames, e.names.shown(sp.Name))
+	}
+	return nil
+}
+
+// recordFailures counts what the verdict on a span, metric or log record fails.
+func (e *Evaluator) recordFailures(counts *[catalog.Count]delta.Count, v verdict, t uint64, traceID []byte, sensitiveRule catalog.Rule) {
+	for _, f := range [...]struct {
+		bit  verdict
+		rule catalog.Rule
+	}{
+		{sensitiveData, sensitiveRule}, {misplacedOnRecord, catalog.RES004}, {deprecatedKey, catalog.DeprecatedAttributes},
+	} {
+		if v&f.bit != 0 {
+			counts[f.rule].Failed++
+			e.service.fail(f.rule, t, traceID, e.resource)
+		}
+	}
+}
+
+// spanAttributes returns the verdicts on the attributes of the span in hand, its
+// events and its links, and notes the evidence of the bad ones where the span is judged.
+func (e *Evaluator) spanAttributes(judged bool) (verdict, error) {
+	sp := &e.span
+	v, err := e.attributeList(sp.Attributes, bad, catalog.SPA006, "attribute", judged)
+	if err != nil {
+		return 0, err
+	}
+	// Whether a key is misplaced is asked of a span's own attributes only (RES-004).
+	const elsewhere = bad &^ misplacedOnRecord
+	events := sp.Events
+	for m, ok := events.Next(); ok; m, ok = events.Next() {
+		if err := e.event.Decode(m); err != nil {
+			return 0, err
+		}
+		name := e.text(e.event.Name)
+		if name&sensitiveData != 0 && judged {
+			e.textEvidence(catalog.SPA006, "event name", e.event.Name, name)
+		}
+		av, err := e.attributeList(e.event.Attributes, elsewhere, catalog.SPA006, "event attribute", judged)
+		if err != nil {
+			return 0, err
+		}
+		v |= name | av
+	}
+	links := sp.Links
+	for m, ok := links.Next(); ok; m, ok = links.Next() {
+		if err := e.link.Decode(m); err != nil {
+			return 0, err
+		}
+		av, err := e.attributeList(e.link.Attributes, elsewhere, catalog.SPA006, "link attribute", judged)
+		if err != nil {
+			return 0, err
+		}
+		v |= av
+	}
+	return v, nil
+}
+
+// attributeList returns the verdicts on a list of attributes, as far as mask asks
+// for them, and notes the evidence of the bad ones where asked.
+func (e *Evaluator) attributeList(list wire.Repeated, mask verdict, rule catalog.Rule, where string, note bool) (verdict, error) {
+	var all verdict
+	for m, ok := list.Next(); ok; m, ok = list.Next() {
+		h := hashBytes(m.Bytes)
+		v, err := e.hashedAttribute(m, h)
+		if err != nil {
+			return 0, err
+		}
+		v &= mask
+		// The places of one rule differ in length, which tells them apart.
+		if v != 0 && note && e.service.unnoted(delta.Mix(h, uint64(rule)<<8|uint64(len(where)))) {
+			e.attributeEvidence(rule, where, m, v)
+		}
+		all |= v
+	}
+	return all, nil
+}
+
+// openSpan hands the span in hand to the assembler of traces.
+func (e *Evaluator) openSpan(t uint64) error {
+	sp := &e.span
+	if sp.TraceID == nil {
+		return nil
+	}
+	b := e.batch
+	if len(b.Spans) == maxSpans {
+		return &wire.Error{Field: "ExportTraceServiceRequest", Reason: errTooMany}
+	}
+	b.Spans = append(b.Spans, trace.Span{
+		Time: t, Resource: e.resource.trace, Internal: sp.Kind == kindInternal,
+		Short: sp.EndTimeUnixNano >= sp.StartTimeUnixNano && sp.EndTimeUnixNano-sp.StartTimeUnixNano < shortSpan,
+	})
+	o := &b.Spans[len(b.Spans)-1]
+	o.Name, o.NameHash = e.names.get(sp.Name)
+	copy(o.TraceID[:], sp.TraceID)
+	copy(o.SpanID[:], sp.SpanID)
+	copy(o.ParentID[:], sp.ParentSpanID)
+	if e.service.overflow {
+		o.Resource = e.overflow
+	}
+	return nil
+}
+
+// spanName counts the name of the span in hand among the service's names of the
+// hour (SPA-003).
+func (e *Evaluator) spanName(t uint64) {
+	s := e.service
+	const hour = uint64(time.Hour)
+	hours := t / hour
+	h := delta.Mix(delta.Mix(s.hash, hours), hashBytes(e.span.Name)+uint64(s.bucket))
+	if e.cfg.Filter.Has(h) {
+		return
+	}
+	name := delta.Hash(e.span.Name)
+	before := len(s.Distinct)
+	set := s.DistinctSet(delta.DistinctKey{Rule: catalog.SPA003, Hour: int64(hours * 3600)}, s.bucket, maxSpanNames+1, "", "")
+	set.Add(name)
+	e.batch.facts += len(s.Distinct) - before
+	e.remember(h)
+	// A service that comes near the limit has many names; one in 64 shows what they
+	// look like, and a healthy service leaves next to nothing.
+	if name&63 == 0 {
+		e.batch.item(s, catalog.SPA003, delta.SpanNames, e.names.shown(e.span.Name))
+	}
+	s.fail(catalog.SPA003, t, e.span.TraceID, e.resource)
+}
+
+// overflowed counts a record past a quota.
+func (b *Batch) overflowed(e *Evaluator, t uint64, traceID []byte) {
+	b.OverflowItems++
+	if t < e.in.Start {
+		return
+	}
+	s := b.overflow()
+	c := &s.at(e, t)[catalog.QuotaExceeded]
+	c.Observed++
+	c.Failed++
+	s.fail(catalog.QuotaExceeded, t, traceID, e.resource)
+}

@@ -1,0 +1,455 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package trace
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"assay"
+	"assay/internal/delta"
+	"assay/internal/rules/catalog"
+)
+
+var t0 = time.Date(2026, 10, 15, 12, 30, 0, 0, time.UTC)
+
+const org = "org"
+
+func resource(name string) *Resource {
+	return &Resource{Service: assay.ServiceKey{Name: name}, Hash: delta.HashString(name), Attributes: `{"service.name":"` + name + `"}`}
+}
+
+func traceID(n int) (id [16]byte) {
+	binary.BigEndian.PutUint64(id[:], 0xabcdef)
+	binary.BigEndian.PutUint64(id[8:], uint64(n))
+	return id
+}
+
+func spanID(n int) (id [8]byte) {
+	binary.BigEndian.PutUint64(id[:], uint64(n))
+	return id
+}
+
+// span returns a span of a trace; parent 0 makes it a root.
+func span(trace, id, parent int, r *Resource) Span {
+	return Span{
+		TraceID: traceID(trace), SpanID: spanID(id), ParentID: spanID(parent), Time: uint64(t0.UnixNano()),
+		Resource: r, Name: fmt.Sprint("op ", id), NameHash: delta.HashString(fmt.Sprint("op ", id)),
+	}
+}
+
+// counts returns what a delta says of a rule and service.
+func counts(d *delta.Delta, service string, r catalog.Rule) (sum delta.Count) {
+	if o := d.Organizations[org]; o != nil {
+		if s := o.Services[assay.ServiceKey{Name: service}]; s != nil {
+			for i := range s.Verdicts {
+				sum.Add(s.Verdicts[i].Counts[r])
+			}
+		}
+	}
+	return sum
+}
+
+func example(d *delta.Delta, service string, r catalog.Rule) *delta.Example {
+	return d.Organizations[org].Services[assay.ServiceKey{Name: service}].Examples[r]
+}
+
+func expire(a *Assembler, at time.Time) *delta.Delta {
+	d := new(delta.Delta)
+	a.Expire(at, 0, d)
+	return d
+}
+
+func flush(a *Assembler, complete bool) *delta.Delta {
+	d := new(delta.Delta)
+	a.Flush(0, complete, d)
+	return d
+}
+
+// requireEmpty fails when anything is left of traces.
+func requireEmpty(t *testing.T, a *Assembler) {
+	t.Helper()
+	s := a.Stats()
+	require.Zero(t, s.Traces)
+	require.Zero(t, s.Spans)
+	require.Zero(t, s.Bytes)
+	require.Zero(t, a.nameBytes)
+	require.Nil(t, a.arrived.front)
+	require.Nil(t, a.arrived.back)
+	require.Nil(t, a.started.front)
+	require.Nil(t, a.started.back)
+}
+
+func TestIdleTraceCloses(t *testing.T) {
+	a, r := NewAssembler(Config{}), resource("a")
+	a.Add(t0, org, []Span{span(1, 1, 0, r)})
+	require.True(t, expire(a, t0.Add(30*time.Second-1)).Empty())
+	a.Add(t0.Add(20*time.Second), org, []Span{span(1, 2, 1, r)})
+	require.True(t, expire(a, t0.Add(50*time.Second-1)).Empty(), "a span puts it off")
+	d := expire(a, t0.Add(50*time.Second))
+	require.Equal(t, delta.Count{Observed: 1}, counts(d, "a", catalog.SPA001))
+	require.Equal(t, delta.Count{Observed: 1}, counts(d, "a", catalog.SPA002))
+	require.Equal(t, delta.Count{Observed: 1}, counts(d, "a", catalog.SPA005))
+	requireEmpty(t, a)
+}
+
+func TestBusyTraceClosesAtTheMaximum(t *testing.T) {
+	a, r := NewAssembler(Config{Idle: 30 * time.Second, Max: 10 * time.Minute}), resource("a")
+	at := t0
+	for i := 1; at.Before(t0.Add(10 * time.Minute)); i++ {
+		a.Add(at, org, []Span{span(1, i, 0, r)})
+		require.True(t, expire(a, at).Empty())
+		at = at.Add(10 * time.Second)
+	}
+	require.Equal(t, delta.Count{Observed: 1}, counts(expire(a, t0.Add(10*time.Minute)), "a", catalog.SPA001))
+	requireEmpty(t, a)
+
+	// What arrives late is another trace, whose parents are gone.
+	a.Add(at, org, []Span{span(1, 999, 1, r)})
+	require.Equal(t, delta.Count{Observed: 1, Failed: 1}, counts(expire(a, at.Add(30*time.Second)), "a", catalog.SPA002))
+}
+
+// TestListsKeepTheirOrder closes traces one by one while others are touched.
+func TestListsKeepTheirOrder(t *testing.T) {
+	a, r := NewAssembler(Config{Idle: 10 * time.Second}), resource("a")
+	for i := range 5 {
+		a.Add(t0.Add(time.Duration(i)*time.Second), org, []Span{span(i, 1, 0, r)})
+	}
+	a.Add(t0.Add(5*time.Second), org, []Span{span(0, 2, 0, r), span(2, 2, 0, r), span(4, 2, 0, r)})
+	require.EqualValues(t, 1, counts(expire(a, t0.Add(11*time.Second)), "a", catalog.SPA001).Observed, "trace 1")
+	require.EqualValues(t, 1, counts(expire(a, t0.Add(13*time.Second)), "a", catalog.SPA001).Observed, "trace 3")
+	require.EqualValues(t, 3, counts(expire(a, t0.Add(15*time.Second)), "a", catalog.SPA001).Observed, "the others")
+	requireEmpty(t, a)
+}
+
+func TestOrganizationsDoNotMix(t *testing.T) {
+	a, r := NewAssembler(Config{}), resource("a")
+	a.Add(t0, org, []Span{span(1, 2, 1, r)})
+	a.Add(t0, "other", []Span{span(1, 1, 0, r)})
+	d := flush(a, true)
+	require.EqualValues(t, 1, counts(d, "a", catalog.SPA002).Failed)
+	require.Len(t, d.Organizations, 2)
+}
+
+func TestIncompleteFlush(t *testing.T) {
+	a, r := NewAssembler(Config{}), resource("a")
+	var list []Span
+	for i := range 11 {
+		s := span(1, i+1, 99, r)
+		s.Internal = true
+		list = append(list, s)
+	}
+	a.Add(t0, org, list)
+	d := flush(a, false)
+	require.Equal(t, delta.Count{Observed: 1, Failed: 1}, counts(d, "a", catalog.SPA001))
+	require.Equal(t, delta.Count{Observed: 1}, counts(d, "a", catalog.SPA005))
+	require.Equal(t, delta.Count{}, counts(d, "a", catalog.SPA002), "the parents may be on the way")
+	requireEmpty(t, a)
+}
+
+func TestWindowStart(t *testing.T) {
+	a, r := NewAssembler(Config{}), resource("a")
+	old := span(1, 1, 0, r)
+	old.Time = 100
+	a.Add(t0, org, []Span{old})
+	d := new(delta.Delta)
+	a.Flush(101, true, d)
+	require.True(t, d.Empty())
+	requireEmpty(t, a)
+
+	newer := span(1, 2, 0, r)
+	newer.Time = 200
+	a.Add(t0, org, []Span{newer, old})
+	a.Flush(200, true, d)
+	require.EqualValues(t, 1, counts(d, "a", catalog.SPA001).Observed, "the newest span tells the time")
+}
+
+// TestOwners is about who answers for a trace of several services.
+func TestOwners(t *testing.T) {
+	x, y, z := resource("x"), resource("y"), resource("z")
+	short := func(n, from int, r *Resource) (list []Span) {
+		for i := range n {
+			s := span(1, from+i, 0, r)
+			s.Short = true
+			list = append(list, s)
+		}
+		return list
+	}
+	for _, c := range []struct {
+		name  string
+		spans [][]Span
+		owner string
+	}{
+		{"the most short spans", [][]Span{short(8, 1, x), short(9, 100, y), short(7, 200, z)}, "y"},
+		{"a tie goes to the first seen", [][]Span{{span(1, 900, 0, y)}, short(11, 1, x), short(11, 100, y)}, "y"},
+		{"20 are not too many", [][]Span{short(10, 1, x), short(10, 100, y)}, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a := NewAssembler(Config{})
+			for _, list := range c.spans {
+				a.Add(t0, org, list)
+			}
+			d := flush(a, true)
+			for _, service := range []string{"x", "y", "z"} {
+				want := uint64(0)
+				if service == c.owner {
+					want = 1
+				}
+				require.Equal(t, want, counts(d, service, catalog.SPA005).Failed, service)
+			}
+		})
+	}
+}
+
+func TestUnjudgedSpansAreParents(t *testing.T) {
+	a, r := NewAssembler(Config{}), resource("a")
+	overflow := &Resource{Unjudged: true}
+	a.Add(t0, org, []Span{span(1, 1, 9, overflow), span(1, 2, 1, r), span(2, 1, 5, overflow)})
+	d := flush(a, true)
+	require.Equal(t, delta.Count{Observed: 1}, counts(d, "a", catalog.SPA002))
+	require.Len(t, d.Organizations[org].Services, 1)
+}
+
+func TestDuplicatesAndMissingIDs(t *testing.T) {
+	a, r := NewAssembler(Config{}), resource("a")
+	none := span(1, 0, 0, r)
+	none.TraceID = [16]byte{}
+	a.Add(t0, org, []Span{none})
+	require.Zero(t, a.Stats().Traces, "a span without a trace id belongs to no trace")
+
+	a.Add(t0, org, []Span{span(1, 1, 0, r), span(1, 1, 0, r), span(1, 0, 0, r), span(1, 2, 1, r), span(1, 2, 1, r)})
+	require.Equal(t, delta.Count{Observed: 2}, counts(flush(a, true), "a", catalog.SPA002))
+	requireEmpty(t, a)
+}
+
+// TestParentSearch compares the two ways to look for parents.
+func TestParentSearch(t *testing.T) {
+	for _, n := range []int{smallTrace - 1, smallTrace, smallTrace + 1, 500} {
+		a, r := NewAssembler(Config{}), resource("a")
+		var list []Span
+		for i := range n {
+			list = append(list, span(1, i+1, i, r))
+		}
+		list[n-1].ParentID = spanID(5000)
+		a.Add(t0, org, list)
+		d := flush(a, true)
+		require.Equal(t, delta.Count{Observed: uint64(n - 1), Failed: 1}, counts(d, "a", catalog.SPA002), "%d spans", n)
+		require.Equal(t, traceID(1), example(d, "a", catalog.SPA002).TraceID)
+		items := d.Organizations[org].Services[assay.ServiceKey{Name: "a"}].Items
+		require.Contains(t, items, delta.Item{Rule: catalog.SPA002, List: delta.SpanNames, Text: fmt.Sprint("op ", n)})
+		require.Len(t, items, 1)
+	}
+}
+
+// TestMemoryIsAccounted: whatever happens, nothing of it is left at the end.
+func TestMemoryIsAccounted(t *testing.T) {
+	a := NewAssembler(Config{Memory: 300 << 10, Idle: 5 * time.Second, Max: 20 * time.Second})
+	r := rand.New(rand.NewPCG(1, 2))
+	now := t0
+	for range 3000 {
+		now = now.Add(time.Duration(r.IntN(1000)) * time.Millisecond)
+		var list []Span
+		for range r.IntN(60) {
+			res := resource(fmt.Sprint("s", r.IntN(40)))
+			list = append(list, span(r.IntN(200), 1+r.IntN(50), r.IntN(50), res))
+		}
+		a.Add(now, org, list)
+		require.LessOrEqual(t, a.Stats().Bytes, 300<<10)
+		require.LessOrEqual(t, a.nameBytes, 300<<10/8+nameBytes+300)
+		a.Expire(now, 0, new(delta.Delta))
+	}
+	require.Positive(t, a.Stats().Dropped, "the budget was too small now and then")
+	require.Positive(t, a.Stats().Traces)
+	flush(a, true)
+	requireEmpty(t, a)
+}
+
+func TestManyResourcesInOneTrace(t *testing.T) {
+	a := NewAssembler(Config{Memory: 1 << 30})
+	list := make([]*Resource, maxResources+100)
+	began := time.Now()
+	for i := range list {
+		list[i] = resource(fmt.Sprint("s", i%100))
+		list[i].Attributes = strings.Repeat("x", 100)
+	}
+	for i, r := range list {
+		s := span(1, i+1, 0, r)
+		s.Internal = true
+		a.Add(t0, org, []Span{s})
+	}
+	for i, r := range list[:1000] { // found again
+		a.Add(t0, org, []Span{span(1, 100_000+i, 0, r)})
+	}
+	require.Less(t, time.Since(began), 5*time.Second, "no search through them all for each span")
+	require.Len(t, a.traces[key{id: traceID(1)}].resources, maxResources)
+	require.Greater(t, a.Stats().Bytes, maxResources*100)
+	d := flush(a, true)
+	require.EqualValues(t, 1, counts(d, "s7", catalog.SPA001).Failed)
+	requireEmpty(t, a)
+}
+
+// fill opens n traces of two spans, of which the second lost its parent.
+func fill(a *Assembler, at time.Time, from, n int, r *Resource) {
+	for i := from; i < from+n; i++ {
+		a.Add(at, org, []Span{span(i, 1, 0, r), span(i, 2, 77, r)})
+	}
+}
+
+func TestShedding(t *testing.T) {
+	const budget = 1 << 20
+	a, r := NewAssembler(Config{Memory: budget}), resource("a")
+	fill(a, t0, 0, 20_000, r)
+	s := a.Stats()
+	require.LessOrEqual(t, s.Bytes, budget)
+	require.Less(t, s.SamplingRate, 1.0)
+	require.EqualValues(t, 40_000, uint64(s.Spans)+s.Dropped, "every span is kept or counted as dropped")
+	require.Equal(t, 2*s.Traces, s.Spans, "whole traces only")
+	require.InDelta(t, 1, float64(budget)/float64(s.Bytes), 1.5, "not much more than needed")
+
+	d := flush(a, true)
+	c := counts(d, "a", catalog.SPA002)
+	require.EqualValues(t, s.Traces, c.Observed)
+	require.Equal(t, s.SamplingRate, example(d, "a", catalog.SPA002).SamplingRate, "the rate in force stands in the evidence")
+	requireEmpty(t, a)
+}
+
+func TestSheddingIsByTrace(t *testing.T) {
+	a, r := NewAssembler(Config{Memory: 200 << 10}), resource("a")
+	for round := range 3 {
+		for i := range 2000 {
+			a.Add(t0, org, []Span{span(i, round+1, 0, r)})
+		}
+	}
+	require.Less(t, a.Stats().SamplingRate, 1.0)
+	for k, tr := range a.traces {
+		require.True(t, a.keeps(k.id))
+		require.Len(t, tr.records, 3, "a trace that is kept is whole")
+	}
+}
+
+func TestSeedChoosesWhichTracesStay(t *testing.T) {
+	kept := func(seed uint64) (ids []int) {
+		a := NewAssembler(Config{Memory: 100 << 10, Seed: seed})
+		fill(a, t0, 0, 2000, resource("a"))
+		for i := range 2000 {
+			if _, ok := a.traces[key{id: traceID(i)}]; ok {
+				ids = append(ids, i)
+			}
+		}
+		return ids
+	}
+	require.Equal(t, kept(1), kept(1))
+	require.NotEqual(t, kept(1), kept(2))
+}
+
+// TestOneTraceTooLarge: a budget that a single trace exceeds is kept all the same.
+func TestOneTraceTooLarge(t *testing.T) {
+	const budget = 64 << 10
+	a, r := NewAssembler(Config{Memory: budget}), resource("a")
+	for i := range 50_000 {
+		a.Add(t0, org, []Span{span(1, i+1, i, r)})
+		require.LessOrEqual(t, a.Stats().Bytes, budget)
+	}
+	require.Equal(t, delta.Count{}, counts(flush(a, true), "a", catalog.SPA002), "it lost its beginning")
+	requireEmpty(t, a)
+}
+
+func TestRelaxing(t *testing.T) {
+	a, r := NewAssembler(Config{Memory: 300 << 10, Idle: 30 * time.Second, Max: 10 * time.Minute}), resource("a")
+	fill(a, t0, 0, 900, r)
+	require.Equal(t, 0.5, a.Stats().SamplingRate)
+	now := t0.Add(30 * time.Second)
+	expire(a, now) // memory is low from here on
+	require.Equal(t, 0.5, a.Stats().SamplingRate)
+	expire(a, now.Add(10*time.Minute-1))
+	require.Equal(t, 0.5, a.Stats().SamplingRate, "not before it was calm for a while")
+	now = now.Add(10 * time.Minute)
+	expire(a, now)
+	require.Equal(t, 1.0, a.Stats().SamplingRate)
+
+	// Traces dropped until now may still be running.
+	fill(a, now.Add(time.Second), 5000, 10, r)
+	d := expire(a, now.Add(31*time.Second))
+	require.EqualValues(t, 10, counts(d, "a", catalog.SPA001).Observed)
+	require.Zero(t, counts(d, "a", catalog.SPA002).Observed, "a trace that may lack its beginning has no orphans")
+	fill(a, now.Add(31*time.Second), 6000, 10, r)
+	require.EqualValues(t, 10, counts(flush(a, true), "a", catalog.SPA002).Failed)
+}
+
+func TestLoadKeepsItFromRelaxing(t *testing.T) {
+	a, r := NewAssembler(Config{Memory: 300 << 10, Idle: time.Hour, Max: 10 * time.Minute}), resource("a")
+	fill(a, t0, 0, 900, r)
+	a.relax(t0)
+	a.relax(t0.Add(time.Hour))
+	require.Equal(t, 0.5, a.Stats().SamplingRate)
+}
+
+func TestNamesAreBounded(t *testing.T) {
+	a, r := NewAssembler(Config{Memory: 1 << 20}), resource("a")
+	for i := range 20_000 {
+		s := span(i%50, i+1, 99_999, r)
+		s.Name = strings.Repeat("n", 200) + fmt.Sprint(i)
+		a.Add(t0, org, []Span{s})
+	}
+	require.LessOrEqual(t, a.nameBytes, 1<<20/8+1000)
+	require.Equal(t, 20_000, a.Stats().Spans, "names run out before spans do")
+	d := flush(a, true)
+	require.EqualValues(t, 20_000, counts(d, "a", catalog.SPA002).Failed)
+	requireEmpty(t, a)
+	a.Add(t0, org, []Span{span(1, 1, 9, r)})
+	require.Contains(t, flush(a, true).Organizations[org].Services[assay.ServiceKey{Name: "a"}].Items,
+		delta.Item{Rule: catalog.SPA002, List: delta.SpanNames, Text: "op 1"}, "and there is room again")
+}
+
+func TestParallelAdd(t *testing.T) {
+	a := NewAssembler(Config{Memory: 1 << 20})
+	var wg sync.WaitGroup
+	for w := range 4 {
+		wg.Go(func() {
+			r := resource(fmt.Sprint("w", w))
+			for i := range 3000 {
+				a.Add(t0.Add(time.Duration(i)*time.Millisecond), org, []Span{span(i, w+1, 0, r), span(i, 100+w, w+1, r)})
+				if i%100 == 0 {
+					a.Expire(t0.Add(time.Duration(i)*time.Millisecond), 0, new(delta.Delta))
+					a.Stats()
+				}
+			}
+		})
+	}
+	wg.Wait()
+	flush(a, true)
+	requireEmpty(t, a)
+}
+
+// BenchmarkAdd adds and closes traces of ten spans by three services.
+func BenchmarkAdd(b *testing.B) {
+	a := NewAssembler(Config{})
+	services := []*Resource{resource("a"), resource("b"), resource("c")}
+	batch := make([]Span, 0, 100)
+	for i := range 100 {
+		s := span(i/10, i+1, i-i%10+1, services[i%3])
+		if i%10 == 0 {
+			s.ParentID = [8]byte{}
+		}
+		batch = append(batch, s)
+	}
+	b.ReportAllocs()
+	n := 0
+	for b.Loop() {
+		for i := range batch {
+			binary.BigEndian.PutUint64(batch[i].TraceID[8:], uint64(n*10+i/10))
+		}
+		a.Add(t0, org, batch)
+		if n++; n%100 == 0 {
+			a.Flush(0, true, new(delta.Delta))
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(n*len(batch)), "ns/span")
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package trace
+
+// links are an open trace's neighbours in one list.
+type links struct{ prev, next *openTrace }
+
+// list is an intrusive doubly linked list of open traces: no allocation, and
+// removal from the middle at no cost.
+type list struct {
+	of          func(*openTrace) *links
+	front, back *openTrace
+}
+
+func (l *list) pushBack(t *openTrace) {
+	n := l.of(t)
+	n.prev, n.next = l.back, nil
+	if l.back == nil {
+		l.front = t
+	} else {
+		l.of(l.back).next = t
+	}
+	l.back = t
+}
+
+func (l *list) remove(t *openTrace) {
+	n := l.of(t)
+	if n.prev == nil {
+		l.front = n.next
+	} else {
+		l.of(n.prev).next = n.next
+	}
+	if n.next == nil {
+		l.back = n.prev
+	} else {
+		l.of(n.next).prev = n.prev
+	}
+	*n = links{}
+}
+
+func (l *list) moveToBack(t *openTrace) {
+	if l.back == t {
+		return
+	}
+	l.remove(t)
+	l.pushBack(t)
+}
