@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package commit
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"assay"
+	"assay/internal/delta"
+)
+
+// Store makes facts durable. Implementations may be used concurrently.
+type Store interface {
+	// Commit runs one durable transaction. It records the requests not seen within
+	// the last 10 minutes, calls merge with fresh[i] telling whether requests[i] is
+	// one of those, and applies the delta that merge returns. merge may be called
+	// again when the transaction is repeated.
+	Commit(ctx context.Context, now time.Time, requests []delta.Request, merge func(fresh []bool) *delta.Delta) error
+}
+
+// Facts are what one request, or the traces that closed, add. MergeInto is called
+// by one goroutine, possibly more than once, each time with an empty or shared
+// delta, and must not change the facts.
+type Facts interface {
+	MergeInto(d *delta.Delta)
+}
+
+// Config of a Committer. Store and Filter are needed; the zero value of another
+// field means its default.
+type Config struct {
+	Store    Store
+	Filter   *delta.Filter
+	Interval time.Duration // between commits under load; default 100 ms
+	Timeout  time.Duration // of one transaction; default 5 s
+	Pending  int           // requests waiting for a commit; past them Submit refuses; default 4096
+	Now      func() time.Time
+	Logger   *slog.Logger
+}
+
+// Committer groups submissions into transactions. It may be used concurrently.
+type Committer struct {
+	cfg     Config
+	queue   chan *submission
+	closing chan struct{}
+	done    chan struct{}
+	limit   int // submissions in one transaction; of the committing goroutine
+
+	mu     sync.RWMutex // guards closed against sends to the queue
+	closed bool
+}
+
+type submission struct {
+	request *delta.Request // nil: facts that are no request's
+	facts   Facts
+	result  chan result
+}
+
+type result struct {
+	fresh bool
+	err   error
+}
+
+// New starts a Committer; Close ends it.
+func New(cfg Config) *Committer {
+	if cfg.Interval <= 0 {
+		cfg.Interval = 100 * time.Millisecond
+	}
+	if cfg.Timeout <= 0 {
+		cfg.Timeout = 5 * time.Second
+	}
+	if cfg.Pending <= 0 {
+		cfg.Pending = 4096
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	c := &Committer{cfg: cfg, queue: make(chan *submission, cfg.Pending), closing: make(chan struct{}), done: make(chan struct{}), limit: cfg.Pending}
+	go c.run()
+	return c
+}
+
+// Submit waits until the facts have been committed and tells whether the request
+// was new; a repeated one adds nothing. request is nil for facts that are no
+// request's. The facts are not used after it returns. When the transaction
+// failed, or too many submissions wait, the error has CodeUnavailable and the
+// request may be sent again.
+func (c *Committer) Submit(request *delta.Request, facts Facts) (fresh bool, err error) {
+	s := &submission{request: request, facts: facts, result: make(chan result, 1)}
+	if err := c.enqueue(s); err != nil {
+		return false, err
+	}
+	r := <-s.result
+	return r.fresh, r.err
+}
+
+func (c *Committer) enqueue(s *submission) error {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if c.closed {
+		return assay.Errorf(assay.CodeUnavailable, "shutting down")
+	}
+	select {
+	case c.queue <- s:
+		return nil
+	default:
+		return assay.Errorf(assay.CodeUnavailable, "too many requests wait to be committed")
+	}
+}
+
+// Close refuses further submissions, commits those that wait and returns when
+// the last one has its result. It may be called more than once.
+func (c *Committer) Close() {
+	c.mu.Lock()
+	if !c.closed {
+		c.closed = true
+		close(c.closing)
+		close(c.queue)
+	}
+	c.mu.Unlock()
+	<-c.done
+}
+
+// run commits the first submission after a quiet time at once, and under load one
+// group an interval.
+func (c *Committer) run() {
+	defer close(c.done)
+	var last time.Time
+	for s := range c.queue {
+		if wait := c.cfg.Interval - time.Since(last); wait > 0 {
+			select {
+			case <-time.After(wait):
+			case <-c.closing:
+			}
+		}
+		group := []*submission{s}
+		for n := min(len(c.queue), c.limit-1); n > 0; n-- {
+			group = append(group, <-c.queue)
+		}
+		last = time.Now()
+		c.commit(group)
+	}
+}
+
+func (c *Committer) commit(group []*submission) {
+	fresh, err := c.transact(group)
+	switch {
+	case err == nil:
+		c.limit = min(2*c.limit, c.cfg.Pending)
+	case errors.Is(err, context.DeadlineExceeded):
+		// Too much for one transaction, or a slow store: what comes back is tried in smaller groups.
+		c.limit = max(len(group)/2, 1)
+	case len(group) > 1 && assay.ErrorCode(err) != assay.CodeUnavailable:
+		// Whatever is wrong with one must not fail the others.
+		c.cfg.Logger.Warn("commit failed, trying its requests one by one", "requests", len(group), "error", err)
+		for i := range group {
+			c.commit(group[i : i+1])
+		}
+		return
+	}
+	if err != nil {
+		c.cfg.Logger.Error("commit failed", "requests", len(group), "error", err)
+		err = &assay.Error{Code: assay.CodeUnavailable, Message: "the store did not take the request", Err: err}
+	}
+	for i, s := range group {
+		s.result <- result{fresh: err == nil && fresh[i], err: err}
+	}
+}
+
+// transact runs one transaction and tells which of the group it added.
+func (c *Committer) transact(group []*submission) ([]bool, error) {
+	requests := make([]delta.Request, 0, len(group))
+	index := make([]int, len(group)) // of the submission's request; -1: none
+	for i, s := range group {
+		index[i] = -1
+		if s.request != nil {
+			index[i] = len(requests)
+			requests = append(requests, *s.request)
+		}
+	}
+	added := make([]bool, len(group))
+	var d *delta.Delta
+	merge := func(fresh []bool) *delta.Delta {
+		d = new(delta.Delta)
+		for i, s := range group {
+			added[i] = index[i] < 0 || fresh[index[i]]
+			if added[i] {
+				s.facts.MergeInto(d)
+			}
+		}
+		return d
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), c.cfg.Timeout)
+	defer cancel()
+	if err := c.cfg.Store.Commit(ctx, c.cfg.Now(), requests, merge); err != nil {
+		return nil, err
+	}
+	for _, h := range d.Remember {
+		c.cfg.Filter.Add(h)
+	}
+	return added, nil
+}

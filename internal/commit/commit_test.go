@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package commit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"assay"
+	"assay/internal/delta"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// memory is a store that counts items by service name. Before each transaction it
+// asks fail, if set, and waits as long as one takes.
+type memory struct {
+	mu    sync.Mutex
+	fail  func(requests []delta.Request, d *delta.Delta) error
+	lasts time.Duration
+
+	perRequest time.Duration // that a transaction lasts longer
+	seen       map[delta.Request]bool
+	items      map[string]uint64
+	groups     []int // requests by transaction
+	begun      []time.Time
+	repeated   bool // transactions run merge twice
+}
+
+func (m *memory) Commit(ctx context.Context, _ time.Time, requests []delta.Request, merge func([]bool) *delta.Delta) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.groups, m.begun = append(m.groups, len(requests)), append(m.begun, time.Now())
+	if lasts := m.lasts + time.Duration(len(requests))*m.perRequest; lasts > 0 {
+		select {
+		case <-time.After(lasts):
+		case <-ctx.Done():
+			return &assay.Error{Code: assay.CodeUnavailable, Message: "too slow", Err: ctx.Err()}
+		}
+	}
+	fresh := make([]bool, len(requests))
+	now := make(map[delta.Request]bool)
+	for i, r := range requests {
+		fresh[i] = !m.seen[r] && !now[r]
+		now[r] = true
+	}
+	d := merge(fresh)
+	if m.repeated {
+		d = merge(fresh)
+	}
+	if m.fail != nil {
+		if err := m.fail(requests, d); err != nil {
+			return err
+		}
+	}
+	if m.seen == nil {
+		m.seen, m.items = make(map[delta.Request]bool), make(map[string]uint64)
+	}
+	for r := range now {
+		m.seen[r] = true
+	}
+	for _, o := range d.Organizations {
+		for k, s := range o.Services {
+			for i := range s.Usage {
+				m.items[k.Name] += s.Usage[i].Usage[delta.Traces].Items
+			}
+		}
+	}
+	return nil
+}
+
+func (m *memory) count(name string) uint64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.items[name]
+}
+
+// fact is one item of a service, with a hash to be remembered.
+type fact struct {
+	name string
+	hash uint64
+}
+
+func (f fact) MergeInto(d *delta.Delta) {
+	d.Organization("o").Service(assay.ServiceKey{Name: f.name}).AddUsage(0, delta.Traces, delta.Usage{Items: 1})
+	d.Remember = append(d.Remember, f.hash)
+}
+
+func request(n int) *delta.Request {
+	return &delta.Request{OrganizationID: "o", Hash: [16]byte{byte(n), byte(n >> 8), byte(n >> 16)}}
+}
+
+func committer(store Store, set ...func(*Config)) *Committer {
+	cfg := Config{Store: store, Filter: delta.NewFilter(10)}
+	for _, f := range set {
+		f(&cfg)
+	}
+	return New(cfg)
+}
+
+func TestGroups(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{}
+		c := committer(m)
+		defer c.Close()
+		began := time.Now()
+		fresh, err := c.Submit(request(0), fact{name: "first"})
+		require.NoError(t, err)
+		require.True(t, fresh)
+		require.Zero(t, time.Since(began), "after a quiet time there is nothing to wait for")
+
+		const n = 500
+		var wg sync.WaitGroup
+		for i := range n {
+			wg.Go(func() {
+				_, err := c.Submit(request(i+1), fact{name: "a", hash: uint64(i + 1)})
+				require.NoError(t, err)
+			})
+		}
+		wg.Wait()
+		require.Equal(t, 100*time.Millisecond, time.Since(began), "the rest came in one group, an interval later")
+		require.Equal(t, []int{1, n}, m.groups)
+		require.EqualValues(t, n, m.count("a"))
+		require.True(t, c.cfg.Filter.Has(7))
+	})
+}
+
+func TestRepeats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{repeated: true}
+		c := committer(m)
+		defer c.Close()
+		_, err := c.Submit(nil, fact{name: "warm"}) // the next ones share a group
+		require.NoError(t, err)
+		var wg sync.WaitGroup
+		var mu sync.Mutex
+		news := 0
+		for range 5 {
+			wg.Go(func() {
+				fresh, err := c.Submit(request(1), fact{name: "a"})
+				require.NoError(t, err)
+				mu.Lock()
+				defer mu.Unlock()
+				if fresh {
+					news++
+				}
+			})
+		}
+		wg.Wait()
+		require.Equal(t, []int{0, 5}, m.groups)
+		require.Equal(t, 1, news)
+		require.EqualValues(t, 1, m.count("a"), "one of a group counts, also when the transaction is repeated")
+		fresh, err := c.Submit(request(1), fact{name: "a"})
+		require.NoError(t, err)
+		require.False(t, fresh, "nor does a later one")
+		require.EqualValues(t, 1, m.count("a"))
+		for range 2 {
+			fresh, err := c.Submit(nil, fact{name: "no request"})
+			require.NoError(t, err)
+			require.True(t, fresh, "facts of no request always count")
+		}
+		require.EqualValues(t, 2, m.count("no request"))
+	})
+}
+
+func TestFailingStore(t *testing.T) {
+	for name, failure := range map[string]error{
+		"unavailable": assay.Errorf(assay.CodeUnavailable, "busy"),
+		"other":       errors.New("disk full"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := &memory{fail: func([]delta.Request, *delta.Delta) error { return failure }}
+				c := committer(m)
+				defer c.Close()
+				var wg sync.WaitGroup
+				for i := range 20 {
+					wg.Go(func() {
+						fresh, err := c.Submit(request(i), fact{name: "a", hash: 77})
+						require.False(t, fresh)
+						require.Equal(t, assay.CodeUnavailable, assay.ErrorCode(err))
+						require.ErrorIs(t, err, failure)
+					})
+				}
+				wg.Wait()
+				require.False(t, c.cfg.Filter.Has(77), "what is not committed is not remembered")
+				if name == "unavailable" {
+					require.LessOrEqual(t, len(m.groups), 2, "trying one by one would not help")
+				}
+				m.mu.Lock()
+				m.fail = nil
+				m.mu.Unlock()
+				fresh, err := c.Submit(request(3), fact{name: "a", hash: 77})
+				require.NoError(t, err)
+				require.True(t, fresh, "it may be sent again")
+				require.True(t, c.cfg.Filter.Has(77))
+			})
+		})
+	}
+}
+
+func TestSlowStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{lasts: time.Hour}
+		c := committer(m, func(c *Config) { c.Timeout = 3 * time.Second })
+		defer c.Close()
+		began := time.Now()
+		_, err := c.Submit(request(1), fact{name: "a"})
+		require.Equal(t, assay.CodeUnavailable, assay.ErrorCode(err))
+		require.Equal(t, 3*time.Second, time.Since(began))
+	})
+}
+
+// TestGroupsShrink: a group that takes too long comes back in smaller ones.
+func TestGroupsShrink(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{perRequest: 100 * time.Millisecond}
+		c := committer(m, func(c *Config) { c.Timeout = 2 * time.Second }) // 20 requests
+		defer c.Close()
+		_, err := c.Submit(nil, fact{name: "warm"})
+		require.NoError(t, err)
+		var wg sync.WaitGroup
+		for i := range 100 {
+			wg.Go(func() {
+				for {
+					if _, err := c.Submit(request(i), fact{name: "a"}); err == nil {
+						return
+					}
+					time.Sleep(time.Millisecond)
+				}
+			})
+		}
+		wg.Wait()
+		require.EqualValues(t, 100, m.count("a"))
+	})
+}
+
+// TestPoison: one request that the store refuses does not take others with it.
+func TestPoison(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		poison := *request(3)
+		m := &memory{fail: func(requests []delta.Request, _ *delta.Delta) error {
+			for _, r := range requests {
+				if r == poison {
+					return errors.New("constraint failed")
+				}
+			}
+			return nil
+		}}
+		c := committer(m)
+		defer c.Close()
+		_, err := c.Submit(nil, fact{name: "warm"})
+		require.NoError(t, err)
+		var wg sync.WaitGroup
+		for i := range 10 {
+			wg.Go(func() {
+				_, err := c.Submit(request(i), fact{name: fmt.Sprint("s", i)})
+				if i == 3 {
+					require.Equal(t, assay.CodeUnavailable, assay.ErrorCode(err))
+				} else {
+					require.NoError(t, err)
+				}
+			})
+		}
+		wg.Wait()
+		for i := range 10 {
+			want := uint64(1)
+			if i == 3 {
+				want = 0
+			}
+			require.Equal(t, want, m.count(fmt.Sprint("s", i)))
+		}
+	})
+}
+
+func TestFullQueueRefuses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{lasts: 2 * time.Second}
+		c := committer(m, func(c *Config) { c.Pending = 3 })
+		defer c.Close()
+		var wg sync.WaitGroup
+		submit := func(n int) {
+			wg.Go(func() {
+				_, err := c.Submit(request(n), fact{name: "a"})
+				require.NoError(t, err)
+			})
+		}
+		submit(0)
+		synctest.Wait() // in its transaction
+		for i := range 3 {
+			submit(i + 1)
+		}
+		synctest.Wait()
+		began := time.Now()
+		_, err := c.Submit(request(9), fact{name: "a"})
+		require.Equal(t, assay.CodeUnavailable, assay.ErrorCode(err))
+		require.Zero(t, time.Since(began), "refused at once")
+		wg.Wait()
+		require.EqualValues(t, 4, m.count("a"))
+	})
+}
+
+func TestClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{lasts: time.Second}
+		c := committer(m)
+		var wg sync.WaitGroup
+		for i := range 50 {
+			wg.Go(func() {
+				_, err := c.Submit(request(i), fact{name: "a"})
+				require.NoError(t, err, "what waits is committed")
+			})
+		}
+		synctest.Wait()
+		for range 3 {
+			wg.Go(c.Close)
+		}
+		synctest.Wait()
+		_, err := c.Submit(request(99), fact{name: "late"})
+		require.Equal(t, assay.CodeUnavailable, assay.ErrorCode(err), "nothing more is taken while it drains")
+		wg.Wait()
+		c.Close()
+		require.EqualValues(t, 50, m.count("a"))
+		require.Zero(t, m.count("late"))
+	})
+}
+
+// TestParallelSenders: over a store that fails at random, senders repeat what was
+// refused until it is acknowledged; then everything is there exactly once.
+func TestParallelSenders(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(1, 2)) // used under the store's lock
+		m := &memory{lasts: time.Millisecond, fail: func([]delta.Request, *delta.Delta) error {
+			switch r.IntN(4) {
+			case 0:
+				return errors.New("transient")
+			case 1:
+				return assay.Errorf(assay.CodeUnavailable, "busy")
+			default:
+				return nil
+			}
+		}}
+		c := committer(m, func(c *Config) { c.Pending = 30 })
+		const senders, each = 16, 60
+		var wg sync.WaitGroup
+		for s := range senders {
+			wg.Go(func() {
+				for i := range each {
+					for {
+						_, err := c.Submit(request(s*each+i), fact{name: fmt.Sprint("s", s)})
+						if err == nil {
+							break
+						}
+						require.Equal(t, assay.CodeUnavailable, assay.ErrorCode(err))
+						time.Sleep(time.Millisecond)
+					}
+					if i%7 == 0 { // an acknowledgement that got lost
+						_, err := c.Submit(request(s*each+i), fact{name: fmt.Sprint("s", s)})
+						_ = err // refused or repeated, it adds nothing
+					}
+				}
+			})
+		}
+		wg.Wait()
+		c.Close()
+		for s := range senders {
+			require.EqualValues(t, each, m.count(fmt.Sprint("s", s)))
+		}
+	})
+}

@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/zeebo/xxh3"
+
+	"assay"
+	"assay/internal/commit"
+	"assay/internal/delta"
+	"assay/internal/rules"
+	"assay/internal/score"
+	"assay/internal/trace"
+	"assay/internal/wire"
+)
+
+// Store is what the engine needs of a store. Implementations may be used
+// concurrently.
+type Store interface {
+	commit.Store
+	// KnownServices returns the keys of the services kept for an organization.
+	KnownServices(ctx context.Context, organizationID string) ([]assay.ServiceKey, error)
+	// KnownMetricNames returns the stable hashes of the metric names kept, by service.
+	KnownMetricNames(ctx context.Context, organizationID string) (map[assay.ServiceKey][]uint64, error)
+}
+
+// Config of an Engine. Store is needed; the zero value of another field means its
+// default.
+type Config struct {
+	Store          Store
+	Window         time.Duration // default 30 days
+	Step           time.Duration // of the window; default 1 h
+	CommitInterval time.Duration // default 100 ms
+	CommitTimeout  time.Duration // of one transaction; default 5 s
+	Trace          trace.Config  // Step, Filter and Seed are filled here
+	MaxServices    int           // per organization; default 10,000
+	MaxMetricNames int           // per service; default 2,000
+	Evaluators     int           // requests judged at a time; default GOMAXPROCS
+	Now            func() time.Time
+	Logger         *slog.Logger
+
+	// Input overrides what a request is judged under, for reading recordings.
+	// By default that follows from Now.
+	Input func(organizationID string) rules.Input
+}
+
+// futureTolerance is how far ahead of its arrival a record's timestamp is believed.
+const futureTolerance = time.Minute
+
+// Engine takes requests in. It may be used concurrently.
+type Engine struct {
+	cfg        Config
+	quota      *Quota
+	committer  *commit.Committer
+	traces     *trace.Assembler
+	evaluators chan *rules.Evaluator
+	batches    sync.Pool
+
+	// Requests whose outcome is open. None is added once the engine is closing.
+	submitted sync.WaitGroup
+	closeMu   sync.RWMutex
+	closing   bool
+
+	// Facts of closed traces whose commit failed wait for the next one.
+	closedMu sync.Mutex
+	closed   *delta.Delta
+
+	counters Counters
+}
+
+// Counters count since the start. They may be read at any time.
+type Counters struct {
+	Requests atomic.Uint64 // acknowledged
+	Repeated atomic.Uint64 // acknowledged before and counted once
+	Refused  atomic.Uint64 // malformed, or not committed
+	Spans    atomic.Uint64
+	Points   atomic.Uint64 // metric data points
+	Records  atomic.Uint64 // log records
+	Bytes    atomic.Uint64
+	Overflow atomic.Uint64 // records past a quota
+}
+
+// New returns an Engine that takes requests at once. Close ends it.
+func New(cfg Config) *Engine {
+	if cfg.Window <= 0 {
+		cfg.Window = assay.DefaultWindow
+	}
+	if cfg.Step <= 0 {
+		cfg.Step = assay.DefaultWindowStep
+	}
+	if cfg.Evaluators <= 0 {
+		cfg.Evaluators = runtime.GOMAXPROCS(0)
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	filter := delta.NewFilter(20)
+	cfg.Trace.Step, cfg.Trace.Filter, cfg.Trace.Seed = cfg.Step, filter, rand.Uint64()
+	e := &Engine{
+		cfg:   cfg,
+		quota: NewQuota(cfg.Store, cfg.MaxServices, cfg.MaxMetricNames, cfg.Logger),
+		committer: commit.New(commit.Config{
+			Store: cfg.Store, Filter: filter, Interval: cfg.CommitInterval, Timeout: cfg.CommitTimeout,
+			Now: cfg.Now, Logger: cfg.Logger,
+		}),
+		traces:     trace.NewAssembler(cfg.Trace),
+		evaluators: make(chan *rules.Evaluator, cfg.Evaluators),
+		batches:    sync.Pool{New: func() any { return new(rules.Batch) }},
+	}
+	for range cfg.Evaluators {
+		e.evaluators <- rules.NewEvaluator(rules.Config{Step: cfg.Step, Filter: filter, Quota: e.quota})
+	}
+	return e
+}
+
+// Counters returns the engine's counters.
+func (e *Engine) Counters() *Counters { return &e.counters }
+
+// Traces returns how full the memory of open traces is.
+func (e *Engine) Traces() trace.Stats { return e.traces.Stats() }
+
+// input returns what a request that arrives now is judged under.
+func (e *Engine) input(organizationID string) rules.Input {
+	if e.cfg.Input != nil {
+		return e.cfg.Input(organizationID)
+	}
+	now := e.cfg.Now()
+	p := score.PeriodAt(now, e.cfg.Window, e.cfg.Step)
+	return rules.Input{
+		OrganizationID: organizationID,
+		Start:          unixNano(p.Start),
+		MetricStart:    unixNano(p.MetricStart),
+		Arrival:        unixNano(now),
+		Latest:         unixNano(now.Add(futureTolerance)),
+	}
+}
+
+func unixNano(t time.Time) uint64 { return uint64(max(0, t.UnixNano())) }
+
+// Ingest judges one uncompressed protobuf request and returns when its facts are
+// durable; body is not kept. A warning is for the sender: the request was taken,
+// but something in it was not judged. Malformed input is a *wire.Error; a request
+// that could not be committed has CodeUnavailable and may be sent again.
+func (e *Engine) Ingest(ctx context.Context, organizationID string, signal wire.Signal, body []byte) (warning string, err error) {
+	in := e.input(organizationID)
+	if err := e.quota.Load(ctx, organizationID); err != nil {
+		return "", err
+	}
+	b := e.batches.Get().(*rules.Batch)
+	if err := e.evaluate(ctx, signal, body, in, b); err != nil {
+		e.refuse(organizationID, b)
+		return "", err
+	}
+	request := delta.Request{OrganizationID: organizationID, Signal: rules.SignalOf(signal), Hash: xxh3.Hash128(body).Bytes()}
+	size := len(body)
+	done := make(chan outcome, 1)
+	if !e.open() {
+		e.refuse(organizationID, b)
+		return "", assay.Errorf(assay.CodeUnavailable, "shutting down")
+	}
+	// The caller's time may run out before the transaction is through. What becomes
+	// of the facts is seen to all the same.
+	go func() {
+		defer e.submitted.Done()
+		done <- e.submit(&request, b, size)
+	}()
+	select {
+	case o := <-done:
+		return o.warning, o.err
+	case <-ctx.Done():
+		return "", &assay.Error{Code: assay.CodeUnavailable, Message: "the request was not committed in time", Err: ctx.Err()}
+	}
+}
+
+// open takes a place among the requests whose outcome is open; false when the
+// engine is closing.
+func (e *Engine) open() bool {
+	e.closeMu.RLock()
+	defer e.closeMu.RUnlock()
+	if !e.closing {
+		e.submitted.Add(1)
+	}
+	return !e.closing
+}
+
+// outcome is what a request's sender is told.
+type outcome struct {
+	warning string
+	err     error
+}
+
+// submit has the facts of a request committed and does what follows from that. It
+// takes the batch over.
+func (e *Engine) submit(request *delta.Request, b *rules.Batch, bytes int) outcome {
+	fresh, err := e.committer.Submit(request, b)
+	if err != nil {
+		e.refuse(request.OrganizationID, b)
+		return outcome{err: err}
+	}
+	defer e.recycle(b)
+	e.counters.Requests.Add(1)
+	if !fresh { // its services are in the store already, so what was admitted for it stays
+		e.counters.Repeated.Add(1)
+		return outcome{}
+	}
+	e.traces.Add(e.cfg.Now(), request.OrganizationID, b.Spans)
+	e.count(b, bytes)
+	if b.OverflowItems == 0 {
+		return outcome{}
+	}
+	e.counters.Overflow.Add(b.OverflowItems)
+	return outcome{warning: fmt.Sprintf("%d records are past the organization's limit of services or metric names and count for the service %s without being judged",
+		b.OverflowItems, assay.OverflowService)}
+}
+
+// refuse gives back what a request took that was not committed.
+func (e *Engine) refuse(organizationID string, b *rules.Batch) {
+	e.counters.Refused.Add(1)
+	e.quota.Release(organizationID, b.Admitted)
+	e.recycle(b)
+}
+
+func (e *Engine) recycle(b *rules.Batch) {
+	b.Reset()
+	e.batches.Put(b)
+}
+
+func (e *Engine) count(b *rules.Batch, bytes int) {
+	e.counters.Bytes.Add(uint64(bytes))
+	e.counters.Spans.Add(b.Items[delta.Traces])
+	e.counters.Points.Add(b.Items[delta.Metrics])
+	e.counters.Records.Add(b.Items[delta.Logs])
+}
+
+// evaluate waits for an evaluator and judges the request.
+func (e *Engine) evaluate(ctx context.Context, signal wire.Signal, body []byte, in rules.Input, b *rules.Batch) error {
+	var ev *rules.Evaluator
+	select {
+	case ev = <-e.evaluators:
+	case <-ctx.Done():
+		return &assay.Error{Code: assay.CodeUnavailable, Message: "too many requests wait to be judged", Err: ctx.Err()}
+	}
+	defer func() { e.evaluators <- ev }()
+	return ev.Evaluate(signal, body, in, b)
+}
+
+// Run closes traces as their time comes until ctx ends.
+func (e *Engine) Run(ctx context.Context) {
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			if err := e.CloseTraces(); err != nil {
+				e.cfg.Logger.ErrorContext(ctx, "verdicts of closed traces wait for the store", "error", err)
+			}
+		}
+	}
+}
+
+// CloseTraces judges the traces whose time has come and commits their verdicts.
+// Verdicts that could not be committed wait for the next call.
+func (e *Engine) CloseTraces() error {
+	return e.commitClosed(func(d *delta.Delta) {
+		e.traces.Expire(e.cfg.Now(), e.input("").Start, d)
+	})
+}
+
+// FlushTraces judges all open traces; complete says that none of their spans is
+// still on the way.
+func (e *Engine) FlushTraces(complete bool) error {
+	return e.commitClosed(func(d *delta.Delta) {
+		e.traces.Flush(e.input("").Start, complete, d)
+	})
+}
+
+func (e *Engine) commitClosed(judge func(*delta.Delta)) error {
+	e.closedMu.Lock()
+	defer e.closedMu.Unlock()
+	d := e.closed
+	if d == nil {
+		d = new(delta.Delta)
+	}
+	judge(d)
+	e.closed = nil
+	if d.Empty() {
+		return nil
+	}
+	if _, err := e.committer.Submit(nil, closedTraces{d}); err != nil {
+		e.closed = d
+		return fmt.Errorf("commit closed traces: %w", err)
+	}
+	return nil
+}
+
+// closedTraces are facts of closed traces.
+type closedTraces struct{ d *delta.Delta }
+
+// MergeInto adds the facts to d.
+func (c closedTraces) MergeInto(d *delta.Delta) { d.Merge(c.d) }
+
+// Close judges the traces still open as far as that can be told, commits what
+// waits and ends the engine. Requests after it get CodeUnavailable. It returns
+// early when ctx ends.
+func (e *Engine) Close(ctx context.Context) error {
+	e.closeMu.Lock()
+	e.closing = true
+	e.closeMu.Unlock()
+	done := make(chan error, 1)
+	go func() {
+		e.submitted.Wait()
+		err := e.FlushTraces(false)
+		e.committer.Close()
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return errors.Join(errors.New("close engine: the store did not take everything in time"), ctx.Err())
+	}
+}
+
+// Refresh brings the quota up to date with what the store still keeps.
+func (e *Engine) Refresh(ctx context.Context) error { return e.quota.Refresh(ctx) }

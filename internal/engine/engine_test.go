@@ -1,0 +1,431 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	logspb "go.opentelemetry.io/proto/otlp/logs/v1"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"go.uber.org/goleak"
+
+	"assay"
+	"assay/internal/delta"
+	"assay/internal/engine"
+	"assay/internal/rules/catalog"
+	. "assay/internal/rules/rulestest"
+	"assay/internal/score"
+	"assay/internal/store/sqlite"
+	"assay/internal/wire"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// gate is a store whose commits fail or wait on demand.
+type gate struct {
+	*sqlite.Store
+	mu   sync.Mutex
+	fail error
+	hold chan struct{} // commits wait for it to close
+}
+
+func (g *gate) set(fail error, hold chan struct{}) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.fail, g.hold = fail, hold
+}
+
+func (g *gate) Commit(ctx context.Context, now time.Time, requests []delta.Request, merge func([]bool) *delta.Delta) error {
+	g.mu.Lock()
+	fail, hold := g.fail, g.hold
+	g.mu.Unlock()
+	if hold != nil {
+		<-hold
+	}
+	if fail != nil {
+		return fail
+	}
+	return g.Store.Commit(ctx, now, requests, merge)
+}
+
+type fixture struct {
+	t     *testing.T
+	store *gate
+	org   string
+	mu    sync.Mutex
+	now   time.Time
+}
+
+func (f *fixture) clock() time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.now
+}
+
+func (f *fixture) advance(d time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.now = f.now.Add(d)
+}
+
+func newFixture(t *testing.T) *fixture {
+	f := &fixture{t: t, now: T0}
+	store, err := sqlite.Open(t.Context(), sqlite.Config{Now: f.clock})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	f.store = &gate{Store: store}
+	o := &assay.Organization{Name: "org", Tier: assay.TierFree}
+	require.NoError(t, store.CreateOrganization(t.Context(), o))
+	f.org = o.ID
+	return f
+}
+
+func (f *fixture) engine(set ...func(*engine.Config)) *engine.Engine {
+	cfg := engine.Config{Store: f.store, Now: f.clock, CommitInterval: time.Millisecond, Evaluators: 2}
+	for _, s := range set {
+		s(&cfg)
+	}
+	e := engine.New(cfg)
+	f.t.Cleanup(func() {
+		f.store.set(nil, nil)
+		_ = e.Close(context.Background()) //nolint:usetesting // the test's own context has ended
+	})
+	return e
+}
+
+func (f *fixture) ingest(e *engine.Engine, q Request) string {
+	f.t.Helper()
+	warning, err := e.Ingest(f.t.Context(), f.org, q.Signal, q.Body)
+	require.NoError(f.t, err)
+	return warning
+}
+
+// totals returns what the store counts of a service's rule.
+func (f *fixture) totals(name string, r catalog.Rule) delta.Count {
+	f.t.Helper()
+	id := delta.ServiceID(f.org, assay.ServiceKey{Name: name, Environment: "test"})
+	if name == assay.OverflowService {
+		id = delta.ServiceID(f.org, assay.ServiceKey{Name: name})
+	}
+	facts, err := f.store.Facts(f.t.Context(), f.org, []string{id}, 0)
+	require.NoError(f.t, err)
+	if len(facts) == 0 {
+		return delta.Count{}
+	}
+	return facts[0].Totals[r]
+}
+
+func (f *fixture) names() (names []string) {
+	f.t.Helper()
+	services, _, err := f.store.FindServices(f.t.Context(), f.org, assay.Page{Limit: 1000})
+	require.NoError(f.t, err)
+	for _, s := range services {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
+func TestAcknowledgedAfterCommit(t *testing.T) {
+	f := newFixture(t)
+	e := f.engine()
+	hold := make(chan struct{})
+	f.store.set(nil, hold)
+	done := make(chan error, 1)
+	q := LogsRequest(Logs(Service("a"), Log("x")))
+	go func() {
+		_, err := e.Ingest(t.Context(), f.org, q.Signal, q.Body)
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		t.Fatalf("acknowledged before it was committed: %v", err)
+	case <-time.After(50 * time.Millisecond):
+	}
+	require.Zero(t, e.Counters().Requests.Load())
+	close(hold)
+	require.NoError(t, <-done)
+	require.EqualValues(t, 1, f.totals("a", catalog.LOG002).Observed)
+	require.EqualValues(t, 1, e.Counters().Requests.Load())
+	require.EqualValues(t, 1, e.Counters().Records.Load())
+	require.EqualValues(t, len(q.Body), e.Counters().Bytes.Load())
+}
+
+// TestSenderGivesUp: a request whose sender's time ran out is committed all the same.
+func TestSenderGivesUp(t *testing.T) {
+	f := newFixture(t)
+	e := f.engine()
+	hold := make(chan struct{})
+	f.store.set(nil, hold)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+	defer cancel()
+	q := Traces(Spans(Service("a"), Span(1, 1, 0)))
+	_, err := e.Ingest(ctx, f.org, q.Signal, q.Body)
+	require.Equal(t, assay.CodeUnavailable, assay.ErrorCode(err))
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	f.store.set(nil, nil)
+	close(hold)
+	f.ingest(e, q) // sent again
+	require.EqualValues(t, 1, f.totals("a", catalog.SPA004).Observed)
+	require.EqualValues(t, 1, e.Counters().Repeated.Load())
+	require.Eventually(t, func() bool { return e.Traces().Spans == 1 }, 5*time.Second, time.Millisecond, "its spans are handed on by whoever waits for it still")
+}
+
+// TestCloseUnderLoad: what was acknowledged is there, and the rest was refused.
+func TestCloseUnderLoad(t *testing.T) {
+	f := newFixture(t)
+	e := f.engine()
+	var wg sync.WaitGroup
+	var acknowledged atomic.Uint64
+	for w := range 4 {
+		wg.Go(func() {
+			for i := range 1000 {
+				_, err := e.Ingest(t.Context(), f.org, wire.Logs, LogsRequest(Logs(Service("a"), Log(fmt.Sprint(w, i)))).Body)
+				if err != nil {
+					require.Equal(t, assay.CodeUnavailable, assay.ErrorCode(err))
+					return
+				}
+				acknowledged.Add(1)
+			}
+		})
+	}
+	time.Sleep(50 * time.Millisecond)
+	require.NoError(t, e.Close(t.Context()))
+	wg.Wait()
+	require.Positive(t, acknowledged.Load())
+	require.Equal(t, acknowledged.Load(), f.totals("a", catalog.LOG002).Observed)
+}
+
+func TestRepeatedRequestCountsOnce(t *testing.T) {
+	f := newFixture(t)
+	e := f.engine()
+	q := Traces(Spans(Service("a"), Span(1, 1, 0)))
+	for range 3 {
+		f.ingest(e, q)
+	}
+	require.EqualValues(t, 1, f.totals("a", catalog.SPA004).Observed)
+	require.EqualValues(t, 2, e.Counters().Repeated.Load())
+	require.Equal(t, 1, e.Traces().Spans)
+
+	// The same bytes of another signal or organization are another request.
+	other := &assay.Organization{Name: "other", Tier: assay.TierFree}
+	require.NoError(t, f.store.CreateOrganization(t.Context(), other))
+	_, err := e.Ingest(t.Context(), other.ID, q.Signal, q.Body)
+	require.NoError(t, err)
+	require.EqualValues(t, 2, e.Counters().Repeated.Load())
+}
+
+func TestMalformedRequest(t *testing.T) {
+	f := newFixture(t)
+	e := f.engine(func(c *engine.Config) { c.MaxServices = 1 })
+	good := Traces(Spans(Service("a"), Span(1, 1, 0)), Spans(Service("b"), Span(1, 1, 0, func(s *tracepb.Span) { s.SpanId = []byte{1} })))
+	_, err := e.Ingest(t.Context(), f.org, good.Signal, good.Body)
+	var w *wire.Error
+	require.ErrorAs(t, err, &w)
+	require.EqualValues(t, 1, e.Counters().Refused.Load())
+	require.Empty(t, f.names(), "nothing of it is kept")
+	require.Zero(t, e.Traces().Spans)
+	require.Empty(t, f.ingest(e, Traces(Spans(Service("c"), Span(1, 1, 0)))), "nor the place that it took")
+}
+
+func TestUnavailableStore(t *testing.T) {
+	f := newFixture(t)
+	e := f.engine(func(c *engine.Config) { c.MaxServices = 1 })
+	f.store.set(errors.New("disk full"), nil)
+	q := Traces(Spans(Service("a"), Span(1, 1, 0)))
+	_, err := e.Ingest(t.Context(), f.org, q.Signal, q.Body)
+	require.Equal(t, assay.CodeUnavailable, assay.ErrorCode(err))
+	require.Zero(t, e.Traces().Spans, "its spans belong to no trace yet")
+	f.store.set(nil, nil)
+	require.Empty(t, f.ingest(e, Traces(Spans(Service("b"), Span(1, 1, 0)))), "the place it took is free again")
+}
+
+func TestServiceQuota(t *testing.T) {
+	f := newFixture(t)
+	small := func(c *engine.Config) { c.MaxServices = 2 }
+	e := f.engine(small)
+	require.Empty(t, f.ingest(e, LogsRequest(Logs(Service("a"), Log("x")), Logs(Service("b"), Log("x")))))
+	warning := f.ingest(e, LogsRequest(Logs(Service("c"), Log("x"), Log("y")), Logs(Service("a"), Log("z"))))
+	require.Contains(t, warning, "2 records")
+	require.Contains(t, warning, assay.OverflowService)
+	require.EqualValues(t, 2, e.Counters().Overflow.Load())
+	require.Equal(t, []string{"a", assay.OverflowService, "b"}, f.names())
+	require.Equal(t, delta.Count{Observed: 2, Failed: 2}, f.totals(assay.OverflowService, catalog.QuotaExceeded))
+	require.EqualValues(t, 2, f.totals("a", catalog.LOG002).Observed, "known services are judged on")
+
+	// Traces of it are not judged either.
+	f.ingest(e, Traces(Spans(Service("d"), Span(1, 1, 77)), Spans(Service("a"), Span(1, 2, 1))))
+	f.advance(time.Minute)
+	require.NoError(t, e.CloseTraces())
+	require.Equal(t, delta.Count{}, f.totals(assay.OverflowService, catalog.SPA002))
+	require.Equal(t, delta.Count{Observed: 1}, f.totals("a", catalog.SPA002), "but their spans are parents")
+
+	require.NoError(t, score.New(score.Config{Store: f.store, Now: f.clock}).Round(t.Context()))
+	overflow, err := f.store.FindServiceByID(t.Context(), f.org, delta.ServiceID(f.org, assay.ServiceKey{Name: assay.OverflowService}))
+	require.NoError(t, err)
+	require.Nil(t, overflow.Score)
+	insights, _, err := f.store.FindInsights(t.Context(), assay.InsightFilter{OrganizationID: f.org, ServiceID: overflow.ID, Page: assay.Page{Limit: 10}})
+	require.NoError(t, err)
+	require.Len(t, insights, 1)
+	require.Equal(t, "quota_exceeded", insights[0].Type)
+
+	// A restart knows what the store keeps.
+	require.NoError(t, e.Close(t.Context()))
+	e = f.engine(small)
+	require.NotEmpty(t, f.ingest(e, LogsRequest(Logs(Service("e"), Log("x")))))
+	require.Empty(t, f.ingest(e, LogsRequest(Logs(Service("b"), Log("x2")))))
+}
+
+func TestMetricNameQuota(t *testing.T) {
+	f := newFixture(t)
+	small := func(c *engine.Config) { c.MaxMetricNames = 2 }
+	e := f.engine(small)
+	require.Empty(t, f.ingest(e, MetricsRequest(Metrics(Service("a"), Gauge("m1", "1"), Gauge("m2", "1")))))
+	warning := f.ingest(e, MetricsRequest(Metrics(Service("a"), Gauge("m3", "", Point(T0), Point(T0)), Gauge("m1", "1"))))
+	require.Contains(t, warning, "2 records")
+	require.Equal(t, delta.Count{Observed: 3}, f.totals("a", catalog.MET002), "m3 is not judged")
+	require.Equal(t, delta.Count{Observed: 2, Failed: 2}, f.totals(assay.OverflowService, catalog.QuotaExceeded))
+	require.NotContains(t, f.ingest(e, MetricsRequest(Metrics(Service("b"), Gauge("m3", "1")))), "records", "each service has its own limit")
+	usage, err := f.store.Usage(t.Context(), f.org)
+	require.NoError(t, err)
+	require.EqualValues(t, 3, usage[delta.ServiceID(f.org, assay.ServiceKey{Name: "a", Environment: "test"})][delta.Metrics].Items)
+	require.EqualValues(t, 2, usage[delta.ServiceID(f.org, assay.ServiceKey{Name: assay.OverflowService})][delta.Metrics].Items)
+
+	require.NoError(t, e.Close(t.Context()))
+	e = f.engine(small)
+	require.NotEmpty(t, f.ingest(e, MetricsRequest(Metrics(Service("a"), Gauge("m4", "1")))), "a restart keeps the quota")
+}
+
+// TestRepeatKeepsItsPlace: a repeated request that was judged before the first one
+// of its kind was committed must not give away the place of a service that is kept.
+func TestRepeatKeepsItsPlace(t *testing.T) {
+	f := newFixture(t)
+	e := f.engine(func(c *engine.Config) { c.MaxServices = 1 })
+	q := LogsRequest(Logs(Service("a"), Log("x")))
+	hold := make(chan struct{})
+	f.store.set(nil, hold)
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			_, err := e.Ingest(t.Context(), f.org, q.Signal, q.Body)
+			require.NoError(t, err)
+		})
+	}
+	time.Sleep(20 * time.Millisecond)
+	close(hold)
+	wg.Wait()
+	require.EqualValues(t, 7, e.Counters().Repeated.Load())
+	require.NotEmpty(t, f.ingest(e, LogsRequest(Logs(Service("b"), Log("x")))))
+	require.Empty(t, f.ingest(e, LogsRequest(Logs(Service("a"), Log("y")))))
+	require.NotContains(t, f.names(), "b")
+}
+
+func TestRefreshMakesRoom(t *testing.T) {
+	f := newFixture(t)
+	e := f.engine(func(c *engine.Config) { c.MaxServices = 1 })
+	f.ingest(e, LogsRequest(Logs(Service("a"), Log("x"))))
+	require.NotEmpty(t, f.ingest(e, LogsRequest(Logs(Service("b"), Log("x")))))
+	f.advance(100 * 24 * time.Hour)
+	p := score.PeriodAt(f.clock(), assay.DefaultWindow, time.Hour)
+	require.NoError(t, f.store.Expire(t.Context(), f.clock(), delta.Bucket(p.Start.Unix()), delta.Bucket(p.MetricStart.Unix())))
+	require.NoError(t, e.Refresh(t.Context()))
+	require.Empty(t, f.ingest(e, LogsRequest(Logs(Service("b"), Log("y")))))
+}
+
+func TestTraceVerdicts(t *testing.T) {
+	f := newFixture(t)
+	e := f.engine()
+	f.ingest(e, Traces(Spans(Service("a"), Span(1, 2, 1))))
+	require.NoError(t, e.CloseTraces())
+	require.Zero(t, f.totals("a", catalog.SPA002).Observed)
+	f.advance(30 * time.Second)
+	f.store.set(errors.New("disk full"), nil)
+	require.Error(t, e.CloseTraces())
+	require.Zero(t, e.Traces().Traces)
+	f.store.set(nil, nil)
+	require.NoError(t, e.CloseTraces(), "verdicts that could not be committed wait")
+	require.Equal(t, delta.Count{Observed: 1, Failed: 1}, f.totals("a", catalog.SPA002))
+	require.NoError(t, e.CloseTraces())
+	require.Equal(t, delta.Count{Observed: 1, Failed: 1}, f.totals("a", catalog.SPA002), "once")
+}
+
+func TestClose(t *testing.T) {
+	f := newFixture(t)
+	e := f.engine()
+	f.ingest(e, Traces(Spans(Service("a"), Span(1, 2, 1))))
+	require.NoError(t, e.Close(t.Context()))
+	require.Equal(t, delta.Count{Observed: 1}, f.totals("a", catalog.SPA001), "open traces are judged")
+	require.Equal(t, delta.Count{}, f.totals("a", catalog.SPA002), "as far as that can be told")
+	_, err := e.Ingest(t.Context(), f.org, wire.Logs, LogsRequest(Logs(Service("a"), Log("x"))).Body)
+	require.Equal(t, assay.CodeUnavailable, assay.ErrorCode(err))
+	require.NoError(t, e.Close(t.Context()))
+}
+
+func TestCloseDoesNotWaitForever(t *testing.T) {
+	f := newFixture(t)
+	e := f.engine()
+	f.ingest(e, Traces(Spans(Service("a"), Span(1, 2, 1))))
+	hold := make(chan struct{})
+	f.store.set(nil, hold)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	require.ErrorIs(t, e.Close(ctx), context.DeadlineExceeded)
+	close(hold)
+	require.NoError(t, e.Close(t.Context()))
+}
+
+func TestFutureTimestamps(t *testing.T) {
+	f := newFixture(t)
+	e := f.engine()
+	for i, at := range []time.Time{T0.Add(time.Minute), T0.Add(time.Minute + 1), {}} {
+		f.ingest(e, LogsRequest(Logs(Service(fmt.Sprint("s", i)), Log("x", func(r *logspb.LogRecord) {
+			r.TimeUnixNano = 0
+			if !at.IsZero() {
+				r.TimeUnixNano = Nano(at)
+			}
+		}))))
+	}
+	services, _, err := f.store.FindServices(t.Context(), f.org, assay.Page{Limit: 10})
+	require.NoError(t, err)
+	require.Equal(t, T0.Add(time.Minute), services[0].LastSeenAt, "a minute ahead is believed")
+	require.Equal(t, T0, services[1].LastSeenAt, "more is not: the arrival counts")
+	require.Equal(t, T0, services[2].LastSeenAt, "as without a time")
+}
+
+func TestRun(t *testing.T) {
+	f := newFixture(t)
+	e := f.engine()
+	f.ingest(e, Traces(Spans(Service("a"), Span(1, 1, 0))))
+	f.advance(time.Hour)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		e.Run(ctx)
+	}()
+	require.Eventually(t, func() bool { return e.Traces().Traces == 0 }, 5*time.Second, 20*time.Millisecond)
+	cancel()
+	<-done
+}
+
+func TestWaitingForAnEvaluatorEndsWithTheContext(t *testing.T) {
+	f := newFixture(t)
+	e := f.engine(func(c *engine.Config) { c.Evaluators = 1 })
+	f.ingest(e, LogsRequest(Logs(Service("a"), Log("x"))))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	refused := 0
+	for range 20 { // an evaluator that is free may still be taken
+		if _, err := e.Ingest(ctx, f.org, wire.Logs, LogsRequest(Logs(Service("a"), Log("x"))).Body); err != nil {
+			require.Equal(t, assay.CodeUnavailable, assay.ErrorCode(err))
+			refused++
+		}
+	}
+	require.Positive(t, refused)
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"assay"
+	"assay/internal/engine"
+	"assay/internal/rules"
+)
+
+func TestQuota(t *testing.T) {
+	f := newFixture(t)
+	q := engine.NewQuota(f.store, 2, 2, nil)
+	a, b, c := assay.ServiceKey{Name: "a"}, assay.ServiceKey{Name: "b"}, assay.ServiceKey{Name: "c"}
+	service := func(k assay.ServiceKey) [2]bool {
+		ok, isNew := q.AdmitService(f.org, k)
+		return [2]bool{ok, isNew}
+	}
+	name := func(k assay.ServiceKey, n uint64) [2]bool {
+		ok, isNew := q.AdmitMetricName(f.org, k, n)
+		return [2]bool{ok, isNew}
+	}
+	detail := func(k assay.ServiceKey, n uint64) [2]bool {
+		ok, isNew := q.AdmitMetricDetail(f.org, k, n)
+		return [2]bool{ok, isNew}
+	}
+	fresh, known, refused := [2]bool{true, true}, [2]bool{true, false}, [2]bool{false, false}
+
+	require.Equal(t, refused, service(a), "nothing is admitted before the organization is loaded")
+	require.NoError(t, q.Load(t.Context(), f.org))
+	require.Equal(t, fresh, service(a))
+	require.Equal(t, known, service(a))
+	require.Equal(t, fresh, service(b))
+	require.Equal(t, refused, service(c))
+	require.NoError(t, q.Load(t.Context(), f.org))
+	require.Equal(t, refused, service(c), "loading again changes nothing")
+	q.Release(f.org, []rules.Admission{{Service: b}})
+	require.Equal(t, fresh, service(c))
+
+	require.Equal(t, fresh, name(a, 1))
+	require.Equal(t, known, name(a, 1))
+	require.Equal(t, fresh, name(a, 2))
+	require.Equal(t, refused, name(a, 3))
+	require.Equal(t, fresh, name(c, 3))
+	q.Release(f.org, []rules.Admission{{Service: a, MetricName: 1}})
+	require.Equal(t, fresh, name(a, 3))
+
+	for n := range uint64(20) {
+		require.Equal(t, fresh, detail(a, n+1))
+	}
+	require.Equal(t, refused, detail(a, 21))
+	q.Release(f.org, []rules.Admission{{Service: a, Detail: 7}})
+	require.Equal(t, fresh, detail(a, 21))
+
+	// A refresh in the middle of a request: what it admitted is not in the store yet.
+	require.NoError(t, q.Refresh(t.Context()))
+	require.Equal(t, known, name(a, 9))
+	require.Equal(t, known, detail(a, 9))
+	require.Equal(t, fresh, service(b), "what was never committed made room")
+	q.Release("unknown", []rules.Admission{{Service: a}})
+	q.Release(f.org, []rules.Admission{{Service: assay.ServiceKey{Name: "unknown"}, MetricName: 1}})
+
+	require.Error(t, q.Load(canceled(t), "6ba7b810-9dad-11d1-80b4-00c04fd430c8"))
+}
+
+// canceled is a context that has ended.
+func canceled(t *testing.T) context.Context {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	return ctx
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package codec
+
+import (
+	"fmt"
+	"slices"
+
+	"assay/internal/rules/catalog"
+)
+
+// numbers gives every insight type its stored number. Numbers are never changed
+// or used again, also not when a type leaves the catalog: stores hold them.
+// They are between 1 and MaxNumber.
+var numbers = map[string]uint8{
+	"missing_service_instance_id":            1,
+	"duplicate_service_instance_id":          2,
+	"missing_k8s_pod_uid":                    3,
+	"misplaced_attributes":                   4,
+	"missing_service_name":                   5,
+	"invalid_service_criticality":            6,
+	"missing_deployment_environment":         7,
+	"sensitive_resource_data":                8,
+	"excessive_internal_spans":               9,
+	"orphan_spans":                           10,
+	"unbounded_span_names":                   11,
+	"client_root_spans":                      12,
+	"excessive_short_spans":                  13,
+	"sensitive_span_data":                    14,
+	"unbounded_metric_attributes":            15,
+	"missing_metric_unit":                    16,
+	"inconsistent_metric_unit":               17,
+	"inconsistent_histogram_buckets":         18,
+	"unit_in_metric_name":                    19,
+	"metric_named_like_attribute":            20,
+	"discouraged_metric_resource_attributes": 21,
+	"sensitive_metric_data":                  22,
+	"debug_logs_in_production":               23,
+	"missing_log_severity":                   24,
+	"sensitive_log_data":                     25,
+	"unsupported_runtime":                    26,
+	"default_service_name":                   27,
+	"deprecated_attributes":                  28,
+	"quota_exceeded":                         29,
+}
+
+// MaxNumber is the largest number that a rule can have, so that a set of rules
+// fits into a signed 64-bit integer.
+const MaxNumber = 63
+
+var (
+	numberOf [catalog.Count]uint8
+	ruleOf   [MaxNumber + 1]catalog.Rule // catalog.Count where there is none
+	nameOf   [MaxNumber + 1]string
+)
+
+func init() {
+	for n := range ruleOf {
+		ruleOf[n] = catalog.Count
+	}
+	for name, n := range numbers {
+		nameOf[n] = name
+		if r, ok := catalog.ByInsightType(name); ok {
+			numberOf[r], ruleOf[n] = n, r
+		}
+	}
+}
+
+// RuleNumber returns the number under which a rule is stored, 0 for an index
+// out of range.
+func RuleNumber(r catalog.Rule) uint8 {
+	if r >= catalog.Count {
+		return 0
+	}
+	return numberOf[r]
+}
+
+// RuleByNumber is the inverse of RuleNumber. It finds nothing for a rule that
+// the catalog no longer has.
+func RuleByNumber(n int64) (catalog.Rule, bool) {
+	if n < 1 || n > MaxNumber || ruleOf[n] == catalog.Count {
+		return 0, false
+	}
+	return ruleOf[n], true
+}
+
+// InsightType returns the name of the insight type with a number, also of one
+// that the catalog no longer has, and "" for a number never given.
+func InsightType(n int64) string {
+	if n < 1 || n > MaxNumber {
+		return ""
+	}
+	return nameOf[n]
+}
+
+// RuleSet encodes rule ids such as "RES-001" as a set of bits, that of a rule
+// being its number less one. The order of ids is not kept.
+func RuleSet(ids []string) (int64, error) {
+	var set int64
+	for _, id := range ids {
+		r, ok := catalog.ByID(id)
+		if !ok {
+			return 0, fmt.Errorf("rule set: unknown rule %q", id)
+		}
+		set |= 1 << (RuleNumber(r) - 1)
+	}
+	return set, nil
+}
+
+// RuleIDs decodes a RuleSet into sorted rule ids. Rules that the catalog no
+// longer has are left out.
+func RuleIDs(set int64) []string {
+	ids := make([]string, 0, catalog.Count)
+	for n := int64(1); n <= MaxNumber; n++ {
+		if set&(1<<(n-1)) == 0 {
+			continue
+		}
+		if r, ok := RuleByNumber(n); ok && r.ID() != "" {
+			ids = append(ids, r.ID())
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}

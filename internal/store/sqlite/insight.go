@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sqlite
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"assay"
+	"assay/internal/rules/catalog"
+	"assay/internal/store/codec"
+)
+
+// Statuses and signals as stored. Signals are in the order of their names.
+const (
+	statusActive   = 1
+	statusArchived = 2
+	statusMuted    = 3
+)
+
+var statuses = map[assay.InsightStatus]int64{
+	assay.InsightActive: statusActive, assay.InsightArchived: statusArchived, assay.InsightMuted: statusMuted,
+}
+
+var statusNames = [...]assay.InsightStatus{
+	statusActive: assay.InsightActive, statusArchived: assay.InsightArchived, statusMuted: assay.InsightMuted,
+}
+
+var signals = map[assay.Signal]int64{assay.SignalLog: 1, assay.SignalMetric: 2, assay.SignalTrace: 3}
+
+const selectInsights = `
+SELECT i.id, o.id, i.rule, i.status, i.mute_reason, i.trace_id, i.telemetry_at, i.detected_at, i.created_at, i.updated_at, i.attributes,
+	s.id, s.namespace, s.name, s.environment, s.version, s.first_seen_at, s.last_seen_at, s.created_at, s.updated_at
+FROM insights i JOIN services s ON s.svc = i.svc JOIN organizations o ON o.org = i.org `
+
+func scanInsight(row interface{ Scan(...any) error }) (*assay.Insight, error) {
+	var (
+		in                                      assay.Insight
+		id, org, svc, attributes                []byte
+		rule, status                            int64
+		telemetry, detected, created, updated   int64
+		first, last, serviceCreated, svcUpdated int64
+	)
+	err := row.Scan(&id, &org, &rule, &status, &in.MuteReason, &in.TraceID, &telemetry, &detected, &created, &updated, &attributes,
+		&svc, &in.Service.Namespace, &in.Service.Name, &in.Service.Environment, &in.Service.Version, &first, &last, &serviceCreated, &svcUpdated)
+	if err != nil {
+		return nil, err
+	}
+	if status < 1 || status >= int64(len(statusNames)) {
+		return nil, fmt.Errorf("insight with status %d", status)
+	}
+	in.ID, in.OrganizationID, in.Type, in.Status = idOf(id), idOf(org), codec.InsightType(rule), statusNames[status]
+	in.TelemetryAt, in.DetectedAt, in.CreatedAt, in.UpdatedAt = timeOf(telemetry), timeOf(detected), timeOf(created), timeOf(updated)
+	in.Service.ID, in.Service.OrganizationID = idOf(svc), in.OrganizationID
+	in.Service.FirstSeenAt, in.Service.LastSeenAt = timeOf(first), timeOf(last)
+	in.Service.CreatedAt, in.Service.UpdatedAt = timeOf(serviceCreated), timeOf(svcUpdated)
+	if in.Attributes, err = decodeAttributes(attributes); err != nil {
+		return nil, fmt.Errorf("insight %s: %w", in.ID, err)
+	}
+	return &in, nil
+}
+
+// insightOrder is how to sort by each field: the column, and the index that
+// serves one organization.
+var insightOrder = map[assay.InsightSort][2]string{
+	"":                   {"created_at", "insights_by_created"},
+	assay.SortCreatedAt:  {"created_at", "insights_by_created"},
+	assay.SortDetectedAt: {"detected_at", "insights_by_detected"},
+	assay.SortUpdatedAt:  {"updated_at", "insights_by_updated"},
+	assay.SortImpact:     {"weight", "insights_by_weight"},
+	assay.SortSignal:     {"signal", "insights_by_signal"},
+}
+
+// insightQuery is a filter as SQL. counted tells that insight_counts has all
+// columns of the condition.
+type insightQuery struct {
+	where   []string
+	args    []any
+	counted bool
+}
+
+func (q *insightQuery) and(condition string, args ...any) {
+	q.where = append(q.where, condition)
+	q.args = append(q.args, args...)
+}
+
+func (q *insightQuery) in(column string, values []any) {
+	q.and(column+` IN (?`+strings.Repeat(`, ?`, len(values)-1)+`)`, values...)
+}
+
+func (q *insightQuery) String() string {
+	if len(q.where) == 0 {
+		return ``
+	}
+	return ` WHERE ` + strings.Join(q.where, ` AND `)
+}
+
+// whereInsights turns a filter into a condition on insights. Values that no
+// insight has match none.
+func whereInsights(f *assay.InsightFilter) *insightQuery {
+	q := &insightQuery{counted: true}
+	if f.OrganizationID != "" {
+		q.and(`org = (SELECT org FROM organizations WHERE id = ?)`, blobOf(f.OrganizationID))
+	}
+	if len(f.Statuses) > 0 {
+		values := make([]any, len(f.Statuses))
+		for i, st := range f.Statuses {
+			values[i] = statuses[st]
+		}
+		q.in(`status`, values)
+	}
+	if f.Signal != "" {
+		q.and(`signal = ?`, signals[f.Signal])
+	}
+	if len(f.Impacts) > 0 {
+		values := make([]any, len(f.Impacts))
+		for i, im := range f.Impacts {
+			values[i] = im.Weight()
+		}
+		q.in(`weight`, values)
+	}
+	if f.ServiceID != "" {
+		q.counted = false
+		q.and(`svc = (SELECT svc FROM services WHERE id = ?)`, blobOf(f.ServiceID))
+	}
+	if !f.CreatedFrom.IsZero() {
+		q.counted = false
+		q.and(`created_at >= ?`, f.CreatedFrom.UnixMicro())
+	}
+	if !f.CreatedTo.IsZero() {
+		q.counted = false
+		q.and(`created_at <= ?`, f.CreatedTo.UnixMicro())
+	}
+	return q
+}
+
+// FindInsights implements assay.InsightStore.
+func (s *Store) FindInsights(ctx context.Context, f assay.InsightFilter) ([]*assay.Insight, int, error) {
+	order, ok := insightOrder[f.Sort]
+	if !ok {
+		return nil, 0, assay.Errorf(assay.CodeInvalid, "unknown sort field %q", string(f.Sort))
+	}
+	q := whereInsights(&f)
+	by := order[0] + ` ASC, id ASC`
+	if f.Descending {
+		by = order[0] + ` DESC, id ASC`
+	}
+	// The planner cannot know that a service has few insights and an organization many.
+	from := `insights`
+	switch {
+	case f.ServiceID != "":
+		from += ` INDEXED BY insights_by_service`
+	case f.OrganizationID != "":
+		from += ` INDEXED BY ` + order[1]
+	}
+	total := `SELECT count(*) FROM ` + from + q.String()
+	if q.counted {
+		total = `SELECT ifnull(sum(n), 0) FROM insight_counts` + q.String()
+	}
+	// The page is found in the index alone; rows are read for its insights only.
+	page := selectInsights + `WHERE i.insight IN (SELECT insight FROM ` + from + q.String() + ` ORDER BY ` + by + ` LIMIT ? OFFSET ?)
+		ORDER BY i.` + strings.ReplaceAll(by, `, `, `, i.`)
+
+	var (
+		found []*assay.Insight
+		n     int
+	)
+	err := s.view(ctx, "list insights", func(tx *sql.Tx) error {
+		found = nil
+		if err := tx.QueryRowContext(ctx, total, q.args...).Scan(&n); err != nil {
+			return err
+		}
+		rows, err := tx.QueryContext(ctx, page, append(q.args, f.Page.Limit, f.Page.Offset)...)
+		return each(rows, err, func(rows *sql.Rows) error {
+			in, err := scanInsight(rows)
+			found = append(found, in)
+			return err
+		})
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	return found, n, nil
+}
+
+// FindInsightByID implements assay.InsightStore.
+func (s *Store) FindInsightByID(ctx context.Context, organizationID, id string) (*assay.Insight, error) {
+	where, args := `WHERE i.id = ?`, []any{blobOf(id)}
+	if organizationID != "" {
+		where, args = where+` AND o.id = ?`, append(args, blobOf(organizationID))
+	}
+	in, err := scanInsight(s.r.QueryRowContext(ctx, selectInsights+where, args...))
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, errNoInsight()
+	}
+	if err != nil {
+		return nil, s.fail(ctx, "find an insight", err)
+	}
+	return in, nil
+}
+
+func errNoInsight() error { return assay.Errorf(assay.CodeInsightNotFound, "no such insight") }
+
+// MuteInsight implements assay.InsightStore.
+func (s *Store) MuteInsight(ctx context.Context, id, reason string) error {
+	return s.update(ctx, "mute an insight", func(tx *sql.Tx) error {
+		res, err := tx.ExecContext(ctx, `UPDATE insights SET status = ?, mute_reason = ?, updated_at = max(updated_at, ?) WHERE id = ?`,
+			statusMuted, reason, micros(s.now()), blobOf(id))
+		return changedOne(res, err, errNoInsight)
+	})
+}
+
+// UnmuteInsight implements assay.InsightStore. The service counts as unscored
+// afterwards, so the scorer looks at the insight again.
+func (s *Store) UnmuteInsight(ctx context.Context, id string) error {
+	return s.update(ctx, "unmute an insight", func(tx *sql.Tx) error {
+		var insight, svc, rule, status int64
+		err := tx.QueryRowContext(ctx, `SELECT insight, svc, rule, status FROM insights WHERE id = ?`, blobOf(id)).Scan(&insight, &svc, &rule, &status)
+		if errors.Is(err, sql.ErrNoRows) {
+			return errNoInsight()
+		}
+		if err != nil || status != statusMuted {
+			return err
+		}
+		failing, err := failing(ctx, tx, svc, rule)
+		if err != nil {
+			return err
+		}
+		status = statusArchived
+		if failing {
+			status = statusActive
+		}
+		now := micros(s.now())
+		_, err = tx.ExecContext(ctx, `UPDATE insights SET status = ?1, mute_reason = '', updated_at = max(updated_at, ?2),
+			detected_at = iif(?1 = 1, ?2, detected_at) WHERE insight = ?3`, status, now, insight)
+		if err != nil {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, `UPDATE services SET revision = revision + 1 WHERE svc = ?`, svc)
+		return err
+	})
+}
+
+// failing tells whether the window still holds a failure of a rule.
+func failing(ctx context.Context, tx *sql.Tx, svc, number int64) (bool, error) {
+	rule, ok := codec.RuleByNumber(number)
+	if !ok {
+		return false, nil
+	}
+	var blob []byte
+	if err := tx.QueryRowContext(ctx, `SELECT tally FROM services WHERE svc = ?`, svc).Scan(&blob); err != nil {
+		return false, err
+	}
+	var total codec.Tally
+	if err := total.UnmarshalBinary(blob); err != nil {
+		return false, err
+	}
+	if total.Counts[rule].Failed > 0 {
+		return true, nil
+	}
+	var name, q string
+	switch rule {
+	case catalog.MET003, catalog.MET004:
+		name, q = metricStart, contestedBy
+	case catalog.RES002:
+		name, q = windowStart, contestedBy
+	case catalog.LOG001:
+		name, q = windowStart, debuggedBy
+	default:
+		return false, nil
+	}
+	since, err := recall(ctx, tx, name)
+	if err != nil {
+		return false, err
+	}
+	var found bool
+	err = tx.QueryRowContext(ctx, q, svc, number, since).Scan(&found)
+	return found, err
+}
+
+// The failures that no count holds: of a service (?1) and rule (?2) since a
+// bucket (?3). A value that another service gave counts, and LOG-001 allows
+// DEBUG records on 14 days.
+const (
+	contestedBy = `SELECT EXISTS (
+		SELECT 1 FROM claims c JOIN claims d ON d.org = c.org AND d.rule = c.rule AND d.key = c.key AND d.value <> c.value AND d.last >= ?3
+		WHERE c.svc = ?1 AND c.rule = ?2 AND c.last >= ?3)`
+	debuggedBy = `SELECT count(*) > 14 FROM claims WHERE svc = ?1 AND rule = ?2 AND key = 2 AND last >= ?3`
+)
+
+// encodeAttributes writes attributes as JSON in which numbers keep their kind:
+// a float has a point or an exponent.
+func encodeAttributes(attributes map[string]any) ([]byte, error) {
+	out := make(map[string]any, len(attributes))
+	for k, v := range attributes {
+		switch x := reflect.ValueOf(v); x.Kind() {
+		case reflect.Float32, reflect.Float64:
+			text := strconv.FormatFloat(x.Float(), 'g', -1, 64)
+			if !strings.ContainsAny(text, ".eIN") {
+				text += ".0"
+			}
+			out[k] = json.Number(text)
+		case reflect.String, reflect.Bool,
+			reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+			reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+			out[k] = v
+		default:
+			return nil, fmt.Errorf("attribute %q is a %T, not a string, integer, number or boolean", k, v)
+		}
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(out); err != nil {
+		return nil, fmt.Errorf("encode attributes: %w", err)
+	}
+	return bytes.TrimRight(b.Bytes(), "\n"), nil
+}
+
+// decodeAttributes is the inverse of encodeAttributes: strings, int64 (uint64
+// where it does not fit), float64 and booleans.
+func decodeAttributes(b []byte) (map[string]any, error) {
+	dec := json.NewDecoder(bytes.NewReader(b))
+	dec.UseNumber()
+	var attributes map[string]any
+	if err := dec.Decode(&attributes); err != nil {
+		return nil, fmt.Errorf("decode attributes: %w", err)
+	}
+	for k, v := range attributes {
+		n, ok := v.(json.Number)
+		if !ok {
+			continue
+		}
+		if i, err := strconv.ParseInt(n.String(), 10, 64); err == nil {
+			attributes[k] = i
+		} else if u, err := strconv.ParseUint(n.String(), 10, 64); err == nil {
+			attributes[k] = u
+		} else if f, err := n.Float64(); err == nil {
+			attributes[k] = f
+		} else {
+			return nil, fmt.Errorf("decode attributes: %w", err)
+		}
+	}
+	return attributes, nil
+}

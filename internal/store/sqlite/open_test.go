@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"assay"
+	"assay/internal/delta"
+	"assay/internal/rules/catalog"
+)
+
+func open(t testing.TB, c Config) *Store {
+	t.Helper()
+	s, err := Open(context.Background(), c)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return s
+}
+
+func organization(t testing.TB, s *Store, name string) string {
+	t.Helper()
+	o := &assay.Organization{Name: name, Tier: assay.TierFree}
+	require.NoError(t, s.CreateOrganization(t.Context(), o))
+	return o.ID
+}
+
+func TestTemporaryFile(t *testing.T) {
+	s, err := Open(t.Context(), Config{})
+	require.NoError(t, err)
+	organization(t, s, "a")
+	require.FileExists(t, s.path)
+	require.NoError(t, s.Close())
+	require.NoDirExists(t, filepath.Dir(s.path))
+}
+
+func TestFile(t *testing.T) {
+	// A directory that does not exist yet, and characters that mean something in a URI.
+	path := filepath.Join(t.TempDir(), "new dir", "50%?#&=.db")
+	s := open(t, Config{Path: path, Migrate: true})
+	organization(t, s, "a")
+	for _, suffix := range []string{"", "-wal"} {
+		info, err := os.Stat(path + suffix)
+		require.NoError(t, err)
+		require.Equal(t, os.FileMode(0o600), info.Mode(), "the file holds hashes of keys")
+	}
+	for pragma, want := range map[string]string{"journal_mode": "wal", "synchronous": "2", "foreign_keys": "1"} {
+		var got string
+		require.NoError(t, s.w.QueryRow(`PRAGMA `+pragma).Scan(&got))
+		require.Equal(t, want, got, pragma)
+	}
+	_, err := s.r.Exec(`DELETE FROM organizations`)
+	require.Error(t, err, "readers only read")
+}
+
+func TestSchema(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "assay.db")
+	_, err := Open(t.Context(), Config{Path: path})
+	require.ErrorContains(t, err, "migrate the store first")
+	s := open(t, Config{Path: path, Migrate: true})
+	open(t, Config{Path: path})
+
+	_, err = s.w.Exec(`INSERT INTO goose_db_version (version_id, is_applied) VALUES (99, 1)`)
+	require.NoError(t, err)
+	for _, migrate := range []bool{false, true} {
+		_, err = Open(t.Context(), Config{Path: path, Migrate: migrate})
+		require.ErrorContains(t, err, "the file has version 99")
+	}
+}
+
+func TestNotADatabase(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "assay.db")
+	require.NoError(t, os.WriteFile(path, []byte("this is a text file, and a long enough one"), 0o600))
+	_, err := Open(t.Context(), Config{Path: path, Migrate: true})
+	require.Error(t, err)
+	_, err = Open(t.Context(), Config{Path: t.TempDir(), Migrate: true})
+	require.Equal(t, assay.CodeUnavailable, assay.ErrorCode(err), "%v", err)
+}
+
+// TestOpenTogether lets several processes meet on a file that none has made yet.
+func TestOpenTogether(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "assay.db")
+	var wg sync.WaitGroup
+	errs := make([]error, 6)
+	for i := range errs {
+		wg.Go(func() {
+			s, err := Open(context.Background(), Config{Path: path, Migrate: true})
+			if err == nil {
+				err = s.Close()
+			}
+			errs[i] = err
+		})
+	}
+	wg.Wait()
+	for _, err := range errs {
+		require.NoError(t, err)
+	}
+}
+
+func observation(org string, n int) func([]bool) *delta.Delta {
+	return func([]bool) *delta.Delta {
+		d := new(delta.Delta)
+		d.Organization(org).Service(assay.ServiceKey{Name: fmt.Sprint(n)}).Counts(0)[catalog.RES001].Observed = 1
+		return d
+	}
+}
+
+func TestClosed(t *testing.T) {
+	s, err := Open(t.Context(), Config{})
+	require.NoError(t, err)
+	org := organization(t, s, "a")
+	require.NoError(t, s.Close())
+	require.Equal(t, assay.CodeUnavailable, assay.ErrorCode(s.Ping(t.Context())))
+	require.Equal(t, assay.CodeUnavailable, assay.ErrorCode(s.Commit(t.Context(), time.Now(), nil, observation(org, 1))))
+	_, err = s.FindAPIKey(t.Context(), "aaaaaa")
+	require.Equal(t, assay.CodeUnavailable, assay.ErrorCode(err))
+}
+
+// TestCrash opens what is on disk at the moment a commit returns, as after a
+// crash: the file and its log, nothing that a process holds.
+func TestCrash(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "assay.db")
+	s := open(t, Config{Path: path, Migrate: true})
+	org := organization(t, s, "a")
+	request := delta.Request{OrganizationID: org, Hash: [16]byte{1}}
+	require.NoError(t, s.Commit(t.Context(), time.Now(), []delta.Request{request}, observation(org, 1)))
+	left := filepath.Join(t.TempDir(), "left.db")
+	for _, suffix := range []string{"", "-wal"} {
+		b, err := os.ReadFile(path + suffix)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(left+suffix, b, 0o600))
+	}
+	after := open(t, Config{Path: left})
+	known, err := after.KnownServices(t.Context(), org)
+	require.NoError(t, err)
+	require.Len(t, known, 1)
+	require.NoError(t, after.Commit(t.Context(), time.Now(), []delta.Request{request}, func(fresh []bool) *delta.Delta {
+		require.Equal(t, []bool{false}, fresh)
+		return nil
+	}))
+}
+
+// TestFull fills the file up to a limit, as a full disk would.
+func TestFull(t *testing.T) {
+	s := open(t, Config{Path: filepath.Join(t.TempDir(), "assay.db"), Migrate: true})
+	org := organization(t, s, "a")
+	var pages int
+	require.NoError(t, s.w.QueryRow(`PRAGMA page_count`).Scan(&pages))
+	_, err := s.w.Exec(fmt.Sprintf(`PRAGMA max_page_count = %d`, pages+5))
+	require.NoError(t, err)
+	n := 0
+	for err == nil {
+		n++
+		err = s.Commit(t.Context(), time.Now(), nil, observation(org, n))
+	}
+	require.Equal(t, assay.CodeUnavailable, assay.ErrorCode(err), "%v", err)
+
+	// Nothing of the failed commit stays, reading goes on, and so does writing once there is room.
+	known, err := s.KnownServices(t.Context(), org)
+	require.NoError(t, err)
+	require.Len(t, known, n-1)
+	_, err = s.w.Exec(`PRAGMA max_page_count = 100000`)
+	require.NoError(t, err)
+	require.NoError(t, s.Commit(t.Context(), time.Now(), nil, observation(org, n)))
+}
+
+// TestLocked holds the write lock from another connection.
+func TestLocked(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "assay.db")
+	s := open(t, Config{Path: path, Migrate: true})
+	org := organization(t, s, "a")
+	other, err := sql.Open("sqlite", path)
+	require.NoError(t, err)
+	defer other.Close()
+	conn, err := other.Conn(t.Context())
+	require.NoError(t, err)
+	defer conn.Close()
+	lock := func(q string) {
+		t.Helper()
+		_, err := conn.ExecContext(t.Context(), q)
+		require.NoError(t, err)
+	}
+
+	lock(`BEGIN IMMEDIATE`)
+	_, err = s.FindOrganizationByID(t.Context(), org)
+	require.NoError(t, err, "readers do not wait")
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	require.ErrorIs(t, s.Commit(ctx, time.Now(), nil, observation(org, 1)), context.DeadlineExceeded)
+	require.Less(t, time.Since(began), busyTimeout/2, "the context ends the wait")
+
+	// A lock that is given back in time is no error.
+	done := make(chan error, 1)
+	go func() { done <- s.Commit(t.Context(), time.Now(), nil, observation(org, 1)) }()
+	time.Sleep(50 * time.Millisecond)
+	lock(`COMMIT`)
+	require.NoError(t, <-done)
+
+	_, err = s.w.Exec(`PRAGMA busy_timeout = 50`)
+	require.NoError(t, err)
+	lock(`BEGIN IMMEDIATE`)
+	err = s.Commit(t.Context(), time.Now(), nil, observation(org, 2))
+	require.Equal(t, assay.CodeUnavailable, assay.ErrorCode(err), "%v", err)
+	lock(`COMMIT`)
+}
+
+// TestPlans holds the queries of hot pages to their indexes.
+func TestPlans(t *testing.T) {
+	s := open(t, Config{})
+	for _, sort := range []assay.InsightSort{"", assay.SortDetectedAt, assay.SortUpdatedAt, assay.SortImpact, assay.SortSignal} {
+		order := insightOrder[sort]
+		q := whereInsights(&assay.InsightFilter{OrganizationID: "00000000-0000-4000-8000-000000000000", Statuses: []assay.InsightStatus{assay.InsightActive}, Impacts: []assay.Impact{assay.ImpactLow}, Signal: assay.SignalLog})
+		direction := ` DESC` // newest and heaviest first; the other way round ties are sorted
+		if sort == assay.SortSignal {
+			direction = ` ASC`
+		}
+		plan := explain(t, s, `SELECT insight FROM insights INDEXED BY `+order[1]+q.String()+` ORDER BY `+order[0]+direction+`, id ASC LIMIT 10`, q.args...)
+		require.Contains(t, plan, "USING COVERING INDEX "+order[1])
+		require.NotContains(t, plan, "TEMP B-TREE")
+	}
+	plan := explain(t, s, `SELECT `+serviceColumns+` FROM services s INDEXED BY services_by_name JOIN organizations o ON o.org = s.org
+		WHERE s.org = ? ORDER BY s.name, s.environment, s.version, s.id LIMIT 10`, 1)
+	require.NotContains(t, plan, "TEMP B-TREE")
+	plan = explain(t, s, `SELECT id FROM services WHERE org = ? AND revision > scored_revision`, 1)
+	require.Contains(t, plan, "services_unscored")
+	for _, st := range []statement{findHour, findSet, moveClaim, addRequest, findService} {
+		args := make([]any, 9)
+		n := 0
+		for _, c := range statements[st] {
+			if c == '?' {
+				n++
+			}
+		}
+		require.NotContains(t, explain(t, s, statements[st], args[:n]...), "SCAN", statements[st])
+	}
+}
+
+func explain(t *testing.T, s *Store, query string, args ...any) string {
+	t.Helper()
+	plan := ""
+	rows, err := s.r.Query(`EXPLAIN QUERY PLAN `+query, args...)
+	require.NoError(t, each(rows, err, func(rows *sql.Rows) error {
+		var id, parent, unused int
+		var detail string
+		err := rows.Scan(&id, &parent, &unused, &detail)
+		plan += detail + "\n"
+		return err
+	}))
+	return plan
+}

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"assay"
+)
+
+// CreateOrganization implements assay.OrganizationStore.
+func (s *Store) CreateOrganization(ctx context.Context, o *assay.Organization) error {
+	if !o.Tier.Valid() {
+		return assay.Errorf(assay.CodeInvalid, "unknown tier %q", string(o.Tier))
+	}
+	id, err := uuid.NewRandom()
+	if err != nil {
+		return assay.Errorf(assay.CodeInternal, "sqlite: make an organization id: %w", err)
+	}
+	created := stored(s.now())
+	err = s.update(ctx, "create an organization", func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, `INSERT INTO organizations (id, name, external_id, tier, created_at) VALUES (?, ?, nullif(?, ''), ?, ?)`,
+			id[:], o.Name, o.ExternalID, string(o.Tier), micros(created))
+		if taken(err) {
+			return assay.Errorf(assay.CodeConflict, "an organization with this name or external id exists")
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	o.ID, o.CreatedAt = id.String(), created
+	return nil
+}
+
+const selectOrganizations = `
+SELECT o.id, o.name, ifnull(o.external_id, ''), o.tier, o.created_at, o.score, o.score_updated_at,
+	(SELECT count(*) FROM services s WHERE s.org = o.org),
+	(SELECT ifnull(sum(n), 0) FROM insight_counts c WHERE c.org = o.org AND c.status = 1)
+FROM organizations o `
+
+func scanOrganization(row interface{ Scan(...any) error }) (*assay.Organization, error) {
+	var (
+		o                assay.Organization
+		id               []byte
+		created, updated int64
+	)
+	err := row.Scan(&id, &o.Name, &o.ExternalID, &o.Tier, &created, &o.Score, &updated, &o.ServicesCount, &o.ActiveInsightsCount)
+	if err != nil {
+		return nil, err
+	}
+	o.ID, o.CreatedAt, o.ScoreUpdatedAt = idOf(id), timeOf(created), timeOf(updated)
+	return &o, nil
+}
+
+// FindOrganizationByID implements assay.OrganizationStore.
+func (s *Store) FindOrganizationByID(ctx context.Context, id string) (*assay.Organization, error) {
+	return s.findOrganization(ctx, `WHERE o.id = ?`, blobOf(id))
+}
+
+// FindOrganizationByName implements assay.OrganizationStore.
+func (s *Store) FindOrganizationByName(ctx context.Context, name string) (*assay.Organization, error) {
+	return s.findOrganization(ctx, `WHERE o.name = ?`, name)
+}
+
+func (s *Store) findOrganization(ctx context.Context, where string, arg any) (*assay.Organization, error) {
+	o, err := scanOrganization(s.r.QueryRowContext(ctx, selectOrganizations+where, arg))
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, errNoOrganization()
+	}
+	if err != nil {
+		return nil, s.fail(ctx, "find an organization", err)
+	}
+	return o, nil
+}
+
+func errNoOrganization() error { return assay.Errorf(assay.CodeNotFound, "no such organization") }
+
+// FindOrganizations implements assay.OrganizationStore.
+func (s *Store) FindOrganizations(ctx context.Context) ([]*assay.Organization, error) {
+	var all []*assay.Organization
+	rows, err := s.r.QueryContext(ctx, selectOrganizations+`ORDER BY o.name`)
+	err = each(rows, err, func(rows *sql.Rows) error {
+		o, err := scanOrganization(rows)
+		all = append(all, o)
+		return err
+	})
+	if err != nil {
+		return nil, s.fail(ctx, "list organizations", err)
+	}
+	return all, nil
+}
+
+// OrganizationIDs returns the ids of all organizations, without what costs a
+// count.
+func (s *Store) OrganizationIDs(ctx context.Context) ([]string, error) {
+	var ids []string
+	rows, err := s.r.QueryContext(ctx, `SELECT id FROM organizations ORDER BY org`)
+	err = each(rows, err, func(rows *sql.Rows) error {
+		var id []byte
+		if err := rows.Scan(&id); err != nil {
+			return err
+		}
+		ids = append(ids, idOf(id))
+		return nil
+	})
+	if err != nil {
+		return nil, s.fail(ctx, "list organization ids", err)
+	}
+	return ids, nil
+}
+
+// SetOrganizationTier implements assay.OrganizationStore.
+func (s *Store) SetOrganizationTier(ctx context.Context, id string, tier assay.Tier) error {
+	if !tier.Valid() {
+		return assay.Errorf(assay.CodeInvalid, "unknown tier %q", string(tier))
+	}
+	return s.update(ctx, "set an organization's tier", func(tx *sql.Tx) error {
+		res, err := tx.ExecContext(ctx, `UPDATE organizations SET tier = ? WHERE id = ?`, string(tier), blobOf(id))
+		return changedOne(res, err, errNoOrganization)
+	})
+}
+
+// SaveOrganizationScore stores the mean score of an organization, or that it
+// has none.
+func (s *Store) SaveOrganizationScore(ctx context.Context, organizationID string, score *float64, at time.Time) error {
+	if score == nil {
+		at = time.Time{}
+	}
+	return s.update(ctx, "save an organization's score", func(tx *sql.Tx) error {
+		res, err := tx.ExecContext(ctx, `UPDATE organizations SET score = ?, score_updated_at = ? WHERE id = ?`, score, micros(at), blobOf(organizationID))
+		return changedOne(res, err, errNoOrganization)
+	})
+}
+
+// changedOne returns missing() for a statement that met no row.
+func changedOne(res sql.Result, err error, missing func() error) error {
+	if err != nil {
+		return err
+	}
+	n, err := res.RowsAffected()
+	if err == nil && n == 0 {
+		err = missing()
+	}
+	return err
+}
+
+// orgOf returns the row of an organization.
+func orgOf(ctx context.Context, tx *sql.Tx, id string) (int64, error) {
+	var org int64
+	err := tx.QueryRowContext(ctx, `SELECT org FROM organizations WHERE id = ?`, blobOf(id)).Scan(&org)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = errNoOrganization()
+	}
+	return org, err
+}
+
+// CreateAPIKey implements assay.APIKeyStore.
+func (s *Store) CreateAPIKey(ctx context.Context, k *assay.APIKey) error {
+	created := stored(s.now())
+	scopes := make([]string, len(k.Scopes))
+	for i, sc := range k.Scopes {
+		scopes[i] = string(sc)
+	}
+	err := s.update(ctx, "create an API key", func(tx *sql.Tx) error {
+		org, err := orgOf(ctx, tx, k.OrganizationID)
+		if err != nil {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, `INSERT INTO api_keys (id, org, name, hash, scopes, created_at, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?)`,
+			k.ID, org, k.Name, k.Hash[:], strings.Join(scopes, ","), micros(created), micros(k.ExpiresAt))
+		if taken(err) {
+			return assay.Errorf(assay.CodeConflict, "an API key with this id exists")
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	k.CreatedAt = created
+	return nil
+}
+
+const selectAPIKeys = `
+SELECT k.id, o.id, k.name, k.hash, k.scopes, k.created_at, k.expires_at, k.last_used_at, k.revoked_at
+FROM api_keys k JOIN organizations o USING (org) `
+
+func scanAPIKey(row interface{ Scan(...any) error }) (*assay.APIKey, error) {
+	var (
+		k                               assay.APIKey
+		org, hash                       []byte
+		scopes                          string
+		created, expires, used, revoked int64
+	)
+	if err := row.Scan(&k.ID, &org, &k.Name, &hash, &scopes, &created, &expires, &used, &revoked); err != nil {
+		return nil, err
+	}
+	k.OrganizationID = idOf(org)
+	copy(k.Hash[:], hash)
+	if scopes != "" {
+		for sc := range strings.SplitSeq(scopes, ",") {
+			k.Scopes = append(k.Scopes, assay.Scope(sc))
+		}
+	}
+	k.CreatedAt, k.ExpiresAt, k.LastUsedAt, k.RevokedAt = timeOf(created), timeOf(expires), timeOf(used), timeOf(revoked)
+	return &k, nil
+}
+
+func errNoAPIKey() error { return assay.Errorf(assay.CodeNotFound, "no such API key") }
+
+// FindAPIKey implements assay.APIKeyStore.
+func (s *Store) FindAPIKey(ctx context.Context, id string) (*assay.APIKey, error) {
+	k, err := scanAPIKey(s.r.QueryRowContext(ctx, selectAPIKeys+`WHERE k.id = ?`, id))
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, errNoAPIKey()
+	}
+	if err != nil {
+		return nil, s.fail(ctx, "find an API key", err)
+	}
+	return k, nil
+}
+
+// FindAPIKeys implements assay.APIKeyStore.
+func (s *Store) FindAPIKeys(ctx context.Context, organizationID string) ([]*assay.APIKey, error) {
+	where, args := ``, []any{}
+	if organizationID != "" {
+		where, args = `WHERE o.id = ? `, []any{blobOf(organizationID)}
+	}
+	var keys []*assay.APIKey
+	rows, err := s.r.QueryContext(ctx, selectAPIKeys+where+`ORDER BY k.created_at, k.id`, args...)
+	err = each(rows, err, func(rows *sql.Rows) error {
+		k, err := scanAPIKey(rows)
+		keys = append(keys, k)
+		return err
+	})
+	if err != nil {
+		return nil, s.fail(ctx, "list API keys", err)
+	}
+	return keys, nil
+}
+
+// RevokeAPIKey implements assay.APIKeyStore.
+func (s *Store) RevokeAPIKey(ctx context.Context, id string) error {
+	return s.update(ctx, "revoke an API key", func(tx *sql.Tx) error {
+		res, err := tx.ExecContext(ctx, `UPDATE api_keys SET revoked_at = iif(revoked_at = 0, ?, revoked_at) WHERE id = ?`, micros(s.now()), id)
+		return changedOne(res, err, errNoAPIKey)
+	})
+}
+
+// TouchAPIKey implements assay.APIKeyStore. An unknown id is no error: the use
+// of a key is not worth one.
+func (s *Store) TouchAPIKey(ctx context.Context, id string, at time.Time) error {
+	return s.update(ctx, "note the use of an API key", func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, `UPDATE api_keys SET last_used_at = ? WHERE id = ? AND last_used_at < ?`, micros(at), id, micros(at))
+		return err
+	})
+}

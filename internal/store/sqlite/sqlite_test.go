@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sqlite_test
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"assay/internal/store/sqlite"
+	"assay/internal/store/storetest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestStore(t *testing.T) {
+	storetest.Run(t, func(t testing.TB, now func() time.Time) storetest.Opener {
+		path := filepath.Join(t.TempDir(), "assay.db")
+		return func() (storetest.Store, error) {
+			return sqlite.Open(t.Context(), sqlite.Config{Path: path, Migrate: true, Now: now})
+		}
+	})
+}

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package storetest
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"assay"
+	"assay/internal/delta"
+	"assay/internal/rules/catalog"
+)
+
+const unknownID = "00000000-0000-4000-8000-000000000000"
+
+func testOrganizations(t *testing.T, s *suite) {
+	ctx := s.ctx()
+	require.NoError(t, s.Ping(ctx))
+	a := &assay.Organization{Name: "beta", ExternalID: "ext-1", Tier: assay.TierPro}
+	require.NoError(t, s.CreateOrganization(ctx, a))
+	require.Len(t, a.ID, 36)
+	require.Equal(t, micro(s.clock.now()), a.CreatedAt)
+	b := &assay.Organization{Name: "alpha", Tier: assay.TierFree}
+	require.NoError(t, s.CreateOrganization(ctx, b))
+	c := &assay.Organization{Name: "gamma", Tier: assay.TierFree}
+	require.NoError(t, s.CreateOrganization(ctx, c), "two without an external id")
+
+	code(t, assay.CodeConflict, s.CreateOrganization(ctx, &assay.Organization{Name: "beta", Tier: assay.TierFree}))
+	code(t, assay.CodeConflict, s.CreateOrganization(ctx, &assay.Organization{Name: "delta", ExternalID: "ext-1", Tier: assay.TierFree}))
+	code(t, assay.CodeInvalid, s.CreateOrganization(ctx, &assay.Organization{Name: "delta", Tier: "gold"}))
+
+	got, err := s.FindOrganizationByID(ctx, a.ID)
+	require.NoError(t, err)
+	require.Equal(t, a, got)
+	got, err = s.FindOrganizationByName(ctx, "beta")
+	require.NoError(t, err)
+	require.Equal(t, a, got)
+	for _, id := range []string{unknownID, "", "no id"} {
+		_, err = s.FindOrganizationByID(ctx, id)
+		code(t, assay.CodeNotFound, err)
+	}
+	_, err = s.FindOrganizationByName(ctx, "delta")
+	code(t, assay.CodeNotFound, err)
+
+	all, err := s.FindOrganizations(ctx)
+	require.NoError(t, err)
+	require.Equal(t, []*assay.Organization{b, a, c}, all)
+	ids, err := s.OrganizationIDs(ctx)
+	require.NoError(t, err)
+	require.ElementsMatch(t, []string{a.ID, b.ID, c.ID}, ids)
+
+	require.NoError(t, s.SetOrganizationTier(ctx, a.ID, assay.TierEnterprise))
+	code(t, assay.CodeNotFound, s.SetOrganizationTier(ctx, unknownID, assay.TierPro))
+	code(t, assay.CodeInvalid, s.SetOrganizationTier(ctx, a.ID, "gold"))
+	score, at := 63.855421686746988, epoch.Add(time.Minute)
+	require.NoError(t, s.SaveOrganizationScore(ctx, a.ID, &score, at))
+	code(t, assay.CodeNotFound, s.SaveOrganizationScore(ctx, unknownID, &score, at))
+	got, err = s.FindOrganizationByID(ctx, a.ID)
+	require.NoError(t, err)
+	require.Equal(t, assay.TierEnterprise, got.Tier)
+	require.Equal(t, &score, got.Score)
+	require.Equal(t, micro(at), got.ScoreUpdatedAt)
+	require.NoError(t, s.SaveOrganizationScore(ctx, a.ID, nil, at))
+	got, err = s.FindOrganizationByID(ctx, a.ID)
+	require.NoError(t, err)
+	require.Nil(t, got.Score)
+	require.Zero(t, got.ScoreUpdatedAt)
+}
+
+func testAPIKeys(t *testing.T, s *suite) {
+	ctx := s.ctx()
+	org, other := s.organization(), s.organization()
+	newKey := func(id, org string) *assay.APIKey {
+		k := &assay.APIKey{ID: id, OrganizationID: org, Name: "name of " + id, Scopes: []assay.Scope{assay.ScopeRead, assay.ScopeIngest}}
+		copy(k.Hash[:], "hash of "+id)
+		return k
+	}
+	a := newKey("bbbbbb", org)
+	a.ExpiresAt = micro(epoch.Add(time.Hour))
+	require.NoError(t, s.CreateAPIKey(ctx, a))
+	require.Equal(t, micro(s.clock.now()), a.CreatedAt)
+	b := newKey("aaaaaa", other)
+	b.Scopes = nil
+	require.NoError(t, s.CreateAPIKey(ctx, b))
+	s.clock.advance(-time.Hour)
+	c := newKey("cccccc", org)
+	require.NoError(t, s.CreateAPIKey(ctx, c))
+	s.clock.advance(time.Hour)
+	code(t, assay.CodeConflict, s.CreateAPIKey(ctx, newKey("aaaaaa", org)))
+	code(t, assay.CodeNotFound, s.CreateAPIKey(ctx, newKey("dddddd", unknownID)))
+
+	got, err := s.FindAPIKey(ctx, "bbbbbb")
+	require.NoError(t, err)
+	require.Equal(t, a, got)
+	_, err = s.FindAPIKey(ctx, "BBBBBB")
+	code(t, assay.CodeNotFound, err)
+	all, err := s.FindAPIKeys(ctx, "")
+	require.NoError(t, err)
+	require.Equal(t, []*assay.APIKey{c, b, a}, all, "by creation, then id")
+	mine, err := s.FindAPIKeys(ctx, org)
+	require.NoError(t, err)
+	require.Equal(t, []*assay.APIKey{c, a}, mine)
+	none, err := s.FindAPIKeys(ctx, unknownID)
+	require.NoError(t, err)
+	require.Empty(t, none)
+
+	require.NoError(t, s.TouchAPIKey(ctx, "bbbbbb", epoch.Add(time.Minute)))
+	require.NoError(t, s.TouchAPIKey(ctx, "bbbbbb", epoch))
+	require.NoError(t, s.RevokeAPIKey(ctx, "bbbbbb"))
+	s.clock.advance(time.Minute)
+	require.NoError(t, s.RevokeAPIKey(ctx, "bbbbbb"))
+	code(t, assay.CodeNotFound, s.RevokeAPIKey(ctx, "dddddd"))
+	got, err = s.FindAPIKey(ctx, "bbbbbb")
+	require.NoError(t, err)
+	require.Equal(t, micro(epoch.Add(time.Minute)), got.LastUsedAt, "the newest")
+	require.Equal(t, micro(epoch), got.RevokedAt, "the first")
+}
+
+func testServices(t *testing.T, s *suite) {
+	ctx := s.ctx()
+	org := s.organization()
+	keys := []assay.ServiceKey{
+		{Name: "a", Environment: "prod", Version: "1"},
+		{Name: "a", Environment: "prod", Version: "2"},
+		{Name: "a", Environment: "test", Version: "1"},
+		{Name: "a", Environment: "test", Version: "1", Namespace: "shop"},
+		{Name: "Z"},
+		{Name: " "},
+		{Name: "nul \x00 byte", Namespace: "not \xff UTF-8"},
+		{Name: "ä", Version: "\U0001F600"},
+	}
+	for _, k := range keys {
+		s.seen(org, k, catalog.RES001, false)
+	}
+	s.seen(s.organization(), named("foreign"), catalog.RES001, false)
+	var want []string
+	slices.SortFunc(keys, func(a, b assay.ServiceKey) int {
+		return slices.Compare([]string{a.Name, a.Environment, a.Version, delta.ServiceID(org, a)}, []string{b.Name, b.Environment, b.Version, delta.ServiceID(org, b)})
+	})
+	for _, k := range keys {
+		want = append(want, delta.ServiceID(org, k))
+	}
+	for _, size := range []int{1, 3, 100} {
+		var got []string
+		for offset := 0; offset <= len(keys); offset += size {
+			page, total, err := s.FindServices(ctx, org, assay.Page{Limit: size, Offset: offset})
+			require.NoError(t, err)
+			require.Equal(t, len(keys), total)
+			require.LessOrEqual(t, len(page), size)
+			for _, svc := range page {
+				got = append(got, svc.ID)
+			}
+		}
+		require.Equal(t, want, got, "pages of %d", size)
+	}
+	for _, k := range keys {
+		id := delta.ServiceID(org, k)
+		svc, err := s.FindServiceByID(ctx, org, id)
+		require.NoError(t, err)
+		require.Equal(t, &assay.Service{
+			ID: id, OrganizationID: org, ServiceKey: k,
+			FirstSeenAt: micro(epoch.Add(-time.Hour)), LastSeenAt: micro(epoch.Add(-time.Hour)),
+			CreatedAt: micro(epoch), UpdatedAt: micro(epoch),
+		}, svc)
+	}
+	known, err := s.KnownServices(ctx, org)
+	require.NoError(t, err)
+	require.ElementsMatch(t, keys, known)
+	o, err := s.FindOrganizationByID(ctx, org)
+	require.NoError(t, err)
+	require.Equal(t, len(keys), o.ServicesCount)
+
+	for _, id := range []string{unknownID, "", "x"} {
+		_, err := s.FindServiceByID(ctx, org, id)
+		code(t, assay.CodeServiceNotFound, err)
+		page, total, err := s.FindServices(ctx, id, assay.Page{Limit: 10})
+		require.NoError(t, err)
+		require.Empty(t, page)
+		require.Zero(t, total)
+	}
+}
+
+// testIsolation asks for everything of one organization with another's id.
+func testIsolation(t *testing.T, s *suite) {
+	ctx := s.ctx()
+	mine, theirs := s.organization(), s.organization()
+	key := named("same")
+	svc := s.seen(mine, key, catalog.RES001, true)
+	foreign := s.seen(theirs, key, catalog.RES001, true)
+	require.NotEqual(t, svc, foreign)
+	in := s.insight(mine, svc, catalog.RES001)
+
+	_, err := s.FindServiceByID(ctx, theirs, svc)
+	code(t, assay.CodeServiceNotFound, err)
+	_, err = s.FindInsightByID(ctx, theirs, in.ID)
+	code(t, assay.CodeInsightNotFound, err)
+	_, err = s.ScoreHistory(ctx, theirs, svc, time.Time{})
+	code(t, assay.CodeServiceNotFound, err)
+	found, total, err := s.FindInsights(ctx, assay.InsightFilter{OrganizationID: theirs, ServiceID: svc, Page: assay.Page{Limit: 10}})
+	require.NoError(t, err)
+	require.Empty(t, found)
+	require.Zero(t, total)
+	fs, err := s.Facts(ctx, theirs, []string{svc, foreign}, 0)
+	require.NoError(t, err)
+	require.Len(t, fs, 1)
+	require.Equal(t, foreign, fs[0].Service.ID)
+	ids, err := s.UnscoredServices(ctx, theirs, true)
+	require.NoError(t, err)
+	require.Equal(t, []string{foreign}, ids)
+
+	require.NoError(t, s.SaveScores(ctx, theirs, []delta.Result{{ServiceID: svc, Revision: 99, Score: score(1), NewRow: true}}))
+	got, err := s.FindServiceByID(ctx, mine, svc)
+	require.NoError(t, err)
+	require.Nil(t, got.Score, "another organization's score")
+	usage, err := s.Usage(ctx, theirs)
+	require.NoError(t, err)
+	require.Empty(t, usage)
+}
+
+// insight stores an active insight of a service.
+func (s *suite) insight(org, svc string, r catalog.Rule) *assay.Insight {
+	s.t.Helper()
+	in := newInsight(org, svc, r)
+	require.NoError(s.t, s.SaveScores(s.ctx(), org, []delta.Result{{ServiceID: svc, Insights: []*assay.Insight{in}}}))
+	return in
+}
+
+func newInsight(org, svc string, r catalog.Rule) *assay.Insight {
+	return &assay.Insight{
+		ID: delta.InsightID(svc, r.Info().Name), OrganizationID: org, Service: assay.Service{ID: svc},
+		Type: r.Info().Name, Status: assay.InsightActive,
+		TraceID: "0102030405060708090a0b0c0d0e0f10", TelemetryAt: micro(epoch.Add(-time.Hour)),
+		DetectedAt: micro(epoch), CreatedAt: micro(epoch), UpdatedAt: micro(epoch),
+		Attributes: map[string]any{"signal_type": "TRACES", "violations_total": int64(1)},
+	}
+}
+
+// score makes a score with an id of its own.
+func score(value float64) *assay.Score {
+	return &assay.Score{
+		ID: uuid.NewString(), Value: value,
+		EvaluatedRuleIDs: []string{"RES-001", "RES-005", "SPA-006"}, FailedRuleIDs: []string{"RES-001"},
+		CalculatedAt: micro(epoch), Window: assay.DefaultWindow, CreatedAt: micro(epoch),
+	}
+}

@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package storetest
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"assay"
+	"assay/internal/delta"
+	"assay/internal/rules/catalog"
+)
+
+func (s *suite) expire(start, metrics delta.Bucket) {
+	s.t.Helper()
+	require.NoError(s.t, s.Expire(s.ctx(), s.clock.now(), start, metrics))
+}
+
+func (s *suite) rows() map[string]int64 {
+	s.t.Helper()
+	rows, _, err := s.Stats(s.ctx())
+	require.NoError(s.t, err)
+	return rows
+}
+
+// scored marks all services of an organization as scored.
+func (s *suite) scored(org string) {
+	s.t.Helper()
+	ids, err := s.UnscoredServices(s.ctx(), org, false)
+	require.NoError(s.t, err)
+	var results []delta.Result
+	for _, id := range ids {
+		results = append(results, delta.Result{ServiceID: id, Revision: s.facts(org, id).Revision})
+	}
+	require.NoError(s.t, s.SaveScores(s.ctx(), org, results))
+	require.Empty(s.t, s.unscored(org))
+}
+
+func (s *suite) unscored(org string) []string {
+	s.t.Helper()
+	ids, err := s.UnscoredServices(s.ctx(), org, false)
+	require.NoError(s.t, err)
+	return ids
+}
+
+// testExpire moves the window over more rows than one transaction deletes.
+func testExpire(t *testing.T, s *suite) {
+	const services, hours = 60, 100
+	org := s.organization()
+	last := bucket(epoch)
+	first := last - (hours-1)*3600
+	// Service i was seen in every hour h with h%(i+1) == 0.
+	d := new(delta.Delta)
+	for i := range services {
+		f := d.Organization(org).Service(named(fmt.Sprint(i)))
+		f.Seen(uint64(epoch.UnixNano()))
+		for h := 0; h < hours; h += i + 1 {
+			b := first + delta.Bucket(h)*3600
+			f.Counts(b)[catalog.RES001].Add(delta.Count{Observed: uint64(h + 1), Failed: uint64(i)})
+			f.Counts(b)[catalog.SPA002].Add(delta.Count{Observed: 1})
+			f.AddUsage(b, delta.Logs, delta.Usage{Items: uint64(h), Bytes: 1})
+			f.AddItem(delta.Item{Rule: catalog.RES001, List: delta.SpanNames, Text: fmt.Sprint(h % 10)}, b)
+		}
+	}
+	s.commit(d)
+	s.scored(org)
+	check := func(kept int) {
+		t.Helper()
+		usage, err := s.Usage(s.ctx(), org)
+		require.NoError(t, err)
+		for i := range services {
+			var want, spans delta.Count
+			var sent delta.Usage
+			items := make(map[delta.Item]delta.Bucket)
+			for h := 0; h < hours; h += i + 1 {
+				if h >= kept {
+					want.Add(delta.Count{Observed: uint64(h + 1), Failed: uint64(i)})
+					spans.Observed++
+					sent.Items, sent.Bytes = sent.Items+uint64(h), sent.Bytes+1
+					items[delta.Item{Rule: catalog.RES001, List: delta.SpanNames, Text: fmt.Sprint(h % 10)}] = first + delta.Bucket(h)*3600
+				}
+			}
+			id := delta.ServiceID(org, named(fmt.Sprint(i)))
+			got := s.facts(org, id)
+			require.Equal(t, want, got.Totals[catalog.RES001], "service %d", i)
+			require.Equal(t, spans, got.Totals[catalog.SPA002], "service %d", i)
+			require.Equal(t, sent, usage[id][delta.Logs], "service %d", i)
+			require.Equal(t, len(items), len(got.Items), "service %d", i)
+			for it, b := range items {
+				require.Equal(t, b, got.Items[it], "service %d item %v", i, it)
+			}
+		}
+	}
+	check(0)
+	s.expire(first, first)
+	check(0)
+	require.Empty(t, s.unscored(org), "nothing left the window")
+
+	s.expire(first+3600, first+3600)
+	check(1)
+	require.Len(t, s.unscored(org), services, "the first hour had all of them")
+	s.scored(org)
+	s.expire(first+2*3600, first+2*3600)
+	require.Equal(t, []string{delta.ServiceID(org, named("0"))}, s.unscored(org), "the second hour had one")
+	check(2)
+	s.scored(org)
+	s.expire(first+2*3600, first+2*3600)
+	require.Empty(t, s.unscored(org), "once is enough")
+	check(2)
+
+	// Usage leaves as well, and does not make a service unscored.
+	s.commit(one(org, named("sent"), func(f *delta.Service) { f.AddUsage(first, delta.Traces, delta.Usage{Items: 1, Bytes: 1}) }))
+	s.scored(org)
+	s.expire(first+2*3600, first+2*3600)
+	require.Empty(t, s.unscored(org))
+	usage, err := s.Usage(s.ctx(), org)
+	require.NoError(t, err)
+	require.NotContains(t, usage, delta.ServiceID(org, named("sent")))
+
+	// What comes too late is taken in and leaves with the next expiry.
+	s.commit(one(org, named("0"), func(f *delta.Service) {
+		f.Counts(first)[catalog.RES001].Add(delta.Count{Observed: 9})
+		f.AddItem(delta.Item{Rule: catalog.RES001, List: delta.SpanNames, Text: "late"}, first)
+	}))
+	late := s.facts(org, delta.ServiceID(org, named("0")))
+	s.expire(first+2*3600, first+2*3600)
+	require.EqualValues(t, late.Totals[catalog.RES001].Observed-9, s.facts(org, late.Service.ID).Totals[catalog.RES001].Observed)
+	check(2)
+
+	s.expire(first+50*3600, first+50*3600)
+	check(50)
+	s.clock.advance(hours * time.Hour)
+	s.expire(last+3600, last+3600)
+	check(hours)
+	rows := s.rows()
+	require.Zero(t, rows["hours"])
+	require.Zero(t, rows["items"])
+	require.EqualValues(t, services+1, rows["services"])
+	ids, err := s.UnscoredServices(s.ctx(), org, true)
+	require.NoError(t, err)
+	s.scored(org)
+	require.NotEmpty(t, ids)
+	ids, err = s.UnscoredServices(s.ctx(), org, true)
+	require.NoError(t, err)
+	require.Empty(t, ids, "nothing to score any more")
+}
+
+func testExpireClaims(t *testing.T, s *suite) {
+	org := s.organization()
+	a, b := named("a"), named("b")
+	idA, idB := delta.ServiceID(org, a), delta.ServiceID(org, b)
+	hour := bucket(epoch)
+	start, metrics := hour-30*24*3600, hour-14*24*3600
+	counts := func(r catalog.Rule) map[string]delta.ClaimCount {
+		t.Helper()
+		c, err := s.ClaimCounts(s.ctx(), org, r, 0)
+		require.NoError(t, err)
+		return c
+	}
+	s.commit(claim(org, a, catalog.MET003, 1, 1, metrics-3600))
+	s.commit(claim(org, b, catalog.MET003, 1, 2, metrics))
+	s.commit(claim(org, a, catalog.MET004, 1, 1, metrics-3600))
+	for _, b := range []delta.Bucket{start - 3600, start, hour} {
+		s.commit(claim(org, a, catalog.LOG001, delta.KeyLogDay, uint64(b/3600), b))
+	}
+	// Instances: one contested by two services, one contested long ago, one not.
+	s.commit(claim(org, a, catalog.RES002, 1, 1, hour))
+	s.commit(claim(org, b, catalog.RES002, 1, 2, hour))
+	s.commit(claim(org, a, catalog.RES002, 2, 1, start-3600))
+	s.commit(claim(org, a, catalog.RES002, 2, 2, start-3600))
+	s.commit(claim(org, a, catalog.RES002, 3, 1, hour))
+	s.commit(claim(org, b, catalog.RES002, 3, 1, hour))
+	other := s.organization()
+	s.commit(claim(other, a, catalog.RES002, 3, 9, hour)) // another organization's does not contest
+	s.scored(org)
+
+	require.EqualValues(t, 3, counts(catalog.RES002)[idA].Claims)
+	s.expire(start, metrics)
+	require.Equal(t, map[string]delta.ClaimCount{idB: {Claims: 1}}, counts(catalog.MET003))
+	require.Empty(t, counts(catalog.MET004))
+	require.EqualValues(t, 2, s.facts(org, idA).LogDays)
+	require.Equal(t, []string{idA}, s.unscored(org), "its days changed")
+	s.scored(org)
+	require.Equal(t, map[string]delta.ClaimCount{idA: {Claims: 2, Contested: 1}, idB: {Claims: 2, Contested: 1}}, counts(catalog.RES002))
+
+	revision, err := s.ClaimsRevision(s.ctx(), org)
+	require.NoError(t, err)
+	s.expire(start, metrics)
+	same, err := s.ClaimsRevision(s.ctx(), org)
+	require.NoError(t, err)
+	require.Equal(t, revision, same)
+	s.clock.advance(23 * time.Hour)
+	s.commit(claim(org, a, catalog.RES002, 4, 1, hour+23*3600))
+	s.scored(org)
+	s.clock.advance(time.Hour + time.Second)
+	same, err = s.ClaimsRevision(s.ctx(), org)
+	require.NoError(t, err)
+	s.expire(start, metrics)
+	require.Equal(t, map[string]delta.ClaimCount{idA: {Claims: 2, Contested: 1}, idB: {Claims: 1, Contested: 1}}, counts(catalog.RES002),
+		"what nobody contests goes after a day")
+	changed, err := s.ClaimsRevision(s.ctx(), org)
+	require.NoError(t, err)
+	require.NotEqual(t, same, changed)
+	require.Empty(t, s.unscored(org))
+	s.clock.advance(30 * 24 * time.Hour)
+	s.expire(hour+31*24*3600, hour+31*24*3600)
+	require.Zero(t, s.rows()["claims"])
+}
+
+func testExpireSets(t *testing.T, s *suite) {
+	org, key := s.organization(), named("a")
+	hour := bucket(epoch)
+	set := func(k uint64) delta.DistinctKey {
+		return delta.DistinctKey{Rule: catalog.MET001, Hour: int64(hour), Key: k}
+	}
+	s.commit(setOf(org, key, set(1), hour, 2, 1))
+	s.commit(setOf(org, key, set(2), hour, 2, 1, 2))
+	s.clock.advance(5 * time.Hour)
+	s.commit(setOf(org, key, set(3), hour, 3, 1))
+	s.expire(hour-24*3600, hour-24*3600)
+	require.EqualValues(t, 3, s.rows()["distinct_sets"])
+	s.clock.advance(time.Hour + time.Minute)
+	s.expire(hour-24*3600, hour-24*3600)
+	require.EqualValues(t, 2, s.rows()["distinct_sets"], "the one not written for six hours")
+	s.commit(setOf(org, key, set(3), hour, 3, 2, 3))
+	require.EqualValues(t, 2, s.facts(org, delta.ServiceID(org, key)).Totals[catalog.MET001].Failed, "the other one went on")
+	s.clock.advance(7 * time.Hour)
+	s.expire(hour, hour)
+	require.EqualValues(t, 2, s.rows()["distinct_sets"], "full sets stay for the window")
+	s.expire(hour+3600, hour+3600)
+	require.Zero(t, s.rows()["distinct_sets"])
+
+	// More than one transaction deletes.
+	d := new(delta.Delta)
+	for k := range uint64(4500) {
+		d.Organization(org).Service(key).DistinctSet(set(k), hour, 2, "m", "a").Add(1)
+	}
+	s.commit(d)
+	s.clock.advance(7 * time.Hour)
+	s.expire(hour, hour)
+	require.Zero(t, s.rows()["distinct_sets"])
+}
+
+func testExpireServices(t *testing.T, s *suite) {
+	org := s.organization()
+	id := s.seen(org, named("old"), catalog.RES001, true)
+	s.commit(claim(org, named("old"), catalog.MET003, 1, 1, bucket(epoch)))
+	s.commit(setOf(org, named("old"), delta.DistinctKey{Rule: catalog.MET001, Hour: int64(bucket(epoch))}, bucket(epoch), 1, 1))
+	s.commit(one(org, named("old"), func(f *delta.Service) {
+		f.AddExample(catalog.RES001, &delta.Example{TimeUnixNano: 1, ResourceAttributes: "{}"})
+		f.AddItem(delta.Item{Rule: catalog.RES001, Text: "x"}, bucket(epoch))
+	}))
+	s.insight(org, id, catalog.RES001)
+	require.NoError(t, s.SaveScores(s.ctx(), org, []delta.Result{{ServiceID: id, Revision: 1, Score: score(1), NewRow: true}}))
+	s.commit(one(org, named("timeless"), func(f *delta.Service) { f.AddClaim(delta.Claim{Rule: catalog.LOG001, Key: 1}, delta.ClaimFact{}) }))
+	// Its records are old, but it sent them lately.
+	s.commit(one(org, named("late"), func(f *delta.Service) {
+		f.Seen(1)
+		f.AddUsage(bucket(epoch)+25*24*3600, delta.Logs, delta.Usage{Items: 1, Bytes: 1})
+	}))
+
+	day := func(n int) {
+		t.Helper()
+		s.clock.advance(time.Duration(n) * 24 * time.Hour)
+		now := bucket(s.clock.now())
+		s.expire(now-10*24*3600, now-10*24*3600)
+	}
+	day(29)
+	rows := s.rows()
+	require.EqualValues(t, 3, rows["services"])
+	require.EqualValues(t, 1, rows["insights"])
+	require.Zero(t, rows["scores"], "scores before the window")
+	young := s.seen(org, named("young"), catalog.RES001, false)
+	require.NotEqual(t, id, young)
+	s.commit(one(org, named("young"), func(f *delta.Service) { f.Seen(uint64(s.clock.now().UnixNano())) }))
+	day(2)
+	known, err := s.KnownServices(s.ctx(), org)
+	require.NoError(t, err)
+	require.ElementsMatch(t, []assay.ServiceKey{named("young"), named("late")}, known)
+	day(5)
+	rows = s.rows()
+	require.EqualValues(t, 1, rows["services"])
+	for _, table := range []string{"insights", "scores", "claims", "distinct_sets", "examples", "items", "hours"} {
+		require.Zero(t, rows[table], table)
+	}
+	o, err := s.FindOrganizationByID(s.ctx(), org)
+	require.NoError(t, err)
+	require.Zero(t, o.ActiveInsightsCount)
+	require.Equal(t, 1, o.ServicesCount)
+	_, total, err := s.FindInsights(s.ctx(), assay.InsightFilter{OrganizationID: org, Page: assay.Page{Limit: 1}})
+	require.NoError(t, err)
+	require.Zero(t, total)
+
+	// It can come back, under the same id.
+	require.Equal(t, id, s.seen(org, named("old"), catalog.RES001, true))
+	require.Empty(t, s.facts(org, id).Insights)
+}
+
+// testNothingGrows runs the same load for days and expects the store to level
+// off.
+func testNothingGrows(t *testing.T, s *suite) {
+	org := s.organization()
+	const window = 12 * 3600
+	run := func(hours int) {
+		t.Helper()
+		for range hours {
+			now := s.clock.now()
+			hour := bucket(now)
+			n := uint64(hour)
+			requests := []delta.Request{{OrganizationID: org, Hash: [16]byte{byte(n / 3600), byte(n / 3600 >> 8), byte(n / 3600 >> 16)}}}
+			require.NoError(t, s.Commit(s.ctx(), now, requests, func([]bool) *delta.Delta {
+				d := new(delta.Delta)
+				for i := range 3 {
+					f := d.Organization(org).Service(named(fmt.Sprint(i)))
+					f.Seen(uint64(now.UnixNano()))
+					f.Counts(hour)[catalog.RES001].Add(delta.Count{Observed: 1, Failed: 1})
+					f.AddUsage(hour, delta.Traces, delta.Usage{Items: 1, Bytes: 1})
+					f.AddExample(catalog.RES001, &delta.Example{TimeUnixNano: uint64(now.UnixNano()), ResourceAttributes: "{}"})
+					f.AddItem(delta.Item{Rule: catalog.RES001, Text: fmt.Sprint(n)}, hour)
+					f.AddClaim(delta.Claim{Rule: catalog.RES002, Key: n, Value: uint64(i % 2)}, delta.ClaimFact{Last: hour})
+					f.AddClaim(delta.Claim{Rule: catalog.RES002, Key: n + 1, Value: 1}, delta.ClaimFact{Last: hour})
+					f.AddClaim(delta.Claim{Rule: catalog.MET003, Key: n, Value: n}, delta.ClaimFact{Last: hour, KeyText: "k", ValueText: "v"})
+					f.AddClaim(delta.Claim{Rule: catalog.LOG001, Key: delta.KeyLogDay, Value: n / 86400}, delta.ClaimFact{Last: hour})
+					f.DistinctSet(delta.DistinctKey{Rule: catalog.MET001, Hour: int64(hour), Key: 1}, hour, 1, "m", "a").Add(1)
+					f.DistinctSet(delta.DistinctKey{Rule: catalog.MET001, Hour: int64(hour), Key: 2}, hour, 9, "m", "a").Add(1)
+				}
+				f := d.Organization(org).Service(named(fmt.Sprintf("version %d", n)))
+				f.Seen(uint64(now.UnixNano()))
+				f.Counts(hour)[catalog.RES001].Add(delta.Count{Observed: 1})
+				return d
+			}))
+			ids := s.unscored(org)
+			var results []delta.Result
+			for _, id := range ids {
+				sc := score(10)
+				sc.CalculatedAt = micro(now)
+				results = append(results, delta.Result{ServiceID: id, Revision: 1 << 40, Score: sc, NewRow: true, Insights: []*assay.Insight{newInsight(org, id, catalog.RES001)}})
+			}
+			require.NoError(t, s.SaveScores(s.ctx(), org, results))
+			s.expire(hour-window, hour-window/2)
+			s.clock.advance(time.Hour)
+		}
+	}
+	run(2 * 24)
+	full := s.rows()
+	run(24)
+	require.Equal(t, full, s.rows())
+	for table, n := range full {
+		if table != "api_keys" {
+			require.Positive(t, n, "%s is not looked at", table)
+		}
+	}
+}

@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package storetest
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"assay"
+	"assay/internal/delta"
+	"assay/internal/rules/catalog"
+)
+
+func testScores(t *testing.T, s *suite) {
+	ctx := s.ctx()
+	org := s.organization()
+	a := s.seen(org, named("a"), catalog.RES001, true)
+	b := s.seen(org, named("b"), catalog.RES001, false)
+	save := func(results ...delta.Result) {
+		t.Helper()
+		require.NoError(t, s.SaveScores(ctx, org, results))
+	}
+	mean, n, err := s.OrganizationMean(ctx, org)
+	require.NoError(t, err)
+	require.Zero(t, n)
+	require.Zero(t, mean)
+
+	revA, revB := s.facts(org, a).Revision, s.facts(org, b).Revision
+	first := score(63.855421686746988)
+	first.CalculatedAt = micro(epoch.Add(-time.Hour))
+	s.seen(org, named("b"), catalog.RES001, false)
+	save(delta.Result{ServiceID: a, Revision: revA, Score: first, NewRow: true}, delta.Result{ServiceID: b, Revision: revB, Score: score(100)})
+	require.Equal(t, []string{b}, s.unscored(org), "its facts changed since")
+	svc, err := s.FindServiceByID(ctx, org, a)
+	require.NoError(t, err)
+	require.Equal(t, first, svc.Score)
+	require.Equal(t, first, s.facts(org, a).Service.Score)
+	page, _, err := s.FindServices(ctx, org, assay.Page{Limit: 10})
+	require.NoError(t, err)
+	require.Equal(t, first, page[0].Score)
+	mean, n, err = s.OrganizationMean(ctx, org)
+	require.NoError(t, err)
+	require.Equal(t, 2, n)
+	require.InDelta(t, (63.855421686746988+100)/2, mean, 1e-12)
+
+	// An older result does not undo a newer mark.
+	save(delta.Result{ServiceID: b, Revision: s.facts(org, b).Revision, Score: score(100), NewRow: true})
+	require.Empty(t, s.unscored(org))
+	save(delta.Result{ServiceID: b, Revision: revB, Score: score(100)})
+	require.Empty(t, s.unscored(org))
+
+	second := score(0)
+	second.EvaluatedRuleIDs, second.FailedRuleIDs = []string{}, []string{}
+	save(delta.Result{ServiceID: a, Revision: revA, Score: second, NewRow: true})
+	third := score(20)
+	save(delta.Result{ServiceID: a, Revision: revA, Score: third})
+	history, err := s.ScoreHistory(ctx, org, a, time.Time{})
+	require.NoError(t, err)
+	require.Equal(t, []*assay.Score{first, second}, history)
+	history, err = s.ScoreHistory(ctx, org, a, micro(epoch))
+	require.NoError(t, err)
+	require.Equal(t, []*assay.Score{second}, history)
+	_, err = s.ScoreHistory(ctx, org, unknownID, time.Time{})
+	code(t, assay.CodeServiceNotFound, err)
+
+	save(delta.Result{ServiceID: a, Revision: revA})
+	svc, err = s.FindServiceByID(ctx, org, a)
+	require.NoError(t, err)
+	require.Nil(t, svc.Score)
+	mean, n, err = s.OrganizationMean(ctx, org)
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	require.Equal(t, 100.0, mean)
+
+	save(delta.Result{ServiceID: unknownID, Revision: 1, Score: score(1), NewRow: true}) // forgotten meanwhile
+	save()
+	code(t, assay.CodeNotFound, s.SaveScores(ctx, unknownID, nil))
+
+	// All or nothing.
+	bad := score(1)
+	bad.FailedRuleIDs = []string{"XYZ-001"}
+	require.Error(t, s.SaveScores(ctx, org, []delta.Result{{ServiceID: a, Score: score(7)}, {ServiceID: b, Score: bad}}))
+	svc, err = s.FindServiceByID(ctx, org, a)
+	require.NoError(t, err)
+	require.Nil(t, svc.Score)
+}
+
+func testInsightStatus(t *testing.T, s *suite) {
+	ctx := s.ctx()
+	org := s.organization()
+	key := assay.ServiceKey{Namespace: "n", Name: "a", Environment: "e", Version: "v"}
+	svc := s.seen(org, key, catalog.SPA006, true)
+	in := newInsight(org, svc, catalog.SPA006)
+	in.Attributes = map[string]any{
+		"signal_type": "TRACES", "resource_attributes": `{"a":"<b> & \u2028 ü"}`, "observations_total": int64(1 << 62), "violations_total": int64(-1),
+		"sampling_rate": 0.125, "whole": 1.0, "large": uint64(1 << 63), "tiny": 1e-9, "yes": true, "nul": "a\x00b", "": "",
+	}
+	save := func(in *assay.Insight) {
+		t.Helper()
+		require.NoError(t, s.SaveScores(ctx, org, []delta.Result{{ServiceID: svc, Revision: 1, Insights: []*assay.Insight{in}}}))
+	}
+	find := func() *assay.Insight {
+		t.Helper()
+		got, err := s.FindInsightByID(ctx, org, in.ID)
+		require.NoError(t, err)
+		anywhere, err := s.FindInsightByID(ctx, "", in.ID)
+		require.NoError(t, err)
+		require.Equal(t, got, anywhere)
+		require.Equal(t, []*assay.Insight{got}, s.facts(org, svc).Insights)
+		return got
+	}
+	active := func() int {
+		t.Helper()
+		o, err := s.FindOrganizationByID(ctx, org)
+		require.NoError(t, err)
+		return o.ActiveInsightsCount
+	}
+	save(in)
+	want := *in
+	service, err := s.FindServiceByID(ctx, org, svc)
+	require.NoError(t, err)
+	want.Service = *service
+	require.Equal(t, &want, find())
+	require.Equal(t, 1, active())
+
+	// Archived, then active again.
+	in.Status, in.UpdatedAt = assay.InsightArchived, micro(epoch.Add(time.Minute))
+	save(in)
+	want.Status, want.UpdatedAt = in.Status, in.UpdatedAt
+	require.Equal(t, &want, find())
+	require.Zero(t, active())
+	in.Status, in.UpdatedAt, in.DetectedAt = assay.InsightActive, micro(epoch.Add(2*time.Minute)), micro(epoch.Add(2*time.Minute))
+	in.TraceID, in.TelemetryAt, in.CreatedAt = "", micro(epoch), micro(epoch.Add(time.Hour))
+	in.Attributes = map[string]any{"violations_total": int64(7)}
+	save(in)
+	want = *in
+	want.Service, want.CreatedAt = *service, micro(epoch) // when it was made does not change
+	require.Equal(t, &want, find())
+	require.Equal(t, 1, active())
+
+	s.clock.advance(time.Hour)
+	require.NoError(t, s.MuteInsight(ctx, in.ID, "known"))
+	want.Status, want.MuteReason, want.UpdatedAt = assay.InsightMuted, "known", micro(s.clock.now())
+	require.Equal(t, &want, find())
+	require.Zero(t, active())
+	require.NoError(t, s.MuteInsight(ctx, in.ID, "known well"))
+	want.MuteReason = "known well"
+	require.Equal(t, &want, find())
+
+	for _, id := range []string{unknownID, "", "x"} {
+		code(t, assay.CodeInsightNotFound, s.MuteInsight(ctx, id, ""))
+		code(t, assay.CodeInsightNotFound, s.UnmuteInsight(ctx, id))
+		_, err := s.FindInsightByID(ctx, org, id)
+		code(t, assay.CodeInsightNotFound, err)
+	}
+	for name, attributes := range map[string]map[string]any{"list": {"a": []string{"b"}}, "nil": {"a": nil}} {
+		bad := newInsight(org, svc, catalog.RES001)
+		bad.Attributes = attributes
+		require.Error(t, s.SaveScores(ctx, org, []delta.Result{{ServiceID: svc, Insights: []*assay.Insight{bad}}}), name)
+	}
+	bad := newInsight(org, svc, catalog.RES001)
+	bad.Type = "no such type"
+	require.Error(t, s.SaveScores(ctx, org, []delta.Result{{ServiceID: svc, Insights: []*assay.Insight{bad}}}))
+}
+
+// testMuteRace mutes and unmutes between the scorer's reading and writing.
+func testMuteRace(t *testing.T, s *suite) {
+	ctx := s.ctx()
+	org := s.organization()
+	svc := s.seen(org, named("a"), catalog.RES001, true)
+	for _, tc := range []struct {
+		name          string
+		stored, saved assay.InsightStatus
+		want          assay.InsightStatus
+	}{
+		{"muted meanwhile, active before", assay.InsightMuted, assay.InsightActive, assay.InsightMuted},
+		{"muted meanwhile, archived before", assay.InsightMuted, assay.InsightArchived, assay.InsightMuted},
+		{"muted all along", assay.InsightMuted, assay.InsightMuted, assay.InsightMuted},
+		{"unmuted meanwhile, failing", assay.InsightActive, assay.InsightMuted, assay.InsightActive},
+		{"unmuted meanwhile, not failing", assay.InsightArchived, assay.InsightMuted, assay.InsightArchived},
+		{"never muted", assay.InsightActive, assay.InsightArchived, assay.InsightArchived},
+	} {
+		in := newInsight(org, svc, catalog.RES001)
+		if tc.stored == assay.InsightMuted {
+			s.insight(org, svc, catalog.RES001)
+			require.NoError(t, s.MuteInsight(ctx, in.ID, "because"))
+		} else {
+			require.NoError(t, s.UnmuteInsight(ctx, in.ID))
+			in.Status = tc.stored
+			require.NoError(t, s.SaveScores(ctx, org, []delta.Result{{ServiceID: svc, Insights: []*assay.Insight{in}}}))
+		}
+		in.Status, in.MuteReason, in.TraceID = tc.saved, "stale", "00"
+		require.NoError(t, s.SaveScores(ctx, org, []delta.Result{{ServiceID: svc, Insights: []*assay.Insight{in}}}))
+		got, err := s.FindInsightByID(ctx, org, in.ID)
+		require.NoError(t, err)
+		require.Equal(t, tc.want, got.Status, tc.name)
+		require.Equal(t, "00", got.TraceID, "%s: the evidence is stored all the same", tc.name)
+		reason := ""
+		if tc.want == assay.InsightMuted {
+			reason = "because"
+		}
+		require.Equal(t, reason, got.MuteReason, tc.name)
+	}
+}
+
+func testUnmute(t *testing.T, s *suite) {
+	ctx := s.ctx()
+	org := s.organization()
+	hour := bucket(epoch)
+	fail := s.seen(org, named("failing"), catalog.RES001, true)
+	fine := s.seen(org, named("fine"), catalog.RES001, false)
+	for _, k := range []assay.ServiceKey{named("failing"), named("fine")} {
+		s.commit(claim(org, k, catalog.MET003, uint64(len(k.Name)), 1, hour))
+		s.commit(claim(org, k, catalog.RES002, uint64(len(k.Name)), 1, hour))
+	}
+	s.commit(claim(org, named("third"), catalog.MET003, uint64(len("failing")), 2, hour))
+	s.commit(claim(org, named("failing"), catalog.RES002, uint64(len("failing")), 2, hour))
+	for day := range uint64(15) {
+		s.commit(claim(org, named("failing"), catalog.LOG001, delta.KeyDebugDay, day, hour))
+		s.commit(claim(org, named("fine"), catalog.LOG001, delta.KeyLogDay, day, hour))
+		if day > 0 {
+			s.commit(claim(org, named("fine"), catalog.LOG001, delta.KeyDebugDay, day, hour))
+		}
+	}
+	for _, r := range []catalog.Rule{catalog.RES001, catalog.MET003, catalog.RES002, catalog.LOG001} {
+		for svc, want := range map[string]assay.InsightStatus{fail: assay.InsightActive, fine: assay.InsightArchived} {
+			in := s.insight(org, svc, r)
+			require.NoError(t, s.MuteInsight(ctx, in.ID, "because"))
+			s.scored(org)
+			s.clock.advance(time.Minute)
+			require.NoError(t, s.UnmuteInsight(ctx, in.ID))
+			got, err := s.FindInsightByID(ctx, org, in.ID)
+			require.NoError(t, err)
+			require.Equal(t, want, got.Status, r.ID())
+			require.Empty(t, got.MuteReason)
+			require.Equal(t, micro(s.clock.now()), got.UpdatedAt)
+			require.Equal(t, []string{svc}, s.unscored(org), "the scorer looks at it again")
+			s.clock.advance(time.Minute)
+			require.NoError(t, s.UnmuteInsight(ctx, in.ID))
+			again, err := s.FindInsightByID(ctx, org, in.ID)
+			require.NoError(t, err)
+			require.Equal(t, got, again, "it is not muted any more")
+		}
+	}
+	// Claims that left the window are no failure.
+	in := s.insight(org, fail, catalog.MET003)
+	s.expire(hour-30*24*3600, hour+3600)
+	unmuted := func() assay.InsightStatus {
+		t.Helper()
+		require.NoError(t, s.MuteInsight(ctx, in.ID, ""))
+		require.NoError(t, s.UnmuteInsight(ctx, in.ID))
+		got, err := s.FindInsightByID(ctx, org, in.ID)
+		require.NoError(t, err)
+		return got.Status
+	}
+	require.Equal(t, assay.InsightArchived, unmuted())
+	s.commit(claim(org, named("failing"), catalog.MET003, 7, 1, hour)) // too late
+	s.commit(claim(org, named("third"), catalog.MET003, 7, 2, hour+3600))
+	require.Equal(t, assay.InsightArchived, unmuted())
+	s.commit(claim(org, named("failing"), catalog.MET003, 8, 1, hour+3600))
+	s.commit(claim(org, named("third"), catalog.MET003, 8, 2, hour)) // too late
+	require.Equal(t, assay.InsightArchived, unmuted())
+	s.commit(claim(org, named("third"), catalog.MET003, 8, 2, hour+3600))
+	require.Equal(t, assay.InsightActive, unmuted())
+}
+
+// testFindInsights compares pages with a plain filter and sort, for all filters,
+// sorts and directions, over insights with many ties.
+func testFindInsights(t *testing.T, s *suite) {
+	ctx := s.ctx()
+	org, other := s.organization(), s.organization()
+	rules := []catalog.Rule{catalog.RES001, catalog.RES005, catalog.SPA001, catalog.SDK001, catalog.MET001, catalog.MET008, catalog.LOG001, catalog.LOG003, catalog.DefaultServiceName}
+	var all []*assay.Insight
+	for o, id := range []string{org, other} {
+		for i := range 4 {
+			key := named(fmt.Sprint(i))
+			svc := s.seen(id, key, catalog.RES001, true)
+			var results []*assay.Insight
+			for j, r := range rules {
+				n := i*len(rules) + j + o
+				in := newInsight(id, svc, r)
+				in.Status = []assay.InsightStatus{assay.InsightActive, assay.InsightArchived}[n%2]
+				in.CreatedAt = micro(epoch.Add(time.Duration(n%3) * time.Second))
+				in.DetectedAt = micro(epoch.Add(time.Duration(n%4) * time.Second))
+				in.UpdatedAt = micro(epoch.Add(time.Duration(n%5) * time.Second))
+				results = append(results, in)
+			}
+			require.NoError(t, s.SaveScores(ctx, id, []delta.Result{{ServiceID: svc, Revision: 1, Insights: results}}))
+			require.NoError(t, s.MuteInsight(ctx, results[i].ID, "muted"))
+			for _, in := range results {
+				got, err := s.FindInsightByID(ctx, id, in.ID)
+				require.NoError(t, err)
+				all = append(all, got)
+			}
+		}
+	}
+	impact := func(in *assay.Insight) assay.Impact {
+		r, _ := catalog.ByInsightType(in.Type)
+		return r.Info().Impact
+	}
+	signal := func(in *assay.Insight) assay.Signal {
+		r, _ := catalog.ByInsightType(in.Type)
+		return r.Info().Signal
+	}
+	want := func(f assay.InsightFilter) []string {
+		var match []*assay.Insight
+		for _, in := range all {
+			if (f.OrganizationID == "" || f.OrganizationID == in.OrganizationID) &&
+				(f.ServiceID == "" || f.ServiceID == in.Service.ID) &&
+				(len(f.Statuses) == 0 || slices.Contains(f.Statuses, in.Status)) &&
+				(f.Signal == "" || f.Signal == signal(in)) &&
+				(len(f.Impacts) == 0 || slices.Contains(f.Impacts, impact(in))) &&
+				(f.CreatedFrom.IsZero() || !in.CreatedAt.Before(f.CreatedFrom)) &&
+				(f.CreatedTo.IsZero() || !in.CreatedAt.After(f.CreatedTo)) {
+				match = append(match, in)
+			}
+		}
+		slices.SortFunc(match, func(a, b *assay.Insight) int {
+			c := 0
+			switch f.Sort {
+			case "", assay.SortCreatedAt:
+				c = a.CreatedAt.Compare(b.CreatedAt)
+			case assay.SortDetectedAt:
+				c = a.DetectedAt.Compare(b.DetectedAt)
+			case assay.SortUpdatedAt:
+				c = a.UpdatedAt.Compare(b.UpdatedAt)
+			case assay.SortImpact:
+				c = cmp.Compare(impact(a).Weight(), impact(b).Weight())
+			case assay.SortSignal:
+				c = strings.Compare(string(signal(a)), string(signal(b)))
+			}
+			if f.Descending {
+				c = -c
+			}
+			return cmp.Or(c, strings.Compare(a.ID, b.ID))
+		})
+		ids := make([]string, len(match))
+		for i, in := range match {
+			ids[i] = in.ID
+		}
+		return ids
+	}
+	filters := []assay.InsightFilter{
+		{OrganizationID: org},
+		{},
+		{OrganizationID: unknownID},
+		{OrganizationID: org, ServiceID: delta.ServiceID(org, named("1"))},
+		{OrganizationID: org, ServiceID: delta.ServiceID(other, named("1"))},
+		{OrganizationID: org, ServiceID: unknownID},
+		{OrganizationID: org, Statuses: []assay.InsightStatus{assay.InsightActive}},
+		{OrganizationID: org, Statuses: []assay.InsightStatus{assay.InsightMuted, assay.InsightArchived}},
+		{OrganizationID: org, Signal: assay.SignalMetric},
+		{OrganizationID: org, Impacts: []assay.Impact{assay.ImpactCritical, assay.ImpactLow}},
+		{OrganizationID: org, CreatedFrom: micro(epoch.Add(time.Second))},
+		{OrganizationID: org, CreatedTo: micro(epoch.Add(time.Second))},
+		{OrganizationID: org, CreatedFrom: micro(epoch.Add(time.Second)), CreatedTo: micro(epoch.Add(time.Second))},
+		{
+			OrganizationID: org, Statuses: []assay.InsightStatus{assay.InsightActive, assay.InsightArchived}, Signal: assay.SignalTrace,
+			Impacts: []assay.Impact{assay.ImpactCritical, assay.ImpactNormal}, CreatedFrom: micro(epoch), CreatedTo: micro(epoch.Add(time.Second)),
+		},
+		{Statuses: []assay.InsightStatus{assay.InsightActive}, Signal: assay.SignalLog},
+	}
+	for i, f := range filters {
+		for _, sort := range []assay.InsightSort{"", assay.SortCreatedAt, assay.SortDetectedAt, assay.SortUpdatedAt, assay.SortImpact, assay.SortSignal} {
+			for _, f.Descending = range []bool{false, true} {
+				f.Sort = sort
+				expected := want(f)
+				for _, size := range []int{7, 1000} {
+					got := make([]string, 0, len(expected))
+					for offset := 0; offset == 0 || offset < len(expected)+size; offset += size {
+						f.Page = assay.Page{Limit: size, Offset: offset}
+						page, total, err := s.FindInsights(ctx, f)
+						require.NoError(t, err)
+						require.Equal(t, len(expected), total, "filter %d sort %q", i, sort)
+						require.LessOrEqual(t, len(page), size)
+						for _, in := range page {
+							got = append(got, in.ID)
+						}
+					}
+					require.Equal(t, expected, got, "filter %d sort %q descending %v pages of %d", i, sort, f.Descending, size)
+				}
+			}
+		}
+	}
+	page, _, err := s.FindInsights(ctx, assay.InsightFilter{OrganizationID: org, Page: assay.Page{Limit: 1}})
+	require.NoError(t, err)
+	full, err := s.FindInsightByID(ctx, org, page[0].ID)
+	require.NoError(t, err)
+	require.Equal(t, full, page[0])
+	_, _, err = s.FindInsights(ctx, assay.InsightFilter{OrganizationID: org, Sort: "name", Page: assay.Page{Limit: 1}})
+	code(t, assay.CodeInvalid, err)
+}

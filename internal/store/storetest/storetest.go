@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"assay"
+	"assay/internal/delta"
+	"assay/internal/rules/catalog"
+)
+
+// Store is everything that a store does.
+type Store interface {
+	assay.OrganizationStore
+	assay.ServiceStore
+	assay.InsightStore
+	assay.APIKeyStore
+
+	Commit(ctx context.Context, now time.Time, requests []delta.Request, merge func(fresh []bool) *delta.Delta) error
+	KnownServices(ctx context.Context, organizationID string) ([]assay.ServiceKey, error)
+	KnownMetricNames(ctx context.Context, organizationID string) (map[assay.ServiceKey][]uint64, error)
+
+	OrganizationIDs(ctx context.Context) ([]string, error)
+	UnscoredServices(ctx context.Context, organizationID string, all bool) ([]string, error)
+	ClaimsRevision(ctx context.Context, organizationID string) (uint64, error)
+	ClaimCounts(ctx context.Context, organizationID string, rule catalog.Rule, since delta.Bucket) (map[string]delta.ClaimCount, error)
+	Facts(ctx context.Context, organizationID string, serviceIDs []string, since delta.Bucket) ([]*delta.Facts, error)
+	SaveScores(ctx context.Context, organizationID string, results []delta.Result) error
+	SaveOrganizationScore(ctx context.Context, organizationID string, score *float64, at time.Time) error
+	OrganizationMean(ctx context.Context, organizationID string) (mean float64, services int, err error)
+	ScoreHistory(ctx context.Context, organizationID, serviceID string, since time.Time) ([]*assay.Score, error)
+	Expire(ctx context.Context, now time.Time, start, metrics delta.Bucket) error
+
+	Usage(ctx context.Context, organizationID string) (map[string][delta.SignalCount]delta.Usage, error)
+	Stats(ctx context.Context) (rows map[string]int64, bytes int64, err error)
+	Ping(ctx context.Context) error
+	Close() error
+}
+
+// Opener opens one more handle of the same store, as another process would. The
+// suite closes handles; the store is deleted when the test ends.
+type Opener func() (Store, error)
+
+// Run runs the suite. make prepares a new, empty store whose handles take the
+// time from now.
+func Run(t *testing.T, make func(t testing.TB, now func() time.Time) Opener) {
+	for _, part := range []struct {
+		name string
+		run  func(t *testing.T, s *suite)
+	}{
+		{"Organizations", testOrganizations},
+		{"APIKeys", testAPIKeys},
+		{"Services", testServices},
+		{"Isolation", testIsolation},
+		{"Facts", testFacts},
+		{"Requests", testRequests},
+		{"CommitFails", testCommitFails},
+		{"Distinct", testDistinct},
+		{"Claims", testClaims},
+		{"ClaimBound", testClaimBound},
+		{"Items", testItems},
+		{"AnyOrder", testAnyOrder},
+		{"Expire", testExpire},
+		{"ExpireClaims", testExpireClaims},
+		{"ExpireSets", testExpireSets},
+		{"ExpireServices", testExpireServices},
+		{"NothingGrows", testNothingGrows},
+		{"Scores", testScores},
+		{"InsightStatus", testInsightStatus},
+		{"MuteRace", testMuteRace},
+		{"Unmute", testUnmute},
+		{"FindInsights", testFindInsights},
+		{"Concurrency", testConcurrency},
+		{"Durability", testDurability},
+		{"Context", testContext},
+	} {
+		t.Run(part.name, func(t *testing.T) {
+			part.run(t, newSuite(t, make))
+		})
+	}
+}
+
+// suite is a store under test and its clock.
+type suite struct {
+	Store
+	t     testing.TB
+	clock *clock
+	open  Opener
+	made  int
+}
+
+// epoch is when the suite's clocks start: a clock hour, and not at a whole
+// microsecond, which stores cut off.
+var epoch = time.Date(2026, time.November, 21, 12, 0, 0, 1234, time.UTC)
+
+type clock struct{ offset atomic.Int64 }
+
+func (c *clock) now() time.Time { return epoch.Add(time.Duration(c.offset.Load())) }
+
+func (c *clock) advance(d time.Duration) { c.offset.Add(int64(d)) }
+
+func newSuite(t testing.TB, make func(t testing.TB, now func() time.Time) Opener) *suite {
+	c := new(clock)
+	s := &suite{t: t, clock: c, open: make(t, c.now)}
+	s.Store = s.handle()
+	return s
+}
+
+// handle opens one more handle, closed at the end of the test.
+func (s *suite) handle() Store {
+	s.t.Helper()
+	st, err := s.open()
+	require.NoError(s.t, err)
+	s.t.Cleanup(func() { require.NoError(s.t, st.Close()) })
+	return st
+}
+
+// organization makes an organization with a name of its own.
+func (s *suite) organization() string {
+	s.t.Helper()
+	s.made++
+	o := &assay.Organization{Name: fmt.Sprintf("org %d", s.made), Tier: assay.TierFree}
+	require.NoError(s.t, s.CreateOrganization(s.ctx(), o))
+	return o.ID
+}
+
+func (s *suite) ctx() context.Context { return s.t.Context() }
+
+// commit commits a delta as it is.
+func (s *suite) commit(d *delta.Delta) {
+	s.t.Helper()
+	require.NoError(s.t, s.Commit(s.ctx(), s.clock.now(), nil, func([]bool) *delta.Delta { return d }))
+}
+
+// seen commits one event of a service, an hour ago, that a rule judged.
+func (s *suite) seen(org string, k assay.ServiceKey, r catalog.Rule, failed bool) string {
+	s.t.Helper()
+	s.commit(one(org, k, func(f *delta.Service) {
+		at := epoch.Add(-time.Hour)
+		f.Seen(uint64(at.UnixNano()))
+		c := delta.Count{Observed: 1}
+		if failed {
+			c.Failed = 1
+		}
+		f.Counts(bucket(at))[r].Add(c)
+	}))
+	return delta.ServiceID(org, k)
+}
+
+// facts loads the facts of one service.
+func (s *suite) facts(org, svc string) *delta.Facts {
+	s.t.Helper()
+	fs, err := s.Facts(s.ctx(), org, []string{svc}, 0)
+	require.NoError(s.t, err)
+	require.Len(s.t, fs, 1)
+	return fs[0]
+}
+
+// one is a delta with one service.
+func one(org string, k assay.ServiceKey, fill func(*delta.Service)) *delta.Delta {
+	d := new(delta.Delta)
+	fill(d.Organization(org).Service(k))
+	return d
+}
+
+func named(name string) assay.ServiceKey { return assay.ServiceKey{Name: name} }
+
+// bucket returns the hour of a time.
+func bucket(t time.Time) delta.Bucket { return delta.BucketOf(uint64(t.UnixNano()), time.Hour) }
+
+// micro returns t as a store keeps it.
+func micro(t time.Time) time.Time { return t.Truncate(time.Microsecond).UTC() }
+
+// code requires that err is of a code.
+func code(t testing.TB, want assay.Code, err error) {
+	t.Helper()
+	require.Error(t, err)
+	require.Equal(t, want, assay.ErrorCode(err), "%v", err)
+}
