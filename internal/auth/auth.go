@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package auth
+
+import (
+	"context"
+	"crypto/subtle"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"assay"
+)
+
+const (
+	// cacheTTL bounds how long a revoked key goes on working. It leaves room
+	// below the five seconds that are promised.
+	cacheTTL = 3 * time.Second
+
+	// Found and unknown ids are kept apart, so that guessed ids do not push out
+	// the keys in use.
+	maxFound   = 4096
+	maxUnknown = 1024
+
+	touchInterval = time.Minute
+	touchQueue    = 256
+	touchTimeout  = 2 * time.Second // for one write, and for all that are left on Close
+
+	// maxHeader is the longest Authorization header that is looked at, in bytes.
+	maxHeader = 16 << 10
+)
+
+// TokenVerifier checks tokens of an identity provider. Implementations may be
+// used concurrently.
+type TokenVerifier interface {
+	// VerifyToken returns CodeInvalidToken for a token that is not accepted,
+	// CodeForbidden for a user without an organization, CodeUnavailable when it
+	// cannot tell.
+	VerifyToken(ctx context.Context, token Secret) (*assay.Principal, error)
+}
+
+// Authenticator tells who makes a request by its Authorization header. Set its
+// fields before the first use; it may then be used concurrently. It keeps at most
+// a few thousand keys in memory.
+type Authenticator struct {
+	Keys   assay.APIKeyStore
+	Prefix string        // of API keys, without "_sk_"
+	Tokens TokenVerifier // nil: no identity provider is configured and every token is refused
+	Now    func() time.Time
+	Logger *slog.Logger
+
+	mu      sync.Mutex
+	found   *cache
+	unknown *cache
+	touches chan touch    // nil until the first one
+	stop    func()        // cancels the writer
+	done    chan struct{} // closed when the writer has ended
+	closed  bool
+}
+
+// touch is a last use to be written.
+type touch struct {
+	id string
+	at time.Time
+}
+
+// Authenticate returns whom the value of an Authorization header belongs to.
+// Errors: CodeMissingCredentials for no header, another scheme or a credential
+// without one; CodeInvalidToken; CodeInvalidAPIKey; CodeUnavailable while the
+// store is away and the key is not in the cache. No error holds any part of the
+// header.
+//
+// A revoked or expired key is refused within three seconds; a last use is handed
+// to a writer in the background at most once a minute per key.
+func (a *Authenticator) Authenticate(ctx context.Context, authorizationHeader string) (*assay.Principal, error) {
+	credential, err := bearer(authorizationHeader)
+	if err != nil {
+		return nil, err
+	}
+	if strings.Count(string(credential), ".") == 2 {
+		if a.Tokens == nil {
+			return nil, assay.Errorf(assay.CodeInvalidToken, "tokens of an identity provider are not accepted here")
+		}
+		return a.Tokens.VerifyToken(ctx, credential)
+	}
+	id, ok := ParseKey(a.Prefix, credential)
+	if !ok {
+		return nil, errInvalidKey()
+	}
+	key, err := a.lookup(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	// An unknown id costs the same hash and comparison as a known one.
+	var want [32]byte
+	if key != nil {
+		want = key.Hash
+	}
+	got := HashKey(credential)
+	match := subtle.ConstantTimeCompare(got[:], want[:]) == 1
+	now := a.now()
+	if key == nil || !match || !key.Live(now) {
+		return nil, errInvalidKey()
+	}
+	a.touch(key, now)
+	return &assay.Principal{
+		OrganizationID: key.OrganizationID,
+		Subject:        "key:" + key.ID,
+		Scopes:         slices.Clone(key.Scopes),
+	}, nil
+}
+
+// bearer returns the credential of a header.
+func bearer(header string) (Secret, error) {
+	const space = " \t"
+	if len(header) > maxHeader {
+		return "", errInvalidKey()
+	}
+	header = strings.Trim(header, space)
+	if header == "" {
+		return "", assay.Errorf(assay.CodeMissingCredentials, "the Authorization header is missing")
+	}
+	i := strings.IndexAny(header, space)
+	if i < 0 || !strings.EqualFold(header[:i], "Bearer") {
+		return "", assay.Errorf(assay.CodeMissingCredentials, "the Authorization header must be: Bearer <API key>")
+	}
+	return Secret(strings.Trim(header[i:], space)), nil
+}
+
+// errInvalidKey is the same for every reason, so that it tells nothing about
+// which keys exist.
+func errInvalidKey() error {
+	return assay.Errorf(assay.CodeInvalidAPIKey, "the API key is not valid")
+}
+
+// lookup returns the stored key, nil for an unknown id.
+func (a *Authenticator) lookup(ctx context.Context, id string) (*assay.APIKey, error) {
+	start := a.now()
+	if e := a.cached(id, start); e != nil {
+		return e.key, nil
+	}
+	key, err := a.Keys.FindAPIKey(ctx, id)
+	if err != nil {
+		if assay.ErrorCode(err) != assay.CodeNotFound {
+			return nil, &assay.Error{Code: assay.CodeUnavailable, Message: "API keys cannot be looked up at the moment", Err: err}
+		}
+		key = nil
+	}
+	// The entry is as old as the beginning of its lookup, so that a slow store
+	// does not lengthen the life of a revoked key.
+	a.remember(&entry{id: id, key: key, asOf: start})
+	return key, nil
+}
+
+// cached returns the fresh entry of an id, or nil.
+func (a *Authenticator) cached(id string, now time.Time) *entry {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.init()
+	for _, c := range []*cache{a.found, a.unknown} {
+		if e := c.get(id); e != nil {
+			if age := now.Sub(e.asOf); age >= 0 && age < cacheTTL {
+				return e
+			}
+		}
+	}
+	return nil
+}
+
+func (a *Authenticator) remember(e *entry) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if e.key == nil {
+		// A lookup that began earlier does not undo a newer one.
+		if old := a.found.get(e.id); old != nil && old.asOf.After(e.asOf) {
+			return
+		}
+		a.found.remove(e.id)
+		a.unknown.put(e)
+		return
+	}
+	if old := a.found.get(e.id); old != nil {
+		if old.asOf.After(e.asOf) {
+			return
+		}
+		e.touched = old.touched
+	}
+	a.unknown.remove(e.id)
+	a.found.put(e)
+}
+
+// touch hands a last use to the writer when the last one is a minute old. It
+// never waits: with a full queue the next request tries again.
+func (a *Authenticator) touch(key *assay.APIKey, now time.Time) {
+	if now.Sub(key.LastUsedAt) < touchInterval {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	e := a.found.get(key.ID)
+	if a.closed || e == nil || (!e.touched.IsZero() && now.Sub(e.touched) < touchInterval) {
+		return
+	}
+	if a.touches == nil {
+		ctx, cancel := context.WithCancel(context.Background())
+		a.touches, a.done, a.stop = make(chan touch, touchQueue), make(chan struct{}), cancel
+		go a.write(ctx, a.touches, a.done)
+	}
+	select {
+	case a.touches <- touch{key.ID, now}:
+		e.touched = now
+	default:
+	}
+}
+
+// write writes last uses until the queue is closed.
+func (a *Authenticator) write(ctx context.Context, touches <-chan touch, done chan<- struct{}) {
+	defer close(done)
+	for t := range touches {
+		if ctx.Err() != nil {
+			continue // the time on Close is over: leave the rest
+		}
+		one, cancel := context.WithTimeout(ctx, touchTimeout)
+		if err := a.Keys.TouchAPIKey(one, t.id, t.at); err != nil && a.Logger != nil {
+			a.Logger.Warn("the last use of an API key was not written", "key_id", t.id, "error", err)
+		}
+		cancel()
+	}
+}
+
+// Close writes the last uses that are left, for at most two seconds, and ends the
+// writer. It can be called more than once; Authenticate goes on working but writes
+// no last use any more.
+func (a *Authenticator) Close() {
+	a.mu.Lock()
+	if !a.closed && a.touches != nil {
+		close(a.touches)
+	}
+	a.closed = true
+	done, stop := a.done, a.stop
+	a.mu.Unlock()
+	if done == nil {
+		return
+	}
+	late := time.AfterFunc(touchTimeout, stop)
+	<-done
+	late.Stop()
+	stop()
+}
+
+func (a *Authenticator) init() {
+	if a.found == nil {
+		a.found, a.unknown = newCache(maxFound), newCache(maxUnknown)
+	}
+}
+
+func (a *Authenticator) now() time.Time {
+	if a.Now == nil {
+		return time.Now()
+	}
+	return a.Now()
+}

@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package auth tells who makes a request. It makes and checks API keys: a key
+// is `<prefix>_sk_<id>_<secret>`, the six characters of the id are public and
+// find the stored key, and only a SHA-256 of the whole key is stored. SHA-256
+// without salt or stretching is enough here, because the secret is 128 random
+// bits and not a password.
+package auth

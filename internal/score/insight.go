@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package score
+
+import (
+	"reflect"
+	"time"
+
+	"assay"
+	"assay/internal/delta"
+	"assay/internal/rules/catalog"
+)
+
+// minUpdate is how long an insight's evidence stands before it is renewed.
+const minUpdate = time.Minute
+
+// insights returns those insights of a service that are new or changed at now.
+// later is when evidence that changed too soon after its last update is due; zero
+// when there is none.
+func insights(f *delta.Facts, v *[catalog.Count]delta.Count, claims Claims, now time.Time) (changed []*assay.Insight, later time.Time) {
+	stored := make(map[string]*assay.Insight, len(f.Insights))
+	for _, i := range f.Insights {
+		stored[i.Type] = i
+	}
+	for r := range catalog.Rule(catalog.Count) {
+		old := stored[r.Info().Name]
+		if v[r].Failed == 0 || v[r].Observed == 0 {
+			if i := settled(old, now); i != nil {
+				changed = append(changed, i)
+			}
+			continue
+		}
+		i := failing(r, f, v[r], claims, old, now)
+		switch {
+		case i == nil:
+		case old != nil && i.Status == old.Status && now.Sub(old.UpdatedAt) < minUpdate:
+			if due := old.UpdatedAt.Add(minUpdate); later.IsZero() || due.Before(later) {
+				later = due
+			}
+		default:
+			changed = append(changed, i)
+		}
+	}
+	return changed, later
+}
+
+// settled returns what becomes of an insight whose window holds no failure any
+// more; nil when nothing changes.
+func settled(old *assay.Insight, now time.Time) *assay.Insight {
+	if old == nil || old.Status == assay.InsightArchived {
+		return nil
+	}
+	i := *old
+	i.Attributes = make(map[string]any, len(old.Attributes))
+	for k, v := range old.Attributes {
+		i.Attributes[k] = v
+	}
+	i.Attributes["violations_total"] = int64(0)
+	if i.Status == assay.InsightMuted {
+		if sameAttributes(i.Attributes, old.Attributes) {
+			return nil
+		}
+	} else {
+		i.Status = assay.InsightArchived
+	}
+	i.UpdatedAt = now
+	return &i
+}
+
+// failing returns the insight of a failing rule; nil when nothing changes.
+func failing(r catalog.Rule, f *delta.Facts, c delta.Count, claims Claims, old *assay.Insight, now time.Time) *assay.Insight {
+	i := assay.Insight{
+		ID:             delta.InsightID(f.Service.ID, r.Info().Name),
+		OrganizationID: f.Service.OrganizationID,
+		Service:        assay.Service{ID: f.Service.ID, ServiceKey: f.Service.ServiceKey},
+		Type:           r.Info().Name,
+		Status:         assay.InsightActive,
+		DetectedAt:     now,
+		CreatedAt:      now,
+		UpdatedAt:      now,
+		Attributes:     attributes(r, f, c, claims),
+	}
+	i.TraceID, i.TelemetryAt = exampleOf(f.Examples[r])
+	if i.TelemetryAt.IsZero() {
+		i.TelemetryAt = f.Service.LastSeenAt
+	}
+	if old == nil {
+		return &i
+	}
+	i.CreatedAt, i.DetectedAt, i.MuteReason = old.CreatedAt, old.DetectedAt, old.MuteReason
+	switch old.Status {
+	case assay.InsightMuted:
+		i.Status = assay.InsightMuted
+	case assay.InsightArchived:
+		i.DetectedAt = now
+	}
+	if i.Status == old.Status && i.TraceID == old.TraceID && i.TelemetryAt.Equal(old.TelemetryAt) && sameAttributes(i.Attributes, old.Attributes) {
+		return nil
+	}
+	return &i
+}
+
+// sameAttributes compares evidence whose numbers may have been through JSON.
+func sameAttributes(a, b map[string]any) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for k, v := range a {
+		w, ok := b[k]
+		if !ok || !reflect.DeepEqual(number(v), number(w)) {
+			return false
+		}
+	}
+	return true
+}
+
+func number(v any) any {
+	switch n := v.(type) {
+	case int64:
+		return float64(n)
+	case int:
+		return float64(n)
+	default:
+		return v
+	}
+}

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package score
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"assay"
+	"assay/internal/delta"
+	"assay/internal/rules/catalog"
+)
+
+// Store is what scoring reads and writes. Implementations may be used
+// concurrently.
+type Store interface {
+	// OrganizationIDs returns the ids of all organizations.
+	OrganizationIDs(ctx context.Context) ([]string, error)
+	// Expire forgets what left the window: everything in buckets before start, and
+	// claims of MET-003 and MET-004 before metricStart. What it takes away from a
+	// service's facts makes the service unscored.
+	Expire(ctx context.Context, now time.Time, start, metricStart delta.Bucket) error
+	// UnscoredServices returns the ids of the services whose facts changed since
+	// they were scored; with all, of every service that has facts, a score or insights.
+	UnscoredServices(ctx context.Context, organizationID string, all bool) ([]string, error)
+	// ClaimsRevision changes whenever a claim in the organization does.
+	ClaimsRevision(ctx context.Context, organizationID string) (uint64, error)
+	// ClaimCounts returns, by service id, the claims of a rule made since a bucket.
+	ClaimCounts(ctx context.Context, organizationID string, rule catalog.Rule, since delta.Bucket) (map[string]delta.ClaimCount, error)
+	// Facts loads what scoring the services needs, at most maxFacts of them. Ids
+	// that are not the organization's are left out.
+	Facts(ctx context.Context, organizationID string, serviceIDs []string, since delta.Bucket) ([]*delta.Facts, error)
+	// SaveScores stores results in one transaction. A service whose facts changed
+	// since the revision of its result stays unscored, and an insight that was muted
+	// meanwhile stays muted.
+	SaveScores(ctx context.Context, organizationID string, results []delta.Result) error
+	// OrganizationMean returns the mean of the unrounded scores of the services that
+	// have one, and their number.
+	OrganizationMean(ctx context.Context, organizationID string) (mean float64, services int, err error)
+	// SaveOrganizationScore stores an organization's score, nil for none.
+	SaveOrganizationScore(ctx context.Context, organizationID string, score *float64, at time.Time) error
+}
+
+// maxFacts is how many services are loaded and saved at a time.
+const maxFacts = 500
+
+// Config of a Scorer. Store is needed; the zero value of another field means its
+// default.
+type Config struct {
+	Store    Store
+	Window   time.Duration // default 30 days
+	Step     time.Duration // of the window; default 1 h
+	Interval time.Duration // between rounds of Run; default 10 s
+	Now      func() time.Time
+	Logger   *slog.Logger
+}
+
+// Scorer scores services with new facts. One goroutine at a time may use it.
+type Scorer struct {
+	cfg           Config
+	start         delta.Bucket // of the window at the last expiry
+	organizations map[string]*organization
+}
+
+// organization is what the scorer remembers between rounds.
+type organization struct {
+	start    delta.Bucket // of the window at the last round
+	revision uint64       // of the claims
+	claims   map[string]Claims
+	later    map[string]time.Time // services with evidence to renew, and when
+	score    *float64
+}
+
+// New returns a Scorer.
+func New(cfg Config) *Scorer {
+	if cfg.Window <= 0 {
+		cfg.Window = assay.DefaultWindow
+	}
+	if cfg.Step <= 0 {
+		cfg.Step = assay.DefaultWindowStep
+	}
+	if cfg.Interval <= 0 {
+		cfg.Interval = 10 * time.Second
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Scorer{cfg: cfg, organizations: make(map[string]*organization)}
+}
+
+// Run scores every interval until ctx ends. A round that fails is logged and
+// tried again at the next.
+func (s *Scorer) Run(ctx context.Context) {
+	ticker := time.NewTicker(s.cfg.Interval)
+	defer ticker.Stop()
+	for {
+		if err := s.Round(ctx); err != nil && ctx.Err() == nil {
+			s.cfg.Logger.ErrorContext(ctx, "scoring failed", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// Round moves the window to the present and scores what changed.
+func (s *Scorer) Round(ctx context.Context) error {
+	now := s.cfg.Now().UTC()
+	return s.round(ctx, now, PeriodAt(now, s.cfg.Window, s.cfg.Step))
+}
+
+// Period is the window of a moment.
+type Period struct {
+	Start       time.Time // of the window
+	MetricStart time.Time // of the shorter window of MET-003 and MET-004
+}
+
+// PeriodAt returns the window that a moment lies in. The window moves in steps: it
+// covers the step that has begun and the whole length before it.
+func PeriodAt(now time.Time, window, step time.Duration) Period {
+	begin := now.Truncate(step)
+	return Period{Start: begin.Add(-window), MetricStart: begin.Add(-min(window, assay.MetricWindow))}
+}
+
+// RoundAt scores what changed in a window that stands still, without forgetting
+// anything: the offline report.
+func (s *Scorer) RoundAt(ctx context.Context, now time.Time, p Period) error {
+	return s.organizationsRound(ctx, now, p)
+}
+
+func (s *Scorer) round(ctx context.Context, now time.Time, p Period) error {
+	if start := bucket(p.Start, s.cfg.Step); start != s.start {
+		if err := s.cfg.Store.Expire(ctx, now, start, bucket(p.MetricStart, s.cfg.Step)); err != nil {
+			return fmt.Errorf("forget what left the window: %w", err)
+		}
+		s.start = start
+	}
+	return s.organizationsRound(ctx, now, p)
+}
+
+func (s *Scorer) organizationsRound(ctx context.Context, now time.Time, p Period) error {
+	ids, err := s.cfg.Store.OrganizationIDs(ctx)
+	if err != nil {
+		return fmt.Errorf("list organizations: %w", err)
+	}
+	for id := range s.organizations {
+		if !slices.Contains(ids, id) {
+			delete(s.organizations, id)
+		}
+	}
+	for _, id := range ids {
+		if err := s.organizationRound(ctx, id, now, p); err != nil {
+			delete(s.organizations, id) // what was not scored must not count as seen
+			return fmt.Errorf("organization %s: %w", id, err)
+		}
+	}
+	return nil
+}
+
+func (s *Scorer) organizationRound(ctx context.Context, id string, now time.Time, p Period) error {
+	o := s.organizations[id]
+	if o == nil {
+		o = &organization{later: make(map[string]time.Time)}
+		s.organizations[id] = o
+	}
+	start := bucket(p.Start, s.cfg.Step)
+	stepped := o.start != start
+	services, err := s.cfg.Store.UnscoredServices(ctx, id, stepped)
+	if err != nil {
+		return fmt.Errorf("list unscored services: %w", err)
+	}
+	moved, err := s.claims(ctx, id, o, p, stepped)
+	if err != nil {
+		return err
+	}
+	services = append(services, moved...)
+	for service, due := range o.later {
+		if !now.Before(due) {
+			services = append(services, service)
+			delete(o.later, service)
+		}
+	}
+	slices.Sort(services)
+	services = slices.Compact(services)
+	for chunk := range slices.Chunk(services, maxFacts) {
+		if err := s.score(ctx, id, o, chunk, now, start); err != nil {
+			return err
+		}
+	}
+	if len(services) > 0 || stepped {
+		if err := s.mean(ctx, id, o, now); err != nil {
+			return err
+		}
+	}
+	o.start = start
+	return nil
+}
+
+// claims renews what the organization's services claim and returns the services
+// for which that changed.
+func (s *Scorer) claims(ctx context.Context, id string, o *organization, p Period, stepped bool) ([]string, error) {
+	revision, err := s.cfg.Store.ClaimsRevision(ctx, id)
+	if err != nil {
+		return nil, fmt.Errorf("read claims revision: %w", err)
+	}
+	if o.claims != nil && revision == o.revision && !stepped {
+		return nil, nil
+	}
+	claims := make(map[string]Claims)
+	for _, r := range claimRules {
+		since := bucket(p.MetricStart, s.cfg.Step)
+		if r == catalog.RES002 {
+			since = bucket(p.Start, s.cfg.Step)
+		}
+		counts, err := s.cfg.Store.ClaimCounts(ctx, id, r, since)
+		if err != nil {
+			return nil, fmt.Errorf("count claims of %s: %w", r.ID(), err)
+		}
+		for service, c := range counts {
+			if claims[service] == nil {
+				claims[service] = make(Claims)
+			}
+			claims[service][r] = c
+		}
+	}
+	var moved []string
+	for service, c := range claims {
+		if !reflect.DeepEqual(c, o.claims[service]) {
+			moved = append(moved, service)
+		}
+	}
+	for service := range o.claims {
+		if claims[service] == nil {
+			moved = append(moved, service)
+		}
+	}
+	o.claims, o.revision = claims, revision
+	return moved, nil
+}
+
+// score scores one chunk of services.
+func (s *Scorer) score(ctx context.Context, id string, o *organization, services []string, now time.Time, since delta.Bucket) error {
+	facts, err := s.cfg.Store.Facts(ctx, id, services, since)
+	if err != nil {
+		return fmt.Errorf("load facts: %w", err)
+	}
+	results := make([]delta.Result, 0, len(facts))
+	for _, f := range facts {
+		claims := o.claims[f.Service.ID]
+		v := Verdicts(f, claims)
+		result := delta.Result{ServiceID: f.Service.ID, Revision: f.Revision}
+		result.Score, result.NewRow = s.scoreOf(f, &v, now)
+		var later time.Time
+		result.Insights, later = insights(f, &v, claims, now)
+		if !later.IsZero() {
+			o.later[f.Service.ID] = later
+		}
+		results = append(results, result)
+	}
+	if err := s.cfg.Store.SaveScores(ctx, id, results); err != nil {
+		return fmt.Errorf("save scores: %w", err)
+	}
+	return nil
+}
+
+// scoreOf returns the current score of a service and whether it begins a new row
+// of its history: when it changed, and once an hour.
+func (s *Scorer) scoreOf(f *delta.Facts, v *[catalog.Count]delta.Count, now time.Time) (*assay.Score, bool) {
+	value, evaluated, failed, ok := Value(v)
+	if !ok || f.Service.Overflow() {
+		return nil, false
+	}
+	old := f.Service.Score
+	if old != nil && old.Value == value && slices.Equal(old.EvaluatedRuleIDs, evaluated) && slices.Equal(old.FailedRuleIDs, failed) &&
+		old.Window == s.cfg.Window && old.CalculatedAt.Truncate(time.Hour).Equal(now.Truncate(time.Hour)) {
+		return old, false
+	}
+	return &assay.Score{
+		ID: uuid.NewString(), Value: value, EvaluatedRuleIDs: evaluated, FailedRuleIDs: failed,
+		CalculatedAt: now, Window: s.cfg.Window, CreatedAt: now,
+	}, true
+}
+
+// mean renews the organization's score.
+func (s *Scorer) mean(ctx context.Context, id string, o *organization, now time.Time) error {
+	mean, n, err := s.cfg.Store.OrganizationMean(ctx, id)
+	if err != nil {
+		return fmt.Errorf("read mean score: %w", err)
+	}
+	var score *float64
+	if n > 0 {
+		score = &mean
+	}
+	if o.start != 0 && reflect.DeepEqual(score, o.score) {
+		return nil
+	}
+	if err := s.cfg.Store.SaveOrganizationScore(ctx, id, score, now); err != nil {
+		return fmt.Errorf("save organization score: %w", err)
+	}
+	o.score = score
+	return nil
+}
+
+func bucket(t time.Time, step time.Duration) delta.Bucket {
+	if t.Before(time.Unix(0, 0)) {
+		return 0
+	}
+	return delta.BucketOf(uint64(t.UnixNano()), step)
+}

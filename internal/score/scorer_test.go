@@ -1,0 +1,436 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package score_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"assay"
+	"assay/internal/delta"
+	"assay/internal/rules/catalog"
+	"assay/internal/score"
+	"assay/internal/store/sqlite"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// fixture is a scorer over a store, and their clock.
+type fixture struct {
+	*sqlite.Store
+	t      *testing.T
+	now    time.Time
+	org    string
+	scorer *score.Scorer
+	fail   error // of SaveScores
+	saved  int   // results saved
+}
+
+// SaveScores fails on demand.
+func (f *fixture) SaveScores(ctx context.Context, organizationID string, results []delta.Result) error {
+	if f.fail != nil {
+		return f.fail
+	}
+	f.saved += len(results)
+	return f.Store.SaveScores(ctx, organizationID, results)
+}
+
+func newFixture(t *testing.T) *fixture {
+	f := &fixture{t: t, now: time.Date(2026, 10, 15, 12, 5, 0, 0, time.UTC)}
+	clock := func() time.Time { return f.now }
+	var err error
+	f.Store, err = sqlite.Open(t.Context(), sqlite.Config{Now: clock})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, f.Close()) })
+	f.org = f.organization("org")
+	f.scorer = score.New(score.Config{Store: f, Now: clock})
+	return f
+}
+
+func (f *fixture) organization(name string) string {
+	o := &assay.Organization{Name: name, Tier: assay.TierFree}
+	require.NoError(f.t, f.CreateOrganization(f.t.Context(), o))
+	return o.ID
+}
+
+func (f *fixture) round() {
+	f.t.Helper()
+	require.NoError(f.t, f.scorer.Round(f.t.Context()))
+}
+
+// seen commits one observation of a rule now, and a resource that passes RES-005.
+func (f *fixture) seen(name string, r catalog.Rule, failed bool) {
+	f.commit(name, func(s *delta.Service, b delta.Bucket) {
+		s.Counts(b)[catalog.RES005].Observed++
+		c := delta.Count{Observed: 1}
+		if failed {
+			c.Failed = 1
+			s.AddExample(r, &delta.Example{TimeUnixNano: s.LastSeen, TraceID: [16]byte{byte(f.now.Second())}, ResourceAttributes: `{"a":"b"}`})
+		}
+		s.Counts(b)[r].Add(c)
+	})
+}
+
+func (f *fixture) claim(name string, r catalog.Rule, key, value uint64) {
+	f.commit(name, func(s *delta.Service, b delta.Bucket) {
+		s.Counts(b)[catalog.RES005].Observed++
+		s.AddClaim(delta.Claim{Rule: r, Key: key, Value: value}, delta.ClaimFact{Last: b, KeyText: fmt.Sprint("metric", key), ValueText: fmt.Sprint("unit", value)})
+	})
+}
+
+func (f *fixture) commit(name string, add func(*delta.Service, delta.Bucket)) {
+	f.t.Helper()
+	d := new(delta.Delta)
+	s := d.Organization(f.org).Service(assay.ServiceKey{Name: name})
+	at := uint64(f.now.UnixNano())
+	s.Seen(at)
+	add(s, delta.BucketOf(at, time.Hour))
+	require.NoError(f.t, f.Commit(f.t.Context(), f.now, nil, func([]bool) *delta.Delta { return d }))
+}
+
+func (f *fixture) id(name string) string {
+	return delta.ServiceID(f.org, assay.ServiceKey{Name: name})
+}
+
+func (f *fixture) score(name string) *assay.Score {
+	f.t.Helper()
+	s, err := f.FindServiceByID(f.t.Context(), f.org, f.id(name))
+	require.NoError(f.t, err)
+	return s.Score
+}
+
+func (f *fixture) history(name string) int {
+	f.t.Helper()
+	rows, err := f.ScoreHistory(f.t.Context(), f.org, f.id(name), time.Time{})
+	require.NoError(f.t, err)
+	return len(rows)
+}
+
+// insight returns a service's insight of a rule, nil when there is none.
+func (f *fixture) insight(name string, r catalog.Rule) *assay.Insight {
+	f.t.Helper()
+	i, err := f.FindInsightByID(f.t.Context(), f.org, delta.InsightID(f.id(name), r.Info().Name))
+	if assay.ErrorCode(err) == assay.CodeInsightNotFound {
+		return nil
+	}
+	require.NoError(f.t, err)
+	return i
+}
+
+func (f *fixture) organizationScore() *float64 {
+	f.t.Helper()
+	o, err := f.FindOrganizationByID(f.t.Context(), f.org)
+	require.NoError(f.t, err)
+	return o.Score
+}
+
+func number(t *testing.T, v any) int64 {
+	t.Helper()
+	b, err := json.Marshal(v)
+	require.NoError(t, err)
+	var n int64
+	require.NoError(t, json.Unmarshal(b, &n))
+	return n
+}
+
+func TestScores(t *testing.T) {
+	f := newFixture(t)
+	f.round()
+	require.Nil(t, f.organizationScore())
+
+	f.seen("a", catalog.RES001, true)
+	f.seen("b", catalog.RES001, false)
+	f.round()
+	require.Equal(t, 100*40.0/60, f.score("a").Value)
+	require.Equal(t, []string{"RES-001", "RES-005"}, f.score("a").EvaluatedRuleIDs)
+	require.Equal(t, []string{"RES-001"}, f.score("a").FailedRuleIDs)
+	require.Equal(t, f.now, f.score("a").CalculatedAt)
+	require.Equal(t, assay.DefaultWindow, f.score("a").Window)
+	require.Equal(t, 100.0, f.score("b").Value)
+	require.InDelta(t, (100+100*40.0/60)/2, *f.organizationScore(), 1e-9, "the mean of the unrounded scores")
+
+	f.saved = 0
+	f.now = f.now.Add(10 * time.Second)
+	f.round()
+	require.Zero(t, f.saved, "nothing changed, nothing is scored")
+}
+
+func TestServiceWithoutEvaluatedRules(t *testing.T) {
+	f := newFixture(t)
+	f.commit("idle", func(s *delta.Service, b delta.Bucket) { s.AddUsage(b, delta.Traces, delta.Usage{Items: 1}) })
+	f.commit(assay.OverflowService, func(s *delta.Service, b delta.Bucket) {
+		s.Counts(b)[catalog.QuotaExceeded] = delta.Count{Observed: 4, Failed: 4}
+		s.Counts(b)[catalog.RES005] = delta.Count{Observed: 4}
+	})
+	f.round()
+	require.Nil(t, f.score("idle"), "no rule evaluated: no score")
+	require.Nil(t, f.score(assay.OverflowService), "the overflow service has none")
+	require.Nil(t, f.organizationScore())
+	require.Equal(t, assay.InsightActive, f.insight(assay.OverflowService, catalog.QuotaExceeded).Status)
+}
+
+func TestHistory(t *testing.T) {
+	f := newFixture(t)
+	f.seen("a", catalog.RES001, false)
+	f.round()
+	require.Equal(t, 1, f.history("a"))
+	for range 5 {
+		f.now = f.now.Add(time.Minute)
+		f.seen("a", catalog.RES001, false)
+		f.round()
+	}
+	require.Equal(t, 1, f.history("a"), "the same score in the same hour is no new row")
+	f.seen("a", catalog.RES001, true)
+	f.round()
+	require.Equal(t, 2, f.history("a"), "a change is")
+	f.now = f.now.Add(time.Hour)
+	f.round()
+	require.Equal(t, 3, f.history("a"), "and the next hour, also without telemetry")
+	f.round()
+	require.Equal(t, 3, f.history("a"))
+}
+
+func TestInsightLife(t *testing.T) {
+	f := newFixture(t)
+	r := catalog.RES001
+	f.seen("a", r, false)
+	f.round()
+	require.Nil(t, f.insight("a", r))
+
+	opened := f.now
+	f.seen("a", r, true)
+	f.round()
+	i := f.insight("a", r)
+	require.Equal(t, assay.InsightActive, i.Status)
+	require.Equal(t, opened, i.CreatedAt)
+	require.Equal(t, opened, i.DetectedAt)
+	require.Equal(t, opened, i.UpdatedAt)
+	require.Equal(t, opened, i.TelemetryAt)
+	require.EqualValues(t, 2, number(t, i.Attributes["observations_total"]))
+	require.EqualValues(t, 1, number(t, i.Attributes["violations_total"]))
+	require.Equal(t, `{"a":"b"}`, i.Attributes["resource_attributes"])
+	require.Equal(t, "TRACES", i.Attributes["signal_type"])
+
+	// Evidence is renewed at most once a minute, and what came meanwhile arrives.
+	f.now = opened.Add(59 * time.Second)
+	f.seen("a", r, true)
+	f.round()
+	require.Equal(t, opened, f.insight("a", r).UpdatedAt)
+	f.now = opened.Add(60 * time.Second)
+	f.round() // no new facts
+	i = f.insight("a", r)
+	require.Equal(t, f.now, i.UpdatedAt)
+	require.EqualValues(t, 2, number(t, i.Attributes["violations_total"]))
+	require.Equal(t, opened.Add(59*time.Second), i.TelemetryAt)
+	require.NotEmpty(t, i.TraceID)
+	require.Equal(t, opened, i.DetectedAt)
+	updated := f.now
+	f.now = f.now.Add(10 * time.Minute)
+	f.round()
+	require.Equal(t, updated, f.insight("a", r).UpdatedAt, "unchanged evidence is not touched")
+
+	// The failures leave the window; others that pass stay.
+	f.now = opened.Add(29 * 24 * time.Hour)
+	f.seen("a", r, false)
+	f.round()
+	require.Equal(t, assay.InsightActive, f.insight("a", r).Status)
+	f.now = opened.Add(30*24*time.Hour + time.Hour)
+	f.round()
+	i = f.insight("a", r)
+	require.Equal(t, assay.InsightArchived, i.Status)
+	require.Equal(t, f.now, i.UpdatedAt)
+	require.Zero(t, number(t, i.Attributes["violations_total"]))
+	require.Equal(t, opened, i.DetectedAt)
+	require.Equal(t, 100.0, f.score("a").Value, "and the score recovers without new telemetry")
+
+	f.now = f.now.Add(time.Second)
+	f.seen("a", r, true)
+	f.round()
+	i = f.insight("a", r)
+	require.Equal(t, assay.InsightActive, i.Status)
+	require.Equal(t, f.now, i.DetectedAt, "the same insight again")
+	require.Equal(t, opened, i.CreatedAt)
+}
+
+func TestWindowPasses(t *testing.T) {
+	f := newFixture(t)
+	f.seen("a", catalog.RES001, true)
+	f.seen("b", catalog.RES001, false)
+	f.round()
+	f.now = f.now.Add(30*24*time.Hour + 54*time.Minute) // the last moment of the hour
+	f.round()
+	require.NotNil(t, f.score("a"))
+	f.now = f.now.Add(time.Minute)
+	f.round()
+	require.Nil(t, f.score("a"), "nothing is left in the window")
+	require.Nil(t, f.organizationScore())
+	require.Equal(t, assay.InsightArchived, f.insight("a", catalog.RES001).Status)
+}
+
+func TestMute(t *testing.T) {
+	f := newFixture(t)
+	r := catalog.RES001
+	f.seen("a", r, true)
+	f.round()
+	before := f.score("a").Value
+	id := f.insight("a", r).ID
+	require.NoError(t, f.MuteInsight(t.Context(), id, "known"))
+	f.now = f.now.Add(2 * time.Minute)
+	f.seen("a", r, true)
+	f.round()
+	i := f.insight("a", r)
+	require.Equal(t, assay.InsightMuted, i.Status, "muted stays muted")
+	require.Equal(t, "known", i.MuteReason)
+	require.EqualValues(t, 2, number(t, i.Attributes["violations_total"]), "its evidence goes on")
+	require.Equal(t, before, f.score("a").Value, "muting does not change the score")
+	require.NoError(t, f.UnmuteInsight(t.Context(), id))
+	require.Equal(t, assay.InsightActive, f.insight("a", r).Status)
+
+	require.NoError(t, f.MuteInsight(t.Context(), id, "again"))
+	f.now = f.now.Add(31 * 24 * time.Hour)
+	f.seen("a", r, false)
+	f.round()
+	i = f.insight("a", r)
+	require.Equal(t, assay.InsightMuted, i.Status, "also when its failures are gone")
+	require.Zero(t, number(t, i.Attributes["violations_total"]))
+	require.NoError(t, f.UnmuteInsight(t.Context(), id))
+	f.round()
+	require.Equal(t, assay.InsightArchived, f.insight("a", r).Status, "unmuted without a failure it is archived")
+}
+
+// TestClaims: what one service claims changes the verdict on others.
+func TestClaims(t *testing.T) {
+	f := newFixture(t)
+	f.claim("a", catalog.MET003, 1, 1)
+	f.claim("c", catalog.MET003, 2, 1)
+	f.round()
+	require.Equal(t, 100.0, f.score("a").Value)
+	require.Contains(t, f.score("a").EvaluatedRuleIDs, "MET-003")
+
+	f.now = f.now.Add(time.Minute)
+	f.claim("b", catalog.MET003, 1, 2)
+	f.saved = 0
+	f.round()
+	require.Equal(t, 2, f.saved, "b, and a, which sent nothing; not c")
+	require.Equal(t, []string{"MET-003"}, f.score("a").FailedRuleIDs)
+	require.Equal(t, []string{"MET-003"}, f.score("b").FailedRuleIDs)
+	require.Empty(t, f.score("c").FailedRuleIDs)
+	i := f.insight("a", catalog.MET003)
+	require.Equal(t, `["metric1"]`, i.Attributes["metric_names"])
+	require.Equal(t, `["unit1","unit2"]`, i.Attributes["units"])
+
+	// The older claim leaves the 14 days, the newer one stays.
+	f.now = f.now.Add(10 * 24 * time.Hour)
+	f.claim("b", catalog.MET003, 1, 2)
+	f.round()
+	require.Equal(t, []string{"MET-003"}, f.score("b").FailedRuleIDs)
+	f.now = f.now.Add(4*24*time.Hour + time.Hour)
+	f.round()
+	require.Empty(t, f.score("b").FailedRuleIDs)
+	require.Contains(t, f.score("b").EvaluatedRuleIDs, "MET-003")
+	require.NotContains(t, f.score("a").EvaluatedRuleIDs, "MET-003")
+	require.Equal(t, assay.InsightArchived, f.insight("a", catalog.MET003).Status)
+	require.Equal(t, assay.InsightArchived, f.insight("b", catalog.MET003).Status)
+}
+
+func TestInstanceClaims(t *testing.T) {
+	f := newFixture(t)
+	send := func(name string, workload uint64) {
+		f.commit(name, func(s *delta.Service, b delta.Bucket) {
+			s.Counts(b)[catalog.RES002].Observed++
+			s.AddClaim(delta.Claim{Rule: catalog.RES002, Key: 9, Value: workload}, delta.ClaimFact{Last: b})
+		})
+	}
+	send("a", 1)
+	f.round()
+	require.Empty(t, f.score("a").FailedRuleIDs)
+	send("b", 2)
+	f.round()
+	require.Equal(t, []string{"RES-002"}, f.score("a").FailedRuleIDs)
+	require.Equal(t, []string{"RES-002"}, f.score("b").FailedRuleIDs)
+	f.now = f.now.Add(3 * 24 * time.Hour)
+	f.round()
+	require.Equal(t, []string{"RES-002"}, f.score("a").FailedRuleIDs, "a conflict stays as long as the window holds it")
+}
+
+// TestFailedRound: a round that fails is made up for.
+func TestFailedRound(t *testing.T) {
+	f := newFixture(t)
+	f.claim("a", catalog.MET003, 1, 1)
+	f.round()
+	f.claim("b", catalog.MET003, 1, 2)
+	f.fail = errors.New("disk full")
+	require.ErrorIs(t, f.scorer.Round(t.Context()), f.fail)
+	f.fail = nil
+	f.round()
+	require.Equal(t, []string{"MET-003"}, f.score("a").FailedRuleIDs, "also for the service that only another's claim changed")
+	require.Equal(t, []string{"MET-003"}, f.score("b").FailedRuleIDs)
+}
+
+func TestFailedDeferredUpdate(t *testing.T) {
+	f := newFixture(t)
+	f.seen("a", catalog.RES001, true)
+	f.round()
+	f.now = f.now.Add(30 * time.Second)
+	f.seen("a", catalog.RES001, true)
+	f.round() // too soon for the evidence
+	f.now = f.now.Add(30 * time.Second)
+	f.fail = errors.New("disk full")
+	require.Error(t, f.scorer.Round(t.Context()))
+	f.fail = nil
+	f.now = f.now.Add(10 * time.Second)
+	f.round()
+	require.EqualValues(t, 2, number(t, f.insight("a", catalog.RES001).Attributes["violations_total"]))
+}
+
+func TestRestart(t *testing.T) {
+	f := newFixture(t)
+	f.claim("a", catalog.MET003, 1, 1)
+	f.claim("b", catalog.MET003, 1, 2)
+	f.round()
+	f.scorer = score.New(score.Config{Store: f, Now: func() time.Time { return f.now }})
+	f.round()
+	require.Equal(t, []string{"MET-003"}, f.score("a").FailedRuleIDs)
+	require.Equal(t, 1, f.history("a"), "scoring again does not make a row")
+}
+
+func TestManyServicesAndOrganizations(t *testing.T) {
+	f := newFixture(t)
+	other := f.organization("other")
+	for i := range 1100 { // more than are loaded at a time
+		f.seen(fmt.Sprint("s", i), catalog.RES001, i%2 == 0)
+	}
+	f.org = other
+	f.seen("x", catalog.RES001, true)
+	f.round()
+	require.InDelta(t, 100*40.0/60, *f.organizationScore(), 1e-9)
+	all, err := f.FindOrganizations(t.Context())
+	require.NoError(t, err)
+	require.InDelta(t, (100+100*40.0/60)/2, *all[0].Score, 1e-9)
+	require.Equal(t, 1100, all[0].ServicesCount)
+}
+
+func TestRunEndsWithItsContext(t *testing.T) {
+	f := newFixture(t)
+	f.seen("a", catalog.RES001, true)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	s := score.New(score.Config{Store: f, Interval: time.Millisecond, Now: func() time.Time { return f.now }})
+	go func() {
+		defer close(done)
+		s.Run(ctx)
+	}()
+	require.Eventually(t, func() bool {
+		i, _, err := f.FindServices(t.Context(), f.org, assay.Page{Limit: 1})
+		return err == nil && i[0].Score != nil
+	}, 5*time.Second, 5*time.Millisecond)
+	cancel()
+	<-done
+}
