@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package receive
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	_ "google.golang.org/grpc/encoding/gzip" // registers the name, without which calls are refused early
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/tap"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"assay/internal/wire"
+)
+
+// callStream is what a call of the library offers below its ServerStream, to be read in
+// pieces. RecvMsg would do if it did not read a whole message, of a size that the
+// sender chooses, before anybody can weigh it, and unpack it without regard to what
+// other calls hold.
+type callStream interface {
+	RecvCompress() string
+	ReadMessageHeader(header []byte) error
+	Read(n int) (mem.BufferSlice, error)
+}
+
+func (r *Receiver) newGRPCServer() *grpc.Server {
+	options := []grpc.ServerOption{
+		grpc.ForceServerCodecV2(rawCodec{}),
+		grpc.InTapHandle(cancelable),
+		grpc.ConnectionTimeout(r.cfg.ArrivalTimeout),
+		grpc.MaxConcurrentStreams(maxStreams),
+		grpc.MaxHeaderListSize(maxHeaderBytes),
+		// Static windows: growing ones would let a sender fill 16 MiB for each call that nobody reads.
+		grpc.StaticStreamWindowSize(streamWindow),
+		grpc.StaticConnWindowSize(8 * streamWindow),
+		grpc.KeepaliveParams(keepalive.ServerParameters{
+			MaxConnectionIdle:     idleTimeout,
+			MaxConnectionAge:      30 * time.Minute, // so that senders find new replicas
+			MaxConnectionAgeGrace: r.cfg.ArrivalTimeout + 2*r.cfg.AnswerTimeout,
+			Time:                  pingAfter,
+			Timeout:               pingTimeout,
+		}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
+	}
+	if r.cfg.TLS != nil {
+		options = append(options, grpc.Creds(credentials.NewTLS(r.cfg.TLS)))
+	}
+	s := grpc.NewServer(options...)
+	for signal, service := range map[wire.Signal]string{
+		wire.Traces:  "opentelemetry.proto.collector.trace.v1.TraceService",
+		wire.Metrics: "opentelemetry.proto.collector.metrics.v1.MetricsService",
+		wire.Logs:    "opentelemetry.proto.collector.logs.v1.LogsService",
+	} {
+		s.RegisterService(&grpc.ServiceDesc{
+			ServiceName: service,
+			// Declared as a stream of requests, which is the same on the wire, because the library
+			// hands the message of any other method over whole.
+			Streams: []grpc.StreamDesc{{
+				StreamName:    "Export",
+				ClientStreams: true,
+				Handler:       func(_ any, stream grpc.ServerStream) error { return r.export(stream, signal) },
+			}},
+		}, nil)
+	}
+	return s
+}
+
+type cancelKey struct{}
+
+// cancelable makes every call's context one that the call itself can end, as that is the one
+// way to stop waiting for a message.
+func cancelable(ctx context.Context, _ *tap.Info) (context.Context, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	return context.WithValue(ctx, cancelKey{}, cancel), nil
+}
+
+// export serves one call.
+func (r *Receiver) export(stream grpc.ServerStream, signal wire.Signal) error {
+	ctx := stream.Context()
+	var authorization string
+	if values := metadata.ValueFromIncomingContext(ctx, "authorization"); len(values) > 0 {
+		authorization = values[0]
+	}
+	q := r.request(GRPC, signal)
+	warning, err := q.serve(ctx, authorization, func() (string, error) {
+		body, enc, err := q.readGRPC(ctx)
+		if err != nil {
+			return "", err
+		}
+		return q.ingest(ctx, body, enc, false)
+	})
+	if err != nil {
+		return callStatus(err)
+	}
+	if warning != "" {
+		// The library would pack the response as the request was.
+		if err := grpc.SetSendCompressor(ctx, "identity"); err != nil {
+			return err
+		}
+	}
+	return stream.SendMsg(mem.SliceBuffer(success(warning)))
+}
+
+// readGRPC reads the call's message.
+func (q *request) readGRPC(ctx context.Context) (*buffer, encoding, error) {
+	stream, ok := grpc.ServerTransportStreamFromContext(ctx).(callStream)
+	if !ok {
+		return nil, plain, errors.New("receive: the gRPC library does not let messages be read in pieces")
+	}
+	cancel, ok := ctx.Value(cancelKey{}).(context.CancelCauseFunc)
+	if !ok {
+		return nil, plain, errors.New("receive: the call's context cannot be ended")
+	}
+	timer := time.AfterFunc(q.cfg.ArrivalTimeout-time.Since(q.began), func() { cancel(errSlow) })
+	defer timer.Stop()
+	stop := context.AfterFunc(q.arrival, func() { cancel(errDraining) })
+	defer stop()
+
+	body, enc, err := q.readMessage(ctx, stream)
+	if err == nil {
+		return body, enc, nil
+	}
+	if cause, ok := errors.AsType[*refusal](context.Cause(ctx)); ok {
+		return nil, plain, cause
+	}
+	if _, ok := errors.AsType[*refusal](err); ok {
+		return nil, plain, err
+	}
+	if err == io.EOF || err == io.ErrUnexpectedEOF {
+		return nil, plain, errShort
+	}
+	return nil, plain, fmt.Errorf("%w: %w", errCanceled, err) // the call or its connection has ended
+}
+
+// readMessage reads the one message of a call: a flag for compression, four bytes of length, the
+// message, and the end of the stream.
+func (q *request) readMessage(ctx context.Context, stream callStream) (body *buffer, enc encoding, err error) {
+	var header [5]byte
+	if err := stream.ReadMessageHeader(header[:]); err != nil {
+		if err == io.EOF {
+			err = errNoMessage
+		}
+		return nil, plain, err
+	}
+	if header[0] != 0 {
+		if enc, err = parseEncoding(stream.RecvCompress()); err != nil {
+			return nil, plain, err
+		}
+		if header[0] != 1 || enc == plain {
+			return nil, plain, errFrame
+		}
+	}
+	size := int64(binary.BigEndian.Uint32(header[1:]))
+	body, err = q.read(ctx, &message{stream, size}, size, enc)
+	if err != nil {
+		return nil, plain, err
+	}
+	switch err := stream.ReadMessageHeader(header[:]); err {
+	case io.EOF:
+		return body, enc, nil
+	case nil:
+		err = errTwoMessage
+		fallthrough
+	default:
+		q.lease.free(body)
+		return nil, plain, err
+	}
+}
+
+// message reads the content of one message.
+type message struct {
+	stream callStream
+	left   int64
+}
+
+func (m *message) Read(p []byte) (int, error) {
+	if m.left == 0 {
+		return 0, io.EOF
+	}
+	data, err := m.stream.Read(min(len(p), int(m.left), streamWindow))
+	if err != nil {
+		return 0, err
+	}
+	n := data.CopyTo(p)
+	data.Free()
+	m.left -= int64(n)
+	return n, nil
+}
+
+// callStatus returns err as the status of a call.
+func callStatus(err error) error {
+	outcome, message := classify(err)
+	a := outcome.answer()
+	s := status.New(a.grpc, message)
+	if a.retry && a.grpc != codes.Canceled {
+		if detailed, err := s.WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(retryAfter)}); err == nil {
+			s = detailed
+		}
+	}
+	return s.Err()
+}
+
+// rawCodec sends messages that are encoded already. It never receives one.
+type rawCodec struct{}
+
+func (rawCodec) Name() string { return "proto" }
+
+func (rawCodec) Marshal(v any) (mem.BufferSlice, error) {
+	b, ok := v.(mem.SliceBuffer)
+	if !ok {
+		return nil, fmt.Errorf("receive: cannot send %T", v)
+	}
+	return mem.BufferSlice{b}, nil
+}
+
+func (rawCodec) Unmarshal(mem.BufferSlice, any) error {
+	return errors.New("receive: messages are read in pieces")
+}

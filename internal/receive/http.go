@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package receive
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	spb "google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	"assay/internal/wire"
+)
+
+const (
+	protobufType = "application/x-protobuf"
+	jsonType     = "application/json"
+)
+
+// For what is left of the body of a request that was refused before.
+const (
+	discardTimeout = 5 * time.Second // in all
+	discardIdle    = time.Second     // without a byte
+)
+
+func (r *Receiver) newHTTPServer() *http.Server {
+	var protocols http.Protocols
+	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(true)
+	protocols.SetUnencryptedHTTP2(true)
+	s := &http.Server{
+		Handler:           r.HTTPHandler(),
+		ReadHeaderTimeout: r.cfg.ArrivalTimeout,
+		ReadTimeout:       r.cfg.ArrivalTimeout,
+		WriteTimeout:      r.cfg.ArrivalTimeout + 2*r.cfg.AnswerTimeout, // from the header to the end of the answer
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
+		Protocols:         &protocols,
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams:          maxStreams,
+			MaxReceiveBufferPerStream:     streamWindow,
+			MaxReceiveBufferPerConnection: 8 * streamWindow,
+			SendPingTimeout:               pingAfter,
+			PingTimeout:                   pingTimeout,
+		},
+		ErrorLog: slog.NewLogLogger(r.log.Handler(), slog.LevelDebug),
+	}
+	if r.cfg.TLS != nil {
+		s.TLSConfig = r.cfg.TLS.Clone()
+	}
+	return s
+}
+
+// HTTPHandler returns the OTLP/HTTP endpoints. Serve uses it with the timeouts
+// that the handler alone does not have.
+func (r *Receiver) HTTPHandler() http.Handler { return http.HandlerFunc(r.serveHTTP) }
+
+func (r *Receiver) serveHTTP(w http.ResponseWriter, hr *http.Request) {
+	var signal wire.Signal
+	switch hr.URL.Path {
+	case "/v1/traces":
+		signal = wire.Traces
+	case "/v1/metrics":
+		signal = wire.Metrics
+	case "/v1/logs":
+		signal = wire.Logs
+	default:
+		writeStatus(w, hr, http.StatusNotFound, &refusal{Unsupported, "no such path"})
+		return
+	}
+	if hr.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		writeStatus(w, hr, http.StatusMethodNotAllowed, &refusal{Unsupported, "the method has to be POST"})
+		return
+	}
+	q := r.request(HTTP, signal)
+	ctx := hr.Context()
+	var json, arrived bool
+	warning, err := q.serve(ctx, hr.Header.Get("Authorization"), func() (string, error) {
+		var err error
+		if json, err = isJSON(hr.Header); err != nil {
+			return "", err
+		}
+		enc, err := httpEncoding(hr.Header)
+		if err != nil {
+			return "", err
+		}
+		body, err := q.readHTTP(w, hr, enc)
+		if err != nil {
+			return "", err
+		}
+		arrived = true
+		return q.ingest(ctx, body, enc, json)
+	})
+	if err != nil {
+		if !arrived {
+			r.discard(w, hr)
+		}
+		outcome, _ := classify(err)
+		writeStatus(w, hr, outcome.answer().http, err)
+		return
+	}
+	body := success(warning)
+	w.Header().Set("Content-Type", protobufType)
+	if json {
+		body = successJSON(warning)
+		w.Header().Set("Content-Type", jsonType)
+	}
+	_, _ = w.Write(body) // a sender that has left repeats the request
+}
+
+// discard reads on where a request was refused before its body had arrived. A
+// sender of HTTP/1 looks for the answer when it has sent everything; if the server
+// closed the connection before, the sender would see that alone. It does not go on
+// for a body that is very long, stands still, or is not sent before the answer.
+func (r *Receiver) discard(w http.ResponseWriter, hr *http.Request) {
+	control := http.NewResponseController(w)
+	end := time.Now().Add(discardTimeout)
+	idle := func() bool {
+		now := time.Now()
+		_ = control.SetReadDeadline(now.Add(min(discardIdle, end.Sub(now))))
+		return now.After(end)
+	}
+	if idle(); hr.ProtoMajor != 1 || hr.Header.Get("Expect") != "" {
+		return
+	}
+	piece := make([]byte, 32<<10)
+	for left := 2 * r.cfg.MaxUnpacked; left > 0 && !idle(); {
+		n, err := hr.Body.Read(piece)
+		if err != nil {
+			return
+		}
+		left -= int64(n)
+	}
+}
+
+// readHTTP reads the body.
+func (q *request) readHTTP(w http.ResponseWriter, hr *http.Request, enc encoding) (*buffer, error) {
+	control := http.NewResponseController(w)
+	ctx, cancel := context.WithCancelCause(hr.Context())
+	defer cancel(nil)
+	interrupted := make(chan struct{})
+	stop := context.AfterFunc(q.arrival, func() {
+		defer close(interrupted)
+		cancel(errDraining)
+		_ = control.SetReadDeadline(time.Unix(1, 0))
+	})
+	body, err := q.read(ctx, hr.Body, hr.ContentLength, enc)
+	drained := !stop()
+	if drained {
+		<-interrupted // the ResponseWriter must not be used once the handler has returned
+	}
+	switch {
+	case err == nil:
+		// ReadTimeout is for the body. Past it the server would take the
+		// sender for gone and end the context of the request.
+		_ = control.SetReadDeadline(time.Time{})
+		return body, nil
+	case drained:
+		return nil, errDraining
+	}
+	if _, ok := errors.AsType[*refusal](err); ok {
+		return nil, err
+	}
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, errSlow
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return nil, errShort
+	case hr.Context().Err() != nil:
+		return nil, errCanceled
+	default: // broken chunks, a broken stream
+		return nil, &refusal{Invalid, "the body cannot be read: " + err.Error()}
+	}
+}
+
+// isJSON tells JSON from protobuf.
+func isJSON(h http.Header) (bool, error) {
+	media := h.Get("Content-Type")
+	if media == protobufType {
+		return false, nil
+	}
+	media, _, _ = strings.Cut(media, ";")
+	switch strings.ToLower(strings.TrimSpace(media)) {
+	case protobufType:
+		return false, nil
+	case jsonType:
+		return true, nil
+	default:
+		return false, errMediaType
+	}
+}
+
+func httpEncoding(h http.Header) (encoding, error) {
+	switch values := h["Content-Encoding"]; len(values) {
+	case 0:
+		return plain, nil
+	case 1:
+		return parseEncoding(strings.ToLower(strings.TrimSpace(values[0])))
+	default:
+		return plain, errEncoding
+	}
+}
+
+// writeStatus tells about a failure, as a google.rpc.Status in the encoding of the request, in JSON where
+// that is neither of the two.
+func writeStatus(w http.ResponseWriter, hr *http.Request, status int, err error) {
+	outcome, message := classify(err)
+	a := outcome.answer()
+	s := &spb.Status{Code: int32(a.grpc), Message: strings.ToValidUTF8(message, "\uFFFD")}
+	header := w.Header()
+	var body []byte
+	if json, err := isJSON(hr.Header); err == nil && !json {
+		header.Set("Content-Type", protobufType)
+		body, _ = proto.Marshal(s) // cannot fail: the message is valid UTF-8
+	} else {
+		header.Set("Content-Type", jsonType)
+		body, _ = protojson.Marshal(s)
+	}
+	header.Set("Content-Length", strconv.Itoa(len(body)))
+	switch {
+	case a.retry:
+		header.Set("Retry-After", strconv.Itoa(int(retryAfter/time.Second)))
+	case outcome == Unauthenticated:
+		header.Set("WWW-Authenticate", "Bearer")
+	case errors.Is(err, errEncoding):
+		header.Set("Accept-Encoding", "gzip, zstd")
+	}
+	w.WriteHeader(status)
+	_, _ = w.Write(body)
+}

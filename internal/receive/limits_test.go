@@ -1,0 +1,501 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package receive_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"assay"
+	"assay/internal/receive"
+	"assay/internal/wire"
+)
+
+// padded is a valid JSON request of n bytes. As protobuf it is not valid, which the
+// Receiver does not look at.
+func padded(n int) []byte { return append([]byte("{}"), bytes.Repeat([]byte{' '}, n-2)...) }
+
+func noise(n int) []byte {
+	b := make([]byte, n)
+	_, _ = rand.Read(b)
+	return b
+}
+
+func TestLimits(t *testing.T) {
+	const maxPacked, maxUnpacked = 100_000, 1_000_000
+	cases := []struct {
+		name, encoding string
+		body           []byte
+		outcome        receive.Outcome
+	}{
+		{"plain at the limit", "", padded(maxUnpacked), receive.Accepted},
+		{"plain over the limit", "", padded(maxUnpacked + 1), receive.TooLarge},
+		{"plain far over the limit", "", padded(10 * maxUnpacked), receive.TooLarge},
+		{"gzip at the limit", "gzip", gzipped(padded(maxUnpacked)), receive.Accepted},
+		{"gzip over the limit", "gzip", gzipped(padded(maxUnpacked + 1)), receive.TooLarge},
+		{"gzip bomb", "gzip", gzipped(padded(50 * maxUnpacked)), receive.TooLarge},
+		{"gzip of two members", "gzip", slices.Concat(gzipped(padded(maxUnpacked/2)), gzipped(bytes.Repeat([]byte{' '}, maxUnpacked/2))), receive.Accepted},
+		{"gzip bomb of two members", "gzip", slices.Concat(gzipped(padded(50*maxUnpacked)), gzipped([]byte{' '})), receive.TooLarge},
+		{"gzip that tells too little", "gzip", slices.Concat(gzipped(padded(maxUnpacked/2)), gzipped([]byte{' '})), receive.Accepted},
+		{"packed gzip over the limit", "gzip", gzipped(noise(maxPacked)), receive.TooLarge},
+		{"zstd at the limit", "zstd", zstandard(padded(maxUnpacked)), receive.Accepted},
+		{"zstd over the limit", "zstd", zstandard(padded(maxUnpacked + 1)), receive.TooLarge},
+		{"zstd bomb", "zstd", zstandard(padded(50 * maxUnpacked)), receive.TooLarge},
+		{"zstd sized at the limit", "zstd", zstandardSized(padded(maxUnpacked)), receive.Accepted},
+		{"zstd sized over the limit", "zstd", zstandardSized(padded(maxUnpacked + 1)), receive.TooLarge},
+		{"zstd sized bomb", "zstd", zstandardSized(padded(50 * maxUnpacked)), receive.TooLarge},
+		{"zstd of two frames", "zstd", slices.Concat(zstandardSized(padded(maxUnpacked/2)), zstandardSized(bytes.Repeat([]byte{' '}, maxUnpacked/2))), receive.Accepted},
+		{"zstd of two frames over the limit", "zstd", slices.Concat(zstandardSized(padded(maxUnpacked)), zstandardSized([]byte{' '})), receive.TooLarge},
+		{"zstd after a skippable frame", "zstd", slices.Concat([]byte{0x50, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 1, 2, 3}, zstandard(padded(1000))), receive.Accepted},
+		{"packed zstd over the limit", "zstd", zstandardSized(noise(maxPacked + 1)), receive.TooLarge},
+		{"no gzip", "gzip", padded(100), receive.Invalid},
+		{"empty gzip", "gzip", nil, receive.Invalid},
+		{"half a gzip header", "gzip", gzipped(padded(100))[:5], receive.Invalid},
+		{"truncated gzip", "gzip", gzipped(noise(1000))[:500], receive.Invalid},
+		{"gzip without its checksum", "gzip", gzipped(padded(1000))[:20], receive.Invalid},
+		{"gzip with a wrong checksum", "gzip", flip(gzipped(padded(1000)), -5), receive.Invalid},
+		{"gzip with a wrong size", "gzip", flip(gzipped(padded(1000)), -1), receive.Invalid},
+		{"gzip with something behind", "gzip", append(gzipped(padded(1000)), "\xff\xff\xff\x7f"...), receive.Invalid},
+		{"no zstd", "zstd", padded(100), receive.Invalid},
+		{"empty zstd", "zstd", nil, receive.Invalid},
+		{"half a zstd header", "zstd", zstandard(padded(100))[:3], receive.Invalid},
+		{"truncated zstd", "zstd", zstandard(noise(1000))[:500], receive.Invalid},
+		{"zstd with a wrong checksum", "zstd", flip(zstandard(padded(1000)), -1), receive.Invalid},
+		{"zstd with something behind", "zstd", append(zstandard(padded(1000)), "rest"...), receive.Invalid},
+	}
+	ing := &ingester{}
+	s := start(t, receive.Config{Ingester: ing, MaxPacked: maxPacked, MaxUnpacked: maxUnpacked})
+	for _, c := range cases {
+		for _, sender := range senders {
+			for _, told := range []bool{true, false} {
+				name := c.name + "/" + sender.name
+				size := int64(len(c.body))
+				if !told {
+					name, size = name+" untold", -1
+				}
+				t.Run(name, func(t *testing.T) {
+					ing.calls = nil
+					res, err := sender.send(t, s, request{
+						signal: wire.Traces, authorization: goodKey, encoding: c.encoding, body: bytes.NewReader(c.body), size: size,
+					})
+					require.NoError(t, err)
+					require.Equal(t, c.outcome, res.outcome, res.message)
+					require.False(t, res.retry)
+					if c.outcome == receive.Accepted {
+						require.Len(t, ing.got(), 1)
+					} else {
+						require.Empty(t, ing.got())
+					}
+				})
+			}
+		}
+	}
+}
+
+// flip changes one byte, counted from the end if i is negative.
+func flip(b []byte, i int) []byte {
+	if i < 0 {
+		i += len(b)
+	}
+	b[i] ^= 0x40
+	return b
+}
+
+func TestJSONThatGrowsPastTheLimit(t *testing.T) {
+	s := start(t, receive.Config{MaxUnpacked: 1 << 20})
+	body := []byte(`{"resourceMetrics":[{"scopeMetrics":[{"metrics":[{"histogram":{"dataPoints":[{"bucketCounts":[0` +
+		strings.Repeat(",0", 500_000) + `]}]}}]}]}]}`)
+	require.Less(t, len(body), 1<<20)
+	res, err := senders[3].send(t, s, request{signal: wire.Metrics, authorization: goodKey, body: bytes.NewReader(body), size: int64(len(body))})
+	require.NoError(t, err)
+	require.Equal(t, receive.TooLarge, res.outcome, res.message)
+}
+
+func TestGRPCFrames(t *testing.T) {
+	frame := func(flag byte, size uint32, content string) []byte {
+		b := append([]byte{flag}, binary.BigEndian.AppendUint32(nil, size)...)
+		return append(b, content...)
+	}
+	cases := []struct {
+		name, encoding string
+		body           []byte
+		outcome        receive.Outcome
+	}{
+		{"empty message", "", frame(0, 0, ""), receive.Accepted},
+		{"plain message beside an encoding", "gzip", frame(0, 2, "ab"), receive.Accepted},
+		{"no message", "", nil, receive.Invalid},
+		{"half a header", "", []byte{0, 0}, receive.Invalid},
+		{"half a message", "", frame(0, 10, "abc"), receive.Invalid},
+		{"two messages", "", slices.Concat(frame(0, 1, "a"), frame(0, 1, "b")), receive.Invalid},
+		{"half a second message", "", slices.Concat(frame(0, 1, "a"), []byte{0}), receive.Invalid},
+		{"packed without an encoding", "", frame(1, 1, "a"), receive.Invalid},
+		{"packed as identity", "identity", frame(1, 1, "a"), receive.Invalid},
+		{"unknown flag", "gzip", frame(2, 1, "a"), receive.Invalid},
+		{"unknown encoding", "snappy", frame(1, 1, "a"), receive.Unsupported},
+		{"too large by its header", "", frame(0, 1<<31, "abc"), receive.TooLarge},
+		{"packed too large by its header", "gzip", frame(1, 16<<20+1, "abc"), receive.TooLarge},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			s := start(t, receive.Config{})
+			res, err := callGRPC(t, s, request{authorization: goodKey, encoding: c.encoding}, methods[wire.Logs], bytes.NewReader(c.body))
+			require.NoError(t, err)
+			require.Equal(t, c.outcome, res.outcome, res.message)
+			require.False(t, res.retry)
+		})
+	}
+}
+
+// stalled is a body of which only the first bytes arrive.
+func stalled(t *testing.T, first string) io.ReadCloser {
+	r, w := io.Pipe()
+	t.Cleanup(func() { _ = r.Close() })
+	go func() { _, _ = io.WriteString(w, first) }() // ends with the reader
+	return r
+}
+
+func TestCredentialIsCheckedBeforeTheBody(t *testing.T) {
+	for _, sender := range senders {
+		t.Run(sender.name, func(t *testing.T) {
+			s := start(t, receive.Config{})
+			res, err := sender.send(t, s, request{signal: wire.Logs, body: stalled(t, "{"), size: 1000})
+			require.NoError(t, err)
+			require.Equal(t, receive.Unauthenticated, res.outcome)
+			require.Zero(t, s.events[0].Received)
+			require.Less(t, s.events[0].Duration, receive.DefaultArrivalTimeout/2)
+		})
+	}
+}
+
+// A sender that takes its time to send what is refused at once still reads why.
+func TestRefusedSenderReadsTheAnswer(t *testing.T) {
+	const size, pieces = 1 << 20, 20
+	for name, c := range map[string]struct {
+		authorization string
+		want          string
+	}{
+		"too large":     {goodKey, "HTTP/1.1 413 "},
+		"no credential": {"", "HTTP/1.1 401 "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := start(t, receive.Config{MaxUnpacked: size - 1, MaxPacked: size - 1})
+			conn, err := net.Dial("tcp", s.http)
+			require.NoError(t, err)
+			defer conn.Close()
+			_, err = fmt.Fprintf(conn, "POST /v1/logs HTTP/1.1\r\nHost: x\r\nAuthorization: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n",
+				c.authorization, size)
+			require.NoError(t, err)
+			for range pieces {
+				_, err = conn.Write(make([]byte, size/pieces))
+				require.NoError(t, err)
+				time.Sleep(time.Second / pieces)
+			}
+			_, err = conn.Write(make([]byte, size%pieces))
+			require.NoError(t, err)
+			require.NoError(t, conn.SetReadDeadline(time.Now().Add(10*time.Second)))
+			answer := make([]byte, len(c.want))
+			_, err = io.ReadFull(conn, answer)
+			require.NoError(t, err)
+			require.Equal(t, c.want, string(answer))
+		})
+	}
+}
+
+func TestSlowBody(t *testing.T) {
+	for _, sender := range senders {
+		t.Run(sender.name, func(t *testing.T) {
+			ing := &ingester{}
+			s := start(t, receive.Config{Ingester: ing, ArrivalTimeout: 50 * time.Millisecond})
+			res, err := sender.send(t, s, request{signal: wire.Logs, authorization: goodKey, body: stalled(t, "{"), size: 1000})
+			if err == nil { // a client that is still writing may not see the answer
+				require.Equal(t, receive.Slow, res.outcome, res.message)
+			}
+			require.Equal(t, []receive.Outcome{receive.Slow}, s.outcomes())
+			require.Empty(t, ing.got())
+		})
+	}
+}
+
+func TestSlowHeader(t *testing.T) {
+	for _, first := range []string{"", "POST /v1/traces HTTP/1.1\r\nHost: x\r\n", "PRI * HTTP/2.0\r\n\r\nSM"} {
+		s := start(t, receive.Config{ArrivalTimeout: 50 * time.Millisecond})
+		for _, address := range []string{s.grpc, s.http} {
+			conn, err := net.Dial("tcp", address)
+			require.NoError(t, err)
+			_, err = io.WriteString(conn, first)
+			require.NoError(t, err)
+			require.NoError(t, conn.SetReadDeadline(time.Now().Add(10*time.Second)))
+			_, err = io.Copy(io.Discard, conn)
+			require.NotErrorIs(t, err, os.ErrDeadlineExceeded, "the connection stays open")
+			require.NoError(t, conn.Close())
+		}
+	}
+}
+
+// A body that takes longer to arrive than assay has time for must not shorten that time.
+func TestArrivalDoesNotCount(t *testing.T) {
+	for _, sender := range senders {
+		t.Run(sender.name, func(t *testing.T) {
+			left := make(chan time.Duration, 1)
+			s := start(t, receive.Config{AnswerTimeout: 200 * time.Millisecond, Ingester: &ingester{
+				do: func(ctx context.Context, _ wire.Signal, _ []byte) (string, error) {
+					deadline, _ := ctx.Deadline()
+					left <- time.Until(deadline)
+					return "", ctx.Err()
+				},
+			}})
+			r, w := io.Pipe()
+			go func() {
+				_, _ = io.WriteString(w, "{")
+				time.Sleep(300 * time.Millisecond)
+				_, _ = io.WriteString(w, "}")
+				_ = w.Close()
+			}()
+			res, err := sender.send(t, s, request{signal: wire.Logs, authorization: goodKey, body: r, size: 2})
+			require.NoError(t, err)
+			require.Equal(t, receive.Accepted, res.outcome, res.message)
+			require.Positive(t, <-left)
+		})
+	}
+}
+
+func TestAnswerTimeout(t *testing.T) {
+	block := func(ctx context.Context) error {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	for name, cfg := range map[string]receive.Config{
+		"ingester":     {Ingester: &ingester{do: func(ctx context.Context, _ wire.Signal, _ []byte) (string, error) { return "", block(ctx) }}},
+		"authenticate": {Authenticate: func(ctx context.Context, _ string) (*assay.Principal, error) { return nil, block(ctx) }},
+	} {
+		for _, sender := range senders {
+			t.Run(name+"/"+sender.name, func(t *testing.T) {
+				cfg.AnswerTimeout = 50 * time.Millisecond
+				s := start(t, cfg)
+				res, err := sender.send(t, s, request{signal: wire.Logs, authorization: goodKey, body: strings.NewReader("{}"), size: 2})
+				require.NoError(t, err)
+				require.Equal(t, receive.Unavailable, res.outcome, res.message)
+				require.True(t, res.retry)
+			})
+		}
+	}
+}
+
+// A sender that leaves ends the context of its request.
+func TestSenderLeaves(t *testing.T) {
+	for _, sender := range senders {
+		t.Run(sender.name, func(t *testing.T) {
+			ctx, leave := context.WithCancel(t.Context())
+			s := start(t, receive.Config{Ingester: &ingester{do: func(ctx context.Context, _ wire.Signal, _ []byte) (string, error) {
+				leave()
+				<-ctx.Done()
+				return "", ctx.Err()
+			}}})
+			_, err := sender.send(t, s, request{signal: wire.Logs, authorization: goodKey, body: strings.NewReader("{}"), size: 2, ctx: ctx})
+			require.ErrorIs(t, err, context.Canceled)
+			require.Eventually(t, func() bool { return len(s.outcomes()) == 1 }, 10*time.Second, time.Millisecond)
+			require.Equal(t, receive.Canceled, s.outcomes()[0])
+		})
+	}
+}
+
+func TestPanic(t *testing.T) {
+	for _, sender := range senders {
+		t.Run(sender.name, func(t *testing.T) {
+			s := start(t, receive.Config{Ingester: &ingester{do: func(context.Context, wire.Signal, []byte) (string, error) { panic("at the disco") }}})
+			for range 2 {
+				res, err := sender.send(t, s, request{signal: wire.Logs, authorization: goodKey, body: strings.NewReader("{}"), size: 2})
+				require.NoError(t, err)
+				require.Equal(t, receive.Failed, res.outcome)
+				require.Equal(t, "internal error", res.message)
+			}
+		})
+	}
+}
+
+// Requests past the budget wait for the ones before them.
+func TestBackpressure(t *testing.T) {
+	for _, sender := range senders {
+		t.Run(sender.name, func(t *testing.T) {
+			entered, leave := make(chan struct{}, 100), make(chan struct{})
+			s := start(t, receive.Config{
+				MaxPacked: 64 << 10, MaxUnpacked: 64 << 10, InFlightBytes: 3 * 64 << 10,
+				Ingester: &ingester{do: func(context.Context, wire.Signal, []byte) (string, error) {
+					entered <- struct{}{}
+					<-leave
+					return "", nil
+				}},
+			})
+			var results sync.WaitGroup
+			send := func() {
+				res, err := sender.send(t, s, request{signal: wire.Logs, authorization: goodKey, body: strings.NewReader("{}"), size: 2})
+				if err != nil || res.outcome != receive.Accepted {
+					t.Errorf("%v %v", res, err)
+				}
+			}
+			fit := 3
+			if sender.json {
+				fit = 2 // JSON needs a second buffer while it is transcoded
+			}
+			for range fit {
+				results.Go(send)
+				<-entered
+			}
+			results.Go(send)
+			require.Eventually(t, func() bool { return s.Requests() == fit+1 }, 10*time.Second, time.Millisecond)
+			require.Empty(t, entered)
+			close(leave)
+			results.Wait()
+			require.Len(t, s.outcomes(), fit+1)
+		})
+	}
+}
+
+func TestTooManyRequests(t *testing.T) {
+	const limit = 1024
+	leave := make(chan struct{})
+	var entered atomic.Int64
+	s := start(t, receive.Config{Ingester: &ingester{do: func(context.Context, wire.Signal, []byte) (string, error) {
+		entered.Add(1)
+		<-leave
+		return "", nil
+	}}})
+	send := func() result {
+		res, err := sendGRPC(t, s, request{signal: wire.Logs, authorization: goodKey, body: strings.NewReader("{}"), size: 2})
+		if err != nil {
+			t.Error(err)
+		}
+		return res
+	}
+	var all sync.WaitGroup
+	for range limit {
+		all.Go(func() {
+			if res := send(); res.outcome != receive.Accepted {
+				t.Errorf("%v", res)
+			}
+		})
+	}
+	require.Eventually(t, func() bool { return entered.Load() == limit }, 30*time.Second, time.Millisecond)
+	for _, sender := range senders {
+		res, err := sender.send(t, s, request{signal: wire.Logs, authorization: goodKey, body: strings.NewReader("{}"), size: 2})
+		require.NoError(t, err)
+		require.Equal(t, receive.Unavailable, res.outcome)
+		require.True(t, res.retry)
+	}
+	close(leave)
+	all.Wait()
+}
+
+// Bombs of the default limits, from all sides at a time, leave the heap far below a gigabyte.
+func TestBombsAreBounded(t *testing.T) {
+	s := start(t, receive.Config{Ingester: &ingester{do: func(context.Context, wire.Signal, []byte) (string, error) { return "", nil }}})
+	bombs := map[string][]byte{}
+	func() {
+		b := padded(64<<20 + 1)
+		bombs["gzip"], bombs["zstd"] = gzipped(b), zstandard(b)
+		bombs["zstd "] = zstandardSized(b)
+	}()
+	runtime.GC()
+
+	var peak uint64
+	stop, sampled := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(sampled)
+		var m runtime.MemStats
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(5 * time.Millisecond):
+				runtime.ReadMemStats(&m)
+				peak = max(peak, m.HeapInuse)
+			}
+		}
+	}()
+	var all sync.WaitGroup
+	var refused atomic.Int64
+	for i := range 51 {
+		encoding := []string{"gzip", "zstd", "zstd "}[i%3]
+		sender := senders[i%len(senders)]
+		all.Go(func() {
+			body := bombs[encoding]
+			res, err := sender.send(t, s, request{
+				signal: wire.Logs, authorization: goodKey, encoding: strings.TrimSpace(encoding), body: bytes.NewReader(body), size: int64(len(body)),
+			})
+			switch {
+			case err != nil:
+				t.Error(err)
+			case res.outcome == receive.TooLarge:
+				refused.Add(1)
+			case res.outcome != receive.Unavailable:
+				t.Errorf("%v", res)
+			}
+		})
+	}
+	all.Wait()
+	close(stop)
+	<-sampled
+	t.Logf("%d of 51 refused as too large, the others for lack of memory; heap in use up to %d MiB", refused.Load(), peak>>20)
+	require.Positive(t, refused.Load())
+	require.Less(t, peak, uint64(850<<20))
+}
+
+// A client that announces much and sends little must not take memory from others.
+func TestSlowSendersHoldLittle(t *testing.T) {
+	s := start(t, receive.Config{})
+	const slow = 40
+	var all sync.WaitGroup
+	var bodies []io.Closer
+	for i := range slow {
+		body := stalled(t, "{")
+		bodies = append(bodies, body)
+		all.Go(func() {
+			_, _ = senders[i%2].send(t, s, request{signal: wire.Logs, authorization: goodKey, body: body, size: 64 << 20})
+		})
+	}
+	require.Eventually(t, func() bool { return s.Requests() == slow }, 10*time.Second, time.Millisecond)
+	require.LessOrEqual(t, s.BytesInFlight(), int64(slow*64<<10))
+	res, err := sendGRPC(t, s, request{signal: wire.Logs, authorization: goodKey, body: bytes.NewReader(padded(64 << 20)), size: 64 << 20})
+	require.NoError(t, err)
+	require.Equal(t, receive.Accepted, res.outcome, res.message)
+	for _, body := range bodies {
+		require.NoError(t, body.Close())
+	}
+	all.Wait()
+}
+
+func TestKeepAlive(t *testing.T) {
+	s := start(t, receive.Config{ArrivalTimeout: 200 * time.Millisecond})
+	conn, err := net.Dial("tcp", s.http)
+	require.NoError(t, err)
+	defer conn.Close()
+	answers := bufio.NewReader(conn)
+	// More requests than fit into ArrivalTimeout, on one connection.
+	for range 3 {
+		_, err = io.WriteString(conn, "POST /v1/logs HTTP/1.1\r\nHost: x\r\nAuthorization: "+goodKey+"\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}")
+		require.NoError(t, err)
+		response, err := http.ReadResponse(answers, nil)
+		require.NoError(t, err)
+		require.Equal(t, 200, response.StatusCode)
+		_, err = io.Copy(io.Discard, response.Body)
+		require.NoError(t, err)
+		time.Sleep(120 * time.Millisecond)
+	}
+}

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package receive
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"runtime/debug"
+	"time"
+
+	"assay"
+	"assay/internal/wire"
+	"assay/internal/wire/otlpjson"
+)
+
+// encoding is how a body is packed.
+type encoding uint8
+
+const (
+	plain encoding = iota
+	gzipped
+	zstandard
+)
+
+// parseEncoding reads one value of Content-Encoding or grpc-encoding, in lower case.
+func parseEncoding(s string) (encoding, error) {
+	switch s {
+	case "", "identity":
+		return plain, nil
+	case "gzip":
+		return gzipped, nil
+	case "zstd":
+		return zstandard, nil
+	default:
+		return plain, errEncoding
+	}
+}
+
+// request is one export request on its way through, of either transport.
+type request struct {
+	*Receiver
+	signal       wire.Signal
+	began        time.Time
+	lease        *lease
+	awaited      time.Duration // how long the body took to arrive
+	organization string
+	event        Event
+}
+
+func (r *Receiver) request(t Transport, signal wire.Signal) *request {
+	return &request{
+		Receiver: r,
+		signal:   signal,
+		began:    time.Now(),
+		lease:    r.gate.lease(patience),
+		event:    Event{Transport: t, Signal: signal},
+	}
+}
+
+// serve runs the request: f between the check of its credential and its end. The
+// error is what the sender is to be told.
+func (q *request) serve(ctx context.Context, authorization string, f func() (warning string, err error)) (warning string, err error) {
+	defer q.observe(&err)
+	if err := q.begin(); err != nil {
+		return "", err
+	}
+	defer q.end()
+	defer q.lease.end()
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	if err := q.authenticate(ctx, authorization); err != nil {
+		return "", err
+	}
+	return f()
+}
+
+func (q *request) observe(err *error) {
+	q.event.Outcome, _ = classify(*err)
+	q.event.Duration = time.Since(q.began)
+	if q.event.Outcome == Failed {
+		q.log.LogAttrs(context.Background(), slog.LevelError, "receiving telemetry failed",
+			slog.String("transport", string(q.event.Transport)),
+			slog.String("signal", q.signal.String()),
+			slog.String("organization_id", q.organization),
+			slog.Any("error", *err))
+	}
+	if q.cfg.Observe != nil {
+		q.cfg.Observe(q.event)
+	}
+}
+
+// deadline returns when the request has to be answered. Time spent waiting for the
+// sender does not count. A tenth is kept for writing the answer.
+func (q *request) deadline() time.Time {
+	return q.began.Add(q.awaited + q.cfg.AnswerTimeout*9/10)
+}
+
+func (q *request) authenticate(ctx context.Context, authorization string) error {
+	ctx, cancel := context.WithDeadline(ctx, q.deadline())
+	defer cancel()
+	principal, err := q.cfg.Authenticate(ctx, authorization)
+	if err != nil {
+		return err
+	}
+	if !principal.Allows(assay.ScopeIngest) {
+		return errScope
+	}
+	q.organization = principal.OrganizationID
+	return nil
+}
+
+// read reads the body: size bytes, or up to its end where size is -1.
+func (q *request) read(ctx context.Context, body io.Reader, size int64, enc encoding) (*buffer, error) {
+	limit, tooLarge := q.cfg.MaxUnpacked, errUnpacked
+	if enc != plain {
+		limit, tooLarge = q.cfg.MaxPacked, errPacked
+	}
+	if size > limit {
+		return nil, tooLarge
+	}
+	began := time.Now()
+	defer func() { q.awaited = max(0, time.Since(began)-q.lease.waited) }()
+	b, err := q.lease.buffer(ctx, minBuffer)
+	if err != nil {
+		return nil, err
+	}
+	for int64(len(b.b)) != size {
+		if len(b.b) == cap(b.b) {
+			b, err = q.lease.grow(ctx, b, nextSize(int64(cap(b.b)), size, limit+1))
+			if err != nil {
+				return nil, err
+			}
+		}
+		n, err := body.Read(b.b[len(b.b):cap(b.b)])
+		b.b = b.b[:len(b.b)+n]
+		q.event.Received += int64(n)
+		switch {
+		case int64(len(b.b)) > limit:
+			q.lease.free(b)
+			return nil, tooLarge
+		case err == io.EOF && (size < 0 || int64(len(b.b)) == size):
+			return b, nil
+		case err != nil:
+			q.lease.free(b)
+			return nil, err
+		}
+	}
+	return b, nil
+}
+
+// ingest hands on the body that read returned, and frees it.
+func (q *request) ingest(ctx context.Context, body *buffer, enc encoding, json bool) (warning string, err error) {
+	ctx, cancel := context.WithDeadline(ctx, q.deadline())
+	defer cancel()
+	if enc != plain {
+		if body, err = q.unpack.unpack(ctx, q.lease, body, enc); err != nil {
+			return "", err
+		}
+	}
+	if json {
+		if body, err = q.transcode(ctx, body); err != nil {
+			return "", err
+		}
+	}
+	defer func() { q.lease.free(body) }()
+	if !q.open() {
+		return "", errDraining
+	}
+	q.event.Unpacked = int64(len(body.b))
+	return q.cfg.Ingester.Ingest(ctx, q.organization, q.signal, body.b)
+}
+
+// jsonExpansion is how many bytes of protobuf one byte of JSON can become: an element of
+// a packed fixed64 field takes 8 bytes, and "0," in JSON.
+const jsonExpansion = 4
+
+// transcode returns a JSON body as protobuf, and frees it.
+func (q *request) transcode(ctx context.Context, doc *buffer) (*buffer, error) {
+	l := q.lease
+	defer l.free(doc)
+	n := int64(len(doc.b))
+	out, err := l.buffer(ctx, n)
+	if err != nil {
+		return nil, err
+	}
+	size, paid := int64(cap(out.b)), l.bytes
+	if spare := jsonExpansion*n - size; spare > 0 {
+		if err := l.take(ctx, spare); err != nil {
+			l.free(out)
+			return nil, err
+		}
+	}
+	out.b, err = otlpjson.Transcode(q.signal, out.b, doc.b)
+	l.give(l.bytes - paid - (int64(cap(out.b)) - size))
+	switch {
+	case err != nil:
+	case int64(len(out.b)) > q.cfg.MaxUnpacked:
+		err = errUnpacked
+	default:
+		return out, nil
+	}
+	l.free(out)
+	return nil, err
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package receive
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"assay"
+	"assay/internal/wire"
+)
+
+// retryAfter is when a sender is asked to try again.
+const retryAfter = time.Second
+
+// Outcome is how a request ended.
+type Outcome string
+
+// The outcomes.
+const (
+	Accepted        Outcome = "accepted"
+	Invalid         Outcome = "invalid" // undecodable or refused by the Ingester
+	Unauthenticated Outcome = "unauthenticated"
+	Forbidden       Outcome = "forbidden"
+	Slow            Outcome = "slow" // did not arrive in time
+	TooLarge        Outcome = "too_large"
+	Unsupported     Outcome = "unsupported" // content type, encoding or method
+	RateLimited     Outcome = "rate_limited"
+	Unavailable     Outcome = "unavailable" // overload, shutdown, or the store is away
+	Canceled        Outcome = "canceled"    // the sender left
+	Failed          Outcome = "failed"      // an internal error
+)
+
+// Outcomes returns all outcomes.
+func Outcomes() []Outcome {
+	return []Outcome{
+		Accepted, Invalid, Unauthenticated, Forbidden, Slow, TooLarge, Unsupported, RateLimited, Unavailable, Canceled, Failed,
+	}
+}
+
+// answer is how an outcome is told to the sender.
+type answer struct {
+	http  int
+	grpc  codes.Code
+	retry bool // ask to try again after retryAfter
+}
+
+// answer follows the OTLP specification: senders repeat what is answered with 429,
+// 502, 503 or 504, and with UNAVAILABLE, CANCELLED, DEADLINE_EXCEEDED and such, and
+// RESOURCE_EXHAUSTED only where it carries a RetryInfo.
+func (o Outcome) answer() answer {
+	switch o {
+	case Accepted:
+		return answer{http: http.StatusOK, grpc: codes.OK}
+	case Invalid:
+		return answer{http: http.StatusBadRequest, grpc: codes.InvalidArgument}
+	case Unauthenticated:
+		return answer{http: http.StatusUnauthorized, grpc: codes.Unauthenticated}
+	case Forbidden:
+		return answer{http: http.StatusForbidden, grpc: codes.PermissionDenied}
+	case Slow:
+		return answer{http: http.StatusRequestTimeout, grpc: codes.DeadlineExceeded}
+	case TooLarge:
+		return answer{http: http.StatusRequestEntityTooLarge, grpc: codes.ResourceExhausted}
+	case Unsupported:
+		return answer{http: http.StatusUnsupportedMediaType, grpc: codes.Unimplemented}
+	case RateLimited:
+		return answer{http: http.StatusTooManyRequests, grpc: codes.ResourceExhausted, retry: true}
+	case Unavailable:
+		return answer{http: http.StatusServiceUnavailable, grpc: codes.Unavailable, retry: true}
+	case Canceled:
+		return answer{http: http.StatusServiceUnavailable, grpc: codes.Canceled, retry: true}
+	default:
+		return answer{http: http.StatusInternalServerError, grpc: codes.Internal}
+	}
+}
+
+// refusal is an error that this package decides on itself.
+type refusal struct {
+	outcome Outcome
+	message string
+}
+
+func (e *refusal) Error() string { return e.message }
+
+var (
+	errDraining   = &refusal{Unavailable, "shutting down"}
+	errBusy       = &refusal{Unavailable, "too much telemetry at a time"}
+	errSlow       = &refusal{Slow, "the request did not arrive in time"}
+	errCanceled   = &refusal{Canceled, "the sender left"}
+	errPacked     = &refusal{TooLarge, "the compressed body is too large"}
+	errUnpacked   = &refusal{TooLarge, "the uncompressed body is too large"}
+	errShort      = &refusal{Invalid, "the body ends early"}
+	errScope      = &refusal{Forbidden, "the credential may not send telemetry"}
+	errMediaType  = &refusal{Unsupported, "Content-Type has to be application/x-protobuf or application/json"}
+	errEncoding   = &refusal{Unsupported, "Content-Encoding has to be identity, gzip or zstd, and one of them"}
+	errNoMessage  = &refusal{Invalid, "the call has no message"}
+	errTwoMessage = &refusal{Invalid, "the call has more than one message"}
+	errFrame      = &refusal{Invalid, "the message's compressed flag does not fit grpc-encoding"}
+)
+
+// classify returns the outcome of a request that failed with err, nil included, and
+// what its sender is told.
+func classify(err error) (Outcome, string) {
+	if err == nil {
+		return Accepted, ""
+	}
+	if e, ok := errors.AsType[*refusal](err); ok {
+		return e.outcome, e.message
+	}
+	if e, ok := errors.AsType[*wire.Error](err); ok {
+		return Invalid, e.Error()
+	}
+	if e, ok := errors.AsType[*assay.Error](err); ok {
+		switch e.Code {
+		case assay.CodeInvalid, assay.CodeUnprocessable:
+			return Invalid, e.Message
+		case assay.CodeMissingCredentials, assay.CodeInvalidAPIKey, assay.CodeInvalidToken:
+			return Unauthenticated, e.Message
+		case assay.CodeForbidden:
+			return Forbidden, e.Message
+		case assay.CodeTooLarge:
+			return TooLarge, e.Message
+		case assay.CodeRateLimited:
+			return RateLimited, e.Message
+		case assay.CodeUnavailable:
+			return Unavailable, e.Message
+		}
+	}
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return Unavailable, "not committed in time"
+	case errors.Is(err, context.Canceled):
+		return errCanceled.outcome, errCanceled.message
+	}
+	return Failed, "internal error"
+}
