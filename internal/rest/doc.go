@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package rest is the REST API: one envelope, one error shape, one table of
+// parameters per operation.
+//
+// An operation is declared once, with register or registerList, beside its
+// handler: path, parameters, shape of the data, possible statuses, scope. The
+// tags of the parameter struct are huma's; from them come both the OpenAPI 3.1
+// document and the checks of a request. huma builds the document and registers
+// the route on the standard mux. It does not read requests and does not write
+// responses, because its own reading of parameters takes the first of a
+// repeated one, stops at the first bad item of a list, and answers 422.
+//
+// A request passes these steps, and the first that fails answers it: the path
+// is a clean one (400) and known (404), the method is known (405), the
+// credential is valid (401), its bucket is not empty (429), it has the scope
+// (403), the request is not too large (413), its parameters are well formed
+// (400), the resource exists in the caller's organization (404). An unknown path
+// or method therefore tells nothing about a credential and needs none.
+package rest

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rest
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"assay"
+)
+
+// readyTimeout bounds one check of readiness.
+const readyTimeout = 2 * time.Second
+
+// Config is what the API works with. Authenticate, Ready and the stores are
+// required.
+type Config struct {
+	// BasePath is the path of the API root, "" for the root of the host. A slash
+	// at its end is dropped.
+	BasePath string
+	// PublicURL is where clients reach the server, scheme and host, such as
+	// https://assay.example.com. It is only shown in the OpenAPI document; empty,
+	// the document names the base path.
+	PublicURL string
+
+	// Authenticate returns who sends a request with this Authorization header, ""
+	// for none. Its errors are shown as they are coded.
+	Authenticate func(ctx context.Context, authorizationHeader string) (*assay.Principal, error)
+
+	Services      assay.ServiceStore
+	Insights      assay.InsightStore
+	Organizations assay.OrganizationStore
+
+	// Window is what a score looks back on, shown for scores that do not say;
+	// default assay.DefaultWindow.
+	Window time.Duration
+
+	// RateLimit is how many requests a credential may make at once; they come
+	// back evenly over a minute. 0 means no limit.
+	RateLimit int
+
+	// Ready returns nil when requests can be served. Its error goes to the log.
+	Ready func(ctx context.Context) error
+
+	// Other serves what is neither below BasePath nor a probe; nil answers it
+	// with the 404 of the API. It is here because the standard mux, put before
+	// this handler, would redirect the paths that the API refuses.
+	Other http.Handler
+
+	Now    func() time.Time // default time.Now
+	Logger *slog.Logger     // default: none
+}
+
+// server is the handler that New returns.
+type server struct {
+	cfg     Config
+	base    string
+	mux     *http.ServeMux
+	api     huma.API
+	limiter *limiter // nil: no limit
+	methods map[string][]string
+}
+
+// New returns the handler of the API below its base path, with the OpenAPI
+// document, and of the probes /livez and /readyz. It may be used concurrently.
+//
+// Put it at the root of the listener, not behind a ServeMux (see Config.Other).
+// A request header that is larger than the http.Server allows never gets here and
+// is answered by net/http, in plain text.
+func New(cfg Config) http.Handler { return newServer(cfg) }
+
+func newServer(cfg Config) *server {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Window == 0 {
+		cfg.Window = assay.DefaultWindow
+	}
+	s := &server{
+		cfg:     cfg,
+		base:    strings.TrimRight(cfg.BasePath, "/"),
+		mux:     http.NewServeMux(),
+		methods: map[string][]string{},
+	}
+	if s.base != "" && !strings.HasPrefix(s.base, "/") {
+		s.base = "/" + s.base
+	}
+	if cfg.RateLimit > 0 {
+		s.limiter = newLimiter(cfg.RateLimit)
+	}
+	s.api = humago.NewWithPrefix(s.mux, s.base, s.openAPI())
+
+	s.services()
+	s.insights()
+	s.organization()
+
+	s.publish()
+	s.refuse()
+	s.probe("/livez", func(context.Context) error { return nil })
+	s.probe("/readyz", cfg.Ready)
+	s.mux.HandleFunc("/", func(_ http.ResponseWriter, r *http.Request) {
+		exchangeOf(r.Context()).fail(errUnknownPath())
+	})
+	return s
+}
+
+func (s *server) schemas() huma.Registry { return s.api.OpenAPI().Components.Schemas }
+
+func (s *server) now() time.Time { return s.cfg.Now() }
+
+// ServeHTTP answers a request.
+func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if s.cfg.Other != nil && !s.owns(r.URL.Path) {
+		s.cfg.Other.ServeHTTP(w, r)
+		return
+	}
+	x := &exchange{ResponseWriter: w, s: s, traceID: traceID(r.Header)}
+	x.r = r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x))
+	defer x.recover()
+	if err := unclean(r.URL); err != nil {
+		x.fail(err)
+		return
+	}
+	defer func() { r.Pattern = x.r.Pattern }() // for metrics and logs around this handler
+	s.mux.ServeHTTP(x, x.r)
+}
+
+// owns tells whether a path is the API's or a probe.
+func (s *server) owns(path string) bool {
+	switch path {
+	case "/livez", "/readyz", s.base + specJSON, s.base + specYAML:
+		return true
+	}
+	root := s.base
+	if root == "" {
+		root = "/v1" // the rest of the host is free
+	}
+	return path == root || strings.HasPrefix(path, root+"/")
+}
+
+// probe registers a path that says whether check succeeds.
+func (s *server) probe(path string, check func(context.Context) error) {
+	s.mux.HandleFunc("GET "+path, func(_ http.ResponseWriter, r *http.Request) {
+		x := exchangeOf(r.Context())
+		ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
+		defer cancel()
+		if err := check(ctx); err != nil {
+			x.fail(assay.Errorf(assay.CodeUnavailable, "not ready: %w", err))
+			return
+		}
+		x.succeed(map[string]string{"status": "ok"}, nil, false)
+	})
+	s.mux.HandleFunc(path, func(_ http.ResponseWriter, r *http.Request) {
+		methodNotAllowed(exchangeOf(r.Context()), http.MethodGet)
+	})
+}

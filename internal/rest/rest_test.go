@@ -1,0 +1,692 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rest
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"assay"
+	"assay/internal/rules/catalog"
+)
+
+// endpoints are the operations with parameters that succeed.
+func endpoints(f *fixture) map[string]string {
+	return map[string]string{
+		"services":         "/api/v1/services",
+		"service":          "/api/v1/services/" + f.services[0].ID,
+		"service insights": "/api/v1/services/" + f.services[0].ID + "/insights",
+		"insights":         "/api/v1/insights",
+		"insight":          "/api/v1/insights/" + f.insights[0].ID,
+		"organization":     "/api/v1/organization",
+	}
+}
+
+func TestEveryOperationIsTested(t *testing.T) {
+	f := newFixture(t)
+	require.Len(t, f.h.api.OpenAPI().Paths, len(endpoints(f)))
+}
+
+func TestGolden(t *testing.T) {
+	f := newFixture(t)
+	for name, target := range map[string]string{
+		"service.json":      "/api/v1/services/" + f.services[0].ID,
+		"services.json":     "/api/v1/services?limit=2&offset=1",
+		"insight.json":      "/api/v1/insights/" + f.insights[catalog.RES005].ID, // missing_service_name
+		"organization.json": "/api/v1/organization",
+		"error.json":        "/api/v1/insights?limit=0&offset=x&sort=name",
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := f.get(t, target, "Traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
+			var v map[string]any
+			require.NoError(t, json.Unmarshal(a.Body.Bytes(), &v))
+			if d, ok := v["data"].(map[string]any); ok {
+				if it, ok := d["insight_type"].(map[string]any); ok {
+					// The texts belong to the catalog and have their own tests.
+					require.NotEmpty(t, it["description"])
+					require.NotEmpty(t, it["remediation_instructions"])
+					it["description"], it["remediation_instructions"] = "...", "..."
+				}
+			}
+			var out bytes.Buffer
+			enc := json.NewEncoder(&out)
+			enc.SetEscapeHTML(false)
+			enc.SetIndent("", "  ")
+			require.NoError(t, enc.Encode(v))
+			golden(t, name, out.Bytes())
+		})
+	}
+}
+
+func TestCredentialComesFirst(t *testing.T) {
+	f := newFixture(t)
+	for name, target := range endpoints(f) {
+		t.Run(name, func(t *testing.T) {
+			for header, want := range map[string]struct {
+				status int
+				code   assay.Code
+			}{
+				"":               {401, assay.CodeMissingCredentials},
+				"Bearer a.b.c":   {401, assay.CodeInvalidToken},
+				"Bearer nothing": {401, assay.CodeInvalidAPIKey},
+				"Bearer away":    {503, assay.CodeUnavailable},
+				ingester:         {403, assay.CodeForbidden},
+			} {
+				// Everything else is wrong too, and comes later.
+				a := f.do(t, "GET", target+"?limit=x", "Authorization", header).fails(t, want.status, want.code)
+				if want.status == 401 {
+					require.Equal(t, "Bearer", a.Header().Get("WWW-Authenticate"))
+				}
+				if want.status == 503 {
+					require.Equal(t, "5", a.Header().Get("Retry-After"))
+					require.NotContains(t, a.Body.String(), "10.1.2.3")
+					require.Contains(t, f.log.String(), "10.1.2.3")
+				}
+			}
+			f.get(t, target).ok(t)
+		})
+	}
+	r := httptest.NewRequest("GET", "/api/v1/organization", nil)
+	r.Header["Authorization"] = []string{reader, reader}
+	f.serve(t, r).fails(t, 401, assay.CodeInvalidAPIKey)
+}
+
+func TestForeignAndUnknown(t *testing.T) {
+	f := newFixture(t)
+	const unknown = "00000000-0000-4000-8000-000000000000"
+	for _, c := range []struct {
+		target string
+		status int
+		code   assay.Code
+	}{
+		{"/services/" + unknown, 404, assay.CodeServiceNotFound},
+		{"/services/" + f.services[5].ID, 404, assay.CodeServiceNotFound}, // foreign
+		{"/services/nonsense", 404, assay.CodeServiceNotFound},
+		{"/services/" + unknown + "/insights", 404, assay.CodeServiceNotFound},
+		{"/services/" + f.services[5].ID + "/insights", 404, assay.CodeServiceNotFound},
+		{"/services/nonsense/insights", 404, assay.CodeServiceNotFound},
+		{"/services/nonsense/insights?limit=x", 400, assay.CodeInvalid}, // malformed before unknown
+		{"/insights/" + unknown, 404, assay.CodeInsightNotFound},
+		{"/insights/" + f.insights[60].ID, 404, assay.CodeInsightNotFound},
+		{"/insights/nonsense", 400, assay.CodeInvalid},
+		{"/insights/urn:uuid:" + unknown, 400, assay.CodeInvalid},
+		{"/insights/{" + unknown + "}", 400, assay.CodeInvalid},
+		{"/insights/" + strings.ReplaceAll(unknown, "-", ""), 400, assay.CodeInvalid},
+		{"/insights/" + unknown + "%00", 400, assay.CodeInvalid},
+		{"/insights/..%2f" + unknown, 400, assay.CodeInvalid},
+		{"/insights/%2e%2e", 400, assay.CodeInvalid},
+	} {
+		t.Run(c.target, func(t *testing.T) {
+			a := f.get(t, strings.NewReplacer("{", "%7B", "}", "%7D").Replace("/api/v1"+c.target)).fails(t, c.status, c.code)
+			if c.code == assay.CodeInvalid && !strings.Contains(c.target, "limit") {
+				require.Equal(t, map[string]string{"id": "must be a UUID"}, a.Error.Details)
+			}
+		})
+	}
+	// A foreign service in the filter selects nothing.
+	require.Equal(t, "[]", string(f.get(t, "/api/v1/insights?service_id="+f.services[5].ID).ok(t).Data))
+	// The same ids are found by their own organization, whatever the case of the digits.
+	f.do(t, "GET", "/api/v1/services/"+strings.ToUpper(f.services[5].ID), "Authorization", stranger).ok(t)
+	f.do(t, "GET", "/api/v1/insights/"+strings.ToUpper(f.insights[60].ID), "Authorization", stranger).ok(t)
+}
+
+func TestUnknownPathsAndMethods(t *testing.T) {
+	f := newFixture(t)
+	for _, target := range []string{
+		"/", "/api", "/api/", "/api/v1", "/api/v1/", "/api/v1/nothing", "/api/v1/services/", "/api/v2/services",
+		"/api/v1/services/x/insights/", "/api/v1//services", "//api/v1/services", "/api/v1/insights//", "/metrics",
+		"/apis/v1/services", "/API/v1/services", "/api/v1/Services", "/api/docs", "/api/schemas/Service.json",
+		"/api/openapi-3.0.json", "/livez/", "/v1/services", "/api/v1/services%2f", "/%61pi%2fv1/services",
+	} {
+		t.Run(target, func(t *testing.T) {
+			f.do(t, "GET", target).fails(t, 404, assay.CodeNotFound)
+		})
+	}
+	for _, target := range []string{"/api/v1/./services", "/api/v1/../v1/services", "/api/v1/services/..", "/api/."} {
+		t.Run(target, func(t *testing.T) {
+			a := f.do(t, "GET", target).fails(t, 400, assay.CodeInvalid)
+			require.Contains(t, a.Error.Details, "path")
+		})
+	}
+	targets := endpoints(f)
+	targets["livez"], targets["readyz"] = "/livez", "/readyz"
+	targets["json"], targets["yaml"] = "/api/openapi.json", "/api/openapi.yaml"
+	for name, target := range targets {
+		for _, method := range []string{"POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND", "get"} {
+			t.Run(method+" "+name, func(t *testing.T) {
+				r := httptest.NewRequest("GET", target, nil)
+				r.Method = method
+				a := &answer{ResponseRecorder: httptest.NewRecorder()}
+				f.h.ServeHTTP(a, r)
+				require.NoError(t, json.Unmarshal(a.Body.Bytes(), a))
+				a.fails(t, 405, assay.CodeMethodNotAllowed)
+				require.Equal(t, "GET, HEAD", a.Header().Get("Allow"))
+			})
+		}
+	}
+	f.do(t, "POST", "/api/v1/nothing").fails(t, 404, assay.CodeNotFound)
+
+	x := &exchange{ResponseWriter: httptest.NewRecorder(), s: f.h, r: httptest.NewRequest(strings.Repeat("X", 5000), "/", nil)}
+	methodNotAllowed(x, "PATCH", "GET", "DELETE")
+	require.Equal(t, "DELETE, GET, HEAD, PATCH", x.Header().Get("Allow"))
+	require.Less(t, x.ResponseWriter.(*httptest.ResponseRecorder).Body.Len(), 500)
+}
+
+func TestOther(t *testing.T) {
+	f := newFixture(t, func(c *Config) {
+		c.Other = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
+	})
+	for target, status := range map[string]int{
+		"/": 418, "/metrics": 418, "/apis": 418, "/x/../api/v1/services": 418,
+		"/api": 404, "/api/": 404, "/api/x": 404, "/api/../x": 400, "/livez": 200, "/readyz": 200, "/api/v1/services": 401,
+	} {
+		w := httptest.NewRecorder()
+		f.h.ServeHTTP(w, httptest.NewRequest("GET", target, nil))
+		require.Equal(t, status, w.Code, target)
+	}
+	f.cfg.BasePath = "" // the API does not take the whole host
+	h := New(f.cfg)
+	for target, status := range map[string]int{
+		"/": 418, "/metrics": 418, "/v1": 404, "/v1/x": 404, "/v1/services": 401, "/v1x": 418, "/livez": 200, "/openapi.json": 200,
+	} {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest("GET", target, nil))
+		require.Equal(t, status, w.Code, target)
+	}
+}
+
+func TestBasePath(t *testing.T) {
+	for base, target := range map[string]string{
+		"":           "/v1/services",
+		"/":          "/v1/services",
+		"/api/":      "/api/v1/services",
+		"deep/er":    "/deep/er/v1/services",
+		"/deep/er//": "/deep/er/v1/services",
+	} {
+		t.Run(base, func(t *testing.T) {
+			f := newFixture(t, func(c *Config) { c.BasePath = base })
+			a := f.get(t, target).ok(t)
+			require.Equal(t, target+"?limit=50&offset=0", a.Links["self"])
+			f.get(t, "/nothing").fails(t, 404, assay.CodeNotFound)
+			f.get(t, "/livez").ok(t)
+		})
+	}
+}
+
+func TestProbes(t *testing.T) {
+	var ready error
+	f := newFixture(t, func(c *Config) {
+		c.Ready = func(ctx context.Context) error {
+			if ready == nil {
+				return nil
+			}
+			<-ctx.Done() // and it is bounded
+			return ready
+		}
+	})
+	require.JSONEq(t, `{"status":"ok"}`, string(f.do(t, "GET", "/livez").ok(t).Data))
+	require.JSONEq(t, `{"status":"ok"}`, string(f.do(t, "GET", "/readyz").ok(t).Data))
+	ready = errors.New("dial tcp 10.1.2.3:5432: refused")
+	synctest.Test(t, func(t *testing.T) {
+		a := f.do(t, "GET", "/readyz").fails(t, 503, assay.CodeUnavailable)
+		require.NotEmpty(t, a.Header().Get("Retry-After"))
+		require.NotContains(t, a.Body.String(), "10.1.2.3")
+		require.Contains(t, f.log.String(), "10.1.2.3")
+	})
+	f.do(t, "GET", "/livez").ok(t)
+}
+
+func TestStoreErrors(t *testing.T) {
+	secret := errors.New("pq: password for assay@10.1.2.3 refused")
+	for name, c := range map[string]struct {
+		err    error
+		status int
+		code   assay.Code
+		logged bool
+	}{
+		"away":      {assay.Errorf(assay.CodeUnavailable, "find: %w", secret), 503, assay.CodeUnavailable, true},
+		"late":      {fmt.Errorf("find: %w: %w", context.DeadlineExceeded, secret), 503, assay.CodeUnavailable, true},
+		"plain":     {secret, 500, assay.CodeInternal, true},
+		"internal":  {assay.Errorf(assay.CodeInternal, "find: %w", secret), 500, assay.CodeInternal, true},
+		"internal2": {assay.Errorf(assay.CodeInternal, "%s", secret.Error()), 500, assay.CodeInternal, true},
+		"no code":   {&assay.Error{Message: secret.Error()}, 500, assay.CodeInternal, true},
+		"odd code":  {&assay.Error{Code: "ODD", Message: secret.Error()}, 500, assay.CodeInternal, true},
+		"upstream":  {assay.Errorf(assay.CodeUpstream, "query: %w", secret), 502, assay.CodeUpstream, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.FindServicesFn = func(context.Context, string, assay.Page) ([]*assay.Service, int, error) { return nil, 0, c.err }
+			f.FindServiceByIDFn = func(context.Context, string, string) (*assay.Service, error) { return nil, c.err }
+			f.FindInsightsFn = func(context.Context, assay.InsightFilter) ([]*assay.Insight, int, error) { return nil, 0, c.err }
+			f.FindInsightByIDFn = func(context.Context, string, string) (*assay.Insight, error) { return nil, c.err }
+			f.FindOrganizationByIDFn = func(context.Context, string) (*assay.Organization, error) { return nil, c.err }
+			for _, target := range endpoints(f) {
+				f.log.Reset()
+				w := httptest.NewRecorder()
+				r := httptest.NewRequest("GET", target, nil)
+				r.Header.Set("Authorization", reader)
+				f.h.ServeHTTP(w, r)
+				a := &answer{ResponseRecorder: w}
+				require.NoError(t, json.Unmarshal(w.Body.Bytes(), a))
+				a.fails(t, c.status, c.code)
+				require.NotContains(t, w.Body.String(), "password")
+				require.NotEmpty(t, a.Error.Message)
+				require.Contains(t, f.log.String(), "password")
+				require.Contains(t, f.log.String(), a.Meta.TraceID)
+				require.Equal(t, c.status == 503, w.Header().Get("Retry-After") != "")
+			}
+		})
+	}
+	// A message without a cause is meant for people.
+	f := newFixture(t)
+	f.FindOrganizationByIDFn = func(context.Context, string) (*assay.Organization, error) {
+		return nil, assay.Errorf(assay.CodeUnavailable, "the metrics store is not configured")
+	}
+	require.Equal(t, "the metrics store is not configured", f.get(t, "/api/v1/organization").fails(t, 503, assay.CodeUnavailable).Error.Message)
+}
+
+func TestStatusesCoverEveryCode(t *testing.T) {
+	require.Len(t, statuses, 16)
+	for code, status := range statuses {
+		require.NotEmpty(t, http.StatusText(status), code)
+	}
+}
+
+func TestDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t)
+		f.FindServicesFn = func(ctx context.Context, _ string, _ assay.Page) ([]*assay.Service, int, error) {
+			<-ctx.Done()
+			return nil, 0, ctx.Err()
+		}
+		start := time.Now()
+		f.get(t, "/api/v1/services").fails(t, 503, assay.CodeUnavailable)
+		require.Equal(t, requestTimeout, time.Since(start))
+	})
+}
+
+func TestPanics(t *testing.T) {
+	f := newFixture(t)
+	f.FindServicesFn = func(context.Context, string, assay.Page) ([]*assay.Service, int, error) { panic("secret of the house") }
+	a := f.get(t, "/api/v1/services").fails(t, 500, assay.CodeInternal)
+	require.NotContains(t, a.Body.String(), "secret")
+	require.Contains(t, f.log.String(), "secret of the house")
+	require.Contains(t, f.log.String(), "TestPanics", "the stack")
+	require.Contains(t, f.log.String(), a.Meta.TraceID)
+
+	f.FindServicesFn = func(context.Context, string, assay.Page) ([]*assay.Service, int, error) { panic(http.ErrAbortHandler) }
+	require.PanicsWithValue(t, http.ErrAbortHandler, func() { f.get(t, "/api/v1/services") })
+
+	// Once the response has begun, the connection is cut.
+	x := &exchange{ResponseWriter: httptest.NewRecorder(), s: f.h, r: httptest.NewRequest("GET", "/", nil)}
+	require.PanicsWithValue(t, http.ErrAbortHandler, func() {
+		defer x.recover()
+		_, _ = x.Write([]byte("half"))
+		panic("late")
+	})
+}
+
+func TestUnencodableIsInternal(t *testing.T) {
+	f := newFixture(t)
+	f.insights[0].Attributes = map[string]any{"ratio": math.NaN()}
+	a := f.get(t, "/api/v1/insights/"+f.insights[0].ID).fails(t, 500, assay.CodeInternal)
+	require.Empty(t, a.Header().Get("ETag"))
+	require.Contains(t, f.log.String(), "NaN")
+}
+
+func TestOversized(t *testing.T) {
+	f := newFixture(t)
+	r := httptest.NewRequest("GET", "/api/v1/services", strings.NewReader("x"))
+	r.Header.Set("Authorization", reader)
+	r.ContentLength = maxBody + 1
+	f.serve(t, r).fails(t, 413, assay.CodeTooLarge)
+	f.get(t, "/api/v1/services?x="+strings.Repeat("y", maxTarget)).fails(t, 413, assay.CodeTooLarge)
+	f.do(t, "GET", "/api/v1/services?x="+strings.Repeat("y", maxTarget)).fails(t, 401, assay.CodeMissingCredentials)
+	f.get(t, "/api/v1/services?x="+strings.Repeat("y", maxTarget/2)).ok(t)
+}
+
+func TestRateLimit(t *testing.T) {
+	now := testNow
+	f := newFixture(t, func(c *Config) {
+		c.RateLimit = 3
+		c.Now = func() time.Time { return now }
+	})
+	for range 3 {
+		f.get(t, "/api/v1/services").ok(t)
+	}
+	a := f.get(t, "/api/v1/services").fails(t, 429, assay.CodeRateLimited)
+	require.Equal(t, "20", a.Header().Get("Retry-After"))
+	f.get(t, "/api/v1/services?limit=x").fails(t, 429, assay.CodeRateLimited)
+	f.do(t, "GET", "/api/v1/services").fails(t, 401, assay.CodeMissingCredentials)
+	f.do(t, "GET", "/api/v1/services", "Authorization", stranger).ok(t) // its own bucket
+	f.do(t, "GET", "/livez").ok(t)
+	now = now.Add(19 * time.Second)
+	a = f.get(t, "/api/v1/services").fails(t, 429, assay.CodeRateLimited)
+	require.Equal(t, "1", a.Header().Get("Retry-After"))
+	now = now.Add(time.Second)
+	f.get(t, "/api/v1/services").ok(t)
+	f.get(t, "/api/v1/services").fails(t, 429, assay.CodeRateLimited)
+	now = now.Add(time.Hour)
+	for range 3 {
+		f.get(t, "/api/v1/services").ok(t)
+	}
+	f.get(t, "/api/v1/services").fails(t, 429, assay.CodeRateLimited)
+	now = now.Add(-time.Hour) // a clock that goes back gives nothing and takes nothing
+	f.get(t, "/api/v1/services").fails(t, 429, assay.CodeRateLimited)
+}
+
+func TestLimiterIsBounded(t *testing.T) {
+	l := newLimiter(1)
+	for i := range maxBuckets + 100 {
+		require.Zero(t, l.take(fmt.Sprint(i), testNow))
+	}
+	require.Len(t, l.buckets, maxBuckets)
+	require.Equal(t, maxBuckets, l.order.Len())
+	require.NotZero(t, l.take(fmt.Sprint(maxBuckets+99), testNow))
+	require.Zero(t, l.take("0", testNow), "forgotten")
+}
+
+func TestTraceID(t *testing.T) {
+	f := newFixture(t)
+	const id = "4bf92f3577b34da6a3ce929d0e0e4736"
+	for header, honoured := range map[string]bool{
+		"00-" + id + "-00f067aa0ba902b7-01":                                true,
+		"00-" + id + "-00f067aa0ba902b7-00":                                true,
+		" 00-" + id + "-00f067aa0ba902b7-01 ":                              true,
+		"cc-" + id + "-00f067aa0ba902b7-01":                                true,
+		"cc-" + id + "-00f067aa0ba902b7-01-more":                           true,
+		"cc-" + id + "-00f067aa0ba902b7-01more":                            false,
+		"00-" + id + "-00f067aa0ba902b7-01-more":                           false,
+		"ff-" + id + "-00f067aa0ba902b7-01":                                false,
+		"00-" + strings.ToUpper(id) + "-00f067aa0ba902b7-01":               false,
+		"00-" + id + "-0000000000000000-01":                                false,
+		"00-00000000000000000000000000000000-00f067aa0ba902b7-01":          false,
+		"00-" + id + "-00f067aa0ba902b7":                                   false,
+		"00-" + id + "-00f067aa0ba902b7-0":                                 false,
+		"00-" + id + "-00f067aa0ba902bz-01":                                false,
+		"00_" + id + "_00f067aa0ba902b7_01":                                false,
+		"nonsense":                                                         false,
+		strings.Repeat("0", 4096):                                          false,
+		"00-" + id[:31] + "\xff-00f067aa0ba902b7-01":                       false,
+		"00-" + id + "-00f067aa0ba902b7-01, 00-" + id + "-00f067aa0ba9-01": false,
+	} {
+		for _, target := range []string{"/api/v1/organization", "/nothing"} {
+			a := f.get(t, target, "Traceparent", header)
+			require.Equal(t, honoured, a.Meta.TraceID == id, header)
+		}
+	}
+	require.NotEqual(t, f.get(t, "/livez").Meta.TraceID, f.get(t, "/livez").Meta.TraceID)
+}
+
+func TestEntityTag(t *testing.T) {
+	f := newFixture(t)
+	now := testNow
+	f.h.cfg.Now = func() time.Time { now = now.Add(time.Second); return now }
+	replica := newFixture(t)
+	for name, target := range endpoints(f) {
+		t.Run(name, func(t *testing.T) {
+			a := f.get(t, target).ok(t)
+			tag := a.Header().Get("ETag")
+			require.Regexp(t, `^W/"[0-9a-f]{32}"$`, tag)
+			require.Equal(t, "private, no-cache", a.Header().Get("Cache-Control"))
+			require.Contains(t, a.Header().Values("Vary"), "Authorization")
+			require.Equal(t, tag, f.get(t, target).Header().Get("ETag"), "does not depend on the time")
+			require.Equal(t, tag, replica.get(t, target).Header().Get("ETag"), "nor on the replica")
+			require.Equal(t, tag, f.get(t, target, "Accept-Encoding", "gzip").Header().Get("ETag"))
+
+			for value, status := range map[string]int{
+				tag:                                  304,
+				strings.TrimPrefix(tag, "W/"):        304,
+				"*":                                  304,
+				`"other", ` + tag:                    304,
+				`"with, comma",` + tag + `, "third"`: 304,
+				", ," + tag:                          304,
+				`"other"`:                            200,
+				tag[:len(tag)-1]:                     200,
+				strings.Trim(tag, `W/"`):             200,
+				`"` + tag + `"`:                      200,
+				"nonsense":                           200,
+				strings.ToLower(tag):                 200,
+				`W/"`:                                200,
+			} {
+				for _, method := range []string{"GET", "HEAD"} {
+					a := f.do(t, method, target, "Authorization", reader, "If-None-Match", value)
+					require.Equal(t, status, a.Code, "%s %s", method, value)
+					require.Equal(t, tag, a.Header().Get("ETag"))
+				}
+			}
+			// The credential comes before the tag.
+			f.do(t, "GET", target, "If-None-Match", "*").fails(t, 401, assay.CodeMissingCredentials)
+		})
+	}
+	r := httptest.NewRequest("GET", "/api/v1/organization", nil)
+	r.Header = http.Header{"Authorization": {reader}, "If-None-Match": {`"a"`, f.get(t, "/api/v1/organization").Header().Get("ETag")}}
+	require.Equal(t, 304, f.serve(t, r).Code)
+
+	// Another page, total, or resource is another tag.
+	tags := map[string]bool{}
+	for _, target := range []string{"/api/v1/services", "/api/v1/services?limit=2", "/api/v1/services?limit=3", "/api/v1/services?offset=9"} {
+		tags[f.get(t, target).Header().Get("ETag")] = true
+	}
+	f.orgs[0].ServicesCount++
+	tags[f.get(t, "/api/v1/organization").Header().Get("ETag")] = true
+	tags[replica.get(t, "/api/v1/organization").Header().Get("ETag")] = true
+	require.Len(t, tags, 6)
+	f.get(t, "/api/v1/insights/"+f.services[0].ID, "If-None-Match", "*").fails(t, 404, assay.CodeInsightNotFound)
+}
+
+func TestHead(t *testing.T) {
+	f := newFixture(t)
+	for _, target := range endpoints(f) {
+		for _, encoding := range []string{"", "gzip"} {
+			get := f.get(t, target, "Accept-Encoding", encoding)
+			head := f.do(t, "HEAD", target, "Authorization", reader, "Accept-Encoding", encoding)
+			require.Equal(t, http.StatusOK, head.Code)
+			// meta.trace_id is random, so the packed length may differ by a few bytes.
+			if get.Header().Get("Content-Encoding") == "" {
+				require.Equal(t, get.Header(), head.Header())
+			} else {
+				require.Equal(t, "gzip", head.Header().Get("Content-Encoding"))
+			}
+		}
+	}
+	a := f.do(t, "HEAD", "/api/v1/services")
+	require.Equal(t, 401, a.Code)
+	require.Equal(t, "Bearer", a.Header().Get("WWW-Authenticate"))
+	require.Equal(t, 404, f.do(t, "HEAD", "/nothing").Code)
+	require.Equal(t, 200, f.do(t, "HEAD", "/readyz").Code)
+}
+
+func TestGzip(t *testing.T) {
+	f := newFixture(t)
+	const large, small = "/api/v1/insights?limit=100", "/api/v1/organization"
+	plain := f.get(t, large).Body.Bytes()
+	require.Greater(t, len(plain), gzipOver)
+	for accept, want := range map[string]bool{
+		"gzip": true, "GZIP": true, "x-gzip": true, "*": true, "br, gzip": true, "deflate, gzip;q=0.1": true,
+		"gzip;q=1.0, identity; q=0.5": true, "gzip ; q=0.5": true, "gzip;q=0.5, *;q=0": true,
+		"": false, "identity": false, "br": false, "gzip;q=0": false, "gzip;q=0.000": false, "*;q=0": false,
+		"*, gzip;q=0": false, "gzip;q=0.2, identity;q=0.8": false, "gzip;q=x": false, "gzip;q=2": false,
+		"gzip;q=-1": false, "gzip;q=NaN": false, "gzippy": false, ",,;": false,
+	} {
+		a := f.get(t, large, "Accept-Encoding", accept).ok(t)
+		require.Equal(t, want, a.Header().Get("Content-Encoding") == "gzip", accept)
+		if want {
+			require.Less(t, a.Body.Len(), len(plain)/2)
+			zr, err := gzip.NewReader(a.Body)
+			require.NoError(t, err)
+			body, err := io.ReadAll(zr)
+			require.NoError(t, err)
+			var got, wanted struct{ Data, Links any }
+			require.NoError(t, json.Unmarshal(body, &got))
+			require.NoError(t, json.Unmarshal(plain, &wanted))
+			require.Equal(t, wanted, got)
+		}
+	}
+	require.Empty(t, f.get(t, small, "Accept-Encoding", "gzip").Header().Get("Content-Encoding"), "a small body")
+}
+
+func TestOverTheWire(t *testing.T) {
+	f := newFixture(t)
+	srv := httptest.NewServer(f.h)
+	defer srv.Close()
+	client := srv.Client()
+	defer client.CloseIdleConnections()
+	for _, method := range []string{"GET", "HEAD"} {
+		req, err := http.NewRequestWithContext(t.Context(), method, srv.URL+"/api/v1/insights?limit=100", nil)
+		require.NoError(t, err)
+		req.Header.Set("Authorization", reader)
+		resp, err := client.Do(req)
+		require.NoError(t, err)
+		body, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		require.Equal(t, 200, resp.StatusCode)
+		require.Equal(t, method == "GET", len(body) > 0)
+	}
+}
+
+func TestUnknownInsightType(t *testing.T) {
+	f := newFixture(t)
+	f.insights[0].Type, f.insights[0].Attributes = "from_a_newer_version", nil
+	var got Insight
+	require.NoError(t, json.Unmarshal(f.get(t, "/api/v1/insights/"+f.insights[0].ID).ok(t).Data, &struct {
+		InsightType *InsightType    `json:"insight_type"`
+		Attributes  *map[string]any `json:"attributes"`
+	}{&got.InsightType, &got.Attributes}))
+	require.Equal(t, "from_a_newer_version", got.InsightType.Name)
+	require.Equal(t, map[string]any{}, got.Attributes)
+}
+
+func TestScoreWithoutWindow(t *testing.T) {
+	f := newFixture(t, func(c *Config) { c.Window = 48 * time.Hour })
+	f.services[0].Score.Window = 0
+	f.services[0].Score.EvaluatedRuleIDs = nil
+	a := f.get(t, "/api/v1/services/"+f.services[0].ID).ok(t)
+	require.Contains(t, string(a.Data), `"calculation_window_seconds":172800,"evaluated_rule_ids":[]`)
+}
+
+func TestTiers(t *testing.T) {
+	f := newFixture(t)
+	for _, tier := range []assay.Tier{assay.TierFree, assay.TierPro, assay.TierEnterprise} {
+		f.orgs[0].Tier, f.orgs[0].Score = tier, nil
+		var o struct {
+			Tier struct {
+				Name                string
+				Features            []string
+				AllowedInsightTypes *[]string `json:"allowed_insight_types"`
+			}
+			Score *OrganizationScore
+		}
+		require.NoError(t, json.Unmarshal(f.get(t, "/api/v1/organization").ok(t).Data, &o))
+		require.Equal(t, string(tier), o.Tier.Name)
+		require.Equal(t, tierFeatures[tier], o.Tier.Features)
+		require.Nil(t, o.Tier.AllowedInsightTypes)
+		require.Nil(t, o.Score)
+	}
+}
+
+func TestPatternIsVisibleOutside(t *testing.T) {
+	f := newFixture(t)
+	r := httptest.NewRequest("GET", "/api/v1/services/x", nil)
+	f.serve(t, r).fails(t, 401, assay.CodeMissingCredentials)
+	require.Equal(t, "GET /api/v1/services/{id}", r.Pattern)
+}
+
+func TestInvalidUTF8(t *testing.T) {
+	f := newFixture(t)
+	f.services[0].Name = "caf\xe9<&>"
+	a := f.get(t, "/api/v1/services/"+f.services[0].ID).ok(t)
+	require.Contains(t, string(a.Data), `"caf\ufffd<&>"`) // encoding/json escapes the replacement character
+}
+
+func TestOpenAPI(t *testing.T) {
+	f := newFixture(t)
+	const committed = "../../docs/openapi.yaml"
+	a := f.do(t, "GET", "/api/openapi.yaml")
+	require.Equal(t, "application/yaml", a.Header().Get("Content-Type"))
+	if *update {
+		require.NoError(t, os.WriteFile(committed, a.Body.Bytes(), 0o644))
+	}
+	want, err := os.ReadFile(committed)
+	require.NoError(t, err)
+	require.Equal(t, string(want), a.Body.String(), "docs/openapi.yaml is not current: go test ./internal/rest -update")
+
+	a = f.do(t, "GET", "/api/openapi.json")
+	require.Equal(t, "application/json", a.Header().Get("Content-Type"))
+	var doc struct {
+		OpenAPI string
+		Info    struct{ Version string }
+		Servers []struct{ URL string }
+		Paths   map[string]map[string]struct {
+			Security   []map[string][]string
+			Responses  map[string]any
+			Parameters []struct {
+				Name, In string
+				Required bool
+				Schema   map[string]any
+			}
+		}
+	}
+	require.NoError(t, json.Unmarshal(a.Body.Bytes(), &doc))
+	require.Equal(t, "3.1.0", doc.OpenAPI)
+	require.Equal(t, "1.0", doc.Info.Version)
+	require.Equal(t, "/api", doc.Servers[0].URL)
+	op := doc.Paths["/v1/insights"]["get"]
+	require.Equal(t, []map[string][]string{{"bearer": {"read"}}}, op.Security)
+	for _, status := range []string{"200", "304", "400", "401", "403", "413", "429", "500", "503"} {
+		require.Contains(t, op.Responses, status)
+	}
+	require.Equal(t, "limit", op.Parameters[0].Name)
+	require.Equal(t, map[string]any{"type": "integer", "format": "int64", "minimum": 1.0, "maximum": 100.0, "default": 20.0}, op.Parameters[0].Schema)
+	require.Equal(t, 304, f.do(t, "GET", "/api/openapi.json", "If-None-Match", a.Header().Get("ETag")).Code)
+
+	public := newFixture(t, func(c *Config) { c.PublicURL = "https://assay.example.com/" })
+	require.Contains(t, public.do(t, "GET", "/api/openapi.yaml").Body.String(), "https://assay.example.com/api\n")
+}
+
+// TestDocumentedReferencesExist finds a misspelt component.
+func TestDocumentedReferencesExist(t *testing.T) {
+	f := newFixture(t)
+	var doc map[string]any
+	require.NoError(t, json.Unmarshal(f.do(t, "GET", "/api/openapi.json").Body.Bytes(), &doc))
+	refs := 0
+	var walk func(any)
+	walk = func(v any) {
+		switch v := v.(type) {
+		case []any:
+			for _, x := range v {
+				walk(x)
+			}
+		case map[string]any:
+			for k, x := range v {
+				if ref, ok := x.(string); k == "$ref" && ok {
+					refs++
+					var at any = doc
+					for part := range strings.SplitSeq(strings.TrimPrefix(ref, "#/"), "/") {
+						at = at.(map[string]any)[part]
+					}
+					require.NotNil(t, at, ref)
+				}
+				walk(x)
+			}
+		}
+	}
+	walk(doc)
+	require.Greater(t, refs, 40)
+}

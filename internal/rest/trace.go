@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rest
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"net/http"
+	"strings"
+)
+
+// traceID returns the trace id of a request: that of its W3C traceparent header
+// when it has exactly one valid one, else a new random id.
+func traceID(h http.Header) string {
+	if v := h.Values("Traceparent"); len(v) == 1 {
+		if id, ok := parseTraceparent(v[0]); ok {
+			return id
+		}
+	}
+	var b [16]byte
+	rand.Read(b[:])
+	return hex.EncodeToString(b[:])
+}
+
+// parseTraceparent reads version, trace id, parent id and flags as W3C Trace
+// Context level 1 demands: lower-case hexadecimal, no zero id, no version ff, and
+// more fields only in versions after 00.
+func parseTraceparent(s string) (traceID string, ok bool) {
+	const length = 2 + 1 + 32 + 1 + 16 + 1 + 2
+	s = strings.Trim(s, " \t")
+	if len(s) < length || s[2] != '-' || s[35] != '-' || s[52] != '-' {
+		return "", false
+	}
+	version, traceID, parentID, flags := s[:2], s[3:35], s[36:52], s[53:55]
+	if strings.Trim(version+traceID+parentID+flags, "0123456789abcdef") != "" ||
+		version == "ff" ||
+		strings.Trim(traceID, "0") == "" || strings.Trim(parentID, "0") == "" {
+		return "", false
+	}
+	if len(s) > length && (version == "00" || s[length] != '-') {
+		return "", false
+	}
+	return traceID, true
+}
