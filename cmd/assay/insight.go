@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"assay"
+	"assay/internal/rules/catalog"
+)
+
+type insightCmd struct {
+	List   insightListCmd   `cmd:"" help:"List insights."`
+	Mute   insightMuteCmd   `cmd:"" help:"Mute an insight. Muting does not change the score."`
+	Unmute insightUnmuteCmd `cmd:"" help:"Unmute an insight."`
+}
+
+type insightListCmd struct {
+	storeConfig
+	listFormat
+	Organization string   `placeholder:"NAME" help:"Only the insights of this organization."`
+	Status       []string `placeholder:"STATUS" help:"Only these: active, archived, muted (all)."`
+}
+
+func (c *insightListCmd) problems() []error {
+	ck := &check{problems: c.storeConfig.problems()}
+	all := []string{string(assay.InsightActive), string(assay.InsightArchived), string(assay.InsightMuted)}
+	for _, s := range c.Status {
+		ck.that(slices.Contains(all, s), "--status: %q is not one of active, archived and muted", s)
+	}
+	return ck.problems
+}
+
+// insightRow is an insight as list shows it.
+type insightRow struct {
+	ID           string         `json:"id"`
+	Organization string         `json:"organization"`
+	Service      insightService `json:"service"`
+	Name         string         `json:"name"`
+	RuleID       string         `json:"rule_id"`
+	Impact       assay.Impact   `json:"impact"`
+	Status       string         `json:"status"`
+	MuteReason   string         `json:"mute_reason"`
+	DetectedAt   *time.Time     `json:"detected_ts"`
+	UpdatedAt    *time.Time     `json:"updated_at"`
+	Attributes   map[string]any `json:"attributes"`
+	updated      time.Time
+}
+
+type insightService struct {
+	ID          string `json:"id"`
+	Name        string `json:"name"`
+	Namespace   string `json:"namespace"`
+	Environment string `json:"environment"`
+	Version     string `json:"version"`
+}
+
+// listPage is how many insights are read at a time.
+const listPage = 500
+
+// Run lists, the heaviest insights first.
+func (c *insightListCmd) Run(e *environment) error {
+	return withStore(e, &c.storeConfig, openExisting, func(ctx context.Context, s store) error {
+		names, err := organizationNames(ctx, s)
+		if err != nil {
+			return err
+		}
+		filter := assay.InsightFilter{Sort: assay.SortImpact, Descending: true}
+		if c.Organization != "" {
+			o, err := organizationByName(ctx, s, c.Organization)
+			if err != nil {
+				return err
+			}
+			filter.OrganizationID = o.ID
+		}
+		for _, status := range c.Status {
+			filter.Statuses = append(filter.Statuses, assay.InsightStatus(status))
+		}
+		var rows []insightRow
+		for {
+			filter.Page = assay.Page{Limit: listPage, Offset: len(rows)}
+			found, total, err := s.FindInsights(ctx, filter)
+			if err != nil {
+				return err
+			}
+			for _, i := range found {
+				rows = append(rows, showInsight(i, names))
+			}
+			if len(found) == 0 || len(rows) >= total {
+				break
+			}
+		}
+		header := []string{"ID", "IMPACT", "RULE", "TYPE", "SERVICE", "STATUS", "UPDATED", "ORGANIZATION"}
+		return writeList(e, c.Format, rows, header, func(r insightRow) []string {
+			return []string{r.ID, string(r.Impact), orDash(r.RuleID), r.Name, r.Service.Name, r.Status, tableTime(r.updated), r.Organization}
+		})
+	})
+}
+
+func showInsight(i *assay.Insight, organizations map[string]string) insightRow {
+	row := insightRow{
+		ID: i.ID, Organization: organizations[i.OrganizationID], Name: i.Type, Status: string(i.Status), MuteReason: i.MuteReason,
+		Service: insightService{
+			ID: i.Service.ID, Name: i.Service.Name, Namespace: i.Service.Namespace,
+			Environment: i.Service.Environment, Version: i.Service.Version,
+		},
+		DetectedAt: jsonTime(i.DetectedAt), UpdatedAt: jsonTime(i.UpdatedAt), Attributes: i.Attributes, updated: i.UpdatedAt,
+	}
+	if r, ok := catalog.ByInsightType(i.Type); ok {
+		row.RuleID, row.Impact = r.ID(), r.Info().Impact
+	}
+	return row
+}
+
+type insightMuteCmd struct {
+	storeConfig
+	ID     string `arg:"" help:"Id of the insight."`
+	Reason string `placeholder:"TEXT" help:"Why, for the next reader."`
+}
+
+func (c *insightMuteCmd) problems() []error {
+	ck := &check{problems: c.storeConfig.problems()}
+	ck.that(len(c.Reason) <= 1000, "--reason: more than 1000 bytes")
+	return ck.problems
+}
+
+// Run mutes.
+func (c *insightMuteCmd) Run(e *environment) error {
+	return withStore(e, &c.storeConfig, openExisting, func(ctx context.Context, s store) error {
+		if err := s.MuteInsight(ctx, c.ID, c.Reason); err != nil {
+			return insightError(c.ID, err)
+		}
+		e.say("the insight %s is muted", c.ID)
+		return nil
+	})
+}
+
+type insightUnmuteCmd struct {
+	storeConfig
+	ID string `arg:"" help:"Id of the insight."`
+}
+
+// Run unmutes and says what the insight is now.
+func (c *insightUnmuteCmd) Run(e *environment) error {
+	return withStore(e, &c.storeConfig, openExisting, func(ctx context.Context, s store) error {
+		if err := s.UnmuteInsight(ctx, c.ID); err != nil {
+			return insightError(c.ID, err)
+		}
+		i, err := s.FindInsightByID(ctx, "", c.ID)
+		if err != nil {
+			return insightError(c.ID, err)
+		}
+		e.say("the insight %s is %s", c.ID, i.Status)
+		return nil
+	})
+}
+
+func insightError(id string, err error) error {
+	if code := assay.ErrorCode(err); code == assay.CodeInsightNotFound || code == assay.CodeNotFound {
+		return fmt.Errorf("there is no insight %q", id)
+	}
+	return err
+}

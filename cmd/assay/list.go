@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"os"
+	"time"
+
+	"golang.org/x/term"
+
+	"assay/internal/report"
+)
+
+// listFormat is the flag of commands that list something.
+type listFormat struct {
+	Format string `default:"table" enum:"table,json" help:"Output format: ${enum} (${default})."`
+}
+
+// writeList writes rows as an aligned table, or items as a JSON array.
+func writeList[T any](e *environment, format string, items []T, header []string, row func(T) []string) error {
+	if format == "json" {
+		if items == nil {
+			items = []T{}
+		}
+		return writeJSON(e.stdout, items)
+	}
+	rows := make([][]string, len(items))
+	for i, item := range items {
+		rows[i] = row(item)
+	}
+	return report.Table(e.stdout, header, rows)
+}
+
+func writeJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
+
+// jsonTime returns a time as the REST API shows it, nil for the zero time.
+func jsonTime(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC().Truncate(time.Microsecond)
+	return &t
+}
+
+// tableTime returns a time for a table, "-" for the zero time.
+func tableTime(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.UTC().Format("2006-01-02 15:04:05Z")
+}
+
+// orDash returns s, or "-" where it is empty.
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+// terminalWidth returns the number of columns of the terminal that w is; ok is
+// false when w is none.
+func terminalWidth(w io.Writer) (columns int, ok bool) {
+	f, isFile := w.(*os.File)
+	if !isFile || !term.IsTerminal(int(f.Fd())) {
+		return 0, false
+	}
+	columns, _, err := term.GetSize(int(f.Fd()))
+	if err != nil || columns <= 0 {
+		columns = report.DefaultWidth
+	}
+	return columns, true
+}
+
+// textOptions returns how text is written to w: with colour only on a terminal
+// whose user did not ask for none (https://no-color.org).
+func (e *environment) textOptions(w io.Writer) report.Options {
+	width, tty := terminalWidth(w)
+	color := tty && e.getenv("NO_COLOR") == "" && e.getenv("TERM") != "dumb"
+	return report.Options{Color: color, Width: width, Version: version()}
+}

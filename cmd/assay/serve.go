@@ -1,0 +1,424 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os/signal"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"assay/internal/auth"
+	"assay/internal/engine"
+	"assay/internal/receive"
+	"assay/internal/rest"
+	"assay/internal/score"
+	"assay/internal/telemetry"
+	"assay/internal/trace"
+)
+
+// Limits of the HTTP listeners.
+const (
+	arrivalTimeout = 30 * time.Second // for header and body of a request
+	answerTimeout  = time.Minute      // for reading a request and writing its answer
+	idleTimeout    = 2 * time.Minute  // between requests of a connection
+	maxHeader      = 64 << 10
+)
+
+type serveCmd struct{ serverConfig }
+
+// Run serves until SIGINT or SIGTERM; a second signal ends the program at once.
+func (c *serveCmd) Run(e *environment) error {
+	logger, err := telemetry.NewLogger(e.stderr, c.LogFormat, c.LogLevel)
+	if err != nil {
+		return usageError{err}
+	}
+	for _, w := range e.warnings {
+		logger.Warn("configuration", "warning", w)
+	}
+	ctx, stop := signal.NotifyContext(e.ctx, syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	limitMemory(e, &c.serverConfig)
+	s := newServer(c.serverConfig, logger)
+	if err := s.start(ctx); err != nil {
+		if ctx.Err() != nil {
+			logger.Info("stopped before the start was complete")
+			return nil
+		}
+		return err
+	}
+	if s.madeKey != "" {
+		if _, err := fmt.Fprintf(e.stdout, "API key of the organization %s, shown this once: %s\n", firstOrganization, string(s.madeKey)); err != nil {
+			logger.Error("the new API key could not be printed; make another one with `assay key create`", "error", err)
+		}
+	}
+	logger.Info("assay serves", "version", version(), "rest", s.restURL(), "otlp_grpc", s.grpcAddr(), "otlp_http", s.otlpHTTPAddr(), "metrics", s.metricsURL())
+
+	var failure error
+	select {
+	case <-ctx.Done():
+		logger.Info("shutting down", "timeout", c.ShutdownTimeout)
+	case failure = <-s.failed:
+		logger.Error("shutting down after a failure", "error", failure)
+	}
+	stop() // the next signal has its default effect
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.ShutdownTimeout)
+	defer cancel()
+	if err := s.shutdown(end); err != nil {
+		return errors.Join(failure, fmt.Errorf("shut down: %w", err))
+	}
+	logger.Info("stopped")
+	return failure
+}
+
+// memoryBeside is what a server takes beside open traces: the bodies of requests,
+// caches and what the collector of garbage has not collected.
+const memoryBeside = 768 << 20
+
+// limitMemory has the garbage collected in time to stay under a gibibyte with the
+// default settings, unless the user says something else.
+// Source: https://go.dev/doc/gc-guide#Memory_limit
+func limitMemory(e *environment, c *serverConfig) {
+	if e.getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(memoryBeside + int64(c.TraceMemory))
+	}
+}
+
+// server is the program: everything that runs between start and shutdown.
+type server struct {
+	cfg     serverConfig
+	logger  *slog.Logger
+	madeKey auth.Secret // made by start for an empty store, else ""
+
+	failed chan error // gets the first failure of a listener
+
+	http, grpc, otlpHTTP, metrics net.Listener // metrics is nil without a listener of its own
+
+	store    store
+	auth     *auth.Authenticator
+	engine   *engine.Engine
+	receiver *receive.Receiver
+	servers  []*http.Server
+
+	draining atomic.Bool
+	stopLoop context.CancelFunc // of what runs beside requests
+	loops    sync.WaitGroup
+	serving  sync.WaitGroup
+
+	closeOnce sync.Once
+	closeErr  error
+}
+
+// newServer returns a server that has not started. cfg has no problems.
+func newServer(cfg serverConfig, logger *slog.Logger) *server {
+	return &server{cfg: cfg, logger: logger, failed: make(chan error, 1), stopLoop: func() {}}
+}
+
+// start listens and runs. ctx is for starting alone; shutdown ends the server.
+// When start fails, everything is closed.
+func (s *server) start(ctx context.Context) (err error) {
+	defer func() {
+		if err != nil {
+			end, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.ShutdownTimeout)
+			defer cancel()
+			err = errors.Join(err, s.shutdown(end))
+		}
+	}()
+	tlsConfig, err := s.cfg.tls()
+	if err != nil {
+		return err
+	}
+	if err := s.listen(ctx); err != nil {
+		return err
+	}
+	if s.store, err = openStore(ctx, &s.cfg.storeConfig, openMigrate); err != nil {
+		return err
+	}
+	if s.madeKey, err = bootstrap(ctx, s.store, &s.cfg, s.logger); err != nil {
+		return fmt.Errorf("prepare the empty store: %w", err)
+	}
+
+	metrics := telemetry.NewMetrics(version())
+	s.auth = &auth.Authenticator{Keys: s.store, Prefix: s.cfg.APIKeyPrefix, Now: time.Now, Logger: s.logger}
+	s.engine = engine.New(engine.Config{
+		Store:          s.store,
+		Window:         s.cfg.Window,
+		Step:           s.cfg.WindowStep,
+		CommitInterval: s.cfg.CommitInterval,
+		Trace:          trace.Config{Idle: s.cfg.TraceIdle, Max: s.cfg.TraceMax, Memory: int(s.cfg.TraceMemory)},
+		MaxServices:    s.cfg.MaxServices,
+		MaxMetricNames: s.cfg.MaxMetricNames,
+		Logger:         s.logger,
+	})
+	s.receiver, err = receive.New(receive.Config{
+		Authenticate: s.auth.Authenticate,
+		Ingester:     s.engine,
+		MaxPacked:    int64(s.cfg.MaxPackedBytes),
+		MaxUnpacked:  int64(s.cfg.MaxUnpackedBytes),
+		TLS:          tlsConfig,
+		Observe:      metrics.Observe,
+		Logger:       s.logger,
+	})
+	if err != nil {
+		return err
+	}
+	metrics.Watch(s.engine, s.receiver)
+	s.runLoops()
+	s.serve(metrics.Handler(s.logger), tlsConfig)
+	return nil
+}
+
+// listen takes all addresses, so that one in use is told before anything else happens.
+func (s *server) listen(ctx context.Context) error {
+	var lc net.ListenConfig
+	for _, l := range []struct {
+		listener *net.Listener
+		flag     string
+		address  string
+	}{
+		{&s.http, "http-address", s.cfg.HTTPAddress},
+		{&s.grpc, "otlp-grpc-address", s.cfg.OTLPGRPCAddress},
+		{&s.otlpHTTP, "otlp-http-address", s.cfg.OTLPHTTPAddress},
+		{&s.metrics, "metrics-address", s.cfg.MetricsAddress},
+	} {
+		if l.address == "" {
+			continue
+		}
+		var err error
+		if *l.listener, err = lc.Listen(ctx, "tcp", l.address); err != nil {
+			return fmt.Errorf("--%s: %w", l.flag, err)
+		}
+	}
+	return nil
+}
+
+// runLoops starts what runs beside requests.
+func (s *server) runLoops() {
+	ctx, cancel := context.WithCancel(context.Background())
+	s.stopLoop = cancel
+	scorer := score.New(score.Config{
+		Store: s.store, Window: s.cfg.Window, Step: s.cfg.WindowStep, Interval: s.cfg.ScoreInterval, Logger: s.logger,
+	})
+	s.loops.Go(func() { s.engine.Run(ctx) })
+	s.loops.Go(func() { scorer.Run(ctx) })
+	s.loops.Go(func() { s.refreshQuota(ctx) })
+}
+
+// refreshQuota makes room for new services and metric names when the window has
+// moved and the store forgot old ones.
+func (s *server) refreshQuota(ctx context.Context) {
+	ticker := time.NewTicker(s.cfg.WindowStep)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			if err := s.engine.Refresh(ctx); err != nil && ctx.Err() == nil {
+				s.logger.ErrorContext(ctx, "the limits of services and metric names could not be brought up to date", "error", err)
+			}
+		}
+	}
+}
+
+// serve starts answering on all listeners.
+func (s *server) serve(metrics http.Handler, tlsConfig *tls.Config) {
+	api := rest.New(rest.Config{
+		BasePath:      s.cfg.BasePath,
+		PublicURL:     s.cfg.PublicURL,
+		Authenticate:  s.auth.Authenticate,
+		Services:      s.store,
+		Insights:      s.store,
+		Organizations: s.store,
+		Window:        s.cfg.Window,
+		RateLimit:     s.cfg.RateLimit,
+		Ready:         s.ready,
+		Logger:        s.logger,
+	})
+	s.serveHTTP(s.http, s.handler(api, metrics), tlsConfig)
+	if s.metrics != nil {
+		mux := http.NewServeMux()
+		mux.Handle("GET /metrics", metrics)
+		s.serveHTTP(s.metrics, mux, nil)
+	}
+	s.goServe("OTLP/gRPC", func() error { return s.receiver.Serve(receive.GRPC, s.grpc) })
+	s.goServe("OTLP/HTTP", func() error { return s.receiver.Serve(receive.HTTP, s.otlpHTTP) })
+}
+
+func (s *server) serveHTTP(l net.Listener, h http.Handler, tlsConfig *tls.Config) {
+	srv := &http.Server{
+		Handler:           h,
+		TLSConfig:         tlsConfig,
+		ReadHeaderTimeout: arrivalTimeout,
+		ReadTimeout:       arrivalTimeout,
+		WriteTimeout:      answerTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeader,
+		ErrorLog:          slog.NewLogLogger(s.logger.Handler(), slog.LevelDebug),
+	}
+	s.servers = append(s.servers, srv)
+	s.goServe("HTTP", func() error {
+		var err error
+		if tlsConfig != nil {
+			err = srv.ServeTLS(l, "", "")
+		} else {
+			err = srv.Serve(l)
+		}
+		if errors.Is(err, http.ErrServerClosed) {
+			return nil
+		}
+		return err
+	})
+}
+
+func (s *server) goServe(name string, serve func() error) {
+	s.serving.Go(func() {
+		if err := serve(); err != nil {
+			select {
+			case s.failed <- fmt.Errorf("serve %s: %w", name, err):
+			default:
+			}
+		}
+	})
+}
+
+// ready tells whether requests can be served.
+func (s *server) ready(ctx context.Context) error {
+	if s.draining.Load() {
+		return errors.New("shutting down")
+	}
+	return s.store.Ping(ctx)
+}
+
+// handler puts what has no place in the API beside it. It is no ServeMux, which
+// would redirect paths that the API refuses.
+func (s *server) handler(api, metrics http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path == "/metrics" && s.metrics == nil && (r.Method == http.MethodGet || r.Method == http.MethodHead):
+			metrics.ServeHTTP(w, r)
+		case r.URL.Path == "/" && s.basePath() != "" && (r.Method == http.MethodGet || r.Method == http.MethodHead):
+			s.index(w)
+		default:
+			api.ServeHTTP(w, r)
+		}
+	})
+}
+
+// basePath returns the path of the API's root without a slash at its end.
+func (s *server) basePath() string { return strings.TrimRight(s.cfg.BasePath, "/") }
+
+// index says where the API is.
+func (s *server) index(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	// The client may be gone; there is nobody to tell.
+	_ = json.NewEncoder(w).Encode(map[string]string{
+		"name":    "assay",
+		"version": version(),
+		"api":     s.basePath() + "/v1",
+		"openapi": s.basePath() + "/openapi.json",
+	})
+}
+
+// shutdown stops the intake, finishes what was accepted and closes the store. It
+// gives up what is not done when ctx ends and says so. It can be called more than
+// once; later calls return the error of the first.
+func (s *server) shutdown(ctx context.Context) error {
+	s.closeOnce.Do(func() { s.closeErr = s.close(ctx) })
+	return s.closeErr
+}
+
+func (s *server) close(ctx context.Context) error {
+	s.draining.Store(true)
+	var errs []error
+	intake, cancel := halfOf(ctx) // what it leaves is for commits
+	defer cancel()
+	var stopping sync.WaitGroup
+	stops := make([]error, 1+len(s.servers))
+	if s.receiver != nil {
+		stopping.Go(func() { stops[0] = s.receiver.Shutdown(intake) })
+	}
+	for i, srv := range s.servers {
+		stopping.Go(func() {
+			if stops[1+i] = srv.Shutdown(intake); stops[1+i] != nil {
+				srv.Close()
+			}
+		})
+	}
+	stopping.Wait()
+	errs = append(errs, stops...)
+	for _, l := range []net.Listener{s.http, s.grpc, s.otlpHTTP, s.metrics} {
+		if l != nil {
+			l.Close() // those that served are closed already
+		}
+	}
+	s.stopLoop()
+	errs = append(errs, waitFor(ctx, &s.loops, "scoring"), waitFor(ctx, &s.serving, "the listeners"))
+	if s.engine != nil {
+		errs = append(errs, s.engine.Close(ctx))
+	}
+	if s.auth != nil {
+		s.auth.Close()
+	}
+	if s.store != nil {
+		errs = append(errs, s.store.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// halfOf returns a context that ends half-way to the end of ctx.
+func halfOf(ctx context.Context) (context.Context, context.CancelFunc) {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, time.Until(deadline)/2)
+}
+
+func waitFor(ctx context.Context, wg *sync.WaitGroup, what string) error {
+	done := make(chan struct{})
+	go func() {
+		wg.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("%s did not end in time: %w", what, ctx.Err())
+	}
+}
+
+func (s *server) grpcAddr() string     { return s.grpc.Addr().String() }
+func (s *server) otlpHTTPAddr() string { return s.otlpHTTP.Addr().String() }
+
+// rootURL is where a client on this machine reaches the REST listener.
+func (s *server) rootURL() string {
+	scheme := "http"
+	if s.cfg.TLSCert != "" {
+		scheme = "https"
+	}
+	return scheme + "://" + s.http.Addr().String()
+}
+
+// restURL is the root of the REST API.
+func (s *server) restURL() string { return s.rootURL() + s.basePath() }
+
+func (s *server) metricsURL() string {
+	if s.metrics != nil {
+		return "http://" + s.metrics.Addr().String() + "/metrics"
+	}
+	return s.rootURL() + "/metrics"
+}

@@ -1,0 +1,482 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+
+	"assay/internal/auth"
+)
+
+// testKey is the bootstrap key of servers in tests.
+const testKey = "assay_sk_Ab3dEf_0123456789abcdef0123456789abcdef"
+
+// testConfig is the configuration of a server on free ports that judges soon.
+func testConfig(t *testing.T, dir string) serverConfig {
+	t.Helper()
+	cfg, err := defaultConfig()
+	require.NoError(t, err)
+	cfg.HTTPAddress, cfg.OTLPGRPCAddress, cfg.OTLPHTTPAddress = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
+	cfg.DataDir, cfg.BootstrapAPIKey = dir, testKey
+	cfg.TraceIdle, cfg.ScoreInterval, cfg.CommitInterval = 100*time.Millisecond, 50*time.Millisecond, 5*time.Millisecond
+	return cfg
+}
+
+// startServer starts a server in this process; it ends with the test at the latest.
+func startServer(t *testing.T, cfg serverConfig) (*server, *output) {
+	t.Helper()
+	var log output
+	require.Empty(t, cfg.problems())
+	s := newServer(cfg, slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	require.NoError(t, s.start(t.Context()))
+	t.Cleanup(func() { require.NoError(t, stopServer(s)) })
+	return s, &log
+}
+
+func stopServer(s *server) error {
+	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.ShutdownTimeout)
+	defer cancel()
+	return s.shutdown(ctx)
+}
+
+// client is a client without connections that outlive it.
+func client(t *testing.T) *http.Client {
+	t.Helper()
+	tr := &http.Transport{}
+	t.Cleanup(tr.CloseIdleConnections)
+	return &http.Client{Transport: tr, Timeout: 20 * time.Second}
+}
+
+// get returns status and body of a GET with a key, "" for none.
+func get(t *testing.T, c *http.Client, url, key string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	require.NoError(t, err)
+	if key != "" {
+		req.Header.Set("Authorization", "Bearer "+key)
+	}
+	resp, err := c.Do(req)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	return resp.StatusCode, string(body)
+}
+
+func describe(r pcommon.Resource, name string) {
+	r.Attributes().PutStr("service.name", name)
+	r.Attributes().PutStr("service.namespace", "test")
+}
+
+// traceRequest is a request with a span whose parent is missing.
+func traceRequest(name string, at time.Time) ptraceotlp.ExportRequest {
+	td := ptrace.NewTraces()
+	rs := td.ResourceSpans().AppendEmpty()
+	describe(rs.Resource(), name)
+	s := rs.ScopeSpans().AppendEmpty().Spans().AppendEmpty()
+	s.SetTraceID(pcommon.TraceID{1, byte(at.UnixNano()), byte(at.UnixNano() >> 8)})
+	s.SetSpanID(pcommon.SpanID{1})
+	s.SetParentSpanID(pcommon.SpanID{2})
+	s.SetName("GET")
+	s.SetKind(ptrace.SpanKindServer)
+	s.SetStartTimestamp(pcommon.NewTimestampFromTime(at.Add(-time.Second)))
+	s.SetEndTimestamp(pcommon.NewTimestampFromTime(at))
+	return ptraceotlp.NewExportRequestFromTraces(td)
+}
+
+// metricRequest is a request with a metric without a unit.
+func metricRequest(name string, at time.Time) pmetricotlp.ExportRequest {
+	md := pmetric.NewMetrics()
+	rm := md.ResourceMetrics().AppendEmpty()
+	describe(rm.Resource(), name)
+	m := rm.ScopeMetrics().AppendEmpty().Metrics().AppendEmpty()
+	m.SetName("queue.length")
+	p := m.SetEmptyGauge().DataPoints().AppendEmpty()
+	p.SetTimestamp(pcommon.NewTimestampFromTime(at))
+	p.SetIntValue(3)
+	return pmetricotlp.NewExportRequestFromMetrics(md)
+}
+
+// logRequest is a request with a log record without a severity.
+func logRequest(name string, at time.Time) plogotlp.ExportRequest {
+	ld := plog.NewLogs()
+	rl := ld.ResourceLogs().AppendEmpty()
+	describe(rl.Resource(), name)
+	r := rl.ScopeLogs().AppendEmpty().LogRecords().AppendEmpty()
+	r.SetTimestamp(pcommon.NewTimestampFromTime(at))
+	r.Body().SetStr("hello")
+	return plogotlp.NewExportRequestFromLogs(ld)
+}
+
+// sendAll sends a request of each signal over gRPC, as service grpc, and over HTTP,
+// as service http with JSON for the logs.
+func sendAll(t *testing.T, s *server, at time.Time) {
+	t.Helper()
+	conn, err := grpc.NewClient(s.grpcAddr(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(t, err)
+	defer conn.Close()
+	ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+testKey)
+	_, err = ptraceotlp.NewGRPCClient(conn).Export(ctx, traceRequest("grpc", at))
+	require.NoError(t, err)
+	_, err = pmetricotlp.NewGRPCClient(conn).Export(ctx, metricRequest("grpc", at))
+	require.NoError(t, err)
+	_, err = plogotlp.NewGRPCClient(conn).Export(ctx, logRequest("grpc", at))
+	require.NoError(t, err)
+
+	c := client(t)
+	body, err := traceRequest("http", at).MarshalProto()
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, post(t, c, s, "traces", "application/x-protobuf", testKey, body))
+	body, err = metricRequest("http", at).MarshalProto()
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, post(t, c, s, "metrics", "application/x-protobuf", testKey, body))
+	body, err = logRequest("http", at).MarshalJSON()
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, post(t, c, s, "logs", "application/json", testKey, body))
+}
+
+func post(t *testing.T, c *http.Client, s *server, signal, contentType, key string, body []byte) int {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+s.otlpHTTPAddr()+"/v1/"+signal, bytes.NewReader(body))
+	require.NoError(t, err)
+	req.Header.Set("Content-Type", contentType)
+	req.Header.Set("Authorization", "Bearer "+key)
+	resp, err := c.Do(req)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	_, err = io.Copy(io.Discard, resp.Body)
+	require.NoError(t, err)
+	return resp.StatusCode
+}
+
+// list is a list of the REST API.
+type list struct {
+	Data []struct {
+		ID          string `json:"id"`
+		Name        string `json:"name"`
+		ServiceName string `json:"service_name"`
+		Status      string `json:"status"`
+		Score       *struct {
+			Score     int      `json:"score"`
+			Evaluated []string `json:"evaluated_rule_ids"`
+		} `json:"instrumentation_score"`
+		Type struct {
+			RuleID string `json:"instrumentation_score_rule_id"`
+		} `json:"insight_type"`
+	} `json:"data"`
+	Meta struct {
+		Total int `json:"total"`
+	} `json:"meta"`
+}
+
+func getList(t *testing.T, c *http.Client, url string) list {
+	t.Helper()
+	code, body := get(t, c, url, testKey)
+	require.Equal(t, http.StatusOK, code, body)
+	var l list
+	require.NoError(t, json.Unmarshal([]byte(body), &l))
+	return l
+}
+
+// failedRules returns, by service, the rules of its active insights.
+func failedRules(t *testing.T, c *http.Client, s *server) map[string][]string {
+	t.Helper()
+	failed := make(map[string][]string)
+	for _, i := range getList(t, c, s.restURL()+"/v1/insights?status=active&limit=100").Data {
+		failed[i.ServiceName] = append(failed[i.ServiceName], i.Type.RuleID)
+	}
+	return failed
+}
+
+var wantFailed = []string{"RES-001", "RES-007", "SPA-002", "MET-002", "LOG-002"}
+
+// awaitVerdicts waits until the services of sendAll have been judged.
+func awaitVerdicts(t *testing.T, c *http.Client, s *server) {
+	t.Helper()
+	require.EventuallyWithT(t, func(ct *assert.CollectT) {
+		failed := failedRules(t, c, s)
+		require.ElementsMatch(ct, wantFailed, failed["grpc"])
+		require.ElementsMatch(ct, wantFailed, failed["http"])
+	}, 20*time.Second, 50*time.Millisecond)
+}
+
+func TestServe(t *testing.T) {
+	dir := t.TempDir()
+	now := time.Now()
+	s, log := startServer(t, testConfig(t, dir))
+	require.Empty(t, s.madeKey, "a key was given")
+	sendAll(t, s, now)
+	c := client(t)
+	awaitVerdicts(t, c, s)
+
+	services := getList(t, c, s.restURL()+"/v1/services")
+	require.Equal(t, 2, services.Meta.Total)
+	for _, svc := range services.Data {
+		require.NotNil(t, svc.Score)
+		require.Contains(t, svc.Score.Evaluated, "SPA-002")
+		require.Positive(t, svc.Score.Score)
+	}
+
+	t.Run("beside the API", func(t *testing.T) {
+		code, body := get(t, c, s.rootURL()+"/", "")
+		require.Equal(t, http.StatusOK, code)
+		require.JSONEq(t, `{"name":"assay","version":"`+version()+`","api":"/api/v1","openapi":"/api/openapi.json"}`, body)
+		for path, want := range map[string]int{
+			"/livez": 200, "/readyz": 200, "/api/openapi.json": 200, "/metrics": 200,
+			"/api/v1/organization": 401, "/nothing": 404, "/api/v1/nothing": 404, "/metrics/x": 404,
+		} {
+			code, body := get(t, c, s.rootURL()+path, "")
+			require.Equal(t, want, code, path)
+			if code >= 400 {
+				require.True(t, json.Valid([]byte(body)), body)
+			}
+		}
+	})
+
+	t.Run("metrics", func(t *testing.T) {
+		_, body := get(t, c, s.metricsURL(), "")
+		for _, want := range []string{
+			"\nassay_requests_total 6\n",
+			"\nassay_records_total{signal=\"traces\"} 2\n",
+			"\nassay_records_total{signal=\"metrics\"} 2\n",
+			"\nassay_records_total{signal=\"logs\"} 2\n",
+			"\nassay_receive_requests_total{outcome=\"accepted\",signal=\"logs\",transport=\"http\"} 1\n",
+			"\nassay_receive_requests_total{outcome=\"accepted\",signal=\"traces\",transport=\"grpc\"} 1\n",
+			"\nassay_trace_sampling_rate 1\n",
+			"\nassay_open_traces 0\n",
+			"\nassay_build_info{", "\ngo_goroutines ", "\nprocess_open_fds ",
+		} {
+			require.Contains(t, body, want)
+		}
+	})
+
+	t.Run("refusals", func(t *testing.T) {
+		require.Equal(t, http.StatusUnauthorized, post(t, c, s, "traces", "application/json", testKey[:len(testKey)-1]+"0", []byte("{}")))
+		require.Equal(t, http.StatusBadRequest, post(t, c, s, "traces", "application/x-protobuf", testKey, []byte("no protobuf")))
+	})
+
+	t.Run("commands beside it", func(t *testing.T) {
+		id := getList(t, c, s.restURL()+"/v1/insights?limit=1").Data[0].ID
+		r := call{}.run("insight", "mute", id, "--reason", "known", "--data-dir", dir)
+		require.Zero(t, r.code, r.stderr)
+		require.Eventually(t, func() bool {
+			_, body := get(t, c, s.restURL()+"/v1/insights/"+id, testKey)
+			return strings.Contains(body, `"status":"muted"`)
+		}, 5*time.Second, 50*time.Millisecond)
+		require.Contains(t, call{}.run("insight", "list", "--status", "muted", "--data-dir", dir).stdout, id)
+		r = call{}.run("insight", "unmute", id, "--data-dir", dir)
+		require.Equal(t, "the insight "+id+" is active\n", r.stderr)
+	})
+
+	require.NoError(t, stopServer(s))
+	require.NoError(t, stopServer(s), "a second time")
+	require.NotContains(t, log.String(), testKey)
+	require.NotContains(t, log.String(), "level=ERROR")
+
+	t.Run("restart", func(t *testing.T) {
+		again, log := startServer(t, testConfig(t, dir))
+		require.Contains(t, log.String(), "bootstrap API key is not used")
+		awaitVerdicts(t, c, again)
+		sendAll(t, again, now)
+		_, body := get(t, c, again.metricsURL(), "")
+		require.Contains(t, body, "\nassay_requests_repeated_total 6\n", "the same bytes within minutes")
+	})
+}
+
+func TestKeysOfTheCommandLineWork(t *testing.T) {
+	dir := t.TempDir()
+	s, _ := startServer(t, testConfig(t, dir))
+	c := client(t)
+	r := call{}.run("key", "create", "--name", "reader", "--scopes", "read", "--data-dir", dir)
+	require.Zero(t, r.code, r.stderr)
+	key := strings.TrimSpace(r.stdout)
+	code, _ := get(t, c, s.restURL()+"/v1/organization", key)
+	require.Equal(t, http.StatusOK, code)
+	require.Equal(t, http.StatusForbidden, post(t, c, s, "logs", "application/json", key, []byte("{}")))
+
+	id := strings.Split(key, "_")[2]
+	require.Zero(t, call{}.run("key", "revoke", id, "--data-dir", dir).code)
+	require.Eventually(t, func() bool {
+		code, _ := get(t, c, s.restURL()+"/v1/organization", key)
+		return code == http.StatusUnauthorized
+	}, 6*time.Second, 100*time.Millisecond)
+}
+
+func TestAKeyIsMadeForAnEmptyStore(t *testing.T) {
+	dir := t.TempDir()
+	cfg := testConfig(t, dir)
+	cfg.BootstrapAPIKey = ""
+	s, log := startServer(t, cfg)
+	require.NotEmpty(t, s.madeKey)
+	code, body := get(t, client(t), s.restURL()+"/v1/organization", string(s.madeKey))
+	require.Equal(t, http.StatusOK, code)
+	require.Contains(t, body, `"name":"default"`)
+	require.NotContains(t, log.String(), string(s.madeKey))
+	require.NoError(t, stopServer(s))
+
+	again, _ := startServer(t, cfg)
+	require.Empty(t, again.madeKey)
+}
+
+func TestBootstrapCompletesAStartThatWasCutShort(t *testing.T) {
+	cfg := testConfig(t, t.TempDir())
+	require.Zero(t, call{}.run("organization", "create", "default", "--data-dir", cfg.DataDir).code)
+	s, _ := startServer(t, cfg)
+	code, _ := get(t, client(t), s.restURL()+"/v1/organization", testKey)
+	require.Equal(t, http.StatusOK, code)
+}
+
+func TestBootstrapLeavesAUsedStoreAlone(t *testing.T) {
+	cfg := testConfig(t, t.TempDir())
+	require.Zero(t, call{}.run("organization", "create", "other", "--data-dir", cfg.DataDir).code)
+	s, _ := startServer(t, cfg)
+	require.Empty(t, s.madeKey)
+	code, _ := get(t, client(t), s.restURL()+"/v1/organization", testKey)
+	require.Equal(t, http.StatusUnauthorized, code)
+}
+
+func TestAnAddressInUseStopsTheStart(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	cfg := testConfig(t, t.TempDir())
+	cfg.OTLPHTTPAddress = l.Addr().String()
+	s := newServer(cfg, slog.New(slog.DiscardHandler))
+	require.ErrorContains(t, s.start(t.Context()), "--otlp-http-address: ")
+	_, err = os.Stat(cfg.path())
+	require.ErrorIs(t, err, os.ErrNotExist, "the store was touched")
+}
+
+func TestMetricsOnAListenerOfTheirOwn(t *testing.T) {
+	cfg := testConfig(t, t.TempDir())
+	cfg.MetricsAddress, cfg.BasePath = "127.0.0.1:0", "/"
+	s, _ := startServer(t, cfg)
+	c := client(t)
+	code, body := get(t, c, s.metricsURL(), "")
+	require.Equal(t, http.StatusOK, code)
+	require.Contains(t, body, "assay_requests_total 0")
+	code, _ = get(t, c, s.rootURL()+"/metrics", "")
+	require.Equal(t, http.StatusNotFound, code)
+	code, _ = get(t, c, s.rootURL()+"/v1/organization", testKey)
+	require.Equal(t, http.StatusOK, code, "the API at the root")
+}
+
+func TestMetricsBesideAnAPIAtTheRoot(t *testing.T) {
+	cfg := testConfig(t, t.TempDir())
+	cfg.BasePath = "/"
+	s, _ := startServer(t, cfg)
+	code, body := get(t, client(t), s.metricsURL(), "")
+	require.Equal(t, http.StatusOK, code)
+	require.Contains(t, body, "assay_requests_total 0")
+}
+
+func TestTLS(t *testing.T) {
+	certificate, cert, key := selfSigned(t)
+	cfg := testConfig(t, t.TempDir())
+	cfg.TLSCert, cfg.TLSKey = cert, key
+	s, _ := startServer(t, cfg)
+	pool := x509.NewCertPool()
+	pool.AddCert(certificate)
+	tr := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}
+	defer tr.CloseIdleConnections()
+	c := &http.Client{Transport: tr}
+	require.True(t, strings.HasPrefix(s.restURL(), "https://"))
+	code, _ := get(t, c, s.restURL()+"/v1/organization", testKey)
+	require.Equal(t, http.StatusOK, code)
+
+	resp, err := c.Post("https://"+s.otlpHTTPAddr()+"/v1/logs", "application/json", strings.NewReader("{}"))
+	require.NoError(t, err)
+	resp.Body.Close()
+	require.Equal(t, http.StatusUnauthorized, resp.StatusCode)
+}
+
+func selfSigned(t *testing.T) (certificate *x509.Certificate, certFile, keyFile string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	require.NoError(t, err)
+	certificate, err = x509.ParseCertificate(der)
+	require.NoError(t, err)
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	require.NoError(t, err)
+	dir := t.TempDir()
+	certFile, keyFile = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	require.NoError(t, os.WriteFile(certFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
+	require.NoError(t, os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}), 0o600))
+	return certificate, certFile, keyFile
+}
+
+// TestShutdownFinishesWhatArrives begins a request, lets the server end, and sends
+// the rest: the request is acknowledged, and what it said is there after a restart.
+func TestShutdownFinishesWhatArrives(t *testing.T) {
+	dir := t.TempDir()
+	cfg := testConfig(t, dir)
+	s, _ := startServer(t, cfg)
+	body, err := logRequest("late", time.Now()).MarshalProto()
+	require.NoError(t, err)
+	conn, err := net.Dial("tcp", s.otlpHTTPAddr())
+	require.NoError(t, err)
+	defer conn.Close()
+	fmt.Fprintf(conn, "POST /v1/logs HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: application/x-protobuf\r\nContent-Length: %d\r\n\r\n", testKey, len(body))
+	_, err = conn.Write(body[:10])
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return s.receiver.Requests() == 1 }, 5*time.Second, time.Millisecond)
+
+	ended := make(chan error, 1)
+	go func() { ended <- stopServer(s) }()
+	require.Eventually(t, func() bool { return s.draining.Load() }, 5*time.Second, time.Millisecond)
+	_, err = conn.Write(body[10:])
+	require.NoError(t, err)
+	answer, err := io.ReadAll(conn)
+	require.NoError(t, err)
+	require.True(t, strings.HasPrefix(string(answer), "HTTP/1.1 200 "), string(answer))
+	require.NoError(t, <-ended)
+
+	again, _ := startServer(t, cfg)
+	services := getList(t, client(t), again.restURL()+"/v1/services")
+	require.Equal(t, 1, services.Meta.Total)
+	require.Equal(t, "late", services.Data[0].Name)
+}
+
+func TestKeysAreMasked(t *testing.T) {
+	cfg := testConfig(t, t.TempDir())
+	require.NotContains(t, fmt.Sprintf("%v %+v %#v", cfg, cfg, cfg), testKey)
+	require.Equal(t, auth.Secret(testKey), cfg.BootstrapAPIKey)
+}

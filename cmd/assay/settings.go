@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+	"go.yaml.in/yaml/v3"
+
+	"assay/internal/auth"
+)
+
+const (
+	envPrefix     = "ASSAY_"
+	maxConfigFile = 1 << 20
+	maxSecretFile = 64 << 10
+)
+
+// settings finds the values of the flags that the command line leaves open: in
+// the environment, else in the file. What is wrong is gathered, not returned at
+// once, so that all of it can be told together.
+type settings struct {
+	environ map[string]string // without the prefix, as flags are called
+	names   map[string]string // of the environment variables, by flag
+	known   map[string]bool   // flags of any command
+
+	loaded bool
+	file   map[string]string
+	path   string
+
+	problems []error
+	warnings []string
+}
+
+func newSettings(environ []string) *settings {
+	s := &settings{environ: map[string]string{}, names: map[string]string{}, known: map[string]bool{}}
+	for _, v := range environ {
+		name, value, _ := strings.Cut(v, "=")
+		short, ok := strings.CutPrefix(name, envPrefix)
+		if !ok || value == "" {
+			continue
+		}
+		flag := strings.ToLower(strings.ReplaceAll(short, "_", "-"))
+		if name != envName(flag) {
+			flag = name // written another way than documented: unknown
+		}
+		s.environ[flag], s.names[flag] = value, name
+	}
+	return s
+}
+
+// envName returns the environment variable of a flag.
+func envName(flag string) string {
+	return envPrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+// know takes note of all flags below a node, and warns of the variables that are
+// none of them.
+func (s *settings) know(n *kong.Node) {
+	var visit func(*kong.Node)
+	visit = func(n *kong.Node) {
+		for _, f := range n.Flags {
+			if f.Name != "help" {
+				s.known[f.Name] = true
+			}
+		}
+		for _, c := range n.Children {
+			visit(c)
+		}
+	}
+	visit(n)
+	for _, flag := range slices.Sorted(maps.Keys(s.environ)) {
+		if !s.known[flag] {
+			s.warnings = append(s.warnings, fmt.Sprintf("the environment variable %s is not a setting of this version", s.names[flag]))
+		}
+	}
+}
+
+// Validate implements kong.Resolver.
+func (s *settings) Validate(*kong.Application) error { return nil }
+
+// Resolve implements kong.Resolver.
+func (s *settings) Resolve(ctx *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
+	if !s.known[flag.Name] {
+		return nil, nil
+	}
+	s.load(ctx)
+	if value, ok := s.environ[flag.Name]; ok {
+		return s.check(s.names[flag.Name], flag, value), nil
+	}
+	if value, ok := s.file[flag.Name]; ok && flag.Name != "config" {
+		return s.check(s.path+": "+flag.Name, flag, value), nil
+	}
+	return nil, nil
+}
+
+// check returns the value when the flag can take it, else nil.
+func (s *settings) check(source string, flag *kong.Flag, value string) any {
+	target := reflect.New(flag.Target.Type()).Elem()
+	err := flag.Mapper.Decode(&kong.DecodeContext{Value: flag.Value, Scan: kong.Scan().PushTyped(value, kong.FlagValueToken)}, target)
+	if err == nil && flag.Enum != "" && !flag.EnumMap()[value] {
+		err = fmt.Errorf("must be one of %s", strings.Join(flag.EnumSlice(), ", "))
+	}
+	if err != nil {
+		s.problems = append(s.problems, fmt.Errorf("%s: %w", source, err))
+		return nil
+	}
+	return value
+}
+
+// load reads the file named by the flag, else by the environment, once.
+func (s *settings) load(ctx *kong.Context) {
+	if s.loaded {
+		return
+	}
+	s.loaded = true
+	s.path = s.environ["config"]
+	for _, p := range ctx.Path {
+		if p.Flag != nil && p.Flag.Name == "config" {
+			s.path, _ = ctx.FlagValue(p.Flag).(string)
+		}
+	}
+	if s.path == "" {
+		return
+	}
+	text, err := readBounded(s.path, maxConfigFile)
+	if err != nil {
+		s.problems = append(s.problems, fmt.Errorf("read the file of settings: %w", err))
+		return
+	}
+	var problems []error
+	s.file, problems = parseConfig(text, s.known)
+	for _, p := range problems {
+		s.problems = append(s.problems, fmt.Errorf("%s: %w", s.path, p))
+	}
+}
+
+// parseConfig reads a YAML mapping of flag names to plain values or lists of them.
+func parseConfig(text []byte, known map[string]bool) (map[string]string, []error) {
+	dec := yaml.NewDecoder(bytes.NewReader(text))
+	var doc yaml.Node
+	switch err := dec.Decode(&doc); {
+	case errors.Is(err, io.EOF):
+		return nil, nil
+	case err != nil:
+		return nil, []error{err}
+	}
+	if err := dec.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
+		return nil, []error{errors.New("more than one YAML document")}
+	}
+	root := doc.Content[0]
+	if root.Kind == yaml.ScalarNode && root.Tag == "!!null" { // nothing but comments
+		return nil, nil
+	}
+	if root.Kind != yaml.MappingNode {
+		return nil, []error{fmt.Errorf("line %d: a mapping of settings is expected", root.Line)}
+	}
+	values := make(map[string]string)
+	var problems []error
+	for i := 0; i+1 < len(root.Content); i += 2 {
+		key, node := root.Content[i], root.Content[i+1]
+		name := key.Value
+		_, repeated := values[name]
+		value, err := configValue(node)
+		switch {
+		case !known[name] || name == "config":
+			err = fmt.Errorf("unknown key %q", name)
+		case repeated:
+			err = fmt.Errorf("the key %s is there twice", name)
+		case err != nil:
+			err = fmt.Errorf("%s: %w", name, err)
+		}
+		if err != nil {
+			problems = append(problems, fmt.Errorf("line %d: %w", key.Line, err))
+			continue
+		}
+		values[name] = value
+	}
+	return values, problems
+}
+
+func configValue(n *yaml.Node) (string, error) {
+	for n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	switch {
+	case n.Kind == yaml.ScalarNode && n.Tag != "!!null":
+		return n.Value, nil
+	case n.Kind == yaml.SequenceNode:
+		var items []string
+		for _, c := range n.Content {
+			if c.Kind != yaml.ScalarNode || c.Tag == "!!null" || strings.Contains(c.Value, ",") {
+				return "", errors.New("a list of plain values without commas is expected")
+			}
+			items = append(items, c.Value)
+		}
+		return strings.Join(items, ","), nil
+	default:
+		return "", errors.New("a value is expected")
+	}
+}
+
+// readBounded reads a whole file of at most limit bytes.
+func readBounded(path string, limit int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(text)) > limit {
+		return nil, fmt.Errorf("%s has more than %d bytes", path, limit)
+	}
+	return text, nil
+}
+
+// readSecret returns a secret that is given as itself or as the path of the file
+// that holds it, "" when neither is given. flag is the name of the first way.
+func readSecret(flag string, value auth.Secret, file string) (auth.Secret, error) {
+	switch {
+	case file == "":
+		return value, nil
+	case value != "":
+		return "", fmt.Errorf("--%s and --%s-file are both set", flag, flag)
+	}
+	text, err := readBounded(file, maxSecretFile)
+	if err != nil {
+		return "", fmt.Errorf("--%s-file: %w", flag, err)
+	}
+	secret := strings.TrimSpace(string(text))
+	if secret == "" {
+		return "", fmt.Errorf("--%s-file: %s is empty", flag, file)
+	}
+	return auth.Secret(secret), nil
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package demo
+
+import (
+	"bytes"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"assay/internal/offline"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// TestServicesFailAsTheySay judges what the fleet sends, history and a first
+// round, and compares the failed rules of each service with what it promises.
+func TestServicesFailAsTheySay(t *testing.T) {
+	now := time.Date(2026, 5, 6, 7, 30, 0, 0, time.UTC)
+	var recording bytes.Buffer
+	for i := range fleet {
+		g, b := newGenerator(uint64(i)+1), newBatch()
+		g.past(&fleet[i], now, b)
+		fleet[i].emit(g, now, b)
+		for _, r := range b.requests() {
+			line, err := r.MarshalJSON()
+			require.NoError(t, err)
+			recording.Write(append(line, '\n'))
+		}
+	}
+	r, err := offline.Score(t.Context(), offline.Config{
+		Now: now.Add(time.Minute),
+		Inputs: []offline.Input{{Name: "fleet", Open: func() (io.ReadCloser, error) {
+			return io.NopCloser(bytes.NewReader(recording.Bytes())), nil
+		}}},
+	})
+	require.NoError(t, err)
+
+	failed := make(map[string][]string)
+	for _, s := range r.Services {
+		failed[s.Name] = s.FailedRuleIDs
+		require.NotNil(t, s.Score, s.Name)
+		if len(s.FailedRuleIDs) == 0 {
+			require.Equal(t, 100, *s.Score, s.Name)
+		}
+	}
+	require.Len(t, failed, len(Services()))
+	for _, s := range Services() {
+		require.ElementsMatch(t, s.Fails, failed[s.Name], s.Name)
+	}
+}

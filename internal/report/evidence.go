@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// fact is one piece of evidence, for people.
+type fact struct {
+	name   string
+	values []string
+	more   int // values left out
+}
+
+// String returns the fact in one line.
+func (f fact) String() string { return f.join(f.values) }
+
+// join is String with the values in a notation of their own.
+func (f fact) join(values []string) string {
+	s := f.name + ": " + strings.Join(values, ", ")
+	if f.more > 0 {
+		s += fmt.Sprintf(" and %d more", f.more)
+	}
+	return s
+}
+
+// Limits of what people are shown of an insight's evidence.
+const (
+	maxFactValues = 5
+	maxFactValue  = 60
+)
+
+// evidenceNames are the pieces of evidence that a report shows, in its order.
+var evidenceNames = map[string]string{
+	"missing_attribute":      "missing attribute",
+	"metric_names":           "metrics",
+	"attribute_keys":         "attributes",
+	"discouraged_attributes": "attributes",
+	"span_names":             "spans",
+	"units":                  "units",
+	"findings":               "found",
+}
+
+// share says how many observations failed, "" where it is not known.
+func (i *Insight) share() string {
+	failed, ok1 := number(i.Attributes["violations_total"])
+	observed, ok2 := number(i.Attributes["observations_total"])
+	if !ok1 || !ok2 {
+		return ""
+	}
+	return fmt.Sprintf("%s of %s failed", grouped(failed), count(observed, "observation", "observations"))
+}
+
+// number returns a whole number that is not negative, as Go code or JSON has it.
+func number(v any) (uint64, bool) {
+	switch n := v.(type) {
+	case int:
+		return uint64(n), n >= 0
+	case int64:
+		return uint64(n), n >= 0
+	case uint64:
+		return n, true
+	case float64:
+		return uint64(n), n >= 0 && n < 1<<63 && n == float64(uint64(n))
+	default:
+		return 0, false
+	}
+}
+
+// evidence returns what an insight's attributes show, printable and shortened.
+func (i *Insight) evidence() []fact {
+	var facts []fact
+	for _, key := range slices.Sorted(maps.Keys(i.Attributes)) {
+		name, shown := evidenceNames[key]
+		text, isText := i.Attributes[key].(string)
+		if !shown || !isText {
+			continue
+		}
+		f := fact{name: name}
+		all := listed(text)
+		for _, v := range all[:min(len(all), maxFactValues)] {
+			f.values = append(f.values, Printable(v, maxFactValue))
+		}
+		f.more = len(all) - len(f.values)
+		if len(f.values) > 0 {
+			facts = append(facts, f)
+		}
+	}
+	return facts
+}
+
+// listed returns the items of a piece of evidence: of a JSON array of texts or of
+// findings, else the text itself.
+func listed(text string) []string {
+	if !strings.HasPrefix(text, "[") {
+		return []string{text}
+	}
+	var texts []string
+	if err := json.Unmarshal([]byte(text), &texts); err == nil {
+		for i, t := range texts {
+			if t == "" {
+				texts[i] = "(empty)"
+			}
+		}
+		return texts
+	}
+	texts = nil
+	var findings []struct {
+		Where string `json:"where"`
+		Kind  string `json:"kind"`
+	}
+	if err := json.Unmarshal([]byte(text), &findings); err != nil {
+		return []string{text}
+	}
+	for _, f := range findings {
+		texts = append(texts, f.Kind+" in "+f.Where)
+	}
+	return texts
+}

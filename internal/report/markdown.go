@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+)
+
+// maxMarkdown keeps a report within what a comment on a pull request may have,
+// 65,536 characters on GitHub.
+const maxMarkdown = 60_000
+
+// writeMarkdown writes a table of the services and, for each service, a part that
+// unfolds with its findings.
+func writeMarkdown(w io.Writer, r *Report) {
+	var b strings.Builder
+	b.WriteString("## Instrumentation Score\n\n")
+	if len(r.Services) == 0 {
+		b.WriteString("No service sent anything that could be judged.\n")
+	} else {
+		b.WriteString("| Service | Environment | Version | Score | Band | Rules | Failed |\n|---|---|---|---:|---|---:|---:|\n")
+	}
+	left := 0
+	for i := range r.Services {
+		s := &r.Services[i]
+		row := fmt.Sprintf("| %s | %s | %s | %s | %s | %d | %d |\n",
+			markdownText(s.fullName(), labelName), markdownText(s.Environment, labelPart), markdownText(s.Version, labelPart),
+			s.scoreText(), orDash(s.Category), len(s.EvaluatedRuleIDs), len(s.FailedRuleIDs))
+		if b.Len()+len(row) > maxMarkdown/2 {
+			left++
+			continue
+		}
+		b.WriteString(row)
+	}
+	omitted(&b, left, "services")
+	left = 0
+	for i := range r.Services {
+		s := &r.Services[i]
+		if len(s.Insights) == 0 {
+			continue
+		}
+		details := s.markdownDetails()
+		if b.Len()+len(details) > maxMarkdown {
+			left++
+			continue
+		}
+		b.WriteString(details)
+	}
+	omitted(&b, left, "services with findings")
+	fmt.Fprintf(&b, "\n<sub>%s</sub>\n", strings.TrimPrefix(r.window()+"; "+r.summary(), "; "))
+	_, _ = io.WriteString(w, b.String()) // w is a buffer
+}
+
+func omitted(b *strings.Builder, n int, what string) {
+	if n > 0 {
+		fmt.Fprintf(b, "\n%d more %s are left out of this comment.\n", n, what)
+	}
+}
+
+func (s *Service) markdownDetails() string {
+	var b strings.Builder
+	findings := count(uint64(len(s.Insights)), "finding", "findings")
+	fmt.Fprintf(&b, "\n<details>\n<summary><b>%s</b>: %s, %s</summary>\n\n", htmlText(s.label(labelName)), s.scoreText(), findings)
+	for n, i := range s.insights() {
+		info := i.info()
+		if n > 0 {
+			b.WriteString("\n")
+		}
+		fmt.Fprintf(&b, "#### %s (%s)\n\n", markdownText(title(info), labelName), i.Impact)
+		if info.Description != "" {
+			b.WriteString(firstParagraph(info.Description) + "\n")
+		}
+		if i.share() != "" || len(i.evidence()) > 0 {
+			b.WriteString("\n")
+		}
+		if share := i.share(); share != "" {
+			fmt.Fprintf(&b, "- %s\n", share)
+		}
+		for _, f := range i.evidence() {
+			values := make([]string, len(f.values))
+			for k, v := range f.values {
+				values[k] = markdownCode(v)
+			}
+			fmt.Fprintf(&b, "- %s\n", f.join(values))
+		}
+		if step := firstStep(info.Remediation); len(step) > 0 {
+			b.WriteString("\n" + strings.TrimSpace("**Fix:** "+step[0].text) + "\n")
+			if step[0].kind != code {
+				step = step[1:]
+			}
+			writeMarkdownBlocks(&b, step)
+		}
+	}
+	b.WriteString("\n</details>\n")
+	return b.String()
+}
+
+func writeMarkdownBlocks(b *strings.Builder, blocks []block) {
+	for _, next := range blocks {
+		switch next.kind {
+		case code:
+			fmt.Fprintf(b, "\n```\n%s\n```\n", strings.Join(next.lines, "\n"))
+		default:
+			fmt.Fprintf(b, "\n- %s", next.text)
+		}
+	}
+	if len(blocks) > 0 && blocks[len(blocks)-1].kind != code {
+		b.WriteString("\n")
+	}
+}
+
+// markdownText returns a foreign text that Markdown shows as it is, within a table too.
+func markdownText(s string, limit int) string {
+	var b strings.Builder
+	for _, r := range Printable(s, limit) {
+		switch {
+		case r == '<':
+			b.WriteString("&lt;")
+		case r == '>':
+			b.WriteString("&gt;")
+		case r == '&':
+			b.WriteString("&amp;")
+		case r == '@', r == '#': // would mention a person or an issue
+			b.WriteString("&#" + strconv.Itoa(int(r)) + ";")
+		case strings.ContainsRune("\\`*_{}[]()+!|~:$", r):
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// htmlText returns a foreign text for HTML within Markdown, which still reads
+// Markdown in it.
+func htmlText(s string) string { return markdownText(s, labelName+2*labelPart+8) }
+
+// markdownCode returns a printable foreign text as inline code. Backticks, which
+// end it, and less-than signs, which some renderers take for HTML even there, are
+// shown as look-alikes.
+func markdownCode(s string) string {
+	return "`" + strings.NewReplacer("`", "'", "<", "‹").Replace(strings.TrimSpace(s)) + "`"
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/width"
+)
+
+// maxMarks is how many combining marks one character keeps.
+const maxMarks = 3
+
+// Printable returns s in one line of at most limit columns that cannot control a
+// terminal or reorder what stands around it: white space becomes a space; control
+// characters, format characters such as direction marks, and invalid UTF-8 become
+// the replacement character. What is cut off shows as an ellipsis.
+func Printable(s string, limit int) string {
+	if limit <= 0 {
+		return ""
+	}
+	var b strings.Builder
+	columns, marks := 0, 0
+	fits := 0 // bytes of b that leave a column for the ellipsis
+	for len(s) > 0 {
+		r, size := utf8.DecodeRuneInString(s)
+		s = s[size:]
+		switch {
+		case unicode.IsSpace(r):
+			r = ' '
+		case r == utf8.RuneError, unicode.IsControl(r), !unicode.IsPrint(r):
+			r = utf8.RuneError
+		}
+		w := runeWidth(r)
+		if w == 0 {
+			if marks++; marks > maxMarks {
+				continue
+			}
+		} else {
+			marks = 0
+		}
+		if columns+w > limit {
+			return b.String()[:fits] + "…"
+		}
+		b.WriteRune(r)
+		if columns += w; columns < limit {
+			fits = b.Len()
+		}
+	}
+	return b.String()
+}
+
+// runeWidth returns how many columns a terminal gives to a printable rune.
+func runeWidth(r rune) int {
+	if unicode.In(r, unicode.Mn, unicode.Me) {
+		return 0
+	}
+	switch width.LookupRune(r).Kind() {
+	case width.EastAsianWide, width.EastAsianFullwidth:
+		return 2
+	default:
+		return 1
+	}
+}
+
+// columns returns the width of a printable string.
+func columns(s string) int {
+	n := 0
+	for _, r := range s {
+		n += runeWidth(r)
+	}
+	return n
+}
+
+// pad returns s with spaces up to n columns.
+func pad(s string, n int) string {
+	return s + strings.Repeat(" ", max(0, n-columns(s)))
+}
+
+// wrap cuts a text into lines of at most width columns at spaces; a longer word
+// has a line of its own.
+func wrap(s string, width int) []string {
+	var lines []string
+	var line strings.Builder
+	n := 0
+	for word := range strings.FieldsSeq(s) {
+		w := columns(word)
+		if n > 0 && n+1+w > width {
+			lines = append(lines, line.String())
+			line.Reset()
+			n = 0
+		}
+		if n > 0 {
+			line.WriteByte(' ')
+			n++
+		}
+		line.WriteString(word)
+		n += w
+	}
+	if n > 0 {
+		lines = append(lines, line.String())
+	}
+	return lines
+}

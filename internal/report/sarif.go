@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"net/url"
+	"path/filepath"
+	"strings"
+
+	"assay"
+	"assay/internal/rules/catalog"
+)
+
+// The parts of SARIF 2.1.0 that a report uses.
+// Source: OASIS, Static Analysis Results Interchange Format Version 2.1.0.
+type (
+	sarifLog struct {
+		Schema  string     `json:"$schema"`
+		Version string     `json:"version"`
+		Runs    []sarifRun `json:"runs"`
+	}
+	sarifRun struct {
+		Tool       sarifTool     `json:"tool"`
+		ColumnKind string        `json:"columnKind"`
+		Results    []sarifResult `json:"results"`
+	}
+	sarifTool struct {
+		Driver sarifDriver `json:"driver"`
+	}
+	sarifDriver struct {
+		Name    string      `json:"name"`
+		Version string      `json:"version,omitempty"`
+		Rules   []sarifRule `json:"rules"`
+	}
+	sarifRule struct {
+		ID                   string          `json:"id"`
+		Name                 string          `json:"name"`
+		ShortDescription     sarifMessage    `json:"shortDescription"`
+		FullDescription      sarifMessage    `json:"fullDescription"`
+		HelpURI              string          `json:"helpUri,omitempty"`
+		Help                 sarifMessage    `json:"help"`
+		DefaultConfiguration sarifConfig     `json:"defaultConfiguration"`
+		Properties           sarifProperties `json:"properties"`
+	}
+	sarifConfig struct {
+		Level string  `json:"level"`
+		Rank  float64 `json:"rank"`
+	}
+	sarifProperties struct {
+		Impact assay.Impact `json:"impact"`
+		Tags   []string     `json:"tags"`
+	}
+	sarifMessage struct {
+		Text     string `json:"text"`
+		Markdown string `json:"markdown,omitempty"`
+	}
+	sarifResult struct {
+		RuleID       string            `json:"ruleId"`
+		RuleIndex    int               `json:"ruleIndex"`
+		Kind         string            `json:"kind"`
+		Level        string            `json:"level"`
+		Message      sarifMessage      `json:"message"`
+		Locations    []sarifLocation   `json:"locations"`
+		Fingerprints map[string]string `json:"partialFingerprints"`
+		Properties   map[string]any    `json:"properties"`
+	}
+	sarifLocation struct {
+		Physical *sarifPhysical `json:"physicalLocation,omitempty"`
+		Logical  []sarifLogical `json:"logicalLocations"`
+	}
+	sarifPhysical struct {
+		Artifact sarifArtifact `json:"artifactLocation"`
+		Region   sarifRegion   `json:"region"`
+	}
+	sarifArtifact struct {
+		URI string `json:"uri"`
+	}
+	sarifRegion struct {
+		StartLine int `json:"startLine"`
+	}
+	sarifLogical struct {
+		Name               string `json:"name"`
+		FullyQualifiedName string `json:"fullyQualifiedName"`
+		Kind               string `json:"kind"`
+	}
+)
+
+const sarifSchema = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+
+// fingerprint is the name, with a version, of how results are recognised.
+const fingerprint = "serviceInsight/v1"
+
+// sarifLevel returns the level of an impact. SARIF has three levels for the four
+// impacts.
+func sarifLevel(i assay.Impact) string {
+	switch i {
+	case assay.ImpactCritical, assay.ImpactImportant:
+		return "error"
+	case assay.ImpactNormal:
+		return "warning"
+	default:
+		return "note"
+	}
+}
+
+// writeSARIF writes SARIF 2.1.0: all rules, and a result for each insight of each
+// service. Telemetry has no place in source code: a result lies in the first file
+// judged, where there is one, and in its service.
+func writeSARIF(w io.Writer, r *Report, opt Options) error {
+	driver := sarifDriver{Name: "assay", Version: opt.Version}
+	index := make(map[string]int)
+	for _, rule := range catalog.All() {
+		info := rule.Info()
+		index[info.Name] = len(driver.Rules)
+		driver.Rules = append(driver.Rules, newSARIFRule(info))
+	}
+	results := []sarifResult{}
+	for i := range r.Services {
+		s := &r.Services[i]
+		for _, insight := range s.insights() {
+			n, known := index[insight.Name]
+			if !known {
+				n = -1 // no entry in rules, as the format says
+			}
+			results = append(results, s.sarif(&insight, n, opt.Inputs))
+		}
+	}
+	return encodeJSON(w, sarifLog{
+		Schema:  sarifSchema,
+		Version: "2.1.0",
+		Runs:    []sarifRun{{Tool: sarifTool{Driver: driver}, ColumnKind: "utf16CodeUnits", Results: results}},
+	})
+}
+
+// sarifID returns the id of a rule or insight type.
+func sarifID(info *catalog.Info) string {
+	if info.ID != "" {
+		return info.ID
+	}
+	return info.Name
+}
+
+func newSARIFRule(info *catalog.Info) sarifRule {
+	help := info.Rationale + "\n\n" + info.Remediation
+	return sarifRule{
+		ID:                   sarifID(info),
+		Name:                 info.Name,
+		ShortDescription:     sarifMessage{Text: info.DisplayName},
+		FullDescription:      sarifMessage{Text: plain(firstParagraph(info.Description)), Markdown: info.Description},
+		HelpURI:              helpLink(info.Remediation),
+		Help:                 sarifMessage{Text: help, Markdown: help},
+		DefaultConfiguration: sarifConfig{Level: sarifLevel(info.Impact), Rank: float64(info.Impact.Weight())},
+		Properties:           sarifProperties{Impact: info.Impact, Tags: []string{"opentelemetry", string(info.Signal)}},
+	}
+}
+
+func (s *Service) sarif(i *Insight, ruleIndex int, inputs []string) sarifResult {
+	info := i.info()
+	text := s.label(labelName) + ": " + i.message(info)
+	for _, f := range i.evidence() {
+		line := f.String()
+		text += " " + strings.ToUpper(line[:1]) + line[1:] + "."
+	}
+	location := sarifLocation{Logical: []sarifLogical{{
+		Name: Printable(s.Name, labelName), FullyQualifiedName: s.label(labelName), Kind: "service",
+	}}}
+	if len(inputs) > 0 {
+		location.Physical = &sarifPhysical{Artifact: sarifArtifact{URI: fileURI(inputs[0])}, Region: sarifRegion{StartLine: 1}}
+	}
+	return sarifResult{
+		RuleID: sarifID(info), RuleIndex: ruleIndex, Kind: "fail", Level: sarifLevel(i.Impact),
+		Message:      sarifMessage{Text: text},
+		Locations:    []sarifLocation{location},
+		Fingerprints: map[string]string{fingerprint: s.fingerprint(i)},
+		Properties:   map[string]any{"impact": i.Impact, "insight_type": i.Name},
+	}
+}
+
+// fingerprint recognises an insight of a service in another run, whatever its
+// evidence.
+func (s *Service) fingerprint(i *Insight) string {
+	sum := sha256.Sum256([]byte(strings.Join([]string{s.Namespace, s.Name, s.Environment, s.Version, i.Name}, "\x00")))
+	return hex.EncodeToString(sum[:16])
+}
+
+// fileURI returns a path as a URI reference, relative where the path is.
+func fileURI(path string) string {
+	path = filepath.ToSlash(filepath.Clean(path))
+	if strings.HasPrefix(path, "/") {
+		return (&url.URL{Scheme: "file", Path: path}).String()
+	}
+	return (&url.URL{Path: path}).String()
+}
