@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
+	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
+	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
+
+	"assay"
+	"assay/internal/delta"
+	"assay/internal/engine"
+	"assay/internal/rules"
+	"assay/internal/rules/catalog"
+	"assay/internal/trace"
+	"assay/internal/wire"
+)
+
+// The shapes of the engine bench. The targets hold for those that are not unique.
+var engineShapes = []shape{
+	{name: "requests as recorded"},
+	{name: "requests of 1,000 records", records: 1000},
+	{name: "requests as recorded, fields in the order of pdata", pdata: true},
+	{name: "requests as recorded, no attribute value and no body ever seen before", unique: true},
+}
+
+const (
+	workloadBytes = 12 << 20 // of one pass, at least
+	settleIn      = 12       // passes of the analysis alone, until its traces and caches are what they stay
+	warmUp        = 1        // rounds that do not count
+	ratioTarget   = 2
+	allocsTarget  = 0.05
+)
+
+// runEngine compares unmarshalling by pdata, walking the views and the whole
+// analysis on the same bytes, on one core.
+func runEngine(ctx context.Context, s *settings, emit func(*table) error) error {
+	recordings, err := readRecordings(s.recordings)
+	if err != nil {
+		return err
+	}
+	// One core for everything, garbage collection included.
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	for _, shape := range engineShapes {
+		for _, signal := range []wire.Signal{wire.Traces, wire.Metrics, wire.Logs} {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			w, err := newWorkload(recordings, signal, shape, workloadBytes)
+			if err != nil {
+				return err
+			}
+			t, err := compareEngine(ctx, s, w)
+			if err != nil {
+				return fmt.Errorf("%s, %s: %w", signal, shape.name, err)
+			}
+			if err := emit(t); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// contender is one side of the comparison. pass works through the whole workload
+// once; check then tells whether it did what it is timed for.
+type contender struct {
+	name  string
+	pass  func(w *workload) error
+	check func(w *workload) error
+
+	seconds, allocs []float64 // by round
+}
+
+func compareEngine(ctx context.Context, s *settings, w *workload) (*table, error) {
+	a, err := newAnalysis(ctx, w.signal)
+	if err != nil {
+		return nil, err
+	}
+	var p, v counter
+	sides := []*contender{
+		{name: "pdata, unmarshal", pass: p.pdata, check: p.check},
+		{name: "views, walk", pass: v.views, check: v.check},
+		{name: "whole analysis", pass: a.pass, check: a.check},
+	}
+	for range settleIn {
+		w.renew(passTime)
+		if err := a.pass(w); err != nil {
+			return nil, err
+		}
+	}
+	for i := range warmUp + s.rounds {
+		w.renew(passTime)
+		for j := range sides {
+			side := sides[(i+j)%len(sides)]
+			seconds, allocs, err := timed(func() error { return side.pass(w) })
+			if err == nil {
+				err = side.check(w)
+			}
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", side.name, err)
+			}
+			if i >= warmUp {
+				side.seconds = append(side.seconds, seconds)
+				side.allocs = append(side.allocs, allocs/float64(w.records))
+			}
+		}
+	}
+	if s.profile != "" {
+		err := s.profiled(fmt.Sprintf("%s-%d", w.signal, slices.Index(engineShapes, w.shape)), func() error {
+			for range 2 * s.rounds {
+				w.renew(passTime)
+				if err := a.pass(w); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return engineTable(w, sides), nil
+}
+
+// timed returns the processor time that f takes, and its allocations.
+func timed(f func() error) (seconds, allocs float64, err error) {
+	runtime.GC()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	began, err := processTime()
+	if err != nil {
+		return 0, 0, err
+	}
+	if err := f(); err != nil {
+		return 0, 0, err
+	}
+	ended, err := processTime()
+	runtime.ReadMemStats(&after)
+	return (ended - began).Seconds(), float64(after.Mallocs - before.Mallocs), err
+}
+
+func engineTable(w *workload, sides []*contender) *table {
+	t := &table{
+		Title: fmt.Sprintf("%s, %s (%d requests, %s records, %.1f MB a pass)",
+			w.signal, w.shape.name, len(w.requests), thousands(int64(w.records)), float64(w.bytes)/1e6),
+		Columns: []string{"MB/s", "records/s", "allocs/record", "x pdata", "min", "max"},
+	}
+	pdata, analysis := sides[0], sides[len(sides)-1]
+	for _, side := range sides {
+		r := paired(pdata.seconds, side.seconds)
+		seconds := median(side.seconds)
+		t.Rows = append(t.Rows, row{side.name, []value{
+			value(float64(w.bytes) / 1e6 / seconds), value(float64(w.records) / seconds), value(median(side.allocs)),
+			value(r.median()), value(r.min()), value(r.max()),
+		}})
+	}
+	note := fmt.Sprintf("new in every pass: ids, times, %.1f %% of the attribute values", percent(len(w.share.newValues), w.share.values))
+	if w.share.bodies > 0 {
+		note += fmt.Sprintf(", %.0f %% of the bodies", percent(len(w.share.newBodies), w.share.bodies))
+	}
+	t.Notes = append(t.Notes, note)
+	if !w.shape.unique {
+		t.Targets = []target{
+			atLeast("speed of the analysis, pdata = 1,", ratioTarget, paired(pdata.seconds, analysis.seconds).median()),
+			atMost("allocations per record", allocsTarget, median(analysis.allocs)),
+		}
+	}
+	return t
+}
+
+func percent(part, whole int) float64 { return 100 * float64(part) / float64(max(1, whole)) }
+
+// counter counts what a decoder met in a pass.
+type counter struct{ n seen }
+
+func (c *counter) pdata(w *workload) error {
+	c.n = seen{}
+	for _, r := range w.requests {
+		switch w.signal {
+		case wire.Traces:
+			x := ptraceotlp.NewExportRequest()
+			if err := x.UnmarshalProto(r.body); err != nil {
+				return err
+			}
+			c.n.records += x.Traces().SpanCount()
+		case wire.Metrics:
+			x := pmetricotlp.NewExportRequest()
+			if err := x.UnmarshalProto(r.body); err != nil {
+				return err
+			}
+			c.n.records += x.Metrics().DataPointCount()
+		case wire.Logs:
+			x := plogotlp.NewExportRequest()
+			if err := x.UnmarshalProto(r.body); err != nil {
+				return err
+			}
+			c.n.records += x.Logs().LogRecordCount()
+		}
+	}
+	return nil
+}
+
+func (c *counter) views(w *workload) error {
+	c.n = seen{}
+	for _, r := range w.requests {
+		n, err := walk(w.signal, r.body)
+		if err != nil {
+			return err
+		}
+		c.n.records += n.records
+		c.n.attributes += n.attributes
+	}
+	return nil
+}
+
+func (c *counter) check(w *workload) error {
+	if c.n.records != w.records {
+		return fmt.Errorf("found %d records, not %d", c.n.records, w.records)
+	}
+	return nil
+}
+
+// analysis does with requests what a server does between the receiver and the
+// store: it judges them, merges what it found into a delta for each group of
+// requests, and hands spans to the open traces, which close as their time comes.
+// Its clock follows the workload.
+type analysis struct {
+	signal    wire.Signal
+	filter    *delta.Filter
+	evaluator *rules.Evaluator
+	traces    *trace.Assembler
+	batch     rules.Batch
+	pending   *delta.Delta
+	now       time.Time
+	found     found
+}
+
+// found counts what the deltas of a pass say.
+type found struct {
+	items    uint64
+	observed [catalog.Count]uint64
+}
+
+const (
+	organization   = "01234567-89ab-7cde-8f01-23456789abcd"
+	commitInterval = 100 * time.Millisecond
+)
+
+func newAnalysis(ctx context.Context, signal wire.Signal) (*analysis, error) {
+	quota := engine.NewQuota(emptyStore{}, 0, 0, nil)
+	if err := quota.Load(ctx, organization); err != nil {
+		return nil, err
+	}
+	f := delta.NewFilter(20)
+	return &analysis{
+		signal: signal, filter: f, pending: new(delta.Delta),
+		evaluator: rules.NewEvaluator(rules.Config{Filter: f, Quota: quota}),
+		traces:    trace.NewAssembler(trace.Config{Filter: f}),
+		now:       start,
+	}, nil
+}
+
+// passTime is how long a pass is on the clock of the analysis. The spans of three
+// passes are open at any time, and before the first round traces have closed.
+const passTime = 10 * time.Second
+
+// pass works through the workload. Commits come as often as a server's: by the real
+// clock.
+func (a *analysis) pass(w *workload) error {
+	a.found = found{}
+	step := passTime / time.Duration(len(w.requests))
+	last, second := time.Now(), a.now
+	for _, r := range w.requests {
+		a.now = a.now.Add(step)
+		now := uint64(a.now.UnixNano())
+		in := rules.Input{
+			OrganizationID: organization,
+			Start:          now - uint64(assay.DefaultWindow),
+			MetricStart:    now - uint64(assay.MetricWindow),
+			Arrival:        now,
+			Latest:         now + uint64(time.Minute),
+		}
+		if err := a.evaluator.Evaluate(w.signal, r.body, in, &a.batch); err != nil {
+			return err
+		}
+		a.batch.MergeInto(a.pending)
+		a.traces.Add(a.now, organization, a.batch.Spans)
+		a.found.items += a.batch.Items[rules.SignalOf(w.signal)]
+		a.batch.Reset()
+		if a.now.Sub(second) >= time.Second {
+			second = a.now
+			a.traces.Expire(a.now, in.Start, a.pending)
+		}
+		if t := time.Now(); t.Sub(last) >= commitInterval {
+			last = t
+			a.commit()
+		}
+	}
+	a.commit()
+	return nil
+}
+
+// commit does what follows a transaction, and looks at what was in it.
+func (a *analysis) commit() {
+	for _, h := range a.pending.Remember {
+		a.filter.Add(h)
+	}
+	for _, o := range a.pending.Organizations {
+		for _, s := range o.Services {
+			for i := range s.Verdicts {
+				for r, c := range s.Verdicts[i].Counts {
+					a.found.observed[r] += c.Observed
+				}
+			}
+		}
+	}
+	a.pending = new(delta.Delta)
+}
+
+// each is the rule that observes every record of a signal, or for metrics every
+// metric that has a data point.
+var each = map[wire.Signal]catalog.Rule{wire.Traces: catalog.SPA006, wire.Metrics: catalog.MET008, wire.Logs: catalog.LOG003}
+
+func (a *analysis) check(w *workload) error {
+	judged := a.found.observed[each[w.signal]]
+	switch {
+	case a.found.items != uint64(w.records):
+		return fmt.Errorf("judged %d records, not %d", a.found.items, w.records)
+	case w.signal != wire.Metrics && judged != uint64(w.records):
+		return fmt.Errorf("verdicts on %d records, not %d", judged, w.records)
+	case judged == 0:
+		return fmt.Errorf("no verdicts")
+	}
+	return nil
+}
+
+// emptyStore is a store without services, for the quota.
+type emptyStore struct{ engine.Store }
+
+func (emptyStore) KnownServices(context.Context, string) ([]assay.ServiceKey, error) {
+	return nil, nil
+}
+
+func (emptyStore) KnownMetricNames(context.Context, string) (map[assay.ServiceKey][]uint64, error) {
+	return nil, nil
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"assay/internal/wire"
+)
+
+const (
+	ingestBatch   = 1000      // spans of a request
+	ingestBytes   = 128 << 20 // of the requests of one load, at least
+	senders       = 32        // requests under way at a time
+	settle        = 2500 * time.Millisecond
+	ingestTarget  = 0.5
+	ingestWarmUps = 1
+)
+
+// transports by name.
+var transports = []struct {
+	name string
+	dial func(s *server) (sender, error)
+}{
+	{"HTTP", dialHTTP},
+	{"gRPC", dialGRPC},
+}
+
+// load is what one load on one server cost.
+type load struct {
+	cpu, wall []float64 // seconds, by round
+}
+
+// runIngest puts the same load on assay, with its store on disk, and on a
+// Collector, in turns, and compares the processor time that they use.
+func runIngest(ctx context.Context, s *settings, emit func(*table) error) error {
+	recordings, err := readRecordings(s.recordings)
+	if err != nil {
+		return err
+	}
+	w, err := newWorkload(recordings, wire.Traces, shape{name: "1,000 spans", records: ingestBatch}, ingestBytes)
+	if err != nil {
+		return err
+	}
+	servers, err := startServers(ctx, s)
+	defer func() {
+		for _, srv := range servers {
+			if err := srv.stop(); err != nil {
+				fmt.Fprintln(s.log, "bench:", err)
+			}
+		}
+	}()
+	if err != nil {
+		return err
+	}
+	// The workload's times begin in the past; it has to be now's.
+	w.renew(time.Since(start) - time.Minute)
+	for _, transport := range transports {
+		loads := make([]load, len(servers))
+		for i := range ingestWarmUps + max(1, (s.rounds+1)/2) {
+			w.renew(time.Second)
+			for j := range servers {
+				k := (i + j) % len(servers)
+				cpu, wall, err := transportLoad(ctx, servers[k], transport.dial, w)
+				if err != nil {
+					return fmt.Errorf("%s: %w", transport.name, servers[k].explain(err))
+				}
+				if i >= ingestWarmUps {
+					loads[k].cpu = append(loads[k].cpu, cpu.Seconds())
+					loads[k].wall = append(loads[k].wall, wall.Seconds())
+				}
+			}
+		}
+		if err := emit(ingestTable(transport.name, w, servers, loads)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func startServers(ctx context.Context, s *settings) (servers []*server, err error) {
+	dir, err := os.MkdirTemp("", "assay-bench-")
+	if err != nil {
+		return nil, err
+	}
+	collector, err := startCollector(ctx, s.collector)
+	if err != nil {
+		return nil, err
+	}
+	servers = append(servers, collector)
+	// What a server does later for the spans of a load has to fall into the time
+	// that is measured: judging their traces, scoring.
+	a, err := startAssay(ctx, s.assay, dir, "--trace-idle", "1s", "--score-interval", "1s")
+	if err != nil {
+		return servers, err
+	}
+	a.dir = dir
+	return append(servers, a), nil
+}
+
+// transportLoad sends the workload once, waits for what follows from it, and
+// returns the server's processor time and how long the sending took.
+func transportLoad(ctx context.Context, srv *server, dial func(*server) (sender, error), w *workload) (cpu, wall time.Duration, err error) {
+	to, err := dial(srv)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer to.close()
+	judged, err := srv.spans(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	before, err := srv.cpu()
+	if err != nil {
+		return 0, 0, err
+	}
+	began := time.Now()
+	if err := sendAll(ctx, to, w); err != nil {
+		return 0, 0, err
+	}
+	wall = time.Since(began)
+	select {
+	case <-time.After(settle):
+	case <-ctx.Done():
+		return 0, 0, ctx.Err()
+	}
+	after, err := srv.cpu()
+	if err != nil {
+		return 0, 0, err
+	}
+	if srv.rest != "" {
+		now, err := srv.spans(ctx)
+		if err != nil {
+			return 0, 0, err
+		}
+		if now-judged != w.records {
+			return 0, 0, fmt.Errorf("%d spans were judged, not %d", now-judged, w.records)
+		}
+	}
+	return after - before, wall, nil
+}
+
+// spans returns how many spans assay says that it judged; a Collector does not say.
+func (s *server) spans(ctx context.Context) (int, error) {
+	if s.rest == "" {
+		return 0, nil
+	}
+	var text bytes.Buffer
+	if err := get(ctx, "http://"+s.rest+"/metrics", "", &text); err != nil {
+		return 0, err
+	}
+	lines := bufio.NewScanner(&text)
+	for lines.Scan() {
+		if n, ok := strings.CutPrefix(lines.Text(), `assay_records_total{signal="traces"} `); ok {
+			f, err := strconv.ParseFloat(n, 64)
+			return int(f), err
+		}
+	}
+	return 0, errors.Join(errors.New("the metrics do not count spans"), lines.Err())
+}
+
+func ingestTable(transport string, w *workload, servers []*server, loads []load) *table {
+	t := &table{
+		Title: fmt.Sprintf("OTLP/%s, plain, over loopback (%d requests of %s spans, %.0f MB a round, %d at a time, %d rounds)",
+			transport, len(w.requests), thousands(ingestBatch), float64(w.bytes)/1e6, senders, len(loads[0].cpu)),
+		Columns: []string{"CPU s per million spans", "spans/s", "x CPU of the Collector", "min", "max"},
+		Notes:   []string{"CPU of the server's process alone, until " + settle.String() + " after the load; spans/s while it lasts"},
+	}
+	for i, srv := range servers {
+		r := paired(loads[i].cpu, loads[0].cpu)
+		t.Rows = append(t.Rows, row{srv.name, []value{
+			value(median(loads[i].cpu) / float64(w.records) * 1e6), value(float64(w.records) / median(loads[i].wall)),
+			value(r.median()), value(r.min()), value(r.max()),
+		}})
+	}
+	t.Targets = []target{atMost("CPU of assay, the Collector = 1,", ingestTarget, paired(loads[1].cpu, loads[0].cpu).median())}
+	return t
+}

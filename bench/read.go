@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"assay"
+	"assay/internal/delta"
+	"assay/internal/rules/catalog"
+	"assay/internal/score"
+	"assay/internal/store/sqlite"
+	"assay/internal/wire"
+)
+
+// What the store of the read bench holds.
+const (
+	storedServices = 2000
+	storedHours    = 24
+	storedMetrics  = 12 // metric names of a service, with two attributes each
+	storedSpans    = 30 // span names of a service and hour
+	perCommit      = 100
+)
+
+const (
+	idleTime      = 5 * time.Second // before memory is read
+	readRequests  = 1000            // of each kind
+	readWarmUp    = 100
+	memoryTarget  = 300 // MiB
+	latencyTarget = 10  // ms
+)
+
+// reads are the requests that are timed; those with a target count.
+var reads = []struct {
+	path   string
+	total  int // least number of items that there are
+	items  int // on the page
+	target bool
+}{
+	{"/v1/services?limit=100", storedServices, 100, true},
+	{"/v1/services?limit=100&offset=1900", storedServices, 100, false},
+	{"/v1/insights", storedServices, 20, true},
+	{"/v1/insights?limit=100&sort=-impact&status=active", storedServices, 100, false},
+	{"/v1/organization", 0, 0, false},
+}
+
+// runRead starts a server on a store of many services and measures its memory and
+// how long it takes to answer.
+func runRead(ctx context.Context, s *settings, emit func(*table) error) (err error) {
+	dir, err := os.MkdirTemp("", "assay-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	// A first start makes the schema, the organization and the key.
+	srv, err := startAssay(ctx, s.assay, dir)
+	if err != nil {
+		return err
+	}
+	if err := srv.stop(); err != nil {
+		return err
+	}
+	began := time.Now()
+	if err := fill(ctx, filepath.Join(dir, "assay.db")); err != nil {
+		return fmt.Errorf("fill the store: %w", err)
+	}
+	filled := time.Since(began)
+
+	if srv, err = startAssay(ctx, s.assay, dir, "--score-interval", "1s"); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, srv.stop()) }()
+	// One request makes the server load what its quotas need.
+	if err := sendOne(ctx, s, srv); err != nil {
+		return srv.explain(err)
+	}
+	select {
+	case <-time.After(idleTime):
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	idle, most, err := srv.resident()
+	if err != nil {
+		return srv.explain(err)
+	}
+
+	t := &table{
+		Title:   fmt.Sprintf("REST over loopback, one client, %s requests of each kind", thousands(readRequests)),
+		Columns: []string{"p50 ms", "p99 ms", "max ms", "KB"},
+	}
+	for _, r := range reads {
+		times, size, err := timeReads(ctx, srv, r.path, r.total, r.items)
+		if err != nil {
+			return srv.explain(err)
+		}
+		p99 := quantile(times, 0.99)
+		t.Rows = append(t.Rows, row{r.path, []value{
+			value(quantile(times, 0.5)), value(p99), value(quantile(times, 1)), value(float64(size) / 1e3),
+		}})
+		if r.target {
+			t.Targets = append(t.Targets, atMost("p99 in ms of GET "+r.path, latencyTarget, p99))
+		}
+	}
+	busy, _, err := srv.resident()
+	if err != nil {
+		return srv.explain(err)
+	}
+	file, err := os.Stat(filepath.Join(dir, "assay.db"))
+	if err != nil {
+		return err
+	}
+	const mib = 1 << 20
+	memory := &table{
+		Title:   fmt.Sprintf("memory of a server that keeps %s services with %d hours each", thousands(storedServices), storedHours),
+		Columns: []string{"MiB"},
+		Rows: []row{
+			{"resident, idle " + idleTime.String() + " after its start", []value{value(float64(idle) / mib)}},
+			{"the most until then", []value{value(float64(most) / mib)}},
+			{"resident after the reads", []value{value(float64(busy) / mib)}},
+			{"store on disk", []value{value(float64(file.Size()) / mib)}},
+		},
+		Notes:   []string{fmt.Sprintf("filling and scoring the store took %.0f s", filled.Seconds())},
+		Targets: []target{atMost("MiB of the idle server", memoryTarget, float64(idle)/mib)},
+	}
+	return errors.Join(emit(memory), emit(t))
+}
+
+// fill puts services with a day of facts into the store and scores them.
+func fill(ctx context.Context, path string) (err error) {
+	store, err := sqlite.Open(ctx, sqlite.Config{Path: path})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	organizations, err := store.OrganizationIDs(ctx)
+	if err != nil {
+		return err
+	}
+	if len(organizations) != 1 {
+		return fmt.Errorf("%d organizations, not one", len(organizations))
+	}
+	now := time.Now().UTC()
+	for from := 0; from < storedServices; from += perCommit {
+		d := new(delta.Delta)
+		o := d.Organization(organizations[0])
+		for i := range perCommit {
+			storeService(o, from+i, now)
+		}
+		if err := store.Commit(ctx, now, nil, func([]bool) *delta.Delta { return d }); err != nil {
+			return err
+		}
+	}
+	return score.New(score.Config{Store: store}).Round(ctx)
+}
+
+// storeService adds a day of one service's facts: every rule observes something
+// every hour, and a fifth of them fails with full evidence.
+func storeService(o *delta.Organization, i int, now time.Time) {
+	key := assay.ServiceKey{
+		Namespace: fmt.Sprintf("team-%d", i%40), Name: fmt.Sprintf("service-%04d", i/2),
+		Environment: []string{"production", "staging"}[i%2], Version: fmt.Sprintf("1.%d.0", i%7),
+	}
+	s := o.Service(key)
+	name := func(format string, args ...any) uint64 { return delta.HashString(fmt.Sprintf(format, args...)) }
+	for h := range storedHours {
+		at := now.Add(-time.Duration(h) * time.Hour)
+		nanos := uint64(at.UnixNano())
+		bucket := delta.BucketOf(nanos, assay.DefaultWindowStep)
+		hour := at.Truncate(time.Hour).Unix()
+		s.Seen(nanos)
+		for signal := range delta.SignalCount {
+			s.AddUsage(bucket, signal, delta.Usage{Items: 10_000, Bytes: 3 << 20})
+		}
+		counts := s.Counts(bucket)
+		for r := range catalog.QuotaExceeded {
+			c := delta.Count{Observed: 10_000}
+			if (i+int(r))%5 == 0 {
+				c.Failed = uint64(1 + i%100)
+			}
+			counts[r].Add(c)
+		}
+		spans := s.DistinctSet(delta.DistinctKey{Rule: catalog.SPA003, Hour: hour}, bucket, 1001, "", "")
+		for n := range storedSpans {
+			spans.Add(name("GET /things/%d", n))
+		}
+		for m := range storedMetrics {
+			metric := fmt.Sprintf("requests.of.kind.%d", m)
+			s.AddClaim(delta.Claim{Rule: catalog.MET003, Key: delta.HashString(metric), Value: delta.HashString("{request}")},
+				delta.ClaimFact{Last: bucket, KeyText: metric, ValueText: "{request}"})
+			for _, attribute := range []string{"http.route", "http.response.status_code"} {
+				k := delta.Mix(delta.HashString(metric), delta.HashString(attribute))
+				values := s.DistinctSet(delta.DistinctKey{Rule: catalog.MET001, Hour: hour, Key: k}, bucket, 10_000, metric, attribute)
+				for v := range 10 {
+					values.Add(name("%d", v))
+				}
+			}
+		}
+		s.AddClaim(delta.Claim{Rule: catalog.RES002, Key: delta.Mix(name("instance %d", i), uint64(hour)), Value: name("pod %d", i)},
+			delta.ClaimFact{Last: bucket})
+	}
+	for r := range catalog.QuotaExceeded {
+		if (i+int(r))%5 != 0 {
+			continue
+		}
+		s.AddExample(r, &delta.Example{
+			TimeUnixNano: uint64(now.UnixNano()), Signal: delta.Traces, TraceID: [16]byte{1, byte(i >> 8), byte(i)},
+			ResourceAttributes: fmt.Sprintf(`{"service.name":%q,"service.version":%q,"k8s.pod.name":"pod-%d","telemetry.sdk.language":"go"}`, key.Name, key.Version, i),
+		})
+		for n := range 5 {
+			s.AddItem(delta.Item{Rule: r, List: delta.AttributeKeys, Text: fmt.Sprintf("some.attribute.%d", n)}, delta.BucketOf(uint64(now.UnixNano()), assay.DefaultWindowStep))
+		}
+	}
+}
+
+// sendOne sends one request of the recordings.
+func sendOne(ctx context.Context, s *settings, srv *server) error {
+	recordings, err := readRecordings(s.recordings)
+	if err != nil {
+		return err
+	}
+	w, err := newWorkload(recordings, wire.Traces, shape{}, 1)
+	if err != nil {
+		return err
+	}
+	w.renew(time.Since(start))
+	to, err := dialHTTP(srv)
+	if err != nil {
+		return err
+	}
+	defer to.close()
+	return to.send(ctx, w.requests[0].body)
+}
+
+// timeReads returns how many milliseconds each answer took, to its last byte, and
+// how long one is.
+func timeReads(ctx context.Context, srv *server, path string, total, items int) (ms []float64, size int, err error) {
+	client := &http.Client{Transport: &http.Transport{DisableCompression: true}}
+	defer client.CloseIdleConnections()
+	url := "http://" + srv.rest + "/api" + path
+	var body bytes.Buffer
+	for i := range readWarmUp + readRequests {
+		body.Reset()
+		began := time.Now()
+		if err := getWith(ctx, client, url, srv.key, &body); err != nil {
+			return nil, 0, err
+		}
+		if i >= readWarmUp {
+			ms = append(ms, float64(time.Since(began).Microseconds())/1e3)
+		}
+	}
+	var answer struct {
+		Data json.RawMessage `json:"data"`
+		Meta struct {
+			Total int `json:"total"`
+		} `json:"meta"`
+	}
+	if err := json.Unmarshal(body.Bytes(), &answer); err != nil {
+		return nil, 0, fmt.Errorf("GET %s: %w", path, err)
+	}
+	if items > 0 {
+		var list []json.RawMessage
+		if err := json.Unmarshal(answer.Data, &list); err != nil {
+			return nil, 0, fmt.Errorf("GET %s: %w", path, err)
+		}
+		if len(list) != items || answer.Meta.Total < total {
+			return nil, 0, fmt.Errorf("GET %s: %d items of %d, not %d of at least %d", path, len(list), answer.Meta.Total, items, total)
+		}
+	}
+	return ms, body.Len(), nil
+}

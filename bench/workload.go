@@ -1,0 +1,455 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/klauspost/compress/gzip"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
+	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"assay/internal/wire"
+	"assay/internal/wire/otlpjson"
+	"assay/internal/wire/wiretest"
+)
+
+// recording is what one file holds, by signal, as protobuf requests.
+type recording map[wire.Signal][][]byte
+
+// readRecordings reads all recordings in a directory.
+func readRecordings(dir string) ([]recording, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*.jsonl.gz"))
+	if err != nil {
+		return nil, err
+	}
+	if len(files) == 0 {
+		return nil, fmt.Errorf("no recordings in %s", dir)
+	}
+	var all []recording
+	for _, name := range files {
+		r, err := readRecording(name)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		all = append(all, r)
+	}
+	return all, nil
+}
+
+func readRecording(name string) (recording, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		return nil, err
+	}
+	r := make(recording)
+	lines := bufio.NewScanner(z)
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		signal, err := otlpjson.Detect(lines.Bytes())
+		if err != nil {
+			return nil, err
+		}
+		body, err := otlpjson.Transcode(signal, nil, lines.Bytes())
+		if err != nil {
+			return nil, err
+		}
+		r[signal] = append(r[signal], body)
+	}
+	return r, lines.Err()
+}
+
+// shape says how requests are made from the recordings.
+type shape struct {
+	name    string
+	records int  // records of a request; 0: as recorded
+	unique  bool // every string and integer attribute and every body is new
+	pdata   bool // fields in the order in which pdata writes them, not the SDKs'
+}
+
+// identities are the attributes of the recordings whose values name one thing, one
+// amount or one moment. A workload has other values in every trace, the same within
+// a trace.
+var identities = map[string]bool{
+	"url.path": true, "url.full": true, "url.query": true, "network.peer.port": true, "network.local.port": true,
+	"http.request.body.size": true, "http.response.body.size": true, "lamp.id": true, "shelf": true,
+	"orderId": true, "productId": true, "amount": true, "count": true, "timestamp": true,
+	"exception.message": true, "exception.stacktrace": true, "stack": true,
+}
+
+func (s shape) varies(key string) bool { return s.unique || identities[key] }
+
+// workload is a set of requests that can be made new.
+type workload struct {
+	shape    shape
+	signal   wire.Signal
+	requests []request
+	bytes    int
+	records  int
+
+	share share
+	rng   *rand.Rand
+}
+
+// request is an encoded request with the places to rewrite.
+type request struct {
+	body    []byte
+	sites   []site
+	records int
+	group   int // requests of a group belong together
+}
+
+// start is when the made-up time of a workload begins.
+var start = time.Date(2026, time.November, 21, 9, 30, 0, 0, time.UTC)
+
+// newWorkload repeats the recordings of a signal until there are at least size
+// bytes. Each repetition varies on its own.
+func newWorkload(recordings []recording, signal wire.Signal, s shape, size int) (*workload, error) {
+	w := &workload{shape: s, signal: signal, share: newShare(), rng: rand.New(rand.NewPCG(1, uint64(signal)))}
+	var bodies [][]byte
+	for _, r := range recordings {
+		encoded, err := s.encode(signal, r[signal])
+		if err != nil {
+			return nil, err
+		}
+		bodies = append(bodies, encoded...)
+	}
+	if s.records > 0 {
+		var err error
+		if bodies, err = rebatch(bodies, s.records); err != nil {
+			return nil, err
+		}
+	}
+	var once []request
+	for i, body := range bodies {
+		sites, err := s.find(signal, body, i, &w.share)
+		if err != nil {
+			return nil, err
+		}
+		n, err := walk(signal, body)
+		if err != nil {
+			return nil, err
+		}
+		once = append(once, request{body: body, sites: sites, records: n.records})
+	}
+	if len(once) == 0 {
+		return nil, fmt.Errorf("the recordings hold no %s", signal)
+	}
+	for group := 0; w.bytes < size; group++ {
+		for _, r := range once {
+			r.body, r.group = bytes.Clone(r.body), group
+			w.requests = append(w.requests, r)
+			w.bytes += len(r.body)
+			w.records += r.records
+		}
+	}
+	return w, nil
+}
+
+// renew rewrites all requests; times move forward.
+func (w *workload) renew(forward time.Duration) {
+	var v *variation
+	group := -1
+	for _, r := range w.requests {
+		if r.group != group {
+			group = r.group
+			v = &variation{seed: w.rng.Uint64(), shift: uint64(forward)}
+		}
+		v.apply(r.body, r.sites)
+	}
+}
+
+// encode returns the requests of one recording, their values widened and their
+// fields in the shape's order, with all times moved so that the newest is start.
+func (s shape) encode(signal wire.Signal, recorded [][]byte) ([][]byte, error) {
+	var bodies [][]byte
+	var times [][]byte
+	share := newShare()
+	for _, body := range recorded {
+		body, err := s.widen(signal, body)
+		if err != nil {
+			return nil, err
+		}
+		if !s.pdata {
+			body = wiretest.Ascending(signal, body)
+		}
+		sites, err := s.find(signal, body, 0, &share)
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range sites {
+			if t := body[s.off : s.off+s.n]; s.kind == siteTime && binary.LittleEndian.Uint64(t) != 0 {
+				times = append(times, t)
+			}
+		}
+		bodies = append(bodies, body)
+	}
+	newest := uint64(0)
+	for _, t := range times {
+		newest = max(newest, binary.LittleEndian.Uint64(t))
+	}
+	for _, t := range times {
+		binary.LittleEndian.PutUint64(t, binary.LittleEndian.Uint64(t)-newest+uint64(start.UnixNano()))
+	}
+	return bodies, nil
+}
+
+// widen makes room in the values that change, so that they can be new time and
+// again: recorded ids have a digit or two.
+func (s shape) widen(signal wire.Signal, body []byte) ([]byte, error) {
+	switch signal {
+	case wire.Traces:
+		x := ptraceotlp.NewExportRequest()
+		if err := x.UnmarshalProto(body); err != nil {
+			return nil, err
+		}
+		for _, rs := range x.Traces().ResourceSpans().All() {
+			for _, ss := range rs.ScopeSpans().All() {
+				for _, span := range ss.Spans().All() {
+					s.widenMap(span.Attributes())
+					for _, e := range span.Events().All() {
+						s.widenMap(e.Attributes())
+					}
+					for _, l := range span.Links().All() {
+						s.widenMap(l.Attributes())
+					}
+				}
+			}
+		}
+		return x.MarshalProto()
+	case wire.Metrics:
+		x := pmetricotlp.NewExportRequest()
+		if err := x.UnmarshalProto(body); err != nil {
+			return nil, err
+		}
+		for _, rm := range x.Metrics().ResourceMetrics().All() {
+			for _, sm := range rm.ScopeMetrics().All() {
+				for _, m := range sm.Metrics().All() {
+					s.widenMetric(m)
+				}
+			}
+		}
+		return x.MarshalProto()
+	case wire.Logs:
+		x := plogotlp.NewExportRequest()
+		if err := x.UnmarshalProto(body); err != nil {
+			return nil, err
+		}
+		for _, rl := range x.Logs().ResourceLogs().All() {
+			for _, sl := range rl.ScopeLogs().All() {
+				for i, r := range sl.LogRecords().All() {
+					s.widenMap(r.Attributes())
+					s.widenBody(r.Body(), i)
+				}
+			}
+		}
+		return x.MarshalProto()
+	default:
+		return nil, fmt.Errorf("widen: unknown signal %d", signal)
+	}
+}
+
+func (s shape) widenMetric(m pmetric.Metric) {
+	switch m.Type() {
+	case pmetric.MetricTypeGauge:
+		for _, p := range m.Gauge().DataPoints().All() {
+			s.widenMap(p.Attributes())
+		}
+	case pmetric.MetricTypeSum:
+		for _, p := range m.Sum().DataPoints().All() {
+			s.widenMap(p.Attributes())
+		}
+	case pmetric.MetricTypeHistogram:
+		for _, p := range m.Histogram().DataPoints().All() {
+			s.widenMap(p.Attributes())
+		}
+	case pmetric.MetricTypeExponentialHistogram:
+		for _, p := range m.ExponentialHistogram().DataPoints().All() {
+			s.widenMap(p.Attributes())
+		}
+	case pmetric.MetricTypeSummary:
+		for _, p := range m.Summary().DataPoints().All() {
+			s.widenMap(p.Attributes())
+		}
+	}
+}
+
+func (s shape) widenMap(m pcommon.Map) {
+	for key, v := range m.All() {
+		switch {
+		case !s.varies(key):
+		case v.Type() == pcommon.ValueTypeStr:
+			v.SetStr(s.widenText(v.Str()))
+		case v.Type() == pcommon.ValueTypeInt && s.unique:
+			v.SetInt(v.Int() | 1<<40)
+		}
+	}
+}
+
+// widenText gives the last number in a text eight digits. A text without a number
+// stays, unless all have to be new.
+func (s shape) widenText(text string) string {
+	end := strings.LastIndexAny(text, "0123456789") + 1
+	switch {
+	case len(text) == uuidSize && text[8] == '-':
+		return text
+	case end == 0 && !s.unique:
+		return text
+	case end == 0:
+		return text + " 00000000"
+	}
+	from := end
+	for from > 0 && text[from-1] >= '0' && text[from-1] <= '9' {
+		from--
+	}
+	return text[:from] + strings.Repeat("0", max(0, freshDigits-(end-from))) + text[from:]
+}
+
+// widenBody makes every second log body one that no other record has: half of the
+// world's log messages have their ids and durations in the text.
+func (s shape) widenBody(body pcommon.Value, i int) {
+	if body.Type() == pcommon.ValueTypeStr && (s.unique || i%2 == 0) {
+		body.SetStr(body.Str() + " (request 00000, 000 ms)")
+	}
+}
+
+// rebatch makes requests of exactly n records, the rest left out; a recording that
+// is too small for one is repeated. The records of a metrics request are its
+// metrics here.
+func rebatch(bodies [][]byte, n int) ([][]byte, error) {
+	var b batcher
+	for len(b.full) == 0 {
+		before := b.records
+		for _, body := range bodies {
+			if err := b.request(body, n); err != nil {
+				return nil, err
+			}
+		}
+		if b.records == before {
+			break // there is nothing to repeat
+		}
+	}
+	return b.full, nil
+}
+
+// batcher puts records together, each in an entry and scope like its own.
+type batcher struct {
+	full    [][]byte
+	records int
+	entries []*openEntry
+}
+
+// openEntry is a ResourceSpans or its like that is being filled: the fields of its
+// own and its scopes.
+type openEntry struct {
+	own    fields
+	scopes []*openScope
+}
+
+type openScope struct {
+	own     fields
+	records []byte
+}
+
+// fields are a message's fields other than number 2, encoded, in order.
+type fields struct{ before, after []byte }
+
+// split returns the fields of a message, those of number 2 apart.
+func split(body []byte) (own fields, seconds [][]byte, err error) {
+	for len(body) > 0 {
+		n, t, size := protowire.ConsumeField(body)
+		if size < 0 {
+			return own, nil, protowire.ParseError(size)
+		}
+		switch {
+		case n == 2 && t == protowire.BytesType:
+			_, _, tag := protowire.ConsumeTag(body)
+			content, _ := protowire.ConsumeBytes(body[tag:])
+			seconds = append(seconds, content)
+		case n < 2:
+			own.before = append(own.before, body[:size]...)
+		default:
+			own.after = append(own.after, body[:size]...)
+		}
+		body = body[size:]
+	}
+	return own, seconds, nil
+}
+
+func (b *batcher) request(body []byte, n int) error {
+	for len(body) > 0 {
+		_, _, tag := protowire.ConsumeTag(body)
+		entry, size := protowire.ConsumeBytes(body[tag:])
+		if tag < 0 || size < 0 {
+			return errors.New("rebatch: not a request")
+		}
+		body = body[tag+size:]
+		own, scopes, err := split(entry)
+		if err != nil {
+			return err
+		}
+		for _, scope := range scopes {
+			scopeOwn, records, err := split(scope)
+			if err != nil {
+				return err
+			}
+			for _, r := range records {
+				b.add(own, scopeOwn, r)
+				if b.records == n {
+					b.flush()
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func (b *batcher) add(entry, scope fields, record []byte) {
+	if n := len(b.entries); n == 0 || !bytes.Equal(b.entries[n-1].own.before, entry.before) {
+		b.entries = append(b.entries, &openEntry{own: entry})
+	}
+	e := b.entries[len(b.entries)-1]
+	if n := len(e.scopes); n == 0 || !bytes.Equal(e.scopes[n-1].own.before, scope.before) {
+		e.scopes = append(e.scopes, &openScope{own: scope})
+	}
+	s := e.scopes[len(e.scopes)-1]
+	s.records = protowire.AppendTag(s.records, 2, protowire.BytesType)
+	s.records = protowire.AppendBytes(s.records, record)
+	b.records++
+}
+
+func (b *batcher) flush() {
+	var body []byte
+	for _, e := range b.entries {
+		entry := slices.Clone(e.own.before)
+		for _, s := range e.scopes {
+			scope := slices.Concat(s.own.before, s.records, s.own.after)
+			entry = protowire.AppendTag(entry, 2, protowire.BytesType)
+			entry = protowire.AppendBytes(entry, scope)
+		}
+		entry = append(entry, e.own.after...)
+		body = protowire.AppendTag(body, 1, protowire.BytesType)
+		body = protowire.AppendBytes(body, entry)
+	}
+	b.full = append(b.full, body)
+	b.entries, b.records = nil, 0
+}

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/mem"
+
+	"assay"
+	"assay/internal/engine"
+	"assay/internal/offline"
+	"assay/internal/receive"
+	"assay/internal/report"
+	"assay/internal/score"
+	"assay/internal/store/sqlite"
+	"assay/internal/wire"
+	"assay/internal/wire/otlpjson"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const recordings = "../testdata/recordings"
+
+// recorded is a moment within the hour of the recordings. Their times are of that
+// day, so the server's clock has to stand there.
+var recorded = time.Date(2026, time.November, 21, 1, 30, 0, 0, time.UTC)
+
+// request is one recorded request.
+type request struct {
+	signal wire.Signal
+	body   []byte // protobuf
+}
+
+// load returns the requests of a recording in the order in which they were sent.
+func load(t *testing.T, path string) []request {
+	t.Helper()
+	f, err := os.Open(path)
+	require.NoError(t, err)
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	require.NoError(t, err)
+	var all []request
+	lines := bufio.NewScanner(z)
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		signal, err := otlpjson.Detect(lines.Bytes())
+		require.NoError(t, err)
+		body, err := otlpjson.Transcode(signal, nil, lines.Bytes())
+		require.NoError(t, err)
+		all = append(all, request{signal, body})
+	}
+	require.NoError(t, lines.Err())
+	return all
+}
+
+// TestRecordingsLive sends each recording to a running server, over HTTP and over
+// gRPC, and expects the scores and failed rules of the offline report.
+func TestRecordingsLive(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(recordings, "*.jsonl.gz"))
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".jsonl.gz")
+		requests := load(t, file)
+		want, err := offline.Score(t.Context(), offline.Config{
+			Inputs: []offline.Input{{Name: name, Open: func() (io.ReadCloser, error) { return os.Open(file) }}},
+			Now:    recorded,
+		})
+		require.NoError(t, err)
+		for _, transport := range []receive.Transport{receive.HTTP, receive.GRPC} {
+			t.Run(name+"/"+string(transport), func(t *testing.T) {
+				s := startServer(t, transport)
+				for _, r := range requests {
+					s.send(t, r)
+				}
+				require.Equal(t, verdicts(want.Services), verdicts(s.report(t)))
+				require.Equal(t, want.Totals, s.totals())
+			})
+		}
+	}
+}
+
+// verdicts leaves out of a report which example an insight shows: a server renews
+// it now and then, the offline report keeps the newest.
+func verdicts(services []report.Service) []report.Service {
+	for _, s := range services {
+		for _, i := range s.Insights {
+			for name := range i.Attributes {
+				if name != "observations_total" && name != "violations_total" {
+					delete(i.Attributes, name)
+				}
+			}
+		}
+	}
+	return services
+}
+
+// server is the way of the data without flags and clocks.
+type server struct {
+	transport receive.Transport
+	address   string
+	store     *sqlite.Store
+	org       string
+	engine    *engine.Engine
+	conn      *grpc.ClientConn
+	http      *http.Client
+}
+
+func startServer(t *testing.T, transport receive.Transport) *server {
+	t.Helper()
+	now := func() time.Time { return recorded }
+	store, err := sqlite.Open(t.Context(), sqlite.Config{Path: filepath.Join(t.TempDir(), "assay.db"), Migrate: true, Now: now})
+	require.NoError(t, err)
+	org := &assay.Organization{Name: "default", Tier: assay.TierFree}
+	require.NoError(t, store.CreateOrganization(t.Context(), org))
+	s := &server{
+		transport: transport, store: store, org: org.ID, http: &http.Client{Timeout: 10 * time.Second},
+		engine: engine.New(engine.Config{Store: store, Now: now, CommitInterval: time.Millisecond}),
+	}
+	receiver, err := receive.New(receive.Config{
+		Authenticate: func(context.Context, string) (*assay.Principal, error) {
+			return &assay.Principal{OrganizationID: org.ID, Subject: "key:test00", Scopes: assay.Scopes()}, nil
+		},
+		Ingester: s.engine,
+	})
+	require.NoError(t, err)
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	s.address = listener.Addr().String()
+	s.conn, err = grpc.NewClient(s.address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(t, err)
+	served := make(chan error, 1)
+	go func() { served <- receiver.Serve(transport, listener) }()
+	t.Cleanup(func() {
+		s.http.CloseIdleConnections()
+		require.NoError(t, s.conn.Close())
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		require.NoError(t, receiver.Shutdown(ctx))
+		require.NoError(t, <-served)
+		require.NoError(t, s.engine.Close(ctx))
+		require.NoError(t, store.Close())
+	})
+	return s
+}
+
+func (s *server) send(t *testing.T, r request) {
+	t.Helper()
+	if s.transport == receive.GRPC {
+		method := map[wire.Signal]string{
+			wire.Traces:  "/opentelemetry.proto.collector.trace.v1.TraceService/Export",
+			wire.Metrics: "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export",
+			wire.Logs:    "/opentelemetry.proto.collector.logs.v1.LogsService/Export",
+		}[r.signal]
+		var answer []byte
+		require.NoError(t, s.conn.Invoke(t.Context(), method, r.body, &answer, grpc.ForceCodecV2(rawCodec{})))
+		require.Empty(t, answer, "everything was taken")
+		return
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+s.address+"/v1/"+r.signal.String(), bytes.NewReader(r.body))
+	require.NoError(t, err)
+	req.Header.Set("Content-Type", "application/x-protobuf")
+	resp, err := s.http.Do(req)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, resp.StatusCode, string(answer))
+	require.Empty(t, answer, "everything was taken")
+}
+
+// rawCodec sends and receives bytes as they are.
+type rawCodec struct{}
+
+func (rawCodec) Name() string { return "proto" }
+
+func (rawCodec) Marshal(v any) (mem.BufferSlice, error) {
+	return mem.BufferSlice{mem.SliceBuffer(v.([]byte))}, nil
+}
+
+func (rawCodec) Unmarshal(data mem.BufferSlice, v any) error {
+	*v.(*[]byte) = data.Materialize()
+	return nil
+}
+
+// totals returns what the engine counted, as the report does.
+func (s *server) totals() report.Totals {
+	c := s.engine.Counters()
+	return report.Totals{
+		Spans: c.Spans.Load(), MetricDataPoints: c.Points.Load(), LogRecords: c.Records.Load(), Bytes: c.Bytes.Load(),
+	}
+}
+
+// report closes all traces, scores, and returns what the store holds in the form
+// of the offline report.
+func (s *server) report(t *testing.T) []report.Service {
+	t.Helper()
+	require.NoError(t, s.engine.FlushTraces(true))
+	scorer := score.New(score.Config{Store: s.store, Now: func() time.Time { return recorded }})
+	require.NoError(t, scorer.Round(t.Context()))
+	services, _, err := s.store.FindServices(t.Context(), s.org, assay.Page{Limit: 100})
+	require.NoError(t, err)
+	var list []report.Service
+	for _, v := range services {
+		insights, _, err := s.store.FindInsights(t.Context(), assay.InsightFilter{
+			OrganizationID: s.org, ServiceID: v.ID, Statuses: []assay.InsightStatus{assay.InsightActive}, Page: assay.Page{Limit: 100},
+		})
+		require.NoError(t, err)
+		list = append(list, report.NewService(v, insights))
+	}
+	slices.SortFunc(list, report.CompareServices)
+	return list
+}
