@@ -51,6 +51,9 @@ type OrganizationStore interface {
 	FindOrganizationByID(ctx context.Context, id string) (*Organization, error)
 	// FindOrganizationByName is FindOrganizationByID by name.
 	FindOrganizationByName(ctx context.Context, name string) (*Organization, error)
+	// FindOrganizationByExternalID is FindOrganizationByID by an external id that
+	// is not empty.
+	FindOrganizationByExternalID(ctx context.Context, externalID string) (*Organization, error)
 	// FindOrganizations returns all organizations by name.
 	FindOrganizations(ctx context.Context) ([]*Organization, error)
 	// SetOrganizationTier returns CodeNotFound for an unknown id.

@@ -80,6 +80,14 @@ func (s *Store) findOrganization(ctx context.Context, where string, arg any) (*a
 	return o, nil
 }
 
+// FindOrganizationByExternalID implements assay.OrganizationStore.
+func (s *Store) FindOrganizationByExternalID(ctx context.Context, externalID string) (*assay.Organization, error) {
+	if externalID == "" {
+		return nil, errNoOrganization()
+	}
+	return s.findOrganization(ctx, `WHERE o.external_id = ?`, externalID)
+}
+
 func errNoOrganization() error { return assay.Errorf(assay.CodeNotFound, "no such organization") }
 
 // FindOrganizations implements assay.OrganizationStore.

@@ -45,6 +45,13 @@ func testOrganizations(t *testing.T, s *suite) {
 	}
 	_, err = s.FindOrganizationByName(ctx, "delta")
 	code(t, assay.CodeNotFound, err)
+	got, err = s.FindOrganizationByExternalID(ctx, "ext-1")
+	require.NoError(t, err)
+	require.Equal(t, a, got)
+	for _, external := range []string{"", "ext-2", "beta"} {
+		_, err = s.FindOrganizationByExternalID(ctx, external)
+		code(t, assay.CodeNotFound, err)
+	}
 
 	all, err := s.FindOrganizations(ctx)
 	require.NoError(t, err)
