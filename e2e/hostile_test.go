@@ -182,7 +182,7 @@ func (h *hostile) healthy(t *testing.T, service string) {
 		h.mustPost(t, h.key, r)
 	}
 	id := h.service(t, h.key, service).ID // among thousands, so it is not looked for again
-	eventually(t, 15*time.Second, func() bool {
+	eventually(t, time.Minute, func() bool {
 		s := getAs[restService](t, h.daemon, h.key, "/v1/services/"+id).Data
 		return !s.LastSeenAt.Before(since) && s.Score != nil && s.Score.Score == 100 && slices.Contains(s.Score.Evaluated, "SPA-002")
 	}, "%s is not scored", service)
@@ -566,7 +566,7 @@ func testHostileText(t *testing.T, h *hostile) {
 	}
 	var scored map[string]restService
 	var missing []string
-	eventually(t, 15*time.Second, func() bool {
+	eventually(t, time.Minute, func() bool {
 		scored = map[string]restService{}
 		for path := "/v1/services?limit=100"; path != ""; {
 			var page envelope[[]restService]
@@ -645,7 +645,7 @@ func testAbsurdTimes(t *testing.T, h *hostile) {
 		}
 		return nil
 	})
-	eventually(t, 15*time.Second, func() bool {
+	eventually(t, time.Minute, func() bool {
 		s := h.service(t, h.key, "times")
 		return s != nil && s.Score != nil && slices.Contains(s.Score.Evaluated, "SPA-002")
 	}, "the service is not scored")
@@ -695,7 +695,7 @@ func testMillionServices(t *testing.T, h *hostile) {
 	overflow := h.service(t, h.key, assay.OverflowService)
 	require.NotNil(t, overflow)
 	require.Nil(t, overflow.Score)
-	eventually(t, 15*time.Second, func() bool {
+	eventually(t, time.Minute, func() bool {
 		found := getAs[[]restInsight](t, h.daemon, h.key, "/v1/services/"+overflow.ID+"/insights").Data
 		return len(found) == 1 && found[0].Type.Name == "quota_exceeded" && found[0].Type.RuleID == ""
 	}, "no insight tells of the limit")
@@ -785,7 +785,7 @@ func testDistinct(t *testing.T, h *hostile) {
 		}
 		return errors.New("never taken")
 	})
-	eventually(t, 15*time.Second, func() bool {
+	eventually(t, time.Minute, func() bool {
 		failed := h.failedRules(t, h.key, "distinct")
 		return slices.Contains(failed, "SPA-003") && slices.Contains(failed, "MET-001") && slices.Contains(failed, "SPA-002")
 	}, "%q", h.failedRules(t, h.key, "distinct"))

@@ -75,11 +75,11 @@ func TestREST(t *testing.T) {
 		}
 	}
 	const findings = 9
-	eventually(t, 15*time.Second, func() bool {
+	eventually(t, time.Minute, func() bool {
 		return len(o.insights(t, o.key)) == findings*len(names) && len(o.insights(t, o.other)) == findings &&
 			o.daemon.service(t, o.other, "b").Score != nil
 	}, "%d and %d insights", len(o.insights(t, o.key)), len(o.insights(t, o.other)))
-	eventually(t, 15*time.Second, func() bool { // nothing changes any more
+	eventually(t, time.Minute, func() bool { // nothing changes any more
 		for _, s := range getAs[[]restService](t, o.daemon, o.key, "/v1/services").Data {
 			if s.Score == nil || !slices.Contains(s.Score.Evaluated, "SPA-005") {
 				return false

@@ -88,7 +88,7 @@ func TestNoSensitiveValueIsKept(t *testing.T) {
 
 	last := fmt.Sprintf("secrets-%02d", len(texts)-1)
 	var passed []string
-	eventually(t, 15*time.Second, func() bool {
+	eventually(t, time.Minute, func() bool {
 		passed = passed[:0]
 		failed := d.failedRules(t, bootstrapKey, last)
 		for _, rule := range []string{

@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -293,10 +294,11 @@ func TestServeEndsOnASignal(t *testing.T) {
 	require.Eventually(t, func() bool {
 		key = printedKey.FindString(d.stdout.String())
 		return key != ""
-	}, 5*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 	c := client(t)
 
 	acknowledged := make(chan int)
+	var some atomic.Bool
 	go func() {
 		n := 0
 		for i := 0; ; i++ {
@@ -306,10 +308,12 @@ func TestServeEndsOnASignal(t *testing.T) {
 				acknowledged <- n
 				return
 			}
-			n++
+			if n++; n == 3 {
+				some.Store(true)
+			}
 		}
 	}()
-	time.Sleep(500 * time.Millisecond)
+	require.Eventually(t, some.Load, time.Minute, time.Millisecond)
 	require.NoError(t, d.cmd.Process.Signal(syscall.SIGTERM))
 	n := <-acknowledged
 	state, err := d.end()
@@ -349,7 +353,7 @@ func TestServeSurvivesAKill(t *testing.T) {
 	require.Eventually(t, func() bool {
 		_, body := get(t, c, again.rest+"/v1/services", testKey)
 		return strings.Contains(body, `"name":"kept"`) && strings.Contains(body, `"score":`)
-	}, 10*time.Second, 50*time.Millisecond)
+	}, time.Minute, 50*time.Millisecond)
 }
 
 // TestASecondSignalEndsAtOnce holds the shutdown up by a request that never
@@ -363,9 +367,9 @@ func TestASecondSignalEndsAtOnce(t *testing.T) {
 	require.Eventually(t, func() bool {
 		_, body := get(t, client(t), strings.TrimSuffix(d.rest, "/api")+"/metrics", "")
 		return strings.Contains(body, "\nassay_receive_requests_in_flight 1\n")
-	}, 5*time.Second, 10*time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
 	require.NoError(t, d.cmd.Process.Signal(syscall.SIGTERM))
-	require.Eventually(t, func() bool { return strings.Contains(d.log.String(), "shutting down") }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(d.log.String(), "shutting down") }, time.Minute, time.Millisecond)
 	time.Sleep(20 * time.Millisecond) // after the line, signals get their default effect
 	require.NoError(t, d.cmd.Process.Signal(syscall.SIGTERM))
 	state, err := d.end()

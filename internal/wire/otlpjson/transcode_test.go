@@ -352,7 +352,7 @@ func TestNestingIsLimited(t *testing.T) {
 		var wireErr *wire.Error
 		require.ErrorAs(t, err, &wireErr)
 		require.Equal(t, "value is nested more than 64 deep", wireErr.Reason)
-		require.Less(t, time.Since(began), time.Second)
+		require.Less(t, time.Since(began), 30*time.Second)
 	}
 	// The depth counts per value, not per request.
 	_, err = span(t, `"attributes":[`+strings.Repeat(`{"value":`+nested(40)+`},`, 3)+`{}]`)
