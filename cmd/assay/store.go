@@ -24,6 +24,7 @@ type store interface {
 	assay.ServiceStore
 	assay.InsightStore
 	assay.APIKeyStore
+	assay.SummaryStore
 	Ping(ctx context.Context) error
 	Close() error
 }

@@ -10,6 +10,7 @@ import (
 // tables are those whose rows Stats counts.
 var tables = []string{
 	"organizations", "api_keys", "services", "hours", "examples", "items", "claims", "distinct_sets", "requests", "scores", "insights",
+	"summaries", "summary_calls",
 }
 
 // Stats returns how many rows each table has and how many bytes the database

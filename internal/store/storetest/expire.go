@@ -340,6 +340,13 @@ func testNothingGrows(t *testing.T, s *suite) {
 				results = append(results, delta.Result{ServiceID: id, Revision: 1 << 40, Score: sc, NewRow: true, Insights: []*assay.Insight{newInsight(org, id, catalog.RES001)}})
 			}
 			require.NoError(t, s.SaveScores(s.ctx(), org, results))
+			for _, r := range results {
+				in := r.Insights[0]
+				k := assay.SummaryKey{OrganizationID: org, InsightID: in.ID, Evidence: [32]byte{byte(n / 3600)}}
+				require.NoError(t, s.SaveSummary(s.ctx(), k, &assay.InsightSummary{InsightID: in.ID, GeneratedAt: now}))
+				_, err := s.TakeSummaryCall(s.ctx(), org, now, 10)
+				require.NoError(t, err)
+			}
 			s.expire(hour-window, hour-window/2)
 			s.clock.advance(time.Hour)
 		}

@@ -22,6 +22,7 @@ type Store interface {
 	assay.ServiceStore
 	assay.InsightStore
 	assay.APIKeyStore
+	assay.SummaryStore
 
 	Commit(ctx context.Context, now time.Time, requests []delta.Request, merge func(fresh []bool) *delta.Delta) error
 	KnownServices(ctx context.Context, organizationID string) ([]assay.ServiceKey, error)
@@ -77,6 +78,8 @@ func Run(t *testing.T, make func(t testing.TB, now func() time.Time) Opener) {
 		{"MuteRace", testMuteRace},
 		{"Unmute", testUnmute},
 		{"FindInsights", testFindInsights},
+		{"Summaries", testSummaries},
+		{"SummaryCalls", testSummaryCalls},
 		{"Concurrency", testConcurrency},
 		{"Durability", testDurability},
 		{"Context", testContext},

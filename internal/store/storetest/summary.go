@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package storetest
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"assay"
+	"assay/internal/delta"
+	"assay/internal/rules/catalog"
+)
+
+func testSummaries(t *testing.T, s *suite) {
+	ctx := s.ctx()
+	org, other := s.organization(), s.organization()
+	svc := s.seen(org, named("a"), catalog.RES001, true)
+	in := s.insight(org, svc, catalog.RES001)
+	sibling := s.insight(org, svc, catalog.RES005)
+	key := assay.SummaryKey{OrganizationID: org, InsightID: in.ID, Evidence: [32]byte{1}, Model: "m", PromptVersion: 1}
+	want := &assay.InsightSummary{InsightID: in.ID, Content: "## Why\n\nä \U0001F600 `<x>`", Model: "m", GeneratedAt: micro(epoch), Cached: true}
+	missing := func(k assay.SummaryKey) {
+		t.Helper()
+		_, err := s.FindSummary(ctx, k)
+		code(t, assay.CodeNotFound, err)
+	}
+	missing(key)
+	require.NoError(t, s.SaveSummary(ctx, key, &assay.InsightSummary{InsightID: in.ID, Content: want.Content, Model: "m", GeneratedAt: epoch}))
+	got, err := s.FindSummary(ctx, key)
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+
+	with := func(change func(*assay.SummaryKey)) assay.SummaryKey {
+		k := key
+		change(&k)
+		return k
+	}
+	for _, k := range []assay.SummaryKey{
+		with(func(k *assay.SummaryKey) { k.Evidence[31] = 1 }),
+		with(func(k *assay.SummaryKey) { k.Model = "M" }),
+		with(func(k *assay.SummaryKey) { k.PromptVersion = 2 }),
+		with(func(k *assay.SummaryKey) { k.OrganizationID = other }),
+		with(func(k *assay.SummaryKey) { k.OrganizationID = "" }),
+		with(func(k *assay.SummaryKey) { k.InsightID = sibling.ID }),
+		with(func(k *assay.SummaryKey) { k.InsightID = "x" }),
+	} {
+		missing(k)
+	}
+	for _, k := range []assay.SummaryKey{
+		with(func(k *assay.SummaryKey) { k.OrganizationID = other }),
+		with(func(k *assay.SummaryKey) { k.InsightID = unknownID }),
+		with(func(k *assay.SummaryKey) { k.InsightID = "x" }),
+	} {
+		code(t, assay.CodeInsightNotFound, s.SaveSummary(ctx, k, want))
+	}
+
+	// One for each insight: another one takes its place.
+	changed := with(func(k *assay.SummaryKey) { k.Evidence[0], k.Model, k.PromptVersion = 2, "n", 2 })
+	newer := &assay.InsightSummary{InsightID: in.ID, Content: "newer", Model: "n", GeneratedAt: micro(epoch.Add(time.Hour)), Cached: true}
+	require.NoError(t, s.SaveSummary(ctx, changed, newer))
+	missing(key)
+	require.NoError(t, s.SaveSummary(ctx, with(func(k *assay.SummaryKey) { k.InsightID = sibling.ID }), want))
+	got, err = s.handle().FindSummary(ctx, changed)
+	require.NoError(t, err)
+	require.Equal(t, newer, got)
+	require.EqualValues(t, 2, s.rows()["summaries"])
+
+	// It stays when the insight changes and goes when the insight goes.
+	again := newInsight(org, svc, catalog.RES001)
+	again.Status = assay.InsightArchived
+	require.NoError(t, s.SaveScores(ctx, org, []delta.Result{{ServiceID: svc, Insights: []*assay.Insight{again}}}))
+	got, err = s.FindSummary(ctx, changed)
+	require.NoError(t, err)
+	require.Equal(t, newer, got)
+	s.clock.advance(365 * 24 * time.Hour)
+	now := bucket(s.clock.now())
+	s.expire(now-10*24*3600, now-10*24*3600)
+	require.Zero(t, s.rows()["insights"])
+	require.Zero(t, s.rows()["summaries"])
+	missing(changed)
+	code(t, assay.CodeInsightNotFound, s.SaveSummary(ctx, changed, newer))
+}
+
+func testSummaryCalls(t *testing.T, s *suite) {
+	ctx := s.ctx()
+	org, other := s.organization(), s.organization()
+	day := time.Date(2026, time.November, 21, 0, 0, 0, 0, time.UTC)
+	take := func(org string, at time.Time, limit int) bool {
+		t.Helper()
+		ok, err := s.TakeSummaryCall(ctx, org, at, limit)
+		require.NoError(t, err)
+		return ok
+	}
+	require.False(t, take(org, day, 0))
+	require.True(t, take(org, day, 2))
+	require.True(t, take(org, day.Add(24*time.Hour-time.Nanosecond), 2), "the same day to its end")
+	require.False(t, take(org, day.Add(time.Hour).In(time.FixedZone("", -8*3600)), 2), "the day is UTC's")
+	require.True(t, take(org, day, 3), "a refused call does not count")
+	require.False(t, take(org, day, 3))
+	require.True(t, take(other, day, 1), "each organization has its own")
+
+	// A clock that is a little ahead does not forget the day of the others.
+	require.True(t, take(org, day.Add(24*time.Hour), 1))
+	require.False(t, take(org, day.Add(24*time.Hour), 1))
+	require.False(t, take(org, day, 3))
+	for n := range 10 {
+		require.True(t, take(org, day.AddDate(0, 0, 10+n), 1))
+	}
+	require.EqualValues(t, 2+1, s.rows()["summary_calls"], "two days and the other organization's")
+
+	_, err := s.TakeSummaryCall(ctx, unknownID, day, 1)
+	code(t, assay.CodeNotFound, err)
+
+	// Callers at the same time, on two handles, get what there is.
+	const limit, callers = 7, 20
+	handles := []Store{s.Store, s.handle()}
+	var taken atomic.Int64
+	var wg sync.WaitGroup
+	for i := range callers {
+		wg.Go(func() {
+			if ok, err := handles[i%2].TakeSummaryCall(ctx, other, day.AddDate(1, 0, 0), limit); err != nil {
+				t.Error(err)
+			} else if ok {
+				taken.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	require.EqualValues(t, limit, taken.Load())
+}
