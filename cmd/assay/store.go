@@ -25,6 +25,7 @@ type store interface {
 	assay.InsightStore
 	assay.APIKeyStore
 	assay.SummaryStore
+	assay.LogRecordStore
 	Ping(ctx context.Context) error
 	Close() error
 }

@@ -39,6 +39,12 @@ type Config struct {
 	Pending  int           // requests waiting for a commit; past them Submit refuses; default 4096
 	Now      func() time.Time
 	Logger   *slog.Logger
+
+	// Committed is called with the log records of each organization that a
+	// transaction added some for, after it has committed and before its requests
+	// get their results. The calls come one at a time, in the order of the
+	// transactions; what they take, requests wait for.
+	Committed func(records map[string]assay.SeverityCounts)
 }
 
 // Committer groups submissions into transactions. It may be used concurrently.
@@ -203,6 +209,11 @@ func (c *Committer) transact(group []*submission) ([]bool, error) {
 	}
 	for _, h := range d.Remember {
 		c.cfg.Filter.Add(h)
+	}
+	if c.cfg.Committed != nil {
+		if records := d.LogRecords(); records != nil {
+			c.cfg.Committed(records)
+		}
 	}
 	return added, nil
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -170,6 +171,78 @@ func TestRepeats(t *testing.T) {
 		}
 		require.EqualValues(t, 2, m.count("no request"))
 	})
+}
+
+// TestCommitted: whoever counts on hears of log records after their transaction and
+// before their senders, in order, and of each once.
+func TestCommitted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const senders = 6
+		var heard []map[string]assay.SeverityCounts
+		var results atomic.Int32
+		m := &memory{lasts: time.Second, repeated: true}
+		c := committer(m, func(c *Config) {
+			c.Interval = 10 * time.Second
+			c.Committed = func(records map[string]assay.SeverityCounts) {
+				time.Sleep(time.Second) // senders wait for it
+				require.Len(t, m.begun, len(heard)+2, "its transaction is over, and the next has not begun")
+				require.EqualValues(t, senders*len(heard), results.Load(), "its senders wait")
+				heard = append(heard, records)
+			}
+		})
+		defer c.Close()
+		_, err := c.Submit(nil, fact{name: "warm"}) // the next ones share groups
+		require.NoError(t, err)
+		for round := range 3 {
+			var wg sync.WaitGroup
+			for i := range senders {
+				wg.Go(func() { // two of them send the same
+					_, err := c.Submit(request(10*round+max(i, 1)), logRecords{fmt.Sprint("o", max(i, 1)%2), 1})
+					require.NoError(t, err)
+					results.Add(1)
+				})
+			}
+			wg.Wait()
+		}
+		want := map[string]assay.SeverityCounts{"o0": {assay.SeverityError: 2}, "o1": {assay.SeverityError: 3}}
+		require.Equal(t, []map[string]assay.SeverityCounts{want, want, want}, heard)
+	})
+}
+
+// TestCommittedNothing: nothing to tell, or nothing that was committed.
+func TestCommittedNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		heard := 0
+		m := &memory{}
+		c := committer(m, func(c *Config) { c.Committed = func(map[string]assay.SeverityCounts) { heard++ } })
+		defer c.Close()
+		_, err := c.Submit(request(1), fact{name: "a"})
+		require.NoError(t, err)
+		m.mu.Lock()
+		m.fail = func([]delta.Request, *delta.Delta) error { return errors.New("disk full") }
+		m.mu.Unlock()
+		_, err = c.Submit(request(2), logRecords{"o", 1})
+		require.Error(t, err)
+		m.mu.Lock()
+		m.fail = nil
+		m.mu.Unlock()
+		require.Zero(t, heard)
+		for range 2 {
+			_, err = c.Submit(request(2), logRecords{"o", 1})
+			require.NoError(t, err)
+			require.Equal(t, 1, heard)
+		}
+	})
+}
+
+// logRecords are n ERROR records of an organization.
+type logRecords struct {
+	org string
+	n   uint64
+}
+
+func (l logRecords) MergeInto(d *delta.Delta) {
+	d.Organization(l.org).LogRecords[assay.SeverityError] += l.n
 }
 
 func TestFailingStore(t *testing.T) {

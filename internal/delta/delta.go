@@ -323,8 +323,9 @@ func (s *Service) Merge(o *Service) {
 
 // Organization is what was seen of one organization.
 type Organization struct {
-	ID       string
-	Services map[assay.ServiceKey]*Service
+	ID         string
+	Services   map[assay.ServiceKey]*Service
+	LogRecords assay.SeverityCounts // accepted, whatever their service and time
 }
 
 // Service returns the facts of a service, made when it is new.
@@ -363,6 +364,22 @@ func (d *Delta) Organization(id string) *Organization {
 	return o
 }
 
+// LogRecords returns the log records of each organization that sent some, nil when
+// there are none.
+func (d *Delta) LogRecords() map[string]assay.SeverityCounts {
+	var records map[string]assay.SeverityCounts
+	for id, o := range d.Organizations {
+		if o.LogRecords == (assay.SeverityCounts{}) {
+			continue
+		}
+		if records == nil {
+			records = make(map[string]assay.SeverityCounts)
+		}
+		records[id] = o.LogRecords
+	}
+	return records
+}
+
 // Empty tells whether there is nothing to commit.
 func (d *Delta) Empty() bool { return len(d.Organizations) == 0 }
 
@@ -370,6 +387,7 @@ func (d *Delta) Empty() bool { return len(d.Organizations) == 0 }
 func (d *Delta) Merge(o *Delta) {
 	for id, from := range o.Organizations {
 		to := d.Organization(id)
+		to.LogRecords.Add(&from.LogRecords)
 		for key, s := range from.Services {
 			to.Service(key).Merge(s)
 		}

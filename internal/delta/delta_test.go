@@ -33,7 +33,9 @@ var deltas = rapid.Custom(func(t *rapid.T) *Delta {
 	rule := func() catalog.Rule { return catalog.Rule(small("rule", 2)) }
 	d := new(Delta)
 	for range small("services", 3) {
-		s := d.Organization(fmt.Sprint("org", small("org", 1))).Service(assay.ServiceKey{Name: fmt.Sprint("s", small("service", 1))})
+		o := d.Organization(fmt.Sprint("org", small("org", 1)))
+		o.LogRecords[small("severity", int(assay.SeverityCount)-1)] += uint64(small("records", 3))
+		s := o.Service(assay.ServiceKey{Name: fmt.Sprint("s", small("service", 1))})
 		s.Seen(uint64(1 + small("seen", 9)))
 		s.Counts(Bucket(small("bucket", 2)))[rule()].Add(Count{uint64(small("observed", 5)), uint64(small("failed", 2))})
 		s.AddUsage(Bucket(small("bucket", 2)), Signal(small("signal", 2)), Usage{uint64(1 + small("items", 5)), uint64(small("bytes", 5))})
@@ -84,6 +86,7 @@ func TestMergeIdempotentFacts(t *testing.T) {
 		a := deltas.Draw(t, "a")
 		strip := func(d *Delta) *Delta {
 			for _, o := range d.Organizations {
+				o.LogRecords = assay.SeverityCounts{}
 				for _, s := range o.Services {
 					s.Verdicts, s.Usage = nil, nil
 				}
@@ -92,6 +95,18 @@ func TestMergeIdempotentFacts(t *testing.T) {
 		}
 		require.Empty(t, diff(strip(merged(a)), strip(merged(a, a))))
 	})
+}
+
+func TestLogRecords(t *testing.T) {
+	d := new(Delta)
+	d.Organization("silent").Service(assay.ServiceKey{Name: "a"}).Seen(1)
+	require.Nil(t, d.LogRecords())
+	d.Organization("a").LogRecords[assay.SeverityInfo] = 2
+	d.Organization("b").LogRecords[assay.SeverityUnspecified] = 1
+	d.Merge(merged(d))
+	require.Equal(t, map[string]assay.SeverityCounts{
+		"a": {assay.SeverityInfo: 4}, "b": {assay.SeverityUnspecified: 2},
+	}, d.LogRecords())
 }
 
 func TestCountsAndUsage(t *testing.T) {

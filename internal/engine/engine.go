@@ -49,6 +49,13 @@ type Config struct {
 	Now            func() time.Time
 	Logger         *slog.Logger
 
+	// Committed, if set, is called with the log records of each organization that a
+	// transaction added some for, after it has committed and before its requests
+	// are acknowledged. The calls come one at a time, in the order of the
+	// transactions; what they take, requests wait for. A request that was sent
+	// again is in one call only.
+	Committed func(records map[string]assay.SeverityCounts)
+
 	// Input overrides what a request is judged under, for reading recordings.
 	// By default that follows from Now.
 	Input func(organizationID string) rules.Input
@@ -114,7 +121,7 @@ func New(cfg Config) *Engine {
 		quota: NewQuota(cfg.Store, cfg.MaxServices, cfg.MaxMetricNames, cfg.Logger),
 		committer: commit.New(commit.Config{
 			Store: cfg.Store, Filter: filter, Interval: cfg.CommitInterval, Timeout: cfg.CommitTimeout,
-			Now: cfg.Now, Logger: cfg.Logger,
+			Now: cfg.Now, Logger: cfg.Logger, Committed: cfg.Committed,
 		}),
 		traces:     trace.NewAssembler(cfg.Trace),
 		evaluators: make(chan *rules.Evaluator, cfg.Evaluators),

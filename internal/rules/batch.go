@@ -29,6 +29,7 @@ type Batch struct {
 	signal       delta.Signal
 	arrival      delta.Bucket
 	elsewhere    uint64 // records of the entry in hand that count for the overflow service
+	severities   assay.SeverityCounts
 	scratch      delta.Delta
 	services     []*service
 	index        map[uint64]*service
@@ -228,6 +229,7 @@ func (b *Batch) MergeInto(d *delta.Delta) {
 		return
 	}
 	org := d.Organization(b.organization)
+	org.LogRecords.Add(&b.severities)
 	for _, s := range b.services {
 		org.Service(s.Key).Merge(&s.Service)
 	}

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"time"
 
+	"assay"
 	"assay/internal/delta"
 	"assay/internal/rules/catalog"
 	"assay/internal/wire"
@@ -25,6 +26,7 @@ func (e *Evaluator) logMessage(m wire.Message) error {
 	}
 	b, s := e.batch, e.service
 	b.Items[delta.Logs]++
+	b.severities[assay.SeverityOf(r.SeverityNumber)]++
 	timestamp := r.TimeUnixNano
 	if timestamp == 0 {
 		timestamp = r.ObservedTimeUnixNano

@@ -42,6 +42,7 @@ const (
 	boundClaims
 	findSet
 	saveSet
+	addLogRecords
 	statementCount
 )
 
@@ -68,6 +69,7 @@ var statements = [statementCount]string{
 	findSet: `SELECT last, members FROM distinct_sets WHERE hour = ? AND svc = ? AND rule = ? AND key = ?`,
 	saveSet: `INSERT INTO distinct_sets (hour, svc, rule, key, last, full, written_at, members) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT DO UPDATE SET last = excluded.last, full = excluded.full, written_at = excluded.written_at, members = excluded.members`,
+	addLogRecords: `INSERT INTO log_records (org, severity, n) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET n = n + excluded.n`,
 }
 
 // maxClaimValues bounds the values kept of one key that one service claims: the
@@ -173,6 +175,9 @@ func (c *commit) apply(d *delta.Delta) error {
 	for _, id := range slices.Sorted(maps.Keys(d.Organizations)) {
 		org, err := c.org(id)
 		if err != nil {
+			return err
+		}
+		if err := c.logRecords(org, &d.Organizations[id].LogRecords); err != nil {
 			return err
 		}
 		claimed := false

@@ -6,17 +6,22 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+	"github.com/pressly/goose/v3"
 	"github.com/stretchr/testify/require"
 
 	"assay"
 	"assay/internal/delta"
 	"assay/internal/rules/catalog"
+	"assay/internal/store/codec"
+	"assay/internal/store/migrations"
 )
 
 func open(t testing.TB, c Config) *Store {
@@ -74,6 +79,55 @@ func TestSchema(t *testing.T) {
 	for _, migrate := range []bool{false, true} {
 		_, err = Open(t.Context(), Config{Path: path, Migrate: migrate})
 		require.ErrorContains(t, err, "the file has version 99")
+	}
+}
+
+// TestUpgrade brings a file with the first schema up to date and keeps what is in it.
+func TestUpgrade(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "assay.db")
+	db, err := sql.Open("sqlite", path)
+	require.NoError(t, err)
+	dir, err := fs.Sub(migrations.SQLite, "sqlite")
+	require.NoError(t, err)
+	p, err := goose.NewProvider(goose.DialectSQLite3, db, dir)
+	require.NoError(t, err)
+	_, err = p.UpTo(t.Context(), 1)
+	require.NoError(t, err)
+	org, key, tally := uuid.New(), assay.ServiceKey{Name: "a"}, new(codec.Tally)
+	tally.Usage[delta.Logs] = delta.Usage{Items: 3, Bytes: 300}
+	svc := uuid.MustParse(delta.ServiceID(org.String(), key))
+	for _, q := range []struct {
+		insert string
+		args   []any
+	}{
+		{`INSERT INTO organizations (org, id, name, tier, created_at) VALUES (1, ?, 'acme', 'free', 1)`, []any{org[:]}},
+		{`INSERT INTO services (svc, id, org, namespace, name, environment, version, first_seen_at, last_seen_at, created_at, updated_at, revision, tally)
+			VALUES (1, ?, 1, '', 'a', '', '', 1, 1, 1, 1, 1, ?)`, []any{svc[:], tally.AppendBinary(nil)}},
+		{`INSERT INTO hours (bucket, svc, tally) VALUES (0, 1, ?)`, []any{tally.AppendBinary(nil)}},
+	} {
+		_, err := db.Exec(q.insert, q.args...)
+		require.NoError(t, err)
+	}
+	require.NoError(t, db.Close())
+
+	_, err = Open(t.Context(), Config{Path: path})
+	require.ErrorContains(t, err, "migrate the store first")
+	s := open(t, Config{Path: path, Migrate: true})
+	known, err := s.KnownServices(t.Context(), org.String())
+	require.NoError(t, err)
+	require.Equal(t, []assay.ServiceKey{key}, known)
+	usage, err := s.Usage(t.Context(), org.String())
+	require.NoError(t, err)
+	require.Equal(t, tally.Usage, usage[svc.String()])
+	for n := range uint64(2) {
+		require.NoError(t, s.Commit(t.Context(), time.Now(), nil, func([]bool) *delta.Delta {
+			d := new(delta.Delta)
+			d.Organization(org.String()).LogRecords[assay.SeverityInfo] = 5
+			return d
+		}))
+		records, err := s.LogRecords(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, map[string]assay.SeverityCounts{org.String(): {assay.SeverityInfo: 5 + 5*n}}, records)
 	}
 }
 

@@ -327,6 +327,7 @@ func testNothingGrows(t *testing.T, s *suite) {
 					f.DistinctSet(delta.DistinctKey{Rule: catalog.MET001, Hour: int64(hour), Key: 1}, hour, 1, "m", "a").Add(1)
 					f.DistinctSet(delta.DistinctKey{Rule: catalog.MET001, Hour: int64(hour), Key: 2}, hour, 9, "m", "a").Add(1)
 				}
+				d.Organization(org).LogRecords[assay.SeverityInfo] = 1
 				f := d.Organization(org).Service(named(fmt.Sprintf("version %d", n)))
 				f.Seen(uint64(now.UnixNano()))
 				f.Counts(hour)[catalog.RES001].Add(delta.Count{Observed: 1})

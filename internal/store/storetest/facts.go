@@ -649,6 +649,10 @@ func testContext(t *testing.T, s *suite) {
 			_, err := s.FindAPIKey(ctx, "aaaaaa")
 			return err
 		},
+		"LogRecords": func() error {
+			_, err := s.LogRecords(ctx)
+			return err
+		},
 		"MuteInsight": func() error { return s.MuteInsight(ctx, in.ID, "") },
 	} {
 		require.ErrorIs(t, call(), context.Canceled, name)

@@ -23,6 +23,7 @@ type Store interface {
 	assay.InsightStore
 	assay.APIKeyStore
 	assay.SummaryStore
+	assay.LogRecordStore
 
 	Commit(ctx context.Context, now time.Time, requests []delta.Request, merge func(fresh []bool) *delta.Delta) error
 	KnownServices(ctx context.Context, organizationID string) ([]assay.ServiceKey, error)
@@ -80,6 +81,7 @@ func Run(t *testing.T, make func(t testing.TB, now func() time.Time) Opener) {
 		{"FindInsights", testFindInsights},
 		{"Summaries", testSummaries},
 		{"SummaryCalls", testSummaryCalls},
+		{"LogRecords", testLogRecords},
 		{"Concurrency", testConcurrency},
 		{"Durability", testDurability},
 		{"Context", testContext},

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+
+	"assay"
+)
+
+// severityNumber returns the number under which the records of a severity are
+// counted: the smallest of its range, which the specification gave it for good.
+func severityNumber(s assay.Severity) int64 {
+	if s == assay.SeverityUnspecified {
+		return 0
+	}
+	return 1 + 4*int64(s)
+}
+
+// logRecords adds the log records of an organization.
+func (c *commit) logRecords(org int64, counts *assay.SeverityCounts) error {
+	for s, n := range counts {
+		if n == 0 {
+			continue
+		}
+		if _, err := c.exec(addLogRecords, org, severityNumber(assay.Severity(s)), int64(n)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// LogRecords implements assay.LogRecordStore.
+func (s *Store) LogRecords(ctx context.Context) (map[string]assay.SeverityCounts, error) {
+	records := make(map[string]assay.SeverityCounts)
+	rows, err := s.r.QueryContext(ctx, `SELECT o.id, l.severity, l.n FROM log_records l JOIN organizations o ON o.org = l.org`)
+	err = each(rows, err, func(rows *sql.Rows) error {
+		var id []byte
+		var number int32
+		var n uint64
+		if err := rows.Scan(&id, &number, &n); err != nil {
+			return err
+		}
+		counts := records[idOf(id)]
+		counts[assay.SeverityOf(number)] += n
+		records[idOf(id)] = counts
+		return nil
+	})
+	if err != nil {
+		return nil, s.fail(ctx, "read log records", err)
+	}
+	return records, nil
+}
