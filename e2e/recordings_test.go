@@ -135,7 +135,7 @@ func startServer(t *testing.T, transport receive.Transport) *server {
 		engine: engine.New(engine.Config{Store: store, Now: now, CommitInterval: time.Millisecond}),
 	}
 	receiver, err := receive.New(receive.Config{
-		Authenticate: func(context.Context, string) (*assay.Principal, error) {
+		Authenticate: func(context.Context, string, string) (*assay.Principal, error) {
 			return &assay.Principal{OrganizationID: org.ID, Subject: "key:test00", Scopes: assay.Scopes()}, nil
 		},
 		Ingester: s.engine,

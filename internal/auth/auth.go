@@ -66,7 +66,8 @@ type touch struct {
 	at time.Time
 }
 
-// Authenticate returns whom the value of an Authorization header belongs to.
+// Authenticate returns whom the value of an Authorization header belongs to that
+// came from remoteAddr, host and port.
 // Errors: CodeMissingCredentials for no header, another scheme or a credential
 // without one; CodeInvalidToken; CodeInvalidAPIKey; CodeUnavailable while the
 // store is away and the key is not in the cache. No error holds any part of the
@@ -74,7 +75,7 @@ type touch struct {
 //
 // A revoked or expired key is refused within three seconds; a last use is handed
 // to a writer in the background at most once a minute per key.
-func (a *Authenticator) Authenticate(ctx context.Context, authorizationHeader string) (*assay.Principal, error) {
+func (a *Authenticator) Authenticate(ctx context.Context, authorizationHeader, remoteAddr string) (*assay.Principal, error) {
 	credential, err := bearer(authorizationHeader)
 	if err != nil {
 		return nil, err

@@ -145,7 +145,7 @@ func TestAuthenticateHeader(t *testing.T) {
 		"a megabyte without scheme": {strings.Repeat("a", 1<<20), assay.CodeInvalidAPIKey},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p, err := a.Authenticate(t.Context(), c.header)
+			p, err := a.Authenticate(t.Context(), c.header, "")
 			require.Equal(t, c.code, assay.ErrorCode(err))
 			if c.code != "" {
 				require.Nil(t, p)
@@ -167,10 +167,10 @@ func TestAuthenticateExpires(t *testing.T) {
 	key := m.add(t, func(k *assay.APIKey) { k.ExpiresAt = now.Add(time.Second) })
 	a := &Authenticator{Keys: m.store(), Prefix: "assay", Now: func() time.Time { return now }}
 	defer a.Close()
-	_, err := a.Authenticate(t.Context(), "Bearer "+string(key))
+	_, err := a.Authenticate(t.Context(), "Bearer "+string(key), "")
 	require.NoError(t, err)
 	now = now.Add(time.Second) // still cached
-	_, err = a.Authenticate(t.Context(), "Bearer "+string(key))
+	_, err = a.Authenticate(t.Context(), "Bearer "+string(key), "")
 	require.Equal(t, assay.CodeInvalidAPIKey, assay.ErrorCode(err))
 }
 
@@ -189,10 +189,10 @@ func TestAuthenticateToken(t *testing.T) {
 		return nil, assay.Errorf(assay.CodeForbidden, "no organization")
 	})}
 	defer a.Close()
-	p, err := a.Authenticate(t.Context(), "Bearer a.b.c")
+	p, err := a.Authenticate(t.Context(), "Bearer a.b.c", "")
 	require.NoError(t, err)
 	require.Same(t, user, p)
-	_, err = a.Authenticate(t.Context(), "Bearer a.b.d")
+	_, err = a.Authenticate(t.Context(), "Bearer a.b.d", "")
 	require.Equal(t, assay.CodeForbidden, assay.ErrorCode(err))
 }
 
@@ -204,7 +204,7 @@ func TestCacheHoldsForThreeSeconds(t *testing.T) {
 	defer a.Close()
 	check := func(want assay.Code, finds int) {
 		t.Helper()
-		_, err := a.Authenticate(t.Context(), "Bearer "+string(key))
+		_, err := a.Authenticate(t.Context(), "Bearer "+string(key), "")
 		require.Equal(t, want, assay.ErrorCode(err))
 		require.Equal(t, finds, m.finds)
 	}
@@ -244,22 +244,22 @@ func TestStoreAway(t *testing.T) {
 	key := m.add(t, func(k *assay.APIKey) { k.LastUsedAt = now })
 	a := &Authenticator{Keys: m.store(), Prefix: "assay", Now: func() time.Time { return now }}
 	defer a.Close()
-	_, err := a.Authenticate(t.Context(), "Bearer "+string(key))
+	_, err := a.Authenticate(t.Context(), "Bearer "+string(key), "")
 	require.NoError(t, err)
 
 	cause := errors.New("dial tcp: connection refused")
 	m.change(func() { m.err = cause })
-	_, err = a.Authenticate(t.Context(), "Bearer "+string(key))
+	_, err = a.Authenticate(t.Context(), "Bearer "+string(key), "")
 	require.NoError(t, err, "cached")
 	now = now.Add(cacheTTL)
 	for range 2 { // a failure is not cached
-		_, err = a.Authenticate(t.Context(), "Bearer "+string(key))
+		_, err = a.Authenticate(t.Context(), "Bearer "+string(key), "")
 		require.Equal(t, assay.CodeUnavailable, assay.ErrorCode(err))
 		require.ErrorIs(t, err, cause)
 		require.NotContains(t, err.Error(), "dial", "the cause is for logs")
 	}
 	m.change(func() { m.err = nil })
-	_, err = a.Authenticate(t.Context(), "Bearer "+string(key))
+	_, err = a.Authenticate(t.Context(), "Bearer "+string(key), "")
 	require.NoError(t, err)
 }
 
@@ -281,17 +281,17 @@ func TestCacheIsBounded(t *testing.T) {
 	key := m.add(t, func(k *assay.APIKey) { k.LastUsedAt = now })
 	a := &Authenticator{Keys: m.store(), Prefix: "assay", Now: func() time.Time { return now }}
 	defer a.Close()
-	_, err := a.Authenticate(t.Context(), "Bearer "+string(key))
+	_, err := a.Authenticate(t.Context(), "Bearer "+string(key), "")
 	require.NoError(t, err)
 	for range 3 * maxUnknown {
 		guess, _ := NewKey("assay")
-		_, err := a.Authenticate(t.Context(), "Bearer "+string(guess))
+		_, err := a.Authenticate(t.Context(), "Bearer "+string(guess), "")
 		require.Equal(t, assay.CodeInvalidAPIKey, assay.ErrorCode(err))
 	}
 	require.Equal(t, maxUnknown, a.unknown.len())
 	require.Len(t, a.unknown.byID, maxUnknown)
 	finds := m.finds
-	_, err = a.Authenticate(t.Context(), "Bearer "+string(key))
+	_, err = a.Authenticate(t.Context(), "Bearer "+string(key), "")
 	require.NoError(t, err)
 	require.Equal(t, finds, m.finds, "guesses pushed out a key in use")
 
@@ -313,7 +313,7 @@ func TestLastUseIsWrittenOnceAMinute(t *testing.T) {
 		start := time.Now()
 		a := &Authenticator{Keys: m.store(), Prefix: "assay"}
 		for range 130 { // every second, through many refreshes of the cache
-			_, err := a.Authenticate(t.Context(), "Bearer "+string(key))
+			_, err := a.Authenticate(t.Context(), "Bearer "+string(key), "")
 			require.NoError(t, err)
 			time.Sleep(time.Second)
 		}
@@ -326,7 +326,7 @@ func TestLastUseIsWrittenOnceAMinute(t *testing.T) {
 		}
 		require.Equal(t, []time.Duration{0, time.Minute, 2 * time.Minute}, at)
 
-		_, err := a.Authenticate(t.Context(), "Bearer "+string(key))
+		_, err := a.Authenticate(t.Context(), "Bearer "+string(key), "")
 		require.NoError(t, err, "after Close")
 	})
 }
@@ -343,7 +343,7 @@ func TestLastUseFailsOncePerMinute(t *testing.T) {
 		}
 		a := &Authenticator{Keys: s, Prefix: "assay"}
 		for range 61 {
-			_, err := a.Authenticate(t.Context(), "Bearer "+string(key))
+			_, err := a.Authenticate(t.Context(), "Bearer "+string(key), "")
 			require.NoError(t, err)
 			time.Sleep(time.Second)
 		}
@@ -364,7 +364,7 @@ func TestLastUseNeverBlocks(t *testing.T) {
 		start := time.Now()
 		for range 2*touchQueue + 10 { // more keys than the queue holds
 			key := m.add(t, nil)
-			_, err := a.Authenticate(t.Context(), "Bearer "+string(key))
+			_, err := a.Authenticate(t.Context(), "Bearer "+string(key), "")
 			require.NoError(t, err)
 		}
 		require.Zero(t, time.Since(start))
@@ -387,11 +387,11 @@ func TestAuthenticateConcurrently(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			for range 200 {
-				if _, err := a.Authenticate(t.Context(), "Bearer "+string(key)); err != nil {
+				if _, err := a.Authenticate(t.Context(), "Bearer "+string(key), ""); err != nil {
 					t.Error(err)
 				}
 				guess, _ := NewKey("assay")
-				if _, err := a.Authenticate(t.Context(), "Bearer "+string(guess)); assay.ErrorCode(err) != assay.CodeInvalidAPIKey {
+				if _, err := a.Authenticate(t.Context(), "Bearer "+string(guess), ""); assay.ErrorCode(err) != assay.CodeInvalidAPIKey {
 					t.Error(err)
 				}
 			}
@@ -411,7 +411,7 @@ func FuzzAuthenticate(f *testing.F) {
 	f.Fuzz(func(t *testing.T, header string) {
 		a := &Authenticator{Keys: m.store(), Prefix: "assay"}
 		defer a.Close()
-		p, err := a.Authenticate(t.Context(), header)
+		p, err := a.Authenticate(t.Context(), header, "")
 		if (p == nil) == (err == nil) {
 			t.Fatalf("principal %v, error %v", p, err)
 		}
@@ -433,7 +433,7 @@ func BenchmarkAuthenticate(b *testing.B) {
 	defer a.Close()
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := a.Authenticate(b.Context(), key); err != nil {
+		if _, err := a.Authenticate(b.Context(), key, ""); err != nil {
 			b.Fatal(err)
 		}
 	}

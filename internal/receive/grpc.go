@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/tap"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -93,8 +94,12 @@ func (r *Receiver) export(stream grpc.ServerStream, signal wire.Signal) error {
 	if values := metadata.ValueFromIncomingContext(ctx, "authorization"); len(values) > 0 {
 		authorization = values[0]
 	}
+	var remoteAddr string
+	if p, ok := peer.FromContext(ctx); ok && p.Addr != nil {
+		remoteAddr = p.Addr.String()
+	}
 	q := r.request(GRPC, signal)
-	warning, err := q.serve(ctx, authorization, func() (string, error) {
+	warning, err := q.serve(ctx, authorization, remoteAddr, func() (string, error) {
 		body, enc, err := q.readGRPC(ctx)
 		if err != nil {
 			return "", err
@@ -205,7 +210,7 @@ func callStatus(err error) error {
 	a := outcome.answer()
 	s := status.New(a.grpc, message)
 	if a.retry && a.grpc != codes.Canceled {
-		if detailed, err := s.WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(retryAfter)}); err == nil {
+		if detailed, err := s.WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(retryDelay(err))}); err == nil {
 			s = detailed
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"math"
 	"net/http"
 	"os"
 	"strconv"
@@ -84,7 +85,7 @@ func (r *Receiver) serveHTTP(w http.ResponseWriter, hr *http.Request) {
 	q := r.request(HTTP, signal)
 	ctx := hr.Context()
 	var json, arrived bool
-	warning, err := q.serve(ctx, hr.Header.Get("Authorization"), func() (string, error) {
+	warning, err := q.serve(ctx, hr.Header.Get("Authorization"), hr.RemoteAddr, func() (string, error) {
 		var err error
 		if json, err = isJSON(hr.Header); err != nil {
 			return "", err
@@ -228,7 +229,7 @@ func writeStatus(w http.ResponseWriter, hr *http.Request, status int, err error)
 	header.Set("Content-Length", strconv.Itoa(len(body)))
 	switch {
 	case a.retry:
-		header.Set("Retry-After", strconv.Itoa(int(retryAfter/time.Second)))
+		header.Set("Retry-After", strconv.Itoa(max(1, int(math.Ceil(retryDelay(err).Seconds())))))
 	case outcome == Unauthenticated:
 		header.Set("WWW-Authenticate", "Bearer")
 	case errors.Is(err, errEncoding):

@@ -283,7 +283,7 @@ func TestAnswerTimeout(t *testing.T) {
 	}
 	for name, cfg := range map[string]receive.Config{
 		"ingester":     {Ingester: &ingester{do: func(ctx context.Context, _ wire.Signal, _ []byte) (string, error) { return "", block(ctx) }}},
-		"authenticate": {Authenticate: func(ctx context.Context, _ string) (*assay.Principal, error) { return nil, block(ctx) }},
+		"authenticate": {Authenticate: func(ctx context.Context, _, _ string) (*assay.Principal, error) { return nil, block(ctx) }},
 	} {
 		for _, sender := range senders {
 			t.Run(name+"/"+sender.name, func(t *testing.T) {

@@ -71,14 +71,17 @@ func (i *ingester) got() []call {
 const (
 	goodKey     = "Bearer good"
 	readOnlyKey = "Bearer read-only"
+	userToken   = "Bearer us.er.token"
 )
 
-func authenticate(_ context.Context, authorization string) (*assay.Principal, error) {
+func authenticate(_ context.Context, authorization, _ string) (*assay.Principal, error) {
 	switch authorization {
 	case goodKey:
 		return &assay.Principal{OrganizationID: "org", Scopes: []assay.Scope{assay.ScopeIngest}}, nil
 	case readOnlyKey:
 		return &assay.Principal{OrganizationID: "org", Scopes: []assay.Scope{assay.ScopeRead}}, nil
+	case userToken:
+		return &assay.Principal{OrganizationID: "org", Subject: "someone", User: true, Scopes: []assay.Scope{assay.ScopeRead, assay.ScopeAgent}}, nil
 	case "":
 		return nil, assay.Errorf(assay.CodeMissingCredentials, "no credential")
 	case "Bearer a.b.c":
@@ -177,6 +180,7 @@ type result struct {
 	message    string
 	warning    string
 	retry      bool
+	after      time.Duration // when to try again
 	challenged bool // asked for a credential
 	body       []byte
 }
@@ -239,6 +243,11 @@ func sendHTTP(t testing.TB, s *server, r request, contentType string, http2 bool
 		retry:      response.Header.Get("Retry-After") != "",
 		challenged: response.Header.Get("WWW-Authenticate") != "",
 		body:       body,
+	}
+	if res.retry {
+		seconds, err := strconv.Atoi(response.Header.Get("Retry-After"))
+		require.NoError(t, err)
+		res.after = time.Duration(seconds) * time.Second
 	}
 	json := contentType != "application/x-protobuf"
 	got := response.Header.Get("Content-Type")
@@ -354,7 +363,11 @@ func callGRPC(t testing.TB, s *server, r request, method string, body io.Reader)
 		var status spb.Status
 		require.NoError(t, proto.Unmarshal(b, &status))
 		for _, d := range status.GetDetails() {
-			res.retry = res.retry || d.MessageIs(&errdetails.RetryInfo{})
+			var retry errdetails.RetryInfo
+			if d.MessageIs(&retry) {
+				require.NoError(t, d.UnmarshalTo(&retry))
+				res.retry, res.after = true, retry.GetRetryDelay().AsDuration()
+			}
 		}
 	}
 	for outcome, want := range grpcCode {

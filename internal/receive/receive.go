@@ -68,10 +68,10 @@ type Ingester interface {
 	Ingest(ctx context.Context, organizationID string, signal wire.Signal, body []byte) (warning string, err error)
 }
 
-// Authenticate finds out who sent the value of an Authorization header; it may
-// be empty. Errors are *assay.Error. Whether the caller may send telemetry is not its
-// concern. It may be called concurrently.
-type Authenticate func(ctx context.Context, authorization string) (*assay.Principal, error)
+// Authenticate finds out who sent the value of an Authorization header from an
+// address; both may be empty. Errors have an *assay.Error in their chain. Whether the
+// caller may send telemetry is not its concern. It may be called concurrently.
+type Authenticate func(ctx context.Context, authorization, remoteAddr string) (*assay.Principal, error)
 
 // Config says what a Receiver needs. Zero numbers mean the defaults.
 type Config struct {

@@ -8,8 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
@@ -146,6 +149,7 @@ func TestOutcomes(t *testing.T) {
 		{name: "unknown key", authorization: "Bearer x", outcome: receive.Unauthenticated, message: "unknown key"},
 		{name: "bad token", authorization: "Bearer a.b.c", outcome: receive.Unauthenticated, message: "not a token of ours"},
 		{name: "no scope", authorization: readOnlyKey, outcome: receive.Forbidden, message: "the credential may not send telemetry"},
+		{name: "user", authorization: userToken, outcome: receive.Forbidden, message: "the credential may not send telemetry"},
 		{name: "store away", authorization: "Bearer store-away", outcome: receive.Unavailable, message: "store is away", retry: true},
 	}
 	for _, c := range cases {
@@ -308,4 +312,32 @@ func TestNewRefusesBadConfig(t *testing.T) {
 	cfg.MaxUnpacked = 1 << 30
 	_, err := receive.New(cfg)
 	require.NoError(t, err, "the budget follows the limits")
+}
+
+// limited is a refusal that says when to try again.
+type limited struct{ error }
+
+func (limited) RetryAfter() time.Duration { return 1500 * time.Millisecond }
+
+func (e limited) Unwrap() error { return e.error }
+
+func TestRemoteAddressAndRetryAfter(t *testing.T) {
+	var got atomic.Value
+	s := start(t, receive.Config{Ingester: &ingester{}, Authenticate: func(_ context.Context, _, remoteAddr string) (*assay.Principal, error) {
+		got.Store(remoteAddr)
+		return nil, limited{assay.Errorf(assay.CodeRateLimited, "too many")}
+	}})
+	for _, sender := range senders {
+		t.Run(sender.name, func(t *testing.T) {
+			got.Store("")
+			res, err := sender.send(t, s, request{signal: wire.Logs, authorization: goodKey, body: strings.NewReader("{}"), size: 2})
+			require.NoError(t, err)
+			require.Equal(t, receive.RateLimited, res.outcome)
+			require.Equal(t, "too many", res.message)
+			require.Contains(t, []time.Duration{1500 * time.Millisecond, 2 * time.Second}, res.after, "exact, or in whole seconds")
+			address, err := netip.ParseAddrPort(got.Load().(string))
+			require.NoError(t, err)
+			require.True(t, address.Addr().IsLoopback())
+		})
+	}
 }

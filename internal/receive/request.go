@@ -61,7 +61,7 @@ func (r *Receiver) request(t Transport, signal wire.Signal) *request {
 
 // serve runs the request: f between the check of its credential and its end. The
 // error is what the sender is to be told.
-func (q *request) serve(ctx context.Context, authorization string, f func() (warning string, err error)) (warning string, err error) {
+func (q *request) serve(ctx context.Context, authorization, remoteAddr string, f func() (warning string, err error)) (warning string, err error) {
 	defer q.observe(&err)
 	if err := q.begin(); err != nil {
 		return "", err
@@ -73,7 +73,7 @@ func (q *request) serve(ctx context.Context, authorization string, f func() (war
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 		}
 	}()
-	if err := q.authenticate(ctx, authorization); err != nil {
+	if err := q.authenticate(ctx, authorization, remoteAddr); err != nil {
 		return "", err
 	}
 	return f()
@@ -100,10 +100,10 @@ func (q *request) deadline() time.Time {
 	return q.began.Add(q.awaited + q.cfg.AnswerTimeout*9/10)
 }
 
-func (q *request) authenticate(ctx context.Context, authorization string) error {
+func (q *request) authenticate(ctx context.Context, authorization, remoteAddr string) error {
 	ctx, cancel := context.WithDeadline(ctx, q.deadline())
 	defer cancel()
-	principal, err := q.cfg.Authenticate(ctx, authorization)
+	principal, err := q.cfg.Authenticate(ctx, authorization, remoteAddr)
 	if err != nil {
 		return err
 	}

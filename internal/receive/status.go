@@ -14,8 +14,17 @@ import (
 	"assay/internal/wire"
 )
 
-// retryAfter is when a sender is asked to try again.
+// retryAfter is when a sender is asked to try again where the error does not say.
 const retryAfter = time.Second
+
+// retryDelay returns when to try again after err.
+func retryDelay(err error) time.Duration {
+	var retry interface{ RetryAfter() time.Duration }
+	if errors.As(err, &retry) {
+		return retry.RetryAfter()
+	}
+	return retryAfter
+}
 
 // Outcome is how a request ended.
 type Outcome string
@@ -46,7 +55,7 @@ func Outcomes() []Outcome {
 type answer struct {
 	http  int
 	grpc  codes.Code
-	retry bool // ask to try again after retryAfter
+	retry bool // ask to try again after retryDelay
 }
 
 // answer follows the OTLP specification: senders repeat what is answered with 429,

@@ -249,7 +249,7 @@ func newFixture(t testing.TB, change ...func(*Config)) *fixture {
 	return f
 }
 
-func authenticate(_ context.Context, header string) (*assay.Principal, error) {
+func authenticate(_ context.Context, header, _ string) (*assay.Principal, error) {
 	switch header {
 	case reader:
 		return &assay.Principal{OrganizationID: orgID, Subject: "key:reader", Scopes: assay.Scopes()}, nil

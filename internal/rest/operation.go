@@ -108,7 +108,7 @@ func (s *server) serve(x *exchange, op operation, answer func(context.Context, *
 	defer cancel()
 	// Two fields make a value that no credential has, instead of one of them
 	// being chosen.
-	who, err := s.cfg.Authenticate(ctx, strings.Join(x.r.Header.Values("Authorization"), ", "))
+	who, err := s.cfg.Authenticate(ctx, strings.Join(x.r.Header.Values("Authorization"), ", "), x.r.RemoteAddr)
 	if err != nil {
 		return nil, nil, err
 	}

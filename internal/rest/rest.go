@@ -30,8 +30,9 @@ type Config struct {
 	PublicURL string
 
 	// Authenticate returns who sends a request with this Authorization header, ""
-	// for none. Its errors are shown as they are coded.
-	Authenticate func(ctx context.Context, authorizationHeader string) (*assay.Principal, error)
+	// for none, from this address, host and port. Its errors are shown as they are
+	// coded.
+	Authenticate func(ctx context.Context, authorizationHeader, remoteAddr string) (*assay.Principal, error)
 
 	Services      assay.ServiceStore
 	Insights      assay.InsightStore

@@ -360,6 +360,19 @@ func TestOversized(t *testing.T) {
 	f.get(t, "/api/v1/services?x="+strings.Repeat("y", maxTarget/2)).ok(t)
 }
 
+func TestRemoteAddress(t *testing.T) {
+	var got []string
+	f := newFixture(t, func(c *Config) {
+		c.Authenticate = func(_ context.Context, authorization, remoteAddr string) (*assay.Principal, error) {
+			got = append(got, authorization, remoteAddr)
+			return nil, &retryError{assay.Errorf(assay.CodeRateLimited, "too many"), 1500 * time.Millisecond}
+		}
+	})
+	a := f.do(t, "GET", "/api/v1/services", "Authorization", "x", "X-Forwarded-For", "203.0.113.9").fails(t, 429, assay.CodeRateLimited)
+	require.Equal(t, "2", a.Header().Get("Retry-After"))
+	require.Equal(t, []string{"x", "192.0.2.1:1234"}, got, "the address of the connection")
+}
+
 func TestRateLimit(t *testing.T) {
 	now := testNow
 	f := newFixture(t, func(c *Config) {
