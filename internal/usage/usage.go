@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package usage
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"assay"
+)
+
+// Config of an Analyst. Store is needed.
+type Config struct {
+	Store  assay.UsageStore
+	Prices Prices
+	Window time.Duration    // that the store keeps; default assay.DefaultWindow
+	Now    func() time.Time // default time.Now
+}
+
+// Analyst implements assay.Analyst. It is safe for concurrent use.
+type Analyst struct{ cfg Config }
+
+var _ assay.Analyst = (*Analyst)(nil)
+
+// New returns an Analyst, or CodeInvalid for prices that are not valid.
+func New(cfg Config) (*Analyst, error) {
+	if err := cfg.Prices.Validate(); err != nil {
+		return nil, err
+	}
+	if cfg.Window <= 0 {
+		cfg.Window = assay.DefaultWindow
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	return &Analyst{cfg: cfg}, nil
+}
+
+// Analyze implements assay.Analyst.
+//
+// The versions of a service are one row. Their active series are added up, because
+// a store tells how many series a version had and not which; a series that two
+// versions sent, as after a deployment, counts for each of them, where a backend
+// that does not keep the version counts it once.
+func (a *Analyst) Analyze(ctx context.Context, organizationID string, limit int) (*assay.ServiceAnalytics, error) {
+	found, err := a.cfg.Store.FindUsage(ctx, organizationID)
+	if err != nil {
+		return nil, fmt.Errorf("read usage: %w", err)
+	}
+	end := a.cfg.Now().UTC()
+	out := &assay.ServiceAnalytics{Start: end.Add(-a.cfg.Window), End: end, Currency: a.cfg.Prices.Currency}
+	all := a.rows(found)
+	for i := range all {
+		out.TotalBytes += all[i].Bytes()
+		out.TotalCost += all[i].EstimatedCost
+	}
+	slices.SortFunc(all, func(x, y assay.ServiceCost) int {
+		return cmp.Or(cmp.Compare(y.Bytes(), x.Bytes()),
+			cmp.Compare(x.Name, y.Name), cmp.Compare(x.Namespace, y.Namespace), cmp.Compare(x.Environment, y.Environment))
+	})
+	out.Services = slices.Clone(all[:min(max(limit, 0), len(all))])
+	return out, nil
+}
+
+// rows puts the versions of each service together.
+func (a *Analyst) rows(found []*assay.ServiceUsage) []assay.ServiceCost {
+	// Versions of a service lie side by side, always in the same order: sums of
+	// costs depend on it.
+	versions := slices.Clone(found)
+	slices.SortFunc(versions, func(x, y *assay.ServiceUsage) int {
+		return cmp.Or(compareNames(x, y), cmp.Compare(x.Service.ID, y.Service.ID))
+	})
+	rows := make([]assay.ServiceCost, 0, len(versions))
+	for len(versions) > 0 {
+		n := 1
+		for n < len(versions) && compareNames(versions[0], versions[n]) == 0 {
+			n++
+		}
+		rows = append(rows, a.row(versions[:n]))
+		versions = versions[n:]
+	}
+	return rows
+}
+
+// compareNames orders by what the versions of a service share.
+func compareNames(x, y *assay.ServiceUsage) int {
+	a, b := &x.Service.ServiceKey, &y.Service.ServiceKey
+	return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Environment, b.Environment))
+}
+
+// row is one service from its versions, at least one.
+func (a *Analyst) row(versions []*assay.ServiceUsage) assay.ServiceCost {
+	latest := versions[0]
+	var row assay.ServiceCost
+	for _, u := range versions {
+		add(&row.Traces, u.Traces)
+		add(&row.Metrics, u.Metrics)
+		add(&row.Logs, u.Logs)
+		row.ActiveSeries += u.ActiveSeries
+		c := a.cfg.Prices.costs(u.Traces.Bytes, u.Metrics.Bytes, u.Logs.Bytes, u.ActiveSeries)
+		row.AvoidableCost += avoidable(u, &c)
+		if u.Service.LastSeenAt.After(latest.Service.LastSeenAt) {
+			latest = u
+		}
+	}
+	row.ID, row.Version = latest.Service.ID, latest.Service.Version
+	row.Name, row.Namespace, row.Environment = latest.Service.Name, latest.Service.Namespace, latest.Service.Environment
+	c := a.cfg.Prices.costs(row.Traces.Bytes, row.Metrics.Bytes, row.Logs.Bytes, row.ActiveSeries)
+	row.EstimatedCost = c.sum()
+	row.AvoidableCost = min(row.AvoidableCost, row.EstimatedCost) // sums of fractions are rounded
+	return row
+}
+
+func add(to *assay.SignalUsage, u assay.SignalUsage) {
+	to.Items += u.Items
+	to.Bytes += u.Bytes
+}
