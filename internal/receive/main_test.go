@@ -181,7 +181,7 @@ type result struct {
 	warning    string
 	retry      bool
 	after      time.Duration // when to try again
-	challenged bool // asked for a credential
+	challenged bool          // asked for a credential
 	body       []byte
 }
 
