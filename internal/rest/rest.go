@@ -124,7 +124,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.cfg.Other.ServeHTTP(w, r)
 		return
 	}
-	x := &exchange{ResponseWriter: w, s: s, traceID: traceID(r.Header)}
+	x := &exchange{ResponseWriter: w, s: s, traceID: traceID(r)}
 	x.r = r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x))
 	defer x.recover()
 	if err := unclean(r.URL); err != nil {

@@ -7,12 +7,19 @@ import (
 	"encoding/hex"
 	"net/http"
 	"strings"
+
+	"go.opentelemetry.io/otel/trace"
 )
 
-// traceID returns the trace id of a request: that of its W3C traceparent header
-// when it has exactly one valid one, else a new random id.
-func traceID(h http.Header) string {
-	if v := h.Values("Traceparent"); len(v) == 1 {
+// traceID returns the trace id of a request: that of the span that it runs in,
+// which took it from the request's W3C traceparent header where there is one.
+// Outside of a span it is that of the header when it has exactly one valid one, else
+// a new random id.
+func traceID(r *http.Request) string {
+	if span := trace.SpanContextFromContext(r.Context()); span.HasTraceID() {
+		return span.TraceID().String()
+	}
+	if v := r.Header.Values("Traceparent"); len(v) == 1 {
 		if id, ok := parseTraceparent(v[0]); ok {
 			return id
 		}
