@@ -26,6 +26,7 @@ type store interface {
 	assay.APIKeyStore
 	assay.SummaryStore
 	assay.LogRecordStore
+	assay.UsageStore
 	Ping(ctx context.Context) error
 	Close() error
 }

@@ -332,10 +332,13 @@ func TestMetricNameQuota(t *testing.T) {
 	require.Equal(t, delta.Count{Observed: 3}, f.totals("a", catalog.MET002), "m3 is not judged")
 	require.Equal(t, delta.Count{Observed: 2, Failed: 2}, f.totals(assay.OverflowService, catalog.QuotaExceeded))
 	require.NotContains(t, f.ingest(e, MetricsRequest(Metrics(Service("b"), Gauge("m3", "1")))), "records", "each service has its own limit")
-	usage, err := f.store.Usage(t.Context(), f.org)
+	usage, err := f.store.FindUsage(t.Context(), f.org)
 	require.NoError(t, err)
-	require.EqualValues(t, 3, usage[delta.ServiceID(f.org, assay.ServiceKey{Name: "a", Environment: "test"})][delta.Metrics].Items)
-	require.EqualValues(t, 2, usage[delta.ServiceID(f.org, assay.ServiceKey{Name: assay.OverflowService})][delta.Metrics].Items)
+	points := make(map[string]uint64)
+	for _, u := range usage {
+		points[u.Service.Name] = u.Metrics.Items
+	}
+	require.Equal(t, map[string]uint64{"a": 3, "b": 1, assay.OverflowService: 2}, points)
 
 	require.NoError(t, e.Close(t.Context()))
 	e = f.engine(small)

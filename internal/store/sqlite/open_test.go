@@ -116,9 +116,11 @@ func TestUpgrade(t *testing.T) {
 	known, err := s.KnownServices(t.Context(), org.String())
 	require.NoError(t, err)
 	require.Equal(t, []assay.ServiceKey{key}, known)
-	usage, err := s.Usage(t.Context(), org.String())
+	usage, err := s.FindUsage(t.Context(), org.String())
 	require.NoError(t, err)
-	require.Equal(t, tally.Usage, usage[svc.String()])
+	require.Len(t, usage, 1)
+	require.Equal(t, svc.String(), usage[0].Service.ID)
+	require.Equal(t, assay.SignalUsage{Items: 3, Bytes: 300}, usage[0].Logs)
 	for n := range uint64(2) {
 		require.NoError(t, s.Commit(t.Context(), time.Now(), nil, func([]bool) *delta.Delta {
 			d := new(delta.Delta)

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"assay"
-	"assay/internal/delta"
 	"assay/internal/store/codec"
 )
 
@@ -137,29 +136,4 @@ func (s *Store) ScoreHistory(ctx context.Context, organizationID, serviceID stri
 		return nil, err
 	}
 	return scores, nil
-}
-
-// Usage returns what each service of an organization, by id, sent in the buckets
-// kept. Services that sent nothing are left out.
-func (s *Store) Usage(ctx context.Context, organizationID string) (map[string][delta.SignalCount]delta.Usage, error) {
-	usage := make(map[string][delta.SignalCount]delta.Usage)
-	rows, err := s.r.QueryContext(ctx, `SELECT id, tally FROM services WHERE org = (SELECT org FROM organizations WHERE id = ?)`, blobOf(organizationID))
-	err = each(rows, err, func(rows *sql.Rows) error {
-		var id, blob []byte
-		if err := rows.Scan(&id, &blob); err != nil {
-			return err
-		}
-		var total codec.Tally
-		if err := total.UnmarshalBinary(blob); err != nil {
-			return err
-		}
-		if total.Usage != ([delta.SignalCount]delta.Usage{}) {
-			usage[idOf(id)] = total.Usage
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, s.fail(ctx, "read usage", err)
-	}
-	return usage, nil
 }

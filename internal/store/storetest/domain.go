@@ -223,9 +223,9 @@ func testIsolation(t *testing.T, s *suite) {
 	got, err := s.FindServiceByID(ctx, mine, svc)
 	require.NoError(t, err)
 	require.Nil(t, got.Score, "another organization's score")
-	usage, err := s.Usage(ctx, theirs)
-	require.NoError(t, err)
-	require.Empty(t, usage)
+	s.commit(one(mine, key, func(f *delta.Service) { f.AddUsage(bucket(epoch), delta.Logs, delta.Usage{Items: 1, Bytes: 1}) }))
+	require.Contains(t, s.usage(mine), svc)
+	require.Empty(t, s.usage(theirs))
 }
 
 // insight stores an active insight of a service.

@@ -66,11 +66,10 @@ func testFacts(t *testing.T, s *suite) {
 	want.Examples[catalog.LOG003] = example(late, 9)
 	require.Empty(t, cmp.Diff(want, got))
 
-	usage, err := s.Usage(ctx, org)
-	require.NoError(t, err)
-	require.Equal(t, map[string][delta.SignalCount]delta.Usage{
-		id: {delta.Traces: {Items: 11, Bytes: 1<<40 + 1}, delta.Logs: {Items: 7, Bytes: 70}},
-	}, usage)
+	require.Equal(t, map[string]*assay.ServiceUsage{id: {
+		Service: assay.Service{ID: id, OrganizationID: org, ServiceKey: key, FirstSeenAt: micro(early), LastSeenAt: micro(late)},
+		Traces:  assay.SignalUsage{Items: 11, Bytes: 1<<40 + 1}, Logs: assay.SignalUsage{Items: 7, Bytes: 70},
+	}}, s.usage(org))
 	for _, all := range []bool{false, true} {
 		ids, err := s.UnscoredServices(ctx, org, all)
 		require.NoError(t, err)
@@ -474,7 +473,7 @@ func testAnyOrder(t *testing.T, s *suite) {
 // revisions.
 type observed struct {
 	Facts  delta.Facts
-	Usage  [delta.SignalCount]delta.Usage
+	Usage  *assay.ServiceUsage
 	Claims [3]map[catalog.Rule]delta.ClaimCount // since three buckets
 	Names  []uint64
 }
@@ -485,14 +484,16 @@ func (s *suite) observe(org string) map[assay.ServiceKey]*observed {
 	state, byID := make(map[assay.ServiceKey]*observed), make(map[string]*observed)
 	keys, err := s.KnownServices(ctx, org)
 	require.NoError(s.t, err)
-	usage, err := s.Usage(ctx, org)
-	require.NoError(s.t, err)
+	usage := s.usage(org)
 	names, err := s.KnownMetricNames(ctx, org)
 	require.NoError(s.t, err)
 	for _, k := range keys {
 		id := delta.ServiceID(org, k)
 		o := &observed{Facts: *s.facts(org, id), Usage: usage[id], Names: slices.Sorted(slices.Values(names[k]))}
 		o.Facts.Service.ID, o.Facts.Service.OrganizationID, o.Facts.Revision = "", "", 0
+		if o.Usage != nil {
+			o.Usage.Service.ID, o.Usage.Service.OrganizationID = "", ""
+		}
 		state[k], byID[id] = o, o
 	}
 	for i, since := range []delta.Bucket{0, bucket(epoch) + 3600, bucket(epoch) + 3*3600} {
@@ -651,6 +652,10 @@ func testContext(t *testing.T, s *suite) {
 		},
 		"LogRecords": func() error {
 			_, err := s.LogRecords(ctx)
+			return err
+		},
+		"FindUsage": func() error {
+			_, err := s.FindUsage(ctx, org)
 			return err
 		},
 		"MuteInsight": func() error { return s.MuteInsight(ctx, in.ID, "") },

@@ -24,6 +24,7 @@ type Store interface {
 	assay.APIKeyStore
 	assay.SummaryStore
 	assay.LogRecordStore
+	assay.UsageStore
 
 	Commit(ctx context.Context, now time.Time, requests []delta.Request, merge func(fresh []bool) *delta.Delta) error
 	KnownServices(ctx context.Context, organizationID string) ([]assay.ServiceKey, error)
@@ -40,7 +41,6 @@ type Store interface {
 	ScoreHistory(ctx context.Context, organizationID, serviceID string, since time.Time) ([]*assay.Score, error)
 	Expire(ctx context.Context, now time.Time, start, metrics delta.Bucket) error
 
-	Usage(ctx context.Context, organizationID string) (map[string][delta.SignalCount]delta.Usage, error)
 	Stats(ctx context.Context) (rows map[string]int64, bytes int64, err error)
 	Ping(ctx context.Context) error
 	Close() error
@@ -82,6 +82,7 @@ func Run(t *testing.T, make func(t testing.TB, now func() time.Time) Opener) {
 		{"Summaries", testSummaries},
 		{"SummaryCalls", testSummaryCalls},
 		{"LogRecords", testLogRecords},
+		{"Usage", testUsage},
 		{"Concurrency", testConcurrency},
 		{"Durability", testDurability},
 		{"Context", testContext},
