@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -67,15 +68,34 @@ func scanInsight(row interface{ Scan(...any) error }) (*assay.Insight, error) {
 	return &in, nil
 }
 
-// insightOrder is how to sort by each field: the column, and the index that
-// serves one organization.
-var insightOrder = map[assay.InsightSort][2]string{
-	"":                   {"created_at", "insights_by_created"},
-	assay.SortCreatedAt:  {"created_at", "insights_by_created"},
-	assay.SortDetectedAt: {"detected_at", "insights_by_detected"},
-	assay.SortUpdatedAt:  {"updated_at", "insights_by_updated"},
-	assay.SortImpact:     {"weight", "insights_by_weight"},
-	assay.SortSignal:     {"signal", "insights_by_signal"},
+// order is how to sort by a field: the column, and the index that serves one
+// organization in either direction. In both indexes ties are ordered by id
+// ascending, so each of them serves its direction, and the reverse of it for pages
+// that are read from the end of the list.
+type order struct {
+	column                string
+	ascending, descending string
+}
+
+var insightOrder = map[assay.InsightSort]order{
+	"":                   {"created_at", "insights_by_created_asc", "insights_by_created"},
+	assay.SortCreatedAt:  {"created_at", "insights_by_created_asc", "insights_by_created"},
+	assay.SortDetectedAt: {"detected_at", "insights_by_detected_asc", "insights_by_detected"},
+	assay.SortUpdatedAt:  {"updated_at", "insights_by_updated_asc", "insights_by_updated"},
+	assay.SortImpact:     {"weight", "insights_by_weight_asc", "insights_by_weight"},
+	assay.SortSignal:     {"signal", "insights_by_signal", "insights_by_signal_desc"},
+}
+
+// terms are what insights are ordered by, each column with a prefix.
+func (o order) terms(prefix string, descending, reversed bool) string {
+	first, ties := ` ASC`, ` ASC`
+	if descending != reversed {
+		first = ` DESC`
+	}
+	if reversed {
+		ties = ` DESC`
+	}
+	return prefix + o.column + first + `, ` + prefix + `id` + ties
 }
 
 // insightQuery is a filter as SQL. counted tells that insight_counts has all
@@ -141,43 +161,58 @@ func whereInsights(f *assay.InsightFilter) *insightQuery {
 	return q
 }
 
-// FindInsights implements assay.InsightStore.
-func (s *Store) FindInsights(ctx context.Context, f assay.InsightFilter) ([]*assay.Insight, int, error) {
-	order, ok := insightOrder[f.Sort]
-	if !ok {
-		return nil, 0, assay.Errorf(assay.CodeInvalid, "unknown sort field %q", string(f.Sort))
-	}
-	q := whereInsights(&f)
-	by := order[0] + ` ASC, id ASC`
+// statements are what a filter asks the database. page takes a limit and an
+// offset after the arguments of the filter, and counts them from the end of the
+// list where it is reversed; its rows come in the order of the list all the same.
+func (q *insightQuery) statements(f *assay.InsightFilter, by order, reversed bool) (total, page string) {
+	index := by.ascending
 	if f.Descending {
-		by = order[0] + ` DESC, id ASC`
+		index = by.descending
 	}
 	// The planner cannot know that a service has few insights and an organization many.
-	from := `insights`
+	found, counted := `insights`, `insights`
 	switch {
 	case f.ServiceID != "":
-		from += ` INDEXED BY insights_by_service`
+		found += ` INDEXED BY insights_by_service`
+		counted = found
 	case f.OrganizationID != "":
-		from += ` INDEXED BY ` + order[1]
+		found += ` INDEXED BY ` + index
+		counted += ` INDEXED BY insights_by_created` // what is not counted beforehand is a span of time
 	}
-	total := `SELECT count(*) FROM ` + from + q.String()
+	total = `SELECT count(*) FROM ` + counted + q.String()
 	if q.counted {
 		total = `SELECT ifnull(sum(n), 0) FROM insight_counts` + q.String()
 	}
 	// The page is found in the index alone; rows are read for its insights only.
-	page := selectInsights + `WHERE i.insight IN (SELECT insight FROM ` + from + q.String() + ` ORDER BY ` + by + ` LIMIT ? OFFSET ?)
-		ORDER BY i.` + strings.ReplaceAll(by, `, `, `, i.`)
+	page = selectInsights + `WHERE i.insight IN (SELECT insight FROM ` + found + q.String() + ` ORDER BY ` + by.terms(``, f.Descending, reversed) + ` LIMIT ? OFFSET ?)
+		ORDER BY ` + by.terms(`i.`, f.Descending, false)
+	return total, page
+}
 
+// FindInsights implements assay.InsightStore.
+func (s *Store) FindInsights(ctx context.Context, f assay.InsightFilter) ([]*assay.Insight, int, error) {
+	by, ok := insightOrder[f.Sort]
+	if !ok {
+		return nil, 0, assay.Errorf(assay.CodeInvalid, "unknown sort field %q", string(f.Sort))
+	}
+	q := whereInsights(&f)
 	var (
 		found []*assay.Insight
 		n     int
 	)
 	err := s.view(ctx, "list insights", func(tx *sql.Tx) error {
 		found = nil
+		total, _ := q.statements(&f, by, false)
 		if err := tx.QueryRowContext(ctx, total, q.args...).Scan(&n); err != nil {
 			return err
 		}
-		rows, err := tx.QueryContext(ctx, page, append(q.args, f.Page.Limit, f.Page.Offset)...)
+		part := partOf(f.Page, n)
+		if part.limit == 0 {
+			return nil
+		}
+		found = make([]*assay.Insight, 0, part.limit)
+		_, page := q.statements(&f, by, part.reversed)
+		rows, err := tx.QueryContext(ctx, page, append(slices.Clone(q.args), part.limit, part.offset)...)
 		return each(rows, err, func(rows *sql.Rows) error {
 			in, err := scanInsight(rows)
 			found = append(found, in)

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -273,20 +274,42 @@ func TestLocked(t *testing.T) {
 // TestPlans holds the queries of hot pages to their indexes.
 func TestPlans(t *testing.T) {
 	s := open(t, Config{})
-	for _, sort := range []assay.InsightSort{"", assay.SortDetectedAt, assay.SortUpdatedAt, assay.SortImpact, assay.SortSignal} {
-		order := insightOrder[sort]
-		q := whereInsights(&assay.InsightFilter{OrganizationID: "00000000-0000-4000-8000-000000000000", Statuses: []assay.InsightStatus{assay.InsightActive}, Impacts: []assay.Impact{assay.ImpactLow}, Signal: assay.SignalLog})
-		direction := ` DESC` // newest and heaviest first; the other way round ties are sorted
-		if sort == assay.SortSignal {
-			direction = ` ASC`
+	many := assay.InsightFilter{OrganizationID: "00000000-0000-4000-8000-000000000000"}
+	rare := many
+	rare.Statuses, rare.Impacts, rare.Signal = []assay.InsightStatus{assay.InsightActive}, []assay.Impact{assay.ImpactLow, assay.ImpactNormal}, assay.SignalLog
+	dated := rare
+	dated.CreatedFrom, dated.CreatedTo = time.Unix(1, 0), time.Unix(2, 0)
+	for _, f := range []assay.InsightFilter{many, rare, dated} {
+		for sort, by := range insightOrder {
+			for _, f.Descending = range []bool{false, true} {
+				for _, reversed := range []bool{false, true} {
+					q := whereInsights(&f)
+					total, page := q.statements(&f, by, reversed)
+					index := by.ascending
+					if f.Descending {
+						index = by.descending
+					}
+					plan := explain(t, s, page, append(q.args, 10, 10)...)
+					require.Contains(t, plan, "USING COVERING INDEX "+index+" (org=?", "sort %q", sort)
+					require.NotContains(t, plan, "SCAN insights")
+					require.Equal(t, 1, strings.Count(plan, "TEMP B-TREE"), "of the rows of the page alone: %s", plan)
+					plan = explain(t, s, total, q.args...)
+					if q.counted {
+						require.Contains(t, plan, "insight_counts")
+					} else {
+						require.Contains(t, plan, "USING COVERING INDEX insights_by_created (org=? AND created_at>? AND created_at<?)")
+					}
+				}
+			}
 		}
-		plan := explain(t, s, `SELECT insight FROM insights INDEXED BY `+order[1]+q.String()+` ORDER BY `+order[0]+direction+`, id ASC LIMIT 10`, q.args...)
-		require.Contains(t, plan, "USING COVERING INDEX "+order[1])
-		require.NotContains(t, plan, "TEMP B-TREE")
 	}
-	plan := explain(t, s, `SELECT `+serviceColumns+` FROM services s INDEXED BY services_by_name JOIN organizations o ON o.org = s.org
-		WHERE s.org = ? ORDER BY s.name, s.environment, s.version, s.id LIMIT 10`, 1)
-	require.NotContains(t, plan, "TEMP B-TREE")
+	for _, reversed := range []bool{false, true} {
+		plan := explain(t, s, servicesPage(reversed), 1, 10, 10)
+		require.Contains(t, plan, "USING COVERING INDEX services_by_name (org=?)")
+		require.Equal(t, 1, strings.Count(plan, "TEMP B-TREE"), "of the rows of the page alone: %s", plan)
+	}
+	plan := explain(t, s, `SELECT count(*) FROM services WHERE org = ?`, 1)
+	require.Contains(t, plan, "COVERING INDEX services_by_name")
 	plan = explain(t, s, `SELECT id FROM services WHERE org = ? AND revision > scored_revision`, 1)
 	require.Contains(t, plan, "services_unscored")
 	for _, st := range []statement{findHour, findSet, moveClaim, addRequest, findService} {

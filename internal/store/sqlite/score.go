@@ -336,9 +336,9 @@ func (s *Store) SaveScores(ctx context.Context, organizationID string, results [
 
 // scoreWriter holds the statements of SaveScores, which run often.
 type scoreWriter struct {
-	ctx                                 context.Context // never ends
-	org                                 int64
-	find, current, history, saveInsight *sql.Stmt
+	ctx                                        context.Context // never ends
+	org                                        int64
+	find, current, history, renew, saveInsight *sql.Stmt
 }
 
 func (w *scoreWriter) prepare(tx *sql.Tx) error {
@@ -351,6 +351,10 @@ func (w *scoreWriter) prepare(tx *sql.Tx) error {
 			score_at = ?, score_window = ?, score_created_at = ? WHERE svc = ?`},
 		{&w.history, `INSERT INTO scores (svc, calculated_at, id, score, evaluated, failed, span, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 			ON CONFLICT DO NOTHING`},
+		// What mostly changes is evidence. Without the columns that lists are sorted and
+		// filtered by, most indexes stay as they are.
+		{&w.renew, `UPDATE insights SET trace_id = ?5, telemetry_at = ?6, updated_at = max(updated_at, ?7), attributes = ?8
+			WHERE id = ?1 AND weight = ?2 AND signal = ?3 AND detected_at = ?4 AND (status = ?9 OR status = 3 OR ?9 = 3)`},
 		{&w.saveInsight, `INSERT INTO insights (id, org, svc, rule, status, weight, signal, mute_reason, trace_id, telemetry_at, detected_at, created_at, updated_at, attributes)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 			ON CONFLICT (id) DO UPDATE SET
@@ -369,7 +373,7 @@ func (w *scoreWriter) prepare(tx *sql.Tx) error {
 }
 
 func (w *scoreWriter) close() {
-	for _, st := range []*sql.Stmt{w.find, w.current, w.history, w.saveInsight} {
+	for _, st := range []*sql.Stmt{w.find, w.current, w.history, w.renew, w.saveInsight} {
 		if st != nil {
 			_ = st.Close() // ends with the transaction anyway
 		}
@@ -433,8 +437,16 @@ func (w *scoreWriter) insight(svc int64, in *assay.Insight) error {
 	if err != nil {
 		return err
 	}
-	info := rule.Info()
-	_, err = w.saveInsight.ExecContext(w.ctx, blobOf(in.ID), w.org, svc, int64(codec.RuleNumber(rule)), status, info.Impact.Weight(), signals[info.Signal],
+	id, weight, signal := blobOf(in.ID), rule.Info().Impact.Weight(), signals[rule.Info().Signal]
+	res, err := w.renew.ExecContext(w.ctx, id, weight, signal, micros(in.DetectedAt),
+		in.TraceID, micros(in.TelemetryAt), micros(in.UpdatedAt), string(attributes), status)
+	if err != nil {
+		return err
+	}
+	if n, err := res.RowsAffected(); err != nil || n > 0 {
+		return err
+	}
+	_, err = w.saveInsight.ExecContext(w.ctx, id, w.org, svc, int64(codec.RuleNumber(rule)), status, weight, signal,
 		in.MuteReason, in.TraceID, micros(in.TelemetryAt), micros(in.DetectedAt), micros(in.CreatedAt), micros(in.UpdatedAt), string(attributes))
 	return err
 }

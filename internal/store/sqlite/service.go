@@ -55,6 +55,20 @@ func scoreOf(id []byte, value float64, evaluated, failed, at, window, created in
 	}
 }
 
+// servicesPage is the statement for a page of the services of an organization. It
+// takes a limit and an offset, and counts them from the end of the list where it is
+// reversed; its rows come in the order of the list all the same.
+func servicesPage(reversed bool) string {
+	by := `name, environment, version, id`
+	if reversed {
+		by = `name DESC, environment DESC, version DESC, id DESC`
+	}
+	// The page is found in the index alone; rows are read for its services only.
+	return `SELECT ` + serviceColumns + ` FROM services s JOIN organizations o ON o.org = s.org
+		WHERE s.svc IN (SELECT svc FROM services INDEXED BY services_by_name WHERE org = ? ORDER BY ` + by + ` LIMIT ? OFFSET ?)
+		ORDER BY s.name, s.environment, s.version, s.id`
+}
+
 // FindServices implements assay.ServiceStore.
 func (s *Store) FindServices(ctx context.Context, organizationID string, page assay.Page) ([]*assay.Service, int, error) {
 	var (
@@ -73,9 +87,12 @@ func (s *Store) FindServices(ctx context.Context, organizationID string, page as
 		if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM services WHERE org = ?`, org).Scan(&total); err != nil {
 			return err
 		}
-		rows, err := tx.QueryContext(ctx, `SELECT `+serviceColumns+`
-			FROM services s INDEXED BY services_by_name JOIN organizations o ON o.org = s.org
-			WHERE s.org = ? ORDER BY s.name, s.environment, s.version, s.id LIMIT ? OFFSET ?`, org, page.Limit, page.Offset)
+		part := partOf(page, total)
+		if part.limit == 0 {
+			return nil
+		}
+		found = make([]*assay.Service, 0, part.limit)
+		rows, err := tx.QueryContext(ctx, servicesPage(part.reversed), org, part.limit, part.offset)
 		return each(rows, err, func(rows *sql.Rows) error {
 			svc := new(assay.Service)
 			found = append(found, svc)

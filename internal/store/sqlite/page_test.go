@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sqlite
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"assay"
+)
+
+// TestPartOf: from whichever end a page is read, it is the same page, and never
+// more than half of the list is skipped.
+func TestPartOf(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		list := make([]int, rapid.IntRange(0, 40).Draw(t, "total"))
+		for i := range list {
+			list[i] = i
+		}
+		p := assay.Page{Limit: rapid.IntRange(1, 50).Draw(t, "limit"), Offset: rapid.OneOf(rapid.IntRange(0, 50), rapid.Just(1<<53-1)).Draw(t, "offset")}
+		from := min(p.Offset, len(list))
+		want := slices.Clone(list[from:min(from+p.Limit, len(list))])
+
+		part := partOf(p, len(list))
+		require.LessOrEqual(t, part.offset, len(list)/2)
+		if part.reversed {
+			slices.Reverse(list)
+		}
+		got := slices.Clone(list[part.offset : part.offset+part.limit])
+		if part.reversed {
+			slices.Reverse(got)
+		}
+		require.Equal(t, append([]int{}, want...), append([]int{}, got...))
+	})
+}
