@@ -5,8 +5,6 @@ package rest
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -15,10 +13,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
-
-	"github.com/klauspost/compress/gzip"
 
 	"assay"
 )
@@ -57,27 +52,23 @@ func (x *exchange) meta() Meta {
 }
 
 // succeed answers 200 with data, or 304 when tagged and the client already has it.
-// pg is nil for a single resource. The entity tag covers everything but meta, so
-// that it is the same on every replica.
+// pg is nil for a single resource.
 func (x *exchange) succeed(data any, pg *page, tagged bool) {
-	var body, tail bytes.Buffer
-	body.WriteString(`{"data":`)
-	err := encode(&body, data)
-	var meta any = x.meta()
-	if pg != nil {
-		meta = ListMeta{Meta: x.meta(), Total: pg.total, HasMore: pg.hasMore}
-		tail.WriteString(`,"links":`)
-		err = errors.Join(err, encode(&tail, pg.links))
-	}
+	r, err := render(data, pg)
 	if err != nil {
 		x.fail(err)
 		return
 	}
+	x.reply(r, tagged)
+}
+
+// reply is succeed with what render returned.
+func (x *exchange) reply(r *rendered, tagged bool) {
 	h := x.Header()
 	h.Add("Vary", "Authorization")
 	h.Set("Cache-Control", "private, no-cache")
 	if tagged {
-		tag := entityTag(body.Bytes(), tail.Bytes(), pg)
+		tag := r.tag()
 		h.Set("ETag", tag)
 		if matches(x.r.Header.Values("If-None-Match"), tag) {
 			h.Add("Vary", "Accept-Encoding")
@@ -85,14 +76,16 @@ func (x *exchange) succeed(data any, pg *page, tagged bool) {
 			return
 		}
 	}
-	body.WriteString(`,"meta":`)
-	if err := encode(&body, meta); err != nil {
+	end, err := r.end(x.meta())
+	if err != nil {
 		x.fail(err)
 		return
 	}
-	body.Write(tail.Bytes())
-	body.WriteByte('}')
-	x.send(http.StatusOK, "application/json", body.Bytes())
+	parts := [][]byte{r.begin, end}
+	if x.gzips(len(r.begin) + len(end)) {
+		parts = r.gzip(end)
+	}
+	x.write(http.StatusOK, "application/json", parts...)
 }
 
 // encode appends v as JSON on one line.
@@ -104,18 +97,6 @@ func encode(b *bytes.Buffer, v any) error {
 	}
 	b.Truncate(b.Len() - 1) // the line feed
 	return nil
-}
-
-// entityTag is weak, because meta and the encoding differ between responses that
-// share it.
-func entityTag(data, links []byte, pg *page) string {
-	h := sha256.New()
-	h.Write(data)
-	h.Write(links)
-	if pg != nil {
-		h.Write(strconv.AppendInt(nil, int64(pg.total), 10))
-	}
-	return `W/"` + hex.EncodeToString(h.Sum(nil)[:16]) + `"`
 }
 
 // matches tells whether the If-None-Match fields name tag, compared weakly as
@@ -248,28 +229,41 @@ func (x *exchange) recover() {
 	x.fail(&assay.Error{Code: assay.CodeInternal, Message: "handler panicked"})
 }
 
-var gzipWriters = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}
-
-// send writes the response. A response to HEAD has the header of one to GET.
+// send answers with a body.
 func (x *exchange) send(status int, contentType string, body []byte) {
+	if x.gzips(len(body)) {
+		body = pack(body, true)
+	}
+	x.write(status, contentType, body)
+}
+
+// gzips tells whether a body of that length is sent with gzip, and sets the header
+// fields that say so.
+func (x *exchange) gzips(length int) bool {
+	x.Header().Add("Vary", "Accept-Encoding")
+	if length <= gzipOver || !acceptsGzip(x.r.Header.Values("Accept-Encoding")) {
+		return false
+	}
+	x.Header().Set("Content-Encoding", "gzip")
+	return true
+}
+
+// write writes the response. A response to HEAD has the header of one to GET.
+func (x *exchange) write(status int, contentType string, parts ...[]byte) {
+	length := 0
+	for _, p := range parts {
+		length += len(p)
+	}
 	h := x.Header()
 	h.Set("Content-Type", contentType)
 	h.Set("X-Content-Type-Options", "nosniff")
-	h.Add("Vary", "Accept-Encoding")
-	if len(body) > gzipOver && acceptsGzip(x.r.Header.Values("Accept-Encoding")) {
-		var packed bytes.Buffer
-		zw := gzipWriters.Get().(*gzip.Writer)
-		zw.Reset(&packed)
-		_, _ = zw.Write(body) // into memory: cannot fail
-		_ = zw.Close()
-		gzipWriters.Put(zw)
-		h.Set("Content-Encoding", "gzip")
-		body = packed.Bytes()
-	}
-	h.Set("Content-Length", strconv.Itoa(len(body)))
+	h.Set("Content-Length", strconv.Itoa(length))
 	x.WriteHeader(status)
-	if x.r.Method != http.MethodHead {
-		_, _ = x.Write(body) // the client may be gone, and nobody is left to tell
+	if x.r.Method == http.MethodHead {
+		return
+	}
+	for _, p := range parts {
+		_, _ = x.Write(p) // the client may be gone, and nobody is left to tell
 	}
 }
 
