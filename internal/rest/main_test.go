@@ -237,10 +237,11 @@ func newFixture(t testing.TB, change ...func(*Config)) *fixture {
 		BasePath:     "/api",
 		Authenticate: authenticate,
 		Services:     f.store, Insights: f.store, Organizations: f.store,
-		Window: assay.DefaultWindow,
-		Ready:  func(context.Context) error { return nil },
-		Now:    func() time.Time { return testNow },
-		Logger: slog.New(slog.NewTextHandler(f.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Window:   assay.DefaultWindow,
+		CacheTTL: -1, // tests change what is stored and look at once
+		Ready:    func(context.Context) error { return nil },
+		Now:      func() time.Time { return testNow },
+		Logger:   slog.New(slog.NewTextHandler(f.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
 	for _, c := range change {
 		c(&f.cfg)

@@ -37,7 +37,7 @@ type operation struct {
 	Scope       assay.Scope
 	Errors      []int         // statuses besides those that every operation may answer
 	Timeout     time.Duration // default 10 s
-	Volatile    bool          // no entity tag: computed anew for every request
+	Volatile    bool          // computed anew for every request: no entity tag, not kept for a moment
 }
 
 // call is what a handler gets besides its parameters.
@@ -52,12 +52,14 @@ type call struct {
 func register[P, D any](s *server, op operation, handle func(ctx context.Context, c *call, p *P) (D, error)) {
 	b := newBinder[P](s.schemas())
 	s.route(op, b.document(), schemaOf[Single[D]](s.schemas()), func(ctx context.Context, c *call) (any, *page, error) {
-		p, _, err := b.bind(c.Request)
+		p, again, err := b.bind(c.Request)
 		if err != nil {
 			return nil, nil, err
 		}
-		data, err := handle(ctx, c, p)
-		return data, nil, err
+		return s.kept(ctx, op, c, again, func(ctx context.Context) (any, *page, error) {
+			data, err := handle(ctx, c, p)
+			return data, nil, err
+		})
 	})
 }
 
@@ -70,14 +72,16 @@ func registerList[P pager, D any](s *server, op operation, handle func(ctx conte
 		if err != nil {
 			return nil, nil, err
 		}
-		items, total, err := handle(ctx, c, p)
-		if err != nil {
-			return nil, nil, err
-		}
-		if items == nil {
-			items = []D{} // never null
-		}
-		return items, newPage(c.Request.URL.EscapedPath(), again, (*p).page(), len(items), total), nil
+		return s.kept(ctx, op, c, again, func(ctx context.Context) (any, *page, error) {
+			items, total, err := handle(ctx, c, p)
+			if err != nil {
+				return nil, nil, err
+			}
+			if items == nil {
+				items = []D{} // never null
+			}
+			return items, newPage(c.Request.URL.EscapedPath(), again, (*p).page(), len(items), total), nil
+		})
 	})
 }
 

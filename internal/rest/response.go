@@ -52,18 +52,16 @@ func (x *exchange) meta() Meta {
 }
 
 // succeed answers 200 with data, or 304 when tagged and the client already has it.
-// pg is nil for a single resource.
+// pg is nil for a single resource, and for data that is rendered already.
 func (x *exchange) succeed(data any, pg *page, tagged bool) {
-	r, err := render(data, pg)
-	if err != nil {
-		x.fail(err)
-		return
+	r, ok := data.(*rendered)
+	if !ok {
+		var err error
+		if r, err = render(data, pg); err != nil {
+			x.fail(err)
+			return
+		}
 	}
-	x.reply(r, tagged)
-}
-
-// reply is succeed with what render returned.
-func (x *exchange) reply(r *rendered, tagged bool) {
 	h := x.Header()
 	h.Add("Vary", "Authorization")
 	h.Set("Cache-Control", "private, no-cache")

@@ -46,6 +46,11 @@ type Config struct {
 	// back evenly over a minute. 0 means no limit.
 	RateLimit int
 
+	// CacheTTL is how long the answer to a GET of the store's resources is kept in
+	// memory: what a client is shown is never older. 0 means 1 s, less than 0 that
+	// nothing is kept.
+	CacheTTL time.Duration
+
 	// Ready returns nil when requests can be served. Its error goes to the log.
 	Ready func(ctx context.Context) error
 
@@ -65,6 +70,7 @@ type server struct {
 	mux     *http.ServeMux
 	api     huma.API
 	limiter *limiter // nil: no limit
+	cache   *cache   // nil: nothing is kept
 	methods map[string][]string
 }
 
@@ -97,6 +103,12 @@ func newServer(cfg Config) *server {
 	}
 	if cfg.RateLimit > 0 {
 		s.limiter = newLimiter(cfg.RateLimit)
+	}
+	if cfg.CacheTTL == 0 {
+		cfg.CacheTTL = defaultCacheTTL
+	}
+	if cfg.CacheTTL > 0 {
+		s.cache = newCache(cfg.CacheTTL, cfg.Now)
 	}
 	s.api = humago.NewWithPrefix(s.mux, s.base, s.openAPI())
 
