@@ -27,6 +27,7 @@ const (
 	touchInterval = time.Minute
 	touchQueue    = 256
 	touchTimeout  = 2 * time.Second // for one write, and for all that are left on Close
+	indexTimeout  = 5 * time.Second // for reading the ids of all keys
 
 	// maxHeader is the longest Authorization header that is looked at, in bytes.
 	maxHeader = 16 << 10
@@ -43,7 +44,7 @@ type TokenVerifier interface {
 
 // Authenticator tells who makes a request by its Authorization header. Set its
 // fields before the first use; it may then be used concurrently. It keeps at most
-// a few thousand keys in memory.
+// a few thousand keys and addresses in memory.
 type Authenticator struct {
 	Keys   assay.APIKeyStore
 	Prefix string        // of API keys, without "_sk_"
@@ -51,13 +52,29 @@ type Authenticator struct {
 	Now    func() time.Time
 	Logger *slog.Logger
 
+	// FailureLimit is how many credentials of an address may fail at once; they
+	// come back evenly over a minute. Past it what fails is answered with
+	// CodeRateLimited; what does not fail is not affected. 0 means no limit.
+	FailureLimit int
+
+	prepare  sync.Once
+	failures *failures // nil: no limit
+	index    *keyIndex
+
 	mu      sync.Mutex
-	found   *cache
-	unknown *cache
+	found   *cache[string, entry] // by key id, as unknown is
+	unknown *cache[string, entry]
 	touches chan touch    // nil until the first one
 	stop    func()        // cancels the writer
 	done    chan struct{} // closed when the writer has ended
 	closed  bool
+}
+
+// entry is what a lookup found.
+type entry struct {
+	key     *assay.APIKey // nil: there is no such key
+	asOf    time.Time     // when the lookup began
+	touched time.Time     // newest last use that was handed to the writer
 }
 
 // touch is a last use to be written.
@@ -67,15 +84,33 @@ type touch struct {
 }
 
 // Authenticate returns whom the value of an Authorization header belongs to that
-// came from remoteAddr, host and port.
-// Errors: CodeMissingCredentials for no header, another scheme or a credential
-// without one; CodeInvalidToken; CodeInvalidAPIKey; CodeUnavailable while the
-// store is away and the key is not in the cache. No error holds any part of the
-// header.
+// came from remoteAddr, host and port. Errors: CodeMissingCredentials for no
+// header, another scheme or a credential without one; CodeInvalidToken;
+// CodeInvalidAPIKey; CodeRateLimited in the place of these two for an address that has
+// failed too often, with a method RetryAfter() time.Duration; CodeForbidden for a user
+// without an organization; CodeUnavailable while the store is away and the key is
+// not in the cache, or while the identity provider's keys are not known. No error
+// holds any part of the header.
 //
 // A revoked or expired key is refused within three seconds; a last use is handed
 // to a writer in the background at most once a minute per key.
 func (a *Authenticator) Authenticate(ctx context.Context, authorizationHeader, remoteAddr string) (*assay.Principal, error) {
+	a.prepare.Do(a.init)
+	p, err := a.identify(ctx, authorizationHeader, remoteAddr)
+	if a.failures == nil {
+		return p, err
+	}
+	switch assay.ErrorCode(err) {
+	case assay.CodeInvalidAPIKey, assay.CodeInvalidToken:
+		if wait := a.failures.add(addressOf(remoteAddr), a.now()); wait > 0 {
+			return nil, errTooManyFailures(wait)
+		}
+	}
+	return p, err
+}
+
+// identify is Authenticate without the count of failures.
+func (a *Authenticator) identify(ctx context.Context, authorizationHeader, remoteAddr string) (*assay.Principal, error) {
 	credential, err := bearer(authorizationHeader)
 	if err != nil {
 		return nil, err
@@ -90,7 +125,7 @@ func (a *Authenticator) Authenticate(ctx context.Context, authorizationHeader, r
 	if !ok {
 		return nil, errInvalidKey()
 	}
-	key, err := a.lookup(ctx, id)
+	key, err := a.lookup(ctx, id, remoteAddr)
 	if err != nil {
 		return nil, err
 	}
@@ -137,30 +172,41 @@ func errInvalidKey() error {
 }
 
 // lookup returns the stored key, nil for an unknown id.
-func (a *Authenticator) lookup(ctx context.Context, id string) (*assay.APIKey, error) {
+func (a *Authenticator) lookup(ctx context.Context, id, remoteAddr string) (*assay.APIKey, error) {
 	start := a.now()
 	if e := a.cached(id, start); e != nil {
 		return e.key, nil
 	}
+	if a.failures != nil && a.failures.wait(addressOf(remoteAddr), start) > 0 {
+		switch known, err := a.index.has(ctx, id); {
+		case err != nil:
+			return nil, errLookup(err)
+		case !known:
+			return nil, nil
+		}
+	}
 	key, err := a.Keys.FindAPIKey(ctx, id)
 	if err != nil {
 		if assay.ErrorCode(err) != assay.CodeNotFound {
-			return nil, &assay.Error{Code: assay.CodeUnavailable, Message: "API keys cannot be looked up at the moment", Err: err}
+			return nil, errLookup(err)
 		}
 		key = nil
 	}
 	// The entry is as old as the beginning of its lookup, so that a slow store
 	// does not lengthen the life of a revoked key.
-	a.remember(&entry{id: id, key: key, asOf: start})
+	a.remember(id, &entry{key: key, asOf: start})
 	return key, nil
+}
+
+func errLookup(err error) error {
+	return &assay.Error{Code: assay.CodeUnavailable, Message: "API keys cannot be looked up at the moment", Err: err}
 }
 
 // cached returns the fresh entry of an id, or nil.
 func (a *Authenticator) cached(id string, now time.Time) *entry {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.init()
-	for _, c := range []*cache{a.found, a.unknown} {
+	for _, c := range []*cache[string, entry]{a.found, a.unknown} {
 		if e := c.get(id); e != nil {
 			if age := now.Sub(e.asOf); age >= 0 && age < cacheTTL {
 				return e
@@ -170,26 +216,23 @@ func (a *Authenticator) cached(id string, now time.Time) *entry {
 	return nil
 }
 
-func (a *Authenticator) remember(e *entry) {
+func (a *Authenticator) remember(id string, e *entry) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	old := a.found.get(id)
+	if old != nil && old.asOf.After(e.asOf) {
+		return // a lookup that began earlier does not undo a newer one
+	}
 	if e.key == nil {
-		// A lookup that began earlier does not undo a newer one.
-		if old := a.found.get(e.id); old != nil && old.asOf.After(e.asOf) {
-			return
-		}
-		a.found.remove(e.id)
-		a.unknown.put(e)
+		a.found.remove(id)
+		a.unknown.put(id, e)
 		return
 	}
-	if old := a.found.get(e.id); old != nil {
-		if old.asOf.After(e.asOf) {
-			return
-		}
+	if old != nil {
 		e.touched = old.touched
 	}
-	a.unknown.remove(e.id)
-	a.found.put(e)
+	a.unknown.remove(id)
+	a.found.put(id, e)
 }
 
 // touch hands a last use to the writer when the last one is a minute old. It
@@ -252,8 +295,10 @@ func (a *Authenticator) Close() {
 }
 
 func (a *Authenticator) init() {
-	if a.found == nil {
-		a.found, a.unknown = newCache(maxFound), newCache(maxUnknown)
+	a.found, a.unknown = newCache[string, entry](maxFound), newCache[string, entry](maxUnknown)
+	a.index = &keyIndex{keys: a.Keys, now: a.now}
+	if a.FailureLimit > 0 {
+		a.failures = newFailures(a.FailureLimit)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,17 +17,23 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"assay"
+	"assay/internal/store/sqlite"
 )
 
-// keyStore is an assay.APIKeyStore of two functions; the rest is not called.
+// keyStore is an assay.APIKeyStore of three functions; the rest is not called.
 type keyStore struct {
 	assay.APIKeyStore
 	FindAPIKeyFn  func(ctx context.Context, id string) (*assay.APIKey, error)
+	FindAPIKeysFn func(ctx context.Context) ([]*assay.APIKey, error)
 	TouchAPIKeyFn func(ctx context.Context, id string, at time.Time) error
 }
 
 func (s *keyStore) FindAPIKey(ctx context.Context, id string) (*assay.APIKey, error) {
 	return s.FindAPIKeyFn(ctx, id)
+}
+
+func (s *keyStore) FindAPIKeys(ctx context.Context, _ string) ([]*assay.APIKey, error) {
+	return s.FindAPIKeysFn(ctx)
 }
 
 func (s *keyStore) TouchAPIKey(ctx context.Context, id string, at time.Time) error {
@@ -39,6 +46,7 @@ type memory struct {
 	keys    map[string]assay.APIKey
 	err     error
 	finds   int
+	lists   int
 	touches []touch
 }
 
@@ -56,6 +64,19 @@ func (m *memory) store() *keyStore {
 				return nil, assay.Errorf(assay.CodeNotFound, "API key %s not found", id)
 			}
 			return &k, nil
+		},
+		FindAPIKeysFn: func(context.Context) ([]*assay.APIKey, error) {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			m.lists++
+			if m.err != nil {
+				return nil, m.err
+			}
+			var all []*assay.APIKey
+			for _, k := range m.keys {
+				all = append(all, &k)
+			}
+			return all, nil
 		},
 		TouchAPIKeyFn: func(_ context.Context, id string, at time.Time) error {
 			m.mu.Lock()
@@ -100,7 +121,7 @@ func TestAuthenticateHeader(t *testing.T) {
 	expired := string(m.add(t, func(k *assay.APIKey) { k.ExpiresAt = time.Now().Add(-time.Second) }))
 	revoked := string(m.add(t, func(k *assay.APIKey) { k.RevokedAt = time.Now().Add(-time.Second) }))
 	unknown, _ := NewKey("assay")
-	wrong := key[:len(key)-1] + map[bool]string{true: "1", false: "0"}[strings.HasSuffix(key, "0")]
+	wrong := otherSecret(Secret(key))
 	a := &Authenticator{Keys: m.store(), Prefix: "assay"}
 	defer a.Close()
 
@@ -238,6 +259,39 @@ func TestCacheHoldsForThreeSeconds(t *testing.T) {
 	check(assay.CodeInvalidAPIKey, 6)
 }
 
+// TestRevocationReachesEveryReplica has two replicas over one store, both of which
+// know the key.
+func TestRevocationReachesEveryReplica(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{}
+		key := m.add(t, nil)
+		var replicas []*Authenticator
+		for range 2 {
+			a := &Authenticator{Keys: m.store(), Prefix: "assay"}
+			defer a.Close()
+			replicas = append(replicas, a)
+		}
+		use := func(want assay.Code) {
+			t.Helper()
+			for _, a := range replicas {
+				_, err := a.Authenticate(t.Context(), "Bearer "+string(key), "")
+				require.Equal(t, want, assay.ErrorCode(err))
+			}
+		}
+		for range 7 { // in the middle of the life of what they remember
+			use("")
+			time.Sleep(700 * time.Millisecond)
+		}
+		m.change(func() {
+			k := m.keys[string(key)[9:15]]
+			k.RevokedAt = time.Now()
+			m.keys[k.ID] = k
+		})
+		time.Sleep(4 * time.Second)
+		use(assay.CodeInvalidAPIKey)
+	})
+}
+
 func TestStoreAway(t *testing.T) {
 	m := &memory{}
 	now := time.Now()
@@ -266,12 +320,12 @@ func TestStoreAway(t *testing.T) {
 func TestSlowOldLookupDoesNotUndoANewerOne(t *testing.T) {
 	now := time.Now()
 	a := &Authenticator{Now: func() time.Time { return now }}
-	a.cached("k", now)
+	a.prepare.Do(a.init)
 	revoked := &assay.APIKey{ID: "k", RevokedAt: now}
-	a.remember(&entry{id: "k", key: revoked, asOf: now})
-	a.remember(&entry{id: "k", key: &assay.APIKey{ID: "k"}, asOf: now.Add(-time.Second)})
+	a.remember("k", &entry{key: revoked, asOf: now})
+	a.remember("k", &entry{key: &assay.APIKey{ID: "k"}, asOf: now.Add(-time.Second)})
 	require.Same(t, revoked, a.cached("k", now).key)
-	a.remember(&entry{id: "k", asOf: now.Add(-time.Second)})
+	a.remember("k", &entry{asOf: now.Add(-time.Second)})
 	require.Same(t, revoked, a.cached("k", now).key)
 }
 
@@ -289,21 +343,23 @@ func TestCacheIsBounded(t *testing.T) {
 		require.Equal(t, assay.CodeInvalidAPIKey, assay.ErrorCode(err))
 	}
 	require.Equal(t, maxUnknown, a.unknown.len())
-	require.Len(t, a.unknown.byID, maxUnknown)
+	require.Len(t, a.unknown.items, maxUnknown)
 	finds := m.finds
 	_, err = a.Authenticate(t.Context(), "Bearer "+string(key), "")
 	require.NoError(t, err)
 	require.Equal(t, finds, m.finds, "guesses pushed out a key in use")
 
-	c := newCache(2)
-	c.put(&entry{id: "a"})
-	c.put(&entry{id: "b"})
+	c := newCache[string, int](2)
+	one, two := 1, 2
+	c.put("a", &one)
+	c.put("b", &one)
 	require.NotNil(t, c.get("a"))
-	c.put(&entry{id: "c"})
+	c.put("c", &one)
 	require.Nil(t, c.get("b"), "the least recently used goes")
-	require.NotNil(t, c.get("a"))
-	c.put(&entry{id: "a"})
+	require.Same(t, &one, c.get("a"))
+	c.put("a", &two)
 	require.Equal(t, 2, c.len())
+	require.Same(t, &two, c.get("a"))
 }
 
 func TestLastUseIsWrittenOnceAMinute(t *testing.T) {
@@ -424,6 +480,42 @@ func FuzzAuthenticate(f *testing.F) {
 			t.Fatalf("code of %v", err)
 		}
 	})
+}
+
+// BenchmarkRefusal compares how long it takes to refuse a key whose id nobody has, a
+// new one each time, with how long it takes for a wrong secret of an id that exists.
+// The two take turns. unknown/wrong has to be at least one.
+func BenchmarkRefusal(b *testing.B) {
+	store, err := sqlite.Open(b.Context(), sqlite.Config{Path: filepath.Join(b.TempDir(), "assay.db"), Migrate: true})
+	require.NoError(b, err)
+	defer store.Close()
+	org := &assay.Organization{Name: "default", Tier: assay.TierFree}
+	require.NoError(b, store.CreateOrganization(b.Context(), org))
+	key, k := NewKey("assay")
+	k.OrganizationID, k.Name, k.Scopes = org.ID, "bench", assay.Scopes()
+	require.NoError(b, store.CreateAPIKey(b.Context(), k))
+	a := &Authenticator{Keys: store, Prefix: "assay", Now: time.Now}
+	defer a.Close()
+
+	wrong := "Bearer " + otherSecret(key)
+	refuse := func(header string) time.Duration {
+		began := time.Now()
+		_, err := a.Authenticate(b.Context(), header, attacker)
+		took := time.Since(began)
+		if assay.ErrorCode(err) != assay.CodeInvalidAPIKey {
+			b.Fatal(err)
+		}
+		return took
+	}
+	var unknownTook, wrongTook time.Duration
+	for b.Loop() {
+		unknown := guess()
+		unknownTook += refuse(unknown)
+		wrongTook += refuse(wrong)
+	}
+	b.ReportMetric(float64(unknownTook)/float64(b.N), "ns/unknown")
+	b.ReportMetric(float64(wrongTook)/float64(b.N), "ns/wrong")
+	b.ReportMetric(float64(unknownTook)/float64(wrongTook), "unknown/wrong")
 }
 
 func BenchmarkAuthenticate(b *testing.B) {

@@ -2,59 +2,52 @@
 
 package auth
 
-import (
-	"container/list"
-	"time"
+import "container/list"
 
-	"assay"
-)
-
-// entry is what a lookup found.
-type entry struct {
-	id      string
-	key     *assay.APIKey // nil: there is no such key
-	asOf    time.Time     // when the lookup began
-	touched time.Time     // newest last use that was handed to the writer
-}
-
-// cache keeps the most recently used entries. It is not safe for concurrent use.
-type cache struct {
+// cache keeps the most recently used values. It is not safe for concurrent use.
+type cache[K comparable, V any] struct {
 	capacity int
-	order    *list.List // of *entry, most recently used first
-	byID     map[string]*list.Element
+	order    *list.List // of *item[K, V], most recently used first
+	items    map[K]*list.Element
 }
 
-func newCache(capacity int) *cache {
-	return &cache{capacity: capacity, order: list.New(), byID: make(map[string]*list.Element)}
+type item[K comparable, V any] struct {
+	key   K
+	value *V
 }
 
-// get returns the entry of an id, whatever its age, or nil.
-func (c *cache) get(id string) *entry {
-	el, ok := c.byID[id]
+func newCache[K comparable, V any](capacity int) *cache[K, V] {
+	return &cache[K, V]{capacity: capacity, order: list.New(), items: make(map[K]*list.Element)}
+}
+
+// get returns the value of a key, or nil.
+func (c *cache[K, V]) get(key K) *V {
+	el, ok := c.items[key]
 	if !ok {
 		return nil
 	}
 	c.order.MoveToFront(el)
-	return el.Value.(*entry)
+	return el.Value.(*item[K, V]).value
 }
 
-func (c *cache) put(e *entry) {
-	if el, ok := c.byID[e.id]; ok {
-		el.Value = e
+// put keeps a value, in the place of the one used least recently when there is no room.
+func (c *cache[K, V]) put(key K, value *V) {
+	if el, ok := c.items[key]; ok {
+		el.Value.(*item[K, V]).value = value
 		c.order.MoveToFront(el)
 		return
 	}
 	if c.order.Len() >= c.capacity {
-		c.remove(c.order.Back().Value.(*entry).id)
+		c.remove(c.order.Back().Value.(*item[K, V]).key)
 	}
-	c.byID[e.id] = c.order.PushFront(e)
+	c.items[key] = c.order.PushFront(&item[K, V]{key, value})
 }
 
-func (c *cache) remove(id string) {
-	if el, ok := c.byID[id]; ok {
+func (c *cache[K, V]) remove(key K) {
+	if el, ok := c.items[key]; ok {
 		c.order.Remove(el)
-		delete(c.byID, id)
+		delete(c.items, key)
 	}
 }
 
-func (c *cache) len() int { return c.order.Len() }
+func (c *cache[K, V]) len() int { return c.order.Len() }

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package auth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"assay"
+)
+
+const (
+	attacker = "192.0.2.1:40000"
+	neighbor = "192.0.2.2:40000"
+)
+
+// guess returns the header of a key that nobody has.
+func guess() string {
+	key, _ := NewKey("assay")
+	return "Bearer " + string(key)
+}
+
+// otherSecret returns a key with the id of another and a secret that is wrong.
+func otherSecret(key Secret) string {
+	return string(key[:len(key)-1]) + map[bool]string{true: "1", false: "0"}[strings.HasSuffix(string(key), "0")]
+}
+
+func retryAfter(t testing.TB, err error) time.Duration {
+	t.Helper()
+	var retry interface{ RetryAfter() time.Duration }
+	require.ErrorAs(t, err, &retry)
+	return retry.RetryAfter()
+}
+
+func TestFailuresOfAnAddressAreLimited(t *testing.T) {
+	m := &memory{}
+	now := time.Now()
+	used := func(k *assay.APIKey) { k.LastUsedAt = now }
+	inUse, fresh := m.add(t, used), m.add(t, used)
+	expired := m.add(t, func(k *assay.APIKey) { k.ExpiresAt = now })
+	a := &Authenticator{
+		Keys: m.store(), Prefix: "assay", FailureLimit: 60, Now: func() time.Time { return now },
+		Tokens: tokens(func(_ context.Context, s Secret) (*assay.Principal, error) {
+			switch s {
+			case "good.to.ken":
+				return &assay.Principal{User: true}, nil
+			case "no.or.ganization":
+				return nil, assay.Errorf(assay.CodeForbidden, "no organization")
+			}
+			return nil, assay.Errorf(assay.CodeInvalidToken, "not valid")
+		}),
+	}
+	defer a.Close()
+	code := func(header, address string) assay.Code {
+		_, err := a.Authenticate(t.Context(), header, address)
+		return assay.ErrorCode(err)
+	}
+	bad := []string{guess(), "Bearer " + otherSecret(inUse), "Bearer a.b.c", "Bearer x", "Bearer " + string(expired)}
+	for n := range 60 {
+		require.NotEqual(t, assay.CodeRateLimited, code(bad[n%len(bad)], attacker), n)
+	}
+	for _, header := range append(bad, guess()) {
+		_, err := a.Authenticate(t.Context(), header, attacker)
+		require.Equal(t, assay.CodeRateLimited, assay.ErrorCode(err))
+		require.Equal(t, time.Second, retryAfter(t, err))
+	}
+
+	// Good credentials of the same address pass: known, never seen, a user's.
+	for _, header := range []string{"Bearer " + string(inUse), "Bearer " + string(fresh), "Bearer good.to.ken"} {
+		require.Empty(t, code(header, attacker))
+	}
+	// What is no guess is answered as ever.
+	require.Equal(t, assay.CodeMissingCredentials, code("", attacker))
+	require.Equal(t, assay.CodeForbidden, code("Bearer no.or.ganization", attacker))
+	// Other addresses do not notice.
+	require.Equal(t, assay.CodeInvalidAPIKey, code(guess(), neighbor))
+
+	// A failure comes back every second, and no more than sixty of them.
+	now = now.Add(time.Second)
+	require.Equal(t, assay.CodeInvalidAPIKey, code("Bearer x", attacker))
+	require.Equal(t, assay.CodeRateLimited, code("Bearer x", attacker))
+	now = now.Add(time.Hour)
+	for range 60 {
+		require.Equal(t, assay.CodeInvalidAPIKey, code("Bearer x", attacker))
+	}
+	require.Equal(t, assay.CodeRateLimited, code("Bearer x", attacker))
+
+	// A clock that goes back does not lengthen the wait past a minute.
+	now = now.Add(-time.Hour)
+	_, err := a.Authenticate(t.Context(), "Bearer x", attacker)
+	require.Equal(t, time.Second, retryAfter(t, err))
+}
+
+// TestGuessesDoNotReachTheStore counts queries while an address guesses.
+func TestGuessesDoNotReachTheStore(t *testing.T) {
+	m := &memory{}
+	now := time.Now()
+	key := m.add(t, func(k *assay.APIKey) { k.LastUsedAt = now })
+	a := &Authenticator{Keys: m.store(), Prefix: "assay", FailureLimit: 10, Now: func() time.Time { return now }}
+	defer a.Close()
+	code := func(header string) assay.Code {
+		_, err := a.Authenticate(t.Context(), header, attacker)
+		return assay.ErrorCode(err)
+	}
+	for range 1000 {
+		code(guess())
+	}
+	require.Equal(t, 10, m.finds)
+	require.Equal(t, 1, m.lists)
+	require.Empty(t, code("Bearer "+string(key)))
+	require.Equal(t, 11, m.finds)
+
+	// A new key passes after three seconds, in which no second list is read.
+	late := m.add(t, func(k *assay.APIKey) { k.LastUsedAt = now })
+	require.Equal(t, assay.CodeRateLimited, code("Bearer "+string(late)))
+	now = now.Add(cacheTTL)
+	require.Empty(t, code("Bearer "+string(late)))
+	require.Equal(t, 2, m.lists)
+
+	// A store that is away is not taken for a wrong key.
+	m.change(func() { m.err = errors.New("connection refused") })
+	now = now.Add(cacheTTL)
+	code("Bearer x")
+	for range 20 {
+		require.NotEqual(t, assay.CodeInvalidAPIKey, code(guess()))
+	}
+	require.Equal(t, assay.CodeUnavailable, code("Bearer "+string(key)))
+}
+
+// TestGuessesWaitForOneList has many guesses while the store takes its time.
+func TestGuessesWaitForOneList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{}
+		key := m.add(t, func(k *assay.APIKey) { k.LastUsedAt = time.Now() })
+		s := m.store()
+		list := s.FindAPIKeysFn
+		s.FindAPIKeysFn = func(ctx context.Context) ([]*assay.APIKey, error) {
+			time.Sleep(time.Second)
+			return list(ctx)
+		}
+		a := &Authenticator{Keys: s, Prefix: "assay", FailureLimit: 1}
+		defer a.Close()
+		_, err := a.Authenticate(t.Context(), "Bearer x", attacker)
+		require.Equal(t, assay.CodeInvalidAPIKey, assay.ErrorCode(err))
+		var wg sync.WaitGroup
+		for range 500 {
+			wg.Go(func() {
+				if _, err := a.Authenticate(t.Context(), guess(), attacker); assay.ErrorCode(err) != assay.CodeRateLimited {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Go(func() {
+			if _, err := a.Authenticate(t.Context(), "Bearer "+string(key), attacker); err != nil {
+				t.Error(err)
+			}
+		})
+		wg.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+			defer cancel()
+			if _, err := a.Authenticate(ctx, guess(), attacker); assay.ErrorCode(err) != assay.CodeUnavailable {
+				t.Error(err)
+			}
+		})
+		wg.Wait()
+		require.Equal(t, 1, m.lists)
+	})
+}
+
+func TestFailuresWithoutLimit(t *testing.T) {
+	m := &memory{}
+	a := &Authenticator{Keys: m.store(), Prefix: "assay"}
+	defer a.Close()
+	for range 1000 {
+		_, err := a.Authenticate(t.Context(), guess(), attacker)
+		require.Equal(t, assay.CodeInvalidAPIKey, assay.ErrorCode(err))
+	}
+	require.Zero(t, m.lists)
+}
+
+func TestAddressOf(t *testing.T) {
+	for _, c := range []struct{ a, b string }{
+		{"192.0.2.1:1", "192.0.2.1:65535"},
+		{"192.0.2.1:1", "[::ffff:192.0.2.1]:2"},
+		{"[2001:db8:1:2::1]:1", "[2001:db8:1:2:ffff:ffff:ffff:ffff]:2"},
+		{"[fe80::1%eth0]:1", "[fe80::2%eth1]:1"},
+		{"", "bufconn"},
+	} {
+		require.Equal(t, addressOf(c.a), addressOf(c.b), "%s and %s", c.a, c.b)
+	}
+	seen := map[netip.Prefix]string{}
+	for _, address := range []string{
+		"192.0.2.1:1", "192.0.2.2:1", "[2001:db8:1:2::1]:1", "[2001:db8:1:3::1]:1", "[::1]:1", "127.0.0.1:1", "@", "[fe80::1%eth0]:1",
+	} {
+		prefix := addressOf(address)
+		require.NotContains(t, seen, prefix, address)
+		seen[prefix] = address
+	}
+}
+
+func TestFailuresAreBounded(t *testing.T) {
+	now := time.Now()
+	f := newFailures(1)
+	for n := range 3 * maxAddresses {
+		require.Zero(t, f.add(addressOf(fmt.Sprintf("10.%d.%d.%d:1", n>>16, n>>8&255, n&255)), now))
+	}
+	require.Equal(t, maxAddresses, f.full.len())
+	require.Positive(t, f.wait(addressOf("10.0.117.47:1"), now), "the last one")
+	require.Zero(t, f.wait(addressOf("10.0.0.0:1"), now), "the first one is forgotten")
+
+	// More than one per nanosecond is no division by zero.
+	require.Zero(t, newFailures(1<<62).add(addressOf(attacker), now))
+}
+
+func FuzzAddressOf(f *testing.F) {
+	for _, address := range []string{attacker, "[::1%lo]:1", "[::ffff:1.2.3.4]:0", "", "a:b", ":", "[::]:99999"} {
+		f.Add(address)
+	}
+	f.Fuzz(func(t *testing.T, address string) {
+		p := addressOf(address)
+		if p != (netip.Prefix{}) && (!p.IsValid() || p.Masked() != p || p.Addr().Zone() != "") {
+			t.Fatalf("%q is %v", address, p)
+		}
+	})
+}

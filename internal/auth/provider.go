@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package auth
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"net/url"
+	"sync"
+	"time"
+
+	"assay"
+)
+
+// DefaultOrganizationClaim is the claim of a token that names the organization.
+const DefaultOrganizationClaim = "org_id"
+
+const (
+	// leeway is how far the clocks of the provider and of this machine may be apart.
+	leeway = 60 * time.Second
+
+	// maxOrganizations bounds the external ids that are remembered.
+	maxOrganizations = 4096
+
+	// maxSubject and maxExternalID are the longest values that are accepted, in
+	// bytes. Source of the first: OpenID Connect Core 1.0, section 2.
+	maxSubject    = 255
+	maxExternalID = 255
+)
+
+// OrganizationFinder is the part of assay.OrganizationStore that tokens need.
+type OrganizationFinder interface {
+	FindOrganizationByExternalID(ctx context.Context, externalID string) (*assay.Organization, error)
+}
+
+// ProviderConfig says which tokens are accepted. Issuer, Audience and Organizations
+// are required.
+type ProviderConfig struct {
+	Issuer   string // exactly as the provider writes it in its tokens and its discovery document
+	Audience string // one of the audiences that a token has to have
+
+	// OrganizationClaim is the claim whose text is the external id of the user's
+	// organization; default DefaultOrganizationClaim.
+	OrganizationClaim string
+	Organizations     OrganizationFinder
+
+	RootCAs *x509.CertPool // for the provider's certificate; nil: those of the system
+
+	Now    func() time.Time // default time.Now
+	Logger *slog.Logger     // default: none
+}
+
+// Provider verifies the tokens of an OpenID Connect provider. It may be used
+// concurrently. Its public keys are there only while Run runs.
+type Provider struct {
+	cfg  ProviderConfig
+	keys *keySet
+
+	mu            sync.Mutex
+	organizations *cache[string, membership] // by external id
+}
+
+var _ TokenVerifier = (*Provider)(nil)
+
+// membership is what a lookup of an organization found.
+type membership struct {
+	organizationID string    // "": there is none with this external id
+	asOf           time.Time // when the lookup began
+}
+
+// NewProvider returns a Provider that knows no keys yet. It does not speak to the
+// provider, which may be down.
+func NewProvider(cfg ProviderConfig) (*Provider, error) {
+	issuer, err := parseIssuer(cfg.Issuer)
+	if err != nil {
+		return nil, fmt.Errorf("issuer of the identity provider: %w", err)
+	}
+	if cfg.Audience == "" {
+		return nil, errors.New("identity provider: an audience is required, or tokens for other services would be accepted")
+	}
+	if cfg.Organizations == nil {
+		return nil, errors.New("identity provider: Organizations is required")
+	}
+	if cfg.OrganizationClaim == "" {
+		cfg.OrganizationClaim = DefaultOrganizationClaim
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if issuer.Scheme == "http" && !isLoopback(issuer.Hostname()) {
+		cfg.Logger.Warn("the identity provider is reached without TLS: whoever is on the way can forge tokens", "issuer", cfg.Issuer)
+	}
+	return &Provider{
+		cfg:           cfg,
+		keys:          newKeySet(cfg.Issuer, newClient(cfg.RootCAs), cfg.Now, cfg.Logger),
+		organizations: newCache[string, membership](maxOrganizations),
+	}, nil
+}
+
+// parseIssuer follows OpenID Connect Discovery 1.0, section 3, but for plain HTTP.
+func parseIssuer(issuer string) (*url.URL, error) {
+	u, err := url.Parse(issuer)
+	switch {
+	case err != nil:
+		return nil, errors.New("not a URL") // the error of Parse would show a password
+	case u.Scheme != "https" && u.Scheme != "http":
+		return nil, errors.New("has to begin with https:// or http://")
+	case u.Hostname() == "":
+		return nil, errors.New("has no host")
+	case u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
+		return nil, errors.New("has to be without user, query and fragment")
+	}
+	return u, nil
+}
+
+func isLoopback(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	a, err := netip.ParseAddr(host)
+	return err == nil && a.IsLoopback()
+}
+
+// Run fetches the provider's keys, now and from time to time, until ctx ends. The
+// provider may be down for as long as it takes.
+func (p *Provider) Run(ctx context.Context) { p.keys.run(ctx) }
+
+// VerifyToken implements TokenVerifier. It waits for the provider only where no key
+// is known that may have signed the token.
+func (p *Provider) VerifyToken(ctx context.Context, token Secret) (*assay.Principal, error) {
+	t, err := parseToken(string(token))
+	if err != nil {
+		return nil, err
+	}
+	// Before the signature, so that tokens of others do not send us to the provider.
+	if t.claims.text("iss") != p.cfg.Issuer {
+		return nil, errToken("it is of another issuer")
+	}
+	if err := p.checkSignature(ctx, t); err != nil {
+		return nil, err
+	}
+	if err := t.claims.checkTimes(p.cfg.Now()); err != nil {
+		return nil, err
+	}
+	if !t.claims.hasAudience(p.cfg.Audience) {
+		return nil, errToken("it is for another audience")
+	}
+	subject := t.claims.text("sub")
+	if subject == "" || len(subject) > maxSubject {
+		return nil, errToken("it has no subject, or one that is too long")
+	}
+	externalID := t.claims.text(p.cfg.OrganizationClaim)
+	if externalID == "" || len(externalID) > maxExternalID {
+		return nil, assay.Errorf(assay.CodeForbidden, "the token names no organization")
+	}
+	organizationID, err := p.organization(ctx, externalID)
+	if err != nil {
+		return nil, err
+	}
+	if organizationID == "" {
+		return nil, assay.Errorf(assay.CodeForbidden, "the token names an organization that is not known here")
+	}
+	return &assay.Principal{
+		OrganizationID: organizationID,
+		Subject:        subject,
+		User:           true,
+		Scopes:         []assay.Scope{assay.ScopeRead, assay.ScopeAgent},
+	}, nil
+}
+
+// checkSignature tells whether one of the provider's keys signed the token. Where a
+// key may be missing it asks the provider once.
+func (p *Provider) checkSignature(ctx context.Context, t *token) error {
+	for asked := false; ; asked = true {
+		keys, loaded := p.keys.find(t.keyID)
+		for _, k := range keys {
+			if t.signedWith(k) {
+				return nil
+			}
+		}
+		switch {
+		case loaded && len(keys) > 0 && t.keyID != "":
+			return errToken("its signature does not match")
+		case asked && !loaded:
+			return assay.Errorf(assay.CodeUnavailable, "the identity provider's keys are not known yet")
+		case asked:
+			return errToken("it is signed with a key that is not the provider's")
+		}
+		if err := p.keys.renew(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// organization returns the id of the organization with an external id, "" for none.
+// A change in the store shows within three seconds.
+func (p *Provider) organization(ctx context.Context, externalID string) (string, error) {
+	start := p.cfg.Now()
+	if m := p.remembered(externalID, start); m != nil {
+		return m.organizationID, nil
+	}
+	found := &membership{asOf: start}
+	o, err := p.cfg.Organizations.FindOrganizationByExternalID(ctx, externalID)
+	switch {
+	case err == nil:
+		found.organizationID = o.ID
+	case assay.ErrorCode(err) != assay.CodeNotFound:
+		return "", &assay.Error{Code: assay.CodeUnavailable, Message: "organizations cannot be looked up at the moment", Err: err}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if old := p.organizations.get(externalID); old == nil || !old.asOf.After(start) {
+		p.organizations.put(externalID, found)
+	}
+	return found.organizationID, nil
+}
+
+// remembered returns the fresh result of a lookup, or nil.
+func (p *Provider) remembered(externalID string, now time.Time) *membership {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	m := p.organizations.get(externalID)
+	if m == nil {
+		return nil
+	}
+	if age := now.Sub(m.asOf); age < 0 || age >= cacheTTL {
+		return nil
+	}
+	return m
+}
+
+// errToken is a refusal with a reason, which is no part of the token.
+func errToken(reason string) error {
+	return assay.Errorf(assay.CodeInvalidToken, "the token is not valid: %s", reason)
+}

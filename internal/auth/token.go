@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package auth
+
+import (
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/rsa"
+	"encoding/base64"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/go-jose/go-jose/v4/json" // refuses members that come twice and tells upper from lower case
+)
+
+// algorithms are the signatures that are accepted: of RS256, ES256 and EdDSA with
+// their larger kin. No MAC is among them, so no public key is taken for a secret.
+var algorithms = []jose.SignatureAlgorithm{
+	jose.RS256, jose.RS384, jose.RS512, jose.ES256, jose.ES384, jose.ES512, jose.EdDSA,
+}
+
+// endOfTime is the last second of the year 9999, past which a time in a token is
+// taken for a mistake.
+const endOfTime = 253402300799
+
+// token is a JWT in JWS compact serialization whose signature is not checked yet.
+type token struct {
+	signed    *jose.JSONWebSignature
+	algorithm jose.SignatureAlgorithm
+	keyID     string // "": it does not say
+	claims    object
+}
+
+// parseToken reads a token and checks its header. Keys in the header (jwk, x5c) and
+// where to find some (jku, x5u) are not looked at.
+func parseToken(s string) (*token, error) {
+	parts := strings.Split(s, ".")
+	if len(parts) != 3 {
+		return nil, errToken("it does not have three parts")
+	}
+	header, err := decodeObject(parts[0])
+	if err != nil {
+		return nil, errToken("its header is malformed")
+	}
+	t := &token{algorithm: jose.SignatureAlgorithm(header.text("alg")), keyID: header.text("kid")}
+	switch {
+	case !slices.Contains(algorithms, t.algorithm):
+		return nil, errToken("its algorithm is not accepted")
+	case header.has("crit") || header.has("b64"):
+		return nil, errToken("its header asks for an extension")
+	case header.has("cty"):
+		return nil, errToken("it holds another token")
+	case header.has("kid") && t.keyID == "":
+		return nil, errToken("its key id is malformed")
+	case header.has("typ") && !acceptedType(header.text("typ")):
+		return nil, errToken("its type is not accepted")
+	}
+	if t.claims, err = decodeObject(parts[1]); err != nil {
+		return nil, errToken("its claims are malformed")
+	}
+	if _, err := base64.RawURLEncoding.Strict().DecodeString(parts[2]); err != nil {
+		return nil, errToken("its signature is malformed")
+	}
+	if t.signed, err = jose.ParseSignedCompact(s, algorithms); err != nil {
+		return nil, errToken("it is malformed")
+	}
+	return t, nil
+}
+
+// acceptedType tells whether a token of this type is one for an API: a JWT of no
+// declared kind or an access token. Source: RFC 7519, section 5.1, and RFC 9068,
+// section 4.
+func acceptedType(typ string) bool {
+	switch strings.TrimPrefix(strings.ToLower(typ), "application/") {
+	case "jwt", "at+jwt":
+		return true
+	}
+	return false
+}
+
+// signedWith tells whether the key made the token's signature.
+func (t *token) signedWith(k jose.JSONWebKey) bool {
+	if k.Algorithm != "" && k.Algorithm != string(t.algorithm) {
+		return false
+	}
+	switch k.Key.(type) {
+	case *rsa.PublicKey:
+		if !strings.HasPrefix(string(t.algorithm), "RS") {
+			return false
+		}
+	case *ecdsa.PublicKey: // the library checks the curve
+		if !strings.HasPrefix(string(t.algorithm), "ES") {
+			return false
+		}
+	case ed25519.PublicKey:
+		if t.algorithm != jose.EdDSA {
+			return false
+		}
+	default:
+		return false
+	}
+	_, err := t.signed.Verify(k.Key)
+	return err == nil
+}
+
+// object is the members of a JSON object.
+type object map[string]json.RawMessage
+
+var errNotObject = errors.New("not a JSON object")
+
+// decodeObject reads a JSON object in base64url without padding.
+func decodeObject(part string) (object, error) {
+	b, err := base64.RawURLEncoding.Strict().DecodeString(part)
+	if err != nil {
+		return nil, err
+	}
+	if !utf8.Valid(b) {
+		return nil, errNotObject
+	}
+	var o object
+	if err := json.Unmarshal(b, &o); err != nil {
+		return nil, err
+	}
+	if o == nil { // null
+		return nil, errNotObject
+	}
+	return o, nil
+}
+
+func (o object) has(name string) bool {
+	_, ok := o[name]
+	return ok
+}
+
+// text returns a member that is a string, else "".
+func (o object) text(name string) string {
+	var s string
+	if json.Unmarshal(o[name], &s) != nil {
+		return ""
+	}
+	return s
+}
+
+// hasAudience tells whether the claim aud is the audience or an array that has it.
+func (o object) hasAudience(audience string) bool {
+	if o.text("aud") == audience {
+		return true
+	}
+	var all []string
+	return json.Unmarshal(o["aud"], &all) == nil && slices.Contains(all, audience)
+}
+
+// checkTimes checks the claims exp, which has to be there, nbf and iat.
+func (o object) checkTimes(now time.Time) error {
+	exp, ok := o.time("exp")
+	if !ok {
+		return errToken("its exp is missing or not a time")
+	}
+	if !now.Before(exp.Add(leeway)) {
+		return errToken("it has expired")
+	}
+	for _, name := range []string{"nbf", "iat"} {
+		if !o.has(name) {
+			continue
+		}
+		from, ok := o.time(name)
+		if !ok {
+			return errToken("its " + name + " is not a time")
+		}
+		if now.Before(from.Add(-leeway)) {
+			return errToken("it is not valid yet")
+		}
+	}
+	return nil
+}
+
+// time returns a member that is a NumericDate: seconds since 1970, which may have a
+// fraction. Source: RFC 7519, section 2.
+func (o object) time(name string) (time.Time, bool) {
+	seconds, err := strconv.ParseFloat(string(o[name]), 64) // a JSON string keeps its quotes
+	if err != nil || !(seconds >= 0 && seconds <= endOfTime) {
+		return time.Time{}, false
+	}
+	whole := int64(seconds)
+	return time.Unix(whole, int64((seconds-float64(whole))*1e9)), true
+}
