@@ -20,7 +20,6 @@ import (
 	"assay/internal/demo"
 	"assay/internal/report"
 	"assay/internal/rules/catalog"
-	"assay/internal/telemetry"
 )
 
 type demoCmd struct {
@@ -65,10 +64,6 @@ func (c *demoCmd) Run(e *environment) (err error) {
 	if err != nil {
 		return err
 	}
-	logger, err := telemetry.NewLogger(e.stderr, cfg.LogFormat, cfg.LogLevel)
-	if err != nil {
-		return err
-	}
 	ctx, stop := signal.NotifyContext(e.ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	if c.For > 0 {
@@ -81,7 +76,11 @@ func (c *demoCmd) Run(e *environment) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(cfg.DataDir)) }()
 
-	s := newServer(cfg, logger)
+	own, err := startTelemetry(e, &cfg)
+	if err != nil {
+		return err
+	}
+	s := newServer(cfg, own)
 	if err := s.start(ctx); err != nil {
 		return err
 	}
@@ -89,7 +88,7 @@ func (c *demoCmd) Run(e *environment) (err error) {
 	defer stopSending()
 	sent := make(chan error, 1)
 	go func() {
-		sent <- demo.Run(sendCtx, demo.Config{GRPCAddress: s.grpcAddr(), HTTPAddress: s.otlpHTTPAddr(), Key: s.madeKey, Logger: logger})
+		sent <- demo.Run(sendCtx, demo.Config{GRPCAddress: s.grpcAddr(), HTTPAddress: s.otlpHTTPAddr(), Key: s.madeKey, Logger: s.logger})
 	}()
 	b := &board{e: e, s: s, shown: map[string]string{}}
 	b.welcome()

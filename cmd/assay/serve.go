@@ -40,17 +40,18 @@ type serveCmd struct{ serverConfig }
 
 // Run serves until SIGINT or SIGTERM; a second signal ends the program at once.
 func (c *serveCmd) Run(e *environment) error {
-	logger, err := telemetry.NewLogger(e.stderr, c.LogFormat, c.LogLevel)
+	own, err := startTelemetry(e, &c.serverConfig)
 	if err != nil {
 		return usageError{err}
 	}
+	logger := own.Logger()
 	for _, w := range e.warnings {
 		logger.Warn("configuration", "warning", w)
 	}
 	ctx, stop := signal.NotifyContext(e.ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	limitMemory(e, &c.serverConfig)
-	s := newServer(c.serverConfig, logger)
+	s := newServer(c.serverConfig, own)
 	if err := s.start(ctx); err != nil {
 		if ctx.Err() != nil {
 			logger.Info("stopped before the start was complete")
@@ -82,6 +83,11 @@ func (c *serveCmd) Run(e *environment) error {
 	return failure
 }
 
+// startTelemetry begins what a server tells about itself.
+func startTelemetry(e *environment, c *serverConfig) (*telemetry.Telemetry, error) {
+	return telemetry.Start(e.ctx, telemetry.Config{Version: version(), Log: e.stderr, LogFormat: c.LogFormat, LogLevel: c.LogLevel})
+}
+
 // memoryBeside is what a server takes beside open traces: the bodies of requests,
 // caches and what the collector of garbage has not collected.
 const memoryBeside = 768 << 20
@@ -98,6 +104,7 @@ func limitMemory(e *environment, c *serverConfig) {
 // server is the program: everything that runs between start and shutdown.
 type server struct {
 	cfg     serverConfig
+	own     *telemetry.Telemetry
 	logger  *slog.Logger
 	madeKey auth.Secret // made by start for an empty store, else ""
 
@@ -120,9 +127,10 @@ type server struct {
 	closeErr  error
 }
 
-// newServer returns a server that has not started. cfg has no problems.
-func newServer(cfg serverConfig, logger *slog.Logger) *server {
-	return &server{cfg: cfg, logger: logger, failed: make(chan error, 1), stopLoop: func() {}}
+// newServer returns a server that has not started. cfg has no problems. The server
+// ends what it tells about itself when it is shut down.
+func newServer(cfg serverConfig, own *telemetry.Telemetry) *server {
+	return &server{cfg: cfg, own: own, logger: own.Logger(), failed: make(chan error, 1), stopLoop: func() {}}
 }
 
 // start listens and runs. ctx is for starting alone; shutdown ends the server.
@@ -149,7 +157,6 @@ func (s *server) start(ctx context.Context) (err error) {
 		return fmt.Errorf("prepare the empty store: %w", err)
 	}
 
-	metrics := telemetry.NewMetrics(version())
 	s.auth = &auth.Authenticator{Keys: s.store, Prefix: s.cfg.APIKeyPrefix, Now: time.Now, Logger: s.logger}
 	s.engine = engine.New(engine.Config{
 		Store:          s.store,
@@ -167,15 +174,17 @@ func (s *server) start(ctx context.Context) (err error) {
 		MaxPacked:    int64(s.cfg.MaxPackedBytes),
 		MaxUnpacked:  int64(s.cfg.MaxUnpackedBytes),
 		TLS:          tlsConfig,
-		Observe:      metrics.Observe,
+		Observe:      s.own.Observe,
 		Logger:       s.logger,
 	})
 	if err != nil {
 		return err
 	}
-	metrics.Watch(s.engine, s.receiver)
+	if err := s.own.Watch(s.engine, s.receiver); err != nil {
+		return err
+	}
 	s.runLoops()
-	s.serve(metrics.Handler(s.logger), tlsConfig)
+	s.serve(s.own.MetricsHandler(), tlsConfig)
 	return nil
 }
 
@@ -246,7 +255,7 @@ func (s *server) serve(metrics http.Handler, tlsConfig *tls.Config) {
 		Ready:         s.ready,
 		Logger:        s.logger,
 	})
-	s.serveHTTP(s.http, s.handler(api, metrics), tlsConfig)
+	s.serveHTTP(s.http, s.own.Middleware(s.handler(api, metrics)), tlsConfig)
 	if s.metrics != nil {
 		mux := http.NewServeMux()
 		mux.Handle("GET /metrics", metrics)
@@ -375,6 +384,7 @@ func (s *server) close(ctx context.Context) error {
 	if s.store != nil {
 		errs = append(errs, s.store.Close())
 	}
+	s.own.Shutdown(ctx)
 	return errors.Join(errs...)
 }
 

@@ -14,7 +14,6 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io"
-	"log/slog"
 	"math/big"
 	"net"
 	"net/http"
@@ -38,6 +37,7 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"assay/internal/auth"
+	"assay/internal/telemetry"
 )
 
 // testKey is the bootstrap key of servers in tests.
@@ -59,10 +59,17 @@ func startServer(t *testing.T, cfg serverConfig) (*server, *output) {
 	t.Helper()
 	var log output
 	require.Empty(t, cfg.problems())
-	s := newServer(cfg, slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	s := newServer(cfg, testTelemetry(t, &log))
 	require.NoError(t, s.start(t.Context()))
 	t.Cleanup(func() { require.NoError(t, stopServer(s)) })
 	return s, &log
+}
+
+func testTelemetry(t *testing.T, log io.Writer) *telemetry.Telemetry {
+	t.Helper()
+	own, err := telemetry.Start(t.Context(), telemetry.Config{Version: version(), Log: log, LogFormat: "text", LogLevel: "debug"})
+	require.NoError(t, err)
+	return own
 }
 
 func stopServer(s *server) error {
@@ -373,7 +380,7 @@ func TestAnAddressInUseStopsTheStart(t *testing.T) {
 	defer l.Close()
 	cfg := testConfig(t, t.TempDir())
 	cfg.OTLPHTTPAddress = l.Addr().String()
-	s := newServer(cfg, slog.New(slog.DiscardHandler))
+	s := newServer(cfg, testTelemetry(t, io.Discard))
 	require.ErrorContains(t, s.start(t.Context()), "--otlp-http-address: ")
 	_, err = os.Stat(cfg.path())
 	require.ErrorIs(t, err, os.ErrNotExist, "the store was touched")

@@ -3,27 +3,32 @@
 package telemetry
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
 	"time"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"assay/internal/rules/sensitive"
 )
 
-// NewLogger returns a logger that writes to w as "text" or "json", from "debug",
+// newHandler returns a handler that writes to w as "text" or "json", from "debug",
 // "info", "warn" or "error" on. Times are UTC.
-func NewLogger(w io.Writer, format, level string) (*slog.Logger, error) {
+func newHandler(w io.Writer, format, level string) (slog.Handler, slog.Level, error) {
 	var l slog.Level
 	if err := l.UnmarshalText([]byte(level)); err != nil {
-		return nil, fmt.Errorf("log level %q is not one of debug, info, warn and error", level)
+		return nil, l, fmt.Errorf("log level %q is not one of debug, info, warn and error", level)
 	}
 	opts := &slog.HandlerOptions{Level: l, ReplaceAttr: utc}
 	switch format {
 	case "text":
-		return slog.New(slog.NewTextHandler(w, opts)), nil
+		return slog.NewTextHandler(w, opts), l, nil
 	case "json":
-		return slog.New(slog.NewJSONHandler(w, opts)), nil
+		return slog.NewJSONHandler(w, opts), l, nil
 	default:
-		return nil, fmt.Errorf("log format %q is not one of text and json", format)
+		return nil, l, fmt.Errorf("log format %q is not one of text and json", format)
 	}
 }
 
@@ -33,3 +38,99 @@ func utc(groups []string, a slog.Attr) slog.Attr {
 	}
 	return a
 }
+
+// leveled is a handler that takes records from a level on.
+type leveled struct {
+	slog.Handler
+	level slog.Level
+}
+
+func (h leveled) Enabled(ctx context.Context, l slog.Level) bool {
+	return l >= h.level && h.Handler.Enabled(ctx, l)
+}
+
+func (h leveled) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return leveled{h.Handler.WithAttrs(attrs), h.level}
+}
+
+func (h leveled) WithGroup(name string) slog.Handler {
+	return leveled{h.Handler.WithGroup(name), h.level}
+}
+
+// traceIDKey is under which the log has the trace id of a request.
+const traceIDKey = "trace_id"
+
+// correlated adds the trace id of the span that a record was made in, unless it
+// has one.
+type correlated struct{ slog.Handler }
+
+func (h correlated) Handle(ctx context.Context, r slog.Record) error {
+	if span := trace.SpanContextFromContext(ctx); span.HasTraceID() {
+		has := false
+		r.Attrs(func(a slog.Attr) bool {
+			has = a.Key == traceIDKey
+			return !has
+		})
+		if !has {
+			r = r.Clone()
+			r.AddAttrs(slog.String(traceIDKey, span.TraceID().String()))
+		}
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
+func (h correlated) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return correlated{h.Handler.WithAttrs(attrs)}
+}
+
+func (h correlated) WithGroup(name string) slog.Handler {
+	return correlated{h.Handler.WithGroup(name)}
+}
+
+// cleaned takes what looks sensitive out of records: errors may quote what came
+// from outside. Text that is no UTF-8 is mended, for OTLP cannot carry it.
+type cleaned struct{ slog.Handler }
+
+func (h cleaned) Handle(ctx context.Context, r slog.Record) error {
+	out := slog.NewRecord(r.Time, r.Level, clean("", r.Message), r.PC)
+	r.Attrs(func(a slog.Attr) bool {
+		out.AddAttrs(cleanAttr(a))
+		return true
+	})
+	return h.Handler.Handle(ctx, out)
+}
+
+func (h cleaned) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return cleaned{h.Handler.WithAttrs(cleanAttrs(attrs))}
+}
+
+func (h cleaned) WithGroup(name string) slog.Handler { return cleaned{h.Handler.WithGroup(name)} }
+
+func cleanAttrs(attrs []slog.Attr) []slog.Attr {
+	out := make([]slog.Attr, len(attrs))
+	for i, a := range attrs {
+		out[i] = cleanAttr(a)
+	}
+	return out
+}
+
+func cleanAttr(a slog.Attr) slog.Attr {
+	v := a.Value.Resolve()
+	switch v.Kind() {
+	case slog.KindString:
+		return slog.String(a.Key, clean(a.Key, v.String()))
+	case slog.KindGroup:
+		return slog.Attr{Key: a.Key, Value: slog.GroupValue(cleanAttrs(v.Group())...)}
+	case slog.KindAny:
+		// Only a value that is not clean loses its type, which handlers look at.
+		text := fmt.Sprint(v.Any())
+		if c := clean(a.Key, text); c != text {
+			return slog.String(a.Key, c)
+		}
+	}
+	return slog.Attr{Key: a.Key, Value: v}
+}
+
+// clean returns a text, valid UTF-8, without what looks sensitive under a key; ""
+// for none.
+func clean(key, s string) string { return sensitive.CleanNamed([]byte(key), []byte(s)) }

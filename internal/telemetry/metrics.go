@@ -3,47 +3,41 @@
 package telemetry
 
 import (
+	"context"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"runtime"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 
 	"assay/internal/engine"
 	"assay/internal/receive"
 	"assay/internal/trace"
+	"assay/internal/wire"
 )
 
-// Metrics is a registry of assay's own metrics. It may be used concurrently.
-type Metrics struct {
-	registry *prometheus.Registry
+// The attributes of assay's own metrics.
+const (
+	transportKey = attribute.Key("transport")
+	signalKey    = attribute.Key("signal")
+	outcomeKey   = attribute.Key("outcome")
+)
 
-	requests *prometheus.CounterVec
-	received *prometheus.CounterVec
-	duration *prometheus.HistogramVec
-}
-
-// NewMetrics returns a registry with the metrics of the process, of the Go
-// runtime, of this build and of the receiver.
-func NewMetrics(version string) *Metrics {
-	m := &Metrics{
-		registry: prometheus.NewRegistry(),
-		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "assay_receive_requests_total",
-			Help: "OTLP requests by transport, signal and what became of them.",
-		}, []string{"transport", "signal", "outcome"}),
-		received: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "assay_receive_bytes_total",
-			Help: "Bytes of OTLP bodies as they were sent, packed or not.",
-		}, []string{"transport", "signal"}),
-		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    "assay_receive_duration_seconds",
-			Help:    "Time from an OTLP request's arrival to its answer, the commit included.",
-			Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
-		}, []string{"transport"}),
+// startMetrics makes the instruments and has /metrics show what reader reads.
+func (t *Telemetry) startMetrics(version string, reader *sdkmetric.ManualReader) error {
+	t.meter = &meter{Meter: t.meters.Meter(scope, metric.WithInstrumentationVersion(version))}
+	t.received = newReceived(t.meter)
+	t.http = newHTTPInstruments(t.meter)
+	if t.meter.err != nil {
+		return fmt.Errorf("make instruments: %w", t.meter.err)
 	}
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name:        "assay_build_info",
@@ -51,20 +45,75 @@ func NewMetrics(version string) *Metrics {
 		ConstLabels: prometheus.Labels{"version": version, "goversion": runtime.Version()},
 	})
 	build.Set(1)
-	m.registry.MustRegister(
-		collectors.NewGoCollector(),
-		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		build, m.requests, m.received, m.duration,
-	)
-	return m
+	for _, c := range []prometheus.Collector{
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		build, newCollector(reader),
+	} {
+		if err := t.Register(c); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// Observe counts an OTLP request.
-func (m *Metrics) Observe(e receive.Event) {
-	transport, signal := string(e.Transport), e.Signal.String()
-	m.requests.WithLabelValues(transport, signal, string(e.Outcome)).Inc()
-	m.received.WithLabelValues(transport, signal).Add(float64(e.Received))
-	m.duration.WithLabelValues(transport).Observe(e.Duration.Seconds())
+// Register adds metrics to those of /metrics. They are not exported.
+func (t *Telemetry) Register(c prometheus.Collector) error {
+	if err := t.registry.Register(c); err != nil {
+		return fmt.Errorf("register metrics: %w", err)
+	}
+	return nil
+}
+
+// received is what is counted of OTLP requests, with the options of every
+// combination made beforehand, because requests come often.
+type received struct {
+	requests metric.Int64Counter
+	bytes    metric.Int64Counter
+	duration metric.Float64Histogram
+	options  map[event]eventOptions
+}
+
+// event is what tells the counts of an OTLP request apart.
+type event struct {
+	transport receive.Transport
+	signal    wire.Signal
+	outcome   receive.Outcome
+}
+
+type eventOptions struct {
+	requests, bytes []metric.AddOption
+	duration        []metric.RecordOption
+}
+
+func newReceived(m *meter) received {
+	r := received{
+		requests: m.counter(receiveRequests),
+		bytes:    m.counter(receiveIO),
+		duration: m.histogram(receiveDuration, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10),
+		options:  make(map[event]eventOptions),
+	}
+	for _, transport := range []receive.Transport{receive.GRPC, receive.HTTP} {
+		for _, signal := range []wire.Signal{wire.Traces, wire.Metrics, wire.Logs} {
+			for _, outcome := range receive.Outcomes() {
+				byTransport, bySignal, byOutcome := transportKey.String(string(transport)), signalKey.String(signal.String()), outcomeKey.String(string(outcome))
+				r.options[event{transport, signal, outcome}] = eventOptions{
+					requests: []metric.AddOption{metric.WithAttributes(byTransport, bySignal, byOutcome)},
+					bytes:    []metric.AddOption{metric.WithAttributes(byTransport, bySignal)},
+					duration: []metric.RecordOption{metric.WithAttributes(byTransport)},
+				}
+			}
+		}
+	}
+	return r
+}
+
+// Observe counts an OTLP request. It allocates nothing.
+func (t *Telemetry) Observe(e receive.Event) {
+	o, r := t.received.options[event{e.Transport, e.Signal, e.Outcome}], &t.received
+	ctx := context.Background()
+	r.requests.Add(ctx, 1, o.requests...)
+	r.bytes.Add(ctx, e.Received, o.bytes...)
+	r.duration.Record(ctx, e.Duration.Seconds(), o.duration...)
 }
 
 // Engine is what is shown of an engine.
@@ -80,48 +129,52 @@ type Receiver interface {
 }
 
 // Watch adds the metrics of an engine and a receiver. It must be called once.
-func (m *Metrics) Watch(e Engine, r Receiver) {
+func (t *Telemetry) Watch(e Engine, r Receiver) error {
 	c := e.Counters()
-	counter := func(name, help string, labels prometheus.Labels, value func() uint64) {
-		m.registry.MustRegister(prometheus.NewCounterFunc(
-			prometheus.CounterOpts{Name: name, Help: help, ConstLabels: labels},
-			func() float64 { return float64(value()) }))
+	count := func(c *atomic.Uint64, attributes ...attribute.KeyValue) observed {
+		return observed{func() int64 { return int64(c.Load()) }, attributes}
 	}
-	gauge := func(name, help string, value func() float64) {
-		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value))
+	value := func(f func() int) observed {
+		return observed{func() int64 { return int64(f()) }, nil}
 	}
-	counter("assay_requests_total", "OTLP requests acknowledged.", nil, c.Requests.Load)
-	counter("assay_requests_repeated_total", "OTLP requests that had been acknowledged before and count once.", nil, c.Repeated.Load)
-	counter("assay_requests_refused_total", "OTLP requests that were malformed or could not be committed.", nil, c.Refused.Load)
-	const records = "assay_records_total"
-	const recordsHelp = "Spans, metric data points and log records judged."
-	counter(records, recordsHelp, prometheus.Labels{"signal": "traces"}, c.Spans.Load)
-	counter(records, recordsHelp, prometheus.Labels{"signal": "metrics"}, c.Points.Load)
-	counter(records, recordsHelp, prometheus.Labels{"signal": "logs"}, c.Records.Load)
-	counter("assay_ingest_bytes_total", "Uncompressed OTLP protobuf bytes judged.", nil, c.Bytes.Load)
-	counter("assay_overflow_records_total", "Records past an organization's limits, counted for the overflow service.", nil, c.Overflow.Load)
+	m := t.meter
+	m.observeCounter(requests, count(&c.Requests))
+	m.observeCounter(requestsRepeated, count(&c.Repeated))
+	m.observeCounter(requestsRefused, count(&c.Refused))
+	m.observeCounter(
+		records,
+		count(&c.Spans, signalKey.String(wire.Traces.String())),
+		count(&c.Points, signalKey.String(wire.Metrics.String())),
+		count(&c.Records, signalKey.String(wire.Logs.String())),
+	)
+	m.observeCounter(ingestIO, count(&c.Bytes))
+	m.observeCounter(overflowRecords, count(&c.Overflow))
 
-	gauge("assay_open_traces", "Traces waiting for their last span.", func() float64 { return float64(e.Traces().Traces) })
-	gauge("assay_open_trace_spans", "Spans of open traces in memory.", func() float64 { return float64(e.Traces().Spans) })
-	gauge("assay_open_trace_bytes", "Memory of open traces.", func() float64 { return float64(e.Traces().Bytes) })
-	gauge("assay_trace_sampling_rate", "Share of traces that the trace rules look at; 1 unless memory is short.", func() float64 { return e.Traces().SamplingRate })
-	counter("assay_trace_spans_dropped_total", "Spans that the trace rules left out for lack of memory.", nil, func() uint64 { return e.Traces().Dropped })
+	m.observeUpDownCounter(openTraces, value(func() int { return e.Traces().Traces }))
+	m.observeUpDownCounter(openTraceSpans, value(func() int { return e.Traces().Spans }))
+	m.observeUpDownCounter(openTraceMemory, value(func() int { return e.Traces().Bytes }))
+	m.observeGauge(traceSamplingRate, func() float64 { return e.Traces().SamplingRate })
+	m.observeCounter(traceSpansDropped, observed{func() int64 { return int64(e.Traces().Dropped) }, nil})
 
-	gauge("assay_receive_requests_in_flight", "OTLP requests being received.", func() float64 { return float64(r.Requests()) })
-	gauge("assay_receive_bytes_in_flight", "Memory of the bodies of OTLP requests.", func() float64 { return float64(r.BytesInFlight()) })
+	m.observeUpDownCounter(receiveInFlight, value(r.Requests))
+	m.observeUpDownCounter(receiveMemory, observed{r.BytesInFlight, nil})
+	return m.err
 }
 
 // scrapeTimeout bounds one scrape.
 const scrapeTimeout = 10 * time.Second
 
-// Handler serves the metrics. Failures go to the log.
-func (m *Metrics) Handler(logger *slog.Logger) http.Handler {
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
-		Registry:            m.registry,
-		ErrorLog:            slog.NewLogLogger(logger.Handler(), slog.LevelError),
+// MetricsHandler serves the metrics in the formats of Prometheus, those of
+// OpenMetrics and protobuf with the time when counting began.
+func (t *Telemetry) MetricsHandler() http.Handler {
+	return promhttp.HandlerFor(t.registry, promhttp.HandlerOpts{
+		Registry:            t.registry,
+		ErrorLog:            slog.NewLogLogger(t.logger.Handler(), slog.LevelError),
 		ErrorHandling:       promhttp.ContinueOnError,
 		MaxRequestsInFlight: 4,
 		Timeout:             scrapeTimeout,
 		EnableOpenMetrics:   true,
+
+		EnableOpenMetricsTextCreatedSamples: true,
 	})
 }

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package telemetry
+
+import (
+	"io"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/stretchr/testify/require"
+
+	"assay/internal/engine"
+	"assay/internal/receive"
+	"assay/internal/rules/semconv"
+	"assay/internal/rules/unit"
+	"assay/internal/trace"
+	"assay/internal/wire"
+)
+
+type fakeEngine struct{ counters engine.Counters }
+
+func (e *fakeEngine) Counters() *engine.Counters { return &e.counters }
+func (e *fakeEngine) Traces() trace.Stats {
+	return trace.Stats{Traces: 1, Spans: 2, Bytes: 3, SamplingRate: 0.25, Dropped: 4}
+}
+
+type fakeReceiver struct{}
+
+func (fakeReceiver) BytesInFlight() int64 { return 5 }
+func (fakeReceiver) Requests() int        { return 6 }
+
+// scrape returns what /metrics answers, as far as it can be read as a format.
+func scrape(t testing.TB, own *Telemetry, accept string) (body, contentType string) {
+	t.Helper()
+	r := httptest.NewRequest("GET", "/metrics", nil)
+	r.Header.Set("Accept", accept)
+	w := httptest.NewRecorder()
+	own.MetricsHandler().ServeHTTP(w, r)
+	require.Equal(t, 200, w.Code, w.Body)
+	return w.Body.String(), w.Header().Get("Content-Type")
+}
+
+func TestMetrics(t *testing.T) {
+	own := start(t, io.Discard)
+	e := &fakeEngine{}
+	require.NoError(t, own.Watch(e, fakeReceiver{}))
+	e.counters.Requests.Add(7)
+	e.counters.Repeated.Add(8)
+	e.counters.Refused.Add(9)
+	e.counters.Spans.Add(10)
+	e.counters.Points.Add(11)
+	e.counters.Records.Add(12)
+	e.counters.Bytes.Add(13)
+	e.counters.Overflow.Add(14)
+	own.Observe(receive.Event{Transport: receive.GRPC, Signal: wire.Metrics, Outcome: receive.TooLarge, Received: 100, Duration: 20 * time.Millisecond})
+	own.Observe(receive.Event{Transport: receive.GRPC, Signal: wire.Metrics, Outcome: receive.Accepted, Received: 50, Duration: 20 * time.Second})
+
+	body, contentType := scrape(t, own, "")
+	require.Contains(t, contentType, "text/plain; version=0.0.4")
+	for _, want := range []string{
+		`assay_build_info{goversion="go`,
+		`assay_requests_total 7`,
+		`assay_requests_repeated_total 8`,
+		`assay_requests_refused_total 9`,
+		`assay_records_total{signal="traces"} 10`,
+		`assay_records_total{signal="metrics"} 11`,
+		`assay_records_total{signal="logs"} 12`,
+		`assay_ingest_bytes_total 13`,
+		`assay_overflow_records_total 14`,
+		`assay_open_traces 1`,
+		`assay_open_trace_spans 2`,
+		`assay_open_trace_bytes 3`,
+		`assay_trace_sampling_rate 0.25`,
+		`assay_trace_spans_dropped_total 4`,
+		`assay_receive_bytes_in_flight 5`,
+		`assay_receive_requests_in_flight 6`,
+		`assay_receive_requests_total{outcome="too_large",signal="metrics",transport="grpc"} 1`,
+		`assay_receive_requests_total{outcome="accepted",signal="metrics",transport="grpc"} 1`,
+		`assay_receive_bytes_total{signal="metrics",transport="grpc"} 150`,
+		`assay_receive_duration_seconds_bucket{transport="grpc",le="0.025"} 1`,
+		`assay_receive_duration_seconds_count{transport="grpc"} 2`,
+		`go_goroutines `,
+		`process_start_time_seconds `,
+		`# TYPE assay_requests_total counter`,
+		`# TYPE assay_open_traces gauge`,
+		`# TYPE assay_receive_duration_seconds histogram`,
+		`# HELP assay_requests_total ` + requests.description,
+	} {
+		require.Contains(t, body, "\n"+want)
+	}
+	require.NotContains(t, body, "\ngo_memory_", "that is for OTLP")
+}
+
+// sampled is a collector as a package with counts of its own has it.
+type sampled struct{}
+
+var counting = time.Date(2026, 11, 21, 9, 30, 0, 0, time.UTC)
+
+func (sampled) Describe(chan<- *prometheus.Desc) {}
+func (sampled) Collect(ch chan<- prometheus.Metric) {
+	ch <- prometheus.MustNewConstMetricWithCreatedTimestamp(prometheus.NewDesc("sampled_total", "Sampled.", []string{"severity"}, nil),
+		prometheus.CounterValue, 3, counting, "ERROR")
+}
+
+// TestCreated looks for the time when counting began, of assay's own metrics and
+// of those registered.
+func TestCreated(t *testing.T) {
+	before := time.Now().Add(-time.Second)
+	own := start(t, io.Discard)
+	require.NoError(t, own.Register(sampled{}))
+	own.Observe(receive.Event{Transport: receive.HTTP, Signal: wire.Logs, Outcome: receive.Accepted, Received: 5, Duration: time.Second})
+
+	body, contentType := scrape(t, own, "application/openmetrics-text;version=1.0.0")
+	require.Contains(t, contentType, "application/openmetrics-text")
+	require.Regexp(t, `(?m)^sampled_total\{severity="ERROR"\} 3\.0\n`+`sampled_created\{severity="ERROR"\} 1\.7952534e\+09$`, body)
+	require.Regexp(t, `(?m)^assay_receive_bytes_created\{signal="logs",transport="http"\} \d`, body)
+	require.Regexp(t, `(?m)^assay_receive_duration_seconds_created\{transport="http"\} \d`, body)
+	require.True(t, strings.HasSuffix(body, "# EOF\n"))
+
+	body, contentType = scrape(t, own, "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited")
+	decode := expfmt.NewDecoder(strings.NewReader(body), expfmt.ResponseFormat(map[string][]string{"Content-Type": {contentType}}))
+	found := map[string]*dto.Metric{}
+	for {
+		var f dto.MetricFamily
+		err := decode.Decode(&f)
+		if err == io.EOF {
+			break
+		}
+		require.NoError(t, err)
+		found[f.GetName()] = f.GetMetric()[0]
+	}
+	require.Equal(t, counting, found["sampled_total"].GetCounter().GetCreatedTimestamp().AsTime())
+	require.True(t, found["assay_receive_bytes_total"].GetCounter().GetCreatedTimestamp().AsTime().After(before))
+	require.True(t, found["assay_receive_duration_seconds"].GetHistogram().GetCreatedTimestamp().AsTime().After(before))
+
+	require.ErrorContains(t, own.Register(collectorOf("assay_build_info")), "register metrics")
+}
+
+func collectorOf(name string) prometheus.Collector {
+	return prometheus.NewGauge(prometheus.GaugeOpts{Name: name})
+}
+
+// TestInstruments checks the table by the rules that assay has for others, and that
+// a translation of a name gives the one on /metrics but for bytes and shares.
+func TestInstruments(t *testing.T) {
+	suffix := map[string]string{"s": "_seconds"}
+	names := map[string]bool{}
+	for _, i := range instruments {
+		require.True(t, unit.Valid([]byte(i.unit)), i.name)
+		require.False(t, unit.NamedIn([]byte(i.unit), []byte(i.name)), i.name)
+		_, attribute := semconv.Lookup([]byte(i.name))
+		require.False(t, attribute, i.name)
+		require.Regexp(t, `^[A-Z].*\.$`, i.description)
+		require.False(t, names[i.name] || names[i.prometheus], i.name)
+		names[i.name], names[i.prometheus] = true, true
+		if i.unit != "By" && i.unit != "1" {
+			require.Equal(t, strings.ReplaceAll(i.name, ".", "_")+suffix[i.unit], strings.TrimSuffix(i.prometheus, "_total"))
+		}
+	}
+}
+
+// TestDocumentation compares the table of docs/telemetry.md with the instruments.
+func TestDocumentation(t *testing.T) {
+	text, err := os.ReadFile("../../docs/telemetry.md")
+	require.NoError(t, err)
+	rows := regexp.MustCompile("(?m)^\\| `([a-z_.]+)` \\| `([^`]+)` \\| `([a-z_]+)` \\| [a-z]+ \\|.*\\| (.+) \\|$").FindAllStringSubmatch(string(text), -1)
+	var documented []instrument
+	for _, r := range rows {
+		documented = append(documented, instrument{r[1], r[2], r[4], r[3]})
+	}
+	require.ElementsMatch(t, instruments, documented)
+}
+
+// TestObserveAllocatesNothing has the path that every OTLP request takes.
+func TestObserveAllocatesNothing(t *testing.T) {
+	own := start(t, io.Discard)
+	e := receive.Event{Transport: receive.GRPC, Signal: wire.Traces, Outcome: receive.Accepted, Received: 1 << 10, Duration: time.Millisecond}
+	require.Zero(t, testing.AllocsPerRun(100, func() { own.Observe(e) }))
+}
+
+func BenchmarkObserve(b *testing.B) {
+	own := start(b, io.Discard)
+	e := receive.Event{Transport: receive.GRPC, Signal: wire.Traces, Outcome: receive.Accepted, Received: 1 << 10, Duration: time.Millisecond}
+	b.ReportAllocs()
+	for b.Loop() {
+		own.Observe(e)
+	}
+}
+
+func TestBrokenInstrument(t *testing.T) {
+	own := start(t, io.Discard)
+	m := &meter{Meter: own.meter.Meter}
+	m.counter(instrument{name: "1 is no name"})
+	require.Error(t, m.err)
+}
