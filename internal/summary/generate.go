@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package summary
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"assay"
+	"assay/internal/rules/catalog"
+)
+
+const (
+	retries   = 2
+	firstWait = 500 * time.Millisecond // before the first retry; doubles
+)
+
+// generation is one summary to be written.
+type generation struct {
+	*Summarizer
+	key    assay.SummaryKey
+	prompt *Prompt
+	rule   catalog.Rule
+}
+
+// run writes the summary and stores it, within the timeout.
+func (g *generation) run(ctx context.Context) (summary *assay.InsightSummary, outcome Outcome, err error) {
+	defer func() {
+		if v := recover(); v != nil { // outside of any request, it would end the process
+			g.cfg.Logger.ErrorContext(ctx, "writing a summary panicked", "insight_id", g.key.InsightID, "panic", v, "stack", string(debug.Stack()))
+			summary, outcome, err = nil, Errored, assay.Errorf(assay.CodeInternal, "writing a summary panicked")
+		}
+	}()
+	background := ctx
+	ctx, cancel := context.WithTimeout(ctx, g.cfg.Timeout)
+	defer cancel()
+	defer context.AfterFunc(g.closing, cancel)()
+
+	text, err := g.text(ctx)
+	var known *unavailable
+	switch {
+	case errors.As(err, &known):
+		return nil, known.outcome, err
+	case errors.Is(err, errWritten):
+		found, err := g.cfg.Store.FindSummary(ctx, g.key)
+		if err != nil {
+			return nil, Errored, err
+		}
+		found.Cached = true
+		return found, Cached, nil
+	case err != nil:
+		return nil, Errored, err
+	}
+
+	ctx, cancel = context.WithTimeout(background, saveTimeout)
+	defer cancel()
+	summary = &assay.InsightSummary{
+		InsightID: g.key.InsightID, Content: text, Model: g.key.Model,
+		GeneratedAt: g.cfg.Now().UTC().Truncate(time.Microsecond), // as it is stored
+	}
+	if err := g.cfg.Store.SaveSummary(ctx, g.key, summary); err != nil {
+		return nil, Errored, err
+	}
+	return summary, Generated, nil
+}
+
+// errWritten says that somebody else wrote the summary meanwhile.
+var errWritten = errors.New("summary: it is written")
+
+// text returns the text of the summary. Whatever keeps the provider from giving one
+// is unavailable.
+func (g *generation) text(ctx context.Context) (string, error) {
+	select {
+	case <-ctx.Done():
+		return "", unavailableAs(Paused, afterBusy, "too many summaries are being written")
+	case g.calls <- struct{}{}:
+		defer func() { <-g.calls }()
+	}
+	// The flight before this one may have ended between the caller's look into the
+	// store and this one's start.
+	switch _, err := g.cfg.Store.FindSummary(ctx, g.key); {
+	case err == nil:
+		return "", errWritten
+	case assay.ErrorCode(err) != assay.CodeNotFound:
+		return "", err
+	}
+	now := g.cfg.Now()
+	if left := g.pause.left(now); left > 0 {
+		return "", unavailableAs(Paused, left, "the language model did not answer lately")
+	}
+	if g.cfg.DailyCalls > 0 {
+		ok, err := g.cfg.Store.TakeSummaryCall(ctx, g.key.OrganizationID, now, g.cfg.DailyCalls)
+		if err != nil {
+			return "", err
+		}
+		if !ok {
+			day := now.UTC().Truncate(24 * time.Hour)
+			return "", unavailableAs(Limited, day.Add(24*time.Hour).Sub(now), "the summaries of this organization for today are used up")
+		}
+	}
+	return g.ask(ctx)
+}
+
+// ask asks the provider, with retries, and cleans its answer.
+func (g *generation) ask(ctx context.Context) (string, error) {
+	for attempt := 0; ; attempt++ {
+		text, err := g.call(ctx)
+		if err == nil {
+			g.pause.succeeded()
+			return text, nil
+		}
+		wait := firstWait << attempt
+		wait = wait/2 + rand.N(wait)
+		var status *statusError
+		if errors.As(err, &status) && status.after > 0 {
+			wait = status.after
+		}
+		deadline, _ := ctx.Deadline()
+		if passing(err) && attempt < retries && wait < time.Until(deadline) && g.wait(ctx, wait) == nil {
+			continue
+		}
+		return "", g.failed(ctx, err, attempt+1)
+	}
+}
+
+// failed reports that the provider gave no summary.
+func (g *generation) failed(ctx context.Context, err error, attempts int) error {
+	if g.closing.Err() != nil {
+		return unavailableAs(Paused, afterBusy, "summaries are shutting down")
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("it did not answer within %s", g.cfg.Timeout)
+	}
+	after := afterFailure
+	var status *statusError
+	if errors.As(err, &status) && status.after > 0 {
+		after = status.after
+	}
+	after = max(after, g.pause.failed(g.cfg.Now(), after))
+	g.cfg.Logger.WarnContext(ctx, "the language model gave no summary",
+		"insight_id", g.key.InsightID, "model", g.key.Model, "attempts", attempts, "error", err)
+	return unavailableAs(Failed, after, "the language model gave no summary: %w", err)
+}
+
+// call asks the provider once.
+func (g *generation) call(ctx context.Context) (string, error) {
+	began := g.cfg.Now()
+	answer, err := g.cfg.Provider.Write(ctx, g.prompt)
+	if err == nil {
+		info := g.rule.Info()
+		answer, err = clean(answer, hostsOf(info.Description, info.Rationale, info.Remediation))
+	}
+	g.cfg.ObserveCall(callOutcome(err), g.cfg.Now().Sub(began))
+	return answer, err
+}
+
+func callOutcome(err error) CallOutcome {
+	var (
+		status *statusError
+		broken *brokenError
+	)
+	switch {
+	case err == nil:
+		return CallOK
+	case errors.As(err, &status):
+		switch {
+		case status.status == http.StatusTooManyRequests:
+			return CallLimited
+		case status.status >= 500:
+			return CallError
+		default:
+			return CallRefused
+		}
+	case errors.As(err, &broken):
+		return CallBroken
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return CallTimeout
+	default:
+		return CallUnusable
+	}
+}
+
+// After so many generations in a row without an answer, the provider is left alone
+// for a while. Then one more failure is enough.
+const (
+	maxFailures = 3
+	minPause    = 15 * time.Second
+	maxPause    = 5 * time.Minute
+)
+
+// pause keeps a provider that fails from being asked over and over.
+type pause struct {
+	mu       sync.Mutex
+	failures int // in a row
+	until    time.Time
+}
+
+// left returns how long the provider is left alone from now on.
+func (p *pause) left(now time.Time) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return min(p.until.Sub(now), maxPause) // the bound is for a clock that jumps
+}
+
+func (p *pause) succeeded() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.failures, p.until = 0, time.Time{}
+}
+
+// failed counts a failure after which the provider wants to be left alone for a
+// while. It returns how long it will be.
+func (p *pause) failed(now time.Time, wish time.Duration) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.failures++; p.failures < maxFailures {
+		return 0
+	}
+	d := min(max(wish, minPause), maxPause)
+	p.until = now.Add(d)
+	return d
+}

@@ -1,0 +1,428 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package summary
+
+import (
+	"fmt"
+	"html"
+	"regexp"
+	"strings"
+
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/text"
+	nethtml "golang.org/x/net/html"
+
+	"assay/internal/rules/sensitive"
+)
+
+// markdown reads CommonMark without extensions. What is written is read the same
+// with those of GitHub: no line of it can become part of a table.
+var markdown = goldmark.New()
+
+// maxNested is how deep lists and quotes are nested; deeper ones lie flat.
+const maxNested = 5
+
+// rewrite reads Markdown and writes it anew from what is harmless. prose tells
+// whether there is text besides headings.
+func rewrite(source string, hosts map[string]bool) (result string, prose bool) {
+	doc := markdown.Parser().Parse(text.NewReader([]byte(source)))
+	if only, ok := doc.FirstChild().(*ast.FencedCodeBlock); ok && doc.ChildCount() == 1 {
+		// Some models put the whole answer into a block of code.
+		switch string(only.Language([]byte(source))) {
+		case "markdown", "md":
+			source = string(only.Lines().Value([]byte(source)))
+			doc = markdown.Parser().Parse(text.NewReader([]byte(source)))
+		}
+	}
+	w := writer{source: []byte(source), hosts: hosts}
+	var b strings.Builder
+	for _, block := range w.document(doc) {
+		if b.Len()+len(block.sep)+len(block.text) > maxContent {
+			break
+		}
+		if b.Len() > 0 {
+			b.WriteString(block.sep)
+		}
+		b.WriteString(block.text)
+		prose = prose || !block.heading && hasText(block.text)
+	}
+	return b.String(), prose
+}
+
+// writer writes the nodes of a document.
+type writer struct {
+	source []byte
+	hosts  map[string]bool
+}
+
+// block is a part of a document between which it may be cut.
+type block struct {
+	sep     string // before it, unless it is the first
+	text    string
+	heading bool
+}
+
+func (w *writer) document(doc ast.Node) []block {
+	var all []block
+	for n := doc.FirstChild(); n != nil; n = n.NextSibling() {
+		if list, ok := n.(*ast.List); ok {
+			sep := "\n\n"
+			for _, item := range w.items(list, 1) {
+				all = append(all, block{sep: sep, text: item})
+				sep = separator(list)
+			}
+			continue
+		}
+		_, heading := n.(*ast.Heading)
+		if t := w.block(n, 0); t != "" {
+			all = append(all, block{sep: "\n\n", text: t, heading: heading})
+		}
+	}
+	return all
+}
+
+func separator(l *ast.List) string {
+	if l.IsTight {
+		return "\n"
+	}
+	return "\n\n"
+}
+
+// block returns a block without a line end, "" for one that is left out.
+func (w *writer) block(n ast.Node, depth int) string {
+	switch n := n.(type) {
+	case *ast.Heading:
+		t := w.line(n)
+		if t == "" {
+			return ""
+		}
+		if strings.HasSuffix(t, "#") { // would end the heading
+			t = t[:len(t)-1] + `\#`
+		}
+		return strings.Repeat("#", n.Level) + " " + t
+	case *ast.Paragraph, *ast.TextBlock:
+		return w.line(n)
+	case *ast.List:
+		return strings.Join(w.items(n, depth+1), separator(n))
+	case *ast.Blockquote:
+		inner := w.blocks(n, depth+1, "\n\n")
+		if depth >= maxNested || inner == "" {
+			return inner
+		}
+		return indent(inner, "> ", "> ")
+	case *ast.FencedCodeBlock:
+		return w.code(string(n.Language(w.source)), string(n.Lines().Value(w.source)))
+	case *ast.CodeBlock:
+		return w.code("", string(n.Lines().Value(w.source)))
+	case *ast.HTMLBlock:
+		raw := string(n.Lines().Value(w.source))
+		if n.HasClosure() {
+			raw += string(n.ClosureLine.Value(w.source))
+		}
+		return w.escape(textOfHTML(raw), true, "")
+	default: // a thematic break, or a definition of a reference
+		return ""
+	}
+}
+
+// blocks returns the blocks of a container. A list directly follows text where
+// sep says so.
+func (w *writer) blocks(n ast.Node, depth int, sep string) string {
+	var b strings.Builder
+	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
+		t := w.block(c, depth)
+		if t == "" {
+			continue
+		}
+		if b.Len() > 0 {
+			if _, list := c.(*ast.List); list {
+				b.WriteString(sep)
+			} else {
+				b.WriteString("\n\n")
+			}
+		}
+		b.WriteString(t)
+	}
+	return b.String()
+}
+
+// items returns the items of a list that have content.
+func (w *writer) items(l *ast.List, depth int) []string {
+	start := l.Start
+	if start < 0 || start > 1000 {
+		start = 1
+	}
+	var all []string
+	for n := l.FirstChild(); n != nil; n = n.NextSibling() {
+		inner := w.blocks(n, depth, separator(l))
+		if inner == "" {
+			continue
+		}
+		marker := "- "
+		switch {
+		case depth > maxNested:
+			marker = ""
+		case l.IsOrdered():
+			marker = fmt.Sprintf("%d. ", start+len(all))
+		}
+		all = append(all, indent(inner, marker, strings.Repeat(" ", len(marker))))
+	}
+	return all
+}
+
+// indent returns a text with first before its first line and rest before others.
+func indent(s, first, rest string) string {
+	var b strings.Builder
+	for line := range strings.Lines(s) {
+		switch {
+		case b.Len() == 0:
+			b.WriteString(first)
+		case line == "\n":
+			b.WriteString(strings.TrimRight(rest, " "))
+		default:
+			b.WriteString(rest)
+		}
+		b.WriteString(line)
+	}
+	return b.String()
+}
+
+var language = regexp.MustCompile(`^[A-Za-z0-9_+.-]{1,20}$`)
+
+// code returns a block of code in a fence that does not stand in it.
+func (w *writer) code(lang, lines string) string {
+	lines = w.codeText(strings.TrimRight(lines, "\n"))
+	if strings.TrimSpace(lines) == "" {
+		return ""
+	}
+	if !language.MatchString(lang) {
+		lang = ""
+	}
+	fence := strings.Repeat("`", max(3, longestRun(lines, '`')+1))
+	return fence + lang + "\n" + lines + "\n" + fence
+}
+
+// codeText returns code without the URLs that lead away.
+func (w *writer) codeText(s string) string {
+	return withoutURLs(s, func(u string) bool {
+		return linkTo(strings.TrimRight(u, ".,;:)]}"), w.hosts) || ownURL(u)
+	})
+}
+
+func longestRun(s string, c byte) int {
+	longest, run := 0, 0
+	for i := range len(s) {
+		if s[i] != c {
+			run = 0
+			continue
+		}
+		run++
+		longest = max(longest, run)
+	}
+	return longest
+}
+
+// textOfHTML returns the text of a piece of HTML.
+func textOfHTML(raw string) string {
+	var b strings.Builder
+	skip := ""
+	for z := nethtml.NewTokenizer(strings.NewReader(raw)); ; {
+		switch z.Next() {
+		case nethtml.ErrorToken:
+			return b.String()
+		case nethtml.StartTagToken:
+			switch name, _ := z.TagName(); string(name) {
+			case "script", "style", "iframe", "noscript", "template", "textarea", "title", "xmp", "noembed", "noframes", "plaintext":
+				skip = string(name)
+			}
+		case nethtml.EndTagToken:
+			if name, _ := z.TagName(); string(name) == skip {
+				skip = ""
+			}
+		case nethtml.TextToken:
+			if skip == "" {
+				b.WriteString(html.UnescapeString(string(z.Raw())))
+				b.WriteByte(' ')
+			}
+		}
+	}
+}
+
+// piece is a part of a line: a text to be escaped, or Markdown.
+type piece struct {
+	text   string
+	markup bool
+}
+
+// line returns the inline content of a block in one line.
+func (w *writer) line(n ast.Node) string {
+	pieces := w.inline(nil, n)
+	// Neighbours are escaped together: half a link can stand in each.
+	merged := pieces[:0]
+	for _, p := range pieces {
+		if last := len(merged) - 1; last >= 0 && !p.markup && !merged[last].markup {
+			merged[last].text += p.text
+		} else if p.text != "" {
+			merged = append(merged, p)
+		}
+	}
+	var b strings.Builder
+	for i, p := range merged {
+		if p.markup {
+			b.WriteString(p.text)
+			continue
+		}
+		next := ""
+		if i+1 < len(merged) {
+			next = merged[i+1].text
+		}
+		b.WriteString(w.escape(p.text, b.Len() == 0, next))
+	}
+	return strings.TrimSpace(b.String())
+}
+
+func (w *writer) inline(to []piece, n ast.Node) []piece {
+	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
+		switch c := c.(type) {
+		case *ast.Text:
+			t := string(c.Segment.Value(w.source))
+			if !c.IsRaw() {
+				t = unescape(t)
+			}
+			if c.SoftLineBreak() || c.HardLineBreak() {
+				t += " "
+			}
+			to = append(to, piece{text: t})
+		case *ast.String:
+			to = append(to, piece{text: string(c.Value)})
+		case *ast.CodeSpan:
+			to = append(to, piece{text: w.codeSpan(c), markup: true})
+		case *ast.Emphasis:
+			mark := piece{text: strings.Repeat("*", c.Level), markup: true}
+			inner := w.inline(nil, c)
+			if joined(inner) == "" {
+				continue
+			}
+			to = append(append(append(to, mark), inner...), mark)
+		case *ast.Link:
+			label := strings.TrimSpace(joined(w.inline(nil, c)))
+			if u := string(c.Destination); hasText(label) && linkTo(u, w.hosts) {
+				to = append(to, w.link(label, u))
+			} else {
+				to = append(to, w.inline(nil, c)...)
+			}
+		case *ast.AutoLink:
+			to = append(to, w.autoLink(c))
+		case *ast.RawHTML:
+		default: // an image: its text stays
+			to = w.inline(to, c)
+		}
+	}
+	return to
+}
+
+// joined returns the text of pieces.
+func joined(pieces []piece) string {
+	var b strings.Builder
+	for _, p := range pieces {
+		b.WriteString(p.text)
+	}
+	return b.String()
+}
+
+func (w *writer) link(label, destination string) piece {
+	label = strings.NewReplacer("[", `\[`, "]", `\]`).Replace(w.escape(strings.Map(unbracket, label), false, ""))
+	return piece{text: "[" + label + "](" + destination + ")", markup: true}
+}
+
+// unbracket takes out of a link's text what would have to be escaped twice.
+func unbracket(r rune) rune {
+	if strings.ContainsRune("[]`*\\", r) {
+		return -1
+	}
+	return r
+}
+
+// autoLink returns a link without a text of its own.
+func (w *writer) autoLink(n *ast.AutoLink) piece {
+	if u := string(n.URL(w.source)); n.AutoLinkType == ast.AutoLinkURL && linkTo(u, w.hosts) {
+		return piece{text: "<" + u + ">", markup: true}
+	}
+	return piece{text: linkRemoved}
+}
+
+// codeSpan returns code within a line, "" when it is blank.
+func (w *writer) codeSpan(n *ast.CodeSpan) string {
+	var b strings.Builder
+	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
+		if t, ok := c.(*ast.Text); ok {
+			b.Write(t.Segment.Value(w.source))
+		}
+	}
+	code := w.codeText(strings.Join(strings.Fields(b.String()), " "))
+	if code == "" {
+		return ""
+	}
+	fence := strings.Repeat("`", longestRun(code, '`')+1)
+	if strings.HasPrefix(code, "`") || strings.HasSuffix(code, "`") {
+		code = " " + code + " "
+	}
+	return fence + code + fence
+}
+
+var escaped = regexp.MustCompile("\\\\[!-/:-@\\[-`{-~]|&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
+
+// unescape returns what a piece of Markdown text shows.
+func unescape(s string) string {
+	return escaped.ReplaceAllStringFunc(s, func(e string) string {
+		if e[0] == '\\' {
+			return e[1:]
+		}
+		return html.UnescapeString(e)
+	})
+}
+
+var spaces = regexp.MustCompile(`\s+`)
+
+// escape returns Markdown that shows a text, in one line, and nothing else. start
+// says that it begins a block, next what follows.
+func (w *writer) escape(s string, start bool, next string) string {
+	s = withoutURLs(plain(s), func(u string) bool { return linkTo(u, w.hosts) })
+	s = spaces.ReplaceAllString(sensitive.Clean([]byte(s)), " ")
+	if start {
+		s = strings.TrimLeft(s, " ")
+	}
+	var b strings.Builder
+	digits := start
+	for i := range len(s) {
+		c := s[i]
+		before, after := byte(' '), byte(' ')
+		if i > 0 {
+			before = s[i-1]
+		}
+		switch {
+		case i+1 < len(s):
+			after = s[i+1]
+		case next != "":
+			after = next[0]
+		}
+		switch {
+		case strings.IndexByte("\\`*<", c) >= 0,
+			c == '_' && !(isWord(before) && isWord(after)),
+			c == '&' && (after == '#' || isAlnum(after)),
+			c == '!' && after == '[',
+			c == ']' && (after == '(' || after == ':'),
+			c == '@' && isWord(before),
+			start && i == 0 && strings.IndexByte("#>+-=~|:", c) >= 0,
+			digits && i > 0 && (c == '.' || c == ')'):
+			b.WriteByte('\\')
+		}
+		digits = digits && c >= '0' && c <= '9'
+		b.WriteByte(c)
+	}
+	return b.String()
+}
+
+// isWord tells whether a byte is a part of a word, as far as one byte tells.
+func isWord(c byte) bool { return isAlnum(c) || c >= 0x80 }

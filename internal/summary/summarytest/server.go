@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package summarytest
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// DefaultAnswer is what the model says without a script.
+const DefaultAnswer = "## Why it matters\n\nTraces break.\n\n## What it costs here\n\nMost of the spans.\n\n## Next step\n\nSet `service.name`.\n"
+
+// Request is what the model was asked.
+type Request struct {
+	Path   string
+	Header http.Header
+	Model  string
+	System string // the texts of the role system
+	User   string // the texts of the role user
+	Body   string // as it came
+}
+
+// Prompt returns everything that the model was shown.
+func (r Request) Prompt() string { return r.System + "\n" + r.User }
+
+// Reply is what the server does with one request. The zero value answers
+// DefaultAnswer.
+type Reply struct {
+	Status     int           // default 200
+	RetryAfter time.Duration // header Retry-After, in whole seconds; none for 0
+	Location   string        // header Location
+
+	Text   string // what the model says
+	Finish string // finish_reason or stop_reason; default the one of a whole answer
+	Tool   bool   // the model calls a tool
+	Refuse string // the text of a refusal
+
+	Raw   string          // body in place of one in the wire format
+	Hang  bool            // no answer before the client leaves
+	Drip  bool            // the body comes byte by byte and never ends
+	Half  bool            // the connection breaks in the middle of the body
+	Break bool            // the connection breaks before an answer
+	After <-chan struct{} // wait for it first
+}
+
+// Server is the model. Its methods may be called concurrently.
+type Server struct {
+	// URL of the API, as --summary-url takes it.
+	URL string
+
+	closing chan struct{}
+	mu      sync.Mutex
+	script  []Reply
+	always  Reply
+	asked   []Request
+}
+
+// New starts a server that is closed when the test ends.
+func New(t testing.TB) *Server {
+	s := &Server{closing: make(chan struct{})}
+	srv := httptest.NewServer(s)
+	s.URL = srv.URL + "/v1"
+	t.Cleanup(func() {
+		close(s.closing)
+		srv.Close()
+	})
+	return s
+}
+
+// Script sets the replies to the next requests.
+func (s *Server) Script(replies ...Reply) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.script = replies
+}
+
+// Always sets the reply to requests for which there is no script.
+func (s *Server) Always(r Reply) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.always = r
+}
+
+// Requests returns what the model was asked, in the order in which it was.
+func (s *Server) Requests() []Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]Request(nil), s.asked...)
+}
+
+// ServeHTTP implements http.Handler.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(io.LimitReader(r.Body, 1<<20))
+	if err != nil {
+		return
+	}
+	operation := strings.TrimPrefix(r.URL.Path, "/v1")
+	request, err := parse(body)
+	if r.Method != http.MethodPost || err != nil || operation != "/chat/completions" && operation != "/messages" {
+		http.Error(w, fmt.Sprintf("%s %s is no operation of a model: %v", r.Method, r.URL.Path, err), http.StatusNotFound)
+		return
+	}
+	request.Path, request.Header = r.URL.Path, r.Header.Clone()
+	reply := s.next(request)
+	if reply.After != nil {
+		select {
+		case <-reply.After:
+		case <-r.Context().Done():
+			return
+		case <-s.closing:
+			return
+		}
+	}
+	if reply.Break {
+		sever(w)
+		return
+	}
+	if reply.Hang {
+		s.hang(r)
+		return
+	}
+	text := reply.Raw
+	if text == "" {
+		text = reply.body(operation == "/messages")
+	}
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	if reply.RetryAfter > 0 {
+		h.Set("Retry-After", strconv.Itoa(int(reply.RetryAfter.Seconds())))
+	}
+	if reply.Location != "" {
+		h.Set("Location", reply.Location)
+	}
+	status := reply.Status
+	if status == 0 {
+		status = http.StatusOK
+	}
+	if reply.Half {
+		h.Set("Content-Length", strconv.Itoa(len(text)))
+		text = text[:len(text)/2]
+	}
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, text) // the client may be gone
+	if reply.Half {
+		sever(w)
+	}
+	if reply.Drip {
+		s.drip(w, r)
+	}
+}
+
+// next records a request and returns the reply to it.
+func (s *Server) next(r Request) Reply {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked = append(s.asked, r)
+	if len(s.script) == 0 {
+		return s.always
+	}
+	reply := s.script[0]
+	s.script = s.script[1:]
+	return reply
+}
+
+// sever closes the connection after what was written.
+func sever(w http.ResponseWriter) {
+	if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
+		_ = conn.Close()
+	}
+}
+
+func (s *Server) hang(r *http.Request) {
+	select {
+	case <-r.Context().Done():
+	case <-s.closing:
+	}
+}
+
+func (s *Server) drip(w http.ResponseWriter, r *http.Request) {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-r.Context().Done():
+			return
+		case <-s.closing:
+			return
+		case <-tick.C:
+			if _, err := io.WriteString(w, " "); err != nil {
+				return
+			}
+			_ = http.NewResponseController(w).Flush()
+		}
+	}
+}
+
+// parse reads a request in either format: the system text is a message of its role,
+// or a field beside the messages.
+func parse(body []byte) (Request, error) {
+	r := Request{Body: string(body)}
+	var wire struct {
+		Model    string
+		System   json.RawMessage
+		Messages []struct {
+			Role    string
+			Content json.RawMessage
+		}
+	}
+	if err := json.Unmarshal(body, &wire); err != nil {
+		return r, err
+	}
+	r.Model, r.System = wire.Model, content(wire.System)
+	for _, m := range wire.Messages {
+		switch m.Role {
+		case "system", "developer":
+			r.System += content(m.Content)
+		default:
+			r.User += content(m.Content)
+		}
+	}
+	return r, nil
+}
+
+// content returns the text of a message: a string, or a list of parts.
+func content(raw json.RawMessage) string {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		return text
+	}
+	var parts []struct{ Text string }
+	_ = json.Unmarshal(raw, &parts) // without text there is none
+	for _, p := range parts {
+		text += p.Text
+	}
+	return text
+}
+
+// object is a JSON object.
+type object = map[string]any
+
+func (r Reply) body(messages bool) string {
+	if r.Status >= 300 {
+		return `{"error": {"type": "test", "message": "the script says so"}}`
+	}
+	text := r.Text
+	if text == "" && !r.Tool && r.Refuse == "" {
+		text = DefaultAnswer
+	}
+	if messages {
+		return r.anthropic(text)
+	}
+	return r.openAI(text)
+}
+
+func (r Reply) openAI(text string) string {
+	message := object{"role": "assistant", "content": text}
+	finish := "stop"
+	if r.Tool {
+		message["tool_calls"] = []object{{"id": "1", "type": "function", "function": object{"name": "f", "arguments": "{}"}}}
+		finish = "tool_calls"
+	}
+	if r.Refuse != "" {
+		message["refusal"] = r.Refuse
+	}
+	if r.Finish != "" {
+		finish = r.Finish
+	}
+	return encode(object{
+		"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "test",
+		"choices": []object{{"index": 0, "finish_reason": finish, "message": message}},
+		"usage":   object{"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
+	})
+}
+
+func (r Reply) anthropic(text string) string {
+	blocks := []object{}
+	finish := "end_turn"
+	if text != "" {
+		blocks = append(blocks, object{"type": "text", "text": text})
+	}
+	if r.Tool {
+		blocks = append(blocks, object{"type": "tool_use", "id": "1", "name": "f", "input": object{}})
+		finish = "tool_use"
+	}
+	if r.Refuse != "" {
+		finish = "refusal"
+	}
+	if r.Finish != "" {
+		finish = r.Finish
+	}
+	return encode(object{
+		"id": "msg_1", "type": "message", "role": "assistant", "model": "test", "content": blocks, "stop_reason": finish,
+		"usage": object{"input_tokens": 1, "output_tokens": 1},
+	})
+}
+
+func encode(v any) string {
+	b, _ := json.Marshal(v) // of strings, numbers and lists: cannot fail
+	return string(b)
+}
