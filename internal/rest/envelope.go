@@ -43,8 +43,8 @@ type Meta struct {
 // ListMeta accompanies a page of a list.
 type ListMeta struct {
 	Meta
-	Total   int  `json:"total" minimum:"0" doc:"Number of items in all pages."`
-	HasMore bool `json:"has_more" doc:"Whether items follow after this page."`
+	Total   int  `json:"total" minimum:"0" doc:"Number of items in all pages." example:"112"`
+	HasMore bool `json:"has_more" doc:"Whether items follow after this page." example:"true"`
 }
 
 // Links are paths, with query, to the pages of a list.
@@ -58,28 +58,28 @@ type Links struct {
 
 // Single documents a response with one resource; encode writes it.
 type Single[D any] struct {
-	Data D    `json:"data"`
-	Meta Meta `json:"meta"`
+	Data D    `json:"data" doc:"The resource."`
+	Meta Meta `json:"meta" doc:"About the response."`
 }
 
 // List documents a response with a page of resources; encode writes it.
 type List[D any] struct {
-	Data  []D      `json:"data" nullable:"false"`
-	Meta  ListMeta `json:"meta"`
-	Links Links    `json:"links"`
+	Data  []D      `json:"data" nullable:"false" doc:"The items of the page."`
+	Meta  ListMeta `json:"meta" doc:"About the response and the list."`
+	Links Links    `json:"links" doc:"Paths to the pages."`
 }
 
 // Failure is the body of every response that is not a success.
 type Failure struct {
-	Error FailureError `json:"error"`
-	Meta  Meta         `json:"meta"`
+	Error FailureError `json:"error" doc:"What went wrong."`
+	Meta  Meta         `json:"meta" doc:"About the response."`
 }
 
 // FailureError says what went wrong.
 type FailureError struct {
 	Code    assay.Code        `json:"code" doc:"Machine-readable code." example:"INVALID_PARAMETERS"`
 	Message string            `json:"message" doc:"Text for people." example:"one or more parameters are not valid"`
-	Details map[string]string `json:"details,omitempty" doc:"Text by the name of the field or parameter it is about."`
+	Details map[string]string `json:"details,omitempty" doc:"Text by the name of the field or parameter it is about." example:"{\"limit\":\"must be between 1 and 100\"}"`
 }
 
 // page is a part of a list with what leads to the others.

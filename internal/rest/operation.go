@@ -20,6 +20,10 @@ import (
 const (
 	requestTimeout = 10 * time.Second
 
+	// slowTimeout is for operations that wait for another system, which have shorter
+	// deadlines of their own. The server must allow more for writing a response.
+	slowTimeout = 50 * time.Second
+
 	// maxBody is the longest body and maxTarget the longest request target that is
 	// looked at, in bytes.
 	maxBody   = 1 << 20
@@ -35,9 +39,11 @@ type operation struct {
 	Description string // Markdown
 	Tag         string
 	Scope       assay.Scope
+	UsersOnly   bool          // not for API keys
 	Errors      []int         // statuses besides those that every operation may answer
 	Timeout     time.Duration // default 10 s
 	Volatile    bool          // computed anew for every request: no entity tag, not kept for a moment
+	Example     any           // the data of a response, of the handler's type
 }
 
 // call is what a handler gets besides its parameters.
@@ -51,7 +57,8 @@ type call struct {
 // parameters P. It panics on a declaration that makes no sense.
 func register[P, D any](s *server, op operation, handle func(ctx context.Context, c *call, p *P) (D, error)) {
 	b := newBinder[P](s.schemas())
-	s.route(op, b.document(), schemaOf[Single[D]](s.schemas()), func(ctx context.Context, c *call) (any, *page, error) {
+	example := Single[D]{Data: op.Example.(D), Meta: exampleMeta()}
+	s.route(op, b.document(), schemaOf[Single[D]](s.schemas()), example, func(ctx context.Context, c *call) (any, *page, error) {
 		p, again, err := b.bind(c.Request)
 		if err != nil {
 			return nil, nil, err
@@ -67,7 +74,11 @@ func register[P, D any](s *server, op operation, handle func(ctx context.Context
 // page and how many there are in all pages.
 func registerList[P pager, D any](s *server, op operation, handle func(ctx context.Context, c *call, p *P) ([]D, int, error)) {
 	b := newBinder[P](s.schemas())
-	s.route(op, b.document(), schemaOf[List[D]](s.schemas()), func(ctx context.Context, c *call) (any, *page, error) {
+	params := b.document()
+	example := List[D]{
+		Data: []D{op.Example.(D)}, Meta: ListMeta{Meta: exampleMeta(), Total: 1}, Links: s.exampleLinks(op.Path, params),
+	}
+	s.route(op, params, schemaOf[List[D]](s.schemas()), example, func(ctx context.Context, c *call) (any, *page, error) {
 		p, again, err := b.bind(c.Request)
 		if err != nil {
 			return nil, nil, err
@@ -86,16 +97,14 @@ func registerList[P pager, D any](s *server, op operation, handle func(ctx conte
 }
 
 // route documents an operation and puts it on the mux.
-func (s *server) route(op operation, params []*huma.Param, response *huma.Schema, answer func(context.Context, *call) (any, *page, error)) {
+func (s *server) route(op operation, params []*huma.Param, response *huma.Schema, example any, answer func(context.Context, *call) (any, *page, error)) {
 	if op.Method == "" {
 		op.Method = http.MethodGet
 	}
 	if op.Timeout == 0 {
 		op.Timeout = requestTimeout
 	}
-	documented := s.document(op, params, response)
-	s.methods[op.Path] = append(s.methods[op.Path], op.Method)
-	s.api.Adapter().Handle(documented, func(hc huma.Context) {
+	s.handle(op, s.document(op, params, response, example), func(hc huma.Context) {
 		x := exchangeOf(hc.Context())
 		data, pg, err := s.serve(x, op, answer)
 		if err != nil {
@@ -104,6 +113,12 @@ func (s *server) route(op operation, params []*huma.Param, response *huma.Schema
 		}
 		x.succeed(data, pg, !op.Volatile)
 	})
+}
+
+// handle puts an operation on the mux.
+func (s *server) handle(op operation, documented *huma.Operation, serve func(huma.Context)) {
+	s.methods[op.Path] = append(s.methods[op.Path], op.Method)
+	s.api.Adapter().Handle(documented, serve)
 }
 
 // serve takes a request through the steps that all operations share.
@@ -124,8 +139,11 @@ func (s *server) serve(x *exchange, op operation, answer func(context.Context, *
 	if !who.Allows(op.Scope) {
 		return nil, nil, assay.Errorf(assay.CodeForbidden, "this credential does not have the scope %q", op.Scope)
 	}
+	if op.UsersOnly && !who.User {
+		return nil, nil, assay.Errorf(assay.CodeForbidden, "this operation needs a user's session, not an API key")
+	}
 	if x.r.ContentLength > maxBody {
-		return nil, nil, assay.Errorf(assay.CodeTooLarge, "the body is longer than %d bytes", maxBody)
+		return nil, nil, errTooLong()
 	}
 	if len(x.r.RequestURI) > maxTarget {
 		return nil, nil, assay.Errorf(assay.CodeTooLarge, "the request target is longer than %d bytes", maxTarget)
@@ -158,40 +176,6 @@ func printableMethod(m string) string {
 	return strconv.QuoteToASCII(m[:min(len(m), longest)])
 }
 
-// document adds an operation to the OpenAPI document.
-func (s *server) document(op operation, params []*huma.Param, response *huma.Schema) *huma.Operation {
-	statuses := append([]int{
-		http.StatusUnauthorized, http.StatusForbidden, http.StatusRequestEntityTooLarge,
-		http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusServiceUnavailable,
-	}, op.Errors...)
-	if len(params) > 0 {
-		statuses = append(statuses, http.StatusBadRequest)
-	}
-	ok := &huma.Response{
-		Description: "Success.",
-		Content:     map[string]*huma.MediaType{"application/json": {Schema: response}},
-	}
-	responses := map[string]*huma.Response{"200": ok}
-	if !op.Volatile {
-		ok.Headers = map[string]*huma.Param{"ETag": headerETag()}
-		responses["304"] = &huma.Response{Ref: "#/components/responses/" + responseName(http.StatusNotModified)}
-	}
-	for _, status := range statuses {
-		responses[strconv.Itoa(status)] = &huma.Response{Ref: "#/components/responses/" + responseName(status)}
-	}
-	o := &huma.Operation{
-		Method: op.Method, Path: op.Path, OperationID: op.ID,
-		Summary: op.Summary, Description: op.Description, Tags: []string{op.Tag},
-		Parameters: params, Responses: responses,
-		Security: []map[string][]string{{"bearer": {string(op.Scope)}}},
-	}
-	if !op.Volatile {
-		o.Parameters = append(slices.Clone(params), &huma.Param{Ref: "#/components/parameters/IfNoneMatch"})
-	}
-	s.api.OpenAPI().AddOperation(o)
-	return o
-}
-
 // exchangeKey is the key of the exchange in the context of a request.
 type exchangeKey struct{}
 
@@ -219,6 +203,10 @@ func unclean(u *url.URL) error {
 		return errUnknownPath()
 	}
 	return nil
+}
+
+func errTooLong() error {
+	return assay.Errorf(assay.CodeTooLarge, "the body is longer than %d bytes", maxBody)
 }
 
 func errUnknownPath() error { return assay.Errorf(assay.CodeNotFound, "there is nothing at this path") }

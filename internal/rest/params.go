@@ -157,12 +157,17 @@ func (b *binder[P]) bind(r *http.Request) (*P, url.Values, error) {
 		c.validate(details)
 	}
 	if len(details) > 0 {
-		return nil, nil, &assay.Error{Code: assay.CodeInvalid, Message: "one or more parameters are not valid", Details: details}
+		return nil, nil, invalid(details)
 	}
 	if unknown != nil {
 		return nil, nil, unknown
 	}
 	return &out, again, nil
+}
+
+// invalid is the error of a request with wrong parameters.
+func invalid(details map[string]string) error {
+	return &assay.Error{Code: assay.CodeInvalid, Message: "one or more parameters are not valid", Details: details}
 }
 
 // given is a query parameter as it was sent.
@@ -321,7 +326,7 @@ func (s sortOrder) split() (field assay.InsightSort, descending bool) {
 // offset is the offset parameter of every list.
 type offset struct {
 	// The maximum is 2^53-1, the largest integer that every JSON reader keeps exact.
-	Offset int `query:"offset" minimum:"0" maximum:"9007199254740991" default:"0" doc:"Number of items to skip."`
+	Offset int `query:"offset" minimum:"0" maximum:"9007199254740991" default:"0" doc:"Number of items to skip." example:"50"`
 }
 
 // pager is the parameter struct of a list.

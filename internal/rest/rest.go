@@ -38,6 +38,13 @@ type Config struct {
 	Insights      assay.InsightStore
 	Organizations assay.OrganizationStore
 
+	// What answers these operations; nil means that it is not configured, which is
+	// a 503.
+	LogVolume assay.LogVolumeReader // GET /v1/analytics/log-volume
+	Analyst   assay.Analyst         // GET /v1/analytics/services
+	Summaries assay.Summarizer      // GET /v1/insights/{id}/summary
+	Agent     assay.AgentBackend    // everything below /v1/agent
+
 	// Window is what a score looks back on, shown for scores that do not say;
 	// default assay.DefaultWindow.
 	Window time.Duration
@@ -72,10 +79,12 @@ type server struct {
 	limiter *limiter // nil: no limit
 	cache   *cache   // nil: nothing is kept
 	methods map[string][]string
+
+	documented []*huma.Operation // as they were registered
 }
 
 // New returns the handler of the API below its base path, with the OpenAPI
-// document, and of the probes /livez and /readyz. It may be used concurrently.
+// document and its rendering, and of the probes /livez and /readyz. It may be used concurrently.
 //
 // Put it at the root of the listener, not behind a ServeMux (see Config.Other).
 // A request header that is larger than the http.Server allows never gets here and
@@ -114,7 +123,10 @@ func newServer(cfg Config) *server {
 
 	s.services()
 	s.insights()
+	s.summary()
 	s.organization()
+	s.analytics()
+	s.agent()
 
 	s.publish()
 	s.refuse()
@@ -150,7 +162,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // owns tells whether a path is the API's or a probe.
 func (s *server) owns(path string) bool {
 	switch path {
-	case "/livez", "/readyz", s.base + specJSON, s.base + specYAML:
+	case "/livez", "/readyz", s.base + specJSON, s.base + specYAML, s.base + docsPath, s.base + docsStyle:
 		return true
 	}
 	root := s.base
