@@ -43,6 +43,10 @@ const (
 
 // keySet holds the public keys of a provider and keeps them up to date: one fetch at a
 // time, by run alone. It may be used concurrently.
+//
+// It is not the RemoteKeySet of go-oidc, because that fetches for each token with an
+// unknown key id, however many there are, and at no other time, so that a key that was
+// withdrawn goes on working.
 type keySet struct {
 	issuer string
 	client *http.Client

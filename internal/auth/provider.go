@@ -10,8 +10,10 @@ import (
 	"log/slog"
 	"net/netip"
 	"net/url"
+	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"assay"
 )
@@ -153,11 +155,11 @@ func (p *Provider) VerifyToken(ctx context.Context, token Secret) (*assay.Princi
 		return nil, errToken("it is for another audience")
 	}
 	subject := t.claims.text("sub")
-	if subject == "" || len(subject) > maxSubject {
-		return nil, errToken("it has no subject, or one that is too long")
+	if !isName(subject, maxSubject) {
+		return nil, errToken("it has no subject that can be used")
 	}
 	externalID := t.claims.text(p.cfg.OrganizationClaim)
-	if externalID == "" || len(externalID) > maxExternalID {
+	if !isName(externalID, maxExternalID) {
 		return nil, assay.Errorf(assay.CodeForbidden, "the token names no organization")
 	}
 	organizationID, err := p.organization(ctx, externalID)
@@ -173,6 +175,12 @@ func (p *Provider) VerifyToken(ctx context.Context, token Secret) (*assay.Princi
 		User:           true,
 		Scopes:         []assay.Scope{assay.ScopeRead, assay.ScopeAgent},
 	}, nil
+}
+
+// isName tells whether s can be the name of somebody: not empty, not too long, and
+// without control characters, which stores and logs would stumble over.
+func isName(s string, longest int) bool {
+	return s != "" && len(s) <= longest && !strings.ContainsFunc(s, unicode.IsControl)
 }
 
 // checkSignature tells whether one of the provider's keys signed the token. Where a

@@ -295,6 +295,7 @@ func TestVerifyTokenRefuses(t *testing.T) {
 		"no subject":             {with(map[string]any{"sub": nil}), assay.CodeInvalidToken, "subject"},
 		"empty subject":          {with(map[string]any{"sub": ""}), assay.CodeInvalidToken, "subject"},
 		"subject a number":       {with(map[string]any{"sub": 1}), assay.CodeInvalidToken, "subject"},
+		"subject with NUL":       {with(map[string]any{"sub": "user\x00"}), assay.CodeInvalidToken, "subject"},
 		"long subject":           {with(map[string]any{"sub": strings.Repeat("s", 256)}), assay.CodeInvalidToken, "subject"},
 
 		// The organization.
@@ -303,6 +304,7 @@ func TestVerifyTokenRefuses(t *testing.T) {
 		"organization an array":    {with(map[string]any{"org_id": []string{"ext-1"}}), assay.CodeForbidden, "names no organization"},
 		"organization a number":    {with(map[string]any{"org_id": 1}), assay.CodeForbidden, "names no organization"},
 		"long organization":        {with(map[string]any{"org_id": strings.Repeat("o", 256)}), assay.CodeForbidden, "names no organization"},
+		"organization with NUL":    {with(map[string]any{"org_id": "ext-1\x00"}), assay.CodeForbidden, "names no organization"},
 		"unknown organization":     {with(map[string]any{"org_id": "ext-2"}), assay.CodeForbidden, "not known here"},
 		"our id of the org":        {with(map[string]any{"org_id": "org-1"}), assay.CodeForbidden, "not known here"},
 		"unsigned and no organiz.": {sign(t, attacker, `{"alg":"ES256","kid":"ES256"}`, claims(now, map[string]any{"org_id": nil})), assay.CodeInvalidToken, "signature does not match"},
