@@ -87,6 +87,12 @@ type daemon struct {
 // It is killed at the end of the test unless it was ended before.
 func startDaemon(t *testing.T, dir string, args ...string) *daemon {
 	t.Helper()
+	return startDaemonWith(t, nil, dir, args...)
+}
+
+// startDaemonWith is startDaemon with environment variables, each NAME=VALUE.
+func startDaemonWith(t *testing.T, environ []string, dir string, args ...string) *daemon {
+	t.Helper()
 	path, err := program()
 	require.NoError(t, err)
 	out := t.TempDir()
@@ -101,7 +107,7 @@ func startDaemon(t *testing.T, dir string, args ...string) *daemon {
 		"serve", "--data-dir", dir, "--log-format", "json",
 		"--http-address", "127.0.0.1:0", "--otlp-grpc-address", "127.0.0.1:0", "--otlp-http-address", "127.0.0.1:0",
 	}, args...)...)
-	d.cmd.Env = []string{"HOME=" + out}
+	d.cmd.Env = append([]string{"HOME=" + out}, environ...)
 	d.cmd.Stdout, d.cmd.Stderr = stdout, log
 	require.NoError(t, d.cmd.Start())
 	go func() {
