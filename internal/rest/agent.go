@@ -275,8 +275,8 @@ func (s *server) documentAgent(op operation, a *agentOperation, wildcards []stri
 	o.Parameters = append(o.Parameters, a.params...)
 	total := int64(1)
 	o.Responses["200"].Content["application/json"].Examples = map[string]*huma.Example{
-		"object": {Summary: "The agent answered with an object", Value: Forwarded{Data: exampleAgentData, Meta: ForwardedMeta{Meta: exampleMeta()}}},
-		"page":   {Summary: "The agent answered with a page of a list", Value: Forwarded{Data: []any{exampleAgentData}, Meta: ForwardedMeta{Meta: exampleMeta(), Total: &total}}},
+		"object": {Summary: "an object, its fields are the agent's", Value: Forwarded{Data: exampleAgentData, Meta: ForwardedMeta{Meta: exampleMeta()}}},
+		"page":   {Summary: "a page of a list, the fields of its items are the agent's", Value: Forwarded{Data: []any{exampleAgentData}, Meta: ForwardedMeta{Meta: exampleMeta(), Total: &total}}},
 	}
 	o.Responses["default"] = &huma.Response{Ref: "#/components/responses/" + agentRefusal}
 	responses := s.api.OpenAPI().Components.Responses

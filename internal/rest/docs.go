@@ -72,7 +72,8 @@ type docsOperation struct {
 	Response                               template.HTML // type of a success
 	Statuses                               []docsStatus
 	Curl                                   string
-	Example                                any // body of a success
+	Example                                any    // body of a success
+	ExampleNote                            string // "" for none
 }
 
 type docsParameter struct {
@@ -163,7 +164,7 @@ func docsOperationOf(doc *huma.OpenAPI, base string, o *huma.Operation) docsOper
 			out.Callers = append(out.Callers, "API key")
 		}
 		if _, ok := scheme[schemeUser]; ok {
-			out.Callers = append(out.Callers, "User's session")
+			out.Callers = append(out.Callers, "user's session")
 		}
 	}
 	for _, p := range o.Parameters {
@@ -195,7 +196,7 @@ func docsOperationOf(doc *huma.OpenAPI, base string, o *huma.Operation) docsOper
 	ok := o.Responses["200"].Content["application/json"]
 	out.Response, out.Example = docsType(ok.Schema), ok.Example
 	for _, name := range slices.Sorted(maps.Keys(ok.Examples))[:min(1, len(ok.Examples))] {
-		out.Example = ok.Examples[name].Value
+		out.Example, out.ExampleNote = ok.Examples[name].Value, ok.Examples[name].Summary
 	}
 	out.Curl = docsCurl(base, o)
 	return out
@@ -218,16 +219,14 @@ func docsCurl(base string, o *huma.Operation) string {
 	if len(o.Security) == 1 {
 		credential = "$USER_TOKEN"
 	}
-	var b strings.Builder
-	b.WriteString("curl ")
+	lines := []string{`curl -H "Authorization: Bearer ` + credential + `"`}
 	if o.Method != http.MethodGet {
-		b.WriteString("-X " + o.Method + " ")
+		lines = append(lines, "-X "+o.Method)
 	}
-	b.WriteString("'" + target + "' \\\n  -H \"Authorization: Bearer " + credential + `"`)
 	if o.RequestBody != nil && o.RequestBody.Required {
-		b.WriteString(" \\\n  -H 'Content-Type: application/json' -d '{}'")
+		lines = append(lines, "-H 'Content-Type: application/json' -d '{}'")
 	}
-	return b.String()
+	return strings.Join(append(lines, "'"+target+"'"), " \\\n  ")
 }
 
 // queryValue writes a value as a query parameter has it.
