@@ -88,7 +88,11 @@ func (t *transport) newSent(r *http.Request) *sent {
 		trace.WithSpanKind(trace.SpanKindClient),
 		trace.WithAttributes(x.common...), trace.WithAttributes(semconv.URLFull(where.String())))
 	x.r = r.Clone(ctx) // a RoundTripper leaves the request as it is
-	propagation.TraceContext{}.Inject(ctx, traceparent(x.r.Header))
+	// What the systems of a caller wrote into tracestate is not for the systems that
+	// assay asks.
+	fields := propagation.MapCarrier{}
+	propagation.TraceContext{}.Inject(ctx, fields)
+	x.r.Header.Set("Traceparent", fields.Get("traceparent"))
 	return x
 }
 
@@ -100,23 +104,6 @@ func server(u *url.URL) []attribute.KeyValue {
 		port = map[string]int{"http": 80, "https": 443}[u.Scheme]
 	}
 	return append(attributes, semconv.ServerPort(port))
-}
-
-// traceparent is a header that takes the field traceparent alone. What the systems
-// of a caller wrote into tracestate is not for the systems that assay asks.
-type traceparent http.Header
-
-// Get returns nothing: nothing is read.
-func (traceparent) Get(string) string { return "" }
-
-// Keys returns nothing either.
-func (traceparent) Keys() []string { return nil }
-
-// Set sets a field.
-func (h traceparent) Set(key, value string) {
-	if key == "traceparent" {
-		http.Header(h).Set(key, value)
-	}
 }
 
 func (x *sent) end(err error) {

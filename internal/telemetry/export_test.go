@@ -149,7 +149,7 @@ func TestExport(t *testing.T) {
 			own.Observe(receive.Event{Transport: receive.GRPC, Signal: wire.Traces, Outcome: receive.Accepted, Received: 77})
 			own.Middleware(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 				r.Pattern = "GET /x"
-				own.Logger().DebugContext(r.Context(), "below the level")
+				own.Logger().With("a", 1).WithGroup("g").DebugContext(r.Context(), "below the level")
 				own.Logger().ErrorContext(r.Context(), "not found: someone@example.com", "error", errors.New("a\xffb"), "n", 3)
 			})).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/x", nil))
 			own.Shutdown(t.Context())

@@ -66,7 +66,7 @@ func (r *reporter) tell(kind string, args ...any) {
 	if left > 0 {
 		args = append(args, "left_out", left)
 	}
-	r.log.Warn("own telemetry", args...)
+	r.log.Warn("OpenTelemetry reports a problem", args...)
 }
 
 // due tells whether to log something of a kind now, and how often that was left

@@ -136,7 +136,7 @@ func (t *Telemetry) Shutdown(ctx context.Context) {
 	for _, shutdown := range t.shutdowns {
 		wg.Go(func() {
 			if err := shutdown(ctx); err != nil {
-				t.report.Handle(err)
+				t.report.Handle(fmt.Errorf("end the export: %w", err))
 			}
 		})
 	}
