@@ -258,7 +258,7 @@ func newAnalysis(ctx context.Context, signal wire.Signal) (*analysis, error) {
 	if err := quota.Load(ctx, organization); err != nil {
 		return nil, err
 	}
-	f := delta.NewFilter(20)
+	f := delta.NewFilter(21)
 	return &analysis{
 		signal: signal, filter: f, pending: new(delta.Delta),
 		evaluator: rules.NewEvaluator(rules.Config{Filter: f, Quota: quota}),

@@ -188,6 +188,7 @@ type Service struct {
 	Items    map[Item]Bucket // newest bucket by item; at most MaxItems per rule and list
 	Claims   map[Claim]ClaimFact
 	Distinct map[DistinctKey]*DistinctFact
+	Series   Series // metric series
 }
 
 // Counts returns the counts of a bucket, to be added to.
@@ -319,6 +320,7 @@ func (s *Service) Merge(o *Service) {
 	for k, f := range o.Distinct {
 		s.DistinctSet(k, f.Last, f.Values.Limit, f.Metric, f.Attr).Merge(&f.Values)
 	}
+	s.Series.Merge(&o.Series)
 }
 
 // Organization is what was seen of one organization.

@@ -24,6 +24,11 @@ func diff(a, b *Delta) string {
 		cmpopts.SortSlices(func(x, y Verdicts) bool { return x.Bucket < y.Bucket }),
 		cmpopts.SortSlices(func(x, y HourUsage) bool { return x.Bucket < y.Bucket }),
 		cmp.Transformer("Set", func(s Set) string { return fmt.Sprint(s.Limit, s.Count(), s.values, s.full) }),
+		cmp.Transformer("Series", func(s Series) string {
+			var own Series // looking at it must not change the one compared
+			own.Merge(&s)
+			return fmt.Sprint(own.Count(), own.seen, own.settled)
+		}),
 		cmpopts.EquateEmpty())
 }
 
@@ -48,6 +53,7 @@ var deltas = rapid.Custom(func(t *rapid.T) *Delta {
 		s.AddClaim(Claim{catalog.MET003, uint64(key), uint64(value)}, ClaimFact{Bucket(small("bucket", 2)), fmt.Sprint("k", key), fmt.Sprint("v", value)})
 		hour := int64(small("hour", 1))
 		s.DistinctSet(DistinctKey{Rule: catalog.SPA003, Hour: hour}, Bucket(small("bucket", 2)), 5, "", "").Add(uint64(small("distinct", 6)))
+		s.Series.Add(uint64(small("series", 6)), Bucket(small("bucket", 2)))
 	}
 	return d
 })

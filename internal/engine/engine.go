@@ -114,7 +114,7 @@ func New(cfg Config) *Engine {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	filter := delta.NewFilter(20)
+	filter := delta.NewFilter(21) // 16 MiB
 	cfg.Trace.Step, cfg.Trace.Filter, cfg.Trace.Seed = cfg.Step, filter, rand.Uint64()
 	e := &Engine{
 		cfg:   cfg,

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	logspb "go.opentelemetry.io/proto/otlp/logs/v1"
+	metricspb "go.opentelemetry.io/proto/otlp/metrics/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"go.uber.org/goleak"
 
@@ -259,6 +260,43 @@ func TestLogRecords(t *testing.T) {
 	}
 	require.EqualValues(t, 1, e.Counters().Repeated.Load())
 	require.Equal(t, want.Total(), e.Counters().Records.Load())
+}
+
+// TestActiveSeries: a series counts once, however often, by whichever replica and in
+// whatever hour it is seen.
+func TestActiveSeries(t *testing.T) {
+	f := newFixture(t)
+	active := func() uint64 {
+		t.Helper()
+		usage, err := f.store.FindUsage(t.Context(), f.org)
+		require.NoError(t, err)
+		require.Len(t, usage, 1)
+		return usage[0].ActiveSeries
+	}
+	e, replica := f.engine(), f.engine()
+	send := func(e *engine.Engine, from, to int) {
+		t.Helper()
+		var points []*metricspb.NumberDataPoint
+		for n := from; n < to; n++ {
+			points = append(points, Point(f.clock(), "k", n))
+		}
+		f.ingest(e, MetricsRequest(Metrics(Service("a"), Gauge("x", "1", points...))))
+	}
+	send(e, 0, 100)
+	send(e, 0, 100)
+	require.EqualValues(t, 100, active())
+	require.EqualValues(t, 1, e.Counters().Repeated.Load())
+	send(replica, 50, 150)
+	require.EqualValues(t, 150, active())
+	for range 30 {
+		f.advance(time.Hour)
+		send(e, 0, 50)
+		send(replica, 140, 151)
+	}
+	require.EqualValues(t, 151, active())
+	require.NoError(t, e.Close(t.Context()))
+	send(f.engine(), 0, 152)
+	require.EqualValues(t, 152, active(), "after a restart")
 }
 
 func TestMalformedRequest(t *testing.T) {

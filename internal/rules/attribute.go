@@ -161,11 +161,12 @@ func valueKind(key []byte, v *wire.Value) (sensitive.Kind, []byte) {
 
 // scopeVerdict decides about the scope in hand: e.scopeBits.
 func (e *Evaluator) scopeVerdict(m wire.Message) error {
-	e.scopeBits = known
+	e.scopeBits, e.scopeID, e.scopeHashed = known, 0, false
 	if len(m.Bytes) == 0 {
 		return nil
 	}
 	h := hashBytes(m.Bytes) ^ domainScope
+	e.scopeID = h
 	if v := e.texts.get(h); v != 0 {
 		e.scopeBits = v
 		return nil

@@ -36,6 +36,7 @@ type Batch struct {
 	free         []*service
 	filter       *delta.Filter
 	facts        int // rows that a store would write: of buckets, claims and distinct sets
+	series       int // metric series held
 }
 
 // Admission is one place that the quota gave to a batch.
@@ -111,9 +112,10 @@ func (s *service) reset() {
 	clear(kept.Items)
 	clear(kept.Claims)
 	clear(kept.Distinct)
+	kept.Series.Reset()
 	*s = service{Service: delta.Service{
 		Verdicts: kept.Verdicts[:0], Usage: kept.Usage[:0],
-		Items: kept.Items, Claims: kept.Claims, Distinct: kept.Distinct,
+		Items: kept.Items, Claims: kept.Claims, Distinct: kept.Distinct, Series: kept.Series,
 	}}
 }
 

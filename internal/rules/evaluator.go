@@ -72,10 +72,16 @@ type Evaluator struct {
 	buckets  wire.Buckets
 	valueBuf []byte
 
-	scopeBits verdict   // of the scope in hand
-	service   *service  // of the resource in hand
-	resource  *resource // in hand
-	newest    newest    // record of the entry in hand
+	scopeBits   verdict // of the scope in hand
+	scopeID     uint64  // hash of it, of this process
+	scopeSeries uint64  // stable hash of it, once scopeHashed
+	scopeHashed bool
+	stream      uint64 // hash of resource, scope and metric in hand, of this process
+	listHash    uint64 // of the attributes last looked at, whatever their order, of this process
+
+	service  *service  // of the resource in hand
+	resource *resource // in hand
+	newest   newest    // record of the entry in hand
 }
 
 // newest is the record of an entry with the newest event time.
@@ -97,6 +103,7 @@ const (
 	maxItems   = 4 << 20
 	maxSpans   = 1 << 20
 	maxFacts   = 1 << 17
+	maxSeries  = 1 << 20
 	errTooMany = "the request holds too many records, or spreads them over too many services, instances, attributes and hours; send smaller requests"
 )
 
@@ -196,7 +203,7 @@ func (e *Evaluator) entryMessage(m wire.Message, records func(wire.Message) erro
 			if err := records(rm); err != nil {
 				return err
 			}
-			if e.batch.Items[e.batch.signal] > maxItems || e.batch.facts > maxFacts {
+			if e.batch.Items[e.batch.signal] > maxItems || e.batch.facts > maxFacts || e.batch.series > maxSeries {
 				return &wire.Error{Offset: rm.Offset, Field: "ExportServiceRequest", Reason: errTooMany}
 			}
 		}

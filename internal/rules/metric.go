@@ -19,6 +19,7 @@ const maxAttributeValues = 10_000
 
 // metric is everything that a metric's name, description and unit alone decide.
 type metric struct {
+	id         uint64 // hash of all of it, of this process
 	hash       uint64 // stable, of the name
 	unit       uint64 // stable, of the unit
 	name       string // as shown
@@ -38,7 +39,7 @@ func (e *Evaluator) metricOf() *metric {
 		return x
 	}
 	x := &metric{
-		hash: delta.Hash(m.Name), unit: delta.Hash(m.Unit),
+		id: h, hash: delta.Hash(m.Name), unit: delta.Hash(m.Unit),
 		name: shown(m.Name), unitText: shown(m.Unit),
 		texts:     e.text(m.Name) | e.text(m.Description) | e.text(m.Unit),
 		badUnit:   len(m.Unit) == 0 || !unit.Valid(m.Unit),
@@ -74,6 +75,7 @@ func (e *Evaluator) metricMessage(msg wire.Message) error {
 	}
 	x := e.metricOf()
 	judged := !e.service.overflow && e.admitMetric(x)
+	e.stream = delta.Mix(delta.Mix(e.resource.id, e.scopeID), x.id+uint64(m.Type))
 	p, err := e.dataPoints(x, judged)
 	if err != nil || p.newest == 0 {
 		return err
@@ -196,6 +198,7 @@ func (e *Evaluator) dataPoints(x *metric, judged bool) (points, error) {
 		if err != nil {
 			return p, err
 		}
+		attributes := e.listHash
 		exemplars := dp.Exemplars
 		for xm, ok := exemplars.Next(); ok; xm, ok = exemplars.Next() {
 			if err := e.exemplar.Decode(xm); err != nil {
@@ -217,7 +220,7 @@ func (e *Evaluator) dataPoints(x *metric, judged bool) (points, error) {
 			continue
 		}
 		p.bits |= v
-		e.attributeValues(x, t)
+		e.notePoint(x, attributes, t)
 		if e.metric.Type == wire.MetricHistogram && t >= e.in.MetricStart { // MET-004
 			if h := hashBounds(dp.ExplicitBounds); !haveBounds || h != bounds {
 				bounds, haveBounds = h, true
@@ -250,39 +253,26 @@ func hashBounds(d wire.Doubles) uint64 {
 	return h
 }
 
-// attributeValues counts the attribute values of the data point in hand among
-// those of the metric in the hour (MET-001).
-func (e *Evaluator) attributeValues(x *metric, t uint64) {
-	const hour = uint64(time.Hour)
-	s, hours := e.service, t/hour
-	base := delta.Mix(delta.Mix(s.hash, x.hash), hours+uint64(s.bucket)<<20)
-	list := e.point.Attributes
-	for m, ok := list.Next(); ok; m, ok = list.Next() {
-		h := delta.Mix(base, hashBytes(m.Bytes))
-		if e.cfg.Filter.Has(h) {
-			continue
-		}
-		var kv wire.KeyValue
-		if kv.Decode(m) != nil {
-			continue // attributeList has refused it already
-		}
-		key := delta.Mix(x.hash, delta.Hash(kv.Key))
-		if !e.admitDetail(key) {
-			continue
-		}
-		k := delta.DistinctKey{Rule: catalog.MET001, Hour: int64(hours * 3600), Key: key}
-		f := s.Distinct[k]
-		var set *delta.Set
-		if f != nil {
-			set = &f.Values
-			f.Last = max(f.Last, s.bucket)
-		} else {
-			set = s.DistinctSet(k, s.bucket, maxAttributeValues, x.name, shown(kv.Key))
-			e.batch.facts++
-		}
-		e.valueBuf = appendValue(e.valueBuf[:0], &kv.Value)
-		set.Add(delta.Hash(e.valueBuf))
-		e.remember(h)
-		s.fail(catalog.MET001, t, nil, e.resource)
+// attributeValue counts the value of an attribute of the data point in hand, in
+// e.valueBuf, among those of the metric in the hour (MET-001). key and value are
+// stable hashes.
+func (e *Evaluator) attributeValue(x *metric, kv *wire.KeyValue, key, value, base, t uint64) {
+	h := delta.Mix(base, delta.Mix(key, value))
+	if e.cfg.Filter.Has(h) || !e.admitDetail(key) {
+		return
 	}
+	s := e.service
+	k := delta.DistinctKey{Rule: catalog.MET001, Hour: int64(t / uint64(time.Hour) * 3600), Key: key}
+	f := s.Distinct[k]
+	var set *delta.Set
+	if f != nil {
+		set = &f.Values
+		f.Last = max(f.Last, s.bucket)
+	} else {
+		set = s.DistinctSet(k, s.bucket, maxAttributeValues, x.name, shown(kv.Key))
+		e.batch.facts++
+	}
+	set.Add(value)
+	e.remember(h)
+	s.fail(catalog.MET001, t, nil, e.resource)
 }

@@ -28,6 +28,7 @@ type resource struct {
 	observed, failed ruleSet // rules of every signal
 	metricsFailed    bool    // MET-007
 
+	series   uint64 // stable hash of all attributes, whatever their order
 	instance uint64 // RES-002: hash of service name, instance id and workload kind; 0: does not apply
 	workload uint64 // hash of the workload
 
@@ -146,6 +147,7 @@ func decideResource(organizationID string, m wire.Message) (*resource, error) {
 	attrs := make(attributes)
 	var k8s bool
 	var doc attributesJSON
+	var value []byte
 	for am, ok := view.Attributes.Next(); ok; am, ok = view.Attributes.Next() {
 		if err := wire.ValidateKeyValue(am); err != nil {
 			return nil, err
@@ -170,6 +172,8 @@ func decideResource(organizationID string, m wire.Message) (*resource, error) {
 			r.fail(catalog.RES010, delta.Findings, "resource attribute: "+shown(kv.Key)+delta.FindingSeparator+kind.String())
 		}
 		doc.add(&kv)
+		value = appendValue(value[:0], &kv.Value)
+		r.series += hashPair(delta.Hash(kv.Key), delta.Hash(value), &kv)
 	}
 
 	r.trace = &trace.Resource{Service: serviceKey(attrs), Attributes: doc.String()}

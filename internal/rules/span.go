@@ -150,8 +150,10 @@ func (e *Evaluator) spanAttributes(judged bool) (verdict, error) {
 // for them, and notes the evidence of the bad ones where asked.
 func (e *Evaluator) attributeList(list wire.Repeated, mask verdict, rule catalog.Rule, where string, note bool) (verdict, error) {
 	var all verdict
+	e.listHash = 0
 	for m, ok := list.Next(); ok; m, ok = list.Next() {
 		h := hashBytes(m.Bytes)
+		e.listHash += h
 		v, err := e.hashedAttribute(m, h)
 		if err != nil {
 			return 0, err

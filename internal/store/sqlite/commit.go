@@ -42,6 +42,8 @@ const (
 	boundClaims
 	findSet
 	saveSet
+	findSeries
+	saveSeries
 	addLogRecords
 	statementCount
 )
@@ -69,6 +71,9 @@ var statements = [statementCount]string{
 	findSet: `SELECT last, members FROM distinct_sets WHERE hour = ? AND svc = ? AND rule = ? AND key = ?`,
 	saveSet: `INSERT INTO distinct_sets (hour, svc, rule, key, last, full, written_at, members) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT DO UPDATE SET last = excluded.last, full = excluded.full, written_at = excluded.written_at, members = excluded.members`,
+	findSeries: `SELECT facts FROM series WHERE svc = ?`,
+	saveSeries: `INSERT INTO series (svc, oldest, n, facts) VALUES (?, ?, ?, ?)
+		ON CONFLICT DO UPDATE SET oldest = excluded.oldest, n = excluded.n, facts = excluded.facts`,
 	addLogRecords: `INSERT INTO log_records (org, severity, n) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET n = n + excluded.n`,
 }
 
@@ -246,6 +251,9 @@ func (c *commit) service(org int64, id string, key assay.ServiceKey, f *delta.Se
 	}
 	itemsChanged, err := c.items(svc, items)
 	if err != nil {
+		return false, err
+	}
+	if err := c.series(svc, !known, f); err != nil {
 		return false, err
 	}
 	counted, err := c.hours(svc, buckets, &total)

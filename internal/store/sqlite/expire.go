@@ -37,8 +37,8 @@ const (
 )
 
 // Expire forgets what lies before the start of the window: counts and usage,
-// which leave the totals with it, evidence, full distinct sets, claims (those of
-// MET-003 and MET-004 before metrics), scores of the history. It also forgets
+// which leave the totals with it, evidence, full distinct sets, metric series, claims
+// (those of MET-003 and MET-004 before metrics), scores of the history. It also forgets
 // requests after 15 minutes, RES-002 claims without conflict and distinct sets
 // that are not full when they did not change for 24 and 6 hours, and services not
 // seen for twice the window before its start, with all that is theirs. A service
@@ -54,6 +54,7 @@ func (s *Store) Expire(ctx context.Context, now time.Time, start, metrics delta.
 		func() error { return s.expireItems(ctx, start) },
 		func() error { return s.expireInstances(ctx, micros(now.Add(-instancesKept))) },
 		func() error { return s.expireClaims(ctx, int64(start), int64(metrics)) },
+		func() error { return s.expireSeries(ctx, start) },
 		func() error { return s.expireSets(ctx, int64(start), now.Add(-setsKept)) },
 		func() error {
 			return s.expireRows(ctx, "forget requests", `DELETE FROM requests WHERE (org, signal, hash) IN (

@@ -11,7 +11,7 @@ import (
 var tables = []string{
 	"organizations", "api_keys", "services", "hours", "examples", "items", "claims", "distinct_sets", "requests", "scores", "insights",
 	"summaries", "summary_calls",
-	"log_records",
+	"log_records", "series",
 }
 
 // Stats returns how many rows each table has and how many bytes the database

@@ -12,6 +12,14 @@ import (
 	"assay/internal/store/codec"
 )
 
+const (
+	selectSeries         = `SELECT m.svc, m.n FROM services s CROSS JOIN series m INDEXED BY series_counts ON m.svc = s.svc WHERE s.org = ?`
+	selectActiveInsights = `SELECT svc, rule FROM insights INDEXED BY insights_active WHERE org = ? AND status = 1`
+	selectDebugDays      = `SELECT c.svc, c.key, count(*)
+		FROM insights i INDEXED BY insights_active CROSS JOIN claims c ON c.svc = i.svc AND c.rule = i.rule
+		WHERE i.org = ? AND i.status = 1 AND i.rule = ? GROUP BY c.svc, c.key`
+)
+
 // usage is what is read of one service.
 type usage struct {
 	assay.ServiceUsage
@@ -32,6 +40,9 @@ func (s *Store) FindUsage(ctx context.Context, organizationID string) ([]*assay.
 		}
 		bySvc := make(map[int64]*usage)
 		if err := sent(ctx, tx, org, idOf(blobOf(organizationID)), bySvc); err != nil {
+			return err
+		}
+		if err := activeSeries(ctx, tx, org, bySvc); err != nil {
 			return err
 		}
 		if err := activeInsights(ctx, tx, org, bySvc); err != nil {
@@ -80,11 +91,27 @@ func sent(ctx context.Context, tx *sql.Tx, org int64, organizationID string, byS
 	})
 }
 
+// activeSeries reads how many series the services have.
+func activeSeries(ctx context.Context, tx *sql.Tx, org int64, bySvc map[int64]*usage) error {
+	var svc int64
+	var n uint64
+	rows, err := tx.QueryContext(ctx, selectSeries, org)
+	return each(rows, err, func(rows *sql.Rows) error {
+		if err := rows.Scan(&svc, &n); err != nil {
+			return err
+		}
+		if u := bySvc[svc]; u != nil {
+			u.ActiveSeries = n
+		}
+		return nil
+	})
+}
+
 // activeInsights reads the active insights of the services and what their rules
 // counted.
 func activeInsights(ctx context.Context, tx *sql.Tx, org int64, bySvc map[int64]*usage) error {
 	var svc, rule int64
-	rows, err := tx.QueryContext(ctx, `SELECT svc, rule FROM insights WHERE org = ? AND status = ? ORDER BY svc, rule`, org, statusActive)
+	rows, err := tx.QueryContext(ctx, selectActiveInsights, org)
 	err = each(rows, err, func(rows *sql.Rows) error {
 		if err := rows.Scan(&svc, &rule); err != nil {
 			return err
@@ -105,11 +132,9 @@ func activeInsights(ctx context.Context, tx *sql.Tx, org int64, bySvc map[int64]
 	}
 
 	// LOG-001 counts days, by claims.
-	debug := int64(codec.RuleNumber(catalog.LOG001))
 	var key int64
 	var days uint64
-	rows, err = tx.QueryContext(ctx, `SELECT c.svc, c.key, count(*) FROM insights i JOIN claims c ON c.svc = i.svc AND c.rule = i.rule
-		WHERE i.org = ? AND i.status = ? AND i.rule = ? GROUP BY c.svc, c.key`, org, statusActive, debug)
+	rows, err = tx.QueryContext(ctx, selectDebugDays, org, int64(codec.RuleNumber(catalog.LOG001)))
 	return each(rows, err, func(rows *sql.Rows) error {
 		if err := rows.Scan(&svc, &key, &days); err != nil {
 			return err

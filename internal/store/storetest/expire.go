@@ -326,6 +326,7 @@ func testNothingGrows(t *testing.T, s *suite) {
 					f.AddClaim(delta.Claim{Rule: catalog.LOG001, Key: delta.KeyLogDay, Value: n / 86400}, delta.ClaimFact{Last: hour})
 					f.DistinctSet(delta.DistinctKey{Rule: catalog.MET001, Hour: int64(hour), Key: 1}, hour, 1, "m", "a").Add(1)
 					f.DistinctSet(delta.DistinctKey{Rule: catalog.MET001, Hour: int64(hour), Key: 2}, hour, 9, "m", "a").Add(1)
+					f.Series.Add(n, hour)
 				}
 				d.Organization(org).LogRecords[assay.SeverityInfo] = 1
 				f := d.Organization(org).Service(named(fmt.Sprintf("version %d", n)))

@@ -405,7 +405,7 @@ func drawFact(t *rapid.T) fact {
 	r := rapid.SampledFrom([]catalog.Rule{catalog.RES001, catalog.MET003, catalog.DeprecatedAttributes}).Draw(t, "rule")
 	n := rapid.Uint64Range(0, 40).Draw(t, "n")
 	var add func(f *delta.Service)
-	switch rapid.IntRange(0, 6).Draw(t, "kind") {
+	switch rapid.IntRange(0, 7).Draw(t, "kind") {
 	case 0:
 		add = func(f *delta.Service) { f.Counts(b)[r].Add(delta.Count{Observed: n + 1, Failed: n / 2}) }
 	case 1:
@@ -432,6 +432,8 @@ func drawFact(t *rapid.T) fact {
 		add = func(f *delta.Service) {
 			f.DistinctSet(k, b, 4, fmt.Sprintf("metric %d", k.Key), "key").Add(n % 8)
 		}
+	case 6:
+		add = func(f *delta.Service) { f.Series.Add(n, b) }
 	default:
 		add = func(f *delta.Service) { f.Seen(uint64(b)*1e9 + n*500) }
 	}
@@ -604,6 +606,7 @@ func testDurability(t *testing.T, s *suite) {
 		})
 		d.Merge(claim(org, named("a"), catalog.MET003, 1, 2, hour))
 		d.Merge(setOf(org, named("a"), delta.DistinctKey{Rule: catalog.MET001, Hour: int64(hour)}, hour, 3, 1, 2))
+		d.Merge(seriesOf(org, named("a"), hour, 0, 5))
 		return d
 	}))
 	id := delta.ServiceID(org, named("a"))

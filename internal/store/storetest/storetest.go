@@ -83,6 +83,7 @@ func Run(t *testing.T, make func(t testing.TB, now func() time.Time) Opener) {
 		{"SummaryCalls", testSummaryCalls},
 		{"LogRecords", testLogRecords},
 		{"Usage", testUsage},
+		{"Series", testSeries},
 		{"Concurrency", testConcurrency},
 		{"Durability", testDurability},
 		{"Context", testContext},

@@ -3,6 +3,7 @@
 package storetest
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"testing"
@@ -94,11 +95,11 @@ func testUsage(t *testing.T, s *suite) {
 		}))
 		return delta.ServiceID(org, key)
 	}
-	want := func(id string, key assay.ServiceKey, items uint64, insights ...assay.InsightUsage) *assay.ServiceUsage {
+	want := func(id string, key assay.ServiceKey, items uint64) *assay.ServiceUsage {
 		return &assay.ServiceUsage{
 			Service: assay.Service{ID: id, OrganizationID: org, ServiceKey: key, FirstSeenAt: micro(epoch), LastSeenAt: micro(epoch)},
 			Traces:  assay.SignalUsage{Items: items, Bytes: 2 * items}, Metrics: assay.SignalUsage{Items: 3 * items, Bytes: 4 * items},
-			Logs: assay.SignalUsage{Items: 5 * items, Bytes: 6 * items}, Insights: insights,
+			Logs: assay.SignalUsage{Items: 5 * items, Bytes: 6 * items},
 		}
 	}
 	require.Empty(t, s.usage(org))
@@ -144,4 +145,75 @@ func testUsage(t *testing.T, s *suite) {
 	require.Equal(t, want(over, overflow, 100), got[over])
 	s.expire(hour+3600, hour+3600)
 	require.Empty(t, s.usage(org))
+}
+
+// seriesOf is a delta with the metric series from to to, seen in a bucket, and with
+// the usage that they come with.
+func seriesOf(org string, k assay.ServiceKey, b delta.Bucket, from, to uint64) *delta.Delta {
+	return one(org, k, func(f *delta.Service) {
+		f.AddUsage(b, delta.Metrics, delta.Usage{Items: to - from, Bytes: 1})
+		for v := from; v < to; v++ {
+			f.Series.Add(delta.Mix(v, 3), b)
+		}
+	})
+}
+
+func testSeries(t *testing.T, s *suite) {
+	org, other := s.organization(), s.organization()
+	hour := bucket(epoch)
+	a, b := delta.ServiceID(org, named("a")), delta.ServiceID(org, named("b"))
+	active := func(id string) uint64 {
+		t.Helper()
+		u := s.usage(org)[id]
+		require.NotNil(t, u)
+		return u.ActiveSeries
+	}
+	handles := []Store{s.Store, s.handle()}
+	for i, d := range []*delta.Delta{
+		seriesOf(org, named("a"), hour-7200, 0, 10), seriesOf(org, named("a"), hour, 5, 15), seriesOf(org, named("a"), hour-3600, 14, 20),
+		seriesOf(org, named("b"), hour, 0, 7), seriesOf(other, named("a"), hour, 0, 99), seriesOf(org, named("quiet"), hour, 0, 0),
+	} {
+		require.NoError(t, handles[i%2].Commit(s.ctx(), s.clock.now(), nil, func([]bool) *delta.Delta { return d }))
+	}
+	require.EqualValues(t, 20, active(a))
+	require.EqualValues(t, 7, active(b))
+	require.Zero(t, active(delta.ServiceID(org, named("quiet"))))
+
+	// They are known already: nothing changes, neither what is to be scored.
+	s.scored(org)
+	s.commit(one(org, named("a"), func(f *delta.Service) { f.Series.Add(delta.Mix(7, 3), hour) }))
+	require.Empty(t, s.unscored(org))
+	require.EqualValues(t, 20, active(a))
+
+	// They leave with the bucket in which they were last seen, and may come back.
+	s.expire(hour-3600, hour-3600)
+	require.EqualValues(t, 15, active(a))
+	s.expire(hour, hour)
+	require.EqualValues(t, 10, active(a))
+	require.EqualValues(t, 7, active(b))
+	s.commit(seriesOf(org, named("a"), hour+3600, 0, 6))
+	require.EqualValues(t, 15, active(a))
+	s.expire(hour+3600, hour+3600)
+	require.EqualValues(t, 6, active(a))
+	require.NotContains(t, s.usage(org), b)
+	require.EqualValues(t, 1, s.rows()["series"])
+
+	// Many are told to within a few percent, also in parts, and are few again.
+	for part := range uint64(5) {
+		s.commit(seriesOf(org, named("a"), hour+3600, 4000*part, 4000*part+6000))
+	}
+	require.InEpsilon(t, 22_000, active(a), 0.065)
+	s.commit(seriesOf(org, named("a"), hour+7200, 0, 50))
+	s.expire(hour+7200, hour+7200)
+	require.EqualValues(t, 50, active(a))
+
+	// More services than one transaction looks at.
+	d := new(delta.Delta)
+	for i := range 250 {
+		d.Merge(seriesOf(org, named(fmt.Sprint(i)), hour+7200, 0, 2))
+	}
+	s.commit(d)
+	require.EqualValues(t, 251, s.rows()["series"])
+	s.expire(hour+3*3600, hour+3*3600)
+	require.Zero(t, s.rows()["series"])
 }

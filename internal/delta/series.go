@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package delta
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// maxSeries is up to how many series a count is exact. The standard error above is
+// 1/√4094, which is 1.6 %.
+const maxSeries = 4096
+
+// Series counts the distinct metric series of a service, given as stable 64-bit
+// hashes, since any bucket: it knows when each was last seen and can forget the
+// ones that leave the window. Up to 4,096 series the count is exact. Of more, the
+// 4,097 with the smallest hashes tell how many there are: k hashes below a limit
+// stand for k·2^64/limit (Bar-Yossef et al. 2002).
+//
+// So that this holds whatever is forgotten, a series is kept unless 4,097 others
+// have a smaller hash and were not seen before it (the k-skyband of Papadias et al.
+// 2005). That is a property of all that was added and not of its order: merging
+// commutes and associates, and what expires leaves what it would have left out. A
+// service whose series go on has 4,097 at most; one with new series at every of T
+// times has some 4,097·(1 + ln T), and none can have more than 4,097·T.
+type Series struct {
+	seen    []sighting // some settled, then others as they came
+	settled int        // how many are settled: sorted, distinct, and all of them needed
+
+	// Past this one, nothing that was not seen later is needed. Zero: not known.
+	bound sighting
+}
+
+// sighting is the newest bucket in which a series was seen.
+type sighting struct {
+	hash uint64
+	last Bucket
+}
+
+func compareSightings(a, b sighting) int {
+	return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(b.last, a.last)) // newest first
+}
+
+// Add adds a series seen in a bucket.
+func (s *Series) Add(hash uint64, b Bucket) {
+	if s.bound.hash != 0 && hash > s.bound.hash && b <= s.bound.last {
+		return
+	}
+	s.seen = append(s.seen, sighting{hash, b})
+	if len(s.seen) >= 2*max(maxSeries, s.settled) {
+		s.settle()
+	}
+}
+
+// Merge adds all of o, which it leaves as it is.
+func (s *Series) Merge(o *Series) {
+	for _, x := range o.seen {
+		s.Add(x.hash, x.last)
+	}
+}
+
+// settle sorts the sightings and keeps those that are needed.
+func (s *Series) settle() {
+	news := s.seen[s.settled:]
+	if len(news) == 0 {
+		return
+	}
+	slices.SortFunc(news, compareSightings)
+	if s.settled > 0 { // merge them from the end
+		news = slices.Clone(news)
+		old := s.seen[:s.settled]
+		for i := len(s.seen) - 1; len(news) > 0; i-- {
+			if n := len(old) - 1; n >= 0 && compareSightings(old[n], news[len(news)-1]) > 0 {
+				s.seen[i], old = old[n], old[:n]
+			} else {
+				s.seen[i], news = news[len(news)-1], news[:len(news)-1]
+			}
+		}
+	}
+	s.seen = slices.CompactFunc(s.seen, func(a, b sighting) bool { return a.hash == b.hash })
+	if len(s.seen) > maxSeries+1 {
+		s.prune()
+	}
+	s.settled = len(s.seen)
+}
+
+// prune drops the series that maxSeries+1 others stand before: with a smaller hash
+// and not seen before them.
+func (s *Series) prune() {
+	times, positions := s.times()
+	before := make([]int, len(times)) // kept ones with a smaller hash, by the time since which they were seen
+	kept := s.seen[:0]
+	for _, x := range s.seen {
+		if before[len(before)-1] > maxSeries {
+			s.bound = sighting{kept[len(kept)-1].hash, times[len(times)-1]}
+			break
+		}
+		at := positions[x.last]
+		if before[at] > maxSeries {
+			continue
+		}
+		kept = append(kept, x)
+		for i := range before[:at+1] {
+			before[i]++
+		}
+	}
+	s.seen = kept
+}
+
+// times returns the different times of the sightings in order, and the position of
+// each.
+func (s *Series) times() ([]Bucket, map[Bucket]int) {
+	positions := make(map[Bucket]int)
+	var times []Bucket
+	for i, x := range s.seen {
+		if i > 0 && x.last == s.seen[i-1].last {
+			continue
+		}
+		if _, ok := positions[x.last]; !ok {
+			positions[x.last] = 0
+			times = append(times, x.last)
+		}
+	}
+	slices.Sort(times)
+	for i, b := range times {
+		positions[b] = i
+	}
+	return times, positions
+}
+
+// Count returns the number of distinct series, at most 2^53.
+func (s *Series) Count() uint64 {
+	s.settle()
+	if len(s.seen) <= maxSeries {
+		return uint64(len(s.seen))
+	}
+	return uint64(min(math.Round(maxSeries*0x1p64/float64(s.seen[maxSeries].hash)), 1<<53))
+}
+
+// Empty tells whether there are none.
+func (s *Series) Empty() bool { return len(s.seen) == 0 }
+
+// Held returns how many sightings are in memory.
+func (s *Series) Held() int { return len(s.seen) }
+
+// Expire forgets the series last seen before a bucket.
+func (s *Series) Expire(start Bucket) {
+	s.settle()
+	s.seen = slices.DeleteFunc(s.seen, func(x sighting) bool { return x.last < start })
+	s.settled, s.bound = len(s.seen), sighting{}
+}
+
+// Oldest returns the bucket in which the series longest not seen was seen; the
+// largest there is when there are none.
+func (s *Series) Oldest() Bucket {
+	oldest := Bucket(math.MaxInt64)
+	for _, x := range s.seen {
+		oldest = min(oldest, x.last)
+	}
+	return oldest
+}
+
+// Reset empties s and keeps its memory, unless that is large.
+func (s *Series) Reset() {
+	const keep = 256
+	*s = Series{seen: s.seen[:0]}
+	if cap(s.seen) > keep {
+		s.seen = nil
+	}
+}
+
+// seriesForm is the first byte of an encoded Series.
+const seriesForm = 1
+
+// AppendBinary appends the encoded Series to b: the times there are, with their
+// number before them, and by hash each series with the position of its time.
+func (s *Series) AppendBinary(b []byte) []byte {
+	s.settle()
+	times, positions := s.times()
+	b = slices.Grow(b, 1+binary.MaxVarintLen64*(1+len(times))+(8+2)*len(s.seen))
+	b = append(b, seriesForm)
+	b = binary.AppendUvarint(b, uint64(len(times)))
+	for _, t := range times {
+		b = binary.AppendUvarint(b, uint64(t))
+	}
+	for _, x := range s.seen {
+		b = binary.LittleEndian.AppendUint64(b, x.hash)
+		b = binary.AppendUvarint(b, uint64(positions[x.last]))
+	}
+	return b
+}
+
+// UnmarshalBinary replaces s by an encoded Series. After an error s is empty.
+func (s *Series) UnmarshalBinary(b []byte) error {
+	seen, err := decodeSightings(b)
+	if err != nil {
+		*s = Series{}
+		return fmt.Errorf("series: %w", err)
+	}
+	*s = Series{seen: seen, settled: len(seen)}
+	return nil
+}
+
+func decodeSightings(b []byte) ([]sighting, error) {
+	if len(b) == 0 || b[0] != seriesForm {
+		return nil, fmt.Errorf("unknown form")
+	}
+	b = b[1:]
+	bad := false
+	number := func(limit uint64) uint64 {
+		n, size := binary.Uvarint(b)
+		if size <= 0 || n >= limit {
+			bad = true
+			return 0
+		}
+		b = b[size:]
+		return n
+	}
+	times := make([]Bucket, number(uint64(len(b))+1))
+	for i := range times {
+		times[i] = Bucket(number(math.MaxInt64))
+	}
+	if bad {
+		return nil, fmt.Errorf("times that cannot be")
+	}
+	seen := make([]sighting, 0, len(b)/9)
+	for len(b) > 0 {
+		if len(b) < 8 {
+			return nil, fmt.Errorf("cut off")
+		}
+		hash := binary.LittleEndian.Uint64(b)
+		b = b[8:]
+		at := number(uint64(len(times)))
+		if bad {
+			return nil, fmt.Errorf("a series without a time")
+		}
+		if n := len(seen); n > 0 && seen[n-1].hash >= hash {
+			return nil, fmt.Errorf("hashes out of order")
+		}
+		seen = append(seen, sighting{hash, times[at]})
+	}
+	return seen, nil
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules
+
+import (
+	"time"
+
+	"assay/internal/delta"
+	"assay/internal/wire"
+)
+
+// seriesTimes is in how many parts of the window the time at which a series was
+// last seen is told apart.
+const seriesTimes = 30
+
+// seriesTime returns the time of a series seen in a bucket: the last bucket of a
+// thirtieth of the window, which by default is a UTC day. A series that goes on is
+// written once in that time and not with every bucket, and a service whose series
+// are new all the time has thirty times to keep apart. It counts until all of
+// that part has left the window.
+func (e *Evaluator) seriesTime(b delta.Bucket) delta.Bucket {
+	step := e.cfg.Step
+	window := time.Duration(e.in.Arrival - e.in.Start)
+	steps := max(1, int64(window/step)/seriesTimes)
+	part := time.Duration(steps) * step
+	return delta.BucketOf(uint64(b)*uint64(time.Second), part) + delta.Bucket((part-step)/time.Second)
+}
+
+// notePoint counts the data point in hand among the active series of its service,
+// and its attribute values among those of the metric in the hour (MET-001).
+// attributes is a hash of its attributes for this process.
+//
+// A series is what the metrics data model calls a timeseries: the resource with
+// all its attributes, the scope, the metric with its unit and type, and the
+// attributes of the data point, each of these sets whatever its order. Description
+// and value are not part of it. Source:
+// https://opentelemetry.io/docs/specs/otel/metrics/data-model/#timeseries-model
+//
+// A histogram's data point is one series here, which Prometheus keeps as one for
+// each bucket and two more. Which resource attributes become labels there depends
+// on its configuration; all of them tell one instance of a service from another.
+func (e *Evaluator) notePoint(x *metric, attributes, t uint64) {
+	const hour = uint64(time.Hour)
+	s, hours := e.service, t/hour
+	when := hours + uint64(s.bucket)<<20
+	seen := delta.Mix(e.stream+attributes, when)
+	if e.cfg.Filter.Has(seen) {
+		return // and all its values were
+	}
+	base := delta.Mix(delta.Mix(s.hash, x.hash), when)
+	set := uint64(0)
+	list := e.point.Attributes
+	for m, ok := list.Next(); ok; m, ok = list.Next() {
+		var kv wire.KeyValue
+		if kv.Decode(m) != nil {
+			continue // attributeList has refused it already
+		}
+		key, value := e.hashAttribute(&kv)
+		set += hashPair(key, value, &kv)
+		e.attributeValue(x, &kv, delta.Mix(x.hash, key), value, base, t)
+	}
+	before := s.Series.Held()
+	s.Series.Add(delta.Mix(e.seriesBase(x), set), e.seriesTime(s.bucket))
+	e.batch.series += s.Series.Held() - before
+	e.remember(seen)
+}
+
+// seriesBase returns a stable hash of what the series of the metric in hand have in
+// common.
+func (e *Evaluator) seriesBase(x *metric) uint64 {
+	if !e.scopeHashed {
+		e.scopeHashed, e.scopeSeries = true, e.hashScope()
+	}
+	return delta.Mix(delta.Mix(e.resource.series, e.scopeSeries), delta.Mix(x.hash, x.unit+uint64(e.metric.Type)))
+}
+
+// hashScope returns a stable hash of the scope in hand.
+func (e *Evaluator) hashScope() uint64 {
+	var s wire.Scope
+	if s.Decode(e.scope.Scope) != nil {
+		return 0 // scopeVerdict has refused it already
+	}
+	set := uint64(0)
+	for m, ok := s.Attributes.Next(); ok; m, ok = s.Attributes.Next() {
+		var kv wire.KeyValue
+		if kv.Decode(m) == nil {
+			key, value := e.hashAttribute(&kv)
+			set += hashPair(key, value, &kv)
+		}
+	}
+	return delta.Mix(delta.Mix(delta.Hash(s.Name), delta.Hash(s.Version)), set)
+}
+
+// hashAttribute returns stable hashes of an attribute's key and of its value's
+// string form, which stays in e.valueBuf.
+func (e *Evaluator) hashAttribute(kv *wire.KeyValue) (key, value uint64) {
+	e.valueBuf = appendValue(e.valueBuf[:0], &kv.Value)
+	return delta.Hash(kv.Key), delta.Hash(e.valueBuf)
+}
+
+// hashPair joins the hashes of an attribute's key and value. The sum of these over
+// a list of attributes does not depend on its order.
+func hashPair(key, value uint64, kv *wire.KeyValue) uint64 {
+	return delta.Mix(key, value+uint64(kv.Value.Kind))
+}

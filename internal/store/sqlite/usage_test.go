@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sqlite
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"assay"
+	"assay/internal/delta"
+)
+
+// TestSeverityNumbers holds the numbers down: they are in stores.
+func TestSeverityNumbers(t *testing.T) {
+	var numbers []int64
+	for s := range assay.SeverityCount {
+		numbers = append(numbers, severityNumber(s))
+		require.Equal(t, s, assay.SeverityOf(int32(severityNumber(s))))
+	}
+	require.Equal(t, []int64{1, 5, 9, 13, 17, 21, 0}, numbers)
+}
+
+// TestUsagePlans: usage is read without the rows of insights and series.
+func TestUsagePlans(t *testing.T) {
+	s := open(t, Config{})
+	require.Contains(t, explain(t, s, selectActiveInsights, 1), "USING COVERING INDEX insights_active")
+	plan := explain(t, s, selectDebugDays, 1, 1)
+	require.Contains(t, plan, "USING COVERING INDEX insights_active")
+	require.NotContains(t, plan, "SCAN")
+	plan = explain(t, s, selectSeries, 1)
+	require.Contains(t, plan, "USING COVERING INDEX series_counts")
+	require.NotContains(t, plan, "SCAN")
+}
+
+func BenchmarkFindUsage(b *testing.B) {
+	path := filepath.Join(b.TempDir(), "assay.db")
+	s := open(b, Config{Path: path, Migrate: true})
+	org := organization(b, s, "bench")
+	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	fillInsights(b, s, org, 10_000, 10, at)
+	d := load(org, 10_000, 0, at)
+	for _, f := range d.Organizations[org].Services {
+		for n := range uint64(1000) {
+			f.Series.Add(delta.Mix(n, 1), 3600)
+		}
+	}
+	began := time.Now()
+	require.NoError(b, s.Commit(b.Context(), at, nil, func([]bool) *delta.Delta { return d }))
+	b.Logf("10,000 services with 1,000 series each: %v", time.Since(began))
+	for b.Loop() {
+		found, err := s.FindUsage(b.Context(), org)
+		require.NoError(b, err)
+		require.Len(b, found, 10_000)
+		require.EqualValues(b, 1000, found[0].ActiveSeries)
+		require.Len(b, found[0].Insights, 5)
+	}
+}
+
+// BenchmarkCommitSeries commits 100 services that have many series, of which
+// some are new.
+func BenchmarkCommitSeries(b *testing.B) {
+	s, org := benchStore(b)
+	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	for round := uint64(0); b.Loop(); round++ {
+		d := load(org, 100, 0, at)
+		for _, f := range d.Organizations[org].Services {
+			for n := range uint64(1000) {
+				f.Series.Add(delta.Mix(1000*(round%20)+n, 1), delta.Bucket(round/20)*86400)
+			}
+		}
+		require.NoError(b, s.Commit(b.Context(), at, nil, func([]bool) *delta.Delta { return d }))
+	}
+}
