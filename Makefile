@@ -11,6 +11,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 TOOLS   := bin/tools
 LINT    := $(TOOLS)/golangci-lint
+SPEC    := $(TOOLS)/openapi/node_modules/.bin/spectral
 
 .PHONY: help
 help: ## list the targets
@@ -42,10 +43,11 @@ deps: ## install what the tests need, or say what is missing
 	@scripts/deps
 
 .PHONY: lint
-lint: $(LINT) ## formatting, linters, the walls between packages, house rules
+lint: $(LINT) $(SPEC) ## formatting, linters, the walls between packages, house rules, the OpenAPI document
 	$(LINT) fmt --diff
 	$(LINT) run
 	scripts/check
+	$(SPEC) lint --fail-severity hint --ruleset tools/openapi/ruleset.yaml docs/openapi.yaml
 
 .PHONY: fmt
 fmt: $(LINT) ## format all code
@@ -54,6 +56,12 @@ fmt: $(LINT) ## format all code
 $(LINT): tools/go.mod
 	cd tools && $(GO) build -o ../$(TOOLS)/ github.com/golangci/golangci-lint/v2/cmd/golangci-lint golang.org/x/vuln/cmd/govulncheck
 	@touch $(LINT)
+
+$(SPEC): tools/openapi/package.json tools/openapi/package-lock.json
+	@mkdir -p $(TOOLS)/openapi
+	@cp $^ $(TOOLS)/openapi/
+	npm ci --prefix $(TOOLS)/openapi --ignore-scripts --no-audit --no-fund --loglevel error
+	@touch $(SPEC)
 
 .PHONY: check-vuln
 check-vuln: $(LINT) ## known vulnerabilities, where the database can be reached

@@ -92,14 +92,13 @@ func (c *Contract) operation(method, path string, o map[string]any) *Operation {
 	}
 	slices.Sort(op.Statuses)
 	slices.Sort(op.Security)
-	for i, p := range list(o["parameters"]) {
-		at := c.resolve(op.pointer + pointer("parameters", strconv.Itoa(i)))
-		p = c.at(at)
+	for i := range list(o["parameters"]) {
+		p := object(c.at(c.resolve(op.pointer + pointer("parameters", strconv.Itoa(i)))))
 		param := Parameter{}
-		param.Name, _ = object(p)["name"].(string)
-		param.In, _ = object(p)["in"].(string)
-		param.Required, _ = object(p)["required"].(bool)
-		if examples := list(object(object(p)["schema"])["examples"]); len(examples) > 0 {
+		param.Name, _ = p["name"].(string)
+		param.In, _ = p["in"].(string)
+		param.Required, _ = p["required"].(bool)
+		if examples := list(object(p["schema"])["examples"]); len(examples) > 0 {
 			param.Example = examples[0]
 		}
 		op.Parameters = append(op.Parameters, param)
