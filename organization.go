@@ -56,6 +56,9 @@ type OrganizationStore interface {
 	FindOrganizationByExternalID(ctx context.Context, externalID string) (*Organization, error)
 	// FindOrganizations returns all organizations by name.
 	FindOrganizations(ctx context.Context) ([]*Organization, error)
+	// SetOrganizationExternalID sets the external id, "" for none. It returns
+	// CodeNotFound for an unknown id and CodeConflict for an external id that is taken.
+	SetOrganizationExternalID(ctx context.Context, id, externalID string) error
 	// SetOrganizationTier returns CodeNotFound for an unknown id.
 	SetOrganizationTier(ctx context.Context, id string, tier Tier) error
 }

@@ -137,6 +137,7 @@ func TestStoreCommands(t *testing.T) {
 		{"insight", "mute", "x"},
 		{"key", "revoke", "abcdef"},
 		{"organization", "set-tier", "x", "pro"},
+		{"organization", "set-external-id", "x", "org_1"},
 		{"key", "create", "--name", "x"},
 	} {
 		r := assay(args...)
@@ -157,6 +158,8 @@ func TestStoreCommands(t *testing.T) {
 
 	require.Zero(t, assay("organization", "set-tier", "acme", "enterprise").code)
 	require.Equal(t, 1, assay("organization", "set-tier", "nobody", "pro").code)
+	require.Zero(t, assay("organization", "set-external-id", "acme", "org_acme").code)
+	require.Contains(t, assay("organization", "list").stdout, "org_acme")
 	r = assay("organization", "list")
 	require.NotContains(t, r.stdout, "\x1b")
 	lines := strings.Split(r.stdout, "\n")

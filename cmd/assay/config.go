@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -21,6 +22,10 @@ import (
 // serverConfig is the configuration of a server, as flags.
 type serverConfig struct {
 	storeConfig
+	metricsStoreConfig
+	summaryConfig
+	identityConfig
+	priceConfig
 
 	HTTPAddress     string `name:"http-address" default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Where the REST API, the probes and /metrics listen (${default})."`
 	OTLPGRPCAddress string `name:"otlp-grpc-address" default:"127.0.0.1:4317" placeholder:"HOST:PORT" help:"Where OTLP/gRPC listens (${default})."`
@@ -71,7 +76,8 @@ var keyPrefix = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]{0,31}$`)
 // problems returns everything that is wrong with the configuration. It reads the
 // files of secrets and certificates.
 func (c *serverConfig) problems() []error {
-	ck := &check{problems: c.storeConfig.problems()}
+	ck := &check{problems: slices.Concat(c.storeConfig.problems(), c.metricsStoreConfig.problems(),
+		c.summaryConfig.problems(), c.identityConfig.problems(), c.priceConfig.problems())}
 	for _, a := range []struct {
 		flag, value string
 		optional    bool
@@ -90,7 +96,7 @@ func (c *serverConfig) problems() []error {
 
 	ck.that(keyPrefix.MatchString(c.APIKeyPrefix), "--api-key-prefix: %q does not consist of at most 32 letters, digits and hyphens that begin with a letter", c.APIKeyPrefix)
 	if _, err := c.bootstrapKey(); err != nil {
-		ck.problems = append(ck.problems, err)
+		ck.add(err)
 	}
 	ck.that(c.RateLimit >= 0, "--rate-limit: %d is negative", c.RateLimit)
 
@@ -118,7 +124,7 @@ func (c *serverConfig) problems() []error {
 	ck.that(c.MaxPackedBytes > 0, "--max-packed-bytes: %v is not positive", c.MaxPackedBytes)
 	ck.that(c.MaxUnpackedBytes > 0 && c.MaxUnpackedBytes <= 1<<30, "--max-unpacked-bytes: %v is not in the range from 1 to 1GiB", c.MaxUnpackedBytes)
 	if _, err := c.tls(); err != nil {
-		ck.problems = append(ck.problems, err)
+		ck.add(err)
 	}
 	return ck.problems
 }

@@ -55,6 +55,13 @@ func (c *check) that(ok bool, format string, args ...any) {
 	}
 }
 
+// add notes an error that says what it is about.
+func (c *check) add(err error) {
+	if err != nil {
+		c.problems = append(c.problems, err)
+	}
+}
+
 // err notes an error with the flag that it is about.
 func (c *check) err(flag string, err error) {
 	if err != nil {

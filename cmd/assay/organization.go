@@ -16,6 +16,8 @@ type organizationCmd struct {
 	Create  organizationCreateCmd  `cmd:"" help:"Make an organization."`
 	List    organizationListCmd    `cmd:"" help:"List the organizations."`
 	SetTier organizationSetTierCmd `cmd:"" name:"set-tier" help:"Change an organization's tier."`
+
+	SetExternalID organizationSetExternalIDCmd `cmd:"" name:"set-external-id" help:"Say which users of an identity provider belong to an organization."`
 }
 
 type organizationCreateCmd struct {
@@ -107,6 +109,27 @@ func (c *organizationSetTierCmd) Run(e *environment) error {
 			return err
 		}
 		e.say("the organization %s has the tier %s", o.Name, c.Tier)
+		return nil
+	})
+}
+
+type organizationSetExternalIDCmd struct {
+	storeConfig
+	Name       string `arg:"" help:"Name of the organization."`
+	ExternalID string `arg:"" help:"What the tokens of its users hold in the organization claim; an empty text for nothing."`
+}
+
+// Run changes the external id.
+func (c *organizationSetExternalIDCmd) Run(e *environment) error {
+	return withStore(e, &c.storeConfig, openExisting, func(ctx context.Context, s store) error {
+		o, err := organizationByName(ctx, s, c.Name)
+		if err != nil {
+			return err
+		}
+		if err := s.SetOrganizationExternalID(ctx, o.ID, c.ExternalID); err != nil {
+			return err
+		}
+		e.say("the organization %s has the external id %s", o.Name, orDash(c.ExternalID))
 		return nil
 	})
 }

@@ -21,11 +21,14 @@ import (
 
 	"assay/internal/auth"
 	"assay/internal/engine"
+	"assay/internal/logvolume"
 	"assay/internal/receive"
 	"assay/internal/rest"
 	"assay/internal/score"
+	"assay/internal/summary"
 	"assay/internal/telemetry"
 	"assay/internal/trace"
+	"assay/internal/usage"
 )
 
 // Limits of the HTTP listeners.
@@ -112,11 +115,17 @@ type server struct {
 
 	http, grpc, otlpHTTP, metrics net.Listener // metrics is nil without a listener of its own
 
-	store    store
-	auth     *auth.Authenticator
-	engine   *engine.Engine
-	receiver *receive.Receiver
-	servers  []*http.Server
+	store     store
+	provider  *auth.Provider // nil: none is configured
+	auth      *auth.Authenticator
+	records   *logvolume.Counter
+	embedded  *logvolume.Embedded // nil: log volume is kept elsewhere, or nowhere
+	remote    *logvolume.Remote   // nil: it is not kept at another server
+	summaries *summary.Summarizer // nil: no model is configured
+	analyst   *usage.Analyst
+	engine    *engine.Engine
+	receiver  *receive.Receiver
+	servers   []*http.Server
 
 	draining atomic.Bool
 	stopLoop context.CancelFunc // of what runs beside requests
@@ -157,7 +166,18 @@ func (s *server) start(ctx context.Context) (err error) {
 		return fmt.Errorf("prepare the empty store: %w", err)
 	}
 
-	s.auth = &auth.Authenticator{Keys: s.store, Prefix: s.cfg.APIKeyPrefix, Now: time.Now, Logger: s.logger}
+	if err := s.identify(); err != nil {
+		return err
+	}
+	if err := s.openLogVolume(ctx); err != nil {
+		return err
+	}
+	if err := s.openSummaries(); err != nil {
+		return err
+	}
+	if s.analyst, err = usage.New(usage.Config{Store: s.store, Prices: s.cfg.prices(), Window: s.cfg.Window}); err != nil {
+		return err
+	}
 	s.engine = engine.New(engine.Config{
 		Store:          s.store,
 		Window:         s.cfg.Window,
@@ -166,6 +186,7 @@ func (s *server) start(ctx context.Context) (err error) {
 		Trace:          trace.Config{Idle: s.cfg.TraceIdle, Max: s.cfg.TraceMax, Memory: int(s.cfg.TraceMemory)},
 		MaxServices:    s.cfg.MaxServices,
 		MaxMetricNames: s.cfg.MaxMetricNames,
+		Committed:      s.committed,
 		Logger:         s.logger,
 	})
 	s.receiver, err = receive.New(receive.Config{
@@ -222,6 +243,13 @@ func (s *server) runLoops() {
 	s.loops.Go(func() { s.engine.Run(ctx) })
 	s.loops.Go(func() { scorer.Run(ctx) })
 	s.loops.Go(func() { s.refreshQuota(ctx) })
+	s.loops.Go(func() { s.knowOrganizations(ctx) })
+	if s.embedded != nil {
+		s.loops.Go(func() { s.embedded.Run(ctx) })
+	}
+	if s.provider != nil {
+		s.loops.Go(func() { s.provider.Run(ctx) })
+	}
 }
 
 // refreshQuota makes room for new services and metric names when the window has
@@ -250,6 +278,9 @@ func (s *server) serve(metrics http.Handler, tlsConfig *tls.Config) {
 		Services:      s.store,
 		Insights:      s.store,
 		Organizations: s.store,
+		LogVolume:     s.logVolume(),
+		Analyst:       s.analyst,
+		Summaries:     s.summarizer(),
 		Window:        s.cfg.Window,
 		RateLimit:     s.cfg.RateLimit,
 		Ready:         s.ready,
@@ -338,6 +369,7 @@ func (s *server) index(w http.ResponseWriter) {
 		"version": version(),
 		"api":     s.basePath() + "/v1",
 		"openapi": s.basePath() + "/openapi.json",
+		"docs":    s.basePath() + "/docs",
 	})
 }
 
@@ -377,6 +409,15 @@ func (s *server) close(ctx context.Context) error {
 	errs = append(errs, waitFor(ctx, &s.loops, "scoring"), waitFor(ctx, &s.serving, "the listeners"))
 	if s.engine != nil {
 		errs = append(errs, s.engine.Close(ctx))
+	}
+	if s.embedded != nil {
+		errs = append(errs, s.embedded.Close())
+	}
+	if s.remote != nil {
+		s.remote.Close()
+	}
+	if s.summaries != nil {
+		s.summaries.Close()
 	}
 	if s.auth != nil {
 		s.auth.Close()

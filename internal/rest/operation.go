@@ -132,7 +132,7 @@ func (s *server) serve(x *exchange, op operation, answer func(context.Context, *
 		return nil, nil, err
 	}
 	if s.limiter != nil {
-		if wait := s.limiter.take(who.OrganizationID+" "+who.Subject, s.now()); wait > 0 {
+		if wait := s.limiter.take(bucketOf(who), s.now()); wait > 0 {
 			return nil, nil, rateLimited(wait)
 		}
 	}

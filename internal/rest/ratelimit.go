@@ -32,6 +32,16 @@ type bucket struct {
 	full       time.Time
 }
 
+// bucketOf names the bucket of a caller. A user whose subject looks like a key's
+// has another one than the key.
+func bucketOf(who *assay.Principal) string {
+	kind := "key"
+	if who.User {
+		kind = "user"
+	}
+	return who.OrganizationID + " " + kind + " " + who.Subject
+}
+
 func newLimiter(perMinute int) *limiter {
 	interval := time.Minute / time.Duration(perMinute)
 	return &limiter{

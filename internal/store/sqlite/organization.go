@@ -124,6 +124,17 @@ func (s *Store) OrganizationIDs(ctx context.Context) ([]string, error) {
 	return ids, nil
 }
 
+// SetOrganizationExternalID implements assay.OrganizationStore.
+func (s *Store) SetOrganizationExternalID(ctx context.Context, id, externalID string) error {
+	return s.update(ctx, "set an organization's external id", func(tx *sql.Tx) error {
+		res, err := tx.ExecContext(ctx, `UPDATE organizations SET external_id = nullif(?, '') WHERE id = ?`, externalID, blobOf(id))
+		if taken(err) {
+			return assay.Errorf(assay.CodeConflict, "another organization has this external id")
+		}
+		return changedOne(res, err, errNoOrganization)
+	})
+}
+
 // SetOrganizationTier implements assay.OrganizationStore.
 func (s *Store) SetOrganizationTier(ctx context.Context, id string, tier assay.Tier) error {
 	if !tier.Valid() {

@@ -53,6 +53,16 @@ func testOrganizations(t *testing.T, s *suite) {
 		code(t, assay.CodeNotFound, err)
 	}
 
+	require.NoError(t, s.SetOrganizationExternalID(ctx, b.ID, "ext-3"))
+	code(t, assay.CodeConflict, s.SetOrganizationExternalID(ctx, c.ID, "ext-3"))
+	code(t, assay.CodeNotFound, s.SetOrganizationExternalID(ctx, unknownID, "ext-4"))
+	got, err = s.FindOrganizationByExternalID(ctx, "ext-3")
+	require.NoError(t, err)
+	require.Equal(t, b.ID, got.ID)
+	for _, none := range []string{b.ID, c.ID} {
+		require.NoError(t, s.SetOrganizationExternalID(ctx, none, ""))
+	}
+
 	all, err := s.FindOrganizations(ctx)
 	require.NoError(t, err)
 	require.Equal(t, []*assay.Organization{b, a, c}, all)

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"crypto/x509"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"assay/internal/auth"
+)
+
+// identityConfig says whose tokens are accepted beside API keys, as flags.
+type identityConfig struct {
+	OIDCIssuer            string `name:"oidc-issuer" placeholder:"URL" help:"OpenID Connect provider whose tokens are accepted beside API keys."`
+	OIDCAudience          string `name:"oidc-audience" placeholder:"TEXT" help:"Audience that a token must have."`
+	OIDCOrganizationClaim string `name:"oidc-organization-claim" default:"org_id" placeholder:"NAME" help:"Claim that holds the external id of the user's organization (${default})."`
+	OIDCCA                string `name:"oidc-ca" placeholder:"FILE" help:"Certificates that the provider's is checked against, PEM; default those of the system."`
+	AuthFailureLimit      int    `default:"0" placeholder:"N" help:"Failed authentications a minute for each address; 0 means no limit. A good key is never refused for it."`
+}
+
+func (c *identityConfig) problems() []error {
+	var ck check
+	ck.that(c.AuthFailureLimit >= 0, "--auth-failure-limit: %d is negative", c.AuthFailureLimit)
+	if c.OIDCIssuer == "" {
+		ck.that(c.OIDCAudience == "" && c.OIDCCA == "", "--oidc-audience and --oidc-ca need --oidc-issuer")
+		return ck.problems
+	}
+	ck.that(c.OIDCAudience != "", "--oidc-audience: the audience is not given; without one, tokens made for other services would be accepted")
+	_, err := c.roots()
+	ck.err("oidc-ca", err)
+	if c.OIDCAudience != "" {
+		_, err := c.provider(noOrganizations{}, slog.New(slog.DiscardHandler))
+		ck.err("oidc-issuer", err)
+	}
+	return ck.problems
+}
+
+// noOrganizations stands for a store while settings are checked.
+type noOrganizations struct{ auth.OrganizationFinder }
+
+// roots returns the certificates of --oidc-ca, nil for those of the system.
+func (c *identityConfig) roots() (*x509.CertPool, error) {
+	if c.OIDCCA == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(c.OIDCCA)
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("%s holds no certificate", c.OIDCCA)
+	}
+	return pool, nil
+}
+
+// provider returns who verifies tokens, nil when no provider is configured. It does
+// not connect.
+func (c *identityConfig) provider(organizations auth.OrganizationFinder, logger *slog.Logger) (*auth.Provider, error) {
+	if c.OIDCIssuer == "" {
+		return nil, nil
+	}
+	roots, err := c.roots()
+	if err != nil {
+		return nil, err
+	}
+	return auth.NewProvider(auth.ProviderConfig{
+		Issuer: c.OIDCIssuer, Audience: c.OIDCAudience, OrganizationClaim: c.OIDCOrganizationClaim,
+		Organizations: organizations, RootCAs: roots, Logger: logger,
+	})
+}
+
+// identify prepares the check of credentials.
+func (s *server) identify() (err error) {
+	s.auth = &auth.Authenticator{
+		Keys: s.store, Prefix: s.cfg.APIKeyPrefix, FailureLimit: s.cfg.AuthFailureLimit, Now: time.Now, Logger: s.logger,
+	}
+	if s.provider, err = s.cfg.identityConfig.provider(s.store, s.logger); err != nil {
+		return err
+	}
+	if s.provider != nil {
+		s.auth.Tokens = s.provider
+	}
+	return nil
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import "assay/internal/usage"
+
+// priceConfig says what telemetry costs, as flags. The defaults are
+// usage.DefaultPrices.
+type priceConfig struct {
+	PriceTracesPerGB   float64 `name:"price-traces-per-gb" default:"0.5" placeholder:"N" help:"Price of a GB of traces (${default})."`
+	PriceMetricsPerGB  float64 `name:"price-metrics-per-gb" default:"0" placeholder:"N" help:"Price of a GB of metrics (${default})."`
+	PriceLogsPerGB     float64 `name:"price-logs-per-gb" default:"0.5" placeholder:"N" help:"Price of a GB of logs (${default})."`
+	PricePer1000Series float64 `name:"price-per-1000-series" default:"6.5" placeholder:"N" help:"Price of 1,000 active metric series a month (${default})."`
+	PriceCurrency      string  `default:"USD" placeholder:"CODE" help:"Currency of the prices, ISO 4217 (${default})."`
+}
+
+func (c *priceConfig) prices() usage.Prices {
+	return usage.Prices{
+		TracesPerGB: c.PriceTracesPerGB, MetricsPerGB: c.PriceMetricsPerGB, LogsPerGB: c.PriceLogsPerGB,
+		SeriesPer1000: c.PricePer1000Series, Currency: c.PriceCurrency,
+	}
+}
+
+func (c *priceConfig) problems() []error {
+	var ck check
+	ck.err("price-*", c.prices().Validate())
+	return ck.problems
+}
