@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -300,4 +301,42 @@ func TestAgentRefusals(t *testing.T) {
 			require.Equal(t, status == 429, a.Header().Get("Retry-After") == "60")
 		}
 	}
+}
+
+// FuzzAgentPath: what goes on is what was sent, and cannot leave its place.
+func FuzzAgentPath(f *testing.F) {
+	for _, id := range []string{"run-1", "a%20b", "%2e%2e", "..", "a%2fb", "%252e%252e", "%00", "x;y=1", "a?b", "ä", "%c3%a4", "{id}"} {
+		f.Add(id)
+	}
+	var got *assay.AgentCall
+	x := newFixture(f, func(c *Config) {
+		c.Agent = agentFunc(func(_ context.Context, c *assay.AgentCall) (*assay.AgentAnswer, error) {
+			got = c
+			return &assay.AgentAnswer{}, nil
+		})
+	})
+	f.Fuzz(func(t *testing.T, id string) {
+		u, err := url.ParseRequestURI("/api/v1/agent/executions/" + id + "/agent-events")
+		if err != nil {
+			return
+		}
+		got = nil
+		r := httptest.NewRequest("GET", "/", nil)
+		r.URL, r.RequestURI = u, u.RequestURI()
+		r.Header.Set("Authorization", reader)
+		w := httptest.NewRecorder()
+		x.h.ServeHTTP(w, r)
+		if got == nil {
+			require.Contains(t, []int{400, 404, 413}, w.Code)
+			return
+		}
+		require.Equal(t, u.EscapedPath(), "/api/v1/agent"+got.Path)
+		require.Equal(t, u.RawQuery, got.Query)
+		for segment := range strings.SplitSeq(got.Path, "/") {
+			plain, err := url.PathUnescape(segment)
+			require.NoError(t, err)
+			require.NotContains(t, []string{".", ".."}, plain)
+			require.NotContains(t, plain, "/")
+		}
+	})
 }

@@ -9,12 +9,18 @@
 // document and the checks of a request. huma builds the document and registers
 // the route on the standard mux. It does not read requests and does not write
 // responses, because its own reading of parameters takes the first of a
-// repeated one, stops at the first bad item of a list, and answers 422.
+// repeated one, stops at the first bad item of a list, and answers 422. The
+// operations of the agent backend are a table of their own, because their
+// parameters and answers are that system's.
 //
 // A request passes these steps, and the first that fails answers it: the path
 // is a clean one (400) and known (404), the method is known (405), the
-// credential is valid (401), its bucket is not empty (429), it has the scope
-// (403), the request is not too large (413), its parameters are well formed
-// (400), the resource exists in the caller's organization (404). An unknown path
-// or method therefore tells nothing about a credential and needs none.
+// credential is valid (401), its bucket is not empty (429), it may use the
+// operation (403), the request is not too large (413), its parameters are well formed
+// (400), the resource exists in the caller's organization (404), what
+// answers is configured (503). An unknown path or method therefore tells nothing
+// about a credential and needs none.
+//
+// The document, its rendering for people and package resttest, which checks
+// responses against it, all come from the same declarations.
 package rest
