@@ -184,7 +184,7 @@ func (q *insightQuery) statements(f *assay.InsightFilter, by order, reversed boo
 		total = `SELECT ifnull(sum(n), 0) FROM insight_counts` + q.String()
 	}
 	// The page is found in the index alone; rows are read for its insights only.
-	page = selectInsights + `WHERE i.insight IN (SELECT insight FROM ` + found + q.String() + ` ORDER BY ` + by.terms(``, f.Descending, reversed) + ` LIMIT ? OFFSET ?)
+	page = selectInsights + `WHERE i.insight IN (SELECT insight FROM ` + found + q.String() + ` ORDER BY ` + by.terms(``, f.Descending, reversed) + limitOffset + `)
 		ORDER BY ` + by.terms(`i.`, f.Descending, false)
 	return total, page
 }

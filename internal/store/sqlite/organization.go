@@ -41,7 +41,7 @@ func (s *Store) CreateOrganization(ctx context.Context, o *assay.Organization) e
 
 const selectOrganizations = `
 SELECT o.id, o.name, ifnull(o.external_id, ''), o.tier, o.created_at, o.score, o.score_updated_at,
-	(SELECT count(*) FROM services s WHERE s.org = o.org),
+	ifnull((SELECT n FROM service_counts c WHERE c.org = o.org), 0),
 	(SELECT ifnull(sum(n), 0) FROM insight_counts c WHERE c.org = o.org AND c.status = 1)
 FROM organizations o `
 

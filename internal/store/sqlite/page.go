@@ -4,6 +4,10 @@ package sqlite
 
 import "assay"
 
+// limitOffset ends a statement that finds a page. SQLite looks at a bare parameter of
+// LIMIT when it plans, and so plans a second time once the parameter has its value.
+const limitOffset = ` LIMIT ? + 0 OFFSET ? + 0`
+
 // part is the rows of a sorted list that make a page.
 type part struct {
 	limit    int // rows to read; 0 when the page is past the end

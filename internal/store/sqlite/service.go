@@ -65,7 +65,7 @@ func servicesPage(reversed bool) string {
 	}
 	// The page is found in the index alone; rows are read for its services only.
 	return `SELECT ` + serviceColumns + ` FROM services s JOIN organizations o ON o.org = s.org
-		WHERE s.svc IN (SELECT svc FROM services INDEXED BY services_by_name WHERE org = ? ORDER BY ` + by + ` LIMIT ? OFFSET ?)
+		WHERE s.svc IN (SELECT svc FROM services INDEXED BY services_by_name WHERE org = ? ORDER BY ` + by + limitOffset + `)
 		ORDER BY s.name, s.environment, s.version, s.id`
 }
 
@@ -84,7 +84,7 @@ func (s *Store) FindServices(ctx context.Context, organizationID string, page as
 		if err != nil {
 			return err
 		}
-		if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM services WHERE org = ?`, org).Scan(&total); err != nil {
+		if err := tx.QueryRowContext(ctx, `SELECT ifnull(sum(n), 0) FROM service_counts WHERE org = ?`, org).Scan(&total); err != nil {
 			return err
 		}
 		part := partOf(page, total)
