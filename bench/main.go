@@ -16,6 +16,7 @@ import (
 	"runtime/debug"
 	"runtime/pprof"
 	"strings"
+	"syscall"
 )
 
 // settings are what all benches share.
@@ -40,10 +41,13 @@ var benches = []bench{
 	{"engine", "the whole analysis on one core beside pdata and a walk of the views", runEngine},
 	{"ingest", "a running server beside an OpenTelemetry Collector under the same load", runIngest},
 	{"read", "memory and REST answers of a server that keeps 2,000 services", runRead},
+	{"pages", "pages of long lists beside SQL and beside a bare handler", runPages},
+	{"refuse", "how long a refusal takes for an unknown key and for a wrong secret", runRefuse},
+	{"hang", "REST answers while the metrics store hangs", runHang},
 }
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -62,6 +66,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags.StringVar(&s.profile, "profile", "", "write CPU profiles of the engine bench to files with this prefix")
 	pattern := flags.String("run", ".", "run the benches whose name matches this regular expression")
 	asJSON := flags.Bool("json", false, "print JSON instead of tables")
+	bareBody := flags.String("bare-body", "", "only serve this file with net/http, as the pages bench has a child do")
+	bareAddress := flags.String("bare-address", "127.0.0.1:0", "where to serve it")
 	list := flags.Bool("list", false, "list the benches and exit")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -74,6 +80,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return errors.New("-rounds has to be at least 1")
 	case flags.NArg() > 0:
 		return fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	}
+	if *bareBody != "" {
+		return serveBare(ctx, *bareAddress, *bareBody)
 	}
 	if !*asJSON && !*list {
 		fmt.Fprintln(stdout, machine())
