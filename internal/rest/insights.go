@@ -47,21 +47,14 @@ type InsightType struct {
 }
 
 func showInsightType(name string) InsightType {
-	r, ok := catalog.ByInsightType(name)
-	if !ok {
-		// Written by a newer replica during an upgrade. It is shown with what is
-		// known of it rather than left out of a list that counts it.
-		return InsightType{
-			ID: uuid.Nil.String(), Name: name, DisplayName: name,
-			Impact: string(assay.ImpactLow), SignalType: string(assay.SignalTrace),
-			CreatedAt: Time(catalog.CatalogDate), UpdatedAt: Time(catalog.CatalogDate),
-		}
+	if t := shownTypes[name]; t != nil {
+		return t.InsightType
 	}
-	i := r.Info()
+	// Written by a newer replica during an upgrade. It is shown with what is known of
+	// it rather than left out of a list that counts it.
 	return InsightType{
-		ID: r.TypeID(), Name: i.Name, DisplayName: i.DisplayName,
-		Description: i.Description + "\n\n" + i.Rationale, Impact: string(i.Impact), SignalType: string(i.Signal),
-		RuleID: i.ID, Remediation: i.Remediation,
+		ID: uuid.Nil.String(), Name: name, DisplayName: name,
+		Impact: string(assay.ImpactLow), SignalType: string(assay.SignalTrace),
 		CreatedAt: Time(catalog.CatalogDate), UpdatedAt: Time(catalog.CatalogDate),
 	}
 }

@@ -30,18 +30,34 @@ type rendered struct {
 }
 
 func render(data any, pg *page) (*rendered, error) {
-	var begin, links bytes.Buffer
-	begin.WriteString(`{"data":`)
-	if err := encode(&begin, data); err != nil {
+	r := &rendered{page: pg}
+	var err error
+	if r.begin, err = encoded(`{"data":`, data); err != nil {
 		return nil, err
 	}
 	if pg != nil {
-		links.WriteString(`,"links":`)
-		if err := encode(&links, pg.links); err != nil {
+		if r.links, err = encoded(`,"links":`, pg.links); err != nil {
 			return nil, err
 		}
 	}
-	return &rendered{begin: begin.Bytes(), links: links.Bytes(), page: pg}, nil
+	return r, nil
+}
+
+var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+// encoded returns v as JSON with something before it, in no more memory than that
+// takes.
+func encoded(before string, v any) ([]byte, error) {
+	const kept = 1 << 20 // bytes; a larger buffer is not used again
+	b := buffers.Get().(*bytes.Buffer)
+	b.Reset()
+	b.WriteString(before)
+	err := encode(b, v)
+	text := bytes.Clone(b.Bytes())
+	if b.Cap() <= kept {
+		buffers.Put(b)
+	}
+	return text, err
 }
 
 // tag returns the entity tag. It covers everything but meta, so that it is the same

@@ -88,6 +88,17 @@ func (x *exchange) succeed(data any, pg *page, tagged bool) {
 
 // encode appends v as JSON on one line.
 func encode(b *bytes.Buffer, v any) error {
+	switch v := v.(type) {
+	case Insight:
+		return v.encode(b)
+	case []Insight:
+		return encodeInsights(b, v)
+	default:
+		return encodeAny(b, v)
+	}
+}
+
+func encodeAny(b *bytes.Buffer, v any) error {
 	enc := json.NewEncoder(b)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil {
