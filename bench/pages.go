@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	pageClients = 4
+	pageSpan    = time.Second // of one subject in one round
+
+	// walked is how many pages, each one item further, are asked for before the first
+	// comes again: more than are read in the second for which a page is kept.
+	walked = 5_000
+
+	handlerTarget = 0.4 // of the bare handler's throughput
+	sqlTarget     = 0.7 // of the bare SQL's
+	lastTarget    = 3   // times the first page
+)
+
+// listed is a list that is measured.
+type listed struct {
+	path         string // of the first page, below the API's root
+	limit, total int
+
+	// The store's own SQL: for the number of items, for a page, and for one that is
+	// counted from the end of the list. Its first argument is the organization.
+	count, page, end string
+	org              int64
+}
+
+// runPages measures pages of long lists: kept in memory, read anew, and at the end,
+// beside SQL and beside a handler that only writes the same bytes.
+func runPages(ctx context.Context, s *settings, emit func(*table) error) (err error) {
+	dir, err := os.MkdirTemp("", "assay-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	// A first start makes the schema, the organization and the key.
+	srv, err := startAssay(ctx, s.assay, dir)
+	if err != nil {
+		return err
+	}
+	if err := srv.stop(); err != nil {
+		return err
+	}
+	began := time.Now()
+	path := filepath.Join(dir, "assay.db")
+	org, err := fillLists(ctx, path)
+	if err != nil {
+		return fmt.Errorf("fill the store: %w", err)
+	}
+	filled := time.Since(began)
+
+	if srv, err = startAssay(ctx, s.assay, dir, "--score-interval", "1h"); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, srv.stop()) }()
+	if err := srv.calm(ctx); err != nil { // it scores all services first
+		return srv.explain(err)
+	}
+	db, err := openReaders(path)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+
+	for _, l := range []*listed{
+		{
+			path: "/v1/insights?limit=20", limit: 20, total: listedInsights, org: org,
+			count: `SELECT ifnull(sum(n), 0) FROM insight_counts WHERE org = ?`,
+			page:  insightsSQL(`created_at DESC, id ASC`), end: insightsSQL(`created_at ASC, id DESC`),
+		},
+		{
+			path: "/v1/services?limit=50", limit: 50, total: listedServices, org: org,
+			count: `SELECT ifnull(sum(n), 0) FROM service_counts WHERE org = ?`,
+			page:  servicesSQL(`name, environment, version, id`), end: servicesSQL(`name DESC, environment DESC, version DESC, id DESC`),
+		},
+	} {
+		t, err := measurePages(ctx, s, srv, db, dir, l)
+		if err != nil {
+			return fmt.Errorf("%s: %w", l.path, err)
+		}
+		t.Notes = append(t.Notes, fmt.Sprintf("filling the store took %.0f s", filled.Seconds()))
+		if err := emit(t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// The subjects, in the order of the table.
+const (
+	bareHandler = iota
+	keptFirst
+	keptLast
+	sqlFirst
+	restFront
+	sqlFront
+	restEnd
+	sqlEnd
+	pageSubjects
+)
+
+func measurePages(ctx context.Context, s *settings, srv *server, db *sql.DB, dir string, l *listed) (*table, error) {
+	client := &http.Client{Transport: &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: pageClients}}
+	defer client.CloseIdleConnections()
+	root := "http://" + srv.rest + "/api" + l.path + "&offset="
+	rest := func(offset func(n int) int) func(context.Context, int) error {
+		return func(ctx context.Context, n int) error {
+			return getWith(ctx, client, fmt.Sprint(root, offset(n)), srv.key, io.Discard)
+		}
+	}
+	bareSQL := func(page string, offset func(n int) int) func(context.Context, int) error {
+		return func(ctx context.Context, n int) error { return l.query(ctx, db, page, offset(n)) }
+	}
+	behind := l.total - l.limit // the first page
+	first, last := func(int) int { return 0 }, func(int) int { return behind }
+	span := min(walked, l.total/2)
+	front, end := func(n int) int { return n % span }, func(n int) int { return behind - n%span }
+
+	var body bytes.Buffer
+	if err := getWith(ctx, client, fmt.Sprint(root, 0), srv.key, &body); err != nil {
+		return nil, srv.explain(err)
+	}
+	if err := l.check(body.Bytes()); err != nil {
+		return nil, err
+	}
+	bare, err := startBare(ctx, dir, body.Bytes())
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = bare.stop() }()
+
+	subjects := [pageSubjects]struct {
+		name string
+		do   func(context.Context, int) error
+	}{
+		bareHandler: {"a net/http handler that writes the same bytes", func(ctx context.Context, _ int) error {
+			return getWith(ctx, client, "http://"+bare.rest+"/", "", io.Discard)
+		}},
+		keptFirst: {"REST, the first page", rest(first)},
+		keptLast:  {"REST, the last page", rest(last)},
+		sqlFirst:  {"SQL alone, the first page", bareSQL(l.page, first)},
+		restFront: {"REST, each request another page of the first", rest(front)},
+		sqlFront:  {"SQL alone, the same pages", bareSQL(l.page, front)},
+		restEnd:   {"REST, each request another page of the last", rest(end)},
+		sqlEnd:    {"SQL alone, the same pages", bareSQL(l.end, front)},
+	}
+	var rates [pageSubjects][]float64
+	var times [pageSubjects][]float64
+	for round := range s.rounds/2 + 2 {
+		for i, subject := range subjects {
+			rate, ms, err := measureClients(ctx, subject.do)
+			if err != nil {
+				return nil, srv.explain(fmt.Errorf("%s: %w", subject.name, err))
+			}
+			if round > 0 { // the first one warms up
+				rates[i], times[i] = append(rates[i], rate), append(times[i], ms...)
+			}
+		}
+	}
+	t := &table{
+		Title: fmt.Sprintf("GET %s of %s, %.1f KB, over loopback, %d clients, %d rounds",
+			l.path, thousands(int64(l.total)), float64(body.Len())/1e3, pageClients, len(rates[0])),
+		Columns: []string{"requests/s", "p50 ms", "p99 ms"},
+	}
+	for i, subject := range subjects {
+		t.Rows = append(t.Rows, row{subject.name, []value{value(median(rates[i])), value(quantile(times[i], 0.5)), value(quantile(times[i], 0.99))}})
+	}
+	share := func(a, b int) float64 { return paired(rates[a], rates[b]).median() }
+	t.Notes = append(t.Notes,
+		"requests/s and ratios are medians of the rounds; the first and the last page are kept in memory for a second",
+		fmt.Sprintf("of the SQL of the same pages, REST reaches %.2f near the front and %.2f near the end", share(restFront, sqlFront), share(restEnd, sqlEnd)),
+	)
+	t.Targets = append(t.Targets,
+		atLeast("kept page, share of the bare handler's requests/s", handlerTarget, share(keptFirst, bareHandler)),
+		atLeast("kept page, share of the bare SQL's requests/s", sqlTarget, share(keptFirst, sqlFirst)),
+		atMost("pages near the end, times the p50 of those near the front", lastTarget, quantile(times[restEnd], 0.5)/quantile(times[restFront], 0.5)),
+	)
+	return t, nil
+}
+
+// measureClients has several clients call do one time after the other. It returns
+// how many calls ended in a second, and how many milliseconds each took.
+func measureClients(ctx context.Context, do func(ctx context.Context, n int) error) (rate float64, ms []float64, err error) {
+	runtime.GC()
+	var (
+		next  atomic.Int64
+		all   sync.Mutex
+		errs  []error
+		wait  sync.WaitGroup
+		began = time.Now()
+	)
+	for range pageClients {
+		wait.Go(func() {
+			var mine []float64
+			var err error
+			for err == nil && time.Since(began) < pageSpan {
+				at := time.Now()
+				err = do(ctx, int(next.Add(1)))
+				mine = append(mine, float64(time.Since(at).Nanoseconds())/1e6)
+			}
+			all.Lock()
+			defer all.Unlock()
+			ms, errs = append(ms, mine...), append(errs, err)
+		})
+	}
+	wait.Wait()
+	return float64(len(ms)) / time.Since(began).Seconds(), ms, errors.Join(errs...)
+}
+
+// check tells whether a response is the page that the list is to have.
+func (l *listed) check(body []byte) error {
+	var answer struct {
+		Data []json.RawMessage `json:"data"`
+		Meta struct {
+			Total int `json:"total"`
+		} `json:"meta"`
+	}
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return err
+	}
+	if len(answer.Data) != l.limit || answer.Meta.Total != l.total {
+		return fmt.Errorf("%d items of %d, not %d of %d", len(answer.Data), answer.Meta.Total, l.limit, l.total)
+	}
+	return nil
+}
+
+// query asks what the store asks for a page, and does nothing with the answer.
+func (l *listed) query(ctx context.Context, db *sql.DB, page string, offset int) error {
+	tx, err := db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }() // after a commit it does nothing
+	var total int
+	if err := tx.QueryRowContext(ctx, l.count, l.org).Scan(&total); err != nil {
+		return err
+	}
+	rows, err := tx.QueryContext(ctx, page, l.org, l.limit, offset)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	columns, err := rows.Columns()
+	if err != nil {
+		return err
+	}
+	cells := make([]any, len(columns))
+	for i := range cells {
+		cells[i] = new(sql.RawBytes)
+	}
+	n := 0
+	for ; rows.Next(); n++ {
+		if err := rows.Scan(cells...); err != nil {
+			return err
+		}
+	}
+	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+		return err
+	}
+	if n != l.limit || total != l.total {
+		return fmt.Errorf("%d rows of %d, not %d of %d", n, total, l.limit, l.total)
+	}
+	return tx.Commit()
+}
+
+// openReaders opens the store's file as the store does for reading.
+func openReaders(path string) (*sql.DB, error) {
+	const readers = 4
+	db, err := sql.Open("sqlite", "file:"+path+"?"+url.Values{
+		"_query_only": {"on"}, "_busy_timeout": {"4000"}, "_pragma": {"cache_size(-2048)"},
+	}.Encode())
+	if err != nil {
+		return nil, err
+	}
+	db.SetMaxOpenConns(readers)
+	db.SetMaxIdleConns(readers)
+	return db, nil
+}
+
+// calm waits until the server has nothing to do.
+func (s *server) calm(ctx context.Context) error {
+	const look, busy = 2 * time.Second, 100 * time.Millisecond
+	for before := time.Duration(-1); ; {
+		used, err := s.cpu()
+		if err != nil || (before >= 0 && used-before < busy) {
+			return err
+		}
+		before = used
+		select {
+		case <-time.After(look):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// startBare starts this program once more, as a handler that writes a body.
+func startBare(ctx context.Context, dir string, body []byte) (*server, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	file := filepath.Join(dir, "body.json")
+	if err := os.WriteFile(file, body, 0o600); err != nil {
+		return nil, err
+	}
+	s := &server{name: "bare handler"}
+	if s.rest, err = freeAddress(ctx); err != nil {
+		return nil, err
+	}
+	ready := func(ctx context.Context) error { return get(ctx, "http://"+s.rest+"/", "", io.Discard) }
+	return s, launch(ctx, s, ready, self, "-bare-body", file, "-bare-address", s.rest)
+}
+
+// serveBare writes the same file for every request until ctx ends.
+func serveBare(ctx context.Context, address, file string) error {
+	body, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	srv := &http.Server{Addr: address, ReadHeaderTimeout: 10 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Content-Length", fmt.Sprint(len(body)))
+		_, _ = w.Write(body)
+	})}
+	stop := context.AfterFunc(ctx, func() { _ = srv.Close() })
+	defer stop()
+	if err := srv.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
