@@ -3,7 +3,6 @@
 package summary
 
 import (
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -25,22 +24,23 @@ const (
 func clean(answer string, hosts map[string]bool) (string, error) {
 	text := cut(withoutThoughts(plain(answer)), maxAnswer)
 	// What is left after something was taken out can be more than it was before:
-	// two halves of a tag, or of a secret. It takes two or three rounds.
-	for range maxRounds {
-		next, prose := rewrite(sensitive.Clean([]byte(plain(text))), hosts)
+	// two halves of a tag, or of a secret. It takes two or three rounds; heaps of
+	// asterisks take more, so the last ones go without emphasis.
+	for round := range maxRounds {
+		next, prose := rewrite(sensitive.Clean([]byte(plain(text))), hosts, round >= maxRounds/2)
 		if next != text {
 			text = next
 			continue
 		}
 		switch {
 		case !prose:
-			return "", &unusableError{"an answer without text"}
+			return "", &UnusableError{"an answer without text"}
 		case sensitive.Text([]byte(text)) != sensitive.None:
-			return "", &unusableError{"an answer with sensitive data"}
+			return "", &UnusableError{"an answer with sensitive data"}
 		}
 		return text, nil
 	}
-	return "", &unusableError{"an answer that cannot be cleaned"}
+	return "", &UnusableError{"an answer that cannot be cleaned"}
 }
 
 // withoutThoughts returns an answer without the thoughts that some models put
@@ -68,20 +68,4 @@ func cut(s string, n int) string {
 // hasText tells whether a text has a letter or digit.
 func hasText(s string) bool {
 	return strings.ContainsFunc(s, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) })
-}
-
-// linkRemoved stands in the place of a URL.
-const linkRemoved = "(link removed)"
-
-// urlShape finds what readers of Markdown make a link of, and URLs of any scheme.
-var urlShape = regexp.MustCompile("(?i)[a-z][a-z0-9+.-]*://[^\\s<>\"'`|]+|www\\.[^\\s<>\"'`|]+")
-
-// withoutURLs returns a text without the URLs that keep refuses.
-func withoutURLs(s string, keep func(string) bool) string {
-	return urlShape.ReplaceAllStringFunc(s, func(u string) string {
-		if keep(u) {
-			return u
-		}
-		return linkRemoved
-	})
 }

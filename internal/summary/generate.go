@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -117,9 +116,9 @@ func (g *generation) ask(ctx context.Context) (string, error) {
 		}
 		wait := firstWait << attempt
 		wait = wait/2 + rand.N(wait)
-		var status *statusError
-		if errors.As(err, &status) && status.after > 0 {
-			wait = status.after
+		var status *StatusError
+		if errors.As(err, &status) && status.RetryAfter > 0 {
+			wait = status.RetryAfter
 		}
 		deadline, _ := ctx.Deadline()
 		if passing(err) && attempt < retries && wait < time.Until(deadline) && g.wait(ctx, wait) == nil {
@@ -138,9 +137,9 @@ func (g *generation) failed(ctx context.Context, err error, attempts int) error 
 		err = fmt.Errorf("it did not answer within %s", g.cfg.Timeout)
 	}
 	after := afterFailure
-	var status *statusError
-	if errors.As(err, &status) && status.after > 0 {
-		after = status.after
+	var status *StatusError
+	if errors.As(err, &status) && status.RetryAfter > 0 {
+		after = status.RetryAfter
 	}
 	after = max(after, g.pause.failed(g.cfg.Now(), after))
 	g.cfg.Logger.WarnContext(ctx, "the language model gave no summary",
@@ -158,32 +157,6 @@ func (g *generation) call(ctx context.Context) (string, error) {
 	}
 	g.cfg.ObserveCall(callOutcome(err), g.cfg.Now().Sub(began))
 	return answer, err
-}
-
-func callOutcome(err error) CallOutcome {
-	var (
-		status *statusError
-		broken *brokenError
-	)
-	switch {
-	case err == nil:
-		return CallOK
-	case errors.As(err, &status):
-		switch {
-		case status.status == http.StatusTooManyRequests:
-			return CallLimited
-		case status.status >= 500:
-			return CallError
-		default:
-			return CallRefused
-		}
-	case errors.As(err, &broken):
-		return CallBroken
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return CallTimeout
-	default:
-		return CallUnusable
-	}
 }
 
 // After so many generations in a row without an answer, the provider is left alone

@@ -12,9 +12,18 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
+// linkRemoved stands in the place of a URL.
+const linkRemoved = "(link removed)"
+
+// urlShape finds what readers of Markdown make a link of, and URLs of any scheme.
+var urlShape = regexp.MustCompile("(?i)[a-z][a-z0-9+.-]*://[^\\s<>\"'`|]+|www\\.[^\\s<>\"'`|]+")
+
+// trimURL returns a URL without what ends the sentence in which it stands.
+func trimURL(u string) string { return strings.TrimRight(u, ".,;:!?)]}*_") }
+
 // linkShape is the form of URLs that every reader takes apart in the same way: no
-// user, port, escape or bracket.
-var linkShape = regexp.MustCompile(`^https?://[A-Za-z0-9.-]+(/[A-Za-z0-9/._~#?=+,-]*)?$`)
+// user, port, escape or bracket, and no second URL.
+var linkShape = regexp.MustCompile(`^https?://[A-Za-z0-9.-]+(/[A-Za-z0-9/._#?=+,-]*)?$`)
 
 // linkTo tells whether u is a URL of one of the hosts.
 func linkTo(u string, hosts map[string]bool) bool {
@@ -22,12 +31,12 @@ func linkTo(u string, hosts map[string]bool) bool {
 		return false
 	}
 	parsed, err := url.Parse(u)
-	return err == nil && hosts[strings.ToLower(parsed.Host)]
+	return err == nil && hosts[strings.ToLower(parsed.Host)] && !strings.Contains(strings.ToLower(parsed.Path), "www.")
 }
 
 // ownURL tells whether a URL in code speaks of the reader's own systems: a
-// placeholder, a host without a domain, a private or loopback address, a name that
-// is reserved for examples.
+// placeholder, a host without a domain or of a private one, a private or loopback
+// address.
 func ownURL(u string) bool {
 	_, rest, ok := strings.Cut(u, "://")
 	if !ok {
@@ -52,10 +61,8 @@ func ownURL(u string) bool {
 		// A number alone is an address.
 		return strings.Trim(host, "0123456789abcdefx") != ""
 	}
-	for _, reserved := range []string{
-		".local", ".internal", ".localhost", ".svc", ".example", ".test", ".invalid", ".example.com", ".example.org", ".example.net",
-	} {
-		if strings.HasSuffix("."+host, reserved) {
+	for _, private := range []string{".local", ".internal", ".localhost", ".svc"} {
+		if strings.HasSuffix(host, private) {
 			return true
 		}
 	}

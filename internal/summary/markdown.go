@@ -23,9 +23,9 @@ var markdown = goldmark.New()
 // maxNested is how deep lists and quotes are nested; deeper ones lie flat.
 const maxNested = 5
 
-// rewrite reads Markdown and writes it anew from what is harmless. prose tells
-// whether there is text besides headings.
-func rewrite(source string, hosts map[string]bool) (result string, prose bool) {
+// rewrite reads Markdown and writes it anew from what is harmless; without emphasis
+// if it is to be flat. prose tells whether there is text besides headings.
+func rewrite(source string, hosts map[string]bool, flat bool) (result string, prose bool) {
 	doc := markdown.Parser().Parse(text.NewReader([]byte(source)))
 	if only, ok := doc.FirstChild().(*ast.FencedCodeBlock); ok && doc.ChildCount() == 1 {
 		// Some models put the whole answer into a block of code.
@@ -35,7 +35,7 @@ func rewrite(source string, hosts map[string]bool) (result string, prose bool) {
 			doc = markdown.Parser().Parse(text.NewReader([]byte(source)))
 		}
 	}
-	w := writer{source: []byte(source), hosts: hosts}
+	w := writer{source: []byte(source), hosts: hosts, flat: flat}
 	var b strings.Builder
 	for _, block := range w.document(doc) {
 		if b.Len()+len(block.sep)+len(block.text) > maxContent {
@@ -54,6 +54,7 @@ func rewrite(source string, hosts map[string]bool) (result string, prose bool) {
 type writer struct {
 	source []byte
 	hosts  map[string]bool
+	flat   bool // no emphasis
 }
 
 // block is a part of a document between which it may be cut.
@@ -205,8 +206,11 @@ func (w *writer) code(lang, lines string) string {
 
 // codeText returns code without the URLs that lead away.
 func (w *writer) codeText(s string) string {
-	return withoutURLs(s, func(u string) bool {
-		return linkTo(strings.TrimRight(u, ".,;:)]}"), w.hosts) || ownURL(u)
+	return urlShape.ReplaceAllStringFunc(s, func(u string) string {
+		if known := trimURL(u); !linkTo(known, w.hosts) && !ownURL(known) {
+			return linkRemoved + u[len(known):]
+		}
+		return u
 	})
 }
 
@@ -299,11 +303,12 @@ func (w *writer) inline(to []piece, n ast.Node) []piece {
 		case *ast.CodeSpan:
 			to = append(to, piece{text: w.codeSpan(c), markup: true})
 		case *ast.Emphasis:
-			mark := piece{text: strings.Repeat("*", c.Level), markup: true}
 			inner := w.inline(nil, c)
-			if joined(inner) == "" {
+			if w.flat || strings.TrimSpace(joined(inner)) == "" {
+				to = append(to, inner...)
 				continue
 			}
+			mark := piece{text: strings.Repeat("*", c.Level), markup: true}
 			to = append(append(append(to, mark), inner...), mark)
 		case *ast.Link:
 			label := strings.TrimSpace(joined(w.inline(nil, c)))
@@ -331,9 +336,14 @@ func joined(pieces []piece) string {
 	return b.String()
 }
 
+// link returns a link. One whose text is a URL shows the URL to which it leads.
 func (w *writer) link(label, destination string) piece {
-	label = strings.NewReplacer("[", `\[`, "]", `\]`).Replace(w.escape(strings.Map(unbracket, label), false, ""))
-	return piece{text: "[" + label + "](" + destination + ")", markup: true}
+	if urlShape.MatchString(label) {
+		return piece{text: "<" + destination + ">", markup: true}
+	}
+	var b strings.Builder
+	escape(&b, strings.Map(unbracket, label), false, "]")
+	return piece{text: "[" + b.String() + "](" + destination + ")", markup: true}
 }
 
 // unbracket takes out of a link's text what would have to be escaped twice.
@@ -371,7 +381,12 @@ func (w *writer) codeSpan(n *ast.CodeSpan) string {
 	return fence + code + fence
 }
 
-var escaped = regexp.MustCompile("\\\\[!-/:-@\\[-`{-~]|&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
+const entityShape = "&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});"
+
+var (
+	entity  = regexp.MustCompile("^" + entityShape)
+	escaped = regexp.MustCompile("\\\\[!-/:-@\\[-`{-~]|" + entityShape)
+)
 
 // unescape returns what a piece of Markdown text shows.
 func unescape(s string) string {
@@ -386,14 +401,31 @@ func unescape(s string) string {
 var spaces = regexp.MustCompile(`\s+`)
 
 // escape returns Markdown that shows a text, in one line, and nothing else. start
-// says that it begins a block, next what follows.
+// says that it begins a block, next what follows. Known URLs become links of the
+// form that no reader joins to what stands beside it.
 func (w *writer) escape(s string, start bool, next string) string {
-	s = withoutURLs(plain(s), func(u string) bool { return linkTo(u, w.hosts) })
-	s = spaces.ReplaceAllString(sensitive.Clean([]byte(s)), " ")
+	s = spaces.ReplaceAllString(sensitive.Clean([]byte(plain(s))), " ")
 	if start {
 		s = strings.TrimLeft(s, " ")
 	}
 	var b strings.Builder
+	done := 0
+	for _, at := range urlShape.FindAllStringIndex(s, -1) {
+		u := trimURL(s[at[0]:at[1]])
+		escape(&b, s[done:at[0]], start && done == 0, "<")
+		if linkTo(u, w.hosts) {
+			b.WriteString("<" + u + ">")
+		} else {
+			b.WriteString(linkRemoved)
+		}
+		done = at[0] + len(u)
+	}
+	escape(&b, s[done:], start && done == 0, next)
+	return b.String()
+}
+
+// escape writes a text without URLs.
+func escape(b *strings.Builder, s string, start bool, next string) {
 	digits := start
 	for i := range len(s) {
 		c := s[i]
@@ -410,10 +442,10 @@ func (w *writer) escape(s string, start bool, next string) string {
 		switch {
 		case strings.IndexByte("\\`*<", c) >= 0,
 			c == '_' && !(isWord(before) && isWord(after)),
-			c == '&' && (after == '#' || isAlnum(after)),
+			c == '&' && entity.MatchString(s[i:]),
 			c == '!' && after == '[',
 			c == ']' && (after == '(' || after == ':'),
-			c == '@' && isWord(before),
+			c == '@' && isWord(after),
 			start && i == 0 && strings.IndexByte("#>+-=~|:", c) >= 0,
 			digits && i > 0 && (c == '.' || c == ')'):
 			b.WriteByte('\\')
@@ -421,7 +453,6 @@ func (w *writer) escape(s string, start bool, next string) string {
 		digits = digits && c >= '0' && c <= '9'
 		b.WriteByte(c)
 	}
-	return b.String()
 }
 
 // isWord tells whether a byte is a part of a word, as far as one byte tells.

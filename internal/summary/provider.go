@@ -6,9 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
-	"slices"
-	"strings"
+	"net/http"
+	"time"
 )
 
 // Provider is a language model somewhere. Implementations may be used
@@ -17,79 +16,64 @@ type Provider interface {
 	// Model returns the name of the model.
 	Model() string
 	// Write asks the model once and returns its text as it is. It makes no
-	// retries.
+	// retries. A response that is no success is a *StatusError, an exchange
+	// without a whole response a *BrokenError, a response without a text an
+	// *UnusableError. Errors hold nothing of the request and of the response.
 	Write(ctx context.Context, p *Prompt) (string, error)
 }
 
-// The kinds of providers.
-const (
-	OpenAI    = "openai"    // any endpoint that speaks OpenAI's chat completions
-	Anthropic = "anthropic" // any endpoint that speaks Anthropic's messages
-)
-
-// ProviderConfig says which model to ask.
-type ProviderConfig struct {
-	Kind string // OpenAI or Anthropic
-	// URL of the API, such as https://api.openai.com/v1 or http://localhost:11434/v1.
-	// The address of the operation itself is taken as well, and /v1 is added to
-	// one without a path. Default: the provider's own.
-	URL   string
-	Model string
-	// APIKey is sent with every request and shown nowhere. Models that run
-	// nearby need none.
-	APIKey string
+// StatusError is a response that is no success.
+type StatusError struct {
+	Status     int
+	RetryAfter time.Duration // when to try again, 0 when it does not say
 }
 
-// maxTokens bounds an answer, with what a model thinks before it.
-const maxTokens = 4096
+func (e *StatusError) Error() string { return fmt.Sprintf("it answered with status %d", e.Status) }
 
-// NewProvider returns the provider that c describes. Nothing but c decides whom it
-// asks and with which key: of the environment it reads the proxy alone.
-func NewProvider(c ProviderConfig) (Provider, error) {
-	if c.Model == "" {
-		return nil, errors.New("summary: no model is given")
-	}
-	if c.APIKey != strings.TrimSpace(c.APIKey) || strings.ContainsFunc(c.APIKey, func(r rune) bool { return r < ' ' || r > '~' }) {
-		return nil, errors.New("summary: the API key holds spaces around it, line ends or other characters that no header can have")
-	}
-	switch c.Kind {
-	case OpenAI:
-		base, err := baseURL(c.URL, "https://api.openai.com/v1", "/chat/completions")
-		if err != nil {
-			return nil, err
-		}
-		return newOpenAI(base, c.Model, c.APIKey), nil
-	case Anthropic:
-		base, err := baseURL(c.URL, "https://api.anthropic.com/v1", "/messages")
-		if err != nil {
-			return nil, err
-		}
-		return newAnthropic(base, c.Model, c.APIKey), nil
+// BrokenError is an exchange without a whole response.
+type BrokenError struct{ Err error }
+
+func (e *BrokenError) Error() string { return "the connection failed: " + e.Err.Error() }
+
+func (e *BrokenError) Unwrap() error { return e.Err }
+
+// UnusableError is a response from which no summary can be made.
+type UnusableError struct{ What string } // such as "a refusal"
+
+func (e *UnusableError) Error() string { return "it gave " + e.What }
+
+// passing tells whether the same request may succeed a little later.
+func passing(err error) bool {
+	switch callOutcome(err) {
+	case CallLimited, CallError, CallBroken:
+		return true
 	default:
-		return nil, fmt.Errorf("summary: unknown kind of provider %q: it is %s or %s", c.Kind, OpenAI, Anthropic)
+		return false
 	}
 }
 
-// baseURL returns the URL below which a provider's operations are, with a slash at
-// its end.
-func baseURL(given, standard, operation string) (string, error) {
-	if given == "" {
-		given = standard
-	}
-	u, err := url.Parse(given)
+func callOutcome(err error) CallOutcome {
+	var (
+		status *StatusError
+		broken *BrokenError
+	)
 	switch {
-	case err != nil: // which may show a password
-		return "", errors.New("summary: the provider's URL cannot be parsed")
-	case !slices.Contains([]string{"http", "https"}, u.Scheme) || u.Host == "":
-		return "", errors.New("summary: the provider's URL is not of the form https://HOST/PATH")
-	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
-		return "", errors.New("summary: the provider's URL has a user, a query or a fragment; the API key is given separately")
+	case err == nil:
+		return CallOK
+	case errors.As(err, &status):
+		switch {
+		case status.Status == http.StatusTooManyRequests:
+			return CallLimited
+		case status.Status >= 500:
+			return CallError
+		default:
+			return CallRefused
+		}
+	case errors.As(err, &broken):
+		return CallBroken
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return CallTimeout
+	default:
+		return CallUnusable
 	}
-	path := strings.TrimRight(u.Path, "/")
-	path = strings.TrimRight(strings.TrimSuffix(path, operation), "/")
-	if path == "" {
-		path = "/v1"
-	}
-	u.Path, u.RawPath = path+"/", ""
-	return u.String(), nil
 }

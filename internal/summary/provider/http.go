@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package summary
+package provider
 
 import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -14,42 +13,16 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"assay/internal/summary"
 )
 
 const (
 	maxResponse    = 1 << 20 // bytes of a provider's response
+	maxIdle        = 8       // connections kept for the next request
 	connectTimeout = 5 * time.Second
 	idleTimeout    = time.Minute
 )
-
-// statusError is a response that is not a success.
-type statusError struct {
-	status int
-	after  time.Duration // when to try again, 0 when it does not say
-}
-
-func (e *statusError) Error() string { return fmt.Sprintf("it answered with status %d", e.status) }
-
-// brokenError is an exchange without a whole response.
-type brokenError struct{ err error }
-
-func (e *brokenError) Error() string { return "the connection failed: " + e.err.Error() }
-func (e *brokenError) Unwrap() error { return e.err }
-
-// unusableError is a response that holds no summary.
-type unusableError struct{ what string }
-
-func (e *unusableError) Error() string { return "it gave " + e.what }
-
-// passing tells whether the same request may succeed a little later.
-func passing(err error) bool {
-	var status *statusError
-	if errors.As(err, &status) {
-		return status.status == http.StatusTooManyRequests || status.status >= 500
-	}
-	var broken *brokenError
-	return errors.As(err, &broken)
-}
 
 // client sends the requests of an SDK. It follows no redirect, as that would take
 // the key elsewhere, and reads no body of an error, which may quote the request.
@@ -63,7 +36,7 @@ func newClient() *client {
 			DialContext:            (&net.Dialer{Timeout: connectTimeout}).DialContext,
 			TLSHandshakeTimeout:    connectTimeout,
 			ForceAttemptHTTP2:      true,
-			MaxIdleConnsPerHost:    maxCalls,
+			MaxIdleConnsPerHost:    maxIdle,
 			IdleConnTimeout:        idleTimeout,
 			MaxResponseHeaderBytes: 64 << 10,
 		},
@@ -78,14 +51,14 @@ func (c *client) Do(req *http.Request) (*http.Response, error) {
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		return nil, &statusError{status: resp.StatusCode, after: retryAfter(resp.Header)}
+		return nil, &summary.StatusError{Status: resp.StatusCode, RetryAfter: retryAfter(resp.Header)}
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxResponse+1))
 	switch {
 	case err != nil:
 		return nil, failure(req.Context(), err)
 	case len(body) > maxResponse:
-		return nil, &unusableError{"a response that is too large"}
+		return nil, &summary.UnusableError{What: "a response that is too large"}
 	}
 	resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	// What else it may be called, it has to be JSON.
@@ -105,15 +78,15 @@ func failure(ctx context.Context, err error) error {
 	if errors.As(err, &u) {
 		err = u.Err
 	}
-	return &brokenError{err}
+	return &summary.BrokenError{Err: err}
 }
 
 // sdkError returns an error of an SDK without what it might quote of a response.
 func sdkError(ctx context.Context, err error) error {
 	var (
-		status   *statusError
-		broken   *brokenError
-		unusable *unusableError
+		status   *summary.StatusError
+		broken   *summary.BrokenError
+		unusable *summary.UnusableError
 	)
 	switch {
 	case errors.As(err, &status):
@@ -125,7 +98,7 @@ func sdkError(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	default:
-		return &unusableError{"a response that cannot be read"}
+		return &summary.UnusableError{What: "a response that cannot be read"}
 	}
 }
 

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package summary
+package provider
 
 import (
 	"context"
 
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
+
+	"assay/internal/summary"
 )
 
 type openAI struct {
@@ -26,14 +28,14 @@ func newOpenAI(base, model, key string) *openAI {
 	return &openAI{model: model, chat: openai.NewChatCompletionService(options...), client: c}
 }
 
-// Model implements Provider.
+// Model implements summary.Provider.
 func (p *openAI) Model() string { return p.model }
 
 // CloseIdleConnections closes connections that no request uses.
 func (p *openAI) CloseIdleConnections() { p.client.close() }
 
-// Write implements Provider.
-func (p *openAI) Write(ctx context.Context, prompt *Prompt) (string, error) {
+// Write implements summary.Provider.
+func (p *openAI) Write(ctx context.Context, prompt *summary.Prompt) (string, error) {
 	got, err := p.chat.New(ctx, openai.ChatCompletionNewParams{
 		Model:               p.model,
 		Messages:            []openai.ChatCompletionMessageParamUnion{openai.SystemMessage(prompt.Rules), openai.UserMessage(prompt.Document)},
@@ -43,23 +45,23 @@ func (p *openAI) Write(ctx context.Context, prompt *Prompt) (string, error) {
 		return "", sdkError(ctx, err)
 	}
 	if got == nil || len(got.Choices) == 0 {
-		return "", &unusableError{"no choice"}
+		return "", &summary.UnusableError{What: "no choice"}
 	}
 	choice := &got.Choices[0]
 	switch {
 	case choice.Message.Refusal != "":
-		return "", &unusableError{"a refusal"}
+		return "", &summary.UnusableError{What: "a refusal"}
 	case len(choice.Message.ToolCalls) > 0:
-		return "", &unusableError{"a call of a tool"}
+		return "", &summary.UnusableError{What: "a call of a tool"}
 	}
 	switch choice.FinishReason {
 	case "stop", "eos", "eos_token", "end_turn", "stop_sequence", "": // not all endpoints say what OpenAI says
 		return choice.Message.Content, nil
 	case "length":
-		return "", &unusableError{"an answer without its end"}
+		return "", &summary.UnusableError{What: "an answer without its end"}
 	case "content_filter":
-		return "", &unusableError{"a filtered answer"}
+		return "", &summary.UnusableError{What: "a filtered answer"}
 	default:
-		return "", &unusableError{"an answer that ended for another reason"}
+		return "", &summary.UnusableError{What: "an answer that ended for another reason"}
 	}
 }

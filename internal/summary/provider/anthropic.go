@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package summary
+package provider
 
 import (
 	"context"
@@ -8,6 +8,8 @@ import (
 
 	"github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/option"
+
+	"assay/internal/summary"
 )
 
 type claude struct {
@@ -32,14 +34,14 @@ func newAnthropic(base, model, key string) *claude {
 	return &claude{model: model, messages: anthropic.NewMessageService(options...), client: c}
 }
 
-// Model implements Provider.
+// Model implements summary.Provider.
 func (p *claude) Model() string { return p.model }
 
 // CloseIdleConnections closes connections that no request uses.
 func (p *claude) CloseIdleConnections() { p.client.close() }
 
-// Write implements Provider.
-func (p *claude) Write(ctx context.Context, prompt *Prompt) (string, error) {
+// Write implements summary.Provider.
+func (p *claude) Write(ctx context.Context, prompt *summary.Prompt) (string, error) {
 	got, err := p.messages.New(ctx, anthropic.MessageNewParams{
 		Model:     p.model,
 		MaxTokens: maxTokens,
@@ -50,18 +52,18 @@ func (p *claude) Write(ctx context.Context, prompt *Prompt) (string, error) {
 		return "", sdkError(ctx, err)
 	}
 	if got == nil {
-		return "", &unusableError{"no message"}
+		return "", &summary.UnusableError{What: "no message"}
 	}
 	switch got.StopReason {
 	case anthropic.StopReasonEndTurn, anthropic.StopReasonStopSequence, "":
 	case anthropic.StopReasonMaxTokens, anthropic.StopReasonModelContextWindowExceeded:
-		return "", &unusableError{"an answer without its end"}
+		return "", &summary.UnusableError{What: "an answer without its end"}
 	case anthropic.StopReasonRefusal:
-		return "", &unusableError{"a refusal"}
+		return "", &summary.UnusableError{What: "a refusal"}
 	case anthropic.StopReasonToolUse, anthropic.StopReasonPauseTurn:
-		return "", &unusableError{"a call of a tool"}
+		return "", &summary.UnusableError{What: "a call of a tool"}
 	default:
-		return "", &unusableError{"an answer that ended for another reason"}
+		return "", &summary.UnusableError{What: "an answer that ended for another reason"}
 	}
 	var text strings.Builder
 	for _, block := range got.Content {
