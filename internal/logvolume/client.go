@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package logvolume
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+
+	"github.com/prometheus/client_golang/api"
+	"github.com/prometheus/common/config"
+
+	"assay"
+)
+
+// maxAnswer bounds the body of an answer, which has at most some hundred numbers.
+const maxAnswer = 1 << 20
+
+// newHTTPClient returns a client that authenticates and follows no redirect, which
+// would take the credentials elsewhere.
+func newHTTPClient(cfg RemoteConfig) (*http.Client, error) {
+	c := config.HTTPClientConfig{
+		TLSConfig:   config.TLSConfig{CAFile: cfg.CAFile, CertFile: cfg.CertFile, KeyFile: cfg.KeyFile, InsecureSkipVerify: cfg.InsecureSkipVerify},
+		ProxyConfig: config.ProxyConfig{ProxyFromEnvironment: true},
+		EnableHTTP2: true,
+	}
+	if cfg.Username != "" || cfg.Password != "" || cfg.PasswordFile != "" {
+		c.BasicAuth = &config.BasicAuth{Username: cfg.Username, Password: config.Secret(cfg.Password), PasswordFile: cfg.PasswordFile}
+	}
+	if cfg.BearerToken != "" || cfg.BearerTokenFile != "" {
+		c.Authorization = &config.Authorization{Type: "Bearer", Credentials: config.Secret(cfg.BearerToken), CredentialsFile: cfg.BearerTokenFile}
+	}
+	if len(cfg.Headers) > 0 {
+		c.HTTPHeaders = &config.Headers{Headers: make(map[string]config.Header, len(cfg.Headers))}
+		for name, value := range cfg.Headers {
+			c.HTTPHeaders.Headers[name] = config.Header{Secrets: []config.Secret{config.Secret(value)}}
+		}
+		if err := c.HTTPHeaders.Validate(); err != nil {
+			return nil, fmt.Errorf("metrics store: %w", err)
+		}
+	}
+	if err := c.Validate(); err != nil {
+		return nil, fmt.Errorf("metrics store: %w", err)
+	}
+	client, err := config.NewClientFromConfig(c, "metrics-store")
+	if err != nil {
+		return nil, fmt.Errorf("metrics store: %w", err)
+	}
+	client.Transport = bounded{client.Transport}
+	return client, nil
+}
+
+// bounded fails answers that are too long.
+type bounded struct{ http.RoundTripper }
+
+func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := b.RoundTripper.RoundTrip(r)
+	if err == nil {
+		resp.Body = http.MaxBytesReader(nil, resp.Body, maxAnswer)
+	}
+	return resp, err
+}
+
+// CloseIdleConnections is what http.Client looks for.
+func (b bounded) CloseIdleConnections() {
+	if c, ok := b.RoundTripper.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+}
+
+// client fails with errors that hold neither the URL nor what the store answered.
+type client struct{ api.Client }
+
+// newClient returns a client of the API at address, whose credentials, if any, do not
+// belong there.
+func newClient(address string, c *http.Client) (api.Client, error) {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.Fragment != "" {
+		return nil, errors.New("metrics store: not a URL such as https://metrics.example.com/prometheus, without credentials")
+	}
+	q := u.Query()
+	q.Set("nocache", "1") // VictoriaMetrics moves the steps of a range for the sake of its cache; others do not know it
+	u.RawQuery = q.Encode()
+	next, err := api.NewClient(api.Config{Address: u.String(), Client: c})
+	if err != nil {
+		return nil, errors.New("metrics store: not a URL")
+	}
+	return client{next}, nil
+}
+
+// Do implements api.Client. A POST that is not allowed is tried again as a GET by
+// the caller, who looks at the response.
+func (c client) Do(ctx context.Context, r *http.Request) (*http.Response, []byte, error) {
+	resp, body, err := c.Client.Do(ctx, r)
+	switch {
+	case err != nil:
+		return nil, nil, broken(err)
+	case resp.StatusCode/100 != 2:
+		return resp, nil, upstream(fmt.Sprintf("the metrics store answered with status %d", resp.StatusCode), nil)
+	default:
+		return resp, body, nil
+	}
+}
+
+// broken tells what became of an exchange, without what came in and without the
+// URL, which errors of net/http quote.
+func broken(err error) error {
+	var (
+		dial    *net.OpError
+		dns     *net.DNSError
+		cert    *tls.CertificateVerificationError
+		host    x509.HostnameError
+		tooLong *http.MaxBytesError
+	)
+	switch {
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return upstream("the metrics store did not answer in time", nil)
+	case errors.As(err, &tooLong):
+		return upstream("the metrics store's answer is too long", nil)
+	case errors.As(err, &cert), errors.As(err, &host):
+		return upstream("the metrics store's certificate is not accepted", nil)
+	case errors.As(err, &dns), errors.As(err, &dial) && dial.Op == "dial":
+		return upstream("the metrics store cannot be reached", nil)
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, &dial):
+		return upstream("the metrics store broke the connection off", nil)
+	default:
+		return upstream("the exchange with the metrics store failed", nil)
+	}
+}
+
+// errNoResult is an answer that is not one to the question.
+var errNoResult = upstream("the metrics store's answer is not a Prometheus query result", nil)
+
+// failure is what is told of a question that failed. What the store says of it may
+// quote anything and is left out.
+func failure(err error) error {
+	var told *assay.Error
+	if errors.As(err, &told) {
+		return told
+	}
+	return errNoResult
+}

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package logvolume
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(
+		m,
+		// A TSDB that fails to open leaves its log's goroutine behind. One that was not closed would
+		// still be told by that of its compactions.
+		goleak.IgnoreTopFunction("github.com/prometheus/prometheus/tsdb/wlog.(*WL).run"),
+	)
+}
