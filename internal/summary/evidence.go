@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -95,6 +96,7 @@ func textOf(key, text string) any {
 	}
 	var findings []struct{ Where, Kind string }
 	if json.Unmarshal([]byte(text), &findings) == nil {
+		items = items[:0]
 		for _, f := range findings {
 			items = append(items, finding(f.Where, f.Kind))
 		}
@@ -125,23 +127,21 @@ func listOf(items []string, show func(string) string) []string {
 	return shown
 }
 
+// place is how this program says where in telemetry something stands.
+var place = regexp.MustCompile(`^[a-z]+( [a-z]+){0,2}$`)
+
 // finding returns of what kind sensitive data is and where it stands: "email in
 // span attribute user.contact". The place is in words of this program, the key
 // behind it is not.
 func finding(where, kind string) string {
-	place, key, keyed := strings.Cut(where, ": ")
-	for _, c := range []byte(place) {
-		if (c < 'a' || c > 'z') && c != ' ' {
-			place = ""
-		}
+	at, key, keyed := strings.Cut(where, ": ")
+	switch {
+	case !place.MatchString(at) || reads(at) != "":
+		at = "telemetry"
+	case keyed:
+		at += " " + name(key)
 	}
-	if place == "" || len(place) > 40 || reads(place) != "" {
-		place = "telemetry"
-	}
-	if keyed {
-		place += " " + name(key)
-	}
-	return name(kind) + " in " + place
+	return name(kind) + " in " + at
 }
 
 // resource attributes whose values say how to fix something, and are chosen from

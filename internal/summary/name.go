@@ -34,11 +34,13 @@ func part(key, v string) string {
 	if sensitive.Named([]byte(key), []byte(v)) != sensitive.None {
 		return notShown("sensitive data")
 	}
-	return shownName(v, unfitName, func(run string, _ bool) bool { return len(run) > maxRun && id(run) })
+	return shownName(v, unfitName, token)
 }
 
 // maxRun is how long a run of letters and digits in a part may be that is no word.
 const maxRun = 16
+
+func token(run string, _ bool) bool { return len(run) > maxRun && id(run) }
 
 var versionShape = regexp.MustCompile(`^v?[0-9][0-9A-Za-z.+_-]{0,31}$`)
 
@@ -46,7 +48,7 @@ var versionShape = regexp.MustCompile(`^v?[0-9][0-9A-Za-z.+_-]{0,31}$`)
 // not and digits that mean something.
 func versionPart(key, v string) string {
 	if versionShape.MatchString(v) && sensitive.Named([]byte(key), []byte(v)) == sensitive.None && reads(v) == "" {
-		return v
+		return withoutIDs(v, token)
 	}
 	return part(key, v)
 }
@@ -88,6 +90,9 @@ func unfitName(v string) string {
 	if len(v) > maxName {
 		return "a long name"
 	}
+	if strings.Contains(v, "//") {
+		return "a URL"
+	}
 	for i := range len(v) {
 		switch c := v[i]; {
 		case isAlnum(c), strings.IndexByte("._/:{}*$-", c) >= 0:
@@ -102,12 +107,12 @@ func unfitName(v string) string {
 
 func unfitSpan(v string) string {
 	if operation(v) {
-		v = strings.Replace(v, " ", "/", 1)
+		v = strings.Replace(v, " ", "_", 1)
 	}
 	return unfitName(v)
 }
 
-var unitShape = regexp.MustCompile(`^[A-Za-z0-9{}/.*%^'_\[\]-]{1,24}$`)
+var unitShape = regexp.MustCompile(`^[A-Za-z0-9{}/.*%_-]{1,24}$`)
 
 func unfitUnit(v string) string {
 	if !unitShape.MatchString(v) {
