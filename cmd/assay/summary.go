@@ -8,6 +8,7 @@ import (
 	"assay"
 	"assay/internal/auth"
 	"assay/internal/summary"
+	"assay/internal/summary/provider"
 )
 
 // summaryConfig says which language model writes summaries, as flags.
@@ -35,7 +36,7 @@ func (c *summaryConfig) problems() []error {
 	}
 	ck.that(c.SummaryModel != "", "--summary-model: the model is not given")
 	if c.SummaryModel != "" {
-		_, err := c.provider()
+		_, err := c.model()
 		ck.add(err)
 	}
 	ck.that(c.SummaryTimeout > 0 && c.SummaryTimeout <= maxSummaryTimeout, "--summary-timeout: %v is not in the range up to %v", c.SummaryTimeout, maxSummaryTimeout)
@@ -44,12 +45,12 @@ func (c *summaryConfig) problems() []error {
 }
 
 // provider returns the language model. It does not connect.
-func (c *summaryConfig) provider() (summary.Provider, error) {
+func (c *summaryConfig) model() (summary.Provider, error) {
 	key, err := readSecret("summary-api-key", c.SummaryAPIKey, c.SummaryAPIKeyFile)
 	if err != nil {
 		return nil, err
 	}
-	return summary.NewProvider(summary.ProviderConfig{Kind: c.SummaryProvider, URL: c.SummaryURL, Model: c.SummaryModel, APIKey: string(key)})
+	return provider.New(provider.Config{Kind: c.SummaryProvider, URL: c.SummaryURL, Model: c.SummaryModel, APIKey: string(key)})
 }
 
 // openSummaries prepares the summarizer, if a model is configured.
@@ -57,7 +58,7 @@ func (s *server) openSummaries() error {
 	if s.cfg.SummaryProvider == "" {
 		return nil
 	}
-	model, err := s.cfg.summaryConfig.provider()
+	model, err := s.cfg.model()
 	if err != nil {
 		return err
 	}
