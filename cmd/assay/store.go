@@ -25,6 +25,7 @@ type store interface {
 	assay.InsightStore
 	assay.APIKeyStore
 	assay.SummaryStore
+	assay.SigningKeyStore
 	assay.LogRecordStore
 	assay.UsageStore
 	Ping(ctx context.Context) error

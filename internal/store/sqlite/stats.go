@@ -10,7 +10,7 @@ import (
 // tables are those whose rows Stats counts.
 var tables = []string{
 	"organizations", "api_keys", "services", "hours", "examples", "items", "claims", "distinct_sets", "requests", "scores", "insights",
-	"summaries", "summary_calls",
+	"summaries", "summary_calls", "signing_keys",
 	"log_records", "series",
 }
 

@@ -349,6 +349,8 @@ func testNothingGrows(t *testing.T, s *suite) {
 				_, err := s.TakeSummaryCall(s.ctx(), org, now, 10)
 				require.NoError(t, err)
 			}
+			require.NoError(t, s.RotateSigningKey(s.ctx(), signingKey(fmt.Sprint("key ", n))))
+			require.NoError(t, s.DeleteSigningKeys(s.ctx(), now.Add(-2*time.Hour)))
 			s.expire(hour-window, hour-window/2)
 			s.clock.advance(time.Hour)
 		}

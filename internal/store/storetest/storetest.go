@@ -23,6 +23,7 @@ type Store interface {
 	assay.InsightStore
 	assay.APIKeyStore
 	assay.SummaryStore
+	assay.SigningKeyStore
 	assay.LogRecordStore
 	assay.UsageStore
 
@@ -81,6 +82,9 @@ func Run(t *testing.T, make func(t testing.TB, now func() time.Time) Opener) {
 		{"FindInsights", testFindInsights},
 		{"Summaries", testSummaries},
 		{"SummaryCalls", testSummaryCalls},
+		{"SigningKeys", testSigningKeys},
+		{"SigningKeyOfNone", testSigningKeyOfNone},
+		{"SigningKeyRace", testSigningKeyRace},
 		{"LogRecords", testLogRecords},
 		{"Usage", testUsage},
 		{"Series", testSeries},

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package storetest
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"assay"
+)
+
+func signingKey(id string) *assay.SigningKey {
+	return &assay.SigningKey{ID: id, Public: []byte("public half of " + id), Private: []byte("\x00private half\xff of " + id)}
+}
+
+// signingKeys requires that a handle has exactly these keys.
+func (s *suite) signingKeys(st Store, want ...*assay.SigningKey) {
+	s.t.Helper()
+	got, err := st.FindSigningKeys(s.ctx())
+	require.NoError(s.t, err)
+	if len(want) == 0 {
+		require.Empty(s.t, got)
+		return
+	}
+	require.Equal(s.t, want, got)
+}
+
+func testSigningKeys(t *testing.T, s *suite) {
+	ctx := s.ctx()
+	s.signingKeys(s)
+	a, b, c := signingKey("a"), signingKey("c"), signingKey("b") // the order is not that of ids
+	require.NoError(t, s.CreateSigningKey(ctx, a))
+	require.Equal(t, micro(epoch), a.CreatedAt)
+	late := signingKey("late")
+	code(t, assay.CodeConflict, s.CreateSigningKey(ctx, late))
+	require.Zero(t, late.CreatedAt)
+	s.signingKeys(s, a)
+
+	// Nor that of a clock, which may go back.
+	s.clock.advance(-time.Hour)
+	require.NoError(t, s.RotateSigningKey(ctx, b))
+	a.RetiredAt = b.CreatedAt
+	require.Equal(t, micro(s.clock.now()), b.CreatedAt)
+	s.clock.advance(time.Hour)
+	require.NoError(t, s.RotateSigningKey(ctx, c))
+	b.RetiredAt = c.CreatedAt
+	s.signingKeys(s, a, b, c)
+
+	// What fails changes nothing.
+	code(t, assay.CodeConflict, s.RotateSigningKey(ctx, signingKey(a.ID)))
+	code(t, assay.CodeConflict, s.RotateSigningKey(ctx, signingKey(c.ID)))
+	code(t, assay.CodeConflict, s.CreateSigningKey(ctx, late))
+	s.signingKeys(s, a, b, c)
+
+	sealed := []byte("sealed")
+	require.NoError(t, s.ReplacePrivateKey(ctx, b.ID, b.Private, sealed))
+	require.NoError(t, s.ReplacePrivateKey(ctx, b.ID, b.Private, []byte("too late")))
+	require.NoError(t, s.ReplacePrivateKey(ctx, "nobody", b.Private, sealed))
+	b.Private = sealed
+	s.signingKeys(s, a, b, c)
+
+	require.NoError(t, s.DeleteSigningKeys(ctx, a.RetiredAt))
+	s.signingKeys(s, a, b, c)
+	require.NoError(t, s.DeleteSigningKeys(ctx, a.RetiredAt.Add(time.Second)))
+	s.signingKeys(s, b, c)
+	require.NoError(t, s.DeleteSigningKeys(ctx, epoch.AddDate(100, 0, 0)))
+	s.signingKeys(s, c)
+	code(t, assay.CodeConflict, s.CreateSigningKey(ctx, late))
+
+	d := signingKey("d")
+	require.NoError(t, s.RotateSigningKey(ctx, d))
+	c.RetiredAt = d.CreatedAt
+	s.signingKeys(s.handle(), c, d)
+	require.EqualValues(t, 2, s.rows()["signing_keys"])
+	require.NoError(t, s.Store.Close())
+	s.Store = s.handle()
+	s.signingKeys(s, c, d)
+}
+
+// testSigningKeyOfNone rotates before there is a key.
+func testSigningKeyOfNone(t *testing.T, s *suite) {
+	k := signingKey("k")
+	require.NoError(t, s.RotateSigningKey(s.ctx(), k))
+	s.signingKeys(s, k)
+	code(t, assay.CodeConflict, s.CreateSigningKey(s.ctx(), signingKey("first")))
+}
+
+// testSigningKeyRace has two processes start together and then rotate together.
+func testSigningKeyRace(t *testing.T, s *suite) {
+	const callers = 8
+	handles := []Store{s.Store, s.handle()}
+	var created atomic.Int64
+	var wg sync.WaitGroup
+	for i := range callers {
+		wg.Go(func() {
+			switch err := handles[i%2].CreateSigningKey(s.ctx(), signingKey(fmt.Sprint("first ", i))); {
+			case err == nil:
+				created.Add(1)
+			case assay.ErrorCode(err) != assay.CodeConflict:
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	require.EqualValues(t, 1, created.Load())
+	for i := range callers {
+		wg.Go(func() {
+			if err := handles[i%2].RotateSigningKey(s.ctx(), signingKey(fmt.Sprint("next ", i))); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	keys, err := s.FindSigningKeys(s.ctx())
+	require.NoError(t, err)
+	require.Len(t, keys, 1+callers)
+	for i, k := range keys {
+		require.Equal(t, i == len(keys)-1, k.RetiredAt.IsZero(), "the last one alone is not retired")
+	}
+}
