@@ -71,5 +71,5 @@ func (p *claude) Write(ctx context.Context, prompt *summary.Prompt) (string, err
 			text.WriteString(block.Text)
 		}
 	}
-	return text.String(), nil
+	return written(text.String())
 }

@@ -56,7 +56,7 @@ func (p *openAI) Write(ctx context.Context, prompt *summary.Prompt) (string, err
 	}
 	switch choice.FinishReason {
 	case "stop", "eos", "eos_token", "end_turn", "stop_sequence", "": // not all endpoints say what OpenAI says
-		return choice.Message.Content, nil
+		return written(choice.Message.Content)
 	case "length":
 		return "", &summary.UnusableError{What: "an answer without its end"}
 	case "content_filter":

@@ -84,3 +84,11 @@ func baseURL(given, standard, operation string) (string, error) {
 	u.Path, u.RawPath = path+"/", ""
 	return u.String(), nil
 }
+
+// written returns the text of an answer that has one.
+func written(text string) (string, error) {
+	if strings.TrimSpace(text) == "" {
+		return "", &summary.UnusableError{What: "no text"}
+	}
+	return text, nil
+}
