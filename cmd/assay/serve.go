@@ -115,7 +115,7 @@ type server struct {
 
 	http, grpc, otlpHTTP, metrics net.Listener // metrics is nil without a listener of its own
 
-	store     store
+	store     *revised       // nil before it is open
 	provider  *auth.Provider // nil: none is configured
 	auth      *auth.Authenticator
 	records   *logvolume.Counter
@@ -159,9 +159,11 @@ func (s *server) start(ctx context.Context) (err error) {
 	if err := s.listen(ctx); err != nil {
 		return err
 	}
-	if s.store, err = openStore(ctx, &s.cfg.storeConfig, openMigrate); err != nil {
+	opened, err := openStore(ctx, &s.cfg.storeConfig, openMigrate)
+	if err != nil {
 		return err
 	}
+	s.store = newRevised(opened)
 	if s.madeKey, err = bootstrap(ctx, s.store, &s.cfg, s.logger); err != nil {
 		return fmt.Errorf("prepare the empty store: %w", err)
 	}
@@ -281,6 +283,7 @@ func (s *server) serve(metrics http.Handler, tlsConfig *tls.Config) {
 		LogVolume:     s.logVolume(),
 		Analyst:       s.analyst,
 		Summaries:     s.summarizer(),
+		Revision:      s.store.Revision,
 		Window:        s.cfg.Window,
 		RateLimit:     s.cfg.RateLimit,
 		Ready:         s.ready,

@@ -7,6 +7,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -72,7 +73,11 @@ func (s *server) kept(ctx context.Context, op operation, c *call, params url.Val
 	if s.cache == nil || op.Volatile || (op.Method != "" && op.Method != http.MethodGet) {
 		return read(ctx)
 	}
-	key := strings.Join([]string{c.Principal.OrganizationID, op.ID, c.Request.URL.EscapedPath(), params.Encode()}, "\n")
+	var revision uint64
+	if s.cfg.Revision != nil {
+		revision = s.cfg.Revision(c.Principal.OrganizationID)
+	}
+	key := strings.Join([]string{c.Principal.OrganizationID, strconv.FormatUint(revision, 10), op.ID, c.Request.URL.EscapedPath(), params.Encode()}, "\n")
 	page, err := s.cache.get(ctx, key, func(ctx context.Context) (*rendered, error) {
 		data, pg, err := read(ctx)
 		if err != nil {

@@ -330,6 +330,25 @@ func TestCached(t *testing.T) {
 	require.Equal(t, 4, *reads, "a second has passed")
 }
 
+// TestCachedRevision: what has changed is shown at once, to whom it belongs.
+func TestCachedRevision(t *testing.T) {
+	revisions := map[string]uint64{}
+	f, _, reads := cachedFixture(t, func(c *Config) {
+		c.Revision = func(organizationID string) uint64 { return revisions[organizationID] }
+	})
+	for range 2 {
+		f.get(t, "/api/v1/organization").ok(t)
+		f.get(t, "/api/v1/organization", "Authorization", stranger).ok(t)
+	}
+	require.Equal(t, 2, *reads)
+	revisions[orgID]++
+	for range 2 {
+		f.get(t, "/api/v1/organization").ok(t)
+		f.get(t, "/api/v1/organization", "Authorization", stranger).ok(t)
+	}
+	require.Equal(t, 3, *reads)
+}
+
 // TestCachedLinks: a path that is written in another way has other links.
 func TestCachedLinks(t *testing.T) {
 	f, _, _ := cachedFixture(t)

@@ -57,6 +57,9 @@ type Config struct {
 	// memory: what a client is shown is never older. 0 means 1 s, less than 0 that
 	// nothing is kept.
 	CacheTTL time.Duration
+	// Revision returns a number that changes when an organization's resources may
+	// have: what was kept before is not shown any more. nil: only time tells.
+	Revision func(organizationID string) uint64
 
 	// Ready returns nil when requests can be served. Its error goes to the log.
 	Ready func(ctx context.Context) error
