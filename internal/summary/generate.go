@@ -53,6 +53,8 @@ func (g *generation) run(ctx context.Context) (summary *assay.InsightSummary, ou
 		}
 		found.Cached = true
 		return found, Cached, nil
+	case err != nil && ctx.Err() != nil: // of the store, out of time
+		return nil, Paused, unavailableAs(Paused, afterBusy, "no summary was written in time: %w", err)
 	case err != nil:
 		return nil, Errored, err
 	}
@@ -121,7 +123,7 @@ func (g *generation) ask(ctx context.Context) (string, error) {
 			wait = status.RetryAfter
 		}
 		deadline, _ := ctx.Deadline()
-		if passing(err) && attempt < retries && wait < time.Until(deadline) && g.wait(ctx, wait) == nil {
+		if passing(err) && attempt < retries && wait < time.Until(deadline) && sleep(ctx, wait) == nil {
 			continue
 		}
 		return "", g.failed(ctx, err, attempt+1)

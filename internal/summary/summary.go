@@ -82,7 +82,6 @@ var CallOutcomes = []CallOutcome{CallOK, CallRefused, CallLimited, CallError, Ca
 // Summarizer implements assay.Summarizer. It may be used concurrently.
 type Summarizer struct {
 	cfg   Config
-	wait  func(context.Context, time.Duration) error
 	calls chan struct{} // holds an element for each generation that has its turn
 	pause pause
 
@@ -114,7 +113,7 @@ func New(c Config) *Summarizer {
 		c.ObserveCall = func(CallOutcome, time.Duration) {}
 	}
 	s := &Summarizer{
-		cfg: c, wait: sleep,
+		cfg:     c,
 		calls:   make(chan struct{}, maxCalls),
 		flights: make(map[assay.SummaryKey]*flight),
 	}
