@@ -7,11 +7,12 @@ import "context"
 // AgentCall is a request for the agent backend, as its caller made it. The caller's
 // credential is not part of it.
 type AgentCall struct {
-	Caller  *Principal
-	TraceID string // of the response to the caller
-	Method  string // GET stands for HEAD as well
-	Path    string // below the backend's URL: begins with a slash, escaped as it was sent
-	Query   string // without the question mark, as it was sent; it may not parse
+	Operation string // its name, such as list-findings
+	Caller    *Principal
+	TraceID   string // of the response to the caller
+	Method    string // GET stands for HEAD as well
+	Path      string // below the backend's URL: begins with a slash, escaped as it was sent
+	Query     string // without the question mark, as it was sent; it may not parse
 	// Header has what goes along to the backend: Accept, Content-Type,
 	// If-Modified-Since, If-None-Match, Traceparent, User-Agent and X-Request-Id, as
 	// far as they were sent. Its keys are canonical.

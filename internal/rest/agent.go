@@ -250,7 +250,7 @@ func (s *server) agent() {
 		s.handle(op, s.documentAgent(op, &a, wildcards), func(hc huma.Context) {
 			x := exchangeOf(hc.Context())
 			answer, _, err := s.serve(x, op, func(ctx context.Context, c *call) (any, *page, error) {
-				answer, err := s.forward(ctx, c, a.method, wildcards)
+				answer, err := s.forward(ctx, c, &a, wildcards)
 				return answer, nil, err
 			})
 			if err != nil {
@@ -319,7 +319,7 @@ func requestBody(required bool, doc string, schema *huma.Schema) *huma.RequestBo
 var passedOn = []string{"Accept", "Content-Type", "If-Modified-Since", "If-None-Match", "Traceparent", "User-Agent", "X-Request-Id"}
 
 // forward checks a request for the agent backend and has it answered there.
-func (s *server) forward(ctx context.Context, c *call, method string, wildcards []string) (*assay.AgentAnswer, error) {
+func (s *server) forward(ctx context.Context, c *call, a *agentOperation, wildcards []string) (*assay.AgentAnswer, error) {
 	details := map[string]string{}
 	for _, name := range wildcards {
 		if id := c.Request.PathValue(name); strings.Contains(id, "/") || id == "." || id == ".." {
@@ -329,7 +329,7 @@ func (s *server) forward(ctx context.Context, c *call, method string, wildcards 
 	if len(details) > 0 {
 		return nil, invalid(details)
 	}
-	body, err := readJSON(c.Request, method)
+	body, err := readJSON(c.Request, a.method)
 	if err != nil {
 		return nil, err
 	}
@@ -343,8 +343,8 @@ func (s *server) forward(ctx context.Context, c *call, method string, wildcards 
 		}
 	}
 	return s.cfg.Agent.Forward(ctx, &assay.AgentCall{
-		Caller: c.Principal, TraceID: c.TraceID,
-		Method: method, Path: s.agentPath(c.Request), Query: c.Request.URL.RawQuery,
+		Operation: a.id, Caller: c.Principal, TraceID: c.TraceID,
+		Method: a.method, Path: s.agentPath(c.Request), Query: c.Request.URL.RawQuery,
 		Header: header, Body: body,
 	})
 }

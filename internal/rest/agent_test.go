@@ -115,6 +115,7 @@ func TestAgentOperations(t *testing.T) {
 			require.Contains(t, a.Header().Values("Vary"), "Authorization")
 			require.Equal(t, "auth0|person", calls[0].Caller.Subject)
 			require.Equal(t, orgID, calls[0].Caller.OrganizationID)
+			require.Equal(t, o.id, calls[0].Operation)
 			require.Equal(t, o.method, calls[0].Method)
 			require.Equal(t, strings.TrimPrefix(o.target(), "/api/v1/agent"), calls[0].Path)
 			require.Equal(t, a.Meta.TraceID, calls[0].TraceID)
