@@ -42,17 +42,20 @@ func (c *identityConfig) problems() []error {
 type noOrganizations struct{ auth.OrganizationFinder }
 
 // roots returns the certificates of --oidc-ca, nil for those of the system.
-func (c *identityConfig) roots() (*x509.CertPool, error) {
-	if c.OIDCCA == "" {
+func (c *identityConfig) roots() (*x509.CertPool, error) { return readRoots(c.OIDCCA) }
+
+// readRoots reads certificates in PEM, nil for no file.
+func readRoots(path string) (*x509.CertPool, error) {
+	if path == "" {
 		return nil, nil
 	}
-	text, err := os.ReadFile(c.OIDCCA)
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("%s holds no certificate", c.OIDCCA)
+		return nil, fmt.Errorf("%s holds no certificate", path)
 	}
 	return pool, nil
 }

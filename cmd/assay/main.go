@@ -75,6 +75,7 @@ type cli struct {
 	Key          keyCmd          `cmd:"" help:"Manage API keys."`
 	Insight      insightCmd      `cmd:"" help:"List and mute insights."`
 	Rules        rulesCmd        `cmd:"" help:"Show the rules as implemented."`
+	AgentStub    agentStubCmd    `cmd:"" name:"agent-stub" help:"Stand in for the agent backend, for development: all it answers is invented."`
 	Store        storeCmd        `cmd:"" help:"Manage the store."`
 	Version      versionCmd      `cmd:"" help:"Print the version."`
 }
