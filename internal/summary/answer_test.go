@@ -179,7 +179,7 @@ func TestCleanEnds(t *testing.T) {
 	for _, piece := range []string{
 		"[", "![", "[a](", "*a ", "**a", "_a_", "`", "`a``", "<", "<a ", "&#", "> ", "- ", "1. ", "  - a\n", "\\", "a\n\n", "<!--", "<?", "[a]: x\n", "~", "|-", "://", "a@", "*_`[",
 	} {
-		if got, err := clean(strings.Repeat(piece, 1+2*maxAnswer/len(piece)), known); err == nil {
+		if got, err := clean(strings.Repeat(piece, 1+maxAnswer/4/len(piece)), known); err == nil {
 			checkClean(t, got)
 		}
 	}

@@ -403,7 +403,7 @@ func TestAtATime(t *testing.T) {
 		require.Equal(t, map[Outcome]int{Generated: maxFlights, Paused: 1}, f.outcomes)
 
 		// Those who get no turn before their time is over fail.
-		f.script(slices.Repeat([]any{hang}, maxCalls)...)
+		f.script(slices.Repeat([]any{hang}, maxCalls+1)...)
 		for n := range maxCalls + 1 {
 			wg.Go(func() {
 				_, err := f.Summarize(t.Context(), numbered(1000+n))
