@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sign
+
+import (
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+
+	"assay"
+)
+
+const (
+	pollInterval = time.Second     // between looks into the store
+	pollTimeout  = time.Second     // for one
+	maxAge       = 5 * time.Second // how long a verifier may keep the JWKS
+	transit      = time.Second     // for the JWKS to get to a verifier, which counts from there
+
+	// settling is how long a replica publishes a key before it signs with it: by
+	// then no verifier keeps a JWKS without it, of whichever replica.
+	settling = pollInterval + pollTimeout + transit + maxAge
+	// settled is the age by which a key is taken for known to all. Over settling, it
+	// is room for clocks that differ.
+	settled = time.Minute
+
+	lifetime = time.Minute // of a token
+	// retention is how long a retired key is published: settling and lifetime, a minute
+	// of leeway of the verifier, and room for clocks that differ.
+	retention = 5 * time.Minute
+
+	// maxKeys bounds what many rotations in a short time leave to be published.
+	maxKeys = 64
+)
+
+// key is a signing key in use.
+type key struct {
+	id      string
+	signer  jose.Signer // nil: the private half could not be opened
+	readyAt time.Time   // when to sign with it
+}
+
+// newKey prepares a key that is seen for the first time. private is nil when it
+// could not be opened.
+func newKey(k *assay.SigningKey, private ed25519.PrivateKey, now time.Time) (*key, error) {
+	prepared := &key{id: k.ID, readyAt: now}
+	if now.Sub(k.CreatedAt) < settled {
+		prepared.readyAt = now.Add(settling)
+	}
+	if private == nil {
+		return prepared, nil
+	}
+	var err error
+	prepared.signer, err = jose.NewSigner(
+		jose.SigningKey{Algorithm: jose.EdDSA, Key: jose.JSONWebKey{Key: private, KeyID: k.ID}},
+		(&jose.SignerOptions{}).WithType("JWT"))
+	if err != nil {
+		return nil, fmt.Errorf("prepare the signing key %s: %w", k.ID, err)
+	}
+	return prepared, nil
+}
+
+// ring is the keys of a moment. It does not change.
+type ring struct {
+	keys []*key // oldest first
+	jwks []byte
+	etag string
+}
+
+// newRing encodes the public halves of stored, to which keys belong one by one.
+func newRing(stored []*assay.SigningKey, keys []*key) (*ring, error) {
+	set := jose.JSONWebKeySet{Keys: make([]jose.JSONWebKey, len(stored))}
+	for i, k := range stored {
+		set.Keys[i] = jose.JSONWebKey{Key: ed25519.PublicKey(k.Public), KeyID: k.ID, Algorithm: string(jose.EdDSA), Use: "sig"}
+	}
+	body, err := json.Marshal(set)
+	if err != nil {
+		return nil, fmt.Errorf("encode the public keys: %w", err)
+	}
+	sum := sha256.Sum256(body)
+	return &ring{keys: keys, jwks: body, etag: `"` + hex.EncodeToString(sum[:16]) + `"`}, nil
+}
+
+// holds tells whether these are the ring's keys.
+func (r *ring) holds(stored []*assay.SigningKey) bool {
+	if len(r.keys) != len(stored) {
+		return false
+	}
+	for i, k := range stored {
+		if r.keys[i].id != k.ID {
+			return false
+		}
+	}
+	return true
+}
+
+// find returns the key with an id, nil for none.
+func (r *ring) find(id string) *key {
+	for _, k := range r.keys {
+		if k.id == id {
+			return k
+		}
+	}
+	return nil
+}
+
+// current returns the key to sign with: the newest that is ready, or where none is,
+// as on a first start, the oldest. nil: no key can be opened.
+func (r *ring) current(now time.Time) *key {
+	var oldest *key
+	for i := len(r.keys) - 1; i >= 0; i-- {
+		k := r.keys[i]
+		if k.signer == nil {
+			continue
+		}
+		if !now.Before(k.readyAt) {
+			return k
+		}
+		oldest = k
+	}
+	return oldest
+}

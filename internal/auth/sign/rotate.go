@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sign
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"assay"
+	"assay/internal/auth"
+)
+
+// Rotation says how to rotate the key of a store.
+type Rotation struct {
+	Store  assay.SigningKeyStore
+	Secret auth.Secret // as in Config
+	// ReplaceSecret lets the new key be encrypted with another secret than the present
+	// one, or none: for a secret that changes or is lost.
+	ReplaceSecret bool
+	Now           func() time.Time // default time.Now
+}
+
+// Rotate makes a new key, which replicas take up within 10 s, and returns its id. Unless
+// the secret is replaced, it fails where the present key cannot be decrypted, and
+// encrypts keys that are in clear when there is a secret. CodeConflict after more than 60
+// rotations within five minutes.
+func Rotate(ctx context.Context, r Rotation) (id string, err error) {
+	if r.Now == nil {
+		r.Now = time.Now
+	}
+	v, err := newVault(r.Secret)
+	if err != nil {
+		return "", fmt.Errorf("sign: the secret is %w", err)
+	}
+	if err := r.Store.DeleteSigningKeys(ctx, r.Now().Add(-retention)); err != nil {
+		return "", err
+	}
+	stored, err := r.Store.FindSigningKeys(ctx)
+	if err != nil {
+		return "", err
+	}
+	if len(stored) >= maxKeys {
+		return "", assay.Errorf(assay.CodeConflict, "%d keys are published: wait until the tokens of the first ones have ended, %v after their rotation", len(stored), retention)
+	}
+	if len(stored) > 0 && !r.ReplaceSecret {
+		newest := stored[len(stored)-1]
+		if _, err := v.open(newest); err != nil {
+			return "", fmt.Errorf("the present signing key %s cannot be used: %w", newest.ID, err)
+		}
+	}
+	if err := v.encrypt(ctx, r.Store, stored); err != nil {
+		return "", err
+	}
+	k, err := v.generate()
+	if err != nil {
+		return "", fmt.Errorf("sign: %w", err)
+	}
+	if err := r.Store.RotateSigningKey(ctx, k); err != nil {
+		return "", err
+	}
+	return k.ID, nil
+}
+
+// PublishedUntil returns when the public half of a key leaves the JWKS; the zero time
+// for a key that is not retired.
+func PublishedUntil(k *assay.SigningKey) time.Time {
+	if k.RetiredAt.IsZero() {
+		return time.Time{}
+	}
+	return k.RetiredAt.Add(retention)
+}

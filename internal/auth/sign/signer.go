@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sign
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"assay"
+	"assay/internal/auth"
+)
+
+// Config says where the keys are and what the tokens say. Store, Issuer and
+// Audience are required.
+type Config struct {
+	Store    assay.SigningKeyStore
+	Issuer   string      // iss: where this installation of assay is reached
+	Audience string      // aud: the agent backend
+	Secret   auth.Secret // 32 bytes that private keys are encrypted with in the store; "": they are kept in clear
+	Now      func() time.Time
+	Logger   *slog.Logger // default: none
+}
+
+// Signer signs tokens and publishes the public keys. It may be used concurrently.
+type Signer struct {
+	cfg   Config
+	vault *vault
+	ring  atomic.Pointer[ring]
+}
+
+// New returns a signer that knows the keys of the store. It makes the first key of a
+// store that has none, and encrypts keys that are in clear when there is a secret. It
+// fails when the newest key is encrypted and the secret is not there, or another one;
+// an older key that cannot be decrypted is only published.
+func New(ctx context.Context, c Config) (*Signer, error) {
+	if c.Store == nil || c.Issuer == "" || c.Audience == "" {
+		return nil, errors.New("sign: a store, an issuer and an audience are required")
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	v, err := newVault(c.Secret)
+	if err != nil {
+		return nil, fmt.Errorf("sign: the secret is %w", err)
+	}
+	s := &Signer{cfg: c, vault: v}
+	s.ring.Store(&ring{})
+	stored, err := s.makeFirst(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("sign: %w", err)
+	}
+	newest := stored[len(stored)-1]
+	if _, err := v.open(newest); err != nil {
+		return nil, fmt.Errorf("sign: the signing key %s cannot be used: %w", newest.ID, err)
+	}
+	if err := s.take(ctx, stored); err != nil {
+		return nil, fmt.Errorf("sign: %w", err)
+	}
+	if err := v.encrypt(ctx, c.Store, stored); err != nil {
+		return nil, fmt.Errorf("sign: %w", err)
+	}
+	return s, nil
+}
+
+// makeFirst returns the keys of the store, of which there is one at least.
+func (s *Signer) makeFirst(ctx context.Context) ([]*assay.SigningKey, error) {
+	stored, err := s.cfg.Store.FindSigningKeys(ctx)
+	if err != nil || len(stored) > 0 {
+		return stored, err
+	}
+	k, err := s.vault.generate()
+	if err != nil {
+		return nil, err
+	}
+	switch err := s.cfg.Store.CreateSigningKey(ctx, k); {
+	case err == nil:
+		s.cfg.Logger.InfoContext(ctx, "the first signing key was made", "key_id", k.ID)
+	case assay.ErrorCode(err) != assay.CodeConflict: // else another replica was first
+		return nil, err
+	}
+	stored, err = s.cfg.Store.FindSigningKeys(ctx)
+	if err == nil && len(stored) == 0 {
+		err = errNoKeys
+	}
+	return stored, err
+}
+
+var errNoKeys = errors.New("the store has no signing key any more")
+
+// Run takes up what changes in the store, until ctx ends. A store that is away is
+// logged once.
+func (s *Signer) Run(ctx context.Context) {
+	ticker := time.NewTicker(pollInterval)
+	defer ticker.Stop()
+	failing := false
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		err := s.refresh(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil && !failing:
+			s.cfg.Logger.WarnContext(ctx, "the signing keys could not be brought up to date; the known ones stay in use", "error", err)
+		case err == nil && failing:
+			s.cfg.Logger.InfoContext(ctx, "the signing keys are up to date again")
+		}
+		failing = err != nil
+	}
+}
+
+// refresh takes up the keys of the store, encrypts what is in clear and deletes the
+// keys whose tokens have ended.
+func (s *Signer) refresh(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
+	defer cancel()
+	stored, err := s.cfg.Store.FindSigningKeys(ctx)
+	if err != nil {
+		return err
+	}
+	if len(stored) == 0 {
+		return errNoKeys
+	}
+	if err := s.take(ctx, stored); err != nil {
+		return err
+	}
+	if err := s.vault.encrypt(ctx, s.cfg.Store, stored); err != nil {
+		return err
+	}
+	ended := s.cfg.Now().Add(-retention)
+	for _, k := range stored {
+		if !k.RetiredAt.IsZero() && k.RetiredAt.Before(ended) {
+			return s.cfg.Store.DeleteSigningKeys(ctx, ended)
+		}
+	}
+	return nil
+}
+
+// take puts the stored keys in use. Those that are known are not opened again.
+func (s *Signer) take(ctx context.Context, stored []*assay.SigningKey) error {
+	old := s.ring.Load()
+	if old.holds(stored) {
+		return nil
+	}
+	now := s.cfg.Now()
+	var keys []*key
+	var published []*assay.SigningKey
+	for _, k := range stored {
+		if len(k.Public) != ed25519.PublicKeySize {
+			continue // a key in a form that this version does not know
+		}
+		prepared := old.find(k.ID)
+		if prepared == nil {
+			var err error
+			if prepared, err = s.prepare(ctx, k, now); err != nil {
+				return err
+			}
+		}
+		keys, published = append(keys, prepared), append(published, k)
+	}
+	next, err := newRing(published, keys)
+	if err != nil {
+		return err
+	}
+	s.ring.Store(next)
+	return nil
+}
+
+// prepare opens a key that is seen for the first time.
+func (s *Signer) prepare(ctx context.Context, k *assay.SigningKey, now time.Time) (*key, error) {
+	private, err := s.vault.open(k)
+	if err != nil {
+		s.cfg.Logger.ErrorContext(ctx, "a signing key cannot be used and is only published; tokens are signed with another one", "key_id", k.ID, "error", err)
+		return newKey(k, nil, now)
+	}
+	return newKey(k, private, now)
+}
+
+// claims are what a token says. Times are seconds since 1970.
+type claims struct {
+	Issuer         string `json:"iss"`
+	Subject        string `json:"sub"`
+	Audience       string `json:"aud"`
+	OrganizationID string `json:"org_id"`
+	Credential     string `json:"credential"`
+	IssuedAt       int64  `json:"iat"`
+	NotBefore      int64  `json:"nbf"`
+	ExpiresAt      int64  `json:"exp"`
+	ID             string `json:"jti"`
+}
+
+// Sign returns a new token for a request that p makes: sub is its subject, org_id
+// its organization's id, credential "api_key" or "user". It ends after 60 s.
+func (s *Signer) Sign(_ context.Context, p *assay.Principal) (string, error) {
+	if p == nil || p.Subject == "" || p.OrganizationID == "" {
+		return "", errors.New("sign: a token needs a subject and an organization")
+	}
+	now := s.cfg.Now()
+	k := s.ring.Load().current(now)
+	if k == nil {
+		return "", errors.New("sign: no signing key can be used")
+	}
+	credential := "api_key"
+	if p.User {
+		credential = "user"
+	}
+	payload, err := json.Marshal(claims{
+		Issuer: s.cfg.Issuer, Subject: p.Subject, Audience: s.cfg.Audience,
+		OrganizationID: p.OrganizationID, Credential: credential,
+		IssuedAt: now.Unix(), NotBefore: now.Unix(), ExpiresAt: now.Add(lifetime).Unix(), ID: rand.Text(),
+	})
+	if err != nil {
+		return "", fmt.Errorf("sign: encode the claims: %w", err)
+	}
+	signed, err := k.signer.Sign(payload)
+	if err != nil {
+		return "", fmt.Errorf("sign: sign with the key %s: %w", k.id, err)
+	}
+	token, err := signed.CompactSerialize()
+	if err != nil {
+		return "", fmt.Errorf("sign: write the token: %w", err)
+	}
+	return token, nil
+}
