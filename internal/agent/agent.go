@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"sync/atomic"
+	"time"
+
+	"assay"
+)
+
+// Defaults of Config.
+const (
+	DefaultTimeout        = 30 * time.Second
+	DefaultConnectTimeout = 2 * time.Second
+	DefaultBodyTimeout    = 15 * time.Second
+	DefaultMaxInFlight    = 1024
+)
+
+// Config says where the backend is and how far it is trusted. URL and Sign are
+// required.
+type Config struct {
+	// URL is where the backend is, http or https. Its path, where it has one, is put
+	// before that of each call.
+	URL string
+	// PublicURL is where callers reach this server; the backend learns its scheme
+	// and host from the header Forwarded. It may be empty.
+	PublicURL string
+
+	// Sign returns a token that tells the backend who calls. It is asked once for
+	// each call.
+	Sign func(ctx context.Context, caller *assay.Principal) (string, error)
+
+	// Timeout is how long the backend may take until the header of its response is
+	// there, second tries included; default DefaultTimeout.
+	Timeout time.Duration
+	// ConnectTimeout bounds a connection, and its TLS handshake once more; default
+	// DefaultConnectTimeout.
+	ConnectTimeout time.Duration
+	// BodyTimeout is how long the body of a response may take after its header;
+	// default DefaultBodyTimeout.
+	BodyTimeout time.Duration
+
+	// MaxInFlight is how many calls may wait for the backend at once; default
+	// DefaultMaxInFlight.
+	MaxInFlight int
+
+	CAFile   string // PEM certificates that the backend's must come from; "" means those of the system
+	CertFile string // PEM client certificate; it is read anew for each connection
+	KeyFile  string // its key
+
+	// Wrap returns a transport around the one that is given, for traces and metrics;
+	// nil leaves it as it is.
+	Wrap func(http.RoundTripper) http.RoundTripper
+	// Observe is told of every call when it has ended; nil tells nobody. It is called
+	// concurrently and must return soon.
+	Observe func(Event)
+
+	Now    func() time.Time // default time.Now
+	Logger *slog.Logger     // default: none
+}
+
+// Gateway forwards calls to the backend. It may be used concurrently. It implements
+// assay.AgentBackend.
+type Gateway struct {
+	cfg       Config
+	base      *url.URL
+	forwarded string // value of the header Forwarded
+	transport http.RoundTripper
+	idle      func() // closes connections that are not in use
+	breaker   breaker
+	inFlight  atomic.Int64
+	memory    budget
+	after     func(d time.Duration, f func()) timer
+}
+
+// timer is the part of time.Timer that is used.
+type timer interface {
+	Reset(d time.Duration) bool
+	Stop() bool
+}
+
+func afterFunc(d time.Duration, f func()) timer { return time.AfterFunc(d, f) }
+
+var _ assay.AgentBackend = (*Gateway)(nil)
+
+// New returns a Gateway. It does not speak to the backend, which may be down.
+func New(cfg Config) (*Gateway, error) {
+	base, err := parseBase(cfg.URL)
+	if err != nil {
+		return nil, fmt.Errorf("URL of the agent backend: %w", err)
+	}
+	if cfg.Sign == nil {
+		return nil, errors.New("agent backend: Sign is required")
+	}
+	if cfg.Timeout <= 0 {
+		cfg.Timeout = DefaultTimeout
+	}
+	if cfg.ConnectTimeout <= 0 {
+		cfg.ConnectTimeout = DefaultConnectTimeout
+	}
+	if cfg.BodyTimeout <= 0 {
+		cfg.BodyTimeout = DefaultBodyTimeout
+	}
+	if cfg.MaxInFlight <= 0 {
+		cfg.MaxInFlight = DefaultMaxInFlight
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	forwarded, err := forwardedField(cfg.PublicURL)
+	if err != nil {
+		return nil, fmt.Errorf("public URL for the agent backend: %w", err)
+	}
+	transport, err := newTransport(&cfg)
+	if err != nil {
+		return nil, fmt.Errorf("agent backend: %w", err)
+	}
+	g := &Gateway{
+		cfg: cfg, base: base, forwarded: forwarded,
+		transport: transport, idle: transport.CloseIdleConnections,
+		after: afterFunc,
+	}
+	if cfg.Wrap != nil {
+		g.transport = cfg.Wrap(transport)
+	}
+	if base.Scheme == "http" && !isLoopback(base.Hostname()) {
+		cfg.Logger.Warn("the agent backend is reached without TLS: whoever is on the way can read what it is sent", "host", base.Host)
+	}
+	return g, nil
+}
+
+// Close closes the connections that are not in use. Calls may still be made.
+func (g *Gateway) Close() { g.idle() }
+
+// Forward implements assay.AgentBackend. When ctx ends because the caller has gone,
+// that says nothing about the backend; when its deadline passes, the backend was too slow.
+func (g *Gateway) Forward(ctx context.Context, c *assay.AgentCall) (*assay.AgentAnswer, error) {
+	target, err := g.target(c.Path, c.Query)
+	if err != nil {
+		return nil, err
+	}
+	began := g.cfg.Now()
+	r := g.admit(ctx, c, target)
+	g.record(ctx, c, &r, g.cfg.Now().Sub(began))
+	return r.answer, r.err
+}
+
+// result is how a call ended. Either answer or err is set.
+type result struct {
+	answer  *assay.AgentAnswer
+	err     error
+	outcome Outcome
+	status  int  // of the backend's response; 0 for none
+	failed  bool // the backend failed, as the breaker counts it
+}
+
+// admit makes a call unless there are too many or the circuit is open.
+func (g *Gateway) admit(ctx context.Context, c *assay.AgentCall, target *url.URL) result {
+	defer g.inFlight.Add(-1)
+	if g.inFlight.Add(1) > int64(g.cfg.MaxInFlight) {
+		return tooMany()
+	}
+	probe, wait := g.breaker.begin(g.cfg.Now())
+	if wait > 0 {
+		return result{
+			outcome: OutcomeOpenCircuit,
+			err:     unavailable("the agent backend keeps failing and is left alone for a moment", nil, wait),
+		}
+	}
+	r := g.exchange(ctx, c, target)
+	v := verdictUnknown
+	switch {
+	case r.failed:
+		v = verdictFailed
+	case r.status != 0:
+		v = verdictAlive
+	}
+	switch g.breaker.end(g.cfg.Now(), probe, v) {
+	case circuitOpened:
+		g.cfg.Logger.WarnContext(ctx, "the agent backend keeps failing: calls are refused until one gets through", "failures_in_a_row", maxFailures)
+	case circuitClosed:
+		g.cfg.Logger.InfoContext(ctx, "the agent backend answers again")
+	}
+	return r
+}
+
+// exchange sends a call and reads the response, each within its time.
+func (g *Gateway) exchange(parent context.Context, c *assay.AgentCall, target *url.URL) result {
+	token, err := g.cfg.Sign(parent, c.Caller)
+	if err != nil {
+		return result{outcome: OutcomeUnsigned, err: fmt.Errorf("sign a token for the agent backend: %w", err)}
+	}
+	ctx, cancel := context.WithCancelCause(parent)
+	defer cancel(nil)
+	deadline := g.after(g.cfg.Timeout, func() { cancel(errSlow) })
+	defer deadline.Stop()
+
+	resp, a, err := g.send(ctx, c, target, token)
+	if err != nil {
+		return brokenResult(ctx, err, a.connected.Load())
+	}
+	defer resp.Body.Close()
+	deadline.Reset(g.cfg.BodyTimeout)
+
+	b := &bodyReader{budget: &g.memory}
+	defer b.release()
+	r := g.read(ctx, c, resp, b)
+	r.status = resp.StatusCode
+	r.failed = r.failed || r.status >= http.StatusInternalServerError
+	return r
+}
+
+// errSlow is the cause of the end of a context when a phase took too long.
+var errSlow = errors.New("out of time")
+
+// brokenResult is that of an exchange that ended with err.
+func brokenResult(ctx context.Context, err error, connected bool) result {
+	slow := context.Cause(ctx) == errSlow || errors.Is(ctx.Err(), context.DeadlineExceeded)
+	switch {
+	case ctx.Err() != nil && !slow:
+		return result{outcome: OutcomeCanceled, err: fmt.Errorf("the caller of the agent backend has gone: %w", ctx.Err())}
+	case !connected:
+		return result{
+			outcome: OutcomeUnreachable, failed: true,
+			err: unavailable("the agent backend cannot be reached", err, defaultRetry),
+		}
+	case slow:
+		return result{
+			outcome: OutcomeTimeout, failed: true,
+			err: upstream("the agent backend took too long to answer", nil),
+		}
+	default:
+		return result{
+			outcome: OutcomeBroken, failed: true,
+			err: upstream("the connection to the agent backend broke", err),
+		}
+	}
+}
+
+func tooMany() result {
+	return result{
+		outcome: OutcomeTooMany,
+		err:     unavailable("too many requests are waiting for the agent backend", nil, time.Second),
+	}
+}
+
+// send sends a call and returns the response as soon as its header is there. A GET
+// has a second try where the connection broke before a byte of it came.
+func (g *Gateway) send(ctx context.Context, c *assay.AgentCall, target *url.URL, token string) (*http.Response, *attempt, error) {
+	header := g.header(c, token)
+	for second := false; ; second = true {
+		a := new(attempt)
+		ctx := ctx
+		if c.Method == http.MethodGet {
+			ctx = a.alone(ctx)
+		}
+		req := (&http.Request{
+			Method: c.Method, URL: target, Host: target.Host, Header: header,
+			Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		}).WithContext(a.traced(ctx))
+		if len(c.Body) > 0 {
+			setBody(req, c.Body)
+		}
+		resp, err := g.transport.RoundTrip(req)
+		again := c.Method == http.MethodGet && !second && a.connected.Load() && !a.answered.Load() && ctx.Err() == nil
+		if err == nil || !again {
+			return resp, a, err
+		}
+	}
+}
+
+// setBody gives a request a body. net/http may begin it anew where the backend cannot
+// have seen any of the request.
+func setBody(req *http.Request, body []byte) {
+	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	req.ContentLength = int64(len(body))
+	req.GetBody = open
+	req.Body, _ = open()
+}
+
+// header returns the header fields for the backend.
+func (g *Gateway) header(c *assay.AgentCall, token string) http.Header {
+	h := make(http.Header, len(c.Header)+4)
+	h["User-Agent"] = noUserAgent
+	for name, values := range c.Header {
+		h[name] = values
+	}
+	h["Authorization"] = []string{"Bearer " + token}
+	h["Forwarded"] = []string{g.forwarded}
+	if len(h["X-Request-Id"]) == 0 {
+		h["X-Request-Id"] = []string{c.TraceID}
+	}
+	return h
+}
+
+// noUserAgent keeps net/http from sending its own.
+var noUserAgent = []string{""}

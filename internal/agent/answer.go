@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+
+	"assay"
+)
+
+const (
+	maxBody = 32 << 20 // bytes of a response, unpacked
+
+	// smallBody is what the bodies of all calls may take without being counted.
+	smallBody = 64 << 10
+	// maxMemory bounds the larger ones that are being read, together.
+	maxMemory = 256 << 20
+)
+
+// read turns a response into what the caller is told.
+func (g *Gateway) read(ctx context.Context, c *assay.AgentCall, resp *http.Response, b *bodyReader) result {
+	switch s := resp.StatusCode; {
+	case s >= 200 && s <= 299:
+		return success(ctx, resp, b)
+	case s == http.StatusNotModified && conditional(c):
+		return result{outcome: OutcomeOK, answer: validators(resp, &assay.AgentAnswer{NotModified: true})}
+	case refusals[s].code != "":
+		body, err := b.read(resp, maxRefusal)
+		if err != nil && !errors.Is(err, errLong) {
+			return unread(ctx, err)
+		}
+		return result{outcome: OutcomeRefused, err: refusal(s, body, retryAfter(resp.Header, g.cfg.Now()))}
+	case s == http.StatusServiceUnavailable:
+		return result{
+			outcome: OutcomeBackendError,
+			err:     unavailable("the agent backend is not available", nil, retryAfter(resp.Header, g.cfg.Now())),
+		}
+	case s == http.StatusUnauthorized:
+		return unusable("the agent backend does not accept the token of this server")
+	default:
+		return unusable(fmt.Sprintf("the agent backend answered with the status %d", s))
+	}
+}
+
+func conditional(c *assay.AgentCall) bool {
+	return len(c.Header["If-None-Match"])+len(c.Header["If-Modified-Since"]) > 0
+}
+
+// unusable is the result of a response that cannot be passed on.
+func unusable(message string) result {
+	return result{outcome: OutcomeBackendError, err: upstream(message, nil)}
+}
+
+// unread is the result of a response whose body could not be read.
+func unread(ctx context.Context, err error) result {
+	if errors.Is(err, errMemory) {
+		return tooMany()
+	}
+	return brokenResult(ctx, err, true)
+}
+
+// success returns what a response with a status 2xx says.
+func success(ctx context.Context, resp *http.Response, b *bodyReader) result {
+	if coding := resp.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
+		return unusable("the agent backend answered in an encoding that was not asked for")
+	}
+	body, err := b.read(resp, maxBody)
+	switch {
+	case errors.Is(err, errLong):
+		return unusable(fmt.Sprintf("the agent backend answered with more than %d bytes", maxBody))
+	case err != nil:
+		return unread(ctx, err)
+	case len(body) == 0:
+		return result{outcome: OutcomeOK, answer: validators(resp, &assay.AgentAnswer{})}
+	case !isJSON(body):
+		return unusable("the agent backend answered with something that is not JSON")
+	}
+	return result{outcome: OutcomeOK, answer: validators(resp, unwrap(body))}
+}
+
+// unwrap takes JSON out of the envelope of the API, where it comes in one: an object
+// with data and at least one of meta and links.
+func unwrap(body []byte) *assay.AgentAnswer {
+	var data, meta, links []byte
+	members(body, func(name string, value []byte) {
+		switch name {
+		case "data":
+			data = value
+		case "meta":
+			meta = value
+		case "links":
+			links = value
+		}
+	})
+	if data == nil || (meta == nil && links == nil) {
+		return &assay.AgentAnswer{Data: body}
+	}
+	a := &assay.AgentAnswer{Data: data}
+	members(meta, func(name string, value []byte) {
+		if name != "total" {
+			return
+		}
+		a.Total = nil
+		if n, ok := whole(value); ok {
+			a.Total = &n
+		}
+	})
+	if len(links) > 0 && links[0] == '{' {
+		a.Links = links
+	}
+	return a
+}
+
+// validators sets those of a response that are well-formed.
+func validators(resp *http.Response, a *assay.AgentAnswer) *assay.AgentAnswer {
+	if tag := resp.Header.Get("Etag"); isEntityTag(tag) {
+		a.ETag = tag
+	}
+	if at := resp.Header.Get("Last-Modified"); at != "" {
+		if _, err := http.ParseTime(at); err == nil {
+			a.LastModified = at
+		}
+	}
+	return a
+}
+
+// isEntityTag follows RFC 9110, section 8.8.3, in ASCII.
+func isEntityTag(s string) bool {
+	const longest = 1 << 10
+	opaque, ok := strings.CutPrefix(strings.TrimPrefix(s, "W/"), `"`)
+	if !ok || !strings.HasSuffix(opaque, `"`) || len(s) > longest {
+		return false
+	}
+	for _, c := range []byte(opaque[:len(opaque)-1]) {
+		if c <= ' ' || c == '"' || c >= 0x7f {
+			return false
+		}
+	}
+	return true
+}
+
+var (
+	errLong   = errors.New("the body is too long")
+	errMemory = errors.New("too much memory in bodies")
+)
+
+// budget counts bytes of memory. It may be used concurrently.
+type budget struct{ used atomic.Int64 }
+
+func (b *budget) take(n int64) bool {
+	if b.used.Add(n) > maxMemory {
+		b.used.Add(-n)
+		return false
+	}
+	return true
+}
+
+// bodyReader reads the body of one response.
+type bodyReader struct {
+	budget *budget
+	taken  int64
+}
+
+// release gives the memory back.
+func (b *bodyReader) release() { b.budget.used.Add(-b.taken) }
+
+// read returns the body of a response, or errLong when it has more than limit bytes.
+func (b *bodyReader) read(resp *http.Response, limit int) ([]byte, error) {
+	// A byte more than is expected: the end is seen without growing.
+	size := int64(4 << 10)
+	if resp.ContentLength >= 0 {
+		size = min(resp.ContentLength, smallBody-1) + 1
+	}
+	body := make([]byte, 0, size)
+	for {
+		n, err := resp.Body.Read(body[len(body):cap(body)])
+		body = body[:len(body)+n]
+		switch {
+		case len(body) > limit:
+			return nil, errLong
+		case err == io.EOF:
+			return body, nil
+		case err != nil:
+			return nil, err
+		}
+		if len(body) < cap(body) {
+			continue
+		}
+		grown := min(2*cap(body), limit+1)
+		if grown > smallBody {
+			if !b.budget.take(int64(grown) - b.taken) {
+				return nil, errMemory
+			}
+			b.taken = int64(grown)
+		}
+		larger := make([]byte, len(body), grown)
+		copy(larger, body)
+		body = larger
+	}
+}

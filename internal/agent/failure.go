@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"assay"
+)
+
+const (
+	// defaultRetry is when to try again where nobody says.
+	defaultRetry = 5 * time.Second
+	// maxRetry bounds what the backend can ask for.
+	maxRetry = 30 * 24 * time.Hour
+	// maxCause is how many bytes of a cause are logged. Those of net/http may quote
+	// what the backend sent.
+	maxCause = 200
+)
+
+// failure is an error with a text for the caller, and a cause for the log.
+type failure struct {
+	public      *assay.Error
+	backendCode string // the backend's own name for its refusal, "" for none
+	cause       string
+	after       time.Duration
+}
+
+func (f *failure) Error() string {
+	if f.cause == "" {
+		return f.public.Message
+	}
+	return f.public.Message + ": " + f.cause
+}
+
+func (f *failure) Unwrap() error { return f.public }
+
+// RetryAfter says when to try again.
+func (f *failure) RetryAfter() time.Duration { return f.after }
+
+// BackendCode returns the code of a refusal as the backend wrote it, "" where it
+// wrote none that can be passed on.
+func (f *failure) BackendCode() string { return f.backendCode }
+
+func newFailure(code assay.Code, message string, cause error, after time.Duration) *failure {
+	f := &failure{public: &assay.Error{Code: code, Message: message}, after: after}
+	if cause != nil {
+		f.cause = strings.ToValidUTF8(cut(cause.Error(), maxCause), "")
+	}
+	return f
+}
+
+// upstream is the error of an exchange that failed.
+func upstream(message string, cause error) error {
+	return newFailure(assay.CodeUpstream, message, cause, defaultRetry)
+}
+
+// unavailable is the error of a call that was not answered, and may be later.
+func unavailable(message string, cause error, after time.Duration) error {
+	return newFailure(assay.CodeUnavailable, message, cause, after)
+}
+
+// refusals are the statuses that are passed on to the caller, each with its code
+// and with what is said where the backend says nothing.
+var refusals = map[int]struct {
+	code    assay.Code
+	message string
+}{
+	http.StatusBadRequest:            {assay.CodeInvalid, "the agent backend takes the request for invalid"},
+	http.StatusForbidden:             {assay.CodeForbidden, "the agent backend does not allow this"},
+	http.StatusNotFound:              {assay.CodeNotFound, "the agent backend does not have this"},
+	http.StatusConflict:              {assay.CodeConflict, "the agent backend sees a conflict with the present state"},
+	http.StatusRequestEntityTooLarge: {assay.CodeTooLarge, "the request is too large for the agent backend"},
+	http.StatusUnprocessableEntity:   {assay.CodeUnprocessable, "the agent backend cannot process the request"},
+	http.StatusTooManyRequests:       {assay.CodeRateLimited, "the agent backend has had too many requests"},
+}
+
+// Limits of the text of a refusal, in bytes.
+const (
+	maxRefusal    = 64 << 10 // body
+	maxMessage    = 1 << 10
+	maxDetails    = 32 // number
+	maxDetailName = 128
+	maxDetail     = 512
+)
+
+var backendCode = regexp.MustCompile(`^[A-Z][A-Z0-9_]{0,63}$`)
+
+// refusal returns the error for a status of refusals. body may be anything; only
+// the error shape of the API is read from it.
+func refusal(status int, body []byte, after time.Duration) error {
+	kind := refusals[status]
+	f := newFailure(kind.code, kind.message, nil, after)
+	if !isJSON(body) {
+		return f
+	}
+	var code, message string
+	var details map[string]string
+	members(body, func(name string, value []byte) {
+		if name != "error" {
+			return
+		}
+		members(value, func(name string, value []byte) {
+			switch name {
+			case "code":
+				code = text(value, maxMessage)
+			case "message":
+				message = text(value, maxMessage)
+			case "details":
+				details = map[string]string{}
+				members(value, func(name string, value []byte) {
+					if s := text(value, maxDetail); s != "" && name != "" && len(name) <= maxDetailName && len(details) < maxDetails {
+						details[name] = s
+					}
+				})
+			}
+		})
+	})
+	if message == "" {
+		return f
+	}
+	f.public.Message = message
+	if len(details) > 0 {
+		f.public.Details = details
+	}
+	if backendCode.MatchString(code) {
+		f.backendCode = code
+	}
+	return f
+}
+
+// cut returns at most n bytes of s, and no half character.
+func cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "") + "…"
+}
+
+// retryAfter returns when a response asks to try again, defaultRetry when it does not.
+func retryAfter(h http.Header, now time.Time) time.Duration {
+	v := strings.TrimSpace(h.Get("Retry-After"))
+	if v == "" {
+		return defaultRetry
+	}
+	if strings.Trim(v, "0123456789") == "" {
+		seconds, err := strconv.ParseInt(v, 10, 64)
+		if err != nil { // more than fits
+			return maxRetry
+		}
+		return time.Duration(min(seconds, int64(maxRetry/time.Second))) * time.Second
+	}
+	at, err := http.ParseTime(v)
+	if err != nil {
+		return defaultRetry
+	}
+	// Both times are the backend's, so that its clock and ours may differ.
+	if sent, err := http.ParseTime(h.Get("Date")); err == nil {
+		now = sent
+	}
+	return min(max(at.Sub(now), 0), maxRetry)
+}
