@@ -4,12 +4,15 @@ package logvolume
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 	"github.com/prometheus/prometheus/tsdb/chunks"
@@ -54,8 +57,9 @@ func (d *database) newest() int64 {
 
 // sample is a value of a series and when it was written.
 type sample struct {
-	value uint64
-	at    int64
+	value      uint64
+	at         int64
+	generation string
 }
 
 // lastSamples returns the newest sample of each series at a moment. A series that
@@ -72,60 +76,59 @@ func (d *database) lastSamples(ctx context.Context, moment int64) (map[seriesKey
 	var it chunkenc.Iterator
 	for set.Next() {
 		s := set.At()
-		key := seriesKey{s.Labels().Get(organizationLabel), severityOf(s.Labels().Get(severityLabel))}
-		if s.Labels().Get(model.MetricNameLabel) == censusName {
-			key = censusKey
+		l := s.Labels()
+		key := censusKey
+		if l.Get(model.MetricNameLabel) == metricName {
+			key = seriesKey{strings.Clone(l.Get(organizationLabel)), severityOf(l.Get(severityLabel))}
 		}
 		it = s.Iterator(it)
+		newest := sample{at: never, generation: strings.Clone(l.Get(generationLabel))}
 		for it.Next() != chunkenc.ValNone {
 			at, value := it.At()
-			_, found := last[key]
-			switch {
-			case at <= moment:
-				last[key] = sample{uint64(value), at}
-				continue
-			case !found:
-				last[key] = sample{uint64(value), never}
+			if at > moment {
+				if newest.at == never {
+					newest.value = uint64(value)
+				}
+				break
 			}
-			break
+			newest.at, newest.value = at, uint64(value)
 		}
 		if err := it.Err(); err != nil {
 			return nil, err
+		}
+		// Of two generations the one that came later.
+		if other, ok := last[key]; !ok || newest.at == never || other.at != never && newest.at > other.at {
+			last[key] = newest
 		}
 	}
 	return last, set.Err()
 }
 
-// count adds an organization's records to an empty volume. What a series grew by
-// from one sample to the next was accepted when the later one was written. Before
-// its first sample, and where it shrank, nothing was.
+// count adds an organization's records to an empty volume.
 func (d *database) count(ctx context.Context, organizationID string, v *assay.LogVolume) error {
-	start, end, step := v.Start.UnixMilli(), v.End.UnixMilli(), step(v).Milliseconds()
-	q, err := d.Querier(start-lookback.Milliseconds(), end)
+	from, to := v.Start.Add(-lookback).UnixMilli(), v.End.UnixMilli()
+	q, err := d.ChunkQuerier(from, to)
 	if err != nil {
 		return err
 	}
 	defer q.Close()
-	set := q.Select(ctx, false, nil,
+	set := q.Select(ctx, false, &storage.SelectHints{Start: from, End: to, DisableTrimming: true},
 		labels.MustNewMatcher(labels.MatchEqual, model.MetricNameLabel, metricName),
 		labels.MustNewMatcher(labels.MatchEqual, organizationLabel, organizationID))
-	var it chunkenc.Iterator
+	var it chunks.Iterator
 	for set.Next() {
 		s := set.At()
-		severity := severityOf(s.Labels().Get(severityLabel))
 		it = s.Iterator(it)
-		before := math.Inf(1)
-		for n := 1; it.Next() != chunkenc.ValNone; n++ {
-			at, value := it.At()
-			if value > before && at > start && at <= end {
-				v.Series[(at-start-1)/step].Counts[severity] += uint64(value - before)
+		t := newTally(v, severityOf(s.Labels().Get(severityLabel)))
+		for n := 1; it.Next(); n++ {
+			if err := t.chunk(it.At().Chunk); err != nil {
+				return err
 			}
-			before = value
-			if n%4096 == 0 && ctx.Err() != nil {
+			if n%1024 == 0 && ctx.Err() != nil {
 				return ctx.Err()
 			}
 		}
-		if err := it.Err(); err != nil {
+		if err := errors.Join(it.Err(), t.end()); err != nil {
 			return err
 		}
 	}

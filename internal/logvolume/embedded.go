@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"math"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -57,9 +58,10 @@ type EmbeddedConfig struct {
 //
 // What was ever accepted is told by the store; the TSDB keeps when. A sample is the
 // store's total, so whatever could not be written is made up for by the next
-// sample, and records that were committed while no Embedded watched count as of
-// OpenEmbedded. A series counts from its first sample on: zero for one that is really new, the
-// store's total for one whose samples are lost.
+// sample, and records that were committed while no Embedded watched, such as by
+// another replica, count as of the next OpenEmbedded. A series counts from its
+// first sample on: zero for one that is really new, the store's total for one whose
+// samples are lost.
 //
 // Commits have increasing timestamps: where the clock stands still or goes back a
 // little, time goes on by a millisecond a commit. LogVolume may be used
@@ -88,10 +90,25 @@ type seriesKey struct {
 	severity       assay.Severity
 }
 
-// censusName is the metric that tells a new series from one whose samples were lost.
+// labels returns the labels of the series, whose generation is empty but for one
+// that begins anew.
+func (k seriesKey) labels(generation string) labels.Labels {
+	if k == censusKey {
+		return labels.FromStrings(model.MetricNameLabel, censusName)
+	}
+	return labels.FromStrings(model.MetricNameLabel, metricName,
+		organizationLabel, k.organizationID, severityLabel, k.severity.String(), generationLabel, generation)
+}
+
+// The census is a series of how many others there are. It tells a series that is
+// new from one whose samples were lost.
 const censusName = "logs_severity_series"
 
 var censusKey = seriesKey{severity: assay.SeverityCount}
+
+// generationLabel tells apart the series of one organization and severity that
+// came one after the other.
+const generationLabel = "generation"
 
 // series is one organization's counter of one severity.
 type series struct {
@@ -106,9 +123,9 @@ const never = math.MinInt64 // time of a sample that there is not
 
 var _ assay.LogVolumeReader = (*Embedded)(nil)
 
-// OpenEmbedded opens the directory and writes the store's totals. Damage is
-// repaired or, where that cannot be done, moved away and logged; that the
-// directory belongs to another process is an error. Close ends it.
+// OpenEmbedded opens the directory and writes the store's totals, before the first
+// commit. Damage is repaired or, where that cannot be done, moved away and logged;
+// that another process has the directory open is an error. Close ends it.
 func OpenEmbedded(ctx context.Context, cfg EmbeddedConfig) (*Embedded, error) {
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = queryTimeout
@@ -132,7 +149,7 @@ func OpenEmbedded(ctx context.Context, cfg EmbeddedConfig) (*Embedded, error) {
 		queries:  make(places, embeddedQueries),
 		lock:     lock,
 		series:   make(map[seriesKey]*series),
-		census:   series{labels: labels.FromStrings(model.MetricNameLabel, censusName)},
+		census:   series{labels: censusKey.labels("")},
 		due:      make(map[*series]struct{}),
 		failures: failures{logger: cfg.Logger},
 	}
@@ -150,11 +167,13 @@ func OpenEmbedded(ctx context.Context, cfg EmbeddedConfig) (*Embedded, error) {
 		}
 		return nil, errors.Join(err, lock.Release())
 	}
+	e.writeOrLog()
 	return e, nil
 }
 
-// resume goes on where the TSDB ends: it drops the future, has every series continue
-// from its last value and writes the totals. Both locks are held or not needed yet.
+// resume goes on where the TSDB ends: it drops the future and has every series
+// continue from its last value. All totals are due then. Both locks are held or not
+// needed yet.
 func (e *Embedded) resume(ctx context.Context) (err error) {
 	if e.db == nil {
 		if e.db, err = openDatabase(e.cfg.Dir, e.cfg.Logger); err != nil {
@@ -197,12 +216,13 @@ func (e *Embedded) resume(ctx context.Context) (err error) {
 	intact := found && uint64(len(last)-1) >= census.value
 	resume := func(key seriesKey, s *series) {
 		s.ref, s.at = 0, never
-		if l, ok := last[key]; ok {
-			s.written = l.value
-			if !ahead { // otherwise the sample may be gone
-				s.at = l.at
-			}
-		} else if intact {
+		switch l, ok := last[key]; {
+		case ok && l.value > s.total:
+			// The store was restored from a backup. A series never shrinks, so another one goes on.
+			s.written, s.labels = s.total, key.labels(strconv.FormatInt(now, 10))
+		case ok:
+			s.written, s.labels = l.value, key.labels(l.generation)
+		case intact:
 			s.written = 0
 		}
 		e.due[s] = struct{}{}
@@ -211,7 +231,7 @@ func (e *Embedded) resume(ctx context.Context) (err error) {
 		resume(key, s)
 	}
 	resume(censusKey, &e.census)
-	return e.write(ctx)
+	return nil
 }
 
 // now is the clock in Unix milliseconds.
@@ -222,8 +242,7 @@ func (e *Embedded) seriesOf(organizationID string, severity assay.Severity) *ser
 	key := seriesKey{organizationID, severity}
 	s := e.series[key]
 	if s == nil {
-		s = &series{at: never, labels: labels.FromStrings(
-			model.MetricNameLabel, metricName, organizationLabel, organizationID, severityLabel, severity.String())}
+		s = &series{at: never, labels: key.labels("")}
 		e.series[key] = s
 		e.census.total = uint64(len(e.series))
 		e.due[&e.census] = struct{}{}
@@ -249,13 +268,12 @@ func (e *Embedded) Add(records map[string]assay.SeverityCounts) {
 }
 
 func (e *Embedded) writeOrLog() {
-	err := e.write(context.Background())
-	e.failures.note(e.cfg.Now(), err, len(e.due))
+	e.failures.note(e.cfg.Now(), e.write(), len(e.due))
 }
 
 // write appends the totals that are due at one moment, later than any before. A
 // failure leaves them due. mu is held.
-func (e *Embedded) write(ctx context.Context) error {
+func (e *Embedded) write() error {
 	if e.db == nil {
 		return errors.New("log volume is not open")
 	}
@@ -263,7 +281,7 @@ func (e *Embedded) write(ctx context.Context) error {
 		return nil
 	}
 	at := max(e.now(), e.last.Load()+1)
-	app := e.appender(ctx)
+	app := e.appender(context.Background())
 	for s := range e.due {
 		if err := s.append(app, at); err != nil {
 			return errors.Join(fmt.Errorf("append: %w", err), app.Rollback())
@@ -325,7 +343,11 @@ func (e *Embedded) maintain(ctx context.Context) {
 	if e.db == nil || e.last.Load() > now+patience.Milliseconds() {
 		e.opening.Lock()
 		defer e.opening.Unlock()
-		e.failures.note(e.cfg.Now(), e.resume(ctx), len(e.due))
+		if err := e.resume(ctx); err != nil {
+			e.failures.note(e.cfg.Now(), err, len(e.due))
+			return
+		}
+		e.writeOrLog()
 		return
 	}
 	e.repeat(now - keepAlive.Milliseconds())
