@@ -291,7 +291,7 @@ func TestOldKeyGoes(t *testing.T) {
 		s := newSigner(t, Config{Store: store})
 		run(t, s)
 		old := kid(t, s.mustSign(t))
-		time.Sleep(time.Hour + 500*time.Millisecond)
+		time.Sleep(10*time.Minute + 500*time.Millisecond)
 		next := rotate(t, Rotation{Store: store})
 		at := time.Now()
 		after := func(d time.Duration) {
@@ -368,13 +368,14 @@ func TestYoungStore(t *testing.T) {
 // faulty is a store that can be away or empty.
 type faulty struct {
 	assay.SigningKeyStore
-	err   error
-	empty bool
+	fault atomic.Pointer[fault]
 }
 
+type fault struct{ err error } // nil: there is no key
+
 func (f *faulty) FindSigningKeys(ctx context.Context) ([]*assay.SigningKey, error) {
-	if f.err != nil || f.empty {
-		return nil, f.err
+	if now := f.fault.Load(); now != nil {
+		return nil, now.err
 	}
 	return f.SigningKeyStore.FindSigningKeys(ctx)
 }
@@ -387,23 +388,22 @@ func TestStoreAway(t *testing.T) {
 		s := newSigner(t, Config{Store: store, Logger: log.logger()})
 		run(t, s)
 		old := kid(t, s.mustSign(t))
-		for _, f := range []faulty{{err: errors.New("the disk is gone")}, {empty: true}} {
-			synctest.Wait()
-			store.err, store.empty = f.err, f.empty
-			time.Sleep(time.Hour)
+		away := &fault{errors.New("the disk is gone")}
+		for _, f := range []*fault{away, {}} {
+			store.fault.Store(f)
+			time.Sleep(10 * time.Minute)
 			require.Equal(t, old, kid(t, s.mustSign(t)))
 			require.Equal(t, []string{old}, s.kids(t))
-			synctest.Wait()
-			store.err, store.empty = nil, false
+			store.fault.Store(nil)
 			time.Sleep(2 * time.Second)
 		}
 		synctest.Wait()
 		require.Equal(t, 2, strings.Count(log.String(), "level=WARN"), log.String())
 		require.Equal(t, 2, strings.Count(log.String(), "up to date again"))
 
-		store.err = errors.New("the disk is gone")
+		store.fault.Store(away)
 		_, err := New(t.Context(), Config{Store: store, Issuer: testIssuer, Audience: testAudience})
-		require.ErrorIs(t, err, store.err)
+		require.ErrorIs(t, err, away.err)
 	})
 }
 
