@@ -4,6 +4,7 @@ package agentstub
 
 import (
 	"fmt"
+	"net/url"
 	"strconv"
 	"sync"
 	"testing"
@@ -205,37 +206,39 @@ func TestIsolation(t *testing.T) {
 }
 
 // TestPollingLosesNothing polls runs by afterSeq while time passes in steps of any
-// length, also backwards, and other runs begin.
+// length, also backwards, and other runs begin. It is below HTTP, because it asks a lot.
 func TestPollingLosesNothing(t *testing.T) {
-	outer := newWorld(t, Config{PartnerOrganizations: []string{EveryOrganization}})
-	checks := 0
+	cfg := Config{MaxRuns: 100, Phase: time.Second}
 	rapid.Check(t, func(rt *rapid.T) {
-		checks++
-		w := outer.in(rt)
-		c := w.as("acme-"+strconv.Itoa(checks), credentialKey)
+		now := newClock().now
+		o := newOrganization("acme", 5, now)
+		do := func(op func(*call) (response, error), id string, query url.Values) any {
+			o.settle(now)
+			a, err := op(&call{cfg: &cfg, organization: o, ids: []string{id}, query: query})
+			require.NoError(rt, err)
+			return a.data
+		}
+		polled := map[string][]event{}
 		var ids []string
-		polled := map[string][]gotEvent{}
 		poll := func(id string, limit int) int {
 			after := 0
 			if n := len(polled[id]); n > 0 {
 				after = polled[id][n-1].Seq
 			}
-			page := get[[]gotEvent](c, fmt.Sprintf("GET /executions/%s/agent-events?afterSeq=%d&limit=%d", id, after, limit), "")
-			if len(page) > limit {
-				rt.Fatalf("%d events for a limit of %d", len(page), limit)
-			}
+			page := do(listEvents, id, url.Values{"afterSeq": {strconv.Itoa(after)}, "limit": {strconv.Itoa(limit)}}).([]event)
+			require.LessOrEqual(rt, len(page), limit)
 			polled[id] = append(polled[id], page...)
 			return len(page)
 		}
 		rt.Repeat(map[string]func(*rapid.T){
 			"start": func(rt *rapid.T) {
-				if len(ids) < 6 {
-					path := rapid.SampledFrom([]string{pathReview, pathFix, pathInstrumentation, pathMigration}).Draw(rt, "kind")
-					ids = append(ids, c.start(path, rapid.SampledFrom([]string{"checkout", "storefront"}).Draw(rt, "repository")).ID)
+				if len(ids) < 20 {
+					kind := rapid.SampledFrom(runKinds).Draw(rt, "kind")
+					ids = append(ids, do(execute(kind), "", nil).(detailedRun).ID)
 				}
 			},
 			"wait": func(rt *rapid.T) {
-				w.clock.move(time.Duration(rapid.IntRange(-300, 3000).Draw(rt, "milliseconds")) * time.Millisecond)
+				now = now.Add(time.Duration(rapid.IntRange(-300, 3000).Draw(rt, "milliseconds")) * time.Millisecond)
 			},
 			"poll": func(rt *rapid.T) {
 				if len(ids) > 0 {
@@ -243,12 +246,16 @@ func TestPollingLosesNothing(t *testing.T) {
 				}
 			},
 		})
-		w.clock.move(5 * time.Minute)
+		now = now.Add(5 * time.Minute)
 		for _, id := range ids {
 			for poll(id, 7) > 0 {
 			}
-			require.Equal(rt, c.run(id).Events, polled[id])
-			require.Equal(rt, statusCompleted, c.run(id).Status)
+			r := do(getRun, id, nil).(detailedRun)
+			require.Equal(rt, r.Events, polled[id])
+			require.Equal(rt, statusCompleted, r.Status)
+			for i, e := range polled[id] {
+				require.Equal(rt, i+1, e.Seq)
+			}
 		}
 	})
 }
