@@ -21,6 +21,11 @@
 // answers is configured (503). An unknown path or method therefore tells nothing
 // about a credential and needs none.
 //
+// The answer to a GET of the store's resources is kept in memory for a second,
+// encoded, by organization, operation and parameters: whoever polls a dashboard
+// then costs a copy instead of a query. It is looked for after all checks of the
+// credential, meta is new in every response, and errors are not kept.
+//
 // The document, its rendering for people and package resttest, which checks
 // responses against it, all come from the same declarations.
 package rest

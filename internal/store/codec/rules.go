@@ -4,7 +4,9 @@ package codec
 
 import (
 	"fmt"
+	"math/bits"
 	"slices"
+	"strings"
 
 	"assay/internal/rules/catalog"
 )
@@ -52,6 +54,7 @@ var (
 	numberOf [catalog.Count]uint8
 	ruleOf   [MaxNumber + 1]catalog.Rule // catalog.Count where there is none
 	nameOf   [MaxNumber + 1]string
+	scored   []catalog.Rule // those with an id, by id
 )
 
 func init() {
@@ -64,6 +67,12 @@ func init() {
 			numberOf[r], ruleOf[n] = n, r
 		}
 	}
+	for _, r := range catalog.All() {
+		if r.ID() != "" {
+			scored = append(scored, r)
+		}
+	}
+	slices.SortFunc(scored, func(a, b catalog.Rule) int { return strings.Compare(a.ID(), b.ID()) })
 }
 
 // RuleNumber returns the number under which a rule is stored, 0 for an index
@@ -110,15 +119,11 @@ func RuleSet(ids []string) (int64, error) {
 // RuleIDs decodes a RuleSet into sorted rule ids. Rules that the catalog no
 // longer has are left out.
 func RuleIDs(set int64) []string {
-	ids := make([]string, 0, catalog.Count)
-	for n := int64(1); n <= MaxNumber; n++ {
-		if set&(1<<(n-1)) == 0 {
-			continue
-		}
-		if r, ok := RuleByNumber(n); ok && r.ID() != "" {
+	ids := make([]string, 0, bits.OnesCount64(uint64(set)))
+	for _, r := range scored {
+		if set&(1<<(numberOf[r]-1)) != 0 {
 			ids = append(ids, r.ID())
 		}
 	}
-	slices.Sort(ids)
 	return ids
 }

@@ -371,7 +371,7 @@ func testFindInsights(t *testing.T, s *suite) {
 			for _, f.Descending = range []bool{false, true} {
 				f.Sort = sort
 				expected := want(f)
-				for _, size := range []int{7, 1000} {
+				for _, size := range []int{7, 16, 1000} { // also pages in and around the middle, and cut off by the end
 					got := make([]string, 0, len(expected))
 					for offset := 0; offset == 0 || offset < len(expected)+size; offset += size {
 						f.Page = assay.Page{Limit: size, Offset: offset}
