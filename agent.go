@@ -36,6 +36,8 @@ type AgentBackend interface {
 	// Forward sends a call on in its caller's name. A refusal has the code that
 	// belongs to the backend's status, its message and its details. CodeUpstream
 	// means that the exchange failed, CodeUnavailable that the backend cannot be
-	// reached. An error with a method RetryAfter() time.Duration says when to try again.
+	// reached. An error with a method RetryAfter() time.Duration says when to try again,
+	// and one with a method BackendCode() string has the backend's own name for its
+	// refusal, "" for none: upper-case letters, digits and underscores.
 	Forward(ctx context.Context, c *AgentCall) (*AgentAnswer, error)
 }

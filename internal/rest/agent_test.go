@@ -209,6 +209,8 @@ func TestAgentRefusesRequests(t *testing.T) {
 		{"PATCH", "/repositories/..%2f", "{}", "repository_id"},
 		{"GET", "/repositories/%2e%2e", "", "repository_id"},
 		{"GET", "/executions/..", "", "path"},
+		{"GET", "/executions/%2f", "", "path"},
+		{"GET", "/executions/%2F/agent-events", "", "path"},
 		{"GET", "/executions/../findings", "", "path"},
 		{"POST", "/codebase/fix/execute", "{", "body"},
 		{"POST", "/codebase/fix/execute", "{} {}", "body"},
@@ -301,6 +303,26 @@ func TestAgentRefusals(t *testing.T) {
 			require.Equal(t, FailureError{Code: code, Message: "the plan says no", Details: map[string]string{"plan": "free"}}, a.Error)
 			require.Equal(t, status == 429, a.Header().Get("Retry-After") == "60")
 		}
+	}
+}
+
+// namedRefusal has the backend's own code.
+type namedRefusal struct {
+	error
+	code string
+}
+
+func (r *namedRefusal) Unwrap() error       { return r.error }
+func (r *namedRefusal) BackendCode() string { return r.code }
+
+func TestAgentRefusalsKeepTheirCodes(t *testing.T) {
+	for own, want := range map[string]assay.Code{"REPOSITORY_LIMIT": "REPOSITORY_LIMIT", "": assay.CodeConflict} {
+		f := newFixture(t, func(c *Config) {
+			c.Agent = agentFunc(func(context.Context, *assay.AgentCall) (*assay.AgentAnswer, error) {
+				return nil, &namedRefusal{assay.Errorf(assay.CodeConflict, "the plan says no"), own}
+			})
+		})
+		f.call(t, "PATCH", "/api/v1/agent/repositories/x", "{}", reader).fails(t, 409, want)
 	}
 }
 

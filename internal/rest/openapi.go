@@ -252,7 +252,11 @@ func describeFailure(r huma.Registry, codes ...assay.Code) *huma.MediaType {
 		examples[string(c)] = &huma.Example{Value: exampleFailure(c)}
 	}
 	schema := schemaOf[Failure](r)
-	r.Map()["FailureError"].Properties["code"].Enum = anys(slices.Sorted(maps.Keys(statuses)))
+	code := r.Map()["FailureError"].Properties["code"]
+	code.AnyOf = []*huma.Schema{
+		{Type: huma.TypeString, Enum: anys(slices.Sorted(maps.Keys(statuses)))},
+		{Type: huma.TypeString, Pattern: "^[A-Z][A-Z0-9_]*$", Description: "Of a forwarded operation: the agent's own code."},
+	}
 	return &huma.MediaType{Schema: schema, Examples: examples}
 }
 

@@ -191,7 +191,8 @@ func unclean(u *url.URL) error {
 	empty := false
 	segments := strings.Split(path[1:], "/")
 	for i, s := range segments {
-		if s == "." || s == ".." {
+		// The mux takes a segment that is an escaped slash for the end of the path.
+		if s == "." || s == ".." || strings.EqualFold(s, "%2f") {
 			return &assay.Error{
 				Code: assay.CodeInvalid, Message: "the path is not valid",
 				Details: map[string]string{"path": fmt.Sprintf("must not have the segment %q", s)},

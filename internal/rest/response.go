@@ -169,6 +169,10 @@ func (x *exchange) fail(err error) {
 	if errors.As(err, &e) && code != assay.CodeInternal {
 		f.Error.Message, f.Error.Details = e.Message, e.Details
 	}
+	var named interface{ BackendCode() string }
+	if errors.As(err, &named) && named.BackendCode() != "" {
+		f.Error.Code = assay.Code(named.BackendCode())
+	}
 	if status >= http.StatusInternalServerError {
 		x.log(status, err)
 		if e == nil || e.Err != nil || f.Error.Message == "" {
