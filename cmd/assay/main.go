@@ -73,6 +73,7 @@ type cli struct {
 	Score        scoreCmd        `cmd:"" help:"Score recorded OTLP."`
 	Organization organizationCmd `cmd:"" help:"Manage organizations."`
 	Key          keyCmd          `cmd:"" help:"Manage API keys."`
+	SigningKey   signingKeyCmd   `cmd:"" help:"Manage the keys that tokens for the agent backend are signed with."`
 	Insight      insightCmd      `cmd:"" help:"List and mute insights."`
 	Rules        rulesCmd        `cmd:"" help:"Show the rules as implemented."`
 	AgentStub    agentStubCmd    `cmd:"" name:"agent-stub" help:"Stand in for the agent backend, for development: all it answers is invented."`

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"assay"
+	"assay/internal/auth"
+	"assay/internal/auth/sign"
+)
+
+// secretKeyConfig says what signing keys are encrypted with in the store, as flags.
+type secretKeyConfig struct {
+	SecretKeyFile string `placeholder:"FILE" help:"File of 32 random bytes, raw, in hexadecimal or in base64, that signing keys are encrypted with in the store. Without it they are kept in clear."`
+}
+
+func (c *secretKeyConfig) problems() []error {
+	var ck check
+	_, err := c.secretKey()
+	ck.err("secret-key-file", err)
+	return ck.problems
+}
+
+// secretKey returns the 32 bytes of the file, "" when none is given.
+func (c *secretKeyConfig) secretKey() (auth.Secret, error) {
+	if c.SecretKeyFile == "" {
+		return "", nil
+	}
+	text, err := readBounded(c.SecretKeyFile, maxSecretFile)
+	if err != nil {
+		return "", err
+	}
+	secret, err := sign.ParseSecret(text)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", c.SecretKeyFile, err)
+	}
+	return secret, nil
+}
+
+type signingKeyCmd struct {
+	Rotate signingKeyRotateCmd `cmd:"" help:"Make a new signing key. Servers sign with it within 10 s; no request fails."`
+	List   signingKeyListCmd   `cmd:"" help:"List the signing keys."`
+}
+
+type signingKeyRotateCmd struct {
+	storeConfig
+	secretKeyConfig
+	ReplaceSecret bool `help:"Encrypt the new key with another secret than the present key, or with none: for a secret that changes or is lost. Restart the servers with it within 5 minutes."`
+}
+
+func (c *signingKeyRotateCmd) problems() []error {
+	return append(c.storeConfig.problems(), c.secretKeyConfig.problems()...)
+}
+
+// Run rotates.
+func (c *signingKeyRotateCmd) Run(e *environment) error {
+	secret, err := c.secretKey()
+	if err != nil {
+		return fmt.Errorf("--secret-key-file: %w", err)
+	}
+	return withStore(e, &c.storeConfig, openExisting, func(ctx context.Context, s store) error {
+		id, err := sign.Rotate(ctx, sign.Rotation{Store: s, Secret: secret, ReplaceSecret: c.ReplaceSecret})
+		if err != nil {
+			return err
+		}
+		e.say("servers sign with the key %s within 10 s", id)
+		return nil
+	})
+}
+
+type signingKeyListCmd struct {
+	storeConfig
+	listFormat
+}
+
+// signingKeyRow is a signing key as list shows it.
+type signingKeyRow struct {
+	ID             string     `json:"kid"`
+	State          string     `json:"state"`
+	Encrypted      bool       `json:"encrypted"`
+	CreatedAt      *time.Time `json:"created_at"`
+	RetiredAt      *time.Time `json:"retired_at"`
+	PublishedUntil *time.Time `json:"published_until"`
+	key            *assay.SigningKey
+}
+
+// Run lists.
+func (c *signingKeyListCmd) Run(e *environment) error {
+	return withStore(e, &c.storeConfig, openExisting, func(ctx context.Context, s store) error {
+		keys, err := s.FindSigningKeys(ctx)
+		if err != nil {
+			return err
+		}
+		rows := make([]signingKeyRow, len(keys))
+		for i, k := range keys {
+			state := "active"
+			if !k.RetiredAt.IsZero() {
+				state = "retired"
+			}
+			rows[i] = signingKeyRow{
+				ID: k.ID, State: state, Encrypted: sign.Sealed(k), CreatedAt: jsonTime(k.CreatedAt), RetiredAt: jsonTime(k.RetiredAt),
+				PublishedUntil: jsonTime(sign.PublishedUntil(k)), key: k,
+			}
+		}
+		header := []string{"KID", "STATE", "ENCRYPTED", "CREATED", "RETIRED", "PUBLISHED UNTIL"}
+		return writeList(e, c.Format, rows, header, func(r signingKeyRow) []string {
+			encrypted := "no"
+			if r.Encrypted {
+				encrypted = "yes"
+			}
+			return []string{
+				r.ID, r.State, encrypted, tableTime(r.key.CreatedAt), tableTime(r.key.RetiredAt), tableTime(sign.PublishedUntil(r.key)),
+			}
+		})
+	})
+}
