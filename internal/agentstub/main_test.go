@@ -7,7 +7,6 @@ import (
 	"crypto/ed25519"
 	"encoding/json"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -71,11 +70,14 @@ func newSigner(t testing.TB, ids ...string) *signer {
 			set.Keys = append(set.Keys, k.Public())
 		}
 		w.WriteHeader(s.status)
-		if s.body != "" {
-			io.WriteString(w, s.body)
-			return
+		body := []byte(s.body)
+		if s.body == "" {
+			var err error
+			if body, err = json.Marshal(set); err != nil {
+				t.Error(err)
+			}
 		}
-		json.NewEncoder(w).Encode(set)
+		w.Write(body)
 	}))
 	t.Cleanup(s.Close)
 	return s
