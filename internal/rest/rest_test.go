@@ -168,7 +168,6 @@ func TestUnknownPathsAndMethods(t *testing.T) {
 		"/api/openapi-3.0.json", "/livez/", "/v1/services", "/api/v1/services%2f", "/%61pi%2fv1/services",
 		"/api/v1/analytics", "/api/v1/insights/x/summary/", "/api/v1/agent", "/api/v1/agent/", "/api/v1/agent/executions/", "/api/v1/agent/executions//agent-events",
 		"/api/v1/agent/codebase", "/api/v1/agent/repositories/x/settings/y", "/api/v1/agent/findings%2fsummary",
-		// to the mux it is a slash at the end
 	} {
 		t.Run(target, func(t *testing.T) {
 			f.do(t, "GET", target).fails(t, 404, assay.CodeNotFound)
