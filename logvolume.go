@@ -106,8 +106,8 @@ type LogVolumePoint struct {
 // LogVolumeReader answers how many log records there were. Implementations may be
 // used concurrently.
 type LogVolumeReader interface {
-	// LogVolume returns CodeUpstream when the metrics store failed or did not
-	// answer in time, and CodeUnavailable when it cannot be reached at all.
+	// LogVolume returns CodeUpstream when the metrics store cannot be reached, failed
+	// or did not answer in time, and CodeInvalid for an unknown period.
 	LogVolume(ctx context.Context, organizationID string, period LogVolumePeriod) (*LogVolume, error)
 }
 

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -53,11 +54,29 @@ type world struct {
 	dir     string
 	store   records
 	e       *Embedded
-	log     bytes.Buffer
+	log     logText
 	mu      sync.Mutex
 	now     int64 // Unix milliseconds
 	commits []commitment
 	missed  []commitment // committed while nobody watched; of no time yet
+}
+
+// logText is a log that is read while it is written.
+type logText struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *logText) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logText) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }
 
 type commitment struct {
@@ -663,9 +682,9 @@ func TestEmbeddedDiskFull(t *testing.T) {
 			w.pass(second)
 		}
 		w.check("a", "new")
-		require.Equal(t, 1, bytes.Count(w.log.Bytes(), []byte("could not be written")), w.log.String())
+		require.Equal(t, 1, strings.Count(w.log.String(), "could not be written"), w.log.String())
 		w.pass(minute)
-		require.Equal(t, 2, bytes.Count(w.log.Bytes(), []byte("could not be written")), "once a minute")
+		require.Equal(t, 2, strings.Count(w.log.String(), "could not be written"), "once a minute")
 
 		w.e.appender = healthy
 		w.pass(second)
