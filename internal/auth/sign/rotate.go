@@ -21,10 +21,10 @@ type Rotation struct {
 	Now           func() time.Time // default time.Now
 }
 
-// Rotate makes a new key, which replicas take up within 10 s, and returns its id. Unless
-// the secret is replaced, it fails where the present key cannot be decrypted, and
-// encrypts keys that are in clear when there is a secret. CodeConflict after more than 60
-// rotations within five minutes.
+// Rotate makes a new key, which replicas sign with within 10 s, and returns its id.
+// Unless the secret is replaced, it fails where the present key cannot be decrypted; with a
+// secret it encrypts the keys that are in clear. CodeConflict while 64 keys are
+// published: each for five minutes after the rotation that retired it.
 func Rotate(ctx context.Context, r Rotation) (id string, err error) {
 	if r.Now == nil {
 		r.Now = time.Now
