@@ -26,6 +26,7 @@ type serverConfig struct {
 	summaryConfig
 	identityConfig
 	priceConfig
+	agentConfig
 
 	HTTPAddress     string `name:"http-address" default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Where the REST API, the probes and /metrics listen (${default})."`
 	OTLPGRPCAddress string `name:"otlp-grpc-address" default:"127.0.0.1:4317" placeholder:"HOST:PORT" help:"Where OTLP/gRPC listens (${default})."`
@@ -77,7 +78,7 @@ var keyPrefix = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]{0,31}$`)
 // files of secrets and certificates.
 func (c *serverConfig) problems() []error {
 	ck := &check{problems: slices.Concat(c.storeConfig.problems(), c.metricsStoreConfig.problems(),
-		c.summaryConfig.problems(), c.identityConfig.problems(), c.priceConfig.problems())}
+		c.summaryConfig.problems(), c.identityConfig.problems(), c.priceConfig.problems(), c.agentConfig.problems())}
 	for _, a := range []struct {
 		flag, value string
 		optional    bool

@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/http"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -17,6 +19,7 @@ import (
 	"time"
 
 	"assay"
+	"assay/internal/agentstub"
 	"assay/internal/demo"
 	"assay/internal/report"
 	"assay/internal/rules/catalog"
@@ -76,14 +79,22 @@ func (c *demoCmd) Run(e *environment) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(cfg.DataDir)) }()
 
+	var lc net.ListenConfig
+	backend, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return fmt.Errorf("listen for the stand-in of the agent backend: %w", err)
+	}
+	cfg.AgentBackendURL = "http://" + backend.Addr().String()
+
 	own, err := startTelemetry(e, &cfg)
 	if err != nil {
-		return err
+		return errors.Join(err, backend.Close())
 	}
 	s := newServer(cfg, own)
 	if err := s.start(ctx); err != nil {
-		return err
+		return errors.Join(err, backend.Close())
 	}
+	s.standIn(backend)
 	sendCtx, stopSending := context.WithCancel(ctx)
 	defer stopSending()
 	sent := make(chan error, 1)
@@ -104,6 +115,22 @@ func (c *demoCmd) Run(e *environment) (err error) {
 	}
 	e.print("\nThe demo has ended and its data is removed.\n")
 	return failure
+}
+
+// standIn answers in place of an agent backend on a listener, until the server is
+// shut down.
+func (s *server) standIn(l net.Listener) {
+	stub := newStubServer(agentstub.New(agentstub.Config{
+		JWKSURL: s.rootURL() + jwksPath, Issuer: s.publicURL(), Audience: s.cfg.AgentAudience,
+		PartnerOrganizations: []string{agentstub.EveryOrganization}, Logger: s.logger,
+	}), s.logger)
+	s.servers = append(s.servers, stub)
+	s.goServe("the stand-in of the agent backend", func() error {
+		if err := stub.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			return err
+		}
+		return nil
+	})
 }
 
 // boardColumns is what the columns before the last one of the board take.
@@ -129,10 +156,12 @@ func (b *board) welcome() {
 		"A small shop of "+strconv.Itoa(len(services))+" simulated services sends OTLP over gRPC and HTTP to a server that keeps its data in a temporary directory. All names and data are invented.\n\n"+
 		strings.Join(services, "\n")+"\n", opt)
 	key := string(b.s.madeKey)
-	fmt.Fprintf(&out, "\nREST API   %s\nOTLP       grpc %s, http %s\nAPI key    %s\n", b.s.restURL(), b.s.grpcAddr(), b.s.otlpHTTPAddr(), key)
+	fmt.Fprintf(&out, "\nREST API   %s, readable at %s/docs\nOTLP       grpc %s, http %s\nAPI key    %s\n", b.s.restURL(), b.s.restURL(), b.s.grpcAddr(), b.s.otlpHTTPAddr(), key)
+	fmt.Fprintf(&out, "Agent      a stand-in for the backend, with invented repositories and runs, at %s\n", b.s.cfg.AgentBackendURL)
 	fmt.Fprintf(&out, "\nTry, in another terminal:\n\n")
 	fmt.Fprintf(&out, "  curl -s -H 'Authorization: Bearer %s' %s/v1/services\n", key, b.s.restURL())
 	fmt.Fprintf(&out, "  curl -s -H 'Authorization: Bearer %s' '%s/v1/insights?impact=Critical'\n", key, b.s.restURL())
+	fmt.Fprintf(&out, "  curl -s -H 'Authorization: Bearer %s' %s/v1/agent/repositories\n", key, b.s.restURL())
 	fmt.Fprintf(&out, "  %s insight list --data-dir %s\n", program(), b.s.cfg.DataDir)
 	fmt.Fprintf(&out, "\nCtrl-C ends the demo.\n\n")
 	b.e.print(out.String())

@@ -19,7 +19,9 @@ import (
 	"syscall"
 	"time"
 
+	"assay/internal/agent"
 	"assay/internal/auth"
+	"assay/internal/auth/sign"
 	"assay/internal/engine"
 	"assay/internal/logvolume"
 	"assay/internal/receive"
@@ -123,6 +125,8 @@ type server struct {
 	remote    *logvolume.Remote   // nil: it is not kept at another server
 	summaries *summary.Summarizer // nil: no model is configured
 	analyst   *usage.Analyst
+	signer    *sign.Signer
+	gateway   *agent.Gateway // nil: no agent backend is configured
 	engine    *engine.Engine
 	receiver  *receive.Receiver
 	servers   []*http.Server
@@ -175,6 +179,9 @@ func (s *server) start(ctx context.Context) (err error) {
 		return err
 	}
 	if err := s.openSummaries(); err != nil {
+		return err
+	}
+	if err := s.openAgent(ctx); err != nil {
 		return err
 	}
 	if s.analyst, err = usage.New(usage.Config{Store: s.store, Prices: s.cfg.prices(), Window: s.cfg.Window}); err != nil {
@@ -246,6 +253,7 @@ func (s *server) runLoops() {
 	s.loops.Go(func() { scorer.Run(ctx) })
 	s.loops.Go(func() { s.refreshQuota(ctx) })
 	s.loops.Go(func() { s.knowOrganizations(ctx) })
+	s.loops.Go(func() { s.signer.Run(ctx) })
 	if s.embedded != nil {
 		s.loops.Go(func() { s.embedded.Run(ctx) })
 	}
@@ -283,13 +291,14 @@ func (s *server) serve(metrics http.Handler, tlsConfig *tls.Config) {
 		LogVolume:     s.logVolume(),
 		Analyst:       s.analyst,
 		Summaries:     s.summarizer(),
+		Agent:         s.agentBackend(),
 		Revision:      s.store.Revision,
 		Window:        s.cfg.Window,
 		RateLimit:     s.cfg.RateLimit,
 		Ready:         s.ready,
 		Logger:        s.logger,
 	})
-	s.serveHTTP(s.http, s.own.Middleware(s.handler(api, metrics)), tlsConfig)
+	s.serveHTTP(s.http, s.own.Middleware(s.handler(api, metrics, s.signer.JWKS())), tlsConfig)
 	if s.metrics != nil {
 		mux := http.NewServeMux()
 		mux.Handle("GET /metrics", metrics)
@@ -344,11 +353,16 @@ func (s *server) ready(ctx context.Context) error {
 	return s.store.Ping(ctx)
 }
 
+// jwksPath is where the public keys of the tokens that are signed here are.
+const jwksPath = "/.well-known/jwks.json"
+
 // handler puts what has no place in the API beside it. It is no ServeMux, which
 // would redirect paths that the API refuses.
-func (s *server) handler(api, metrics http.Handler) http.Handler {
+func (s *server) handler(api, metrics, jwks http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
+		case r.URL.Path == jwksPath:
+			jwks.ServeHTTP(w, r)
 		case r.URL.Path == "/metrics" && s.metrics == nil && (r.Method == http.MethodGet || r.Method == http.MethodHead):
 			metrics.ServeHTTP(w, r)
 		case r.URL.Path == "/" && s.basePath() != "" && (r.Method == http.MethodGet || r.Method == http.MethodHead):
@@ -373,6 +387,7 @@ func (s *server) index(w http.ResponseWriter) {
 		"api":     s.basePath() + "/v1",
 		"openapi": s.basePath() + "/openapi.json",
 		"docs":    s.basePath() + "/docs",
+		"jwks":    jwksPath,
 	})
 }
 
@@ -421,6 +436,9 @@ func (s *server) close(ctx context.Context) error {
 	}
 	if s.summaries != nil {
 		s.summaries.Close()
+	}
+	if s.gateway != nil {
+		s.gateway.Close()
 	}
 	if s.auth != nil {
 		s.auth.Close()

@@ -259,9 +259,9 @@ func TestServe(t *testing.T) {
 	t.Run("beside the API", func(t *testing.T) {
 		code, body := get(t, c, s.rootURL()+"/", "")
 		require.Equal(t, http.StatusOK, code)
-		require.JSONEq(t, `{"name":"assay","version":"`+version()+`","api":"/api/v1","openapi":"/api/openapi.json","docs":"/api/docs"}`, body)
+		require.JSONEq(t, `{"name":"assay","version":"`+version()+`","api":"/api/v1","openapi":"/api/openapi.json","docs":"/api/docs","jwks":"/.well-known/jwks.json"}`, body)
 		for path, want := range map[string]int{
-			"/livez": 200, "/readyz": 200, "/api/openapi.json": 200, "/api/docs": 200, "/metrics": 200,
+			"/livez": 200, "/readyz": 200, "/api/openapi.json": 200, "/api/docs": 200, "/.well-known/jwks.json": 200, "/metrics": 200,
 			"/api/v1/organization": 401, "/nothing": 404, "/api/v1/nothing": 404, "/metrics/x": 404,
 		} {
 			code, body := get(t, c, s.rootURL()+path, "")

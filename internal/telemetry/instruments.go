@@ -86,6 +86,27 @@ var (
 		"assay_trace_spans_dropped_total",
 	}
 
+	agentRequests = instrument{
+		"assay.agent.requests", "{request}", "Requests forwarded to the agent backend, by its status and what became of them.",
+		"assay_agent_requests_total",
+	}
+	agentDuration = instrument{
+		"assay.agent.duration", "s", "Time that forwarded requests took.",
+		"assay_agent_duration_seconds",
+	}
+	summaryRequests = instrument{
+		"assay.summary.requests", "{request}", "Requests for summaries by what became of them.",
+		"assay_summary_requests_total",
+	}
+	summaryCalls = instrument{
+		"assay.summary.calls", "{call}", "Calls to the language model by what became of them.",
+		"assay_summary_calls_total",
+	}
+	summaryCallDuration = instrument{
+		"assay.summary.call_duration", "s", "Time that calls to the language model took.",
+		"assay_summary_call_duration_seconds",
+	}
+
 	httpServerDuration = instrument{
 		"http.server.request.duration", "s", "Duration of HTTP server requests.",
 		"http_server_request_duration_seconds",
@@ -105,6 +126,7 @@ var instruments = []instrument{
 	receiveRequests, receiveIO, receiveDuration, receiveInFlight, receiveMemory,
 	requests, requestsRepeated, requestsRefused, records, ingestIO, overflowRecords,
 	openTraces, openTraceSpans, openTraceMemory, traceSamplingRate, traceSpansDropped,
+	agentRequests, agentDuration, summaryRequests, summaryCalls, summaryCallDuration,
 	httpServerDuration, httpServerActive, httpClientDuration,
 }
 

@@ -35,6 +35,7 @@ const (
 func (t *Telemetry) startMetrics(version string, reader *sdkmetric.ManualReader) error {
 	t.meter = &meter{Meter: t.meters.Meter(scope, metric.WithInstrumentationVersion(version))}
 	t.received = newReceived(t.meter)
+	t.outgoing = newOutgoing(t.meter)
 	t.http = newHTTPInstruments(t.meter)
 	if t.meter.err != nil {
 		return fmt.Errorf("make instruments: %w", t.meter.err)

@@ -45,6 +45,7 @@ type Telemetry struct {
 	meters   *sdkmetric.MeterProvider
 	meter    *meter
 	received received
+	outgoing outgoing
 	http     httpInstruments
 
 	tracer trace.Tracer // nil: there are no spans
