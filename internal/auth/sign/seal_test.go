@@ -78,7 +78,7 @@ func TestOpen(t *testing.T) {
 func TestSecretOfAStore(t *testing.T) {
 	var log journal
 	now := new(clock)
-	store := open(t, t.TempDir(), now.now)
+	store := open(t, "", now.now)
 	start := func(secret auth.Secret) (*Signer, error) {
 		return New(t.Context(), Config{Store: store, Issuer: testIssuer, Audience: testAudience, Secret: secret, Now: now.now, Logger: log.logger()})
 	}
@@ -159,7 +159,7 @@ func TestSecretOfAStore(t *testing.T) {
 // secret as well.
 func TestRotationEncrypts(t *testing.T) {
 	now := new(clock)
-	store := open(t, t.TempDir(), now.now)
+	store := open(t, "", now.now)
 	s := newSigner(t, Config{Store: store, Now: now.now})
 	rotate(t, Rotation{Store: store, Secret: secretA, Now: now.now})
 	keys, err := store.FindSigningKeys(t.Context())

@@ -42,10 +42,14 @@ func (c *clock) now() time.Time {
 
 func (c *clock) advance(d time.Duration) { c.offset.Add(int64(d)) }
 
-// open opens a handle of the store in a directory.
+// open opens a handle of the store in a directory, of one of its own where that is "".
 func open(t testing.TB, dir string, now func() time.Time) *sqlite.Store {
 	t.Helper()
-	s, err := sqlite.Open(t.Context(), sqlite.Config{Path: filepath.Join(dir, "assay.db"), Migrate: true, Now: now})
+	path := ""
+	if dir != "" {
+		path = filepath.Join(dir, "assay.db")
+	}
+	s, err := sqlite.Open(t.Context(), sqlite.Config{Path: path, Migrate: true, Now: now})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	return s
@@ -133,7 +137,7 @@ func (j *journal) logger() *slog.Logger {
 
 func TestToken(t *testing.T) {
 	c := new(clock)
-	s := newSigner(t, Config{Store: open(t, t.TempDir(), c.now), Now: c.now})
+	s := newSigner(t, Config{Store: open(t, "", c.now), Now: c.now})
 	for _, p := range []*assay.Principal{
 		caller,
 		{OrganizationID: caller.OrganizationID, Subject: `auth0|<ä "x">`, User: true},
@@ -181,7 +185,7 @@ func TestToken(t *testing.T) {
 }
 
 func TestConfig(t *testing.T) {
-	store := open(t, t.TempDir(), nil)
+	store := open(t, "", nil)
 	for name, c := range map[string]Config{
 		"no store":     {Issuer: testIssuer, Audience: testAudience},
 		"no issuer":    {Store: store, Audience: testAudience},
@@ -199,7 +203,7 @@ func TestConfig(t *testing.T) {
 
 func TestJWKS(t *testing.T) {
 	c := new(clock)
-	store := open(t, t.TempDir(), c.now)
+	store := open(t, "", c.now)
 	s := newSigner(t, Config{Store: store, Now: c.now})
 	res := s.get(nil, http.MethodGet)
 	require.Equal(t, http.StatusOK, res.StatusCode)
@@ -287,7 +291,7 @@ func run(t *testing.T, s *Signer) {
 // store.
 func TestOldKeyGoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := open(t, t.TempDir(), nil)
+		store := open(t, "", nil)
 		s := newSigner(t, Config{Store: store})
 		run(t, s)
 		old := kid(t, s.mustSign(t))
@@ -323,41 +327,37 @@ func TestOldKeyGoes(t *testing.T) {
 // TestStartDuringRotation starts replicas at each moment of a rotation: each signs
 // with a key that all others have published for long enough.
 func TestStartDuringRotation(t *testing.T) {
-	for name, c := range map[string]struct {
-		age  time.Duration // of the new key
-		next bool          // whether it is used at once
+	now := new(clock)
+	store := open(t, "", now.now)
+	old := kid(t, newSigner(t, Config{Store: store, Now: now.now}).mustSign(t))
+	now.advance(time.Hour)
+	next := rotate(t, Rotation{Store: store, Now: now.now})
+	made := now.offset.Load()
+	for _, c := range []struct {
+		age  time.Duration // of the new key, by the replica's clock
+		want string        // the key that it signs with at once
 	}{
-		"at once":           {0, false},
-		"while it settles":  {7 * time.Second, false},
-		"a clock behind":    {-90 * time.Second, false},
-		"a clock a bit on":  {50 * time.Second, false},
-		"when it is known":  {time.Minute, true},
-		"at the end of old": {retention - time.Second, true},
+		{-90 * time.Second, old}, // a clock that is behind
+		{0, old},
+		{7 * time.Second, old},
+		{50 * time.Second, old}, // a clock that may be ahead
+		{time.Minute, next},
+		{retention - time.Second, next},
 	} {
-		t.Run(name, func(t *testing.T) {
-			now := new(clock)
-			store := open(t, t.TempDir(), now.now)
-			old := kid(t, newSigner(t, Config{Store: store, Now: now.now}).mustSign(t))
-			now.advance(time.Hour)
-			next := rotate(t, Rotation{Store: store, Now: now.now})
-			now.advance(c.age)
-			s := newSigner(t, Config{Store: store, Now: now.now})
-			require.Equal(t, []string{old, next}, s.kids(t))
-			want := old
-			if c.next {
-				want = next
-			}
-			require.Equal(t, want, kid(t, s.mustSign(t)))
-			now.advance(settling)
-			require.Equal(t, next, kid(t, s.mustSign(t)))
-		})
+		own := new(clock)
+		own.offset.Store(made + int64(c.age))
+		s := newSigner(t, Config{Store: store, Now: own.now})
+		require.Equal(t, []string{old, next}, s.kids(t))
+		require.Equal(t, c.want, kid(t, s.mustSign(t)), c.age)
+		own.advance(settling)
+		require.Equal(t, next, kid(t, s.mustSign(t)), c.age)
 	}
 }
 
 // TestYoungStore rotates the key of a store that is seconds old.
 func TestYoungStore(t *testing.T) {
 	now := new(clock)
-	store := open(t, t.TempDir(), now.now)
+	store := open(t, "", now.now)
 	first := kid(t, newSigner(t, Config{Store: store, Now: now.now}).mustSign(t))
 	now.advance(time.Second)
 	rotate(t, Rotation{Store: store, Now: now.now})
@@ -384,7 +384,7 @@ func (f *faulty) FindSigningKeys(ctx context.Context) ([]*assay.SigningKey, erro
 func TestStoreAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log journal
-		store := &faulty{SigningKeyStore: open(t, t.TempDir(), nil)}
+		store := &faulty{SigningKeyStore: open(t, "", nil)}
 		s := newSigner(t, Config{Store: store, Logger: log.logger()})
 		run(t, s)
 		old := kid(t, s.mustSign(t))
@@ -409,7 +409,7 @@ func TestStoreAway(t *testing.T) {
 
 func TestTooManyRotations(t *testing.T) {
 	now := new(clock)
-	store := open(t, t.TempDir(), now.now)
+	store := open(t, "", now.now)
 	var err error
 	for range maxKeys {
 		_, err = Rotate(t.Context(), Rotation{Store: store, Now: now.now})
@@ -423,7 +423,7 @@ func TestTooManyRotations(t *testing.T) {
 }
 
 func BenchmarkSign(b *testing.B) {
-	s := newSigner(b, Config{Store: open(b, b.TempDir(), nil)})
+	s := newSigner(b, Config{Store: open(b, "", nil)})
 	b.ReportAllocs()
 	for b.Loop() {
 		s.mustSign(b)
