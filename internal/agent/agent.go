@@ -79,6 +79,7 @@ type Gateway struct {
 	breaker   breaker
 	inFlight  atomic.Int64
 	memory    budget
+	maxBody   int // bytes of a response, unpacked
 	after     func(d time.Duration, f func()) timer
 }
 
@@ -130,7 +131,7 @@ func New(cfg Config) (*Gateway, error) {
 	g := &Gateway{
 		cfg: cfg, base: base, forwarded: forwarded,
 		transport: transport, idle: transport.CloseIdleConnections,
-		after: afterFunc,
+		maxBody: maxBody, after: afterFunc,
 	}
 	if cfg.Wrap != nil {
 		g.transport = cfg.Wrap(transport)

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	maxBody = 32 << 20 // bytes of a response, unpacked
+	maxBody = 32 << 20
 
 	// smallBody is what the bodies of all calls may take without being counted.
 	smallBody = 64 << 10
@@ -27,7 +27,7 @@ const (
 func (g *Gateway) read(ctx context.Context, c *assay.AgentCall, resp *http.Response, b *bodyReader) result {
 	switch s := resp.StatusCode; {
 	case s >= 200 && s <= 299:
-		return success(ctx, resp, b)
+		return success(ctx, resp, b, g.maxBody)
 	case s == http.StatusNotModified && conditional(c):
 		return result{outcome: OutcomeOK, answer: validators(resp, &assay.AgentAnswer{NotModified: true})}
 	case refusals[s].code != "":
@@ -66,14 +66,14 @@ func unread(ctx context.Context, err error) result {
 }
 
 // success returns what a response with a status 2xx says.
-func success(ctx context.Context, resp *http.Response, b *bodyReader) result {
+func success(ctx context.Context, resp *http.Response, b *bodyReader, limit int) result {
 	if coding := resp.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
 		return unusable("the agent backend answered in an encoding that was not asked for")
 	}
-	body, err := b.read(resp, maxBody)
+	body, err := b.read(resp, limit)
 	switch {
 	case errors.Is(err, errLong):
-		return unusable(fmt.Sprintf("the agent backend answered with more than %d bytes", maxBody))
+		return unusable(fmt.Sprintf("the agent backend answered with more than %d bytes", limit))
 	case err != nil:
 		return unread(ctx, err)
 	case len(body) == 0:

@@ -387,7 +387,7 @@ func TestAnswers(t *testing.T) {
 
 // TestAnswersAreUnpacked: what is asked for packed is passed on plain.
 func TestAnswersAreUnpacked(t *testing.T) {
-	large := `{"a":"` + strings.Repeat("x", 1<<20) + `"}`
+	large := `{"a":"` + strings.Repeat("x", 200<<10) + `"}`
 	var packed bytes.Buffer
 	w := gzip.NewWriter(&packed)
 	_, _ = w.Write([]byte(large))
@@ -411,13 +411,16 @@ func TestAnswersAreUnpacked(t *testing.T) {
 }
 
 func TestLongestAnswer(t *testing.T) {
-	longest := `"` + strings.Repeat("x", maxBody-2) + `"`
+	const limit = 200 << 10
+	longest := `"` + strings.Repeat("x", limit-2) + `"`
 	body := longest
 	b := newRawBackend(t, func(p *peer, _ *rawRequest) bool { p.say(response(200, body)); return false })
 	f := newFixture(t, b.url)
+	require.Equal(t, 32<<20, f.maxBody)
+	f.maxBody = limit
 	a, err := f.Forward(t.Context(), get("/x"))
 	require.NoError(t, err)
-	require.Len(t, a.Data, maxBody)
+	require.Len(t, a.Data, limit)
 	body += " "
 	_, err = f.Forward(t.Context(), get("/x"))
 	require.Equal(t, assay.CodeUpstream, assay.ErrorCode(err))
