@@ -30,8 +30,10 @@ test: deps build lint test-go check-vuln ## everything: lint, tests with the rac
 
 # Packages that start no goroutine: the race detector has nothing to see there, and
 # makes their hundreds of cases ten times slower. What shares them between
-# goroutines (engine, receive, e2e, the stores) runs with it.
-PLAIN := assay/internal/delta assay/internal/offline assay/internal/rules assay/internal/wire
+# goroutines (engine, receive, rest, the stores) runs with it. So do the parts that
+# cmd/assay joins; it and the providers alone would have the SDKs of language models,
+# which take minutes to compile, compiled a second time.
+PLAIN := assay/cmd/assay assay/internal/delta assay/internal/offline assay/internal/rules assay/internal/summary/provider assay/internal/wire
 
 .PHONY: test-go
 test-go: ## the Go tests alone

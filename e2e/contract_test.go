@@ -6,9 +6,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -24,8 +26,9 @@ import (
 	"assay/internal/summary/summarytest"
 )
 
-// endpoint is a row of the document's endpoint tables, with the statuses of its
-// status table that this program can answer by itself.
+// endpoint is a row of the document's endpoint tables, with the statuses that its
+// status table has for it. A 500 is asked of the rows alone that name it, and a
+// forwarded operation also answers 502 and 503.
 type endpoint struct {
 	op       string
 	user     bool // "Key: no (403)": only a user's token is accepted
@@ -44,31 +47,30 @@ var endpoints = []endpoint{
 	{op: "GET /v1/organization", statuses: []int{200, 401, 403, 500}},
 	{op: "GET /v1/analytics/log-volume", statuses: []int{200, 400, 401, 403, 502, 503}},
 	{op: "GET /v1/analytics/services", statuses: []int{200, 400, 401, 403, 500}},
-	{op: "GET /v1/agent/admin/installations", agent: true, user: true},
-	{op: "POST /v1/agent/codebase/partner/migrate/execute", agent: true},
-	{op: "GET /v1/agent/codebase/findings", agent: true},
-	{op: "POST /v1/agent/codebase/fix/execute", agent: true},
-	{op: "POST /v1/agent/codebase/instrumentation/execute", agent: true},
-	{op: "POST /v1/agent/codebase/review/execute", agent: true},
-	{op: "GET /v1/agent/executions", agent: true},
-	{op: "GET /v1/agent/executions/{execution_id}", agent: true},
-	{op: "GET /v1/agent/executions/{execution_id}/agent-events", agent: true},
-	{op: "GET /v1/agent/findings", agent: true},
-	{op: "GET /v1/agent/findings/summary", agent: true},
-	{op: "POST /v1/agent/onboarding/repos", agent: true, user: true},
-	{op: "POST /v1/agent/onboarding/session", agent: true, user: true},
-	{op: "GET /v1/agent/onboarding/status", agent: true, user: true},
-	{op: "GET /v1/agent/repositories", agent: true},
-	{op: "GET /v1/agent/repositories/{repository_id}", agent: true},
-	{op: "PATCH /v1/agent/repositories/{repository_id}", agent: true},
-	{op: "GET /v1/agent/repositories/{repository_id}/settings", agent: true, user: true},
+	{op: "GET /v1/agent/admin/installations", agent: true, user: true, statuses: []int{200, 401, 403, 502, 503}},
+	{op: "POST /v1/agent/codebase/partner/migrate/execute", agent: true, statuses: []int{200, 401, 403, 502, 503}},
+	{op: "GET /v1/agent/codebase/findings", agent: true, statuses: []int{200, 400, 401, 403, 502, 503}},
+	{op: "POST /v1/agent/codebase/fix/execute", agent: true, statuses: []int{200, 401, 502, 503}},
+	{op: "POST /v1/agent/codebase/instrumentation/execute", agent: true, statuses: []int{200, 401, 502, 503}},
+	{op: "POST /v1/agent/codebase/review/execute", agent: true, statuses: []int{200, 401, 502, 503}},
+	{op: "GET /v1/agent/executions", agent: true, statuses: []int{200, 401, 403, 502, 503}},
+	{op: "GET /v1/agent/executions/{execution_id}", agent: true, statuses: []int{200, 401, 403, 404, 502, 503}},
+	{op: "GET /v1/agent/executions/{execution_id}/agent-events", agent: true, statuses: []int{200, 401, 403, 404, 502, 503}},
+	{op: "GET /v1/agent/findings", agent: true, statuses: []int{200, 400, 401, 403, 502, 503}},
+	{op: "GET /v1/agent/findings/summary", agent: true, statuses: []int{200, 401, 403, 502, 503}},
+	{op: "POST /v1/agent/onboarding/repos", agent: true, user: true, statuses: []int{200, 400, 401, 403, 409, 502, 503}},
+	{op: "POST /v1/agent/onboarding/session", agent: true, user: true, statuses: []int{200, 401, 403, 429, 502, 503}},
+	{op: "GET /v1/agent/onboarding/status", agent: true, user: true, statuses: []int{200, 401, 403, 502, 503}},
+	{op: "GET /v1/agent/repositories", agent: true, statuses: []int{200, 401, 403, 502, 503}},
+	{op: "GET /v1/agent/repositories/{repository_id}", agent: true, statuses: []int{200, 401, 403, 404, 502, 503}},
+	{op: "PATCH /v1/agent/repositories/{repository_id}", agent: true, statuses: []int{200, 400, 401, 403, 404, 409, 413, 422, 502, 503}},
+	{op: "GET /v1/agent/repositories/{repository_id}/settings", agent: true, user: true, statuses: []int{200, 401, 403, 502, 503}},
 }
 
 // The telemetry of the contract test: enough services for every default and limit.
 const contractServices = 120
 
-// contract is a running server with everything configured but an agent backend,
-// and its description.
+// contract is a running server with everything configured, and its description.
 type contract struct {
 	*daemon
 	described *description
@@ -80,6 +82,8 @@ type contract struct {
 
 	service restService
 	insight restInsight
+
+	repository, execution string // ids at the agent backend
 }
 
 // TestContract drives a running server through every row of the tables of the
@@ -89,7 +93,9 @@ func TestContract(t *testing.T) {
 	model := summarytest.New(t)
 	provider := startIssuer(t)
 	dir := t.TempDir()
-	c := &contract{daemon: startDaemon(t, dir, append(provider.flags(),
+	backend := freeAddress(t)
+	c := &contract{repository: "repo-1", execution: "exec-1", daemon: startDaemon(t, dir, append(provider.flags(),
+		"--agent-backend-url", "http://"+backend,
 		"--bootstrap-api-key", bootstrapKey, "--commit-interval", "10ms", "--score-interval", "200ms", "--trace-idle", "200ms",
 		"--summary-provider", "openai", "--summary-url", model.URL, "--summary-model", "stub", "--summary-api-key", "sk-e2e")...)}
 	require.Zero(t, c.assay(t, "organization", "create", "named", "--external-id", "org-named").code)
@@ -99,6 +105,7 @@ func TestContract(t *testing.T) {
 	c.read = c.newKey(t, "--scopes", "read")
 	c.agentOnly = c.newKey(t, "--scopes", "agent")
 	c.fill(t)
+	startStub(t, backend, c.daemon)
 
 	t.Run("the description has the document's operations", func(t *testing.T) {
 		var want []string
@@ -117,25 +124,17 @@ func TestContract(t *testing.T) {
 	t.Run("summary", func(t *testing.T) { c.testSummary(t, model) })
 	t.Run("agent operations", c.testAgent)
 	t.Run("limits of requests", c.testLimits)
-	t.Run("not configured", func(t *testing.T) { c.testNotConfigured(t, dir) })
+	t.Run("not configured", func(t *testing.T) { c.testNotConfigured(t, dir, provider) })
 	t.Run("internal errors", func(t *testing.T) { c.testInternal(t, dir) })
 	if t.Failed() {
 		return
 	}
 	t.Logf("answers checked against the description, by operation and status:\n%s", c.described.table())
 	for _, e := range endpoints {
-		for _, status := range e.expected() {
+		for _, status := range e.statuses {
 			require.Positive(t, c.described.seen[e.op][status], "%s has not answered %d", e.op, status)
 		}
 	}
-}
-
-// expected are the statuses that the run has to show.
-func (e *endpoint) expected() []int {
-	if e.agent { // without a backend
-		return []int{401, 403, 503}
-	}
-	return e.statuses
 }
 
 // fill sends telemetry until there are services, scores and insights of every status.
@@ -216,7 +215,7 @@ func (c *contract) pathOf(op string) (method, path string) {
 	if strings.Contains(path, "/insights/{id}") {
 		id = c.insight.ID
 	}
-	return method, strings.NewReplacer("{id}", id, "{execution_id}", "exec-1", "{repository_id}", "repo-1").Replace(path)
+	return method, strings.NewReplacer("{id}", id, "{execution_id}", c.execution, "{repository_id}", c.repository).Replace(path)
 }
 
 // bodyOf is a body that the operation of a method accepts.
@@ -256,8 +255,10 @@ func (c *contract) testCredentials(t *testing.T) {
 		// organization, which has none of these resources.
 		want := 200
 		switch {
-		case e.agent:
-			want = 503
+		case e.agent && method != http.MethodGet: // tried with the bodies that it takes below
+			continue
+		case strings.Contains(path, c.execution), strings.Contains(path, c.repository):
+			want = 404
 		case strings.Contains(path, c.service.ID), strings.Contains(path, c.insight.ID):
 			want = 404
 		}
@@ -552,31 +553,133 @@ func (c *contract) testSummary(t *testing.T, model *summarytest.Server) {
 	c.fails(t, "/v1/insights/"+unknownID+"/summary", 404, "INSIGHT_NOT_FOUND")
 }
 
-// testAgent checks the forwarded operations as far as they go without a backend.
+// testAgent checks the forwarded operations against the stand-in for their backend.
 func (c *contract) testAgent(t *testing.T) {
+	key := func(method, path, body string) *answered {
+		return c.call(t, method, "/v1/agent"+path, bootstrapKey, body)
+	}
+	user := func(method, path, body string) *answered { return c.call(t, method, "/v1/agent"+path, c.user, body) }
+	get, post, patch := http.MethodGet, http.MethodPost, http.MethodPatch
+	type resource struct {
+		ID           string
+		Active       bool
+		Status       string
+		Repositories []resource
+		Seq          int
+	}
+	repositories := func(call func(string, string, string) *answered) (all []resource) {
+		for _, i := range decode[[]resource](t, call(get, "/repositories", "")).Data {
+			all = append(all, i.Repositories...)
+		}
+		require.NotEmpty(t, all)
+		return all
+	}
+	mine := repositories(key)
+	c.repository = mine[slices.IndexFunc(mine, func(r resource) bool { return r.Active })].ID
+	on := `{"repository_id":"` + c.repository + `"}`
+
+	// Runs, their findings and events.
+	c.execution = decode[resource](t, key(post, "/codebase/review/execute", on)).Data.ID
+	var run resource
+	eventually(t, time.Minute, func() bool {
+		run = decode[resource](t, key(get, "/executions/"+c.execution, "")).Data
+		return run.Status == "completed"
+	}, "the run is not over")
+	for _, kind := range []string{"fix", "instrumentation"} {
+		require.Equal(t, 200, key(post, "/codebase/"+kind+"/execute", on).status, kind)
+	}
+	all := decode[[]resource](t, key(get, "/executions", ""))
+	require.Len(t, all.Data, 3)
+	require.Equal(t, 3, *all.Meta.Total)
+	require.Len(t, decode[[]resource](t, key(get, "/executions?limit=1&offset=1", "")).Data, 1)
+	require.Len(t, decode[[]resource](t, key(get, "/executions?executionType=review,partner-migrate-execute&status=completed&repositoryId="+c.repository, "")).Data, 1)
+	events := "/executions/" + c.execution + "/agent-events"
+	timeline := decode[[]resource](t, key(get, events, "")).Data
+	require.Greater(t, len(timeline), 4)
+	require.Equal(t, timeline[2:4], decode[[]resource](t, key(get, events+"?afterSeq="+strconv.Itoa(timeline[1].Seq)+"&limit=2", "")).Data)
+	require.Empty(t, decode[[]resource](t, key(get, events+"?afterSeq="+strconv.Itoa(timeline[len(timeline)-1].Seq), "")).Data)
+	require.Equal(t, 404, key(get, "/executions/none", "").status)
+	require.Equal(t, 404, key(get, "/executions/none/agent-events", "").status)
+	require.Equal(t, 404, user(get, events, "").status, "another organization's")
+
+	for _, status := range []string{"active", "resolved", "all"} {
+		require.Equal(t, 200, key(get, "/codebase/findings?status="+status+"&executionId="+c.execution, "").status)
+	}
+	requireCode(t, key(get, "/codebase/findings?status=open", ""), 400)
+	require.Equal(t, 200, key(get, "/findings?severity=critical,high&category=Sensitive%20Data,Volume&page=1&page_size=100", "").status)
+	requireCode(t, key(get, "/findings?page_size=101", ""), 400)
+	require.Equal(t, 200, key(get, "/findings", "").status)
+	require.Equal(t, 200, key(get, "/findings/summary", "").status)
+
+	// Repositories.
+	repository := "/repositories/" + c.repository
+	require.Equal(t, 200, key(get, repository, "").status)
+	require.Equal(t, 404, key(get, "/repositories/none", "").status)
+	require.Equal(t, 200, user(get, "/repositories/"+repositories(user)[0].ID+"/settings", "").status)
+	require.Equal(t, 200, key(patch, repository, `{"active":false}`).status)
+	require.Equal(t, 200, key(patch, repository, `{"active":true}`).status)
+	requireError(t, key(patch, repository, `{"active":`), 400, "INVALID_PARAMETERS", "body")
+	requireError(t, key(patch, repository, `[1]`), 400, "INVALID_PARAMETERS", "body")
+	requireCode(t, key(patch, "/repositories/none", `{"active":true}`), 404)
+	requireCode(t, key(patch, repository, `{"active":"yes"}`), 422)
+	requireCode(t, key(patch, repository, `{"active":true,"x":"`+strings.Repeat("x", 70<<10)+`"}`), 413)
+	requireError(t, key(patch, repository, `{"x":"`+strings.Repeat("x", 1<<20)+`"}`), 413, "PAYLOAD_TOO_LARGE")
+	conflict := 0
+	for _, r := range mine {
+		if a := key(patch, "/repositories/"+r.ID, `{"active":true}`); a.status == 409 {
+			conflict++
+		}
+	}
+	require.Positive(t, conflict, "the limit of active repositories")
+
+	// What belongs to users.
+	require.Equal(t, 200, user(get, "/admin/installations", "").status)
+	require.Equal(t, 200, user(get, "/onboarding/status", "").status)
+	session := user(post, "/onboarding/session", "")
+	require.Equal(t, 200, session.status)
+	for range 10 {
+		session = user(post, "/onboarding/session", "")
+	}
+	requireCode(t, session, 429)
+	require.NotEmpty(t, session.header.Get("Retry-After"))
+	requireCode(t, user(post, "/onboarding/repos", `{"repository_ids":[]}`), 400)
+	chosen := `{"repository_ids":["` + repositories(user)[0].ID + `"]}`
+	require.Equal(t, 200, user(post, "/onboarding/repos", chosen).status)
+	requireCode(t, user(post, "/onboarding/repos", chosen), 409)
+	requireCode(t, key(post, "/codebase/partner/migrate/execute", ""), 403)
+	require.Equal(t, 200, user(post, "/codebase/partner/migrate/execute", "").status)
+
 	for _, e := range endpoints {
+		method, path := c.pathOf(e.op)
 		if !e.agent {
 			continue
 		}
-		method, path := c.pathOf(e.op)
-		credential := bootstrapKey
-		if e.user {
-			credential = c.user
-		}
-		a := c.call(t, method, path+"?limit=9999&status=nonsense&limit=x", credential, bodyOf(method))
-		requireError(t, a, 503, "SERVICE_UNAVAILABLE")
-		require.NotEmpty(t, a.header.Get("Retry-After"))
-		if strings.Contains(path, "exec-1") || strings.Contains(path, "repo-1") {
+		if strings.Contains(e.op, "{") {
 			for _, id := range []string{"a%2Fb", "%2e%2e", "."} {
-				bad := strings.NewReplacer("exec-1", id, "repo-1", id).Replace(path)
-				require.Equal(t, 400, c.call(t, method, bad, credential, bodyOf(method)).status, bad)
+				bad := strings.NewReplacer(c.execution, id, c.repository, id).Replace(path)
+				require.Equal(t, 400, c.call(t, method, bad, c.user, bodyOf(method)).status, bad)
 			}
 		}
 		for _, other := range []string{"DELETE", "PUT"} {
-			requireError(t, c.call(t, other, path, credential, ""), 405, "METHOD_NOT_ALLOWED")
+			requireError(t, c.call(t, other, path, bootstrapKey, ""), 405, "METHOD_NOT_ALLOWED")
 		}
 	}
 	c.fails(t, "/v1/agent/nothing", 404, "NOT_FOUND")
+
+	// A client that has it already.
+	first := key(get, events, "")
+	again := c.call(t, get, "/v1/agent"+events, bootstrapKey, "", "If-None-Match", first.header.Get("ETag"))
+	require.Equal(t, http.StatusNotModified, again.status)
+}
+
+// requireCode checks that an answer is an error of a status, whatever its code.
+func requireCode(t *testing.T, a *answered, status int) {
+	t.Helper()
+	require.Equal(t, status, a.status, "%s", a.body)
+	var e restError
+	require.NoError(t, json.Unmarshal(a.body, &e))
+	require.NotEmpty(t, e.Error.Code)
+	require.NotEmpty(t, e.Error.Message)
 }
 
 func (c *contract) testLimits(t *testing.T) {
@@ -594,7 +697,7 @@ func (c *contract) testLimits(t *testing.T) {
 
 // testNotConfigured starts servers that lack something, or have it broken, on the
 // same store.
-func (c *contract) testNotConfigured(t *testing.T, dir string) {
+func (c *contract) testNotConfigured(t *testing.T, dir string, provider *issuer) {
 	broken := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "goroutine 1 [running]: secret-of-the-store", http.StatusInternalServerError)
 	}))
@@ -611,20 +714,40 @@ func (c *contract) testNotConfigured(t *testing.T, dir string) {
 	require.NotEmpty(t, limited.header.Get("Retry-After"))
 	bare.stop(t)
 
-	faulty := startDaemon(t, dir, "--metrics-store", broken.URL,
-		"--summary-provider", "openai", "--summary-url", model.URL, "--summary-model", "other", "--summary-api-key", "sk-e2e", "--summary-timeout", "3s")
+	bare = startDaemon(t, dir, append(provider.flags(), "--metrics-store", "none")...)
+	for _, e := range endpoints {
+		if method, path := c.pathOf(e.op); e.agent {
+			a := c.callAt(t, bare, method, path, c.user, bodyOf(method))
+			requireError(t, a, 503, "SERVICE_UNAVAILABLE")
+			require.NotEmpty(t, a.header.Get("Retry-After"))
+		}
+	}
+	bare.stop(t)
+
+	faulty := startDaemon(t, dir, append(provider.flags(), "--metrics-store", broken.URL, "--agent-backend-url", broken.URL,
+		"--summary-provider", "openai", "--summary-url", model.URL, "--summary-model", "other", "--summary-api-key", "sk-e2e", "--summary-timeout", "3s")...)
 	volume := c.callAt(t, faulty, http.MethodGet, "/v1/analytics/log-volume", bootstrapKey, "")
 	requireError(t, volume, 502, "UPSTREAM_ERROR")
 	require.NotContains(t, string(volume.body), "secret-of-the-store")
 	summary := c.callAt(t, faulty, http.MethodGet, "/v1/insights/"+c.insight.ID+"/summary", bootstrapKey, "")
 	requireError(t, summary, 503, "SERVICE_UNAVAILABLE")
 	require.NotEmpty(t, summary.header.Get("Retry-After"))
+	for i, e := range slices.DeleteFunc(slices.Clone(endpoints), func(e endpoint) bool { return !e.agent }) {
+		method, path := c.pathOf(e.op)
+		if i > 0 && i%8 == 0 { // before ten failures in a row have the gateway spare the backend
+			faulty.stop(t)
+			faulty = startDaemon(t, dir, append(provider.flags(), "--metrics-store", "none", "--agent-backend-url", broken.URL)...)
+		}
+		a := c.callAt(t, faulty, method, path, c.user, bodyOf(method))
+		requireError(t, a, 502, "UPSTREAM_ERROR")
+		require.NotContains(t, string(a.body), "secret-of-the-store")
+	}
 	faulty.stop(t)
 }
 
 // testInternal takes tables away from the store.
 func (c *contract) testInternal(t *testing.T, dir string) {
-	restore, err := sqlitetest.Hide(t.Context(), filepath.Join(dir, "assay.db"), "insights", "services")
+	restore, err := sqlitetest.Hide(t.Context(), filepath.Join(dir, "assay.db"), "insights", "services", "insight_counts")
 	require.NoError(t, err)
 	defer func() { require.NoError(t, restore(context.WithoutCancel(t.Context()))) }()
 	for _, path := range []string{
@@ -638,6 +761,47 @@ func (c *contract) testInternal(t *testing.T, dir string) {
 		requireError(t, a, 500, "INTERNAL_ERROR")
 		require.NotContains(t, string(a.body), "table")
 	}
+}
+
+// freeAddress returns a loopback address on which nobody listens.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	return l.Addr().String()
+}
+
+// startStub starts the stand-in for the agent backend of a server.
+func startStub(t *testing.T, address string, d *daemon) {
+	t.Helper()
+	o := decode[restOrganization](t, d.get(t, bootstrapKey, "/v1/organization")).Data
+	path, err := program()
+	require.NoError(t, err)
+	organizations := d.assay(t, "organization", "list", "--format", "json")
+	require.Zero(t, organizations.code, organizations.stderr)
+	var all []struct{ ID string }
+	require.NoError(t, json.Unmarshal([]byte(organizations.stdout), &all))
+	partners := ""
+	for _, other := range all {
+		if other.ID != o.ID { // one organization may not migrate
+			partners = other.ID
+		}
+	}
+	cmd := exec.Command(path, "agent-stub", "--address", address, "--jwks-url", d.root+"/.well-known/jwks.json", "--partner-organizations", partners)
+	cmd.Env = []string{"HOME=" + t.TempDir()}
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait() // killed
+	})
+	eventually(t, time.Minute, func() bool {
+		conn, err := net.Dial("tcp", address)
+		if err == nil {
+			conn.Close()
+		}
+		return err == nil
+	}, "the stand-in does not listen")
 }
 
 // logsOf returns a request with n records of each severity, all different.

@@ -170,7 +170,7 @@ func TestStoreCommands(t *testing.T) {
 	require.Len(t, organizations, 2)
 	require.Equal(t, id, organizations[0].ID)
 	require.Equal(t, "enterprise", organizations[0].Tier)
-	require.Equal(t, "ext-1", organizations[0].ExternalID)
+	require.Equal(t, "org_acme", organizations[0].ExternalID)
 
 	r = assay("key", "create", "--organization", "acme", "--name", "ci", "--scopes", "ingest,read", "--expires-in", "24h")
 	require.Zero(t, r.code, r.stderr)
