@@ -44,6 +44,7 @@ var benches = []bench{
 	{"pages", "pages of long lists beside SQL and beside a bare handler", runPages},
 	{"refuse", "how long a refusal takes for an unknown key and for a wrong secret", runRefuse},
 	{"hang", "REST answers while the metrics store hangs", runHang},
+	{"gateway", "requests for the agent backend beside a bare reverse proxy, and others while it hangs", runGateway},
 }
 
 func main() {
@@ -67,7 +68,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	pattern := flags.String("run", ".", "run the benches whose name matches this regular expression")
 	asJSON := flags.Bool("json", false, "print JSON instead of tables")
 	bareBody := flags.String("bare-body", "", "only serve this file with net/http, as the pages bench has a child do")
-	bareAddress := flags.String("bare-address", "127.0.0.1:0", "where to serve it")
+	bareBackend := flags.String("bare-proxy", "", "only pass requests on to this URL, as the gateway bench has a child do")
+	bareAddress := flags.String("bare-address", "127.0.0.1:0", "where to serve what -bare-body or -bare-proxy says")
 	list := flags.Bool("list", false, "list the benches and exit")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -81,8 +83,15 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	case flags.NArg() > 0:
 		return fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	}
-	if *bareBody != "" {
-		return serveBare(ctx, *bareAddress, *bareBody)
+	if *bareBody != "" || *bareBackend != "" {
+		h, err := newBareProxy(*bareBackend)
+		if *bareBody != "" {
+			h, err = newBare(*bareBody)
+		}
+		if err != nil {
+			return err
+		}
+		return serveBare(ctx, *bareAddress, h)
 	}
 	if !*asJSON && !*list {
 		fmt.Fprintln(stdout, machine())

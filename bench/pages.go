@@ -315,33 +315,43 @@ func (s *server) calm(ctx context.Context) error {
 
 // startBare starts this program once more, as a handler that writes a body.
 func startBare(ctx context.Context, dir string, body []byte) (*server, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
 	file := filepath.Join(dir, "body.json")
 	if err := os.WriteFile(file, body, 0o600); err != nil {
 		return nil, err
 	}
-	s := &server{name: "bare handler"}
+	return startSelf(ctx, "bare handler", "-bare-body", file)
+}
+
+// startSelf starts this program once more, to serve what args say.
+func startSelf(ctx context.Context, name string, args ...string) (*server, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	s := &server{name: name}
 	if s.rest, err = freeAddress(ctx); err != nil {
 		return nil, err
 	}
 	ready := func(ctx context.Context) error { return get(ctx, "http://"+s.rest+"/", "", io.Discard) }
-	return s, launch(ctx, s, ready, self, "-bare-body", file, "-bare-address", s.rest)
+	return s, launch(ctx, s, ready, self, append(args, "-bare-address", s.rest)...)
 }
 
-// serveBare writes the same file for every request until ctx ends.
-func serveBare(ctx context.Context, address, file string) error {
+// newBare returns a handler that writes the same file for every request.
+func newBare(file string) (http.Handler, error) {
 	body, err := os.ReadFile(file)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	srv := &http.Server{Addr: address, ReadHeaderTimeout: 10 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Content-Length", fmt.Sprint(len(body)))
 		_, _ = w.Write(body)
-	})}
+	}), nil
+}
+
+// serveBare serves until ctx ends.
+func serveBare(ctx context.Context, address string, h http.Handler) error {
+	srv := &http.Server{Addr: address, ReadHeaderTimeout: 10 * time.Second, Handler: h}
 	stop := context.AfterFunc(ctx, func() { _ = srv.Close() })
 	defer stop()
 	if err := srv.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
