@@ -5,6 +5,7 @@ package sign
 import (
 	"crypto/ed25519"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -40,28 +41,40 @@ const (
 // key is a signing key in use.
 type key struct {
 	id      string
-	signer  jose.Signer // nil: the private half could not be opened
-	readyAt time.Time   // when to sign with it
+	private ed25519.PrivateKey // nil: it could not be opened
+	header  string             // of the tokens that it signs, encoded
+	readyAt time.Time          // when to sign with it
 }
 
 // newKey prepares a key that is seen for the first time. private is nil when it
 // could not be opened.
 func newKey(k *assay.SigningKey, private ed25519.PrivateKey, now time.Time) (*key, error) {
-	prepared := &key{id: k.ID, readyAt: now}
+	prepared := &key{id: k.ID, private: private, readyAt: now}
 	if now.Sub(k.CreatedAt) < settled {
 		prepared.readyAt = now.Add(settling)
 	}
-	if private == nil {
-		return prepared, nil
-	}
-	var err error
-	prepared.signer, err = jose.NewSigner(
-		jose.SigningKey{Algorithm: jose.EdDSA, Key: jose.JSONWebKey{Key: private, KeyID: k.ID}},
-		(&jose.SignerOptions{}).WithType("JWT"))
+	header, err := json.Marshal(struct {
+		Algorithm jose.SignatureAlgorithm `json:"alg"`
+		KeyID     string                  `json:"kid"`
+		Type      string                  `json:"typ"`
+	}{jose.EdDSA, k.ID, "JWT"})
 	if err != nil {
-		return nil, fmt.Errorf("prepare the signing key %s: %w", k.ID, err)
+		return nil, fmt.Errorf("encode the header for the signing key %s: %w", k.ID, err)
 	}
+	prepared.header = base64.RawURLEncoding.EncodeToString(header)
 	return prepared, nil
+}
+
+// sign returns a payload with its signature in the compact serialization of RFC 7515,
+// section 7.1. go-jose writes the same and encodes the header anew for every token,
+// which takes a quarter of the time again.
+func (k *key) sign(payload []byte) string {
+	token := make([]byte, 0, len(k.header)+2+base64.RawURLEncoding.EncodedLen(len(payload))+
+		base64.RawURLEncoding.EncodedLen(ed25519.SignatureSize))
+	token = append(append(token, k.header...), '.')
+	token = base64.RawURLEncoding.AppendEncode(token, payload)
+	signature := ed25519.Sign(k.private, token)
+	return string(base64.RawURLEncoding.AppendEncode(append(token, '.'), signature))
 }
 
 // ring is the keys of a moment. It does not change.
@@ -114,7 +127,7 @@ func (r *ring) current(now time.Time) *key {
 	var oldest *key
 	for i := len(r.keys) - 1; i >= 0; i-- {
 		k := r.keys[i]
-		if k.signer == nil {
+		if k.private == nil {
 			continue
 		}
 		if !now.Before(k.readyAt) {

@@ -225,13 +225,5 @@ func (s *Signer) Sign(_ context.Context, p *assay.Principal) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("sign: encode the claims: %w", err)
 	}
-	signed, err := k.signer.Sign(payload)
-	if err != nil {
-		return "", fmt.Errorf("sign: sign with the key %s: %w", k.id, err)
-	}
-	token, err := signed.CompactSerialize()
-	if err != nil {
-		return "", fmt.Errorf("sign: write the token: %w", err)
-	}
-	return token, nil
+	return k.sign(payload), nil
 }
