@@ -6,6 +6,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"math"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -171,6 +175,28 @@ func TestQuantile(t *testing.T) {
 	require.Equal(t, 5.0, quantile(v, 0.99))
 	require.Equal(t, 3.0, quantile(v, 0.5))
 	require.Equal(t, 1.0, quantile(v, 0))
+}
+
+// TestForwardIsCompared passes events through the bare proxy of the gateway bench.
+func TestForwardIsCompared(t *testing.T) {
+	body, err := eventsBody()
+	require.NoError(t, err)
+	file := filepath.Join(t.TempDir(), "body.json")
+	require.NoError(t, os.WriteFile(file, body, 0o600))
+	bare, err := newBare(file)
+	require.NoError(t, err)
+	backend := httptest.NewServer(bare)
+	defer backend.Close()
+	h, err := newBareProxy(backend.URL)
+	require.NoError(t, err)
+	defer h.Transport.(*http.Transport).CloseIdleConnections()
+	proxy := httptest.NewServer(h)
+	defer proxy.Close()
+	defer http.DefaultClient.CloseIdleConnections()
+
+	require.NoError(t, sameData(t.Context(), proxy.URL+forwardedPath, "", body))
+	other := bytes.Replace(body, []byte(`"seq":18`), []byte(`"seq":19`), 1)
+	require.Error(t, sameData(t.Context(), proxy.URL+forwardedPath, "", other), "other data is found out")
 }
 
 func TestRun(t *testing.T) {

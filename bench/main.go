@@ -84,10 +84,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	}
 	if *bareBody != "" || *bareBackend != "" {
-		h, err := newBareProxy(*bareBackend)
-		if *bareBody != "" {
-			h, err = newBare(*bareBody)
-		}
+		h, err := bareSide(*bareBody, *bareBackend)
 		if err != nil {
 			return err
 		}

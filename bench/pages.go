@@ -336,6 +336,14 @@ func startSelf(ctx context.Context, name string, args ...string) (*server, error
 	return s, launch(ctx, s, ready, self, append(args, "-bare-address", s.rest)...)
 }
 
+// bareSide returns the handler for a child of a bench: of a file, else before a backend.
+func bareSide(file, backend string) (http.Handler, error) {
+	if file != "" {
+		return newBare(file)
+	}
+	return newBareProxy(backend)
+}
+
 // newBare returns a handler that writes the same file for every request.
 func newBare(file string) (http.Handler, error) {
 	body, err := os.ReadFile(file)
