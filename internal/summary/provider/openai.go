@@ -5,27 +5,24 @@ package provider
 import (
 	"context"
 
-	"github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/option"
+	"github.com/sashabaranov/go-openai"
 
 	"assay/internal/summary"
 )
 
 type openAI struct {
 	model  string
-	chat   openai.ChatCompletionService
+	chat   *openai.Client
 	client *client
 }
 
-// newOpenAI makes the one service that is used: the client with all of them reads
-// the environment.
+// newOpenAI uses a library of the community. OpenAI's own takes a minute and a half of
+// processor time to compile, for the one operation that is used here.
 func newOpenAI(base, model, key string) *openAI {
 	c := newClient()
-	options := []option.RequestOption{option.WithBaseURL(base), option.WithHTTPClient(c), option.WithMaxRetries(0)}
-	if key != "" {
-		options = append(options, option.WithAPIKey(key))
-	}
-	return &openAI{model: model, chat: openai.NewChatCompletionService(options...), client: c}
+	config := openai.DefaultConfig(key)
+	config.BaseURL, config.HTTPClient = base, c
+	return &openAI{model: model, chat: openai.NewClientWithConfig(config), client: c}
 }
 
 // Model implements summary.Provider.
@@ -36,15 +33,18 @@ func (p *openAI) CloseIdleConnections() { p.client.close() }
 
 // Write implements summary.Provider.
 func (p *openAI) Write(ctx context.Context, prompt *summary.Prompt) (string, error) {
-	got, err := p.chat.New(ctx, openai.ChatCompletionNewParams{
-		Model:               p.model,
-		Messages:            []openai.ChatCompletionMessageParamUnion{openai.SystemMessage(prompt.Rules), openai.UserMessage(prompt.Document)},
-		MaxCompletionTokens: openai.Int(maxTokens),
+	got, err := p.chat.CreateChatCompletion(ctx, openai.ChatCompletionRequest{
+		Model: p.model,
+		Messages: []openai.ChatCompletionMessage{
+			{Role: openai.ChatMessageRoleSystem, Content: prompt.Rules},
+			{Role: openai.ChatMessageRoleUser, Content: prompt.Document},
+		},
+		MaxCompletionTokens: maxTokens,
 	})
 	if err != nil {
 		return "", sdkError(ctx, err)
 	}
-	if got == nil || len(got.Choices) == 0 {
+	if len(got.Choices) == 0 {
 		return "", &summary.UnusableError{What: "no choice"}
 	}
 	choice := &got.Choices[0]
