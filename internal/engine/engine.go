@@ -164,6 +164,9 @@ func unixNano(t time.Time) uint64 { return uint64(max(0, t.UnixNano())) }
 func (e *Engine) Ingest(ctx context.Context, organizationID string, signal wire.Signal, body []byte) (warning string, err error) {
 	in := e.input(organizationID)
 	if err := e.quota.Load(ctx, organizationID); err != nil {
+		if ctx.Err() != nil {
+			return "", &assay.Error{Code: assay.CodeUnavailable, Message: "the limits of the organization were not read in time", Err: err}
+		}
 		return "", err
 	}
 	b := e.batches.Get().(*rules.Batch)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -35,6 +36,7 @@ type gate struct {
 	mu   sync.Mutex
 	fail error
 	hold chan struct{} // commits wait for it to close
+	held atomic.Int64  // commits that wait or have waited
 }
 
 func (g *gate) set(fail error, hold chan struct{}) {
@@ -48,6 +50,7 @@ func (g *gate) Commit(ctx context.Context, now time.Time, requests []delta.Reque
 	fail, hold := g.fail, g.hold
 	g.mu.Unlock()
 	if hold != nil {
+		g.held.Add(1)
 		<-hold
 	}
 	if fail != nil {
@@ -164,18 +167,38 @@ func TestSenderGivesUp(t *testing.T) {
 	e := f.engine()
 	hold := make(chan struct{})
 	f.store.set(nil, hold)
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
-	defer cancel()
+	ctx, cancel := context.WithCancel(t.Context())
 	q := Traces(Spans(Service("a"), Span(1, 1, 0)))
+	go func() {
+		defer cancel()
+		for f.store.held.Load() == 0 {
+			runtime.Gosched()
+		}
+	}()
 	_, err := e.Ingest(ctx, f.org, q.Signal, q.Body)
 	require.Equal(t, assay.CodeUnavailable, assay.ErrorCode(err))
-	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorIs(t, err, context.Canceled)
 	f.store.set(nil, nil)
 	close(hold)
 	f.ingest(e, q) // sent again
 	require.EqualValues(t, 1, f.totals("a", catalog.SPA004).Observed)
 	require.EqualValues(t, 1, e.Counters().Repeated.Load())
 	require.Eventually(t, func() bool { return e.Traces().Spans == 1 }, time.Minute, time.Millisecond, "its spans are handed on by whoever waits for it still")
+}
+
+// TestSenderGivesUpAtOnce: nothing of a request is kept whose sender has gone before
+// it was looked at.
+func TestSenderGivesUpAtOnce(t *testing.T) {
+	f := newFixture(t)
+	e := f.engine()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	q := Traces(Spans(Service("a"), Span(1, 1, 0)))
+	_, err := e.Ingest(ctx, f.org, q.Signal, q.Body)
+	require.Equal(t, assay.CodeUnavailable, assay.ErrorCode(err))
+	require.ErrorIs(t, err, context.Canceled)
+	f.ingest(e, q)
+	require.Zero(t, e.Counters().Repeated.Load())
 }
 
 // TestCloseUnderLoad: what was acknowledged is there, and the rest was refused.
