@@ -28,12 +28,13 @@ run: build ## simulated services send telemetry; see their scores
 .PHONY: test
 test: deps build lint test-go check-vuln ## everything: lint, tests with the race detector, end to end
 
-# Packages that start no goroutine: the race detector has nothing to see there, and
-# makes their hundreds of cases ten times slower. What shares them between
-# goroutines (engine, receive, rest, the stores) runs with it. So do the parts that
-# cmd/assay joins; it and the providers alone would have the SDKs of language models,
-# which take minutes to compile, compiled a second time.
-PLAIN := assay/cmd/assay assay/internal/delta assay/internal/offline assay/internal/rules assay/internal/summary/provider assay/internal/wire
+# What the race detector has nothing to see in, and makes ten times slower: packages
+# that start no goroutine, and e2e, which drives a program that is built as it is
+# released. What shares them between goroutines (engine, receive, rest, the stores)
+# runs with it, and so does every part that cmd/assay joins. That and the providers
+# alone would have the SDK of a language model, which takes a minute to compile,
+# compiled a second time.
+PLAIN := assay/cmd/assay assay/e2e assay/internal/delta assay/internal/offline assay/internal/rules assay/internal/summary/provider assay/internal/wire
 
 .PHONY: test-go
 test-go: ## the Go tests alone; vet is one of the linters
