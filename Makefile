@@ -34,7 +34,9 @@ test: deps build lint test-go check-vuln ## everything: lint, tests with the rac
 # runs with it, and so does every part that cmd/assay joins. That and the providers
 # alone would have the SDK of a language model, which takes a minute to compile,
 # compiled a second time.
-PLAIN := assay/cmd/assay assay/e2e assay/internal/delta assay/internal/offline assay/internal/rules assay/internal/summary/provider assay/internal/wire
+PLAIN := $(addprefix assay/,cmd/assay e2e internal/delta internal/offline internal/report internal/rules internal/rules/catalog \
+	internal/rules/runtimes internal/rules/semconv internal/rules/sensitive internal/rules/unit internal/store/codec \
+	internal/summary/provider internal/usage internal/wire internal/wire/otlpjson)
 
 .PHONY: test-go
 test-go: ## the Go tests alone; vet is one of the linters
