@@ -43,6 +43,10 @@ test-go: ## the Go tests alone; vet is one of the linters
 	$(GO) test -vet=off -race -timeout 9m $(filter-out $(PLAIN),$(shell $(GO) list ./...))
 	$(GO) test -vet=off -timeout 9m $(PLAIN)
 
+.PHONY: contract
+contract: ## drive a server through every operation; print operations and statuses
+	$(GO) test ./e2e -count=1 -run '^TestContract$$' -v
+
 .PHONY: deps
 deps: ## install what the tests need, or say what is missing
 	@scripts/deps

@@ -77,7 +77,7 @@ type contract struct {
 
 	user      string // token of a user of the first organization
 	stranger  string // token of a user of no organization that is known
-	read      string // keys with one scope
+	reader    string // keys with one scope
 	agentOnly string
 
 	service restService
@@ -97,12 +97,12 @@ func TestContract(t *testing.T) {
 	c := &contract{repository: "repo-1", execution: "exec-1", daemon: startDaemon(t, dir, append(provider.flags(),
 		"--agent-backend-url", "http://"+backend,
 		"--bootstrap-api-key", bootstrapKey, "--commit-interval", "10ms", "--score-interval", "200ms", "--trace-idle", "200ms",
-		"--summary-provider", "openai", "--summary-url", model.URL, "--summary-model", "stub", "--summary-api-key", "sk-e2e")...)}
+		"--summary-provider", "openai", "--summary-url", model.URL, "--summary-model", "stub", "--summary-api-key", "sk-e2e", "--log-level", "debug")...)}
 	require.Zero(t, c.assay(t, "organization", "create", "named", "--external-id", "org-named").code)
 	c.described = c.describe(t)
 	c.user = provider.token(t, "org-named")
 	c.stranger = provider.token(t, "")
-	c.read = c.newKey(t, "--scopes", "read")
+	c.reader = c.newKey(t, "--scopes", "read")
 	c.agentOnly = c.newKey(t, "--scopes", "agent")
 	c.fill(t)
 	startStub(t, backend, c.daemon)
@@ -126,6 +126,16 @@ func TestContract(t *testing.T) {
 	t.Run("limits of requests", c.testLimits)
 	t.Run("not configured", func(t *testing.T) { c.testNotConfigured(t, dir, provider) })
 	t.Run("internal errors", func(t *testing.T) { c.testInternal(t, dir) })
+	t.Run("no credential is in the log", func(t *testing.T) {
+		c.stop(t)
+		log := c.read(t, c.log)
+		require.NotEmpty(t, log)
+		for _, credential := range []string{bootstrapKey, c.reader, c.agentOnly, c.user, c.stranger, "sk-e2e"} {
+			require.NotContains(t, log, credential)
+			require.NotContains(t, log, credential[len(credential)-6:], "its end")
+		}
+		require.NotContains(t, log, "Bearer ")
+	})
 	if t.Failed() {
 		return
 	}
@@ -245,7 +255,7 @@ func (c *contract) testCredentials(t *testing.T) {
 		requireError(t, c.call(t, method, path, ingest, body), 403, "FORBIDDEN")
 		without := c.agentOnly
 		if e.agent {
-			without = c.read
+			without = c.reader
 		}
 		requireError(t, c.call(t, method, path, without, body), 403, "FORBIDDEN")
 		if e.user {
