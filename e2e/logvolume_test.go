@@ -108,6 +108,9 @@ func TestMetricsStoreAway(t *testing.T) {
 		for range cap(answers) {
 			requireError(t, <-answers, 502, "UPSTREAM_ERROR")
 		}
+		a, err := d.ask(t.Context(), http.MethodGet, d.root+"/metrics", nil)
+		require.NoError(t, err)
+		require.Regexp(t, `(?m)^http_client_request_duration_seconds_count\{error_type=".+"`, string(a.body), "an operator sees whose fault it is")
 		require.NotContains(t, d.read(t, d.log), "e2e-token-of-the-store")
 		d.stop(t)
 	}

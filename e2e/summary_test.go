@@ -68,6 +68,10 @@ func TestSummaries(t *testing.T) {
 		require.Equal(t, content, s.Content)
 	}
 	require.Equal(t, 1, len(model.Requests()), "100 first requests are one call")
+	metrics, err := d.ask(t.Context(), http.MethodGet, d.root+"/metrics", nil)
+	require.NoError(t, err)
+	require.Contains(t, string(metrics.body), `assay_summary_calls_total{outcome="ok"} 1`)
+	require.Regexp(t, `(?m)^http_client_request_duration_seconds_count\{.*http_response_status_code="200".*\} 1$`, string(metrics.body))
 
 	d.stop(t)
 	d = startDaemon(t, dir, flags...)

@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"time"
 
 	"assay"
@@ -72,7 +71,7 @@ func (s *server) openAgent(ctx context.Context) error {
 		return err
 	}
 	cfg := s.cfg.gateway(s.publicURL(), s.signer.Sign)
-	cfg.Wrap = func(t http.RoundTripper) http.RoundTripper { return s.own.Transport(t) }
+	cfg.Wrap = s.own.Transport
 	cfg.Observe = s.own.ObserveAgent
 	cfg.Logger = s.logger
 	s.gateway, err = agent.New(cfg)

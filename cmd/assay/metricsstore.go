@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"net/url"
 	"path/filepath"
 	"strings"
@@ -60,7 +61,7 @@ func (c *metricsStoreConfig) problems() []error {
 }
 
 // open returns who asks a remote metrics store. It does not connect.
-func (c *metricsStoreConfig) open() (*logvolume.Remote, error) {
+func (c *metricsStoreConfig) open(wrap func(http.RoundTripper) http.RoundTripper) (*logvolume.Remote, error) {
 	return logvolume.NewRemote(logvolume.RemoteConfig{
 		URL:                c.MetricsStore,
 		Username:           c.MetricsStoreUser,
@@ -74,6 +75,7 @@ func (c *metricsStoreConfig) open() (*logvolume.Remote, error) {
 		KeyFile:            c.MetricsStoreKey,
 		InsecureSkipVerify: c.MetricsStoreInsecure,
 		ScrapeInterval:     c.MetricsStoreScrape,
+		Wrap:               wrap,
 	})
 }
 
@@ -94,7 +96,7 @@ func (s *server) openLogVolume(ctx context.Context) (err error) {
 	s.know(ctx)
 	switch {
 	case s.cfg.remote():
-		s.remote, err = s.cfg.metricsStoreConfig.open()
+		s.remote, err = s.cfg.metricsStoreConfig.open(s.own.Transport)
 	case s.cfg.MetricsStore == metricsEmbedded:
 		s.embedded, err = logvolume.OpenEmbedded(ctx, logvolume.EmbeddedConfig{Dir: s.cfg.metricsPath(), Store: s.store, Logger: s.logger})
 	}

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"net/http"
 	"time"
 
 	"assay"
@@ -36,7 +37,7 @@ func (c *summaryConfig) problems() []error {
 	}
 	ck.that(c.SummaryModel != "", "--summary-model: the model is not given")
 	if c.SummaryModel != "" {
-		_, err := c.model()
+		_, err := c.model(nil)
 		ck.add(err)
 	}
 	ck.that(c.SummaryTimeout > 0 && c.SummaryTimeout <= maxSummaryTimeout, "--summary-timeout: %v is not in the range up to %v", c.SummaryTimeout, maxSummaryTimeout)
@@ -45,12 +46,12 @@ func (c *summaryConfig) problems() []error {
 }
 
 // provider returns the language model. It does not connect.
-func (c *summaryConfig) model() (summary.Provider, error) {
+func (c *summaryConfig) model(wrap func(http.RoundTripper) http.RoundTripper) (summary.Provider, error) {
 	key, err := readSecret("summary-api-key", c.SummaryAPIKey, c.SummaryAPIKeyFile)
 	if err != nil {
 		return nil, err
 	}
-	return provider.New(provider.Config{Kind: c.SummaryProvider, URL: c.SummaryURL, Model: c.SummaryModel, APIKey: string(key)})
+	return provider.New(provider.Config{Kind: c.SummaryProvider, URL: c.SummaryURL, Model: c.SummaryModel, APIKey: string(key), Wrap: wrap})
 }
 
 // openSummaries prepares the summarizer, if a model is configured.
@@ -58,7 +59,7 @@ func (s *server) openSummaries() error {
 	if s.cfg.SummaryProvider == "" {
 		return nil
 	}
-	model, err := s.cfg.model()
+	model, err := s.cfg.model(s.own.Transport)
 	if err != nil {
 		return err
 	}

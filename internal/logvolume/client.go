@@ -52,6 +52,9 @@ func newHTTPClient(cfg RemoteConfig) (*http.Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("metrics store: %w", err)
 	}
+	if cfg.Wrap != nil {
+		client.Transport = cfg.Wrap(client.Transport)
+	}
 	client.Transport = bounded{client.Transport}
 	return client, nil
 }

@@ -40,6 +40,10 @@ type RemoteConfig struct {
 	// scrapes.
 	ScrapeInterval time.Duration
 
+	// Wrap returns a transport around the one that is given, for traces and metrics;
+	// nil leaves it as it is.
+	Wrap func(http.RoundTripper) http.RoundTripper
+
 	Timeout time.Duration // of an answer in total; default 5 s
 	Now     func() time.Time
 }

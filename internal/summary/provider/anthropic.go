@@ -21,17 +21,17 @@ type claude struct {
 // newAnthropic makes the one service that is used: the client with all of them
 // reads the environment, and profiles in the home directory. Its spans are off,
 // which the environment would decide as well.
-func newAnthropic(base, model, key string) *claude {
-	c := newClient()
+func newAnthropic(base string, cfg Config) *claude {
+	c := newClient(cfg.Wrap)
 	options := []option.RequestOption{
 		// The SDK has the version in its paths.
 		option.WithBaseURL(strings.TrimSuffix(base, "v1/")),
 		option.WithHTTPClient(c), option.WithMaxRetries(0), option.WithoutOpenTelemetry(),
 	}
-	if key != "" {
-		options = append(options, option.WithAPIKey(key))
+	if cfg.APIKey != "" {
+		options = append(options, option.WithAPIKey(cfg.APIKey))
 	}
-	return &claude{model: model, messages: anthropic.NewMessageService(options...), client: c}
+	return &claude{model: cfg.Model, messages: anthropic.NewMessageService(options...), client: c}
 }
 
 // Model implements summary.Provider.

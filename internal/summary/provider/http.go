@@ -28,8 +28,8 @@ const (
 // the key elsewhere, and reads no body of an error, which may quote the request.
 type client struct{ http http.Client }
 
-func newClient() *client {
-	return &client{http.Client{
+func newClient(wrap func(http.RoundTripper) http.RoundTripper) *client {
+	c := &client{http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport: &http.Transport{
 			Proxy:                  http.ProxyFromEnvironment,
@@ -41,6 +41,10 @@ func newClient() *client {
 			MaxResponseHeaderBytes: 64 << 10,
 		},
 	}}
+	if wrap != nil {
+		c.http.Transport = wrap(c.http.Transport)
+	}
+	return c
 }
 
 // Do implements the interface of both SDKs. The response of a success is whole.

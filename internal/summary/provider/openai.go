@@ -18,11 +18,11 @@ type openAI struct {
 
 // newOpenAI uses a library of the community. OpenAI's own takes a minute and a half of
 // processor time to compile, for the one operation that is used here.
-func newOpenAI(base, model, key string) *openAI {
-	c := newClient()
-	config := openai.DefaultConfig(key)
+func newOpenAI(base string, cfg Config) *openAI {
+	c := newClient(cfg.Wrap)
+	config := openai.DefaultConfig(cfg.APIKey)
 	config.BaseURL, config.HTTPClient = base, c
-	return &openAI{model: model, chat: openai.NewClientWithConfig(config), client: c}
+	return &openAI{model: cfg.Model, chat: openai.NewClientWithConfig(config), client: c}
 }
 
 // Model implements summary.Provider.

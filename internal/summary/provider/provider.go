@@ -5,6 +5,7 @@ package provider
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -29,6 +30,9 @@ type Config struct {
 	// APIKey is sent with every request and shown nowhere. Models that run
 	// nearby need none.
 	APIKey string
+	// Wrap returns a transport around the one that is given, for traces and
+	// metrics; nil leaves it as it is.
+	Wrap func(http.RoundTripper) http.RoundTripper
 }
 
 // maxTokens bounds an answer, with what a model thinks before it.
@@ -49,13 +53,13 @@ func New(c Config) (summary.Provider, error) {
 		if err != nil {
 			return nil, err
 		}
-		return newOpenAI(base, c.Model, c.APIKey), nil
+		return newOpenAI(base, c), nil
 	case Anthropic:
 		base, err := baseURL(c.URL, "https://api.anthropic.com/v1", "/messages")
 		if err != nil {
 			return nil, err
 		}
-		return newAnthropic(base, c.Model, c.APIKey), nil
+		return newAnthropic(base, c), nil
 	default:
 		return nil, fmt.Errorf("provider: unknown kind of provider %q: it is %s or %s", c.Kind, OpenAI, Anthropic)
 	}
