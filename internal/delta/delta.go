@@ -348,6 +348,8 @@ func (o *Organization) Service(k assay.ServiceKey) *Service {
 type Delta struct {
 	Organizations map[string]*Organization // by id
 
+	Journals []Journal // each of another name
+
 	// Remember holds the filter hashes of the facts in here, to be added to the
 	// Filter once they are committed.
 	Remember []uint64
@@ -383,9 +385,9 @@ func (d *Delta) LogRecords() map[string]assay.SeverityCounts {
 }
 
 // Empty tells whether there is nothing to commit.
-func (d *Delta) Empty() bool { return len(d.Organizations) == 0 }
+func (d *Delta) Empty() bool { return len(d.Organizations) == 0 && len(d.Journals) == 0 }
 
-// Merge adds o to d. It leaves o as it is.
+// Merge adds the facts of o to d, not its journals. It leaves o as it is.
 func (d *Delta) Merge(o *Delta) {
 	for id, from := range o.Organizations {
 		to := d.Organization(id)
