@@ -11,6 +11,7 @@ import (
 
 	"assay"
 	"assay/internal/delta"
+	"assay/internal/fair"
 )
 
 // Store makes facts durable. Implementations may be used concurrently.
@@ -22,11 +23,13 @@ type Store interface {
 	Commit(ctx context.Context, now time.Time, requests []delta.Request, merge func(fresh []bool) *delta.Delta) error
 }
 
-// Facts are what one request, or the traces that closed, add. MergeInto is called
-// by one goroutine, possibly more than once, each time with an empty or shared
-// delta, and must not change the facts.
+// Facts are what one request, or the traces that closed, add.
 type Facts interface {
+	// MergeInto is called by one goroutine, possibly more than once, each time with an
+	// empty or shared delta, and must not change the facts.
 	MergeInto(d *delta.Delta)
+	// Rows returns about how many rows a store writes for them alone, at least 1.
+	Rows() int
 }
 
 // Config of a Committer. Store and Filter are needed; the zero value of another
@@ -36,7 +39,7 @@ type Config struct {
 	Filter   *delta.Filter
 	Interval time.Duration // between commits under load; default 100 ms
 	Timeout  time.Duration // of one transaction; default 5 s
-	Pending  int           // requests waiting for a commit; past them Submit refuses; default 4096
+	Pending  int           // requests waiting for a commit, past which Submit refuses; default 4096
 	Now      func() time.Time
 	Logger   *slog.Logger
 
@@ -47,23 +50,35 @@ type Config struct {
 	Committed func(records map[string]assay.SeverityCounts)
 }
 
-// Committer groups submissions into transactions. It may be used concurrently.
+// Committer groups submissions into transactions, the organizations in turn. It may
+// be used concurrently.
 type Committer struct {
 	cfg     Config
-	queue   chan *submission
+	queue   *fair.Queue[*submission]
 	closing chan struct{}
 	done    chan struct{}
-	limit   int // submissions in one transaction; of the committing goroutine
+	budget  int // rows of one transaction; of the committing goroutine
 
-	mu     sync.RWMutex // guards closed against sends to the queue
+	mu     sync.RWMutex // guards closed against additions to the queue
 	closed bool
 }
+
+// What everybody waits for is one transaction, so that one organization's many
+// services are not to make it long: past what an interval is enough for, groups get
+// smaller. The facts of requests merge, so that many small groups write more than a
+// few large ones; smallGroup is what goes into one in any case.
+const (
+	smallGroup = 4096
+	largeGroup = 1 << 20
+)
 
 type submission struct {
 	request *delta.Request // nil: facts that are no request's
 	facts   Facts
 	result  chan result
 }
+
+func (s *submission) rows() int { return s.facts.Rows() }
 
 type result struct {
 	fresh bool
@@ -87,7 +102,9 @@ func New(cfg Config) *Committer {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	c := &Committer{cfg: cfg, queue: make(chan *submission, cfg.Pending), closing: make(chan struct{}), done: make(chan struct{}), limit: cfg.Pending}
+	c := &Committer{
+		cfg: cfg, queue: fair.NewQueue[*submission](cfg.Pending), closing: make(chan struct{}), done: make(chan struct{}), budget: largeGroup,
+	}
 	go c.run()
 	return c
 }
@@ -95,8 +112,8 @@ func New(cfg Config) *Committer {
 // Submit waits until the facts have been committed and tells whether the request
 // was new; a repeated one adds nothing. request is nil for facts that are no
 // request's. The facts are not used after it returns. When the transaction
-// failed, or too many submissions wait, the error has CodeUnavailable and the
-// request may be sent again.
+// failed, or too many submissions wait, of all organizations or of this one, the error
+// has CodeUnavailable and the request may be sent again.
 func (c *Committer) Submit(request *delta.Request, facts Facts) (fresh bool, err error) {
 	s := &submission{request: request, facts: facts, result: make(chan result, 1)}
 	if err := c.enqueue(s); err != nil {
@@ -112,12 +129,14 @@ func (c *Committer) enqueue(s *submission) error {
 	if c.closed {
 		return assay.Errorf(assay.CodeUnavailable, "shutting down")
 	}
-	select {
-	case c.queue <- s:
-		return nil
-	default:
+	var organization string
+	if s.request != nil {
+		organization = s.request.OrganizationID
+	}
+	if !c.queue.Push(organization, s) {
 		return assay.Errorf(assay.CodeUnavailable, "too many requests wait to be committed")
 	}
+	return nil
 }
 
 // Close refuses further submissions, commits those that wait and returns when
@@ -127,7 +146,6 @@ func (c *Committer) Close() {
 	if !c.closed {
 		c.closed = true
 		close(c.closing)
-		close(c.queue)
 	}
 	c.mu.Unlock()
 	<-c.done
@@ -138,19 +156,41 @@ func (c *Committer) Close() {
 func (c *Committer) run() {
 	defer close(c.done)
 	var last time.Time
-	for s := range c.queue {
+	closing := c.closing
+	for {
+		select {
+		case <-c.queue.Ready():
+		case <-closing:
+			closing = nil
+			if c.queue.Len() == 0 {
+				return
+			}
+			continue
+		}
 		if wait := c.cfg.Interval - time.Since(last); wait > 0 {
 			select {
 			case <-time.After(wait):
 			case <-c.closing:
 			}
 		}
-		group := []*submission{s}
-		for n := min(len(c.queue), c.limit-1); n > 0; n-- {
-			group = append(group, <-c.queue)
-		}
 		last = time.Now()
-		c.commit(group)
+		if group := c.queue.Take(c.budget, (*submission).rows); len(group) > 0 {
+			c.commit(group)
+			c.adapt(rowsOf(group), time.Since(last))
+		}
+		if closing == nil && c.queue.Len() == 0 {
+			return
+		}
+	}
+}
+
+// adapt sizes the next group by how long one of so many rows took.
+func (c *Committer) adapt(rows int, took time.Duration) {
+	switch {
+	case took > c.cfg.Interval:
+		c.budget = max(int(float64(rows)*c.cfg.Interval.Seconds()/took.Seconds()), min(smallGroup, c.budget))
+	case rows >= c.budget:
+		c.budget = min(2*c.budget, largeGroup)
 	}
 }
 
@@ -158,10 +198,9 @@ func (c *Committer) commit(group []*submission) {
 	fresh, err := c.transact(group)
 	switch {
 	case err == nil:
-		c.limit = min(2*c.limit, c.cfg.Pending)
 	case errors.Is(err, context.DeadlineExceeded):
 		// Too much for one transaction, or a slow store: what comes back is tried in smaller groups.
-		c.limit = max(len(group)/2, 1)
+		c.budget = max(rowsOf(group)/2, 1)
 	case len(group) > 1 && assay.ErrorCode(err) != assay.CodeUnavailable:
 		// Whatever is wrong with one must not fail the others.
 		c.cfg.Logger.Warn("commit failed, trying its requests one by one", "requests", len(group), "error", err)
@@ -177,6 +216,13 @@ func (c *Committer) commit(group []*submission) {
 	for i, s := range group {
 		s.result <- result{fresh: err == nil && fresh[i], err: err}
 	}
+}
+
+func rowsOf(group []*submission) (rows int) {
+	for _, s := range group {
+		rows += s.rows()
+	}
+	return rows
 }
 
 // transact runs one transaction and tells which of the group it added.

@@ -89,12 +89,15 @@ func (m *memory) count(name string) uint64 {
 type fact struct {
 	name string
 	hash uint64
+	rows int
 }
 
 func (f fact) MergeInto(d *delta.Delta) {
 	d.Organization("o").Service(assay.ServiceKey{Name: f.name}).AddUsage(0, delta.Traces, delta.Usage{Items: 1})
 	d.Remember = append(d.Remember, f.hash)
 }
+
+func (f fact) Rows() int { return max(1, f.rows) }
 
 func request(n int) *delta.Request {
 	return &delta.Request{OrganizationID: "o", Hash: [16]byte{byte(n), byte(n >> 8), byte(n >> 16)}}
@@ -245,6 +248,8 @@ func (l logRecords) MergeInto(d *delta.Delta) {
 	d.Organization(l.org).LogRecords[assay.SeverityError] += l.n
 }
 
+func (l logRecords) Rows() int { return 1 }
+
 func TestFailingStore(t *testing.T) {
 	for name, failure := range map[string]error{
 		"unavailable": assay.Errorf(assay.CodeUnavailable, "busy"),
@@ -355,30 +360,80 @@ func TestPoison(t *testing.T) {
 	})
 }
 
+// TestFullQueueRefuses: at once, and one organization before the queue is full.
 func TestFullQueueRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{lasts: 2 * time.Second}
-		c := committer(m, func(c *Config) { c.Pending = 3 })
+		c := committer(m, func(c *Config) { c.Pending = 4 })
 		defer c.Close()
 		var wg sync.WaitGroup
-		submit := func(n int) {
+		submit := func(organization string, n int) {
 			wg.Go(func() {
-				_, err := c.Submit(request(n), fact{name: "a"})
+				r := request(n)
+				r.OrganizationID = organization
+				_, err := c.Submit(r, fact{name: "a"})
 				require.NoError(t, err)
 			})
 		}
-		submit(0)
-		synctest.Wait() // in its transaction
-		for i := range 3 {
-			submit(i + 1)
+		refused := func(organization string) {
+			t.Helper()
+			r := request(99)
+			r.OrganizationID = organization
+			began := time.Now()
+			_, err := c.Submit(r, fact{name: "a"})
+			require.Equal(t, assay.CodeUnavailable, assay.ErrorCode(err))
+			require.Zero(t, time.Since(began), "refused at once")
 		}
+		submit("greedy", 0)
+		synctest.Wait() // in its transaction
+		submit("greedy", 1)
+		submit("greedy", 2)
 		synctest.Wait()
-		began := time.Now()
-		_, err := c.Submit(request(9), fact{name: "a"})
-		require.Equal(t, assay.CodeUnavailable, assay.ErrorCode(err))
-		require.Zero(t, time.Since(began), "refused at once")
+		refused("greedy")
+		submit("other", 0)
+		synctest.Wait()
+		refused("greedy")
+		submit("third", 0)
+		synctest.Wait()
+		refused("fourth")
 		wg.Wait()
-		require.EqualValues(t, 4, m.count("a"))
+		require.EqualValues(t, 5, m.count("a"))
+	})
+}
+
+// TestTurns: one organization's many rows neither make a transaction long nor stand
+// before the request of another.
+func TestTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const each = 1000
+		m := &memory{perRequest: 100 * time.Millisecond}
+		c := committer(m, func(c *Config) { c.Timeout = time.Hour })
+		defer c.Close()
+		submit := func(organization string, n int) {
+			r := request(n)
+			r.OrganizationID = organization
+			_, err := c.Submit(r, fact{name: organization, rows: each})
+			require.NoError(t, err)
+		}
+		submit("greedy", 0)
+		var wg sync.WaitGroup
+		for round := range 20 {
+			for i := range 20 {
+				wg.Go(func() { submit("greedy", 1+20*round+i) })
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+		for i := range 10 {
+			began := time.Now()
+			submit("quiet", i)
+			most := 2 * 10 * time.Second // what came before the first transactions told how long they take
+			if i > 5 {
+				most = 2 * (smallGroup/each + 2) * 100 * time.Millisecond
+			}
+			require.LessOrEqual(t, time.Since(began), most, "request %d", i)
+		}
+		wg.Wait()
+		require.EqualValues(t, 401, m.count("greedy"))
 	})
 }
 

@@ -324,6 +324,15 @@ type closedTraces struct{ d *delta.Delta }
 // MergeInto adds the facts to d.
 func (c closedTraces) MergeInto(d *delta.Delta) { d.Merge(c.d) }
 
+// Rows returns how many services the facts are of.
+func (c closedTraces) Rows() int {
+	n := 1
+	for _, o := range c.d.Organizations {
+		n += len(o.Services)
+	}
+	return n
+}
+
 // Close judges the traces still open as far as that can be told, commits what
 // waits and ends the engine. Requests after it get CodeUnavailable. It returns
 // early when ctx ends.

@@ -225,6 +225,9 @@ func (b *Batch) finish() {
 	}
 }
 
+// Rows returns about how many rows a store writes for the facts alone.
+func (b *Batch) Rows() int { return 1 + len(b.services) + b.facts }
+
 // MergeInto adds the facts to d. It leaves b as it is.
 func (b *Batch) MergeInto(d *delta.Delta) {
 	if len(b.services) == 0 {

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fair
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// TestSemaphoreTurns: keys take turns, however many holders of one wait.
+func TestSemaphoreTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := NewSemaphore(1, 1)
+		require.NoError(t, s.Acquire(t.Context(), "a"))
+		var mu sync.Mutex
+		var order string
+		var wg sync.WaitGroup
+		for _, key := range []string{"a", "a", "a", "b", "b", "c"} {
+			wg.Go(func() {
+				require.NoError(t, s.Acquire(t.Context(), key))
+				mu.Lock()
+				order += key
+				mu.Unlock()
+				s.Release(key)
+			})
+			synctest.Wait()
+		}
+		s.Release("a")
+		wg.Wait()
+		require.Equal(t, "abcaba", order)
+		require.Empty(t, s.keys, "keys that hold nothing are forgotten")
+		require.Empty(t, s.turn)
+	})
+}
+
+// TestSemaphoreEach: one key leaves room for another.
+func TestSemaphoreEach(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := NewSemaphore(4, 2)
+		for range 2 {
+			require.NoError(t, s.Acquire(t.Context(), "a"))
+		}
+		third := make(chan error, 1)
+		go func() { third <- s.Acquire(t.Context(), "a") }()
+		synctest.Wait()
+		require.Empty(t, third, "the third of a key waits")
+		require.NoError(t, s.Acquire(t.Context(), "b"))
+		require.NoError(t, s.Acquire(t.Context(), "c"))
+		fourth := make(chan error, 1)
+		go func() { fourth <- s.Acquire(t.Context(), "d") }()
+		synctest.Wait()
+		s.Release("b")
+		require.NoError(t, <-fourth, "who may be admitted is, though another waits for longer")
+		s.Release("a")
+		require.NoError(t, <-third)
+	})
+}
+
+func TestSemaphoreGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := NewSemaphore(1, 1)
+		require.NoError(t, s.Acquire(t.Context(), "a"))
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errors.New("impatient"))
+		defer cancel()
+		require.EqualError(t, s.Acquire(ctx, "b"), "impatient")
+		s.Release("a")
+		require.NoError(t, s.Acquire(t.Context(), "c"), "nobody waits before it")
+		s.Release("c")
+		require.Empty(t, s.keys)
+		require.Empty(t, s.turn)
+		require.Equal(t, 1, s.free)
+	})
+}
+
+// TestSemaphoreBounds holds the limits against many that come, go and give up.
+func TestSemaphoreBounds(t *testing.T) {
+	const n, each = 5, 2
+	s := NewSemaphore(n, each)
+	var all atomic.Int32
+	var keys [7]atomic.Int32
+	var wg sync.WaitGroup
+	for i := range 64 {
+		wg.Go(func() {
+			r := rand.New(rand.NewPCG(1, uint64(i)))
+			for range 200 {
+				k := r.IntN(len(keys))
+				key := fmt.Sprint(k)
+				ctx, cancel := context.WithCancel(t.Context())
+				if r.IntN(4) == 0 {
+					go cancel()
+				}
+				if s.Acquire(ctx, key) == nil {
+					if all.Add(1) > n || keys[k].Add(1) > each {
+						t.Error("more than allowed")
+					}
+					all.Add(-1)
+					keys[k].Add(-1)
+					s.Release(key)
+				}
+				cancel()
+			}
+		})
+	}
+	wg.Wait()
+	require.Empty(t, s.keys)
+	require.Empty(t, s.turn)
+	require.Equal(t, n, s.free)
+}
+
+func TestQueue(t *testing.T) {
+	one := func(int) int { return 1 }
+	q := NewQueue[int](8)
+	require.Empty(t, q.Take(10, one))
+	for i := range 4 {
+		require.True(t, q.Push("a", i))
+	}
+	require.False(t, q.Push("a", 4), "as many as there is room left")
+	require.True(t, q.Push("b", 10))
+	require.True(t, q.Push("b", 11))
+	require.True(t, q.Push("c", 20))
+	require.True(t, q.Push("d", 30))
+	require.False(t, q.Push("e", 40), "full")
+	require.Equal(t, 8, q.Len())
+	<-q.Ready()
+	require.Equal(t, []int{0, 10, 20, 30, 1}, q.Take(5, one))
+	<-q.Ready()
+	require.Equal(t, []int{11}, q.Take(1, func(int) int { return 100 }), "one, however heavy")
+	require.True(t, q.Push("b", 12))
+	<-q.Ready()
+	require.Equal(t, []int{2, 12, 3}, q.Take(100, one))
+	require.Zero(t, q.Len())
+	require.Empty(t, q.keys)
+	require.Empty(t, q.Ready())
+}
