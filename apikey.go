@@ -16,10 +16,14 @@ const (
 	ScopeRead   Scope = "read"   // the REST API
 	ScopeAgent  Scope = "agent"  // the forwarded agent operations
 	ScopeIngest Scope = "ingest" // sending OTLP
+	ScopeAdmin  Scope = "admin"  // managing API keys on the dashboard
 )
 
 // Scopes returns all scopes.
-func Scopes() []Scope { return []Scope{ScopeRead, ScopeAgent, ScopeIngest} }
+func Scopes() []Scope { return append(DefaultScopes(), ScopeAdmin) }
+
+// DefaultScopes returns the scopes of a key for which none are named.
+func DefaultScopes() []Scope { return []Scope{ScopeRead, ScopeAgent, ScopeIngest} }
 
 // APIKey is a stored credential of an organization. The secret itself is never
 // kept.
