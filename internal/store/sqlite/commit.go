@@ -45,6 +45,9 @@ const (
 	findSeries
 	saveSeries
 	addLogRecords
+	findLease
+	addEntry
+	forgetEntry
 	statementCount
 )
 
@@ -75,6 +78,9 @@ var statements = [statementCount]string{
 	saveSeries: `INSERT INTO series (svc, oldest, n, facts) VALUES (?, ?, ?, ?)
 		ON CONFLICT DO UPDATE SET oldest = excluded.oldest, n = excluded.n, facts = excluded.facts`,
 	addLogRecords: `INSERT INTO log_records (org, severity, n) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET n = n + excluded.n`,
+	findLease:     `SELECT 1 FROM leases WHERE name = ? AND holder = ?`,
+	addEntry:      `INSERT INTO journals (name, seq, data) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET data = excluded.data`,
+	forgetEntry:   `DELETE FROM journals WHERE name = ? AND seq = ?`,
 }
 
 // maxClaimValues bounds the values kept of one key that one service claims: the
@@ -85,12 +91,14 @@ const maxClaimValues = delta.MaxItems
 // Commit adds what merge returns to the stored facts, in one transaction that is
 // on disk when Commit returns. It notes the requests, and fresh[i] tells merge
 // whether requests[i] was not seen in the last minutes. An organization that does
-// not exist is CodeNotFound, and nothing is stored.
+// not exist is CodeNotFound, and nothing is stored; a journal that its holder has
+// lost is delta.ErrJournalLost, and nothing is stored either. How long ago a
+// request was seen is judged by the store's own clock.
 func (s *Store) Commit(ctx context.Context, now time.Time, requests []delta.Request, merge func(fresh []bool) *delta.Delta) error {
 	return s.update(ctx, "commit facts", func(tx *sql.Tx) error {
 		// Its statements are many and each takes microseconds. The end of ctx rolls
 		// the transaction back; no statement needs a watcher of its own.
-		c := &commit{store: s, tx: tx, ctx: context.WithoutCancel(ctx), now: micros(now), orgs: make(map[string]int64)}
+		c := &commit{store: s, tx: tx, ctx: context.WithoutCancel(ctx), now: micros(now), at: micros(s.now()), orgs: make(map[string]int64)}
 		fresh, err := c.note(requests)
 		if err != nil {
 			return err
@@ -105,6 +113,7 @@ type commit struct {
 	tx       *sql.Tx
 	ctx      context.Context // never ends
 	now      int64
+	at       int64 // by the clock of the store
 	orgs     map[string]int64
 	prepared [statementCount]*sql.Stmt
 }
@@ -156,7 +165,7 @@ func (c *commit) org(id string) (int64, error) {
 func (c *commit) note(requests []delta.Request) ([]bool, error) {
 	fresh := make([]bool, len(requests))
 	if len(requests) > 0 {
-		if _, err := c.exec(forgetRequests, c.now-requestsKept.Microseconds(), 2*len(requests)); err != nil {
+		if _, err := c.exec(forgetRequests, c.at-requestsKept.Microseconds(), 2*len(requests)); err != nil {
 			return nil, err
 		}
 	}
@@ -166,7 +175,7 @@ func (c *commit) note(requests []delta.Request) ([]bool, error) {
 		if err != nil {
 			return nil, err
 		}
-		if fresh[i], err = c.exec(addRequest, org, int64(q.Signal), q.Hash[:], c.now); err != nil {
+		if fresh[i], err = c.exec(addRequest, org, int64(q.Signal), q.Hash[:], c.at); err != nil {
 			return nil, err
 		}
 	}
@@ -176,6 +185,9 @@ func (c *commit) note(requests []delta.Request) ([]bool, error) {
 func (c *commit) apply(d *delta.Delta) error {
 	if d == nil {
 		return nil
+	}
+	if err := c.journals(d.Journals); err != nil {
+		return err
 	}
 	for _, id := range slices.Sorted(maps.Keys(d.Organizations)) {
 		org, err := c.org(id)

@@ -39,10 +39,11 @@ const (
 // Expire forgets what lies before the start of the window: counts and usage,
 // which leave the totals with it, evidence, full distinct sets, metric series, claims
 // (those of MET-003 and MET-004 before metrics), scores of the history. It also forgets
-// requests after 15 minutes, RES-002 claims without conflict and distinct sets
-// that are not full when they did not change for 24 and 6 hours, and services not
-// seen for twice the window before its start, with all that is theirs. A service
-// whose counts changed counts as unscored.
+// RES-002 claims without conflict and distinct sets that are not full when they
+// did not change for 24 and 6 hours, and services not seen for twice the window
+// before its start, with all that is theirs; and by the store's own clock requests
+// after 15 minutes and leases that expired a day ago. A service whose counts
+// changed counts as unscored.
 //
 // The work is done in many short transactions; when Expire fails or its context
 // ends, the next call does the rest.
@@ -58,7 +59,11 @@ func (s *Store) Expire(ctx context.Context, now time.Time, start, metrics delta.
 		func() error { return s.expireSets(ctx, int64(start), now.Add(-setsKept)) },
 		func() error {
 			return s.expireRows(ctx, "forget requests", `DELETE FROM requests WHERE (org, signal, hash) IN (
-				SELECT org, signal, hash FROM requests WHERE at < ? LIMIT ?)`, micros(now.Add(-requestsKept)))
+				SELECT org, signal, hash FROM requests WHERE at < ? LIMIT ?)`, micros(s.now().Add(-requestsKept)))
+		},
+		func() error {
+			return s.expireRows(ctx, "forget leases", `DELETE FROM leases WHERE name IN (
+				SELECT name FROM leases WHERE expires_at < ? LIMIT ?)`, micros(s.now().Add(-leasesKept)))
 		},
 		func() error {
 			return s.expireRows(ctx, "forget old scores", `DELETE FROM scores WHERE (svc, calculated_at, id) IN (

@@ -114,6 +114,17 @@ func testRequests(t *testing.T, s *suite) {
 	require.Equal(t, []bool{false, true, true, false}, commit(s, otherHash, otherSignal, otherOrg, one))
 	require.Equal(t, []bool{false}, commit(s.handle(), one), "by another process")
 
+	// Nobody forgets another's requests because of a clock of its own.
+	for _, off := range []time.Duration{24 * time.Hour, -24 * time.Hour} {
+		for i := range byte(3) {
+			skewed := delta.Request{OrganizationID: a, Hash: [16]byte{3, i, byte(off >> 40)}}
+			require.NoError(t, s.Commit(s.ctx(), s.clock.now().Add(off), []delta.Request{skewed}, func([]bool) *delta.Delta { return nil }))
+		}
+		start := bucket(s.clock.now().Add(-assay.DefaultWindow))
+		require.NoError(t, s.Expire(s.ctx(), s.clock.now().Add(off), start, start))
+	}
+	require.Equal(t, []bool{false, false, false, false}, commit(s, one, otherHash, otherSignal, otherOrg))
+
 	expire := func() {
 		t.Helper()
 		start := bucket(s.clock.now().Add(-assay.DefaultWindow))

@@ -42,6 +42,12 @@ type Store interface {
 	ScoreHistory(ctx context.Context, organizationID, serviceID string, since time.Time) ([]*assay.Score, error)
 	Expire(ctx context.Context, now time.Time, start, metrics delta.Bucket) error
 
+	AcquireLeases(ctx context.Context, holder string, names []string, ttl time.Duration) (held []string, now time.Time, err error)
+	ReleaseLeases(ctx context.Context, holder string) error
+	LeaseNames(ctx context.Context, prefix string) ([]string, error)
+	ReadJournal(ctx context.Context, name string, after uint64, limit int) ([]delta.JournalEntry, error)
+	Journals(ctx context.Context) ([]string, error)
+
 	Stats(ctx context.Context) (rows map[string]int64, bytes int64, err error)
 	Ping(ctx context.Context) error
 	Close() error
@@ -86,6 +92,13 @@ func Run(t *testing.T, make func(t testing.TB, now func() time.Time) Opener) {
 		{"SigningKeyOfNone", testSigningKeyOfNone},
 		{"SigningKeyRace", testSigningKeyRace},
 		{"LogRecords", testLogRecords},
+		{"Leases", testLeases},
+		{"ManyLeases", testManyLeases},
+		{"LeaseRace", testLeaseRace},
+		{"Journal", testJournal},
+		{"JournalLost", testJournalLost},
+		{"JournalTakenOver", testJournalTakenOver},
+		{"JournalRace", testJournalRace},
 		{"Usage", testUsage},
 		{"Series", testSeries},
 		{"Concurrency", testConcurrency},

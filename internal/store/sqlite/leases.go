@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// leasesKept is how long a lease stays in its table after it expired.
+const leasesKept = 24 * time.Hour
+
+// AcquireLeases implements lease.Store.
+func (s *Store) AcquireLeases(ctx context.Context, holder string, names []string, ttl time.Duration) (held []string, now time.Time, err error) {
+	list := []byte("[]")
+	if len(names) > 0 {
+		if list, err = json.Marshal(names); err != nil {
+			return nil, time.Time{}, fmt.Errorf("sqlite: encode names of leases: %w", err)
+		}
+	}
+	err = s.update(ctx, "acquire leases", func(tx *sql.Tx) error {
+		now = stored(s.now())
+		expires := now.Add(max(ttl, 0))
+		rows, err := tx.QueryContext(ctx, `INSERT INTO leases (name, holder, expires_at) SELECT DISTINCT value, ?1, ?2 FROM json_each(?4) WHERE true
+			ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, expires_at = excluded.expires_at
+				WHERE holder = excluded.holder OR expires_at <= ?3
+			RETURNING name`, holder, micros(expires), micros(now), string(list))
+		held = nil
+		return each(rows, err, func(rows *sql.Rows) error {
+			var name string
+			if err := rows.Scan(&name); err != nil {
+				return err
+			}
+			held = append(held, name)
+			return nil
+		})
+	})
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	if ttl <= 0 {
+		held = nil
+	}
+	return held, now, nil
+}
+
+// ReleaseLeases implements lease.Store.
+func (s *Store) ReleaseLeases(ctx context.Context, holder string) error {
+	return s.update(ctx, "release leases", func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, `DELETE FROM leases WHERE holder = ?`, holder)
+		return err
+	})
+}
+
+// LeaseNames implements lease.Store.
+func (s *Store) LeaseNames(ctx context.Context, prefix string) ([]string, error) {
+	var names []string
+	rows, err := s.r.QueryContext(ctx, `SELECT name FROM leases WHERE name >= ?1 AND name < ?1 || char(0x10ffff) AND expires_at > ?2 ORDER BY name`,
+		prefix, micros(s.now()))
+	err = each(rows, err, func(rows *sql.Rows) error {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			return err
+		}
+		names = append(names, name)
+		return nil
+	})
+	if err != nil {
+		return nil, s.fail(ctx, "list leases", err)
+	}
+	return names, nil
+}

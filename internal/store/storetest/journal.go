@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package storetest
+
+import (
+	"bytes"
+	"math"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"assay/internal/delta"
+	"assay/internal/rules/catalog"
+)
+
+func entry(seq uint64, data string) delta.JournalEntry {
+	return delta.JournalEntry{Seq: seq, Data: []byte(data)}
+}
+
+// write commits a delta that holds nothing but journals.
+func (s *suite) write(st Store, journals ...delta.Journal) error {
+	s.t.Helper()
+	return st.Commit(s.ctx(), s.clock.now(), nil, func([]bool) *delta.Delta { return &delta.Delta{Journals: journals} })
+}
+
+func (s *suite) journal(name string, want ...delta.JournalEntry) {
+	s.t.Helper()
+	got, err := s.ReadJournal(s.ctx(), name, 0, 1000)
+	require.NoError(s.t, err)
+	sameEntries(s.t, want, got)
+}
+
+// sameEntries compares without printing what may be megabytes.
+func sameEntries(t testing.TB, want, got []delta.JournalEntry) {
+	t.Helper()
+	require.Len(t, got, len(want))
+	for i := range want {
+		require.Equal(t, want[i].Seq, got[i].Seq, "entry %d", i)
+		require.True(t, bytes.Equal(want[i].Data, got[i].Data), "data of entry %d", i)
+	}
+}
+
+func (s *suite) journals(want ...string) {
+	s.t.Helper()
+	got, err := s.Journals(s.ctx())
+	require.NoError(s.t, err)
+	require.ElementsMatch(s.t, want, got)
+	require.True(s.t, slices.IsSorted(got))
+}
+
+func testJournal(t *testing.T, s *suite) {
+	s.journals()
+	s.journal("a")
+	s.acquire(s, "A", leaseTTL, delta.JournalLease("a"), delta.JournalLease("b"), delta.JournalLease(""))
+
+	// Entries are in the order of their numbers, however they came.
+	large := entry(1<<33, string(bytes.Repeat([]byte{0, 0xff, 'x'}, 1<<19)))
+	require.NoError(t, s.write(s, delta.Journal{Name: "a", Holder: "A", Append: []delta.JournalEntry{entry(10, "ten"), entry(9, "\x00nine\xff")}}))
+	require.NoError(t, s.write(s,
+		delta.Journal{Name: "b", Holder: "A", Append: []delta.JournalEntry{entry(9, "other")}},
+		delta.Journal{Name: "a", Holder: "A", Append: []delta.JournalEntry{large, entry(1, ""), entry(math.MaxInt64, "last")}}))
+	require.NoError(t, s.write(s, delta.Journal{Name: "", Holder: "A", Append: []delta.JournalEntry{{Seq: 5}}}))
+	all := []delta.JournalEntry{entry(1, ""), entry(9, "\x00nine\xff"), entry(10, "ten"), large, entry(math.MaxInt64, "last")}
+	s.journal("a", all...)
+	s.journal("b", entry(9, "other"))
+	s.journal("", entry(5, ""))
+	s.journals("", "a", "b")
+	require.EqualValues(t, 7, s.rows()["journals"])
+
+	// Pages.
+	for _, c := range []struct {
+		after uint64
+		limit int
+		want  []delta.JournalEntry
+	}{
+		{0, 2, all[:2]},
+		{1, 1, all[1:2]},
+		{8, 10, all[1:]},
+		{10, 2, all[3:]},
+		{math.MaxInt64, 10, nil},
+		{math.MaxUint64, 10, nil},
+		{0, 0, nil},
+	} {
+		got, err := s.handle().ReadJournal(s.ctx(), "a", c.after, c.limit)
+		require.NoError(t, err)
+		sameEntries(t, c.want, got)
+	}
+
+	// What a writer sends again, not knowing whether it was stored, replaces.
+	require.NoError(t, s.write(s, delta.Journal{Name: "a", Holder: "A", Append: []delta.JournalEntry{entry(10, "TEN")}}))
+	all[2] = entry(10, "TEN")
+	s.journal("a", all...)
+
+	// Forgetting comes after appending; what is not there is forgotten already.
+	require.NoError(t, s.write(s, delta.Journal{
+		Name: "a", Holder: "A", Append: []delta.JournalEntry{entry(11, "x")}, Forget: []uint64{9, 11, 12, 1 << 33, math.MaxUint64, math.MaxInt64},
+	}))
+	s.journal("a", all[0], all[2])
+	s.journal("b", entry(9, "other"))
+	require.NoError(t, s.write(s, delta.Journal{Name: "b", Holder: "A", Forget: []uint64{9}}, delta.Journal{Name: "", Holder: "A"}))
+	s.journals("", "a")
+	require.Error(t, s.write(s, delta.Journal{Name: "a", Holder: "A", Append: []delta.JournalEntry{entry(math.MaxInt64+1, "x")}}))
+
+	// It outlives handles.
+	require.NoError(t, s.Store.Close())
+	s.Store = s.handle()
+	s.journal("a", all[0], all[2])
+}
+
+// testJournalLost lets nothing of a transaction through whose journal is another's.
+func testJournalLost(t *testing.T, s *suite) {
+	org := s.organization()
+	request := delta.Request{OrganizationID: org, Hash: [16]byte{1}}
+	commit := func(journals ...delta.Journal) error {
+		return s.Commit(s.ctx(), s.clock.now(), []delta.Request{request}, func(fresh []bool) *delta.Delta {
+			require.Equal(t, []bool{true}, fresh)
+			d := one(org, named("a"), func(f *delta.Service) { f.Counts(0)[catalog.RES001].Observed = 1 })
+			d.Organization(org).LogRecords[0] = 1
+			d.Journals = journals
+			return d
+		})
+	}
+	mine := delta.Journal{Name: "a", Holder: "A", Append: []delta.JournalEntry{entry(1, "x")}}
+	other := delta.Journal{Name: "b", Holder: "A", Append: []delta.JournalEntry{entry(1, "x")}}
+	lost := func(journals ...delta.Journal) {
+		t.Helper()
+		require.ErrorIs(t, commit(journals...), delta.ErrJournalLost)
+		s.journals()
+		rows := s.rows()
+		require.Zero(t, rows["services"]+rows["requests"]+rows["log_records"]+rows["hours"])
+	}
+	lost(mine) // nobody's
+	s.acquire(s, "B", leaseTTL, delta.JournalLease("a"))
+	lost(mine)
+	lost(delta.Journal{Name: "a", Holder: "A"}) // even to write nothing
+	lost(delta.Journal{Name: "a"})
+	s.clock.advance(leaseTTL)
+	lost(mine) // B's, though expired
+	require.Equal(t, []string{delta.JournalLease("a")}, s.acquire(s, "A", leaseTTL, delta.JournalLease("a")))
+	s.acquire(s, "B", leaseTTL, delta.JournalLease("b"))
+	lost(mine, other)
+	lost(other, mine)
+
+	// The holder's own, until somebody takes it, for however long that is.
+	s.clock.advance(100 * leaseTTL)
+	s.leaseNames("")
+	require.NoError(t, commit(mine))
+	s.journal("a", entry(1, "x"))
+	require.EqualValues(t, 1, s.rows()["services"])
+	require.NoError(t, s.ReleaseLeases(s.ctx(), "A"))
+	require.ErrorIs(t, s.write(s, delta.Journal{Name: "a", Holder: "A", Forget: []uint64{1}}), delta.ErrJournalLost)
+	s.journal("a", entry(1, "x"))
+}
+
+// testJournalTakenOver moves the entries of a dead replica's journal into the own
+// one, in one transaction.
+func testJournalTakenOver(t *testing.T, s *suite) {
+	b := s.handle()
+	s.acquire(s, "A", leaseTTL, delta.JournalLease("a"))
+	entries := []delta.JournalEntry{entry(1, "one"), entry(2, "two"), entry(3, "three")}
+	require.NoError(t, s.write(s, delta.Journal{Name: "a", Holder: "A", Append: entries}))
+	require.Equal(t, []string{delta.JournalLease("b")}, s.acquire(b, "B", leaseTTL, delta.JournalLease("a"), delta.JournalLease("b")))
+	s.clock.advance(leaseTTL)
+	require.Len(t, s.acquire(b, "B", leaseTTL, delta.JournalLease("a"), delta.JournalLease("b")), 2)
+	read, err := b.ReadJournal(s.ctx(), "a", 0, 10)
+	require.NoError(t, err)
+	require.Equal(t, entries, read)
+
+	appended := []delta.JournalEntry{entry(7, "one"), entry(8, "two"), entry(9, "three")}
+	require.NoError(t, s.write(b,
+		delta.Journal{Name: "b", Holder: "B", Append: appended},
+		delta.Journal{Name: "a", Holder: "B", Forget: []uint64{1, 2, 3}}))
+	s.journal("b", appended...)
+	s.journals("b")
+
+	// The dead one was only slow.
+	require.ErrorIs(t, s.write(s, delta.Journal{Name: "a", Holder: "A", Append: []delta.JournalEntry{entry(4, "four")}}), delta.ErrJournalLost)
+	s.journals("b")
+}
+
+// testJournalRace has one holder write while another takes over: whatever was
+// written is there for who reads after taking over.
+func testJournalRace(t *testing.T, s *suite) {
+	const rounds = 30
+	b := s.handle()
+	lease := delta.JournalLease("a")
+	for range rounds {
+		s.acquire(s, "A", leaseTTL, lease)
+		s.clock.advance(leaseTTL)
+		var written error
+		var read []delta.JournalEntry
+		var wg sync.WaitGroup
+		start := make(chan struct{})
+		wg.Go(func() {
+			<-start
+			written = s.write(s, delta.Journal{Name: "a", Holder: "A", Append: []delta.JournalEntry{entry(1, "x")}})
+		})
+		wg.Go(func() {
+			<-start
+			held, _, err := b.AcquireLeases(s.ctx(), "B", []string{lease}, leaseTTL)
+			if err != nil || len(held) != 1 {
+				t.Error(held, err)
+				return
+			}
+			if read, err = b.ReadJournal(s.ctx(), "a", 0, 10); err != nil {
+				t.Error(err)
+			}
+		})
+		close(start)
+		wg.Wait()
+		if written == nil {
+			require.Equal(t, []delta.JournalEntry{entry(1, "x")}, read)
+		} else {
+			require.ErrorIs(t, written, delta.ErrJournalLost)
+			require.Empty(t, read)
+		}
+		require.NoError(t, s.write(b, delta.Journal{Name: "a", Holder: "B", Forget: []uint64{1}}))
+		require.NoError(t, b.ReleaseLeases(s.ctx(), "B"))
+	}
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package storetest
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+const leaseTTL = 10 * time.Second
+
+// acquire takes leases by a handle and returns those held, sorted.
+func (s *suite) acquire(st Store, holder string, ttl time.Duration, names ...string) []string {
+	s.t.Helper()
+	held, now, err := st.AcquireLeases(s.ctx(), holder, names, ttl)
+	require.NoError(s.t, err)
+	require.Equal(s.t, micro(s.clock.now()), now.UTC(), "the store's time")
+	slices.Sort(held)
+	return held
+}
+
+func (s *suite) leaseNames(prefix string, want ...string) {
+	s.t.Helper()
+	got, err := s.LeaseNames(s.ctx(), prefix)
+	require.NoError(s.t, err)
+	require.ElementsMatch(s.t, want, got)
+	require.True(s.t, slices.IsSorted(got))
+}
+
+func testLeases(t *testing.T, s *suite) {
+	b := s.handle()
+	s.leaseNames("")
+	require.Empty(t, s.acquire(s, "A", leaseTTL), "nobody asked for anything")
+
+	// Free ones are taken, a foreign one is not, whatever else is asked for.
+	require.Equal(t, []string{"x:1", "x:2"}, s.acquire(s, "A", leaseTTL, "x:2", "x:1", "x:2"))
+	require.Equal(t, []string{"y"}, s.acquire(b, "B", leaseTTL, "x:1", "y"))
+	require.Empty(t, s.acquire(b, "B", leaseTTL, "x:1"))
+	s.leaseNames("x:", "x:1", "x:2")
+	s.leaseNames("", "x:1", "x:2", "y")
+	s.leaseNames("x:1", "x:1")
+	s.leaseNames("x%")
+	s.leaseNames("X")
+
+	// The own one is renewed; one that is not asked for is not.
+	s.clock.advance(leaseTTL - time.Second)
+	require.Equal(t, []string{"x:1"}, s.acquire(s, "A", leaseTTL, "x:1"))
+	s.clock.advance(time.Second - time.Microsecond)
+	s.leaseNames("x:", "x:1", "x:2")
+	s.clock.advance(time.Microsecond)
+	s.leaseNames("x:", "x:1")
+
+	// An expired one is anybody's, its last holder's too.
+	require.Equal(t, []string{"x:2"}, s.acquire(b, "B", leaseTTL, "x:1", "x:2"))
+	require.Equal(t, []string{"x:1", "y"}, s.acquire(s, "A", leaseTTL, "x:1", "x:2", "y"), "B did not renew y")
+	s.clock.advance(time.Hour)
+	s.leaseNames("")
+	require.Equal(t, []string{"x:1"}, s.acquire(s, "A", leaseTTL, "x:1"))
+	require.Equal(t, []string{"x:2", "y"}, s.acquire(b, "B", leaseTTL, "x:1", "x:2", "y"))
+
+	// Renewing with less shortens; with nothing gives up at once.
+	require.Equal(t, []string{"x:2"}, s.acquire(b, "B", time.Second, "x:2"))
+	require.Empty(t, s.acquire(b, "B", 0, "y", "x:1"))
+	s.leaseNames("", "x:1", "x:2")
+	require.Equal(t, []string{"y"}, s.acquire(s, "A", leaseTTL, "y"))
+	s.clock.advance(time.Second)
+	require.Equal(t, []string{"x:2"}, s.acquire(s, "A", leaseTTL, "x:2"))
+
+	// All that is A's, nothing of another's.
+	require.Equal(t, []string{"z"}, s.acquire(b, "B", leaseTTL, "z"))
+	require.NoError(t, s.ReleaseLeases(s.ctx(), "nobody"))
+	require.NoError(t, s.ReleaseLeases(s.ctx(), "A"))
+	s.leaseNames("", "z")
+	require.Equal(t, []string{"x:1", "x:2", "y"}, s.acquire(b, "B", leaseTTL, "x:1", "x:2", "y"))
+
+	// They are forgotten, once they have long expired.
+	require.EqualValues(t, 4, s.rows()["leases"])
+	s.clock.advance(leaseTTL + 24*time.Hour - time.Second)
+	s.expire(0, 0)
+	require.EqualValues(t, 4, s.rows()["leases"])
+	s.clock.advance(2 * time.Second)
+	require.Equal(t, []string{"z"}, s.acquire(b, "B", leaseTTL, "z"))
+	s.expire(0, 0)
+	require.EqualValues(t, 1, s.rows()["leases"])
+	s.leaseNames("", "z")
+}
+
+// testManyLeases renews what a replica of ten thousand organizations holds.
+func testManyLeases(t *testing.T, s *suite) {
+	const n = 10_000
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf("score:%05d", i)
+	}
+	require.Equal(t, names[:n/2], s.acquire(s, "A", leaseTTL, names[:n/2]...))
+	require.Equal(t, names[n/2:], s.acquire(s.handle(), "B", leaseTTL, names...))
+	s.clock.advance(time.Second)
+	require.Equal(t, names[:n/2], s.acquire(s, "A", leaseTTL, names...))
+	s.leaseNames("score:", names...)
+	s.clock.advance(leaseTTL - time.Second)
+	s.leaseNames("score:", names[:n/2]...)
+	require.Equal(t, names, s.acquire(s, "A", leaseTTL, names...))
+	require.NoError(t, s.ReleaseLeases(s.ctx(), "A"))
+	require.Zero(t, s.rows()["leases"])
+}
+
+// testLeaseRace has holders on two handles ask for the same leases at once, in
+// different orders, when they are free and when they have expired.
+func testLeaseRace(t *testing.T, s *suite) {
+	const holders, leases = 8, 50
+	handles := []Store{s.Store, s.handle()}
+	names := make([]string, leases)
+	for i := range names {
+		names[i] = fmt.Sprint("lease ", i)
+	}
+	for range 3 {
+		held := make([][]string, holders)
+		var wg sync.WaitGroup
+		for i := range holders {
+			wg.Go(func() {
+				mine := slices.Concat(names[i:], names[:i])
+				if i%3 == 0 {
+					slices.Reverse(mine)
+				}
+				var err error
+				if held[i], _, err = handles[i%2].AcquireLeases(s.ctx(), fmt.Sprint(i), mine, leaseTTL); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		require.ElementsMatch(t, names, slices.Concat(held...), "each has one holder")
+		s.clock.advance(leaseTTL)
+	}
+}
