@@ -75,10 +75,9 @@ const (
 type submission struct {
 	request *delta.Request // nil: facts that are no request's
 	facts   Facts
+	rows    int // of the facts, which the sender has back once it has its result
 	result  chan result
 }
-
-func (s *submission) rows() int { return s.facts.Rows() }
 
 type result struct {
 	fresh bool
@@ -115,7 +114,7 @@ func New(cfg Config) *Committer {
 // failed, or too many submissions wait, of all organizations or of this one, the error
 // has CodeUnavailable and the request may be sent again.
 func (c *Committer) Submit(request *delta.Request, facts Facts) (fresh bool, err error) {
-	s := &submission{request: request, facts: facts, result: make(chan result, 1)}
+	s := &submission{request: request, facts: facts, rows: facts.Rows(), result: make(chan result, 1)}
 	if err := c.enqueue(s); err != nil {
 		return false, err
 	}
@@ -174,7 +173,7 @@ func (c *Committer) run() {
 			}
 		}
 		last = time.Now()
-		if group := c.queue.Take(c.budget, (*submission).rows); len(group) > 0 {
+		if group := c.queue.Take(c.budget, func(s *submission) int { return s.rows }); len(group) > 0 {
 			c.commit(group)
 			c.adapt(rowsOf(group), time.Since(last))
 		}
@@ -220,7 +219,7 @@ func (c *Committer) commit(group []*submission) {
 
 func rowsOf(group []*submission) (rows int) {
 	for _, s := range group {
-		rows += s.rows()
+		rows += s.rows
 	}
 	return rows
 }

@@ -18,6 +18,7 @@ import (
 	"assay"
 	"assay/internal/commit"
 	"assay/internal/delta"
+	"assay/internal/fair"
 	"assay/internal/rules"
 	"assay/internal/score"
 	"assay/internal/trace"
@@ -45,7 +46,7 @@ type Config struct {
 	Trace          trace.Config  // Step, Filter and Seed are filled here
 	MaxServices    int           // per organization; default 10,000
 	MaxMetricNames int           // per service; default 2,000
-	Evaluators     int           // requests judged at a time; default GOMAXPROCS
+	Evaluators     int           // requests of one organization judged at a time, of all twice as many; default GOMAXPROCS
 	Now            func() time.Time
 	Logger         *slog.Logger
 
@@ -70,7 +71,8 @@ type Engine struct {
 	quota      *Quota
 	committer  *commit.Committer
 	traces     *trace.Assembler
-	evaluators chan *rules.Evaluator
+	judging    *fair.Semaphore
+	evaluators evaluators
 	batches    sync.Pool
 
 	// Requests whose outcome is open. None is added once the engine is closing.
@@ -123,13 +125,11 @@ func New(cfg Config) *Engine {
 			Store: cfg.Store, Filter: filter, Interval: cfg.CommitInterval, Timeout: cfg.CommitTimeout,
 			Now: cfg.Now, Logger: cfg.Logger, Committed: cfg.Committed,
 		}),
-		traces:     trace.NewAssembler(cfg.Trace),
-		evaluators: make(chan *rules.Evaluator, cfg.Evaluators),
-		batches:    sync.Pool{New: func() any { return new(rules.Batch) }},
+		traces:  trace.NewAssembler(cfg.Trace),
+		judging: fair.NewSemaphore(2*cfg.Evaluators, cfg.Evaluators),
+		batches: sync.Pool{New: func() any { return new(rules.Batch) }},
 	}
-	for range cfg.Evaluators {
-		e.evaluators <- rules.NewEvaluator(rules.Config{Step: cfg.Step, Filter: filter, Quota: e.quota})
-	}
+	e.evaluators.config = rules.Config{Step: cfg.Step, Filter: filter, Quota: e.quota}
 	return e
 }
 
@@ -255,16 +255,42 @@ func (e *Engine) count(b *rules.Batch, bytes int) {
 	e.counters.Records.Add(b.Items[delta.Logs])
 }
 
-// evaluate waits for an evaluator and judges the request.
+// evaluate waits for the organization's turn and judges the request.
 func (e *Engine) evaluate(ctx context.Context, signal wire.Signal, body []byte, in rules.Input, b *rules.Batch) error {
-	var ev *rules.Evaluator
-	select {
-	case ev = <-e.evaluators:
-	case <-ctx.Done():
-		return &assay.Error{Code: assay.CodeUnavailable, Message: "too many requests wait to be judged", Err: ctx.Err()}
+	if err := e.judging.Acquire(ctx, in.OrganizationID); err != nil {
+		return &assay.Error{Code: assay.CodeUnavailable, Message: "too many requests wait to be judged", Err: err}
 	}
-	defer func() { e.evaluators <- ev }()
+	defer e.judging.Release(in.OrganizationID)
+	ev := e.evaluators.take()
+	defer e.evaluators.give(ev)
 	return ev.Evaluate(signal, body, in, b)
+}
+
+// evaluators are those that judge nothing, the last one used at the end: its caches
+// know most. There are as many as were ever needed at a time.
+type evaluators struct {
+	config rules.Config
+
+	mu   sync.Mutex
+	free []*rules.Evaluator
+}
+
+func (s *evaluators) take() *rules.Evaluator {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.free) == 0 {
+		return rules.NewEvaluator(s.config)
+	}
+	last := len(s.free) - 1
+	ev := s.free[last]
+	s.free = s.free[:last]
+	return ev
+}
+
+func (s *evaluators) give(ev *rules.Evaluator) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.free = append(s.free, ev)
 }
 
 // Run closes traces as their time comes until ctx ends.
