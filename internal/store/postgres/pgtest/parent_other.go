@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix && !linux
+
+package pgtest
+
+import "syscall"
+
+// endWithParent does nothing: only Linux can.
+func endWithParent(*syscall.SysProcAttr) {}

@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package pgtest
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math/big"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+const (
+	superuser        = "postgres"
+	loopback         = "127.0.0.1"
+	initTimeout      = time.Minute
+	startTimeout     = time.Minute // recovery after a crash included
+	stopTimeout      = time.Minute
+	statementTimeout = time.Minute
+	pollInterval     = 10 * time.Millisecond
+	logShown         = 8 << 10 // bytes of the server's log in an error
+	portTries        = 20
+)
+
+// Ports of TCP servers: below those that Linux gives to outgoing connections
+// (ip_local_port_range), so that a stopped server finds its port free again.
+const minPort, maxPort = 15000, 32000
+
+// Config says how a server runs. The zero Config is a server for tests, on a unix
+// socket.
+type Config struct {
+	// Durable has the server wait until commits are on disk. Without it they
+	// survive any end of the server, but not of the machine.
+	Durable bool
+	// TCP has the server listen on 127.0.0.1, too, and URL name that address.
+	TCP bool
+	// Password of the superuser over TCP. Default a random one.
+	Password string
+	// Settings are parameters of the server (postgresql.conf), such as
+	// max_connections. They are in force before those that Config implies.
+	Settings map[string]string
+	// Dir is where the temporary directory is made. Default os.TempDir(). The
+	// user that the server runs as must be able to enter it.
+	Dir string
+}
+
+// Server is a PostgreSQL server that Start has started. It is safe for concurrent
+// use.
+type Server struct {
+	config     Config
+	dir        string // holds everything; the socket, too
+	bin        string // where the programs are
+	credential *syscall.Credential
+	owner      *os.File // locked while this process lives
+	port       int      // 0 without TCP
+	databases  atomic.Int64
+
+	mu      sync.Mutex
+	process *process // nil before the first start
+}
+
+// process is one run of the server.
+type process struct {
+	cmd    *exec.Cmd
+	exited chan struct{}
+}
+
+// Start makes a server and starts it. It returns when the server answers.
+func Start(c Config) (*Server, error) {
+	s := &Server{config: c}
+	if err := s.start(); err != nil {
+		return nil, errors.Join(fmt.Errorf("pgtest: %w", err), s.Close())
+	}
+	return s, nil
+}
+
+func (s *Server) start() error {
+	ctx, cancel := context.WithTimeout(context.Background(), initTimeout+startTimeout)
+	defer cancel()
+	var err error
+	if s.bin, err = findPrograms(); err != nil {
+		return err
+	}
+	if s.credential, err = unprivileged(); err != nil {
+		return err
+	}
+	if err := s.makeDir(); err != nil {
+		return err
+	}
+	if err := s.initialize(ctx); err != nil {
+		return err
+	}
+	if !s.config.TCP {
+		return s.StartAgain(ctx)
+	}
+	for try := 1; ; try++ {
+		if s.port, err = freePort(ctx); err != nil {
+			return err
+		}
+		// Somebody else may have taken it since.
+		err := s.StartAgain(ctx)
+		if err == nil || try == portTries || !strings.Contains(err.Error(), "Address already in use") {
+			return err
+		}
+	}
+}
+
+// findPrograms returns the folder of initdb and postgres.
+func findPrograms() (string, error) {
+	if initdb, err := exec.LookPath("initdb"); err == nil {
+		return filepath.Dir(initdb), nil
+	}
+	const pattern = "/usr/lib/postgresql/*/bin/initdb"
+	found, err := filepath.Glob(pattern)
+	if err != nil || len(found) == 0 {
+		return "", fmt.Errorf("find PostgreSQL: no initdb on the PATH and no %s; scripts/deps installs it", pattern)
+	}
+	version := func(path string) int {
+		n, _ := strconv.Atoi(filepath.Base(filepath.Dir(filepath.Dir(path))))
+		return n
+	}
+	newest := slices.MaxFunc(found, func(a, b string) int { return version(a) - version(b) })
+	return filepath.Dir(newest), nil
+}
+
+// unprivileged returns whom the server runs as: nil for this process's own user.
+func unprivileged() (*syscall.Credential, error) {
+	if os.Geteuid() != 0 {
+		return nil, nil
+	}
+	u, err := user.Lookup("postgres")
+	if err != nil {
+		u, err = user.Lookup("nobody")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find an unprivileged user: %w", err)
+	}
+	uid, err1 := strconv.ParseUint(u.Uid, 10, 32)
+	gid, err2 := strconv.ParseUint(u.Gid, 10, 32)
+	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, errors.Join(err1, err2)
+}
+
+func freePort(ctx context.Context) (int, error) {
+	var last error
+	for range portTries {
+		n, err := rand.Int(rand.Reader, big.NewInt(maxPort-minPort))
+		if err != nil {
+			return 0, err
+		}
+		port := minPort + int(n.Int64())
+		l, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(loopback, strconv.Itoa(port)))
+		if err == nil {
+			return port, l.Close()
+		}
+		last = err
+	}
+	return 0, fmt.Errorf("find a free port: %w", last)
+}
+
+const dirPrefix = "assay-postgres-"
+
+// makeDir makes the temporary directory, and deletes those of processes that were
+// killed before they could.
+func (s *Server) makeDir() error {
+	parent := s.config.Dir
+	if parent == "" {
+		parent = os.TempDir()
+	}
+	old, err := filepath.Glob(filepath.Join(parent, dirPrefix+"*"))
+	if err != nil {
+		return err
+	}
+	for _, dir := range old {
+		// Not an error when it cannot be done: it may be another user's.
+		if f, err := lock(filepath.Join(dir, "owner"), os.O_RDWR); err == nil {
+			_ = os.RemoveAll(dir)
+			_ = f.Close()
+		}
+	}
+	if s.dir, err = os.MkdirTemp(parent, dirPrefix); err != nil {
+		return err
+	}
+	if s.owner, err = lock(filepath.Join(s.dir, "owner"), os.O_RDWR|os.O_CREATE|os.O_EXCL); err != nil {
+		return err
+	}
+	return s.giveAway(s.dir)
+}
+
+// giveAway makes a file or directory the server's own.
+func (s *Server) giveAway(name string) error {
+	if s.credential == nil {
+		return nil
+	}
+	return os.Chown(name, int(s.credential.Uid), int(s.credential.Gid))
+}
+
+// lock opens a file and locks it for as long as it is open.
+func lock(name string, flag int) (*os.File, error) {
+	f, err := os.OpenFile(name, flag, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+func (s *Server) data() string { return filepath.Join(s.dir, "data") }
+
+// command prepares one of PostgreSQL's programs. What the environment says about
+// PostgreSQL is kept from it.
+func (s *Server) command(ctx context.Context, name string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, filepath.Join(s.bin, name), args...)
+	cmd.Dir = s.dir
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C", "TZ=UTC"}
+	// A group of its own: an interrupt at the terminal is this process's alone.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: s.credential, Setpgid: true}
+	return cmd
+}
+
+// initialize makes the data directory.
+func (s *Server) initialize(ctx context.Context) error {
+	if s.config.Password == "" {
+		s.config.Password = rand.Text()
+	}
+	password := filepath.Join(s.dir, "password")
+	if err := os.WriteFile(password, []byte(s.config.Password), 0o600); err != nil {
+		return err
+	}
+	if err := s.giveAway(password); err != nil {
+		return err
+	}
+	cmd := s.command(ctx, "initdb", "--pgdata", s.data(), "--username", superuser, "--encoding", "UTF8", "--locale", "C",
+		"--auth-local", "trust", "--auth-host", "scram-sha-256", "--pwfile", password, "--no-sync", "--no-instructions")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("initdb: %w\n%s", err, out)
+	}
+	return os.Remove(password)
+}
+
+// settings are the arguments that set the server's parameters, the decisive last.
+func (s *Server) settings() []string {
+	var args []string
+	set := func(name, value string) { args = append(args, "-c", name+"="+value) }
+	if !s.config.Durable {
+		set("fsync", "off")
+		set("full_page_writes", "off")
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.config.Settings)) {
+		set(name, s.config.Settings[name])
+	}
+	set("unix_socket_directories", s.dir)
+	if s.port == 0 {
+		set("listen_addresses", "")
+	} else {
+		set("listen_addresses", loopback)
+		set("port", strconv.Itoa(s.port))
+	}
+	return args
+}
+
+// StartAgain starts a server that has ended, with its data, on the address that it
+// had. It returns when the server answers, which takes until it has recovered from
+// an immediate stop.
+func (s *Server) StartAgain(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.process != nil && !s.process.over() {
+		return errors.New("pgtest: the server runs already")
+	}
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	p, err := s.launch()
+	if err != nil {
+		return fmt.Errorf("pgtest: start the server: %w", err)
+	}
+	s.process = p
+	for {
+		answer := s.exec(ctx, "SELECT 1")
+		if answer == nil {
+			return nil
+		}
+		select {
+		case <-p.exited:
+			return fmt.Errorf("pgtest: the server ended at its start: %s\n%s", p.cmd.ProcessState, s.Log())
+		case <-ctx.Done():
+			return fmt.Errorf("pgtest: the server does not answer: %w\n%s", answer, s.Log())
+		case <-time.After(pollInterval):
+		}
+	}
+}
+
+// launch runs the server until it ends. Its end is asked for by signals.
+func (s *Server) launch() (*process, error) {
+	log, err := os.OpenFile(s.logFile(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	cmd := s.command(context.Background(), "postgres", append([]string{"-D", s.data()}, s.settings()...)...)
+	cmd.Stdout, cmd.Stderr = log, log
+	endWithParent(cmd.SysProcAttr)
+	p := &process{cmd: cmd, exited: make(chan struct{})}
+	started := make(chan error)
+	go func() {
+		defer close(p.exited)
+		defer log.Close()
+		// The parent that the server ends with is a thread: this one has to live
+		// as long as the server.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			_ = cmd.Wait() // how it ended shows in its state
+		}
+	}()
+	return p, <-started
+}
+
+func (s *Server) logFile() string { return filepath.Join(s.dir, "log") }
+
+// Log returns the last lines that the server has logged.
+func (s *Server) Log() string {
+	f, err := os.Open(s.logFile())
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.Size() > logShown {
+		_, _ = f.Seek(-logShown, io.SeekEnd) // otherwise all of it is shown
+	}
+	text, _ := io.ReadAll(io.LimitReader(f, 2*logShown))
+	return string(bytes.ToValidUTF8(text, []byte("?")))
+}
+
+func (p *process) over() bool {
+	select {
+	case <-p.exited:
+		return true
+	default:
+		return false
+	}
+}
+
+// Stop has the server end its sessions, roll their transactions back, write
+// everything and end (PostgreSQL's fast shutdown). It returns when the server has
+// ended. The data stays: StartAgain goes on with it, Close deletes it.
+func (s *Server) Stop(ctx context.Context) error { return s.stop(ctx, syscall.SIGINT) }
+
+// StopImmediate has the server end without a word to anybody (PostgreSQL's
+// immediate shutdown): as in a crash, it recovers at its next start. It returns when
+// the server has ended.
+func (s *Server) StopImmediate(ctx context.Context) error { return s.stop(ctx, syscall.SIGQUIT) }
+
+func (s *Server) stop(ctx context.Context, signal syscall.Signal) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.process
+	if p == nil || p.over() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
+	defer cancel()
+	if err := p.cmd.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("pgtest: stop the server: %w", err)
+	}
+	select {
+	case <-p.exited:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("pgtest: the server does not stop: %w\n%s", ctx.Err(), s.Log())
+	}
+}
+
+// Close ends the server at once and deletes everything it has.
+func (s *Server) Close() error {
+	err := s.StopImmediate(context.Background())
+	if s.dir != "" {
+		err = errors.Join(err, os.RemoveAll(s.dir))
+	}
+	if s.owner != nil {
+		err = errors.Join(err, s.owner.Close())
+	}
+	return err
+}
