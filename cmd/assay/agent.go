@@ -65,7 +65,7 @@ func (s *server) openAgent(ctx context.Context) error {
 		return fmt.Errorf("--secret-key-file: %w", err)
 	}
 	s.signer, err = sign.New(ctx, sign.Config{
-		Store: s.store, Issuer: s.publicURL(), Audience: s.cfg.AgentAudience, Secret: secret, Logger: s.logger,
+		Store: s.store, Issuer: s.publicURL(), Audience: s.cfg.AgentAudience, Secret: secret, Now: wallClock, Logger: s.logger,
 	})
 	if err != nil || s.cfg.AgentBackendURL == "" {
 		return err
@@ -73,6 +73,7 @@ func (s *server) openAgent(ctx context.Context) error {
 	cfg := s.cfg.gateway(s.publicURL(), s.signer.Sign)
 	cfg.Wrap = s.own.Transport
 	cfg.Observe = s.own.ObserveAgent
+	cfg.Now = wallClock
 	cfg.Logger = s.logger
 	s.gateway, err = agent.New(cfg)
 	return err

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"time"
 
 	"assay/internal/auth"
 )
@@ -72,14 +71,14 @@ func (c *identityConfig) provider(organizations auth.OrganizationFinder, logger 
 	}
 	return auth.NewProvider(auth.ProviderConfig{
 		Issuer: c.OIDCIssuer, Audience: c.OIDCAudience, OrganizationClaim: c.OIDCOrganizationClaim,
-		Organizations: organizations, RootCAs: roots, Logger: logger,
+		Organizations: organizations, RootCAs: roots, Now: wallClock, Logger: logger,
 	})
 }
 
 // identify prepares the check of credentials.
 func (s *server) identify() (err error) {
 	s.auth = &auth.Authenticator{
-		Keys: s.store, Prefix: s.cfg.APIKeyPrefix, FailureLimit: s.cfg.AuthFailureLimit, Now: time.Now, Logger: s.logger,
+		Keys: s.store, Prefix: s.cfg.APIKeyPrefix, FailureLimit: s.cfg.AuthFailureLimit, Now: wallClock, Logger: s.logger,
 	}
 	if s.provider, err = s.cfg.identityConfig.provider(s.store, s.logger); err != nil {
 		return err

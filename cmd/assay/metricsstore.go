@@ -76,6 +76,7 @@ func (c *metricsStoreConfig) open(wrap func(http.RoundTripper) http.RoundTripper
 		InsecureSkipVerify: c.MetricsStoreInsecure,
 		ScrapeInterval:     c.MetricsStoreScrape,
 		Wrap:               wrap,
+		Now:                wallClock,
 	})
 }
 
@@ -89,7 +90,7 @@ const knowInterval = 10 * time.Second
 // openLogVolume begins to count log records, and to keep when they came unless
 // another server does.
 func (s *server) openLogVolume(ctx context.Context) (err error) {
-	s.records = logvolume.NewCounter(time.Now)
+	s.records = logvolume.NewCounter(wallClock)
 	if err := s.own.Register(s.records); err != nil {
 		return err
 	}
@@ -98,7 +99,7 @@ func (s *server) openLogVolume(ctx context.Context) (err error) {
 	case s.cfg.remote():
 		s.remote, err = s.cfg.metricsStoreConfig.open(s.own.Transport)
 	case s.cfg.MetricsStore == metricsEmbedded:
-		s.embedded, err = logvolume.OpenEmbedded(ctx, logvolume.EmbeddedConfig{Dir: s.cfg.metricsPath(), Store: s.store, Logger: s.logger})
+		s.embedded, err = logvolume.OpenEmbedded(ctx, logvolume.EmbeddedConfig{Dir: s.cfg.metricsPath(), Store: s.store, Now: wallClock, Logger: s.logger})
 	}
 	if err != nil {
 		return fmt.Errorf("--metrics-store: %w", err)

@@ -184,7 +184,7 @@ func (s *server) start(ctx context.Context) (err error) {
 	if err := s.openAgent(ctx); err != nil {
 		return err
 	}
-	if s.analyst, err = usage.New(usage.Config{Store: s.store, Prices: s.cfg.prices(), Window: s.cfg.Window}); err != nil {
+	if s.analyst, err = usage.New(usage.Config{Store: s.store, Prices: s.cfg.prices(), Window: s.cfg.Window, Now: wallClock}); err != nil {
 		return err
 	}
 	s.engine = engine.New(engine.Config{
@@ -196,6 +196,7 @@ func (s *server) start(ctx context.Context) (err error) {
 		MaxServices:    s.cfg.MaxServices,
 		MaxMetricNames: s.cfg.MaxMetricNames,
 		Committed:      s.committed,
+		Now:            wallClock,
 		Logger:         s.logger,
 	})
 	s.receiver, err = receive.New(receive.Config{
@@ -247,7 +248,7 @@ func (s *server) runLoops() {
 	ctx, cancel := context.WithCancel(context.Background())
 	s.stopLoop = cancel
 	scorer := score.New(score.Config{
-		Store: s.store, Window: s.cfg.Window, Step: s.cfg.WindowStep, Interval: s.cfg.ScoreInterval, Logger: s.logger,
+		Store: s.store, Window: s.cfg.Window, Step: s.cfg.WindowStep, Interval: s.cfg.ScoreInterval, Now: wallClock, Logger: s.logger,
 	})
 	s.loops.Go(func() { s.engine.Run(ctx) })
 	s.loops.Go(func() { scorer.Run(ctx) })
@@ -296,6 +297,7 @@ func (s *server) serve(metrics http.Handler, tlsConfig *tls.Config) {
 		Window:        s.cfg.Window,
 		RateLimit:     s.cfg.RateLimit,
 		Ready:         s.ready,
+		Now:           wallClock,
 		Logger:        s.logger,
 	})
 	s.serveHTTP(s.http, s.own.Middleware(s.handler(api, metrics, s.signer.JWKS())), tlsConfig)

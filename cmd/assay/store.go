@@ -70,7 +70,7 @@ func openStore(ctx context.Context, c *storeConfig, mode openMode) (store, error
 	if missing && mode == openExisting {
 		return nil, fmt.Errorf("there is no store at %s (see --data-dir)", path)
 	}
-	s, err := sqlite.Open(ctx, sqlite.Config{Path: path, Migrate: mode == openMigrate || missing})
+	s, err := sqlite.Open(ctx, sqlite.Config{Path: path, Migrate: mode == openMigrate || missing, Now: wallClock})
 	if err != nil {
 		return nil, fmt.Errorf("open the store %s: %w", path, err)
 	}
