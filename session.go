@@ -69,6 +69,7 @@ type SessionStore interface {
 	TouchSession(ctx context.Context, hash [32]byte, usedAt, idleAt time.Time) error
 	// DeleteSession ends one session; an unknown hash is no error.
 	DeleteSession(ctx context.Context, hash [32]byte) error
-	// DeleteSessions ends all sessions of a subject in an organization and returns how many.
-	DeleteSessions(ctx context.Context, organizationID, subject string) (int, error)
+	// DeleteSessions ends all sessions of the one who is signed in by s, in the
+	// organization of s, and returns how many.
+	DeleteSessions(ctx context.Context, s *Session) (int, error)
 }

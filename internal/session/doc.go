@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package session signs people in to the dashboard and keeps them signed in.
+//
+// Somebody signs in by pasting an API key of scope read once, or at an OpenID
+// Connect provider by the authorization code flow with PKCE. Either way the browser
+// gets a new opaque token of 32 random bytes in a cookie and the store its SHA-256;
+// the key, and the tokens of the provider, are kept nowhere. A session ends when it is
+// not used for a while, when its time is over, on signing out, and with its API key.
+//
+// The paths that belong to this package:
+//
+//	GET  /sign-in           the page, by Config.Page
+//	POST /sign-in           form fields key and return
+//	GET  /sign-in/provider  goes to the identity provider; query parameter return
+//	GET  /sign-in/callback  comes back from it
+//	POST /sign-out          ends this session
+//	POST /sign-out/all      ends all sessions of who is signed in
+//
+// Everything else is for those who are signed in: pages find who that is by
+// FromContext. Whoever is not is sent to the sign-in page and back. A request that is
+// no navigation gets a 401 with the header HX-Redirect, which htmx follows.
+//
+// Requests of other origins that change something are refused by
+// http.CrossOriginProtection; a GET changes nothing. Requests that a page makes of its
+// own, such as polling, carry the header Assay-Background and do not keep an idle
+// session alive. An answer that goes on for longer has to end with its session:
+// Manager.Check tells.
+package session

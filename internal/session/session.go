@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"assay"
+)
+
+// The paths of this package.
+const (
+	SignInPath     = "/sign-in"
+	ProviderPath   = "/sign-in/provider"
+	CallbackPath   = "/sign-in/callback"
+	SignOutPath    = "/sign-out"
+	SignOutAllPath = "/sign-out/all"
+)
+
+// BackgroundHeader marks a request that a page made of its own. Any value does.
+const BackgroundHeader = "Assay-Background"
+
+const (
+	touchInterval = time.Minute // between writes of a session's last use
+	touchTimeout  = time.Second // for one of them
+)
+
+// Provider is an OpenID Connect provider. Implementations may be used concurrently.
+type Provider interface {
+	// AuthorizationURL returns where a browser signs in. CodeUnavailable when the
+	// provider is away.
+	AuthorizationURL(ctx context.Context, a Authorization) (string, error)
+	// Exchange turns a code into who has signed in. CodeInvalidToken for a code or an
+	// answer that is not accepted, CodeForbidden for a user without an organization,
+	// CodeUnavailable when the provider is away.
+	Exchange(ctx context.Context, code, verifier string, a Authorization) (*User, error)
+}
+
+// Authorization is what a sign-in at a provider is bound to.
+type Authorization struct {
+	RedirectURI string
+	State       string
+	Nonce       string
+	Challenge   string // of the code verifier, by S256; RFC 7636
+}
+
+// User is who has signed in at a provider.
+type User struct {
+	OrganizationID string
+	Subject        string
+	Name           string // for people; may be ""
+	Admin          bool   // may manage API keys
+}
+
+// SignInPage is what the sign-in page shows.
+type SignInPage struct {
+	Return   string // where to go afterwards: the form field, and the query parameter of ProviderPath
+	Provider bool   // signing in at a provider is possible
+	Failure  string // a sentence for people about what went wrong; "" for nothing
+}
+
+// Config of a Manager. Store, Authenticate, Keys, Page and Fail are needed.
+type Config struct {
+	Store assay.SessionStore
+	// Authenticate tells who an Authorization header belongs to, as in the REST API.
+	Authenticate func(ctx context.Context, authorizationHeader, remoteAddr string) (*assay.Principal, error)
+	Keys         assay.APIKeyStore // tells the names of keys
+	Provider     Provider          // nil: none is configured
+	PublicURL    string            // scheme and host by which browsers come; "": those of the request
+
+	Idle time.Duration // default assay.DefaultSessionIdle
+	Life time.Duration // default assay.DefaultSessionLife
+
+	// Page answers with the sign-in page.
+	Page func(w http.ResponseWriter, r *http.Request, status int, p SignInPage)
+	// Fail answers with a page about what went wrong.
+	Fail func(w http.ResponseWriter, r *http.Request, status int, message string)
+
+	Now    func() time.Time // default time.Now
+	Logger *slog.Logger     // default: none
+}
+
+// Manager signs in and out. It may be used concurrently.
+type Manager struct {
+	cfg    Config
+	public *url.URL // of Config.PublicURL, nil for none
+	cross  *http.CrossOriginProtection
+}
+
+// New returns a Manager, or what is wrong with the configuration.
+func New(cfg Config) (*Manager, error) {
+	if cfg.Store == nil || cfg.Authenticate == nil || cfg.Keys == nil || cfg.Page == nil || cfg.Fail == nil {
+		return nil, errors.New("sessions: Store, Authenticate, Keys, Page and Fail are needed")
+	}
+	if cfg.Idle <= 0 {
+		cfg.Idle = assay.DefaultSessionIdle
+	}
+	if cfg.Life <= 0 {
+		cfg.Life = assay.DefaultSessionLife
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	m := &Manager{cfg: cfg, cross: http.NewCrossOriginProtection()}
+	m.cross.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		cfg.Fail(w, r, http.StatusForbidden, "The request came from another site.")
+	}))
+	if cfg.PublicURL != "" {
+		u, err := url.Parse(cfg.PublicURL)
+		if err != nil || u.Host == "" {
+			return nil, errors.New("sessions: the public URL is not one of scheme and host")
+		}
+		m.public = &url.URL{Scheme: u.Scheme, Host: u.Host}
+		if err := m.cross.AddTrustedOrigin(m.public.String()); err != nil {
+			return nil, fmt.Errorf("sessions: %w", err)
+		}
+	}
+	return m, nil
+}
+
+// key is the key of a session in a context.
+type key struct{}
+
+// FromContext returns the session of a request that Handler passed on, nil for any
+// other.
+func FromContext(ctx context.Context) *assay.Session {
+	s, _ := ctx.Value(key{}).(*assay.Session)
+	return s
+}
+
+// NewContext returns a context with a session, for tests of pages.
+func NewContext(ctx context.Context, s *assay.Session) context.Context {
+	return context.WithValue(ctx, key{}, s)
+}
+
+// Handler answers on the paths of this package and passes everything else on to pages
+// for those who are signed in.
+func (m *Manager) Handler(pages http.Handler) http.Handler {
+	return m.cross.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case SignInPath:
+			only(w, r, m, route{http.MethodGet: m.showSignIn, http.MethodPost: m.signInByKey})
+		case ProviderPath:
+			only(w, r, m, route{http.MethodGet: m.goToProvider})
+		case CallbackPath:
+			only(w, r, m, route{http.MethodGet: m.comeBack})
+		case SignOutPath:
+			only(w, r, m, route{http.MethodPost: m.signOut})
+		case SignOutAllPath:
+			only(w, r, m, route{http.MethodPost: m.signOutEverywhere})
+		default:
+			m.serve(w, r, pages)
+		}
+	}))
+}
+
+// route is what answers a path, by method; GET stands for HEAD as well.
+type route map[string]http.HandlerFunc
+
+func only(w http.ResponseWriter, r *http.Request, m *Manager, by route) {
+	w.Header().Set("Cache-Control", "no-store")
+	method := r.Method
+	if method == http.MethodHead {
+		method = http.MethodGet
+	}
+	if handle := by[method]; handle != nil {
+		handle(w, r)
+		return
+	}
+	var allowed []string
+	for _, method := range []string{http.MethodGet, http.MethodPost} {
+		if by[method] != nil {
+			allowed = append(allowed, method)
+		}
+	}
+	w.Header().Set("Allow", strings.Join(allowed, ", "))
+	m.cfg.Fail(w, r, http.StatusMethodNotAllowed, "This address is not for such requests.")
+}
+
+// serve passes a request on with its session.
+func (m *Manager) serve(w http.ResponseWriter, r *http.Request, pages http.Handler) {
+	s, err := m.find(r)
+	switch {
+	case err != nil:
+		m.unavailable(w, r, err)
+	case s == nil:
+		m.askToSignIn(w, r)
+	default:
+		m.touch(r, s)
+		pages.ServeHTTP(w, r.WithContext(NewContext(r.Context(), s)))
+	}
+}
+
+// find returns the session of a request's cookie, nil for none that lives.
+func (m *Manager) find(r *http.Request) (*assay.Session, error) {
+	hash, ok := m.tokenHash(r)
+	if !ok {
+		return nil, nil
+	}
+	s, err := m.cfg.Store.FindSession(r.Context(), hash, m.cfg.Now())
+	if assay.ErrorCode(err) == assay.CodeNotFound {
+		return nil, nil
+	}
+	return s, err
+}
+
+// Check tells whether the session of a request that Handler passed on lives still:
+// CodeNotFound when it has ended.
+func (m *Manager) Check(ctx context.Context) error {
+	s := FromContext(ctx)
+	if s == nil {
+		return assay.Errorf(assay.CodeNotFound, "nobody is signed in")
+	}
+	_, err := m.cfg.Store.FindSession(ctx, s.Hash, m.cfg.Now())
+	return err
+}
+
+// touch keeps an idle session alive. The page does not wait long for it, nor fail.
+func (m *Manager) touch(r *http.Request, s *assay.Session) {
+	now := m.cfg.Now()
+	if r.Header.Get(BackgroundHeader) != "" || now.Sub(s.UsedAt) < touchInterval {
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), touchTimeout)
+	defer cancel()
+	if err := m.cfg.Store.TouchSession(ctx, s.Hash, now, now.Add(m.cfg.Idle)); err != nil {
+		m.cfg.Logger.WarnContext(r.Context(), "the last use of a session was not written", "error", err)
+	}
+}
+
+// askToSignIn sends the browser to the sign-in page, and says where it was going.
+func (m *Manager) askToSignIn(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Cache-Control", "no-store")
+	if isNavigation(r) {
+		http.Redirect(w, r, signInURL(r.URL.RequestURI()), http.StatusSeeOther)
+		return
+	}
+	back := "/"
+	if current, err := url.Parse(r.Header.Get("HX-Current-URL")); err == nil {
+		back = current.RequestURI()
+	}
+	w.Header().Set("HX-Redirect", signInURL(back))
+	m.cfg.Fail(w, r, http.StatusUnauthorized, "You are not signed in any more.")
+}
+
+// isNavigation tells whether the answer to a request becomes a page of its own.
+func isNavigation(r *http.Request) bool {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead || r.Header.Get("HX-Request") != "" {
+		return false
+	}
+	mode := r.Header.Get("Sec-Fetch-Mode")
+	return mode == "" || mode == "navigate"
+}
+
+func signInURL(back string) string {
+	if back = safeReturn(back); back == "/" {
+		return SignInPath
+	}
+	return SignInPath + "?" + url.Values{"return": {back}}.Encode()
+}
+
+// unavailable answers a request whose session could not be looked up.
+func (m *Manager) unavailable(w http.ResponseWriter, r *http.Request, err error) {
+	if r.Context().Err() == nil {
+		m.cfg.Logger.ErrorContext(r.Context(), "a session could not be read or written", "error", err)
+	}
+	w.Header().Set("Retry-After", "5")
+	m.cfg.Fail(w, r, http.StatusServiceUnavailable, "The store cannot be reached at the moment. Try again in a few seconds.")
+}
