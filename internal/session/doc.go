@@ -17,13 +17,11 @@
 //	POST /sign-out          ends this session
 //	POST /sign-out/all      ends all sessions of who is signed in
 //
-// Everything else is for those who are signed in: pages find who that is by
-// FromContext. Whoever is not is sent to the sign-in page and back. A request that is
-// no navigation gets a 401 with the header HX-Redirect, which htmx follows.
+// Everything else is passed on; pages find who is signed in by FromContext.
 //
 // Requests of other origins that change something are refused by
 // http.CrossOriginProtection; a GET changes nothing. Requests that a page makes of its
-// own, such as polling, carry the header Assay-Background and do not keep an idle
-// session alive. An answer that goes on for longer has to end with its session:
-// Manager.Check tells.
+// own, such as polling, carry the header Assay-Live and do not keep an idle session
+// alive. An answer that goes on for longer has to end with its session: Manager.Check
+// tells.
 package session

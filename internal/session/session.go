@@ -25,7 +25,7 @@ const (
 )
 
 // BackgroundHeader marks a request that a page made of its own. Any value does.
-const BackgroundHeader = "Assay-Background"
+const BackgroundHeader = "Assay-Live"
 
 const (
 	touchInterval = time.Minute // between writes of a session's last use
@@ -77,6 +77,8 @@ type Config struct {
 
 	Idle time.Duration // default assay.DefaultSessionIdle
 	Life time.Duration // default assay.DefaultSessionLife
+
+	Assets string // paths that begin so are for everybody; "" for none
 
 	// Page answers with the sign-in page.
 	Page func(w http.ResponseWriter, r *http.Request, status int, p SignInPage)
@@ -131,8 +133,8 @@ func New(cfg Config) (*Manager, error) {
 // key is the key of a session in a context.
 type key struct{}
 
-// FromContext returns the session of a request that Handler passed on, nil for any
-// other.
+// FromContext returns the session of a request that Handler passed on, nil when nobody
+// is signed in.
 func FromContext(ctx context.Context) *assay.Session {
 	s, _ := ctx.Value(key{}).(*assay.Session)
 	return s
@@ -143,21 +145,22 @@ func NewContext(ctx context.Context, s *assay.Session) context.Context {
 	return context.WithValue(ctx, key{}, s)
 }
 
-// Handler answers on the paths of this package and passes everything else on to pages
-// for those who are signed in.
+// Handler answers on the paths of this package and passes everything else on to pages,
+// with the session of whoever is signed in. It refuses what would change something and
+// comes from another site.
 func (m *Manager) Handler(pages http.Handler) http.Handler {
 	return m.cross.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case SignInPath:
-			only(w, r, m, route{http.MethodGet: m.showSignIn, http.MethodPost: m.signInByKey})
+			m.only(w, r, route{http.MethodGet: m.showSignIn, http.MethodPost: m.signInByKey})
 		case ProviderPath:
-			only(w, r, m, route{http.MethodGet: m.goToProvider})
+			m.only(w, r, route{http.MethodGet: m.goToProvider})
 		case CallbackPath:
-			only(w, r, m, route{http.MethodGet: m.comeBack})
+			m.only(w, r, route{http.MethodGet: m.comeBack})
 		case SignOutPath:
-			only(w, r, m, route{http.MethodPost: m.signOut})
+			m.only(w, r, route{http.MethodPost: m.signOut})
 		case SignOutAllPath:
-			only(w, r, m, route{http.MethodPost: m.signOutEverywhere})
+			m.only(w, r, route{http.MethodPost: m.signOutEverywhere})
 		default:
 			m.serve(w, r, pages)
 		}
@@ -167,7 +170,8 @@ func (m *Manager) Handler(pages http.Handler) http.Handler {
 // route is what answers a path, by method; GET stands for HEAD as well.
 type route map[string]http.HandlerFunc
 
-func only(w http.ResponseWriter, r *http.Request, m *Manager, by route) {
+// only answers a request whose method the path has.
+func (m *Manager) only(w http.ResponseWriter, r *http.Request, by route) {
 	w.Header().Set("Cache-Control", "no-store")
 	method := r.Method
 	if method == http.MethodHead {
@@ -187,14 +191,18 @@ func only(w http.ResponseWriter, r *http.Request, m *Manager, by route) {
 	m.cfg.Fail(w, r, http.StatusMethodNotAllowed, "This address is not for such requests.")
 }
 
-// serve passes a request on with its session.
+// serve passes a request on, with its session where it has one.
 func (m *Manager) serve(w http.ResponseWriter, r *http.Request, pages http.Handler) {
+	if m.cfg.Assets != "" && strings.HasPrefix(r.URL.Path, m.cfg.Assets) {
+		pages.ServeHTTP(w, r)
+		return
+	}
 	s, err := m.find(r)
 	switch {
 	case err != nil:
 		m.unavailable(w, r, err)
 	case s == nil:
-		m.askToSignIn(w, r)
+		pages.ServeHTTP(w, r)
 	default:
 		m.touch(r, s)
 		pages.ServeHTTP(w, r.WithContext(NewContext(r.Context(), s)))
@@ -236,37 +244,6 @@ func (m *Manager) touch(r *http.Request, s *assay.Session) {
 	if err := m.cfg.Store.TouchSession(ctx, s.Hash, now, now.Add(m.cfg.Idle)); err != nil {
 		m.cfg.Logger.WarnContext(r.Context(), "the last use of a session was not written", "error", err)
 	}
-}
-
-// askToSignIn sends the browser to the sign-in page, and says where it was going.
-func (m *Manager) askToSignIn(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Cache-Control", "no-store")
-	if isNavigation(r) {
-		http.Redirect(w, r, signInURL(r.URL.RequestURI()), http.StatusSeeOther)
-		return
-	}
-	back := "/"
-	if current, err := url.Parse(r.Header.Get("HX-Current-URL")); err == nil {
-		back = current.RequestURI()
-	}
-	w.Header().Set("HX-Redirect", signInURL(back))
-	m.cfg.Fail(w, r, http.StatusUnauthorized, "You are not signed in any more.")
-}
-
-// isNavigation tells whether the answer to a request becomes a page of its own.
-func isNavigation(r *http.Request) bool {
-	if r.Method != http.MethodGet && r.Method != http.MethodHead || r.Header.Get("HX-Request") != "" {
-		return false
-	}
-	mode := r.Header.Get("Sec-Fetch-Mode")
-	return mode == "" || mode == "navigate"
-}
-
-func signInURL(back string) string {
-	if back = safeReturn(back); back == "/" {
-		return SignInPath
-	}
-	return SignInPath + "?" + url.Values{"return": {back}}.Encode()
 }
 
 // unavailable answers a request whose session could not be looked up.
