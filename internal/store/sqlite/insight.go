@@ -3,38 +3,18 @@
 package sqlite
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 
 	"assay"
 	"assay/internal/rules/catalog"
 	"assay/internal/store/codec"
+	"assay/internal/store/paging"
 )
-
-// Statuses and signals as stored. Signals are in the order of their names.
-const (
-	statusActive   = 1
-	statusArchived = 2
-	statusMuted    = 3
-)
-
-var statuses = map[assay.InsightStatus]int64{
-	assay.InsightActive: statusActive, assay.InsightArchived: statusArchived, assay.InsightMuted: statusMuted,
-}
-
-var statusNames = [...]assay.InsightStatus{
-	statusActive: assay.InsightActive, statusArchived: assay.InsightArchived, statusMuted: assay.InsightMuted,
-}
-
-var signals = map[assay.Signal]int64{assay.SignalLog: 1, assay.SignalMetric: 2, assay.SignalTrace: 3}
 
 const selectInsights = `
 SELECT i.id, o.id, i.rule, i.status, i.mute_reason, i.trace_id, i.telemetry_at, i.detected_at, i.created_at, i.updated_at, i.attributes,
@@ -54,15 +34,15 @@ func scanInsight(row interface{ Scan(...any) error }) (*assay.Insight, error) {
 	if err != nil {
 		return nil, err
 	}
-	if status < 1 || status >= int64(len(statusNames)) {
-		return nil, fmt.Errorf("insight with status %d", status)
+	if in.Status, err = codec.InsightStatus(status); err != nil {
+		return nil, err
 	}
-	in.ID, in.OrganizationID, in.Type, in.Status = idOf(id), idOf(org), codec.InsightType(rule), statusNames[status]
+	in.ID, in.OrganizationID, in.Type = idOf(id), idOf(org), codec.InsightType(rule)
 	in.TelemetryAt, in.DetectedAt, in.CreatedAt, in.UpdatedAt = timeOf(telemetry), timeOf(detected), timeOf(created), timeOf(updated)
 	in.Service.ID, in.Service.OrganizationID = idOf(svc), in.OrganizationID
 	in.Service.FirstSeenAt, in.Service.LastSeenAt = timeOf(first), timeOf(last)
 	in.Service.CreatedAt, in.Service.UpdatedAt = timeOf(serviceCreated), timeOf(svcUpdated)
-	if in.Attributes, err = decodeAttributes(attributes); err != nil {
+	if in.Attributes, err = codec.DecodeAttributes(attributes); err != nil {
 		return nil, fmt.Errorf("insight %s: %w", in.ID, err)
 	}
 	return &in, nil
@@ -132,12 +112,12 @@ func whereInsights(f *assay.InsightFilter) *insightQuery {
 	if len(f.Statuses) > 0 {
 		values := make([]any, len(f.Statuses))
 		for i, st := range f.Statuses {
-			values[i] = statuses[st]
+			values[i] = codec.StatusNumber(st)
 		}
 		q.in(`status`, values)
 	}
 	if f.Signal != "" {
-		q.and(`signal = ?`, signals[f.Signal])
+		q.and(`signal = ?`, codec.SignalNumber(f.Signal))
 	}
 	if len(f.Impacts) > 0 {
 		values := make([]any, len(f.Impacts))
@@ -206,13 +186,13 @@ func (s *Store) FindInsights(ctx context.Context, f assay.InsightFilter) ([]*ass
 		if err := tx.QueryRowContext(ctx, total, q.args...).Scan(&n); err != nil {
 			return err
 		}
-		part := partOf(f.Page, n)
-		if part.limit == 0 {
+		part := paging.PartOf(f.Page, n)
+		if part.Limit == 0 {
 			return nil
 		}
-		found = make([]*assay.Insight, 0, part.limit)
-		_, page := q.statements(&f, by, part.reversed)
-		rows, err := tx.QueryContext(ctx, page, append(slices.Clone(q.args), part.limit, part.offset)...)
+		found = make([]*assay.Insight, 0, part.Limit)
+		_, page := q.statements(&f, by, part.Reversed)
+		rows, err := tx.QueryContext(ctx, page, append(slices.Clone(q.args), part.Limit, part.Offset)...)
 		return each(rows, err, func(rows *sql.Rows) error {
 			in, err := scanInsight(rows)
 			found = append(found, in)
@@ -247,7 +227,7 @@ func errNoInsight() error { return assay.Errorf(assay.CodeInsightNotFound, "no s
 func (s *Store) MuteInsight(ctx context.Context, id, reason string) error {
 	return s.update(ctx, "mute an insight", func(tx *sql.Tx) error {
 		res, err := tx.ExecContext(ctx, `UPDATE insights SET status = ?, mute_reason = ?, updated_at = max(updated_at, ?) WHERE id = ?`,
-			statusMuted, reason, micros(s.now()), blobOf(id))
+			codec.StatusMuted, reason, micros(s.now()), blobOf(id))
 		return changedOne(res, err, errNoInsight)
 	})
 }
@@ -261,16 +241,16 @@ func (s *Store) UnmuteInsight(ctx context.Context, id string) error {
 		if errors.Is(err, sql.ErrNoRows) {
 			return errNoInsight()
 		}
-		if err != nil || status != statusMuted {
+		if err != nil || status != codec.StatusMuted {
 			return err
 		}
 		failing, err := failing(ctx, tx, svc, rule)
 		if err != nil {
 			return err
 		}
-		status = statusArchived
+		status = codec.StatusArchived
 		if failing {
-			status = statusActive
+			status = codec.StatusActive
 		}
 		now := micros(s.now())
 		_, err = tx.ExecContext(ctx, `UPDATE insights SET status = ?1, mute_reason = '', updated_at = max(updated_at, ?2),
@@ -329,59 +309,3 @@ const (
 		WHERE c.svc = ?1 AND c.rule = ?2 AND c.last >= ?3)`
 	debuggedBy = `SELECT count(*) > 14 FROM claims WHERE svc = ?1 AND rule = ?2 AND key = 2 AND last >= ?3`
 )
-
-// encodeAttributes writes attributes as JSON in which numbers keep their kind:
-// a float has a point or an exponent.
-func encodeAttributes(attributes map[string]any) ([]byte, error) {
-	out := make(map[string]any, len(attributes))
-	for k, v := range attributes {
-		switch x := reflect.ValueOf(v); x.Kind() {
-		case reflect.Float32, reflect.Float64:
-			text := strconv.FormatFloat(x.Float(), 'g', -1, 64)
-			if !strings.ContainsAny(text, ".eIN") {
-				text += ".0"
-			}
-			out[k] = json.Number(text)
-		case reflect.String, reflect.Bool,
-			reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
-			reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-			out[k] = v
-		default:
-			return nil, fmt.Errorf("attribute %q is a %T, not a string, integer, number or boolean", k, v)
-		}
-	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(out); err != nil {
-		return nil, fmt.Errorf("encode attributes: %w", err)
-	}
-	return bytes.TrimRight(b.Bytes(), "\n"), nil
-}
-
-// decodeAttributes is the inverse of encodeAttributes: strings, int64 (uint64
-// where it does not fit), float64 and booleans.
-func decodeAttributes(b []byte) (map[string]any, error) {
-	dec := json.NewDecoder(bytes.NewReader(b))
-	dec.UseNumber()
-	var attributes map[string]any
-	if err := dec.Decode(&attributes); err != nil {
-		return nil, fmt.Errorf("decode attributes: %w", err)
-	}
-	for k, v := range attributes {
-		n, ok := v.(json.Number)
-		if !ok {
-			continue
-		}
-		if i, err := strconv.ParseInt(n.String(), 10, 64); err == nil {
-			attributes[k] = i
-		} else if u, err := strconv.ParseUint(n.String(), 10, 64); err == nil {
-			attributes[k] = u
-		} else if f, err := n.Float64(); err == nil {
-			attributes[k] = f
-		} else {
-			return nil, fmt.Errorf("decode attributes: %w", err)
-		}
-	}
-	return attributes, nil
-}

@@ -7,16 +7,8 @@ import (
 	"database/sql"
 
 	"assay"
+	"assay/internal/store/codec"
 )
-
-// severityNumber returns the number under which the records of a severity are
-// counted: the smallest of its range, which the specification gave it for good.
-func severityNumber(s assay.Severity) int64 {
-	if s == assay.SeverityUnspecified {
-		return 0
-	}
-	return 1 + 4*int64(s)
-}
 
 // logRecords adds the log records of an organization.
 func (c *commit) logRecords(org int64, counts *assay.SeverityCounts) error {
@@ -24,7 +16,7 @@ func (c *commit) logRecords(org int64, counts *assay.SeverityCounts) error {
 		if n == 0 {
 			continue
 		}
-		if _, err := c.exec(addLogRecords, org, severityNumber(assay.Severity(s)), int64(n)); err != nil {
+		if _, err := c.exec(addLogRecords, org, codec.SeverityNumber(assay.Severity(s)), int64(n)); err != nil {
 			return err
 		}
 	}

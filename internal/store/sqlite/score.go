@@ -429,15 +429,15 @@ func (w *scoreWriter) insight(svc int64, in *assay.Insight) error {
 	if !ok {
 		return fmt.Errorf("unknown insight type %q", in.Type)
 	}
-	status, ok := statuses[in.Status]
-	if !ok {
+	status := codec.StatusNumber(in.Status)
+	if status == 0 {
 		return fmt.Errorf("unknown status %q", string(in.Status))
 	}
-	attributes, err := encodeAttributes(in.Attributes)
+	attributes, err := codec.EncodeAttributes(in.Attributes)
 	if err != nil {
 		return err
 	}
-	id, weight, signal := blobOf(in.ID), rule.Info().Impact.Weight(), signals[rule.Info().Signal]
+	id, weight, signal := blobOf(in.ID), rule.Info().Impact.Weight(), codec.SignalNumber(rule.Info().Signal)
 	res, err := w.renew.ExecContext(w.ctx, id, weight, signal, micros(in.DetectedAt),
 		in.TraceID, micros(in.TelemetryAt), micros(in.UpdatedAt), string(attributes), status)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"assay"
 	"assay/internal/store/codec"
+	"assay/internal/store/paging"
 )
 
 // serviceColumns are what scanService reads, of services s and organizations o.
@@ -87,12 +88,12 @@ func (s *Store) FindServices(ctx context.Context, organizationID string, page as
 		if err := tx.QueryRowContext(ctx, `SELECT ifnull(sum(n), 0) FROM service_counts WHERE org = ?`, org).Scan(&total); err != nil {
 			return err
 		}
-		part := partOf(page, total)
-		if part.limit == 0 {
+		part := paging.PartOf(page, total)
+		if part.Limit == 0 {
 			return nil
 		}
-		found = make([]*assay.Service, 0, part.limit)
-		rows, err := tx.QueryContext(ctx, servicesPage(part.reversed), org, part.limit, part.offset)
+		found = make([]*assay.Service, 0, part.Limit)
+		rows, err := tx.QueryContext(ctx, servicesPage(part.Reversed), org, part.Limit, part.Offset)
 		return each(rows, err, func(rows *sql.Rows) error {
 			svc := new(assay.Service)
 			found = append(found, svc)

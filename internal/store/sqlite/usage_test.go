@@ -9,19 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"assay"
 	"assay/internal/delta"
 )
-
-// TestSeverityNumbers holds the numbers down: they are in stores.
-func TestSeverityNumbers(t *testing.T) {
-	var numbers []int64
-	for s := range assay.SeverityCount {
-		numbers = append(numbers, severityNumber(s))
-		require.Equal(t, s, assay.SeverityOf(int32(severityNumber(s))))
-	}
-	require.Equal(t, []int64{1, 5, 9, 13, 17, 21, 0}, numbers)
-}
 
 // TestUsagePlans: usage is read without the rows of insights and series.
 func TestUsagePlans(t *testing.T) {

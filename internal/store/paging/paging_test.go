@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package sqlite
+package paging
 
 import (
 	"slices"
@@ -24,13 +24,13 @@ func TestPartOf(t *testing.T) {
 		from := min(p.Offset, len(list))
 		want := slices.Clone(list[from:min(from+p.Limit, len(list))])
 
-		part := partOf(p, len(list))
-		require.LessOrEqual(t, part.offset, len(list)/2)
-		if part.reversed {
+		part := PartOf(p, len(list))
+		require.LessOrEqual(t, part.Offset, len(list)/2)
+		if part.Reversed {
 			slices.Reverse(list)
 		}
-		got := slices.Clone(list[part.offset : part.offset+part.limit])
-		if part.reversed {
+		got := slices.Clone(list[part.Offset : part.Offset+part.Limit])
+		if part.Reversed {
 			slices.Reverse(got)
 		}
 		require.Equal(t, append([]int{}, want...), append([]int{}, got...))

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package codec
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"assay"
+)
+
+// TestSeverityNumbers holds the numbers down: they are in stores.
+func TestSeverityNumbers(t *testing.T) {
+	var numbers []int64
+	for s := range assay.SeverityCount {
+		numbers = append(numbers, SeverityNumber(s))
+		require.Equal(t, s, assay.SeverityOf(int32(SeverityNumber(s))))
+	}
+	require.Equal(t, []int64{1, 5, 9, 13, 17, 21, 0}, numbers)
+}
+
+// TestStatusAndSignalNumbers does, too. Lists are sorted by the signals' numbers.
+func TestStatusAndSignalNumbers(t *testing.T) {
+	for n, want := range []assay.InsightStatus{"", assay.InsightActive, assay.InsightArchived, assay.InsightMuted, ""} {
+		got, err := InsightStatus(int64(n))
+		require.Equal(t, want, got)
+		require.Equal(t, want == "", err != nil)
+		if want != "" {
+			require.EqualValues(t, n, StatusNumber(want))
+		}
+	}
+	require.Zero(t, StatusNumber("other"))
+	for n, s := range []assay.Signal{"other", assay.SignalLog, assay.SignalMetric, assay.SignalTrace} {
+		require.EqualValues(t, n, SignalNumber(s))
+	}
+}
