@@ -3,8 +3,8 @@
 package main
 
 import (
-	"crypto/tls"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/url"
 	"path"
@@ -17,6 +17,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"assay/internal/auth"
+	"assay/internal/tlsreload"
 )
 
 // serverConfig is the configuration of a server, as flags.
@@ -52,7 +53,7 @@ type serverConfig struct {
 
 	MaxPackedBytes   byteSize `default:"16MiB" placeholder:"SIZE" help:"Size of a compressed OTLP request (${default})."`
 	MaxUnpackedBytes byteSize `default:"64MiB" placeholder:"SIZE" help:"Size of an uncompressed OTLP request (${default})."`
-	TLSCert          string   `name:"tls-cert" placeholder:"FILE" help:"Certificate chain, PEM, for all listeners but --metrics-address."`
+	TLSCert          string   `name:"tls-cert" placeholder:"FILE" help:"Certificate chain, PEM, for all listeners but --metrics-address. Read again when it changes."`
 	TLSKey           string   `name:"tls-key" placeholder:"FILE" help:"Its private key, PEM."`
 
 	ShutdownTimeout time.Duration `default:"15s" help:"Time to finish what was accepted before the end (${default})."`
@@ -124,7 +125,7 @@ func (c *serverConfig) problems() []error {
 	ck.that(c.TraceMemory >= 1<<20, "--trace-memory: %v is under 1MiB", c.TraceMemory)
 	ck.that(c.MaxPackedBytes > 0, "--max-packed-bytes: %v is not positive", c.MaxPackedBytes)
 	ck.that(c.MaxUnpackedBytes > 0 && c.MaxUnpackedBytes <= 1<<30, "--max-unpacked-bytes: %v is not in the range from 1 to 1GiB", c.MaxUnpackedBytes)
-	if _, err := c.tls(); err != nil {
+	if _, err := c.certificate(nil); err != nil {
 		ck.add(err)
 	}
 	return ck.problems
@@ -143,19 +144,19 @@ func (c *serverConfig) bootstrapKey() (auth.Secret, error) {
 	return key, nil
 }
 
-// tls returns the configuration of the listeners, nil for plain text.
-func (c *serverConfig) tls() (*tls.Config, error) {
+// certificate returns the certificate of the listeners, nil for plain text.
+func (c *serverConfig) certificate(logger *slog.Logger) (*tlsreload.Certificate, error) {
 	if c.TLSCert == "" && c.TLSKey == "" {
 		return nil, nil
 	}
 	if c.TLSCert == "" || c.TLSKey == "" {
 		return nil, fmt.Errorf("--tls-cert and --tls-key belong together")
 	}
-	cert, err := tls.LoadX509KeyPair(c.TLSCert, c.TLSKey)
+	cert, err := tlsreload.Load(tlsreload.Config{CertFile: c.TLSCert, KeyFile: c.TLSKey, Now: wallClock, Logger: logger})
 	if err != nil {
 		return nil, fmt.Errorf("--tls-cert, --tls-key: %w", err)
 	}
-	return &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}, nil
+	return cert, nil
 }
 
 func checkAddress(address string) error {

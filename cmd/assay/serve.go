@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"os/signal"
 	"runtime/debug"
 	"strings"
@@ -29,6 +30,7 @@ import (
 	"assay/internal/score"
 	"assay/internal/summary"
 	"assay/internal/telemetry"
+	"assay/internal/tlsreload"
 	"assay/internal/trace"
 	"assay/internal/usage"
 )
@@ -55,6 +57,9 @@ func (c *serveCmd) Run(e *environment) error {
 	}
 	ctx, stop := signal.NotifyContext(e.ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
+	reload := make(chan os.Signal, 1)
+	signal.Notify(reload, syscall.SIGHUP)
+	defer signal.Stop(reload)
 	limitMemory(e, &c.serverConfig)
 	s := newServer(c.serverConfig, own)
 	if err := s.start(ctx); err != nil {
@@ -71,13 +76,7 @@ func (c *serveCmd) Run(e *environment) error {
 	}
 	logger.Info("assay serves", "version", version(), "rest", s.restURL(), "otlp_grpc", s.grpcAddr(), "otlp_http", s.otlpHTTPAddr(), "metrics", s.metricsURL())
 
-	var failure error
-	select {
-	case <-ctx.Done():
-		logger.Info("shutting down", "timeout", c.ShutdownTimeout)
-	case failure = <-s.failed:
-		logger.Error("shutting down after a failure", "error", failure)
-	}
+	failure := s.await(ctx, reload)
 	stop() // the next signal has its default effect
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.ShutdownTimeout)
 	defer cancel()
@@ -86,6 +85,25 @@ func (c *serveCmd) Run(e *environment) error {
 	}
 	logger.Info("stopped")
 	return failure
+}
+
+// await returns when ctx ends, or with the failure of a listener. At each signal to
+// reload the certificate is read again, which happens every few seconds anyway.
+func (s *server) await(ctx context.Context, reload <-chan os.Signal) error {
+	for {
+		select {
+		case <-ctx.Done():
+			s.logger.Info("shutting down", "timeout", s.cfg.ShutdownTimeout)
+			return nil
+		case err := <-s.failed:
+			s.logger.Error("shutting down after a failure", "error", err)
+			return err
+		case <-reload:
+			if s.certificate != nil {
+				s.certificate.Reload(ctx)
+			}
+		}
+	}
 }
 
 // startTelemetry begins what a server tells about itself.
@@ -116,6 +134,8 @@ type server struct {
 	failed chan error // gets the first failure of a listener
 
 	http, grpc, otlpHTTP, metrics net.Listener // metrics is nil without a listener of its own
+
+	certificate *tlsreload.Certificate // nil: plain text
 
 	store     *revised       // nil before it is open
 	provider  *auth.Provider // nil: none is configured
@@ -156,9 +176,15 @@ func (s *server) start(ctx context.Context) (err error) {
 			err = errors.Join(err, s.shutdown(end))
 		}
 	}()
-	tlsConfig, err := s.cfg.tls()
-	if err != nil {
+	if s.certificate, err = s.cfg.certificate(s.logger); err != nil {
 		return err
+	}
+	var tlsConfig *tls.Config // nil: plain text
+	if s.certificate != nil {
+		tlsConfig = s.certificate.TLS()
+		if err := s.own.WatchCertificate(s.certificate); err != nil {
+			return err
+		}
 	}
 	if err := s.listen(ctx); err != nil {
 		return err
@@ -260,6 +286,9 @@ func (s *server) runLoops() {
 	}
 	if s.provider != nil {
 		s.loops.Go(func() { s.provider.Run(ctx) })
+	}
+	if s.certificate != nil {
+		s.loops.Go(func() { s.certificate.Run(ctx) })
 	}
 }
 

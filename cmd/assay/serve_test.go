@@ -33,6 +33,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 
@@ -409,24 +410,46 @@ func TestMetricsBesideAnAPIAtTheRoot(t *testing.T) {
 	require.Contains(t, body, "assay_requests_total 0")
 }
 
+// TestTLS renews the certificate of a server: connections to every listener that
+// begin after it get the new one.
 func TestTLS(t *testing.T) {
-	certificate, cert, key := selfSigned(t)
+	first, cert, key := selfSigned(t)
 	cfg := testConfig(t, t.TempDir())
 	cfg.TLSCert, cfg.TLSKey = cert, key
-	s, _ := startServer(t, cfg)
-	pool := x509.NewCertPool()
-	pool.AddCert(certificate)
-	tr := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}
-	defer tr.CloseIdleConnections()
-	c := &http.Client{Transport: tr}
+	s, log := startServer(t, cfg)
 	require.True(t, strings.HasPrefix(s.restURL(), "https://"))
-	code, _ := get(t, c, s.restURL()+"/v1/organization", testKey)
-	require.Equal(t, http.StatusOK, code)
+	works := func(certificate *x509.Certificate) {
+		t.Helper()
+		pool := x509.NewCertPool()
+		pool.AddCert(certificate)
+		tr := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}
+		defer tr.CloseIdleConnections()
+		c := &http.Client{Transport: tr}
+		code, _ := get(t, c, s.restURL()+"/v1/organization", testKey)
+		require.Equal(t, http.StatusOK, code)
+		_, body := get(t, c, s.metricsURL(), "")
+		require.Contains(t, body, fmt.Sprintf("\nassay_tls_certificate_expiry_timestamp_seconds %v\n", float64(certificate.NotAfter.Unix())))
 
-	resp, err := c.Post("https://"+s.otlpHTTPAddr()+"/v1/logs", "application/json", strings.NewReader("{}"))
-	require.NoError(t, err)
-	resp.Body.Close()
-	require.Equal(t, http.StatusUnauthorized, resp.StatusCode)
+		resp, err := c.Post("https://"+s.otlpHTTPAddr()+"/v1/logs", "application/json", strings.NewReader("{}"))
+		require.NoError(t, err)
+		resp.Body.Close()
+		require.Equal(t, http.StatusUnauthorized, resp.StatusCode)
+
+		conn, err := grpc.NewClient(s.grpcAddr(), grpc.WithTransportCredentials(credentials.NewClientTLSFromCert(pool, "")))
+		require.NoError(t, err)
+		defer conn.Close()
+		ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+testKey)
+		_, err = plogotlp.NewGRPCClient(conn).Export(ctx, plogotlp.NewExportRequest())
+		require.NoError(t, err)
+	}
+	works(first)
+	require.Eventually(t, func() bool { return strings.Contains(log.String(), "the TLS certificate ends soon") }, 20*time.Second, 10*time.Millisecond)
+
+	second, newCert, newKey := selfSigned(t)
+	require.NoError(t, os.Rename(newCert, cert))
+	require.NoError(t, os.Rename(newKey, key))
+	s.certificate.Reload(t.Context())
+	works(second)
 }
 
 func selfSigned(t *testing.T) (certificate *x509.Certificate, certFile, keyFile string) {

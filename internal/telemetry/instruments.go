@@ -107,6 +107,11 @@ var (
 		"assay_summary_call_duration_seconds",
 	}
 
+	certificateEnd = instrument{
+		"assay.tls.certificate_expiry_timestamp", "s", "When the TLS certificate that is served ends, as Unix time.",
+		"assay_tls_certificate_expiry_timestamp_seconds",
+	}
+
 	httpServerDuration = instrument{
 		"http.server.request.duration", "s", "Duration of HTTP server requests.",
 		"http_server_request_duration_seconds",
@@ -127,6 +132,7 @@ var instruments = []instrument{
 	requests, requestsRepeated, requestsRefused, records, ingestIO, overflowRecords,
 	openTraces, openTraceSpans, openTraceMemory, traceSamplingRate, traceSpansDropped,
 	agentRequests, agentDuration, summaryRequests, summaryCalls, summaryCallDuration,
+	certificateEnd,
 	httpServerDuration, httpServerActive, httpClientDuration,
 }
 

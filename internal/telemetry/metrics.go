@@ -162,6 +162,17 @@ func (t *Telemetry) Watch(e Engine, r Receiver) error {
 	return m.err
 }
 
+// Certificate is what is shown of a certificate that is served.
+type Certificate interface {
+	NotAfter() time.Time
+}
+
+// WatchCertificate adds the metric of a certificate. It must be called at most once.
+func (t *Telemetry) WatchCertificate(c Certificate) error {
+	t.meter.observeGauge(certificateEnd, func() float64 { return float64(c.NotAfter().Unix()) })
+	return t.meter.err
+}
+
 // scrapeTimeout bounds one scrape.
 const scrapeTimeout = 10 * time.Second
 
