@@ -9,19 +9,29 @@ import (
 	"time"
 )
 
-// gate is a budget of bytes. Requests hold parts of it in leases, and wait in the
-// order in which they came where it is used up.
+// gate is a budget of bytes. Requests hold parts of it in leases, and wait where it
+// is used up: of those that hold nothing yet the organization that holds least comes
+// first, and no organization can hold all of it.
 //
 // A lease may ask for more while it holds some. Such leases are served before
 // new ones, and when every lease that holds something waits for more, so that nobody
-// would ever give anything back, the last one that asked is refused.
+// would ever give anything back, the last one that asked is refused. The same holds
+// among the leases of an organization that wait for its own share.
 type gate struct {
 	mu        sync.Mutex
 	capacity  int64
+	each      int64 // of one organization
 	free      int64
-	holders   int       // leases that hold something
-	growers   []*waiter // hold something and wait for more
-	newcomers []*waiter // hold nothing
+	shares    map[string]*share // of the organizations that hold something
+	holders   int               // leases that hold something
+	growers   []*waiter         // hold something and wait for more
+	newcomers []*waiter         // hold nothing
+}
+
+// share is what one organization holds.
+type share struct {
+	bytes   int64
+	holders int
 }
 
 type waiter struct {
@@ -30,7 +40,13 @@ type waiter struct {
 	ready chan error // takes the one answer
 }
 
-func newGate(capacity int64) *gate { return &gate{capacity: capacity, free: capacity} }
+// newGate returns a gate of which one organization can hold three quarters, or as
+// much as its largest lease needs.
+func newGate(capacity, largest int64) *gate {
+	return &gate{
+		capacity: capacity, each: min(max(capacity-capacity/4, largest), capacity), free: capacity, shares: make(map[string]*share),
+	}
+}
 
 func (g *gate) held() int64 {
 	g.mu.Lock()
@@ -40,10 +56,15 @@ func (g *gate) held() int64 {
 
 // lease is what one request holds. It is not safe for concurrent use.
 type lease struct {
-	gate     *gate
-	bytes    int64         // held
-	patience time.Duration // left for waiting
-	waited   time.Duration
+	gate         *gate
+	organization string        // "" before it is known
+	bytes        int64         // held
+	patience     time.Duration // left for waiting
+	waited       time.Duration
+
+	// turn, if set, is given back while the lease waits, so that others can go on and
+	// give back what it waits for.
+	turn *turn
 }
 
 func (g *gate) lease(patience time.Duration) *lease {
@@ -57,6 +78,17 @@ func (l *lease) take(ctx context.Context, n int64) error {
 	if w == nil {
 		return nil
 	}
+	if l.turn == nil {
+		return l.wait(ctx, w)
+	}
+	l.turn.end()
+	if err := l.wait(ctx, w); err != nil {
+		return err
+	}
+	return l.turn.begin(ctx)
+}
+
+func (l *lease) wait(ctx context.Context, w *waiter) error {
 	began := time.Now()
 	defer func() {
 		waited := time.Since(began)
@@ -86,10 +118,19 @@ func (l *lease) give(n int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	n = min(n, l.bytes)
+	if n <= 0 {
+		return
+	}
 	g.free += n
 	l.bytes -= n
-	if n > 0 && l.bytes == 0 {
+	s := g.shares[l.organization]
+	s.bytes -= n
+	if l.bytes == 0 {
 		g.holders--
+		s.holders--
+	}
+	if s.holders == 0 {
+		delete(g.shares, l.organization)
 	}
 	g.settle()
 }
@@ -101,18 +142,24 @@ func (l *lease) end() { l.give(l.bytes) }
 func (g *gate) request(l *lease, n int64) *waiter {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	n = min(n, g.capacity-l.bytes)
-	if len(g.growers) == 0 && (l.bytes > 0 || len(g.newcomers) == 0) && n <= g.free {
-		g.grant(l, n)
+	w := &waiter{lease: l, n: min(n, g.each-l.bytes), ready: make(chan error, 1)}
+	if w.n <= 0 {
 		return nil
 	}
-	w := &waiter{lease: l, n: n, ready: make(chan error, 1)}
 	if l.bytes > 0 {
 		g.growers = append(g.growers, w)
 	} else {
 		g.newcomers = append(g.newcomers, w)
 	}
 	g.settle()
+	select {
+	case err := <-w.ready:
+		if err == nil {
+			return nil
+		}
+		w.ready <- err
+	default:
+	}
 	return w
 }
 
@@ -135,31 +182,104 @@ func (g *gate) abandon(w *waiter) bool {
 
 // settle answers the waiters that can be answered.
 func (g *gate) settle() {
-	g.growers = g.serve(g.growers)
-	if len(g.growers) == 0 {
-		g.newcomers = g.serve(g.newcomers)
-		return
+	if waits := g.grow(); waits {
+		return // what is free is for the growers
 	}
-	if last := len(g.growers) - 1; last+1 == g.holders {
-		g.growers[last].ready <- errBusy
-		g.growers = slices.Delete(g.growers, last, last+1)
+	for len(g.newcomers) > 0 {
+		i := g.next()
+		if i < 0 || g.newcomers[i].n > g.free {
+			return
+		}
+		g.grant(g.newcomers[i])
+		g.newcomers = slices.Delete(g.newcomers, i, i+1)
 	}
 }
 
-func (g *gate) serve(queue []*waiter) []*waiter {
-	n := 0
-	for n < len(queue) && queue[n].n <= g.free {
-		g.grant(queue[n].lease, queue[n].n)
-		queue[n].ready <- nil
-		n++
+// grow serves the growers in order, past those that wait for their organization's
+// share, and tells whether one waits for what others hold.
+func (g *gate) grow() (waits bool) {
+	g.growers = slices.DeleteFunc(g.growers, func(w *waiter) bool {
+		if waits || !g.within(w) {
+			return false
+		}
+		if w.n > g.free {
+			waits = true
+			return false
+		}
+		g.grant(w)
+		return true
+	})
+	if i := g.stuck(); i >= 0 {
+		g.growers[i].ready <- errBusy // its lease gives back what it holds, which settles the rest
+		g.growers = slices.Delete(g.growers, i, i+1)
 	}
-	return slices.Delete(queue, 0, n)
+	return waits
 }
 
-func (g *gate) grant(l *lease, n int64) {
-	if n > 0 && l.bytes == 0 {
+// stuck returns the last of the growers if all leases wait for more, or else of the
+// growers of an organization all of whose leases wait and one for its share; or -1.
+func (g *gate) stuck() int {
+	if len(g.growers) > 0 && len(g.growers) == g.holders {
+		return len(g.growers) - 1
+	}
+	for i, w := range slices.Backward(g.growers) {
+		if g.within(w) {
+			continue
+		}
+		n := 0
+		for _, o := range g.growers {
+			if o.lease.organization == w.lease.organization {
+				n++
+			}
+		}
+		if n == g.shares[w.lease.organization].holders {
+			return i
+		}
+	}
+	return -1
+}
+
+// within tells whether a waiter would leave its organization within its share.
+func (g *gate) within(w *waiter) bool {
+	s := g.shares[w.lease.organization]
+	return s == nil || s.bytes+w.n <= g.each
+}
+
+// next returns the newcomer to be served first, or -1: the first one of an
+// organization, which others of it do not overtake.
+func (g *gate) next() int {
+	first, least := -1, int64(0)
+	seen := make(map[string]bool)
+	for i, w := range g.newcomers {
+		organization := w.lease.organization
+		if seen[organization] {
+			continue
+		}
+		seen[organization] = true
+		var held int64
+		if s := g.shares[organization]; s != nil {
+			held = s.bytes
+		}
+		if (first < 0 || held < least) && g.within(w) {
+			first, least = i, held
+		}
+	}
+	return first
+}
+
+func (g *gate) grant(w *waiter) {
+	l := w.lease
+	s := g.shares[l.organization]
+	if s == nil {
+		s = new(share)
+		g.shares[l.organization] = s
+	}
+	if l.bytes == 0 {
 		g.holders++
+		s.holders++
 	}
-	g.free -= n
-	l.bytes += n
+	s.bytes += w.n
+	g.free -= w.n
+	l.bytes += w.n
+	w.ready <- nil
 }

@@ -16,7 +16,7 @@ import (
 
 func TestGateServesInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newGate(100)
+		g := newGate(100, 100)
 		first := g.lease(time.Second)
 		require.NoError(t, first.take(t.Context(), 100))
 		order := make(chan int, 3)
@@ -44,7 +44,7 @@ func TestGateServesInOrder(t *testing.T) {
 
 func TestGatePatience(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newGate(100)
+		g := newGate(100, 100)
 		holder := g.lease(0)
 		require.NoError(t, holder.take(t.Context(), 95))
 		l := g.lease(2 * time.Second)
@@ -63,7 +63,7 @@ func TestGatePatience(t *testing.T) {
 
 func TestGateEndsWithContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newGate(100)
+		g := newGate(100, 100)
 		holder := g.lease(0)
 		require.NoError(t, holder.take(t.Context(), 100))
 		ctx, cancel := context.WithCancelCause(t.Context())
@@ -79,7 +79,7 @@ func TestGateEndsWithContext(t *testing.T) {
 // Leases that hold something and want more come before new ones; when all of them wait, the last is refused.
 func TestGateResolvesDeadlock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newGate(100)
+		g := newGate(100, 100)
 		a, b := g.lease(time.Hour), g.lease(time.Hour)
 		require.NoError(t, a.take(t.Context(), 50))
 		require.NoError(t, b.take(t.Context(), 50))
@@ -111,7 +111,7 @@ func TestGateResolvesDeadlock(t *testing.T) {
 }
 
 func TestGateGivesOneRequestAtMostItself(t *testing.T) {
-	g := newGate(100)
+	g := newGate(100, 100)
 	l := g.lease(0)
 	require.NoError(t, l.take(t.Context(), 70))
 	require.NoError(t, l.take(t.Context(), 1000), "what the whole gate has is enough")
@@ -124,7 +124,7 @@ func TestGateGivesOneRequestAtMostItself(t *testing.T) {
 func TestGateUnderLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const capacity = 1000
-		g := newGate(capacity)
+		g := newGate(capacity, capacity/4)
 		var inUse, served, refused atomic.Int64
 		var all sync.WaitGroup
 		for seed := range uint64(16) {
@@ -132,6 +132,7 @@ func TestGateUnderLoad(t *testing.T) {
 				random := rand.New(rand.NewPCG(seed, 0))
 				for range 300 {
 					l := g.lease(time.Duration(random.IntN(100)) * time.Millisecond)
+					l.organization = string('a' + rune(seed%5))
 					for range 1 + random.IntN(4) {
 						n := 1 + random.Int64N(capacity/4)
 						if l.take(t.Context(), n) != nil {
@@ -154,8 +155,60 @@ func TestGateUnderLoad(t *testing.T) {
 		require.Positive(t, refused.Load())
 		require.Zero(t, g.held())
 		require.Zero(t, g.holders)
+		require.Empty(t, g.shares)
 		require.Empty(t, g.growers)
 		require.Empty(t, g.newcomers)
+	})
+}
+
+// TestGateShares: one organization leaves room for another, which comes first where
+// both wait, and its own leases do not wait for each other for ever.
+func TestGateShares(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate(100, 50)
+		leaseOf := func(organization string) *lease {
+			l := g.lease(time.Hour)
+			l.organization = organization
+			return l
+		}
+		a := leaseOf("greedy")
+		require.NoError(t, a.take(t.Context(), 40))
+		b := leaseOf("greedy")
+		require.NoError(t, b.take(t.Context(), 35))
+		served := make(chan string, 4)
+		take := func(name string, l *lease, n int64) {
+			go func() {
+				if err := l.take(t.Context(), n); err != nil {
+					t.Error(err)
+				}
+				served <- name
+			}()
+			synctest.Wait()
+		}
+		next := leaseOf("greedy")
+		take("greedy", next, 10)
+		require.Empty(t, served, "three quarters are held")
+		quiet := leaseOf("quiet")
+		take("quiet", quiet, 20)
+		require.Equal(t, "quiet", <-served)
+
+		take("greedy grows", a, 5)
+		require.Empty(t, served)
+		require.ErrorIs(t, b.take(t.Context(), 5), errBusy, "all leases of the organization would wait")
+		other := leaseOf("other")
+		take("other", other, 5)
+		require.Equal(t, "other", <-served, "who waits for its own share is not in the way")
+		late := leaseOf("late")
+		take("late", late, 5)
+		require.Empty(t, served, "nothing is free")
+		b.end()
+		synctest.Wait()
+		require.ElementsMatch(t, []string{"greedy grows", "greedy", "late"}, []string{<-served, <-served, <-served})
+		for _, l := range []*lease{a, next, quiet, other, late} {
+			l.end()
+		}
+		require.Zero(t, g.held())
+		require.Empty(t, g.shares)
 	})
 }
 

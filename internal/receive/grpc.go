@@ -23,6 +23,7 @@ import (
 	"google.golang.org/grpc/tap"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"assay/internal/requestid"
 	"assay/internal/wire"
 )
 
@@ -89,7 +90,9 @@ func cancelable(ctx context.Context, _ *tap.Info) (context.Context, error) {
 
 // export serves one call.
 func (r *Receiver) export(stream grpc.ServerStream, signal wire.Signal) error {
-	ctx := stream.Context()
+	ctx := withRequestID(stream.Context(), metadata.ValueFromIncomingContext(stream.Context(), requestid.Header))
+	// It fails when the call has ended, and then nobody is left to tell.
+	_ = grpc.SetHeader(ctx, metadata.Pairs(requestid.Header, requestid.FromContext(ctx)))
 	var authorization string
 	if values := metadata.ValueFromIncomingContext(ctx, "authorization"); len(values) > 0 {
 		authorization = values[0]

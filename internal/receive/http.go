@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
+	"assay/internal/requestid"
 	"assay/internal/wire"
 )
 
@@ -65,6 +66,8 @@ func (r *Receiver) newHTTPServer() *http.Server {
 func (r *Receiver) HTTPHandler() http.Handler { return http.HandlerFunc(r.serveHTTP) }
 
 func (r *Receiver) serveHTTP(w http.ResponseWriter, hr *http.Request) {
+	ctx := withRequestID(hr.Context(), hr.Header.Values(requestid.Header))
+	w.Header().Set(requestid.Header, requestid.FromContext(ctx))
 	var signal wire.Signal
 	switch hr.URL.Path {
 	case "/v1/traces":
@@ -83,7 +86,6 @@ func (r *Receiver) serveHTTP(w http.ResponseWriter, hr *http.Request) {
 		return
 	}
 	q := r.request(HTTP, signal)
-	ctx := hr.Context()
 	var json, arrived bool
 	warning, err := q.serve(ctx, hr.Header.Get("Authorization"), hr.RemoteAddr, func() (string, error) {
 		var err error

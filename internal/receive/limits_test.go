@@ -368,39 +368,75 @@ func TestBackpressure(t *testing.T) {
 	}
 }
 
+// TestTooManyRequests: one organization leaves a quarter of the places to others.
 func TestTooManyRequests(t *testing.T) {
-	const limit = 1024
+	const limit, own = 1024, 768
 	leave := make(chan struct{})
 	var entered atomic.Int64
-	s := start(t, receive.Config{Ingester: &ingester{do: func(context.Context, wire.Signal, []byte) (string, error) {
-		entered.Add(1)
-		<-leave
-		return "", nil
-	}}})
-	send := func() result {
-		res, err := sendGRPC(t, s, request{signal: wire.Logs, authorization: goodKey, body: strings.NewReader("{}"), size: 2})
-		if err != nil {
-			t.Error(err)
-		}
-		return res
+	s := start(t, receive.Config{
+		Authenticate: func(_ context.Context, authorization, _ string) (*assay.Principal, error) {
+			return &assay.Principal{OrganizationID: authorization, Scopes: []assay.Scope{assay.ScopeIngest}}, nil
+		},
+		Ingester: &ingester{do: func(context.Context, wire.Signal, []byte) (string, error) {
+			entered.Add(1)
+			<-leave
+			return "", nil
+		}},
+	})
+	of := func(organization string) request {
+		return request{signal: wire.Logs, authorization: organization, body: strings.NewReader("{}"), size: 2}
 	}
 	var all sync.WaitGroup
-	for range limit {
-		all.Go(func() {
-			if res := send(); res.outcome != receive.Accepted {
-				t.Errorf("%v", res)
-			}
-		})
+	fill := func(organization string, n int, total int64) {
+		for range n {
+			all.Go(func() {
+				if res, err := sendGRPC(t, s, of(organization)); err != nil || res.outcome != receive.Accepted {
+					t.Errorf("%v %v", res, err)
+				}
+			})
+		}
+		require.Eventually(t, func() bool { return entered.Load() == total }, time.Minute, time.Millisecond)
 	}
-	require.Eventually(t, func() bool { return entered.Load() == limit }, time.Minute, time.Millisecond)
-	for _, sender := range senders {
-		res, err := sender.send(t, s, request{signal: wire.Logs, authorization: goodKey, body: strings.NewReader("{}"), size: 2})
-		require.NoError(t, err)
-		require.Equal(t, receive.Unavailable, res.outcome)
-		require.True(t, res.retry)
+	refused := func(organization string) {
+		t.Helper()
+		for _, sender := range senders {
+			res, err := sender.send(t, s, of(organization))
+			require.NoError(t, err)
+			require.Equal(t, receive.Unavailable, res.outcome)
+			require.True(t, res.retry)
+		}
 	}
+	fill("greedy", own, own)
+	refused("greedy")
+	fill("other", limit-own, limit)
+	refused("third")
 	close(leave)
 	all.Wait()
+	for _, sender := range senders {
+		res, err := sender.send(t, s, of("greedy"))
+		require.NoError(t, err)
+		require.Equal(t, receive.Accepted, res.outcome, "places are given back")
+	}
+}
+
+// TestRateLimit: an organization that sent more than it may is asked to wait.
+func TestRateLimit(t *testing.T) {
+	s := start(t, receive.Config{MaxRate: 1, MaxUnpacked: 1000, MaxPacked: 1000})
+	send := func(sender sender) result {
+		t.Helper()
+		body := padded(600)
+		res, err := sender.send(t, s, request{signal: wire.Logs, authorization: goodKey, body: bytes.NewReader(body), size: int64(len(body))})
+		require.NoError(t, err)
+		return res
+	}
+	for range 2 {
+		require.Equal(t, receive.Accepted, send(senders[0]).outcome)
+	}
+	for _, sender := range senders {
+		res := send(sender)
+		require.Equal(t, receive.RateLimited, res.outcome, sender.name)
+		require.True(t, res.retry, sender.name)
+	}
 }
 
 // Bombs of the default limits, from all sides at a time, leave the heap far below a gigabyte.

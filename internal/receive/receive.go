@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"runtime"
 	"sync"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"google.golang.org/grpc"
 
 	"assay"
+	"assay/internal/fair"
 	"assay/internal/wire"
 )
 
@@ -33,6 +35,8 @@ const (
 	// maxRequests bounds the requests at a time, and with it what the transports
 	// buffer outside of the budget: some streamWindow per request.
 	maxRequests = 1024
+	// maxOwnRequests bounds those of one organization.
+	maxOwnRequests = maxRequests * 3 / 4
 	// maxConnections bounds the connections of each listener. Further ones
 	// wait to be accepted.
 	maxConnections = 2048
@@ -86,6 +90,11 @@ type Config struct {
 	// The default is raised where the limits above ask for it.
 	InFlightBytes int64
 
+	// MaxRate is how many bytes of uncompressed telemetry each organization may send a
+	// second, on average over MaxUnpacked or ten seconds of it, whichever is more. 0
+	// means no limit.
+	MaxRate int64
+
 	ArrivalTimeout time.Duration // for a request's header and body to arrive
 	AnswerTimeout  time.Duration // for everything else
 
@@ -110,6 +119,9 @@ const (
 
 // Event is what became of one request.
 type Event struct {
+	RequestID      string // see package requestid
+	OrganizationID string // "" where the credential tells none
+
 	Transport Transport
 	Signal    wire.Signal
 	Outcome   Outcome
@@ -123,6 +135,8 @@ type Receiver struct {
 	cfg     Config
 	log     *slog.Logger
 	gate    *gate
+	turns   *fair.Semaphore // to unpack
+	rates   *rates          // nil: without a limit
 	unpack  *unpacker
 	grpc    *grpc.Server
 	http    *http.Server
@@ -134,8 +148,9 @@ type Receiver struct {
 
 	mu     sync.Mutex
 	state  state
-	active int           // requests between begin and end
-	idle   chan struct{} // closed when draining and no request is active
+	active int            // requests between begin and end
+	own    map[string]int // of them by organization, where it is known
+	idle   chan struct{}  // closed when draining and no request is active
 }
 
 // state is where a Receiver is in its life. It only moves forward.
@@ -158,7 +173,7 @@ func New(cfg Config) (*Receiver, error) {
 	setDefault(&cfg.InFlightBytes, max(DefaultInFlightBytes, largest))
 	setDefault(&cfg.ArrivalTimeout, DefaultArrivalTimeout)
 	setDefault(&cfg.AnswerTimeout, DefaultAnswerTimeout)
-	if cfg.MaxPacked < 0 || cfg.MaxUnpacked < 0 || cfg.ArrivalTimeout < 0 || cfg.AnswerTimeout < 0 {
+	if cfg.MaxPacked < 0 || cfg.MaxUnpacked < 0 || cfg.MaxRate < 0 || cfg.ArrivalTimeout < 0 || cfg.AnswerTimeout < 0 {
 		return nil, errors.New("receive: limits and timeouts must not be negative")
 	}
 	if cfg.InFlightBytes < largest {
@@ -174,10 +189,15 @@ func New(cfg Config) (*Receiver, error) {
 	r := &Receiver{
 		cfg:     cfg,
 		log:     cfg.Logger,
-		gate:    newGate(cfg.InFlightBytes),
+		gate:    newGate(cfg.InFlightBytes, largest),
+		turns:   fair.NewSemaphore(2*runtime.GOMAXPROCS(0), runtime.GOMAXPROCS(0)),
+		own:     make(map[string]int),
 		unpack:  unpack,
 		stopped: make(chan struct{}),
 		idle:    make(chan struct{}),
+	}
+	if cfg.MaxRate > 0 {
+		r.rates = newRates(cfg.MaxRate, max(10*cfg.MaxRate, cfg.MaxUnpacked))
 	}
 	r.arrival, r.endArrival = context.WithCancel(context.Background())
 	r.grpc = r.newGRPCServer()
@@ -302,10 +322,27 @@ func (r *Receiver) begin() error {
 	return nil
 }
 
-func (r *Receiver) end() {
+// beginOwn counts a request for its organization, unless that has too many already.
+func (r *Receiver) beginOwn(organizationID string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.own[organizationID] >= maxOwnRequests {
+		return errBusy
+	}
+	r.own[organizationID]++
+	return nil
+}
+
+// end ends a request; the organization is "" where beginOwn did not count it.
+func (r *Receiver) end(organizationID string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.active--
+	if organizationID != "" {
+		if r.own[organizationID]--; r.own[organizationID] == 0 {
+			delete(r.own, organizationID)
+		}
+	}
 	if r.state != serving && r.active == 0 {
 		close(r.idle)
 	}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"assay"
+	"assay/internal/fair"
+	"assay/internal/requestid"
 	"assay/internal/wire"
 	"assay/internal/wire/otlpjson"
 )
@@ -49,6 +51,15 @@ type request struct {
 	event        Event
 }
 
+// withRequestID returns the context of a request with that header X-Request-Id.
+func withRequestID(ctx context.Context, header []string) context.Context {
+	id := requestid.Of(header)
+	if id == "" {
+		id = requestid.New()
+	}
+	return requestid.NewContext(ctx, id)
+}
+
 func (r *Receiver) request(t Transport, signal wire.Signal) *request {
 	return &request{
 		Receiver: r,
@@ -62,11 +73,11 @@ func (r *Receiver) request(t Transport, signal wire.Signal) *request {
 // serve runs the request: f between the check of its credential and its end. The
 // error is what the sender is to be told.
 func (q *request) serve(ctx context.Context, authorization, remoteAddr string, f func() (warning string, err error)) (warning string, err error) {
-	defer q.observe(&err)
+	defer func() { q.observe(ctx, err) }()
 	if err := q.begin(); err != nil {
 		return "", err
 	}
-	defer q.end()
+	defer func() { q.end(q.organization) }()
 	defer q.lease.end()
 	defer func() {
 		if p := recover(); p != nil {
@@ -79,15 +90,16 @@ func (q *request) serve(ctx context.Context, authorization, remoteAddr string, f
 	return f()
 }
 
-func (q *request) observe(err *error) {
-	q.event.Outcome, _ = classify(*err)
+func (q *request) observe(ctx context.Context, err error) {
+	q.event.Outcome, _ = classify(err)
 	q.event.Duration = time.Since(q.began)
+	q.event.RequestID, q.event.OrganizationID = requestid.FromContext(ctx), q.organization
 	if q.event.Outcome == Failed {
-		q.log.LogAttrs(context.Background(), slog.LevelError, "receiving telemetry failed",
+		q.log.LogAttrs(ctx, slog.LevelError, "receiving telemetry failed",
 			slog.String("transport", string(q.event.Transport)),
 			slog.String("signal", q.signal.String()),
 			slog.String("organization_id", q.organization),
-			slog.Any("error", *err))
+			slog.Any("error", err))
 	}
 	if q.cfg.Observe != nil {
 		q.cfg.Observe(q.event)
@@ -110,7 +122,15 @@ func (q *request) authenticate(ctx context.Context, authorization, remoteAddr st
 	if !principal.Allows(assay.ScopeIngest) {
 		return errScope
 	}
-	q.organization = principal.OrganizationID
+	if r := q.rates; r != nil {
+		if err := r.admit(principal.OrganizationID, time.Now()); err != nil {
+			return err
+		}
+	}
+	if err := q.beginOwn(principal.OrganizationID); err != nil {
+		return err
+	}
+	q.organization, q.lease.organization = principal.OrganizationID, principal.OrganizationID
 	return nil
 }
 
@@ -157,13 +177,8 @@ func (q *request) read(ctx context.Context, body io.Reader, size int64, enc enco
 func (q *request) ingest(ctx context.Context, body *buffer, enc encoding, json bool) (warning string, err error) {
 	ctx, cancel := context.WithDeadline(ctx, q.deadline())
 	defer cancel()
-	if enc != plain {
-		if body, err = q.unpack.unpack(ctx, q.lease, body, enc); err != nil {
-			return "", err
-		}
-	}
-	if json {
-		if body, err = q.transcode(ctx, body); err != nil {
+	if enc != plain || json {
+		if body, err = q.translate(ctx, body, enc, json); err != nil {
 			return "", err
 		}
 	}
@@ -172,7 +187,57 @@ func (q *request) ingest(ctx context.Context, body *buffer, enc encoding, json b
 		return "", errDraining
 	}
 	q.event.Unpacked = int64(len(body.b))
+	if q.rates != nil {
+		q.rates.spend(q.organization, q.event.Unpacked)
+	}
 	return q.cfg.Ingester.Ingest(ctx, q.organization, q.signal, body.b)
+}
+
+// translate returns the protobuf message of a body that is packed or JSON, and frees
+// the body. It takes the processor's time, for which the organizations take turns.
+func (q *request) translate(ctx context.Context, body *buffer, enc encoding, json bool) (_ *buffer, err error) {
+	q.lease.turn = &turn{semaphore: q.turns, organization: q.organization}
+	if err := q.lease.turn.begin(ctx); err != nil {
+		q.lease.free(body)
+		return nil, err
+	}
+	defer func() {
+		q.lease.turn.end()
+		q.lease.turn = nil
+	}()
+	if enc != plain {
+		if body, err = q.unpack.unpack(ctx, q.lease, body, enc); err != nil {
+			return nil, err
+		}
+	}
+	if json {
+		return q.transcode(ctx, body)
+	}
+	return body, nil
+}
+
+// turn is one organization's turn to use the processor. It is not safe for
+// concurrent use.
+type turn struct {
+	semaphore    *fair.Semaphore
+	organization string
+	held         bool
+}
+
+func (t *turn) begin(ctx context.Context) error {
+	if err := t.semaphore.Acquire(ctx, t.organization); err != nil {
+		return err
+	}
+	t.held = true
+	return nil
+}
+
+// end is for a turn that did not begin, too.
+func (t *turn) end() {
+	if t.held {
+		t.held = false
+		t.semaphore.Release(t.organization)
+	}
 }
 
 // jsonExpansion is how many bytes of protobuf one byte of JSON can become: an element of
