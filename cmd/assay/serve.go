@@ -230,6 +230,7 @@ func (s *server) start(ctx context.Context) (err error) {
 		Ingester:     s.engine,
 		MaxPacked:    int64(s.cfg.MaxPackedBytes),
 		MaxUnpacked:  int64(s.cfg.MaxUnpackedBytes),
+		MaxRate:      int64(s.cfg.MaxIngestRate),
 		TLS:          tlsConfig,
 		Observe:      s.own.Observe,
 		Logger:       s.logger,
