@@ -60,6 +60,7 @@ type serverConfig struct {
 	ShutdownTimeout time.Duration `default:"15s" help:"Time to finish what was accepted before the end (${default})."`
 	LogFormat       string        `default:"text" enum:"text,json" help:"Format of the log: ${enum} (${default})."`
 	LogLevel        string        `default:"info" enum:"debug,info,warn,error" help:"Least level of the log: ${enum} (${default})."`
+	AccessLog       bool          `help:"Log every request, of the REST API and OTLP, at level info."`
 }
 
 // defaultConfig returns the defaults of the flags.

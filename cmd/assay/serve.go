@@ -108,7 +108,7 @@ func (s *server) await(ctx context.Context, reload <-chan os.Signal) error {
 
 // startTelemetry begins what a server tells about itself.
 func startTelemetry(e *environment, c *serverConfig) (*telemetry.Telemetry, error) {
-	return telemetry.Start(e.ctx, telemetry.Config{Version: version(), Log: e.stderr, LogFormat: c.LogFormat, LogLevel: c.LogLevel})
+	return telemetry.Start(e.ctx, telemetry.Config{Version: version(), Log: e.stderr, LogFormat: c.LogFormat, LogLevel: c.LogLevel, AccessLog: c.AccessLog})
 }
 
 // memoryBeside is what a server takes beside open traces: the bodies of requests,

@@ -3,20 +3,27 @@
 package telemetry
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
+
+	"assay/internal/receive"
+	"assay/internal/wire"
 )
 
 const (
@@ -332,4 +339,99 @@ func TestNoTracestate(t *testing.T) {
 	}())
 	require.Contains(t, sent.Get("Traceparent"), remoteTrace)
 	require.NotContains(t, sent, "Tracestate")
+}
+
+// TestRequestIDs: every request has a trace id and a request id, in the log of what is
+// done for it and in the answer, whether traces are exported or not.
+func TestRequestIDs(t *testing.T) {
+	const mail = "someone@example.com"
+	for name, c := range map[string]struct {
+		parent   []string
+		given    []string
+		traceID  string // "": a random one
+		id       string // "": the trace id
+		inTheLog string // "": id
+	}{
+		"nothing given":       {},
+		"trace":               {parent: []string{remoteParent}, traceID: remoteTrace},
+		"two traces":          {parent: []string{remoteParent, remoteParent}},
+		"id":                  {given: []string{"r-1"}, id: "r-1"},
+		"both":                {parent: []string{remoteParent}, given: []string{"r-1"}, traceID: remoteTrace, id: "r-1"},
+		"two ids":             {given: []string{"r-1", "r-2"}},
+		"forged line":         {given: []string{"a\tlevel=ERROR"}},
+		"personal data":       {given: []string{mail}, id: mail, inTheLog: "[redacted]"},
+		"probe with a parent": {parent: []string{remoteParent}, traceID: remoteTrace},
+	} {
+		for _, traced := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/traced=%v", name, traced), func(t *testing.T) {
+				var log bytes.Buffer
+				own := start(t, &log)
+				if traced {
+					own.tracer = sdktrace.NewTracerProvider().Tracer(scope)
+				}
+				var passedOn []string
+				h := own.Middleware(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+					passedOn = r.Header.Values("X-Request-Id")
+					own.Logger().InfoContext(r.Context(), "work")
+				}))
+				target := "/work"
+				if strings.HasPrefix(name, "probe") {
+					target = "/readyz"
+				}
+				r := httptest.NewRequest("GET", target, nil)
+				r.Header["Traceparent"], r.Header["X-Request-Id"] = c.parent, c.given
+				w := httptest.NewRecorder()
+				h.ServeHTTP(w, r)
+				line := lastLine(t, &log)
+				require.Regexp(t, "^[0-9a-f]{32}$", line["trace_id"])
+				if c.traceID != "" {
+					require.Equal(t, c.traceID, line["trace_id"])
+				}
+				id := cmp.Or(c.id, line["trace_id"].(string))
+				require.Equal(t, cmp.Or(c.inTheLog, id), line["request_id"])
+				require.Equal(t, []string{id}, w.Header().Values("X-Request-Id"))
+				if len(c.given) > 0 {
+					require.Equal(t, []string{id}, passedOn, "whoever is asked next is told the same")
+				} else {
+					require.Empty(t, passedOn)
+				}
+			})
+		}
+	}
+}
+
+func TestAccessLog(t *testing.T) {
+	var log bytes.Buffer
+	own := start(t, &log)
+	get := func() {
+		r := httptest.NewRequest("GET", "/api/v1/services/17?email=someone@example.com", nil)
+		r.Header.Set("X-Request-Id", "r-1")
+		own.Middleware(routes()).ServeHTTP(httptest.NewRecorder(), r)
+	}
+	event := receive.Event{
+		RequestID: "r-2", OrganizationID: "org", Transport: receive.GRPC, Signal: wire.Logs,
+		Outcome: receive.Invalid, Received: 100, Duration: time.Second,
+	}
+	get()
+	own.Observe(event)
+	require.Empty(t, log.String(), "only when it is asked for")
+
+	own.accessLog = true
+	get()
+	line := lastLine(t, &log)
+	require.Regexp(t, "^[0-9a-f]{32}$", line["trace_id"])
+	for key, want := range map[string]any{
+		"level": "INFO", "msg": "request", "request_id": "r-1", "method": "GET",
+		"path": "/api/v1/services/17", "route": "/api/v1/services/{id}", "status": 200.0, "bytes": 2.0,
+	} {
+		require.Equal(t, want, line[key], key)
+	}
+	own.Observe(event)
+	line = lastLine(t, &log)
+	for key, want := range map[string]any{
+		"level": "INFO", "msg": "OTLP request", "request_id": "r-2", "organization_id": "org",
+		"transport": "grpc", "signal": "logs", "outcome": "invalid", "bytes": 100.0, "duration": 1e9,
+	} {
+		require.Equal(t, want, line[key], key)
+	}
 }

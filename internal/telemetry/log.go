@@ -11,6 +11,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"assay/internal/requestid"
 	"assay/internal/rules/sensitive"
 )
 
@@ -57,8 +58,11 @@ func (h leveled) WithGroup(name string) slog.Handler {
 	return leveled{h.Handler.WithGroup(name), h.level}
 }
 
-// traceIDKey is under which the log has the trace id of a request.
-const traceIDKey = "trace_id"
+// Under what the log has the ids of a request.
+const (
+	traceIDKey   = "trace_id"
+	requestIDKey = "request_id"
+)
 
 // correlated adds the trace id of the span that a record was made in, unless it
 // has one.
@@ -88,7 +92,8 @@ func (h correlated) WithGroup(name string) slog.Handler {
 }
 
 // cleaned takes what looks sensitive out of records: errors may quote what came
-// from outside. Text that is no UTF-8 is mended, for OTLP cannot carry it.
+// from outside. Text that is no UTF-8 is mended, for OTLP cannot carry it. It adds the
+// id of the request that a record is about, which came from outside, too.
 type cleaned struct{ slog.Handler }
 
 func (h cleaned) Handle(ctx context.Context, r slog.Record) error {
@@ -97,6 +102,9 @@ func (h cleaned) Handle(ctx context.Context, r slog.Record) error {
 		out.AddAttrs(cleanAttr(a))
 		return true
 	})
+	if id := requestid.FromContext(ctx); id != "" {
+		out.AddAttrs(slog.String(requestIDKey, clean(requestIDKey, id)))
+	}
 	return h.Handler.Handle(ctx, out)
 }
 

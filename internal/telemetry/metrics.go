@@ -20,6 +20,7 @@ import (
 
 	"assay/internal/engine"
 	"assay/internal/receive"
+	"assay/internal/requestid"
 	"assay/internal/trace"
 	"assay/internal/wire"
 )
@@ -108,13 +109,20 @@ func newReceived(m *meter) received {
 	return r
 }
 
-// Observe counts an OTLP request. It allocates nothing.
+// Observe counts an OTLP request, which allocates nothing, and logs it when every
+// request is to be logged.
 func (t *Telemetry) Observe(e receive.Event) {
 	o, r := t.received.options[event{e.Transport, e.Signal, e.Outcome}], &t.received
 	ctx := context.Background()
 	r.requests.Add(ctx, 1, o.requests...)
 	r.bytes.Add(ctx, e.Received, o.bytes...)
 	r.duration.Record(ctx, e.Duration.Seconds(), o.duration...)
+	if t.accessLog {
+		t.logger.LogAttrs(requestid.NewContext(ctx, e.RequestID), slog.LevelInfo, "OTLP request",
+			slog.String("transport", string(e.Transport)), slog.String("signal", e.Signal.String()),
+			slog.String("organization_id", e.OrganizationID), slog.String("outcome", string(e.Outcome)),
+			slog.Int64("bytes", e.Received), slog.Duration("duration", e.Duration))
+	}
 }
 
 // Engine is what is shown of an engine.

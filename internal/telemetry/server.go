@@ -4,6 +4,8 @@ package telemetry
 
 import (
 	"context"
+	"crypto/rand"
+	"log/slog"
 	"net/http"
 	"strconv"
 	"strings"
@@ -15,6 +17,8 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
+
+	"assay/internal/requestid"
 )
 
 // unsampled are paths that are asked for every few seconds and have nothing to
@@ -25,11 +29,16 @@ var unsampled = map[string]bool{"/livez": true, "/readyz": true, "/metrics": tru
 // traces are exported. A span is called by the method and the pattern that
 // http.Request.Pattern tells when next has returned. It continues the trace of a
 // traceparent header. Query, headers and addresses of a request are not recorded.
+//
+// Every request has a trace id and a request id, which the log has of whatever is
+// logged in its context. The request id is the one of its header X-Request-Id, else
+// the trace id; next finds no other one there, and the answer has it.
 func (t *Telemetry) Middleware(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		x := t.newServed(r)
 		defer x.end() // also when next ends the connection by a panic
-		next.ServeHTTP(&response{ResponseWriter: w, status: &x.status}, x.r)
+		w.Header().Set(requestid.Header, requestid.FromContext(x.r.Context()))
+		next.ServeHTTP(&response{ResponseWriter: w, x: x}, x.r)
 		x.returned = true
 	})
 }
@@ -44,6 +53,7 @@ type served struct {
 	active   metric.MeasurementOption
 	span     trace.Span // nil: none
 	status   int        // 0: no answer yet
+	bytes    int64      // of the answer's body
 	returned bool
 }
 
@@ -59,15 +69,33 @@ func (t *Telemetry) newServed(r *http.Request) *served {
 		active: metric.WithAttributeSet(attribute.NewSet(method, scheme)),
 	}
 	t.http.serverActive.Add(r.Context(), 1, x.active)
+	ctx := parent(r)
 	if t.tracer == nil || unsampled[r.URL.Path] {
-		return x
+		ctx = trace.ContextWithSpanContext(r.Context(), trace.NewSpanContext(trace.SpanContextConfig{TraceID: traceIDOf(ctx)}))
+	} else {
+		ctx, x.span = t.tracer.Start(ctx, name,
+			trace.WithSpanKind(trace.SpanKindServer),
+			trace.WithAttributes(x.common...), trace.WithAttributes(semconv.URLPath(cleanPath(r.URL.Path))))
 	}
-	var ctx context.Context
-	ctx, x.span = t.tracer.Start(parent(r), name,
-		trace.WithSpanKind(trace.SpanKindServer),
-		trace.WithAttributes(x.common...), trace.WithAttributes(semconv.URLPath(cleanPath(r.URL.Path))))
-	x.r = r.WithContext(ctx)
+	given := r.Header.Values(requestid.Header)
+	id := requestid.Of(given)
+	if id == "" {
+		id = trace.SpanContextFromContext(ctx).TraceID().String()
+		if len(given) > 0 { // what it says is not for the log, and not for whoever is asked next
+			r.Header.Set(requestid.Header, id)
+		}
+	}
+	x.r = r.WithContext(requestid.NewContext(ctx, id))
 	return x
+}
+
+// traceIDOf returns the trace id of the span in ctx, a random one where there is none.
+func traceIDOf(ctx context.Context) trace.TraceID {
+	id := trace.SpanContextFromContext(ctx).TraceID()
+	for !id.IsValid() {
+		rand.Read(id[:]) // never fails
+	}
+	return id
 }
 
 // parent returns the context of a request with the span that its traceparent
@@ -100,9 +128,14 @@ func (x *served) end() {
 	default:
 		failed = false
 	}
-	ctx := x.r.Context()
+	ctx, took := x.r.Context(), time.Since(x.began)
 	x.t.http.serverActive.Add(ctx, -1, x.active)
-	x.t.http.serverDuration.Record(ctx, time.Since(x.began).Seconds(), metric.WithAttributeSet(attribute.NewSet(attributes...)))
+	x.t.http.serverDuration.Record(ctx, took.Seconds(), metric.WithAttributeSet(attribute.NewSet(attributes...)))
+	if x.t.accessLog {
+		x.t.logger.LogAttrs(ctx, slog.LevelInfo, "request",
+			slog.String("method", x.r.Method), slog.String("path", cleanPath(x.r.URL.Path)), slog.String("route", route),
+			slog.Int("status", x.status), slog.Int64("bytes", x.bytes), slog.Duration("duration", took))
+	}
 	if x.span == nil {
 		return
 	}
@@ -129,25 +162,27 @@ func routeOf(r *http.Request) string {
 	return path
 }
 
-// response notes the status of a response.
+// response notes the status and the length of a response.
 type response struct {
 	http.ResponseWriter
-	status *int
+	x *served
 }
 
 // WriteHeader notes the first status that is final.
 func (w *response) WriteHeader(status int) {
-	if *w.status == 0 && (status >= http.StatusOK || status == http.StatusSwitchingProtocols) {
-		*w.status = status
+	if w.x.status == 0 && (status >= http.StatusOK || status == http.StatusSwitchingProtocols) {
+		w.x.status = status
 	}
 	w.ResponseWriter.WriteHeader(status)
 }
 
 func (w *response) Write(b []byte) (int, error) {
-	if *w.status == 0 {
-		*w.status = http.StatusOK
+	if w.x.status == 0 {
+		w.x.status = http.StatusOK
 	}
-	return w.ResponseWriter.Write(b)
+	n, err := w.ResponseWriter.Write(b)
+	w.x.bytes += int64(n)
+	return n, err
 }
 
 // Unwrap is for http.ResponseController.

@@ -28,18 +28,20 @@ const scope = "assay"
 // shutdownTimeout bounds how long Shutdown waits for whoever takes the telemetry.
 const shutdownTimeout = 2 * time.Second
 
-// Config of a Telemetry. All fields are required.
+// Config of a Telemetry. All fields but AccessLog are required.
 type Config struct {
 	Version   string    // of this program
 	Log       io.Writer // takes the log, whether it is exported or not
 	LogFormat string    // text or json
 	LogLevel  string    // debug, info, warn or error; also of what is exported
+	AccessLog bool      // log every request, REST and OTLP, at level info
 }
 
 // Telemetry is what a program tells about itself. It may be used concurrently.
 type Telemetry struct {
-	logger *slog.Logger
-	report *reporter
+	logger    *slog.Logger
+	accessLog bool
+	report    *reporter
 
 	registry *prometheus.Registry
 	meters   *sdkmetric.MeterProvider
@@ -65,7 +67,7 @@ func Start(ctx context.Context, cfg Config) (_ *Telemetry, err error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Telemetry{registry: prometheus.NewRegistry(), report: newReporter(slog.New(local), time.Now)}
+	t := &Telemetry{accessLog: cfg.AccessLog, registry: prometheus.NewRegistry(), report: newReporter(slog.New(local), time.Now)}
 	otel.SetErrorHandler(t.report)
 	otel.SetLogger(logr.New(t.report))
 	defer func() {
@@ -125,7 +127,7 @@ func Start(ctx context.Context, cfg Config) (_ *Telemetry, err error) {
 }
 
 // Logger returns the log. What looks like a secret or personal data is taken out
-// of its records; those of a request carry its trace id.
+// of its records; those of a request carry its trace id and its request id.
 func (t *Telemetry) Logger() *slog.Logger { return t.logger }
 
 // Shutdown sends what has not been sent yet and ends the export. It gives up when
