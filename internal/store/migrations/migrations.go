@@ -8,3 +8,8 @@ import "embed"
 //
 //go:embed sqlite/*.sql
 var SQLite embed.FS
+
+// Postgres holds the files of the PostgreSQL schema, below the folder postgres.
+//
+//go:embed postgres/*.sql
+var Postgres embed.FS

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+
+	"assay"
+	"assay/internal/store/migrations"
+)
+
+const (
+	minVersion     = 13_00_00     // of the server, as in server_version_num
+	migrationLock  = 0x6173736179 // key of the advisory lock; says "assay"
+	migrateRetries = 30
+	migratePause   = time.Second
+)
+
+// errSchema says that the database's schema and this program do not fit.
+var errSchema = errors.New("schema does not fit")
+
+// migrate brings the schema up to date, or only checks it.
+func (s *Store) migrate(ctx context.Context, apply bool) error {
+	dir, err := fs.Sub(migrations.Postgres, "postgres")
+	if err != nil {
+		return fmt.Errorf("postgres: read migrations: %w", err)
+	}
+	// Beside the pool, which may have a single connection.
+	db := stdlib.OpenDB(*s.pool.Config().ConnConfig)
+	defer db.Close()
+	p, err := goose.NewProvider(goose.DialectPostgres, db, dir,
+		goose.WithSlog(slog.New(slog.DiscardHandler)), goose.WithDisableGlobalRegistry(true))
+	if err != nil {
+		return fmt.Errorf("postgres: read migrations: %w", err)
+	}
+	sources := p.ListSources()
+	known := sources[len(sources)-1].Version
+
+	current, err := s.checkServer(ctx)
+	if err != nil {
+		return err
+	}
+	switch {
+	case current == known:
+		return nil
+	case current > known:
+		return fmt.Errorf("postgres: %w: the database has version %d, this program knows %d; use a newer program", errSchema, current, known)
+	case !apply:
+		return fmt.Errorf("postgres: %w: the database has version %d, this program needs %d; migrate the store first", errSchema, current, known)
+	}
+	return s.migrateAlone(ctx, p, known)
+}
+
+// checkServer returns the version of the schema, 0 for none, of a server that will do.
+func (s *Store) checkServer(ctx context.Context) (version int64, err error) {
+	var server int
+	var encoding string
+	err = s.view(ctx, "read the schema version", func(tx pgx.Tx) error {
+		if err := tx.QueryRow(ctx, `SELECT current_setting('server_version_num')::integer, current_setting('server_encoding')`).Scan(&server, &encoding); err != nil {
+			return err
+		}
+		version, err = schemaVersion(ctx, tx)
+		return err
+	})
+	switch {
+	case err != nil:
+		return 0, err
+	case server < minVersion:
+		return 0, assay.Errorf(assay.CodeInvalid, "postgres: the server has version %d.%d, this program needs %d", server/10000, server%10000, minVersion/10000)
+	case encoding != "UTF8":
+		return 0, assay.Errorf(assay.CodeInvalid, "postgres: the database has the encoding %s; make one with UTF8", encoding)
+	}
+	return version, nil
+}
+
+func schemaVersion(ctx context.Context, tx pgx.Tx) (version int64, err error) {
+	var exists bool
+	if err := tx.QueryRow(ctx, `SELECT to_regclass('goose_db_version') IS NOT NULL`).Scan(&exists); err != nil || !exists {
+		return 0, err
+	}
+	err = tx.QueryRow(ctx, `SELECT coalesce(max(version_id), 0) FROM goose_db_version WHERE is_applied`).Scan(&version)
+	return version, err
+}
+
+// migrateAlone migrates while no other process does. The lock belongs to a
+// transaction, which a pooler leaves to one connection, unlike a session.
+func (s *Store) migrateAlone(ctx context.Context, p *goose.Provider, known int64) error {
+	const begin = `begin; set local statement_timeout = 0; set local lock_timeout = 0; set local idle_in_transaction_session_timeout = 0`
+	return s.repeat(ctx, "migrate the schema", func(conn *pgx.Conn) (bool, error) {
+		tx, err := conn.BeginTx(ctx, pgx.TxOptions{BeginQuery: begin})
+		if err != nil {
+			return true, err
+		}
+		defer rollback(ctx, conn) // it has changed nothing
+		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, int64(migrationLock)); err != nil {
+			return true, err
+		}
+		current, err := schemaVersion(ctx, tx)
+		if err != nil || current >= known {
+			return true, err
+		}
+		s.logger.InfoContext(ctx, "postgres: migrating the schema", "from", current, "to", known)
+		return true, up(ctx, p)
+	})
+}
+
+// up applies migrations, each of which waits for the locks it needs for a short time
+// only, so that the replicas at work do not wait behind it for long.
+func up(ctx context.Context, p *goose.Provider) error {
+	for try := 1; ; try++ {
+		_, err := p.Up(ctx)
+		if stateOf(err) != lockNotAvailable || try == migrateRetries {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(migratePause):
+		}
+	}
+}
