@@ -230,3 +230,29 @@ func BenchmarkExpire(b *testing.B) {
 		require.NoError(b, s.Expire(b.Context(), at.Add(assay.DefaultWindow), hour, hour))
 	}
 }
+
+// BenchmarkLeases renews what a replica of ten thousand organizations holds, and
+// lists it.
+func BenchmarkLeases(b *testing.B) {
+	s, err := Open(b.Context(), Config{Path: filepath.Join(b.TempDir(), "assay.db"), Migrate: true})
+	require.NoError(b, err)
+	defer func() { require.NoError(b, s.Close()) }()
+	names := make([]string, 10_000)
+	for i := range names {
+		names[i] = "score:" + uuid.NewString()
+	}
+	b.Run("renew", func(b *testing.B) {
+		for b.Loop() {
+			held, _, err := s.AcquireLeases(b.Context(), "holder", names, time.Minute)
+			require.NoError(b, err)
+			require.Len(b, held, len(names))
+		}
+	})
+	b.Run("list", func(b *testing.B) {
+		for b.Loop() {
+			listed, err := s.LeaseNames(b.Context(), "")
+			require.NoError(b, err)
+			require.Len(b, listed, len(names))
+		}
+	})
+}
