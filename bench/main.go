@@ -40,6 +40,7 @@ type bench struct {
 var benches = []bench{
 	{"engine", "the whole analysis on one core beside pdata and a walk of the views", runEngine},
 	{"ingest", "a running server beside an OpenTelemetry Collector under the same load", runIngest},
+	{"fair", "how long one organization's requests take while another floods", runFair},
 	{"read", "memory and REST answers of a server that keeps 2,000 services", runRead},
 	{"pages", "pages of long lists beside SQL and beside a bare handler", runPages},
 	{"refuse", "how long a refusal takes for an unknown key and for a wrong secret", runRefuse},
