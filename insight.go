@@ -87,6 +87,7 @@ type InsightFilter struct {
 	Statuses       []InsightStatus
 	Signal         Signal
 	Impacts        []Impact
+	Type           string    // name of an insight type
 	CreatedFrom    time.Time // inclusive
 	CreatedTo      time.Time // inclusive
 

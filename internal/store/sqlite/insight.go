@@ -126,6 +126,16 @@ func whereInsights(f *assay.InsightFilter) *insightQuery {
 		}
 		q.in(`weight`, values)
 	}
+	if f.Type != "" {
+		q.counted = false
+		// Weight and signal follow from the type; indexes have them, and not the rule.
+		if rule, ok := catalog.ByInsightType(f.Type); ok {
+			q.and(`weight = ? AND signal = ?`, rule.Info().Impact.Weight(), codec.SignalNumber(rule.Info().Signal))
+			q.and(`rule = ?`, codec.RuleNumber(rule))
+		} else {
+			q.and(`0`)
+		}
+	}
 	if f.ServiceID != "" {
 		q.counted = false
 		q.and(`svc = (SELECT svc FROM services WHERE id = ?)`, blobOf(f.ServiceID))

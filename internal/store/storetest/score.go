@@ -316,6 +316,7 @@ func testFindInsights(t *testing.T, s *suite) {
 				(len(f.Statuses) == 0 || slices.Contains(f.Statuses, in.Status)) &&
 				(f.Signal == "" || f.Signal == signal(in)) &&
 				(len(f.Impacts) == 0 || slices.Contains(f.Impacts, impact(in))) &&
+				(f.Type == "" || f.Type == in.Type) &&
 				(f.CreatedFrom.IsZero() || !in.CreatedAt.Before(f.CreatedFrom)) &&
 				(f.CreatedTo.IsZero() || !in.CreatedAt.After(f.CreatedTo)) {
 				match = append(match, in)
@@ -357,6 +358,10 @@ func testFindInsights(t *testing.T, s *suite) {
 		{OrganizationID: org, Statuses: []assay.InsightStatus{assay.InsightMuted, assay.InsightArchived}},
 		{OrganizationID: org, Signal: assay.SignalMetric},
 		{OrganizationID: org, Impacts: []assay.Impact{assay.ImpactCritical, assay.ImpactLow}},
+		{OrganizationID: org, Type: catalog.MET008.Info().Name, Statuses: []assay.InsightStatus{assay.InsightActive}},
+		{OrganizationID: org, Type: catalog.SPA001.Info().Name, Impacts: []assay.Impact{assay.ImpactCritical}},
+		{OrganizationID: org, Type: "of_another_version"},
+		{Type: catalog.RES001.Info().Name},
 		{OrganizationID: org, CreatedFrom: micro(epoch.Add(time.Second))},
 		{OrganizationID: org, CreatedTo: micro(epoch.Add(time.Second))},
 		{OrganizationID: org, CreatedFrom: micro(epoch.Add(time.Second)), CreatedTo: micro(epoch.Add(time.Second))},
