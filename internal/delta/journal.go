@@ -8,6 +8,11 @@ import "errors"
 // may be written to it any more.
 var ErrJournalLost = errors.New("the journal has been taken over")
 
+// ErrJournalConflict says that an entry to be appended has the number of one that the
+// journal holds: what this writer did not know to be committed has been, or another
+// one writes to the journal. Nothing of the transaction is stored.
+var ErrJournalConflict = errors.New("the journal has an entry of that number")
+
 // Journal is what a transaction writes to one journal of open traces. A journal
 // holds what the memory of a replica would lose if the replica were killed; it
 // belongs to whoever holds the lease JournalLease(Name).
@@ -20,7 +25,7 @@ type Journal struct {
 
 // JournalEntry is one record of a journal. What is in it only its writer knows.
 type JournalEntry struct {
-	Seq  uint64 // one of its kind in the journal
+	Seq  uint64 // one of its kind in the journal, or else the transaction fails with ErrJournalConflict
 	Data []byte
 }
 

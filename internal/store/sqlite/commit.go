@@ -79,7 +79,7 @@ var statements = [statementCount]string{
 		ON CONFLICT DO UPDATE SET oldest = excluded.oldest, n = excluded.n, facts = excluded.facts`,
 	addLogRecords: `INSERT INTO log_records (org, severity, n) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET n = n + excluded.n`,
 	findLease:     `SELECT 1 FROM leases WHERE name = ? AND holder = ?`,
-	addEntry:      `INSERT INTO journals (name, seq, data) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET data = excluded.data`,
+	addEntry:      `INSERT INTO journals (name, seq, data) VALUES (?, ?, ?)`,
 	forgetEntry:   `DELETE FROM journals WHERE name = ? AND seq = ?`,
 }
 

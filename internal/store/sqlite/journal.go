@@ -38,7 +38,9 @@ func (c *commit) journal(j *delta.Journal) error {
 		if data == nil {
 			data = []byte{} // nil would be NULL
 		}
-		if _, err := c.exec(addEntry, j.Name, int64(e.Seq), data); err != nil {
+		if _, err := c.exec(addEntry, j.Name, int64(e.Seq), data); taken(err) {
+			return fmt.Errorf("entry %d: %w", e.Seq, delta.ErrJournalConflict)
+		} else if err != nil {
 			return err
 		}
 	}

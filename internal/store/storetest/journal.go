@@ -88,10 +88,16 @@ func testJournal(t *testing.T, s *suite) {
 		sameEntries(t, c.want, got)
 	}
 
-	// What a writer sends again, not knowing whether it was stored, replaces.
-	require.NoError(t, s.write(s, delta.Journal{Name: "a", Holder: "A", Append: []delta.JournalEntry{entry(10, "TEN")}}))
-	all[2] = entry(10, "TEN")
+	// What is there stays as it is, even what the same transaction would forget, and
+	// nothing else of the transaction is stored.
+	for _, seq := range []uint64{1, 10} {
+		require.ErrorIs(t, s.write(s,
+			delta.Journal{Name: "b", Holder: "A", Append: []delta.JournalEntry{entry(10, "x")}, Forget: []uint64{9}},
+			delta.Journal{Name: "a", Holder: "A", Append: []delta.JournalEntry{entry(2, "x"), entry(seq, "x")}, Forget: []uint64{seq}},
+		), delta.ErrJournalConflict)
+	}
 	s.journal("a", all...)
+	s.journal("b", entry(9, "other"))
 
 	// Forgetting comes after appending; what is not there is forgotten already.
 	require.NoError(t, s.write(s, delta.Journal{
