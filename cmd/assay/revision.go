@@ -55,15 +55,15 @@ func (r *revised) Commit(ctx context.Context, now time.Time, requests []delta.Re
 }
 
 // SaveScores implements score.Store.
-func (r *revised) SaveScores(ctx context.Context, organizationID string, results []delta.Result) error {
+func (r *revised) SaveScores(ctx context.Context, f delta.Fence, organizationID string, results []delta.Result) error {
 	defer r.changed(organizationID)
-	return r.store.SaveScores(ctx, organizationID, results)
+	return r.store.SaveScores(ctx, f, organizationID, results)
 }
 
 // SaveOrganizationScore implements score.Store.
-func (r *revised) SaveOrganizationScore(ctx context.Context, organizationID string, score *float64, at time.Time) error {
+func (r *revised) SaveOrganizationScore(ctx context.Context, f delta.Fence, organizationID string, score *float64, at time.Time) error {
 	defer r.changed(organizationID)
-	return r.store.SaveOrganizationScore(ctx, organizationID, score, at)
+	return r.store.SaveOrganizationScore(ctx, f, organizationID, score, at)
 }
 
 // Expire implements score.Store.

@@ -42,8 +42,8 @@ func TestRevision(t *testing.T) {
 	}{
 		"commit":             {commit(ids[0]), [2]bool{true, false}},
 		"empty commit":       {func() error { return r.Commit(t.Context(), now, nil, func([]bool) *delta.Delta { return nil }) }, [2]bool{}},
-		"scores":             {func() error { return r.SaveScores(t.Context(), ids[1], nil) }, [2]bool{false, true}},
-		"organization score": {func() error { return r.SaveOrganizationScore(t.Context(), ids[1], &mean, now) }, [2]bool{false, true}},
+		"scores":             {func() error { return r.SaveScores(t.Context(), delta.Fence{}, ids[1], nil) }, [2]bool{false, true}},
+		"organization score": {func() error { return r.SaveOrganizationScore(t.Context(), delta.Fence{}, ids[1], &mean, now) }, [2]bool{false, true}},
 		"expiry":             {func() error { return r.Expire(t.Context(), now, 0, 0) }, [2]bool{true, true}},
 		"read":               {func() error { _, err := r.FindOrganizations(t.Context()); return err }, [2]bool{}},
 	} {

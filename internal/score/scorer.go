@@ -39,12 +39,12 @@ type Store interface {
 	// SaveScores stores results in one transaction. A service whose facts changed
 	// since the revision of its result stays unscored, and an insight that was muted
 	// meanwhile stays muted.
-	SaveScores(ctx context.Context, organizationID string, results []delta.Result) error
+	SaveScores(ctx context.Context, f delta.Fence, organizationID string, results []delta.Result) error
 	// OrganizationMean returns the mean of the unrounded scores of the services that
 	// have one, and their number.
 	OrganizationMean(ctx context.Context, organizationID string) (mean float64, services int, err error)
 	// SaveOrganizationScore stores an organization's score, nil for none.
-	SaveOrganizationScore(ctx context.Context, organizationID string, score *float64, at time.Time) error
+	SaveOrganizationScore(ctx context.Context, f delta.Fence, organizationID string, score *float64, at time.Time) error
 }
 
 // maxFacts is how many services are loaded and saved at a time.
@@ -268,7 +268,7 @@ func (s *Scorer) score(ctx context.Context, id string, o *organization, services
 		}
 		results = append(results, result)
 	}
-	if err := s.cfg.Store.SaveScores(ctx, id, results); err != nil {
+	if err := s.cfg.Store.SaveScores(ctx, delta.Fence{}, id, results); err != nil {
 		return fmt.Errorf("save scores: %w", err)
 	}
 	return nil
@@ -305,7 +305,7 @@ func (s *Scorer) mean(ctx context.Context, id string, o *organization, now time.
 	if o.start != 0 && reflect.DeepEqual(score, o.score) {
 		return nil
 	}
-	if err := s.cfg.Store.SaveOrganizationScore(ctx, id, score, now); err != nil {
+	if err := s.cfg.Store.SaveOrganizationScore(ctx, delta.Fence{}, id, score, now); err != nil {
 		return fmt.Errorf("save organization score: %w", err)
 	}
 	o.score = score

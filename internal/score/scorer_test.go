@@ -34,12 +34,12 @@ type fixture struct {
 }
 
 // SaveScores fails on demand.
-func (f *fixture) SaveScores(ctx context.Context, organizationID string, results []delta.Result) error {
+func (f *fixture) SaveScores(ctx context.Context, fence delta.Fence, organizationID string, results []delta.Result) error {
 	if f.fail != nil {
 		return f.fail
 	}
 	f.saved += len(results)
-	return f.Store.SaveScores(ctx, organizationID, results)
+	return f.Store.SaveScores(ctx, fence, organizationID, results)
 }
 
 func newFixture(t *testing.T) *fixture {

@@ -157,7 +157,7 @@ func fillInsights(b *testing.B, s *Store, org string, services, perService int, 
 	}
 	for len(results) > 0 {
 		n := min(500, len(results))
-		require.NoError(b, s.SaveScores(b.Context(), org, results[:n]))
+		require.NoError(b, s.SaveScores(b.Context(), delta.Fence{}, org, results[:n]))
 		results = results[n:]
 	}
 }
@@ -199,7 +199,7 @@ func BenchmarkScoring(b *testing.B) {
 					ID: uuid.NewString(), Value: 50, EvaluatedRuleIDs: []string{"RES-001"}, CalculatedAt: at.Add(time.Duration(round) * time.Minute), CreatedAt: at,
 				}})
 			}
-			require.NoError(b, s.SaveScores(b.Context(), org, results))
+			require.NoError(b, s.SaveScores(b.Context(), delta.Fence{}, org, results))
 		}
 	})
 	b.Run("claims=400000", func(b *testing.B) {

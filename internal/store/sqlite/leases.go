@@ -6,8 +6,11 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
+
+	"assay/internal/delta"
 )
 
 // leasesKept is how long a lease stays in its table after it expired.
@@ -45,6 +48,20 @@ func (s *Store) AcquireLeases(ctx context.Context, holder string, names []string
 		held = nil
 	}
 	return held, now, nil
+}
+
+// within returns delta.ErrLeaseLost when a fence lets a transaction not through. The
+// lease cannot change hands before the transaction has ended, the only one that writes.
+func within(ctx context.Context, tx *sql.Tx, f delta.Fence) error {
+	if f == (delta.Fence{}) {
+		return nil
+	}
+	var one int
+	err := tx.QueryRowContext(ctx, `SELECT 1 FROM leases WHERE name = ? AND holder = ?`, f.Lease, f.Holder).Scan(&one)
+	if errors.Is(err, sql.ErrNoRows) {
+		return fmt.Errorf("lease %s: %w", f.Lease, delta.ErrLeaseLost)
+	}
+	return err
 }
 
 // ReleaseLeases implements lease.Store.

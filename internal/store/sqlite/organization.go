@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"assay"
+	"assay/internal/delta"
 )
 
 // CreateOrganization implements assay.OrganizationStore.
@@ -147,12 +148,15 @@ func (s *Store) SetOrganizationTier(ctx context.Context, id string, tier assay.T
 }
 
 // SaveOrganizationScore stores the mean score of an organization, or that it
-// has none.
-func (s *Store) SaveOrganizationScore(ctx context.Context, organizationID string, score *float64, at time.Time) error {
+// has none. Without the lease of the fence it is delta.ErrLeaseLost.
+func (s *Store) SaveOrganizationScore(ctx context.Context, f delta.Fence, organizationID string, score *float64, at time.Time) error {
 	if score == nil {
 		at = time.Time{}
 	}
 	return s.update(ctx, "save an organization's score", func(tx *sql.Tx) error {
+		if err := within(ctx, tx, f); err != nil {
+			return err
+		}
 		res, err := tx.ExecContext(ctx, `UPDATE organizations SET score = ?, score_updated_at = ? WHERE id = ?`, score, micros(at), blobOf(organizationID))
 		return changedOne(res, err, errNoOrganization)
 	})

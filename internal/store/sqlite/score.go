@@ -313,9 +313,13 @@ func jsonList(ids []int64) string {
 // of the history, insights. A service counts as scored unless its facts changed
 // after Facts returned them. Whether an insight is muted is not for the scorer
 // to say: the status of a muted one stays, and a result that says muted does not
-// change the status of one that is no longer.
-func (s *Store) SaveScores(ctx context.Context, organizationID string, results []delta.Result) error {
+// change the status of one that is no longer. Without the lease of the fence it is
+// delta.ErrLeaseLost, and nothing is stored.
+func (s *Store) SaveScores(ctx context.Context, f delta.Fence, organizationID string, results []delta.Result) error {
 	return s.update(ctx, "save scores", func(tx *sql.Tx) error {
+		if err := within(ctx, tx, f); err != nil {
+			return err
+		}
 		org, err := orgOf(ctx, tx, organizationID)
 		if err != nil {
 			return err

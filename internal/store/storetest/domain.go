@@ -74,14 +74,14 @@ func testOrganizations(t *testing.T, s *suite) {
 	code(t, assay.CodeNotFound, s.SetOrganizationTier(ctx, unknownID, assay.TierPro))
 	code(t, assay.CodeInvalid, s.SetOrganizationTier(ctx, a.ID, "gold"))
 	score, at := 63.855421686746988, epoch.Add(time.Minute)
-	require.NoError(t, s.SaveOrganizationScore(ctx, a.ID, &score, at))
-	code(t, assay.CodeNotFound, s.SaveOrganizationScore(ctx, unknownID, &score, at))
+	require.NoError(t, s.SaveOrganizationScore(ctx, delta.Fence{}, a.ID, &score, at))
+	code(t, assay.CodeNotFound, s.SaveOrganizationScore(ctx, delta.Fence{}, unknownID, &score, at))
 	got, err = s.FindOrganizationByID(ctx, a.ID)
 	require.NoError(t, err)
 	require.Equal(t, assay.TierEnterprise, got.Tier)
 	require.Equal(t, &score, got.Score)
 	require.Equal(t, micro(at), got.ScoreUpdatedAt)
-	require.NoError(t, s.SaveOrganizationScore(ctx, a.ID, nil, at))
+	require.NoError(t, s.SaveOrganizationScore(ctx, delta.Fence{}, a.ID, nil, at))
 	got, err = s.FindOrganizationByID(ctx, a.ID)
 	require.NoError(t, err)
 	require.Nil(t, got.Score)
@@ -229,7 +229,7 @@ func testIsolation(t *testing.T, s *suite) {
 	require.NoError(t, err)
 	require.Equal(t, []string{foreign}, ids)
 
-	require.NoError(t, s.SaveScores(ctx, theirs, []delta.Result{{ServiceID: svc, Revision: 99, Score: score(1), NewRow: true}}))
+	require.NoError(t, s.SaveScores(ctx, delta.Fence{}, theirs, []delta.Result{{ServiceID: svc, Revision: 99, Score: score(1), NewRow: true}}))
 	got, err := s.FindServiceByID(ctx, mine, svc)
 	require.NoError(t, err)
 	require.Nil(t, got.Score, "another organization's score")
@@ -242,7 +242,7 @@ func testIsolation(t *testing.T, s *suite) {
 func (s *suite) insight(org, svc string, r catalog.Rule) *assay.Insight {
 	s.t.Helper()
 	in := newInsight(org, svc, r)
-	require.NoError(s.t, s.SaveScores(s.ctx(), org, []delta.Result{{ServiceID: svc, Insights: []*assay.Insight{in}}}))
+	require.NoError(s.t, s.SaveScores(s.ctx(), delta.Fence{}, org, []delta.Result{{ServiceID: svc, Insights: []*assay.Insight{in}}}))
 	return in
 }
 

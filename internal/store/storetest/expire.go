@@ -35,7 +35,7 @@ func (s *suite) scored(org string) {
 	for _, id := range ids {
 		results = append(results, delta.Result{ServiceID: id, Revision: s.facts(org, id).Revision})
 	}
-	require.NoError(s.t, s.SaveScores(s.ctx(), org, results))
+	require.NoError(s.t, s.SaveScores(s.ctx(), delta.Fence{}, org, results))
 	require.Empty(s.t, s.unscored(org))
 }
 
@@ -254,7 +254,7 @@ func testExpireServices(t *testing.T, s *suite) {
 		f.AddItem(delta.Item{Rule: catalog.RES001, Text: "x"}, bucket(epoch))
 	}))
 	s.insight(org, id, catalog.RES001)
-	require.NoError(t, s.SaveScores(s.ctx(), org, []delta.Result{{ServiceID: id, Revision: 1, Score: score(1), NewRow: true}}))
+	require.NoError(t, s.SaveScores(s.ctx(), delta.Fence{}, org, []delta.Result{{ServiceID: id, Revision: 1, Score: score(1), NewRow: true}}))
 	s.commit(one(org, named("timeless"), func(f *delta.Service) { f.AddClaim(delta.Claim{Rule: catalog.LOG001, Key: 1}, delta.ClaimFact{}) }))
 	// Its records are old, but it sent them lately.
 	s.commit(one(org, named("late"), func(f *delta.Service) {
@@ -345,7 +345,7 @@ func testNothingGrows(t *testing.T, s *suite) {
 				sc.CalculatedAt = micro(now)
 				results = append(results, delta.Result{ServiceID: id, Revision: 1 << 40, Score: sc, NewRow: true, Insights: []*assay.Insight{newInsight(org, id, catalog.RES001)}})
 			}
-			require.NoError(t, s.SaveScores(s.ctx(), org, results))
+			require.NoError(t, s.SaveScores(s.ctx(), delta.Fence{}, org, results))
 			for _, r := range results {
 				in := r.Insights[0]
 				k := assay.SummaryKey{OrganizationID: org, InsightID: in.ID, Evidence: [32]byte{byte(n / 3600)}}

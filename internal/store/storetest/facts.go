@@ -575,7 +575,7 @@ func testConcurrency(t *testing.T, s *suite) {
 			for _, f := range fs {
 				results = append(results, delta.Result{ServiceID: f.Service.ID, Revision: f.Revision, Score: score(50), NewRow: true})
 			}
-			err4 := handles[0].SaveScores(s.ctx(), org, results)
+			err4 := handles[0].SaveScores(s.ctx(), delta.Fence{}, org, results)
 			mu.Lock()
 			errs = append(errs, err, err2, err3, err4)
 			mu.Unlock()
@@ -622,7 +622,7 @@ func testDurability(t *testing.T, s *suite) {
 	}))
 	id := delta.ServiceID(org, named("a"))
 	in := newInsight(org, id, catalog.RES001)
-	require.NoError(t, st.SaveScores(ctx, org, []delta.Result{{ServiceID: id, Revision: 1, Score: score(12.5), NewRow: true, Insights: []*assay.Insight{in}}}))
+	require.NoError(t, st.SaveScores(ctx, delta.Fence{}, org, []delta.Result{{ServiceID: id, Revision: 1, Score: score(12.5), NewRow: true, Insights: []*assay.Insight{in}}}))
 	before := s.observe(org)
 	rows, _, err := st.Stats(ctx)
 	require.NoError(t, err)

@@ -24,7 +24,7 @@ func testScores(t *testing.T, s *suite) {
 	b := s.seen(org, named("b"), catalog.RES001, false)
 	save := func(results ...delta.Result) {
 		t.Helper()
-		require.NoError(t, s.SaveScores(ctx, org, results))
+		require.NoError(t, s.SaveScores(ctx, delta.Fence{}, org, results))
 	}
 	mean, n, err := s.OrganizationMean(ctx, org)
 	require.NoError(t, err)
@@ -80,12 +80,12 @@ func testScores(t *testing.T, s *suite) {
 
 	save(delta.Result{ServiceID: unknownID, Revision: 1, Score: score(1), NewRow: true}) // forgotten meanwhile
 	save()
-	code(t, assay.CodeNotFound, s.SaveScores(ctx, unknownID, nil))
+	code(t, assay.CodeNotFound, s.SaveScores(ctx, delta.Fence{}, unknownID, nil))
 
 	// All or nothing.
 	bad := score(1)
 	bad.FailedRuleIDs = []string{"XYZ-001"}
-	require.Error(t, s.SaveScores(ctx, org, []delta.Result{{ServiceID: a, Score: score(7)}, {ServiceID: b, Score: bad}}))
+	require.Error(t, s.SaveScores(ctx, delta.Fence{}, org, []delta.Result{{ServiceID: a, Score: score(7)}, {ServiceID: b, Score: bad}}))
 	svc, err = s.FindServiceByID(ctx, org, a)
 	require.NoError(t, err)
 	require.Nil(t, svc.Score)
@@ -103,7 +103,7 @@ func testInsightStatus(t *testing.T, s *suite) {
 	}
 	save := func(in *assay.Insight) {
 		t.Helper()
-		require.NoError(t, s.SaveScores(ctx, org, []delta.Result{{ServiceID: svc, Revision: 1, Insights: []*assay.Insight{in}}}))
+		require.NoError(t, s.SaveScores(ctx, delta.Fence{}, org, []delta.Result{{ServiceID: svc, Revision: 1, Insights: []*assay.Insight{in}}}))
 	}
 	find := func() *assay.Insight {
 		t.Helper()
@@ -162,11 +162,11 @@ func testInsightStatus(t *testing.T, s *suite) {
 	for name, attributes := range map[string]map[string]any{"list": {"a": []string{"b"}}, "nil": {"a": nil}} {
 		bad := newInsight(org, svc, catalog.RES001)
 		bad.Attributes = attributes
-		require.Error(t, s.SaveScores(ctx, org, []delta.Result{{ServiceID: svc, Insights: []*assay.Insight{bad}}}), name)
+		require.Error(t, s.SaveScores(ctx, delta.Fence{}, org, []delta.Result{{ServiceID: svc, Insights: []*assay.Insight{bad}}}), name)
 	}
 	bad := newInsight(org, svc, catalog.RES001)
 	bad.Type = "no such type"
-	require.Error(t, s.SaveScores(ctx, org, []delta.Result{{ServiceID: svc, Insights: []*assay.Insight{bad}}}))
+	require.Error(t, s.SaveScores(ctx, delta.Fence{}, org, []delta.Result{{ServiceID: svc, Insights: []*assay.Insight{bad}}}))
 }
 
 // testMuteRace mutes and unmutes between the scorer's reading and writing.
@@ -193,10 +193,10 @@ func testMuteRace(t *testing.T, s *suite) {
 		} else {
 			require.NoError(t, s.UnmuteInsight(ctx, in.ID))
 			in.Status = tc.stored
-			require.NoError(t, s.SaveScores(ctx, org, []delta.Result{{ServiceID: svc, Insights: []*assay.Insight{in}}}))
+			require.NoError(t, s.SaveScores(ctx, delta.Fence{}, org, []delta.Result{{ServiceID: svc, Insights: []*assay.Insight{in}}}))
 		}
 		in.Status, in.MuteReason, in.TraceID = tc.saved, "stale", "00"
-		require.NoError(t, s.SaveScores(ctx, org, []delta.Result{{ServiceID: svc, Insights: []*assay.Insight{in}}}))
+		require.NoError(t, s.SaveScores(ctx, delta.Fence{}, org, []delta.Result{{ServiceID: svc, Insights: []*assay.Insight{in}}}))
 		got, err := s.FindInsightByID(ctx, org, in.ID)
 		require.NoError(t, err)
 		require.Equal(t, tc.want, got.Status, tc.name)
@@ -291,7 +291,7 @@ func testFindInsights(t *testing.T, s *suite) {
 				in.UpdatedAt = micro(epoch.Add(time.Duration(n%5) * time.Second))
 				results = append(results, in)
 			}
-			require.NoError(t, s.SaveScores(ctx, id, []delta.Result{{ServiceID: svc, Revision: 1, Insights: results}}))
+			require.NoError(t, s.SaveScores(ctx, delta.Fence{}, id, []delta.Result{{ServiceID: svc, Revision: 1, Insights: results}}))
 			require.NoError(t, s.MuteInsight(ctx, results[i].ID, "muted"))
 			for _, in := range results {
 				got, err := s.FindInsightByID(ctx, id, in.ID)

@@ -36,8 +36,8 @@ type Store interface {
 	ClaimsRevision(ctx context.Context, organizationID string) (uint64, error)
 	ClaimCounts(ctx context.Context, organizationID string, rule catalog.Rule, since delta.Bucket) (map[string]delta.ClaimCount, error)
 	Facts(ctx context.Context, organizationID string, serviceIDs []string, since delta.Bucket) ([]*delta.Facts, error)
-	SaveScores(ctx context.Context, organizationID string, results []delta.Result) error
-	SaveOrganizationScore(ctx context.Context, organizationID string, score *float64, at time.Time) error
+	SaveScores(ctx context.Context, f delta.Fence, organizationID string, results []delta.Result) error
+	SaveOrganizationScore(ctx context.Context, f delta.Fence, organizationID string, score *float64, at time.Time) error
 	OrganizationMean(ctx context.Context, organizationID string) (mean float64, services int, err error)
 	ScoreHistory(ctx context.Context, organizationID, serviceID string, since time.Time) ([]*assay.Score, error)
 	Expire(ctx context.Context, now time.Time, start, metrics delta.Bucket) error

@@ -72,7 +72,7 @@ func testSummaries(t *testing.T, s *suite) {
 	// It stays when the insight changes and goes when the insight goes.
 	again := newInsight(org, svc, catalog.RES001)
 	again.Status = assay.InsightArchived
-	require.NoError(t, s.SaveScores(ctx, org, []delta.Result{{ServiceID: svc, Insights: []*assay.Insight{again}}}))
+	require.NoError(t, s.SaveScores(ctx, delta.Fence{}, org, []delta.Result{{ServiceID: svc, Insights: []*assay.Insight{again}}}))
 	got, err = s.FindSummary(ctx, changed)
 	require.NoError(t, err)
 	require.Equal(t, newer, got)

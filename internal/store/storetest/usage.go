@@ -119,7 +119,7 @@ func testUsage(t *testing.T, s *suite) {
 	require.NoError(t, s.MuteInsight(s.ctx(), muted.ID, "known"))
 	archived := newInsight(org, a, catalog.MET002)
 	archived.Status = assay.InsightArchived
-	require.NoError(t, s.SaveScores(s.ctx(), org, []delta.Result{{ServiceID: a, Insights: []*assay.Insight{archived}}}))
+	require.NoError(t, s.SaveScores(s.ctx(), delta.Fence{}, org, []delta.Result{{ServiceID: a, Insights: []*assay.Insight{archived}}}))
 	s.insight(org, a, catalog.RES001)
 	s.insight(org, b, catalog.LOG001)
 	s.insight(org, b, catalog.RES001)

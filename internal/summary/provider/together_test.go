@@ -92,7 +92,7 @@ func storedInsight(t *testing.T, s *sqlite.Store) *assay.Insight {
 		ID: delta.InsightID(svc, rule), OrganizationID: org.ID, Service: assay.Service{ID: svc, ServiceKey: service},
 		Type: rule, Status: assay.InsightActive, Attributes: map[string]any{"signal_type": "TRACES", "violations_total": int64(1)},
 	}
-	require.NoError(t, s.SaveScores(t.Context(), org.ID, []delta.Result{{ServiceID: svc, Insights: []*assay.Insight{i}}}))
+	require.NoError(t, s.SaveScores(t.Context(), delta.Fence{}, org.ID, []delta.Result{{ServiceID: svc, Insights: []*assay.Insight{i}}}))
 	stored, err := s.FindInsightByID(t.Context(), org.ID, i.ID)
 	require.NoError(t, err)
 	return stored

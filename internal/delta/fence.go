@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package delta
+
+import "errors"
+
+// ErrLeaseLost says that another holder has the lease that a transaction was to be
+// made under. Nothing of the transaction is stored.
+var ErrLeaseLost = errors.New("the lease has been lost")
+
+// Fence is the lease that a transaction is made under, and its holder. A lease that
+// has expired still counts as the holder's until another one takes it, which cannot
+// happen before the transaction has ended. The zero value lets everything through.
+type Fence struct{ Lease, Holder string }
