@@ -191,21 +191,29 @@ func (s *Store) update(ctx context.Context, what string, do func(pgx.Tx) error) 
 	return s.transact(ctx, what, beginUpdate, do)
 }
 
-// read runs the queries that queue puts into a batch, from one snapshot and in one
-// round trip. Their callbacks (pgx.QueuedQuery) get the results; queue and they may
-// run again.
-func (s *Store) read(ctx context.Context, what string, queue func(*pgx.Batch)) error {
+// read runs the queries that the steps put into batches, from one snapshot and each
+// step in one round trip. Their callbacks (pgx.QueuedQuery) get the results, before
+// the next step is asked for its queries; steps and callbacks may run again.
+func (s *Store) read(ctx context.Context, what string, steps ...func(*pgx.Batch)) error {
 	return s.repeat(ctx, what, func(conn *pgx.Conn) (bool, error) {
-		b := new(pgx.Batch)
-		b.Queue(beginView)
-		b.Queue(`SELECT set_config('statement_timeout', $1::text, true)`, s.statementTimeout(ctx))
-		queue(b)
-		b.Queue(`commit`)
-		err := conn.SendBatch(ctx, b).Close()
-		if err != nil && conn.PgConn().TxStatus() != 'I' {
-			rollback(ctx, conn)
+		for i, queue := range steps {
+			b := new(pgx.Batch)
+			if i == 0 {
+				b.Queue(beginView)
+				b.Queue(`SELECT set_config('statement_timeout', $1::text, true)`, s.statementTimeout(ctx))
+			}
+			queue(b)
+			if i == len(steps)-1 {
+				b.Queue(`commit`)
+			}
+			if err := conn.SendBatch(ctx, b).Close(); err != nil {
+				if conn.PgConn().TxStatus() != 'I' {
+					rollback(ctx, conn)
+				}
+				return true, err
+			}
 		}
-		return true, err
+		return true, nil
 	})
 }
 
