@@ -95,6 +95,8 @@ func Run(t *testing.T, make func(t testing.TB, now func() time.Time) Opener) {
 		{"Leases", testLeases},
 		{"ManyLeases", testManyLeases},
 		{"LeaseRace", testLeaseRace},
+		{"Fence", testFence},
+		{"FenceRace", testFenceRace},
 		{"Journal", testJournal},
 		{"JournalLost", testJournalLost},
 		{"JournalTakenOver", testJournalTakenOver},
