@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package faults
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"text/tabwriter"
+
+	"assay/internal/wire"
+)
+
+// Entry is what the ledger holds of one signal. A request that is acknowledged more
+// than once is acknowledged here once.
+type Entry struct {
+	Signal string `json:"signal"`
+
+	RequestsSent         uint64 `json:"requests_sent"`
+	RequestsAcknowledged uint64 `json:"requests_acknowledged"`
+	Retried              uint64 `json:"retried"`    // attempts after the first, until the acknowledgement
+	SentAgain            uint64 `json:"sent_again"` // requests sent once more although acknowledged
+	Refused              uint64 `json:"refused"`    // requests that were not to be sent again
+
+	RecordsSent         uint64 `json:"records_sent"`
+	RecordsAcknowledged uint64 `json:"records_acknowledged"`
+	RecordsCounted      uint64 `json:"records_counted"` // as clients read it
+
+	BytesSent         uint64 `json:"bytes_sent"`
+	BytesAcknowledged uint64 `json:"bytes_acknowledged"`
+	BytesCounted      uint64 `json:"bytes_counted"` // as clients read it
+}
+
+// Ledger is what became of a load. It may be used concurrently.
+type Ledger struct {
+	mu      sync.Mutex
+	entries map[wire.Signal]*Entry
+	causes  map[string]uint64 // of retries
+	refused []string          // the first of them
+}
+
+// NewLedger returns an empty ledger.
+func NewLedger() *Ledger {
+	l := &Ledger{entries: make(map[wire.Signal]*Entry), causes: make(map[string]uint64)}
+	for _, s := range signals {
+		l.entries[s] = &Entry{Signal: s.String()}
+	}
+	return l
+}
+
+// signals are all signals, in the order of the ledger.
+var signals = []wire.Signal{wire.Traces, wire.Metrics, wire.Logs}
+
+func (r *Request) records() (n uint64) {
+	for _, of := range r.Records {
+		n += of
+	}
+	return n
+}
+
+func (l *Ledger) sent(r *Request) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := l.entries[r.Signal]
+	e.RequestsSent++
+	e.RecordsSent += r.records()
+	e.BytesSent += uint64(len(r.Body))
+}
+
+func (l *Ledger) acknowledged(r *Request) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := l.entries[r.Signal]
+	e.RequestsAcknowledged++
+	e.RecordsAcknowledged += r.records()
+	e.BytesAcknowledged += uint64(len(r.Body))
+}
+
+func (l *Ledger) retried(r *Request, cause string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.entries[r.Signal].Retried++
+	l.causes[cause]++
+}
+
+func (l *Ledger) sentAgain(r *Request) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.entries[r.Signal].SentAgain++
+}
+
+// maxRefused is how many refusals are kept word for word.
+const maxRefused = 8
+
+func (l *Ledger) refuse(r *Request, why error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.entries[r.Signal].Refused++
+	if len(l.refused) < maxRefused {
+		l.refused = append(l.refused, fmt.Sprintf("%s of %s: %v", r.Signal, r.Organization, why))
+	}
+}
+
+// Count writes down what clients read of the organizations in the end.
+func (l *Ledger) Count(of map[string]*State) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, e := range l.entries {
+		e.RecordsCounted, e.BytesCounted = 0, 0
+	}
+	for _, s := range of {
+		for _, u := range s.Usage {
+			for i, signal := range signals {
+				l.entries[signal].RecordsCounted += u.Records[i]
+				l.entries[signal].BytesCounted += u.Bytes[i]
+			}
+		}
+	}
+}
+
+// Acknowledged returns how many requests have been acknowledged.
+func (l *Ledger) Acknowledged() (n uint64) {
+	for _, e := range l.Entries() {
+		n += e.RequestsAcknowledged
+	}
+	return n
+}
+
+// Entries returns what was written, a signal after the other.
+func (l *Ledger) Entries() []Entry {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var all []Entry
+	for _, s := range signals {
+		all = append(all, *l.entries[s])
+	}
+	return all
+}
+
+// Causes returns how often requests were sent again, by what had come of them.
+func (l *Ledger) Causes() map[string]uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return maps.Clone(l.causes)
+}
+
+// Balance returns what is wrong: anything refused, not acknowledged, or not counted
+// exactly as often as it was sent.
+func (l *Ledger) Balance() []string {
+	var wrong []string
+	for _, e := range l.Entries() {
+		if e.RequestsAcknowledged != e.RequestsSent || e.Refused != 0 {
+			wrong = append(wrong, fmt.Sprintf("%s: of %d requests %d were acknowledged and %d refused", e.Signal, e.RequestsSent, e.RequestsAcknowledged, e.Refused))
+		}
+		if e.RecordsCounted != e.RecordsSent || e.BytesCounted != e.BytesSent {
+			wrong = append(wrong, fmt.Sprintf("%s: %d records of %d bytes were sent, %d of %d are counted", e.Signal, e.RecordsSent, e.BytesSent, e.RecordsCounted, e.BytesCounted))
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append(wrong, l.refused...)
+}
+
+// Print writes the ledger as a table.
+func (l *Ledger) Print(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "requests\tsent\tacknowledged\tretried\tsent again\trefused\t")
+	for _, e := range l.Entries() {
+		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%d\t\n", e.Signal, e.RequestsSent, e.RequestsAcknowledged, e.Retried, e.SentAgain, e.Refused)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(t, "\nrecords\tsent\tacknowledged\tcounted\tbytes sent\tacknowledged\tcounted\t")
+	for _, e := range l.Entries() {
+		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t\n", e.Signal, e.RecordsSent, e.RecordsAcknowledged, e.RecordsCounted, e.BytesSent, e.BytesAcknowledged, e.BytesCounted)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	causes := l.Causes()
+	var parts []string
+	for _, cause := range slices.Sorted(maps.Keys(causes)) {
+		parts = append(parts, fmt.Sprintf("%s %d", cause, causes[cause]))
+	}
+	_, err := fmt.Fprintf(w, "\nretried after: %s\n", strings.Join(parts, ", "))
+	return err
+}

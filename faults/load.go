@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package faults
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
+	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
+
+	"assay/internal/demo"
+	"assay/internal/wire"
+)
+
+// LoadConfig says what a Load is.
+type LoadConfig struct {
+	Seed          uint64
+	Organizations []string      // each has the whole fleet
+	Rounds        int           // in which each service sends something
+	Newest        time.Time     // when the last round happened
+	Interval      time.Duration // between what two rounds tell about
+	Halves        bool          // also traces whose halves are in two rounds
+}
+
+// Load is telemetry of a fleet of services, some good and some faulty, with known
+// totals. It is not changed once it is made.
+type Load struct {
+	Config  LoadConfig
+	Rounds  [][]*Request
+	Records map[Series]uint64 // spans, data points and log records
+	Bytes   map[Series]uint64 // of bodies, by organization and signal alone
+}
+
+// Request is one OTLP request, unlike any other of its load.
+type Request struct {
+	Organization string
+	Signal       wire.Signal
+	GRPC         bool
+	Shard        int  // of the ids of its traces, below Shards; -1: it holds no spans
+	Again        bool // to be sent once more after it was acknowledged
+	Body         []byte
+	Records      map[string]uint64 // spans, data points or log records by service
+}
+
+// Series is what a total is of.
+type Series struct {
+	Organization, Service string
+	Signal                wire.Signal
+}
+
+// Shards is how many parts the ids of traces are divided into. A replica gets all
+// spans of its shards, as from the Collector's load-balancing exporter.
+const Shards = 12
+
+// One request in so many is sent again after it was acknowledged.
+const againEvery = 16
+
+// NewLoad makes a load.
+func NewLoad(cfg LoadConfig) (*Load, error) {
+	l := &Load{Config: cfg, Rounds: make([][]*Request, cfg.Rounds), Records: make(map[Series]uint64), Bytes: make(map[Series]uint64)}
+	rng := rand.New(rand.NewPCG(cfg.Seed, 1))
+	for n, organization := range cfg.Organizations {
+		m := maker{load: l, organization: organization, rng: rng}
+		scripts := demo.Scripts(cfg.Seed + 1000*uint64(n))
+		for round := range l.Rounds {
+			m.round = round
+			at := cfg.Newest.Add(-cfg.Interval * time.Duration(cfg.Rounds-1-round))
+			for i, s := range scripts {
+				m.grpc = i%3 == 0
+				if round == 0 {
+					m.add(s.Service().Name, s.Past(at))
+				}
+				m.add(s.Service().Name, s.Round(at))
+			}
+			if cfg.Halves {
+				m.halves(at)
+			}
+		}
+		if m.err != nil {
+			return nil, fmt.Errorf("encode the load: %w", m.err)
+		}
+	}
+	return l, nil
+}
+
+// Requests returns how many requests the load has.
+func (l *Load) Requests() (n int) {
+	for _, r := range l.Rounds {
+		n += len(r)
+	}
+	return n
+}
+
+// maker makes the requests of one organization.
+type maker struct {
+	load         *Load
+	organization string
+	rng          *rand.Rand
+	round        int
+	grpc         bool
+	late         []half // second halves, for the next round
+	err          error  // the first one
+}
+
+// add adds what one service sends together.
+func (m *maker) add(service string, t demo.Telemetry) {
+	for shard, traces := range byShard(t.Traces) {
+		if n := traces.SpanCount(); n > 0 {
+			m.request(wire.Traces, shard, map[string]uint64{service: uint64(n)}, ptraceotlp.NewExportRequestFromTraces(traces))
+		}
+	}
+	if n := t.Metrics.DataPointCount(); n > 0 {
+		m.request(wire.Metrics, -1, map[string]uint64{service: uint64(n)}, pmetricotlp.NewExportRequestFromMetrics(t.Metrics))
+	}
+	if n := t.Logs.LogRecordCount(); n > 0 {
+		m.request(wire.Logs, -1, map[string]uint64{service: uint64(n)}, plogotlp.NewExportRequestFromLogs(t.Logs))
+	}
+}
+
+func (m *maker) request(signal wire.Signal, shard int, records map[string]uint64, message interface{ MarshalProto() ([]byte, error) }) {
+	body, err := message.MarshalProto()
+	if err != nil {
+		if m.err == nil {
+			m.err = err
+		}
+		return
+	}
+	m.load.Rounds[m.round] = append(m.load.Rounds[m.round], &Request{
+		Organization: m.organization, Signal: signal, GRPC: m.grpc, Shard: shard, Again: m.rng.IntN(againEvery) == 0,
+		Body: body, Records: records,
+	})
+	for service, n := range records {
+		m.load.Records[Series{m.organization, service, signal}] += n
+	}
+	m.load.Bytes[Series{m.organization, "", signal}] += uint64(len(body))
+}
+
+// byShard divides spans by the ids of their traces.
+func byShard(all ptrace.Traces) (parts [Shards]ptrace.Traces) {
+	for i := range parts {
+		parts[i] = ptrace.NewTraces()
+	}
+	for _, rs := range all.ResourceSpans().All() {
+		for _, ss := range rs.ScopeSpans().All() {
+			lists := make(map[int]ptrace.SpanSlice)
+			for _, span := range ss.Spans().All() {
+				shard := shardOf(span.TraceID())
+				if _, ok := lists[shard]; !ok {
+					to := parts[shard].ResourceSpans().AppendEmpty()
+					rs.Resource().CopyTo(to.Resource())
+					scope := to.ScopeSpans().AppendEmpty()
+					ss.Scope().CopyTo(scope.Scope())
+					lists[shard] = scope.Spans()
+				}
+				span.CopyTo(lists[shard].AppendEmpty())
+			}
+		}
+	}
+	return parts
+}
+
+func shardOf(id pcommon.TraceID) int { return int(id[15]) % Shards }
+
+// The services of traces that arrive in halves.
+const (
+	frontService = "fulfilment"
+	backService  = "warehouse"
+)
+
+// half is what the second half of a trace has to know of the first.
+type half struct {
+	trace        pcommon.TraceID
+	parent, work pcommon.SpanID // of the first half's topmost span, and that span
+	at           time.Time
+}
+
+// halfSpans is how many internal spans of the back service are in each half of a
+// trace: fine on their own, too many together (SPA-001 allows ten).
+const halfSpans = 6
+
+// halves adds the first half of a new trace, and the second one of the trace of the
+// round before. In the first the back service does a part of its work, as the child
+// of a span that is in the second. Whoever judges the halves apart finds an orphan
+// (SPA-002), and does not find too many internal spans.
+func (m *maker) halves(at time.Time) {
+	late := m.late
+	m.late = nil
+	m.grpc = m.round%2 == 0
+	for _, h := range late {
+		t := ptrace.NewTraces()
+		front := m.spans(t, frontService)
+		root := m.spanID()
+		m.span(front, h, root, pcommon.SpanID{}, "POST /shipments", ptrace.SpanKindServer)
+		m.span(front, h, h.parent, root, "POST", ptrace.SpanKindClient)
+		m.work(m.spans(t, backService), h)
+		m.request(wire.Traces, shardOf(h.trace), map[string]uint64{frontService: 2, backService: halfSpans}, ptraceotlp.NewExportRequestFromTraces(t))
+	}
+	if m.round == len(m.load.Rounds)-1 {
+		return
+	}
+	h := half{parent: m.spanID(), work: m.spanID(), at: at}
+	binary.BigEndian.PutUint64(h.trace[:8], m.rng.Uint64()|1)
+	binary.BigEndian.PutUint64(h.trace[8:], m.rng.Uint64())
+	t := ptrace.NewTraces()
+	back := m.spans(t, backService)
+	m.span(back, h, h.work, h.parent, "POST /picks", ptrace.SpanKindServer)
+	m.work(back, h)
+	m.request(wire.Traces, shardOf(h.trace), map[string]uint64{backService: 1 + halfSpans}, ptraceotlp.NewExportRequestFromTraces(t))
+	m.late = append(m.late, h)
+}
+
+func (m *maker) spanID() (id pcommon.SpanID) {
+	binary.BigEndian.PutUint64(id[:], m.rng.Uint64()|1)
+	return id
+}
+
+// spans returns a list for the spans of a service.
+func (m *maker) spans(t ptrace.Traces, service string) ptrace.SpanSlice {
+	rs := t.ResourceSpans().AppendEmpty()
+	for _, a := range [][2]string{
+		{"service.name", service},
+		{"service.namespace", "lampshop"},
+		{"service.version", "1.0.0"},
+		{"service.instance.id", service + "-0"},
+		{"deployment.environment.name", "production"},
+	} {
+		rs.Resource().Attributes().PutStr(a[0], a[1])
+	}
+	ss := rs.ScopeSpans().AppendEmpty()
+	ss.Scope().SetName("com.example.lampshop." + service)
+	return ss.Spans()
+}
+
+// work adds what the back service does within itself.
+func (m *maker) work(list ptrace.SpanSlice, h half) {
+	for range halfSpans {
+		m.span(list, h, m.spanID(), h.work, "pick", ptrace.SpanKindInternal)
+	}
+}
+
+func (m *maker) span(list ptrace.SpanSlice, h half, id, parent pcommon.SpanID, name string, kind ptrace.SpanKind) {
+	s := list.AppendEmpty()
+	s.SetTraceID(h.trace)
+	s.SetSpanID(id)
+	s.SetParentSpanID(parent)
+	s.SetName(name)
+	s.SetKind(kind)
+	s.SetStartTimestamp(pcommon.NewTimestampFromTime(h.at.Add(-50 * time.Millisecond)))
+	s.SetEndTimestamp(pcommon.NewTimestampFromTime(h.at))
+}

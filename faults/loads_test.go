@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package faults
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// parallel has a scenario run beside others, in the short form.
+func parallel(t *testing.T) {
+	if !*long {
+		t.Parallel()
+	}
+}
+
+// loads are the loads of all scenarios: those of the same kind are the same.
+var loads library
+
+type library struct {
+	mu   sync.Mutex
+	kept map[kind]*known
+}
+
+type kind struct {
+	rounds int
+	halves bool
+}
+
+// known is a load and what it leaves without faults, once that has been tried.
+type known struct {
+	load *Load
+	mu   sync.Mutex
+	left *outcome
+}
+
+// get returns the load of a kind.
+func (l *library) get(t *testing.T, rounds int, halves bool) *known {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	k := kind{rounds, halves}
+	if l.kept[k] == nil {
+		load, err := NewLoad(LoadConfig{
+			Seed: *seed, Organizations: []string{DefaultOrganization, "second"}, Rounds: rounds,
+			Newest: time.Now().Add(-time.Minute), Interval: time.Second, Halves: halves,
+		})
+		require.NoError(t, err)
+		if l.kept == nil {
+			l.kept = make(map[kind]*known)
+		}
+		l.kept[k] = &known{load: load}
+	}
+	return l.kept[k]
+}
+
+// reference returns what the load leaves without faults: on one server with SQLite,
+// sent as fast as that goes.
+func (k *known) reference(t *testing.T) *outcome {
+	t.Helper()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.left == nil {
+		p := plan{load: k.load, idle: "3s"} // both halves of a trace arrive within a moment
+		t.Run("reference", func(t *testing.T) { k.left = run(t, p, nil) })
+		require.False(t, t.Failed(), "the run without faults is not as it has to be")
+	}
+	return k.left
+}

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+
+	"assay/internal/store/sqlite"
+)
+
+// readyLimit is how soon a replica has to be ready after a fault has ended. The short
+// form runs beside other tests on small machines.
+func readyLimit() time.Duration { return in(time.Minute, 10*time.Second) }
+
+// settleLimit bounds how long the last traces and scores may take.
+const settleLimit = 2 * time.Minute
+
+// plan is a scenario: what is sent, to whom, and what breaks meanwhile.
+type plan struct {
+	load   *Load
+	every  time.Duration // between rounds
+	fleet  FleetConfig   // Program, Dir and Organizations are filled in
+	idle   string        // --trace-idle; "": traces stay open until all is sent
+	breaks func(s *scenario)
+}
+
+// scenario is a plan under way.
+type scenario struct {
+	*testing.T
+	*Report
+	ctx    context.Context
+	load   *Load
+	fleet  *Fleet
+	ledger *Ledger
+}
+
+// outcome is what a load has left.
+type outcome struct {
+	states   map[string]*State
+	verdicts Verdicts
+}
+
+// The times of traces: those for which a scenario waits, and never.
+const (
+	soon  = "500ms"
+	never = "10m"
+)
+
+// run sends a plan's load while things break. When all is acknowledged, clients and the
+// store have to show what want says; nil means that nothing is known yet.
+func run(t *testing.T, p plan, want *outcome) *outcome {
+	binary, err := program()
+	require.NoError(t, err)
+	ctx := t.Context()
+	s := &scenario{
+		T: t, Report: NewReport(strings.TrimPrefix(t.Name(), "Test"), func(line string) { t.Log(line) }),
+		ctx: ctx, load: p.load, ledger: NewLedger(),
+	}
+	p.fleet.Program, p.fleet.Organizations = binary, p.load.Config.Organizations
+	if p.fleet.Dir == "" {
+		p.fleet.Dir = t.TempDir()
+	}
+	idle := p.idle
+	if idle == "" {
+		idle = never
+	}
+	p.fleet.Args = append([]string{"--score-interval", "500ms", "--commit-interval", "20ms", "--trace-idle", idle}, p.fleet.Args...)
+	s.fleet, err = StartFleet(ctx, p.fleet)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.fleet.Close()) })
+	s.Store, s.Replicas, s.Seed, s.Requests = "sqlite", len(s.fleet.Replicas), p.load.Config.Seed, p.load.Requests()
+	if p.fleet.Database != "" {
+		s.Store = "postgres"
+	}
+	s.Event("%d requests for %d replicas", s.Requests, s.Replicas)
+
+	watching, stopWatching := context.WithCancel(ctx)
+	defer stopWatching()
+	var watch, send sync.WaitGroup
+	watch.Go(func() {
+		for _, wrong := range s.fleet.Watch(watching) {
+			s.Fail("%s", wrong)
+		}
+	})
+	sender, err := NewSender(s.fleet.Targets(), s.fleet.Keys, s.ledger)
+	require.NoError(t, err)
+	defer sender.Close()
+	sending, stopSending := context.WithCancel(ctx)
+	defer send.Wait()
+	defer stopSending()
+	send.Go(func() {
+		if err := sender.Send(sending, p.load, p.every); err != nil {
+			s.Fail("send: %v", err)
+		}
+	})
+	if p.breaks != nil {
+		p.breaks(s)
+	}
+	send.Wait()
+	s.Event("acknowledged %d", s.ledger.Acknowledged())
+	if p.idle == "" {
+		s.judgeTraces()
+	}
+	got := s.settle(want)
+	stopWatching()
+	watch.Wait()
+	s.check(s.fleet.Terminate(ctx))
+	got.verdicts, err = s.verdicts()
+	s.check(err)
+	if want != nil {
+		for _, wrong := range got.verdicts.Differences(want.verdicts) {
+			s.Fail("%s", wrong)
+		}
+	}
+	for _, wrong := range s.ledger.Balance() {
+		s.Fail("%s", wrong)
+	}
+	var table strings.Builder
+	require.NoError(t, s.ledger.Print(&table))
+	path, err := s.End(s.ledger, *reports)
+	require.NoError(t, err)
+	t.Logf("%s: %.0f s, faults: %v, ready again after %.2f s at the latest; %s\n%s", s.Scenario, s.Seconds, s.Faults, s.Ready.Longest, path, &table)
+	require.Empty(t, s.Wrong)
+	return got
+}
+
+// check writes an error down.
+func (s *scenario) check(err error) {
+	s.Helper()
+	if err != nil {
+		s.Fail("%v", err)
+	}
+}
+
+// judgeTraces has all replicas end and start anew with a short --trace-idle.
+func (s *scenario) judgeTraces() {
+	s.Helper()
+	require.NoError(s, s.fleet.Terminate(s.ctx))
+	for _, r := range s.fleet.Replicas {
+		require.NoError(s, r.Start(s.ctx, "--trace-idle", soon))
+	}
+	s.Event("started again to judge the traces")
+}
+
+// settle waits until no trace is open and clients see what they have to, and returns
+// what that is.
+func (s *scenario) settle(want *outcome) *outcome {
+	s.Helper()
+	s.check(s.fleet.AwaitTraces(s.ctx, settleLimit))
+	if want != nil {
+		s.check(s.fleet.AwaitStates(s.ctx, settleLimit, want.states))
+	} else {
+		s.check(await(s.ctx, settleLimit, s.scored))
+	}
+	states, err := s.fleet.States(s.ctx, 0)
+	require.NoError(s, err)
+	s.ledger.Count(states)
+	s.totals(states)
+	return &outcome{states: states}
+}
+
+// scored tells whether scores do not move any more: nil when two looks at them, more
+// than a round of scoring apart, see the same.
+func (s *scenario) scored() error {
+	before, err := s.fleet.States(s.ctx, 0)
+	if err != nil {
+		return err
+	}
+	<-time.After(2 * time.Second)
+	after, err := s.fleet.States(s.ctx, 0)
+	if err != nil {
+		return err
+	}
+	if diff := cmp.Diff(before, after); diff != "" {
+		return errors.New(diff)
+	}
+	return nil
+}
+
+// totals checks what clients see of every service against the load.
+func (s *scenario) totals(states map[string]*State) {
+	s.Helper()
+	seen := make(map[Series]uint64)
+	bytes := make(map[Series]uint64)
+	for organization, state := range states {
+		for service, u := range state.Usage {
+			for i, signal := range signals {
+				if u.Records[i] > 0 {
+					seen[Series{organization, service, signal}] = u.Records[i]
+				}
+				bytes[Series{organization, "", signal}] += u.Bytes[i]
+			}
+		}
+	}
+	if diff := cmp.Diff(s.load.Records, seen); diff != "" {
+		s.Fail("clients see (+) other records than were sent (-):\n%s", diff)
+	}
+	if diff := cmp.Diff(s.load.Bytes, bytes); diff != "" {
+		s.Fail("clients see (+) other bytes than were sent (-):\n%s", diff)
+	}
+}
+
+// verdicts reads what the store of a fleet that has ended holds.
+func (s *scenario) verdicts() (Verdicts, error) {
+	store, err := sqlite.Open(s.ctx, sqlite.Config{Path: filepath.Join(s.fleet.DataDir(), "assay.db")})
+	if err != nil {
+		return nil, err
+	}
+	defer store.Close()
+	return ReadVerdicts(s.ctx, store)
+}
+
+// after waits until so much of the load is acknowledged.
+func (s *scenario) after(part float64) {
+	s.Helper()
+	n := uint64(part * float64(s.Requests))
+	require.NoError(s, await(s.ctx, 10*time.Minute, func() error {
+		if got := s.ledger.Acknowledged(); got < n {
+			return fmt.Errorf("%d of %d are acknowledged", got, n)
+		}
+		return nil
+	}))
+}
+
+// ready waits until a replica is ready again, after a fault that ended at a time.
+func (s *scenario) ready(replica int, ended time.Time) {
+	s.Helper()
+	r := s.fleet.Replicas[replica]
+	require.NoError(s, s.fleet.AwaitReady(s.ctx, replica))
+	took := time.Since(ended)
+	s.ReadyAfter(r.Name, took)
+	if took > readyLimit() {
+		s.Fail("%s is ready after more than %v", r.Name, readyLimit())
+	}
+}
+
+// kill kills a replica and starts it again.
+func (s *scenario) kill(replica int) {
+	s.Helper()
+	r := s.fleet.Replicas[replica]
+	r.Kill()
+	s.Fault("kill", "killed %s with %d acknowledged", r.Name, s.ledger.Acknowledged())
+	ended := time.Now()
+	require.NoError(s, r.Start(s.ctx))
+	s.ready(replica, ended)
+}
+
+// terminate ends a replica with SIGTERM and starts it again.
+func (s *scenario) terminate(replica int) {
+	s.Helper()
+	r := s.fleet.Replicas[replica]
+	before := s.ledger.Acknowledged()
+	s.check(r.Terminate(s.ctx))
+	s.Fault("terminate", "%s ended after SIGTERM, with %d acknowledged before and %d now", r.Name, before, s.ledger.Acknowledged())
+	ended := time.Now()
+	require.NoError(s, r.Start(s.ctx))
+	s.ready(replica, ended)
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package faults
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestSQLiteKilled kills one server again and again while traces open and close.
+func TestSQLiteKilled(t *testing.T) {
+	parallel(t)
+	kills := in(3, 20)
+	l := loads.get(t, in(10, 120), false)
+	run(t, plan{load: l.load, every: in(250*time.Millisecond, time.Second), idle: "1s", breaks: func(s *scenario) {
+		for i := range kills {
+			s.after(float64(i+1) / float64(kills+1))
+			s.kill(0)
+		}
+	}}, l.reference(t))
+}
+
+// TestSQLiteOpenTraces kills a server while it holds halves of traces.
+func TestSQLiteOpenTraces(t *testing.T) {
+	parallel(t)
+	kills := in(2, 10)
+	l := loads.get(t, in(10, 60), true)
+	run(t, plan{load: l.load, every: in(200*time.Millisecond, time.Second), breaks: func(s *scenario) {
+		for i := range kills {
+			s.after(float64(i+1) / float64(kills+1))
+			s.kill(0)
+		}
+	}}, l.reference(t))
+}
+
+// TestSQLiteTerminated ends a server with SIGTERM under load, and starts it again.
+func TestSQLiteTerminated(t *testing.T) {
+	parallel(t)
+	times := in(2, 10)
+	l := loads.get(t, in(10, 60), true)
+	run(t, plan{load: l.load, every: in(200*time.Millisecond, time.Second), breaks: func(s *scenario) {
+		for i := range times {
+			s.after(float64(i+1) / float64(times+1))
+			s.terminate(0)
+		}
+	}}, l.reference(t))
+}
+
+// TestClientsCutOff breaks the network between clients and a server: in the middle of
+// a request, of its answer, and altogether.
+func TestClientsCutOff(t *testing.T) {
+	parallel(t)
+	cuts := in(6, 200)
+	l := loads.get(t, in(10, 60), false)
+	run(t, plan{load: l.load, every: in(250*time.Millisecond, time.Second), idle: "1s", breaks: func(s *scenario) {
+		r := s.fleet.Replicas[0]
+		proxies := []*Proxy{r.OTLPHTTP, r.OTLPGRPC}
+		for i := range cuts {
+			s.after(float64(i) / float64(cuts+1))
+			p := proxies[i/2%2]
+			c := Cut{Pass: 40 * i % 400}
+			if c.Answer = i%2 == 1; c.Answer {
+				c.Pass = 0
+			}
+			cut := p.CutOnce(c)
+			select {
+			case <-cut:
+				s.Fault("cut", "cut a connection, in the answer: %v", c.Answer)
+			case <-time.After(settleLimit):
+				require.Fail(s, "nobody sends")
+			}
+		}
+		for _, p := range proxies {
+			p.Hold()
+		}
+		s.Fault("hold", "nothing passes")
+		<-time.After(in(time.Second, attemptTimeout+time.Second))
+		for _, p := range proxies {
+			p.Restore()
+		}
+		s.Event("everything passes")
+	}}, l.reference(t))
+}
