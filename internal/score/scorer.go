@@ -4,6 +4,7 @@ package score
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"reflect"
@@ -38,22 +39,42 @@ type Store interface {
 	Facts(ctx context.Context, organizationID string, serviceIDs []string, since delta.Bucket) ([]*delta.Facts, error)
 	// SaveScores stores results in one transaction. A service whose facts changed
 	// since the revision of its result stays unscored, and an insight that was muted
-	// meanwhile stays muted.
+	// meanwhile stays muted. Without the lease of the fence it is delta.ErrLeaseLost.
 	SaveScores(ctx context.Context, f delta.Fence, organizationID string, results []delta.Result) error
 	// OrganizationMean returns the mean of the unrounded scores of the services that
 	// have one, and their number.
 	OrganizationMean(ctx context.Context, organizationID string) (mean float64, services int, err error)
-	// SaveOrganizationScore stores an organization's score, nil for none.
+	// SaveOrganizationScore stores an organization's score, nil for none. Without the
+	// lease of the fence it is delta.ErrLeaseLost.
 	SaveOrganizationScore(ctx context.Context, f delta.Fence, organizationID string, score *float64, at time.Time) error
 }
 
 // maxFacts is how many services are loaded and saved at a time.
 const maxFacts = 500
 
+// ExpiryLease is the lease whose holder forgets what left the window.
+const ExpiryLease = "expire"
+
+// Lease returns the name of the lease whose holder scores an organization.
+func Lease(organizationID string) string { return "score:" + organizationID }
+
+// Leases say which part of the work is this process's. Implementations may be used
+// concurrently.
+type Leases interface {
+	// Holder is who has the leases of this process.
+	Holder() string
+	// Term returns a number that is the same for as long as a lease has been held
+	// without a gap, and 0 while it is not held.
+	Term(name string) uint64
+	// Gained gets a value after leases were gained.
+	Gained() <-chan struct{}
+}
+
 // Config of a Scorer. Store is needed; the zero value of another field means its
 // default.
 type Config struct {
 	Store    Store
+	Leases   Leases        // default: all of the work is this process's
 	Window   time.Duration // default 30 days
 	Step     time.Duration // of the window; default 1 h
 	Interval time.Duration // between rounds of Run; default 10 s
@@ -65,11 +86,14 @@ type Config struct {
 type Scorer struct {
 	cfg           Config
 	start         delta.Bucket // of the window at the last expiry
+	term          uint64       // of the lease that the last expiry was done under
 	organizations map[string]*organization
 }
 
-// organization is what the scorer remembers between rounds.
+// organization is what the scorer remembers between rounds. It holds for as long as
+// nobody else scores the organization.
 type organization struct {
+	term     uint64       // of its lease
 	start    delta.Bucket // of the window at the last round
 	revision uint64       // of the claims
 	claims   map[string]Claims
@@ -88,6 +112,9 @@ func New(cfg Config) *Scorer {
 	if cfg.Interval <= 0 {
 		cfg.Interval = 10 * time.Second
 	}
+	if cfg.Leases == nil {
+		cfg.Leases = alone{}
+	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
@@ -97,8 +124,15 @@ func New(cfg Config) *Scorer {
 	return &Scorer{cfg: cfg, organizations: make(map[string]*organization)}
 }
 
-// Run scores every interval until ctx ends. A round that fails is logged and
-// tried again at the next.
+// alone are the leases of a process that does all of the work.
+type alone struct{}
+
+func (alone) Holder() string          { return "" }
+func (alone) Term(string) uint64      { return 1 }
+func (alone) Gained() <-chan struct{} { return nil }
+
+// Run scores every interval, and when there is more to score, until ctx ends. A
+// round that fails is logged and tried again at the next.
 func (s *Scorer) Run(ctx context.Context) {
 	ticker := time.NewTicker(s.cfg.Interval)
 	defer ticker.Stop()
@@ -110,6 +144,7 @@ func (s *Scorer) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
+		case <-s.cfg.Leases.Gained():
 		}
 	}
 }
@@ -140,11 +175,12 @@ func (s *Scorer) RoundAt(ctx context.Context, now time.Time, p Period) error {
 }
 
 func (s *Scorer) round(ctx context.Context, now time.Time, p Period) error {
-	if start := bucket(p.Start, s.cfg.Step); start != s.start {
+	start, term := bucket(p.Start, s.cfg.Step), s.cfg.Leases.Term(ExpiryLease)
+	if term != 0 && (start != s.start || term != s.term) {
 		if err := s.cfg.Store.Expire(ctx, now, start, bucket(p.MetricStart, s.cfg.Step)); err != nil {
 			return fmt.Errorf("forget what left the window: %w", err)
 		}
-		s.start = start
+		s.start, s.term = start, term
 	}
 	return s.organizationsRound(ctx, now, p)
 }
@@ -154,26 +190,48 @@ func (s *Scorer) organizationsRound(ctx context.Context, now time.Time, p Period
 	if err != nil {
 		return fmt.Errorf("list organizations: %w", err)
 	}
-	for id := range s.organizations {
-		if !slices.Contains(ids, id) {
+	terms := make(map[string]uint64, len(ids))
+	for _, id := range ids {
+		if term := s.cfg.Leases.Term(Lease(id)); term != 0 {
+			terms[id] = term
+		}
+	}
+	for id, o := range s.organizations {
+		if terms[id] != o.term { // another one may have scored it since
 			delete(s.organizations, id)
 		}
 	}
 	for _, id := range ids {
-		if err := s.organizationRound(ctx, id, now, p); err != nil {
-			delete(s.organizations, id) // what was not scored must not count as seen
+		if terms[id] == 0 {
+			continue
+		}
+		o := s.organizations[id]
+		if o == nil {
+			o = &organization{term: terms[id], later: make(map[string]time.Time)}
+			s.organizations[id] = o
+		}
+		err := s.organizationRound(ctx, id, o, now, p)
+		if err == nil {
+			continue
+		}
+		delete(s.organizations, id) // what was not scored must not count as seen
+		if !errors.Is(err, delta.ErrLeaseLost) {
 			return fmt.Errorf("organization %s: %w", id, err)
 		}
+		s.cfg.Logger.InfoContext(ctx, "another replica scores the organization now", "organization", id)
 	}
 	return nil
 }
 
-func (s *Scorer) organizationRound(ctx context.Context, id string, now time.Time, p Period) error {
-	o := s.organizations[id]
-	if o == nil {
-		o = &organization{later: make(map[string]time.Time)}
-		s.organizations[id] = o
+// fence is under what the scores of an organization are written.
+func (s *Scorer) fence(organizationID string) delta.Fence {
+	if s.cfg.Leases.Holder() == "" {
+		return delta.Fence{}
 	}
+	return delta.Fence{Lease: Lease(organizationID), Holder: s.cfg.Leases.Holder()}
+}
+
+func (s *Scorer) organizationRound(ctx context.Context, id string, o *organization, now time.Time, p Period) error {
 	start := bucket(p.Start, s.cfg.Step)
 	stepped := o.start != start
 	services, err := s.cfg.Store.UnscoredServices(ctx, id, stepped)
@@ -194,6 +252,9 @@ func (s *Scorer) organizationRound(ctx context.Context, id string, now time.Time
 	slices.Sort(services)
 	services = slices.Compact(services)
 	for chunk := range slices.Chunk(services, maxFacts) {
+		if s.cfg.Leases.Term(Lease(id)) != o.term {
+			return delta.ErrLeaseLost
+		}
 		if err := s.score(ctx, id, o, chunk, now, start); err != nil {
 			return err
 		}
@@ -268,7 +329,7 @@ func (s *Scorer) score(ctx context.Context, id string, o *organization, services
 		}
 		results = append(results, result)
 	}
-	if err := s.cfg.Store.SaveScores(ctx, delta.Fence{}, id, results); err != nil {
+	if err := s.cfg.Store.SaveScores(ctx, s.fence(id), id, results); err != nil {
 		return fmt.Errorf("save scores: %w", err)
 	}
 	return nil
@@ -305,7 +366,7 @@ func (s *Scorer) mean(ctx context.Context, id string, o *organization, now time.
 	if o.start != 0 && reflect.DeepEqual(score, o.score) {
 		return nil
 	}
-	if err := s.cfg.Store.SaveOrganizationScore(ctx, delta.Fence{}, id, score, now); err != nil {
+	if err := s.cfg.Store.SaveOrganizationScore(ctx, s.fence(id), id, score, now); err != nil {
 		return fmt.Errorf("save organization score: %w", err)
 	}
 	o.score = score

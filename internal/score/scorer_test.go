@@ -31,12 +31,29 @@ type fixture struct {
 	scorer *score.Scorer
 	fail   error // of SaveScores
 	saved  int   // results saved
+	expiry int   // calls of Expire
+
+	beforeSave, afterSave func() // once each
+}
+
+// Expire counts.
+func (f *fixture) Expire(ctx context.Context, now time.Time, start, metricStart delta.Bucket) error {
+	f.expiry++
+	return f.Store.Expire(ctx, now, start, metricStart)
 }
 
 // SaveScores fails on demand.
 func (f *fixture) SaveScores(ctx context.Context, fence delta.Fence, organizationID string, results []delta.Result) error {
 	if f.fail != nil {
 		return f.fail
+	}
+	if before := f.beforeSave; before != nil {
+		f.beforeSave = nil
+		before()
+	}
+	if after := f.afterSave; after != nil {
+		f.afterSave = nil
+		defer after()
 	}
 	f.saved += len(results)
 	return f.Store.SaveScores(ctx, fence, organizationID, results)
