@@ -28,7 +28,8 @@ const DefaultOrganization = "default"
 // FleetConfig says what a Fleet is.
 type FleetConfig struct {
 	Program       string   // path, as Build made it
-	Dir           string   // for data and logs
+	Dir           string   // for logs
+	Data          string   // where each replica has a data directory; default Dir
 	Database      string   // URL of an empty PostgreSQL database over TCP; "": SQLite, for one replica
 	Replicas      int      // default 1
 	Organizations []string // the first is DefaultOrganization
@@ -48,6 +49,9 @@ type Fleet struct {
 // StartFleet starts replicas on an empty store and makes the organizations. Close
 // ends it.
 func StartFleet(ctx context.Context, cfg FleetConfig) (*Fleet, error) {
+	if cfg.Data == "" {
+		cfg.Data = cfg.Dir
+	}
 	f := &Fleet{
 		cfg: cfg, Keys: map[string]string{DefaultOrganization: bootstrapKey},
 		http: &http.Client{Transport: &http.Transport{}},
@@ -103,7 +107,7 @@ func (f *Fleet) replica(i int) (r *Replica, err error) {
 	}
 	r.args = []string{
 		"serve", "--http-address", "127.0.0.1:0", "--otlp-grpc-address", "127.0.0.1:0", "--otlp-http-address", "127.0.0.1:0",
-		"--bootstrap-api-key", bootstrapKey, "--log-format", "json", "--data-dir", filepath.Join(f.cfg.Dir, name),
+		"--bootstrap-api-key", bootstrapKey, "--log-format", "json", "--data-dir", filepath.Join(f.cfg.Data, name),
 	}
 	if f.cfg.Database != "" {
 		u, err := url.Parse(f.cfg.Database)
@@ -134,7 +138,7 @@ func (f *Fleet) command(ctx context.Context, args ...string) (string, error) {
 }
 
 // DataDir returns where the first replica keeps its data.
-func (f *Fleet) DataDir() string { return filepath.Join(f.cfg.Dir, "a") }
+func (f *Fleet) DataDir() string { return filepath.Join(f.cfg.Data, "a") }
 
 // Close ends everything at once.
 func (f *Fleet) Close() error {
