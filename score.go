@@ -40,3 +40,20 @@ func Category(score int) string {
 		return "Poor"
 	}
 }
+
+// CategoryRange returns the scores, not rounded, of a band: from the first and below
+// the second. ok is false for an unknown band.
+func CategoryRange(category string) (from, below float64, ok bool) {
+	switch category {
+	case "Excellent":
+		return 89.5, math.Inf(1), true
+	case "Good":
+		return 74.5, 89.5, true
+	case "Needs Improvement":
+		return 49.5, 74.5, true
+	case "Poor":
+		return math.Inf(-1), 49.5, true
+	default:
+		return 0, 0, false
+	}
+}

@@ -39,16 +39,42 @@ type ServiceFilter struct {
 	Course     Course
 }
 
-// Course asks how a score went: for the last score in each of Points equal steps
-// between Start and End. Points of 0 asks for nothing.
+// MaxCoursePoints is how many points of a course are looked up at most.
+const MaxCoursePoints = 500
+
+// minReach is how old the score of a point may be where steps are shorter: a score is
+// written when it changes, and once an hour.
+const minReach = 2 * time.Hour
+
+// Course asks how a score went between Start and End, which is divided into Points
+// equal steps. Points of 0 asks for nothing.
 type Course struct {
 	Start, End time.Time
 	Points     int
 }
 
-// ScorePoint is a score at one moment.
+// Ends returns the ends of the steps, oldest first.
+func (c Course) Ends() []time.Time {
+	points := min(max(c.Points, 0), MaxCoursePoints)
+	ends := make([]time.Time, points)
+	for i := range ends {
+		ends[i] = c.Start.Add(c.End.Sub(c.Start) * time.Duration(i+1) / time.Duration(points)).UTC()
+	}
+	return ends
+}
+
+// Reach returns how far from the end of a step its score is looked for: over the whole
+// step, at least two hours.
+func (c Course) Reach() time.Duration {
+	if c.Points <= 0 {
+		return 0
+	}
+	return max(c.End.Sub(c.Start)/time.Duration(min(c.Points, MaxCoursePoints)), minReach)
+}
+
+// ScorePoint is the last score of a step.
 type ScorePoint struct {
-	At    time.Time // of the score
+	At    time.Time // the end of the step
 	Value float64
 }
 

@@ -99,6 +99,7 @@ type organization struct {
 	claims   map[string]Claims
 	later    map[string]time.Time // services with evidence to renew, and when
 	score    *float64
+	saved    time.Time // when score was
 }
 
 // New returns a Scorer.
@@ -353,7 +354,8 @@ func (s *Scorer) scoreOf(f *delta.Facts, v *[catalog.Count]delta.Count, now time
 	}, true
 }
 
-// mean renews the organization's score.
+// mean renews the organization's score: when it changed, and once an hour for its
+// history.
 func (s *Scorer) mean(ctx context.Context, id string, o *organization, now time.Time) error {
 	mean, n, err := s.cfg.Store.OrganizationMean(ctx, id)
 	if err != nil {
@@ -363,13 +365,13 @@ func (s *Scorer) mean(ctx context.Context, id string, o *organization, now time.
 	if n > 0 {
 		score = &mean
 	}
-	if o.start != 0 && reflect.DeepEqual(score, o.score) {
+	if reflect.DeepEqual(score, o.score) && o.saved.Truncate(time.Hour).Equal(now.Truncate(time.Hour)) {
 		return nil
 	}
 	if err := s.cfg.Store.SaveOrganizationScore(ctx, s.fence(id), id, score, now); err != nil {
 		return fmt.Errorf("save organization score: %w", err)
 	}
-	o.score = score
+	o.score, o.saved = score, now
 	return nil
 }
 

@@ -451,3 +451,57 @@ func TestRunEndsWithItsContext(t *testing.T) {
 	cancel()
 	<-done
 }
+
+// TestOrganizationHistory: an organization's score has a course, also while it does
+// not change.
+func TestOrganizationHistory(t *testing.T) {
+	f := newFixture(t)
+	begin := f.now
+	f.seen("a", catalog.RES001, false)
+	for range 3 * 6 {
+		f.round()
+		f.now = f.now.Add(10 * time.Minute)
+	}
+	f.seen("a", catalog.RES001, true)
+	f.round()
+	points, err := f.FindOrganizationScores(t.Context(), f.org, assay.Course{Start: begin, End: f.now, Points: 3})
+	require.NoError(t, err)
+	require.Len(t, points, 3)
+	require.Equal(t, []float64{100, 100}, []float64{points[0].Value, points[1].Value})
+	require.Equal(t, *f.organizationScore(), points[2].Value)
+	rows, _, err := f.Stats(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, int64(4), rows["organization_scores"], "once an hour, the last of which brought the change")
+}
+
+// TestRuleStates: what is read of a service agrees with its score.
+func TestRuleStates(t *testing.T) {
+	f := newFixture(t)
+	f.seen("a", catalog.RES001, true)
+	f.seen("a", catalog.SPA001, false)
+	f.claim("a", catalog.MET003, 1, 1)
+	f.claim("a", catalog.MET003, 2, 1)
+	f.claim("b", catalog.MET003, 2, 2)
+	f.round()
+	r := score.Reader{Store: f.Store, Window: assay.DefaultWindow, Step: time.Hour, Now: func() time.Time { return f.now }}
+	states, err := r.RuleStates(t.Context(), f.org, f.id("a"))
+	require.NoError(t, err)
+	require.Len(t, states, catalog.Scored)
+	var evaluated, failed []string
+	for _, s := range states {
+		switch s.State {
+		case score.Failed:
+			failed = append(failed, s.Rule.ID())
+			evaluated = append(evaluated, s.Rule.ID())
+		case score.Passed:
+			evaluated = append(evaluated, s.Rule.ID())
+		}
+	}
+	require.Equal(t, f.score("a").EvaluatedRuleIDs, evaluated)
+	require.Equal(t, f.score("a").FailedRuleIDs, failed)
+	require.Equal(t, score.RuleState{Rule: catalog.MET003, State: score.Failed, Observed: 2, Failed: 1}, states[catalog.MET003])
+	require.Equal(t, score.RuleState{Rule: catalog.RES001, State: score.Failed, Observed: 1, Failed: 1}, states[catalog.RES001])
+
+	_, err = r.RuleStates(t.Context(), f.org, "00000000-0000-4000-8000-000000000000")
+	require.Equal(t, assay.CodeServiceNotFound, assay.ErrorCode(err))
+}

@@ -102,6 +102,18 @@ func InsightType(n int64) string {
 	return nameOf[n]
 }
 
+// TypeNumber is the inverse of InsightType, 0 for an unknown name.
+func TypeNumber(name string) int64 { return int64(numbers[name]) }
+
+// RuleBit returns the bit of a rule's number in a set of them, 0 for a number never
+// given.
+func RuleBit(n int64) int64 {
+	if n < 1 || n > MaxNumber {
+		return 0
+	}
+	return 1 << (n - 1)
+}
+
 // RuleSet encodes rule ids such as "RES-001" as a set of bits, that of a rule
 // being its number less one. The order of ids is not kept.
 func RuleSet(ids []string) (int64, error) {

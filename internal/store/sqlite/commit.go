@@ -57,9 +57,10 @@ var statements = [statementCount]string{
 	addRequest:     `INSERT INTO requests (org, signal, hash, at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`,
 	forgetRequests: `DELETE FROM requests WHERE (org, signal, hash) IN (SELECT org, signal, hash FROM requests WHERE at < ? ORDER BY at LIMIT ?)`,
 	findService:    `SELECT svc, first_seen_at, last_seen_at, tally FROM services WHERE id = ?`,
-	addService: `INSERT INTO services (id, org, namespace, name, environment, version, first_seen_at, last_seen_at, created_at, updated_at, revision, tally)
-		VALUES (?, ?, ?, ?, ?, ?, 0, 0, ?, ?, 0, x'')`,
-	saveService:  `UPDATE services SET first_seen_at = ?, last_seen_at = ?, tally = ?, updated_at = max(updated_at, ?), revision = revision + 1 WHERE svc = ?`,
+	addService: `INSERT INTO services (id, org, namespace, name, folded, environment, version, first_seen_at, last_seen_at, created_at, updated_at, revision, tally)
+		VALUES (?, ?, ?, ?, ?, ?, ?, 0, 0, ?, ?, 0, x'')`,
+	saveService: `UPDATE services SET first_seen_at = ?, last_seen_at = ?, tally = ?, signals = ?, updated_at = max(updated_at, ?), revision = revision + 1
+		WHERE svc = ?`,
 	findHour:     `SELECT tally FROM hours WHERE bucket = ? AND svc = ?`,
 	saveHour:     `INSERT INTO hours (bucket, svc, tally) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET tally = excluded.tally`,
 	findExamples: `SELECT facts FROM examples WHERE svc = ?`,
@@ -230,7 +231,7 @@ func (c *commit) service(org int64, id string, key assay.ServiceKey, f *delta.Se
 			return false, err
 		}
 	} else {
-		res, err := c.stmt(addService).ExecContext(c.ctx, blobOf(id), org, key.Namespace, key.Name, key.Environment, key.Version, c.now, c.now)
+		res, err := c.stmt(addService).ExecContext(c.ctx, blobOf(id), org, key.Namespace, key.Name, codec.Fold(key.Name), key.Environment, key.Version, c.now, c.now)
 		if err != nil {
 			return false, err
 		}
@@ -285,7 +286,7 @@ func (c *commit) service(org int64, id string, key assay.ServiceKey, f *delta.Se
 	if known && !seen && !counted && !setsChanged && !claimed && !examplesChanged && !itemsChanged {
 		return false, nil
 	}
-	_, err = c.exec(saveService, first, last, total.AppendBinary([]byte{}), c.now, svc)
+	_, err = c.exec(saveService, first, last, total.AppendBinary([]byte{}), total.Signals(), c.now, svc)
 	return claimed, err
 }
 

@@ -38,7 +38,7 @@ const (
 
 // Expire forgets what lies before the start of the window: counts and usage,
 // which leave the totals with it, evidence, full distinct sets, metric series, claims
-// (those of MET-003 and MET-004 before metrics), scores of the history. It also forgets
+// (those of MET-003 and MET-004 before metrics), scores of the histories. It also forgets
 // RES-002 claims without conflict and distinct sets that are not full when they
 // did not change for 24 and 6 hours, and services not seen for twice the window
 // before its start, with all that is theirs; and by the store's own clock requests
@@ -68,6 +68,14 @@ func (s *Store) Expire(ctx context.Context, now time.Time, start, metrics delta.
 		func() error {
 			return s.expireRows(ctx, "forget old scores", `DELETE FROM scores WHERE (svc, calculated_at, id) IN (
 				SELECT svc, calculated_at, id FROM scores WHERE calculated_at < ? LIMIT ?)`, from)
+		},
+		func() error {
+			return s.expireRows(ctx, "forget old scores of organizations", `DELETE FROM organization_scores WHERE (org, slot) IN (
+				SELECT org, slot FROM organization_scores WHERE slot < ? LIMIT ?)`, from/scoreSlot.Microseconds())
+		},
+		func() error {
+			return s.expireRows(ctx, "forget ended sessions", `DELETE FROM sessions WHERE hash IN (
+				SELECT hash FROM sessions WHERE min(idle_at, expires_at) <= ? LIMIT ?)`, micros(now))
 		},
 		func() error { return s.expireServices(ctx, from-2*window) },
 	}
@@ -139,7 +147,7 @@ func expireHours(ctx context.Context, tx *sql.Tx, start int64) (int, error) {
 		return 0, err
 	}
 	defer find.Close()
-	save, err := tx.PrepareContext(ctx, `UPDATE services SET tally = ?, revision = revision + ? WHERE svc = ?`)
+	save, err := tx.PrepareContext(ctx, `UPDATE services SET tally = ?, signals = ?, revision = revision + ? WHERE svc = ?`)
 	if err != nil {
 		return 0, err
 	}
@@ -163,7 +171,7 @@ func expireHours(ctx context.Context, tx *sql.Tx, start int64) (int, error) {
 		if t.Judged() {
 			changed = 1
 		}
-		if _, err := save.ExecContext(inner, total.AppendBinary([]byte{}), changed, svc); err != nil {
+		if _, err := save.ExecContext(inner, total.AppendBinary([]byte{}), total.Signals(), changed, svc); err != nil {
 			return 0, err
 		}
 	}

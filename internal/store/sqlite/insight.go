@@ -127,14 +127,7 @@ func whereInsights(f *assay.InsightFilter) *insightQuery {
 		q.in(`weight`, values)
 	}
 	if f.Type != "" {
-		q.counted = false
-		// Weight and signal follow from the type; indexes have them, and not the rule.
-		if rule, ok := catalog.ByInsightType(f.Type); ok {
-			q.and(`weight = ? AND signal = ?`, rule.Info().Impact.Weight(), codec.SignalNumber(rule.Info().Signal))
-			q.and(`rule = ?`, codec.RuleNumber(rule))
-		} else {
-			q.and(`0`)
-		}
+		q.and(`rule = ?`, codec.TypeNumber(f.Type))
 	}
 	if f.ServiceID != "" {
 		q.counted = false
@@ -164,6 +157,9 @@ func (q *insightQuery) statements(f *assay.InsightFilter, by order, reversed boo
 	switch {
 	case f.ServiceID != "":
 		found += ` INDEXED BY insights_by_service`
+		counted = found
+	case f.OrganizationID != "" && f.Type != "":
+		found += ` INDEXED BY insights_by_type`
 		counted = found
 	case f.OrganizationID != "":
 		found += ` INDEXED BY ` + index

@@ -147,18 +147,28 @@ func (s *Store) SetOrganizationTier(ctx context.Context, id string, tier assay.T
 	})
 }
 
-// SaveOrganizationScore stores the mean score of an organization, or that it
-// has none. Without the lease of the fence it is delta.ErrLeaseLost.
+// SaveOrganizationScore stores the mean score of an organization, also in its
+// history, or that it has none. Without the lease of the fence it is
+// delta.ErrLeaseLost, and nothing is stored.
 func (s *Store) SaveOrganizationScore(ctx context.Context, f delta.Fence, organizationID string, score *float64, at time.Time) error {
-	if score == nil {
-		at = time.Time{}
-	}
 	return s.update(ctx, "save an organization's score", func(tx *sql.Tx) error {
 		if err := within(ctx, tx, f); err != nil {
 			return err
 		}
-		res, err := tx.ExecContext(ctx, `UPDATE organizations SET score = ?, score_updated_at = ? WHERE id = ?`, score, micros(at), blobOf(organizationID))
-		return changedOne(res, err, errNoOrganization)
+		org, err := orgOf(ctx, tx, organizationID)
+		if err != nil {
+			return err
+		}
+		if score == nil {
+			_, err := tx.ExecContext(ctx, `UPDATE organizations SET score = NULL, score_updated_at = 0 WHERE org = ?`, org)
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, `UPDATE organizations SET score = ?, score_updated_at = ? WHERE org = ?`, *score, micros(at), org); err != nil {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, `INSERT INTO organization_scores (org, slot, at, score) VALUES (?, ?, ?, ?)
+			ON CONFLICT DO UPDATE SET at = excluded.at, score = excluded.score WHERE excluded.at >= at`, org, slotOf(at), micros(at), *score)
+		return err
 	})
 }
 
@@ -187,17 +197,13 @@ func orgOf(ctx context.Context, tx *sql.Tx, id string) (int64, error) {
 // CreateAPIKey implements assay.APIKeyStore.
 func (s *Store) CreateAPIKey(ctx context.Context, k *assay.APIKey) error {
 	created := stored(s.now())
-	scopes := make([]string, len(k.Scopes))
-	for i, sc := range k.Scopes {
-		scopes[i] = string(sc)
-	}
 	err := s.update(ctx, "create an API key", func(tx *sql.Tx) error {
 		org, err := orgOf(ctx, tx, k.OrganizationID)
 		if err != nil {
 			return err
 		}
 		_, err = tx.ExecContext(ctx, `INSERT INTO api_keys (id, org, name, hash, scopes, created_at, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?)`,
-			k.ID, org, k.Name, k.Hash[:], strings.Join(scopes, ","), micros(created), micros(k.ExpiresAt))
+			k.ID, org, k.Name, k.Hash[:], joinScopes(k.Scopes), micros(created), micros(k.ExpiresAt))
 		if taken(err) {
 			return assay.Errorf(assay.CodeConflict, "an API key with this id exists")
 		}
@@ -208,6 +214,27 @@ func (s *Store) CreateAPIKey(ctx context.Context, k *assay.APIKey) error {
 	}
 	k.CreatedAt = created
 	return nil
+}
+
+// joinScopes is how scopes are stored.
+func joinScopes(scopes []assay.Scope) string {
+	texts := make([]string, len(scopes))
+	for i, sc := range scopes {
+		texts[i] = string(sc)
+	}
+	return strings.Join(texts, ",")
+}
+
+// splitScopes is the inverse of joinScopes.
+func splitScopes(text string) []assay.Scope {
+	if text == "" {
+		return nil
+	}
+	var scopes []assay.Scope
+	for sc := range strings.SplitSeq(text, ",") {
+		scopes = append(scopes, assay.Scope(sc))
+	}
+	return scopes
 }
 
 const selectAPIKeys = `
@@ -226,11 +253,7 @@ func scanAPIKey(row interface{ Scan(...any) error }) (*assay.APIKey, error) {
 	}
 	k.OrganizationID = idOf(org)
 	copy(k.Hash[:], hash)
-	if scopes != "" {
-		for sc := range strings.SplitSeq(scopes, ",") {
-			k.Scopes = append(k.Scopes, assay.Scope(sc))
-		}
-	}
+	k.Scopes = splitScopes(scopes)
 	k.CreatedAt, k.ExpiresAt, k.LastUsedAt, k.RevokedAt = timeOf(created), timeOf(expires), timeOf(used), timeOf(revoked)
 	return &k, nil
 }

@@ -11,7 +11,7 @@ import (
 var tables = []string{
 	"organizations", "api_keys", "services", "hours", "examples", "items", "claims", "distinct_sets", "requests", "scores", "insights",
 	"summaries", "summary_calls", "signing_keys",
-	"log_records", "series", "leases", "journals",
+	"log_records", "series", "leases", "journals", "sessions", "organization_scores",
 }
 
 // Stats returns how many rows each table has and how many bytes the database

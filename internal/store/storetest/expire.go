@@ -353,6 +353,11 @@ func testNothingGrows(t *testing.T, s *suite) {
 				_, err := s.TakeSummaryCall(s.ctx(), org, now, 10)
 				require.NoError(t, err)
 			}
+			mean := 10.0
+			require.NoError(t, s.SaveOrganizationScore(s.ctx(), delta.Fence{}, org, &mean, now))
+			if st, ok := s.Store.(assay.SessionStore); ok {
+				require.NoError(t, st.CreateSession(s.ctx(), newSession(org, fmt.Sprint("session ", n), now)))
+			}
 			require.NoError(t, s.RotateSigningKey(s.ctx(), signingKey(fmt.Sprint("key ", n))))
 			require.NoError(t, s.DeleteSigningKeys(s.ctx(), now.Add(-2*time.Hour)))
 			s.expire(hour-window, hour-window/2)

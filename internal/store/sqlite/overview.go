@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"assay"
+	"assay/internal/delta"
+	"assay/internal/rules/catalog"
+	"assay/internal/store/codec"
+)
+
+// FindScoreGroups implements assay.OverviewStore.
+func (s *Store) FindScoreGroups(ctx context.Context, organizationID string) ([]assay.ScoreGroup, error) {
+	type ruleSets struct{ evaluated, failed, muted int64 }
+	groups := make(map[ruleSets]*assay.ScoreGroup)
+	err := s.view(ctx, "group services by score", func(tx *sql.Tx) error {
+		clear(groups)
+		org, err := orgOf(ctx, tx, organizationID)
+		if assay.ErrorCode(err) == assay.CodeNotFound {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		var svc, rule int64
+		muted := make(map[int64]int64)
+		rows, err := tx.QueryContext(ctx, `SELECT svc, rule FROM insights INDEXED BY insights_muted WHERE org = ? AND status = 3`, org)
+		err = each(rows, err, func(rows *sql.Rows) error {
+			err := rows.Scan(&svc, &rule)
+			muted[svc] |= codec.RuleBit(rule)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		var k ruleSets
+		var value float64
+		rows, err = tx.QueryContext(ctx, `SELECT svc, score, score_evaluated, score_failed FROM services INDEXED BY services_by_name
+			WHERE org = ? AND score IS NOT NULL`, org)
+		return each(rows, err, func(rows *sql.Rows) error {
+			if err := rows.Scan(&svc, &value, &k.evaluated, &k.failed); err != nil {
+				return err
+			}
+			k.muted = muted[svc] & k.failed
+			g := groups[k]
+			if g == nil {
+				g = &assay.ScoreGroup{
+					Value: value, EvaluatedRuleIDs: codec.RuleIDs(k.evaluated), FailedRuleIDs: codec.RuleIDs(k.failed), MutedRuleIDs: codec.RuleIDs(k.muted),
+				}
+				groups[k] = g
+			}
+			g.Services++
+			return nil
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	found := make([]assay.ScoreGroup, 0, len(groups))
+	for _, g := range groups {
+		found = append(found, *g)
+	}
+	return found, nil
+}
+
+// FindInsightTypeCounts implements assay.OverviewStore.
+func (s *Store) FindInsightTypeCounts(ctx context.Context, organizationID string) ([]assay.InsightTypeCount, error) {
+	var counts []assay.InsightTypeCount
+	rows, err := s.r.QueryContext(ctx, `SELECT rule, sum(n) FROM insight_counts
+		WHERE org = (SELECT org FROM organizations WHERE id = ?) AND status = ? GROUP BY rule HAVING sum(n) > 0`, blobOf(organizationID), codec.StatusActive)
+	err = each(rows, err, func(rows *sql.Rows) error {
+		var rule int64
+		var c assay.InsightTypeCount
+		if err := rows.Scan(&rule, &c.Active); err != nil {
+			return err
+		}
+		c.Type = codec.InsightType(rule)
+		counts = append(counts, c)
+		return nil
+	})
+	if err != nil {
+		return nil, s.fail(ctx, "count insights by type", err)
+	}
+	return counts, nil
+}
+
+// scoreSlot is to how long the history of an organization's score is kept.
+const scoreSlot = 10 * time.Minute
+
+// slotOf returns the slot of a moment in organization_scores.
+func slotOf(t time.Time) int64 { return t.UnixMicro() / scoreSlot.Microseconds() }
+
+// FindOrganizationScores implements assay.OverviewStore.
+func (s *Store) FindOrganizationScores(ctx context.Context, organizationID string, course assay.Course) ([]assay.ScorePoint, error) {
+	var points []assay.ScorePoint
+	rows, err := s.r.QueryContext(ctx, `SELECT p.value, (
+			SELECT score FROM organization_scores c WHERE c.org = o.org AND c.slot BETWEEN (p.value - ?1) / ?2 AND p.value / ?2
+				AND c.at > p.value - ?1 AND c.at <= p.value ORDER BY c.slot DESC LIMIT 1)
+		FROM organizations o CROSS JOIN json_each(?3) p WHERE o.id = ?4 ORDER BY p.value`,
+		course.Reach().Microseconds(), scoreSlot.Microseconds(), jsonTimes(course.Ends()), blobOf(organizationID))
+	err = each(rows, err, func(rows *sql.Rows) error {
+		var at int64
+		var score sql.NullFloat64
+		if err := rows.Scan(&at, &score); err != nil {
+			return err
+		}
+		if score.Valid {
+			points = append(points, assay.ScorePoint{At: timeOf(at), Value: score.Float64})
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, s.fail(ctx, "read an organization's score history", err)
+	}
+	return points, nil
+}
+
+// jsonTimes is a list of times as a JSON array.
+func jsonTimes(times []time.Time) string {
+	list := make([]int64, len(times))
+	for i, t := range times {
+		list[i] = micros(t)
+	}
+	return jsonList(list)
+}
+
+// ServiceClaims implements score.FactStore. A key with one value of the service's own is
+// contested when there is a smaller or a larger one: the index knows without a look at
+// all who claim the same.
+func (s *Store) ServiceClaims(ctx context.Context, organizationID, serviceID string, since, metricSince delta.Bucket) (map[catalog.Rule]delta.ClaimCount, error) {
+	counts := make(map[catalog.Rule]delta.ClaimCount)
+	err := s.view(ctx, "count the claims of a service", func(tx *sql.Tx) error {
+		clear(counts)
+		var org, svc int64
+		err := tx.QueryRowContext(ctx, `SELECT s.org, s.svc FROM services s JOIN organizations o ON o.org = s.org WHERE s.id = ? AND o.id = ?`,
+			blobOf(serviceID), blobOf(organizationID)).Scan(&org, &svc)
+		if errors.Is(err, sql.ErrNoRows) {
+			return errNoService()
+		}
+		if err != nil {
+			return err
+		}
+		for rule, from := range map[catalog.Rule]delta.Bucket{catalog.RES002: since, catalog.MET003: metricSince, catalog.MET004: metricSince} {
+			var c delta.ClaimCount
+			err := tx.QueryRowContext(ctx, `SELECT count(*), count(*) FILTER (WHERE
+					EXISTS (SELECT 1 FROM claims d INDEXED BY claims_by_key WHERE d.org = ?1 AND d.rule = ?3 AND d.key = k.key AND d.value < k.value AND d.last >= ?4) OR
+					EXISTS (SELECT 1 FROM claims d INDEXED BY claims_by_key WHERE d.org = ?1 AND d.rule = ?3 AND d.key = k.key AND d.value > k.value AND d.last >= ?4))
+				FROM (SELECT key, min(value) AS value FROM claims WHERE svc = ?2 AND rule = ?3 AND last >= ?4 GROUP BY key) k`,
+				org, svc, int64(codec.RuleNumber(rule)), int64(from)).Scan(&c.Claims, &c.Contested)
+			if err != nil {
+				return err
+			}
+			if c.Claims > 0 {
+				counts[rule] = c
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return counts, nil
+}

@@ -1,0 +1,462 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package storetest
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"assay"
+	"assay/internal/delta"
+	"assay/internal/rules/catalog"
+)
+
+// fleet stores services that differ in everything that lists look at, and returns what
+// a list shows of each.
+func (s *lists) fleet(org string) []*assay.ServiceRow {
+	s.t.Helper()
+	names := []string{
+		"checkout", "Checkout-API", "CART", "cart-ÄRGER", "<script>alert(1)</script>", "not \xff UTF-8", "nul \x00 byte",
+		"a\u202eb", strings.Repeat("long ", 2000), "%_\\", "ärger",
+	}
+	environments := []string{"production", "", "staging", "Quay \xff"}
+	values := []float64{100, 89.5, 89.49, 74.5, 74.49, 49.5, 49.49, 0}
+	d := new(delta.Delta)
+	var keys []assay.ServiceKey
+	for i := range 3 * len(names) {
+		k := assay.ServiceKey{Name: names[i%len(names)], Environment: environments[i%len(environments)], Version: fmt.Sprint(i), Namespace: "n"}
+		keys = append(keys, k)
+		f := d.Organization(org).Service(k)
+		f.Seen(uint64(epoch.Add(-time.Duration(i*i%17) * time.Minute).UnixNano()))
+		f.Counts(bucket(epoch))[catalog.RES001].Add(delta.Count{Observed: 1})
+		for signal := range delta.SignalCount {
+			if i>>signal&1 == 1 {
+				f.AddUsage(bucket(epoch), signal, delta.Usage{Items: 1, Bytes: 10})
+			}
+		}
+	}
+	s.commit(d)
+	var results []delta.Result
+	for i, k := range keys {
+		id := delta.ServiceID(org, k)
+		r := delta.Result{ServiceID: id, Revision: s.facts(org, id).Revision}
+		if i%5 != 0 {
+			r.Score = score(values[i%len(values)])
+		}
+		for n, rule := range []catalog.Rule{catalog.RES005, catalog.RES001, catalog.LOG001, catalog.SPA006, catalog.MET001} {
+			if i>>n&1 == 1 {
+				r.Insights = append(r.Insights, newInsight(org, id, rule))
+			}
+		}
+		results = append(results, r)
+	}
+	require.NoError(s.t, s.SaveScores(s.ctx(), delta.Fence{}, org, results))
+
+	var rows []*assay.ServiceRow
+	for i, k := range keys {
+		svc, err := s.FindServiceByID(s.ctx(), org, delta.ServiceID(org, k))
+		require.NoError(s.t, err)
+		row := &assay.ServiceRow{Service: *svc}
+		for signal, name := range map[delta.Signal]assay.Signal{delta.Traces: assay.SignalTrace, delta.Metrics: assay.SignalMetric, delta.Logs: assay.SignalLog} {
+			if i>>signal&1 == 1 {
+				row.Signals = append(row.Signals, name)
+			}
+		}
+		slices.SortFunc(row.Signals, func(a, b assay.Signal) int { return -cmp.Compare(a, b) }) // trace, metric, log
+		for _, in := range results[i].Insights {
+			rule, _ := catalog.ByInsightType(in.Type)
+			switch rule.Info().Impact {
+			case assay.ImpactCritical:
+				row.Active.Critical++
+			case assay.ImpactImportant:
+				row.Active.Important++
+			case assay.ImpactNormal:
+				row.Active.Normal++
+			case assay.ImpactLow:
+				row.Active.Low++
+			}
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// matching are the rows that a filter selects, in its order.
+func matching(all []*assay.ServiceRow, f *assay.ServiceFilter) []*assay.ServiceRow {
+	var found []*assay.ServiceRow
+	for _, row := range all {
+		category := assay.Unscored
+		if row.Score != nil {
+			category = row.Score.Category()
+		}
+		if (f.Search == "" || strings.Contains(strings.ToLower(row.Name), strings.ToLower(f.Search))) &&
+			(f.Environment == nil || *f.Environment == row.Environment) &&
+			(f.Category == "" || f.Category == category) &&
+			(f.Signal == "" || slices.Contains(row.Signals, f.Signal)) {
+			found = append(found, row)
+		}
+	}
+	weight := func(r *assay.ServiceRow) int {
+		return 40*r.Active.Critical + 30*r.Active.Important + 20*r.Active.Normal + 10*r.Active.Low
+	}
+	slices.SortFunc(found, func(a, b *assay.ServiceRow) int {
+		by := 0
+		switch f.Sort {
+		case assay.SortServiceScore:
+			if a.Score == nil || b.Score == nil {
+				switch {
+				case a.Score != nil:
+					return -1
+				case b.Score != nil:
+					return 1
+				}
+			} else {
+				by = cmp.Compare(a.Score.Value, b.Score.Value)
+			}
+		case assay.SortServiceLastSeen:
+			by = a.LastSeenAt.Compare(b.LastSeenAt)
+		case assay.SortServiceInsights:
+			by = cmp.Compare(weight(a), weight(b))
+		default:
+			by = cmp.Compare(a.Name, b.Name)
+		}
+		if f.Descending {
+			by = -by
+		}
+		return cmp.Or(by, cmp.Compare(a.Name, b.Name), cmp.Compare(a.Environment, b.Environment), cmp.Compare(a.Version, b.Version), cmp.Compare(a.ID, b.ID))
+	})
+	return found
+}
+
+func testServiceRows(t *testing.T, s *lists) {
+	ctx := s.ctx()
+	org := s.organization()
+	all := s.fleet(org)
+	s.seen(s.organization(), named("checkout"), catalog.RES001, true)
+
+	filters := []assay.ServiceFilter{{}}
+	for _, search := range []string{"CHECKOUT", "art", "ÄRGER", "%", "_", "\\", "\xff", "\x00", "<SCRIPT", "\u202e", "'; DROP TABLE services; --", strings.Repeat("LONG ", 1500)} {
+		filters = append(filters, assay.ServiceFilter{Search: search})
+	}
+	for _, environment := range []string{"production", "", "PRODUCTION", "Quay \xff"} {
+		filters = append(filters, assay.ServiceFilter{Environment: &environment})
+	}
+	for _, category := range append(assay.Categories(), assay.Unscored) {
+		filters = append(filters, assay.ServiceFilter{Category: category})
+	}
+	for _, signal := range []assay.Signal{assay.SignalTrace, assay.SignalMetric, assay.SignalLog, "profile"} {
+		filters = append(filters, assay.ServiceFilter{Signal: signal})
+	}
+	production := "production"
+	filters = append(filters, assay.ServiceFilter{Search: "c", Environment: &production, Category: "Good", Signal: assay.SignalTrace})
+
+	filtered := 0
+	for i, f := range filters {
+		f.OrganizationID = org
+		sorts := []assay.ServiceSort{"", assay.SortServiceScore, assay.SortServiceLastSeen, assay.SortServiceInsights, assay.SortServiceName}
+		for _, f.Sort = range sorts[i%len(sorts):] {
+			for _, f.Descending = range []bool{false, true} {
+				want := matching(all, &f)
+				filtered += len(all) - len(want)
+				var got []*assay.ServiceRow
+				for offset := 0; offset <= len(want); offset += 7 {
+					f.Page = assay.Page{Limit: 7, Offset: offset}
+					page, total, err := s.FindServiceRows(ctx, f)
+					require.NoError(t, err)
+					require.Equal(t, len(want), total, "%+v", f)
+					require.LessOrEqual(t, len(page), 7)
+					got = append(got, page...)
+				}
+				require.Equal(t, len(want), len(got), "%+v", f)
+				for i := range want {
+					require.Equal(t, want[i], got[i], "%+v: row %d", f, i)
+				}
+			}
+		}
+	}
+	require.Positive(t, filtered)
+
+	for _, bad := range []assay.ServiceFilter{{Sort: "cost"}, {Category: "Great"}} {
+		bad.OrganizationID, bad.Page = org, assay.Page{Limit: 1}
+		_, _, err := s.FindServiceRows(ctx, bad)
+		code(t, assay.CodeInvalid, err)
+	}
+
+	environments, err := s.FindEnvironments(ctx, org, 10)
+	require.NoError(t, err)
+	require.Equal(t, []string{"", "Quay \xff", "production", "staging"}, environments)
+	environments, err = s.FindEnvironments(ctx, org, 2)
+	require.NoError(t, err)
+	require.Equal(t, []string{"", "Quay \xff"}, environments)
+}
+
+// testServiceCounts follows the numbers of a row through everything that changes them.
+func testServiceCounts(t *testing.T, s *lists) {
+	ctx := s.ctx()
+	org := s.organization()
+	svc := s.seen(org, named("a"), catalog.RES001, true)
+	check := func(active assay.ImpactCounts, signals ...assay.Signal) {
+		t.Helper()
+		rows, total, err := s.FindServiceRows(ctx, assay.ServiceFilter{OrganizationID: org, Page: assay.Page{Limit: 10}})
+		require.NoError(t, err)
+		require.Equal(t, 1, total)
+		require.Equal(t, active, rows[0].Active)
+		require.Equal(t, signals, rows[0].Signals)
+		counts, err := s.FindInsightTypeCounts(ctx, org)
+		require.NoError(t, err)
+		n := 0
+		for _, c := range counts {
+			n += c.Active
+		}
+		require.Equal(t, active.Total(), n)
+	}
+	check(assay.ImpactCounts{})
+	old := epoch.Add(-100 * time.Hour)
+	s.commit(one(org, named("a"), func(f *delta.Service) {
+		f.AddUsage(bucket(old), delta.Metrics, delta.Usage{Items: 1, Bytes: 1})
+		f.AddUsage(bucket(epoch), delta.Logs, delta.Usage{Items: 1, Bytes: 1})
+	}))
+	check(assay.ImpactCounts{}, assay.SignalMetric, assay.SignalLog)
+	s.expire(bucket(epoch.Add(-50*time.Hour)), bucket(epoch.Add(-50*time.Hour)))
+	check(assay.ImpactCounts{}, assay.SignalLog)
+
+	critical, normal := newInsight(org, svc, catalog.RES005), newInsight(org, svc, catalog.SPA001)
+	require.Equal(t, assay.ImpactCritical, catalog.RES005.Info().Impact)
+	require.Equal(t, assay.ImpactNormal, catalog.SPA001.Info().Impact)
+	save := func(insights ...*assay.Insight) {
+		t.Helper()
+		require.NoError(t, s.SaveScores(ctx, delta.Fence{}, org, []delta.Result{{ServiceID: svc, Insights: insights}}))
+	}
+	save(critical, normal)
+	check(assay.ImpactCounts{Critical: 1, Normal: 1}, assay.SignalLog)
+	critical.UpdatedAt = critical.UpdatedAt.Add(time.Minute)
+	save(critical)
+	check(assay.ImpactCounts{Critical: 1, Normal: 1}, assay.SignalLog)
+	normal.Status = assay.InsightArchived
+	save(normal)
+	check(assay.ImpactCounts{Critical: 1}, assay.SignalLog)
+	require.NoError(t, s.MuteInsight(ctx, critical.ID, "known"))
+	check(assay.ImpactCounts{}, assay.SignalLog)
+	require.NoError(t, s.UnmuteInsight(ctx, critical.ID)) // with no failure of it in the window
+	check(assay.ImpactCounts{}, assay.SignalLog)
+	normal.Status = assay.InsightActive
+	save(normal)
+	check(assay.ImpactCounts{Normal: 1}, assay.SignalLog)
+}
+
+func testServiceVersions(t *testing.T, s *lists) {
+	ctx := s.ctx()
+	org := s.organization()
+	key := assay.ServiceKey{Namespace: "shop", Name: "a", Environment: "prod"}
+	d := new(delta.Delta)
+	for i := range 5 {
+		k := key
+		k.Version = fmt.Sprint(i)
+		d.Organization(org).Service(k).Seen(uint64(epoch.Add(time.Duration(i*3%5) * time.Minute).UnixNano()))
+	}
+	for _, k := range []assay.ServiceKey{{Name: "a", Environment: "prod"}, {Namespace: "shop", Name: "a"}, {Namespace: "shop", Name: "b", Environment: "prod"}} {
+		d.Organization(org).Service(k).Seen(uint64(epoch.UnixNano()))
+	}
+	s.commit(d)
+	key.Version = "whatever"
+	versions := func(limit int) (got []string) {
+		t.Helper()
+		rows, err := s.FindServiceVersions(ctx, org, key, assay.Course{}, limit)
+		require.NoError(t, err)
+		for _, row := range rows {
+			got = append(got, row.Version)
+		}
+		return got
+	}
+	require.Equal(t, []string{"3", "1", "4", "2", "0"}, versions(10))
+	require.Equal(t, []string{"3", "1"}, versions(2))
+	key.Name = "c"
+	require.Empty(t, versions(10))
+}
+
+func testCourses(t *testing.T, s *lists) {
+	ctx := s.ctx()
+	org := s.organization()
+	a, b := s.seen(org, named("a"), catalog.RES001, true), s.seen(org, named("b"), catalog.RES001, true)
+	at := func(hours float64) time.Time { return micro(epoch.Add(time.Duration(hours * float64(time.Hour)))) }
+	for _, p := range []struct {
+		hours float64
+		value float64
+	}{{-100, 1}, {-49, 10}, {-48, 20}, {-30, 30}, {-24.5, 40}, {-24, 50}, {-1, 60}, {0, 70}, {1, 80}} {
+		sc := score(p.value)
+		sc.CalculatedAt = at(p.hours)
+		require.NoError(t, s.SaveScores(ctx, delta.Fence{}, org, []delta.Result{{ServiceID: a, Score: sc, NewRow: true}}))
+		require.NoError(t, s.SaveOrganizationScore(ctx, delta.Fence{}, org, &p.value, at(p.hours)))
+	}
+	rows := func(course assay.Course) (of [2][]assay.ScorePoint) {
+		t.Helper()
+		found, _, err := s.FindServiceRows(ctx, assay.ServiceFilter{OrganizationID: org, Page: assay.Page{Limit: 10}, Course: course})
+		require.NoError(t, err)
+		require.Equal(t, []string{a, b}, []string{found[0].ID, found[1].ID})
+		versions, err := s.FindServiceVersions(ctx, org, named("a"), course, 1)
+		require.NoError(t, err)
+		require.Equal(t, found[0].Course, versions[0].Course)
+		return [2][]assay.ScorePoint{found[0].Course, found[1].Course}
+	}
+	days := assay.Course{Start: at(-96), End: at(0), Points: 4}
+	want := []assay.ScorePoint{{At: at(-48), Value: 20}, {At: at(-24), Value: 50}, {At: at(0), Value: 70}}
+	require.Equal(t, [2][]assay.ScorePoint{want, nil}, rows(days), "a day without a score has no point")
+	got, err := s.FindOrganizationScores(ctx, org, days)
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+
+	// Steps shorter than an hour look back two.
+	short := assay.Course{Start: at(-23), End: at(-21), Points: 4}
+	want = []assay.ScorePoint{{At: at(-22.5), Value: 50}}
+	require.Equal(t, want, rows(short)[0], "from two hours before, not included")
+	got, err = s.FindOrganizationScores(ctx, org, short)
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+
+	require.Equal(t, [2][]assay.ScorePoint{}, rows(assay.Course{}))
+	got, err = s.FindOrganizationScores(ctx, org, assay.Course{})
+	require.NoError(t, err)
+	require.Empty(t, got)
+
+	// The last of ten minutes stays, and none is no point.
+	for i, value := range []float64{1, 2, 3} {
+		require.NoError(t, s.SaveOrganizationScore(ctx, delta.Fence{}, org, &value, at(10).Add(time.Duration(i)*time.Second)))
+	}
+	require.NoError(t, s.SaveOrganizationScore(ctx, delta.Fence{}, org, nil, at(10).Add(time.Minute)))
+	got, err = s.FindOrganizationScores(ctx, org, assay.Course{Start: at(9), End: at(11), Points: 1})
+	require.NoError(t, err)
+	require.Equal(t, []assay.ScorePoint{{At: at(11), Value: 3}}, got)
+	require.Equal(t, int64(10), s.rows()["organization_scores"])
+
+	s.expire(bucket(at(-25)), bucket(at(-25)))
+	require.Equal(t, []assay.ScorePoint{{At: at(-24), Value: 50}, {At: at(0), Value: 70}}, rows(days)[0])
+	got, err = s.FindOrganizationScores(ctx, org, days)
+	require.NoError(t, err)
+	require.Equal(t, []assay.ScorePoint{{At: at(-24), Value: 50}, {At: at(0), Value: 70}}, got)
+}
+
+func testScoreGroups(t *testing.T, s *lists) {
+	ctx := s.ctx()
+	org := s.organization()
+	set := func(name string, value float64, evaluated, failed []string, insights ...catalog.Rule) string {
+		t.Helper()
+		svc := s.seen(org, named(name), catalog.RES001, true)
+		r := delta.Result{ServiceID: svc, Score: score(value)}
+		r.Score.EvaluatedRuleIDs, r.Score.FailedRuleIDs = evaluated, failed
+		for _, rule := range insights {
+			r.Insights = append(r.Insights, newInsight(org, svc, rule))
+		}
+		require.NoError(t, s.SaveScores(ctx, delta.Fence{}, org, []delta.Result{r}))
+		return svc
+	}
+	both, one := []string{"RES-001", "RES-005"}, []string{"RES-005"}
+	set("a", 60, both, one, catalog.RES005)
+	set("b", 60, both, one, catalog.RES005)
+	muted := set("c", 60, both, one, catalog.RES005, catalog.RES001)
+	set("d", 0, one, one, catalog.RES005, catalog.DefaultServiceName)
+	set("e", 100, both, []string{}, catalog.QuotaExceeded)
+	s.seen(org, named("not scored"), catalog.RES001, false)
+	for _, rule := range []catalog.Rule{catalog.RES005, catalog.RES001} {
+		require.NoError(t, s.MuteInsight(ctx, delta.InsightID(muted, rule.Info().Name), ""))
+	}
+	groups, err := s.FindScoreGroups(ctx, org)
+	require.NoError(t, err)
+	require.ElementsMatch(t, []assay.ScoreGroup{
+		{Services: 2, Value: 60, EvaluatedRuleIDs: both, FailedRuleIDs: one, MutedRuleIDs: []string{}},
+		{Services: 1, Value: 60, EvaluatedRuleIDs: both, FailedRuleIDs: one, MutedRuleIDs: one},
+		{Services: 1, Value: 0, EvaluatedRuleIDs: one, FailedRuleIDs: one, MutedRuleIDs: []string{}},
+		{Services: 1, Value: 100, EvaluatedRuleIDs: both, FailedRuleIDs: []string{}, MutedRuleIDs: []string{}},
+	}, groups)
+	counts, err := s.FindInsightTypeCounts(ctx, org)
+	require.NoError(t, err)
+	require.ElementsMatch(t, []assay.InsightTypeCount{
+		{Type: catalog.RES005.Info().Name, Active: 3},
+		{Type: catalog.DefaultServiceName.Info().Name, Active: 1},
+		{Type: catalog.QuotaExceeded.Info().Name, Active: 1},
+	}, counts)
+}
+
+// testServiceClaims compares the claims of one service with those of all.
+func testServiceClaims(t *testing.T, s *lists) {
+	ctx := s.ctx()
+	org, other := s.organization(), s.organization()
+	names := []string{"a", "b", "c"}
+	hours := []delta.Bucket{bucket(epoch.Add(-3 * time.Hour)), bucket(epoch.Add(-2 * time.Hour)), bucket(epoch.Add(-time.Hour))}
+	n := uint64(7)
+	next := func(below uint64) uint64 { // a small generator: the same claims in every run
+		n = n*6364136223846793005 + 1442695040888963407
+		return n >> 33 % below
+	}
+	for range 60 {
+		for _, rule := range []catalog.Rule{catalog.RES002, catalog.MET003, catalog.MET004} {
+			k := named(names[next(3)])
+			s.commit(claim([]string{org, org, org, other}[next(4)], k, rule, next(12), next(3), hours[next(3)]))
+		}
+	}
+	contested := uint64(0)
+	for _, since := range append(hours, bucket(epoch)) {
+		for _, metricSince := range hours {
+			want := make(map[string]map[catalog.Rule]delta.ClaimCount)
+			for rule, from := range map[catalog.Rule]delta.Bucket{catalog.RES002: since, catalog.MET003: metricSince, catalog.MET004: metricSince} {
+				counts, err := s.ClaimCounts(ctx, org, rule, from)
+				require.NoError(t, err)
+				for svc, c := range counts {
+					if want[svc] == nil {
+						want[svc] = make(map[catalog.Rule]delta.ClaimCount)
+					}
+					want[svc][rule] = delta.ClaimCount{Claims: c.Claims, Contested: c.Contested}
+					contested += c.Contested
+				}
+			}
+			for _, name := range names {
+				svc := delta.ServiceID(org, named(name))
+				got, err := s.ServiceClaims(ctx, org, svc, since, metricSince)
+				require.NoError(t, err)
+				if want[svc] == nil {
+					require.Empty(t, got)
+				} else {
+					require.Equal(t, want[svc], got)
+				}
+			}
+		}
+	}
+	require.Positive(t, contested)
+	for _, id := range []string{unknownID, "", delta.ServiceID(other, named("a"))} {
+		_, err := s.ServiceClaims(ctx, org, id, 0, 0)
+		code(t, assay.CodeServiceNotFound, err)
+	}
+}
+
+// testListIsolation asks for the lists of an organization that has nothing, and of none.
+func testListIsolation(t *testing.T, s *lists) {
+	ctx := s.ctx()
+	mine, theirs := s.organization(), s.organization()
+	s.fleet(mine)
+	value := 50.0
+	require.NoError(t, s.SaveOrganizationScore(ctx, delta.Fence{}, mine, &value, epoch))
+	key := assay.ServiceKey{Name: "checkout", Environment: "production", Namespace: "n"}
+	course := assay.Course{Start: epoch.Add(-time.Hour), End: epoch.Add(time.Hour), Points: 2}
+	for _, org := range []string{mine, theirs, unknownID, "", "x"} {
+		rows, total, err := s.FindServiceRows(ctx, assay.ServiceFilter{OrganizationID: org, Page: assay.Page{Limit: 5}, Course: course})
+		require.NoError(t, err)
+		versions, err := s.FindServiceVersions(ctx, org, key, course, 5)
+		require.NoError(t, err)
+		environments, err := s.FindEnvironments(ctx, org, 5)
+		require.NoError(t, err)
+		groups, err := s.FindScoreGroups(ctx, org)
+		require.NoError(t, err)
+		counts, err := s.FindInsightTypeCounts(ctx, org)
+		require.NoError(t, err)
+		scores, err := s.FindOrganizationScores(ctx, org, course)
+		require.NoError(t, err)
+		for _, n := range []int{len(rows), total, len(versions), len(environments), len(groups), len(counts), len(scores)} {
+			require.Equal(t, org == mine, n > 0, org)
+		}
+	}
+}

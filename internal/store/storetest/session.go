@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package storetest
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"assay"
+	"assay/internal/delta"
+)
+
+// newSession is a session of a provider's user with a token of its own.
+func newSession(org, token string, now time.Time) *assay.Session {
+	return &assay.Session{
+		Hash: sha256.Sum256([]byte(token)), OrganizationID: org, Subject: "user-1", Name: "Ada \x00 Example",
+		Scopes:    []assay.Scope{assay.ScopeRead, assay.ScopeAgent},
+		CreatedAt: micro(now), UsedAt: micro(now), IdleAt: micro(now.Add(8 * time.Hour)), ExpiresAt: micro(now.Add(7 * 24 * time.Hour)),
+	}
+}
+
+// keySession is a session of an API key, which is made.
+func (s *lists) keySession(org, keyID string, expires time.Time) *assay.Session {
+	s.t.Helper()
+	k := &assay.APIKey{ID: keyID, OrganizationID: org, Name: keyID, Scopes: assay.Scopes(), ExpiresAt: expires}
+	require.NoError(s.t, s.CreateAPIKey(s.ctx(), k))
+	ses := newSession(org, "of "+keyID, s.clock.now())
+	ses.Subject, ses.KeyID, ses.Scopes = "key:"+keyID, keyID, k.Scopes
+	return ses
+}
+
+func testSessions(t *testing.T, s *lists) {
+	ctx, now := s.ctx(), s.clock.now()
+	org, other := s.organization(), s.organization()
+	a := newSession(org, "a", now)
+	require.NoError(t, s.CreateSession(ctx, a))
+	got, err := s.FindSession(ctx, a.Hash, now)
+	require.NoError(t, err)
+	require.Equal(t, a, got)
+	code(t, assay.CodeConflict, s.CreateSession(ctx, newSession(other, "a", now)))
+	code(t, assay.CodeNotFound, s.CreateSession(ctx, newSession(unknownID, "b", now)))
+	_, err = s.FindSession(ctx, [32]byte{1}, now)
+	code(t, assay.CodeNotFound, err)
+
+	// It ends when it is idle, however little is left of its life.
+	for _, at := range []time.Time{a.IdleAt, a.IdleAt.Add(time.Hour), a.ExpiresAt} {
+		_, err = s.FindSession(ctx, a.Hash, at)
+		code(t, assay.CodeNotFound, err)
+	}
+	used := now.Add(7 * time.Hour)
+	require.NoError(t, s.TouchSession(ctx, a.Hash, used, used.Add(400*24*time.Hour)))
+	require.NoError(t, s.TouchSession(ctx, a.Hash, now, now.Add(time.Hour)), "an older use")
+	require.NoError(t, s.TouchSession(ctx, [32]byte{1}, used, used))
+	got, err = s.FindSession(ctx, a.Hash, a.ExpiresAt.Add(-time.Microsecond))
+	require.NoError(t, err)
+	require.Equal(t, micro(used), got.UsedAt)
+	require.Equal(t, micro(used.Add(400*24*time.Hour)), got.IdleAt)
+	_, err = s.FindSession(ctx, a.Hash, a.ExpiresAt)
+	code(t, assay.CodeNotFound, err)
+
+	require.NoError(t, s.DeleteSession(ctx, a.Hash))
+	require.NoError(t, s.DeleteSession(ctx, a.Hash))
+	_, err = s.FindSession(ctx, a.Hash, now)
+	code(t, assay.CodeNotFound, err)
+}
+
+// testSessionKeys: a session ends with its API key.
+func testSessionKeys(t *testing.T, s *lists) {
+	ctx, now := s.ctx(), s.clock.now()
+	org, other := s.organization(), s.organization()
+	revoked := s.keySession(org, "aaaaaa", time.Time{})
+	expiring := s.keySession(org, "bbbbbb", now.Add(time.Hour))
+	foreign := s.keySession(other, "cccccc", time.Time{})
+	for _, ses := range []*assay.Session{revoked, expiring, foreign} {
+		require.NoError(t, s.CreateSession(ctx, ses))
+		got, err := s.FindSession(ctx, ses.Hash, now)
+		require.NoError(t, err)
+		require.Equal(t, ses, got)
+	}
+	require.NoError(t, s.RevokeAPIKey(ctx, "aaaaaa"))
+	_, err := s.FindSession(ctx, revoked.Hash, now)
+	code(t, assay.CodeNotFound, err)
+	_, err = s.FindSession(ctx, expiring.Hash, now.Add(59*time.Minute))
+	require.NoError(t, err)
+	_, err = s.FindSession(ctx, expiring.Hash, now.Add(time.Hour))
+	code(t, assay.CodeNotFound, err)
+
+	// No session begins with a key that is dead, unknown or another organization's.
+	for _, ses := range []*assay.Session{revoked, foreign, newSession(org, "d", now)} {
+		again := *ses
+		again.OrganizationID, again.Hash = org, sha256.Sum256([]byte("again "+ses.KeyID))
+		if again.KeyID == "" {
+			again.KeyID = "dddddd"
+		}
+		code(t, assay.CodeNotFound, s.CreateSession(ctx, &again))
+	}
+	again := *expiring
+	again.Hash, again.UsedAt = sha256.Sum256([]byte("again")), micro(now.Add(time.Hour))
+	code(t, assay.CodeNotFound, s.CreateSession(ctx, &again))
+}
+
+func testSessionLimits(t *testing.T, s *lists) {
+	ctx, now := s.ctx(), s.clock.now()
+	org, other := s.organization(), s.organization()
+	var all []*assay.Session
+	for i := range assay.MaxSubjectSessions {
+		ses := newSession(org, fmt.Sprint("session ", i), now.Add(time.Duration(i)*time.Second))
+		require.NoError(t, s.CreateSession(ctx, ses))
+		all = append(all, ses)
+	}
+	same := newSession(other, "of another organization", now)
+	require.NoError(t, s.CreateSession(ctx, same))
+	key := s.keySession(org, "aaaaaa", time.Time{})
+	require.NoError(t, s.CreateSession(ctx, key))
+	likeKey := newSession(org, "whose subject looks like a key's", now)
+	likeKey.Subject = key.Subject
+	require.NoError(t, s.CreateSession(ctx, likeKey))
+	live := func(want bool, sessions ...*assay.Session) {
+		t.Helper()
+		for _, ses := range sessions {
+			_, err := s.FindSession(ctx, ses.Hash, now)
+			require.Equal(t, want, err == nil, "%v", err)
+		}
+	}
+	live(true, all...)
+
+	// One more: the one that was used least recently goes.
+	late := now.Add(time.Hour)
+	require.NoError(t, s.TouchSession(ctx, all[0].Hash, late, late.Add(time.Hour)))
+	more := newSession(org, "one more", late)
+	require.NoError(t, s.CreateSession(ctx, more))
+	live(false, all[1])
+	live(true, all[0], all[2], more, same, key, likeKey)
+
+	// Out everywhere: of one who is signed in, in one organization.
+	n, err := s.DeleteSessions(ctx, more)
+	require.NoError(t, err)
+	require.Equal(t, assay.MaxSubjectSessions, n)
+	live(false, append(all, more)...)
+	live(true, same, key, likeKey)
+	n, err = s.DeleteSessions(ctx, key)
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	live(false, key)
+	live(true, same, likeKey)
+	n, err = s.DeleteSessions(ctx, newSession(unknownID, "", now))
+	require.NoError(t, err)
+	require.Zero(t, n)
+
+	// What has ended is forgotten.
+	before := s.rows()["sessions"]
+	s.clock.advance(9 * time.Hour)
+	s.expire(bucket(epoch.Add(-720*time.Hour)), delta.Bucket(0))
+	require.Less(t, s.rows()["sessions"], before)
+	require.Zero(t, s.rows()["sessions"])
+}
+
+// testSessionRace signs in from many places at once.
+func testSessionRace(t *testing.T, s *lists) {
+	ctx, now := s.ctx(), s.clock.now()
+	org := s.organization()
+	handles := []Store{s.suite.Store, s.handle()}
+	var wg sync.WaitGroup
+	for i := range 2 * assay.MaxSubjectSessions {
+		wg.Go(func() {
+			st := handles[i%2].(assay.SessionStore)
+			if err := st.CreateSession(ctx, newSession(org, fmt.Sprint("racer ", i), now)); err != nil {
+				t.Errorf("session %d: %v", i, err)
+			}
+		})
+	}
+	wg.Wait()
+	n, err := s.DeleteSessions(ctx, newSession(org, "", now))
+	require.NoError(t, err)
+	require.Equal(t, assay.MaxSubjectSessions, n)
+}
