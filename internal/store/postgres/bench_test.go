@@ -122,5 +122,6 @@ func BenchmarkPages(b *testing.B) {
 		})
 		return len(found), err
 	})
-	run("insights/first/bare", bare(selectInsights+`WHERE i.org = $1 ORDER BY i.created_at, i.id LIMIT 50`, number))
+	run("insights/first/bare", bare(`SELECT `+insightColumns+` FROM insights i JOIN services s USING (svc) JOIN organizations o ON o.org = i.org
+		WHERE i.org = $1 ORDER BY i.created_at, i.id LIMIT 50`, number))
 }

@@ -6,19 +6,21 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"assay"
 	"assay/internal/store/codec"
 	"assay/internal/store/paging"
 )
 
-const selectInsights = `
-SELECT i.id, o.id, i.rule, i.status, i.mute_reason, i.trace_id, i.telemetry_at, i.detected_at, i.created_at, i.updated_at, i.attributes,
-	s.id, s.namespace, s.name, s.environment, s.version, s.first_seen_at, s.last_seen_at, s.created_at, s.updated_at
-FROM insights i JOIN services s ON s.svc = i.svc JOIN organizations o ON o.org = i.org `
+// insightColumns are what insightOf reads, of insights i, services s and
+// organizations o.
+const insightColumns = `i.id, o.id, i.rule, i.status, i.mute_reason, i.trace_id, i.telemetry_at, i.detected_at, i.created_at, i.updated_at, i.attributes,
+	s.id, s.namespace, s.name, s.environment, s.version, s.first_seen_at, s.last_seen_at, s.created_at, s.updated_at`
 
 func insightOf(row pgx.CollectableRow) (*assay.Insight, error) {
 	var (
@@ -44,9 +46,9 @@ func insightOf(row pgx.CollectableRow) (*assay.Insight, error) {
 	return &in, nil
 }
 
-// insightColumns are what insights are sorted by. In either direction ties are
-// ordered by id ascending: each has an index for either.
-var insightColumns = map[assay.InsightSort]string{
+// insightSorts are the columns by which insights are sorted. In either direction ties
+// are ordered by id ascending: each has an index for either.
+var insightSorts = map[assay.InsightSort]string{
 	"":                   `created_at`,
 	assay.SortCreatedAt:  `created_at`,
 	assay.SortDetectedAt: `detected_at`,
@@ -55,24 +57,12 @@ var insightColumns = map[assay.InsightSort]string{
 	assay.SortSignal:     `signal`,
 }
 
-// insightOrder is what insights are ordered by, each column with a prefix.
-func insightOrder(prefix, column string, descending, reversed bool) string {
-	first, ties := ``, ``
-	if descending != reversed {
-		first = ` DESC`
-	}
-	if reversed {
-		ties = ` DESC`
-	}
-	return ` ORDER BY ` + prefix + column + first + `, ` + prefix + `id` + ties
-}
-
-// insightQuery is a filter as SQL. counted tells that insight_counts has all
-// columns of the condition.
+// insightQuery is a filter as SQL, without the organization.
 type insightQuery struct {
-	where   []string
-	args    pgx.NamedArgs
-	counted bool
+	where      []string
+	args       pgx.NamedArgs
+	everywhere bool // in all organizations
+	counted    bool // insight_counts has all columns of the condition
 }
 
 func (q *insightQuery) and(condition, name string, value any) {
@@ -80,19 +70,25 @@ func (q *insightQuery) and(condition, name string, value any) {
 	q.args[name] = value
 }
 
-func (q *insightQuery) String() string {
-	if len(q.where) == 0 {
+// in returns the condition for the insights of an organization.
+func (q *insightQuery) in(org string) string {
+	where := q.where
+	if !q.everywhere {
+		where = append([]string{`org = ` + org}, where...)
+	}
+	if len(where) == 0 {
 		return ``
 	}
-	return ` WHERE ` + strings.Join(q.where, ` AND `)
+	return ` WHERE ` + strings.Join(where, ` AND `)
 }
 
 // whereInsights turns a filter into a condition on insights. Values that no
 // insight has match none.
 func whereInsights(f *assay.InsightFilter) *insightQuery {
-	q := &insightQuery{counted: true, args: make(pgx.NamedArgs)}
+	q := &insightQuery{everywhere: true, counted: true, args: make(pgx.NamedArgs)}
 	if f.OrganizationID != "" {
-		q.and(`org = (SELECT org FROM organizations WHERE id = @org)`, "org", uuidOf(f.OrganizationID))
+		q.everywhere = false
+		q.args["organization"] = uuidOf(f.OrganizationID)
 	}
 	if len(f.Statuses) > 0 {
 		values := make([]int16, len(f.Statuses))
@@ -102,7 +98,7 @@ func whereInsights(f *assay.InsightFilter) *insightQuery {
 		q.and(`status = ANY (@statuses)`, "statuses", values)
 	}
 	if f.Signal != "" {
-		q.and(`signal = @signal`, "signal", int16(codec.SignalNumber(f.Signal)))
+		q.and(`signal = @signal`, "signal", codec.SignalNumber(f.Signal))
 	}
 	if len(f.Impacts) > 0 {
 		values := make([]int16, len(f.Impacts))
@@ -126,48 +122,83 @@ func whereInsights(f *assay.InsightFilter) *insightQuery {
 	return q
 }
 
-// total is the statement that counts what a filter leaves.
+// total is the statement that returns the organization's row and how many insights
+// the filter leaves. It takes @organization; an unknown one has no row.
 func (q *insightQuery) total() string {
+	count := `(SELECT count(*) FROM insights` + q.in(`o.org`) + `)`
 	if q.counted {
-		return `SELECT coalesce(sum(n), 0)::bigint FROM insight_counts` + q.String()
+		count = `(SELECT coalesce(sum(n), 0)::bigint FROM insight_counts` + q.in(`o.org`) + `)`
 	}
-	return `SELECT count(*) FROM insights` + q.String()
+	if q.everywhere {
+		return `SELECT 0::bigint, ` + count
+	}
+	return `SELECT o.org, ` + count + ` FROM organizations o WHERE o.id = @organization`
 }
 
-// page is the statement for a page. It takes @limit and @offset, and counts them from
-// the end of the list where it is reversed; its rows come in the order of the list
-// all the same.
+// page is the statement for the ids of a page, which are found in an index alone. It
+// takes the organization's row @org, and @limit and @offset, which it counts from the
+// end of the list where it is reversed. Then the ids come in the opposite order, too.
 func (q *insightQuery) page(column string, descending, reversed bool) string {
-	// The page is found in the index alone; rows are read for its insights only.
-	return selectInsights + `WHERE i.id IN (SELECT id FROM insights` + q.String() + insightOrder(``, column, descending, reversed) + ` LIMIT @limit OFFSET @offset)` +
-		insightOrder(`i.`, column, descending, false)
+	first, ties := ``, ``
+	if descending != reversed {
+		first = ` DESC`
+	}
+	if reversed {
+		ties = ` DESC`
+	}
+	return `SELECT id FROM insights` + q.in(`@org`) + ` ORDER BY ` + column + first + `, id` + ties + ` LIMIT @limit OFFSET @offset`
 }
+
+// insightsByID reads insights in the order of their ids in an array. The statement for
+// a page leaves them to it, since a server plans that one anew for each page, and this
+// one once.
+const insightsByID = `SELECT ` + insightColumns + ` FROM unnest($1::uuid[]) WITH ORDINALITY AS p (id, place)
+	JOIN insights i ON i.id = p.id JOIN services s ON s.svc = i.svc JOIN organizations o ON o.org = i.org ORDER BY p.place`
 
 // FindInsights implements assay.InsightStore.
 func (s *Store) FindInsights(ctx context.Context, f assay.InsightFilter) ([]*assay.Insight, int, error) {
-	column, ok := insightColumns[f.Sort]
+	column, ok := insightSorts[f.Sort]
 	if !ok {
 		return nil, 0, assay.Errorf(assay.CodeInvalid, "unknown sort field %q", string(f.Sort))
 	}
 	q := whereInsights(&f)
 	var (
 		found []*assay.Insight
+		org   int64
 		total int
+		ids   []pgtype.UUID
 	)
 	err := s.read(ctx, "list insights",
 		func(b *pgx.Batch) {
-			b.Queue(q.total(), q.args).QueryRow(func(row pgx.Row) error { return row.Scan(&total) })
+			total = 0
+			b.Queue(q.total(), q.args).Query(func(rows pgx.Rows) error {
+				_, err := pgx.ForEachRow(rows, []any{&org, &total}, func() error { return nil })
+				return err
+			})
 		},
 		func(b *pgx.Batch) {
-			found = nil
+			ids = nil
 			part := paging.PartOf(f.Page, total)
 			if part.Limit == 0 {
 				return
 			}
 			args := maps.Clone(q.args)
-			args["limit"], args["offset"] = part.Limit, part.Offset
+			args["org"], args["limit"], args["offset"] = org, part.Limit, part.Offset
 			b.Queue(q.page(column, f.Descending, part.Reversed), args).Query(func(rows pgx.Rows) (err error) {
-				found, err = pgx.AppendRows(make([]*assay.Insight, 0, part.Limit), rows, insightOf)
+				ids, err = pgx.CollectRows(rows, pgx.RowTo[pgtype.UUID])
+				if part.Reversed {
+					slices.Reverse(ids)
+				}
+				return err
+			})
+		},
+		func(b *pgx.Batch) {
+			found = nil
+			if len(ids) == 0 {
+				return
+			}
+			b.Queue(insightsByID, ids).Query(func(rows pgx.Rows) (err error) {
+				found, err = pgx.AppendRows(make([]*assay.Insight, 0, len(ids)), rows, insightOf)
 				return err
 			})
 		})
@@ -183,7 +214,8 @@ func (s *Store) FindInsightByID(ctx context.Context, organizationID, id string) 
 	if organizationID != "" {
 		where, args = where+` AND o.id = $2`, append(args, uuidOf(organizationID))
 	}
-	return one(ctx, s, "find an insight", errNoInsight, insightOf, selectInsights+where, args...)
+	return one(ctx, s, "find an insight", errNoInsight, insightOf,
+		`SELECT `+insightColumns+` FROM insights i JOIN services s ON s.svc = i.svc JOIN organizations o ON o.org = i.org `+where, args...)
 }
 
 func errNoInsight() error { return assay.Errorf(assay.CodeInsightNotFound, "no such insight") }

@@ -60,16 +60,17 @@ func scoreOf(id pgtype.UUID, value float64, evaluated, failed, at, window, creat
 }
 
 // servicesPage is the statement for a page of the services of an organization. It
-// takes a limit and an offset, and counts them from the end of the list where it is
-// reversed; its rows come in the order of the list all the same.
+// takes the organization's row and id, a limit and an offset, and counts them from
+// the end of the list where it is reversed; its rows come in the order of the list
+// all the same.
 func servicesPage(reversed bool) string {
 	// As the index services_by_name begins.
 	by := `substr(name, 1, 1024), name, environment, version, id`
 	if reversed {
 		by = `substr(name, 1, 1024) DESC, name DESC, environment DESC, version DESC, id DESC`
 	}
-	return `SELECT ` + serviceColumns + ` FROM services s JOIN organizations o ON o.org = s.org
-		WHERE s.svc IN (SELECT svc FROM services WHERE org = $1 ORDER BY ` + by + ` LIMIT $2 OFFSET $3)
+	return `SELECT ` + serviceColumns + ` FROM services s, (SELECT $2::uuid AS id) AS o
+		WHERE s.svc = ANY (ARRAY (SELECT svc FROM services WHERE org = $1 ORDER BY ` + by + ` LIMIT $3 OFFSET $4))
 		ORDER BY s.name, s.environment, s.version, s.id`
 }
 
@@ -94,7 +95,7 @@ func (s *Store) FindServices(ctx context.Context, organizationID string, page as
 			if part.Limit == 0 {
 				return
 			}
-			b.Queue(servicesPage(part.Reversed), org, part.Limit, part.Offset).Query(func(rows pgx.Rows) (err error) {
+			b.Queue(servicesPage(part.Reversed), org, uuidOf(organizationID), part.Limit, part.Offset).Query(func(rows pgx.Rows) (err error) {
 				found, err = pgx.AppendRows(make([]*assay.Service, 0, part.Limit), rows, serviceOf)
 				return err
 			})
