@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dashboard
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"mime"
+	"net/http"
+	"path"
+	"strconv"
+)
+
+//go:embed assets
+var assetFiles embed.FS
+
+// assetsPath is the path below which assets are. The part that follows is a hash of
+// the asset, so that a browser may keep it for good.
+const assetsPath = "/assets/"
+
+// assets are the files that pages refer to.
+type assets struct {
+	paths map[string]string // by name
+	files map[string]*asset // by path
+}
+
+type asset struct {
+	contentType  string
+	body, packed []byte // packed is nil where packing saves nothing
+}
+
+func loadAssets() (*assets, error) {
+	a := &assets{paths: map[string]string{}, files: map[string]*asset{}}
+	root, err := fs.Sub(assetFiles, "assets")
+	if err != nil {
+		return nil, err
+	}
+	var style []byte
+	err = fs.WalkDir(root, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		body, err := fs.ReadFile(root, name)
+		switch {
+		case err != nil:
+			return err
+		case name == styleName:
+			style = body // it names others, so it comes last
+			return nil
+		case path.Ext(name) == ".txt" || path.Ext(name) == ".md": // licences
+			return nil
+		}
+		return a.add(name, body)
+	})
+	if err != nil {
+		return nil, err
+	}
+	for name, at := range a.paths {
+		style = bytes.ReplaceAll(style, []byte("url("+name+")"), []byte("url("+at+")"))
+	}
+	return a, a.add(styleName, style)
+}
+
+const styleName = "app.css"
+
+func (a *assets) add(name string, body []byte) error {
+	sum := sha256.Sum256(body)
+	at := assetsPath + hex.EncodeToString(sum[:8]) + "/" + path.Base(name)
+	contentType := mime.TypeByExtension(path.Ext(name))
+	if path.Ext(name) == ".woff2" {
+		contentType = "font/woff2"
+	}
+	if contentType == "" {
+		return fmt.Errorf("asset %s: unknown type", name)
+	}
+	f := &asset{contentType: contentType, body: body}
+	var packed bytes.Buffer
+	zw, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
+	if err != nil {
+		return err
+	}
+	_, _ = zw.Write(body) // into memory: cannot fail
+	_ = zw.Close()
+	if packed.Len() < len(body)*9/10 {
+		f.packed = packed.Bytes()
+	}
+	a.paths[name], a.files[at] = at, f
+	return nil
+}
+
+// path returns where an asset is, "" for none of the name.
+func (a *assets) path(name string) string { return a.paths[name] }
+
+// ServeHTTP serves an asset.
+func (a *assets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	f := a.files[r.URL.Path]
+	header := w.Header()
+	if f == nil {
+		header.Set("Cache-Control", "no-store")
+		http.Error(w, "no such asset", http.StatusNotFound)
+		return
+	}
+	header.Set("Cache-Control", "public, max-age=31536000, immutable")
+	header.Set("Content-Type", f.contentType)
+	header.Set("Vary", "Accept-Encoding")
+	body := f.body
+	if f.packed != nil && acceptsGzip(r) {
+		header.Set("Content-Encoding", "gzip")
+		body = f.packed
+	}
+	header.Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(http.StatusOK)
+	if r.Method != http.MethodHead {
+		_, _ = w.Write(body) // the client may be gone, and nobody is left to tell
+	}
+}

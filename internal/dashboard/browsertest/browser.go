@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package browsertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	cdplog "github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+)
+
+// stepTimeout bounds one step in a tab, and startTimeout the start of the browser.
+const (
+	stepTimeout  = 30 * time.Second
+	startTimeout = time.Minute
+)
+
+// Browser is a running Chromium with a profile of its own.
+type Browser struct {
+	ctx  context.Context
+	stop []func()
+}
+
+// Start starts a browser, which Close ends.
+func Start() (_ *Browser, err error) {
+	var path string
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if path, err = exec.LookPath(name); err == nil {
+			break
+		}
+	}
+	if err != nil {
+		return nil, errors.New("browser: no chromium is installed (scripts/deps installs it)")
+	}
+	dir, err := os.MkdirTemp("", "assay-browser-")
+	if err != nil {
+		return nil, fmt.Errorf("browser: %w", err)
+	}
+	b := &Browser{stop: []func(){func() { _ = os.RemoveAll(dir) }}}
+	options := append(chromedp.DefaultExecAllocatorOptions[:], // --headless, --no-first-run, --disable-background-networking, --disable-sync and others
+		chromedp.ExecPath(path), chromedp.UserDataDir(dir), chromedp.NoSandbox, chromedp.DisableGPU,
+		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.Flag("hide-scrollbars", true),
+	)
+	allocated, stopAllocator := chromedp.NewExecAllocator(context.Background(), options...)
+	ctx, stopBrowser := chromedp.NewContext(allocated)
+	b.ctx, b.stop = ctx, append(b.stop, stopAllocator, stopBrowser)
+	started := make(chan error, 1)
+	go func() { started <- chromedp.Do(ctx) }()
+	select {
+	case err = <-started:
+	case <-time.After(startTimeout):
+		err = errors.New("it does not start")
+	}
+	if err != nil {
+		b.Close()
+		return nil, fmt.Errorf("browser: %w", err)
+	}
+	return b, nil
+}
+
+// Close ends the browser and removes its profile.
+func (b *Browser) Close() {
+	for i := len(b.stop) - 1; i >= 0; i-- {
+		b.stop[i]()
+	}
+}
+
+// Tab is a page with cookies of its own. Its methods are for one goroutine.
+type Tab struct {
+	ctx  context.Context
+	stop func()
+
+	mu       sync.Mutex
+	problems []string
+}
+
+// NewTab opens a tab, which its Close and that of the browser close.
+func (b *Browser) NewTab() (*Tab, error) {
+	ctx, stop := chromedp.NewContext(b.ctx, chromedp.WithNewBrowserContext())
+	t := &Tab{ctx: ctx, stop: stop}
+	if err := chromedp.Do(ctx); err != nil {
+		stop()
+		return nil, fmt.Errorf("browser: open a tab: %w", err)
+	}
+	if err := chromedp.Listen(ctx, t.hear); err != nil {
+		stop()
+		return nil, fmt.Errorf("browser: listen to a tab: %w", err)
+	}
+	return t, nil
+}
+
+// Close closes the tab.
+func (t *Tab) Close() { t.stop() }
+
+// hear keeps what a page should not do: exceptions, errors on the console, refusals
+// by the Content-Security-Policy and answers that are errors.
+func (t *Tab) hear(event any) {
+	problem := ""
+	switch e := event.(type) {
+	case *runtime.EventExceptionThrown:
+		problem = "exception: " + e.ExceptionDetails.Text
+		if e.ExceptionDetails.Exception != nil {
+			problem += " " + e.ExceptionDetails.Exception.Description
+		}
+	case *runtime.EventConsoleAPICalled:
+		if e.Type == runtime.ConsoleAPICalledTypeError || e.Type == runtime.ConsoleAPICalledTypeWarning {
+			problem = "console: " + string(e.Type)
+		}
+	case *cdplog.EventEntryAdded:
+		if e.Entry.Level == cdplog.EntryLevelError || e.Entry.Level == cdplog.EntryLevelWarning {
+			problem = string(e.Entry.Source) + ": " + e.Entry.Text + " " + e.Entry.URL
+		}
+	}
+	if problem != "" {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.problems = append(t.problems, problem)
+	}
+}
+
+// Problems returns what the pages did wrong since the last call.
+func (t *Tab) Problems() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	found := t.problems
+	t.problems = nil
+	return found
+}
+
+// do runs steps within the time for one.
+func (t *Tab) do(what string, steps ...chromedp.Action[chromedp.Void]) error {
+	ctx, cancel := context.WithTimeout(t.ctx, stepTimeout)
+	defer cancel()
+	if err := chromedp.Do(ctx, steps...); err != nil {
+		return fmt.Errorf("browser: %s: %w", what, err)
+	}
+	return nil
+}
+
+// Open goes to a page and waits until it has loaded.
+func (t *Tab) Open(url string) error { return t.do("open "+url, chromedp.Navigate(url)) }
+
+// Viewport sets the size of the window, and whether it is a phone's.
+func (t *Tab) Viewport(width, height int64, phone bool) error {
+	options := []chromedp.EmulateViewportOption{chromedp.EmulateScale(1)}
+	if phone {
+		options = append(options, chromedp.EmulateMobile, chromedp.EmulateTouch)
+	}
+	return t.do("set the viewport", chromedp.EmulateViewport(width, height, options...))
+}
+
+// Scheme sets whether the system is light or dark.
+func (t *Tab) Scheme(scheme string) error {
+	return t.do("set the colour scheme", func(ctx context.Context, target *chromedp.Target) (v chromedp.Void, err error) {
+		_, err = chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"}},
+		})
+		return v, err
+	})
+}
+
+// Click clicks on the first element of a CSS selector.
+func (t *Tab) Click(selector string) error {
+	return t.do("click "+selector, chromedp.Click(chromedp.CSS(selector)))
+}
+
+// Type writes into the first element of a CSS selector.
+func (t *Tab) Type(selector, text string) error {
+	return t.do("type into "+selector, chromedp.SendKeys(chromedp.CSS(selector), text))
+}
+
+// Await waits until a JavaScript expression is true.
+func (t *Tab) Await(expression string) error {
+	ctx, cancel := context.WithTimeout(t.ctx, stepTimeout)
+	defer cancel()
+	if _, err := chromedp.Run(ctx, chromedp.Poll[bool](expression, chromedp.WithPollingInterval(20*time.Millisecond), chromedp.WithPollingTimeout(stepTimeout))); err != nil {
+		return fmt.Errorf("browser: wait for %s: %w", expression, err)
+	}
+	return nil
+}
+
+// Evaluate returns the value of a JavaScript expression, or of its promise.
+func Evaluate[T any](t *Tab, expression string) (T, error) {
+	ctx, cancel := context.WithTimeout(t.ctx, stepTimeout)
+	defer cancel()
+	v, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+	if err != nil {
+		return v, fmt.Errorf("browser: evaluate: %w", err)
+	}
+	return v, nil
+}
+
+// Text returns what is read in the first element of a CSS selector.
+func (t *Tab) Text(selector string) (string, error) {
+	return Evaluate[string](t, fmt.Sprintf("document.querySelector(%q)?.innerText ?? ''", selector))
+}
+
+// Screenshot returns a PNG of the whole page.
+func (t *Tab) Screenshot() ([]byte, error) {
+	ctx, cancel := context.WithTimeout(t.ctx, stepTimeout)
+	defer cancel()
+	picture, err := chromedp.Run(ctx, chromedp.FullScreenshot(100))
+	if err != nil {
+		return nil, fmt.Errorf("browser: take a picture: %w", err)
+	}
+	return picture, nil
+}
+
+// AxePath is where make puts axe-core, from the root of the repository.
+const AxePath = "bin/tools/axe/node_modules/axe-core/axe.min.js"
+
+// Axe is the source of axe-core, from a file below the root of the repository.
+func Axe(root string) (string, error) {
+	source, err := os.ReadFile(filepath.Join(root, AxePath))
+	if err != nil {
+		return "", fmt.Errorf("axe-core is not there (make deps installs it): %w", err)
+	}
+	return string(source), nil
+}
+
+// Violations has axe-core look at the page by the rules of WCAG 2.2 A and AA, and
+// those of good practice, and returns what it finds.
+func (t *Tab) Violations(axe string) ([]string, error) {
+	found, err := Evaluate[[]string](t, axe+`;
+axe.run(document, {resultTypes: ['violations'], runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']}).then((r) =>
+  r.violations.flatMap((v) => v.nodes.map((n) => v.id + ': ' + n.html.slice(0, 200) + ' ' + n.failureSummary.replaceAll('\n', ' ').slice(0, 300))))`)
+	if err != nil {
+		return nil, fmt.Errorf("run axe-core: %w", err)
+	}
+	return found, nil
+}
+
+// Overflowing returns what reaches beyond the right edge of the window, where a page
+// scrolls sideways.
+func (t *Tab) Overflowing() (string, error) {
+	found, err := Evaluate[[]string](t, `(() => {
+  const width = document.documentElement.clientWidth;
+  if (document.documentElement.scrollWidth <= width) return [];
+  return [...document.querySelectorAll('body *')].filter((e) => e.getBoundingClientRect().right > width + 1 && !e.closest('svg, .scroll, .wide, pre, .nav, .hide'))
+    .map((e) => e.outerHTML.slice(0, 120));
+})()`)
+	return strings.Join(found, "\n"), err
+}

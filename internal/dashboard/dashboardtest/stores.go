@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dashboardtest
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"assay"
+	"assay/internal/rules/catalog"
+)
+
+// FindOrganizationByID returns the organization for its id.
+func (w *World) FindOrganizationByID(_ context.Context, id string) (*assay.Organization, error) {
+	if w.Err != nil {
+		return nil, w.Err
+	}
+	if id != w.Organization.ID {
+		return nil, assay.Errorf(assay.CodeNotFound, "no such organization")
+	}
+	o := w.Organization
+	return &o, nil
+}
+
+// FindServiceByID returns a service.
+func (w *World) FindServiceByID(_ context.Context, organizationID, id string) (*assay.Service, error) {
+	if w.Err != nil {
+		return nil, w.Err
+	}
+	row := w.row(id)
+	if row == nil || organizationID != w.Organization.ID {
+		return nil, assay.Errorf(assay.CodeServiceNotFound, "no such service")
+	}
+	return &row.Service, nil
+}
+
+// FindServiceRows implements assay.ServiceLister.
+func (w *World) FindServiceRows(_ context.Context, f assay.ServiceFilter) ([]*assay.ServiceRow, int, error) {
+	if w.Err != nil {
+		return nil, 0, w.Err
+	}
+	var found []*assay.ServiceRow
+	for _, r := range w.Rows {
+		category := assay.Unscored
+		if r.Service.Score != nil {
+			category = r.Service.Score.Category()
+		}
+		if strings.Contains(strings.ToLower(r.Name), strings.ToLower(f.Search)) && (f.Environment == nil || *f.Environment == r.Environment) &&
+			(f.Category == "" || f.Category == category) && (f.Signal == "" || slices.Contains(r.Signals, f.Signal)) && f.OrganizationID == w.Organization.ID {
+			found = append(found, w.with(r, f.Course))
+		}
+	}
+	value := func(r *assay.ServiceRow) float64 {
+		if r.Service.Score == nil {
+			return 1000
+		}
+		return r.Service.Score.Value
+	}
+	slices.SortStableFunc(found, func(a, b *assay.ServiceRow) int {
+		var c int
+		switch f.Sort {
+		case assay.SortServiceScore:
+			c = cmp.Compare(value(a), value(b))
+		case assay.SortServiceLastSeen:
+			c = a.LastSeenAt.Compare(b.LastSeenAt)
+		case assay.SortServiceInsights:
+			c = cmp.Compare(weight(a.Active), weight(b.Active))
+		default:
+			c = cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Environment, b.Environment), strings.Compare(a.Version, b.Version))
+		}
+		if f.Descending {
+			c = -c
+		}
+		return c
+	})
+	return part(found, f.Page), len(found), nil
+}
+
+func weight(c assay.ImpactCounts) int {
+	return 40*c.Critical + 30*c.Important + 20*c.Normal + 10*c.Low
+}
+
+func part[T any](all []T, p assay.Page) []T {
+	begin := min(p.Offset, len(all))
+	return all[begin:min(begin+p.Limit, len(all))]
+}
+
+// with returns a row with its course.
+func (w *World) with(r *assay.ServiceRow, c assay.Course) *assay.ServiceRow {
+	row := *r
+	row.Course = nil
+	if c.Points == 0 {
+		return &row
+	}
+	for _, s := range w.history[r.ID] {
+		if !s.CalculatedAt.Before(c.Start) && s.CalculatedAt.Before(c.End) {
+			row.Course = append(row.Course, assay.ScorePoint{At: s.CalculatedAt, Value: s.Value})
+		}
+	}
+	return &row
+}
+
+// FindServiceVersions implements assay.ServiceLister.
+func (w *World) FindServiceVersions(_ context.Context, _ string, key assay.ServiceKey, c assay.Course, limit int) ([]*assay.ServiceRow, error) {
+	if w.Err != nil {
+		return nil, w.Err
+	}
+	var found []*assay.ServiceRow
+	for _, r := range w.Rows {
+		if r.Namespace == key.Namespace && r.Name == key.Name && r.Environment == key.Environment {
+			found = append(found, w.with(r, c))
+		}
+	}
+	slices.SortFunc(found, func(a, b *assay.ServiceRow) int { return b.LastSeenAt.Compare(a.LastSeenAt) })
+	return found[:min(limit, len(found))], nil
+}
+
+// FindEnvironments implements assay.ServiceLister.
+func (w *World) FindEnvironments(_ context.Context, _ string, limit int) ([]string, error) {
+	if w.Err != nil {
+		return nil, w.Err
+	}
+	var all []string
+	for _, r := range w.Rows {
+		all = append(all, r.Environment)
+	}
+	slices.Sort(all)
+	all = slices.Compact(all)
+	return all[:min(limit, len(all))], nil
+}
+
+// FindScoreGroups implements assay.OverviewStore: a group for each service.
+func (w *World) FindScoreGroups(context.Context, string) ([]assay.ScoreGroup, error) {
+	if w.Err != nil {
+		return nil, w.Err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var groups []assay.ScoreGroup
+	for _, r := range w.Rows {
+		s := r.Service.Score
+		if s == nil {
+			continue
+		}
+		g := assay.ScoreGroup{Services: 1, Value: s.Value, EvaluatedRuleIDs: s.EvaluatedRuleIDs, FailedRuleIDs: s.FailedRuleIDs}
+		for _, i := range w.Found {
+			if rule, ok := catalog.ByInsightType(i.Type); ok && i.Service.ID == r.ID && i.Status == assay.InsightMuted {
+				g.MutedRuleIDs = append(g.MutedRuleIDs, rule.ID())
+			}
+		}
+		groups = append(groups, g)
+	}
+	return groups, nil
+}
+
+// FindInsightTypeCounts implements assay.OverviewStore.
+func (w *World) FindInsightTypeCounts(context.Context, string) ([]assay.InsightTypeCount, error) {
+	if w.Err != nil {
+		return nil, w.Err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	counts := map[string]int{}
+	for _, i := range w.Found {
+		if i.Status == assay.InsightActive {
+			counts[i.Type]++
+		}
+	}
+	var all []assay.InsightTypeCount
+	for t, n := range counts {
+		all = append(all, assay.InsightTypeCount{Type: t, Active: n})
+	}
+	return all, nil
+}
+
+// FindOrganizationScores implements assay.OverviewStore.
+func (w *World) FindOrganizationScores(context.Context, string, assay.Course) ([]assay.ScorePoint, error) {
+	if w.Err != nil || len(w.Rows) == 0 {
+		return nil, w.Err
+	}
+	var points []assay.ScorePoint
+	for i := range w.history[w.Rows[0].ID] {
+		p := assay.ScorePoint{At: w.history[w.Rows[0].ID][i].CalculatedAt}
+		for _, r := range w.Rows {
+			p.Value += w.history[r.ID][i].Value / float64(len(w.Rows))
+		}
+		points = append(points, p)
+	}
+	return points, nil
+}
+
+// ScoreHistory implements assay.OverviewStore.
+func (w *World) ScoreHistory(_ context.Context, _, serviceID string, since time.Time) ([]*assay.Score, error) {
+	if w.Err != nil {
+		return nil, w.Err
+	}
+	var found []*assay.Score
+	for _, s := range w.history[serviceID] {
+		if !s.CalculatedAt.Before(since) {
+			found = append(found, s)
+		}
+	}
+	return found, nil
+}
+
+// FindInsights implements assay.InsightStore.
+func (w *World) FindInsights(_ context.Context, f assay.InsightFilter) ([]*assay.Insight, int, error) {
+	if w.Err != nil {
+		return nil, 0, w.Err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	info := func(i *assay.Insight) *catalog.Info {
+		if r, ok := catalog.ByInsightType(i.Type); ok {
+			return r.Info()
+		}
+		return &catalog.Info{Impact: assay.ImpactLow, Signal: assay.SignalTrace}
+	}
+	var found []*assay.Insight
+	for _, i := range w.Found {
+		if (f.ServiceID == "" || f.ServiceID == i.Service.ID) && (len(f.Statuses) == 0 || slices.Contains(f.Statuses, i.Status)) &&
+			(f.Signal == "" || f.Signal == info(i).Signal) && (len(f.Impacts) == 0 || slices.Contains(f.Impacts, info(i).Impact)) &&
+			(f.Type == "" || f.Type == i.Type) && (f.CreatedFrom.IsZero() || !i.CreatedAt.Before(f.CreatedFrom)) &&
+			(f.CreatedTo.IsZero() || !i.CreatedAt.After(f.CreatedTo)) && f.OrganizationID == w.Organization.ID {
+			one := *i
+			found = append(found, &one)
+		}
+	}
+	slices.SortStableFunc(found, func(a, b *assay.Insight) int {
+		var c int
+		switch f.Sort {
+		case assay.SortImpact:
+			c = info(a).Impact.Weight() - info(b).Impact.Weight()
+		case assay.SortDetectedAt:
+			c = a.DetectedAt.Compare(b.DetectedAt)
+		default:
+			c = a.CreatedAt.Compare(b.CreatedAt)
+		}
+		if f.Descending {
+			c = -c
+		}
+		return cmp.Or(c, strings.Compare(a.ID, b.ID))
+	})
+	return part(found, f.Page), len(found), nil
+}
+
+// FindInsightByID implements assay.InsightStore.
+func (w *World) FindInsightByID(_ context.Context, organizationID, id string) (*assay.Insight, error) {
+	if w.Err != nil {
+		return nil, w.Err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, i := range w.Found {
+		if i.ID == id && (organizationID == "" || organizationID == i.OrganizationID) {
+			one := *i
+			return &one, nil
+		}
+	}
+	return nil, assay.Errorf(assay.CodeInsightNotFound, "no such insight")
+}
+
+// MuteInsight implements assay.InsightStore.
+func (w *World) MuteInsight(_ context.Context, id, reason string) error {
+	return w.set(id, assay.InsightMuted, reason)
+}
+
+// UnmuteInsight implements assay.InsightStore.
+func (w *World) UnmuteInsight(_ context.Context, id string) error {
+	return w.set(id, assay.InsightActive, "")
+}
+
+func (w *World) set(id string, status assay.InsightStatus, reason string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, i := range w.Found {
+		if i.ID == id {
+			i.Status, i.MuteReason = status, reason
+			return w.Err
+		}
+	}
+	return assay.Errorf(assay.CodeInsightNotFound, "no such insight")
+}
+
+// LogVolume implements assay.LogVolumeReader.
+func (w *World) LogVolume(_ context.Context, _ string, p assay.LogVolumePeriod) (*assay.LogVolume, error) {
+	if w.Err != nil {
+		return nil, w.Err
+	}
+	if w.Volume == nil {
+		return &assay.LogVolume{Period: p, Start: Now.Add(-p.Duration()), End: Now}, nil
+	}
+	v := *w.Volume
+	v.Period = p
+	return &v, nil
+}
+
+// Analyze implements assay.Analyst.
+func (w *World) Analyze(_ context.Context, _ string, limit int) (*assay.ServiceAnalytics, error) {
+	if w.Err != nil {
+		return nil, w.Err
+	}
+	a := w.Analytics
+	a.Services = a.Services[:min(limit, len(a.Services))]
+	return &a, nil
+}
+
+// Summarize implements assay.Summarizer.
+func (w *World) Summarize(_ context.Context, i *assay.Insight) (*assay.InsightSummary, error) {
+	if w.Err != nil {
+		return nil, w.Err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.Summary = &assay.InsightSummary{
+		InsightID: i.ID, Model: "small-model-1", GeneratedAt: Now,
+		Content: "**" + i.Service.Name + "** writes personal data into its telemetry. An `email` was found in the log body, and a card number beside it.\n\n" +
+			"1. Rotate what was leaked.\n2. Log the account's id instead of the whole request.\n3. Add the redaction processor to the Collector until all instances run the fix.\n",
+	}
+	return w.Summary, nil
+}
+
+// CachedSummary implements dashboard.CachedSummaries.
+func (w *World) CachedSummary(_ context.Context, i *assay.Insight) (*assay.InsightSummary, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.Summary == nil || w.Summary.InsightID != i.ID {
+		return nil, assay.Errorf(assay.CodeNotFound, "no summary")
+	}
+	return w.Summary, nil
+}
+
+// FindKeys implements dashboard.KeyManager.
+func (w *World) FindKeys(context.Context, *assay.Session) ([]*assay.APIKey, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.APIKeys), w.Err
+}
+
+// CreateKey implements dashboard.KeyManager.
+func (w *World) CreateKey(_ context.Context, s *assay.Session, name string, scopes []assay.Scope, expiresIn time.Duration) (*assay.APIKey, string, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, scope := range scopes {
+		if !s.Allows(scope) {
+			return nil, "", assay.Errorf(assay.CodeForbidden, "the session does not have the scope %s", scope)
+		}
+	}
+	w.made++
+	k := &assay.APIKey{ID: "new" + strings.Repeat("0", 2) + string(rune('0'+w.made)), OrganizationID: OrganizationID, Name: name, Scopes: scopes, CreatedAt: Now}
+	if expiresIn > 0 {
+		k.ExpiresAt = Now.Add(expiresIn)
+	}
+	w.APIKeys = append(w.APIKeys, k)
+	return k, "assay_sk_" + k.ID + "_5f0e7c2b9a1d48367b6e0c1f2a3d4e5f", nil
+}
+
+// RevokeKey implements dashboard.KeyManager.
+func (w *World) RevokeKey(_ context.Context, _ *assay.Session, id string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i, k := range w.APIKeys {
+		if k.ID == id {
+			revoked := *k
+			revoked.RevokedAt = Now
+			w.APIKeys[i] = &revoked
+			return nil
+		}
+	}
+	return assay.Errorf(assay.CodeNotFound, "no such key")
+}

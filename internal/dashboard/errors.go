@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dashboard
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+
+	"assay"
+)
+
+// errorPage is what went wrong, and what to do.
+type errorPage struct {
+	Status       int
+	Title, Text  string
+	Retry, Leave bool // what is offered: the same page again, the overview
+}
+
+// fail answers with the page of an error. The text of an internal error goes to the
+// log alone.
+func (q *request) fail(err error) {
+	if q.r.Context().Err() != nil {
+		return // the browser went away
+	}
+	switch statusOf(err) {
+	case http.StatusNotFound:
+		text := "It may have been removed: a service goes when it has sent nothing for the whole window, and its insights go with it."
+		if assay.ErrorCode(err) == assay.CodeNotFound {
+			text = "There is no page at this address."
+		}
+		q.showError(http.StatusNotFound, "Not found", text)
+	case http.StatusForbidden:
+		q.showError(http.StatusForbidden, "Not allowed", messageOf(err, "Your session may not do this."))
+	case http.StatusBadRequest:
+		q.showError(http.StatusBadRequest, "That cannot be read", messageOf(err, "Something in the address or the form is not valid."))
+	case http.StatusServiceUnavailable, http.StatusBadGateway:
+		q.log(slog.LevelWarn, err)
+		q.w.Header().Set("Retry-After", "5")
+		q.showError(http.StatusServiceUnavailable, "The data cannot be reached",
+			"The store does not answer at the moment. Nothing is lost: what was accepted is kept, and this page shows it again as soon as the store is back.")
+	default:
+		q.log(slog.LevelError, err)
+		q.showError(http.StatusInternalServerError, "Something went wrong here", "The server's log says what. Trying again may help.")
+	}
+}
+
+// statusOf returns the status of an error's page.
+func statusOf(err error) int {
+	switch assay.ErrorCode(err) {
+	case assay.CodeNotFound, assay.CodeServiceNotFound, assay.CodeInsightNotFound:
+		return http.StatusNotFound
+	case assay.CodeForbidden:
+		return http.StatusForbidden
+	case assay.CodeInvalid:
+		return http.StatusBadRequest
+	case assay.CodeUnavailable, assay.CodeUpstream:
+		return http.StatusServiceUnavailable
+	}
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return http.StatusServiceUnavailable // out of time
+	}
+	return http.StatusInternalServerError
+}
+
+// messageOf returns what an error says to people.
+func messageOf(err error, otherwise string) string {
+	var e *assay.Error
+	if errors.As(err, &e) && e.Message != "" {
+		return e.Message
+	}
+	return otherwise
+}
+
+func (q *request) log(level slog.Level, err error) {
+	attrs := []any{"method", q.r.Method, "path", q.r.URL.Path, "error", err}
+	var e *assay.Error
+	if errors.As(err, &e) && e.Err != nil { // the text of an Error may leave it out
+		attrs = append(attrs, "cause", e.Err)
+	}
+	q.cfg.Logger.Log(q.r.Context(), level, "page failed", attrs...)
+}
+
+// showError answers with an error page. It reads nothing that could fail again.
+func (q *request) showError(status int, title, text string) {
+	page := errorPage{Status: status, Title: title, Text: text, Retry: status >= http.StatusInternalServerError, Leave: q.r.URL.Path != "/"}
+	if err := q.render(status, "error", view{Title: title, Data: page}); err != nil {
+		q.log(slog.LevelError, err)
+		http.Error(q.w, http.StatusText(status), status)
+	}
+}

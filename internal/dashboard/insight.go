@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dashboard
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"html/template"
+	"log/slog"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"assay"
+)
+
+// summaryTimeout is longer than a summarizer takes, and shorter than a connection may
+// take to be answered.
+const summaryTimeout = 50 * time.Second
+
+const maxReason = 500 // bytes of the reason of a mute
+
+// CachedSummaries is implemented by summarizers that keep what they have written.
+// Implementations may be used concurrently.
+type CachedSummaries interface {
+	// CachedSummary returns what Summarize would return without a call to the model, and
+	// CodeNotFound when there is nothing.
+	CachedSummary(ctx context.Context, i *assay.Insight) (*assay.InsightSummary, error)
+}
+
+// insightPage is one insight.
+type insightPage struct {
+	*assay.Insight
+	Rule     *ruleText
+	Counts   string
+	Evidence []evidence
+	Resource []pair
+	Days     int
+	Now      time.Time
+
+	Summaries      bool // can be written
+	Summary        *assay.InsightSummary
+	SummaryText    template.HTML
+	SummaryProblem string
+}
+
+// evidence is a list of names, or a value, that the rule found.
+type evidence struct {
+	Title string
+	Items []item
+	Full  bool // there may be more than are listed
+}
+
+// item is one piece of evidence. Kind says what was found there.
+type item struct{ Text, Kind string }
+
+// pair is an attribute and its value.
+type pair struct{ Key, Value string }
+
+func (h *Handler) insight(q *request) error {
+	i, err := q.findInsight()
+	if err != nil {
+		return err
+	}
+	page := q.insightPage(i)
+	if cached, ok := q.cfg.Summaries.(CachedSummaries); ok {
+		s, err := cached.CachedSummary(q.ctx, i)
+		switch {
+		case err == nil:
+			page.show(s)
+		case assay.ErrorCode(err) != assay.CodeNotFound:
+			q.log(slog.LevelWarn, err)
+		}
+	}
+	return q.showInsight(http.StatusOK, page)
+}
+
+func (q *request) showInsight(status int, page insightPage) error {
+	title := page.Rule.Title + " in " + plain(page.Service.Name)
+	return q.render(status, "insight", view{Title: title, Section: "insights", Live: liveSeconds, Data: page})
+}
+
+// findInsight returns the insight that the address names.
+func (q *request) findInsight() (*assay.Insight, error) {
+	id := q.r.PathValue("id")
+	if uuid.Validate(id) != nil {
+		return nil, assay.Errorf(assay.CodeInsightNotFound, "no such insight")
+	}
+	return q.cfg.Insights.FindInsightByID(q.ctx, q.organization(), id)
+}
+
+func (q *request) insightPage(i *assay.Insight) insightPage {
+	return insightPage{
+		Insight: i, Rule: q.ruleOf(i.Type), Counts: failureCounts(i), Evidence: evidenceOf(i.Attributes),
+		Resource: resourceOf(i.Attributes), Days: int(q.cfg.Window / (24 * time.Hour)), Now: q.now, Summaries: q.cfg.Summaries != nil,
+	}
+}
+
+func (p *insightPage) show(s *assay.InsightSummary) {
+	p.Summary, p.SummaryText = s, markdown(s.Content)
+}
+
+// evidenceTitles are the lists of evidence as people call them, in the order in which
+// they are shown.
+var evidenceTitles = []struct{ name, title string }{
+	{"findings", "Where it was found"}, {"missing_attribute", "Missing attributes"}, {"attribute_keys", "Attributes"},
+	{"discouraged_attributes", "Discouraged attributes"}, {"metric_names", "Metrics"}, {"units", "Units"}, {"span_names", "Spans"},
+}
+
+// shownElsewhere are the attributes of evidence that have a place of their own.
+var shownElsewhere = []string{"signal_type", "resource_attributes", "observations_total", "violations_total"}
+
+// listLimit is how many items a list of evidence has at most.
+const listLimit = 20
+
+// evidenceOf returns the evidence of an insight as it is shown.
+func evidenceOf(attributes map[string]any) []evidence {
+	var all []evidence
+	known := slices.Clone(shownElsewhere)
+	for _, t := range evidenceTitles {
+		known = append(known, t.name)
+		text, ok := attributes[t.name].(string)
+		if !ok || text == "" {
+			continue
+		}
+		items := itemsOf(text)
+		all = append(all, evidence{Title: t.title, Items: items, Full: len(items) >= listLimit})
+	}
+	for _, key := range slices.Sorted(maps.Keys(attributes)) {
+		if slices.Contains(known, key) {
+			continue
+		}
+		all = append(all, evidence{Title: strings.ReplaceAll(key, "_", " "), Items: []item{{Text: valueText(attributes[key])}}})
+	}
+	return all
+}
+
+// itemsOf returns the items of a list: a JSON array of strings or of findings, or
+// names with commas between them.
+func itemsOf(text string) []item {
+	var items []item
+	var texts []string
+	var findings []struct{ Where, Kind string }
+	switch {
+	case json.Unmarshal([]byte(text), &texts) == nil:
+	case json.Unmarshal([]byte(text), &findings) == nil:
+		for _, f := range findings {
+			items = append(items, item{Text: f.Where, Kind: f.Kind})
+		}
+		return items
+	default:
+		texts = strings.Split(text, ", ")
+	}
+	for _, t := range texts {
+		items = append(items, item{Text: t})
+	}
+	return items
+}
+
+// resourceOf returns the resource attributes of an insight's example, by key.
+func resourceOf(attributes map[string]any) []pair {
+	text, _ := attributes["resource_attributes"].(string)
+	var resource map[string]any
+	if json.Unmarshal([]byte(text), &resource) != nil {
+		return nil
+	}
+	pairs := make([]pair, 0, len(resource))
+	for _, key := range slices.Sorted(maps.Keys(resource)) {
+		pairs = append(pairs, pair{key, valueText(resource[key])})
+	}
+	return pairs
+}
+
+// valueText returns a value as text: a string as it is, all else as JSON.
+func valueText(v any) string {
+	if s, ok := v.(string); ok {
+		return s
+	}
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil { // what came out of JSON goes back into it
+		return none
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// summarize has a summary written, which takes a while, and shows it.
+func (h *Handler) summarize(q *request) error {
+	i, err := q.findInsight()
+	if err != nil {
+		return err
+	}
+	if q.cfg.Summaries == nil {
+		return assay.Errorf(assay.CodeNotFound, "summaries are not configured")
+	}
+	ctx, cancel := context.WithTimeout(q.r.Context(), summaryTimeout)
+	defer cancel()
+	s, err := q.cfg.Summaries.Summarize(ctx, i)
+	_, kept := q.cfg.Summaries.(CachedSummaries)
+	switch {
+	case err == nil && kept:
+		return q.redirect("/insights/" + i.ID + "#summary")
+	case err != nil && q.r.Context().Err() != nil:
+		return nil
+	}
+	page, status := q.insightPage(i), http.StatusOK
+	if err != nil {
+		q.log(slog.LevelWarn, err)
+		page.SummaryProblem, status = "The summary could not be written now. "+wait(err), http.StatusServiceUnavailable
+	} else {
+		page.show(s)
+	}
+	return q.showInsight(status, page)
+}
+
+// wait says when to try again.
+func wait(err error) string {
+	var later interface{ RetryAfter() time.Duration }
+	if errors.As(err, &later) && later.RetryAfter() > time.Minute {
+		return "Try again in " + spanText(later.RetryAfter()) + "."
+	}
+	return "Try again in a moment."
+}
+
+// mute mutes an insight with a reason.
+func (h *Handler) mute(q *request) error {
+	i, err := q.findInsight()
+	if err != nil {
+		return err
+	}
+	if err := q.readForm(); err != nil {
+		return err
+	}
+	reason := strings.TrimSpace(cutText(q.r.PostFormValue("reason"), maxReason))
+	if err := q.cfg.Insights.MuteInsight(q.ctx, i.ID, reason); err != nil {
+		return err
+	}
+	return q.redirect("/insights/" + i.ID)
+}
+
+// unmute takes a mute back.
+func (h *Handler) unmute(q *request) error {
+	i, err := q.findInsight()
+	if err != nil {
+		return err
+	}
+	if err := q.cfg.Insights.UnmuteInsight(q.ctx, i.ID); err != nil {
+		return err
+	}
+	return q.redirect("/insights/" + i.ID)
+}
+
+// readForm reads the form of a request.
+func (q *request) readForm() error {
+	q.r.Body = http.MaxBytesReader(q.w, q.r.Body, maxForm)
+	if err := q.r.ParseForm(); err != nil {
+		return assay.Errorf(assay.CodeInvalid, "The form could not be read.")
+	}
+	return nil
+}

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dashboard
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"assay"
+)
+
+const (
+	maxKeyName = 100 // bytes
+	maxKeyDays = 3650
+)
+
+// KeyManager manages the API keys of a session's organization. Implementations may be
+// used concurrently.
+type KeyManager interface {
+	// FindKeys returns all keys, by creation.
+	FindKeys(ctx context.Context, s *assay.Session) ([]*assay.APIKey, error)
+	// CreateKey returns a new key and its secret, which is kept nowhere. CodeForbidden for
+	// scopes that the session does not have, and for a session that may not manage keys.
+	CreateKey(ctx context.Context, s *assay.Session, name string, scopes []assay.Scope, expiresIn time.Duration) (*assay.APIKey, string, error)
+	// RevokeKey returns CodeNotFound for an id that is unknown or another organization's.
+	RevokeKey(ctx context.Context, s *assay.Session, id string) error
+}
+
+// keysPage is the list of keys, the form for a new one, and the key just made.
+type keysPage struct {
+	Rows     []keyRow
+	Admin    bool
+	Scopes   []scopeOption
+	Form     keyForm
+	Problem  string // with the form
+	Made     *madeKey
+	Now      time.Time
+	Lifetime []option
+}
+
+type keyRow struct {
+	*assay.APIKey
+	State string // live, expired or revoked
+	Own   bool   // of the session
+}
+
+// scopeOption is a scope that a new key can have.
+type scopeOption struct {
+	Scope   assay.Scope
+	Text    string
+	Chosen  bool
+	Allowed bool // the session has it
+}
+
+// keyForm is the form for a new key as it was sent.
+type keyForm struct{ Name, Days string }
+
+// madeKey is a key that is shown once, with what is made from it.
+type madeKey struct {
+	*assay.APIKey
+	Secret  string
+	Snippet *snippets // nil for a key that may not send
+}
+
+// snippets say how to send with a key.
+type snippets struct{ Environment, Collector string }
+
+var scopeTexts = []struct {
+	scope assay.Scope
+	text  string
+}{
+	{assay.ScopeIngest, "send telemetry"},
+	{assay.ScopeRead, "read scores, insights and cost; sign in here"},
+	{assay.ScopeAgent, "use the codebase agent"},
+	{assay.ScopeAdmin, "create and revoke keys"},
+}
+
+func (h *Handler) keys(q *request) error {
+	page := keysPage{Form: keyForm{Days: "90"}}
+	scopes := []assay.Scope{assay.ScopeIngest}
+	return q.showKeys(http.StatusOK, page, scopes)
+}
+
+func (q *request) showKeys(status int, page keysPage, chosen []assay.Scope) error {
+	if q.cfg.Keys == nil {
+		return assay.Errorf(assay.CodeNotFound, "keys are not managed here")
+	}
+	page.Admin, page.Now = q.session.Admin(), q.now
+	found, err := q.cfg.Keys.FindKeys(q.ctx, q.session)
+	if err != nil {
+		return err
+	}
+	for _, k := range found {
+		row := keyRow{APIKey: k, State: "live", Own: q.session.KeyID == k.ID}
+		switch {
+		case !k.RevokedAt.IsZero():
+			row.State = "revoked"
+		case !k.Live(q.now):
+			row.State = "expired"
+		}
+		page.Rows = append(page.Rows, row)
+	}
+	slices.SortStableFunc(page.Rows, func(a, b keyRow) int { // what can be used comes first, the newest first
+		if a, b := a.State == "live", b.State == "live"; a != b {
+			if a {
+				return -1
+			}
+			return 1
+		}
+		return b.CreatedAt.Compare(a.CreatedAt)
+	})
+	for _, s := range scopeTexts {
+		page.Scopes = append(page.Scopes, scopeOption{s.scope, s.text, slices.Contains(chosen, s.scope), q.session.Allows(s.scope)})
+	}
+	page.Lifetime = options(page.Form.Days,
+		option{Value: "7", Label: "7 days"}, option{Value: "30", Label: "30 days"}, option{Value: "90", Label: "90 days"},
+		option{Value: "365", Label: "a year"}, option{Value: "0", Label: "never"})
+	return q.render(status, "keys", view{Title: "Keys", Section: "keys", Data: page})
+}
+
+// createKey makes a key and shows it in the answer, the only place where it stands.
+func (h *Handler) createKey(q *request) error {
+	if !q.session.Admin() || q.cfg.Keys == nil {
+		return errNotAdmin()
+	}
+	if err := q.readForm(); err != nil {
+		return err
+	}
+	page := keysPage{Form: keyForm{Name: strings.TrimSpace(cutText(q.r.PostFormValue("name"), maxKeyName)), Days: q.r.PostFormValue("days")}}
+	var scopes []assay.Scope
+	for _, s := range q.r.PostForm["scope"] {
+		if scope := assay.Scope(s); slices.Contains(assay.Scopes(), scope) && !slices.Contains(scopes, scope) {
+			scopes = append(scopes, scope)
+		}
+	}
+	days, err := strconv.Atoi(page.Form.Days)
+	switch {
+	case page.Form.Name == "":
+		page.Problem = "Give the key a name, so that you know later what uses it."
+	case len(scopes) == 0:
+		page.Problem = "Choose what the key may do."
+	case err != nil || days < 0 || days > maxKeyDays:
+		page.Problem = "Choose when the key expires."
+	}
+	if page.Problem != "" {
+		return q.showKeys(http.StatusBadRequest, page, scopes)
+	}
+	k, secret, err := q.cfg.Keys.CreateKey(q.ctx, q.session, page.Form.Name, scopes, time.Duration(days)*24*time.Hour)
+	if err != nil {
+		return err
+	}
+	made := &madeKey{APIKey: k, Secret: secret}
+	if k.Allows(assay.ScopeIngest) {
+		s := q.snippets(secret)
+		made.Snippet = &s
+	}
+	return q.showKeys(http.StatusOK, keysPage{Form: keyForm{Days: "90"}, Made: made}, []assay.Scope{assay.ScopeIngest})
+}
+
+func errNotAdmin() error {
+	return assay.Errorf(assay.CodeForbidden, "Managing keys needs a key with the scope admin, such as the first one of the server, or a user whom the identity provider calls an administrator.")
+}
+
+// revokePage asks whether a key is to be revoked.
+type revokePage struct {
+	*assay.APIKey
+	Own bool
+	Now time.Time
+}
+
+func (h *Handler) confirmRevoke(q *request) error {
+	k, err := q.findKey()
+	if err != nil {
+		return err
+	}
+	return q.render(http.StatusOK, "revoke", view{Title: "Revoke a key", Section: "keys", Data: revokePage{k, q.session.KeyID == k.ID, q.now}})
+}
+
+func (h *Handler) revokeKey(q *request) error {
+	k, err := q.findKey()
+	if err != nil {
+		return err
+	}
+	if err := q.cfg.Keys.RevokeKey(q.ctx, q.session, k.ID); err != nil {
+		return err
+	}
+	return q.redirect("/keys")
+}
+
+// findKey returns the key that the address names, which lives.
+func (q *request) findKey() (*assay.APIKey, error) {
+	if !q.session.Admin() || q.cfg.Keys == nil {
+		return nil, errNotAdmin()
+	}
+	found, err := q.cfg.Keys.FindKeys(q.ctx, q.session)
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range found {
+		if k.ID == q.r.PathValue("id") && k.RevokedAt.IsZero() {
+			return k, nil
+		}
+	}
+	return nil, assay.Errorf(assay.CodeNotFound, "no such key")
+}
+
+// snippets returns how to send with a key. A space within a header is written as
+// OpenTelemetry says, percent-encoded.
+// Source: https://opentelemetry.io/docs/specs/otel/protocol/exporter/#specifying-headers-via-environment-variables
+func (q *request) snippets(secret string) snippets {
+	insecure := ""
+	if strings.HasPrefix(q.cfg.OTLPGRPC, "http://") {
+		insecure = "    tls:\n      insecure: true\n"
+	}
+	_, grpc, _ := strings.Cut(q.cfg.OTLPGRPC, "://")
+	return snippets{
+		Environment: "export OTEL_EXPORTER_OTLP_ENDPOINT=" + q.cfg.OTLPHTTP + "\n" +
+			"export OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf\n" +
+			"export OTEL_EXPORTER_OTLP_HEADERS=\"Authorization=Bearer%20" + secret + "\"",
+		Collector: "exporters:\n  otlp/assay:\n    endpoint: " + grpc + "\n" + insecure +
+			"    headers:\n      authorization: Bearer " + secret + "\n",
+	}
+}
+
+// firstRunPage shows how to send the first data.
+type firstRunPage struct {
+	Admin   bool
+	Snippet snippets
+}
+
+// placeholder stands where a key goes.
+const placeholder = "YOUR_KEY"
+
+// firstRun is shown while there is no data. It becomes the overview by itself.
+func (q *request) firstRun() error {
+	page := firstRunPage{Admin: q.session.Admin() && q.cfg.Keys != nil, Snippet: q.snippets(placeholder)}
+	return q.render(http.StatusOK, "firstrun", view{Title: "Send the first data", Section: "overview", Live: waitingSeconds, Data: page})
+}

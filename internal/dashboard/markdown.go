@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dashboard
+
+import (
+	"bytes"
+	"html/template"
+	"strings"
+
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/parser"
+	"github.com/yuin/goldmark/renderer"
+	gmhtml "github.com/yuin/goldmark/renderer/html"
+	"github.com/yuin/goldmark/text"
+	"github.com/yuin/goldmark/util"
+)
+
+// headingBelow is the level under which headings of a text stand: those of the page
+// are above.
+const headingBelow = 3
+
+// converter turns Markdown into HTML. Raw HTML, and links that are neither to a
+// page nor within it, are left out, as goldmark does unless it is told otherwise.
+// Every block of code gets a button that copies it.
+var converter = goldmark.New(goldmark.WithRendererOptions(
+	renderer.WithNodeRenderers(util.Prioritized(blocks{gmhtml.NewConfig()}, 100)),
+))
+
+// markdown returns a text as HTML.
+func markdown(source string) template.HTML {
+	return rendered([]byte(source), parsed([]byte(source)))
+}
+
+func parsed(source []byte) ast.Node {
+	return converter.Parser().Parse(text.NewReader(source), parser.WithContext(parser.NewContext()))
+}
+
+func rendered(source []byte, n ast.Node) template.HTML {
+	var b bytes.Buffer
+	if err := converter.Renderer().Render(&b, source, n); err != nil { // only writing can fail, and a buffer takes all
+		return template.HTML("<pre>" + template.HTMLEscapeString(string(source)) + "</pre>")
+	}
+	return template.HTML(b.String())
+}
+
+// section is a part of a text under a heading.
+type section struct {
+	Title string
+	Body  template.HTML
+}
+
+// sections splits a text at its headings of the third level, as remediations have
+// one for the SDK and one for the Collector. What stands before the first is its
+// introduction.
+func sections(source string) (intro template.HTML, parts []section) {
+	const mark = "### "
+	var title string
+	var body strings.Builder
+	end := func() {
+		switch {
+		case title != "":
+			parts = append(parts, section{title, markdown(body.String())})
+		case strings.TrimSpace(body.String()) != "":
+			intro = markdown(body.String())
+		}
+		body.Reset()
+	}
+	fenced := false
+	for line := range strings.Lines(source) {
+		if strings.HasPrefix(line, "```") {
+			fenced = !fenced
+		}
+		if t, ok := strings.CutPrefix(line, mark); ok && !fenced {
+			end()
+			title = strings.TrimSpace(t)
+			continue
+		}
+		body.WriteString(line)
+	}
+	end()
+	return intro, parts
+}
+
+// blocks renders code and headings.
+type blocks struct{ gmhtml.Config }
+
+// RegisterFuncs implements renderer.NodeRenderer.
+func (b blocks) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
+	r.Register(ast.KindFencedCodeBlock, func(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if entering {
+			writeCode(w, string(n.(*ast.FencedCodeBlock).Language(source)), string(n.Lines().Value(source)))
+		}
+		return ast.WalkContinue, nil
+	})
+	r.Register(ast.KindCodeBlock, func(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if entering {
+			writeCode(w, "", string(n.Lines().Value(source)))
+		}
+		return ast.WalkContinue, nil
+	})
+	r.Register(ast.KindHeading, func(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+		level := byte('0' + min(headingBelow+n.(*ast.Heading).Level, 6))
+		open := "</h"
+		if entering {
+			open = "<h"
+		}
+		_, _ = w.WriteString(open + string(level) + ">") // into memory
+		return ast.WalkContinue, nil
+	})
+}
+
+// languages are the names of what code is written in, as a reader knows them.
+var languages = map[string]string{
+	"sh": "Shell", "go": "Go", "python": "Python", "js": "JavaScript", "ts": "TypeScript", "java": "Java", "yaml": "YAML",
+	"csharp": "C#", "ruby": "Ruby", "php": "PHP", "xml": "XML", "json": "JSON", "dockerfile": "Dockerfile", "properties": "Properties",
+}
+
+func writeCode(w util.BufWriter, language, text string) {
+	_, _ = w.WriteString(string(code(languages[language], text))) // into memory
+}
+
+// code returns a block of code with its title, "" for none, and a button that copies
+// it. It can be scrolled by keyboard.
+func code(title, text string) template.HTML {
+	text = strings.TrimRight(text, "\n")
+	label := "Code"
+	if title != "" {
+		label = title
+	}
+	label = template.HTMLEscapeString(label)
+	return template.HTML(`<div class="code"><div class="code-head"><span>` + template.HTMLEscapeString(title) + `</span>` +
+		`<button type="button" class="copy" data-copy hidden>Copy</button></div>` +
+		`<pre tabindex="0" role="region" aria-label="` + label + `"><code>` + template.HTMLEscapeString(text) + `</code></pre></div>`)
+}

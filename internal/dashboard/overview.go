@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dashboard
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"assay"
+	"assay/internal/score"
+)
+
+const (
+	overviewPoints = 90 // of the course of the organization's score
+	fixedFirst     = 8  // rows of what to fix first
+	costRows       = 10
+	liveSeconds    = 5 // between updates of a page
+	waitingSeconds = 2 // while there is no data
+)
+
+// overviewPage is the page at the root.
+type overviewPage struct {
+	Organization *assay.Organization
+	Score        *scoreValue
+	Course       *scoreChart // nil with fewer than two points
+	Bands        []bandCount
+	Fixes        []fix
+	MoreFixes    int
+	Volume       volumePart
+	Cost         *costPart // nil when it cannot be told
+	Now          time.Time
+	Days         int // of the window
+}
+
+// bandCount is how many services are in a band.
+type bandCount struct {
+	Band     string
+	Services int
+	X, Width string // of its part of a bar
+	Share    string // of all services
+}
+
+// fix is a rule and what fixing it everywhere would bring.
+type fix struct {
+	Rule     *ruleText
+	Services int    // with an active insight
+	Gain     string // points of the organization's score; "" when the score does not see it
+}
+
+// volumePart is the part of the page about log volume.
+type volumePart struct {
+	Period  assay.LogVolumePeriod
+	Periods []assay.LogVolumePeriod
+	Chart   *stackChart // nil: see Problem
+	Empty   bool
+	Problem string
+}
+
+// overview shows the organization, or how to begin while it has no service.
+func (h *Handler) overview(q *request) error {
+	organization, err := q.cfg.Organizations.FindOrganizationByID(q.ctx, q.organization())
+	if err != nil {
+		return err
+	}
+	if organization.ServicesCount == 0 {
+		return q.firstRun()
+	}
+	period, err := q.period()
+	if err != nil {
+		return err
+	}
+	page := overviewPage{Organization: organization, Now: q.now, Days: int(q.cfg.Window / (24 * time.Hour))}
+	if organization.Score != nil {
+		s := roundedScore(*organization.Score)
+		page.Score = &s
+	}
+	var groups []assay.ScoreGroup
+	var counts []assay.InsightTypeCount
+	var points []assay.ScorePoint
+	course := q.course(overviewPoints)
+	reads, ctx := errgroup.WithContext(q.ctx)
+	reads.Go(func() (err error) {
+		groups, err = q.cfg.Overviews.FindScoreGroups(ctx, organization.ID)
+		return err
+	})
+	reads.Go(func() (err error) {
+		counts, err = q.cfg.Overviews.FindInsightTypeCounts(ctx, organization.ID)
+		return err
+	})
+	reads.Go(func() (err error) {
+		points, err = q.cfg.Overviews.FindOrganizationScores(ctx, organization.ID, course)
+		return err
+	})
+	reads.Go(func() error {
+		page.Volume = q.volume(ctx, period)
+		return nil
+	})
+	reads.Go(func() error {
+		page.Cost = q.costs(ctx, costRows)
+		return nil
+	})
+	if err := reads.Wait(); err != nil {
+		return err
+	}
+	page.Course = newScoreChart("Score of the organization", points, course.Start, course.End)
+	page.Bands = bandCounts(groups, organization.ServicesCount)
+	page.Fixes = q.fixesOf(groups, counts)
+	if len(page.Fixes) > fixedFirst {
+		page.Fixes, page.MoreFixes = page.Fixes[:fixedFirst], len(page.Fixes)-fixedFirst
+	}
+	return q.render(http.StatusOK, "overview", view{Title: "Overview", Section: "overview", Live: liveSeconds, Data: page})
+}
+
+// course asks for how a score went in the window. Its end moves once a minute, so
+// that a page that is asked for again has not changed by that alone.
+func (q *request) course(points int) assay.Course {
+	end := q.now.Truncate(time.Minute).Add(time.Minute)
+	return assay.Course{Start: end.Add(-q.cfg.Window), End: end, Points: points}
+}
+
+// defaultPeriod is the one that the API has, too.
+const defaultPeriod assay.LogVolumePeriod = "24h"
+
+// period returns the period of log volume that the address names.
+func (q *request) period() (assay.LogVolumePeriod, error) {
+	p := assay.LogVolumePeriod(cmp.Or(q.r.URL.Query().Get("period"), string(defaultPeriod)))
+	if p.Duration() == 0 {
+		return "", assay.Errorf(assay.CodeInvalid, "The period has to be one of 1h, 6h, 12h, 24h, 7d and 30d.")
+	}
+	return p, nil
+}
+
+// volume reads log volume. The page is shown without it when it cannot be read.
+func (q *request) volume(ctx context.Context, period assay.LogVolumePeriod) volumePart {
+	part := volumePart{Period: period, Periods: assay.LogVolumePeriods()}
+	if q.cfg.LogVolume == nil {
+		part.Problem = "No metrics store is configured, so log volume is not kept."
+		return part
+	}
+	ctx, cancel := context.WithTimeout(ctx, sideTimeout)
+	defer cancel()
+	v, err := q.cfg.LogVolume.LogVolume(ctx, q.organization(), period)
+	switch {
+	case err != nil:
+		if q.r.Context().Err() == nil {
+			q.log(slog.LevelWarn, fmt.Errorf("log volume: %w", err))
+		}
+		part.Problem = "The metrics store does not answer at the moment."
+	case v.Counts.Total() == 0 || len(v.Series) == 0:
+		part.Empty = true
+	default:
+		part.Chart = newStackChart(v)
+	}
+	return part
+}
+
+// bandCounts returns how many services are in each band, and how many have no score.
+func bandCounts(groups []assay.ScoreGroup, services int) []bandCount {
+	bands := score.Bands(groups)
+	scored := 0
+	for _, b := range bands {
+		scored += b.Services
+	}
+	bands = append(bands, score.Band{Category: assay.Unscored, Services: max(0, services-scored)})
+	total := float64(max(1, scored, services))
+	all := make([]bandCount, len(bands))
+	x := 0.0
+	for i, b := range bands {
+		width := float64(b.Services) / total
+		all[i] = bandCount{Band: b.Category, Services: b.Services, X: share(x), Width: share(width), Share: percent(width, 1)}
+		x += width
+	}
+	return all
+}
+
+// fixesOf returns what to fix, what weighs most first.
+func (q *request) fixesOf(groups []assay.ScoreGroup, counts []assay.InsightTypeCount) []fix {
+	var all []fix
+	for _, f := range score.Fixes(groups, counts) {
+		one := fix{Rule: q.rules[f.Rule], Services: f.Services}
+		if f.Rule.ID() != "" {
+			one.Gain = points(f.Gain)
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+// points returns what is added to a score: +1.3, or less than 0.1.
+func points(gain float64) string {
+	switch {
+	case gain <= 0:
+		return "±0"
+	case gain < 0.05:
+		return "<0.1"
+	default:
+		return fmt.Sprintf("+%.1f", gain)
+	}
+}
+
+// costPart is what services sent and cost.
+type costPart struct {
+	Start, End          time.Time
+	TotalBytes          uint64
+	TotalCost           string
+	Avoidable           string // of the services that are listed
+	Rows                []costRow
+	Traces, Metrics     bool // whether anything was sent
+	Logs                bool
+	Currency            string
+	Days, More, Charged int
+}
+
+// costRow is what one service sent and cost.
+type costRow struct {
+	assay.ServiceCost
+	Bytes                 uint64
+	Share                 string // of the organization's bytes
+	Cost, Saving          string // Saving is "" where nothing is avoidable
+	SavingShare           string
+	Traces, Metrics, Logs signalPart
+}
+
+// signalPart is a part of a bar whose whole is the service that sent most.
+type signalPart struct {
+	Bytes, Items uint64
+	X, Width     string
+}
+
+// costs reads what services sent and cost, nil when it cannot be read.
+func (q *request) costs(ctx context.Context, limit int) *costPart {
+	ctx, cancel := context.WithTimeout(ctx, sideTimeout)
+	defer cancel()
+	found, err := q.cfg.Analyst.Analyze(ctx, q.organization(), limit)
+	if err != nil {
+		if q.r.Context().Err() == nil && !errors.Is(err, context.Canceled) {
+			q.log(slog.LevelWarn, fmt.Errorf("usage and cost: %w", err))
+		}
+		return nil
+	}
+	return newCostPart(found)
+}
+
+func newCostPart(found *assay.ServiceAnalytics) *costPart {
+	part := &costPart{
+		Start: found.Start, End: found.End, TotalBytes: found.TotalBytes, TotalCost: money(found.TotalCost, found.Currency),
+		Currency: found.Currency, Days: int(found.End.Sub(found.Start) / (24 * time.Hour)),
+	}
+	var most uint64
+	var saving float64
+	for i := range found.Services {
+		most = max(most, found.Services[i].Bytes())
+		saving += found.Services[i].AvoidableCost
+	}
+	if saving > 0 {
+		part.Avoidable = money(saving, found.Currency)
+	}
+	for _, s := range found.Services {
+		row := costRow{
+			ServiceCost: s, Bytes: s.Bytes(), Share: percent(float64(s.Bytes()), float64(found.TotalBytes)),
+			Cost: money(s.EstimatedCost, found.Currency),
+		}
+		if s.AvoidableCost > 0 {
+			row.Saving, row.SavingShare = money(s.AvoidableCost, found.Currency), percent(s.AvoidableCost, s.EstimatedCost)
+		}
+		x := 0.0
+		part1 := func(u assay.SignalUsage) signalPart {
+			width := float64(u.Bytes) / float64(max(1, most))
+			p := signalPart{Bytes: u.Bytes, Items: u.Items, X: share(x), Width: share(width)}
+			x += width
+			return p
+		}
+		row.Traces, row.Metrics, row.Logs = part1(s.Traces), part1(s.Metrics), part1(s.Logs)
+		part.Rows = append(part.Rows, row)
+	}
+	return part
+}

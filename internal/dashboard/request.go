@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dashboard
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"html/template"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"assay"
+)
+
+// request is one request for a page.
+type request struct {
+	*Handler
+	w       http.ResponseWriter
+	r       *http.Request
+	ctx     context.Context // of the request, with a deadline
+	session *assay.Session  // nil: nobody is signed in
+	now     time.Time
+}
+
+func (h *Handler) request(w http.ResponseWriter, r *http.Request) *request {
+	return &request{Handler: h, w: w, r: r, ctx: r.Context(), session: h.cfg.Session(r.Context()), now: h.cfg.Now().UTC()}
+}
+
+// organization is the id of the organization that everything shown belongs to.
+func (q *request) organization() string { return q.session.OrganizationID }
+
+// view is what a page is made from.
+type view struct {
+	Title   string // of the window
+	Section string // of the navigation; "" for none
+	Live    int    // seconds between updates; 0: the page does not change by itself
+	Data    any
+
+	// Filled by render.
+	Session *assay.Session
+	Now     time.Time
+	Theme   string // light or dark; "": as the system has it
+	Path    string // with the query, to come back to
+	Version string
+	APIPath string
+	Main    template.HTML
+	Tag     string // ETag of Main
+}
+
+// liveHeader is sent by the script. It asks for the page without its layout.
+const liveHeader = "Assay-Live"
+
+// render answers with a page.
+func (q *request) render(status int, page string, v view) error {
+	t := q.pages[page]
+	if t == nil {
+		return fmt.Errorf("no template for the page %s", page)
+	}
+	v.Session, v.Now, v.Theme, v.Path = q.session, q.now, q.theme(), q.r.URL.RequestURI()
+	v.Version, v.APIPath = q.cfg.Version, q.cfg.APIPath
+	if q.r.Method != http.MethodGet && q.r.Method != http.MethodHead {
+		v.Path, v.Live = "/", 0
+	}
+	var main bytes.Buffer
+	if err := t.ExecuteTemplate(&main, "main", &v); err != nil {
+		return fmt.Errorf("page %s: %w", page, err)
+	}
+	body := main.Bytes()
+	v.Tag = tagOf(body)
+	tag := v.Tag
+	if q.r.Header.Get(liveHeader) == "" {
+		v.Main = template.HTML(main.String())
+		var whole bytes.Buffer
+		if err := t.ExecuteTemplate(&whole, "layout", &v); err != nil {
+			return fmt.Errorf("page %s: %w", page, err)
+		}
+		body = whole.Bytes()
+		tag = tagOf(body)
+	}
+	header := q.w.Header()
+	header.Set("Cache-Control", "private, no-cache")
+	header.Set("Vary", "Accept-Encoding, Cookie, "+liveHeader)
+	if status == http.StatusOK && (q.r.Method == http.MethodGet || q.r.Method == http.MethodHead) {
+		header.Set("ETag", tag)
+		if matches(q.r.Header.Get("If-None-Match"), tag) {
+			q.w.WriteHeader(http.StatusNotModified)
+			return nil
+		}
+	} else {
+		header.Set("Cache-Control", "no-store")
+	}
+	header.Set("Content-Type", "text/html; charset=utf-8")
+	q.write(status, body)
+	return nil
+}
+
+// tagOf returns a weak ETag, because the bytes that are sent may be packed.
+func tagOf(body []byte) string {
+	sum := sha256.Sum256(body)
+	return `W/"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`
+}
+
+// matches tells whether If-None-Match names a tag, compared weakly.
+func matches(field, tag string) bool {
+	for one := range strings.SplitSeq(field, ",") {
+		one = strings.TrimSpace(one)
+		if one == "*" || strings.TrimPrefix(one, "W/") == strings.TrimPrefix(tag, "W/") {
+			return true
+		}
+	}
+	return false
+}
+
+const packOver = 1 << 10 // bytes; smaller bodies are sent as they are
+
+var packers = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}
+
+// write sends a body, packed where the client takes that.
+func (q *request) write(status int, body []byte) {
+	header := q.w.Header()
+	if len(body) > packOver && acceptsGzip(q.r) {
+		var packed bytes.Buffer
+		zw := packers.Get().(*gzip.Writer)
+		zw.Reset(&packed)
+		_, _ = zw.Write(body) // into memory: cannot fail
+		_ = zw.Close()
+		packers.Put(zw)
+		header.Set("Content-Encoding", "gzip")
+		body = packed.Bytes()
+	}
+	header.Set("Content-Length", strconv.Itoa(len(body)))
+	q.w.WriteHeader(status)
+	if q.r.Method != http.MethodHead {
+		_, _ = q.w.Write(body) // the client may be gone, and nobody is left to tell
+	}
+}
+
+// acceptsGzip tells whether a client takes gzip. Browsers name it without a weight.
+func acceptsGzip(r *http.Request) bool {
+	for coding := range strings.SplitSeq(r.Header.Get("Accept-Encoding"), ",") {
+		name, weight, _ := strings.Cut(strings.TrimSpace(coding), ";")
+		if strings.EqualFold(strings.TrimSpace(name), "gzip") {
+			_, q, weighed := strings.Cut(weight, "=")
+			f, err := strconv.ParseFloat(strings.TrimSpace(q), 64)
+			return !weighed || err == nil && f > 0
+		}
+	}
+	return false
+}
+
+// redirect sends the browser to a page after a form was taken.
+func (q *request) redirect(path string) error {
+	q.w.Header().Set("Cache-Control", "no-store")
+	http.Redirect(q.w, q.r, path, http.StatusSeeOther)
+	return nil
+}
+
+// signInPath is where those go who are not signed in.
+const signInPath = "/sign-in"
+
+// signIn sends the browser to sign in and back. The script is told by a status,
+// because it would follow a redirect unseen.
+func (q *request) signIn() {
+	q.w.Header().Set("Cache-Control", "no-store")
+	if q.r.Header.Get(liveHeader) != "" {
+		q.w.WriteHeader(http.StatusUnauthorized)
+		return
+	}
+	target := signInPath
+	if q.r.Method == http.MethodGet && q.r.URL.Path != "/" {
+		target += "?" + url.Values{"return": {q.r.URL.RequestURI()}}.Encode()
+	}
+	http.Redirect(q.w, q.r, target, http.StatusSeeOther)
+}
+
+// themeCookie remembers the choice of light or dark.
+const themeCookie = "assay_theme"
+
+// theme returns light or dark when it was chosen, else "".
+func (q *request) theme() string {
+	c, err := q.r.Cookie(themeCookie)
+	if err != nil || c.Value != "light" && c.Value != "dark" {
+		return ""
+	}
+	return c.Value
+}
+
+// setTheme remembers a theme and goes back.
+func (h *Handler) setTheme(w http.ResponseWriter, r *http.Request) {
+	const year = 365 * 24 * 60 * 60
+	c := http.Cookie{Name: themeCookie, Path: "/", MaxAge: year, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: r.TLS != nil}
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	switch theme := r.PostFormValue("theme"); theme {
+	case "light", "dark":
+		c.Value = theme
+	default:
+		c.MaxAge = -1
+	}
+	http.SetCookie(w, &c)
+	w.Header().Set("Cache-Control", "no-store")
+	http.Redirect(w, r, localPath(r.PostFormValue("return")), http.StatusSeeOther)
+}
+
+// maxForm bounds the body of a form in bytes.
+const maxForm = 16 << 10
+
+// localPath returns a path of this host, / for anything else.
+func localPath(s string) string {
+	u, err := url.Parse(s)
+	if err != nil || u.Scheme != "" || u.Host != "" || !strings.HasPrefix(s, "/") || strings.HasPrefix(s, "//") || strings.ContainsAny(s, "\\\r\n\t") {
+		return "/"
+	}
+	return u.RequestURI()
+}

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"image/png"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+
+	"assay"
+	"assay/internal/dashboard"
+	"assay/internal/dashboard/browsertest"
+	"assay/internal/dashboard/dashboardtest"
+	"assay/internal/session"
+)
+
+// shot is one page of a picture.
+type shot struct {
+	name, path string
+	world      *dashboardtest.World
+	signedOut  bool
+	post       string // a selector that is clicked first
+}
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "screenshots:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	to := flag.String("out", "bin/screenshots", "the folder for the pictures")
+	only := flag.String("run", ".", "take the pictures whose name matches this regular expression")
+	flag.Parse()
+	match, err := regexp.Compile(*only)
+	if err != nil {
+		return fmt.Errorf("-run: %w", err)
+	}
+	if err := os.MkdirAll(*to, 0o755); err != nil {
+		return err
+	}
+	browser, err := browsertest.Start()
+	if err != nil {
+		return err
+	}
+	defer browser.Close()
+	tab, err := browser.NewTab()
+	if err != nil {
+		return err
+	}
+	for _, s := range shots() {
+		srv, err := serve(s)
+		if err != nil {
+			return err
+		}
+		for _, theme := range []string{"light", "dark"} {
+			for _, screen := range []struct {
+				name          string
+				width, height int64
+				phone         bool
+			}{{"wide", 1440, 900, false}, {"phone", 390, 844, true}} {
+				name := fmt.Sprintf("%s-%s-%s.png", s.name, theme, screen.name)
+				if !match.MatchString(name) {
+					continue
+				}
+				if err := tab.Viewport(screen.width, screen.height, screen.phone); err != nil {
+					return err
+				}
+				if err := tab.Scheme(theme); err != nil {
+					return err
+				}
+				if err := take(tab, srv.URL, s, filepath.Join(*to, name)); err != nil {
+					return fmt.Errorf("%s: %w", name, err)
+				}
+			}
+		}
+		srv.Close()
+	}
+	return nil
+}
+
+// shots are the pictures. Each has a world of its own, because some change it.
+func shots() []shot {
+	shop := dashboardtest.Shop()
+	service := func(name, environment string) string {
+		for _, r := range shop.Rows {
+			if r.Name == name && r.Environment == environment {
+				return r.ID
+			}
+		}
+		return ""
+	}
+	insight := func(service, kind string) string {
+		for _, i := range shop.Found {
+			if i.Service.ID == service && i.Type == kind {
+				return i.ID
+			}
+		}
+		return ""
+	}
+	leak := insight(service("accounts", "production"), "sensitive_log_data")
+	muted := dashboardtest.Shop()
+	_ = muted.MuteInsight(context.Background(), leak, "The addresses are those of a test account; the team rotates it in December.")
+	away := dashboardtest.Shop()
+	away.Err = assay.Errorf(assay.CodeUnavailable, "the store is away")
+	return []shot{
+		{name: "overview", path: "/", world: shop},
+		{name: "services", path: "/services?sort=score", world: shop},
+		{name: "services-none", path: "/services?q=nothing", world: shop},
+		{name: "service", path: "/services/" + service("courier", "production"), world: shop},
+		{name: "service-versions", path: "/services/" + service("checkout", "production"), world: shop},
+		{name: "insights", path: "/insights", world: shop},
+		{name: "insights-rule", path: "/insights?rule=MET-002", world: shop},
+		{name: "insight", path: "/insights/" + leak, world: shop},
+		{name: "insight-summary", path: "/insights/" + leak, world: dashboardtest.Shop(), post: "[data-wait]"},
+		{name: "insight-muted", path: "/insights/" + leak, world: muted},
+		{name: "rules", path: "/rules", world: shop},
+		{name: "rule", path: "/rules/RES-001", world: shop},
+		{name: "keys", path: "/keys", world: shop},
+		{name: "keys-new", path: "/keys", world: dashboardtest.Shop(), post: ".newkey button"},
+		{name: "revoke", path: "/keys/q7Lm2P/revoke", world: shop},
+		{name: "first-run", path: "/", world: dashboardtest.Empty()},
+		{name: "sign-in", path: "/sign-in", world: shop, signedOut: true},
+		{name: "not-found", path: "/nothing", world: shop},
+		{name: "away", path: "/", world: away},
+	}
+}
+
+// serve serves the pages of a world.
+func serve(s shot) (*httptest.Server, error) {
+	who := dashboardtest.Session()
+	if s.signedOut {
+		who = nil
+	}
+	h, err := dashboard.New(dashboardtest.Config(s.world, who))
+	if err != nil {
+		return nil, err
+	}
+	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == session.SignInPath {
+			h.SignInPage(w, r, http.StatusOK, session.SignInPage{Return: "/", Provider: true})
+			return
+		}
+		h.ServeHTTP(w, r)
+	})), nil
+}
+
+// take writes the picture of one page.
+func take(tab *browsertest.Tab, root string, s shot, file string) error {
+	if err := tab.Open(root + s.path); err != nil {
+		return err
+	}
+	if s.post != "" {
+		if s.name == "keys-new" {
+			if err := tab.Type("#name", "collector, edge"); err != nil {
+				return err
+			}
+		}
+		present, err := browsertest.Evaluate[bool](tab, fmt.Sprintf("document.querySelector(%q) !== null", s.post))
+		if err != nil {
+			return err
+		}
+		if present {
+			if err := tab.Click(s.post); err != nil {
+				return err
+			}
+			if err := tab.Await(`document.querySelector('.prose strong, #secret') !== null`); err != nil {
+				return err
+			}
+		}
+	}
+	if err := tab.Await(`document.readyState === 'complete' && document.fonts.status === 'loaded'`); err != nil {
+		return err
+	}
+	picture, err := tab.Screenshot()
+	if err != nil {
+		return err
+	}
+	decoded, err := png.Decode(bytes.NewReader(picture))
+	if err != nil {
+		return err
+	}
+	var packed bytes.Buffer
+	if err := (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&packed, decoded); err != nil {
+		return err
+	}
+	return os.WriteFile(file, packed.Bytes(), 0o644)
+}

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dashboard
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"golang.org/x/sync/errgroup"
+
+	"assay"
+	"assay/internal/rules/catalog"
+	"assay/internal/score"
+)
+
+const (
+	historyPoints   = 120 // of a service's course that are drawn
+	shownChanges    = 12
+	shownVersions   = 10
+	serviceInsights = catalog.Count // a service has one of each type at most
+	costSearch      = 100_000       // services among which one is looked for
+)
+
+// RuleStater reads what rules say about a service. Implementations may be used
+// concurrently.
+type RuleStater interface {
+	// RuleStates returns the states of all rules of the score, in the catalog's order,
+	// and CodeServiceNotFound for an id that is unknown or another organization's.
+	RuleStates(ctx context.Context, organizationID, serviceID string) ([]score.RuleState, error)
+}
+
+// servicePage is one service.
+type servicePage struct {
+	*assay.Service
+	Score    *scoreValue
+	Course   *scoreChart // nil with fewer than two points
+	Changes  []change    // newest first
+	Rules    []ruleState
+	Passed   int
+	Failed   int
+	Skipped  int
+	Versions []serviceRow // more than one
+	Insights []insightRow
+	Hidden   int // muted and archived insights
+	All      string
+	Cost     *costRow // nil when it is not known
+	Period   *costPart
+	Now      time.Time
+	Days     int
+}
+
+// ruleState is what a rule says about a service.
+type ruleState struct {
+	Rule      *ruleText
+	State     score.State
+	Observed  uint64
+	Failed    uint64
+	Share     string // that failed
+	InsightID string // "" when there is none
+	Muted     bool
+}
+
+// change is a moment at which rules changed their state.
+type change struct {
+	At             time.Time
+	Before, After  scoreValue
+	Failing, Fixed []*ruleText // that began to fail, that pass now
+	Other          []turn      // that began or ceased to be evaluated
+}
+
+type turn struct {
+	Rule  *ruleText
+	State score.State
+}
+
+func (h *Handler) service(q *request) error {
+	id := q.r.PathValue("id")
+	if uuid.Validate(id) != nil {
+		return assay.Errorf(assay.CodeServiceNotFound, "no such service")
+	}
+	service, err := q.cfg.Services.FindServiceByID(q.ctx, q.organization(), id)
+	if err != nil {
+		return err
+	}
+	page := servicePage{
+		Service: service, Score: scoreOf(service.Score), Now: q.now, Days: int(q.cfg.Window / (24 * time.Hour)),
+		All: "/insights?" + serviceParam + "=" + id + "&" + statusParam + "=" + allStatuses,
+	}
+	var (
+		history  []*assay.Score
+		states   []score.RuleState
+		versions []*assay.ServiceRow
+		insights []*assay.Insight
+		course   = q.course(sparkPoints)
+	)
+	reads, ctx := errgroup.WithContext(q.ctx)
+	reads.Go(func() (err error) {
+		history, err = q.cfg.Overviews.ScoreHistory(ctx, q.organization(), id, course.Start)
+		return err
+	})
+	reads.Go(func() (err error) {
+		states, err = q.cfg.States.RuleStates(ctx, q.organization(), id)
+		return err
+	})
+	reads.Go(func() (err error) {
+		versions, err = q.cfg.ServiceLists.FindServiceVersions(ctx, q.organization(), service.ServiceKey, course, shownVersions)
+		return err
+	})
+	reads.Go(func() (err error) {
+		insights, _, err = q.cfg.Insights.FindInsights(ctx, assay.InsightFilter{
+			OrganizationID: q.organization(), ServiceID: id, Sort: assay.SortImpact, Descending: true, Page: assay.Page{Limit: serviceInsights},
+		})
+		return err
+	})
+	reads.Go(func() error {
+		page.Cost, page.Period = q.serviceCost(ctx, service.ServiceKey)
+		return nil
+	})
+	if err := reads.Wait(); err != nil {
+		return err
+	}
+	page.Course, page.Changes = q.history(history, course)
+	if len(versions) > 1 {
+		page.Versions = serviceRows(versions, course)
+	}
+	byType := map[string]*assay.Insight{}
+	var active []*assay.Insight
+	for _, i := range insights {
+		byType[i.Type] = i
+		if i.Status == assay.InsightActive {
+			active = append(active, i)
+		}
+	}
+	page.Insights, page.Hidden = q.insightRows(active), len(insights)-len(active)
+	for _, s := range states {
+		state := ruleState{Rule: h.rules[s.Rule], State: s.State, Observed: s.Observed, Failed: s.Failed}
+		switch s.State {
+		case score.Passed:
+			page.Passed++
+		case score.Failed:
+			page.Failed++
+			state.Share = percent(float64(s.Failed), float64(s.Observed))
+		default:
+			page.Skipped++
+		}
+		if i := byType[state.Rule.Name]; i != nil && s.State == score.Failed {
+			state.InsightID, state.Muted = i.ID, i.Status == assay.InsightMuted
+		}
+		page.Rules = append(page.Rules, state)
+	}
+	sortStates(page.Rules)
+	return q.render(http.StatusOK, "service", view{Title: plain(service.Name), Section: "services", Live: liveSeconds, Data: page})
+}
+
+// sortStates puts what fails first, then what passed; within each the heaviest first.
+func sortStates(states []ruleState) {
+	order := map[score.State]int{score.Failed: 0, score.Passed: 1, score.NotEvaluated: 2}
+	slices.SortStableFunc(states, func(a, b ruleState) int {
+		if d := order[a.State] - order[b.State]; d != 0 {
+			return d
+		}
+		return b.Rule.Impact.Weight() - a.Rule.Impact.Weight()
+	})
+}
+
+// history returns the course of a service's score and when rules changed their state.
+func (q *request) history(scores []*assay.Score, c assay.Course) (*scoreChart, []change) {
+	drawn := make([]assay.ScorePoint, 0, len(scores))
+	for _, s := range scores {
+		drawn = append(drawn, assay.ScorePoint{At: s.CalculatedAt, Value: s.Value})
+	}
+	chart := newScoreChart("Score of the service", thinned(drawn, historyPoints), c.Start, c.End)
+	values := make(map[time.Time]int, len(scores)) // index
+	for i, s := range scores {
+		values[s.CalculatedAt] = i
+	}
+	var changes []change
+	for _, found := range score.Changes(scores) {
+		at := values[found.At]
+		one := change{At: found.At, After: roundedScore(scores[at].Value), Before: roundedScore(scores[max(0, at-1)].Value)}
+		for _, t := range found.Turns {
+			r, ok := catalog.ByID(t.RuleID)
+			switch {
+			case !ok: // of a newer version
+			case t.To == score.Failed:
+				one.Failing = append(one.Failing, q.rules[r])
+			case t.From == score.Failed && t.To == score.Passed:
+				one.Fixed = append(one.Fixed, q.rules[r])
+			default:
+				one.Other = append(one.Other, turn{q.rules[r], t.To})
+			}
+		}
+		changes = append(changes, one)
+		if chart != nil && len(one.Failing)+len(one.Fixed) > 0 {
+			chart.Marks = append(chart.Marks, mark{
+				At: share(float64(xOf(found.At, c.Start, c.End)) / planeWidth), Failed: len(one.Failing) > 0, Title: one.words(),
+			})
+		}
+	}
+	slices.Reverse(changes)
+	return chart, changes[:min(len(changes), shownChanges)]
+}
+
+// words says what changed: "MET-002 began to fail, RES-001 passes".
+func (c *change) words() string {
+	text := c.At.UTC().Format(minuteLayout) + ":"
+	for _, r := range c.Failing {
+		text += " " + r.ID + " began to fail;"
+	}
+	for _, r := range c.Fixed {
+		text += " " + r.ID + " passes;"
+	}
+	return text[:len(text)-1]
+}
+
+// thinned returns at most n points, the first and the last among them.
+func thinned(points []assay.ScorePoint, n int) []assay.ScorePoint {
+	if len(points) <= n {
+		return points
+	}
+	kept := make([]assay.ScorePoint, n)
+	for i := range kept {
+		kept[i] = points[i*(len(points)-1)/(n-1)]
+	}
+	return kept
+}
+
+// serviceCost returns what all versions of a service sent and cost, nil when it is not
+// known.
+func (q *request) serviceCost(ctx context.Context, key assay.ServiceKey) (*costRow, *costPart) {
+	ctx, cancel := context.WithTimeout(ctx, sideTimeout)
+	defer cancel()
+	found, err := q.cfg.Analyst.Analyze(ctx, q.organization(), costSearch)
+	if err != nil {
+		if ctx.Err() == nil {
+			q.log(slog.LevelWarn, err)
+		}
+		return nil, nil
+	}
+	at := slices.IndexFunc(found.Services, func(s assay.ServiceCost) bool {
+		return s.Name == key.Name && s.Namespace == key.Namespace && s.Environment == key.Environment
+	})
+	if at < 0 {
+		return nil, nil
+	}
+	found.Services = found.Services[at : at+1]
+	part := newCostPart(found)
+	return &part.Rows[0], part
+}

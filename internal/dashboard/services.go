@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dashboard
+
+import (
+	"net/http"
+	"strings"
+
+	"assay"
+)
+
+const (
+	servicesPageSize = 50
+	sparkPoints      = 30
+	maxEnvironments  = 200 // choices of the filter
+	maxSearch        = 200 // bytes
+)
+
+// servicesPage is the list of services.
+type servicesPage struct {
+	Search       string
+	Sort         string // as in the address
+	Environments []option
+	Bands        []option
+	Signals      []option
+	Columns      []column
+	Rows         []serviceRow
+	Pager        pager
+	Filtered     bool
+}
+
+// serviceRow is a service in a list.
+type serviceRow struct {
+	assay.ServiceRow
+	Score *scoreValue
+	Spark *sparkline
+}
+
+// Parameters of the list's address.
+const (
+	searchParam      = "q"
+	environmentParam = "environment"
+	bandParam        = "band"
+	signalParam      = "signal"
+	sortParam        = "sort"
+)
+
+// unnamed stands in an address for an environment that is not named. A service
+// cannot be in an environment of this name: a tab comes in no address that a form
+// makes.
+const unnamed = "-"
+
+// serviceSorts are the orders that an address can name, with whether they begin with
+// the greatest.
+var serviceSorts = map[string]bool{
+	string(assay.SortServiceName): false, string(assay.SortServiceScore): false,
+	string(assay.SortServiceInsights): true, string(assay.SortServiceLastSeen): true,
+}
+
+func (h *Handler) services(q *request) error {
+	a := q.address()
+	f := assay.ServiceFilter{
+		OrganizationID: q.organization(), Search: cutText(strings.TrimSpace(a.get(searchParam)), maxSearch),
+		Page: a.slice(servicesPageSize), Course: q.course(sparkPoints),
+	}
+	environment := a.get(environmentParam)
+	switch environment {
+	case "":
+	case unnamed:
+		f.Environment = new(string)
+	default:
+		f.Environment = &environment
+	}
+	band, signal := a.get(bandParam), a.get(signalParam)
+	f.Category, f.Signal = bandOf(band), assay.Signal(signal)
+	if band != "" && f.Category == "" {
+		return assay.Errorf(assay.CodeInvalid, "There is no such band.")
+	}
+	if !validSignal(f.Signal) {
+		return assay.Errorf(assay.CodeInvalid, "The signal has to be trace, metric or log.")
+	}
+	order := a.get(sortParam)
+	by, descending := strings.CutPrefix(order, "-")
+	if order == "" {
+		by = string(assay.SortServiceName)
+	}
+	if _, ok := serviceSorts[by]; !ok {
+		return assay.Errorf(assay.CodeInvalid, "The list cannot be sorted by that.")
+	}
+	f.Sort, f.Descending = assay.ServiceSort(by), descending
+
+	rows, total, err := q.cfg.ServiceLists.FindServiceRows(q.ctx, f)
+	if err != nil {
+		return err
+	}
+	environments, err := q.cfg.ServiceLists.FindEnvironments(q.ctx, q.organization(), maxEnvironments)
+	if err != nil {
+		return err
+	}
+	page := servicesPage{
+		Search: f.Search, Sort: order, Rows: serviceRows(rows, f.Course), Pager: a.pager(servicesPageSize, len(rows), total),
+		Environments: environmentOptions(environment, environments),
+		Bands:        bandOptions(band),
+		Signals: options(signal, option{Label: "Any signal"},
+			option{Value: string(assay.SignalTrace), Label: "Traces"}, option{Value: string(assay.SignalMetric), Label: "Metrics"}, option{Value: string(assay.SignalLog), Label: "Logs"}),
+		Filtered: f.Search != "" || environment != "" || band != "" || signal != "",
+	}
+	for _, c := range []struct{ label, by, class string }{
+		{"Service", string(assay.SortServiceName), ""}, {"Score", string(assay.SortServiceScore), ""}, {"Course", "", ""},
+		{"Insights", string(assay.SortServiceInsights), ""}, {"Last seen", string(assay.SortServiceLastSeen), "end"},
+	} {
+		page.Columns = append(page.Columns, a.column(c.label, c.by, c.class, by, descending))
+	}
+	return q.render(http.StatusOK, "services", view{Title: "Services", Section: "services", Live: liveSeconds, Data: page})
+}
+
+// column returns the head of a column, by "" for one by which nothing is sorted.
+func (a address) column(label, by, class, sorted string, descending bool) column {
+	c := column{Label: label, Class: class}
+	if by == "" {
+		return c
+	}
+	next := by
+	if serviceSorts[by] {
+		next = "-" + by
+	}
+	if by == sorted {
+		c.Direction, next = "ascending", "-"+by
+		if descending {
+			c.Direction, next = "descending", by
+		}
+	}
+	if next == string(assay.SortServiceName) {
+		next = ""
+	}
+	c.Link = a.with(sortParam, next)
+	return c
+}
+
+func serviceRows(found []*assay.ServiceRow, c assay.Course) []serviceRow {
+	rows := make([]serviceRow, len(found))
+	for i, f := range found {
+		rows[i] = serviceRow{ServiceRow: *f, Score: scoreOf(f.Service.Score), Spark: newSparkline(f.Course, c.Start, c.End)}
+	}
+	return rows
+}
+
+// bandSlugs are the bands as addresses name them.
+var bandSlugs = map[string]string{
+	"excellent": "Excellent", "good": "Good", "needs-improvement": "Needs Improvement", "poor": "Poor", "unscored": assay.Unscored,
+}
+
+func bandOf(slug string) string { return bandSlugs[slug] }
+
+// slug returns a text as addresses and classes name it.
+func slug(s string) string { return strings.ReplaceAll(strings.ToLower(s), " ", "-") }
+
+func bandOptions(chosen string) []option {
+	all := []option{{Label: "Any band"}}
+	for _, b := range append(assay.Categories(), assay.Unscored) {
+		all = append(all, option{Value: slug(b), Label: b})
+	}
+	return options(chosen, all...)
+}
+
+func environmentOptions(chosen string, environments []string) []option {
+	all := []option{{Label: "Any environment"}}
+	for _, e := range environments {
+		o := option{Value: e, Label: plain(e)}
+		if e == "" {
+			o = option{Value: unnamed, Label: "None named"}
+		}
+		all = append(all, o)
+	}
+	return options(chosen, all...)
+}
+
+func validSignal(s assay.Signal) bool {
+	switch s {
+	case "", assay.SignalTrace, assay.SignalMetric, assay.SignalLog:
+		return true
+	default:
+		return false
+	}
+}
+
+// cutText returns at most n bytes of s, and only valid UTF-8.
+func cutText(s string, n int) string {
+	if len(s) > n {
+		s = s[:n]
+	}
+	return strings.ToValidUTF8(s, "")
+}

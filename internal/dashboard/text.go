@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dashboard
+
+import (
+	"fmt"
+	"html/template"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// How many characters of a text from telemetry are shown.
+const (
+	shortText = 80     // in lists, titles and sentences
+	longText  = 10_240 // where the whole text can be reached
+	maxMarks  = 3      // combining marks on one character; more would cover the lines around it
+)
+
+// name returns a text from telemetry for a list: isolated, so that it cannot turn
+// the order of what stands around it, with every character that is not seen as a
+// visible escape, cut to shortText characters.
+func name(s string) template.HTML { return isolated(s, shortText) }
+
+// fullName is name with up to longText characters, a long text in an element that
+// opens.
+func fullName(s string) template.HTML {
+	if utf8.RuneCountInString(s) <= shortText {
+		return name(s)
+	}
+	return `<details class="long"><summary>` + name(s) + `</summary>` + isolated(s, longText) + `</details>`
+}
+
+func isolated(s string, limit int) template.HTML {
+	var b strings.Builder
+	b.WriteString(`<bdi>`)
+	for _, p := range visible(s, limit) {
+		if p.escape {
+			b.WriteString(`<span class="esc">` + p.text + `</span>`) // letters, digits and brackets
+		} else {
+			template.HTMLEscape(&b, []byte(p.text))
+		}
+	}
+	b.WriteString(`</bdi>`)
+	return template.HTML(b.String())
+}
+
+// plain is name where no element can stand, such as in a title.
+func plain(s string) string {
+	var b strings.Builder
+	for _, p := range visible(s, shortText) {
+		b.WriteString(p.text)
+	}
+	return b.String()
+}
+
+// piece is a part of a text as it is shown.
+type piece struct {
+	text   string
+	escape bool // it stands for a character that would not be seen
+}
+
+// visible takes the first characters of s apart into what is shown of them.
+func visible(s string, limit int) []piece {
+	var pieces []piece
+	begin, marks := 0, 0 // of the characters that are shown as they are
+	flush := func(end int) {
+		if begin < end {
+			pieces = append(pieces, piece{text: s[begin:end]})
+		}
+	}
+	i := 0
+	for n := 0; i < len(s) && n < limit; n++ {
+		r, size := utf8.DecodeRuneInString(s[i:])
+		if unicode.Is(unicode.M, r) {
+			marks++
+		} else {
+			marks = 0
+		}
+		if e := escapeOf(r, s[i:i+size], marks); e != "" {
+			flush(i)
+			pieces = append(pieces, piece{text: e, escape: true})
+			begin = i + size
+		}
+		i += size
+	}
+	flush(i)
+	if i < len(s) {
+		pieces = append(pieces, piece{text: "…"})
+	}
+	return pieces
+}
+
+// escapeOf returns how a character is shown that would not be seen or would change
+// how others are, "" for all others: controls, characters that only order or format,
+// space that is not U+0020, letters without a shape, characters of private use or of
+// none, heaps of combining marks, and bytes that are not UTF-8.
+func escapeOf(r rune, encoded string, marks int) string {
+	switch {
+	case r == utf8.RuneError && len(encoded) == 1:
+		return fmt.Sprintf("⟨%02X⟩", encoded[0])
+	case r == ' ':
+		return ""
+	case !unicode.IsPrint(r), unicode.Is(unicode.Variation_Selector, r), marks > maxMarks, strings.ContainsRune("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0", r):
+		return fmt.Sprintf("⟨U+%04X⟩", r)
+	default:
+		return ""
+	}
+}
