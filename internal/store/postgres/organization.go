@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"assay"
+	"assay/internal/delta"
 )
 
 // CreateOrganization implements assay.OrganizationStore.
@@ -110,14 +111,23 @@ func (s *Store) SetOrganizationTier(ctx context.Context, id string, tier assay.T
 	})
 }
 
-// SaveOrganizationScore stores the mean score of an organization, or that it
-// has none.
-func (s *Store) SaveOrganizationScore(ctx context.Context, organizationID string, score *float64, at time.Time) error {
+// SaveOrganizationScore stores the mean score of an organization, or that it has
+// none. Without the lease of the fence it is delta.ErrLeaseLost, and nothing is
+// stored.
+func (s *Store) SaveOrganizationScore(ctx context.Context, f delta.Fence, organizationID string, score *float64, at time.Time) error {
 	if score == nil {
 		at = time.Time{}
 	}
 	return s.update(ctx, "save an organization's score", func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, `UPDATE organizations SET score = $1, score_updated_at = $2 WHERE id = $3`, score, micros(at), uuidOf(organizationID))
-		return changedOne(tag, err, errNoOrganization)
+		if err := changedOne(tag, err, errNoOrganization); err != nil {
+			return err
+		}
+		b := new(pgx.Batch)
+		lost := queueFence(b, f)
+		if err := tx.SendBatch(ctx, b).Close(); err != nil {
+			return err
+		}
+		return lost()
 	})
 }

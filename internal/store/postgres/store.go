@@ -63,6 +63,7 @@ type Store struct {
 	// given up.
 	generation atomic.Uint64
 	partitions partitions
+	forgotten  atomic.Int64 // up to when commits have forgotten requests
 }
 
 // Open opens the store and brings its schema up to date, as c says. A schema newer
@@ -167,6 +168,15 @@ func (s *Store) now(ctx context.Context, tx pgx.Tx) (time.Time, error) {
 		return time.Time{}, err
 	}
 	return timeOf(us), nil
+}
+
+// injectedNow is now for a statement that takes the server's time where it is NULL.
+func (s *Store) injectedNow() *int64 {
+	if s.clock == nil {
+		return nil
+	}
+	us := micros(s.clock())
+	return &us
 }
 
 // serverMicros is the present by the server's clock, as times are stored.

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fold
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"math"
+
+	"assay/internal/delta"
+	"assay/internal/rules/catalog"
+	"assay/internal/store/codec"
+)
+
+// Buckets are the tallies that are to be added to the stored ones.
+type Buckets map[delta.Bucket]*codec.Tally
+
+// Tallies sums up verdicts and usage by bucket.
+func Tallies(f *delta.Service) Buckets {
+	b := make(Buckets, len(f.Verdicts))
+	for i := range f.Verdicts {
+		b.At(f.Verdicts[i].Bucket).Add(&codec.Tally{Counts: f.Verdicts[i].Counts})
+	}
+	for i := range f.Usage {
+		b.At(f.Usage[i].Bucket).Add(&codec.Tally{Usage: f.Usage[i].Usage})
+	}
+	return b
+}
+
+// At returns the tally of a bucket, to be added to.
+func (b Buckets) At(bucket delta.Bucket) *codec.Tally {
+	t := b[bucket]
+	if t == nil {
+		t = new(codec.Tally)
+		b[bucket] = t
+	}
+	return t
+}
+
+// DropEmpty drops the buckets in which nothing was counted.
+func (b Buckets) DropEmpty() {
+	maps.DeleteFunc(b, func(_ delta.Bucket, t *codec.Tally) bool { return *t == (codec.Tally{}) })
+}
+
+// Tally adds a tally to a stored one, encoded, and returns the sum. Nothing stored
+// is an empty tally.
+func Tally(stored []byte, add *codec.Tally) ([]byte, error) {
+	var sum codec.Tally
+	if err := sum.UnmarshalBinary(stored); err != nil {
+		return nil, err
+	}
+	sum.Add(add)
+	return sum.AppendBinary([]byte{}), nil
+}
+
+// Examples adds examples to stored ones and returns what to store, nil when nothing
+// changes.
+func Examples(stored []byte, add *codec.Examples) ([]byte, error) {
+	var kept delta.Service
+	if err := codec.DecodeExamples(stored, &kept.Examples); err != nil {
+		return nil, err
+	}
+	for r, e := range add {
+		if e != nil {
+			kept.AddExample(catalog.Rule(r), e)
+		}
+	}
+	return changed(stored, codec.AppendExamples(nil, &kept.Examples)), nil
+}
+
+// Items adds evidence items to stored ones and returns what to store with its oldest
+// bucket, nil when nothing changes.
+func Items(stored []byte, add map[delta.Item]delta.Bucket) ([]byte, delta.Bucket, error) {
+	var kept delta.Service
+	var err error
+	if kept.Items, err = codec.DecodeItems(stored); err != nil {
+		return nil, 0, err
+	}
+	for it, b := range add {
+		kept.AddItem(it, b)
+	}
+	return changed(stored, codec.AppendItems(nil, kept.Items)), Oldest(kept.Items), nil
+}
+
+// ExpireItems drops the items before a bucket from stored ones and returns what to
+// store, nil for nothing, with its oldest bucket.
+func ExpireItems(stored []byte, start delta.Bucket) ([]byte, delta.Bucket, error) {
+	items, err := codec.DecodeItems(stored)
+	if err != nil {
+		return nil, 0, err
+	}
+	maps.DeleteFunc(items, func(_ delta.Item, b delta.Bucket) bool { return b < start })
+	return codec.AppendItems(nil, items), Oldest(items), nil
+}
+
+// Oldest returns the smallest bucket of items; the largest there is when there are
+// none.
+func Oldest(items map[delta.Item]delta.Bucket) delta.Bucket {
+	o := delta.Bucket(math.MaxInt64)
+	for _, b := range items {
+		o = min(o, b)
+	}
+	return o
+}
+
+// AddItems returns items and found together. It changes found, not items.
+func AddItems(items, found map[delta.Item]delta.Bucket) map[delta.Item]delta.Bucket {
+	if len(found) == 0 {
+		return items
+	}
+	for it, b := range items {
+		found[it] = max(found[it], b)
+	}
+	return found
+}
+
+// Series adds metric series to stored ones and returns all of them and what to
+// store, nil when nothing changes.
+func Series(stored []byte, add *delta.Series) (*delta.Series, []byte, error) {
+	kept := new(delta.Series)
+	if stored != nil {
+		if err := kept.UnmarshalBinary(stored); err != nil {
+			return nil, nil, err
+		}
+	}
+	kept.Merge(add)
+	return kept, changed(stored, kept.AppendBinary(nil)), nil
+}
+
+// changed returns merged, nil when it is what is stored.
+func changed(stored, merged []byte) []byte {
+	if bytes.Equal(stored, merged) {
+		return nil
+	}
+	return merged
+}
+
+// Set is a distinct set as stored.
+type Set struct {
+	Last    delta.Bucket // newest bucket
+	Members []byte
+	Full    bool
+}
+
+// Add adds a fact of key k to a stored set, nil for none, and returns what to store,
+// nil when nothing changes. An observation is counted in buckets when the set is
+// new or was seen in a newer bucket, a failure with it when the set is full, and
+// otherwise when it becomes full now. What is found then is added to found.
+func (s *Set) Add(k delta.DistinctKey, fact *delta.DistinctFact, buckets Buckets, found map[delta.Item]delta.Bucket) (*Set, error) {
+	set, wasFull, moved, at := &fact.Values, false, true, fact.Last
+	if s != nil {
+		set = &delta.Set{Limit: fact.Values.Limit}
+		if err := set.UnmarshalBinary(s.Members); err != nil {
+			return nil, fmt.Errorf("distinct set of rule %s: %w", k.Rule.ID(), err)
+		}
+		wasFull = set.Full()
+		set.Merge(&fact.Values)
+		moved, at = fact.Last > s.Last, max(fact.Last, s.Last)
+	}
+	members, err := set.MarshalBinary()
+	if err != nil {
+		return nil, fmt.Errorf("distinct set of rule %s: %w", k.Rule.ID(), err)
+	}
+	if !moved && bytes.Equal(members, s.Members) {
+		return nil, nil
+	}
+	full := set.Full()
+	failed := full && (moved || !wasFull)
+	if moved {
+		buckets.At(at).Counts[k.Rule].Observed++
+	}
+	if failed {
+		buckets.At(at).Counts[k.Rule].Failed++
+	}
+	if failed && k.Rule == catalog.MET001 {
+		for list, text := range map[delta.List]string{delta.MetricNames: fact.Metric, delta.AttributeKeys: fact.Attr} {
+			if text != "" {
+				it := delta.Item{Rule: k.Rule, List: list, Text: text}
+				found[it] = max(found[it], at)
+			}
+		}
+	}
+	return &Set{Last: at, Members: members, Full: full}, nil
+}
+
+// Seen widens the span between a first and a last event time, as stored, by what was
+// seen of a service, and tells whether it did.
+func Seen(first, last *int64, f *delta.Service) bool {
+	if f.FirstSeen == 0 {
+		return false
+	}
+	widened := false
+	if from := micros(f.FirstSeen); *first == 0 || from < *first {
+		*first, widened = from, true
+	}
+	if to := micros(f.LastSeen); to > *last {
+		*last, widened = to, true
+	}
+	return widened
+}
+
+// micros turns an event time into its stored form, microseconds.
+func micros(ns uint64) int64 { return int64(min(ns, math.MaxInt64) / 1000) }

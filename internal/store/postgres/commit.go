@@ -1,0 +1,528 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"assay"
+	"assay/internal/delta"
+	"assay/internal/store/codec"
+	"assay/internal/store/fold"
+)
+
+// beginCommit has every statement of a commit find its rows by their keys. The tables
+// may grow a hundredfold before statistics say so.
+const beginCommit = beginUpdate + `; set local enable_seqscan = off; set local enable_hashjoin = off; set local enable_mergejoin = off; set local jit = off`
+
+// Commit adds what merge returns to the stored facts, in one transaction that is on
+// disk when Commit returns. It notes the requests, and fresh[i] tells merge whether
+// requests[i] was not seen in the last minutes. An organization that does not exist
+// is CodeNotFound, and nothing is stored; a journal that its holder has lost is
+// delta.ErrJournalLost, and nothing is stored either. How long ago a request was
+// seen is judged by the store's own clock. merge may be called again.
+//
+// However many services there are, it is a handful of round trips: the requests; the
+// services, which are locked from then on; their rows; what is to be written.
+func (s *Store) Commit(ctx context.Context, now time.Time, requests []delta.Request, merge func(fresh []bool) *delta.Delta) error {
+	forgotten := int64(0)
+	err := s.updatePartitions(ctx, "commit facts", beginCommit, func(tx pgx.Tx, use func(...partition) error) error {
+		c := &commit{store: s, ctx: ctx, tx: tx, use: use, now: micros(now), orgs: make(map[string]int64)}
+		fresh, err := c.note(requests)
+		if err != nil {
+			return err
+		}
+		forgotten = c.forgotten
+		return c.apply(merge(fresh))
+	})
+	if err == nil && forgotten > 0 {
+		s.forgotten.Store(forgotten)
+	}
+	return err
+}
+
+// commit is one transaction of Commit.
+type commit struct {
+	store     *Store
+	ctx       context.Context
+	tx        pgx.Tx
+	use       func(...partition) error
+	now       int64
+	orgs      map[string]int64
+	forgotten int64 // up to when requests have been forgotten; 0 when none were
+}
+
+// send runs a batch.
+func (c *commit) send(b *pgx.Batch) error {
+	if b.Len() == 0 {
+		return nil
+	}
+	return c.tx.SendBatch(c.ctx, b).Close()
+}
+
+const (
+	findOrgs = `SELECT id, org FROM organizations WHERE id = ANY ($1::uuid[])`
+	// $1 is the present, by the server's clock when it is NULL.
+	addRequests = `INSERT INTO requests (org, signal, hash, at)
+		SELECT o.org, r.signal, r.hash, coalesce($1::bigint, ` + serverMicros + `)
+		FROM unnest($2::uuid[], $3::smallint[], $4::bytea[]) AS r (id, signal, hash) JOIN organizations o ON o.id = r.id
+		ORDER BY 1, 2, 3 ON CONFLICT DO NOTHING RETURNING org, signal, hash`
+	// Those that another transaction forgets are left to it. What was forgotten before
+	// ($3) may still lie in the index.
+	forgetRequests = `WITH forgotten AS (
+			DELETE FROM requests WHERE ctid = ANY (ARRAY(
+				SELECT ctid FROM requests WHERE at < coalesce($1::bigint, ` + serverMicros + `) - $2::bigint AND at >= $3::bigint
+				ORDER BY at LIMIT $4::bigint FOR UPDATE SKIP LOCKED))
+			RETURNING at)
+		SELECT coalesce(max(at), 0) FROM forgotten`
+)
+
+// queueOrgs looks up organizations whose row is not known yet.
+func (c *commit) queueOrgs(b *pgx.Batch, ids []string) {
+	ids = slices.DeleteFunc(ids, func(id string) bool { return c.orgs[id] != 0 })
+	if len(ids) == 0 {
+		return
+	}
+	byID := make(map[pgtype.UUID][]string, len(ids))
+	for _, id := range ids {
+		byID[uuidOf(id)] = append(byID[uuidOf(id)], id)
+	}
+	b.Queue(findOrgs, uuidsOf(ids)).Query(func(rows pgx.Rows) error {
+		return each(rows, nil, func(rows pgx.Rows) error {
+			var id pgtype.UUID
+			var org int64
+			err := rows.Scan(&id, &org)
+			for _, name := range byID[id] {
+				c.orgs[name] = org
+			}
+			return err
+		})
+	})
+}
+
+// note inserts the requests and tells which were new. It forgets twice as many
+// that are old enough, so that between two expiries they do not pile up.
+func (c *commit) note(requests []delta.Request) ([]bool, error) {
+	fresh := make([]bool, len(requests))
+	if len(requests) == 0 {
+		return fresh, nil
+	}
+	type key struct {
+		org    int64
+		signal int16
+		hash   [16]byte
+	}
+	var (
+		ids     = make([]string, len(requests))
+		signals = make([]int16, len(requests))
+		hashes  = make([][]byte, len(requests))
+		added   = make(map[key]bool, len(requests))
+	)
+	for i := range requests {
+		q := &requests[i]
+		ids[i], signals[i], hashes[i] = q.OrganizationID, int16(q.Signal), q.Hash[:]
+	}
+	now := c.store.injectedNow()
+	b := new(pgx.Batch)
+	c.queueOrgs(b, slices.Compact(slices.Sorted(slices.Values(ids))))
+	b.Queue(forgetRequests, now, requestsKept.Microseconds(), c.store.forgotten.Load(), 2*len(requests)).
+		QueryRow(func(row pgx.Row) error { return row.Scan(&c.forgotten) })
+	b.Queue(addRequests, now, uuidsOf(ids), signals, hashes).Query(func(rows pgx.Rows) error {
+		return each(rows, nil, func(rows pgx.Rows) error {
+			var k key
+			var hash []byte
+			if err := rows.Scan(&k.org, &k.signal, &hash); err != nil {
+				return err
+			}
+			copy(k.hash[:], hash)
+			added[k] = true
+			return nil
+		})
+	})
+	if err := c.send(b); err != nil {
+		return nil, err
+	}
+	for i := range requests {
+		org, ok := c.orgs[ids[i]]
+		if !ok {
+			return nil, errNoOrganization()
+		}
+		k := key{org, signals[i], requests[i].Hash}
+		fresh[i] = added[k]
+		delete(added, k) // the same one again is not new
+	}
+	return fresh, nil
+}
+
+// service is a service that a commit has news of.
+type service struct {
+	id       pgtype.UUID
+	org      int64
+	key      assay.ServiceKey
+	facts    *delta.Service
+	svc      int64
+	isNew    bool
+	first    int64
+	last     int64
+	total    codec.Tally
+	examples []byte // stored
+	items    []byte // stored
+	series   []byte // stored
+	claims   map[claimKey][]storedClaim
+	sets     map[delta.DistinctKey]*fold.Set
+	hours    map[delta.Bucket][]byte // stored
+	buckets  fold.Buckets            // to be added to hours
+	found    map[delta.Item]delta.Bucket
+	changed  bool
+}
+
+func (c *commit) apply(d *delta.Delta) error {
+	if d == nil {
+		return nil
+	}
+	services, err := c.lock(d)
+	if err != nil {
+		return err
+	}
+	if err := c.read(services); err != nil {
+		return err
+	}
+	return c.write(d, services)
+}
+
+const (
+	// A row is locked when its turn comes in the order of svc.
+	lockServices = `SELECT svc, id, first_seen_at, last_seen_at, tally FROM services WHERE id = ANY ($1::uuid[]) ORDER BY svc FOR NO KEY UPDATE`
+	addServices  = `INSERT INTO services (id, org, namespace, name, environment, version, first_seen_at, last_seen_at, created_at, updated_at, revision, tally)
+		SELECT id, org, namespace, name, environment, version, 0, 0, $1::bigint, $1::bigint, 0, ''
+		FROM unnest($2::uuid[], $3::bigint[], $4::bytea[], $5::bytea[], $6::bytea[], $7::bytea[]) AS n (id, org, namespace, name, environment, version)
+		ORDER BY id ON CONFLICT (id) DO NOTHING RETURNING svc, id`
+)
+
+// lock finds and locks the services of d, makes those that are new and returns all
+// of them in the order of their rows.
+func (c *commit) lock(d *delta.Delta) ([]*service, error) {
+	services := make(map[pgtype.UUID]*service)
+	orgs := make(map[*service]string)
+	for id, o := range d.Organizations {
+		for key, f := range o.Services {
+			s := &service{id: uuidOf(delta.ServiceID(id, key)), key: key, facts: f, isNew: true}
+			services[s.id], orgs[s] = s, id
+		}
+	}
+	b := new(pgx.Batch)
+	c.queueOrgs(b, slices.Collect(maps.Keys(d.Organizations)))
+	if len(services) > 0 {
+		b.Queue(lockServices, slices.Collect(maps.Keys(services))).Query(func(rows pgx.Rows) error {
+			return each(rows, nil, func(rows pgx.Rows) error {
+				var svc, first, last int64
+				var id pgtype.UUID
+				var tally []byte
+				if err := rows.Scan(&svc, &id, &first, &last, &tally); err != nil {
+					return err
+				}
+				s := services[id]
+				s.svc, s.first, s.last, s.isNew = svc, first, last, false
+				return s.total.UnmarshalBinary(tally)
+			})
+		})
+	}
+	if err := c.send(b); err != nil {
+		return nil, err
+	}
+	for id := range d.Organizations {
+		if c.orgs[id] == 0 {
+			return nil, errNoOrganization()
+		}
+	}
+	var fresh []*service
+	for _, s := range services {
+		s.org = c.orgs[orgs[s]]
+		if s.isNew {
+			fresh = append(fresh, s)
+		}
+	}
+	if err := c.make(fresh, services); err != nil {
+		return nil, err
+	}
+	return slices.SortedFunc(maps.Values(services), func(a, b *service) int { return cmp.Compare(a.svc, b.svc) }), nil
+}
+
+// make inserts new services. When others have made one meanwhile everything begins
+// again, so that its row is locked in its turn.
+func (c *commit) make(fresh []*service, services map[pgtype.UUID]*service) error {
+	if len(fresh) == 0 {
+		return nil
+	}
+	var (
+		ids                                       = make([]pgtype.UUID, len(fresh))
+		orgs                                      = make([]int64, len(fresh))
+		namespaces, names, environments, versions = make([][]byte, len(fresh)), make([][]byte, len(fresh)), make([][]byte, len(fresh)), make([][]byte, len(fresh))
+	)
+	for i, s := range fresh {
+		ids[i], orgs[i] = s.id, s.org
+		namespaces[i], names[i] = bytesOf(s.key.Namespace), bytesOf(s.key.Name)
+		environments[i], versions[i] = bytesOf(s.key.Environment), bytesOf(s.key.Version)
+	}
+	made := 0
+	rows, err := c.tx.Query(c.ctx, addServices, c.now, ids, orgs, namespaces, names, environments, versions)
+	err = each(rows, err, func(rows pgx.Rows) error {
+		var svc int64
+		var id pgtype.UUID
+		if err := rows.Scan(&svc, &id); err != nil {
+			return err
+		}
+		services[id].svc = svc
+		made++
+		return nil
+	})
+	if err == nil && made < len(fresh) {
+		err = errStartOver
+	}
+	return err
+}
+
+// read reads what is stored of the services, as far as there are news of it, and
+// adds the distinct sets, which tell more to be counted.
+func (c *commit) read(services []*service) error {
+	b := new(pgx.Batch)
+	bySvc := make(map[int64]*service, len(services))
+	for _, s := range services {
+		s.buckets, s.found = fold.Tallies(s.facts), make(map[delta.Item]delta.Bucket)
+		if !s.isNew {
+			bySvc[s.svc] = s
+		}
+	}
+	// New sets are counted in their own bucket.
+	if err := c.use(setPartitions(services)...); err != nil {
+		return err
+	}
+	if err := c.use(hourPartitions(services)...); err != nil {
+		return err
+	}
+	queueBlobs(b, bySvc)
+	queueClaims(b, bySvc)
+	queueSets(b, bySvc)
+	if err := c.send(b); err != nil {
+		return err
+	}
+	for _, s := range services {
+		if err := s.addSets(); err != nil {
+			return err
+		}
+		s.buckets.DropEmpty()
+	}
+	return c.readHours(services, bySvc)
+}
+
+const (
+	findExamples = `SELECT svc, facts FROM examples WHERE svc = ANY ($1::bigint[])`
+	findItems    = `SELECT svc, facts FROM items WHERE svc = ANY ($1::bigint[])`
+	findSeries   = `SELECT svc, facts FROM series WHERE svc = ANY ($1::bigint[])`
+)
+
+// queueBlobs reads the values that a service has one of.
+func queueBlobs(b *pgx.Batch, bySvc map[int64]*service) {
+	var examples, items, series []int64
+	for svc, s := range bySvc {
+		if s.facts.Examples != (codec.Examples{}) {
+			examples = append(examples, svc)
+		}
+		if len(s.facts.Items) > 0 || len(s.facts.Distinct) > 0 { // a set that is full now is found
+			items = append(items, svc)
+		}
+		if !s.facts.Series.Empty() {
+			series = append(series, svc)
+		}
+	}
+	queue := func(query string, svcs []int64, stored func(*service) *[]byte) {
+		if len(svcs) == 0 {
+			return
+		}
+		slices.Sort(svcs)
+		b.Queue(query, svcs).Query(func(rows pgx.Rows) error {
+			return each(rows, nil, func(rows pgx.Rows) error {
+				var svc int64
+				var facts []byte
+				if err := rows.Scan(&svc, &facts); err != nil {
+					return err
+				}
+				*stored(bySvc[svc]) = facts
+				return nil
+			})
+		})
+	}
+	queue(findExamples, examples, func(s *service) *[]byte { return &s.examples })
+	queue(findItems, items, func(s *service) *[]byte { return &s.items })
+	queue(findSeries, series, func(s *service) *[]byte { return &s.series })
+}
+
+// write writes what has changed, and last what many commits share, so that they wait
+// for each other as short as can be.
+func (c *commit) write(d *delta.Delta, services []*service) error {
+	b := new(pgx.Batch)
+	claimed := make(map[int64]bool)
+	if err := queueExamples(b, services); err != nil {
+		return err
+	}
+	if err := queueItems(b, services); err != nil {
+		return err
+	}
+	if err := queueSeries(b, services); err != nil {
+		return err
+	}
+	c.queueClaimRows(b, services, claimed)
+	c.queueSetRows(b, services)
+	if err := queueHours(b, services); err != nil {
+		return err
+	}
+	c.queueServices(b, services)
+	queueServiceCounts(b, services)
+	queueClaimed(b, claimed)
+	c.queueLogRecords(b, d)
+	lost, err := queueJournals(b, d.Journals)
+	if err != nil {
+		return err
+	}
+	if err := c.send(b); err != nil {
+		return journalError(err, lost)
+	}
+	return lost()
+}
+
+const saveExamples = `INSERT INTO examples (svc, facts) SELECT svc, facts FROM unnest($1::bigint[], $2::bytea[]) AS n (svc, facts)
+	ON CONFLICT (svc) DO UPDATE SET facts = excluded.facts`
+
+func queueExamples(b *pgx.Batch, services []*service) error {
+	var svcs []int64
+	var facts [][]byte
+	for _, s := range services {
+		if s.facts.Examples == (codec.Examples{}) {
+			continue
+		}
+		merged, err := fold.Examples(s.examples, &s.facts.Examples)
+		if err != nil {
+			return err
+		}
+		if merged != nil {
+			svcs, facts, s.changed = append(svcs, s.svc), append(facts, merged), true
+		}
+	}
+	if len(svcs) > 0 {
+		b.Queue(saveExamples, svcs, facts)
+	}
+	return nil
+}
+
+const saveItems = `INSERT INTO items (svc, oldest, facts) SELECT svc, oldest, facts FROM unnest($1::bigint[], $2::bigint[], $3::bytea[]) AS n (svc, oldest, facts)
+	ON CONFLICT (svc) DO UPDATE SET oldest = excluded.oldest, facts = excluded.facts`
+
+func queueItems(b *pgx.Batch, services []*service) error {
+	var svcs, oldest []int64
+	var facts [][]byte
+	for _, s := range services {
+		items := fold.AddItems(s.facts.Items, s.found)
+		if len(items) == 0 {
+			continue
+		}
+		merged, o, err := fold.Items(s.items, items)
+		if err != nil {
+			return err
+		}
+		if merged != nil {
+			svcs, oldest, facts, s.changed = append(svcs, s.svc), append(oldest, int64(o)), append(facts, merged), true
+		}
+	}
+	if len(svcs) > 0 {
+		b.Queue(saveItems, svcs, oldest, facts)
+	}
+	return nil
+}
+
+const saveServices = `UPDATE services s SET first_seen_at = n.first, last_seen_at = n.last, tally = n.tally,
+		updated_at = greatest(s.updated_at, $1::bigint), revision = s.revision + 1, unscored = true
+	FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::bytea[]) AS n (svc, first, last, tally) WHERE s.svc = n.svc`
+
+// queueServices writes the services of which anything has changed.
+func (c *commit) queueServices(b *pgx.Batch, services []*service) {
+	var svcs, firsts, lasts []int64
+	var tallies [][]byte
+	for _, s := range services {
+		seen := fold.Seen(&s.first, &s.last, s.facts)
+		for _, t := range s.buckets {
+			s.total.Add(t)
+		}
+		if s.isNew || s.changed || seen || len(s.buckets) > 0 {
+			svcs, firsts, lasts = append(svcs, s.svc), append(firsts, s.first), append(lasts, s.last)
+			tallies = append(tallies, s.total.AppendBinary([]byte{}))
+		}
+	}
+	if len(svcs) > 0 {
+		b.Queue(saveServices, c.now, svcs, firsts, lasts, tallies)
+	}
+}
+
+const (
+	addServiceCounts = `INSERT INTO service_counts AS c (org, n) SELECT org, n FROM unnest($1::bigint[], $2::bigint[]) AS a (org, n) ORDER BY org
+		ON CONFLICT (org) DO UPDATE SET n = c.n + excluded.n`
+	touchClaims = `UPDATE organizations o SET claims_revision = o.claims_revision + 1
+		FROM (SELECT org FROM organizations WHERE org = ANY ($1::bigint[]) ORDER BY org FOR NO KEY UPDATE) AS l WHERE o.org = l.org`
+)
+
+func queueServiceCounts(b *pgx.Batch, services []*service) {
+	counts := make(map[int64]int64)
+	for _, s := range services {
+		if s.isNew {
+			counts[s.org]++
+		}
+	}
+	queueCounts(b, counts)
+}
+
+// queueCounts adds to how many services organizations have.
+func queueCounts(b *pgx.Batch, counts map[int64]int64) {
+	if len(counts) == 0 {
+		return
+	}
+	orgs := slices.Sorted(maps.Keys(counts))
+	ns := make([]int64, len(orgs))
+	for i, org := range orgs {
+		ns[i] = counts[org]
+	}
+	b.Queue(addServiceCounts, orgs, ns)
+}
+
+// queueClaimed notes that claims of organizations changed.
+func queueClaimed(b *pgx.Batch, orgs map[int64]bool) {
+	if len(orgs) > 0 {
+		b.Queue(touchClaims, slices.Sorted(maps.Keys(orgs)))
+	}
+}
+
+const addLogRecords = `INSERT INTO log_records AS r (org, severity, n)
+	SELECT org, severity, n FROM unnest($1::bigint[], $2::smallint[], $3::bigint[]) AS a (org, severity, n) ORDER BY org, severity
+	ON CONFLICT (org, severity) DO UPDATE SET n = r.n + excluded.n`
+
+// queueLogRecords adds the log records of the organizations.
+func (c *commit) queueLogRecords(b *pgx.Batch, d *delta.Delta) {
+	var orgs, ns []int64
+	var severities []int16
+	for id, o := range d.Organizations {
+		for severity, n := range o.LogRecords {
+			if n > 0 {
+				orgs, ns = append(orgs, c.orgs[id]), append(ns, int64(n))
+				severities = append(severities, int16(codec.SeverityNumber(assay.Severity(severity))))
+			}
+		}
+	}
+	if len(orgs) > 0 {
+		b.Queue(addLogRecords, orgs, severities, ns)
+	}
+}
