@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	askTimeout = 10 * time.Second
+	askTimeout = 30 * time.Second // whatever is asked for is answered before
 	maxPage    = 100
 )
 
