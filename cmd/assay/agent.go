@@ -65,7 +65,7 @@ func (s *server) openAgent(ctx context.Context) error {
 		return fmt.Errorf("--secret-key-file: %w", err)
 	}
 	s.signer, err = sign.New(ctx, sign.Config{
-		Store: s.store, Issuer: s.publicURL(), Audience: s.cfg.AgentAudience, Secret: secret, Now: wallClock, Logger: s.logger,
+		Store: s.store, Issuer: s.publicURL(), Audience: s.cfg.AgentAudience, Secret: secret, Now: s.replica.Now, Logger: s.logger,
 	})
 	if err != nil || s.cfg.AgentBackendURL == "" {
 		return err

@@ -4,8 +4,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"assay"
 	"assay/internal/auth"
@@ -14,14 +16,45 @@ import (
 // firstOrganization is the organization that an empty store gets.
 const firstOrganization = "default"
 
+// bootstrapLease is held by the one of several servers that looks whether the store
+// is empty.
+const bootstrapLease = "bootstrap"
+
+// bootstrapWait is how long another server may hold the lease before it is asked for
+// again.
+const bootstrapWait = 100 * time.Millisecond
+
+// leases gives out leases; lease.Coordinator implements it.
+type leases interface {
+	Acquire(ctx context.Context, name string) (bool, error)
+	Release(ctx context.Context, name string) error
+}
+
 // bootstrap gives an empty store its first organization and a key for it. It
 // returns the key when it had to make one. A store that holds nothing but a first
-// organization without a key, from a start that was cut short, is taken for empty.
-func bootstrap(ctx context.Context, s store, cfg *serverConfig, logger *slog.Logger) (made auth.Secret, err error) {
+// organization without a key, from a start that was cut short, is taken for empty. Of
+// several servers that start together on an empty store one does it, and the others
+// wait until it has.
+func bootstrap(ctx context.Context, s store, l leases, cfg *serverConfig, logger *slog.Logger) (made auth.Secret, err error) {
 	given, err := cfg.bootstrapKey()
 	if err != nil {
 		return "", err
 	}
+	for {
+		held, err := l.Acquire(ctx, bootstrapLease)
+		if err != nil {
+			return "", err
+		}
+		if held {
+			break
+		}
+		select {
+		case <-time.After(bootstrapWait):
+		case <-ctx.Done():
+			return "", fmt.Errorf("another server prepares the store: %w", context.Cause(ctx))
+		}
+	}
+	defer func() { err = errors.Join(err, l.Release(ctx, bootstrapLease)) }()
 	o, err := emptyOrganization(ctx, s)
 	if err != nil || o == nil {
 		if o == nil && err == nil && given != "" {

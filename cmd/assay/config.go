@@ -28,6 +28,7 @@ type serverConfig struct {
 	identityConfig
 	priceConfig
 	agentConfig
+	replicaConfig
 
 	HTTPAddress     string `name:"http-address" default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Where the REST API, the probes and /metrics listen (${default})."`
 	OTLPGRPCAddress string `name:"otlp-grpc-address" default:"127.0.0.1:4317" placeholder:"HOST:PORT" help:"Where OTLP/gRPC listens (${default})."`
@@ -81,7 +82,7 @@ var keyPrefix = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]{0,31}$`)
 // files of secrets and certificates.
 func (c *serverConfig) problems() []error {
 	ck := &check{problems: slices.Concat(c.storeConfig.problems(), c.metricsStoreConfig.problems(),
-		c.summaryConfig.problems(), c.identityConfig.problems(), c.priceConfig.problems(), c.agentConfig.problems())}
+		c.summaryConfig.problems(), c.identityConfig.problems(), c.priceConfig.problems(), c.agentConfig.problems(), c.replicaConfig.problems())}
 	for _, a := range []struct {
 		flag, value string
 		optional    bool

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"time"
 
 	"assay/internal/auth"
 )
@@ -31,7 +32,7 @@ func (c *identityConfig) problems() []error {
 	_, err := c.roots()
 	ck.err("oidc-ca", err)
 	if c.OIDCAudience != "" {
-		_, err := c.provider(noOrganizations{}, slog.New(slog.DiscardHandler))
+		_, err := c.provider(noOrganizations{}, wallClock, slog.New(slog.DiscardHandler))
 		ck.err("oidc-issuer", err)
 	}
 	return ck.problems
@@ -61,7 +62,7 @@ func readRoots(path string) (*x509.CertPool, error) {
 
 // provider returns who verifies tokens, nil when no provider is configured. It does
 // not connect.
-func (c *identityConfig) provider(organizations auth.OrganizationFinder, logger *slog.Logger) (*auth.Provider, error) {
+func (c *identityConfig) provider(organizations auth.OrganizationFinder, now func() time.Time, logger *slog.Logger) (*auth.Provider, error) {
 	if c.OIDCIssuer == "" {
 		return nil, nil
 	}
@@ -71,16 +72,16 @@ func (c *identityConfig) provider(organizations auth.OrganizationFinder, logger 
 	}
 	return auth.NewProvider(auth.ProviderConfig{
 		Issuer: c.OIDCIssuer, Audience: c.OIDCAudience, OrganizationClaim: c.OIDCOrganizationClaim,
-		Organizations: organizations, RootCAs: roots, Now: wallClock, Logger: logger,
+		Organizations: organizations, RootCAs: roots, Now: now, Logger: logger,
 	})
 }
 
 // identify prepares the check of credentials.
 func (s *server) identify() (err error) {
 	s.auth = &auth.Authenticator{
-		Keys: s.store, Prefix: s.cfg.APIKeyPrefix, FailureLimit: s.cfg.AuthFailureLimit, Now: wallClock, Logger: s.logger,
+		Keys: s.store, Prefix: s.cfg.APIKeyPrefix, FailureLimit: s.cfg.AuthFailureLimit, Now: s.replica.Now, Logger: s.logger,
 	}
-	if s.provider, err = s.cfg.identityConfig.provider(s.store, s.logger); err != nil {
+	if s.provider, err = s.cfg.identityConfig.provider(s.store, s.replica.Now, s.logger); err != nil {
 		return err
 	}
 	if s.provider != nil {

@@ -61,7 +61,7 @@ func (c *metricsStoreConfig) problems() []error {
 }
 
 // open returns who asks a remote metrics store. It does not connect.
-func (c *metricsStoreConfig) open(wrap func(http.RoundTripper) http.RoundTripper) (*logvolume.Remote, error) {
+func (c *metricsStoreConfig) open(wrap func(http.RoundTripper) http.RoundTripper, now func() time.Time) (*logvolume.Remote, error) {
 	return logvolume.NewRemote(logvolume.RemoteConfig{
 		URL:                c.MetricsStore,
 		Username:           c.MetricsStoreUser,
@@ -76,7 +76,7 @@ func (c *metricsStoreConfig) open(wrap func(http.RoundTripper) http.RoundTripper
 		InsecureSkipVerify: c.MetricsStoreInsecure,
 		ScrapeInterval:     c.MetricsStoreScrape,
 		Wrap:               wrap,
-		Now:                wallClock,
+		Now:                now,
 	})
 }
 
@@ -90,16 +90,16 @@ const knowInterval = 10 * time.Second
 // openLogVolume begins to count log records, and to keep when they came unless
 // another server does.
 func (s *server) openLogVolume(ctx context.Context) (err error) {
-	s.records = logvolume.NewCounter(wallClock)
+	s.records = logvolume.NewCounter(s.replica.Now)
 	if err := s.own.Register(s.records); err != nil {
 		return err
 	}
 	s.know(ctx)
 	switch {
 	case s.cfg.remote():
-		s.remote, err = s.cfg.metricsStoreConfig.open(s.own.Transport)
+		s.remote, err = s.cfg.metricsStoreConfig.open(s.own.Transport, s.replica.Now)
 	case s.cfg.MetricsStore == metricsEmbedded:
-		s.embedded, err = logvolume.OpenEmbedded(ctx, logvolume.EmbeddedConfig{Dir: s.cfg.metricsPath(), Store: s.store, Now: wallClock, Logger: s.logger})
+		s.embedded, err = logvolume.OpenEmbedded(ctx, logvolume.EmbeddedConfig{Dir: s.cfg.metricsPath(), Store: s.store, Now: s.replica.Now, Logger: s.logger})
 	}
 	if err != nil {
 		return fmt.Errorf("--metrics-store: %w", err)

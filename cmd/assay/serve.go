@@ -24,6 +24,7 @@ import (
 	"assay/internal/auth"
 	"assay/internal/auth/sign"
 	"assay/internal/engine"
+	"assay/internal/lease"
 	"assay/internal/logvolume"
 	"assay/internal/receive"
 	"assay/internal/rest"
@@ -137,7 +138,8 @@ type server struct {
 
 	certificate *tlsreload.Certificate // nil: plain text
 
-	store     *revised       // nil before it is open
+	store     *revised // nil before it is open
+	replica   *lease.Coordinator
 	provider  *auth.Provider // nil: none is configured
 	auth      *auth.Authenticator
 	records   *logvolume.Counter
@@ -156,6 +158,9 @@ type server struct {
 	loops    sync.WaitGroup
 	serving  sync.WaitGroup
 
+	stopReplica context.CancelFunc // gives up what this replica holds; after everything else
+	replicating sync.WaitGroup
+
 	closeOnce sync.Once
 	closeErr  error
 }
@@ -163,7 +168,7 @@ type server struct {
 // newServer returns a server that has not started. cfg has no problems. The server
 // ends what it tells about itself when it is shut down.
 func newServer(cfg serverConfig, own *telemetry.Telemetry) *server {
-	return &server{cfg: cfg, own: own, logger: own.Logger(), failed: make(chan error, 1), stopLoop: func() {}}
+	return &server{cfg: cfg, own: own, logger: own.Logger(), failed: make(chan error, 1), stopLoop: func() {}, stopReplica: func() {}}
 }
 
 // start listens and runs. ctx is for starting alone; shutdown ends the server.
@@ -194,10 +199,9 @@ func (s *server) start(ctx context.Context) (err error) {
 		return err
 	}
 	s.store = newRevised(opened)
-	if s.madeKey, err = bootstrap(ctx, s.store, &s.cfg, s.logger); err != nil {
-		return fmt.Errorf("prepare the empty store: %w", err)
+	if err := s.join(ctx); err != nil {
+		return err
 	}
-
 	if err := s.identify(); err != nil {
 		return err
 	}
@@ -210,7 +214,7 @@ func (s *server) start(ctx context.Context) (err error) {
 	if err := s.openAgent(ctx); err != nil {
 		return err
 	}
-	if s.analyst, err = usage.New(usage.Config{Store: s.store, Prices: s.cfg.prices(), Window: s.cfg.Window, Now: wallClock}); err != nil {
+	if s.analyst, err = usage.New(usage.Config{Store: s.store, Prices: s.cfg.prices(), Window: s.cfg.Window, Now: s.replica.Now}); err != nil {
 		return err
 	}
 	s.engine = engine.New(engine.Config{
@@ -222,7 +226,7 @@ func (s *server) start(ctx context.Context) (err error) {
 		MaxServices:    s.cfg.MaxServices,
 		MaxMetricNames: s.cfg.MaxMetricNames,
 		Committed:      s.committed,
-		Now:            wallClock,
+		Now:            s.replica.Now,
 		Logger:         s.logger,
 	})
 	s.receiver, err = receive.New(receive.Config{
@@ -275,7 +279,8 @@ func (s *server) runLoops() {
 	ctx, cancel := context.WithCancel(context.Background())
 	s.stopLoop = cancel
 	scorer := score.New(score.Config{
-		Store: s.store, Window: s.cfg.Window, Step: s.cfg.WindowStep, Interval: s.cfg.ScoreInterval, Now: wallClock, Logger: s.logger,
+		Store: s.store, Leases: s.replica, Window: s.cfg.Window, Step: s.cfg.WindowStep, Interval: s.cfg.ScoreInterval,
+		Now: s.replica.Now, Logger: s.logger,
 	})
 	s.loops.Go(func() { s.engine.Run(ctx) })
 	s.loops.Go(func() { scorer.Run(ctx) })
@@ -327,7 +332,7 @@ func (s *server) serve(metrics http.Handler, tlsConfig *tls.Config) {
 		Window:        s.cfg.Window,
 		RateLimit:     s.cfg.RateLimit,
 		Ready:         s.ready,
-		Now:           wallClock,
+		Now:           s.replica.Now,
 		Logger:        s.logger,
 	})
 	s.serveHTTP(s.http, s.own.Middleware(s.handler(api, metrics, s.signer.JWKS())), tlsConfig)
@@ -475,6 +480,8 @@ func (s *server) close(ctx context.Context) error {
 	if s.auth != nil {
 		s.auth.Close()
 	}
+	s.stopReplica()
+	errs = append(errs, waitFor(ctx, &s.replicating, "the release of leases"))
 	if s.store != nil {
 		errs = append(errs, s.store.Close())
 	}

@@ -12,6 +12,7 @@ import (
 
 	"assay"
 	"assay/internal/engine"
+	"assay/internal/lease"
 	"assay/internal/score"
 	"assay/internal/store/sqlite"
 )
@@ -20,6 +21,7 @@ import (
 type store interface {
 	engine.Store
 	score.Store
+	lease.Store
 	assay.OrganizationStore
 	assay.ServiceStore
 	assay.InsightStore

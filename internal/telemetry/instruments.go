@@ -86,6 +86,15 @@ var (
 		"assay_trace_spans_dropped_total",
 	}
 
+	leases = instrument{
+		"assay.leases", "{lease}", "Leases that this replica holds: organizations that it scores and other work that one replica does.",
+		"assay_leases",
+	}
+	clockSkew = instrument{
+		"assay.clock.skew", "s", "How far the store's clock is ahead of this machine's.",
+		"assay_clock_skew_seconds",
+	}
+
 	agentRequests = instrument{
 		"assay.agent.requests", "{request}", "Requests forwarded to the agent backend, by its status and what became of them.",
 		"assay_agent_requests_total",
@@ -131,6 +140,7 @@ var instruments = []instrument{
 	receiveRequests, receiveIO, receiveDuration, receiveInFlight, receiveMemory,
 	requests, requestsRepeated, requestsRefused, records, ingestIO, overflowRecords,
 	openTraces, openTraceSpans, openTraceMemory, traceSamplingRate, traceSpansDropped,
+	leases, clockSkew,
 	agentRequests, agentDuration, summaryRequests, summaryCalls, summaryCallDuration,
 	certificateEnd,
 	httpServerDuration, httpServerActive, httpClientDuration,

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -30,6 +31,7 @@ const (
 	transportKey = attribute.Key("transport")
 	signalKey    = attribute.Key("signal")
 	outcomeKey   = attribute.Key("outcome")
+	kindKey      = attribute.Key("kind")
 )
 
 // startMetrics makes the instruments and has /metrics show what reader reads.
@@ -178,6 +180,24 @@ type Certificate interface {
 // WatchCertificate adds the metric of a certificate. It must be called at most once.
 func (t *Telemetry) WatchCertificate(c Certificate) error {
 	t.meter.observeGauge(certificateEnd, func() float64 { return float64(c.NotAfter().Unix()) })
+	return t.meter.err
+}
+
+// Leases is what is shown of a replica among others.
+type Leases interface {
+	Held(prefix string) []string
+	Skew() time.Duration
+}
+
+// WatchLeases adds the metrics of a replica's leases, of which kinds names the
+// prefixes. It must be called once.
+func (t *Telemetry) WatchLeases(l Leases, kinds ...string) error {
+	var of []observed
+	for _, kind := range kinds {
+		of = append(of, observed{func() int64 { return int64(len(l.Held(kind))) }, []attribute.KeyValue{kindKey.String(strings.TrimSuffix(kind, ":"))}})
+	}
+	t.meter.observeUpDownCounter(leases, of...)
+	t.meter.observeGauge(clockSkew, func() float64 { return l.Skew().Seconds() })
 	return t.meter.err
 }
 

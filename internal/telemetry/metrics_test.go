@@ -36,6 +36,14 @@ type fakeReceiver struct{}
 func (fakeReceiver) BytesInFlight() int64 { return 5 }
 func (fakeReceiver) Requests() int        { return 6 }
 
+type fakeLeases struct{}
+
+func (fakeLeases) Skew() time.Duration { return -1500 * time.Millisecond }
+
+func (fakeLeases) Held(prefix string) []string {
+	return map[string][]string{"score:": {"score:a", "score:b"}, "expire": {"expire"}}[prefix]
+}
+
 // scrape returns what /metrics answers, as far as it can be read as a format.
 func scrape(t testing.TB, own *Telemetry, accept string) (body, contentType string) {
 	t.Helper()
@@ -51,6 +59,7 @@ func TestMetrics(t *testing.T) {
 	own := start(t, io.Discard)
 	e := &fakeEngine{}
 	require.NoError(t, own.Watch(e, fakeReceiver{}))
+	require.NoError(t, own.WatchLeases(fakeLeases{}, "score:", "expire", "journal:"))
 	e.counters.Requests.Add(7)
 	e.counters.Repeated.Add(8)
 	e.counters.Refused.Add(9)
@@ -79,6 +88,10 @@ func TestMetrics(t *testing.T) {
 		`assay_open_trace_bytes 3`,
 		`assay_trace_sampling_rate 0.25`,
 		`assay_trace_spans_dropped_total 4`,
+		`assay_leases{kind="score"} 2`,
+		`assay_leases{kind="expire"} 1`,
+		`assay_leases{kind="journal"} 0`,
+		`assay_clock_skew_seconds -1.5`,
 		`assay_receive_bytes_in_flight 5`,
 		`assay_receive_requests_in_flight 6`,
 		`assay_receive_requests_total{outcome="too_large",signal="metrics",transport="grpc"} 1`,
