@@ -54,12 +54,23 @@ type keySet struct {
 	logger *slog.Logger
 	wake   chan struct{} // tells run that somebody asks for a fetch
 
-	mu      sync.Mutex
-	keys    []jose.JSONWebKey // of the last fetch that succeeded
-	loaded  bool              // there was one
-	pending chan struct{}     // closed after the fetch that is under way or asked for; nil: none is
-	asked   time.Time         // when a fetch was last asked for
-	waiting int
+	mu        sync.Mutex
+	keys      []jose.JSONWebKey // of the last fetch that succeeded
+	endpoints Endpoints         // the same
+	loaded    bool              // there was one
+	pending   chan struct{}     // closed after the fetch that is under way or asked for; nil: none is
+	asked     time.Time         // when a fetch was last asked for
+	waiting   int
+}
+
+// Endpoints are where a provider signs people in. Source: OpenID Connect Discovery
+// 1.0, section 3.
+type Endpoints struct {
+	Authorization string // "": the provider does not say
+	Token         string
+	// SecretInBody tells that the client's secret goes into the body of a token request,
+	// because the provider does not take it as HTTP Basic authentication.
+	SecretInBody bool
 }
 
 func newKeySet(issuer string, client *http.Client, now func() time.Time, logger *slog.Logger) *keySet {
@@ -132,8 +143,8 @@ func (s *keySet) run(ctx context.Context) {
 	var pause time.Duration // 0: the last fetch succeeded
 	for {
 		s.begin()
-		keys, err := s.fetch(ctx)
-		s.end(keys, err)
+		keys, endpoints, err := s.fetch(ctx)
+		s.end(keys, endpoints, err)
 		if ctx.Err() != nil {
 			return
 		}
@@ -173,52 +184,81 @@ func (s *keySet) begin() {
 	}
 }
 
-// end keeps the keys of a fetch. After one that failed the old ones stay.
-func (s *keySet) end(keys []jose.JSONWebKey, err error) {
+// end keeps what a fetch brought. After one that failed the old keys stay.
+func (s *keySet) end(keys []jose.JSONWebKey, endpoints Endpoints, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err == nil {
-		s.keys, s.loaded = keys, true
+		s.keys, s.endpoints, s.loaded = keys, endpoints, true
 	}
 	close(s.pending)
 	s.pending = nil
 }
 
+// whereabouts returns the endpoints. It waits for the first fetch.
+func (s *keySet) whereabouts(ctx context.Context) (Endpoints, error) {
+	for asked := false; ; asked = true {
+		s.mu.Lock()
+		endpoints, loaded := s.endpoints, s.loaded
+		s.mu.Unlock()
+		if loaded {
+			return endpoints, nil
+		}
+		if asked {
+			return Endpoints{}, errProviderSlow(nil)
+		}
+		if err := s.renew(ctx); err != nil {
+			return Endpoints{}, err
+		}
+	}
+}
+
 // fetch asks the provider where its keys are, and for them.
 // Source: OpenID Connect Discovery 1.0, section 4.
-func (s *keySet) fetch(ctx context.Context) ([]jose.JSONWebKey, error) {
+func (s *keySet) fetch(ctx context.Context) ([]jose.JSONWebKey, Endpoints, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
 	var discovery struct {
-		Issuer  string `json:"issuer"`
-		JWKSURI string `json:"jwks_uri"`
+		Issuer        string   `json:"issuer"`
+		JWKSURI       string   `json:"jwks_uri"`
+		Authorization string   `json:"authorization_endpoint"`
+		Token         string   `json:"token_endpoint"`
+		Methods       []string `json:"token_endpoint_auth_methods_supported"`
 	}
+	var endpoints Endpoints
 	if err := s.get(ctx, strings.TrimSuffix(s.issuer, "/")+"/.well-known/openid-configuration", &discovery); err != nil {
-		return nil, fmt.Errorf("discovery: %w", err)
+		return nil, endpoints, fmt.Errorf("discovery: %w", err)
 	}
 	if discovery.Issuer != s.issuer {
-		return nil, fmt.Errorf("discovery: the document is of the issuer %.200q", discovery.Issuer)
+		return nil, endpoints, fmt.Errorf("discovery: the document is of the issuer %.200q", discovery.Issuer)
 	}
-	if err := s.checkKeysURL(discovery.JWKSURI); err != nil {
-		return nil, fmt.Errorf("discovery: jwks_uri: %w", err)
+	if err := s.checkURL(discovery.JWKSURI); err != nil {
+		return nil, endpoints, fmt.Errorf("discovery: jwks_uri: %w", err)
 	}
 	var set struct {
 		Keys []json.RawMessage `json:"keys"`
 	}
 	if err := s.get(ctx, discovery.JWKSURI, &set); err != nil {
-		return nil, fmt.Errorf("keys: %w", err)
+		return nil, endpoints, fmt.Errorf("keys: %w", err)
 	}
 	if set.Keys == nil {
-		return nil, errors.New("keys: the document has no array of keys")
+		return nil, endpoints, errors.New("keys: the document has no array of keys")
 	}
 	keys := usableKeys(set.Keys)
 	if len(keys) == 0 {
 		s.logger.WarnContext(ctx, "the identity provider has no key that can be used, so all its tokens are refused", "issuer", s.issuer)
 	}
-	return keys, nil
+	// Tokens can be checked without them: only signing in cannot.
+	if s.checkURL(discovery.Authorization) == nil && s.checkURL(discovery.Token) == nil {
+		endpoints = Endpoints{
+			Authorization: discovery.Authorization, Token: discovery.Token,
+			SecretInBody: slices.Contains(discovery.Methods, "client_secret_post") && !slices.Contains(discovery.Methods, "client_secret_basic"),
+		}
+	}
+	return keys, endpoints, nil
 }
 
-func (s *keySet) checkKeysURL(address string) error {
+func (s *keySet) checkURL(address string) error {
 	u, err := url.Parse(address)
 	switch {
 	case err != nil || u.Hostname() == "" || (u.Scheme != "https" && u.Scheme != "http"):

@@ -335,7 +335,7 @@ func TestFetchOverTLS(t *testing.T) {
 		"/nothing": "404",
 	} {
 		keysURL = s.URL + path
-		keys, err := newKeySet(s.URL, newClient(roots), time.Now, slog.New(slog.DiscardHandler)).fetch(t.Context())
+		keys, _, err := newKeySet(s.URL, newClient(roots), time.Now, slog.New(slog.DiscardHandler)).fetch(t.Context())
 		if want == "" {
 			require.NoError(t, err, path)
 			require.Len(t, keys, 1)
@@ -343,7 +343,7 @@ func TestFetchOverTLS(t *testing.T) {
 			require.ErrorContains(t, err, want, path)
 		}
 	}
-	_, err := newKeySet(s.URL, newClient(nil), time.Now, slog.New(slog.DiscardHandler)).fetch(t.Context())
+	_, _, err := newKeySet(s.URL, newClient(nil), time.Now, slog.New(slog.DiscardHandler)).fetch(t.Context())
 	var unknown x509.UnknownAuthorityError
 	require.ErrorAs(t, err, &unknown)
 }

@@ -137,39 +137,45 @@ func (p *Provider) Run(ctx context.Context) { p.keys.run(ctx) }
 // VerifyToken implements TokenVerifier. It waits for the provider only where no key
 // is known that may have signed the token.
 func (p *Provider) VerifyToken(ctx context.Context, token Secret) (*assay.Principal, error) {
-	t, err := parseToken(string(token))
+	_, who, err := p.verify(ctx, token, p.cfg.Audience)
+	return who, err
+}
+
+// verify checks a token for an audience and returns it with whom it belongs to.
+func (p *Provider) verify(ctx context.Context, raw Secret, audience string) (*token, *assay.Principal, error) {
+	t, err := parseToken(string(raw))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	// Before the signature, so that tokens of others do not send us to the provider.
 	if t.claims.text("iss") != p.cfg.Issuer {
-		return nil, errToken("it is of another issuer")
+		return nil, nil, errToken("it is of another issuer")
 	}
 	if err := p.checkSignature(ctx, t); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := t.claims.checkTimes(p.cfg.Now()); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if !t.claims.hasAudience(p.cfg.Audience) {
-		return nil, errToken("it is for another audience")
+	if !t.claims.hasAudience(audience) {
+		return nil, nil, errToken("it is for another audience")
 	}
 	subject := t.claims.text("sub")
 	if !isName(subject, maxSubject) {
-		return nil, errToken("it has no subject that can be used")
+		return nil, nil, errToken("it has no subject that can be used")
 	}
 	externalID := t.claims.text(p.cfg.OrganizationClaim)
 	if !isName(externalID, maxExternalID) {
-		return nil, assay.Errorf(assay.CodeForbidden, "the token names no organization")
+		return nil, nil, assay.Errorf(assay.CodeForbidden, "the token names no organization")
 	}
 	organizationID, err := p.organization(ctx, externalID)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if organizationID == "" {
-		return nil, assay.Errorf(assay.CodeForbidden, "the token names an organization that is not known here")
+		return nil, nil, assay.Errorf(assay.CodeForbidden, "the token names an organization that is not known here")
 	}
-	return &assay.Principal{
+	return t, &assay.Principal{
 		OrganizationID: organizationID,
 		Subject:        subject,
 		User:           true,

@@ -154,7 +154,7 @@ func loadedProvider(t testing.TB, now time.Time, keys []json.RawMessage, change 
 	p, err := NewProvider(cfg)
 	require.NoError(t, err)
 	p.keys.begin()
-	p.keys.end(usableKeys(keys), nil)
+	p.keys.end(usableKeys(keys), Endpoints{}, nil)
 	p.keys.asked = now
 	return p
 }
