@@ -107,6 +107,9 @@ func whereInsights(f *assay.InsightFilter) *insightQuery {
 		}
 		q.and(`weight = ANY (@weights)`, "weights", values)
 	}
+	if f.Type != "" {
+		q.and(`rule = @rule`, "rule", int16(codec.TypeNumber(f.Type)))
+	}
 	if f.ServiceID != "" {
 		q.counted = false
 		q.and(`svc = (SELECT svc FROM services WHERE id = @service)`, "service", uuidOf(f.ServiceID))

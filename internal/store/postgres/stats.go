@@ -28,9 +28,11 @@ func (s *Store) Stats(ctx context.Context) (rows map[string]int64, bytes int64, 
 			small = nil
 			b.Queue(`SELECT pg_database_size(current_database())`).QueryRow(func(row pgx.Row) error { return row.Scan(&bytes) })
 			// reltuples is below 0 where a table was never looked at.
-			b.Queue(`SELECT t.name, bool_or(p.isleaf AND c.reltuples < 0) OR sum(pg_relation_size(c.oid)) <= $2, coalesce(sum(c.reltuples) FILTER (WHERE p.isleaf), 0)::bigint
-				FROM unnest($1::text[]) AS t (name), pg_partition_tree(t.name::regclass) AS p JOIN pg_class AS c ON c.oid = p.relid
-				GROUP BY t.name`, tables, countedBytes).Query(func(r pgx.Rows) error {
+			b.Queue(`SELECT t.name, bool_or(c.reltuples < 0) OR sum(pg_relation_size(c.oid)) <= $2, sum(c.reltuples)::bigint
+				FROM unnest($1::text[]) AS t (name),
+					LATERAL (SELECT t.name::regclass AS oid UNION SELECT relid FROM pg_partition_tree(t.name::regclass)) AS p
+					JOIN pg_class AS c USING (oid)
+				WHERE c.relkind = 'r' GROUP BY t.name`, tables, countedBytes).Query(func(r pgx.Rows) error {
 				var (
 					table    string
 					count    bool

@@ -220,15 +220,17 @@ CREATE INDEX insights_by_updated_asc ON insights (org, updated_at, id, status, w
 CREATE INDEX insights_by_weight_asc ON insights (org, weight, id, status, signal, created_at);
 CREATE INDEX insights_by_signal_desc ON insights (org, signal DESC, id, status, weight, created_at);
 CREATE INDEX insights_active ON insights (org, svc, rule) WHERE status = 1;
+CREATE INDEX insights_by_type ON insights (org, rule, created_at DESC, id, status, detected_at);
 
 -- How many insights there are, so that the total of a list needs no count.
 CREATE TABLE insight_counts (
     org    bigint   NOT NULL,
     status smallint NOT NULL,
+    rule   smallint NOT NULL,
     weight smallint NOT NULL,
     signal smallint NOT NULL,
     n      bigint   NOT NULL,
-    PRIMARY KEY (org, status, weight, signal)
+    PRIMARY KEY (org, status, rule, weight, signal)
 ) WITH (fillfactor = 50);
 
 -- Once for each statement, however many insights it changes, and in the order of the
@@ -238,19 +240,19 @@ CREATE FUNCTION count_insights() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF TG_OP = 'INSERT' THEN
         INSERT INTO insight_counts AS c
-            SELECT org, status, weight, signal, count(*) FROM added GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4
-            ON CONFLICT (org, status, weight, signal) DO UPDATE SET n = c.n + excluded.n;
+            SELECT org, status, rule, weight, signal, count(*) FROM added GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, 2, 3, 4, 5
+            ON CONFLICT (org, status, rule, weight, signal) DO UPDATE SET n = c.n + excluded.n;
     ELSIF TG_OP = 'DELETE' THEN
         INSERT INTO insight_counts AS c
-            SELECT org, status, weight, signal, -count(*) FROM removed GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4
-            ON CONFLICT (org, status, weight, signal) DO UPDATE SET n = c.n + excluded.n;
+            SELECT org, status, rule, weight, signal, -count(*) FROM removed GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, 2, 3, 4, 5
+            ON CONFLICT (org, status, rule, weight, signal) DO UPDATE SET n = c.n + excluded.n;
     ELSE
         INSERT INTO insight_counts AS c
-            SELECT org, status, weight, signal, sum(d) FROM (
-                SELECT org, status, weight, signal, 1 AS d FROM added
-                UNION ALL SELECT org, status, weight, signal, -1 FROM removed) AS changed
-            GROUP BY 1, 2, 3, 4 HAVING sum(d) <> 0 ORDER BY 1, 2, 3, 4
-            ON CONFLICT (org, status, weight, signal) DO UPDATE SET n = c.n + excluded.n;
+            SELECT org, status, rule, weight, signal, sum(d) FROM (
+                SELECT org, status, rule, weight, signal, 1 AS d FROM added
+                UNION ALL SELECT org, status, rule, weight, signal, -1 FROM removed) AS changed
+            GROUP BY 1, 2, 3, 4, 5 HAVING sum(d) <> 0 ORDER BY 1, 2, 3, 4, 5
+            ON CONFLICT (org, status, rule, weight, signal) DO UPDATE SET n = c.n + excluded.n;
     END IF;
     RETURN NULL;
 END

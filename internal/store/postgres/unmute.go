@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package postgres
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+
+	"assay/internal/rules/catalog"
+	"assay/internal/store/codec"
+)
+
+// UnmuteInsight implements assay.InsightStore. The service counts as unscored
+// afterwards, so the scorer looks at the insight again.
+func (s *Store) UnmuteInsight(ctx context.Context, id string) error {
+	return s.update(ctx, "unmute an insight", func(tx pgx.Tx) error {
+		var svc, rule, status int64
+		// The service first: so do those who score it.
+		err := tx.QueryRow(ctx, `SELECT svc FROM services WHERE svc = (SELECT svc FROM insights WHERE id = $1) FOR NO KEY UPDATE`, uuidOf(id)).Scan(&svc)
+		if err == nil {
+			err = tx.QueryRow(ctx, `SELECT rule, status FROM insights WHERE id = $1 FOR NO KEY UPDATE`, uuidOf(id)).Scan(&rule, &status)
+		}
+		if errors.Is(err, pgx.ErrNoRows) {
+			return errNoInsight()
+		}
+		if err != nil || status != codec.StatusMuted {
+			return err
+		}
+		failing, err := failing(ctx, tx, svc, rule)
+		if err != nil {
+			return err
+		}
+		status = codec.StatusArchived
+		if failing {
+			status = codec.StatusActive
+		}
+		now, err := s.now(ctx, tx)
+		if err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, `UPDATE insights SET status = $1, mute_reason = '', updated_at = greatest(updated_at, $2),
+			detected_at = CASE WHEN $1::smallint = 1 THEN $2 ELSE detected_at END WHERE id = $3`, status, micros(now), uuidOf(id))
+		if err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, `UPDATE services SET revision = revision + 1, unscored = true WHERE svc = $1`, svc)
+		return err
+	})
+}
+
+// failing tells whether the window still holds a failure of a rule.
+func failing(ctx context.Context, tx pgx.Tx, svc, number int64) (bool, error) {
+	rule, ok := codec.RuleByNumber(number)
+	if !ok {
+		return false, nil
+	}
+	var blob []byte
+	if err := tx.QueryRow(ctx, `SELECT tally FROM services WHERE svc = $1`, svc).Scan(&blob); err != nil {
+		return false, err
+	}
+	var total codec.Tally
+	if err := total.UnmarshalBinary(blob); err != nil {
+		return false, err
+	}
+	if total.Counts[rule].Failed > 0 {
+		return true, nil
+	}
+	var name, query string
+	switch rule {
+	case catalog.MET003, catalog.MET004:
+		name, query = metricStart, contestedBy
+	case catalog.RES002:
+		name, query = windowStart, contestedBy
+	case catalog.LOG001:
+		name, query = windowStart, debuggedBy
+	default:
+		return false, nil
+	}
+	since, err := recall(ctx, tx, name)
+	if err != nil {
+		return false, err
+	}
+	var found bool
+	err = tx.QueryRow(ctx, query, svc, number, since).Scan(&found)
+	return found, err
+}
+
+// The failures that no count holds: of a service ($1) and rule ($2) since a
+// bucket ($3). A value that another service gave counts, and LOG-001 allows
+// DEBUG records on 14 days.
+const (
+	contestedBy = `SELECT EXISTS (
+		SELECT 1 FROM claims c JOIN claims d ON d.org = c.org AND d.rule = c.rule AND d.key = c.key AND d.value <> c.value AND d.last >= $3
+		WHERE c.svc = $1 AND c.rule = $2 AND c.last >= $3)`
+	debuggedBy = `SELECT count(*) > 14 FROM claims WHERE svc = $1 AND rule = $2 AND key = 2 AND last >= $3`
+)
