@@ -22,6 +22,7 @@ import (
 	"assay/internal/delta"
 	"assay/internal/rules/catalog"
 	"assay/internal/store/codec"
+	"assay/internal/store/inspect"
 	"assay/internal/store/migrations"
 )
 
@@ -75,12 +76,37 @@ func TestSchema(t *testing.T) {
 	s := open(t, Config{Path: path, Migrate: true})
 	open(t, Config{Path: path})
 
+	schema, err := s.Schema(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, schema.Check())
+	require.Equal(t, schema.Known, schema.Version)
+	require.Positive(t, schema.CompatibleSince)
+	require.LessOrEqual(t, schema.CompatibleSince, schema.Version)
+
+	// A newer program was here, and says whether this one can go on.
 	_, err = s.w.Exec(`INSERT INTO goose_db_version (version_id, is_applied) VALUES (99, 1)`)
 	require.NoError(t, err)
-	for _, migrate := range []bool{false, true} {
-		_, err = Open(t.Context(), Config{Path: path, Migrate: migrate})
-		require.ErrorContains(t, err, "the file has version 99")
+	for _, since := range []int64{1, schema.Known, schema.Known + 1, 99} {
+		_, err = s.w.Exec(`UPDATE memory SET value = ? WHERE name = ?`, since, inspect.CompatibleSince)
+		require.NoError(t, err)
+		for _, migrate := range []bool{false, true} {
+			again, err := Open(t.Context(), Config{Path: path, Migrate: migrate})
+			if since <= schema.Known {
+				require.NoError(t, err)
+				organization(t, again, fmt.Sprint(since, migrate))
+				require.NoError(t, again.Close())
+				continue
+			}
+			var unfit *inspect.SchemaError
+			require.ErrorAs(t, err, &unfit)
+			require.False(t, unfit.Older())
+			require.ErrorContains(t, err, "schema version 99")
+		}
 	}
+	_, err = s.w.Exec(`DELETE FROM memory WHERE name = ?`, inspect.CompatibleSince)
+	require.NoError(t, err)
+	_, err = Open(t.Context(), Config{Path: path})
+	require.ErrorContains(t, err, "use a newer program", "it does not say")
 }
 
 // TestUpgrade brings a file with the first schema up to date and keeps what is in it.

@@ -7,8 +7,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"io/fs"
-	"log/slog"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -22,7 +20,7 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"assay"
-	"assay/internal/store/migrations"
+	"assay/internal/store/inspect"
 )
 
 const (
@@ -52,12 +50,14 @@ type Store struct {
 	now    func() time.Time
 	commit [statementCount]*sql.Stmt
 	path   string
-	temp   string // directory to delete, "" for a file that stays
+	temp   string   // directory to delete, "" for a file that stays
+	known  int64    // newest version of the schema that this program knows
+	lock   *os.File // nil: none is needed
 	closed atomic.Bool
 }
 
-// Open opens the store and brings its schema up to date, as c says. A schema
-// newer than this program is an error.
+// Open opens the store and brings its schema up to date, as c says. A schema that this
+// program cannot work with is an *inspect.SchemaError.
 func Open(ctx context.Context, c Config) (*Store, error) {
 	s := &Store{now: c.Now, path: c.Path}
 	if s.now == nil {
@@ -90,6 +90,11 @@ func (s *Store) open(ctx context.Context, c Config) error {
 	synchronous := "FULL"
 	if s.temp != "" {
 		synchronous = "OFF"
+	}
+	if s.temp == "" {
+		if s.lock, err = lock(path, false); err != nil {
+			return err
+		}
 	}
 	common := url.Values{
 		"_busy_timeout": {fmt.Sprint(busyTimeout.Milliseconds())},
@@ -135,18 +140,26 @@ func createFile(path string) error {
 }
 
 func openDB(path string, params url.Values, conns int) (*sql.DB, error) {
-	slashed := filepath.ToSlash(path)
-	if !strings.HasPrefix(slashed, "/") { // a drive of Windows
-		slashed = "/" + slashed
-	}
-	name := url.URL{Scheme: "file", Path: slashed, RawQuery: params.Encode()}
-	db, err := sql.Open("sqlite", name.String())
+	db, err := sql.Open("sqlite", fileURI(path, params))
 	if err != nil {
 		return nil, fmt.Errorf("sqlite: open %s: %w", path, err)
 	}
 	db.SetMaxOpenConns(conns)
 	db.SetMaxIdleConns(conns)
 	return db, nil
+}
+
+// fileURI names a file to SQLite.
+func fileURI(path string, params url.Values) string {
+	slashed := filepath.ToSlash(path)
+	if abs, err := filepath.Abs(path); err == nil {
+		slashed = filepath.ToSlash(abs)
+	}
+	if !strings.HasPrefix(slashed, "/") { // a drive of Windows
+		slashed = "/" + slashed
+	}
+	name := url.URL{Scheme: "file", Path: slashed, RawQuery: params.Encode()}
+	return name.String()
 }
 
 func clone(v url.Values) url.Values {
@@ -159,15 +172,11 @@ func clone(v url.Values) url.Values {
 
 // migrate brings the schema up to date, or only checks it.
 func (s *Store) migrate(ctx context.Context, apply bool) error {
-	dir, err := fs.Sub(migrations.SQLite, "sqlite")
+	p, err := newProvider(s.w)
 	if err != nil {
-		return fmt.Errorf("sqlite: read migrations: %w", err)
+		return err
 	}
-	p, err := goose.NewProvider(goose.DialectSQLite3, s.w, dir,
-		goose.WithSlog(slog.New(slog.DiscardHandler)), goose.WithDisableGlobalRegistry(true))
-	if err != nil {
-		return fmt.Errorf("sqlite: read migrations: %w", err)
-	}
+	s.known = known(p)
 	// Another process may be doing the same; whoever comes second finds the
 	// tables made and looks again.
 	for try := 1; ; try++ {
@@ -180,6 +189,12 @@ func (s *Store) migrate(ctx context.Context, apply bool) error {
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
+}
+
+// busy tells whether somebody else has what is needed.
+func busy(err error) bool {
+	var driver *sqlite.Error
+	return errors.As(err, &driver) && (driver.Code()&0xff == sqlite3.SQLITE_BUSY || driver.Code()&0xff == sqlite3.SQLITE_LOCKED)
 }
 
 // contended tells whether a migration failed in a way that another process doing
@@ -197,28 +212,23 @@ func contended(err error) bool {
 	}
 }
 
-// errSchema says that the file's schema and this program do not fit.
-var errSchema = errors.New("schema does not fit")
-
 func (s *Store) migrateOnce(ctx context.Context, p *goose.Provider, apply bool) error {
-	current, known, err := p.GetVersions(ctx)
-	switch {
-	case err != nil:
+	schema, err := readSchema(ctx, s.w, s.known)
+	if err != nil {
 		return s.fail(ctx, "read the schema version", err)
-	case current > known:
-		return fmt.Errorf("sqlite: %w: the file has version %d, this program knows %d; use a newer program", errSchema, current, known)
-	case current == known:
-		return nil
-	case !apply:
-		return fmt.Errorf("sqlite: %w: the file has version %d, this program needs %d; migrate the store first", errSchema, current, known)
+	}
+	err = schema.Check()
+	var unfit *inspect.SchemaError
+	if !apply || !errors.As(err, &unfit) || !unfit.Older() {
+		return err
 	}
 	if _, err := p.Up(ctx); err != nil {
-		return s.fail(ctx, fmt.Sprintf("migrate the schema from version %d to %d", current, known), err)
+		return s.fail(ctx, fmt.Sprintf("migrate the schema from version %d to %d", schema.Version, schema.Known), err)
 	}
 	return nil
 }
 
-// Close closes the store. Calls under way fail or end first.
+// Close closes the store. Calls under way fail or end first. It may be called again.
 func (s *Store) Close() error {
 	s.closed.Store(true)
 	var errs []error
@@ -231,6 +241,11 @@ func (s *Store) Close() error {
 	for _, db := range []*sql.DB{s.r, s.w} {
 		if db != nil {
 			errs = append(errs, db.Close())
+		}
+	}
+	if s.lock != nil {
+		if err := s.lock.Close(); !errors.Is(err, os.ErrClosed) {
+			errs = append(errs, err)
 		}
 	}
 	if s.temp != "" {

@@ -15,3 +15,7 @@ CREATE TABLE journals (
     data BLOB    NOT NULL,
     PRIMARY KEY (name, seq)
 ) STRICT;
+
+-- The oldest version whose programs can work on the store. A migration that those
+-- cannot work with raises it to its own version.
+INSERT INTO memory (name, value) VALUES ('compatible_since', 7);
