@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/compose-spec/compose-go/v2/cli"
+	"github.com/moby/buildkit/client/llb/sourceresolver"
+	"github.com/moby/buildkit/frontend/dockerfile/dockerfile2llb"
+	"github.com/moby/buildkit/frontend/dockerui"
+	digest "github.com/opencontainers/go-digest"
+	ocispecs "github.com/opencontainers/image-spec/specs-go/v1"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+)
+
+// TestCollectors has the Collector of this module read every configuration.
+func TestCollectors(t *testing.T) {
+	for name, value := range map[string]string{
+		"ASSAY_HOST": "assay", "ASSAY_REPLICAS": "[assay-0:4317, assay-1:4317]", "ASSAY_KEY": "key",
+		"QUEUE_DIR": t.TempDir(), "KAFKA_BROKERS": "kafka:9092",
+	} {
+		t.Setenv(name, value)
+	}
+	files, err := filepath.Glob("../collector/*.yaml")
+	require.NoError(t, err)
+	require.Len(t, files, 4)
+	for _, file := range files {
+		require.NoError(t, command(t, "validate", "--config", file), file)
+	}
+	broken := filepath.Join(t.TempDir(), "broken.yaml")
+	text, err := os.ReadFile("../collector/load-balancing.yaml")
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(broken, bytes.Replace(text, []byte("routing_key"), []byte("routing_kee"), 1), 0o600))
+	require.ErrorContains(t, command(t, "validate", "--config", broken), "routing_kee")
+}
+
+func command(t *testing.T, args ...string) error {
+	c := newCommand()
+	c.SetArgs(args)
+	c.SetOut(io.Discard)
+	c.SetErr(io.Discard)
+	c.SilenceUsage = true
+	return c.ExecuteContext(t.Context())
+}
+
+// TestManifests decodes every manifest strictly into the API types of Kubernetes: an
+// unknown, repeated or mistyped field is an error.
+func TestManifests(t *testing.T) {
+	kinds := map[string]func() any{
+		"v1/Namespace":                       func() any { return new(corev1.Namespace) },
+		"v1/Service":                         func() any { return new(corev1.Service) },
+		"v1/ServiceAccount":                  func() any { return new(corev1.ServiceAccount) },
+		"apps/v1/Deployment":                 func() any { return new(appsv1.Deployment) },
+		"apps/v1/StatefulSet":                func() any { return new(appsv1.StatefulSet) },
+		"policy/v1/PodDisruptionBudget":      func() any { return new(policyv1.PodDisruptionBudget) },
+		"networking.k8s.io/v1/NetworkPolicy": func() any { return new(networkingv1.NetworkPolicy) },
+	}
+	var kustomization struct {
+		Resources          []string `json:"resources"`
+		ConfigMapGenerator []struct {
+			Name  string   `json:"name"`
+			Files []string `json:"files"`
+		} `json:"configMapGenerator"`
+	}
+	text, err := os.ReadFile("../kubernetes/kustomization.yaml")
+	require.NoError(t, err)
+	require.NoError(t, yaml.Unmarshal(text, &kustomization))
+	require.NotEmpty(t, kustomization.Resources)
+	for _, g := range kustomization.ConfigMapGenerator {
+		for _, f := range g.Files {
+			_, name, _ := strings.Cut(f, "=")
+			require.FileExists(t, filepath.Join("../kubernetes", name))
+		}
+	}
+	found := 0
+	for _, name := range kustomization.Resources {
+		text, err := os.ReadFile(filepath.Join("../kubernetes", name))
+		require.NoError(t, err)
+		documents := utilyaml.NewDocumentDecoder(io.NopCloser(bytes.NewReader(text)))
+		for {
+			document := make([]byte, len(text)+1)
+			n, err := documents.Read(document)
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			require.NoError(t, err)
+			document = document[:n]
+			var kind struct{ APIVersion, Kind string }
+			require.NoError(t, yaml.Unmarshal(document, &kind))
+			if kind.Kind == "" {
+				continue // comments alone
+			}
+			make, ok := kinds[kind.APIVersion+"/"+kind.Kind]
+			require.True(t, ok, "%s: %s/%s", name, kind.APIVersion, kind.Kind)
+			require.NoError(t, yaml.UnmarshalStrict(document, make()), "%s: %s", name, kind.Kind)
+			found++
+		}
+	}
+	require.Equal(t, 9, found)
+	require.Error(t, yaml.UnmarshalStrict([]byte("kind: Service\nspec: {portz: []}"), new(corev1.Service)))
+}
+
+// TestCompose loads the project by the rules of the Compose specification.
+func TestCompose(t *testing.T) {
+	dir := t.TempDir()
+	for _, folder := range []string{"compose", "collector", "prometheus", "grafana"} {
+		require.NoError(t, os.CopyFS(filepath.Join(dir, folder), os.DirFS(filepath.Join("..", folder))))
+	}
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "compose", "secrets"), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "compose", "secrets", "collector.env"), []byte("ASSAY_KEY=key\n"), 0o600))
+	options, err := cli.NewProjectOptions([]string{filepath.Join(dir, "compose", "compose.yaml")}, cli.WithResolvedPaths(true))
+	require.NoError(t, err)
+	project, err := options.LoadProject(context.Background())
+	require.NoError(t, err)
+	require.ElementsMatch(t, []string{"postgres", "assay-1", "assay-2", "assay-3", "collector", "prometheus", "grafana"}, project.ServiceNames())
+	for _, s := range project.Services {
+		for _, v := range s.Volumes {
+			if v.Type == "bind" {
+				require.FileExists(t, v.Source, s.Name)
+			}
+		}
+	}
+}
+
+// TestDockerfile runs the checks of docker build --check on the Dockerfile. They need
+// neither an engine nor a registry.
+func TestDockerfile(t *testing.T) {
+	text, err := os.ReadFile("../container/Dockerfile")
+	require.NoError(t, err)
+	lint := func(text []byte) []string {
+		results, err := dockerfile2llb.DockerfileLint(t.Context(), text, dockerfile2llb.ConvertOpt{
+			Config:         dockerui.Config{},
+			SourceMap:      nil,
+			MainContext:    nil,
+			TargetPlatform: &ocispecs.Platform{OS: "linux", Architecture: "amd64"},
+			MetaResolver:   noImages{},
+		})
+		require.NoError(t, err)
+		require.Nil(t, results.Error)
+		var found []string
+		for _, w := range results.Warnings {
+			found = append(found, w.RuleName+": "+w.Detail)
+		}
+		return found
+	}
+	require.Empty(t, lint(text))
+	require.NotEmpty(t, lint(append(text, "ENV API_TOKEN secret\nMAINTAINER x\n"...)))
+}
+
+// noImages knows no image: what a base image sets is not looked at.
+type noImages struct{}
+
+func (noImages) ResolveImageConfig(_ context.Context, ref string, _ sourceresolver.Opt) (string, digest.Digest, []byte, error) {
+	return ref, digest.FromString(ref), []byte(`{"architecture":"amd64","os":"linux","config":{}}`), nil
+}

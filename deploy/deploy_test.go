@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deploy_test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestAlerts has promtool check the rules, their tests and the scrape configuration.
+func TestAlerts(t *testing.T) {
+	for _, args := range [][]string{
+		{"check", "rules", "prometheus/alerts.yaml"},
+		{"test", "rules", "prometheus/alerts_test.yaml"},
+		{"check", "config", "--syntax-only", "prometheus/prometheus.yaml"},
+	} {
+		out, err := exec.CommandContext(t.Context(), "promtool", args...).CombinedOutput()
+		require.NoError(t, err, "promtool %s\n%s", strings.Join(args, " "), out)
+	}
+}
+
+// TestMetricsExist: alerts and dashboard ask for what the page on telemetry lists, or
+// for what the client library of Prometheus adds.
+func TestMetricsExist(t *testing.T) {
+	documented := string(read(t, "../docs/telemetry.md"))
+	name := regexp.MustCompile(`\b(assay|http|go|process|logs|up)(_[a-z0-9_]+)?\{`)
+	for file, expressions := range map[string][]string{
+		"prometheus/alerts.yaml": {string(read(t, "prometheus/alerts.yaml"))},
+		"grafana/assay.json":     expressionsOf(t, read(t, "grafana/assay.json")),
+	} {
+		found := 0
+		for _, e := range expressions {
+			for _, match := range name.FindAllString(e, -1) {
+				found++
+				metric := strings.TrimSuffix(match, "{")
+				metric = regexp.MustCompile(`_(bucket|count)$`).ReplaceAllString(metric, "")
+				if metric == "up" || strings.HasPrefix(metric, "go_") || strings.HasPrefix(metric, "process_") || metric == "assay_build_info" {
+					continue
+				}
+				require.Contains(t, documented, "`"+metric+"`", "%s: %s", file, metric)
+			}
+		}
+		require.Greater(t, found, 15, file)
+	}
+}
+
+// TestAlertsAreExplained: the page on operations has a paragraph on each.
+func TestAlertsAreExplained(t *testing.T) {
+	page := string(read(t, "../docs/operations.md"))
+	alerts := regexp.MustCompile(`alert: (Assay\w+)`).FindAllStringSubmatch(string(read(t, "prometheus/alerts.yaml")), -1)
+	require.NotEmpty(t, alerts)
+	for _, a := range alerts {
+		require.Contains(t, page, a[1])
+	}
+}
+
+// TestKubernetesCollector: a kustomization cannot take files from outside of its folder.
+func TestKubernetesCollector(t *testing.T) {
+	require.Equal(t, string(read(t, "collector/load-balancing.yaml")), string(read(t, "kubernetes/collector-config.yaml")))
+}
+
+// TestUnit has systemd check the unit, where it is installed.
+func TestUnit(t *testing.T) {
+	unit := string(read(t, "systemd/assay.service"))
+	for _, section := range []string{"[Unit]", "[Service]", "[Install]"} {
+		require.Equal(t, 1, strings.Count(unit, "\n"+section+"\n"), section)
+	}
+	analyze, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Log("systemd-analyze is not installed: the unit's settings are not checked")
+		return
+	}
+	// The binary need not be where the unit expects it on this machine.
+	program, err := os.Executable()
+	require.NoError(t, err)
+	file := t.TempDir() + "/assay.service"
+	require.NoError(t, os.WriteFile(file, []byte(strings.Replace(unit, "/usr/local/bin/assay", program, 1)), 0o600))
+	out, err := exec.CommandContext(t.Context(), analyze, "verify", "--man=no", "--recursive-errors=no", file).CombinedOutput()
+	require.NoError(t, err, string(out))
+	require.NotContains(t, string(out), "Unknown", "settings that systemd does not know")
+}
+
+func expressionsOf(t *testing.T, dashboard []byte) []string {
+	var doc any
+	require.NoError(t, json.Unmarshal(dashboard, &doc))
+	var list []string
+	var walk func(any)
+	walk = func(v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			for k, e := range v {
+				if text, ok := e.(string); ok && k == "expr" {
+					list = append(list, text)
+				}
+				walk(e)
+			}
+		case []any:
+			for _, e := range v {
+				walk(e)
+			}
+		}
+	}
+	walk(doc)
+	require.NotEmpty(t, list)
+	slices.Sort(list)
+	return list
+}
+
+func read(t *testing.T, name string) []byte {
+	b, err := os.ReadFile(name)
+	require.NoError(t, err)
+	return b
+}
