@@ -78,10 +78,19 @@ func TestIDToken(t *testing.T) {
 		want  string
 		has   bool
 	}{
-		{"admin", "admin", true}, {"admin", "adm", false},
-		{[]any{"a", 7, "admin"}, "admin", true}, {[]any{[]any{"admin"}}, "admin", false},
-		{true, "true", true}, {true, "false", false}, {false, "false", true}, {"true", "true", true}, {1, "1", false}, {1, "true", false},
-		{map[string]any{"admin": true}, "admin", false}, {nil, "", false}, {nil, "null", false},
+		{"admin", "admin", true},
+		{"admin", "adm", false},
+		{[]any{"a", 7, "admin"}, "admin", true},
+		{[]any{[]any{"admin"}}, "admin", false},
+		{true, "true", true},
+		{true, "false", false},
+		{false, "false", true},
+		{"true", "true", true},
+		{1, "1", false},
+		{1, "true", false},
+		{map[string]any{"admin": true}, "admin", false},
+		{nil, "", false},
+		{nil, "null", false},
 	} {
 		token, err := verify(map[string]any{"role": tc.value})
 		require.NoError(t, err)
