@@ -47,6 +47,11 @@ test-go: ## the Go tests alone; vet is one of the linters
 contract: ## drive a server through every operation; print operations and statuses
 	$(GO) test ./e2e -count=1 -run '^TestContract$$' -v
 
+.PHONY: check-deploy
+check-deploy: ## check deploy/ with a real Collector, the API types of Kubernetes, Compose and the Dockerfile's linter
+	cd deploy/check && $(GO) test -count=1 ./...
+	$(GO) test -count=1 ./deploy
+
 .PHONY: deps
 deps: ## install what the tests need, or say what is missing
 	@scripts/deps

@@ -13,9 +13,9 @@ import (
 	"testing"
 
 	"github.com/compose-spec/compose-go/v2/cli"
+	"github.com/moby/buildkit/client/llb"
 	"github.com/moby/buildkit/client/llb/sourceresolver"
 	"github.com/moby/buildkit/frontend/dockerfile/dockerfile2llb"
-	"github.com/moby/buildkit/frontend/dockerui"
 	digest "github.com/opencontainers/go-digest"
 	ocispecs "github.com/opencontainers/image-spec/specs-go/v1"
 	"github.com/stretchr/testify/require"
@@ -142,10 +142,10 @@ func TestDockerfile(t *testing.T) {
 	text, err := os.ReadFile("../container/Dockerfile")
 	require.NoError(t, err)
 	lint := func(text []byte) []string {
+		sources := llb.NewSourceMap(nil, "Dockerfile", "Dockerfile", text)
+		sources.Definition = new(llb.Definition)
 		results, err := dockerfile2llb.DockerfileLint(t.Context(), text, dockerfile2llb.ConvertOpt{
-			Config:         dockerui.Config{},
-			SourceMap:      nil,
-			MainContext:    nil,
+			SourceMap:      sources,
 			TargetPlatform: &ocispecs.Platform{OS: "linux", Architecture: "amd64"},
 			MetaResolver:   noImages{},
 		})
