@@ -90,15 +90,15 @@ func newScoreChart(title string, points []assay.ScorePoint, start, end time.Time
 		x := xOf(p.At, start, end)
 		if i == 0 {
 			fmt.Fprintf(&line, "M%d %s", x, short(y(p.Value)))
-		} else {
-			fmt.Fprintf(&line, "L%d %s", x, short(y(p.Value)))
+		} else { // a score holds until the next one
+			fmt.Fprintf(&line, "H%dV%s", x, short(y(p.Value)))
 		}
 		c.Rows = append(c.Rows, scoreRow{X: x, Time: p.At.UTC().Format(minuteLayout), scoreValue: roundedScore(p.Value)})
 	}
 	c.Line = line.String()
 	c.Area = fmt.Sprintf("%sL%d %dL%d %dZ", c.Line, c.Rows[len(c.Rows)-1].X, planeHeight, c.Rows[0].X, planeHeight)
-	for _, v := range []float64{90, 75, 50} {
-		if v > floor {
+	for _, v := range []float64{100, 90, 75, 50, 0} { // where bands begin
+		if v >= floor {
 			c.Y = append(c.Y, tick{At: share(y(v) / planeHeight), Label: strconv.Itoa(int(v))})
 		}
 	}
@@ -125,7 +125,7 @@ const (
 	sparkWidth  = 96
 	sparkHeight = 24
 	sparkMargin = 3  // for the last point
-	sparkSpan   = 20 // least range of scores, so that a change of one point stays small
+	sparkSpan   = 12 // least range of scores, so that a change of one point stays small
 )
 
 // newSparkline draws points between start and end; nil for none.
@@ -243,18 +243,18 @@ func niceTop(n uint64) (top uint64, steps int) {
 		return 4, 2
 	}
 	unit := uint64(1)
-	for unit <= n/10 {
+	for unit < 1e18 && 10*unit < n {
 		unit *= 10
 	}
 	for _, m := range []struct {
 		factor uint64
 		steps  int
-	}{{2, 2}, {3, 3}, {4, 4}, {5, 5}, {6, 3}, {8, 4}} {
-		if t := m.factor * unit; t >= n {
+	}{{1, 2}, {2, 2}, {3, 3}, {4, 4}, {5, 5}, {6, 3}, {8, 4}, {10, 2}} {
+		if t := m.factor * unit; t >= n && t%uint64(m.steps) == 0 {
 			return t, m.steps
 		}
 	}
-	return 10 * unit, 5
+	return n, 1 // more than anything is
 }
 
 // timeTicks returns the labels of a time axis, the ends among them.

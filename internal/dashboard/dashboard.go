@@ -58,6 +58,8 @@ type Handler struct {
 	pages  map[string]*template.Template
 	assets *assets
 	rules  []*ruleText // in the catalog's order
+
+	choices []template.HTML // that concern every rule
 }
 
 var _ http.Handler = (*Handler)(nil)
@@ -77,7 +79,7 @@ func New(cfg Config) (*Handler, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	h := &Handler{cfg: cfg, mux: http.NewServeMux(), rules: ruleTexts()}
+	h := &Handler{cfg: cfg, mux: http.NewServeMux(), rules: ruleTexts(), choices: generalChoices()}
 	var err error
 	if h.assets, err = loadAssets(); err != nil {
 		return nil, fmt.Errorf("dashboard: %w", err)

@@ -37,7 +37,7 @@ type CachedSummaries interface {
 type insightPage struct {
 	*assay.Insight
 	Rule     *ruleText
-	Counts   string
+	Failures *failures
 	Evidence []evidence
 	Resource []pair
 	Days     int
@@ -81,7 +81,7 @@ func (h *Handler) insight(q *request) error {
 }
 
 func (q *request) showInsight(status int, page insightPage) error {
-	title := page.Rule.Title + " in " + plain(page.Service.Name)
+	title := plain(page.Rule.Title) + " in " + plain(page.Service.Name)
 	return q.render(status, "insight", view{Title: title, Section: "insights", Live: liveSeconds, Data: page})
 }
 
@@ -96,7 +96,7 @@ func (q *request) findInsight() (*assay.Insight, error) {
 
 func (q *request) insightPage(i *assay.Insight) insightPage {
 	return insightPage{
-		Insight: i, Rule: q.ruleOf(i.Type), Counts: failureCounts(i), Evidence: evidenceOf(i.Attributes),
+		Insight: i, Rule: q.ruleOf(i.Type), Failures: failuresOf(i), Evidence: evidenceOf(i.Attributes),
 		Resource: resourceOf(i.Attributes), Days: int(q.cfg.Window / (24 * time.Hour)), Now: q.now, Summaries: q.cfg.Summaries != nil,
 	}
 }

@@ -3,7 +3,6 @@
 package dashboard
 
 import (
-	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -27,6 +26,7 @@ type insightsPage struct {
 	Rows     []insightRow
 	Pager    pager
 	Filtered bool
+	Mixed    bool   // insights of several statuses
 	Clear    string // address without filters
 	NoRule   string // address without the rule
 	NoSvc    string // address without the service
@@ -35,8 +35,8 @@ type insightsPage struct {
 // insightRow is an insight in a list.
 type insightRow struct {
 	*assay.Insight
-	Rule   *ruleText
-	Counts string // how often the rule failed, "" when it is not known
+	Rule     *ruleText
+	Failures *failures // nil when it is not known
 }
 
 // Parameters of the list's address, beside those of services.
@@ -129,6 +129,7 @@ func (h *Handler) insights(q *request) error {
 	page.Impacts = options(impact, option{Label: "Any impact"}, option{Value: "critical", Label: "Critical"}, option{Value: "important", Label: "Important"},
 		option{Value: "normal", Label: "Normal"}, option{Value: "low", Label: "Low"})
 	page.Sorts = options(order, append([]option(nil), insightSorts...)...)
+	page.Mixed = status == allStatuses
 	page.Filtered = status != "" || impact != "" || f.Signal != "" || page.From != "" || page.To != "" || page.Service != nil || page.Rule != nil
 	return q.render(http.StatusOK, "insights", view{Title: "Insights", Section: "insights", Live: liveSeconds, Data: page})
 }
@@ -148,19 +149,29 @@ func day(text string, plus time.Duration) (time.Time, error) {
 func (q *request) insightRows(found []*assay.Insight) []insightRow {
 	rows := make([]insightRow, len(found))
 	for i, f := range found {
-		rows[i] = insightRow{Insight: f, Rule: q.ruleOf(f.Type), Counts: failureCounts(f)}
+		rows[i] = insightRow{Insight: f, Rule: q.ruleOf(f.Type), Failures: failuresOf(f)}
 	}
 	return rows
 }
 
-// failureCounts returns how often a rule failed: 7 of 120 (5.8%).
-func failureCounts(i *assay.Insight) string {
+// failures is how often a rule failed.
+type failures struct {
+	Share string // 5.8%
+	Of    string // 2.5M
+	Exact string // 7 of 120
+}
+
+// failuresOf returns nil when it is not known.
+func failuresOf(i *assay.Insight) *failures {
 	failed, ok1 := wholeNumber(i.Attributes["violations_total"])
 	observed, ok2 := wholeNumber(i.Attributes["observations_total"])
 	if !ok1 || !ok2 || observed == 0 {
-		return ""
+		return nil
 	}
-	return fmt.Sprintf("%s of %s (%s)", thousands(failed), thousands(observed), percent(float64(failed), float64(observed)))
+	return &failures{
+		Share: percent(float64(failed), float64(observed)), Of: compact(observed),
+		Exact: thousands(failed) + " of " + thousands(observed) + " failed",
+	}
 }
 
 // wholeNumber returns a count as evidence has it, from Go code or from JSON.

@@ -20,9 +20,10 @@ import (
 // are above.
 const headingBelow = 3
 
-// converter turns Markdown into HTML. Raw HTML, and links that are neither to a
-// page nor within it, are left out, as goldmark does unless it is told otherwise.
-// Every block of code gets a button that copies it.
+// converter turns Markdown into HTML. Raw HTML and the targets of links that would run
+// something are left out, as goldmark does unless it is told otherwise; of an image,
+// which would be read from elsewhere, its text is left. Every block of code gets a
+// button that copies it.
 var converter = goldmark.New(goldmark.WithRendererOptions(
 	renderer.WithNodeRenderers(util.Prioritized(blocks{gmhtml.NewConfig()}, 100)),
 ))
@@ -82,7 +83,7 @@ func sections(source string) (intro template.HTML, parts []section) {
 	return intro, parts
 }
 
-// blocks renders code and headings.
+// blocks renders code, headings and images.
 type blocks struct{ gmhtml.Config }
 
 // RegisterFuncs implements renderer.NodeRenderer.
@@ -108,6 +109,8 @@ func (b blocks) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
 		_, _ = w.WriteString(open + string(level) + ">") // into memory
 		return ast.WalkContinue, nil
 	})
+	// The children of an image are its text.
+	r.Register(ast.KindImage, func(util.BufWriter, []byte, ast.Node, bool) (ast.WalkStatus, error) { return ast.WalkContinue, nil })
 }
 
 // languages are the names of what code is written in, as a reader knows them.

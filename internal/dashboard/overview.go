@@ -19,7 +19,7 @@ import (
 
 const (
 	overviewPoints = 90 // of the course of the organization's score
-	fixedFirst     = 8  // rows of what to fix first
+	fixedFirst     = 6  // rows of what to fix first
 	costRows       = 10
 	liveSeconds    = 5 // between updates of a page
 	waitingSeconds = 2 // while there is no data

@@ -51,6 +51,15 @@ func ruleTexts() []*ruleText {
 	return all
 }
 
+// generalChoices returns the decisions that concern every rule.
+func generalChoices() []template.HTML {
+	var all []template.HTML
+	for _, c := range catalog.GeneralChoices() {
+		all = append(all, markdown(c))
+	}
+	return all
+}
+
 // ruleOf returns the texts of an insight type. One that a newer replica wrote during
 // an upgrade is shown with what is known of it.
 func (h *Handler) ruleOf(insightType string) *ruleText {
@@ -72,8 +81,9 @@ func (h *Handler) ruleBySlug(slug string) *ruleText {
 
 // rulesPage is the catalog.
 type rulesPage struct {
-	Groups []ruleGroup
-	Scored int
+	Groups  []ruleGroup
+	Scored  int
+	Choices []template.HTML // that concern every rule
 }
 
 // ruleGroup is the rules of one signal, or of what every signal has.
@@ -102,7 +112,7 @@ func (h *Handler) ruleList(q *request) error {
 	for _, c := range counts {
 		active[c.Type] = c.Active
 	}
-	page := rulesPage{Scored: catalog.Scored}
+	page := rulesPage{Scored: catalog.Scored, Choices: h.choices}
 	for _, g := range groupTitles {
 		group := ruleGroup{Title: g.title}
 		for _, r := range h.rules {

@@ -3,6 +3,8 @@
 package dashboard
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"net/http"
 	"strings"
 
@@ -45,10 +47,24 @@ const (
 	sortParam        = "sort"
 )
 
-// unnamed stands in an address for an environment that is not named. A service
-// cannot be in an environment of this name: a tab comes in no address that a form
-// makes.
-const unnamed = "-"
+// What stands in an address for an environment that is not named, and before the hash
+// of one whose name is not for addresses.
+const (
+	unnamed = "-"
+	hashed  = "~"
+)
+
+// environmentValue returns what an address calls an environment.
+func environmentValue(e string) string {
+	if e == "" {
+		return unnamed
+	}
+	if e == unnamed || strings.HasPrefix(e, hashed) || len(e) > maxSearch || e != plain(e) {
+		sum := sha256.Sum256([]byte(e))
+		return hashed + hex.EncodeToString(sum[:8])
+	}
+	return e
+}
 
 // serviceSorts are the orders that an address can name, with whether they begin with
 // the greatest.
@@ -63,13 +79,18 @@ func (h *Handler) services(q *request) error {
 		OrganizationID: q.organization(), Search: cutText(strings.TrimSpace(a.get(searchParam)), maxSearch),
 		Page: a.slice(servicesPageSize), Course: q.course(sparkPoints),
 	}
+	environments, err := q.cfg.ServiceLists.FindEnvironments(q.ctx, q.organization(), maxEnvironments)
+	if err != nil {
+		return err
+	}
 	environment := a.get(environmentParam)
-	switch environment {
-	case "":
-	case unnamed:
-		f.Environment = new(string)
-	default:
-		f.Environment = &environment
+	if environment != "" {
+		f.Environment = &environment // one beyond the list can be named, too
+	}
+	for _, e := range environments {
+		if environmentValue(e) == environment {
+			f.Environment = &e
+		}
 	}
 	band, signal := a.get(bandParam), a.get(signalParam)
 	f.Category, f.Signal = bandOf(band), assay.Signal(signal)
@@ -90,10 +111,6 @@ func (h *Handler) services(q *request) error {
 	f.Sort, f.Descending = assay.ServiceSort(by), descending
 
 	rows, total, err := q.cfg.ServiceLists.FindServiceRows(q.ctx, f)
-	if err != nil {
-		return err
-	}
-	environments, err := q.cfg.ServiceLists.FindEnvironments(q.ctx, q.organization(), maxEnvironments)
 	if err != nil {
 		return err
 	}
@@ -166,9 +183,9 @@ func bandOptions(chosen string) []option {
 func environmentOptions(chosen string, environments []string) []option {
 	all := []option{{Label: "Any environment"}}
 	for _, e := range environments {
-		o := option{Value: e, Label: plain(e)}
+		o := option{Value: environmentValue(e), Label: plain(e)}
 		if e == "" {
-			o = option{Value: unnamed, Label: "None named"}
+			o.Label = "None named"
 		}
 		all = append(all, o)
 	}

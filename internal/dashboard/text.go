@@ -13,7 +13,7 @@ import (
 // How many characters of a text from telemetry are shown.
 const (
 	shortText = 80     // in lists, titles and sentences
-	longText  = 10_240 // where the whole text can be reached
+	longText  = 16_384 // where the whole text can be reached
 	maxMarks  = 3      // combining marks on one character; more would cover the lines around it
 )
 
@@ -25,7 +25,7 @@ func name(s string) template.HTML { return isolated(s, shortText) }
 // fullName is name with up to longText characters, a long text in an element that
 // opens.
 func fullName(s string) template.HTML {
-	if utf8.RuneCountInString(s) <= shortText {
+	if p := visible(s, shortText); len(p) == 0 || p[len(p)-1] != ellipsis {
 		return name(s)
 	}
 	return `<details class="long"><summary>` + name(s) + `</summary>` + isolated(s, longText) + `</details>`
@@ -35,9 +35,12 @@ func isolated(s string, limit int) template.HTML {
 	var b strings.Builder
 	b.WriteString(`<bdi>`)
 	for _, p := range visible(s, limit) {
-		if p.escape {
+		switch {
+		case p == ellipsis:
+			b.WriteString(p.text)
+		case p.escape:
 			b.WriteString(`<span class="esc">` + p.text + `</span>`) // letters, digits and brackets
-		} else {
+		default:
 			template.HTMLEscape(&b, []byte(p.text))
 		}
 	}
@@ -60,7 +63,10 @@ type piece struct {
 	escape bool // it stands for a character that would not be seen
 }
 
-// visible takes the first characters of s apart into what is shown of them.
+// ellipsis stands for what is not shown.
+var ellipsis = piece{text: "…", escape: true}
+
+// visible takes s apart into what is shown of it: about limit characters.
 func visible(s string, limit int) []piece {
 	var pieces []piece
 	begin, marks := 0, 0 // of the characters that are shown as they are
@@ -70,7 +76,7 @@ func visible(s string, limit int) []piece {
 		}
 	}
 	i := 0
-	for n := 0; i < len(s) && n < limit; n++ {
+	for shown := 0; i < len(s) && shown < limit; {
 		r, size := utf8.DecodeRuneInString(s[i:])
 		if unicode.Is(unicode.M, r) {
 			marks++
@@ -81,12 +87,15 @@ func visible(s string, limit int) []piece {
 			flush(i)
 			pieces = append(pieces, piece{text: e, escape: true})
 			begin = i + size
+			shown += utf8.RuneCountInString(e)
+		} else {
+			shown++
 		}
 		i += size
 	}
 	flush(i)
 	if i < len(s) {
-		pieces = append(pieces, piece{text: "…"})
+		pieces = append(pieces, ellipsis)
 	}
 	return pieces
 }

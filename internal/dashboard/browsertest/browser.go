@@ -179,14 +179,23 @@ func (t *Tab) Type(selector, text string) error {
 	return t.do("type into "+selector, chromedp.SendKeys(chromedp.CSS(selector), text))
 }
 
-// Await waits until a JavaScript expression is true.
+// Await waits until a JavaScript expression is true, also beyond the end of a page.
 func (t *Tab) Await(expression string) error {
 	ctx, cancel := context.WithTimeout(t.ctx, stepTimeout)
 	defer cancel()
-	if _, err := chromedp.Run(ctx, chromedp.Poll[bool](expression, chromedp.WithPollingInterval(20*time.Millisecond), chromedp.WithPollingTimeout(stepTimeout))); err != nil {
-		return fmt.Errorf("browser: wait for %s: %w", expression, err)
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for {
+		ok, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("!!("+expression+")"))
+		if ok {
+			return nil
+		}
+		select {
+		case <-again.C: // a page that goes away answers with an error
+		case <-ctx.Done():
+			return fmt.Errorf("browser: wait for %s: %w", expression, errors.Join(ctx.Err(), err))
+		}
 	}
-	return nil
 }
 
 // Evaluate returns the value of a JavaScript expression, or of its promise.

@@ -13,6 +13,14 @@ import (
 	"assay/internal/rules/catalog"
 )
 
+// away returns why nothing can be read: Err, or that it is another organization's.
+func (w *World) away(organizationID string) error {
+	if w.Err == nil && organizationID != w.Organization.ID {
+		return assay.Errorf(assay.CodeNotFound, "no such organization")
+	}
+	return w.Err
+}
+
 // FindOrganizationByID returns the organization for its id.
 func (w *World) FindOrganizationByID(_ context.Context, id string) (*assay.Organization, error) {
 	if w.Err != nil {
@@ -39,8 +47,8 @@ func (w *World) FindServiceByID(_ context.Context, organizationID, id string) (*
 
 // FindServiceRows implements assay.ServiceLister.
 func (w *World) FindServiceRows(_ context.Context, f assay.ServiceFilter) ([]*assay.ServiceRow, int, error) {
-	if w.Err != nil {
-		return nil, 0, w.Err
+	if err := w.away(f.OrganizationID); err != nil {
+		return nil, 0, err
 	}
 	var found []*assay.ServiceRow
 	for _, r := range w.Rows {
@@ -104,9 +112,9 @@ func (w *World) with(r *assay.ServiceRow, c assay.Course) *assay.ServiceRow {
 }
 
 // FindServiceVersions implements assay.ServiceLister.
-func (w *World) FindServiceVersions(_ context.Context, _ string, key assay.ServiceKey, c assay.Course, limit int) ([]*assay.ServiceRow, error) {
-	if w.Err != nil {
-		return nil, w.Err
+func (w *World) FindServiceVersions(_ context.Context, organizationID string, key assay.ServiceKey, c assay.Course, limit int) ([]*assay.ServiceRow, error) {
+	if w.away(organizationID) != nil {
+		return nil, w.away(organizationID)
 	}
 	var found []*assay.ServiceRow
 	for _, r := range w.Rows {
@@ -119,9 +127,9 @@ func (w *World) FindServiceVersions(_ context.Context, _ string, key assay.Servi
 }
 
 // FindEnvironments implements assay.ServiceLister.
-func (w *World) FindEnvironments(_ context.Context, _ string, limit int) ([]string, error) {
-	if w.Err != nil {
-		return nil, w.Err
+func (w *World) FindEnvironments(_ context.Context, organizationID string, limit int) ([]string, error) {
+	if w.away(organizationID) != nil {
+		return nil, w.away(organizationID)
 	}
 	var all []string
 	for _, r := range w.Rows {
@@ -133,9 +141,9 @@ func (w *World) FindEnvironments(_ context.Context, _ string, limit int) ([]stri
 }
 
 // FindScoreGroups implements assay.OverviewStore: a group for each service.
-func (w *World) FindScoreGroups(context.Context, string) ([]assay.ScoreGroup, error) {
-	if w.Err != nil {
-		return nil, w.Err
+func (w *World) FindScoreGroups(_ context.Context, organizationID string) ([]assay.ScoreGroup, error) {
+	if w.away(organizationID) != nil {
+		return nil, w.away(organizationID)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -157,9 +165,9 @@ func (w *World) FindScoreGroups(context.Context, string) ([]assay.ScoreGroup, er
 }
 
 // FindInsightTypeCounts implements assay.OverviewStore.
-func (w *World) FindInsightTypeCounts(context.Context, string) ([]assay.InsightTypeCount, error) {
-	if w.Err != nil {
-		return nil, w.Err
+func (w *World) FindInsightTypeCounts(_ context.Context, organizationID string) ([]assay.InsightTypeCount, error) {
+	if w.away(organizationID) != nil {
+		return nil, w.away(organizationID)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -177,9 +185,9 @@ func (w *World) FindInsightTypeCounts(context.Context, string) ([]assay.InsightT
 }
 
 // FindOrganizationScores implements assay.OverviewStore.
-func (w *World) FindOrganizationScores(context.Context, string, assay.Course) ([]assay.ScorePoint, error) {
-	if w.Err != nil || len(w.Rows) == 0 {
-		return nil, w.Err
+func (w *World) FindOrganizationScores(_ context.Context, organizationID string, _ assay.Course) ([]assay.ScorePoint, error) {
+	if err := w.away(organizationID); err != nil || len(w.Rows) == 0 {
+		return nil, err
 	}
 	var points []assay.ScorePoint
 	for i := range w.history[w.Rows[0].ID] {
@@ -193,9 +201,9 @@ func (w *World) FindOrganizationScores(context.Context, string, assay.Course) ([
 }
 
 // ScoreHistory implements assay.OverviewStore.
-func (w *World) ScoreHistory(_ context.Context, _, serviceID string, since time.Time) ([]*assay.Score, error) {
-	if w.Err != nil {
-		return nil, w.Err
+func (w *World) ScoreHistory(_ context.Context, organizationID, serviceID string, since time.Time) ([]*assay.Score, error) {
+	if err := w.away(organizationID); err != nil {
+		return nil, err
 	}
 	var found []*assay.Score
 	for _, s := range w.history[serviceID] {
@@ -208,8 +216,8 @@ func (w *World) ScoreHistory(_ context.Context, _, serviceID string, since time.
 
 // FindInsights implements assay.InsightStore.
 func (w *World) FindInsights(_ context.Context, f assay.InsightFilter) ([]*assay.Insight, int, error) {
-	if w.Err != nil {
-		return nil, 0, w.Err
+	if err := w.away(f.OrganizationID); err != nil {
+		return nil, 0, err
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -286,9 +294,9 @@ func (w *World) set(id string, status assay.InsightStatus, reason string) error 
 }
 
 // LogVolume implements assay.LogVolumeReader.
-func (w *World) LogVolume(_ context.Context, _ string, p assay.LogVolumePeriod) (*assay.LogVolume, error) {
-	if w.Err != nil {
-		return nil, w.Err
+func (w *World) LogVolume(_ context.Context, organizationID string, p assay.LogVolumePeriod) (*assay.LogVolume, error) {
+	if w.away(organizationID) != nil {
+		return nil, w.away(organizationID)
 	}
 	if w.Volume == nil {
 		return &assay.LogVolume{Period: p, Start: Now.Add(-p.Duration()), End: Now}, nil
@@ -299,9 +307,9 @@ func (w *World) LogVolume(_ context.Context, _ string, p assay.LogVolumePeriod) 
 }
 
 // Analyze implements assay.Analyst.
-func (w *World) Analyze(_ context.Context, _ string, limit int) (*assay.ServiceAnalytics, error) {
-	if w.Err != nil {
-		return nil, w.Err
+func (w *World) Analyze(_ context.Context, organizationID string, limit int) (*assay.ServiceAnalytics, error) {
+	if w.away(organizationID) != nil {
+		return nil, w.away(organizationID)
 	}
 	a := w.Analytics
 	a.Services = a.Services[:min(limit, len(a.Services))]

@@ -5,6 +5,7 @@ package dashboardtest
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -86,6 +87,51 @@ func Shop() *World {
 	return w
 }
 
+// Hostile are texts that telemetry may hold and that no page may show as they are.
+var Hostile = []string{
+	`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `</title><svg onload=alert(1)>`, "{{.Secret}}", "javascript:alert(1)",
+	"invoice\u202egnp.exe", "pay\u2066\u2067ment\u2069", "zero\u200bwidth", "nul\x00byte", "\x1b[31mred", "bad\xff\xfeutf8", "line\nbreak\r\ttab",
+	"e" + strings.Repeat("\u0301", 60), "' onfocus='alert(1)", "%2e%2e/%00", strings.Repeat("long ", 2048), strings.Repeat("W", 10<<10), "\ufeffmark", "tag\U000e0041s",
+}
+
+// Strangers returns an organization whose services are named like Hostile, in every
+// part of their names and in the evidence of their insights.
+func Strangers() *World {
+	w := Empty()
+	for i, h := range Hostile {
+		w.add(service{h, h, h, h, []string{"LOG-003", "MET-002", "RES-001"}, time.Duration(i) * time.Second})
+	}
+	w.finish()
+	for n, i := range w.Found {
+		h := Hostile[n%len(Hostile)]
+		for _, list := range []string{"attribute_keys", "metric_names", "span_names", "units", "discouraged_attributes"} {
+			i.Attributes[list] = jsonOf([]string{h, "a"})
+		}
+		i.Attributes["findings"] = jsonOf([]map[string]string{{"where": h, "kind": h}})
+		i.Attributes["missing_attribute"], i.Attributes[h] = h, h
+		i.Attributes["resource_attributes"] = jsonOf(map[string]any{h: h, "nested": map[string]any{h: []string{h}}})
+		i.MuteReason = h
+		if n%3 == 0 {
+			i.Status = assay.InsightMuted
+		}
+		if n%7 == 0 {
+			i.Type = h
+		}
+	}
+	for i, k := range w.APIKeys {
+		k.Name = Hostile[i]
+	}
+	return w
+}
+
+func jsonOf(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil { // of strings alone
+		return ""
+	}
+	return string(text)
+}
+
 func shop() []service {
 	of := func(names ...string) []string { return names }
 	all := []service{
@@ -122,7 +168,7 @@ func shop() []service {
 		{"storefront", "shop", "staging", "2.4.0-rc.1", nil, 30 * time.Second},
 		{"tax", "payments", "production", "1.9.0", of("MET-002"), 7 * time.Second},
 		{"unknown_service", "", "", "", of("RES-005", "RES-007", "RES-010"), 75 * time.Second},
-		{"warehouse-sync", "logistics", "production", "0.2.11", of("LOG-001", "LOG-002", "RES-001", "RES-007", "SPA-002", "MET-002", "RES-003"), 3 * time.Hour},
+		{"warehouse-sync", "logistics", "production", "0.2.11", of("LOG-001", "LOG-002", "RES-001", "RES-005", "RES-007", "SPA-002", "MET-002", "RES-003"), 3 * time.Hour},
 		{"web-bff", "shop", "production", "9.12.0", of("SPA-001"), time.Second},
 		{"wishlist", "shop", "production", "1.0.0", nil, 17 * time.Second},
 	}
@@ -131,8 +177,8 @@ func shop() []service {
 
 // evaluated are the rules that are looked at in any service.
 var evaluated = []string{
-	"LOG-001", "LOG-002", "LOG-003", "MET-001", "MET-002", "MET-003", "MET-004", "MET-005", "MET-006", "MET-007", "MET-008",
-	"RES-001", "RES-004", "RES-005", "RES-007", "RES-010", "SPA-001", "SPA-002", "SPA-003", "SPA-004", "SPA-005", "SPA-006",
+	"RES-005", "RES-001", "RES-007", "LOG-002", "RES-004", "SPA-002", "SPA-001", "LOG-003", "SPA-004", "SPA-003", "MET-002",
+	"MET-005", "SPA-006", "MET-001", "SPA-005", "MET-006", "RES-010", "LOG-001", "MET-003", "MET-004", "MET-007", "MET-008",
 }
 
 func valueOf(evaluated, failed []string) float64 {
@@ -153,6 +199,9 @@ func (w *World) add(s service) {
 	id := uuid.NewSHA1(uuid.Nil, []byte(s.namespace+"\n"+s.name+"\n"+s.environment+"\n"+s.version)).String()
 	rng := rand.New(rand.NewPCG(uint64(len(w.Rows)), 7))
 	rules := slices.Clone(evaluated)
+	if len(s.failed) > 1 { // what sends less has more that weighs
+		rules = rules[:6+3*(len(rules)-6)/(3+len(s.failed))]
+	}
 	for _, f := range s.failed {
 		if !slices.Contains(rules, f) {
 			rules = append(rules, f)
@@ -322,9 +371,9 @@ var _ interface {
 } = (*World)(nil)
 
 // RuleStates implements dashboard.RuleStater.
-func (w *World) RuleStates(_ context.Context, _, serviceID string) ([]score.RuleState, error) {
-	if w.Err != nil {
-		return nil, w.Err
+func (w *World) RuleStates(_ context.Context, organizationID, serviceID string) ([]score.RuleState, error) {
+	if err := w.away(organizationID); err != nil {
+		return nil, err
 	}
 	row := w.row(serviceID)
 	if row == nil {

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dashboard
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"assay"
+)
+
+var chartStart = time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
+
+func TestScoreChart(t *testing.T) {
+	end := chartStart.Add(100 * time.Hour)
+	points := []assay.ScorePoint{{At: chartStart, Value: 100}, {At: chartStart.Add(50 * time.Hour), Value: 75}, {At: end, Value: 90.5}}
+	c := newScoreChart("Score", points, chartStart, end)
+	require.Equal(t, "M0 0H500V50H1000V19", c.Line)
+	require.Equal(t, "M0 0H500V50H1000V19L1000 100L0 100Z", c.Area)
+	require.Equal(t, []tick{{At: "0%", Label: "100"}, {At: "20%", Label: "90"}, {At: "50%", Label: "75"}, {At: "100%", Label: "50"}}, c.Y)
+	require.Equal(t, "From 100 on Nov 1, 00:00 to 91 on Nov 5, 04:00, lowest 75.", c.Summary)
+	require.Equal(t, -9, c.Change())
+	require.Equal(t, scoreRow{X: 500, Time: "Nov 3, 02:00", scoreValue: scoreValue{75, "Good"}}, c.Rows[1])
+
+	points[1].Value = 20
+	require.Equal(t, "M0 0H500V80H1000V9.5", newScoreChart("Score", points, chartStart, end).Line, "from 0 on when scores are low")
+	require.Nil(t, newScoreChart("Score", points[:1], chartStart, end))
+}
+
+func TestSparkline(t *testing.T) {
+	end := chartStart.Add(10 * time.Hour)
+	require.Nil(t, newSparkline(nil, chartStart, end))
+	one := newSparkline([]assay.ScorePoint{{At: end, Value: 80}}, chartStart, end)
+	require.Equal(t, "80 since it was first scored", one.Summary)
+	require.Equal(t, "Good", one.Band)
+	flat := newSparkline([]assay.ScorePoint{{At: chartStart, Value: 100}, {At: end, Value: 100}}, chartStart, end)
+	require.Equal(t, "M3 3L93 3", flat.Line)
+	require.Equal(t, "from 100 to 100", flat.Summary)
+}
+
+func TestStackChart(t *testing.T) {
+	v := &assay.LogVolume{Period: "1h", Start: chartStart, End: chartStart.Add(time.Hour)}
+	for i := range 2 {
+		p := assay.LogVolumePoint{Start: chartStart.Add(time.Duration(i) * 30 * time.Minute)}
+		p.Counts[assay.SeverityInfo], p.Counts[assay.SeverityError] = 60, uint64(40*i)
+		v.Series = append(v.Series, p)
+		v.Counts.Add(&p.Counts)
+	}
+	c := newStackChart(v)
+	require.Equal(t, []string{"INFO", "ERROR"}, c.Names, "errors lie on top")
+	require.Equal(t, "M1 1000V400h8V1000zM11 1000V400h8V1000z", c.Layers[0].Path)
+	require.Equal(t, "M11 400V0h8V400z", c.Layers[1].Path)
+	require.Equal(t, []uint64{60, 40}, c.Rows[1].Counts)
+	require.Equal(t, []tick{{At: "50%", Label: "50"}, {At: "0%", Label: "100"}}, c.Y)
+}
+
+func TestTopsAreRound(t *testing.T) {
+	for n := range uint64(3_000) {
+		top, steps := niceTop(n)
+		require.GreaterOrEqual(t, top, n)
+		require.Zero(t, top%uint64(steps), n)
+		require.LessOrEqual(t, top, max(4, 2*n), n)
+		require.LessOrEqual(t, len(strings.TrimRight(fmt.Sprint(top), "0")), 1, n)
+	}
+	top, _ := niceTop(1 << 63)
+	require.GreaterOrEqual(t, top, uint64(1<<63))
+}

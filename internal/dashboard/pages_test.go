@@ -1,0 +1,622 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dashboard_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/net/html"
+
+	"assay"
+	"assay/internal/dashboard"
+	"assay/internal/dashboard/dashboardtest"
+	"assay/internal/session"
+)
+
+// site is the pages of a world, without a network.
+type site struct {
+	t *testing.T
+	*dashboardtest.World
+	handler *dashboard.Handler
+}
+
+func newSite(t *testing.T, w *dashboardtest.World, change ...func(*dashboard.Config)) *site {
+	t.Helper()
+	cfg := dashboardtest.Config(w, dashboardtest.Session())
+	for _, c := range change {
+		c(&cfg)
+	}
+	h, err := dashboard.New(cfg)
+	require.NoError(t, err)
+	return &site{t, w, h}
+}
+
+// as changes who is signed in.
+func as(who *assay.Session) func(*dashboard.Config) {
+	return func(c *dashboard.Config) { c.Session = func(context.Context) *assay.Session { return who } }
+}
+
+func (s *site) do(r *http.Request) *http.Response {
+	s.t.Helper()
+	w := httptest.NewRecorder()
+	s.handler.ServeHTTP(w, r)
+	return w.Result()
+}
+
+func (s *site) get(path string, headers ...string) *http.Response {
+	s.t.Helper()
+	r := httptest.NewRequest(http.MethodGet, path, nil)
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	return s.do(r)
+}
+
+func (s *site) post(path string, form url.Values) *http.Response {
+	s.t.Helper()
+	r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(form.Encode()))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	return s.do(r)
+}
+
+func read(t *testing.T, r *http.Response) string {
+	t.Helper()
+	body, err := io.ReadAll(r.Body)
+	require.NoError(t, err)
+	return string(body)
+}
+
+// page returns the text of a page that has to be there.
+func (s *site) page(path string) string {
+	s.t.Helper()
+	r := s.get(path)
+	body := read(s.t, r)
+	require.Equal(s.t, http.StatusOK, r.StatusCode, "%s\n%s", path, body)
+	return body
+}
+
+func (s *site) service(name string) *assay.ServiceRow {
+	i := slices.IndexFunc(s.Rows, func(r *assay.ServiceRow) bool { return r.Name == name })
+	require.GreaterOrEqual(s.t, i, 0)
+	return s.Rows[i]
+}
+
+func (s *site) insight(kind string) *assay.Insight {
+	i := slices.IndexFunc(s.Found, func(i *assay.Insight) bool { return i.Type == kind })
+	require.GreaterOrEqual(s.t, i, 0)
+	return s.Found[i]
+}
+
+// elements returns the elements of a page.
+func elements(t *testing.T, page string) []*html.Node {
+	t.Helper()
+	root, err := html.Parse(strings.NewReader(page))
+	require.NoError(t, err)
+	var all []*html.Node
+	for n := range root.Descendants() {
+		if n.Type == html.ElementNode {
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
+func attribute(n *html.Node, key string) string {
+	for _, a := range n.Attr {
+		if a.Key == key {
+			return a.Val
+		}
+	}
+	return ""
+}
+
+// crawl reads every page that can be reached by links and the targets of forms that
+// ask, and gives each to check.
+func (s *site) crawl(check func(path, page string, all []*html.Node)) int {
+	seen := map[string]bool{"/": true}
+	queue := []string{"/"}
+	for n := 0; n < len(queue); n++ {
+		path := queue[n]
+		page := s.page(path)
+		all := elements(s.t, page)
+		check(path, page, all)
+		for _, e := range all {
+			link := attribute(e, "href")
+			if e.Data != "a" || !strings.HasPrefix(link, "/") || strings.HasPrefix(link, "/api/") {
+				continue
+			}
+			link, _, _ = strings.Cut(link, "#")
+			// Every page of a list, and one of each order and filter of it, is enough.
+			if path, query, _ := strings.Cut(link, "?"); strings.Count(query, "&") > 0 && path != "/insights" || strings.Contains(query, "period=") && query != "period=7d" {
+				continue
+			}
+			if !seen[link] && len(queue) < 160 {
+				seen[link], queue = true, append(queue, link)
+			}
+		}
+	}
+	return len(queue)
+}
+
+// wellFormed holds what every page keeps to.
+func wellFormed(t *testing.T, path, page string, all []*html.Node) {
+	t.Helper()
+	ids := map[string]bool{}
+	headings := 0
+	for _, e := range all {
+		for _, a := range e.Attr {
+			switch {
+			case a.Key == "style", strings.HasPrefix(a.Key, "on"):
+				require.Fail(t, "an attribute that the policy forbids", "%s: %s", path, a.Key)
+			case a.Key == "id":
+				require.False(t, ids[a.Val], "%s: two of %s", path, a.Val)
+				ids[a.Val] = true
+			case a.Key == "href", a.Key == "src", a.Key == "action":
+				local := a.Val == "" || strings.HasPrefix(a.Val, "#") || strings.HasPrefix(a.Val, "/") && !strings.HasPrefix(a.Val, "//")
+				require.True(t, local || strings.HasPrefix(a.Val, "https://"), "%s: %s", path, a.Val)
+			}
+		}
+		switch e.Data {
+		case "script":
+			require.True(t, strings.HasPrefix(attribute(e, "src"), "/assets/"), path)
+			require.Nil(t, e.FirstChild, path)
+		case "style", "iframe", "object", "embed", "base", "img":
+			require.Fail(t, "an element that no page has", "%s: %s", path, e.Data)
+		case "h1":
+			headings++
+		}
+	}
+	require.Equal(t, 1, headings, path)
+	require.NotContains(t, page, "ZgotmplZ", path) // what html/template writes when it refuses a value
+	require.NotContains(t, page, "<no value>", path)
+	require.True(t, utf8.ValidString(page), path)
+	hidden := strings.IndexFunc(page, func(r rune) bool { return !unicode.IsPrint(r) && r != '\n' && r != '\t' })
+	require.Equal(t, -1, hidden, "%s: a character that is not seen", path)
+}
+
+func TestEveryPageIsThere(t *testing.T) {
+	s := newSite(t, dashboardtest.Shop())
+	n := s.crawl(func(path, page string, all []*html.Node) { wellFormed(t, path, page, all) })
+	require.Equal(t, 160, n, "pages of services, insights and rules are reached by links")
+}
+
+func TestNamesOfStrangersAreHarmless(t *testing.T) {
+	s := newSite(t, dashboardtest.Strangers())
+	n := s.crawl(func(path, page string, all []*html.Node) {
+		wellFormed(t, path, page, all)
+		require.NotContains(t, page, strings.Repeat("\u0301", 4), path)
+		for _, e := range all {
+			if e.Data == "title" && e.Parent.Data == "head" {
+				require.Less(t, utf8.RuneCountInString(e.FirstChild.Data), 400, path)
+			}
+		}
+	})
+	require.Greater(t, n, 80)
+	list := s.page("/services")
+	for _, shown := range []string{
+		"&lt;script&gt;alert(1)&lt;/script&gt;", "⟨U+202E⟩", "⟨U+2066⟩", "⟨U+200B⟩", "⟨U+0000⟩", "⟨U+001B⟩", "⟨FF⟩", "⟨U+000A⟩", "⟨U+FEFF⟩", "{{.Secret}}",
+	} {
+		require.Contains(t, list, shown, "readable")
+	}
+	require.NotContains(t, list, strings.Repeat("W", 200))
+	for _, r := range s.Rows {
+		if len(r.Name) == 10<<10 {
+			require.Contains(t, s.page("/services/"+r.ID), r.Name, "the whole name can be reached")
+		}
+	}
+}
+
+func TestWhatEveryResponseHas(t *testing.T) {
+	s := newSite(t, dashboardtest.Shop())
+	asset := regexp.MustCompile(`/assets/[0-9a-f]+/app\.css`).FindString(s.page("/"))
+	for _, path := range []string{"/", "/services", "/services?band=none", "/services/x", "/nothing", "/assets/nothing", asset, "/favicon.ico", "//a", "/services/../x"} {
+		h := s.get(path).Header
+		require.Contains(t, h.Get("Content-Security-Policy"), "default-src 'none'; script-src 'self'; style-src 'self'", path)
+		require.NotContains(t, h.Get("Content-Security-Policy"), "unsafe", path)
+		require.Equal(t, "nosniff", h.Get("X-Content-Type-Options"), path)
+		require.Equal(t, "same-origin", h.Get("Referrer-Policy"), path)
+		require.Equal(t, "same-origin", h.Get("Cross-Origin-Opener-Policy"), path)
+	}
+	require.Equal(t, http.StatusSeeOther, s.post("/theme", url.Values{"theme": {"dark"}}).StatusCode)
+}
+
+func TestPagesAreAskedForAgain(t *testing.T) {
+	s := newSite(t, dashboardtest.Shop())
+	for _, path := range []string{"/", "/services", "/services/" + s.Rows[0].ID, "/insights", "/insights/" + s.Found[0].ID, "/rules", "/rules/RES-001", "/keys"} {
+		first := s.get(path)
+		tag := first.Header.Get("ETag")
+		require.NotEmpty(t, tag, path)
+		require.Equal(t, "private, no-cache", first.Header.Get("Cache-Control"), path)
+		again := s.get(path, "If-None-Match", tag)
+		require.Equal(t, http.StatusNotModified, again.StatusCode, path)
+		require.Empty(t, read(t, again), path)
+		require.Equal(t, http.StatusOK, s.get(path, "If-None-Match", `W/"another"`).StatusCode, path)
+
+		// The script asks for the page alone, with the tag that the layout has for it.
+		page := read(t, first)
+		for _, e := range elements(t, page) {
+			if attribute(e, "id") == "main" {
+				tag = attribute(e, "data-tag")
+			}
+		}
+		require.Equal(t, http.StatusNotModified, s.get(path, "Assay-Live", "1", "If-None-Match", tag).StatusCode, path)
+		fragment := read(t, s.get(path, "Assay-Live", "1"))
+		require.True(t, strings.HasPrefix(fragment, `<div id="page"`), path)
+		require.Contains(t, page, fragment, path)
+	}
+	before := s.get("/").Header.Get("ETag")
+	s.Organization.ServicesCount++
+	require.NotEqual(t, before, s.get("/").Header.Get("ETag"), "what has changed is sent")
+}
+
+func packedSize(t *testing.T, s *site, path string) int {
+	t.Helper()
+	r := s.get(path, "Accept-Encoding", "gzip")
+	require.Equal(t, http.StatusOK, r.StatusCode, path)
+	packed := read(t, r)
+	if r.Header.Get("Content-Encoding") == "gzip" {
+		plain, err := gzip.NewReader(strings.NewReader(packed))
+		require.NoError(t, err)
+		whole, err := io.ReadAll(plain)
+		require.NoError(t, err)
+		require.Equal(t, read(t, s.get(path)), string(whole), path)
+	}
+	return len(packed)
+}
+
+// TestWeight holds what a first visit and a next page may weigh, compressed.
+func TestWeight(t *testing.T) {
+	const first, next = 250 << 10, 30 << 10
+	s := newSite(t, dashboardtest.Shop())
+	for range 5 { // more than a page of everything
+		s.Rows, s.Found = append(s.Rows, s.Rows[:20]...), append(s.Found, s.Found[:20]...)
+	}
+	assets := map[string]bool{}
+	for _, path := range []string{
+		"/", "/?period=30d", "/services", "/services/" + s.service("courier").ID, "/services/" + s.service("checkout").ID,
+		"/insights", "/insights/" + s.Found[0].ID, "/rules", "/rules/SPA-006", "/keys",
+	} {
+		size := packedSize(t, s, path)
+		require.Less(t, size, next, path)
+		for _, a := range regexp.MustCompile(`"(/assets/[^"]+)"`).FindAllStringSubmatch(s.page(path), -1) {
+			assets[a[1]] = true
+		}
+	}
+	sum := packedSize(t, s, "/")
+	for a := range assets {
+		sum += packedSize(t, s, a)
+	}
+	require.Len(t, assets, 4)
+	require.Less(t, sum, first)
+	t.Logf("the first page with all assets: %d bytes; the next: %d", sum, packedSize(t, s, "/services"))
+	require.Less(t, packedSize(t, newSite(t, dashboardtest.Strangers()), "/services"), next, "also where every name is long")
+}
+
+func TestAssetsAreKeptForGood(t *testing.T) {
+	s := newSite(t, dashboardtest.Shop())
+	for _, a := range regexp.MustCompile(`"(/assets/[^"]+)"`).FindAllStringSubmatch(s.page("/"), -1) {
+		r := s.get(a[1])
+		require.Equal(t, http.StatusOK, r.StatusCode)
+		require.Equal(t, "public, max-age=31536000, immutable", r.Header.Get("Cache-Control"))
+		style := read(t, r)
+		if strings.HasSuffix(a[1], ".css") {
+			require.Regexp(t, `url\(/assets/[0-9a-f]{16}/inter\.woff2\)`, style)
+		}
+		changed := strings.Replace(a[1], "/assets/", "/assets/0", 1)
+		gone := s.get(changed)
+		require.Equal(t, http.StatusNotFound, gone.StatusCode)
+		require.Equal(t, "no-store", gone.Header.Get("Cache-Control"))
+	}
+}
+
+func TestNobodyIsSignedIn(t *testing.T) {
+	s := newSite(t, dashboardtest.Shop(), as(nil))
+	for path, want := range map[string]string{
+		"/": "/sign-in", "/services?band=poor": "/sign-in?return=%2Fservices%3Fband%3Dpoor", "/keys": "/sign-in?return=%2Fkeys",
+	} {
+		r := s.get(path)
+		require.Equal(t, http.StatusSeeOther, r.StatusCode, path)
+		require.Equal(t, want, r.Header.Get("Location"), path)
+		require.Equal(t, "no-store", r.Header.Get("Cache-Control"))
+	}
+	require.Equal(t, http.StatusUnauthorized, s.get("/", "Assay-Live", "1").StatusCode)
+	require.Equal(t, http.StatusSeeOther, s.post("/keys", url.Values{"name": {"x"}, "scope": {"read"}}).StatusCode)
+	require.Len(t, s.APIKeys, 5)
+	require.NotContains(t, read(t, s.get("/nothing")), `class="nav"`)
+}
+
+// TestIsolation asks for what is there with the session of another organization.
+func TestIsolation(t *testing.T) {
+	who := dashboardtest.Session()
+	who.OrganizationID = "11111111-2222-4333-8444-555555555555"
+	s := newSite(t, dashboardtest.Shop(), as(who))
+	for _, path := range []string{"/", "/services", "/services/" + s.Rows[0].ID, "/insights", "/insights/" + s.Found[0].ID, "/insights?service=" + s.Rows[0].ID} {
+		r := s.get(path)
+		require.Equal(t, http.StatusNotFound, r.StatusCode, path)
+		require.NotContains(t, read(t, r), "checkout", path)
+	}
+	for _, form := range []string{"mute", "unmute", "summary"} {
+		require.Equal(t, http.StatusNotFound, s.post("/insights/"+s.Found[0].ID+"/"+form, url.Values{"reason": {"mine"}}).StatusCode)
+	}
+	require.Equal(t, assay.InsightActive, s.Found[0].Status)
+}
+
+func TestErrorPages(t *testing.T) {
+	s := newSite(t, dashboardtest.Shop())
+	for path, want := range map[string]int{
+		"/nothing": 404, "/services/not-an-id": 404, "/services/7d0f6f1e-4c55-5b8e-9a3f-0c1d2e3f4a5b": 404, "/insights/7d0f6f1e-4c55-5b8e-9a3f-0c1d2e3f4a5b": 404,
+		"/rules/RES-999": 404, "/keys/zzzzzz/revoke": 404, "/services?band=x": 400, "/services?sort=x": 400, "/services?signal=x": 400,
+		"/insights?status=x": 400, "/insights?impact=x": 400, "/insights?signal=x": 400, "/insights?sort=x": 400, "/insights?from=x": 400, "/insights?to=99999-01-01": 400,
+		"/insights?rule=x": 400, "/?period=2h": 400, "/insights?service=x": 404,
+	} {
+		r := s.get(path)
+		page := read(t, r)
+		require.Equal(t, want, r.StatusCode, path)
+		require.Equal(t, "no-store", r.Header.Get("Cache-Control"), path)
+		require.Empty(t, r.Header.Get("ETag"), path)
+		wellFormed(t, path, page, elements(t, page))
+	}
+	r := s.post("/services", nil)
+	require.Equal(t, http.StatusMethodNotAllowed, r.StatusCode)
+	require.Equal(t, "GET, HEAD", r.Header.Get("Allow"))
+
+	s.Err = assay.Errorf(assay.CodeUnavailable, "the store is away: %s", "secret host")
+	for _, path := range []string{"/", "/services", "/services/" + s.Rows[0].ID, "/insights", "/insights/" + s.Found[0].ID, "/rules", "/keys"} {
+		r := s.get(path)
+		require.Equal(t, http.StatusServiceUnavailable, r.StatusCode, path)
+		require.Equal(t, "5", r.Header.Get("Retry-After"))
+		page := read(t, r)
+		require.NotContains(t, page, "secret host")
+		require.Contains(t, page, "Try again")
+	}
+	s.Err = io.ErrUnexpectedEOF
+	r = s.get("/services")
+	require.Equal(t, http.StatusInternalServerError, r.StatusCode)
+	require.NotContains(t, read(t, r), io.ErrUnexpectedEOF.Error())
+}
+
+// failing answers with an error.
+type failing struct{}
+
+func (failing) LogVolume(context.Context, string, assay.LogVolumePeriod) (*assay.LogVolume, error) {
+	return nil, assay.Errorf(assay.CodeUpstream, "away")
+}
+
+func (failing) Analyze(context.Context, string, int) (*assay.ServiceAnalytics, error) {
+	return nil, assay.Errorf(assay.CodeUpstream, "away")
+}
+
+func (failing) Summarize(context.Context, *assay.Insight) (*assay.InsightSummary, error) {
+	return nil, assay.Errorf(assay.CodeUnavailable, "away")
+}
+
+func TestPagesWithoutTheirParts(t *testing.T) {
+	s := newSite(t, dashboardtest.Shop(), func(c *dashboard.Config) { c.LogVolume, c.Analyst, c.Summaries = failing{}, failing{}, failing{} })
+	page := s.page("/")
+	require.Contains(t, page, "The metrics store does not answer at the moment.")
+	require.Contains(t, page, "Usage and cost cannot be read at the moment.")
+	require.Contains(t, page, "What to fix first")
+	s.page("/services/" + s.Rows[0].ID)
+	r := s.post("/insights/"+s.Found[0].ID+"/summary", nil)
+	require.Equal(t, http.StatusServiceUnavailable, r.StatusCode)
+	require.Contains(t, read(t, r), "The summary could not be written now. Try again in a moment.")
+
+	s = newSite(t, dashboardtest.Shop(), func(c *dashboard.Config) { c.LogVolume, c.Summaries = nil, nil })
+	require.Contains(t, s.page("/"), "No metrics store is configured")
+	require.Contains(t, s.page("/insights/"+s.Found[0].ID), "No language model is configured")
+	require.Equal(t, http.StatusNotFound, s.post("/insights/"+s.Found[0].ID+"/summary", nil).StatusCode)
+}
+
+// TestOverview holds the sums of the first page.
+func TestOverview(t *testing.T) {
+	s := newSite(t, dashboardtest.Shop())
+	page := s.page("/")
+	require.Contains(t, page, `<a href="/insights?rule=LOG-003">Sensitive data in logs</a><span class="id">LOG-003</span>`)
+	require.Contains(t, page, `<a href="/services?band=poor">`)
+	require.Contains(t, page, `aria-label="Score of the organization. From `)
+	require.Contains(t, page, `<a href="/?period=24h" aria-current="true">24h</a>`)
+	require.Contains(t, s.page("/?period=7d"), `<a href="/?period=7d" aria-current="true">7d</a>`)
+}
+
+func TestServicesAreFound(t *testing.T) {
+	s := newSite(t, dashboardtest.Shop())
+	names := func(path string) (found []string) {
+		for _, m := range regexp.MustCompile(`<td class="main"><a href="/services/[^"]+"><bdi>([^<]+)`).FindAllStringSubmatch(s.page(path), -1) {
+			found = append(found, m[1])
+		}
+		return found
+	}
+	require.Equal(t, []string{"cart"}, names("/services?q=CAR"))
+	require.Equal(t, "warehouse-sync", names("/services?sort=score")[0])
+	require.Equal(t, []string{"edge", "unknown_service"}, names("/services?environment=-"))
+	require.Equal(t, []string{"payment"}, names("/services?environment=staging&q=pay"))
+	require.Empty(t, names("/services?q=nothing"))
+	require.Contains(t, s.page("/services?q=nothing"), "No service matches.")
+	for range 3 {
+		s.Rows = append(s.Rows, s.Rows...)
+	}
+	page := s.page("/services?sort=-last_seen&page=2")
+	require.Contains(t, page, "51–100 of 288")
+	require.Contains(t, page, `href="/services?sort=-last_seen" rel="prev"`)
+	require.Contains(t, page, `href="/services?page=3&amp;sort=-last_seen" rel="next"`)
+	require.Contains(t, s.page("/services?page=99999999"), "1–50 of 288")
+	require.Contains(t, page, `aria-sort="descending"><a href="/services?sort=last_seen">`)
+}
+
+func TestService(t *testing.T) {
+	s := newSite(t, dashboardtest.Shop())
+	page := s.page("/services/" + s.service("courier").ID)
+	require.Contains(t, page, "10 passed, 6 failed, 10 not evaluated")
+	require.Equal(t, 26, strings.Count(page, `<td class="main"><a href="/rules/`))
+	require.Contains(t, page, "began to fail")
+	require.Contains(t, page, `class="mark fail"`)
+	versions := s.page("/services/" + s.service("checkout").ID)
+	require.Equal(t, 1, strings.Count(versions, "this page"))
+	require.Contains(t, versions, "4.9.7")
+}
+
+func TestInsightsAreFiltered(t *testing.T) {
+	s := newSite(t, dashboardtest.Shop())
+	count := func(path string) string {
+		return regexp.MustCompile(`[0-9–]+ of [0-9,]+</span>`).FindString(s.page(path))
+	}
+	require.Equal(t, "1–50 of 67</span>", count("/insights"))
+	require.Equal(t, "1–11 of 11</span>", count("/insights?impact=critical"))
+	require.Equal(t, "1–4 of 4</span>", count("/insights?rule=LOG-003"))
+	require.Equal(t, "1–6 of 6</span>", count("/insights?service="+s.service("courier").ID))
+	require.Equal(t, "", count("/insights?status=muted"))
+	require.NoError(t, s.MuteInsight(t.Context(), s.Found[0].ID, "known"))
+	require.Equal(t, "1–1 of 1</span>", count("/insights?status=muted"))
+	require.Equal(t, "1–50 of 67</span>", count("/insights?status=all"))
+	require.Equal(t, "", count("/insights?from=2026-11-21"))
+	require.Equal(t, "1–50 of 66</span>", count("/insights?to=2026-11-20"))
+}
+
+func TestInsightIsMutedAndBack(t *testing.T) {
+	s := newSite(t, dashboardtest.Shop())
+	i := s.insight("sensitive_log_data")
+	path := "/insights/" + i.ID
+	page := s.page(path)
+	for _, part := range []string{"What is wrong", "Why it costs", "customer.card", i.TraceID, "blocked_key_patterns", "slog.InfoContext", "Write a summary", `data-copy="` + i.TraceID} {
+		require.Contains(t, page, part)
+	}
+	r := s.post(path+"/mute", url.Values{"reason": {" a <b>test</b> account "}})
+	require.Equal(t, http.StatusSeeOther, r.StatusCode)
+	require.Equal(t, path, r.Header.Get("Location"))
+	require.Equal(t, "a <b>test</b> account", s.insight("sensitive_log_data").MuteReason)
+	require.Contains(t, s.page(path), "a &lt;b&gt;test&lt;/b&gt; account")
+	require.Equal(t, http.StatusSeeOther, s.post(path+"/unmute", nil).StatusCode)
+	require.Contains(t, s.page(path), "Mute this insight")
+	require.Equal(t, http.StatusBadRequest, s.post(path+"/mute", url.Values{"reason": {strings.Repeat("x", 20_000)}}).StatusCode)
+}
+
+func TestSummary(t *testing.T) {
+	s := newSite(t, dashboardtest.Shop())
+	path := "/insights/" + s.insight("sensitive_log_data").ID
+	r := s.post(path+"/summary", nil)
+	require.Equal(t, http.StatusSeeOther, r.StatusCode)
+	require.Equal(t, path+"#summary", r.Header.Get("Location"))
+	page := s.page(path)
+	require.Contains(t, page, "<strong>accounts</strong> writes personal data")
+	require.Contains(t, page, "by small-model-1")
+	s.Summary.Content = "<script>alert(1)</script>\n\n[x](javascript:alert(1)) ![i](https://elsewhere.example/i.png)\n\n# Heading\n"
+	page = s.page(path)
+	require.NotContains(t, page, "javascript:")
+	require.NotContains(t, page, "<img")
+	require.NotContains(t, page, "<script>")
+	wellFormed(t, path, page, elements(t, page))
+}
+
+func TestKeysAreMadeAndRevoked(t *testing.T) {
+	s := newSite(t, dashboardtest.Shop())
+	require.Contains(t, s.page("/keys"), "collector, production")
+	r := s.post("/keys", url.Values{"name": {"a <new> key"}, "scope": {"ingest", "ingest", "nonsense"}, "days": {"30"}})
+	require.Equal(t, http.StatusOK, r.StatusCode)
+	require.Equal(t, "no-store", r.Header.Get("Cache-Control"))
+	page := read(t, r)
+	made := s.APIKeys[len(s.APIKeys)-1]
+	require.Equal(t, []assay.Scope{assay.ScopeIngest}, made.Scopes)
+	require.Equal(t, dashboardtest.Now.AddDate(0, 0, 30), made.ExpiresAt)
+	secret := regexp.MustCompile(`assay_sk_[0-9a-zA-Z]+_[0-9a-f]{32}`).FindString(page)
+	require.NotEmpty(t, secret)
+	require.Contains(t, page, "OTEL_EXPORTER_OTLP_HEADERS=&#34;Authorization=Bearer%20"+secret+"&#34;")
+	require.Contains(t, page, "endpoint: 127.0.0.1:4317")
+	require.NotContains(t, s.page("/keys"), secret, "shown once")
+
+	for _, form := range []url.Values{
+		{"scope": {"read"}, "days": {"1"}}, {"name": {"x"}, "days": {"1"}}, {"name": {"x"}, "scope": {"read"}, "days": {"-1"}}, {"name": {"x"}, "scope": {"read"}, "days": {"1e9"}},
+	} {
+		require.Equal(t, http.StatusBadRequest, s.post("/keys", form).StatusCode, form)
+	}
+	require.Contains(t, s.page("/keys/q7Lm2P/revoke"), "Revoke the key")
+	require.True(t, s.APIKeys[1].RevokedAt.IsZero(), "asking changes nothing")
+	require.Equal(t, http.StatusSeeOther, s.post("/keys/q7Lm2P/revoke", nil).StatusCode)
+	require.False(t, s.APIKeys[1].RevokedAt.IsZero())
+	require.Equal(t, http.StatusNotFound, s.get("/keys/q7Lm2P/revoke").StatusCode)
+}
+
+func TestKeysNeedAnAdmin(t *testing.T) {
+	who := dashboardtest.Session()
+	who.Scopes = []assay.Scope{assay.ScopeRead}
+	s := newSite(t, dashboardtest.Shop(), as(who))
+	page := s.page("/keys")
+	require.NotContains(t, page, "Create key")
+	require.NotContains(t, page, "/revoke")
+	for _, r := range []*http.Response{
+		s.post("/keys", url.Values{"name": {"x"}, "scope": {"read"}, "days": {"1"}}), s.get("/keys/q7Lm2P/revoke"), s.post("/keys/q7Lm2P/revoke", nil),
+	} {
+		require.Equal(t, http.StatusForbidden, r.StatusCode)
+		require.Contains(t, read(t, r), "Not allowed")
+	}
+	require.Len(t, s.APIKeys, 5)
+}
+
+func TestFirstRunBecomesTheOverview(t *testing.T) {
+	empty := newSite(t, dashboardtest.Empty())
+	page := empty.page("/")
+	require.Contains(t, page, "Send the first data")
+	require.Contains(t, page, "OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318")
+	require.Contains(t, page, `data-live="2"`)
+	for _, path := range []string{"/services", "/insights", "/rules", "/keys"} {
+		empty.page(path)
+	}
+	*empty.World = *dashboardtest.Shop()
+	require.Contains(t, read(t, empty.get("/", "Assay-Live", "1")), "What to fix first")
+}
+
+func TestThemeIsRemembered(t *testing.T) {
+	s := newSite(t, dashboardtest.Shop())
+	require.NotContains(t, s.page("/"), "data-theme")
+	r := s.post("/theme", url.Values{"theme": {"dark"}, "return": {"/services?q=a"}})
+	require.Equal(t, "/services?q=a", r.Header.Get("Location"))
+	cookie := r.Cookies()[0]
+	require.Equal(t, http.SameSiteLaxMode, cookie.SameSite)
+	require.Contains(t, read(t, s.get("/", "Cookie", cookie.String())), `<html lang="en" data-theme="dark">`)
+	require.Negative(t, s.post("/theme", url.Values{"theme": {""}}).Cookies()[0].MaxAge)
+	require.NotContains(t, read(t, s.get("/", "Cookie", "assay_theme=%22x")), "data-theme")
+	for _, elsewhere := range []string{"https://elsewhere.example", "//elsewhere.example", `/\elsewhere.example`, "elsewhere", "", "/a\r\nb"} {
+		require.Equal(t, "/", s.post("/theme", url.Values{"return": {elsewhere}}).Header.Get("Location"), elsewhere)
+	}
+}
+
+func TestSignInPage(t *testing.T) {
+	s := newSite(t, dashboardtest.Shop(), as(nil))
+	w := httptest.NewRecorder()
+	s.handler.SignInPage(w, httptest.NewRequest(http.MethodGet, "/sign-in", nil), http.StatusUnauthorized,
+		session.SignInPage{Return: "/services?q=a&b=c", Provider: true, Failure: "This <key> is not valid."})
+	r := w.Result()
+	require.Equal(t, http.StatusUnauthorized, r.StatusCode)
+	require.NotEmpty(t, r.Header.Get("Content-Security-Policy"))
+	page := read(t, r)
+	require.Contains(t, page, "This &lt;key&gt; is not valid.")
+	require.Contains(t, page, `href="/sign-in/provider?return=%2fservices%3fq%3da%26b%3dc"`)
+	require.Contains(t, page, `<input type="hidden" name="return" value="/services?q=a&amp;b=c">`)
+	wellFormed(t, "/sign-in", page, elements(t, page))
+
+	w = httptest.NewRecorder()
+	s.handler.Fail(w, httptest.NewRequest(http.MethodPost, "/keys", nil), http.StatusForbidden, "The request came from another site.")
+	require.Equal(t, http.StatusForbidden, w.Code)
+	require.Contains(t, w.Body.String(), "The request came from another site.")
+}
+
+func TestHead(t *testing.T) {
+	s := newSite(t, dashboardtest.Shop())
+	r := s.do(httptest.NewRequest(http.MethodHead, "/services", nil))
+	require.Equal(t, http.StatusOK, r.StatusCode)
+	require.NotEmpty(t, r.Header.Get("Content-Length"))
+	require.Empty(t, read(t, r))
+	require.False(t, bytes.Contains([]byte(r.Header.Get("Content-Encoding")), []byte("gzip")))
+}
