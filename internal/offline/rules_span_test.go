@@ -103,7 +103,7 @@ func TestTraceRules(t *testing.T) {
 				Spans(a, spans(5, 1, 1, 0, short)...), Spans(b, spans(9, 1, 11, 0, short)...), Spans(Service("c"), spans(7, 1, 21, 0, short)...), Spans(Service("d"), Span(1, 31, 0)))},
 			want: []string{"a: +SPA-005", "b: -SPA-005", "c: +SPA-005", "d: +SPA-005"},
 		},
-		{name: "a tie: the first seen", in: []Request{Traces(Spans(b, Span(1, 90, 0)), Spans(a, spans(11, 1, 1, 0, short)...), Spans(b, spans(11, 1, 21, 0, short)...))}, want: []string{"a: +SPA-005", "b: -SPA-005"}},
+		{name: "a tie: the first by name, whichever was seen first", in: []Request{Traces(Spans(b, Span(1, 90, 0)), Spans(a, spans(11, 1, 1, 0, short)...), Spans(b, spans(11, 1, 21, 0, short)...))}, want: []string{"a: -SPA-005", "b: +SPA-005"}},
 		{name: "a tie, in other order", in: []Request{Traces(Spans(a, spans(11, 1, 1, 0, short)...)), Traces(Spans(b, spans(11, 1, 21, 0, short)...))}, want: []string{"a: -SPA-005", "b: +SPA-005"}},
 		{name: "21 short spans in two traces", in: []Request{Traces(Spans(a, append(spans(11, 1, 1, 0, short), spans(10, 2, 1, 0, short)...)...))}, want: []string{"a: +SPA-005"}},
 		{

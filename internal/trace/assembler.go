@@ -4,6 +4,7 @@ package trace
 
 import (
 	"encoding/binary"
+	"slices"
 	"sync"
 	"time"
 
@@ -77,15 +78,24 @@ type Assembler struct {
 	traces  map[key]*openTrace
 	orgs    map[string]uint32
 	orgIDs  []string
-	arrived list // by newest arrival
-	started list // by first arrival
+	arrived list       // by newest arrival
+	started list       // by first arrival
+	begun   *openTrace // the last one that was put among the started
 	free    []*openTrace
 	names   *names // for the traces opened from now on
 	judge   judge
+	due     []*openTrace // of Expire and Flush
 
 	spans, bytes int
 	nameBytes    int // of all tables of names in use
 	dropped      uint64
+
+	scratch bundle // of Add
+	named   struct {
+		table   *names
+		numbers []uint32 // in the table, from 1, by number in the bundle in hand
+	}
+	ledger ledger // of a journal, if there is one
 
 	// One trace in 2^level is kept. When the level goes down, at lowered, traces
 	// that were dropped until then are still running; for one idle period what
@@ -116,6 +126,7 @@ const (
 
 const (
 	recordBytes    = 24
+	entryBytes     = 8   // a trace's reference to an entry of the journal
 	traceBytes     = 320 // an open trace and its share of the map
 	resourceBytes  = 192 // a resource without its texts, and its share of the map
 	referenceBytes = 64  // a resource in the list and index of a trace
@@ -142,6 +153,8 @@ type openTrace struct {
 	resources []*Resource
 	index     map[*Resource]uint16 // of the resources, once they are many
 	records   []record
+	entries   []*entry // of the journal, that hold its spans
+	closing   bool     // once the transaction in hand has committed
 	arrived   links
 	started   links
 }
@@ -167,38 +180,45 @@ func (a *Assembler) Add(now time.Time, organizationID string, spans []Span) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	k := key{org: a.org(organizationID)}
-	var t *openTrace
-	for i := range spans {
-		s := &spans[i]
-		if s.TraceID == ([16]byte{}) {
-			continue
-		}
-		if t == nil || s.TraceID != t.key.id {
-			k.id = s.TraceID
-			t = a.trace(now, k)
-			if t == nil {
-				a.dropped++
-				continue
-			}
-		}
-		a.add(t, s)
-	}
+	a.scratch.reset()
+	a.scratch.add(a, a.org(organizationID), spans)
+	a.apply(now, &a.scratch)
 	if a.bytes > a.cfg.Memory {
 		a.shed(now)
 	}
 }
 
-// trace returns the open trace of a key, opened when it is new; nil when the
-// sampling in force drops it.
-func (a *Assembler) trace(now time.Time, k key) *openTrace {
-	if t := a.traces[k]; t != nil {
+// apply adds the spans of a bundle. They arrived at now; those of traces that were
+// open before or elsewhere came earlier.
+func (a *Assembler) apply(now time.Time, b *bundle) {
+	a.named.table = nil
+	for i := range b.groups {
+		g := &b.groups[i]
+		if g.left {
+			a.dropped += uint64(g.n)
+			continue
+		}
+		g.trace = a.trace(now, g)
+		a.add(g.trace, b, g)
+	}
+	clear(a.named.numbers)
+}
+
+// trace returns the open trace of a group, opened when there is none.
+func (a *Assembler) trace(now time.Time, g *group) *openTrace {
+	if t := a.traces[g.key]; t != nil {
 		t.last = now
 		a.arrived.moveToBack(t)
+		if g.moved {
+			t.level = max(t.level, g.level)
+			t.partial = t.partial || g.partial
+			if first := time.Unix(0, g.opened); first.Before(t.first) {
+				a.end(t)
+				t.first = first
+				a.begin(t)
+			}
+		}
 		return t
-	}
-	if !a.keeps(k.id) {
-		return nil
 	}
 	if len(a.free) == 0 {
 		a.grow()
@@ -207,14 +227,48 @@ func (a *Assembler) trace(now time.Time, k key) *openTrace {
 	t := a.free[last]
 	a.free[last] = nil
 	a.free = a.free[:last]
-	t.key, t.level, t.first, t.last, t.names = k, a.level, now, now, a.names
+	t.key, t.level, t.first, t.last, t.names = g.key, a.level, now, now, a.names
 	t.partial = !a.lowered.IsZero() && now.Sub(a.lowered) < a.cfg.Idle
 	t.names.traces++
-	a.traces[k] = t
+	a.traces[t.key] = t
 	a.arrived.pushBack(t)
-	a.started.pushBack(t)
-	a.bytes += traceBytes + cap(t.records)*recordBytes
+	if g.moved {
+		t.first, t.partial, t.level = time.Unix(0, g.opened), g.partial, max(a.level, g.level)
+		a.begin(t)
+	} else {
+		a.started.pushBack(t)
+	}
+	a.bytes += traceBytes + cap(t.records)*recordBytes + cap(t.entries)*entryBytes
 	return t
+}
+
+// begin puts a trace that began before now in its place. Such traces come many at a
+// time and the oldest first, so that the search goes on where the last one was put.
+func (a *Assembler) begin(t *openTrace) {
+	at := a.begun
+	if at != nil && at.first.After(t.first) {
+		at = nil
+	}
+	next := a.started.front
+	if at != nil {
+		next = at.started.next
+	}
+	for next != nil && !next.first.After(t.first) {
+		at, next = next, next.started.next
+	}
+	a.started.insertAfter(at, t)
+	a.begun = t
+}
+
+// end takes a trace from the list of those that began.
+func (a *Assembler) end(t *openTrace) {
+	if a.begun == t {
+		a.begun = t.started.prev
+	}
+	if a.ledger.cursor == t {
+		a.ledger.cursor = t.started.next
+	}
+	a.started.remove(t)
 }
 
 // Traces are made so many at a time, each with room for so many spans and
@@ -238,26 +292,59 @@ func (a *Assembler) grow() {
 	}
 }
 
-func (a *Assembler) add(t *openTrace, s *Span) {
-	r := record{id: binary.LittleEndian.Uint64(s.SpanID[:]), parent: binary.LittleEndian.Uint64(s.ParentID[:]), name: a.intern(t.names, s), resource: a.resource(t, s.Resource)}
-	if s.Internal {
-		r.flags |= flagInternal
-	}
-	if s.Short {
-		r.flags |= flagShort
-	}
+// add adds the spans of a group to its trace.
+func (a *Assembler) add(t *openTrace, b *bundle, g *group) {
 	before := cap(t.records)
-	t.records = append(t.records, r)
+	t.records = slices.Grow(t.records, g.n)
 	a.bytes += (cap(t.records) - before) * recordBytes
-	a.spans++
-	t.time = max(t.time, s.Time)
+	a.spans += g.n
+	t.time = max(t.time, g.time)
+	var r record
+	const none = 1<<32 - 1
+	resource, name := uint32(none), uint32(none)
+	for it, left := g.first, g.n; left > 0; left-- {
+		x := &b.items[it]
+		it = x.next
+		if x.resource != resource {
+			resource, r.resource = x.resource, a.resource(t, b.resources[x.resource])
+		}
+		if x.name != name {
+			name, r.name = x.name, a.name(t, b, x.name)
+		}
+		r.id, r.parent, r.flags = x.id, x.parent, x.flags
+		t.records = append(t.records, r)
+	}
+}
+
+// name returns the number of a bundle's name in the table of a trace.
+func (a *Assembler) name(t *openTrace, b *bundle, name uint32) uint32 {
+	if name == 0 {
+		return 0
+	}
+	if t.names != a.names { // an older table, for few traces
+		return a.intern(t.names, b.names[name])
+	}
+	if a.named.table != a.names {
+		a.named.table = a.names
+		clear(a.named.numbers)
+		a.named.numbers = slices.Grow(a.named.numbers[:0], len(b.names))[:len(b.names)]
+	}
+	n := &a.named.numbers[name]
+	if *n == 0 {
+		i := a.intern(t.names, b.names[name])
+		if a.named.table != a.names { // it is full
+			return i
+		}
+		*n = i + 1
+	}
+	return *n - 1
 }
 
 // intern returns the number of a name in a table. Past the share of the budget
 // that names may take, new ones are left out of the evidence.
-func (a *Assembler) intern(n *names, s *Span) uint32 {
+func (a *Assembler) intern(n *names, name spanName) uint32 {
 	before := n.bytes
-	i := n.intern(s.NameHash, s.Name, a.nameBytes < a.cfg.Memory/8)
+	i := n.intern(name.hash, name.text, a.nameBytes < a.cfg.Memory/8)
 	a.nameBytes += n.bytes - before
 	if n == a.names && (n.full() || n.bytes > a.cfg.Memory/32) {
 		a.names = newNames()
@@ -314,21 +401,27 @@ const maxLevel = 20
 // it looks like a trace that lost its beginning.
 func (a *Assembler) shed(now time.Time) {
 	for a.bytes > a.cfg.Memory && a.level < maxLevel {
-		a.level++
-		for k, t := range a.traces {
-			if !a.keeps(k.id) {
-				a.drop(t)
-			}
-		}
+		a.raise()
 	}
 	if a.bytes > a.cfg.Memory {
 		for _, t := range a.traces {
 			a.drop(t)
 		}
 		a.lowered = now
+		a.ledger.cleared = true
 	}
 	a.free = nil
 	a.calm = time.Time{}
+}
+
+// raise raises the sampling by one level.
+func (a *Assembler) raise() {
+	a.level++
+	for k, t := range a.traces {
+		if !a.keeps(k.id) {
+			a.drop(t)
+		}
+	}
 }
 
 func (a *Assembler) drop(t *openTrace) {
@@ -369,9 +462,12 @@ const maxFreeRecords = 1024
 func (a *Assembler) remove(t *openTrace) {
 	delete(a.traces, t.key)
 	a.arrived.remove(t)
-	a.started.remove(t)
+	a.end(t)
 	a.spans -= len(t.records)
-	a.bytes -= traceBytes + cap(t.records)*recordBytes + len(t.resources)*referenceBytes
+	a.bytes -= traceBytes + cap(t.records)*recordBytes + cap(t.entries)*entryBytes + len(t.resources)*referenceBytes
+	for _, e := range t.entries {
+		a.ledger.release(e)
+	}
 	for _, r := range t.resources {
 		if r.held--; r.held == 0 {
 			a.bytes -= r.size()
@@ -387,7 +483,8 @@ func (a *Assembler) remove(t *openTrace) {
 		return
 	}
 	clear(t.resources)
-	*t = openTrace{resources: t.resources[:0], records: t.records[:0]}
+	clear(t.entries)
+	*t = openTrace{resources: t.resources[:0], records: t.records[:0], entries: t.entries[:0]}
 	a.free = append(a.free, t)
 }
 
@@ -407,13 +504,8 @@ func (a *Assembler) Stats() Stats {
 func (a *Assembler) Expire(now time.Time, windowStart uint64, d *delta.Delta) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	defer a.judge.forget()
-	for t := a.arrived.front; t != nil && now.Sub(t.last) >= a.cfg.Idle; t = a.arrived.front {
-		a.close(t, windowStart, true, d)
-	}
-	for t := a.started.front; t != nil && now.Sub(t.first) >= a.cfg.Max; t = a.started.front {
-		a.close(t, windowStart, true, d)
-	}
+	a.due = a.expired(now, a.due[:0])
+	a.close(a.due, windowStart, true, d)
 	a.relax(now)
 }
 
@@ -422,14 +514,49 @@ func (a *Assembler) Expire(now time.Time, windowStart uint64, d *delta.Delta) {
 func (a *Assembler) Flush(windowStart uint64, complete bool, d *delta.Delta) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	defer a.judge.forget()
-	for t := a.started.front; t != nil; t = a.started.front {
-		a.close(t, windowStart, complete, d)
-	}
+	a.due = a.all(a.due[:0])
+	a.close(a.due, windowStart, complete, d)
 }
 
-func (a *Assembler) close(t *openTrace, windowStart uint64, complete bool, d *delta.Delta) {
-	if t.time >= windowStart {
+// expired appends the traces whose time has come by now, and marks them.
+func (a *Assembler) expired(now time.Time, due []*openTrace) []*openTrace {
+	for t := a.arrived.front; t != nil && now.Sub(t.last) >= a.cfg.Idle; t = t.arrived.next {
+		t.closing = true
+		due = append(due, t)
+	}
+	for t := a.started.front; t != nil && now.Sub(t.first) >= a.cfg.Max; t = t.started.next {
+		if !t.closing {
+			t.closing = true
+			due = append(due, t)
+		}
+	}
+	return due
+}
+
+// all appends all open traces, and marks them.
+func (a *Assembler) all(due []*openTrace) []*openTrace {
+	for t := a.started.front; t != nil; t = t.started.next {
+		t.closing = true
+		due = append(due, t)
+	}
+	return due
+}
+
+func (a *Assembler) close(due []*openTrace, windowStart uint64, complete bool, d *delta.Delta) {
+	a.verdicts(due, windowStart, complete, d)
+	for _, t := range due {
+		a.remove(t)
+	}
+	clear(due)
+}
+
+// verdicts adds the verdicts on traces to d. It leaves them open.
+func (a *Assembler) verdicts(due []*openTrace, windowStart uint64, complete bool, d *delta.Delta) {
+	defer a.judge.forget()
+	for _, t := range due {
+		if t.time < windowStart {
+			continue
+		}
 		a.judge.trace(t, judgement{
 			organization: a.orgIDs[t.key.org],
 			bucket:       delta.BucketOf(t.time, a.cfg.Step),
@@ -438,5 +565,4 @@ func (a *Assembler) close(t *openTrace, windowStart uint64, complete bool, d *de
 			filter:       a.cfg.Filter,
 		}, d)
 	}
-	a.remove(t)
 }

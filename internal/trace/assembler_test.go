@@ -188,7 +188,7 @@ func TestOwners(t *testing.T) {
 		owner string
 	}{
 		{"the most short spans", [][]Span{short(8, 1, x), short(9, 100, y), short(7, 200, z)}, "y"},
-		{"a tie goes to the first seen", [][]Span{{span(1, 900, 0, y)}, short(11, 1, x), short(11, 100, y)}, "y"},
+		{"a tie goes to the first by name", [][]Span{{span(1, 900, 0, y)}, short(11, 100, y), short(11, 1, x)}, "x"},
 		{"20 are not too many", [][]Span{short(10, 1, x), short(10, 100, y)}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -3,6 +3,8 @@
 package trace
 
 import (
+	"cmp"
+
 	"assay/internal/delta"
 	"assay/internal/rules/catalog"
 )
@@ -77,7 +79,8 @@ func (j *judge) trace(t *openTrace, in judgement, d *delta.Delta) {
 	if short > maxShortSpans {
 		owner = 0
 		for i := range j.services {
-			if j.services[i].short > j.services[owner].short {
+			// What arrived first differs from one replica, or one try, to another.
+			if c := cmp.Compare(j.services[i].short, j.services[owner].short); c > 0 || c == 0 && before(j.services[i].resource, j.services[owner].resource) {
 				owner = i
 			}
 		}
@@ -103,6 +106,13 @@ func (j *judge) trace(t *openTrace, in judgement, d *delta.Delta) {
 			j.evidence(t, i, catalog.SPA005, in, s, d, func(r *record) bool { return r.flags&flagShort != 0 })
 		}
 	}
+}
+
+// before orders services by name, then by the rest of their keys.
+func before(a, b *Resource) bool {
+	x, y := &a.Service, &b.Service
+	return cmp.Or(cmp.Compare(x.Name, y.Name), cmp.Compare(x.Namespace, y.Namespace),
+		cmp.Compare(x.Environment, y.Environment), cmp.Compare(x.Version, y.Version)) < 0
 }
 
 // smallTrace is the number of spans up to which a linear search for a parent

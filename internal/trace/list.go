@@ -23,6 +23,26 @@ func (l *list) pushBack(t *openTrace) {
 	l.back = t
 }
 
+// insertAfter puts t after another one of the list, nil for the front.
+func (l *list) insertAfter(at, t *openTrace) {
+	next := l.front
+	if at != nil {
+		next = l.of(at).next
+	}
+	if next == nil {
+		l.pushBack(t)
+		return
+	}
+	n := l.of(t)
+	n.prev, n.next = at, next
+	l.of(next).prev = t
+	if at == nil {
+		l.front = t
+	} else {
+		l.of(at).next = t
+	}
+}
+
 func (l *list) remove(t *openTrace) {
 	n := l.of(t)
 	if n.prev == nil {

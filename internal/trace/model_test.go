@@ -40,7 +40,7 @@ func model(spans []Span) map[string]map[catalog.Rule]delta.Count {
 		if internal[name] > 10 {
 			out[name][catalog.SPA001] = delta.Count{Observed: 1, Failed: 1}
 		}
-		if worst == "" || short[name] > short[worst] {
+		if worst == "" || short[name] > short[worst] || short[name] == short[worst] && name < worst {
 			worst = name
 		}
 	}

@@ -1,0 +1,642 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package trace
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"assay"
+	"assay/internal/delta"
+)
+
+// nameHash is the hash of a name that comes from an entry.
+func nameHash(name string) uint64 { return delta.HashString(name) }
+
+// An entry of a journal is
+//
+//	version     1 byte
+//	arrival     8 bytes, Unix nanoseconds
+//	flags       1 byte
+//	seed        8 bytes, of the hash that samples
+//	level       of the sampling
+//	lowered     when the level went down, relative to arrival, if flagLowered
+//	since       from when on open traces may lack their beginning, relative to arrival, if flagSince
+//	orgs        number, then the id of each organization
+//	closed      number, then organization and 16 bytes of each trace that closes before the spans of the entry
+//	resources   number, then of each: judged or not, 8 bytes of hash, five texts
+//	names       number, then each; they are counted from 1
+//	traces      to the end: organization, whether it goes on from before in the same transaction and whether it
+//	            moved, 16 bytes of id, event time relative to arrival, [first arrival relative to arrival, level
+//	            and whether partial,] number of spans, then each span: flags, [resource], [name], [8 bytes of id],
+//	            [8 bytes of parent, or its place among the spans]
+//
+// Numbers are varints, signed where they are relative; texts have their length
+// before them. What equals that of the span before is left out.
+const (
+	entryVersion = 1
+	headerBytes  = 18
+)
+
+// Flags of an entry.
+const (
+	flagReplaces = 1 << iota // its traces stand for what entries before say of them
+	flagClears               // no trace opened before is open any more
+	flagTaken                // by another process, which moves the traces to its own journal
+	flagLowered
+	flagSince
+	knownFlags = 1<<iota - 1
+)
+
+// Flags of a span in an entry, above those of a record.
+const (
+	spanNoID           = 1 << 2
+	spanParent         = 3 << 3 // where the parent is
+	spanParentNone     = 0 << 3
+	spanParentHere     = 1 << 3 // its place among the spans
+	spanParentAway     = 2 << 3 // its id
+	spanParentSame     = 3 << 3 // as that of the last span with an id of the parent
+	spanSameResource   = 1 << 5
+	spanSameName       = 1 << 6
+	spanReserved       = 1 << 7
+	spanRecordFlags    = flagInternal | flagShort
+	maxEntryBytes      = 1 << 20 // past it another entry begins
+	maxEntryNames      = 1 << 12 // told apart in one entry; further ones are left out of evidence
+	maxPieceSpans      = 1 << 14 // of one trace, side by side
+	searchedPieceSpans = 24      // up to which a parent is searched for among all
+)
+
+// Flags of a trace in an entry.
+const (
+	traceMoved = 1 << iota
+	traceGoesOn
+)
+
+// header is what an entry says of the process that wrote it.
+type header struct {
+	arrival int64 // Unix nanoseconds
+	flags   byte
+	seed    uint64
+	level   uint
+	lowered int64 // Unix nanoseconds; 0: none
+	since   int64 // likewise
+}
+
+func (h *header) append(b []byte) []byte {
+	flags := h.flags
+	if h.lowered != 0 {
+		flags |= flagLowered
+	}
+	if h.since != 0 {
+		flags |= flagSince
+	}
+	b = append(b, entryVersion)
+	b = binary.LittleEndian.AppendUint64(b, uint64(h.arrival))
+	b = append(b, flags)
+	b = binary.LittleEndian.AppendUint64(b, h.seed)
+	b = binary.AppendUvarint(b, uint64(h.level))
+	if h.lowered != 0 {
+		b = binary.AppendVarint(b, h.lowered-h.arrival)
+	}
+	if h.since != 0 {
+		b = binary.AppendVarint(b, h.since-h.arrival)
+	}
+	return b
+}
+
+// numbering gives what an entry refers to numbers of its own, in the order in which
+// they are first met.
+type numbering struct {
+	of   []uint32 // by the number elsewhere; the number here, from 1
+	used []uint32 // the numbers elsewhere
+}
+
+// number returns the number of n and whether it is new.
+func (x *numbering) number(n uint32) (uint32, bool) {
+	for int(n) >= len(x.of) {
+		x.of = append(x.of, 0)
+	}
+	if x.of[n] != 0 {
+		return x.of[n] - 1, false
+	}
+	x.used = append(x.used, n)
+	x.of[n] = uint32(len(x.used))
+	return uint32(len(x.used) - 1), true
+}
+
+func (x *numbering) reset() {
+	for _, n := range x.used {
+		x.of[n] = 0
+	}
+	x.used = x.used[:0]
+}
+
+// encoder turns bundles and closed traces into entries. It keeps its memory.
+type encoder struct {
+	entries []encoded
+
+	head                   header
+	orgs, resources, names numbering
+	closed                 []byte
+	closings               int
+	orgTable               []byte
+	resourceTable          []byte
+	nameTable              []byte
+	traces                 []byte
+	from                   int // first group of the entry
+	spans                  int
+
+	places []uint64 // ids of the spans of a piece
+	table  []int32  // their places, from 1, by hash
+}
+
+// encoded is one entry, and which groups of its bundle it holds; the first and the
+// last of them maybe only in part.
+type encoded struct {
+	data     []byte
+	note     bool
+	from, to int
+	spans    int
+}
+
+// keptEntries is how many entries leave their memory to later ones.
+const keptEntries = 8
+
+// reset forgets all entries and keeps their memory, if nobody uses it any more.
+func (e *encoder) reset(reuse bool) {
+	if !reuse || cap(e.entries) > 4*keptEntries {
+		e.entries = nil
+	}
+	if len(e.entries) > keptEntries {
+		clear(e.entries[keptEntries:])
+	}
+	e.entries = e.entries[:0]
+	e.clear(0)
+}
+
+// clear begins another entry.
+func (e *encoder) clear(from int) {
+	e.orgs.reset()
+	e.resources.reset()
+	e.names.reset()
+	e.closed, e.orgTable, e.resourceTable = e.closed[:0], e.orgTable[:0], e.resourceTable[:0]
+	e.nameTable, e.traces = e.nameTable[:0], e.traces[:0]
+	e.closings, e.spans, e.from = 0, 0, from
+}
+
+func (e *encoder) size() int {
+	return len(e.closed) + len(e.orgTable) + len(e.resourceTable) + len(e.nameTable) + len(e.traces)
+}
+
+// seal ends the entry in hand, which holds groups up to and without the one given.
+func (e *encoder) seal(to int, note bool) {
+	n := len(e.entries)
+	e.entries = slices.Grow(e.entries, 1)[:n+1]
+	x := &e.entries[n]
+	b := e.head.append(slices.Grow(x.data[:0], headerBytes+64+e.size()))
+	b = append(binary.AppendUvarint(b, uint64(len(e.orgs.used))), e.orgTable...)
+	b = append(binary.AppendUvarint(b, uint64(e.closings)), e.closed...)
+	b = append(binary.AppendUvarint(b, uint64(len(e.resources.used))), e.resourceTable...)
+	b = append(binary.AppendUvarint(b, uint64(len(e.names.used))), e.nameTable...)
+	b = append(b, e.traces...)
+	*x = encoded{data: b, note: note, from: e.from, to: to, spans: e.spans}
+	e.clear(to)
+}
+
+// org returns the number of an organization in the entry.
+func (e *encoder) org(a *Assembler, org uint32) uint64 {
+	n, isNew := e.orgs.number(org)
+	if isNew {
+		e.orgTable = appendText(e.orgTable, a.orgIDs[org])
+	}
+	return uint64(n)
+}
+
+// note adds the entry that says which traces close, and what the header says.
+func (e *encoder) note(a *Assembler, h header, closing []*openTrace) {
+	e.head = h
+	for _, t := range closing {
+		if e.size() >= maxEntryBytes {
+			e.seal(0, true)
+			e.head.flags &^= flagClears
+			e.head.since = 0
+		}
+		e.closed = binary.AppendUvarint(e.closed, e.org(a, t.key.org))
+		e.closed = append(e.closed, t.key.id[:]...)
+		e.closings++
+	}
+	e.seal(0, true)
+}
+
+// bundle adds entries for all spans of a bundle.
+func (e *encoder) bundle(a *Assembler, h header, b *bundle) {
+	e.head = h
+	e.clear(0)
+	for g := range b.groups {
+		x := &b.groups[g]
+		if x.left {
+			continue
+		}
+		for it, left := x.first, x.n; left > 0; {
+			if e.size() >= maxEntryBytes {
+				e.seal(g, false)
+			}
+			var n int
+			it, n = e.piece(a, b, x, it, left)
+			left -= n
+			if left > 0 && e.size() >= maxEntryBytes {
+				e.seal(g+1, false)
+				e.from = g
+			}
+		}
+	}
+	if e.spans > 0 {
+		e.seal(len(b.groups), false)
+	}
+}
+
+// piece adds spans of a group, as many as there is room for, and returns the next
+// one and how many were added.
+func (e *encoder) piece(a *Assembler, b *bundle, g *group, first int32, left int) (next int32, n int) {
+	e.places = e.places[:0]
+	for it := first; n < min(left, maxPieceSpans) && (n == 0 || e.size() < maxEntryBytes); n++ {
+		x := &b.items[it]
+		e.resource(b, x.resource)
+		e.name(b, x.name)
+		e.places = append(e.places, x.id)
+		it = x.next
+	}
+	e.index()
+
+	head := e.org(a, g.key.org) << 2
+	if first != g.first {
+		head |= traceGoesOn
+	}
+	if g.moved {
+		head |= traceMoved
+	}
+	out := binary.AppendUvarint(e.traces, head)
+	out = append(out, g.key.id[:]...)
+	out = binary.AppendVarint(out, int64(g.time-uint64(e.head.arrival)))
+	if g.moved {
+		out = binary.AppendVarint(out, g.opened-e.head.arrival)
+		level := uint64(g.level) << 1
+		if g.partial {
+			level |= 1
+		}
+		out = binary.AppendUvarint(out, level)
+	}
+	out = binary.AppendUvarint(out, uint64(n))
+	var (
+		resource uint64 = math.MaxUint64
+		name     uint64
+		away     uint64
+	)
+	it := first
+	for range n {
+		x := &b.items[it]
+		it = x.next
+		r, m := uint64(e.resource(b, x.resource)), uint64(e.name(b, x.name))
+		flags, at := byte(x.flags), 0
+		if x.id == 0 {
+			flags |= spanNoID
+		}
+		if x.parent != 0 {
+			switch at = e.place(x.parent); {
+			case at > 0:
+				flags |= spanParentHere
+			case x.parent == away:
+				flags |= spanParentSame
+			default:
+				flags |= spanParentAway
+			}
+		}
+		if r == resource {
+			flags |= spanSameResource
+		}
+		if m == name {
+			flags |= spanSameName
+		}
+		out = append(out, flags)
+		if r != resource {
+			out = binary.AppendUvarint(out, r)
+		}
+		if m != name {
+			out = binary.AppendUvarint(out, m)
+		}
+		resource, name = r, m
+		if x.id != 0 {
+			out = binary.LittleEndian.AppendUint64(out, x.id)
+		}
+		switch flags & spanParent {
+		case spanParentHere:
+			out = binary.AppendUvarint(out, uint64(at-1))
+		case spanParentAway:
+			out = binary.LittleEndian.AppendUint64(out, x.parent)
+			away = x.parent
+		}
+	}
+	e.traces = out
+	e.spans += n
+	return it, n
+}
+
+// index prepares place for the spans of a piece.
+func (e *encoder) index() {
+	if len(e.places) <= searchedPieceSpans {
+		return
+	}
+	size := 1
+	for size < 2*len(e.places) {
+		size *= 2
+	}
+	e.table = slices.Grow(e.table[:0], size)[:size]
+	clear(e.table)
+	for i, id := range e.places {
+		if s := e.slot(id); e.table[s] == 0 {
+			e.table[s] = int32(i + 1)
+		}
+	}
+}
+
+// slot returns where in the table the place of an id is or belongs.
+func (e *encoder) slot(id uint64) int {
+	mask := len(e.table) - 1
+	i := int(delta.Mix(id, e.head.seed)) & mask
+	for e.table[i] != 0 && e.places[e.table[i]-1] != id {
+		i = (i + 1) & mask
+	}
+	return i
+}
+
+// place returns the place of a span by its id among those of the piece, counted
+// from 1; 0 means that there is none.
+func (e *encoder) place(id uint64) int {
+	if len(e.places) <= searchedPieceSpans {
+		return slices.Index(e.places, id) + 1
+	}
+	return int(e.table[e.slot(id)])
+}
+
+// resource returns the number of a resource in the entry.
+func (e *encoder) resource(b *bundle, r uint32) uint32 {
+	n, isNew := e.resources.number(r)
+	if isNew {
+		x := b.resources[r]
+		judged := byte(1)
+		if x.Unjudged {
+			judged = 0
+		}
+		e.resourceTable = append(e.resourceTable, judged)
+		e.resourceTable = binary.LittleEndian.AppendUint64(e.resourceTable, x.Hash)
+		for _, text := range [...]string{x.Service.Namespace, x.Service.Name, x.Service.Environment, x.Service.Version, x.Attributes} {
+			e.resourceTable = appendText(e.resourceTable, text)
+		}
+	}
+	return n
+}
+
+// name returns the number of a name in the entry; 0 is no name.
+func (e *encoder) name(b *bundle, name uint32) uint32 {
+	if name == 0 || len(e.names.used) >= maxEntryNames && (int(name) >= len(e.names.of) || e.names.of[name] == 0) {
+		return 0
+	}
+	n, isNew := e.names.number(name)
+	if isNew {
+		e.nameTable = appendText(e.nameTable, b.names[name].text)
+	}
+	return n + 1
+}
+
+func appendText(b []byte, s string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+// errEntry says that an entry is cut off or says what cannot be.
+var errEntry = errors.New("malformed entry of a journal of traces")
+
+// errVersion says that an entry is of a version that this program does not know.
+var errVersion = errors.New("unknown version of an entry of a journal of traces")
+
+// decoder reads an entry from its beginning. After a mistake it gives zeros.
+type decoder struct {
+	rest []byte
+	bad  bool
+}
+
+func (d *decoder) take(n int) []byte {
+	if n < 0 || n > len(d.rest) {
+		d.bad, d.rest = true, nil
+		return nil
+	}
+	b := d.rest[:n]
+	d.rest = d.rest[n:]
+	return b
+}
+
+func (d *decoder) byte() byte {
+	if b := d.take(1); b != nil {
+		return b[0]
+	}
+	return 0
+}
+
+func (d *decoder) fixed() uint64 {
+	if b := d.take(8); b != nil {
+		return binary.LittleEndian.Uint64(b)
+	}
+	return 0
+}
+
+func (d *decoder) uvarint() uint64 {
+	v, n := binary.Uvarint(d.rest)
+	if n <= 0 {
+		d.bad, d.rest = true, nil
+		return 0
+	}
+	d.rest = d.rest[n:]
+	return v
+}
+
+func (d *decoder) varint() int64 {
+	v, n := binary.Varint(d.rest)
+	if n <= 0 {
+		d.bad, d.rest = true, nil
+		return 0
+	}
+	d.rest = d.rest[n:]
+	return v
+}
+
+// count reads the number of things that take at least so many bytes each.
+func (d *decoder) count(bytes int) int {
+	n := d.uvarint()
+	if n > uint64(len(d.rest)/bytes) {
+		d.bad, d.rest = true, nil
+		return 0
+	}
+	return int(n)
+}
+
+func (d *decoder) text() string { return string(d.take(d.count(1))) }
+
+// index reads a number below n.
+func (d *decoder) index(n int) uint32 {
+	v := d.uvarint()
+	if v >= uint64(n) {
+		d.bad, d.rest = true, nil
+		return 0
+	}
+	return uint32(v)
+}
+
+// decodeHeader reads what is before the tables.
+func decodeHeader(data []byte) (h header, rest []byte, err error) {
+	d := decoder{rest: data}
+	if v := d.byte(); v != entryVersion && !d.bad {
+		return h, nil, fmt.Errorf("%w: %d", errVersion, v)
+	}
+	h.arrival, h.flags, h.seed = int64(d.fixed()), d.byte(), d.fixed()
+	level := d.uvarint()
+	if h.flags&flagLowered != 0 {
+		h.lowered = h.arrival + d.varint()
+	}
+	if h.flags&flagSince != 0 {
+		h.since = h.arrival + d.varint()
+	}
+	if d.bad || h.flags&^knownFlags != 0 || level > maxLevel {
+		return h, nil, errEntry
+	}
+	h.level = uint(level)
+	h.flags &^= flagLowered | flagSince
+	return h, d.rest, nil
+}
+
+// known are resources decoded before, by their encoding, so that each is held once.
+type known map[string]*Resource
+
+// decode reads what follows a header: the traces that close, and a bundle.
+func (b *bundle) decode(a *Assembler, h header, rest []byte, resources known) (closed []key, err error) {
+	b.reset()
+	d := decoder{rest: rest}
+	orgs := make([]uint32, d.count(1))
+	for i := range orgs {
+		orgs[i] = a.org(d.text())
+	}
+	closed = make([]key, d.count(17))
+	for i := range closed {
+		org := d.index(len(orgs))
+		if id := d.take(16); !d.bad {
+			closed[i] = key{org: orgs[org], id: [16]byte(id)}
+		}
+	}
+	n := d.count(14)
+	for range n {
+		r := d.resource(resources)
+		b.resources = append(b.resources, r)
+	}
+	n = d.count(1)
+	for range n {
+		text := d.text()
+		b.names = append(b.names, spanName{nameHash(text), text})
+	}
+	for len(d.rest) > 0 && !d.bad {
+		b.decodeTrace(&d, h, orgs)
+	}
+	if d.bad {
+		return nil, errEntry
+	}
+	return closed, nil
+}
+
+// resource reads a resource.
+func (d *decoder) resource(before known) *Resource {
+	start := d.rest
+	r := &Resource{Unjudged: d.byte() == 0, Hash: d.fixed()}
+	var texts [5][]byte
+	for i := range texts {
+		texts[i] = d.take(d.count(1))
+	}
+	if d.bad {
+		return r
+	}
+	encoding := start[:len(start)-len(d.rest)]
+	if old := before[string(encoding)]; old != nil {
+		return old
+	}
+	r.Service = assay.ServiceKey{Namespace: string(texts[0]), Name: string(texts[1]), Environment: string(texts[2]), Version: string(texts[3])}
+	r.Attributes = string(texts[4])
+	if before != nil {
+		before[string(encoding)] = r
+	}
+	return r
+}
+
+func (b *bundle) decodeTrace(d *decoder, h header, orgs []uint32) {
+	head := d.uvarint()
+	id := d.take(16)
+	if d.bad || head>>2 >= uint64(len(orgs)) {
+		d.bad = true
+		return
+	}
+	index, isNew := b.group(key{org: orgs[head>>2], id: [16]byte(id)})
+	g := &b.groups[index]
+	g.goesOn = head&traceGoesOn != 0 && (isNew || g.goesOn)
+	g.time = max(g.time, uint64(d.varint())+uint64(h.arrival))
+	if head&traceMoved != 0 {
+		g.moved, g.opened = true, h.arrival+d.varint()
+		level := d.uvarint()
+		if level>>1 > maxLevel {
+			d.bad = true
+			return
+		}
+		g.level, g.partial = uint(level>>1), level&1 != 0
+	}
+	first, n := len(b.items), d.count(1)
+	var resource, name uint32
+	var away uint64
+	for i := range n {
+		flags := d.byte()
+		if flags&spanReserved != 0 || i == 0 && flags&spanSameResource != 0 {
+			d.bad = true
+		}
+		if flags&spanSameResource == 0 {
+			resource = d.index(len(b.resources))
+		}
+		if flags&spanSameName == 0 {
+			name = d.index(len(b.names))
+		}
+		it := item{flags: uint16(flags & spanRecordFlags), resource: resource, name: name}
+		if flags&spanNoID == 0 {
+			it.id = d.fixed()
+		}
+		switch flags & spanParent {
+		case spanParentHere: // some of them are not read yet
+			it.parent = uint64(d.index(n))
+		case spanParentAway:
+			away = d.fixed()
+			it.parent = away
+		case spanParentSame:
+			it.parent = away
+		}
+		if flags&spanParent == spanParentHere {
+			it.flags |= parentHere
+		}
+		if d.bad {
+			return
+		}
+		b.push(index, it)
+	}
+	for i := first; i < len(b.items); i++ {
+		if it := &b.items[i]; it.flags&parentHere != 0 {
+			it.flags &^= parentHere
+			it.parent = b.items[first+int(it.parent)].id
+		}
+	}
+}
+
+// parentHere marks items whose parent is still a place.
+const parentHere = 1 << 15

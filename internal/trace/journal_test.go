@@ -1,0 +1,910 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package trace
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"assay/internal/delta"
+	"assay/internal/rules/catalog"
+)
+
+// disk is a store that keeps journals and verdicts.
+type disk struct {
+	journals map[string]map[uint64][]byte
+	verdicts delta.Delta
+}
+
+// commit is one transaction: all of it, or an error and nothing.
+func (d *disk) commit(facts *delta.Delta, journals []delta.Journal) error {
+	for _, j := range journals {
+		for _, e := range j.Append {
+			if _, ok := d.journals[j.Name][e.Seq]; ok {
+				return delta.ErrJournalConflict
+			}
+		}
+	}
+	if d.journals == nil {
+		d.journals = make(map[string]map[uint64][]byte)
+	}
+	for _, j := range journals {
+		if d.journals[j.Name] == nil {
+			d.journals[j.Name] = make(map[uint64][]byte)
+		}
+		for _, e := range j.Append {
+			d.journals[j.Name][e.Seq] = bytes.Clone(e.Data) // the writer uses its memory again
+		}
+		for _, seq := range j.Forget {
+			delete(d.journals[j.Name], seq)
+		}
+	}
+	if facts != nil {
+		d.verdicts.Merge(facts)
+	}
+	return nil
+}
+
+func (d *disk) read(name string) (entries []delta.JournalEntry) {
+	for _, seq := range slices.Sorted(maps.Keys(d.journals[name])) {
+		entries = append(entries, delta.JournalEntry{Seq: seq, Data: d.journals[name][seq]})
+	}
+	return entries
+}
+
+// process is an assembler with a journal.
+type process struct {
+	tb   rapid.TB
+	name string
+	disk *disk
+	a    *Assembler
+	x    *Transaction
+}
+
+func start(tb rapid.TB, d *disk, name string, cfg Config) *process {
+	a := NewAssembler(cfg)
+	return &process{tb: tb, name: name, disk: d, a: a, x: a.Transaction()}
+}
+
+// transact runs one transaction, which ends with an outcome of a store.
+func (p *process) transact(now time.Time, end outcome, do func(x *Transaction)) {
+	p.tb.Helper()
+	next := p.a.Next()
+	p.x.Begin(now)
+	do(p.x)
+	journals := p.x.Journals(p.name, "holder")
+	switch end {
+	case fails:
+	case succeeds:
+		require.NoError(p.tb, p.disk.commit(p.x.Verdicts(), journals))
+		p.x.Commit()
+	case unknown:
+		require.NoError(p.tb, p.disk.commit(p.x.Verdicts(), journals))
+		for _, e := range p.disk.read(p.name) {
+			if e.Seq >= next {
+				taken, err := p.a.Replay(now, e)
+				require.NoError(p.tb, err)
+				require.False(p.tb, taken)
+			}
+		}
+		p.x.Begin(now)
+	}
+}
+
+type outcome int
+
+const (
+	succeeds outcome = iota
+	fails
+	unknown // it committed, which its client was not told
+)
+
+func (p *process) add(now time.Time, spans ...Span) {
+	p.tb.Helper()
+	p.transact(now, succeeds, func(x *Transaction) { x.Add(org, spans) })
+}
+
+func (p *process) expire(now time.Time) {
+	p.tb.Helper()
+	p.transact(now, succeeds, func(x *Transaction) { x.Close(0) })
+}
+
+// sweep moves some traces as though the journal were crowded.
+func (p *process) sweep(now time.Time, end outcome) {
+	p.tb.Helper()
+	l := &p.a.ledger
+	l.sweeping, l.upTo, l.cursor = true, l.next-1, p.a.started.front
+	p.transact(now, end, func(*Transaction) {})
+}
+
+// recover reads the journal of another process.
+func (p *process) recover(name string) *Recovery {
+	p.tb.Helper()
+	r := p.a.Recovery(name)
+	require.NoError(p.tb, r.Read(p.disk.read(name)))
+	require.Zero(p.tb, r.Damaged)
+	return r
+}
+
+// adopt takes over all of another process's journal.
+func (p *process) adopt(now time.Time, name string) {
+	p.tb.Helper()
+	for r := p.recover(name); !r.Ended(); {
+		p.transact(now, succeeds, func(x *Transaction) { x.Adopt(r) })
+	}
+}
+
+// check holds what is counted of the journal against the journal.
+func (p *process) check() {
+	p.tb.Helper()
+	l := &p.a.ledger
+	left := maps.Clone(p.disk.journals[p.name])
+	for _, seq := range l.forget {
+		delete(left, seq)
+	}
+	size, spans, needed := 0, 0, 0
+	for _, e := range l.entries {
+		if !e.gone {
+			require.Contains(p.tb, left, e.seq)
+			require.Len(p.tb, left[e.seq], e.bytes)
+			size, spans, needed = size+e.bytes, spans+e.spans, needed+1
+		}
+	}
+	require.Len(p.tb, left, needed)
+	require.Equal(p.tb, []int{size, spans, needed}, []int{l.bytes, l.spans, l.needed})
+	refs := make(map[*entry]int)
+	for _, t := range p.a.traces {
+		require.NotEmpty(p.tb, t.entries)
+		for _, e := range t.entries {
+			require.False(p.tb, e.gone)
+			refs[e]++
+		}
+	}
+	for _, e := range l.entries {
+		require.Equal(p.tb, refs[e], e.refs)
+	}
+	for t := p.a.started.front; t != nil && t.started.next != nil; t = t.started.next {
+		require.False(p.tb, t.first.After(t.started.next.first))
+	}
+}
+
+// contents returns what a journal says, as somebody with memory enough who recovers it
+// sees it.
+func (p *process) contents(name string) map[string]string {
+	p.tb.Helper()
+	cfg := p.a.cfg
+	cfg.Memory = math.MaxInt / 2
+	r := NewAssembler(cfg).Recovery(name)
+	require.NoError(p.tb, r.Read(p.disk.read(name)))
+	require.Zero(p.tb, r.Damaged)
+	return describe(r.a)
+}
+
+// describe returns what does not depend on the process, by trace.
+func describe(a *Assembler) map[string]string {
+	traces := make(map[string]string)
+	resources := make(map[*Resource]uint64)
+	var b []byte
+	for k, t := range a.traces {
+		b = fmt.Append(b[:0], t.level, t.partial, t.first.UnixNano(), t.time)
+		for _, r := range t.records {
+			res := t.resources[r.resource]
+			if resources[res] == 0 {
+				resources[res] = delta.HashString(fmt.Sprint(res.Service, res.Hash, res.Unjudged, res.Attributes))
+			}
+			b = append(b, ' ')
+			b = strconv.AppendUint(b, r.id, 16)
+			b = append(b, ' ')
+			b = strconv.AppendUint(b, r.parent, 16)
+			b = append(b, byte('0'+r.flags), ' ')
+			b = append(b, t.names.texts[r.name]...)
+			b = append(b, '/')
+			b = strconv.AppendUint(b, resources[res], 16)
+		}
+		traces[a.orgIDs[k.org]+string(k.id[:])] = string(b)
+	}
+	return traces
+}
+
+// mirrored fails unless the journal says exactly what is in memory.
+func (p *process) mirrored(now time.Time) {
+	p.tb.Helper()
+	if p.a.unrecorded() { // what was dropped for lack of memory is told with the next transaction
+		p.transact(now, succeeds, func(*Transaction) {})
+	}
+	want, got := describe(p.a), p.contents(p.name)
+	for k, text := range want {
+		if got[k] != text {
+			p.tb.Fatalf("trace %x is %.500s, not %.500s", k, got[k], text)
+		}
+	}
+	require.Equal(p.tb, len(want), len(got))
+}
+
+var ruleIDs = []catalog.Rule{catalog.SPA001, catalog.SPA002, catalog.SPA005}
+
+// tallies returns the counts of all trace rules, by service.
+func tallies(d *delta.Delta, services ...string) map[string][]delta.Count {
+	m := make(map[string][]delta.Count)
+	for _, s := range services {
+		for _, r := range ruleIDs {
+			m[s] = append(m[s], counts(d, s, r))
+		}
+	}
+	return m
+}
+
+// TestJournalAgainstUndisturbed kills processes, has transactions fail, and leaves
+// it unknown whether they did. Verdicts are those of a process that nothing happens to.
+func TestJournalAgainstUndisturbed(t *testing.T) {
+	resources := []*Resource{resource("a"), resource("b"), {Unjudged: true}}
+	resources = append(resources, &Resource{Service: resources[0].Service, Hash: resources[0].Hash, Attributes: "another"})
+	rapid.Check(t, func(rt *rapid.T) {
+		n := func(label string, limit int) int { return rapid.IntRange(0, limit).Draw(rt, label) }
+		cfg := Config{Idle: 10 * time.Second, Max: 40 * time.Second}
+		d, still, undisturbed, now := new(disk), NewAssembler(cfg), new(delta.Delta), t0
+		lives := 0
+		p := start(rt, d, "0", cfg)
+		spans := func() (list []Span) {
+			for range n("spans", 30) {
+				s := span(n("trace", 4), 1+n("id", 30), n("parent", 30), resources[n("resource", len(resources)-1)])
+				s.Internal, s.Short, s.Time = n("internal", 1) == 0, n("short", 1) == 0, uint64(now.UnixNano())
+				list = append(list, s)
+			}
+			return list
+		}
+		rt.Repeat(map[string]func(*rapid.T){
+			"": func(*rapid.T) {
+				p.check()
+				p.mirrored(now)
+			},
+			"spans": func(rt *rapid.T) {
+				one, other, end := spans(), spans(), outcome(n("outcome", 2))
+				closes := n("closes", 3) == 0
+				p.transact(now, end, func(x *Transaction) {
+					if closes {
+						x.Close(0)
+					}
+					for range 1 + n("repeats", 1) {
+						x.Restart()
+						x.Add(org, one)
+						x.Add("other", other)
+						if end != succeeds {
+							x.Journals("unused", "holder")
+						}
+					}
+					x.Restart()
+					x.Add(org, one)
+					x.Add("other", other)
+				})
+				if end == fails { // sent again
+					p.transact(now, succeeds, func(x *Transaction) {
+						if closes {
+							x.Close(0)
+						}
+						x.Add(org, one)
+						x.Add("other", other)
+					})
+				}
+				if closes {
+					still.Expire(now, 0, undisturbed)
+				}
+				still.Add(now, org, one)
+				still.Add(now, "other", other)
+			},
+			"time": func(rt *rapid.T) { now = now.Add(time.Duration(n("seconds", 6)) * time.Second) },
+			"close": func(rt *rapid.T) {
+				p.transact(now, outcome(n("outcome", 2)), func(x *Transaction) { x.Close(0) })
+				p.expire(now)
+				still.Expire(now, 0, undisturbed)
+			},
+			"sweep": func(*rapid.T) { p.sweep(now, outcome(n("outcome", 2))) },
+			"kill": func(rt *rapid.T) {
+				dead := p.name
+				lives++
+				p = start(rt, d, fmt.Sprint(lives), cfg)
+				// Some of the second half may arrive before the first half is taken over.
+				if early := spans(); n("early", 1) == 0 {
+					p.add(now, early...)
+					still.Add(now, org, early)
+				}
+				if n("halfway", 1) == 0 { // another one dies after a part of it
+					r := p.recover(dead)
+					for i := 0; i < 2 && !r.Ended(); i++ {
+						p.transact(now, succeeds, func(x *Transaction) {
+							x.Adopt(r)
+							if k := len(r.chunk) / 2; k > 0 {
+								r.chunk = r.chunk[:k]
+								x.inherit.reset()
+								for _, t := range r.chunk {
+									x.inherit.addTrace(r.a, x.a, t)
+								}
+							}
+						})
+					}
+					half := p.name
+					lives++
+					p = start(rt, d, fmt.Sprint(lives), cfg)
+					p.adopt(now, half)
+				}
+				p.adopt(now, dead)
+				if since, over := p.recover(dead).Over(); len(d.journals[dead]) > 0 {
+					require.True(rt, over)
+					require.WithinDuration(rt, now, since, 0)
+				}
+				for t := still.started.front; t != nil; t = t.started.next { // nothing could arrive
+					t.last = now
+					still.arrived.moveToBack(t)
+				}
+			},
+		})
+		p.transact(now, succeeds, func(x *Transaction) { x.CloseAll(0, true) })
+		still.Flush(0, true, undisturbed)
+		require.Equal(rt, tallies(undisturbed, "a", "b"), tallies(&d.verdicts, "a", "b"))
+		require.Equal(rt, len(undisturbed.Organizations), len(d.verdicts.Organizations))
+		p.transact(now, succeeds, func(*Transaction) {})
+		require.Empty(rt, d.journals[p.name], "nothing is kept that nobody needs")
+		require.False(rt, p.a.Due(now))
+	})
+}
+
+// TestEntries: what is encoded comes back, whatever it is.
+func TestEntries(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		n := func(label string, limit int) int { return rapid.IntRange(0, limit).Draw(rt, label) }
+		text := rapid.StringN(0, 40, 300)
+		var resources []*Resource
+		for range 1 + n("resources", 40) {
+			r := resource(text.Draw(rt, "service"))
+			r.Attributes, r.Unjudged, r.Service.Version = text.Draw(rt, "attributes"), n("unjudged", 1) == 0, text.Draw(rt, "version")
+			resources = append(resources, r)
+		}
+		p := start(rt, new(disk), "a", Config{})
+		ids := 1 + n("ids", 60)
+		for range 1 + n("requests", 3) {
+			var list []Span
+			for range n("spans", 100) {
+				s := span(n("trace", 3), n("id", ids), n("parent", ids), resources[n("resource", len(resources)-1)])
+				s.Name = text.Draw(rt, "name")
+				s.NameHash = delta.HashString(s.Name)
+				s.Internal, s.Short = n("internal", 1) == 0, n("short", 1) == 0
+				s.Time = rapid.Uint64().Draw(rt, "time")
+				list = append(list, s)
+			}
+			p.transact(t0, succeeds, func(x *Transaction) {
+				x.Add(org, list)
+				x.Add("other", list)
+			})
+			p.check()
+			p.mirrored(t0)
+		}
+	})
+}
+
+// TestLargeTransaction needs several entries, and several for one of its traces.
+func TestLargeTransaction(t *testing.T) {
+	p := start(t, new(disk), "a", Config{Memory: 1 << 30})
+	var list []Span
+	for i := range 45_000 {
+		r := resource(fmt.Sprint("s", i%300))
+		s := span(i%100, i+1, i/2, r)
+		if i < 30_000 {
+			s.TraceID = traceID(7777)
+		}
+		s.Name = fmt.Sprint("name ", i%3000)
+		s.NameHash = delta.HashString(s.Name)
+		list = append(list, s)
+	}
+	shared := make(map[string]*Resource)
+	for i := range list {
+		name := list[i].Resource.Service.Name
+		if shared[name] == nil {
+			shared[name] = list[i].Resource
+			shared[name].Attributes = strings.Repeat("x", 3000)
+		}
+		list[i].Resource = shared[name]
+	}
+	p.add(t0, list...)
+	require.Greater(t, len(p.disk.journals["a"]), 2)
+	for _, data := range p.disk.journals["a"] {
+		require.Less(t, len(data), 3*maxEntryBytes/2)
+	}
+	p.check()
+	p.mirrored(t0)
+	next := start(t, p.disk, "b", Config{Memory: 1 << 30})
+	next.adopt(t0, "a")
+	next.check()
+	next.mirrored(t0)
+	require.Equal(t, p.a.Stats().Spans, next.a.Stats().Spans)
+	next.sweep(t0, succeeds)
+	next.check()
+	next.mirrored(t0)
+	next.sweep(t0, unknown)
+	next.check()
+	next.mirrored(t0)
+	next.transact(t0, succeeds, func(x *Transaction) { x.CloseAll(0, true) })
+	require.Empty(t, next.contents("b"))
+}
+
+// TestManyClosings needs several notes.
+func TestManyClosings(t *testing.T) {
+	p := start(t, new(disk), "a", Config{Memory: 1 << 30})
+	r := resource("a")
+	const n = 65_000
+	list := make([]Span, 0, n+1)
+	for i := range n {
+		list = append(list, span(i, 1, 0, r))
+	}
+	p.add(t0, list...)
+	p.add(t0.Add(20*time.Second), span(n-1, 2, 1, r)) // keeps its entries
+	p.expire(t0.Add(30 * time.Second))
+	require.Equal(t, 1, p.a.Stats().Traces)
+	require.EqualValues(t, n-1, counts(&p.disk.verdicts, "a", catalog.SPA001).Observed)
+	p.check()
+	p.mirrored(t0)
+	require.GreaterOrEqual(t, len(p.disk.journals["a"]), 4)
+}
+
+// TestBytesOfASpan holds the size of an entry to what docs say of it.
+func TestBytesOfASpan(t *testing.T) {
+	p := start(t, new(disk), "a", Config{})
+	services := []*Resource{resource("frontend"), resource("cart"), resource("checkout")}
+	var list []Span
+	for i := range 20_000 {
+		s := span(i/10, i+1, i-i%10+(i+i%10)/2%10+1, services[i%3])
+		s.Time += uint64(i) * 12345
+		s.Name = fmt.Sprint("GET /api/", i%30)
+		s.NameHash = delta.HashString(s.Name)
+		list = append(list, s)
+	}
+	p.add(t0, list...)
+	perSpan := float64(p.a.ledger.bytes) / float64(len(list))
+	t.Logf("%.1f bytes a span", perSpan)
+	require.Less(t, perSpan, 20.0)
+}
+
+// TestCrowdedJournal: a long trace among many short ones does not keep their spans.
+func TestCrowdedJournal(t *testing.T) {
+	cfg := Config{Idle: 5 * time.Second, Max: time.Hour}
+	p := start(t, new(disk), "a", cfg)
+	var services []*Resource
+	for i := range 40 {
+		r := resource(fmt.Sprint("s", i))
+		r.Attributes = strings.Repeat("x", 4000)
+		services = append(services, r)
+	}
+	now, most := t0, 0
+	for i := range 400 {
+		now = now.Add(time.Second)
+		list := []Span{span(1, i+1, i, services[0])}
+		for j := 1; j < len(services); j++ {
+			list = append(list, span(100+100*i+j, j, 0, services[j]))
+		}
+		p.transact(now, succeeds, func(x *Transaction) {
+			x.Close(0)
+			x.Add(org, list)
+		})
+		size := 0
+		for _, data := range p.disk.journals["a"] {
+			size += len(data)
+		}
+		most = max(most, size)
+	}
+	p.check()
+	p.mirrored(now)
+	require.Greater(t, most, smallBytes, "else nothing is shown")
+	require.Less(t, most, smallBytes+1<<20)
+	require.Len(t, p.a.traces[key{id: traceID(1)}].records, 400)
+	p.transact(now, succeeds, func(x *Transaction) { x.CloseAll(0, true) })
+	require.Equal(t, delta.Count{Observed: 399}, counts(&p.disk.verdicts, "s0", catalog.SPA002))
+}
+
+// TestManySmallEntries: so does one that gets a span with every transaction.
+func TestManySmallEntries(t *testing.T) {
+	p := start(t, new(disk), "a", Config{Idle: time.Hour, Max: time.Hour})
+	r := resource("a")
+	for i := range smallEntries + 500 {
+		one, other := span(1, i+1, 0, r), span(i, 1, 0, r)
+		one.Name, one.NameHash = other.Name, other.NameHash
+		p.add(t0, one, other)
+		require.Less(t, len(p.disk.journals["a"]), smallEntries+100)
+	}
+	p.check()
+	p.mirrored(t0)
+}
+
+// small is an assembler that runs short of memory.
+var small = Config{Memory: 150 << 10, Idle: 10 * time.Second, Max: 40 * time.Second, Seed: 5}
+
+// TestJournalSampled runs short of memory and dies, again and again. Whatever traces
+// are sampled out, none that is judged by SPA-002 lacks its beginning.
+func TestJournalSampled(t *testing.T) {
+	dropped, judged := uint64(0), uint64(0)
+	for seed := range uint64(16) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		d, r, now, lives, id := new(disk), resource("a"), t0, 0, 0
+		p := start(t, d, "0", small)
+		type open struct{ trace, spans int }
+		var traces []open
+		next := func() (list []Span) { // a span of each, whose parent has arrived before
+			for i := range traces {
+				traces[i].spans++
+				list = append(list, span(traces[i].trace, traces[i].spans, traces[i].spans-1, r))
+			}
+			return list
+		}
+		for range 30 {
+			now = now.Add(time.Duration(rng.IntN(6)) * time.Second)
+			list := next()
+			begin := rng.IntN(20)
+			if rng.IntN(4) == 0 {
+				begin += rng.IntN(500)
+			}
+			for range begin {
+				id++
+				list = append(list, span(id, 1, 0, r))
+				traces = append(traces, open{id, 1})
+			}
+			end := outcome(rng.IntN(3))
+			p.transact(now, end, func(x *Transaction) {
+				x.Close(0)
+				x.Add(org, list)
+			})
+			if end == fails {
+				p.add(now, list...)
+			}
+			p.check()
+			p.mirrored(now)
+			require.LessOrEqual(t, p.a.Stats().Bytes, small.Memory)
+			if rng.IntN(8) == 0 {
+				dead := p.name
+				lives++
+				dropped += p.a.Stats().Dropped
+				cfg := small
+				cfg.Seed += uint64(lives)
+				p = start(t, d, fmt.Sprint(lives), cfg)
+				if rng.IntN(2) == 0 {
+					p.add(now, next()...)
+				}
+				p.adopt(now, dead)
+				p.check()
+				p.mirrored(now)
+			}
+			traces = slices.DeleteFunc(traces, func(o open) bool { return o.spans > 3 || rng.IntN(3) == 0 })
+			if rng.IntN(8) == 0 {
+				now = now.Add(time.Duration(rng.IntN(120)) * time.Second)
+				traces = nil // what came later would be late
+			}
+		}
+		p.transact(now, succeeds, func(x *Transaction) { x.CloseAll(0, true) })
+		c := counts(&d.verdicts, "a", catalog.SPA002)
+		require.Zero(t, c.Failed, "seed %d", seed)
+		judged += c.Observed
+	}
+	require.Greater(t, dropped, uint64(1000))
+	require.Greater(t, judged, uint64(1000))
+}
+
+// TestRecoveryFitsIntoMemory takes over from a process with more memory.
+func TestRecoveryFitsIntoMemory(t *testing.T) {
+	d := new(disk)
+	p := start(t, d, "large", Config{Memory: 64 << 20})
+	fill := func(p *process, from, n int) {
+		r := resource("a")
+		var list []Span
+		for i := from; i < from+n; i++ {
+			list = append(list, span(i, 1, 0, r), span(i, 2, 1, r))
+		}
+		p.add(t0, list...)
+	}
+	fill(p, 0, 20_000)
+	next := start(t, d, "small", Config{Memory: 2 << 20, Seed: 9})
+	fill(next, 50_000, 1000)
+	r := next.a.Recovery("large")
+	for _, e := range d.read("large") {
+		require.NoError(t, r.Read([]delta.JournalEntry{e}))
+		require.LessOrEqual(t, r.a.Stats().Bytes, 2<<20)
+	}
+	require.Equal(t, uint64(1), r.Last())
+	require.Positive(t, r.Traces())
+	next.adopt(t0.Add(time.Second), "large")
+	next.check()
+	next.mirrored(t0)
+	require.LessOrEqual(t, next.a.Stats().Bytes, 2<<20)
+	require.Greater(t, next.a.Stats().Traces, 1500)
+
+	// Whatever was opened since the other one was last heard of may have begun there.
+	next.add(t0.Add(2*time.Second), span(99_999, 2, 1, resource("late")))
+	next.transact(t0.Add(3*time.Second), succeeds, func(x *Transaction) { x.CloseAll(0, true) })
+	require.Zero(t, counts(&d.verdicts, "a", catalog.SPA002).Failed)
+	require.Zero(t, counts(&d.verdicts, "late", catalog.SPA002).Observed)
+}
+
+// TestOldOwner: who comes back to life finds out that its traces are another's.
+func TestOldOwner(t *testing.T) {
+	d, r := new(disk), resource("a")
+	old := start(t, d, "old", Config{})
+	old.add(t0, span(1, 1, 0, r))
+	old.add(t0, span(2, 1, 0, r))
+	other := start(t, d, "new", Config{})
+	recovery := other.recover("old")
+	other.transact(t0, succeeds, func(x *Transaction) { x.Adopt(recovery) })
+	require.True(t, recovery.Ended())
+
+	old.x.Begin(t0)
+	old.x.Add(org, []Span{span(1, 2, 1, r)})
+	require.ErrorIs(t, d.commit(nil, old.x.Journals("old", "holder")), delta.ErrJournalConflict)
+	taken, err := old.a.Replay(t0, d.read("old")[0])
+	require.NoError(t, err)
+	require.True(t, taken)
+	old.a.Abandon(t0)
+	requireEmpty(t, old.a)
+	old.name = "old again"
+	old.add(t0.Add(time.Second), span(1, 2, 1, r))
+	old.check()
+	old.mirrored(t0.Add(time.Second))
+	old.transact(t0.Add(time.Minute), succeeds, func(x *Transaction) { x.Close(0) })
+	require.Equal(t, delta.Count{Observed: 1}, counts(&d.verdicts, "a", catalog.SPA001))
+	require.Zero(t, counts(&d.verdicts, "a", catalog.SPA002).Observed, "its beginning is elsewhere")
+
+	// Nothing is left but a note of that, which goes in the end, too.
+	recovery = other.recover("old")
+	since, over := recovery.Over()
+	require.True(t, over)
+	require.Equal(t, t0, since.UTC())
+	require.Len(t, d.journals["old"], 1)
+	other.transact(t0, succeeds, func(x *Transaction) { x.Adopt(recovery) })
+	require.Empty(t, d.journals["old"])
+}
+
+// TestTwoRecover: of two processes that move one journal, one succeeds.
+func TestTwoRecover(t *testing.T) {
+	d, r := new(disk), resource("a")
+	start(t, d, "old", Config{}).add(t0, span(1, 2, 1, r))
+	one, two := start(t, d, "one", Config{}), start(t, d, "two", Config{})
+	mine, theirs := one.recover("old"), two.recover("old")
+	one.transact(t0, succeeds, func(x *Transaction) { x.Adopt(mine) })
+	two.x.Begin(t0)
+	two.x.Adopt(theirs)
+	require.ErrorIs(t, d.commit(nil, two.x.Journals("two", "holder")), delta.ErrJournalConflict)
+	two.x.Begin(t0)
+	require.Empty(t, two.contents("two"))
+	require.Len(t, one.contents("one"), 1)
+}
+
+// TestForeignEntries: what cannot be read is left out or left to others.
+func TestForeignEntries(t *testing.T) {
+	d, r := new(disk), resource("a")
+	p := start(t, d, "a", Config{})
+	p.add(t0, span(1, 1, 0, r))
+	p.add(t0, span(2, 1, 0, r))
+	whole := d.journals["a"][1]
+	d.journals["a"][1] = whole[:len(whole)-1]
+	recovery := p.a.Recovery("a")
+	require.NoError(t, recovery.Read(d.read("a")))
+	require.Equal(t, 1, recovery.Damaged)
+	require.Equal(t, 1, recovery.Traces())
+	_, err := p.a.Replay(t0, delta.JournalEntry{Seq: 9, Data: d.journals["a"][1]})
+	require.ErrorIs(t, err, errEntry)
+
+	newer := append([]byte{entryVersion + 1}, d.journals["a"][2][1:]...)
+	err = p.a.Recovery("a").Read([]delta.JournalEntry{{Seq: 1, Data: newer}})
+	require.ErrorIs(t, err, errVersion)
+	_, err = p.a.Replay(t0, delta.JournalEntry{Seq: 9, Data: newer})
+	require.ErrorIs(t, err, errVersion)
+	d.journals["a"][1] = whole
+	p.check()
+}
+
+// TestDue: a transaction is asked for when there is something to do.
+func TestDue(t *testing.T) {
+	r := resource("a")
+	p := start(t, new(disk), "a", Config{Memory: 300 << 10})
+	require.False(t, p.a.Due(t0))
+	p.add(t0, span(1, 1, 0, r))
+	require.False(t, p.a.Due(t0.Add(29*time.Second)))
+	require.True(t, p.a.Due(t0.Add(30*time.Second)))
+	p.expire(t0.Add(30 * time.Second))
+	require.True(t, p.a.Due(t0.Add(30*time.Second)), "the entry is there still")
+	p.expire(t0.Add(31 * time.Second))
+	require.False(t, p.a.Due(t0.Add(31*time.Second)))
+	require.Empty(t, p.disk.journals["a"])
+
+	list := make([]Span, 2000)
+	for i := range list {
+		list[i] = span(i, 1, 0, r)
+	}
+	p.add(t0.Add(time.Hour), list...)
+	require.True(t, p.a.Due(t0.Add(time.Hour)), "the sampling is to be told")
+	p.expire(t0.Add(time.Hour))
+	p.check()
+	p.mirrored(t0)
+}
+
+// TestTransactionsDoNotAllocate once their memory is there.
+func TestTransactionsDoNotAllocate(t *testing.T) {
+	for name, journaled := range map[string]bool{"with a journal": true, "without": false} {
+		t.Run(name, func(t *testing.T) {
+			a := NewAssembler(Config{Idle: time.Second})
+			x, services := a.Transaction(), []*Resource{resource("a"), resource("b"), resource("c")}
+			batch := make([]Span, 0, 2000)
+			for i := range cap(batch) {
+				batch = append(batch, span(i/10, i+1, i-i%10+1, services[i%3]))
+			}
+			now, n := t0, 0
+			run := func() {
+				now = now.Add(100 * time.Millisecond)
+				for i := range batch {
+					n := n*len(batch) + i/10
+					batch[i].TraceID[8], batch[i].TraceID[9], batch[i].TraceID[10], batch[i].TraceID[11] = byte(n>>24), byte(n>>16), byte(n>>8), byte(n)
+				}
+				n++
+				x.Begin(now)
+				x.Close(0)
+				x.Add(org, batch)
+				if journaled {
+					x.Journals("a", "holder")
+				}
+				x.Commit()
+			}
+			for range 100 {
+				run()
+			}
+			perSpan := testing.AllocsPerRun(30, run) / float64(len(batch))
+			t.Logf("%.4f allocations a span", perSpan)
+			require.Less(t, perSpan, 0.02)
+		})
+	}
+}
+
+// FuzzEntry reads whatever there is. What it understands comes back unchanged when it is
+// written and read again.
+func FuzzEntry(f *testing.F) {
+	p := start(f, new(disk), "a", Config{})
+	r := resource("a")
+	var list []Span
+	for i := range 40 {
+		list = append(list, span(i/30, i%37, i/2, r))
+	}
+	p.add(t0, list...)
+	p.a.ledger.cleared = true
+	p.transact(t0.Add(time.Minute), succeeds, func(x *Transaction) { x.Close(0) })
+	p.add(t0.Add(time.Minute), list...)
+	next := start(f, p.disk, "b", Config{})
+	next.adopt(t0.Add(2*time.Minute), "a")
+	for _, name := range []string{"a", "b"} {
+		for _, e := range p.disk.read(name) {
+			f.Add(e.Data)
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		a, known := NewAssembler(Config{}), make(known)
+		h, rest, err := decodeHeader(data)
+		if err != nil {
+			require.True(t, errors.Is(err, errEntry) || errors.Is(err, errVersion))
+			return
+		}
+		var b bundle
+		closed, err := b.decode(a, h, rest, known)
+		if err != nil {
+			require.ErrorIs(t, err, errEntry)
+			return
+		}
+		if len(b.groups) > 0 && len(b.names) <= maxEntryNames {
+			var e encoder
+			e.bundle(a, h, &b)
+			var again bundle
+			for i := range e.entries {
+				head, rest, err := decodeHeader(e.entries[i].data)
+				require.NoError(t, err)
+				require.Equal(t, h, head)
+				var part bundle
+				_, err = part.decode(a, head, rest, known)
+				require.NoError(t, err)
+				again = part
+			}
+			if len(e.entries) == 1 {
+				require.Equal(t, spansOf(&b), spansOf(&again))
+			}
+		}
+		var e encoder
+		traces := make([]*openTrace, len(closed))
+		for i, k := range closed {
+			traces[i] = &openTrace{key: k}
+		}
+		e.note(a, h, traces)
+		if len(e.entries) == 1 {
+			head, rest, err := decodeHeader(e.entries[0].data)
+			require.NoError(t, err)
+			require.Equal(t, h, head)
+			again, err := new(bundle).decode(a, head, rest, known)
+			require.NoError(t, err)
+			require.Equal(t, closed, again)
+		}
+		taken, err := NewAssembler(Config{}).Replay(t0, delta.JournalEntry{Seq: 1, Data: data})
+		require.NoError(t, err)
+		require.Equal(t, h.flags&flagTaken != 0, taken)
+		require.NoError(t, a.Recovery("a").Read([]delta.JournalEntry{{Seq: math.MaxInt64, Data: data}}))
+	})
+}
+
+// spansOf lists what a bundle says of each span.
+func spansOf(b *bundle) (list []string) {
+	for i := range b.groups {
+		g := &b.groups[i]
+		if g.n == 0 {
+			continue
+		}
+		list = append(list, fmt.Sprint(g.key, g.n, g.time, g.moved, g.opened, g.level, g.partial))
+		it := g.first
+		for range g.n {
+			x := &b.items[it]
+			r := b.resources[x.resource]
+			list = append(list, fmt.Sprintf("%x %x %q %d %v", x.id, x.parent, b.names[x.name].text, x.flags, *r))
+			it = x.next
+		}
+	}
+	return list
+}
+
+// BenchmarkTransaction adds and closes traces of ten spans by three services that
+// arrive piece by piece, 6,000 spans in a transaction.
+func BenchmarkTransaction(b *testing.B) {
+	for _, journaled := range []bool{false, true} {
+		b.Run(fmt.Sprint("journal=", journaled), func(b *testing.B) {
+			a := NewAssembler(Config{Idle: 2 * time.Second})
+			x, services := a.Transaction(), []*Resource{resource("a"), resource("b"), resource("c")}
+			requests := make([][]Span, 30)
+			for i := range requests {
+				for j := range 200 { // every third trace goes on in the next request
+					s := span(0, i*200+j+1, i*200+j-j%10+1, services[i%3])
+					s.Name = fmt.Sprint("name ", j%20)
+					s.NameHash = delta.HashString(s.Name)
+					requests[i] = append(requests[i], s)
+				}
+			}
+			now, n, bytes := t0, 0, 0
+			b.ReportAllocs()
+			for b.Loop() {
+				n++
+				for i := range requests {
+					for j := range requests[i] {
+						id := n*600 + i*20 + j/10 - j/10%3/2*20
+						binary.LittleEndian.PutUint64(requests[i][j].TraceID[8:], uint64(id)*0x9e3779b97f4a7c15)
+					}
+				}
+				now = now.Add(100 * time.Millisecond)
+				x.Begin(now)
+				if n%10 == 0 {
+					x.Close(0)
+				}
+				for i := range requests {
+					x.Add(org, requests[i])
+				}
+				if journaled {
+					for _, j := range x.Journals("a", "holder") {
+						for _, e := range j.Append {
+							bytes += len(e.Data)
+						}
+					}
+				}
+				x.Commit()
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(n*6000), "ns/span")
+			b.ReportMetric(float64(bytes)/float64(n*6000), "B/span")
+		})
+	}
+}

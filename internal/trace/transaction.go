@@ -1,0 +1,452 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package trace
+
+import (
+	"time"
+
+	"assay/internal/delta"
+)
+
+// Transaction is what one transaction of the store does to the open traces: some
+// close, spans are added. It is made known to the Assembler when the transaction has
+// committed, and with a journal written to that in the transaction, so that the
+// journal always says which traces are open and what of them arrived.
+//
+// There is one for an Assembler, used again and again by one goroutine, which is the
+// only one that changes the Assembler: Begin, Close if traces are to close; then, as
+// often as the transaction is repeated, Restart, Add, Adopt and Journals; then Commit,
+// or Begin again when the transaction failed.
+type Transaction struct {
+	a        *Assembler
+	now      time.Time
+	looked   bool // for traces to close
+	closing  []*openTrace
+	verdicts *delta.Delta
+
+	spans   bundle       // that arrived
+	moving  []*openTrace // to other entries of the journal
+	sweepTo *openTrace   // the first one that was not looked at
+	moved   bundle       // their spans
+	adopted *Recovery    // nil: none
+	inherit bundle       // spans of traces that move from it
+
+	// What is written: notes, entries of moved traces, of inherited ones and of spans,
+	// and where the kinds end.
+	encoder             encoder
+	notes, moves, gifts int
+	journaled           bool
+	forgotten           int // numbers of the ledger that are forgotten
+	appended            []delta.JournalEntry
+	foreign             encoder // of the journal adopted from
+	journals            []delta.Journal
+	clean               bool // the store does not use what was written
+}
+
+// Transaction returns the transaction of the assembler, which must have one only.
+func (a *Assembler) Transaction() *Transaction {
+	a.ledger.next = max(a.ledger.next, 1)
+	return &Transaction{a: a, clean: true}
+}
+
+// Due tells whether a transaction that closes traces would change anything now.
+func (a *Assembler) Due(now time.Time) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	l := &a.ledger
+	return a.level > 0 || a.unrecorded() || l.sweeping || len(l.forget) > 0 ||
+		a.arrived.front != nil && (now.Sub(a.arrived.front.last) >= a.cfg.Idle || now.Sub(a.started.front.first) >= a.cfg.Max)
+}
+
+// unrecorded tells whether the sampling is not what the last entry says.
+func (a *Assembler) unrecorded() bool {
+	l := &a.ledger
+	return l.cleared || l.level != a.level || l.lowered != unixNano(a.lowered)
+}
+
+func unixNano(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixNano()
+}
+
+// Begin begins another transaction at now. What the one before has not committed is
+// forgotten.
+func (x *Transaction) Begin(now time.Time) {
+	x.a.mu.Lock()
+	defer x.a.mu.Unlock()
+	for _, t := range x.closing {
+		t.closing = false
+	}
+	clear(x.closing)
+	x.now, x.looked, x.closing, x.verdicts = now, false, x.closing[:0], nil
+	x.restart()
+}
+
+// Close closes the traces whose time has come. Verdicts gives what follows from that,
+// as far as it falls into the window that starts at windowStart (Unix nanoseconds).
+func (x *Transaction) Close(windowStart uint64) {
+	x.close(windowStart, true, func(a *Assembler) []*openTrace { return a.expired(x.now, x.closing) })
+}
+
+// CloseAll closes all traces. When complete is false their missing spans may still
+// be on the way (a shutdown), and SPA-002 is left out.
+func (x *Transaction) CloseAll(windowStart uint64, complete bool) {
+	x.close(windowStart, complete, func(a *Assembler) []*openTrace { return a.all(x.closing) })
+}
+
+func (x *Transaction) close(windowStart uint64, complete bool, choose func(*Assembler) []*openTrace) {
+	if x.looked {
+		return
+	}
+	x.a.mu.Lock()
+	defer x.a.mu.Unlock()
+	x.looked, x.verdicts = true, new(delta.Delta)
+	x.closing = choose(x.a)
+	x.a.verdicts(x.closing, windowStart, complete, x.verdicts)
+}
+
+// Verdicts returns the verdicts on the traces that close; nil when none was to. They
+// must not be changed.
+func (x *Transaction) Verdicts() *delta.Delta { return x.verdicts }
+
+// Restart forgets what Add, Adopt and Journals did.
+func (x *Transaction) Restart() {
+	x.a.mu.Lock()
+	defer x.a.mu.Unlock()
+	x.restart()
+}
+
+func (x *Transaction) restart() {
+	x.spans.reset()
+	x.moved.reset()
+	x.inherit.reset()
+	clear(x.moving)
+	x.moving, x.sweepTo, x.adopted, x.journaled = x.moving[:0], nil, nil, false
+	x.notes, x.moves, x.gifts, x.forgotten = 0, 0, 0, 0
+	x.encoder.reset(x.clean)
+	x.foreign.reset(x.clean)
+	x.clean = true
+	clear(x.appended)
+	clear(x.journals)
+	x.appended, x.journals = x.appended[:0], x.journals[:0]
+}
+
+// Add adds spans of one organization that arrived now. Spans without a trace id
+// belong to no trace and are left out. The spans are not used any more when Add
+// returns.
+func (x *Transaction) Add(organizationID string, spans []Span) {
+	if len(spans) == 0 {
+		return
+	}
+	x.a.mu.Lock()
+	defer x.a.mu.Unlock()
+	x.spans.add(x.a, x.a.org(organizationID), spans)
+}
+
+// adoptedBytes is about how much of a journal moves in one transaction.
+const adoptedBytes = 4 << 20
+
+// Adopt moves some traces from the journal of another process, of which r is all
+// there is, or the journal's end when none is left. One Recovery can be adopted from
+// in a transaction.
+func (x *Transaction) Adopt(r *Recovery) {
+	x.a.mu.Lock()
+	defer x.a.mu.Unlock()
+	x.adopted = r
+	r.chunk = r.chunk[:0]
+	bytes := 0
+	for t := r.a.started.front; t != nil && bytes < adoptedBytes; t = t.started.next {
+		r.chunk = append(r.chunk, t)
+		bytes += traceBytes/4 + len(t.records)*recordBytes
+		if x.a.keeps(t.key.id) {
+			x.inherit.addTrace(r.a, x.a, t)
+		}
+	}
+}
+
+// Journals returns what to write to the journals in the transaction: to the journal
+// of the Assembler, whose name is given, and of the process that is adopted from.
+func (x *Transaction) Journals(name, holder string) []delta.Journal {
+	a := x.a
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	x.journaled = true
+	h := a.header(x.now)
+	if r := x.adopted; r != nil {
+		if since, ok := r.incomplete(); ok {
+			h.since, h.lowered = since, x.now.UnixNano()
+		}
+	}
+	if len(x.closing) > 0 || h.since != 0 || a.unrecorded() {
+		x.encoder.note(a, h, x.closing)
+	}
+	h.flags, h.since = h.flags&^flagClears, 0
+	x.notes = len(x.encoder.entries)
+	x.sweep()
+	if len(x.moved.groups) > 0 {
+		replaces := h
+		replaces.flags |= flagReplaces
+		x.encoder.bundle(a, replaces, &x.moved)
+	}
+	x.moves = len(x.encoder.entries)
+	x.encoder.bundle(a, h, &x.inherit)
+	x.gifts = len(x.encoder.entries)
+	x.encoder.bundle(a, h, &x.spans)
+	x.appended = appendEntries(x.appended, a.ledger.next, x.encoder.entries)
+	x.forgotten = len(a.ledger.forget)
+	if len(x.appended) > 0 || x.forgotten > 0 {
+		x.journals = append(x.journals, delta.Journal{Name: name, Holder: holder, Append: x.appended, Forget: a.ledger.forget[:x.forgotten]})
+	}
+	if x.adopted != nil {
+		x.journals = append(x.journals, x.adopted.journal(&x.foreign, x.now, holder))
+	}
+	x.clean = false // until Commit the store may use what it was given
+	return x.journals
+}
+
+func appendEntries(to []delta.JournalEntry, next uint64, entries []encoded) []delta.JournalEntry {
+	for i := range entries {
+		to = append(to, delta.JournalEntry{Seq: next + uint64(i), Data: entries[i].data})
+	}
+	return to
+}
+
+// header returns what entries say of the sampling.
+func (a *Assembler) header(now time.Time) header {
+	h := header{arrival: now.UnixNano(), seed: a.cfg.Seed, level: a.level, lowered: unixNano(a.lowered)}
+	if a.ledger.cleared {
+		h.flags |= flagClears
+	}
+	return h
+}
+
+// sweptBytes is about how much of a crowded journal moves in one transaction.
+const sweptBytes = 1 << 20
+
+// sweep chooses traces to move to another entry when the journal is crowded.
+func (x *Transaction) sweep() {
+	a, l := x.a, &x.a.ledger
+	if !l.sweeping {
+		if !l.crowded(a.spans, a.bytes) {
+			return
+		}
+		l.sweeping, l.upTo, l.cursor = true, l.next-1, a.started.front
+	}
+	bytes, t := 0, l.cursor
+	for ; t != nil && bytes < sweptBytes; t = t.started.next {
+		if !t.closing && len(t.entries) > 0 && t.entries[0].seq <= l.upTo {
+			x.moving = append(x.moving, t)
+			x.moved.addTrace(a, a, t)
+		}
+		bytes += traceBytes/4 + len(t.records)*recordBytes
+	}
+	x.sweepTo = t
+}
+
+// Journaled tells whether Journals wrote anything to the Assembler's own journal.
+func (x *Transaction) Journaled() bool { return len(x.appended) > 0 }
+
+// Commit makes the Assembler know what has been committed.
+func (x *Transaction) Commit() {
+	a := x.a
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	x.clean = true
+	l := &a.ledger
+	l.forget = append(l.forget[:0], l.forget[x.forgotten:]...)
+	l.level, l.lowered, l.cleared = a.level, unixNano(a.lowered), false
+	if x.journaled && l.sweeping {
+		l.cursor = x.sweepTo
+	}
+	for _, t := range x.closing {
+		a.remove(t)
+	}
+	clear(x.closing)
+	x.closing = x.closing[:0]
+	for i := range x.encoder.entries[:x.notes] {
+		a.record(&x.encoder.entries[i], nil)
+	}
+	x.commitMoved()
+	if x.adopted != nil {
+		if since, ok := x.adopted.incomplete(); ok {
+			a.doubt(x.now, since)
+			l.lowered = unixNano(a.lowered)
+		}
+		a.apply(x.now, &x.inherit)
+	}
+	for i := range x.encoder.entries[x.moves:x.gifts] {
+		a.record(&x.encoder.entries[x.moves+i], x.inherit.groups)
+	}
+	a.apply(x.now, &x.spans)
+	for i := range x.encoder.entries[x.gifts:] {
+		a.record(&x.encoder.entries[x.gifts+i], x.spans.groups)
+	}
+	if x.adopted != nil {
+		x.adopted.commit(len(x.foreign.entries))
+	}
+	if a.bytes > a.cfg.Memory {
+		a.shed(x.now)
+	}
+	if x.looked {
+		a.relax(x.now)
+	}
+	l.trim()
+	x.restart()
+}
+
+// commitMoved refers the moved traces to their new entries.
+func (x *Transaction) commitMoved() {
+	a, l := x.a, &x.a.ledger
+	for i, t := range x.moving {
+		x.moved.groups[i].trace = t
+		a.unrefer(t)
+	}
+	for i := range x.encoder.entries[x.notes:x.moves] {
+		a.record(&x.encoder.entries[x.notes+i], x.moved.groups)
+	}
+	if x.journaled && l.sweeping && l.cursor == nil {
+		l.sweeping, l.swept = false, l.bytes
+	}
+}
+
+// record notes a committed entry and which traces have spans in it.
+func (a *Assembler) record(x *encoded, groups []group) {
+	e := a.ledger.add(a.ledger.next, len(x.data), x.spans, x.note)
+	if x.note {
+		return
+	}
+	for i := x.from; i < x.to; i++ {
+		if t := groups[i].trace; t != nil {
+			a.refer(t, e)
+		}
+	}
+	if e.refs == 0 {
+		a.ledger.drop(e)
+	}
+}
+
+// refer notes that a trace has spans in an entry.
+func (a *Assembler) refer(t *openTrace, e *entry) {
+	if n := len(t.entries); n > 0 && t.entries[n-1] == e {
+		return
+	}
+	before := cap(t.entries)
+	t.entries = append(t.entries, e)
+	a.bytes += (cap(t.entries) - before) * entryBytes
+	e.refs++
+}
+
+// unrefer notes that a trace has its spans elsewhere.
+func (a *Assembler) unrefer(t *openTrace) {
+	for _, e := range t.entries {
+		a.ledger.release(e)
+	}
+	clear(t.entries)
+	t.entries = t.entries[:0]
+}
+
+// doubt says that traces opened since some time (Unix nanoseconds) and for one idle
+// period from now may lack their beginning.
+func (a *Assembler) doubt(now time.Time, since int64) {
+	a.lowered = now
+	for t := a.started.back; t != nil && t.first.UnixNano() >= since; t = t.started.prev {
+		t.partial = true
+	}
+}
+
+// Next returns the number of the next entry of the journal.
+func (a *Assembler) Next() uint64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.ledger.next
+}
+
+// Replay does what an entry of the Assembler's own journal says that was committed
+// though the transaction seemed to fail. taken means that another process has begun
+// to move the traces away.
+func (a *Assembler) Replay(now time.Time, e delta.JournalEntry) (taken bool, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	h, rest, err := decodeHeader(e.Data)
+	if err != nil {
+		return false, err
+	}
+	if h.flags&flagTaken != 0 {
+		return true, nil
+	}
+	note, err := a.replay(h, rest, nil, a.level)
+	if err != nil {
+		return false, err
+	}
+	b, l := &a.scratch, &a.ledger
+	if h.flags&flagReplaces == 0 {
+		a.apply(time.Unix(0, h.arrival), b)
+	} else { // it says what is here already
+		for i := range b.groups {
+			if g := &b.groups[i]; a.traces[g.key] != nil {
+				g.trace = a.traces[g.key]
+				if !g.goesOn {
+					a.unrefer(g.trace)
+				}
+			}
+		}
+	}
+	l.level, l.lowered, l.cleared = h.level, h.lowered, false
+	l.next = e.Seq
+	a.record(&encoded{data: e.Data, note: note, to: len(b.groups), spans: len(b.items)}, b.groups)
+	if a.bytes > a.cfg.Memory {
+		a.shed(now)
+	}
+	l.trim()
+	return false, nil
+}
+
+// replay does what an entry says but for its spans, which it leaves in the scratch
+// bundle. The sampling does not go below a level. It tells whether the entry is a
+// note.
+func (a *Assembler) replay(h header, rest []byte, resources known, level uint) (note bool, err error) {
+	b := &a.scratch
+	closed, err := b.decode(a, h, rest, resources)
+	if err != nil {
+		return false, err
+	}
+	if h.flags&flagClears != 0 {
+		for _, t := range a.traces {
+			a.remove(t)
+		}
+	}
+	for h.level > a.level {
+		a.raise()
+	}
+	a.level = max(h.level, level)
+	if h.lowered != 0 {
+		a.lowered = time.Unix(0, h.lowered)
+	}
+	for _, k := range closed {
+		if t := a.traces[k]; t != nil {
+			a.remove(t)
+		}
+	}
+	if h.since != 0 {
+		a.doubt(time.Unix(0, h.lowered), h.since)
+	}
+	for i := range b.groups {
+		g := &b.groups[i]
+		g.left = !a.keeps(g.key.id)
+	}
+	return len(b.groups) == 0, nil
+}
+
+// Abandon forgets all traces and the journal: another process has them. Spans that
+// still arrive of them look like traces that lost their beginning.
+func (a *Assembler) Abandon(now time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, t := range a.traces {
+		a.remove(t)
+	}
+	a.lowered = now
+	a.ledger = ledger{next: 1}
+}
