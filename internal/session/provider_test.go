@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"assay"
+)
+
+// fakeProvider notes what it is asked for and answers as it is told.
+type fakeProvider struct {
+	user     *User
+	err      error
+	asked    Authorization // the last
+	code     string        // that was exchanged
+	verifier string
+}
+
+func (p *fakeProvider) AuthorizationURL(_ context.Context, a Authorization) (string, error) {
+	p.asked = a
+	return "https://id.example.com/authorize?state=" + a.State, p.err
+}
+
+func (p *fakeProvider) Exchange(_ context.Context, code, verifier string, a Authorization) (*User, error) {
+	if a != p.asked {
+		return nil, assay.Errorf(assay.CodeInternal, "exchanged for something else than was asked for")
+	}
+	p.code, p.verifier = code, verifier
+	return p.user, p.err
+}
+
+// callback is where a provider that signed somebody in sends the browser to.
+func (p *fakeProvider) callback() string {
+	return CallbackPath + "?" + url.Values{"code": {"c-1"}, "state": {p.asked.State}}.Encode()
+}
+
+func newProviderFixture(t *testing.T) (*fixture, *fakeProvider) {
+	p := &fakeProvider{user: &User{Subject: "user-1", Name: "Ada Example"}}
+	f := newFixture(t, true, func(c *Config) { c.Provider = p })
+	p.user.OrganizationID = f.org
+	return f, p
+}
+
+func TestSignInAtProvider(t *testing.T) {
+	f, p := newProviderFixture(t)
+	b := f.browser()
+	require.Contains(t, text(t, b.ask(SignInPath, nil)), "provider true")
+	res := b.ask(ProviderPath+"?return=/insights", nil)
+	require.Equal(t, http.StatusSeeOther, res.StatusCode)
+	require.Equal(t, "https://id.example.com/authorize?state="+p.asked.State, res.Header.Get("Location"))
+	require.Equal(t, f.server.URL+CallbackPath, p.asked.RedirectURI)
+	require.Equal(t, "no-store", res.Header.Get("Cache-Control"))
+
+	res = b.ask(p.callback(), nil)
+	require.Equal(t, http.StatusSeeOther, res.StatusCode, text(t, res))
+	require.Equal(t, "/insights", res.Header.Get("Location"))
+	require.Nil(t, b.cookie(signInCookie), "used up")
+	require.Equal(t, "c-1", p.code)
+	sum := sha256.Sum256([]byte(p.verifier))
+	require.Equal(t, p.asked.Challenge, base64.RawURLEncoding.EncodeToString(sum[:]))
+	require.GreaterOrEqual(t, len(p.verifier), 43) // RFC 7636, section 4.1
+	require.Equal(t, "Ada Example of "+f.org+", admin false", b.page())
+	s, err := f.store.FindSession(t.Context(), tokenOf(t, b).hash(), f.now)
+	require.NoError(t, err)
+	require.True(t, s.User())
+	require.Equal(t, []assay.Scope{assay.ScopeRead, assay.ScopeAgent}, s.Scopes)
+	for _, secret := range []string{p.code, p.verifier, p.asked.Nonce, p.asked.State, "Ada"} {
+		require.NotContains(t, f.log.String(), secret)
+	}
+
+	p.user.Admin = true
+	b = f.browser()
+	b.ask(ProviderPath, nil)
+	b.ask(p.callback(), nil)
+	require.Equal(t, "Ada Example of "+f.org+", admin true", b.page())
+}
+
+// TestHostileCallback: nobody is signed in by a request that this very browser did not
+// begin.
+func TestHostileCallback(t *testing.T) {
+	f, p := newProviderFixture(t)
+	u, err := url.Parse(f.server.URL)
+	require.NoError(t, err)
+	attacker := f.browser()
+	attacker.ask(ProviderPath, nil)
+	theirs := p.callback() // with a code of the attacker's account
+
+	refuse := func(path string, status int, change func(*browser)) {
+		t.Helper()
+		b := f.browser()
+		b.ask(ProviderPath, nil)
+		if change != nil {
+			change(b)
+		}
+		path = strings.ReplaceAll(path, "STATE", p.asked.State)
+		p.code = ""
+		res := b.ask(path, nil)
+		require.Equal(t, status, res.StatusCode, path)
+		require.NotContains(t, text(t, res), "<script>")
+		require.Empty(t, p.code, "no code is exchanged")
+		require.Nil(t, b.cookie(sessionCookie))
+	}
+	bad := http.StatusBadRequest
+	refuse(theirs, bad, nil)
+	refuse(theirs, bad, func(b *browser) {
+		b.Jar.SetCookies(u, []*http.Cookie{{Name: hostPrefix + signInCookie, MaxAge: -1, Path: "/", Secure: true}})
+	})
+	for _, query := range []string{
+		"", "code=c", "state=STATE", "code=c&state=", "code=c&state=x", "code=c&state=STATE&state=STATE", "code=c&code=d&state=STATE", "code=&state=STATE",
+		"code=" + strings.Repeat("c", maxCode+1) + "&state=STATE", "code=c&state=STATEx", "code=c&state=%00", "code=c;state=STATE",
+	} {
+		refuse(CallbackPath+"?"+query, bad, nil)
+	}
+	refuse(CallbackPath+"?error=access_denied&error_description=<script>&state=STATE", http.StatusForbidden, nil)
+	refuse(CallbackPath+"?error=%3Cscript%3E%0Aforged&code=c&state=STATE", http.StatusForbidden, nil)
+	refuse(CallbackPath+"?error=access_denied&state=x", bad, nil)
+	require.NotContains(t, f.log.String(), "forged")
+	for _, value := range []string{"", ".", "x", newSecret().String(), newSecret().String() + ".!", newSecret().String() + "." + base64.RawURLEncoding.EncodeToString([]byte("//evil.example"))} {
+		refuse(CallbackPath+"?code=c&state=STATE", bad, func(b *browser) {
+			b.Jar.SetCookies(u, []*http.Cookie{{Name: hostPrefix + signInCookie, Value: value, Path: "/", Secure: true}})
+		})
+	}
+	// Without the prefix that only this host can set it is no cookie of ours.
+	refuse(CallbackPath+"?code=c&state=STATE", bad, func(b *browser) {
+		mine := b.cookie(signInCookie)
+		b.Jar.SetCookies(u, []*http.Cookie{{Name: hostPrefix + signInCookie, MaxAge: -1, Path: "/", Secure: true}, {Name: signInCookie, Value: mine.Value, Path: "/"}})
+	})
+
+	// A callback works once.
+	b := f.browser()
+	b.ask(ProviderPath, nil)
+	require.Equal(t, http.StatusSeeOther, b.ask(p.callback(), nil).StatusCode)
+	require.Equal(t, http.StatusBadRequest, b.ask(p.callback(), nil).StatusCode)
+	require.NotEqual(t, "nobody", b.page(), "and does not sign out")
+}
+
+func TestProviderFails(t *testing.T) {
+	f, p := newProviderFixture(t)
+	for code, want := range map[assay.Code]struct {
+		status int
+		says   string
+	}{
+		assay.CodeUnavailable:  {http.StatusServiceUnavailable, failedProvider},
+		assay.CodeInternal:     {http.StatusServiceUnavailable, failedProvider},
+		assay.CodeInvalidToken: {http.StatusForbidden, failedRefused},
+		assay.CodeForbidden:    {http.StatusForbidden, failedUser},
+	} {
+		b := f.browser()
+		p.err = nil
+		b.ask(ProviderPath, nil)
+		p.err = assay.Errorf(code, "of the provider")
+		for _, path := range []string{p.callback(), ProviderPath} {
+			res := b.ask(path, nil)
+			require.Equal(t, want.status, res.StatusCode, "%s %s", code, path)
+			require.Contains(t, text(t, res), want.says)
+			require.NotContains(t, text(t, res), "of the provider")
+			require.Nil(t, b.cookie(sessionCookie))
+		}
+	}
+	// An organization that is gone by then.
+	p.err, p.user.OrganizationID = nil, "00000000-0000-4000-8000-000000000000"
+	b := f.browser()
+	b.ask(ProviderPath, nil)
+	require.Equal(t, http.StatusServiceUnavailable, b.ask(p.callback(), nil).StatusCode)
+	require.Equal(t, "nobody", b.page())
+}
+
+func TestNoProvider(t *testing.T) {
+	f := newFixture(t, false, nil)
+	for _, path := range []string{ProviderPath, CallbackPath + "?code=c&state=s"} {
+		require.Equal(t, http.StatusNotFound, f.browser().ask(path, nil).StatusCode)
+	}
+}
+
+func TestRedirectURI(t *testing.T) {
+	for _, tc := range []struct {
+		tls               bool
+		publicURL, prefix string
+	}{
+		{false, "", "http://127.0.0.1:"}, {true, "", "https://127.0.0.1:"}, {false, "https://assay.example.com/", "https://assay.example.com" + CallbackPath},
+	} {
+		p := new(fakeProvider)
+		f := newFixture(t, tc.tls, func(c *Config) { c.Provider, c.PublicURL = p, tc.publicURL })
+		f.browser().ask(ProviderPath, nil)
+		require.True(t, strings.HasPrefix(p.asked.RedirectURI, tc.prefix), p.asked.RedirectURI)
+		require.True(t, strings.HasSuffix(p.asked.RedirectURI, CallbackPath), p.asked.RedirectURI)
+	}
+}
+
+func TestFlow(t *testing.T) {
+	f := flow{secret: newSecret(), back: "/a?b=c"}
+	parsed, ok := parseFlow(f.String())
+	require.True(t, ok)
+	require.Equal(t, f, parsed)
+	a := f.authorization("https://x")
+	all := map[string]bool{f.secret.String(): true, f.verifier(): true, a.State: true, a.Nonce: true, a.Challenge: true}
+	require.Len(t, all, 5, "none is another")
+	require.Equal(t, a, parsed.authorization("https://x"))
+	require.Less(t, len(flow{secret: newSecret(), back: "/" + strings.Repeat("x", maxReturn-1)}.String()), 4000, "what browsers keep")
+	require.Equal(t, 10*time.Minute, signInLife)
+}
+
+func FuzzParseFlow(f *testing.F) {
+	f.Add(flow{secret: newSecret(), back: "/a"}.String())
+	f.Add(".")
+	f.Add(newSecret().String() + "." + base64.RawURLEncoding.EncodeToString([]byte("//evil.example")))
+	f.Fuzz(func(t *testing.T, text string) {
+		if parsed, ok := parseFlow(text); ok {
+			require.Equal(t, parsed.back, safeReturn(parsed.back))
+			again, ok := parseFlow(parsed.String())
+			require.True(t, ok)
+			require.Equal(t, parsed, again)
+		}
+	})
+}
