@@ -254,7 +254,7 @@ const (
 )
 
 func newAnalysis(ctx context.Context, signal wire.Signal) (*analysis, error) {
-	quota := engine.NewQuota(emptyStore{}, 0, 0, nil)
+	quota := engine.NewQuota(engine.QuotaConfig{Store: emptyStore{}})
 	if err := quota.Load(ctx, organization); err != nil {
 		return nil, err
 	}

@@ -46,6 +46,7 @@ type Config struct {
 	Trace          trace.Config  // Step, Filter and Seed are filled here
 	MaxServices    int           // per organization; default 10,000
 	MaxMetricNames int           // per service; default 2,000
+	Replicas       func() int    // how many processes work for the store; default 1
 	Evaluators     int           // requests of one organization judged at a time, of all twice as many; default GOMAXPROCS
 	Now            func() time.Time
 	Logger         *slog.Logger
@@ -119,8 +120,10 @@ func New(cfg Config) *Engine {
 	filter := delta.NewFilter(21) // 16 MiB
 	cfg.Trace.Step, cfg.Trace.Filter, cfg.Trace.Seed = cfg.Step, filter, rand.Uint64()
 	e := &Engine{
-		cfg:   cfg,
-		quota: NewQuota(cfg.Store, cfg.MaxServices, cfg.MaxMetricNames, cfg.Logger),
+		cfg: cfg,
+		quota: NewQuota(QuotaConfig{
+			Store: cfg.Store, MaxServices: cfg.MaxServices, MaxMetricNames: cfg.MaxMetricNames, Replicas: cfg.Replicas, Now: cfg.Now, Logger: cfg.Logger,
+		}),
 		committer: commit.New(commit.Config{
 			Store: cfg.Store, Filter: filter, Interval: cfg.CommitInterval, Timeout: cfg.CommitTimeout,
 			Now: cfg.Now, Logger: cfg.Logger, Committed: cfg.Committed,
@@ -221,6 +224,7 @@ func (e *Engine) submit(request *delta.Request, b *rules.Batch, bytes int) outco
 		return outcome{err: err}
 	}
 	defer e.recycle(b)
+	e.quota.Keep(request.OrganizationID, b.Admitted)
 	e.counters.Requests.Add(1)
 	if !fresh { // its services are in the store already, so what was admitted for it stays
 		e.counters.Repeated.Add(1)

@@ -6,7 +6,12 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
 
 	"assay"
 	"assay/internal/rules"
@@ -16,14 +21,45 @@ import (
 // its metrics a service may have, for each metric name that it may have.
 const detailsPerName = 10
 
+// What replicas admit without knowing of each other converges. One that knows of
+// little does not ask: all of those together cannot get far past the limit. From
+// there on what a replica knows has to be new when it admits something.
+const (
+	// freely is the part of a limit that the replicas fill together without asking.
+	freely = 4
+	// knownFor is how long what was read of the store counts when something new is to
+	// be admitted.
+	knownFor = 5 * time.Second
+	// readShare keeps reading of metric names, of which there may be millions, to a
+	// twentieth of the time.
+	readShare   = 20
+	readTimeout = 2 * time.Second
+)
+
+// QuotaConfig of a Quota. Store is needed; the zero value of another field means its
+// default.
+type QuotaConfig struct {
+	Store          Store
+	MaxServices    int        // of an organization; default assay.DefaultMaxServices
+	MaxMetricNames int        // of a service; default assay.DefaultMaxMetricNames
+	Replicas       func() int // how many processes admit for the store; default 1
+	Now            func() time.Time
+	Logger         *slog.Logger
+}
+
 // Quota limits the services of an organization and the metric names of a service.
 // It knows what the store keeps and what requests under way have added. It may be
 // used concurrently.
+//
+// Several replicas that work for the store get past a limit by a quarter of it at
+// most; services moreover by half of what was free of it five seconds before, by one
+// for each replica, and by those of requests that were not committed yet; metric names
+// by what the other replicas admit within five seconds, or within twenty times what it
+// takes to read the names of the organization. Details of metrics, which no store
+// knows, each replica admits by itself.
 type Quota struct {
-	store          Store
-	maxServices    int
-	maxMetricNames int
-	logger         *slog.Logger
+	cfg   QuotaConfig
+	reads singleflight.Group
 
 	mu            sync.RWMutex
 	organizations map[string]*organizationQuota
@@ -32,28 +68,42 @@ type Quota struct {
 type organizationQuota struct {
 	services map[assay.ServiceKey]*serviceQuota
 	warned   bool
+
+	servicesRead, namesRead reading
+	free, admitted          int // services: what was free when they were read, and how many were admitted since
+}
+
+// reading is when something was read of the store.
+type reading struct {
+	began time.Time
+	took  time.Duration
 }
 
 type serviceQuota struct {
+	pending bool // in no transaction that has been committed, as far as is known
 	names   map[uint64]struct{}
+	open    map[uint64]struct{} // those of names that are pending
 	details map[uint64]struct{}
 }
 
-// NewQuota returns a Quota over a store; 0 means a default limit.
-func NewQuota(store Store, maxServices, maxMetricNames int, logger *slog.Logger) *Quota {
-	if maxServices <= 0 {
-		maxServices = assay.DefaultMaxServices
+// NewQuota returns a Quota over a store.
+func NewQuota(cfg QuotaConfig) *Quota {
+	if cfg.MaxServices <= 0 {
+		cfg.MaxServices = assay.DefaultMaxServices
 	}
-	if maxMetricNames <= 0 {
-		maxMetricNames = assay.DefaultMaxMetricNames
+	if cfg.MaxMetricNames <= 0 {
+		cfg.MaxMetricNames = assay.DefaultMaxMetricNames
 	}
-	if logger == nil {
-		logger = slog.New(slog.DiscardHandler)
+	if cfg.Replicas == nil {
+		cfg.Replicas = func() int { return 1 }
 	}
-	return &Quota{
-		store: store, maxServices: maxServices, maxMetricNames: maxMetricNames, logger: logger,
-		organizations: make(map[string]*organizationQuota),
+	if cfg.Now == nil {
+		cfg.Now = time.Now
 	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Quota{cfg: cfg, organizations: make(map[string]*organizationQuota)}
 }
 
 // Load reads what the store keeps of an organization, once.
@@ -64,115 +114,249 @@ func (q *Quota) Load(ctx context.Context, organizationID string) error {
 	if loaded {
 		return nil
 	}
-	o, err := q.read(ctx, organizationID)
-	if err != nil {
-		return err
-	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.organizations[organizationID] == nil {
-		q.organizations[organizationID] = o
-	}
-	return nil
+	return q.read(ctx, organizationID)
 }
 
 // Refresh reads all organizations anew, so that what expired makes room.
 func (q *Quota) Refresh(ctx context.Context) error {
 	q.mu.RLock()
-	var ids []string
-	for id := range q.organizations {
-		ids = append(ids, id)
-	}
+	ids := slices.Collect(maps.Keys(q.organizations))
 	q.mu.RUnlock()
 	for _, id := range ids {
-		o, err := q.read(ctx, id)
-		if err != nil {
+		if err := q.read(ctx, id); err != nil {
 			return err
 		}
-		q.mu.Lock()
-		q.organizations[id] = o
-		q.mu.Unlock()
 	}
 	return nil
 }
 
-func (q *Quota) read(ctx context.Context, organizationID string) (*organizationQuota, error) {
-	keys, err := q.store.KnownServices(ctx, organizationID)
+// read brings everything about an organization up to date but what is in transactions
+// whose outcome is open. Details, which the store does not know, are forgotten.
+func (q *Quota) read(ctx context.Context, organizationID string) error {
+	keys, readKeys, err := q.readServices(ctx, organizationID)
 	if err != nil {
-		return nil, fmt.Errorf("read the services of organization %s: %w", organizationID, err)
+		return err
 	}
-	names, err := q.store.KnownMetricNames(ctx, organizationID)
+	names, readNames, err := q.readNames(ctx, organizationID)
 	if err != nil {
-		return nil, fmt.Errorf("read the metric names of organization %s: %w", organizationID, err)
+		return err
 	}
-	o := &organizationQuota{services: make(map[assay.ServiceKey]*serviceQuota, len(keys))}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	o := q.organizations[organizationID]
+	if o == nil {
+		o = new(organizationQuota)
+		q.organizations[organizationID] = o
+	}
+	o.setServices(keys, readKeys, q.cfg.MaxServices)
+	o.setNames(names, readNames)
+	for _, s := range o.services {
+		s.details = nil
+	}
+	return nil
+}
+
+func (q *Quota) readServices(ctx context.Context, organizationID string) ([]assay.ServiceKey, reading, error) {
+	began := q.cfg.Now()
+	keys, err := q.cfg.Store.KnownServices(ctx, organizationID)
+	if err != nil {
+		err = fmt.Errorf("read the services of organization %s: %w", organizationID, err)
+	}
+	return keys, reading{began, q.cfg.Now().Sub(began)}, err
+}
+
+func (q *Quota) readNames(ctx context.Context, organizationID string) (map[assay.ServiceKey][]uint64, reading, error) {
+	began := q.cfg.Now()
+	names, err := q.cfg.Store.KnownMetricNames(ctx, organizationID)
+	if err != nil {
+		err = fmt.Errorf("read the metric names of organization %s: %w", organizationID, err)
+	}
+	return names, reading{began, q.cfg.Now().Sub(began)}, err
+}
+
+func (o *organizationQuota) setServices(keys []assay.ServiceKey, r reading, limit int) {
+	services := make(map[assay.ServiceKey]*serviceQuota, len(keys))
 	for _, k := range keys {
 		if k.Overflow() {
 			continue
 		}
-		s := &serviceQuota{}
-		for _, n := range names[k] {
-			s.name(n)
+		s := o.services[k]
+		if s == nil {
+			s = new(serviceQuota)
 		}
-		o.services[k] = s
+		s.pending = false
+		services[k] = s
 	}
-	return o, nil
+	for k, s := range o.services {
+		if s.pending {
+			services[k] = s
+		}
+	}
+	o.services, o.servicesRead = services, r
+	o.free, o.admitted = limit-len(services), 0
+	o.warned = o.warned && o.free <= 0
 }
 
-func (s *serviceQuota) name(n uint64) {
-	if s.names == nil {
-		s.names = make(map[uint64]struct{})
+func (o *organizationQuota) setNames(names map[assay.ServiceKey][]uint64, r reading) {
+	for k, s := range o.services {
+		if len(names[k])+len(s.open) == 0 {
+			s.names = nil
+			continue
+		}
+		s.names = make(map[uint64]struct{}, len(names[k])+len(s.open))
+		for _, n := range names[k] {
+			s.names[n] = struct{}{}
+			delete(s.open, n)
+		}
+		maps.Copy(s.names, s.open)
 	}
-	s.names[n] = struct{}{}
+	o.namesRead = r
+}
+
+// learnServices reads the services of an organization again, once for all who need
+// them. When it cannot, what is known has to do for a while.
+func (q *Quota) learnServices(organizationID string) {
+	q.learn("services of "+organizationID, func(ctx context.Context) error {
+		keys, r, err := q.readServices(ctx, organizationID)
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		o := q.organizations[organizationID]
+		if err != nil {
+			o.servicesRead, o.admitted = r, 0
+			return err
+		}
+		o.setServices(keys, r, q.cfg.MaxServices)
+		return nil
+	})
+}
+
+// learnNames does the same for metric names.
+func (q *Quota) learnNames(organizationID string) {
+	q.learn("names of "+organizationID, func(ctx context.Context) error {
+		names, r, err := q.readNames(ctx, organizationID)
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		o := q.organizations[organizationID]
+		if err != nil {
+			o.namesRead = r
+			return err
+		}
+		o.setNames(names, r)
+		return nil
+	})
+}
+
+func (q *Quota) learn(key string, read func(context.Context) error) {
+	_, _, _ = q.reads.Do(key, func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.Background(), readTimeout)
+		defer cancel()
+		if err := read(ctx); err != nil {
+			q.cfg.Logger.Warn("what other replicas admitted is not known", "error", err)
+		}
+		return nil, nil
+	})
+}
+
+// mayExceed tells whether one that knows a count has to care about what the other
+// replicas admit.
+func (q *Quota) mayExceed(count, limit int) bool {
+	n := q.cfg.Replicas()
+	return n > 1 && count >= limit/(freely*n)
+}
+
+// old tells whether a reading no longer counts.
+func (q *Quota) old(r reading, share int) bool {
+	age := q.cfg.Now().Sub(r.began)
+	return age < 0 || age >= max(knownFor, time.Duration(share)*r.took)
+}
+
+// unsure tells whether the services have to be read before another one is admitted.
+func (q *Quota) unsure(o *organizationQuota) bool {
+	if !q.mayExceed(len(o.services), q.cfg.MaxServices) {
+		return false
+	}
+	return q.old(o.servicesRead, 1) ||
+		len(o.services) < q.cfg.MaxServices && o.admitted >= max(1, o.free/(2*q.cfg.Replicas()))
 }
 
 // AdmitService implements rules.Quota.
 func (q *Quota) AdmitService(organizationID string, k assay.ServiceKey) (ok, isNew bool) {
 	q.mu.RLock()
-	o := q.organizations[organizationID]
-	if o != nil && o.services[k] != nil {
-		q.mu.RUnlock()
+	known := q.service(organizationID, k) != nil
+	q.mu.RUnlock()
+	if known {
 		return true, false
 	}
-	q.mu.RUnlock()
+	ok, isNew, sure := q.admitService(organizationID, k, false)
+	if !sure {
+		q.learnServices(organizationID)
+		ok, isNew, _ = q.admitService(organizationID, k, true)
+	}
+	return ok, isNew
+}
+
+// admitService decides by what is known. Unless it has been asked for, it decides
+// nothing when that is too little.
+func (q *Quota) admitService(organizationID string, k assay.ServiceKey, asked bool) (ok, isNew, sure bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	o = q.organizations[organizationID]
+	o := q.organizations[organizationID]
 	switch {
 	case o == nil:
-		return false, false
+		return false, false, true
 	case o.services[k] != nil:
-		return true, false
-	case len(o.services) >= q.maxServices:
+		return true, false, true
+	case !asked && q.unsure(o):
+		return false, false, false
+	case len(o.services) >= q.cfg.MaxServices:
 		if !o.warned {
 			o.warned = true
-			q.logger.Warn("an organization is at its limit of services; telemetry of further ones counts for the overflow service",
-				"organization", organizationID, "limit", q.maxServices)
+			q.cfg.Logger.Warn("an organization is at its limit of services; telemetry of further ones counts for the overflow service",
+				"organization", organizationID, "limit", q.cfg.MaxServices)
 		}
-		return false, false
+		return false, false, true
 	}
-	o.services[k] = &serviceQuota{}
-	return true, true
+	o.services[k] = &serviceQuota{pending: true}
+	o.admitted++
+	return true, true, true
 }
 
 // AdmitMetricName implements rules.Quota.
 func (q *Quota) AdmitMetricName(organizationID string, k assay.ServiceKey, name uint64) (ok, isNew bool) {
-	return q.admit(organizationID, k, name, q.maxMetricNames, func(s *serviceQuota) *map[uint64]struct{} { return &s.names })
+	q.mu.RLock()
+	s := q.service(organizationID, k)
+	known, unsure := true, false
+	if s != nil { // or else admitted a moment ago, and not committed when Refresh read the store
+		_, known = s.names[name]
+		unsure = !known && q.mayExceed(len(s.names), q.cfg.MaxMetricNames) && q.old(q.organizations[organizationID].namesRead, readShare)
+	}
+	q.mu.RUnlock()
+	if known {
+		return true, false
+	}
+	if unsure {
+		q.learnNames(organizationID)
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if s = q.service(organizationID, k); s == nil {
+		return true, false
+	}
+	ok, isNew = admit(&s.names, name, q.cfg.MaxMetricNames)
+	if isNew {
+		admit(&s.open, name, q.cfg.MaxMetricNames)
+	}
+	return ok, isNew
 }
 
 // AdmitMetricDetail implements rules.Quota.
 func (q *Quota) AdmitMetricDetail(organizationID string, k assay.ServiceKey, detail uint64) (ok, isNew bool) {
-	return q.admit(organizationID, k, detail, detailsPerName*q.maxMetricNames, func(s *serviceQuota) *map[uint64]struct{} { return &s.details })
-}
-
-func (q *Quota) admit(organizationID string, k assay.ServiceKey, hash uint64, limit int, set func(*serviceQuota) *map[uint64]struct{}) (ok, isNew bool) {
 	q.mu.RLock()
 	s := q.service(organizationID, k)
-	if s == nil { // admitted a moment ago, and not committed when Refresh read the store
-		q.mu.RUnlock()
-		return true, false
+	known := true
+	if s != nil {
+		_, known = s.details[detail]
 	}
-	_, known := (*set(s))[hash]
 	q.mu.RUnlock()
 	if known {
 		return true, false
@@ -182,17 +366,21 @@ func (q *Quota) admit(organizationID string, k assay.ServiceKey, hash uint64, li
 	if s = q.service(organizationID, k); s == nil {
 		return true, false
 	}
-	m := set(s)
-	if _, known := (*m)[hash]; known {
+	return admit(&s.details, detail, detailsPerName*q.cfg.MaxMetricNames)
+}
+
+// admit adds to a set that has a limit.
+func admit(set *map[uint64]struct{}, hash uint64, limit int) (ok, isNew bool) {
+	if _, known := (*set)[hash]; known {
 		return true, false
 	}
-	if len(*m) >= limit {
+	if len(*set) >= limit {
 		return false, false
 	}
-	if *m == nil {
-		*m = make(map[uint64]struct{})
+	if *set == nil {
+		*set = make(map[uint64]struct{})
 	}
-	(*m)[hash] = struct{}{}
+	(*set)[hash] = struct{}{}
 	return true, true
 }
 
@@ -205,6 +393,35 @@ func (q *Quota) service(organizationID string, k assay.ServiceKey) *serviceQuota
 
 // Release gives back the places that a request took which was not committed.
 func (q *Quota) Release(organizationID string, admitted []rules.Admission) {
+	q.settle(organizationID, admitted, func(o *organizationQuota, s *serviceQuota, a rules.Admission) {
+		switch {
+		case a.MetricName != 0:
+			if _, open := s.open[a.MetricName]; open {
+				delete(s.names, a.MetricName)
+				delete(s.open, a.MetricName)
+			}
+		case a.Detail != 0:
+			delete(s.details, a.Detail)
+		case s.pending:
+			delete(o.services, a.Service)
+		}
+	})
+}
+
+// Keep says that a request was committed. What it took is for the store to tell from
+// now on.
+func (q *Quota) Keep(organizationID string, admitted []rules.Admission) {
+	q.settle(organizationID, admitted, func(_ *organizationQuota, s *serviceQuota, a rules.Admission) {
+		switch {
+		case a.MetricName != 0:
+			delete(s.open, a.MetricName)
+		case a.Detail == 0:
+			s.pending = false
+		}
+	})
+}
+
+func (q *Quota) settle(organizationID string, admitted []rules.Admission, do func(*organizationQuota, *serviceQuota, rules.Admission)) {
 	if len(admitted) == 0 {
 		return
 	}
@@ -215,14 +432,8 @@ func (q *Quota) Release(organizationID string, admitted []rules.Admission) {
 		return
 	}
 	for _, a := range admitted {
-		switch s := o.services[a.Service]; {
-		case s == nil:
-		case a.MetricName != 0:
-			delete(s.names, a.MetricName)
-		case a.Detail != 0:
-			delete(s.details, a.Detail)
-		default:
-			delete(o.services, a.Service)
+		if s := o.services[a.Service]; s != nil {
+			do(o, s, a)
 		}
 	}
 }

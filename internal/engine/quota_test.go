@@ -15,7 +15,7 @@ import (
 
 func TestQuota(t *testing.T) {
 	f := newFixture(t)
-	q := engine.NewQuota(f.store, 2, 2, nil)
+	q := engine.NewQuota(engine.QuotaConfig{Store: f.store, MaxServices: 2, MaxMetricNames: 2})
 	a, b, c := assay.ServiceKey{Name: "a"}, assay.ServiceKey{Name: "b"}, assay.ServiceKey{Name: "c"}
 	service := func(k assay.ServiceKey) [2]bool {
 		ok, isNew := q.AdmitService(f.org, k)
@@ -57,11 +57,24 @@ func TestQuota(t *testing.T) {
 	q.Release(f.org, []rules.Admission{{Service: a, Detail: 7}})
 	require.Equal(t, fresh, detail(a, 21))
 
-	// A refresh in the middle of a request: what it admitted is not in the store yet.
+	// A refresh in the middle of requests: what they admitted is not in the store yet.
 	require.NoError(t, q.Refresh(t.Context()))
-	require.Equal(t, known, name(a, 9))
+	require.Equal(t, known, service(a))
+	require.Equal(t, known, name(a, 2))
+	require.Equal(t, known, name(a, 3))
+	require.Equal(t, refused, name(a, 9))
+	require.Equal(t, refused, service(b))
+	require.Equal(t, fresh, detail(a, 9), "details are counted anew")
+
+	// What has been committed and is not in the store any more makes room.
+	q.Keep(f.org, []rules.Admission{{Service: a}, {Service: a, MetricName: 2}, {Service: a, Detail: 9}})
+	require.NoError(t, q.Refresh(t.Context()))
+	require.Equal(t, fresh, service(b))
+	require.Equal(t, known, name(a, 9), "admitted a moment ago, and gone when the store was read")
 	require.Equal(t, known, detail(a, 9))
-	require.Equal(t, fresh, service(b), "what was never committed made room")
+	q.Release(f.org, []rules.Admission{{Service: a}, {Service: b}})
+	require.Equal(t, fresh, service(b))
+	q.Keep("unknown", []rules.Admission{{Service: a}})
 	q.Release("unknown", []rules.Admission{{Service: a}})
 	q.Release(f.org, []rules.Admission{{Service: assay.ServiceKey{Name: "unknown"}, MetricName: 1}})
 

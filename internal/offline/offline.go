@@ -184,7 +184,7 @@ func newJudge(ctx context.Context, cfg Config, end uint64) (*judge, error) {
 		_ = store.Close()
 		return nil, fmt.Errorf("prepare a store for the report: %w", err)
 	}
-	quota := engine.NewQuota(store, cfg.MaxServices, cfg.MaxMetricNames, nil)
+	quota := engine.NewQuota(engine.QuotaConfig{Store: store, MaxServices: cfg.MaxServices, MaxMetricNames: cfg.MaxMetricNames})
 	if err := quota.Load(ctx, org.ID); err != nil {
 		_ = store.Close()
 		return nil, err
