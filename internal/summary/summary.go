@@ -176,20 +176,9 @@ func (s *Summarizer) Summarize(ctx context.Context, i *assay.Insight) (*assay.In
 }
 
 func (s *Summarizer) summarize(ctx context.Context, i *assay.Insight) (*assay.InsightSummary, Outcome, error) {
-	rule, ok := catalog.ByInsightType(i.Type)
-	if !ok { // written by a newer replica during an upgrade
-		return nil, Errored, unavailableAs(Errored, afterFailure, "the type of this insight is not known to this version")
-	}
-	prompt, err := newPrompt(i, rule)
+	g, err := s.generation(i)
 	if err != nil {
 		return nil, Errored, err
-	}
-	g := &generation{
-		Summarizer: s, prompt: prompt, rule: rule,
-		key: assay.SummaryKey{
-			OrganizationID: i.OrganizationID, InsightID: i.ID,
-			Evidence: prompt.evidence(), Model: s.cfg.Provider.Model(), PromptVersion: PromptVersion,
-		},
 	}
 	switch found, err := s.cfg.Store.FindSummary(ctx, g.key); {
 	case err == nil:
@@ -216,6 +205,40 @@ func (s *Summarizer) summarize(ctx context.Context, i *assay.Insight) (*assay.In
 	}
 	summary.Cached = true
 	return &summary, Shared, nil
+}
+
+// generation returns what writing a summary of an insight starts from.
+func (s *Summarizer) generation(i *assay.Insight) (*generation, error) {
+	rule, ok := catalog.ByInsightType(i.Type)
+	if !ok { // written by a newer replica during an upgrade
+		return nil, unavailableAs(Errored, afterFailure, "the type of this insight is not known to this version")
+	}
+	prompt, err := newPrompt(i, rule)
+	if err != nil {
+		return nil, err
+	}
+	return &generation{
+		Summarizer: s, prompt: prompt, rule: rule,
+		key: assay.SummaryKey{
+			OrganizationID: i.OrganizationID, InsightID: i.ID,
+			Evidence: prompt.evidence(), Model: s.cfg.Provider.Model(), PromptVersion: PromptVersion,
+		},
+	}, nil
+}
+
+// CachedSummary returns what Summarize would return without a call to the model, and
+// CodeNotFound when there is nothing. It counts as no request for a summary.
+func (s *Summarizer) CachedSummary(ctx context.Context, i *assay.Insight) (*assay.InsightSummary, error) {
+	g, err := s.generation(i)
+	if err != nil {
+		return nil, assay.Errorf(assay.CodeNotFound, "no summary: %w", err)
+	}
+	found, err := s.cfg.Store.FindSummary(ctx, g.key)
+	if err != nil {
+		return nil, err
+	}
+	found.Cached = true
+	return found, nil
 }
 
 // board returns the flight for a key, which it starts when there is none. mine

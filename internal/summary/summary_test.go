@@ -236,6 +236,24 @@ func TestSummarize(t *testing.T) {
 	})
 }
 
+func TestCachedSummary(t *testing.T) {
+	f := newFixture(t)
+	_, err := f.CachedSummary(t.Context(), insight())
+	require.Equal(t, assay.CodeNotFound, assay.ErrorCode(err))
+	unknown := insight(func(i *assay.Insight) { i.Type = "of_another_version" })
+	_, err = f.CachedSummary(t.Context(), unknown)
+	require.Equal(t, assay.CodeNotFound, assay.ErrorCode(err))
+	require.Empty(t, f.calls(), "nothing is written")
+
+	written, err := f.Summarize(t.Context(), insight())
+	require.NoError(t, err)
+	found, err := f.CachedSummary(t.Context(), insight())
+	require.NoError(t, err)
+	require.Equal(t, written.Content, found.Content)
+	require.True(t, found.Cached)
+	require.Equal(t, map[Outcome]int{Generated: 1}, f.outcomes)
+}
+
 // TestOneCall: callers at the same time share one call, and get what is stored.
 func TestOneCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
