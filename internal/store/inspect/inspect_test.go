@@ -40,9 +40,11 @@ func TestPerServiceMonth(t *testing.T) {
 	require.Zero(t, new(Stats).PerServiceMonth())
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	s := Stats{
-		Services: 10, Oldest: at, Newest: at.Add(11 * time.Hour),
-		Tables: []Table{{Name: "hours", Bytes: 1000, History: true}, {Name: "services", Bytes: 5000}},
+		Oldest: at, Newest: at.Add(11 * time.Hour),
+		Tables: []Table{{Name: "hours", Rows: 20, Bytes: 1000}, {Name: "services", Rows: 10, Bytes: 5000}},
 	}
+	require.EqualValues(t, 10, s.Services())
+	require.Zero(t, s.Organizations())
 	require.Equal(t, 12*time.Hour, s.Span())
 	require.EqualValues(t, (1000*60+5000)/10, s.PerServiceMonth())
 	s.Oldest, s.Newest = time.Time{}, time.Time{}

@@ -15,6 +15,7 @@ import (
 	"github.com/pressly/goose/v3"
 
 	"assay"
+	"assay/internal/store/inspect"
 	"assay/internal/store/migrations"
 )
 
@@ -24,9 +25,6 @@ const (
 	migrateRetries = 30
 	migratePause   = time.Second
 )
-
-// errSchema says that the database's schema and this program do not fit.
-var errSchema = errors.New("schema does not fit")
 
 // migrate brings the schema up to date, or only checks it.
 func (s *Store) migrate(ctx context.Context, apply bool) error {
@@ -43,57 +41,67 @@ func (s *Store) migrate(ctx context.Context, apply bool) error {
 		return fmt.Errorf("postgres: read migrations: %w", err)
 	}
 	sources := p.ListSources()
-	known := sources[len(sources)-1].Version
+	s.known = sources[len(sources)-1].Version
 
-	current, err := s.checkServer(ctx)
+	schema, err := s.checkServer(ctx)
 	if err != nil {
 		return err
 	}
-	switch {
-	case current == known:
-		return nil
-	case current > known:
-		return fmt.Errorf("postgres: %w: the database has version %d, this program knows %d; use a newer program", errSchema, current, known)
-	case !apply:
-		return fmt.Errorf("postgres: %w: the database has version %d, this program needs %d; migrate the store first", errSchema, current, known)
+	err = schema.Check()
+	var unfit *inspect.SchemaError
+	if !apply || !errors.As(err, &unfit) || !unfit.Older() {
+		return err
 	}
-	return s.migrateAlone(ctx, p, known)
+	return s.migrateAlone(ctx, p)
 }
 
-// checkServer returns the version of the schema, 0 for none, of a server that will do.
-func (s *Store) checkServer(ctx context.Context) (version int64, err error) {
+// checkServer returns how far the schema is of a server that will do.
+func (s *Store) checkServer(ctx context.Context) (schema inspect.Schema, err error) {
 	var server int
 	var encoding string
 	err = s.view(ctx, "read the schema version", func(tx pgx.Tx) error {
 		if err := tx.QueryRow(ctx, `SELECT current_setting('server_version_num')::integer, current_setting('server_encoding')`).Scan(&server, &encoding); err != nil {
 			return err
 		}
-		version, err = schemaVersion(ctx, tx)
+		schema, err = s.readSchema(ctx, tx)
 		return err
 	})
 	switch {
 	case err != nil:
-		return 0, err
+		return schema, err
 	case server < minVersion:
-		return 0, assay.Errorf(assay.CodeInvalid, "postgres: the server has version %d.%d, this program needs %d", server/10000, server%10000, minVersion/10000)
+		return schema, assay.Errorf(assay.CodeInvalid, "postgres: the server has version %d.%d, this program needs %d", server/10000, server%10000, minVersion/10000)
 	case encoding != "UTF8":
-		return 0, assay.Errorf(assay.CodeInvalid, "postgres: the database has the encoding %s; make one with UTF8", encoding)
+		return schema, assay.Errorf(assay.CodeInvalid, "postgres: the database has the encoding %s; make one with UTF8", encoding)
 	}
-	return version, nil
+	return schema, nil
 }
 
-func schemaVersion(ctx context.Context, tx pgx.Tx) (version int64, err error) {
+// readSchema returns how far the schema is.
+func (s *Store) readSchema(ctx context.Context, tx pgx.Tx) (inspect.Schema, error) {
+	schema := inspect.Schema{Known: s.known}
 	var exists bool
-	if err := tx.QueryRow(ctx, `SELECT to_regclass('goose_db_version') IS NOT NULL`).Scan(&exists); err != nil || !exists {
-		return 0, err
+	if err := tx.QueryRow(ctx, `SELECT to_regclass('goose_db_version') IS NOT NULL AND to_regclass('memory') IS NOT NULL`).Scan(&exists); err != nil || !exists {
+		return schema, err
 	}
-	err = tx.QueryRow(ctx, `SELECT coalesce(max(version_id), 0) FROM goose_db_version WHERE is_applied`).Scan(&version)
-	return version, err
+	err := tx.QueryRow(ctx, `SELECT (SELECT coalesce(max(version_id), 0) FROM goose_db_version WHERE is_applied), coalesce((SELECT value FROM memory WHERE name = $1), 0)`,
+		inspect.CompatibleSince).Scan(&schema.Version, &schema.CompatibleSince)
+	return schema, err
+}
+
+// Schema returns how far the schema is. Another process may have migrated it since it was
+// opened.
+func (s *Store) Schema(ctx context.Context) (schema inspect.Schema, err error) {
+	err = s.view(ctx, "read the schema version", func(tx pgx.Tx) error {
+		schema, err = s.readSchema(ctx, tx)
+		return err
+	})
+	return schema, err
 }
 
 // migrateAlone migrates while no other process does. The lock belongs to a
 // transaction, which a pooler leaves to one connection, unlike a session.
-func (s *Store) migrateAlone(ctx context.Context, p *goose.Provider, known int64) error {
+func (s *Store) migrateAlone(ctx context.Context, p *goose.Provider) error {
 	const begin = `begin; set local statement_timeout = 0; set local lock_timeout = 0; set local idle_in_transaction_session_timeout = 0`
 	return s.repeat(ctx, "migrate the schema", func(conn *pgx.Conn) (bool, error) {
 		tx, err := conn.BeginTx(ctx, pgx.TxOptions{BeginQuery: begin})
@@ -104,11 +112,11 @@ func (s *Store) migrateAlone(ctx context.Context, p *goose.Provider, known int64
 		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, int64(migrationLock)); err != nil {
 			return true, err
 		}
-		current, err := schemaVersion(ctx, tx)
-		if err != nil || current >= known {
-			return true, err
+		schema, err := s.readSchema(ctx, tx)
+		if err != nil || schema.Version >= schema.Known {
+			return true, errors.Join(err, schema.Check())
 		}
-		s.logger.InfoContext(ctx, "postgres: migrating the schema", "from", current, "to", known)
+		s.logger.InfoContext(ctx, "postgres: migrating the schema", "from", schema.Version, "to", schema.Known)
 		return true, up(ctx, p)
 	})
 }

@@ -6,59 +6,66 @@ import (
 	"context"
 
 	"github.com/jackc/pgx/v5"
-)
 
-// tables are those whose rows Stats counts.
-var tables = []string{
-	"organizations", "api_keys", "services", "hours", "examples", "items", "claims", "distinct_sets", "requests", "scores", "insights",
-	"summaries", "summary_calls", "signing_keys",
-	"log_records", "series", "leases", "journals",
-}
+	"assay/internal/delta"
+	"assay/internal/store/inspect"
+)
 
 // countedBytes is the size up to which the rows of a table are counted.
 const countedBytes = 64 << 20
 
-// Stats returns how many rows each table has and how many bytes the database has,
-// with its indexes. A large table's rows are as many as the server's statistics say.
-func (s *Store) Stats(ctx context.Context) (rows map[string]int64, bytes int64, err error) {
-	rows = make(map[string]int64, len(tables))
-	var small []string
-	err = s.read(ctx, "count rows",
+// Stats returns what is in the store, rows and bytes of every table. A large table's rows
+// are as many as the server's statistics say. Log and Free are not known.
+func (s *Store) Stats(ctx context.Context) (*inspect.Stats, error) {
+	var (
+		st    *inspect.Stats
+		small []int // of its tables
+	)
+	err := s.read(ctx, "look through the tables",
 		func(b *pgx.Batch) {
-			small = nil
-			b.Queue(`SELECT pg_database_size(current_database())`).QueryRow(func(row pgx.Row) error { return row.Scan(&bytes) })
+			st, small = new(inspect.Stats), nil
+			b.Queue(`SELECT pg_database_size(current_database()), (SELECT min(bucket) FROM hours), (SELECT max(bucket) FROM hours)`).QueryRow(func(row pgx.Row) error {
+				var oldest, newest *int64
+				err := row.Scan(&st.Bytes, &oldest, &newest)
+				if oldest != nil && newest != nil {
+					st.Oldest, st.Newest = delta.Bucket(*oldest).Time(), delta.Bucket(*newest).Time()
+				}
+				return err
+			})
 			// reltuples is below 0 where a table was never looked at.
-			b.Queue(`SELECT t.name, bool_or(c.reltuples < 0) OR sum(pg_relation_size(c.oid)) <= $2, sum(c.reltuples)::bigint
-				FROM unnest($1::text[]) AS t (name),
-					LATERAL (SELECT t.name::regclass AS oid UNION SELECT relid FROM pg_partition_tree(t.name::regclass)) AS p
+			b.Queue(`SELECT t.relname, bool_or(c.reltuples < 0) OR sum(pg_relation_size(c.oid)) <= $1, sum(greatest(c.reltuples, 0))::bigint, sum(pg_total_relation_size(c.oid))::bigint
+				FROM pg_class AS t,
+					LATERAL (SELECT t.oid UNION SELECT relid FROM pg_partition_tree(t.oid)) AS p
 					JOIN pg_class AS c USING (oid)
-				WHERE c.relkind = 'r' GROUP BY t.name`, tables, countedBytes).Query(func(r pgx.Rows) error {
+				WHERE t.relkind IN ('r', 'p') AND NOT t.relispartition
+					AND t.relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = 'organizations'::regclass)
+				GROUP BY t.relname ORDER BY t.relname COLLATE "C"`, countedBytes).Query(func(r pgx.Rows) error {
 				var (
-					table    string
-					count    bool
-					estimate int64
+					t     inspect.Table
+					count bool
 				)
-				_, err := pgx.ForEachRow(r, []any{&table, &count, &estimate}, func() error {
-					if rows[table] = estimate; count {
-						small = append(small, table)
+				_, err := pgx.ForEachRow(r, []any{&t.Name, &count, &t.Rows, &t.Bytes}, func() error {
+					if count {
+						small = append(small, len(st.Tables))
 					}
+					st.Tables = append(st.Tables, t)
 					return nil
 				})
 				return err
 			})
 		},
 		func(b *pgx.Batch) {
-			for _, table := range small {
-				b.Queue(`SELECT count(*) FROM ` + table).QueryRow(func(row pgx.Row) error {
-					var n int64
-					err := row.Scan(&n)
-					rows[table] = n
-					return err
+			for _, i := range small {
+				b.Queue(`SELECT count(*) FROM ` + pgx.Identifier{st.Tables[i].Name}.Sanitize()).QueryRow(func(row pgx.Row) error {
+					return row.Scan(&st.Tables[i].Rows)
 				})
 			}
 		})
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
-	return rows, bytes, nil
+	if st.Schema, err = s.Schema(ctx); err != nil {
+		return nil, err
+	}
+	return st, nil
 }

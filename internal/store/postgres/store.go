@@ -64,10 +64,11 @@ type Store struct {
 	generation atomic.Uint64
 	partitions partitions
 	forgotten  atomic.Int64 // up to when commits have forgotten requests
+	known      int64        // newest version of the schema that this program knows
 }
 
-// Open opens the store and brings its schema up to date, as c says. A schema newer
-// than this program is an error. A server that cannot be reached is
+// Open opens the store and brings its schema up to date, as c says. A schema that this
+// program cannot work with is an *inspect.SchemaError. A server that cannot be reached is
 // assay.CodeUnavailable.
 func Open(ctx context.Context, c Config) (*Store, error) {
 	config, err := parseURL(c.URL)

@@ -109,6 +109,27 @@ func TestSchema(t *testing.T) {
 	require.ErrorContains(t, err, "use a newer program", "it does not say")
 }
 
+// TestCompatibleSince has every migration say since which version programs can work on
+// the store after it.
+func TestCompatibleSince(t *testing.T) {
+	want := map[int64]int64{7: 7, 8: 7, 9: 9}
+	path := filepath.Join(t.TempDir(), "assay.db")
+	db, err := openDB(path, nil, 1)
+	require.NoError(t, err)
+	defer db.Close()
+	p, err := newProvider(db)
+	require.NoError(t, err)
+	for _, m := range p.ListSources() {
+		_, err := p.UpTo(t.Context(), m.Version)
+		require.NoError(t, err)
+		schema, err := readSchema(t.Context(), db, m.Version)
+		require.NoError(t, err)
+		require.Equal(t, m.Version, schema.Version)
+		require.Equal(t, want[m.Version], schema.CompatibleSince,
+			"after migration %d: can programs that know only the version before work on the store? (package migrations says how to tell them)", m.Version)
+	}
+}
+
 // TestUpgrade brings a file with the first schema up to date and keeps what is in it.
 func TestUpgrade(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "assay.db")

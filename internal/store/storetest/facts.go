@@ -364,8 +364,7 @@ func testClaimBound(t *testing.T, s *suite) {
 		s.commit(claim(org, named("a"), catalog.MET004, 1, i, last))
 		s.commit(claim(org, named("a"), catalog.LOG001, delta.KeyLogDay, i, delta.Bucket(i*86400)))
 	}
-	rows, _, err := s.Stats(s.ctx())
-	require.NoError(t, err)
+	rows := s.rows()
 	require.LessOrEqual(t, rows["claims"], int64(n+delta.MaxItems))
 	require.GreaterOrEqual(t, rows["claims"], int64(n+2), "days are not bounded")
 	counts, err := s.ClaimCounts(s.ctx(), org, catalog.MET004, now+3600)
@@ -624,16 +623,13 @@ func testDurability(t *testing.T, s *suite) {
 	in := newInsight(org, id, catalog.RES001)
 	require.NoError(t, st.SaveScores(ctx, delta.Fence{}, org, []delta.Result{{ServiceID: id, Revision: 1, Score: score(12.5), NewRow: true, Insights: []*assay.Insight{in}}}))
 	before := s.observe(org)
-	rows, _, err := st.Stats(ctx)
-	require.NoError(t, err)
+	rows := s.rows()
 	require.NoError(t, st.Close())
 	require.NoError(t, s.Store.Close())
 
 	s.Store = s.handle()
 	require.Equal(t, before, s.observe(org))
-	after, _, err := s.Stats(ctx)
-	require.NoError(t, err)
-	require.Equal(t, rows, after)
+	require.Equal(t, rows, s.rows())
 	require.NoError(t, s.Commit(ctx, s.clock.now(), []delta.Request{request}, func(fresh []bool) *delta.Delta {
 		require.Equal(t, []bool{false}, fresh)
 		return setOf(org, named("a"), delta.DistinctKey{Rule: catalog.MET001, Hour: int64(hour)}, hour, 3, 3)

@@ -14,6 +14,7 @@ import (
 	"assay"
 	"assay/internal/delta"
 	"assay/internal/rules/catalog"
+	"assay/internal/store/inspect"
 )
 
 // Store is everything that a store does.
@@ -48,7 +49,8 @@ type Store interface {
 	ReadJournal(ctx context.Context, name string, after uint64, limit int) ([]delta.JournalEntry, error)
 	Journals(ctx context.Context) ([]string, error)
 
-	Stats(ctx context.Context) (rows map[string]int64, bytes int64, err error)
+	Schema(ctx context.Context) (inspect.Schema, error)
+	Stats(ctx context.Context) (*inspect.Stats, error)
 	Ping(ctx context.Context) error
 	Close() error
 }
@@ -106,6 +108,8 @@ func Run(t *testing.T, make func(t testing.TB, now func() time.Time) Opener) {
 		{"Concurrency", testConcurrency},
 		{"Durability", testDurability},
 		{"Context", testContext},
+		{"Stats", testStats},
+		{"Schema", testSchema},
 	} {
 		t.Run(part.name, func(t *testing.T) {
 			part.run(t, newSuite(t, make))

@@ -52,8 +52,9 @@ CREATE TABLE api_keys (
     revoked_at   bigint  NOT NULL DEFAULT 0
 ) WITH (fillfactor = 80);
 
--- Every commit changes the rows of the services it has news of: rows have room for
--- the next version beside them, and nothing that changes often is in an index.
+-- Every commit changes the rows of the services it has news of: half of each page is
+-- left for their next versions, here and in the tables below, and nothing that
+-- changes often is in an index.
 CREATE TABLE services (
     svc              bigint  GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     id               uuid    NOT NULL UNIQUE,
@@ -78,7 +79,7 @@ CREATE TABLE services (
     score_at         bigint,
     score_window     bigint, -- microseconds
     score_created_at bigint
-) WITH (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.1, autovacuum_vacuum_threshold = 1000);
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.1, autovacuum_vacuum_threshold = 1000);
 
 -- An index cannot hold the longest names. Sorting by the start of the name and then
 -- by the whole of it is sorting by name.
@@ -110,7 +111,7 @@ CREATE TABLE items (
     svc    bigint PRIMARY KEY,
     oldest bigint NOT NULL, -- smallest bucket in facts
     facts  bytea  NOT NULL
-) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.1, autovacuum_vacuum_threshold = 1000);
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.1, autovacuum_vacuum_threshold = 1000);
 
 CREATE INDEX items_by_oldest ON items (oldest);
 
@@ -139,7 +140,7 @@ CREATE TABLE claims (
     key_text   bytea    NOT NULL,
     value_text bytea    NOT NULL,
     PRIMARY KEY (svc, rule, key, value)
-) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05);
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05);
 
 -- Finds the keys with two values; it lacks what changes every hour.
 CREATE INDEX claims_by_key ON claims (org, rule, key, value);
@@ -328,3 +329,7 @@ CREATE TABLE memory (
     name  text   COLLATE "C" PRIMARY KEY,
     value bigint NOT NULL
 );
+
+-- The oldest version whose programs can work on the store. A migration that those
+-- cannot work with raises it to its own version.
+INSERT INTO memory (name, value) VALUES ('compatible_since', 1);

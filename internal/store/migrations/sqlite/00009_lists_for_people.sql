@@ -94,3 +94,6 @@ CREATE TABLE organization_scores (
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX organization_scores_by_slot ON organization_scores (slot);
+
+-- Counts of insights have another key, and services without a folded name are not found.
+UPDATE memory SET value = 9 WHERE name = 'compatible_since';
