@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -25,7 +23,6 @@ import (
 	"assay"
 	"assay/internal/rules/rulestest"
 	"assay/internal/score"
-	"assay/internal/store/sqlite"
 	"assay/internal/wire"
 )
 
@@ -50,10 +47,7 @@ func unset(service string, n int, text string) rulestest.Request {
 func counted(t *testing.T, dir string) map[string]int64 {
 	t.Helper()
 	later := func() time.Time { return time.Now().Add(2 * time.Minute) }
-	copied := t.TempDir()
-	require.NoError(t, os.CopyFS(copied, os.DirFS(dir)))
-	store, err := sqlite.Open(t.Context(), sqlite.Config{Path: filepath.Join(copied, "assay.db"), Now: later})
-	require.NoError(t, err)
+	store := openCopy(t, dir, later)
 	defer store.Close()
 	require.NoError(t, score.New(score.Config{Store: store, Now: later}).Round(t.Context()))
 	found, _, err := store.FindInsights(t.Context(), assay.InsightFilter{Page: assay.Page{Limit: 1000}})

@@ -11,7 +11,6 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,7 +21,6 @@ import (
 	logspb "go.opentelemetry.io/proto/otlp/logs/v1"
 
 	"assay/internal/rules/rulestest"
-	"assay/internal/store/sqlite/sqlitetest"
 	"assay/internal/summary/summarytest"
 )
 
@@ -757,8 +755,7 @@ func (c *contract) testNotConfigured(t *testing.T, dir string, provider *issuer)
 
 // testInternal takes tables away from the store.
 func (c *contract) testInternal(t *testing.T, dir string) {
-	restore, err := sqlitetest.Hide(t.Context(), filepath.Join(dir, "assay.db"), "insights", "services", "insight_counts")
-	require.NoError(t, err)
+	restore := hideTables(t, dir, "insights", "services", "insight_counts")
 	defer func() { require.NoError(t, restore(context.WithoutCancel(t.Context()))) }()
 	for _, path := range []string{
 		"/v1/insights?limit=3", "/v1/insights/" + c.insight.ID, "/v1/insights/" + c.insight.ID + "/summary", "/v1/organization", "/v1/analytics/services?limit=3",

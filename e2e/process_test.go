@@ -55,10 +55,16 @@ type ran struct {
 // runAssay runs the program to its end, in an empty environment.
 func runAssay(t *testing.T, stdin string, args ...string) ran {
 	t.Helper()
+	return runAssayWith(t, nil, stdin, args...)
+}
+
+// runAssayWith is runAssay with environment variables, each NAME=VALUE.
+func runAssayWith(t *testing.T, environ []string, stdin string, args ...string) ran {
+	t.Helper()
 	path, err := program()
 	require.NoError(t, err)
 	cmd := exec.CommandContext(t.Context(), path, args...)
-	cmd.Env = []string{"HOME=" + t.TempDir()}
+	cmd.Env = append([]string{"HOME=" + t.TempDir()}, environ...)
 	cmd.Stdin = strings.NewReader(stdin)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
@@ -107,7 +113,7 @@ func startDaemonWith(t *testing.T, environ []string, dir string, args ...string)
 		"serve", "--data-dir", dir, "--log-format", "json",
 		"--http-address", "127.0.0.1:0", "--otlp-grpc-address", "127.0.0.1:0", "--otlp-http-address", "127.0.0.1:0",
 	}, args...)...)
-	d.cmd.Env = append([]string{"HOME=" + out}, environ...)
+	d.cmd.Env = append([]string{"HOME=" + out}, append(storeEnviron(t, dir), environ...)...)
 	d.cmd.Stdout, d.cmd.Stderr = stdout, log
 	require.NoError(t, d.cmd.Start())
 	go func() {
@@ -199,7 +205,7 @@ func (d *daemon) peakMemory(t *testing.T) int64 {
 // assay runs a command beside the server, on its store.
 func (d *daemon) assay(t *testing.T, args ...string) ran {
 	t.Helper()
-	return runAssay(t, "", append(args, "--data-dir", d.dir)...)
+	return runAssayWith(t, storeEnviron(t, d.dir), "", append(args, "--data-dir", d.dir)...)
 }
 
 // newKey makes an API key.

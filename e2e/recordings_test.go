@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/mem"
@@ -29,12 +28,9 @@ import (
 	"assay/internal/receive"
 	"assay/internal/report"
 	"assay/internal/score"
-	"assay/internal/store/sqlite"
 	"assay/internal/wire"
 	"assay/internal/wire/otlpjson"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const recordings = "../testdata/recordings"
 
@@ -116,7 +112,7 @@ func verdicts(services []report.Service) []report.Service {
 type server struct {
 	transport receive.Transport
 	address   string
-	store     *sqlite.Store
+	store     opened
 	org       string
 	engine    *engine.Engine
 	conn      *grpc.ClientConn
@@ -126,8 +122,7 @@ type server struct {
 func startServer(t *testing.T, transport receive.Transport) *server {
 	t.Helper()
 	now := func() time.Time { return recorded }
-	store, err := sqlite.Open(t.Context(), sqlite.Config{Path: filepath.Join(t.TempDir(), "assay.db"), Migrate: true, Now: now})
-	require.NoError(t, err)
+	store := openNew(t, now)
 	org := &assay.Organization{Name: "default", Tier: assay.TierFree}
 	require.NoError(t, store.CreateOrganization(t.Context(), org))
 	s := &server{

@@ -124,9 +124,9 @@ func TestNoSensitiveValueIsKept(t *testing.T) {
 			out.add(command+" list", []byte(r.stdout+r.stderr))
 		}
 	}
-	out.addFiles(t, "running store", d.dir)
+	out.addStore(t, "running store", d.dir)
 	d.stop(t)
-	out.addFiles(t, "store", d.dir)
+	out.addStore(t, "store", d.dir)
 	out.addFiles(t, "log", filepath.Dir(d.log))
 
 	inputs, err := filepath.Glob(filepath.Join(files, "*.binpb"))
