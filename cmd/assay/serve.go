@@ -225,6 +225,7 @@ func (s *server) start(ctx context.Context) (err error) {
 		Trace:          trace.Config{Idle: s.cfg.TraceIdle, Max: s.cfg.TraceMax, Memory: int(s.cfg.TraceMemory)},
 		MaxServices:    s.cfg.MaxServices,
 		MaxMetricNames: s.cfg.MaxMetricNames,
+		Replicas:       s.replica.Replicas,
 		Committed:      s.committed,
 		Now:            s.replica.Now,
 		Logger:         s.logger,

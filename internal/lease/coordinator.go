@@ -52,12 +52,13 @@ type Coordinator struct {
 
 	gained chan struct{}
 
-	mu      sync.Mutex
-	held    map[string]grant
-	own     map[string]struct{} // those that Acquire took
-	terms   uint64
-	failing bool // the last renewal failed
-	skewed  bool // the clocks differed at the last renewal
+	mu       sync.Mutex
+	held     map[string]grant
+	own      map[string]struct{} // those that Acquire took
+	terms    uint64
+	replicas int  // that lived at the last renewal
+	failing  bool // the last renewal failed
+	skewed   bool // the clocks differed at the last renewal
 }
 
 // grant is a lease that is held.
@@ -98,6 +99,8 @@ func New(cfg Config) *Coordinator {
 		gained: make(chan struct{}, 1),
 		held:   make(map[string]grant),
 		own:    make(map[string]struct{}),
+
+		replicas: 1,
 	}
 }
 
@@ -140,6 +143,13 @@ func (c *Coordinator) Held(prefix string) []string {
 	c.mu.Unlock()
 	slices.Sort(names)
 	return names
+}
+
+// Replicas returns how many replicas live, this one among them, as of the last renewal.
+func (c *Coordinator) Replicas() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.replicas
 }
 
 // Gained gets a value after leases of the work were gained. One reader at a time
@@ -334,6 +344,7 @@ func (c *Coordinator) share(ctx context.Context) (gained int, err error) {
 
 	var mine, back, free []string
 	c.mu.Lock()
+	c.replicas = replicas
 	for name := range c.held {
 		_, own := c.own[name]
 		switch {

@@ -125,6 +125,7 @@ func TestShares(t *testing.T) {
 		c := newCluster(t, 10)
 		a := c.start()
 		c.shares(a) // without waiting for anything
+		require.Equal(t, 1, a.Replicas())
 
 		// Those that join get their share soon, and exactly.
 		b := c.start()
@@ -133,6 +134,7 @@ func TestShares(t *testing.T) {
 		d := c.start()
 		c.wait(soon, a, b, d)
 		c.shares(a, b, d)
+		require.Equal(t, 3, a.Replicas())
 		before := [][]string{a.Held(""), b.Held(""), d.Held("")}
 		c.wait(time.Minute, a, b, d)
 		require.Equal(t, before, [][]string{a.Held(""), b.Held(""), d.Held("")}, "without a reason nothing moves")
@@ -148,6 +150,7 @@ func TestShares(t *testing.T) {
 		c.wait(takeover, a, d)
 		require.Empty(t, d.Held(""))
 		c.shares(a)
+		require.Equal(t, 1, a.Replicas())
 
 		// It comes back, with more work to do than before.
 		d.link.set(func(l *link) { l.away = false })
