@@ -76,21 +76,22 @@ func queueClaims(b *pgx.Batch, bySvc map[int64]*service) {
 }
 
 const (
-	// A claim may have been forgotten since it was read.
-	saveClaims = `INSERT INTO claims AS c (svc, rule, key, value, last, org, written_at, key_text, value_text)
-		SELECT svc, rule, key, value, last, org, CASE rule WHEN $1::smallint THEN $2::bigint ELSE 0 END, key_text, value_text
-		FROM unnest($3::bigint[], $4::smallint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bytea[], $10::bytea[])
-			AS n (svc, rule, key, value, last, org, key_text, value_text)
-		ON CONFLICT (svc, rule, key, value) DO UPDATE SET last = excluded.last, written_at = excluded.written_at WHERE c.last < excluded.last`
+	addClaims = `INSERT INTO claims (svc, rule, key, value, last, written_at, org, key_text, value_text)
+		SELECT svc, rule, key, value, last, written_at, org, key_text, value_text
+		FROM unnest($1::bigint[], $2::smallint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bytea[], $9::bytea[])
+			AS n (svc, rule, key, value, last, written_at, org, key_text, value_text)`
+	moveClaims = `UPDATE claims c SET last = n.last, written_at = n.written_at
+		FROM unnest($1::bigint[], $2::smallint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[]) AS n (svc, rule, key, value, last, written_at)
+		WHERE c.svc = n.svc AND c.rule = n.rule AND c.key = n.key AND c.value = n.value`
 	dropClaims = `DELETE FROM claims c USING unnest($1::bigint[], $2::smallint[], $3::bigint[], $4::bigint[]) AS n (svc, rule, key, value)
 		WHERE c.svc = n.svc AND c.rule = n.rule AND c.key = n.key AND c.value = n.value`
 )
 
 // claimRows are rows of claims, in columns.
 type claimRows struct {
-	svcs, keys, values, lasts, orgs []int64
-	rules                           []int16
-	keyTexts, valueTexts            [][]byte
+	svcs, keys, values, lasts, written, orgs []int64
+	rules                                    []int16
+	keyTexts, valueTexts                     [][]byte
 }
 
 func (r *claimRows) add(svc int64, k claimKey, value uint64) {
@@ -101,7 +102,7 @@ func (r *claimRows) add(svc int64, k claimKey, value uint64) {
 // queueClaimRows writes the claims that are new or moved, drops those past the bound
 // and notes in claimed the organizations that any of them is of.
 func (c *commit) queueClaimRows(b *pgx.Batch, services []*service, claimed map[int64]bool) {
-	var saved, dropped claimRows
+	var added, moved, dropped claimRows
 	for _, s := range services {
 		keys := make(map[claimKey][]storedClaim) // claimed by the facts
 		for cl, fact := range s.facts.Claims {
@@ -110,23 +111,34 @@ func (c *commit) queueClaimRows(b *pgx.Batch, services []*service, claimed map[i
 		}
 		// In the order of the rows, which then lie in few pages.
 		for _, k := range slices.SortedFunc(maps.Keys(keys), compareKeys) {
-			news, gone := settle(k, s.claims[k], keys[k])
+			written := int64(0)
+			if k.rule == catalog.RES002 {
+				written = c.now
+			}
+			news, moves, gone := settle(k, s.claims[k], keys[k])
 			for _, n := range news {
 				fact := s.facts.Claims[delta.Claim{Rule: k.rule, Key: k.key, Value: n.value}]
-				saved.add(s.svc, k, n.value)
-				saved.lasts, saved.orgs = append(saved.lasts, int64(n.last)), append(saved.orgs, s.org)
-				saved.keyTexts, saved.valueTexts = append(saved.keyTexts, bytesOf(fact.KeyText)), append(saved.valueTexts, bytesOf(fact.ValueText))
+				added.add(s.svc, k, n.value)
+				added.lasts, added.written, added.orgs = append(added.lasts, int64(n.last)), append(added.written, written), append(added.orgs, s.org)
+				added.keyTexts, added.valueTexts = append(added.keyTexts, bytesOf(fact.KeyText)), append(added.valueTexts, bytesOf(fact.ValueText))
+			}
+			for _, m := range moves {
+				moved.add(s.svc, k, m.value)
+				moved.lasts, moved.written = append(moved.lasts, int64(m.last)), append(moved.written, written)
 			}
 			for _, g := range gone {
 				dropped.add(s.svc, k, g.value)
 			}
-			if len(news) > 0 {
+			if len(news) > 0 || len(moves) > 0 {
 				s.changed, claimed[s.org] = true, true
 			}
 		}
 	}
-	if len(saved.svcs) > 0 {
-		b.Queue(saveClaims, int16(codec.RuleNumber(catalog.RES002)), c.now, saved.svcs, saved.rules, saved.keys, saved.values, saved.lasts, saved.orgs, saved.keyTexts, saved.valueTexts)
+	if len(added.svcs) > 0 {
+		b.Queue(addClaims, added.svcs, added.rules, added.keys, added.values, added.lasts, added.written, added.orgs, added.keyTexts, added.valueTexts)
+	}
+	if n := len(moved.svcs); n > 0 {
+		queueUpdate(b, n, moveClaims, moved.svcs, moved.rules, moved.keys, moved.values, moved.lasts, moved.written)
 	}
 	if len(dropped.svcs) > 0 {
 		b.Queue(dropClaims, dropped.svcs, dropped.rules, dropped.keys, dropped.values)
@@ -137,18 +149,23 @@ func compareKeys(a, b claimKey) int {
 	return cmp.Or(cmp.Compare(codec.RuleNumber(a.rule), codec.RuleNumber(b.rule)), cmp.Compare(int64(a.key), int64(b.key)))
 }
 
-// settle returns what to store of the claims of one key and which stored ones to
-// drop, so that the newest maxClaimValues are there afterwards.
-func settle(k claimKey, stored, claims []storedClaim) (news, gone []storedClaim) {
+// settle returns what to add to the claims of one key, which stored ones to move and
+// which to drop, so that the newest maxClaimValues are there afterwards.
+func settle(k claimKey, stored, claims []storedClaim) (added, moved, dropped []storedClaim) {
 	last := make(map[uint64]delta.Bucket, len(stored)+len(claims))
 	for _, s := range stored {
 		last[s.value] = s.last
 	}
 	for _, cl := range claims {
-		if old, ok := last[cl.value]; !ok || old < cl.last {
-			last[cl.value] = cl.last
-			news = append(news, cl)
+		switch old, ok := last[cl.value]; {
+		case !ok:
+			added = append(added, cl)
+		case old < cl.last:
+			moved = append(moved, cl)
+		default:
+			continue
 		}
+		last[cl.value] = cl.last
 	}
 	if k.rule != catalog.LOG001 && len(last) > maxClaimValues {
 		all := make([]storedClaim, 0, len(last))
@@ -156,17 +173,21 @@ func settle(k claimKey, stored, claims []storedClaim) (news, gone []storedClaim)
 			all = append(all, storedClaim{value, at})
 		}
 		slices.SortFunc(all, compareAge)
-		for _, past := range all[maxClaimValues:] {
-			delete(last, past.value)
+		past := make(map[uint64]bool)
+		for _, cl := range all[maxClaimValues:] {
+			past[cl.value] = true
 		}
-		forgotten := func(cl storedClaim) bool { _, ok := last[cl.value]; return !ok }
-		news = slices.DeleteFunc(news, forgotten)
+		isPast := func(cl storedClaim) bool { return past[cl.value] }
+		added, moved = slices.DeleteFunc(added, isPast), slices.DeleteFunc(moved, isPast)
 		for _, s := range stored {
-			if forgotten(s) {
-				gone = append(gone, s)
+			if isPast(s) {
+				dropped = append(dropped, s)
 			}
 		}
 	}
-	slices.SortFunc(news, func(a, b storedClaim) int { return cmp.Compare(int64(a.value), int64(b.value)) })
-	return news, gone
+	slices.SortFunc(added, compareValues)
+	slices.SortFunc(moved, compareValues)
+	return added, moved, dropped
 }
+
+func compareValues(a, b storedClaim) int { return cmp.Compare(int64(a.value), int64(b.value)) }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"assay"
@@ -397,12 +398,30 @@ func (c *commit) write(d *delta.Delta, services []*service) error {
 	return lost()
 }
 
-const saveExamples = `INSERT INTO examples (svc, facts) SELECT svc, facts FROM unnest($1::bigint[], $2::bytea[]) AS n (svc, facts)
-	ON CONFLICT (svc) DO UPDATE SET facts = excluded.facts`
+// queueUpdate changes n rows that have been read. When one is there no more, since
+// it expired meanwhile, everything begins again.
+func queueUpdate(b *pgx.Batch, n int, query string, args ...any) {
+	b.Queue(query, args...).Exec(func(tag pgconn.CommandTag) error {
+		if tag.RowsAffected() < int64(n) {
+			return errStartOver
+		}
+		return nil
+	})
+}
+
+const (
+	addExamples    = `INSERT INTO examples (svc, facts) SELECT svc, facts FROM unnest($1::bigint[], $2::bytea[]) AS n (svc, facts)`
+	changeExamples = `UPDATE examples e SET facts = n.facts FROM unnest($1::bigint[], $2::bytea[]) AS n (svc, facts) WHERE e.svc = n.svc`
+)
+
+// exampleRows are rows of examples, in columns.
+type exampleRows struct {
+	svcs  []int64
+	facts [][]byte
+}
 
 func queueExamples(b *pgx.Batch, services []*service) error {
-	var svcs []int64
-	var facts [][]byte
+	var added, changed exampleRows
 	for _, s := range services {
 		if s.facts.Examples == (codec.Examples{}) {
 			continue
@@ -411,37 +430,65 @@ func queueExamples(b *pgx.Batch, services []*service) error {
 		if err != nil {
 			return err
 		}
-		if merged != nil {
-			svcs, facts, s.changed = append(svcs, s.svc), append(facts, merged), true
+		if merged == nil {
+			continue
 		}
+		rows := &changed
+		if s.examples == nil {
+			rows = &added
+		}
+		rows.svcs, rows.facts, s.changed = append(rows.svcs, s.svc), append(rows.facts, merged), true
 	}
-	if len(svcs) > 0 {
-		b.Queue(saveExamples, svcs, facts)
+	if len(added.svcs) > 0 {
+		b.Queue(addExamples, added.svcs, added.facts)
+	}
+	if n := len(changed.svcs); n > 0 {
+		queueUpdate(b, n, changeExamples, changed.svcs, changed.facts)
 	}
 	return nil
 }
 
-const saveItems = `INSERT INTO items (svc, oldest, facts) SELECT svc, oldest, facts FROM unnest($1::bigint[], $2::bigint[], $3::bytea[]) AS n (svc, oldest, facts)
-	ON CONFLICT (svc) DO UPDATE SET oldest = excluded.oldest, facts = excluded.facts`
+const (
+	addItems    = `INSERT INTO items (svc, oldest, facts) SELECT svc, oldest, facts FROM unnest($1::bigint[], $2::bigint[], $3::bytea[]) AS n (svc, oldest, facts)`
+	changeItems = `UPDATE items i SET oldest = n.oldest, facts = n.facts FROM unnest($1::bigint[], $2::bigint[], $3::bytea[]) AS n (svc, oldest, facts) WHERE i.svc = n.svc`
+)
+
+// itemRows are rows of items, in columns.
+type itemRows struct {
+	svcs, oldest []int64
+	facts        [][]byte
+}
+
+func (r *itemRows) add(svc int64, oldest delta.Bucket, facts []byte) {
+	r.svcs, r.oldest, r.facts = append(r.svcs, svc), append(r.oldest, int64(oldest)), append(r.facts, facts)
+}
 
 func queueItems(b *pgx.Batch, services []*service) error {
-	var svcs, oldest []int64
-	var facts [][]byte
+	var added, changed itemRows
 	for _, s := range services {
 		items := fold.AddItems(s.facts.Items, s.found)
 		if len(items) == 0 {
 			continue
 		}
-		merged, o, err := fold.Items(s.items, items)
+		merged, oldest, err := fold.Items(s.items, items)
 		if err != nil {
 			return err
 		}
-		if merged != nil {
-			svcs, oldest, facts, s.changed = append(svcs, s.svc), append(oldest, int64(o)), append(facts, merged), true
+		if merged == nil {
+			continue
 		}
+		rows := &changed
+		if s.items == nil {
+			rows = &added
+		}
+		rows.add(s.svc, oldest, merged)
+		s.changed = true
 	}
-	if len(svcs) > 0 {
-		b.Queue(saveItems, svcs, oldest, facts)
+	if len(added.svcs) > 0 {
+		b.Queue(addItems, added.svcs, added.oldest, added.facts)
+	}
+	if n := len(changed.svcs); n > 0 {
+		queueUpdate(b, n, changeItems, changed.svcs, changed.oldest, changed.facts)
 	}
 	return nil
 }

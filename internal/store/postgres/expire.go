@@ -287,9 +287,9 @@ func (t *oldFacts) expireChunk(ctx context.Context, tx pgx.Tx, start delta.Bucke
 	b.Queue(`DELETE FROM `+t.table+` WHERE svc = ANY ($1::bigint[])`, gone)
 	switch t.table {
 	case "items":
-		b.Queue(saveItems, kept, oldest, facts)
+		b.Queue(changeItems, kept, oldest, facts)
 	default:
-		b.Queue(saveSeries, kept, oldest, ns, facts)
+		b.Queue(changeSeries, kept, oldest, ns, facts)
 	}
 	return len(svcs), tx.SendBatch(ctx, b).Close()
 }

@@ -43,8 +43,7 @@ func (c *commit) readHours(services []*service, bySvc map[int64]*service) error 
 		}
 		s.hours = make(map[delta.Bucket][]byte, len(s.buckets))
 		for bucket := range s.buckets {
-			r := in(byDay, hoursTable.of(int64(bucket)))
-			r.buckets, r.svcs = append(r.buckets, int64(bucket)), append(r.svcs, s.svc)
+			in(byDay, hoursTable.of(int64(bucket))).add(bucket, s.svc, nil)
 		}
 	}
 	// A set that was seen in a newer bucket is counted in that one.
@@ -70,22 +69,34 @@ func (c *commit) readHours(services []*service, bySvc map[int64]*service) error 
 	return c.send(b)
 }
 
+func (r *hourRows) add(bucket delta.Bucket, svc int64, tally []byte) {
+	r.buckets, r.svcs, r.tallies = append(r.buckets, int64(bucket)), append(r.svcs, svc), append(r.tallies, tally)
+}
+
 // queueHours adds what was counted to the rows of hours.
 func queueHours(b *pgx.Batch, services []*service) error {
-	byDay := make(map[partition]*hourRows)
+	added, changed := make(map[partition]*hourRows), make(map[partition]*hourRows)
 	for _, s := range services {
 		for _, bucket := range slices.SortedFunc(maps.Keys(s.buckets), cmp.Compare[delta.Bucket]) {
-			tally, err := fold.Tally(s.hours[bucket], s.buckets[bucket])
+			stored, ok := s.hours[bucket]
+			tally, err := fold.Tally(stored, s.buckets[bucket])
 			if err != nil {
 				return err
 			}
-			r := in(byDay, hoursTable.of(int64(bucket)))
-			r.buckets, r.svcs, r.tallies = append(r.buckets, int64(bucket)), append(r.svcs, s.svc), append(r.tallies, tally)
+			rows := changed
+			if !ok {
+				rows = added
+			}
+			in(rows, hoursTable.of(int64(bucket))).add(bucket, s.svc, tally)
 		}
 	}
-	for p, r := range byDay {
-		b.Queue(`INSERT INTO `+p.name()+` (bucket, svc, tally) SELECT bucket, svc, tally FROM unnest($1::bigint[], $2::bigint[], $3::bytea[]) AS n (bucket, svc, tally)
-			ON CONFLICT (bucket, svc) DO UPDATE SET tally = excluded.tally`, r.buckets, r.svcs, r.tallies)
+	for p, r := range added {
+		b.Queue(`INSERT INTO `+p.name()+` (bucket, svc, tally) SELECT bucket, svc, tally FROM unnest($1::bigint[], $2::bigint[], $3::bytea[]) AS n (bucket, svc, tally)`,
+			r.buckets, r.svcs, r.tallies)
+	}
+	for p, r := range changed {
+		queueUpdate(b, len(r.svcs), `UPDATE `+p.name()+` h SET tally = n.tally FROM unnest($1::bigint[], $2::bigint[], $3::bytea[]) AS n (bucket, svc, tally)
+			WHERE h.bucket = n.bucket AND h.svc = n.svc`, r.buckets, r.svcs, r.tallies)
 	}
 	return nil
 }

@@ -235,10 +235,10 @@ func (s *Store) dropPartition(ctx context.Context, p partition, onlyEmpty bool) 
 		dropped = true
 		return err
 	})
-	switch state := stateOf(err); {
-	case state == undefinedTable: // somebody else was faster
+	switch stateOf(err) {
+	case undefinedTable: // somebody else was faster
 		err, dropped = nil, true
-	case state == lockNotAvailable:
+	case lockNotAvailable:
 		s.logger.DebugContext(ctx, "postgres: partition is in use", "partition", name)
 		return nil
 	}
