@@ -29,12 +29,12 @@ run: build ## simulated services send telemetry; see their scores
 test: deps build lint test-go check-vuln ## everything: lint, tests with the race detector, end to end
 
 # What the race detector has nothing to see in, and makes ten times slower: packages
-# that start no goroutine, and e2e, which drives a program that is built as it is
-# released. What shares them between goroutines (engine, receive, rest, the stores)
+# that start no goroutine, and e2e and faults, which drive a program that is built as
+# it is released. What shares them between goroutines (engine, receive, rest, the stores)
 # runs with it, and so does every part that cmd/assay joins. That and the providers
 # alone would have the SDK of a language model, which takes a minute to compile,
 # compiled a second time.
-PLAIN := $(addprefix assay/,cmd/assay e2e internal/delta internal/offline internal/report internal/rules internal/rules/catalog \
+PLAIN := $(addprefix assay/,cmd/assay e2e faults internal/delta internal/offline internal/report internal/rules internal/rules/catalog \
 	internal/rules/runtimes internal/rules/semconv internal/rules/sensitive internal/rules/unit internal/store/codec \
 	internal/summary/provider internal/usage internal/wire internal/wire/otlpjson)
 
@@ -84,6 +84,10 @@ check-vuln: $(LINT) ## known vulnerabilities, where the database can be reached
 .PHONY: bench
 bench: build ## measure against pdata, a Collector and the targets; prints tables
 	$(GO) run ./bench
+
+.PHONY: faults
+faults: deps ## break servers under load for half an hour; prove that nothing is lost (FAULTS='-run SQLite')
+	$(GO) test ./faults -count=1 -v -timeout 2h -faults.long $(FAULTS)
 
 .PHONY: fuzz
 fuzz: ## run every fuzz target for a while (FUZZTIME=60s)

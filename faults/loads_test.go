@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"assay/internal/demo"
+	"assay/internal/rules/catalog"
 )
 
 // parallel has a scenario run beside others, in the short form.
@@ -69,6 +72,29 @@ func (k *known) reference(t *testing.T) *outcome {
 		p := plan{load: k.load, idle: "3s"} // both halves of a trace arrive within a moment
 		t.Run("reference", func(t *testing.T) { k.left = run(t, p, nil) })
 		require.False(t, t.Failed(), "the run without faults is not as it has to be")
+		k.telling(t)
 	}
 	return k.left
+}
+
+// telling checks that the load is one that shows faults: services fail as they promise,
+// and every rule was asked and has failed somewhere.
+func (k *known) telling(t *testing.T) {
+	t.Helper()
+	for organization, state := range k.left.states {
+		for _, s := range demo.Services() {
+			require.Equal(t, s.Fails, state.Services[s.Name].Active, "%s/%s", organization, s.Name)
+		}
+		if k.load.Config.Halves {
+			require.Equal(t, []string{"SPA-001"}, state.Services[backService].Active)
+			require.Empty(t, state.Services[frontService].Active)
+		}
+	}
+	for r := range catalog.Rule(catalog.Scored) {
+		failed := uint64(0)
+		for _, rules := range k.left.verdicts {
+			failed += rules[r.ID()].Failed
+		}
+		require.Positive(t, failed, r.ID())
+	}
 }

@@ -223,6 +223,23 @@ func (r *Replica) Terminate(ctx context.Context) error {
 	return nil
 }
 
+// Freeze stops the replica where it is, without its knowing, until Thaw.
+func (r *Replica) Freeze() error { return r.signal(syscall.SIGSTOP) }
+
+// Thaw has a frozen replica go on.
+func (r *Replica) Thaw() error { return r.signal(syscall.SIGCONT) }
+
+func (r *Replica) signal(s syscall.Signal) error {
+	p := r.running()
+	if p == nil {
+		return fmt.Errorf("replica %s does not run", r.Name)
+	}
+	if err := p.cmd.Process.Signal(s); err != nil {
+		return fmt.Errorf("replica %s: %w", r.Name, err)
+	}
+	return nil
+}
+
 // close ends the replica and its proxies.
 func (r *Replica) close() {
 	r.Kill()

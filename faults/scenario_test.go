@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 
+	"assay/internal/store/postgres"
 	"assay/internal/store/sqlite"
 )
 
@@ -34,6 +35,10 @@ type plan struct {
 	fleet  FleetConfig   // Program, Dir and Organizations are filled in
 	idle   string        // --trace-idle; "": traces stay open until all is sent
 	breaks func(s *scenario)
+
+	// closing, if set, breaks things when all is acknowledged and the last traces are
+	// still open.
+	closing func(s *scenario)
 }
 
 // scenario is a plan under way.
@@ -110,6 +115,9 @@ func run(t *testing.T, p plan, want *outcome) *outcome {
 	}
 	send.Wait()
 	s.Event("acknowledged %d", s.ledger.Acknowledged())
+	if p.closing != nil {
+		p.closing(s)
+	}
 	if p.idle == "" {
 		s.judgeTraces()
 	}
@@ -183,8 +191,8 @@ func (s *scenario) scored() error {
 	if err != nil {
 		return err
 	}
-	if diff := cmp.Diff(before, after); diff != "" {
-		return errors.New(diff)
+	if moved := Differences(before, after); len(moved) != 0 {
+		return errors.New(strings.Join(moved, "\n"))
 	}
 	return nil
 }
@@ -214,6 +222,14 @@ func (s *scenario) totals(states map[string]*State) {
 
 // verdicts reads what the store of a fleet that has ended holds.
 func (s *scenario) verdicts() (Verdicts, error) {
+	if database := s.fleet.cfg.Database; database != "" {
+		store, err := postgres.Open(s.ctx, postgres.Config{URL: database})
+		if err != nil {
+			return nil, err
+		}
+		defer store.Close()
+		return ReadVerdicts(s.ctx, store)
+	}
 	store, err := sqlite.Open(s.ctx, sqlite.Config{Path: filepath.Join(s.fleet.DataDir(), "assay.db")})
 	if err != nil {
 		return nil, err

@@ -9,7 +9,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -41,6 +43,42 @@ type ServiceState struct {
 // Usage is what a service has sent, in the order of traces, metrics, logs.
 type Usage struct {
 	Records, Bytes [3]uint64
+}
+
+// Differences tells what clients see of the organizations that is not what they have
+// to see. A log volume that is not kept on one side is left out.
+func Differences(want, got map[string]*State) (lines []string) {
+	differ := func(what string, want, got any) {
+		if !reflect.DeepEqual(want, got) {
+			lines = append(lines, fmt.Sprintf("%s: %v instead of %v", what, got, want))
+		}
+	}
+	for _, name := range keys(want, got) {
+		w, g := want[name], got[name]
+		if w == nil || g == nil {
+			differ(name, w != nil, g != nil)
+			continue
+		}
+		differ(name+": score", w.Score, g.Score)
+		for _, service := range keys(w.Services, g.Services) {
+			differ(name+"/"+service, w.Services[service], g.Services[service])
+		}
+		for _, service := range keys(w.Usage, g.Usage) {
+			differ(name+"/"+service+": usage", w.Usage[service], g.Usage[service])
+		}
+		if w.Logs != nil && g.Logs != nil {
+			differ(name+": log volume", w.Logs, g.Logs)
+		}
+	}
+	return lines
+}
+
+// keys returns the keys of two maps in order.
+func keys[V any](a, b map[string]V) []string {
+	all := make(map[string]V)
+	maps.Copy(all, a)
+	maps.Copy(all, b)
+	return slices.Sorted(maps.Keys(all))
 }
 
 // Insight is what shows that an insight was opened once.

@@ -8,12 +8,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 
 	"assay"
 	"assay/internal/delta"
 	"assay/internal/rules/catalog"
+	"assay/internal/score"
 )
 
 // Verdicts are how often each rule was asked in a store, and how often it failed, by
@@ -28,13 +27,8 @@ type Verdict struct {
 
 // Differences tells where v is not what it has to be.
 func (v Verdicts) Differences(want Verdicts) (lines []string) {
-	services := maps.Clone(v)
-	maps.Copy(services, want)
-	for _, service := range slices.Sorted(maps.Keys(services)) {
-		rules := make(map[string]Verdict)
-		maps.Copy(rules, want[service])
-		maps.Copy(rules, v[service])
-		for _, rule := range slices.Sorted(maps.Keys(rules)) {
+	for _, service := range keys(v, want) {
+		for _, rule := range keys(v[service], want[service]) {
 			if got, want := v[service][rule], want[service][rule]; got != want {
 				lines = append(lines, fmt.Sprintf("%s: %s failed %d of %d times, without faults %d of %d", service, rule, got.Failed, got.Observed, want.Failed, want.Observed))
 			}
@@ -48,6 +42,7 @@ func (v Verdicts) Differences(want Verdicts) (lines []string) {
 type FactStore interface {
 	FindOrganizations(ctx context.Context) ([]*assay.Organization, error)
 	UnscoredServices(ctx context.Context, organizationID string, all bool) ([]string, error)
+	ClaimCounts(ctx context.Context, organizationID string, rule catalog.Rule, since delta.Bucket) (map[string]delta.ClaimCount, error)
 	Facts(ctx context.Context, organizationID string, serviceIDs []string, since delta.Bucket) ([]*delta.Facts, error)
 	Journals(ctx context.Context) ([]string, error)
 }
@@ -71,6 +66,19 @@ func ReadVerdicts(ctx context.Context, s FactStore) (Verdicts, error) {
 		if err != nil {
 			return nil, err
 		}
+		claims := make(map[string]score.Claims)
+		for _, rule := range []catalog.Rule{catalog.RES002, catalog.MET003, catalog.MET004} {
+			counts, err := s.ClaimCounts(ctx, o.ID, rule, 0)
+			if err != nil {
+				return nil, err
+			}
+			for id, c := range counts {
+				if claims[id] == nil {
+					claims[id] = make(score.Claims)
+				}
+				claims[id][rule] = c
+			}
+		}
 		facts, err := s.Facts(ctx, o.ID, ids, 0)
 		if err != nil {
 			return nil, err
@@ -80,9 +88,9 @@ func ReadVerdicts(ctx context.Context, s FactStore) (Verdicts, error) {
 		}
 		for _, f := range facts {
 			rules := make(map[string]Verdict)
-			for r := range catalog.Rule(catalog.Count) {
-				if c := f.Totals[r]; c != (delta.Count{}) {
-					rules[r.ID()] = Verdict{c.Observed, c.Failed}
+			for r, c := range score.Verdicts(f, claims[f.Service.ID]) {
+				if c != (delta.Count{}) {
+					rules[catalog.Rule(r).ID()] = Verdict{c.Observed, c.Failed}
 				}
 			}
 			all[o.Name+"/"+f.Service.Name] = rules

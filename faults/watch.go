@@ -22,10 +22,17 @@ type watcher struct {
 	wrong map[string]struct{}
 }
 
+func newWatcher() *watcher {
+	return &watcher{make(map[string]Insight), make(map[[3]string]string), make(map[string]struct{})}
+}
+
+// found returns what is wrong, in order.
+func (w *watcher) found() []string { return slices.Sorted(maps.Keys(w.wrong)) }
+
 // Watch looks at the insights through every replica that answers until ctx ends, and
 // returns what is wrong: insights that were opened more than once.
 func (f *Fleet) Watch(ctx context.Context) []string {
-	w := watcher{make(map[string]Insight), make(map[[3]string]string), make(map[string]struct{})}
+	w := newWatcher()
 	ticker := time.NewTicker(watchInterval)
 	defer ticker.Stop()
 	for {
@@ -43,7 +50,7 @@ func (f *Fleet) Watch(ctx context.Context) []string {
 		}
 		select {
 		case <-ctx.Done():
-			return slices.Sorted(maps.Keys(w.wrong))
+			return w.found()
 		case <-ticker.C:
 		}
 	}

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package faults
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"assay/internal/store/postgres/pgtest"
+)
+
+// replicas of the scenarios on PostgreSQL.
+const replicas = 3
+
+// startServer starts a PostgreSQL server that ends with the test.
+func startServer(t *testing.T) *pgtest.Server {
+	t.Helper()
+	s, err := pgtest.Start(pgtest.Config{TCP: true, Durable: *long, Settings: map[string]string{"max_connections": "200"}})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return s
+}
+
+// onPostgres returns a fleet on an empty database.
+func onPostgres(t *testing.T, pg *pgtest.Server) FleetConfig {
+	t.Helper()
+	url, err := pg.NewDatabase(t.Context())
+	require.NoError(t, err)
+	return FleetConfig{Database: url, Replicas: replicas, Args: []string{"--metrics-store", "none"}}
+}
+
+// TestPostgres breaks replicas on one PostgreSQL, and what is between them.
+func TestPostgres(t *testing.T) {
+	parallel(t)
+	pg := startServer(t)
+	for name, scenario := range map[string]func(*testing.T, *pgtest.Server){
+		"network": postgresNetwork, "clocks": postgresClocks, "frozen": postgresFrozen, "terminated": postgresTerminated, "disk full": postgresDiskFull,
+	} {
+		t.Run(name, func(t *testing.T) {
+			parallel(t)
+			scenario(t, pg)
+		})
+	}
+}
+
+// TestPostgresKilled kills one replica after the other, and restarts the server twice
+// without a word to anybody, the second time while a replica is down.
+func TestPostgresKilled(t *testing.T) {
+	parallel(t)
+	const between = 20 * time.Second // kills, in the long form
+	rounds := in(10, int(duration.Seconds()))
+	kills := in(3, int(*duration/between)-1)
+	l := loads.get(t, rounds, *long)
+	pg := startServer(t)
+	fleet := onPostgres(t, pg)
+	run(t, plan{load: l.load, every: in(300*time.Millisecond, time.Second), idle: in("1s", "20s"), fleet: fleet, breaks: func(s *scenario) {
+		for kill := range kills {
+			s.after(float64(kill+1) / float64(kills+1))
+			switch kill {
+			case kills / 3:
+				s.restart(pg, nil)
+				s.kill(kill % replicas)
+			case 2 * kills / 3:
+				s.restart(pg, s.fleet.Replicas[kill%replicas])
+			default:
+				s.kill(kill % replicas)
+			}
+		}
+	}}, l.reference(t))
+}
+
+// restart stops the server at once and starts it again, and with it a replica that
+// is killed meanwhile; nil for none.
+func (s *scenario) restart(pg *pgtest.Server, r *Replica) {
+	s.Helper()
+	require.NoError(s, pg.StopImmediate(s.ctx))
+	s.Fault("postgres restart", "stopped postgres with %d acknowledged", s.ledger.Acknowledged())
+	if r != nil {
+		r.Kill()
+		s.Fault("kill", "killed %s", r.Name)
+	}
+	// For a moment there is nobody to ask.
+	<-time.After(in(300*time.Millisecond, 2*time.Second))
+	require.NoError(s, pg.StartAgain(s.ctx))
+	ended := time.Now()
+	s.Event("started postgres")
+	if r != nil {
+		require.NoError(s, r.Start(s.ctx))
+	}
+	for i := range s.fleet.Replicas {
+		s.ready(i, ended)
+	}
+}
+
+// postgresNetwork breaks the network between replicas and the server: in the answer
+// to a commit, so that its replica cannot know whether it holds; altogether; without a
+// word; and by making it slow.
+func postgresNetwork(t *testing.T, pg *pgtest.Server) {
+	times := in(1, 10)
+	l := loads.get(t, in(10, 60), false)
+	fleet := onPostgres(t, pg)
+	run(t, plan{load: l.load, every: in(500*time.Millisecond, time.Second), idle: "2s", fleet: fleet, breaks: func(s *scenario) {
+		for i := range times {
+			s.after(float64(i) / float64(times))
+			s.cutCommits(4)
+			r := s.fleet.Replicas[i%replicas]
+			for _, f := range []struct {
+				kind string
+				do   func()
+			}{
+				{"refuse", r.Database.Refuse},
+				{"hold", r.Database.Hold},
+				{"delay", func() { r.Database.Delay(50 * time.Millisecond) }},
+			} {
+				f.do()
+				s.Fault(f.kind, "%s between %s and postgres", f.kind, r.Name)
+				<-time.After(in(time.Second, 7*time.Second))
+				r.Database.Restore()
+				s.ready(i%replicas, time.Now())
+			}
+		}
+	}, closing: func(s *scenario) {
+		// What the last traces tell is committed, and their replicas do not know it.
+		for began := time.Now(); time.Since(began) < 4*time.Second; {
+			s.cutCommits(1)
+		}
+	}}, l.reference(t))
+}
+
+// cutCommits cuts the answers to so many commits of each replica: those of requests, of
+// closed traces, of scores and of leases, as they come.
+func (s *scenario) cutCommits(times int) {
+	s.Helper()
+	for range times {
+		cuts := make([]<-chan struct{}, len(s.fleet.Replicas))
+		for i, r := range s.fleet.Replicas {
+			cuts[i] = r.Database.CutOnce(Cut{After: []byte("commit\x00"), Answer: true})
+		}
+		for i, r := range s.fleet.Replicas {
+			select {
+			case <-cuts[i]:
+				s.Fault("commit cut", "cut the answer to a commit of %s", r.Name)
+			case <-time.After(settleLimit):
+				require.Fail(s, "nobody commits")
+			}
+		}
+	}
+}
+
+// postgresClocks runs replicas whose clocks are two hours off, either way, and kills
+// the one that is right.
+func postgresClocks(t *testing.T, pg *pgtest.Server) {
+	l := loads.get(t, in(10, 60), false)
+	fleet := onPostgres(t, pg)
+	fleet.Environ = func(i int) []string { return []string{"ASSAY_FAULTS_CLOCK_SHIFT=" + []string{"0s", "2h", "-2h"}[i]} }
+	run(t, plan{load: l.load, every: in(200*time.Millisecond, time.Second), idle: "1s", fleet: fleet, breaks: func(s *scenario) {
+		s.Fault("clock", "b is two hours ahead, c two hours behind")
+		s.after(0.5)
+		s.kill(0)
+	}}, l.reference(t))
+}
+
+// postgresFrozen stops replicas where they are, in the long form until others have taken
+// over what they held, and has them go on as if nothing had happened.
+func postgresFrozen(t *testing.T, pg *pgtest.Server) {
+	times := in(1, 3)
+	l := loads.get(t, in(10, 120), false)
+	fleet := onPostgres(t, pg)
+	run(t, plan{load: l.load, every: in(200*time.Millisecond, time.Second), idle: "1s", fleet: fleet, breaks: func(s *scenario) {
+		for i := range times {
+			s.after(float64(i+1) / float64(times+1))
+			r := s.fleet.Replicas[i%replicas]
+			require.NoError(s, r.Freeze())
+			s.Fault("freeze", "froze %s with %d acknowledged", r.Name, s.ledger.Acknowledged())
+			<-time.After(in(time.Second, 25*time.Second))
+			require.NoError(s, r.Thaw())
+			ended := time.Now()
+			s.Event("thawed %s", r.Name)
+			s.ready(i%replicas, ended)
+		}
+	}}, l.reference(t))
+}
+
+// postgresTerminated ends one replica after the other with SIGTERM under load.
+func postgresTerminated(t *testing.T, pg *pgtest.Server) {
+	times := in(3, 12)
+	l := loads.get(t, in(10, 60), true)
+	fleet := onPostgres(t, pg)
+	run(t, plan{load: l.load, every: in(300*time.Millisecond, time.Second), fleet: fleet, breaks: func(s *scenario) {
+		for i := range times {
+			s.after(float64(i+1) / float64(times+1))
+			s.terminate(i % replicas)
+		}
+	}}, l.reference(t))
+}

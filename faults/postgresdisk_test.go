@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"assay/internal/store/postgres/pgtest"
+)
+
+// postgresDiskFull fills the disk that holds the database. Where none may be mounted,
+// the server is made to answer what it answers then.
+func postgresDiskFull(t *testing.T, pg *pgtest.Server) {
+	l := loads.get(t, in(10, 60), false)
+	fleet := onPostgres(t, pg)
+	fill, free := answerFull(fleet.Database)
+	dir, err := os.MkdirTemp("", "assay-faults-")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	require.NoError(t, os.Chmod(dir, 0o755)) // for the server's user
+	d, err := MountDisk(dir, diskSize)
+	if err != nil {
+		t.Logf("%v; the server answers that its disk is full instead", err)
+	} else {
+		t.Cleanup(func() { require.NoError(t, d.Close()) })
+		moveTo(t, pg, fleet.Database, d)
+		fill, free = func(context.Context) error { return d.Fill(0) }, func(context.Context) error { return d.Free(0) }
+	}
+	run(t, plan{load: l.load, every: in(300*time.Millisecond, time.Second), idle: "1s", fleet: fleet, breaks: func(s *scenario) {
+		s.after(0.3)
+		refused := s.unavailable()
+		require.NoError(s, fill(s.ctx))
+		s.Fault("disk full", "the disk of the database is full, mounted: %v", d != nil)
+		require.NoError(s, await(s.ctx, settleLimit, func() error {
+			if s.unavailable() < refused+3 {
+				return errors.New("ingest goes on with a full disk")
+			}
+			return nil
+		}))
+		require.NoError(s, free(s.ctx))
+		ended := time.Now()
+		for i := range s.fleet.Replicas {
+			s.ready(i, ended)
+		}
+	}}, l.reference(t))
+}
+
+// moveTo moves an empty database to a disk, until the end of the test.
+func moveTo(t *testing.T, pg *pgtest.Server, database string, d *Disk) {
+	t.Helper()
+	const tablespace = "small"
+	admin, err := pgx.Connect(t.Context(), pg.URL())
+	require.NoError(t, err)
+	defer admin.Close(t.Context())
+	var data string
+	require.NoError(t, admin.QueryRow(t.Context(), `SHOW data_directory`).Scan(&data))
+	info, err := os.Stat(data)
+	require.NoError(t, err)
+	owner := info.Sys().(*syscall.Stat_t)
+	location := filepath.Join(d.Dir, "tablespace")
+	require.NoError(t, os.Mkdir(location, 0o700))
+	require.NoError(t, os.Chown(location, int(owner.Uid), int(owner.Gid)))
+
+	config, err := pgx.ParseConfig(database)
+	require.NoError(t, err)
+	name := pgx.Identifier{config.Database}.Sanitize()
+	for _, statement := range []string{
+		fmt.Sprintf(`CREATE TABLESPACE %s LOCATION '%s'`, tablespace, location),
+		fmt.Sprintf(`ALTER DATABASE %s SET TABLESPACE %s`, name, tablespace),
+	} {
+		_, err := admin.Exec(t.Context(), statement)
+		require.NoError(t, err, statement)
+	}
+	t.Cleanup(func() { // before the disk goes away
+		require.NoError(t, pg.DropDatabase(context.Background(), database))
+		require.NoError(t, execute(context.Background(), pg.URL(), `DROP TABLESPACE `+tablespace))
+	})
+}
+
+// answerFull returns what has every write to a database fail as on a full disk, and
+// what ends that.
+func answerFull(database string) (fill, free func(context.Context) error) {
+	const each = `DO $$ DECLARE t regclass; BEGIN
+		FOR t IN SELECT oid FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition LOOP
+			EXECUTE format('%s', t);
+		END LOOP; END $$`
+	fill = func(ctx context.Context) error {
+		return execute(ctx, database,
+			`CREATE FUNCTION disk_full() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+				RAISE EXCEPTION 'could not extend file: No space left on device' USING ERRCODE = 'disk_full';
+			END $$`,
+			fmt.Sprintf(each, `CREATE TRIGGER disk_full BEFORE INSERT OR UPDATE ON %s EXECUTE FUNCTION disk_full()`))
+	}
+	free = func(ctx context.Context) error { return execute(ctx, database, `DROP FUNCTION disk_full() CASCADE`) }
+	return fill, free
+}
+
+// execute runs statements on a database, over a connection of its own.
+func execute(ctx context.Context, url string, statements ...string) error {
+	c, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return err
+	}
+	defer c.Close(context.WithoutCancel(ctx))
+	for _, statement := range statements {
+		if _, err := c.Exec(ctx, statement); err != nil {
+			return fmt.Errorf("%s: %w", statement, err)
+		}
+	}
+	return nil
+}
