@@ -19,9 +19,9 @@ import (
 //go:embed assets
 var assetFiles embed.FS
 
-// assetsPath is the path below which assets are. The part that follows is a hash of
+// AssetsPath is the path below which assets are, for everybody. The part that follows is a hash of
 // the asset, so that a browser may keep it for good.
-const assetsPath = "/assets/"
+const AssetsPath = "/assets/"
 
 // assets are the files that pages refer to.
 type assets struct {
@@ -70,7 +70,7 @@ const styleName = "app.css"
 
 func (a *assets) add(name string, body []byte) error {
 	sum := sha256.Sum256(body)
-	at := assetsPath + hex.EncodeToString(sum[:8]) + "/" + path.Base(name)
+	at := AssetsPath + hex.EncodeToString(sum[:8]) + "/" + path.Base(name)
 	contentType := mime.TypeByExtension(path.Ext(name))
 	if path.Ext(name) == ".woff2" {
 		contentType = "font/woff2"

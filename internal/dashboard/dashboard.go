@@ -102,7 +102,7 @@ func New(cfg Config) (*Handler, error) {
 	h.page("GET /keys/{id}/revoke", h.confirmRevoke)
 	h.page("POST /keys/{id}/revoke", h.revokeKey)
 	h.mux.HandleFunc("POST /theme", h.setTheme)
-	h.mux.Handle("GET "+assetsPath, h.assets)
+	h.mux.Handle("GET "+AssetsPath, h.assets)
 	h.mux.HandleFunc("GET /favicon.ico", func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, h.assets.path("favicon.svg"), http.StatusFound)
 	})
