@@ -108,8 +108,13 @@ func (p *insightPage) show(s *assay.InsightSummary) {
 // evidenceTitles are the lists of evidence as people call them, in the order in which
 // they are shown.
 var evidenceTitles = []struct{ name, title string }{
-	{"findings", "Where it was found"}, {"missing_attribute", "Missing attributes"}, {"attribute_keys", "Attributes"},
-	{"discouraged_attributes", "Discouraged attributes"}, {"metric_names", "Metrics"}, {"units", "Units"}, {"span_names", "Spans"},
+	{"findings", "Where it was found"},
+	{"missing_attribute", "Missing attributes"},
+	{"attribute_keys", "Attributes"},
+	{"discouraged_attributes", "Discouraged attributes"},
+	{"metric_names", "Metrics"},
+	{"units", "Units"},
+	{"span_names", "Spans"},
 }
 
 // shownElsewhere are the attributes of evidence that have a place of their own.

@@ -54,8 +54,13 @@ const (
 
 // insightSorts are the orders of the list, as an address names them.
 var insightSorts = []option{
-	{Value: "", Label: "Impact"}, {Value: "-detected_ts", Label: "Last detected"}, {Value: "detected_ts", Label: "First detected"},
-	{Value: "-created_at", Label: "Newest"}, {Value: "created_at", Label: "Oldest"}, {Value: "-updated_at", Label: "Last changed"}, {Value: "signal_type", Label: "Signal"},
+	{Value: "", Label: "Impact"},
+	{Value: "-detected_ts", Label: "Last detected"},
+	{Value: "detected_ts", Label: "First detected"},
+	{Value: "-created_at", Label: "Newest"},
+	{Value: "created_at", Label: "Oldest"},
+	{Value: "-updated_at", Label: "Last changed"},
+	{Value: "signal_type", Label: "Signal"},
 }
 
 func (h *Handler) insights(q *request) error {

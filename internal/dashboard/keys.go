@@ -150,7 +150,12 @@ func (h *Handler) createKey(q *request) error {
 		return q.showKeys(http.StatusBadRequest, page, scopes)
 	}
 	k, secret, err := q.cfg.Keys.CreateKey(q.ctx, q.session, page.Form.Name, scopes, time.Duration(days)*24*time.Hour)
-	if err != nil {
+	switch assay.ErrorCode(err) {
+	case "":
+	case assay.CodeInvalid, assay.CodeConflict:
+		page.Problem = messageOf(err, "The key cannot be made like that.")
+		return q.showKeys(http.StatusBadRequest, page, scopes)
+	default:
 		return err
 	}
 	made := &madeKey{APIKey: k, Secret: secret}

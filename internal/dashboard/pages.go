@@ -24,8 +24,11 @@ var shared = []string{"templates/layout.html", "templates/parts.html"}
 type link struct{ Section, Title, Path string }
 
 var navigation = []link{
-	{"overview", "Overview", "/"}, {"services", "Services", "/services"}, {"insights", "Insights", "/insights"},
-	{"rules", "Rules", "/rules"}, {"keys", "Keys", "/keys"},
+	{"overview", "Overview", "/"},
+	{"services", "Services", "/services"},
+	{"insights", "Insights", "/insights"},
+	{"rules", "Rules", "/rules"},
+	{"keys", "Keys", "/keys"},
 }
 
 // parsePages returns the templates by the name of the page.

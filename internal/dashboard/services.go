@@ -123,8 +123,11 @@ func (h *Handler) services(q *request) error {
 		Filtered: f.Search != "" || environment != "" || band != "" || signal != "",
 	}
 	for _, c := range []struct{ label, by, class string }{
-		{"Service", string(assay.SortServiceName), ""}, {"Score", string(assay.SortServiceScore), ""}, {"Course", "", ""},
-		{"Insights", string(assay.SortServiceInsights), ""}, {"Last seen", string(assay.SortServiceLastSeen), "end"},
+		{"Service", string(assay.SortServiceName), ""},
+		{"Score", string(assay.SortServiceScore), ""},
+		{"Course", "", ""},
+		{"Insights", string(assay.SortServiceInsights), ""},
+		{"Last seen", string(assay.SortServiceLastSeen), "end"},
 	} {
 		page.Columns = append(page.Columns, a.column(c.label, c.by, c.class, by, descending))
 	}

@@ -161,12 +161,26 @@ func (t *Tab) Viewport(width, height int64, phone bool) error {
 
 // Scheme sets whether the system is light or dark.
 func (t *Tab) Scheme(scheme string) error {
-	return t.do("set the colour scheme", func(ctx context.Context, target *chromedp.Target) (v chromedp.Void, err error) {
+	return t.do("set the colour scheme", func(ctx context.Context, _ *chromedp.Target) (v chromedp.Void, err error) {
 		_, err = chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
 			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"}},
 		})
 		return v, err
 	})
+}
+
+// Scripting allows or forbids pages to run scripts.
+func (t *Tab) Scripting(on bool) error {
+	return t.do("switch scripts", func(ctx context.Context, _ *chromedp.Target) (v chromedp.Void, err error) {
+		_, err = chromedp.Call(ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: !on})
+		return v, err
+	})
+}
+
+// Seen waits until the first element of a CSS selector is visible, without a script of
+// the page.
+func (t *Tab) Seen(selector string) error {
+	return t.do("see "+selector, chromedp.WaitVisible(chromedp.CSS(selector)))
 }
 
 // Click clicks on the first element of a CSS selector.

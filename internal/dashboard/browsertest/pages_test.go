@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package browsertest_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"assay"
+	"assay/internal/dashboard"
+	"assay/internal/dashboard/browsertest"
+	"assay/internal/dashboard/dashboardtest"
+	"assay/internal/session"
+)
+
+const root = "../../.."
+
+func start(t *testing.T) (*browsertest.Tab, string) {
+	t.Helper()
+	axe, err := browsertest.Axe(root)
+	require.NoError(t, err)
+	b, err := browsertest.Start()
+	require.NoError(t, err)
+	t.Cleanup(b.Close)
+	tab, err := b.NewTab()
+	require.NoError(t, err)
+	t.Cleanup(tab.Close)
+	return tab, axe
+}
+
+// serve serves the pages of a world, also the one for signing in.
+func serve(t *testing.T, w *dashboardtest.World, before func(http.ResponseWriter, *http.Request) bool) string {
+	t.Helper()
+	h, err := dashboard.New(dashboardtest.Config(w, dashboardtest.Session()))
+	require.NoError(t, err)
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case before != nil && before(w, r):
+		case r.URL.Path == session.SignInPath:
+			h.SignInPage(w, r, http.StatusOK, session.SignInPage{Return: "/", Provider: true, Failure: "This API key is not valid."})
+		default:
+			h.ServeHTTP(w, r)
+		}
+	}))
+	t.Cleanup(srv.Close)
+	return srv.URL
+}
+
+// TestEveryPageInBothThemes has axe-core look at every page, on a wide screen in the
+// light and on a phone in the dark and the other way round, and hears what the console
+// says. Nothing reaches beyond the window.
+func TestEveryPageInBothThemes(t *testing.T) {
+	tab, axe := start(t)
+	shop, muted := dashboardtest.Shop(), dashboardtest.Shop()
+	require.NoError(t, muted.MuteInsight(t.Context(), muted.Found[0].ID, "The addresses are those of a test account."))
+	_, err := muted.Summarize(t.Context(), muted.Found[0])
+	require.NoError(t, err)
+	strangers := dashboardtest.Strangers()
+	away := dashboardtest.Shop()
+	away.Err = assay.Errorf(assay.CodeUnavailable, "away")
+	for _, site := range []struct {
+		world *dashboardtest.World
+		paths []string
+		fails bool // answers with an error, which the console tells
+	}{
+		{shop, []string{"/", "/services", "/services?q=nothing", "/services/" + shop.Rows[8].ID, "/insights?status=all&rule=MET-002", "/insights/" + shop.Found[0].ID, "/rules", "/rules/SPA-002", "/keys", "/keys/q7Lm2P/revoke", "/sign-in"}, false},
+		{muted, []string{"/insights/" + muted.Found[0].ID}, false},
+		{dashboardtest.Empty(), []string{"/", "/services"}, false},
+		{strangers, []string{"/", "/services", "/services/" + strangers.Rows[16].ID, "/insights", "/insights/" + strangers.Found[1].ID}, false},
+		{away, []string{"/"}, true},
+	} {
+		url := serve(t, site.world, nil)
+		for i, path := range site.paths {
+			for _, look := range []struct {
+				scheme        string
+				width, height int64
+				phone         bool
+			}{{"light", 1440, 900, i%2 == 1}, {"dark", 1440, 900, i%2 == 0}} {
+				if look.phone {
+					look.width, look.height = 360, 740
+				}
+				require.NoError(t, tab.Viewport(look.width, look.height, look.phone))
+				require.NoError(t, tab.Scheme(look.scheme))
+				require.NoError(t, tab.Open(url+path))
+				found, err := tab.Violations(axe)
+				require.NoError(t, err)
+				assert.Empty(t, found, "%s %s %d", path, look.scheme, look.width)
+				wide, err := tab.Overflowing()
+				require.NoError(t, err)
+				assert.Empty(t, wide, "%s %d: reaches beyond the window", path, look.width)
+				problems := tab.Problems()
+				if !site.fails {
+					assert.Empty(t, problems, path)
+				}
+			}
+		}
+	}
+}
+
+// TestPageUpdatesItself follows a page from no data to data, through a server that is
+// away, to the end of the session.
+func TestPageUpdatesItself(t *testing.T) {
+	tab, _ := start(t)
+	w := dashboardtest.Empty()
+	var status atomic.Int64
+	url := serve(t, w, func(rw http.ResponseWriter, r *http.Request) bool {
+		n := int(status.Load())
+		if n == 0 || strings.HasPrefix(r.URL.Path, "/assets/") {
+			return false
+		}
+		rw.WriteHeader(n)
+		return true
+	})
+	require.NoError(t, tab.Open(url+"/"))
+	require.NoError(t, tab.Await(`document.body.innerText.includes('Waiting for data') && !document.getElementById('pulse').hidden`))
+	status.Store(http.StatusServiceUnavailable)
+	require.NoError(t, tab.Await(`document.getElementById('notice').textContent.startsWith('Not updated since')`))
+	require.NoError(t, tab.Await(`document.getElementById('pulse').textContent === 'Stale'`))
+	*w = *dashboardtest.Shop() // nothing reads it now
+	status.Store(0)
+	require.NoError(t, tab.Await(`document.body.innerText.includes('What to fix first')`))
+	require.NoError(t, tab.Await(`document.getElementById('notice').textContent === '' && document.getElementById('pulse').textContent === 'Live'`))
+
+	// What is open and where the focus is stay, whatever changes around them.
+	_, err := browsertest.Evaluate[bool](tab, `(() => { document.querySelector('details.data').open = true; document.querySelector('.bands a').focus(); return true })()`)
+	require.NoError(t, err)
+	require.NoError(t, w.MuteInsight(t.Context(), w.Found[0].ID, "known"))
+	require.NoError(t, tab.Await(`document.querySelector('.panel.cards td.num').textContent !== '' && document.querySelector('details.data').open`))
+	kept, err := browsertest.Evaluate[bool](tab, `document.activeElement.matches('.bands a')`)
+	require.NoError(t, err)
+	require.True(t, kept)
+
+	status.Store(http.StatusUnauthorized)
+	require.NoError(t, tab.Await(`document.getElementById('notice').textContent.includes('You are signed out.') && document.querySelector('#notice a') !== null`))
+}
+
+// TestWorksWithoutAScript goes through what matters with scripting off.
+func TestWorksWithoutAScript(t *testing.T) {
+	tab, _ := start(t)
+	w := dashboardtest.Shop()
+	url := serve(t, w, nil)
+	require.NoError(t, tab.Scripting(false))
+	require.NoError(t, tab.Open(url+"/insights/"+w.Found[0].ID))
+	require.NoError(t, tab.Type("#reason", "known"))
+	require.NoError(t, tab.Click("form[action$=mute] button"))
+	require.NoError(t, tab.Seen("form[action$=unmute] button"))
+	require.NoError(t, tab.Click(".tabs label:nth-child(2)"))
+	require.NoError(t, tab.Seen(".tab:nth-of-type(3) pre"))
+	require.NoError(t, tab.Open(url+"/"))
+	require.NoError(t, tab.Seen(".chart .line"))
+	require.NoError(t, tab.Click(".menu summary"))
+	require.NoError(t, tab.Click(".segments button[value=dark]"))
+	require.NoError(t, tab.Seen(`html[data-theme="dark"] .chart`))
+}
+
+// TestChartsAreReadOut moves over a chart.
+func TestChartsAreReadOut(t *testing.T) {
+	tab, _ := start(t)
+	url := serve(t, dashboardtest.Shop(), nil)
+	require.NoError(t, tab.Viewport(1440, 2400, false))
+	require.NoError(t, tab.Open(url+"/"))
+	rest, err := tab.Text(".volume")
+	require.NoError(t, err)
+	require.Contains(t, rest, "ERROR")
+	_, err = browsertest.Evaluate[bool](tab, `(() => {
+  const chart = document.querySelector('.chart.tall'), box = chart.getBoundingClientRect();
+  chart.dispatchEvent(new PointerEvent('pointermove', {bubbles: true, clientX: box.left + box.width / 2, clientY: box.top + 9}));
+  return true;
+})()`)
+	require.NoError(t, err)
+	require.NoError(t, tab.Await(`/Nov \d+, \d\d:\d\d .* INFO [\d,]+ .* total [\d,]+/.test([...document.querySelectorAll('.readout')].at(-1).textContent)`))
+	require.NoError(t, tab.Await(`document.querySelector('.chart.tall .guide.on') !== null`))
+	require.Empty(t, tab.Problems())
+}
