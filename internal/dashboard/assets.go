@@ -19,8 +19,8 @@ import (
 //go:embed assets
 var assetFiles embed.FS
 
-// AssetsPath is the path below which assets are, for everybody. The part that follows is a hash of
-// the asset, so that a browser may keep it for good.
+// AssetsPath is the path below which assets are, for everybody. The part that follows
+// is a hash of the asset, so that a browser may keep it for good.
 const AssetsPath = "/assets/"
 
 // assets are the files that pages refer to.
