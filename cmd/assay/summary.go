@@ -64,7 +64,7 @@ func (s *server) openSummaries() error {
 		return err
 	}
 	s.summaries = summary.New(summary.Config{
-		Store: s.store, Provider: model, DailyCalls: s.cfg.SummaryDailyCalls, Timeout: s.cfg.SummaryTimeout, Now: s.replica.Now, Logger: s.logger,
+		Store: s.store, Provider: model, DailyCalls: s.cfg.SummaryDailyCalls, Timeout: s.cfg.SummaryTimeout, Leases: s.replica, Now: s.replica.Now, Logger: s.logger,
 		Observe: s.own.ObserveSummary, ObserveCall: s.own.ObserveSummaryCall,
 	})
 	return nil

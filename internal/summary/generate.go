@@ -26,6 +26,7 @@ type generation struct {
 	key    assay.SummaryKey
 	prompt *Prompt
 	rule   catalog.Rule
+	leased bool // until the end of run
 }
 
 // run writes the summary and stores it, within the timeout.
@@ -40,6 +41,7 @@ func (g *generation) run(ctx context.Context) (summary *assay.InsightSummary, ou
 	ctx, cancel := context.WithTimeout(ctx, g.cfg.Timeout)
 	defer cancel()
 	defer context.AfterFunc(g.closing, cancel)()
+	defer g.release(background)
 
 	text, err := g.text(ctx)
 	var known *unavailable
@@ -83,12 +85,12 @@ func (g *generation) text(ctx context.Context) (string, error) {
 	case g.calls <- struct{}{}:
 		defer func() { <-g.calls }()
 	}
-	// The flight before this one may have ended between the caller's look into the
-	// store and this one's start.
-	switch _, err := g.cfg.Store.FindSummary(ctx, g.key); {
-	case err == nil:
-		return "", errWritten
-	case assay.ErrorCode(err) != assay.CodeNotFound:
+	if err := g.acquire(ctx); err != nil {
+		return "", err
+	}
+	// The flight before this one, or another process, may have ended between the
+	// caller's look into the store and this one's start.
+	if err := g.unwritten(ctx); err != nil {
 		return "", err
 	}
 	now := g.cfg.Now()
@@ -106,6 +108,49 @@ func (g *generation) text(ctx context.Context) (string, error) {
 		}
 	}
 	return g.ask(ctx)
+}
+
+// unwritten returns errWritten when the summary is in the store.
+func (g *generation) unwritten(ctx context.Context) error {
+	_, err := g.cfg.Store.FindSummary(ctx, g.key)
+	switch {
+	case err == nil:
+		return errWritten
+	case assay.ErrorCode(err) != assay.CodeNotFound:
+		return err
+	}
+	return nil
+}
+
+// acquire waits until no other process writes a summary of the insight. It returns
+// errWritten when one has written this summary.
+func (g *generation) acquire(ctx context.Context) (err error) {
+	if g.cfg.Leases == nil {
+		return nil
+	}
+	for {
+		if g.leased, err = g.cfg.Leases.Acquire(ctx, leasePrefix+g.key.InsightID); err != nil || g.leased {
+			return err
+		}
+		if err := sleep(ctx, leaseWait); err != nil {
+			return err
+		}
+		if err := g.unwritten(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// release lets other processes write a summary of the insight.
+func (g *generation) release(ctx context.Context) {
+	if !g.leased {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, saveTimeout)
+	defer cancel()
+	if err := g.cfg.Leases.Release(ctx, leasePrefix+g.key.InsightID); err != nil {
+		g.cfg.Logger.WarnContext(ctx, "other replicas wait for a summary that is not being written", "insight_id", g.key.InsightID, "error", err)
+	}
 }
 
 // ask asks the provider, with retries, and cleans its answer.

@@ -23,6 +23,9 @@ const (
 	maxCalls    = 8               // generations at a time
 	maxFlights  = 64              // generations under way, most of them waiting
 	saveTimeout = 5 * time.Second // beyond the timeout, for what has been paid for
+
+	leasePrefix = "summary:"
+	leaseWait   = 250 * time.Millisecond // between looks at what another process writes
 )
 
 // Config says who writes summaries and where they are kept.
@@ -34,6 +37,9 @@ type Config struct {
 	DailyCalls int
 	// Timeout bounds a generation with its retries. Default DefaultTimeout.
 	Timeout time.Duration
+	// Leases has the processes that work for the store write a summary one at a time,
+	// so that the others find it written. Default: this is the only process.
+	Leases Leases
 	// Now returns the time. Default time.Now.
 	Now func() time.Time
 	// Logger hears of failures. Default: nobody.
@@ -42,6 +48,14 @@ type Config struct {
 	Observe func(Outcome)
 	// ObserveCall, if set, is told of every call to the provider, retries included.
 	ObserveCall func(CallOutcome, time.Duration)
+}
+
+// Leases gives out leases, each to one process at a time. Implementations may be
+// used concurrently.
+type Leases interface {
+	// Acquire takes a lease until Release. It returns whether it has it.
+	Acquire(ctx context.Context, name string) (bool, error)
+	Release(ctx context.Context, name string) error
 }
 
 // Outcome is what became of a request for a summary.
