@@ -32,6 +32,20 @@ type Facts interface {
 	Rows() int
 }
 
+// Journal keeps what is in memory in step with the store. Its methods are called by
+// one goroutine, in the order of the transactions.
+type Journal interface {
+	// Prepare is called before a transaction of some facts, and every time it is tried
+	// again. When it fails, the transaction has failed.
+	Prepare(ctx context.Context, now time.Time, facts []Facts) error
+	// Merge adds to d what is to be durable together with the facts that are new. Like
+	// MergeInto it may be called more than once.
+	Merge(d *delta.Delta, facts []Facts)
+	// Done says how the transaction ended. It tells whether it is worth trying again at
+	// once.
+	Done(ctx context.Context, err error) (again bool)
+}
+
 // Config of a Committer. Store and Filter are needed; the zero value of another
 // field means its default.
 type Config struct {
@@ -40,6 +54,7 @@ type Config struct {
 	Interval time.Duration // between commits under load; default 100 ms
 	Timeout  time.Duration // of one transaction; default 5 s
 	Pending  int           // requests waiting for a commit, past which Submit refuses; default 4096
+	Journal  Journal       // nil: none
 	Now      func() time.Time
 	Logger   *slog.Logger
 
@@ -57,7 +72,10 @@ type Committer struct {
 	queue   *fair.Queue[*submission]
 	closing chan struct{}
 	done    chan struct{}
-	budget  int // rows of one transaction; of the committing goroutine
+
+	// Of the committing goroutine.
+	budget int     // rows of one transaction
+	facts  []Facts // of the transaction in hand that are new
 
 	mu     sync.RWMutex // guards closed against additions to the queue
 	closed bool
@@ -71,6 +89,9 @@ const (
 	smallGroup = 4096
 	largeGroup = 1 << 20
 )
+
+// maxTries is how often a transaction is tried when the journal asks for it.
+const maxTries = 3
 
 type submission struct {
 	request *delta.Request // nil: facts that are no request's
@@ -238,19 +259,32 @@ func (c *Committer) transact(group []*submission) ([]bool, error) {
 	added := make([]bool, len(group))
 	var d *delta.Delta
 	merge := func(fresh []bool) *delta.Delta {
-		d = new(delta.Delta)
+		d, c.facts = new(delta.Delta), c.facts[:0]
 		for i, s := range group {
 			added[i] = index[i] < 0 || fresh[index[i]]
 			if added[i] {
 				s.facts.MergeInto(d)
+				c.facts = append(c.facts, s.facts)
 			}
+		}
+		if c.cfg.Journal != nil {
+			c.cfg.Journal.Merge(d, c.facts)
 		}
 		return d
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), c.cfg.Timeout)
 	defer cancel()
-	if err := c.cfg.Store.Commit(ctx, c.cfg.Now(), requests, merge); err != nil {
-		return nil, err
+	defer func() {
+		clear(c.facts[:cap(c.facts)])
+	}()
+	for try := 1; ; try++ {
+		again, err := c.try(ctx, group, requests, merge)
+		if err == nil {
+			break
+		}
+		if !again || try == maxTries {
+			return nil, err
+		}
 	}
 	for _, h := range d.Remember {
 		c.cfg.Filter.Add(h)
@@ -261,4 +295,21 @@ func (c *Committer) transact(group []*submission) ([]bool, error) {
 		}
 	}
 	return added, nil
+}
+
+// try runs one transaction once and, when it failed, tells whether to run it again.
+func (c *Committer) try(ctx context.Context, group []*submission, requests []delta.Request, merge func([]bool) *delta.Delta) (again bool, err error) {
+	now, j := c.cfg.Now(), c.cfg.Journal
+	if j == nil {
+		return false, c.cfg.Store.Commit(ctx, now, requests, merge)
+	}
+	c.facts = c.facts[:0]
+	for _, s := range group {
+		c.facts = append(c.facts, s.facts)
+	}
+	if err := j.Prepare(ctx, now, c.facts); err != nil {
+		return false, err
+	}
+	err = c.cfg.Store.Commit(ctx, now, requests, merge)
+	return j.Done(ctx, err), err
 }

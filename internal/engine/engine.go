@@ -39,15 +39,16 @@ type Store interface {
 // default.
 type Config struct {
 	Store          Store
-	Window         time.Duration // default 30 days
-	Step           time.Duration // of the window; default 1 h
-	CommitInterval time.Duration // default 100 ms
-	CommitTimeout  time.Duration // of one transaction; default 5 s
-	Trace          trace.Config  // Step, Filter and Seed are filled here
-	MaxServices    int           // per organization; default 10,000
-	MaxMetricNames int           // per service; default 2,000
-	Replicas       func() int    // how many processes work for the store; default 1
-	Evaluators     int           // requests of one organization judged at a time, of all twice as many; default GOMAXPROCS
+	Window         time.Duration  // default 30 days
+	Step           time.Duration  // of the window; default 1 h
+	CommitInterval time.Duration  // default 100 ms
+	CommitTimeout  time.Duration  // of one transaction; default 5 s
+	Trace          trace.Config   // Step, Filter and Seed are filled here
+	Journal        *JournalConfig // of open traces; nil: they are in memory alone
+	MaxServices    int            // per organization; default 10,000
+	MaxMetricNames int            // per service; default 2,000
+	Replicas       func() int     // how many processes work for the store; default 1
+	Evaluators     int            // requests of one organization judged at a time, of all twice as many; default GOMAXPROCS
 	Now            func() time.Time
 	Logger         *slog.Logger
 
@@ -71,7 +72,7 @@ type Engine struct {
 	cfg        Config
 	quota      *Quota
 	committer  *commit.Committer
-	traces     *trace.Assembler
+	traces     *openTraces
 	judging    *fair.Semaphore
 	evaluators evaluators
 	batches    sync.Pool
@@ -80,10 +81,9 @@ type Engine struct {
 	submitted sync.WaitGroup
 	closeMu   sync.RWMutex
 	closing   bool
-
-	// Facts of closed traces whose commit failed wait for the next one.
-	closedMu sync.Mutex
-	closed   *delta.Delta
+	closeOnce sync.Once
+	closed    chan struct{} // once everything is committed
+	closeErr  error
 
 	counters Counters
 }
@@ -119,19 +119,25 @@ func New(cfg Config) *Engine {
 	}
 	filter := delta.NewFilter(21) // 16 MiB
 	cfg.Trace.Step, cfg.Trace.Filter, cfg.Trace.Seed = cfg.Step, filter, rand.Uint64()
+	assembler := trace.NewAssembler(cfg.Trace)
 	e := &Engine{
 		cfg: cfg,
 		quota: NewQuota(QuotaConfig{
 			Store: cfg.Store, MaxServices: cfg.MaxServices, MaxMetricNames: cfg.MaxMetricNames, Replicas: cfg.Replicas, Now: cfg.Now, Logger: cfg.Logger,
 		}),
-		committer: commit.New(commit.Config{
-			Store: cfg.Store, Filter: filter, Interval: cfg.CommitInterval, Timeout: cfg.CommitTimeout,
-			Now: cfg.Now, Logger: cfg.Logger, Committed: cfg.Committed,
-		}),
-		traces:  trace.NewAssembler(cfg.Trace),
+		traces:  &openTraces{assembler: assembler, tx: assembler.Transaction()},
 		judging: fair.NewSemaphore(2*cfg.Evaluators, cfg.Evaluators),
 		batches: sync.Pool{New: func() any { return new(rules.Batch) }},
+		closed:  make(chan struct{}),
 	}
+	e.traces.windowStart = func() uint64 { return e.input("").Start }
+	if cfg.Journal != nil {
+		e.traces.journal = newJournal(*cfg.Journal, assembler, cfg.Now, cfg.Logger)
+	}
+	e.committer = commit.New(commit.Config{
+		Store: cfg.Store, Filter: filter, Interval: cfg.CommitInterval, Timeout: cfg.CommitTimeout,
+		Journal: e.traces, Now: cfg.Now, Logger: cfg.Logger, Committed: cfg.Committed,
+	})
 	e.evaluators.config = rules.Config{Step: cfg.Step, Filter: filter, Quota: e.quota}
 	return e
 }
@@ -140,7 +146,7 @@ func New(cfg Config) *Engine {
 func (e *Engine) Counters() *Counters { return &e.counters }
 
 // Traces returns how full the memory of open traces is.
-func (e *Engine) Traces() trace.Stats { return e.traces.Stats() }
+func (e *Engine) Traces() trace.Stats { return e.traces.assembler.Stats() }
 
 // input returns what a request that arrives now is judged under.
 func (e *Engine) input(organizationID string) rules.Input {
@@ -177,7 +183,7 @@ func (e *Engine) Ingest(ctx context.Context, organizationID string, signal wire.
 		e.refuse(organizationID, b)
 		return "", err
 	}
-	request := delta.Request{OrganizationID: organizationID, Signal: rules.SignalOf(signal), Hash: xxh3.Hash128(body).Bytes()}
+	id := delta.Request{OrganizationID: organizationID, Signal: rules.SignalOf(signal), Hash: xxh3.Hash128(body).Bytes()}
 	size := len(body)
 	done := make(chan outcome, 1)
 	if !e.open() {
@@ -188,7 +194,7 @@ func (e *Engine) Ingest(ctx context.Context, organizationID string, signal wire.
 	// of the facts is seen to all the same.
 	go func() {
 		defer e.submitted.Done()
-		done <- e.submit(&request, b, size)
+		done <- e.submit(&id, b, size)
 	}()
 	select {
 	case o := <-done:
@@ -217,20 +223,19 @@ type outcome struct {
 
 // submit has the facts of a request committed and does what follows from that. It
 // takes the batch over.
-func (e *Engine) submit(request *delta.Request, b *rules.Batch, bytes int) outcome {
-	fresh, err := e.committer.Submit(request, b)
+func (e *Engine) submit(id *delta.Request, b *rules.Batch, bytes int) outcome {
+	fresh, err := e.committer.Submit(id, &request{b, id.OrganizationID})
 	if err != nil {
-		e.refuse(request.OrganizationID, b)
+		e.refuse(id.OrganizationID, b)
 		return outcome{err: err}
 	}
 	defer e.recycle(b)
-	e.quota.Keep(request.OrganizationID, b.Admitted)
+	e.quota.Keep(id.OrganizationID, b.Admitted)
 	e.counters.Requests.Add(1)
 	if !fresh { // its services are in the store already, so what was admitted for it stays
 		e.counters.Repeated.Add(1)
 		return outcome{}
 	}
-	e.traces.Add(e.cfg.Now(), request.OrganizationID, b.Spans)
 	e.count(b, bytes)
 	if b.OverflowItems == 0 {
 		return outcome{}
@@ -297,8 +302,14 @@ func (s *evaluators) give(ev *rules.Evaluator) {
 	s.free = append(s.free, ev)
 }
 
-// Run closes traces as their time comes until ctx ends.
+// Run closes traces as their time comes, and takes over those that processes left in
+// their journals, until ctx ends.
 func (e *Engine) Run(ctx context.Context) {
+	var others sync.WaitGroup
+	defer others.Wait()
+	if j := e.traces.journal; j != nil {
+		others.Go(func() { j.run(ctx, e.adopt) })
+	}
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
 	for {
@@ -313,77 +324,48 @@ func (e *Engine) Run(ctx context.Context) {
 	}
 }
 
-// CloseTraces judges the traces whose time has come and commits their verdicts.
-// Verdicts that could not be committed wait for the next call.
-func (e *Engine) CloseTraces() error {
-	return e.commitClosed(func(d *delta.Delta) {
-		e.traces.Expire(e.cfg.Now(), e.input("").Start, d)
-	})
-}
-
-// FlushTraces judges all open traces; complete says that none of their spans is
-// still on the way.
-func (e *Engine) FlushTraces(complete bool) error {
-	return e.commitClosed(func(d *delta.Delta) {
-		e.traces.Flush(e.input("").Start, complete, d)
-	})
-}
-
-func (e *Engine) commitClosed(judge func(*delta.Delta)) error {
-	e.closedMu.Lock()
-	defer e.closedMu.Unlock()
-	d := e.closed
-	if d == nil {
-		d = new(delta.Delta)
-	}
-	judge(d)
-	e.closed = nil
-	if d.Empty() {
-		return nil
-	}
-	if _, err := e.committer.Submit(nil, closedTraces{d}); err != nil {
-		e.closed = d
-		return fmt.Errorf("commit closed traces: %w", err)
-	}
-	return nil
-}
-
-// closedTraces are facts of closed traces.
-type closedTraces struct{ d *delta.Delta }
-
-// MergeInto adds the facts to d.
-func (c closedTraces) MergeInto(d *delta.Delta) { d.Merge(c.d) }
-
-// Rows returns how many services the facts are of.
-func (c closedTraces) Rows() int {
-	n := 1
-	for _, o := range c.d.Organizations {
-		n += len(o.Services)
-	}
-	return n
-}
-
-// Close judges the traces still open as far as that can be told, commits what
-// waits and ends the engine. Requests after it get CodeUnavailable. It returns
-// early when ctx ends.
+// Close commits what waits and ends the engine. Requests after it get
+// CodeUnavailable. Traces that are still open stay in the journal for other
+// processes; without one they are judged as far as that can be told. It returns early
+// when ctx ends, and may be called again.
 func (e *Engine) Close(ctx context.Context) error {
 	e.closeMu.Lock()
 	e.closing = true
 	e.closeMu.Unlock()
-	done := make(chan error, 1)
-	go func() {
-		e.submitted.Wait()
-		err := e.FlushTraces(false)
-		e.committer.Close()
-		done <- err
-	}()
+	e.closeOnce.Do(func() {
+		go func() {
+			defer close(e.closed)
+			e.closeErr = e.close(context.WithoutCancel(ctx))
+		}()
+	})
 	select {
-	case err := <-done:
-		return err
+	case <-e.closed:
+		return e.closeErr
 	case <-ctx.Done():
 		return errors.Join(errors.New("close engine: the store did not take everything in time"), ctx.Err())
 	}
 }
+
+func (e *Engine) close(ctx context.Context) error {
+	e.submitted.Wait()
+	var err error
+	if e.traces.journal == nil {
+		err = e.FlushTraces(false)
+	} else {
+		err = e.CloseTraces()
+	}
+	e.committer.Close()
+	if j := e.traces.journal; j != nil {
+		ctx, cancel := context.WithTimeout(ctx, releaseTimeout)
+		defer cancel()
+		err = errors.Join(err, j.close(ctx))
+	}
+	return err
+}
+
+// releaseTimeout is how long giving up the journal may take, whose lease would
+// expire a little later.
+const releaseTimeout = 3 * time.Second
 
 // Refresh brings the quota up to date with what the store still keeps.
 func (e *Engine) Refresh(ctx context.Context) error { return e.quota.Refresh(ctx) }

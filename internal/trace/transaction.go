@@ -245,8 +245,11 @@ func (x *Transaction) sweep() {
 	x.sweepTo = t
 }
 
-// Journaled tells whether Journals wrote anything to the Assembler's own journal.
+// Journaled tells whether Journals appended anything to the Assembler's own journal.
 func (x *Transaction) Journaled() bool { return len(x.appended) > 0 }
+
+// Adopts tells whether traces, or the end of a journal, are adopted.
+func (x *Transaction) Adopts() bool { return x.adopted != nil }
 
 // Commit makes the Assembler know what has been committed.
 func (x *Transaction) Commit() {
