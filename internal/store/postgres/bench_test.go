@@ -46,14 +46,19 @@ func fillLists(t testing.TB, s *Store, organizationID string, services, insights
 		require.NoError(t, err)
 	}
 	// In batches, each with a time of its own, as the scorer makes them.
-	_, err := s.pool.Exec(context.Background(), `INSERT INTO insights
-			(id, org, svc, rule, status, weight, signal, trace_id, telemetry_at, detected_at, created_at, updated_at, attributes)
-		SELECT md5(s.svc || '/' || r)::uuid, s.org, s.svc, r, 1 + (s.svc + r) % 100 / 90, 10 + r % 4 * 10, 1 + r % 3, '0102030405060708090a0b0c0d0e0f10',
-			1, 1000 * (s.svc / 500), 1000 * (s.svc / 500), 1000 * (s.svc / 500) + 7 * (s.svc % 10), '{"violations_total":1,"resource_attributes":"' || repeat('x', 500) || '"}'
-		FROM services s JOIN organizations o USING (org), generate_series(1, $2::bigint) AS r WHERE o.id = $1 ORDER BY s.svc, r`,
-		uuidOf(organizationID), insights)
-	require.NoError(t, err)
-	_, err = s.pool.Exec(context.Background(), `VACUUM ANALYZE`)
+	for _, statement := range []string{
+		`INSERT INTO insights (id, org, svc, rule, status, weight, signal, detected_at, created_at)
+			SELECT md5(s.svc || '/' || r)::uuid, s.org, s.svc, r, 1 + (s.svc + r) % 100 / 90, 10 + r % 4 * 10, 1 + r % 3, 1000 * (s.svc / 500), 1000 * (s.svc / 500)
+			FROM services s JOIN organizations o USING (org), generate_series(1, $2::bigint) AS r WHERE o.id = $1 ORDER BY s.svc, r`,
+		`INSERT INTO evidence (svc, rule, id, org, status, weight, signal, created_at, updated_at, telemetry_at, trace_id, attributes)
+			SELECT i.svc, i.rule, i.id, i.org, i.status, i.weight, i.signal, i.created_at, i.created_at + 7 * (i.svc % $2), 1, '0102030405060708090a0b0c0d0e0f10',
+				'{"violations_total":1,"resource_attributes":"' || repeat('x', 500) || '"}'
+			FROM insights i JOIN organizations o USING (org) WHERE o.id = $1 ORDER BY i.svc, i.rule`,
+	} {
+		_, err := s.pool.Exec(context.Background(), statement, uuidOf(organizationID), insights)
+		require.NoError(t, err)
+	}
+	_, err := s.pool.Exec(context.Background(), `VACUUM ANALYZE`)
 	require.NoError(t, err)
 }
 
@@ -122,6 +127,6 @@ func BenchmarkPages(b *testing.B) {
 		})
 		return len(found), err
 	})
-	run("insights/first/bare", bare(`SELECT `+insightColumns+` FROM insights i JOIN services s USING (svc) JOIN organizations o ON o.org = i.org
+	run("insights/first/bare", bare(`SELECT `+insightColumns+` FROM `+insightTables+`
 		WHERE i.org = $1 ORDER BY i.created_at, i.id LIMIT 50`, number))
 }

@@ -493,7 +493,7 @@ func forgetServices(ctx context.Context, tx pgx.Tx, svcs []int64, before int64) 
 		return err
 	}
 	b := new(pgx.Batch)
-	for _, table := range []string{"examples", "items", "series", "claims", "insights", "services"} {
+	for _, table := range []string{"examples", "items", "series", "claims", "evidence", "insights", "services"} {
 		b.Queue(`DELETE FROM `+table+` WHERE svc = ANY ($1::bigint[])`, locked)
 	}
 	queueCounts(b, counts)

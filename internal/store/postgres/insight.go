@@ -17,10 +17,12 @@ import (
 	"assay/internal/store/paging"
 )
 
-// insightColumns are what insightOf reads, of insights i, services s and
-// organizations o.
-const insightColumns = `i.id, o.id, i.rule, i.status, i.mute_reason, i.trace_id, i.telemetry_at, i.detected_at, i.created_at, i.updated_at, i.attributes,
-	s.id, s.namespace, s.name, s.environment, s.version, s.first_seen_at, s.last_seen_at, s.created_at, s.updated_at`
+// insightColumns are what insightOf reads of insightTables.
+const (
+	insightColumns = `i.id, o.id, i.rule, i.status, i.mute_reason, e.trace_id, e.telemetry_at, i.detected_at, i.created_at, e.updated_at, e.attributes,
+		s.id, s.namespace, s.name, s.environment, s.version, s.first_seen_at, s.last_seen_at, s.created_at, s.updated_at`
+	insightTables = `insights i JOIN evidence e ON e.svc = i.svc AND e.rule = i.rule JOIN services s ON s.svc = i.svc JOIN organizations o ON o.org = i.org`
+)
 
 func insightOf(row pgx.CollectableRow) (*assay.Insight, error) {
 	var (
@@ -142,6 +144,10 @@ func (q *insightQuery) total() string {
 // takes the organization's row @org, and @limit and @offset, which it counts from the
 // end of the list where it is reversed. Then the ids come in the opposite order, too.
 func (q *insightQuery) page(column string, descending, reversed bool) string {
+	from := `insights`
+	if column == `updated_at` {
+		from = `evidence`
+	}
 	first, ties := ``, ``
 	if descending != reversed {
 		first = ` DESC`
@@ -149,14 +155,14 @@ func (q *insightQuery) page(column string, descending, reversed bool) string {
 	if reversed {
 		ties = ` DESC`
 	}
-	return `SELECT id FROM insights` + q.in(`@org`) + ` ORDER BY ` + column + first + `, id` + ties + ` LIMIT @limit OFFSET @offset`
+	return `SELECT id FROM ` + from + q.in(`@org`) + ` ORDER BY ` + column + first + `, id` + ties + ` LIMIT @limit OFFSET @offset`
 }
 
 // insightsByID reads insights in the order of their ids in an array. The statement for
 // a page leaves them to it, since a server plans that one anew for each page, and this
 // one once.
 const insightsByID = `SELECT ` + insightColumns + ` FROM unnest($1::uuid[]) WITH ORDINALITY AS p (id, place)
-	JOIN insights i ON i.id = p.id JOIN services s ON s.svc = i.svc JOIN organizations o ON o.org = i.org ORDER BY p.place`
+	JOIN insights i ON i.id = p.id JOIN evidence e ON e.svc = i.svc AND e.rule = i.rule JOIN services s ON s.svc = i.svc JOIN organizations o ON o.org = i.org ORDER BY p.place`
 
 // FindInsights implements assay.InsightStore.
 func (s *Store) FindInsights(ctx context.Context, f assay.InsightFilter) ([]*assay.Insight, int, error) {
@@ -218,20 +224,7 @@ func (s *Store) FindInsightByID(ctx context.Context, organizationID, id string) 
 		where, args = where+` AND o.id = $2`, append(args, uuidOf(organizationID))
 	}
 	return one(ctx, s, "find an insight", errNoInsight, insightOf,
-		`SELECT `+insightColumns+` FROM insights i JOIN services s ON s.svc = i.svc JOIN organizations o ON o.org = i.org `+where, args...)
+		`SELECT `+insightColumns+` FROM `+insightTables+` `+where, args...)
 }
 
 func errNoInsight() error { return assay.Errorf(assay.CodeInsightNotFound, "no such insight") }
-
-// MuteInsight implements assay.InsightStore.
-func (s *Store) MuteInsight(ctx context.Context, id, reason string) error {
-	return s.update(ctx, "mute an insight", func(tx pgx.Tx) error {
-		now, err := s.now(ctx, tx)
-		if err != nil {
-			return err
-		}
-		tag, err := tx.Exec(ctx, `UPDATE insights SET status = $1, mute_reason = $2, updated_at = greatest(updated_at, $3) WHERE id = $4`,
-			codec.StatusMuted, reason, micros(now), uuidOf(id))
-		return changedOne(tag, err, errNoInsight)
-	})
-}

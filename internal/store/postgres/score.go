@@ -106,7 +106,7 @@ const maxFacts = 500
 const (
 	factsOfServices = `SELECT ` + serviceColumns + `, s.svc, s.revision, s.tally
 		FROM services s JOIN organizations o ON o.org = s.org WHERE s.id = ANY ($2::uuid[]) AND o.id = $1`
-	insightsOfServices = `SELECT ` + insightColumns + ` FROM insights i JOIN services s ON s.svc = i.svc JOIN organizations o ON o.org = i.org
+	insightsOfServices = `SELECT ` + insightColumns + ` FROM ` + insightTables + `
 		WHERE i.svc = ANY ($1::bigint[]) ORDER BY i.svc, i.rule`
 	countDays = `SELECT svc, key, count(*) FROM claims WHERE svc = ANY ($1::bigint[]) AND rule = $2 AND last >= $3 GROUP BY svc, key`
 )
@@ -239,16 +239,29 @@ const (
 		FROM unnest($1::bigint[], $2::bigint[], $3::uuid[], $4::float8[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[])
 			AS n (svc, revision, id, score, evaluated, failed, at, span, created)
 		WHERE s.svc = n.svc`
-	saveInsights = `INSERT INTO insights AS i (id, org, svc, rule, status, weight, signal, mute_reason, trace_id, telemetry_at, detected_at, created_at, updated_at, attributes)
-		SELECT id, $1::bigint, svc, rule, status, weight, signal, mute_reason, trace_id, telemetry_at, detected_at, created_at, updated_at, attributes
-		FROM unnest($2::uuid[], $3::bigint[], $4::smallint[], $5::smallint[], $6::smallint[], $7::smallint[], $8::text[], $9::text[],
-			$10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[], $14::text[])
-			AS n (id, svc, rule, status, weight, signal, mute_reason, trace_id, telemetry_at, detected_at, created_at, updated_at, attributes)
-		ORDER BY id
-		ON CONFLICT (id) DO UPDATE SET
-			status = CASE WHEN i.status = 3 OR excluded.status = 3 THEN i.status ELSE excluded.status END,
-			weight = excluded.weight, signal = excluded.signal, trace_id = excluded.trace_id, telemetry_at = excluded.telemetry_at,
-			detected_at = excluded.detected_at, updated_at = greatest(i.updated_at, excluded.updated_at), attributes = excluded.attributes`
+	// The status of an insight that is muted, or was when it was scored, stays. The row
+	// of insights is written only where it changes.
+	saveInsights = `WITH scored AS (
+			SELECT n.*, i.id IS NOT NULL AS known, i.status AS was,
+				CASE WHEN i.status = 3 OR n.status = 3 THEN coalesce(i.status, n.status) ELSE n.status END AS becomes,
+				(i.weight, i.signal, i.detected_at) IS DISTINCT FROM (n.weight, n.signal, n.detected_at) AS differs
+			FROM unnest($2::uuid[], $3::bigint[], $4::smallint[], $5::smallint[], $6::smallint[], $7::smallint[], $8::text[], $9::text[],
+				$10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[], $14::text[])
+				AS n (id, svc, rule, status, weight, signal, mute_reason, trace_id, telemetry_at, detected_at, created_at, updated_at, attributes)
+			LEFT JOIN insights i USING (id) ORDER BY id
+		), changed AS (
+			UPDATE insights i SET status = n.becomes, weight = n.weight, signal = n.signal, detected_at = n.detected_at
+			FROM scored n WHERE i.id = n.id AND (n.differs OR n.becomes <> n.was)
+		), opened AS (
+			INSERT INTO insights (id, org, svc, rule, status, weight, signal, mute_reason, detected_at, created_at)
+			SELECT id, $1::bigint, svc, rule, becomes, weight, signal, mute_reason, detected_at, created_at FROM scored WHERE NOT known
+		), renewed AS (
+			UPDATE evidence e SET status = n.becomes, weight = n.weight, signal = n.signal, updated_at = greatest(e.updated_at, n.updated_at),
+				telemetry_at = n.telemetry_at, trace_id = n.trace_id, attributes = n.attributes
+			FROM scored n WHERE e.svc = n.svc AND e.rule = n.rule
+		)
+		INSERT INTO evidence (svc, rule, id, org, status, weight, signal, created_at, updated_at, telemetry_at, trace_id, attributes)
+			SELECT svc, rule, id, $1::bigint, becomes, weight, signal, created_at, updated_at, telemetry_at, trace_id, attributes FROM scored WHERE NOT known`
 )
 
 // SaveScores stores what scoring gave, in one transaction: current scores, rows

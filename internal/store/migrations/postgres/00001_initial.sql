@@ -188,22 +188,20 @@ CREATE TABLE scores (
 
 CREATE INDEX scores_by_time ON scores (calculated_at);
 
+-- Findings. What most scorings change of them is in evidence: the indexes here are
+-- written when one is opened, closed or muted, and not each time it is seen again.
 CREATE TABLE insights (
-    id           uuid     PRIMARY KEY,
-    org          bigint   NOT NULL,
-    svc          bigint   NOT NULL REFERENCES services ON DELETE CASCADE,
-    rule         smallint NOT NULL,
-    status       smallint NOT NULL, -- 1 active, 2 archived, 3 muted
-    weight       smallint NOT NULL, -- of the rule's impact
-    signal       smallint NOT NULL, -- of the rule: 1 log, 2 metric, 3 trace
-    mute_reason  text     COLLATE "C" NOT NULL DEFAULT '',
-    trace_id     text     COLLATE "C" NOT NULL,
-    telemetry_at bigint   NOT NULL,
-    detected_at  bigint   NOT NULL,
-    created_at   bigint   NOT NULL,
-    updated_at   bigint   NOT NULL,
-    attributes   text     COLLATE "C" NOT NULL -- JSON object
-) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.1, autovacuum_vacuum_threshold = 1000);
+    id          uuid     PRIMARY KEY,
+    org         bigint   NOT NULL,
+    svc         bigint   NOT NULL REFERENCES services ON DELETE CASCADE,
+    rule        smallint NOT NULL,
+    status      smallint NOT NULL, -- 1 active, 2 archived, 3 muted
+    weight      smallint NOT NULL, -- of the rule's impact
+    signal      smallint NOT NULL, -- of the rule: 1 log, 2 metric, 3 trace
+    mute_reason text     COLLATE "C" NOT NULL DEFAULT '',
+    detected_at bigint   NOT NULL,
+    created_at  bigint   NOT NULL
+) WITH (fillfactor = 90, autovacuum_vacuum_scale_factor = 0.1, autovacuum_vacuum_threshold = 1000);
 
 CREATE UNIQUE INDEX insights_by_service ON insights (svc, rule);
 
@@ -212,16 +210,35 @@ CREATE UNIQUE INDEX insights_by_service ON insights (svc, rule);
 -- the end of each, so that a page is found without a look at the rows left out.
 CREATE INDEX insights_by_created ON insights (org, created_at DESC, id, status, weight, signal);
 CREATE INDEX insights_by_detected ON insights (org, detected_at DESC, id, status, weight, signal, created_at);
-CREATE INDEX insights_by_updated ON insights (org, updated_at DESC, id, status, weight, signal, created_at);
 CREATE INDEX insights_by_weight ON insights (org, weight DESC, id, status, signal, created_at);
 CREATE INDEX insights_by_signal ON insights (org, signal, id, status, weight, created_at);
 CREATE INDEX insights_by_created_asc ON insights (org, created_at, id, status, weight, signal);
 CREATE INDEX insights_by_detected_asc ON insights (org, detected_at, id, status, weight, signal, created_at);
-CREATE INDEX insights_by_updated_asc ON insights (org, updated_at, id, status, weight, signal, created_at);
 CREATE INDEX insights_by_weight_asc ON insights (org, weight, id, status, signal, created_at);
 CREATE INDEX insights_by_signal_desc ON insights (org, signal DESC, id, status, weight, created_at);
-CREATE INDEX insights_active ON insights (org, svc, rule) WHERE status = 1;
 CREATE INDEX insights_by_type ON insights (org, rule, created_at DESC, id, status, detected_at);
+CREATE INDEX insights_active ON insights (org, svc, rule) WHERE status = 1;
+
+-- What an insight says, and since when it says so. What both tables have is equal in
+-- them: whoever changes it has locked the row of the service.
+CREATE TABLE evidence (
+    svc          bigint   NOT NULL,
+    rule         smallint NOT NULL,
+    id           uuid     NOT NULL,
+    org          bigint   NOT NULL,
+    status       smallint NOT NULL,
+    weight       smallint NOT NULL,
+    signal       smallint NOT NULL,
+    created_at   bigint   NOT NULL,
+    updated_at   bigint   NOT NULL,
+    telemetry_at bigint   NOT NULL,
+    trace_id     text     COLLATE "C" NOT NULL,
+    attributes   text     COLLATE "C" NOT NULL, -- JSON object
+    PRIMARY KEY (svc, rule)
+) WITH (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.1, autovacuum_vacuum_threshold = 1000);
+
+CREATE INDEX evidence_by_updated ON evidence (org, updated_at DESC, id, rule, status, weight, signal, created_at);
+CREATE INDEX evidence_by_updated_asc ON evidence (org, updated_at, id, rule, status, weight, signal, created_at);
 
 -- How many insights there are, so that the total of a list needs no count.
 CREATE TABLE insight_counts (

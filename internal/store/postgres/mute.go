@@ -12,19 +12,43 @@ import (
 	"assay/internal/store/codec"
 )
 
+// setStatus gives an insight a status at a time, and a time at which it was detected
+// unless that is NULL.
+const setStatus = `WITH i AS (UPDATE insights SET status = $2, mute_reason = $3, detected_at = coalesce($5, detected_at) WHERE id = $1 RETURNING svc, rule)
+	UPDATE evidence e SET status = $2, updated_at = greatest(e.updated_at, $4) FROM i WHERE e.svc = i.svc AND e.rule = i.rule`
+
+// lockInsight locks the service of an insight, and so the insight, and reads it.
+func lockInsight(ctx context.Context, tx pgx.Tx, id string) (svc, rule, status int64, err error) {
+	err = tx.QueryRow(ctx, `SELECT svc FROM services WHERE svc = (SELECT svc FROM insights WHERE id = $1) FOR NO KEY UPDATE`, uuidOf(id)).Scan(&svc)
+	if err == nil {
+		err = tx.QueryRow(ctx, `SELECT rule, status FROM insights WHERE id = $1`, uuidOf(id)).Scan(&rule, &status)
+	}
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = errNoInsight()
+	}
+	return svc, rule, status, err
+}
+
+// MuteInsight implements assay.InsightStore.
+func (s *Store) MuteInsight(ctx context.Context, id, reason string) error {
+	return s.update(ctx, "mute an insight", func(tx pgx.Tx) error {
+		if _, _, _, err := lockInsight(ctx, tx, id); err != nil {
+			return err
+		}
+		now, err := s.now(ctx, tx)
+		if err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, setStatus, uuidOf(id), codec.StatusMuted, reason, micros(now), nil)
+		return err
+	})
+}
+
 // UnmuteInsight implements assay.InsightStore. The service counts as unscored
 // afterwards, so the scorer looks at the insight again.
 func (s *Store) UnmuteInsight(ctx context.Context, id string) error {
 	return s.update(ctx, "unmute an insight", func(tx pgx.Tx) error {
-		var svc, rule, status int64
-		// The service first: so do those who score it.
-		err := tx.QueryRow(ctx, `SELECT svc FROM services WHERE svc = (SELECT svc FROM insights WHERE id = $1) FOR NO KEY UPDATE`, uuidOf(id)).Scan(&svc)
-		if err == nil {
-			err = tx.QueryRow(ctx, `SELECT rule, status FROM insights WHERE id = $1 FOR NO KEY UPDATE`, uuidOf(id)).Scan(&rule, &status)
-		}
-		if errors.Is(err, pgx.ErrNoRows) {
-			return errNoInsight()
-		}
+		svc, rule, status, err := lockInsight(ctx, tx, id)
 		if err != nil || status != codec.StatusMuted {
 			return err
 		}
@@ -32,17 +56,17 @@ func (s *Store) UnmuteInsight(ctx context.Context, id string) error {
 		if err != nil {
 			return err
 		}
-		status = codec.StatusArchived
-		if failing {
-			status = codec.StatusActive
-		}
 		now, err := s.now(ctx, tx)
 		if err != nil {
 			return err
 		}
-		_, err = tx.Exec(ctx, `UPDATE insights SET status = $1, mute_reason = '', updated_at = greatest(updated_at, $2),
-			detected_at = CASE WHEN $1::smallint = 1 THEN $2 ELSE detected_at END WHERE id = $3`, status, micros(now), uuidOf(id))
-		if err != nil {
+		var detected *int64
+		status = codec.StatusArchived
+		if failing {
+			at := micros(now)
+			status, detected = codec.StatusActive, &at
+		}
+		if _, err := tx.Exec(ctx, setStatus, uuidOf(id), status, "", micros(now), detected); err != nil {
 			return err
 		}
 		_, err = tx.Exec(ctx, `UPDATE services SET revision = revision + 1, unscored = true WHERE svc = $1`, svc)
