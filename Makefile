@@ -12,6 +12,7 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 TOOLS   := bin/tools
 LINT    := $(TOOLS)/golangci-lint
 SPEC    := $(TOOLS)/openapi/node_modules/.bin/spectral
+AXE     := $(TOOLS)/axe/node_modules/axe-core/axe.min.js
 
 .PHONY: help
 help: ## list the targets
@@ -39,7 +40,7 @@ PLAIN := $(addprefix assay/,cmd/assay e2e faults internal/delta internal/offline
 	internal/summary/provider internal/usage internal/wire internal/wire/otlpjson)
 
 .PHONY: test-go
-test-go: ## the Go tests alone; vet is one of the linters
+test-go: $(AXE) ## the Go tests alone; vet is one of the linters
 	$(GO) test -vet=off -race -timeout 9m $(filter-out $(PLAIN),$(shell $(GO) list ./...))
 	$(GO) test -vet=off -timeout 9m $(PLAIN)
 
@@ -76,6 +77,16 @@ $(SPEC): tools/openapi/package.json tools/openapi/package-lock.json
 	@cp $^ $(TOOLS)/openapi/
 	npm ci --prefix $(TOOLS)/openapi --ignore-scripts --no-audit --no-fund --loglevel error
 	@touch $(SPEC)
+
+$(AXE): tools/axe/package.json tools/axe/package-lock.json
+	@mkdir -p $(TOOLS)/axe
+	@cp $^ $(TOOLS)/axe/
+	npm ci --prefix $(TOOLS)/axe --ignore-scripts --no-audit --no-fund --loglevel error
+	@touch $(AXE)
+
+.PHONY: screenshots
+screenshots: ## pictures of every page of the dashboard, into bin/screenshots
+	$(GO) run ./internal/dashboard/screenshots
 
 .PHONY: check-vuln
 check-vuln: $(LINT) ## known vulnerabilities, where the database can be reached
