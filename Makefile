@@ -35,7 +35,7 @@ test: deps build lint test-go check-vuln ## everything: lint, tests with the rac
 # runs with it, and so does every part that cmd/assay joins. That and the providers
 # alone would have the SDK of a language model, which takes a minute to compile,
 # compiled a second time.
-PLAIN := $(addprefix assay/,cmd/assay e2e faults internal/delta internal/offline internal/report internal/rules internal/rules/catalog \
+PLAIN := $(addprefix assay/,cmd/assay e2e faults internal/dashboard/browsertest internal/delta internal/offline internal/report internal/rules internal/rules/catalog \
 	internal/rules/runtimes internal/rules/semconv internal/rules/sensitive internal/rules/unit internal/store/codec \
 	internal/summary/provider internal/usage internal/wire internal/wire/otlpjson)
 
