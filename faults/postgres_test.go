@@ -156,7 +156,7 @@ func (s *scenario) cutCommits(times int) {
 func postgresClocks(t *testing.T, pg *pgtest.Server) {
 	l := loads.get(t, in(10, 60), false)
 	fleet := onPostgres(t, pg)
-	fleet.Environ = func(i int) []string { return []string{"ASSAY_FAULTS_CLOCK_SHIFT=" + []string{"0s", "2h", "-2h"}[i]} }
+	fleet.Environ = func(i int) []string { return []string{"FAULTS_CLOCK_SHIFT=" + []string{"0s", "2h", "-2h"}[i]} }
 	run(t, plan{load: l.load, every: in(200*time.Millisecond, time.Second), idle: "1s", fleet: fleet, breaks: func(s *scenario) {
 		s.Fault("clock", "b is two hours ahead, c two hours behind")
 		s.after(0.5)

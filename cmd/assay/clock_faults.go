@@ -12,7 +12,7 @@ import (
 
 // clockShift names the environment variable that says how far the clock is wrong,
 // as a duration such as -2h.
-const clockShift = "ASSAY_FAULTS_CLOCK_SHIFT"
+const clockShift = "FAULTS_CLOCK_SHIFT"
 
 // wallClock is the clock of a machine that is wrong by clockShift.
 var wallClock = shifted(os.Getenv(clockShift))
