@@ -15,9 +15,7 @@ import (
 // open opens a store in a database of its own.
 func open(t testing.TB, c Config) *Store {
 	t.Helper()
-	url, err := server.NewDatabase(context.Background())
-	require.NoError(t, err)
-	c.URL, c.Migrate = url, true
+	c.URL = migrated(t)
 	s, err := Open(context.Background(), c)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
@@ -37,9 +35,9 @@ func fillLists(t testing.TB, s *Store, organizationID string, services, insights
 	t.Helper()
 	for _, statement := range []string{
 		`INSERT INTO services (id, org, namespace, name, environment, version, first_seen_at, last_seen_at, created_at, updated_at, revision, tally)
-			SELECT md5('s' || n)::uuid, org, '', ('service-' || n % ($2 / 10))::bytea, ('env-' || n % 3)::bytea, ('1.' || n)::bytea, 1, 2, 3, 4, 1,
+			SELECT md5(org || '/' || n)::uuid, org, '', ('service-' || n % ($2 / 10))::bytea, ('env-' || n % 3)::bytea, ('1.' || n)::bytea, 1, 2, 3, 4, 1,
 				convert_to(repeat('tally', 40), 'UTF8')
-			FROM organizations, generate_series(1, $2::bigint) AS n WHERE id = $1 ORDER BY md5('s' || n)`,
+			FROM organizations, generate_series(1, $2::bigint) AS n WHERE id = $1 ORDER BY md5(org || '/' || n)`,
 		`INSERT INTO service_counts SELECT org, $2 FROM organizations WHERE id = $1 ON CONFLICT (org) DO UPDATE SET n = excluded.n`,
 	} {
 		_, err := s.pool.Exec(context.Background(), statement, uuidOf(organizationID), services)
