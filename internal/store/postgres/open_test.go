@@ -3,17 +3,201 @@
 package postgres
 
 import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"sync"
 	"testing"
 
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
 	"github.com/stretchr/testify/require"
+
+	"assay"
 )
 
 func TestSchema(t *testing.T) {
-	url, err := server.NewDatabase(t.Context())
+	address, err := server.NewDatabase(t.Context())
 	require.NoError(t, err)
-	_, err = Open(t.Context(), Config{URL: url})
+	_, err = Open(t.Context(), Config{URL: address})
 	require.ErrorContains(t, err, "migrate the store first")
-	s, err := Open(t.Context(), Config{URL: url, Migrate: true})
+	s, err := Open(t.Context(), Config{URL: address, Migrate: true, MaxConns: 1})
+	require.NoError(t, err)
+	_, err = s.pool.Exec(t.Context(), `INSERT INTO goose_db_version (version_id, is_applied) VALUES (99, true)`)
 	require.NoError(t, err)
 	require.NoError(t, s.Close())
+	open := func(migrate bool) error {
+		s, err := Open(t.Context(), Config{URL: address, Migrate: migrate})
+		if err != nil {
+			return err
+		}
+		return s.Close()
+	}
+	for _, migrate := range []bool{false, true} {
+		require.NoError(t, open(migrate), "a newer schema that was made for this program, too")
+	}
+	s, err = Open(t.Context(), Config{URL: address})
+	require.NoError(t, err)
+	_, err = s.pool.Exec(t.Context(), `UPDATE memory SET value = 99 WHERE name = 'compatible_since'`)
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+	for _, migrate := range []bool{false, true} {
+		require.ErrorContains(t, open(migrate), "use a newer program")
+	}
+}
+
+// TestOpenTogether lets several replicas meet on an empty database.
+func TestOpenTogether(t *testing.T) {
+	address, err := server.NewDatabase(t.Context())
+	require.NoError(t, err)
+	var wg sync.WaitGroup
+	errs := make([]error, 5)
+	for i := range errs {
+		wg.Go(func() {
+			s, err := Open(context.Background(), Config{URL: address, Migrate: true})
+			if err == nil {
+				err = s.Close()
+			}
+			errs[i] = err
+		})
+	}
+	wg.Wait()
+	require.NoError(t, errors.Join(errs...))
+	s, err := Open(t.Context(), Config{URL: address})
+	require.NoError(t, err)
+	defer s.Close()
+	var versions, rows int
+	require.NoError(t, s.pool.QueryRow(t.Context(), `SELECT count(DISTINCT version_id), count(*) FROM goose_db_version`).Scan(&versions, &rows))
+	require.Greater(t, versions, 1)
+	require.Equal(t, versions, rows, "each migration was applied once")
+}
+
+func TestEncoding(t *testing.T) {
+	s := open(t, Config{})
+	_, err := s.pool.Exec(t.Context(), `CREATE DATABASE latin1 TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'`)
+	require.NoError(t, err)
+	address, err := url.Parse(server.URL())
+	require.NoError(t, err)
+	address.Path = "/latin1"
+	_, err = Open(t.Context(), Config{URL: address.String(), Migrate: true})
+	require.ErrorContains(t, err, "UTF8")
+	require.Equal(t, assay.CodeInvalid, assay.ErrorCode(err))
+}
+
+// refusing is a server that fails every log-in.
+func refusing(t *testing.T) net.Addr {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	var wg sync.WaitGroup
+	t.Cleanup(func() {
+		require.NoError(t, listener.Close())
+		wg.Wait()
+	})
+	wg.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			backend := pgproto3.NewBackend(conn, conn)
+			if _, err := backend.ReceiveStartupMessage(); err == nil {
+				backend.Send(&pgproto3.AuthenticationCleartextPassword{})
+				_ = backend.Flush()
+				_, _ = backend.Receive()
+				backend.Send(&pgproto3.ErrorResponse{Severity: "FATAL", Code: "28P01", Message: `password authentication failed for user "assay"`})
+				_ = backend.Flush()
+			}
+			_ = conn.Close()
+		}
+	})
+	return listener.Addr()
+}
+
+// TestPassword looks for the password in whatever a bad URL makes Open say.
+func TestPassword(t *testing.T) {
+	address := refusing(t)
+	for _, c := range []struct {
+		url, password string
+		code          assay.Code
+	}{
+		{"postgres://assay:s3cret-pass@" + address.String() + "/assay?sslmode=disable", "s3cret-pass", assay.CodeUnavailable},
+		{"postgres://assay@" + address.String() + "/assay?sslmode=disable&password=s3cret-pass", "s3cret-pass", assay.CodeUnavailable},
+		{"postgres://assay:s3cret%2Fpass@127.0.0.1:1/assay?sslmode=disable", "s3cret", assay.CodeUnavailable},
+		{"postgres://assay:s3cret-pass@127.0.0.1:1/assay?sslmode=whatever", "s3cret-pass", assay.CodeInvalid},
+		{"postgres://assay:s3cret-pass@127.0.0.1:1/assay?target_session_attrs=whatever", "s3cret-pass", assay.CodeInvalid},
+		{"postgres://assay:s3cret-pass@127.0.0.1:port/assay", "s3cret-pass", assay.CodeInvalid},
+		{"postgres://assay:s3cret-pass@127.0.0.1:1/assay?pool_max_conns=many", "s3cret-pass", assay.CodeInvalid},
+		{"postgres://assay:s3cret/pass@127.0.0.1:1/assay", "s3cret", assay.CodeInvalid},
+		{"postgres://assay:s3cret#pass@127.0.0.1:1/assay", "s3cret", assay.CodeInvalid},
+		{"postgres://assay:s3cret%zzpass@127.0.0.1:1/assay", "s3cret", assay.CodeInvalid},
+		{"mysql://assay:s3cret-pass@127.0.0.1/assay", "s3cret-pass", assay.CodeInvalid},
+		{"host=127.0.0.1 port=1 user=assay password=s3cret-pass", "s3cret-pass", assay.CodeInvalid},
+		{"s3cret-pass", "s3cret-pass", assay.CodeInvalid},
+	} {
+		var log bytes.Buffer
+		_, err := Open(t.Context(), Config{URL: c.url, Migrate: true, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+		require.Error(t, err)
+		require.Equal(t, c.code, assay.ErrorCode(err), "%v", err)
+		for e := err; e != nil; e = errors.Unwrap(e) {
+			require.NotContains(t, e.Error(), c.password)
+		}
+		require.NotContains(t, fmt.Sprintf("%+v", err), c.password)
+		require.NotContains(t, log.String(), c.password)
+	}
+}
+
+// TestStandby opens a store at a server that does not take writes.
+func TestStandby(t *testing.T) {
+	s := open(t, Config{})
+	readOnly := func(state string) {
+		t.Helper()
+		_, err := s.pool.Exec(t.Context(), `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = `+state+`', current_database()); END $$`)
+		require.NoError(t, err)
+	}
+	readOnly("on")
+	_, err := s.pool.Exec(t.Context(), `SET default_transaction_read_only = on`)
+	require.NoError(t, err)
+	s.pool.Reset()
+	err = s.Ping(t.Context())
+	require.Equal(t, assay.CodeUnavailable, assay.ErrorCode(err), "%v", err)
+	_, err = Open(t.Context(), Config{URL: s.pool.Config().ConnString()})
+	require.Equal(t, assay.CodeUnavailable, assay.ErrorCode(err), "%v", err)
+}
+
+// TestFailures says what becomes of the server's errors.
+func TestFailures(t *testing.T) {
+	s := open(t, Config{})
+	for state, want := range map[string]assay.Code{
+		"40001": assay.CodeUnavailable, "40P01": assay.CodeUnavailable, "55P03": assay.CodeUnavailable, "57014": assay.CodeUnavailable,
+		"57P01": assay.CodeUnavailable, "57P02": assay.CodeUnavailable, "57P03": assay.CodeUnavailable, "25006": assay.CodeUnavailable, "25P03": assay.CodeUnavailable,
+		"08006": assay.CodeUnavailable, "53100": assay.CodeUnavailable, "53300": assay.CodeUnavailable, "58030": assay.CodeUnavailable,
+		"22021": assay.CodeInvalid, "54000": assay.CodeInvalid, "42P01": assay.CodeInternal, "42501": assay.CodeInternal, "23505": assay.CodeInternal,
+	} {
+		err := s.fail(t.Context(), "do something", &pgconn.PgError{Severity: "ERROR", Code: state, Message: "m", Detail: "Key (name)=(a value)"})
+		require.Equal(t, want, assay.ErrorCode(err), "%v", err)
+		require.ErrorContains(t, err, "postgres: do something: ")
+		require.NotContains(t, err.Error(), "a value")
+		require.Equal(t, state == "57014", errors.Is(err, context.DeadlineExceeded), "a statement that took too long")
+	}
+	domain := assay.Errorf(assay.CodeConflict, "taken")
+	require.Same(t, domain, s.fail(t.Context(), "do something", domain))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, s.fail(ctx, "do something", &pgconn.PgError{Code: "57014"}), context.Canceled)
+}
+
+func TestClosed(t *testing.T) {
+	s, err := Open(t.Context(), Config{URL: migrated(t)})
+	require.NoError(t, err)
+	org := organization(t, s, "a")
+	require.NoError(t, s.Close())
+	require.NoError(t, s.Close(), "twice")
+	require.Equal(t, assay.CodeUnavailable, assay.ErrorCode(s.Ping(t.Context())))
+	require.Equal(t, assay.CodeUnavailable, assay.ErrorCode(s.Commit(t.Context(), benchTime, nil, observation(org, 1))))
+	_, err = s.FindAPIKey(t.Context(), "aaaaaa")
+	require.Equal(t, assay.CodeUnavailable, assay.ErrorCode(err))
 }

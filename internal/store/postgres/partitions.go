@@ -124,7 +124,7 @@ func (ps *partitions) forget(wanted map[partition]bool) {
 
 // maxPartitionTries is how often a transaction begins again for partitions: each
 // time others may have dropped one meanwhile, or merged facts be of another day.
-const maxPartitionTries = 5
+const maxPartitionTries = 10
 
 // updatePartitions is update for what writes to partitions, which do calls for with
 // use. Those that are missing are made, and do runs again.
