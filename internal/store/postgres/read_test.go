@@ -88,8 +88,15 @@ func TestLongNames(t *testing.T) {
 	var want []string
 	d := new(delta.Delta)
 	for _, k := range []assay.ServiceKey{ // sorted
-		{Name: "a", Environment: long, Version: long}, {Name: long[:1023]}, {Name: long[:1024], Version: "2"}, {Name: long[:1025], Version: "1"},
-		{Name: long + "\x00"}, {Name: long + "\x01", Environment: long + "a"}, {Name: long + "\x01", Environment: long + "b"}, {Name: long + "\xff"}, {Name: "y"},
+		{Name: "a", Environment: long, Version: long},
+		{Name: long[:1023]},
+		{Name: long[:1024], Version: "2"},
+		{Name: long[:1025], Version: "1"},
+		{Name: long + "\x00"},
+		{Name: long + "\x01", Environment: long + "a"},
+		{Name: long + "\x01", Environment: long + "b"},
+		{Name: long + "\xff"},
+		{Name: "y"},
 	} {
 		want = append(want, delta.ServiceID(org, k))
 		d.Organization(org).Service(k).Counts(0)[catalog.RES001].Observed = 1
