@@ -132,7 +132,7 @@ func TestUsageErrors(t *testing.T) {
 		"bad tier":         {"organization", "set-tier", "default", "gold"},
 		"bad scope":        {"key", "create", "--name", "x", "--scopes", "read,write"},
 		"bad status":       {"insight", "list", "--status", "open"},
-		"postgres":         {"store", "migrate", "--store", "postgres://localhost/assay"},
+		"unknown store":    {"store", "migrate", "--store", "mysql://localhost/assay"},
 		"bad config file":  {"version", "--config", "/does/not/exist.yaml"},
 	} {
 		t.Run(name, func(t *testing.T) {

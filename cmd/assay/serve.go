@@ -194,7 +194,7 @@ func (s *server) start(ctx context.Context) (err error) {
 	if err := s.listen(ctx); err != nil {
 		return err
 	}
-	opened, err := openStore(ctx, &s.cfg.storeConfig, openMigrate)
+	opened, err := openStore(ctx, &s.cfg.storeConfig, openMigrate, s.logger)
 	if err != nil {
 		return err
 	}

@@ -186,7 +186,7 @@ func (p *partial) rename(replace bool) error {
 }
 
 func errExists(path string) error {
-	return assay.Errorf(assay.CodeConflict, "%s exists already", path)
+	return &assay.Error{Code: assay.CodeConflict, Message: path + " exists already", Err: os.ErrExist}
 }
 
 // removeAll removes the files that there are.

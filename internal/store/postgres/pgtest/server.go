@@ -224,6 +224,9 @@ func lock(name string, flag int) (*os.File, error) {
 	return f, nil
 }
 
+// Programs returns the folder of PostgreSQL's programs.
+func (s *Server) Programs() string { return s.bin }
+
 func (s *Server) data() string { return filepath.Join(s.dir, "data") }
 
 // command prepares one of PostgreSQL's programs. What the environment says about
@@ -401,4 +404,15 @@ func (s *Server) Close() error {
 		err = errors.Join(err, s.owner.Close())
 	}
 	return err
+}
+
+// PID returns the process id of the server, whose children are its backends; 0 when
+// it does not run.
+func (s *Server) PID() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.process == nil || s.process.over() {
+		return 0
+	}
+	return s.process.cmd.Process.Pid
 }
