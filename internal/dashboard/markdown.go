@@ -16,9 +16,9 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// headingBelow is the level under which headings of a text stand: those of the page
-// are above.
-const headingBelow = 3
+// topHeading is the level at which headings of a text begin: those of the page are
+// above.
+const topHeading = 3
 
 // converter turns Markdown into HTML. Raw HTML and the targets of links that would run
 // something are left out, as goldmark does unless it is told otherwise; of an image,
@@ -38,11 +38,30 @@ func parsed(source []byte) ast.Node {
 }
 
 func rendered(source []byte, n ast.Node) template.HTML {
+	orderHeadings(n)
 	var b bytes.Buffer
 	if err := converter.Renderer().Render(&b, source, n); err != nil { // only writing can fail, and a buffer takes all
 		return template.HTML("<pre>" + template.HTMLEscapeString(string(source)) + "</pre>")
 	}
 	return template.HTML(b.String())
+}
+
+// orderHeadings moves the headings of a text below those of the page, none more than
+// one level below the one before.
+func orderHeadings(doc ast.Node) {
+	var all []*ast.Heading
+	top := 6
+	_ = ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) { // which never fails
+		if h, ok := n.(*ast.Heading); ok && entering {
+			all, top = append(all, h), min(top, h.Level)
+		}
+		return ast.WalkContinue, nil
+	})
+	before := topHeading - 1
+	for _, h := range all {
+		h.Level = min(topHeading+h.Level-top, before+1, 6)
+		before = h.Level
+	}
 }
 
 // section is a part of a text under a heading.
@@ -83,7 +102,7 @@ func sections(source string) (intro template.HTML, parts []section) {
 	return intro, parts
 }
 
-// blocks renders code, headings and images.
+// blocks renders code and images.
 type blocks struct{ gmhtml.Config }
 
 // RegisterFuncs implements renderer.NodeRenderer.
@@ -98,15 +117,6 @@ func (b blocks) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
 		if entering {
 			writeCode(w, "", string(n.Lines().Value(source)))
 		}
-		return ast.WalkContinue, nil
-	})
-	r.Register(ast.KindHeading, func(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
-		level := byte('0' + min(headingBelow+n.(*ast.Heading).Level, 6))
-		open := "</h"
-		if entering {
-			open = "<h"
-		}
-		_, _ = w.WriteString(open + string(level) + ">") // into memory
 		return ast.WalkContinue, nil
 	})
 	// The children of an image are its text.

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	cdpbrowser "github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/cdproto/emulation"
 	cdplog "github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/runtime"
@@ -177,6 +178,21 @@ func (t *Tab) Scripting(on bool) error {
 	})
 }
 
+// AllowClipboard lets pages of an origin write to the clipboard and read it.
+func (t *Tab) AllowClipboard(origin string) error {
+	return t.do("allow the clipboard", func(ctx context.Context, _ *chromedp.Target) (v chromedp.Void, err error) {
+		for _, name := range []string{"clipboard-read", "clipboard-write"} {
+			if _, err = chromedp.CallBrowser(ctx, cdpbrowser.SetPermission, cdpbrowser.SetPermissionParams{
+				Permission: &cdpbrowser.PermissionDescriptor{Name: name}, Setting: cdpbrowser.PermissionSettingGranted, Origin: origin,
+				BrowserContextID: chromedp.FromContext(ctx).BrowserContextID,
+			}); err != nil {
+				break
+			}
+		}
+		return v, err
+	})
+}
+
 // Seen waits until the first element of a CSS selector is visible, without a script of
 // the page.
 func (t *Tab) Seen(selector string) error {
@@ -254,8 +270,14 @@ func Axe(root string) (string, error) {
 // Violations has axe-core look at the page by the rules of WCAG 2.2 A and AA, and
 // those of good practice, and returns what it finds.
 func (t *Tab) Violations(axe string) ([]string, error) {
-	found, err := Evaluate[[]string](t, axe+`;
-axe.run(document, {resultTypes: ['violations'], runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']}).then((r) =>
+	there, err := Evaluate[bool](t, `'axe' in window`)
+	if err == nil && !there {
+		_, err = Evaluate[bool](t, axe+`; true`)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("load axe-core: %w", err)
+	}
+	found, err := Evaluate[[]string](t, `axe.run(document, {resultTypes: ['violations'], runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']}).then((r) =>
   r.violations.flatMap((v) => v.nodes.map((n) => v.id + ': ' + n.html.slice(0, 200) + ' ' + n.failureSummary.replaceAll('\n', ' ').slice(0, 300))))`)
 	if err != nil {
 		return nil, fmt.Errorf("run axe-core: %w", err)

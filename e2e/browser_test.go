@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"assay/internal/auth/oidctest"
+	"assay/internal/dashboard/browsertest"
+	"assay/internal/rules/rulestest"
+	"assay/internal/summary/summarytest"
+)
+
+// onlooker is a tab that looks at pages as a user does, and at what no user sees.
+type onlooker struct {
+	*browsertest.Tab
+	t    *testing.T
+	root string
+	axe  string
+}
+
+func look(t *testing.T, d *daemon) *onlooker {
+	t.Helper()
+	axe, err := browsertest.Axe("..")
+	require.NoError(t, err)
+	b, err := browsertest.Start()
+	require.NoError(t, err)
+	t.Cleanup(b.Close)
+	tab, err := b.NewTab()
+	require.NoError(t, err)
+	t.Cleanup(tab.Close)
+	require.NoError(t, tab.Viewport(1280, 900, false))
+	return &onlooker{tab, t, d.root, axe}
+}
+
+func (o *onlooker) open(path string) {
+	o.t.Helper()
+	require.NoError(o.t, o.Open(o.root+path))
+}
+
+// press clicks on what a selector finds once it is there.
+func (o *onlooker) press(selector string) {
+	o.t.Helper()
+	require.NoError(o.t, o.Click(selector))
+}
+
+func (o *onlooker) write(selector, text string) {
+	o.t.Helper()
+	require.NoError(o.t, o.Type(selector, text))
+}
+
+// reads waits for a text on the page.
+func (o *onlooker) reads(text string) {
+	o.t.Helper()
+	require.NoError(o.t, o.Await(`document.body?.innerText.includes(`+quoted(text)+`)`))
+}
+
+func quoted(s string) string { return "`" + s + "`" }
+
+func (o *onlooker) text(selector string) string {
+	o.t.Helper()
+	text, err := o.Text(selector)
+	require.NoError(o.t, err)
+	return text
+}
+
+// well holds that axe-core has nothing to say about the page, light or dark, and that
+// nothing went wrong on the console or against the policy.
+func (o *onlooker) well(page string) {
+	o.t.Helper()
+	for _, scheme := range []string{"dark", "light"} {
+		require.NoError(o.t, o.Scheme(scheme))
+		found, err := o.Violations(o.axe)
+		require.NoError(o.t, err)
+		require.Empty(o.t, found, "%s, %s", page, scheme)
+	}
+	require.Empty(o.t, o.Problems(), page)
+}
+
+// TestANewUserInABrowser goes from an empty installation through every page: first run
+// to first score, the worst service, a fix that is understood and copied, a mute, a key
+// that is made, used and revoked, signing out.
+func TestANewUserInABrowser(t *testing.T) {
+	t.Parallel()
+	model := summarytest.New(t)
+	d := startDaemon(t, t.TempDir(), "--bootstrap-api-key", bootstrapKey, "--score-interval", "200ms", "--commit-interval", "10ms",
+		"--summary-provider", "openai", "--summary-url", model.URL, "--summary-model", "stub", "--summary-api-key", "sk-of-the-provider")
+	o := look(t, d)
+
+	// Signing in, with a key that is mistyped first.
+	o.open("/services")
+	o.reads("Sign in")
+	o.well("sign in")
+	o.write("#key", "assay_sk_e2eE2E_00112233445566778899aabbccddeeee")
+	o.press("main form button")
+	o.reads("This API key is not valid")
+	require.Len(t, o.Problems(), 1, "the status alone")
+	o.write("#key", bootstrapKey)
+	o.press("main form button")
+	o.reads("No service has sent anything yet.")
+
+	// First run: a key, what it is for, and the page that changes by itself.
+	o.press(".nav a[href='/']")
+	o.reads("Waiting for data")
+	o.well("first run")
+	o.press("main form[action='/keys'] button")
+	o.reads("It is shown this once")
+	o.well("a new key")
+	key := o.text("#secret")
+	require.Contains(t, o.text(".tabs pre"), "OTEL_EXPORTER_OTLP_ENDPOINT="+d.otlp)
+	require.Contains(t, o.text(".tabs pre"), "Bearer%20"+key)
+	o.press("main a[href='/']")
+	o.reads("Waiting for data")
+	send := func(service string, metrics ...string) {
+		for _, name := range metrics {
+			d.mustPost(t, key, rulestest.MetricsRequest(rulestest.Metrics(rulestest.Service(service), rulestest.Gauge(name, "", rulestest.Point(time.Now())))))
+		}
+	}
+	send("cart", "queue.length")
+	d.mustPost(t, key, unset("courier", 3, "delivered to somebody@example.com"))
+	o.reads("What to fix first")
+	o.reads("Sensitive data in logs")
+	o.well("overview")
+
+	// The worst service, and what is wrong with it.
+	o.press(".nav a[href='/services']")
+	o.press("th a[href='/services?sort=score']")
+	require.NoError(t, o.Await(`document.querySelector('th[aria-sort=ascending]') !== null`))
+	o.well("services")
+	require.Equal(t, "courier", o.text("tbody td.main a"))
+	o.press("tbody td.main a")
+	o.reads("not evaluated")
+	o.well("service")
+	o.press("section[aria-labelledby=insights] td.main a")
+	o.reads("What is wrong")
+	o.reads("Sensitive data in logs")
+	o.well("insight")
+
+	// A fix for the Collector is copied.
+	o.press(".tabs .choices label:nth-child(2)")
+	require.NoError(t, o.Await(`document.querySelector('.tabs').innerText.includes('blocked_values')`))
+	require.NoError(t, o.AllowClipboard(d.root))
+	o.press(".tabs .tab:nth-of-type(3) .copy")
+	require.NoError(t, o.Await(`document.querySelector('.tabs .tab:nth-of-type(3) .copy').textContent === 'Copied'`))
+	copied, err := browsertest.Evaluate[string](o.Tab, `navigator.clipboard.readText()`)
+	require.NoError(t, err)
+	require.Contains(t, copied, "processors:\n  redaction:")
+
+	// A summary, written on request.
+	o.press("[data-wait]")
+	require.NoError(t, o.Await(`document.querySelector('section[aria-labelledby=summary] .prose') !== null`))
+	o.well("an insight with its summary")
+
+	// A mute with a reason, and back.
+	o.write("#reason", "a test account")
+	o.press("form[action$='/mute'] button")
+	require.NoError(t, o.Await(`document.querySelector("form[action$='/unmute']") !== null`))
+	o.reads("a test account")
+	o.well("a muted insight")
+	o.press(".nav a[href='/insights']")
+	require.NoError(t, o.Await(`document.querySelector('#status') !== null && !document.querySelector('.panel').innerText.includes('Sensitive data in logs')`))
+	o.well("insights")
+	o.open("/insights?status=muted")
+	o.press("td.main a")
+	o.press("form[action$='/unmute'] button")
+	require.NoError(t, o.Await(`document.querySelector("form[action$='/mute']") !== null`))
+
+	// The catalogue.
+	o.press(".nav a[href='/rules']")
+	o.reads("26 rules make the score")
+	o.well("rules")
+	o.press("td.main a[href='/rules/LOG-003']")
+	o.reads("How it judges")
+	o.well("rule")
+
+	// The key is revoked, and refused from then on.
+	o.press(".nav a[href='/keys']")
+	o.reads("this session")
+	o.well("keys")
+	o.press("tbody tr:first-child a[href$='/revoke']")
+	o.reads("This cannot be taken back.")
+	o.well("revoke a key")
+	o.press("form[action$='/revoke'] button")
+	o.reads("revoked")
+	eventually(t, soon, func() bool {
+		r := unset("courier", 1, "once more")
+		a, err := d.post(t.Context(), key, r.Signal, r.Body)
+		return err == nil && a.status == http.StatusUnauthorized
+	}, "a revoked key is accepted")
+
+	// Dark, remembered by the server.
+	o.press(".menu summary")
+	o.press(".segments button[value=dark]")
+	require.NoError(t, o.Await(`document.documentElement.dataset.theme === 'dark'`))
+	o.open("/nothing")
+	o.reads("There is no page at this address.")
+	require.NoError(t, o.Await(`document.documentElement.dataset.theme === 'dark'`))
+	o.Problems() // the status
+
+	o.press(".menu summary")
+	o.press("form[action='/sign-out'] button")
+	o.reads("A key with the scope read is needed")
+	o.open("/keys")
+	o.reads("A key with the scope read is needed")
+	require.Empty(t, o.Problems())
+}
+
+// TestSignInAtAProviderInABrowser signs in as a user of an identity provider, who may
+// look and not manage keys, and out everywhere.
+func TestSignInAtAProviderInABrowser(t *testing.T) {
+	t.Parallel()
+	provider, err := oidctest.Start()
+	require.NoError(t, err)
+	t.Cleanup(provider.Close)
+	d := startDaemon(t, t.TempDir(), "--bootstrap-api-key", bootstrapKey, "--score-interval", "200ms",
+		"--oidc-issuer", provider.URL, "--oidc-audience", oidctest.Client, "--oidc-client-id", oidctest.Client)
+	require.Zero(t, d.assay(t, "organization", "set-external-id", "default", "customer-7").code)
+	d.mustPost(t, bootstrapKey, unset("courier", 3, "hello"))
+
+	o := look(t, d)
+	o.open("/services")
+	o.press("a[href^='/sign-in/provider']")
+	require.NoError(t, o.Await(`document.querySelector('input[name=username]') !== null`))
+	o.write("input[name=username]", oidctest.User)
+	o.write("input[name=password]", oidctest.Password)
+	o.press("button")
+	require.NoError(t, o.Await(`location.pathname === '/services' && document.querySelector('td.main a')?.textContent === 'courier'`))
+	for _, p := range o.Problems() {
+		require.Contains(t, p, provider.URL, "the provider's pages are not ours")
+	}
+	o.open("/keys")
+	o.reads("needs a session with the scope admin")
+	o.well("keys of a user")
+	o.press(".menu summary")
+	o.press("form[action='/sign-out/all'] button")
+	o.reads("Continue with your identity provider")
+	o.well("sign in at a provider")
+	o.open("/services")
+	o.reads("Continue with your identity provider")
+}
