@@ -41,6 +41,8 @@ var benches = []bench{
 	{"engine", "the whole analysis on one core beside pdata and a walk of the views", runEngine},
 	{"ingest", "a running server beside an OpenTelemetry Collector under the same load", runIngest},
 	{"fair", "how long one organization's requests take while another floods", runFair},
+	{"scale", "commits, scoring and size against the number of services, on both stores", runScale},
+	{"replicas", "one, two and four servers on one PostgreSQL under load", runReplicas},
 	{"read", "memory and REST answers of a server that keeps 2,000 services", runRead},
 	{"pages", "pages of long lists beside SQL and beside a bare handler", runPages},
 	{"refuse", "how long a refusal takes for an unknown key and for a wrong secret", runRefuse},

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"assay/internal/store/postgres/pgtest"
+)
+
+const (
+	replicaSpan        = 12 * time.Second
+	replicaRounds      = 3
+	replicaConnections = 16 // of all senders together
+	replicaServices    = 20 // in a request
+	replicaRecords     = 50 // of each of them
+)
+
+// runReplicas measures what one, two and four servers take in that share one
+// PostgreSQL and, here, the processors.
+func runReplicas(ctx context.Context, s *settings, emit func(*table) error) error {
+	t := &table{
+		Title:   "OTLP/HTTP at servers that share one PostgreSQL, all on one machine",
+		Columns: []string{"records/s", "requests/s", "p99 ms", "servers' CPU s/M records", "PostgreSQL's CPU s/M records"},
+		Notes: []string{fmt.Sprintf("%d rounds of %s; %d connections in all, requests of %d services with %d log records each; every commit on disk",
+			replicaRounds, replicaSpan, replicaConnections, replicaServices, replicaRecords)},
+	}
+	var rates, costs []float64
+	for _, n := range []int{1, 2, 4} {
+		r, err := replicasOf(ctx, s, n)
+		if err != nil {
+			return fmt.Errorf("%d servers: %w", n, err)
+		}
+		millions := float64(r.requests) * replicaServices * replicaRecords / 1e6
+		rate := millions * 1e6 / r.span.Seconds()
+		t.Rows = append(t.Rows, row{fmt.Sprintf("%d servers", n), []value{
+			value(rate), value(float64(r.requests) / r.span.Seconds()), value(quantile(r.times, 0.99)),
+			value(r.servers.Seconds() / millions), value(r.database.Seconds() / millions),
+		}})
+		rates, costs = append(rates, rate), append(costs, (r.servers+r.database).Seconds()/millions)
+	}
+	t.Targets = []target{
+		atLeast("records/s of four servers, times those of one,", 0.7, rates[2]/rates[0]),
+		atMost("processor time per record of all with four servers, times that with one,", 1.6, costs[2]/costs[0]),
+	}
+	return emit(t)
+}
+
+type replicaResult struct {
+	requests          int
+	times             []float64 // ms
+	span              time.Duration
+	servers, database time.Duration // processor time
+}
+
+func replicasOf(ctx context.Context, s *settings, n int) (r replicaResult, err error) {
+	database, err := pgtest.Start(pgtest.Config{Durable: true, Settings: postgresSettings})
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, database.Close()) }()
+	var servers []*server
+	for i := range n {
+		dir, err := os.MkdirTemp("", "assay-bench-")
+		if err != nil {
+			return r, err
+		}
+		srv, err := startAssay(ctx, s.assay, dir, "--store", database.URL(), "--metrics-store", "none", "--replica-name", "replica-"+strconv.Itoa(i))
+		if err != nil {
+			return r, errors.Join(err, os.RemoveAll(dir))
+		}
+		srv.dir = dir
+		servers = append(servers, srv)
+		defer func() { err = errors.Join(err, srv.stop()) }()
+	}
+	body, err := logsRequest(replicaServices, replicaRecords)
+	if err != nil {
+		return r, err
+	}
+	client := &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: replicaConnections}}
+	defer client.CloseIdleConnections()
+	for round := range 1 + replicaRounds {
+		before, err := cpuOf(servers, database.PID())
+		if err != nil {
+			return r, err
+		}
+		times, span, err := replicaLoad(ctx, client, servers, body)
+		if err != nil {
+			return r, err
+		}
+		after, err := cpuOf(servers, database.PID())
+		if err != nil {
+			return r, err
+		}
+		if round == 0 { // warms up
+			continue
+		}
+		r.requests += len(times)
+		r.times = append(r.times, times...)
+		r.span += span
+		r.servers += after[0] - before[0]
+		r.database += after[1] - before[1]
+	}
+	return r, nil
+}
+
+// replicaLoad has clients send one request after the other, each to a server of its own.
+func replicaLoad(ctx context.Context, client *http.Client, servers []*server, body []byte) (times []float64, span time.Duration, err error) {
+	var (
+		mu   sync.Mutex
+		done sync.WaitGroup
+		errs []error
+	)
+	load := &fairLoad{client: client}
+	load.serial.Store(uint64(time.Now().UnixNano())) // rounds differ
+	began := time.Now()
+	for i := range replicaConnections {
+		srv := servers[i%len(servers)]
+		to := &fairLoad{client: client, url: "http://" + srv.http + "/v1/logs"}
+		done.Go(func() {
+			var mine []float64
+			var failure error
+			for failure == nil && ctx.Err() == nil && time.Since(began) < replicaSpan {
+				at := time.Now()
+				status, err := to.send(ctx, srv.key, "", load.unique(body))
+				if err == nil && status != http.StatusOK {
+					err = fmt.Errorf("status %d", status)
+				}
+				if failure = err; err == nil {
+					mine = append(mine, float64(time.Since(at))/float64(time.Millisecond))
+				}
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			times = append(times, mine...)
+			if failure != nil {
+				errs = append(errs, srv.explain(failure))
+			}
+		})
+	}
+	done.Wait()
+	return times, time.Since(began), errors.Join(errs...)
+}
+
+// cpuOf returns the processor time that the servers have used, and that a process has
+// with all its descendants, ended ones included.
+func cpuOf(servers []*server, root int) (used [2]time.Duration, err error) {
+	processes, err := readProcesses()
+	if err != nil {
+		return used, err
+	}
+	for _, srv := range servers {
+		used[0] += processes[srv.cmd.Process.Pid].cpu
+	}
+	family := []int{root}
+	for i := 0; i < len(family); i++ {
+		used[1] += processes[family[i]].cpu
+		for pid, p := range processes {
+			if p.parent == family[i] && !slices.Contains(family, pid) {
+				family = append(family, pid)
+			}
+		}
+	}
+	return used, nil
+}
+
+type processStat struct {
+	parent int
+	cpu    time.Duration // with children that ended
+}
+
+// readProcesses reads /proc.
+func readProcesses() (map[int]processStat, error) {
+	files, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		return nil, err
+	}
+	all := make(map[int]processStat)
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			continue // has ended
+		}
+		// The name of the program, in parentheses, may hold anything.
+		fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(f)))
+		if err != nil || len(fields) < 15 {
+			return nil, fmt.Errorf("%s: not as expected", f)
+		}
+		p := processStat{}
+		if p.parent, err = strconv.Atoi(fields[1]); err != nil {
+			return nil, fmt.Errorf("%s: %w", f, err)
+		}
+		for _, field := range fields[11:15] { // utime, stime, cutime, cstime
+			n, err := strconv.ParseInt(field, 10, 64)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", f, err)
+			}
+			p.cpu += time.Duration(n) * clockTick
+		}
+		all[pid] = p
+	}
+	return all, nil
+}
