@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -58,9 +59,9 @@ func (s *Store) migrate(ctx context.Context, apply bool) error {
 // checkServer returns how far the schema is of a server that will do.
 func (s *Store) checkServer(ctx context.Context) (schema inspect.Schema, err error) {
 	var server int
-	var encoding string
+	var encoding, version string
 	err = s.view(ctx, "read the schema version", func(tx pgx.Tx) error {
-		if err := tx.QueryRow(ctx, `SELECT current_setting('server_version_num')::integer, current_setting('server_encoding')`).Scan(&server, &encoding); err != nil {
+		if err := tx.QueryRow(ctx, `SELECT current_setting('server_version_num')::integer, current_setting('server_encoding'), version()`).Scan(&server, &encoding, &version); err != nil {
 			return err
 		}
 		schema, err = s.readSchema(ctx, tx)
@@ -73,6 +74,9 @@ func (s *Store) checkServer(ctx context.Context) (schema inspect.Schema, err err
 		return schema, assay.Errorf(assay.CodeInvalid, "postgres: the server has version %d.%d, this program needs %d", server/10000, server%10000, minVersion/10000)
 	case encoding != "UTF8":
 		return schema, assay.Errorf(assay.CodeInvalid, "postgres: the database has the encoding %s; make one with UTF8", encoding)
+	}
+	if strings.Contains(version, "linux") { // others only log that they cannot
+		s.whileSending = `; set local tcp_user_timeout = ` + milliseconds(sendTimeout)
 	}
 	return schema, nil
 }

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 
@@ -108,7 +109,7 @@ func readMessage(r io.Reader, typed bool) ([]byte, error) {
 		return nil, err
 	}
 	length := binary.BigEndian.Uint32(head[len(head)-4:])
-	message := append(head, make([]byte, length-4)...)
-	_, err := io.ReadFull(r, message[len(head):])
-	return message, err
+	body := make([]byte, length-4)
+	_, err := io.ReadFull(r, body)
+	return slices.Concat(head, body), err
 }

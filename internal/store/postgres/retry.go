@@ -109,11 +109,15 @@ func (s *Store) connected(_ context.Context, conn *pgx.Conn) error {
 }
 
 // giveUp closes a connection and has the idle ones of its generation closed: a
-// server that restarted or became a standby has ended them all.
+// server that restarted, became a standby or cannot be reached any more has ended them
+// all. A caller who gave up may have ended the one alone.
 func (s *Store) giveUp(ctx context.Context, conn *pgxpool.Conn) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
 	defer cancel()
-	_ = conn.Conn().Close(ctx) // it may be closed already
+	_ = conn.Conn().Close(closing) // it may be closed already
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return
+	}
 	generation, _ := conn.Conn().PgConn().CustomData()[generationKey].(uint64)
 	if s.generation.CompareAndSwap(generation, generation+1) {
 		s.pool.Reset()

@@ -28,6 +28,7 @@ const (
 	connectTimeout   = 3 * time.Second // unless the URL has connect_timeout
 	lockTimeout      = 4 * time.Second // how long a statement waits for another's lock
 	idleTimeout      = 5 * time.Second // how long a transaction may be open without a statement
+	sendTimeout      = 5 * time.Second // how long the server waits for a client that does not take its answer
 	rollbackTimeout  = time.Second
 	cancelDelay      = time.Second // how long the server may take to cancel a statement whose context has ended
 )
@@ -57,8 +58,11 @@ type Store struct {
 	pool      *pgxpool.Pool
 	clock     func() time.Time // nil: the server's
 	statement time.Duration
-	logger    *slog.Logger
-	closed    atomic.Bool
+	// whileSending bounds, as another SET LOCAL, how long the server holds on to a
+	// transaction whose client it cannot reach. "" where the server cannot.
+	whileSending string
+	logger       *slog.Logger
+	closed       atomic.Bool
 	// generation of the connections: the next one when those of the last are
 	// given up.
 	generation atomic.Uint64
@@ -235,11 +239,15 @@ func (s *Store) transact(ctx context.Context, what, begin string, do func(pgx.Tx
 		tx, err := conn.BeginTx(ctx, pgx.TxOptions{BeginQuery: begin +
 			`; set local statement_timeout = ` + s.statementTimeout(ctx) +
 			`; set local lock_timeout = ` + milliseconds(lockTimeout) +
-			`; set local idle_in_transaction_session_timeout = ` + milliseconds(idleTimeout)})
+			`; set local idle_in_transaction_session_timeout = ` + milliseconds(idleTimeout) + s.whileSending})
 		if err != nil {
 			return true, err
 		}
-		if err := do(tx); err != nil {
+		err = do(tx)
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
 			rollback(ctx, conn)
 			return true, err
 		}
