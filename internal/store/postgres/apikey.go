@@ -4,21 +4,17 @@ package postgres
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"assay"
+	"assay/internal/store/codec"
 )
 
 // CreateAPIKey implements assay.APIKeyStore.
 func (s *Store) CreateAPIKey(ctx context.Context, k *assay.APIKey) error {
 	var created time.Time
-	scopes := make([]string, len(k.Scopes))
-	for i, sc := range k.Scopes {
-		scopes[i] = string(sc)
-	}
 	err := s.update(ctx, "create an API key", func(tx pgx.Tx) error {
 		org, err := orgOf(ctx, tx, k.OrganizationID)
 		if err != nil {
@@ -28,7 +24,7 @@ func (s *Store) CreateAPIKey(ctx context.Context, k *assay.APIKey) error {
 			return err
 		}
 		_, err = tx.Exec(ctx, `INSERT INTO api_keys (id, org, name, hash, scopes, created_at, expires_at) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
-			k.ID, org, k.Name, k.Hash[:], strings.Join(scopes, ","), micros(created), micros(k.ExpiresAt))
+			k.ID, org, k.Name, k.Hash[:], codec.JoinScopes(k.Scopes), micros(created), micros(k.ExpiresAt))
 		if taken(err) {
 			return assay.Errorf(assay.CodeConflict, "an API key with this id exists")
 		}
@@ -54,11 +50,7 @@ func apiKeyOf(row pgx.CollectableRow) (*assay.APIKey, error) {
 	err := row.Scan(&k.ID, &k.OrganizationID, &k.Name, &hash, &scopes,
 		(*instant)(&k.CreatedAt), (*instant)(&k.ExpiresAt), (*instant)(&k.LastUsedAt), (*instant)(&k.RevokedAt))
 	copy(k.Hash[:], hash)
-	if scopes != "" {
-		for sc := range strings.SplitSeq(scopes, ",") {
-			k.Scopes = append(k.Scopes, assay.Scope(sc))
-		}
-	}
+	k.Scopes = codec.SplitScopes(scopes)
 	return &k, err
 }
 

@@ -201,9 +201,9 @@ func (c *commit) apply(d *delta.Delta) error {
 const (
 	// A row is locked when its turn comes in the order of svc.
 	lockServices = `SELECT svc, id, first_seen_at, last_seen_at, tally FROM services WHERE id = ANY ($1::uuid[]) ORDER BY svc FOR NO KEY UPDATE`
-	addServices  = `INSERT INTO services (id, org, namespace, name, environment, version, first_seen_at, last_seen_at, created_at, updated_at, revision, tally)
-		SELECT id, org, namespace, name, environment, version, 0, 0, $1::bigint, $1::bigint, 0, ''
-		FROM unnest($2::uuid[], $3::bigint[], $4::bytea[], $5::bytea[], $6::bytea[], $7::bytea[]) AS n (id, org, namespace, name, environment, version)
+	addServices  = `INSERT INTO services (id, org, namespace, name, environment, version, folded, first_seen_at, last_seen_at, created_at, updated_at, revision, tally)
+		SELECT id, org, namespace, name, environment, version, folded, 0, 0, $1::bigint, $1::bigint, 0, ''
+		FROM unnest($2::uuid[], $3::bigint[], $4::bytea[], $5::bytea[], $6::bytea[], $7::bytea[], $8::bytea[]) AS n (id, org, namespace, name, environment, version, folded)
 		ORDER BY id ON CONFLICT (id) DO NOTHING RETURNING svc, id`
 )
 
@@ -266,14 +266,16 @@ func (c *commit) make(fresh []*service, services map[pgtype.UUID]*service) error
 		ids                                       = make([]pgtype.UUID, len(fresh))
 		orgs                                      = make([]int64, len(fresh))
 		namespaces, names, environments, versions = make([][]byte, len(fresh)), make([][]byte, len(fresh)), make([][]byte, len(fresh)), make([][]byte, len(fresh))
+		folded                                    = make([][]byte, len(fresh))
 	)
 	for i, s := range fresh {
 		ids[i], orgs[i] = s.id, s.org
 		namespaces[i], names[i] = bytesOf(s.key.Namespace), bytesOf(s.key.Name)
 		environments[i], versions[i] = bytesOf(s.key.Environment), bytesOf(s.key.Version)
+		folded[i] = codec.Fold(s.key.Name)
 	}
 	made := 0
-	rows, err := c.tx.Query(c.ctx, addServices, c.now, ids, orgs, namespaces, names, environments, versions)
+	rows, err := c.tx.Query(c.ctx, addServices, c.now, ids, orgs, namespaces, names, environments, versions, folded)
 	err = each(rows, err, func(rows pgx.Rows) error {
 		var svc int64
 		var id pgtype.UUID
@@ -493,14 +495,15 @@ func queueItems(b *pgx.Batch, services []*service) error {
 	return nil
 }
 
-const saveServices = `UPDATE services s SET first_seen_at = n.first, last_seen_at = n.last, tally = n.tally,
+const saveServices = `UPDATE services s SET first_seen_at = n.first, last_seen_at = n.last, tally = n.tally, signals = n.signals,
 		updated_at = greatest(s.updated_at, $1::bigint), revision = s.revision + 1, unscored = true
-	FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::bytea[]) AS n (svc, first, last, tally) WHERE s.svc = n.svc`
+	FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::bytea[], $6::smallint[]) AS n (svc, first, last, tally, signals) WHERE s.svc = n.svc`
 
 // queueServices writes the services of which anything has changed.
 func (c *commit) queueServices(b *pgx.Batch, services []*service) {
 	var svcs, firsts, lasts []int64
 	var tallies [][]byte
+	var signals []int16
 	for _, s := range services {
 		seen := fold.Seen(&s.first, &s.last, s.facts)
 		for _, t := range s.buckets {
@@ -508,11 +511,11 @@ func (c *commit) queueServices(b *pgx.Batch, services []*service) {
 		}
 		if s.isNew || s.changed || seen || len(s.buckets) > 0 {
 			svcs, firsts, lasts = append(svcs, s.svc), append(firsts, s.first), append(lasts, s.last)
-			tallies = append(tallies, s.total.AppendBinary([]byte{}))
+			tallies, signals = append(tallies, s.total.AppendBinary([]byte{})), append(signals, int16(s.total.Signals()))
 		}
 	}
 	if len(svcs) > 0 {
-		b.Queue(saveServices, c.now, svcs, firsts, lasts, tallies)
+		b.Queue(saveServices, c.now, svcs, firsts, lasts, tallies, signals)
 	}
 }
 

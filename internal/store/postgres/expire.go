@@ -44,12 +44,12 @@ const (
 
 // Expire forgets what lies before the start of the window: counts and usage,
 // which leave the totals with it, evidence, full distinct sets, metric series, claims
-// (those of MET-003 and MET-004 before metrics), scores of the history. It also forgets
+// (those of MET-003 and MET-004 before metrics), scores of the histories. It also forgets
 // RES-002 claims without conflict and distinct sets that are not full when they
-// did not change for 24 and 6 hours, and services not seen for twice the window
-// before its start, with all that is theirs; and by the store's own clock requests
-// after 15 minutes and leases that expired a day ago. A service whose counts
-// changed counts as unscored.
+// did not change for 24 and 6 hours, sessions that have ended, and services not seen
+// for twice the window before its start, with all that is theirs; and by the store's
+// own clock requests after 15 minutes and leases that expired a day ago. A service whose
+// counts changed counts as unscored.
 //
 // The work is done in many short transactions; when Expire fails or its context
 // ends, the next call does the rest. Several replicas may do it at the same time.
@@ -74,6 +74,14 @@ func (s *Store) Expire(ctx context.Context, now time.Time, start, metrics delta.
 				s.injectedNow(), leasesKept.Microseconds(), rowChunk)
 		},
 		func() error { return s.expireScores(ctx, from) },
+		func() error {
+			return s.expireRows(ctx, "forget old scores of organizations", `DELETE FROM organization_scores WHERE ctid = ANY (ARRAY(
+				SELECT ctid FROM organization_scores WHERE slot < $1 LIMIT $2 FOR UPDATE SKIP LOCKED))`, from/scoreSlot.Microseconds(), rowChunk)
+		},
+		func() error {
+			return s.expireRows(ctx, "forget ended sessions", `DELETE FROM sessions WHERE ctid = ANY (ARRAY(
+				SELECT ctid FROM sessions WHERE least(idle_at, expires_at) <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED))`, micros(now), rowChunk)
+		},
 		func() error { return s.expireServices(ctx, from-2*window) },
 	}
 	for _, step := range steps {
@@ -163,16 +171,18 @@ func expireHours(ctx context.Context, tx pgx.Tx, p partition, after hourKey, sta
 	}
 	var changed []int64
 	var sums [][]byte
+	var signals []int16
 	var judged []bool
 	for _, svc := range slices.Sorted(maps.Keys(gone)) {
 		if total := totals[svc]; total != nil {
 			total.Sub(gone[svc])
 			changed, sums, judged = append(changed, svc), append(sums, total.AppendBinary([]byte{})), append(judged, gone[svc].Judged())
+			signals = append(signals, int16(total.Signals()))
 		}
 	}
 	// Usage alone does not change a score.
-	_, err = tx.Exec(ctx, `UPDATE services s SET tally = n.tally, revision = s.revision + n.judged::integer, unscored = s.unscored OR n.judged
-		FROM unnest($1::bigint[], $2::bytea[], $3::boolean[]) AS n (svc, tally, judged) WHERE s.svc = n.svc`, changed, sums, judged)
+	_, err = tx.Exec(ctx, `UPDATE services s SET tally = n.tally, signals = n.signals, revision = s.revision + n.judged::integer, unscored = s.unscored OR n.judged
+		FROM unnest($1::bigint[], $2::bytea[], $3::smallint[], $4::boolean[]) AS n (svc, tally, signals, judged) WHERE s.svc = n.svc`, changed, sums, signals, judged)
 	return last, len(buckets) == hoursChunk, err
 }
 

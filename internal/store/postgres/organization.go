@@ -4,6 +4,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/google/uuid"
@@ -111,19 +112,32 @@ func (s *Store) SetOrganizationTier(ctx context.Context, id string, tier assay.T
 	})
 }
 
-// SaveOrganizationScore stores the mean score of an organization, or that it has
-// none. Without the lease of the fence it is delta.ErrLeaseLost, and nothing is
-// stored.
+const (
+	saveOrganizationScore = `UPDATE organizations SET score = $1, score_updated_at = $2 WHERE id = $3 RETURNING org`
+	addOrganizationScore  = `INSERT INTO organization_scores AS c (org, slot, at, score) VALUES ($1, $2, $3, $4)
+		ON CONFLICT (org, slot) DO UPDATE SET at = excluded.at, score = excluded.score WHERE excluded.at >= c.at`
+)
+
+// SaveOrganizationScore stores the mean score of an organization, also in its
+// history, or that it has none. Without the lease of the fence it is
+// delta.ErrLeaseLost, and nothing is stored.
 func (s *Store) SaveOrganizationScore(ctx context.Context, f delta.Fence, organizationID string, score *float64, at time.Time) error {
 	if score == nil {
 		at = time.Time{}
 	}
 	return s.update(ctx, "save an organization's score", func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, `UPDATE organizations SET score = $1, score_updated_at = $2 WHERE id = $3`, score, micros(at), uuidOf(organizationID))
-		if err := changedOne(tag, err, errNoOrganization); err != nil {
+		var org int64
+		err := tx.QueryRow(ctx, saveOrganizationScore, score, micros(at), uuidOf(organizationID)).Scan(&org)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return errNoOrganization()
+		}
+		if err != nil {
 			return err
 		}
 		b := new(pgx.Batch)
+		if score != nil {
+			b.Queue(addOrganizationScore, org, slotOf(at), micros(at), *score)
+		}
 		lost := queueFence(b, f)
 		if err := tx.SendBatch(ctx, b).Close(); err != nil {
 			return err

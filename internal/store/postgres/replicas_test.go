@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
 	"assay"
@@ -214,7 +215,7 @@ func TestUnknownOutcome(t *testing.T) {
 	}{{"before the server has it", false}, {"before its answer", true}} {
 		t.Run(c.name, func(t *testing.T) {
 			var cut atomic.Bool
-			s, err := Open(t.Context(), Config{URL: through(t, address, func(message string) fate {
+			s, err := Open(t.Context(), Config{URL: through(t, address, func(_ int64, message string) fate {
 				switch {
 				case !strings.HasPrefix(message, "Qcommit") || !cut.CompareAndSwap(true, false):
 					return passes
@@ -259,7 +260,7 @@ func TestLostConnection(t *testing.T) {
 	address := migrated(t)
 	for _, message := range []string{"Qbegin", "P", "B"} { // begin, and the batches of statements
 		var cut atomic.Bool
-		s, err := Open(t.Context(), Config{MaxConns: 3, URL: through(t, address, func(m string) fate {
+		s, err := Open(t.Context(), Config{MaxConns: 3, URL: through(t, address, func(_ int64, m string) fate {
 			if strings.HasPrefix(m, message) && cut.CompareAndSwap(true, false) {
 				return dropped
 			}
@@ -279,6 +280,38 @@ func TestLostConnection(t *testing.T) {
 		}
 		require.EqualValues(t, 1, observed(t, s, org))
 		require.NoError(t, s.Close())
+	}
+}
+
+// TestCutOff has the network swallow what goes over the connections that there are. One
+// call finds out; the next ones make new connections.
+func TestCutOff(t *testing.T) {
+	const conns = 3
+	var made, lost atomic.Int64
+	s, err := Open(t.Context(), Config{MaxConns: conns, URL: through(t, migrated(t), func(conn int64, _ string) fate {
+		made.Store(max(made.Load(), conn+1))
+		if conn < lost.Load() {
+			return swallowed
+		}
+		return passes
+	})})
+	require.NoError(t, err)
+	defer s.Close()
+	var all []*pgxpool.Conn
+	for range conns {
+		conn, err := s.pool.Acquire(t.Context())
+		require.NoError(t, err)
+		all = append(all, conn)
+	}
+	for _, conn := range all {
+		conn.Release()
+	}
+	lost.Store(made.Load())
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	require.ErrorIs(t, s.Ping(ctx), context.DeadlineExceeded)
+	for range 2 * conns {
+		require.NoError(t, s.Ping(t.Context()))
 	}
 }
 
@@ -489,7 +522,7 @@ func TestCommitPlans(t *testing.T) {
 		{moveClaims, []any{numbers, small, numbers, numbers, numbers, numbers}},
 		{changeExamples, []any{numbers, blobs}},
 		{changeItems, []any{numbers, numbers, blobs}},
-		{saveServices, []any{1, numbers, numbers, numbers, blobs}},
+		{saveServices, []any{1, numbers, numbers, numbers, blobs, numbers}},
 		{forgetRequests, []any{nil, 1, 0, 10}},
 		{touchClaims, []any{numbers}},
 	} {

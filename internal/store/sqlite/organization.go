@@ -6,13 +6,13 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
 
 	"assay"
 	"assay/internal/delta"
+	"assay/internal/store/codec"
 )
 
 // CreateOrganization implements assay.OrganizationStore.
@@ -203,7 +203,7 @@ func (s *Store) CreateAPIKey(ctx context.Context, k *assay.APIKey) error {
 			return err
 		}
 		_, err = tx.ExecContext(ctx, `INSERT INTO api_keys (id, org, name, hash, scopes, created_at, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?)`,
-			k.ID, org, k.Name, k.Hash[:], joinScopes(k.Scopes), micros(created), micros(k.ExpiresAt))
+			k.ID, org, k.Name, k.Hash[:], codec.JoinScopes(k.Scopes), micros(created), micros(k.ExpiresAt))
 		if taken(err) {
 			return assay.Errorf(assay.CodeConflict, "an API key with this id exists")
 		}
@@ -214,27 +214,6 @@ func (s *Store) CreateAPIKey(ctx context.Context, k *assay.APIKey) error {
 	}
 	k.CreatedAt = created
 	return nil
-}
-
-// joinScopes is how scopes are stored.
-func joinScopes(scopes []assay.Scope) string {
-	texts := make([]string, len(scopes))
-	for i, sc := range scopes {
-		texts[i] = string(sc)
-	}
-	return strings.Join(texts, ",")
-}
-
-// splitScopes is the inverse of joinScopes.
-func splitScopes(text string) []assay.Scope {
-	if text == "" {
-		return nil
-	}
-	var scopes []assay.Scope
-	for sc := range strings.SplitSeq(text, ",") {
-		scopes = append(scopes, assay.Scope(sc))
-	}
-	return scopes
 }
 
 const selectAPIKeys = `
@@ -253,7 +232,7 @@ func scanAPIKey(row interface{ Scan(...any) error }) (*assay.APIKey, error) {
 	}
 	k.OrganizationID = idOf(org)
 	copy(k.Hash[:], hash)
-	k.Scopes = splitScopes(scopes)
+	k.Scopes = codec.SplitScopes(scopes)
 	k.CreatedAt, k.ExpiresAt, k.LastUsedAt, k.RevokedAt = timeOf(created), timeOf(expires), timeOf(used), timeOf(revoked)
 	return &k, nil
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"assay"
+	"assay/internal/store/codec"
 )
 
 // liveKey tells whether the API key of a session lives at a time. A session without
@@ -53,7 +54,7 @@ func (s *Store) CreateSession(ctx context.Context, ses *assay.Session) error {
 			}
 		}
 		_, err = tx.ExecContext(ctx, `INSERT INTO sessions (hash, org, key_id, subject, name, scopes, created_at, used_at, idle_at, expires_at)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, ses.Hash[:], org, ses.KeyID, ses.Subject, ses.Name, joinScopes(ses.Scopes),
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, ses.Hash[:], org, ses.KeyID, ses.Subject, ses.Name, codec.JoinScopes(ses.Scopes),
 			micros(ses.CreatedAt), now, micros(ses.IdleAt), micros(ses.ExpiresAt))
 		if taken(err) {
 			return assay.Errorf(assay.CodeConflict, "a session with this token exists")
@@ -80,7 +81,7 @@ func (s *Store) FindSession(ctx context.Context, hash [32]byte, now time.Time) (
 	if err != nil {
 		return nil, s.fail(ctx, "find a session", err)
 	}
-	ses.OrganizationID, ses.Scopes = idOf(org), splitScopes(scopes)
+	ses.OrganizationID, ses.Scopes = idOf(org), codec.SplitScopes(scopes)
 	ses.CreatedAt, ses.UsedAt, ses.IdleAt, ses.ExpiresAt = timeOf(created), timeOf(used), timeOf(idle), timeOf(expires)
 	return &ses, nil
 }

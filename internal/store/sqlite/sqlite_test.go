@@ -15,13 +15,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestStore(t *testing.T) { storetest.Run(t, opener) }
-
-func TestLists(t *testing.T) { storetest.RunLists(t, opener) }
-
-func opener(t testing.TB, now func() time.Time) storetest.Opener {
-	path := filepath.Join(t.TempDir(), "assay.db")
-	return func() (storetest.Store, error) {
-		return sqlite.Open(t.Context(), sqlite.Config{Path: path, Migrate: true, Now: now})
-	}
+func TestStore(t *testing.T) {
+	storetest.Run(t, func(t testing.TB, now func() time.Time) storetest.Opener {
+		path := filepath.Join(t.TempDir(), "assay.db")
+		return func() (storetest.Store, error) {
+			return sqlite.Open(t.Context(), sqlite.Config{Path: path, Migrate: true, Now: now})
+		}
+	})
 }

@@ -363,9 +363,7 @@ func testNothingGrows(t *testing.T, s *suite) {
 			}
 			mean := 10.0
 			require.NoError(t, s.SaveOrganizationScore(s.ctx(), delta.Fence{}, org, &mean, now))
-			if st, ok := s.Store.(assay.SessionStore); ok {
-				require.NoError(t, st.CreateSession(s.ctx(), newSession(org, fmt.Sprint("session ", n), now)))
-			}
+			require.NoError(t, s.CreateSession(s.ctx(), newSession(org, fmt.Sprint("session ", n), now)))
 			require.NoError(t, s.RotateSigningKey(s.ctx(), signingKey(fmt.Sprint("key ", n))))
 			require.NoError(t, s.DeleteSigningKeys(s.ctx(), now.Add(-2*time.Hour)))
 			s.expire(hour-window, hour-window/2)

@@ -19,7 +19,7 @@ import (
 
 // fleet stores services that differ in everything that lists look at, and returns what
 // a list shows of each.
-func (s *lists) fleet(org string) []*assay.ServiceRow {
+func (s *suite) fleet(org string) []*assay.ServiceRow {
 	s.t.Helper()
 	names := []string{
 		"checkout", "Checkout-API", "CART", "cart-ÄRGER", "<script>alert(1)</script>", "not \xff UTF-8", "nul \x00 byte",
@@ -134,7 +134,7 @@ func matching(all []*assay.ServiceRow, f *assay.ServiceFilter) []*assay.ServiceR
 	return found
 }
 
-func testServiceRows(t *testing.T, s *lists) {
+func testServiceRows(t *testing.T, s *suite) {
 	ctx := s.ctx()
 	org := s.organization()
 	all := s.fleet(org)
@@ -197,7 +197,7 @@ func testServiceRows(t *testing.T, s *lists) {
 }
 
 // testServiceCounts follows the numbers of a row through everything that changes them.
-func testServiceCounts(t *testing.T, s *lists) {
+func testServiceCounts(t *testing.T, s *suite) {
 	ctx := s.ctx()
 	org := s.organization()
 	svc := s.seen(org, named("a"), catalog.RES001, true)
@@ -250,7 +250,7 @@ func testServiceCounts(t *testing.T, s *lists) {
 	check(assay.ImpactCounts{Normal: 1}, assay.SignalLog)
 }
 
-func testServiceVersions(t *testing.T, s *lists) {
+func testServiceVersions(t *testing.T, s *suite) {
 	ctx := s.ctx()
 	org := s.organization()
 	key := assay.ServiceKey{Namespace: "shop", Name: "a", Environment: "prod"}
@@ -280,7 +280,7 @@ func testServiceVersions(t *testing.T, s *lists) {
 	require.Empty(t, versions(10))
 }
 
-func testCourses(t *testing.T, s *lists) {
+func testCourses(t *testing.T, s *suite) {
 	ctx := s.ctx()
 	org := s.organization()
 	a, b := s.seen(org, named("a"), catalog.RES001, true), s.seen(org, named("b"), catalog.RES001, true)
@@ -341,7 +341,7 @@ func testCourses(t *testing.T, s *lists) {
 	require.Equal(t, []assay.ScorePoint{{At: at(-24), Value: 50}, {At: at(0), Value: 70}}, got)
 }
 
-func testScoreGroups(t *testing.T, s *lists) {
+func testScoreGroups(t *testing.T, s *suite) {
 	ctx := s.ctx()
 	org := s.organization()
 	set := func(name string, value float64, evaluated, failed []string, insights ...catalog.Rule) string {
@@ -383,7 +383,7 @@ func testScoreGroups(t *testing.T, s *lists) {
 }
 
 // testServiceClaims compares the claims of one service with those of all.
-func testServiceClaims(t *testing.T, s *lists) {
+func testServiceClaims(t *testing.T, s *suite) {
 	ctx := s.ctx()
 	org, other := s.organization(), s.organization()
 	names := []string{"a", "b", "c"}
@@ -434,7 +434,7 @@ func testServiceClaims(t *testing.T, s *lists) {
 }
 
 // testListIsolation asks for the lists of an organization that has nothing, and of none.
-func testListIsolation(t *testing.T, s *lists) {
+func testListIsolation(t *testing.T, s *suite) {
 	ctx := s.ctx()
 	mine, theirs := s.organization(), s.organization()
 	s.fleet(mine)

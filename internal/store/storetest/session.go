@@ -25,7 +25,7 @@ func newSession(org, token string, now time.Time) *assay.Session {
 }
 
 // keySession is a session of an API key, which is made.
-func (s *lists) keySession(org, keyID string, expires time.Time) *assay.Session {
+func (s *suite) keySession(org, keyID string, expires time.Time) *assay.Session {
 	s.t.Helper()
 	k := &assay.APIKey{ID: keyID, OrganizationID: org, Name: keyID, Scopes: assay.Scopes(), ExpiresAt: expires}
 	require.NoError(s.t, s.CreateAPIKey(s.ctx(), k))
@@ -34,7 +34,7 @@ func (s *lists) keySession(org, keyID string, expires time.Time) *assay.Session 
 	return ses
 }
 
-func testSessions(t *testing.T, s *lists) {
+func testSessions(t *testing.T, s *suite) {
 	ctx, now := s.ctx(), s.clock.now()
 	org, other := s.organization(), s.organization()
 	a := newSession(org, "a", now)
@@ -70,7 +70,7 @@ func testSessions(t *testing.T, s *lists) {
 }
 
 // testSessionKeys: a session ends with its API key.
-func testSessionKeys(t *testing.T, s *lists) {
+func testSessionKeys(t *testing.T, s *suite) {
 	ctx, now := s.ctx(), s.clock.now()
 	org, other := s.organization(), s.organization()
 	revoked := s.keySession(org, "aaaaaa", time.Time{})
@@ -104,7 +104,7 @@ func testSessionKeys(t *testing.T, s *lists) {
 	code(t, assay.CodeNotFound, s.CreateSession(ctx, &again))
 }
 
-func testSessionLimits(t *testing.T, s *lists) {
+func testSessionLimits(t *testing.T, s *suite) {
 	ctx, now := s.ctx(), s.clock.now()
 	org, other := s.organization(), s.organization()
 	var all []*assay.Session
@@ -161,15 +161,14 @@ func testSessionLimits(t *testing.T, s *lists) {
 }
 
 // testSessionRace signs in from many places at once.
-func testSessionRace(t *testing.T, s *lists) {
+func testSessionRace(t *testing.T, s *suite) {
 	ctx, now := s.ctx(), s.clock.now()
 	org := s.organization()
-	handles := []Store{s.suite.Store, s.handle()}
+	handles := []Store{s.Store, s.handle()}
 	var wg sync.WaitGroup
 	for i := range 2 * assay.MaxSubjectSessions {
 		wg.Go(func() {
-			st := handles[i%2].(assay.SessionStore)
-			if err := st.CreateSession(ctx, newSession(org, fmt.Sprint("racer ", i), now)); err != nil {
+			if err := handles[i%2].CreateSession(ctx, newSession(org, fmt.Sprint("racer ", i), now)); err != nil {
 				t.Errorf("session %d: %v", i, err)
 			}
 		})

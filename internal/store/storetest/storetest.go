@@ -27,6 +27,9 @@ type Store interface {
 	assay.SigningKeyStore
 	assay.LogRecordStore
 	assay.UsageStore
+	assay.SessionStore
+	assay.ServiceLister
+	assay.OverviewStore
 
 	Commit(ctx context.Context, now time.Time, requests []delta.Request, merge func(fresh []bool) *delta.Delta) error
 	KnownServices(ctx context.Context, organizationID string) ([]assay.ServiceKey, error)
@@ -40,7 +43,7 @@ type Store interface {
 	SaveScores(ctx context.Context, f delta.Fence, organizationID string, results []delta.Result) error
 	SaveOrganizationScore(ctx context.Context, f delta.Fence, organizationID string, score *float64, at time.Time) error
 	OrganizationMean(ctx context.Context, organizationID string) (mean float64, services int, err error)
-	ScoreHistory(ctx context.Context, organizationID, serviceID string, since time.Time) ([]*assay.Score, error)
+	ServiceClaims(ctx context.Context, organizationID, serviceID string, since, metricSince delta.Bucket) (map[catalog.Rule]delta.ClaimCount, error)
 	Expire(ctx context.Context, now time.Time, start, metrics delta.Bucket) error
 
 	AcquireLeases(ctx context.Context, holder string, names []string, ttl time.Duration) (held []string, now time.Time, err error)
@@ -105,6 +108,17 @@ func Run(t *testing.T, make func(t testing.TB, now func() time.Time) Opener) {
 		{"JournalRace", testJournalRace},
 		{"Usage", testUsage},
 		{"Series", testSeries},
+		{"Sessions", testSessions},
+		{"SessionKeys", testSessionKeys},
+		{"SessionLimits", testSessionLimits},
+		{"SessionRace", testSessionRace},
+		{"ServiceRows", testServiceRows},
+		{"ServiceCounts", testServiceCounts},
+		{"ServiceVersions", testServiceVersions},
+		{"Courses", testCourses},
+		{"ScoreGroups", testScoreGroups},
+		{"ServiceClaims", testServiceClaims},
+		{"ListIsolation", testListIsolation},
 		{"Concurrency", testConcurrency},
 		{"Durability", testDurability},
 		{"Context", testContext},

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package codec
+
+import (
+	"strings"
+
+	"assay"
+)
+
+// JoinScopes is how scopes are stored.
+func JoinScopes(scopes []assay.Scope) string {
+	texts := make([]string, len(scopes))
+	for i, sc := range scopes {
+		texts[i] = string(sc)
+	}
+	return strings.Join(texts, ",")
+}
+
+// SplitScopes is the inverse of JoinScopes.
+func SplitScopes(text string) []assay.Scope {
+	if text == "" {
+		return nil
+	}
+	var scopes []assay.Scope
+	for sc := range strings.SplitSeq(text, ",") {
+		scopes = append(scopes, assay.Scope(sc))
+	}
+	return scopes
+}
