@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"assay"
@@ -72,6 +73,8 @@ type Committer struct {
 	queue   *fair.Queue[*submission]
 	closing chan struct{}
 	done    chan struct{}
+
+	since atomic.Int64 // Unix nanoseconds; see Behind
 
 	// Of the committing goroutine.
 	budget int     // rows of one transaction
@@ -171,6 +174,16 @@ func (c *Committer) Close() {
 	<-c.done
 }
 
+// Behind returns for how long submissions have waited without one having been
+// committed, 0 when none waits.
+func (c *Committer) Behind() time.Duration {
+	since := c.since.Load()
+	if since == 0 {
+		return 0
+	}
+	return max(0, time.Since(time.Unix(0, since)))
+}
+
 // run commits the first submission after a quiet time at once, and under load one
 // group an interval.
 func (c *Committer) run() {
@@ -195,7 +208,11 @@ func (c *Committer) run() {
 		}
 		last = time.Now()
 		if group := c.queue.Take(c.budget, func(s *submission) int { return s.rows }); len(group) > 0 {
+			c.since.CompareAndSwap(0, last.UnixNano())
 			c.commit(group)
+			if c.queue.Len() == 0 {
+				c.since.Store(0)
+			}
 			c.adapt(rowsOf(group), time.Since(last))
 		}
 		if closing == nil && c.queue.Len() == 0 {
@@ -218,6 +235,7 @@ func (c *Committer) commit(group []*submission) {
 	fresh, err := c.transact(group)
 	switch {
 	case err == nil:
+		c.since.Store(time.Now().UnixNano())
 	case errors.Is(err, context.DeadlineExceeded):
 		// Too much for one transaction, or a slow store: what comes back is tried in smaller groups.
 		c.budget = max(rowsOf(group)/2, 1)

@@ -145,6 +145,14 @@ func New(cfg Config) *Engine {
 // Counters returns the engine's counters.
 func (e *Engine) Counters() *Counters { return &e.counters }
 
+// Behind returns for how long requests have waited without one having been committed,
+// 0 when none waits.
+func (e *Engine) Behind() time.Duration { return e.committer.Behind() }
+
+// Recovering tells whether the engine still looks for open traces that a process before
+// it may have left behind.
+func (e *Engine) Recovering() bool { return e.traces.journal != nil && e.traces.journal.waits() }
+
 // Traces returns how full the memory of open traces is.
 func (e *Engine) Traces() trace.Stats { return e.traces.assembler.Stats() }
 

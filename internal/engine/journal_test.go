@@ -1,0 +1,425 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+
+	"assay"
+	"assay/internal/delta"
+	"assay/internal/engine"
+	"assay/internal/lease"
+	"assay/internal/rules/catalog"
+	. "assay/internal/rules/rulestest"
+	"assay/internal/store/sqlite"
+	"assay/internal/trace"
+)
+
+const organization = "01234567-89ab-7cde-8f01-23456789abcd"
+
+// server is an engine of one process.
+type server struct {
+	*engine.Engine
+	t *testing.T
+	p *process
+}
+
+func (w *world) start(t *testing.T, name string, ends map[int]end) *server {
+	p := &process{world: w, name: name, ends: ends}
+	s := &server{t: t, p: p, Engine: engine.New(engine.Config{
+		Store: p, Now: w.clock, CommitInterval: time.Microsecond, Evaluators: 1,
+		Journal: &engine.JournalConfig{Name: name, Store: p, Leases: p, Expiry: expiry},
+	})}
+	t.Cleanup(func() {
+		p.kill()
+		_ = s.Close(context.Background()) //nolint:usetesting // the test's own context has ended
+	})
+	return s
+}
+
+func (s *server) send(q Request) error {
+	_, err := s.Ingest(s.t.Context(), organization, q.Signal, q.Body)
+	return err
+}
+
+// ingest sends a request until it is acknowledged.
+func (s *server) ingest(q Request) {
+	s.t.Helper()
+	for range 5 {
+		if s.send(q) == nil {
+			return
+		}
+	}
+	require.NoError(s.t, s.send(q))
+}
+
+// closeAll lets time pass until all traces are closed.
+func (s *server) closeAll() {
+	s.t.Helper()
+	for range 10 {
+		if s.Traces().Traces == 0 {
+			return
+		}
+		s.p.advance(30 * time.Second)
+		require.NoError(s.t, s.CloseTraces())
+	}
+	s.t.Fatal("traces stay open")
+}
+
+// script is what senders and time do to whatever process there is.
+var script = func() (steps []func(*server) error) {
+	send := func(entries ...*tracepb.ResourceSpans) {
+		q := Traces(entries...)
+		steps = append(steps, func(s *server) error { return s.send(q) })
+	}
+	later := func(d time.Duration) {
+		steps = append(steps, func(s *server) error {
+			s.p.advance(d)
+			return nil
+		})
+	}
+	internal := func(s *tracepb.Span) { s.Kind = tracepb.Span_SPAN_KIND_INTERNAL }
+	short := func(s *tracepb.Span) { s.StartTimeUnixNano = s.EndTimeUnixNano - 1000 }
+	var many []*tracepb.Span
+	for i := range 14 {
+		many = append(many, Span(3, 10+i, 2, internal), Span(4, 10+i, 1, short))
+	}
+	a, b := Service("a"), Service("b")
+	send(Spans(a, Span(1, 2, 1), Span(2, 1, 0), Span(7, 2, 1)))
+	send(Spans(b, Span(1, 3, 2)), Spans(a, many[:14]...))
+	later(20 * time.Second)
+	send(Spans(b, many[:14]...), Spans(a, Span(2, 2, 1), Span(2, 3, 99)))
+	send(Spans(a, Span(1, 1, 0))) // whose children came long before
+	later(10 * time.Second)
+	steps = append(steps, func(s *server) error { return s.CloseTraces() }) // trace 7
+	send(Spans(b, many[14:]...), Spans(a, Span(2, 4, 3)))
+	steps = append(steps, func(s *server) error { return s.CloseTraces() })
+	later(20 * time.Second)
+	send(Spans(b, Span(1, 4, 3), Span(5, 2, 1)))
+	later(20 * time.Second)
+	steps = append(steps, func(s *server) error { return s.CloseTraces() })
+	send(Spans(b, Span(6, 2, 1), Span(6, 1, 0)))
+	return steps
+}()
+
+func outcome(w *world) map[string]delta.Count {
+	counts := make(map[string]delta.Count)
+	for _, service := range []string{"a", "b"} {
+		for _, r := range []catalog.Rule{catalog.SPA001, catalog.SPA002, catalog.SPA004, catalog.SPA005} {
+			counts[service+" "+r.ID()] = w.totals(service, r)
+		}
+	}
+	return counts
+}
+
+// play runs the script. Whoever dies has a successor, who takes its traces over and
+// repeats the step.
+func play(t *testing.T, w *world, ends map[int]end) (commits, lives int) {
+	s := w.start(t, "0", ends)
+	lives = 1
+	require.NoError(t, s.TakeOver(t.Context()))
+	step := func(do func(*server) error) {
+		for try := 0; do(s) != nil; try++ {
+			require.Less(t, try, 5)
+			if s.p.alive() != nil {
+				w.mu.Lock()
+				clear(w.leases) // they have expired
+				w.mu.Unlock()
+				s = w.start(t, fmt.Sprint(lives), nil)
+				lives++
+				require.NoError(t, s.TakeOver(t.Context()))
+			}
+		}
+	}
+	for _, do := range script {
+		step(do)
+	}
+	for i := 0; s.Traces().Traces > 0 || i == 0; i++ {
+		require.Less(t, i, 10)
+		w.advance(30 * time.Second)
+		step(func(s *server) error { return s.CloseTraces() })
+	}
+	return s.p.commits, lives
+}
+
+// TestEveryCommit ends each commit in every way. What is counted is what is counted
+// when nothing happens.
+func TestEveryCommit(t *testing.T) {
+	undisturbed := newWorld(T0)
+	commits, _ := play(t, undisturbed, nil)
+	require.Greater(t, commits, 8)
+	want := outcome(undisturbed)
+	require.Equal(t, map[string]delta.Count{
+		"a SPA-001": {Observed: 5}, "a SPA-002": {Observed: 19, Failed: 16}, "a SPA-004": {Observed: 2}, "a SPA-005": {Observed: 5},
+		"b SPA-001": {Observed: 5, Failed: 1}, "b SPA-002": {Observed: 32, Failed: 29}, "b SPA-004": {Observed: 1}, "b SPA-005": {Observed: 5, Failed: 1},
+	}, want)
+	for _, how := range []end{diesBefore, diesAfter, unheard, refused} {
+		for i := range commits {
+			w := newWorld(T0)
+			_, lives := play(t, w, map[int]end{i + 1: how})
+			if how <= diesAfter {
+				require.Equal(t, 2, lives)
+			}
+			require.Equal(t, want, outcome(w), "commit %d ends by %d", i+1, how)
+		}
+	}
+	w := newWorld(T0)
+	all := make(map[int]end)
+	for i := range 4 * commits {
+		all[2*i+1] = unheard
+	}
+	play(t, w, all)
+	require.Equal(t, want, outcome(w), "every second answer is lost")
+}
+
+// TestFrozenProcess: a process that stood still for longer than its leases live finds
+// its journal taken over, and goes on with another one. Nothing is judged twice.
+func TestFrozenProcess(t *testing.T) {
+	for name, back := range map[string]func(w *world, s *server, journal string){
+		"while the other one holds its journal": func(*world, *server, string) {},
+		"after the other one let go of it": func(w *world, s *server, journal string) {
+			w.advance(expiry)
+			s.p.renew(delta.JournalLease(journal))
+			(&process{world: w, name: "other"}).renew(delta.JournalLease(onlyName(w, "other")))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(T0)
+			old, other := w.start(t, "old", nil), w.start(t, "other", nil)
+			for _, s := range []*server{old, other} {
+				require.NoError(t, s.TakeOver(t.Context()))
+			}
+			old.ingest(Traces(Spans(Service("a"), Span(1, 1, 0), Span(2, 2, 1))))
+			require.Len(t, w.entries(), 1)
+			journal := ""
+			for journal = range w.entries() {
+			}
+			require.NoError(t, other.TakeOver(t.Context()))
+			require.Zero(t, other.Traces().Traces, "its lease is held")
+			w.advance(expiry)
+			require.NoError(t, other.TakeOver(t.Context()))
+			require.Equal(t, 2, other.Traces().Traces)
+			back(w, old, journal)
+
+			old.ingest(Traces(Spans(Service("a"), Span(1, 2, 1), Span(3, 1, 0))))
+			require.Equal(t, 2, old.Traces().Traces, "what arrived since")
+			require.NoError(t, old.TakeOver(t.Context()))
+			require.NoError(t, other.TakeOver(t.Context()))
+			old.closeAll()
+			other.closeAll()
+			require.Equal(t, delta.Count{Observed: 4}, w.totals("a", catalog.SPA001), "of trace 1 there are two halves")
+			require.Equal(t, delta.Count{Observed: 1, Failed: 1}, w.totals("a", catalog.SPA002), "the second half lost its beginning")
+			require.EqualValues(t, 2, w.totals("a", catalog.SPA004).Observed, "roots")
+		})
+	}
+}
+
+// TestSecondHalfElsewhere: the rest of a trace goes to another replica when the first
+// one dies, and may be there before what the first one got.
+func TestSecondHalfElsewhere(t *testing.T) {
+	w := newWorld(T0)
+	first, second := w.start(t, "first", nil), w.start(t, "second", nil)
+	for _, s := range []*server{first, second} {
+		require.NoError(t, s.TakeOver(t.Context()))
+	}
+	first.ingest(Traces(Spans(Service("a"), Span(1, 1, 0), Span(2, 3, 2))))
+	first.p.kill()
+	second.ingest(Traces(Spans(Service("b"), Span(1, 2, 1), Span(2, 2, 1))))
+	w.advance(expiry)
+	require.NoError(t, second.TakeOver(t.Context()))
+	second.ingest(Traces(Spans(Service("c"), Span(2, 1, 0))))
+	second.closeAll()
+	for _, service := range []string{"a", "b", "c"} {
+		require.Zero(t, w.totals(service, catalog.SPA002).Failed, service)
+	}
+	require.Equal(t, delta.Count{Observed: 2}, w.totals("b", catalog.SPA002))
+	require.Equal(t, delta.Count{Observed: 1}, w.totals("c", catalog.SPA001))
+}
+
+// TestStartWaits: a new process judges nothing as long as the one before it may have
+// left something that is not free yet.
+func TestStartWaits(t *testing.T) {
+	w := newWorld(T0)
+	brief := func(name string) *server {
+		p := &process{world: w, name: name}
+		s := &server{t: t, p: p, Engine: engine.New(engine.Config{
+			Store: p, Now: w.clock, CommitInterval: time.Microsecond, Trace: trace.Config{Idle: time.Second},
+			Journal: &engine.JournalConfig{Name: name, Store: p, Leases: p, Expiry: expiry},
+		})}
+		t.Cleanup(func() {
+			p.kill()
+			_ = s.Close(context.Background()) //nolint:usetesting // the test's own context has ended
+		})
+		return s
+	}
+	first := brief("a")
+	require.NoError(t, first.TakeOver(t.Context()))
+	first.ingest(Traces(Spans(Service("a"), Span(1, 1, 0))))
+	first.p.kill()
+
+	second := brief("a, again")
+	second.ingest(Traces(Spans(Service("a"), Span(1, 2, 1))))
+	w.advance(2 * time.Second)
+	require.NoError(t, second.CloseTraces())
+	require.NoError(t, second.TakeOver(t.Context()))
+	require.NoError(t, second.CloseTraces())
+	require.Equal(t, 1, second.Traces().Spans)
+	w.advance(expiry - 2*time.Second)
+	require.NoError(t, second.TakeOver(t.Context()))
+	require.Equal(t, 2, second.Traces().Spans)
+	w.advance(time.Second)
+	require.NoError(t, second.CloseTraces())
+	require.Equal(t, delta.Count{Observed: 1}, w.totals("a", catalog.SPA002))
+
+	// Replicas that live do not hold it up for longer.
+	third := brief("third")
+	third.ingest(Traces(Spans(Service("a"), Span(3, 1, 0))))
+	second.ingest(Traces(Spans(Service("a"), Span(2, 1, 0))))
+	require.NoError(t, third.TakeOver(t.Context()))
+	w.advance(expiry)
+	second.p.renew(delta.JournalLease(onlyName(w, "a, again")))
+	require.NoError(t, third.TakeOver(t.Context()))
+	require.NoError(t, third.CloseTraces())
+	require.Zero(t, third.Traces().Traces)
+}
+
+// onlyName returns the journal of a process.
+func onlyName(w *world, process string) string {
+	for name := range w.entries() {
+		if strings.HasPrefix(name, process+"-") {
+			return name
+		}
+	}
+	return ""
+}
+
+// TestCloseLeavesOpenTraces for the next process, at once.
+func TestCloseLeavesOpenTraces(t *testing.T) {
+	w := newWorld(T0)
+	s := w.start(t, "a", nil)
+	require.NoError(t, s.TakeOver(t.Context()))
+	s.ingest(Traces(Spans(Service("a"), Span(1, 2, 1), Span(2, 1, 0))))
+	require.NoError(t, s.Close(t.Context()))
+	require.NoError(t, s.Close(t.Context()))
+	require.Empty(t, w.leases)
+	require.Zero(t, w.totals("a", catalog.SPA001))
+
+	next := w.start(t, "b", nil)
+	require.NoError(t, next.TakeOver(t.Context()))
+	require.Equal(t, 2, next.Traces().Traces)
+	next.ingest(Traces(Spans(Service("a"), Span(1, 1, 0))))
+	next.closeAll()
+	require.Equal(t, delta.Count{Observed: 1}, w.totals("a", catalog.SPA002))
+	require.Len(t, w.leases, 1)
+}
+
+// TestJournalsEnd: what is left of a journal that was taken over goes after a day, and
+// one that nobody here can read stays.
+func TestJournalsEnd(t *testing.T) {
+	w := newWorld(T0)
+	w.journals["newer"] = map[uint64][]byte{1: {99, 1, 2, 3}}
+	for i := range 3 {
+		s := w.start(t, fmt.Sprint(i), nil)
+		s.ingest(Traces(Spans(Service("a"), Span(i, 1, 0))))
+		require.NoError(t, s.Close(t.Context()))
+	}
+	s := w.start(t, "last", nil)
+	for range 3 {
+		require.NoError(t, s.TakeOver(t.Context()))
+		require.Len(t, w.entries(), 5)
+	}
+	s.closeAll()
+	require.NoError(t, s.CloseTraces())
+	require.Equal(t, map[string]int{"newer": 1, onlyName(w, "0"): 1, onlyName(w, "1"): 1, onlyName(w, "2"): 1}, w.entries())
+	w.advance(24 * time.Hour)
+	again := w.start(t, "again", nil) // has not seen them before
+	require.NoError(t, s.TakeOver(t.Context()))
+	require.NoError(t, again.TakeOver(t.Context()))
+	require.Equal(t, map[string]int{"newer": 1}, w.entries())
+	require.Equal(t, delta.Count{Observed: 3}, w.totals("a", catalog.SPA001))
+}
+
+// TestDyingHeirs: whoever takes traces over may die of it, and the next one, too.
+func TestDyingHeirs(t *testing.T) {
+	const traces = 42_000 // several transactions are needed to move them
+	var spans []*tracepb.Span
+	for i := range traces {
+		spans = append(spans, Span(i, 2, i%2))
+	}
+	w := newWorld(T0)
+	s := w.start(t, "owner", nil)
+	s.ingest(Traces(Spans(Service("a"), spans...)))
+	require.NoError(t, s.Close(t.Context()))
+	for i, ends := range []map[int]end{{1: diesAfter}, {2: diesBefore}, {1: unheard, 2: diesAfter}, {1: refused, 2: unheard, 4: diesAfter}} {
+		s = w.start(t, fmt.Sprint("heir ", i), ends)
+		for s.p.alive() == nil {
+			if s.TakeOver(t.Context()) == nil {
+				s.p.kill()
+			}
+		}
+		w.mu.Lock()
+		clear(w.leases)
+		w.mu.Unlock()
+	}
+	s = w.start(t, "last", nil)
+	require.NoError(t, s.TakeOver(t.Context()))
+	require.Equal(t, traces, s.Traces().Traces)
+	s.closeAll()
+	require.Equal(t, delta.Count{Observed: traces}, w.totals("a", catalog.SPA001))
+	require.Equal(t, delta.Count{Observed: traces / 2, Failed: traces / 2}, w.totals("a", catalog.SPA002))
+}
+
+// TestSQLite takes over from a process that did not get to close its store.
+func TestSQLite(t *testing.T) {
+	f := newFixture(t)
+	path := filepath.Join(t.TempDir(), "assay.db")
+	open := func(name string) (*gate, *lease.Coordinator) {
+		store, err := sqlite.Open(t.Context(), sqlite.Config{Path: path, Migrate: true, Now: f.clock})
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, store.Close()) })
+		return &gate{Store: store}, lease.New(lease.Config{Store: store, Name: name, Now: f.clock})
+	}
+	begin := func(store *gate, leases *lease.Coordinator) *engine.Engine {
+		f.store = store
+		e := f.engine(func(c *engine.Config) {
+			c.Store = store
+			c.Journal = &engine.JournalConfig{Name: "replica", Store: store, Leases: leases}
+		})
+		require.NoError(t, e.TakeOver(t.Context()))
+		return e
+	}
+	store, leases := open("first")
+	o := &assay.Organization{Name: "org", Tier: assay.TierFree}
+	require.NoError(t, store.CreateOrganization(t.Context(), o))
+	f.org = o.ID
+	first := begin(store, leases)
+	f.ingest(first, Traces(Spans(Service("a"), Span(1, 2, 1), Span(1, 3, 7), Span(2, 1, 0))))
+	store.set(errDead, nil)
+	f.advance(time.Second)
+
+	second := begin(open("second"))
+	f.ingest(second, Traces(Spans(Service("b"), Span(1, 1, 0), Span(2, 2, 1))))
+	f.ingest(second, Traces(Spans(Service("a"), Span(1, 2, 1), Span(1, 3, 7), Span(2, 1, 0)))) // sent again
+	require.Equal(t, 2, second.Traces().Spans)
+	f.advance(10 * time.Second)
+	require.NoError(t, second.TakeOver(t.Context()))
+	require.Equal(t, 5, second.Traces().Spans)
+	f.advance(30 * time.Second)
+	require.NoError(t, second.CloseTraces())
+	require.Equal(t, delta.Count{Observed: 2, Failed: 1}, f.totals("a", catalog.SPA002))
+	require.Equal(t, delta.Count{Observed: 1}, f.totals("b", catalog.SPA002))
+	require.Equal(t, delta.Count{Observed: 2}, f.totals("a", catalog.SPA001))
+	require.NoError(t, second.CloseTraces())
+	journals, err := f.store.Journals(t.Context())
+	require.NoError(t, err)
+	require.Len(t, journals, 1, "the first one's end")
+	store.set(nil, nil)
+}
