@@ -29,6 +29,7 @@ type tick struct {
 // scoreChart is the course of a score.
 type scoreChart struct {
 	Title   string
+	Start   time.Time
 	Line    string // path
 	Area    string // path, the same down to the ground
 	Y, X    []tick
@@ -70,10 +71,17 @@ func roundedScore(v float64) scoreValue {
 	return scoreValue{n, assay.Category(n)}
 }
 
-// newScoreChart draws points between start and end; nil for fewer than two.
+// leastSpan is the shortest time axis of a course.
+const leastSpan = time.Hour
+
+// newScoreChart draws points between start and end; nil for fewer than two. A course
+// that fills less than half of that begins with its first point.
 func newScoreChart(title string, points []assay.ScorePoint, start, end time.Time) *scoreChart {
 	if len(points) < 2 {
 		return nil
+	}
+	if age := end.Sub(points[0].At); age < end.Sub(start)/2 {
+		start = end.Add(-max(age, leastSpan))
 	}
 	low := 100.0
 	for _, p := range points {
@@ -84,7 +92,7 @@ func newScoreChart(title string, points []assay.ScorePoint, start, end time.Time
 		floor = 0
 	}
 	y := func(v float64) float64 { return planeHeight * (100 - v) / (100 - floor) }
-	c := &scoreChart{Title: title, X: timeTicks(start, end)}
+	c := &scoreChart{Title: title, Start: start, X: timeTicks(start, end)}
 	var line strings.Builder
 	for i, p := range points {
 		x := xOf(p.At, start, end)
@@ -95,8 +103,9 @@ func newScoreChart(title string, points []assay.ScorePoint, start, end time.Time
 		}
 		c.Rows = append(c.Rows, scoreRow{X: x, Time: p.At.UTC().Format(minuteLayout), scoreValue: roundedScore(p.Value)})
 	}
+	fmt.Fprintf(&line, "H%d", planeWidth)
 	c.Line = line.String()
-	c.Area = fmt.Sprintf("%sL%d %dL%d %dZ", c.Line, c.Rows[len(c.Rows)-1].X, planeHeight, c.Rows[0].X, planeHeight)
+	c.Area = fmt.Sprintf("%sV%dH%dZ", c.Line, planeHeight, c.Rows[0].X)
 	for _, v := range []float64{100, 90, 75, 50, 0} { // where bands begin
 		if v >= floor {
 			c.Y = append(c.Y, tick{At: share(y(v) / planeHeight), Label: strconv.Itoa(int(v))})

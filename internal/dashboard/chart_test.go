@@ -19,16 +19,20 @@ func TestScoreChart(t *testing.T) {
 	end := chartStart.Add(100 * time.Hour)
 	points := []assay.ScorePoint{{At: chartStart, Value: 100}, {At: chartStart.Add(50 * time.Hour), Value: 75}, {At: end, Value: 90.5}}
 	c := newScoreChart("Score", points, chartStart, end)
-	require.Equal(t, "M0 0H500V50H1000V19", c.Line)
-	require.Equal(t, "M0 0H500V50H1000V19L1000 100L0 100Z", c.Area)
+	require.Equal(t, "M0 0H500V50H1000V19H1000", c.Line)
+	require.Equal(t, "M0 0H500V50H1000V19H1000V100H0Z", c.Area)
 	require.Equal(t, []tick{{At: "0%", Label: "100"}, {At: "20%", Label: "90"}, {At: "50%", Label: "75"}, {At: "100%", Label: "50"}}, c.Y)
 	require.Equal(t, "From 100 on Nov 1, 00:00 to 91 on Nov 5, 04:00, lowest 75.", c.Summary)
 	require.Equal(t, -9, c.Change())
 	require.Equal(t, scoreRow{X: 500, Time: "Nov 3, 02:00", scoreValue: scoreValue{75, "Good"}}, c.Rows[1])
 
 	points[1].Value = 20
-	require.Equal(t, "M0 0H500V80H1000V9.5", newScoreChart("Score", points, chartStart, end).Line, "from 0 on when scores are low")
+	require.Equal(t, "M0 0H500V80H1000V9.5H1000", newScoreChart("Score", points, chartStart, end).Line, "from 0 on when scores are low")
 	require.Nil(t, newScoreChart("Score", points[:1], chartStart, end))
+
+	young := newScoreChart("Score", []assay.ScorePoint{{At: end.Add(-20 * time.Hour), Value: 80}, {At: end.Add(-10 * time.Hour), Value: 90}}, chartStart, end)
+	require.Equal(t, "M0 40H500V20H1000", young.Line, "it holds until now")
+	require.Equal(t, "08:00", young.X[0].Label)
 }
 
 func TestSparkline(t *testing.T) {

@@ -197,7 +197,7 @@ func (q *request) history(scores []*assay.Score, c assay.Course) (*scoreChart, [
 		changes = append(changes, one)
 		if chart != nil && len(one.Failing)+len(one.Fixed) > 0 {
 			chart.Marks = append(chart.Marks, mark{
-				At: share(float64(xOf(found.At, c.Start, c.End)) / planeWidth), Failed: len(one.Failing) > 0, Title: one.words(),
+				At: share(float64(xOf(found.At, chart.Start, c.End)) / planeWidth), Failed: len(one.Failing) > 0, Title: one.words(),
 			})
 		}
 	}
