@@ -175,7 +175,10 @@ func freePort(ctx context.Context) (int, error) {
 	return 0, fmt.Errorf("find a free port: %w", last)
 }
 
-const dirPrefix = "assay-postgres-"
+const (
+	dirPrefix = "assay-postgres-"
+	ownerFile = "owner" // in the directory; locked while its process lives
+)
 
 // makeDir makes the temporary directory, and deletes those of processes that were
 // killed before they could.
@@ -190,7 +193,7 @@ func (s *Server) makeDir() error {
 	}
 	for _, dir := range old {
 		// Not an error when it cannot be done: it may be another user's.
-		if f, err := lock(filepath.Join(dir, "owner"), os.O_RDWR); err == nil {
+		if f, err := lock(filepath.Join(dir, ownerFile), os.O_RDWR); err == nil {
 			_ = os.RemoveAll(dir)
 			_ = f.Close()
 		}
@@ -198,7 +201,12 @@ func (s *Server) makeDir() error {
 	if s.dir, err = os.MkdirTemp(parent, dirPrefix); err != nil {
 		return err
 	}
-	if s.owner, err = lock(filepath.Join(s.dir, "owner"), os.O_RDWR|os.O_CREATE|os.O_EXCL); err != nil {
+	// It gets its name once it is locked, so that nobody takes it for one left behind.
+	unnamed := filepath.Join(s.dir, "new")
+	if s.owner, err = lock(unnamed, os.O_RDWR|os.O_CREATE|os.O_EXCL); err != nil {
+		return err
+	}
+	if err := os.Rename(unnamed, filepath.Join(s.dir, ownerFile)); err != nil {
 		return err
 	}
 	return s.giveAway(s.dir)
@@ -297,19 +305,30 @@ func (s *Server) StartAgain(ctx context.Context) error {
 		return fmt.Errorf("pgtest: start the server: %w", err)
 	}
 	s.process = p
-	for {
-		answer := s.exec(ctx, "SELECT 1")
-		if answer == nil {
-			return nil
-		}
+	for !s.ready(p) {
 		select {
 		case <-p.exited:
 			return fmt.Errorf("pgtest: the server ended at its start: %s\n%s", p.cmd.ProcessState, s.Log())
 		case <-ctx.Done():
-			return fmt.Errorf("pgtest: the server does not answer: %w\n%s", answer, s.Log())
+			return fmt.Errorf("pgtest: the server does not get ready: %w\n%s", ctx.Err(), s.Log())
 		case <-time.After(pollInterval):
 		}
 	}
+	if err := s.exec(ctx, "SELECT 1"); err != nil {
+		return fmt.Errorf("pgtest: the server does not answer: %w\n%s", err, s.Log())
+	}
+	return nil
+}
+
+// ready tells whether a run of the server takes connections, by the file in which it
+// says so (utils/pidfile.h of PostgreSQL): asking it would fill its log with refusals.
+func (s *Server) ready(p *process) bool {
+	text, err := os.ReadFile(filepath.Join(s.data(), "postmaster.pid"))
+	if err != nil {
+		return false
+	}
+	lines := strings.Split(string(text), "\n")
+	return len(lines) > 7 && lines[0] == strconv.Itoa(p.cmd.Process.Pid) && strings.TrimSpace(lines[7]) == "ready"
 }
 
 // launch runs the server until it ends. Its end is asked for by signals.
