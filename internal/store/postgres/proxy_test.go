@@ -23,12 +23,13 @@ const (
 	passes     fate = iota
 	dropped         // the connection ends before it
 	unanswered      // the connection ends before the server's answer
+	swallowed       // it and all that follow get lost, and the connection stays
 )
 
 // through returns the URL of a proxy before the server of a database. judge gets
 // every message that a client sends, its type and what follows its length (PostgreSQL
-// documentation, chapter 55.7).
-func through(t *testing.T, address string, judge func(message string) fate) string {
+// documentation, chapter 55.7), and the number of its connection.
+func through(t *testing.T, address string, judge func(conn int64, message string) fate) string {
 	t.Helper()
 	u, err := url.Parse(address)
 	require.NoError(t, err)
@@ -44,12 +45,12 @@ func through(t *testing.T, address string, judge func(message string) fate) stri
 		wg.Wait()
 	})
 	wg.Go(func() {
-		for {
+		for conn := int64(0); ; conn++ {
 			client, err := listener.Accept()
 			if err != nil {
 				return
 			}
-			wg.Go(func() { relay(ctx, client, socket, judge) })
+			wg.Go(func() { relay(ctx, client, socket, func(message string) fate { return judge(conn, message) }) })
 		}
 	})
 	host, port, err := net.SplitHostPort(listener.Addr().String())
@@ -87,7 +88,11 @@ func relay(ctx context.Context, client net.Conn, socket string, judge func(strin
 		if started {
 			fate = judge(string(message[:1]) + string(message[5:]))
 		}
-		if fate == dropped {
+		switch fate {
+		case dropped:
+			return
+		case swallowed:
+			_, _ = io.Copy(io.Discard, client)
 			return
 		}
 		if fate == unanswered {

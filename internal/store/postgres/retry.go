@@ -115,6 +115,8 @@ func (s *Store) giveUp(ctx context.Context, conn *pgxpool.Conn) {
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
 	defer cancel()
 	_ = conn.Conn().Close(closing) // it may be closed already
+	// Driver and pool would wait for a server that cannot be reached to say good-bye.
+	_ = conn.Conn().PgConn().Conn().Close()
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return
 	}

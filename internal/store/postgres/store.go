@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"net/url"
 	"strconv"
 	"sync/atomic"
@@ -122,6 +123,7 @@ func parseURL(raw string) (*pgxpool.Config, error) {
 	if !parameters.Has("connect_timeout") {
 		cc.ConnectTimeout = connectTimeout
 	}
+	cc.DialFunc = (&net.Dialer{Timeout: cc.ConnectTimeout}).DialContext // also for what cancels a statement
 	if !parameters.Has("target_session_attrs") {
 		cc.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	}
