@@ -29,8 +29,9 @@ type serverConfig struct {
 	priceConfig
 	agentConfig
 	replicaConfig
+	dashboardConfig
 
-	HTTPAddress     string `name:"http-address" default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Where the REST API, the probes and /metrics listen (${default})."`
+	HTTPAddress     string `name:"http-address" default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Where the dashboard, the REST API, the probes and /metrics listen (${default})."`
 	OTLPGRPCAddress string `name:"otlp-grpc-address" default:"127.0.0.1:4317" placeholder:"HOST:PORT" help:"Where OTLP/gRPC listens (${default})."`
 	OTLPHTTPAddress string `name:"otlp-http-address" default:"127.0.0.1:4318" placeholder:"HOST:PORT" help:"Where OTLP/HTTP listens (${default})."`
 	MetricsAddress  string `placeholder:"HOST:PORT" help:"A listener of its own for /metrics, instead of the one of the REST API."`
@@ -82,7 +83,7 @@ var keyPrefix = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]{0,31}$`)
 // files of secrets and certificates.
 func (c *serverConfig) problems() []error {
 	ck := &check{problems: slices.Concat(c.storeConfig.problems(), c.metricsStoreConfig.problems(),
-		c.summaryConfig.problems(), c.identityConfig.problems(), c.priceConfig.problems(), c.agentConfig.problems(), c.replicaConfig.problems())}
+		c.summaryConfig.problems(), c.identityConfig.problems(), c.priceConfig.problems(), c.agentConfig.problems(), c.replicaConfig.problems(), c.dashboardConfig.problems())}
 	for _, a := range []struct {
 		flag, value string
 		optional    bool
@@ -175,7 +176,7 @@ func checkAddress(address string) error {
 }
 
 // reservedPaths are served beside the API.
-var reservedPaths = []string{"/metrics", "/livez", "/readyz", "/.well-known"}
+var reservedPaths = append([]string{"/metrics", "/livez", "/readyz", "/.well-known"}, dashboardPaths...)
 
 func checkBasePath(p string) error {
 	if p == "/" || p == "" {

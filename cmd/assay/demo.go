@@ -156,7 +156,7 @@ func (b *board) welcome() {
 		"A small shop of "+strconv.Itoa(len(services))+" simulated services sends OTLP over gRPC and HTTP to a server that keeps its data in a temporary directory. All names and data are invented.\n\n"+
 		strings.Join(services, "\n")+"\n", opt)
 	key := string(b.s.madeKey)
-	fmt.Fprintf(&out, "\nREST API   %s, readable at %s/docs\nOTLP       grpc %s, http %s\nAPI key    %s\n", b.s.restURL(), b.s.restURL(), b.s.grpcAddr(), b.s.otlpHTTPAddr(), key)
+	fmt.Fprintf(&out, "\nDashboard  %s (sign in with the API key)\nREST API   %s, readable at %s/docs\nOTLP       grpc %s, http %s\nAPI key    %s\n", b.s.dashboardURL(), b.s.restURL(), b.s.restURL(), b.s.grpcAddr(), b.s.otlpHTTPAddr(), key)
 	fmt.Fprintf(&out, "Agent      a stand-in for the backend, with invented repositories and runs, at %s\n", b.s.cfg.AgentBackendURL)
 	fmt.Fprintf(&out, "\nTry, in another terminal:\n\n")
 	fmt.Fprintf(&out, "  curl -s -H 'Authorization: Bearer %s' %s/v1/services\n", key, b.s.restURL())

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 	"time"
 
 	"assay/internal/auth"
@@ -18,17 +19,33 @@ type identityConfig struct {
 	OIDCAudience          string `name:"oidc-audience" placeholder:"TEXT" help:"Audience that a token must have."`
 	OIDCOrganizationClaim string `name:"oidc-organization-claim" default:"org_id" placeholder:"NAME" help:"Claim that holds the external id of the user's organization (${default})."`
 	OIDCCA                string `name:"oidc-ca" placeholder:"FILE" help:"Certificates that the provider's is checked against, PEM; default those of the system."`
-	AuthFailureLimit      int    `default:"0" placeholder:"N" help:"Failed authentications a minute for each address; 0 means no limit. A good key is never refused for it."`
+
+	OIDCClientID         string      `name:"oidc-client-id" placeholder:"TEXT" help:"Client id by which people sign in to the dashboard at the provider; without it, by an API key alone."`
+	OIDCClientSecret     auth.Secret `name:"oidc-client-secret" placeholder:"SECRET" help:"Its secret; without one the client is public."`
+	OIDCClientSecretFile string      `name:"oidc-client-secret-file" placeholder:"FILE" help:"File that holds the secret."`
+	OIDCScopes           []string    `name:"oidc-scopes" default:"openid,profile" placeholder:"SCOPE" help:"Scopes asked for when people sign in (${default})."`
+	OIDCAdminClaim       string      `name:"oidc-admin-claim" placeholder:"NAME" help:"Claim that says which users may manage API keys on the dashboard; without it, none."`
+	OIDCAdminValue       string      `name:"oidc-admin-value" default:"true" placeholder:"TEXT" help:"What the claim is, or holds, for those who may (${default})."`
+
+	AuthFailureLimit int `default:"0" placeholder:"N" help:"Failed authentications a minute for each address; 0 means no limit. A good key is never refused for it."`
 }
 
 func (c *identityConfig) problems() []error {
 	var ck check
 	ck.that(c.AuthFailureLimit >= 0, "--auth-failure-limit: %d is negative", c.AuthFailureLimit)
 	if c.OIDCIssuer == "" {
-		ck.that(c.OIDCAudience == "" && c.OIDCCA == "", "--oidc-audience and --oidc-ca need --oidc-issuer")
+		ck.that(c.OIDCAudience == "" && c.OIDCCA == "" && c.OIDCClientID == "", "--oidc-audience, --oidc-ca and --oidc-client-id need --oidc-issuer")
 		return ck.problems
 	}
 	ck.that(c.OIDCAudience != "", "--oidc-audience: the audience is not given; without one, tokens made for other services would be accepted")
+	ck.that(c.OIDCClientID != "" || (c.OIDCClientSecret == "" && c.OIDCClientSecretFile == "" && c.OIDCAdminClaim == ""),
+		"--oidc-client-secret and --oidc-admin-claim need --oidc-client-id")
+	if _, err := c.clientSecret(); err != nil {
+		ck.add(err)
+	}
+	for _, scope := range c.OIDCScopes {
+		ck.that(scope != "" && !strings.ContainsAny(scope, " \"\\"), "--oidc-scopes: %q is no scope", scope)
+	}
 	_, err := c.roots()
 	ck.err("oidc-ca", err)
 	if c.OIDCAudience != "" {
@@ -36,6 +53,11 @@ func (c *identityConfig) problems() []error {
 		ck.err("oidc-issuer", err)
 	}
 	return ck.problems
+}
+
+// clientSecret returns the secret of --oidc-client-id, "" for a public client.
+func (c *identityConfig) clientSecret() (auth.Secret, error) {
+	return readSecret("oidc-client-secret", c.OIDCClientSecret, c.OIDCClientSecretFile)
 }
 
 // noOrganizations stands for a store while settings are checked.

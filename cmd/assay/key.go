@@ -23,7 +23,7 @@ type keyCreateCmd struct {
 	storeConfig
 	Organization string        `default:"default" placeholder:"NAME" help:"Whose key it is (${default})."`
 	Name         string        `required:"" placeholder:"NAME" help:"What the key is for."`
-	Scopes       []string      `default:"read,agent,ingest" placeholder:"SCOPE" help:"What the key may do: read, agent, ingest (all)."`
+	Scopes       []string      `default:"read,agent,ingest" placeholder:"SCOPE" help:"What the key may do: read, agent, ingest (these three), admin."`
 	ExpiresIn    time.Duration `help:"The key ends after this time; without it, never."`
 	APIKeyPrefix string        `name:"api-key-prefix" default:"assay" placeholder:"TEXT" help:"How the key begins, as the servers expect it (${default})."`
 }
@@ -34,7 +34,7 @@ func (c *keyCreateCmd) problems() []error {
 	ck.that(len(c.Name) <= 200, "--name: more than 200 bytes")
 	ck.that(len(c.Scopes) > 0, "--scopes: a key needs a scope")
 	for _, s := range c.Scopes {
-		ck.that(slices.Contains(assay.Scopes(), assay.Scope(s)), "--scopes: %q is not one of read, agent and ingest", s)
+		ck.that(slices.Contains(assay.Scopes(), assay.Scope(s)), "--scopes: %q is not one of read, agent, ingest and admin", s)
 	}
 	ck.that(c.ExpiresIn >= 0, "--expires-in: %v is negative", c.ExpiresIn)
 	ck.that(keyPrefix.MatchString(c.APIKeyPrefix), "--api-key-prefix: %q does not consist of at most 32 letters, digits and hyphens that begin with a letter", c.APIKeyPrefix)

@@ -68,10 +68,24 @@ func (r *revised) SaveOrganizationScore(ctx context.Context, f delta.Fence, orga
 
 // Expire implements score.Store.
 func (r *revised) Expire(ctx context.Context, now time.Time, start, metricStart delta.Bucket) error {
-	defer func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.everything++
-	}()
+	defer r.changedAll()
 	return r.store.Expire(ctx, now, start, metricStart)
+}
+
+// MuteInsight implements assay.InsightStore.
+func (r *revised) MuteInsight(ctx context.Context, id, reason string) error {
+	defer r.changedAll()
+	return r.store.MuteInsight(ctx, id, reason)
+}
+
+// UnmuteInsight implements assay.InsightStore.
+func (r *revised) UnmuteInsight(ctx context.Context, id string) error {
+	defer r.changedAll()
+	return r.store.UnmuteInsight(ctx, id)
+}
+
+func (r *revised) changedAll() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.everything++
 }

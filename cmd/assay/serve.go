@@ -75,7 +75,7 @@ func (c *serveCmd) Run(e *environment) error {
 			logger.Error("the new API key could not be printed; make another one with `assay key create`", "error", err)
 		}
 	}
-	logger.Info("assay serves", "version", version(), "rest", s.restURL(), "otlp_grpc", s.grpcAddr(), "otlp_http", s.otlpHTTPAddr(), "metrics", s.metricsURL())
+	logger.Info("assay serves", "version", version(), "dashboard", s.dashboardURL(), "rest", s.restURL(), "otlp_grpc", s.grpcAddr(), "otlp_http", s.otlpHTTPAddr(), "metrics", s.metricsURL())
 
 	failure := s.await(ctx, reload)
 	stop() // the next signal has its default effect
@@ -142,6 +142,7 @@ type server struct {
 	replica   *lease.Coordinator
 	provider  *auth.Provider // nil: none is configured
 	auth      *auth.Authenticator
+	signIns   *auth.Authenticator // of the dashboard; nil where it is not served
 	records   *logvolume.Counter
 	embedded  *logvolume.Embedded // nil: log volume is kept elsewhere, or nowhere
 	remote    *logvolume.Remote   // nil: it is not kept at another server
@@ -246,8 +247,12 @@ func (s *server) start(ctx context.Context) (err error) {
 	if err := s.own.Watch(s.engine, s.receiver); err != nil {
 		return err
 	}
+	pages, err := s.openDashboard()
+	if err != nil {
+		return err
+	}
 	s.runLoops()
-	s.serve(s.own.MetricsHandler(), tlsConfig)
+	s.serve(s.own.MetricsHandler(), pages, tlsConfig)
 	return nil
 }
 
@@ -316,8 +321,8 @@ func (s *server) refreshQuota(ctx context.Context) {
 	}
 }
 
-// serve starts answering on all listeners.
-func (s *server) serve(metrics http.Handler, tlsConfig *tls.Config) {
+// serve starts answering on all listeners. pages is the dashboard, nil for none.
+func (s *server) serve(metrics, pages http.Handler, tlsConfig *tls.Config) {
 	api := rest.New(rest.Config{
 		BasePath:      s.cfg.BasePath,
 		PublicURL:     s.cfg.PublicURL,
@@ -336,7 +341,7 @@ func (s *server) serve(metrics http.Handler, tlsConfig *tls.Config) {
 		Now:           s.replica.Now,
 		Logger:        s.logger,
 	})
-	s.serveHTTP(s.http, s.own.Middleware(s.handler(api, metrics, s.signer.JWKS())), tlsConfig)
+	s.serveHTTP(s.http, s.own.Middleware(s.handler(api, pages, metrics, s.signer.JWKS())), tlsConfig)
 	if s.metrics != nil {
 		mux := http.NewServeMux()
 		mux.Handle("GET /metrics", metrics)
@@ -395,14 +400,16 @@ func (s *server) ready(ctx context.Context) error {
 const jwksPath = "/.well-known/jwks.json"
 
 // handler puts what has no place in the API beside it. It is no ServeMux, which
-// would redirect paths that the API refuses.
-func (s *server) handler(api, metrics, jwks http.Handler) http.Handler {
+// would redirect paths that the API refuses. pages may be nil.
+func (s *server) handler(api, pages, metrics, jwks http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.URL.Path == jwksPath:
 			jwks.ServeHTTP(w, r)
 		case r.URL.Path == "/metrics" && s.metrics == nil && (r.Method == http.MethodGet || r.Method == http.MethodHead):
 			metrics.ServeHTTP(w, r)
+		case pages != nil && !s.isAPI(r.URL.Path) && forDashboard(r):
+			pages.ServeHTTP(w, r)
 		case r.URL.Path == "/" && s.basePath() != "" && (r.Method == http.MethodGet || r.Method == http.MethodHead):
 			s.index(w)
 		default:
@@ -478,8 +485,10 @@ func (s *server) close(ctx context.Context) error {
 	if s.gateway != nil {
 		s.gateway.Close()
 	}
-	if s.auth != nil {
-		s.auth.Close()
+	for _, a := range []*auth.Authenticator{s.auth, s.signIns} {
+		if a != nil {
+			a.Close()
+		}
 	}
 	s.stopReplica()
 	errs = append(errs, waitFor(ctx, &s.replicating, "the release of leases"))

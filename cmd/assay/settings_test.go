@@ -137,11 +137,11 @@ func TestListsInTheFile(t *testing.T) {
 func TestEverythingWrongIsToldAtOnce(t *testing.T) {
 	config := file(t, "assay.yaml", "bogus: 1\nrate-limit: -3\n")
 	_, _, err := parseServe(t, []string{"ASSAY_TRACE_IDLE=soon", "ASSAY_TRACE_MEMORY=lots"}, "--config", config,
-		"--http-address", "nowhere", "--store", "postgres://x", "--tls-cert", "cert.pem", "--window", "90m", "--bootstrap-api-key", "hunter2")
+		"--http-address", "nowhere", "--store", "mysql://x", "--tls-cert", "cert.pem", "--window", "90m", "--bootstrap-api-key", "hunter2")
 	require.Error(t, err)
 	for _, want := range []string{
 		`unknown key "bogus"`, "ASSAY_TRACE_IDLE: ", "ASSAY_TRACE_MEMORY: ", "--rate-limit: -3", `--http-address: "nowhere"`,
-		"PostgreSQL is not supported", "--tls-cert and --tls-key belong together", "--window: 1h30m0s is not a multiple", "--bootstrap-api-key: the key does not have the form assay_sk_",
+		"--store: unknown kind of store", "--tls-cert and --tls-key belong together", "--window: 1h30m0s is not a multiple", "--bootstrap-api-key: the key does not have the form assay_sk_",
 	} {
 		require.ErrorContains(t, err, want)
 	}

@@ -36,6 +36,10 @@ type store interface {
 	assay.SigningKeyStore
 	assay.LogRecordStore
 	assay.UsageStore
+	assay.SessionStore
+	assay.ServiceLister
+	assay.OverviewStore
+	score.FactStore
 	Schema(ctx context.Context) (inspect.Schema, error)
 	Stats(ctx context.Context) (*inspect.Stats, error)
 	Ping(ctx context.Context) error
