@@ -154,10 +154,11 @@ type server struct {
 	receiver  *receive.Receiver
 	servers   []*http.Server
 
-	draining atomic.Bool
-	stopLoop context.CancelFunc // of what runs beside requests
-	loops    sync.WaitGroup
-	serving  sync.WaitGroup
+	draining  atomic.Bool
+	readiness readiness
+	stopLoop  context.CancelFunc // of what runs beside requests
+	loops     sync.WaitGroup
+	serving   sync.WaitGroup
 
 	stopReplica context.CancelFunc // gives up what this replica holds; after everything else
 	replicating sync.WaitGroup
@@ -386,14 +387,6 @@ func (s *server) goServe(name string, serve func() error) {
 			}
 		}
 	})
-}
-
-// ready tells whether requests can be served.
-func (s *server) ready(ctx context.Context) error {
-	if s.draining.Load() {
-		return errors.New("shutting down")
-	}
-	return s.store.Ping(ctx)
 }
 
 // jwksPath is where the public keys of the tokens that are signed here are.

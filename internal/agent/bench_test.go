@@ -52,7 +52,7 @@ func BenchmarkForward(b *testing.B) {
 		Authenticate: func(context.Context, string, string) (*assay.Principal, error) {
 			return &assay.Principal{OrganizationID: "org-1", Subject: "key:abc123", Scopes: assay.Scopes()}, nil
 		},
-		Ready: func(context.Context) error { return nil },
+		Ready: func(context.Context) []rest.Check { return nil },
 	}))
 	defer gateway.Close()
 	target, err := url.Parse(backend.URL)

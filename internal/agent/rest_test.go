@@ -41,7 +41,7 @@ func server(t *testing.T, backend http.Handler) *httptest.Server {
 			}
 			return &assay.Principal{OrganizationID: "org-1", Subject: "user-1", User: true, Scopes: assay.Scopes()}, nil
 		},
-		Ready: func(context.Context) error { return nil },
+		Ready: func(context.Context) []rest.Check { return nil },
 	}))
 	t.Cleanup(s.Close)
 	return s

@@ -505,3 +505,26 @@ func TestParallelSenders(t *testing.T) {
 		}
 	})
 }
+
+// TestBehind grows while a transaction that requests wait for is under way, or fails.
+func TestBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{lasts: 2 * time.Second}
+		c := committer(m, func(*Config) {})
+		defer c.Close()
+		require.Zero(t, c.Behind())
+		var wg sync.WaitGroup
+		submit := func(n int) {
+			wg.Go(func() { _, _ = c.Submit(request(n), fact{name: "a"}) })
+		}
+		submit(0)
+		time.Sleep(1500 * time.Millisecond)
+		require.Equal(t, 1500*time.Millisecond, c.Behind())
+		submit(1)
+		time.Sleep(time.Second)
+		require.Equal(t, 500*time.Millisecond, c.Behind(), "of the second since the first was committed")
+		wg.Wait()
+		synctest.Wait()
+		require.Zero(t, c.Behind())
+	})
+}

@@ -275,7 +275,7 @@ func newFixture(t testing.TB, change ...func(*Config)) *fixture {
 		}),
 		Window:   assay.DefaultWindow,
 		CacheTTL: -1, // tests change what is stored and look at once
-		Ready:    func(context.Context) error { return nil },
+		Ready:    func(context.Context) []Check { return nil },
 		Now:      func() time.Time { return testNow },
 		Logger:   slog.New(slog.NewTextHandler(f.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}

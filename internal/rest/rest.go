@@ -61,8 +61,9 @@ type Config struct {
 	// have: what was kept before is not shown any more. nil: only time tells.
 	Revision func(organizationID string) uint64
 
-	// Ready returns nil when requests can be served. Its error goes to the log.
-	Ready func(ctx context.Context) error
+	// Ready looks at what has to be well for requests to be served, in the time that ctx
+	// gives.
+	Ready func(ctx context.Context) []Check
 
 	// Other serves what is neither below BasePath nor a probe; nil answers it
 	// with the 404 of the API. It is here because the standard mux, put before
@@ -133,7 +134,7 @@ func newServer(cfg Config) *server {
 
 	s.publish()
 	s.refuse()
-	s.probe("/livez", func(context.Context) error { return nil })
+	s.probe("/livez", func(context.Context) []Check { return nil })
 	s.probe("/readyz", cfg.Ready)
 	s.mux.HandleFunc("/", func(_ http.ResponseWriter, r *http.Request) {
 		exchangeOf(r.Context()).fail(errUnknownPath())
@@ -173,21 +174,4 @@ func (s *server) owns(path string) bool {
 		root = "/v1" // the rest of the host is free
 	}
 	return path == root || strings.HasPrefix(path, root+"/")
-}
-
-// probe registers a path that says whether check succeeds.
-func (s *server) probe(path string, check func(context.Context) error) {
-	s.mux.HandleFunc("GET "+path, func(_ http.ResponseWriter, r *http.Request) {
-		x := exchangeOf(r.Context())
-		ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
-		defer cancel()
-		if err := check(ctx); err != nil {
-			x.fail(assay.Errorf(assay.CodeUnavailable, "not ready: %w", err))
-			return
-		}
-		x.succeed(map[string]string{"status": "ok"}, nil, false)
-	})
-	s.mux.HandleFunc(path, func(_ http.ResponseWriter, r *http.Request) {
-		methodNotAllowed(exchangeOf(r.Context()), http.MethodGet)
-	})
 }

@@ -246,26 +246,66 @@ func TestBasePath(t *testing.T) {
 }
 
 func TestProbes(t *testing.T) {
-	var ready error
-	f := newFixture(t, func(c *Config) {
-		c.Ready = func(ctx context.Context) error {
-			if ready == nil {
-				return nil
+	const host = "10.1.2.3"
+	f := newFixture(t)
+	f.do(t, "POST", "/readyz").fails(t, 405, assay.CodeMethodNotAllowed)
+	require.JSONEq(t, `{"status":"ok"}`, string(f.do(t, "GET", "/livez").ok(t).Data))
+	require.JSONEq(t, `{"status":"ok"}`, string(f.do(t, "GET", "/readyz").ok(t).Data), "nothing to look at")
+	for name, c := range map[string]struct {
+		checks []Check
+		want   map[string]string
+		ready  bool
+	}{
+		"well": {[]Check{{Name: "store"}, {Name: "clock", Note: "2h ahead"}}, map[string]string{"store": "ok", "clock": "ok: 2h ahead"}, true},
+		"down": {
+			[]Check{{Name: "store", Err: errors.New("dial tcp " + host + ":5432: refused")}, {Name: "clock"}},
+			map[string]string{"store": "failed: not available", "clock": "ok"},
+			false,
+		},
+		"told": {
+			[]Check{{Name: "intake", Note: "ignored", Err: assay.Errorf(assay.CodeUnavailable, "shutting down")}},
+			map[string]string{"intake": "failed: shutting down"},
+			false,
+		},
+		"caused": {
+			[]Check{{Name: "store", Err: assay.Errorf(assay.CodeUnavailable, "ping: %w", errors.New(host))}},
+			map[string]string{"store": "failed: not available"},
+			false,
+		},
+		"two": {
+			[]Check{{Name: "store", Err: fmt.Errorf("%s: %w", host, context.DeadlineExceeded)}, {Name: "intake", Err: assay.Errorf(assay.CodeUnavailable, "shutting down")}},
+			map[string]string{"store": "failed: no answer in time", "intake": "failed: shutting down"},
+			false,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, func(cfg *Config) { cfg.Ready = func(context.Context) []Check { return c.checks } })
+			if c.ready {
+				var got probeResult
+				require.NoError(t, json.Unmarshal(f.do(t, "GET", "/readyz").ok(t).Data, &got))
+				require.Equal(t, probeResult{"ok", c.want}, got)
+				require.Empty(t, f.log.String())
+				return
 			}
-			<-ctx.Done() // and it is bounded
-			return ready
+			a := f.do(t, "GET", "/readyz").fails(t, 503, assay.CodeUnavailable)
+			require.Equal(t, c.want, a.Error.Details)
+			require.NotEmpty(t, a.Header().Get("Retry-After"))
+			require.NotContains(t, a.Body.String(), host)
+			for _, check := range c.checks {
+				if check.Err != nil {
+					require.Contains(t, f.log.String(), check.Err.Error())
+				}
+			}
+			f.do(t, "GET", "/livez").ok(t)
+		})
+	}
+	f = newFixture(t, func(c *Config) {
+		c.Ready = func(ctx context.Context) []Check {
+			<-ctx.Done()
+			return []Check{{Name: "store", Err: ctx.Err()}}
 		}
 	})
-	require.JSONEq(t, `{"status":"ok"}`, string(f.do(t, "GET", "/livez").ok(t).Data))
-	require.JSONEq(t, `{"status":"ok"}`, string(f.do(t, "GET", "/readyz").ok(t).Data))
-	ready = errors.New("dial tcp 10.1.2.3:5432: refused")
-	synctest.Test(t, func(t *testing.T) {
-		a := f.do(t, "GET", "/readyz").fails(t, 503, assay.CodeUnavailable)
-		require.NotEmpty(t, a.Header().Get("Retry-After"))
-		require.NotContains(t, a.Body.String(), "10.1.2.3")
-		require.Contains(t, f.log.String(), "10.1.2.3")
-	})
-	f.do(t, "GET", "/livez").ok(t)
+	synctest.Test(t, func(t *testing.T) { f.do(t, "GET", "/readyz").fails(t, 503, assay.CodeUnavailable) })
 }
 
 func TestStoreErrors(t *testing.T) {

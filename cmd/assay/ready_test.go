@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"assay/internal/store/sqlite/sqlitetest"
+)
+
+// TestReady takes away what a server needs and gives it back.
+func TestReady(t *testing.T) {
+	cfg := testConfig(t, t.TempDir())
+	s, _ := startServer(t, cfg)
+	c := client(t)
+	// probe returns the status and what was found.
+	probe := func() (int, map[string]string) {
+		t.Helper()
+		code, body := get(t, c, s.rootURL()+"/readyz", "")
+		var answer struct {
+			Data struct {
+				Status string
+				Checks map[string]string
+			}
+			Error struct {
+				Code    string
+				Details map[string]string
+			}
+		}
+		require.NoError(t, json.Unmarshal([]byte(body), &answer), body)
+		if code == http.StatusOK {
+			require.Equal(t, "ok", answer.Data.Status)
+			return code, answer.Data.Checks
+		}
+		require.Equal(t, "SERVICE_UNAVAILABLE", answer.Error.Code)
+		require.NotContains(t, body, "sqlite")
+		require.NotContains(t, body, cfg.DataDir)
+		return code, answer.Error.Details
+	}
+	// await waits for a status and returns what was found then.
+	await := func(want int) (found map[string]string) {
+		t.Helper()
+		require.Eventually(t, func() bool {
+			var code int
+			code, found = probe()
+			return code == want
+		}, 20*time.Second, 100*time.Millisecond)
+		return found
+	}
+	found := await(http.StatusOK)
+	for _, name := range []string{"intake", "store", "schema", "commits", "clock", "traces"} {
+		require.True(t, strings.HasPrefix(found[name], "ok"), "%s: %s", name, found[name])
+	}
+	require.Len(t, found, 6)
+
+	restore, err := sqlitetest.Hide(t.Context(), cfg.path(), "memory")
+	require.NoError(t, err)
+	found = await(http.StatusServiceUnavailable)
+	require.Equal(t, "failed: not available", found["store"])
+	require.Equal(t, "ok", found["intake"])
+	code, _ := get(t, c, s.rootURL()+"/livez", "")
+	require.Equal(t, http.StatusOK, code)
+	require.NoError(t, restore(t.Context()))
+	await(http.StatusOK)
+
+	// A newer program comes, and its schema is for newer programs only.
+	require.NoError(t, sqlitetest.Upgrade(t.Context(), cfg.path(), 99, 99))
+	found = await(http.StatusServiceUnavailable)
+	require.Contains(t, found["schema"], "failed: the store has schema version 99, for programs that know 99 or newer")
+	require.NoError(t, sqlitetest.Upgrade(t.Context(), cfg.path(), 99, 1))
+	found = await(http.StatusOK)
+	require.Contains(t, found["schema"], "ok: version 99 of the store is newer than ")
+
+	s.draining.Store(true)
+	found = await(http.StatusServiceUnavailable)
+	require.Equal(t, map[string]string{"intake": "failed: shutting down"}, found)
+}
