@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -54,6 +55,10 @@ type JournalConfig struct {
 	// so long after the start traces stay open, lest they are judged without what a
 	// process before this one got of them. Default 10 s.
 	Expiry time.Duration
+	// Patience is how long a journal that is free is left to a process of the replica
+	// that wrote it: when that is started again, senders go on sending it the rest of
+	// the traces. Default 10 s; negative: not at all.
+	Patience time.Duration
 }
 
 const (
@@ -86,7 +91,8 @@ type journal struct {
 
 	passes sync.Mutex // held by whoever looks for journals
 	over   map[string]time.Time
-	left   map[string]bool // of a newer version
+	left   map[string]bool      // of a newer version
+	free   map[string]time.Time // of other replicas: when they were first seen without a holder
 }
 
 func newJournal(cfg JournalConfig, a *trace.Assembler, now func() time.Time, logger *slog.Logger) *journal {
@@ -96,9 +102,12 @@ func newJournal(cfg JournalConfig, a *trace.Assembler, now func() time.Time, log
 	if cfg.Expiry <= 0 {
 		cfg.Expiry = 10 * time.Second
 	}
+	if cfg.Patience == 0 {
+		cfg.Patience = 10 * time.Second
+	}
 	return &journal{
 		cfg: cfg, assembler: a, now: now, logger: logger,
-		over: make(map[string]time.Time), left: make(map[string]bool),
+		over: make(map[string]time.Time), left: make(map[string]bool), free: make(map[string]time.Time),
 	}
 }
 
@@ -127,7 +136,7 @@ func (j *journal) prepare(ctx context.Context, now time.Time) error {
 	if j.own() != "" {
 		return nil
 	}
-	name := fmt.Sprintf("%s-%08x", j.cfg.Name, rand.Uint32())
+	name := fmt.Sprintf("%s%s%08x", j.cfg.Name, processSeparator, rand.Uint32())
 	held, err := j.cfg.Leases.Acquire(ctx, delta.JournalLease(name))
 	if err != nil {
 		return fmt.Errorf("begin a journal of open traces: %w", err)
@@ -139,6 +148,15 @@ func (j *journal) prepare(ctx context.Context, now time.Time) error {
 	defer j.mu.Unlock()
 	j.name = name
 	return nil
+}
+
+// processSeparator stands between a replica's name and what its process added, which
+// does not have it.
+const processSeparator = "-"
+
+// replicaOf returns the name of the replica that wrote a journal.
+func replicaOf(journal string) string {
+	return journal[:max(0, strings.LastIndex(journal, processSeparator))]
 }
 
 // resolve finds out whether a transaction committed that seemed to fail.
@@ -258,6 +276,11 @@ func (j *journal) pass(ctx context.Context, now time.Time, submit func(*trace.Re
 			delete(j.over, name)
 		}
 	}
+	for name := range j.free {
+		if !slices.Contains(names, name) || slices.Contains(leased, delta.JournalLease(name)) {
+			delete(j.free, name)
+		}
+	}
 	var failures []error
 	for _, name := range names {
 		since, isOver := j.over[name]
@@ -266,6 +289,10 @@ func (j *journal) pass(ctx context.Context, now time.Time, submit func(*trace.Re
 		}
 		lease := delta.JournalLease(name)
 		if slices.Contains(leased, lease) {
+			waiting = true
+			continue
+		}
+		if j.leaves(name, now) {
 			waiting = true
 			continue
 		}
@@ -285,6 +312,19 @@ func (j *journal) pass(ctx context.Context, now time.Time, submit func(*trace.Re
 		}
 	}
 	return waiting, errors.Join(failures...)
+}
+
+// leaves tells whether a journal that is free is left to the replica that wrote it.
+func (j *journal) leaves(name string, now time.Time) bool {
+	if replicaOf(name) == j.cfg.Name {
+		return false
+	}
+	since, seen := j.free[name]
+	if !seen {
+		since = now
+		j.free[name] = since
+	}
+	return now.Sub(since) < j.cfg.Patience
 }
 
 // adopt moves the traces of a journal whose lease is held.

@@ -36,7 +36,7 @@ func (w *world) start(t *testing.T, name string, ends map[int]end) *server {
 	p := &process{world: w, name: name, ends: ends}
 	s := &server{t: t, p: p, Engine: engine.New(engine.Config{
 		Store: p, Now: w.clock, CommitInterval: time.Microsecond, Evaluators: 1,
-		Journal: &engine.JournalConfig{Name: name, Store: p, Leases: p, Expiry: expiry},
+		Journal: &engine.JournalConfig{Name: name, Store: p, Leases: p, Expiry: expiry, Patience: -1},
 	})}
 	t.Cleanup(func() {
 		p.kill()
@@ -252,7 +252,7 @@ func TestStartWaits(t *testing.T) {
 		p := &process{world: w, name: name}
 		s := &server{t: t, p: p, Engine: engine.New(engine.Config{
 			Store: p, Now: w.clock, CommitInterval: time.Microsecond, Trace: trace.Config{Idle: time.Second},
-			Journal: &engine.JournalConfig{Name: name, Store: p, Leases: p, Expiry: expiry},
+			Journal: &engine.JournalConfig{Name: name, Store: p, Leases: p, Expiry: expiry, Patience: -1},
 		})}
 		t.Cleanup(func() {
 			p.kill()
