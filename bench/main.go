@@ -17,6 +17,7 @@ import (
 	"runtime/pprof"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // settings are what all benches share.
@@ -26,6 +27,7 @@ type settings struct {
 	assay      string // binary
 	collector  string // binary, "" to build it
 	profile    string // prefix of CPU profile files, "" for none
+	soak       time.Duration
 	log        io.Writer
 }
 
@@ -40,11 +42,14 @@ type bench struct {
 var benches = []bench{
 	{"engine", "the whole analysis on one core beside pdata and a walk of the views", runEngine},
 	{"ingest", "a running server beside an OpenTelemetry Collector under the same load", runIngest},
+	{"journal", "taking spans in with and without a journal of open traces", runJournal},
 	{"fair", "how long one organization's requests take while another floods", runFair},
 	{"scale", "commits, scoring and size against the number of services, on both stores", runScale},
 	{"replicas", "one, two and four servers on one PostgreSQL under load", runReplicas},
 	{"read", "memory and REST answers of a server that keeps 2,000 services", runRead},
 	{"pages", "pages of long lists beside SQL and beside a bare handler", runPages},
+	{"dashboard", "every page of the dashboard of a large organization", runDashboard},
+	{"soak", "memory, files and goroutines under a steady load; -soak says how long", runSoak},
 	{"refuse", "how long a refusal takes for an unknown key and for a wrong secret", runRefuse},
 	{"hang", "REST answers while the metrics store hangs", runHang},
 	{"gateway", "requests for the agent backend beside a bare reverse proxy, and others while it hangs", runGateway},
@@ -68,6 +73,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags.StringVar(&s.assay, "assay", "bin/assay", "the assay binary")
 	flags.StringVar(&s.collector, "collector", "", "a Collector binary (default: build bench/collector)")
 	flags.StringVar(&s.profile, "profile", "", "write CPU profiles of the engine bench to files with this prefix")
+	flags.DurationVar(&s.soak, "soak", time.Minute, "how long the soak bench runs; the figures in the documents are of 30 minutes")
 	pattern := flags.String("run", ".", "run the benches whose name matches this regular expression")
 	asJSON := flags.Bool("json", false, "print JSON instead of tables")
 	bareBody := flags.String("bare-body", "", "only serve this file with net/http, as the pages bench has a child do")

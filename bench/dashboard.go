@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"assay"
+	"assay/internal/delta"
+	"assay/internal/rules/catalog"
+	"assay/internal/score"
+	"assay/internal/store/sqlite"
+)
+
+const (
+	shownServices = 10_000
+	shownFailing  = 10 // rules that fail in each service: 100,000 insights
+	shownRequests = 300
+
+	pageTarget  = 50  // milliseconds at p95
+	firstTarget = 250 // KiB with all assets, compressed
+	nextTarget  = 30  // KiB
+)
+
+// shownDays are the days before now on which services sent something, a week apart.
+var shownDays = []int{28, 21, 14, 7, 0}
+
+// runDashboard measures every page of the dashboard in front of a large organization.
+func runDashboard(ctx context.Context, s *settings, emit func(*table) error) (err error) {
+	dir, err := os.MkdirTemp("", "assay-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	// A first start makes the schema, the organization and the key.
+	srv, err := startAssay(ctx, s.assay, dir)
+	if err != nil {
+		return err
+	}
+	if err := srv.stop(); err != nil {
+		return err
+	}
+	began := time.Now()
+	if err := fillShown(ctx, filepath.Join(dir, "assay.db")); err != nil {
+		return fmt.Errorf("fill the store: %w", err)
+	}
+	filled := time.Since(began)
+	if srv, err = startAssay(ctx, s.assay, dir, "--score-interval", "1h"); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, srv.stop()) }()
+	if err := srv.calm(ctx); err != nil { // it scores all services first
+		return srv.explain(err)
+	}
+	t, err := measureShown(ctx, "http://"+srv.rest, srv.key)
+	if err != nil {
+		return srv.explain(err)
+	}
+	t.Notes = append(t.Notes, fmt.Sprintf("filling the store took %.0f s", filled.Seconds()))
+	return emit(t)
+}
+
+// fillShown has services send for some weeks and be scored.
+func fillShown(ctx context.Context, path string) (err error) {
+	var now time.Time
+	store, err := sqlite.Open(ctx, sqlite.Config{Path: path, Now: func() time.Time { return now }})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	now = time.Now()
+	all, err := store.FindOrganizations(ctx)
+	if err != nil || len(all) != 1 {
+		return errors.Join(err, fmt.Errorf("%d organizations", len(all)))
+	}
+	for round, days := range shownDays {
+		now = time.Now().AddDate(0, 0, -days)
+		d := shownDelta(all[0].ID, round, now)
+		if err := store.Commit(ctx, now, nil, func([]bool) *delta.Delta { return d }); err != nil {
+			return err
+		}
+		if err := score.New(score.Config{Store: store, Now: func() time.Time { return now }}).Round(ctx); err != nil {
+			return err
+		}
+	}
+	o, err := store.FindOrganizationByID(ctx, all[0].ID)
+	if err == nil && (o.ServicesCount != shownServices || o.ActiveInsightsCount != shownServices*shownFailing) {
+		err = fmt.Errorf("%d services and %d insights", o.ServicesCount, o.ActiveInsightsCount)
+	}
+	return err
+}
+
+// shownRules are those that count observations alone.
+var shownRules = func() (all []catalog.Rule) {
+	for r := range catalog.Rule(catalog.Scored) {
+		switch r {
+		case catalog.RES002, catalog.MET003, catalog.MET004, catalog.LOG001: // compare services or days
+		default:
+			all = append(all, r)
+		}
+	}
+	return all
+}()
+
+func shownResource(i int) string {
+	return fmt.Sprintf(`{"service.name":"service-%05d","k8s.pod.name":"pod-%d","k8s.node.name":"node-%d","telemetry.sdk.language":"go","telemetry.sdk.version":"1.47.0"}`, i/2, i, i%50)
+}
+
+// shownDelta is what the services send in one round: two versions of each, in six
+// environments, each with other rules that fail, more of them from week to week.
+func shownDelta(org string, round int, at time.Time) *delta.Delta {
+	d := new(delta.Delta)
+	nano := uint64(at.UnixNano())
+	b := delta.BucketOf(nano, time.Hour)
+	o := d.Organization(org)
+	for i := range shownServices {
+		f := o.Service(assay.ServiceKey{
+			Namespace: "team-" + strconv.Itoa(i%40), Name: fmt.Sprintf("service-%05d", i/2),
+			Environment: "environment-" + strconv.Itoa(i/2%6), Version: "1." + strconv.Itoa(i%2) + ".0",
+		})
+		f.Seen(nano)
+		for n, r := range shownRules {
+			c := delta.Count{Observed: 100}
+			if (n+i)%len(shownRules) < shownFailing {
+				c.Failed = uint64(1 + (i+n)%90)
+				f.AddExample(r, &delta.Example{TimeUnixNano: nano, ResourceAttributes: shownResource(i)})
+				f.AddItem(delta.Item{Rule: r, List: delta.AttributeKeys, Text: "attribute." + strconv.Itoa(i%20)}, b)
+			}
+			if round > n%len(shownDays) || c.Failed == 0 || round == len(shownDays)-1 { // another score each week
+				f.Counts(b)[r].Add(c)
+			}
+		}
+		for s := range delta.SignalCount {
+			f.AddUsage(b, s, delta.Usage{Items: uint64(100 + i%900), Bytes: uint64(20_000 + i*37%90_000)})
+		}
+	}
+	return d
+}
+
+// shownPage is a kind of page; path returns the address of the nth request.
+type shownPage struct {
+	name string
+	path func(n int) string
+}
+
+// measureShown asks for pages as a browser that is signed in.
+func measureShown(ctx context.Context, root, key string) (*table, error) {
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		return nil, err
+	}
+	client := &http.Client{Jar: jar, Transport: &http.Transport{DisableCompression: true}}
+	defer client.CloseIdleConnections()
+	form := url.Values{"key": {key}, "return": {"/"}}
+	if _, err := browse(ctx, client, http.MethodPost, root+"/sign-in", strings.NewReader(form.Encode())); err != nil {
+		return nil, fmt.Errorf("sign in: %w", err)
+	}
+	list, err := browse(ctx, client, http.MethodGet, root+"/services?sort=score", nil)
+	if err != nil {
+		return nil, err
+	}
+	services, err := hrefs(list, "/services/")
+	if err != nil {
+		return nil, err
+	}
+	if list, err = browse(ctx, client, http.MethodGet, root+"/insights", nil); err != nil {
+		return nil, err
+	}
+	insights, err := hrefs(list, "/insights/")
+	if err != nil {
+		return nil, err
+	}
+	const servicePages, insightPages = shownServices / 50, shownServices * shownFailing / 50
+	sorts := []string{"", "score", "-score", "-insights", "-last_seen"}
+	t := &table{
+		Title: fmt.Sprintf("the dashboard over loopback, %s services and %s insights, one browser, %d requests of each page",
+			thousands(shownServices), thousands(shownServices*shownFailing), shownRequests),
+		Columns: []string{"p50 ms", "p95 ms", "max ms", "KiB packed"},
+	}
+	var heaviest float64
+	for _, p := range []shownPage{
+		{"overview", func(n int) string { return "/?period=" + string(assay.LogVolumePeriods()[n%6]) }},
+		{"services, any page and order", func(n int) string {
+			return fmt.Sprintf("/services?sort=%s&page=%d", sorts[n%len(sorts)], 1+n*7919%servicePages)
+		}},
+		{"services, searched and filtered", func(n int) string {
+			return fmt.Sprintf("/services?q=e-%02d&environment=environment-%d&band=needs-improvement&signal=log", n%100, n%6)
+		}},
+		{"service", func(n int) string { return services[n%len(services)] }},
+		{"insights, any page", func(n int) string { return fmt.Sprintf("/insights?page=%d", 1+n*7919%insightPages) }},
+		{"insights of a rule", func(n int) string {
+			return fmt.Sprintf("/insights?rule=%s&page=%d", shownRules[n%len(shownRules)].ID(), 1+n%20)
+		}},
+		{"insights, filtered", func(n int) string {
+			return fmt.Sprintf("/insights?status=all&impact=important&signal=metric&sort=-detected_ts&page=%d", 1+n%100)
+		}},
+		{"insight", func(n int) string { return insights[n%len(insights)] }},
+		{"rules", func(int) string { return "/rules" }},
+		{"rule", func(n int) string { return "/rules/" + shownRules[n%len(shownRules)].ID() }},
+		{"keys", func(int) string { return "/keys" }},
+	} {
+		var ms []float64
+		size := 0
+		for n := range shownRequests {
+			at := time.Now()
+			body, err := browse(ctx, client, http.MethodGet, root+p.path(n), nil)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", p.name, err)
+			}
+			if n > 0 { // the first one warms up
+				ms = append(ms, float64(time.Since(at).Nanoseconds())/1e6)
+			}
+			size = max(size, len(body))
+		}
+		heaviest = max(heaviest, float64(size)/1024)
+		t.Rows = append(t.Rows, row{p.name, []value{value(quantile(ms, 0.5)), value(quantile(ms, 0.95)), value(quantile(ms, 1)), value(float64(size) / 1024)}})
+		t.Targets = append(t.Targets, atMost(p.name+", p95 ms", pageTarget, quantile(ms, 0.95)))
+	}
+	first, err := firstVisit(ctx, client, root)
+	if err != nil {
+		return nil, err
+	}
+	t.Targets = append(t.Targets, atMost("first page with all assets, KiB packed", firstTarget, first), atMost("heaviest next page, KiB packed", nextTarget, heaviest))
+	return t, nil
+}
+
+// browse asks for a page and returns the bytes that came, packed.
+func browse(ctx context.Context, client *http.Client, method, address string, body io.Reader) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, method, address, body)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Accept", "text/html")
+	req.Header.Set("Accept-Encoding", "gzip")
+	if body != nil {
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	packed, err := io.ReadAll(res.Body)
+	if err == nil && (res.StatusCode != http.StatusOK || res.Request.URL.Path == "/sign-in") {
+		err = fmt.Errorf("%s answered %d", res.Request.URL, res.StatusCode)
+	}
+	return packed, err
+}
+
+// hrefs returns the addresses below a path to which a page links.
+func hrefs(packed []byte, below string) ([]string, error) {
+	zr, err := gzip.NewReader(strings.NewReader(string(packed)))
+	if err != nil {
+		return nil, err
+	}
+	page, err := io.ReadAll(zr)
+	if err != nil {
+		return nil, err
+	}
+	var all []string
+	for _, m := range regexp.MustCompile(`<td class="main"><a href="(`+below+`[^"]+)"`).FindAllSubmatch(page, -1) {
+		all = append(all, string(m[1]))
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("no link to %s on the page", below)
+	}
+	return all, nil
+}
+
+// firstVisit returns the size in KiB of the first page and of everything that it loads.
+func firstVisit(ctx context.Context, client *http.Client, root string) (float64, error) {
+	packed, err := browse(ctx, client, http.MethodGet, root+"/", nil)
+	if err != nil {
+		return 0, err
+	}
+	zr, err := gzip.NewReader(strings.NewReader(string(packed)))
+	if err != nil {
+		return 0, err
+	}
+	page, err := io.ReadAll(zr)
+	if err != nil {
+		return 0, err
+	}
+	size := len(packed)
+	for _, m := range regexp.MustCompile(`"(/assets/[^"]+)"`).FindAllSubmatch(page, -1) {
+		asset, err := browse(ctx, client, http.MethodGet, root+string(m[1]), nil)
+		if err != nil {
+			return 0, err
+		}
+		size += len(asset)
+	}
+	return float64(size) / 1024, nil
+}
