@@ -94,6 +94,7 @@ func (c *cluster) wait(d time.Duration, replicas ...*replica) {
 	const step = 100 * time.Millisecond
 	for ; d > 0; d -= step {
 		time.Sleep(step)
+		synctest.Wait() // until nobody is in the middle of anything at this moment
 		holders := make(map[string]int)
 		for i, r := range replicas {
 			for _, name := range r.Held("") {
