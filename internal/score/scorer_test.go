@@ -469,9 +469,9 @@ func TestOrganizationHistory(t *testing.T) {
 	require.Len(t, points, 3)
 	require.Equal(t, []float64{100, 100}, []float64{points[0].Value, points[1].Value})
 	require.Equal(t, *f.organizationScore(), points[2].Value)
-	rows, _, err := f.Stats(t.Context())
+	stats, err := f.Stats(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, int64(4), rows["organization_scores"], "once an hour, the last of which brought the change")
+	require.Equal(t, int64(4), stats.Table("organization_scores").Rows, "once an hour, the last of which brought the change")
 }
 
 // TestRuleStates: what is read of a service agrees with its score.
