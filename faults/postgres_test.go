@@ -52,12 +52,13 @@ func TestPostgres(t *testing.T) {
 func TestPostgresKilled(t *testing.T) {
 	parallel(t)
 	const between = 20 * time.Second // kills, in the long form
-	rounds := in(10, int(duration.Seconds()))
+	every := in(300*time.Millisecond, 500*time.Millisecond)
+	rounds := in(10, int(*duration/every))
 	kills := in(3, int(*duration/between)-1)
-	l := loads.get(t, rounds, *long)
+	l := loads.get(t, rounds, true)
 	pg := startServer(t)
 	fleet := onPostgres(t, pg)
-	run(t, plan{load: l.load, every: in(300*time.Millisecond, time.Second), idle: in("1s", "20s"), fleet: fleet, breaks: func(s *scenario) {
+	run(t, plan{load: l.load, every: every, idle: in("", "20s"), fleet: fleet, breaks: func(s *scenario) {
 		for kill := range kills {
 			s.after(float64(kill+1) / float64(kills+1))
 			switch kill {
