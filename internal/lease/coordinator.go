@@ -31,7 +31,7 @@ type Config struct {
 	// Holder is no other process's. Default: a random UUID.
 	Holder   string
 	TTL      time.Duration        // of a lease; default 10 s
-	Interval time.Duration        // between renewals, and how long the store may take for an answer; default 3 s
+	Interval time.Duration        // between renewals; default 3 s
 	Now      func() time.Time     // the local wall clock; default time.Now
 	Elapsed  func() time.Duration // the local monotonic clock; default that of package time
 	Logger   *slog.Logger
@@ -251,7 +251,9 @@ func (c *Coordinator) unlock() { <-c.calls }
 // acquire asks the store for leases and notes which of them are held. It returns
 // how many were gained.
 func (c *Coordinator) acquire(ctx context.Context, names []string) (gained int, err error) {
-	ctx, cancel := context.WithTimeout(ctx, c.cfg.Interval)
+	// A renewal may have to wait for a transaction that is made under the lease. There
+	// is time for a second one.
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.TTL/2)
 	defer cancel()
 	before := c.cfg.Elapsed()
 	held, now, err := c.cfg.Store.AcquireLeases(ctx, c.cfg.Holder, names, c.cfg.TTL)
