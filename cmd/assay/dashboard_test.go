@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"assay"
+	"assay/internal/auth/oidctest"
+	"assay/internal/session"
+)
+
+// browser is somebody's browser: it keeps cookies and follows no redirect by itself.
+type browser struct {
+	t *testing.T
+	c *http.Client
+	s *server
+}
+
+func newBrowser(t *testing.T, s *server) *browser {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	require.NoError(t, err)
+	c := client(t)
+	c.Jar, c.CheckRedirect = jar, func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &browser{t, c, s}
+}
+
+// do sends a request; form means a POST. The answer's body is read.
+func (b *browser) do(path string, form url.Values, header ...string) (res *http.Response, body string) {
+	b.t.Helper()
+	method := http.MethodGet
+	if form != nil {
+		method = http.MethodPost
+	}
+	if strings.HasPrefix(path, "/") {
+		path = b.s.rootURL() + path
+	}
+	req, err := http.NewRequestWithContext(b.t.Context(), method, path, strings.NewReader(form.Encode()))
+	require.NoError(b.t, err)
+	req.Header.Set("Accept", "text/html,application/xhtml+xml,*/*;q=0.8")
+	if form != nil {
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		req.Header.Set("Origin", b.s.rootURL())
+	}
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	res, err = b.c.Do(req)
+	require.NoError(b.t, err)
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	require.NoError(b.t, err)
+	return res, string(text)
+}
+
+func (b *browser) signIn(key string) {
+	b.t.Helper()
+	res, body := b.do(session.SignInPath, url.Values{"key": {key}, "return": {"/keys"}})
+	require.Equal(b.t, http.StatusSeeOther, res.StatusCode, body)
+	require.Equal(b.t, "/keys", res.Header.Get("Location"))
+}
+
+func TestDashboard(t *testing.T) {
+	s, log := startServer(t, testConfig(t, t.TempDir()))
+	b := newBrowser(t, s)
+
+	// Who is not signed in is asked to; the API, its probes and whoever does not ask for
+	// HTML get what they got without a dashboard.
+	res, _ := b.do("/services?page=2", nil)
+	require.Equal(t, http.StatusSeeOther, res.StatusCode)
+	require.Equal(t, session.SignInPath+"?return=%2Fservices%3Fpage%3D2", res.Header.Get("Location"))
+	res, body := b.do(session.SignInPath, nil)
+	require.Equal(t, http.StatusOK, res.StatusCode)
+	require.Contains(t, body, `action="/sign-in"`)
+	require.NotContains(t, body, session.ProviderPath, "there is no provider")
+	asset := regexp.MustCompile(`href="(/assets/[^"]+\.css)"`).FindStringSubmatch(body)
+	require.NotNil(t, asset, body)
+	res, _ = b.do(asset[1], nil, "Accept", "text/css")
+	require.Equal(t, http.StatusOK, res.StatusCode)
+	for path, want := range map[string]int{
+		"/api": 404, "/api/v1/services": 401, "/api/nothing": 404, "//api/v1/services": 404, "/livez": 200, "/readyz": 200, "/.well-known/jwks.json": 200,
+	} {
+		res, body := b.do(path, nil)
+		require.Equal(t, want, res.StatusCode, path)
+		require.True(t, json.Valid([]byte(body)), "%s: %s", path, body)
+	}
+	res, body = b.do("/nothing", nil)
+	require.Equal(t, http.StatusNotFound, res.StatusCode)
+	require.Contains(t, body, "<html")
+	for _, path := range []string{"/", "/nothing"} {
+		_, body := b.do(path, nil, "Accept", "application/json")
+		require.True(t, json.Valid([]byte(body)), "%s: %s", path, body)
+	}
+
+	b.signIn(testKey)
+	for _, path := range []string{"/", "/services", "/insights", "/rules", "/rules/RES-005", "/keys"} {
+		res, body := b.do(path, nil)
+		require.Equal(t, http.StatusOK, res.StatusCode, path)
+		require.Contains(t, body, "<h1", path)
+	}
+
+	// A key is made, shown once, used, and ends with its sessions when it is revoked.
+	res, body = b.do("/keys", url.Values{"name": {"for <b>reading</b>"}, "scope": {"read"}, "days": {"30"}})
+	require.Equal(t, http.StatusOK, res.StatusCode, body)
+	made := regexp.MustCompile(`assay_sk_([A-Za-z0-9]{6})_[0-9a-f]{32}`).FindStringSubmatch(body)
+	require.NotNil(t, made, body)
+	require.NotContains(t, body, "<b>reading")
+	_, body = b.do("/keys", nil)
+	require.NotContains(t, body, made[0])
+	code, _ := get(t, client(t), s.restURL()+"/v1/organization", made[0])
+	require.Equal(t, http.StatusOK, code)
+	reader := newBrowser(t, s)
+	reader.signIn(made[0])
+	res, _ = reader.do("/keys", url.Values{"name": {"x"}, "scope": {"read"}, "days": {"30"}})
+	require.Equal(t, http.StatusForbidden, res.StatusCode, "the key has no scope admin")
+	res, _ = reader.do("/keys/"+made[1]+"/revoke", url.Values{}, "Origin", "https://evil.example")
+	require.Equal(t, http.StatusForbidden, res.StatusCode)
+	res, _ = b.do("/keys/"+made[1]+"/revoke", url.Values{}, "Origin", "https://evil.example")
+	require.Equal(t, http.StatusForbidden, res.StatusCode, "another site asks in the name of who is signed in")
+	res, _ = b.do("/keys/"+made[1]+"/revoke", url.Values{})
+	require.Equal(t, http.StatusSeeOther, res.StatusCode)
+	res, _ = reader.do("/services", nil)
+	require.Equal(t, http.StatusSeeOther, res.StatusCode, "its sessions end with it")
+
+	res, _ = b.do(session.SignOutPath, url.Values{})
+	require.Equal(t, session.SignInPath, res.Header.Get("Location"))
+	res, _ = b.do("/keys", nil)
+	require.Equal(t, http.StatusSeeOther, res.StatusCode)
+
+	require.NotContains(t, log.String(), made[0])
+	require.NotContains(t, log.String(), testKey)
+	require.Contains(t, log.String(), "an API key was made")
+}
+
+// TestFailedSignInsAreLimited, also where failures at the API are not.
+func TestFailedSignInsAreLimited(t *testing.T) {
+	s, _ := startServer(t, testConfig(t, t.TempDir()))
+	b := newBrowser(t, s)
+	wrong := url.Values{"key": {testKey[:len(testKey)-1] + "0"}}
+	for range signInFailures {
+		res, _ := b.do(session.SignInPath, wrong)
+		require.Equal(t, http.StatusUnauthorized, res.StatusCode)
+	}
+	res, _ := b.do(session.SignInPath, wrong)
+	require.Equal(t, http.StatusTooManyRequests, res.StatusCode)
+	b.signIn(testKey)
+	code, _ := get(t, client(t), s.restURL()+"/v1/organization", wrong.Get("key"))
+	require.Equal(t, http.StatusUnauthorized, code)
+}
+
+func TestSignInAtAProvider(t *testing.T) {
+	op, err := oidctest.Start()
+	require.NoError(t, err)
+	t.Cleanup(op.Close)
+	cfg := testConfig(t, t.TempDir())
+	cfg.OIDCIssuer, cfg.OIDCAudience, cfg.OIDCClientID, cfg.OIDCAdminClaim = op.URL, "the-api", oidctest.Client, "assay_admin"
+	s, log := startServer(t, cfg)
+	o, err := s.store.FindOrganizationByName(t.Context(), firstOrganization)
+	require.NoError(t, err)
+	require.NoError(t, s.store.SetOrganizationExternalID(t.Context(), o.ID, "customer-7"))
+
+	signIn := func() *browser {
+		t.Helper()
+		b := newBrowser(t, s)
+		_, body := b.do(session.SignInPath, nil)
+		require.Contains(t, body, session.ProviderPath)
+		res, body := b.do(session.ProviderPath+"?return=/keys", nil)
+		require.Equal(t, http.StatusSeeOther, res.StatusCode, body)
+		back, err := op.Follow(t.Context(), res.Header.Get("Location"))
+		require.NoError(t, err)
+		res, body = b.do(back.String(), nil)
+		require.Equal(t, http.StatusSeeOther, res.StatusCode, body)
+		require.Equal(t, "/keys", res.Header.Get("Location"))
+		require.NotContains(t, log.String(), back.Query().Get("code"))
+		return b
+	}
+	form := url.Values{"name": {"x"}, "scope": {"ingest"}, "days": {"30"}}
+	b := signIn()
+	res, _ := b.do("/services", nil)
+	require.Equal(t, http.StatusOK, res.StatusCode)
+	res, _ = b.do("/keys", form)
+	require.Equal(t, http.StatusForbidden, res.StatusCode)
+
+	op.SetClaim("assay_admin", true)
+	b = signIn()
+	res, body := b.do("/keys", form)
+	require.Equal(t, http.StatusOK, res.StatusCode)
+	require.Regexp(t, `assay_sk_[A-Za-z0-9]{6}_[0-9a-f]{32}`, body)
+	require.NotContains(t, log.String(), op.URL+"/oauth/token?")
+
+	// The provider goes away: who is signed in stays, and others use a key.
+	op.Close()
+	res, _ = b.do("/services", nil)
+	require.Equal(t, http.StatusOK, res.StatusCode)
+	late := newBrowser(t, s)
+	late.signIn(testKey)
+}
+
+func TestWithoutDashboard(t *testing.T) {
+	cfg := testConfig(t, t.TempDir())
+	cfg.Dashboard = false
+	s, _ := startServer(t, cfg)
+	require.Empty(t, s.dashboardURL())
+	b := newBrowser(t, s)
+	_, body := b.do("/", nil)
+	require.Contains(t, body, `"api":"/api/v1"`)
+	for _, path := range []string{session.SignInPath, "/services", "/assets/x.css"} {
+		res, body := b.do(path, nil)
+		require.Equal(t, http.StatusNotFound, res.StatusCode)
+		require.True(t, json.Valid([]byte(body)), body)
+	}
+}
+
+func TestDashboardSettings(t *testing.T) {
+	parsed, _, err := parseServe(t, []string{"ASSAY_SESSION_IDLE=30m"}, "--no-dashboard", "--session-life", "24h")
+	require.NoError(t, err)
+	require.False(t, parsed.Dashboard)
+	require.Equal(t, 30*time.Minute, parsed.SessionIdle)
+	require.Equal(t, 24*time.Hour, parsed.SessionLife)
+	parsed, _, err = parseServe(t, nil)
+	require.NoError(t, err)
+	require.True(t, parsed.Dashboard)
+	require.Equal(t, []string{"openid", "profile"}, parsed.OIDCScopes)
+	require.Equal(t, assay.DefaultSessionIdle, parsed.SessionIdle)
+	require.Equal(t, assay.DefaultSessionLife, parsed.SessionLife)
+	parsed, _, err = parseServe(t, []string{"ASSAY_DASHBOARD=false"})
+	require.NoError(t, err)
+	require.False(t, parsed.Dashboard)
+	parsed, _, err = parseServe(t, nil, "--config", file(t, "assay.yaml", "dashboard: false\noidc-issuer: https://id.example.com\noidc-audience: api\noidc-client-id: dash\noidc-scopes: [openid, email]\n"))
+	require.NoError(t, err)
+	require.False(t, parsed.Dashboard)
+	require.Equal(t, []string{"openid", "email"}, parsed.OIDCScopes)
+
+	secret := file(t, "secret", "s3cret\n")
+	issuer := []string{"--oidc-issuer", "https://id.example.com", "--oidc-audience", "api"}
+	parsed, _, err = parseServe(t, nil, append(issuer, "--oidc-client-id", "dash", "--oidc-client-secret-file", secret)...)
+	require.NoError(t, err)
+	got, err := parsed.clientSecret()
+	require.NoError(t, err)
+	require.Equal(t, "s3cret", string(got))
+
+	for want, args := range map[string][]string{
+		"--session-idle: 1s":         {"--session-idle", "1s"},
+		"--session-life: 1h":         {"--session-life", "1h"},
+		"--session-life: 9000h":      {"--session-life", "9000h"},
+		"need --oidc-issuer":         {"--oidc-client-id", "dash"},
+		"need --oidc-client-id":      append(issuer, "--oidc-admin-claim", "admin"),
+		"are both set":               append(issuer, "--oidc-client-id", "dash", "--oidc-client-secret", "hunter2", "--oidc-client-secret-file", secret),
+		"is no scope":                append(issuer, "--oidc-client-id", "dash", "--oidc-scopes", "openid profile"),
+		"/keys serves something els": {"--base-path", "/keys"},
+	} {
+		_, _, err := parseServe(t, nil, args...)
+		require.ErrorContains(t, err, want)
+		require.NotContains(t, err.Error(), "hunter2")
+	}
+}
+
+func TestOTLPAddressesForPeople(t *testing.T) {
+	s, _ := startServer(t, testConfig(t, t.TempDir()))
+	overHTTP, overGRPC := s.otlpURLs()
+	require.Equal(t, "http://"+s.otlpHTTPAddr(), overHTTP)
+	require.Equal(t, "http://"+s.grpcAddr(), overGRPC)
+	s.cfg.PublicURL = "https://assay.example.com:8443"
+	overHTTP, _ = s.otlpURLs()
+	u, err := url.Parse(overHTTP)
+	require.NoError(t, err)
+	require.Equal(t, "https://assay.example.com", u.Scheme+"://"+u.Hostname())
+	require.NotEqual(t, "8443", u.Port(), "the port of the listener")
+}
