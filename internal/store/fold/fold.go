@@ -4,6 +4,7 @@ package fold
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -141,6 +142,11 @@ type Set struct {
 	Last    delta.Bucket // newest bucket
 	Members []byte
 	Full    bool
+}
+
+// CompareSets orders the keys of the distinct sets of a service as they lie in a table.
+func CompareSets(a, b delta.DistinctKey) int {
+	return cmp.Or(cmp.Compare(a.Hour, b.Hour), cmp.Compare(codec.RuleNumber(a.Rule), codec.RuleNumber(b.Rule)), cmp.Compare(int64(a.Key), int64(b.Key)))
 }
 
 // Add adds a fact of key k to a stored set, nil for none, and returns what to store,

@@ -3,7 +3,6 @@
 package postgres
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 
@@ -37,10 +36,6 @@ type setRows struct {
 func (r *setRows) add(svc int64, k delta.DistinctKey) {
 	r.hours, r.svcs = append(r.hours, k.Hour), append(r.svcs, svc)
 	r.rules, r.keys = append(r.rules, int16(codec.RuleNumber(k.Rule))), append(r.keys, int64(k.Key))
-}
-
-func compareSets(a, b delta.DistinctKey) int {
-	return cmp.Or(cmp.Compare(a.Hour, b.Hour), cmp.Compare(codec.RuleNumber(a.Rule), codec.RuleNumber(b.Rule)), cmp.Compare(int64(a.Key), int64(b.Key)))
 }
 
 // queueSets reads the distinct sets that there are news of.
@@ -102,7 +97,7 @@ func (s *service) addSets() error {
 func (c *commit) queueSetRows(b *pgx.Batch, services []*service) {
 	byDay := make(map[partition]*setRows)
 	for _, s := range services {
-		for _, k := range slices.SortedFunc(maps.Keys(s.sets), compareSets) {
+		for _, k := range slices.SortedFunc(maps.Keys(s.sets), fold.CompareSets) {
 			set, r := s.sets[k], in(byDay, setsTable.of(k.Hour))
 			r.add(s.svc, k)
 			r.lasts, r.full, r.members = append(r.lasts, int64(set.Last)), append(r.full, set.Full), append(r.members, set.Members)

@@ -3,14 +3,11 @@
 package sqlite
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"time"
 
@@ -18,6 +15,7 @@ import (
 	"assay/internal/delta"
 	"assay/internal/rules/catalog"
 	"assay/internal/store/codec"
+	"assay/internal/store/fold"
 )
 
 // A statement that a commit runs, possibly thousands of times.
@@ -240,20 +238,10 @@ func (c *commit) service(org int64, id string, key assay.ServiceKey, f *delta.Se
 		}
 	}
 
-	buckets := talliesOf(f)
-	items := f.Items
-	setsChanged, found, err := c.sets(svc, !known, f, buckets)
+	buckets, found := fold.Tallies(f), make(map[delta.Item]delta.Bucket)
+	setsChanged, err := c.sets(svc, !known, f, buckets, found)
 	if err != nil {
 		return false, err
-	}
-	if len(found) > 0 {
-		items = maps.Clone(items)
-		if items == nil {
-			items = found
-		}
-		for it, b := range found {
-			items[it] = max(items[it], b)
-		}
 	}
 	if claimed, err = c.claims(org, svc, !known, f); err != nil {
 		return false, err
@@ -262,7 +250,7 @@ func (c *commit) service(org int64, id string, key assay.ServiceKey, f *delta.Se
 	if err != nil {
 		return false, err
 	}
-	itemsChanged, err := c.items(svc, items)
+	itemsChanged, err := c.items(svc, fold.AddItems(f.Items, found))
 	if err != nil {
 		return false, err
 	}
@@ -273,16 +261,7 @@ func (c *commit) service(org int64, id string, key assay.ServiceKey, f *delta.Se
 	if err != nil {
 		return false, err
 	}
-	seen := false
-	if f.FirstSeen != 0 {
-		from, to := nanosToMicros(f.FirstSeen), nanosToMicros(f.LastSeen)
-		if first == 0 || from < first {
-			first, seen = from, true
-		}
-		if to > last {
-			last, seen = to, true
-		}
-	}
+	seen := fold.Seen(&first, &last, f)
 	if known && !seen && !counted && !setsChanged && !claimed && !examplesChanged && !itemsChanged {
 		return false, nil
 	}
@@ -290,51 +269,25 @@ func (c *commit) service(org int64, id string, key assay.ServiceKey, f *delta.Se
 	return claimed, err
 }
 
-// talliesOf sums up verdicts and usage by bucket.
-func talliesOf(f *delta.Service) map[delta.Bucket]*codec.Tally {
-	buckets := make(map[delta.Bucket]*codec.Tally, len(f.Verdicts))
-	for i := range f.Verdicts {
-		tallyOf(buckets, f.Verdicts[i].Bucket).Add(&codec.Tally{Counts: f.Verdicts[i].Counts})
-	}
-	for i := range f.Usage {
-		tallyOf(buckets, f.Usage[i].Bucket).Add(&codec.Tally{Usage: f.Usage[i].Usage})
-	}
-	return buckets
-}
-
-func tallyOf(buckets map[delta.Bucket]*codec.Tally, b delta.Bucket) *codec.Tally {
-	t := buckets[b]
-	if t == nil {
-		t = new(codec.Tally)
-		buckets[b] = t
-	}
-	return t
-}
-
 // hours adds the tallies of buckets to the stored ones and to total, and tells
 // whether there were any.
-func (c *commit) hours(svc int64, buckets map[delta.Bucket]*codec.Tally, total *codec.Tally) (bool, error) {
-	changed := false
+func (c *commit) hours(svc int64, buckets fold.Buckets, total *codec.Tally) (bool, error) {
+	buckets.DropEmpty()
 	for b, add := range buckets {
-		if *add == (codec.Tally{}) {
-			continue
-		}
 		var blob []byte
 		if _, err := c.get(findHour, []any{&blob}, int64(b), svc); err != nil {
 			return false, err
 		}
-		var sum codec.Tally
-		if err := sum.UnmarshalBinary(blob); err != nil {
+		sum, err := fold.Tally(blob, add)
+		if err != nil {
 			return false, err
 		}
-		sum.Add(add)
-		if _, err := c.exec(saveHour, int64(b), svc, sum.AppendBinary(nil)); err != nil {
+		if _, err := c.exec(saveHour, int64(b), svc, sum); err != nil {
 			return false, err
 		}
 		total.Add(add)
-		changed = true
 	}
-	return changed, nil
+	return len(buckets) > 0, nil
 }
 
 func (c *commit) examples(svc int64, f *delta.Service) (bool, error) {
@@ -345,18 +298,9 @@ func (c *commit) examples(svc int64, f *delta.Service) (bool, error) {
 	if _, err := c.get(findExamples, []any{&blob}, svc); err != nil {
 		return false, err
 	}
-	var kept delta.Service
-	if err := codec.DecodeExamples(blob, &kept.Examples); err != nil {
+	merged, err := fold.Examples(blob, &f.Examples)
+	if err != nil || merged == nil {
 		return false, err
-	}
-	for r, e := range f.Examples {
-		if e != nil {
-			kept.AddExample(catalog.Rule(r), e)
-		}
-	}
-	merged := codec.AppendExamples(nil, &kept.Examples)
-	if bytes.Equal(merged, blob) {
-		return false, nil
 	}
 	return c.exec(saveExamples, svc, merged)
 }
@@ -369,27 +313,11 @@ func (c *commit) items(svc int64, items map[delta.Item]delta.Bucket) (bool, erro
 	if _, err := c.get(findItems, []any{&blob}, svc); err != nil {
 		return false, err
 	}
-	var kept delta.Service
-	var err error
-	if kept.Items, err = codec.DecodeItems(blob); err != nil {
+	merged, oldest, err := fold.Items(blob, items)
+	if err != nil || merged == nil {
 		return false, err
 	}
-	for it, b := range items {
-		kept.AddItem(it, b)
-	}
-	merged := codec.AppendItems(nil, kept.Items)
-	if bytes.Equal(merged, blob) {
-		return false, nil
-	}
-	return c.exec(saveItems, svc, int64(oldest(kept.Items)), merged)
-}
-
-func oldest(items map[delta.Item]delta.Bucket) delta.Bucket {
-	o := delta.Bucket(math.MaxInt64)
-	for _, b := range items {
-		o = min(o, b)
-	}
-	return o
+	return c.exec(saveItems, svc, int64(oldest), merged)
 }
 
 // claims stores the claims of a service and tells whether one is new or moved. Of
@@ -443,96 +371,42 @@ func compareClaims(a, b delta.Claim) int {
 		cmp.Compare(int64(a.Key), int64(b.Key)), cmp.Compare(int64(a.Value), int64(b.Value)))
 }
 
-func compareSets(a, b delta.DistinctKey) int {
-	return cmp.Or(cmp.Compare(a.Hour, b.Hour), cmp.Compare(codec.RuleNumber(a.Rule), codec.RuleNumber(b.Rule)), cmp.Compare(int64(a.Key), int64(b.Key)))
-}
-
-// sets merges the distinct sets of a service with the stored ones. What it
-// observes it counts in buckets; what it finds is returned as evidence.
-func (c *commit) sets(svc int64, isNew bool, f *delta.Service, buckets map[delta.Bucket]*codec.Tally) (changed bool, found map[delta.Item]delta.Bucket, err error) {
-	for _, k := range slices.SortedFunc(maps.Keys(f.Distinct), compareSets) { // as they lie in the table
-		fact := f.Distinct[k]
-		at, full, wrote, err := c.set(svc, isNew, k, fact, buckets)
-		if err != nil {
-			return false, nil, fmt.Errorf("distinct set of rule %s: %w", k.Rule.ID(), err)
+// sets merges the distinct sets of a service with the stored ones and tells whether
+// one changed. What it observes it counts in buckets, and adds what it finds to found.
+func (c *commit) sets(svc int64, isNew bool, f *delta.Service, buckets fold.Buckets, found map[delta.Item]delta.Bucket) (changed bool, err error) {
+	for _, k := range slices.SortedFunc(maps.Keys(f.Distinct), fold.CompareSets) { // as they lie in the table
+		rule := int64(codec.RuleNumber(k.Rule))
+		var stored *fold.Set
+		if !isNew {
+			var last int64
+			set := new(fold.Set)
+			known, err := c.get(findSet, []any{&last, &set.Members}, k.Hour, svc, rule, int64(k.Key))
+			if err != nil {
+				return false, err
+			}
+			if known {
+				set.Last = delta.Bucket(last)
+				stored = set
+			}
 		}
-		changed = changed || wrote
-		if !full || k.Rule != catalog.MET001 {
+		set, err := stored.Add(k, f.Distinct[k], buckets, found)
+		if err != nil {
+			return false, err
+		}
+		if set == nil {
 			continue
 		}
-		for list, text := range map[delta.List]string{delta.MetricNames: fact.Metric, delta.AttributeKeys: fact.Attr} {
-			if text == "" {
-				continue
-			}
-			if found == nil {
-				found = make(map[delta.Item]delta.Bucket)
-			}
-			it := delta.Item{Rule: k.Rule, List: list, Text: text}
-			found[it] = max(found[it], at)
+		full := 0
+		if set.Full {
+			full = 1
 		}
+		if _, err := c.exec(saveSet, k.Hour, svc, rule, int64(k.Key), int64(set.Last), full, c.now, set.Members); err != nil {
+			return false, err
+		}
+		changed = true
 	}
-	return changed, found, nil
+	return changed, nil
 }
-
-// set merges one set. An observation is counted when the set is new or was seen
-// in a newer bucket, a failure with it when the set is full, and otherwise when
-// it becomes full now. It returns the bucket and whether a failure was counted,
-// and whether anything was stored.
-func (c *commit) set(svc int64, isNew bool, k delta.DistinctKey, fact *delta.DistinctFact, buckets map[delta.Bucket]*codec.Tally) (at delta.Bucket, failed, changed bool, err error) {
-	var (
-		last    int64
-		members []byte
-		wasFull bool
-		set     = &fact.Values
-	)
-	known := false
-	if !isNew {
-		known, err = c.get(findSet, []any{&last, &members}, k.Hour, svc, int64(codec.RuleNumber(k.Rule)), int64(k.Key))
-		if err != nil {
-			return 0, false, false, err
-		}
-	}
-	if known {
-		set = &delta.Set{Limit: fact.Values.Limit}
-		if err := set.UnmarshalBinary(members); err != nil {
-			return 0, false, false, err
-		}
-		wasFull = set.Full()
-		set.Merge(&fact.Values)
-	}
-	full := set.Full()
-	moved := !known || int64(fact.Last) > last
-	at = delta.Bucket(max(last, int64(fact.Last)))
-	if !known {
-		at = fact.Last
-	}
-	failed = full && (moved || !wasFull)
-	merged, err := set.MarshalBinary()
-	if err != nil {
-		return 0, false, false, err
-	}
-	if !moved && bytes.Equal(merged, members) {
-		return at, false, false, nil
-	}
-	if moved || failed {
-		count := &tallyOf(buckets, at).Counts[k.Rule]
-		if moved {
-			count.Observed++
-		}
-		if failed {
-			count.Failed++
-		}
-	}
-	fullColumn := 0
-	if full {
-		fullColumn = 1
-	}
-	changed, err = c.exec(saveSet, k.Hour, svc, int64(codec.RuleNumber(k.Rule)), int64(k.Key), int64(at), fullColumn, c.now, merged)
-	return at, failed, changed, err
-}
-
-// nanosToMicros turns an event time into its stored form.
-func nanosToMicros(ns uint64) int64 { return int64(min(ns, math.MaxInt64) / 1000) }
 
 // KnownServices returns the keys of the services kept for an organization.
 func (s *Store) KnownServices(ctx context.Context, organizationID string) ([]assay.ServiceKey, error) {

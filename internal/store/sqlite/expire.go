@@ -6,12 +6,12 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"maps"
 	"time"
 
 	"assay/internal/delta"
 	"assay/internal/rules/catalog"
 	"assay/internal/store/codec"
+	"assay/internal/store/fold"
 )
 
 // How long is kept what has no place in the window.
@@ -193,7 +193,11 @@ func (s *Store) expireItems(ctx context.Context, start delta.Bucket) error {
 }
 
 func expireItems(ctx context.Context, tx *sql.Tx, start delta.Bucket) (int, error) {
-	kept := make(map[int64]map[delta.Item]delta.Bucket)
+	type left struct {
+		facts  []byte
+		oldest delta.Bucket
+	}
+	kept := make(map[int64]left)
 	rows, err := tx.QueryContext(ctx, `SELECT svc, facts FROM items WHERE oldest < ? LIMIT ?`, int64(start), itemsChunk)
 	err = each(rows, err, func(rows *sql.Rows) error {
 		var svc int64
@@ -201,19 +205,18 @@ func expireItems(ctx context.Context, tx *sql.Tx, start delta.Bucket) (int, erro
 		if err := rows.Scan(&svc, &blob); err != nil {
 			return err
 		}
-		items, err := codec.DecodeItems(blob)
-		maps.DeleteFunc(items, func(_ delta.Item, b delta.Bucket) bool { return b < start })
-		kept[svc] = items
+		facts, oldest, err := fold.ExpireItems(blob, start)
+		kept[svc] = left{facts, oldest}
 		return err
 	})
 	if err != nil {
 		return 0, err
 	}
-	for svc, items := range kept {
-		if len(items) == 0 {
+	for svc, l := range kept {
+		if len(l.facts) == 0 {
 			_, err = tx.ExecContext(ctx, `DELETE FROM items WHERE svc = ?`, svc)
 		} else {
-			_, err = tx.ExecContext(ctx, `UPDATE items SET oldest = ?, facts = ? WHERE svc = ?`, int64(oldest(items)), codec.AppendItems(nil, items), svc)
+			_, err = tx.ExecContext(ctx, `UPDATE items SET oldest = ?, facts = ? WHERE svc = ?`, int64(l.oldest), l.facts, svc)
 		}
 		if err != nil {
 			return 0, err

@@ -16,6 +16,7 @@ import (
 	"assay/internal/delta"
 	"assay/internal/rules/catalog"
 	"assay/internal/store/codec"
+	"assay/internal/store/fold"
 )
 
 // UnscoredServices returns the ids of an organization's services whose facts
@@ -78,26 +79,19 @@ func (s *Store) ClaimCounts(ctx context.Context, organizationID string, rule cat
 }
 
 func claimCounts(ctx context.Context, tx *sql.Tx, org, rule, since int64) (map[string]delta.ClaimCount, error) {
-	type count struct {
-		delta.ClaimCount
-		id string
-	}
-	bySvc := make(map[int64]*count)
+	var claims fold.ClaimCounts
+	ids := make(map[int64]string)
 	rows, err := tx.QueryContext(ctx, `SELECT s.svc, s.id, (
 			SELECT count(*) FROM (SELECT DISTINCT c.key FROM claims c WHERE c.svc = s.svc AND c.rule = ?1 AND c.last >= ?2))
 		FROM services s WHERE s.org = ?3`, rule, since, org)
 	err = each(rows, err, func(rows *sql.Rows) error {
 		var svc int64
 		var id []byte
-		c := new(count)
-		if err := rows.Scan(&svc, &id, &c.Claims); err != nil {
-			return err
-		}
-		if c.Claims > 0 {
-			c.id = idOf(id)
-			bySvc[svc] = c
-		}
-		return nil
+		var n uint64
+		err := rows.Scan(&svc, &id, &n)
+		ids[svc] = idOf(id)
+		claims.Keys(svc, n)
+		return err
 	})
 	if err != nil {
 		return nil, err
@@ -110,72 +104,21 @@ func claimCounts(ctx context.Context, tx *sql.Tx, org, rule, since int64) (map[s
 		SELECT c.key, c.value, c.svc, c.key_text, c.value_text
 		FROM candidate JOIN claims c INDEXED BY claims_by_key ON c.org = ?1 AND c.rule = ?2 AND c.key = candidate.key
 		WHERE c.last >= ?3 ORDER BY c.key`, org, rule, since)
-	var key contestedKey
-	settle := func() {
-		if len(key.values) < 2 {
-			return
-		}
-		for svc := range key.services {
-			c := bySvc[svc]
-			c.Contested++
-			c.Keys = smallest(c.Keys, key.text)
-			for _, text := range key.values {
-				c.Values = smallest(c.Values, text)
-			}
-		}
-	}
 	err = each(rows, err, func(rows *sql.Rows) error {
-		var k, value, svc int64
+		var key, value, svc int64
 		var keyText, valueText string
-		if err := rows.Scan(&k, &value, &svc, &keyText, &valueText); err != nil {
-			return err
-		}
-		if key.services == nil || key.key != k {
-			settle()
-			key = contestedKey{key: k, text: keyText, values: make(map[int64]string), services: make(map[int64]bool)}
-		}
-		key.values[value] = valueText
-		key.services[svc] = true
-		return nil
+		err := rows.Scan(&key, &value, &svc, &keyText, &valueText)
+		claims.Claim(key, value, svc, keyText, valueText)
+		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	settle()
-
-	counts := make(map[string]delta.ClaimCount, len(bySvc))
-	for _, c := range bySvc {
-		c.Keys, c.Values = textsOf(c.Keys), textsOf(c.Values)
-		counts[c.id] = c.ClaimCount
+	counts := make(map[string]delta.ClaimCount, len(ids))
+	for svc, c := range claims.BySvc() {
+		counts[ids[svc]] = *c
 	}
 	return counts, nil
-}
-
-// contestedKey collects who claims what of one key.
-type contestedKey struct {
-	key      int64
-	text     string
-	values   map[int64]string
-	services map[int64]bool
-}
-
-// smallest adds a text to a sorted list that keeps its delta.MaxItems smallest.
-func smallest(list []string, text string) []string {
-	i, found := slices.BinarySearch(list, text)
-	if found || i >= delta.MaxItems {
-		return list
-	}
-	list = slices.Insert(list, i, text)
-	return list[:min(len(list), delta.MaxItems)]
-}
-
-// textsOf returns nil for a list that says nothing: rules without texts leave
-// them empty. Beside others an empty text tells something, such as no unit.
-func textsOf(list []string) []string {
-	if len(list) == 1 && list[0] == "" {
-		return nil
-	}
-	return list
 }
 
 // maxFacts is how many services one call of Facts may name.

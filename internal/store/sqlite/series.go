@@ -3,12 +3,12 @@
 package sqlite
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
 	"fmt"
 
 	"assay/internal/delta"
+	"assay/internal/store/fold"
 )
 
 // seriesChunk is how many services lose series in one transaction.
@@ -20,25 +20,16 @@ func (c *commit) series(svc int64, isNew bool, f *delta.Service) error {
 		return nil
 	}
 	var blob []byte
-	known := false
 	if !isNew {
-		var err error
-		if known, err = c.get(findSeries, []any{&blob}, svc); err != nil {
+		if _, err := c.get(findSeries, []any{&blob}, svc); err != nil {
 			return err
 		}
 	}
-	var kept delta.Series
-	if known {
-		if err := kept.UnmarshalBinary(blob); err != nil {
-			return err
-		}
+	kept, merged, err := fold.Series(blob, &f.Series)
+	if err != nil || merged == nil {
+		return err
 	}
-	kept.Merge(&f.Series)
-	merged := kept.AppendBinary(nil)
-	if bytes.Equal(merged, blob) {
-		return nil
-	}
-	_, err := c.exec(saveSeries, svc, int64(kept.Oldest()), int64(kept.Count()), merged)
+	_, err = c.exec(saveSeries, svc, int64(kept.Oldest()), int64(kept.Count()), merged)
 	return err
 }
 
