@@ -20,8 +20,9 @@ import (
 )
 
 const (
-	soakSenders  = 8
-	soakBytes    = 1 << 20 // of each signal's requests of one sender, at least; they are new each time
+	soakSenders  = 48
+	soakBytes    = 4 << 20 // of each signal's requests of one sender, at least; they are new each time
+	soakRecords  = 500     // of a request
 	soakCapacity = time.Minute
 	soakShare    = 0.7
 	soakWarmUp   = 5 * time.Minute // before the first sample that counts: traces stay open for up to ten, most for half a one
@@ -122,7 +123,7 @@ type soakSender struct {
 func newSoakSender(srv *server, client *http.Client, recordings []recording, seed uint64) (*soakSender, error) {
 	p := &soakSender{srv: srv, client: client, renewed: start}
 	for _, signal := range []wire.Signal{wire.Traces, wire.Metrics, wire.Logs} {
-		w, err := newWorkload(recordings, signal, shape{name: "soak"}, soakBytes)
+		w, err := newWorkload(recordings, signal, shape{name: "soak", records: soakRecords}, soakBytes)
 		if err != nil {
 			return nil, err
 		}
