@@ -66,6 +66,7 @@ func (s *server) openDashboard() (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.pages = pages
 	provider, err := s.cfg.signIn(s.provider)
 	if err != nil {
 		return nil, err

@@ -23,6 +23,7 @@ import (
 	"assay/internal/agent"
 	"assay/internal/auth"
 	"assay/internal/auth/sign"
+	"assay/internal/dashboard"
 	"assay/internal/engine"
 	"assay/internal/lease"
 	"assay/internal/logvolume"
@@ -143,6 +144,7 @@ type server struct {
 	provider  *auth.Provider // nil: none is configured
 	auth      *auth.Authenticator
 	signIns   *auth.Authenticator // of the dashboard; nil where it is not served
+	pages     *dashboard.Handler  // nil where it is not served
 	records   *logvolume.Counter
 	embedded  *logvolume.Embedded // nil: log volume is kept elsewhere, or nowhere
 	remote    *logvolume.Remote   // nil: it is not kept at another server
@@ -474,6 +476,9 @@ func (s *server) close(ctx context.Context) error {
 	}
 	if s.summaries != nil {
 		s.summaries.Close()
+	}
+	if s.pages != nil {
+		s.pages.Close()
 	}
 	if s.gateway != nil {
 		s.gateway.Close()

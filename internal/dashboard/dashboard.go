@@ -18,6 +18,8 @@ import (
 const (
 	readTimeout = 10 * time.Second
 	sideTimeout = 3 * time.Second
+
+	analyzed = 20_000 // services whose cost is kept in memory
 )
 
 // Config is what the pages are made from. Session, the stores and Analyst are
@@ -59,13 +61,14 @@ type Handler struct {
 	assets *assets
 	rules  []*ruleText // in the catalog's order
 
-	choices []template.HTML // that concern every rule
+	choices   []template.HTML // that concern every rule
+	analytics *memo[*assay.ServiceAnalytics]
 }
 
 var _ http.Handler = (*Handler)(nil)
 
-// New returns the handler of the dashboard, for the root of the host. Its error is a
-// mistake in the files of the package.
+// New returns the handler of the dashboard, for the root of the host. Its caller closes
+// it before the stores. Its error is a mistake in the files of the package.
 func New(cfg Config) (*Handler, error) {
 	if cfg.Window <= 0 {
 		cfg.Window = assay.DefaultWindow
@@ -87,6 +90,9 @@ func New(cfg Config) (*Handler, error) {
 	if h.pages, err = h.parsePages(); err != nil {
 		return nil, fmt.Errorf("dashboard: %w", err)
 	}
+	h.analytics = newMemo(cfg.Now, func(ctx context.Context, organizationID string) (*assay.ServiceAnalytics, error) {
+		return cfg.Analyst.Analyze(ctx, organizationID, analyzed)
+	})
 	h.page("GET /{$}", h.overview)
 	h.page("GET /services", h.services)
 	h.page("GET /services/{id}", h.service)
@@ -108,6 +114,9 @@ func New(cfg Config) (*Handler, error) {
 	})
 	return h, nil
 }
+
+// Close ends what is read beside requests and waits for it.
+func (h *Handler) Close() { h.analytics.Close() }
 
 // page registers a page for those who are signed in; others are sent to sign in.
 func (h *Handler) page(pattern string, serve func(*request) error) {

@@ -210,7 +210,7 @@ type costPart struct {
 	Start, End          time.Time
 	TotalBytes          uint64
 	TotalCost           string
-	Avoidable           string // of the services that are listed
+	Avoidable           string // of all services
 	Rows                []costRow
 	Traces, Metrics     bool // whether anything was sent
 	Logs                bool
@@ -238,31 +238,34 @@ type signalPart struct {
 func (q *request) costs(ctx context.Context, limit int) *costPart {
 	ctx, cancel := context.WithTimeout(ctx, sideTimeout)
 	defer cancel()
-	found, err := q.cfg.Analyst.Analyze(ctx, q.organization(), limit)
+	found, err := q.analytics.get(ctx, q.organization())
 	if err != nil {
 		if q.r.Context().Err() == nil && !errors.Is(err, context.Canceled) {
 			q.log(slog.LevelWarn, fmt.Errorf("usage and cost: %w", err))
 		}
 		return nil
 	}
-	return newCostPart(found)
+	return newCostPart(found, found.Services[:min(limit, len(found.Services))])
 }
 
-func newCostPart(found *assay.ServiceAnalytics) *costPart {
+// newCostPart returns the part about services that are among those found.
+func newCostPart(found *assay.ServiceAnalytics, services []assay.ServiceCost) *costPart {
 	part := &costPart{
 		Start: found.Start, End: found.End, TotalBytes: found.TotalBytes, TotalCost: money(found.TotalCost, found.Currency),
 		Currency: found.Currency, Days: int(found.End.Sub(found.Start) / (24 * time.Hour)),
 	}
 	var most uint64
 	var saving float64
+	for i := range services {
+		most = max(most, services[i].Bytes())
+	}
 	for i := range found.Services {
-		most = max(most, found.Services[i].Bytes())
 		saving += found.Services[i].AvoidableCost
 	}
 	if saving > 0 {
 		part.Avoidable = money(saving, found.Currency)
 	}
-	for _, s := range found.Services {
+	for _, s := range services {
 		row := costRow{
 			ServiceCost: s, Bytes: s.Bytes(), Share: percent(float64(s.Bytes()), float64(found.TotalBytes)),
 			Cost: money(s.EstimatedCost, found.Currency),

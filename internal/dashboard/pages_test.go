@@ -41,6 +41,7 @@ func newSite(t *testing.T, w *dashboardtest.World, change ...func(*dashboard.Con
 	}
 	h, err := dashboard.New(cfg)
 	require.NoError(t, err)
+	t.Cleanup(h.Close)
 	return &site{t, w, h}
 }
 

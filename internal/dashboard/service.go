@@ -22,7 +22,6 @@ const (
 	shownChanges    = 12
 	shownVersions   = 10
 	serviceInsights = catalog.Count // a service has one of each type at most
-	costSearch      = 100_000       // services among which one is looked for
 )
 
 // RuleStater reads what rules say about a service. Implementations may be used
@@ -234,7 +233,7 @@ func thinned(points []assay.ScorePoint, n int) []assay.ScorePoint {
 func (q *request) serviceCost(ctx context.Context, key assay.ServiceKey) (*costRow, *costPart) {
 	ctx, cancel := context.WithTimeout(ctx, sideTimeout)
 	defer cancel()
-	found, err := q.cfg.Analyst.Analyze(ctx, q.organization(), costSearch)
+	found, err := q.analytics.get(ctx, q.organization())
 	if err != nil {
 		if ctx.Err() == nil {
 			q.log(slog.LevelWarn, err)
@@ -247,7 +246,6 @@ func (q *request) serviceCost(ctx context.Context, key assay.ServiceKey) (*costR
 	if at < 0 {
 		return nil, nil
 	}
-	found.Services = found.Services[at : at+1]
-	part := newCostPart(found)
+	part := newCostPart(found, found.Services[at:at+1])
 	return &part.Rows[0], part
 }

@@ -39,6 +39,7 @@ func serve(t *testing.T, w *dashboardtest.World, before func(http.ResponseWriter
 	t.Helper()
 	h, err := dashboard.New(dashboardtest.Config(w, dashboardtest.Session()))
 	require.NoError(t, err)
+	t.Cleanup(h.Close)
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case before != nil && before(w, r):

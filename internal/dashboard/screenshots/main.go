@@ -57,7 +57,7 @@ func run() error {
 		return err
 	}
 	for _, s := range shots() {
-		srv, err := serve(s)
+		srv, stop, err := serve(s)
 		if err != nil {
 			return err
 		}
@@ -82,7 +82,7 @@ func run() error {
 				}
 			}
 		}
-		srv.Close()
+		stop()
 	}
 	return nil
 }
@@ -134,23 +134,27 @@ func shots() []shot {
 	}
 }
 
-// serve serves the pages of a world.
-func serve(s shot) (*httptest.Server, error) {
+// serve serves the pages of a world, until what it returns is called.
+func serve(s shot) (*httptest.Server, func(), error) {
 	who := dashboardtest.Session()
 	if s.signedOut {
 		who = nil
 	}
 	h, err := dashboard.New(dashboardtest.Config(s.world, who))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == session.SignInPath {
 			h.SignInPage(w, r, http.StatusOK, session.SignInPage{Return: "/", Provider: true})
 			return
 		}
 		h.ServeHTTP(w, r)
-	})), nil
+	}))
+	return srv, func() {
+		srv.Close()
+		h.Close()
+	}, nil
 }
 
 // take writes the picture of one page.
