@@ -99,6 +99,9 @@ func (s *server) openLogVolume(ctx context.Context) (err error) {
 	case s.cfg.remote():
 		s.remote, err = s.cfg.metricsStoreConfig.open(s.own.Transport, s.replica.Now)
 	case s.cfg.MetricsStore == metricsEmbedded:
+		if u, _ := s.cfg.postgres(); u != nil { // problems have been looked for
+			s.logger.WarnContext(ctx, "the embedded metrics store knows the log records of this server alone; several servers on one store need --metrics-store with the URL of one that scrapes them all")
+		}
 		s.embedded, err = logvolume.OpenEmbedded(ctx, logvolume.EmbeddedConfig{Dir: s.cfg.metricsPath(), Store: s.store, Now: s.replica.Now, Logger: s.logger})
 	}
 	if err != nil {
