@@ -33,8 +33,9 @@ import (
 
 // program builds the program once, without cgo as it is released, and returns its path.
 var program = sync.OnceValues(func() (string, error) {
-	// Under bin, which is not part of the repository, so that one copy is left at most.
-	path, err := filepath.Abs("../bin/e2e/assay")
+	// Under bin, which is not part of the repository, so that one copy is left at most;
+	// the suite may run on both stores at a time.
+	path, err := filepath.Abs("../bin/e2e/assay-" + *storeKind)
 	if err != nil {
 		return "", err
 	}
