@@ -8,13 +8,12 @@ import (
 )
 
 // ScoreGroup is the services of an organization for which the same rules were
-// evaluated and failed, and so have the same score.
+// evaluated.
 type ScoreGroup struct {
-	Services         int
-	Value            float64
 	EvaluatedRuleIDs []string // sorted
-	FailedRuleIDs    []string // sorted
-	MutedRuleIDs     []string // of the failed ones, whose insights are muted; sorted
+	Services         int
+	Categories       map[string]int // services by the band of their score
+	Failing          map[string]int // services by the id of a rule that fails in them, unless its insight is muted
 }
 
 // InsightTypeCount is how many active insights of a type an organization has: one

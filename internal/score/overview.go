@@ -20,12 +20,11 @@ type Band struct {
 func Bands(groups []assay.ScoreGroup) []Band {
 	var bands []Band
 	for _, category := range assay.Categories() {
-		bands = append(bands, Band{Category: category})
-	}
-	for i := range groups {
-		category := assay.Category(assay.RoundScore(groups[i].Value))
-		at := slices.IndexFunc(bands, func(b Band) bool { return b.Category == category })
-		bands[at].Services += groups[i].Services
+		b := Band{Category: category}
+		for i := range groups {
+			b.Services += groups[i].Categories[category]
+		}
+		bands = append(bands, b)
 	}
 	return bands
 }
@@ -55,9 +54,9 @@ func Fixes(groups []assay.ScoreGroup, counts []assay.InsightTypeCount) []Fix {
 		for _, id := range g.EvaluatedRuleIDs {
 			total += weightOf(id)
 		}
-		for _, id := range g.FailedRuleIDs {
-			if total > 0 && !slices.Contains(g.MutedRuleIDs, id) {
-				gains[id] += float64(g.Services) * 100 * float64(weightOf(id)) / float64(total)
+		for id, failing := range g.Failing {
+			if total > 0 {
+				gains[id] += float64(failing) * 100 * float64(weightOf(id)) / float64(total)
 			}
 		}
 	}

@@ -3,6 +3,7 @@
 package score_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -14,8 +15,9 @@ import (
 	"assay/internal/score"
 )
 
-// groupOf returns a group with the score that its rules make.
-func groupOf(t *testing.T, services int, evaluated, failed, muted []string) assay.ScoreGroup {
+// groupOf returns a group of services, in all of which the same rules fail and are
+// muted, and their score.
+func groupOf(t *testing.T, services int, evaluated, failed, muted []string) (assay.ScoreGroup, float64) {
 	t.Helper()
 	var v [catalog.Count]delta.Count
 	for _, id := range evaluated {
@@ -30,17 +32,16 @@ func groupOf(t *testing.T, services int, evaluated, failed, muted []string) assa
 	}
 	value, evaluated, failed, ok := score.Value(&v)
 	require.True(t, ok)
-	return assay.ScoreGroup{Services: services, Value: value, EvaluatedRuleIDs: evaluated, FailedRuleIDs: failed, MutedRuleIDs: muted}
-}
-
-// mean is the organization's score.
-func mean(groups []assay.ScoreGroup) float64 {
-	sum, n := 0.0, 0
-	for _, g := range groups {
-		sum += g.Value * float64(g.Services)
-		n += g.Services
+	g := assay.ScoreGroup{
+		EvaluatedRuleIDs: evaluated, Services: services,
+		Categories: map[string]int{assay.Category(assay.RoundScore(value)): services}, Failing: map[string]int{},
 	}
-	return sum / float64(n)
+	for _, id := range failed {
+		if !slices.Contains(muted, id) {
+			g.Failing[id] = services
+		}
+	}
+	return g, value
 }
 
 // TestGainIsWhatFixingBrings fixes a rule everywhere and looks at the new score.
@@ -55,7 +56,8 @@ func TestGainIsWhatFixingBrings(t *testing.T) {
 		{5, []string{"RES-001", "SPA-001", "LOG-001"}, nil},
 		{1, []string{"SPA-001"}, []string{"SPA-001"}},
 	}
-	groups := func(fixed string) (out []assay.ScoreGroup) {
+	groups := func(fixed string) (out []assay.ScoreGroup, mean float64) {
+		services := 0
 		for _, g := range all {
 			var failed []string
 			for _, id := range g.failed {
@@ -63,11 +65,14 @@ func TestGainIsWhatFixingBrings(t *testing.T) {
 					failed = append(failed, id)
 				}
 			}
-			out = append(out, groupOf(t, g.services, g.evaluated, failed, nil))
+			group, value := groupOf(t, g.services, g.evaluated, failed, nil)
+			out = append(out, group)
+			mean += value * float64(g.services)
+			services += g.services
 		}
-		return out
+		return out, mean / float64(services)
 	}
-	now := groups("")
+	now, before := groups("")
 	counts := []assay.InsightTypeCount{
 		{Type: catalog.LOG001.Info().Name, Active: 2},
 		{Type: catalog.RES005.Info().Name, Active: 5},
@@ -83,7 +88,8 @@ func TestGainIsWhatFixingBrings(t *testing.T) {
 	for _, f := range fixes {
 		want := 0.0
 		if f.Rule.ID() != "" {
-			want = mean(groups(f.Rule.ID())) - mean(now)
+			_, after := groups(f.Rule.ID())
+			want = after - before
 			require.Positive(t, want)
 		}
 		require.InDelta(t, want, f.Gain, 1e-9, f.Rule.Info().Name)
@@ -92,10 +98,9 @@ func TestGainIsWhatFixingBrings(t *testing.T) {
 
 func TestMutedInsightsGainNothing(t *testing.T) {
 	counts := []assay.InsightTypeCount{{Type: catalog.RES005.Info().Name, Active: 1}}
-	fixes := score.Fixes([]assay.ScoreGroup{
-		groupOf(t, 1, []string{"RES-005", "RES-001"}, []string{"RES-005"}, nil),
-		groupOf(t, 3, []string{"RES-005"}, []string{"RES-005"}, []string{"RES-005"}),
-	}, counts)
+	one, _ := groupOf(t, 1, []string{"RES-005", "RES-001"}, []string{"RES-005"}, nil)
+	muted, _ := groupOf(t, 3, []string{"RES-005"}, []string{"RES-005"}, []string{"RES-005"})
+	fixes := score.Fixes([]assay.ScoreGroup{one, muted}, counts)
 	require.Len(t, fixes, 1)
 	weight := func(r catalog.Rule) float64 { return float64(r.Info().Impact.Weight()) }
 	require.InDelta(t, 100*weight(catalog.RES005)/(weight(catalog.RES005)+weight(catalog.RES001))/4, fixes[0].Gain, 1e-9)
@@ -105,7 +110,7 @@ func TestMutedInsightsGainNothing(t *testing.T) {
 
 func TestBandsOfGroups(t *testing.T) {
 	bands := score.Bands([]assay.ScoreGroup{
-		{Services: 2, Value: 89.5}, {Services: 3, Value: 100}, {Services: 4, Value: 74.49}, {Services: 1, Value: 0},
+		{Categories: map[string]int{"Excellent": 2, "Poor": 1}}, {Categories: map[string]int{"Excellent": 3, "Needs Improvement": 4}}, {},
 	})
 	require.Equal(t, []score.Band{{"Excellent", 5}, {"Good", 0}, {"Needs Improvement", 4}, {"Poor", 1}}, bands)
 }

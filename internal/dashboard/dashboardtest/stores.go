@@ -153,10 +153,15 @@ func (w *World) FindScoreGroups(_ context.Context, organizationID string) ([]ass
 		if s == nil {
 			continue
 		}
-		g := assay.ScoreGroup{Services: 1, Value: s.Value, EvaluatedRuleIDs: s.EvaluatedRuleIDs, FailedRuleIDs: s.FailedRuleIDs}
+		g := assay.ScoreGroup{
+			EvaluatedRuleIDs: s.EvaluatedRuleIDs, Services: 1, Categories: map[string]int{s.Category(): 1}, Failing: map[string]int{},
+		}
+		for _, id := range s.FailedRuleIDs {
+			g.Failing[id] = 1
+		}
 		for _, i := range w.Found {
 			if rule, ok := catalog.ByInsightType(i.Type); ok && i.Service.ID == r.ID && i.Status == assay.InsightMuted {
-				g.MutedRuleIDs = append(g.MutedRuleIDs, rule.ID())
+				delete(g.Failing, rule.ID())
 			}
 		}
 		groups = append(groups, g)

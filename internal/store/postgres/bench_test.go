@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"assay"
+	"assay/internal/store/storetest"
 )
 
 // open opens a store in a database of its own.
@@ -127,4 +128,11 @@ func BenchmarkPages(b *testing.B) {
 	})
 	run("insights/first/bare", bare(`SELECT `+insightColumns+` FROM `+insightTables+`
 		WHERE i.org = $1 ORDER BY i.created_at, i.id LIMIT 50`, number))
+}
+
+func BenchmarkLists(b *testing.B) {
+	storetest.BenchmarkLists(b, func(t testing.TB, now func() time.Time) storetest.Opener {
+		url := migrated(t)
+		return func() (storetest.Store, error) { return Open(context.Background(), Config{URL: url, Now: now}) }
+	})
 }

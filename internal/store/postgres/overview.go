@@ -13,6 +13,7 @@ import (
 	"assay/internal/delta"
 	"assay/internal/rules/catalog"
 	"assay/internal/store/codec"
+	"assay/internal/store/fold"
 )
 
 // scoreGroups finds the few muted insights by their types.
@@ -26,8 +27,8 @@ const scoreGroups = `SELECT s.score, s.score_evaluated, s.score_failed, coalesce
 // FindScoreGroups implements assay.OverviewStore.
 func (s *Store) FindScoreGroups(ctx context.Context, organizationID string) ([]assay.ScoreGroup, error) {
 	var (
-		found []assay.ScoreGroup
-		org   int64
+		groups fold.Groups
+		org    int64
 	)
 	err := s.read(ctx, "group services by score",
 		func(b *pgx.Batch) {
@@ -38,13 +39,13 @@ func (s *Store) FindScoreGroups(ctx context.Context, organizationID string) ([]a
 			})
 		},
 		func(b *pgx.Batch) {
-			found = nil
+			groups = make(fold.Groups)
 			b.Queue(scoreGroups, org).Query(func(rows pgx.Rows) error {
-				var g assay.ScoreGroup
+				var value float64
 				var evaluated, failed, muted int64
-				_, err := pgx.ForEachRow(rows, []any{&g.Value, &evaluated, &failed, &muted, &g.Services}, func() error {
-					g.EvaluatedRuleIDs, g.FailedRuleIDs, g.MutedRuleIDs = codec.RuleIDs(evaluated), codec.RuleIDs(failed), codec.RuleIDs(muted)
-					found = append(found, g)
+				var n int
+				_, err := pgx.ForEachRow(rows, []any{&value, &evaluated, &failed, &muted, &n}, func() error {
+					groups.Add(n, value, evaluated, failed, muted)
 					return nil
 				})
 				return err
@@ -53,7 +54,7 @@ func (s *Store) FindScoreGroups(ctx context.Context, organizationID string) ([]a
 	if err != nil {
 		return nil, err
 	}
-	return found, nil
+	return groups.All(), nil
 }
 
 // FindInsightTypeCounts implements assay.OverviewStore.

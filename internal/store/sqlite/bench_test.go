@@ -15,6 +15,7 @@ import (
 	"assay"
 	"assay/internal/delta"
 	"assay/internal/rules/catalog"
+	"assay/internal/store/storetest"
 )
 
 // benchRules is how many rules a service of the benchmarks is judged by; every
@@ -253,6 +254,15 @@ func BenchmarkLeases(b *testing.B) {
 			listed, err := s.LeaseNames(b.Context(), "")
 			require.NoError(b, err)
 			require.Len(b, listed, len(names))
+		}
+	})
+}
+
+func BenchmarkLists(b *testing.B) {
+	storetest.BenchmarkLists(b, func(t testing.TB, now func() time.Time) storetest.Opener {
+		path := filepath.Join(t.TempDir(), "assay.db")
+		return func() (storetest.Store, error) {
+			return Open(context.Background(), Config{Path: path, Migrate: true, Now: now})
 		}
 	})
 }

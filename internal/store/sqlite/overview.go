@@ -12,12 +12,12 @@ import (
 	"assay/internal/delta"
 	"assay/internal/rules/catalog"
 	"assay/internal/store/codec"
+	"assay/internal/store/fold"
 )
 
 // FindScoreGroups implements assay.OverviewStore.
 func (s *Store) FindScoreGroups(ctx context.Context, organizationID string) ([]assay.ScoreGroup, error) {
-	type ruleSets struct{ evaluated, failed, muted int64 }
-	groups := make(map[ruleSets]*assay.ScoreGroup)
+	groups := make(fold.Groups)
 	err := s.view(ctx, "group services by score", func(tx *sql.Tx) error {
 		clear(groups)
 		org, err := orgOf(ctx, tx, organizationID)
@@ -38,34 +38,22 @@ func (s *Store) FindScoreGroups(ctx context.Context, organizationID string) ([]a
 		if err != nil {
 			return err
 		}
-		var k ruleSets
+		var evaluated, failed int64
 		var value float64
 		rows, err = tx.QueryContext(ctx, `SELECT svc, score, score_evaluated, score_failed FROM services INDEXED BY services_by_name
 			WHERE org = ? AND score IS NOT NULL`, org)
 		return each(rows, err, func(rows *sql.Rows) error {
-			if err := rows.Scan(&svc, &value, &k.evaluated, &k.failed); err != nil {
-				return err
+			err := rows.Scan(&svc, &value, &evaluated, &failed)
+			if err == nil {
+				groups.Add(1, value, evaluated, failed, muted[svc])
 			}
-			k.muted = muted[svc] & k.failed
-			g := groups[k]
-			if g == nil {
-				g = &assay.ScoreGroup{
-					Value: value, EvaluatedRuleIDs: codec.RuleIDs(k.evaluated), FailedRuleIDs: codec.RuleIDs(k.failed), MutedRuleIDs: codec.RuleIDs(k.muted),
-				}
-				groups[k] = g
-			}
-			g.Services++
-			return nil
+			return err
 		})
 	})
 	if err != nil {
 		return nil, err
 	}
-	found := make([]assay.ScoreGroup, 0, len(groups))
-	for _, g := range groups {
-		found = append(found, *g)
-	}
-	return found, nil
+	return groups.All(), nil
 }
 
 // FindInsightTypeCounts implements assay.OverviewStore.

@@ -368,10 +368,11 @@ func testScoreGroups(t *testing.T, s *suite) {
 	groups, err := s.FindScoreGroups(ctx, org)
 	require.NoError(t, err)
 	require.ElementsMatch(t, []assay.ScoreGroup{
-		{Services: 2, Value: 60, EvaluatedRuleIDs: both, FailedRuleIDs: one, MutedRuleIDs: []string{}},
-		{Services: 1, Value: 60, EvaluatedRuleIDs: both, FailedRuleIDs: one, MutedRuleIDs: one},
-		{Services: 1, Value: 0, EvaluatedRuleIDs: one, FailedRuleIDs: one, MutedRuleIDs: []string{}},
-		{Services: 1, Value: 100, EvaluatedRuleIDs: both, FailedRuleIDs: []string{}, MutedRuleIDs: []string{}},
+		{
+			EvaluatedRuleIDs: both, Services: 4, Categories: map[string]int{"Needs Improvement": 3, "Excellent": 1},
+			Failing: map[string]int{"RES-005": 2}, // and muted in the third
+		},
+		{EvaluatedRuleIDs: one, Services: 1, Categories: map[string]int{"Poor": 1}, Failing: map[string]int{"RES-005": 1}},
 	}, groups)
 	counts, err := s.FindInsightTypeCounts(ctx, org)
 	require.NoError(t, err)
