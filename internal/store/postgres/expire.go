@@ -441,10 +441,14 @@ func (s *Store) expireSets(ctx context.Context, start int64, writtenBefore time.
 				return err
 			}
 		}
-		if p.next().from() > start {
+		// Of a day that is over for long little is left, or nothing.
+		if p.next().from() > max(start, writtenBefore.Unix()) {
 			return nil
 		}
-		return s.dropPartition(ctx, p, true)
+		if err := s.dropPartition(ctx, p, true); err != nil {
+			return err
+		}
+		return s.compactPartition(ctx, p)
 	})
 }
 

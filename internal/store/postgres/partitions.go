@@ -247,3 +247,36 @@ func (s *Store) dropPartition(ctx context.Context, p partition, onlyEmpty bool) 
 	}
 	return err
 }
+
+// When a partition is worth writing anew: it is this large, and its rows would take a
+// quarter of that.
+const (
+	compactBytes = 1 << 20
+	compactRow   = 200 // bytes of a full distinct set with its index entries
+)
+
+// compactPartition writes a partition anew when most of it is room that rows have left,
+// which nobody will use: its day is over. When that is not possible at once it stays
+// for the next time.
+func (s *Store) compactPartition(ctx context.Context, p partition) error {
+	name := p.name()
+	err := s.update(ctx, "compact the partition "+name, func(tx pgx.Tx) error {
+		var wasted bool
+		err := tx.QueryRow(ctx, `SELECT size > $2 AND (SELECT count(*) FROM `+name+`) * $3 < size / 4
+			FROM (SELECT pg_total_relation_size(to_regclass($1::text)) AS size) AS now`, name, compactBytes, compactRow).Scan(&wasted)
+		if err != nil || !wasted {
+			return err
+		}
+		_, err = tx.Exec(ctx, `SET LOCAL lock_timeout = `+milliseconds(dropTimeout)+`; LOCK TABLE `+name+` IN ACCESS EXCLUSIVE MODE;
+			CREATE TEMPORARY TABLE kept ON COMMIT DROP AS TABLE `+name+`; TRUNCATE `+name+`; INSERT INTO `+name+` TABLE kept`)
+		return err
+	})
+	switch stateOf(err) {
+	case undefinedTable: // it has been dropped
+		return nil
+	case lockNotAvailable:
+		s.logger.DebugContext(ctx, "postgres: partition is in use", "partition", name)
+		return nil
+	}
+	return err
+}

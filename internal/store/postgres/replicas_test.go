@@ -487,6 +487,51 @@ func TestPartitions(t *testing.T) {
 	require.Error(t, commit(s, 1<<40), "nor one after 9999")
 }
 
+// TestCompact lets most rows of a day go and a few stay.
+func TestCompact(t *testing.T) {
+	s, err := Open(t.Context(), Config{URL: migrated(t)})
+	require.NoError(t, err)
+	defer s.Close()
+	org := organization(t, s, "a")
+	hour := delta.BucketOf(uint64(benchTime.UnixNano()), time.Hour)
+	d := new(delta.Delta)
+	f := d.Organization(org).Service(assay.ServiceKey{Name: "a"})
+	f.Seen(uint64(benchTime.UnixNano()))
+	for k := range uint64(4000) {
+		set := f.DistinctSet(delta.DistinctKey{Rule: catalog.SPA003, Hour: int64(hour), Key: k}, hour, 40, "", "")
+		for v := range 30 + 10*min(k/3990, 1) { // the last ten are full
+			set.Add(v)
+		}
+	}
+	require.NoError(t, s.Commit(t.Context(), benchTime, nil, func([]bool) *delta.Delta { return d }))
+	size := func() (rows, bytes int) {
+		t.Helper()
+		require.NoError(t, s.pool.QueryRow(t.Context(), `SELECT (SELECT count(*) FROM distinct_sets), pg_total_relation_size('distinct_sets_20261121')`).Scan(&rows, &bytes))
+		return rows, bytes
+	}
+	rows, large := size()
+	require.Equal(t, 4000, rows)
+	require.Greater(t, large, compactBytes)
+	tx, err := s.pool.Begin(t.Context())
+	require.NoError(t, err)
+	_, err = tx.Exec(t.Context(), `SELECT count(*) FROM distinct_sets`)
+	require.NoError(t, err)
+	require.NoError(t, s.Expire(t.Context(), benchTime.Add(24*time.Hour), hour, hour))
+	rows, bytes := size()
+	require.Equal(t, 10, rows)
+	require.GreaterOrEqual(t, bytes, large, "somebody uses it")
+	require.NoError(t, tx.Rollback(t.Context()))
+	for range 2 {
+		require.NoError(t, s.Expire(t.Context(), benchTime.Add(24*time.Hour), hour, hour))
+		rows, bytes = size()
+		require.Equal(t, 10, rows)
+		require.Less(t, bytes, large/4)
+	}
+	require.NoError(t, s.Commit(t.Context(), benchTime, nil, func([]bool) *delta.Delta { return d }))
+	rows, _ = size()
+	require.Equal(t, 4000, rows, "what comes late finds it")
+}
+
 func TestPartitionNames(t *testing.T) {
 	for _, table := range []*partitioned{hoursTable, setsTable, scoresTable} {
 		for _, day := range []int64{0, 1, 20778, maxDay} {
