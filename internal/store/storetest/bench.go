@@ -55,6 +55,13 @@ func BenchmarkLists(b *testing.B, make func(t testing.TB, now func() time.Time) 
 			}
 		})
 	}
+	ofType := func(sort assay.InsightSort) error {
+		_, _, err := s.FindInsights(ctx, assay.InsightFilter{
+			OrganizationID: org, Type: catalog.RES005.Info().Name, Statuses: []assay.InsightStatus{assay.InsightActive},
+			Sort: sort, Descending: true, Page: assay.Page{Limit: 50},
+		})
+		return err
+	}
 	for _, q := range []struct {
 		name string
 		ask  func() error
@@ -88,13 +95,9 @@ func BenchmarkLists(b *testing.B, make func(t testing.TB, now func() time.Time) 
 			_, err := s.ServiceClaims(ctx, org, ids[0], 0, 0)
 			return err
 		}},
-		{"insights-of-type", func() error {
-			_, _, err := s.FindInsights(ctx, assay.InsightFilter{
-				OrganizationID: org, Type: catalog.RES005.Info().Name, Statuses: []assay.InsightStatus{assay.InsightActive},
-				Sort: assay.SortUpdatedAt, Descending: true, Page: assay.Page{Limit: 50},
-			})
-			return err
-		}},
+		{"insights-of-type/impact", func() error { return ofType(assay.SortImpact) }},
+		{"insights-of-type/created", func() error { return ofType(assay.SortCreatedAt) }},
+		{"insights-of-type/updated", func() error { return ofType(assay.SortUpdatedAt) }},
 	} {
 		b.Run(q.name, func(b *testing.B) {
 			for b.Loop() {

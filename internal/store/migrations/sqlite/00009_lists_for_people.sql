@@ -25,7 +25,7 @@ CREATE INDEX services_by_name ON services (org, name, environment, version, id,
     namespace, folded, signals, last_seen_at, score, score_evaluated, score_failed, critical, important, normal, low);
 
 -- Insights of one type, and the muted ones.
-CREATE INDEX insights_by_type ON insights (org, rule, created_at DESC, id, status, detected_at);
+CREATE INDEX insights_by_type ON insights (org, rule, created_at DESC, id, status, weight, signal, detected_at);
 CREATE INDEX insights_muted ON insights (org, svc, rule) WHERE status = 3;
 
 -- The counts of insights by type, too.
