@@ -87,8 +87,8 @@ $(AXE): tools/axe/package.json tools/axe/package-lock.json
 	@touch $(AXE)
 
 .PHONY: screenshots
-screenshots: ## pictures of every page of the dashboard, into bin/screenshots
-	$(GO) run ./internal/dashboard/screenshots
+screenshots: ## pictures of every page of the dashboard, into bin/screenshots; three of them are the README's
+	$(GO) run ./internal/dashboard/screenshots -readme docs/images
 
 .PHONY: check-vuln
 check-vuln: $(LINT) ## known vulnerabilities, where the database can be reached

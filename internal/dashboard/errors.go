@@ -39,7 +39,7 @@ func (q *request) fail(err error) {
 		q.log(slog.LevelWarn, err)
 		q.w.Header().Set("Retry-After", "5")
 		q.showError(http.StatusServiceUnavailable, "The data cannot be reached",
-			"The store does not answer at the moment. Nothing is lost: what was accepted is kept, and this page shows it again as soon as the store is back.")
+			"The store does not answer at the moment. Nothing is lost: what was accepted is kept.")
 	default:
 		q.log(slog.LevelError, err)
 		q.showError(http.StatusInternalServerError, "Something went wrong here", "The server's log says what. Trying again may help.")

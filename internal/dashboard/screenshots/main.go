@@ -3,11 +3,9 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"flag"
 	"fmt"
-	"image/png"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -38,6 +36,7 @@ func main() {
 
 func run() error {
 	to := flag.String("out", "bin/screenshots", "the folder for the pictures")
+	readme := flag.String("readme", "", "the folder for the top of those that the README shows, none without it")
 	only := flag.String("run", ".", "take the pictures whose name matches this regular expression")
 	flag.Parse()
 	match, err := regexp.Compile(*only)
@@ -77,8 +76,17 @@ func run() error {
 				if err := tab.Scheme(theme); err != nil {
 					return err
 				}
-				if err := take(tab, srv.URL, s, filepath.Join(*to, name)); err != nil {
+				picture, err := take(tab, srv.URL, s)
+				if err != nil {
 					return fmt.Errorf("%s: %w", name, err)
+				}
+				if err := write(filepath.Join(*to, name), picture, 0); err != nil {
+					return err
+				}
+				if inReadme[name] != "" && *readme != "" {
+					if err := write(filepath.Join(*readme, inReadme[name]), picture, readmeHeight); err != nil {
+						return err
+					}
 				}
 			}
 		}
@@ -157,44 +165,48 @@ func serve(s shot) (*httptest.Server, func(), error) {
 	}, nil
 }
 
-// take writes the picture of one page.
-func take(tab *browsertest.Tab, root string, s shot, file string) error {
-	if err := tab.Open(root + s.path); err != nil {
+// inReadme are the pictures that the README shows, with their names there.
+var inReadme = map[string]string{
+	"overview-light-wide.png": "overview.png", "service-dark-wide.png": "service.png", "insight-light-wide.png": "insight.png",
+}
+
+const readmeHeight = 1080 // of the page, from its top
+
+// write packs a picture into a file, the top of it for a height that is not 0.
+func write(file string, picture []byte, height int) error {
+	packed, err := pack(picture, height)
+	if err != nil {
 		return err
+	}
+	return os.WriteFile(file, packed, 0o644)
+}
+
+// take returns the picture of one page.
+func take(tab *browsertest.Tab, root string, s shot) ([]byte, error) {
+	if err := tab.Open(root + s.path); err != nil {
+		return nil, err
 	}
 	if s.post != "" {
 		if s.name == "keys-new" {
 			if err := tab.Type("#name", "collector, edge"); err != nil {
-				return err
+				return nil, err
 			}
 		}
 		present, err := browsertest.Evaluate[bool](tab, fmt.Sprintf("document.querySelector(%q) !== null", s.post))
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if present {
 			if err := tab.Click(s.post); err != nil {
-				return err
+				return nil, err
 			}
 			if err := tab.Await(`document.querySelector('.prose strong, #secret') !== null`); err != nil {
-				return err
+				return nil, err
 			}
 		}
 	}
 	if err := tab.Await(`document.readyState === 'complete' && document.fonts.status === 'loaded'`); err != nil {
-		return err
+		return nil, err
 	}
-	picture, err := tab.Screenshot()
-	if err != nil {
-		return err
-	}
-	decoded, err := png.Decode(bytes.NewReader(picture))
-	if err != nil {
-		return err
-	}
-	var packed bytes.Buffer
-	if err := (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&packed, decoded); err != nil {
-		return err
-	}
-	return os.WriteFile(file, packed.Bytes(), 0o644)
+	return tab.Screenshot()
 }

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"image"
+	"image/color"
+	"image/draw"
+	"image/png"
+	"maps"
+	"math"
+	"slices"
+)
+
+// colours is how many a PNG with a palette has.
+const colours = 256
+
+// pack returns a PNG with a palette. Pages have few colours beside those of edges, and
+// it takes a third of the size. A height that is not 0 is that of the part at the top.
+func pack(picture []byte, height int) ([]byte, error) {
+	decoded, err := png.Decode(bytes.NewReader(picture))
+	if err != nil {
+		return nil, err
+	}
+	bounds := decoded.Bounds()
+	if height > 0 {
+		bounds.Max.Y = min(bounds.Max.Y, bounds.Min.Y+height)
+	}
+	whole := image.NewRGBA(bounds)
+	draw.Draw(whole, whole.Bounds(), decoded, decoded.Bounds().Min, draw.Src)
+	counts := map[color.RGBA]int{}
+	each(whole, func(_, _ int, c color.RGBA) { counts[c]++ })
+	palette := choose(counts)
+	nearest := make(map[color.RGBA]uint8, len(counts))
+	for c := range counts {
+		nearest[c] = uint8(palette.Index(c))
+	}
+	small := image.NewPaletted(whole.Bounds(), palette)
+	each(whole, func(x, y int, c color.RGBA) { small.SetColorIndex(x, y, nearest[c]) })
+	var packed bytes.Buffer
+	err = (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&packed, small)
+	return packed.Bytes(), err
+}
+
+// choose returns the colours that stand best for all: again and again the one that is
+// used much and far from those that are chosen.
+func choose(counts map[color.RGBA]int) color.Palette {
+	all := slices.SortedFunc(maps.Keys(counts), func(a, b color.RGBA) int {
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(number(a), number(b)))
+	})
+	far := make([]float64, len(all)) // to the nearest one that is chosen
+	for i := range far {
+		far[i] = math.Inf(1)
+	}
+	var chosen color.Palette
+	for next := 0; len(chosen) < min(colours, len(all)); {
+		c := all[next]
+		chosen = append(chosen, c)
+		best := -1.0
+		for i, o := range all {
+			r, g, b := float64(o.R)-float64(c.R), float64(o.G)-float64(c.G), float64(o.B)-float64(c.B)
+			far[i] = min(far[i], r*r+g*g+b*b)
+			if worth := far[i] * math.Sqrt(float64(counts[o])); worth > best {
+				best, next = worth, i
+			}
+		}
+	}
+	return chosen
+}
+
+func each(picture *image.RGBA, do func(x, y int, c color.RGBA)) {
+	b := picture.Bounds()
+	for y := b.Min.Y; y < b.Max.Y; y++ {
+		for x := b.Min.X; x < b.Max.X; x++ {
+			do(x, y, picture.RGBAAt(x, y))
+		}
+	}
+}
+
+func number(c color.RGBA) uint32 {
+	return uint32(c.R)<<24 | uint32(c.G)<<16 | uint32(c.B)<<8 | uint32(c.A)
+}
