@@ -139,7 +139,7 @@ func TestUpgrade(t *testing.T) {
 	require.NoError(t, err)
 	_, err = p.UpTo(t.Context(), 1)
 	require.NoError(t, err)
-	org, key, tally := uuid.New(), assay.ServiceKey{Name: "a"}, new(codec.Tally)
+	org, key, tally := uuid.New(), assay.ServiceKey{Name: "Ä-Service"}, new(codec.Tally)
 	tally.Usage[delta.Logs] = delta.Usage{Items: 3, Bytes: 300}
 	svc := uuid.MustParse(delta.ServiceID(org.String(), key))
 	for _, q := range []struct {
@@ -148,8 +148,10 @@ func TestUpgrade(t *testing.T) {
 	}{
 		{`INSERT INTO organizations (org, id, name, tier, created_at) VALUES (1, ?, 'acme', 'free', 1)`, []any{org[:]}},
 		{`INSERT INTO services (svc, id, org, namespace, name, environment, version, first_seen_at, last_seen_at, created_at, updated_at, revision, tally)
-			VALUES (1, ?, 1, '', 'a', '', '', 1, 1, 1, 1, 1, ?)`, []any{svc[:], tally.AppendBinary(nil)}},
+			VALUES (1, ?, 1, '', ?, '', '', 1, 1, 1, 1, 1, ?)`, []any{svc[:], key.Name, tally.AppendBinary(nil)}},
 		{`INSERT INTO hours (bucket, svc, tally) VALUES (0, 1, ?)`, []any{tally.AppendBinary(nil)}},
+		{`INSERT INTO insights (id, org, svc, rule, status, weight, signal, trace_id, telemetry_at, detected_at, created_at, updated_at, attributes)
+			VALUES (x'01', 1, 1, 5, 1, 40, 3, '', 1, 1, 1, 1, '{}'), (x'02', 1, 1, 11, 2, 20, 3, '', 1, 1, 1, 1, '{}')`, nil},
 	} {
 		_, err := db.Exec(q.insert, q.args...)
 		require.NoError(t, err)
@@ -167,6 +169,15 @@ func TestUpgrade(t *testing.T) {
 	require.Len(t, usage, 1)
 	require.Equal(t, svc.String(), usage[0].Service.ID)
 	require.Equal(t, assay.SignalUsage{Items: 3, Bytes: 300}, usage[0].Logs)
+	rows, total, err := s.FindServiceRows(t.Context(), assay.ServiceFilter{
+		OrganizationID: org.String(), Search: "ä-SERV", Signal: assay.SignalLog, Page: assay.Page{Limit: 1},
+	})
+	require.NoError(t, err)
+	require.Equal(t, 1, total)
+	require.Equal(t, assay.ImpactCounts{Critical: 1}, rows[0].Active)
+	counts, err := s.FindInsightTypeCounts(t.Context(), org.String())
+	require.NoError(t, err)
+	require.Equal(t, []assay.InsightTypeCount{{Type: "missing_service_name", Active: 1}}, counts)
 	for n := range uint64(2) {
 		require.NoError(t, s.Commit(t.Context(), time.Now(), nil, func([]bool) *delta.Delta {
 			d := new(delta.Delta)
