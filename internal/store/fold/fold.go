@@ -62,12 +62,16 @@ func Examples(stored []byte, add *codec.Examples) ([]byte, error) {
 	if err := codec.DecodeExamples(stored, &kept.Examples); err != nil {
 		return nil, err
 	}
+	news := false
 	for r, e := range add {
-		if e != nil {
-			kept.AddExample(catalog.Rule(r), e)
+		if e != nil && (kept.Examples[r] == nil || e.Newer(kept.Examples[r])) {
+			kept.Examples[r], news = e, true
 		}
 	}
-	return changed(stored, codec.AppendExamples(nil, &kept.Examples)), nil
+	if !news {
+		return nil, nil
+	}
+	return codec.AppendExamples(nil, &kept.Examples), nil
 }
 
 // Items adds evidence items to stored ones and returns what to store with its oldest
@@ -78,8 +82,15 @@ func Items(stored []byte, add map[delta.Item]delta.Bucket) ([]byte, delta.Bucket
 	if kept.Items, err = codec.DecodeItems(stored); err != nil {
 		return nil, 0, err
 	}
+	news := false
 	for it, b := range add {
-		kept.AddItem(it, b)
+		if old, ok := kept.Items[it]; !ok || old < b {
+			kept.AddItem(it, b)
+			news = true
+		}
+	}
+	if !news { // mostly, and then the encoding is half of the work
+		return nil, 0, nil
 	}
 	return changed(stored, codec.AppendItems(nil, kept.Items)), Oldest(kept.Items), nil
 }
