@@ -53,7 +53,7 @@ func StartFleet(ctx context.Context, cfg FleetConfig) (*Fleet, error) {
 	}
 	f := &Fleet{
 		cfg: cfg, Keys: map[string]string{DefaultOrganization: bootstrapKey},
-		http: &http.Client{Transport: &http.Transport{}},
+		http: &http.Client{Transport: &http.Transport{DisableCompression: true}},
 	}
 	if err := f.start(ctx); err != nil {
 		return nil, errors.Join(err, f.Close())
@@ -187,15 +187,22 @@ func (f *Fleet) page(ctx context.Context, i int, path string) (string, error) {
 
 // AwaitReady waits until a replica is ready.
 func (f *Fleet) AwaitReady(ctx context.Context, i int) error {
-	if err := await(ctx, startTimeout, func() error { return f.Ready(ctx, i) }); err != nil {
+	if err := await(ctx, startTimeout, often, func() error { return f.Ready(ctx, i) }); err != nil {
 		return fmt.Errorf("replica %s is not ready: %w\n%s", f.Replicas[i].Name, err, tail(f.Replicas[i].log))
 	}
 	return nil
 }
 
+// How often something is asked again: what takes a moment, and what takes seconds and
+// is more work to ask.
+const (
+	often  = 20 * time.Millisecond
+	seldom = 400 * time.Millisecond
+)
+
 // await asks until there is no error any more, and returns the last one when there
 // still is one in the end.
-func await(ctx context.Context, within time.Duration, ask func() error) error {
+func await(ctx context.Context, within, every time.Duration, ask func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	for {
@@ -206,7 +213,7 @@ func await(ctx context.Context, within time.Duration, ask func() error) error {
 		select {
 		case <-ctx.Done():
 			return err
-		case <-time.After(5 * pollInterval):
+		case <-time.After(every):
 		}
 	}
 }
@@ -237,7 +244,7 @@ func (f *Fleet) countsLogs() bool {
 func (f *Fleet) AwaitStates(ctx context.Context, within time.Duration, want map[string]*State) error {
 	for i := range f.Replicas {
 		var got map[string]*State
-		if err := await(ctx, within, func() (err error) {
+		if err := await(ctx, within, seldom, func() (err error) {
 			if got, err = f.States(ctx, i); err != nil {
 				return err
 			}
@@ -281,7 +288,7 @@ func (f *Fleet) Metric(ctx context.Context, i int, name string) (sum float64, er
 // AwaitTraces waits until no trace is open anywhere.
 func (f *Fleet) AwaitTraces(ctx context.Context, within time.Duration) error {
 	for i := range f.Replicas {
-		if err := await(ctx, within, func() error {
+		if err := await(ctx, within, seldom, func() error {
 			open, err := f.Metric(ctx, i, "assay_open_traces")
 			if err == nil && open != 0 {
 				err = fmt.Errorf("replica %s has %v open traces", f.Replicas[i].Name, open)

@@ -22,7 +22,14 @@ var (
 	reports  = flag.String("faults.reports", "../bin/faults", "directory for the reports of the scenarios")
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	flag.Parse()
+	// Scenarios wait for most of their time: all of the short ones run at once.
+	if err := flag.Set("test.parallel", "32"); err != nil {
+		panic(err)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // program builds the program once, and returns its path. It lies under bin, which is
 // not part of the repository, so that one copy is left at most.

@@ -41,14 +41,14 @@ func TestNeighboursLie(t *testing.T) {
 		"--oidc-issuer", provider.URL, "--oidc-audience", audience,
 	}}
 	all := []*neighbour{metrics, model, backend, provider.neighbour}
-	l := loads.get(t, in(10, 60), false)
+	l := loads.get(t, in(8, 60), false)
 	run(t, plan{load: l.load, every: in(400*time.Millisecond, time.Second), idle: "1s", fleet: fleet, breaks: func(s *scenario) {
 		_, err := s.fleet.command(s.ctx, "organization", "set-external-id", DefaultOrganization, externalID)
 		require.NoError(s, err)
 		asks := s.asks(provider)
 		honest := func() {
 			for _, a := range asks[:len(asks)-1] {
-				require.NoError(s, await(s.ctx, settleLimit, func() error { return a.expect(http.StatusOK) }))
+				require.NoError(s, await(s.ctx, settleLimit, often, func() error { return a.expect(http.StatusOK) }))
 			}
 		}
 		honest()
@@ -118,7 +118,7 @@ func (a *ask) expect(statuses ...int) error {
 // nobody has published.
 func (s *scenario) asks(provider *issuer) []*ask {
 	var insights []Insight
-	require.NoError(s, await(s.ctx, settleLimit, func() error {
+	require.NoError(s, await(s.ctx, settleLimit, often, func() error {
 		r, err := s.fleet.reader(0)
 		if err != nil {
 			return err
@@ -167,7 +167,7 @@ func (s *scenario) notGrown(before []float64) {
 	s.Helper()
 	const slack = 40
 	var now []float64
-	s.check(await(s.ctx, settleLimit, func() error {
+	s.check(await(s.ctx, settleLimit, often, func() error {
 		now = s.resources()
 		for i := range now {
 			if now[i] > before[i]+slack {

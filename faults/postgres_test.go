@@ -37,9 +37,13 @@ func onPostgres(t *testing.T, pg *pgtest.Server) FleetConfig {
 func TestPostgres(t *testing.T) {
 	parallel(t)
 	pg := startServer(t)
-	for name, scenario := range map[string]func(*testing.T, *pgtest.Server){
+	scenarios := map[string]func(*testing.T, *pgtest.Server){
 		"network": postgresNetwork, "clocks": postgresClocks, "frozen": postgresFrozen, "terminated": postgresTerminated, "disk full": postgresDiskFull,
-	} {
+	}
+	if *long {
+		scenarios["disk answered full"] = postgresAnswersFull
+	}
+	for name, scenario := range scenarios {
 		t.Run(name, func(t *testing.T) {
 			parallel(t)
 			scenario(t, pg)
@@ -53,7 +57,7 @@ func TestPostgresKilled(t *testing.T) {
 	parallel(t)
 	const between = 20 * time.Second // kills, in the long form
 	every := in(300*time.Millisecond, 500*time.Millisecond)
-	rounds := in(10, int(*duration/every))
+	rounds := in(8, int(*duration/every))
 	kills := in(3, int(*duration/between)-1)
 	l := loads.get(t, rounds, true)
 	pg := startServer(t)
@@ -102,7 +106,7 @@ func (s *scenario) restart(pg *pgtest.Server, r *Replica) {
 // word; and by making it slow.
 func postgresNetwork(t *testing.T, pg *pgtest.Server) {
 	times := in(1, 10)
-	l := loads.get(t, in(10, 60), false)
+	l := loads.get(t, in(8, 60), false)
 	fleet := onPostgres(t, pg)
 	run(t, plan{load: l.load, every: in(500*time.Millisecond, time.Second), idle: "2s", fleet: fleet, breaks: func(s *scenario) {
 		for i := range times {
@@ -155,7 +159,7 @@ func (s *scenario) cutCommits(times int) {
 // postgresClocks runs replicas whose clocks are two hours off, either way, and kills
 // the one that is right.
 func postgresClocks(t *testing.T, pg *pgtest.Server) {
-	l := loads.get(t, in(10, 60), false)
+	l := loads.get(t, in(8, 60), false)
 	fleet := onPostgres(t, pg)
 	fleet.Environ = func(i int) []string { return []string{"FAULTS_CLOCK_SHIFT=" + []string{"0s", "2h", "-2h"}[i]} }
 	run(t, plan{load: l.load, every: in(200*time.Millisecond, time.Second), idle: "1s", fleet: fleet, breaks: func(s *scenario) {
@@ -169,7 +173,7 @@ func postgresClocks(t *testing.T, pg *pgtest.Server) {
 // over what they held, and has them go on as if nothing had happened.
 func postgresFrozen(t *testing.T, pg *pgtest.Server) {
 	times := in(1, 3)
-	l := loads.get(t, in(10, 120), false)
+	l := loads.get(t, in(8, 120), false)
 	fleet := onPostgres(t, pg)
 	run(t, plan{load: l.load, every: in(200*time.Millisecond, time.Second), idle: "1s", fleet: fleet, breaks: func(s *scenario) {
 		for i := range times {
@@ -189,7 +193,7 @@ func postgresFrozen(t *testing.T, pg *pgtest.Server) {
 // postgresTerminated ends one replica after the other with SIGTERM under load.
 func postgresTerminated(t *testing.T, pg *pgtest.Server) {
 	times := in(3, 12)
-	l := loads.get(t, in(10, 60), true)
+	l := loads.get(t, in(8, 60), true)
 	fleet := onPostgres(t, pg)
 	run(t, plan{load: l.load, every: in(300*time.Millisecond, time.Second), fleet: fleet, breaks: func(s *scenario) {
 		for i := range times {

@@ -6,7 +6,6 @@ package faults
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -23,9 +22,6 @@ import (
 // postgresDiskFull fills the disk that holds the database. Where none may be mounted,
 // the server is made to answer what it answers then.
 func postgresDiskFull(t *testing.T, pg *pgtest.Server) {
-	l := loads.get(t, in(10, 60), false)
-	fleet := onPostgres(t, pg)
-	fill, free := answerFull(fleet.Database)
 	dir, err := os.MkdirTemp("", "assay-faults-")
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
@@ -33,24 +29,35 @@ func postgresDiskFull(t *testing.T, pg *pgtest.Server) {
 	d, err := MountDisk(dir, diskSize)
 	if err != nil {
 		t.Logf("%v; the server answers that its disk is full instead", err)
-	} else {
-		t.Cleanup(func() { require.NoError(t, d.Close()) })
-		moveTo(t, pg, fleet.Database, d)
-		fill, free = func(context.Context) error { return d.Fill(0) }, func(context.Context) error { return d.Free(0) }
+		postgresAnswersFull(t, pg)
+		return
 	}
+	t.Cleanup(func() { require.NoError(t, d.Close()) })
+	fleet := onPostgres(t, pg)
+	moveTo(t, pg, fleet.Database, d)
+	postgresFull(t, fleet, true,
+		func(context.Context) error { return d.Fill(0) }, func(context.Context) error { return d.Free(0) })
+}
+
+// postgresAnswersFull has the server answer as if its disk were full.
+func postgresAnswersFull(t *testing.T, pg *pgtest.Server) {
+	fleet := onPostgres(t, pg)
+	fill, free := answerFull(fleet.Database)
+	postgresFull(t, fleet, false, fill, free)
+}
+
+func postgresFull(t *testing.T, fleet FleetConfig, mounted bool, fill, free func(context.Context) error) {
+	l := loads.get(t, in(8, 60), false)
 	run(t, plan{load: l.load, every: in(300*time.Millisecond, time.Second), idle: "1s", fleet: fleet, breaks: func(s *scenario) {
 		s.after(0.3)
-		refused := s.unavailable()
+		before := s.unavailable()
 		require.NoError(s, fill(s.ctx))
-		s.Fault("disk full", "the disk of the database is full, mounted: %v", d != nil)
-		require.NoError(s, await(s.ctx, settleLimit, func() error {
-			if s.unavailable() < refused+3 {
-				return errors.New("ingest goes on with a full disk")
-			}
-			return nil
-		}))
+		s.Fault("disk full", "the disk of the database is full, mounted: %v", mounted)
+		s.awaitUnavailable(before)
+		<-time.After(in(500*time.Millisecond, 10*time.Second))
 		require.NoError(s, free(s.ctx))
 		ended := time.Now()
+		s.Event("there is room again")
 		for i := range s.fleet.Replicas {
 			s.ready(i, ended)
 		}

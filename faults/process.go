@@ -23,7 +23,6 @@ import (
 
 const (
 	startTimeout = time.Minute
-	pollInterval = 10 * time.Millisecond
 	logShown     = 4 << 10 // bytes of a log in an error
 )
 
@@ -88,7 +87,7 @@ func startProcess(ctx context.Context, program, logFile string, args, environ []
 		case <-ctx.Done():
 			p.kill()
 			return nil, fmt.Errorf("the program does not serve: %w\n%s", ctx.Err(), tail(logFile))
-		case <-time.After(pollInterval):
+		case <-time.After(often):
 		}
 	}
 	return p, nil

@@ -31,9 +31,10 @@ const settleLimit = 2 * time.Minute
 // plan is a scenario: what is sent, to whom, and what breaks meanwhile.
 type plan struct {
 	load   *Load
-	every  time.Duration // between rounds
-	fleet  FleetConfig   // Program, Dir and Organizations are filled in
-	idle   string        // --trace-idle; "": traces stay open until all is sent
+	every  time.Duration     // between rounds
+	fleet  FleetConfig       // Program, Dir and Organizations are filled in
+	idle   string            // --trace-idle; "": traces stay open until all is sent
+	before func(s *scenario) // runs before anything is sent; may be nil
 	breaks func(s *scenario)
 
 	// closing, if set, breaks things when all is acknowledged and the last traces are
@@ -91,6 +92,9 @@ func run(t *testing.T, p plan, want *outcome) *outcome {
 	}
 	s.Event("%d requests for %d replicas", s.Requests, s.Replicas)
 
+	if p.before != nil {
+		p.before(s)
+	}
 	watching, stopWatching := context.WithCancel(ctx)
 	defer stopWatching()
 	var watch, send sync.WaitGroup
@@ -168,7 +172,7 @@ func (s *scenario) settle(want *outcome) *outcome {
 	s.Helper()
 	s.check(s.fleet.AwaitTraces(s.ctx, settleLimit))
 	if want != nil {
-		s.check(await(s.ctx, settleLimit, func() error {
+		s.check(await(s.ctx, settleLimit, seldom, func() error {
 			got, err := s.verdicts()
 			if err != nil {
 				return err
@@ -181,7 +185,7 @@ func (s *scenario) settle(want *outcome) *outcome {
 		s.check(s.fleet.AwaitTraces(s.ctx, settleLimit))
 		s.check(s.fleet.AwaitStates(s.ctx, settleLimit, want.states))
 	} else {
-		s.check(await(s.ctx, settleLimit, s.scored))
+		s.check(await(s.ctx, settleLimit, seldom, s.scored))
 	}
 	states, err := s.fleet.States(s.ctx, 0)
 	require.NoError(s, err)
@@ -253,7 +257,7 @@ func (s *scenario) verdicts() (Verdicts, error) {
 func (s *scenario) after(part float64) {
 	s.Helper()
 	n := uint64(part * float64(s.Requests))
-	require.NoError(s, await(s.ctx, 10*time.Minute, func() error {
+	require.NoError(s, await(s.ctx, 10*time.Minute, often, func() error {
 		if got := s.ledger.Acknowledged(); got < n {
 			return fmt.Errorf("%d of %d are acknowledged", got, n)
 		}

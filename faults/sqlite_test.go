@@ -15,7 +15,7 @@ import (
 func TestSQLiteKilled(t *testing.T) {
 	parallel(t)
 	kills := in(3, 20)
-	l := loads.get(t, in(10, 120), false)
+	l := loads.get(t, in(8, 120), false)
 	run(t, plan{load: l.load, every: in(250*time.Millisecond, time.Second), idle: "1s", breaks: func(s *scenario) {
 		for i := range kills {
 			s.after(float64(i+1) / float64(kills+1))
@@ -28,7 +28,7 @@ func TestSQLiteKilled(t *testing.T) {
 func TestSQLiteOpenTraces(t *testing.T) {
 	parallel(t)
 	kills := in(2, 10)
-	l := loads.get(t, in(10, 60), true)
+	l := loads.get(t, in(8, 60), true)
 	run(t, plan{load: l.load, every: in(200*time.Millisecond, time.Second), breaks: func(s *scenario) {
 		for i := range kills {
 			s.after(float64(i+1) / float64(kills+1))
@@ -41,7 +41,7 @@ func TestSQLiteOpenTraces(t *testing.T) {
 func TestSQLiteTerminated(t *testing.T) {
 	parallel(t)
 	times := in(2, 10)
-	l := loads.get(t, in(10, 60), true)
+	l := loads.get(t, in(8, 60), true)
 	run(t, plan{load: l.load, every: in(200*time.Millisecond, time.Second), breaks: func(s *scenario) {
 		for i := range times {
 			s.after(float64(i+1) / float64(times+1))
@@ -55,7 +55,7 @@ func TestSQLiteTerminated(t *testing.T) {
 func TestClientsCutOff(t *testing.T) {
 	parallel(t)
 	cuts := in(6, 200)
-	l := loads.get(t, in(10, 60), false)
+	l := loads.get(t, in(8, 60), false)
 	run(t, plan{load: l.load, every: in(250*time.Millisecond, time.Second), idle: "1s", breaks: func(s *scenario) {
 		r := s.fleet.Replicas[0]
 		proxies := []*Proxy{r.OTLPHTTP, r.OTLPGRPC}
