@@ -75,7 +75,8 @@ func (c *storeBackupCmd) Run(e *environment) error {
 	if err != nil {
 		return withForce(err)
 	}
-	return sayCopied(e, "the store %s is backed up to %s", c.path(), c.File, schema)
+	e.say("the store %s is backed up to %s (schema version %d)", c.path(), c.File, schema.Version)
+	return nil
 }
 
 type storeRestoreCmd struct {
@@ -104,7 +105,11 @@ func (c *storeRestoreCmd) Run(e *environment) error {
 	if err != nil {
 		return withForce(err)
 	}
-	return sayCopied(e, "the store %s is what was backed up to %s", c.path(), c.File, schema)
+	e.say("the store %s is what was backed up to %s (schema version %d)", c.path(), c.File, schema.Version)
+	if schema.Version < schema.Known {
+		e.say("it has to be migrated to version %d before this program can use it, which `assay serve` and `assay store migrate` do", schema.Known)
+	}
+	return nil
 }
 
 // withForce says how to replace what is in the way.
@@ -113,14 +118,6 @@ func withForce(err error) error {
 		return fmt.Errorf("%w (--force replaces it)", err)
 	}
 	return err
-}
-
-func sayCopied(e *environment, format, store, file string, schema inspect.Schema) error {
-	e.say(format+" (schema version %d)", store, file, schema.Version)
-	if schema.Version < schema.Known {
-		e.say("it has to be migrated to version %d before this program can use it, which `assay serve` and `assay store migrate` do", schema.Known)
-	}
-	return nil
 }
 
 // progressOver is the size from which on progress is shown, and how often that is.
