@@ -68,6 +68,7 @@ type Stats struct {
 	Bytes        int     // of the budget, in use
 	SamplingRate float64 // share of traces kept
 	Dropped      uint64  // spans left out since the start
+	JournalBytes int     // of the entries of the journal that are needed
 }
 
 // Assembler holds open traces. It may be used concurrently.
@@ -153,7 +154,7 @@ type openTrace struct {
 	resources []*Resource
 	index     map[*Resource]uint16 // of the resources, once they are many
 	records   []record
-	entries   []*entry // of the journal, that hold its spans
+	entries   []uint64 // numbers of those of the journal that hold its spans
 	closing   bool     // once the transaction in hand has committed
 	arrived   links
 	started   links
@@ -465,8 +466,8 @@ func (a *Assembler) remove(t *openTrace) {
 	a.end(t)
 	a.spans -= len(t.records)
 	a.bytes -= traceBytes + cap(t.records)*recordBytes + cap(t.entries)*entryBytes + len(t.resources)*referenceBytes
-	for _, e := range t.entries {
-		a.ledger.release(e)
+	for _, seq := range t.entries {
+		a.ledger.release(seq)
 	}
 	for _, r := range t.resources {
 		if r.held--; r.held == 0 {
@@ -483,7 +484,6 @@ func (a *Assembler) remove(t *openTrace) {
 		return
 	}
 	clear(t.resources)
-	clear(t.entries)
 	*t = openTrace{resources: t.resources[:0], records: t.records[:0], entries: t.entries[:0]}
 	a.free = append(a.free, t)
 }
@@ -494,7 +494,7 @@ func (a *Assembler) Stats() Stats {
 	defer a.mu.Unlock()
 	return Stats{
 		Traces: len(a.traces), Spans: a.spans, Bytes: a.bytes,
-		SamplingRate: 1 / float64(uint64(1)<<a.level), Dropped: a.dropped,
+		SamplingRate: 1 / float64(uint64(1)<<a.level), Dropped: a.dropped, JournalBytes: a.ledger.bytes,
 	}
 }
 

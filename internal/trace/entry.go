@@ -262,10 +262,17 @@ func (e *encoder) bundle(a *Assembler, h header, b *bundle) {
 // one and how many were added.
 func (e *encoder) piece(a *Assembler, b *bundle, g *group, first int32, left int) (next int32, n int) {
 	e.places = e.places[:0]
+	resource, name := uint32(math.MaxUint32), uint32(0)
 	for it := first; n < min(left, maxPieceSpans) && (n == 0 || e.size() < maxEntryBytes); n++ {
 		x := &b.items[it]
-		e.resource(b, x.resource)
-		e.name(b, x.name)
+		if x.resource != resource {
+			resource = x.resource
+			e.resource(b, resource)
+		}
+		if x.name != name {
+			name = x.name
+			e.name(b, name)
+		}
 		e.places = append(e.places, x.id)
 		it = x.next
 	}
@@ -290,16 +297,13 @@ func (e *encoder) piece(a *Assembler, b *bundle, g *group, first int32, left int
 		out = binary.AppendUvarint(out, level)
 	}
 	out = binary.AppendUvarint(out, uint64(n))
-	var (
-		resource uint64 = math.MaxUint64
-		name     uint64
-		away     uint64
-	)
+	var named uint32
+	var away uint64
+	resource, name = math.MaxUint32, 0
 	it := first
 	for range n {
 		x := &b.items[it]
 		it = x.next
-		r, m := uint64(e.resource(b, x.resource)), uint64(e.name(b, x.name))
 		flags, at := byte(x.flags), 0
 		if x.id == 0 {
 			flags |= spanNoID
@@ -314,20 +318,24 @@ func (e *encoder) piece(a *Assembler, b *bundle, g *group, first int32, left int
 				flags |= spanParentAway
 			}
 		}
-		if r == resource {
-			flags |= spanSameResource
+		was := named
+		if x.name != name {
+			name, named = x.name, e.name(b, x.name)
 		}
-		if m == name {
+		if named == was {
 			flags |= spanSameName
 		}
+		if x.resource == resource {
+			flags |= spanSameResource
+		}
 		out = append(out, flags)
-		if r != resource {
-			out = binary.AppendUvarint(out, r)
+		if x.resource != resource {
+			resource = x.resource
+			out = binary.AppendUvarint(out, uint64(e.resource(b, resource)))
 		}
-		if m != name {
-			out = binary.AppendUvarint(out, m)
+		if named != was {
+			out = binary.AppendUvarint(out, uint64(named))
 		}
-		resource, name = r, m
 		if x.id != 0 {
 			out = binary.LittleEndian.AppendUint64(out, x.id)
 		}

@@ -156,25 +156,26 @@ func (p *process) check() {
 		delete(left, seq)
 	}
 	size, spans, needed := 0, 0, 0
-	for _, e := range l.entries {
+	first := l.next - uint64(len(l.entries))
+	for i, e := range l.entries {
 		if !e.gone {
-			require.Contains(p.tb, left, e.seq)
-			require.Len(p.tb, left[e.seq], e.bytes)
+			require.Contains(p.tb, left, first+uint64(i))
+			require.Len(p.tb, left[first+uint64(i)], e.bytes)
 			size, spans, needed = size+e.bytes, spans+e.spans, needed+1
 		}
 	}
 	require.Len(p.tb, left, needed)
-	require.Equal(p.tb, []int{size, spans, needed}, []int{l.bytes, l.spans, l.needed})
-	refs := make(map[*entry]int)
+	require.Equal(p.tb, []int{size, spans}, []int{l.bytes, l.spans})
+	refs := make(map[uint64]int)
 	for _, t := range p.a.traces {
 		require.NotEmpty(p.tb, t.entries)
-		for _, e := range t.entries {
-			require.False(p.tb, e.gone)
-			refs[e]++
+		for _, seq := range t.entries {
+			require.False(p.tb, l.at(seq).gone)
+			refs[seq]++
 		}
 	}
-	for _, e := range l.entries {
-		require.Equal(p.tb, refs[e], e.refs)
+	for i, e := range l.entries {
+		require.Equal(p.tb, refs[first+uint64(i)], e.refs)
 	}
 	for t := p.a.started.front; t != nil && t.started.next != nil; t = t.started.next {
 		require.False(p.tb, t.first.After(t.started.next.first))
@@ -699,13 +700,13 @@ func TestForeignEntries(t *testing.T) {
 	require.NoError(t, recovery.Read(d.read("a")))
 	require.Equal(t, 1, recovery.Damaged)
 	require.Equal(t, 1, recovery.Traces())
-	_, err := p.a.Replay(t0, delta.JournalEntry{Seq: 9, Data: d.journals["a"][1]})
+	_, err := p.a.Replay(t0, delta.JournalEntry{Seq: 3, Data: d.journals["a"][1]})
 	require.ErrorIs(t, err, errEntry)
 
 	newer := append([]byte{entryVersion + 1}, d.journals["a"][2][1:]...)
 	err = p.a.Recovery("a").Read([]delta.JournalEntry{{Seq: 1, Data: newer}})
 	require.ErrorIs(t, err, errVersion)
-	_, err = p.a.Replay(t0, delta.JournalEntry{Seq: 9, Data: newer})
+	_, err = p.a.Replay(t0, delta.JournalEntry{Seq: 3, Data: newer})
 	require.ErrorIs(t, err, errVersion)
 	d.journals["a"][1] = whole
 	p.check()
@@ -836,7 +837,9 @@ func FuzzEntry(f *testing.F) {
 			require.NoError(t, err)
 			require.Equal(t, closed, again)
 		}
-		taken, err := NewAssembler(Config{}).Replay(t0, delta.JournalEntry{Seq: 1, Data: data})
+		again := NewAssembler(Config{})
+		again.Transaction()
+		taken, err := again.Replay(t0, delta.JournalEntry{Seq: 1, Data: data})
 		require.NoError(t, err)
 		require.Equal(t, h.flags&flagTaken != 0, taken)
 		require.NoError(t, a.Recovery("a").Read([]delta.JournalEntry{{Seq: math.MaxInt64, Data: data}}))

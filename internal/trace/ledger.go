@@ -2,11 +2,8 @@
 
 package trace
 
-import "slices"
-
 // entry is what an Assembler knows of an entry of its journal.
 type entry struct {
-	seq   uint64
 	bytes int
 	spans int
 	refs  int  // open traces with spans in it
@@ -19,10 +16,9 @@ type entry struct {
 // before it.
 type ledger struct {
 	next    uint64   // number of the next entry
-	entries []*entry // in order; the first one is needed
-	needed  int      // of them
-	bytes   int      // of those
-	spans   int      // in those
+	entries []entry  // up to it, from the first one that is needed
+	bytes   int      // of those that are needed
+	spans   int      // in those that are needed
 	forget  []uint64 // numbers of those that are not needed any more
 
 	// What the last entry said of the sampling.
@@ -38,52 +34,49 @@ type ledger struct {
 	swept    int        // bytes after the last time
 }
 
-// add notes an entry that has been committed.
-func (l *ledger) add(seq uint64, bytes, spans int, note bool) *entry {
-	e := &entry{seq: seq, bytes: bytes, spans: spans, note: note}
-	l.entries = append(l.entries, e)
-	l.needed++
+// add notes the next entry, which has been committed.
+func (l *ledger) add(bytes, spans int, note bool) {
+	l.entries = append(l.entries, entry{bytes: bytes, spans: spans, note: note})
 	l.bytes += bytes
 	l.spans += spans
-	l.next = seq + 1
-	return e
+	l.next++
 }
 
-// release says that a trace with spans in the entry is no longer open, or has them
+// at returns an entry by its number.
+func (l *ledger) at(seq uint64) *entry {
+	return &l.entries[seq-(l.next-uint64(len(l.entries)))]
+}
+
+// release says that a trace with spans in an entry is no longer open, or has them
 // elsewhere.
-func (l *ledger) release(e *entry) {
+func (l *ledger) release(seq uint64) {
+	e := l.at(seq)
 	if e.refs--; e.refs == 0 && !e.note {
-		l.drop(e)
+		l.drop(seq)
 	}
 }
 
-func (l *ledger) drop(e *entry) {
+func (l *ledger) drop(seq uint64) {
+	e := l.at(seq)
 	e.gone = true
-	l.needed--
 	l.bytes -= e.bytes
 	l.spans -= e.spans
-	l.forget = append(l.forget, e.seq)
+	l.forget = append(l.forget, seq)
 }
 
 // trim drops what nobody needs at the beginning.
 func (l *ledger) trim() {
-	n := 0
-	for _, e := range l.entries {
+	first, n := l.next-uint64(len(l.entries)), 0
+	for ; n < len(l.entries); n++ {
+		e := &l.entries[n]
 		if !e.gone && e.refs > 0 {
 			break
 		}
 		if !e.gone {
-			l.drop(e)
+			l.drop(first + uint64(n))
 		}
-		n++
 	}
-	if n > 0 {
-		clear(l.entries[:n])
-		l.entries = l.entries[n:]
-	}
-	if len(l.entries) > 2*l.needed+64 {
-		l.entries = slices.DeleteFunc(l.entries, func(e *entry) bool { return e.gone })
-	}
+	l.entries = l.entries[n:]
 }
 
 // Up to these limits a journal is small, whatever it is for.
@@ -96,7 +89,7 @@ const (
 // there are so many spans and bytes in memory.
 func (l *ledger) crowded(spans, bytes int) bool {
 	switch {
-	case l.needed > smallEntries && l.needed > spans/16:
+	case len(l.entries) > smallEntries && len(l.entries) > spans/16:
 		return true
 	case l.bytes <= smallBytes:
 		return false

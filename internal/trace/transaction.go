@@ -236,7 +236,7 @@ func (x *Transaction) sweep() {
 	}
 	bytes, t := 0, l.cursor
 	for ; t != nil && bytes < sweptBytes; t = t.started.next {
-		if !t.closing && len(t.entries) > 0 && t.entries[0].seq <= l.upTo {
+		if !t.closing && len(t.entries) > 0 && t.entries[0] <= l.upTo {
 			x.moving = append(x.moving, t)
 			x.moved.addTrace(a, a, t)
 		}
@@ -316,37 +316,38 @@ func (x *Transaction) commitMoved() {
 
 // record notes a committed entry and which traces have spans in it.
 func (a *Assembler) record(x *encoded, groups []group) {
-	e := a.ledger.add(a.ledger.next, len(x.data), x.spans, x.note)
+	l := &a.ledger
+	seq := l.next
+	l.add(len(x.data), x.spans, x.note)
 	if x.note {
 		return
 	}
 	for i := x.from; i < x.to; i++ {
 		if t := groups[i].trace; t != nil {
-			a.refer(t, e)
+			a.refer(t, seq)
 		}
 	}
-	if e.refs == 0 {
-		a.ledger.drop(e)
+	if l.at(seq).refs == 0 {
+		l.drop(seq)
 	}
 }
 
 // refer notes that a trace has spans in an entry.
-func (a *Assembler) refer(t *openTrace, e *entry) {
-	if n := len(t.entries); n > 0 && t.entries[n-1] == e {
+func (a *Assembler) refer(t *openTrace, seq uint64) {
+	if n := len(t.entries); n > 0 && t.entries[n-1] == seq {
 		return
 	}
 	before := cap(t.entries)
-	t.entries = append(t.entries, e)
+	t.entries = append(t.entries, seq)
 	a.bytes += (cap(t.entries) - before) * entryBytes
-	e.refs++
+	a.ledger.at(seq).refs++
 }
 
 // unrefer notes that a trace has its spans elsewhere.
 func (a *Assembler) unrefer(t *openTrace) {
-	for _, e := range t.entries {
-		a.ledger.release(e)
+	for _, seq := range t.entries {
+		a.ledger.release(seq)
 	}
-	clear(t.entries)
 	t.entries = t.entries[:0]
 }
 
@@ -366,9 +367,9 @@ func (a *Assembler) Next() uint64 {
 	return a.ledger.next
 }
 
-// Replay does what an entry of the Assembler's own journal says that was committed
-// though the transaction seemed to fail. taken means that another process has begun
-// to move the traces away.
+// Replay does what the next entry of the Assembler's own journal says, which was
+// committed though the transaction seemed to fail. taken means that it is of another
+// process, which has begun to move the traces away.
 func (a *Assembler) Replay(now time.Time, e delta.JournalEntry) (taken bool, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -376,7 +377,7 @@ func (a *Assembler) Replay(now time.Time, e delta.JournalEntry) (taken bool, err
 	if err != nil {
 		return false, err
 	}
-	if h.flags&flagTaken != 0 {
+	if h.flags&flagTaken != 0 || e.Seq != a.ledger.next {
 		return true, nil
 	}
 	note, err := a.replay(h, rest, nil, a.level)
@@ -397,7 +398,6 @@ func (a *Assembler) Replay(now time.Time, e delta.JournalEntry) (taken bool, err
 		}
 	}
 	l.level, l.lowered, l.cleared = h.level, h.lowered, false
-	l.next = e.Seq
 	a.record(&encoded{data: e.Data, note: note, to: len(b.groups), spans: len(b.items)}, b.groups)
 	if a.bytes > a.cfg.Memory {
 		a.shed(now)
