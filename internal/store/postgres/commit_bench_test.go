@@ -5,6 +5,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -129,24 +130,20 @@ func BenchmarkReplicas(b *testing.B) {
 				deltas[i] = load(org, 100, i, benchTime)
 			}
 			require.NoError(b, s.Commit(b.Context(), benchTime, nil, func([]bool) *delta.Delta { return load(org, 100, 0, benchTime) }))
-			var next atomic.Int64
-			b.SetParallelism(replicas)
+			var left atomic.Int64
+			left.Store(int64(b.N))
+			var wg sync.WaitGroup
 			b.ResetTimer()
-			b.RunParallel(func(pb *testing.PB) {
-				i := int(next.Add(1))
-				if i > replicas {
-					for pb.Next() { // more goroutines than replicas: they leave the work to the others
-						i = i%replicas + 1
-						break
+			for _, d := range deltas {
+				wg.Go(func() {
+					for left.Add(-1) >= 0 {
+						if err := s.Commit(context.Background(), benchTime, nil, func([]bool) *delta.Delta { return d }); err != nil {
+							b.Error(err)
+						}
 					}
-				}
-				d := deltas[(i-1)%replicas]
-				for pb.Next() {
-					if err := s.Commit(b.Context(), benchTime, nil, func([]bool) *delta.Delta { return d }); err != nil {
-						b.Error(err)
-					}
-				}
-			})
+				})
+			}
+			wg.Wait()
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "commits/s")
 		})
 	}
