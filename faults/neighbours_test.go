@@ -146,39 +146,6 @@ func (s *scenario) asks(provider *issuer) []*ask {
 
 func same(path string) func() string { return func() string { return path } }
 
-// resources are what a process must not use ever more of.
-var resourceMetrics = []string{"go_goroutines", "process_open_fds"}
-
-// resources reads them from the first replica.
-func (s *scenario) resources() []float64 {
-	s.Helper()
-	values := make([]float64, len(resourceMetrics))
-	for i, name := range resourceMetrics {
-		var err error
-		values[i], err = s.fleet.Metric(s.ctx, 0, name)
-		require.NoError(s, err)
-	}
-	return values
-}
-
-// notGrown waits until the first replica uses about as much as before. What differs
-// is connections that are kept for the next request.
-func (s *scenario) notGrown(before []float64) {
-	s.Helper()
-	const slack = 40
-	var now []float64
-	s.check(await(s.ctx, settleLimit, often, func() error {
-		now = s.resources()
-		for i := range now {
-			if now[i] > before[i]+slack {
-				return fmt.Errorf("%v were %v and are %v", resourceMetrics, before, now)
-			}
-		}
-		return nil
-	}))
-	s.Event("%v were %v and are %v", resourceMetrics, before, now)
-}
-
 func answer(body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)

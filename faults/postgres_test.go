@@ -108,7 +108,10 @@ func postgresNetwork(t *testing.T, pg *pgtest.Server) {
 	times := in(1, 10)
 	l := loads.get(t, in(8, 60), false)
 	fleet := onPostgres(t, pg)
+	var before []float64
 	run(t, plan{load: l.load, every: in(500*time.Millisecond, time.Second), idle: "2s", fleet: fleet, breaks: func(s *scenario) {
+		s.after(0.1)
+		before = s.resources()
 		for i := range times {
 			s.after(float64(i) / float64(times))
 			s.cutCommits(4)
@@ -133,6 +136,7 @@ func postgresNetwork(t *testing.T, pg *pgtest.Server) {
 		for began := time.Now(); time.Since(began) < 4*time.Second; {
 			s.cutCommits(1)
 		}
+		s.notGrown(before)
 	}}, l.reference(t))
 }
 

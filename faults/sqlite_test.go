@@ -59,6 +59,8 @@ func TestClientsCutOff(t *testing.T) {
 	run(t, plan{load: l.load, every: in(250*time.Millisecond, time.Second), idle: "1s", breaks: func(s *scenario) {
 		r := s.fleet.Replicas[0]
 		proxies := []*Proxy{r.OTLPHTTP, r.OTLPGRPC}
+		s.after(0.1)
+		before := s.resources()
 		for i := range cuts {
 			s.after(float64(i) / float64(cuts+1))
 			p := proxies[i/2%2]
@@ -83,5 +85,7 @@ func TestClientsCutOff(t *testing.T) {
 			p.Restore()
 		}
 		s.Event("everything passes")
+		s.after(1)
+		s.notGrown(before)
 	}}, l.reference(t))
 }
