@@ -66,3 +66,6 @@ CREATE TABLE organization_scores (
 ) WITH (fillfactor = 80);
 
 CREATE INDEX organization_scores_by_slot ON organization_scores (slot);
+
+-- Services without a folded name are not found.
+UPDATE memory SET value = 3 WHERE name = 'compatible_since';
