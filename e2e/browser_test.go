@@ -72,11 +72,11 @@ func (o *onlooker) text(selector string) string {
 // nothing went wrong on the console or against the policy.
 func (o *onlooker) well(page string) {
 	o.t.Helper()
-	for _, scheme := range []string{"dark", "light"} {
-		require.NoError(o.t, o.Scheme(scheme))
-		found, err := o.Violations(o.axe)
+	for _, look := range []struct{ scheme, rules string }{{"dark", browsertest.Contrast}, {"light", browsertest.AllRules}} {
+		require.NoError(o.t, o.Scheme(look.scheme))
+		found, err := o.Violations(o.axe, look.rules)
 		require.NoError(o.t, err)
-		require.Empty(o.t, found, "%s, %s", page, scheme)
+		require.Empty(o.t, found, "%s, %s", page, look.scheme)
 	}
 	require.Empty(o.t, o.Problems(), page)
 }

@@ -61,8 +61,10 @@ type Handler struct {
 	assets *assets
 	rules  []*ruleText // in the catalog's order
 
-	choices   []template.HTML // that concern every rule
-	analytics *memo[*assay.ServiceAnalytics]
+	choices []template.HTML // that concern every rule
+
+	analytics    *memo[*assay.ServiceAnalytics]
+	environments *memo[[]string]
 }
 
 var _ http.Handler = (*Handler)(nil)
@@ -93,6 +95,9 @@ func New(cfg Config) (*Handler, error) {
 	h.analytics = newMemo(cfg.Now, func(ctx context.Context, organizationID string) (*assay.ServiceAnalytics, error) {
 		return cfg.Analyst.Analyze(ctx, organizationID, analyzed)
 	})
+	h.environments = newMemo(cfg.Now, func(ctx context.Context, organizationID string) ([]string, error) {
+		return cfg.ServiceLists.FindEnvironments(ctx, organizationID, maxEnvironments)
+	})
 	h.page("GET /{$}", h.overview)
 	h.page("GET /services", h.services)
 	h.page("GET /services/{id}", h.service)
@@ -116,7 +121,10 @@ func New(cfg Config) (*Handler, error) {
 }
 
 // Close ends what is read beside requests and waits for it.
-func (h *Handler) Close() { h.analytics.Close() }
+func (h *Handler) Close() {
+	h.analytics.Close()
+	h.environments.Close()
+}
 
 // page registers a page for those who are signed in; others are sent to sign in.
 func (h *Handler) page(pattern string, serve func(*request) error) {

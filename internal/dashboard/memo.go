@@ -8,12 +8,13 @@ import (
 	"time"
 )
 
-// Usage and cost of a large organization take longer to add up than a page may take,
-// and sums over a month change little in a while.
+// Some things take longer to read of a large organization than a page may take, and
+// change little in a while: usage and cost, which are added up over a month, and the
+// names of environments.
 const (
-	costFresh   = 15 * time.Second // how long they are shown before they are added up anew
-	costStale   = 10 * time.Minute // and at most, while that is done or fails
-	costTimeout = 30 * time.Second // of adding up
+	memoFresh   = 15 * time.Second // how long they are shown before they are read anew
+	memoStale   = 10 * time.Minute // and at most, while that is done or fails
+	memoTimeout = 30 * time.Second // of reading
 	maxMemo     = 64               // organizations
 )
 
@@ -87,10 +88,10 @@ func (m *memo[T]) find(organizationID string) (value T, wait *memoFlight[T]) {
 		m.entries[organizationID] = e
 	}
 	age := now.Sub(e.at)
-	if (age < 0 || age >= costFresh) && e.flight == nil {
+	if (age < 0 || age >= memoFresh) && e.flight == nil {
 		m.start(organizationID, e, now)
 	}
-	if e.at.IsZero() || age < 0 || age >= costStale {
+	if e.at.IsZero() || age < 0 || age >= memoStale {
 		return value, e.flight
 	}
 	return e.value, nil
@@ -120,7 +121,7 @@ func (m *memo[T]) start(organizationID string, e *memoEntry[T], now time.Time) {
 		return
 	}
 	m.reading.Go(func() {
-		ctx, cancel := context.WithTimeout(m.closing, costTimeout)
+		ctx, cancel := context.WithTimeout(m.closing, memoTimeout)
 		defer cancel()
 		f.value, f.err = m.read(ctx, organizationID)
 		m.mu.Lock()

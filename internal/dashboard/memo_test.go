@@ -36,12 +36,12 @@ func TestMemo(t *testing.T) {
 		v, waited := get()
 		require.Equal(t, "a1", v)
 		require.Equal(t, takes, waited, "there is nothing to show before")
-		time.Sleep(costFresh - takes - 1)
+		time.Sleep(memoFresh - takes - 1)
 		v, _ = get()
 		require.Equal(t, "a1", v)
 		require.Equal(t, 1, reads)
 
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		for range 3 {
 			v, waited = get()
 			require.Equal(t, "a1", v, "shown while it is read anew")
@@ -54,10 +54,10 @@ func TestMemo(t *testing.T) {
 		require.Equal(t, 2, reads)
 
 		fails = errors.New("away")
-		time.Sleep(costFresh)
+		time.Sleep(memoFresh)
 		v, _ = get()
 		require.Equal(t, "a2", v)
-		time.Sleep(costStale)
+		time.Sleep(memoStale)
 		_, err := m.get(t.Context(), "a")
 		require.ErrorIs(t, err, fails, "nothing is shown for long that cannot be read")
 

@@ -79,7 +79,7 @@ func (h *Handler) services(q *request) error {
 		OrganizationID: q.organization(), Search: cutText(strings.TrimSpace(a.get(searchParam)), maxSearch),
 		Page: a.slice(servicesPageSize), Course: q.course(sparkPoints),
 	}
-	environments, err := q.cfg.ServiceLists.FindEnvironments(q.ctx, q.organization(), maxEnvironments)
+	environments, err := q.environments.get(q.ctx, q.organization())
 	if err != nil {
 		return err
 	}

@@ -267,9 +267,16 @@ func Axe(root string) (string, error) {
 	return string(source), nil
 }
 
-// Violations has axe-core look at the page by the rules of WCAG 2.2 A and AA, and
-// those of good practice, and returns what it finds.
-func (t *Tab) Violations(axe string) ([]string, error) {
+// What axe-core looks at: the rules of WCAG 2.2 A and AA and those of good practice, or
+// of them only the one that depends on colours.
+const (
+	AllRules = `['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']`
+	Contrast = `{type: 'rule', values: ['color-contrast']}`
+)
+
+// Violations has axe-core look at the page by AllRules or Contrast, and returns what it
+// finds.
+func (t *Tab) Violations(axe, rules string) ([]string, error) {
 	there, err := Evaluate[bool](t, `'axe' in window`)
 	if err == nil && !there {
 		_, err = Evaluate[bool](t, axe+`; true`)
@@ -277,7 +284,7 @@ func (t *Tab) Violations(axe string) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load axe-core: %w", err)
 	}
-	found, err := Evaluate[[]string](t, `axe.run(document, {resultTypes: ['violations'], runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']}).then((r) =>
+	found, err := Evaluate[[]string](t, `axe.run(document, {resultTypes: ['violations'], runOnly: `+rules+`}).then((r) =>
   r.violations.flatMap((v) => v.nodes.map((n) => v.id + ': ' + n.html.slice(0, 200) + ' ' + n.failureSummary.replaceAll('\n', ' ').slice(0, 300))))`)
 	if err != nil {
 		return nil, fmt.Errorf("run axe-core: %w", err)

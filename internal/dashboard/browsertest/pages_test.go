@@ -89,7 +89,7 @@ func TestEveryPageInBothThemes(t *testing.T) {
 				require.NoError(t, tab.Viewport(look.width, look.height, look.phone))
 				require.NoError(t, tab.Scheme(look.scheme))
 				require.NoError(t, tab.Open(url+path))
-				found, err := tab.Violations(axe)
+				found, err := tab.Violations(axe, browsertest.AllRules)
 				require.NoError(t, err)
 				assert.Empty(t, found, "%s %s %d", path, look.scheme, look.width)
 				wide, err := tab.Overflowing()
