@@ -221,12 +221,17 @@ func (s *server) start(ctx context.Context) (err error) {
 	if s.analyst, err = usage.New(usage.Config{Store: s.store, Prices: s.cfg.prices(), Window: s.cfg.Window, Now: s.replica.Now}); err != nil {
 		return err
 	}
+	name, err := s.cfg.replicaName()
+	if err != nil {
+		return err
+	}
 	s.engine = engine.New(engine.Config{
 		Store:          s.store,
 		Window:         s.cfg.Window,
 		Step:           s.cfg.WindowStep,
 		CommitInterval: s.cfg.CommitInterval,
 		Trace:          trace.Config{Idle: s.cfg.TraceIdle, Max: s.cfg.TraceMax, Memory: int(s.cfg.TraceMemory)},
+		Journal:        &engine.JournalConfig{Name: name, Store: s.store, Leases: s.replica},
 		MaxServices:    s.cfg.MaxServices,
 		MaxMetricNames: s.cfg.MaxMetricNames,
 		Replicas:       s.replica.Replicas,

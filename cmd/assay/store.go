@@ -26,6 +26,7 @@ import (
 // store is what the commands need of a store.
 type store interface {
 	engine.Store
+	engine.JournalStore
 	score.Store
 	lease.Store
 	assay.OrganizationStore

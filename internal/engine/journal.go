@@ -351,6 +351,9 @@ func (j *journal) adopt(ctx context.Context, name string, now time.Time, submit 
 	}
 	traces := r.Traces()
 	for !r.Ended() {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		if err := submit(r); err != nil {
 			return err
 		}
