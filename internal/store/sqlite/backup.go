@@ -87,7 +87,7 @@ type RestoreConfig struct {
 
 // Restore puts a copy of a backup in the place of a store, at once: whatever happens, there
 // is the former store or the backup. The schema is as old as it was, so the store may have to be
-// migrated. A file that is not a store of assay is assay.CodeInvalid, one with a schema that this
+// migrated. The store belongs to whom the directory belongs to. A file that is not a store of assay is assay.CodeInvalid, one with a schema that this
 // program cannot work with an *inspect.SchemaError, a store that any process has open
 // assay.CodeConflict; a store that is damaged can be replaced.
 func Restore(ctx context.Context, c RestoreConfig) (inspect.Schema, error) {
@@ -125,11 +125,22 @@ func Restore(ctx context.Context, c RestoreConfig) (inspect.Schema, error) {
 	if err != nil {
 		return none, err
 	}
-	// Again: somebody may have looked at the store with a program that knows no lock.
-	if err := errors.Join(retire(ctx, c.Path), copied.rename(c.Replace)); err != nil {
+	if err := replace(ctx, copied, c.Replace); err != nil {
 		return none, errors.Join(err, copied.remove())
 	}
 	return schema, nil
+}
+
+// replace puts a copy in the place of a store.
+func replace(ctx context.Context, copied *partial, there bool) error {
+	if err := giveTo(copied.path, filepath.Dir(copied.to)); err != nil {
+		return err
+	}
+	// Again: somebody may have looked at the store with a program that knows no lock.
+	if err := retire(ctx, copied.to); err != nil {
+		return err
+	}
+	return copied.rename(there)
 }
 
 // retire makes the file of a store all there is of it, so that it can be replaced by

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"assay"
 )
@@ -22,7 +23,7 @@ var errTaken = errors.New("the file is locked")
 // that in between would write to a file that has no name any more. Closing the file ends
 // the lock. It is nil where the file system has no locks.
 func lock(path string, alone bool) (*os.File, error) {
-	f, err := os.OpenFile(path+lockSuffix, os.O_CREATE|os.O_RDWR, 0o600)
+	f, err := openOwned(path + lockSuffix)
 	if err != nil {
 		return nil, assay.Errorf(assay.CodeUnavailable, "sqlite: open the lock file: %w", err)
 	}
@@ -41,4 +42,19 @@ func lock(path string, alone bool) (*os.File, error) {
 	default:
 		return nil, fmt.Errorf("sqlite: lock %s: %w", f.Name(), err)
 	}
+}
+
+// openOwned opens a file, which it makes if need be, as one of whom the directory belongs to.
+func openOwned(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_EXCL, 0o600)
+	if err == nil {
+		if err := giveTo(path, filepath.Dir(path)); err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+		return f, nil
+	}
+	if !errors.Is(err, os.ErrExist) {
+		return nil, err
+	}
+	return os.OpenFile(path, os.O_RDWR, 0o600)
 }

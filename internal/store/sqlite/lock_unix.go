@@ -5,6 +5,7 @@
 package sqlite
 
 import (
+	"errors"
 	"os"
 	"syscall"
 )
@@ -24,4 +25,24 @@ func lockFile(f *os.File, alone bool) error {
 			return err
 		}
 	}
+}
+
+// giveTo gives a file that root has made to whom another file belongs, so that the server,
+// which seldom is root, can open it. For anybody else it does nothing.
+func giveTo(path, like string) error {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	info, err := os.Stat(like)
+	if err != nil {
+		return err
+	}
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return nil
+	}
+	if err := os.Chown(path, int(owner.Uid), int(owner.Gid)); !errors.Is(err, os.ErrPermission) {
+		return err
+	}
+	return nil
 }

@@ -132,7 +132,7 @@ func createFile(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return assay.Errorf(assay.CodeUnavailable, "sqlite: make the data directory: %w", err)
 	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	f, err := openOwned(path)
 	if err != nil {
 		return assay.Errorf(assay.CodeUnavailable, "sqlite: open the file: %w", err)
 	}
