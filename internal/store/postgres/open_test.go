@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
@@ -132,7 +133,10 @@ func TestPassword(t *testing.T) {
 		{"postgres://assay:s3cret-pass@127.0.0.1:port/assay", "s3cret-pass", assay.CodeInvalid},
 		{"postgres://assay:s3cret-pass@127.0.0.1:1/assay?pool_max_conns=many", "s3cret-pass", assay.CodeInvalid},
 		{"postgres://assay:s3cret/pass@127.0.0.1:1/assay", "s3cret", assay.CodeInvalid},
-		{"postgres://assay:s3cret#pass@127.0.0.1:1/assay", "s3cret", assay.CodeInvalid},
+		{"postgres://assay:12345/s3cret@127.0.0.1:1/assay", "12345", assay.CodeInvalid},
+		{"postgres://assay:12345?s3cret@127.0.0.1:1/assay", "12345", assay.CodeInvalid},
+		{"postgres://assay:p@127.0.0.1/s3cret@127.0.0.1:1/assay", "s3cret", assay.CodeInvalid},
+		{"postgres://assay:s3cret#pass@127.0.0.1:1/assay", "s3cret", assay.CodeUnavailable},
 		{"postgres://assay:s3cret%zzpass@127.0.0.1:1/assay", "s3cret", assay.CodeInvalid},
 		{"mysql://assay:s3cret-pass@127.0.0.1/assay", "s3cret-pass", assay.CodeInvalid},
 		{"host=127.0.0.1 port=1 user=assay password=s3cret-pass", "s3cret-pass", assay.CodeInvalid},
@@ -148,6 +152,30 @@ func TestPassword(t *testing.T) {
 		require.NotContains(t, fmt.Sprintf("%+v", err), c.password)
 		require.NotContains(t, log.String(), c.password)
 	}
+}
+
+// TestHosts names several servers, of which the first cannot be reached.
+func TestHosts(t *testing.T) {
+	config, err := parseURL("postgres://u:p@one:1,two,three:3/assay?pool_max_conns=3&connect_timeout=7")
+	require.NoError(t, err)
+	require.Equal(t, "one", config.ConnConfig.Host)
+	require.EqualValues(t, 3, config.MaxConns)
+	require.Equal(t, 7*time.Second, config.ConnConfig.ConnectTimeout)
+	config, err = parseURL("postgresql://one,two/assay")
+	require.NoError(t, err)
+	require.EqualValues(t, defaultConns, config.MaxConns)
+	require.Equal(t, connectTimeout, config.ConnConfig.ConnectTimeout)
+	require.NotNil(t, config.ConnConfig.ValidateConnect, "the one that takes writes")
+
+	address, err := url.Parse(migrated(t))
+	require.NoError(t, err)
+	q := address.Query()
+	q.Set("host", "127.0.0.1,"+q.Get("host"))
+	q.Set("port", "1,5432")
+	address.RawQuery = q.Encode()
+	s, err := Open(t.Context(), Config{URL: address.String()})
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
 }
 
 // TestStandby opens a store at a server that does not take writes.

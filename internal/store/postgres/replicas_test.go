@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -355,44 +356,68 @@ func TestQueryModes(t *testing.T) {
 	for _, mode := range []string{"exec", "simple_protocol", "cache_describe"} {
 		s, err := Open(t.Context(), Config{URL: migrated(t) + "&default_query_exec_mode=" + mode})
 		require.NoError(t, err)
-		org := organization(t, s, "a")
-		now := time.Now()
-		hour := delta.BucketOf(uint64(now.UnixNano()), time.Hour)
-		held, _, err := s.AcquireLeases(t.Context(), "me", []string{delta.JournalLease("j"), "x"}, time.Minute)
-		require.NoError(t, err)
-		require.Len(t, held, 2)
-		for i := range 2 {
-			request := delta.Request{OrganizationID: org, Hash: [16]byte{byte(i)}}
-			require.NoError(t, s.Commit(t.Context(), now, []delta.Request{request}, func(fresh []bool) *delta.Delta {
-				require.Equal(t, []bool{true}, fresh)
-				d := load(org, 2, i, now)
-				claims(d, org, 2, now.Add(time.Duration(i)*time.Hour))
-				for _, f := range d.Organizations[org].Services {
-					f.DistinctSet(delta.DistinctKey{Rule: catalog.MET001, Hour: int64(hour)}, hour, 2, "m", "a").Add(uint64(i))
-					f.Series.Add(uint64(i), hour)
-				}
-				d.Organization(org).LogRecords[assay.SeverityInfo] = 1
-				d.Journals = []delta.Journal{{Name: "j", Holder: "me", Append: []delta.JournalEntry{{Seq: uint64(i), Data: []byte{0, 1}}}, Forget: []uint64{9}}}
-				return d
-			}))
-			require.NoError(t, scoreAll(s, org))
-		}
-		require.EqualValues(t, 400, observed(t, s, org))
-		found, total, err := s.FindInsights(t.Context(), assay.InsightFilter{OrganizationID: org, Page: assay.Page{Limit: 10}})
-		require.NoError(t, err)
-		require.Len(t, found, total)
-		require.NoError(t, s.MuteInsight(t.Context(), found[0].ID, "because"))
-		require.NoError(t, s.UnmuteInsight(t.Context(), found[0].ID))
-		usage, err := s.FindUsage(t.Context(), org)
-		require.NoError(t, err)
-		require.Len(t, usage, 2)
-		_, err = s.ClaimCounts(t.Context(), org, catalog.MET003, hour)
-		require.NoError(t, err)
-		require.NoError(t, s.Expire(t.Context(), now.Add(time.Hour), hour+3600, hour+3600))
-		require.Zero(t, observed(t, s, org))
-		require.NoError(t, s.ReleaseLeases(t.Context(), "me"))
+		everything(t, s)
 		require.NoError(t, s.Close())
 	}
+}
+
+// TestPlainRole works as a role that has a database and nothing else.
+func TestPlainRole(t *testing.T) {
+	admin := open(t, Config{})
+	for _, statement := range []string{`CREATE ROLE plain LOGIN`, `CREATE DATABASE plain TEMPLATE template0 OWNER plain`} {
+		_, err := admin.pool.Exec(t.Context(), statement)
+		require.NoError(t, err)
+	}
+	address, err := url.Parse(server.URL())
+	require.NoError(t, err)
+	address.Path, address.User = "/plain", url.User("plain")
+	s, err := Open(t.Context(), Config{URL: address.String(), Migrate: true})
+	require.NoError(t, err)
+	everything(t, s)
+	require.NoError(t, s.Close())
+}
+
+// everything calls what has statements of its own.
+func everything(t *testing.T, s *Store) {
+	t.Helper()
+	org := organization(t, s, "a")
+	now := time.Now()
+	hour := delta.BucketOf(uint64(now.UnixNano()), time.Hour)
+	held, _, err := s.AcquireLeases(t.Context(), "me", []string{delta.JournalLease("j"), "x"}, time.Minute)
+	require.NoError(t, err)
+	require.Len(t, held, 2)
+	for i := range 2 {
+		request := delta.Request{OrganizationID: org, Hash: [16]byte{byte(i)}}
+		require.NoError(t, s.Commit(t.Context(), now, []delta.Request{request}, func(fresh []bool) *delta.Delta {
+			require.Equal(t, []bool{true}, fresh)
+			d := load(org, 2, i, now)
+			claims(d, org, 2, now.Add(time.Duration(i)*time.Hour))
+			for _, f := range d.Organizations[org].Services {
+				f.DistinctSet(delta.DistinctKey{Rule: catalog.MET001, Hour: int64(hour)}, hour, 2, "m", "a").Add(uint64(i))
+				f.Series.Add(uint64(i), hour)
+			}
+			d.Organization(org).LogRecords[assay.SeverityInfo] = 1
+			d.Journals = []delta.Journal{{Name: "j", Holder: "me", Append: []delta.JournalEntry{{Seq: uint64(i), Data: []byte{0, 1}}}, Forget: []uint64{9}}}
+			return d
+		}))
+		require.NoError(t, scoreAll(s, org))
+	}
+	require.EqualValues(t, 400, observed(t, s, org))
+	found, total, err := s.FindInsights(t.Context(), assay.InsightFilter{OrganizationID: org, Page: assay.Page{Limit: 10}})
+	require.NoError(t, err)
+	require.Len(t, found, total)
+	require.NoError(t, s.MuteInsight(t.Context(), found[0].ID, "because"))
+	require.NoError(t, s.UnmuteInsight(t.Context(), found[0].ID))
+	usage, err := s.FindUsage(t.Context(), org)
+	require.NoError(t, err)
+	require.Len(t, usage, 2)
+	_, err = s.ClaimCounts(t.Context(), org, catalog.MET003, hour)
+	require.NoError(t, err)
+	_, err = s.Stats(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, s.Expire(t.Context(), now.Add(time.Hour), hour+3600, hour+3600))
+	require.Zero(t, observed(t, s, org))
+	require.NoError(t, s.ReleaseLeases(t.Context(), "me"))
 }
 
 // partitionsOf returns the names of all partitions of a table.

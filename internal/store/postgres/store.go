@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/url"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -106,16 +107,16 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 // parseURL returns the configuration of the pool. Its errors do not show the URL,
 // of which a password may be any part.
 func parseURL(raw string) (*pgxpool.Config, error) {
-	u, err := url.Parse(raw)
-	if err != nil || (u.Scheme != "postgres" && u.Scheme != "postgresql") {
-		return nil, assay.Errorf(assay.CodeInvalid, "postgres: the address of the database is not a URL such as postgres://user:password@host:5432/database; "+
-			"characters of the password that mean something in a URL must be escaped")
+	if !strings.HasPrefix(raw, "postgres://") && !strings.HasPrefix(raw, "postgresql://") {
+		return nil, assay.Errorf(assay.CodeInvalid, "postgres: the address of the database is not a URL such as postgres://user:password@host:5432/database")
 	}
 	config, err := pgxpool.ParseConfig(raw)
-	if err != nil {
-		return nil, assay.Errorf(assay.CodeInvalid, "postgres: the URL of the database has a part that cannot be used: look at its port and parameters, the files they name and the environment's PG variables")
+	if err != nil || ambiguous(raw) {
+		return nil, assay.Errorf(assay.CodeInvalid, "postgres: the URL of the database cannot be used; characters of a password that mean something in a URL must be escaped, "+
+			"and parameters, the files they name and the environment's PG variables must be right")
 	}
-	parameters := u.Query()
+	_, query, _ := strings.Cut(raw, "?")
+	parameters, _ := url.ParseQuery(query) // which has been parsed already
 	if !parameters.Has("pool_max_conns") {
 		config.MaxConns = defaultConns
 	}
@@ -134,6 +135,16 @@ func parseURL(raw string) (*pgxpool.Config, error) {
 		return &pgconn.CancelRequestContextWatcherHandler{Conn: c, DeadlineDelay: cancelDelay}
 	}
 	return config, nil
+}
+
+// ambiguous tells whether an @ stands where a URL has none, after an unescaped / or ?
+// of a password: parts of that would be taken for a host or a database, which errors
+// show.
+func ambiguous(raw string) bool {
+	_, rest, _ := strings.Cut(raw, "://")
+	path, query, _ := strings.Cut(rest, "?")
+	_, path, hasPath := strings.Cut(path, "/")
+	return strings.Contains(path, "@") || !hasPath && strings.Contains(query, "@")
 }
 
 func (s *Store) open(ctx context.Context, migrate bool) error {
