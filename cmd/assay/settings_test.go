@@ -7,10 +7,14 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"testing"
 	"time"
 
+	"github.com/alecthomas/kong"
 	"github.com/stretchr/testify/require"
+
+	"assay/internal/auth"
 )
 
 // parseServe parses a call of serve and returns its configuration, the warnings
@@ -172,6 +176,41 @@ func TestSecretFiles(t *testing.T) {
 			require.NotContains(t, err.Error(), key)
 		})
 	}
+}
+
+// TestEverySecretCanBeAFile looks at the flags of all commands, so that none is forgotten.
+func TestEverySecretCanBeAFile(t *testing.T) {
+	k, err := kong.New(new(cli))
+	require.NoError(t, err)
+	secrets := 0
+	var visit func(*kong.Node)
+	visit = func(n *kong.Node) {
+		flags := map[string]bool{}
+		for _, f := range n.Flags {
+			flags[f.Name] = true
+		}
+		for _, f := range n.Flags {
+			if f.Target.Type() == reflect.TypeFor[auth.Secret]() {
+				secrets++
+				require.True(t, flags[f.Name+"-file"], "%s: --%s", n.Path(), f.Name)
+			}
+		}
+		for _, c := range n.Children {
+			visit(c)
+		}
+	}
+	visit(k.Model.Node)
+	require.Greater(t, secrets, 5)
+
+	// The file of settings names the file of the secret.
+	key := file(t, "key", testKey+"\n")
+	cfg, _, err := parseServe(t, nil, "--config", file(t, "assay.yaml", "bootstrap-api-key-file: "+key+"\n"))
+	require.NoError(t, err)
+	got, err := cfg.bootstrapKey()
+	require.NoError(t, err)
+	require.Equal(t, testKey, string(got))
+	_, _, err = parseServe(t, []string{"ASSAY_BOOTSTRAP_API_KEY=" + testKey}, "--config", file(t, "assay.yaml", "bootstrap-api-key-file: "+key+"\n"))
+	require.ErrorContains(t, err, "are both set")
 }
 
 func TestDefaultsHaveNoProblems(t *testing.T) {
