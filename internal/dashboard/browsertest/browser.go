@@ -209,6 +209,9 @@ func (t *Tab) Type(selector, text string) error {
 	return t.do("type into "+selector, chromedp.SendKeys(chromedp.CSS(selector), text))
 }
 
+// Press presses keys, in the element that has the focus.
+func (t *Tab) Press(keys string) error { return t.do("press keys", chromedp.KeyEvent(keys)) }
+
 // Await waits until a JavaScript expression is true, also beyond the end of a page.
 func (t *Tab) Await(expression string) error {
 	ctx, cancel := context.WithTimeout(t.ctx, stepTimeout)

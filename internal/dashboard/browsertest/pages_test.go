@@ -179,3 +179,51 @@ func TestChartsAreReadOut(t *testing.T) {
 	require.NoError(t, tab.Await(`document.querySelector('.chart.tall .guide.on') !== null`))
 	require.Empty(t, tab.Problems())
 }
+
+// TestNothingJumps adds up what moves while pages load, and when one updates itself.
+func TestNothingJumps(t *testing.T) {
+	tab, _ := start(t)
+	w := dashboardtest.Shop()
+	url := serve(t, w, nil)
+	moved := func(before string) float64 {
+		t.Helper()
+		sum, err := browsertest.Evaluate[float64](tab, `new Promise((done) => {
+  let sum = 0;
+  new PerformanceObserver((list) => list.getEntries().forEach((e) => { sum += e.value; })).observe({type: 'layout-shift', buffered: true});
+  `+before+`
+  fetch(location.href, {headers: {'Assay-Live': '1'}}).then((r) => r.text()).then((text) => {
+    change(document.getElementById('page'), new DOMParser().parseFromString(text, 'text/html').getElementById('page'));
+    requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(() => done(sum), 50)));
+  });
+})`)
+		require.NoError(t, err)
+		return sum
+	}
+	for _, path := range []string{"/", "/services", "/services/" + w.Rows[8].ID, "/insights/" + w.Found[0].ID} {
+		require.NoError(t, tab.Open(url+path))
+		require.Zero(t, moved(""), path)
+	}
+	require.Positive(t, moved(`document.body.insertAdjacentHTML('afterbegin', '<h1>a</h1><h1>b</h1><h1>c</h1><h1>d</h1>');`), "what moves is seen")
+}
+
+// TestKeyboard goes from the top of a page to its content, and through the menu.
+func TestKeyboard(t *testing.T) {
+	tab, _ := start(t)
+	url := serve(t, dashboardtest.Shop(), nil)
+	require.NoError(t, tab.Open(url+"/services"))
+	require.NoError(t, tab.Press("\t"))
+	require.NoError(t, tab.Await(`document.activeElement.matches('.skip') && document.activeElement.getBoundingClientRect().top >= 0`))
+	require.NoError(t, tab.Press("\r"))
+	require.NoError(t, tab.Await(`document.activeElement.id === 'main'`))
+	require.NoError(t, tab.Press("\t"))
+	require.NoError(t, tab.Await(`document.activeElement.id === 'q' && getComputedStyle(document.activeElement).outlineStyle !== 'none'`))
+	require.NoError(t, tab.Press("courier\r"))
+	require.NoError(t, tab.Await(`location.search.includes('q=courier') && document.querySelectorAll('tbody tr').length === 1`))
+	_, err := browsertest.Evaluate[bool](tab, `(() => { document.querySelector('.menu summary').focus(); return true })()`)
+	require.NoError(t, err)
+	require.NoError(t, tab.Press("\r"))
+	require.NoError(t, tab.Await(`document.querySelector('.menu').open`))
+	require.NoError(t, tab.Press("\u001b"))
+	require.NoError(t, tab.Await(`!document.querySelector('.menu').open && document.activeElement.matches('.menu summary')`))
+	require.Empty(t, tab.Problems())
+}
