@@ -55,6 +55,7 @@ type Config struct {
 	Interval time.Duration // between commits under load; default 100 ms
 	Timeout  time.Duration // of one transaction; default 5 s
 	Pending  int           // requests waiting for a commit, past which Submit refuses; default 4096
+	Rows     int           // of all that wait, likewise: they are held in memory; default 262,144
 	Journal  Journal       // nil: none
 	Now      func() time.Time
 	Logger   *slog.Logger
@@ -77,8 +78,11 @@ type Committer struct {
 	since atomic.Int64 // Unix nanoseconds; see Behind
 
 	// Of the committing goroutine.
-	budget int     // rows of one transaction
-	facts  []Facts // of the transaction in hand that are new
+	budget       int       // rows of one group
+	facts        []Facts   // of the transaction in hand that are new
+	wrote        int       // rows of the last transaction, about
+	organization string    // whose request came last
+	others       time.Time // when that changed; zero: never
 
 	mu     sync.RWMutex // guards closed against additions to the queue
 	closed bool
@@ -86,11 +90,18 @@ type Committer struct {
 
 // What everybody waits for is one transaction, so that one organization's many
 // services are not to make it long: past what an interval is enough for, groups get
-// smaller. The facts of requests merge, so that many small groups write more than a
-// few large ones; smallGroup is what goes into one in any case.
+// smaller. But the facts of requests merge, so that many small groups write more than a
+// few large ones. As long as nobody else would have to wait, everything goes into one,
+// and otherwise, however long it takes, what writes smallGroup rows, or twice as many as the
+// largest request.
 const (
 	smallGroup = 4096
 	largeGroup = 1 << 20
+	// mergedRows is how many rows merge in the time in which a store writes one, at least.
+	mergedRows = 32
+	// neighbourly is for how long after requests of two organizations both are expected
+	// to send again. Many send once a minute.
+	neighbourly = 2 * time.Minute
 )
 
 // maxTries is how often a transaction is tried when the journal asks for it.
@@ -119,6 +130,9 @@ func New(cfg Config) *Committer {
 	if cfg.Pending <= 0 {
 		cfg.Pending = 4096
 	}
+	if cfg.Rows <= 0 {
+		cfg.Rows = 1 << 18
+	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
@@ -126,7 +140,7 @@ func New(cfg Config) *Committer {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	c := &Committer{
-		cfg: cfg, queue: fair.NewQueue[*submission](cfg.Pending), closing: make(chan struct{}), done: make(chan struct{}), budget: largeGroup,
+		cfg: cfg, queue: fair.NewQueue[*submission](cfg.Pending, cfg.Rows), closing: make(chan struct{}), done: make(chan struct{}), budget: largeGroup,
 	}
 	go c.run()
 	return c
@@ -156,7 +170,7 @@ func (c *Committer) enqueue(s *submission) error {
 	if s.request != nil {
 		organization = s.request.OrganizationID
 	}
-	if !c.queue.Push(organization, s) {
+	if !c.queue.Push(organization, s, s.rows) {
 		return assay.Errorf(assay.CodeUnavailable, "too many requests wait to be committed")
 	}
 	return nil
@@ -207,13 +221,13 @@ func (c *Committer) run() {
 			}
 		}
 		last = time.Now()
-		if group := c.queue.Take(c.budget, func(s *submission) int { return s.rows }); len(group) > 0 {
+		if group := c.queue.Take(c.budget); len(group) > 0 {
 			c.since.CompareAndSwap(0, last.UnixNano())
+			c.meet(group)
 			c.commit(group)
 			if c.queue.Len() == 0 {
 				c.since.Store(0)
 			}
-			c.adapt(rowsOf(group), time.Since(last))
 		}
 		if closing == nil && c.queue.Len() == 0 {
 			return
@@ -221,24 +235,47 @@ func (c *Committer) run() {
 	}
 }
 
-// adapt sizes the next group by how long one of so many rows took.
-func (c *Committer) adapt(rows int, took time.Duration) {
+// meet notes whose requests a group has.
+func (c *Committer) meet(group []*submission) {
+	for _, s := range group {
+		if s.request == nil || s.request.OrganizationID == c.organization {
+			continue
+		}
+		if c.organization != "" {
+			c.others = time.Now()
+		}
+		c.organization = s.request.OrganizationID
+	}
+}
+
+// adapt sizes the next group by how long one took that has been committed.
+func (c *Committer) adapt(group []*submission, took time.Duration) {
+	rows, largest := rowsOf(group)
+	enough := max(smallGroup, 2*largest)
+	if c.others.IsZero() || time.Since(c.others) >= neighbourly {
+		enough = largeGroup
+	}
+	wrote := c.wrote + len(group) + rows/mergedRows
 	switch {
-	case took > c.cfg.Interval:
-		c.budget = max(int(float64(rows)*c.cfg.Interval.Seconds()/took.Seconds()), min(smallGroup, c.budget))
+	case took > c.cfg.Interval && wrote > enough:
+		c.budget = max(int(float64(rows)*max(c.cfg.Interval.Seconds()/took.Seconds(), float64(enough)/float64(wrote))), 1)
 	case rows >= c.budget:
 		c.budget = min(2*c.budget, largeGroup)
 	}
 }
 
 func (c *Committer) commit(group []*submission) {
+	began := time.Now()
 	fresh, err := c.transact(group)
 	switch {
 	case err == nil:
-		c.since.Store(time.Now().UnixNano())
+		now := time.Now()
+		c.since.Store(now.UnixNano())
+		c.adapt(group, now.Sub(began))
 	case errors.Is(err, context.DeadlineExceeded):
 		// Too much for one transaction, or a slow store: what comes back is tried in smaller groups.
-		c.budget = max(rowsOf(group)/2, 1)
+		rows, _ := rowsOf(group)
+		c.budget = max(rows/2, 1)
 	case len(group) > 1 && assay.ErrorCode(err) != assay.CodeUnavailable:
 		// Whatever is wrong with one must not fail the others.
 		c.cfg.Logger.Warn("commit failed, trying its requests one by one", "requests", len(group), "error", err)
@@ -256,9 +293,20 @@ func (c *Committer) commit(group []*submission) {
 	}
 }
 
-func rowsOf(group []*submission) (rows int) {
+// rowsOf returns the rows of a group, as if nothing merged, and of its largest member.
+func rowsOf(group []*submission) (rows, largest int) {
 	for _, s := range group {
-		rows += s.rows
+		rows, largest = rows+s.rows, max(largest, s.rows)
+	}
+	return rows, largest
+}
+
+// written returns about how many rows a store writes for the facts of d.
+func written(d *delta.Delta) (rows int) {
+	for _, o := range d.Organizations {
+		for _, s := range o.Services {
+			rows += 1 + len(s.Verdicts) + len(s.Claims) + len(s.Distinct)
+		}
 	}
 	return rows
 }
@@ -304,6 +352,7 @@ func (c *Committer) transact(group []*submission) ([]bool, error) {
 			return nil, err
 		}
 	}
+	c.wrote = written(d)
 	for _, h := range d.Remember {
 		c.cfg.Filter.Add(h)
 	}

@@ -30,6 +30,7 @@ type memory struct {
 	lasts time.Duration
 
 	perRequest time.Duration // that a transaction lasts longer
+	perRow     time.Duration // likewise
 	seen       map[delta.Request]bool
 	items      map[string]uint64
 	groups     []int // requests by transaction
@@ -41,13 +42,6 @@ func (m *memory) Commit(ctx context.Context, _ time.Time, requests []delta.Reque
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.groups, m.begun = append(m.groups, len(requests)), append(m.begun, time.Now())
-	if lasts := m.lasts + time.Duration(len(requests))*m.perRequest; lasts > 0 {
-		select {
-		case <-time.After(lasts):
-		case <-ctx.Done():
-			return &assay.Error{Code: assay.CodeUnavailable, Message: "too slow", Err: ctx.Err()}
-		}
-	}
 	fresh := make([]bool, len(requests))
 	now := make(map[delta.Request]bool)
 	for i, r := range requests {
@@ -57,6 +51,13 @@ func (m *memory) Commit(ctx context.Context, _ time.Time, requests []delta.Reque
 	d := merge(fresh)
 	if m.repeated {
 		d = merge(fresh)
+	}
+	if lasts := m.lasts + time.Duration(len(requests))*m.perRequest + time.Duration(written(d))*m.perRow; lasts > 0 {
+		select {
+		case <-time.After(lasts):
+		case <-ctx.Done():
+			return &assay.Error{Code: assay.CodeUnavailable, Message: "too slow", Err: ctx.Err()}
+		}
 	}
 	if m.fail != nil {
 		if err := m.fail(requests, d); err != nil {
@@ -85,19 +86,23 @@ func (m *memory) count(name string) uint64 {
 	return m.items[name]
 }
 
-// fact is one item of a service, with a hash to be remembered.
+// fact is one item of a service, with a hash to be remembered, and claims of many keys.
 type fact struct {
-	name string
-	hash uint64
-	rows int
+	name         string
+	hash         uint64
+	from, claims int
 }
 
 func (f fact) MergeInto(d *delta.Delta) {
-	d.Organization("o").Service(assay.ServiceKey{Name: f.name}).AddUsage(0, delta.Traces, delta.Usage{Items: 1})
+	s := d.Organization("o").Service(assay.ServiceKey{Name: f.name})
+	s.AddUsage(0, delta.Traces, delta.Usage{Items: 1})
+	for i := range f.claims {
+		s.AddClaim(delta.Claim{Key: uint64(f.from + i)}, delta.ClaimFact{Last: 1})
+	}
 	d.Remember = append(d.Remember, f.hash)
 }
 
-func (f fact) Rows() int { return max(1, f.rows) }
+func (f fact) Rows() int { return 1 + f.claims }
 
 func request(n int) *delta.Request {
 	return &delta.Request{OrganizationID: "o", Hash: [16]byte{byte(n), byte(n >> 8), byte(n >> 16)}}
@@ -405,35 +410,59 @@ func TestFullQueueRefuses(t *testing.T) {
 // before the request of another.
 func TestTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const each = 1000
-		m := &memory{perRequest: 100 * time.Millisecond}
-		c := committer(m, func(c *Config) { c.Timeout = time.Hour })
+		const each = 200
+		m := &memory{perRow: time.Millisecond / 2}
+		c := committer(m, func(c *Config) { c.Timeout, c.Rows = time.Hour, 1<<20 })
 		defer c.Close()
 		submit := func(organization string, n int) {
 			r := request(n)
 			r.OrganizationID = organization
-			_, err := c.Submit(r, fact{name: organization, rows: each})
+			_, err := c.Submit(r, fact{name: organization, from: each * n, claims: each})
 			require.NoError(t, err)
 		}
 		submit("greedy", 0)
 		var wg sync.WaitGroup
 		for round := range 20 {
-			for i := range 20 {
-				wg.Go(func() { submit("greedy", 1+20*round+i) })
+			for i := range 50 {
+				wg.Go(func() { submit("greedy", 1+50*round+i) })
 			}
 			time.Sleep(50 * time.Millisecond)
 		}
 		for i := range 10 {
 			began := time.Now()
 			submit("quiet", i)
-			most := 2 * 10 * time.Second // what came before the first transactions told how long they take
+			most := 2 * time.Minute // what came before the first transactions told how long they take
 			if i > 5 {
-				most = 2 * (smallGroup/each + 2) * 100 * time.Millisecond
+				most = 2 * (smallGroup + 2*each) * m.perRow
 			}
 			require.LessOrEqual(t, time.Since(began), most, "request %d", i)
 		}
 		wg.Wait()
-		require.EqualValues(t, 401, m.count("greedy"))
+		require.EqualValues(t, 1001, m.count("greedy"))
+	})
+}
+
+// TestSameRows: requests that write the same rows do not make a transaction longer,
+// whoever waits for it.
+func TestSameRows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const each = smallGroup / 2
+		m := &memory{perRow: 200 * time.Microsecond}
+		c := committer(m)
+		defer c.Close()
+		var wg sync.WaitGroup
+		began := time.Now()
+		for i := range 200 {
+			wg.Go(func() {
+				r := request(i)
+				r.OrganizationID = fmt.Sprint(i % 2)
+				_, err := c.Submit(r, fact{name: "a", claims: each})
+				require.NoError(t, err)
+			})
+			time.Sleep(20 * time.Millisecond)
+		}
+		wg.Wait()
+		require.Less(t, time.Since(began), 6*time.Second)
 	})
 }
 
@@ -526,5 +555,78 @@ func TestBehind(t *testing.T) {
 		wg.Wait()
 		synctest.Wait()
 		require.Zero(t, c.Behind())
+	})
+}
+
+// TestGroupsGrow: groups that got small while the store hung grow again, also where
+// every transaction takes longer than an interval.
+func TestGroupsGrow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{lasts: time.Hour}
+		c := committer(m, func(c *Config) { c.Timeout = time.Second })
+		defer c.Close()
+		for range 20 {
+			_, err := c.Submit(nil, fact{name: "a"})
+			require.Error(t, err)
+		}
+		m.mu.Lock()
+		m.lasts = 150 * time.Millisecond
+		m.mu.Unlock()
+		began := time.Now()
+		var wg sync.WaitGroup
+		for i := range 400 {
+			wg.Go(func() {
+				_, err := c.Submit(request(i), fact{name: "a"})
+				require.NoError(t, err)
+			})
+		}
+		wg.Wait()
+		require.Less(t, time.Since(began), 3*time.Second)
+	})
+}
+
+// TestAlone: one organization's requests, which write many of the same rows, go into
+// one transaction as long as no other organization would wait for it.
+func TestAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const requests, each, keys = 500, 200, 4200
+		m := &memory{perRow: time.Millisecond / 2}
+		c := committer(m)
+		defer c.Close()
+		var wg sync.WaitGroup
+		began := time.Now()
+		for i := range requests {
+			wg.Go(func() {
+				_, err := c.Submit(request(i), fact{name: "a", from: 37 * each * i % keys, claims: each})
+				require.NoError(t, err)
+			})
+			time.Sleep(20 * time.Millisecond)
+		}
+		wg.Wait()
+		require.Less(t, time.Since(began), 15*time.Second)
+	})
+}
+
+// TestRowsThatWait are bounded, since they are held in memory.
+func TestRowsThatWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{lasts: time.Second}
+		c := committer(m, func(c *Config) { c.Rows = 100 })
+		defer c.Close()
+		var wg sync.WaitGroup
+		var refused atomic.Int32
+		for i := range 10 {
+			wg.Go(func() {
+				if _, err := c.Submit(request(i), fact{name: "a", claims: 29}); err != nil {
+					require.Equal(t, assay.CodeUnavailable, assay.ErrorCode(err))
+					refused.Add(1)
+				}
+			})
+			synctest.Wait()
+		}
+		wg.Wait()
+		require.EqualValues(t, 7, refused.Load(), "one is in a transaction, and two wait")
+		_, err := c.Submit(request(10), fact{name: "a", claims: 200})
+		require.NoError(t, err, "one is not too much, however large")
 	})
 }

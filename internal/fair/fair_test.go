@@ -120,27 +120,42 @@ func TestSemaphoreBounds(t *testing.T) {
 }
 
 func TestQueue(t *testing.T) {
-	one := func(int) int { return 1 }
-	q := NewQueue[int](8)
-	require.Empty(t, q.Take(10, one))
+	q := NewQueue[int](8, 1000)
+	require.Empty(t, q.Take(10))
 	for i := range 4 {
-		require.True(t, q.Push("a", i))
+		require.True(t, q.Push("a", i, 1))
 	}
-	require.False(t, q.Push("a", 4), "as many as there is room left")
-	require.True(t, q.Push("b", 10))
-	require.True(t, q.Push("b", 11))
-	require.True(t, q.Push("c", 20))
-	require.True(t, q.Push("d", 30))
-	require.False(t, q.Push("e", 40), "full")
+	require.False(t, q.Push("a", 4, 1), "as many as there is room left")
+	require.True(t, q.Push("b", 10, 1))
+	require.True(t, q.Push("b", 11, 100))
+	require.True(t, q.Push("c", 20, 1))
+	require.True(t, q.Push("d", 30, 1))
+	require.False(t, q.Push("e", 40, 1), "full")
 	require.Equal(t, 8, q.Len())
 	<-q.Ready()
-	require.Equal(t, []int{0, 10, 20, 30, 1}, q.Take(5, one))
+	require.Equal(t, []int{0, 10, 20, 30, 1}, q.Take(5))
 	<-q.Ready()
-	require.Equal(t, []int{11}, q.Take(1, func(int) int { return 100 }), "one, however heavy")
-	require.True(t, q.Push("b", 12))
+	require.Equal(t, []int{11}, q.Take(1), "one, however heavy")
+	require.True(t, q.Push("b", 12, 1))
 	<-q.Ready()
-	require.Equal(t, []int{2, 12, 3}, q.Take(100, one))
+	require.Equal(t, []int{2, 12, 3}, q.Take(100))
 	require.Zero(t, q.Len())
+	require.Zero(t, q.total)
 	require.Empty(t, q.keys)
 	require.Empty(t, q.Ready())
+}
+
+func TestQueueWeights(t *testing.T) {
+	q := NewQueue[string](100, 100)
+	require.True(t, q.Push("a", "huge", 1000), "an empty queue takes any")
+	require.False(t, q.Push("b", "b", 1))
+	require.Equal(t, []string{"huge"}, q.Take(1))
+	require.True(t, q.Push("a", "a1", 30))
+	require.True(t, q.Push("a", "a2", 30))
+	require.False(t, q.Push("a", "a3", 1), "a has more than is left")
+	require.False(t, q.Push("b", "b1", 41), "too heavy for what is left")
+	require.True(t, q.Push("b", "b2", 40))
+	require.False(t, q.Push("c", "c", 1), "full")
+	require.Equal(t, []string{"a1", "b2", "a2"}, q.Take(100))
+	require.Zero(t, q.total)
 }

@@ -5,34 +5,46 @@ package fair
 import "sync"
 
 // Queue holds items of keys for one consumer, who gets them from each key in turn
-// and of one key in order. It may be used concurrently.
+// and of one key in order. Items have weights. It may be used concurrently.
 type Queue[T any] struct {
-	max   int
+	room  load          // what the queue holds at most
 	ready chan struct{} // holds a token while there is something to take
 
-	mu   sync.Mutex
-	n    int
-	keys map[string]*items[T] // those with items
-	turn []*items[T]          // the next one first
+	mu    sync.Mutex
+	total load
+	keys  map[string]*items[T] // those with items
+	turn  []*items[T]          // the next one first
 }
+
+// load is a number of items and what they weigh together.
+type load struct{ n, weight int }
+
+func (l *load) add(n, weight int) { l.n, l.weight = l.n+n, l.weight+weight }
 
 type items[T any] struct {
-	key  string
-	list []T
+	key   string
+	total load
+	list  []weighed[T]
 }
 
-// NewQueue returns a Queue for at most max items.
-func NewQueue[T any](max int) *Queue[T] {
-	return &Queue[T]{max: max, ready: make(chan struct{}, 1), keys: make(map[string]*items[T])}
+type weighed[T any] struct {
+	item   T
+	weight int
 }
 
-// Push adds an item unless the queue is full or the key has more items than there
-// is room left; it tells which.
-func (q *Queue[T]) Push(key string, item T) bool {
+// NewQueue returns a Queue for at most n items, which weigh at most so much together.
+func NewQueue[T any](n, weight int) *Queue[T] {
+	return &Queue[T]{room: load{n, weight}, ready: make(chan struct{}, 1), keys: make(map[string]*items[T])}
+}
+
+// Push adds an item unless there is no room for it or the key has more than there is
+// room left, of items or weight; it tells which. An empty queue takes any item.
+func (q *Queue[T]) Push(key string, item T, weight int) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	k := q.keys[key]
-	if q.n >= q.max || k != nil && len(k.list) >= q.max-q.n {
+	left := load{q.room.n - q.total.n, q.room.weight - q.total.weight}
+	if q.total.n > 0 && (left.n <= 0 || left.weight < weight) || k != nil && (k.total.n >= left.n || k.total.weight >= left.weight) {
 		return false
 	}
 	if k == nil {
@@ -40,8 +52,9 @@ func (q *Queue[T]) Push(key string, item T) bool {
 		q.keys[key] = k
 		q.turn = append(q.turn, k)
 	}
-	k.list = append(k.list, item)
-	q.n++
+	k.list = append(k.list, weighed[T]{item, weight})
+	k.total.add(1, weight)
+	q.total.add(1, weight)
 	q.wake()
 	return true
 }
@@ -51,17 +64,19 @@ func (q *Queue[T]) Ready() <-chan struct{} { return q.ready }
 
 // Take returns items of the keys in turn until their weights reach budget, at least
 // one where there is one.
-func (q *Queue[T]) Take(budget int, weight func(T) int) []T {
+func (q *Queue[T]) Take(budget int) []T {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	var taken []T
 	for budget > 0 && len(q.turn) > 0 {
 		k := q.turn[0]
-		item := k.list[0]
+		first := k.list[0]
+		k.list[0] = weighed[T]{} // what is taken is not held any more
 		k.list = k.list[1:]
-		taken = append(taken, item)
-		budget -= weight(item)
-		q.n--
+		k.total.add(-1, -first.weight)
+		q.total.add(-1, -first.weight)
+		taken = append(taken, first.item)
+		budget -= first.weight
 		q.turn = q.turn[1:]
 		if len(k.list) > 0 {
 			q.turn = append(q.turn, k)
@@ -69,7 +84,7 @@ func (q *Queue[T]) Take(budget int, weight func(T) int) []T {
 			delete(q.keys, k.key)
 		}
 	}
-	if q.n > 0 {
+	if q.total.n > 0 {
 		q.wake()
 	} else {
 		select {
@@ -84,7 +99,7 @@ func (q *Queue[T]) Take(budget int, weight func(T) int) []T {
 func (q *Queue[T]) Len() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.n
+	return q.total.n
 }
 
 func (q *Queue[T]) wake() {
