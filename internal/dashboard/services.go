@@ -13,7 +13,7 @@ import (
 
 const (
 	servicesPageSize = 50
-	sparkPoints      = 30
+	sparkPoints      = 24
 	maxEnvironments  = 200 // choices of the filter
 	maxSearch        = 200 // bytes
 )

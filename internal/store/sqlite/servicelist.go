@@ -18,6 +18,9 @@ import (
 // filtered and sorted by; rows are read for the services of a page only.
 const listedServices = ` FROM services s INDEXED BY services_by_name`
 
+// allServices is the condition on services s of a filter that leaves none out.
+const allServices = ` WHERE s.org = ?`
+
 // term is something that services s are ordered by.
 type term struct {
 	sql        string
@@ -57,7 +60,7 @@ func orderBy(terms []term, reversed bool) string {
 
 // whereServices turns a filter into a condition on services s of an organization.
 func whereServices(org int64, f *assay.ServiceFilter) (where string, args []any, err error) {
-	where, args = ` WHERE s.org = ?`, []any{org}
+	where, args = allServices, []any{org}
 	and := func(condition string, more ...any) {
 		where += ` AND ` + condition
 		args = append(args, more...)
@@ -109,7 +112,11 @@ func (s *Store) FindServiceRows(ctx context.Context, f assay.ServiceFilter) ([]*
 		if err != nil {
 			return err
 		}
-		if err := tx.QueryRowContext(ctx, `SELECT count(*)`+listedServices+where, args...).Scan(&total); err != nil {
+		count := `SELECT count(*)` + listedServices + where
+		if where == allServices { // which are counted already
+			count = `SELECT ifnull(sum(n), 0) FROM service_counts WHERE org = ?`
+		}
+		if err := tx.QueryRowContext(ctx, count, args...).Scan(&total); err != nil {
 			return err
 		}
 		part := paging.PartOf(f.Page, total)
