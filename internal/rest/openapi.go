@@ -34,7 +34,9 @@ that say what to fix, what its telemetry amounts to and costs, and the codebase 
 the credential; no request names it.
 
 Every response is JSON. A success has ` + "`data`" + ` and ` + "`meta`" + `, a list also ` + "`links`" + `; a failure has ` + "`error`" + `
-and ` + "`meta`" + `. That holds for an unknown path (404) and for a method that a path does not have (405) as well.
+and ` + "`meta`" + `. That holds for an unknown path (404) and for a method that a path does not have (405) as well. What the server's
+log says about a request is found by ` + "`meta.trace_id`" + ` and by the response's header ` + "`X-Request-Id`" + `, which is that of the request,
+else the trace id.
 
 Query parameters that are not declared are ignored, an empty one counts as absent, a repeated one is a 400. Each bad
 parameter has its own entry in ` + "`error.details`" + `. Checks come in this order: credential (401), permission (403), form of the
