@@ -174,12 +174,13 @@ func postgresClocks(t *testing.T, pg *pgtest.Server) {
 }
 
 // postgresFrozen stops replicas where they are, in the long form until others have taken
-// over what they held, and has them go on as if nothing had happened.
+// over what they held, and has them go on as if nothing had happened. What they get
+// within --trace-idle after that may be the rest of what others judge.
 func postgresFrozen(t *testing.T, pg *pgtest.Server) {
 	times := in(1, 3)
 	l := loads.get(t, in(8, 120), false)
 	fleet := onPostgres(t, pg)
-	run(t, plan{load: l.load, every: in(200*time.Millisecond, time.Second), idle: "1s", fleet: fleet, breaks: func(s *scenario) {
+	run(t, plan{load: l.load, every: in(200*time.Millisecond, time.Second), idle: "1s", fleet: fleet, withheld: *long, breaks: func(s *scenario) {
 		for i := range times {
 			s.after(float64(i+1) / float64(times+1))
 			r := s.fleet.Replicas[i%replicas]
