@@ -8,6 +8,9 @@
 // open the same file and take their turn by SQLite's locks. A commit returns
 // when it is on disk (write-ahead log, synchronous=FULL).
 //
+// Backup copies a store in use; Restore puts a copy in the place of one that nobody has
+// open, which a lock on a file beside it tells.
+//
 // The schema is in package migrations. Errors of the driver come back as
 // assay.CodeUnavailable where waiting may help (locked, full, I/O) and as plain
 // wrapped errors otherwise.
