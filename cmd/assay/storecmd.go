@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -154,10 +155,15 @@ func showProgress(e *environment) (progress sqlite.Progress, done func()) {
 		}
 }
 
-// poolParameters are those of the URL that are this program's and not PostgreSQL's.
-var poolParameters = []string{
-	"pool_max_conns", "pool_min_conns", "pool_min_idle_conns", "pool_max_conn_lifetime", "pool_max_conn_lifetime_jitter", "pool_max_conn_idle_time",
-	"pool_health_check_period", "pool_ping_timeout", "default_query_exec_mode", "statement_cache_capacity", "description_cache_capacity",
+// libpqParameters are those of the URL that PostgreSQL's own tools know, but for passwords.
+// Others are the pool's, or settings of a session, such as search_path, that mean nothing to
+// a copy of a whole database.
+// Source: https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-PARAMKEYWORDS
+var libpqParameters = []string{
+	"host", "hostaddr", "port", "dbname", "user", "passfile", "require_auth", "channel_binding", "connect_timeout", "options", "application_name",
+	"keepalives", "keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout", "gssencmode", "sslmode", "sslnegotiation", "sslcert", "sslkey",
+	"sslcertmode", "sslrootcert", "sslcrl", "sslcrldir", "sslsni", "requirepeer", "ssl_min_protocol_version", "ssl_max_protocol_version",
+	"krbsrvname", "gsslib", "gssdelegation", "service", "target_session_attrs", "load_balance_hosts",
 }
 
 // libpqURL returns a URL as PostgreSQL's own tools take it, without the password.
@@ -167,8 +173,10 @@ func libpqURL(u *url.URL) string {
 		shown.User = url.User(u.User.Username())
 	}
 	q := u.Query()
-	for _, p := range append([]string{"password", "sslpassword"}, poolParameters...) {
-		q.Del(p)
+	for name := range q {
+		if !slices.Contains(libpqParameters, name) {
+			q.Del(name)
+		}
 	}
 	shown.RawQuery = q.Encode()
 	return shown.String()

@@ -129,7 +129,7 @@ func TestStoreStats(t *testing.T) {
 
 // TestPostgresIsLeftToItsTools: the commands are told, and no password.
 func TestPostgresIsLeftToItsTools(t *testing.T) {
-	const store = "postgres://ops:se%27cret@db.example.com:5432/assay?pool_max_conns=7&sslmode=verify-full&sslpassword=hidden"
+	const store = "postgres://ops:se%27cret@db.example.com:5432/assay?pool_max_conns=7&search_path=x&sslmode=verify-full&sslpassword=hidden"
 	secret := file(t, "store", store+"\n")
 	for _, c := range []struct {
 		args []string
