@@ -137,7 +137,8 @@ func newSoakSender(srv *server, client *http.Client, recordings []recording, see
 // until the end or ctx says so. It returns how many bytes were taken.
 func (p *soakSender) send(ctx context.Context, end time.Time, perSecond float64) (taken int, err error) {
 	began := time.Now()
-	for ctx.Err() == nil && time.Now().Before(end) {
+	over := func() bool { return ctx.Err() != nil || !time.Now().Before(end) }
+	for !over() {
 		now := time.Now()
 		for _, w := range p.workloads {
 			w.renew(now.Sub(p.renewed))
@@ -153,7 +154,7 @@ func (p *soakSender) send(ctx context.Context, end time.Time, perSecond float64)
 					case <-time.After(time.Until(due)):
 					}
 				}
-				if ctx.Err() != nil || time.Now().After(end) {
+				if over() {
 					return taken, nil
 				}
 				if err := p.post(ctx, w.signal, w.requests[i].body); err != nil {
