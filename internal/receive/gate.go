@@ -32,6 +32,7 @@ type gate struct {
 type share struct {
 	bytes   int64
 	holders int
+	growers int // of the holders
 }
 
 type waiter struct {
@@ -59,6 +60,7 @@ type lease struct {
 	gate         *gate
 	organization string        // "" before it is known
 	bytes        int64         // held
+	share        *share        // of the organization, while the lease holds something
 	patience     time.Duration // left for waiting
 	waited       time.Duration
 
@@ -123,11 +125,12 @@ func (l *lease) give(n int64) {
 	}
 	g.free += n
 	l.bytes -= n
-	s := g.shares[l.organization]
+	s := l.share
 	s.bytes -= n
 	if l.bytes == 0 {
 		g.holders--
 		s.holders--
+		l.share = nil
 	}
 	if s.holders == 0 {
 		delete(g.shares, l.organization)
@@ -147,6 +150,7 @@ func (g *gate) request(l *lease, n int64) *waiter {
 		return nil
 	}
 	if l.bytes > 0 {
+		l.share.growers++
 		g.growers = append(g.growers, w)
 	} else {
 		g.newcomers = append(g.newcomers, w)
@@ -174,6 +178,9 @@ func (g *gate) abandon(w *waiter) bool {
 	i := slices.Index(*queue, w)
 	if i < 0 {
 		return false
+	}
+	if w.lease.bytes > 0 {
+		w.lease.share.growers--
 	}
 	*queue = slices.Delete(*queue, i, i+1)
 	g.settle()
@@ -206,10 +213,12 @@ func (g *gate) grow() (waits bool) {
 			waits = true
 			return false
 		}
+		w.lease.share.growers--
 		g.grant(w)
 		return true
 	})
 	if i := g.stuck(); i >= 0 {
+		g.growers[i].lease.share.growers--
 		g.growers[i].ready <- errBusy // its lease gives back what it holds, which settles the rest
 		g.growers = slices.Delete(g.growers, i, i+1)
 	}
@@ -223,16 +232,7 @@ func (g *gate) stuck() int {
 		return len(g.growers) - 1
 	}
 	for i, w := range slices.Backward(g.growers) {
-		if g.within(w) {
-			continue
-		}
-		n := 0
-		for _, o := range g.growers {
-			if o.lease.organization == w.lease.organization {
-				n++
-			}
-		}
-		if n == g.shares[w.lease.organization].holders {
+		if s := w.lease.share; s.growers == s.holders && !g.within(w) {
 			return i
 		}
 	}
@@ -241,7 +241,10 @@ func (g *gate) stuck() int {
 
 // within tells whether a waiter would leave its organization within its share.
 func (g *gate) within(w *waiter) bool {
-	s := g.shares[w.lease.organization]
+	s := w.lease.share
+	if s == nil { // a newcomer
+		s = g.shares[w.lease.organization]
+	}
 	return s == nil || s.bytes+w.n <= g.each
 }
 
@@ -269,7 +272,10 @@ func (g *gate) next() int {
 
 func (g *gate) grant(w *waiter) {
 	l := w.lease
-	s := g.shares[l.organization]
+	s := l.share
+	if s == nil {
+		s = g.shares[l.organization]
+	}
 	if s == nil {
 		s = new(share)
 		g.shares[l.organization] = s
@@ -277,6 +283,7 @@ func (g *gate) grant(w *waiter) {
 	if l.bytes == 0 {
 		g.holders++
 		s.holders++
+		l.share = s
 	}
 	s.bytes += w.n
 	g.free -= w.n
