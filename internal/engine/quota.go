@@ -34,6 +34,7 @@ const (
 	// twentieth of the time.
 	readShare   = 20
 	readTimeout = 2 * time.Second
+	loadTimeout = 10 * time.Second
 )
 
 // QuotaConfig of a Quota. Store is needed; the zero value of another field means its
@@ -106,15 +107,32 @@ func NewQuota(cfg QuotaConfig) *Quota {
 	return &Quota{cfg: cfg, organizations: make(map[string]*organizationQuota)}
 }
 
-// Load reads what the store keeps of an organization, once.
+// Load reads what the store keeps of an organization, once. After the start many
+// requests may want it at the same time.
 func (q *Quota) Load(ctx context.Context, organizationID string) error {
-	q.mu.RLock()
-	loaded := q.organizations[organizationID] != nil
-	q.mu.RUnlock()
-	if loaded {
+	if q.loaded(organizationID) {
 		return nil
 	}
-	return q.read(ctx, organizationID)
+	read := q.reads.DoChan("organization "+organizationID, func() (any, error) {
+		if q.loaded(organizationID) {
+			return nil, nil
+		}
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), loadTimeout) // others wait for it, too
+		defer cancel()
+		return nil, q.read(ctx, organizationID)
+	})
+	select {
+	case r := <-read:
+		return r.Err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (q *Quota) loaded(organizationID string) bool {
+	q.mu.RLock()
+	defer q.mu.RUnlock()
+	return q.organizations[organizationID] != nil
 }
 
 // Refresh reads all organizations anew, so that what expired makes room.

@@ -4,8 +4,12 @@ package engine_test
 
 import (
 	"context"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"assay"
@@ -86,4 +90,56 @@ func canceled(t *testing.T) context.Context {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	return ctx
+}
+
+// waiting is a store whose answers wait.
+type waiting struct {
+	engine.Store
+	answer chan struct{}
+	asked  atomic.Int64
+}
+
+func (w *waiting) KnownServices(ctx context.Context, _ string) ([]assay.ServiceKey, error) {
+	w.asked.Add(1)
+	select {
+	case <-w.answer:
+		return nil, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (w *waiting) KnownMetricNames(context.Context, string) (map[assay.ServiceKey][]uint64, error) {
+	return nil, nil
+}
+
+// TestQuotaLoadsOnce: what the store keeps of an organization is read once for all the
+// requests that come at the start, whoever of them leaves.
+func TestQuotaLoadsOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &waiting{answer: make(chan struct{})}
+		q := engine.NewQuota(engine.QuotaConfig{Store: w})
+		ctx, leave := context.WithCancel(t.Context())
+		var left, loaded atomic.Int64
+		var all sync.WaitGroup
+		for i := range 100 {
+			all.Go(func() {
+				if i%10 != 0 {
+					if assert.NoError(t, q.Load(t.Context(), "org")) {
+						loaded.Add(1)
+					}
+				} else if assert.ErrorIs(t, q.Load(ctx, "org"), context.Canceled) {
+					left.Add(1)
+				}
+			})
+			synctest.Wait()
+		}
+		leave()
+		synctest.Wait()
+		require.EqualValues(t, 10, left.Load(), "who leaves does not wait")
+		close(w.answer)
+		all.Wait()
+		require.EqualValues(t, 90, loaded.Load())
+		require.EqualValues(t, 1, w.asked.Load())
+	})
 }
