@@ -203,7 +203,7 @@ func TestProxyCutsOnce(t *testing.T) {
 	cut = p.CutOnce(Cut{Pass: 3})
 	c = dial(t, p)
 	c.say("commit 2")
-	require.Empty(t, c.over())
+	require.True(t, strings.HasPrefix("com", c.over()), "the server may have answered what came through")
 	<-cut
 
 	c = dial(t, p)
