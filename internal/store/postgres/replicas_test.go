@@ -316,6 +316,38 @@ func TestCutOff(t *testing.T) {
 	}
 }
 
+// TestCutOffWithoutDeadline ends calls that nobody else would end: the scorer's, whose
+// context ends with the program.
+func TestCutOffWithoutDeadline(t *testing.T) {
+	var lost atomic.Int64
+	s, err := Open(t.Context(), Config{StatementTimeout: 200 * time.Millisecond, URL: through(t, migrated(t)+"&connect_timeout=1", func(conn int64, _ string) fate {
+		if conn < lost.Load() {
+			return swallowed
+		}
+		return passes
+	})})
+	require.NoError(t, err)
+	defer s.Close()
+	org := organization(t, s, "a")
+	for _, do := range []func() error{
+		func() error { _, err := s.OrganizationIDs(t.Context()); return err },
+		func() error { return s.SetOrganizationTier(t.Context(), org, assay.TierPro) },
+		func() error { return scoreAll(s, org) },
+	} {
+		require.NoError(t, s.Ping(t.Context())) // there is a connection
+		lost.Store(1000)
+		ended := make(chan error, 1)
+		go func() { ended <- do() }()
+		select {
+		case err := <-ended:
+			require.Equal(t, assay.CodeUnavailable, assay.ErrorCode(err), "%v", err)
+		case <-time.After(30 * time.Second):
+			t.Fatal("still waits")
+		}
+		lost.Store(0)
+	}
+}
+
 // TestWaits bounds how long a call waits for a row that another transaction holds.
 func TestWaits(t *testing.T) {
 	s, err := Open(t.Context(), Config{URL: migrated(t), StatementTimeout: 50 * time.Millisecond})

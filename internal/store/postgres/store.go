@@ -48,8 +48,8 @@ type Config struct {
 	Now func() time.Time
 	// MaxConns bounds the connections. Default 10, or pool_max_conns of the URL.
 	MaxConns int
-	// StatementTimeout bounds each statement of a call whose context has no deadline.
-	// Default 5 s.
+	// StatementTimeout bounds each statement of a call whose context has no deadline, and
+	// four times as much its transactions. Default 5 s.
 	StatementTimeout time.Duration
 	// Logger is told what is repeated, and why. Default none.
 	Logger *slog.Logger
@@ -224,6 +224,7 @@ func (s *Store) update(ctx context.Context, what string, do func(pgx.Tx) error) 
 // the next step is asked for its queries; steps and callbacks may run again.
 func (s *Store) read(ctx context.Context, what string, steps ...func(*pgx.Batch)) error {
 	return s.repeat(ctx, what, func(conn *pgx.Conn) (bool, error) {
+		defer s.bound(ctx, conn)()
 		for i, queue := range steps {
 			b := new(pgx.Batch)
 			if i == 0 {
@@ -248,6 +249,7 @@ func (s *Store) read(ctx context.Context, what string, steps ...func(*pgx.Batch)
 // transact runs do in a transaction.
 func (s *Store) transact(ctx context.Context, what, begin string, do func(pgx.Tx) error) error {
 	return s.repeat(ctx, what, func(conn *pgx.Conn) (bool, error) {
+		defer s.bound(ctx, conn)()
 		// Several statements without parameters are one round trip.
 		tx, err := conn.BeginTx(ctx, pgx.TxOptions{BeginQuery: begin +
 			`; set local statement_timeout = ` + s.statementTimeout(ctx) +
@@ -266,6 +268,21 @@ func (s *Store) transact(ctx context.Context, what, begin string, do func(pgx.Tx
 		}
 		return false, tx.Commit(ctx)
 	})
+}
+
+// maxStatements is how many statements of full length a transaction may last whose context
+// has no deadline.
+const maxStatements = 4
+
+// bound ends a connection on which a transaction lasts too long, unless its context
+// sees to that: the server bounds statements, but may be out of reach. The function it
+// returns is to be called at the transaction's end.
+func (s *Store) bound(ctx context.Context, conn *pgx.Conn) (stop func()) {
+	if _, ok := ctx.Deadline(); ok {
+		return func() {}
+	}
+	end := time.AfterFunc(maxStatements*s.statement, func() { _ = conn.PgConn().Conn().Close() })
+	return func() { end.Stop() }
 }
 
 // rollback ends a transaction; its connection is closed when that fails.
