@@ -34,14 +34,16 @@ test: deps build lint test-go check-vuln ## everything: lint, tests with the rac
 # it is released. What shares them between goroutines (engine, receive, rest, the stores)
 # runs with it, and so does every part that cmd/assay joins. That and the providers
 # alone would have the SDK of a language model, which takes a minute to compile,
-# compiled a second time.
+# compiled a second time. Of the SQLite store, whose database is Go code as well, it looks
+# at the tests with several goroutines.
 PLAIN := $(addprefix assay/,cmd/assay e2e faults internal/dashboard/browsertest internal/delta internal/offline internal/report internal/rules internal/rules/catalog \
-	internal/rules/runtimes internal/rules/semconv internal/rules/sensitive internal/rules/unit internal/store/codec \
+	internal/rules/runtimes internal/rules/semconv internal/rules/sensitive internal/rules/unit internal/store/codec internal/store/sqlite \
 	internal/summary/provider internal/usage internal/wire internal/wire/otlpjson)
 
 .PHONY: test-go
 test-go: $(AXE) ## the Go tests alone; vet is one of the linters
 	$(GO) test -vet=off -race -timeout 9m $(filter-out $(PLAIN),$(shell $(GO) list ./...))
+	$(GO) test -vet=off -race -timeout 9m ./internal/store/sqlite -run '/(Concurrency|.*Race)$$'
 	$(GO) test -vet=off -timeout 9m $(PLAIN) & plain=$$!; other=0; \
 	$(GO) test -vet=off -timeout 9m ./e2e -args -store postgres || other=$$?; \
 	wait $$plain && exit $$other
