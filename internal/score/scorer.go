@@ -176,14 +176,25 @@ func (s *Scorer) RoundAt(ctx context.Context, now time.Time, p Period) error {
 }
 
 func (s *Scorer) round(ctx context.Context, now time.Time, p Period) error {
+	var failure error
 	start, term := bucket(p.Start, s.cfg.Step), s.cfg.Leases.Term(ExpiryLease)
 	if term != 0 && (start != s.start || term != s.term) {
 		if err := s.cfg.Store.Expire(ctx, now, start, bucket(p.MetricStart, s.cfg.Step)); err != nil {
-			return fmt.Errorf("forget what left the window: %w", err)
+			failure = fmt.Errorf("forget what left the window: %w", err)
+			if away(ctx, err) {
+				return failure
+			}
+		} else {
+			s.start, s.term = start, term
 		}
-		s.start, s.term = start, term
 	}
-	return s.organizationsRound(ctx, now, p)
+	return errors.Join(failure, s.organizationsRound(ctx, now, p))
+}
+
+// away tells whether an error is about anything that would be asked of the store, and
+// not about what was, such as a statement that takes too long.
+func away(ctx context.Context, err error) bool {
+	return ctx.Err() != nil || assay.ErrorCode(err) == assay.CodeUnavailable && !errors.Is(err, context.DeadlineExceeded)
 }
 
 func (s *Scorer) organizationsRound(ctx context.Context, now time.Time, p Period) error {
@@ -202,6 +213,7 @@ func (s *Scorer) organizationsRound(ctx context.Context, now time.Time, p Period
 			delete(s.organizations, id)
 		}
 	}
+	var failures []error
 	for _, id := range ids {
 		if terms[id] == 0 {
 			continue
@@ -216,12 +228,16 @@ func (s *Scorer) organizationsRound(ctx context.Context, now time.Time, p Period
 			continue
 		}
 		delete(s.organizations, id) // what was not scored must not count as seen
-		if !errors.Is(err, delta.ErrLeaseLost) {
-			return fmt.Errorf("organization %s: %w", id, err)
+		if errors.Is(err, delta.ErrLeaseLost) {
+			s.cfg.Logger.InfoContext(ctx, "another replica scores the organization now", "organization", id)
+			continue
 		}
-		s.cfg.Logger.InfoContext(ctx, "another replica scores the organization now", "organization", id)
+		failures = append(failures, fmt.Errorf("organization %s: %w", id, err))
+		if away(ctx, err) {
+			break
+		}
 	}
-	return nil
+	return errors.Join(failures...)
 }
 
 // fence is under what the scores of an organization are written.

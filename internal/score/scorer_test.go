@@ -29,9 +29,12 @@ type fixture struct {
 	now    time.Time
 	org    string
 	scorer *score.Scorer
-	fail   error // of SaveScores
-	saved  int   // results saved
-	expiry int   // calls of Expire
+	fail   error  // of SaveScores
+	failed string // organization of which alone SaveScores fails; "": of any
+	stuck  error  // of Expire
+	saved  int    // results saved
+	saves  int    // calls of SaveScores
+	expiry int    // calls of Expire
 
 	beforeSave, afterSave func() // once each
 }
@@ -39,12 +42,16 @@ type fixture struct {
 // Expire counts.
 func (f *fixture) Expire(ctx context.Context, now time.Time, start, metricStart delta.Bucket) error {
 	f.expiry++
+	if f.stuck != nil {
+		return f.stuck
+	}
 	return f.Store.Expire(ctx, now, start, metricStart)
 }
 
 // SaveScores fails on demand.
 func (f *fixture) SaveScores(ctx context.Context, fence delta.Fence, organizationID string, results []delta.Result) error {
-	if f.fail != nil {
+	f.saves++
+	if f.fail != nil && (f.failed == "" || f.failed == organizationID) {
 		return f.fail
 	}
 	if before := f.beforeSave; before != nil {
@@ -389,6 +396,39 @@ func TestFailedRound(t *testing.T) {
 	f.round()
 	require.Equal(t, []string{"MET-003"}, f.score("a").FailedRuleIDs, "also for the service that only another's claim changed")
 	require.Equal(t, []string{"MET-003"}, f.score("b").FailedRuleIDs)
+}
+
+// TestFailureOfOne: what is wrong with one organization, or with forgetting, keeps no
+// other from being scored.
+func TestFailureOfOne(t *testing.T) {
+	f := newFixture(t)
+	first, second := f.org, f.organization("second")
+	f.seen("a", catalog.RES001, true)
+	f.org = second
+	f.seen("b", catalog.RES001, true)
+	f.stuck = errors.New("a row that cannot be read")
+	f.fail, f.failed = assay.Errorf(assay.CodeUnavailable, "too many rows: %w", context.DeadlineExceeded), first
+	err := f.scorer.Round(t.Context())
+	require.ErrorIs(t, err, f.stuck)
+	require.ErrorIs(t, err, f.fail)
+	require.NotNil(t, f.score("b"))
+	require.NotNil(t, f.organizationScore())
+	f.org = first
+	require.Nil(t, f.score("a"))
+
+	f.stuck, f.fail = nil, nil
+	f.round()
+	require.NotNil(t, f.score("a"))
+	require.Equal(t, 2, f.expiry, "what was not forgotten is, later")
+
+	// Of a store that is away nothing else is asked.
+	f.seen("a", catalog.RES002, true)
+	f.org = second
+	f.seen("b", catalog.RES002, true)
+	f.fail, f.failed = assay.Errorf(assay.CodeUnavailable, "away"), ""
+	saves := f.saves
+	require.ErrorIs(t, f.scorer.Round(t.Context()), f.fail)
+	require.Equal(t, saves+1, f.saves)
 }
 
 func TestFailedDeferredUpdate(t *testing.T) {
