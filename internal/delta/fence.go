@@ -2,7 +2,10 @@
 
 package delta
 
-import "errors"
+import (
+	"errors"
+	"time"
+)
 
 // ErrLeaseLost says that another holder has the lease that a transaction was to be
 // made under. Nothing of the transaction is stored.
@@ -12,3 +15,8 @@ var ErrLeaseLost = errors.New("the lease has been lost")
 // has expired still counts as the holder's until another one takes it, which cannot
 // happen before the transaction has ended. The zero value lets everything through.
 type Fence struct{ Lease, Holder string }
+
+// MaxLease is how long leases are given at most. One that ends later was given by a
+// clock that was ahead, as after a failover to another server, and has expired: its
+// holder may be dead, or renews it by the present clock.
+const MaxLease = time.Minute

@@ -19,7 +19,7 @@ const leasesKept = 24 * time.Hour
 const acquireLeases = `INSERT INTO leases AS l (name, holder, expires_at)
 	SELECT DISTINCT name, $2::text, $3::bigint FROM unnest($1::text[]) AS n (name) ORDER BY name
 	ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, expires_at = excluded.expires_at
-		WHERE l.holder = excluded.holder OR l.expires_at <= $4::bigint
+		WHERE l.holder = excluded.holder OR l.expires_at <= $4::bigint OR l.expires_at > $5::bigint
 	RETURNING name`
 
 // AcquireLeases implements lease.Store.
@@ -32,7 +32,8 @@ func (s *Store) AcquireLeases(ctx context.Context, holder string, names []string
 		if now, err = s.now(ctx, tx); err != nil {
 			return err
 		}
-		rows, err := tx.Query(ctx, acquireLeases, names, holder, micros(now.Add(max(ttl, 0))), micros(now))
+		last := now.Add(delta.MaxLease)
+		rows, err := tx.Query(ctx, acquireLeases, names, holder, micros(now.Add(min(max(ttl, 0), delta.MaxLease))), micros(now), micros(last))
 		if err != nil {
 			return err
 		}
@@ -58,8 +59,9 @@ func (s *Store) ReleaseLeases(ctx context.Context, holder string) error {
 
 // LeaseNames implements lease.Store.
 func (s *Store) LeaseNames(ctx context.Context, prefix string) ([]string, error) {
-	return list(ctx, s, "list leases", pgx.RowTo[string], `SELECT name FROM leases WHERE starts_with(name, $1) AND expires_at > coalesce($2::bigint, `+serverMicros+`) ORDER BY name`,
-		prefix, s.injectedNow())
+	return list(ctx, s, "list leases", pgx.RowTo[string], `SELECT name FROM leases, (SELECT coalesce($2::bigint, `+serverMicros+`) AS now) AS c
+			WHERE starts_with(name, $1) AND expires_at > now AND expires_at <= now + $3::bigint ORDER BY name`,
+		prefix, s.injectedNow(), delta.MaxLease.Microseconds())
 }
 
 // holdLeases finds those of the leases that are held by their holders, and lets

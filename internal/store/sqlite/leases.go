@@ -26,11 +26,11 @@ func (s *Store) AcquireLeases(ctx context.Context, holder string, names []string
 	}
 	err = s.update(ctx, "acquire leases", func(tx *sql.Tx) error {
 		now = stored(s.now())
-		expires := now.Add(max(ttl, 0))
+		expires, last := now.Add(min(max(ttl, 0), delta.MaxLease)), now.Add(delta.MaxLease)
 		rows, err := tx.QueryContext(ctx, `INSERT INTO leases (name, holder, expires_at) SELECT DISTINCT value, ?1, ?2 FROM json_each(?4) WHERE true
 			ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, expires_at = excluded.expires_at
-				WHERE holder = excluded.holder OR expires_at <= ?3
-			RETURNING name`, holder, micros(expires), micros(now), string(list))
+				WHERE holder = excluded.holder OR expires_at <= ?3 OR expires_at > ?5
+			RETURNING name`, holder, micros(expires), micros(now), string(list), micros(last))
 		held = nil
 		return each(rows, err, func(rows *sql.Rows) error {
 			var name string
@@ -75,8 +75,9 @@ func (s *Store) ReleaseLeases(ctx context.Context, holder string) error {
 // LeaseNames implements lease.Store.
 func (s *Store) LeaseNames(ctx context.Context, prefix string) ([]string, error) {
 	var names []string
-	rows, err := s.r.QueryContext(ctx, `SELECT name FROM leases WHERE name >= ?1 AND name < ?1 || char(0x10ffff) AND expires_at > ?2 ORDER BY name`,
-		prefix, micros(s.now()))
+	now := s.now()
+	rows, err := s.r.QueryContext(ctx, `SELECT name FROM leases WHERE name >= ?1 AND name < ?1 || char(0x10ffff) AND expires_at > ?2 AND expires_at <= ?3 ORDER BY name`,
+		prefix, micros(now), micros(now.Add(delta.MaxLease)))
 	err = each(rows, err, func(rows *sql.Rows) error {
 		var name string
 		if err := rows.Scan(&name); err != nil {

@@ -91,6 +91,25 @@ func testLeases(t *testing.T, s *suite) {
 	s.expire(0, 0)
 	require.EqualValues(t, 1, s.rows()["leases"])
 	s.leaseNames("", "z")
+
+	// Where the clock goes back, as after a failover, nobody has to wait until it is
+	// where it was.
+	s.clock.advance(-time.Second)
+	s.leaseNames("", "z")
+	require.Empty(t, s.acquire(s, "A", leaseTTL, "z"))
+	s.clock.advance(-time.Hour)
+	s.leaseNames("")
+	require.Equal(t, []string{"z"}, s.acquire(s, "A", leaseTTL, "z"))
+	require.Empty(t, s.acquire(b, "B", leaseTTL, "z"))
+	s.leaseNames("", "z")
+	s.clock.advance(time.Hour)
+	s.leaseNames("")
+
+	// None is given for longer than that.
+	require.Equal(t, []string{"z"}, s.acquire(s, "A", time.Hour, "z"))
+	s.leaseNames("", "z")
+	s.clock.advance(time.Minute)
+	require.Equal(t, []string{"z"}, s.acquire(b, "B", leaseTTL, "z"))
 }
 
 // testManyLeases renews what a replica of ten thousand organizations holds.
