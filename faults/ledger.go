@@ -12,6 +12,9 @@ import (
 	"strings"
 	"sync"
 	"text/tabwriter"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"assay/internal/wire"
 )
@@ -42,11 +45,14 @@ type Ledger struct {
 	entries map[wire.Signal]*Entry
 	causes  map[string]uint64 // of retries
 	refused []string          // the first of them
+
+	halves map[pcommon.TraceID]time.Time // when one half of a trace was acknowledged
+	apart  time.Duration                 // the longest between two halves
 }
 
 // NewLedger returns an empty ledger.
 func NewLedger() *Ledger {
-	l := &Ledger{entries: make(map[wire.Signal]*Entry), causes: make(map[string]uint64)}
+	l := &Ledger{entries: make(map[wire.Signal]*Entry), causes: make(map[string]uint64), halves: make(map[pcommon.TraceID]time.Time)}
 	for _, s := range signals {
 		l.entries[s] = &Entry{Signal: s.String()}
 	}
@@ -79,6 +85,23 @@ func (l *Ledger) acknowledged(r *Request) {
 	e.RequestsAcknowledged++
 	e.RecordsAcknowledged += r.records()
 	e.BytesAcknowledged += uint64(len(r.Body))
+	if r.Half == (pcommon.TraceID{}) {
+		return
+	}
+	now := time.Now()
+	if first, ok := l.halves[r.Half]; ok {
+		l.apart = max(l.apart, now.Sub(first))
+		delete(l.halves, r.Half)
+	} else {
+		l.halves[r.Half] = now
+	}
+}
+
+// Apart returns the longest time between the acknowledgements of two halves of a trace.
+func (l *Ledger) Apart() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.apart
 }
 
 func (l *Ledger) retried(r *Request, cause string) {

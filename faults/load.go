@@ -48,6 +48,7 @@ type Request struct {
 	Again        bool // to be sent once more after it was acknowledged
 	Body         []byte
 	Records      map[string]uint64 // spans, data points or log records by service
+	Half         pcommon.TraceID   // the trace that it is half of; zero for other requests
 }
 
 // Series is what a total is of.
@@ -107,7 +108,8 @@ type maker struct {
 	round        int
 	grpc         bool
 	late         []half // second halves, for the next round
-	err          error  // the first one
+	half         pcommon.TraceID
+	err          error // the first one
 }
 
 // add adds what one service sends together.
@@ -135,7 +137,7 @@ func (m *maker) request(signal wire.Signal, shard int, records map[string]uint64
 	}
 	m.load.Rounds[m.round] = append(m.load.Rounds[m.round], &Request{
 		Organization: m.organization, Signal: signal, GRPC: m.grpc, Shard: shard, Again: m.rng.IntN(againEvery) == 0,
-		Body: body, Records: records,
+		Body: body, Records: records, Half: m.half,
 	})
 	for service, n := range records {
 		m.load.Records[Series{m.organization, service, signal}] += n
@@ -201,9 +203,11 @@ func (m *maker) halves(at time.Time) {
 		m.span(front, h, root, pcommon.SpanID{}, "POST /shipments", ptrace.SpanKindServer)
 		m.span(front, h, h.parent, root, "POST", ptrace.SpanKindClient)
 		m.work(m.spans(t, backService), h)
+		m.half = h.trace
 		m.request(wire.Traces, shardOf(h.trace), map[string]uint64{frontService: 2, backService: halfSpans}, ptraceotlp.NewExportRequestFromTraces(t))
 	}
 	if m.round == len(m.load.Rounds)-1 {
+		m.half = pcommon.TraceID{}
 		return
 	}
 	h := half{parent: m.spanID(), work: m.spanID(), at: at}
@@ -213,7 +217,9 @@ func (m *maker) halves(at time.Time) {
 	back := m.spans(t, backService)
 	m.span(back, h, h.work, h.parent, "POST /picks", ptrace.SpanKindServer)
 	m.work(back, h)
+	m.half = h.trace
 	m.request(wire.Traces, shardOf(h.trace), map[string]uint64{backService: 1 + halfSpans}, ptraceotlp.NewExportRequestFromTraces(t))
+	m.half = pcommon.TraceID{}
 	m.late = append(m.late, h)
 }
 

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -91,7 +92,12 @@ func run(t *testing.T, p plan, want *outcome) *outcome {
 	p.fleet.Args = append([]string{"--score-interval", "500ms", "--commit-interval", "20ms", "--trace-idle", idle}, p.fleet.Args...)
 	s.fleet, err = StartFleet(ctx, p.fleet)
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, s.fleet.Close()) })
+	t.Cleanup(func() {
+		require.NoError(t, s.fleet.Close())
+		if t.Failed() {
+			s.keepLogs()
+		}
+	})
 	s.Store, s.Replicas, s.Seed, s.Requests = "sqlite", len(s.fleet.Replicas), p.load.Config.Seed, p.load.Requests()
 	if p.fleet.Database != "" {
 		s.Store = "postgres"
@@ -124,7 +130,7 @@ func run(t *testing.T, p plan, want *outcome) *outcome {
 		p.breaks(s)
 	}
 	send.Wait()
-	s.Event("acknowledged %d", s.ledger.Acknowledged())
+	s.Event("acknowledged %d; halves of a trace up to %.1f s apart", s.ledger.Acknowledged(), s.ledger.Apart().Seconds())
 	if p.closing != nil {
 		p.closing(s)
 	}
@@ -152,6 +158,18 @@ func run(t *testing.T, p plan, want *outcome) *outcome {
 	t.Logf("%s: %.0f s, faults: %v, ready again after %.2f s at the latest; %s\n%s", s.Scenario, s.Seconds, s.Faults, s.Ready.Longest, path, &table)
 	require.Empty(t, s.Wrong)
 	return got
+}
+
+// keepLogs puts the logs of the replicas beside the report.
+func (s *scenario) keepLogs() {
+	for _, r := range s.fleet.Replicas {
+		text, err := os.ReadFile(r.log)
+		require.NoError(s, err)
+		path := filepath.Join(*reports, strings.NewReplacer("/", "-", " ", "-").Replace(s.Scenario)+"-"+r.Name+".log")
+		require.NoError(s, os.MkdirAll(*reports, 0o755))
+		require.NoError(s, os.WriteFile(path, text, 0o644))
+		s.Logf("the log of %s: %s", r.Name, path)
+	}
 }
 
 // check writes an error down.
