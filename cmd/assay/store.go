@@ -76,10 +76,11 @@ func (c *storeConfig) postgres() (*url.URL, error) {
 	if err != nil || secret == "" || secret == storeSQLite {
 		return nil, err
 	}
-	// What cannot be read may be a password.
+	// What cannot be read may be a password. Of one with a slash, a question mark or a
+	// hash a part is taken for host and port, and the at sign after it stands too late.
 	u, err := url.Parse(string(secret))
 	switch {
-	case err != nil:
+	case err != nil, u.User == nil && strings.Contains(u.EscapedPath()+"?"+u.RawQuery+"#"+u.EscapedFragment(), "@"):
 		return nil, errors.New("--store: not a URL; characters of the password that mean something in one have to be escaped, such as @ by %40")
 	case u.Scheme != "postgres" && u.Scheme != "postgresql":
 		return nil, errors.New("--store: unknown kind of store; use sqlite or a URL that begins with postgres://")
