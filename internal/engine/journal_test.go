@@ -209,7 +209,7 @@ func TestFrozenProcess(t *testing.T) {
 			require.Equal(t, 2, other.Traces().Traces)
 			back(w, old, journal)
 
-			old.ingest(Traces(Spans(Service("a"), Span(1, 2, 1), Span(3, 1, 0))))
+			require.NoError(t, old.send(Traces(Spans(Service("a"), Span(1, 2, 1), Span(3, 1, 0)))), "its sender hears nothing of that")
 			require.Equal(t, 2, old.Traces().Traces, "what arrived since")
 			require.NoError(t, old.TakeOver(t.Context()))
 			require.NoError(t, other.TakeOver(t.Context()))
@@ -242,6 +242,25 @@ func TestSecondHalfElsewhere(t *testing.T) {
 	}
 	require.Equal(t, delta.Count{Observed: 2}, w.totals("b", catalog.SPA002))
 	require.Equal(t, delta.Count{Observed: 1}, w.totals("c", catalog.SPA001))
+}
+
+// TestNothingClosesMeanwhile: what a process has of a trace is not judged while it
+// reads what another one had.
+func TestNothingClosesMeanwhile(t *testing.T) {
+	w := newWorld(T0)
+	first, second := w.start(t, "first", nil), w.start(t, "second", nil)
+	for _, s := range []*server{first, second} {
+		require.NoError(t, s.TakeOver(t.Context()))
+	}
+	first.ingest(Traces(Spans(Service("a"), Span(1, 1, 0))))
+	first.p.kill()
+	second.ingest(Traces(Spans(Service("a"), Span(1, 2, 1))))
+	w.advance(time.Minute)
+	second.p.reading = func() { require.NoError(t, second.CloseTraces()) }
+	require.NoError(t, second.TakeOver(t.Context()))
+	require.Equal(t, 2, second.Traces().Spans)
+	second.closeAll()
+	require.Equal(t, delta.Count{Observed: 1}, w.totals("a", catalog.SPA002))
 }
 
 // TestStartWaits: a new process judges nothing as long as the one before it may have
@@ -360,7 +379,8 @@ func TestDyingHeirs(t *testing.T) {
 	require.NoError(t, s.Close(t.Context()))
 	for i, ends := range []map[int]end{{1: diesAfter}, {2: diesBefore}, {1: unheard, 2: diesAfter}, {1: refused, 2: unheard, 4: diesAfter}} {
 		s = w.start(t, fmt.Sprint("heir ", i), ends)
-		for s.p.alive() == nil {
+		for try := 0; s.p.alive() == nil; try++ {
+			require.Less(t, try, 20)
 			if s.TakeOver(t.Context()) == nil {
 				s.p.kill()
 			}

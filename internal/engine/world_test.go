@@ -101,6 +101,7 @@ type process struct {
 	dead    bool
 	commits int
 	ends    map[int]end // by commit, from 1
+	reading func()      // if set, is called when a journal is read
 }
 
 // kill ends everything the process does.
@@ -188,6 +189,9 @@ func (w *world) commit(holder string, requests []delta.Request, merge func([]boo
 }
 
 func (p *process) ReadJournal(_ context.Context, name string, after uint64, limit int) (entries []delta.JournalEntry, err error) {
+	if p.reading != nil {
+		p.reading()
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, seq := range slices.Sorted(maps.Keys(p.journals[name])) {

@@ -77,6 +77,10 @@ var (
 		"assay.open_trace_memory", "By", "Memory of open traces.",
 		"assay_open_trace_bytes",
 	}
+	openTraceJournal = instrument{
+		"assay.open_trace_journal", "By", "Size of the journal that open traces are in, for whoever comes after this process.",
+		"assay_open_trace_journal_bytes",
+	}
 	traceSamplingRate = instrument{
 		"assay.trace_sampling_rate", "1", "Share of traces that the trace rules look at; 1 unless memory is short.",
 		"assay_trace_sampling_rate",
@@ -139,7 +143,7 @@ var (
 var instruments = []instrument{
 	receiveRequests, receiveIO, receiveDuration, receiveInFlight, receiveMemory,
 	requests, requestsRepeated, requestsRefused, records, ingestIO, overflowRecords,
-	openTraces, openTraceSpans, openTraceMemory, traceSamplingRate, traceSpansDropped,
+	openTraces, openTraceSpans, openTraceMemory, openTraceJournal, traceSamplingRate, traceSpansDropped,
 	leases, clockSkew,
 	agentRequests, agentDuration, summaryRequests, summaryCalls, summaryCallDuration,
 	certificateEnd,

@@ -164,6 +164,7 @@ func (t *Telemetry) Watch(e Engine, r Receiver) error {
 	m.observeUpDownCounter(openTraces, value(func() int { return e.Traces().Traces }))
 	m.observeUpDownCounter(openTraceSpans, value(func() int { return e.Traces().Spans }))
 	m.observeUpDownCounter(openTraceMemory, value(func() int { return e.Traces().Bytes }))
+	m.observeUpDownCounter(openTraceJournal, value(func() int { return e.Traces().JournalBytes }))
 	m.observeGauge(traceSamplingRate, func() float64 { return e.Traces().SamplingRate })
 	m.observeCounter(traceSpansDropped, observed{func() int64 { return int64(e.Traces().Dropped) }, nil})
 

@@ -28,7 +28,7 @@ type fakeEngine struct{ counters engine.Counters }
 
 func (e *fakeEngine) Counters() *engine.Counters { return &e.counters }
 func (e *fakeEngine) Traces() trace.Stats {
-	return trace.Stats{Traces: 1, Spans: 2, Bytes: 3, SamplingRate: 0.25, Dropped: 4}
+	return trace.Stats{Traces: 1, Spans: 2, Bytes: 3, SamplingRate: 0.25, Dropped: 4, JournalBytes: 5}
 }
 
 type fakeReceiver struct{}
@@ -86,6 +86,7 @@ func TestMetrics(t *testing.T) {
 		`assay_open_traces 1`,
 		`assay_open_trace_spans 2`,
 		`assay_open_trace_bytes 3`,
+		`assay_open_trace_journal_bytes 5`,
 		`assay_trace_sampling_rate 0.25`,
 		`assay_trace_spans_dropped_total 4`,
 		`assay_leases{kind="score"} 2`,

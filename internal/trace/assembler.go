@@ -234,7 +234,7 @@ func (a *Assembler) trace(now time.Time, g *group) *openTrace {
 	a.traces[t.key] = t
 	a.arrived.pushBack(t)
 	if g.moved {
-		t.first, t.partial, t.level = time.Unix(0, g.opened), g.partial, max(a.level, g.level)
+		t.first, t.partial, t.level = time.Unix(0, g.opened), g.partial, g.level
 		a.begin(t)
 	} else {
 		a.started.pushBack(t)
@@ -409,7 +409,6 @@ func (a *Assembler) shed(now time.Time) {
 			a.drop(t)
 		}
 		a.lowered = now
-		a.ledger.cleared = true
 	}
 	a.free = nil
 	a.calm = time.Time{}

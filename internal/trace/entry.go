@@ -44,7 +44,6 @@ const (
 // Flags of an entry.
 const (
 	flagReplaces = 1 << iota // its traces stand for what entries before say of them
-	flagClears               // no trace opened before is open any more
 	flagTaken                // by another process, which moves the traces to its own journal
 	flagLowered
 	flagSince
@@ -63,7 +62,8 @@ const (
 	spanSameName       = 1 << 6
 	spanReserved       = 1 << 7
 	spanRecordFlags    = flagInternal | flagShort
-	maxEntryBytes      = 1 << 20 // past it another entry begins
+	entryBytesAimed    = 1 << 20 // past it another entry begins, unless it would repeat names and resources most of all
+	entryBytesMost     = 8 << 20 // past it in any case
 	maxEntryNames      = 1 << 12 // told apart in one entry; further ones are left out of evidence
 	maxPieceSpans      = 1 << 14 // of one trace, side by side
 	searchedPieceSpans = 24      // up to which a parent is searched for among all
@@ -191,6 +191,12 @@ func (e *encoder) size() int {
 	return len(e.closed) + len(e.orgTable) + len(e.resourceTable) + len(e.nameTable) + len(e.traces)
 }
 
+// full tells whether the entry in hand is large enough.
+func (e *encoder) full() bool {
+	size, own := e.size(), len(e.closed)+len(e.traces)
+	return size >= entryBytesAimed && (own >= size/3 || size >= entryBytesMost)
+}
+
 // seal ends the entry in hand, which holds groups up to and without the one given.
 func (e *encoder) seal(to int, note bool) {
 	n := len(e.entries)
@@ -219,9 +225,8 @@ func (e *encoder) org(a *Assembler, org uint32) uint64 {
 func (e *encoder) note(a *Assembler, h header, closing []*openTrace) {
 	e.head = h
 	for _, t := range closing {
-		if e.size() >= maxEntryBytes {
+		if e.full() {
 			e.seal(0, true)
-			e.head.flags &^= flagClears
 			e.head.since = 0
 		}
 		e.closed = binary.AppendUvarint(e.closed, e.org(a, t.key.org))
@@ -241,13 +246,13 @@ func (e *encoder) bundle(a *Assembler, h header, b *bundle) {
 			continue
 		}
 		for it, left := x.first, x.n; left > 0; {
-			if e.size() >= maxEntryBytes {
+			if e.full() {
 				e.seal(g, false)
 			}
 			var n int
 			it, n = e.piece(a, b, x, it, left)
 			left -= n
-			if left > 0 && e.size() >= maxEntryBytes {
+			if left > 0 && e.full() {
 				e.seal(g+1, false)
 				e.from = g
 			}
@@ -263,7 +268,7 @@ func (e *encoder) bundle(a *Assembler, h header, b *bundle) {
 func (e *encoder) piece(a *Assembler, b *bundle, g *group, first int32, left int) (next int32, n int) {
 	e.places = e.places[:0]
 	resource, name := uint32(math.MaxUint32), uint32(0)
-	for it := first; n < min(left, maxPieceSpans) && (n == 0 || e.size() < maxEntryBytes); n++ {
+	for it := first; n < min(left, maxPieceSpans) && (n == 0 || !e.full()); n++ {
 		x := &b.items[it]
 		if x.resource != resource {
 			resource = x.resource

@@ -24,7 +24,6 @@ type ledger struct {
 	// What the last entry said of the sampling.
 	level   uint
 	lowered int64
-	cleared bool // all traces have been dropped since
 
 	// Traces that began up to an entry move to new ones, so that few of them do not
 	// keep many entries.
@@ -51,7 +50,7 @@ func (l *ledger) at(seq uint64) *entry {
 // elsewhere.
 func (l *ledger) release(seq uint64) {
 	e := l.at(seq)
-	if e.refs--; e.refs == 0 && !e.note {
+	if e.refs--; e.refs == 0 {
 		l.drop(seq)
 	}
 }

@@ -61,7 +61,7 @@ func (a *Assembler) Due(now time.Time) bool {
 // unrecorded tells whether the sampling is not what the last entry says.
 func (a *Assembler) unrecorded() bool {
 	l := &a.ledger
-	return l.cleared || l.level != a.level || l.lowered != unixNano(a.lowered)
+	return l.level != a.level || l.lowered != unixNano(a.lowered)
 }
 
 func unixNano(t time.Time) int64 {
@@ -182,7 +182,7 @@ func (x *Transaction) Journals(name, holder string) []delta.Journal {
 	if len(x.closing) > 0 || h.since != 0 || a.unrecorded() {
 		x.encoder.note(a, h, x.closing)
 	}
-	h.flags, h.since = h.flags&^flagClears, 0
+	h.since = 0
 	x.notes = len(x.encoder.entries)
 	x.sweep()
 	if len(x.moved.groups) > 0 {
@@ -215,11 +215,7 @@ func appendEntries(to []delta.JournalEntry, next uint64, entries []encoded) []de
 
 // header returns what entries say of the sampling.
 func (a *Assembler) header(now time.Time) header {
-	h := header{arrival: now.UnixNano(), seed: a.cfg.Seed, level: a.level, lowered: unixNano(a.lowered)}
-	if a.ledger.cleared {
-		h.flags |= flagClears
-	}
-	return h
+	return header{arrival: now.UnixNano(), seed: a.cfg.Seed, level: a.level, lowered: unixNano(a.lowered)}
 }
 
 // sweptBytes is about how much of a crowded journal moves in one transaction.
@@ -259,7 +255,7 @@ func (x *Transaction) Commit() {
 	x.clean = true
 	l := &a.ledger
 	l.forget = append(l.forget[:0], l.forget[x.forgotten:]...)
-	l.level, l.lowered, l.cleared = a.level, unixNano(a.lowered), false
+	l.level, l.lowered = a.level, unixNano(a.lowered)
 	if x.journaled && l.sweeping {
 		l.cursor = x.sweepTo
 	}
@@ -291,6 +287,9 @@ func (x *Transaction) Commit() {
 	}
 	if a.bytes > a.cfg.Memory {
 		a.shed(x.now)
+	} else if l.swept > 2*a.cfg.Memory && a.level < maxLevel { // names and resources are many and large
+		a.raise()
+		l.swept = 0
 	}
 	if x.looked {
 		a.relax(x.now)
@@ -397,7 +396,7 @@ func (a *Assembler) Replay(now time.Time, e delta.JournalEntry) (taken bool, err
 			}
 		}
 	}
-	l.level, l.lowered, l.cleared = h.level, h.lowered, false
+	l.level, l.lowered = h.level, h.lowered
 	a.record(&encoded{data: e.Data, note: note, to: len(b.groups), spans: len(b.items)}, b.groups)
 	if a.bytes > a.cfg.Memory {
 		a.shed(now)
@@ -414,11 +413,6 @@ func (a *Assembler) replay(h header, rest []byte, resources known, level uint) (
 	closed, err := b.decode(a, h, rest, resources)
 	if err != nil {
 		return false, err
-	}
-	if h.flags&flagClears != 0 {
-		for _, t := range a.traces {
-			a.remove(t)
-		}
 	}
 	for h.level > a.level {
 		a.raise()
