@@ -348,6 +348,38 @@ func TestCutOffWithoutDeadline(t *testing.T) {
 	}
 }
 
+// TestManyReaders: however many read, who writes and who renews a lease gets a
+// connection at once.
+func TestManyReaders(t *testing.T) {
+	for _, conns := range []int{2, 4} {
+		s, err := Open(t.Context(), Config{URL: migrated(t), MaxConns: conns})
+		require.NoError(t, err)
+		org := organization(t, s, "a")
+		ctx, cancel := context.WithCancel(t.Context())
+		var began, ended atomic.Int64
+		var wg sync.WaitGroup
+		for range 10 * conns {
+			wg.Go(func() {
+				for ctx.Err() == nil {
+					began.Add(1)
+					_ = s.read(ctx, "sleep", func(b *pgx.Batch) { b.Queue(`SELECT pg_sleep(0.2)`) })
+					ended.Add(1)
+				}
+			})
+		}
+		require.Eventually(t, func() bool { return ended.Load() > 0 }, time.Minute, time.Millisecond)
+		before := ended.Load()
+		require.NoError(t, s.Commit(t.Context(), time.Now(), nil, observation(org, 1)))
+		held, _, err := s.AcquireLeases(t.Context(), "me", []string{"x"}, time.Minute)
+		require.NoError(t, err)
+		require.Len(t, held, 1)
+		require.Less(t, ended.Load()-before, int64(9*conns), "they did not have to wait for all who came before")
+		cancel()
+		wg.Wait()
+		require.NoError(t, s.Close())
+	}
+}
+
 // TestWaits bounds how long a call waits for a row that another transaction holds.
 func TestWaits(t *testing.T) {
 	s, err := Open(t.Context(), Config{URL: migrated(t), StatementTimeout: 50 * time.Millisecond})
