@@ -80,7 +80,7 @@ func (c *storeConfig) postgres() (*url.URL, error) {
 	// hash a part is taken for host and port, and the at sign after it stands too late.
 	u, err := url.Parse(string(secret))
 	switch {
-	case err != nil, u.User == nil && strings.Contains(u.EscapedPath()+"?"+u.RawQuery+"#"+u.EscapedFragment(), "@"):
+	case err != nil, strings.Contains(u.EscapedPath(), "@"), u.User == nil && strings.Contains(u.RawQuery+u.EscapedFragment(), "@"):
 		return nil, errors.New("--store: not a URL; characters of the password that mean something in one have to be escaped, such as @ by %40")
 	case u.Scheme != "postgres" && u.Scheme != "postgresql":
 		return nil, errors.New("--store: unknown kind of store; use sqlite or a URL that begins with postgres://")

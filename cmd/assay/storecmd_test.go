@@ -164,6 +164,7 @@ func TestStoreSetting(t *testing.T) {
 		"no file":   {[]string{"--store-file", "/does/not/exist"}, "--store-file: "},
 		"kind":      {[]string{"--store", "mysql://se-cret@h/d"}, "unknown kind of store"},
 		"slash":     {[]string{"--store", "postgres://u:1234/se-cret@127.0.0.1:1/d"}, "have to be escaped"},
+		"at":        {[]string{"--store", "postgres://u:p@127.0.0.1/se-cret@127.0.0.1:1/d"}, "have to be escaped"},
 		"question":  {[]string{"--store", "postgres://u:1234?se-cret@127.0.0.1:1/d"}, "have to be escaped"},
 		"hash":      {[]string{"--store", "postgres://u:1234#se-cret@127.0.0.1:1/d"}, "have to be escaped"},
 		"malformed": {[]string{"--store", "postgres://u:se-cret%zz@h/d"}, "have to be escaped"},
