@@ -356,19 +356,23 @@ func (e *Engine) Close(ctx context.Context) error {
 
 func (e *Engine) close(ctx context.Context) error {
 	e.submitted.Wait()
-	var err error
-	if e.traces.journal == nil {
-		err = e.FlushTraces(false)
-	} else {
-		err = e.CloseTraces()
+	j := e.traces.journal
+	if j == nil {
+		err := e.FlushTraces(false)
+		e.committer.Close()
+		return err
+	}
+	// Nothing is lost with a store that is away: what is not judged is in the journal.
+	if err := e.CloseTraces(); err != nil {
+		e.cfg.Logger.WarnContext(ctx, "traces whose time has come are left to the next process", "error", err)
 	}
 	e.committer.Close()
-	if j := e.traces.journal; j != nil {
-		ctx, cancel := context.WithTimeout(ctx, releaseTimeout)
-		defer cancel()
-		err = errors.Join(err, j.close(ctx))
+	ctx, cancel := context.WithTimeout(ctx, releaseTimeout)
+	defer cancel()
+	if err := j.close(ctx); err != nil {
+		e.cfg.Logger.WarnContext(ctx, "other processes have to wait for the journal of open traces", "error", err)
 	}
-	return err
+	return nil
 }
 
 // releaseTimeout is how long giving up the journal may take, whose lease would

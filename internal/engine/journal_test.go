@@ -222,6 +222,40 @@ func TestFrozenProcess(t *testing.T) {
 	}
 }
 
+// TestFrozenHeir: a process that has lost its own journal finds that out, too, when all
+// that it does is to take over another one.
+func TestFrozenHeir(t *testing.T) {
+	for name, back := range map[string]func(w *world, s *server, journal string){
+		"while another one holds its journal": func(*world, *server, string) {},
+		"after it let go of it": func(w *world, s *server, journal string) {
+			w.advance(expiry)
+			s.p.renew(delta.JournalLease(journal))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(T0)
+			frozen, other, dead := w.start(t, "frozen", nil), w.start(t, "other", nil), w.start(t, "dead", nil)
+			require.NoError(t, frozen.TakeOver(t.Context()))
+			frozen.ingest(Traces(Spans(Service("a"), Span(1, 1, 0))))
+			journal := onlyName(w, "frozen")
+			w.advance(expiry)
+			require.NoError(t, other.TakeOver(t.Context()))
+			require.Equal(t, 1, other.Traces().Traces)
+			back(w, frozen, journal)
+			dead.ingest(Traces(Spans(Service("a"), Span(2, 1, 0))))
+			require.NoError(t, dead.Close(t.Context()))
+
+			other.p.renew(delta.JournalLease(onlyName(w, "other")))
+			require.Error(t, frozen.TakeOver(t.Context()))
+			require.NoError(t, frozen.TakeOver(t.Context()))
+			require.Equal(t, 1, frozen.Traces().Traces)
+			frozen.closeAll()
+			other.closeAll()
+			require.Equal(t, delta.Count{Observed: 2}, w.totals("a", catalog.SPA001))
+		})
+	}
+}
+
 // TestSecondHalfElsewhere: the rest of a trace goes to another replica when the first
 // one dies, and may be there before what the first one got.
 func TestSecondHalfElsewhere(t *testing.T) {
@@ -338,6 +372,25 @@ func TestCloseLeavesOpenTraces(t *testing.T) {
 	next.closeAll()
 	require.Equal(t, delta.Count{Observed: 1}, w.totals("a", catalog.SPA002))
 	require.Len(t, w.leases, 1)
+}
+
+// TestCloseWithoutStore is no failure: what is open is in the journal.
+func TestCloseWithoutStore(t *testing.T) {
+	w := newWorld(T0)
+	s := w.start(t, "a", nil)
+	require.NoError(t, s.TakeOver(t.Context()))
+	s.ingest(Traces(Spans(Service("a"), Span(1, 2, 1))))
+	w.advance(time.Minute) // its time has come
+	s.p.kill()
+	require.NoError(t, s.Close(t.Context()))
+
+	w.mu.Lock()
+	clear(w.leases) // they have expired
+	w.mu.Unlock()
+	next := w.start(t, "b", nil)
+	require.NoError(t, next.TakeOver(t.Context()))
+	next.closeAll()
+	require.Equal(t, delta.Count{Observed: 1, Failed: 1}, w.totals("a", catalog.SPA002))
 }
 
 // TestJournalsEnd: what is left of a journal that was taken over goes after a day, and
