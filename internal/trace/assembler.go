@@ -517,8 +517,33 @@ func (a *Assembler) Flush(windowStart uint64, complete bool, d *delta.Delta) {
 	a.close(a.due, windowStart, complete, d)
 }
 
+// ahead tells whether traces wait for a clock that went back, as the store's may after
+// a failover.
+func (a *Assembler) ahead(now time.Time) bool {
+	t := a.arrived.front
+	return t != nil && t.last.Sub(now) > a.cfg.Idle
+}
+
+// follow takes what lies ahead of now for now.
+func (a *Assembler) follow(now time.Time) {
+	earlier := func(at *time.Time) {
+		if at.After(now) {
+			*at = now
+		}
+	}
+	for _, t := range a.traces {
+		earlier(&t.first)
+		earlier(&t.last)
+	}
+	earlier(&a.lowered)
+	earlier(&a.calm)
+}
+
 // expired appends the traces whose time has come by now, and marks them.
 func (a *Assembler) expired(now time.Time, due []*openTrace) []*openTrace {
+	if a.ahead(now) {
+		a.follow(now)
+	}
 	for t := a.arrived.front; t != nil && now.Sub(t.last) >= a.cfg.Idle; t = t.arrived.next {
 		t.closing = true
 		due = append(due, t)

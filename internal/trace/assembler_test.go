@@ -117,6 +117,23 @@ func TestBusyTraceClosesAtTheMaximum(t *testing.T) {
 }
 
 // TestListsKeepTheirOrder closes traces one by one while others are touched.
+// TestClockGoesBack: no trace waits until the clock is again where it was.
+func TestClockGoesBack(t *testing.T) {
+	a := NewAssembler(Config{})
+	r := resource("a")
+	a.Add(t0, org, []Span{span(1, 1, 0, r)})
+	back := t0.Add(-time.Hour)
+	a.Add(back, org, []Span{span(2, 1, 0, r)})
+	require.True(t, a.Due(back))
+	require.Zero(t, counts(expire(a, back), "a", catalog.SPA001))
+	require.False(t, a.Due(back))
+	a.Add(back.Add(20*time.Second), org, []Span{span(3, 1, 0, r)})
+	require.True(t, a.Due(back.Add(30*time.Second)))
+	require.EqualValues(t, 2, counts(expire(a, back.Add(30*time.Second)), "a", catalog.SPA001).Observed)
+	require.EqualValues(t, 1, counts(expire(a, back.Add(50*time.Second)), "a", catalog.SPA001).Observed)
+	requireEmpty(t, a)
+}
+
 func TestListsKeepTheirOrder(t *testing.T) {
 	a, r := NewAssembler(Config{Idle: 10 * time.Second}), resource("a")
 	for i := range 5 {

@@ -54,7 +54,7 @@ func (a *Assembler) Due(now time.Time) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	l := &a.ledger
-	return a.level > 0 || a.unrecorded() || l.sweeping || len(l.forget) > 0 ||
+	return a.level > 0 || a.ahead(now) || a.unrecorded() || l.sweeping || len(l.forget) > 0 ||
 		a.arrived.front != nil && (now.Sub(a.arrived.front.last) >= a.cfg.Idle || now.Sub(a.started.front.first) >= a.cfg.Max)
 }
 
