@@ -34,7 +34,8 @@ const (
 	// twentieth of the time.
 	readShare   = 20
 	readTimeout = 2 * time.Second
-	loadTimeout = 10 * time.Second
+	// loadTimeout may be longer than any request waits: it is for the ones after it.
+	loadTimeout = time.Minute
 )
 
 // QuotaConfig of a Quota. Store is needed; the zero value of another field means its
