@@ -90,7 +90,7 @@ func TestAccepted(t *testing.T) {
 	ing := &ingester{}
 	s := start(t, receive.Config{Ingester: ing})
 	eachWay(t, func(t *testing.T, sender sender, signal wire.Signal, encoding string, pack func([]byte) []byte) {
-		for _, records := range []int{0, 1, 3000} {
+		for _, records := range []int{0, 1, 400} {
 			for _, told := range []bool{true, false} {
 				ing.calls, s.events = nil, nil
 				protobuf, json := sample(t, signal, records)
