@@ -90,10 +90,10 @@ type Committer struct {
 
 // What everybody waits for is one transaction, so that one organization's many
 // services are not to make it long: past what an interval is enough for, groups get
-// smaller. But the facts of requests merge, so that many small groups write more than a
-// few large ones. As long as nobody else would have to wait, everything goes into one,
-// and otherwise, however long it takes, what writes smallGroup rows, or twice as many as the
-// largest request.
+// smaller, and as long as nobody else would have to wait, past half of a transaction's
+// time. But the facts of requests merge, so that many small groups write more than a few
+// large ones: however long it takes, one is not made smaller that writes no more than
+// smallGroup rows, or twice as many as its largest request.
 const (
 	smallGroup = 4096
 	largeGroup = 1 << 20
@@ -251,14 +251,14 @@ func (c *Committer) meet(group []*submission) {
 // adapt sizes the next group by how long one took that has been committed.
 func (c *Committer) adapt(group []*submission, took time.Duration) {
 	rows, largest := rowsOf(group)
-	enough := max(smallGroup, 2*largest)
+	wrote, enough := c.wrote+len(group)+rows/mergedRows, max(smallGroup, 2*largest)
+	most := c.cfg.Interval
 	if c.others.IsZero() || time.Since(c.others) >= neighbourly {
-		enough = largeGroup
+		most = max(most, c.cfg.Timeout/2)
 	}
-	wrote := c.wrote + len(group) + rows/mergedRows
 	switch {
-	case took > c.cfg.Interval && wrote > enough:
-		c.budget = max(int(float64(rows)*max(c.cfg.Interval.Seconds()/took.Seconds(), float64(enough)/float64(wrote))), 1)
+	case took > most && wrote > enough:
+		c.budget = max(int(float64(rows)*max(most.Seconds()/took.Seconds(), float64(enough)/float64(wrote))), 1)
 	case rows >= c.budget:
 		c.budget = min(2*c.budget, largeGroup)
 	}

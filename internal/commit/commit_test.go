@@ -630,3 +630,32 @@ func TestRowsThatWait(t *testing.T) {
 		require.NoError(t, err, "one is not too much, however large")
 	})
 }
+
+// TestAloneInTime: a group of one organization is not made so large that it fails, over
+// and over.
+func TestAloneInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{perRow: time.Millisecond / 2}
+		c := committer(m) // 10,000 rows take as long as a transaction may
+		defer c.Close()
+		var failed atomic.Int32
+		var wg sync.WaitGroup
+		for sender := range 300 {
+			wg.Go(func() {
+				for i := range 4 {
+					n := 4*sender + i
+					for {
+						_, err := c.Submit(request(n), fact{name: "a", from: 200 * n, claims: 200})
+						if err == nil {
+							break
+						}
+						failed.Add(1)
+						time.Sleep(time.Second)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		require.Less(t, failed.Load(), int32(600), "the first group or two")
+	})
+}
