@@ -224,7 +224,7 @@ func (c *Committer) run() {
 		if group := c.queue.Take(c.budget); len(group) > 0 {
 			c.since.CompareAndSwap(0, last.UnixNano())
 			c.meet(group)
-			c.commit(group)
+			_ = c.commit(group) // its senders know
 			if c.queue.Len() == 0 {
 				c.since.Store(0)
 			}
@@ -264,7 +264,9 @@ func (c *Committer) adapt(group []*submission, took time.Duration) {
 	}
 }
 
-func (c *Committer) commit(group []*submission) {
+// commit commits a group and gives each its result. The error is that of the last
+// transaction.
+func (c *Committer) commit(group []*submission) error {
 	began := time.Now()
 	fresh, err := c.transact(group)
 	switch {
@@ -276,20 +278,42 @@ func (c *Committer) commit(group []*submission) {
 		// Too much for one transaction, or a slow store: what comes back is tried in smaller groups.
 		rows, _ := rowsOf(group)
 		c.budget = max(rows/2, 1)
-	case len(group) > 1 && assay.ErrorCode(err) != assay.CodeUnavailable:
+	case len(group) > 1 && !away(err):
 		// Whatever is wrong with one must not fail the others.
-		c.cfg.Logger.Warn("commit failed, trying its requests one by one", "requests", len(group), "error", err)
-		for i := range group {
-			c.commit(group[i : i+1])
-		}
-		return
+		c.cfg.Logger.Warn("commit failed, trying its halves", "requests", len(group), "error", err)
+		return c.halve(group)
 	}
 	if err != nil {
-		c.cfg.Logger.Error("commit failed", "requests", len(group), "error", err)
-		err = &assay.Error{Code: assay.CodeUnavailable, Message: "the store did not take the request", Err: err}
+		c.refuse(group, err)
+		return err
 	}
 	for i, s := range group {
-		s.result <- result{fresh: err == nil && fresh[i], err: err}
+		s.result <- result{fresh: fresh[i]}
+	}
+	return nil
+}
+
+// halve commits the halves of a group, as long as the store is there.
+func (c *Committer) halve(group []*submission) error {
+	first, second := group[:len(group)/2], group[len(group)/2:]
+	if err := c.commit(first); away(err) {
+		c.refuse(second, err)
+		return err
+	}
+	return c.commit(second)
+}
+
+// away tells whether the store takes nothing, whatever it is.
+func away(err error) bool {
+	return assay.ErrorCode(err) == assay.CodeUnavailable || errors.Is(err, context.DeadlineExceeded)
+}
+
+// refuse tells that submissions were not committed.
+func (c *Committer) refuse(group []*submission, err error) {
+	c.cfg.Logger.Error("commit failed", "requests", len(group), "error", err)
+	err = &assay.Error{Code: assay.CodeUnavailable, Message: "the store did not take the request", Err: err}
+	for _, s := range group {
+		s.result <- result{err: err}
 	}
 }
 

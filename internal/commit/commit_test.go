@@ -277,7 +277,7 @@ func TestFailingStore(t *testing.T) {
 				wg.Wait()
 				require.False(t, c.cfg.Filter.Has(77), "what is not committed is not remembered")
 				if name == "unavailable" {
-					require.LessOrEqual(t, len(m.groups), 2, "trying one by one would not help")
+					require.LessOrEqual(t, len(m.groups), 2, "trying parts would not help")
 				}
 				m.mu.Lock()
 				m.fail = nil
@@ -362,6 +362,35 @@ func TestPoison(t *testing.T) {
 			}
 			require.Equal(t, want, m.count(fmt.Sprint("s", i)))
 		}
+	})
+}
+
+// TestPoisonBeforeAnOutage: while parts of a group are tried the store may go away, which
+// is not waited for once for each.
+func TestPoisonBeforeAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{}
+		m.fail = func(requests []delta.Request, _ *delta.Delta) error {
+			if len(requests) > 1 {
+				m.lasts = time.Hour // from the next transaction on
+				return errors.New("constraint failed")
+			}
+			return nil
+		}
+		c := committer(m)
+		defer c.Close()
+		_, err := c.Submit(nil, fact{name: "warm"})
+		require.NoError(t, err)
+		began := time.Now()
+		var wg sync.WaitGroup
+		for i := range 100 {
+			wg.Go(func() {
+				_, err := c.Submit(request(i), fact{name: "a"})
+				require.Equal(t, assay.CodeUnavailable, assay.ErrorCode(err))
+			})
+		}
+		wg.Wait()
+		require.Less(t, time.Since(began), 10*time.Second)
 	})
 }
 
