@@ -108,7 +108,7 @@ func TestPostgresChaos(t *testing.T) {
 		for i := range s.fleet.Replicas {
 			s.ready(i, ended)
 		}
-	}}, l.reference(t))
+	}}, l.reference)
 }
 
 // startAgain starts a replica as often as that takes, as who watches over processes

@@ -81,7 +81,7 @@ func diskFull(t *testing.T, d *Disk, cfg FleetConfig) {
 			}
 		}
 	}
-	run(t, p, l.reference(t))
+	run(t, p, l.reference)
 }
 
 // awaitUnavailable waits until some more requests were answered with 503 than before.

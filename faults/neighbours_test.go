@@ -89,7 +89,7 @@ func TestNeighboursLie(t *testing.T) {
 		if causes := s.ledger.Causes(); len(causes) != 0 {
 			s.Fail("senders noticed: %v", causes)
 		}
-	}}, l.reference(t))
+	}}, l.reference)
 }
 
 // ask is a request that a neighbour is needed for.

@@ -75,7 +75,7 @@ func TestPostgresKilled(t *testing.T) {
 				s.kill(kill % replicas)
 			}
 		}
-	}}, l.reference(t))
+	}}, l.reference)
 }
 
 // restart stops the server at once and starts it again, and with it a replica that
@@ -137,7 +137,7 @@ func postgresNetwork(t *testing.T, pg *pgtest.Server) {
 			s.cutCommits(1)
 		}
 		s.notGrown(before)
-	}}, l.reference(t))
+	}}, l.reference)
 }
 
 // cutCommits cuts the answers to so many commits of each replica: those of requests, of
@@ -170,7 +170,7 @@ func postgresClocks(t *testing.T, pg *pgtest.Server) {
 		s.Fault("clock", "b is two hours ahead, c two hours behind")
 		s.after(0.5)
 		s.kill(0)
-	}}, l.reference(t))
+	}}, l.reference)
 }
 
 // postgresFrozen stops replicas where they are, in the long form until others have taken
@@ -192,7 +192,7 @@ func postgresFrozen(t *testing.T, pg *pgtest.Server) {
 			s.Event("thawed %s", r.Name)
 			s.ready(i%replicas, ended)
 		}
-	}}, l.reference(t))
+	}}, l.reference)
 }
 
 // postgresTerminated ends one replica after the other with SIGTERM under load.
@@ -205,5 +205,5 @@ func postgresTerminated(t *testing.T, pg *pgtest.Server) {
 			s.after(float64(i+1) / float64(times+1))
 			s.terminate(i % replicas)
 		}
-	}}, l.reference(t))
+	}}, l.reference)
 }

@@ -61,7 +61,7 @@ func postgresFull(t *testing.T, fleet FleetConfig, mounted bool, fill, free func
 		for i := range s.fleet.Replicas {
 			s.ready(i, ended)
 		}
-	}}, l.reference(t))
+	}}, l.reference)
 }
 
 // moveTo moves an empty database to a disk, until the end of the test.

@@ -72,8 +72,8 @@ const (
 )
 
 // run sends a plan's load while things break. When all is acknowledged, clients and the
-// store have to show what want says; nil means that nothing is known yet.
-func run(t *testing.T, p plan, want *outcome) *outcome {
+// store have to show what reference returns; nil means that nothing is known yet.
+func run(t *testing.T, p plan, reference func(*testing.T) *outcome) *outcome {
 	binary, err := program()
 	require.NoError(t, err)
 	ctx := t.Context()
@@ -137,6 +137,11 @@ func run(t *testing.T, p plan, want *outcome) *outcome {
 	if p.idle == "" {
 		s.judgeTraces()
 	}
+	s.check(s.fleet.AwaitTraces(s.ctx, settleLimit))
+	var want *outcome
+	if reference != nil {
+		want = reference(t)
+	}
 	got := s.settle(want)
 	stopWatching()
 	watch.Wait()
@@ -184,9 +189,13 @@ func (s *scenario) check(err error) {
 func (s *scenario) judgeTraces() {
 	s.Helper()
 	require.NoError(s, s.fleet.Terminate(s.ctx))
-	for _, r := range s.fleet.Replicas {
-		require.NoError(s, r.Start(s.ctx, "--trace-idle", soon))
+	errs := make([]error, len(s.fleet.Replicas))
+	var all sync.WaitGroup
+	for i, r := range s.fleet.Replicas {
+		all.Go(func() { errs[i] = r.Start(s.ctx, "--trace-idle", soon) })
 	}
+	all.Wait()
+	require.NoError(s, errors.Join(errs...))
 	s.Event("started again to judge the traces")
 }
 
@@ -194,7 +203,6 @@ func (s *scenario) judgeTraces() {
 // clients see what they have to. It returns what they see.
 func (s *scenario) settle(want *outcome) *outcome {
 	s.Helper()
-	s.check(s.fleet.AwaitTraces(s.ctx, settleLimit))
 	if want != nil {
 		s.check(await(s.ctx, settleLimit, seldom, func() error {
 			got, err := s.verdicts()

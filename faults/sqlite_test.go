@@ -21,7 +21,7 @@ func TestSQLiteKilled(t *testing.T) {
 			s.after(float64(i+1) / float64(kills+1))
 			s.kill(0)
 		}
-	}}, l.reference(t))
+	}}, l.reference)
 }
 
 // TestSQLiteOpenTraces kills a server while it holds halves of traces.
@@ -34,7 +34,7 @@ func TestSQLiteOpenTraces(t *testing.T) {
 			s.after(float64(i+1) / float64(kills+1))
 			s.kill(0)
 		}
-	}}, l.reference(t))
+	}}, l.reference)
 }
 
 // TestSQLiteTerminated ends a server with SIGTERM under load, and starts it again.
@@ -47,7 +47,7 @@ func TestSQLiteTerminated(t *testing.T) {
 			s.after(float64(i+1) / float64(times+1))
 			s.terminate(0)
 		}
-	}}, l.reference(t))
+	}}, l.reference)
 }
 
 // TestClientsCutOff breaks the network between clients and a server: in the middle of
@@ -87,5 +87,5 @@ func TestClientsCutOff(t *testing.T) {
 		s.Event("everything passes")
 		s.after(1)
 		s.notGrown(before)
-	}}, l.reference(t))
+	}}, l.reference)
 }
