@@ -215,7 +215,12 @@ func (j *journal) committed() {
 // failed says that the transaction in hand failed. It tells whether to try it again.
 func (j *journal) failed(ctx context.Context, err error) (again bool) {
 	switch {
-	case j.adopts: // it may be about the other journal; without that it is tried again anyway
+	case j.adopts: // it may be about the other journal, without which the facts are tried again anyway
+		if errors.Is(err, delta.ErrJournalLost) {
+			if held, err := j.cfg.Leases.Acquire(ctx, delta.JournalLease(j.own())); err == nil && !held {
+				j.lose(ctx, j.now(), nil)
+			}
+		}
 		return false
 	case errors.Is(err, delta.ErrJournalLost):
 		j.lose(ctx, j.now(), nil)

@@ -364,6 +364,11 @@ func TestJournalAgainstUndisturbed(t *testing.T) {
 	})
 }
 
+// nameless is span without a name, for many.
+func nameless(trace, id, parent int, r *Resource) Span {
+	return Span{TraceID: traceID(trace), SpanID: spanID(id), ParentID: spanID(parent), Time: uint64(t0.UnixNano()), Resource: r}
+}
+
 // TestEntries: what is encoded comes back, whatever it is.
 func TestEntries(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
@@ -401,24 +406,22 @@ func TestEntries(t *testing.T) {
 func TestLargeTransaction(t *testing.T) {
 	p := start(t, new(disk), "a", Config{Memory: 1 << 30})
 	var list []Span
-	for i := range 100_000 {
-		r := resource(fmt.Sprint("s", i%100))
-		s := span(i%100, i+1, i/2, r)
+	var resources []*Resource
+	for i := range 100 {
+		r := resource(fmt.Sprint("s", i))
+		r.Attributes = strings.Repeat("x", 3000)
+		resources = append(resources, r)
+	}
+	for i := range 90_000 {
+		s := nameless(i%100, i+1, i/2, resources[i%100])
 		if i < 70_000 {
 			s.TraceID = traceID(7777)
 		}
-		s.Name = fmt.Sprint("name ", i%3000)
-		s.NameHash = delta.HashString(s.Name)
-		list = append(list, s)
-	}
-	shared := make(map[string]*Resource)
-	for i := range list {
-		name := list[i].Resource.Service.Name
-		if shared[name] == nil {
-			shared[name] = list[i].Resource
-			shared[name].Attributes = strings.Repeat("x", 3000)
+		if i%10 == 0 {
+			s.Name = fmt.Sprint("name ", i%3000)
+			s.NameHash = delta.HashString(s.Name)
 		}
-		list[i].Resource = shared[name]
+		list = append(list, s)
 	}
 	p.add(t0, list...)
 	require.Greater(t, len(p.disk.journals["a"]), 1)
@@ -571,7 +574,7 @@ var small = Config{Memory: 150 << 10, Idle: 10 * time.Second, Max: 40 * time.Sec
 // are sampled out, none that is judged by SPA-002 lacks its beginning.
 func TestJournalSampled(t *testing.T) {
 	dropped, judged := uint64(0), uint64(0)
-	for seed := range uint64(16) {
+	for seed := range uint64(8) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		d, r, now, lives, id := new(disk), resource("a"), t0, 0, 0
 		p := start(t, d, "0", small)
@@ -632,8 +635,8 @@ func TestJournalSampled(t *testing.T) {
 		require.Zero(t, c.Failed, "seed %d", seed)
 		judged += c.Observed
 	}
-	require.Greater(t, dropped, uint64(1000))
-	require.Greater(t, judged, uint64(1000))
+	require.Greater(t, dropped, uint64(500))
+	require.Greater(t, judged, uint64(500))
 }
 
 // TestRecoveryFitsIntoMemory takes over from a process with more memory.
@@ -685,8 +688,8 @@ func TestDoubtOnce(t *testing.T) {
 	p := start(t, d, "old", Config{Memory: 64 << 20})
 	p.a.level = 1
 	var list []Span
-	for i := range 100_000 {
-		list = append(list, span(i, 1, 0, r), span(i, 2, 1, r))
+	for i := range 66_000 {
+		list = append(list, nameless(i, 1, 0, r), nameless(i, 2, 1, r))
 	}
 	p.add(t0, list...)
 	traces := p.a.Stats().Traces
@@ -768,9 +771,9 @@ func TestPartialStaysPartial(t *testing.T) {
 // TestDroppedWhileSweeping: a trace that is dropped before its turn does not come back.
 func TestDroppedWhileSweeping(t *testing.T) {
 	p, r := start(t, new(disk), "a", Config{}), resource("a")
-	list := make([]Span, 0, 3*sweptBytes/recordBytes)
+	list := make([]Span, 0, 2*sweptBytes/recordBytes+2)
 	for i := range cap(list) {
-		list = append(list, span(i%2, i+1, 0, r))
+		list = append(list, nameless(i%2, i+1, 0, r))
 	}
 	p.add(t0, list...)
 	p.sweep(t0, succeeds)
@@ -853,7 +856,7 @@ func TestTransactionsDoNotAllocate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a := NewAssembler(Config{Idle: time.Second})
 			x, services := a.Transaction(), []*Resource{resource("a"), resource("b"), resource("c")}
-			batch := make([]Span, 0, 2000)
+			batch := make([]Span, 0, 1000)
 			for i := range cap(batch) {
 				batch = append(batch, span(i/10, i+1, i-i%10+1, services[i%3]))
 			}
@@ -873,7 +876,7 @@ func TestTransactionsDoNotAllocate(t *testing.T) {
 				}
 				x.Commit()
 			}
-			for range 100 {
+			for range 50 {
 				run()
 			}
 			perSpan := testing.AllocsPerRun(30, run) / float64(len(batch))
