@@ -83,9 +83,10 @@ func (c *metricsStoreConfig) open(wrap func(http.RoundTripper) http.RoundTripper
 // metricsPath is where the embedded metrics store is.
 func (c *storeConfig) metricsPath() string { return filepath.Join(c.DataDir, "metrics") }
 
-// knowInterval is how soon a new organization stands in /metrics, with zeros, so that
-// a scrape sees the series before they begin to grow.
-const knowInterval = 10 * time.Second
+// watchInterval is how soon a new organization stands in /metrics, with zeros, so that
+// a scrape sees the series before they begin to grow, and how soon another replica is
+// seen.
+const watchInterval = 10 * time.Second
 
 // openLogVolume begins to count log records, and to keep when they came unless
 // another server does.
@@ -99,9 +100,6 @@ func (s *server) openLogVolume(ctx context.Context) (err error) {
 	case s.cfg.remote():
 		s.remote, err = s.cfg.metricsStoreConfig.open(s.own.Transport, s.replica.Now)
 	case s.cfg.MetricsStore == metricsEmbedded:
-		if u, _ := s.cfg.postgres(); u != nil { // problems have been looked for
-			s.logger.WarnContext(ctx, "the embedded metrics store knows the log records of this server alone; several servers on one store need --metrics-store with the URL of one that scrapes them all")
-		}
 		s.embedded, err = logvolume.OpenEmbedded(ctx, logvolume.EmbeddedConfig{Dir: s.cfg.metricsPath(), Store: s.store, Now: s.replica.Now, Logger: s.logger})
 	}
 	if err != nil {
@@ -142,16 +140,30 @@ func (s *server) know(ctx context.Context) {
 	s.records.Know(ids...)
 }
 
-// knowOrganizations goes on looking for new organizations until ctx ends.
-func (s *server) knowOrganizations(ctx context.Context) {
-	ticker := time.NewTicker(knowInterval)
+// warnOfReplicas tells when other replicas came to share the store of one with an
+// embedded metrics store. It returns whether there are any; others is what it returned
+// before.
+func (s *server) warnOfReplicas(ctx context.Context, others bool) bool {
+	n := s.replica.Replicas()
+	if n > 1 && !others && s.embedded != nil {
+		s.logger.WarnContext(ctx, "the embedded metrics store knows the log records of this replica alone; several need --metrics-store with the URL of one that scrapes them all", "replicas", n)
+	}
+	return n > 1
+}
+
+// watchLogVolume goes on looking for new organizations and for other replicas until
+// ctx ends.
+func (s *server) watchLogVolume(ctx context.Context) {
+	ticker := time.NewTicker(watchInterval)
 	defer ticker.Stop()
+	others := s.warnOfReplicas(ctx, false)
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
 			s.know(ctx)
+			others = s.warnOfReplicas(ctx, others)
 		}
 	}
 }

@@ -87,6 +87,29 @@ func TestReplicas(t *testing.T) {
 	awaitVerdicts(t, c, b)
 }
 
+// TestEmbeddedLogVolumeOfReplicas warns once that a replica's own metrics store does
+// not know what the others receive, and not while there are none.
+func TestEmbeddedLogVolumeOfReplicas(t *testing.T) {
+	const warning = "the embedded metrics store knows the log records of this replica alone"
+	dir := t.TempDir()
+	first, log := startServer(t, testConfig(t, dir))
+	require.False(t, first.warnOfReplicas(t.Context(), false))
+	require.NoError(t, stopServer(first))
+	require.NotContains(t, log.String(), warning)
+
+	replicaServer(t, dir, "other")
+	_, log = startServer(t, testConfig(t, dir))
+	require.Eventually(t, func() bool { return strings.Contains(log.String(), warning) }, time.Minute, 10*time.Millisecond)
+
+	s, log := startServer(t, func() serverConfig {
+		cfg := testConfig(t, dir)
+		cfg.MetricsStore = metricsNone
+		return cfg
+	}())
+	require.True(t, s.warnOfReplicas(t.Context(), false))
+	require.NotContains(t, log.String(), warning)
+}
+
 // TestReplicaTakesOverFromADeadOne starts a server while another one, which was
 // killed, is still believed to live.
 func TestReplicaTakesOverFromADeadOne(t *testing.T) {

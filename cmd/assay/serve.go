@@ -299,7 +299,7 @@ func (s *server) runLoops() {
 	s.loops.Go(func() { s.engine.Run(ctx) })
 	s.loops.Go(func() { scorer.Run(ctx) })
 	s.loops.Go(func() { s.refreshQuota(ctx) })
-	s.loops.Go(func() { s.knowOrganizations(ctx) })
+	s.loops.Go(func() { s.watchLogVolume(ctx) })
 	s.loops.Go(func() { s.signer.Run(ctx) })
 	if s.embedded != nil {
 		s.loops.Go(func() { s.embedded.Run(ctx) })
