@@ -55,7 +55,7 @@ func benchStore(b *testing.B) (*Store, string) {
 
 func BenchmarkCommit(b *testing.B) {
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	for _, services := range []int{1, 100, 2000} {
+	for _, services := range []int{1, 100, 1000, 10000} {
 		b.Run(fmt.Sprintf("services=%d", services), func(b *testing.B) {
 			s, org := benchStore(b)
 			ctx, cancel := context.WithCancel(b.Context())

@@ -196,9 +196,13 @@ func (c *commit) apply(d *delta.Delta) error {
 		if err := c.logRecords(org, &d.Organizations[id].LogRecords); err != nil {
 			return err
 		}
+		services, err := c.find(id, d.Organizations[id].Services)
+		if err != nil {
+			return err
+		}
 		claimed := false
-		for key, svc := range d.Organizations[id].Services {
-			moved, err := c.service(org, delta.ServiceID(id, key), key, svc)
+		for i := range services {
+			moved, err := c.service(org, &services[i])
 			if err != nil {
 				return err
 			}
@@ -213,23 +217,48 @@ func (c *commit) apply(d *delta.Delta) error {
 	return nil
 }
 
-// service adds the facts of one service and tells whether a claim moved.
-func (c *commit) service(org int64, id string, key assay.ServiceKey, f *delta.Service) (claimed bool, err error) {
-	var (
-		svc, first, last int64
-		total            codec.Tally
-		blob             []byte
-	)
-	known, err := c.get(findService, []any{&svc, &first, &last, &blob}, blobOf(id))
-	if err != nil {
-		return false, err
+// service is what a delta adds to one, and what is stored of it.
+type service struct {
+	id    string
+	key   assay.ServiceKey
+	facts *delta.Service
+
+	svc         int64 // 0: a new one
+	first, last int64
+	tally       []byte
+}
+
+// find looks the services of an organization up and puts them in the order in which
+// their rows lie, new ones last: then a transaction changes each page in one go, however
+// many services share it, and no more pages have to be in the cache than it holds.
+func (c *commit) find(organizationID string, facts map[assay.ServiceKey]*delta.Service) ([]service, error) {
+	services := make([]service, 0, len(facts))
+	for key, f := range facts {
+		services = append(services, service{id: delta.ServiceID(organizationID, key), key: key, facts: f})
 	}
+	slices.SortFunc(services, func(a, b service) int { return cmp.Compare(a.id, b.id) }) // as they lie in the index
+	for i := range services {
+		s := &services[i]
+		if _, err := c.get(findService, []any{&s.svc, &s.first, &s.last, &s.tally}, blobOf(s.id)); err != nil {
+			return nil, err
+		}
+	}
+	slices.SortStableFunc(services, func(a, b service) int {
+		return cmp.Compare(uint64(a.svc)-1, uint64(b.svc)-1) // 0 is the greatest
+	})
+	return services, nil
+}
+
+// service adds the facts of one service and tells whether a claim moved.
+func (c *commit) service(org int64, s *service) (claimed bool, err error) {
+	var total codec.Tally
+	svc, known := s.svc, s.svc != 0
 	if known {
-		if err := total.UnmarshalBinary(blob); err != nil {
+		if err := total.UnmarshalBinary(s.tally); err != nil {
 			return false, err
 		}
 	} else {
-		res, err := c.stmt(addService).ExecContext(c.ctx, blobOf(id), org, key.Namespace, key.Name, codec.Fold(key.Name), key.Environment, key.Version, c.now, c.now)
+		res, err := c.stmt(addService).ExecContext(c.ctx, blobOf(s.id), org, s.key.Namespace, s.key.Name, codec.Fold(s.key.Name), s.key.Environment, s.key.Version, c.now, c.now)
 		if err != nil {
 			return false, err
 		}
@@ -238,6 +267,7 @@ func (c *commit) service(org int64, id string, key assay.ServiceKey, f *delta.Se
 		}
 	}
 
+	f := s.facts
 	buckets, found := fold.Tallies(f), make(map[delta.Item]delta.Bucket)
 	setsChanged, err := c.sets(svc, !known, f, buckets, found)
 	if err != nil {
@@ -261,11 +291,11 @@ func (c *commit) service(org int64, id string, key assay.ServiceKey, f *delta.Se
 	if err != nil {
 		return false, err
 	}
-	seen := fold.Seen(&first, &last, f)
+	seen := fold.Seen(&s.first, &s.last, f)
 	if known && !seen && !counted && !setsChanged && !claimed && !examplesChanged && !itemsChanged {
 		return false, nil
 	}
-	_, err = c.exec(saveService, first, last, total.AppendBinary([]byte{}), total.Signals(), c.now, svc)
+	_, err = c.exec(saveService, s.first, s.last, total.AppendBinary([]byte{}), total.Signals(), c.now, svc)
 	return claimed, err
 }
 
