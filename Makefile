@@ -113,6 +113,7 @@ generate: ## write generated code and documents anew
 	$(GO) generate ./...
 	$(GO) test ./internal/rules/catalog -run TestReference -update
 	$(GO) test ./internal/rest -run OpenAPI -update
+	$(GO) test ./internal/usage -run TestDocument -update
 
 .PHONY: clean
 clean: ## remove what was built
