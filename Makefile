@@ -8,7 +8,7 @@ SHELL       := /bin/bash
 
 GO      ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
-LDFLAGS := -s -w -X main.version=$(VERSION)
+LDFLAGS := -s -w -X main.release=$(VERSION)
 TOOLS   := bin/tools
 LINT    := $(TOOLS)/golangci-lint
 SPEC    := $(TOOLS)/openapi/node_modules/.bin/spectral

@@ -4,8 +4,12 @@ package deploy_test
 
 import (
 	"encoding/json"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -85,6 +89,47 @@ func TestUnit(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), analyze, "verify", "--man=no", "--recursive-errors=no", file).CombinedOutput()
 	require.NoError(t, err, string(out))
 	require.NotContains(t, string(out), "Unknown", "settings that systemd does not know")
+}
+
+// TestVersionIsSet: the linker says nothing when it is to set a variable that is not
+// there, or that is no string without a value.
+func TestVersionIsSet(t *testing.T) {
+	files, err := filepath.Glob("../cmd/assay/*.go")
+	require.NoError(t, err)
+	settable := map[string]bool{}
+	for _, name := range files {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		require.NoError(t, err)
+		for _, d := range file.Decls {
+			g, ok := d.(*ast.GenDecl)
+			if !ok || g.Tok != token.VAR {
+				continue
+			}
+			for _, s := range g.Specs {
+				v := s.(*ast.ValueSpec)
+				if kind, ok := v.Type.(*ast.Ident); ok && kind.Name == "string" && len(v.Values) == 0 {
+					for _, n := range v.Names {
+						settable["main."+n.Name] = true
+					}
+				}
+			}
+		}
+	}
+	for _, name := range []string{"../Makefile", "container/Dockerfile"} {
+		set := regexp.MustCompile(`-X ([\w./]+)=`).FindAllSubmatch(read(t, name), -1)
+		require.NotEmpty(t, set, name)
+		for _, s := range set {
+			require.True(t, settable[string(s[1])], "%s sets %s, which cmd/assay does not have", name, s[1])
+		}
+	}
+}
+
+// TestImageHoldsNoSecrets: what is in the context of docker build is copied into a layer.
+func TestImageHoldsNoSecrets(t *testing.T) {
+	ignored := strings.Split(string(read(t, "../.dockerignore")), "\n")
+	for _, path := range []string{".git", "bin", "assay-data", "deploy/compose/secrets"} {
+		require.Contains(t, ignored, path)
+	}
 }
 
 func expressionsOf(t *testing.T, dashboard []byte) []string {
