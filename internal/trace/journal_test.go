@@ -332,9 +332,7 @@ func TestJournalAgainstUndisturbed(t *testing.T) {
 							if k := len(r.chunk) / 2; k > 0 {
 								r.chunk = r.chunk[:k]
 								x.inherit.reset()
-								for _, t := range r.chunk {
-									x.inherit.addTrace(r.a, x.a, t)
-								}
+								x.inheritChunk()
 							}
 						})
 					}
@@ -679,6 +677,32 @@ func TestRecoveryFitsIntoMemory(t *testing.T) {
 	require.Zero(t, counts(&d.verdicts, "a", catalog.SPA002).Failed)
 	require.Zero(t, counts(&d.verdicts, "b", catalog.SPA002).Failed)
 	require.Zero(t, counts(&d.verdicts, "late", catalog.SPA002).Observed)
+}
+
+// TestAdoptedMemoryIsAccounted: nothing is left of adopted traces at the end, and they
+// take from the budget what the same traces take that arrived here.
+func TestAdoptedMemoryIsAccounted(t *testing.T) {
+	d, r := new(disk), resource("a")
+	large := make([]Span, adoptedBytes/recordBytes) // more than one transaction moves
+	for i := range large {
+		large[i] = nameless(1, i+1, 0, r)
+	}
+	own := []Span{span(2, 1, 0, r), span(2, 2, 1, resource("b")), span(3, 1, 0, resource("c"))}
+	old := start(t, d, "old", Config{})
+	old.add(t0, large...)
+	old.add(t0, own...)
+	took := old.a.Stats().Bytes
+	next := start(t, d, "new", Config{})
+	next.add(t0, span(3, 2, 1, r)) // goes on here, and is of this process's memory
+	before := next.a.Stats().Bytes
+	for r := next.recover("old"); !r.Ended(); {
+		next.transact(t0, fails, func(x *Transaction) { x.Adopt(r) })
+		next.transact(t0, succeeds, func(x *Transaction) { x.Adopt(r) })
+	}
+	require.Equal(t, 3, next.a.Stats().Traces)
+	require.InDelta(t, before+took, next.a.Stats().Bytes, 4096)
+	next.expire(t0.Add(time.Hour))
+	requireEmpty(t, next.a)
 }
 
 // TestDoubtOnce: when traces move in several transactions, those that came with the

@@ -19,6 +19,7 @@ type Recovery struct {
 
 	a         *Assembler
 	resources known
+	heirs     map[*Resource]*Resource
 	floor     uint     // of the sampling, for lack of memory here
 	entries   []uint64 // numbers of all entries
 	next      uint64
@@ -37,7 +38,7 @@ func (a *Assembler) Recovery(name string) *Recovery {
 	defer a.mu.Unlock()
 	cfg := a.cfg
 	cfg.Memory = max(cfg.Memory-a.bytes, cfg.Memory/4)
-	return &Recovery{Name: name, a: NewAssembler(cfg), resources: make(known), next: 1}
+	return &Recovery{Name: name, a: NewAssembler(cfg), resources: make(known), heirs: make(map[*Resource]*Resource), next: 1}
 }
 
 // Read takes the next entries of the journal. An error says that they are of a version
@@ -79,6 +80,17 @@ func (r *Recovery) add(h header) {
 		r.a.shed(at)
 		r.floor = r.a.level
 	}
+}
+
+// heir returns the copy of a resource that traces refer to where they move: both
+// Assemblers count who refers to theirs.
+func (r *Recovery) heir(of *Resource) *Resource {
+	h := r.heirs[of]
+	if h == nil {
+		h = &Resource{Service: of.Service, Hash: of.Hash, Unjudged: of.Unjudged, Attributes: of.Attributes}
+		r.heirs[of] = h
+	}
+	return h
 }
 
 // Last returns the number of the last entry read.

@@ -160,9 +160,20 @@ func (x *Transaction) Adopt(r *Recovery) {
 	for t := r.a.started.front; t != nil && bytes < adoptedBytes; t = t.started.next {
 		r.chunk = append(r.chunk, t)
 		bytes += traceBytes/4 + len(t.records)*recordBytes
+	}
+	x.inheritChunk()
+}
+
+// inheritChunk takes the spans of the chunk that moves.
+func (x *Transaction) inheritChunk() {
+	r := x.adopted
+	for _, t := range r.chunk {
 		if x.a.keeps(t.key.id) {
 			x.inherit.addTrace(r.a, x.a, t)
 		}
+	}
+	for i, of := range x.inherit.resources {
+		x.inherit.resources[i] = r.heir(of)
 	}
 }
 
