@@ -199,6 +199,11 @@ func TestSignInAtAProvider(t *testing.T) {
 	require.Regexp(t, `assay_sk_[A-Za-z0-9]{6}_[0-9a-f]{32}`, body)
 	require.NotContains(t, log.String(), op.URL+"/oauth/token?")
 
+	// What the provider is asked is measured: its keys, and the exchange of a code.
+	_, metrics := get(t, client(t), s.metricsURL(), "")
+	require.Contains(t, metrics, `http_client_request_duration_seconds_count{http_request_method="GET",`)
+	require.Contains(t, metrics, `http_client_request_duration_seconds_count{http_request_method="POST",`)
+
 	// The provider goes away: who is signed in stays, and others use a key.
 	op.Close()
 	res, _ = b.do("/services", nil)

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
 	"strings"
 	"time"
@@ -49,7 +50,7 @@ func (c *identityConfig) problems() []error {
 	_, err := c.roots()
 	ck.err("oidc-ca", err)
 	if c.OIDCAudience != "" {
-		_, err := c.provider(noOrganizations{}, wallClock, slog.New(slog.DiscardHandler))
+		_, err := c.provider(noOrganizations{}, nil, wallClock, slog.New(slog.DiscardHandler))
 		ck.err("oidc-issuer", err)
 	}
 	return ck.problems
@@ -83,8 +84,8 @@ func readRoots(path string) (*x509.CertPool, error) {
 }
 
 // provider returns who verifies tokens, nil when no provider is configured. It does
-// not connect.
-func (c *identityConfig) provider(organizations auth.OrganizationFinder, now func() time.Time, logger *slog.Logger) (*auth.Provider, error) {
+// not connect. wrap is that of auth.ProviderConfig.
+func (c *identityConfig) provider(organizations auth.OrganizationFinder, wrap func(http.RoundTripper) http.RoundTripper, now func() time.Time, logger *slog.Logger) (*auth.Provider, error) {
 	if c.OIDCIssuer == "" {
 		return nil, nil
 	}
@@ -94,7 +95,7 @@ func (c *identityConfig) provider(organizations auth.OrganizationFinder, now fun
 	}
 	return auth.NewProvider(auth.ProviderConfig{
 		Issuer: c.OIDCIssuer, Audience: c.OIDCAudience, OrganizationClaim: c.OIDCOrganizationClaim,
-		Organizations: organizations, RootCAs: roots, Now: now, Logger: logger,
+		Organizations: organizations, RootCAs: roots, Wrap: wrap, Now: now, Logger: logger,
 	})
 }
 
@@ -103,7 +104,7 @@ func (s *server) identify() (err error) {
 	s.auth = &auth.Authenticator{
 		Keys: s.store, Prefix: s.cfg.APIKeyPrefix, FailureLimit: s.cfg.AuthFailureLimit, Now: s.replica.Now, Logger: s.logger,
 	}
-	if s.provider, err = s.cfg.identityConfig.provider(s.store, s.replica.Now, s.logger); err != nil {
+	if s.provider, err = s.cfg.identityConfig.provider(s.store, s.own.Transport, s.replica.Now, s.logger); err != nil {
 		return err
 	}
 	if s.provider != nil {

@@ -110,9 +110,12 @@ func bubble(t *testing.T, i *idp, f func(t *testing.T, p *Provider)) {
 	synctest.Test(t, func(t *testing.T) {
 		p, err := NewProvider(ProviderConfig{
 			Issuer: testIssuer, Audience: testAudience, Organizations: finder(organizations),
+			Wrap: func(base http.RoundTripper) http.RoundTripper {
+				require.IsType(t, new(http.Transport), base)
+				return i
+			},
 		})
 		require.NoError(t, err)
-		p.keys.client.Transport = i
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"net/netip"
 	"net/url"
 	"strings"
@@ -51,6 +52,10 @@ type ProviderConfig struct {
 	Organizations     OrganizationFinder
 
 	RootCAs *x509.CertPool // for the provider's certificate; nil: those of the system
+
+	// Wrap returns a transport around the one that is given, for traces and metrics;
+	// nil leaves it as it is.
+	Wrap func(http.RoundTripper) http.RoundTripper
 
 	Now    func() time.Time // default time.Now
 	Logger *slog.Logger     // default: none
@@ -99,9 +104,13 @@ func NewProvider(cfg ProviderConfig) (*Provider, error) {
 	if issuer.Scheme == "http" && !isLoopback(issuer.Hostname()) {
 		cfg.Logger.Warn("the identity provider is reached without TLS: whoever is on the way can forge tokens", "issuer", cfg.Issuer)
 	}
+	client := newClient(cfg.RootCAs)
+	if cfg.Wrap != nil {
+		client.Transport = cfg.Wrap(client.Transport)
+	}
 	return &Provider{
 		cfg:           cfg,
-		keys:          newKeySet(cfg.Issuer, newClient(cfg.RootCAs), cfg.Now, cfg.Logger),
+		keys:          newKeySet(cfg.Issuer, client, cfg.Now, cfg.Logger),
 		organizations: newCache[string, membership](maxOrganizations),
 	}, nil
 }
