@@ -22,6 +22,9 @@ type dashboardConfig struct {
 	Dashboard   bool          `default:"true" negatable:"" help:"Serve the dashboard at / (${default})."`
 	SessionIdle time.Duration `default:"8h" help:"Who is signed in to the dashboard and does nothing for so long is signed out (${default})."`
 	SessionLife time.Duration `default:"168h" help:"And whoever signed in so long ago (${default})."`
+
+	PublicOTLPHTTPURL string `name:"public-otlp-http-url" placeholder:"URL" help:"Where clients send OTLP/HTTP, scheme and host, as the dashboard shows it beside a new key. Default: the host of --public-url and the port of the listener."`
+	PublicOTLPGRPCURL string `name:"public-otlp-grpc-url" placeholder:"URL" help:"The same for OTLP/gRPC; https means TLS."`
 }
 
 // maxSession bounds the times of sessions: what is longer is a mistake.
@@ -31,6 +34,8 @@ func (c *dashboardConfig) problems() []error {
 	var ck check
 	ck.that(c.SessionIdle >= time.Minute, "--session-idle: %v is under 1m", c.SessionIdle)
 	ck.that(c.SessionLife >= c.SessionIdle && c.SessionLife <= maxSession, "--session-life: %v is not in the range from --session-idle to %v", c.SessionLife, maxSession)
+	ck.err("public-otlp-http-url", checkPublicURL(c.PublicOTLPHTTPURL))
+	ck.err("public-otlp-grpc-url", checkPublicURL(c.PublicOTLPGRPCURL))
 	return ck.problems
 }
 
@@ -86,7 +91,7 @@ func (s *server) openDashboard() (http.Handler, error) {
 	return sessions.Handler(pages), nil
 }
 
-// signIn returns how s.store sign in at the identity provider, nil when that is not
+// signIn returns how people sign in at the identity provider, nil when that is not
 // configured.
 func (c *identityConfig) signIn(provider *auth.Provider) (session.Provider, error) {
 	if provider == nil || c.OIDCClientID == "" {
@@ -135,29 +140,32 @@ func (s *server) isAPI(path string) bool {
 	return strings.HasPrefix(strings.TrimLeft(path, "/")+"/", base[1:]+"/")
 }
 
-// otlpURLs returns where telemetry is sent to, as far as the server can know: the host
-// by which browsers reach it, with the ports of the listeners.
+// otlpURLs returns where telemetry is sent to, as far as the server can know: what the
+// flags say, else the listener's port and scheme at the host by which browsers come. A
+// listener of all addresses has no host where no flag names one; the dashboard takes the
+// one of the request then.
 func (s *server) otlpURLs() (overHTTP, overGRPC string) {
-	scheme := "http"
+	scheme, public := "http", ""
 	if s.certificate != nil {
 		scheme = "https"
 	}
-	host := ""
-	if u, err := url.Parse(s.cfg.PublicURL); err == nil && u.Host != "" {
-		host = u.Hostname()
-		scheme = u.Scheme
+	if u, err := url.Parse(s.cfg.PublicURL); err == nil {
+		public = u.Hostname()
 	}
-	at := func(l net.Listener) string {
-		name, port, err := net.SplitHostPort(l.Addr().String())
+	at := func(flag string, l net.Listener) string {
+		if flag != "" {
+			return strings.TrimRight(flag, "/")
+		}
+		host, port, err := net.SplitHostPort(l.Addr().String())
 		if err != nil {
 			return scheme + "://" + l.Addr().String()
 		}
-		if ip := net.ParseIP(name); host == "" && ip != nil && ip.IsUnspecified() {
-			name = "localhost"
+		if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+			host = ""
 		}
-		return scheme + "://" + net.JoinHostPort(cmp.Or(host, name), port)
+		return scheme + "://" + net.JoinHostPort(cmp.Or(public, host), port)
 	}
-	return at(s.otlpHTTP), at(s.grpc)
+	return at(s.cfg.PublicOTLPHTTPURL, s.otlpHTTP), at(s.cfg.PublicOTLPGRPCURL, s.grpc)
 }
 
 // dashboardURL is where the dashboard is, "" where it is not served.

@@ -5,6 +5,7 @@ package main
 import (
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
@@ -18,6 +19,7 @@ import (
 	"assay"
 	"assay/internal/auth/oidctest"
 	"assay/internal/session"
+	"assay/internal/tlsreload"
 )
 
 // browser is somebody's browser: it keeps cookies and follows no redirect by itself.
@@ -256,14 +258,16 @@ func TestDashboardSettings(t *testing.T) {
 	require.Equal(t, "s3cret", string(got))
 
 	for want, args := range map[string][]string{
-		"--session-idle: 1s":         {"--session-idle", "1s"},
-		"--session-life: 1h":         {"--session-life", "1h"},
-		"--session-life: 9000h":      {"--session-life", "9000h"},
-		"need --oidc-issuer":         {"--oidc-client-id", "dash"},
-		"need --oidc-client-id":      append(issuer, "--oidc-admin-claim", "admin"),
-		"are both set":               append(issuer, "--oidc-client-id", "dash", "--oidc-client-secret", "hunter2", "--oidc-client-secret-file", secret),
-		"is no scope":                append(issuer, "--oidc-client-id", "dash", "--oidc-scopes", "openid profile"),
-		"/keys serves something els": {"--base-path", "/keys"},
+		"--session-idle: 1s":           {"--session-idle", "1s"},
+		"--session-life: 1h":           {"--session-life", "1h"},
+		"--session-life: 9000h":        {"--session-life", "9000h"},
+		"need --oidc-issuer":           {"--oidc-client-id", "dash"},
+		"need --oidc-client-id":        append(issuer, "--oidc-admin-claim", "admin"),
+		"are both set":                 append(issuer, "--oidc-client-id", "dash", "--oidc-client-secret", "hunter2", "--oidc-client-secret-file", secret),
+		"is no scope":                  append(issuer, "--oidc-client-id", "dash", "--oidc-scopes", "openid profile"),
+		"/keys serves something els":   {"--base-path", "/keys"},
+		"--public-otlp-http-url: more": {"--public-otlp-http-url", "https://otlp.example.com/v1/traces"},
+		"--public-otlp-grpc-url: not":  {"--public-otlp-grpc-url", "otlp.example.com:4317"},
 	} {
 		_, _, err := parseServe(t, nil, args...)
 		require.ErrorContains(t, err, want)
@@ -272,14 +276,48 @@ func TestDashboardSettings(t *testing.T) {
 }
 
 func TestOTLPAddressesForPeople(t *testing.T) {
-	s, _ := startServer(t, testConfig(t, t.TempDir()))
-	overHTTP, overGRPC := s.otlpURLs()
-	require.Equal(t, "http://"+s.otlpHTTPAddr(), overHTTP)
-	require.Equal(t, "http://"+s.grpcAddr(), overGRPC)
-	s.cfg.PublicURL = "https://assay.example.com:8443"
-	overHTTP, _ = s.otlpURLs()
-	u, err := url.Parse(overHTTP)
-	require.NoError(t, err)
-	require.Equal(t, "https://assay.example.com", u.Scheme+"://"+u.Hostname())
-	require.NotEqual(t, "8443", u.Port(), "the port of the listener")
+	plain, _ := startServer(t, testConfig(t, t.TempDir()))
+	of := func(s *server, change func(*server)) [2]string {
+		s = &server{cfg: s.cfg, otlpHTTP: s.otlpHTTP, grpc: s.grpc, certificate: s.certificate}
+		change(s)
+		overHTTP, overGRPC := s.otlpURLs()
+		return [2]string{overHTTP, overGRPC}
+	}
+	public := func(url string) func(*server) { return func(s *server) { s.cfg.PublicURL = url } }
+	all := func(next func(*server)) func(*server) {
+		return func(s *server) {
+			s.otlpHTTP, s.grpc = listener("[::]:4318"), listener("0.0.0.0:4317")
+			next(s)
+		}
+	}
+	withTLS := func(s *server) { s.certificate = new(tlsreload.Certificate) }
+	for name, tc := range map[string]struct {
+		change func(*server)
+		want   [2]string
+	}{
+		"one address":         {func(*server) {}, [2]string{"http://" + plain.otlpHTTPAddr(), "http://" + plain.grpcAddr()}},
+		"all addresses":       {all(func(*server) {}), [2]string{"http://:4318", "http://:4317"}},
+		"with TLS":            {all(withTLS), [2]string{"https://:4318", "https://:4317"}},
+		"a proxy with TLS":    {all(public("https://assay.example.com:8443")), [2]string{"http://assay.example.com:4318", "http://assay.example.com:4317"}},
+		"a plain URL and TLS": {all(func(s *server) { withTLS(s); public("http://assay.example.com")(s) }), [2]string{"https://assay.example.com:4318", "https://assay.example.com:4317"}},
+		"an IPv6 host":        {all(public("http://[2001:db8::1]:8080")), [2]string{"http://[2001:db8::1]:4318", "http://[2001:db8::1]:4317"}},
+		"a proxy for OTLP, too": {func(s *server) {
+			s.cfg.PublicOTLPHTTPURL, s.cfg.PublicOTLPGRPCURL = "https://otlp.example.com/", "https://otlp.example.com:4317"
+		}, [2]string{"https://otlp.example.com", "https://otlp.example.com:4317"}},
+		"a proxy for HTTP alone": {all(func(s *server) {
+			public("https://assay.example.com")(s)
+			s.cfg.PublicOTLPHTTPURL = "https://otlp.example.com"
+		}), [2]string{"https://otlp.example.com", "http://assay.example.com:4317"}},
+	} {
+		require.Equal(t, tc.want, of(plain, tc.change), name)
+	}
 }
+
+// listener is a listener of which only the address counts.
+type listener string
+
+func (l listener) Addr() net.Addr          { return l }
+func (listener) Accept() (net.Conn, error) { return nil, net.ErrClosed }
+func (listener) Close() error              { return nil }
+func (listener) Network() string           { return "tcp" }
+func (l listener) String() string          { return string(l) }

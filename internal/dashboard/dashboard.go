@@ -42,7 +42,7 @@ type Config struct {
 
 	// OTLPHTTP and OTLPGRPC are where SDKs and Collectors send to, such as
 	// http://127.0.0.1:4318. The gRPC address has a scheme too, which says whether it
-	// speaks TLS.
+	// speaks TLS. Without a host, such as http://:4318, it is the one of the request.
 	OTLPHTTP, OTLPGRPC string
 	// APIPath is the path of the REST API's root, default /api.
 	APIPath string

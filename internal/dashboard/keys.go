@@ -66,9 +66,6 @@ type madeKey struct {
 	Snippet *snippets // nil for a key that may not send
 }
 
-// snippets say how to send with a key.
-type snippets struct{ Environment, Collector string }
-
 var scopeTexts = []struct {
 	scope assay.Scope
 	text  string
@@ -211,24 +208,6 @@ func (q *request) findKey() (*assay.APIKey, error) {
 		}
 	}
 	return nil, assay.Errorf(assay.CodeNotFound, "no such key")
-}
-
-// snippets returns how to send with a key. A space within a header is written as
-// OpenTelemetry says, percent-encoded.
-// Source: https://opentelemetry.io/docs/specs/otel/protocol/exporter/#specifying-headers-via-environment-variables
-func (q *request) snippets(secret string) snippets {
-	insecure := ""
-	if strings.HasPrefix(q.cfg.OTLPGRPC, "http://") {
-		insecure = "    tls:\n      insecure: true\n"
-	}
-	_, grpc, _ := strings.Cut(q.cfg.OTLPGRPC, "://")
-	return snippets{
-		Environment: "export OTEL_EXPORTER_OTLP_ENDPOINT=" + q.cfg.OTLPHTTP + "\n" +
-			"export OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf\n" +
-			"export OTEL_EXPORTER_OTLP_HEADERS=\"Authorization=Bearer%20" + secret + "\"",
-		Collector: "exporters:\n  otlp/assay:\n    endpoint: " + grpc + "\n" + insecure +
-			"    headers:\n      authorization: Bearer " + secret + "\n",
-	}
 }
 
 // firstRunPage shows how to send the first data.
