@@ -3,8 +3,11 @@
 package dashboard
 
 import (
+	"cmp"
 	"net/url"
+	"slices"
 	"strconv"
+	"strings"
 
 	"assay"
 )
@@ -105,10 +108,63 @@ func options(chosen string, all ...option) []option {
 	return all
 }
 
-// column is the head of a column by which a list can be sorted.
+// sorting is the orders of a list, one of them chosen. A - before a field stands for
+// descending; "" is the order of an address that names none.
+type sorting []option
+
+// sorts returns the orders of a list with the one that the address names.
+func (a address) sorts(all []option) (sorting, error) {
+	s := sorting(options(a.get(sortParam), slices.Clone(all)...))
+	if s.order() == nil {
+		return nil, assay.Errorf(assay.CodeInvalid, "The list cannot be sorted by that.")
+	}
+	return s, nil
+}
+
+// order returns the order that is chosen, nil for none.
+func (s sorting) order() *option {
+	if i := slices.IndexFunc(s, func(o option) bool { return o.Chosen }); i >= 0 {
+		return &s[i]
+	}
+	return nil
+}
+
+// field returns the field by which the list is sorted. The order "" is by the field
+// otherwise, with its sign.
+func (s sorting) field(otherwise string) (field string, descending bool) {
+	return strings.CutPrefix(cmp.Or(s.order().Value, otherwise), "-")
+}
+
+// column is the head of a column. A list can be sorted by its field By; "" is none.
 type column struct {
-	Label     string
+	Label, By, Class string
+
+	// Filled by columns.
 	Link      string
 	Direction string // ascending or descending when the list is sorted by it, else ""
-	Class     string
+}
+
+// columns fills heads of columns. Each leads to the first order of its field, and the
+// one by which the list is sorted to the other order.
+func (a address) columns(s sorting, otherwise string, all ...column) []column {
+	by, descending := s.field(otherwise)
+	for i := range all {
+		c := &all[i]
+		if c.By == "" {
+			continue
+		}
+		if c.By == by {
+			c.Direction = "ascending"
+			if descending {
+				c.Direction = "descending"
+			}
+		}
+		for _, o := range s {
+			if field, down := strings.CutPrefix(cmp.Or(o.Value, otherwise), "-"); field == c.By && (by != field || down != descending) {
+				c.Link = a.with(sortParam, o.Value)
+				break
+			}
+		}
+	}
+	return all
 }

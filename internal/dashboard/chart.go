@@ -40,7 +40,8 @@ type scoreChart struct {
 
 // scoreRow is one point of a course, as the table has it.
 type scoreRow struct {
-	X    int // on the plane
+	X    int   // on the plane
+	Key  int64 // of the row, wherever it moves
 	Time string
 	scoreValue
 }
@@ -101,7 +102,7 @@ func newScoreChart(title string, points []assay.ScorePoint, start, end time.Time
 		} else { // a score holds until the next one
 			fmt.Fprintf(&line, "H%dV%s", x, short(y(p.Value)))
 		}
-		c.Rows = append(c.Rows, scoreRow{X: x, Time: p.At.UTC().Format(minuteLayout), scoreValue: roundedScore(p.Value)})
+		c.Rows = append(c.Rows, scoreRow{X: x, Key: p.At.Unix(), Time: p.At.UTC().Format(minuteLayout), scoreValue: roundedScore(p.Value)})
 	}
 	fmt.Fprintf(&line, "H%d", planeWidth)
 	c.Line = line.String()
@@ -192,6 +193,7 @@ type layer struct {
 // stackRow is one step, as the table has it.
 type stackRow struct {
 	X      int
+	Key    int64 // as of scoreRow
 	Time   string
 	Counts []uint64 // in the order of Names
 	Total  uint64
@@ -215,7 +217,7 @@ func newStackChart(v *assay.LogVolume) *stackChart {
 	}
 	ground := make([]uint64, len(v.Series))
 	for _, p := range v.Series {
-		c.Rows = append(c.Rows, stackRow{X: 5 + 10*len(c.Rows), Time: p.Start.UTC().Format(minuteLayout), Total: p.Counts.Total()})
+		c.Rows = append(c.Rows, stackRow{X: 5 + 10*len(c.Rows), Key: p.Start.Unix(), Time: p.Start.UTC().Format(minuteLayout), Total: p.Counts.Total()})
 	}
 	for _, s := range order {
 		l := layer{Name: s.String(), Count: v.Counts[s], Share: percent(float64(v.Counts[s]), float64(v.Counts.Total()))}

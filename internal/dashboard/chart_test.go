@@ -24,7 +24,7 @@ func TestScoreChart(t *testing.T) {
 	require.Equal(t, []tick{{At: "0%", Label: "100"}, {At: "20%", Label: "90"}, {At: "50%", Label: "75"}, {At: "100%", Label: "50"}}, c.Y)
 	require.Equal(t, "From 100 on Nov 1, 00:00 to 91 on Nov 5, 04:00, lowest 75.", c.Summary)
 	require.Equal(t, -9, c.Change())
-	require.Equal(t, scoreRow{X: 500, Time: "Nov 3, 02:00", scoreValue: scoreValue{75, "Good"}}, c.Rows[1])
+	require.Equal(t, scoreRow{X: 500, Key: points[1].At.Unix(), Time: "Nov 3, 02:00", scoreValue: scoreValue{75, "Good"}}, c.Rows[1])
 
 	points[1].Value = 20
 	require.Equal(t, "M0 0H500V80H1000V9.5H1000", newScoreChart("Score", points, chartStart, end).Line, "from 0 on when scores are low")

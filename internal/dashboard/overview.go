@@ -35,8 +35,6 @@ type overviewPage struct {
 	MoreFixes    int
 	Volume       volumePart
 	Cost         *costPart // nil when it cannot be told
-	Now          time.Time
-	Days         int // of the window
 }
 
 // bandCount is how many services are in a band.
@@ -76,7 +74,7 @@ func (h *Handler) overview(q *request) error {
 	if err != nil {
 		return err
 	}
-	page := overviewPage{Organization: organization, Now: q.now, Days: int(q.cfg.Window / (24 * time.Hour))}
+	page := overviewPage{Organization: organization}
 	if organization.Score != nil {
 		s := roundedScore(*organization.Score)
 		page.Score = &s

@@ -428,8 +428,8 @@ func TestOverview(t *testing.T) {
 	require.Contains(t, page, `<a href="/insights?rule=LOG-003">Sensitive data in logs</a><span class="id">LOG-003</span>`)
 	require.Contains(t, page, `<a href="/services?band=poor">`)
 	require.Contains(t, page, `aria-label="Score of the organization. From `)
-	require.Contains(t, page, `<a href="/?period=24h" aria-current="true">24h</a>`)
-	require.Contains(t, s.page("/?period=7d"), `<a href="/?period=7d" aria-current="true">7d</a>`)
+	require.Contains(t, page, `<a href="/?period=24h#volume" aria-current="true">24h</a>`)
+	require.Contains(t, s.page("/?period=7d"), `<a href="/?period=7d#volume" aria-current="true">7d</a>`)
 }
 
 func TestServicesAreFound(t *testing.T) {
@@ -455,6 +455,48 @@ func TestServicesAreFound(t *testing.T) {
 	require.Contains(t, page, `href="/services?page=3&amp;sort=-last_seen" rel="next"`)
 	require.Contains(t, s.page("/services?page=99999999"), "1–50 of 288")
 	require.Contains(t, page, `aria-sort="descending"><a href="/services?sort=last_seen">`)
+}
+
+// TestOrdersWithoutTheHeads holds that what the heads of columns do can be chosen in the
+// form, which is what phones have.
+func TestOrdersWithoutTheHeads(t *testing.T) {
+	s := newSite(t, dashboardtest.Shop())
+	for path, least := range map[string]int{"/services?sort=-score": 4} {
+		offered := map[string]bool{}
+		all := elements(t, s.page(path))
+		for _, e := range all {
+			if e.Data == "option" && attribute(e.Parent, "name") == "sort" {
+				offered[attribute(e, "value")] = true
+			}
+		}
+		heads := 0
+		for _, e := range all {
+			if e.Data != "a" || e.Parent.Data != "th" {
+				continue
+			}
+			u, err := url.Parse(attribute(e, "href"))
+			require.NoError(t, err)
+			require.True(t, offered[u.Query().Get("sort")], "%s: %s", path, u)
+			heads++
+		}
+		require.GreaterOrEqual(t, heads, least, path)
+	}
+	require.Contains(t, s.page("/services?sort=-score"), `<option value="-score" selected>Highest score</option>`)
+}
+
+// TestServicesWithoutEnvironments reads the list while the choices of its filter cannot
+// be read.
+func TestServicesWithoutEnvironments(t *testing.T) {
+	s := newSite(t, dashboardtest.Shop(), func(c *dashboard.Config) { c.ServiceLists = noEnvironments{c.ServiceLists} })
+	require.Contains(t, s.page("/services?environment=staging"), "storefront")
+	require.Contains(t, s.page("/services?environment=-"), "unknown_service")
+	require.Equal(t, http.StatusServiceUnavailable, s.get("/services?environment=~0011223344556677").StatusCode, "a name that only the list can tell")
+}
+
+type noEnvironments struct{ assay.ServiceLister }
+
+func (noEnvironments) FindEnvironments(context.Context, string, int) ([]string, error) {
+	return nil, assay.Errorf(assay.CodeUnavailable, "away")
 }
 
 func TestService(t *testing.T) {

@@ -3,8 +3,11 @@
 package dashboard
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
 
@@ -21,10 +24,10 @@ const (
 // servicesPage is the list of services.
 type servicesPage struct {
 	Search       string
-	Sort         string // as in the address
 	Environments []option
 	Bands        []option
 	Signals      []option
+	Sorts        []option
 	Columns      []column
 	Rows         []serviceRow
 	Pager        pager
@@ -66,11 +69,17 @@ func environmentValue(e string) string {
 	return e
 }
 
-// serviceSorts are the orders that an address can name, with whether they begin with
-// the greatest.
-var serviceSorts = map[string]bool{
-	string(assay.SortServiceName): false, string(assay.SortServiceScore): false,
-	string(assay.SortServiceInsights): true, string(assay.SortServiceLastSeen): true,
+// serviceSorts are the orders of the list, as an address names them. Of two of a field,
+// the one that the head of its column begins with comes first.
+var serviceSorts = []option{
+	{Value: "", Label: "Name, A to Z"},
+	{Value: "-name", Label: "Name, Z to A"},
+	{Value: "score", Label: "Lowest score"},
+	{Value: "-score", Label: "Highest score"},
+	{Value: "-insights", Label: "Most insights"},
+	{Value: "insights", Label: "Fewest insights"},
+	{Value: "-last_seen", Label: "Last seen"},
+	{Value: "last_seen", Label: "Not seen for longest"},
 }
 
 func (h *Handler) services(q *request) error {
@@ -79,17 +88,20 @@ func (h *Handler) services(q *request) error {
 		OrganizationID: q.organization(), Search: cutText(strings.TrimSpace(a.get(searchParam)), maxSearch),
 		Page: a.slice(servicesPageSize), Course: q.course(sparkPoints),
 	}
-	environments, err := q.environments.get(q.ctx, q.organization())
-	if err != nil {
-		return err
-	}
+	environments, err := q.environmentNames()
 	environment := a.get(environmentParam)
-	if environment != "" {
+	switch {
+	case environment == "":
+	case environment == unnamed:
+		f.Environment = new(string)
+	case err != nil && strings.HasPrefix(environment, hashed):
+		return err
+	default:
 		f.Environment = &environment // one beyond the list can be named, too
-	}
-	for _, e := range environments {
-		if environmentValue(e) == environment {
-			f.Environment = &e
+		for _, e := range environments {
+			if environmentValue(e) == environment {
+				f.Environment = &e
+			}
 		}
 	}
 	band, signal := a.get(bandParam), a.get(signalParam)
@@ -100,14 +112,11 @@ func (h *Handler) services(q *request) error {
 	if !validSignal(f.Signal) {
 		return assay.Errorf(assay.CodeInvalid, "The signal has to be trace, metric or log.")
 	}
-	order := a.get(sortParam)
-	by, descending := strings.CutPrefix(order, "-")
-	if order == "" {
-		by = string(assay.SortServiceName)
+	sorts, err := a.sorts(serviceSorts)
+	if err != nil {
+		return err
 	}
-	if _, ok := serviceSorts[by]; !ok {
-		return assay.Errorf(assay.CodeInvalid, "The list cannot be sorted by that.")
-	}
+	by, descending := sorts.field(string(assay.SortServiceName))
 	f.Sort, f.Descending = assay.ServiceSort(by), descending
 
 	rows, total, err := q.cfg.ServiceLists.FindServiceRows(q.ctx, f)
@@ -115,46 +124,29 @@ func (h *Handler) services(q *request) error {
 		return err
 	}
 	page := servicesPage{
-		Search: f.Search, Sort: order, Rows: serviceRows(rows, f.Course), Pager: a.pager(servicesPageSize, len(rows), total),
+		Search: f.Search, Sorts: sorts, Rows: serviceRows(rows, f.Course), Pager: a.pager(servicesPageSize, len(rows), total),
 		Environments: environmentOptions(environment, environments),
 		Bands:        bandOptions(band),
 		Signals: options(signal, option{Label: "Any signal"},
 			option{Value: string(assay.SignalTrace), Label: "Traces"}, option{Value: string(assay.SignalMetric), Label: "Metrics"}, option{Value: string(assay.SignalLog), Label: "Logs"}),
 		Filtered: f.Search != "" || environment != "" || band != "" || signal != "",
 	}
-	for _, c := range []struct{ label, by, class string }{
-		{"Service", string(assay.SortServiceName), ""},
-		{"Score", string(assay.SortServiceScore), ""},
-		{"Course", "", ""},
-		{"Insights", string(assay.SortServiceInsights), ""},
-		{"Last seen", string(assay.SortServiceLastSeen), "end"},
-	} {
-		page.Columns = append(page.Columns, a.column(c.label, c.by, c.class, by, descending))
-	}
+	page.Columns = a.columns(sorts, string(assay.SortServiceName),
+		column{Label: "Service", By: string(assay.SortServiceName)}, column{Label: "Score", By: string(assay.SortServiceScore)}, column{Label: "Course"},
+		column{Label: "Insights", By: string(assay.SortServiceInsights)}, column{Label: "Last seen", By: string(assay.SortServiceLastSeen), Class: "end"})
 	return q.render(http.StatusOK, "services", view{Title: "Services", Section: "services", Live: liveSeconds, Data: page})
 }
 
-// column returns the head of a column, by "" for one by which nothing is sorted.
-func (a address) column(label, by, class, sorted string, descending bool) column {
-	c := column{Label: label, Class: class}
-	if by == "" {
-		return c
+// environmentNames returns the choices of the filter by environment. The list is as
+// good without them while they cannot be read.
+func (q *request) environmentNames() ([]string, error) {
+	ctx, cancel := context.WithTimeout(q.ctx, sideTimeout)
+	defer cancel()
+	names, err := q.environments.get(ctx, q.organization())
+	if err != nil && q.r.Context().Err() == nil {
+		q.log(slog.LevelWarn, fmt.Errorf("environments: %w", err))
 	}
-	next := by
-	if serviceSorts[by] {
-		next = "-" + by
-	}
-	if by == sorted {
-		c.Direction, next = "ascending", "-"+by
-		if descending {
-			c.Direction, next = "descending", by
-		}
-	}
-	if next == string(assay.SortServiceName) {
-		next = ""
-	}
-	c.Link = a.with(sortParam, next)
-	return c
+	return names, err
 }
 
 func serviceRows(found []*assay.ServiceRow, c assay.Course) []serviceRow {

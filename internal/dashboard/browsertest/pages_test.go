@@ -203,6 +203,30 @@ func TestNothingJumps(t *testing.T) {
 	require.Positive(t, moved(`document.body.insertAdjacentHTML('afterbegin', '<h1>a</h1><h1>b</h1><h1>c</h1><h1>d</h1>');`), "what moves is seen")
 }
 
+// TestTabOnAPhone holds that nothing takes the focus that is not seen.
+func TestTabOnAPhone(t *testing.T) {
+	tab, _ := start(t)
+	url := serve(t, dashboardtest.Shop(), nil)
+	require.NoError(t, tab.Viewport(360, 740, true))
+	for _, path := range []string{"/", "/services", "/insights?status=all"} {
+		require.NoError(t, tab.Open(url+path))
+		unseen, err := browsertest.Evaluate[[]string](tab, `[...document.querySelectorAll('a, button, input, select, textarea, summary, [tabindex="0"]')].filter((e) => {
+  if (e.matches('.skip, .tabs input')) return false;
+  e.focus();
+  if (document.activeElement !== e) return false;
+  const clip = e.closest('thead');
+  return clip !== null && getComputedStyle(clip).position === 'absolute' || e.getBoundingClientRect().width < 2;
+}).map((e) => e.outerHTML.slice(0, 100))`)
+		require.NoError(t, err)
+		require.Empty(t, unseen, path)
+	}
+	require.NoError(t, tab.Open(url+"/services"))
+	_, err := browsertest.Evaluate[bool](tab, `(() => { document.getElementById('sort').value = 'score'; return true })()`)
+	require.NoError(t, err)
+	require.NoError(t, tab.Click(".filters button"))
+	require.NoError(t, tab.Await(`location.search.includes('sort=score') && document.querySelector('td.main a').textContent === 'warehouse-sync'`))
+}
+
 // TestKeyboard goes from the top of a page to its content, and through the menu.
 func TestKeyboard(t *testing.T) {
 	tab, _ := start(t)
