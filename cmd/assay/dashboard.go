@@ -81,7 +81,7 @@ func (s *server) openDashboard() (http.Handler, error) {
 		Keys: s.store, Prefix: s.cfg.APIKeyPrefix, FailureLimit: cmp.Or(s.cfg.AuthFailureLimit, signInFailures), Now: s.replica.Now, Logger: s.logger,
 	}
 	sessions, err := session.New(session.Config{
-		Store: s.store, Authenticate: s.signIns.Authenticate, Keys: s.store, Provider: provider, PublicURL: s.cfg.PublicURL,
+		Store: s.store, Authenticate: s.signIns.Authenticate, Failures: s.signIns, Keys: s.store, Provider: provider, PublicURL: s.cfg.PublicURL,
 		Idle: s.cfg.SessionIdle, Life: s.cfg.SessionLife, Assets: dashboard.AssetsPath,
 		Page: pages.SignInPage, Fail: pages.Fail, Now: s.replica.Now, Logger: s.logger,
 	})

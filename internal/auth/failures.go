@@ -96,6 +96,28 @@ func errTooManyFailures(after time.Duration) error {
 	return &limitError{assay.Errorf(assay.CodeRateLimited, "too many failed authentications from this address"), after}
 }
 
+// Refuse returns CodeRateLimited, as Authenticate does, for an address that has failed
+// too often, host and port, else nil. It is for what costs more than a look at a key
+// and cannot be told good from bad before it is done: call Failed for what was bad.
+func (a *Authenticator) Refuse(remoteAddr string) error {
+	a.prepare.Do(a.init)
+	if a.failures == nil {
+		return nil
+	}
+	if wait := a.failures.wait(addressOf(remoteAddr), a.now()); wait > 0 {
+		return errTooManyFailures(wait)
+	}
+	return nil
+}
+
+// Failed counts a failure of an address, beside the credentials of it that fail.
+func (a *Authenticator) Failed(remoteAddr string) {
+	a.prepare.Do(a.init)
+	if a.failures != nil {
+		a.failures.add(addressOf(remoteAddr), a.now())
+	}
+}
+
 // keyIndex knows the ids of all keys. It answers for addresses that have failed too
 // often, so that their guesses do not become queries, one each, and a key of theirs
 // that exists is looked up all the same.

@@ -232,3 +232,27 @@ func FuzzAddressOf(f *testing.F) {
 		}
 	})
 }
+
+func TestOtherFailuresCountToo(t *testing.T) {
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	a := &Authenticator{Keys: new(memory).store(), Prefix: "assay", Now: func() time.Time { return now }, FailureLimit: 2}
+	t.Cleanup(a.Close)
+	const address, other = "192.0.2.1:1", "192.0.2.2:1"
+	require.NoError(t, a.Refuse(address))
+	a.Failed(address)
+	_, err := a.Authenticate(t.Context(), "Bearer wrong", address)
+	require.Equal(t, assay.CodeInvalidAPIKey, assay.ErrorCode(err))
+	err = a.Refuse("192.0.2.1:2")
+	require.Equal(t, assay.CodeRateLimited, assay.ErrorCode(err))
+	var wait interface{ RetryAfter() time.Duration }
+	require.ErrorAs(t, err, &wait)
+	require.Equal(t, 30*time.Second, wait.RetryAfter())
+	require.NoError(t, a.Refuse(other))
+	now = now.Add(30 * time.Second)
+	require.NoError(t, a.Refuse(address))
+
+	free := new(Authenticator)
+	t.Cleanup(free.Close)
+	free.Failed(address)
+	require.NoError(t, free.Refuse(address), "no limit")
+}

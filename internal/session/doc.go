@@ -22,6 +22,9 @@
 // Requests of other origins that change something are refused by
 // http.CrossOriginProtection; a GET changes nothing. Requests that a page makes of its
 // own, such as polling, carry the header Assay-Live and do not keep an idle session
-// alive. An answer that goes on for longer has to end with its session: Manager.Check
-// tells.
+// alive.
+//
+// A callback of a provider costs a request to it with the client's secret before it is
+// known to be good, so the failures of an address are counted beside those of keys, and
+// only so many codes are exchanged at a time.
 package session

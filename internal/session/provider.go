@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
+	"errors"
 	"net/http"
 	"net/url"
 	"strings"
@@ -26,6 +27,7 @@ const (
 	failedRefused  = "The identity provider did not sign you in. Try again, or ask who runs it."
 	failedUser     = "Your account belongs to no organization that is known here. Ask who runs this server."
 	failedProvider = "The identity provider cannot be reached at the moment. Try again in a few seconds."
+	failedBusy     = "Too many people are signing in at the moment. Try again in a few seconds."
 )
 
 // flow is a sign-in at the provider that is under way. The browser alone keeps it: a
@@ -112,14 +114,14 @@ func (m *Manager) comeBack(w http.ResponseWriter, r *http.Request) {
 		m.page(w, r, http.StatusBadRequest, "/", failedBinding)
 		return
 	case query.Has("error"):
-		m.cfg.Logger.InfoContext(r.Context(), "the identity provider refused a sign-in", "error", printable(single(query, "error")))
+		m.cfg.Logger.InfoContext(r.Context(), "the identity provider refused a sign-in", "error", OAuthError(single(query, "error")))
 		m.page(w, r, http.StatusForbidden, f.back, failedRefused)
 		return
 	case code == "" || len(code) > maxCode:
 		m.page(w, r, http.StatusBadRequest, f.back, failedRefused)
 		return
 	}
-	user, err := m.cfg.Provider.Exchange(r.Context(), code, f.verifier(), a)
+	user, err := m.exchange(r, code, f.verifier(), a)
 	if err != nil {
 		m.providerFailed(w, r, f.back, err)
 		return
@@ -131,11 +133,39 @@ func (m *Manager) comeBack(w http.ResponseWriter, r *http.Request) {
 	if user.Admin {
 		s.Scopes = assay.Scopes()
 	}
-	if err := m.begin(w, r, s); err != nil {
+	switch err := m.begin(w, r, s); {
+	case assay.ErrorCode(err) == assay.CodeNotFound: // the organization, which was there when the token was checked
+		m.page(w, r, http.StatusForbidden, f.back, failedUser)
+	case err != nil:
 		m.unavailable(w, r, err)
-		return
+	default:
+		http.Redirect(w, r, f.back, http.StatusSeeOther)
 	}
-	http.Redirect(w, r, f.back, http.StatusSeeOther)
+}
+
+// errBusy is the answer to a code while as many as may be are exchanged.
+var errBusy = errors.New("as many codes as may be are exchanged")
+
+// exchange exchanges a code, unless its address failed too often or too many are
+// exchanged. Whatever goes wrong counts: a client can make up all that is known before,
+// and every one of its codes is a request to the provider.
+func (m *Manager) exchange(r *http.Request, code, verifier string, a Authorization) (*User, error) {
+	if m.cfg.Failures != nil {
+		if err := m.cfg.Failures.Refuse(r.RemoteAddr); err != nil {
+			return nil, err
+		}
+	}
+	select {
+	case m.exchanges <- struct{}{}:
+		defer func() { <-m.exchanges }()
+	default:
+		return nil, errBusy
+	}
+	user, err := m.cfg.Provider.Exchange(r.Context(), code, verifier, a)
+	if err != nil && m.cfg.Failures != nil {
+		m.cfg.Failures.Failed(r.RemoteAddr)
+	}
+	return user, err
 }
 
 // flowOf returns the flow in the request's cookie.
@@ -148,16 +178,22 @@ func (m *Manager) flowOf(r *http.Request) (flow, bool) {
 }
 
 func (m *Manager) providerFailed(w http.ResponseWriter, r *http.Request, back string, err error) {
-	status, failure := http.StatusServiceUnavailable, failedProvider
-	switch assay.ErrorCode(err) {
-	case assay.CodeForbidden:
+	status, failure, logged := http.StatusServiceUnavailable, failedProvider, r.Context().Err() == nil
+	switch code := assay.ErrorCode(err); {
+	case code == assay.CodeForbidden:
 		status, failure = http.StatusForbidden, failedUser
-	case assay.CodeInvalidToken:
+	case code == assay.CodeInvalidToken:
 		status, failure = http.StatusForbidden, failedRefused
+	case code == assay.CodeRateLimited:
+		setRetryAfter(w, err)
+		status, failure, logged = http.StatusTooManyRequests, failedTooOften, false
+	case errors.Is(err, errBusy):
+		w.Header().Set("Retry-After", "5")
+		failure, logged = failedBusy, false
 	default:
 		w.Header().Set("Retry-After", "5")
 	}
-	if r.Context().Err() == nil {
+	if logged {
 		m.cfg.Logger.WarnContext(r.Context(), "a sign-in at the identity provider failed", "error", err)
 	}
 	m.page(w, r, status, back, failure)
@@ -182,10 +218,14 @@ func single(query url.Values, name string) string {
 	return ""
 }
 
-// printable returns a text for the log: an error code of OAuth, or what is wrong with it.
-// Source: RFC 6749, section 4.1.2.1.
-func printable(code string) string {
-	if code == "" || len(code) > 64 || strings.Trim(code, "abcdefghijklmnopqrstuvwxyz_") != "" {
+// OAuthError returns a text for the log: an error code of OAuth, or what is wrong with
+// it.
+// Source: RFC 6749, sections 4.1.2.1 and 5.2.
+func OAuthError(code string) string {
+	if code == "" {
+		return "none"
+	}
+	if len(code) > 64 || strings.Trim(code, "abcdefghijklmnopqrstuvwxyz_") != "" {
 		return "malformed"
 	}
 	return code

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,6 +23,9 @@ import (
 type fakeProvider struct {
 	user     *User
 	err      error
+	hold     chan struct{} // nil, or Exchange answers when it is closed
+	held     chan struct{} // gets one for each Exchange that waits
+	calls    atomic.Int64  // of Exchange
 	asked    Authorization // the last
 	code     string        // that was exchanged
 	verifier string
@@ -32,6 +37,12 @@ func (p *fakeProvider) AuthorizationURL(_ context.Context, a Authorization) (str
 }
 
 func (p *fakeProvider) Exchange(_ context.Context, code, verifier string, a Authorization) (*User, error) {
+	p.calls.Add(1)
+	if p.hold != nil {
+		p.held <- struct{}{}
+		<-p.hold
+		return nil, assay.Errorf(assay.CodeUnavailable, "held")
+	}
 	if a != p.asked {
 		return nil, assay.Errorf(assay.CodeInternal, "exchanged for something else than was asked for")
 	}
@@ -146,6 +157,7 @@ func TestHostileCallback(t *testing.T) {
 
 func TestProviderFails(t *testing.T) {
 	f, p := newProviderFixture(t)
+	f.manager.cfg.Failures = nil
 	for code, want := range map[assay.Code]struct {
 		status int
 		says   string
@@ -171,8 +183,73 @@ func TestProviderFails(t *testing.T) {
 	p.err, p.user.OrganizationID = nil, "00000000-0000-4000-8000-000000000000"
 	b := f.browser()
 	b.ask(ProviderPath, nil)
-	require.Equal(t, http.StatusServiceUnavailable, b.ask(p.callback(), nil).StatusCode)
+	res := b.ask(p.callback(), nil)
+	require.Equal(t, http.StatusForbidden, res.StatusCode)
+	require.Contains(t, text(t, res), failedUser)
 	require.Equal(t, "nobody", b.page())
+	// A store that is away.
+	p.user.OrganizationID = f.org
+	b.ask(ProviderPath, nil)
+	f.store.err = assay.Errorf(assay.CodeUnavailable, "away")
+	require.Equal(t, http.StatusServiceUnavailable, b.ask(p.callback(), nil).StatusCode)
+}
+
+// TestFailedExchangesAreLimited: a client makes up state and cookie, and has assay ask
+// the provider with one code after the other.
+func TestFailedExchangesAreLimited(t *testing.T) {
+	f, p := newProviderFixture(t)
+	made := flow{secret: newSecret(), back: "/x"}
+	p.asked = made.authorization(f.server.URL + CallbackPath)
+	p.err = assay.Errorf(assay.CodeInvalidToken, "no such code")
+	attack := func() *http.Response {
+		b := f.browser()
+		return b.ask(p.callback(), nil, "Cookie", hostPrefix+signInCookie+"="+made.String())
+	}
+	for range 3 { // the limit of the fixture
+		require.Equal(t, http.StatusForbidden, attack().StatusCode)
+	}
+	for range 3 {
+		res := attack()
+		require.Equal(t, http.StatusTooManyRequests, res.StatusCode)
+		require.NotEmpty(t, res.Header.Get("Retry-After"))
+		require.Contains(t, text(t, res), failedTooOften)
+	}
+	require.EqualValues(t, 3, p.calls.Load(), "the provider is not asked")
+	require.Equal(t, 3, strings.Count(f.log.String(), "level=WARN"))
+
+	// Keys and codes of an address are counted together, and what fails comes back.
+	res := f.browser().ask(SignInPath, url.Values{"key": {"wrong"}})
+	require.Equal(t, http.StatusTooManyRequests, res.StatusCode)
+	f.now = f.now.Add(20 * time.Second)
+	p.err = nil
+	require.Equal(t, http.StatusSeeOther, attack().StatusCode)
+	require.Equal(t, http.StatusSeeOther, attack().StatusCode, "what succeeds is not counted")
+}
+
+func TestExchangesInFlightAreBounded(t *testing.T) {
+	f, p := newProviderFixture(t)
+	f.manager.cfg.Failures = nil
+	p.hold, p.held = make(chan struct{}), make(chan struct{}, maxExchanges)
+	made := flow{secret: newSecret(), back: "/x"}
+	p.asked = made.authorization(f.server.URL + CallbackPath)
+	path := p.callback()
+	ask := func() *http.Response {
+		return f.browser().ask(path, nil, "Cookie", hostPrefix+signInCookie+"="+made.String())
+	}
+	var waiting sync.WaitGroup
+	for range maxExchanges {
+		waiting.Go(func() { ask() })
+	}
+	for range maxExchanges {
+		<-p.held
+	}
+	res := ask()
+	require.Equal(t, http.StatusServiceUnavailable, res.StatusCode)
+	require.Contains(t, text(t, res), failedBusy)
+	close(p.hold)
+	waiting.Wait()
+	require.EqualValues(t, maxExchanges, p.calls.Load())
+	require.Contains(t, text(t, ask()), failedProvider, "and then there is room again")
 }
 
 func TestNoProvider(t *testing.T) {

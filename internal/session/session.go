@@ -30,6 +30,10 @@ const BackgroundHeader = "Assay-Live"
 const (
 	touchInterval = time.Minute // between writes of a session's last use
 	touchTimeout  = time.Second // for one of them
+
+	// maxExchanges is how many codes are exchanged at the provider at a time: each is a
+	// request of up to ten seconds that whoever asks for the callback causes.
+	maxExchanges = 16
 )
 
 // Provider is an OpenID Connect provider. Implementations may be used concurrently.
@@ -66,6 +70,16 @@ type SignInPage struct {
 	Failure  string // a sentence for people about what went wrong; "" for nothing
 }
 
+// FailureLimiter counts what failed for each address, host and port. Implementations may
+// be used concurrently.
+type FailureLimiter interface {
+	// Refuse returns CodeRateLimited, with a method RetryAfter() time.Duration, for an
+	// address that has failed too often.
+	Refuse(remoteAddr string) error
+	// Failed counts a failure.
+	Failed(remoteAddr string)
+}
+
 // Config of a Manager. Store, Authenticate, Keys, Page and Fail are needed.
 type Config struct {
 	Store assay.SessionStore
@@ -73,6 +87,7 @@ type Config struct {
 	Authenticate func(ctx context.Context, authorizationHeader, remoteAddr string) (*assay.Principal, error)
 	Keys         assay.APIKeyStore // tells the names of keys
 	Provider     Provider          // nil: none is configured
+	Failures     FailureLimiter    // of sign-ins at the provider; nil: no limit
 	PublicURL    string            // scheme and host by which browsers come; "": those of the request
 
 	Idle time.Duration // default assay.DefaultSessionIdle
@@ -91,9 +106,10 @@ type Config struct {
 
 // Manager signs in and out. It may be used concurrently.
 type Manager struct {
-	cfg    Config
-	public *url.URL // of Config.PublicURL, nil for none
-	cross  *http.CrossOriginProtection
+	cfg       Config
+	public    *url.URL // of Config.PublicURL, nil for none
+	cross     *http.CrossOriginProtection
+	exchanges chan struct{} // one for each code that is being exchanged
 }
 
 // New returns a Manager, or what is wrong with the configuration.
@@ -113,7 +129,7 @@ func New(cfg Config) (*Manager, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	m := &Manager{cfg: cfg, cross: http.NewCrossOriginProtection()}
+	m := &Manager{cfg: cfg, cross: http.NewCrossOriginProtection(), exchanges: make(chan struct{}, maxExchanges)}
 	m.cross.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		cfg.Fail(w, r, http.StatusForbidden, "The request came from another site.")
 	}))
@@ -220,17 +236,6 @@ func (m *Manager) find(r *http.Request) (*assay.Session, error) {
 		return nil, nil
 	}
 	return s, err
-}
-
-// Check tells whether the session of a request that Handler passed on lives still:
-// CodeNotFound when it has ended.
-func (m *Manager) Check(ctx context.Context) error {
-	s := FromContext(ctx)
-	if s == nil {
-		return assay.Errorf(assay.CodeNotFound, "nobody is signed in")
-	}
-	_, err := m.cfg.Store.FindSession(ctx, s.Hash, m.cfg.Now())
-	return err
 }
 
 // touch keeps an idle session alive. The page does not wait long for it, nor fail.

@@ -99,10 +99,7 @@ func (m *Manager) failure(w http.ResponseWriter, r *http.Request, err error) (st
 	case assay.CodeForbidden:
 		return http.StatusForbidden, failedScope
 	case assay.CodeRateLimited:
-		var wait interface{ RetryAfter() time.Duration }
-		if errors.As(err, &wait) {
-			w.Header().Set("Retry-After", strconv.Itoa(int(max(1, (wait.RetryAfter()+time.Second-1)/time.Second))))
-		}
+		setRetryAfter(w, err)
 		return http.StatusTooManyRequests, failedTooOften
 	default:
 		if r.Context().Err() == nil {
@@ -110,6 +107,14 @@ func (m *Manager) failure(w http.ResponseWriter, r *http.Request, err error) (st
 		}
 		w.Header().Set("Retry-After", "5")
 		return http.StatusServiceUnavailable, failedStore
+	}
+}
+
+// setRetryAfter says when to try again, where the error knows.
+func setRetryAfter(w http.ResponseWriter, err error) {
+	var wait interface{ RetryAfter() time.Duration }
+	if errors.As(err, &wait) {
+		w.Header().Set("Retry-After", strconv.Itoa(int(max(1, (wait.RetryAfter()+time.Second-1)/time.Second))))
 	}
 }
 
@@ -160,6 +165,7 @@ func (m *Manager) end(w http.ResponseWriter, r *http.Request, end func(*assay.Se
 		return
 	}
 	m.dropCookie(w, r, sessionCookie)
+	w.Header().Set("Clear-Site-Data", `"cache"`) // so that Back shows no page of the session
 	http.Redirect(w, r, SignInPath, http.StatusSeeOther)
 }
 

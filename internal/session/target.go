@@ -11,22 +11,32 @@ import (
 // maxReturn is the longest address to go back to that is remembered, in bytes.
 const maxReturn = 2000
 
-// safeReturn returns where to go after signing in: the path and query of back when
-// it is a page of this server, else the first page. Browsers read a backslash as a
-// slash and skip control characters, so neither is let through.
-func safeReturn(back string) string {
+// LocalPath returns the path and query of an address when it is one of this server, else
+// the first page. Browsers read a backslash as a slash and skip control characters, so
+// neither is let through.
+func LocalPath(address string) string {
 	const first = "/"
-	if len(back) > maxReturn || !strings.HasPrefix(back, "/") || strings.HasPrefix(back, "//") ||
-		strings.ContainsRune(back, '\\') || strings.ContainsFunc(back, unicode.IsControl) {
+	if len(address) > maxReturn || !strings.HasPrefix(address, "/") || strings.HasPrefix(address, "//") ||
+		strings.ContainsRune(address, '\\') || strings.ContainsFunc(address, unicode.IsControl) {
 		return first
 	}
-	u, err := url.Parse(back)
-	if err != nil || u.IsAbs() || u.Host != "" || u.User != nil || isOwn(u.Path) {
+	u, err := url.Parse(address)
+	if err != nil || u.IsAbs() || u.Host != "" || u.User != nil {
 		return first
 	}
 	u.Fragment = ""
-	if back = u.String(); strings.HasPrefix(back, "//") || len(back) > maxReturn {
+	if address = u.String(); strings.HasPrefix(address, "//") || len(address) > maxReturn {
 		return first
+	}
+	return address
+}
+
+// safeReturn returns where to go after signing in: LocalPath, and nowhere in this
+// package.
+func safeReturn(back string) string {
+	back = LocalPath(back)
+	if u, err := url.Parse(back); err != nil || isOwn(u.Path) {
+		return "/"
 	}
 	return back
 }

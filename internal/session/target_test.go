@@ -16,7 +16,7 @@ import (
 var hostileReturns = []string{
 	"", "services", "https://evil.example", "//evil.example", "///evil.example", "/\\evil.example", "\\\\evil.example", "/\t/evil.example", "/\n/evil.example",
 	"\t//evil.example", " //evil.example", "javascript:alert(1)", "data:text/html,x", "https:evil.example", "http:///evil.example", "/a\x00", "/a\r\nSet-Cookie: x=y",
-	"/%zz", "/sign-in", "/sign-in?return=/sign-in", "/sign-in/provider", "/sign-out", "/sign-out/all", "/" + strings.Repeat("x", maxReturn), "?x", "#x", "/.//evil.example\\",
+	"/%zz", "/sign-in", "/sign-in?return=/sign-in", "/%73ign-in", "/sign-in/provider", "/sign-out", "/sign-out/all", "/" + strings.Repeat("x", maxReturn), "?x", "#x", "/.//evil.example\\",
 	"/\u0085/evil", "@evil.example", ":80",
 }
 

@@ -161,7 +161,7 @@ func answered(res *http.Response, body []byte) (auth.Secret, error) {
 	case res.StatusCode == http.StatusBadRequest && err == nil && answer.Error == "invalid_grant":
 		return "", assay.Errorf(assay.CodeInvalidToken, "the identity provider does not know the code, or not any more")
 	case res.StatusCode != http.StatusOK:
-		return "", unavailable(fmt.Sprintf("the identity provider answered a token request with %d%s", res.StatusCode, oauthError(answer.Error)), nil)
+		return "", unavailable(fmt.Sprintf("the identity provider answered a token request with %d, error %s", res.StatusCode, session.OAuthError(answer.Error)), nil)
 	case !isJSON(res.Header.Get("Content-Type")) || err != nil:
 		return "", unavailable("the identity provider's answer is not JSON", nil)
 	case answer.IDToken == "":
@@ -185,15 +185,6 @@ func causeOf(err error) error {
 		return u.Err
 	}
 	return err
-}
-
-// oauthError returns an error code of RFC 6749, section 5.2, for the log: "" for what
-// is none.
-func oauthError(code string) string {
-	if code == "" || len(code) > 64 || strings.Trim(code, "abcdefghijklmnopqrstuvwxyz_") != "" {
-		return ""
-	}
-	return ", " + code
 }
 
 func isJSON(contentType string) bool {
