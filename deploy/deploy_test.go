@@ -15,7 +15,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/relabel"
 	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
 )
 
 // TestAlerts has promtool check the rules, their tests and the scrape configuration.
@@ -30,18 +34,69 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
+// TestKubernetesScrape: of a pod's ports the one with the metrics is scraped, once, under the
+// names that the alerts expect. Not every promtool knows the discovery of Kubernetes.
+func TestKubernetesScrape(t *testing.T) {
+	var file struct {
+		ScrapeConfigs []struct {
+			JobName   string `yaml:"job_name"`
+			Discovery []struct {
+				Role       string
+				Namespaces struct{ Names []string }
+			} `yaml:"kubernetes_sd_configs"`
+			Relabel []*relabel.Config `yaml:"relabel_configs"`
+		} `yaml:"scrape_configs"`
+	}
+	require.NoError(t, yaml.Unmarshal(read(t, "prometheus/kubernetes.yaml"), &file))
+	require.Len(t, file.ScrapeConfigs, 1)
+	job := file.ScrapeConfigs[0]
+	require.Equal(t, "assay", job.JobName)
+	require.Len(t, job.Discovery, 1)
+	require.Equal(t, "pod", job.Discovery[0].Role)
+	require.Equal(t, []string{"assay"}, job.Discovery[0].Namespaces.Names)
+	for _, r := range job.Relabel {
+		require.NoError(t, r.Validate(model.UTF8Validation))
+	}
+	for port, want := range map[string]bool{"assay http": true, "assay otlp-grpc": false, "assay otlp-http": false, "assay-collector http": false} {
+		app, name, _ := strings.Cut(port, " ")
+		b := labels.NewBuilder(labels.FromStrings("__address__", "10.0.0.7:8080", "__meta_kubernetes_pod_name", "assay-1",
+			"__meta_kubernetes_pod_label_app_kubernetes_io_name", app, "__meta_kubernetes_pod_container_port_name", name))
+		require.Equal(t, want, relabel.ProcessBuilder(b, job.Relabel...), port)
+		if want {
+			require.Equal(t, "assay-1", b.Get("instance"))
+		}
+	}
+}
+
+// TestOneJob: alerts and dashboard are for the job that the scrape configurations have, and
+// each selector of the alerts says so.
+func TestOneJob(t *testing.T) {
+	for _, name := range []string{"prometheus/prometheus.yaml", "prometheus/kubernetes.yaml"} {
+		require.Equal(t, 1, strings.Count(string(read(t, name)), "job_name: assay\n"), name)
+	}
+	for _, line := range strings.Split(string(read(t, "prometheus/alerts.yaml")), "\n") {
+		if strings.HasPrefix(strings.TrimSpace(line), "#") {
+			continue
+		}
+		require.Equal(t, len(metricName.FindAllString(line, -1)), strings.Count(line, `{job="assay"`), line)
+	}
+	require.NotContains(t, string(read(t, "kubernetes/assay.yaml")), "prometheus.io/", "a second job would scrape the same pods")
+}
+
+// metricName finds the selectors of an expression.
+var metricName = regexp.MustCompile(`\b(assay|http|go|process|logs|up)(_[a-z0-9_]+)?\{`)
+
 // TestMetricsExist: alerts and dashboard ask for what the page on telemetry lists, or
 // for what the client library of Prometheus adds.
 func TestMetricsExist(t *testing.T) {
 	documented := string(read(t, "../docs/telemetry.md"))
-	name := regexp.MustCompile(`\b(assay|http|go|process|logs|up)(_[a-z0-9_]+)?\{`)
 	for file, expressions := range map[string][]string{
 		"prometheus/alerts.yaml": {string(read(t, "prometheus/alerts.yaml"))},
 		"grafana/assay.json":     expressionsOf(t, read(t, "grafana/assay.json")),
 	} {
 		found := 0
 		for _, e := range expressions {
-			for _, match := range name.FindAllString(e, -1) {
+			for _, match := range metricName.FindAllString(e, -1) {
 				found++
 				metric := strings.TrimSuffix(match, "{")
 				metric = regexp.MustCompile(`_(bucket|count)$`).ReplaceAllString(metric, "")

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -50,6 +51,11 @@ func (s *server) ready(ctx context.Context) []rest.Check {
 		r.at = time.Now()
 	}
 	return append([]rest.Check{intake}, r.found...)
+}
+
+// isReady tells it for /metrics, within about checkTimeout.
+func (s *server) isReady() bool {
+	return !slices.ContainsFunc(s.ready(context.Background()), func(c rest.Check) bool { return c.Err != nil })
 }
 
 // look looks at what the server needs.

@@ -53,7 +53,16 @@ func TestReady(t *testing.T) {
 		}, 20*time.Second, 100*time.Millisecond)
 		return found
 	}
+	// told returns what /metrics says, which looks as /readyz does.
+	told := func(want string) {
+		t.Helper()
+		require.Eventually(t, func() bool {
+			_, body := get(t, c, s.metricsURL(), "")
+			return strings.Contains(body, "\nassay_ready "+want+"\n")
+		}, 20*time.Second, 100*time.Millisecond)
+	}
 	found := await(http.StatusOK)
+	told("1")
 	for _, name := range []string{"intake", "store", "schema", "commits", "clock", "traces"} {
 		require.True(t, strings.HasPrefix(found[name], "ok"), "%s: %s", name, found[name])
 	}
@@ -64,6 +73,7 @@ func TestReady(t *testing.T) {
 	found = await(http.StatusServiceUnavailable)
 	require.Equal(t, "failed: not available", found["store"])
 	require.Equal(t, "ok", found["intake"])
+	told("0")
 	code, _ := get(t, c, s.rootURL()+"/livez", "")
 	require.Equal(t, http.StatusOK, code)
 	require.NoError(t, restore(t.Context()))

@@ -255,6 +255,9 @@ func (s *server) start(ctx context.Context) (err error) {
 	if err := s.own.Watch(s.engine, s.receiver); err != nil {
 		return err
 	}
+	if err := s.own.WatchReady(s.isReady); err != nil {
+		return err
+	}
 	pages, err := s.openDashboard()
 	if err != nil {
 		return err

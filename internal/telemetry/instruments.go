@@ -120,6 +120,10 @@ var (
 		"assay_summary_call_duration_seconds",
 	}
 
+	ready = instrument{
+		"assay.ready", "1", "Whether requests can be served, as /readyz says: 1, or 0 when not.",
+		"assay_ready",
+	}
 	certificateEnd = instrument{
 		"assay.tls.certificate_expiry_timestamp", "s", "When the TLS certificate that is served ends, as Unix time.",
 		"assay_tls_certificate_expiry_timestamp_seconds",
@@ -146,7 +150,7 @@ var instruments = []instrument{
 	openTraces, openTraceSpans, openTraceMemory, openTraceJournal, traceSamplingRate, traceSpansDropped,
 	leases, clockSkew,
 	agentRequests, agentDuration, summaryRequests, summaryCalls, summaryCallDuration,
-	certificateEnd,
+	ready, certificateEnd,
 	httpServerDuration, httpServerActive, httpClientDuration,
 }
 

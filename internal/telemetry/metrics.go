@@ -173,6 +173,19 @@ func (t *Telemetry) Watch(e Engine, r Receiver) error {
 	return m.err
 }
 
+// WatchReady adds the metric of whether requests can be served. isReady is asked at each
+// scrape and export, from several goroutines, and has to answer within a few seconds.
+// It must be called at most once.
+func (t *Telemetry) WatchReady(isReady func() bool) error {
+	t.meter.observeGauge(ready, func() float64 {
+		if isReady() {
+			return 1
+		}
+		return 0
+	})
+	return t.meter.err
+}
+
 // Certificate is what is shown of a certificate that is served.
 type Certificate interface {
 	NotAfter() time.Time

@@ -60,6 +60,8 @@ func TestMetrics(t *testing.T) {
 	e := &fakeEngine{}
 	require.NoError(t, own.Watch(e, fakeReceiver{}))
 	require.NoError(t, own.WatchLeases(fakeLeases{}, "score:", "expire", "journal:"))
+	isReady := true
+	require.NoError(t, own.WatchReady(func() bool { return isReady }))
 	e.counters.Requests.Add(7)
 	e.counters.Repeated.Add(8)
 	e.counters.Refused.Add(9)
@@ -93,6 +95,7 @@ func TestMetrics(t *testing.T) {
 		`assay_leases{kind="expire"} 1`,
 		`assay_leases{kind="journal"} 0`,
 		`assay_clock_skew_seconds -1.5`,
+		`assay_ready 1`,
 		`assay_receive_bytes_in_flight 5`,
 		`assay_receive_requests_in_flight 6`,
 		`assay_receive_requests_total{outcome="too_large",signal="metrics",transport="grpc"} 1`,
@@ -110,6 +113,10 @@ func TestMetrics(t *testing.T) {
 		require.Contains(t, body, "\n"+want)
 	}
 	require.NotContains(t, body, "\ngo_memory_", "that is for OTLP")
+
+	isReady = false
+	body, _ = scrape(t, own, "")
+	require.Contains(t, body, "\nassay_ready 0\n")
 }
 
 // sampled is a collector as a package with counts of its own has it.
