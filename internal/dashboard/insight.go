@@ -40,8 +40,6 @@ type insightPage struct {
 	Failures *failures
 	Evidence []evidence
 	Resource []pair
-	Days     int
-	Now      time.Time
 
 	Summaries      bool // can be written
 	Summary        *assay.InsightSummary
@@ -97,7 +95,7 @@ func (q *request) findInsight() (*assay.Insight, error) {
 func (q *request) insightPage(i *assay.Insight) insightPage {
 	return insightPage{
 		Insight: i, Rule: q.ruleOf(i.Type), Failures: failuresOf(i), Evidence: evidenceOf(i.Attributes),
-		Resource: resourceOf(i.Attributes), Days: int(q.cfg.Window / (24 * time.Hour)), Now: q.now, Summaries: q.cfg.Summaries != nil,
+		Resource: resourceOf(i.Attributes), Summaries: q.cfg.Summaries != nil,
 	}
 }
 
@@ -246,6 +244,8 @@ func (h *Handler) mute(q *request) error {
 	if err := q.cfg.Insights.MuteInsight(q.ctx, i.ID, reason); err != nil {
 		return err
 	}
+	// The reason is what people write, and stays out of the log.
+	q.cfg.Logger.InfoContext(q.ctx, "an insight was muted", "organization_id", q.organization(), "insight_id", i.ID, "by", q.session.Subject)
 	return q.redirect("/insights/" + i.ID)
 }
 
@@ -258,6 +258,7 @@ func (h *Handler) unmute(q *request) error {
 	if err := q.cfg.Insights.UnmuteInsight(q.ctx, i.ID); err != nil {
 		return err
 	}
+	q.cfg.Logger.InfoContext(q.ctx, "an insight was unmuted", "organization_id", q.organization(), "insight_id", i.ID, "by", q.session.Subject)
 	return q.redirect("/insights/" + i.ID)
 }
 

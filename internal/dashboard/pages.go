@@ -70,7 +70,7 @@ func (h *Handler) functions() template.FuncMap {
 		"themes": func() []option {
 			return []option{{Value: "", Label: "System"}, {Value: "light", Label: "Light"}, {Value: "dark", Label: "Dark"}}
 		},
-		"name": name, "fullName": fullName, "plain": plain, "code": code,
+		"name": name, "fullName": fullName, "rest": rest, "key": key, "plain": plain, "code": code,
 		"ago": ago, "bytes": bytesText, "signed": signed, "plural": plural, "slug": slug,
 		"thousands": func(n any) (string, error) {
 			switch n := n.(type) {

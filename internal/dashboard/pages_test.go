@@ -7,6 +7,7 @@ import (
 	"compress/gzip"
 	"context"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -213,11 +214,73 @@ func TestNamesOfStrangersAreHarmless(t *testing.T) {
 		require.Contains(t, list, shown, "readable")
 	}
 	require.NotContains(t, list, strings.Repeat("W", 200))
-	for _, r := range s.Rows {
-		if len(r.Name) == 10<<10 {
-			require.Contains(t, s.page("/services/"+r.ID), r.Name, "the whole name can be reached")
+	// Wherever such a text stands, all of it can be reached and read.
+	for n, r := range s.Rows {
+		texts := textsOf(t, s.page("/services/"+r.ID))
+		for _, field := range []string{r.Name, r.Namespace, r.Environment, r.Version} {
+			require.Contains(t, texts["bdi"], dashboard.WholeText(field), "service %d", n)
+		}
+		require.GreaterOrEqual(t, count(texts["dd"], dashboard.WholeText(r.Version)), 3, "service %d: namespace, environment and version", n)
+	}
+	for n, i := range s.Found {
+		page := s.page("/insights/" + i.ID)
+		texts := textsOf(t, page)
+		h := dashboardtest.Hostile[n%len(dashboardtest.Hostile)]
+		reason := dashboard.WholeText(h)
+		h = dashboard.WholeText(string([]rune(h))) // evidence is JSON, which holds no other bytes than those of UTF-8
+		items := count(texts["li"], h)
+		if h != reason {
+			items += count(texts["li"], reason)
+		}
+		require.GreaterOrEqual(t, items, 9, "insight %d: seven lists, the kind of a finding and a value", n)
+		require.Equal(t, 1, count(texts["th"], h), "insight %d: a resource attribute", n)
+		for _, field := range []string{i.Service.Name, i.Service.Namespace, i.Service.Environment, i.Service.Version} {
+			require.Contains(t, texts["dd"], dashboard.WholeText(field), "insight %d", n)
+		}
+		if i.Status == assay.InsightMuted {
+			require.Contains(t, texts["div"], reason, "insight %d: the reason of the mute", n)
+		}
+		for _, e := range elements(t, page) {
+			require.False(t, e.Data == "details" && slices.Contains([]string{"p", "span", "h1", "h3", "a"}, e.Parent.Data), "insight %d: an element that opens in <%s>", n, e.Parent.Data)
 		}
 	}
+}
+
+// textsOf returns, by element, the texts that are shown with nothing around them in it:
+// those of bdi elements under the name of each element around them, too.
+func textsOf(t *testing.T, page string) map[string][]string {
+	t.Helper()
+	texts := map[string][]string{}
+	for _, e := range elements(t, page) {
+		if e.Data != "bdi" {
+			continue
+		}
+		var text strings.Builder
+		for n := range e.Descendants() {
+			if n.Type == html.TextNode {
+				text.WriteString(n.Data)
+			}
+		}
+		texts["bdi"] = append(texts["bdi"], text.String())
+		around := e.Parent
+		for around.Data == "details" || around.Data == "summary" || around.Data == "a" {
+			around = around.Parent
+		}
+		if around.Data == "div" && around.Parent.Data == "li" {
+			around = around.Parent
+		}
+		texts[around.Data] = append(texts[around.Data], text.String())
+	}
+	return texts
+}
+
+func count(all []string, one string) (n int) {
+	for _, s := range all {
+		if s == one {
+			n++
+		}
+	}
+	return n
 }
 
 func TestWhatEveryResponseHas(t *testing.T) {
@@ -529,7 +592,8 @@ func TestInsightsAreFiltered(t *testing.T) {
 }
 
 func TestInsightIsMutedAndBack(t *testing.T) {
-	s := newSite(t, dashboardtest.Shop())
+	var log bytes.Buffer
+	s := newSite(t, dashboardtest.Shop(), func(c *dashboard.Config) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
 	i := s.insight("sensitive_log_data")
 	path := "/insights/" + i.ID
 	page := s.page(path)
@@ -543,6 +607,10 @@ func TestInsightIsMutedAndBack(t *testing.T) {
 	require.Contains(t, s.page(path), "a &lt;b&gt;test&lt;/b&gt; account")
 	require.Equal(t, http.StatusSeeOther, s.post(path+"/unmute", nil).StatusCode)
 	require.Contains(t, s.page(path), "Mute this insight")
+	for _, done := range []string{"muted", "unmuted"} {
+		require.Contains(t, log.String(), `level=INFO msg="an insight was `+done+`" organization_id=`+dashboardtest.OrganizationID+` insight_id=`+i.ID+` by=key:Ab3dE6`)
+	}
+	require.NotContains(t, log.String(), "account", "a reason is what people write")
 	require.Equal(t, http.StatusBadRequest, s.post(path+"/mute", url.Values{"reason": {strings.Repeat("x", 20_000)}}).StatusCode)
 }
 

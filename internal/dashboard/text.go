@@ -3,6 +3,8 @@
 package dashboard
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"html/template"
 	"strings"
@@ -25,10 +27,31 @@ func name(s string) template.HTML { return isolated(s, shortText) }
 // fullName is name with up to longText characters, a long text in an element that
 // opens.
 func fullName(s string) template.HTML {
-	if p := visible(s, shortText); len(p) == 0 || p[len(p)-1] != ellipsis {
+	if !cut(s) {
 		return name(s)
 	}
 	return `<details class="long"><summary>` + name(s) + `</summary>` + isolated(s, longText) + `</details>`
+}
+
+// rest is what fullName adds to name, for beside a heading, which can hold no element
+// that opens: nothing for a text that name does not cut.
+func rest(s string) template.HTML {
+	if !cut(s) {
+		return ""
+	}
+	return `<details class="more rest"><summary>The whole name</summary>` + isolated(s, longText) + `</details>`
+}
+
+// cut tells whether name leaves something of a text out.
+func cut(s string) bool {
+	p := visible(s, shortText)
+	return len(p) > 0 && p[len(p)-1] == ellipsis
+}
+
+// key is a short name for texts, by which a row is the same wherever it moves.
+func key(texts ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(texts, "\x00")))
+	return hex.EncodeToString(sum[:6])
 }
 
 func isolated(s string, limit int) template.HTML {
