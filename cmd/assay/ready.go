@@ -22,6 +22,9 @@ const (
 	// behindLimit is how long nothing may be committed while requests wait. Those that
 	// have waited for about twice as long are told to come again.
 	behindLimit = 5 * time.Second
+	// refusedLimit is for how long a store that takes nothing is believed not to, when
+	// nobody sends anything that would show the contrary.
+	refusedLimit = 5 * time.Second
 	// skewNoted is from when on it is told that the clocks of store and server differ.
 	skewNoted = time.Second
 )
@@ -87,6 +90,9 @@ func (s *server) checkSchema(ctx context.Context) rest.Check {
 
 func (s *server) checkCommits() rest.Check {
 	c := rest.Check{Name: "commits"}
+	if ago, refused := s.engine.Refused(); refused && ago < refusedLimit {
+		c.Err = assay.Errorf(assay.CodeUnavailable, "the store took nothing the last time, %v ago", ago.Truncate(time.Second))
+	}
 	if behind := s.engine.Behind(); behind > behindLimit {
 		c.Err = assay.Errorf(assay.CodeUnavailable, "requests wait, and nothing was committed for %v", behind.Truncate(time.Second))
 	}

@@ -3,14 +3,20 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"assay"
+	"assay/internal/delta"
+	"assay/internal/engine"
+	"assay/internal/rules/rulestest"
 	"assay/internal/store/sqlite/sqlitetest"
 )
 
@@ -90,4 +96,50 @@ func TestReady(t *testing.T) {
 	s.draining.Store(true)
 	found = await(http.StatusServiceUnavailable)
 	require.Equal(t, map[string]string{"intake": "failed: shutting down"}, found)
+}
+
+// refusing is a store that answers and takes nothing, as one with a full disk.
+type refusing struct {
+	engine.Store
+	err error
+}
+
+func (r *refusing) Commit(_ context.Context, _ time.Time, requests []delta.Request, merge func([]bool) *delta.Delta) error {
+	merge(make([]bool, len(requests)))
+	return r.err
+}
+
+func (*refusing) KnownServices(context.Context, string) ([]assay.ServiceKey, error) { return nil, nil }
+
+func (*refusing) KnownMetricNames(context.Context, string) (map[assay.ServiceKey][]uint64, error) {
+	return nil, nil
+}
+
+// TestReadyWithoutCommits: a store that takes nothing is told though nothing waits, until
+// it takes something, or nobody has tried for a while.
+func TestReadyWithoutCommits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &refusing{}
+		s := &server{engine: engine.New(engine.Config{Store: store})}
+		defer func() { require.NoError(t, s.engine.Close(t.Context())) }()
+		send := func(err error) {
+			t.Helper()
+			store.err = err
+			q := rulestest.LogsRequest(rulestest.Logs(rulestest.Service("a"), rulestest.Log("x")))
+			_, got := s.engine.Ingest(t.Context(), "org", q.Signal, q.Body)
+			require.ErrorIs(t, got, err)
+			synctest.Wait()
+		}
+		full := assay.Errorf(assay.CodeUnavailable, "disk full")
+		require.NoError(t, s.checkCommits().Err)
+		send(full)
+		time.Sleep(refusedLimit - time.Millisecond)
+		require.Equal(t, assay.CodeUnavailable, assay.ErrorCode(s.checkCommits().Err))
+		time.Sleep(time.Millisecond)
+		require.NoError(t, s.checkCommits().Err, "without senders nobody would ever know better")
+		send(full)
+		require.Error(t, s.checkCommits().Err)
+		send(nil)
+		require.NoError(t, s.checkCommits().Err)
+	})
 }

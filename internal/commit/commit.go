@@ -29,7 +29,8 @@ type Facts interface {
 	// MergeInto is called by one goroutine, possibly more than once, each time with an
 	// empty or shared delta, and must not change the facts.
 	MergeInto(d *delta.Delta)
-	// Rows returns about how many rows a store writes for them alone, at least 1.
+	// Rows returns about how many rows a store writes for them alone, or as how many
+	// they are while they wait in memory; at least 1.
 	Rows() int
 }
 
@@ -75,7 +76,8 @@ type Committer struct {
 	closing chan struct{}
 	done    chan struct{}
 
-	since atomic.Int64 // Unix nanoseconds; see Behind
+	since  atomic.Int64 // Unix nanoseconds; see Behind
+	failed atomic.Int64 // Unix nanoseconds; see Failed
 
 	// Of the committing goroutine.
 	budget       int       // rows of one group
@@ -114,6 +116,15 @@ type submission struct {
 	result  chan result
 }
 
+// organization returns that whose turn the submission waits for; "" is that of facts that
+// are no request's.
+func (s *submission) organization() string {
+	if s.request == nil {
+		return ""
+	}
+	return s.request.OrganizationID
+}
+
 type result struct {
 	fresh bool
 	err   error
@@ -150,11 +161,21 @@ func New(cfg Config) *Committer {
 // was new; a repeated one adds nothing. request is nil for facts that are no
 // request's. The facts are not used after it returns. When the transaction
 // failed, or too many submissions wait, of all organizations or of this one, the error
-// has CodeUnavailable and the request may be sent again.
-func (c *Committer) Submit(request *delta.Request, facts Facts) (fresh bool, err error) {
+// has CodeUnavailable and the request may be sent again. The same holds when ctx ends
+// before their transaction has begun: nobody holds them any more. A transaction that
+// has begun is waited for.
+func (c *Committer) Submit(ctx context.Context, request *delta.Request, facts Facts) (fresh bool, err error) {
 	s := &submission{request: request, facts: facts, rows: facts.Rows(), result: make(chan result, 1)}
 	if err := c.enqueue(s); err != nil {
 		return false, err
+	}
+	select {
+	case r := <-s.result:
+		return r.fresh, r.err
+	case <-ctx.Done():
+	}
+	if c.queue.Remove(s.organization(), s) {
+		return false, &assay.Error{Code: assay.CodeUnavailable, Message: "the request was not committed in time", Err: context.Cause(ctx)}
 	}
 	r := <-s.result
 	return r.fresh, r.err
@@ -166,11 +187,7 @@ func (c *Committer) enqueue(s *submission) error {
 	if c.closed {
 		return assay.Errorf(assay.CodeUnavailable, "shutting down")
 	}
-	var organization string
-	if s.request != nil {
-		organization = s.request.OrganizationID
-	}
-	if !c.queue.Push(organization, s, s.rows) {
+	if !c.queue.Push(s.organization(), s, s.rows) {
 		return assay.Errorf(assay.CodeUnavailable, "too many requests wait to be committed")
 	}
 	return nil
@@ -196,6 +213,16 @@ func (c *Committer) Behind() time.Duration {
 		return 0
 	}
 	return max(0, time.Since(time.Unix(0, since)))
+}
+
+// Failed tells whether the store took nothing the last time that something was to be
+// committed, and how long ago that was.
+func (c *Committer) Failed() (ago time.Duration, ok bool) {
+	failed := c.failed.Load()
+	if failed == 0 {
+		return 0, false
+	}
+	return max(0, time.Since(time.Unix(0, failed))), true
 }
 
 // run commits the first submission after a quiet time at once, and under load one
@@ -225,11 +252,12 @@ func (c *Committer) run() {
 			c.since.CompareAndSwap(0, last.UnixNano())
 			c.meet(group)
 			_ = c.commit(group) // its senders know
-			if c.queue.Len() == 0 {
-				c.since.Store(0)
-			}
 		}
-		if closing == nil && c.queue.Len() == 0 {
+		if c.queue.Len() > 0 {
+			continue
+		}
+		c.since.Store(0)
+		if closing == nil {
 			return
 		}
 	}
@@ -269,10 +297,14 @@ func (c *Committer) adapt(group []*submission, took time.Duration) {
 func (c *Committer) commit(group []*submission) error {
 	began := time.Now()
 	fresh, err := c.transact(group)
+	if away(err) {
+		c.failed.Store(time.Now().UnixNano())
+	}
 	switch {
 	case err == nil:
 		now := time.Now()
 		c.since.Store(now.UnixNano())
+		c.failed.Store(0)
 		c.adapt(group, now.Sub(began))
 	case errors.Is(err, context.DeadlineExceeded):
 		// Too much for one transaction, or a slow store: what comes back is tried in smaller groups.

@@ -122,7 +122,7 @@ func TestGroups(t *testing.T) {
 		c := committer(m)
 		defer c.Close()
 		began := time.Now()
-		fresh, err := c.Submit(request(0), fact{name: "first"})
+		fresh, err := c.Submit(t.Context(), request(0), fact{name: "first"})
 		require.NoError(t, err)
 		require.True(t, fresh)
 		require.Zero(t, time.Since(began), "after a quiet time there is nothing to wait for")
@@ -131,7 +131,7 @@ func TestGroups(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range n {
 			wg.Go(func() {
-				_, err := c.Submit(request(i+1), fact{name: "a", hash: uint64(i + 1)})
+				_, err := c.Submit(t.Context(), request(i+1), fact{name: "a", hash: uint64(i + 1)})
 				require.NoError(t, err)
 			})
 		}
@@ -148,14 +148,14 @@ func TestRepeats(t *testing.T) {
 		m := &memory{repeated: true}
 		c := committer(m)
 		defer c.Close()
-		_, err := c.Submit(nil, fact{name: "warm"}) // the next ones share a group
+		_, err := c.Submit(t.Context(), nil, fact{name: "warm"}) // the next ones share a group
 		require.NoError(t, err)
 		var wg sync.WaitGroup
 		var mu sync.Mutex
 		news := 0
 		for range 5 {
 			wg.Go(func() {
-				fresh, err := c.Submit(request(1), fact{name: "a"})
+				fresh, err := c.Submit(t.Context(), request(1), fact{name: "a"})
 				require.NoError(t, err)
 				mu.Lock()
 				defer mu.Unlock()
@@ -168,12 +168,12 @@ func TestRepeats(t *testing.T) {
 		require.Equal(t, []int{0, 5}, m.groups)
 		require.Equal(t, 1, news)
 		require.EqualValues(t, 1, m.count("a"), "one of a group counts, also when the transaction is repeated")
-		fresh, err := c.Submit(request(1), fact{name: "a"})
+		fresh, err := c.Submit(t.Context(), request(1), fact{name: "a"})
 		require.NoError(t, err)
 		require.False(t, fresh, "nor does a later one")
 		require.EqualValues(t, 1, m.count("a"))
 		for range 2 {
-			fresh, err := c.Submit(nil, fact{name: "no request"})
+			fresh, err := c.Submit(t.Context(), nil, fact{name: "no request"})
 			require.NoError(t, err)
 			require.True(t, fresh, "facts of no request always count")
 		}
@@ -199,13 +199,13 @@ func TestCommitted(t *testing.T) {
 			}
 		})
 		defer c.Close()
-		_, err := c.Submit(nil, fact{name: "warm"}) // the next ones share groups
+		_, err := c.Submit(t.Context(), nil, fact{name: "warm"}) // the next ones share groups
 		require.NoError(t, err)
 		for round := range 3 {
 			var wg sync.WaitGroup
 			for i := range senders {
 				wg.Go(func() { // two of them send the same
-					_, err := c.Submit(request(10*round+max(i, 1)), logRecords{fmt.Sprint("o", max(i, 1)%2), 1})
+					_, err := c.Submit(t.Context(), request(10*round+max(i, 1)), logRecords{fmt.Sprint("o", max(i, 1)%2), 1})
 					require.NoError(t, err)
 					results.Add(1)
 				})
@@ -224,19 +224,19 @@ func TestCommittedNothing(t *testing.T) {
 		m := &memory{}
 		c := committer(m, func(c *Config) { c.Committed = func(map[string]assay.SeverityCounts) { heard++ } })
 		defer c.Close()
-		_, err := c.Submit(request(1), fact{name: "a"})
+		_, err := c.Submit(t.Context(), request(1), fact{name: "a"})
 		require.NoError(t, err)
 		m.mu.Lock()
 		m.fail = func([]delta.Request, *delta.Delta) error { return errors.New("disk full") }
 		m.mu.Unlock()
-		_, err = c.Submit(request(2), logRecords{"o", 1})
+		_, err = c.Submit(t.Context(), request(2), logRecords{"o", 1})
 		require.Error(t, err)
 		m.mu.Lock()
 		m.fail = nil
 		m.mu.Unlock()
 		require.Zero(t, heard)
 		for range 2 {
-			_, err = c.Submit(request(2), logRecords{"o", 1})
+			_, err = c.Submit(t.Context(), request(2), logRecords{"o", 1})
 			require.NoError(t, err)
 			require.Equal(t, 1, heard)
 		}
@@ -268,7 +268,7 @@ func TestFailingStore(t *testing.T) {
 				var wg sync.WaitGroup
 				for i := range 20 {
 					wg.Go(func() {
-						fresh, err := c.Submit(request(i), fact{name: "a", hash: 77})
+						fresh, err := c.Submit(t.Context(), request(i), fact{name: "a", hash: 77})
 						require.False(t, fresh)
 						require.Equal(t, assay.CodeUnavailable, assay.ErrorCode(err))
 						require.ErrorIs(t, err, failure)
@@ -282,7 +282,7 @@ func TestFailingStore(t *testing.T) {
 				m.mu.Lock()
 				m.fail = nil
 				m.mu.Unlock()
-				fresh, err := c.Submit(request(3), fact{name: "a", hash: 77})
+				fresh, err := c.Submit(t.Context(), request(3), fact{name: "a", hash: 77})
 				require.NoError(t, err)
 				require.True(t, fresh, "it may be sent again")
 				require.True(t, c.cfg.Filter.Has(77))
@@ -297,7 +297,7 @@ func TestSlowStore(t *testing.T) {
 		c := committer(m, func(c *Config) { c.Timeout = 3 * time.Second })
 		defer c.Close()
 		began := time.Now()
-		_, err := c.Submit(request(1), fact{name: "a"})
+		_, err := c.Submit(t.Context(), request(1), fact{name: "a"})
 		require.Equal(t, assay.CodeUnavailable, assay.ErrorCode(err))
 		require.Equal(t, 3*time.Second, time.Since(began))
 	})
@@ -309,13 +309,13 @@ func TestGroupsShrink(t *testing.T) {
 		m := &memory{perRequest: 100 * time.Millisecond}
 		c := committer(m, func(c *Config) { c.Timeout = 2 * time.Second }) // 20 requests
 		defer c.Close()
-		_, err := c.Submit(nil, fact{name: "warm"})
+		_, err := c.Submit(t.Context(), nil, fact{name: "warm"})
 		require.NoError(t, err)
 		var wg sync.WaitGroup
 		for i := range 100 {
 			wg.Go(func() {
 				for {
-					if _, err := c.Submit(request(i), fact{name: "a"}); err == nil {
+					if _, err := c.Submit(t.Context(), request(i), fact{name: "a"}); err == nil {
 						return
 					}
 					time.Sleep(time.Millisecond)
@@ -341,12 +341,12 @@ func TestPoison(t *testing.T) {
 		}}
 		c := committer(m)
 		defer c.Close()
-		_, err := c.Submit(nil, fact{name: "warm"})
+		_, err := c.Submit(t.Context(), nil, fact{name: "warm"})
 		require.NoError(t, err)
 		var wg sync.WaitGroup
 		for i := range 10 {
 			wg.Go(func() {
-				_, err := c.Submit(request(i), fact{name: fmt.Sprint("s", i)})
+				_, err := c.Submit(t.Context(), request(i), fact{name: fmt.Sprint("s", i)})
 				if i == 3 {
 					require.Equal(t, assay.CodeUnavailable, assay.ErrorCode(err))
 				} else {
@@ -379,13 +379,13 @@ func TestPoisonBeforeAnOutage(t *testing.T) {
 		}
 		c := committer(m)
 		defer c.Close()
-		_, err := c.Submit(nil, fact{name: "warm"})
+		_, err := c.Submit(t.Context(), nil, fact{name: "warm"})
 		require.NoError(t, err)
 		began := time.Now()
 		var wg sync.WaitGroup
 		for i := range 100 {
 			wg.Go(func() {
-				_, err := c.Submit(request(i), fact{name: "a"})
+				_, err := c.Submit(t.Context(), request(i), fact{name: "a"})
 				require.Equal(t, assay.CodeUnavailable, assay.ErrorCode(err))
 			})
 		}
@@ -405,7 +405,7 @@ func TestFullQueueRefuses(t *testing.T) {
 			wg.Go(func() {
 				r := request(n)
 				r.OrganizationID = organization
-				_, err := c.Submit(r, fact{name: "a"})
+				_, err := c.Submit(t.Context(), r, fact{name: "a"})
 				require.NoError(t, err)
 			})
 		}
@@ -414,7 +414,7 @@ func TestFullQueueRefuses(t *testing.T) {
 			r := request(99)
 			r.OrganizationID = organization
 			began := time.Now()
-			_, err := c.Submit(r, fact{name: "a"})
+			_, err := c.Submit(t.Context(), r, fact{name: "a"})
 			require.Equal(t, assay.CodeUnavailable, assay.ErrorCode(err))
 			require.Zero(t, time.Since(began), "refused at once")
 		}
@@ -446,7 +446,7 @@ func TestTurns(t *testing.T) {
 		submit := func(organization string, n int) {
 			r := request(n)
 			r.OrganizationID = organization
-			_, err := c.Submit(r, fact{name: organization, from: each * n, claims: each})
+			_, err := c.Submit(t.Context(), r, fact{name: organization, from: each * n, claims: each})
 			require.NoError(t, err)
 		}
 		submit("greedy", 0)
@@ -485,7 +485,7 @@ func TestSameRows(t *testing.T) {
 			wg.Go(func() {
 				r := request(i)
 				r.OrganizationID = fmt.Sprint(i % 2)
-				_, err := c.Submit(r, fact{name: "a", claims: each})
+				_, err := c.Submit(t.Context(), r, fact{name: "a", claims: each})
 				require.NoError(t, err)
 			})
 			time.Sleep(20 * time.Millisecond)
@@ -502,7 +502,7 @@ func TestClose(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range 50 {
 			wg.Go(func() {
-				_, err := c.Submit(request(i), fact{name: "a"})
+				_, err := c.Submit(t.Context(), request(i), fact{name: "a"})
 				require.NoError(t, err, "what waits is committed")
 			})
 		}
@@ -511,7 +511,7 @@ func TestClose(t *testing.T) {
 			wg.Go(c.Close)
 		}
 		synctest.Wait()
-		_, err := c.Submit(request(99), fact{name: "late"})
+		_, err := c.Submit(t.Context(), request(99), fact{name: "late"})
 		require.Equal(t, assay.CodeUnavailable, assay.ErrorCode(err), "nothing more is taken while it drains")
 		wg.Wait()
 		c.Close()
@@ -542,7 +542,7 @@ func TestParallelSenders(t *testing.T) {
 			wg.Go(func() {
 				for i := range each {
 					for {
-						_, err := c.Submit(request(s*each+i), fact{name: fmt.Sprint("s", s)})
+						_, err := c.Submit(t.Context(), request(s*each+i), fact{name: fmt.Sprint("s", s)})
 						if err == nil {
 							break
 						}
@@ -550,7 +550,7 @@ func TestParallelSenders(t *testing.T) {
 						time.Sleep(time.Millisecond)
 					}
 					if i%7 == 0 { // an acknowledgement that got lost
-						_, err := c.Submit(request(s*each+i), fact{name: fmt.Sprint("s", s)})
+						_, err := c.Submit(t.Context(), request(s*each+i), fact{name: fmt.Sprint("s", s)})
 						_ = err // refused or repeated, it adds nothing
 					}
 				}
@@ -564,6 +564,60 @@ func TestParallelSenders(t *testing.T) {
 	})
 }
 
+// TestWithdrawn: who does not wait any more leaves the queue, with what it held, unless
+// its transaction has begun.
+func TestWithdrawn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{lasts: 3 * time.Second}
+		c := committer(m, func(c *Config) { c.Rows = 100 })
+		defer c.Close()
+		var wg sync.WaitGroup
+		submit := func(n int, patience time.Duration, want error) {
+			wg.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				defer cancel()
+				began := time.Now()
+				fresh, err := c.Submit(ctx, request(n), fact{name: fmt.Sprint("s", n), claims: 29})
+				require.ErrorIs(t, err, want)
+				require.Equal(t, want == nil, fresh)
+				if want != nil {
+					require.Equal(t, assay.CodeUnavailable, assay.ErrorCode(err))
+					require.Equal(t, patience, time.Since(began))
+				}
+			})
+			synctest.Wait()
+		}
+		submit(0, time.Second, nil) // in its transaction
+		submit(1, 2*time.Second, context.DeadlineExceeded)
+		submit(2, time.Hour, nil)
+		time.Sleep(2500 * time.Millisecond)
+		submit(3, time.Hour, nil) // there is room again
+		wg.Wait()
+		require.Equal(t, []int{1, 2}, m.groups)
+		for n := range 4 {
+			require.EqualValues(t, min(1, (n-1)*(n-1)), m.count(fmt.Sprint("s", n)))
+		}
+	})
+}
+
+// TestWithdrawnAtTheEnd: closing does not wait for what has left.
+func TestWithdrawnAtTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{}
+		c := committer(m, func(c *Config) { c.Interval = time.Minute })
+		defer c.Close()
+		_, err := c.Submit(t.Context(), request(0), fact{name: "a"})
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err = c.Submit(ctx, request(1), fact{name: "a"}) // waits for the interval to pass
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		c.Close()
+		require.Zero(t, c.Behind())
+		require.Equal(t, []int{1}, m.groups)
+	})
+}
+
 // TestBehind grows while a transaction that requests wait for is under way, or fails.
 func TestBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -573,7 +627,7 @@ func TestBehind(t *testing.T) {
 		require.Zero(t, c.Behind())
 		var wg sync.WaitGroup
 		submit := func(n int) {
-			wg.Go(func() { _, _ = c.Submit(request(n), fact{name: "a"}) })
+			wg.Go(func() { _, _ = c.Submit(t.Context(), request(n), fact{name: "a"}) })
 		}
 		submit(0)
 		time.Sleep(1500 * time.Millisecond)
@@ -587,6 +641,45 @@ func TestBehind(t *testing.T) {
 	})
 }
 
+// TestFailed says when the store last took nothing, until it takes something.
+func TestFailed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var full error = assay.Errorf(assay.CodeUnavailable, "disk full")
+		m := &memory{fail: func(requests []delta.Request, _ *delta.Delta) error {
+			if requests[0] == *request(1) {
+				return errors.New("constraint failed")
+			}
+			return full
+		}}
+		c := committer(m)
+		defer c.Close()
+		submit := func(n int) error {
+			_, err := c.Submit(t.Context(), request(n), fact{name: "a"})
+			synctest.Wait() // until the transaction is seen to
+			return err
+		}
+		failed := func(want bool, ago time.Duration) {
+			t.Helper()
+			got, ok := c.Failed()
+			require.Equal(t, want, ok)
+			require.Equal(t, ago, got)
+		}
+		failed(false, 0)
+		require.Error(t, submit(1))
+		failed(false, 0) // it was the request's fault
+		require.ErrorIs(t, submit(0), full)
+		require.Zero(t, c.Behind(), "nothing waits")
+		failed(true, 0)
+		time.Sleep(time.Second)
+		failed(true, time.Second)
+		require.Error(t, submit(1))
+		failed(true, time.Second)
+		full = nil
+		require.NoError(t, submit(2))
+		failed(false, 0)
+	})
+}
+
 // TestGroupsGrow: groups that got small while the store hung grow again, also where
 // every transaction takes longer than an interval.
 func TestGroupsGrow(t *testing.T) {
@@ -595,7 +688,7 @@ func TestGroupsGrow(t *testing.T) {
 		c := committer(m, func(c *Config) { c.Timeout = time.Second })
 		defer c.Close()
 		for range 20 {
-			_, err := c.Submit(nil, fact{name: "a"})
+			_, err := c.Submit(t.Context(), nil, fact{name: "a"})
 			require.Error(t, err)
 		}
 		m.mu.Lock()
@@ -605,7 +698,7 @@ func TestGroupsGrow(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range 400 {
 			wg.Go(func() {
-				_, err := c.Submit(request(i), fact{name: "a"})
+				_, err := c.Submit(t.Context(), request(i), fact{name: "a"})
 				require.NoError(t, err)
 			})
 		}
@@ -626,7 +719,7 @@ func TestAlone(t *testing.T) {
 		began := time.Now()
 		for i := range requests {
 			wg.Go(func() {
-				_, err := c.Submit(request(i), fact{name: "a", from: 37 * each * i % keys, claims: each})
+				_, err := c.Submit(t.Context(), request(i), fact{name: "a", from: 37 * each * i % keys, claims: each})
 				require.NoError(t, err)
 			})
 			time.Sleep(20 * time.Millisecond)
@@ -646,7 +739,7 @@ func TestRowsThatWait(t *testing.T) {
 		var refused atomic.Int32
 		for i := range 10 {
 			wg.Go(func() {
-				if _, err := c.Submit(request(i), fact{name: "a", claims: 29}); err != nil {
+				if _, err := c.Submit(t.Context(), request(i), fact{name: "a", claims: 29}); err != nil {
 					require.Equal(t, assay.CodeUnavailable, assay.ErrorCode(err))
 					refused.Add(1)
 				}
@@ -655,7 +748,7 @@ func TestRowsThatWait(t *testing.T) {
 		}
 		wg.Wait()
 		require.EqualValues(t, 7, refused.Load(), "one is in a transaction, and two wait")
-		_, err := c.Submit(request(10), fact{name: "a", claims: 200})
+		_, err := c.Submit(t.Context(), request(10), fact{name: "a", claims: 200})
 		require.NoError(t, err, "one is not too much, however large")
 	})
 }
@@ -674,7 +767,7 @@ func TestAloneInTime(t *testing.T) {
 				for i := range 4 {
 					n := 4*sender + i
 					for {
-						_, err := c.Submit(request(n), fact{name: "a", from: 200 * n, claims: 200})
+						_, err := c.Submit(t.Context(), request(n), fact{name: "a", from: 200 * n, claims: 200})
 						if err == nil {
 							break
 						}

@@ -59,7 +59,7 @@ func TestJournal(t *testing.T) {
 		c := committer(m, func(c *Config) { c.Journal = n })
 		defer c.Close()
 		submit := func(number int, name string) {
-			_, err := c.Submit(request(number), fact{name: name})
+			_, err := c.Submit(t.Context(), request(number), fact{name: name})
 			require.NoError(t, err)
 		}
 		submit(1, "a")
@@ -92,19 +92,19 @@ func TestJournalTriesAgain(t *testing.T) {
 		defer c.Close()
 		once := []string{"prepare a", "merge a", "done conflict"}
 		failures = 2
-		fresh, err := c.Submit(request(1), fact{name: "a"})
+		fresh, err := c.Submit(t.Context(), request(1), fact{name: "a"})
 		require.NoError(t, err)
 		require.True(t, fresh)
 		require.Equal(t, append(append(append([]string(nil), once...), once...), "prepare a", "merge a", "done <nil>"), n.take())
 		require.EqualValues(t, 1, m.count("a"))
 
 		failures = 100
-		_, err = c.Submit(request(2), fact{name: "a"})
+		_, err = c.Submit(t.Context(), request(2), fact{name: "a"})
 		require.Equal(t, assay.CodeUnavailable, assay.ErrorCode(err))
 		require.Len(t, n.take(), maxTries*len(once))
 
 		n.again = false
-		_, err = c.Submit(request(2), fact{name: "a"})
+		_, err = c.Submit(t.Context(), request(2), fact{name: "a"})
 		require.Error(t, err)
 		require.Equal(t, once, n.take())
 	})
@@ -116,7 +116,7 @@ func TestJournalNotReady(t *testing.T) {
 		m, n := new(memory), &notebook{prepared: errors.New("no lease"), again: true}
 		c := committer(m, func(c *Config) { c.Journal = n })
 		defer c.Close()
-		_, err := c.Submit(request(1), fact{name: "a"})
+		_, err := c.Submit(t.Context(), request(1), fact{name: "a"})
 		require.ErrorIs(t, err, n.prepared)
 		require.Equal(t, assay.CodeUnavailable, assay.ErrorCode(err))
 		require.Equal(t, []string{"prepare a"}, n.take())

@@ -149,6 +149,10 @@ func (e *Engine) Counters() *Counters { return &e.counters }
 // 0 when none waits.
 func (e *Engine) Behind() time.Duration { return e.committer.Behind() }
 
+// Refused tells whether the store took nothing the last time that something was to be
+// committed, and how long ago that was.
+func (e *Engine) Refused() (ago time.Duration, ok bool) { return e.committer.Failed() }
+
 // Recovering tells whether the engine still looks for open traces that a process before
 // it may have left behind.
 func (e *Engine) Recovering() bool { return e.traces.journal != nil && e.traces.journal.waits() }
@@ -198,11 +202,11 @@ func (e *Engine) Ingest(ctx context.Context, organizationID string, signal wire.
 		e.refuse(organizationID, b)
 		return "", assay.Errorf(assay.CodeUnavailable, "shutting down")
 	}
-	// The caller's time may run out before the transaction is through. What becomes
-	// of the facts is seen to all the same.
+	// The caller's time may run out while they are in a transaction. What becomes of
+	// the facts is seen to all the same.
 	go func() {
 		defer e.submitted.Done()
-		done <- e.submit(&id, b, size)
+		done <- e.submit(ctx, &id, b, size)
 	}()
 	select {
 	case o := <-done:
@@ -230,9 +234,10 @@ type outcome struct {
 }
 
 // submit has the facts of a request committed and does what follows from that. It
-// takes the batch over.
-func (e *Engine) submit(id *delta.Request, b *rules.Batch, bytes int) outcome {
-	fresh, err := e.committer.Submit(id, &request{b, id.OrganizationID})
+// takes the batch over, which holds nothing any more when ctx ends before its transaction
+// begins.
+func (e *Engine) submit(ctx context.Context, id *delta.Request, b *rules.Batch, bytes int) outcome {
+	fresh, err := e.committer.Submit(ctx, id, &request{b, id.OrganizationID})
 	if err != nil {
 		e.refuse(id.OrganizationID, b)
 		return outcome{err: err}

@@ -186,6 +186,33 @@ func TestSenderGivesUp(t *testing.T) {
 	require.Eventually(t, func() bool { return e.Traces().Spans == 1 }, time.Minute, time.Millisecond, "its spans are handed on by whoever waits for it still")
 }
 
+// TestSenderGivesUpInTheQueue: what waits for a transaction is let go with its sender.
+func TestSenderGivesUpInTheQueue(t *testing.T) {
+	f := newFixture(t)
+	e := f.engine(func(c *engine.Config) { c.MaxServices = 2 })
+	hold := make(chan struct{})
+	f.store.set(nil, hold)
+	first := make(chan error, 1)
+	go func() {
+		q := LogsRequest(Logs(Service("a"), Log("x")))
+		_, err := e.Ingest(t.Context(), f.org, q.Signal, q.Body)
+		first <- err
+	}()
+	require.Eventually(t, func() bool { return f.store.held.Load() > 0 }, time.Minute, time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	q := LogsRequest(Logs(Service("b"), Log("x")))
+	_, err := e.Ingest(ctx, f.org, q.Signal, q.Body)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.Equal(t, assay.CodeUnavailable, assay.ErrorCode(err))
+	require.Eventually(t, func() bool { return e.Counters().Refused.Load() == 1 }, time.Minute, time.Millisecond, "while the store hangs")
+	f.store.set(nil, nil)
+	close(hold)
+	require.NoError(t, <-first)
+	require.Empty(t, f.ingest(e, LogsRequest(Logs(Service("c"), Log("x")))), "the place that it took is free again")
+	require.ElementsMatch(t, []string{"a", "c"}, f.names())
+}
+
 // TestSenderGivesUpAtOnce: nothing of a request is kept whose sender has gone before
 // it was looked at.
 func TestSenderGivesUpAtOnce(t *testing.T) {

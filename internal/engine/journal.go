@@ -392,6 +392,6 @@ func (e *Engine) TakeOver(ctx context.Context) error {
 }
 
 func (e *Engine) adopt(r *trace.Recovery) error {
-	_, err := e.committer.Submit(nil, adoption{r})
+	_, err := e.committer.Submit(context.Background(), nil, adoption{r})
 	return err
 }

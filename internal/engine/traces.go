@@ -128,7 +128,7 @@ func (e *Engine) FlushTraces(complete bool) error {
 }
 
 func (e *Engine) closeTraces(c *closing) error {
-	if _, err := e.committer.Submit(nil, c); err != nil {
+	if _, err := e.committer.Submit(context.Background(), nil, c); err != nil {
 		return fmt.Errorf("commit closed traces: %w", err)
 	}
 	return nil

@@ -145,6 +145,32 @@ func TestQueue(t *testing.T) {
 	require.Empty(t, q.Ready())
 }
 
+// TestQueueRemove: what is taken back leaves room, and the others in their order.
+func TestQueueRemove(t *testing.T) {
+	q := NewQueue[string](6, 100)
+	for _, item := range []string{"a1", "a2", "a3", "b1", "c1"} {
+		require.True(t, q.Push(item[:1], item, 20))
+	}
+	require.False(t, q.Push("d", "d1", 20))
+	require.False(t, q.Remove("a", "b1"), "another key's")
+	require.False(t, q.Remove("e", "e1"))
+	require.True(t, q.Remove("a", "a2"))
+	require.False(t, q.Remove("a", "a2"), "once")
+	require.True(t, q.Remove("b", "b1"))
+	require.Equal(t, 3, q.Len())
+	require.True(t, q.Push("d", "d1", 20))
+	require.True(t, q.Remove("c", "c1"))
+	require.Equal(t, []string{"a1", "d1"}, q.Take(40))
+	require.False(t, q.Remove("a", "a1"), "it was taken")
+	require.True(t, q.Remove("a", "a3"))
+	require.Zero(t, q.total)
+	require.Empty(t, q.keys)
+	require.Empty(t, q.turn)
+	require.Len(t, q.Ready(), 1, "who waits for the queue to be empty hears of it")
+	require.Empty(t, q.Take(1))
+	require.Empty(t, q.Ready())
+}
+
 func TestQueueWeights(t *testing.T) {
 	q := NewQueue[string](100, 100)
 	require.True(t, q.Push("a", "huge", 1000), "an empty queue takes any")

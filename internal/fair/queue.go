@@ -2,13 +2,16 @@
 
 package fair
 
-import "sync"
+import (
+	"slices"
+	"sync"
+)
 
 // Queue holds items of keys for one consumer, who gets them from each key in turn
 // and of one key in order. Items have weights. It may be used concurrently.
-type Queue[T any] struct {
+type Queue[T comparable] struct {
 	room  load          // what the queue holds at most
-	ready chan struct{} // holds a token while there is something to take
+	ready chan struct{} // holds a token while there is something to take, or was
 
 	mu    sync.Mutex
 	total load
@@ -21,19 +24,19 @@ type load struct{ n, weight int }
 
 func (l *load) add(n, weight int) { l.n, l.weight = l.n+n, l.weight+weight }
 
-type items[T any] struct {
+type items[T comparable] struct {
 	key   string
 	total load
 	list  []weighed[T]
 }
 
-type weighed[T any] struct {
+type weighed[T comparable] struct {
 	item   T
 	weight int
 }
 
 // NewQueue returns a Queue for at most n items, which weigh at most so much together.
-func NewQueue[T any](n, weight int) *Queue[T] {
+func NewQueue[T comparable](n, weight int) *Queue[T] {
 	return &Queue[T]{room: load{n, weight}, ready: make(chan struct{}, 1), keys: make(map[string]*items[T])}
 }
 
@@ -55,6 +58,32 @@ func (q *Queue[T]) Push(key string, item T, weight int) bool {
 	k.list = append(k.list, weighed[T]{item, weight})
 	k.total.add(1, weight)
 	q.total.add(1, weight)
+	q.wake()
+	return true
+}
+
+// Remove takes an item of a key back and tells whether it was still there. Nobody has
+// to take it any more, which its consumer may be waiting to know: Ready receives, though
+// there may be nothing to take.
+func (q *Queue[T]) Remove(key string, item T) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	k := q.keys[key]
+	if k == nil {
+		return false
+	}
+	i := slices.IndexFunc(k.list, func(w weighed[T]) bool { return w.item == item })
+	if i < 0 {
+		return false
+	}
+	weight := k.list[i].weight
+	k.list = slices.Delete(k.list, i, i+1)
+	k.total.add(-1, -weight)
+	q.total.add(-1, -weight)
+	if len(k.list) == 0 {
+		delete(q.keys, key)
+		q.turn = slices.DeleteFunc(q.turn, func(o *items[T]) bool { return o == k })
+	}
 	q.wake()
 	return true
 }

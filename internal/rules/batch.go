@@ -225,8 +225,12 @@ func (b *Batch) finish() {
 	}
 }
 
-// Rows returns about how many rows a store writes for the facts alone.
-func (b *Batch) Rows() int { return 1 + len(b.services) + b.facts }
+// spansPerRow is how many spans take about the memory of the facts of a row.
+const spansPerRow = 8
+
+// Rows returns about how many rows a store writes for the facts alone, and as how many
+// the spans are, which are written to a journal and held in memory until then.
+func (b *Batch) Rows() int { return 1 + len(b.services) + b.facts + len(b.Spans)/spansPerRow }
 
 // MergeInto adds the facts to d. It leaves b as it is.
 func (b *Batch) MergeInto(d *delta.Delta) {
