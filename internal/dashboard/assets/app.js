@@ -5,70 +5,127 @@
 'use strict';
 
 const main = document.getElementById('main');
-const notice = document.getElementById('notice');
+const notice = document.getElementById('notice'); // about the whole page
+const said = document.getElementById('said'); // about what was just done; for the ear
 const pulse = document.getElementById('pulse');
 
+// key is by what an element is known again among its siblings, '' for none.
+const key = (n) => (n.nodeType === Node.ELEMENT_NODE && (n.dataset.key || n.id)) || '';
+
+// place puts a node before another. One that is there already keeps its focus where
+// the browser can move it.
+function place(parent, node, before) {
+  if (node.parentNode === parent && parent.moveBefore) parent.moveBefore(node, before);
+  else parent.insertBefore(node, before);
+}
+
 // change makes the children of one element those of another, and leaves alone what is
-// the same: focus, what is open, what is being read and what is being typed stay.
+// the same: focus, what is open, what is being read and what is being typed stay. What
+// has a key goes where it is now; the rest is told by its position.
 function change(from, to) {
-  const old = [...from.childNodes];
-  [...to.childNodes].forEach((next, i) => {
-    const now = old[i];
-    if (!now) from.append(next);
-    else if (now.nodeName !== next.nodeName || now.id !== next.id) now.replaceWith(next);
-    else if (now.nodeType !== Node.ELEMENT_NODE) {
-      if (now.data !== next.data) now.data = next.data;
-    } else if (!now.hasAttribute('data-keep')) {
-      for (const a of [...now.attributes]) if (a.name !== 'open' && !next.hasAttribute(a.name)) now.removeAttribute(a.name);
-      for (const a of next.attributes) if (a.name !== 'open' && now.getAttribute(a.name) !== a.value) now.setAttribute(a.name, a.value);
-      change(now, next);
+  const keys = new Set([...to.childNodes].map(key));
+  const known = new Map();
+  const others = [];
+  for (const n of [...from.childNodes]) {
+    const k = key(n);
+    if (!k) others.push(n);
+    else if (keys.has(k) && !known.has(k)) known.set(k, n);
+    else n.remove();
+  }
+  let at = from.firstChild; // what is before it is done
+  for (const next of [...to.childNodes]) {
+    const k = key(next);
+    let now = k ? known.get(k) : others.shift();
+    known.delete(k);
+    if (now && now.nodeName !== next.nodeName) {
+      if (at === now) at = now.nextSibling;
+      now.remove();
+      now = undefined;
     }
-  });
-  old.slice(to.childNodes.length).forEach((n) => n.remove());
+    if (!now) from.insertBefore(next, at);
+    else {
+      if (now === at) at = at.nextSibling;
+      else place(from, now, at);
+      renew(now, next);
+    }
+  }
+  others.forEach((n) => n.remove());
+}
+
+// renew makes a node like another of its kind.
+function renew(now, next) {
+  if (now.nodeType !== Node.ELEMENT_NODE) {
+    if (now.data !== next.data) now.data = next.data;
+  } else if (!now.hasAttribute('data-keep')) {
+    for (const a of [...now.attributes]) if (a.name !== 'open' && !next.hasAttribute(a.name)) now.removeAttribute(a.name);
+    for (const a of next.attributes) if (a.name !== 'open' && now.getAttribute(a.name) !== a.value) now.setAttribute(a.name, a.value);
+    change(now, next);
+  }
 }
 
 let tag = main.dataset.tag;
 let since = new Date(); // when what is shown was known to be true
 let waiting = false;
+let wrong = ''; // why what is shown is stale
+let paused = remembered() === 'yes';
 
-function stale(text, link) {
-  if (pulse) pulse.className = text ? 'pulse stale' : 'pulse';
-  if (pulse) pulse.textContent = text ? 'Stale' : 'Live';
-  if (notice.dataset.text === text) return;
-  notice.dataset.text = text;
-  notice.textContent = text;
-  if (link) notice.append(' ', link);
+// Whether updates are paused is kept for the tab, where the browser allows that.
+function remembered(value) {
+  try {
+    if (value) sessionStorage.setItem('assay-paused', value);
+    return sessionStorage.getItem('assay-paused');
+  } catch {
+    return value;
+  }
 }
 
-async function update() {
-  if (waiting || document.hidden || !main.dataset.live) return;
+function showPulse() {
+  const state = paused ? 'Paused' : wrong ? 'Stale' : 'Live';
+  pulse.className = `pulse ${state.toLowerCase()}`;
+  pulse.setAttribute('aria-pressed', paused);
+  if (pulse.textContent !== state) pulse.textContent = state;
+}
+
+function stale(text) {
+  wrong = text;
+  showPulse();
+  if (notice.textContent !== text) notice.textContent = text;
+}
+
+// update asks for the page again. Without being told to it asks only where the page
+// changes by itself.
+async function update(told) {
+  const live = main.dataset.live;
+  if (waiting || (told !== true && (paused || document.hidden || !live))) return;
   waiting = true;
   try {
     const answer = await fetch(location.href, {
       headers: { 'Assay-Live': '1', 'If-None-Match': tag }, cache: 'no-store', signal: AbortSignal.timeout(15000),
     });
-    if (answer.status === 401) {
-      const link = document.createElement('a');
-      link.href = location.href;
-      link.textContent = 'Sign in again.';
-      delete main.dataset.live;
-      return stale('You are signed out.', link);
-    }
+    // Nobody is signed in: nothing of it stays on the screen.
+    if (answer.status === 401) return location.replace(location.pathname + location.search);
+    if (!live) return;
     if (answer.status !== 304) {
-      if (!answer.ok) throw new Error(answer.status);
-      const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
-      const next = page.getElementById('page');
+      const next = new DOMParser().parseFromString(await answer.text(), 'text/html').getElementById('page');
+      if (answer.status === 404 && next) {
+        delete main.dataset.live;
+        stale('What this page shows is not there any more.');
+        pulse.hidden = true;
+        return;
+      }
+      if (!answer.ok || !next) throw new Error(answer.status);
       tag = answer.headers.get('ETag');
       main.dataset.live = next.dataset.live;
+      const focus = document.activeElement;
       change(document.getElementById('page'), next);
+      if (focus !== document.activeElement && focus.isConnected) focus.focus({ preventScroll: true });
       document.title = next.dataset.title;
       ready(main);
     }
     since = new Date();
     stale('');
   } catch {
-    const time = since.toLocaleTimeString([], { hour: '2-digit', minute: '2-digit', second: '2-digit' });
-    stale(`Not updated since ${time}. Trying again.`);
+    if (live) stale(`Not updated since ${since.toISOString().slice(11, 19)} UTC. Trying again.`);
   } finally {
     waiting = false;
   }
@@ -79,10 +136,24 @@ function later() {
   setTimeout(() => update().finally(later), 1000 * (Number(main.dataset.live) || 5));
 }
 if (main.dataset.live) {
+  showPulse();
   pulse.hidden = false;
+  pulse.addEventListener('click', () => {
+    paused = !paused;
+    remembered(paused ? 'yes' : 'no');
+    stale('');
+    update();
+  });
   later();
   document.addEventListener('visibilitychange', update);
 }
+
+// A page that comes back may be of a session that has ended, and what was sent from it
+// is over.
+addEventListener('pageshow', (e) => {
+  sent.forEach(release);
+  if (e.persisted || performance.getEntriesByType('navigation')[0]?.type === 'back_forward') update(true);
+});
 
 // ready shows what only works with a script.
 function ready(root) {
@@ -99,32 +170,49 @@ document.addEventListener('click', async (e) => {
   try {
     await navigator.clipboard.writeText(text);
     button.textContent = 'Copied';
-    notice.textContent = 'Copied';
   } catch {
     button.textContent = 'Not copied';
   }
+  said.textContent = button.textContent;
   setTimeout(() => {
     button.textContent = 'Copy';
-    if (notice.textContent === 'Copied') notice.textContent = '';
+    said.textContent = '';
   }, 2000);
 });
 
 document.addEventListener('keydown', (e) => {
+  if (e.key !== 'Escape') return;
+  sent.forEach(release); // it stops loading
   const menu = document.querySelector('.menu[open]');
-  if (e.key !== 'Escape' || !menu) return;
+  if (!menu) return;
   menu.open = false;
   menu.querySelector('summary').focus();
 });
 
-// A form that takes long says so, and is sent once.
+// What changes something is sent once, and says so where it takes long. It may be sent
+// again when the page comes back, when loading was stopped, and after a while.
+const sent = new Set(); // forms
 document.addEventListener('submit', (e) => {
-  const button = e.target.querySelector('[data-wait]');
+  const form = e.target;
+  if (form.method !== 'post') return;
+  if (sent.has(form)) return e.preventDefault();
+  sent.add(form);
+  setTimeout(release, 60000, form);
+  const button = form.querySelector('[data-wait]');
   if (!button) return;
-  if (button.classList.contains('wait')) return e.preventDefault();
   button.classList.add('wait');
   button.setAttribute('aria-disabled', 'true');
-  e.target.querySelector('[role=status]').textContent = button.dataset.wait;
+  form.querySelector('[role=status]').textContent = button.dataset.wait;
 });
+
+function release(form) {
+  sent.delete(form);
+  const button = form.querySelector('[data-wait]');
+  if (!button) return;
+  button.classList.remove('wait');
+  button.removeAttribute('aria-disabled');
+  form.querySelector('[role=status]').textContent = '';
+}
 
 // The row of a chart's table that lies under the pointer is read out above the chart.
 document.addEventListener('pointermove', (e) => {

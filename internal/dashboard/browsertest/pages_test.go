@@ -135,7 +135,7 @@ func TestPageUpdatesItself(t *testing.T) {
 	require.True(t, kept)
 
 	status.Store(http.StatusUnauthorized)
-	require.NoError(t, tab.Await(`document.getElementById('notice').textContent.includes('You are signed out.') && document.querySelector('#notice a') !== null`))
+	require.NoError(t, tab.Await(`!document.body?.innerText.includes('What to fix first')`), "the figures leave the screen")
 }
 
 // TestWorksWithoutAScript goes through what matters with scripting off.
