@@ -11,14 +11,20 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/compose-spec/compose-go/v2/cli"
 	"github.com/moby/buildkit/client/llb"
 	"github.com/moby/buildkit/client/llb/sourceresolver"
 	"github.com/moby/buildkit/frontend/dockerfile/dockerfile2llb"
+	"github.com/open-telemetry/opentelemetry-collector-contrib/exporter/kafkaexporter"
+	"github.com/open-telemetry/opentelemetry-collector-contrib/exporter/loadbalancingexporter"
+	"github.com/open-telemetry/opentelemetry-collector-contrib/receiver/kafkareceiver"
 	digest "github.com/opencontainers/go-digest"
 	ocispecs "github.com/opencontainers/image-spec/specs-go/v1"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/otelcol"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -27,14 +33,20 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestCollectors has the Collector of this module read every configuration.
-func TestCollectors(t *testing.T) {
+// environment sets what the configurations ask for.
+func environment(t *testing.T) {
 	for name, value := range map[string]string{
 		"ASSAY_HOST": "assay", "ASSAY_REPLICAS": "[assay-0:4317, assay-1:4317]", "ASSAY_KEY": "key",
-		"QUEUE_DIR": t.TempDir(), "KAFKA_BROKERS": "kafka:9092",
+		"ASSAY_REPLICA_0": "assay-0:4317", "ASSAY_REPLICA_1": "assay-1:4317", "ASSAY_REPLICA_2": "assay-2:4317",
+		"QUEUE_DIR": t.TempDir(), "KAFKA_BROKERS": "kafka-0:9092,kafka-1:9092",
 	} {
 		t.Setenv(name, value)
 	}
+}
+
+// TestCollectors has the Collector of this module read every configuration.
+func TestCollectors(t *testing.T) {
+	environment(t)
 	files, err := filepath.Glob("../collector/*.yaml")
 	require.NoError(t, err)
 	require.Len(t, files, 4)
@@ -46,6 +58,40 @@ func TestCollectors(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(broken, bytes.Replace(text, []byte("routing_key"), []byte("routing_kee"), 1), 0o600))
 	require.ErrorContains(t, command(t, "validate", "--config", broken), "routing_kee")
+}
+
+// TestKafka: what a Collector makes of the settings that it takes in any form.
+func TestKafka(t *testing.T) {
+	environment(t)
+	brokers := []string{"kafka-0:9092", "kafka-1:9092"}
+	in, ok := configuration(t, "../collector/kafka-in.yaml").Exporters[component.MustNewID("kafka")].(*kafkaexporter.Config)
+	require.True(t, ok)
+	require.Equal(t, brokers, in.ClientConfig.Brokers)
+	require.False(t, in.QueueBatchConfig.HasValue(), "what is acknowledged would be in memory")
+
+	config := configuration(t, "../collector/kafka-out.yaml")
+	out, ok := config.Receivers[component.MustNewID("kafka")].(*kafkareceiver.Config)
+	require.True(t, ok)
+	require.Equal(t, brokers, out.ClientConfig.Brokers)
+	require.Equal(t, kafkareceiver.MessageMarking{After: true, OnError: false, OnPermanentError: true}, out.MessageMarking)
+	balancer, ok := config.Exporters[component.MustNewID("load_balancing")].(*loadbalancingexporter.Config)
+	require.True(t, ok)
+	require.False(t, balancer.Protocol.OTLP.QueueConfig.HasValue(), "a message would be marked before assay has it")
+	require.Greater(t, balancer.TimeoutSettings.Timeout, 24*time.Hour, "it bounds the retries of each replica")
+	require.Equal(t, []string{"assay-0:4317", "assay-1:4317"}, balancer.Resolver.Static.Get().Hostnames)
+}
+
+// configuration returns what a file says, decoded.
+func configuration(t *testing.T, file string) *otelcol.Config {
+	s := settings().ConfigProviderSettings
+	s.ResolverSettings.URIs = []string{"file:" + file}
+	provider, err := otelcol.NewConfigProvider(s)
+	require.NoError(t, err)
+	f, err := factories()
+	require.NoError(t, err)
+	config, err := provider.Get(t.Context(), f)
+	require.NoError(t, err)
+	return config
 }
 
 func command(t *testing.T, args ...string) error {

@@ -34,8 +34,10 @@ func main() {
 	}
 }
 
-func newCommand() *cobra.Command {
-	settings := otelcol.CollectorSettings{
+func newCommand() *cobra.Command { return otelcol.NewCommand(settings()) }
+
+func settings() otelcol.CollectorSettings {
+	return otelcol.CollectorSettings{
 		BuildInfo: component.BuildInfo{Command: "collector", Description: "the components of the configurations in deploy/collector"},
 		Factories: factories,
 		ConfigProviderSettings: otelcol.ConfigProviderSettings{ResolverSettings: confmap.ResolverSettings{
@@ -43,7 +45,6 @@ func newCommand() *cobra.Command {
 			ProviderFactories: []confmap.ProviderFactory{fileprovider.NewFactory(), envprovider.NewFactory()},
 		}},
 	}
-	return otelcol.NewCommand(settings)
 }
 
 func factories() (f otelcol.Factories, err error) {
