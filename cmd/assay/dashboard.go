@@ -65,7 +65,7 @@ func (s *server) openDashboard() (http.Handler, error) {
 		Keys:      &auth.KeyManager{Store: s.store, Prefix: s.cfg.APIKeyPrefix, Now: s.replica.Now, Logger: s.logger},
 		LogVolume: s.logVolume(),
 		Summaries: s.summarizer(),
-		OTLPHTTP:  overHTTP, OTLPGRPC: overGRPC, APIPath: s.basePath(), Version: version(),
+		OTLPHTTP:  overHTTP, OTLPGRPC: overGRPC, APIPath: s.basePath(), Version: version(), PublicURL: s.cfg.PublicURL,
 		Window: s.cfg.Window, Now: s.replica.Now, Logger: s.logger,
 	})
 	if err != nil {

@@ -47,6 +47,8 @@ type Config struct {
 	// APIPath is the path of the REST API's root, default /api.
 	APIPath string
 	Version string
+	// PublicURL is scheme and host by which browsers come; "": those of the request.
+	PublicURL string
 
 	Window time.Duration    // of scores; default assay.DefaultWindow
 	Now    func() time.Time // default time.Now

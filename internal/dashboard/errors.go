@@ -6,16 +6,29 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"net/http"
+	"slices"
 
 	"assay"
 )
 
 // errorPage is what went wrong, and what to do.
 type errorPage struct {
-	Status       int
-	Title, Text  string
-	Retry, Leave bool // what is offered: the same page again, the overview
+	Status      int
+	Title, Text string
+
+	// What is offered.
+	Retry bool    // the same page again
+	Again *resend // the same form again; nil for none
+	Form  string  // the page that had the form; "" for none
+	Leave bool    // the overview
+}
+
+// resend is a form that was not taken, with what was typed.
+type resend struct {
+	Target string
+	Fields []pair
 }
 
 // fail answers with the page of an error. The text of an internal error goes to the
@@ -84,9 +97,34 @@ func (q *request) log(level slog.Level, err error) {
 
 // showError answers with an error page. It reads nothing that could fail again.
 func (q *request) showError(status int, title, text string) {
-	page := errorPage{Status: status, Title: title, Text: text, Retry: status >= http.StatusInternalServerError, Leave: q.r.URL.Path != "/"}
+	page := errorPage{Status: status, Title: title, Text: text, Leave: q.r.URL.Path != "/"}
+	mayPass := status >= http.StatusInternalServerError
+	if q.reads() {
+		page.Retry = mayPass
+	} else if q.r.Method == http.MethodPost {
+		if page.Form = formPage(q.r.URL.Path); page.Form == "/" {
+			page.Form = ""
+		}
+		if mayPass {
+			page.Again = q.resend()
+		}
+	}
 	if err := q.render(status, "error", view{Title: title, Data: page}); err != nil {
 		q.log(slog.LevelError, err)
 		http.Error(q.w, http.StatusText(status), status)
 	}
+}
+
+// resend returns the form of the request, nil when it cannot be read.
+func (q *request) resend() *resend {
+	if q.readForm() != nil {
+		return nil
+	}
+	form := &resend{Target: q.r.URL.Path}
+	for _, name := range slices.Sorted(maps.Keys(q.r.PostForm)) {
+		for _, value := range q.r.PostForm[name] {
+			form.Fields = append(form.Fields, pair{name, value})
+		}
+	}
+	return form
 }

@@ -12,12 +12,14 @@ import (
 	"html/template"
 	"net/http"
 	"net/url"
+	"path"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"assay"
+	"assay/internal/session"
 )
 
 // request is one request for a page.
@@ -48,26 +50,26 @@ type view struct {
 	Session *assay.Session
 	Now     time.Time
 	Theme   string // light or dark; "": as the system has it
-	Path    string // with the query, to come back to
+	Path    string // with the query, to come back to after the theme is changed; "": it cannot be
 	Version string
 	APIPath string
 	Main    template.HTML
 	Tag     string // ETag of Main
 }
 
-// liveHeader is sent by the script. It asks for the page without its layout.
-const liveHeader = "Assay-Live"
-
-// render answers with a page.
+// render answers with a page. The script, which session.BackgroundHeader marks, gets it
+// without its layout.
 func (q *request) render(status int, page string, v view) error {
 	t := q.pages[page]
 	if t == nil {
 		return fmt.Errorf("no template for the page %s", page)
 	}
-	v.Session, v.Now, v.Theme, v.Path = q.session, q.now, q.theme(), q.r.URL.RequestURI()
+	v.Session, v.Now, v.Theme = q.session, q.now, q.theme()
 	v.Version, v.APIPath = q.cfg.Version, q.cfg.APIPath
-	if q.r.Method != http.MethodGet && q.r.Method != http.MethodHead {
-		v.Path, v.Live = "/", 0
+	if !q.reads() {
+		v.Live = 0 // what is shown is the answer to a form, which going away would lose
+	} else if v.Path == "" {
+		v.Path = q.r.URL.RequestURI()
 	}
 	var main bytes.Buffer
 	if err := t.ExecuteTemplate(&main, "main", &v); err != nil {
@@ -76,7 +78,7 @@ func (q *request) render(status int, page string, v view) error {
 	body := main.Bytes()
 	v.Tag = tagOf(body)
 	tag := v.Tag
-	if q.r.Header.Get(liveHeader) == "" {
+	if q.r.Header.Get(session.BackgroundHeader) == "" {
 		v.Main = template.HTML(main.String())
 		var whole bytes.Buffer
 		if err := t.ExecuteTemplate(&whole, "layout", &v); err != nil {
@@ -87,8 +89,8 @@ func (q *request) render(status int, page string, v view) error {
 	}
 	header := q.w.Header()
 	header.Set("Cache-Control", "private, no-cache")
-	header.Set("Vary", "Accept-Encoding, Cookie, "+liveHeader)
-	if status == http.StatusOK && (q.r.Method == http.MethodGet || q.r.Method == http.MethodHead) {
+	header.Set("Vary", "Accept-Encoding, Cookie, "+session.BackgroundHeader)
+	if status == http.StatusOK && q.reads() {
 		header.Set("ETag", tag)
 		if matches(q.r.Header.Get("If-None-Match"), tag) {
 			q.w.WriteHeader(http.StatusNotModified)
@@ -101,6 +103,9 @@ func (q *request) render(status int, page string, v view) error {
 	q.write(status, body)
 	return nil
 }
+
+// reads tells whether a request changes nothing.
+func (q *request) reads() bool { return q.r.Method == http.MethodGet || q.r.Method == http.MethodHead }
 
 // tagOf returns a weak ETag, because the bytes that are sent may be packed.
 func tagOf(body []byte) string {
@@ -163,22 +168,35 @@ func (q *request) redirect(path string) error {
 	return nil
 }
 
-// signInPath is where those go who are not signed in.
-const signInPath = "/sign-in"
-
-// signIn sends the browser to sign in and back. The script is told by a status,
+// signIn sends the browser to sign in and back: to the page, or the one that had the
+// form. The script is told by a status,
 // because it would follow a redirect unseen.
 func (q *request) signIn() {
 	q.w.Header().Set("Cache-Control", "no-store")
-	if q.r.Header.Get(liveHeader) != "" {
+	if q.r.Header.Get(session.BackgroundHeader) != "" {
 		q.w.WriteHeader(http.StatusUnauthorized)
 		return
 	}
-	target := signInPath
-	if q.r.Method == http.MethodGet && q.r.URL.Path != "/" {
-		target += "?" + url.Values{"return": {q.r.URL.RequestURI()}}.Encode()
+	target, back := session.SignInPath, q.r.URL.RequestURI()
+	if !q.reads() {
+		back = formPage(q.r.URL.Path)
+	}
+	if back != "/" {
+		target += "?" + url.Values{"return": {back}}.Encode()
 	}
 	http.Redirect(q.w, q.r, target, http.StatusSeeOther)
+}
+
+// formPage returns the page that has the form whose target a path is.
+func formPage(target string) string {
+	switch {
+	case strings.HasPrefix(target, "/insights/"):
+		return path.Dir(target)
+	case target == "/keys", strings.HasPrefix(target, "/keys/"):
+		return target
+	default:
+		return "/"
+	}
 }
 
 // themeCookie remembers the choice of light or dark.
@@ -196,7 +214,7 @@ func (q *request) theme() string {
 // setTheme remembers a theme and goes back.
 func (h *Handler) setTheme(w http.ResponseWriter, r *http.Request) {
 	const year = 365 * 24 * 60 * 60
-	c := http.Cookie{Name: themeCookie, Path: "/", MaxAge: year, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: r.TLS != nil}
+	c := http.Cookie{Name: themeCookie, Path: "/", MaxAge: year, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: h.secure(r)}
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	switch theme := r.PostFormValue("theme"); theme {
 	case "light", "dark":
@@ -206,17 +224,16 @@ func (h *Handler) setTheme(w http.ResponseWriter, r *http.Request) {
 	}
 	http.SetCookie(w, &c)
 	w.Header().Set("Cache-Control", "no-store")
-	http.Redirect(w, r, localPath(r.PostFormValue("return")), http.StatusSeeOther)
+	http.Redirect(w, r, session.LocalPath(r.PostFormValue("return")), http.StatusSeeOther)
 }
 
 // maxForm bounds the body of a form in bytes.
 const maxForm = 16 << 10
 
-// localPath returns a path of this host, / for anything else.
-func localPath(s string) string {
-	u, err := url.Parse(s)
-	if err != nil || u.Scheme != "" || u.Host != "" || !strings.HasPrefix(s, "/") || strings.HasPrefix(s, "//") || strings.ContainsAny(s, "\\\r\n\t") {
-		return "/"
+// secure tells whether browsers reach the server with TLS.
+func (h *Handler) secure(r *http.Request) bool {
+	if h.cfg.PublicURL != "" {
+		return strings.HasPrefix(h.cfg.PublicURL, "https:")
 	}
-	return u.RequestURI()
+	return r.TLS != nil
 }

@@ -5,6 +5,7 @@ package dashboard
 import (
 	"log/slog"
 	"net/http"
+	"net/url"
 
 	"assay/internal/session"
 )
@@ -13,7 +14,7 @@ import (
 func (h *Handler) SignInPage(w http.ResponseWriter, r *http.Request, status int, p session.SignInPage) {
 	protect(w.Header())
 	q := h.request(w, r)
-	if err := q.render(status, "signin", view{Title: "Sign in", Data: p}); err != nil {
+	if err := q.render(status, "signin", view{Title: "Sign in", Path: session.SignInPath + "?" + url.Values{"return": {p.Return}}.Encode(), Data: p}); err != nil {
 		q.log(slog.LevelError, err)
 		http.Error(w, http.StatusText(http.StatusInternalServerError), http.StatusInternalServerError)
 	}
