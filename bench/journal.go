@@ -122,7 +122,7 @@ func (in *intake) pass(ctx context.Context, w *workload) error {
 					return
 				}
 				if each := int64(max(1, len(w.requests)/int(passTime/time.Second))); i%each == each-1 {
-					if err := in.engine.CloseTraces(); err != nil {
+					if err := in.engine.CloseTraces(ctx); err != nil {
 						failures <- err
 						return
 					}

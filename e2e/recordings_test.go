@@ -207,7 +207,7 @@ func (s *server) totals() report.Totals {
 // of the offline report.
 func (s *server) report(t *testing.T) []report.Service {
 	t.Helper()
-	require.NoError(t, s.engine.FlushTraces(true))
+	require.NoError(t, s.engine.FlushTraces(t.Context(), true))
 	scorer := score.New(score.Config{Store: s.store, Now: func() time.Time { return recorded }})
 	require.NoError(t, scorer.Round(t.Context()))
 	services, _, err := s.store.FindServices(t.Context(), s.org, assay.Page{Limit: 100})

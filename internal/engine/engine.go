@@ -130,6 +130,7 @@ func New(cfg Config) *Engine {
 		batches: sync.Pool{New: func() any { return new(rules.Batch) }},
 		closed:  make(chan struct{}),
 	}
+	e.traces.most.Store(maxClosing)
 	e.traces.windowStart = func() uint64 { return e.input("").Start }
 	if cfg.Journal != nil {
 		e.traces.journal = newJournal(*cfg.Journal, assembler, cfg.Now, cfg.Logger)
@@ -330,7 +331,7 @@ func (e *Engine) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			if err := e.CloseTraces(); err != nil {
+			if err := e.CloseTraces(ctx); err != nil && ctx.Err() == nil {
 				e.cfg.Logger.ErrorContext(ctx, "verdicts of closed traces wait for the store", "error", err)
 			}
 		}
@@ -363,12 +364,12 @@ func (e *Engine) close(ctx context.Context) error {
 	e.submitted.Wait()
 	j := e.traces.journal
 	if j == nil {
-		err := e.FlushTraces(false)
+		err := e.FlushTraces(ctx, false)
 		e.committer.Close()
 		return err
 	}
 	// Nothing is lost with a store that is away: what is not judged is in the journal.
-	if err := e.CloseTraces(); err != nil {
+	if err := e.CloseTraces(ctx); err != nil {
 		e.cfg.Logger.WarnContext(ctx, "traces whose time has come are left to the next process", "error", err)
 	}
 	e.committer.Close()

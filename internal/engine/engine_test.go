@@ -390,7 +390,7 @@ func TestServiceQuota(t *testing.T) {
 	// Traces of it are not judged either.
 	f.ingest(e, Traces(Spans(Service("d"), Span(1, 1, 77)), Spans(Service("a"), Span(1, 2, 1))))
 	f.advance(time.Minute)
-	require.NoError(t, e.CloseTraces())
+	require.NoError(t, e.CloseTraces(t.Context()))
 	require.Equal(t, delta.Count{}, f.totals(assay.OverflowService, catalog.SPA002))
 	require.Equal(t, delta.Count{Observed: 1}, f.totals("a", catalog.SPA002), "but their spans are parents")
 
@@ -473,16 +473,16 @@ func TestTraceVerdicts(t *testing.T) {
 	f := newFixture(t)
 	e := f.engine()
 	f.ingest(e, Traces(Spans(Service("a"), Span(1, 2, 1))))
-	require.NoError(t, e.CloseTraces())
+	require.NoError(t, e.CloseTraces(t.Context()))
 	require.Zero(t, f.totals("a", catalog.SPA002).Observed)
 	f.advance(30 * time.Second)
 	f.store.set(errors.New("disk full"), nil)
-	require.Error(t, e.CloseTraces())
+	require.Error(t, e.CloseTraces(t.Context()))
 	require.Equal(t, 1, e.Traces().Traces, "what could not be committed stays open")
 	f.store.set(nil, nil)
-	require.NoError(t, e.CloseTraces())
+	require.NoError(t, e.CloseTraces(t.Context()))
 	require.Equal(t, delta.Count{Observed: 1, Failed: 1}, f.totals("a", catalog.SPA002))
-	require.NoError(t, e.CloseTraces())
+	require.NoError(t, e.CloseTraces(t.Context()))
 	require.Equal(t, delta.Count{Observed: 1, Failed: 1}, f.totals("a", catalog.SPA002), "once")
 }
 

@@ -230,8 +230,11 @@ func (j *journal) failed(ctx context.Context, err error) (again bool) {
 	}
 }
 
+// submit has a transaction move some of the traces that are left.
+type submit func(ctx context.Context, left *trace.Recovery) error
+
 // run looks for journals that were left behind until ctx ends.
-func (j *journal) run(ctx context.Context, submit func(*trace.Recovery) error) {
+func (j *journal) run(ctx context.Context, submit submit) {
 	ticker := time.NewTicker(j.cfg.Interval)
 	defer ticker.Stop()
 	for {
@@ -247,7 +250,7 @@ func (j *journal) run(ctx context.Context, submit func(*trace.Recovery) error) {
 }
 
 // takeOver moves the traces of all journals to this process's whose lease is free.
-func (j *journal) takeOver(ctx context.Context, submit func(*trace.Recovery) error) error {
+func (j *journal) takeOver(ctx context.Context, submit submit) error {
 	j.passes.Lock()
 	defer j.passes.Unlock()
 	now := j.now()
@@ -267,7 +270,7 @@ func (j *journal) takeOver(ctx context.Context, submit func(*trace.Recovery) err
 }
 
 // pass looks at all journals once. It tells whether others hold some.
-func (j *journal) pass(ctx context.Context, now time.Time, submit func(*trace.Recovery) error) (waiting bool, err error) {
+func (j *journal) pass(ctx context.Context, now time.Time, submit submit) (waiting bool, err error) {
 	names, err := j.cfg.Store.Journals(ctx)
 	if err != nil {
 		return false, fmt.Errorf("list the journals of open traces: %w", err)
@@ -333,7 +336,7 @@ func (j *journal) leaves(name string, now time.Time) bool {
 }
 
 // adopt moves the traces of a journal whose lease is held.
-func (j *journal) adopt(ctx context.Context, name string, now time.Time, submit func(*trace.Recovery) error) error {
+func (j *journal) adopt(ctx context.Context, name string, now time.Time, submit submit) error {
 	r := j.assembler.Recovery(name)
 	for {
 		entries, err := j.cfg.Store.ReadJournal(ctx, name, r.Last(), pageEntries)
@@ -359,7 +362,7 @@ func (j *journal) adopt(ctx context.Context, name string, now time.Time, submit 
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if err := submit(r); err != nil {
+		if err := submit(ctx, r); err != nil {
 			return err
 		}
 	}
@@ -391,7 +394,7 @@ func (e *Engine) TakeOver(ctx context.Context) error {
 	return e.traces.journal.takeOver(ctx, e.adopt)
 }
 
-func (e *Engine) adopt(r *trace.Recovery) error {
-	_, err := e.committer.Submit(context.Background(), nil, adoption{r})
+func (e *Engine) adopt(ctx context.Context, r *trace.Recovery) error {
+	_, err := e.committer.Submit(ctx, nil, adoption{r})
 	return err
 }

@@ -69,7 +69,7 @@ func (s *server) closeAll() {
 			return
 		}
 		s.p.advance(30 * time.Second)
-		require.NoError(s.t, s.CloseTraces())
+		require.NoError(s.t, s.CloseTraces(s.t.Context()))
 	}
 	s.t.Fatal("traces stay open")
 }
@@ -99,13 +99,13 @@ var script = func() (steps []func(*server) error) {
 	send(Spans(b, many[:14]...), Spans(a, Span(2, 2, 1), Span(2, 3, 99)))
 	send(Spans(a, Span(1, 1, 0))) // whose children came long before
 	later(10 * time.Second)
-	steps = append(steps, func(s *server) error { return s.CloseTraces() }) // trace 7
+	steps = append(steps, func(s *server) error { return s.CloseTraces(s.t.Context()) }) // trace 7
 	send(Spans(b, many[14:]...), Spans(a, Span(2, 4, 3)))
-	steps = append(steps, func(s *server) error { return s.CloseTraces() })
+	steps = append(steps, func(s *server) error { return s.CloseTraces(s.t.Context()) })
 	later(20 * time.Second)
 	send(Spans(b, Span(1, 4, 3), Span(5, 2, 1)))
 	later(20 * time.Second)
-	steps = append(steps, func(s *server) error { return s.CloseTraces() })
+	steps = append(steps, func(s *server) error { return s.CloseTraces(s.t.Context()) })
 	send(Spans(b, Span(6, 2, 1), Span(6, 1, 0)))
 	return steps
 }()
@@ -145,7 +145,7 @@ func play(t *testing.T, w *world, ends map[int]end) (commits, lives int) {
 	for i := 0; s.Traces().Traces > 0 || i == 0; i++ {
 		require.Less(t, i, 10)
 		w.advance(30 * time.Second)
-		step(func(s *server) error { return s.CloseTraces() })
+		step(func(s *server) error { return s.CloseTraces(t.Context()) })
 	}
 	return s.p.commits, lives
 }
@@ -290,7 +290,7 @@ func TestNothingClosesMeanwhile(t *testing.T) {
 	first.p.kill()
 	second.ingest(Traces(Spans(Service("a"), Span(1, 2, 1))))
 	w.advance(time.Minute)
-	second.p.reading = func() { require.NoError(t, second.CloseTraces()) }
+	second.p.reading = func() { require.NoError(t, second.CloseTraces(t.Context())) }
 	require.NoError(t, second.TakeOver(t.Context()))
 	require.Equal(t, 2, second.Traces().Spans)
 	second.closeAll()
@@ -321,15 +321,15 @@ func TestStartWaits(t *testing.T) {
 	second := brief("a, again")
 	second.ingest(Traces(Spans(Service("a"), Span(1, 2, 1))))
 	w.advance(2 * time.Second)
-	require.NoError(t, second.CloseTraces())
+	require.NoError(t, second.CloseTraces(t.Context()))
 	require.NoError(t, second.TakeOver(t.Context()))
-	require.NoError(t, second.CloseTraces())
+	require.NoError(t, second.CloseTraces(t.Context()))
 	require.Equal(t, 1, second.Traces().Spans)
 	w.advance(expiry - 2*time.Second)
 	require.NoError(t, second.TakeOver(t.Context()))
 	require.Equal(t, 2, second.Traces().Spans)
 	w.advance(time.Second)
-	require.NoError(t, second.CloseTraces())
+	require.NoError(t, second.CloseTraces(t.Context()))
 	require.Equal(t, delta.Count{Observed: 1}, w.totals("a", catalog.SPA002))
 
 	// Replicas that live do not hold it up for longer.
@@ -340,7 +340,7 @@ func TestStartWaits(t *testing.T) {
 	w.advance(expiry)
 	second.p.renew(delta.JournalLease(onlyName(w, "a, again")))
 	require.NoError(t, third.TakeOver(t.Context()))
-	require.NoError(t, third.CloseTraces())
+	require.NoError(t, third.CloseTraces(t.Context()))
 	require.Zero(t, third.Traces().Traces)
 }
 
@@ -409,7 +409,7 @@ func TestJournalsEnd(t *testing.T) {
 		require.Len(t, w.entries(), 5)
 	}
 	s.closeAll()
-	require.NoError(t, s.CloseTraces())
+	require.NoError(t, s.CloseTraces(t.Context()))
 	require.Equal(t, map[string]int{"newer": 1, onlyName(w, "0"): 1, onlyName(w, "1"): 1, onlyName(w, "2"): 1}, w.entries())
 	w.advance(24 * time.Hour)
 	again := w.start(t, "again", nil) // has not seen them before
@@ -486,11 +486,11 @@ func TestSQLite(t *testing.T) {
 	require.NoError(t, second.TakeOver(t.Context()))
 	require.Equal(t, 5, second.Traces().Spans)
 	f.advance(30 * time.Second)
-	require.NoError(t, second.CloseTraces())
+	require.NoError(t, second.CloseTraces(t.Context()))
 	require.Equal(t, delta.Count{Observed: 2, Failed: 1}, f.totals("a", catalog.SPA002))
 	require.Equal(t, delta.Count{Observed: 1}, f.totals("b", catalog.SPA002))
 	require.Equal(t, delta.Count{Observed: 2}, f.totals("a", catalog.SPA001))
-	require.NoError(t, second.CloseTraces())
+	require.NoError(t, second.CloseTraces(t.Context()))
 	journals, err := f.store.Journals(t.Context())
 	require.NoError(t, err)
 	require.Len(t, journals, 1, "the first one's end")

@@ -4,6 +4,8 @@ package trace
 
 import (
 	"encoding/binary"
+	"iter"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -503,7 +505,8 @@ func (a *Assembler) Stats() Stats {
 func (a *Assembler) Expire(now time.Time, windowStart uint64, d *delta.Delta) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.due = a.expired(now, a.due[:0])
+	a.catchUp(now)
+	a.due, _ = choose(a.expired(now), math.MaxInt, a.due[:0])
 	a.close(a.due, windowStart, true, d)
 	a.relax(now)
 }
@@ -513,7 +516,7 @@ func (a *Assembler) Expire(now time.Time, windowStart uint64, d *delta.Delta) {
 func (a *Assembler) Flush(windowStart uint64, complete bool, d *delta.Delta) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.due = a.all(a.due[:0])
+	a.due, _ = choose(a.all, math.MaxInt, a.due[:0])
 	a.close(a.due, windowStart, complete, d)
 }
 
@@ -524,8 +527,11 @@ func (a *Assembler) ahead(now time.Time) bool {
 	return t != nil && t.last.Sub(now) > a.cfg.Idle
 }
 
-// follow takes what lies ahead of now for now.
-func (a *Assembler) follow(now time.Time) {
+// catchUp takes what lies ahead of now for now, if traces wait for it.
+func (a *Assembler) catchUp(now time.Time) {
+	if !a.ahead(now) {
+		return
+	}
 	earlier := func(at *time.Time) {
 		if at.After(now) {
 			*at = now
@@ -539,31 +545,41 @@ func (a *Assembler) follow(now time.Time) {
 	earlier(&a.calm)
 }
 
-// expired appends the traces whose time has come by now, and marks them.
-func (a *Assembler) expired(now time.Time, due []*openTrace) []*openTrace {
-	if a.ahead(now) {
-		a.follow(now)
-	}
-	for t := a.arrived.front; t != nil && now.Sub(t.last) >= a.cfg.Idle; t = t.arrived.next {
-		t.closing = true
-		due = append(due, t)
-	}
-	for t := a.started.front; t != nil && now.Sub(t.first) >= a.cfg.Max; t = t.started.next {
-		if !t.closing {
-			t.closing = true
-			due = append(due, t)
+// expired yields the traces whose time has come by now: those that were idle for
+// longest, then those that began first.
+func (a *Assembler) expired(now time.Time) iter.Seq[*openTrace] {
+	return func(yield func(*openTrace) bool) {
+		idle := func(t *openTrace) bool { return now.Sub(t.last) >= a.cfg.Idle }
+		for t := a.arrived.front; t != nil && idle(t); t = t.arrived.next {
+			if !yield(t) {
+				return
+			}
+		}
+		for t := a.started.front; t != nil && now.Sub(t.first) >= a.cfg.Max; t = t.started.next {
+			if !idle(t) && !yield(t) {
+				return
+			}
 		}
 	}
-	return due
 }
 
-// all appends all open traces, and marks them.
-func (a *Assembler) all(due []*openTrace) []*openTrace {
-	for t := a.started.front; t != nil; t = t.started.next {
+// all yields all open traces, those that began first before the others.
+func (a *Assembler) all(yield func(*openTrace) bool) {
+	for t := a.started.front; t != nil && yield(t); t = t.started.next {
+	}
+}
+
+// choose appends traces, so many at most, and marks them. It tells whether there are
+// more.
+func choose(traces iter.Seq[*openTrace], most int, due []*openTrace) (_ []*openTrace, more bool) {
+	for t := range traces {
+		if len(due) >= most {
+			return due, true
+		}
 		t.closing = true
 		due = append(due, t)
 	}
-	return due
+	return due, false
 }
 
 func (a *Assembler) close(due []*openTrace, windowStart uint64, complete bool, d *delta.Delta) {

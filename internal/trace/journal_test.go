@@ -119,7 +119,7 @@ func (p *process) add(now time.Time, spans ...Span) {
 
 func (p *process) expire(now time.Time) {
 	p.tb.Helper()
-	p.transact(now, succeeds, func(x *Transaction) { x.Close(0) })
+	p.transact(now, succeeds, func(x *Transaction) { x.Close(0, math.MaxInt) })
 }
 
 // sweep moves some traces as though the journal were crowded.
@@ -279,7 +279,7 @@ func TestJournalAgainstUndisturbed(t *testing.T) {
 				closes := n("closes", 3) == 0
 				p.transact(now, end, func(x *Transaction) {
 					if closes {
-						x.Close(0)
+						x.Close(0, math.MaxInt)
 					}
 					for range 1 + n("repeats", 1) {
 						x.Restart()
@@ -296,7 +296,7 @@ func TestJournalAgainstUndisturbed(t *testing.T) {
 				if end == fails { // sent again
 					p.transact(now, succeeds, func(x *Transaction) {
 						if closes {
-							x.Close(0)
+							x.Close(0, math.MaxInt)
 						}
 						x.Add(org, one)
 						x.Add("other", other)
@@ -310,7 +310,7 @@ func TestJournalAgainstUndisturbed(t *testing.T) {
 			},
 			"time": func(rt *rapid.T) { now = now.Add(time.Duration(n("seconds", 6)) * time.Second) },
 			"close": func(rt *rapid.T) {
-				p.transact(now, outcome(n("outcome", 2)), func(x *Transaction) { x.Close(0) })
+				p.transact(now, outcome(n("outcome", 2)), func(x *Transaction) { x.Close(0, math.MaxInt) })
 				p.expire(now)
 				still.Expire(now, 0, undisturbed)
 			},
@@ -352,7 +352,7 @@ func TestJournalAgainstUndisturbed(t *testing.T) {
 				}
 			},
 		})
-		p.transact(now, succeeds, func(x *Transaction) { x.CloseAll(0, true) })
+		p.transact(now, succeeds, func(x *Transaction) { x.CloseAll(0, true, math.MaxInt) })
 		still.Flush(0, true, undisturbed)
 		require.Equal(rt, tallies(undisturbed, "a", "b"), tallies(&d.verdicts, "a", "b"))
 		require.Equal(rt, len(undisturbed.Organizations), len(d.verdicts.Organizations))
@@ -439,7 +439,7 @@ func TestLargeTransaction(t *testing.T) {
 	next.sweep(t0, unknown)
 	next.check()
 	next.mirrored(t0)
-	next.transact(t0, succeeds, func(x *Transaction) { x.CloseAll(0, true) })
+	next.transact(t0, succeeds, func(x *Transaction) { x.CloseAll(0, true, math.MaxInt) })
 	require.Empty(t, next.contents("b"))
 }
 
@@ -460,6 +460,56 @@ func TestManyClosings(t *testing.T) {
 	p.check()
 	p.mirrored(t0)
 	require.GreaterOrEqual(t, len(p.disk.journals["a"]), 4)
+}
+
+// TestCloseSomeAtATime: the oldest close first, and it is told of the rest.
+func TestCloseSomeAtATime(t *testing.T) {
+	a, d := NewAssembler(Config{}), new(delta.Delta)
+	x := a.Transaction()
+	at := func(seconds int) time.Time { return t0.Add(time.Duration(seconds) * time.Second) }
+	transact := func(now time.Time, do func()) {
+		x.Begin(now)
+		do()
+		if v := x.Verdicts(); v != nil {
+			d.Merge(v)
+		}
+		x.Commit()
+	}
+	services := []*Resource{resource("a"), resource("b"), resource("c"), {Unjudged: true}}
+	add := func(seconds, trace int) {
+		transact(at(seconds), func() { x.Add(org, []Span{span(trace, seconds+1, 0, services[trace%4])}) })
+	}
+	for s := 0; s < 605; s += 5 {
+		add(s, 0) // as long as a trace may last
+	}
+	for i := range 5 {
+		add(600+i, 1+i)
+	}
+	now := at(634)
+	require.Equal(t, 3, a.Services(now, false, 10), "a, b and c")
+	require.Equal(t, 2, a.Services(now, false, 2))
+	require.Equal(t, 3, a.Services(now, true, 10))
+	require.Zero(t, a.Services(at(599), false, 10))
+	require.Equal(t, 1, a.Services(at(600), false, 10))
+
+	seen := func() (n []uint64) {
+		for _, s := range []string{"a", "b", "c"} {
+			n = append(n, counts(d, s, catalog.SPA001).Observed)
+		}
+		return n
+	}
+	transact(now, func() { require.True(t, x.Close(0, 2)) })
+	require.Equal(t, []uint64{1, 1, 0}, seen(), "the first two that fell silent")
+	x.Begin(now)
+	require.True(t, x.Close(0, 2))
+	x.Begin(now) // the transaction failed
+	require.True(t, x.Close(0, 2))
+	d.Merge(x.Verdicts())
+	x.Commit()
+	require.Equal(t, []uint64{1, 1, 1}, seen())
+	transact(now, func() { require.False(t, x.Close(0, 3)) })
+	require.Equal(t, []uint64{2, 2, 1}, seen())
+	requireEmpty(t, a)
 }
 
 // TestBytesOfASpan holds the size of an entry to what docs say of it.
@@ -498,7 +548,7 @@ func TestCrowdedJournal(t *testing.T) {
 			list = append(list, span(100+100*i+j, j, 0, services[j]))
 		}
 		p.transact(now, succeeds, func(x *Transaction) {
-			x.Close(0)
+			x.Close(0, math.MaxInt)
 			x.Add(org, list)
 		})
 		size := 0
@@ -512,7 +562,7 @@ func TestCrowdedJournal(t *testing.T) {
 	require.Greater(t, most, smallBytes, "else nothing is shown")
 	require.Less(t, most, smallBytes+1<<20)
 	require.Len(t, p.a.traces[key{id: traceID(1)}].records, 400)
-	p.transact(now, succeeds, func(x *Transaction) { x.CloseAll(0, true) })
+	p.transact(now, succeeds, func(x *Transaction) { x.CloseAll(0, true, math.MaxInt) })
 	require.Equal(t, delta.Count{Observed: 399}, counts(&p.disk.verdicts, "s0", catalog.SPA002))
 }
 
@@ -599,7 +649,7 @@ func TestJournalSampled(t *testing.T) {
 			}
 			end := outcome(rng.IntN(3))
 			p.transact(now, end, func(x *Transaction) {
-				x.Close(0)
+				x.Close(0, math.MaxInt)
 				x.Add(org, list)
 			})
 			if end == fails {
@@ -628,7 +678,7 @@ func TestJournalSampled(t *testing.T) {
 				traces = nil // what came later would be late
 			}
 		}
-		p.transact(now, succeeds, func(x *Transaction) { x.CloseAll(0, true) })
+		p.transact(now, succeeds, func(x *Transaction) { x.CloseAll(0, true, math.MaxInt) })
 		c := counts(&d.verdicts, "a", catalog.SPA002)
 		require.Zero(t, c.Failed, "seed %d", seed)
 		judged += c.Observed
@@ -673,7 +723,7 @@ func TestRecoveryFitsIntoMemory(t *testing.T) {
 
 	// Whatever was opened since the other one was last heard of may have begun there.
 	next.add(t0.Add(2*time.Second), span(99_999, 2, 1, resource("late")))
-	next.transact(t0.Add(3*time.Second), succeeds, func(x *Transaction) { x.CloseAll(0, true) })
+	next.transact(t0.Add(3*time.Second), succeeds, func(x *Transaction) { x.CloseAll(0, true, math.MaxInt) })
 	require.Zero(t, counts(&d.verdicts, "a", catalog.SPA002).Failed)
 	require.Zero(t, counts(&d.verdicts, "b", catalog.SPA002).Failed)
 	require.Zero(t, counts(&d.verdicts, "late", catalog.SPA002).Observed)
@@ -720,7 +770,7 @@ func TestDoubtOnce(t *testing.T) {
 	next := start(t, d, "new", Config{})
 	next.adopt(t0, "old")
 	require.Greater(t, next.a.ledger.next, uint64(4), "one transaction was enough")
-	next.transact(t0, succeeds, func(x *Transaction) { x.CloseAll(0, true) })
+	next.transact(t0, succeeds, func(x *Transaction) { x.CloseAll(0, true, math.MaxInt) })
 	require.Equal(t, delta.Count{Observed: uint64(traces)}, counts(&d.verdicts, "a", catalog.SPA002))
 }
 
@@ -764,7 +814,7 @@ func TestOldOwner(t *testing.T) {
 	old.add(t0.Add(time.Second), span(1, 2, 1, r))
 	old.check()
 	old.mirrored(t0.Add(time.Second))
-	old.transact(t0.Add(time.Minute), succeeds, func(x *Transaction) { x.Close(0) })
+	old.transact(t0.Add(time.Minute), succeeds, func(x *Transaction) { x.Close(0, math.MaxInt) })
 	require.Equal(t, delta.Count{Observed: 1}, counts(&d.verdicts, "a", catalog.SPA001))
 	require.Zero(t, counts(&d.verdicts, "a", catalog.SPA002).Observed, "its beginning is elsewhere")
 
@@ -787,7 +837,7 @@ func TestPartialStaysPartial(t *testing.T) {
 	old.add(t0, span(1, 3, 2, r))
 	other.adopt(t0.Add(time.Hour), "old")
 	other.mirrored(t0.Add(time.Hour))
-	other.transact(t0.Add(time.Hour), succeeds, func(x *Transaction) { x.CloseAll(0, true) })
+	other.transact(t0.Add(time.Hour), succeeds, func(x *Transaction) { x.CloseAll(0, true, math.MaxInt) })
 	require.Equal(t, delta.Count{Observed: 1}, counts(&d.verdicts, "a", catalog.SPA001))
 	require.Zero(t, counts(&d.verdicts, "a", catalog.SPA002))
 }
@@ -893,7 +943,7 @@ func TestTransactionsDoNotAllocate(t *testing.T) {
 				}
 				n++
 				x.Begin(now)
-				x.Close(0)
+				x.Close(0, math.MaxInt)
 				x.Add(org, batch)
 				if journaled {
 					x.Journals("a", "holder")
@@ -921,7 +971,7 @@ func FuzzEntry(f *testing.F) {
 	}
 	p.add(t0, list...)
 	p.a.lowered = t0
-	p.transact(t0.Add(time.Minute), succeeds, func(x *Transaction) { x.Close(0) })
+	p.transact(t0.Add(time.Minute), succeeds, func(x *Transaction) { x.Close(0, math.MaxInt) })
 	p.add(t0.Add(time.Minute), list...)
 	next := start(f, p.disk, "b", Config{})
 	next.adopt(t0.Add(2*time.Minute), "a")
@@ -1031,7 +1081,7 @@ func BenchmarkTransaction(b *testing.B) {
 				now = now.Add(100 * time.Millisecond)
 				x.Begin(now)
 				if n%10 == 0 {
-					x.Close(0)
+					x.Close(0, math.MaxInt)
 				}
 				for i := range requests {
 					x.Add(org, requests[i])

@@ -3,6 +3,7 @@
 package trace
 
 import (
+	"iter"
 	"time"
 
 	"assay/internal/delta"
@@ -84,27 +85,56 @@ func (x *Transaction) Begin(now time.Time) {
 	x.restart()
 }
 
-// Close closes the traces whose time has come. Verdicts gives what follows from that,
-// as far as it falls into the window that starts at windowStart (Unix nanoseconds).
-func (x *Transaction) Close(windowStart uint64) {
-	x.close(windowStart, true, func(a *Assembler) []*openTrace { return a.expired(x.now, x.closing) })
-}
-
-// CloseAll closes all traces. When complete is false their missing spans may still
-// be on the way (a shutdown), and SPA-002 is left out.
-func (x *Transaction) CloseAll(windowStart uint64, complete bool) {
-	x.close(windowStart, complete, func(a *Assembler) []*openTrace { return a.all(x.closing) })
-}
-
-func (x *Transaction) close(windowStart uint64, complete bool, choose func(*Assembler) []*openTrace) {
-	if x.looked {
-		return
-	}
+// Close closes the traces whose time has come, the oldest first and so many at most; it
+// tells whether there are more. Verdicts gives what follows from that, as far as it falls
+// into the window that starts at windowStart (Unix nanoseconds).
+func (x *Transaction) Close(windowStart uint64, most int) (more bool) {
 	x.a.mu.Lock()
 	defer x.a.mu.Unlock()
+	x.a.catchUp(x.now)
+	return x.close(x.a.expired(x.now), windowStart, true, most)
+}
+
+// CloseAll does the same for all traces. When complete is false their missing spans may
+// still be on the way (a shutdown), and SPA-002 is left out.
+func (x *Transaction) CloseAll(windowStart uint64, complete bool, most int) (more bool) {
+	x.a.mu.Lock()
+	defer x.a.mu.Unlock()
+	return x.close(x.a.all, windowStart, complete, most)
+}
+
+// close closes traces, once in a transaction.
+func (x *Transaction) close(traces iter.Seq[*openTrace], windowStart uint64, complete bool, most int) (more bool) {
+	if x.looked {
+		return true
+	}
 	x.looked, x.verdicts = true, new(delta.Delta)
-	x.closing = choose(x.a)
+	x.closing, more = choose(traces, most, x.closing)
 	x.a.verdicts(x.closing, windowStart, complete, x.verdicts)
+	return more
+}
+
+// Services returns on how many services there are verdicts when at most so many traces
+// close whose time has come by now, or that are open, if all are to.
+func (a *Assembler) Services(now time.Time, all bool, most int) int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	traces := a.expired(now)
+	if all {
+		traces = a.all
+	}
+	seen := make(map[uint64]struct{})
+	for t := range traces {
+		if most--; most < 0 {
+			break
+		}
+		for _, r := range t.resources {
+			if !r.Unjudged {
+				seen[r.Hash] = struct{}{}
+			}
+		}
+	}
+	return len(seen)
 }
 
 // Verdicts returns the verdicts on the traces that close; nil when none was to. They

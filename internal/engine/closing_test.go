@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+
+	"assay"
+	"assay/internal/delta"
+	"assay/internal/engine"
+	"assay/internal/rules/catalog"
+	. "assay/internal/rules/rulestest"
+)
+
+// slow is a store in which so many closed traces take longer than a transaction may.
+type slow struct {
+	most     uint64
+	failures int
+	facts    delta.Delta
+	now      time.Time
+}
+
+func (s *slow) Commit(ctx context.Context, _ time.Time, requests []delta.Request, merge func([]bool) *delta.Delta) error {
+	fresh := make([]bool, len(requests))
+	for i := range fresh {
+		fresh[i] = true
+	}
+	d := merge(fresh)
+	if closed(d) > s.most {
+		s.failures++
+		return fmt.Errorf("commit: %w", context.DeadlineExceeded)
+	}
+	s.facts.Merge(d)
+	return ctx.Err()
+}
+
+func (*slow) KnownServices(context.Context, string) ([]assay.ServiceKey, error) { return nil, nil }
+
+func (*slow) KnownMetricNames(context.Context, string) (map[assay.ServiceKey][]uint64, error) {
+	return nil, nil
+}
+
+// closed returns how many traces are judged.
+func closed(d *delta.Delta) (n uint64) {
+	for _, o := range d.Organizations {
+		for _, s := range o.Services {
+			for i := range s.Verdicts {
+				n += s.Verdicts[i].Counts[catalog.SPA001].Observed
+			}
+		}
+	}
+	return n
+}
+
+// TestClosingGetsSmaller: after a pause more traces are due than one transaction can
+// close.
+func TestClosingGetsSmaller(t *testing.T) {
+	for name, flush := range map[string]bool{"their time has come": false, "all": true} {
+		t.Run(name, func(t *testing.T) {
+			const traces = 30_000
+			s := &slow{most: 6000, now: T0}
+			e := engine.New(engine.Config{Store: s, Now: func() time.Time { return s.now }, CommitInterval: time.Millisecond, Evaluators: 1})
+			defer func() { require.NoError(t, e.Close(context.WithoutCancel(t.Context()))) }()
+			spans := make([]*tracepb.Span, traces)
+			for i := range spans {
+				spans[i] = Span(1, 1, 0)
+				spans[i].TraceId = fmt.Appendf(nil, "%016d", i)
+			}
+			q := Traces(Spans(Service("a"), spans...))
+			_, err := e.Ingest(t.Context(), "org", q.Signal, q.Body)
+			require.NoError(t, err)
+			require.Equal(t, traces, e.Traces().Traces)
+			s.now = s.now.Add(time.Minute)
+			for tries := 0; e.Traces().Traces > 0; tries++ {
+				require.Less(t, tries, 5)
+				if flush {
+					err = e.FlushTraces(t.Context(), true)
+				} else {
+					err = e.CloseTraces(t.Context())
+				}
+				if err != nil {
+					require.ErrorIs(t, err, context.DeadlineExceeded)
+				}
+			}
+			require.EqualValues(t, traces, closed(&s.facts), "once")
+			require.Positive(t, s.failures)
+		})
+	}
+}
