@@ -131,6 +131,13 @@ func TestUnit(t *testing.T) {
 	for _, section := range []string{"[Unit]", "[Service]", "[Install]"} {
 		require.Equal(t, 1, strings.Count(unit, "\n"+section+"\n"), section)
 	}
+	// A user that is there before the unit runs can own its files.
+	require.Contains(t, unit, "\nUser=assay\nGroup=assay\n")
+	require.NotContains(t, unit, "DynamicUser")
+	code := regexp.MustCompile(`(?m)^\texitUsage\s+= (\d+)$`).FindSubmatch(read(t, "../cmd/assay/main.go"))
+	require.NotNil(t, code)
+	require.Contains(t, unit, "\nRestartPreventExitStatus="+string(code[1])+"\n")
+	require.Contains(t, unit, "\nEnvironment=GOTRACEBACK=crash\n", "a panic ends with 2, too")
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {
 		t.Log("systemd-analyze is not installed: the unit's settings are not checked")
