@@ -67,8 +67,17 @@ type ServiceCost struct {
 	Version               string // last seen
 	Traces, Metrics, Logs SignalUsage
 	ActiveSeries          uint64
-	EstimatedCost         float64
-	AvoidableCost         float64 // what fixing the active insights would save
+
+	TracesCost, MetricsCost, LogsCost SignalCost // that of metrics with the active series
+
+	EstimatedCost float64 // of all signals
+	AvoidableCost float64 // what fixing the active insights would save
+}
+
+// SignalCost is what a service's telemetry of one signal costs.
+type SignalCost struct {
+	Estimated float64
+	Avoidable float64 // what fixing the active insights would save of it
 }
 
 // Bytes returns the bytes of all signals.

@@ -45,7 +45,7 @@ func (c *dashboardConfig) problems() []error {
 const signInFailures = 30
 
 // dashboardPaths are the first parts of the dashboard's paths, which the API's cannot be.
-var dashboardPaths = []string{"/assets", "/favicon.ico", "/insights", "/keys", "/rules", "/services", "/sign-in", "/sign-out", "/theme"}
+var dashboardPaths = []string{"/assets", "/costs", "/favicon.ico", "/insights", "/keys", "/rules", "/services", "/sign-in", "/sign-out", "/theme"}
 
 // hasDashboard tells whether the dashboard is served. It has no place beside an API at
 // the root.

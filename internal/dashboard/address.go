@@ -95,6 +95,10 @@ func (a address) pager(size, shown, total int) pager {
 	return p
 }
 
+// beyond tells whether the address names a page after the last, which Previous is: the
+// list has become shorter.
+func (p pager) beyond() bool { return p.Last == 0 && p.Total > 0 && p.Previous != "" }
+
 // option is one choice of a filter.
 type option struct {
 	Value, Label string

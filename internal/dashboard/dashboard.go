@@ -65,7 +65,7 @@ type Handler struct {
 
 	choices []template.HTML // that concern every rule
 
-	analytics    *memo[*assay.ServiceAnalytics]
+	analytics    *memo[*analysis]
 	environments *memo[[]string]
 }
 
@@ -94,9 +94,7 @@ func New(cfg Config) (*Handler, error) {
 	if h.pages, err = h.parsePages(); err != nil {
 		return nil, fmt.Errorf("dashboard: %w", err)
 	}
-	h.analytics = newMemo(cfg.Now, func(ctx context.Context, organizationID string) (*assay.ServiceAnalytics, error) {
-		return cfg.Analyst.Analyze(ctx, organizationID, analyzed)
-	})
+	h.analytics = newMemo(cfg.Now, h.analyze)
 	h.environments = newMemo(cfg.Now, func(ctx context.Context, organizationID string) ([]string, error) {
 		return cfg.ServiceLists.FindEnvironments(ctx, organizationID, maxEnvironments)
 	})
@@ -108,6 +106,7 @@ func New(cfg Config) (*Handler, error) {
 	h.page("POST /insights/{id}/summary", h.summarize)
 	h.page("POST /insights/{id}/mute", h.mute)
 	h.page("POST /insights/{id}/unmute", h.unmute)
+	h.page("GET /costs", h.costs)
 	h.page("GET /rules", h.ruleList)
 	h.page("GET /rules/{id}", h.rule)
 	h.page("GET /keys", h.keys)

@@ -127,7 +127,9 @@ func (h *Handler) insights(q *request) error {
 		return err
 	}
 	page.Rows = q.insightRows(found)
-	page.Pager = a.pager(insightsPageSize, len(found), total)
+	if page.Pager = a.pager(insightsPageSize, len(found), total); page.Pager.beyond() {
+		return q.redirect(page.Pager.Previous)
+	}
 	page.Statuses = options(status, option{Label: "Active"}, option{Value: string(assay.InsightMuted), Label: "Muted"},
 		option{Value: string(assay.InsightArchived), Label: "Archived"}, option{Value: allStatuses, Label: "Any status"})
 	page.Signals = options(string(f.Signal), option{Label: "Any signal"}, option{Value: "trace", Label: "Traces"}, option{Value: "metric", Label: "Metrics"}, option{Value: "log", Label: "Logs"})

@@ -5,7 +5,6 @@ package dashboard
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -101,7 +100,9 @@ func (h *Handler) overview(q *request) error {
 		return nil
 	})
 	reads.Go(func() error {
-		page.Cost = q.costs(ctx, costRows)
+		if found := q.analysis(ctx); found != nil {
+			page.Cost = found.top(costRows)
+		}
 		return nil
 	})
 	if err := reads.Wait(); err != nil {
@@ -201,85 +202,4 @@ func points(gain float64) string {
 	default:
 		return fmt.Sprintf("+%.1f", gain)
 	}
-}
-
-// costPart is what services sent and cost.
-type costPart struct {
-	Start, End          time.Time
-	TotalBytes          uint64
-	TotalCost           string
-	Avoidable           string // of all services
-	Rows                []costRow
-	Traces, Metrics     bool // whether anything was sent
-	Logs                bool
-	Currency            string
-	Days, More, Charged int
-}
-
-// costRow is what one service sent and cost.
-type costRow struct {
-	assay.ServiceCost
-	Bytes                 uint64
-	Share                 string // of the organization's bytes
-	Cost, Saving          string // Saving is "" where nothing is avoidable
-	SavingShare           string
-	Traces, Metrics, Logs signalPart
-}
-
-// signalPart is a part of a bar whose whole is the service that sent most.
-type signalPart struct {
-	Bytes, Items uint64
-	X, Width     string
-}
-
-// costs reads what services sent and cost, nil when it cannot be read.
-func (q *request) costs(ctx context.Context, limit int) *costPart {
-	ctx, cancel := context.WithTimeout(ctx, sideTimeout)
-	defer cancel()
-	found, err := q.analytics.get(ctx, q.organization())
-	if err != nil {
-		if q.r.Context().Err() == nil && !errors.Is(err, context.Canceled) {
-			q.log(slog.LevelWarn, fmt.Errorf("usage and cost: %w", err))
-		}
-		return nil
-	}
-	return newCostPart(found, found.Services[:min(limit, len(found.Services))])
-}
-
-// newCostPart returns the part about services that are among those found.
-func newCostPart(found *assay.ServiceAnalytics, services []assay.ServiceCost) *costPart {
-	part := &costPart{
-		Start: found.Start, End: found.End, TotalBytes: found.TotalBytes, TotalCost: money(found.TotalCost, found.Currency),
-		Currency: found.Currency, Days: int(found.End.Sub(found.Start) / (24 * time.Hour)),
-	}
-	var most uint64
-	var saving float64
-	for i := range services {
-		most = max(most, services[i].Bytes())
-	}
-	for i := range found.Services {
-		saving += found.Services[i].AvoidableCost
-	}
-	if saving > 0 {
-		part.Avoidable = money(saving, found.Currency)
-	}
-	for _, s := range services {
-		row := costRow{
-			ServiceCost: s, Bytes: s.Bytes(), Share: percent(float64(s.Bytes()), float64(found.TotalBytes)),
-			Cost: money(s.EstimatedCost, found.Currency),
-		}
-		if s.AvoidableCost > 0 {
-			row.Saving, row.SavingShare = money(s.AvoidableCost, found.Currency), percent(s.AvoidableCost, s.EstimatedCost)
-		}
-		x := 0.0
-		part1 := func(u assay.SignalUsage) signalPart {
-			width := float64(u.Bytes) / float64(max(1, most))
-			p := signalPart{Bytes: u.Bytes, Items: u.Items, X: share(x), Width: share(width)}
-			x += width
-			return p
-		}
-		row.Traces, row.Metrics, row.Logs = part1(s.Traces), part1(s.Metrics), part1(s.Logs)
-		part.Rows = append(part.Rows, row)
-	}
-	return part
 }

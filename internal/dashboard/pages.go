@@ -27,6 +27,7 @@ var navigation = []link{
 	{"overview", "Overview", "/"},
 	{"services", "Services", "/services"},
 	{"insights", "Insights", "/insights"},
+	{"costs", "Costs", "/costs"},
 	{"rules", "Rules", "/rules"},
 	{"keys", "Keys", "/keys"},
 }

@@ -4,8 +4,10 @@ package dashboard_test
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -255,13 +257,8 @@ func textsOf(t *testing.T, page string) map[string][]string {
 		if e.Data != "bdi" {
 			continue
 		}
-		var text strings.Builder
-		for n := range e.Descendants() {
-			if n.Type == html.TextNode {
-				text.WriteString(n.Data)
-			}
-		}
-		texts["bdi"] = append(texts["bdi"], text.String())
+		text := textOf(e)
+		texts["bdi"] = append(texts["bdi"], text)
 		around := e.Parent
 		for around.Data == "details" || around.Data == "summary" || around.Data == "a" {
 			around = around.Parent
@@ -269,7 +266,7 @@ func textsOf(t *testing.T, page string) map[string][]string {
 		if around.Data == "div" && around.Parent.Data == "li" {
 			around = around.Parent
 		}
-		texts[around.Data] = append(texts[around.Data], text.String())
+		texts[around.Data] = append(texts[around.Data], text)
 	}
 	return texts
 }
@@ -299,7 +296,7 @@ func TestWhatEveryResponseHas(t *testing.T) {
 
 func TestPagesAreAskedForAgain(t *testing.T) {
 	s := newSite(t, dashboardtest.Shop())
-	for _, path := range []string{"/", "/services", "/services/" + s.Rows[0].ID, "/insights", "/insights/" + s.Found[0].ID, "/rules", "/rules/RES-001", "/keys"} {
+	for _, path := range []string{"/", "/services", "/services/" + s.Rows[0].ID, "/insights", "/insights/" + s.Found[0].ID, "/costs", "/rules", "/rules/RES-001", "/keys"} {
 		first := s.get(path)
 		tag := first.Header.Get("ETag")
 		require.NotEmpty(t, tag, path)
@@ -351,7 +348,7 @@ func TestWeight(t *testing.T) {
 	assets := map[string]bool{}
 	for _, path := range []string{
 		"/", "/?period=30d", "/services", "/services/" + s.service("courier").ID, "/services/" + s.service("checkout").ID,
-		"/insights", "/insights/" + s.Found[0].ID, "/rules", "/rules/SPA-006", "/keys",
+		"/insights", "/insights/" + s.Found[0].ID, "/costs", "/rules", "/rules/SPA-006", "/keys",
 	} {
 		size := packedSize(t, s, path)
 		require.Less(t, size, next, path)
@@ -524,7 +521,7 @@ func TestServicesAreFound(t *testing.T) {
 // form, which is what phones have.
 func TestOrdersWithoutTheHeads(t *testing.T) {
 	s := newSite(t, dashboardtest.Shop())
-	for path, least := range map[string]int{"/services?sort=-score": 4} {
+	for path, least := range map[string]int{"/services?sort=-score": 4, "/costs?sort=-avoidable": 6} {
 		offered := map[string]bool{}
 		all := elements(t, s.page(path))
 		for _, e := range all {
@@ -562,6 +559,80 @@ func (noEnvironments) FindEnvironments(context.Context, string, int) ([]string, 
 	return nil, assay.Errorf(assay.CodeUnavailable, "away")
 }
 
+// TestCosts holds that every service is on a page of costs, with each signal in words.
+func TestCosts(t *testing.T) {
+	s := newSite(t, dashboardtest.Shop())
+	names := func(path string) (found []string) {
+		for _, m := range regexp.MustCompile(`<td class="main"><a href="/services/[^"]+"><bdi>([^<]+)`).FindAllStringSubmatch(s.page(path), -1) {
+			found = append(found, m[1])
+		}
+		return found
+	}
+	all := len(s.Analytics.Services)
+	require.Contains(t, s.page("/"), fmt.Sprintf(`<a href="/costs">10 of %d services</a>`, all))
+	require.Len(t, names("/costs"), all)
+	for path, less := range map[string]func(a, b assay.ServiceCost) int{
+		"/costs":                 func(a, b assay.ServiceCost) int { return cmp.Compare(b.EstimatedCost, a.EstimatedCost) },
+		"/costs?sort=cost":       func(a, b assay.ServiceCost) int { return cmp.Compare(a.EstimatedCost, b.EstimatedCost) },
+		"/costs?sort=-avoidable": func(a, b assay.ServiceCost) int { return cmp.Compare(b.AvoidableCost, a.AvoidableCost) },
+		"/costs?sort=-bytes":     func(a, b assay.ServiceCost) int { return cmp.Compare(b.Bytes(), a.Bytes()) },
+		"/costs?sort=-metrics":   func(a, b assay.ServiceCost) int { return cmp.Compare(b.Metrics.Bytes, a.Metrics.Bytes) },
+		"/costs?sort=-name":      func(a, b assay.ServiceCost) int { return cmp.Compare(b.Name, a.Name) },
+	} {
+		sorted := slices.Clone(s.Analytics.Services)
+		slices.SortStableFunc(sorted, less)
+		require.Equal(t, sorted[0].Name, names(path)[0], path)
+		require.Equal(t, sorted[all-1].Name, names(path)[all-1], path)
+	}
+	require.Equal(t, []string{"cart"}, names("/costs?q=CAR&sort=-bytes"))
+	require.Contains(t, s.page("/costs?q=nothing"), "No service matches.")
+
+	// Every cell says what it is, also where the heads of columns are not seen.
+	c := s.Analytics.Services[slices.IndexFunc(s.Analytics.Services, func(c assay.ServiceCost) bool { return c.Name == "media-transcoder" })]
+	require.Positive(t, c.TracesCost.Avoidable)
+	var cells []string
+	for _, e := range elements(t, s.page("/costs?q=media-transcoder")) {
+		if label := attribute(e, "data-label"); label != "" {
+			cells = append(cells, label+" "+textOf(e))
+		}
+	}
+	for i, of := range []struct {
+		signal string
+		cost   assay.SignalCost
+	}{{"Traces", c.TracesCost}, {"Metrics", c.MetricsCost}, {"Logs", c.LogsCost}} {
+		require.Regexp(t, fmt.Sprintf(`^%s [0-9.]+ [kMGT]?B\$%.2f$`, of.signal, of.cost.Estimated), cells[i])
+	}
+	require.Contains(t, cells[5], fmt.Sprintf("$%.2f of traces", c.TracesCost.Avoidable))
+
+	for range 3 {
+		s.Analytics.Services = append(s.Analytics.Services, s.Analytics.Services...)
+	}
+	s = newSite(t, s.World)
+	require.Contains(t, s.page("/costs?page=2&sort=-bytes"), fmt.Sprintf("51–100 of %d", 8*all))
+	require.Contains(t, s.page("/costs?page=2&sort=-bytes"), `href="/costs?page=3&amp;sort=-bytes" rel="next"`)
+	for path, last := range map[string]string{
+		"/costs?page=9999": "/costs?page=6", "/services?page=9999&sort=score": "/services?sort=score", "/insights?page=9": "/insights?page=2",
+	} {
+		r := s.get(path)
+		require.Equal(t, http.StatusSeeOther, r.StatusCode, path)
+		require.Equal(t, last, r.Header.Get("Location"), "the last page")
+	}
+	require.Equal(t, http.StatusBadRequest, s.get("/costs?sort=x").StatusCode)
+	failing := newSite(t, dashboardtest.Shop(), func(c *dashboard.Config) { c.Analyst = failing{} })
+	require.Contains(t, failing.page("/costs"), "Usage and cost cannot be read at the moment.")
+}
+
+// textOf returns the text in an element.
+func textOf(e *html.Node) string {
+	var text strings.Builder
+	for n := range e.Descendants() {
+		if n.Type == html.TextNode {
+			text.WriteString(n.Data)
+		}
+	}
+	return text.String()
+}
+
 func TestService(t *testing.T) {
 	s := newSite(t, dashboardtest.Shop())
 	page := s.page("/services/" + s.service("courier").ID)
@@ -570,7 +641,7 @@ func TestService(t *testing.T) {
 	require.Contains(t, page, "began to fail")
 	require.Contains(t, page, `class="mark fail"`)
 	versions := s.page("/services/" + s.service("checkout").ID)
-	require.Equal(t, 1, strings.Count(versions, "this page"))
+	require.Equal(t, 1, strings.Count(versions, `<span class="tag">this page</span>`))
 	require.Contains(t, versions, "4.9.7")
 }
 

@@ -4,7 +4,6 @@ package dashboard
 
 import (
 	"context"
-	"log/slog"
 	"net/http"
 	"slices"
 	"time"
@@ -46,10 +45,7 @@ type servicePage struct {
 	Insights []insightRow
 	Hidden   int // muted and archived insights
 	All      string
-	Cost     *costRow // nil when it is not known
-	Period   *costPart
-	Now      time.Time
-	Days     int
+	Cost     *costPart // of this service alone; nil when it is not known
 }
 
 // ruleState is what a rule says about a service.
@@ -86,7 +82,7 @@ func (h *Handler) service(q *request) error {
 		return err
 	}
 	page := servicePage{
-		Service: service, Score: scoreOf(service.Score), Now: q.now, Days: int(q.cfg.Window / (24 * time.Hour)),
+		Service: service, Score: scoreOf(service.Score),
 		All: "/insights?" + serviceParam + "=" + id + "&" + statusParam + "=" + allStatuses,
 	}
 	var (
@@ -116,7 +112,7 @@ func (h *Handler) service(q *request) error {
 		return err
 	})
 	reads.Go(func() error {
-		page.Cost, page.Period = q.serviceCost(ctx, service.ServiceKey)
+		page.Cost = q.serviceCost(ctx, service.ServiceKey)
 		return nil
 	})
 	if err := reads.Wait(); err != nil {
@@ -226,26 +222,4 @@ func thinned(points []assay.ScorePoint, n int) []assay.ScorePoint {
 		kept[i] = points[i*(len(points)-1)/(n-1)]
 	}
 	return kept
-}
-
-// serviceCost returns what all versions of a service sent and cost, nil when it is not
-// known.
-func (q *request) serviceCost(ctx context.Context, key assay.ServiceKey) (*costRow, *costPart) {
-	ctx, cancel := context.WithTimeout(ctx, sideTimeout)
-	defer cancel()
-	found, err := q.analytics.get(ctx, q.organization())
-	if err != nil {
-		if ctx.Err() == nil {
-			q.log(slog.LevelWarn, err)
-		}
-		return nil, nil
-	}
-	at := slices.IndexFunc(found.Services, func(s assay.ServiceCost) bool {
-		return s.Name == key.Name && s.Namespace == key.Namespace && s.Environment == key.Environment
-	})
-	if at < 0 {
-		return nil, nil
-	}
-	part := newCostPart(found, found.Services[at:at+1])
-	return &part.Rows[0], part
 }

@@ -131,6 +131,9 @@ func (h *Handler) services(q *request) error {
 			option{Value: string(assay.SignalTrace), Label: "Traces"}, option{Value: string(assay.SignalMetric), Label: "Metrics"}, option{Value: string(assay.SignalLog), Label: "Logs"}),
 		Filtered: f.Search != "" || environment != "" || band != "" || signal != "",
 	}
+	if page.Pager.beyond() {
+		return q.redirect(page.Pager.Previous)
+	}
 	page.Columns = a.columns(sorts, string(assay.SortServiceName),
 		column{Label: "Service", By: string(assay.SortServiceName)}, column{Label: "Score", By: string(assay.SortServiceScore)}, column{Label: "Course"},
 		column{Label: "Insights", By: string(assay.SortServiceInsights)}, column{Label: "Last seen", By: string(assay.SortServiceLastSeen), Class: "end"})

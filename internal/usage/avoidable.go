@@ -106,9 +106,9 @@ func ratio(a float64, whole uint64) float64 {
 }
 
 // avoidable returns what fixing the active insights of one service would save of
-// its costs. Shares of one part are combined as if they fell on it at random:
+// each of its costs. Shares of one part are combined as if they fell on it at random:
 // 1 − ∏(1 − share), so that they never save more than the part costs.
-func avoidable(u *assay.ServiceUsage, c *costs) float64 {
+func avoidable(u *assay.ServiceUsage, c *costs) costs {
 	stays := [partCount]float64{1, 1, 1, 1}
 	for i := range methods { // in the order of the table, so that sums do not depend on the insights'
 		m := &methods[i]
@@ -125,5 +125,5 @@ func avoidable(u *assay.ServiceUsage, c *costs) float64 {
 	for p, stay := range stays {
 		saved[p] = c[p] * (1 - stay)
 	}
-	return saved.sum()
+	return saved
 }

@@ -61,7 +61,8 @@ func TestDocument(t *testing.T) {
 				only[other] = 0
 			}
 		}
-		return money(only.sum()), money(avoidable(u, &only))
+		savings := avoidable(u, &only)
+		return money(only.sum()), money(savings.sum())
 	}
 	cost, saved := map[string]string{}, map[string]string{}
 	for p := range partCount {

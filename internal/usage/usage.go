@@ -95,13 +95,16 @@ func compareNames(x, y *assay.ServiceUsage) int {
 func (a *Analyst) row(versions []*assay.ServiceUsage) assay.ServiceCost {
 	latest := versions[0]
 	var row assay.ServiceCost
+	var saved costs
 	for _, u := range versions {
 		add(&row.Traces, u.Traces)
 		add(&row.Metrics, u.Metrics)
 		add(&row.Logs, u.Logs)
 		row.ActiveSeries += u.ActiveSeries
 		c := a.cfg.Prices.costs(u.Traces.Bytes, u.Metrics.Bytes, u.Logs.Bytes, u.ActiveSeries)
-		row.AvoidableCost += avoidable(u, &c)
+		for p, s := range avoidable(u, &c) {
+			saved[p] += s
+		}
 		if u.Service.LastSeenAt.After(latest.Service.LastSeenAt) {
 			latest = u
 		}
@@ -109,8 +112,13 @@ func (a *Analyst) row(versions []*assay.ServiceUsage) assay.ServiceCost {
 	row.ID, row.Version = latest.Service.ID, latest.Service.Version
 	row.Name, row.Namespace, row.Environment = latest.Service.Name, latest.Service.Namespace, latest.Service.Environment
 	c := a.cfg.Prices.costs(row.Traces.Bytes, row.Metrics.Bytes, row.Logs.Bytes, row.ActiveSeries)
-	row.EstimatedCost = c.sum()
-	row.AvoidableCost = min(row.AvoidableCost, row.EstimatedCost) // sums of fractions are rounded
+	for p := range saved {
+		saved[p] = min(saved[p], c[p]) // sums of fractions are rounded
+	}
+	row.TracesCost = assay.SignalCost{Estimated: c[traces], Avoidable: saved[traces]}
+	row.MetricsCost = assay.SignalCost{Estimated: c[metrics] + c[series], Avoidable: saved[metrics] + saved[series]}
+	row.LogsCost = assay.SignalCost{Estimated: c[logs], Avoidable: saved[logs]}
+	row.EstimatedCost, row.AvoidableCost = c.sum(), saved.sum()
 	return row
 }
 

@@ -85,8 +85,12 @@ func TestVersionsTogether(t *testing.T) {
 				Metrics:      assay.SignalUsage{Items: 22_000, Bytes: 22e9},
 				Logs:         assay.SignalUsage{Items: 33_000, Bytes: 33e9},
 				ActiveSeries: 4500, EstimatedCost: 11 + 44 + 132 + 36,
+				TracesCost: assay.SignalCost{Estimated: 11}, MetricsCost: assay.SignalCost{Estimated: 44 + 36}, LogsCost: assay.SignalCost{Estimated: 132},
 			},
-			{ID: "z", Name: "checkout", Environment: "production", Metrics: assay.SignalUsage{Items: 1000, Bytes: 1e9}, EstimatedCost: 2},
+			{
+				ID: "z", Name: "checkout", Environment: "production", Metrics: assay.SignalUsage{Items: 1000, Bytes: 1e9},
+				MetricsCost: assay.SignalCost{Estimated: 2}, EstimatedCost: 2,
+			},
 		},
 	}, out)
 }
@@ -206,6 +210,8 @@ func TestAvoidable(t *testing.T) {
 			row := analyze(t, some, u).Services[0]
 			require.InDelta(t, c.want, row.AvoidableCost, 1e-12)
 			require.InDelta(t, 1+2+4+160, row.EstimatedCost, 1e-12)
+			require.InDelta(t, c.want, row.TracesCost.Avoidable+row.MetricsCost.Avoidable+row.LogsCost.Avoidable, 1e-12)
+			require.InDelta(t, 2+160, row.MetricsCost.Estimated, 1e-12, "with the series")
 		})
 	}
 	t.Run("few series", func(t *testing.T) {
@@ -281,6 +287,13 @@ func TestProperties(t *testing.T) {
 				require.False(t, math.IsNaN(v) || math.IsInf(v, 0) || v < 0, "%v", v)
 			}
 			require.LessOrEqual(t, c.AvoidableCost, c.EstimatedCost)
+			estimated, avoidable := 0.0, 0.0
+			for _, s := range []assay.SignalCost{c.TracesCost, c.MetricsCost, c.LogsCost} {
+				require.LessOrEqual(t, s.Avoidable, s.Estimated)
+				estimated, avoidable = estimated+s.Estimated, avoidable+s.Avoidable
+			}
+			require.InEpsilon(t, c.EstimatedCost+1, estimated+1, 1e-9, "nothing is in no signal")
+			require.InEpsilon(t, c.AvoidableCost+1, avoidable+1, 1e-9)
 			if i > 0 {
 				require.LessOrEqual(t, c.Bytes(), out.Services[i-1].Bytes())
 			}

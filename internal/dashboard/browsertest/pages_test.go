@@ -67,7 +67,7 @@ func TestEveryPageInBothThemes(t *testing.T) {
 		paths []string
 		fails bool // answers with an error, which the console tells
 	}{
-		{shop, []string{"/", "/services", "/services?q=nothing", "/services/" + shop.Rows[8].ID, "/insights?status=all&rule=MET-002", "/insights/" + shop.Found[0].ID, "/rules", "/rules/SPA-002", "/keys", "/keys/q7Lm2P/revoke", "/sign-in"}, false},
+		{shop, []string{"/", "/services", "/services?q=nothing", "/services/" + shop.Rows[8].ID, "/insights?status=all&rule=MET-002", "/insights/" + shop.Found[0].ID, "/costs?sort=-avoidable", "/rules", "/rules/SPA-002", "/keys", "/keys/q7Lm2P/revoke", "/sign-in"}, false},
 		{muted, []string{"/insights/" + muted.Found[0].ID}, false},
 		{dashboardtest.Empty(), []string{"/", "/services"}, false},
 		{strangers, []string{"/services", "/services/" + strangers.Rows[16].ID, "/insights/" + strangers.Found[1].ID}, false},
@@ -208,7 +208,7 @@ func TestTabOnAPhone(t *testing.T) {
 	tab, _ := start(t)
 	url := serve(t, dashboardtest.Shop(), nil)
 	require.NoError(t, tab.Viewport(360, 740, true))
-	for _, path := range []string{"/", "/services", "/insights?status=all"} {
+	for _, path := range []string{"/", "/services", "/costs", "/insights?status=all"} {
 		require.NoError(t, tab.Open(url+path))
 		unseen, err := browsertest.Evaluate[[]string](tab, `[...document.querySelectorAll('a, button, input, select, textarea, summary, [tabindex="0"]')].filter((e) => {
   if (e.matches('.skip, .tabs input')) return false;

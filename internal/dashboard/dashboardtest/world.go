@@ -41,6 +41,7 @@ type World struct {
 
 	mu       sync.Mutex
 	observed map[string]uint64 // by service and rule
+	failed   map[string]uint64
 	history  map[string][]*assay.Score
 	made     int
 }
@@ -60,7 +61,7 @@ func Empty() *World {
 		APIKeys: []*assay.APIKey{{
 			ID: "Ab3dE6", OrganizationID: OrganizationID, Name: "first key", Scopes: assay.Scopes(), CreatedAt: Now.Add(-90 * 24 * time.Hour), LastUsedAt: Now.Add(-time.Minute),
 		}},
-		observed: map[string]uint64{}, history: map[string][]*assay.Score{},
+		observed: map[string]uint64{}, failed: map[string]uint64{}, history: map[string][]*assay.Score{},
 	}
 }
 
@@ -244,6 +245,7 @@ func (w *World) add(s service) {
 		w.observed[id+r] = uint64(200 + rng.IntN(4_000_000))
 	}
 	for _, f := range s.failed {
+		w.failed[id+f] = 1 + rng.Uint64N(w.observed[id+f]/3)
 		i := w.insight(row, f, rng)
 		w.Found = append(w.Found, i)
 		switch catalogOf(f).Info().Impact {
@@ -295,7 +297,7 @@ func (w *World) insight(row *assay.ServiceRow, rule string, rng *rand.Rand) *ass
 			"signal_type":         "TRACES",
 			"resource_attributes": `{"deployment.environment.name":"` + row.Environment + `","service.name":"` + row.Name + `","service.version":"` + row.Version + `","telemetry.sdk.language":"go","telemetry.sdk.version":"1.47.0"}`,
 			"observations_total":  int64(w.observed[row.ID+rule]),
-			"violations_total":    int64(1 + rng.Uint64N(w.observed[row.ID+rule]/3)),
+			"violations_total":    int64(w.failed[row.ID+rule]),
 		},
 	}
 	i.CreatedAt, i.UpdatedAt = i.DetectedAt, Now.Add(-time.Duration(rng.IntN(60))*time.Minute)
@@ -349,9 +351,15 @@ func (w *World) finish() {
 			Metrics: assay.SignalUsage{Bytes: uint64(0.3 * size * rng.Float64()), Items: uint64(size / 900)},
 			Logs:    assay.SignalUsage{Bytes: uint64(0.8 * size * rng.Float64()), Items: uint64(size / 500)},
 		}
-		c.EstimatedCost = float64(c.Traces.Bytes+c.Logs.Bytes)/1e9*0.5 + float64(c.ActiveSeries)/1e3*6.5
-		if r.Active.Total() > 0 {
-			c.AvoidableCost = c.EstimatedCost * 0.6 * rng.Float64()
+		c.TracesCost.Estimated, c.LogsCost.Estimated = float64(c.Traces.Bytes)/1e9*0.5, float64(c.Logs.Bytes)/1e9*0.5
+		c.MetricsCost.Estimated = float64(c.ActiveSeries) / 1e3 * 6.5
+		for rule, signal := range map[string]*assay.SignalCost{"LOG-001": &c.LogsCost, "MET-001": &c.MetricsCost, "SPA-001": &c.TracesCost, "SPA-005": &c.TracesCost} {
+			if slices.Contains(r.Service.Score.FailedRuleIDs, rule) {
+				signal.Avoidable = signal.Estimated * (0.2 + 0.4*float64(i%7)/7)
+			}
+		}
+		for _, signal := range []assay.SignalCost{c.TracesCost, c.MetricsCost, c.LogsCost} {
+			c.EstimatedCost, c.AvoidableCost = c.EstimatedCost+signal.Estimated, c.AvoidableCost+signal.Avoidable
 		}
 		a.Services = append(a.Services, c)
 		a.TotalBytes += c.Bytes()
@@ -385,7 +393,7 @@ func (w *World) RuleStates(_ context.Context, organizationID, serviceID string) 
 		if s := row.Service.Score; s != nil && slices.Contains(s.EvaluatedRuleIDs, r.ID()) {
 			states[r] = score.RuleState{Rule: r, State: score.Passed, Observed: w.observed[serviceID+r.ID()]}
 			if slices.Contains(s.FailedRuleIDs, r.ID()) {
-				states[r].State, states[r].Failed = score.Failed, 1+states[r].Observed/40
+				states[r].State, states[r].Failed = score.Failed, w.failed[serviceID+r.ID()]
 			}
 		}
 	}

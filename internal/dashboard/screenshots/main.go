@@ -130,6 +130,7 @@ func shots() []shot {
 		{name: "insight", path: "/insights/" + leak, world: shop},
 		{name: "insight-summary", path: "/insights/" + leak, world: dashboardtest.Shop(), post: "[data-wait]"},
 		{name: "insight-muted", path: "/insights/" + leak, world: muted},
+		{name: "costs", path: "/costs", world: shop},
 		{name: "rules", path: "/rules", world: shop},
 		{name: "rule", path: "/rules/RES-001", world: shop},
 		{name: "keys", path: "/keys", world: shop},
