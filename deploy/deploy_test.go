@@ -194,6 +194,36 @@ func TestImageHoldsNoSecrets(t *testing.T) {
 	}
 }
 
+// TestIngestKey: Collectors have a key that assay made for sending alone, and not the first
+// one, which may do everything.
+func TestIngestKey(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"make-secrets", "make-ingest-key"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), read(t, "compose/"+name), 0o700))
+	}
+	// A docker that tells what it was asked for. assay fails once, as before it has a store.
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "docker"), []byte(`#!/bin/sh
+echo "$*" >>"$(dirname "$0")/asked"
+[ "$(wc -l <"$(dirname "$0")/asked")" -gt 1 ] || exit 1
+echo assay_sk_abcdef_0123
+`), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "sleep"), []byte("#!/bin/sh\n"), 0o700))
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	for range 2 { // the second time nothing is made
+		for _, name := range []string{"make-secrets", "make-ingest-key"} {
+			out, err := exec.CommandContext(t.Context(), filepath.Join(dir, name)).CombinedOutput()
+			require.NoError(t, err, "%s\n%s", name, out)
+		}
+	}
+	require.Equal(t, "ASSAY_KEY=assay_sk_abcdef_0123\n", string(read(t, filepath.Join(dir, "secrets/collector.env"))))
+	require.Regexp(t, `^assay_sk_[0-9a-f]{6}_[0-9a-f]{32}$`, string(read(t, filepath.Join(dir, "secrets/assay_key"))))
+	asked := "compose exec -T assay-1 /assay key create --name collectors --scopes ingest\n"
+	require.Equal(t, asked+asked, string(read(t, filepath.Join(dir, "asked"))))
+
+	require.Contains(t, string(read(t, "kubernetes/collector.yaml")), "secretKeyRef: {name: assay-collector, key: key}")
+	require.Contains(t, string(read(t, "kubernetes/kustomization.yaml")), "/assay key create --name collectors --scopes ingest")
+}
+
 func expressionsOf(t *testing.T, dashboard []byte) []string {
 	var doc any
 	require.NoError(t, json.Unmarshal(dashboard, &doc))
