@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/singleflight"
+
 	"assay"
 )
 
@@ -23,6 +25,13 @@ const (
 	// the keys in use.
 	maxFound   = 4096
 	maxUnknown = 1024
+
+	// lookupTimeout bounds a lookup for all who wait for it, so that what it finds
+	// is never older than what the cache may hold.
+	lookupTimeout = cacheTTL
+	// maxStrangers is how many ids that nobody has used lately are looked up at a
+	// time, so that guessed ones do not hold up the keys in use.
+	maxStrangers = 2
 
 	touchInterval = time.Minute
 	touchQueue    = 256
@@ -57,9 +66,11 @@ type Authenticator struct {
 	// CodeRateLimited; what does not fail is not affected. 0 means no limit.
 	FailureLimit int
 
-	prepare  sync.Once
-	failures *failures // nil: no limit
-	index    *keyIndex
+	prepare   sync.Once
+	failures  *failures // nil: no limit
+	index     *keyIndex
+	lookups   singleflight.Group
+	strangers chan struct{} // holds one for each lookup of an id that is not in found
 
 	mu      sync.Mutex
 	found   *cache[string, entry] // by key id, as unknown is
@@ -185,6 +196,32 @@ func (a *Authenticator) lookup(ctx context.Context, id, remoteAddr string) (*ass
 			return nil, nil
 		}
 	}
+	// Many requests may want a key at the moment in which it is no longer fresh.
+	found := a.lookups.DoChan(id, func() (any, error) { return a.find(context.WithoutCancel(ctx), id) })
+	select {
+	case r := <-found:
+		key, _ := r.Val.(*assay.APIKey)
+		return key, r.Err
+	case <-ctx.Done():
+		return nil, errLookup(context.Cause(ctx))
+	}
+}
+
+// find asks the store for a key, for all who wait for it.
+func (a *Authenticator) find(ctx context.Context, id string) (*assay.APIKey, error) {
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
+	defer cancel()
+	// The entry is as old as the beginning of its lookup, so that a slow store
+	// does not lengthen the life of a revoked key.
+	start := a.now()
+	if !a.known(id) {
+		select {
+		case a.strangers <- struct{}{}:
+			defer func() { <-a.strangers }()
+		case <-ctx.Done():
+			return nil, errLookup(ctx.Err())
+		}
+	}
 	key, err := a.Keys.FindAPIKey(ctx, id)
 	if err != nil {
 		if assay.ErrorCode(err) != assay.CodeNotFound {
@@ -192,8 +229,6 @@ func (a *Authenticator) lookup(ctx context.Context, id, remoteAddr string) (*ass
 		}
 		key = nil
 	}
-	// The entry is as old as the beginning of its lookup, so that a slow store
-	// does not lengthen the life of a revoked key.
 	a.remember(id, &entry{key: key, asOf: start})
 	return key, nil
 }
@@ -214,6 +249,13 @@ func (a *Authenticator) cached(id string, now time.Time) *entry {
 		}
 	}
 	return nil
+}
+
+// known tells whether an id was that of a key when it was last looked up.
+func (a *Authenticator) known(id string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.found.get(id) != nil
 }
 
 func (a *Authenticator) remember(id string, e *entry) {
@@ -297,6 +339,7 @@ func (a *Authenticator) Close() {
 func (a *Authenticator) init() {
 	a.found, a.unknown = newCache[string, entry](maxFound), newCache[string, entry](maxUnknown)
 	a.index = &keyIndex{keys: a.Keys, now: a.now}
+	a.strangers = make(chan struct{}, maxStrangers)
 	if a.FailureLimit > 0 {
 		a.failures = newFailures(a.FailureLimit)
 	}

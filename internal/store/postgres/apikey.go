@@ -15,7 +15,7 @@ import (
 // CreateAPIKey implements assay.APIKeyStore.
 func (s *Store) CreateAPIKey(ctx context.Context, k *assay.APIKey) error {
 	var created time.Time
-	err := s.update(ctx, "create an API key", func(tx pgx.Tx) error {
+	err := s.update(ctx, pages, "create an API key", func(tx pgx.Tx) error {
 		org, err := orgOf(ctx, tx, k.OrganizationID)
 		if err != nil {
 			return err
@@ -61,16 +61,16 @@ func (s *Store) FindAPIKey(ctx context.Context, id string) (*assay.APIKey, error
 	if !storable(id) {
 		return nil, errNoAPIKey()
 	}
-	return one(ctx, s, "find an API key", errNoAPIKey, apiKeyOf, selectAPIKeys+`WHERE k.id = $1`, id)
+	return one(ctx, s, lookups, "find an API key", errNoAPIKey, apiKeyOf, selectAPIKeys+`WHERE k.id = $1`, id)
 }
 
 // FindAPIKeys implements assay.APIKeyStore.
 func (s *Store) FindAPIKeys(ctx context.Context, organizationID string) ([]*assay.APIKey, error) {
 	const what, order = "list API keys", `ORDER BY k.created_at, k.id`
 	if organizationID == "" {
-		return list(ctx, s, what, apiKeyOf, selectAPIKeys+order)
+		return list(ctx, s, loads, what, apiKeyOf, selectAPIKeys+order)
 	}
-	return list(ctx, s, what, apiKeyOf, selectAPIKeys+`WHERE o.id = $1 `+order, uuidOf(organizationID))
+	return list(ctx, s, pages, what, apiKeyOf, selectAPIKeys+`WHERE o.id = $1 `+order, uuidOf(organizationID))
 }
 
 // RevokeAPIKey implements assay.APIKeyStore.
@@ -78,7 +78,7 @@ func (s *Store) RevokeAPIKey(ctx context.Context, id string) error {
 	if !storable(id) {
 		return errNoAPIKey()
 	}
-	return s.update(ctx, "revoke an API key", func(tx pgx.Tx) error {
+	return s.update(ctx, pages, "revoke an API key", func(tx pgx.Tx) error {
 		now, err := s.now(ctx, tx)
 		if err != nil {
 			return err
@@ -94,7 +94,7 @@ func (s *Store) TouchAPIKey(ctx context.Context, id string, at time.Time) error 
 	if !storable(id) {
 		return nil
 	}
-	return s.update(ctx, "note the use of an API key", func(tx pgx.Tx) error {
+	return s.update(ctx, lookups, "note the use of an API key", func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `UPDATE api_keys SET last_used_at = $1 WHERE id = $2 AND last_used_at < $1`, micros(at), id)
 		return err
 	})

@@ -347,7 +347,7 @@ func (s *Store) expireInstances(ctx context.Context, before int64) error {
 // and waits for the next move.
 func (s *Store) expireClaims(ctx context.Context, start, metrics int64) error {
 	var before, metricsBefore int64
-	err := s.view(ctx, "read the window", func(tx pgx.Tx) (err error) {
+	err := s.view(ctx, ownWork, "read the window", func(tx pgx.Tx) (err error) {
 		if before, err = recall(ctx, tx, windowStart); err == nil {
 			metricsBefore, err = recall(ctx, tx, metricStart)
 		}
@@ -376,7 +376,7 @@ func (s *Store) expireClaims(ctx context.Context, start, metrics int64) error {
 		}
 		last = svcs[len(svcs)-1]
 	}
-	return s.update(ctx, "remember the window", func(tx pgx.Tx) error {
+	return s.update(ctx, ownWork, "remember the window", func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `INSERT INTO memory (name, value) VALUES ($1, $2), ($3, $4) ON CONFLICT (name) DO UPDATE SET value = excluded.value`,
 			metricStart, metrics, windowStart, start) // in the order of their names
 		return err
@@ -472,7 +472,7 @@ func (s *Store) expireServices(ctx context.Context, before int64) error {
 	for last := int64(0); ; {
 		var gone []int64
 		var next *int64
-		err := s.read(ctx, "find forgotten services", func(b *pgx.Batch) {
+		err := s.read(ctx, ownWork, "find forgotten services", func(b *pgx.Batch) {
 			b.Queue(`SELECT max(svc), array_agg(svc ORDER BY svc) FILTER (WHERE `+goneServices+`) FROM (
 				SELECT svc, last_seen_at, created_at, tally FROM services WHERE svc > $2 ORDER BY svc LIMIT $3) AS ahead`, before, last, servicesAhead).
 				QueryRow(func(row pgx.Row) error { return row.Scan(&next, &gone) })

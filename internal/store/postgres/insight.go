@@ -177,7 +177,7 @@ func (s *Store) FindInsights(ctx context.Context, f assay.InsightFilter) ([]*ass
 		total int
 		ids   []pgtype.UUID
 	)
-	err := s.read(ctx, "list insights",
+	err := s.read(ctx, pages, "list insights",
 		func(b *pgx.Batch) {
 			total = 0
 			b.Queue(q.total(), q.args).Query(func(rows pgx.Rows) error {
@@ -223,7 +223,7 @@ func (s *Store) FindInsightByID(ctx context.Context, organizationID, id string) 
 	if organizationID != "" {
 		where, args = where+` AND o.id = $2`, append(args, uuidOf(organizationID))
 	}
-	return one(ctx, s, "find an insight", errNoInsight, insightOf,
+	return one(ctx, s, pages, "find an insight", errNoInsight, insightOf,
 		`SELECT `+insightColumns+` FROM `+insightTables+` `+where, args...)
 }
 

@@ -79,7 +79,7 @@ func (s *Store) ReadJournal(ctx context.Context, name string, after uint64, limi
 	if after > math.MaxInt64 || limit <= 0 {
 		return nil, nil
 	}
-	return list(ctx, s, "read a journal", func(row pgx.CollectableRow) (e delta.JournalEntry, err error) {
+	return list(ctx, s, lookups, "read a journal", func(row pgx.CollectableRow) (e delta.JournalEntry, err error) {
 		var seq int64
 		err = row.Scan(&seq, &e.Data)
 		e.Seq = uint64(seq)
@@ -90,7 +90,7 @@ func (s *Store) ReadJournal(ctx context.Context, name string, after uint64, limi
 // Journals returns the names of the journals that have entries, in order.
 func (s *Store) Journals(ctx context.Context) ([]string, error) {
 	// From name to name, however many entries there are.
-	return list(ctx, s, "list journals", pgx.RowTo[string], `WITH RECURSIVE n (name) AS (
+	return list(ctx, s, lookups, "list journals", pgx.RowTo[string], `WITH RECURSIVE n (name) AS (
 			(SELECT name FROM journals ORDER BY name LIMIT 1)
 			UNION ALL SELECT (SELECT j.name FROM journals j WHERE j.name > n.name ORDER BY j.name LIMIT 1) FROM n WHERE n.name IS NOT NULL)
 		SELECT name FROM n WHERE name IS NOT NULL`)

@@ -14,7 +14,7 @@ import (
 
 // KnownServices returns the keys of the services kept for an organization.
 func (s *Store) KnownServices(ctx context.Context, organizationID string) ([]assay.ServiceKey, error) {
-	return list(ctx, s, "list known services", func(row pgx.CollectableRow) (k assay.ServiceKey, err error) {
+	return list(ctx, s, loads, "list known services", func(row pgx.CollectableRow) (k assay.ServiceKey, err error) {
 		err = row.Scan((*raw)(&k.Namespace), (*raw)(&k.Name), (*raw)(&k.Environment), (*raw)(&k.Version))
 		return k, err
 	}, `SELECT namespace, name, environment, version FROM services
@@ -25,7 +25,7 @@ func (s *Store) KnownServices(ctx context.Context, organizationID string) ([]ass
 // of an organization: the keys of its MET-003 claims.
 func (s *Store) KnownMetricNames(ctx context.Context, organizationID string) (map[assay.ServiceKey][]uint64, error) {
 	names := make(map[assay.ServiceKey][]uint64)
-	err := s.read(ctx, "list known metric names", func(b *pgx.Batch) {
+	err := s.read(ctx, loads, "list known metric names", func(b *pgx.Batch) {
 		clear(names)
 		b.Queue(`SELECT namespace, name, environment, version, names
 			FROM services s, LATERAL (SELECT array_agg(DISTINCT c.key) AS names FROM claims c WHERE c.svc = s.svc AND c.rule = $1) AS known

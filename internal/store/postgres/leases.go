@@ -27,7 +27,7 @@ func (s *Store) AcquireLeases(ctx context.Context, holder string, names []string
 	if names == nil {
 		names = []string{}
 	}
-	err = s.update(ctx, "acquire leases", func(tx pgx.Tx) error {
+	err = s.update(ctx, ownWork, "acquire leases", func(tx pgx.Tx) error {
 		held = nil
 		if now, err = s.now(ctx, tx); err != nil {
 			return err
@@ -51,7 +51,7 @@ func (s *Store) AcquireLeases(ctx context.Context, holder string, names []string
 
 // ReleaseLeases implements lease.Store.
 func (s *Store) ReleaseLeases(ctx context.Context, holder string) error {
-	return s.update(ctx, "release leases", func(tx pgx.Tx) error {
+	return s.update(ctx, ownWork, "release leases", func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `DELETE FROM leases l USING (SELECT name FROM leases WHERE holder = $1 ORDER BY name FOR UPDATE) AS mine WHERE l.name = mine.name`, holder)
 		return err
 	})
@@ -59,7 +59,7 @@ func (s *Store) ReleaseLeases(ctx context.Context, holder string) error {
 
 // LeaseNames implements lease.Store.
 func (s *Store) LeaseNames(ctx context.Context, prefix string) ([]string, error) {
-	return list(ctx, s, "list leases", pgx.RowTo[string], `SELECT name FROM leases, (SELECT coalesce($2::bigint, `+serverMicros+`) AS now) AS c
+	return list(ctx, s, ownWork, "list leases", pgx.RowTo[string], `SELECT name FROM leases, (SELECT coalesce($2::bigint, `+serverMicros+`) AS now) AS c
 			WHERE starts_with(name, $1) AND expires_at > now AND expires_at <= now + $3::bigint ORDER BY name`,
 		prefix, s.injectedNow(), delta.MaxLease.Microseconds())
 }

@@ -13,7 +13,7 @@ import (
 // LogRecords implements assay.LogRecordStore.
 func (s *Store) LogRecords(ctx context.Context) (map[string]assay.SeverityCounts, error) {
 	records := make(map[string]assay.SeverityCounts)
-	err := s.read(ctx, "read log records", func(b *pgx.Batch) {
+	err := s.read(ctx, lookups, "read log records", func(b *pgx.Batch) {
 		clear(records)
 		b.Queue(`SELECT o.id, l.severity, l.n FROM log_records l JOIN organizations o USING (org)`).Query(func(rows pgx.Rows) error {
 			var (

@@ -60,7 +60,7 @@ func (s *Store) migrate(ctx context.Context, apply bool) error {
 func (s *Store) checkServer(ctx context.Context) (schema inspect.Schema, err error) {
 	var server int
 	var encoding, version string
-	err = s.view(ctx, "read the schema version", func(tx pgx.Tx) error {
+	err = s.view(ctx, lookups, "read the schema version", func(tx pgx.Tx) error {
 		if err := tx.QueryRow(ctx, `SELECT current_setting('server_version_num')::integer, current_setting('server_encoding'), version()`).Scan(&server, &encoding, &version); err != nil {
 			return err
 		}
@@ -96,7 +96,7 @@ func (s *Store) readSchema(ctx context.Context, tx pgx.Tx) (inspect.Schema, erro
 // Schema returns how far the schema is. Another process may have migrated it since it was
 // opened.
 func (s *Store) Schema(ctx context.Context) (schema inspect.Schema, err error) {
-	err = s.view(ctx, "read the schema version", func(tx pgx.Tx) error {
+	err = s.view(ctx, lookups, "read the schema version", func(tx pgx.Tx) error {
 		schema, err = s.readSchema(ctx, tx)
 		return err
 	})

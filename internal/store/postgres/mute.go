@@ -31,7 +31,7 @@ func lockInsight(ctx context.Context, tx pgx.Tx, id string) (svc, rule, status i
 
 // MuteInsight implements assay.InsightStore.
 func (s *Store) MuteInsight(ctx context.Context, id, reason string) error {
-	return s.update(ctx, "mute an insight", func(tx pgx.Tx) error {
+	return s.update(ctx, pages, "mute an insight", func(tx pgx.Tx) error {
 		if _, _, _, err := lockInsight(ctx, tx, id); err != nil {
 			return err
 		}
@@ -47,7 +47,7 @@ func (s *Store) MuteInsight(ctx context.Context, id, reason string) error {
 // UnmuteInsight implements assay.InsightStore. The service counts as unscored
 // afterwards, so the scorer looks at the insight again.
 func (s *Store) UnmuteInsight(ctx context.Context, id string) error {
-	return s.update(ctx, "unmute an insight", func(tx pgx.Tx) error {
+	return s.update(ctx, pages, "unmute an insight", func(tx pgx.Tx) error {
 		svc, rule, status, err := lockInsight(ctx, tx, id)
 		if err != nil || status != codec.StatusMuted {
 			return err

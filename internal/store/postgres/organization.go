@@ -24,7 +24,7 @@ func (s *Store) CreateOrganization(ctx context.Context, o *assay.Organization) e
 		return assay.Errorf(assay.CodeInternal, "postgres: make an organization id: %w", err)
 	}
 	var created time.Time
-	err = s.update(ctx, "create an organization", func(tx pgx.Tx) error {
+	err = s.update(ctx, pages, "create an organization", func(tx pgx.Tx) error {
 		if created, err = s.now(ctx, tx); err != nil {
 			return err
 		}
@@ -76,23 +76,23 @@ func (s *Store) FindOrganizationByExternalID(ctx context.Context, externalID str
 }
 
 func (s *Store) findOrganization(ctx context.Context, where string, arg any) (*assay.Organization, error) {
-	return one(ctx, s, "find an organization", errNoOrganization, organizationOf, selectOrganizations+where, arg)
+	return one(ctx, s, pages, "find an organization", errNoOrganization, organizationOf, selectOrganizations+where, arg)
 }
 
 // FindOrganizations implements assay.OrganizationStore.
 func (s *Store) FindOrganizations(ctx context.Context) ([]*assay.Organization, error) {
-	return list(ctx, s, "list organizations", organizationOf, selectOrganizations+`ORDER BY o.name`)
+	return list(ctx, s, pages, "list organizations", organizationOf, selectOrganizations+`ORDER BY o.name`)
 }
 
 // OrganizationIDs returns the ids of all organizations, without what costs a
 // count.
 func (s *Store) OrganizationIDs(ctx context.Context) ([]string, error) {
-	return list(ctx, s, "list organization ids", pgx.RowTo[string], `SELECT id FROM organizations ORDER BY org`)
+	return list(ctx, s, ownWork, "list organization ids", pgx.RowTo[string], `SELECT id FROM organizations ORDER BY org`)
 }
 
 // SetOrganizationExternalID implements assay.OrganizationStore.
 func (s *Store) SetOrganizationExternalID(ctx context.Context, id, externalID string) error {
-	return s.update(ctx, "set an organization's external id", func(tx pgx.Tx) error {
+	return s.update(ctx, pages, "set an organization's external id", func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, `UPDATE organizations SET external_id = nullif($1, '') WHERE id = $2`, externalID, uuidOf(id))
 		if taken(err) {
 			return assay.Errorf(assay.CodeConflict, "another organization has this external id")
@@ -106,7 +106,7 @@ func (s *Store) SetOrganizationTier(ctx context.Context, id string, tier assay.T
 	if !tier.Valid() {
 		return assay.Errorf(assay.CodeInvalid, "unknown tier %q", string(tier))
 	}
-	return s.update(ctx, "set an organization's tier", func(tx pgx.Tx) error {
+	return s.update(ctx, pages, "set an organization's tier", func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, `UPDATE organizations SET tier = $1 WHERE id = $2`, string(tier), uuidOf(id))
 		return changedOne(tag, err, errNoOrganization)
 	})
@@ -125,7 +125,7 @@ func (s *Store) SaveOrganizationScore(ctx context.Context, f delta.Fence, organi
 	if score == nil {
 		at = time.Time{}
 	}
-	return s.update(ctx, "save an organization's score", func(tx pgx.Tx) error {
+	return s.update(ctx, ownWork, "save an organization's score", func(tx pgx.Tx) error {
 		var org int64
 		err := tx.QueryRow(ctx, saveOrganizationScore, score, micros(at), uuidOf(organizationID)).Scan(&org)
 		if errors.Is(err, pgx.ErrNoRows) {

@@ -30,7 +30,7 @@ func (s *Store) FindScoreGroups(ctx context.Context, organizationID string) ([]a
 		groups fold.Groups
 		org    int64
 	)
-	err := s.read(ctx, "group services by score",
+	err := s.read(ctx, pages, "group services by score",
 		func(b *pgx.Batch) {
 			org = 0
 			b.Queue(`SELECT org FROM organizations WHERE id = $1`, uuidOf(organizationID)).Query(func(rows pgx.Rows) error {
@@ -65,7 +65,7 @@ func (s *Store) FindInsightTypeCounts(ctx context.Context, organizationID string
 		c.Type = codec.InsightType(rule)
 		return c, err
 	}
-	return list(ctx, s, "count insights by type", of, `SELECT rule, sum(n)::bigint FROM insight_counts
+	return list(ctx, s, pages, "count insights by type", of, `SELECT rule, sum(n)::bigint FROM insight_counts
 		WHERE org = (SELECT org FROM organizations WHERE id = $1) AND status = $2 GROUP BY rule HAVING sum(n) > 0`, uuidOf(organizationID), codec.StatusActive)
 }
 
@@ -80,7 +80,7 @@ func (s *Store) FindOrganizationScores(ctx context.Context, organizationID strin
 	of := func(row pgx.CollectableRow) (p assay.ScorePoint, err error) {
 		return p, row.Scan((*instant)(&p.At), &p.Value)
 	}
-	return list(ctx, s, "read an organization's score history", of, `SELECT p.at, c.score
+	return list(ctx, s, pages, "read an organization's score history", of, `SELECT p.at, c.score
 		FROM organizations o CROSS JOIN unnest($2::bigint[]) AS p (at)
 			CROSS JOIN LATERAL (SELECT score FROM organization_scores c WHERE c.org = o.org AND c.slot BETWEEN (p.at - $3) / $4 AND p.at / $4
 				AND c.at > p.at - $3 AND c.at <= p.at ORDER BY c.slot DESC LIMIT 1) AS c
@@ -102,7 +102,7 @@ func (s *Store) ServiceClaims(ctx context.Context, organizationID, serviceID str
 		org, svc int64
 		counts   map[catalog.Rule]delta.ClaimCount
 	)
-	err := s.read(ctx, "count the claims of a service",
+	err := s.read(ctx, pages, "count the claims of a service",
 		func(b *pgx.Batch) {
 			b.Queue(`SELECT s.org, s.svc FROM services s JOIN organizations o ON o.org = s.org WHERE s.id = $1 AND o.id = $2`, uuidOf(serviceID), uuidOf(organizationID)).
 				QueryRow(func(row pgx.Row) error {

@@ -166,7 +166,7 @@ func (s *Store) makePartitions(ctx context.Context, wanted []partition) error {
 	slices.SortFunc(wanted, func(a, b partition) int { return strings.Compare(a.name(), b.name()) })
 	for _, p := range wanted {
 		name := p.name()
-		err := s.update(ctx, "make the partition "+name, func(tx pgx.Tx) error {
+		err := s.update(ctx, ownWork, "make the partition "+name, func(tx pgx.Tx) error {
 			var exists bool
 			b := new(pgx.Batch)
 			b.Queue(`SELECT pg_advisory_xact_lock($1)`, int64(partitionLock))
@@ -191,7 +191,7 @@ func (s *Store) makePartitions(ctx context.Context, wanted []partition) error {
 // one, oldest first.
 func (s *Store) partitionsBefore(ctx context.Context, t *partitioned, before int64) ([]partition, error) {
 	var found []partition
-	err := s.read(ctx, "list partitions of "+t.name, func(b *pgx.Batch) {
+	err := s.read(ctx, ownWork, "list partitions of "+t.name, func(b *pgx.Batch) {
 		found = nil
 		b.Queue(`SELECT c.relname::text FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid WHERE i.inhparent = $1::text::regclass`, t.name).
 			Query(func(rows pgx.Rows) error {
@@ -220,7 +220,7 @@ const dropTimeout = 200 * time.Millisecond
 func (s *Store) dropPartition(ctx context.Context, p partition, onlyEmpty bool) error {
 	name := p.name()
 	dropped := false
-	err := s.update(ctx, "drop the partition "+name, func(tx pgx.Tx) error {
+	err := s.update(ctx, ownWork, "drop the partition "+name, func(tx pgx.Tx) error {
 		// The parent first, as everybody does who comes by it.
 		if _, err := tx.Exec(ctx, `SET LOCAL lock_timeout = `+milliseconds(dropTimeout)+`; LOCK TABLE ONLY `+p.table.name+` IN ACCESS EXCLUSIVE MODE; LOCK TABLE `+name+` IN ACCESS EXCLUSIVE MODE`); err != nil {
 			return err
@@ -260,7 +260,7 @@ const (
 // for the next time.
 func (s *Store) compactPartition(ctx context.Context, p partition) error {
 	name := p.name()
-	err := s.update(ctx, "compact the partition "+name, func(tx pgx.Tx) error {
+	err := s.update(ctx, ownWork, "compact the partition "+name, func(tx pgx.Tx) error {
 		var wasted bool
 		err := tx.QueryRow(ctx, `SELECT size > $2 AND (SELECT count(*) FROM `+name+`) * $3 < size / 4
 			FROM (SELECT pg_total_relation_size(to_regclass($1::text)) AS size) AS now`, name, compactBytes, compactRow).Scan(&wasted)

@@ -160,7 +160,7 @@ func TestReadKeepsConnections(t *testing.T) {
 	require.Equal(t, before, s.pool.Stat().NewConnsCount())
 
 	// The first of two steps fails; nothing of the transaction is left.
-	err := s.read(ctx, "fail", func(b *pgx.Batch) { b.Queue(`SELECT 1/0`) }, func(*pgx.Batch) { t.Error("the second step") })
+	err := s.read(ctx, pages, "fail", func(b *pgx.Batch) { b.Queue(`SELECT 1/0`) }, func(*pgx.Batch) { t.Error("the second step") })
 	require.ErrorContains(t, err, "division by zero")
 	require.NoError(t, s.Ping(ctx))
 	require.Equal(t, before, s.pool.Stat().NewConnsCount())

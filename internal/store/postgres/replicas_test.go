@@ -362,7 +362,7 @@ func TestManyReaders(t *testing.T) {
 			wg.Go(func() {
 				for ctx.Err() == nil {
 					began.Add(1)
-					_ = s.read(ctx, "sleep", func(b *pgx.Batch) { b.Queue(`SELECT pg_sleep(0.2)`) })
+					_ = s.read(ctx, pages, "sleep", func(b *pgx.Batch) { b.Queue(`SELECT pg_sleep(0.2)`) })
 					ended.Add(1)
 				}
 			})

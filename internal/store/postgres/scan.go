@@ -36,9 +36,9 @@ func (t *instant) ScanInt64(n pgtype.Int8) error {
 func storable(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }
 
 // one reads the row that a query returns: missing() where there is none.
-func one[T any](ctx context.Context, s *Store, what string, missing func() error, of pgx.RowToFunc[T], query string, args ...any) (T, error) {
+func one[T any](ctx context.Context, s *Store, l lane, what string, missing func() error, of pgx.RowToFunc[T], query string, args ...any) (T, error) {
 	var found, none T
-	err := s.read(ctx, what, func(b *pgx.Batch) {
+	err := s.read(ctx, l, what, func(b *pgx.Batch) {
 		b.Queue(query, args...).Query(func(rows pgx.Rows) (err error) {
 			found, err = pgx.CollectOneRow(rows, of)
 			if errors.Is(err, pgx.ErrNoRows) {
@@ -54,9 +54,9 @@ func one[T any](ctx context.Context, s *Store, what string, missing func() error
 }
 
 // list reads the rows that a query returns.
-func list[T any](ctx context.Context, s *Store, what string, of pgx.RowToFunc[T], query string, args ...any) ([]T, error) {
+func list[T any](ctx context.Context, s *Store, l lane, what string, of pgx.RowToFunc[T], query string, args ...any) ([]T, error) {
 	var found []T
-	err := s.read(ctx, what, func(b *pgx.Batch) {
+	err := s.read(ctx, l, what, func(b *pgx.Batch) {
 		b.Queue(query, args...).Query(func(rows pgx.Rows) (err error) {
 			found, err = pgx.CollectRows(rows, of)
 			return err

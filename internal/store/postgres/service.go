@@ -81,7 +81,7 @@ func (s *Store) FindServices(ctx context.Context, organizationID string, page as
 		org   int64
 		total int
 	)
-	err := s.read(ctx, "list services",
+	err := s.read(ctx, pages, "list services",
 		func(b *pgx.Batch) {
 			org, total = 0, 0
 			b.Queue(`SELECT org, n FROM organizations JOIN service_counts USING (org) WHERE id = $1`, uuidOf(organizationID)).Query(func(rows pgx.Rows) error {
@@ -108,7 +108,7 @@ func (s *Store) FindServices(ctx context.Context, organizationID string, page as
 
 // FindServiceByID implements assay.ServiceStore.
 func (s *Store) FindServiceByID(ctx context.Context, organizationID, id string) (*assay.Service, error) {
-	return one(ctx, s, "find a service", errNoService, serviceOf,
+	return one(ctx, s, pages, "find a service", errNoService, serviceOf,
 		`SELECT `+serviceColumns+` FROM services s JOIN organizations o ON o.org = s.org WHERE s.id = $1 AND o.id = $2`, uuidOf(id), uuidOf(organizationID))
 }
 
@@ -120,7 +120,7 @@ func (s *Store) ScoreHistory(ctx context.Context, organizationID, serviceID stri
 	var scores []*assay.Score
 	const service = `SELECT s.svc FROM services s JOIN organizations o ON o.org = s.org WHERE s.id = $1 AND o.id = $2`
 	id, org := uuidOf(serviceID), uuidOf(organizationID)
-	err := s.read(ctx, "read a score history", func(b *pgx.Batch) {
+	err := s.read(ctx, pages, "read a score history", func(b *pgx.Batch) {
 		b.Queue(service, id, org).Query(func(rows pgx.Rows) error {
 			_, err := pgx.CollectOneRow(rows, pgx.RowTo[int64])
 			if errors.Is(err, pgx.ErrNoRows) {

@@ -112,7 +112,7 @@ func (s *Store) FindServiceRows(ctx context.Context, f assay.ServiceFilter) ([]*
 		total  int
 	)
 	args["organization"] = uuidOf(f.OrganizationID)
-	err = s.read(ctx, "list services",
+	err = s.read(ctx, pages, "list services",
 		func(b *pgx.Batch) {
 			total = 0
 			b.Queue(`SELECT o.org, (SELECT count(*) FROM services s`+strings.ReplaceAll(where, `@org`, `o.org`)+`) FROM organizations o WHERE o.id = @organization`, args).
@@ -150,7 +150,7 @@ func (s *Store) FindServiceRows(ctx context.Context, f assay.ServiceFilter) ([]*
 func (s *Store) FindServiceVersions(ctx context.Context, organizationID string, key assay.ServiceKey, course assay.Course, limit int) ([]*assay.ServiceRow, error) {
 	var listed []listedService
 	name := bytesOf(key.Name)
-	err := s.read(ctx, "list the versions of a service",
+	err := s.read(ctx, pages, "list the versions of a service",
 		func(b *pgx.Batch) {
 			listed = nil
 			b.Queue(`SELECT `+rowColumns+` FROM services s JOIN organizations o ON o.org = s.org
@@ -220,6 +220,6 @@ func (s *Store) FindEnvironments(ctx context.Context, organizationID string, lim
 	of := func(row pgx.CollectableRow) (environment string, err error) {
 		return environment, row.Scan((*raw)(&environment))
 	}
-	return list(ctx, s, "list environments", of, `SELECT DISTINCT s.environment FROM services s
+	return list(ctx, s, pages, "list environments", of, `SELECT DISTINCT s.environment FROM services s
 		WHERE s.org = (SELECT org FROM organizations WHERE id = $1) ORDER BY s.environment LIMIT $2`, uuidOf(organizationID), limit)
 }

@@ -36,7 +36,7 @@ func (s *Store) CreateSession(ctx context.Context, ses *assay.Session) error {
 	if !storable(ses.KeyID) || !storable(ses.Subject) {
 		return assay.Errorf(assay.CodeInvalid, "the subject of a session is not UTF-8")
 	}
-	return s.update(ctx, "create a session", func(tx pgx.Tx) error {
+	return s.update(ctx, pages, "create a session", func(tx pgx.Tx) error {
 		org, err := orgOf(ctx, tx, ses.OrganizationID)
 		if err != nil {
 			return err
@@ -77,7 +77,7 @@ func (s *Store) FindSession(ctx context.Context, hash [32]byte, now time.Time) (
 		return ses, err
 	}
 	missing := func() error { return assay.Errorf(assay.CodeNotFound, "no such session") }
-	return one(ctx, s, "find a session", missing, of,
+	return one(ctx, s, pages, "find a session", missing, of,
 		`SELECT o.id, s.key_id, s.subject, s.name, s.scopes, s.created_at, s.used_at, s.idle_at, s.expires_at
 		FROM sessions s JOIN organizations o ON o.org = s.org
 		WHERE s.hash = $1 AND s.idle_at > $2 AND s.expires_at > $2 AND `+liveKey(`s.key_id`, `s.org`, `$2`), hash[:], micros(now))
@@ -85,7 +85,7 @@ func (s *Store) FindSession(ctx context.Context, hash [32]byte, now time.Time) (
 
 // TouchSession implements assay.SessionStore.
 func (s *Store) TouchSession(ctx context.Context, hash [32]byte, usedAt, idleAt time.Time) error {
-	return s.update(ctx, "note the use of a session", func(tx pgx.Tx) error {
+	return s.update(ctx, pages, "note the use of a session", func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `UPDATE sessions SET used_at = $1, idle_at = $2 WHERE hash = $3 AND used_at < $1`, micros(usedAt), micros(idleAt), hash[:])
 		return err
 	})
@@ -93,7 +93,7 @@ func (s *Store) TouchSession(ctx context.Context, hash [32]byte, usedAt, idleAt 
 
 // DeleteSession implements assay.SessionStore.
 func (s *Store) DeleteSession(ctx context.Context, hash [32]byte) error {
-	return s.update(ctx, "end a session", func(tx pgx.Tx) error {
+	return s.update(ctx, pages, "end a session", func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `DELETE FROM sessions WHERE hash = $1`, hash[:])
 		return err
 	})
@@ -105,7 +105,7 @@ func (s *Store) DeleteSessions(ctx context.Context, ses *assay.Session) (int, er
 		return 0, nil
 	}
 	n := 0
-	err := s.update(ctx, "end sessions", func(tx pgx.Tx) error {
+	err := s.update(ctx, pages, "end sessions", func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, `DELETE FROM sessions WHERE org = (SELECT org FROM organizations WHERE id = $1) AND key_id = $2 AND subject = $3`,
 			uuidOf(ses.OrganizationID), ses.KeyID, ses.Subject)
 		n = int(tag.RowsAffected())

@@ -40,7 +40,7 @@ func (s *Store) RotateSigningKey(ctx context.Context, k *assay.SigningKey) error
 // addSigningKey adds a key after what prepares the table for it.
 func (s *Store) addSigningKey(ctx context.Context, what string, k *assay.SigningKey, prepare func(pgx.Tx) error) error {
 	var created time.Time
-	err := s.update(ctx, what, func(tx pgx.Tx) error {
+	err := s.update(ctx, pages, what, func(tx pgx.Tx) error {
 		// One at a time: what prepare sees is what there is. Readers do not wait.
 		if _, err := tx.Exec(ctx, `LOCK TABLE signing_keys IN SHARE ROW EXCLUSIVE MODE`); err != nil {
 			return err
@@ -68,7 +68,7 @@ func (s *Store) addSigningKey(ctx context.Context, what string, k *assay.Signing
 
 // FindSigningKeys implements assay.SigningKeyStore.
 func (s *Store) FindSigningKeys(ctx context.Context) ([]*assay.SigningKey, error) {
-	return list(ctx, s, "list signing keys", func(row pgx.CollectableRow) (*assay.SigningKey, error) {
+	return list(ctx, s, pages, "list signing keys", func(row pgx.CollectableRow) (*assay.SigningKey, error) {
 		k := new(assay.SigningKey)
 		return k, row.Scan(&k.ID, &k.Public, &k.Private, (*instant)(&k.CreatedAt), (*instant)(&k.RetiredAt))
 	}, `SELECT id, public, private, created_at, retired_at FROM signing_keys ORDER BY signing_key`)
@@ -76,7 +76,7 @@ func (s *Store) FindSigningKeys(ctx context.Context) ([]*assay.SigningKey, error
 
 // ReplacePrivateKey implements assay.SigningKeyStore.
 func (s *Store) ReplacePrivateKey(ctx context.Context, id string, old, private []byte) error {
-	return s.update(ctx, "replace the private half of a signing key", func(tx pgx.Tx) error {
+	return s.update(ctx, pages, "replace the private half of a signing key", func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `UPDATE signing_keys SET private = $1 WHERE id = $2 AND private = $3`, private, id, old)
 		return err
 	})
@@ -84,7 +84,7 @@ func (s *Store) ReplacePrivateKey(ctx context.Context, id string, old, private [
 
 // DeleteSigningKeys implements assay.SigningKeyStore.
 func (s *Store) DeleteSigningKeys(ctx context.Context, retiredBefore time.Time) error {
-	return s.update(ctx, "delete retired signing keys", func(tx pgx.Tx) error {
+	return s.update(ctx, pages, "delete retired signing keys", func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `DELETE FROM signing_keys WHERE retired_at <> 0 AND retired_at < $1`, micros(retiredBefore))
 		return err
 	})

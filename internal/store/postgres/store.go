@@ -33,10 +33,6 @@ const (
 	sendTimeout      = 5 * time.Second // how long the server waits for a client that does not take its answer
 	rollbackTimeout  = time.Second
 	cancelDelay      = time.Second // how long the server may take to cancel a statement whose context has ended
-
-	// writersShare is the part of the connections that is not for reading alone: however
-	// many read, commits and renewals of leases do not wait for them.
-	writersShare = 4
 )
 
 // Config says which database to open, and how.
@@ -50,8 +46,9 @@ type Config struct {
 	// Now returns the time by which the store stamps and judges. Default the clock of
 	// the server, which all replicas share.
 	Now func() time.Time
-	// MaxConns bounds the connections, of which a quarter is not for those who only read.
-	// Default 10, or pool_max_conns of the URL.
+	// MaxConns bounds the connections. Of three or more, some are only for commits, leases
+	// and scoring, and some for what taking telemetry in asks, three each when there are
+	// nine or more. Default 10, or pool_max_conns of the URL.
 	MaxConns int
 	// StatementTimeout bounds each statement of a call whose context has no deadline, and
 	// four times as much its transactions. Default 5 s.
@@ -68,7 +65,7 @@ type Store struct {
 	// whileSending bounds, as another SET LOCAL, how long the server holds on to a
 	// transaction whose client it cannot reach. "" where the server cannot.
 	whileSending string
-	readers      chan struct{} // holds one for each connection that is only read from
+	lanes        lanes
 	logger       *slog.Logger
 	closed       atomic.Bool
 	// generation of the connections: the next one when those of the last are
@@ -101,7 +98,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	// What is done with a connection that died is repeated on another one, so none is
 	// asked first whether it lives.
 	config.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false }
-	s.readers = make(chan struct{}, max(config.MaxConns-max(config.MaxConns/writersShare, 1), 1))
+	s.lanes = newLanes(int(config.MaxConns))
 	if s.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
 		return nil, s.fail(ctx, "open", err)
 	}
@@ -170,7 +167,7 @@ func (s *Store) Close() error {
 
 // Ping tells whether the store can be read and written: CodeUnavailable when not.
 func (s *Store) Ping(ctx context.Context) error {
-	return s.update(ctx, "ping", func(tx pgx.Tx) error {
+	return s.update(ctx, lookups, "ping", func(tx pgx.Tx) error {
 		var readOnly bool
 		if err := tx.QueryRow(ctx, `SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean FROM
 			(SELECT count(*) FROM memory) AS read`).Scan(&readOnly); err != nil {
@@ -216,40 +213,35 @@ const (
 )
 
 // view runs do in a transaction that reads from one snapshot. do may run again.
-func (s *Store) view(ctx context.Context, what string, do func(pgx.Tx) error) error {
-	if err := s.beginReading(ctx, what); err != nil {
-		return err
+func (s *Store) view(ctx context.Context, l lane, what string, do func(pgx.Tx) error) error {
+	leave, err := s.lanes.enter(ctx, l)
+	if err != nil {
+		return s.fail(ctx, what, err)
 	}
-	defer s.endReading()
+	defer leave()
 	return s.transact(ctx, what, beginView, do)
 }
 
-// beginReading waits until the caller may have a connection to read from.
-func (s *Store) beginReading(ctx context.Context, what string) error {
-	select {
-	case s.readers <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return s.fail(ctx, what, ctx.Err())
-	}
-}
-
-func (s *Store) endReading() { <-s.readers }
-
 // update runs do in a transaction that reads and writes. do may run again, after
 // everything it did has been undone.
-func (s *Store) update(ctx context.Context, what string, do func(pgx.Tx) error) error {
+func (s *Store) update(ctx context.Context, l lane, what string, do func(pgx.Tx) error) error {
+	leave, err := s.lanes.enter(ctx, l)
+	if err != nil {
+		return s.fail(ctx, what, err)
+	}
+	defer leave()
 	return s.transact(ctx, what, beginUpdate, do)
 }
 
 // read runs the queries that the steps put into batches, from one snapshot and each
 // step in one round trip. Their callbacks (pgx.QueuedQuery) get the results, before
 // the next step is asked for its queries; steps and callbacks may run again.
-func (s *Store) read(ctx context.Context, what string, steps ...func(*pgx.Batch)) error {
-	if err := s.beginReading(ctx, what); err != nil {
-		return err
+func (s *Store) read(ctx context.Context, l lane, what string, steps ...func(*pgx.Batch)) error {
+	leave, err := s.lanes.enter(ctx, l)
+	if err != nil {
+		return s.fail(ctx, what, err)
 	}
-	defer s.endReading()
+	defer leave()
 	return s.repeat(ctx, what, func(conn *pgx.Conn) (bool, error) {
 		defer s.bound(ctx, conn)()
 		for i, queue := range steps {
@@ -273,7 +265,7 @@ func (s *Store) read(ctx context.Context, what string, steps ...func(*pgx.Batch)
 	})
 }
 
-// transact runs do in a transaction.
+// transact runs do in a transaction, for which the caller may have a connection.
 func (s *Store) transact(ctx context.Context, what, begin string, do func(pgx.Tx) error) error {
 	return s.repeat(ctx, what, func(conn *pgx.Conn) (bool, error) {
 		defer s.bound(ctx, conn)()

@@ -17,7 +17,7 @@ func (s *Store) FindSummary(ctx context.Context, k assay.SummaryKey) (*assay.Ins
 	if !storable(k.Model) {
 		return nil, missing()
 	}
-	return one(ctx, s, "find a summary", missing, func(row pgx.CollectableRow) (*assay.InsightSummary, error) {
+	return one(ctx, s, pages, "find a summary", missing, func(row pgx.CollectableRow) (*assay.InsightSummary, error) {
 		found := &assay.InsightSummary{InsightID: k.InsightID, Model: k.Model, Cached: true}
 		return found, row.Scan(&found.Content, (*instant)(&found.GeneratedAt))
 	}, `SELECT m.content, m.generated_at
@@ -28,7 +28,7 @@ func (s *Store) FindSummary(ctx context.Context, k assay.SummaryKey) (*assay.Ins
 
 // SaveSummary implements assay.SummaryStore.
 func (s *Store) SaveSummary(ctx context.Context, k assay.SummaryKey, m *assay.InsightSummary) error {
-	return s.update(ctx, "save a summary", func(tx pgx.Tx) error {
+	return s.update(ctx, pages, "save a summary", func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, `INSERT INTO summaries (insight, evidence, model, prompt, generated_at, content)
 			SELECT i.id, $1, $2, $3, $4, $5 FROM insights i JOIN organizations o USING (org) WHERE i.id = $6 AND o.id = $7 FOR KEY SHARE OF i
 			ON CONFLICT (insight) DO UPDATE SET evidence = excluded.evidence, model = excluded.model, prompt = excluded.prompt,
@@ -47,7 +47,7 @@ const callDaysKept = 2
 func (s *Store) TakeSummaryCall(ctx context.Context, organizationID string, at time.Time, limit int) (bool, error) {
 	day := at.Unix() / (24 * 60 * 60)
 	took := false
-	err := s.update(ctx, "count a call for a summary", func(tx pgx.Tx) error {
+	err := s.update(ctx, pages, "count a call for a summary", func(tx pgx.Tx) error {
 		org, err := orgOf(ctx, tx, organizationID)
 		if err != nil {
 			return err

@@ -33,7 +33,7 @@ type usage struct {
 func (s *Store) FindUsage(ctx context.Context, organizationID string) ([]*assay.ServiceUsage, error) {
 	org := uuidOf(organizationID)
 	bySvc := make(map[int64]*usage)
-	err := s.read(ctx, "read usage", func(b *pgx.Batch) {
+	err := s.read(ctx, pages, "read usage", func(b *pgx.Batch) {
 		clear(bySvc)
 		b.Queue(selectSent, org).Query(func(rows pgx.Rows) error { return sent(rows, idOf(org), bySvc) })
 		b.Queue(selectActiveInsights, org).Query(func(rows pgx.Rows) error { return activeInsights(rows, bySvc) })

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package auth
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"assay"
+)
+
+// slow has every lookup of a store take a second.
+func slow(s *keyStore) *keyStore {
+	find := s.FindAPIKeyFn
+	s.FindAPIKeyFn = func(ctx context.Context, id string) (*assay.APIKey, error) {
+		select {
+		case <-time.After(time.Second):
+			return find(ctx, id)
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return s
+}
+
+// TestRequestsShareALookup: a key is looked up once for all requests that come
+// meanwhile, and who does not wait ends nobody else's lookup.
+func TestRequestsShareALookup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{}
+		key := "Bearer " + string(m.add(t, func(k *assay.APIKey) { k.LastUsedAt = time.Now() }))
+		a := &Authenticator{Keys: slow(m.store()), Prefix: "assay"}
+		defer a.Close()
+		for round := 1; round <= 2; round++ {
+			var wg sync.WaitGroup
+			impatient, cancel := context.WithCancel(t.Context())
+			wg.Go(func() {
+				if _, err := a.Authenticate(impatient, key, ""); assay.ErrorCode(err) != assay.CodeUnavailable {
+					t.Error(err)
+				}
+			})
+			synctest.Wait() // the lookup is the impatient one's
+			for range 100 {
+				wg.Go(func() {
+					if _, err := a.Authenticate(t.Context(), key, ""); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			synctest.Wait()
+			cancel()
+			wg.Wait()
+			require.Equal(t, round, m.finds)
+			time.Sleep(cacheTTL)
+		}
+	})
+}
+
+// TestLookupEnds: what a lookup finds is no older than what the cache may hold.
+func TestLookupEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &Authenticator{Prefix: "assay", Keys: &keyStore{FindAPIKeyFn: func(ctx context.Context, _ string) (*assay.APIKey, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}}}
+		defer a.Close()
+		key, _ := NewKey("assay")
+		began := time.Now()
+		_, err := a.Authenticate(t.Context(), "Bearer "+string(key), "")
+		require.Equal(t, assay.CodeUnavailable, assay.ErrorCode(err))
+		require.Equal(t, cacheTTL, time.Since(began))
+	})
+}
+
+// TestGuessesLeaveKeysInUseAlone has more unknown ids looked up than the store takes,
+// and a key in use among them.
+func TestGuessesLeaveKeysInUseAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{}
+		key := "Bearer " + string(m.add(t, func(k *assay.APIKey) { k.LastUsedAt = time.Now() }))
+		a := &Authenticator{Keys: slow(m.store()), Prefix: "assay"}
+		defer a.Close()
+		_, err := a.Authenticate(t.Context(), key, "")
+		require.NoError(t, err)
+		time.Sleep(cacheTTL)
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		for range 100 {
+			wg.Go(func() { _, _ = a.Authenticate(ctx, guess(), "") })
+		}
+		synctest.Wait()
+		require.Len(t, a.strangers, maxStrangers)
+		began := time.Now()
+		_, err = a.Authenticate(t.Context(), key, "")
+		require.NoError(t, err)
+		require.Equal(t, time.Second, time.Since(began), "it waits for its own lookup alone")
+		cancel()
+		wg.Wait()
+		time.Sleep(2 * lookupTimeout) // the lookups go on without those who wanted them
+		require.Empty(t, a.strangers)
+	})
+}
