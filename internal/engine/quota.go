@@ -21,6 +21,10 @@ import (
 // its metrics a service may have, for each metric name that it may have.
 const detailsPerName = 10
 
+// instancesPerHour is how many instances of a service, each on one workload, are compared
+// with others in an hour. Their claims are kept for the whole window.
+const instancesPerHour = 1000
+
 // What replicas admit without knowing of each other converges. One that knows of
 // little does not ask: all of those together cannot get far past the limit. From
 // there on what a replica knows has to be new when it admits something.
@@ -42,9 +46,10 @@ const (
 // default.
 type QuotaConfig struct {
 	Store          Store
-	MaxServices    int        // of an organization; default assay.DefaultMaxServices
-	MaxMetricNames int        // of a service; default assay.DefaultMaxMetricNames
-	Replicas       func() int // how many processes admit for the store; default 1
+	MaxServices    int           // of an organization; default assay.DefaultMaxServices
+	MaxMetricNames int           // of a service; default assay.DefaultMaxMetricNames
+	Window         time.Duration // of which facts are kept; default assay.DefaultWindow
+	Replicas       func() int    // how many processes admit for the store; default 1
 	Now            func() time.Time
 	Logger         *slog.Logger
 }
@@ -58,7 +63,7 @@ type QuotaConfig struct {
 // for each replica, and by those of requests that were not committed yet; metric names
 // by what the other replicas admit within five seconds, or within twenty times what it
 // takes to read the names of the organization. Details of metrics, which no store
-// knows, each replica admits by itself.
+// knows, and instances each replica admits by itself.
 type Quota struct {
 	cfg   QuotaConfig
 	reads singleflight.Group
@@ -86,6 +91,11 @@ type serviceQuota struct {
 	names   map[uint64]struct{}
 	open    map[uint64]struct{} // those of names that are pending
 	details map[uint64]struct{}
+
+	// Those of an hour that was committed are known to the filter of facts, and counted
+	// again when it forgets them.
+	instances map[uint64]int      // admitted, by hour
+	arriving  map[uint64]struct{} // those of them that are pending
 }
 
 // NewQuota returns a Quota over a store.
@@ -95,6 +105,9 @@ func NewQuota(cfg QuotaConfig) *Quota {
 	}
 	if cfg.MaxMetricNames <= 0 {
 		cfg.MaxMetricNames = assay.DefaultMaxMetricNames
+	}
+	if cfg.Window <= 0 {
+		cfg.Window = assay.DefaultWindow
 	}
 	if cfg.Replicas == nil {
 		cfg.Replicas = func() int { return 1 }
@@ -169,8 +182,10 @@ func (q *Quota) read(ctx context.Context, organizationID string) error {
 	}
 	o.setServices(keys, readKeys, q.cfg.MaxServices)
 	o.setNames(names, readNames)
+	gone := uint64(max(0, q.cfg.Now().Add(-q.cfg.Window).Unix()/3600))
 	for _, s := range o.services {
 		s.details = nil
+		maps.DeleteFunc(s.instances, func(hour uint64, _ int) bool { return hour < gone })
 	}
 	return nil
 }
@@ -388,6 +403,45 @@ func (q *Quota) AdmitMetricDetail(organizationID string, k assay.ServiceKey, det
 	return admit(&s.details, detail, detailsPerName*q.cfg.MaxMetricNames)
 }
 
+// AdmitInstance implements rules.Quota.
+func (q *Quota) AdmitInstance(organizationID string, k assay.ServiceKey, hour, instance uint64) (ok, isNew bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	s := q.service(organizationID, k)
+	if s == nil {
+		return true, false
+	}
+	if _, known := s.arriving[instance]; known {
+		return true, false
+	}
+	if s.instances[hour] >= instancesPerHour {
+		return false, false
+	}
+	if s.instances == nil {
+		s.instances = make(map[uint64]int)
+	}
+	if s.arriving == nil {
+		s.arriving = make(map[uint64]struct{})
+	}
+	s.instances[hour]++
+	s.arriving[instance] = struct{}{}
+	return true, true
+}
+
+// settleInstance says that an instance that was admitted is not pending any more, and
+// whether it is committed.
+func (s *serviceQuota) settleInstance(a rules.Admission, committed bool) {
+	if _, pending := s.arriving[a.Instance]; !pending {
+		return
+	}
+	if delete(s.arriving, a.Instance); len(s.arriving) == 0 {
+		s.arriving = nil // it may have been large
+	}
+	if !committed {
+		s.instances[a.Hour]--
+	}
+}
+
 // admit adds to a set that has a limit.
 func admit(set *map[uint64]struct{}, hash uint64, limit int) (ok, isNew bool) {
 	if _, known := (*set)[hash]; known {
@@ -421,6 +475,8 @@ func (q *Quota) Release(organizationID string, admitted []rules.Admission) {
 			}
 		case a.Detail != 0:
 			delete(s.details, a.Detail)
+		case a.Instance != 0:
+			s.settleInstance(a, false)
 		case s.pending:
 			delete(o.services, a.Service)
 		}
@@ -434,6 +490,8 @@ func (q *Quota) Keep(organizationID string, admitted []rules.Admission) {
 		switch {
 		case a.MetricName != 0:
 			delete(s.open, a.MetricName)
+		case a.Instance != 0:
+			s.settleInstance(a, true)
 		case a.Detail == 0:
 			s.pending = false
 		}

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -15,6 +16,7 @@ import (
 	"assay"
 	"assay/internal/engine"
 	"assay/internal/rules"
+	. "assay/internal/rules/rulestest"
 )
 
 func TestQuota(t *testing.T) {
@@ -83,6 +85,57 @@ func TestQuota(t *testing.T) {
 	q.Release(f.org, []rules.Admission{{Service: assay.ServiceKey{Name: "unknown"}, MetricName: 1}})
 
 	require.Error(t, q.Load(canceled(t), "6ba7b810-9dad-11d1-80b4-00c04fd430c8"))
+}
+
+// TestQuotaOfInstances counts what is new in an hour, and knows what is on its way.
+func TestQuotaOfInstances(t *testing.T) {
+	f := newFixture(t)
+	now := T0
+	q := engine.NewQuota(engine.QuotaConfig{Store: f.store, Window: 24 * time.Hour, Now: func() time.Time { return now }})
+	a, b := assay.ServiceKey{Name: "a"}, assay.ServiceKey{Name: "b"}
+	require.NoError(t, q.Load(t.Context(), f.org))
+	for _, k := range []assay.ServiceKey{a, b} {
+		q.AdmitService(f.org, k)
+	}
+	const limit = 1000
+	hour := uint64(T0.Unix() / 3600)
+	admit := func(k assay.ServiceKey, hour, n uint64) [2]bool {
+		ok, isNew := q.AdmitInstance(f.org, k, hour, n)
+		return [2]bool{ok, isNew}
+	}
+	fresh, known, refused := [2]bool{true, true}, [2]bool{true, false}, [2]bool{false, false}
+	admission := func(hour, n uint64) []rules.Admission {
+		return []rules.Admission{{Service: a, Instance: n, Hour: hour}}
+	}
+	for n := range uint64(limit) {
+		require.Equal(t, fresh, admit(a, hour, n+1))
+	}
+	require.Equal(t, refused, admit(a, hour, limit+1))
+	require.Equal(t, known, admit(a, hour, 7), "in another request, which is not committed yet")
+	require.Equal(t, fresh, admit(b, hour, limit+1))
+	require.Equal(t, fresh, admit(a, hour-2, limit+2))
+
+	q.Release(f.org, admission(hour, 7))
+	q.Release(f.org, admission(hour, 7))
+	require.Equal(t, fresh, admit(a, hour, limit+1), "there is a place again")
+	require.Equal(t, refused, admit(a, hour, 9000), "one")
+	q.Keep(f.org, admission(hour, 8))
+	q.Keep(f.org, admission(hour-2, limit+2))
+	require.Equal(t, refused, admit(a, hour, 9000), "what is committed keeps its place")
+	q.Release(f.org, admission(hour, 8))
+	require.Equal(t, refused, admit(a, hour, 9000))
+
+	for n := uint64(1); n < limit; n++ {
+		require.Equal(t, fresh, admit(a, hour-2, limit+2+n))
+	}
+	require.NoError(t, q.Refresh(t.Context()))
+	require.Equal(t, refused, admit(a, hour, 9000), "also while others leave the window")
+	require.Equal(t, refused, admit(a, hour-2, 5000))
+	now = now.Add(23 * time.Hour)
+	require.NoError(t, q.Refresh(t.Context()))
+	require.Equal(t, refused, admit(a, hour, 9000))
+	require.Equal(t, fresh, admit(a, hour-2, 5000))
+	require.Equal(t, known, admit(assay.ServiceKey{Name: "unknown"}, hour, 1))
 }
 
 // canceled is a context that has ended.

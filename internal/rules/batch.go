@@ -43,7 +43,9 @@ type Batch struct {
 type Admission struct {
 	Service    assay.ServiceKey
 	MetricName uint64 // stable hash of an admitted name, or 0
-	Detail     uint64 // hash of an admitted detail, or 0; with neither, the service itself
+	Detail     uint64 // hash of an admitted detail, or 0
+	Instance   uint64 // hash of an admitted instance, or 0; with none of them, the service itself
+	Hour       uint64 // of the instance
 }
 
 // service is what a batch says of one service.

@@ -24,6 +24,10 @@ type Quota interface {
 	// metrics: a unit or a list of bounds of a name, an attribute key of a name.
 	// Details past the limit are not compared.
 	AdmitMetricDetail(organizationID string, k assay.ServiceKey, detail uint64) (ok, isNew bool)
+	// AdmitInstance is the same for an instance of a service on a workload in an hour
+	// (since 1970), by a hash of all of them that is not 0. Instances past the limit are
+	// not compared.
+	AdmitInstance(organizationID string, k assay.ServiceKey, hour, instance uint64) (ok, isNew bool)
 }
 
 // Config of an Evaluator. The zero value of a field means its default.

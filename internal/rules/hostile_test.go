@@ -187,6 +187,10 @@ func (l *limits) AdmitMetricName(string, assay.ServiceKey, uint64) (ok, isNew bo
 	return true, false
 }
 
+func (l *limits) AdmitInstance(string, assay.ServiceKey, uint64, uint64) (ok, isNew bool) {
+	return true, false
+}
+
 func (l *limits) AdmitMetricDetail(_ string, k assay.ServiceKey, detail uint64) (ok, isNew bool) {
 	m := l.details[k]
 	if m == nil {

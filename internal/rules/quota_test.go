@@ -5,8 +5,10 @@ package rules
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	logspb "go.opentelemetry.io/proto/otlp/logs/v1"
 
 	"assay"
 	"assay/internal/delta"
@@ -14,10 +16,10 @@ import (
 	"assay/internal/rules/rulestest"
 )
 
-// quota admits the first services, names and details; 0 means all.
+// quota admits the first services, names, details and instances; 0 means all.
 type quota struct {
-	services, names, details int
-	admitted                 map[any]bool
+	services, names, details, instances int
+	admitted                            map[any]bool
 }
 
 func (q *quota) admit(limit int, kind string, k any) (ok, isNew bool) {
@@ -51,6 +53,10 @@ func (q *quota) AdmitMetricName(_ string, k assay.ServiceKey, name uint64) (ok, 
 
 func (q *quota) AdmitMetricDetail(_ string, k assay.ServiceKey, detail uint64) (ok, isNew bool) {
 	return q.admit(q.details, "detail of "+k.Name, detail)
+}
+
+func (q *quota) AdmitInstance(_ string, k assay.ServiceKey, hour, instance uint64) (ok, isNew bool) {
+	return q.admit(q.instances, fmt.Sprint("instance of ", k.Name, " in ", hour), instance)
 }
 
 func judged(t *testing.T, q Quota, requests ...rulestest.Request) (*delta.Organization, []Batch) {
@@ -130,6 +136,29 @@ func TestDetailsPastTheQuota(t *testing.T) {
 	require.Equal(t, 5, len(s.Claims)+len(s.Distinct), "what is past it is not compared")
 	require.Equal(t, delta.Count{Observed: 1}, total(s, catalog.MET002), "and the rest is judged")
 	require.NotContains(t, o.Services, assay.ServiceKey{Name: assay.OverflowService})
+}
+
+// TestInstancesPastTheQuota are not compared; everything else about them is judged.
+func TestInstancesPastTheQuota(t *testing.T) {
+	entry := func(instance, host string, hours int) rulestest.Request {
+		r := rulestest.Attrs("service.name", "a", "service.instance.id", instance, "host.name", host)
+		return rulestest.LogsRequest(rulestest.Logs(r, rulestest.Log("x", func(r *logspb.LogRecord) {
+			r.TimeUnixNano = rulestest.Nano(rulestest.T0.Add(-time.Duration(hours) * time.Hour))
+		})))
+	}
+	o, batches := judged(t, &quota{instances: 2},
+		entry("1", "h", 0), entry("1", "g", 0), entry("1", "h", 0), entry("2", "h", 0), entry("2", "h", 1))
+	s := o.Services[assay.ServiceKey{Name: "a"}]
+	require.Len(t, s.Claims, 3, "an id on two hosts, and one of another hour")
+	require.Equal(t, delta.Count{Observed: 5}, total(s, catalog.RES002))
+	require.EqualValues(t, 5, s.Usage[0].Usage[delta.Logs].Items)
+	require.NotContains(t, o.Services, assay.ServiceKey{Name: assay.OverflowService})
+	for i, places := range []int{2, 1, 0, 0, 1} {
+		require.Len(t, batches[i].Admitted, places, "request %d", i)
+	}
+	a := batches[1].Admitted[0]
+	require.Equal(t, Admission{Service: s.Key, Instance: a.Instance, Hour: uint64(rulestest.T0.Unix() / 3600)}, a)
+	require.NotZero(t, a.Instance)
 }
 
 func TestOverflowServiceItselfIsNotJudged(t *testing.T) {

@@ -330,9 +330,29 @@ func (e *Evaluator) resourceRules() {
 	}
 	e.resourceEvidence()
 	if r.instance != 0 { // RES-002
-		const hour = uint64(time.Hour)
-		e.claim(delta.Claim{Rule: catalog.RES002, Key: delta.Mix(r.instance, t/hour), Value: r.workload}, t, "", "")
+		e.instanceClaim(t)
 	}
+}
+
+// instanceClaim claims an instance for the workload of the resource in hand, in the hour
+// of t (RES-002).
+func (e *Evaluator) instanceClaim(t uint64) {
+	r, s, hour := e.resource, e.service, t/uint64(time.Hour)
+	c := delta.Claim{Rule: catalog.RES002, Key: delta.Mix(r.instance, hour), Value: r.workload}
+	if e.cfg.Filter.Has(claimHash(s, c)) {
+		return
+	}
+	if q := e.cfg.Quota; q != nil {
+		instance := max(delta.Mix(c.Key, c.Value), 1)
+		ok, isNew := q.AdmitInstance(e.in.OrganizationID, s.Key, hour, instance)
+		if isNew {
+			e.batch.Admitted = append(e.batch.Admitted, Admission{Service: s.Key, Instance: instance, Hour: hour})
+		}
+		if !ok {
+			return
+		}
+	}
+	e.claim(c, t, "", "")
 }
 
 // resourceEvidence notes what the resource in hand gives as evidence, unless all of
