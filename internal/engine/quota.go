@@ -4,6 +4,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -38,7 +39,8 @@ const (
 	// twentieth of the time.
 	readShare   = 20
 	readTimeout = 2 * time.Second
-	// loadTimeout may be longer than any request waits: it is for the ones after it.
+	// loadTimeout is for reading everything about one organization. It may be longer than
+	// any request waits: it is for the ones after it.
 	loadTimeout = time.Minute
 )
 
@@ -131,9 +133,7 @@ func (q *Quota) Load(ctx context.Context, organizationID string) error {
 		if q.loaded(organizationID) {
 			return nil, nil
 		}
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), loadTimeout) // others wait for it, too
-		defer cancel()
-		return nil, q.read(ctx, organizationID)
+		return nil, q.read(context.WithoutCancel(ctx), organizationID) // others wait for it, too
 	})
 	select {
 	case r := <-read:
@@ -149,22 +149,27 @@ func (q *Quota) loaded(organizationID string) bool {
 	return q.organizations[organizationID] != nil
 }
 
-// Refresh reads all organizations anew, so that what expired makes room.
+// Refresh reads all organizations anew, so that what expired makes room. One that cannot
+// be read keeps none of the others from it; the error tells of all of them.
 func (q *Quota) Refresh(ctx context.Context) error {
 	q.mu.RLock()
 	ids := slices.Collect(maps.Keys(q.organizations))
 	q.mu.RUnlock()
+	var failures []error
 	for _, id := range ids {
-		if err := q.read(ctx, id); err != nil {
-			return err
+		if ctx.Err() != nil {
+			return errors.Join(append(failures, context.Cause(ctx))...)
 		}
+		failures = append(failures, q.read(ctx, id))
 	}
-	return nil
+	return errors.Join(failures...)
 }
 
 // read brings everything about an organization up to date but what is in transactions
 // whose outcome is open. Details, which the store does not know, are forgotten.
 func (q *Quota) read(ctx context.Context, organizationID string) error {
+	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
+	defer cancel()
 	keys, readKeys, err := q.readServices(ctx, organizationID)
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ package engine_test
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -85,6 +86,53 @@ func TestQuota(t *testing.T) {
 	q.Release(f.org, []rules.Admission{{Service: assay.ServiceKey{Name: "unknown"}, MetricName: 1}})
 
 	require.Error(t, q.Load(canceled(t), "6ba7b810-9dad-11d1-80b4-00c04fd430c8"))
+}
+
+// TestRefreshGoesOn: an organization that cannot be read, or not in time, does not keep
+// others from having room.
+func TestRefreshGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &expiring{kept: 1}
+		q := engine.NewQuota(engine.QuotaConfig{Store: s, MaxServices: 1})
+		organizations := []string{"a", "b", "c", "d", "hangs", "fails"}
+		for _, o := range organizations {
+			require.NoError(t, q.Load(t.Context(), o))
+		}
+		s.kept = 0
+		s.broken = true
+		err := q.Refresh(t.Context())
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorIs(t, err, errBroken)
+		for i, o := range organizations {
+			ok, _ := q.AdmitService(o, assay.ServiceKey{Name: "new"})
+			require.Equal(t, i < 4, ok, o)
+		}
+		require.ErrorIs(t, q.Refresh(canceled(t)), context.Canceled)
+	})
+}
+
+// expiring is a store with some services of each organization, of which two can be broken.
+type expiring struct {
+	engine.Store
+	kept   int
+	broken bool
+}
+
+var errBroken = errors.New("broken")
+
+func (e *expiring) KnownServices(ctx context.Context, organizationID string) ([]assay.ServiceKey, error) {
+	switch {
+	case e.broken && organizationID == "hangs":
+		<-ctx.Done()
+		return nil, ctx.Err()
+	case e.broken && organizationID == "fails":
+		return nil, errBroken
+	}
+	return []assay.ServiceKey{{Name: "old"}}[:e.kept], nil
+}
+
+func (*expiring) KnownMetricNames(context.Context, string) (map[assay.ServiceKey][]uint64, error) {
+	return nil, nil
 }
 
 // TestQuotaOfInstances counts what is new in an hour, and knows what is on its way.
