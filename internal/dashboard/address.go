@@ -15,11 +15,12 @@ import (
 // address is the path and the query of a list. Whatever is chosen stands in the
 // address bar, so that it can be kept, shared and gone back to.
 type address struct {
-	path  string
-	query url.Values
+	path     string
+	query    url.Values
+	fragment string // such as #changes, where its links lead on the page
 }
 
-func (q *request) address() address { return address{q.r.URL.Path, q.r.URL.Query()} }
+func (q *request) address() address { return address{path: q.r.URL.Path, query: q.r.URL.Query()} }
 
 // get returns a parameter; "" when it is not there or repeated.
 func (a address) get(name string) string {
@@ -29,19 +30,37 @@ func (a address) get(name string) string {
 	return ""
 }
 
+// maxValues is how often a parameter may be repeated; more are not read.
+const maxValues = 20
+
+// all returns the values of a parameter that may be repeated, or have several with
+// commas between them, as the API's.
+func (a address) all(name string) []string {
+	var values []string
+	for _, v := range a.query[name] {
+		for one := range strings.SplitSeq(v, ",") {
+			if one != "" && !slices.Contains(values, one) && len(values) < maxValues {
+				values = append(values, one)
+			}
+		}
+	}
+	return values
+}
+
 // with returns the address with a parameter changed, "" for none, and back on the
 // first page.
 func (a address) with(name, value string) string {
 	changed := url.Values{}
 	for k, v := range a.query {
-		if k != name && k != pageParam && len(v) == 1 && v[0] != "" {
+		v = slices.DeleteFunc(slices.Clone(v), func(s string) bool { return s == "" })
+		if k != name && k != pageParam && len(v) > 0 && len(v) <= maxValues {
 			changed[k] = v
 		}
 	}
 	if value != "" {
 		changed.Set(name, value)
 	}
-	return a.path + encoded(changed)
+	return a.path + encoded(changed) + a.fragment
 }
 
 func encoded(query url.Values) string {

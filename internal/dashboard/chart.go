@@ -5,6 +5,7 @@ package dashboard
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -46,11 +47,44 @@ type scoreRow struct {
 	scoreValue
 }
 
-// mark is a moment in which rules changed their state.
+// mark is a moment in which rules changed their state, or several that are too close
+// to be told apart.
 type mark struct {
-	At     string // share of the width
-	Failed bool   // a rule began to fail; else rules only began to pass
-	Title  string
+	At    string // share of the width
+	Kind  markKind
+	Title string
+
+	x           int // on the plane
+	changes     int
+	first, last time.Time
+}
+
+// markKind is the shape of a mark.
+type markKind string
+
+// The kinds: the first that is true of a moment.
+const (
+	markFail markKind = "fail" // a rule began to fail
+	markPass markKind = "pass" // a rule that failed passes
+	markTurn markKind = "turn" // rules began or ceased to be evaluated
+)
+
+// markSpan is how far apart on the plane two marks are at least.
+const markSpan = planeWidth / 100
+
+// mark adds a mark, which comes after those that are there.
+func (c *scoreChart) mark(at, end time.Time, kind markKind, title string) {
+	x := xOf(at, c.Start, end)
+	if n := len(c.Marks); n > 0 && x-c.Marks[n-1].x < markSpan {
+		m := &c.Marks[n-1]
+		m.changes, m.last = m.changes+1, at
+		if kind == markFail || m.Kind == markTurn {
+			m.Kind = kind
+		}
+		m.Title = fmt.Sprintf("%d changes from %s to %s", m.changes, m.first.UTC().Format(minuteLayout), m.last.UTC().Format(minuteLayout))
+		return
+	}
+	c.Marks = append(c.Marks, mark{At: share(float64(x) / planeWidth), Kind: kind, Title: title, x: x, changes: 1, first: at, last: at})
 }
 
 // scoreValue is a score as pages show it.
@@ -115,6 +149,19 @@ func newScoreChart(title string, points []assay.ScorePoint, start, end time.Time
 	first, last := c.Rows[0], c.Rows[len(c.Rows)-1]
 	c.Summary = fmt.Sprintf("From %d on %s to %d on %s, lowest %d.", first.Value, first.Time, last.Value, last.Time, assay.RoundScore(low))
 	return c
+}
+
+// Kinds returns a mark of each kind that the chart has, with what it means.
+func (c *scoreChart) Kinds() []mark {
+	var kinds []mark
+	for _, k := range []mark{
+		{Kind: markFail, Title: "a rule began to fail"}, {Kind: markPass, Title: "rules that failed pass"}, {Kind: markTurn, Title: "evaluated, or not any more"},
+	} {
+		if slices.ContainsFunc(c.Marks, func(m mark) bool { return m.Kind == k.Kind }) {
+			kinds = append(kinds, k)
+		}
+	}
+	return kinds
 }
 
 // Current returns the last score.

@@ -73,3 +73,29 @@ func TestTopsAreRound(t *testing.T) {
 	top, _ := niceTop(1 << 63)
 	require.GreaterOrEqual(t, top, uint64(1<<63))
 }
+
+func TestMarks(t *testing.T) {
+	end := chartStart.Add(1000 * time.Hour)
+	c := newScoreChart("Score", []assay.ScorePoint{{At: chartStart, Value: 100}, {At: end, Value: 90}}, chartStart, end)
+	at := func(hours int) time.Time { return chartStart.Add(time.Duration(hours) * time.Hour) }
+	c.mark(at(100), end, markTurn, "a")
+	c.mark(at(105), end, markPass, "b")
+	c.mark(at(109), end, markFail, "c")
+	c.mark(at(110), end, markTurn, "d")
+	c.mark(at(130), end, markPass, "e")
+	c.mark(at(135), end, markTurn, "f")
+	type shown struct {
+		at, title string
+		kind      markKind
+	}
+	var all []shown
+	for _, m := range c.Marks {
+		all = append(all, shown{m.At, m.Title, m.Kind})
+	}
+	require.Equal(t, []shown{
+		{"10%", "3 changes from Nov 5, 04:00 to Nov 5, 13:00", markFail}, // what cannot be told apart
+		{"11%", "d", markTurn},
+		{"13%", "2 changes from Nov 6, 10:00 to Nov 6, 15:00", markPass},
+	}, all)
+	require.Len(t, c.Kinds(), 3)
+}

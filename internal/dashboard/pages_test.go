@@ -640,9 +640,55 @@ func TestService(t *testing.T) {
 	require.Equal(t, 26, strings.Count(page, `<td class="main"><a href="/rules/`))
 	require.Contains(t, page, "began to fail")
 	require.Contains(t, page, `class="mark fail"`)
+	require.NotContains(t, page, "Rules by version", "it has one")
 	versions := s.page("/services/" + s.service("checkout").ID)
 	require.Equal(t, 1, strings.Count(versions, `<span class="tag">this page</span>`))
 	require.Contains(t, versions, "4.9.7")
+}
+
+// TestServiceSaysWhatItLeavesOut looks at more changes and versions than a page has.
+func TestServiceSaysWhatItLeavesOut(t *testing.T) {
+	s := newSite(t, dashboardtest.Busy())
+	path := "/services/" + s.Rows[0].ID // the oldest version
+	page := s.page(path)
+
+	for _, kind := range []string{"fail", "pass", "turn"} {
+		require.Contains(t, page, `<path class="mark `+kind+`"`, "a shape of its own")
+	}
+	require.Contains(t, page, "MET-002 is evaluated and passes", "from not evaluated to passed")
+	require.Contains(t, page, "MET-002 is not evaluated any more", "from failed to not evaluated")
+	require.Contains(t, page, "a rule began to fail")
+	require.Equal(t, 12, strings.Count(page, " → "))
+	require.Contains(t, page, "1–12 of 35")
+	require.Contains(t, page, `href="`+path+`?page=2#changes" rel="next"`)
+	last := s.page(path + "?page=3")
+	require.Contains(t, last, "25–35 of 35")
+	require.Equal(t, path+"?page=3#changes", s.get(path+"?page=9").Header.Get("Location"))
+	require.Less(t, packedSize(t, s, path), 30<<10)
+
+	require.Contains(t, page, `10 of 14, <a href="/services?environment=production&amp;q=relay&amp;sort=-last_seen">all of them</a>`)
+	require.Equal(t, 1, strings.Count(page, `<b><bdi>1.0.0</bdi></b> <span class="tag">this page</span>`), "however old it is")
+
+	// The version of the page stands beside those last seen, or those that are chosen.
+	heads := func(page string) (found []string) {
+		for _, e := range elements(t, page) {
+			if e.Data == "th" && attribute(e.Parent.Parent.Parent, "class") == "compare" && !slices.Contains(found, textOf(e)) {
+				found = append(found, textOf(e))
+			}
+		}
+		return found
+	}
+	require.Equal(t, []string{"Rule", "1.0.0", "1.13.0", "1.12.0", "1.11.0"}, heads(page))
+	chosen := s.page(path + "?with=" + s.Rows[9].ID + "&with=" + s.Rows[7].ID)
+	require.Equal(t, []string{"Rule", "1.0.0", "1.9.0", "1.7.0"}, heads(chosen))
+	require.Equal(t, heads(chosen), heads(s.page(path+"?with="+s.Rows[9].ID+","+s.Rows[7].ID)))
+	require.Equal(t, heads(chosen)[:3], heads(s.page(path+"?with="+s.Rows[9].ID+"&with=another")))
+	require.Equal(t, 2, strings.Count(chosen, `" checked aria-label="Compare with`))
+	i := strings.Index(chosen, "Rules by version")
+	require.Contains(t, chosen[i:], "2 of 26 differ")
+	require.Regexp(t, `<td data-label="1\.0\.0"><span class="state passed">.*Passed</span><span class="sub">0 of [0-9,]+</span></td><td data-label="1\.9\.0">`, chosen[i:])
+	require.Regexp(t, `<td data-label="1\.7\.0"><span class="state failed">.*Failed</span><span class="sub">[0-9,]+ of [0-9,]+ \([0-9.]+%\)</span></td>`, chosen[i:])
+	require.Contains(t, chosen[i:], "24 rules say the same about all of them")
 }
 
 func TestInsightsAreFiltered(t *testing.T) {

@@ -5,7 +5,9 @@ package dashboard
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -18,8 +20,7 @@ import (
 
 const (
 	historyPoints   = 120 // of a service's course that are drawn
-	shownChanges    = 12
-	shownVersions   = 10
+	changesPageSize = 12
 	serviceInsights = catalog.Count // a service has one of each type at most
 )
 
@@ -37,11 +38,13 @@ type servicePage struct {
 	Score    *scoreValue
 	Course   *scoreChart // nil with fewer than two points
 	Changes  []change    // newest first
+	Pager    pager       // of the changes
 	Rules    []ruleState
 	Passed   int
 	Failed   int
 	Skipped  int
-	Versions []serviceRow // more than one
+	Versions versionsPart
+	Others   string // address of a list with all of the versions
 	Insights []insightRow
 	Hidden   int // muted and archived insights
 	All      string
@@ -63,10 +66,11 @@ type ruleState struct {
 type change struct {
 	At             time.Time
 	Before, After  scoreValue
-	Failing, Fixed []*ruleText // that began to fail, that pass now
+	Failing, Fixed []*ruleText // that began to fail, that failed and pass now
 	Other          []turn      // that began or ceased to be evaluated
 }
 
+// turn is a rule that passes now and was not evaluated before, or the other way.
 type turn struct {
 	Rule  *ruleText
 	State score.State
@@ -83,15 +87,20 @@ func (h *Handler) service(q *request) error {
 	}
 	page := servicePage{
 		Service: service, Score: scoreOf(service.Score),
+		Others: "/services" + encoded(url.Values{
+			searchParam: {cutText(service.Name, maxSearch)}, environmentParam: {environmentValue(service.Environment)}, sortParam: {"-last_seen"},
+		}),
 		All: "/insights?" + serviceParam + "=" + id + "&" + statusParam + "=" + allStatuses,
 	}
 	var (
 		history  []*assay.Score
 		states   []score.RuleState
-		versions []*assay.ServiceRow
+		versions versionsRead
 		insights []*assay.Insight
 		course   = q.course(sparkPoints)
+		a        = q.address()
 	)
+	a.fragment = "#changes"
 	reads, ctx := errgroup.WithContext(q.ctx)
 	reads.Go(func() (err error) {
 		history, err = q.cfg.Overviews.ScoreHistory(ctx, q.organization(), id, course.Start)
@@ -102,7 +111,7 @@ func (h *Handler) service(q *request) error {
 		return err
 	})
 	reads.Go(func() (err error) {
-		versions, err = q.cfg.ServiceLists.FindServiceVersions(ctx, q.organization(), service.ServiceKey, course, shownVersions)
+		versions, err = q.readVersions(ctx, service, a.all(withParam), course)
 		return err
 	})
 	reads.Go(func() (err error) {
@@ -119,8 +128,11 @@ func (h *Handler) service(q *request) error {
 		return err
 	}
 	page.Course, page.Changes = q.history(history, course)
-	if len(versions) > 1 {
-		page.Versions = serviceRows(versions, course)
+	slice := a.slice(changesPageSize)
+	begin, total := min(slice.Offset, len(page.Changes)), len(page.Changes)
+	page.Changes = page.Changes[begin:min(begin+slice.Limit, total)]
+	if page.Pager = a.pager(changesPageSize, len(page.Changes), total); page.Pager.beyond() {
+		return q.redirect(page.Pager.Previous)
 	}
 	byType := map[string]*assay.Insight{}
 	var active []*assay.Insight
@@ -132,13 +144,12 @@ func (h *Handler) service(q *request) error {
 	}
 	page.Insights, page.Hidden = q.insightRows(active), len(insights)-len(active)
 	for _, s := range states {
-		state := ruleState{Rule: h.rules[s.Rule], State: s.State, Observed: s.Observed, Failed: s.Failed}
+		state := q.stateOf(s)
 		switch s.State {
 		case score.Passed:
 			page.Passed++
 		case score.Failed:
 			page.Failed++
-			state.Share = percent(float64(s.Failed), float64(s.Observed))
 		default:
 			page.Skipped++
 		}
@@ -148,7 +159,16 @@ func (h *Handler) service(q *request) error {
 		page.Rules = append(page.Rules, state)
 	}
 	sortStates(page.Rules)
+	page.Versions = q.versions(versions, service, page.Rules, ownRow(service, history, active), course)
 	return q.render(http.StatusOK, "service", view{Title: plain(service.Name), Section: "services", Live: liveSeconds, Data: page})
+}
+
+func (h *Handler) stateOf(s score.RuleState) ruleState {
+	state := ruleState{Rule: h.rules[s.Rule], State: s.State, Observed: s.Observed, Failed: s.Failed}
+	if s.State == score.Failed {
+		state.Share = percent(float64(s.Failed), float64(s.Observed))
+	}
+	return state
 }
 
 // sortStates puts what fails first, then what passed; within each the heaviest first.
@@ -162,13 +182,10 @@ func sortStates(states []ruleState) {
 	})
 }
 
-// history returns the course of a service's score and when rules changed their state.
+// history returns the course of a service's score and when rules changed their state,
+// newest first.
 func (q *request) history(scores []*assay.Score, c assay.Course) (*scoreChart, []change) {
-	drawn := make([]assay.ScorePoint, 0, len(scores))
-	for _, s := range scores {
-		drawn = append(drawn, assay.ScorePoint{At: s.CalculatedAt, Value: s.Value})
-	}
-	chart := newScoreChart("Score of the service", thinned(drawn, historyPoints), c.Start, c.End)
+	chart := newScoreChart("Score of the service", thinned(pointsOf(scores), historyPoints), c.Start, c.End)
 	values := make(map[time.Time]int, len(scores)) // index
 	for i, s := range scores {
 		values[s.CalculatedAt] = i
@@ -190,26 +207,54 @@ func (q *request) history(scores []*assay.Score, c assay.Course) (*scoreChart, [
 			}
 		}
 		changes = append(changes, one)
-		if chart != nil && len(one.Failing)+len(one.Fixed) > 0 {
-			chart.Marks = append(chart.Marks, mark{
-				At: share(float64(xOf(found.At, chart.Start, c.End)) / planeWidth), Failed: len(one.Failing) > 0, Title: one.words(),
-			})
+		if chart != nil {
+			chart.mark(found.At, c.End, one.kind(), one.words())
 		}
 	}
 	slices.Reverse(changes)
-	return chart, changes[:min(len(changes), shownChanges)]
+	return chart, changes
 }
 
-// words says what changed: "MET-002 began to fail, RES-001 passes".
+func pointsOf(scores []*assay.Score) []assay.ScorePoint {
+	points := make([]assay.ScorePoint, len(scores))
+	for i, s := range scores {
+		points[i] = assay.ScorePoint{At: s.CalculatedAt, Value: s.Value}
+	}
+	return points
+}
+
+func (c *change) kind() markKind {
+	switch {
+	case len(c.Failing) > 0:
+		return markFail
+	case len(c.Fixed) > 0:
+		return markPass
+	default:
+		return markTurn
+	}
+}
+
+// words says what changed: "MET-002 began to fail; RES-001 passes".
 func (c *change) words() string {
-	text := c.At.UTC().Format(minuteLayout) + ":"
+	var all []string
 	for _, r := range c.Failing {
-		text += " " + r.ID + " began to fail;"
+		all = append(all, r.ID+" began to fail")
 	}
 	for _, r := range c.Fixed {
-		text += " " + r.ID + " passes;"
+		all = append(all, r.ID+" passes")
 	}
-	return text[:len(text)-1]
+	for _, t := range c.Other {
+		all = append(all, t.Rule.ID+" "+t.Words())
+	}
+	return c.At.UTC().Format(minuteLayout) + ": " + strings.Join(all, "; ")
+}
+
+// Words says what a rule does now: "is evaluated and passes".
+func (t turn) Words() string {
+	if t.State == score.Passed {
+		return "is evaluated and passes"
+	}
+	return "is not evaluated any more"
 }
 
 // thinned returns at most n points, the first and the last among them.
