@@ -162,7 +162,7 @@ func TestANewUserInABrowser(t *testing.T) {
 	o.reads("a test account")
 	o.well("a muted insight")
 	o.press(".nav a[href='/insights']")
-	require.NoError(t, o.Await(`document.querySelector('#status') !== null && !document.querySelector('.panel').innerText.includes('Sensitive data in logs')`))
+	require.NoError(t, o.Await(`document.querySelector('[name=status]') !== null && !document.querySelector('.panel').innerText.includes('Sensitive data in logs')`))
 	o.well("insights")
 	o.open("/insights?status=muted")
 	o.press("td.main a")

@@ -4,6 +4,7 @@ package dashboard
 
 import (
 	"cmp"
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -61,6 +62,13 @@ func (a address) with(name, value string) string {
 		changed.Set(name, value)
 	}
 	return a.path + encoded(changed) + a.fragment
+}
+
+// without returns the address without a parameter.
+func (a address) without(name string) address {
+	a.query = maps.Clone(a.query)
+	a.query.Del(name)
+	return a
 }
 
 func encoded(query url.Values) string {

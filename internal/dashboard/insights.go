@@ -4,6 +4,7 @@ package dashboard
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,24 +13,38 @@ import (
 	"assay"
 )
 
-const insightsPageSize = 50
+const (
+	insightsPageSize = 50
+	shownCandidates  = 20 // services of a name that are offered
+)
 
 // insightsPage is the list of insights.
 type insightsPage struct {
-	Service  *assay.Service // nil: of all services
-	Rule     *ruleText      // nil: of all rules
-	Statuses []option
-	Signals  []option
-	Impacts  []option
-	Sorts    []option
-	From, To string // days, as a form has them
-	Rows     []insightRow
-	Pager    pager
-	Filtered bool
-	Mixed    bool   // insights of several statuses
-	Clear    string // address without filters
-	NoRule   string // address without the rule
-	NoSvc    string // address without the service
+	Name       string         // of the service, as the form has it
+	Service    *assay.Service // nil: of all services
+	Candidates []candidate    // services of that name, of which one is to be chosen
+	Unlisted   int            // more of them
+	Rule       *ruleText      // nil: of all rules
+	Rules      []option
+	Statuses   []option
+	Signals    []option
+	Impacts    []option
+	Sorts      []option
+	From, To   string // days, as a form has them
+	Rows       []insightRow
+	Date       string // which one the list shows: Detected, Created or Changed
+	Pager      pager
+	Filtered   bool
+	Mixed      bool   // insights of several statuses
+	Clear      string // address without filters
+	NoRule     string // address without the rule
+	NoSvc      string // address without the service
+}
+
+// candidate is a service that a name may mean, with the address of its insights.
+type candidate struct {
+	*assay.ServiceRow
+	Link string
 }
 
 // insightRow is an insight in a list.
@@ -37,6 +52,7 @@ type insightRow struct {
 	*assay.Insight
 	Rule     *ruleText
 	Failures *failures // nil when it is not known
+	Date     time.Time
 }
 
 // Parameters of the list's address, beside those of services.
@@ -54,91 +70,190 @@ const (
 
 // insightSorts are the orders of the list, as an address names them.
 var insightSorts = []option{
-	{Value: "", Label: "Impact"},
-	{Value: "-detected_ts", Label: "Last detected"},
-	{Value: "detected_ts", Label: "First detected"},
-	{Value: "-created_at", Label: "Newest"},
-	{Value: "created_at", Label: "Oldest"},
-	{Value: "-updated_at", Label: "Last changed"},
+	{Value: "", Label: "Highest impact"},
+	{Value: "impact", Label: "Lowest impact"},
+	{Value: "-detected_ts", Label: "Latest detected"},
+	{Value: "detected_ts", Label: "Earliest detected"},
+	{Value: "-created_at", Label: "Latest created"},
+	{Value: "created_at", Label: "Earliest created"},
+	{Value: "-updated_at", Label: "Latest changed"},
+	{Value: "updated_at", Label: "Earliest changed"},
 	{Value: "signal_type", Label: "Signal"},
 }
 
+// defaultInsights is the order of an address that names none.
+const defaultInsights = "-" + string(assay.SortImpact)
+
 func (h *Handler) insights(q *request) error {
 	a := q.address()
-	f := assay.InsightFilter{OrganizationID: q.organization(), Page: a.slice(insightsPageSize), Signal: assay.Signal(a.get(signalParam))}
-	page := insightsPage{Clear: a.path, From: a.get(fromParam), To: a.get(toParam), NoRule: a.with(ruleParam, ""), NoSvc: a.with(serviceParam, "")}
-	status, impact := a.get(statusParam), a.get(impactParam)
-	switch s := assay.InsightStatus(status); s {
-	case "":
-		f.Statuses = []assay.InsightStatus{assay.InsightActive}
-	case assay.InsightActive, assay.InsightArchived, assay.InsightMuted:
-		f.Statuses = []assay.InsightStatus{s}
-	case allStatuses:
-	default:
-		return assay.Errorf(assay.CodeInvalid, "The status has to be active, muted, archived or all.")
-	}
-	if impact != "" {
-		i := assay.Impact(strings.ToUpper(impact[:1]) + impact[1:])
-		if i.Weight() == 0 {
-			return assay.Errorf(assay.CodeInvalid, "The impact has to be critical, important, normal or low.")
-		}
-		f.Impacts = []assay.Impact{i}
-	}
-	if !validSignal(f.Signal) {
-		return assay.Errorf(assay.CodeInvalid, "The signal has to be trace, metric or log.")
-	}
-	order := a.get(sortParam)
-	known := false
-	for _, s := range insightSorts {
-		known = known || s.Value == order
-	}
-	if !known {
-		return assay.Errorf(assay.CodeInvalid, "The list cannot be sorted by that.")
-	}
-	field, descending := strings.CutPrefix(order, "-")
-	f.Sort, f.Descending = assay.InsightSort(field), descending
-	if order == "" {
-		f.Sort, f.Descending = assay.SortImpact, true
-	}
-	var err error
-	if f.CreatedFrom, err = day(page.From, 0); err != nil {
+	page := insightsPage{Clear: a.path, From: a.get(fromParam), To: a.get(toParam), NoRule: a.with(ruleParam, ""), NoSvc: a.without(searchParam).with(serviceParam, "")}
+	f, err := q.insightFilter(a, &page)
+	if err != nil {
 		return err
+	}
+	if err := q.chooseService(a, &page); err != nil {
+		return err
+	}
+	page.Filtered = page.Filtered || page.Name != "" || page.Service != nil
+	if page.Service != nil {
+		f.ServiceID = page.Service.ID
+	}
+	if page.Service != nil || page.Name == "" {
+		found, total, err := q.cfg.Insights.FindInsights(q.ctx, f)
+		if err != nil {
+			return err
+		}
+		if page.Pager = a.pager(insightsPageSize, len(found), total); page.Pager.beyond() {
+			return q.redirect(page.Pager.Previous)
+		}
+		page.Rows = q.insightRows(found)
+		page.date(f)
+	}
+	return q.render(http.StatusOK, "insights", view{Title: "Insights", Section: "insights", Live: liveSeconds, Data: page})
+}
+
+// insightFilter returns what the address asks for, but the service, and fills the
+// choices of the form.
+func (q *request) insightFilter(a address, page *insightsPage) (assay.InsightFilter, error) {
+	f := assay.InsightFilter{OrganizationID: q.organization(), Page: a.slice(insightsPageSize), Signal: assay.Signal(a.get(signalParam))}
+	statuses := []assay.InsightStatus{assay.InsightActive, assay.InsightMuted, assay.InsightArchived}
+	asked := a.all(statusParam)
+	for _, s := range asked {
+		if s != allStatuses && !slices.Contains(statuses, assay.InsightStatus(s)) {
+			return f, assay.Errorf(assay.CodeInvalid, "The status has to be active, muted, archived or all.")
+		}
+	}
+	if len(asked) == 0 {
+		asked = []string{string(assay.InsightActive)}
+	}
+	for _, s := range statuses {
+		o := option{Value: string(s), Label: title(string(s)), Chosen: slices.Contains(asked, string(s)) || slices.Contains(asked, allStatuses)}
+		if page.Statuses = append(page.Statuses, o); o.Chosen {
+			f.Statuses = append(f.Statuses, s)
+		}
+	}
+	page.Mixed = len(f.Statuses) > 1
+	page.Filtered = !slices.Equal(f.Statuses, statuses[:1])
+
+	impacts := []assay.Impact{assay.ImpactCritical, assay.ImpactImportant, assay.ImpactNormal, assay.ImpactLow}
+	asked = a.all(impactParam)
+	for _, s := range asked {
+		if !slices.Contains(impacts, assay.Impact(title(s))) {
+			return f, assay.Errorf(assay.CodeInvalid, "The impact has to be critical, important, normal or low.")
+		}
+		f.Impacts = append(f.Impacts, assay.Impact(title(s)))
+	}
+	for _, i := range impacts {
+		page.Impacts = append(page.Impacts, option{Value: slug(string(i)), Label: string(i), Chosen: slices.Contains(f.Impacts, i)})
+	}
+
+	if !validSignal(f.Signal) {
+		return f, assay.Errorf(assay.CodeInvalid, "The signal has to be trace, metric or log.")
+	}
+	page.Signals = signalOptions(string(f.Signal))
+
+	sorts, err := a.sorts(insightSorts)
+	if err != nil {
+		return f, err
+	}
+	page.Sorts = sorts
+	field, descending := sorts.field(defaultInsights)
+	f.Sort, f.Descending = assay.InsightSort(field), descending
+
+	if f.CreatedFrom, err = day(page.From, 0); err != nil {
+		return f, err
 	}
 	if f.CreatedTo, err = day(page.To, 24*time.Hour-time.Microsecond); err != nil {
-		return err
+		return f, err
 	}
+	if !f.CreatedFrom.IsZero() && !f.CreatedTo.IsZero() && f.CreatedFrom.After(f.CreatedTo) {
+		return f, assay.Errorf(assay.CodeInvalid, "The first day has to be before the last.")
+	}
+
+	if id := a.get(ruleParam); id != "" {
+		if page.Rule = q.ruleBySlug(id); page.Rule == nil {
+			return f, assay.Errorf(assay.CodeInvalid, "There is no such rule.")
+		}
+		f.Type = page.Rule.Name
+	}
+	page.Rules = []option{{Label: "Any finding", Chosen: page.Rule == nil}}
+	for _, r := range q.rules {
+		page.Rules = append(page.Rules, option{Value: r.Slug, Label: strings.TrimSpace(r.ID + " " + r.Title), Chosen: page.Rule == r})
+	}
+	page.Filtered = page.Filtered || len(f.Impacts) > 0 || f.Signal != "" || page.From != "" || page.To != "" || page.Rule != nil
+	return f, nil
+}
+
+// chooseService finds the service that the address names: by its id, or by a name as
+// the form has it, which several services may have. A name that is not the one of the
+// id was written after the id was chosen.
+func (q *request) chooseService(a address, page *insightsPage) error {
+	text := cutText(strings.TrimSpace(a.get(searchParam)), maxSearch)
+	_, written := a.query[searchParam]
 	if id := a.get(serviceParam); id != "" {
 		if uuid.Validate(id) != nil {
 			return assay.Errorf(assay.CodeServiceNotFound, "no such service")
 		}
-		if page.Service, err = q.cfg.Services.FindServiceByID(q.ctx, q.organization(), id); err != nil {
+		s, err := q.cfg.Services.FindServiceByID(q.ctx, q.organization(), id)
+		if err != nil {
 			return err
 		}
-		f.ServiceID = id
-	}
-	if id := a.get(ruleParam); id != "" {
-		if page.Rule = q.ruleBySlug(id); page.Rule == nil {
-			return assay.Errorf(assay.CodeInvalid, "There is no such rule.")
+		if !written || text == cutText(plain(s.Name), maxSearch) {
+			page.Service, page.Name = s, plain(s.Name)
+			return nil
 		}
-		f.Type = page.Rule.Name
 	}
-	found, total, err := q.cfg.Insights.FindInsights(q.ctx, f)
+	if page.Name = text; text == "" {
+		return nil
+	}
+	const looked = 100 // services with the text in their names
+	found, total, err := q.cfg.ServiceLists.FindServiceRows(q.ctx, assay.ServiceFilter{OrganizationID: q.organization(), Search: text, Page: assay.Page{Limit: looked}})
 	if err != nil {
 		return err
 	}
-	page.Rows = q.insightRows(found)
-	if page.Pager = a.pager(insightsPageSize, len(found), total); page.Pager.beyond() {
-		return q.redirect(page.Pager.Previous)
+	exact := slices.DeleteFunc(slices.Clone(found), func(r *assay.ServiceRow) bool { return !strings.EqualFold(r.Name, text) })
+	if len(exact) > 0 {
+		found, total = exact, len(exact)
 	}
-	page.Statuses = options(status, option{Label: "Active"}, option{Value: string(assay.InsightMuted), Label: "Muted"},
-		option{Value: string(assay.InsightArchived), Label: "Archived"}, option{Value: allStatuses, Label: "Any status"})
-	page.Signals = options(string(f.Signal), option{Label: "Any signal"}, option{Value: "trace", Label: "Traces"}, option{Value: "metric", Label: "Metrics"}, option{Value: "log", Label: "Logs"})
-	page.Impacts = options(impact, option{Label: "Any impact"}, option{Value: "critical", Label: "Critical"}, option{Value: "important", Label: "Important"},
-		option{Value: "normal", Label: "Normal"}, option{Value: "low", Label: "Low"})
-	page.Sorts = options(order, append([]option(nil), insightSorts...)...)
-	page.Mixed = status == allStatuses
-	page.Filtered = status != "" || impact != "" || f.Signal != "" || page.From != "" || page.To != "" || page.Service != nil || page.Rule != nil
-	return q.render(http.StatusOK, "insights", view{Title: "Insights", Section: "insights", Live: liveSeconds, Data: page})
+	if total == 1 {
+		page.Service = &found[0].Service
+		return nil
+	}
+	for _, r := range found[:min(len(found), shownCandidates)] {
+		page.Candidates = append(page.Candidates, candidate{r, a.without(searchParam).with(serviceParam, r.ID)})
+	}
+	page.Unlisted = total - len(page.Candidates)
+	return nil
+}
+
+// date chooses the date that the list shows: the one by which it is sorted or filtered.
+func (p *insightsPage) date(f assay.InsightFilter) {
+	p.Date = "Detected"
+	switch {
+	case f.Sort == assay.SortUpdatedAt:
+		p.Date = "Changed"
+	case f.Sort == assay.SortCreatedAt, f.Sort != assay.SortDetectedAt && (!f.CreatedFrom.IsZero() || !f.CreatedTo.IsZero()):
+		p.Date = "Created"
+	}
+	for i := range p.Rows {
+		r := &p.Rows[i]
+		switch p.Date {
+		case "Changed":
+			r.Date = r.UpdatedAt
+		case "Created":
+			r.Date = r.CreatedAt
+		default:
+			r.Date = r.DetectedAt
+		}
+	}
+}
+
+// title returns a word with a capital at its begin.
+func title(s string) string {
+	if s == "" {
+		return ""
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
 }
 
 // day returns a day of a form and a part of it, zero for none.

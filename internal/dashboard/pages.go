@@ -58,6 +58,12 @@ func (h *Handler) parsePages() (map[string]*template.Template, error) {
 	return pages, nil
 }
 
+// checks are options of a form of which several can be chosen.
+type checks struct {
+	Name    string
+	Options []option
+}
+
 // functions are what templates can call.
 func (h *Handler) functions() template.FuncMap {
 	return template.FuncMap{
@@ -73,6 +79,7 @@ func (h *Handler) functions() template.FuncMap {
 		},
 		"name": name, "fullName": fullName, "rest": rest, "key": key, "plain": plain, "code": code,
 		"ago": ago, "bytes": bytesText, "signed": signed, "plural": plural, "slug": slug,
+		"checks": func(name string, options []option) checks { return checks{name, options} },
 		"thousands": func(n any) (string, error) {
 			switch n := n.(type) {
 			case int:

@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -704,8 +705,68 @@ func TestInsightsAreFiltered(t *testing.T) {
 	require.NoError(t, s.MuteInsight(t.Context(), s.Found[0].ID, "known"))
 	require.Equal(t, "1–1 of 1</span>", count("/insights?status=muted"))
 	require.Equal(t, "1–50 of 67</span>", count("/insights?status=all"))
+	require.Equal(t, "1–50 of 67</span>", count("/insights?status=muted&status=active"))
+	require.Equal(t, "1–1 of 1</span>", count("/insights?status=muted,archived"))
+	require.Equal(t, "1–44 of 44</span>", count("/insights?impact=critical&impact=important"))
+	require.Equal(t, count("/insights?impact=critical&impact=important"), count("/insights?impact=Critical,Important"), "as the API takes them")
 	require.Equal(t, "", count("/insights?from=2026-11-21"))
 	require.Equal(t, "1–50 of 66</span>", count("/insights?to=2026-11-20"))
+}
+
+// TestInsightsOfAServiceByItsName writes a name into the form, which several services
+// may have.
+func TestInsightsOfAServiceByItsName(t *testing.T) {
+	s := newSite(t, dashboardtest.Shop())
+	courier, one := s.service("courier").ID, s.service("accounts").ID
+	page := s.page("/insights?q=courier&rule=&impact=critical&impact=important")
+	require.Contains(t, page, `Only of <a href="/services/`+courier)
+	require.Contains(t, page, `<input type="hidden" name="service" value="`+courier+`">`)
+	require.Contains(t, s.page("/insights?q=COURI"), `Only of <a href="/services/`+courier, "the only one")
+
+	page = s.page("/insights?q=accounts&status=all")
+	require.Contains(t, page, "Which service?")
+	require.Contains(t, page, `<a href="/insights?service=`+one+`&amp;status=all">`)
+	require.NotContains(t, page, `<td class="main"><a href="/insights/`)
+	page = s.page("/insights?service=" + one + "&status=all")
+	require.Contains(t, page, `name="q" value="accounts"`)
+	require.Contains(t, page, `Only of <a href="/services/`+one)
+	require.Contains(t, s.page("/insights?q=accounts&service="+one), `Only of <a href="/services/`+one, "chosen before")
+	require.Contains(t, s.page("/insights?q=courier&service="+one), `Only of <a href="/services/`+courier, "written after")
+	require.NotContains(t, s.page("/insights?q=&service="+one), "Only of", "taken out")
+	require.Contains(t, s.page("/insights?q=nobody"), "No service is called that.")
+
+	strangers := newSite(t, dashboardtest.Strangers())
+	for n, r := range strangers.Rows { // what the form has of a name finds the service again
+		for _, e := range elements(t, strangers.page("/insights?service="+r.ID)) {
+			if attribute(e, "id") == "q" {
+				again := strangers.page("/insights?" + url.Values{"q": {attribute(e, "value")}, "service": {r.ID}}.Encode())
+				require.Contains(t, again, `Only of <a href="/services/`+r.ID, "service %d", n)
+			}
+		}
+	}
+}
+
+// TestTheDateOfInsights holds that a list shows the date by which it was asked for.
+func TestTheDateOfInsights(t *testing.T) {
+	s := newSite(t, dashboardtest.Shop())
+	for path, want := range map[string]struct {
+		label string
+		date  func(*assay.Insight) time.Time
+	}{
+		"/insights":                   {"Detected", func(i *assay.Insight) time.Time { return i.DetectedAt }},
+		"/insights?sort=-detected_ts": {"Detected", func(i *assay.Insight) time.Time { return i.DetectedAt }},
+		"/insights?sort=created_at":   {"Created", func(i *assay.Insight) time.Time { return i.CreatedAt }},
+		"/insights?to=2026-11-19":     {"Created", func(i *assay.Insight) time.Time { return i.CreatedAt }},
+		"/insights?sort=-updated_at":  {"Changed", func(i *assay.Insight) time.Time { return i.UpdatedAt }},
+	} {
+		page := s.page(path)
+		require.Contains(t, page, `<th class="end">`+want.label+`</th>`, path)
+		id := regexp.MustCompile(`<td class="main"><a href="/insights/([^"]+)"`).FindStringSubmatch(page)[1]
+		first := s.Found[slices.IndexFunc(s.Found, func(i *assay.Insight) bool { return i.ID == id })]
+		shown := regexp.MustCompile(`data-label="` + want.label + `"><time datetime="([^"]+)"`).FindStringSubmatch(page)[1]
+		require.Equal(t, want.date(first).Format(time.RFC3339), shown, path)
+	}
+	require.Equal(t, http.StatusBadRequest, s.get("/insights?from=2026-11-20&to=2026-11-19").StatusCode)
 }
 
 func TestInsightIsMutedAndBack(t *testing.T) {

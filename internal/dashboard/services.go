@@ -127,9 +127,8 @@ func (h *Handler) services(q *request) error {
 		Search: f.Search, Sorts: sorts, Rows: serviceRows(rows, f.Course), Pager: a.pager(servicesPageSize, len(rows), total),
 		Environments: environmentOptions(environment, environments),
 		Bands:        bandOptions(band),
-		Signals: options(signal, option{Label: "Any signal"},
-			option{Value: string(assay.SignalTrace), Label: "Traces"}, option{Value: string(assay.SignalMetric), Label: "Metrics"}, option{Value: string(assay.SignalLog), Label: "Logs"}),
-		Filtered: f.Search != "" || environment != "" || band != "" || signal != "",
+		Signals:      signalOptions(signal),
+		Filtered:     f.Search != "" || environment != "" || band != "" || signal != "",
 	}
 	if page.Pager.beyond() {
 		return q.redirect(page.Pager.Previous)
@@ -188,6 +187,11 @@ func environmentOptions(chosen string, environments []string) []option {
 		all = append(all, o)
 	}
 	return options(chosen, all...)
+}
+
+func signalOptions(chosen string) []option {
+	return options(chosen, option{Label: "Any signal"},
+		option{Value: string(assay.SignalTrace), Label: "Traces"}, option{Value: string(assay.SignalMetric), Label: "Metrics"}, option{Value: string(assay.SignalLog), Label: "Logs"})
 }
 
 func validSignal(s assay.Signal) bool {

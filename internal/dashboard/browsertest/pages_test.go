@@ -220,8 +220,11 @@ func TestTabOnAPhone(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, unseen, path)
 	}
+	whole, err := browsertest.Evaluate[bool](tab, `(() => { const nav = document.querySelector('.nav'); return nav.scrollWidth <= nav.clientWidth })()`)
+	require.NoError(t, err)
+	require.True(t, whole, "every section is seen")
 	require.NoError(t, tab.Open(url+"/services"))
-	_, err := browsertest.Evaluate[bool](tab, `(() => { document.getElementById('sort').value = 'score'; return true })()`)
+	_, err = browsertest.Evaluate[bool](tab, `(() => { document.getElementById('sort').value = 'score'; return true })()`)
 	require.NoError(t, err)
 	require.NoError(t, tab.Click(".filters button"))
 	require.NoError(t, tab.Await(`location.search.includes('sort=score') && document.querySelector('td.main a').textContent === 'warehouse-sync'`))

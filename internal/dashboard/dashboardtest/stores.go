@@ -249,6 +249,8 @@ func (w *World) FindInsights(_ context.Context, f assay.InsightFilter) ([]*assay
 			c = info(a).Impact.Weight() - info(b).Impact.Weight()
 		case assay.SortDetectedAt:
 			c = a.DetectedAt.Compare(b.DetectedAt)
+		case assay.SortUpdatedAt:
+			c = a.UpdatedAt.Compare(b.UpdatedAt)
 		default:
 			c = a.CreatedAt.Compare(b.CreatedAt)
 		}

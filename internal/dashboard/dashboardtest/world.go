@@ -344,7 +344,7 @@ func (w *World) insight(row *assay.ServiceRow, rule string, rng *rand.Rand) *ass
 			"violations_total":    int64(w.failed[row.ID+rule]),
 		},
 	}
-	i.CreatedAt, i.UpdatedAt = i.DetectedAt, Now.Add(-time.Duration(rng.IntN(60))*time.Minute)
+	i.CreatedAt, i.UpdatedAt = i.DetectedAt.Add(-time.Duration(rng.IntN(3*24*60))*time.Minute), Now.Add(-time.Duration(rng.IntN(60))*time.Minute)
 	for k, v := range lists[rule] {
 		i.Attributes[k] = v
 	}
