@@ -3,14 +3,18 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"assay"
 	"assay/internal/delta"
 	"assay/internal/rules/catalog"
 	"assay/internal/store/codec"
@@ -51,8 +55,9 @@ const (
 // own clock requests after 15 minutes and leases that expired a day ago. A service whose
 // counts changed counts as unscored.
 //
-// The work is done in many short transactions; when Expire fails or its context
-// ends, the next call does the rest. Several replicas may do it at the same time.
+// The work is done in many short transactions; when its context ends, the next call does
+// the rest. What fails keeps nothing else from being forgotten while the server is
+// there: the error is all that went wrong. Several replicas may do it at the same time.
 func (s *Store) Expire(ctx context.Context, now time.Time, start, metrics delta.Bucket) error {
 	from := micros(start.Time())
 	window := micros(now) - from
@@ -84,12 +89,28 @@ func (s *Store) Expire(ctx context.Context, now time.Time, start, metrics delta.
 		},
 		func() error { return s.expireServices(ctx, from-2*window) },
 	}
+	var failures []error
 	for _, step := range steps {
-		if err := step(); err != nil {
-			return err
+		err := step()
+		failures = append(failures, err)
+		if away(ctx, err) {
+			break
 		}
 	}
-	return nil
+	return errors.Join(failures...)
+}
+
+// away tells whether an error of a step is about anything that would be asked of the
+// server, and not about what was.
+func away(ctx context.Context, err error) bool {
+	if ctx.Err() != nil {
+		return true
+	}
+	switch stateOf(err) {
+	case queryCanceled, lockNotAvailable, serializationFailure, deadlockDetected:
+		return false
+	}
+	return assay.ErrorCode(err) == assay.CodeUnavailable
 }
 
 // expireRows runs a deletion of at most rowChunk rows until it finds no more.
@@ -114,41 +135,56 @@ func (s *Store) eachBefore(ctx context.Context, t *partitioned, before int64, do
 	if err != nil {
 		return err
 	}
+	var failures []error
 	for _, p := range found {
 		if err := do(p); err != nil && stateOf(err) != undefinedTable {
-			return err
+			failures = append(failures, err)
+			if away(ctx, err) {
+				break
+			}
 		}
 	}
-	return nil
+	return errors.Join(failures...)
 }
 
 func (s *Store) expireHours(ctx context.Context, start int64) error {
+	const what = "forget old counts"
 	return s.eachBefore(ctx, hoursTable, start, func(p partition) error {
+		var unread error
 		for at, more := (hourKey{bucket: p.from() - 1}), true; more; {
-			err := s.transact(ctx, "forget old counts", beginCommit, func(tx pgx.Tx) (err error) {
-				var next hourKey
-				if next, more, err = expireHours(ctx, tx, p, at, start); err == nil {
-					at = next
-				}
+			var next hourKey
+			var bad error
+			err := s.transact(ctx, what, beginCommit, func(tx pgx.Tx) (err error) {
+				next, more, bad, err = expireHours(ctx, tx, p, at, start)
 				return err
 			})
 			if err != nil {
-				return err
+				return errors.Join(unread, err)
 			}
+			at, unread = next, cmp.Or(unread, s.unread(ctx, what, bad))
 		}
 		if p.next().from() > start {
-			return nil
+			return unread
 		}
-		return s.dropPartition(ctx, p, true)
+		return errors.Join(unread, s.dropPartition(ctx, p, true))
 	})
+}
+
+// unread is the error for what was passed over because it cannot be read.
+func (s *Store) unread(ctx context.Context, what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return s.fail(ctx, what, err)
 }
 
 // hourKey is the primary key of hours.
 type hourKey struct{ bucket, svc int64 }
 
-// expireHours forgets some rows after a key and returns the last one, and whether
-// there may be more.
-func expireHours(ctx context.Context, tx pgx.Tx, p partition, after hourKey, start int64) (last hourKey, more bool, err error) {
+// expireHours forgets some rows after a key and returns the last one, whether there may
+// be more, and what was wrong with one that cannot be read: it goes, and leaves the
+// totals as they are.
+func expireHours(ctx context.Context, tx pgx.Tx, p partition, after hourKey, start int64) (last hourKey, more bool, unread, err error) {
 	var buckets, svcs []int64
 	rows, err := tx.Query(ctx, `SELECT bucket, svc FROM `+p.name()+` WHERE (bucket, svc) > ($1, $2) AND bucket < $3 ORDER BY bucket, svc LIMIT $4`,
 		after.bucket, after.svc, start, hoursChunk)
@@ -158,16 +194,16 @@ func expireHours(ctx context.Context, tx pgx.Tx, p partition, after hourKey, sta
 		return err
 	})
 	if err != nil || len(buckets) == 0 {
-		return last, false, err
+		return last, false, nil, err
 	}
 	totals := make(map[int64]*codec.Tally, len(svcs))
 	gone := make(map[int64]*codec.Tally, len(svcs))
 	b := new(pgx.Batch)
-	b.Queue(`SELECT svc, tally FROM services WHERE svc = ANY ($1::bigint[]) ORDER BY svc FOR NO KEY UPDATE`, svcs).Query(tallies(totals))
+	b.Queue(`SELECT svc, tally FROM services WHERE svc = ANY ($1::bigint[]) ORDER BY svc FOR NO KEY UPDATE`, svcs).Query(tallies(totals, &unread))
 	b.Queue(`DELETE FROM `+p.name()+` h USING unnest($1::bigint[], $2::bigint[]) AS n (bucket, svc) WHERE h.bucket = n.bucket AND h.svc = n.svc RETURNING h.svc, h.tally`,
-		buckets, svcs).Query(tallies(gone))
+		buckets, svcs).Query(tallies(gone, &unread))
 	if err := tx.SendBatch(ctx, b).Close(); err != nil {
-		return last, false, err
+		return last, false, nil, err
 	}
 	var changed []int64
 	var sums [][]byte
@@ -183,11 +219,12 @@ func expireHours(ctx context.Context, tx pgx.Tx, p partition, after hourKey, sta
 	// Usage alone does not change a score.
 	_, err = tx.Exec(ctx, `UPDATE services s SET tally = n.tally, signals = n.signals, revision = s.revision + n.judged::integer, unscored = s.unscored OR n.judged
 		FROM unnest($1::bigint[], $2::bytea[], $3::smallint[], $4::boolean[]) AS n (svc, tally, signals, judged) WHERE s.svc = n.svc`, changed, sums, signals, judged)
-	return last, len(buckets) == hoursChunk, err
+	return last, len(buckets) == hoursChunk, unread, err
 }
 
-// tallies sums up the tallies of rows by service.
-func tallies(sums map[int64]*codec.Tally) func(pgx.Rows) error {
+// tallies sums up the tallies of rows by service. One that cannot be read is left out and
+// said in unread.
+func tallies(sums map[int64]*codec.Tally, unread *error) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
 		return each(rows, nil, func(rows pgx.Rows) error {
 			var svc int64
@@ -197,7 +234,8 @@ func tallies(sums map[int64]*codec.Tally) func(pgx.Rows) error {
 			}
 			var t codec.Tally
 			if err := t.UnmarshalBinary(blob); err != nil {
-				return err
+				*unread = fmt.Errorf("counts of service %d: %w", svc, err)
+				return nil
 			}
 			if sums[svc] == nil {
 				sums[svc] = new(codec.Tally)
@@ -245,27 +283,40 @@ func (s *Store) expireSeries(ctx context.Context, start delta.Bucket) error {
 }
 
 func (s *Store) expireFacts(ctx context.Context, start delta.Bucket, t *oldFacts) error {
-	for {
-		n := 0
-		err := s.transact(ctx, "forget old "+t.table, beginCommit, func(tx pgx.Tx) (err error) {
-			n, err = t.expireChunk(ctx, tx, start)
+	what := "forget old " + t.table
+	var unread error
+	for at, more := (factsKey{oldest: math.MinInt64}), true; more; {
+		var next factsKey
+		var bad error
+		err := s.transact(ctx, what, beginCommit, func(tx pgx.Tx) (err error) {
+			next, more, bad, err = t.expireChunk(ctx, tx, at, start)
 			return err
 		})
-		if err != nil || n < t.chunk {
-			return err
+		if err != nil {
+			return errors.Join(unread, err)
 		}
+		at, unread = next, cmp.Or(unread, s.unread(ctx, what, bad))
 	}
+	return unread
 }
 
-// expireChunk forgets what is old of some services and returns how many it found.
-func (t *oldFacts) expireChunk(ctx context.Context, tx pgx.Tx, start delta.Bucket) (int, error) {
-	rows, err := tx.Query(ctx, `SELECT svc FROM `+t.table+` WHERE oldest < $1 ORDER BY oldest LIMIT $2`, int64(start), t.chunk)
-	if err != nil {
-		return 0, err
-	}
-	svcs, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+// factsKey is where a row lies among the oldest ones.
+type factsKey struct{ oldest, svc int64 }
+
+// expireChunk forgets what is old of some services after a key and returns the last
+// one, whether there may be more, and what was wrong with a value that cannot be read,
+// which stays.
+func (t *oldFacts) expireChunk(ctx context.Context, tx pgx.Tx, after factsKey, start delta.Bucket) (last factsKey, more bool, unread, err error) {
+	var svcs []int64
+	rows, err := tx.Query(ctx, `SELECT oldest, svc FROM `+t.table+` WHERE (oldest, svc) > ($1, $2) AND oldest < $3 ORDER BY oldest, svc LIMIT $4`,
+		after.oldest, after.svc, int64(start), t.chunk)
+	err = each(rows, err, func(rows pgx.Rows) error {
+		err := rows.Scan(&last.oldest, &last.svc)
+		svcs = append(svcs, last.svc)
+		return err
+	})
 	if err != nil || len(svcs) == 0 {
-		return 0, err
+		return last, false, nil, err
 	}
 	var gone, kept, oldest, ns []int64
 	var facts [][]byte
@@ -280,7 +331,8 @@ func (t *oldFacts) expireChunk(ctx context.Context, tx pgx.Tx, start delta.Bucke
 			}
 			left, err := t.expire(blob, start)
 			if err != nil {
-				return err
+				unread = fmt.Errorf("service %d: %w", svc, err)
+				return nil
 			}
 			if len(left.facts) == 0 {
 				gone = append(gone, svc)
@@ -291,7 +343,7 @@ func (t *oldFacts) expireChunk(ctx context.Context, tx pgx.Tx, start delta.Bucke
 		})
 	})
 	if err := tx.SendBatch(ctx, b).Close(); err != nil {
-		return 0, err
+		return last, false, nil, err
 	}
 	b = new(pgx.Batch)
 	b.Queue(`DELETE FROM `+t.table+` WHERE svc = ANY ($1::bigint[])`, gone)
@@ -301,45 +353,63 @@ func (t *oldFacts) expireChunk(ctx context.Context, tx pgx.Tx, start delta.Bucke
 	default:
 		b.Queue(changeSeries, kept, oldest, ns, facts)
 	}
-	return len(svcs), tx.SendBatch(ctx, b).Close()
+	return last, len(svcs) == t.chunk, unread, tx.SendBatch(ctx, b).Close()
 }
 
 // uncontested tells of a claim c of RES-002 that nobody else claims its key.
 const uncontested = `NOT EXISTS (SELECT 1 FROM claims d WHERE d.org = c.org AND d.rule = 2 AND d.key = c.key AND d.value <> c.value)`
 
-// expireInstances forgets RES-002 claims whose key has one value only. They lie
-// in the order of their last change, so each chunk goes on where the last ended.
+// instanceKey is where a RES-002 claim lies in the order of last changes.
+type instanceKey struct{ writtenAt, svc, key, value int64 }
+
+// instancesAhead finds claims after a key, contested or not.
+const instancesAhead = `SELECT written_at, svc, key, value, org, ` + uncontested + ` FROM (
+	SELECT written_at, svc, key, value, org FROM claims
+	WHERE rule = 2 AND (written_at, svc, key, value) > ($1, $2, $3, $4) AND written_at < $5
+	ORDER BY written_at, svc, key, value LIMIT $6) AS c ORDER BY written_at, svc, key, value`
+
+// expireInstances forgets RES-002 claims whose key has one value only. Contested ones
+// stay for the window, so there may be more of them than of those to forget: no
+// statement looks at more than a chunk of either.
 func (s *Store) expireInstances(ctx context.Context, before int64) error {
-	from := int64(0)
-	for {
-		n, last := 0, from
-		err := s.transact(ctx, "forget instances", beginCommit, func(tx pgx.Tx) error {
-			n, last = 0, from
-			orgs := make(map[int64]bool)
-			rows, err := tx.Query(ctx, `WITH old AS MATERIALIZED (
-					SELECT svc, key, value FROM claims c WHERE rule = 2 AND written_at >= $1 AND written_at < $2 AND `+uncontested+` ORDER BY written_at LIMIT $3)
-				DELETE FROM claims c USING (SELECT svc, key, value FROM old ORDER BY svc, key, value) AS o
-				WHERE c.svc = o.svc AND c.rule = 2 AND c.key = o.key AND c.value = o.value AND c.written_at < $2
-				RETURNING c.org, c.written_at`, from, before, rowChunk)
-			err = each(rows, err, func(rows pgx.Rows) error {
-				var org, at int64
-				err := rows.Scan(&org, &at)
-				orgs[org], last = true, max(last, at)
-				n++
-				return err
-			})
-			if err != nil {
-				return err
-			}
-			b := new(pgx.Batch)
-			queueClaimed(b, orgs)
-			return tx.SendBatch(ctx, b).Close()
+	for at, more := (instanceKey{writtenAt: math.MinInt64}), true; more; {
+		var next instanceKey
+		err := s.transact(ctx, "forget instances", beginCommit, func(tx pgx.Tx) (err error) {
+			next, more, err = expireInstances(ctx, tx, at, before)
+			return err
 		})
-		if err != nil || n < rowChunk {
+		if err != nil {
 			return err
 		}
-		from = last
+		at = next
 	}
+	return nil
+}
+
+// expireInstances looks at some claims after a key, and returns the last one and
+// whether there may be more.
+func expireInstances(ctx context.Context, tx pgx.Tx, after instanceKey, before int64) (last instanceKey, more bool, err error) {
+	var svcs, keys, values []int64
+	orgs, n := make(map[int64]bool), 0
+	rows, err := tx.Query(ctx, instancesAhead, after.writtenAt, after.svc, after.key, after.value, before, rowChunk)
+	err = each(rows, err, func(rows pgx.Rows) error {
+		var org int64
+		var alone bool
+		n++
+		if err := rows.Scan(&last.writtenAt, &last.svc, &last.key, &last.value, &org, &alone); err != nil || !alone {
+			return err
+		}
+		svcs, keys, values, orgs[org] = append(svcs, last.svc), append(keys, last.key), append(values, last.value), true
+		return nil
+	})
+	if err != nil || len(svcs) == 0 {
+		return last, n == rowChunk, err
+	}
+	b := new(pgx.Batch)
+	b.Queue(`DELETE FROM claims c USING (SELECT svc, key, value FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS n (svc, key, value) ORDER BY svc, key, value) AS o
+		WHERE c.svc = o.svc AND c.rule = 2 AND c.key = o.key AND c.value = o.value AND c.written_at < $4`, svcs, keys, values, before)
+	queueClaimed(b, orgs)
+	return last, n == rowChunk, tx.SendBatch(ctx, b).Close()
 }
 
 // expireClaims looks through all claims, service by service. That is only worth

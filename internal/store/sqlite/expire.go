@@ -6,8 +6,11 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
+	"math"
 	"time"
 
+	"assay"
 	"assay/internal/delta"
 	"assay/internal/rules/catalog"
 	"assay/internal/store/codec"
@@ -45,8 +48,9 @@ const (
 // after 15 minutes and leases that expired a day ago. A service whose counts
 // changed counts as unscored.
 //
-// The work is done in many short transactions; when Expire fails or its context
-// ends, the next call does the rest.
+// The work is done in many short transactions; when its context ends, the next call does
+// the rest. What fails keeps nothing else from being forgotten while the store can be
+// written: the error is all that went wrong.
 func (s *Store) Expire(ctx context.Context, now time.Time, start, metrics delta.Bucket) error {
 	from := micros(start.Time())
 	window := micros(now) - from
@@ -79,12 +83,15 @@ func (s *Store) Expire(ctx context.Context, now time.Time, start, metrics delta.
 		},
 		func() error { return s.expireServices(ctx, from-2*window) },
 	}
+	var failures []error
 	for _, step := range steps {
-		if err := step(); err != nil {
-			return err
+		err := step()
+		failures = append(failures, err)
+		if ctx.Err() != nil || assay.ErrorCode(err) == assay.CodeUnavailable {
+			break
 		}
 	}
-	return nil
+	return errors.Join(failures...)
 }
 
 // expireRows runs a deletion of at most rowChunk rows until it finds no more.
@@ -105,51 +112,65 @@ func (s *Store) expireRows(ctx context.Context, what, query string, before int64
 	}
 }
 
-func (s *Store) expireHours(ctx context.Context, start int64) error {
+// expireChunks runs a transaction until there is no more to do. It returns how much it
+// found of at most chunk, and what was wrong with what it passed over because that
+// cannot be read.
+func (s *Store) expireChunks(ctx context.Context, what string, chunk int, do func(*sql.Tx) (n int, unread, err error)) error {
+	var failure error
 	for {
 		n := 0
-		err := s.update(ctx, "forget old counts", func(tx *sql.Tx) (err error) {
-			n, err = expireHours(ctx, tx, start)
+		var unread error
+		err := s.update(ctx, what, func(tx *sql.Tx) (err error) {
+			n, unread, err = do(tx)
 			return err
 		})
-		if err != nil || n < rowChunk {
-			return err
+		if unread != nil && failure == nil {
+			failure = s.fail(ctx, what, unread)
+		}
+		if err != nil || n < chunk {
+			return errors.Join(failure, err)
 		}
 	}
 }
 
-func expireHours(ctx context.Context, tx *sql.Tx, start int64) (int, error) {
+// expireHours forgets old counts. Those that cannot be read go, too, and leave the totals
+// as they are.
+func (s *Store) expireHours(ctx context.Context, start int64) error {
+	return s.expireChunks(ctx, "forget old counts", rowChunk, func(tx *sql.Tx) (int, error, error) { return expireHours(ctx, tx, start) })
+}
+
+func expireHours(ctx context.Context, tx *sql.Tx, start int64) (n int, unread, err error) {
 	gone := make(map[int64]*codec.Tally)
 	var bucket, svc int64
-	n := 0
 	rows, err := tx.QueryContext(ctx, `SELECT bucket, svc, tally FROM hours WHERE bucket < ? ORDER BY bucket, svc LIMIT ?`, start, rowChunk)
 	err = each(rows, err, func(rows *sql.Rows) error {
 		var blob []byte
 		if err := rows.Scan(&bucket, &svc, &blob); err != nil {
 			return err
 		}
+		n++
 		var t codec.Tally
 		if err := t.UnmarshalBinary(blob); err != nil {
-			return err
+			unread = fmt.Errorf("counts of service %d: %w", svc, err)
+			return nil
 		}
 		if gone[svc] == nil {
 			gone[svc] = new(codec.Tally)
 		}
 		gone[svc].Add(&t)
-		n++
 		return nil
 	})
 	if err != nil || n == 0 {
-		return 0, err
+		return 0, nil, err
 	}
 	find, err := tx.PrepareContext(ctx, `SELECT tally FROM services WHERE svc = ?`)
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
 	defer find.Close()
 	save, err := tx.PrepareContext(ctx, `UPDATE services SET tally = ?, signals = ?, revision = revision + ? WHERE svc = ?`)
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
 	defer save.Close()
 	inner := context.WithoutCancel(ctx) // one row each; the transaction has the context
@@ -160,11 +181,12 @@ func expireHours(ctx context.Context, tx *sql.Tx, start int64) (int, error) {
 			continue
 		}
 		if err != nil {
-			return 0, err
+			return 0, nil, err
 		}
 		var total codec.Tally
 		if err := total.UnmarshalBinary(blob); err != nil {
-			return 0, err
+			unread = fmt.Errorf("counts of service %d: %w", svc, err)
+			continue
 		}
 		total.Sub(t)
 		changed := 0 // usage alone does not change a score
@@ -172,45 +194,47 @@ func expireHours(ctx context.Context, tx *sql.Tx, start int64) (int, error) {
 			changed = 1
 		}
 		if _, err := save.ExecContext(inner, total.AppendBinary([]byte{}), total.Signals(), changed, svc); err != nil {
-			return 0, err
+			return 0, nil, err
 		}
 	}
 	_, err = tx.ExecContext(ctx, `DELETE FROM hours WHERE bucket < ?1 OR (bucket = ?1 AND svc <= ?2)`, bucket, svc)
-	return n, err
+	return n, unread, err
 }
 
+// factsKey is where a row lies among the oldest ones.
+type factsKey struct{ oldest, svc int64 }
+
+// expireItems forgets old evidence. What cannot be read stays.
 func (s *Store) expireItems(ctx context.Context, start delta.Bucket) error {
-	for {
-		n := 0
-		err := s.update(ctx, "forget old evidence", func(tx *sql.Tx) (err error) {
-			n, err = expireItems(ctx, tx, start)
-			return err
-		})
-		if err != nil || n < itemsChunk {
-			return err
-		}
-	}
+	at := factsKey{oldest: math.MinInt64}
+	return s.expireChunks(ctx, "forget old evidence", itemsChunk, func(tx *sql.Tx) (int, error, error) { return expireItems(ctx, tx, &at, start) })
 }
 
-func expireItems(ctx context.Context, tx *sql.Tx, start delta.Bucket) (int, error) {
+// expireItems goes on from a key and moves it.
+func expireItems(ctx context.Context, tx *sql.Tx, at *factsKey, start delta.Bucket) (n int, unread, err error) {
 	type left struct {
 		facts  []byte
 		oldest delta.Bucket
 	}
 	kept := make(map[int64]left)
-	rows, err := tx.QueryContext(ctx, `SELECT svc, facts FROM items WHERE oldest < ? LIMIT ?`, int64(start), itemsChunk)
+	rows, err := tx.QueryContext(ctx, `SELECT oldest, svc, facts FROM items INDEXED BY items_by_oldest
+		WHERE (oldest, svc) > (?, ?) AND oldest < ? ORDER BY oldest, svc LIMIT ?`, at.oldest, at.svc, int64(start), itemsChunk)
 	err = each(rows, err, func(rows *sql.Rows) error {
-		var svc int64
 		var blob []byte
-		if err := rows.Scan(&svc, &blob); err != nil {
+		if err := rows.Scan(&at.oldest, &at.svc, &blob); err != nil {
 			return err
 		}
+		n++
 		facts, oldest, err := fold.ExpireItems(blob, start)
-		kept[svc] = left{facts, oldest}
-		return err
+		if err != nil {
+			unread = fmt.Errorf("service %d: %w", at.svc, err)
+			return nil
+		}
+		kept[at.svc] = left{facts, oldest}
+		return nil
 	})
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
 	for svc, l := range kept {
 		if len(l.facts) == 0 {
@@ -219,45 +243,72 @@ func expireItems(ctx context.Context, tx *sql.Tx, start delta.Bucket) (int, erro
 			_, err = tx.ExecContext(ctx, `UPDATE items SET oldest = ?, facts = ? WHERE svc = ?`, int64(l.oldest), l.facts, svc)
 		}
 		if err != nil {
-			return 0, err
+			return 0, nil, err
 		}
 	}
-	return len(kept), nil
+	return n, unread, nil
 }
 
-// expireInstances forgets RES-002 claims whose key has one value only. They lie
-// in the order of their last change, so each chunk goes on where the last ended.
+// uncontested tells of a claim c of RES-002 that nobody else claims its key.
+const uncontested = `NOT EXISTS (SELECT 1 FROM claims d WHERE d.org = c.org AND d.rule = 2 AND d.key = c.key AND d.value <> c.value)`
+
+// instanceKey is where a RES-002 claim lies in the order of last changes.
+type instanceKey struct{ writtenAt, svc, key, value int64 }
+
+// expireInstances forgets RES-002 claims whose key has one value only. Contested ones
+// stay for the window, so there may be more of them than of those to forget: no
+// statement looks at more than a chunk of either, and only deleting makes writers wait.
 func (s *Store) expireInstances(ctx context.Context, before int64) error {
-	from := int64(0)
-	for {
-		n := 0
-		err := s.update(ctx, "forget instances", func(tx *sql.Tx) error {
-			n = 0
-			orgs := make(map[int64]bool)
-			rows, err := tx.QueryContext(ctx, `DELETE FROM claims WHERE (svc, rule, key, value) IN (
-					SELECT svc, rule, key, value FROM claims c INDEXED BY claims_instances
-					WHERE rule = 2 AND written_at >= ? AND written_at < ? AND NOT EXISTS (
-						SELECT 1 FROM claims d WHERE d.org = c.org AND d.rule = 2 AND d.key = c.key AND d.value <> c.value)
-					ORDER BY written_at LIMIT ?)
-				RETURNING org, written_at`, from, before, rowChunk)
-			err = each(rows, err, func(rows *sql.Rows) error {
-				var org, at int64
-				if err := rows.Scan(&org, &at); err != nil {
-					return err
-				}
-				orgs[org], from = true, max(from, at)
-				n++
-				return nil
-			})
-			if err != nil {
-				return err
+	const what = "forget instances"
+	at := instanceKey{writtenAt: math.MinInt64}
+	for n := rowChunk; n == rowChunk; {
+		n = 0
+		var alone []instanceKey
+		rows, err := s.r.QueryContext(ctx, `SELECT c.written_at, c.svc, c.key, c.value, `+uncontested+` FROM claims c INDEXED BY claims_instances
+			WHERE c.rule = 2 AND (c.written_at, c.svc, c.rule, c.key, c.value) > (?, ?, 2, ?, ?) AND c.written_at < ?
+			ORDER BY c.written_at, c.svc, c.rule, c.key, c.value LIMIT ?`, at.writtenAt, at.svc, at.key, at.value, before, rowChunk)
+		err = each(rows, err, func(rows *sql.Rows) error {
+			var is bool
+			err := rows.Scan(&at.writtenAt, &at.svc, &at.key, &at.value, &is)
+			if is {
+				alone = append(alone, at)
 			}
-			return touchOrgs(ctx, tx, orgs)
+			n++
+			return err
 		})
-		if err != nil || n < rowChunk {
+		if err != nil {
+			return s.fail(ctx, what, err)
+		}
+		if len(alone) == 0 {
+			continue
+		}
+		if err := s.update(ctx, what, func(tx *sql.Tx) error { return forgetInstances(ctx, tx, alone, before) }); err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+// forgetInstances forgets those of the claims that did not change meanwhile.
+func forgetInstances(ctx context.Context, tx *sql.Tx, claims []instanceKey, before int64) error {
+	st, err := tx.PrepareContext(ctx, `DELETE FROM claims AS c WHERE svc = ? AND rule = 2 AND key = ? AND value = ? AND written_at < ? AND `+uncontested+` RETURNING org`)
+	if err != nil {
+		return err
+	}
+	defer st.Close()
+	orgs := make(map[int64]bool)
+	inner := context.WithoutCancel(ctx) // one row each; the transaction has the context
+	for _, cl := range claims {
+		var org int64
+		switch err := st.QueryRowContext(inner, cl.svc, cl.key, cl.value, before).Scan(&org); {
+		case errors.Is(err, sql.ErrNoRows):
+		case err != nil:
+			return err
+		default:
+			orgs[org] = true
+		}
+	}
+	return touchOrgs(ctx, tx, orgs)
 }
 
 // touchOrgs notes that claims of organizations changed.

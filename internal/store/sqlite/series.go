@@ -6,6 +6,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"math"
 
 	"assay/internal/delta"
 	"assay/internal/store/fold"
@@ -33,38 +34,35 @@ func (c *commit) series(svc int64, isNew bool, f *delta.Service) error {
 	return err
 }
 
+// expireSeries forgets series not seen since the start of the window. What cannot be
+// read stays.
 func (s *Store) expireSeries(ctx context.Context, start delta.Bucket) error {
-	for {
-		n := 0
-		err := s.update(ctx, "forget old series", func(tx *sql.Tx) (err error) {
-			n, err = expireSeries(ctx, tx, start)
-			return err
-		})
-		if err != nil || n < seriesChunk {
-			return err
-		}
-	}
+	at := factsKey{oldest: math.MinInt64}
+	return s.expireChunks(ctx, "forget old series", seriesChunk, func(tx *sql.Tx) (int, error, error) { return expireSeries(ctx, tx, &at, start) })
 }
 
-func expireSeries(ctx context.Context, tx *sql.Tx, start delta.Bucket) (int, error) {
+// expireSeries goes on from a key and moves it.
+func expireSeries(ctx context.Context, tx *sql.Tx, at *factsKey, start delta.Bucket) (n int, unread, err error) {
 	kept := make(map[int64]*delta.Series)
-	rows, err := tx.QueryContext(ctx, `SELECT svc, facts FROM series INDEXED BY series_by_oldest WHERE oldest < ? LIMIT ?`, int64(start), seriesChunk)
+	rows, err := tx.QueryContext(ctx, `SELECT oldest, svc, facts FROM series INDEXED BY series_by_oldest
+		WHERE (oldest, svc) > (?, ?) AND oldest < ? ORDER BY oldest, svc LIMIT ?`, at.oldest, at.svc, int64(start), seriesChunk)
 	err = each(rows, err, func(rows *sql.Rows) error {
-		var svc int64
 		var blob sql.RawBytes
-		if err := rows.Scan(&svc, &blob); err != nil {
+		if err := rows.Scan(&at.oldest, &at.svc, &blob); err != nil {
 			return err
 		}
+		n++
 		series := new(delta.Series)
 		if err := series.UnmarshalBinary(blob); err != nil {
-			return fmt.Errorf("service %d: %w", svc, err)
+			unread = fmt.Errorf("service %d: %w", at.svc, err)
+			return nil
 		}
 		series.Expire(start)
-		kept[svc] = series
+		kept[at.svc] = series
 		return nil
 	})
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
 	for svc, series := range kept {
 		if series.Empty() {
@@ -74,8 +72,8 @@ func expireSeries(ctx context.Context, tx *sql.Tx, start delta.Bucket) (int, err
 				int64(series.Oldest()), int64(series.Count()), series.AppendBinary(nil), svc)
 		}
 		if err != nil {
-			return 0, err
+			return 0, nil, err
 		}
 	}
-	return len(kept), nil
+	return n, unread, nil
 }

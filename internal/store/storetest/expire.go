@@ -218,6 +218,34 @@ func testExpireClaims(t *testing.T, s *suite) {
 	require.Zero(t, s.rows()["claims"])
 }
 
+// testExpireInstances has more RES-002 claims written at once than one transaction looks
+// at, most of which are contested and stay.
+func testExpireInstances(t *testing.T, s *suite) {
+	const keys, every = 3600, 9
+	org := s.organization()
+	hour := bucket(epoch)
+	d := new(delta.Delta)
+	claim := func(name string, key, value uint64) {
+		d.Organization(org).Service(named(name)).AddClaim(delta.Claim{Rule: catalog.RES002, Key: key, Value: value}, delta.ClaimFact{Last: hour})
+	}
+	for key := range uint64(keys) {
+		claim("a", key, 1)
+		if key%every != 0 {
+			claim("b", key, 2)
+		}
+	}
+	s.commit(d)
+	s.clock.advance(25 * time.Hour)
+	s.expire(hour-24*3600, hour-24*3600)
+	const contested = keys - keys/every
+	require.EqualValues(t, 2*contested, s.rows()["claims"])
+	counts, err := s.ClaimCounts(s.ctx(), org, catalog.RES002, 0)
+	require.NoError(t, err)
+	for _, name := range []string{"a", "b"} {
+		require.Equal(t, delta.ClaimCount{Claims: contested, Contested: contested}, counts[delta.ServiceID(org, named(name))])
+	}
+}
+
 func testExpireSets(t *testing.T, s *suite) {
 	org, key := s.organization(), named("a")
 	hour := bucket(epoch)

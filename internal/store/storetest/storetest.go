@@ -71,6 +71,7 @@ func Run(t *testing.T, make func(t testing.TB, now func() time.Time) Opener) {
 	}{
 		{"Organizations", testOrganizations},
 		{"APIKeys", testAPIKeys},
+		{"APIKeyPages", testAPIKeyPages},
 		{"Services", testServices},
 		{"Isolation", testIsolation},
 		{"Facts", testFacts},
@@ -83,6 +84,7 @@ func Run(t *testing.T, make func(t testing.TB, now func() time.Time) Opener) {
 		{"AnyOrder", testAnyOrder},
 		{"Expire", testExpire},
 		{"ExpireClaims", testExpireClaims},
+		{"ExpireInstances", testExpireInstances},
 		{"ExpireSets", testExpireSets},
 		{"ExpireServices", testExpireServices},
 		{"NothingGrows", testNothingGrows},
