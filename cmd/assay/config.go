@@ -55,6 +55,7 @@ type serverConfig struct {
 
 	MaxPackedBytes   byteSize `default:"16MiB" placeholder:"SIZE" help:"Size of a compressed OTLP request (${default})."`
 	MaxUnpackedBytes byteSize `default:"64MiB" placeholder:"SIZE" help:"Size of an uncompressed OTLP request (${default})."`
+	MaxConnections   int      `default:"2048" placeholder:"N" help:"Connections to each OTLP listener (${default}); past them new ones take the place of idle ones."`
 	MaxIngestRate    byteSize `placeholder:"SIZE" help:"Uncompressed OTLP bytes that each organization may send a second to one server, on average over some ten seconds; past them it is asked to wait. Default: no limit."`
 	TLSCert          string   `name:"tls-cert" placeholder:"FILE" help:"Certificate chain, PEM, for all listeners but --metrics-address. Read again when it changes."`
 	TLSKey           string   `name:"tls-key" placeholder:"FILE" help:"Its private key, PEM."`
@@ -129,6 +130,7 @@ func (c *serverConfig) problems() []error {
 	ck.that(c.TraceMemory >= 1<<20, "--trace-memory: %v is under 1MiB", c.TraceMemory)
 	ck.that(c.MaxPackedBytes > 0, "--max-packed-bytes: %v is not positive", c.MaxPackedBytes)
 	ck.that(c.MaxUnpackedBytes > 0 && c.MaxUnpackedBytes <= 1<<30, "--max-unpacked-bytes: %v is not in the range from 1 to 1GiB", c.MaxUnpackedBytes)
+	ck.that(c.MaxConnections > 0, "--max-connections: %d is not positive", c.MaxConnections)
 	ck.that(c.MaxIngestRate >= 0, "--max-ingest-rate: %v is negative", c.MaxIngestRate)
 	if _, err := c.certificate(nil); err != nil {
 		ck.add(err)

@@ -240,14 +240,15 @@ func (s *server) start(ctx context.Context) (err error) {
 		Logger:         s.logger,
 	})
 	s.receiver, err = receive.New(receive.Config{
-		Authenticate: s.auth.Authenticate,
-		Ingester:     s.engine,
-		MaxPacked:    int64(s.cfg.MaxPackedBytes),
-		MaxUnpacked:  int64(s.cfg.MaxUnpackedBytes),
-		MaxRate:      int64(s.cfg.MaxIngestRate),
-		TLS:          tlsConfig,
-		Observe:      s.own.Observe,
-		Logger:       s.logger,
+		Authenticate:   s.auth.Authenticate,
+		Ingester:       s.engine,
+		MaxPacked:      int64(s.cfg.MaxPackedBytes),
+		MaxUnpacked:    int64(s.cfg.MaxUnpackedBytes),
+		MaxRate:        int64(s.cfg.MaxIngestRate),
+		MaxConnections: s.cfg.MaxConnections,
+		TLS:            tlsConfig,
+		Observe:        s.own.Observe,
+		Logger:         s.logger,
 	})
 	if err != nil {
 		return err

@@ -22,7 +22,8 @@
 // announces much and sends little holds little. Where the budget is used up, a request
 // waits a short while and is then refused as retryable. What is outside of the budget is
 // bounded by counts: requests at a time, connections, and the flow
-// control windows of HTTP/2.
+// control windows of HTTP/2. Connections at their limit make room for new ones
+// (connections.go), so that idle ones keep nobody out.
 //
 // # Time
 //

@@ -535,3 +535,50 @@ func TestKeepAlive(t *testing.T) {
 		time.Sleep(120 * time.Millisecond)
 	}
 }
+
+// TestTooManyConnections: idle connections keep nobody out, and nobody's request is cut
+// off for them.
+func TestTooManyConnections(t *testing.T) {
+	for _, sender := range senders {
+		t.Run(sender.name, func(t *testing.T) {
+			const most, idle = 3, 9
+			var s *server
+			transport := receive.HTTP
+			crowd := func() (conns []net.Conn) {
+				address := s.http
+				if transport == receive.GRPC {
+					address = s.grpc
+				}
+				_, before, _ := s.Connections(transport)
+				for range idle {
+					c, err := net.Dial("tcp", address)
+					require.NoError(t, err)
+					t.Cleanup(func() { _ = c.Close() })
+					conns = append(conns, c)
+				}
+				require.Eventually(t, func() bool {
+					open, closed, _ := s.Connections(transport)
+					return open == most && closed-before >= idle-most
+				}, time.Minute, time.Millisecond)
+				return conns
+			}
+			ing := &ingester{do: func(context.Context, wire.Signal, []byte) (string, error) {
+				crowd()
+				return "", nil
+			}}
+			s = start(t, receive.Config{MaxConnections: most, Ingester: ing})
+			if sender.name == "grpc" {
+				transport = receive.GRPC
+			}
+			first := crowd()[0]
+			require.NoError(t, first.SetReadDeadline(time.Now().Add(time.Minute)))
+			_, err := io.Copy(io.Discard, first)
+			require.NotErrorIs(t, err, os.ErrDeadlineExceeded, "it was closed")
+			res, err := sender.send(t, s, request{signal: wire.Logs, authorization: goodKey, body: strings.NewReader("{}"), size: 2})
+			require.NoError(t, err)
+			require.Equal(t, receive.Accepted, res.outcome, res.message)
+			_, _, refused := s.Connections(transport)
+			require.Zero(t, refused)
+		})
+	}
+}

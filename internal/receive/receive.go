@@ -14,7 +14,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/net/netutil"
 	"google.golang.org/grpc"
 
 	"assay"
@@ -29,6 +28,7 @@ const (
 	DefaultInFlightBytes  = 256 << 20
 	DefaultArrivalTimeout = 30 * time.Second
 	DefaultAnswerTimeout  = 10 * time.Second
+	DefaultMaxConnections = 2048
 )
 
 const (
@@ -37,9 +37,6 @@ const (
 	maxRequests = 1024
 	// maxOwnRequests bounds those of one organization.
 	maxOwnRequests = maxRequests * 3 / 4
-	// maxConnections bounds the connections of each listener. Further ones
-	// wait to be accepted.
-	maxConnections = 2048
 	// streamWindow is how many bytes an HTTP/2 client may send ahead of what was read of its request.
 	streamWindow = 128 << 10
 	// maxHeaderBytes bounds the headers of a request.
@@ -95,6 +92,10 @@ type Config struct {
 	// means no limit.
 	MaxRate int64
 
+	// MaxConnections is how many connections each transport has at most. At the limit
+	// new ones take the place of idle ones.
+	MaxConnections int
+
 	ArrivalTimeout time.Duration // for a request's header and body to arrive
 	AnswerTimeout  time.Duration // for everything else
 
@@ -142,6 +143,8 @@ type Receiver struct {
 	http    *http.Server
 	arrival context.Context // ends when bodies must no longer arrive
 
+	connections map[Transport]*connections // does not change
+
 	endArrival context.CancelFunc
 	shutdown   sync.Once
 	stopped    chan struct{} // closed when Shutdown is through
@@ -173,7 +176,8 @@ func New(cfg Config) (*Receiver, error) {
 	setDefault(&cfg.InFlightBytes, max(DefaultInFlightBytes, largest))
 	setDefault(&cfg.ArrivalTimeout, DefaultArrivalTimeout)
 	setDefault(&cfg.AnswerTimeout, DefaultAnswerTimeout)
-	if cfg.MaxPacked < 0 || cfg.MaxUnpacked < 0 || cfg.MaxRate < 0 || cfg.ArrivalTimeout < 0 || cfg.AnswerTimeout < 0 {
+	setDefault(&cfg.MaxConnections, DefaultMaxConnections)
+	if cfg.MaxPacked < 0 || cfg.MaxUnpacked < 0 || cfg.MaxRate < 0 || cfg.MaxConnections < 0 || cfg.ArrivalTimeout < 0 || cfg.AnswerTimeout < 0 {
 		return nil, errors.New("receive: limits and timeouts must not be negative")
 	}
 	if cfg.InFlightBytes < largest {
@@ -195,6 +199,10 @@ func New(cfg Config) (*Receiver, error) {
 		unpack:  unpack,
 		stopped: make(chan struct{}),
 		idle:    make(chan struct{}),
+		connections: map[Transport]*connections{
+			GRPC: newConnections(GRPC, cfg.MaxConnections, cfg.Logger),
+			HTTP: newConnections(HTTP, cfg.MaxConnections, cfg.Logger),
+		},
 	}
 	if cfg.MaxRate > 0 {
 		r.rates = newRates(cfg.MaxRate, max(10*cfg.MaxRate, cfg.MaxUnpacked))
@@ -205,7 +213,7 @@ func New(cfg Config) (*Receiver, error) {
 	return r, nil
 }
 
-func setDefault[T int64 | time.Duration](v *T, value T) {
+func setDefault[T int | int64 | time.Duration](v *T, value T) {
 	if *v == 0 {
 		*v = value
 	}
@@ -215,13 +223,15 @@ func setDefault[T int64 | time.Duration](v *T, value T) {
 // HTTP/1.1 and HTTP/2, also without TLS. Serve closes l.
 func (r *Receiver) Serve(t Transport, l net.Listener) error {
 	defer func() { _ = l.Close() }() // a server that was shut down before does not
-	l = netutil.LimitListener(l, maxConnections)
+	all := r.connections[t]
+	if all == nil {
+		return fmt.Errorf("receive: unknown transport %q", t)
+	}
+	l = &listener{l, all}
 	var err error
 	switch {
 	case t == GRPC:
 		err = r.grpc.Serve(l)
-	case t != HTTP:
-		err = fmt.Errorf("receive: unknown transport %q", t)
 	case r.cfg.TLS != nil:
 		err = r.http.ServeTLS(l, "", "")
 	default:

@@ -48,6 +48,7 @@ type request struct {
 	lease        *lease
 	awaited      time.Duration // how long the body took to arrive
 	organization string
+	conn         *conn
 	event        Event
 }
 
@@ -78,6 +79,8 @@ func (q *request) serve(ctx context.Context, authorization, remoteAddr string, f
 		return "", err
 	}
 	defer func() { q.end(q.organization) }()
+	q.conn = q.connections[q.event.Transport].begin(remoteAddr)
+	defer q.conn.end()
 	defer q.lease.end()
 	defer func() {
 		if p := recover(); p != nil {
@@ -122,6 +125,7 @@ func (q *request) authenticate(ctx context.Context, authorization, remoteAddr st
 	if !principal.Allows(assay.ScopeIngest) {
 		return errScope
 	}
+	q.conn.of(principal.OrganizationID)
 	if r := q.rates; r != nil {
 		if err := r.admit(principal.OrganizationID, time.Now()); err != nil {
 			return err

@@ -39,6 +39,14 @@ var (
 		"assay.receive.memory", "By", "Memory of the bodies of OTLP requests.",
 		"assay_receive_bytes_in_flight",
 	}
+	receiveConnections = instrument{
+		"assay.receive.connections", "{connection}", "Connections for OTLP that are open.",
+		"assay_receive_connections",
+	}
+	receiveConnectionsShed = instrument{
+		"assay.receive.connections_shed", "{connection}", "Connections for OTLP past the limit: idle ones closed to make room, and new ones refused.",
+		"assay_receive_connections_shed_total",
+	}
 
 	requests = instrument{
 		"assay.requests", "{request}", "OTLP requests acknowledged.",
@@ -145,7 +153,7 @@ var (
 
 // instruments are all of assay's own.
 var instruments = []instrument{
-	receiveRequests, receiveIO, receiveDuration, receiveInFlight, receiveMemory,
+	receiveRequests, receiveIO, receiveDuration, receiveInFlight, receiveMemory, receiveConnections, receiveConnectionsShed,
 	requests, requestsRepeated, requestsRefused, records, ingestIO, overflowRecords,
 	openTraces, openTraceSpans, openTraceMemory, openTraceJournal, traceSamplingRate, traceSpansDropped,
 	leases, clockSkew,

@@ -137,6 +137,7 @@ type Engine interface {
 type Receiver interface {
 	BytesInFlight() int64
 	Requests() int
+	Connections(receive.Transport) (open int, closed, refused uint64)
 }
 
 // Watch adds the metrics of an engine and a receiver. It must be called once.
@@ -170,7 +171,29 @@ func (t *Telemetry) Watch(e Engine, r Receiver) error {
 
 	m.observeUpDownCounter(receiveInFlight, value(r.Requests))
 	m.observeUpDownCounter(receiveMemory, observed{r.BytesInFlight, nil})
+	m.observeConnections(r)
 	return m.err
+}
+
+// observeConnections makes the metrics of a receiver's connections.
+func (m *meter) observeConnections(r Receiver) {
+	var open, shed []observed
+	for _, t := range []receive.Transport{receive.GRPC, receive.HTTP} {
+		transport := transportKey.String(string(t))
+		open = append(open, observed{func() int64 {
+			n, _, _ := r.Connections(t)
+			return int64(n)
+		}, []attribute.KeyValue{transport}})
+		shed = append(shed, observed{func() int64 {
+			_, closed, _ := r.Connections(t)
+			return int64(closed)
+		}, []attribute.KeyValue{transport, outcomeKey.String("closed")}}, observed{func() int64 {
+			_, _, refused := r.Connections(t)
+			return int64(refused)
+		}, []attribute.KeyValue{transport, outcomeKey.String("refused")}})
+	}
+	m.observeUpDownCounter(receiveConnections, open...)
+	m.observeCounter(receiveConnectionsShed, shed...)
 }
 
 // WatchReady adds the metric of whether requests can be served. isReady is asked at each

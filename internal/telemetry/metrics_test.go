@@ -36,6 +36,13 @@ type fakeReceiver struct{}
 func (fakeReceiver) BytesInFlight() int64 { return 5 }
 func (fakeReceiver) Requests() int        { return 6 }
 
+func (fakeReceiver) Connections(t receive.Transport) (open int, closed, refused uint64) {
+	if t == receive.GRPC {
+		return 7, 8, 9
+	}
+	return 0, 0, 0
+}
+
 type fakeLeases struct{}
 
 func (fakeLeases) Skew() time.Duration { return -1500 * time.Millisecond }
@@ -98,6 +105,10 @@ func TestMetrics(t *testing.T) {
 		`assay_ready 1`,
 		`assay_receive_bytes_in_flight 5`,
 		`assay_receive_requests_in_flight 6`,
+		`assay_receive_connections{transport="grpc"} 7`,
+		`assay_receive_connections{transport="http"} 0`,
+		`assay_receive_connections_shed_total{outcome="closed",transport="grpc"} 8`,
+		`assay_receive_connections_shed_total{outcome="refused",transport="grpc"} 9`,
 		`assay_receive_requests_total{outcome="too_large",signal="metrics",transport="grpc"} 1`,
 		`assay_receive_requests_total{outcome="accepted",signal="metrics",transport="grpc"} 1`,
 		`assay_receive_bytes_total{signal="metrics",transport="grpc"} 150`,
