@@ -50,54 +50,62 @@ func serve(t *testing.T, w *dashboardtest.World, before func(http.ResponseWriter
 	return srv.URL
 }
 
-// TestEveryPageInBothThemes has axe-core look at every page, on a wide screen and on a
-// phone, in the one theme by all rules and in the other by the one on colours, and hears
-// what the console says. Nothing reaches beyond the window.
+// TestEveryPageInBothThemes has axe-core look at every page by all rules, light on a
+// wide screen and dark on a phone, and hears what the console says. Nothing reaches
+// beyond the window.
 func TestEveryPageInBothThemes(t *testing.T) {
-	tab, axe := start(t)
 	shop, muted := dashboardtest.Shop(), dashboardtest.Shop()
 	require.NoError(t, muted.MuteInsight(t.Context(), muted.Found[0].ID, "The addresses are those of a test account."))
 	_, err := muted.Summarize(t.Context(), muted.Found[0])
 	require.NoError(t, err)
-	strangers := dashboardtest.Strangers()
+	strangers, busy := dashboardtest.Strangers(), dashboardtest.Busy()
 	away := dashboardtest.Shop()
 	away.Err = assay.Errorf(assay.CodeUnavailable, "away")
-	for _, site := range []struct {
-		world *dashboardtest.World
+	type site struct {
+		url   string
 		paths []string
 		fails bool // answers with an error, which the console tells
+	}
+	var sites []site
+	for _, s := range []struct {
+		world *dashboardtest.World
+		paths []string
+		fails bool
 	}{
 		{shop, []string{"/", "/services", "/services?q=nothing", "/services/" + shop.Rows[8].ID, "/insights?status=all&rule=MET-002", "/insights/" + shop.Found[0].ID, "/costs?sort=-avoidable", "/rules", "/rules/SPA-002", "/keys", "/keys/q7Lm2P/revoke", "/sign-in"}, false},
 		{muted, []string{"/insights/" + muted.Found[0].ID}, false},
+		{busy, []string{"/services/" + busy.Rows[0].ID, "/insights?q=relay"}, false},
 		{dashboardtest.Empty(), []string{"/", "/services"}, false},
 		{strangers, []string{"/services", "/services/" + strangers.Rows[16].ID, "/insights/" + strangers.Found[1].ID}, false},
 		{away, []string{"/"}, true},
 	} {
-		url := serve(t, site.world, nil)
-		for i, path := range site.paths {
-			for _, look := range []struct {
-				scheme, rules string
-				phone         bool
-			}{{"light", browsertest.AllRules, i%2 == 1}, {"dark", browsertest.Contrast, i%2 == 0}} {
-				width, height := int64(1440), int64(900)
-				if look.phone {
-					width, height = 360, 740
-				}
-				require.NoError(t, tab.Viewport(width, height, look.phone))
-				require.NoError(t, tab.Scheme(look.scheme))
-				require.NoError(t, tab.Open(url+path))
-				found, err := tab.Violations(axe, look.rules)
-				require.NoError(t, err)
-				assert.Empty(t, found, "%s %s %d", path, look.scheme, width)
-				wide, err := tab.Overflowing()
-				require.NoError(t, err)
-				assert.Empty(t, wide, "%s %d: reaches beyond the window", path, width)
-				problems := tab.Problems()
-				if !site.fails {
-					assert.Empty(t, problems, path)
+		sites = append(sites, site{serve(t, s.world, nil), s.paths, s.fails})
+	}
+	for _, look := range []struct {
+		scheme        string
+		width, height int64
+		phone         bool
+	}{{"light", 1440, 900, false}, {"dark", 360, 740, true}} {
+		t.Run(look.scheme, func(t *testing.T) {
+			t.Parallel()
+			tab, axe := start(t)
+			require.NoError(t, tab.Viewport(look.width, look.height, look.phone))
+			require.NoError(t, tab.Scheme(look.scheme))
+			for _, s := range sites {
+				for _, path := range s.paths {
+					require.NoError(t, tab.Open(s.url+path))
+					found, err := tab.Violations(axe, browsertest.AllRules)
+					require.NoError(t, err)
+					assert.Empty(t, found, path)
+					wide, err := tab.Overflowing()
+					require.NoError(t, err)
+					assert.Empty(t, wide, "%s: reaches beyond the window", path)
+					if problems := tab.Problems(); !s.fails {
+						assert.Empty(t, problems, path)
+					}
 				}
 			}
-		}
+		})
 	}
 }
 
