@@ -73,6 +73,15 @@ func (b *browser) signIn(key string) {
 	require.Equal(b.t, "/keys", res.Header.Get("Location"))
 }
 
+// once returns what makes the form for a key one of its own.
+func (b *browser) once() string {
+	b.t.Helper()
+	_, body := b.do("/keys", nil)
+	m := regexp.MustCompile(`name="once" value="([^"]+)"`).FindStringSubmatch(body)
+	require.NotNil(b.t, m, body)
+	return m[1]
+}
+
 func TestDashboard(t *testing.T) {
 	s, log := startServer(t, testConfig(t, t.TempDir()))
 	b := newBrowser(t, s)
@@ -113,18 +122,24 @@ func TestDashboard(t *testing.T) {
 	}
 
 	// A key is made, shown once, used, and ends with its sessions when it is revoked.
-	res, body = b.do("/keys", url.Values{"name": {"for <b>reading</b>"}, "scope": {"read"}, "days": {"30"}})
+	form := url.Values{"once": {b.once()}, "name": {"for <b>reading</b>"}, "scope": {"read"}, "days": {"30"}}
+	res, body = b.do("/keys", form)
 	require.Equal(t, http.StatusOK, res.StatusCode, body)
 	made := regexp.MustCompile(`assay_sk_([A-Za-z0-9]{6})_[0-9a-f]{32}`).FindStringSubmatch(body)
 	require.NotNil(t, made, body)
 	require.NotContains(t, body, "<b>reading")
+	res, body = b.do("/keys", form)
+	require.Equal(t, http.StatusConflict, res.StatusCode, "a reload makes no second one")
+	require.Contains(t, body, made[1])
 	_, body = b.do("/keys", nil)
 	require.NotContains(t, body, made[0])
 	code, _ := get(t, client(t), s.restURL()+"/v1/organization", made[0])
 	require.Equal(t, http.StatusOK, code)
 	reader := newBrowser(t, s)
 	reader.signIn(made[0])
-	res, _ = reader.do("/keys", url.Values{"name": {"x"}, "scope": {"read"}, "days": {"30"}})
+	_, body = reader.do("/keys", nil)
+	require.NotContains(t, body, made[1], "nor sees keys")
+	res, _ = reader.do("/keys", url.Values{"once": {"1"}, "name": {"x"}, "scope": {"read"}, "days": {"30"}})
 	require.Equal(t, http.StatusForbidden, res.StatusCode, "the key has no scope admin")
 	res, _ = reader.do("/keys/"+made[1]+"/revoke", url.Values{}, "Origin", "https://evil.example")
 	require.Equal(t, http.StatusForbidden, res.StatusCode)
@@ -187,7 +202,7 @@ func TestSignInAtAProvider(t *testing.T) {
 		require.NotContains(t, log.String(), back.Query().Get("code"))
 		return b
 	}
-	form := url.Values{"name": {"x"}, "scope": {"ingest"}, "days": {"30"}}
+	form := url.Values{"once": {"1"}, "name": {"x"}, "scope": {"ingest"}, "days": {"30"}}
 	b := signIn()
 	res, _ := b.do("/services", nil)
 	require.Equal(t, http.StatusOK, res.StatusCode)

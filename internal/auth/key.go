@@ -6,6 +6,9 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"io"
+	mathrand "math/rand/v2"
+	"slices"
 	"strings"
 
 	"assay"
@@ -21,22 +24,24 @@ const (
 
 // NewKey makes a key with the prefix. It returns the key, which is shown once and
 // kept nowhere, and what is stored of it: an APIKey with ID and Hash filled.
-func NewKey(prefix string) (Secret, *assay.APIKey) {
+func NewKey(prefix string) (Secret, *assay.APIKey) { return newKey(prefix, newID(rand.Reader)) }
+
+// newKey makes a key with an id.
+func newKey(prefix, id string) (Secret, *assay.APIKey) {
 	secret := make([]byte, secretLength/2)
 	rand.Read(secret) // never fails: crypto/rand ends the program instead
-	id := newID()
 	key := Secret(prefix + separator + id + "_" + hex.EncodeToString(secret))
 	return key, &assay.APIKey{ID: id, Hash: HashKey(key)}
 }
 
 // newID returns six characters of which each is equally likely: random bytes past
 // the last whole multiple of the alphabet are drawn again.
-func newID() string {
+func newID(random io.Reader) string {
 	const limit = 256 - 256%len(idAlphabet)
 	id := make([]byte, 0, idLength)
 	var b [2 * idLength]byte
 	for len(id) < idLength {
-		rand.Read(b[:])
+		_, _ = random.Read(b[:]) // neither reader fails or reads less
 		for _, c := range b {
 			if int(c) < limit && len(id) < idLength {
 				id = append(id, idAlphabet[int(c)%len(idAlphabet)])
@@ -44,6 +49,13 @@ func newID() string {
 		}
 	}
 	return string(id)
+}
+
+// onceID returns the id of the key that one form of a session makes: the same for the
+// same form, and one of many for others.
+func onceID(session [sha256.Size]byte, once string, attempt byte) string {
+	seed := sha256.Sum256(slices.Concat(session[:], []byte{attempt}, []byte(once)))
+	return newID(mathrand.NewChaCha8(seed))
 }
 
 // ParseKey returns the public id of a key. ok is false when the key does not have

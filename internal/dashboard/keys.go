@@ -14,18 +14,25 @@ import (
 )
 
 const (
-	maxKeyName = 100 // bytes
-	maxKeyDays = 3650
+	maxKeyDays   = 3650
+	keysPageSize = 50
 )
 
-// KeyManager manages the API keys of a session's organization. Implementations may be
-// used concurrently.
+// forGood is how long a key lives unless somebody says otherwise. What sends telemetry
+// with a key that ends goes silent that day, and nobody is told.
+const forGood = "0"
+
+// KeyManager manages the API keys of a session's organization. Each method returns
+// CodeForbidden for a session that may not. Implementations may be used concurrently.
 type KeyManager interface {
-	// FindKeys returns all keys, by creation.
-	FindKeys(ctx context.Context, s *assay.Session) ([]*assay.APIKey, error)
-	// CreateKey returns a new key and its secret, which is kept nowhere. CodeForbidden for
-	// scopes that the session does not have, and for a session that may not manage keys.
-	CreateKey(ctx context.Context, s *assay.Session, name string, scopes []assay.Scope, expiresIn time.Duration) (*assay.APIKey, string, error)
+	// FindKeys returns a part of the keys: what can be used first, then the newest.
+	FindKeys(ctx context.Context, s *assay.Session, page assay.Page) (*assay.APIKeyPage, error)
+	// FindKey returns CodeNotFound for an id that is unknown or another organization's.
+	FindKey(ctx context.Context, s *assay.Session, id string) (*assay.APIKey, error)
+	// CreateKey returns a new key and its secret, which is kept nowhere. One value of once
+	// makes one key in a session, and CodeConflict from then on. CodeForbidden for scopes
+	// that the session does not have.
+	CreateKey(ctx context.Context, s *assay.Session, once, name string, scopes []assay.Scope, expiresIn time.Duration) (*assay.APIKey, string, error)
 	// RevokeKey returns CodeNotFound for an id that is unknown or another organization's.
 	RevokeKey(ctx context.Context, s *assay.Session, id string) error
 }
@@ -33,12 +40,13 @@ type KeyManager interface {
 // keysPage is the list of keys, the form for a new one, and the key just made.
 type keysPage struct {
 	Rows     []keyRow
+	Pager    pager
 	Admin    bool
 	Scopes   []scopeOption
 	Form     keyForm
+	MaxName  int
 	Problem  string // with the form
 	Made     *madeKey
-	Now      time.Time
 	Lifetime []option
 }
 
@@ -56,8 +64,9 @@ type scopeOption struct {
 	Allowed bool // the session has it
 }
 
-// keyForm is the form for a new key as it was sent.
-type keyForm struct{ Name, Days string }
+// keyForm is the form for a new key as it was sent. Once is how many keys there were
+// when the form was shown: no key is deleted, so it is another one after each.
+type keyForm struct{ Once, Name, Days string }
 
 // madeKey is a key that is shown once, with what is made from it.
 type madeKey struct {
@@ -77,21 +86,25 @@ var scopeTexts = []struct {
 }
 
 func (h *Handler) keys(q *request) error {
-	page := keysPage{Form: keyForm{Days: "90"}}
-	scopes := []assay.Scope{assay.ScopeIngest}
-	return q.showKeys(http.StatusOK, page, scopes)
+	return q.showKeys(http.StatusOK, keysPage{Form: keyForm{Days: forGood}}, []assay.Scope{assay.ScopeIngest})
 }
 
 func (q *request) showKeys(status int, page keysPage, chosen []assay.Scope) error {
 	if q.cfg.Keys == nil {
 		return assay.Errorf(assay.CodeNotFound, "keys are not managed here")
 	}
-	page.Admin, page.Now = q.session.Admin(), q.now
-	found, err := q.cfg.Keys.FindKeys(q.ctx, q.session)
+	if page.Admin = q.session.Admin(); !page.Admin {
+		return q.render(status, "keys", view{Title: "Keys", Section: "keys", Data: page})
+	}
+	a := q.address()
+	found, err := q.cfg.Keys.FindKeys(q.ctx, q.session, a.slice(keysPageSize))
 	if err != nil {
 		return err
 	}
-	for _, k := range found {
+	if page.Pager = a.pager(keysPageSize, len(found.Keys), found.Total); page.Pager.beyond() {
+		return q.redirect(page.Pager.Previous)
+	}
+	for _, k := range found.Keys {
 		row := keyRow{APIKey: k, State: "live", Own: q.session.KeyID == k.ID}
 		switch {
 		case !k.RevokedAt.IsZero():
@@ -101,15 +114,7 @@ func (q *request) showKeys(status int, page keysPage, chosen []assay.Scope) erro
 		}
 		page.Rows = append(page.Rows, row)
 	}
-	slices.SortStableFunc(page.Rows, func(a, b keyRow) int { // what can be used comes first, the newest first
-		if a, b := a.State == "live", b.State == "live"; a != b {
-			if a {
-				return -1
-			}
-			return 1
-		}
-		return b.CreatedAt.Compare(a.CreatedAt)
-	})
+	page.Form.Once, page.MaxName = strconv.Itoa(found.Total), assay.MaxAPIKeyName
 	for _, s := range scopeTexts {
 		page.Scopes = append(page.Scopes, scopeOption{s.scope, s.text, slices.Contains(chosen, s.scope), q.session.Allows(s.scope)})
 	}
@@ -127,7 +132,7 @@ func (h *Handler) createKey(q *request) error {
 	if err := q.readForm(); err != nil {
 		return err
 	}
-	page := keysPage{Form: keyForm{Name: strings.TrimSpace(cutText(q.r.PostFormValue("name"), maxKeyName)), Days: q.r.PostFormValue("days")}}
+	page := keysPage{Form: keyForm{Name: strings.TrimSpace(q.r.PostFormValue("name")), Days: q.r.PostFormValue("days")}}
 	var scopes []assay.Scope
 	for _, s := range q.r.PostForm["scope"] {
 		if scope := assay.Scope(s); slices.Contains(assay.Scopes(), scope) && !slices.Contains(scopes, scope) {
@@ -146,12 +151,15 @@ func (h *Handler) createKey(q *request) error {
 	if page.Problem != "" {
 		return q.showKeys(http.StatusBadRequest, page, scopes)
 	}
-	k, secret, err := q.cfg.Keys.CreateKey(q.ctx, q.session, page.Form.Name, scopes, time.Duration(days)*24*time.Hour)
+	k, secret, err := q.cfg.Keys.CreateKey(q.ctx, q.session, q.r.PostFormValue("once"), page.Form.Name, scopes, time.Duration(days)*24*time.Hour)
 	switch assay.ErrorCode(err) {
 	case "":
-	case assay.CodeInvalid, assay.CodeConflict:
+	case assay.CodeInvalid:
 		page.Problem = messageOf(err, "The key cannot be made like that.")
 		return q.showKeys(http.StatusBadRequest, page, scopes)
+	case assay.CodeConflict:
+		page.Problem = messageOf(err, "The key cannot be made now.")
+		return q.showKeys(http.StatusConflict, page, scopes)
 	default:
 		return err
 	}
@@ -160,7 +168,7 @@ func (h *Handler) createKey(q *request) error {
 		s := q.snippets(secret)
 		made.Snippet = &s
 	}
-	return q.showKeys(http.StatusOK, keysPage{Form: keyForm{Days: "90"}, Made: made}, []assay.Scope{assay.ScopeIngest})
+	return q.showKeys(http.StatusOK, keysPage{Form: keyForm{Days: forGood}, Made: made}, []assay.Scope{assay.ScopeIngest})
 }
 
 func errNotAdmin() error {
@@ -171,7 +179,6 @@ func errNotAdmin() error {
 type revokePage struct {
 	*assay.APIKey
 	Own bool
-	Now time.Time
 }
 
 func (h *Handler) confirmRevoke(q *request) error {
@@ -179,7 +186,7 @@ func (h *Handler) confirmRevoke(q *request) error {
 	if err != nil {
 		return err
 	}
-	return q.render(http.StatusOK, "revoke", view{Title: "Revoke a key", Section: "keys", Data: revokePage{k, q.session.KeyID == k.ID, q.now}})
+	return q.render(http.StatusOK, "revoke", view{Title: "Revoke a key", Section: "keys", Data: revokePage{k, q.session.KeyID == k.ID}})
 }
 
 func (h *Handler) revokeKey(q *request) error {
@@ -198,21 +205,17 @@ func (q *request) findKey() (*assay.APIKey, error) {
 	if !q.session.Admin() || q.cfg.Keys == nil {
 		return nil, errNotAdmin()
 	}
-	found, err := q.cfg.Keys.FindKeys(q.ctx, q.session)
-	if err != nil {
-		return nil, err
+	k, err := q.cfg.Keys.FindKey(q.ctx, q.session, q.r.PathValue("id"))
+	if err == nil && !k.RevokedAt.IsZero() {
+		err = assay.Errorf(assay.CodeNotFound, "the key is revoked")
 	}
-	for _, k := range found {
-		if k.ID == q.r.PathValue("id") && k.RevokedAt.IsZero() {
-			return k, nil
-		}
-	}
-	return nil, assay.Errorf(assay.CodeNotFound, "no such key")
+	return k, err
 }
 
 // firstRunPage shows how to send the first data.
 type firstRunPage struct {
 	Admin   bool
+	Once    string // of the form
 	Snippet snippets
 }
 
@@ -222,5 +225,12 @@ const placeholder = "YOUR_KEY"
 // firstRun is shown while there is no data. It becomes the overview by itself.
 func (q *request) firstRun() error {
 	page := firstRunPage{Admin: q.session.Admin() && q.cfg.Keys != nil, Snippet: q.snippets(placeholder)}
+	if page.Admin {
+		counts, err := q.cfg.Keys.FindKeys(q.ctx, q.session, assay.Page{Limit: 1})
+		if err != nil {
+			return err
+		}
+		page.Once = strconv.Itoa(counts.Total)
+	}
 	return q.render(http.StatusOK, "firstrun", view{Title: "Send the first data", Section: "overview", Live: waitingSeconds, Data: page})
 }

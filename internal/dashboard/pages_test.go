@@ -809,50 +809,6 @@ func TestSummary(t *testing.T) {
 	wellFormed(t, path, page, elements(t, page))
 }
 
-func TestKeysAreMadeAndRevoked(t *testing.T) {
-	s := newSite(t, dashboardtest.Shop())
-	require.Contains(t, s.page("/keys"), "collector, production")
-	r := s.post("/keys", url.Values{"name": {"a <new> key"}, "scope": {"ingest", "ingest", "nonsense"}, "days": {"30"}})
-	require.Equal(t, http.StatusOK, r.StatusCode)
-	require.Equal(t, "no-store", r.Header.Get("Cache-Control"))
-	page := read(t, r)
-	made := s.APIKeys[len(s.APIKeys)-1]
-	require.Equal(t, []assay.Scope{assay.ScopeIngest}, made.Scopes)
-	require.Equal(t, dashboardtest.Now.AddDate(0, 0, 30), made.ExpiresAt)
-	secret := regexp.MustCompile(`assay_sk_[0-9a-zA-Z]+_[0-9a-f]{32}`).FindString(page)
-	require.NotEmpty(t, secret)
-	require.Contains(t, page, "OTEL_EXPORTER_OTLP_HEADERS=&#34;Authorization=Bearer%20"+secret+"&#34;")
-	require.Contains(t, page, "endpoint: 127.0.0.1:4317")
-	require.NotContains(t, s.page("/keys"), secret, "shown once")
-
-	for _, form := range []url.Values{
-		{"scope": {"read"}, "days": {"1"}}, {"name": {"x"}, "days": {"1"}}, {"name": {"x"}, "scope": {"read"}, "days": {"-1"}}, {"name": {"x"}, "scope": {"read"}, "days": {"1e9"}},
-	} {
-		require.Equal(t, http.StatusBadRequest, s.post("/keys", form).StatusCode, form)
-	}
-	require.Contains(t, s.page("/keys/q7Lm2P/revoke"), "Revoke the key")
-	require.True(t, s.APIKeys[1].RevokedAt.IsZero(), "asking changes nothing")
-	require.Equal(t, http.StatusSeeOther, s.post("/keys/q7Lm2P/revoke", nil).StatusCode)
-	require.False(t, s.APIKeys[1].RevokedAt.IsZero())
-	require.Equal(t, http.StatusNotFound, s.get("/keys/q7Lm2P/revoke").StatusCode)
-}
-
-func TestKeysNeedAnAdmin(t *testing.T) {
-	who := dashboardtest.Session()
-	who.Scopes = []assay.Scope{assay.ScopeRead}
-	s := newSite(t, dashboardtest.Shop(), as(who))
-	page := s.page("/keys")
-	require.NotContains(t, page, "Create key")
-	require.NotContains(t, page, "/revoke")
-	for _, r := range []*http.Response{
-		s.post("/keys", url.Values{"name": {"x"}, "scope": {"read"}, "days": {"1"}}), s.get("/keys/q7Lm2P/revoke"), s.post("/keys/q7Lm2P/revoke", nil),
-	} {
-		require.Equal(t, http.StatusForbidden, r.StatusCode)
-		require.Contains(t, read(t, r), "Not allowed")
-	}
-	require.Len(t, s.APIKeys, 5)
-}
-
 func TestFirstRunBecomesTheOverview(t *testing.T) {
 	empty := newSite(t, dashboardtest.Empty())
 	page := empty.page("/")

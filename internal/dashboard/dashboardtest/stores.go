@@ -5,6 +5,7 @@ package dashboardtest
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -349,14 +350,54 @@ func (w *World) CachedSummary(_ context.Context, i *assay.Insight) (*assay.Insig
 }
 
 // FindKeys implements dashboard.KeyManager.
-func (w *World) FindKeys(context.Context, *assay.Session) ([]*assay.APIKey, error) {
+func (w *World) FindKeys(_ context.Context, s *assay.Session, p assay.Page) (*assay.APIKeyPage, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return slices.Clone(w.APIKeys), w.Err
+	if err := w.manages(s); err != nil {
+		return nil, err
+	}
+	found := &assay.APIKeyPage{Keys: slices.Clone(w.APIKeys), Total: len(w.APIKeys)}
+	for _, k := range found.Keys {
+		if k.Live(Now) {
+			found.Live++
+		}
+	}
+	slices.SortStableFunc(found.Keys, func(a, b *assay.APIKey) int {
+		if a, b := a.Live(Now), b.Live(Now); a != b {
+			if a {
+				return -1
+			}
+			return 1
+		}
+		return b.CreatedAt.Compare(a.CreatedAt)
+	})
+	found.Keys = part(found.Keys, p)
+	return found, nil
+}
+
+// FindKey implements dashboard.KeyManager.
+func (w *World) FindKey(_ context.Context, s *assay.Session, id string) (*assay.APIKey, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.manages(s); err != nil {
+		return nil, err
+	}
+	if i := slices.IndexFunc(w.APIKeys, func(k *assay.APIKey) bool { return k.ID == id }); i >= 0 {
+		return w.APIKeys[i], nil
+	}
+	return nil, assay.Errorf(assay.CodeNotFound, "no such key")
+}
+
+// manages returns why a session cannot manage keys, nil when it can.
+func (w *World) manages(s *assay.Session) error {
+	if w.Err == nil && !s.Admin() {
+		return assay.Errorf(assay.CodeForbidden, "the session does not have the scope admin")
+	}
+	return w.Err
 }
 
 // CreateKey implements dashboard.KeyManager.
-func (w *World) CreateKey(_ context.Context, s *assay.Session, name string, scopes []assay.Scope, expiresIn time.Duration) (*assay.APIKey, string, error) {
+func (w *World) CreateKey(_ context.Context, s *assay.Session, once, name string, scopes []assay.Scope, expiresIn time.Duration) (*assay.APIKey, string, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, scope := range scopes {
@@ -364,8 +405,14 @@ func (w *World) CreateKey(_ context.Context, s *assay.Session, name string, scop
 			return nil, "", assay.Errorf(assay.CodeForbidden, "the session does not have the scope %s", scope)
 		}
 	}
-	w.made++
-	k := &assay.APIKey{ID: "new" + strings.Repeat("0", 2) + string(rune('0'+w.made)), OrganizationID: OrganizationID, Name: name, Scopes: scopes, CreatedAt: Now}
+	if once == "" || len(name) > assay.MaxAPIKeyName {
+		return nil, "", assay.Errorf(assay.CodeInvalid, "the form is incomplete, or the name too long")
+	}
+	id := fmt.Sprintf("new%03s", once)
+	if slices.ContainsFunc(w.APIKeys, func(k *assay.APIKey) bool { return k.ID == id }) {
+		return nil, "", assay.Errorf(assay.CodeConflict, "A key was made from this form already.")
+	}
+	k := &assay.APIKey{ID: id, OrganizationID: OrganizationID, Name: name, Scopes: scopes, CreatedAt: Now}
 	if expiresIn > 0 {
 		k.ExpiresAt = Now.Add(expiresIn)
 	}

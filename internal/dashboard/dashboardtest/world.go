@@ -43,7 +43,6 @@ type World struct {
 	observed map[string]uint64 // by service and rule
 	failed   map[string]uint64
 	history  map[string][]*assay.Score
-	made     int
 }
 
 // Session is a session that may do everything.

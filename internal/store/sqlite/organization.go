@@ -270,6 +270,31 @@ func (s *Store) FindAPIKeys(ctx context.Context, organizationID string) ([]*assa
 	return keys, nil
 }
 
+// FindAPIKeyPage implements assay.APIKeyStore.
+func (s *Store) FindAPIKeyPage(ctx context.Context, organizationID string, now time.Time, page assay.Page) (*assay.APIKeyPage, error) {
+	const live = `(k.revoked_at = 0 AND (k.expires_at = 0 OR k.expires_at > ?))`
+	var found *assay.APIKeyPage
+	err := s.view(ctx, "list API keys", func(tx *sql.Tx) error {
+		found = new(assay.APIKeyPage)
+		err := tx.QueryRowContext(ctx, `SELECT count(*), ifnull(sum(`+live+`), 0) FROM api_keys k JOIN organizations o USING (org) WHERE o.id = ?`,
+			micros(now), blobOf(organizationID)).Scan(&found.Total, &found.Live)
+		if err != nil {
+			return err
+		}
+		rows, err := tx.QueryContext(ctx, selectAPIKeys+`WHERE o.id = ? ORDER BY `+live+` DESC, k.created_at DESC, k.id DESC LIMIT ? OFFSET ?`,
+			blobOf(organizationID), micros(now), page.Limit, page.Offset)
+		return each(rows, err, func(rows *sql.Rows) error {
+			k, err := scanAPIKey(rows)
+			found.Keys = append(found.Keys, k)
+			return err
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return found, nil
+}
+
 // RevokeAPIKey implements assay.APIKeyStore.
 func (s *Store) RevokeAPIKey(ctx context.Context, id string) error {
 	return s.update(ctx, "revoke an API key", func(tx *sql.Tx) error {

@@ -137,6 +137,51 @@ func testAPIKeys(t *testing.T, s *suite) {
 	require.Equal(t, micro(epoch), got.RevokedAt, "the first")
 }
 
+func testAPIKeyPages(t *testing.T, s *suite) {
+	ctx := s.ctx()
+	org, other := s.organization(), s.organization()
+	add := func(id, org string, ends time.Time) {
+		k := &assay.APIKey{ID: id, OrganizationID: org, Name: id, ExpiresAt: ends}
+		copy(k.Hash[:], id)
+		require.NoError(t, s.CreateAPIKey(ctx, k))
+	}
+	list := func(org string, now time.Time, p assay.Page) (ids []string, total, live int) {
+		t.Helper()
+		page, err := s.FindAPIKeyPage(ctx, org, now, p)
+		require.NoError(t, err)
+		for _, k := range page.Keys {
+			require.Equal(t, org, k.OrganizationID)
+			ids = append(ids, k.ID)
+		}
+		return ids, page.Total, page.Live
+	}
+	add("page-1", org, time.Time{})
+	add("page-2", org, time.Time{})
+	s.clock.advance(time.Minute)
+	add("page-3", org, epoch.Add(time.Hour))
+	add("page-4", org, time.Time{})
+	add("page-x", other, time.Time{})
+	require.NoError(t, s.RevokeAPIKey(ctx, "page-4"))
+
+	ids, total, live := list(org, epoch.Add(time.Hour-time.Microsecond), assay.Page{Limit: 10})
+	require.Equal(t, []string{"page-3", "page-2", "page-1", "page-4"}, ids)
+	require.Equal(t, [2]int{4, 3}, [2]int{total, live})
+	ids, total, live = list(org, epoch.Add(time.Hour), assay.Page{Limit: 10})
+	require.Equal(t, []string{"page-2", "page-1", "page-4", "page-3"}, ids, "from its end on")
+	require.Equal(t, [2]int{4, 2}, [2]int{total, live})
+	ids, total, _ = list(org, epoch.Add(time.Hour), assay.Page{Limit: 2, Offset: 1})
+	require.Equal(t, []string{"page-1", "page-4"}, ids)
+	require.Equal(t, 4, total)
+	ids, total, _ = list(org, epoch, assay.Page{Limit: 2, Offset: 4})
+	require.Empty(t, ids)
+	require.Equal(t, 4, total)
+	for _, none := range []string{unknownID, ""} {
+		ids, total, live = list(none, epoch, assay.Page{Limit: 2})
+		require.Empty(t, ids)
+		require.Zero(t, total+live)
+	}
+}
+
 func testServices(t *testing.T, s *suite) {
 	ctx := s.ctx()
 	org := s.organization()

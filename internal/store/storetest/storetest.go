@@ -71,6 +71,7 @@ func Run(t *testing.T, make func(t testing.TB, now func() time.Time) Opener) {
 	}{
 		{"Organizations", testOrganizations},
 		{"APIKeys", testAPIKeys},
+		{"APIKeyPages", testAPIKeyPages},
 		{"Services", testServices},
 		{"Isolation", testIsolation},
 		{"Facts", testFacts},
