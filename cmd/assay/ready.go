@@ -11,6 +11,7 @@ import (
 
 	"assay"
 	"assay/internal/rest"
+	"assay/internal/score"
 )
 
 const (
@@ -102,14 +103,23 @@ func (s *server) checkCommits() rest.Check {
 // checkClock tells of clocks that differ. Nothing that is judged, expired or shown goes by
 // that of this machine, so it is no reason not to serve.
 func (s *server) checkClock() rest.Check {
-	c := rest.Check{Name: "clock"}
-	switch skew := s.replica.Skew(); {
-	case skew >= skewNoted:
-		c.Note = fmt.Sprintf("that of the store is %v ahead, and is the one that counts", skew.Truncate(time.Second))
-	case -skew >= skewNoted:
-		c.Note = fmt.Sprintf("that of the store is %v behind, and is the one that counts", -skew.Truncate(time.Second))
+	return rest.Check{Name: "clock", Note: clockNote(s.replica.Skew())}
+}
+
+// clockNote says by how much the store's clock is ahead, "" when that is no matter.
+func clockNote(skew time.Duration) string {
+	if skew.Abs() < skewNoted {
+		return ""
 	}
-	return c
+	where := "ahead"
+	if skew < 0 {
+		where = "behind"
+	}
+	note := fmt.Sprintf("that of the store is %v %s, and is the one that counts", skew.Abs().Truncate(time.Second), where)
+	if skew.Abs() > score.MaxSkew {
+		note += "; what left the window is not deleted meanwhile"
+	}
+	return note
 }
 
 // checkTraces tells that no trace is judged yet. Spans are taken meanwhile.

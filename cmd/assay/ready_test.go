@@ -20,6 +20,19 @@ import (
 	"assay/internal/store/sqlite/sqlitetest"
 )
 
+func TestClockNote(t *testing.T) {
+	for skew, want := range map[time.Duration]string{
+		0:                          "",
+		-999 * time.Millisecond:    "",
+		90 * time.Second:           "that of the store is 1m30s ahead, and is the one that counts",
+		-time.Hour:                 "that of the store is 1h0m0s behind, and is the one that counts",
+		time.Hour + time.Second:    "that of the store is 1h0m1s ahead, and is the one that counts; what left the window is not deleted meanwhile",
+		-2*time.Hour - time.Minute: "that of the store is 2h1m0s behind, and is the one that counts; what left the window is not deleted meanwhile",
+	} {
+		require.Equal(t, want, clockNote(skew))
+	}
+}
+
 // TestReady takes away what a server needs and gives it back.
 func TestReady(t *testing.T) {
 	cfg := testConfig(t, t.TempDir())

@@ -298,7 +298,7 @@ func (s *server) runLoops() {
 	s.stopLoop = cancel
 	scorer := score.New(score.Config{
 		Store: s.store, Leases: s.replica, Window: s.cfg.Window, Step: s.cfg.WindowStep, Interval: s.cfg.ScoreInterval,
-		Now: s.replica.Now, Logger: s.logger,
+		Now: s.replica.Now, Skew: s.replica.Skew, Logger: s.logger,
 	})
 	s.loops.Go(func() { s.engine.Run(ctx) })
 	s.loops.Go(func() { scorer.Run(ctx) })

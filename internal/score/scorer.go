@@ -52,6 +52,16 @@ type Store interface {
 // maxFacts is how many services are loaded and saved at a time.
 const maxFacts = 500
 
+// What is forgotten cannot be had back, so it must not follow a clock that jumped.
+const (
+	// MaxSkew is how far the store's clock may be off the local one for anything to be
+	// forgotten.
+	MaxSkew = time.Hour
+	// expiryPause is for how long nothing is forgotten after that failed: it looks
+	// through all that is kept.
+	expiryPause = 5 * time.Minute
+)
+
 // ExpiryLease is the lease whose holder forgets what left the window.
 const ExpiryLease = "expire"
 
@@ -79,6 +89,7 @@ type Config struct {
 	Step     time.Duration // of the window; default 1 h
 	Interval time.Duration // between rounds of Run; default 10 s
 	Now      func() time.Time
+	Skew     func() time.Duration // how far Now is ahead of the local clock; default 0. See MaxSkew
 	Logger   *slog.Logger
 }
 
@@ -87,6 +98,8 @@ type Scorer struct {
 	cfg           Config
 	start         delta.Bucket // of the window at the last expiry
 	term          uint64       // of the lease that the last expiry was done under
+	failed        time.Time    // when an expiry last did
+	skewed        delta.Bucket // start of the window when it was last told that clocks differ
 	organizations map[string]*organization
 }
 
@@ -118,6 +131,9 @@ func New(cfg Config) *Scorer {
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
+	}
+	if cfg.Skew == nil {
+		cfg.Skew = func() time.Duration { return 0 }
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
@@ -176,19 +192,37 @@ func (s *Scorer) RoundAt(ctx context.Context, now time.Time, p Period) error {
 }
 
 func (s *Scorer) round(ctx context.Context, now time.Time, p Period) error {
-	var failure error
-	start, term := bucket(p.Start, s.cfg.Step), s.cfg.Leases.Term(ExpiryLease)
-	if term != 0 && (start != s.start || term != s.term) {
-		if err := s.cfg.Store.Expire(ctx, now, start, bucket(p.MetricStart, s.cfg.Step)); err != nil {
-			failure = fmt.Errorf("forget what left the window: %w", err)
-			if away(ctx, err) {
-				return failure
-			}
-		} else {
-			s.start, s.term = start, term
-		}
+	failure := s.expire(ctx, now, p)
+	if ctx.Err() != nil {
+		return failure
 	}
 	return errors.Join(failure, s.organizationsRound(ctx, now, p))
+}
+
+// expire forgets what left the window if that is this process's to do and has not been
+// done since the window moved. It does not while the clocks differ.
+func (s *Scorer) expire(ctx context.Context, now time.Time, p Period) error {
+	start, term := bucket(p.Start, s.cfg.Step), s.cfg.Leases.Term(ExpiryLease)
+	if term == 0 || start == s.start && term == s.term {
+		return nil
+	}
+	if skew := s.cfg.Skew(); skew.Abs() > MaxSkew {
+		if start != s.skewed {
+			s.skewed = start
+			s.cfg.Logger.ErrorContext(ctx, "nothing that left the window is deleted while the clocks of the store and of this machine differ by more than an hour", "store_ahead_by", skew)
+		}
+		return nil
+	}
+	s.skewed = 0
+	if since := now.Sub(s.failed); since >= 0 && since < expiryPause {
+		return nil
+	}
+	if err := s.cfg.Store.Expire(ctx, now, start, bucket(p.MetricStart, s.cfg.Step)); err != nil {
+		s.failed = now
+		return fmt.Errorf("forget what left the window: %w", err)
+	}
+	s.start, s.term = start, term
+	return nil
 }
 
 // away tells whether an error is about anything that would be asked of the store, and

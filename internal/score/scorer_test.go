@@ -3,10 +3,13 @@
 package score_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -419,6 +422,9 @@ func TestFailureOfOne(t *testing.T) {
 	f.stuck, f.fail = nil, nil
 	f.round()
 	require.NotNil(t, f.score("a"))
+	require.Equal(t, 1, f.expiry, "it would fail again")
+	f.now = f.now.Add(5 * time.Minute)
+	f.round()
 	require.Equal(t, 2, f.expiry, "what was not forgotten is, later")
 
 	// Of a store that is away nothing else is asked.
@@ -429,6 +435,40 @@ func TestFailureOfOne(t *testing.T) {
 	saves := f.saves
 	require.ErrorIs(t, f.scorer.Round(t.Context()), f.fail)
 	require.Equal(t, saves+1, f.saves)
+}
+
+// TestClocksDiffer: a store whose clock has jumped loses nothing by it, and everything else
+// goes on.
+func TestClocksDiffer(t *testing.T) {
+	f := newFixture(t)
+	var skew time.Duration
+	var log bytes.Buffer
+	s := score.New(score.Config{
+		Store: f, Now: func() time.Time { return f.now.Add(skew) }, Skew: func() time.Duration { return skew }, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	})
+	round := func() {
+		t.Helper()
+		require.NoError(t, s.Round(t.Context()))
+	}
+	f.seen("a", catalog.RES001, true)
+	round()
+	require.Equal(t, 1, f.expiry)
+	f.now = f.now.Add(time.Hour)
+	for _, skew = range []time.Duration{40 * 24 * time.Hour, -40 * 24 * time.Hour, time.Hour + time.Second} {
+		log.Reset()
+		f.saved = 0
+		f.seen("a", catalog.RES001, true)
+		round()
+		round()
+		require.Equal(t, 1, f.saved, "it is scored")
+		require.Equal(t, 1, f.expiry, "nothing is forgotten")
+		require.Equal(t, 1, strings.Count(log.String(), "level=ERROR"), "told once in a step of the window")
+		require.Contains(t, log.String(), "store_ahead_by="+skew.String())
+	}
+	skew = time.Hour
+	round()
+	require.Equal(t, 2, f.expiry)
+	require.NotNil(t, f.score("a"))
 }
 
 func TestFailedDeferredUpdate(t *testing.T) {
