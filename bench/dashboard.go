@@ -5,6 +5,7 @@ package main
 import (
 	"compress/gzip"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -20,6 +21,7 @@ import (
 
 	"assay"
 	"assay/internal/delta"
+	"assay/internal/logvolume"
 	"assay/internal/rules/catalog"
 	"assay/internal/score"
 	"assay/internal/store/sqlite"
@@ -29,14 +31,19 @@ const (
 	shownServices = 10_000
 	shownFailing  = 10 // rules that fail in each service: 100,000 insights
 	shownRequests = 300
+	shownKeys     = 1_000
+	shownHourly   = 20 // services, the first ones, with a score for every hour
+
+	logsAnHour = 12 // samples of log volume
 
 	pageTarget  = 50  // milliseconds at p95
 	firstTarget = 250 // KiB with all assets, compressed
 	nextTarget  = 30  // KiB
 )
 
-// shownDays are the days before now on which services sent something, a week apart.
-var shownDays = []int{28, 21, 14, 7, 0}
+// shownDays are the days before now on which all services sent something, about a week
+// apart.
+var shownDays = []int{29, 21, 14, 7, 0}
 
 // runDashboard measures every page of the dashboard in front of a large organization.
 func runDashboard(ctx context.Context, s *settings, emit func(*table) error) (err error) {
@@ -73,34 +80,110 @@ func runDashboard(ctx context.Context, s *settings, emit func(*table) error) (er
 	return emit(t)
 }
 
-// fillShown has services send for some weeks and be scored.
+// fillShown has services send for a month and be scored, some of them every hour, with
+// log records all the time, and makes as many keys as there can be.
 func fillShown(ctx context.Context, path string) (err error) {
-	var now time.Time
-	store, err := sqlite.Open(ctx, sqlite.Config{Path: path, Now: func() time.Time { return now }})
+	now := time.Now().UTC().AddDate(0, 0, -shownDays[0]).Truncate(time.Hour)
+	clock := func() time.Time { return now }
+	store, err := sqlite.Open(ctx, sqlite.Config{Path: path, Now: clock})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	now = time.Now()
 	all, err := store.FindOrganizations(ctx)
 	if err != nil || len(all) != 1 {
 		return errors.Join(err, fmt.Errorf("%d organizations", len(all)))
 	}
-	for round, days := range shownDays {
-		now = time.Now().AddDate(0, 0, -days)
-		d := shownDelta(all[0].ID, round, now)
+	org := all[0].ID
+	logs, err := logvolume.OpenEmbedded(ctx, logvolume.EmbeddedConfig{Dir: filepath.Join(filepath.Dir(path), "metrics"), Store: store, Now: clock})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, logs.Close()) }()
+	if err := fillKeys(ctx, store, org, now); err != nil {
+		return err
+	}
+	// In a window that stands still only those are scored that sent something.
+	scorer := score.New(score.Config{Store: store})
+	period := score.PeriodAt(now, assay.DefaultWindow, assay.DefaultWindowStep)
+	send := func(d *delta.Delta) error {
 		if err := store.Commit(ctx, now, nil, func([]bool) *delta.Delta { return d }); err != nil {
 			return err
 		}
-		if err := score.New(score.Config{Store: store, Now: func() time.Time { return now }}).Round(ctx); err != nil {
+		return scorer.RoundAt(ctx, now, period)
+	}
+	hour := 0
+	for round, days := range shownDays {
+		for end := time.Now().AddDate(0, 0, -days); now.Before(end); now = now.Add(time.Hour) {
+			d := hourlyDelta(org, hour, now)
+			if err := send(d); err != nil {
+				return err
+			}
+			begin := now
+			for i := range logsAnHour {
+				now = begin.Add(time.Duration(i) * time.Hour / logsAnHour)
+				logs.Add(map[string]assay.SeverityCounts{org: hourlyLogs(hour)})
+			}
+			now = begin
+			hour++
+		}
+		if err := send(shownDelta(org, round, now)); err != nil {
 			return err
 		}
 	}
-	o, err := store.FindOrganizationByID(ctx, all[0].ID)
+	o, err := store.FindOrganizationByID(ctx, org)
 	if err == nil && (o.ServicesCount != shownServices || o.ActiveInsightsCount != shownServices*shownFailing) {
 		err = fmt.Errorf("%d services and %d insights", o.ServicesCount, o.ActiveInsightsCount)
 	}
 	return err
+}
+
+// fillKeys makes keys beside the one that is there.
+func fillKeys(ctx context.Context, store *sqlite.Store, org string, now time.Time) error {
+	for i := 1; i < shownKeys; i++ {
+		k := &assay.APIKey{
+			ID: fmt.Sprintf("%06d", i), OrganizationID: org, Name: fmt.Sprintf("collector %d", i), Hash: sha256.Sum256([]byte(strconv.Itoa(i))),
+			Scopes: []assay.Scope{assay.ScopeIngest}, CreatedAt: now,
+		}
+		if err := store.CreateAPIKey(ctx, k); err != nil {
+			return fmt.Errorf("key %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// hourlyLogs are the log records of a part of an hour.
+func hourlyLogs(hour int) assay.SeverityCounts {
+	n := uint64(1000 + 400*(hour%24))
+	return assay.SeverityCounts{assay.SeverityDebug: n / 3, assay.SeverityInfo: n, assay.SeverityWarn: n / 20, assay.SeverityError: n / 90, assay.SeverityFatal: uint64(hour % 2)}
+}
+
+// hourlyDelta is what the services with hourly scores send in one hour. Their rules
+// begin to fail one after the other, more than a day apart.
+func hourlyDelta(org string, hour int, at time.Time) *delta.Delta {
+	d := new(delta.Delta)
+	nano := uint64(at.UnixNano())
+	b := delta.BucketOf(nano, time.Hour)
+	o := d.Organization(org)
+	for i := range shownHourly {
+		f := o.Service(shownService(i))
+		f.Seen(nano)
+		for n, r := range shownRules {
+			c := delta.Count{Observed: 100}
+			if (n+i)%len(shownRules) < shownFailing {
+				if hour < 30*n {
+					continue
+				}
+				c.Failed = uint64(1 + (i+n)%90)
+				f.AddExample(r, &delta.Example{TimeUnixNano: nano, ResourceAttributes: shownResource(i)})
+			}
+			f.Counts(b)[r].Add(c)
+		}
+	}
+	for s, n := range hourlyLogs(hour) {
+		o.LogRecords[s] += logsAnHour * n
+	}
+	return d
 }
 
 // shownRules are those that count observations alone.
@@ -115,22 +198,27 @@ var shownRules = func() (all []catalog.Rule) {
 	return all
 }()
 
+// shownService is the key of a service: two versions of each, in six environments.
+func shownService(i int) assay.ServiceKey {
+	return assay.ServiceKey{
+		Namespace: "team-" + strconv.Itoa(i/2%40), Name: fmt.Sprintf("service-%05d", i/2),
+		Environment: "environment-" + strconv.Itoa(i/2%6), Version: "1." + strconv.Itoa(i%2) + ".0",
+	}
+}
+
 func shownResource(i int) string {
 	return fmt.Sprintf(`{"service.name":"service-%05d","k8s.pod.name":"pod-%d","k8s.node.name":"node-%d","telemetry.sdk.language":"go","telemetry.sdk.version":"1.47.0"}`, i/2, i, i%50)
 }
 
-// shownDelta is what the services send in one round: two versions of each, in six
-// environments, each with other rules that fail, more of them from week to week.
+// shownDelta is what all services send in one round, each with other rules that fail,
+// more of them from week to week.
 func shownDelta(org string, round int, at time.Time) *delta.Delta {
 	d := new(delta.Delta)
 	nano := uint64(at.UnixNano())
 	b := delta.BucketOf(nano, time.Hour)
 	o := d.Organization(org)
 	for i := range shownServices {
-		f := o.Service(assay.ServiceKey{
-			Namespace: "team-" + strconv.Itoa(i%40), Name: fmt.Sprintf("service-%05d", i/2),
-			Environment: "environment-" + strconv.Itoa(i/2%6), Version: "1." + strconv.Itoa(i%2) + ".0",
-		})
+		f := o.Service(shownService(i))
 		f.Seen(nano)
 		for n, r := range shownRules {
 			c := delta.Count{Observed: 100}
@@ -168,7 +256,7 @@ func measureShown(ctx context.Context, root, key string) (*table, error) {
 	if _, err := browse(ctx, client, http.MethodPost, root+"/sign-in", strings.NewReader(form.Encode())); err != nil {
 		return nil, fmt.Errorf("sign in: %w", err)
 	}
-	list, err := browse(ctx, client, http.MethodGet, root+"/services?sort=score", nil)
+	list, err := browse(ctx, client, http.MethodGet, root+"/services?q=service-0000", nil) // those with hourly scores
 	if err != nil {
 		return nil, err
 	}
@@ -186,8 +274,8 @@ func measureShown(ctx context.Context, root, key string) (*table, error) {
 	const servicePages, insightPages = shownServices / 50, shownServices * shownFailing / 50
 	sorts := []string{"", "score", "-score", "-insights", "-last_seen"}
 	t := &table{
-		Title: fmt.Sprintf("the dashboard over loopback, %s services and %s insights, one browser, %d requests of each page",
-			thousands(shownServices), thousands(shownServices*shownFailing), shownRequests),
+		Title: fmt.Sprintf("the dashboard over loopback, %s services, %s insights and %s keys, one browser, %d requests of each page",
+			thousands(shownServices), thousands(shownServices*shownFailing), thousands(shownKeys), shownRequests),
 		Columns: []string{"p50 ms", "p95 ms", "max ms", "KiB packed"},
 	}
 	var heaviest float64
@@ -210,6 +298,9 @@ func measureShown(ctx context.Context, root, key string) (*table, error) {
 		{"insight", func(n int) string { return insights[n%len(insights)] }},
 		{"rules", func(int) string { return "/rules" }},
 		{"rule", func(n int) string { return "/rules/" + shownRules[n%len(shownRules)].ID() }},
+		{"costs, any page and order", func(n int) string {
+			return fmt.Sprintf("/costs?sort=%s&page=%d", []string{"", "-bytes", "-avoidable", "name"}[n%4], 1+n*7919%(servicePages/2))
+		}},
 		{"keys", func(int) string { return "/keys" }},
 	} {
 		var ms []float64
