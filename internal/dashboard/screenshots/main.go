@@ -22,7 +22,7 @@ import (
 // shot is one page of a picture.
 type shot struct {
 	name, path string
-	world      *dashboardtest.World
+	world      func() *dashboardtest.World // anew for each picture, because some change it
 	signedOut  bool
 	post       string // a selector that is clicked first
 }
@@ -56,10 +56,6 @@ func run() error {
 		return err
 	}
 	for _, s := range shots() {
-		srv, stop, err := serve(s)
-		if err != nil {
-			return err
-		}
 		for _, theme := range []string{"light", "dark"} {
 			for _, screen := range []struct {
 				name          string
@@ -76,7 +72,7 @@ func run() error {
 				if err := tab.Scheme(theme); err != nil {
 					return err
 				}
-				picture, err := take(tab, srv.URL, s)
+				picture, err := served(tab, s)
 				if err != nil {
 					return fmt.Errorf("%s: %w", name, err)
 				}
@@ -90,12 +86,21 @@ func run() error {
 				}
 			}
 		}
-		stop()
 	}
 	return nil
 }
 
-// shots are the pictures. Each has a world of its own, because some change it.
+// served serves the pages of a shot and returns its picture.
+func served(tab *browsertest.Tab, s shot) ([]byte, error) {
+	srv, stop, err := serve(s)
+	if err != nil {
+		return nil, err
+	}
+	defer stop()
+	return take(tab, srv.URL, s)
+}
+
+// shots are the pictures.
 func shots() []shot {
 	shop := dashboardtest.Shop()
 	service := func(name, environment string) string {
@@ -115,30 +120,39 @@ func shots() []shot {
 		return ""
 	}
 	leak := insight(service("accounts", "production"), "sensitive_log_data")
-	muted := dashboardtest.Shop()
-	_ = muted.MuteInsight(context.Background(), leak, "The addresses are those of a test account; the team rotates it in December.")
-	away := dashboardtest.Shop()
-	away.Err = assay.Errorf(assay.CodeUnavailable, "the store is away")
+	muted := func() *dashboardtest.World {
+		w := dashboardtest.Shop()
+		_ = w.MuteInsight(context.Background(), leak, "The addresses are those of a test account; the team rotates it in December.")
+		return w
+	}
+	away := func() *dashboardtest.World {
+		w := dashboardtest.Shop()
+		w.Err = assay.Errorf(assay.CodeUnavailable, "the store is away")
+		return w
+	}
+	busy := dashboardtest.Busy().Rows[0].ID
 	return []shot{
-		{name: "overview", path: "/", world: shop},
-		{name: "services", path: "/services?sort=score", world: shop},
-		{name: "services-none", path: "/services?q=nothing", world: shop},
-		{name: "service", path: "/services/" + service("courier", "production"), world: shop},
-		{name: "service-versions", path: "/services/" + service("checkout", "production"), world: shop},
-		{name: "insights", path: "/insights", world: shop},
-		{name: "insights-rule", path: "/insights?rule=MET-002", world: shop},
-		{name: "insight", path: "/insights/" + leak, world: shop},
-		{name: "insight-summary", path: "/insights/" + leak, world: dashboardtest.Shop(), post: "[data-wait]"},
+		{name: "overview", path: "/", world: dashboardtest.Shop},
+		{name: "services", path: "/services?sort=score", world: dashboardtest.Shop},
+		{name: "services-none", path: "/services?q=nothing", world: dashboardtest.Shop},
+		{name: "service", path: "/services/" + service("courier", "production"), world: dashboardtest.Shop},
+		{name: "service-versions", path: "/services/" + service("checkout", "production"), world: dashboardtest.Shop},
+		{name: "service-busy", path: "/services/" + busy, world: dashboardtest.Busy},
+		{name: "insights", path: "/insights", world: dashboardtest.Shop},
+		{name: "insights-rule", path: "/insights?rule=MET-002", world: dashboardtest.Shop},
+		{name: "insights-which", path: "/insights?q=accounts", world: dashboardtest.Shop},
+		{name: "insight", path: "/insights/" + leak, world: dashboardtest.Shop},
+		{name: "insight-summary", path: "/insights/" + leak, world: dashboardtest.Shop, post: "[data-wait]"},
 		{name: "insight-muted", path: "/insights/" + leak, world: muted},
-		{name: "costs", path: "/costs", world: shop},
-		{name: "rules", path: "/rules", world: shop},
-		{name: "rule", path: "/rules/RES-001", world: shop},
-		{name: "keys", path: "/keys", world: shop},
-		{name: "keys-new", path: "/keys", world: dashboardtest.Shop(), post: ".newkey button"},
-		{name: "revoke", path: "/keys/q7Lm2P/revoke", world: shop},
-		{name: "first-run", path: "/", world: dashboardtest.Empty()},
-		{name: "sign-in", path: "/sign-in", world: shop, signedOut: true},
-		{name: "not-found", path: "/nothing", world: shop},
+		{name: "costs", path: "/costs", world: dashboardtest.Shop},
+		{name: "rules", path: "/rules", world: dashboardtest.Shop},
+		{name: "rule", path: "/rules/RES-001", world: dashboardtest.Shop},
+		{name: "keys", path: "/keys", world: dashboardtest.Shop},
+		{name: "keys-new", path: "/keys", world: dashboardtest.Shop, post: ".newkey button"},
+		{name: "revoke", path: "/keys/q7Lm2P/revoke", world: dashboardtest.Shop},
+		{name: "first-run", path: "/", world: dashboardtest.Empty},
+		{name: "sign-in", path: "/sign-in", world: dashboardtest.Shop, signedOut: true},
+		{name: "not-found", path: "/nothing", world: dashboardtest.Shop},
 		{name: "away", path: "/", world: away},
 	}
 }
@@ -149,7 +163,7 @@ func serve(s shot) (*httptest.Server, func(), error) {
 	if s.signedOut {
 		who = nil
 	}
-	h, err := dashboard.New(dashboardtest.Config(s.world, who))
+	h, err := dashboard.New(dashboardtest.Config(s.world(), who))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -193,17 +207,11 @@ func take(tab *browsertest.Tab, root string, s shot) ([]byte, error) {
 				return nil, err
 			}
 		}
-		present, err := browsertest.Evaluate[bool](tab, fmt.Sprintf("document.querySelector(%q) !== null", s.post))
-		if err != nil {
+		if err := tab.Click(s.post); err != nil {
 			return nil, err
 		}
-		if present {
-			if err := tab.Click(s.post); err != nil {
-				return nil, err
-			}
-			if err := tab.Await(`document.querySelector('.prose strong, #secret') !== null`); err != nil {
-				return nil, err
-			}
+		if err := tab.Await(`document.querySelector('.prose strong, #secret') !== null`); err != nil {
+			return nil, err
 		}
 	}
 	if err := tab.Await(`document.readyState === 'complete' && document.fonts.status === 'loaded'`); err != nil {
