@@ -58,7 +58,7 @@ type view struct {
 }
 
 // render answers with a page. The script, which session.BackgroundHeader marks, gets it
-// without its layout.
+// without its layout, and nothing while it has not changed.
 func (q *request) render(status int, page string, v view) error {
 	t := q.pages[page]
 	if t == nil {
@@ -77,7 +77,8 @@ func (q *request) render(status int, page string, v view) error {
 	}
 	body := main.Bytes()
 	v.Tag = tagOf(body)
-	tag := v.Tag
+	header := q.w.Header()
+	header.Set("Cache-Control", "no-store") // nor does Back show it when the session has ended
 	if q.r.Header.Get(session.BackgroundHeader) == "" {
 		v.Main = template.HTML(main.String())
 		var whole bytes.Buffer
@@ -85,19 +86,12 @@ func (q *request) render(status int, page string, v view) error {
 			return fmt.Errorf("page %s: %w", page, err)
 		}
 		body = whole.Bytes()
-		tag = tagOf(body)
-	}
-	header := q.w.Header()
-	header.Set("Cache-Control", "private, no-cache")
-	header.Set("Vary", "Accept-Encoding, Cookie, "+session.BackgroundHeader)
-	if status == http.StatusOK && q.reads() {
-		header.Set("ETag", tag)
-		if matches(q.r.Header.Get("If-None-Match"), tag) {
+	} else if status == http.StatusOK && q.reads() {
+		header.Set("ETag", v.Tag)
+		if matches(q.r.Header.Get("If-None-Match"), v.Tag) {
 			q.w.WriteHeader(http.StatusNotModified)
 			return nil
 		}
-	} else {
-		header.Set("Cache-Control", "no-store")
 	}
 	header.Set("Content-Type", "text/html; charset=utf-8")
 	q.write(status, body)

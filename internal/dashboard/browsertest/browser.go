@@ -151,6 +151,12 @@ func (t *Tab) do(what string, steps ...chromedp.Action[chromedp.Void]) error {
 // Open goes to a page and waits until it has loaded.
 func (t *Tab) Open(url string) error { return t.do("open "+url, chromedp.Navigate(url)) }
 
+// Back goes back as the button does, and does not wait: Await what is to be seen.
+func (t *Tab) Back() error {
+	_, err := Evaluate[bool](t, `(() => { setTimeout(() => history.back()); return true })()`)
+	return err
+}
+
 // Viewport sets the size of the window, and whether it is a phone's.
 func (t *Tab) Viewport(width, height int64, phone bool) error {
 	options := []chromedp.EmulateViewportOption{chromedp.EmulateScale(1)}

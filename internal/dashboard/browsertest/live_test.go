@@ -127,3 +127,41 @@ func TestCopyingLeavesNoticesAlone(t *testing.T) {
 	run(t, tab, `update()`)
 	require.NoError(t, tab.Await(`document.getElementById('notice').textContent === ''`))
 }
+
+// TestAFormIsSentOnce sends the form for a key twice before the server answers, and again
+// when it has been stopped.
+func TestAFormIsSentOnce(t *testing.T) {
+	tab, _ := start(t)
+	w := dashboardtest.Shop()
+	var posts atomic.Int64
+	hold := make(chan struct{})
+	url := serve(t, w, func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.Method != http.MethodPost {
+			return false
+		}
+		if posts.Add(1); r.URL.Path == "/keys" {
+			<-hold
+		}
+		return false
+	})
+	require.NoError(t, tab.Open(url+"/keys"))
+	require.NoError(t, tab.Type("#name", "one"))
+	run(t, tab, `const form = document.querySelector('form.newkey'); form.requestSubmit(); form.requestSubmit(); setTimeout(() => form.requestSubmit())`)
+	close(hold)
+	require.NoError(t, tab.Seen("#secret"))
+	require.EqualValues(t, 1, posts.Load())
+	require.Len(t, w.APIKeys, 6)
+
+	// A summary that is stopped can be asked for again.
+	require.NoError(t, tab.Open(url+"/insights/"+w.Found[0].ID))
+	run(t, tab, `
+addEventListener('submit', (e) => e.preventDefault());
+document.querySelector('[data-wait]').click()`)
+	require.NoError(t, tab.Await(`document.querySelector('[data-wait].wait[aria-disabled]') !== null`))
+	require.NoError(t, tab.Press("\u001b"))
+	require.NoError(t, tab.Await(`document.querySelector('[data-wait]:not(.wait, [aria-disabled])') !== null && document.querySelector('[role=status]').textContent === ''`))
+	require.NoError(t, tab.Click("[data-wait]"))
+	require.NoError(t, tab.Await(`document.querySelector('[data-wait].wait') !== null`))
+	run(t, tab, `dispatchEvent(new PageTransitionEvent('pageshow'))`)
+	require.NoError(t, tab.Await(`document.querySelector('[data-wait].wait') === null`))
+}
