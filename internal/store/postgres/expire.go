@@ -55,6 +55,9 @@ const (
 // own clock requests after 15 minutes and leases that expired a day ago. A service whose
 // counts changed counts as unscored.
 //
+// It also makes the partitions of now and of the day after, so that no commit has to
+// when the day begins.
+//
 // The work is done in many short transactions; when its context ends, the next call does
 // the rest. What fails keeps nothing else from being forgotten while the server is
 // there: the error is all that went wrong. Several replicas may do it at the same time.
@@ -62,6 +65,7 @@ func (s *Store) Expire(ctx context.Context, now time.Time, start, metrics delta.
 	from := micros(start.Time())
 	window := micros(now) - from
 	steps := []func() error{
+		func() error { return s.makePartitionsAhead(ctx, now) },
 		func() error { return s.expireHours(ctx, int64(start)) },
 		func() error { return s.expireItems(ctx, start) },
 		func() error { return s.expireInstances(ctx, micros(now.Add(-instancesKept))) },

@@ -3,10 +3,13 @@
 package postgres
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 
 	"assay"
@@ -77,6 +80,22 @@ func TestExpireStopsWithoutServer(t *testing.T) {
 	joined, ok := err.(interface{ Unwrap() []error })
 	require.True(t, ok)
 	require.Len(t, joined.Unwrap(), 1)
+}
+
+// TestAway: a step of the expiry that waited too long keeps no other from being done.
+func TestAway(t *testing.T) {
+	s := open(t, Config{})
+	for state, want := range map[string]bool{
+		queryCanceled: false, lockNotAvailable: false, deadlockDetected: false, serializationFailure: false, "22P02": false,
+		readOnlyTransaction: true, "57P01": true, "53100": true, "08006": true,
+	} {
+		err := errors.Join(errors.New("a row"), s.fail(t.Context(), "forget", &pgconn.PgError{Code: state}))
+		require.Equal(t, want, away(t.Context(), err), state)
+	}
+	require.False(t, away(t.Context(), nil))
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.True(t, away(ended, nil))
 }
 
 // TestInstancesPlan: however many claims are contested, a chunk of them is found by

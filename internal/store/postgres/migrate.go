@@ -113,7 +113,7 @@ func (s *Store) migrateAlone(ctx context.Context, p *goose.Provider) error {
 			return true, err
 		}
 		defer rollback(ctx, conn) // it has changed nothing
-		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, int64(migrationLock)); err != nil {
+		if err := s.lockMigrations(ctx, tx); err != nil {
 			return true, err
 		}
 		schema, err := s.readSchema(ctx, tx)
@@ -123,6 +123,18 @@ func (s *Store) migrateAlone(ctx context.Context, p *goose.Provider) error {
 		s.logger.InfoContext(ctx, "postgres: migrating the schema", "from", schema.Version, "to", schema.Known)
 		return true, up(ctx, p)
 	})
+}
+
+// lockMigrations waits until no other process migrates, for as long as ctx allows, and
+// says so.
+func (s *Store) lockMigrations(ctx context.Context, tx pgx.Tx) error {
+	var locked bool
+	if err := tx.QueryRow(ctx, `SELECT pg_try_advisory_xact_lock($1)`, int64(migrationLock)).Scan(&locked); err != nil || locked {
+		return err
+	}
+	s.logger.InfoContext(ctx, "postgres: another process migrates the schema; waiting for its end")
+	_, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, int64(migrationLock))
+	return err
 }
 
 // up applies migrations, each of which waits for the locks it needs for a short time

@@ -10,10 +10,12 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
 	"github.com/stretchr/testify/require"
@@ -49,6 +51,54 @@ func TestSchema(t *testing.T) {
 	for _, migrate := range []bool{false, true} {
 		require.ErrorContains(t, open(migrate), "use a newer program")
 	}
+}
+
+// said is a log that tells when a message is in it.
+type said struct {
+	slog.Handler
+	message string
+	once    sync.Once
+	heard   chan struct{}
+}
+
+func (s *said) Enabled(context.Context, slog.Level) bool { return true }
+
+func (s *said) Handle(_ context.Context, r slog.Record) error {
+	if strings.Contains(r.Message, s.message) {
+		s.once.Do(func() { close(s.heard) })
+	}
+	return nil
+}
+
+// TestMigrationWaits: who waits for another's migration says so.
+func TestMigrationWaits(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	address, err := server.NewDatabase(ctx)
+	require.NoError(t, err)
+	other, err := pgx.Connect(ctx, address)
+	require.NoError(t, err)
+	defer other.Close(context.WithoutCancel(ctx))
+	tx, err := other.Begin(ctx)
+	require.NoError(t, err)
+	_, err = tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, int64(migrationLock))
+	require.NoError(t, err)
+	log := &said{Handler: slog.DiscardHandler, message: "another process migrates", heard: make(chan struct{})}
+	opened := make(chan error, 1)
+	go func() {
+		s, err := Open(ctx, Config{URL: address, Migrate: true, Logger: slog.New(log)})
+		if err == nil {
+			err = s.Close()
+		}
+		opened <- err
+	}()
+	select {
+	case <-log.heard:
+	case err := <-opened:
+		t.Fatalf("it has not waited: %v", err)
+	}
+	require.NoError(t, tx.Rollback(ctx))
+	require.NoError(t, <-opened)
 }
 
 // TestOpenTogether lets several replicas meet on an empty database.

@@ -187,6 +187,22 @@ func (s *Store) makePartitions(ctx context.Context, wanted []partition) error {
 	return nil
 }
 
+// makePartitionsAhead makes those partitions of a moment's day and the day after that
+// are missing.
+func (s *Store) makePartitionsAhead(ctx context.Context, now time.Time) error {
+	wanted := make(map[partition]bool)
+	for _, t := range []*partitioned{hoursTable, setsTable, scoresTable} {
+		today := t.of(now.Unix() * t.second)
+		wanted[today], wanted[today.next()] = true, true
+	}
+	err := s.partitions.need(wanted)
+	var missing *missingError
+	if errors.As(err, &missing) {
+		return s.makePartitions(ctx, missing.partitions)
+	}
+	return err
+}
+
 // partitionsBefore returns the partitions of a table whose first value is before
 // one, oldest first.
 func (s *Store) partitionsBefore(ctx context.Context, t *partitioned, before int64) ([]partition, error) {

@@ -484,10 +484,10 @@ func everything(t *testing.T, s *Store) {
 	require.NoError(t, s.ReleaseLeases(t.Context(), "me"))
 }
 
-// partitionsOf returns the names of all partitions of a table.
-func partitionsOf(t *testing.T, s *Store, table *partitioned) (names []string) {
+// partitionsOf returns the names of the partitions of a table before a day.
+func partitionsOf(t *testing.T, s *Store, table *partitioned, before time.Time) (names []string) {
 	t.Helper()
-	found, err := s.partitionsBefore(t.Context(), table, 1<<62)
+	found, err := s.partitionsBefore(t.Context(), table, table.of(before.Unix()*table.second).from())
 	require.NoError(t, err)
 	for _, p := range found {
 		names = append(names, p.name())
@@ -508,11 +508,12 @@ func TestPartitions(t *testing.T) {
 	org := organization(t, s, "a")
 	day := delta.Bucket(benchTime.Truncate(24*time.Hour).Unix()) + 23*3600
 	const dayLength = 24 * 3600
+	now := benchTime.Add(48 * time.Hour) // whose partitions are made ahead
 	commit := func(s *Store, b delta.Bucket) error {
 		return s.Commit(context.Background(), b.Time(), nil, func([]bool) *delta.Delta {
 			d := new(delta.Delta)
 			f := d.Organization(org).Service(assay.ServiceKey{Name: "a"})
-			f.Seen(uint64(benchTime.Add(48 * time.Hour).UnixNano()))
+			f.Seen(uint64(now.UnixNano()))
 			f.Counts(b)[catalog.RES001].Add(delta.Count{Observed: 1})
 			f.DistinctSet(delta.DistinctKey{Rule: catalog.SPA003, Hour: int64(b)}, b, 1, "", "").Add(1)
 			return d
@@ -520,7 +521,7 @@ func TestPartitions(t *testing.T) {
 	}
 	expire := func(start delta.Bucket) {
 		t.Helper()
-		require.NoError(t, s.Expire(t.Context(), benchTime.Add(48*time.Hour), start, start))
+		require.NoError(t, s.Expire(t.Context(), now, start, start))
 	}
 	// Replicas that come to a new day at the same time.
 	var wg sync.WaitGroup
@@ -530,8 +531,8 @@ func TestPartitions(t *testing.T) {
 	}
 	wg.Wait()
 	require.NoError(t, errors.Join(errs...))
-	require.Equal(t, []string{"hours_20261121", "hours_20261122"}, partitionsOf(t, s, hoursTable))
-	require.Equal(t, []string{"distinct_sets_20261121", "distinct_sets_20261122"}, partitionsOf(t, s, setsTable))
+	require.Equal(t, []string{"hours_20261121", "hours_20261122"}, partitionsOf(t, s, hoursTable, now))
+	require.Equal(t, []string{"distinct_sets_20261121", "distinct_sets_20261122"}, partitionsOf(t, s, setsTable, now))
 	require.EqualValues(t, 2*len(stores), observed(t, s, org))
 
 	// A day that is over goes, one that somebody uses a little later.
@@ -541,11 +542,11 @@ func TestPartitions(t *testing.T) {
 	require.NoError(t, err)
 	expire(day + 3600)
 	require.EqualValues(t, len(stores), observed(t, s, org))
-	require.Equal(t, []string{"hours_20261121", "hours_20261122"}, partitionsOf(t, s, hoursTable))
-	require.Equal(t, []string{"distinct_sets_20261122"}, partitionsOf(t, s, setsTable))
+	require.Equal(t, []string{"hours_20261121", "hours_20261122"}, partitionsOf(t, s, hoursTable, now))
+	require.Equal(t, []string{"distinct_sets_20261122"}, partitionsOf(t, s, setsTable, now))
 	require.NoError(t, tx.Rollback(t.Context()))
 	expire(day + 3600)
-	require.Equal(t, []string{"hours_20261122"}, partitionsOf(t, s, hoursTable))
+	require.Equal(t, []string{"hours_20261122"}, partitionsOf(t, s, hoursTable, now))
 
 	// What comes late makes it again, also where it was known, and goes again.
 	for _, s := range stores {
@@ -556,8 +557,8 @@ func TestPartitions(t *testing.T) {
 	require.EqualValues(t, len(stores), observed(t, s, org))
 	expire(day + 3600 + dayLength)
 	require.Zero(t, observed(t, s, org))
-	require.Empty(t, partitionsOf(t, s, hoursTable))
-	require.Empty(t, partitionsOf(t, s, setsTable))
+	require.Empty(t, partitionsOf(t, s, hoursTable, now))
+	require.Empty(t, partitionsOf(t, s, setsTable, now))
 
 	// The history of scores goes by days, and within a day by rows.
 	id := delta.ServiceID(org, assay.ServiceKey{Name: "a"})
@@ -565,9 +566,9 @@ func TestPartitions(t *testing.T) {
 		at := (day + delta.Bucket(hours)*3600).Time()
 		require.NoError(t, s.SaveScores(t.Context(), delta.Fence{}, org, []delta.Result{{ServiceID: id, Score: &assay.Score{ID: uuid.NewString(), CalculatedAt: at}, NewRow: true}}))
 	}
-	require.Len(t, partitionsOf(t, s, scoresTable), 2)
+	require.Len(t, partitionsOf(t, s, scoresTable, now), 2)
 	expire(day + 2*3600)
-	require.Equal(t, []string{"scores_20261122"}, partitionsOf(t, s, scoresTable))
+	require.Equal(t, []string{"scores_20261122"}, partitionsOf(t, s, scoresTable, now))
 	history, err := s.ScoreHistory(t.Context(), org, id, time.Time{})
 	require.NoError(t, err)
 	require.Len(t, history, 1)
