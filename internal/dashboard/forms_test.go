@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -106,4 +107,25 @@ func TestThemeCookieIsSecure(t *testing.T) {
 		s := newSite(t, dashboardtest.Shop(), func(c *dashboard.Config) { c.PublicURL = public })
 		require.Equal(t, want, s.post("/theme", url.Values{"theme": {"dark"}}).Cookies()[0].Secure, public)
 	}
+}
+
+// TestReasonsAreNotCut: what a browser lets somebody type is kept whole, and what is
+// longer is refused.
+func TestReasonsAreNotCut(t *testing.T) {
+	s := newSite(t, dashboardtest.Shop())
+	path := "/insights/" + s.Found[0].ID
+	for text, want := range map[string]string{
+		strings.Repeat("ß", 500):           strings.Repeat("ß", 500),
+		strings.Repeat("\U0001F511", 250):  strings.Repeat("\U0001F511", 250),
+		strings.Repeat("a\r\n", 249) + "b": strings.Repeat("a\n", 249) + "b",
+	} {
+		require.Equal(t, http.StatusSeeOther, s.post(path+"/mute", url.Values{"reason": {text}}).StatusCode)
+		require.Equal(t, want, s.Found[0].MuteReason)
+	}
+	for _, long := range []string{strings.Repeat("a", 501), strings.Repeat("\U0001F511", 251)} {
+		r := s.post(path+"/mute", url.Values{"reason": {long}})
+		require.Equal(t, http.StatusBadRequest, r.StatusCode)
+		require.Contains(t, read(t, r), "longer than 500 characters")
+	}
+	require.NotEqual(t, strings.Repeat("a", 500), s.Found[0].MuteReason)
 }

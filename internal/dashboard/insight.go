@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf16"
 
 	"github.com/google/uuid"
 
@@ -23,7 +24,7 @@ import (
 // take to be answered.
 const summaryTimeout = 50 * time.Second
 
-const maxReason = 500 // bytes of the reason of a mute
+const maxReason = 500 // UTF-16 code units of the reason of a mute, as browsers count
 
 // CachedSummaries is implemented by summarizers that keep what they have written.
 // Implementations may be used concurrently.
@@ -240,7 +241,11 @@ func (h *Handler) mute(q *request) error {
 	if err := q.readForm(); err != nil {
 		return err
 	}
-	reason := strings.TrimSpace(cutText(q.r.PostFormValue("reason"), maxReason))
+	// A form is sent with CR LF, which browsers count as one.
+	reason := strings.TrimSpace(strings.ReplaceAll(q.r.PostFormValue("reason"), "\r\n", "\n"))
+	if reason = strings.ToValidUTF8(reason, "\uFFFD"); len(utf16.Encode([]rune(reason))) > maxReason {
+		return assay.Errorf(assay.CodeInvalid, "The reason is longer than %d characters.", maxReason)
+	}
 	if err := q.cfg.Insights.MuteInsight(q.ctx, i.ID, reason); err != nil {
 		return err
 	}
