@@ -99,3 +99,21 @@ func TestMarks(t *testing.T) {
 	}, all)
 	require.Len(t, c.Kinds(), 3)
 }
+
+func TestThinned(t *testing.T) {
+	points := make([]assay.ScorePoint, 1000)
+	for i := range points {
+		points[i] = assay.ScorePoint{At: chartStart.Add(time.Duration(i) * time.Hour), Value: 100}
+		if i >= 333 && i < 335 {
+			points[i].Value = 50
+		}
+	}
+	some := thinned(points, 10)
+	require.Len(t, some, 11)
+	require.Equal(t, []assay.ScorePoint{points[0], points[333], points[335], points[999]}, []assay.ScorePoint{some[0], some[3], some[4], some[10]})
+	for i := range points {
+		points[i].Value = float64(i % 2)
+	}
+	require.Len(t, thinned(points, 10), 10, "changes without end")
+	require.Equal(t, points[:10], thinned(points[:10], 10))
+}

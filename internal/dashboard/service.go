@@ -257,14 +257,32 @@ func (t turn) Words() string {
 	return "is not evaluated any more"
 }
 
-// thinned returns at most n points, the first and the last among them.
+// thinned returns some n points of many, the first and the last among them, and up to n
+// more at which the value changed, so that a change is drawn where it was.
 func thinned(points []assay.ScorePoint, n int) []assay.ScorePoint {
 	if len(points) <= n {
 		return points
 	}
-	kept := make([]assay.ScorePoint, n)
-	for i := range kept {
-		kept[i] = points[i*(len(points)-1)/(n-1)]
+	kept := make([]bool, len(points))
+	for i := range n {
+		kept[i*(len(points)-1)/(n-1)] = true
 	}
-	return kept
+	var changed []int
+	for i := 1; i < len(points); i++ {
+		if points[i].Value != points[i-1].Value {
+			changed = append(changed, i)
+		}
+	}
+	if len(changed) <= n {
+		for _, i := range changed {
+			kept[i] = true
+		}
+	}
+	var some []assay.ScorePoint
+	for i, k := range kept {
+		if k {
+			some = append(some, points[i])
+		}
+	}
+	return some
 }
