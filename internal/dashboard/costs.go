@@ -91,7 +91,7 @@ func (h *Handler) costs(q *request) error {
 	if err != nil {
 		return err
 	}
-	page := costsPage{Search: cutText(strings.TrimSpace(a.get(searchParam)), maxSearch), Sorts: sorts}
+	page := costsPage{Search: searched(strings.TrimSpace(a.get(searchParam))), Sorts: sorts}
 	page.Filtered = page.Search != ""
 	page.Columns = a.columns(sorts, mostCost,
 		column{Label: "Service", By: nameField}, column{Label: "Bytes by signal"},

@@ -188,7 +188,7 @@ func (q *request) insightFilter(a address, page *insightsPage) (assay.InsightFil
 // the form has it, which several services may have. A name that is not the one of the
 // id was written after the id was chosen.
 func (q *request) chooseService(a address, page *insightsPage) error {
-	text := cutText(strings.TrimSpace(a.get(searchParam)), maxSearch)
+	text := searched(strings.TrimSpace(a.get(searchParam)))
 	_, written := a.query[searchParam]
 	if id := a.get(serviceParam); id != "" {
 		if uuid.Validate(id) != nil {
@@ -198,7 +198,7 @@ func (q *request) chooseService(a address, page *insightsPage) error {
 		if err != nil {
 			return err
 		}
-		if !written || text == cutText(plain(s.Name), maxSearch) {
+		if !written || text == searched(plain(s.Name)) {
 			page.Service, page.Name = s, plain(s.Name)
 			return nil
 		}

@@ -88,7 +88,7 @@ func (h *Handler) service(q *request) error {
 	page := servicePage{
 		Service: service, Score: scoreOf(service.Score),
 		Others: "/services" + encoded(url.Values{
-			searchParam: {cutText(service.Name, maxSearch)}, environmentParam: {environmentValue(service.Environment)}, sortParam: {"-last_seen"},
+			searchParam: {searched(service.Name)}, environmentParam: {environmentValue(service.Environment)}, sortParam: {"-last_seen"},
 		}),
 		All: "/insights?" + serviceParam + "=" + id + "&" + statusParam + "=" + allStatuses,
 	}

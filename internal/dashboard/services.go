@@ -85,7 +85,7 @@ var serviceSorts = []option{
 func (h *Handler) services(q *request) error {
 	a := q.address()
 	f := assay.ServiceFilter{
-		OrganizationID: q.organization(), Search: cutText(strings.TrimSpace(a.get(searchParam)), maxSearch),
+		OrganizationID: q.organization(), Search: searched(strings.TrimSpace(a.get(searchParam))),
 		Page: a.slice(servicesPageSize), Course: q.course(sparkPoints),
 	}
 	environments, err := q.environmentNames()
@@ -203,10 +203,11 @@ func validSignal(s assay.Signal) bool {
 	}
 }
 
-// cutText returns at most n bytes of s, and only valid UTF-8.
-func cutText(s string, n int) string {
-	if len(s) > n {
-		s = s[:n]
+// searched returns what of a text can be searched for: at most maxSearch bytes, and only
+// valid UTF-8.
+func searched(s string) string {
+	if len(s) > maxSearch {
+		s = s[:maxSearch]
 	}
 	return strings.ToValidUTF8(s, "")
 }
