@@ -138,7 +138,7 @@ func TestConnectionsAreCounted(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	c := newCrowd(most)
 	live, requests := make(map[string]*conn), make([]*conn, 0)
-	for i := range 5000 {
+	for i := range 1500 {
 		name := fmt.Sprint(r.IntN(2 * most))
 		if i%200 == 0 {
 			for _, on := range requests {
