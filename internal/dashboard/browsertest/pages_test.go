@@ -72,7 +72,7 @@ func TestEveryPageInBothThemes(t *testing.T) {
 		paths []string
 		fails bool
 	}{
-		{shop, []string{"/", "/services", "/services?q=nothing", "/services/" + shop.Rows[8].ID, "/insights?status=all&rule=MET-002", "/insights/" + shop.Found[0].ID, "/costs?sort=-avoidable", "/rules", "/rules/SPA-002", "/keys", "/keys/q7Lm2P/revoke", "/sign-in"}, false},
+		{shop, []string{"/", "/services?q=c&sort=score", "/services?q=nothing", "/services/" + shop.Rows[8].ID, "/insights?status=all&rule=MET-002", "/insights/" + shop.Found[0].ID, "/costs?q=c&sort=-avoidable", "/rules", "/rules/SPA-002", "/keys", "/keys/q7Lm2P/revoke", "/sign-in"}, false},
 		{muted, []string{"/insights/" + muted.Found[0].ID}, false},
 		{busy, []string{"/services/" + busy.Rows[0].ID, "/insights?q=relay"}, false},
 		{dashboardtest.Empty(), []string{"/", "/services"}, false},
