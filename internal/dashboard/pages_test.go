@@ -182,6 +182,17 @@ func wellFormed(t *testing.T, path, page string, all []*html.Node) {
 			require.Fail(t, "an element that no page has", "%s: %s", path, e.Data)
 		case "h1":
 			headings++
+		case "tbody": // the script follows rows by their keys
+			keys := map[string]bool{}
+			for row := range e.ChildNodes() {
+				if row.Type != html.ElementNode {
+					continue
+				}
+				key := attribute(row, "data-key")
+				require.NotEmpty(t, key, "%s: a row without a key", path)
+				require.False(t, keys[key], "%s: two rows with the key %s", path, key)
+				keys[key] = true
+			}
 		}
 	}
 	require.Equal(t, 1, headings, path)
