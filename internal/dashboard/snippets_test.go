@@ -35,3 +35,16 @@ func TestSnippets(t *testing.T) {
 		require.Equal(t, tc.plain, strings.Contains(s.Collector, "insecure: true"), name)
 	}
 }
+
+// FuzzEndpoint: whatever a client names as the host, the lines are safe in a shell and in
+// YAML.
+func FuzzEndpoint(f *testing.F) {
+	for _, host := range []string{"assay.prod:8080", "[::1]:8080", "::1", "", ":", "a b", "$(x)", "a\nb", "fe80::1%eth0", "%zz"} {
+		f.Add(host)
+	}
+	f.Fuzz(func(t *testing.T, host string) {
+		u := endpoint("http://:4318", host)
+		require.Regexp(t, `^http://(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):4318$`, u.String())
+		require.Equal(t, u.Host, withPort(u))
+	})
+}
