@@ -54,6 +54,7 @@ func serve(t *testing.T, w *dashboardtest.World, before func(http.ResponseWriter
 // wide screen and dark on a phone, and hears what the console says. Nothing reaches
 // beyond the window.
 func TestEveryPageInBothThemes(t *testing.T) {
+	t.Parallel()
 	shop, muted := dashboardtest.Shop(), dashboardtest.Shop()
 	require.NoError(t, muted.MuteInsight(t.Context(), muted.Found[0].ID, "The addresses are those of a test account."))
 	_, err := muted.Summarize(t.Context(), muted.Found[0])
@@ -112,6 +113,7 @@ func TestEveryPageInBothThemes(t *testing.T) {
 // TestPageUpdatesItself follows a page from no data to data, through a server that is
 // away, to the end of the session.
 func TestPageUpdatesItself(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	tab, _ := start(t)
 	w := dashboardtest.Empty()
 	var status atomic.Int64
