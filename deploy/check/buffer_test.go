@@ -167,8 +167,11 @@ func bufferConfig(t *testing.T) (file, intake string) {
 	intake = freeAddress(t)
 	config := string(text)
 	for _, r := range [][2]string{
-		{"0.0.0.0:4317", intake}, {"0.0.0.0:4318", freeAddress(t)},
-		{"127.0.0.1:14317", freeAddress(t)}, {"127.0.0.1:14318", freeAddress(t)}, {"127.0.0.1:14319", freeAddress(t)},
+		{"0.0.0.0:4317", intake},
+		{"0.0.0.0:4318", freeAddress(t)},
+		{"127.0.0.1:14317", freeAddress(t)},
+		{"127.0.0.1:14318", freeAddress(t)},
+		{"127.0.0.1:14319", freeAddress(t)},
 		{"\nservice:\n", "\nservice:\n  telemetry: {metrics: {level: none}, logs: {level: error, disable_stacktrace: true}}\n"},
 	} {
 		require.Contains(t, config, r[0])
