@@ -161,6 +161,22 @@ function ready(root) {
 }
 ready(document);
 
+// copy puts a text on the clipboard, also where browsers hide it: from pages without TLS.
+async function copy(text) {
+  if (navigator.clipboard) return navigator.clipboard.writeText(text);
+  const focus = document.activeElement;
+  const area = document.createElement('textarea');
+  area.className = 'copied';
+  area.readOnly = true;
+  area.value = text;
+  document.body.append(area);
+  area.select();
+  const done = document.execCommand('copy');
+  area.remove();
+  focus?.focus({ preventScroll: true });
+  if (!done) throw new Error('not copied');
+}
+
 document.addEventListener('click', async (e) => {
   const menu = document.querySelector('.menu[open]');
   if (menu && !menu.contains(e.target)) menu.open = false;
@@ -168,7 +184,7 @@ document.addEventListener('click', async (e) => {
   if (!button) return;
   const text = button.dataset.copy || button.closest('.code').querySelector('code').textContent;
   try {
-    await navigator.clipboard.writeText(text);
+    await copy(text);
     button.textContent = 'Copied';
   } catch {
     button.textContent = 'Not copied';

@@ -165,3 +165,22 @@ document.querySelector('[data-wait]').click()`)
 	run(t, tab, `dispatchEvent(new PageTransitionEvent('pageshow'))`)
 	require.NoError(t, tab.Await(`document.querySelector('[data-wait].wait') === null`))
 }
+
+// TestCopyWithoutTLS copies where the page is given no clipboard.
+func TestCopyWithoutTLS(t *testing.T) {
+	t.Parallel()
+	tab, _ := start(t)
+	url := serve(t, dashboardtest.Empty(), nil)
+	require.NoError(t, tab.AllowClipboard(url))
+	require.NoError(t, tab.Open(url+"/"))
+	run(t, tab, `window.given = navigator.clipboard; Object.defineProperty(navigator, 'clipboard', { value: undefined })`)
+	require.NoError(t, tab.Click(".code .copy"))
+	require.NoError(t, tab.Await(`document.querySelector('.code .copy').textContent === 'Copied'`))
+	got, err := browsertest.Evaluate[string](tab, `given.readText()`)
+	require.NoError(t, err)
+	require.Contains(t, got, "export OTEL_EXPORTER_OTLP_ENDPOINT=")
+	clean, err := browsertest.Evaluate[bool](tab, `!document.querySelector('textarea') && document.activeElement.matches('.code .copy')`)
+	require.NoError(t, err)
+	require.True(t, clean)
+	require.Empty(t, tab.Problems())
+}
