@@ -30,7 +30,8 @@ const (
 	// is never older than what the cache may hold.
 	lookupTimeout = cacheTTL
 	// maxStrangers is how many ids that nobody has used lately are looked up at a
-	// time, so that guessed ones do not hold up the keys in use.
+	// time. When there are more, one reading of all ids tells which are guessed, so that
+	// guesses hold up nobody.
 	maxStrangers = 2
 
 	touchInterval = time.Minute
@@ -218,8 +219,13 @@ func (a *Authenticator) find(ctx context.Context, id string) (*assay.APIKey, err
 		select {
 		case a.strangers <- struct{}{}:
 			defer func() { <-a.strangers }()
-		case <-ctx.Done():
-			return nil, errLookup(ctx.Err())
+		default:
+			switch known, err := a.index.has(ctx, id); {
+			case err != nil:
+				return nil, errLookup(err)
+			case !known:
+				return nil, nil
+			}
 		}
 	}
 	key, err := a.Keys.FindAPIKey(ctx, id)

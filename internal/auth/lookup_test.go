@@ -77,17 +77,19 @@ func TestLookupEnds(t *testing.T) {
 	})
 }
 
-// TestGuessesLeaveKeysInUseAlone has more unknown ids looked up than the store takes,
-// and a key in use among them.
-func TestGuessesLeaveKeysInUseAlone(t *testing.T) {
+// TestGuessesLeaveKeysAlone has more unknown ids looked up than the store takes, and
+// among them a key in use and one that nobody has used yet.
+func TestGuessesLeaveKeysAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{}
 		key := "Bearer " + string(m.add(t, func(k *assay.APIKey) { k.LastUsedAt = time.Now() }))
+		other := "Bearer " + string(m.add(t, func(k *assay.APIKey) { k.LastUsedAt = time.Now() }))
 		a := &Authenticator{Keys: slow(m.store()), Prefix: "assay"}
 		defer a.Close()
 		_, err := a.Authenticate(t.Context(), key, "")
 		require.NoError(t, err)
 		time.Sleep(cacheTTL)
+		before := m.finds
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		for range 100 {
@@ -99,9 +101,15 @@ func TestGuessesLeaveKeysInUseAlone(t *testing.T) {
 		_, err = a.Authenticate(t.Context(), key, "")
 		require.NoError(t, err)
 		require.Equal(t, time.Second, time.Since(began), "it waits for its own lookup alone")
+		for range 100 {
+			wg.Go(func() { _, _ = a.Authenticate(ctx, guess(), "") })
+		}
+		_, err = a.Authenticate(t.Context(), other, "")
+		require.NoError(t, err)
 		cancel()
 		wg.Wait()
 		time.Sleep(2 * lookupTimeout) // the lookups go on without those who wanted them
 		require.Empty(t, a.strangers)
+		require.LessOrEqual(t, m.finds-before, 2*maxStrangers+2, "most guesses cost the store nothing")
 	})
 }

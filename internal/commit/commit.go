@@ -76,8 +76,8 @@ type Committer struct {
 	closing chan struct{}
 	done    chan struct{}
 
-	since  atomic.Int64 // Unix nanoseconds; see Behind
-	failed atomic.Int64 // Unix nanoseconds; see Failed
+	since  atomic.Int64              // Unix nanoseconds; see Behind
+	failed atomic.Pointer[time.Time] // nil: not the last time; see Failed
 
 	// Of the committing goroutine.
 	budget       int       // rows of one group
@@ -219,10 +219,10 @@ func (c *Committer) Behind() time.Duration {
 // committed, and how long ago that was.
 func (c *Committer) Failed() (ago time.Duration, ok bool) {
 	failed := c.failed.Load()
-	if failed == 0 {
+	if failed == nil {
 		return 0, false
 	}
-	return max(0, time.Since(time.Unix(0, failed))), true
+	return time.Since(*failed), true
 }
 
 // run commits the first submission after a quiet time at once, and under load one
@@ -298,13 +298,14 @@ func (c *Committer) commit(group []*submission) error {
 	began := time.Now()
 	fresh, err := c.transact(group)
 	if away(err) {
-		c.failed.Store(time.Now().UnixNano())
+		now := time.Now()
+		c.failed.Store(&now)
 	}
 	switch {
 	case err == nil:
 		now := time.Now()
 		c.since.Store(now.UnixNano())
-		c.failed.Store(0)
+		c.failed.Store(nil)
 		c.adapt(group, now.Sub(began))
 	case errors.Is(err, context.DeadlineExceeded):
 		// Too much for one transaction, or a slow store: what comes back is tried in smaller groups.

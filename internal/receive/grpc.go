@@ -102,6 +102,7 @@ func (r *Receiver) export(stream grpc.ServerStream, signal wire.Signal) error {
 		remoteAddr = p.Addr.String()
 	}
 	q := r.request(GRPC, signal)
+	defer q.answered()
 	warning, err := q.serve(ctx, authorization, remoteAddr, func() (string, error) {
 		body, enc, err := q.readGRPC(ctx)
 		if err != nil {

@@ -86,6 +86,7 @@ func (r *Receiver) serveHTTP(w http.ResponseWriter, hr *http.Request) {
 		return
 	}
 	q := r.request(HTTP, signal)
+	defer q.answered()
 	var json, arrived bool
 	warning, err := q.serve(ctx, hr.Header.Get("Authorization"), hr.RemoteAddr, func() (string, error) {
 		var err error

@@ -582,3 +582,31 @@ func TestTooManyConnections(t *testing.T) {
 		})
 	}
 }
+
+// TestConnectionIsInUseUntilAnswered: a request that is refused before its body has arrived
+// gets its answer, whoever wants to connect.
+func TestConnectionIsInUseUntilAnswered(t *testing.T) {
+	s := start(t, receive.Config{MaxConnections: 1})
+	c, err := net.Dial("tcp", s.http)
+	require.NoError(t, err)
+	defer c.Close()
+	require.NoError(t, c.SetDeadline(time.Now().Add(time.Minute)))
+	const size = 1000
+	_, err = fmt.Fprintf(c, "POST /v1/logs HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer no\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n{", size)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return len(s.outcomes()) == 1 }, time.Minute, time.Millisecond)
+	require.Equal(t, receive.Unauthenticated, s.outcomes()[0])
+	other, err := net.Dial("tcp", s.http)
+	require.NoError(t, err)
+	defer other.Close()
+	require.Eventually(t, func() bool {
+		_, closed, refused := s.Connections(receive.HTTP)
+		return closed+refused == 1
+	}, time.Minute, time.Millisecond)
+	_, err = c.Write(bytes.Repeat([]byte{' '}, size-1))
+	require.NoError(t, err)
+	res, err := http.ReadResponse(bufio.NewReader(c), nil)
+	require.NoError(t, err)
+	defer res.Body.Close()
+	require.Equal(t, http.StatusUnauthorized, res.StatusCode)
+}

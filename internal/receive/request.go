@@ -72,7 +72,7 @@ func (r *Receiver) request(t Transport, signal wire.Signal) *request {
 }
 
 // serve runs the request: f between the check of its credential and its end. The
-// error is what the sender is to be told.
+// error is what the sender is to be told. Its connection is in use until answered.
 func (q *request) serve(ctx context.Context, authorization, remoteAddr string, f func() (warning string, err error)) (warning string, err error) {
 	defer func() { q.observe(ctx, err) }()
 	if err := q.begin(); err != nil {
@@ -80,7 +80,6 @@ func (q *request) serve(ctx context.Context, authorization, remoteAddr string, f
 	}
 	defer func() { q.end(q.organization) }()
 	q.conn = q.connections[q.event.Transport].begin(remoteAddr)
-	defer q.conn.end()
 	defer q.lease.end()
 	defer func() {
 		if p := recover(); p != nil {
@@ -92,6 +91,9 @@ func (q *request) serve(ctx context.Context, authorization, remoteAddr string, f
 	}
 	return f()
 }
+
+// answered says that the sender has its answer, as far as that is up to the server.
+func (q *request) answered() { q.conn.end() }
 
 func (q *request) observe(ctx context.Context, err error) {
 	q.event.Outcome, _ = classify(err)

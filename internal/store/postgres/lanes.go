@@ -17,7 +17,7 @@ const (
 	// is there.
 	lookups
 	// loads are those of the lookups that may take long: they always leave room for
-	// another one where there are six connections or more.
+	// another one, and are among the pages where there are less than six connections.
 	loads
 	// pages are everything else: what people and programs read and change.
 	pages
@@ -34,8 +34,12 @@ type lanes [pages + 1]chan struct{}
 func newLanes(conns int) (ls lanes) {
 	own := min(max(conns/3, 1), reserved)
 	ls[lookups] = make(chan struct{}, own)
-	ls[loads] = make(chan struct{}, max(own-1, 1))
 	ls[pages] = make(chan struct{}, max(conns-2*own, 1))
+	if own > 1 {
+		ls[loads] = make(chan struct{}, own-1)
+	} else {
+		ls[loads] = ls[pages]
+	}
 	return ls
 }
 
@@ -51,7 +55,7 @@ func (ls *lanes) enter(ctx context.Context, l lane) (leave func(), err error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	if l != loads {
+	if l != loads || cap(ls[lookups]) == 1 {
 		return func() { <-slots }, nil
 	}
 	leaveLookups, err := ls.enter(ctx, lookups) // a load is one

@@ -85,28 +85,28 @@ func TestPagesLeaveRoom(t *testing.T) {
 
 // TestLoadsLeaveRoom: long lookups never take the last connection of the others.
 func TestLoadsLeaveRoom(t *testing.T) {
-	ls := newLanes(defaultConns)
-	for range cap(ls[loads]) {
-		_, err := ls.enter(t.Context(), loads)
-		require.NoError(t, err)
-	}
-	leave, err := ls.enter(t.Context(), lookups)
-	require.NoError(t, err)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	for _, l := range []lane{loads, lookups} {
-		_, err := ls.enter(ended, l)
+	for _, conns := range []int{1, 2, 3, 4, 5, 6, 8, defaultConns, 40} {
+		ls := newLanes(conns)
+		for range cap(ls[loads]) {
+			_, err := ls.enter(t.Context(), loads)
+			require.NoError(t, err)
+		}
+		leave, err := ls.enter(t.Context(), lookups)
+		require.NoError(t, err, "%d connections", conns)
+		_, err = ls.enter(ended, loads)
 		require.ErrorIs(t, err, context.Canceled)
+		leave()
+		_, err = ls.enter(t.Context(), lookups)
+		require.NoError(t, err)
 	}
-	leave()
-	_, err = ls.enter(t.Context(), lookups)
-	require.NoError(t, err)
 }
 
 // TestLanes shares connections out.
 func TestLanes(t *testing.T) {
 	for conns, want := range map[int][3]int{ // lookups, loads, pages
-		1: {1, 1, 1}, 2: {1, 1, 1}, 3: {1, 1, 1}, 4: {1, 1, 2}, 6: {2, 1, 2}, 10: {3, 2, 4}, 40: {3, 2, 34},
+		1: {1, 1, 1}, 2: {1, 1, 1}, 3: {1, 1, 1}, 4: {1, 2, 2}, 5: {1, 3, 3}, 6: {2, 1, 2}, 10: {3, 2, 4}, 40: {3, 2, 34},
 	} {
 		ls := newLanes(conns)
 		require.Equal(t, want, [3]int{cap(ls[lookups]), cap(ls[loads]), cap(ls[pages])}, "%d connections", conns)
