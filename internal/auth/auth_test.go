@@ -50,6 +50,13 @@ type memory struct {
 	touches []touch
 }
 
+// found returns how many keys were looked up.
+func (m *memory) found() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.finds
+}
+
 func (m *memory) store() *keyStore {
 	return &keyStore{
 		FindAPIKeyFn: func(_ context.Context, id string) (*assay.APIKey, error) {

@@ -55,7 +55,7 @@ func TestRequestsShareALookup(t *testing.T) {
 			synctest.Wait()
 			cancel()
 			wg.Wait()
-			require.Equal(t, round, m.finds)
+			require.Equal(t, round, m.found())
 			time.Sleep(cacheTTL)
 		}
 	})
@@ -89,7 +89,7 @@ func TestGuessesLeaveKeysAlone(t *testing.T) {
 		_, err := a.Authenticate(t.Context(), key, "")
 		require.NoError(t, err)
 		time.Sleep(cacheTTL)
-		before := m.finds
+		before := m.found()
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		for range 100 {
@@ -110,6 +110,6 @@ func TestGuessesLeaveKeysAlone(t *testing.T) {
 		wg.Wait()
 		time.Sleep(2 * lookupTimeout) // the lookups go on without those who wanted them
 		require.Empty(t, a.strangers)
-		require.LessOrEqual(t, m.finds-before, 2*maxStrangers+2, "most guesses cost the store nothing")
+		require.LessOrEqual(t, m.found()-before, 2*maxStrangers+2, "most guesses cost the store nothing")
 	})
 }

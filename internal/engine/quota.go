@@ -129,6 +129,9 @@ func (q *Quota) Load(ctx context.Context, organizationID string) error {
 	if q.loaded(organizationID) {
 		return nil
 	}
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
 	read := q.reads.DoChan("organization "+organizationID, func() (any, error) {
 		if q.loaded(organizationID) {
 			return nil, nil
