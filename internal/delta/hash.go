@@ -2,7 +2,26 @@
 
 package delta
 
-import "github.com/cespare/xxhash/v2"
+import (
+	"hash/maphash"
+
+	"github.com/cespare/xxhash/v2"
+
+	"assay"
+)
+
+// processSeed keys the hashes that are valid in this process alone. Senders cannot
+// know it, so they cannot choose inputs that collide.
+var processSeed = maphash.MakeSeed()
+
+// ServiceHash returns a hash of an organization's service, keyed by a random key of
+// this process. It must not be stored.
+func ServiceHash(organizationID string, k assay.ServiceKey) uint64 {
+	return maphash.Comparable(processSeed, struct {
+		organizationID string
+		service        assay.ServiceKey
+	}{organizationID, k})
+}
 
 // Hash returns the stable 64-bit hash (XXH64) of which keys and values of claims
 // and distinct sets are made: the same on every replica and after every restart.

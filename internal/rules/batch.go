@@ -143,7 +143,7 @@ func (b *Batch) service(e *Evaluator, r *resource) *service {
 // overflow returns the batch's facts of the overflow service.
 func (b *Batch) overflow() *service {
 	key := assay.ServiceKey{Name: assay.OverflowService}
-	hash := serviceHash(b.organization, key)
+	hash := delta.ServiceHash(b.organization, key)
 	if s := b.index[hash]; s != nil {
 		return s
 	}

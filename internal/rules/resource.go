@@ -177,7 +177,7 @@ func decideResource(organizationID string, m wire.Message) (*resource, error) {
 	}
 
 	r.trace = &trace.Resource{Service: serviceKey(attrs), Attributes: doc.String()}
-	r.trace.Hash = serviceHash(organizationID, r.trace.Service)
+	r.trace.Hash = delta.ServiceHash(organizationID, r.trace.Service)
 	r.trace.Unjudged = r.trace.Service.Overflow()
 	environment := r.trace.Service.Environment
 	r.production = strings.EqualFold(environment, "production") || strings.EqualFold(environment, "prod")
@@ -201,15 +201,6 @@ func serviceKey(attrs attributes) assay.ServiceKey {
 		k.Name = assay.UnknownService
 	}
 	return k
-}
-
-// serviceHash is a stable hash of an organization's service.
-func serviceHash(organizationID string, k assay.ServiceKey) uint64 {
-	h := delta.HashString(organizationID)
-	for _, part := range [...]string{k.Namespace, k.Name, k.Environment, k.Version} {
-		h = delta.Mix(h, delta.HashString(part))
-	}
-	return h
 }
 
 // fail records that a rule fails on the resource, with a piece of evidence.
