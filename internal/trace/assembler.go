@@ -3,21 +3,20 @@
 package trace
 
 import (
-	"encoding/binary"
-	"iter"
-	"math"
+	"context"
 	"slices"
 	"sync"
 	"time"
 
 	"assay"
 	"assay/internal/delta"
+	"assay/internal/fair"
 )
 
 // Resource is what the trace rules need to know of the resource of a span.
 type Resource struct {
 	Service    assay.ServiceKey
-	Hash       uint64 // of the organization and Service
+	Hash       uint64 // of the organization and Service, as delta.ServiceHash gives it
 	Unjudged   bool   // its spans count as parents, but not against it (overflow)
 	Attributes string // JSON for evidence, without sensitive values
 
@@ -34,14 +33,14 @@ type Span struct {
 	Short    bool    // lasts under 5 ms and does not end before it starts
 	Resource *Resource
 	Name     string // without sensitive parts
-	NameHash uint64 // of the name, the same wherever Name is the same
+	NameHash uint64 // of the name, the same wherever Name is the same; keyed, so that senders cannot make two alike
 }
 
 // Config of an Assembler. The zero value of a field means its default.
 type Config struct {
-	Idle   time.Duration // a trace closes when no span arrived for so long; default 30 s
-	Max    time.Duration // or so long after its first span; default 10 minutes
-	Memory int           // budget in bytes; default 128 MiB. Span names may take an eighth of it besides
+	Idle   time.Duration // a trace closes when no span has arrived for this time; default 30 s
+	Max    time.Duration // maximum age of a trace before it closes; default 10 minutes
+	Memory int           // budget in bytes, which organizations share; default 128 MiB
 	Seed   uint64        // of the hash that samples, so that senders cannot choose trace ids that stay
 	Step   time.Duration // of the window; default 1 h
 	Filter *delta.Filter // of evidence committed before; may be nil
@@ -68,44 +67,44 @@ type Stats struct {
 	Traces       int     // open now
 	Spans        int     // kept now
 	Bytes        int     // of the budget, in use
-	SamplingRate float64 // share of traces kept
+	SamplingRate float64 // share of traces kept, of the organization of which least are
 	Dropped      uint64  // spans left out since the start
+	Failed       uint64  // traces dropped since the start because their verdicts could not be committed
 	JournalBytes int     // of the entries of the journal that are needed
 }
 
-// Assembler holds open traces. It may be used concurrently.
+// Assembler holds open traces. It may be used concurrently. Organizations share its
+// memory: when it is full, traces of the one that holds most are sampled.
 type Assembler struct {
 	cfg Config
 
 	mu      sync.Mutex
 	traces  map[key]*openTrace
 	orgs    map[string]uint32
-	orgIDs  []string
-	arrived list       // by newest arrival
-	started list       // by first arrival
-	begun   *openTrace // the last one that was put among the started
+	tenants []*tenant // by number
+	initial sampling  // of new organizations
+	turn    int       // number of the tenant whose traces are evaluated next
+	shares  *fair.Shares
 	free    []*openTrace
-	names   *names // for the traces opened from now on
-	judge   judge
-	due     []*openTrace // of Expire and Flush
 
 	spans, bytes int
-	nameBytes    int // of all tables of names in use
-	dropped      uint64
+	dropped      uint64 // spans
+	failed       uint64 // traces whose verdicts could not be committed
 
 	scratch bundle // of Add
-	named   struct {
-		table   *names
-		numbers []uint32 // in the table, from 1, by number in the bundle in hand
-	}
-	ledger ledger // of a journal, if there is one
+	named   []numberedName
+	ledger  ledger // of a journal, if there is one
 
-	// One trace in 2^level is kept. When the level goes down, at lowered, traces
-	// that were dropped until then are still running; for one idle period what
-	// arrives of them looks like traces that lost their beginning.
-	level   uint
-	calm    time.Time // since when memory was low enough for one level less; zero: not
-	lowered time.Time
+	evaluation sync.Mutex // held before mu; guards what follows
+	judge      judge
+	chosen     []*openTrace
+	snapshots  []snapshot
+}
+
+// numberedName is the number of a name in the table in which it was last looked up.
+type numberedName struct {
+	table  *names
+	number uint32
 }
 
 type key struct {
@@ -147,6 +146,7 @@ const maxResources = 1 << 15
 
 type openTrace struct {
 	key       key
+	of        *tenant
 	level     uint // 2^level traces stand behind this one
 	partial   bool // its beginning may be missing
 	first     time.Time
@@ -156,23 +156,26 @@ type openTrace struct {
 	resources []*Resource
 	index     map[*Resource]uint16 // of the resources, once they are many
 	records   []record
-	entries   []uint64 // numbers of those of the journal that hold its spans
-	closing   bool     // once the transaction in hand has committed
+	entries   []uint64  // numbers of those of the journal that hold its spans
+	closing   bool      // once the transaction in hand has committed
+	evaluated bool      // is in a Piece
+	reading   bool      // is read without the lock
+	failures  int       // transactions with its verdict that failed
+	retry     time.Time // until then the verdict is not tried again
 	arrived   links
 	started   links
+
+	// generation tells the traces apart that use the memory of this one.
+	generation uint64
 }
 
 // NewAssembler returns an empty Assembler.
 func NewAssembler(cfg Config) *Assembler {
-	a := &Assembler{
-		cfg:    cfg.withDefaults(),
-		traces: make(map[key]*openTrace),
-		orgs:   make(map[string]uint32),
-		names:  newNames(),
+	cfg = cfg.withDefaults()
+	return &Assembler{
+		cfg: cfg, traces: make(map[key]*openTrace), orgs: make(map[string]uint32), shares: fair.NewShares(int64(cfg.Memory)),
+		judge: judge{known: make(map[uint64]struct{})},
 	}
-	a.arrived.of = func(t *openTrace) *links { return &t.arrived }
-	a.started.of = func(t *openTrace) *links { return &t.started }
-	return a
 }
 
 // Add adds spans of one organization that arrived now. Spans without a trace id
@@ -194,7 +197,7 @@ func (a *Assembler) Add(now time.Time, organizationID string, spans []Span) {
 // apply adds the spans of a bundle. They arrived at now; those of traces that were
 // open before or elsewhere came earlier.
 func (a *Assembler) apply(now time.Time, b *bundle) {
-	a.named.table = nil
+	a.named = slices.Grow(a.named[:0], len(b.names))[:len(b.names)]
 	for i := range b.groups {
 		g := &b.groups[i]
 		if g.left {
@@ -204,21 +207,21 @@ func (a *Assembler) apply(now time.Time, b *bundle) {
 		g.trace = a.trace(now, g)
 		a.add(g.trace, b, g)
 	}
-	clear(a.named.numbers)
+	clear(a.named)
 }
 
 // trace returns the open trace of a group, opened when there is none.
 func (a *Assembler) trace(now time.Time, g *group) *openTrace {
 	if t := a.traces[g.key]; t != nil {
 		t.last = now
-		a.arrived.moveToBack(t)
+		t.of.arrived.moveToBack(t)
 		if g.moved {
 			t.level = max(t.level, g.level)
 			t.partial = t.partial || g.partial
 			if first := time.Unix(0, g.opened); first.Before(t.first) {
 				a.end(t)
 				t.first = first
-				a.begin(t)
+				t.of.begin(t)
 			}
 		}
 		return t
@@ -230,48 +233,67 @@ func (a *Assembler) trace(now time.Time, g *group) *openTrace {
 	t := a.free[last]
 	a.free[last] = nil
 	a.free = a.free[:last]
-	t.key, t.level, t.first, t.last, t.names = g.key, a.level, now, now, a.names
-	t.partial = !a.lowered.IsZero() && now.Sub(a.lowered) < a.cfg.Idle
+	o := a.tenants[g.key.org]
+	t.key, t.of, t.level, t.first, t.last, t.names = g.key, o, o.level, now, now, o.names
+	t.partial = o.suspects(now, a.cfg.Idle)
 	t.names.traces++
 	a.traces[t.key] = t
-	a.arrived.pushBack(t)
+	o.arrived.pushBack(t)
 	if g.moved {
 		t.first, t.partial, t.level = time.Unix(0, g.opened), g.partial, g.level
-		a.begin(t)
+		o.begin(t)
 	} else {
-		a.started.pushBack(t)
+		o.started.pushBack(t)
 	}
-	a.bytes += traceBytes + cap(t.records)*recordBytes + cap(t.entries)*entryBytes
+	a.charge(o, traceBytes+cap(t.records)*recordBytes+cap(t.entries)*entryBytes)
 	return t
 }
 
-// begin puts a trace that began before now in its place. Such traces come many at a
-// time and the oldest first, so that the search goes on where the last one was put.
-func (a *Assembler) begin(t *openTrace) {
-	at := a.begun
+// begin inserts a trace that began before now. Such traces come many at a time and the
+// oldest first, so that the search goes on where the last one was inserted.
+func (o *tenant) begin(t *openTrace) {
+	at := o.begun
 	if at != nil && at.first.After(t.first) {
 		at = nil
 	}
-	next := a.started.front
+	next := o.started.front
 	if at != nil {
 		next = at.started.next
 	}
 	for next != nil && !next.first.After(t.first) {
 		at, next = next, next.started.next
 	}
-	a.started.insertAfter(at, t)
-	a.begun = t
+	o.started.insertAfter(at, t)
+	o.begun = t
 }
 
 // end takes a trace from the list of those that began.
 func (a *Assembler) end(t *openTrace) {
-	if a.begun == t {
-		a.begun = t.started.prev
+	if t.of.begun == t {
+		t.of.begun = t.started.prev
 	}
 	if a.ledger.cursor == t {
-		a.ledger.cursor = t.started.next
+		a.ledger.cursor = a.following(t)
 	}
-	a.started.remove(t)
+	t.of.started.remove(t)
+}
+
+// following returns the open trace after t, nil for the first one, by organization and
+// then by first arrival.
+func (a *Assembler) following(t *openTrace) *openTrace {
+	org := uint32(0)
+	if t != nil {
+		if t.started.next != nil {
+			return t.started.next
+		}
+		org = t.key.org + 1
+	}
+	for ; int(org) < len(a.tenants); org++ {
+		if first := a.tenants[org].started.front; first != nil {
+			return first
+		}
+	}
+	return nil
 }
 
 // Traces are made so many at a time, each with room for so many spans and
@@ -299,7 +321,7 @@ func (a *Assembler) grow() {
 func (a *Assembler) add(t *openTrace, b *bundle, g *group) {
 	before := cap(t.records)
 	t.records = slices.Grow(t.records, g.n)
-	a.bytes += (cap(t.records) - before) * recordBytes
+	a.charge(t.of, (cap(t.records)-before)*recordBytes)
 	a.spans += g.n
 	t.time = max(t.time, g.time)
 	var r record
@@ -324,35 +346,11 @@ func (a *Assembler) name(t *openTrace, b *bundle, name uint32) uint32 {
 	if name == 0 {
 		return 0
 	}
-	if t.names != a.names { // an older table, for few traces
-		return a.intern(t.names, b.names[name])
+	n := &a.named[name]
+	if n.table != t.names {
+		*n = numberedName{t.names, a.intern(t.of, t.names, b.names[name])}
 	}
-	if a.named.table != a.names {
-		a.named.table = a.names
-		clear(a.named.numbers)
-		a.named.numbers = slices.Grow(a.named.numbers[:0], len(b.names))[:len(b.names)]
-	}
-	n := &a.named.numbers[name]
-	if *n == 0 {
-		i := a.intern(t.names, b.names[name])
-		if a.named.table != a.names { // it is full
-			return i
-		}
-		*n = i + 1
-	}
-	return *n - 1
-}
-
-// intern returns the number of a name in a table. Past the share of the budget
-// that names may take, new ones are left out of the evidence.
-func (a *Assembler) intern(n *names, name spanName) uint32 {
-	before := n.bytes
-	i := n.intern(name.hash, name.text, a.nameBytes < a.cfg.Memory/8)
-	a.nameBytes += n.bytes - before
-	if n == a.names && (n.full() || n.bytes > a.cfg.Memory/32) {
-		a.names = newNames()
-	}
-	return i
+	return n.number
 }
 
 // scanned is how many resources of a trace are compared one by one; past it the
@@ -383,78 +381,10 @@ func (a *Assembler) resource(t *openTrace, r *Resource) uint16 {
 		t.index[r] = uint16(n)
 	}
 	if r.held++; r.held == 1 {
-		a.bytes += r.size()
+		a.charge(t.of, r.size())
 	}
-	a.bytes += referenceBytes
+	a.charge(t.of, referenceBytes)
 	return uint16(n)
-}
-
-// keeps tells whether the sampling in force keeps a trace. Trace ids are meant to
-// be random, but their bits are mixed all the same.
-func (a *Assembler) keeps(id [16]byte) bool {
-	h := delta.Mix(binary.LittleEndian.Uint64(id[:8])+a.cfg.Seed, binary.LittleEndian.Uint64(id[8:]))
-	return h>>1&(1<<a.level-1) == 0
-}
-
-// maxLevel keeps one trace in a million.
-const maxLevel = 20
-
-// shed raises the sampling until what is kept fits into the budget. A trace that
-// is too large for it at the highest level is dropped, too; what still arrives of
-// it looks like a trace that lost its beginning.
-func (a *Assembler) shed(now time.Time) {
-	for a.bytes > a.cfg.Memory && a.level < maxLevel {
-		a.raise()
-	}
-	if a.bytes > a.cfg.Memory {
-		for _, t := range a.traces {
-			a.drop(t)
-		}
-		a.lowered = now
-	}
-	a.free = nil
-	a.calm = time.Time{}
-}
-
-// raise raises the sampling by one level.
-func (a *Assembler) raise() {
-	a.level++
-	for k, t := range a.traces {
-		if !a.keeps(k.id) {
-			a.drop(t)
-		}
-	}
-}
-
-func (a *Assembler) drop(t *openTrace) {
-	a.dropped += uint64(len(t.records))
-	a.remove(t)
-}
-
-// relax lowers the sampling by one level when memory has been low for a whole
-// maximum trace duration.
-func (a *Assembler) relax(now time.Time) {
-	if a.level == 0 || a.bytes > a.cfg.Memory/4 {
-		a.calm = time.Time{}
-		return
-	}
-	if a.calm.IsZero() {
-		a.calm = now
-	}
-	if now.Sub(a.calm) >= a.cfg.Max {
-		a.level--
-		a.lowered, a.calm = now, now
-	}
-}
-
-func (a *Assembler) org(id string) uint32 {
-	n, ok := a.orgs[id]
-	if !ok {
-		n = uint32(len(a.orgIDs))
-		a.orgs[id] = n
-		a.orgIDs = append(a.orgIDs, id)
-	}
-	return n
 }
 
 // maxFreeRecords is the size up to which a closed trace's memory is used again.
@@ -462,30 +392,34 @@ const maxFreeRecords = 1024
 
 // remove forgets a trace and keeps its memory for another.
 func (a *Assembler) remove(t *openTrace) {
+	o := t.of
 	delete(a.traces, t.key)
-	a.arrived.remove(t)
+	o.arrived.remove(t)
 	a.end(t)
 	a.spans -= len(t.records)
-	a.bytes -= traceBytes + cap(t.records)*recordBytes + cap(t.entries)*entryBytes + len(t.resources)*referenceBytes
+	freed := traceBytes + cap(t.records)*recordBytes + cap(t.entries)*entryBytes + len(t.resources)*referenceBytes
 	for _, seq := range t.entries {
 		a.ledger.release(seq)
 	}
 	for _, r := range t.resources {
 		if r.held--; r.held == 0 {
-			a.bytes -= r.size()
+			freed += r.size()
 		}
 	}
 	if t.names.traces--; t.names.traces == 0 {
-		a.nameBytes -= t.names.bytes
-		if t.names == a.names {
-			a.names = newNames()
+		freed += t.names.bytes
+		o.nameBytes -= t.names.bytes
+		if t.names == o.names {
+			o.names = newNames()
 		}
 	}
-	if cap(t.records) > maxFreeRecords || len(a.free) > len(a.traces)+1024 {
+	a.charge(o, -freed)
+	t.generation++
+	if t.reading || cap(t.records) > maxFreeRecords || len(a.free) > len(a.traces)+1024 {
 		return
 	}
 	clear(t.resources)
-	*t = openTrace{resources: t.resources[:0], records: t.records[:0], entries: t.entries[:0]}
+	*t = openTrace{resources: t.resources[:0], records: t.records[:0], entries: t.entries[:0], generation: t.generation}
 	a.free = append(a.free, t)
 }
 
@@ -493,43 +427,65 @@ func (a *Assembler) remove(t *openTrace) {
 func (a *Assembler) Stats() Stats {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	level := uint(0)
+	for _, o := range a.tenants {
+		level = max(level, o.level)
+	}
 	return Stats{
-		Traces: len(a.traces), Spans: a.spans, Bytes: a.bytes,
-		SamplingRate: 1 / float64(uint64(1)<<a.level), Dropped: a.dropped, JournalBytes: a.ledger.bytes,
+		Traces: len(a.traces), Spans: a.spans, Bytes: a.bytes, SamplingRate: rate(level),
+		Dropped: a.dropped, Failed: a.failed, JournalBytes: a.ledger.bytes,
 	}
 }
 
-// Expire closes the traces whose time has come by now and adds their verdicts to
-// d, as far as they fall into the window that starts at windowStart (Unix
-// nanoseconds).
+// rate returns the share of traces that is kept at a level.
+func rate(level uint) float64 { return 1 / float64(uint64(1)<<level) }
+
+// Expire closes the traces that are due at now and adds their verdicts to d, as far as
+// they fall into the window that starts at windowStart (Unix nanoseconds).
 func (a *Assembler) Expire(now time.Time, windowStart uint64, d *delta.Delta) {
+	a.closeAll(Due{Now: now, WindowStart: windowStart}, d)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.catchUp(now)
-	a.due, _ = choose(a.expired(now), math.MaxInt, a.due[:0])
-	a.close(a.due, windowStart, true, d)
 	a.relax(now)
 }
 
 // Flush closes all traces. When complete is false their missing spans may still
 // be on the way (a shutdown), and SPA-002 is left out.
 func (a *Assembler) Flush(windowStart uint64, complete bool, d *delta.Delta) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.due, _ = choose(a.all, math.MaxInt, a.due[:0])
-	a.close(a.due, windowStart, complete, d)
+	a.closeAll(Due{All: true, Incomplete: !complete, WindowStart: windowStart}, d)
 }
 
-// ahead tells whether traces wait for a clock that went back, as the store's may after
-// a failover.
-func (a *Assembler) ahead(now time.Time) bool {
-	t := a.arrived.front
+// closeAll closes traces and adds their verdicts to d.
+func (a *Assembler) closeAll(due Due, d *delta.Delta) {
+	for more := true; more; {
+		var pieces []*Piece
+		pieces, more = a.Evaluate(context.Background(), due)
+		a.mu.Lock()
+		for _, p := range pieces {
+			known := make(map[uint64]*delta.Service)
+			for i := range p.traces {
+				if t := &p.traces[i]; t.current() {
+					p.merge(d, known, t)
+					a.remove(t.trace)
+				}
+			}
+			p.release()
+		}
+		a.mu.Unlock()
+	}
+}
+
+// ahead reports whether traces of an organization wait for a clock that went back, as
+// the store's may after a failover.
+func (a *Assembler) ahead(o *tenant, now time.Time) bool {
+	t := o.arrived.front
 	return t != nil && t.last.Sub(now) > a.cfg.Idle
 }
 
-// catchUp takes what lies ahead of now for now, if traces wait for it.
-func (a *Assembler) catchUp(now time.Time) {
-	if !a.ahead(now) {
+// catchUp takes what lies ahead of now for now, if traces of an organization wait for
+// it.
+func (a *Assembler) catchUp(o *tenant, now time.Time) {
+	if !a.ahead(o, now) {
 		return
 	}
 	earlier := func(at *time.Time) {
@@ -537,72 +493,11 @@ func (a *Assembler) catchUp(now time.Time) {
 			*at = now
 		}
 	}
-	for _, t := range a.traces {
+	for t := o.started.front; t != nil; t = t.started.next {
 		earlier(&t.first)
 		earlier(&t.last)
+		earlier(&t.retry)
 	}
-	earlier(&a.lowered)
-	earlier(&a.calm)
-}
-
-// expired yields the traces whose time has come by now: those that were idle for
-// longest, then those that began first.
-func (a *Assembler) expired(now time.Time) iter.Seq[*openTrace] {
-	return func(yield func(*openTrace) bool) {
-		idle := func(t *openTrace) bool { return now.Sub(t.last) >= a.cfg.Idle }
-		for t := a.arrived.front; t != nil && idle(t); t = t.arrived.next {
-			if !yield(t) {
-				return
-			}
-		}
-		for t := a.started.front; t != nil && now.Sub(t.first) >= a.cfg.Max; t = t.started.next {
-			if !idle(t) && !yield(t) {
-				return
-			}
-		}
-	}
-}
-
-// all yields all open traces, those that began first before the others.
-func (a *Assembler) all(yield func(*openTrace) bool) {
-	for t := a.started.front; t != nil && yield(t); t = t.started.next {
-	}
-}
-
-// choose appends traces, so many at most, and marks them. It tells whether there are
-// more.
-func choose(traces iter.Seq[*openTrace], most int, due []*openTrace) (_ []*openTrace, more bool) {
-	for t := range traces {
-		if len(due) >= most {
-			return due, true
-		}
-		t.closing = true
-		due = append(due, t)
-	}
-	return due, false
-}
-
-func (a *Assembler) close(due []*openTrace, windowStart uint64, complete bool, d *delta.Delta) {
-	a.verdicts(due, windowStart, complete, d)
-	for _, t := range due {
-		a.remove(t)
-	}
-	clear(due)
-}
-
-// verdicts adds the verdicts on traces to d. It leaves them open.
-func (a *Assembler) verdicts(due []*openTrace, windowStart uint64, complete bool, d *delta.Delta) {
-	defer a.judge.forget()
-	for _, t := range due {
-		if t.time < windowStart {
-			continue
-		}
-		a.judge.trace(t, judgement{
-			organization: a.orgIDs[t.key.org],
-			bucket:       delta.BucketOf(t.time, a.cfg.Step),
-			parents:      complete && !t.partial,
-			rate:         1 / float64(uint64(1)<<max(t.level, a.level)),
-			filter:       a.cfg.Filter,
-		}, d)
-	}
+	o.lowered = min(o.lowered, now.UnixNano())
+	earlier(&o.calm)
 }

@@ -12,6 +12,7 @@ type bundle struct {
 	names     []spanName // the first one is no name
 	groups    []group
 	items     []item
+	states    []state // of a journal's entry
 
 	groupOf    map[key]int32
 	resourceOf map[*Resource]uint32
@@ -69,7 +70,7 @@ func (b *bundle) reset() {
 	clear(b.resources)
 	clear(b.names)
 	clear(b.groups)
-	b.resources, b.groups, b.items = b.resources[:0], b.groups[:0], b.items[:0]
+	b.resources, b.groups, b.items, b.states = b.resources[:0], b.groups[:0], b.items[:0], b.states[:0]
 	b.names = append(b.names[:0], spanName{})
 }
 
@@ -89,7 +90,7 @@ func (b *bundle) add(a *Assembler, org uint32, spans []Span) {
 		if g < 0 || b.groups[g].key.id != s.TraceID {
 			var isNew bool
 			if g, isNew = b.group(key{org: org, id: s.TraceID}); isNew {
-				b.groups[g].left = !a.keeps(s.TraceID)
+				b.groups[g].left = !a.keeps(a.tenants[org], s.TraceID)
 			}
 		}
 		to := &b.groups[g]
@@ -116,13 +117,13 @@ func (b *bundle) add(a *Assembler, org uint32, spans []Span) {
 }
 
 // addTrace adds an open trace with all its spans.
-func (b *bundle) addTrace(from, to *Assembler, t *openTrace) {
-	g, _ := b.group(key{org: to.org(from.orgIDs[t.key.org]), id: t.key.id})
+func (b *bundle) addTrace(to *Assembler, t *openTrace) {
+	g, _ := b.group(key{org: to.org(t.of.id), id: t.key.id})
 	into := &b.groups[g]
 	into.moved, into.opened, into.level, into.partial, into.time = true, t.first.UnixNano(), t.level, t.partial, t.time
 	for i := range t.records {
 		r := &t.records[i]
-		text := t.names.texts[r.name]
+		text := t.names.text(r.name)
 		b.push(g, item{
 			id: r.id, parent: r.parent, flags: r.flags, resource: b.resource(t.resources[r.resource]),
 			name: b.name(nameHash(text), text),

@@ -13,41 +13,48 @@ import (
 	"assay/internal/delta"
 )
 
-// nameHash is the hash of a name that comes from an entry.
-func nameHash(name string) uint64 { return delta.HashString(name) }
-
 // An entry of a journal is
 //
 //	version     1 byte
 //	arrival     8 bytes, Unix nanoseconds
 //	flags       1 byte
 //	seed        8 bytes, of the hash that samples
-//	level       of the sampling
-//	lowered     when the level went down, relative to arrival, if flagLowered
-//	since       from when on open traces may lack their beginning, relative to arrival, if flagSince
-//	orgs        number, then the id of each organization
+//	orgs        number, then of each: id, level of its sampling and which of the following there are, when the
+//	            level went down, and since when its open traces may lack their beginning, both relative to arrival
 //	closed      number, then organization and 16 bytes of each trace that closes before the spans of the entry
-//	resources   number, then of each: judged or not, 8 bytes of hash, five texts
+//	resources   number, then of each: judged or not, five texts
 //	names       number, then each; they are counted from 1
 //	traces      to the end: organization, whether it goes on from before in the same transaction and whether it
 //	            moved, 16 bytes of id, event time relative to arrival, [first arrival relative to arrival, level
 //	            and whether partial,] number of spans, then each span: flags, [resource], [name], [8 bytes of id],
 //	            [8 bytes of parent, or its place among the spans]
 //
+// Version 1 said level, lowered and since once, of all organizations, after the seed, and
+// had 8 bytes of a hash before the texts of a resource, which are ignored: two resources
+// are the same if their organization and all their texts are.
+//
 // Numbers are varints, signed where they are relative; texts have their length
 // before them. What equals that of the span before is left out.
 const (
-	entryVersion = 1
-	headerBytes  = 18
+	entryVersion    = 2
+	entryVersionOld = 1
+	headerBytes     = 18
 )
 
 // Flags of an entry.
 const (
 	flagReplaces = 1 << iota // its traces stand for what entries before say of them
 	flagTaken                // by another process, which moves the traces to its own journal
-	flagLowered
-	flagSince
-	knownFlags = 1<<iota - 1
+	flagLowered              // version 1
+	flagSince                // version 1
+	knownFlags   = 1<<iota - 1
+)
+
+// Flags beside the level of an organization's sampling.
+const (
+	stateLowered = 1 << iota
+	stateSince
+	stateBits = iota
 )
 
 // Flags of a span in an entry, above those of a record.
@@ -77,34 +84,64 @@ const (
 
 // header is what an entry says of the process that wrote it.
 type header struct {
+	version byte
 	arrival int64 // Unix nanoseconds
 	flags   byte
 	seed    uint64
-	level   uint
-	lowered int64 // Unix nanoseconds; 0: none
-	since   int64 // likewise
+
+	// Since when open traces of organizations may lack their beginning (Unix nanoseconds),
+	// from now on for one idle period, too.
+	doubts map[uint32]int64
+	old    state // of all organizations; version 1
 }
 
 func (h *header) append(b []byte) []byte {
-	flags := h.flags
-	if h.lowered != 0 {
-		flags |= flagLowered
-	}
-	if h.since != 0 {
-		flags |= flagSince
-	}
 	b = append(b, entryVersion)
 	b = binary.LittleEndian.AppendUint64(b, uint64(h.arrival))
-	b = append(b, flags)
-	b = binary.LittleEndian.AppendUint64(b, h.seed)
-	b = binary.AppendUvarint(b, uint64(h.level))
-	if h.lowered != 0 {
-		b = binary.AppendVarint(b, h.lowered-h.arrival)
+	b = append(b, h.flags)
+	return binary.LittleEndian.AppendUint64(b, h.seed)
+}
+
+// state is what an entry says of an organization's sampling.
+type state struct {
+	org uint32
+	sampling
+	since int64 // from when on open traces may lack their beginning, Unix nanoseconds; 0: none
+}
+
+func (s *state) append(b []byte, arrival int64) []byte {
+	head := uint64(s.level) << stateBits
+	if s.lowered != 0 {
+		head |= stateLowered
 	}
-	if h.since != 0 {
-		b = binary.AppendVarint(b, h.since-h.arrival)
+	if s.since != 0 {
+		head |= stateSince
+	}
+	b = binary.AppendUvarint(b, head)
+	if s.lowered != 0 {
+		b = binary.AppendVarint(b, s.lowered-arrival)
+	}
+	if s.since != 0 {
+		b = binary.AppendVarint(b, s.since-arrival)
 	}
 	return b
+}
+
+// state reads what append wrote.
+func (d *decoder) state(org uint32, arrival int64) state {
+	head := d.uvarint()
+	s := state{org: org, sampling: sampling{level: uint(head >> stateBits)}}
+	if head>>stateBits > maxLevel {
+		d.bad = true
+		return state{org: org}
+	}
+	if head&stateLowered != 0 {
+		s.lowered = arrival + d.varint()
+	}
+	if head&stateSince != 0 {
+		s.since = arrival + d.varint()
+	}
+	return s
 }
 
 // numbering gives what an entry refers to numbers of its own, in the order in which
@@ -216,18 +253,26 @@ func (e *encoder) seal(to int, note bool) {
 func (e *encoder) org(a *Assembler, org uint32) uint64 {
 	n, isNew := e.orgs.number(org)
 	if isNew {
-		e.orgTable = appendText(e.orgTable, a.orgIDs[org])
+		o := a.tenants[org]
+		s := state{sampling: o.sampling}
+		if since, ok := e.head.doubts[org]; ok {
+			s.lowered, s.since = e.head.arrival, since
+		}
+		e.orgTable = s.append(appendText(e.orgTable, o.id), e.head.arrival)
 	}
 	return uint64(n)
 }
 
-// note adds the entry that says which traces close, and what the header says.
-func (e *encoder) note(a *Assembler, h header, closing []*openTrace) {
+// note adds the entry that says which traces close, and how organizations are sampled.
+func (e *encoder) note(a *Assembler, h header, changed []*tenant, closing []*openTrace) {
 	e.head = h
+	for _, o := range changed {
+		e.org(a, o.number)
+	}
 	for _, t := range closing {
 		if e.full() {
 			e.seal(0, true)
-			e.head.since = 0
+			e.head.doubts = nil
 		}
 		e.closed = binary.AppendUvarint(e.closed, e.org(a, t.key.org))
 		e.closed = append(e.closed, t.key.id[:]...)
@@ -404,7 +449,6 @@ func (e *encoder) resource(b *bundle, r uint32) uint32 {
 			judged = 0
 		}
 		e.resourceTable = append(e.resourceTable, judged)
-		e.resourceTable = binary.LittleEndian.AppendUint64(e.resourceTable, x.Hash)
 		for _, text := range [...]string{x.Service.Namespace, x.Service.Name, x.Service.Environment, x.Service.Version, x.Attributes} {
 			e.resourceTable = appendText(e.resourceTable, text)
 		}
@@ -509,35 +553,55 @@ func (d *decoder) index(n int) uint32 {
 // decodeHeader reads what is before the tables.
 func decodeHeader(data []byte) (h header, rest []byte, err error) {
 	d := decoder{rest: data}
-	if v := d.byte(); v != entryVersion && !d.bad {
-		return h, nil, fmt.Errorf("%w: %d", errVersion, v)
+	if h.version = d.byte(); h.version != entryVersion && h.version != entryVersionOld && !d.bad {
+		return h, nil, fmt.Errorf("%w: %d", errVersion, h.version)
 	}
 	h.arrival, h.flags, h.seed = int64(d.fixed()), d.byte(), d.fixed()
-	level := d.uvarint()
-	if h.flags&flagLowered != 0 {
-		h.lowered = h.arrival + d.varint()
+	known := byte(flagReplaces | flagTaken)
+	if h.version == entryVersionOld {
+		known |= flagLowered | flagSince
+		level := d.uvarint()
+		h.old.level = uint(min(level, maxLevel))
+		d.bad = d.bad || level > maxLevel
+		if h.flags&flagLowered != 0 {
+			h.old.lowered = h.arrival + d.varint()
+		}
+		if h.flags&flagSince != 0 {
+			h.old.since = h.arrival + d.varint()
+		}
 	}
-	if h.flags&flagSince != 0 {
-		h.since = h.arrival + d.varint()
-	}
-	if d.bad || h.flags&^knownFlags != 0 || level > maxLevel {
+	if d.bad || h.flags&^known != 0 {
 		return h, nil, errEntry
 	}
-	h.level = uint(level)
 	h.flags &^= flagLowered | flagSince
 	return h, d.rest, nil
 }
 
-// known are resources decoded before, by their encoding, so that each is held once.
-type known map[string]*Resource
+// known are resources decoded before, by their organization and encoding, so that each
+// is held once.
+type known map[resourceKey]*Resource
+
+type resourceKey struct {
+	org      uint32
+	encoding string
+}
 
 // decode reads what follows a header: the traces that close, and a bundle.
 func (b *bundle) decode(a *Assembler, h header, rest []byte, resources known) (closed []key, err error) {
 	b.reset()
 	d := decoder{rest: rest}
+	if h.version == entryVersionOld {
+		a.initial = h.old.sampling
+		for _, o := range a.tenants {
+			b.states = append(b.states, state{o.number, h.old.sampling, h.old.since})
+		}
+	}
 	orgs := make([]uint32, d.count(1))
 	for i := range orgs {
 		orgs[i] = a.org(d.text())
+		if h.version != entryVersionOld {
+			b.states = append(b.states, d.state(orgs[i], h.arrival))
+		}
 	}
 	closed = make([]key, d.count(17))
 	for i := range closed {
@@ -546,18 +610,18 @@ func (b *bundle) decode(a *Assembler, h header, rest []byte, resources known) (c
 			closed[i] = key{org: orgs[org], id: [16]byte(id)}
 		}
 	}
-	n := d.count(14)
-	for range n {
-		r := d.resource(resources)
-		b.resources = append(b.resources, r)
+	encodings := make([][]byte, d.count(6))
+	for i := range encodings {
+		encodings[i] = d.resource(h.version)
 	}
-	n = d.count(1)
+	n := d.count(1)
 	for range n {
 		text := d.text()
 		b.names = append(b.names, spanName{nameHash(text), text})
 	}
+	of := decodedResources{a: a, b: b, encodings: encodings, known: resources, numbers: make(map[[2]uint32]uint32)}
 	for len(d.rest) > 0 && !d.bad {
-		b.decodeTrace(&d, h, orgs)
+		b.decodeTrace(&d, h, orgs, &of)
 	}
 	if d.bad {
 		return nil, errEntry
@@ -565,30 +629,61 @@ func (b *bundle) decode(a *Assembler, h header, rest []byte, resources known) (c
 	return closed, nil
 }
 
-// resource reads a resource.
-func (d *decoder) resource(before known) *Resource {
-	start := d.rest
-	r := &Resource{Unjudged: d.byte() == 0, Hash: d.fixed()}
-	var texts [5][]byte
-	for i := range texts {
-		texts[i] = d.take(d.count(1))
+// resource reads a resource and returns its encoding without a hash.
+func (d *decoder) resource(version byte) []byte {
+	judged := d.take(1)
+	if version == entryVersionOld {
+		d.fixed()
+	}
+	texts := d.rest
+	for range 5 {
+		d.take(d.count(1))
 	}
 	if d.bad {
+		return nil
+	}
+	return append(slices.Clone(judged), texts[:len(texts)-len(d.rest)]...)
+}
+
+// decodedResources gives the resources of an entry to the organizations whose traces
+// refer to them.
+type decodedResources struct {
+	a         *Assembler
+	b         *bundle
+	encodings [][]byte
+	known     known
+	numbers   map[[2]uint32]uint32 // in the bundle, by organization and number in the entry
+}
+
+// number returns the number of a resource in the bundle.
+func (x *decodedResources) number(org, i uint32) uint32 {
+	at := [2]uint32{org, i}
+	n, ok := x.numbers[at]
+	if !ok {
+		n = uint32(len(x.b.resources))
+		x.b.resources = append(x.b.resources, x.resource(org, x.encodings[i]))
+		x.numbers[at] = n
+	}
+	return n
+}
+
+func (x *decodedResources) resource(org uint32, encoding []byte) *Resource {
+	k := resourceKey{org, string(encoding)}
+	if r := x.known[k]; r != nil {
 		return r
 	}
-	encoding := start[:len(start)-len(d.rest)]
-	if old := before[string(encoding)]; old != nil {
-		return old
-	}
-	r.Service = assay.ServiceKey{Namespace: string(texts[0]), Name: string(texts[1]), Environment: string(texts[2]), Version: string(texts[3])}
-	r.Attributes = string(texts[4])
-	if before != nil {
-		before[string(encoding)] = r
+	d := decoder{rest: encoding}
+	r := &Resource{Unjudged: d.byte() == 0}
+	r.Service = assay.ServiceKey{Namespace: d.text(), Name: d.text(), Environment: d.text(), Version: d.text()}
+	r.Attributes = d.text()
+	r.Hash = delta.ServiceHash(x.a.tenants[org].id, r.Service)
+	if x.known != nil {
+		x.known[k] = r
 	}
 	return r
 }
 
-func (b *bundle) decodeTrace(d *decoder, h header, orgs []uint32) {
+func (b *bundle) decodeTrace(d *decoder, h header, orgs []uint32, resources *decodedResources) {
 	head := d.uvarint()
 	id := d.take(16)
 	if d.bad || head>>2 >= uint64(len(orgs)) {
@@ -617,7 +712,9 @@ func (b *bundle) decodeTrace(d *decoder, h header, orgs []uint32) {
 			d.bad = true
 		}
 		if flags&spanSameResource == 0 {
-			resource = d.index(len(b.resources))
+			if i := d.index(len(resources.encodings)); !d.bad {
+				resource = resources.number(orgs[head>>2], i)
+			}
 		}
 		if flags&spanSameName == 0 {
 			name = d.index(len(b.names))

@@ -4,6 +4,7 @@ package trace
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -72,6 +73,8 @@ type process struct {
 	disk *disk
 	a    *Assembler
 	x    *Transaction
+
+	verdicts *delta.Delta // of the transaction in hand
 }
 
 func start(tb rapid.TB, d *disk, name string, cfg Config) *process {
@@ -84,15 +87,16 @@ func (p *process) transact(now time.Time, end outcome, do func(x *Transaction)) 
 	p.tb.Helper()
 	next := p.a.Next()
 	p.x.Begin(now)
+	p.verdicts = new(delta.Delta)
 	do(p.x)
 	journals := p.x.Journals(p.name, "holder")
 	switch end {
 	case fails:
 	case succeeds:
-		require.NoError(p.tb, p.disk.commit(p.x.Verdicts(), journals))
+		require.NoError(p.tb, p.disk.commit(p.verdicts, journals))
 		p.x.Commit()
 	case unknown:
-		require.NoError(p.tb, p.disk.commit(p.x.Verdicts(), journals))
+		require.NoError(p.tb, p.disk.commit(p.verdicts, journals))
 		for _, e := range p.disk.read(p.name) {
 			if e.Seq >= next {
 				taken, err := p.a.Replay(now, e)
@@ -119,14 +123,44 @@ func (p *process) add(now time.Time, spans ...Span) {
 
 func (p *process) expire(now time.Time) {
 	p.tb.Helper()
-	p.transact(now, succeeds, func(x *Transaction) { x.Close(0, math.MaxInt) })
+	p.transact(now, succeeds, p.closeDue)
+}
+
+// closing closes the traces that are due and returns the verdicts on them, and whether
+// more are due.
+func closing(x *Transaction, due Due) (*delta.Delta, bool) {
+	d := new(delta.Delta)
+	var all []*Piece
+	for {
+		pieces, more := x.a.Evaluate(context.Background(), due)
+		for _, p := range pieces {
+			d.Merge(x.Close(p))
+		}
+		all = append(all, pieces...)
+		if !more || due.Limit != nil {
+			for _, p := range all {
+				p.Release()
+			}
+			return d, more
+		}
+	}
+}
+
+func (p *process) closeDue(x *Transaction) {
+	d, _ := closing(x, Due{Now: x.now})
+	p.verdicts.Merge(d)
+}
+
+func (p *process) closeAll(x *Transaction) {
+	d, _ := closing(x, Due{Now: x.now, All: true})
+	p.verdicts.Merge(d)
 }
 
 // sweep moves some traces as though the journal were crowded.
 func (p *process) sweep(now time.Time, end outcome) {
 	p.tb.Helper()
 	l := &p.a.ledger
-	l.sweeping, l.upTo, l.cursor = true, l.next-1, p.a.started.front
+	l.sweeping, l.upTo, l.cursor = true, l.next-1, p.a.following(nil)
 	p.transact(now, end, func(*Transaction) {})
 }
 
@@ -177,8 +211,10 @@ func (p *process) check() {
 	for i, e := range l.entries {
 		require.Equal(p.tb, refs[first+uint64(i)], e.refs)
 	}
-	for t := p.a.started.front; t != nil && t.started.next != nil; t = t.started.next {
-		require.False(p.tb, t.first.After(t.started.next.first))
+	for _, o := range p.a.tenants {
+		for t := o.started.front; t != nil && t.started.next != nil; t = t.started.next {
+			require.False(p.tb, t.first.After(t.started.next.first))
+		}
 	}
 }
 
@@ -204,18 +240,18 @@ func describe(a *Assembler) map[string]string {
 		for _, r := range t.records {
 			res := t.resources[r.resource]
 			if resources[res] == 0 {
-				resources[res] = delta.HashString(fmt.Sprint(res.Service, res.Hash, res.Unjudged, res.Attributes))
+				resources[res] = delta.HashString(fmt.Sprint(res.Service, res.Unjudged, res.Attributes))
 			}
 			b = append(b, ' ')
 			b = strconv.AppendUint(b, r.id, 16)
 			b = append(b, ' ')
 			b = strconv.AppendUint(b, r.parent, 16)
 			b = append(b, byte('0'+r.flags), ' ')
-			b = append(b, t.names.texts[r.name]...)
+			b = append(b, t.names.text(r.name)...)
 			b = append(b, '/')
 			b = strconv.AppendUint(b, resources[res], 16)
 		}
-		traces[a.orgIDs[k.org]+string(k.id[:])] = string(b)
+		traces[t.of.id+string(k.id[:])] = string(b)
 	}
 	return traces
 }
@@ -223,7 +259,7 @@ func describe(a *Assembler) map[string]string {
 // mirrored fails unless the journal says exactly what is in memory.
 func (p *process) mirrored(now time.Time) {
 	p.tb.Helper()
-	if p.a.unrecorded() { // what was dropped for lack of memory is told with the next transaction
+	if len(p.a.unrecorded()) > 0 { // what was dropped for lack of memory is told with the next transaction
 		p.transact(now, succeeds, func(*Transaction) {})
 	}
 	want, got := describe(p.a), p.contents(p.name)
@@ -279,7 +315,7 @@ func TestJournalAgainstUndisturbed(t *testing.T) {
 				closes := n("closes", 3) == 0
 				p.transact(now, end, func(x *Transaction) {
 					if closes {
-						x.Close(0, math.MaxInt)
+						p.closeDue(x)
 					}
 					for range 1 + n("repeats", 1) {
 						x.Restart()
@@ -296,7 +332,7 @@ func TestJournalAgainstUndisturbed(t *testing.T) {
 				if end == fails { // sent again
 					p.transact(now, succeeds, func(x *Transaction) {
 						if closes {
-							x.Close(0, math.MaxInt)
+							p.closeDue(x)
 						}
 						x.Add(org, one)
 						x.Add("other", other)
@@ -310,7 +346,7 @@ func TestJournalAgainstUndisturbed(t *testing.T) {
 			},
 			"time": func(rt *rapid.T) { now = now.Add(time.Duration(n("seconds", 6)) * time.Second) },
 			"close": func(rt *rapid.T) {
-				p.transact(now, outcome(n("outcome", 2)), func(x *Transaction) { x.Close(0, math.MaxInt) })
+				p.transact(now, outcome(n("outcome", 2)), p.closeDue)
 				p.expire(now)
 				still.Expire(now, 0, undisturbed)
 			},
@@ -346,19 +382,21 @@ func TestJournalAgainstUndisturbed(t *testing.T) {
 					require.True(rt, over)
 					require.WithinDuration(rt, now, since, 0)
 				}
-				for t := still.started.front; t != nil; t = t.started.next { // nothing could arrive
-					t.last = now
-					still.arrived.moveToBack(t)
+				for _, o := range still.tenants {
+					for t := o.started.front; t != nil; t = t.started.next { // nothing could arrive
+						t.last = now
+						o.arrived.moveToBack(t)
+					}
 				}
 			},
 		})
-		p.transact(now, succeeds, func(x *Transaction) { x.CloseAll(0, true, math.MaxInt) })
+		p.transact(now, succeeds, p.closeAll)
 		still.Flush(0, true, undisturbed)
 		require.Equal(rt, tallies(undisturbed, "a", "b"), tallies(&d.verdicts, "a", "b"))
 		require.Equal(rt, len(undisturbed.Organizations), len(d.verdicts.Organizations))
 		p.transact(now, succeeds, func(*Transaction) {})
 		require.Empty(rt, d.journals[p.name], "nothing is kept that nobody needs")
-		require.False(rt, p.a.Due(now))
+		require.False(rt, p.a.Pending())
 	})
 }
 
@@ -385,7 +423,7 @@ func TestEntries(t *testing.T) {
 			for range n("spans", 100) {
 				s := span(n("trace", 3), n("id", ids), n("parent", ids), resources[n("resource", len(resources)-1)])
 				s.Name = text.Draw(rt, "name")
-				s.NameHash = delta.HashString(s.Name)
+				s.NameHash = nameHash(s.Name)
 				s.Internal, s.Short = n("internal", 1) == 0, n("short", 1) == 0
 				s.Time = rapid.Uint64().Draw(rt, "time")
 				list = append(list, s)
@@ -417,7 +455,7 @@ func TestLargeTransaction(t *testing.T) {
 		}
 		if i%10 == 0 {
 			s.Name = fmt.Sprint("name ", i%3000)
-			s.NameHash = delta.HashString(s.Name)
+			s.NameHash = nameHash(s.Name)
 		}
 		list = append(list, s)
 	}
@@ -439,7 +477,7 @@ func TestLargeTransaction(t *testing.T) {
 	next.sweep(t0, unknown)
 	next.check()
 	next.mirrored(t0)
-	next.transact(t0, succeeds, func(x *Transaction) { x.CloseAll(0, true, math.MaxInt) })
+	next.transact(t0, succeeds, next.closeAll)
 	require.Empty(t, next.contents("b"))
 }
 
@@ -462,22 +500,17 @@ func TestManyClosings(t *testing.T) {
 	require.GreaterOrEqual(t, len(p.disk.journals["a"]), 4)
 }
 
-// TestCloseSomeAtATime: the oldest close first, and it is told of the rest.
+// TestCloseSomeAtATime: the oldest traces close first, and Evaluate reports whether more
+// are due.
 func TestCloseSomeAtATime(t *testing.T) {
 	a, d := NewAssembler(Config{}), new(delta.Delta)
 	x := a.Transaction()
 	at := func(seconds int) time.Time { return t0.Add(time.Duration(seconds) * time.Second) }
-	transact := func(now time.Time, do func()) {
-		x.Begin(now)
-		do()
-		if v := x.Verdicts(); v != nil {
-			d.Merge(v)
-		}
-		x.Commit()
-	}
 	services := []*Resource{resource("a"), resource("b"), resource("c"), {Unjudged: true}}
 	add := func(seconds, trace int) {
-		transact(at(seconds), func() { x.Add(org, []Span{span(trace, seconds+1, 0, services[trace%4])}) })
+		x.Begin(at(seconds))
+		x.Add(org, []Span{span(trace, seconds+1, 0, services[trace%4])})
+		x.Commit()
 	}
 	for s := 0; s < 605; s += 5 {
 		add(s, 0) // as long as a trace may last
@@ -486,28 +519,28 @@ func TestCloseSomeAtATime(t *testing.T) {
 		add(600+i, 1+i)
 	}
 	now := at(634)
-	require.Equal(t, 3, a.Services(now, false, 10), "a, b and c")
-	require.Equal(t, 2, a.Services(now, false, 2))
-	require.Equal(t, 3, a.Services(now, true, 10))
-	require.Zero(t, a.Services(at(599), false, 10))
-	require.Equal(t, 1, a.Services(at(600), false, 10))
-
 	seen := func() (n []uint64) {
 		for _, s := range []string{"a", "b", "c"} {
 			n = append(n, counts(d, s, catalog.SPA001).Observed)
 		}
 		return n
 	}
-	transact(now, func() { require.True(t, x.Close(0, 2)) })
+	some := func(most int, ends outcome) (more bool) {
+		x.Begin(now)
+		verdicts, more := closing(x, Due{Now: now, Limit: func(string) int { return most }})
+		if ends == fails {
+			return more
+		}
+		d.Merge(verdicts)
+		x.Commit()
+		return more
+	}
+	require.True(t, some(2, succeeds))
 	require.Equal(t, []uint64{1, 1, 0}, seen(), "the first two that fell silent")
-	x.Begin(now)
-	require.True(t, x.Close(0, 2))
-	x.Begin(now) // the transaction failed
-	require.True(t, x.Close(0, 2))
-	d.Merge(x.Verdicts())
-	x.Commit()
+	require.True(t, some(2, fails))
+	require.True(t, some(2, succeeds))
 	require.Equal(t, []uint64{1, 1, 1}, seen())
-	transact(now, func() { require.False(t, x.Close(0, 3)) })
+	require.False(t, some(3, succeeds))
 	require.Equal(t, []uint64{2, 2, 1}, seen())
 	requireEmpty(t, a)
 }
@@ -521,7 +554,7 @@ func TestBytesOfASpan(t *testing.T) {
 		s := span(i/10, i+1, i-i%10+(i+i%10)/2%10+1, services[i%3])
 		s.Time += uint64(i) * 12345
 		s.Name = fmt.Sprint("GET /api/", i%30)
-		s.NameHash = delta.HashString(s.Name)
+		s.NameHash = nameHash(s.Name)
 		list = append(list, s)
 	}
 	p.add(t0, list...)
@@ -548,7 +581,7 @@ func TestCrowdedJournal(t *testing.T) {
 			list = append(list, span(100+100*i+j, j, 0, services[j]))
 		}
 		p.transact(now, succeeds, func(x *Transaction) {
-			x.Close(0, math.MaxInt)
+			p.closeDue(x)
 			x.Add(org, list)
 		})
 		size := 0
@@ -562,7 +595,7 @@ func TestCrowdedJournal(t *testing.T) {
 	require.Greater(t, most, smallBytes, "else nothing is shown")
 	require.Less(t, most, smallBytes+1<<20)
 	require.Len(t, p.a.traces[key{id: traceID(1)}].records, 400)
-	p.transact(now, succeeds, func(x *Transaction) { x.CloseAll(0, true, math.MaxInt) })
+	p.transact(now, succeeds, p.closeAll)
 	require.Equal(t, delta.Count{Observed: 399}, counts(&p.disk.verdicts, "s0", catalog.SPA002))
 }
 
@@ -649,7 +682,7 @@ func TestJournalSampled(t *testing.T) {
 			}
 			end := outcome(rng.IntN(3))
 			p.transact(now, end, func(x *Transaction) {
-				x.Close(0, math.MaxInt)
+				p.closeDue(x)
 				x.Add(org, list)
 			})
 			if end == fails {
@@ -678,7 +711,7 @@ func TestJournalSampled(t *testing.T) {
 				traces = nil // what came later would be late
 			}
 		}
-		p.transact(now, succeeds, func(x *Transaction) { x.CloseAll(0, true, math.MaxInt) })
+		p.transact(now, succeeds, p.closeAll)
 		c := counts(&d.verdicts, "a", catalog.SPA002)
 		require.Zero(t, c.Failed, "seed %d", seed)
 		judged += c.Observed
@@ -723,7 +756,7 @@ func TestRecoveryFitsIntoMemory(t *testing.T) {
 
 	// Whatever was opened since the other one was last heard of may have begun there.
 	next.add(t0.Add(2*time.Second), span(99_999, 2, 1, resource("late")))
-	next.transact(t0.Add(3*time.Second), succeeds, func(x *Transaction) { x.CloseAll(0, true, math.MaxInt) })
+	next.transact(t0.Add(3*time.Second), succeeds, next.closeAll)
 	require.Zero(t, counts(&d.verdicts, "a", catalog.SPA002).Failed)
 	require.Zero(t, counts(&d.verdicts, "b", catalog.SPA002).Failed)
 	require.Zero(t, counts(&d.verdicts, "late", catalog.SPA002).Observed)
@@ -760,7 +793,7 @@ func TestAdoptedMemoryIsAccounted(t *testing.T) {
 func TestDoubtOnce(t *testing.T) {
 	d, r := new(disk), resource("a")
 	p := start(t, d, "old", Config{Memory: 64 << 20})
-	p.a.level = 1
+	p.a.initial.level = 1
 	var list []Span
 	for i := range 66_000 {
 		list = append(list, nameless(i, 1, 0, r), nameless(i, 2, 1, r))
@@ -770,7 +803,7 @@ func TestDoubtOnce(t *testing.T) {
 	next := start(t, d, "new", Config{})
 	next.adopt(t0, "old")
 	require.Greater(t, next.a.ledger.next, uint64(4), "one transaction was enough")
-	next.transact(t0, succeeds, func(x *Transaction) { x.CloseAll(0, true, math.MaxInt) })
+	next.transact(t0, succeeds, next.closeAll)
 	require.Equal(t, delta.Count{Observed: uint64(traces)}, counts(&d.verdicts, "a", catalog.SPA002))
 }
 
@@ -779,10 +812,11 @@ func TestDoubtOnce(t *testing.T) {
 func TestTooLargeInJournal(t *testing.T) {
 	p, r := start(t, new(disk), "a", Config{Memory: 64 << 10}), resource("a")
 	id := 0 // of one in a million, which no sampling drops
-	for p.a.level = maxLevel; !p.a.keeps(traceID(id)); {
+	o := p.a.tenants[p.a.org(org)]
+	for o.level = maxLevel; !p.a.keeps(o, traceID(id)); {
 		id++
 	}
-	for i := 0; p.a.lowered.IsZero(); i++ {
+	for i := 0; o.lowered == 0; i++ {
 		require.Less(t, i, 10_000)
 		p.add(t0, span(id, i+1, i, r))
 	}
@@ -814,7 +848,7 @@ func TestOldOwner(t *testing.T) {
 	old.add(t0.Add(time.Second), span(1, 2, 1, r))
 	old.check()
 	old.mirrored(t0.Add(time.Second))
-	old.transact(t0.Add(time.Minute), succeeds, func(x *Transaction) { x.Close(0, math.MaxInt) })
+	old.transact(t0.Add(time.Minute), succeeds, old.closeDue)
 	require.Equal(t, delta.Count{Observed: 1}, counts(&d.verdicts, "a", catalog.SPA001))
 	require.Zero(t, counts(&d.verdicts, "a", catalog.SPA002).Observed, "its beginning is elsewhere")
 
@@ -833,11 +867,11 @@ func TestPartialStaysPartial(t *testing.T) {
 	d, r := new(disk), resource("a")
 	old, other := start(t, d, "old", Config{}), start(t, d, "new", Config{})
 	other.add(t0.Add(-time.Second), span(1, 4, 3, r)) // before there was any doubt about the old one
-	old.a.lowered = t0
+	old.a.initial.lowered = t0.UnixNano()
 	old.add(t0, span(1, 3, 2, r))
 	other.adopt(t0.Add(time.Hour), "old")
 	other.mirrored(t0.Add(time.Hour))
-	other.transact(t0.Add(time.Hour), succeeds, func(x *Transaction) { x.CloseAll(0, true, math.MaxInt) })
+	other.transact(t0.Add(time.Hour), succeeds, other.closeAll)
 	require.Equal(t, delta.Count{Observed: 1}, counts(&d.verdicts, "a", catalog.SPA001))
 	require.Zero(t, counts(&d.verdicts, "a", catalog.SPA002))
 }
@@ -899,18 +933,17 @@ func TestForeignEntries(t *testing.T) {
 	p.check()
 }
 
-// TestDue: a transaction is asked for when there is something to do.
-func TestDue(t *testing.T) {
+// TestPending: a transaction is asked for when there is something to do.
+func TestPending(t *testing.T) {
 	r := resource("a")
 	p := start(t, new(disk), "a", Config{Memory: 300 << 10})
-	require.False(t, p.a.Due(t0))
+	require.False(t, p.a.Pending())
 	p.add(t0, span(1, 1, 0, r))
-	require.False(t, p.a.Due(t0.Add(29*time.Second)))
-	require.True(t, p.a.Due(t0.Add(30*time.Second)))
+	require.False(t, p.a.Pending())
 	p.expire(t0.Add(30 * time.Second))
-	require.True(t, p.a.Due(t0.Add(30*time.Second)), "the entry is there still")
+	require.True(t, p.a.Pending(), "the entry is there still")
 	p.expire(t0.Add(31 * time.Second))
-	require.False(t, p.a.Due(t0.Add(31*time.Second)))
+	require.False(t, p.a.Pending())
 	require.Empty(t, p.disk.journals["a"])
 
 	list := make([]Span, 2000)
@@ -918,7 +951,7 @@ func TestDue(t *testing.T) {
 		list[i] = span(i, 1, 0, r)
 	}
 	p.add(t0.Add(time.Hour), list...)
-	require.True(t, p.a.Due(t0.Add(time.Hour)), "the sampling is to be told")
+	require.True(t, p.a.Pending(), "the journal does not know the sampling")
 	p.expire(t0.Add(time.Hour))
 	p.check()
 	p.mirrored(t0)
@@ -943,7 +976,7 @@ func TestTransactionsDoNotAllocate(t *testing.T) {
 				}
 				n++
 				x.Begin(now)
-				x.Close(0, math.MaxInt)
+				_, _ = closing(x, Due{Now: now})
 				x.Add(org, batch)
 				if journaled {
 					x.Journals("a", "holder")
@@ -955,7 +988,7 @@ func TestTransactionsDoNotAllocate(t *testing.T) {
 			}
 			perSpan := testing.AllocsPerRun(30, run) / float64(len(batch))
 			t.Logf("%.4f allocations a span", perSpan)
-			require.Less(t, perSpan, 0.02)
+			require.Less(t, perSpan, 0.04) // a Piece and its verdicts
 		})
 	}
 }
@@ -970,8 +1003,8 @@ func FuzzEntry(f *testing.F) {
 		list = append(list, span(i/30, i%37, i/2, r))
 	}
 	p.add(t0, list...)
-	p.a.lowered = t0
-	p.transact(t0.Add(time.Minute), succeeds, func(x *Transaction) { x.Close(0, math.MaxInt) })
+	p.a.tenants[0].lowered = t0.UnixNano()
+	p.transact(t0.Add(time.Minute), succeeds, p.closeDue)
 	p.add(t0.Add(time.Minute), list...)
 	next := start(f, p.disk, "b", Config{})
 	next.adopt(t0.Add(2*time.Minute), "a")
@@ -1000,7 +1033,7 @@ func FuzzEntry(f *testing.F) {
 			for i := range e.entries {
 				head, rest, err := decodeHeader(e.entries[i].data)
 				require.NoError(t, err)
-				require.Equal(t, h, head)
+				require.Equal(t, written(h), head)
 				var part bundle
 				_, err = part.decode(a, head, rest, known)
 				require.NoError(t, err)
@@ -1015,11 +1048,11 @@ func FuzzEntry(f *testing.F) {
 		for i, k := range closed {
 			traces[i] = &openTrace{key: k}
 		}
-		e.note(a, h, traces)
+		e.note(a, h, nil, traces)
 		if len(e.entries) == 1 {
 			head, rest, err := decodeHeader(e.entries[0].data)
 			require.NoError(t, err)
-			require.Equal(t, h, head)
+			require.Equal(t, written(h), head)
 			again, err := new(bundle).decode(a, head, rest, known)
 			require.NoError(t, err)
 			require.Equal(t, closed, again)
@@ -1031,6 +1064,12 @@ func FuzzEntry(f *testing.F) {
 		require.Equal(t, h.flags&flagTaken != 0, taken)
 		require.NoError(t, a.Recovery("a").Read([]delta.JournalEntry{{Seq: math.MaxInt64, Data: data}}))
 	})
+}
+
+// written returns a header as it is written again.
+func written(h header) header {
+	h.version, h.old = entryVersion, state{}
+	return h
 }
 
 // spansOf lists what a bundle says of each span.
@@ -1064,7 +1103,7 @@ func BenchmarkTransaction(b *testing.B) {
 				for j := range 200 { // every third trace goes on in the next request
 					s := span(0, i*200+j+1, i*200+j-j%10+1, services[i%3])
 					s.Name = fmt.Sprint("name ", j%20)
-					s.NameHash = delta.HashString(s.Name)
+					s.NameHash = nameHash(s.Name)
 					requests[i] = append(requests[i], s)
 				}
 			}
@@ -1081,7 +1120,7 @@ func BenchmarkTransaction(b *testing.B) {
 				now = now.Add(100 * time.Millisecond)
 				x.Begin(now)
 				if n%10 == 0 {
-					x.Close(0, math.MaxInt)
+					_, _ = closing(x, Due{Now: now})
 				}
 				for i := range requests {
 					x.Add(org, requests[i])

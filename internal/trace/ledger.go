@@ -21,10 +21,6 @@ type ledger struct {
 	spans   int      // in those that are needed
 	forget  []uint64 // numbers of those that are not needed any more
 
-	// What the last entry said of the sampling.
-	level   uint
-	lowered int64
-
 	// Traces that began up to an entry move to new ones, so that few of them do not
 	// keep many entries.
 	sweeping bool

@@ -20,7 +20,6 @@ type Recovery struct {
 	a         *Assembler
 	resources known
 	heirs     map[*Resource]*Resource
-	floor     uint     // of the sampling, for lack of memory here
 	entries   []uint64 // numbers of all entries
 	next      uint64
 	newest    int64 // arrival
@@ -52,7 +51,7 @@ func (r *Recovery) Read(entries []delta.JournalEntry) error {
 		}
 		if err == nil {
 			r.a.cfg.Seed = h.seed
-			_, err = r.a.replay(h, rest, r.resources, r.floor)
+			_, err = r.a.replay(h, rest, r.resources, true)
 		}
 		if err == nil {
 			r.add(h)
@@ -78,7 +77,9 @@ func (r *Recovery) add(h header) {
 	r.newest = max(r.newest, h.arrival)
 	if r.a.bytes > r.a.cfg.Memory {
 		r.a.shed(at)
-		r.floor = r.a.level
+		for _, o := range r.a.tenants {
+			o.floor = o.level
+		}
 	}
 }
 
@@ -110,11 +111,24 @@ func (r *Recovery) Over() (since time.Time, ok bool) {
 // Ended tells whether a transaction with all that was left has committed.
 func (r *Recovery) Ended() bool { return r.ended }
 
-// incomplete tells whether spans were sampled out, and since when they may have
-// arrived elsewhere, as long as no transaction with that has committed.
-func (r *Recovery) incomplete() (since int64, ok bool) {
-	lowered := !r.a.lowered.IsZero() && time.Unix(0, r.newest).Sub(r.a.lowered) < r.a.cfg.Idle
-	return r.newest, !r.told && (r.a.level > 0 || lowered)
+// incomplete returns the organizations, by their numbers in another Assembler, of which
+// spans were sampled out, and since when those may have arrived elsewhere (Unix
+// nanoseconds), as long as no transaction with that has committed.
+func (r *Recovery) incomplete(in *Assembler) map[uint32]int64 {
+	if r.told {
+		return nil
+	}
+	var since map[uint32]int64
+	for _, o := range r.a.tenants {
+		if o.level == 0 && !o.suspects(time.Unix(0, r.newest), r.a.cfg.Idle) {
+			continue
+		}
+		if since == nil {
+			since = make(map[uint32]int64)
+		}
+		since[in.org(o.id)] = r.newest
+	}
+	return since
 }
 
 // journal returns what to write to the journal when the chunk moves away.
@@ -131,9 +145,9 @@ func (r *Recovery) journal(e *encoder, now time.Time, holder string) delta.Journ
 	h := r.a.header(now)
 	h.flags |= flagTaken
 	if last {
-		e.note(r.a, h, nil)
+		e.note(r.a, h, nil, nil)
 	} else {
-		e.note(r.a, h, r.chunk)
+		e.note(r.a, h, nil, r.chunk)
 	}
 	j.Append = appendEntries(nil, r.next, e.entries)
 	return j

@@ -3,7 +3,7 @@
 package trace
 
 import (
-	"iter"
+	"slices"
 	"time"
 
 	"assay/internal/delta"
@@ -15,15 +15,13 @@ import (
 // journal always says which traces are open and what of them arrived.
 //
 // There is one for an Assembler, used again and again by one goroutine, which is the
-// only one that changes the Assembler: Begin, Close if traces are to close; then, as
-// often as the transaction is repeated, Restart, Add, Adopt and Journals; then Commit,
-// or Begin again when the transaction failed.
+// only one that changes the Assembler: Begin, Close for each Piece; then, as often as
+// the transaction is repeated, Restart, Add, Adopt and Journals; then Commit, or Begin
+// again when the transaction failed.
 type Transaction struct {
-	a        *Assembler
-	now      time.Time
-	looked   bool // for traces to close
-	closing  []*openTrace
-	verdicts *delta.Delta
+	a       *Assembler
+	now     time.Time
+	closing []*openTrace
 
 	spans   bundle       // that arrived
 	moving  []*openTrace // to other entries of the journal
@@ -50,26 +48,23 @@ func (a *Assembler) Transaction() *Transaction {
 	return &Transaction{a: a, clean: true}
 }
 
-// Due tells whether a transaction that closes traces would change anything now.
-func (a *Assembler) Due(now time.Time) bool {
+// Pending reports whether a transaction would change anything though no traces close:
+// the sampling may change, or has and is not in the journal; entries are to be moved or
+// forgotten.
+func (a *Assembler) Pending() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	l := &a.ledger
-	return a.level > 0 || a.ahead(now) || a.unrecorded() || l.sweeping || len(l.forget) > 0 ||
-		a.arrived.front != nil && (now.Sub(a.arrived.front.last) >= a.cfg.Idle || now.Sub(a.started.front.first) >= a.cfg.Max)
+	return a.sampled() || len(a.unrecorded()) > 0 || a.ledger.sweeping || len(a.ledger.forget) > 0
 }
 
-// unrecorded tells whether the sampling is not what the last entry says.
-func (a *Assembler) unrecorded() bool {
-	l := &a.ledger
-	return l.level != a.level || l.lowered != unixNano(a.lowered)
-}
-
-func unixNano(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
+// unrecorded returns the organizations whose sampling is not what the journal says.
+func (a *Assembler) unrecorded() (tenants []*tenant) {
+	for _, o := range a.tenants {
+		if o.sampling != o.recorded {
+			tenants = append(tenants, o)
+		}
 	}
-	return t.UnixNano()
+	return tenants
 }
 
 // Begin begins another transaction at now. What the one before has not committed is
@@ -81,65 +76,28 @@ func (x *Transaction) Begin(now time.Time) {
 		t.closing = false
 	}
 	clear(x.closing)
-	x.now, x.looked, x.closing, x.verdicts = now, false, x.closing[:0], nil
+	x.now, x.closing = now, x.closing[:0]
 	x.restart()
 }
 
-// Close closes the traces whose time has come, the oldest first and so many at most; it
-// tells whether there are more. Verdicts gives what follows from that, as far as it falls
-// into the window that starts at windowStart (Unix nanoseconds).
-func (x *Transaction) Close(windowStart uint64, most int) (more bool) {
+// Close closes the traces of a Piece and returns the verdicts on them, which must not be
+// changed. Traces that changed after their evaluation, or are gone, stay as they are.
+func (x *Transaction) Close(p *Piece) *delta.Delta {
 	x.a.mu.Lock()
 	defer x.a.mu.Unlock()
-	x.a.catchUp(x.now)
-	return x.close(x.a.expired(x.now), windowStart, true, most)
-}
-
-// CloseAll does the same for all traces. When complete is false their missing spans may
-// still be on the way (a shutdown), and SPA-002 is left out.
-func (x *Transaction) CloseAll(windowStart uint64, complete bool, most int) (more bool) {
-	x.a.mu.Lock()
-	defer x.a.mu.Unlock()
-	return x.close(x.a.all, windowStart, complete, most)
-}
-
-// close closes traces, once in a transaction.
-func (x *Transaction) close(traces iter.Seq[*openTrace], windowStart uint64, complete bool, most int) (more bool) {
-	if x.looked {
-		return true
-	}
-	x.looked, x.verdicts = true, new(delta.Delta)
-	x.closing, more = choose(traces, most, x.closing)
-	x.a.verdicts(x.closing, windowStart, complete, x.verdicts)
-	return more
-}
-
-// Services returns on how many services there are verdicts when at most so many traces
-// close whose time has come by now, or that are open, if all are to.
-func (a *Assembler) Services(now time.Time, all bool, most int) int {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	traces := a.expired(now)
-	if all {
-		traces = a.all
-	}
-	seen := make(map[uint64]struct{})
-	for t := range traces {
-		if most--; most < 0 {
-			break
+	d := new(delta.Delta)
+	known := make(map[uint64]*delta.Service, p.rows)
+	for i := range p.traces {
+		e := &p.traces[i]
+		if !e.current() || e.trace.closing {
+			continue
 		}
-		for _, r := range t.resources {
-			if !r.Unjudged {
-				seen[r.Hash] = struct{}{}
-			}
-		}
+		p.merge(d, known, e)
+		e.trace.closing = true
+		x.closing = append(x.closing, e.trace)
 	}
-	return len(seen)
+	return d
 }
-
-// Verdicts returns the verdicts on the traces that close; nil when none was to. They
-// must not be changed.
-func (x *Transaction) Verdicts() *delta.Delta { return x.verdicts }
 
 // Restart forgets what Add, Adopt and Journals did.
 func (x *Transaction) Restart() {
@@ -187,7 +145,7 @@ func (x *Transaction) Adopt(r *Recovery) {
 	x.adopted = r
 	r.chunk = r.chunk[:0]
 	bytes := 0
-	for t := r.a.started.front; t != nil && bytes < adoptedBytes; t = t.started.next {
+	for t := r.a.following(nil); t != nil && bytes < adoptedBytes; t = r.a.following(t) {
 		r.chunk = append(r.chunk, t)
 		bytes += traceBytes/4 + len(t.records)*recordBytes
 	}
@@ -198,8 +156,8 @@ func (x *Transaction) Adopt(r *Recovery) {
 func (x *Transaction) inheritChunk() {
 	r := x.adopted
 	for _, t := range r.chunk {
-		if x.a.keeps(t.key.id) {
-			x.inherit.addTrace(r.a, x.a, t)
+		if to := x.a.tenants[x.a.org(t.of.id)]; x.a.keeps(to, t.key.id) {
+			x.inherit.addTrace(x.a, t)
 		}
 	}
 	for i, of := range x.inherit.resources {
@@ -215,15 +173,19 @@ func (x *Transaction) Journals(name, holder string) []delta.Journal {
 	defer a.mu.Unlock()
 	x.journaled = true
 	h := a.header(x.now)
-	if r := x.adopted; r != nil {
-		if since, ok := r.incomplete(); ok {
-			h.since, h.lowered = since, x.now.UnixNano()
+	changed := a.unrecorded()
+	if x.adopted != nil {
+		h.doubts = x.adopted.incomplete(a)
+	}
+	for org := range h.doubts {
+		if o := a.tenants[org]; !slices.Contains(changed, o) {
+			changed = append(changed, o)
 		}
 	}
-	if len(x.closing) > 0 || h.since != 0 || a.unrecorded() {
-		x.encoder.note(a, h, x.closing)
+	if len(x.closing) > 0 || len(changed) > 0 {
+		x.encoder.note(a, h, changed, x.closing)
 	}
-	h.since = 0
+	h.doubts = nil
 	x.notes = len(x.encoder.entries)
 	x.sweep()
 	if len(x.moved.groups) > 0 {
@@ -254,9 +216,9 @@ func appendEntries(to []delta.JournalEntry, next uint64, entries []encoded) []de
 	return to
 }
 
-// header returns what entries say of the sampling.
+// header returns the header of entries.
 func (a *Assembler) header(now time.Time) header {
-	return header{arrival: now.UnixNano(), seed: a.cfg.Seed, level: a.level, lowered: unixNano(a.lowered)}
+	return header{arrival: now.UnixNano(), seed: a.cfg.Seed}
 }
 
 // sweptBytes is about how much of a crowded journal moves in one transaction.
@@ -269,13 +231,13 @@ func (x *Transaction) sweep() {
 		if !l.crowded(a.spans, a.bytes) {
 			return
 		}
-		l.sweeping, l.upTo, l.cursor = true, l.next-1, a.started.front
+		l.sweeping, l.upTo, l.cursor = true, l.next-1, a.following(nil)
 	}
 	bytes, t := 0, l.cursor
-	for ; t != nil && bytes < sweptBytes; t = t.started.next {
+	for ; t != nil && bytes < sweptBytes; t = a.following(t) {
 		if !t.closing && len(t.entries) > 0 && t.entries[0] <= l.upTo {
 			x.moving = append(x.moving, t)
-			x.moved.addTrace(a, a, t)
+			x.moved.addTrace(a, t)
 		}
 		bytes += traceBytes/4 + len(t.records)*recordBytes
 	}
@@ -296,7 +258,9 @@ func (x *Transaction) Commit() {
 	x.clean = true
 	l := &a.ledger
 	l.forget = append(l.forget[:0], l.forget[x.forgotten:]...)
-	l.level, l.lowered = a.level, unixNano(a.lowered)
+	for _, o := range a.tenants {
+		o.recorded = o.sampling
+	}
 	if x.journaled && l.sweeping {
 		l.cursor = x.sweepTo
 	}
@@ -310,9 +274,10 @@ func (x *Transaction) Commit() {
 	}
 	x.commitMoved()
 	if x.adopted != nil {
-		if since, ok := x.adopted.incomplete(); ok {
-			a.doubt(x.now, since)
-			l.lowered = unixNano(a.lowered)
+		for org, since := range x.adopted.incomplete(a) {
+			o := a.tenants[org]
+			a.doubt(o, x.now, since)
+			o.recorded.lowered = o.lowered
 		}
 		a.apply(x.now, &x.inherit)
 	}
@@ -328,13 +293,12 @@ func (x *Transaction) Commit() {
 	}
 	if a.bytes > a.cfg.Memory {
 		a.shed(x.now)
-	} else if l.swept > 2*a.cfg.Memory && a.level < maxLevel { // names and resources are many and large
-		a.raise()
+	} else if l.swept > 2*a.cfg.Memory { // names and resources are many and large
+		a.shed(x.now) // brings the accounts up to date
+		a.relieveLargest(x.now)
 		l.swept = 0
 	}
-	if x.looked {
-		a.relax(x.now)
-	}
+	a.relax(x.now)
 	l.trim()
 	x.restart()
 }
@@ -379,7 +343,7 @@ func (a *Assembler) refer(t *openTrace, seq uint64) {
 	}
 	before := cap(t.entries)
 	t.entries = append(t.entries, seq)
-	a.bytes += (cap(t.entries) - before) * entryBytes
+	a.charge(t.of, (cap(t.entries)-before)*entryBytes)
 	a.ledger.at(seq).refs++
 }
 
@@ -389,15 +353,6 @@ func (a *Assembler) unrefer(t *openTrace) {
 		a.ledger.release(seq)
 	}
 	t.entries = t.entries[:0]
-}
-
-// doubt says that traces opened since some time (Unix nanoseconds) and for one idle
-// period from now may lack their beginning.
-func (a *Assembler) doubt(now time.Time, since int64) {
-	a.lowered = now
-	for t := a.started.back; t != nil && t.first.UnixNano() >= since; t = t.started.prev {
-		t.partial = true
-	}
 }
 
 // Next returns the number of the next entry of the journal.
@@ -420,7 +375,7 @@ func (a *Assembler) Replay(now time.Time, e delta.JournalEntry) (taken bool, err
 	if h.flags&flagTaken != 0 || e.Seq != a.ledger.next {
 		return true, nil
 	}
-	note, err := a.replay(h, rest, nil, a.level)
+	note, err := a.replay(h, rest, nil, false)
 	if err != nil {
 		return false, err
 	}
@@ -437,7 +392,6 @@ func (a *Assembler) Replay(now time.Time, e delta.JournalEntry) (taken bool, err
 			}
 		}
 	}
-	l.level, l.lowered = h.level, h.lowered
 	a.record(&encoded{data: e.Data, note: note, to: len(b.groups), spans: len(b.items)}, b.groups)
 	if a.bytes > a.cfg.Memory {
 		a.shed(now)
@@ -447,32 +401,40 @@ func (a *Assembler) Replay(now time.Time, e delta.JournalEntry) (taken bool, err
 }
 
 // replay does what an entry says but for its spans, which it leaves in the scratch
-// bundle. The sampling does not go below a level. It tells whether the entry is a
-// note.
-func (a *Assembler) replay(h header, rest []byte, resources known, level uint) (note bool, err error) {
+// bundle. lower says that the sampling may go down, to the floor of an organization. It
+// reports whether the entry is a note.
+func (a *Assembler) replay(h header, rest []byte, resources known, lower bool) (note bool, err error) {
 	b := &a.scratch
 	closed, err := b.decode(a, h, rest, resources)
 	if err != nil {
 		return false, err
 	}
-	for h.level > a.level {
-		a.raise()
-	}
-	a.level = max(h.level, level)
-	if h.lowered != 0 {
-		a.lowered = time.Unix(0, h.lowered)
+	for _, s := range b.states {
+		o := a.tenants[s.org]
+		for s.level > o.level {
+			a.raise(o)
+		}
+		if lower {
+			o.level = max(s.level, o.floor)
+		}
+		if s.lowered != 0 {
+			o.lowered = s.lowered
+		}
+		o.recorded = sampling{s.level, s.lowered}
 	}
 	for _, k := range closed {
 		if t := a.traces[k]; t != nil {
 			a.remove(t)
 		}
 	}
-	if h.since != 0 {
-		a.doubt(time.Unix(0, h.lowered), h.since)
+	for _, s := range b.states {
+		if s.since != 0 {
+			a.doubt(a.tenants[s.org], time.Unix(0, s.lowered), s.since)
+		}
 	}
 	for i := range b.groups {
 		g := &b.groups[i]
-		g.left = !a.keeps(g.key.id)
+		g.left = !a.keeps(a.tenants[g.key.org], g.key.id)
 	}
 	return len(b.groups) == 0, nil
 }
@@ -485,6 +447,9 @@ func (a *Assembler) Abandon(now time.Time) {
 	for _, t := range a.traces {
 		a.remove(t)
 	}
-	a.lowered = now
+	a.initial.lowered = now.UnixNano()
+	for _, o := range a.tenants {
+		o.lowered = now.UnixNano()
+	}
 	a.ledger = ledger{next: 1}
 }
