@@ -55,8 +55,8 @@ type Config struct {
 	Filter   *delta.Filter
 	Interval time.Duration // between commits under load; default 100 ms
 	Timeout  time.Duration // of one transaction; default 5 s
-	Pending  int           // requests waiting for a commit, past which Submit refuses; default 4096
-	Rows     int           // of all that wait, likewise: they are held in memory; default 262,144
+	Pending  int           // requests that wait for a commit at most; default 4096
+	Rows     int           // rows of all that wait at most, which are held in memory; default 262,144
 	Journal  Journal       // nil: none
 	Now      func() time.Time
 	Logger   *slog.Logger
@@ -116,8 +116,9 @@ type submission struct {
 	result  chan result
 }
 
-// organization returns that whose turn the submission waits for; "" is that of facts that
-// are no request's.
+// organization returns the organization whose turn the submission waits for. It is "" for
+// facts that are no request's, which fair.Queue does not limit: they close traces that are
+// in memory already and adopt journals, a few at a time.
 func (s *submission) organization() string {
 	if s.request == nil {
 		return ""
@@ -160,10 +161,12 @@ func New(cfg Config) *Committer {
 // Submit waits until the facts have been committed and tells whether the request
 // was new; a repeated one adds nothing. request is nil for facts that are no
 // request's. The facts are not used after it returns. When the transaction
-// failed, or too many submissions wait, of all organizations or of this one, the error
-// has CodeUnavailable and the request may be sent again. The same holds when ctx ends
-// before their transaction has begun: nobody holds them any more. A transaction that
-// has begun is waited for.
+// failed, the error has CodeUnavailable and the request may be sent again. The same holds
+// when too many submissions wait and the organization has more than its share of them
+// (see fair.Queue): new ones are refused, and the newest ones that wait give way to those of
+// other organizations. It also holds when ctx ends before their transaction has begun. Submit
+// waits for a transaction that has begun. Facts that are no request's are never refused for
+// the number of those that wait.
 func (c *Committer) Submit(ctx context.Context, request *delta.Request, facts Facts) (fresh bool, err error) {
 	s := &submission{request: request, facts: facts, rows: facts.Rows(), result: make(chan result, 1)}
 	if err := c.enqueue(s); err != nil {
@@ -187,10 +190,19 @@ func (c *Committer) enqueue(s *submission) error {
 	if c.closed {
 		return assay.Errorf(assay.CodeUnavailable, "shutting down")
 	}
-	if !c.queue.Push(s.organization(), s, s.rows) {
-		return assay.Errorf(assay.CodeUnavailable, "too many requests wait to be committed")
+	evicted, ok := c.queue.Push(s.organization(), s, s.rows)
+	for _, e := range evicted {
+		e.result <- result{err: errFull()}
+	}
+	if !ok {
+		return errFull()
 	}
 	return nil
+}
+
+// errFull is the error of a submission for which the queue has no room.
+func errFull() error {
+	return assay.Errorf(assay.CodeUnavailable, "too many requests wait to be committed")
 }
 
 // Close refuses further submissions, commits those that wait and returns when

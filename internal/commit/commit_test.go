@@ -394,44 +394,51 @@ func TestPoisonBeforeAnOutage(t *testing.T) {
 	})
 }
 
-// TestFullQueueRefuses: at once, and one organization before the queue is full.
-func TestFullQueueRefuses(t *testing.T) {
+// TestFullQueue: two greedy organizations fill the queue. Neither may add to it, the newest of
+// their submissions give way to those of a third one, and none that is in a transaction does.
+// Facts that are no request's are taken whoever fills the queue.
+func TestFullQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{lasts: 2 * time.Second}
 		c := committer(m, func(c *Config) { c.Pending = 4 })
 		defer c.Close()
-		var wg sync.WaitGroup
-		submit := func(organization string, n int) {
-			wg.Go(func() {
-				r := request(n)
+		submit := func(organization string, n int) <-chan error {
+			done := make(chan error, 1)
+			var r *delta.Request
+			if organization != "" {
+				r = request(n)
 				r.OrganizationID = organization
+			}
+			go func() {
 				_, err := c.Submit(t.Context(), r, fact{name: "a"})
-				require.NoError(t, err)
-			})
+				done <- err
+			}()
+			synctest.Wait()
+			return done
 		}
-		refused := func(organization string) {
+		refused := func(done <-chan error) {
 			t.Helper()
-			r := request(99)
-			r.OrganizationID = organization
-			began := time.Now()
-			_, err := c.Submit(t.Context(), r, fact{name: "a"})
-			require.Equal(t, assay.CodeUnavailable, assay.ErrorCode(err))
-			require.Zero(t, time.Since(began), "refused at once")
+			require.Len(t, done, 1, "at once")
+			require.Equal(t, assay.CodeUnavailable, assay.ErrorCode(<-done))
 		}
-		submit("greedy", 0)
-		synctest.Wait() // in its transaction
-		submit("greedy", 1)
-		submit("greedy", 2)
-		synctest.Wait()
-		refused("greedy")
-		submit("other", 0)
-		synctest.Wait()
-		refused("greedy")
-		submit("third", 0)
-		synctest.Wait()
-		refused("fourth")
-		wg.Wait()
-		require.EqualValues(t, 5, m.count("a"))
+		taken := []<-chan error{
+			submit("greedy", 0), // in its transaction
+			submit("greedy", 1), submit("greed", 1),
+		}
+		first, second := submit("greedy", 2), submit("greed", 2)
+		refused(submit("greedy", 3))
+		refused(submit("greed", 3))
+		taken = append(taken, submit("", 0), submit("", 0), submit("third", 0))
+		refused(second)
+		require.Empty(t, first)
+		taken = append(taken, submit("fourth", 0))
+		refused(first)
+		refused(submit("fourth", 1))
+		taken = append(taken, submit("", 0))
+		for _, done := range taken {
+			require.NoError(t, <-done)
+		}
+		require.EqualValues(t, len(taken), m.count("a"))
 	})
 }
 
@@ -747,7 +754,7 @@ func TestRowsThatWait(t *testing.T) {
 			synctest.Wait()
 		}
 		wg.Wait()
-		require.EqualValues(t, 7, refused.Load(), "one is in a transaction, and two wait")
+		require.EqualValues(t, 6, refused.Load(), "one is in a transaction, and three wait")
 		_, err := c.Submit(t.Context(), request(10), fact{name: "a", claims: 200})
 		require.NoError(t, err, "one is not too much, however large")
 	})

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fair shares what is scarce between keys, which are organizations here: one
-// that asks for much waits for itself and not before the others.
+// Package fair shares limited resources between keys, which are organizations here. A key
+// that asks for much waits for itself and does not delay the others.
 //
-// Where something is full, no key may have more of it than is free (the dynamic
-// threshold of Choudhury and Hahne, "Dynamic queue length thresholds for
-// shared-memory packet switches", 1998): one greedy key gets half of it, two get a
-// third each, and there is always room for one that asks for little. It needs no
-// count of keys and no share for each of them.
+// Shares is the account that all of them use: when a resource is full, the key that holds
+// most gives way, and a key within its share of the resource never does. Queue and Semaphore
+// let keys take turns.
 package fair

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+	"pgregory.net/rapid"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -119,69 +121,252 @@ func TestSemaphoreBounds(t *testing.T) {
 	require.Equal(t, n, s.free)
 }
 
+// push pushes an item that fits without an eviction.
+func push[T comparable](t *testing.T, q *Queue[T], key string, item T, weight int) {
+	t.Helper()
+	evicted, ok := q.Push(key, item, weight)
+	require.True(t, ok)
+	require.Empty(t, evicted)
+}
+
+// refused pushes an item that does not fit.
+func refused[T comparable](t *testing.T, q *Queue[T], key string, item T, weight int) {
+	t.Helper()
+	evicted, ok := q.Push(key, item, weight)
+	require.False(t, ok)
+	require.Empty(t, evicted)
+}
+
+// empty checks that a queue holds nothing.
+func empty[T comparable](t *testing.T, q *Queue[T]) {
+	t.Helper()
+	require.Zero(t, q.Len())
+	require.Zero(t, q.count.Total())
+	require.Zero(t, q.load.Total())
+	require.Empty(t, q.keys)
+	require.Empty(t, q.turn)
+}
+
 func TestQueue(t *testing.T) {
 	q := NewQueue[int](8, 1000)
 	require.Empty(t, q.Take(10))
 	for i := range 4 {
-		require.True(t, q.Push("a", i, 1))
+		push(t, q, "a", i, 1)
 	}
-	require.False(t, q.Push("a", 4, 1), "as many as there is room left")
-	require.True(t, q.Push("b", 10, 1))
-	require.True(t, q.Push("b", 11, 100))
-	require.True(t, q.Push("c", 20, 1))
-	require.True(t, q.Push("d", 30, 1))
-	require.False(t, q.Push("e", 40, 1), "full")
+	push(t, q, "b", 10, 1)
+	push(t, q, "b", 11, 100)
+	push(t, q, "c", 20, 1)
+	push(t, q, "d", 30, 1)
 	require.Equal(t, 8, q.Len())
 	<-q.Ready()
 	require.Equal(t, []int{0, 10, 20, 30, 1}, q.Take(5))
 	<-q.Ready()
 	require.Equal(t, []int{11}, q.Take(1), "one, however heavy")
-	require.True(t, q.Push("b", 12, 1))
+	push(t, q, "b", 12, 1)
 	<-q.Ready()
 	require.Equal(t, []int{2, 12, 3}, q.Take(100))
-	require.Zero(t, q.Len())
-	require.Zero(t, q.total)
-	require.Empty(t, q.keys)
+	empty(t, q)
 	require.Empty(t, q.Ready())
 }
 
-// TestQueueRemove: what is taken back leaves room, and the others in their order.
+// TestQueueEvicts: two greedy keys that fill the queue do not keep a third one out, in items
+// or in weight.
+func TestQueueEvicts(t *testing.T) {
+	for name, tt := range map[string]struct{ n, weight, each int }{
+		"items":  {8, 1000, 1},
+		"weight": {1000, 80, 10},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q := NewQueue[string](tt.n, tt.weight)
+			for _, item := range []string{"a1", "a2", "a3", "a4", "b1", "b2", "b3", "b4"} {
+				push(t, q, item[:1], item, tt.each)
+			}
+			refused(t, q, "a", "a5", tt.each)
+			refused(t, q, "b", "b5", tt.each)
+			for _, step := range []struct{ item, evicted string }{{"c1", "a4"}, {"c2", "b4"}, {"d1", "a3"}} {
+				evicted, ok := q.Push(step.item[:1], step.item, tt.each)
+				require.True(t, ok, step.item)
+				require.Equal(t, []string{step.evicted}, evicted)
+			}
+			refused(t, q, "c", "c3", tt.each)
+			require.False(t, q.Remove("a", "a4"), "it was evicted")
+			require.Equal(t, []string{"a1", "b1", "c1", "d1", "a2", "b2", "c2", "b3"}, q.Take(1000))
+			empty(t, q)
+		})
+	}
+}
+
+// TestQueueHalves: each of two keys holds one item of half the weight, and a third one asks for little.
+func TestQueueHalves(t *testing.T) {
+	q := NewQueue[string](100, 100)
+	push(t, q, "a", "a", 50)
+	push(t, q, "b", "b", 50)
+	evicted, ok := q.Push("c", "c", 1)
+	require.True(t, ok)
+	require.Equal(t, []string{"a"}, evicted)
+	require.Equal(t, []string{"b", "c"}, q.Take(1000))
+	empty(t, q)
+}
+
+// TestQueueOwn: the empty key is never refused or evicted, and takes nothing from the others.
+func TestQueueOwn(t *testing.T) {
+	q := NewQueue[string](2, 20)
+	push(t, q, "a", "a1", 10)
+	push(t, q, "a", "a2", 10)
+	push(t, q, "", "own1", 1000)
+	push(t, q, "", "own2", 1000)
+	push(t, q, "", "own3", 1000)
+	evicted, ok := q.Push("b", "b1", 10)
+	require.True(t, ok)
+	require.Equal(t, []string{"a2"}, evicted)
+	require.Equal(t, 5, q.Len())
+	require.True(t, q.Remove("", "own2"))
+	require.Equal(t, []string{"a1", "own1", "b1", "own3"}, q.Take(10000))
+	empty(t, q)
+}
+
+// TestQueueRemove: removing an item makes room and keeps the order of the others.
 func TestQueueRemove(t *testing.T) {
 	q := NewQueue[string](6, 100)
 	for _, item := range []string{"a1", "a2", "a3", "b1", "c1"} {
-		require.True(t, q.Push(item[:1], item, 20))
+		push(t, q, item[:1], item, 20)
 	}
-	require.False(t, q.Push("d", "d1", 20))
 	require.False(t, q.Remove("a", "b1"), "another key's")
 	require.False(t, q.Remove("e", "e1"))
 	require.True(t, q.Remove("a", "a2"))
 	require.False(t, q.Remove("a", "a2"), "once")
 	require.True(t, q.Remove("b", "b1"))
 	require.Equal(t, 3, q.Len())
-	require.True(t, q.Push("d", "d1", 20))
+	push(t, q, "d", "d1", 20)
 	require.True(t, q.Remove("c", "c1"))
 	require.Equal(t, []string{"a1", "d1"}, q.Take(40))
 	require.False(t, q.Remove("a", "a1"), "it was taken")
 	require.True(t, q.Remove("a", "a3"))
-	require.Zero(t, q.total)
-	require.Empty(t, q.keys)
-	require.Empty(t, q.turn)
-	require.Len(t, q.Ready(), 1, "who waits for the queue to be empty hears of it")
+	empty(t, q)
+	require.Len(t, q.Ready(), 1, "a consumer that waits for the queue to be empty wakes up")
 	require.Empty(t, q.Take(1))
 	require.Empty(t, q.Ready())
 }
 
 func TestQueueWeights(t *testing.T) {
 	q := NewQueue[string](100, 100)
-	require.True(t, q.Push("a", "huge", 1000), "an empty queue takes any")
-	require.False(t, q.Push("b", "b", 1))
+	push(t, q, "a", "huge", 1000)
+	refused(t, q, "a", "a", 1)
+	evicted, ok := q.Push("b", "b", 1)
+	require.True(t, ok)
+	require.Equal(t, []string{"huge"}, evicted)
+	refused(t, q, "a", "huge", 1000)
+	require.Equal(t, []string{"b"}, q.Take(1))
+	push(t, q, "a", "huge", 1000)
 	require.Equal(t, []string{"huge"}, q.Take(1))
-	require.True(t, q.Push("a", "a1", 30))
-	require.True(t, q.Push("a", "a2", 30))
-	require.False(t, q.Push("a", "a3", 1), "a has more than is left")
-	require.False(t, q.Push("b", "b1", 41), "too heavy for what is left")
-	require.True(t, q.Push("b", "b2", 40))
-	require.False(t, q.Push("c", "c", 1), "full")
-	require.Equal(t, []string{"a1", "b2", "a2"}, q.Take(100))
-	require.Zero(t, q.total)
+	empty(t, q)
+	push(t, q, "a", "a1", 30)
+	push(t, q, "a", "a2", 30)
+	refused(t, q, "b", "b1", 51)
+	require.Equal(t, 2, q.Len(), "a refused item evicts none")
+	evicted, ok = q.Push("b", "b1", 50)
+	require.True(t, ok)
+	require.Equal(t, []string{"a2"}, evicted)
+	require.Equal(t, []string{"a1", "b1"}, q.Take(100))
+	empty(t, q)
+}
+
+// TestQueueModel pushes, takes and removes items of greedy and modest keys at random. A key
+// within its shares is not refused and not evicted, each key's items come in order, and none
+// gets lost.
+func TestQueueModel(t *testing.T) {
+	type item struct {
+		id, weight int
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		n, weight := rapid.IntRange(1, 20).Draw(t, "items"), rapid.IntRange(1, 100).Draw(t, "weight")
+		q, model := NewQueue[item](n, weight), make(map[string][]item)
+		var last int
+		sum := func(key string) (w int) {
+			for _, i := range model[key] {
+				w += min(i.weight, weight)
+			}
+			return w
+		}
+		// within reports whether so much is within the shares of a key.
+		within := func(key string, items, w int) bool {
+			keys := 0
+			for other, list := range model {
+				if other != "" && (other == key || len(list) > 0) {
+					keys++
+				}
+			}
+			return items <= n/keys && w <= weight/keys
+		}
+		keys := rapid.SampledFrom([]string{"", "a", "a", "a", "b", "b", "b", "c", "d", "e"})
+		t.Repeat(map[string]func(*rapid.T){
+			"push": func(t *rapid.T) {
+				key := keys.Draw(t, "key")
+				last++
+				i := item{last, rapid.IntRange(1, max(1, weight*5/4)).Draw(t, "weight")}
+				model[key] = append(model[key], i) // its shares count it
+				entitled := key == "" || within(key, len(model[key]), sum(key))
+				evicted, ok := q.Push(key, i, i.weight)
+				if !ok {
+					require.False(t, entitled, "refused within its shares")
+					require.Empty(t, evicted)
+					model[key] = model[key][:len(model[key])-1]
+					return
+				}
+				for _, e := range evicted {
+					for other, list := range model {
+						if len(list) > 0 && list[len(list)-1] == e {
+							require.NotEqual(t, key, other)
+							require.NotEmpty(t, other)
+							require.False(t, within(other, len(list), sum(other)), "evicted within its shares")
+							model[other] = list[:len(list)-1]
+							e.id = 0
+							break
+						}
+					}
+					require.Zero(t, e.id, "evicted was not the newest of a key")
+				}
+			},
+			"take": func(t *rapid.T) {
+				for _, i := range q.Take(rapid.IntRange(1, 2*weight).Draw(t, "budget")) {
+					for key, list := range model {
+						if len(list) > 0 && list[0] == i {
+							model[key] = list[1:]
+							i.id = 0
+							break
+						}
+					}
+					require.Zero(t, i.id, "taken out of order")
+				}
+			},
+			"remove": func(t *rapid.T) {
+				key := keys.Draw(t, "key")
+				if list := model[key]; len(list) > 0 {
+					i := rapid.IntRange(0, len(list)-1).Draw(t, "index")
+					require.True(t, q.Remove(key, list[i]))
+					model[key] = slices.Concat(list[:i], list[i+1:])
+				}
+			},
+			"": func(t *rapid.T) {
+				var items, counted, w int
+				for key, list := range model {
+					items += len(list)
+					if key != "" {
+						counted += len(list)
+						w += sum(key)
+					}
+				}
+				require.Equal(t, items, q.Len())
+				require.LessOrEqual(t, counted, n)
+				require.LessOrEqual(t, w, weight)
+				require.EqualValues(t, counted, q.count.Total())
+				require.EqualValues(t, w, q.load.Total())
+			},
+		})
+		q.Take(1 << 30)
+		require.Empty(t, q.keys)
+		require.Empty(t, q.turn)
+		require.Zero(t, q.count.Total())
+		require.Zero(t, q.load.Total())
+	})
 }

@@ -7,27 +7,26 @@ import (
 	"sync"
 )
 
-// Queue holds items of keys for one consumer, who gets them from each key in turn
-// and of one key in order. Items have weights. It may be used concurrently.
+// Queue holds items of keys for one consumer. The consumer gets items of the keys in turn,
+// and those of one key in order. Items have weights, and the queue is limited in both items
+// and weight: see Shares. It may be used concurrently.
+//
+// The empty key is the consumer's own. It takes turns with the others, but its items are
+// neither limited nor counted against the others: the callers bound them.
 type Queue[T comparable] struct {
-	room  load          // what the queue holds at most
 	ready chan struct{} // holds a token while there is something to take, or was
 
 	mu    sync.Mutex
-	total load
+	len   int
+	count *Shares              // of items, those of the empty key excepted
+	load  *Shares              // of weight, likewise
 	keys  map[string]*items[T] // those with items
 	turn  []*items[T]          // the next one first
 }
 
-// load is a number of items and what they weigh together.
-type load struct{ n, weight int }
-
-func (l *load) add(n, weight int) { l.n, l.weight = l.n+n, l.weight+weight }
-
 type items[T comparable] struct {
-	key   string
-	total load
-	list  []weighed[T]
+	key  string
+	list []weighed[T]
 }
 
 type weighed[T comparable] struct {
@@ -35,36 +34,59 @@ type weighed[T comparable] struct {
 	weight int
 }
 
-// NewQueue returns a Queue for at most n items, which weigh at most so much together.
+// NewQueue returns a Queue for at most n items, of at most that weight together.
 func NewQueue[T comparable](n, weight int) *Queue[T] {
-	return &Queue[T]{room: load{n, weight}, ready: make(chan struct{}, 1), keys: make(map[string]*items[T])}
+	return &Queue[T]{
+		ready: make(chan struct{}, 1), count: NewShares(int64(n)), load: NewShares(int64(weight)), keys: make(map[string]*items[T]),
+	}
 }
 
-// Push adds an item unless there is no room for it or the key has more than there is
-// room left, of items or weight; it tells which. An empty queue takes any item.
-func (q *Queue[T]) Push(key string, item T, weight int) bool {
+// Push adds an item and reports whether there is room for it. When the queue is full, the
+// newest items of the key that holds most give way. They are returned and are in the queue no
+// longer. An item heavier than the queue's limit needs an empty queue.
+func (q *Queue[T]) Push(key string, item T, weight int) (evicted []T, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	k := q.keys[key]
-	left := load{q.room.n - q.total.n, q.room.weight - q.total.weight}
-	if q.total.n > 0 && (left.n <= 0 || left.weight < weight) || k != nil && (k.total.n >= left.n || k.total.weight >= left.weight) {
-		return false
+	if evicted, ok = q.makeRoom(key, q.charge(weight)); !ok {
+		return nil, false
 	}
+	k := q.keys[key]
 	if k == nil {
 		k = &items[T]{key: key}
 		q.keys[key] = k
 		q.turn = append(q.turn, k)
 	}
 	k.list = append(k.list, weighed[T]{item, weight})
-	k.total.add(1, weight)
-	q.total.add(1, weight)
+	q.account(key, 1, weight)
 	q.wake()
-	return true
+	return evicted, true
 }
 
-// Remove takes an item of a key back and tells whether it was still there. Nobody has
-// to take it any more, which its consumer may be waiting to know: Ready receives, though
-// there may be nothing to take.
+// makeRoom evicts items so that one of a key fits, or evicts none and returns false.
+func (q *Queue[T]) makeRoom(key string, charge int64) (evicted []T, ok bool) {
+	if key == "" {
+		return nil, true
+	}
+	byCount, _ := q.count.GivesWay(key, 1)
+	byLoad, _ := q.load.GivesWay(key, charge)
+	if byCount == key || byLoad == key {
+		return nil, false
+	}
+	for {
+		loser, full := q.count.GivesWay(key, 1)
+		if !full {
+			loser, full = q.load.GivesWay(key, charge)
+		}
+		if !full {
+			return evicted, true
+		}
+		k := q.keys[loser]
+		evicted = append(evicted, q.remove(k, len(k.list)-1))
+	}
+}
+
+// Remove removes an item of a key and reports whether it was still queued. The consumer may
+// wait for the queue to be empty: Ready receives, though there may be nothing to take.
 func (q *Queue[T]) Remove(key string, item T) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -76,23 +98,27 @@ func (q *Queue[T]) Remove(key string, item T) bool {
 	if i < 0 {
 		return false
 	}
-	weight := k.list[i].weight
-	k.list = slices.Delete(k.list, i, i+1)
-	k.total.add(-1, -weight)
-	q.total.add(-1, -weight)
-	if len(k.list) == 0 {
-		delete(q.keys, key)
-		q.turn = slices.DeleteFunc(q.turn, func(o *items[T]) bool { return o == k })
-	}
+	q.remove(k, i)
 	q.wake()
 	return true
+}
+
+func (q *Queue[T]) remove(k *items[T], i int) T {
+	w := k.list[i]
+	k.list = slices.Delete(k.list, i, i+1)
+	q.account(k.key, -1, w.weight)
+	if len(k.list) == 0 {
+		delete(q.keys, k.key)
+		q.turn = slices.DeleteFunc(q.turn, func(o *items[T]) bool { return o == k })
+	}
+	return w.item
 }
 
 // Ready receives when there are items to take.
 func (q *Queue[T]) Ready() <-chan struct{} { return q.ready }
 
-// Take returns items of the keys in turn until their weights reach budget, at least
-// one where there is one.
+// Take returns items of the keys in turn until their weights reach budget, and at least
+// one if there is one.
 func (q *Queue[T]) Take(budget int) []T {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -100,10 +126,9 @@ func (q *Queue[T]) Take(budget int) []T {
 	for budget > 0 && len(q.turn) > 0 {
 		k := q.turn[0]
 		first := k.list[0]
-		k.list[0] = weighed[T]{} // what is taken is not held any more
+		k.list[0] = weighed[T]{} // do not keep it alive
 		k.list = k.list[1:]
-		k.total.add(-1, -first.weight)
-		q.total.add(-1, -first.weight)
+		q.account(k.key, -1, first.weight)
 		taken = append(taken, first.item)
 		budget -= first.weight
 		q.turn = q.turn[1:]
@@ -113,7 +138,7 @@ func (q *Queue[T]) Take(budget int) []T {
 			delete(q.keys, k.key)
 		}
 	}
-	if q.total.n > 0 {
+	if q.len > 0 {
 		q.wake()
 	} else {
 		select {
@@ -128,8 +153,20 @@ func (q *Queue[T]) Take(budget int) []T {
 func (q *Queue[T]) Len() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.total.n
+	return q.len
 }
+
+// account adds an item of a key, or removes it where n is -1.
+func (q *Queue[T]) account(key string, n, weight int) {
+	q.len += n
+	if key != "" {
+		q.count.Add(key, int64(n))
+		q.load.Add(key, int64(n)*q.charge(weight))
+	}
+}
+
+// charge returns the weight that an item counts with.
+func (q *Queue[T]) charge(weight int) int64 { return min(int64(weight), q.load.Capacity()) }
 
 func (q *Queue[T]) wake() {
 	select {
