@@ -34,6 +34,13 @@ type Facts interface {
 	Rows() int
 }
 
+// Owned is facts that are no request's but take the turn of an organization.
+type Owned interface {
+	Facts
+	// Organization returns the id of the organization.
+	Organization() string
+}
+
 // Journal keeps what is in memory in step with the store. Its methods are called by
 // one goroutine, in the order of the transactions.
 type Journal interface {
@@ -117,13 +124,15 @@ type submission struct {
 }
 
 // organization returns the organization whose turn the submission waits for. It is "" for
-// facts that are no request's, which fair.Queue does not limit: they close traces that are
-// in memory already and adopt journals, a few at a time.
+// facts of none, which fair.Queue does not limit: they adopt journals, a few at a time.
 func (s *submission) organization() string {
-	if s.request == nil {
-		return ""
+	if s.request != nil {
+		return s.request.OrganizationID
 	}
-	return s.request.OrganizationID
+	if o, ok := s.facts.(Owned); ok {
+		return o.Organization()
+	}
+	return ""
 }
 
 type result struct {
@@ -165,7 +174,7 @@ func New(cfg Config) *Committer {
 // when too many submissions wait and the organization has more than its share of them
 // (see fair.Queue): new ones are refused, and the newest ones that wait give way to those of
 // other organizations. It also holds when ctx ends before their transaction has begun. Submit
-// waits for a transaction that has begun. Facts that are no request's are never refused for
+// waits for a transaction that has begun. Facts of no organization are never refused for
 // the number of those that wait.
 func (c *Committer) Submit(ctx context.Context, request *delta.Request, facts Facts) (fresh bool, err error) {
 	s := &submission{request: request, facts: facts, rows: facts.Rows(), result: make(chan result, 1)}

@@ -98,6 +98,8 @@ type Counters struct {
 	Records  atomic.Uint64 // log records
 	Bytes    atomic.Uint64
 	Overflow atomic.Uint64 // records past a quota
+
+	Unevaluated atomic.Uint64 // traces dropped because their verdicts could not be committed
 }
 
 // New returns an Engine that takes requests at once. Close ends it.
@@ -130,7 +132,6 @@ func New(cfg Config) *Engine {
 		batches: sync.Pool{New: func() any { return new(rules.Batch) }},
 		closed:  make(chan struct{}),
 	}
-	e.traces.most.Store(maxClosing)
 	e.traces.windowStart = func() uint64 { return e.input("").Start }
 	if cfg.Journal != nil {
 		e.traces.journal = newJournal(*cfg.Journal, assembler, cfg.Now, cfg.Logger)

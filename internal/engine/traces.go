@@ -3,12 +3,16 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"sync"
 	"sync/atomic"
 	"time"
 
+	"assay"
 	"assay/internal/commit"
 	"assay/internal/delta"
 	"assay/internal/rules"
@@ -22,17 +26,48 @@ type openTraces struct {
 	tx          *trace.Transaction // of the committing goroutine
 	windowStart func() uint64      // Unix nanoseconds
 	journal     *journal           // nil: none
+	commits     atomic.Uint64      // transactions that have committed
 
-	most atomic.Int64 // traces that close in one transaction
+	// Of the committing goroutine: the pieces of the transaction in hand, and whether
+	// there is nothing else in it.
+	pieces []*closing
+	alone  bool
+
+	mu     sync.Mutex
+	limits map[string]int // traces of a Piece, by organization; of others there is no limit
 }
 
-// After a pause all open traces may be due at once. So many of them close in one
-// transaction, which requests share and wait for; fewer when that was too much in the
-// time that one has.
-const (
-	maxClosing = 20_000
-	minClosing = maxClosing / 64
-)
+// A transaction that takes too long is tried with half as many traces. The limit grows
+// with each one that commits.
+const limitStep = 256
+
+// limit implements trace.Due.
+func (o *openTraces) limit(organizationID string) int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if n, ok := o.limits[organizationID]; ok {
+		return n
+	}
+	return math.MaxInt
+}
+
+// adapt sets the limit of an organization after a transaction with so many of its traces.
+func (o *openTraces) adapt(organizationID string, traces int, failed bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	n, limited := o.limits[organizationID]
+	switch {
+	case failed:
+		if o.limits == nil {
+			o.limits = make(map[string]int)
+		}
+		o.limits[organizationID] = max(1, traces/2)
+	case limited && traces < n: // all that were due
+		delete(o.limits, organizationID)
+	case limited:
+		o.limits[organizationID] = n + limitStep
+	}
+}
 
 // request is the facts of a request, with its spans.
 type request struct {
@@ -40,20 +75,31 @@ type request struct {
 	organization string
 }
 
-// closing is the verdicts on traces whose time has come, or on all.
+// closing is the verdicts on traces of one organization that are due.
 type closing struct {
-	traces   *openTraces
-	all      bool
-	complete bool // none of their spans is still on the way
-	rows     int
-	more     bool // are left; set by Prepare
+	piece    *trace.Piece
+	verdicts *delta.Delta // set by Prepare
+	failure  error        // of the last transaction
+	alone    bool         // there was nothing else in that
 }
 
 // MergeInto adds the verdicts to d.
-func (c *closing) MergeInto(d *delta.Delta) { d.Merge(c.traces.tx.Verdicts()) }
+func (c *closing) MergeInto(d *delta.Delta) { d.Merge(c.verdicts) }
 
-// Rows returns how many services the verdicts are on, as far as that is known before.
-func (c *closing) Rows() int { return c.rows + 1 }
+// Rows returns about how many rows a store writes.
+func (c *closing) Rows() int { return c.piece.Rows() }
+
+// Organization implements commit.Owned.
+func (c *closing) Organization() string { return c.piece.Organization() }
+
+// housekeeping is a transaction for what the journal is to be told.
+type housekeeping struct{}
+
+// MergeInto does nothing: there are no facts.
+func (housekeeping) MergeInto(*delta.Delta) {}
+
+// Rows returns how many rows are written to the journal, about.
+func (housekeeping) Rows() int { return 1 }
 
 // adoption moves traces from the journal of another process.
 type adoption struct{ recovery *trace.Recovery }
@@ -66,6 +112,8 @@ func (adoption) Rows() int { return 8 }
 
 // Prepare implements commit.Journal.
 func (o *openTraces) Prepare(ctx context.Context, now time.Time, facts []commit.Facts) error {
+	clear(o.pieces)
+	o.pieces, o.alone = o.pieces[:0], len(facts) == 1
 	if o.journal != nil {
 		if err := o.journal.prepare(ctx, now); err != nil {
 			return err
@@ -73,12 +121,9 @@ func (o *openTraces) Prepare(ctx context.Context, now time.Time, facts []commit.
 	}
 	o.tx.Begin(now)
 	for _, f := range facts {
-		switch c, ok := f.(*closing); {
-		case !ok:
-		case c.all:
-			c.more = o.tx.CloseAll(o.windowStart(), c.complete, int(o.most.Load()))
-		default:
-			c.more = o.tx.Close(o.windowStart(), int(o.most.Load()))
+		if c, ok := f.(*closing); ok {
+			c.verdicts = o.tx.Close(c.piece)
+			o.pieces = append(o.pieces, c)
 		}
 	}
 	return nil
@@ -102,17 +147,13 @@ func (o *openTraces) Merge(d *delta.Delta, facts []commit.Facts) {
 
 // Done implements commit.Journal.
 func (o *openTraces) Done(ctx context.Context, err error) (again bool) {
-	if o.tx.Verdicts() != nil {
-		switch most := o.most.Load(); {
-		case err == nil:
-			o.most.Store(min(most+minClosing, maxClosing))
-		case errors.Is(err, context.DeadlineExceeded):
-			o.most.Store(max(most/2, minClosing))
-		}
+	for _, c := range o.pieces {
+		c.failure, c.alone = err, o.alone
 	}
 	if err != nil {
 		return o.journal != nil && o.journal.failed(ctx, err)
 	}
+	o.commits.Add(1)
 	if o.journal != nil {
 		o.journal.committed()
 	}
@@ -120,39 +161,91 @@ func (o *openTraces) Done(ctx context.Context, err error) (again bool) {
 	return false
 }
 
-// CloseTraces judges the traces whose time has come and commits their verdicts, in
-// several transactions where they are many.
-// Traces whose verdicts could not be committed stay open. With a journal none are
-// closed while those of a process that died may still be taken over.
+// CloseTraces evaluates the traces that are due and commits their verdicts, in several
+// transactions where they are many. Traces whose verdicts could not be committed stay
+// open. With a journal none are closed while those of a process that died may still be
+// taken over.
 func (e *Engine) CloseTraces(ctx context.Context) error {
-	for more := true; more; {
-		if e.traces.journal != nil && e.traces.journal.waits() || !e.traces.assembler.Due(e.cfg.Now()) {
-			return nil
-		}
+	waits := func() bool { return e.traces.journal != nil && e.traces.journal.waits() }
+	for more := true; more && !waits(); {
 		var err error
-		if more, err = e.closeTraces(ctx, &closing{traces: e.traces}); err != nil {
+		due := trace.Due{Now: e.cfg.Now(), WindowStart: e.traces.windowStart(), Limit: e.traces.limit}
+		if more, err = e.closeTraces(ctx, due); err != nil {
 			return err
 		}
+	}
+	if waits() || !e.traces.assembler.Pending() {
+		return nil
+	}
+	if _, err := e.committer.Submit(ctx, nil, housekeeping{}); err != nil {
+		return fmt.Errorf("commit the journal of open traces: %w", err)
 	}
 	return nil
 }
 
-// FlushTraces judges all open traces; complete says that none of their spans is
+// FlushTraces evaluates all open traces; complete says that none of their spans is
 // still on the way.
 func (e *Engine) FlushTraces(ctx context.Context, complete bool) error {
-	for e.Traces().Traces > 0 {
-		if _, err := e.closeTraces(ctx, &closing{traces: e.traces, all: true, complete: complete}); err != nil {
+	for more := true; more; {
+		var err error
+		due := trace.Due{
+			Now: e.cfg.Now(), All: true, Incomplete: !complete, WindowStart: e.traces.windowStart(), Limit: e.traces.limit,
+		}
+		if more, err = e.closeTraces(ctx, due); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// closeTraces runs one transaction and tells whether traces are left.
-func (e *Engine) closeTraces(ctx context.Context, c *closing) (more bool, err error) {
-	c.rows = c.traces.assembler.Services(e.cfg.Now(), c.all, int(c.traces.most.Load()))
-	if _, err := e.committer.Submit(ctx, nil, c); err != nil {
-		return false, fmt.Errorf("commit closed traces: %w", err)
+// closeTraces evaluates some traces of each organization and commits their verdicts. It
+// reports whether to go on: more are due and some have closed. The error is that of an
+// organization none of whose traces closed, when none of any did.
+func (e *Engine) closeTraces(ctx context.Context, due trace.Due) (more bool, err error) {
+	pieces, more := e.traces.assembler.Evaluate(ctx, due)
+	failures := make([]error, len(pieces))
+	var wg sync.WaitGroup
+	for i, p := range pieces {
+		wg.Go(func() { failures[i] = e.closePiece(ctx, p) })
 	}
-	return c.more, nil
+	wg.Wait()
+	closed := false
+	for _, failure := range failures {
+		closed = closed || failure == nil
+		err = cmp.Or(err, failure)
+	}
+	if closed {
+		return more || err != nil, nil
+	}
+	return false, err
+}
+
+// closePiece commits verdicts.
+func (e *Engine) closePiece(ctx context.Context, p *trace.Piece) error {
+	defer p.Release()
+	c := &closing{piece: p}
+	_, err := e.committer.Submit(ctx, nil, c)
+	if err == nil {
+		e.traces.adapt(p.Organization(), p.Traces(), false)
+		return nil
+	}
+	if failed := c.failure; failed != nil && (errors.Is(failed, context.DeadlineExceeded) || assay.ErrorCode(failed) != assay.CodeUnavailable) {
+		e.traces.adapt(p.Organization(), p.Traces(), true)
+		if c.alone && p.Failed(e.cfg.Now(), e.traces.commits.Load()) {
+			return e.dropTrace(ctx, p, err)
+		}
+	}
+	return fmt.Errorf("commit closed traces: %w", err)
+}
+
+// dropTrace closes a trace without a verdict.
+func (e *Engine) dropTrace(ctx context.Context, p *trace.Piece, cause error) error {
+	p.Drop()
+	if _, err := e.committer.Submit(ctx, nil, &closing{piece: p}); err != nil {
+		return fmt.Errorf("drop a trace whose verdict could not be committed: %w", err)
+	}
+	e.counters.Unevaluated.Add(uint64(p.Traces()))
+	e.cfg.Logger.ErrorContext(ctx, "dropped a trace whose verdict could not be committed",
+		"organization", p.Organization(), "trace", p.String(), "error", cause)
+	return nil
 }

@@ -69,7 +69,6 @@ type Stats struct {
 	Bytes        int     // of the budget, in use
 	SamplingRate float64 // share of traces kept, of the organization of which least are
 	Dropped      uint64  // spans left out since the start
-	Failed       uint64  // traces dropped since the start because their verdicts could not be committed
 	JournalBytes int     // of the entries of the journal that are needed
 }
 
@@ -89,7 +88,6 @@ type Assembler struct {
 
 	spans, bytes int
 	dropped      uint64 // spans
-	failed       uint64 // traces whose verdicts could not be committed
 
 	scratch bundle // of Add
 	named   []numberedName
@@ -161,6 +159,7 @@ type openTrace struct {
 	evaluated bool      // is in a Piece
 	reading   bool      // is read without the lock
 	failures  int       // transactions with its verdict that failed
+	commits   uint64    // of other transactions until the last of them
 	retry     time.Time // until then the verdict is not tried again
 	arrived   links
 	started   links
@@ -433,7 +432,7 @@ func (a *Assembler) Stats() Stats {
 	}
 	return Stats{
 		Traces: len(a.traces), Spans: a.spans, Bytes: a.bytes, SamplingRate: rate(level),
-		Dropped: a.dropped, Failed: a.failed, JournalBytes: a.ledger.bytes,
+		Dropped: a.dropped, JournalBytes: a.ledger.bytes,
 	}
 }
 

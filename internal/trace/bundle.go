@@ -157,7 +157,7 @@ func (b *bundle) name(hash uint64, text string) uint32 {
 		return 0
 	}
 	i, ok := b.nameOf[hash]
-	if !ok {
+	if !ok || b.names[i].text != text {
 		i = uint32(len(b.names))
 		b.names = append(b.names, spanName{hash, text})
 		b.nameOf[hash] = i

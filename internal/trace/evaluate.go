@@ -5,6 +5,8 @@ package trace
 import (
 	"cmp"
 	"context"
+	"encoding/hex"
+	"strings"
 	"time"
 
 	"assay/internal/delta"
@@ -62,6 +64,7 @@ func (p *Piece) full() bool {
 type evaluated struct {
 	trace      *openTrace
 	generation uint64
+	id         [16]byte
 	records    int
 	partial    bool
 	// Where its services and items begin and end in the Piece.
@@ -135,34 +138,46 @@ func (p *Piece) release() {
 // maxFailures is how many transactions with the verdict on one trace may fail.
 const maxFailures = 3
 
-// Failed notes that a transaction with the verdict on a single trace failed, and
-// reports whether to drop the trace. Until then it is evaluated again after an idle
-// period, so that others are not delayed.
-func (p *Piece) Failed(now time.Time) (drop bool) {
+// Failed notes that a transaction with the verdict on a single trace failed and nothing
+// else was in it. It reports whether to drop the trace: after several times, between
+// which other transactions have committed, of which commits counts. Before
+// that, it is evaluated again after an idle period, so that others are not delayed.
+func (p *Piece) Failed(now time.Time, commits uint64) (drop bool) {
 	p.a.mu.Lock()
 	defer p.a.mu.Unlock()
-	if len(p.traces) != 1 {
+	if len(p.traces) != 1 || p.traces[0].trace.generation != p.traces[0].generation {
 		return false
 	}
 	t := p.traces[0].trace
-	if t.generation != p.traces[0].generation {
-		return false
+	if t.failures == 0 || commits != t.commits {
+		t.failures++
 	}
-	t.failures++
-	t.retry = now.Add(p.a.cfg.Idle)
+	if t.commits = commits; t.failures > 1 {
+		t.retry = now.Add(p.a.cfg.Idle)
+	}
 	return t.failures >= maxFailures
 }
 
 // Drop takes the verdicts out of the Piece: its traces close without them.
 func (p *Piece) Drop() {
-	p.a.mu.Lock()
-	defer p.a.mu.Unlock()
 	for i := range p.traces {
 		t := &p.traces[i]
 		t.servicesEnd, t.itemsEnd = t.services, t.items
 	}
 	p.services, p.items, p.rows = nil, nil, 0
-	p.a.failed += uint64(len(p.traces))
+}
+
+// String returns the ids of the first traces.
+func (p *Piece) String() string {
+	const most = 3
+	var ids []string
+	for i := range min(most, len(p.traces)) {
+		ids = append(ids, hex.EncodeToString(p.traces[i].id[:]))
+	}
+	if len(p.traces) > most {
+		ids = append(ids, "...")
+	}
+	return strings.Join(ids, " ")
 }
 
 // Evaluate evaluates traces of organizations in turn and returns their verdicts, and
@@ -270,6 +285,7 @@ func (a *Assembler) due(o *tenant, due Due, most int) (chosen []*openTrace, more
 type snapshot struct {
 	trace      *openTrace
 	generation uint64
+	id         [16]byte
 	records    []record
 	resources  []*Resource
 	names      names // its texts
@@ -280,7 +296,7 @@ type snapshot struct {
 
 func (a *Assembler) snapshot(t *openTrace) snapshot {
 	return snapshot{
-		trace: t, generation: t.generation, records: t.records, resources: t.resources, names: names{texts: t.names.texts},
+		trace: t, generation: t.generation, id: t.key.id, records: t.records, resources: t.resources, names: names{texts: t.names.texts},
 		time: t.time, rate: rate(max(t.level, t.of.level)), partial: t.partial,
 	}
 }
@@ -298,7 +314,7 @@ type judge struct {
 // trace adds the verdict on a trace to p.
 func (j *judge) trace(t *snapshot, due Due, step time.Duration, p *Piece) {
 	e := evaluated{
-		trace: t.trace, generation: t.generation, records: len(t.records), partial: t.partial, time: t.time, rate: t.rate, bucket: delta.BucketOf(t.time, step),
+		trace: t.trace, generation: t.generation, id: t.id, records: len(t.records), partial: t.partial, time: t.time, rate: t.rate, bucket: delta.BucketOf(t.time, step),
 		services: len(p.services), items: len(p.items),
 	}
 	if t.time >= due.WindowStart {
@@ -490,6 +506,9 @@ func (j *judge) evidence(t *snapshot, services []serviceVerdict, p *Piece) {
 // merge adds the verdict on one trace to d. The facts of services that earlier ones were
 // on are known by the hash of the service.
 func (p *Piece) merge(d *delta.Delta, known map[uint64]*delta.Service, e *evaluated) {
+	if e.services == e.servicesEnd {
+		return
+	}
 	services := p.services[e.services:e.servicesEnd]
 	filter := p.a.cfg.Filter
 	for i := range services {
@@ -512,7 +531,7 @@ func (p *Piece) merge(d *delta.Delta, known map[uint64]*delta.Service, e *evalua
 			}
 			c[ruleOf[place]].Failed += failures[place]
 			d.AddExample(filter, s, y.resource.Hash, ruleOf[place], delta.Example{
-				TimeUnixNano: e.time, Signal: delta.Traces, TraceID: e.trace.key.id,
+				TimeUnixNano: e.time, Signal: delta.Traces, TraceID: e.id,
 				ResourceAttributes: y.last[place].Attributes, SamplingRate: e.rate,
 			})
 		}

@@ -27,9 +27,12 @@ func newNames() *names {
 func (n *names) full() bool { return len(n.texts) >= maxNames || n.numbers == nil }
 
 // intern returns the number of a name; 0, the empty name, for a new one when the
-// table is full.
+// table is full, and for one whose hash is another's.
 func (n *names) intern(hash uint64, name string) uint32 {
 	i, ok := n.numbers[hash]
+	if ok && n.texts[i] != name {
+		return 0
+	}
 	if !ok && name != "" && !n.full() {
 		i = uint32(len(n.texts))
 		n.numbers[hash] = i
