@@ -4,6 +4,7 @@ package engine_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -32,6 +33,9 @@ func (s *slow) Commit(ctx context.Context, _ time.Time, requests []delta.Request
 		fresh[i] = true
 	}
 	d := merge(fresh)
+	if d == nil {
+		return errors.New("refused")
+	}
 	if closed(d) > s.most {
 		s.failures++
 		return fmt.Errorf("commit: %w", context.DeadlineExceeded)
@@ -91,5 +95,66 @@ func TestClosingGetsSmaller(t *testing.T) {
 			require.EqualValues(t, traces, closed(&s.facts), "once")
 			require.Positive(t, s.failures)
 		})
+	}
+}
+
+// picky is a store that refuses verdicts on a service.
+type picky struct {
+	slow
+	refused string
+	tries   int
+}
+
+func (s *picky) Commit(ctx context.Context, now time.Time, requests []delta.Request, merge func([]bool) *delta.Delta) error {
+	return s.slow.Commit(ctx, now, requests, func(fresh []bool) *delta.Delta {
+		d := merge(fresh)
+		if len(requests) > 0 {
+			return d
+		}
+		for _, o := range d.Organizations {
+			for k := range o.Services {
+				if k.Name == s.refused {
+					s.tries++
+					return nil
+				}
+			}
+		}
+		return d
+	})
+}
+
+// TestRefusedVerdict: a trace whose verdict the store never takes does not keep those of
+// others from being committed, is not tried without end, and is dropped.
+func TestRefusedVerdict(t *testing.T) {
+	s := &picky{slow: slow{most: 1 << 20, now: T0}, refused: "poison"}
+	e := engine.New(engine.Config{Store: s, Now: func() time.Time { return s.now }, CommitInterval: time.Millisecond, Evaluators: 1})
+	defer func() { require.NoError(t, e.Close(context.WithoutCancel(t.Context()))) }()
+	send := func(service, id string) {
+		span := Span(1, 1, 0)
+		span.TraceId = fmt.Appendf(nil, "%016s", id)
+		q := Traces(Spans(Service(service), span))
+		_, err := e.Ingest(t.Context(), "org", q.Signal, q.Body)
+		require.NoError(t, err)
+	}
+	for i := range 100 {
+		send("good", fmt.Sprint(i))
+	}
+	send("poison", "bad")
+	for i := range 50 {
+		s.now = s.now.Add(time.Minute)
+		_ = e.CloseTraces(t.Context()) // that of the refused one
+		send("good", fmt.Sprint("more", i))
+		if e.Counters().Unevaluated.Load() > 0 {
+			break
+		}
+	}
+	require.EqualValues(t, 1, e.Counters().Unevaluated.Load())
+	require.Less(t, s.tries, 20)
+	s.now = s.now.Add(time.Minute)
+	require.NoError(t, e.CloseTraces(t.Context()))
+	require.Zero(t, e.Traces().Traces)
+	require.GreaterOrEqual(t, closed(&s.facts), uint64(100))
+	for k, facts := range s.facts.Organizations["org"].Services {
+		require.True(t, k.Name == "good" || facts.Verdicts[0].Counts[catalog.SPA001].Observed == 0, k)
 	}
 }

@@ -90,12 +90,16 @@ var (
 		"assay_open_trace_journal_bytes",
 	}
 	traceSamplingRate = instrument{
-		"assay.trace_sampling_rate", "1", "Share of traces that the trace rules look at; 1 unless memory is short.",
+		"assay.trace_sampling_rate", "1", "Share of traces that the trace rules evaluate, of the organization of which least are; 1 unless memory is short.",
 		"assay_trace_sampling_rate",
 	}
 	traceSpansDropped = instrument{
 		"assay.trace_spans_dropped", "{span}", "Spans that the trace rules left out for lack of memory.",
 		"assay_trace_spans_dropped_total",
+	}
+	tracesUnevaluated = instrument{
+		"assay.traces_unevaluated", "{trace}", "Traces dropped because the store refused their verdicts several times.",
+		"assay_traces_unevaluated_total",
 	}
 
 	leases = instrument{
@@ -155,7 +159,7 @@ var (
 var instruments = []instrument{
 	receiveRequests, receiveIO, receiveDuration, receiveInFlight, receiveMemory, receiveConnections, receiveConnectionsShed,
 	requests, requestsRepeated, requestsRefused, records, ingestIO, overflowRecords,
-	openTraces, openTraceSpans, openTraceMemory, openTraceJournal, traceSamplingRate, traceSpansDropped,
+	openTraces, openTraceSpans, openTraceMemory, openTraceJournal, traceSamplingRate, traceSpansDropped, tracesUnevaluated,
 	leases, clockSkew,
 	agentRequests, agentDuration, summaryRequests, summaryCalls, summaryCallDuration,
 	ready, certificateEnd,

@@ -168,6 +168,7 @@ func (t *Telemetry) Watch(e Engine, r Receiver) error {
 	m.observeUpDownCounter(openTraceJournal, value(func() int { return e.Traces().JournalBytes }))
 	m.observeGauge(traceSamplingRate, func() float64 { return e.Traces().SamplingRate })
 	m.observeCounter(traceSpansDropped, observed{func() int64 { return int64(e.Traces().Dropped) }, nil})
+	m.observeCounter(tracesUnevaluated, count(&c.Unevaluated))
 
 	m.observeUpDownCounter(receiveInFlight, value(r.Requests))
 	m.observeUpDownCounter(receiveMemory, observed{r.BytesInFlight, nil})

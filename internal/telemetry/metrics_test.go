@@ -77,6 +77,7 @@ func TestMetrics(t *testing.T) {
 	e.counters.Records.Add(12)
 	e.counters.Bytes.Add(13)
 	e.counters.Overflow.Add(14)
+	e.counters.Unevaluated.Add(15)
 	own.Observe(receive.Event{Transport: receive.GRPC, Signal: wire.Metrics, Outcome: receive.TooLarge, Received: 100, Duration: 20 * time.Millisecond})
 	own.Observe(receive.Event{Transport: receive.GRPC, Signal: wire.Metrics, Outcome: receive.Accepted, Received: 50, Duration: 20 * time.Second})
 
@@ -98,6 +99,7 @@ func TestMetrics(t *testing.T) {
 		`assay_open_trace_journal_bytes 5`,
 		`assay_trace_sampling_rate 0.25`,
 		`assay_trace_spans_dropped_total 4`,
+		`assay_traces_unevaluated_total 15`,
 		`assay_leases{kind="score"} 2`,
 		`assay_leases{kind="expire"} 1`,
 		`assay_leases{kind="journal"} 0`,
