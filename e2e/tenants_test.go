@@ -94,6 +94,10 @@ func oldServiceHash(organizationID string, k assay.ServiceKey) uint64 {
 	return h
 }
 
+// oldTraceFactor is by what the numbers of organizations were multiplied before they were
+// added to that hash, where verdicts on traces were told apart.
+const oldTraceFactor = 0x9e3779b97f4a7c15
+
 // versionLike returns a version with which a service of one organization has the old hash
 // of a service of another.
 func versionLike(r *rand.Rand, organizationID string, k assay.ServiceKey, hash uint64) string {
@@ -137,7 +141,9 @@ func newVocabulary(r *rand.Rand, ids []string) vocabulary {
 	for _, attacker := range ids {
 		for _, attacked := range ids {
 			if attacker != attacked {
-				v.versions = append(v.versions, versionLike(r, attacker, victim, oldServiceHash(attacked, victim)))
+				v.versions = append(v.versions, versionLike(r, attacker, victim, oldServiceHash(attacked, victim)),
+					versionLike(r, attacker, victim, oldServiceHash(attacked, victim)-oldTraceFactor),
+					versionLike(r, attacker, victim, oldServiceHash(attacked, victim)+oldTraceFactor))
 			}
 		}
 	}
@@ -420,10 +426,10 @@ func TestEvidenceHasNoForeignText(t *testing.T) {
 		}
 		return step{tenant: tenant, request: Traces(Spans(resource, spans...))}
 	}
-	version := versionLike(r, s.ids[0], victim, oldServiceHash(s.ids[1], victim))
+	version := versionLike(r, s.ids[0], victim, oldServiceHash(s.ids[1], victim)-oldTraceFactor)
 	k := victim
 	k.Version = version
-	require.Equal(t, oldServiceHash(s.ids[1], victim), oldServiceHash(s.ids[0], k))
+	require.Equal(t, oldServiceHash(s.ids[1], victim)-oldTraceFactor, oldServiceHash(s.ids[0], k))
 	s.run([]step{
 		send(1, "attacked", victim.Version), send(0, "attacker", version),
 		{tenant: -1, advance: time.Minute}, {tenant: -1, action: "close"}, {tenant: -1, action: "score"},
