@@ -164,7 +164,7 @@ func play(r *rand.Rand, v vocabulary, tenants int) (steps []step) {
 	now := T0
 	trace := 0
 	request := func() Request {
-		resource := Service(victim.Name, "service.namespace", victim.Namespace, "deployment.environment.name", victim.Environment,
+		resource := Attrs("service.name", victim.Name, "service.namespace", victim.Namespace, "deployment.environment.name", victim.Environment,
 			"service.version", pick(v.versions), "service.instance.id", fmt.Sprint("i", r.IntN(3)), "host.name", fmt.Sprint("h", r.IntN(3)))
 		switch r.IntN(4) {
 		case 0, 1:
@@ -415,7 +415,7 @@ func TestEvidenceHasNoForeignText(t *testing.T) {
 		s.ids = append(s.ids, o.ID)
 	}
 	send := func(tenant int, mark, version string) step {
-		resource := Service(victim.Name, "service.namespace", victim.Namespace, "deployment.environment.name", victim.Environment,
+		resource := Attrs("service.name", victim.Name, "service.namespace", victim.Namespace, "deployment.environment.name", victim.Environment,
 			"service.version", version, "host.name", mark+"-host")
 		var spans []*tracepb.Span
 		for i := range 12 {
