@@ -3,12 +3,14 @@
 package score
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"reflect"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -93,22 +95,36 @@ type Config struct {
 	Logger   *slog.Logger
 }
 
-// Scorer scores services with new facts. One goroutine at a time may use it.
+// Scorer scores services with new facts. One goroutine at a time may use it. It scores
+// several organizations at a time, the ones that take longest last, so that a large one
+// does not hold up the others.
 type Scorer struct {
-	cfg           Config
-	start         delta.Bucket // of the window at the last expiry
-	term          uint64       // of the lease that the last expiry was done under
-	failed        time.Time    // when an expiry last did
-	skewed        delta.Bucket // start of the window when it was last told that clocks differ
+	cfg    Config
+	start  delta.Bucket // of the window at the last expiry
+	term   uint64       // of the lease that the last expiry was done under
+	failed time.Time    // when an expiry last did
+	skewed delta.Bucket // start of the window when it was last told that clocks differ
+
+	work  sync.WaitGroup
+	slots chan struct{} // one for each organization that is being scored
+
+	mu            sync.Mutex      // guards what follows
+	busy          map[string]bool // organizations that are being scored, by id; "" while facts expire
 	organizations map[string]*organization
+	failures      []error
+	unavailable   bool // the store, in this round
 }
 
+// concurrent is how many organizations are scored at a time.
+const concurrent = 4
+
 // organization is what the scorer remembers between rounds. It holds for as long as
-// nobody else scores the organization.
+// no other process scores the organization.
 type organization struct {
-	term     uint64       // of its lease
-	start    delta.Bucket // of the window at the last round
-	revision uint64       // of the claims
+	took     time.Duration // the last round
+	term     uint64        // of its lease
+	start    delta.Bucket  // of the window at the last round
+	revision uint64        // of the claims
 	claims   map[string]Claims
 	later    map[string]time.Time // services with evidence to renew, and when
 	score    *float64
@@ -138,7 +154,9 @@ func New(cfg Config) *Scorer {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Scorer{cfg: cfg, organizations: make(map[string]*organization)}
+	return &Scorer{
+		cfg: cfg, slots: make(chan struct{}, concurrent), busy: make(map[string]bool), organizations: make(map[string]*organization),
+	}
 }
 
 // alone are the leases of a process that does all of the work.
@@ -148,14 +166,22 @@ func (alone) Holder() string          { return "" }
 func (alone) Term(string) uint64      { return 1 }
 func (alone) Gained() <-chan struct{} { return nil }
 
-// Run scores every interval, and when there is more to score, until ctx ends. A
-// round that fails is logged and tried again at the next.
+// Run scores every interval, and when there is more to score, until ctx ends. What fails
+// is logged and tried again in the next round. A round does not wait for organizations
+// that are still being scored, or for facts that are still expiring, since an earlier one.
 func (s *Scorer) Run(ctx context.Context) {
+	defer s.work.Wait()
 	ticker := time.NewTicker(s.cfg.Interval)
 	defer ticker.Stop()
 	for {
-		if err := s.Round(ctx); err != nil && ctx.Err() == nil {
-			s.cfg.Logger.ErrorContext(ctx, "scoring failed", "error", err)
+		now := s.cfg.Now().UTC()
+		p := PeriodAt(now, s.cfg.Window, s.cfg.Step)
+		s.begin("", func() error { return s.expire(ctx, now, p) })
+		s.organizationsRound(ctx, now, p)
+		for _, err := range s.takeFailures() {
+			if ctx.Err() == nil {
+				s.cfg.Logger.ErrorContext(ctx, "scoring failed", "error", err)
+			}
 		}
 		select {
 		case <-ctx.Done():
@@ -169,7 +195,48 @@ func (s *Scorer) Run(ctx context.Context) {
 // Round moves the window to the present and scores what changed.
 func (s *Scorer) Round(ctx context.Context) error {
 	now := s.cfg.Now().UTC()
-	return s.round(ctx, now, PeriodAt(now, s.cfg.Window, s.cfg.Step))
+	p := PeriodAt(now, s.cfg.Window, s.cfg.Step)
+	failure := s.expire(ctx, now, p)
+	if ctx.Err() != nil {
+		return failure
+	}
+	return errors.Join(failure, s.RoundAt(ctx, now, p))
+}
+
+// RoundAt scores what changed in a window that stands still, without forgetting
+// anything: the offline report.
+func (s *Scorer) RoundAt(ctx context.Context, now time.Time, p Period) error {
+	s.organizationsRound(ctx, now, p)
+	s.work.Wait()
+	return errors.Join(s.takeFailures()...)
+}
+
+// begin starts work unless work of the same name is under way.
+func (s *Scorer) begin(name string, do func() error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.busy[name] {
+		return
+	}
+	s.busy[name] = true
+	s.work.Go(func() {
+		err := do()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.busy, name)
+		if err != nil {
+			s.failures = append(s.failures, err)
+		}
+	})
+}
+
+// takeFailures returns the errors since it was last called.
+func (s *Scorer) takeFailures() []error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	failures := s.failures
+	s.failures = nil
+	return failures
 }
 
 // Period is the window of a moment.
@@ -183,20 +250,6 @@ type Period struct {
 func PeriodAt(now time.Time, window, step time.Duration) Period {
 	begin := now.Truncate(step)
 	return Period{Start: begin.Add(-window), MetricStart: begin.Add(-min(window, assay.MetricWindow))}
-}
-
-// RoundAt scores what changed in a window that stands still, without forgetting
-// anything: the offline report.
-func (s *Scorer) RoundAt(ctx context.Context, now time.Time, p Period) error {
-	return s.organizationsRound(ctx, now, p)
-}
-
-func (s *Scorer) round(ctx context.Context, now time.Time, p Period) error {
-	failure := s.expire(ctx, now, p)
-	if ctx.Err() != nil {
-		return failure
-	}
-	return errors.Join(failure, s.organizationsRound(ctx, now, p))
 }
 
 // expire forgets what left the window if that is this process's to do and has not been
@@ -225,17 +278,48 @@ func (s *Scorer) expire(ctx context.Context, now time.Time, p Period) error {
 	return nil
 }
 
-// away tells whether an error is about anything that would be asked of the store, and
+// away reports whether an error is about anything that would be asked of the store, and
 // not about what was, such as a statement that takes too long.
 func away(ctx context.Context, err error) bool {
 	return ctx.Err() != nil || assay.ErrorCode(err) == assay.CodeUnavailable && !errors.Is(err, context.DeadlineExceeded)
 }
 
-func (s *Scorer) organizationsRound(ctx context.Context, now time.Time, p Period) error {
+// organizationsRound begins to score the organizations that are this process's to score,
+// and reports errors by takeFailures.
+func (s *Scorer) organizationsRound(ctx context.Context, now time.Time, p Period) {
 	ids, err := s.cfg.Store.OrganizationIDs(ctx)
 	if err != nil {
-		return fmt.Errorf("list organizations: %w", err)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.failures = append(s.failures, fmt.Errorf("list organizations: %w", err))
+		return
 	}
+	for _, id := range s.prepare(ids) {
+		select {
+		case s.slots <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
+		s.mu.Lock()
+		o, skip := s.organizations[id], s.unavailable || s.busy[id]
+		s.mu.Unlock()
+		if skip || o == nil {
+			<-s.slots
+			continue
+		}
+		s.begin(id, func() error {
+			defer func() { <-s.slots }()
+			return s.scoreOrganization(ctx, id, o, now, p)
+		})
+	}
+}
+
+// prepare forgets the organizations that another process may have scored since, and
+// returns the ones to score, those that took least in the last round first.
+func (s *Scorer) prepare(ids []string) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unavailable = false
 	terms := make(map[string]uint64, len(ids))
 	for _, id := range ids {
 		if term := s.cfg.Leases.Term(Lease(id)); term != 0 {
@@ -243,35 +327,39 @@ func (s *Scorer) organizationsRound(ctx context.Context, now time.Time, p Period
 		}
 	}
 	for id, o := range s.organizations {
-		if terms[id] != o.term { // another one may have scored it since
+		if terms[id] != o.term {
 			delete(s.organizations, id)
 		}
 	}
-	var failures []error
+	ids = slices.DeleteFunc(ids, func(id string) bool { return terms[id] == 0 || s.busy[id] })
 	for _, id := range ids {
-		if terms[id] == 0 {
-			continue
-		}
-		o := s.organizations[id]
-		if o == nil {
-			o = &organization{term: terms[id], later: make(map[string]time.Time)}
-			s.organizations[id] = o
-		}
-		err := s.organizationRound(ctx, id, o, now, p)
-		if err == nil {
-			continue
-		}
-		delete(s.organizations, id) // what was not scored must not count as seen
-		if errors.Is(err, delta.ErrLeaseLost) {
-			s.cfg.Logger.InfoContext(ctx, "another replica scores the organization now", "organization", id)
-			continue
-		}
-		failures = append(failures, fmt.Errorf("organization %s: %w", id, err))
-		if away(ctx, err) {
-			break
+		if s.organizations[id] == nil {
+			s.organizations[id] = &organization{term: terms[id], later: make(map[string]time.Time)}
 		}
 	}
-	return errors.Join(failures...)
+	slices.SortStableFunc(ids, func(a, b string) int { return cmp.Compare(s.organizations[a].took, s.organizations[b].took) })
+	return ids
+}
+
+// scoreOrganization scores one organization.
+func (s *Scorer) scoreOrganization(ctx context.Context, id string, o *organization, now time.Time, p Period) error {
+	began := time.Now()
+	err := s.organizationRound(ctx, id, o, now, p)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o.took = time.Since(began)
+	if err == nil {
+		return nil
+	}
+	if s.organizations[id] == o { // what was not scored must not count as seen
+		s.organizations[id] = &organization{term: o.term, took: o.took, later: make(map[string]time.Time)}
+	}
+	if errors.Is(err, delta.ErrLeaseLost) {
+		s.cfg.Logger.InfoContext(ctx, "another replica scores the organization now", "organization", id)
+		return nil
+	}
+	s.unavailable = s.unavailable || away(ctx, err)
+	return fmt.Errorf("organization %s: %w", id, err)
 }
 
 // fence is under what the scores of an organization are written.
