@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -25,24 +26,102 @@ import (
 )
 
 const (
-	fairRounds   = 4
-	fairSpan     = 12 * time.Second      // of each half of a round
+	fairRounds   = 3
+	fairSpan     = 6 * time.Second       // of each half of a round
 	fairPause    = 50 * time.Millisecond // between the quiet organization's requests
 	fairFlood    = 64                    // connections of the other, each with a request under way all the time
 	fairBackoff  = 100 * time.Millisecond
-	fairServices = 100 // in a request of the flood
-	fairRecords  = 40  // of each of them
+	fairServices = 100             // in a request of the first flood
+	fairRecords  = 40              // of each of them
+	fairSettle   = 8 * time.Second // until traces are closed and everything is scored
 )
 
-// runFair measures how long the requests of one organization take while another
-// sends as much as it can, which is more than the server takes.
-func runFair(ctx context.Context, s *settings, emit func(*table) error) (err error) {
+// fairArgs have verdicts on traces follow soon.
+var fairArgs = []string{"--trace-idle", "2s", "--score-interval", "500ms"}
+
+// runFair measures how long the requests of one organization take while another attacks
+// the server in several ways, and compares what the first one sees afterwards with what it
+// sees of a server of its own.
+func runFair(ctx context.Context, s *settings, emit func(*table) error) error {
+	f := &fairLoad{client: &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: fairFlood + 8}}}
+	defer f.client.CloseIdleConnections()
+	var err error
+	if f.quiet, err = quietRequests(); err != nil {
+		return err
+	}
+	want, err := f.alone(ctx, s)
+	if err != nil {
+		return err
+	}
+	t := &table{
+		Title:   fmt.Sprintf("OTLP requests of one organization, %.0f a second, while another attacks the server", 1/fairPause.Seconds()),
+		Columns: []string{"p99 ms before", "p50 ms during", "p99 ms during", "times", "not 200", "taken/s", "refused/s"},
+	}
+	got, worst, unserved, err := f.attacked(ctx, s, t)
+	if err != nil {
+		return err
+	}
+	same := 0.0
+	if got == want {
+		same = 1
+	} else {
+		fmt.Fprintf(s.log, "alone:\n%s\nattacked:\n%s\n", want, got)
+	}
+	t.Notes = []string{
+		fmt.Sprintf("%d rounds of %s each way, by turns; times is the median of the rounds' ratios", fairRounds, fairSpan),
+		"the senders share the processors with the server",
+	}
+	t.Targets = []target{
+		atMost("p99 during an attack, times that before it,", 2, worst),
+		atMost("requests of the quiet organization that were not answered 200,", 0, unserved),
+		atLeast("scores, failing rules and evidence are those of a server of its own (1: yes),", 1, same),
+	}
+	return emit(t)
+}
+
+// alone returns what the quiet organization sees of a server of its own.
+func (f *fairLoad) alone(ctx context.Context, s *settings) (seen string, err error) {
+	err = f.with(ctx, s, func(srv *server, _ string) error {
+		if _, err := f.steady(ctx, srv.key, 3*time.Second); err != nil {
+			return err
+		}
+		seen, err = f.see(ctx, srv)
+		return err
+	})
+	return seen, err
+}
+
+// attacked runs all attacks and returns what the quiet organization sees afterwards.
+func (f *fairLoad) attacked(ctx context.Context, s *settings, t *table) (seen string, worst, unserved float64, err error) {
+	all, err := attacks()
+	if err != nil {
+		return "", 0, 0, err
+	}
+	err = f.with(ctx, s, func(srv *server, greedy string) error {
+		for _, a := range all {
+			fmt.Fprintln(s.log, a.name)
+			r, ratio, err := f.attackedBy(ctx, srv, greedy, &a)
+			if err != nil {
+				return srv.explain(fmt.Errorf("%s: %w", a.name, err))
+			}
+			t.Rows = append(t.Rows, r)
+			worst = max(worst, ratio)
+			unserved += float64(f.unserved.Load())
+		}
+		seen, err = f.see(ctx, srv)
+		return err
+	})
+	return seen, worst, unserved, err
+}
+
+// with runs do with a new server that has two organizations.
+func (f *fairLoad) with(ctx context.Context, s *settings, do func(srv *server, greedy string) error) (err error) {
 	dir, err := os.MkdirTemp("", "assay-bench-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	srv, err := startAssay(ctx, s.assay, dir)
+	srv, err := startAssay(ctx, s.assay, dir, fairArgs...)
 	if err != nil {
 		return err
 	}
@@ -51,55 +130,93 @@ func runFair(ctx context.Context, s *settings, emit func(*table) error) (err err
 	if err != nil {
 		return err
 	}
-	client := &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: fairFlood + 8}}
-	defer client.CloseIdleConnections()
-	f := &fairLoad{client: client, url: "http://" + srv.http + "/v1/logs"}
-	if f.large, err = logsRequest(fairServices, fairRecords); err != nil {
-		return err
-	}
-	if f.small, err = logsRequest(1, 20); err != nil {
-		return err
-	}
-	var alone, beside answers
-	var ratio []float64
+	f.otlp, f.rest = srv.http, srv.rest
+	return do(srv, greedy)
+}
+
+// attackedBy measures one attack.
+func (f *fairLoad) attackedBy(ctx context.Context, srv *server, greedy string, a *attack) (r row, ratio float64, err error) {
+	var before, beside answers
+	var ratios []float64
+	f.taken.Store(0)
+	f.refused.Store(0)
+	f.unserved.Store(0)
 	for range fairRounds {
-		calm, err := f.steady(ctx, srv.key)
+		calm, err := f.steady(ctx, srv.key, fairSpan)
 		if err != nil {
-			return srv.explain(err)
+			return row{}, 0, fmt.Errorf("before the attack: %w", err)
 		}
-		flooding, stop := context.WithCancel(ctx)
-		var flood sync.WaitGroup
-		for range fairFlood {
-			flood.Go(func() { f.flood(flooding, greedy) })
+		attacking, stop := context.WithCancel(ctx)
+		var others sync.WaitGroup
+		for range a.connections {
+			others.Go(func() { a.run(attacking, f, greedy) })
 		}
-		during, err := f.steady(ctx, srv.key)
+		during, err := f.steady(ctx, srv.key, fairSpan)
 		stop()
-		flood.Wait()
+		others.Wait()
 		if err != nil {
-			return srv.explain(err)
+			return row{}, 0, err
 		}
-		ratio = append(ratio, quantile(during.times, 0.99)/quantile(calm.times, 0.99))
-		alone.add(calm)
+		ratios = append(ratios, quantile(during.times, 0.99)/quantile(calm.times, 0.99))
+		before.add(calm)
 		beside.add(during)
 	}
-	if f.taken.Load() == 0 || f.failed.Load() > 0 {
-		return fmt.Errorf("of the flood %d requests were taken, and %d failed", f.taken.Load(), f.failed.Load())
+	if failed := f.failed.Load(); failed > 0 {
+		return row{}, 0, fmt.Errorf("%d requests of the attack could not be made", failed)
 	}
-	flooded := float64(f.taken.Load()) * fairServices * fairRecords / beside.span.Seconds()
-	return emit(&table{
-		Title:   fmt.Sprintf("OTLP requests of one organization, %.0f a second, while another sends over %d connections", 1/fairPause.Seconds(), fairFlood),
-		Columns: []string{"requests/s", "p50 ms", "p99 ms"},
-		Rows: []row{
-			{"the other sends nothing", alone.values()},
-			{"the other floods", beside.values()},
-		},
-		Notes: []string{
-			fmt.Sprintf("%d rounds of %s each way, by turns; the flood: gzip, %d services and %s log records a request, %s records/s taken, %s requests refused",
-				fairRounds, fairSpan, fairServices, thousands(fairServices*fairRecords), thousands(int64(flooded)), thousands(f.refused.Load())),
-			"the sender of the flood shares the processors with the server",
-		},
-		Targets: []target{atMost("p99 during the flood, times that without,", 2, median(ratio))},
-	})
+	ratio = median(ratios)
+	return row{a.name, []value{
+		value(quantile(before.times, 0.99)), value(quantile(beside.times, 0.5)), value(quantile(beside.times, 0.99)), value(ratio), value(float64(f.unserved.Load())),
+		value(float64(f.taken.Load()) / beside.span.Seconds()), value(float64(f.refused.Load()) / beside.span.Seconds()),
+	}}, ratio, nil
+}
+
+// see returns what an organization sees of itself that does not depend on how often it
+// sent its requests.
+func (f *fairLoad) see(ctx context.Context, srv *server) (string, error) {
+	select {
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	case <-time.After(fairSettle):
+	}
+	var services struct {
+		Data []struct {
+			Name  string
+			Score *struct {
+				Value       float64  `json:"value"`
+				Score       float64  `json:"score"`
+				FailedRules []string `json:"failed_rules"`
+			}
+		}
+	}
+	var insights struct {
+		Data []struct {
+			ServiceName string `json:"service_name"`
+			Type        string `json:"type"`
+			Attributes  map[string]any
+		}
+	}
+	for path, into := range map[string]any{"/api/v1/services?limit=100": &services, "/api/v1/insights?limit=100": &insights} {
+		var body bytes.Buffer
+		if err := getWith(ctx, f.client, "http://"+srv.rest+path, srv.key, &body); err != nil {
+			return "", err
+		}
+		if err := json.Unmarshal(body.Bytes(), into); err != nil {
+			return "", fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	var lines []string
+	for _, s := range services.Data {
+		lines = append(lines, fmt.Sprintf("service %s %+v", s.Name, s.Score))
+	}
+	for _, i := range insights.Data {
+		for _, name := range []string{"observations_total", "violations_total"} {
+			delete(i.Attributes, name)
+		}
+		lines = append(lines, fmt.Sprintf("insight %s %s %v", i.ServiceName, i.Type, i.Attributes))
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n"), nil
 }
 
 // secondOrganization makes an organization beside a running server and returns its key.
@@ -119,75 +236,102 @@ func secondOrganization(ctx context.Context, binary, dir string) (string, error)
 
 // logsRequest returns an encoded request with log records of some services.
 func logsRequest(services, records int) ([]byte, error) {
+	return logsOf(services, func(int, int) time.Time { return time.Now() }, records)
+}
+
+// logsOf returns a request with log records of some services, at the times that at
+// returns for a service and a record.
+func logsOf(services int, at func(service, record int) time.Time, records int) ([]byte, error) {
 	logs := plog.NewLogs()
-	now := pcommon.NewTimestampFromTime(time.Now())
 	for i := range services {
-		resource := logs.ResourceLogs().AppendEmpty()
-		resource.Resource().Attributes().PutStr("service.name", fmt.Sprintf("service-%d", i))
-		resource.Resource().Attributes().PutStr("service.version", "1.2.3")
-		list := resource.ScopeLogs().AppendEmpty().LogRecords()
+		r := logs.ResourceLogs().AppendEmpty()
+		r.Resource().Attributes().PutStr("service.name", fmt.Sprintf("service-%d", i))
+		r.Resource().Attributes().PutStr("service.version", "1.2.3")
+		list := r.ScopeLogs().AppendEmpty().LogRecords()
 		for j := range records {
 			record := list.AppendEmpty()
-			record.SetTimestamp(now)
+			record.SetTimestamp(pcommon.NewTimestampFromTime(at(i, j)))
 			record.SetSeverityNumber(plog.SeverityNumberInfo)
-			record.Body().SetStr(fmt.Sprintf("order %d has been packed in %d ms", 1000*i+j, j))
+			record.Body().SetStr(fmt.Sprintf("order %d took %d ms", 1000*i+j, j))
 			record.Attributes().PutStr("http.route", "/orders/{id}")
 		}
 	}
 	return plogotlp.NewExportRequestFromLogs(logs).MarshalProto()
 }
 
+// quiet is one request of the organization that is attacked.
+type quiet struct {
+	path string
+	body []byte
+}
+
+// quietRequests are requests of all signals, some with failures.
+func quietRequests() ([]quiet, error) {
+	logs, err := logsRequest(2, 20)
+	if err != nil {
+		return nil, err
+	}
+	metrics, err := wideMetrics(1, 10, 2)
+	if err != nil {
+		return nil, err
+	}
+	scoped, err := scopedSpans(1, 10)
+	if err != nil {
+		return nil, err
+	}
+	wide, err := wideTrace(2, 12)
+	if err != nil {
+		return nil, err
+	}
+	return []quiet{{"/v1/logs", logs}, {"/v1/metrics", metrics}, {"/v1/traces", scoped}, {"/v1/traces", wide}}, nil
+}
+
 // fairLoad sends for two organizations. It may be used concurrently.
 type fairLoad struct {
-	client       *http.Client
-	url          string
-	large, small []byte
-	serial       atomic.Uint64 // makes each request another one
+	client     *http.Client
+	otlp, rest string // addresses
+	quiet      []quiet
+	serial     atomic.Uint64 // makes each request another one
 
-	taken, refused, failed atomic.Int64 // of the flood
+	taken, refused, failed atomic.Int64 // of the attack
+	unserved               atomic.Int64 // of the quiet organization: not answered 200
 }
 
 // steady sends small requests at even intervals, each with a goroutine of its own:
 // one that takes long does not keep the next one back.
-func (f *fairLoad) steady(ctx context.Context, key string) (answers, error) {
+func (f *fairLoad) steady(ctx context.Context, key string, span time.Duration) (answers, error) {
 	var mu sync.Mutex
 	var all answers
-	var errs []error
 	var sent sync.WaitGroup
 	ticker := time.NewTicker(fairPause)
 	defer ticker.Stop()
 	began := time.Now()
-	for time.Since(began) < fairSpan {
+	for i := 0; time.Since(began) < span; i++ {
 		select {
 		case <-ctx.Done():
 			sent.Wait()
 			return answers{}, context.Cause(ctx)
 		case <-ticker.C:
 		}
+		q := f.quiet[i%len(f.quiet)]
 		sent.Go(func() {
 			at := time.Now()
-			status, err := f.send(ctx, key, "", f.unique(f.small))
+			status, err := f.send(ctx, key, q.path, "", f.unique(q.body))
 			mu.Lock()
 			defer mu.Unlock()
 			all.times = append(all.times, float64(time.Since(at))/float64(time.Millisecond))
-			if err == nil && status != http.StatusOK {
-				err = fmt.Errorf("a request of the quiet organization: status %d", status)
+			if err != nil || status != http.StatusOK {
+				f.unserved.Add(1)
 			}
-			errs = append(errs, err)
 		})
 	}
 	sent.Wait()
 	all.span = time.Since(began)
-	return all, errors.Join(errs...)
+	return all, nil
 }
 
 // flood sends one large request after the other until ctx ends.
-func (f *fairLoad) flood(ctx context.Context, key string) {
-	packed, err := zipped(f.large)
-	if err != nil {
-		f.failed.Add(1)
-		return
-	}
+func (f *fairLoad) flood(ctx context.Context, key, path string, packed []byte) {
 	for ctx.Err() == nil {
 		// A second member of the stream makes the request another one.
 		rest, err := zipped(f.unique(nil))
@@ -195,22 +339,7 @@ func (f *fairLoad) flood(ctx context.Context, key string) {
 			f.failed.Add(1)
 			return
 		}
-		status, err := f.send(ctx, key, "gzip", append(slices.Clip(packed), rest...))
-		switch {
-		case ctx.Err() != nil:
-		case err != nil:
-			f.failed.Add(1)
-		case status == http.StatusOK:
-			f.taken.Add(1)
-		case status == http.StatusServiceUnavailable:
-			f.refused.Add(1)
-			select {
-			case <-ctx.Done():
-			case <-time.After(fairBackoff):
-			}
-		default:
-			f.failed.Add(1)
-		}
+		f.attack(ctx, key, path, "gzip", append(slices.Clip(packed), rest...))
 	}
 }
 
@@ -220,8 +349,8 @@ func (f *fairLoad) unique(body []byte) []byte {
 	return protowire.AppendVarint(b, f.serial.Add(1))
 }
 
-func (f *fairLoad) send(ctx context.Context, key, encoding string, body []byte) (status int, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, f.url, bytes.NewReader(body))
+func (f *fairLoad) send(ctx context.Context, key, path, encoding string, body []byte) (status int, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+f.otlp+path, bytes.NewReader(body))
 	if err != nil {
 		return 0, err
 	}

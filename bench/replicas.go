@@ -126,13 +126,13 @@ func replicaLoad(ctx context.Context, client *http.Client, servers []*server, bo
 	began := time.Now()
 	for i := range replicaConnections * len(servers) {
 		srv := servers[i%len(servers)]
-		to := &fairLoad{client: client, url: "http://" + srv.http + "/v1/logs"}
+		to := &fairLoad{client: client, otlp: srv.http}
 		done.Go(func() {
 			var mine []float64
 			var failure error
 			for failure == nil && ctx.Err() == nil && time.Since(began) < replicaSpan {
 				at := time.Now()
-				status, err := to.send(ctx, srv.key, "", load.unique(body))
+				status, err := to.send(ctx, srv.key, "/v1/logs", "", load.unique(body))
 				if err == nil && status != http.StatusOK {
 					err = fmt.Errorf("status %d", status)
 				}

@@ -168,16 +168,16 @@ func (p *soakSender) send(ctx context.Context, end time.Time, perSecond float64)
 }
 
 func (p *soakSender) post(ctx context.Context, signal wire.Signal, body []byte) error {
-	to := &fairLoad{client: p.client, url: "http://" + p.srv.http + "/v1/" + signal.String()}
+	to, path := &fairLoad{client: p.client, otlp: p.srv.http}, "/v1/"+signal.String()
 	for {
-		status, err := to.send(ctx, p.srv.key, "", body)
+		status, err := to.send(ctx, p.srv.key, path, "", body)
 		switch {
 		case err != nil:
 			return err
 		case status == http.StatusOK:
 			return nil
 		case status != http.StatusServiceUnavailable:
-			return fmt.Errorf("POST %s: status %d", to.url, status)
+			return fmt.Errorf("POST %s: status %d", path, status)
 		}
 		select {
 		case <-ctx.Done():
