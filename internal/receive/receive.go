@@ -32,11 +32,11 @@ const (
 )
 
 const (
-	// maxRequests bounds the requests at a time, and with it what the transports
+	// maxRequests limits the requests in flight, and with it what the transports
 	// buffer outside of the budget: some streamWindow per request.
 	maxRequests = 1024
-	// maxOwnRequests bounds those of one organization.
-	maxOwnRequests = maxRequests * 3 / 4
+	// maxEnding limits the requests that had to give way and have not ended yet.
+	maxEnding = 256
 	// streamWindow is how many bytes an HTTP/2 client may send ahead of what was read of its request.
 	streamWindow = 128 << 10
 	// maxHeaderBytes bounds the headers of a request.
@@ -49,8 +49,8 @@ const (
 	// a frame takes longer than both to arrive.
 	pingAfter   = 20 * time.Second
 	pingTimeout = 10 * time.Second
-	// patience is how long a request waits for memory in all.
-	patience = 2 * time.Second
+	// maxWait is how long a request waits for memory in all.
+	maxWait = 2 * time.Second
 	// drainGrace is how long a body may go on arriving once Shutdown was called.
 	drainGrace = time.Second
 )
@@ -135,7 +135,7 @@ type Event struct {
 type Receiver struct {
 	cfg     Config
 	log     *slog.Logger
-	gate    *gate
+	budget  *budget
 	turns   *fair.Semaphore // to unpack
 	rates   *rates          // nil: without a limit
 	unpack  *unpacker
@@ -151,9 +151,8 @@ type Receiver struct {
 
 	mu     sync.Mutex
 	state  state
-	active int            // requests between begin and end
-	own    map[string]int // of them by organization, where it is known
-	idle   chan struct{}  // closed when draining and no request is active
+	active int           // requests between begin and end
+	idle   chan struct{} // closed when draining and no request is active
 }
 
 // state is where a Receiver is in its life. It only moves forward.
@@ -193,9 +192,8 @@ func New(cfg Config) (*Receiver, error) {
 	r := &Receiver{
 		cfg:     cfg,
 		log:     cfg.Logger,
-		gate:    newGate(cfg.InFlightBytes, largest),
+		budget:  newBudget(cfg.InFlightBytes, largest, maxRequests),
 		turns:   fair.NewSemaphore(2*runtime.GOMAXPROCS(0), runtime.GOMAXPROCS(0)),
-		own:     make(map[string]int),
 		unpack:  unpack,
 		stopped: make(chan struct{}),
 		idle:    make(chan struct{}),
@@ -251,7 +249,7 @@ func (r *Receiver) Requests() int {
 }
 
 // BytesInFlight returns how many bytes of memory bodies hold at the moment.
-func (r *Receiver) BytesInFlight() int64 { return r.gate.held() }
+func (r *Receiver) BytesInFlight() int64 { return r.budget.held() }
 
 // Shutdown ends the intake. From its call on new requests are refused as
 // retryable; bodies may arrive for a second more; requests that have arrived are
@@ -325,34 +323,18 @@ func (r *Receiver) begin() error {
 	if r.state != serving {
 		return errDraining
 	}
-	if r.active >= maxRequests {
+	if r.active >= maxRequests+maxEnding {
 		return errBusy
 	}
 	r.active++
 	return nil
 }
 
-// beginOwn counts a request for its organization, unless that has too many already.
-func (r *Receiver) beginOwn(organizationID string) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.own[organizationID] >= maxOwnRequests {
-		return errBusy
-	}
-	r.own[organizationID]++
-	return nil
-}
-
-// end ends a request; the organization is "" where beginOwn did not count it.
-func (r *Receiver) end(organizationID string) {
+// end ends a request.
+func (r *Receiver) end() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.active--
-	if organizationID != "" {
-		if r.own[organizationID]--; r.own[organizationID] == 0 {
-			delete(r.own, organizationID)
-		}
-	}
 	if r.state != serving && r.active == 0 {
 		close(r.idle)
 	}

@@ -4,6 +4,7 @@ package receive
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -66,30 +67,42 @@ func (r *Receiver) request(t Transport, signal wire.Signal) *request {
 		Receiver: r,
 		signal:   signal,
 		began:    time.Now(),
-		lease:    r.gate.lease(patience),
 		event:    Event{Transport: t, Signal: signal},
 	}
 }
 
-// serve runs the request: f between the check of its credential and its end. The
-// error is what the sender is to be told. Its connection is in use until answered.
-func (q *request) serve(ctx context.Context, authorization, remoteAddr string, f func() (warning string, err error)) (warning string, err error) {
+// serve runs the request: f between the check of its credential and its end. The context
+// of f ends when the request has to give way to others. The error is the answer to the
+// sender. The connection is in use until answered.
+func (q *request) serve(
+	ctx context.Context, authorization, remoteAddr string, f func(context.Context) (warning string, err error),
+) (warning string, err error) {
 	defer func() { q.observe(ctx, err) }()
 	if err := q.begin(); err != nil {
 		return "", err
 	}
-	defer func() { q.end(q.organization) }()
-	q.conn = q.connections[q.event.Transport].begin(remoteAddr)
+	defer q.end()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if q.lease, err = q.budget.begin(maxWait, cancel); err != nil {
+		return "", err
+	}
 	defer q.lease.end()
+	q.conn = q.connections[q.event.Transport].begin(remoteAddr)
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 		}
 	}()
-	if err := q.authenticate(ctx, authorization, remoteAddr); err != nil {
-		return "", err
+	if err = q.authenticate(ctx, authorization, remoteAddr); err == nil {
+		warning, err = f(ctx)
 	}
-	return f()
+	if err != nil {
+		if cause, ok := errors.AsType[*refusal](context.Cause(ctx)); ok {
+			err = cause
+		}
+	}
+	return warning, err
 }
 
 // answered says that the sender has its answer, as far as that is up to the server.
@@ -133,10 +146,8 @@ func (q *request) authenticate(ctx context.Context, authorization, remoteAddr st
 			return err
 		}
 	}
-	if err := q.beginOwn(principal.OrganizationID); err != nil {
-		return err
-	}
-	q.organization, q.lease.organization = principal.OrganizationID, principal.OrganizationID
+	q.organization = principal.OrganizationID
+	q.lease.identify(q.organization)
 	return nil
 }
 
