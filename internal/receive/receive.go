@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc"
 
 	"assay"
+	"assay/internal/connlimit"
 	"assay/internal/fair"
 	"assay/internal/wire"
 )
@@ -39,8 +40,10 @@ const (
 	maxEnding = 256
 	// streamWindow is how many bytes an HTTP/2 client may send ahead of what was read of its request.
 	streamWindow = 128 << 10
-	// maxHeaderBytes bounds the headers of a request.
-	maxHeaderBytes = 32 << 10
+	// maxHeaderBytes bounds the headers of a request, for HTTP the request line included.
+	maxHeaderBytes = 16 << 10
+	// headerSlop is how many bytes net/http reads past http.Server.MaxHeaderBytes.
+	headerSlop = 4096
 	// maxStreams bounds the requests at a time on one HTTP/2 connection.
 	maxStreams = 128
 	// idleTimeout ends connections without a request.
@@ -92,8 +95,8 @@ type Config struct {
 	// means no limit.
 	MaxRate int64
 
-	// MaxConnections is how many connections each transport has at most. At the limit
-	// new ones take the place of idle ones.
+	// MaxConnections is how many connections each transport has at most. See package
+	// connlimit for what happens at the limit.
 	MaxConnections int
 
 	ArrivalTimeout time.Duration // for a request's header and body to arrive
@@ -143,7 +146,7 @@ type Receiver struct {
 	http    *http.Server
 	arrival context.Context // ends when bodies must no longer arrive
 
-	connections map[Transport]*connections // does not change
+	connections map[Transport]*connlimit.Limiter // does not change
 
 	endArrival context.CancelFunc
 	shutdown   sync.Once
@@ -197,11 +200,8 @@ func New(cfg Config) (*Receiver, error) {
 		unpack:  unpack,
 		stopped: make(chan struct{}),
 		idle:    make(chan struct{}),
-		connections: map[Transport]*connections{
-			GRPC: newConnections(GRPC, cfg.MaxConnections, cfg.Logger),
-			HTTP: newConnections(HTTP, cfg.MaxConnections, cfg.Logger),
-		},
 	}
+	r.connections = map[Transport]*connlimit.Limiter{GRPC: r.limiter(GRPC), HTTP: r.limiter(HTTP)}
 	if cfg.MaxRate > 0 {
 		r.rates = newRates(cfg.MaxRate, max(10*cfg.MaxRate, cfg.MaxUnpacked))
 	}
@@ -221,11 +221,11 @@ func setDefault[T int | int64 | time.Duration](v *T, value T) {
 // HTTP/1.1 and HTTP/2, also without TLS. Serve closes l.
 func (r *Receiver) Serve(t Transport, l net.Listener) error {
 	defer func() { _ = l.Close() }() // a server that was shut down before does not
-	all := r.connections[t]
-	if all == nil {
+	limiter := r.connections[t]
+	if limiter == nil {
 		return fmt.Errorf("receive: unknown transport %q", t)
 	}
-	l = &listener{l, all}
+	l = limiter.Listener(l)
 	var err error
 	switch {
 	case t == GRPC:
@@ -239,6 +239,19 @@ func (r *Receiver) Serve(t Transport, l net.Listener) error {
 		return nil
 	}
 	return err
+}
+
+// limiter returns the limiter of a transport's connections.
+func (r *Receiver) limiter(t Transport) *connlimit.Limiter {
+	return connlimit.New(connlimit.Config{Limit: r.cfg.MaxConnections, Full: func(closed, refused uint64) {
+		r.log.LogAttrs(context.Background(), slog.LevelWarn, "connections for OTLP are at their limit; new ones take the place of idle ones",
+			slog.String("transport", string(t)), slog.Int("limit", r.cfg.MaxConnections), slog.Uint64("closed", closed), slog.Uint64("refused", refused))
+	}})
+}
+
+// Connections returns the connections of a transport: see connlimit.Limiter.Stats.
+func (r *Receiver) Connections(t Transport) (open int, closed, refused uint64) {
+	return r.connections[t].Stats()
 }
 
 // Requests returns how many requests are being received at the moment.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"assay"
+	"assay/internal/connlimit"
 	"assay/internal/fair"
 	"assay/internal/requestid"
 	"assay/internal/wire"
@@ -49,7 +50,7 @@ type request struct {
 	lease        *lease
 	awaited      time.Duration // how long the body took to arrive
 	organization string
-	conn         *conn
+	conn         *connlimit.Conn
 	event        Event
 }
 
@@ -88,7 +89,7 @@ func (q *request) serve(
 		return "", err
 	}
 	defer q.lease.end()
-	q.conn = q.connections[q.event.Transport].begin(remoteAddr)
+	q.conn = q.connections[q.event.Transport].Begin(remoteAddr)
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
@@ -106,7 +107,7 @@ func (q *request) serve(
 }
 
 // answered says that the sender has its answer, as far as that is up to the server.
-func (q *request) answered() { q.conn.end() }
+func (q *request) answered() { q.conn.End() }
 
 func (q *request) observe(ctx context.Context, err error) {
 	q.event.Outcome, _ = classify(err)
@@ -140,7 +141,7 @@ func (q *request) authenticate(ctx context.Context, authorization, remoteAddr st
 	if !principal.Allows(assay.ScopeIngest) {
 		return errScope
 	}
-	q.conn.of(principal.OrganizationID)
+	q.conn.Identify(principal.OrganizationID)
 	if r := q.rates; r != nil {
 		if err := r.admit(principal.OrganizationID, time.Now()); err != nil {
 			return err
