@@ -55,7 +55,7 @@ type serverConfig struct {
 
 	MaxPackedBytes   byteSize `default:"16MiB" placeholder:"SIZE" help:"Size of a compressed OTLP request (${default})."`
 	MaxUnpackedBytes byteSize `default:"64MiB" placeholder:"SIZE" help:"Size of an uncompressed OTLP request (${default})."`
-	MaxConnections   int      `default:"2048" placeholder:"N" help:"Connections to each OTLP listener (${default}); past them new ones take the place of idle ones."`
+	MaxConnections   int      `default:"2048" placeholder:"N" help:"Maximum number of connections to each listener (${default}). At the limit a new connection closes one of the organization that has most."`
 	MaxIngestRate    byteSize `placeholder:"SIZE" help:"Uncompressed OTLP bytes that each organization may send a second to one server, on average over some ten seconds; past them it is asked to wait. Default: no limit."`
 	TLSCert          string   `name:"tls-cert" placeholder:"FILE" help:"Certificate chain, PEM, for all listeners but --metrics-address. Read again when it changes."`
 	TLSKey           string   `name:"tls-key" placeholder:"FILE" help:"Its private key, PEM."`

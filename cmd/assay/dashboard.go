@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"assay/internal/auth"
+	"assay/internal/connlimit"
 	"assay/internal/dashboard"
 	"assay/internal/score"
 	"assay/internal/session"
@@ -88,7 +89,17 @@ func (s *server) openDashboard() (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return sessions.Handler(pages), nil
+	return sessions.Handler(identified(pages)), nil
+}
+
+// identified returns pages whose requests count for the organization of their session.
+func identified(pages http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if session := session.FromContext(r.Context()); session != nil {
+			connlimit.Identify(r.Context(), session.OrganizationID)
+		}
+		pages.ServeHTTP(w, r)
+	})
 }
 
 // signIn returns how people sign in at the identity provider, nil when that is not

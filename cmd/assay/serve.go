@@ -20,9 +20,11 @@ import (
 	"syscall"
 	"time"
 
+	"assay"
 	"assay/internal/agent"
 	"assay/internal/auth"
 	"assay/internal/auth/sign"
+	"assay/internal/connlimit"
 	"assay/internal/dashboard"
 	"assay/internal/engine"
 	"assay/internal/lease"
@@ -42,6 +44,7 @@ const (
 	arrivalTimeout = 30 * time.Second // for header and body of a request
 	answerTimeout  = time.Minute      // for reading a request and writing its answer
 	idleTimeout    = 2 * time.Minute  // between requests of a connection
+	maxStreams     = 128              // requests at a time on one HTTP/2 connection
 	maxHeader      = 64 << 10
 )
 
@@ -338,7 +341,7 @@ func (s *server) serve(metrics, pages http.Handler, tlsConfig *tls.Config) {
 	api := rest.New(rest.Config{
 		BasePath:      s.cfg.BasePath,
 		PublicURL:     s.cfg.PublicURL,
-		Authenticate:  s.auth.Authenticate,
+		Authenticate:  s.authenticate,
 		Services:      s.store,
 		Insights:      s.store,
 		Organizations: s.store,
@@ -363,15 +366,36 @@ func (s *server) serve(metrics, pages http.Handler, tlsConfig *tls.Config) {
 	s.goServe("OTLP/HTTP", func() error { return s.receiver.Serve(receive.HTTP, s.otlpHTTP) })
 }
 
+// authenticate checks the credential of a REST request, whose connection counts for its organization
+// then.
+func (s *server) authenticate(ctx context.Context, authorization, remoteAddr string) (*assay.Principal, error) {
+	p, err := s.auth.Authenticate(ctx, authorization, remoteAddr)
+	if err == nil {
+		connlimit.Identify(ctx, p.OrganizationID)
+	}
+	return p, err
+}
+
+// connections returns the limiter of the connections to an HTTP listener.
+func (s *server) connections(address net.Addr) *connlimit.Limiter {
+	return connlimit.New(connlimit.Config{Limit: s.cfg.MaxConnections, Full: func(closed, refused uint64) {
+		s.logger.Warn("connections for HTTP are at their limit; new ones take the place of idle ones",
+			"address", address.String(), "limit", s.cfg.MaxConnections, "closed", closed, "refused", refused)
+	}})
+}
+
 func (s *server) serveHTTP(l net.Listener, h http.Handler, tlsConfig *tls.Config) {
+	limiter := s.connections(l.Addr())
+	l = limiter.Listener(l)
 	srv := &http.Server{
-		Handler:           h,
+		Handler:           limiter.Handler(h),
 		TLSConfig:         tlsConfig,
 		ReadHeaderTimeout: arrivalTimeout,
 		ReadTimeout:       arrivalTimeout,
 		WriteTimeout:      answerTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
 		ErrorLog:          slog.NewLogLogger(s.logger.Handler(), slog.LevelDebug),
 	}
 	s.servers = append(s.servers, srv)

@@ -11,10 +11,10 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"sync/atomic"
 	"time"
 
 	"assay"
+	"assay/internal/fair"
 )
 
 // Defaults of Config.
@@ -49,8 +49,8 @@ type Config struct {
 	// default DefaultBodyTimeout.
 	BodyTimeout time.Duration
 
-	// MaxInFlight is how many calls may wait for the backend at once; default
-	// DefaultMaxInFlight.
+	// MaxInFlight is how many calls may wait for the backend at once, which the organizations
+	// share: see fair.Calls. Default DefaultMaxInFlight.
 	MaxInFlight int
 
 	CAFile   string // PEM certificates that the backend's must come from; "" means those of the system
@@ -77,7 +77,7 @@ type Gateway struct {
 	transport http.RoundTripper
 	idle      func() // closes connections that are not in use
 	breaker   breaker
-	inFlight  atomic.Int64
+	inFlight  *fair.Calls // by organization
 	memory    budget
 	maxBody   int // bytes of a response, unpacked
 	after     func(d time.Duration, f func()) timer
@@ -131,7 +131,7 @@ func New(cfg Config) (*Gateway, error) {
 	g := &Gateway{
 		cfg: cfg, base: base, forwarded: forwarded,
 		transport: transport, idle: transport.CloseIdleConnections,
-		maxBody: maxBody, after: afterFunc,
+		inFlight: fair.NewCalls(cfg.MaxInFlight), maxBody: maxBody, after: afterFunc,
 	}
 	if cfg.Wrap != nil {
 		g.transport = cfg.Wrap(transport)
@@ -169,10 +169,10 @@ type result struct {
 
 // admit makes a call unless there are too many or the circuit is open.
 func (g *Gateway) admit(ctx context.Context, c *assay.AgentCall, target *url.URL) result {
-	defer g.inFlight.Add(-1)
-	if g.inFlight.Add(1) > int64(g.cfg.MaxInFlight) {
+	if !g.inFlight.Begin(c.Caller.OrganizationID) {
 		return tooMany()
 	}
+	defer g.inFlight.End(c.Caller.OrganizationID)
 	probe, wait := g.breaker.begin(g.cfg.Now())
 	if wait > 0 {
 		return result{

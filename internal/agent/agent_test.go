@@ -319,7 +319,7 @@ func TestTooManyInFlight(t *testing.T) {
 	const limit = 3
 	b := newRawBackend(t, func(p *peer, _ *rawRequest) bool { return p.hang() })
 	f := newFixture(t, b.url, func(c *Config) { c.MaxInFlight = limit })
-	ended := make(chan error, limit)
+	ended := make(chan error, limit+1)
 	for range limit {
 		go func() {
 			_, err := f.Forward(context.Background(), get("/x"))
@@ -333,11 +333,18 @@ func TestTooManyInFlight(t *testing.T) {
 	require.Equal(t, assay.CodeUnavailable, assay.ErrorCode(err))
 	require.Equal(t, time.Second, retryOf(t, err))
 	require.Equal(t, OutcomeTooMany, f.event(t).Outcome)
+	go func() { // of an organization that has none
+		other := get("/x")
+		other.Caller.OrganizationID = "org-2"
+		_, err := f.Forward(context.Background(), other)
+		ended <- err
+	}()
+	<-b.hangs
 	f.expire()
-	for range limit {
+	for range limit + 1 {
 		require.Equal(t, assay.CodeUpstream, assay.ErrorCode(<-ended))
 	}
-	require.Zero(t, f.inFlight.Load())
+	require.Zero(t, f.inFlight.Len())
 }
 
 func TestMemoryIsBounded(t *testing.T) {

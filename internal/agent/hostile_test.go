@@ -161,7 +161,7 @@ func TestHostileBackend(t *testing.T) {
 			require.Equal(t, DefaultTimeout, f.asked[0])
 			require.Subset(t, []time.Duration{DefaultTimeout, DefaultBodyTimeout}, f.asked)
 			require.Zero(t, f.memory.used.Load())
-			require.Zero(t, f.inFlight.Load())
+			require.Zero(t, f.inFlight.Len())
 			require.Empty(t, b.hangs)
 		})
 	}

@@ -396,7 +396,7 @@ func TestPoisonBeforeAnOutage(t *testing.T) {
 
 // TestFullQueue: two greedy organizations fill the queue. Neither may add to it, the newest of
 // their submissions give way to those of a third one, and none that is in a transaction does.
-// Facts that are no request's are taken whoever fills the queue.
+// Facts that are no request's are always taken.
 func TestFullQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{lasts: 2 * time.Second}

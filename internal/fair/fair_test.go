@@ -70,6 +70,104 @@ func TestSemaphoreEach(t *testing.T) {
 	})
 }
 
+// TestSemaphoreFewest: two greedy keys hold everything, and more of theirs wait. A third key is
+// admitted as soon as one of them ends.
+func TestSemaphoreFewest(t *testing.T) {
+	s := NewSemaphore(4, 2)
+	for _, key := range []string{"a", "a", "b", "b"} {
+		require.Nil(t, s.request(key))
+	}
+	waiting := []<-chan struct{}{s.request("a"), s.request("b"), s.request("a"), s.request("c"), s.request("c")}
+	admitted := func() (n int) {
+		for i, w := range waiting {
+			select {
+			case <-w:
+				n |= 1 << i
+			default:
+			}
+		}
+		return n
+	}
+	require.Zero(t, admitted())
+	s.Release("a")
+	require.Equal(t, 1<<3, admitted(), "c holds nothing")
+	s.Release("b")
+	require.Equal(t, 1<<3|1, admitted(), "all hold as many, and a waits for longest")
+	s.Release("b")
+	require.Equal(t, 1<<3|1|1<<1, admitted(), "b holds nothing")
+	s.Release("a")
+	require.Equal(t, 1<<3|1|1<<1|1<<4, admitted(), "c is the next of those that hold as many, as its turn came before that of a")
+}
+
+// TestSemaphoreModel: slots are neither lost nor left free for long, and the key with the fewest
+// holders comes next.
+func TestSemaphoreModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(1, 6).Draw(t, "n")
+		each := rapid.IntRange(1, n).Draw(t, "each")
+		s := NewSemaphore(n, each)
+		type waiter struct {
+			key string
+			c   <-chan struct{}
+		}
+		var waiting []waiter
+		held, all := make(map[string]int), 0
+		keys := rapid.SampledFrom([]string{"a", "a", "a", "b", "b", "c", "d"})
+		// settle counts those that were admitted, at most one key.
+		settle := func(t *rapid.T) {
+			waiting = slices.DeleteFunc(waiting, func(w waiter) bool {
+				select {
+				case <-w.c:
+					for _, other := range waiting {
+						require.False(t, held[other.key] < held[w.key] && held[other.key] < each, "%s before %s", w.key, other.key)
+					}
+					held[w.key]++
+					all++
+					return true
+				default:
+					return false
+				}
+			})
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"acquire": func(t *rapid.T) {
+				key := keys.Draw(t, "key")
+				if c := s.request(key); c != nil {
+					waiting = append(waiting, waiter{key, c})
+				} else {
+					held[key]++
+					all++
+				}
+			},
+			"release": func(t *rapid.T) {
+				if key := keys.Draw(t, "key"); held[key] > 0 {
+					held[key]--
+					all--
+					s.Release(key)
+				}
+				settle(t)
+			},
+			"abandon": func(t *rapid.T) {
+				if len(waiting) > 0 {
+					i := rapid.IntRange(0, len(waiting)-1).Draw(t, "waiter")
+					require.True(t, s.abandon(waiting[i].key, waiting[i].c))
+					waiting = slices.Delete(waiting, i, i+1)
+				}
+			},
+			"": func(t *rapid.T) {
+				require.LessOrEqual(t, all, n)
+				require.Equal(t, n-all, s.free)
+				for key, held := range held {
+					require.LessOrEqual(t, held, each, key)
+				}
+				for _, w := range waiting {
+					require.True(t, all == n || held[w.key] == each, "%s waits", w.key)
+				}
+			},
+		})
+	})
+}
+
 func TestSemaphoreGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := NewSemaphore(1, 1)

@@ -8,8 +8,10 @@ import (
 	"sync"
 )
 
-// Semaphore admits a number of holders at a time. Keys that wait take turns. It may
-// be used concurrently.
+// Semaphore admits a number of holders at a time. Of the keys that wait, the one with the
+// fewest holders is admitted next, so that a key within its share waits for at most one holder
+// to end and for other keys within theirs. Keys with as many holders take turns. The callers
+// bound the number of those that wait. It may be used concurrently.
 type Semaphore struct {
 	each int // holders of one key
 
@@ -69,7 +71,7 @@ func (s *Semaphore) request(key string) <-chan struct{} {
 		h = new(holders)
 		s.keys[key] = h
 	}
-	// Nobody who waits could be admitted, or it would have been.
+	// No waiting key could be admitted, or it would have been.
 	if s.free > 0 && h.held < s.each {
 		s.free--
 		h.held++
@@ -100,19 +102,24 @@ func (s *Semaphore) abandon(key string, c <-chan struct{}) bool {
 	return true
 }
 
-// admit gives what is free to the keys in turn.
+// admit gives what is free to the keys with the fewest holders.
 func (s *Semaphore) admit() {
-	for i := 0; s.free > 0 && i < len(s.turn); {
-		h := s.turn[i]
-		if h.held >= s.each {
-			i++
-			continue
+	for s.free > 0 {
+		next := -1
+		for i, h := range s.turn {
+			if h.held < s.each && (next < 0 || h.held < s.turn[next].held) {
+				next = i
+			}
 		}
+		if next < 0 {
+			return
+		}
+		h := s.turn[next]
 		s.free--
 		h.held++
 		close(h.waiting[0])
 		h.waiting = slices.Delete(h.waiting, 0, 1)
-		s.turn = slices.Delete(s.turn, i, i+1)
+		s.turn = slices.Delete(s.turn, next, next+1)
 		if len(h.waiting) > 0 {
 			s.turn = append(s.turn, h)
 		}

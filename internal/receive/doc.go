@@ -17,13 +17,13 @@
 //
 // # Memory
 //
-// Every byte of a body is taken from one budget (gate.go) before the memory
+// Every byte of a body is taken from one budget (budget.go) before the memory
 // for it is allocated, in steps that follow what has arrived: a client that
-// announces much and sends little holds little. Where the budget is used up, a request
-// waits a short while and is then refused as retryable. What is outside of the budget is
-// bounded by counts: requests at a time, connections, and the flow
-// control windows of HTTP/2. Connections at their limit make room for new ones
-// (connections.go), so that idle ones keep nobody out.
+// announces much and sends little holds little. When the budget is used up, the newest
+// requests of the organization that holds most are refused as retryable, so that an
+// organization within its share is served. A request above it waits a short while and is
+// then refused as retryable. Memory outside of the budget is limited by counts: requests
+// in flight, connections (package connlimit), and the flow control windows of HTTP/2.
 //
 // # Time
 //

@@ -103,7 +103,7 @@ func (r *Receiver) export(stream grpc.ServerStream, signal wire.Signal) error {
 	}
 	q := r.request(GRPC, signal)
 	defer q.answered()
-	warning, err := q.serve(ctx, authorization, remoteAddr, func() (string, error) {
+	warning, err := q.serve(ctx, authorization, remoteAddr, func(ctx context.Context) (string, error) {
 		body, enc, err := q.readGRPC(ctx)
 		if err != nil {
 			return "", err
@@ -134,7 +134,9 @@ func (q *request) readGRPC(ctx context.Context) (*buffer, encoding, error) {
 	}
 	timer := time.AfterFunc(q.cfg.ArrivalTimeout-time.Since(q.began), func() { cancel(errSlow) })
 	defer timer.Stop()
-	stop := context.AfterFunc(q.arrival, func() { cancel(errDraining) })
+	stopDraining := context.AfterFunc(q.arrival, func() { cancel(errDraining) })
+	defer stopDraining()
+	stop := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
 	defer stop()
 
 	body, enc, err := q.readMessage(ctx, stream)

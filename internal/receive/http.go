@@ -44,7 +44,7 @@ func (r *Receiver) newHTTPServer() *http.Server {
 		ReadTimeout:       r.cfg.ArrivalTimeout,
 		WriteTimeout:      r.cfg.ArrivalTimeout + 2*r.cfg.AnswerTimeout, // from the header to the end of the answer
 		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    maxHeaderBytes,
+		MaxHeaderBytes:    maxHeaderBytes - headerSlop,
 		Protocols:         &protocols,
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams:          maxStreams,
@@ -88,7 +88,7 @@ func (r *Receiver) serveHTTP(w http.ResponseWriter, hr *http.Request) {
 	q := r.request(HTTP, signal)
 	defer q.answered()
 	var json, arrived bool
-	warning, err := q.serve(ctx, hr.Header.Get("Authorization"), hr.RemoteAddr, func() (string, error) {
+	warning, err := q.serve(ctx, hr.Header.Get("Authorization"), hr.RemoteAddr, func(ctx context.Context) (string, error) {
 		var err error
 		if json, err = isJSON(hr.Header); err != nil {
 			return "", err
@@ -97,7 +97,7 @@ func (r *Receiver) serveHTTP(w http.ResponseWriter, hr *http.Request) {
 		if err != nil {
 			return "", err
 		}
-		body, err := q.readHTTP(w, hr, enc)
+		body, err := q.readHTTP(ctx, w, hr, enc)
 		if err != nil {
 			return "", err
 		}
@@ -146,30 +146,31 @@ func (r *Receiver) discard(w http.ResponseWriter, hr *http.Request) {
 	}
 }
 
-// readHTTP reads the body.
-func (q *request) readHTTP(w http.ResponseWriter, hr *http.Request, enc encoding) (*buffer, error) {
+// readHTTP reads the body. It stops when ctx ends with a refusal.
+func (q *request) readHTTP(ctx context.Context, w http.ResponseWriter, hr *http.Request, enc encoding) (*buffer, error) {
 	control := http.NewResponseController(w)
-	ctx, cancel := context.WithCancelCause(hr.Context())
+	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	defer context.AfterFunc(q.arrival, func() { cancel(errDraining) })()
 	interrupted := make(chan struct{})
-	stop := context.AfterFunc(q.arrival, func() {
+	stop := context.AfterFunc(ctx, func() {
 		defer close(interrupted)
-		cancel(errDraining)
-		_ = control.SetReadDeadline(time.Unix(1, 0))
+		if _, ok := errors.AsType[*refusal](context.Cause(ctx)); ok { // or else the sender left
+			_ = control.SetReadDeadline(time.Unix(1, 0))
+		}
 	})
 	body, err := q.read(ctx, hr.Body, hr.ContentLength, enc)
-	drained := !stop()
-	if drained {
+	if !stop() {
 		<-interrupted // the ResponseWriter must not be used once the handler has returned
 	}
-	switch {
-	case err == nil:
+	if err == nil {
 		// ReadTimeout is for the body. Past it the server would take the
 		// sender for gone and end the context of the request.
 		_ = control.SetReadDeadline(time.Time{})
 		return body, nil
-	case drained:
-		return nil, errDraining
+	}
+	if cause, ok := errors.AsType[*refusal](context.Cause(ctx)); ok {
+		return nil, cause
 	}
 	if _, ok := errors.AsType[*refusal](err); ok {
 		return nil, err

@@ -368,55 +368,107 @@ func TestBackpressure(t *testing.T) {
 	}
 }
 
-// TestTooManyRequests: one organization leaves a quarter of the places to others.
+// TestTooManyRequests: two organizations have all requests in flight that there can be. Another
+// one's request is served at once. Those that it takes the place of are refused as retryable.
 func TestTooManyRequests(t *testing.T) {
-	const limit, own = 1024, 768
+	const limit = 1024
 	leave := make(chan struct{})
-	var entered atomic.Int64
+	var entered, gaveWay, failed atomic.Int64
 	s := start(t, receive.Config{
-		Authenticate: func(_ context.Context, authorization, _ string) (*assay.Principal, error) {
-			return &assay.Principal{OrganizationID: authorization, Scopes: []assay.Scope{assay.ScopeIngest}}, nil
-		},
-		Ingester: &ingester{do: func(context.Context, wire.Signal, []byte) (string, error) {
+		Authenticate: byOrganization,
+		Ingester: &ingester{do: func(ctx context.Context, _ wire.Signal, body []byte) (string, error) {
+			if len(body) == 0 {
+				return "", nil
+			}
 			entered.Add(1)
-			<-leave
-			return "", nil
+			select {
+			case <-leave:
+				return "", nil
+			case <-ctx.Done():
+				return "", ctx.Err()
+			}
 		}},
 	})
-	of := func(organization string) request {
-		return request{signal: wire.Logs, authorization: organization, body: strings.NewReader("{}"), size: 2}
-	}
 	var all sync.WaitGroup
 	fill := func(organization string, n int, total int64) {
 		for range n {
 			all.Go(func() {
-				if res, err := sendGRPC(t, s, of(organization)); err != nil || res.outcome != receive.Accepted {
-					t.Errorf("%v %v", res, err)
+				body := padded(100)
+				res, err := sendGRPC(t, s, request{signal: wire.Logs, authorization: organization, body: bytes.NewReader(body), size: int64(len(body))})
+				switch {
+				case err == nil && res.outcome == receive.Unavailable && res.retry && res.message == "too much telemetry at a time":
+					gaveWay.Add(1)
+				case err != nil || res.outcome != receive.Accepted:
+					failed.Add(1)
 				}
 			})
 		}
 		require.Eventually(t, func() bool { return entered.Load() == total }, time.Minute, time.Millisecond)
 	}
-	refused := func(organization string) {
+	modest := func(served int64) {
 		t.Helper()
-		for _, sender := range senders {
-			res, err := sender.send(t, s, of(organization))
+		for i, sender := range senders {
+			res, err := sender.send(t, s, request{signal: wire.Logs, authorization: fmt.Sprint("modest ", i), body: strings.NewReader(""), size: 0})
 			require.NoError(t, err)
-			require.Equal(t, receive.Unavailable, res.outcome)
-			require.True(t, res.retry)
+			if sender.json { // an empty body is no JSON
+				require.Equal(t, receive.Invalid, res.outcome, res.message)
+				continue
+			}
+			require.Equal(t, receive.Accepted, res.outcome, res.message)
 		}
+		require.Eventually(t, func() bool { return gaveWay.Load() >= served }, time.Minute, time.Millisecond)
 	}
-	fill("greedy", own, own)
-	refused("greedy")
-	fill("other", limit-own, limit)
-	refused("third")
+	fill("greedy", limit/2, limit/2)
+	fill("greed", limit/2, limit)
+	modest(1)
+	require.LessOrEqual(t, gaveWay.Load(), int64(len(senders)))
 	close(leave)
 	all.Wait()
-	for _, sender := range senders {
-		res, err := sender.send(t, s, of("greedy"))
-		require.NoError(t, err)
-		require.Equal(t, receive.Accepted, res.outcome, "places are given back")
+	require.Zero(t, failed.Load())
+}
+
+// TestSlowSendersGiveWay: senders of one organization fill the memory with bodies that do not go on
+// arriving. Another organization's request is served at once, and the newest of the slow ones are
+// refused as retryable.
+func TestSlowSendersGiveWay(t *testing.T) {
+	for _, slow := range senders {
+		t.Run(slow.name, func(t *testing.T) {
+			const bodies = 8
+			s := start(t, receive.Config{
+				MaxPacked: 64 << 10, MaxUnpacked: 64 << 10, InFlightBytes: bodies * 64 << 10,
+				Authenticate: byOrganization,
+			})
+			var all sync.WaitGroup
+			var ends []io.Closer
+			for i := range bodies {
+				body := stalled(t, "{")
+				ends = append(ends, body)
+				all.Go(func() {
+					_, _ = slow.send(t, s, request{signal: wire.Logs, authorization: "slow", body: body, size: 1000})
+				})
+				require.Eventually(t, func() bool { return s.BytesInFlight() == int64(i+1)*64<<10 }, time.Minute, time.Millisecond)
+			}
+			for _, sender := range senders {
+				res, err := sender.send(t, s, request{signal: wire.Logs, authorization: "modest", body: strings.NewReader("{}"), size: 2})
+				require.NoError(t, err)
+				require.Equal(t, receive.Accepted, res.outcome, "%s: %s", sender.name, res.message)
+			}
+			require.Eventually(t, func() bool { return len(s.outcomes()) == len(senders)+2 }, time.Minute, time.Millisecond)
+			for _, outcome := range s.outcomes() {
+				require.Contains(t, []receive.Outcome{receive.Accepted, receive.Unavailable}, outcome)
+			}
+			require.Equal(t, bodies-2, s.Requests(), "JSON needs two buffers, and the others one")
+			for _, end := range ends {
+				require.NoError(t, end.Close())
+			}
+			all.Wait()
+		})
 	}
+}
+
+// byOrganization takes the credential for the organization's id.
+func byOrganization(_ context.Context, authorization, _ string) (*assay.Principal, error) {
+	return &assay.Principal{OrganizationID: authorization, Scopes: []assay.Scope{assay.ScopeIngest}}, nil
 }
 
 // TestRateLimit: an organization that sent more than it may is asked to wait.
@@ -584,9 +636,9 @@ func TestTooManyConnections(t *testing.T) {
 }
 
 // TestConnectionIsInUseUntilAnswered: a request that is refused before its body has arrived
-// gets its answer, whoever wants to connect.
+// gets its answer. New connections take the place of idle ones.
 func TestConnectionIsInUseUntilAnswered(t *testing.T) {
-	s := start(t, receive.Config{MaxConnections: 1})
+	s := start(t, receive.Config{MaxConnections: 2})
 	c, err := net.Dial("tcp", s.http)
 	require.NoError(t, err)
 	defer c.Close()
@@ -596,12 +648,14 @@ func TestConnectionIsInUseUntilAnswered(t *testing.T) {
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return len(s.outcomes()) == 1 }, time.Minute, time.Millisecond)
 	require.Equal(t, receive.Unauthenticated, s.outcomes()[0])
-	other, err := net.Dial("tcp", s.http)
-	require.NoError(t, err)
-	defer other.Close()
+	for range 2 {
+		other, err := net.Dial("tcp", s.http)
+		require.NoError(t, err)
+		defer other.Close()
+	}
 	require.Eventually(t, func() bool {
 		_, closed, refused := s.Connections(receive.HTTP)
-		return closed+refused == 1
+		return closed == 1 && refused == 0
 	}, time.Minute, time.Millisecond)
 	_, err = c.Write(bytes.Repeat([]byte{' '}, size-1))
 	require.NoError(t, err)

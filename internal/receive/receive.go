@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc"
 
 	"assay"
+	"assay/internal/connlimit"
 	"assay/internal/fair"
 	"assay/internal/wire"
 )
@@ -32,15 +33,17 @@ const (
 )
 
 const (
-	// maxRequests bounds the requests at a time, and with it what the transports
+	// maxRequests limits the requests in flight, and with it what the transports
 	// buffer outside of the budget: some streamWindow per request.
 	maxRequests = 1024
-	// maxOwnRequests bounds those of one organization.
-	maxOwnRequests = maxRequests * 3 / 4
+	// maxEnding limits the requests that had to give way and have not ended yet.
+	maxEnding = 256
 	// streamWindow is how many bytes an HTTP/2 client may send ahead of what was read of its request.
 	streamWindow = 128 << 10
-	// maxHeaderBytes bounds the headers of a request.
-	maxHeaderBytes = 32 << 10
+	// maxHeaderBytes bounds the headers of a request, for HTTP the request line included.
+	maxHeaderBytes = 16 << 10
+	// headerSlop is how many bytes net/http reads past http.Server.MaxHeaderBytes.
+	headerSlop = 4096
 	// maxStreams bounds the requests at a time on one HTTP/2 connection.
 	maxStreams = 128
 	// idleTimeout ends connections without a request.
@@ -49,8 +52,8 @@ const (
 	// a frame takes longer than both to arrive.
 	pingAfter   = 20 * time.Second
 	pingTimeout = 10 * time.Second
-	// patience is how long a request waits for memory in all.
-	patience = 2 * time.Second
+	// maxWait is how long a request waits for memory in all.
+	maxWait = 2 * time.Second
 	// drainGrace is how long a body may go on arriving once Shutdown was called.
 	drainGrace = time.Second
 )
@@ -92,8 +95,8 @@ type Config struct {
 	// means no limit.
 	MaxRate int64
 
-	// MaxConnections is how many connections each transport has at most. At the limit
-	// new ones take the place of idle ones.
+	// MaxConnections is how many connections each transport has at most. See package
+	// connlimit for what happens at the limit.
 	MaxConnections int
 
 	ArrivalTimeout time.Duration // for a request's header and body to arrive
@@ -135,7 +138,7 @@ type Event struct {
 type Receiver struct {
 	cfg     Config
 	log     *slog.Logger
-	gate    *gate
+	budget  *budget
 	turns   *fair.Semaphore // to unpack
 	rates   *rates          // nil: without a limit
 	unpack  *unpacker
@@ -143,7 +146,7 @@ type Receiver struct {
 	http    *http.Server
 	arrival context.Context // ends when bodies must no longer arrive
 
-	connections map[Transport]*connections // does not change
+	connections map[Transport]*connlimit.Limiter // does not change
 
 	endArrival context.CancelFunc
 	shutdown   sync.Once
@@ -151,9 +154,8 @@ type Receiver struct {
 
 	mu     sync.Mutex
 	state  state
-	active int            // requests between begin and end
-	own    map[string]int // of them by organization, where it is known
-	idle   chan struct{}  // closed when draining and no request is active
+	active int           // requests between begin and end
+	idle   chan struct{} // closed when draining and no request is active
 }
 
 // state is where a Receiver is in its life. It only moves forward.
@@ -193,17 +195,13 @@ func New(cfg Config) (*Receiver, error) {
 	r := &Receiver{
 		cfg:     cfg,
 		log:     cfg.Logger,
-		gate:    newGate(cfg.InFlightBytes, largest),
+		budget:  newBudget(cfg.InFlightBytes, largest, maxRequests),
 		turns:   fair.NewSemaphore(2*runtime.GOMAXPROCS(0), runtime.GOMAXPROCS(0)),
-		own:     make(map[string]int),
 		unpack:  unpack,
 		stopped: make(chan struct{}),
 		idle:    make(chan struct{}),
-		connections: map[Transport]*connections{
-			GRPC: newConnections(GRPC, cfg.MaxConnections, cfg.Logger),
-			HTTP: newConnections(HTTP, cfg.MaxConnections, cfg.Logger),
-		},
 	}
+	r.connections = map[Transport]*connlimit.Limiter{GRPC: r.limiter(GRPC), HTTP: r.limiter(HTTP)}
 	if cfg.MaxRate > 0 {
 		r.rates = newRates(cfg.MaxRate, max(10*cfg.MaxRate, cfg.MaxUnpacked))
 	}
@@ -223,11 +221,11 @@ func setDefault[T int | int64 | time.Duration](v *T, value T) {
 // HTTP/1.1 and HTTP/2, also without TLS. Serve closes l.
 func (r *Receiver) Serve(t Transport, l net.Listener) error {
 	defer func() { _ = l.Close() }() // a server that was shut down before does not
-	all := r.connections[t]
-	if all == nil {
+	limiter := r.connections[t]
+	if limiter == nil {
 		return fmt.Errorf("receive: unknown transport %q", t)
 	}
-	l = &listener{l, all}
+	l = limiter.Listener(l)
 	var err error
 	switch {
 	case t == GRPC:
@@ -243,6 +241,19 @@ func (r *Receiver) Serve(t Transport, l net.Listener) error {
 	return err
 }
 
+// limiter returns the limiter of a transport's connections.
+func (r *Receiver) limiter(t Transport) *connlimit.Limiter {
+	return connlimit.New(connlimit.Config{Limit: r.cfg.MaxConnections, Full: func(closed, refused uint64) {
+		r.log.LogAttrs(context.Background(), slog.LevelWarn, "connections for OTLP are at their limit; new ones take the place of idle ones",
+			slog.String("transport", string(t)), slog.Int("limit", r.cfg.MaxConnections), slog.Uint64("closed", closed), slog.Uint64("refused", refused))
+	}})
+}
+
+// Connections returns the connections of a transport: see connlimit.Limiter.Stats.
+func (r *Receiver) Connections(t Transport) (open int, closed, refused uint64) {
+	return r.connections[t].Stats()
+}
+
 // Requests returns how many requests are being received at the moment.
 func (r *Receiver) Requests() int {
 	r.mu.Lock()
@@ -251,7 +262,7 @@ func (r *Receiver) Requests() int {
 }
 
 // BytesInFlight returns how many bytes of memory bodies hold at the moment.
-func (r *Receiver) BytesInFlight() int64 { return r.gate.held() }
+func (r *Receiver) BytesInFlight() int64 { return r.budget.held() }
 
 // Shutdown ends the intake. From its call on new requests are refused as
 // retryable; bodies may arrive for a second more; requests that have arrived are
@@ -325,34 +336,18 @@ func (r *Receiver) begin() error {
 	if r.state != serving {
 		return errDraining
 	}
-	if r.active >= maxRequests {
+	if r.active >= maxRequests+maxEnding {
 		return errBusy
 	}
 	r.active++
 	return nil
 }
 
-// beginOwn counts a request for its organization, unless that has too many already.
-func (r *Receiver) beginOwn(organizationID string) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.own[organizationID] >= maxOwnRequests {
-		return errBusy
-	}
-	r.own[organizationID]++
-	return nil
-}
-
-// end ends a request; the organization is "" where beginOwn did not count it.
-func (r *Receiver) end(organizationID string) {
+// end ends a request.
+func (r *Receiver) end() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.active--
-	if organizationID != "" {
-		if r.own[organizationID]--; r.own[organizationID] == 0 {
-			delete(r.own, organizationID)
-		}
-	}
 	if r.state != serving && r.active == 0 {
 		close(r.idle)
 	}

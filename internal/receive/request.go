@@ -4,6 +4,7 @@ package receive
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"assay"
+	"assay/internal/connlimit"
 	"assay/internal/fair"
 	"assay/internal/requestid"
 	"assay/internal/wire"
@@ -48,7 +50,7 @@ type request struct {
 	lease        *lease
 	awaited      time.Duration // how long the body took to arrive
 	organization string
-	conn         *conn
+	conn         *connlimit.Conn
 	event        Event
 }
 
@@ -66,34 +68,46 @@ func (r *Receiver) request(t Transport, signal wire.Signal) *request {
 		Receiver: r,
 		signal:   signal,
 		began:    time.Now(),
-		lease:    r.gate.lease(patience),
 		event:    Event{Transport: t, Signal: signal},
 	}
 }
 
-// serve runs the request: f between the check of its credential and its end. The
-// error is what the sender is to be told. Its connection is in use until answered.
-func (q *request) serve(ctx context.Context, authorization, remoteAddr string, f func() (warning string, err error)) (warning string, err error) {
+// serve runs the request: f between the check of its credential and its end. The context
+// of f ends when the request has to give way to others. The error is the answer to the
+// sender. The connection is in use until answered.
+func (q *request) serve(
+	ctx context.Context, authorization, remoteAddr string, f func(context.Context) (warning string, err error),
+) (warning string, err error) {
 	defer func() { q.observe(ctx, err) }()
 	if err := q.begin(); err != nil {
 		return "", err
 	}
-	defer func() { q.end(q.organization) }()
-	q.conn = q.connections[q.event.Transport].begin(remoteAddr)
+	defer q.end()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if q.lease, err = q.budget.begin(maxWait, cancel); err != nil {
+		return "", err
+	}
 	defer q.lease.end()
+	q.conn = q.connections[q.event.Transport].Begin(remoteAddr)
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 		}
 	}()
-	if err := q.authenticate(ctx, authorization, remoteAddr); err != nil {
-		return "", err
+	if err = q.authenticate(ctx, authorization, remoteAddr); err == nil {
+		warning, err = f(ctx)
 	}
-	return f()
+	if err != nil {
+		if cause, ok := errors.AsType[*refusal](context.Cause(ctx)); ok {
+			err = cause
+		}
+	}
+	return warning, err
 }
 
 // answered says that the sender has its answer, as far as that is up to the server.
-func (q *request) answered() { q.conn.end() }
+func (q *request) answered() { q.conn.End() }
 
 func (q *request) observe(ctx context.Context, err error) {
 	q.event.Outcome, _ = classify(err)
@@ -127,16 +141,14 @@ func (q *request) authenticate(ctx context.Context, authorization, remoteAddr st
 	if !principal.Allows(assay.ScopeIngest) {
 		return errScope
 	}
-	q.conn.of(principal.OrganizationID)
+	q.conn.Identify(principal.OrganizationID)
 	if r := q.rates; r != nil {
 		if err := r.admit(principal.OrganizationID, time.Now()); err != nil {
 			return err
 		}
 	}
-	if err := q.beginOwn(principal.OrganizationID); err != nil {
-		return err
-	}
-	q.organization, q.lease.organization = principal.OrganizationID, principal.OrganizationID
+	q.organization = principal.OrganizationID
+	q.lease.identify(q.organization)
 	return nil
 }
 

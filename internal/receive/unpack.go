@@ -60,6 +60,10 @@ func (u *unpacker) gunzip(ctx context.Context, l *lease, packed []byte) (*buffer
 		return nil, err
 	}
 	for {
+		if ctx.Err() != nil {
+			l.free(b)
+			return nil, context.Cause(ctx)
+		}
 		if len(b.b) == cap(b.b) {
 			if b, err = l.grow(ctx, b, nextSize(int64(cap(b.b)), 0, u.limit+1)); err != nil {
 				return nil, err

@@ -79,12 +79,10 @@ var errWritten = errors.New("summary: it is written")
 // text returns the text of the summary. Whatever keeps the provider from giving one
 // is unavailable.
 func (g *generation) text(ctx context.Context) (string, error) {
-	select {
-	case <-ctx.Done():
+	if g.calls.Acquire(ctx, g.key.OrganizationID) != nil {
 		return "", unavailableAs(Paused, afterBusy, "too many summaries are being written")
-	case g.calls <- struct{}{}:
-		defer func() { <-g.calls }()
 	}
+	defer g.calls.Release(g.key.OrganizationID)
 	if err := g.acquire(ctx); err != nil {
 		return "", err
 	}

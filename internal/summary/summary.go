@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"assay"
+	"assay/internal/fair"
 	"assay/internal/rules/catalog"
 )
 
@@ -21,7 +22,7 @@ const (
 
 const (
 	maxCalls    = 8               // generations at a time
-	maxFlights  = 64              // generations under way, most of them waiting
+	maxFlights  = 64              // generations in flight, most of them waiting; see fair.Calls
 	saveTimeout = 5 * time.Second // beyond the timeout, for what has been paid for
 
 	leasePrefix = "summary:"
@@ -96,7 +97,7 @@ var CallOutcomes = []CallOutcome{CallOK, CallRefused, CallLimited, CallError, Ca
 // Summarizer implements assay.Summarizer. It may be used concurrently.
 type Summarizer struct {
 	cfg   Config
-	calls chan struct{} // holds an element for each generation that has its turn
+	calls *fair.Semaphore // for generations, by organization
 	pause pause
 
 	closing context.Context
@@ -105,6 +106,7 @@ type Summarizer struct {
 
 	mu      sync.Mutex
 	flights map[assay.SummaryKey]*flight // of running; nil once closed
+	begun   *fair.Calls                  // flights by organization
 }
 
 var _ assay.Summarizer = (*Summarizer)(nil)
@@ -128,8 +130,9 @@ func New(c Config) *Summarizer {
 	}
 	s := &Summarizer{
 		cfg:     c,
-		calls:   make(chan struct{}, maxCalls),
+		calls:   fair.NewSemaphore(maxCalls, maxCalls),
 		flights: make(map[assay.SummaryKey]*flight),
+		begun:   fair.NewCalls(maxFlights),
 	}
 	s.closing, s.close = context.WithCancel(context.Background())
 	return s
@@ -265,7 +268,7 @@ func (s *Summarizer) board(ctx context.Context, g *generation) (f *flight, mine 
 		return nil, false, unavailableAs(Paused, afterBusy, "summaries are shutting down")
 	case s.flights[g.key] != nil:
 		return s.flights[g.key], false, nil
-	case len(s.flights) >= maxFlights:
+	case !s.begun.Begin(g.key.OrganizationID):
 		return nil, false, unavailableAs(Paused, afterBusy, "too many summaries are being written")
 	}
 	f = &flight{done: make(chan struct{})}
@@ -275,6 +278,7 @@ func (s *Summarizer) board(ctx context.Context, g *generation) (f *flight, mine 
 		f.summary, f.outcome, f.err = g.run(context.WithoutCancel(ctx))
 		s.mu.Lock()
 		delete(s.flights, g.key)
+		s.begun.End(g.key.OrganizationID)
 		s.mu.Unlock()
 	})
 	return f, true, nil

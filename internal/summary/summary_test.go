@@ -399,12 +399,13 @@ func TestTimeout(t *testing.T) {
 	})
 }
 
-// TestAtATime: few calls at a time, and a bound on those who wait.
+// TestAtATime: few calls at a time, and a bound on those that wait. Another organization that has
+// none gets the next call.
 func TestAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t)
 		slow := func(ctx context.Context) (string, error) { return answer, sleep(ctx, time.Second) }
-		f.script(slices.Repeat([]any{slow}, maxFlights)...)
+		f.script(slices.Repeat([]any{slow}, maxFlights+1)...)
 		var wg sync.WaitGroup
 		for n := range maxFlights {
 			wg.Go(func() {
@@ -415,10 +416,15 @@ func TestAtATime(t *testing.T) {
 		}
 		synctest.Wait()
 		require.Equal(t, afterBusy, f.unavailable(numbered(maxFlights)))
+		began := time.Now()
+		_, err := f.Summarize(t.Context(), insight(func(i *assay.Insight) { i.OrganizationID = "00000000-0000-4000-8000-00000000000b" }))
+		require.NoError(t, err)
+		require.Equal(t, 2*time.Second, time.Since(began), "the rest of a call of the other, and its own")
 		wg.Wait()
-		require.Len(t, f.calls(), maxFlights)
+		require.Len(t, f.calls(), maxFlights+1)
 		require.Equal(t, maxCalls, f.model.most)
-		require.Equal(t, map[Outcome]int{Generated: maxFlights, Paused: 1}, f.outcomes)
+		require.Equal(t, map[Outcome]int{Generated: maxFlights + 1, Paused: 1}, f.outcomes)
+		require.Zero(t, f.begun.Len())
 
 		// Those who get no turn before their time is over fail.
 		f.script(slices.Repeat([]any{hang}, maxCalls+1)...)

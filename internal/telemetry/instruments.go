@@ -44,7 +44,7 @@ var (
 		"assay_receive_connections",
 	}
 	receiveConnectionsShed = instrument{
-		"assay.receive.connections_shed", "{connection}", "Connections for OTLP past the limit: idle ones closed to make room, and new ones refused.",
+		"assay.receive.connections_shed", "{connection}", "Connections for OTLP past the limit: open ones closed to make room, and new ones refused.",
 		"assay_receive_connections_shed_total",
 	}
 

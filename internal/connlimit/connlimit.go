@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package connlimit
+
+import (
+	"container/list"
+	"context"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"assay/internal/fair"
+)
+
+// fullInterval is the least time between two calls of Config.Full.
+const fullInterval = time.Minute
+
+// Config of a Limiter.
+type Config struct {
+	Limit int // connections at a time
+
+	// Full, if set, is called when the limit is reached, at most once a minute, with the numbers
+	// of connections closed and refused since the call before.
+	Full func(closed, refused uint64)
+}
+
+// Limiter limits connections. It may be used concurrently.
+type Limiter struct {
+	cfg Config
+
+	mu      sync.Mutex
+	open    map[string]*Conn      // by the address of the peer
+	shares  *fair.Shares          // of connections by organization
+	conns   map[string]*list.List // of *Conn by organization, the one used last at the end
+	closed  uint64                // to make room
+	refused uint64                // for lack of room
+
+	called                  time.Time // of cfg.Full
+	closedThen, refusedThen uint64
+}
+
+// Conn is one connection. It may be used concurrently. Its methods may be called of nil,
+// which is a connection that is not counted.
+type Conn struct {
+	net.Conn
+	limiter *Limiter
+	peer    string // address
+
+	// Guarded by limiter.mu.
+	organization string // of the last request; "" before the first one
+	requests     int    // in flight
+	place        *list.Element
+	removed      bool
+}
+
+// New returns a Limiter without connections.
+func New(cfg Config) *Limiter {
+	return &Limiter{
+		cfg: cfg, open: make(map[string]*Conn), shares: fair.NewShares(int64(cfg.Limit)), conns: make(map[string]*list.List),
+	}
+}
+
+// Listener returns l with its connections limited.
+func (l *Limiter) Listener(of net.Listener) net.Listener { return &listener{of, l} }
+
+type listener struct {
+	net.Listener
+	limiter *Limiter
+}
+
+// Accept implements net.Listener.
+func (l *listener) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if counted := l.limiter.add(c); counted != nil {
+			return counted, nil
+		}
+	}
+}
+
+// Handler returns a handler whose requests keep their connections in use. Identify
+// sets the organization of a request.
+func (l *Limiter) Handler(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c := l.Begin(r.RemoteAddr)
+		defer c.End()
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), connKey{}, c)))
+	})
+}
+
+type connKey struct{}
+
+// Identify sets the organization of the request with this context, once its credential has been
+// accepted. It does nothing outside of a Handler.
+func Identify(ctx context.Context, organization string) {
+	c, _ := ctx.Value(connKey{}).(*Conn)
+	c.Identify(organization)
+}
+
+// Begin returns the connection from an address, or nil. A request begins on it, which End
+// ends.
+func (l *Limiter) Begin(remoteAddr string) *Conn {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := l.open[remoteAddr]
+	if c != nil {
+		c.use(1)
+	}
+	return c
+}
+
+// End ends a request on the connection.
+func (c *Conn) End() {
+	if c == nil {
+		return
+	}
+	c.limiter.mu.Lock()
+	defer c.limiter.mu.Unlock()
+	c.use(-1)
+}
+
+// Identify sets the organization of the request in flight.
+func (c *Conn) Identify(organization string) {
+	if c == nil {
+		return
+	}
+	c.limiter.mu.Lock()
+	defer c.limiter.mu.Unlock()
+	if c.organization == organization || c.removed {
+		return
+	}
+	c.limiter.leave(c)
+	c.organization = organization
+	c.limiter.join(c)
+}
+
+// Close implements net.Conn.
+func (c *Conn) Close() error {
+	c.limiter.mu.Lock()
+	c.limiter.remove(c)
+	c.limiter.mu.Unlock()
+	return c.Conn.Close()
+}
+
+// Stats returns how many connections are open, and how many were closed since the start
+// because of the limit: accepted ones to make room for new ones, and new ones that were refused
+// because no accepted one could be closed.
+func (l *Limiter) Stats() (open int, closed, refused uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return int(l.shares.Total()), l.closed, l.refused
+}
+
+// add counts a connection, or closes it and returns nil if there is no room.
+func (l *Limiter) add(of net.Conn) *Conn {
+	c := &Conn{Conn: of, limiter: l, peer: of.RemoteAddr().String()}
+	l.mu.Lock()
+	var evicted *Conn
+	organization, full := l.shares.GivesWay("", 1)
+	if full {
+		if evicted = l.loser(organization); evicted == nil {
+			l.refused++
+			evicted, c = c, nil
+		} else {
+			l.closed++
+			l.remove(evicted)
+		}
+	}
+	if c != nil {
+		l.open[c.peer] = c
+		l.join(c)
+	}
+	report := l.report(full)
+	l.mu.Unlock()
+	if evicted != nil {
+		_ = evicted.Conn.Close() // the peer may have closed it
+	}
+	report()
+	return c
+}
+
+// report returns the call of Config.Full if it is time for one. It is run without the lock.
+func (l *Limiter) report(full bool) func() {
+	if !full || l.cfg.Full == nil || !l.called.IsZero() && time.Since(l.called) < fullInterval {
+		return func() {}
+	}
+	closed, refused := l.closed-l.closedThen, l.refused-l.refusedThen
+	l.called, l.closedThen, l.refusedThen = time.Now(), l.closed, l.refused
+	return func() { l.cfg.Full(closed, refused) }
+}
+
+// loser returns the connection that gives way to a new one when an organization has to, or nil.
+func (l *Limiter) loser(organization string) *Conn {
+	conns := l.conns[organization]
+	if conns == nil {
+		// There are as many organizations as connections. Each can do without an idle one.
+		for _, conns := range l.conns {
+			if c := idle(conns); c != nil {
+				return c
+			}
+		}
+		return nil
+	}
+	if c := idle(conns); c != nil {
+		return c
+	}
+	if organization == "" {
+		return conns.Front().Value.(*Conn)
+	}
+	return conns.Back().Value.(*Conn)
+}
+
+// idle returns the connection without a request that was used least recently, or nil.
+func idle(conns *list.List) *Conn {
+	for at := conns.Front(); at != nil; at = at.Next() {
+		if c := at.Value.(*Conn); c.requests == 0 {
+			return c
+		}
+	}
+	return nil
+}
+
+func (c *Conn) use(requests int) {
+	c.requests += requests
+	if !c.removed {
+		c.limiter.conns[c.organization].MoveToBack(c.place)
+	}
+}
+
+// join counts a connection for its organization.
+func (l *Limiter) join(c *Conn) {
+	conns := l.conns[c.organization]
+	if conns == nil {
+		conns = list.New()
+		l.conns[c.organization] = conns
+	}
+	c.place = conns.PushBack(c)
+	l.shares.Add(c.organization, 1)
+}
+
+func (l *Limiter) leave(c *Conn) {
+	conns := l.conns[c.organization]
+	if conns.Remove(c.place); conns.Len() == 0 {
+		delete(l.conns, c.organization)
+	}
+	l.shares.Add(c.organization, -1)
+}
+
+// remove counts a connection no more.
+func (l *Limiter) remove(c *Conn) {
+	if c.removed {
+		return
+	}
+	c.removed = true
+	l.leave(c)
+	if l.open[c.peer] == c {
+		delete(l.open, c.peer)
+	}
+}

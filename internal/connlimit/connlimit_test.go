@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package connlimit
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// remote is the server's side of a connection from an address.
+type remote struct {
+	net.Conn
+	addr   string
+	closed bool
+}
+
+func (r *remote) RemoteAddr() net.Addr { return address(r.addr) }
+
+func (r *remote) Close() error {
+	r.closed = true
+	return nil
+}
+
+type address string
+
+func (a address) Network() string { return "test" }
+func (a address) String() string  { return string(a) }
+
+// crowd is connections by name.
+type crowd struct {
+	*Limiter
+	all map[string]*remote
+}
+
+func newCrowd(limit int) *crowd {
+	return &crowd{New(Config{Limit: limit}), make(map[string]*remote)}
+}
+
+// connect reports whether the connection was accepted.
+func (c *crowd) connect(name string) bool {
+	c.all[name] = &remote{addr: name}
+	return c.add(c.all[name]) != nil
+}
+
+// begin begins a request of an organization.
+func (c *crowd) begin(name, organization string) *Conn {
+	on := c.Begin(name)
+	on.Identify(organization)
+	return on
+}
+
+// send has one request on a connection.
+func (c *crowd) send(name, organization string) { c.begin(name, organization).End() }
+
+func (c *crowd) isOpen() (names []string) {
+	for name, r := range c.all {
+		if !r.closed {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// TestIdle: the organization with the most connections makes room, with the one that was idle
+// for longest.
+func TestIdle(t *testing.T) {
+	c := newCrowd(5)
+	for i := range 3 {
+		require.True(t, c.connect(fmt.Sprint("a", i)))
+		c.send(fmt.Sprint("a", i), "a")
+	}
+	require.True(t, c.connect("b0"))
+	c.send("b0", "b")
+	require.True(t, c.connect("new"))
+	c.send("a0", "a")
+	c.send("unknown", "a")
+
+	require.True(t, c.connect("b1"))
+	require.Equal(t, []string{"a0", "a2", "b0", "b1", "new"}, c.isOpen(), "a has the most")
+	c.send("b1", "b")
+	busy := c.Begin("b0")
+	require.True(t, c.connect("x1"))
+	require.True(t, c.connect("x2"))
+	require.Len(t, c.isOpen(), 5)
+	require.Contains(t, c.isOpen(), "b0", "it has a request")
+	require.Contains(t, c.isOpen(), "x2", "the newest one")
+	for i := range 50 { // connections without a credential close each other
+		require.True(t, c.connect(fmt.Sprint("y", i)))
+	}
+	require.Contains(t, c.isOpen(), "y49")
+	require.Equal(t, []string{"a0", "a2", "b0", "b1", "y49"}, c.isOpen())
+	c.send("y49", "late")
+	for i := range 50 {
+		require.True(t, c.connect(fmt.Sprint("z", i)))
+	}
+	require.Contains(t, c.isOpen(), "y49", "with a credential it is no longer one of them")
+	busy.End()
+	open, closed, refused := c.Stats()
+	require.Equal(t, 5, open)
+	require.EqualValues(t, 103, closed)
+	require.Zero(t, refused)
+}
+
+// TestBusy: requests are cut off only on connections of an organization above its share, the newest
+// one first, and of those without a credential the oldest.
+func TestBusy(t *testing.T) {
+	c := newCrowd(4)
+	for _, name := range []string{"a1", "a2", "a3", "b1"} {
+		require.True(t, c.connect(name))
+		c.begin(name, name[:1])
+	}
+	require.True(t, c.connect("new1"))
+	require.Equal(t, []string{"a1", "a2", "b1", "new1"}, c.isOpen())
+	c.Begin("new1")
+	require.True(t, c.connect("new2"))
+	require.Equal(t, []string{"a1", "a2", "b1", "new2"}, c.isOpen(), "as many as a has are more than the share")
+	c.begin("new2", "c")
+	require.True(t, c.connect("new3"))
+	c.begin("new3", "d")
+	require.Equal(t, []string{"a1", "b1", "new2", "new3"}, c.isOpen())
+	require.False(t, c.connect("new4"), "each of the others has one connection, and it is in use")
+	require.True(t, c.all["new4"].closed)
+	c.open["new2"].End()
+	require.True(t, c.connect("new5"), "it takes the place of an idle one")
+	require.Equal(t, []string{"a1", "b1", "new3", "new5"}, c.isOpen())
+	_, closed, refused := c.Stats()
+	require.EqualValues(t, 4, closed)
+	require.EqualValues(t, 1, refused)
+}
+
+// TestProxy: a connection counts for the organization of its last request.
+func TestProxy(t *testing.T) {
+	c := newCrowd(2)
+	require.True(t, c.connect("proxy"))
+	c.send("proxy", "a")
+	c.send("proxy", "b")
+	c.Begin("proxy").End() // its credential is not accepted
+	require.Zero(t, c.shares.Held("a"))
+	require.EqualValues(t, 1, c.shares.Held("b"))
+	require.True(t, c.connect("other"))
+	c.send("other", "c")
+	require.EqualValues(t, 1, c.shares.Held("c"))
+}
+
+// TestModel runs connections and requests of greedy and modest organizations at random. The counts are
+// those of the open connections. An organization within its share loses no connection, unless
+// it is idle and each organization has no more than one.
+func TestModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		limit := rapid.IntRange(1, 12).Draw(t, "limit")
+		l := New(Config{Limit: limit})
+		type conn struct {
+			*Conn
+			remote *remote
+			busy   int
+		}
+		var conns []*conn
+		var last int
+		pick := func(t *rapid.T) *conn {
+			if len(conns) == 0 {
+				t.Skip("no connection")
+			}
+			return rapid.SampledFrom(conns).Draw(t, "connection")
+		}
+		count := func() map[string]int {
+			n := make(map[string]int)
+			for _, c := range conns {
+				n[c.organization]++
+			}
+			return n
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"connect": func(t *rapid.T) {
+				last++
+				before := count()
+				keys := len(before)
+				if before[""] == 0 {
+					keys++
+				}
+				r := &remote{addr: fmt.Sprint(last)}
+				c := l.add(r)
+				if c == nil {
+					require.True(t, r.closed)
+					require.Zero(t, before[""])
+					require.Greater(t, keys, limit)
+					return
+				}
+				conns = slices.DeleteFunc(conns, func(c *conn) bool {
+					if c.remote.closed && c.organization != "" {
+						require.True(t, before[c.organization] > limit/keys || keys > limit && c.busy == 0, "closed within its share")
+					}
+					return c.remote.closed
+				})
+				conns = append(conns, &conn{c, r, 0})
+			},
+			"begin": func(t *rapid.T) {
+				c := pick(t)
+				require.Same(t, c.Conn, l.Begin(c.peer))
+				c.busy++
+				if rapid.Bool().Draw(t, "accepted") {
+					c.Identify(rapid.SampledFrom([]string{"a", "a", "a", "b", "b", "c", "d"}).Draw(t, "organization"))
+				}
+			},
+			"end": func(t *rapid.T) {
+				if c := pick(t); c.busy > 0 {
+					c.busy--
+					c.End()
+				}
+			},
+			"close": func(t *rapid.T) {
+				c := pick(t)
+				require.NoError(t, c.Close())
+				require.NoError(t, c.Close())
+				c.Identify("a")
+				conns = slices.DeleteFunc(conns, func(o *conn) bool { return o == c })
+			},
+			"": func(t *rapid.T) {
+				require.LessOrEqual(t, len(conns), limit)
+				require.EqualValues(t, len(conns), l.shares.Total())
+				require.Len(t, l.open, len(conns))
+				before := count()
+				require.Len(t, l.conns, len(before))
+				for organization, n := range before {
+					require.EqualValues(t, n, l.shares.Held(organization))
+					require.Equal(t, n, l.conns[organization].Len())
+				}
+			},
+		})
+	})
+}
+
+// TestFull is called now and then.
+func TestFull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var calls [][2]uint64
+		c := newCrowd(2)
+		c.cfg.Full = func(closed, refused uint64) { calls = append(calls, [2]uint64{closed, refused}) }
+		c.connect("a")
+		c.connect("b")
+		require.Empty(t, calls)
+		c.connect("c")
+		require.Equal(t, [][2]uint64{{1, 0}}, calls)
+		for i := range 10 {
+			c.connect(fmt.Sprint(i))
+		}
+		require.Len(t, calls, 1)
+		time.Sleep(fullInterval)
+		c.begin("8", "a")
+		c.begin("9", "b")
+		require.False(t, c.connect("d"))
+		require.Equal(t, [][2]uint64{{1, 0}, {10, 1}}, calls)
+	})
+}
+
+// TestUnfinishedHeaders: 6,000 connections with unfinished headers are never more than the limit, and
+// neither a client that was accepted before nor a new one misses an answer.
+func TestUnfinishedHeaders(t *testing.T) {
+	const limit, attackers = 64, 6000
+	l := New(Config{Limit: limit})
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	srv := &http.Server{Handler: l.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if organization := r.Header.Get("Authorization"); organization != "" {
+			Identify(r.Context(), organization)
+		}
+		_, _ = io.WriteString(w, "ok")
+	}))}
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(l.Listener(inner)) }()
+	dial := func() net.Conn {
+		c, err := net.Dial("tcp", inner.Addr().String())
+		require.NoError(t, err)
+		return c
+	}
+	get := func(c net.Conn, answers *bufio.Reader) {
+		_, err := io.WriteString(c, "GET / HTTP/1.1\r\nHost: a\r\nAuthorization: modest\r\n\r\n")
+		require.NoError(t, err)
+		res, err := http.ReadResponse(answers, nil)
+		require.NoError(t, err)
+		body, err := io.ReadAll(res.Body)
+		require.NoError(t, err)
+		require.Equal(t, "ok", string(body))
+	}
+	client := dial()
+	answers := bufio.NewReader(client)
+	get(client, answers)
+	var conns []net.Conn
+	for i := range attackers {
+		c := dial()
+		conns = append(conns, c)
+		_, _ = io.WriteString(c, "GET / HTTP/1.1\r\nHost: a\r\nX-Long: unfinished")
+		open, _, _ := l.Stats()
+		require.LessOrEqual(t, open, limit)
+		if i%100 == 0 {
+			get(client, answers)
+			late := dial()
+			get(late, bufio.NewReader(late))
+			require.NoError(t, late.Close())
+		}
+	}
+	get(client, answers)
+	for _, c := range append(conns, client) {
+		_ = c.Close()
+	}
+	require.NoError(t, srv.Shutdown(context.Background()))
+	require.ErrorIs(t, <-served, http.ErrServerClosed)
+	open, closed, refused := l.Stats()
+	require.Zero(t, open)
+	require.GreaterOrEqual(t, closed, uint64(attackers-limit))
+	require.Zero(t, refused)
+}

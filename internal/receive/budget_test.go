@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package receive
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"assay/internal/fair"
+)
+
+// leaseOf returns a new lease of an organization, and the context that ends with it.
+func leaseOf(t require.TestingT, b *budget, organization string, maxWait time.Duration) (*lease, context.Context) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	l, err := b.begin(maxWait, cancel)
+	require.NoError(t, err)
+	l.identify(organization)
+	return l, ctx
+}
+
+// unused checks that nothing is held.
+func unused(t require.TestingT, b *budget) {
+	require.Zero(t, b.held())
+	require.Zero(t, b.bytes.Total())
+	require.Zero(t, b.requests.Total())
+	require.Empty(t, b.accounts)
+	require.Empty(t, b.waiting)
+}
+
+func TestBudgetServesInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBudget(100, 100, 10)
+		first, _ := leaseOf(t, b, "a", time.Second)
+		require.NoError(t, first.take(t.Context(), 100))
+		order := make(chan int, 3)
+		leases := []*lease{first}
+		for i, n := range []int64{60, 30, 10} {
+			l, ctx := leaseOf(t, b, "a", time.Second)
+			leases = append(leases, l)
+			go func() {
+				if err := l.take(ctx, n); err != nil {
+					t.Error(err)
+				}
+				order <- i
+			}()
+			synctest.Wait()
+		}
+		first.give(59)
+		synctest.Wait()
+		require.Empty(t, order, "a small request must not overtake a large one")
+		first.give(1)
+		require.Equal(t, 0, <-order)
+		first.give(30)
+		require.Equal(t, 1, <-order)
+		first.end()
+		require.Equal(t, 2, <-order)
+		for _, l := range leases {
+			l.end()
+		}
+		unused(t, b)
+	})
+}
+
+func TestBudgetMaxWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBudget(100, 100, 10)
+		holder, _ := leaseOf(t, b, "a", 0)
+		require.NoError(t, holder.take(t.Context(), 95))
+		l, ctx := leaseOf(t, b, "a", 2*time.Second)
+		began := time.Now()
+		require.ErrorIs(t, l.take(ctx, 10), errBusy)
+		require.Equal(t, 2*time.Second, time.Since(began))
+		require.Equal(t, 2*time.Second, l.waited)
+		require.ErrorIs(t, l.take(ctx, 10), errBusy, "maxWait is for all waits together")
+		require.Equal(t, 2*time.Second, time.Since(began))
+		require.NoError(t, l.take(ctx, 5), "no wait is needed")
+		l.end()
+		holder.end()
+		unused(t, b)
+	})
+}
+
+func TestBudgetEndsWithContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBudget(100, 100, 10)
+		holder, _ := leaseOf(t, b, "a", 0)
+		require.NoError(t, holder.take(t.Context(), 100))
+		ctx, cancel := context.WithCancelCause(t.Context())
+		go func() {
+			time.Sleep(time.Millisecond)
+			cancel(errDraining)
+		}()
+		l, _ := leaseOf(t, b, "a", time.Hour)
+		require.ErrorIs(t, l.take(ctx, 1), errDraining)
+		require.Empty(t, b.waiting)
+	})
+}
+
+// TestBudgetResolvesDeadlock: leases of an organization that hold something and want more come
+// before new ones. When all of them wait, the newest one is refused.
+func TestBudgetResolvesDeadlock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBudget(100, 100, 10)
+		first, ctx1 := leaseOf(t, b, "a", time.Hour)
+		second, ctx2 := leaseOf(t, b, "a", time.Hour)
+		require.NoError(t, first.take(ctx1, 50))
+		require.NoError(t, second.take(ctx2, 50))
+		served := make(chan string, 2)
+		go func() {
+			if err := first.take(ctx1, 40); err != nil {
+				t.Error(err)
+			}
+			served <- "grower"
+		}()
+		synctest.Wait()
+		newcomer, ctx3 := leaseOf(t, b, "a", time.Hour)
+		go func() {
+			if err := newcomer.take(ctx3, 30); err != nil {
+				t.Error(err)
+			}
+			served <- "newcomer"
+		}()
+		synctest.Wait()
+		began := time.Now()
+		require.ErrorIs(t, second.take(ctx2, 10), errBusy)
+		require.Zero(t, time.Since(began))
+		require.ErrorIs(t, context.Cause(ctx2), errBusy)
+		second.end()
+		require.Equal(t, "grower", <-served)
+		synctest.Wait()
+		require.Empty(t, served)
+		first.end()
+		require.Equal(t, "newcomer", <-served)
+		newcomer.end()
+		unused(t, b)
+	})
+}
+
+func TestBudgetOfOneLease(t *testing.T) {
+	b := newBudget(100, 90, 10)
+	l, ctx := leaseOf(t, b, "a", 0)
+	require.NoError(t, l.take(ctx, 70))
+	require.NoError(t, l.take(ctx, 1000), "what one lease can have is enough")
+	require.Equal(t, int64(90), b.held())
+	l.give(1000)
+	require.Zero(t, b.held())
+	l.end()
+	unused(t, b)
+}
+
+// TestBudgetGivesWay: two greedy organizations hold everything. A third one that asks for its share
+// gets it as soon as the newest leases of the others have ended, before those that wait. A slow
+// lease of its own is in nobody's way but its organization's.
+func TestBudgetGivesWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBudget(100, 50, 10)
+		var leases []*lease
+		var ended []context.Context
+		for i := range 4 {
+			l, ctx := leaseOf(t, b, []string{"a", "b"}[i%2], time.Hour)
+			require.NoError(t, l.take(ctx, 25))
+			leases, ended = append(leases, l), append(ended, ctx)
+		}
+		waiter, waits := leaseOf(t, b, "a", time.Hour)
+		refused := make(chan error, 1)
+		go func() { refused <- waiter.take(waits, 10) }()
+		synctest.Wait()
+
+		modest, ctx := leaseOf(t, b, "c", time.Hour)
+		served := make(chan error, 1)
+		go func() { served <- modest.take(ctx, 33) }()
+		synctest.Wait()
+		require.Empty(t, served, "until the others have given back")
+		require.NoError(t, ended[0].Err())
+		require.NoError(t, ended[1].Err())
+		require.ErrorIs(t, context.Cause(ended[2]), errBusy)
+		require.ErrorIs(t, context.Cause(ended[3]), errBusy)
+		require.ErrorIs(t, leases[2].take(t.Context(), 1), errBusy, "it has ended")
+		leases[2].end()
+		synctest.Wait()
+		require.Empty(t, served)
+		require.Empty(t, refused)
+		leases[3].end()
+		require.NoError(t, <-served)
+		require.NoError(t, <-refused, "there was room for it as well")
+		for _, l := range []*lease{leases[0], leases[1], waiter, modest} {
+			l.end()
+		}
+		unused(t, b)
+	})
+}
+
+// TestBudgetRequests: an organization within its share of the requests begins one, and unidentified
+// requests give way to each other.
+func TestBudgetRequests(t *testing.T) {
+	b := newBudget(100, 50, 4)
+	var ended []context.Context
+	begin := func(organization string) *lease {
+		l, ctx := leaseOf(t, b, organization, 0)
+		ended = append(ended, ctx)
+		return l
+	}
+	end := func(i int) { require.ErrorIs(t, context.Cause(ended[i]), errBusy) }
+	leases := []*lease{begin("a"), begin("b"), begin("a"), begin("b")}
+	leases = append(leases, begin("c"))
+	end(2)
+	leases = append(leases, begin(""))
+	end(3)
+	leases = append(leases, begin(""), begin(""))
+	end(5) // the oldest that is not identified
+	end(6)
+	for i, l := range leases {
+		if i != 2 && i != 3 && i != 5 && i != 6 {
+			require.NoError(t, ended[i].Err(), i)
+		}
+		l.identify("late") // no effect on those that have ended
+	}
+	require.EqualValues(t, 4, b.requests.Held("late"))
+	for _, l := range leases {
+		l.end()
+		l.end()
+	}
+	unused(t, b)
+}
+
+// TestBudgetModel runs leases of greedy and modest organizations at random. An
+// organization within its share has to wait only for leases that were ended, and never has to
+// give way; each wait ends as soon as what has ended gives back.
+func TestBudgetModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		capacity := rapid.Int64Range(4, 100).Draw(t, "capacity")
+		requests := rapid.IntRange(1, 12).Draw(t, "requests")
+		b := newBudget(capacity, rapid.Int64Range(1, capacity).Draw(t, "largest"), requests)
+		share := func(s *fair.Shares, asking string) int64 {
+			keys := int64(s.Keys())
+			if s.Held(asking) == 0 {
+				keys++
+			}
+			return s.Capacity() / keys
+		}
+		type open struct {
+			*lease
+			organization string
+			ended        bool
+		}
+		var all []*open
+		pick := func(t *rapid.T) *open {
+			if len(all) == 0 {
+				t.Skip("no lease")
+			}
+			return rapid.SampledFrom(all).Draw(t, "lease")
+		}
+		organizations := rapid.SampledFrom([]string{"a", "a", "a", "b", "b", "b", "c", "d", "e"})
+		beginning := false
+		// mayEnd reports whether a lease of an organization may have to give way now.
+		mayEnd := func(organization string) bool {
+			if held := b.requests.Held(organization); beginning && b.requests.Total() == b.requests.Capacity() {
+				if least := share(b.requests, ""); organization == "" && held+1 > least || held > least && held > b.requests.Held("")+1 {
+					return true
+				}
+			}
+			next := b.next()
+			if next == nil {
+				return false
+			}
+			least := share(b.bytes, next.organization)
+			if held := b.bytes.Held(organization); held > least && held > b.then(next) {
+				return true
+			}
+			a := b.accounts[organization]
+			return len(a.growers) == a.holders && b.then(a) > least && b.then(next) > least
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"begin": func(t *rapid.T) {
+				o := &open{}
+				within := b.requests.Held("")+1 <= share(b.requests, "")
+				beginning = true
+				l, err := b.begin(0, func(cause error) {
+					require.ErrorIs(t, cause, errBusy)
+					require.False(t, o.ended)
+					require.True(t, mayEnd(o.organization), "%q gives way within its share", o.organization)
+					o.ended = true
+				})
+				beginning = false
+				if err != nil {
+					require.False(t, within)
+					return
+				}
+				o.lease = l
+				all = append(all, o)
+			},
+			"identify": func(t *rapid.T) {
+				if o := pick(t); o.organization == "" {
+					o.organization = organizations.Draw(t, "organization")
+					o.identify(o.organization)
+				}
+			},
+			"take": func(t *rapid.T) {
+				if o := pick(t); o.organization != "" && o.asks == 0 && len(o.ready) == 0 {
+					before := o.bytes
+					b.request(o.lease, rapid.Int64Range(1, capacity).Draw(t, "n"))
+					require.False(t, o.ended && o.bytes > before)
+				}
+			},
+			"answer": func(t *rapid.T) {
+				if o := pick(t); len(o.ready) > 0 {
+					if err := <-o.ready; err != nil {
+						require.True(t, o.ended) // which may also follow a grant
+					}
+				}
+			},
+			"abandon": func(t *rapid.T) { b.abandon(pick(t).lease) },
+			"give": func(t *rapid.T) {
+				if o := pick(t); o.asks == 0 && o.bytes > 0 {
+					o.give(rapid.Int64Range(1, o.bytes).Draw(t, "n"))
+				}
+			},
+			"end": func(t *rapid.T) {
+				o := pick(t)
+				b.abandon(o.lease)
+				o.end()
+				for i := range all {
+					if all[i] == o {
+						all = append(all[:i], all[i+1:]...)
+						break
+					}
+				}
+			},
+			"": func(t *rapid.T) {
+				require.LessOrEqual(t, b.held(), capacity)
+				require.LessOrEqual(t, b.requests.Total(), int64(requests))
+				require.GreaterOrEqual(t, b.ending, int64(0))
+				keys := int64(b.bytes.Keys())
+				for _, a := range b.waiting {
+					if a.holders == 0 {
+						keys++ // it asks
+					}
+				}
+				for _, a := range b.waiting {
+					if b.ending == 0 {
+						require.Greater(t, b.then(a), capacity/keys, "%s waits within its share", a.organization)
+					}
+				}
+			},
+		})
+		for _, o := range all {
+			b.abandon(o.lease)
+			o.end()
+		}
+		unused(t, b)
+	})
+}
+
+func TestBufferSizes(t *testing.T) {
+	for n, want := range map[int64]int64{
+		0: minBuffer, minBuffer: minBuffer, minBuffer + 1: 2 * minBuffer, 300_000: 512 << 10,
+		maxPooled: maxPooled, maxPooled + 1: 2 * maxPooled, 64<<20 + 1: 68 << 20,
+	} {
+		size := bufferSize(n)
+		require.Equal(t, want, size)
+		require.Equal(t, want <= maxPooled, pool(size) != nil)
+	}
+	require.Nil(t, pool(100_000), "not one of the sizes")
+	seen := map[*sync.Pool]bool{}
+	for size := int64(minBuffer); size <= maxPooled; size *= 2 {
+		require.False(t, seen[pool(size)])
+		seen[pool(size)] = true
+	}
+	require.Len(t, seen, len(pools))
+}
