@@ -3,9 +3,14 @@
 package delta
 
 import (
+	"crypto/hkdf"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
 	"hash/maphash"
 
-	"github.com/cespare/xxhash/v2"
+	"github.com/minio/highwayhash"
 
 	"assay"
 )
@@ -14,27 +19,109 @@ import (
 // know it, so they cannot choose inputs that collide.
 var processSeed = maphash.MakeSeed()
 
+// LocalHash returns a hash of v, keyed by a random key of this process. It must not
+// be stored.
+func LocalHash[T comparable](v T) uint64 { return maphash.Comparable(processSeed, v) }
+
+// HashString returns a hash of s, keyed by a random key of this process. It must not
+// be stored.
+func HashString(s string) uint64 { return maphash.String(processSeed, s) }
+
 // ServiceHash returns a hash of an organization's service, keyed by a random key of
 // this process. It must not be stored.
 func ServiceHash(organizationID string, k assay.ServiceKey) uint64 {
-	return maphash.Comparable(processSeed, struct {
+	return LocalHash(struct {
 		organizationID string
 		service        assay.ServiceKey
 	}{organizationID, k})
 }
 
-// Hash returns the stable 64-bit hash (XXH64) of which keys and values of claims
-// and distinct sets are made: the same on every replica and after every restart.
-func Hash(b []byte) uint64 { return xxhash.Sum64(b) }
-
-// HashString is Hash of a string.
-func HashString(s string) uint64 { return xxhash.Sum64String(s) }
-
 // Mix joins two hashes into one; the order matters. It is the finaliser of
-// SplitMix64 (Steele, Lea, Flood 2014) over their combination.
+// SplitMix64 (Steele, Lea, Flood 2014) over their combination. It can be inverted:
+// each argument has to be a keyed hash or a small number that no sender chooses.
 func Mix(a, b uint64) uint64 {
 	x := a*0x9e3779b97f4a7c15 + b
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb
 	return x ^ x>>31
+}
+
+// HashSecretBytes is the size of the secret of a HashKey.
+const HashSecretBytes = 32
+
+// NewHashSecret returns a random secret for a HashKey.
+func NewHashSecret() []byte {
+	secret := make([]byte, HashSecretBytes)
+	_, _ = rand.Read(secret) // never fails
+	return secret
+}
+
+// Domain is what a stable hash is of. Equal bytes have unrelated hashes in different
+// domains. The numbers are part of what stores hold.
+type Domain uint8
+
+// The domains.
+const (
+	DomainRequest        Domain = iota // OTLP requests
+	DomainInstance                     // instances of services, keys of RES-002
+	DomainWorkload                     // what instances run on, values of RES-002
+	DomainMetric                       // metric names, keys of MET-003 and MET-004
+	DomainUnit                         // values of MET-003
+	DomainBounds                       // values of MET-004
+	DomainSpanName                     // SPA-003
+	DomainAttributeKey                 // MET-001 and metric series
+	DomainAttributeValue               // MET-001 and metric series
+	DomainScope                        // metric series
+	domainCount
+)
+
+// HashKey makes the hashes that are stable: the same on every replica and after
+// every restart. Each organization has one, derived from a random secret that the
+// store keeps, so that a sender cannot choose inputs that collide, and equal names
+// of two organizations have unrelated hashes. The hash is HighwayHash (Alakuijala,
+// Cox, Wassenberg 2016), a keyed pseudo-random function. The zero value has no key:
+// hashing with it panics. A HashKey may be used concurrently, and prints as
+// "HashKey".
+type HashKey struct {
+	// A pointer: what prints or encodes values by reflection does not get to the keys.
+	keys *[domainCount][highwayhash.Size]byte
+}
+
+// NewHashKey derives the key of a secret of HashSecretBytes.
+func NewHashKey(secret []byte) (HashKey, error) {
+	if len(secret) != HashSecretBytes {
+		return HashKey{}, fmt.Errorf("hash key: a secret of %d bytes, not %d", len(secret), HashSecretBytes)
+	}
+	k := HashKey{new([domainCount][highwayhash.Size]byte)}
+	for d := range k.keys {
+		key, err := hkdf.Expand(sha256.New, secret, fmt.Sprintf("assay stable hash %d", d), highwayhash.Size)
+		if err != nil {
+			return HashKey{}, fmt.Errorf("hash key: derive: %w", err)
+		}
+		copy(k.keys[d][:], key)
+	}
+	return k, nil
+}
+
+// String does not show the key.
+func (k HashKey) String() string { return "HashKey" }
+
+// Sum64 returns the 64-bit hash of b in a domain.
+func (k HashKey) Sum64(d Domain, b []byte) uint64 { return highwayhash.Sum64(b, k.keys[d][:]) }
+
+// Sum128 returns the 128-bit hash of b in a domain. Its High is not 0.
+func (k HashKey) Sum128(d Domain, b []byte) Hash128 {
+	sum := highwayhash.Sum128(b, k.keys[d][:])
+	return Hash128{High: max(1, binary.BigEndian.Uint64(sum[:8])), Low: binary.BigEndian.Uint64(sum[8:])}
+}
+
+// Hash128 is a 128-bit hash. High is 0 for what is not one: a small number, or a hash
+// of 64 bits that an older version made.
+type Hash128 struct{ High, Low uint64 }
+
+// Bytes returns the hash in big-endian order.
+func (h Hash128) Bytes() (b [16]byte) {
+	binary.BigEndian.PutUint64(b[:8], h.High)
+	binary.BigEndian.PutUint64(b[8:], h.Low)
+	return b
 }

@@ -196,6 +196,7 @@ func newJudge(ctx context.Context, cfg Config, end uint64) (*judge, error) {
 		pending:   new(delta.Delta),
 		in: rules.Input{
 			OrganizationID: org.ID,
+			HashKey:        quota.HashKey(org.ID),
 			Start:          before(end, cfg.Window),
 			MetricStart:    before(end, min(cfg.Window, assay.MetricWindow)),
 			Arrival:        end,
