@@ -110,7 +110,7 @@ func TestSchema(t *testing.T) {
 // TestCompatibleSince has every migration say since which version programs can work on
 // the store after it.
 func TestCompatibleSince(t *testing.T) {
-	want := map[int64]int64{7: 7, 8: 7, 9: 9}
+	want := map[int64]int64{7: 7, 8: 7, 9: 9, 10: 9}
 	path := filepath.Join(t.TempDir(), "assay.db")
 	db, err := openDB(path, nil, 1)
 	require.NoError(t, err)
