@@ -164,12 +164,16 @@ const (
 	KeyDebugDay = 2 // the service sent DEBUG records on that day
 )
 
+// KeySpanNames is the key of SPA-003's sets. Older versions had 0: their sets are of
+// hashes that were not keyed.
+const KeySpanNames = 1
+
 // DistinctKey identifies one set of distinct values that a rule counts. A set is of
 // one service and hour, so 64 bits tell its keys apart.
 type DistinctKey struct {
 	Rule catalog.Rule
 	Hour int64  // Unix seconds of a clock hour, UTC
-	Key  uint64 // stable hash of what is counted: metric name and attribute key; a constant of the organization for SPA-003
+	Key  uint64 // stable hash of what is counted: metric name and attribute key; KeySpanNames for SPA-003
 }
 
 // DistinctFact is the set with what an insight says when it grows past its limit.

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"hash/maphash"
 
+	"github.com/dchest/siphash"
 	"github.com/minio/highwayhash"
 
 	"assay"
@@ -62,8 +63,7 @@ type Domain uint8
 
 // The domains.
 const (
-	DomainRequest        Domain = iota // OTLP requests
-	DomainInstance                     // instances of services, keys of RES-002
+	DomainInstance       Domain = iota // instances of services, keys of RES-002
 	DomainWorkload                     // what instances run on, values of RES-002
 	DomainMetric                       // metric names, keys of MET-003 and MET-004
 	DomainUnit                         // values of MET-003
@@ -78,50 +78,57 @@ const (
 // HashKey makes the hashes that are stable: the same on every replica and after
 // every restart. Each organization has one, derived from a random secret that the
 // store keeps, so that a sender cannot choose inputs that collide, and equal names
-// of two organizations have unrelated hashes. The hash is HighwayHash (Alakuijala,
-// Cox, Wassenberg 2016), a keyed pseudo-random function. The zero value has no key:
-// hashing with it panics. A HashKey may be used concurrently, and prints as
-// "HashKey".
+// of two organizations have unrelated hashes. The hashes are keyed pseudo-random
+// functions: SipHash-2-4 (Aumasson, Bernstein 2012), and for whole requests
+// HighwayHash (Alakuijala, Cox, Wassenberg 2016), which is faster for long inputs. The
+// zero value has no key: hashing with it panics. A HashKey may be used concurrently, and
+// prints as "HashKey".
 type HashKey struct {
-	// A pointer: what prints or encodes values by reflection does not get to the keys.
-	keys *[domainCount][highwayhash.Size]byte
+	keys *hashKeys // a pointer, so that printing by reflection does not get to the keys
 }
 
-// NewHashKey derives the key of a secret of HashSecretBytes.
+type hashKeys struct {
+	domains  [domainCount][2]uint64
+	requests []byte
+}
+
+// NewHashKey derives the key from a secret of HashSecretBytes.
 func NewHashKey(secret []byte) (HashKey, error) {
 	if len(secret) != HashSecretBytes {
 		return HashKey{}, fmt.Errorf("hash key: a secret of %d bytes, not %d", len(secret), HashSecretBytes)
 	}
-	k := HashKey{new([domainCount][highwayhash.Size]byte)}
-	for d := range k.keys {
-		key, err := hkdf.Expand(sha256.New, secret, fmt.Sprintf("assay stable hash %d", d), highwayhash.Size)
-		if err != nil {
-			return HashKey{}, fmt.Errorf("hash key: derive: %w", err)
-		}
-		copy(k.keys[d][:], key)
+	const perDomain = 16
+	keys, err := hkdf.Expand(sha256.New, secret, "assay stable hashes", highwayhash.Size+perDomain*int(domainCount))
+	if err != nil {
+		return HashKey{}, fmt.Errorf("hash key: derive: %w", err)
 	}
-	return k, nil
+	k := &hashKeys{requests: keys[:highwayhash.Size]}
+	for d := range k.domains {
+		part := keys[highwayhash.Size+perDomain*d:]
+		k.domains[d] = [2]uint64{binary.LittleEndian.Uint64(part), binary.LittleEndian.Uint64(part[8:])}
+	}
+	return HashKey{k}, nil
 }
 
 // String does not show the key.
 func (k HashKey) String() string { return "HashKey" }
 
 // Sum64 returns the 64-bit hash of b in a domain.
-func (k HashKey) Sum64(d Domain, b []byte) uint64 { return highwayhash.Sum64(b, k.keys[d][:]) }
+func (k HashKey) Sum64(d Domain, b []byte) uint64 {
+	key := &k.keys.domains[d]
+	return siphash.Hash(key[0], key[1], b)
+}
 
 // Sum128 returns the 128-bit hash of b in a domain. Its High is not 0.
 func (k HashKey) Sum128(d Domain, b []byte) Hash128 {
-	sum := highwayhash.Sum128(b, k.keys[d][:])
-	return Hash128{High: max(1, binary.BigEndian.Uint64(sum[:8])), Low: binary.BigEndian.Uint64(sum[8:])}
+	key := &k.keys.domains[d]
+	low, high := siphash.Hash128(key[0], key[1], b)
+	return Hash128{High: max(1, high), Low: low}
 }
+
+// Request returns the hash of an uncompressed OTLP request.
+func (k HashKey) Request(body []byte) [16]byte { return highwayhash.Sum128(body, k.keys.requests) }
 
 // Hash128 is a 128-bit hash. High is 0 for what is not one: a small number, or a hash
 // of 64 bits that an older version made.
 type Hash128 struct{ High, Low uint64 }
-
-// Bytes returns the hash in big-endian order.
-func (h Hash128) Bytes() (b [16]byte) {
-	binary.BigEndian.PutUint64(b[:8], h.High)
-	binary.BigEndian.PutUint64(b[8:], h.Low)
-	return b
-}

@@ -198,7 +198,7 @@ func (e *Engine) Ingest(ctx context.Context, organizationID string, signal wire.
 		e.refuse(organizationID, b)
 		return "", err
 	}
-	id := delta.Request{OrganizationID: organizationID, Signal: rules.SignalOf(signal), Hash: in.HashKey.Sum128(delta.DomainRequest, body).Bytes()}
+	id := delta.Request{OrganizationID: organizationID, Signal: rules.SignalOf(signal), Hash: in.HashKey.Request(body)}
 	size := len(body)
 	done := make(chan outcome, 1)
 	if !e.open() {

@@ -55,15 +55,13 @@ const maxCachedResource = 64 << 10
 // maxPartBytes bounds the parts of a service's key.
 const maxPartBytes = 1024
 
-// resourceKey identifies an encoded resource of an organization.
-type resourceKey struct {
-	organizationID string
-	hash           uint64 // of the bytes, of this process
-}
+// resourceKey identifies an encoded resource of an organization, by hashes of this
+// process.
+type resourceKey struct{ organization, resource uint64 }
 
 // resourceOf returns what is decided about an encoded resource.
 func (e *Evaluator) resourceOf(m wire.Message) (*resource, error) {
-	key := resourceKey{e.in.OrganizationID, hashBytes(m.Bytes)}
+	key := resourceKey{delta.HashString(e.in.OrganizationID), hashBytes(m.Bytes)}
 	if r := e.resources[key]; r != nil {
 		return r, nil
 	}
@@ -71,7 +69,7 @@ func (e *Evaluator) resourceOf(m wire.Message) (*resource, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.id = delta.LocalHash(key)
+	r.id = delta.Mix(key.organization, key.resource)
 	if len(m.Bytes) <= maxCachedResource {
 		if len(e.resources) >= maxResources {
 			clear(e.resources)

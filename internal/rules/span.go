@@ -203,9 +203,9 @@ func (e *Evaluator) spanName(t uint64) {
 	if e.cfg.Filter.Has(h) {
 		return
 	}
-	name, key := e.in.HashKey.Sum64(delta.DomainSpanName, e.span.Name), e.in.HashKey.Sum64(delta.DomainSpanName, nil)
+	name := e.in.HashKey.Sum64(delta.DomainSpanName, e.span.Name)
 	before := len(s.Distinct)
-	set := s.DistinctSet(delta.DistinctKey{Rule: catalog.SPA003, Hour: int64(hours * 3600), Key: key}, s.bucket, maxSpanNames+1, "", "")
+	set := s.DistinctSet(delta.DistinctKey{Rule: catalog.SPA003, Hour: int64(hours * 3600), Key: delta.KeySpanNames}, s.bucket, maxSpanNames+1, "", "")
 	set.Add(name)
 	e.batch.facts += len(s.Distinct) - before
 	e.remember(h)
