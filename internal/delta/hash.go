@@ -84,7 +84,7 @@ const (
 // zero value has no key: hashing with it panics. A HashKey may be used concurrently, and
 // prints as "HashKey".
 type HashKey struct {
-	keys *hashKeys // a pointer, so that printing by reflection does not get to the keys
+	keys **hashKeys // package fmt, which prints unexported fields, follows one pointer
 }
 
 type hashKeys struct {
@@ -107,7 +107,7 @@ func NewHashKey(secret []byte) (HashKey, error) {
 		part := keys[highwayhash.Size+perDomain*d:]
 		k.domains[d] = [2]uint64{binary.LittleEndian.Uint64(part), binary.LittleEndian.Uint64(part[8:])}
 	}
-	return HashKey{k}, nil
+	return HashKey{&k}, nil
 }
 
 // String does not show the key.
@@ -115,19 +115,19 @@ func (k HashKey) String() string { return "HashKey" }
 
 // Sum64 returns the 64-bit hash of b in a domain.
 func (k HashKey) Sum64(d Domain, b []byte) uint64 {
-	key := &k.keys.domains[d]
+	key := &(*k.keys).domains[d]
 	return siphash.Hash(key[0], key[1], b)
 }
 
 // Sum128 returns the 128-bit hash of b in a domain. Its High is not 0.
 func (k HashKey) Sum128(d Domain, b []byte) Hash128 {
-	key := &k.keys.domains[d]
+	key := &(*k.keys).domains[d]
 	low, high := siphash.Hash128(key[0], key[1], b)
 	return Hash128{High: max(1, high), Low: low}
 }
 
 // Request returns the hash of an uncompressed OTLP request.
-func (k HashKey) Request(body []byte) [16]byte { return highwayhash.Sum128(body, k.keys.requests) }
+func (k HashKey) Request(body []byte) [16]byte { return highwayhash.Sum128(body, (*k.keys).requests) }
 
 // Hash128 is a 128-bit hash. High is 0 for what is not one: a small number, or a hash
 // of 64 bits that an older version made.
