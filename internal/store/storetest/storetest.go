@@ -71,6 +71,7 @@ func Run(t *testing.T, make func(t testing.TB, now func() time.Time) Opener) {
 		run  func(t *testing.T, s *suite)
 	}{
 		{"Organizations", testOrganizations},
+		{"HashKeyRace", testHashKeys},
 		{"APIKeys", testAPIKeys},
 		{"APIKeyPages", testAPIKeyPages},
 		{"Services", testServices},
@@ -80,6 +81,7 @@ func Run(t *testing.T, make func(t testing.TB, now func() time.Time) Opener) {
 		{"CommitFails", testCommitFails},
 		{"Distinct", testDistinct},
 		{"Claims", testClaims},
+		{"WideClaims", testWideClaims},
 		{"ClaimBound", testClaimBound},
 		{"Items", testItems},
 		{"AnyOrder", testAnyOrder},
