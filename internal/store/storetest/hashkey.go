@@ -4,6 +4,7 @@ package storetest
 
 import (
 	"encoding/binary"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -23,21 +24,18 @@ func HashOf(t testing.TB, st Store, organizationID string) uint64 {
 
 func testHashKeys(t *testing.T, s *suite) {
 	a, b := s.organization(), s.organization()
-	hashes := make(chan uint64, 8)
-	for i := range cap(hashes) {
-		st := []Store{s.Store, s.handle()}[i%2]
-		go func() {
-			k, err := st.HashKey(s.ctx(), a)
-			if err != nil {
-				hashes <- 0
-				return
-			}
-			hashes <- k.Sum64(delta.DomainMetric, nil)
-		}()
+	handles := []Store{s.Store, s.handle()}
+	var keys [8]delta.HashKey
+	var errs [len(keys)]error
+	var wg sync.WaitGroup
+	for i := range keys {
+		wg.Go(func() { keys[i], errs[i] = handles[i%2].HashKey(s.ctx(), a) })
 	}
+	wg.Wait()
 	want := HashOf(t, s, a)
-	for range cap(hashes) {
-		require.Equal(t, want, <-hashes, "the first to ask makes it for all")
+	for i, k := range keys {
+		require.NoError(t, errs[i])
+		require.Equal(t, want, k.Sum64(delta.DomainMetric, nil), "the first to ask makes it for all")
 	}
 	require.NotEqual(t, want, HashOf(t, s, b))
 	_, err := s.HashKey(s.ctx(), unknownID)
