@@ -239,6 +239,7 @@ type analysis struct {
 	batch     rules.Batch
 	pending   *delta.Delta
 	now       time.Time
+	key       delta.HashKey
 	found     found
 }
 
@@ -264,6 +265,7 @@ func newAnalysis(ctx context.Context, signal wire.Signal) (*analysis, error) {
 		evaluator: rules.NewEvaluator(rules.Config{Filter: f, Quota: quota}),
 		traces:    trace.NewAssembler(trace.Config{Filter: f}),
 		now:       start,
+		key:       quota.HashKey(organization),
 	}, nil
 }
 
@@ -282,6 +284,7 @@ func (a *analysis) pass(w *workload) error {
 		now := uint64(a.now.UnixNano())
 		in := rules.Input{
 			OrganizationID: organization,
+			HashKey:        a.key,
 			Start:          now - uint64(assay.DefaultWindow),
 			MetricStart:    now - uint64(assay.MetricWindow),
 			Arrival:        now,
@@ -346,6 +349,10 @@ type emptyStore struct{ engine.Store }
 
 func (emptyStore) KnownServices(context.Context, string) ([]assay.ServiceKey, error) {
 	return nil, nil
+}
+
+func (emptyStore) HashKey(context.Context, string) (delta.HashKey, error) {
+	return delta.NewHashKey(make([]byte, delta.HashSecretBytes))
 }
 
 func (emptyStore) KnownMetricNames(context.Context, string) (map[assay.ServiceKey][]uint64, error) {

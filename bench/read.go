@@ -193,7 +193,7 @@ func storeService(o *delta.Organization, i int, now time.Time) {
 		}
 		for m := range storedMetrics {
 			metric := fmt.Sprintf("requests.of.kind.%d", m)
-			s.AddClaim(delta.Claim{Rule: catalog.MET003, Key: delta.HashString(metric), Value: delta.HashString("{request}")},
+			s.AddClaim(delta.Claim{Rule: catalog.MET003, Key: delta.Hash128{High: 1, Low: delta.HashString(metric)}, Value: delta.HashString("{request}")},
 				delta.ClaimFact{Last: bucket, KeyText: metric, ValueText: "{request}"})
 			for _, attribute := range []string{"http.route", "http.response.status_code"} {
 				k := delta.Mix(delta.HashString(metric), delta.HashString(attribute))
@@ -203,7 +203,7 @@ func storeService(o *delta.Organization, i int, now time.Time) {
 				}
 			}
 		}
-		s.AddClaim(delta.Claim{Rule: catalog.RES002, Key: delta.Mix(name("instance %d", i), uint64(hour)), Value: name("pod %d", i)},
+		s.AddClaim(delta.Claim{Rule: catalog.RES002, Key: delta.Hash128{High: 1, Low: delta.Mix(name("instance %d", i), uint64(hour))}, Value: name("pod %d", i)},
 			delta.ClaimFact{Last: bucket})
 	}
 	for r := range catalog.QuotaExceeded {

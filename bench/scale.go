@@ -259,7 +259,7 @@ func scaleDelta(org string, services, round, claims int, at time.Time) *delta.De
 		}
 		for m := range claims {
 			text := fmt.Sprintf("http.server.metric.%d", m)
-			f.AddClaim(delta.Claim{Rule: catalog.MET003, Key: delta.HashString(text), Value: 1}, delta.ClaimFact{Last: b, KeyText: text, ValueText: "ms"})
+			f.AddClaim(delta.Claim{Rule: catalog.MET003, Key: delta.Hash128{High: 1, Low: delta.HashString(text)}, Value: 1}, delta.ClaimFact{Last: b, KeyText: text, ValueText: "ms"})
 		}
 	}
 	return d

@@ -5,8 +5,8 @@ package main
 import (
 	"encoding/binary"
 	"fmt"
+	"hash/fnv"
 
-	"github.com/cespare/xxhash/v2"
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"assay/internal/delta"
@@ -131,7 +131,7 @@ func (f *finder) context(m message, at, end int) error {
 		f.trace = f.next
 		return f.each(at, end, func(found protowire.Number, _ protowire.Type, from, to int) error {
 			if found == n && to > from {
-				f.trace = xxhash.Sum64(f.body[from:to])
+				f.trace = hashOf(f.body[from:to])
 			}
 			return nil
 		})
@@ -183,14 +183,20 @@ func (f *finder) attribute(at, end int) error {
 	if !f.varies(key) {
 		return nil
 	}
-	h := xxhash.New()
-	_, _ = h.WriteString(key) // never fails
-	_, _ = h.Write(f.body[from:to])
 	if f.unique {
 		f.next++
 		f.trace = f.next
 	}
-	return f.value(from, to, delta.Mix(f.trace, h.Sum64()), f.share.newValues)
+	return f.value(from, to, delta.Mix(f.trace, hashOf([]byte(key), f.body[from:to])), f.share.newValues)
+}
+
+// hashOf is the same in every run, as the workload is.
+func hashOf(parts ...[]byte) uint64 {
+	h := fnv.New64a()
+	for _, b := range parts {
+		_, _ = h.Write(b) // never fails
+	}
+	return h.Sum64()
 }
 
 // value makes a site of a string with enough digits or of an integer, and notes in

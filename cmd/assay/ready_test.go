@@ -124,6 +124,10 @@ func (r *refusing) Commit(_ context.Context, _ time.Time, requests []delta.Reque
 
 func (*refusing) KnownServices(context.Context, string) ([]assay.ServiceKey, error) { return nil, nil }
 
+func (*refusing) HashKey(context.Context, string) (delta.HashKey, error) {
+	return delta.NewHashKey(make([]byte, delta.HashSecretBytes))
+}
+
 func (*refusing) KnownMetricNames(context.Context, string) (map[assay.ServiceKey][]uint64, error) {
 	return nil, nil
 }

@@ -97,7 +97,7 @@ func (f fact) MergeInto(d *delta.Delta) {
 	s := d.Organization("o").Service(assay.ServiceKey{Name: f.name})
 	s.AddUsage(0, delta.Traces, delta.Usage{Items: 1})
 	for i := range f.claims {
-		s.AddClaim(delta.Claim{Key: uint64(f.from + i)}, delta.ClaimFact{Last: 1})
+		s.AddClaim(delta.Claim{Key: delta.Hash128{High: 1, Low: uint64(f.from + i)}}, delta.ClaimFact{Last: 1})
 	}
 	d.Remember = append(d.Remember, f.hash)
 }

@@ -139,11 +139,15 @@ type Item struct {
 
 // Claim says that a service gave Value to Key, of which the whole organization
 // (RES-002, MET-003, MET-004) may hold one value only, or (LOG-001) that it saw
-// something on a day. Key and Value are stable hashes; the texts are what an
-// insight shows, without sensitive values.
+// something on a day. Key and Value are stable hashes, for LOG-001 numbers; the
+// texts are what an insight shows, without sensitive values.
+//
+// A Key has 128 bits: it is compared with all keys of the organization, of which there
+// may be billions, and two that collide would be a conflict that does not exist. A
+// Value is compared with the values of its own key alone, so 64 bits are enough.
 type Claim struct {
 	Rule  catalog.Rule
-	Key   uint64
+	Key   Hash128
 	Value uint64
 }
 
@@ -154,17 +158,22 @@ type ClaimFact struct {
 	ValueText string // unit; "" elsewhere
 }
 
-// The keys of LOG-001's claims; their values are days since 1970.
+// The keys of LOG-001's claims, in Low; their values are days since 1970.
 const (
 	KeyLogDay   = 1 // the service sent log records on that day
 	KeyDebugDay = 2 // the service sent DEBUG records on that day
 )
 
-// DistinctKey identifies one set of distinct values that a rule counts.
+// KeySpanNames is the key of SPA-003's sets. Older versions had 0: their sets are of
+// hashes that were not keyed.
+const KeySpanNames = 1
+
+// DistinctKey identifies one set of distinct values that a rule counts. A set is of
+// one service and hour, so 64 bits tell its keys apart.
 type DistinctKey struct {
 	Rule catalog.Rule
 	Hour int64  // Unix seconds of a clock hour, UTC
-	Key  uint64 // stable hash of what is counted: metric name and attribute key; 0 for SPA-003
+	Key  uint64 // stable hash of what is counted: metric name and attribute key; KeySpanNames for SPA-003
 }
 
 // DistinctFact is the set with what an insight says when it grows past its limit.

@@ -50,10 +50,10 @@ var deltas = rapid.Custom(func(t *rapid.T) *Delta {
 		}
 		// The texts of a claim follow from its key and value.
 		key, value := small("key", 2), small("value", 2)
-		s.AddClaim(Claim{catalog.MET003, uint64(key), uint64(value)}, ClaimFact{Bucket(small("bucket", 2)), fmt.Sprint("k", key), fmt.Sprint("v", value)})
+		s.AddClaim(Claim{catalog.MET003, Hash128{1, uint64(key)}, uint64(value)}, ClaimFact{Bucket(small("bucket", 2)), fmt.Sprint("k", key), fmt.Sprint("v", value)})
 		hour := int64(small("hour", 1))
 		s.DistinctSet(DistinctKey{Rule: catalog.SPA003, Hour: hour}, Bucket(small("bucket", 2)), 5, "", "").Add(uint64(small("distinct", 6)))
-		s.Series.Add(uint64(small("series", 6)), Bucket(small("bucket", 2)))
+		s.Series.Add(Mix(1, uint64(small("series", 6))), Bucket(small("bucket", 2)))
 	}
 	return d
 })

@@ -14,9 +14,11 @@ import (
 // is committed once more and changes nothing. Only facts whose transaction has
 // committed may be added, else a failed commit would lose them for good.
 //
-// A hash must cover everything that identifies the fact, its bucket included. Two
-// facts with the same 64-bit hash are taken for one. A Filter may be used
-// concurrently; its size is fixed.
+// All organizations share it. A hash must cover everything that identifies the fact,
+// its organization, service and bucket included, and must be keyed by a secret. A fact
+// whose hash is in the filter already, for another one, is lost in its bucket: with
+// hashes of 64 bits, of which some choose the slot, that happens to one of 2^42 facts
+// in a filter of 2^21. A Filter may be used concurrently; its size is fixed.
 type Filter struct {
 	slots []atomic.Uint64
 	mask  uint64
@@ -54,9 +56,9 @@ const exampleSlot = 15_000_000_000 // nanoseconds
 
 // AddItem adds an item to s, a service of d, unless the filter knows it in this
 // bucket. serviceHash
-// tells the services of all organizations apart.
+// is of ServiceHash.
 func (d *Delta) AddItem(f *Filter, s *Service, serviceHash uint64, it Item, b Bucket) {
-	h := Mix(Mix(serviceHash, uint64(b)), Mix(uint64(it.Rule)<<8|uint64(it.List), HashString(it.Text)))
+	h := Mix(Mix(serviceHash, uint64(b)), LocalHash(it))
 	if f.Has(h) {
 		return
 	}

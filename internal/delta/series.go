@@ -16,7 +16,7 @@ const maxSeries = 4096
 
 // Series counts the distinct metric series of a service, given as stable 64-bit
 // hashes, since any bucket: it knows when each was last seen and can forget the
-// ones that leave the window. Up to 4,096 series the count is exact. Of more, the
+// ones that leave the window. Two that collide count as one. Up to 4,096 series the count is exact. Of more, the
 // 4,097 with the smallest hashes tell how many there are: k hashes below a limit
 // stand for k·2^64/limit (Bar-Yossef et al. 2002).
 //
@@ -26,13 +26,24 @@ const maxSeries = 4096
 // commutes and associates, and what expires leaves what it would have left out. A
 // service whose series go on has 4,097 at most; one with new series at every of T
 // times has some 4,097·(1 + ln T), and none can have more than 4,097·T.
+//
+// The hashes end in keyedMark. Those that older versions stored were not keyed and do
+// not: they go when the first keyed one is added, so that no series counts twice.
 type Series struct {
 	seen    []sighting // some settled, then others as they came
 	settled int        // how many are settled: sorted, distinct, and all of them needed
+	unkeyed bool       // there may be hashes of older versions
 
 	// Past this one, nothing that was not seen later is needed. Zero: not known.
 	bound sighting
 }
+
+// keyedMark is in the low bits of a keyed hash, which matter neither for the order nor
+// for the estimate. A hash of an older version has it by chance once in 2^16.
+const (
+	keyedMark = 0x5a17
+	markBits  = 0xffff
+)
 
 // sighting is the newest bucket in which a series was seen.
 type sighting struct {
@@ -40,12 +51,16 @@ type sighting struct {
 	last Bucket
 }
 
+func (x sighting) keyed() bool { return x.hash&markBits == keyedMark }
+
 func compareSightings(a, b sighting) int {
 	return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(b.last, a.last)) // newest first
 }
 
-// Add adds a series seen in a bucket.
-func (s *Series) Add(hash uint64, b Bucket) {
+// Add adds a series seen in a bucket. Of the hash the upper 48 bits count.
+func (s *Series) Add(hash uint64, b Bucket) { s.add(hash&^markBits|keyedMark, b) }
+
+func (s *Series) add(hash uint64, b Bucket) {
 	if s.bound.hash != 0 && hash > s.bound.hash && b <= s.bound.last {
 		return
 	}
@@ -57,8 +72,9 @@ func (s *Series) Add(hash uint64, b Bucket) {
 
 // Merge adds all of o, which it leaves as it is.
 func (s *Series) Merge(o *Series) {
+	s.unkeyed = s.unkeyed || o.unkeyed
 	for _, x := range o.seen {
-		s.Add(x.hash, x.last)
+		s.add(x.hash, x.last)
 	}
 }
 
@@ -81,6 +97,10 @@ func (s *Series) settle() {
 		}
 	}
 	s.seen = slices.CompactFunc(s.seen, func(a, b sighting) bool { return a.hash == b.hash })
+	if s.unkeyed && slices.ContainsFunc(s.seen, sighting.keyed) {
+		s.seen = slices.DeleteFunc(s.seen, func(x sighting) bool { return !x.keyed() })
+		s.unkeyed = false
+	}
 	if len(s.seen) > maxSeries+1 {
 		s.prune()
 	}
@@ -95,7 +115,9 @@ func (s *Series) prune() {
 	kept := s.seen[:0]
 	for _, x := range s.seen {
 		if before[len(before)-1] > maxSeries {
-			s.bound = sighting{kept[len(kept)-1].hash, times[len(times)-1]}
+			if !s.unkeyed { // those it stands for may go
+				s.bound = sighting{kept[len(kept)-1].hash, times[len(times)-1]}
+			}
 			break
 		}
 		at := positions[x.last]
@@ -200,7 +222,8 @@ func (s *Series) UnmarshalBinary(b []byte) error {
 		*s = Series{}
 		return fmt.Errorf("series: %w", err)
 	}
-	*s = Series{seen: seen, settled: len(seen)}
+	unkeyed := slices.ContainsFunc(seen, func(x sighting) bool { return !x.keyed() })
+	*s = Series{seen: seen, settled: len(seen), unkeyed: unkeyed}
 	return nil
 }
 

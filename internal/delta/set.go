@@ -20,7 +20,8 @@ const setPrecision = 16
 // maxSetBytes bounds an encoded set: a dense sketch of 2^16 registers and its frame.
 const maxSetBytes = 1 << 17
 
-// Set counts distinct values, given as stable 64-bit hashes, up to its limit: at
+// Set counts distinct values, given as stable 64-bit hashes (two that collide count
+// as one), up to its limit: at
 // the limit it is full for good and forgets its values. Up to 1,024 values the
 // count is exact; above, a HyperLogLog sketch of precision 16 (Flajolet et al.
 // 2007; the sparse form of Heule et al. 2013) stands for them. Its error at

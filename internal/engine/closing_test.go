@@ -46,6 +46,10 @@ func (s *slow) Commit(ctx context.Context, _ time.Time, requests []delta.Request
 
 func (*slow) KnownServices(context.Context, string) ([]assay.ServiceKey, error) { return nil, nil }
 
+func (*slow) HashKey(context.Context, string) (delta.HashKey, error) {
+	return delta.NewHashKey(make([]byte, delta.HashSecretBytes))
+}
+
 func (*slow) KnownMetricNames(context.Context, string) (map[assay.ServiceKey][]uint64, error) {
 	return nil, nil
 }

@@ -13,8 +13,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/zeebo/xxh3"
-
 	"assay"
 	"assay/internal/commit"
 	"assay/internal/delta"
@@ -31,8 +29,11 @@ type Store interface {
 	commit.Store
 	// KnownServices returns the keys of the services kept for an organization.
 	KnownServices(ctx context.Context, organizationID string) ([]assay.ServiceKey, error)
-	// KnownMetricNames returns the stable hashes of the metric names kept, by service.
+	// KnownMetricNames returns the Lows of the stable hashes of the metric names kept,
+	// by service.
 	KnownMetricNames(ctx context.Context, organizationID string) (map[assay.ServiceKey][]uint64, error)
+	// HashKey returns the key of an organization's stable hashes: always the same one.
+	HashKey(ctx context.Context, organizationID string) (delta.HashKey, error)
 }
 
 // Config of an Engine. Store is needed; the zero value of another field means its
@@ -59,8 +60,8 @@ type Config struct {
 	// again is in one call only.
 	Committed func(records map[string]assay.SeverityCounts)
 
-	// Input overrides what a request is judged under, for reading recordings.
-	// By default that follows from Now.
+	// Input overrides what a request is judged under, but for the HashKey, for reading
+	// recordings. By default that follows from Now.
 	Input func(organizationID string) rules.Input
 }
 
@@ -192,12 +193,13 @@ func (e *Engine) Ingest(ctx context.Context, organizationID string, signal wire.
 		}
 		return "", err
 	}
+	in.HashKey = e.quota.HashKey(organizationID)
 	b := e.batches.Get().(*rules.Batch)
 	if err := e.evaluate(ctx, signal, body, in, b); err != nil {
 		e.refuse(organizationID, b)
 		return "", err
 	}
-	id := delta.Request{OrganizationID: organizationID, Signal: rules.SignalOf(signal), Hash: xxh3.Hash128(body).Bytes()}
+	id := delta.Request{OrganizationID: organizationID, Signal: rules.SignalOf(signal), Hash: in.HashKey.Request(body)}
 	size := len(body)
 	done := make(chan outcome, 1)
 	if !e.open() {

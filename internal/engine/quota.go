@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"assay"
+	"assay/internal/delta"
 	"assay/internal/rules"
 )
 
@@ -75,6 +76,7 @@ type Quota struct {
 }
 
 type organizationQuota struct {
+	key      delta.HashKey
 	services map[assay.ServiceKey]*serviceQuota
 	warned   bool
 
@@ -152,6 +154,13 @@ func (q *Quota) loaded(organizationID string) bool {
 	return q.organizations[organizationID] != nil
 }
 
+// HashKey returns the key of the stable hashes of an organization that is loaded.
+func (q *Quota) HashKey(organizationID string) delta.HashKey {
+	q.mu.RLock()
+	defer q.mu.RUnlock()
+	return q.organizations[organizationID].key
+}
+
 // Refresh reads all organizations anew, so that what expired makes room. One that cannot
 // be read keeps none of the others from it; the error tells of all of them.
 func (q *Quota) Refresh(ctx context.Context) error {
@@ -173,6 +182,13 @@ func (q *Quota) Refresh(ctx context.Context) error {
 func (q *Quota) read(ctx context.Context, organizationID string) error {
 	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
 	defer cancel()
+	var key delta.HashKey
+	if !q.loaded(organizationID) {
+		var err error
+		if key, err = q.cfg.Store.HashKey(ctx, organizationID); err != nil {
+			return fmt.Errorf("read the hash key of organization %s: %w", organizationID, err)
+		}
+	}
 	keys, readKeys, err := q.readServices(ctx, organizationID)
 	if err != nil {
 		return err
@@ -185,7 +201,7 @@ func (q *Quota) read(ctx context.Context, organizationID string) error {
 	defer q.mu.Unlock()
 	o := q.organizations[organizationID]
 	if o == nil {
-		o = new(organizationQuota)
+		o = &organizationQuota{key: key}
 		q.organizations[organizationID] = o
 	}
 	o.setServices(keys, readKeys, q.cfg.MaxServices)

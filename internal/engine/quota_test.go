@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"assay"
+	"assay/internal/delta"
 	"assay/internal/engine"
 	"assay/internal/rules"
 	. "assay/internal/rules/rulestest"
@@ -131,6 +132,10 @@ func (e *expiring) KnownServices(ctx context.Context, organizationID string) ([]
 	return []assay.ServiceKey{{Name: "old"}}[:e.kept], nil
 }
 
+func (*expiring) HashKey(context.Context, string) (delta.HashKey, error) {
+	return delta.NewHashKey(make([]byte, delta.HashSecretBytes))
+}
+
 func (*expiring) KnownMetricNames(context.Context, string) (map[assay.ServiceKey][]uint64, error) {
 	return nil, nil
 }
@@ -208,6 +213,10 @@ func (w *waiting) KnownServices(ctx context.Context, _ string) ([]assay.ServiceK
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+}
+
+func (*waiting) HashKey(context.Context, string) (delta.HashKey, error) {
+	return delta.NewHashKey(make([]byte, delta.HashSecretBytes))
 }
 
 func (w *waiting) KnownMetricNames(context.Context, string) (map[assay.ServiceKey][]uint64, error) {

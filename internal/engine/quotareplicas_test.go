@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"assay"
+	"assay/internal/delta"
 	"assay/internal/engine"
 	"assay/internal/rules"
 )
@@ -38,6 +39,10 @@ func (s *shared) KnownServices(context.Context, string) ([]assay.ServiceKey, err
 		keys = append(keys, k)
 	}
 	return keys, nil
+}
+
+func (*shared) HashKey(context.Context, string) (delta.HashKey, error) {
+	return delta.NewHashKey(make([]byte, delta.HashSecretBytes))
 }
 
 func (s *shared) KnownMetricNames(context.Context, string) (map[assay.ServiceKey][]uint64, error) {

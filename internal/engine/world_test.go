@@ -223,6 +223,10 @@ func (p *process) KnownServices(context.Context, string) ([]assay.ServiceKey, er
 	return nil, p.alive()
 }
 
+func (*process) HashKey(context.Context, string) (delta.HashKey, error) {
+	return delta.NewHashKey(make([]byte, delta.HashSecretBytes))
+}
+
 func (p *process) KnownMetricNames(context.Context, string) (map[assay.ServiceKey][]uint64, error) {
 	return nil, p.alive()
 }

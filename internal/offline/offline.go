@@ -5,6 +5,7 @@ package offline
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -93,13 +94,18 @@ func Score(ctx context.Context, cfg Config) (_ *report.Report, err error) {
 	if cfg.MaxRequest <= 0 {
 		cfg.MaxRequest = 64 << 20
 	}
-	spool := new(spool)
+	spool := &spool{digest: sha256.New()}
 	defer spool.Close()
 	span, err := read(ctx, cfg, spool)
 	if err != nil {
 		return nil, err
 	}
-	j, err := newJudge(ctx, cfg, span.end(cfg.Now))
+	// The same input makes the same report, evidence that hashes choose included.
+	key, err := delta.NewHashKey(spool.digest.Sum(nil))
+	if err != nil {
+		return nil, err
+	}
+	j, err := newJudge(ctx, cfg, key, span.end(cfg.Now))
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +180,7 @@ type judge struct {
 	totals       report.Totals
 }
 
-func newJudge(ctx context.Context, cfg Config, end uint64) (*judge, error) {
+func newJudge(ctx context.Context, cfg Config, key delta.HashKey, end uint64) (*judge, error) {
 	store, err := sqlite.Open(ctx, sqlite.Config{Now: func() time.Time { return cfg.Now }})
 	if err != nil {
 		return nil, fmt.Errorf("open a store for the report: %w", err)
@@ -196,6 +202,7 @@ func newJudge(ctx context.Context, cfg Config, end uint64) (*judge, error) {
 		pending:   new(delta.Delta),
 		in: rules.Input{
 			OrganizationID: org.ID,
+			HashKey:        key,
 			Start:          before(end, cfg.Window),
 			MetricStart:    before(end, min(cfg.Window, assay.MetricWindow)),
 			Arrival:        end,

@@ -10,9 +10,11 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	metricspb "go.opentelemetry.io/proto/otlp/metrics/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"assay/internal/offline"
+	"assay/internal/report"
 	. "assay/internal/rules/rulestest"
 )
 
@@ -68,4 +70,28 @@ func TestWindowBySteps(t *testing.T) {
 		checkVerdicts(t, r, "b: absent")
 		checkVerdicts(t, r, "c: +LOG-002")
 	}
+}
+
+// TestSameInputSameReport: whether an attribute is found to have 10,000 values is
+// estimated by hashes, when it has so many.
+func TestSameInputSameReport(t *testing.T) {
+	var metrics []*metricspb.Metric
+	for i := range 12 {
+		m := Gauge(fmt.Sprint("metric ", i), "1")
+		for v := range 10_000 {
+			m.GetGauge().DataPoints = append(m.GetGauge().DataPoints, Point(T0, "k", i*10_000+v))
+		}
+		metrics = append(metrics, m)
+	}
+	body := MetricsRequest(Metrics(Service("a"), metrics...)).Body
+	var reports [2]*report.Report
+	for i := range reports {
+		r, err := offline.Score(t.Context(), offline.Config{
+			Now:    T0,
+			Inputs: []offline.Input{{Name: "metrics", Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }}},
+		})
+		require.NoError(t, err)
+		reports[i] = r
+	}
+	require.Equal(t, reports[0], reports[1])
 }

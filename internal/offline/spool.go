@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"os"
 
@@ -25,9 +26,10 @@ type request struct {
 // a temporary file.
 const maxSpoolMemory = 64 << 20
 
-// spool keeps requests until the newest timestamp of all of them is known. The
-// zero value is empty. It must not be used concurrently.
+// spool keeps requests until the newest timestamp of all of them is known. It must
+// not be used concurrently.
 type spool struct {
+	digest hash.Hash // of the bodies, one after the other
 	memory []request
 	bytes  int
 	file   *os.File
@@ -36,6 +38,7 @@ type spool struct {
 
 // add appends a request. It copies the body.
 func (s *spool) add(r request) error {
+	_, _ = s.digest.Write(r.body) // never fails
 	if s.file == nil && s.bytes+len(r.body) <= maxSpoolMemory {
 		r.body = append([]byte(nil), r.body...)
 		s.memory = append(s.memory, r)

@@ -42,7 +42,7 @@ type Batch struct {
 // Admission is one place that the quota gave to a batch.
 type Admission struct {
 	Service    assay.ServiceKey
-	MetricName uint64 // stable hash of an admitted name, or 0
+	MetricName uint64 // Low of the stable hash of an admitted name, or 0
 	Detail     uint64 // hash of an admitted detail, or 0
 	Instance   uint64 // hash of an admitted instance, or 0; with none of them, the service itself
 	Hour       uint64 // of the instance

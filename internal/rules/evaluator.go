@@ -18,7 +18,8 @@ type Quota interface {
 	// AdmitService tells whether a service may be kept. isNew means that it takes a
 	// place which ReleaseService gives back if the request is not committed.
 	AdmitService(organizationID string, k assay.ServiceKey) (ok, isNew bool)
-	// AdmitMetricName is the same for a metric name of a service, by its stable hash.
+	// AdmitMetricName is the same for a metric name of a service, by the Low of its
+	// stable hash.
 	AdmitMetricName(organizationID string, k assay.ServiceKey, name uint64) (ok, isNew bool)
 	// AdmitMetricDetail is the same for what the rules compare of a service's
 	// metrics: a unit or a list of bounds of a name, an attribute key of a name.
@@ -40,6 +41,7 @@ type Config struct {
 // Input says for whom and when a request is judged. Times are Unix nanoseconds.
 type Input struct {
 	OrganizationID string
+	HashKey        delta.HashKey // of the organization; needed
 
 	Start       uint64 // of the window: what is older counts as usage only
 	MetricStart uint64 // of the shorter window of MET-003 and MET-004
@@ -55,8 +57,8 @@ type Evaluator struct {
 	attributes verdictCache // by the bytes of a KeyValue
 	texts      verdictCache // by the bytes of a name, body or scope
 	names      nameCache
-	resources  map[uint64]*resource
-	metrics    map[uint64]*metric
+	resources  map[resourceKey]*resource
+	metrics    map[uint64]*metric // of all organizations
 
 	overflow *trace.Resource // of the spans past a quota
 
@@ -76,9 +78,11 @@ type Evaluator struct {
 	buckets  wire.Buckets
 	valueBuf []byte
 
-	scopeBits   verdict // of the scope in hand
-	scopeID     uint64  // hash of it, of this process
-	scopeSeries uint64  // stable hash of it, once scopeHashed
+	metricHash  delta.Hash128 // stable hash of the name of the metric in hand; zero: not made yet
+	seriesBase  uint64        // stable hash of resource, scope and metric in hand; 0: not made yet
+	scopeBits   verdict       // of the scope in hand
+	scopeID     uint64        // hash of it, of this process
+	scopeSeries uint64        // stable hash of it, once scopeHashed
 	scopeHashed bool
 	stream      uint64 // hash of resource, scope and metric in hand, of this process
 	listHash    uint64 // of the attributes last looked at, whatever their order, of this process
@@ -118,7 +122,7 @@ func NewEvaluator(cfg Config) *Evaluator {
 	}
 	return &Evaluator{
 		cfg:       cfg,
-		resources: make(map[uint64]*resource),
+		resources: make(map[resourceKey]*resource),
 		metrics:   make(map[uint64]*metric),
 		overflow:  &trace.Resource{Unjudged: true},
 	}

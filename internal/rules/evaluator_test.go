@@ -33,11 +33,14 @@ const (
 	day = 24 * time.Hour
 )
 
+// testKey is the hash key of org.
+var testKey, _ = delta.NewHashKey(make([]byte, delta.HashSecretBytes))
+
 // input returns what requests that arrive at rulestest.T0 are judged under.
 func input() Input {
 	t := rulestest.T0
 	return Input{
-		OrganizationID: org, Start: rulestest.Nano(t.Add(-30 * day)), MetricStart: rulestest.Nano(t.Add(-14 * day)),
+		OrganizationID: org, HashKey: testKey, Start: rulestest.Nano(t.Add(-30 * day)), MetricStart: rulestest.Nano(t.Add(-14 * day)),
 		Arrival: rulestest.Nano(t), Latest: rulestest.Nano(t.Add(time.Minute)),
 	}
 }

@@ -92,10 +92,16 @@ func (e *Evaluator) logMessage(m wire.Message) error {
 func (e *Evaluator) logDay(t uint64) {
 	const day = uint64(24 * time.Hour)
 	r := &e.record
-	e.claim(delta.Claim{Rule: catalog.LOG001, Key: delta.KeyLogDay, Value: t / day}, t, "", "")
+	e.logDayClaim(delta.KeyLogDay, t/day, t)
 	if r.SeverityNumber >= severityDebug && r.SeverityNumber <= severityDebug4 || bytes.EqualFold(r.SeverityText, []byte("DEBUG")) {
-		e.claim(delta.Claim{Rule: catalog.LOG001, Key: delta.KeyDebugDay, Value: t / day}, t, "", "")
+		e.logDayClaim(delta.KeyDebugDay, t/day, t)
 		e.service.fail(catalog.LOG001, t, r.TraceID, e.resource)
+	}
+}
+
+func (e *Evaluator) logDayClaim(key, day, t uint64) {
+	if h := claimHash(e.service, catalog.LOG001, key, day); !e.cfg.Filter.Has(h) {
+		e.claim(h, delta.Claim{Rule: catalog.LOG001, Key: delta.Hash128{Low: key}, Value: day}, t, "", "")
 	}
 }
 

@@ -3,6 +3,7 @@
 package rules
 
 import (
+	"encoding/binary"
 	"math"
 	"time"
 
@@ -20,8 +21,8 @@ const maxAttributeValues = 10_000
 // metric is everything that a metric's name, description and unit alone decide.
 type metric struct {
 	id         uint64 // hash of all of it, of this process
-	hash       uint64 // stable, of the name
-	unit       uint64 // stable, of the unit
+	nameHash   uint64 // of the name, of this process
+	unitHash   uint64 // of the unit, of this process
 	name       string // as shown
 	unitText   string // as shown
 	texts      verdict
@@ -34,12 +35,13 @@ type metric struct {
 // metricOf returns what is decided about the metric in hand.
 func (e *Evaluator) metricOf() *metric {
 	m := &e.metric
-	h := delta.Mix(delta.Mix(hashBytes(m.Name), hashBytes(m.Unit)), hashBytes(m.Description))
+	name, unitHash := hashBytes(m.Name), hashBytes(m.Unit)
+	h := delta.Mix(delta.Mix(name, unitHash), hashBytes(m.Description))
 	if x := e.metrics[h]; x != nil {
 		return x
 	}
 	x := &metric{
-		id: h, hash: delta.Hash(m.Name), unit: delta.Hash(m.Unit),
+		id: h, nameHash: name, unitHash: unitHash,
 		name: shown(m.Name), unitText: shown(m.Unit),
 		texts:     e.text(m.Name) | e.text(m.Description) | e.text(m.Unit),
 		badUnit:   len(m.Unit) == 0 || !unit.Valid(m.Unit),
@@ -74,6 +76,7 @@ func (e *Evaluator) metricMessage(msg wire.Message) error {
 		}
 	}
 	x := e.metricOf()
+	e.metricHash, e.seriesBase = delta.Hash128{}, 0
 	judged := !e.service.overflow && e.admitMetric(x)
 	e.stream = delta.Mix(delta.Mix(e.resource.id, e.scopeID), x.id+uint64(m.Type))
 	p, err := e.dataPoints(x, judged)
@@ -91,15 +94,24 @@ func (e *Evaluator) metricMessage(msg wire.Message) error {
 	return nil
 }
 
+// stableName returns the stable hash of the name of the metric in hand.
+func (e *Evaluator) stableName() delta.Hash128 {
+	if e.metricHash == (delta.Hash128{}) {
+		e.metricHash = e.in.HashKey.Sum128(delta.DomainMetric, e.metric.Name)
+	}
+	return e.metricHash
+}
+
 // admitMetric tells whether the quota has room for the metric's name.
 func (e *Evaluator) admitMetric(x *metric) bool {
 	q := e.cfg.Quota
-	if q == nil || e.cfg.Filter.Has(claimHash(e.service, delta.Claim{Rule: catalog.MET003, Key: x.hash, Value: x.unit})) {
+	if q == nil || e.cfg.Filter.Has(claimHash(e.service, catalog.MET003, x.nameHash, x.unitHash)) {
 		return true // what was committed was admitted
 	}
-	ok, isNew := q.AdmitMetricName(e.in.OrganizationID, e.service.Key, x.hash)
+	name := e.stableName().Low
+	ok, isNew := q.AdmitMetricName(e.in.OrganizationID, e.service.Key, name)
 	if isNew {
-		e.batch.Admitted = append(e.batch.Admitted, Admission{Service: e.service.Key, MetricName: x.hash})
+		e.batch.Admitted = append(e.batch.Admitted, Admission{Service: e.service.Key, MetricName: name})
 	}
 	return ok
 }
@@ -121,7 +133,7 @@ func (e *Evaluator) admitDetail(detail uint64) bool {
 // metricRules counts what is decided about a metric, at the time of its newest
 // data point.
 func (e *Evaluator) metricRules(x *metric, p *points) {
-	s, b := e.service, e.batch
+	s, b, m := e.service, e.batch, &e.metric
 	counts := s.at(e, p.newest)
 	e.metricVerdict(counts, catalog.MET002, true, x.badUnit, x, p)
 	e.metricVerdict(counts, catalog.MET005, x.namesUnit, x.unitInName, x, p)
@@ -135,7 +147,6 @@ func (e *Evaluator) metricRules(x *metric, p *points) {
 		b.item(s, catalog.DeprecatedAttributes, delta.MetricNames, x.name)
 	}
 	if x.texts&sensitiveData != 0 {
-		m := &e.metric
 		e.textEvidence(catalog.MET008, "metric name", m.Name, e.text(m.Name))
 		e.textEvidence(catalog.MET008, "metric description", m.Description, e.text(m.Description))
 		e.textEvidence(catalog.MET008, "metric unit", m.Unit, e.text(m.Unit))
@@ -144,7 +155,7 @@ func (e *Evaluator) metricRules(x *metric, p *points) {
 		e.scopeEvidence(catalog.MET008)
 	}
 	if p.newest >= e.in.MetricStart { // MET-003
-		e.metricClaim(delta.Claim{Rule: catalog.MET003, Key: x.hash, Value: x.unit}, p.newest, x)
+		e.metricClaim(catalog.MET003, x.unitHash, delta.DomainUnit, m.Unit, p.newest, x)
 	}
 }
 
@@ -160,16 +171,22 @@ func (e *Evaluator) metricVerdict(counts *[catalog.Count]delta.Count, r catalog.
 	}
 }
 
-// metricClaim claims a unit or list of bounds for a metric name.
-func (e *Evaluator) metricClaim(c delta.Claim, t uint64, x *metric) {
-	if e.cfg.Filter.Has(claimHash(e.service, c)) || !e.admitDetail(delta.Mix(c.Key+uint64(c.Rule), c.Value)) {
+// metricClaim claims a unit or list of bounds for the name of the metric in hand:
+// value, of which hash is the hash of this process.
+func (e *Evaluator) metricClaim(r catalog.Rule, hash uint64, d delta.Domain, value []byte, t uint64, x *metric) {
+	h := claimHash(e.service, r, x.nameHash, hash)
+	if e.cfg.Filter.Has(h) {
+		return
+	}
+	c := delta.Claim{Rule: r, Key: e.stableName(), Value: e.in.HashKey.Sum64(d, value)}
+	if !e.admitDetail(delta.LocalHash(c)) {
 		return
 	}
 	text := ""
-	if c.Rule == catalog.MET003 {
+	if r == catalog.MET003 {
 		text = x.unitText
 	}
-	e.claim(c, t, x.name, text)
+	e.claim(h, c, t, x.name, text)
 }
 
 // dataPoints judges the data points of the metric in hand.
@@ -222,9 +239,10 @@ func (e *Evaluator) dataPoints(x *metric, judged bool) (points, error) {
 		p.bits |= v
 		e.notePoint(x, attributes, t)
 		if e.metric.Type == wire.MetricHistogram && t >= e.in.MetricStart { // MET-004
-			if h := hashBounds(dp.ExplicitBounds); !haveBounds || h != bounds {
+			e.valueBuf = appendBounds(e.valueBuf[:0], dp.ExplicitBounds)
+			if h := hashBytes(e.valueBuf); !haveBounds || h != bounds {
 				bounds, haveBounds = h, true
-				e.metricClaim(delta.Claim{Rule: catalog.MET004, Key: x.hash, Value: h}, t, x)
+				e.metricClaim(catalog.MET004, h, delta.DomainBounds, e.valueBuf, t, x)
 			}
 		}
 	}
@@ -244,13 +262,12 @@ func (e *Evaluator) pointParts() error {
 	return nil
 }
 
-// hashBounds returns a stable hash of a list of bucket bounds.
-func hashBounds(d wire.Doubles) uint64 {
-	h := uint64(d.Len())
+// appendBounds appends a list of bucket bounds in one form: -0 and 0 are one bound.
+func appendBounds(dst []byte, d wire.Doubles) []byte {
 	for f, ok := d.Next(); ok; f, ok = d.Next() {
-		h = delta.Mix(h, math.Float64bits(f+0)) // -0 and 0 are one bound
+		dst = binary.LittleEndian.AppendUint64(dst, math.Float64bits(f+0))
 	}
-	return h
+	return dst
 }
 
 // attributeValue counts the value of an attribute of the data point in hand, in
@@ -258,7 +275,11 @@ func hashBounds(d wire.Doubles) uint64 {
 // stable hashes.
 func (e *Evaluator) attributeValue(x *metric, kv *wire.KeyValue, key, value, base, t uint64) {
 	h := delta.Mix(base, delta.Mix(key, value))
-	if e.cfg.Filter.Has(h) || !e.admitDetail(key) {
+	if e.cfg.Filter.Has(h) {
+		return
+	}
+	key = delta.Mix(e.stableName().Low, key)
+	if !e.admitDetail(key) {
 		return
 	}
 	s := e.service

@@ -130,7 +130,7 @@ func TestDistinctSets(t *testing.T) {
 	s := factsOf(t, "a", rulestest.Traces(rulestest.Spans(rulestest.Service("a"), rulestest.Span(1, 1, 0), rulestest.Span(1, 2, 1), rulestest.Span(1, 3, 1, func(s *tracepb.Span) { s.Name = "x" }))))
 	require.Len(t, s.Distinct, 1)
 	for k, f := range s.Distinct {
-		require.Equal(t, delta.DistinctKey{Rule: catalog.SPA003, Hour: rulestest.T0.Truncate(time.Hour).Unix()}, k)
+		require.Equal(t, delta.DistinctKey{Rule: catalog.SPA003, Hour: rulestest.T0.Truncate(time.Hour).Unix(), Key: delta.KeySpanNames}, k)
 		require.EqualValues(t, 2, f.Values.Count())
 		require.EqualValues(t, 1001, f.Values.Limit)
 	}
@@ -147,9 +147,9 @@ func TestDebugDays(t *testing.T) {
 		got = append(got, c)
 	}
 	require.ElementsMatch(t, []delta.Claim{
-		{Rule: catalog.LOG001, Key: delta.KeyLogDay, Value: today},
-		{Rule: catalog.LOG001, Key: delta.KeyLogDay, Value: today - 1},
-		{Rule: catalog.LOG001, Key: delta.KeyDebugDay, Value: today},
+		{Rule: catalog.LOG001, Key: delta.Hash128{Low: delta.KeyLogDay}, Value: today},
+		{Rule: catalog.LOG001, Key: delta.Hash128{Low: delta.KeyLogDay}, Value: today - 1},
+		{Rule: catalog.LOG001, Key: delta.Hash128{Low: delta.KeyDebugDay}, Value: today},
 	}, got)
 	require.NotNil(t, s.Examples[catalog.LOG001])
 }

@@ -28,9 +28,10 @@ type resource struct {
 	observed, failed ruleSet // rules of every signal
 	metricsFailed    bool    // MET-007
 
-	series   uint64 // stable hash of all attributes, whatever their order
-	instance uint64 // RES-002: hash of service name, instance id and workload kind; 0: does not apply
-	workload uint64 // hash of the workload
+	series       uint64 // stable hash of all attributes, whatever their order, once seriesHashed
+	seriesHashed bool
+	instance     delta.Hash128 // RES-002: stable hash of service name, instance id and workload kind; zero: does not apply
+	workload     uint64        // stable hash of the workload
 
 	evidence []resourceItem
 }
@@ -54,22 +55,26 @@ const maxCachedResource = 64 << 10
 // maxPartBytes bounds the parts of a service's key.
 const maxPartBytes = 1024
 
+// resourceKey identifies an encoded resource of an organization, by hashes of this
+// process.
+type resourceKey struct{ organization, resource uint64 }
+
 // resourceOf returns what is decided about an encoded resource.
 func (e *Evaluator) resourceOf(m wire.Message) (*resource, error) {
-	h := delta.Mix(delta.HashString(e.in.OrganizationID), hashBytes(m.Bytes))
-	if r := e.resources[h]; r != nil {
+	key := resourceKey{delta.HashString(e.in.OrganizationID), hashBytes(m.Bytes)}
+	if r := e.resources[key]; r != nil {
 		return r, nil
 	}
-	r, err := decideResource(e.in.OrganizationID, m)
+	r, err := decideResource(&e.in, m)
 	if err != nil {
 		return nil, err
 	}
-	r.id = h
+	r.id = delta.Mix(key.organization, key.resource)
 	if len(m.Bytes) <= maxCachedResource {
 		if len(e.resources) >= maxResources {
 			clear(e.resources)
 		}
-		e.resources[h] = r
+		e.resources[key] = r
 	}
 	return r, nil
 }
@@ -128,7 +133,7 @@ func (a attributes) part(key string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(string(b), "\uFFFD"), "\x00", "\uFFFD")
 }
 
-func decideResource(organizationID string, m wire.Message) (*resource, error) {
+func decideResource(in *Input, m wire.Message) (*resource, error) {
 	var view wire.Resource
 	if err := view.Decode(m); err != nil {
 		return nil, err
@@ -147,7 +152,6 @@ func decideResource(organizationID string, m wire.Message) (*resource, error) {
 	attrs := make(attributes)
 	var k8s bool
 	var doc attributesJSON
-	var value []byte
 	for am, ok := view.Attributes.Next(); ok; am, ok = view.Attributes.Next() {
 		if err := wire.ValidateKeyValue(am); err != nil {
 			return nil, err
@@ -172,17 +176,15 @@ func decideResource(organizationID string, m wire.Message) (*resource, error) {
 			r.fail(catalog.RES010, delta.Findings, "resource attribute: "+shown(kv.Key)+delta.FindingSeparator+kind.String())
 		}
 		doc.add(&kv)
-		value = appendValue(value[:0], &kv.Value)
-		r.series += hashPair(delta.Hash(kv.Key), delta.Hash(value), &kv)
 	}
 
 	r.trace = &trace.Resource{Service: serviceKey(attrs), Attributes: doc.String()}
-	r.trace.Hash = delta.ServiceHash(organizationID, r.trace.Service)
+	r.trace.Hash = delta.ServiceHash(in.OrganizationID, r.trace.Service)
 	r.trace.Unjudged = r.trace.Service.Overflow()
 	environment := r.trace.Service.Environment
 	r.production = strings.EqualFold(environment, "production") || strings.EqualFold(environment, "prod")
 	r.web = string(attrs.string("telemetry.sdk.language")) == "webjs"
-	r.decide(attrs, k8s)
+	r.decide(attrs, k8s, in.HashKey)
 	return r, nil
 }
 
@@ -212,7 +214,7 @@ func (r *resource) fail(rule catalog.Rule, list delta.List, text string) {
 }
 
 // decide asks the rules that look at single attributes.
-func (r *resource) decide(attrs attributes, k8s bool) {
+func (r *resource) decide(attrs attributes, k8s bool, key delta.HashKey) {
 	for _, rule := range []catalog.Rule{
 		catalog.RES001, catalog.RES004, catalog.RES005, catalog.RES007, catalog.RES010, catalog.DeprecatedAttributes,
 	} {
@@ -222,8 +224,9 @@ func (r *resource) decide(attrs attributes, k8s bool) {
 		r.fail(catalog.RES001, delta.MissingAttribute, "service.instance.id")
 	} else if kind, workload := workloadOf(attrs); kind != "" { // RES-002
 		r.observed.add(catalog.RES002)
-		r.instance = delta.HashString(r.trace.Service.Name + "\x00" + attrs.text("service.instance.id") + "\x00" + kind)
-		r.workload = delta.HashString(workload)
+		// Neither the name nor the kind holds a NUL, whatever the id holds.
+		r.instance = key.Sum128(delta.DomainInstance, []byte(r.trace.Service.Name+"\x00"+attrs.text("service.instance.id")+"\x00"+kind))
+		r.workload = key.Sum64(delta.DomainWorkload, []byte(workload))
 	}
 	if k8s { // RES-003
 		r.observed.add(catalog.RES003)
@@ -284,7 +287,8 @@ func workloadOf(attrs attributes) (kind, workload string) {
 		}
 		workload := attrs.text(kind)
 		if kind == "k8s.pod.name" && attrs.present("k8s.namespace.name") {
-			workload = attrs.text("k8s.namespace.name") + "\x00" + workload
+			namespace := attrs.text("k8s.namespace.name")
+			workload = strconv.Itoa(len(namespace)) + ":" + namespace + workload
 		}
 		return kind, workload
 	}
@@ -320,7 +324,7 @@ func (e *Evaluator) resourceRules() {
 		}
 	}
 	e.resourceEvidence()
-	if r.instance != 0 { // RES-002
+	if r.instance != (delta.Hash128{}) { // RES-002
 		e.instanceClaim(t)
 	}
 }
@@ -329,12 +333,14 @@ func (e *Evaluator) resourceRules() {
 // of t (RES-002).
 func (e *Evaluator) instanceClaim(t uint64) {
 	r, s, hour := e.resource, e.service, t/uint64(time.Hour)
-	c := delta.Claim{Rule: catalog.RES002, Key: delta.Mix(r.instance, hour), Value: r.workload}
-	if e.cfg.Filter.Has(claimHash(s, c)) {
+	key := delta.Hash128{High: max(1, delta.Mix(r.instance.High, hour)), Low: delta.Mix(r.instance.Low, hour)}
+	c := delta.Claim{Rule: catalog.RES002, Key: key, Value: r.workload}
+	h := claimHash(s, c.Rule, key.Low, c.Value)
+	if e.cfg.Filter.Has(h) {
 		return
 	}
 	if q := e.cfg.Quota; q != nil {
-		instance := max(delta.Mix(c.Key, c.Value), 1)
+		instance := max(delta.LocalHash(c), 1)
 		ok, isNew := q.AdmitInstance(e.in.OrganizationID, s.Key, hour, instance)
 		if isNew {
 			e.batch.Admitted = append(e.batch.Admitted, Admission{Service: s.Key, Instance: instance, Hour: hour})
@@ -343,7 +349,7 @@ func (e *Evaluator) instanceClaim(t uint64) {
 			return
 		}
 	}
-	e.claim(c, t, "", "")
+	e.claim(h, c, t, "", "")
 }
 
 // resourceEvidence notes what the resource in hand gives as evidence, unless all of
@@ -365,23 +371,21 @@ func (e *Evaluator) resourceEvidence() {
 	e.remember(h)
 }
 
-// claim adds a claim that the service in hand made at t, unless it is known to be
-// committed. Should the claim turn out to be contested, t is the rule's example.
-func (e *Evaluator) claim(c delta.Claim, t uint64, key, value string) {
+// claim adds a claim that the service in hand made at t, and remembers it by hash.
+// Should the claim turn out to be contested, t is the rule's example.
+func (e *Evaluator) claim(hash uint64, c delta.Claim, t uint64, key, value string) {
 	s := e.service
-	h := claimHash(s, c)
-	if e.cfg.Filter.Has(h) {
-		return
-	}
 	before := len(s.Claims)
 	s.AddClaim(c, delta.ClaimFact{Last: s.bucket, KeyText: key, ValueText: value})
 	e.batch.facts += len(s.Claims) - before
 	s.fail(c.Rule, t, nil, e.resource)
-	e.remember(h)
+	e.remember(hash)
 }
 
-func claimHash(s *service, c delta.Claim) uint64 {
-	return delta.Mix(delta.Mix(s.hash, uint64(s.bucket)), delta.Mix(c.Key+uint64(c.Rule), c.Value))
+// claimHash is what the filter knows a claim by. key and value are keyed hashes of
+// what is claimed, stable or of this process, or the numbers of LOG-001.
+func claimHash(s *service, r catalog.Rule, key, value uint64) uint64 {
+	return delta.Mix(delta.Mix(s.hash, uint64(s.bucket)), delta.Mix(key+uint64(r), value))
 }
 
 func (e *Evaluator) remember(hash uint64) {

@@ -3,6 +3,7 @@
 package rules
 
 import (
+	"encoding/binary"
 	"time"
 
 	"assay/internal/delta"
@@ -47,7 +48,7 @@ func (e *Evaluator) notePoint(x *metric, attributes, t uint64) {
 	if e.cfg.Filter.Has(seen) {
 		return // and all its values were
 	}
-	base := delta.Mix(delta.Mix(s.hash, x.hash), when)
+	base := delta.Mix(delta.Mix(s.hash, x.nameHash), when)
 	set := uint64(0)
 	list := e.point.Attributes
 	for m, ok := list.Next(); ok; m, ok = list.Next() {
@@ -57,21 +58,37 @@ func (e *Evaluator) notePoint(x *metric, attributes, t uint64) {
 		}
 		key, value := e.hashAttribute(&kv)
 		set += hashPair(key, value, &kv)
-		e.attributeValue(x, &kv, delta.Mix(x.hash, key), value, base, t)
+		e.attributeValue(x, &kv, key, value, base, t)
 	}
 	before := s.Series.Held()
-	s.Series.Add(delta.Mix(e.seriesBase(x), set), e.seriesTime(s.bucket))
+	if e.seriesBase == 0 {
+		e.seriesBase = e.hashMetric()
+	}
+	s.Series.Add(delta.Mix(e.seriesBase, set), e.seriesTime(s.bucket))
 	e.batch.series += s.Series.Held() - before
 	e.remember(seen)
 }
 
-// seriesBase returns a stable hash of what the series of the metric in hand have in
+// hashMetric returns a stable hash of what the series of the metric in hand have in
 // common.
-func (e *Evaluator) seriesBase(x *metric) uint64 {
+func (e *Evaluator) hashMetric() uint64 {
+	if r := e.resource; !r.seriesHashed {
+		r.seriesHashed, r.series = true, e.hashResource()
+	}
 	if !e.scopeHashed {
 		e.scopeHashed, e.scopeSeries = true, e.hashScope()
 	}
-	return delta.Mix(delta.Mix(e.resource.series, e.scopeSeries), delta.Mix(x.hash, x.unit+uint64(e.metric.Type)))
+	unit := e.in.HashKey.Sum64(delta.DomainUnit, e.metric.Unit)
+	return delta.Mix(delta.Mix(e.resource.series, e.scopeSeries), delta.Mix(e.stableName().Low, unit+uint64(e.metric.Type)))
+}
+
+// hashResource returns a stable hash of the resource in hand.
+func (e *Evaluator) hashResource() uint64 {
+	var r wire.Resource
+	if r.Decode(e.entry.Resource) != nil {
+		return 0 // decideResource has refused it already
+	}
+	return e.hashAttributes(r.Attributes)
 }
 
 // hashScope returns a stable hash of the scope in hand.
@@ -80,22 +97,29 @@ func (e *Evaluator) hashScope() uint64 {
 	if s.Decode(e.scope.Scope) != nil {
 		return 0 // scopeVerdict has refused it already
 	}
+	set := e.hashAttributes(s.Attributes)
+	e.valueBuf = append(binary.AppendUvarint(e.valueBuf[:0], uint64(len(s.Name))), s.Name...)
+	return delta.Mix(e.in.HashKey.Sum64(delta.DomainScope, append(e.valueBuf, s.Version...)), set)
+}
+
+// hashAttributes returns a stable hash of a list of attributes, whatever their order.
+func (e *Evaluator) hashAttributes(list wire.Repeated) uint64 {
 	set := uint64(0)
-	for m, ok := s.Attributes.Next(); ok; m, ok = s.Attributes.Next() {
+	for m, ok := list.Next(); ok; m, ok = list.Next() {
 		var kv wire.KeyValue
 		if kv.Decode(m) == nil {
 			key, value := e.hashAttribute(&kv)
 			set += hashPair(key, value, &kv)
 		}
 	}
-	return delta.Mix(delta.Mix(delta.Hash(s.Name), delta.Hash(s.Version)), set)
+	return set
 }
 
 // hashAttribute returns stable hashes of an attribute's key and of its value's
 // string form, which stays in e.valueBuf.
 func (e *Evaluator) hashAttribute(kv *wire.KeyValue) (key, value uint64) {
 	e.valueBuf = appendValue(e.valueBuf[:0], &kv.Value)
-	return delta.Hash(kv.Key), delta.Hash(e.valueBuf)
+	return e.in.HashKey.Sum64(delta.DomainAttributeKey, kv.Key), e.in.HashKey.Sum64(delta.DomainAttributeValue, e.valueBuf)
 }
 
 // hashPair joins the hashes of an attribute's key and value. The sum of these over

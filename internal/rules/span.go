@@ -3,6 +3,7 @@
 package rules
 
 import (
+	"hash/crc32"
 	"time"
 
 	"assay/internal/delta"
@@ -203,15 +204,15 @@ func (e *Evaluator) spanName(t uint64) {
 	if e.cfg.Filter.Has(h) {
 		return
 	}
-	name := delta.Hash(e.span.Name)
 	before := len(s.Distinct)
-	set := s.DistinctSet(delta.DistinctKey{Rule: catalog.SPA003, Hour: int64(hours * 3600)}, s.bucket, maxSpanNames+1, "", "")
-	set.Add(name)
+	set := s.DistinctSet(delta.DistinctKey{Rule: catalog.SPA003, Hour: int64(hours * 3600), Key: delta.KeySpanNames}, s.bucket, maxSpanNames+1, "", "")
+	set.Add(e.in.HashKey.Sum64(delta.DomainSpanName, e.span.Name))
 	e.batch.facts += len(s.Distinct) - before
 	e.remember(h)
 	// A service that comes near the limit has many names; one in 64 shows what they
-	// look like, and a healthy service leaves next to nothing.
-	if name&63 == 0 {
+	// look like, and a healthy service leaves next to nothing. The same telemetry has the
+	// same evidence, whatever the key.
+	if crc32.ChecksumIEEE(e.span.Name)&63 == 0 {
 		e.batch.item(s, catalog.SPA003, delta.SpanNames, e.names.shown(e.span.Name))
 	}
 	s.fail(catalog.SPA003, t, e.span.TraceID, e.resource)

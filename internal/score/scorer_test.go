@@ -166,7 +166,7 @@ func (f *fixture) seen(name string, r catalog.Rule, failed bool) {
 func (f *fixture) claim(name string, r catalog.Rule, key, value uint64) {
 	f.commit(name, func(s *delta.Service, b delta.Bucket) {
 		s.Counts(b)[catalog.RES005].Observed++
-		s.AddClaim(delta.Claim{Rule: r, Key: key, Value: value}, delta.ClaimFact{Last: b, KeyText: fmt.Sprint("metric", key), ValueText: fmt.Sprint("unit", value)})
+		s.AddClaim(delta.Claim{Rule: r, Key: delta.Hash128{High: 1, Low: key}, Value: value}, delta.ClaimFact{Last: b, KeyText: fmt.Sprint("metric", key), ValueText: fmt.Sprint("unit", value)})
 	})
 }
 
@@ -430,7 +430,7 @@ func TestInstanceClaims(t *testing.T) {
 	send := func(name string, workload uint64) {
 		f.commit(name, func(s *delta.Service, b delta.Bucket) {
 			s.Counts(b)[catalog.RES002].Observed++
-			s.AddClaim(delta.Claim{Rule: catalog.RES002, Key: 9, Value: workload}, delta.ClaimFact{Last: b})
+			s.AddClaim(delta.Claim{Rule: catalog.RES002, Key: delta.Hash128{High: 1, Low: 9}, Value: workload}, delta.ClaimFact{Last: b})
 		})
 	}
 	send("a", 1)

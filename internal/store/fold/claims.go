@@ -15,7 +15,7 @@ type ClaimCounts struct {
 	bySvc map[int64]*delta.ClaimCount
 
 	// The key that claims are told of.
-	key      int64
+	key      delta.Hash128
 	text     string
 	values   map[int64]string // texts by value
 	services map[int64]bool
@@ -34,7 +34,7 @@ func (c *ClaimCounts) Keys(svc int64, n uint64) {
 
 // Claim tells that a service gives a key a value. A key's claims come one after the
 // other.
-func (c *ClaimCounts) Claim(key, value, svc int64, keyText, valueText string) {
+func (c *ClaimCounts) Claim(key delta.Hash128, value, svc int64, keyText, valueText string) {
 	if c.services == nil || c.key != key {
 		c.settle()
 		c.key, c.text, c.values, c.services = key, keyText, make(map[int64]string), make(map[int64]bool)

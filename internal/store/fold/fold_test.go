@@ -77,7 +77,7 @@ func TestAnyGrouping(t *testing.T) {
 			f.AddExample(catalog.RES001, &delta.Example{TimeUnixNano: uint64(small("time", 9))})
 			f.AddItem(delta.Item{Rule: catalog.RES001, Text: fmt.Sprint(small("text", 30))}, b)
 			f.DistinctSet(delta.DistinctKey{Rule: catalog.MET001, Key: uint64(small("set", 1))}, 2, 5, "metric", "key").Add(uint64(small("value", 7)))
-			f.Series.Add(uint64(small("series", 9)), b)
+			f.Series.Add(delta.Mix(1, uint64(small("series", 9))), b)
 			one.add(t, f)
 			all.Merge(f)
 		}
@@ -112,11 +112,12 @@ func TestClaimCounts(t *testing.T) {
 	c.Keys(1, 2)
 	c.Keys(2, 1)
 	c.Keys(3, 0)
-	c.Claim(10, 1, 1, "m", "ms")
-	c.Claim(10, 2, 2, "m", "")
-	c.Claim(10, 2, 4, "m", "") // of a service that is gone
-	c.Claim(11, 1, 1, "n", "s")
-	c.Claim(11, 1, 2, "n", "s")
+	key := func(n uint64) delta.Hash128 { return delta.Hash128{High: n, Low: 7} } // of one lower half
+	c.Claim(key(10), 1, 1, "m", "ms")
+	c.Claim(key(10), 2, 2, "m", "")
+	c.Claim(key(10), 2, 4, "m", "") // of a service that is gone
+	c.Claim(key(11), 1, 1, "n", "s")
+	c.Claim(key(11), 1, 2, "n", "s")
 	require.Equal(t, map[int64]*delta.ClaimCount{
 		1: {Claims: 2, Contested: 1, Keys: []string{"m"}, Values: []string{"", "ms"}},
 		2: {Claims: 1, Contested: 1, Keys: []string{"m"}, Values: []string{"", "ms"}},
@@ -124,9 +125,9 @@ func TestClaimCounts(t *testing.T) {
 
 	c = ClaimCounts{}
 	c.Keys(1, 40)
-	for key := range int64(40) {
-		c.Claim(key, 1, 1, fmt.Sprintf("%02d", key), "a")
-		c.Claim(key, 2, 1, fmt.Sprintf("%02d", key), "b")
+	for n := range uint64(40) {
+		c.Claim(key(n), 1, 1, fmt.Sprintf("%02d", n), "a")
+		c.Claim(key(n), 2, 1, fmt.Sprintf("%02d", n), "b")
 	}
 	many := c.BySvc()[1]
 	require.EqualValues(t, 40, many.Contested)

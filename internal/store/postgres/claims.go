@@ -22,7 +22,7 @@ const maxClaimValues = delta.MaxItems
 // claimKey is what claims of a service are about.
 type claimKey struct {
 	rule catalog.Rule
-	key  uint64
+	key  delta.Hash128
 }
 
 // storedClaim is one value that a service claims of a key.
@@ -36,7 +36,7 @@ func compareAge(a, b storedClaim) int {
 	return cmp.Or(cmp.Compare(b.last, a.last), cmp.Compare(int64(b.value), int64(a.value)))
 }
 
-const findClaims = `SELECT c.svc, c.rule, c.key, c.value, c.last FROM unnest($1::bigint[], $2::smallint[], $3::bigint[]) AS k (svc, rule, key)
+const findClaims = `SELECT c.svc, c.rule, c.key, c.key_high, c.value, c.last FROM unnest($1::bigint[], $2::smallint[], $3::bigint[]) AS k (svc, rule, key)
 	JOIN claims c ON c.svc = k.svc AND c.rule = k.rule AND c.key = k.key`
 
 // queueClaims reads all values of the keys that services claim.
@@ -52,7 +52,7 @@ func queueClaims(b *pgx.Batch, bySvc map[int64]*service) {
 			k := claimKey{cl.Rule, cl.Key}
 			if _, ok := s.claims[k]; !ok {
 				s.claims[k] = nil
-				svcs, rules, keys = append(svcs, svc), append(rules, int16(codec.RuleNumber(k.rule))), append(keys, int64(k.key))
+				svcs, rules, keys = append(svcs, svc), append(rules, int16(codec.RuleNumber(k.rule))), append(keys, int64(k.key.Low))
 			}
 		}
 	}
@@ -61,13 +61,13 @@ func queueClaims(b *pgx.Batch, bySvc map[int64]*service) {
 	}
 	b.Queue(findClaims, svcs, rules, keys).Query(func(rows pgx.Rows) error {
 		return each(rows, nil, func(rows pgx.Rows) error {
-			var svc, key, value, last int64
+			var svc, low, high, value, last int64
 			var number int16
-			if err := rows.Scan(&svc, &number, &key, &value, &last); err != nil {
+			if err := rows.Scan(&svc, &number, &low, &high, &value, &last); err != nil {
 				return err
 			}
 			rule, _ := codec.RuleByNumber(int64(number)) // one that was asked for
-			k := claimKey{rule, uint64(key)}
+			k := claimKey{rule, delta.Hash128{High: uint64(high), Low: uint64(low)}}
 			claims := bySvc[svc].claims
 			claims[k] = append(claims[k], storedClaim{uint64(value), delta.Bucket(last)})
 			return nil
@@ -76,10 +76,12 @@ func queueClaims(b *pgx.Batch, bySvc map[int64]*service) {
 }
 
 const (
-	addClaims = `INSERT INTO claims (svc, rule, key, value, last, written_at, org, key_text, value_text)
-		SELECT svc, rule, key, value, last, written_at, org, key_text, value_text
-		FROM unnest($1::bigint[], $2::smallint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bytea[], $9::bytea[])
-			AS n (svc, rule, key, value, last, written_at, org, key_text, value_text)`
+	// Of a service and rule, the lower halves of the keys tell claims apart. Another one
+	// with the same is left out.
+	addClaims = `INSERT INTO claims (svc, rule, key, value, last, written_at, org, key_text, value_text, key_high)
+		SELECT svc, rule, key, value, last, written_at, org, key_text, value_text, key_high
+		FROM unnest($1::bigint[], $2::smallint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bytea[], $9::bytea[], $10::bigint[])
+			AS n (svc, rule, key, value, last, written_at, org, key_text, value_text, key_high) ON CONFLICT DO NOTHING`
 	moveClaims = `UPDATE claims c SET last = n.last, written_at = n.written_at
 		FROM unnest($1::bigint[], $2::smallint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[]) AS n (svc, rule, key, value, last, written_at)
 		WHERE c.svc = n.svc AND c.rule = n.rule AND c.key = n.key AND c.value = n.value`
@@ -89,14 +91,14 @@ const (
 
 // claimRows are rows of claims, in columns.
 type claimRows struct {
-	svcs, keys, values, lasts, written, orgs []int64
-	rules                                    []int16
-	keyTexts, valueTexts                     [][]byte
+	svcs, keys, highs, values, lasts, written, orgs []int64
+	rules                                           []int16
+	keyTexts, valueTexts                            [][]byte
 }
 
 func (r *claimRows) add(svc int64, k claimKey, value uint64) {
 	r.svcs, r.rules = append(r.svcs, svc), append(r.rules, int16(codec.RuleNumber(k.rule)))
-	r.keys, r.values = append(r.keys, int64(k.key)), append(r.values, int64(value))
+	r.keys, r.values = append(r.keys, int64(k.key.Low)), append(r.values, int64(value))
 }
 
 // queueClaimRows writes the claims that are new or moved, drops those past the bound
@@ -120,6 +122,7 @@ func (c *commit) queueClaimRows(b *pgx.Batch, services []*service, claimed map[i
 				fact := s.facts.Claims[delta.Claim{Rule: k.rule, Key: k.key, Value: n.value}]
 				added.add(s.svc, k, n.value)
 				added.lasts, added.written, added.orgs = append(added.lasts, int64(n.last)), append(added.written, written), append(added.orgs, s.org)
+				added.highs = append(added.highs, int64(k.key.High))
 				added.keyTexts, added.valueTexts = append(added.keyTexts, bytesOf(fact.KeyText)), append(added.valueTexts, bytesOf(fact.ValueText))
 			}
 			for _, m := range moves {
@@ -135,7 +138,7 @@ func (c *commit) queueClaimRows(b *pgx.Batch, services []*service, claimed map[i
 		}
 	}
 	if len(added.svcs) > 0 {
-		b.Queue(addClaims, added.svcs, added.rules, added.keys, added.values, added.lasts, added.written, added.orgs, added.keyTexts, added.valueTexts)
+		b.Queue(addClaims, added.svcs, added.rules, added.keys, added.values, added.lasts, added.written, added.orgs, added.keyTexts, added.valueTexts, added.highs)
 	}
 	if n := len(moved.svcs); n > 0 {
 		queueUpdate(b, n, moveClaims, moved.svcs, moved.rules, moved.keys, moved.values, moved.lasts, moved.written)
@@ -146,7 +149,7 @@ func (c *commit) queueClaimRows(b *pgx.Batch, services []*service, claimed map[i
 }
 
 func compareKeys(a, b claimKey) int {
-	return cmp.Or(cmp.Compare(codec.RuleNumber(a.rule), codec.RuleNumber(b.rule)), cmp.Compare(int64(a.key), int64(b.key)))
+	return cmp.Or(cmp.Compare(codec.RuleNumber(a.rule), codec.RuleNumber(b.rule)), cmp.Compare(int64(a.key.Low), int64(b.key.Low)))
 }
 
 // settle returns what to add to the claims of one key, which stored ones to move and

@@ -76,7 +76,7 @@ func claims(d *delta.Delta, org string, perService int, at time.Time) {
 	for _, f := range d.Organizations[org].Services {
 		for m := range uint64(perService) {
 			text := fmt.Sprintf("http.server.metric.%d", m)
-			f.AddClaim(delta.Claim{Rule: catalog.MET003, Key: delta.HashString(text), Value: 1}, delta.ClaimFact{Last: hour, KeyText: text, ValueText: "ms"})
+			f.AddClaim(delta.Claim{Rule: catalog.MET003, Key: delta.Hash128{High: 1, Low: delta.HashString(text)}, Value: 1}, delta.ClaimFact{Last: hour, KeyText: text, ValueText: "ms"})
 		}
 	}
 }

@@ -19,7 +19,7 @@ import (
 // TestCompatibleSince has every migration say since which version programs can work on
 // the store after it.
 func TestCompatibleSince(t *testing.T) {
-	want := map[int64]int64{1: 1, 2: 1, 3: 3}
+	want := map[int64]int64{1: 1, 2: 1, 3: 3, 4: 3}
 	url, err := server.NewDatabase(t.Context())
 	require.NoError(t, err)
 	config, err := pgx.ParseConfig(url)

@@ -22,13 +22,14 @@ func (s *Store) KnownServices(ctx context.Context, organizationID string) ([]ass
 }
 
 // KnownMetricNames returns the hashes of the metric names kept of each service
-// of an organization: the keys of its MET-003 claims.
+// of an organization: the keys of its MET-003 claims, their Low, but not those of older
+// versions, whose names are among the others when they are sent again.
 func (s *Store) KnownMetricNames(ctx context.Context, organizationID string) (map[assay.ServiceKey][]uint64, error) {
 	names := make(map[assay.ServiceKey][]uint64)
 	err := s.read(ctx, loads, "list known metric names", func(b *pgx.Batch) {
 		clear(names)
 		b.Queue(`SELECT namespace, name, environment, version, names
-			FROM services s, LATERAL (SELECT array_agg(DISTINCT c.key) AS names FROM claims c WHERE c.svc = s.svc AND c.rule = $1) AS known
+			FROM services s, LATERAL (SELECT array_agg(DISTINCT c.key) AS names FROM claims c WHERE c.svc = s.svc AND c.rule = $1 AND c.key_high <> 0) AS known
 			WHERE org = (SELECT org FROM organizations WHERE id = $2) AND names IS NOT NULL`,
 			int16(codec.RuleNumber(catalog.MET003)), uuidOf(organizationID)).Query(func(rows pgx.Rows) error {
 			var (

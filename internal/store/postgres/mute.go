@@ -116,7 +116,7 @@ func failing(ctx context.Context, tx pgx.Tx, svc, number int64) (bool, error) {
 // DEBUG records on 14 days.
 const (
 	contestedBy = `SELECT EXISTS (
-		SELECT 1 FROM claims c JOIN claims d ON d.org = c.org AND d.rule = c.rule AND d.key = c.key AND d.value <> c.value AND d.last >= $3
+		SELECT 1 FROM claims c JOIN claims d ON d.org = c.org AND d.rule = c.rule AND d.key = c.key AND d.key_high = c.key_high AND d.value <> c.value AND d.last >= $3
 		WHERE c.svc = $1 AND c.rule = $2 AND c.last >= $3)`
 	debuggedBy = `SELECT count(*) > 14 FROM claims WHERE svc = $1 AND rule = $2 AND key = 2 AND last >= $3`
 )

@@ -84,6 +84,24 @@ func (s *Store) FindOrganizations(ctx context.Context) ([]*assay.Organization, e
 	return list(ctx, s, pages, "list organizations", organizationOf, selectOrganizations+`ORDER BY o.name`)
 }
 
+// HashKey returns the key of an organization's stable hashes, whose secret is made when
+// it is first asked for.
+func (s *Store) HashKey(ctx context.Context, organizationID string) (delta.HashKey, error) {
+	var secret []byte
+	err := s.update(ctx, loads, "read a hash key", func(tx pgx.Tx) error {
+		err := tx.QueryRow(ctx, `UPDATE organizations SET hash_key = coalesce(hash_key, $1) WHERE id = $2 RETURNING hash_key`,
+			delta.NewHashSecret(), uuidOf(organizationID)).Scan(&secret)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return errNoOrganization()
+		}
+		return err
+	})
+	if err != nil {
+		return delta.HashKey{}, err
+	}
+	return delta.NewHashKey(secret)
+}
+
 // OrganizationIDs returns the ids of all organizations, without what costs a
 // count.
 func (s *Store) OrganizationIDs(ctx context.Context) ([]string, error) {

@@ -89,12 +89,12 @@ func (s *Store) FindOrganizationScores(ctx context.Context, organizationID strin
 
 // claimsOfService counts the keys that a service ($2) claims under a rule ($3) since a
 // bucket ($4), and those of them that are contested: a key with one value of the
-// service's own is, when there is a smaller or a larger one. The index knows without a
-// look at all who claim the same.
+// service's own is, when there is a smaller or a larger one. The index knows most without a
+// look at all claims of the key.
 const claimsOfService = `SELECT count(*), count(*) FILTER (WHERE
-		EXISTS (SELECT FROM claims d WHERE d.org = $1 AND d.rule = $3 AND d.key = k.key AND d.value < k.value AND d.last >= $4) OR
-		EXISTS (SELECT FROM claims d WHERE d.org = $1 AND d.rule = $3 AND d.key = k.key AND d.value > k.value AND d.last >= $4))
-	FROM (SELECT key, min(value) AS value FROM claims WHERE svc = $2 AND rule = $3 AND last >= $4 GROUP BY key) AS k`
+		EXISTS (SELECT FROM claims d WHERE d.org = $1 AND d.rule = $3 AND d.key = k.key AND d.value < k.value AND d.key_high = k.key_high AND d.last >= $4) OR
+		EXISTS (SELECT FROM claims d WHERE d.org = $1 AND d.rule = $3 AND d.key = k.key AND d.value > k.value AND d.key_high = k.key_high AND d.last >= $4))
+	FROM (SELECT key, key_high, min(value) AS value FROM claims WHERE svc = $2 AND rule = $3 AND last >= $4 GROUP BY key, key_high) AS k`
 
 // ServiceClaims implements score.FactStore.
 func (s *Store) ServiceClaims(ctx context.Context, organizationID, serviceID string, since, metricSince delta.Bucket) (map[catalog.Rule]delta.ClaimCount, error) {

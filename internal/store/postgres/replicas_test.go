@@ -95,7 +95,7 @@ func TestReplicas(t *testing.T) {
 					f.Counts(hour - delta.Bucket(random.IntN(5*24))*3600)[catalog.RES001].Add(delta.Count{Observed: 1})
 					f.AddItem(delta.Item{Rule: catalog.RES001, List: delta.Units, Text: fmt.Sprint(random.IntN(99))}, hour)
 					f.AddExample(catalog.RES001, &delta.Example{TimeUnixNano: random.Uint64(), ResourceAttributes: "{}"})
-					f.AddClaim(delta.Claim{Rule: catalog.RES002, Key: random.Uint64N(9), Value: random.Uint64N(3)}, delta.ClaimFact{Last: hour})
+					f.AddClaim(delta.Claim{Rule: catalog.RES002, Key: delta.Hash128{High: 1, Low: random.Uint64N(9)}, Value: random.Uint64N(3)}, delta.ClaimFact{Last: hour})
 					f.DistinctSet(delta.DistinctKey{Rule: catalog.MET001, Hour: int64(hour), Key: random.Uint64N(3)}, hour, 50, "m", "a").Add(random.Uint64N(99))
 					f.Series.Add(random.Uint64(), hour)
 					added++
@@ -458,7 +458,7 @@ func everything(t *testing.T, s *Store) {
 			claims(d, org, 2, now.Add(time.Duration(i)*time.Hour))
 			for _, f := range d.Organizations[org].Services {
 				f.DistinctSet(delta.DistinctKey{Rule: catalog.MET001, Hour: int64(hour)}, hour, 2, "m", "a").Add(uint64(i))
-				f.Series.Add(uint64(i), hour)
+				f.Series.Add(delta.Mix(1, uint64(i)), hour)
 			}
 			d.Organization(org).LogRecords[assay.SeverityInfo] = 1
 			d.Journals = []delta.Journal{{Name: "j", Holder: "me", Append: []delta.JournalEntry{{Seq: uint64(i), Data: []byte{0, 1}}}, Forget: []uint64{9}}}

@@ -44,14 +44,15 @@ func (s *Store) ClaimsRevision(ctx context.Context, organizationID string) (uint
 const (
 	// By the primary key, service after service.
 	countClaims = `SELECT s.svc, s.id, n.keys FROM services s, LATERAL (
-			SELECT count(*) AS keys FROM (SELECT DISTINCT c.key FROM claims c WHERE c.svc = s.svc AND c.rule = $2 AND c.last >= $3) AS k) AS n
+			SELECT count(*) AS keys FROM (SELECT DISTINCT c.key, c.key_high FROM claims c WHERE c.svc = s.svc AND c.rule = $2 AND c.last >= $3) AS k) AS n
 		WHERE s.org = $1 AND n.keys > 0`
-	// Candidates have two values in the index, which does not say how old they are.
+	// Candidates have two values in the index, which has not all of the key and does not
+	// say how old they are.
 	contestedClaims = `WITH candidate (key) AS MATERIALIZED (
 			SELECT key FROM claims WHERE org = $1 AND rule = $2 GROUP BY key HAVING min(value) <> max(value))
-		SELECT c.key, c.value, c.svc, c.key_text, c.value_text
+		SELECT c.key, c.key_high, c.value, c.svc, c.key_text, c.value_text
 		FROM candidate JOIN claims c ON c.org = $1 AND c.rule = $2 AND c.key = candidate.key
-		WHERE c.last >= $3 ORDER BY c.key`
+		WHERE c.last >= $3 ORDER BY c.key, c.key_high`
 )
 
 // ClaimCounts sums up the claims of one rule in an organization that were made
@@ -81,10 +82,10 @@ func (s *Store) ClaimCounts(ctx context.Context, organizationID string, rule cat
 		})
 		b.Queue(contestedClaims, org, number, int64(since)).Query(func(rows pgx.Rows) error {
 			return each(rows, nil, func(rows pgx.Rows) error {
-				var key, value, svc int64
+				var low, high, value, svc int64
 				var keyText, valueText []byte
-				err := rows.Scan(&key, &value, &svc, &keyText, &valueText)
-				claims.Claim(key, value, svc, string(keyText), string(valueText))
+				err := rows.Scan(&low, &high, &value, &svc, &keyText, &valueText)
+				claims.Claim(delta.Hash128{High: uint64(high), Low: uint64(low)}, value, svc, string(keyText), string(valueText))
 				return err
 			})
 		})

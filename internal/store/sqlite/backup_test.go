@@ -17,6 +17,7 @@ import (
 	"assay"
 	"assay/internal/delta"
 	"assay/internal/store/inspect"
+	"assay/internal/store/storetest"
 )
 
 var testTime = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -79,6 +80,7 @@ func TestBackup(t *testing.T) {
 	copyStep = 8
 	s, path, org := filled(t, t.TempDir())
 	to := filepath.Join(t.TempDir(), "50%?#&=.db")
+	hash := storetest.HashOf(t, s, org)
 	calls, last := 0, int64(0)
 	schema, err := Backup(t.Context(), BackupConfig{Path: path, To: to, Progress: func(done, total int64) {
 		require.Greater(t, done, last)
@@ -109,6 +111,7 @@ func TestBackup(t *testing.T) {
 	require.NoError(t, os.Chmod(filepath.Dir(to), 0o700))
 
 	copied := open(t, Config{Path: to})
+	require.Equal(t, hash, storetest.HashOf(t, copied, org))
 	require.EqualValues(t, 1, usageOf(t, copied, org))
 	addRecords(t, copied, org, 1)
 	require.EqualValues(t, 2, usageOf(t, copied, org))

@@ -77,7 +77,7 @@ func BenchmarkCommit(b *testing.B) {
 				for m := range uint64(100) {
 					text := fmt.Sprintf("http.server.metric.%d", m)
 					for _, r := range []catalog.Rule{catalog.MET003, catalog.MET004} {
-						f.AddClaim(delta.Claim{Rule: r, Key: delta.HashString(text), Value: 1}, delta.ClaimFact{Last: last, KeyText: text, ValueText: "ms"})
+						f.AddClaim(delta.Claim{Rule: r, Key: delta.Hash128{High: 1, Low: delta.HashString(text)}, Value: 1}, delta.ClaimFact{Last: last, KeyText: text, ValueText: "ms"})
 					}
 					for a := range uint64(2) {
 						f.DistinctSet(delta.DistinctKey{Rule: catalog.MET001, Hour: int64(last), Key: delta.Mix(m, a)}, last, 10_000, text, "key").Add(a)
@@ -173,7 +173,7 @@ func BenchmarkScoring(b *testing.B) {
 	d := load(org, 2000, 0, at)
 	for _, f := range d.Organizations[org].Services {
 		for m := range uint64(200) {
-			f.AddClaim(delta.Claim{Rule: catalog.MET003, Key: delta.Mix(1, m), Value: 1}, delta.ClaimFact{Last: hour, KeyText: "http.server.metric", ValueText: "ms"})
+			f.AddClaim(delta.Claim{Rule: catalog.MET003, Key: delta.Hash128{High: 1, Low: delta.Mix(1, m)}, Value: 1}, delta.ClaimFact{Last: hour, KeyText: "http.server.metric", ValueText: "ms"})
 		}
 	}
 	require.NoError(b, s.Commit(b.Context(), at, nil, func([]bool) *delta.Delta { return d }))

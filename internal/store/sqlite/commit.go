@@ -66,7 +66,8 @@ var statements = [statementCount]string{
 	findItems:    `SELECT facts FROM items WHERE svc = ?`,
 	saveItems:    `INSERT INTO items (svc, oldest, facts) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET oldest = excluded.oldest, facts = excluded.facts`,
 	moveClaim:    `UPDATE claims SET last = ?1, written_at = ?2 WHERE svc = ?3 AND rule = ?4 AND key = ?5 AND value = ?6 AND last < ?1`,
-	addClaim: `INSERT INTO claims (svc, rule, key, value, last, written_at, org, key_text, value_text) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+	// Of a service and rule, the lower halves of the keys tell claims apart.
+	addClaim: `INSERT INTO claims (svc, rule, key, key_high, value, last, written_at, org, key_text, value_text) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT DO NOTHING`,
 	boundClaims: `DELETE FROM claims WHERE svc = ?1 AND rule = ?2 AND key = ?3 AND value IN (
 		SELECT value FROM claims WHERE svc = ?1 AND rule = ?2 AND key = ?3 ORDER BY last DESC, value DESC LIMIT -1 OFFSET ?4)`,
@@ -370,7 +371,7 @@ func (c *commit) claims(org, svc int64, isNew bool, f *delta.Service) (bool, err
 		last = cl
 		if !isNew {
 			// Every claim moves once an hour, few are new.
-			changed, err := c.exec(moveClaim, int64(fact.Last), written, svc, rule, int64(cl.Key), int64(cl.Value))
+			changed, err := c.exec(moveClaim, int64(fact.Last), written, svc, rule, int64(cl.Key.Low), int64(cl.Value))
 			if err != nil {
 				return false, err
 			}
@@ -379,7 +380,7 @@ func (c *commit) claims(org, svc int64, isNew bool, f *delta.Service) (bool, err
 				continue
 			}
 		}
-		changed, err := c.exec(addClaim, svc, rule, int64(cl.Key), int64(cl.Value), int64(fact.Last), written, org, fact.KeyText, fact.ValueText)
+		changed, err := c.exec(addClaim, svc, rule, int64(cl.Key.Low), int64(cl.Key.High), int64(cl.Value), int64(fact.Last), written, org, fact.KeyText, fact.ValueText)
 		if err != nil {
 			return false, err
 		}
@@ -388,7 +389,7 @@ func (c *commit) claims(org, svc int64, isNew bool, f *delta.Service) (bool, err
 		}
 		moved = true
 		if cl.Rule != catalog.LOG001 && (!isNew || values > maxClaimValues) {
-			if _, err := c.exec(boundClaims, svc, rule, int64(cl.Key), maxClaimValues); err != nil {
+			if _, err := c.exec(boundClaims, svc, rule, int64(cl.Key.Low), maxClaimValues); err != nil {
 				return false, err
 			}
 		}
@@ -398,7 +399,7 @@ func (c *commit) claims(org, svc int64, isNew bool, f *delta.Service) (bool, err
 
 func compareClaims(a, b delta.Claim) int {
 	return cmp.Or(cmp.Compare(codec.RuleNumber(a.Rule), codec.RuleNumber(b.Rule)),
-		cmp.Compare(int64(a.Key), int64(b.Key)), cmp.Compare(int64(a.Value), int64(b.Value)))
+		cmp.Compare(int64(a.Key.Low), int64(b.Key.Low)), cmp.Compare(int64(a.Value), int64(b.Value)))
 }
 
 // sets merges the distinct sets of a service with the stored ones and tells whether
@@ -458,11 +459,12 @@ func (s *Store) KnownServices(ctx context.Context, organizationID string) ([]ass
 }
 
 // KnownMetricNames returns the hashes of the metric names kept of each service
-// of an organization: the keys of its MET-003 claims.
+// of an organization: the keys of its MET-003 claims, their Low, but not those of older
+// versions, whose names are among the others when they are sent again.
 func (s *Store) KnownMetricNames(ctx context.Context, organizationID string) (map[assay.ServiceKey][]uint64, error) {
 	names := make(map[assay.ServiceKey][]uint64)
 	rows, err := s.r.QueryContext(ctx, `SELECT DISTINCT s.namespace, s.name, s.environment, s.version, c.key
-		FROM services s JOIN claims c ON c.svc = s.svc AND c.rule = ?
+		FROM services s JOIN claims c ON c.svc = s.svc AND c.rule = ? AND c.key_high <> 0
 		WHERE s.org = (SELECT org FROM organizations WHERE id = ?)`, int64(codec.RuleNumber(catalog.MET003)), blobOf(organizationID))
 	err = each(rows, err, func(rows *sql.Rows) error {
 		var k assay.ServiceKey

@@ -249,7 +249,8 @@ func expireItems(ctx context.Context, tx *sql.Tx, at *factsKey, start delta.Buck
 	return n, unread, nil
 }
 
-// uncontested tells of a claim c of RES-002 that nobody else claims its key.
+// uncontested reports whether a claim c of RES-002 is the only value of its key, as far
+// as the index knows: a claim whose key has the same lower half keeps it, too.
 const uncontested = `NOT EXISTS (SELECT 1 FROM claims d WHERE d.org = c.org AND d.rule = 2 AND d.key = c.key AND d.value <> c.value)`
 
 // instanceKey is where a RES-002 claim lies in the order of last changes.

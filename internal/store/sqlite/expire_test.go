@@ -30,7 +30,7 @@ func TestExpirePassesOver(t *testing.T) {
 		}
 		f.AddItem(delta.Item{Rule: catalog.RES001, Text: "x"}, old)
 		f.Series.Add(1, old)
-		f.AddClaim(delta.Claim{Rule: catalog.MET003, Key: 1, Value: 1}, delta.ClaimFact{Last: old})
+		f.AddClaim(delta.Claim{Rule: catalog.MET003, Key: delta.Hash128{High: 1, Low: 1}, Value: 1}, delta.ClaimFact{Last: old})
 	}
 	require.NoError(t, s.Commit(ctx, now, nil, func([]bool) *delta.Delta { return d }))
 	broken := `svc = (SELECT svc FROM services WHERE name = 'broken')`

@@ -25,6 +25,7 @@ import (
 	"assay/internal/store/inspect"
 	"assay/internal/store/migrations"
 	"assay/internal/store/sqlite/sqlitetest"
+	"assay/internal/store/storetest"
 )
 
 func open(t testing.TB, c Config) *Store {
@@ -110,7 +111,7 @@ func TestSchema(t *testing.T) {
 // TestCompatibleSince has every migration say since which version programs can work on
 // the store after it.
 func TestCompatibleSince(t *testing.T) {
-	want := map[int64]int64{7: 7, 8: 7, 9: 9}
+	want := map[int64]int64{7: 7, 8: 7, 9: 9, 10: 9}
 	path := filepath.Join(t.TempDir(), "assay.db")
 	db, err := openDB(path, nil, 1)
 	require.NoError(t, err)
@@ -390,4 +391,42 @@ func explain(t *testing.T, s *Store, query string, args ...any) string {
 		return err
 	}))
 	return plan
+}
+
+// TestUpgradeOfHashes brings a file up to date whose hashes are not keyed.
+func TestUpgradeOfHashes(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "assay.db")
+	db, err := openDB(path, nil, 1)
+	require.NoError(t, err)
+	p, err := newProvider(db)
+	require.NoError(t, err)
+	_, err = p.UpTo(t.Context(), 9)
+	require.NoError(t, err)
+	org := uuid.MustParse(storetest.OldOrganization)
+	id := func(name string) []byte {
+		return blobOf(delta.ServiceID(storetest.OldOrganization, assay.ServiceKey{Name: name}))
+	}
+	tally := new(codec.Tally)
+	tally.Usage[delta.Metrics] = delta.Usage{Items: 3, Bytes: 300}
+	last := int64(storetest.OldBucket)
+	for _, q := range []struct {
+		insert string
+		args   []any
+	}{
+		{`INSERT INTO organizations (org, id, name, tier, created_at) VALUES (1, ?, 'acme', 'free', 1)`, []any{org[:]}},
+		{`INSERT INTO services (svc, id, org, namespace, name, environment, version, first_seen_at, last_seen_at, created_at, updated_at, revision, tally)
+			VALUES (1, ?, 1, '', 'a', '', '', 1, 1, 1, 1, 1, ?), (2, ?, 1, '', 'b', '', '', 1, 1, 1, 1, 1, x'')`, []any{id("a"), tally.AppendBinary(nil), id("b")}},
+		{`INSERT INTO claims (svc, rule, key, value, last, org, key_text, value_text, written_at) VALUES
+			(1, ?1, 77, 10, ?3, 1, 'metric 77', 'unit 10', 0), (2, ?1, 77, 11, ?3, 1, 'metric 77', 'unit 11', 0),
+			(1, ?2, 1, 20000, ?3, 1, '', '', 0), (1, ?2, 1, 20001, ?3, 1, '', '', 0), (1, ?2, 2, 20000, ?3, 1, '', '', 0)`,
+			[]any{int64(codec.RuleNumber(catalog.MET003)), int64(codec.RuleNumber(catalog.LOG001)), last}},
+		{`INSERT INTO distinct_sets (hour, svc, rule, key, last, full, written_at, members) VALUES (?3, 1, ?1, 0, ?3, 0, 1, ?4), (?3, 1, ?2, 0, ?3, 0, 1, ?4)`,
+			[]any{int64(codec.RuleNumber(catalog.SPA003)), int64(codec.RuleNumber(catalog.MET001)), last, storetest.OldSet()}},
+		{`INSERT INTO series (svc, oldest, n, facts) VALUES (1, ?, 3, ?)`, []any{last, storetest.OldSeries()}},
+	} {
+		_, err := db.Exec(q.insert, q.args...)
+		require.NoError(t, err, q.insert)
+	}
+	require.NoError(t, db.Close())
+	storetest.TestUpgraded(t, open(t, Config{Path: path, Migrate: true}))
 }

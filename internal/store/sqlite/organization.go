@@ -106,6 +106,24 @@ func (s *Store) FindOrganizations(ctx context.Context) ([]*assay.Organization, e
 	return all, nil
 }
 
+// HashKey returns the key of an organization's stable hashes, whose secret is made when
+// it is first asked for.
+func (s *Store) HashKey(ctx context.Context, organizationID string) (delta.HashKey, error) {
+	var secret []byte
+	err := s.update(ctx, "read a hash key", func(tx *sql.Tx) error {
+		err := tx.QueryRowContext(ctx, `UPDATE organizations SET hash_key = ifnull(hash_key, ?) WHERE id = ? RETURNING hash_key`,
+			delta.NewHashSecret(), blobOf(organizationID)).Scan(&secret)
+		if errors.Is(err, sql.ErrNoRows) {
+			return errNoOrganization()
+		}
+		return err
+	})
+	if err != nil {
+		return delta.HashKey{}, err
+	}
+	return delta.NewHashKey(secret)
+}
+
 // OrganizationIDs returns the ids of all organizations, without what costs a
 // count.
 func (s *Store) OrganizationIDs(ctx context.Context) ([]string, error) {

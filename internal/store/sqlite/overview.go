@@ -118,8 +118,8 @@ func jsonTimes(times []time.Time) string {
 }
 
 // ServiceClaims implements score.FactStore. A key with one value of the service's own is
-// contested when there is a smaller or a larger one: the index knows without a look at
-// all who claim the same.
+// contested when there is a smaller or a larger one: the index knows most without a look
+// at all claims of the key.
 func (s *Store) ServiceClaims(ctx context.Context, organizationID, serviceID string, since, metricSince delta.Bucket) (map[catalog.Rule]delta.ClaimCount, error) {
 	counts := make(map[catalog.Rule]delta.ClaimCount)
 	err := s.view(ctx, "count the claims of a service", func(tx *sql.Tx) error {
@@ -136,9 +136,9 @@ func (s *Store) ServiceClaims(ctx context.Context, organizationID, serviceID str
 		for rule, from := range map[catalog.Rule]delta.Bucket{catalog.RES002: since, catalog.MET003: metricSince, catalog.MET004: metricSince} {
 			var c delta.ClaimCount
 			err := tx.QueryRowContext(ctx, `SELECT count(*), count(*) FILTER (WHERE
-					EXISTS (SELECT 1 FROM claims d INDEXED BY claims_by_key WHERE d.org = ?1 AND d.rule = ?3 AND d.key = k.key AND d.value < k.value AND d.last >= ?4) OR
-					EXISTS (SELECT 1 FROM claims d INDEXED BY claims_by_key WHERE d.org = ?1 AND d.rule = ?3 AND d.key = k.key AND d.value > k.value AND d.last >= ?4))
-				FROM (SELECT key, min(value) AS value FROM claims WHERE svc = ?2 AND rule = ?3 AND last >= ?4 GROUP BY key) k`,
+					EXISTS (SELECT 1 FROM claims d INDEXED BY claims_by_key WHERE d.org = ?1 AND d.rule = ?3 AND d.key = k.key AND d.value < k.value AND d.key_high = k.key_high AND d.last >= ?4) OR
+					EXISTS (SELECT 1 FROM claims d INDEXED BY claims_by_key WHERE d.org = ?1 AND d.rule = ?3 AND d.key = k.key AND d.value > k.value AND d.key_high = k.key_high AND d.last >= ?4))
+				FROM (SELECT key, key_high, min(value) AS value FROM claims WHERE svc = ?2 AND rule = ?3 AND last >= ?4 GROUP BY key, key_high) k`,
 				org, svc, int64(codec.RuleNumber(rule)), int64(from)).Scan(&c.Claims, &c.Contested)
 			if err != nil {
 				return err

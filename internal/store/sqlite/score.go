@@ -82,7 +82,7 @@ func claimCounts(ctx context.Context, tx *sql.Tx, org, rule, since int64) (map[s
 	var claims fold.ClaimCounts
 	ids := make(map[int64]string)
 	rows, err := tx.QueryContext(ctx, `SELECT s.svc, s.id, (
-			SELECT count(*) FROM (SELECT DISTINCT c.key FROM claims c WHERE c.svc = s.svc AND c.rule = ?1 AND c.last >= ?2))
+			SELECT count(*) FROM (SELECT DISTINCT c.key, c.key_high FROM claims c WHERE c.svc = s.svc AND c.rule = ?1 AND c.last >= ?2))
 		FROM services s WHERE s.org = ?3`, rule, since, org)
 	err = each(rows, err, func(rows *sql.Rows) error {
 		var svc int64
@@ -97,18 +97,19 @@ func claimCounts(ctx context.Context, tx *sql.Tx, org, rule, since int64) (map[s
 		return nil, err
 	}
 
-	// Candidates have two values in the index, which does not say how old they are.
+	// Candidates have two values in the index, which has not all of the key and does not
+	// say how old they are.
 	rows, err = tx.QueryContext(ctx, `
 		WITH candidate (key) AS MATERIALIZED (
 			SELECT key FROM claims INDEXED BY claims_by_key WHERE org = ?1 AND rule = ?2 GROUP BY key HAVING min(value) <> max(value))
-		SELECT c.key, c.value, c.svc, c.key_text, c.value_text
+		SELECT c.key, c.key_high, c.value, c.svc, c.key_text, c.value_text
 		FROM candidate JOIN claims c INDEXED BY claims_by_key ON c.org = ?1 AND c.rule = ?2 AND c.key = candidate.key
-		WHERE c.last >= ?3 ORDER BY c.key`, org, rule, since)
+		WHERE c.last >= ?3 ORDER BY c.key, c.key_high`, org, rule, since)
 	err = each(rows, err, func(rows *sql.Rows) error {
-		var key, value, svc int64
+		var low, high, value, svc int64
 		var keyText, valueText string
-		err := rows.Scan(&key, &value, &svc, &keyText, &valueText)
-		claims.Claim(key, value, svc, keyText, valueText)
+		err := rows.Scan(&low, &high, &value, &svc, &keyText, &valueText)
+		claims.Claim(delta.Hash128{High: uint64(high), Low: uint64(low)}, value, svc, keyText, valueText)
 		return err
 	})
 	if err != nil {

@@ -134,7 +134,7 @@ func (s *suite) large(org string) []string {
 			}
 			for m := range uint64(benchMetrics) {
 				if i < 10 { // the same metrics with the same units
-					f.AddClaim(delta.Claim{Rule: catalog.MET003, Key: delta.Mix(1, m), Value: 1}, delta.ClaimFact{Last: hour, KeyText: "http.server.metric", ValueText: "ms"})
+					f.AddClaim(delta.Claim{Rule: catalog.MET003, Key: delta.Hash128{High: 1, Low: delta.Mix(1, m)}, Value: 1}, delta.ClaimFact{Last: hour, KeyText: "http.server.metric", ValueText: "ms"})
 				}
 			}
 		}

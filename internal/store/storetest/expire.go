@@ -226,7 +226,7 @@ func testExpireInstances(t *testing.T, s *suite) {
 	hour := bucket(epoch)
 	d := new(delta.Delta)
 	claim := func(name string, key, value uint64) {
-		d.Organization(org).Service(named(name)).AddClaim(delta.Claim{Rule: catalog.RES002, Key: key, Value: value}, delta.ClaimFact{Last: hour})
+		d.Organization(org).Service(named(name)).AddClaim(delta.Claim{Rule: catalog.RES002, Key: delta.Hash128{High: 1, Low: key}, Value: value}, delta.ClaimFact{Last: hour})
 	}
 	for key := range uint64(keys) {
 		claim("a", key, 1)
@@ -291,7 +291,9 @@ func testExpireServices(t *testing.T, s *suite) {
 	}))
 	s.insight(org, id, catalog.RES001)
 	require.NoError(t, s.SaveScores(s.ctx(), delta.Fence{}, org, []delta.Result{{ServiceID: id, Revision: 1, Score: score(1), NewRow: true}}))
-	s.commit(one(org, named("timeless"), func(f *delta.Service) { f.AddClaim(delta.Claim{Rule: catalog.LOG001, Key: 1}, delta.ClaimFact{}) }))
+	s.commit(one(org, named("timeless"), func(f *delta.Service) {
+		f.AddClaim(delta.Claim{Rule: catalog.LOG001, Key: delta.Hash128{Low: 1}}, delta.ClaimFact{})
+	}))
 	// Its records are old, but it sent them lately.
 	s.commit(one(org, named("late"), func(f *delta.Service) {
 		f.Seen(1)
@@ -360,13 +362,13 @@ func testNothingGrows(t *testing.T, s *suite) {
 					f.AddUsage(hour, delta.Traces, delta.Usage{Items: 1, Bytes: 1})
 					f.AddExample(catalog.RES001, &delta.Example{TimeUnixNano: uint64(now.UnixNano()), ResourceAttributes: "{}"})
 					f.AddItem(delta.Item{Rule: catalog.RES001, Text: fmt.Sprint(n)}, hour)
-					f.AddClaim(delta.Claim{Rule: catalog.RES002, Key: n, Value: uint64(i % 2)}, delta.ClaimFact{Last: hour})
-					f.AddClaim(delta.Claim{Rule: catalog.RES002, Key: n + 1, Value: 1}, delta.ClaimFact{Last: hour})
-					f.AddClaim(delta.Claim{Rule: catalog.MET003, Key: n, Value: n}, delta.ClaimFact{Last: hour, KeyText: "k", ValueText: "v"})
-					f.AddClaim(delta.Claim{Rule: catalog.LOG001, Key: delta.KeyLogDay, Value: n / 86400}, delta.ClaimFact{Last: hour})
+					f.AddClaim(delta.Claim{Rule: catalog.RES002, Key: delta.Hash128{High: 1, Low: n}, Value: uint64(i % 2)}, delta.ClaimFact{Last: hour})
+					f.AddClaim(delta.Claim{Rule: catalog.RES002, Key: delta.Hash128{High: 1, Low: n + 1}, Value: 1}, delta.ClaimFact{Last: hour})
+					f.AddClaim(delta.Claim{Rule: catalog.MET003, Key: delta.Hash128{High: 1, Low: n}, Value: n}, delta.ClaimFact{Last: hour, KeyText: "k", ValueText: "v"})
+					f.AddClaim(delta.Claim{Rule: catalog.LOG001, Key: delta.Hash128{Low: delta.KeyLogDay}, Value: n / 86400}, delta.ClaimFact{Last: hour})
 					f.DistinctSet(delta.DistinctKey{Rule: catalog.MET001, Hour: int64(hour), Key: 1}, hour, 1, "m", "a").Add(1)
 					f.DistinctSet(delta.DistinctKey{Rule: catalog.MET001, Hour: int64(hour), Key: 2}, hour, 9, "m", "a").Add(1)
-					f.Series.Add(n, hour)
+					f.Series.Add(delta.Mix(1, n), hour)
 				}
 				d.Organization(org).LogRecords[assay.SeverityInfo] = 1
 				f := d.Organization(org).Service(named(fmt.Sprintf("version %d", n)))

@@ -248,7 +248,11 @@ func claim(org string, k assay.ServiceKey, r catalog.Rule, key, value uint64, la
 		if r == catalog.MET003 {
 			fact.KeyText, fact.ValueText = fmt.Sprintf("metric %d", key), fmt.Sprintf("unit %d", value)
 		}
-		f.AddClaim(delta.Claim{Rule: r, Key: key, Value: value}, fact)
+		c := delta.Claim{Rule: r, Key: delta.Hash128{High: 1, Low: key}, Value: value}
+		if r == catalog.LOG001 {
+			c.Key.High = 0
+		}
+		f.AddClaim(c, fact)
 	})
 }
 
@@ -308,7 +312,7 @@ func testClaims(t *testing.T, s *suite) {
 	// An empty text beside another says something.
 	for unit, text := range []string{"", "ms"} {
 		s.commit(one(org, b, func(f *delta.Service) {
-			f.AddClaim(delta.Claim{Rule: catalog.MET003, Key: 77, Value: uint64(unit)}, delta.ClaimFact{Last: now, KeyText: "m", ValueText: text})
+			f.AddClaim(delta.Claim{Rule: catalog.MET003, Key: delta.Hash128{High: 1, Low: 77}, Value: uint64(unit)}, delta.ClaimFact{Last: now, KeyText: "m", ValueText: text})
 		}))
 	}
 	require.Equal(t, delta.ClaimCount{Claims: 2, Contested: 2, Keys: []string{"m", "metric 1"}, Values: []string{"", "ms", "unit 10", "unit 11"}},
@@ -433,7 +437,7 @@ func drawFact(t *rapid.T) fact {
 			f.AddItem(delta.Item{Rule: r, List: delta.SpanNames, Text: fmt.Sprintf("%02d", n)}, b)
 		}
 	case 4:
-		c := delta.Claim{Rule: rapid.SampledFrom([]catalog.Rule{catalog.MET003, catalog.RES002, catalog.LOG001}).Draw(t, "claim"), Key: 1 + n%2, Value: n}
+		c := delta.Claim{Rule: rapid.SampledFrom([]catalog.Rule{catalog.MET003, catalog.RES002, catalog.LOG001}).Draw(t, "claim"), Key: delta.Hash128{High: 1, Low: 1 + n%2}, Value: n}
 		add = func(f *delta.Service) {
 			f.AddClaim(c, delta.ClaimFact{Last: b, KeyText: fmt.Sprint(c.Key), ValueText: fmt.Sprint(c.Value)})
 		}
@@ -443,7 +447,7 @@ func drawFact(t *rapid.T) fact {
 			f.DistinctSet(k, b, 4, fmt.Sprintf("metric %d", k.Key), "key").Add(n % 8)
 		}
 	case 6:
-		add = func(f *delta.Service) { f.Series.Add(n, b) }
+		add = func(f *delta.Service) { f.Series.Add(delta.Mix(1, n), b) }
 	default:
 		add = func(f *delta.Service) { f.Seen(uint64(b)*1e9 + n*500) }
 	}
@@ -544,7 +548,7 @@ func testConcurrency(t *testing.T, s *suite) {
 					return one(org, named(fmt.Sprint(i%3)), func(f *delta.Service) {
 						f.Counts(hour + delta.Bucket(i%2)*3600)[catalog.RES001].Add(delta.Count{Observed: 1, Failed: uint64(w % 2)})
 						f.AddItem(delta.Item{Rule: catalog.RES001, List: delta.Units, Text: fmt.Sprint(w)}, hour)
-						f.AddClaim(delta.Claim{Rule: catalog.RES002, Key: 1, Value: uint64(w)}, delta.ClaimFact{Last: hour})
+						f.AddClaim(delta.Claim{Rule: catalog.RES002, Key: delta.Hash128{High: 1, Low: 1}, Value: uint64(w)}, delta.ClaimFact{Last: hour})
 						f.DistinctSet(delta.DistinctKey{Rule: catalog.SPA003, Hour: int64(hour)}, hour, workers, "", "").Add(uint64(w))
 					})
 				})

@@ -34,6 +34,7 @@ type Store interface {
 	Commit(ctx context.Context, now time.Time, requests []delta.Request, merge func(fresh []bool) *delta.Delta) error
 	KnownServices(ctx context.Context, organizationID string) ([]assay.ServiceKey, error)
 	KnownMetricNames(ctx context.Context, organizationID string) (map[assay.ServiceKey][]uint64, error)
+	HashKey(ctx context.Context, organizationID string) (delta.HashKey, error)
 
 	OrganizationIDs(ctx context.Context) ([]string, error)
 	UnscoredServices(ctx context.Context, organizationID string, all bool) ([]string, error)
@@ -70,6 +71,7 @@ func Run(t *testing.T, make func(t testing.TB, now func() time.Time) Opener) {
 		run  func(t *testing.T, s *suite)
 	}{
 		{"Organizations", testOrganizations},
+		{"HashKeyRace", testHashKeys},
 		{"APIKeys", testAPIKeys},
 		{"APIKeyPages", testAPIKeyPages},
 		{"Services", testServices},
@@ -79,6 +81,7 @@ func Run(t *testing.T, make func(t testing.TB, now func() time.Time) Opener) {
 		{"CommitFails", testCommitFails},
 		{"Distinct", testDistinct},
 		{"Claims", testClaims},
+		{"WideClaims", testWideClaims},
 		{"ClaimBound", testClaimBound},
 		{"Items", testItems},
 		{"AnyOrder", testAnyOrder},

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine_test
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/bits"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+
+	"assay"
+	"assay/internal/delta"
+	"assay/internal/rules/catalog"
+	. "assay/internal/rules/rulestest"
+)
+
+// Primes of XXH64, by which older versions hashed what senders chose.
+const (
+	prime1 = 0x9e3779b185ebca87
+	prime2 = 0xc2b2ae3d27d4eb4f
+	prime3 = 0x165667b19e3779f9
+	prime4 = 0x85ebca77c2b2ae63
+	prime5 = 0x27d4eb2f165667c5
+)
+
+// round is what XXH64 does to eight bytes of a short text, and unround its inverse.
+func round(lane uint64) uint64 { return bits.RotateLeft64(lane*prime2, 31) * prime1 }
+
+func unround(k uint64) uint64 { return bits.RotateLeft64(k*inverse(prime1), -31) * inverse(prime2) }
+
+// inverse returns the inverse of an odd number modulo 2^64.
+func inverse(n uint64) uint64 {
+	x := n
+	for range 6 {
+		x *= 2 - n*x
+	}
+	return x
+}
+
+// xxh64 returns the XXH64 of a text of whole eight bytes, fewer than 32.
+func xxh64(s string) uint64 {
+	h := prime5 + uint64(len(s))
+	for ; len(s) > 0; s = s[8:] {
+		h = bits.RotateLeft64(h^round(binary.LittleEndian.Uint64([]byte(s))), 27)*prime1 + prime4
+	}
+	h = (h ^ h>>33) * prime2
+	h = (h ^ h>>29) * prime3
+	return h ^ h>>32
+}
+
+// TestXXH64 holds the hash that is broken here to the real one.
+func TestXXH64(t *testing.T) {
+	require.Equal(t, uint64(0x5c5b90c34e376d0b), xxh64("0123456789abcdef"))
+}
+
+// colliding returns n texts of 16 bytes and one XXH64, of which after is the state before
+// them. last says which last eight bytes will do.
+func colliding(n int, after uint64, last func(lane []byte) bool) (texts []string) {
+	state := func(h uint64, lane []byte) uint64 {
+		return bits.RotateLeft64(h^round(binary.LittleEndian.Uint64(lane)), 27)*prime1 + prime4
+	}
+	first, second := []byte("aaaaaaaa"), []byte("bbbbbbb\x00")
+	if last(second) {
+		texts = append(texts, string(first)+string(second))
+	}
+	target := state(after, first) ^ round(binary.LittleEndian.Uint64(second))
+	const digits = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_"
+	for i := uint64(0); len(texts) < n; i++ {
+		lane := []byte("aaaaaaaa")
+		for j, v := 0, i; j < len(lane); j, v = j+1, v>>6 {
+			lane[j] = digits[v&63]
+		}
+		var solved [8]byte
+		binary.LittleEndian.PutUint64(solved[:], unround(target^state(after, lane)))
+		if last(solved[:]) {
+			texts = append(texts, string(lane)+string(solved[:]))
+		}
+	}
+	return texts
+}
+
+func printable(b []byte) bool {
+	for _, c := range b {
+		if c < ' ' || c > '~' {
+			return false
+		}
+	}
+	return true
+}
+
+// collidingTexts returns n printable texts of one XXH64.
+func collidingTexts(t *testing.T, n int) []string {
+	texts := colliding(n, prime5+16, printable)
+	for _, s := range texts {
+		require.Equal(t, xxh64(texts[0]), xxh64(s))
+	}
+	return texts
+}
+
+// collidingBounds returns two lists of bounds that older versions took for one.
+func collidingBounds(t *testing.T) [2][]float64 {
+	hash := func(bounds []float64) uint64 {
+		h := uint64(len(bounds))
+		for _, f := range bounds {
+			h = delta.Mix(h, math.Float64bits(f+0))
+		}
+		return h
+	}
+	const golden = 0x9e3779b97f4a7c15
+	for i := 2; ; i++ {
+		a, b := []float64{1, 1e3}, []float64{float64(i), 0}
+		first := func(l []float64) uint64 { return delta.Mix(2, math.Float64bits(l[0])) * golden }
+		b[1] = math.Float64frombits(first(a) + math.Float64bits(a[1]) - first(b))
+		if b[1] > b[0] && !math.IsInf(b[1], 0) {
+			require.Equal(t, hash(a), hash(b))
+			return [2][]float64{a, b}
+		}
+	}
+}
+
+// claims returns how many keys of a rule a service claims, and how many are contested.
+func (f *fixture) claims(name string, r catalog.Rule) delta.ClaimCount {
+	f.t.Helper()
+	counts, err := f.store.ClaimCounts(f.t.Context(), f.org, r, 0)
+	require.NoError(f.t, err)
+	c := counts[delta.ServiceID(f.org, assay.ServiceKey{Name: name, Environment: "test"})]
+	return delta.ClaimCount{Claims: c.Claims, Contested: c.Contested}
+}
+
+// TestCollidingNames sends texts that one hash of older versions could not tell apart.
+func TestCollidingNames(t *testing.T) {
+	f := newFixture(t)
+	e := f.engine()
+	texts := collidingTexts(t, 12_000)
+
+	// Metrics of other names may have other units.
+	f.ingest(e, MetricsRequest(Metrics(Service("a"), Gauge(texts[0], "ms", Point(T0)))))
+	f.ingest(e, MetricsRequest(Metrics(Service("b"), Gauge(texts[1], "By", Point(T0)))))
+	require.Equal(t, delta.ClaimCount{Claims: 1}, f.claims("a", catalog.MET003))
+	require.Equal(t, delta.ClaimCount{Claims: 1}, f.claims("b", catalog.MET003))
+	known, err := f.store.KnownMetricNames(t.Context(), f.org)
+	require.NoError(t, err)
+	require.NotEqual(t, known[assay.ServiceKey{Name: "a", Environment: "test"}], known[assay.ServiceKey{Name: "b", Environment: "test"}])
+
+	// Units and bounds of one name that differ are in conflict.
+	f.ingest(e, MetricsRequest(Metrics(Service("c"), Gauge("m", texts[2], Point(T0)))))
+	f.ingest(e, MetricsRequest(Metrics(Service("d"), Gauge("m", texts[3], Point(T0)))))
+	require.Equal(t, delta.ClaimCount{Claims: 1, Contested: 1}, f.claims("c", catalog.MET003))
+	bounds := collidingBounds(t)
+	f.ingest(e, MetricsRequest(Metrics(Service("c"), Histogram("h", "s", T0, bounds[0]))))
+	f.ingest(e, MetricsRequest(Metrics(Service("d"), Histogram("h", "s", T0, bounds[1]))))
+	require.Equal(t, delta.ClaimCount{Claims: 1, Contested: 1}, f.claims("d", catalog.MET004))
+
+	// Span names and attribute values count, each of them.
+	var spans []*tracepb.Span
+	for i, name := range texts[:1100] {
+		spans = append(spans, Span(1, 1+i, 0, func(s *tracepb.Span) { s.Name = name }))
+	}
+	f.ingest(e, Traces(Spans(Service("a"), spans...)))
+	require.Equal(t, delta.Count{Observed: 1, Failed: 1}, f.totals("a", catalog.SPA003))
+	values := Gauge("values", "1")
+	for _, v := range texts {
+		values.GetGauge().DataPoints = append(values.GetGauge().DataPoints, Point(T0, "k", v))
+	}
+	f.ingest(e, MetricsRequest(Metrics(Service("e"), values)))
+	require.Equal(t, delta.Count{Observed: 1, Failed: 1}, f.totals("e", catalog.MET001))
+	usage, err := f.store.FindUsage(t.Context(), f.org)
+	require.NoError(t, err)
+	for _, u := range usage {
+		if u.Service.Name == "e" {
+			require.InEpsilon(t, len(texts), u.ActiveSeries, 0.1)
+		}
+	}
+}
+
+// TestCollidingInstances: two instances on two workloads are no conflict.
+func TestCollidingInstances(t *testing.T) {
+	f := newFixture(t)
+	e := f.engine()
+	// What older versions hashed was the name, a NUL, the id, a NUL and the kind.
+	const name = "service"
+	after := uint64(prime5 + len(name) + 1 + 15 + 1 + len("host.id"))
+	after = bits.RotateLeft64(after^round(binary.LittleEndian.Uint64([]byte(name+"\x00"))), 27)*prime1 + prime4
+	for i, id := range colliding(2, after, func(lane []byte) bool { return lane[7] == 0 && printable(lane[:7]) }) {
+		resource := Attrs("service.name", name, "service.instance.id", id[:15], "host.id", fmt.Sprint(i), "deployment.environment.name", "test")
+		f.ingest(e, LogsRequest(Logs(resource, Log("x"))))
+	}
+	require.Equal(t, delta.ClaimCount{Claims: 2}, f.claims(name, catalog.RES002))
+}
+
+// TestHashesOfTwoOrganizations: what the store keeps of equal names differs.
+func TestHashesOfTwoOrganizations(t *testing.T) {
+	f := newFixture(t)
+	e := f.engine()
+	other := &assay.Organization{Name: "other", Tier: assay.TierFree}
+	require.NoError(t, f.store.CreateOrganization(t.Context(), other))
+	names := make(map[string]uint64)
+	for _, f.org = range []string{f.org, other.ID} {
+		f.ingest(e, MetricsRequest(Metrics(Service("a"), Gauge("m", "ms", Point(T0)))))
+		known, err := f.store.KnownMetricNames(t.Context(), f.org)
+		require.NoError(t, err)
+		names[f.org] = known[assay.ServiceKey{Name: "a", Environment: "test"}][0]
+	}
+	require.Len(t, names, 2)
+	for org, name := range names {
+		if org != other.ID {
+			require.NotEqual(t, names[other.ID], name)
+		}
+	}
+
+	// After a restart they are the same.
+	f.advance(time.Hour)
+	f.ingest(f.engine(), MetricsRequest(Metrics(Service("a"), Gauge("m", "ms", Point(T0)))))
+	known, err := f.store.KnownMetricNames(t.Context(), f.org)
+	require.NoError(t, err)
+	require.Equal(t, []uint64{names[f.org]}, known[assay.ServiceKey{Name: "a", Environment: "test"}])
+}
