@@ -4,6 +4,7 @@ package delta
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"assay"
@@ -198,20 +199,74 @@ type Service struct {
 	Claims   map[Claim]ClaimFact
 	Distinct map[DistinctKey]*DistinctFact
 	Series   Series // metric series
+
+	byBucket map[Bucket]int        // positions in Verdicts, once there are many
+	texts    map[itemList][]string // of Items, sorted
+	steps    uint64
 }
 
-// Counts returns the counts of a bucket, to be added to.
+// itemList is one evidence list of a rule.
+type itemList struct {
+	rule catalog.Rule
+	list List
+}
+
+// Reset empties s and keeps its memory, as far as it is not large.
+func (s *Service) Reset() {
+	clear(s.Items)
+	clear(s.Claims)
+	clear(s.Distinct)
+	clear(s.byBucket)
+	clear(s.texts)
+	s.Series.Reset()
+	*s = Service{
+		Verdicts: s.Verdicts[:0], Usage: s.Usage[:0], Items: s.Items, Claims: s.Claims, Distinct: s.Distinct,
+		Series: s.Series, byBucket: s.byBucket, texts: s.texts,
+	}
+}
+
+// Steps returns how many buckets, items, claims, sets and series were added to s or
+// looked at for it. Tests use it to bound the work for a request.
+func (s *Service) Steps() uint64 { return s.steps }
+
+// scanned is up to how many buckets a scan finds one faster than an index.
+const scanned = 8
+
+// Counts returns the counts of a bucket, to be added to until the next call.
 func (s *Service) Counts(b Bucket) *[catalog.Count]Count {
-	for i := range s.Verdicts {
-		if s.Verdicts[i].Bucket == b {
+	n := len(s.Verdicts)
+	if n <= scanned {
+		s.byBucket = nil
+		for i := range s.Verdicts {
+			s.steps++
+			if s.Verdicts[i].Bucket == b {
+				return &s.Verdicts[i].Counts
+			}
+		}
+	} else {
+		if len(s.byBucket) != n {
+			s.indexBuckets()
+		}
+		s.steps++
+		if i, ok := s.byBucket[b]; ok {
 			return &s.Verdicts[i].Counts
 		}
+		s.byBucket[b] = n
 	}
 	s.Verdicts = append(s.Verdicts, Verdicts{Bucket: b})
-	return &s.Verdicts[len(s.Verdicts)-1].Counts
+	return &s.Verdicts[n].Counts
 }
 
-// AddUsage counts what was sent in a bucket.
+func (s *Service) indexBuckets() {
+	s.byBucket = make(map[Bucket]int, 2*len(s.Verdicts))
+	for i := range s.Verdicts {
+		s.byBucket[s.Verdicts[i].Bucket] = i
+	}
+	s.steps += uint64(len(s.Verdicts))
+}
+
+// AddUsage counts what was sent in a bucket. It scans the buckets: they are those in
+// which requests arrived, which senders do not choose.
 func (s *Service) AddUsage(b Bucket, signal Signal, u Usage) {
 	for i := range s.Usage {
 		if s.Usage[i].Bucket == b {
@@ -240,34 +295,38 @@ func (s *Service) AddExample(r catalog.Rule, e *Example) {
 	}
 }
 
-// AddItem adds one entry to an evidence list, which keeps its MaxItems smallest.
-func (s *Service) AddItem(it Item, b Bucket) {
+// AddItem adds one entry to an evidence list, which keeps its MaxItems smallest. It
+// reports whether the entry is new and was kept.
+func (s *Service) AddItem(it Item, b Bucket) bool {
+	s.steps++
 	if old, ok := s.Items[it]; ok {
 		if b > old {
 			s.Items[it] = b
 		}
-		return
+		return false
 	}
 	if s.Items == nil {
-		s.Items = make(map[Item]Bucket)
+		s.Items, s.texts = make(map[Item]Bucket), make(map[itemList][]string)
+	}
+	key := itemList{it.Rule, it.List}
+	texts := s.texts[key]
+	i, _ := slices.BinarySearch(texts, it.Text)
+	if i == MaxItems {
+		return false
+	}
+	if len(texts) == MaxItems {
+		largest := texts[MaxItems-1]
+		delete(s.Items, Item{it.Rule, it.List, largest})
+		texts = texts[:MaxItems-1]
 	}
 	s.Items[it] = b
-	n, largest := 0, it
-	for other := range s.Items {
-		if other.Rule == it.Rule && other.List == it.List {
-			n++
-			if other.Text > largest.Text {
-				largest = other
-			}
-		}
-	}
-	if n > MaxItems {
-		delete(s.Items, largest)
-	}
+	s.texts[key] = slices.Insert(texts, i, it.Text)
+	return true
 }
 
 // AddClaim adds a claim.
 func (s *Service) AddClaim(c Claim, f ClaimFact) {
+	s.steps++
 	old, ok := s.Claims[c]
 	if ok && old.Last >= f.Last {
 		return
@@ -284,6 +343,7 @@ func (s *Service) AddClaim(c Claim, f ClaimFact) {
 // DistinctSet returns the set of a key, made with the limit and texts given when
 // it is new.
 func (s *Service) DistinctSet(k DistinctKey, b Bucket, limit uint64, metric, attr string) *Set {
+	s.steps++
 	f := s.Distinct[k]
 	if f == nil {
 		if s.Distinct == nil {
@@ -296,12 +356,14 @@ func (s *Service) DistinctSet(k DistinctKey, b Bucket, limit uint64, metric, att
 	return &f.Values
 }
 
-// Merge adds o to s. It leaves o as it is; examples, which nobody changes, are shared.
+// Merge adds o to s, in steps that are linear in o. It leaves o as it is; examples,
+// which do not change, are shared.
 func (s *Service) Merge(o *Service) {
 	if o.FirstSeen != 0 {
 		s.Seen(o.FirstSeen)
 		s.Seen(o.LastSeen)
 	}
+	s.steps += uint64(1 + len(o.Series.seen))
 	for i := range o.Verdicts {
 		c := s.Counts(o.Verdicts[i].Bucket)
 		for r := range c {
@@ -393,7 +455,17 @@ func (d *Delta) LogRecords() map[string]assay.SeverityCounts {
 	return records
 }
 
-// Empty tells whether there is nothing to commit.
+// Steps returns the sum of the steps of all services.
+func (d *Delta) Steps() (n uint64) {
+	for _, o := range d.Organizations {
+		for _, s := range o.Services {
+			n += s.steps
+		}
+	}
+	return n
+}
+
+// Empty reports whether there is nothing to commit.
 func (d *Delta) Empty() bool { return len(d.Organizations) == 0 && len(d.Journals) == 0 }
 
 // Merge adds the facts of o to d, not its journals. It leaves o as it is.

@@ -29,6 +29,7 @@ func diff(a, b *Delta) string {
 			own.Merge(&s)
 			return fmt.Sprint(own.Count(), own.seen, own.settled)
 		}),
+		cmpopts.IgnoreUnexported(Service{}),
 		cmpopts.EquateEmpty())
 }
 

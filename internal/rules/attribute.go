@@ -59,10 +59,11 @@ func (e *Evaluator) key(b []byte) verdict {
 	if sensitive.Key(b) != sensitive.None {
 		v |= sensitiveData
 	}
-	if semconv.MisplacedOnRecord(b) {
+	a := semconv.Find(b)
+	if a.MisplacedOnRecord() {
 		v |= misplacedOnRecord
 	}
-	if semconv.Deprecated(b) {
+	if a.Deprecated {
 		v |= deprecatedKey
 	}
 	e.texts.put(h, v)

@@ -104,6 +104,7 @@ func diff(a, b *delta.Delta) string {
 		}),
 		cmpopts.IgnoreFields(delta.Usage{}, "Bytes"),
 		cmp.Transformer("Example", func(e *delta.Example) bool { return e != nil }),
+		cmpopts.IgnoreUnexported(delta.Service{}),
 		cmpopts.EquateEmpty())
 }
 

@@ -166,10 +166,11 @@ func decideResource(in *Input, m wire.Message) (*resource, error) {
 			}
 		}
 		k8s = k8s || namesKubernetesObject(kv.Key)
-		if semconv.MisplacedOnResource(kv.Key) {
+		a := semconv.Find(kv.Key)
+		if a.MisplacedOnResource() {
 			r.fail(catalog.RES004, delta.AttributeKeys, shown(kv.Key))
 		}
-		if semconv.Deprecated(kv.Key) {
+		if a.Deprecated {
 			r.fail(catalog.DeprecatedAttributes, delta.AttributeKeys, shown(kv.Key))
 		}
 		if kind, _ := keyValueKind(&kv); kind != sensitive.None {

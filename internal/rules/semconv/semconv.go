@@ -30,19 +30,38 @@ type Attribute struct {
 	Template bool
 }
 
+// maxKeyLen is the length of the longest key, in bytes.
+var maxKeyLen = func() (n int) {
+	for key := range attributes {
+		n = max(n, len(key))
+	}
+	return n
+}()
+
 // Lookup returns the attribute with exactly this key. Deprecated attributes
 // are found; templates are not, as their bare prefix is no attribute key.
 func Lookup(key []byte) (Attribute, bool) {
+	if len(key) > maxKeyLen { // spares hashing it
+		return Attribute{}, false
+	}
 	a, ok := attributes[string(key)]
 	return a, ok
 }
+
+// templateLens has the lengths of the templates' prefixes.
+var templateLens = func() (lens [maxTemplateLen + 1]bool) {
+	for prefix := range templates {
+		lens[len(prefix)] = true
+	}
+	return lens
+}()
 
 // LookupTemplate returns the template whose prefix, followed by a dot and a
 // non-empty rest, makes up key, and that rest as a slice of key. The longest
 // matching prefix wins.
 func LookupTemplate(key []byte) (a Attribute, rest []byte, ok bool) {
 	for i := min(len(key)-2, maxTemplateLen); i > 0; i-- {
-		if key[i] != '.' {
+		if key[i] != '.' || !templateLens[i] {
 			continue
 		}
 		if a, ok = templates[string(key[:i])]; ok {
@@ -52,31 +71,20 @@ func LookupTemplate(key []byte) (a Attribute, rest []byte, ok bool) {
 	return Attribute{}, nil, false
 }
 
-// MisplacedOnResource reports whether a resource must not carry key: the
+// MisplacedOnResource reports whether a resource must not carry the attribute: the
 // conventions place it, and not on resources (rule RES-004).
-func MisplacedOnResource(key []byte) bool {
-	a, ok := find(key)
-	return ok && a.Levels != 0 && a.Levels&Resource == 0
-}
+func (a Attribute) MisplacedOnResource() bool { return a.Levels != 0 && a.Levels&Resource == 0 }
 
-// MisplacedOnRecord reports whether a span or a log record must not carry
-// key: the conventions place it on resources only (rule RES-004).
-func MisplacedOnRecord(key []byte) bool {
-	a, ok := find(key)
-	return ok && a.Levels == Resource
-}
+// MisplacedOnRecord reports whether a span or a log record must not carry the
+// attribute: the conventions place it on resources only (rule RES-004).
+func (a Attribute) MisplacedOnRecord() bool { return a.Levels == Resource }
 
-// Deprecated reports whether the registry marks key, or the template it is
-// made from, as deprecated.
-func Deprecated(key []byte) bool {
-	a, ok := find(key)
-	return ok && a.Deprecated
-}
-
-func find(key []byte) (Attribute, bool) {
+// Find returns the attribute with this key, or else the template that it is made
+// from; the zero Attribute when there is neither.
+func Find(key []byte) Attribute {
 	if a, ok := Lookup(key); ok {
-		return a, true
+		return a
 	}
-	a, _, ok := LookupTemplate(key)
-	return a, ok
+	a, _, _ := LookupTemplate(key)
+	return a
 }

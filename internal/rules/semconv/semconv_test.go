@@ -126,8 +126,8 @@ func TestMisplaced(t *testing.T) {
 		{"shop.order.items", false, false},                  // not in the registry
 		{"", false, false},
 	} {
-		require.Equal(t, tc.onResource, MisplacedOnResource([]byte(tc.key)), "on a resource: %s", tc.key)
-		require.Equal(t, tc.onRecord, MisplacedOnRecord([]byte(tc.key)), "on a record: %s", tc.key)
+		require.Equal(t, tc.onResource, Find([]byte(tc.key)).MisplacedOnResource(), "on a resource: %s", tc.key)
+		require.Equal(t, tc.onRecord, Find([]byte(tc.key)).MisplacedOnRecord(), "on a record: %s", tc.key)
 	}
 }
 
@@ -143,7 +143,7 @@ func TestDeprecated(t *testing.T) {
 		"shop.order.items":                   false,
 		"":                                   false,
 	} {
-		require.Equal(t, want, Deprecated([]byte(key)), key)
+		require.Equal(t, want, Find([]byte(key)).Deprecated, key)
 	}
 }
 
@@ -151,7 +151,7 @@ func TestDeprecated(t *testing.T) {
 func TestWholeTable(t *testing.T) {
 	check := func(a Attribute, key []byte) {
 		placed := a.Levels != 0
-		onResource, onRecord := MisplacedOnResource(key), MisplacedOnRecord(key)
+		onResource, onRecord := Find(key).MisplacedOnResource(), Find(key).MisplacedOnRecord()
 		require.False(t, onResource && onRecord, "%s fails everywhere", key)
 		if !placed {
 			require.False(t, onResource || onRecord, "%s is placed nowhere", key)
@@ -165,7 +165,7 @@ func TestWholeTable(t *testing.T) {
 		if placed && a.Levels&Resource == 0 {
 			require.True(t, onResource, "%s does not belong on a resource", key)
 		}
-		require.Equal(t, a.Deprecated, Deprecated(key), "%s", key)
+		require.Equal(t, a.Deprecated, Find(key).Deprecated, "%s", key)
 	}
 	for key, a := range attributes {
 		require.False(t, a.Template, key)
@@ -178,7 +178,7 @@ func TestWholeTable(t *testing.T) {
 		check(a, []byte(prefix+".rest"))
 		_, ok := Lookup([]byte(prefix))
 		require.False(t, ok, "%s is both an attribute and a template", prefix)
-		require.False(t, Deprecated([]byte(prefix)), prefix)
+		require.False(t, Find([]byte(prefix)).Deprecated, prefix)
 	}
 }
 
@@ -186,9 +186,7 @@ func TestNoAllocations(t *testing.T) {
 	keys := [][]byte{[]byte("service.name"), []byte("http.request.header.x-foo"), []byte("shop.order.items"), []byte(strings.Repeat("a.", 500))}
 	require.Zero(t, testing.AllocsPerRun(100, func() {
 		for _, key := range keys {
-			MisplacedOnResource(key)
-			MisplacedOnRecord(key)
-			Deprecated(key)
+			Find(key).MisplacedOnResource()
 		}
 	}))
 }
@@ -199,7 +197,7 @@ func BenchmarkFind(b *testing.B) {
 			k := []byte(key)
 			b.ReportAllocs()
 			for b.Loop() {
-				MisplacedOnResource(k)
+				Find(k).MisplacedOnResource()
 			}
 		})
 	}

@@ -22,12 +22,25 @@ func tokenEnd(s []byte, i, limit int) int {
 // shaped returns a finding of the kind that starts at start when at least least
 // token bytes stand at body, with a digit or letters of both cases among them or
 // in one piece of 20.
-func shaped(s []byte, kind Kind, start, body, least int) finding {
-	end := tokenEnd(s, body, maxLook)
+func (c *scanner) shaped(kind Kind, start, body, least int) finding {
+	s := c.s
+	if body < c.plainFrom || body >= c.plainTo {
+		c.plainFrom, c.plainTo, c.plainSeen = body, body, 0
+	}
+	for limit := min(len(s), body+maxLook); c.plainTo < limit && tokenByte(s[c.plainTo]); c.plainTo++ {
+		if seen := c.plainSeen | chars[s[c.plainTo]]; seen&digit == 0 && seen&letter != letter {
+			c.plainSeen = seen
+			continue
+		}
+		break
+	}
+	known := min(c.plainTo, body+maxLook)
+	end := tokenEnd(s, known, body+maxLook-known)
 	if end-body < least {
 		return finding{}
 	}
-	if v := s[body:end]; !mixed(v) && (run(v, 0, alnum, 20) < 20 || !varied(v)) {
+	plain := end <= c.plainTo
+	if v := s[body:end]; (plain || !mixed(v)) && (run(v, 0, alnum, 20) < 20 || !varied(v)) {
 		return finding{}
 	}
 	return finding{kind, start, tokenEnd(s, end, len(s))}
@@ -60,15 +73,15 @@ func (c *scanner) dashToken(i int) finding {
 			start--
 		}
 		if wordStart(s, start) && gitLabPrefixes[string(s[start:i])] {
-			return shaped(s, GitLabToken, start, i+1, 20)
+			return c.shaped(GitLabToken, start, i+1, 20)
 		}
 	case 'X':
 		if has(s, i-6, "GOCSPX-") && wordStart(s, i-6) {
-			return shaped(s, GoogleKey, i-6, i+1, 20)
+			return c.shaped(GoogleKey, i-6, i+1, 20)
 		}
 	}
 	if has(s, i-4, "xox") && wordStart(s, i-4) || has(s, i-4, "xapp") && wordStart(s, i-4) {
-		return shaped(s, SlackToken, i-4, i+1, 10)
+		return c.shaped(SlackToken, i-4, i+1, 10)
 	}
 	return finding{}
 }
@@ -108,22 +121,23 @@ func (c *scanner) secretKey(i int) finding {
 }
 
 // underscoreToken looks at the '_' at i for the tokens whose prefix ends with it.
-func underscoreToken(s []byte, i int) finding {
+func (c *scanner) underscoreToken(i int) finding {
+	s := c.s
 	switch s[i-1] {
 	case 'p', 'o', 'u', 's', 'r': // ghp_, gho_, ghu_, ghs_, ghr_
 		if has(s, i-3, "gh") && wordStart(s, i-3) {
-			return shaped(s, GitHubToken, i-3, i+1, 20)
+			return c.shaped(GitHubToken, i-3, i+1, 20)
 		}
 	case 't', 'e': // github_pat_, sk_live_, sk_test_, rk_live_, rk_test_
 		if has(s, i-10, "github_pat_") && wordStart(s, i-10) {
-			return shaped(s, GitHubToken, i-10, i+1, 20)
+			return c.shaped(GitHubToken, i-10, i+1, 20)
 		}
 		if (has(s, i-5, "_live") || has(s, i-5, "_test")) && (has(s, i-7, "sk") || has(s, i-7, "rk")) && wordStart(s, i-7) {
-			return shaped(s, StripeKey, i-7, i+1, 10)
+			return c.shaped(StripeKey, i-7, i+1, 10)
 		}
 	case 'c':
 		if has(s, i-5, "whsec_") && wordStart(s, i-5) {
-			return shaped(s, StripeKey, i-5, i+1, 16)
+			return c.shaped(StripeKey, i-5, i+1, 16)
 		}
 	}
 	return finding{}

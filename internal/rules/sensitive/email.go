@@ -248,18 +248,26 @@ func encodedAuthority(s []byte, i int) finding {
 
 // dsnPassword looks at the '@' at i for the password of a Go MySQL data source
 // name: user:password@tcp(host:3306)/database.
-func dsnPassword(s []byte, i int) finding {
+func (c *scanner) dsnPassword(i int) finding {
+	s := c.s
 	if !has(s, i+1, "tcp(") && !has(s, i+1, "unix(") {
 		return finding{}
 	}
-	for colon := i - 1; colon > 0 && colon > i-128 && !is(s[colon], stop); colon-- {
-		if s[colon] != ':' {
-			continue
-		}
-		if !is(s[colon-1], alnum) || placeholder(s[colon+1:i]) || findMask(s, colon+1, i) < i {
-			return finding{}
-		}
-		return finding{URLPassword, colon + 1, i}
+	// What stands before dsnAt is known: the colon nearest to it, if there is one.
+	colon := i - 1
+	for colon > c.dsnAt && s[colon] != ':' && !is(s[colon], stop) {
+		colon--
 	}
-	return finding{}
+	if colon <= c.dsnAt {
+		colon = c.dsnColon
+	}
+	c.dsnAt, c.dsnColon = i, 0
+	if colon <= 0 || colon <= i-128 || s[colon] != ':' {
+		return finding{}
+	}
+	c.dsnColon = colon
+	if !is(s[colon-1], alnum) || placeholder(s[colon+1:i]) || findMask(s, colon+1, i) < i {
+		return finding{}
+	}
+	return finding{URLPassword, colon + 1, i}
 }

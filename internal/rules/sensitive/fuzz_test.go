@@ -65,7 +65,7 @@ func FuzzNamed(f *testing.F) {
 		if v <= 0 && Integer(key, v) != None {
 			t.Fatal("found in an integer that is not positive")
 		}
-		if Flag(key) && secretUnder(bytes.TrimLeft(key, "-"), value) && FlagValue(value) == None && len(value) > 0 && value[0] != '-' {
+		if Flag(key) && UnderKey(bytes.TrimLeft(key, "-")).secret(value) && FlagValue(value) == None && len(value) > 0 && value[0] != '-' {
 			t.Fatal("a secret by name is none after a flag of the name")
 		}
 	})

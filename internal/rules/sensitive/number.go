@@ -5,13 +5,14 @@ package sensitive
 import "bytes"
 
 // number looks at the run of digits s[i:end].
-func number(s []byte, i, end int) finding {
+func (c *scanner) number(i, end int) finding {
+	s := c.s
 	if i >= 2 && is(s[i-1], letter) {
 		if f := iban(s, i-2); f.kind != None {
 			return f
 		}
 		if s[i-1] == 'a' && has(s, i-2, "ya29.") && wordStart(s, i-2) {
-			return shaped(s, GoogleKey, i-2, i+3, 20)
+			return c.shaped(GoogleKey, i-2, i+3, 20)
 		}
 	}
 	if i > 0 && s[i-1] == '%' && end-i > 2 && percent(s, i-1) != 0 { // %204111...

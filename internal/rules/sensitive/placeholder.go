@@ -19,20 +19,22 @@ var placeholderWords = map[string]bool{
 // or an ARN. It looks at the whole value only in masked, which is separate.
 func placeholder(v []byte) bool {
 	v = bytes.TrimSpace(v)
-	w := trimDecoration(v)
+	w, whole := trimDecoration(v)
 	if len(w) == 0 { // no letter and no digit: "", "?", "--", "***"
 		return true
 	}
-	if c := fold(w[0]); c == 'x' && len(w) >= 3 && onlyX(w) {
-		return true
-	}
-	if len(w) <= 10 {
-		var low [10]byte
-		for i, c := range w {
-			low[i] = fold(c)
-		}
-		if placeholderWords[string(low[:len(w)])] {
+	if whole {
+		if fold(w[0]) == 'x' && len(w) >= 3 && onlyX(w) {
 			return true
+		}
+		if len(w) <= maxPlaceholder {
+			var low [maxPlaceholder]byte
+			for i, c := range w {
+				low[i] = fold(c)
+			}
+			if placeholderWords[string(low[:len(w)])] {
+				return true
+			}
 		}
 	}
 	last := v[len(v)-1]
@@ -57,14 +59,16 @@ func placeholder(v []byte) bool {
 	return bytes.HasPrefix(v, []byte("arn:")) || isTime(v) || isVersionOrIP(v)
 }
 
-// trimDecoration cuts everything from both ends that is neither an ASCII letter
-// or digit nor non-ASCII.
-func trimDecoration(v []byte) []byte {
+// maxPlaceholder is the length of the longest placeholder word.
+const maxPlaceholder = 10
+
+// trimDecoration cuts everything from both ends that is neither an ASCII letter or
+// digit nor non-ASCII. Of what is neither x over and over nor as short as a
+// placeholder word it returns the start, and false: values overlap, so looking for
+// the end of each would take time that is quadratic.
+func trimDecoration(v []byte) (w []byte, whole bool) {
 	for len(v) > 0 && !is(v[0], alnum|high) {
 		v = v[1:]
-	}
-	for len(v) > 0 && !is(v[len(v)-1], alnum|high) {
-		v = v[:len(v)-1]
 	}
 	// A bullet (U+2022, U+25CF) is the asterisk of password fields.
 	for _, bullet := range [...]string{"•", "●"} {
@@ -72,7 +76,17 @@ func trimDecoration(v []byte) []byte {
 			v = v[len(bullet):]
 		}
 	}
-	return v
+	end, x := 0, true // of what is x over and over so far
+	for i, c := range v {
+		if !is(c, alnum|high) {
+			continue
+		}
+		x = x && onlyX(v[end:i+1])
+		if end = i + 1; end > maxPlaceholder && !x {
+			return v[:end], false
+		}
+	}
+	return v[:end], true
 }
 
 func onlyX(v []byte) bool {

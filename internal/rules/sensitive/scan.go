@@ -18,6 +18,17 @@ type scanner struct {
 	// userinfo is the position of the '@' after the user part of the last
 	// URL; it is not the '@' of an e-mail address.
 	userinfo int
+	// The last '@' before an address of a data source name, and the colon before
+	// it that may stand between user and password; 0: none.
+	dsnAt, dsnColon int
+	// The word that wordBefore looked at last, and the end of the last :// in it.
+	wordStart, wordEnd, urlEnd int
+	// No line ends in [lineFrom, lineTo).
+	lineFrom, lineTo int
+	// Token bytes without a digit and with letters of one case at most, and their
+	// classes.
+	plainFrom, plainTo int
+	plainSeen          uint16
 	// No sk- key starts before noKey.
 	noKey int
 	// An unquoted value that starts in [valueFrom, valueEnd) ends at
@@ -69,7 +80,7 @@ func (c *scanner) next() finding {
 				end++
 			}
 			if end-i >= 3 || end-i == 2 && i >= 2 && is(s[i-1], letter) {
-				f = number(s, i, end)
+				f = c.number(i, end)
 			}
 			if f.kind == None {
 				// Nothing starts within a word; the digits of %3D are none.
@@ -103,7 +114,7 @@ func (c *scanner) next() finding {
 			}
 		case atUnderscore:
 			if i >= 3 && underscoreTails[s[i-1]] {
-				f = underscoreToken(s, i)
+				f = c.underscoreToken(i)
 			}
 		case atA:
 			f = aToken(s, i)
@@ -144,7 +155,7 @@ func (c *scanner) at(i int) finding {
 	if i > 0 && c.userinfo == i {
 		return finding{}
 	}
-	if f := dsnPassword(c.s, i); f.kind != None {
+	if f := c.dsnPassword(i); f.kind != None {
 		return f
 	}
 	return email(c.s, i, 1)

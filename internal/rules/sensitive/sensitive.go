@@ -19,13 +19,24 @@ func Text(s []byte) Kind {
 	return c.next().kind
 }
 
-// Named looks at a string value under an attribute or map key: at both the name
-// and the value. The key may be nil. A kind that the value's shape gives is
-// preferred to NamedSecret, as it says more.
-func Named(key, value []byte) Kind {
+// Under is what an attribute or map key says of the values under it. It is worked out
+// once where a key has many values. The zero value is that of no key.
+type Under struct {
+	name   *name // by which every value is a secret, or nil
+	opaque bool
+}
+
+// UnderKey returns what a key says. The key may be nil.
+func UnderKey(key []byte) Under {
+	return Under{name: keyName(key), opaque: opaque(key)}
+}
+
+// Text looks at a string value: at both the name and the value. A kind that the
+// value's shape gives is preferred to NamedSecret, as it says more.
+func (u Under) Text(value []byte) Kind {
 	c := scanner{s: value}
 	f := c.next()
-	if opaque(key) {
+	if u.opaque {
 		for f.kind == PaymentCard || f.kind == SSN || f.kind == IBAN {
 			f = c.next()
 		}
@@ -33,37 +44,40 @@ func Named(key, value []byte) Kind {
 	switch {
 	case f.kind != None:
 		return f.kind
-	case secretUnder(key, value):
+	case u.secret(value):
 		return NamedSecret
-	case loneCard(value) && !opaque(key):
+	case loneCard(value) && !u.opaque:
 		return PaymentCard
 	}
 	return None
 }
 
-// secretUnder reports whether the value is a secret because of its key.
-func secretUnder(key, value []byte) bool {
-	n := keyName(key)
+// secret reports whether the value is a secret because of its key.
+func (u Under) secret(value []byte) bool {
+	n := u.name
 	return n != nil && !exempt(n, value) && !(n.scheme && isScheme(bytes.TrimSpace(value)))
 }
 
-// Integer looks at an integer value under an attribute or map key, which may be
-// nil.
-func Integer(key []byte, v int64) Kind {
+// Integer looks at an integer value.
+func (u Under) Integer(v int64) Kind {
 	const smallest = 1_000_000_000_000 // of 13 digits
-	if v >= smallest && !opaque(key) {
+	if v >= smallest && !u.opaque {
 		var buf [20]byte
 		if cardDigits(strconv.AppendInt(buf[:0], v, 10)) {
 			return PaymentCard
 		}
 	}
-	if v > 0 {
-		if n := keyName(key); n != nil && n.integers {
-			return NamedSecret
-		}
+	if v > 0 && u.name != nil && u.name.integers {
+		return NamedSecret
 	}
 	return None
 }
+
+// Named is Under.Text for a key that has one value.
+func Named(key, value []byte) Kind { return UnderKey(key).Text(value) }
+
+// Integer is Under.Integer for a key that has one value.
+func Integer(key []byte, v int64) Kind { return UnderKey(key).Integer(v) }
 
 // Flag reports whether an element of an array, such as process.command_args, is
 // a flag of a secret's name without a value (--password), so that the next
@@ -121,14 +135,17 @@ func Clean(s []byte) string {
 	return Redacted
 }
 
-// CleanNamed is Clean for a value under an attribute or map key. The whole value
-// is replaced when its key makes it a secret.
-func CleanNamed(key, value []byte) string {
+// CleanNamed is Under.Clean for a key that has one value.
+func CleanNamed(key, value []byte) string { return UnderKey(key).Clean(value) }
+
+// Clean is Clean for a value under the key. The whole value is replaced when the key
+// makes it a secret.
+func (u Under) Clean(value []byte) string {
 	value = bytes.ToValidUTF8(value, []byte("\uFFFD"))
 	switch {
-	case Named(key, value) == None:
+	case u.Text(value) == None:
 		return string(value)
-	case secretUnder(key, value) || loneCard(value):
+	case u.secret(value) || loneCard(value):
 		return Redacted
 	}
 	return Clean(value)

@@ -79,12 +79,37 @@ func (c *scanner) mayName(start, end int, equals bool) bool {
 	if equals || name == 0 || c.s[name-1] != ':' && c.s[name-1] != '/' {
 		return true
 	}
-	from, low := name, max(0, name-128)
-	for from > low && !is(c.s[from-1], stop) && c.s[from-1] != '=' {
+	before := c.s[c.wordBefore(name):name]
+	return before[0] != '/' && !has(before, 0, "arn:") && c.urlEnd < name-len(before)+len("://")
+}
+
+// maxWord is how far a word before a name is looked at.
+const maxWord = 128
+
+// wordBefore returns the start of the word that ends at i, and sets c.urlEnd to the end
+// of the last :// before i if that stands in the word. It does not look again at what
+// earlier calls have looked at: many names may stand in one word.
+func (c *scanner) wordBefore(i int) int {
+	s, low := c.s, max(0, i-maxWord)
+	known := low
+	if c.wordEnd <= i {
+		known = max(low, c.wordEnd)
+	} else {
+		c.wordEnd, c.urlEnd = -1, 0
+	}
+	from := i
+	for from > known && !is(s[from-1], stop) && s[from-1] != '=' {
 		from--
 	}
-	before := c.s[from:name]
-	return before[0] != '/' && !has(before, 0, "arn:") && !bytes.Contains(before, []byte("://"))
+	searched := max(from, known-2)
+	if from == c.wordEnd {
+		from = max(low, c.wordStart)
+	}
+	if at := bytes.LastIndex(s[searched:i], []byte("://")); at >= 0 {
+		c.urlEnd = searched + at + len("://")
+	}
+	c.wordStart, c.wordEnd = from, i
+	return from
 }
 
 // unquoted looks at an unquoted value at v.
@@ -107,7 +132,7 @@ func (c *scanner) unquoted(n *name, v int, equals, spaced bool) finding {
 		end = c.endOfValue(v)
 	}
 	if n.line {
-		end = spanEnd(s, end, min(len(s), v+maxLine), true)
+		end = c.lineEnd(v, end)
 	}
 	value := s[v:end]
 	if len(value) == 0 || value[0] == '{' || !equals && !telling(s[whole:end]) {
@@ -121,6 +146,20 @@ func (c *scanner) unquoted(n *name, v int, equals, spaced bool) finding {
 
 // maxLine is how much of a value that reaches to the end of the line is judged.
 const maxLine = 128
+
+// lineEnd returns the end of a value at v that goes on from end to the end of the
+// line, as far as it is judged. It does not look again at what earlier calls have
+// looked at: many names may stand in one line.
+func (c *scanner) lineEnd(v, end int) int {
+	limit := min(len(c.s), v+maxLine)
+	if end < c.lineFrom || end >= c.lineTo {
+		c.lineFrom, c.lineTo = end, end
+	}
+	if c.lineTo < limit {
+		c.lineTo = spanEnd(c.s, c.lineTo, limit, true)
+	}
+	return max(end, min(c.lineTo, limit))
+}
 
 // secret returns the finding of a secret by name in s[from:to], with the more
 // telling kind of its shape if it has one, scheme (at whole) included.
@@ -305,15 +344,15 @@ func bracketed(s []byte, v int) int {
 	if closing == ')' && i == v {
 		return v
 	}
-	for end := i; end < len(s) && end < i+longest; end++ {
-		if s[end] == closing {
-			for end < len(s) && (s[end] == closing || i > v && s[v] == '%' && is(s[end], letter)) {
-				end++
-			}
-			return end
-		}
+	n := bytes.IndexByte(s[i:min(len(s), i+longest)], closing)
+	if n < 0 {
+		return v
 	}
-	return v
+	end := i + n
+	for end < len(s) && (s[end] == closing || i > v && s[v] == '%' && is(s[end], letter)) {
+		end++
+	}
+	return end
 }
 
 // telling reports whether an unquoted value after a colon looks like a secret
