@@ -42,7 +42,10 @@ const (
 	arrivalTimeout = 30 * time.Second // for header and body of a request
 	answerTimeout  = time.Minute      // for reading a request and writing its answer
 	idleTimeout    = 2 * time.Minute  // between requests of a connection
-	maxHeader      = 64 << 10
+
+	// maxHeader is for the request line and the header of a request: 16 KiB, of which
+	// net/http adds the last 4096 bytes itself.
+	maxHeader = 16<<10 - 4096
 )
 
 type serveCmd struct{ serverConfig }

@@ -44,7 +44,7 @@ func (r *Receiver) newHTTPServer() *http.Server {
 		ReadTimeout:       r.cfg.ArrivalTimeout,
 		WriteTimeout:      r.cfg.ArrivalTimeout + 2*r.cfg.AnswerTimeout, // from the header to the end of the answer
 		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    maxHeaderBytes,
+		MaxHeaderBytes:    maxHeaderBytes - headerSlop,
 		Protocols:         &protocols,
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams:          maxStreams,

@@ -39,8 +39,10 @@ const (
 	maxOwnRequests = maxRequests * 3 / 4
 	// streamWindow is how many bytes an HTTP/2 client may send ahead of what was read of its request.
 	streamWindow = 128 << 10
-	// maxHeaderBytes bounds the headers of a request.
-	maxHeaderBytes = 32 << 10
+	// maxHeaderBytes bounds the headers of a request, for HTTP the request line included.
+	maxHeaderBytes = 16 << 10
+	// headerSlop is how many bytes net/http reads past http.Server.MaxHeaderBytes.
+	headerSlop = 4096
 	// maxStreams bounds the requests at a time on one HTTP/2 connection.
 	maxStreams = 128
 	// idleTimeout ends connections without a request.
