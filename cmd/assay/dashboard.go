@@ -134,7 +134,7 @@ func acceptsHTML(r *http.Request) bool {
 func (s *server) isAPI(path string) bool {
 	base := s.basePath()
 	switch path {
-	case "/livez", "/readyz", base:
+	case "/livez", "/readyz", "/metrics", base:
 		return true
 	}
 	return strings.HasPrefix(strings.TrimLeft(path, "/")+"/", base[1:]+"/")

@@ -338,6 +338,14 @@ func (s *server) refreshQuota(ctx context.Context) {
 
 // serve starts answering on all listeners. pages is the dashboard, nil for none.
 func (s *server) serve(metrics, pages http.Handler, tlsConfig *tls.Config) {
+	open := metrics                                         // without credential; nil: not on this listener
+	var restricted func(organizationID string) http.Handler // nil: not on this listener
+	switch {
+	case s.metrics != nil:
+		open = nil
+	case !isLoopback(s.http.Addr()):
+		open, restricted = nil, s.own.MetricsOf
+	}
 	api := rest.New(rest.Config{
 		BasePath:      s.cfg.BasePath,
 		PublicURL:     s.cfg.PublicURL,
@@ -353,10 +361,11 @@ func (s *server) serve(metrics, pages http.Handler, tlsConfig *tls.Config) {
 		Window:        s.cfg.Window,
 		RateLimit:     s.cfg.RateLimit,
 		Ready:         s.ready,
+		Metrics:       restricted,
 		Now:           s.replica.Now,
 		Logger:        s.logger,
 	})
-	s.serveHTTP(s.http, s.own.Middleware(s.handler(api, pages, metrics, s.signer.JWKS())), tlsConfig)
+	s.serveHTTP(s.http, s.own.Middleware(s.handler(api, pages, open, s.signer.JWKS())), tlsConfig)
 	if s.metrics != nil {
 		mux := http.NewServeMux()
 		mux.Handle("GET /metrics", metrics)
@@ -406,14 +415,20 @@ func (s *server) goServe(name string, serve func() error) {
 // jwksPath is where the public keys of the tokens that are signed here are.
 const jwksPath = "/.well-known/jwks.json"
 
+// isLoopback reports whether only this machine reaches an address.
+func isLoopback(a net.Addr) bool {
+	tcp, ok := a.(*net.TCPAddr)
+	return ok && tcp.IP.IsLoopback()
+}
+
 // handler puts what has no place in the API beside it. It is no ServeMux, which
-// would redirect paths that the API refuses. pages may be nil.
+// would redirect paths that the API refuses. pages and metrics may be nil.
 func (s *server) handler(api, pages, metrics, jwks http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.URL.Path == jwksPath:
 			jwks.ServeHTTP(w, r)
-		case r.URL.Path == "/metrics" && s.metrics == nil && (r.Method == http.MethodGet || r.Method == http.MethodHead):
+		case r.URL.Path == "/metrics" && metrics != nil && (r.Method == http.MethodGet || r.Method == http.MethodHead):
 			metrics.ServeHTTP(w, r)
 		case pages != nil && !s.isAPI(r.URL.Path) && forDashboard(r):
 			pages.ServeHTTP(w, r)
