@@ -38,7 +38,7 @@ type serverConfig struct {
 	BasePath        string `default:"/api" placeholder:"PATH" help:"Path of the REST API's root (${default})."`
 	PublicURL       string `name:"public-url" placeholder:"URL" help:"Where clients reach the server, scheme and host."`
 
-	BootstrapAPIKey     auth.Secret `name:"bootstrap-api-key" placeholder:"KEY" help:"API key of the first organization, made when the store is empty. Without it a key is made and printed once."`
+	BootstrapAPIKey     auth.Secret `name:"bootstrap-api-key" placeholder:"KEY" help:"API key of the first organization, made when the store is empty. Without it a key is made, and printed on a terminal, else written to the file bootstrap-key in the data directory."`
 	BootstrapAPIKeyFile string      `name:"bootstrap-api-key-file" placeholder:"FILE" help:"File that holds the bootstrap API key."`
 	APIKeyPrefix        string      `name:"api-key-prefix" default:"assay" placeholder:"TEXT" help:"How API keys begin (${default})."`
 	RateLimit           int         `default:"0" placeholder:"N" help:"REST requests a minute for each credential; 0 means no limit."`

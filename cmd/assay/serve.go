@@ -67,6 +67,8 @@ func (c *serveCmd) Run(e *environment) error {
 	defer signal.Stop(reload)
 	limitMemory(e, &c.serverConfig)
 	s := newServer(c.serverConfig, own)
+	_, terminal := terminalWidth(e.stdout)
+	s.keyToFile = !terminal
 	if err := s.start(ctx); err != nil {
 		if ctx.Err() != nil {
 			logger.Info("stopped before the start was complete")
@@ -74,7 +76,11 @@ func (c *serveCmd) Run(e *environment) error {
 		}
 		return err
 	}
-	if s.madeKey != "" {
+	switch {
+	case s.madeKey == "":
+	case s.keyToFile:
+		logger.Info("wrote the API key of the first organization to a file; move it to where secrets are kept", "organization", firstOrganization, "file", c.bootstrapKeyPath())
+	default:
 		if _, err := fmt.Fprintf(e.stdout, "API key of the organization %s, shown this once: %s\n", firstOrganization, string(s.madeKey)); err != nil {
 			logger.Error("the new API key could not be printed; make another one with `assay key create`", "error", err)
 		}
@@ -135,6 +141,8 @@ type server struct {
 	own     *telemetry.Telemetry
 	logger  *slog.Logger
 	madeKey auth.Secret // made by start for an empty store, else ""
+
+	keyToFile bool // a key that is made is written to the data directory
 
 	failed chan error // gets the first failure of a listener
 
@@ -200,6 +208,9 @@ func (s *server) start(ctx context.Context) (err error) {
 	}
 	if err := s.listen(ctx); err != nil {
 		return err
+	}
+	if err := s.cfg.protect(); err != nil {
+		s.logger.WarnContext(ctx, "others than the owner may read some of the data directory", "error", err)
 	}
 	opened, err := openStore(ctx, &s.cfg.storeConfig, openMigrate, s.logger)
 	if err != nil {
