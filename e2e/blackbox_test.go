@@ -7,7 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"regexp"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -61,21 +62,21 @@ func counted(t *testing.T, dir string) map[string]int64 {
 	return counts
 }
 
-var printedKey = regexp.MustCompile(`assay_sk_[A-Za-z0-9]{6}_[0-9a-f]{32}`)
-
 // TestFirstStart follows the README with nothing but its commands: the key that is
-// printed once works for sending and for reading, also after a restart.
+// written once works for sending and for reading, also after a restart.
 func TestFirstStart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	d := startDaemon(t, dir)
-	var key string
-	eventually(t, soon, func() bool {
-		key = printedKey.FindString(d.read(t, d.stdout))
-		return key != ""
-	}, "no key is printed")
-	require.Len(t, printedKey.FindAllString(d.read(t, d.stdout), -1), 1)
+	file := filepath.Join(dir, "bootstrap-key")
+	info, err := os.Stat(file)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), info.Mode())
+	key := strings.TrimSpace(d.read(t, file))
+	require.Regexp(t, `^assay_sk_[A-Za-z0-9]{6}_[0-9a-f]{32}$`, key)
+	require.Empty(t, d.read(t, d.stdout), "no terminal")
 	require.NotContains(t, d.read(t, d.log), key)
+	require.Contains(t, d.read(t, d.log), file)
 
 	d.mustPost(t, key, unset("first", 3, "hello"))
 	// The promise of the README, with the default intervals.
@@ -90,7 +91,7 @@ func TestFirstStart(t *testing.T) {
 	d.stop(t)
 
 	again := startDaemon(t, dir)
-	require.Empty(t, again.read(t, again.stdout), "the key is shown once")
+	require.Equal(t, key+"\n", again.read(t, file), "no other key")
 	require.NotNil(t, again.service(t, key, "first").Score)
 	again.stop(t)
 	for _, file := range []string{d.log, again.log} {

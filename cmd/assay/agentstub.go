@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"assay/internal/agentstub"
+	"assay/internal/safetext"
 )
 
 type agentStubCmd struct {
@@ -72,7 +73,7 @@ func (c *agentStubCmd) logger(e *environment) *slog.Logger {
 	_ = level.UnmarshalText([]byte(strings.ToUpper(c.LogLevel)))
 	options := &slog.HandlerOptions{Level: level}
 	if c.LogFormat == "json" {
-		return slog.New(slog.NewJSONHandler(e.stderr, options))
+		return slog.New(slog.NewJSONHandler(safetext.JSONWriter{To: e.stderr}, options))
 	}
 	return slog.New(slog.NewTextHandler(e.stderr, options))
 }

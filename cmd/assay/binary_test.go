@@ -287,6 +287,15 @@ func (d *daemon) send(t *testing.T, c *http.Client, key string, body []byte) (in
 
 var printedKey = regexp.MustCompile(`assay_sk_[A-Za-z0-9]{6}_[0-9a-f]{32}`)
 
+// madeKey returns the key of a store that was empty.
+func madeKey(t *testing.T, dir string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(dir, bootstrapKeyFile))
+	require.NoError(t, err)
+	require.Regexp(t, "^"+printedKey.String()+"\n$", string(text))
+	return strings.TrimSpace(string(text))
+}
+
 // TestServeEndsOnASignal sends without pause while the server is told to end: it
 // exits with 0, and after a restart everything acknowledged is there. The signal to
 // read certificates again ends nothing.
@@ -294,11 +303,10 @@ func TestServeEndsOnASignal(t *testing.T) {
 	dir := t.TempDir()
 	d := serveBinary(t, dir)
 	require.Contains(t, d.log.String(), `"warning":"the environment variable ASSAY_BOGUS is not a setting of this version"`)
-	var key string
-	require.Eventually(t, func() bool {
-		key = printedKey.FindString(d.stdout.String())
-		return key != ""
-	}, time.Minute, time.Millisecond)
+	key := madeKey(t, dir)
+	require.Empty(t, d.stdout.String(), "no terminal")
+	require.NotContains(t, d.log.String(), key)
+	require.Contains(t, d.log.String(), `"file":"`+filepath.Join(dir, bootstrapKeyFile)+`"`)
 	c := client(t)
 	require.NoError(t, d.cmd.Process.Signal(syscall.SIGHUP))
 

@@ -31,11 +31,12 @@ type leases interface {
 }
 
 // bootstrap gives an empty store its first organization and a key for it. It
-// returns the key when it had to make one. A store that holds nothing but a first
+// returns the key when it had to make one, which keep has put in a safe place by then: a
+// store with a key that is lost would be locked. A store that holds nothing but a first
 // organization without a key, from a start that was cut short, is taken for empty. Of
 // several servers that start together on an empty store one does it, and the others
 // wait until it has.
-func bootstrap(ctx context.Context, s store, l leases, cfg *serverConfig, logger *slog.Logger) (made auth.Secret, err error) {
+func bootstrap(ctx context.Context, s store, l leases, cfg *serverConfig, keep func(key auth.Secret) error, logger *slog.Logger) (made auth.Secret, err error) {
 	given, err := cfg.bootstrapKey()
 	if err != nil {
 		return "", err
@@ -72,6 +73,11 @@ func bootstrap(ctx context.Context, s store, l leases, cfg *serverConfig, logger
 		stored.ID, _ = auth.ParseKey(cfg.APIKeyPrefix, given)
 		stored.Hash = auth.HashKey(given)
 	}
+	if given == "" {
+		if err := keep(key); err != nil {
+			return "", fmt.Errorf("write the API key (--bootstrap-api-key-file gives one instead): %w", err)
+		}
+	}
 	stored.OrganizationID, stored.Name, stored.Scopes = o.ID, "bootstrap", assay.Scopes()
 	if err := s.CreateAPIKey(ctx, stored); err != nil {
 		return "", fmt.Errorf("make the API key %s: %w", stored.ID, err)
@@ -101,4 +107,12 @@ func emptyOrganization(ctx context.Context, s store) (*assay.Organization, error
 		return nil, err
 	}
 	return all[0], nil
+}
+
+// keepKey puts a key that was made where it outlives the process, where it is not printed.
+func (s *server) keepKey(key auth.Secret) error {
+	if !s.keyToFile {
+		return nil
+	}
+	return s.cfg.writeBootstrapKey(string(key))
 }

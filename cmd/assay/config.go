@@ -34,11 +34,11 @@ type serverConfig struct {
 	HTTPAddress     string `name:"http-address" default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Where the dashboard, the REST API, the probes and /metrics listen (${default})."`
 	OTLPGRPCAddress string `name:"otlp-grpc-address" default:"127.0.0.1:4317" placeholder:"HOST:PORT" help:"Where OTLP/gRPC listens (${default})."`
 	OTLPHTTPAddress string `name:"otlp-http-address" default:"127.0.0.1:4318" placeholder:"HOST:PORT" help:"Where OTLP/HTTP listens (${default})."`
-	MetricsAddress  string `placeholder:"HOST:PORT" help:"A listener of its own for /metrics, instead of the one of the REST API."`
+	MetricsAddress  string `placeholder:"HOST:PORT" help:"Listener for /metrics alone, without credential; the REST listener has no /metrics then. Default: the REST listener, where /metrics needs a key of scope read beyond loopback."`
 	BasePath        string `default:"/api" placeholder:"PATH" help:"Path of the REST API's root (${default})."`
 	PublicURL       string `name:"public-url" placeholder:"URL" help:"Where clients reach the server, scheme and host."`
 
-	BootstrapAPIKey     auth.Secret `name:"bootstrap-api-key" placeholder:"KEY" help:"API key of the first organization, made when the store is empty. Without it a key is made and printed once."`
+	BootstrapAPIKey     auth.Secret `name:"bootstrap-api-key" placeholder:"KEY" help:"API key of the first organization, made when the store is empty. Without it a key is made, and printed on a terminal, else written to the file bootstrap-key in the data directory."`
 	BootstrapAPIKeyFile string      `name:"bootstrap-api-key-file" placeholder:"FILE" help:"File that holds the bootstrap API key."`
 	APIKeyPrefix        string      `name:"api-key-prefix" default:"assay" placeholder:"TEXT" help:"How API keys begin (${default})."`
 	RateLimit           int         `default:"0" placeholder:"N" help:"REST requests a minute for each credential; 0 means no limit."`

@@ -41,8 +41,8 @@ func (c *dashboardConfig) problems() []error {
 }
 
 // signInFailures is how many sign-ins of an address may fail in a minute where
-// --auth-failure-limit does not say: a key is 128 random bits, so what is limited is
-// the load.
+// --auth-failure-limit does not say, by keys and at the provider each: a key is 128 random
+// bits, so what is limited is the load.
 const signInFailures = 30
 
 // dashboardPaths are the first parts of the dashboard's paths, which the API's cannot be.
@@ -78,11 +78,13 @@ func (s *server) openDashboard() (http.Handler, error) {
 		return nil, err
 	}
 	// Beside the one of the API, so that what fails here is limited in any case.
+	limit := cmp.Or(s.cfg.AuthFailureLimit, signInFailures)
 	s.signIns = &auth.Authenticator{
-		Keys: s.store, Prefix: s.cfg.APIKeyPrefix, FailureLimit: cmp.Or(s.cfg.AuthFailureLimit, signInFailures), Now: s.replica.Now, Logger: s.logger,
+		Keys: s.store, Prefix: s.cfg.APIKeyPrefix, FailureLimit: limit, Now: s.replica.Now, Logger: s.logger,
 	}
 	sessions, err := session.New(session.Config{
-		Store: s.store, Authenticate: s.signIns.Authenticate, Failures: s.signIns, Keys: s.store, Provider: provider, PublicURL: s.cfg.PublicURL,
+		Store: s.store, Authenticate: s.signIns.Authenticate, Failures: auth.NewFailureLimiter(limit, s.replica.Now), Signer: s.signer,
+		Keys: s.store, Provider: provider, PublicURL: s.cfg.PublicURL,
 		Idle: s.cfg.SessionIdle, Life: s.cfg.SessionLife, Assets: dashboard.AssetsPath,
 		Page: pages.SignInPage, Fail: pages.Fail, Now: s.replica.Now, Logger: s.logger,
 	})
@@ -145,7 +147,7 @@ func acceptsHTML(r *http.Request) bool {
 func (s *server) isAPI(path string) bool {
 	base := s.basePath()
 	switch path {
-	case "/livez", "/readyz", base:
+	case "/livez", "/readyz", "/metrics", base:
 		return true
 	}
 	return strings.HasPrefix(strings.TrimLeft(path, "/")+"/", base[1:]+"/")

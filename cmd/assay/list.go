@@ -3,7 +3,7 @@
 package main
 
 import (
-	"encoding/json"
+	"bytes"
 	"io"
 	"os"
 	"time"
@@ -11,6 +11,7 @@ import (
 	"golang.org/x/term"
 
 	"assay/internal/report"
+	"assay/internal/safetext"
 )
 
 // listFormat is the flag of commands that list something.
@@ -34,10 +35,13 @@ func writeList[T any](e *environment, format string, items []T, header []string,
 }
 
 func writeJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	return enc.Encode(v)
+	var b bytes.Buffer
+	if err := safetext.EncodeJSON(&b, v, "  "); err != nil {
+		return err
+	}
+	b.WriteByte('\n')
+	_, err := w.Write(b.Bytes())
+	return err
 }
 
 // jsonTime returns a time as the REST API shows it, nil for the zero time.

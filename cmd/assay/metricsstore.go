@@ -81,7 +81,7 @@ func (c *metricsStoreConfig) open(wrap func(http.RoundTripper) http.RoundTripper
 }
 
 // metricsPath is where the embedded metrics store is.
-func (c *storeConfig) metricsPath() string { return filepath.Join(c.DataDir, "metrics") }
+func (c *storeConfig) metricsPath() string { return filepath.Join(c.DataDir, metricsDir) }
 
 // watchInterval is how soon a new organization stands in /metrics, with zeros, so that
 // a scrape sees the series before they begin to grow, and how soon another replica is

@@ -68,7 +68,7 @@ func (s *server) join(ctx context.Context) error {
 	run, stop := context.WithCancel(context.Background())
 	s.stopReplica = stop
 	s.replicating.Go(func() { s.replica.Run(run) })
-	if s.madeKey, err = bootstrap(ctx, s.store, s.replica, &s.cfg, s.logger); err != nil {
+	if s.madeKey, err = bootstrap(ctx, s.store, s.replica, &s.cfg, s.keepKey, s.logger); err != nil {
 		return fmt.Errorf("prepare the empty store: %w", err)
 	}
 	if err := s.replica.Renew(ctx); err != nil {

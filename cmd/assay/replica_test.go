@@ -158,7 +158,7 @@ func TestBootstrapTogether(t *testing.T) {
 				require.NoError(t, err)
 				defer s.Close()
 				wg.Go(func() {
-					key, err := bootstrap(t.Context(), s, lease.New(lease.Config{Store: s}), &cfg, slog.New(slog.DiscardHandler))
+					key, err := bootstrap(t.Context(), s, lease.New(lease.Config{Store: s}), &cfg, func(auth.Secret) error { return nil }, slog.New(slog.DiscardHandler))
 					assert.NoError(t, err)
 					if key != "" {
 						mu.Lock()
@@ -204,7 +204,7 @@ func TestBootstrapWaits(t *testing.T) {
 	cfg := testConfig(t, "")
 	ctx, cancel := context.WithTimeout(t.Context(), 3*bootstrapWait)
 	defer cancel()
-	_, err = bootstrap(ctx, s, lease.New(lease.Config{Store: s}), &cfg, slog.New(slog.DiscardHandler))
+	_, err = bootstrap(ctx, s, lease.New(lease.Config{Store: s}), &cfg, func(auth.Secret) error { return nil }, slog.New(slog.DiscardHandler))
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	_, err = s.FindOrganizationByName(t.Context(), firstOrganization)
 	require.Equal(t, assay.CodeNotFound, assay.ErrorCode(err))

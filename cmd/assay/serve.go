@@ -45,7 +45,10 @@ const (
 	answerTimeout  = time.Minute      // for reading a request and writing its answer
 	idleTimeout    = 2 * time.Minute  // between requests of a connection
 	maxStreams     = 128              // requests at a time on one HTTP/2 connection
-	maxHeader      = 64 << 10
+
+	// maxHeader is for the request line and the header of a request: 16 KiB, of which
+	// net/http adds the last 4096 bytes itself.
+	maxHeader = 16<<10 - 4096
 )
 
 type serveCmd struct{ serverConfig }
@@ -67,6 +70,8 @@ func (c *serveCmd) Run(e *environment) error {
 	defer signal.Stop(reload)
 	limitMemory(e, &c.serverConfig)
 	s := newServer(c.serverConfig, own)
+	_, terminal := terminalWidth(e.stdout)
+	s.keyToFile = !terminal
 	if err := s.start(ctx); err != nil {
 		if ctx.Err() != nil {
 			logger.Info("stopped before the start was complete")
@@ -74,7 +79,11 @@ func (c *serveCmd) Run(e *environment) error {
 		}
 		return err
 	}
-	if s.madeKey != "" {
+	switch {
+	case s.madeKey == "":
+	case s.keyToFile:
+		logger.Info("wrote the API key of the first organization to a file; move it to where secrets are kept", "organization", firstOrganization, "file", c.bootstrapKeyPath())
+	default:
 		if _, err := fmt.Fprintf(e.stdout, "API key of the organization %s, shown this once: %s\n", firstOrganization, string(s.madeKey)); err != nil {
 			logger.Error("the new API key could not be printed; make another one with `assay key create`", "error", err)
 		}
@@ -135,6 +144,8 @@ type server struct {
 	own     *telemetry.Telemetry
 	logger  *slog.Logger
 	madeKey auth.Secret // made by start for an empty store, else ""
+
+	keyToFile bool // a key that is made is written to the data directory
 
 	failed chan error // gets the first failure of a listener
 
@@ -200,6 +211,9 @@ func (s *server) start(ctx context.Context) (err error) {
 	}
 	if err := s.listen(ctx); err != nil {
 		return err
+	}
+	if err := s.cfg.protect(); err != nil {
+		s.logger.WarnContext(ctx, "others than the owner may read some of the data directory", "error", err)
 	}
 	opened, err := openStore(ctx, &s.cfg.storeConfig, openMigrate, s.logger)
 	if err != nil {
@@ -338,6 +352,14 @@ func (s *server) refreshQuota(ctx context.Context) {
 
 // serve starts answering on all listeners. pages is the dashboard, nil for none.
 func (s *server) serve(metrics, pages http.Handler, tlsConfig *tls.Config) {
+	open := metrics                                         // without credential; nil: not on this listener
+	var restricted func(organizationID string) http.Handler // nil: not on this listener
+	switch {
+	case s.metrics != nil:
+		open = nil
+	case !isLoopback(s.http.Addr()):
+		open, restricted = nil, s.own.MetricsOf
+	}
 	api := rest.New(rest.Config{
 		BasePath:      s.cfg.BasePath,
 		PublicURL:     s.cfg.PublicURL,
@@ -353,10 +375,11 @@ func (s *server) serve(metrics, pages http.Handler, tlsConfig *tls.Config) {
 		Window:        s.cfg.Window,
 		RateLimit:     s.cfg.RateLimit,
 		Ready:         s.ready,
+		Metrics:       restricted,
 		Now:           s.replica.Now,
 		Logger:        s.logger,
 	})
-	s.serveHTTP(s.http, s.own.Middleware(s.handler(api, pages, metrics, s.signer.JWKS())), tlsConfig)
+	s.serveHTTP(s.http, s.own.Middleware(s.handler(api, pages, open, s.signer.JWKS())), tlsConfig)
 	if s.metrics != nil {
 		mux := http.NewServeMux()
 		mux.Handle("GET /metrics", metrics)
@@ -427,14 +450,20 @@ func (s *server) goServe(name string, serve func() error) {
 // jwksPath is where the public keys of the tokens that are signed here are.
 const jwksPath = "/.well-known/jwks.json"
 
+// isLoopback reports whether only this machine reaches an address.
+func isLoopback(a net.Addr) bool {
+	tcp, ok := a.(*net.TCPAddr)
+	return ok && tcp.IP.IsLoopback()
+}
+
 // handler puts what has no place in the API beside it. It is no ServeMux, which
-// would redirect paths that the API refuses. pages may be nil.
+// would redirect paths that the API refuses. pages and metrics may be nil.
 func (s *server) handler(api, pages, metrics, jwks http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.URL.Path == jwksPath:
 			jwks.ServeHTTP(w, r)
-		case r.URL.Path == "/metrics" && s.metrics == nil && (r.Method == http.MethodGet || r.Method == http.MethodHead):
+		case r.URL.Path == "/metrics" && metrics != nil && (r.Method == http.MethodGet || r.Method == http.MethodHead):
 			metrics.ServeHTTP(w, r)
 		case pages != nil && !s.isAPI(r.URL.Path) && forDashboard(r):
 			pages.ServeHTTP(w, r)

@@ -89,7 +89,7 @@ func (c *storeConfig) postgres() (*url.URL, error) {
 }
 
 // path is where the SQLite store is.
-func (c *storeConfig) path() string { return filepath.Join(c.DataDir, "assay.db") }
+func (c *storeConfig) path() string { return filepath.Join(c.DataDir, storeFile) }
 
 // name is how people are told of the store: without user, password and parameters.
 func (c *storeConfig) name() string {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/subtle"
 	"log/slog"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -68,7 +69,7 @@ type Authenticator struct {
 	FailureLimit int
 
 	prepare   sync.Once
-	failures  *failures // nil: no limit
+	failures  *failures[netip.Prefix] // nil: no limit
 	index     *keyIndex
 	lookups   singleflight.Group
 	strangers chan struct{} // holds one for each lookup of an id that is not in found
@@ -347,7 +348,7 @@ func (a *Authenticator) init() {
 	a.index = &keyIndex{keys: a.Keys, now: a.now}
 	a.strangers = make(chan struct{}, maxStrangers)
 	if a.FailureLimit > 0 {
-		a.failures = newFailures(a.FailureLimit)
+		a.failures = newFailures[netip.Prefix](a.FailureLimit)
 	}
 }
 

@@ -13,53 +13,53 @@ import (
 	"assay"
 )
 
-// maxAddresses bounds the memory of failures. Past it the address that failed least
+// maxClients bounds the memory of failures. Past it the client that failed least
 // recently is forgotten.
-const maxAddresses = 10_000
+const maxClients = 10_000
 
-// failures holds one bucket of failed authentications per address: it begins with
+// failures holds one bucket of failed authentications per client: it begins with
 // perMinute, and they come back evenly over a minute. It may be used concurrently.
-type failures struct {
+type failures[K comparable] struct {
 	interval time.Duration // in which one failure comes back
 	window   time.Duration // in which a whole bucket does
 
 	mu   sync.Mutex
-	full *cache[netip.Prefix, time.Time] // when the bucket of an address will be full again
+	full *cache[K, time.Time] // when the bucket of a client will be full again
 }
 
-func newFailures(perMinute int) *failures {
+func newFailures[K comparable](perMinute int) *failures[K] {
 	interval := max(1, time.Minute/time.Duration(perMinute))
-	return &failures{
+	return &failures[K]{
 		interval: interval, window: interval * time.Duration(perMinute),
-		full: newCache[netip.Prefix, time.Time](maxAddresses),
+		full: newCache[K, time.Time](maxClients),
 	}
 }
 
-// wait returns how long it takes until the address may fail again, 0 for now.
-func (f *failures) wait(address netip.Prefix, now time.Time) time.Duration {
+// wait returns how long it takes until the client may fail again, 0 for now.
+func (f *failures[K]) wait(client K, now time.Time) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	wait, _ := f.look(address, now)
+	wait, _ := f.look(client, now)
 	return wait
 }
 
-// add counts a failure. It returns 0, or how long it takes until the address may fail
+// add counts a failure. It returns 0, or how long it takes until the client may fail
 // again: the failure is one too many then.
-func (f *failures) add(address netip.Prefix, now time.Time) time.Duration {
+func (f *failures[K]) add(client K, now time.Time) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	wait, missing := f.look(address, now)
+	wait, missing := f.look(client, now)
 	if wait == 0 {
 		full := now.Add(missing + f.interval)
-		f.full.put(address, &full)
+		f.full.put(client, &full)
 	}
 	return wait
 }
 
-// look returns how long the address has to wait for its next failure, and how long
+// look returns how long the client has to wait for its next failure, and how long
 // its bucket takes to be full.
-func (f *failures) look(address netip.Prefix, now time.Time) (wait, missing time.Duration) {
-	if full := f.full.get(address); full != nil {
+func (f *failures[K]) look(client K, now time.Time) (wait, missing time.Duration) {
+	if full := f.full.get(client); full != nil {
 		missing = min(max(full.Sub(now), 0), f.window) // the bounds are for a clock that jumps
 	}
 	return max(missing+f.interval-f.window, 0), missing
@@ -96,26 +96,44 @@ func errTooManyFailures(after time.Duration) error {
 	return &limitError{assay.Errorf(assay.CodeRateLimited, "too many failed authentications from this address"), after}
 }
 
-// Refuse returns CodeRateLimited, as Authenticate does, for an address that has failed
-// too often, host and port, else nil. It is for what costs more than a look at a key
-// and cannot be told good from bad before it is done: call Failed for what was bad.
-func (a *Authenticator) Refuse(remoteAddr string) error {
-	a.prepare.Do(a.init)
-	if a.failures == nil {
-		return nil
+// FailureLimiter limits what costs more than a look at a key and cannot be told good
+// from bad before it is done. It counts failures for each address, but those of a client
+// that is known by a name for that name, so that strangers at the address of a proxy
+// refuse no client behind it that is known. It shares no count with an Authenticator. It
+// may be used concurrently and remembers some thousands of clients.
+type FailureLimiter struct {
+	now       func() time.Time
+	addresses *failures[netip.Prefix]
+	known     *failures[string]
+}
+
+// NewFailureLimiter returns a limiter that lets perMinute failures of a client happen at
+// once; they come back evenly over a minute.
+func NewFailureLimiter(perMinute int, now func() time.Time) *FailureLimiter {
+	return &FailureLimiter{now, newFailures[netip.Prefix](perMinute), newFailures[string](perMinute)}
+}
+
+// Refuse returns CodeRateLimited, with a method RetryAfter() time.Duration, for a client
+// that has failed too often, else nil. remoteAddr is host and port; known is the name of
+// a client that has one, else "".
+func (l *FailureLimiter) Refuse(remoteAddr, known string) error {
+	wait := l.addresses.wait(addressOf(remoteAddr), l.now())
+	if known != "" {
+		wait = l.known.wait(known, l.now())
 	}
-	if wait := a.failures.wait(addressOf(remoteAddr), a.now()); wait > 0 {
+	if wait > 0 {
 		return errTooManyFailures(wait)
 	}
 	return nil
 }
 
-// Failed counts a failure of an address, beside the credentials of it that fail.
-func (a *Authenticator) Failed(remoteAddr string) {
-	a.prepare.Do(a.init)
-	if a.failures != nil {
-		a.failures.add(addressOf(remoteAddr), a.now())
+// Failed counts a failure of a client, named as for Refuse.
+func (l *FailureLimiter) Failed(remoteAddr, known string) {
+	if known != "" {
+		l.known.add(known, l.now())
+		return
 	}
+	l.addresses.add(addressOf(remoteAddr), l.now())
 }
 
 // keyIndex knows the ids of all keys. It answers for addresses that have failed too

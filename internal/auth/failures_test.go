@@ -209,16 +209,16 @@ func TestAddressOf(t *testing.T) {
 
 func TestFailuresAreBounded(t *testing.T) {
 	now := time.Now()
-	f := newFailures(1)
-	for n := range maxAddresses + 1 {
+	f := newFailures[netip.Prefix](1)
+	for n := range maxClients + 1 {
 		require.Zero(t, f.add(addressOf(fmt.Sprintf("10.%d.%d.%d:1", n>>16, n>>8&255, n&255)), now))
 	}
-	require.Equal(t, maxAddresses, f.full.len())
+	require.Equal(t, maxClients, f.full.len())
 	require.Positive(t, f.wait(addressOf("10.0.39.16:1"), now), "the last one")
 	require.Zero(t, f.wait(addressOf("10.0.0.0:1"), now), "the first one is forgotten")
 
 	// More than one per nanosecond is no division by zero.
-	require.Zero(t, newFailures(1<<62).add(addressOf(attacker), now))
+	require.Zero(t, newFailures[netip.Prefix](1<<62).add(addressOf(attacker), now))
 }
 
 func FuzzAddressOf(f *testing.F) {
@@ -233,26 +233,29 @@ func FuzzAddressOf(f *testing.F) {
 	})
 }
 
-func TestOtherFailuresCountToo(t *testing.T) {
+// TestFailureLimiter: a client that is known is not refused for the failures of
+// strangers at its address, nor they for its own.
+func TestFailureLimiter(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	a := &Authenticator{Keys: new(memory).store(), Prefix: "assay", Now: func() time.Time { return now }, FailureLimit: 2}
-	t.Cleanup(a.Close)
+	l := NewFailureLimiter(2, func() time.Time { return now })
 	const address, other = "192.0.2.1:1", "192.0.2.2:1"
-	require.NoError(t, a.Refuse(address))
-	a.Failed(address)
-	_, err := a.Authenticate(t.Context(), "Bearer wrong", address)
-	require.Equal(t, assay.CodeInvalidAPIKey, assay.ErrorCode(err))
-	err = a.Refuse("192.0.2.1:2")
+	for range 3 {
+		l.Failed(address, "")
+	}
+	err := l.Refuse("192.0.2.1:2", "")
 	require.Equal(t, assay.CodeRateLimited, assay.ErrorCode(err))
 	var wait interface{ RetryAfter() time.Duration }
 	require.ErrorAs(t, err, &wait)
 	require.Equal(t, 30*time.Second, wait.RetryAfter())
-	require.NoError(t, a.Refuse(other))
+	require.NoError(t, l.Refuse(other, ""))
+	require.NoError(t, l.Refuse(address, "ada"))
+	for range 3 {
+		l.Failed(other, "ada")
+	}
+	require.Equal(t, assay.CodeRateLimited, assay.ErrorCode(l.Refuse("192.0.2.3:1", "ada")), "wherever it is")
+	require.NoError(t, l.Refuse(other, ""))
+	require.NoError(t, l.Refuse(other, "grace"))
 	now = now.Add(30 * time.Second)
-	require.NoError(t, a.Refuse(address))
-
-	free := new(Authenticator)
-	t.Cleanup(free.Close)
-	free.Failed(address)
-	require.NoError(t, free.Refuse(address), "no limit")
+	require.NoError(t, l.Refuse(address, ""))
+	require.NoError(t, l.Refuse(address, "ada"))
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"assay/internal/safetext"
 )
 
 // How many characters of a text from telemetry are shown.
@@ -131,9 +133,7 @@ func escapeOf(r rune, encoded string, marks int) string {
 	switch {
 	case r == utf8.RuneError && len(encoded) == 1:
 		return fmt.Sprintf("⟨%02X⟩", encoded[0])
-	case r == ' ':
-		return ""
-	case !unicode.IsPrint(r), unicode.Is(unicode.Variation_Selector, r), marks > maxMarks, strings.ContainsRune("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0", r):
+	case safetext.Hidden(r), marks > maxMarks:
 		return fmt.Sprintf("⟨U+%04X⟩", r)
 	default:
 		return ""

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"assay/internal/requestid"
+	"assay/internal/safetext"
 	"assay/internal/wire"
 )
 
@@ -229,6 +230,7 @@ func writeStatus(w http.ResponseWriter, hr *http.Request, status int, err error)
 	} else {
 		header.Set("Content-Type", jsonType)
 		body, _ = protojson.Marshal(s)
+		body = safetext.JSON(body)
 	}
 	header.Set("Content-Length", strconv.Itoa(len(body)))
 	switch {

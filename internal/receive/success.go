@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"assay/internal/safetext"
 )
 
 // Field numbers, which are the same in the responses of all three signals.
@@ -36,5 +38,5 @@ func successJSON(warning string) []byte {
 	}
 	response.PartialSuccess.ErrorMessage = warning
 	b, _ := json.Marshal(response) // cannot fail: it is a string
-	return b
+	return safetext.JSON(b)
 }

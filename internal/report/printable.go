@@ -8,15 +8,17 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/text/width"
+
+	"assay/internal/safetext"
 )
 
 // maxMarks is how many combining marks one character keeps.
 const maxMarks = 3
 
 // Printable returns s in one line of at most limit columns that cannot control a
-// terminal or reorder what stands around it: white space becomes a space; control
-// characters, format characters such as direction marks, and invalid UTF-8 become
-// the replacement character. What is cut off shows as an ellipsis.
+// terminal or reorder what stands around it: white space becomes a space; what
+// safetext.Hidden reports, such as control characters and direction marks, and invalid
+// UTF-8 become the replacement character. What is cut off shows as an ellipsis.
 func Printable(s string, limit int) string {
 	if limit <= 0 {
 		return ""
@@ -30,7 +32,7 @@ func Printable(s string, limit int) string {
 		switch {
 		case unicode.IsSpace(r):
 			r = ' '
-		case r == utf8.RuneError, unicode.IsControl(r), !unicode.IsPrint(r):
+		case safetext.Hidden(r):
 			r = utf8.RuneError
 		}
 		w := runeWidth(r)

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
@@ -21,6 +20,7 @@ import (
 
 	"assay"
 	"assay/internal/rules/catalog"
+	"assay/internal/safetext"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -360,6 +360,7 @@ var hostile = []string{
 	"@everyone #1 **bold** ~~x~~ $x$ :smile: https://example.com",
 	"]]> --> <!-- &amp; \" '",
 	"\ufeff\ufffe\U000e0041zero\u200bwidth",
+	"\u061c\u2028\u2029\ufe0f\U000e0100\u3164\u00ad\x7f\u0085",
 	"e" + strings.Repeat("\u0301", 500),
 	strings.Repeat("界", 5000),
 	strings.Repeat("x", 10<<10),
@@ -392,21 +393,41 @@ func TestHostileNamesAreHarmless(t *testing.T) {
 				r := hostileReport(s)
 				got := written(t, format, r, Options{Inputs: []string{s}})
 				require.True(t, utf8.ValidString(got))
-				if format == "json" { // is for programs and tells everything as it is
-					var back Report
-					require.NoError(t, json.Unmarshal([]byte(got), &back))
-					require.Equal(t, string([]rune(s)), back.Services[0].Name)
-					return
+				requireHarmless(t, format, s, got)
+				if format != "json" { // which is for programs and leaves nothing out
+					require.Less(t, len(got), 250<<10)
 				}
-				for _, c := range got {
-					if c != '\n' && c != '\t' && c != '\ufffd' { // tabs are in the catalog's code
-						require.True(t, unicode.IsPrint(c), "%U", c)
-					}
-				}
-				require.Less(t, len(got), 250<<10)
 			})
 		}
 	}
+}
+
+// requireHarmless checks a report of hostileReport(s).
+func requireHarmless(t *testing.T, format, s, got string) {
+	t.Helper()
+	for _, c := range got {
+		if c != '\n' && c != '\t' { // tabs are in the catalog's code
+			require.False(t, safetext.Hidden(c), "%U", c)
+		}
+	}
+	if format == "json" {
+		var back Report
+		require.NoError(t, json.Unmarshal([]byte(got), &back))
+		require.Equal(t, string([]rune(s)), back.Services[0].Name)
+	}
+}
+
+// FuzzWrite: whatever telemetry holds, no format lets a character through that a terminal
+// obeys or hides, and JSON loses none.
+func FuzzWrite(f *testing.F) {
+	for _, s := range hostile {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		for _, format := range Formats() {
+			requireHarmless(t, format, s, written(t, format, hostileReport(s), Options{Inputs: []string{s}}))
+		}
+	})
 }
 
 func TestTextFitsInEightyColumns(t *testing.T) {
@@ -492,7 +513,7 @@ func FuzzPrintable(f *testing.F) {
 		require.True(t, utf8.ValidString(got))
 		require.LessOrEqual(t, columns(got), max(limit, 0))
 		for _, r := range got {
-			require.True(t, unicode.IsPrint(r), "%U", r)
+			require.False(t, safetext.Hidden(r), "%U", r)
 		}
 		require.Equal(t, got, Printable(got, limit), "twice is as good as once")
 	})

@@ -3,9 +3,9 @@
 package report
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"io"
 	"net/url"
 	"path/filepath"
 	"strings"
@@ -109,7 +109,7 @@ func sarifLevel(i assay.Impact) string {
 // writeSARIF writes SARIF 2.1.0: all rules, and a result for each insight of each
 // service. Telemetry has no place in source code: a result lies in the first file
 // judged, where there is one, and in its service.
-func writeSARIF(w io.Writer, r *Report, opt Options) error {
+func writeSARIF(b *bytes.Buffer, r *Report, opt Options) error {
 	driver := sarifDriver{Name: "assay", Version: opt.Version}
 	index := make(map[string]int)
 	for _, rule := range catalog.All() {
@@ -128,7 +128,7 @@ func writeSARIF(w io.Writer, r *Report, opt Options) error {
 			results = append(results, s.sarif(&insight, n, opt.Inputs))
 		}
 	}
-	return encodeJSON(w, sarifLog{
+	return encodeJSON(b, sarifLog{
 		Schema:  sarifSchema,
 		Version: "2.1.0",
 		Runs:    []sarifRun{{Tool: sarifTool{Driver: driver}, ColumnKind: "utf16CodeUnits", Results: results}},

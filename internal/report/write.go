@@ -5,7 +5,6 @@ package report
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"assay/internal/rules/catalog"
+	"assay/internal/safetext"
 )
 
 // Options say how a report looks. The zero value is fine everywhere.
@@ -71,7 +71,7 @@ func Write(w io.Writer, format string, r *Report, opt Options) error {
 
 // writeJSON writes the contract's JSON: lists are never null, times are UTC with
 // at most microseconds.
-func writeJSON(w io.Writer, r *Report) error {
+func writeJSON(b *bytes.Buffer, r *Report) error {
 	out := *r
 	out.Window.Start, out.Window.End = jsonTime(r.Window.Start), jsonTime(r.Window.End)
 	out.Services = append([]Service{}, r.Services...)
@@ -86,16 +86,17 @@ func writeJSON(w io.Writer, r *Report) error {
 			}
 		}
 	}
-	return encodeJSON(w, &out)
+	return encodeJSON(b, &out)
 }
 
 func jsonTime(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
 
-func encodeJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	return enc.Encode(v)
+// encodeJSON writes v indented, on lines of their own.
+func encodeJSON(b *bytes.Buffer, v any) error {
+	if err := safetext.EncodeJSON(b, v, "  "); err != nil {
+		return err
+	}
+	return b.WriteByte('\n')
 }
 
 // info returns what the catalog knows of an insight.

@@ -15,6 +15,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"assay"
+	"assay/internal/safetext"
 )
 
 // agentRoot is where the forwarded operations lie below the base path.
@@ -416,5 +417,5 @@ func (x *exchange) forwarded(a *assay.AgentAnswer) {
 		body.Write(a.Links)
 	}
 	body.WriteByte('}')
-	x.send(http.StatusOK, "application/json", body.Bytes())
+	x.send(http.StatusOK, "application/json", safetext.JSON(body.Bytes()))
 }

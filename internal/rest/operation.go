@@ -25,9 +25,9 @@ const (
 	slowTimeout = 50 * time.Second
 
 	// maxBody is the longest body and maxTarget the longest request target that is
-	// looked at, in bytes.
+	// looked at, in bytes. The server's limit for headers has to leave room for the latter.
 	maxBody   = 1 << 20
-	maxTarget = 32 << 10
+	maxTarget = 8 << 10
 )
 
 // operation declares what does not follow from the types of a handler.
@@ -125,19 +125,9 @@ func (s *server) handle(op operation, documented *huma.Operation, serve func(hum
 func (s *server) serve(x *exchange, op operation, answer func(context.Context, *call) (any, *page, error)) (any, *page, error) {
 	ctx, cancel := context.WithTimeout(x.r.Context(), op.Timeout)
 	defer cancel()
-	// Two fields make a value that no credential has, instead of one of them
-	// being chosen.
-	who, err := s.cfg.Authenticate(ctx, strings.Join(x.r.Header.Values("Authorization"), ", "), x.r.RemoteAddr)
+	who, err := s.authorize(ctx, x, op.Scope)
 	if err != nil {
 		return nil, nil, err
-	}
-	if s.limiter != nil {
-		if wait := s.limiter.take(bucketOf(who), s.now()); wait > 0 {
-			return nil, nil, rateLimited(wait)
-		}
-	}
-	if !who.Allows(op.Scope) {
-		return nil, nil, assay.Errorf(assay.CodeForbidden, "this credential does not have the scope %q", op.Scope)
 	}
 	if op.UsersOnly && !who.User {
 		return nil, nil, assay.Errorf(assay.CodeForbidden, "this operation needs a user's session, not an API key")
@@ -149,6 +139,25 @@ func (s *server) serve(x *exchange, op operation, answer func(context.Context, *
 		return nil, nil, assay.Errorf(assay.CodeTooLarge, "the request target is longer than %d bytes", maxTarget)
 	}
 	return answer(ctx, &call{Principal: who, Request: x.r, TraceID: x.traceID})
+}
+
+// authorize returns the caller of a request, who has to have the scope.
+func (s *server) authorize(ctx context.Context, x *exchange, scope assay.Scope) (*assay.Principal, error) {
+	// Two fields make a value that no credential has, instead of one of them
+	// being chosen.
+	who, err := s.cfg.Authenticate(ctx, strings.Join(x.r.Header.Values("Authorization"), ", "), x.r.RemoteAddr)
+	if err != nil {
+		return nil, err
+	}
+	if s.limiter != nil {
+		if wait := s.limiter.take(bucketOf(who), s.now()); wait > 0 {
+			return nil, rateLimited(wait)
+		}
+	}
+	if !who.Allows(scope) {
+		return nil, assay.Errorf(assay.CodeForbidden, "this credential does not have the scope %q", scope)
+	}
+	return who, nil
 }
 
 // refuse registers what answers to the other methods of the known paths. It is

@@ -50,6 +50,28 @@ func (s *server) probe(path string, checks func(context.Context) []Check) {
 	})
 }
 
+// metricsPath is where the metrics are.
+const metricsPath = "/metrics"
+
+// metrics registers the path of the metrics.
+func (s *server) metrics() {
+	s.mux.HandleFunc("GET "+metricsPath, func(_ http.ResponseWriter, r *http.Request) {
+		x := exchangeOf(r.Context())
+		ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
+		defer cancel()
+		who, err := s.authorize(ctx, x, assay.ScopeRead)
+		if err != nil {
+			x.fail(err)
+			return
+		}
+		x.Header().Set("Cache-Control", "no-store")
+		s.cfg.Metrics(who.OrganizationID).ServeHTTP(x, r)
+	})
+	s.mux.HandleFunc(metricsPath, func(_ http.ResponseWriter, r *http.Request) {
+		methodNotAllowed(exchangeOf(r.Context()), http.MethodGet)
+	})
+}
+
 // text says what was found: ok, perhaps with a note, or why it failed, as far as
 // everybody may know.
 func (c Check) text() string {

@@ -5,7 +5,6 @@ package rest
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"math"
@@ -16,6 +15,7 @@ import (
 	"time"
 
 	"assay"
+	"assay/internal/safetext"
 )
 
 const (
@@ -98,15 +98,7 @@ func encode(b *bytes.Buffer, v any) error {
 	}
 }
 
-func encodeAny(b *bytes.Buffer, v any) error {
-	enc := json.NewEncoder(b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return err
-	}
-	b.Truncate(b.Len() - 1) // the line feed
-	return nil
-}
+func encodeAny(b *bytes.Buffer, v any) error { return safetext.EncodeJSON(b, v, "") }
 
 // matches tells whether the If-None-Match fields name tag, compared weakly as
 // RFC 9110 says. What does not parse ends the list.

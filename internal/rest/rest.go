@@ -65,6 +65,10 @@ type Config struct {
 	// gives.
 	Ready func(ctx context.Context) []Check
 
+	// Metrics answers GET /metrics with what a caller with the scope read may see of an
+	// organization's metrics. nil: the path is none of the API's.
+	Metrics func(organizationID string) http.Handler
+
 	// Other serves what is neither below BasePath nor a probe; nil answers it
 	// with the 404 of the API. It is here because the standard mux, put before
 	// this handler, would redirect the paths that the API refuses.
@@ -136,6 +140,9 @@ func newServer(cfg Config) *server {
 	s.refuse()
 	s.probe("/livez", func(context.Context) []Check { return nil })
 	s.probe("/readyz", cfg.Ready)
+	if cfg.Metrics != nil {
+		s.metrics()
+	}
 	s.mux.HandleFunc("/", func(_ http.ResponseWriter, r *http.Request) {
 		exchangeOf(r.Context()).fail(errUnknownPath())
 	})
@@ -166,6 +173,8 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // owns tells whether a path is the API's or a probe.
 func (s *server) owns(path string) bool {
 	switch path {
+	case metricsPath:
+		return s.cfg.Metrics != nil
 	case "/livez", "/readyz", s.base + specJSON, s.base + specYAML, s.base + docsPath, s.base + docsStyle:
 		return true
 	}

@@ -17,6 +17,7 @@ import (
 const (
 	sessionCookie = "assay_session"
 	signInCookie  = "assay_sign_in"
+	knownCookie   = "assay_known"
 	hostPrefix    = "__Host-"
 )
 

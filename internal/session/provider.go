@@ -9,14 +9,25 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
 	"assay"
 )
 
-// signInLife is how long signing in at a provider may take.
-const signInLife = 10 * time.Minute
+const (
+	// signInLife is how long signing in at a provider may take.
+	signInLife = 10 * time.Minute
+	// knownLife is how long a browser is known in which a user signed in at a provider.
+	knownLife = 90 * 24 * time.Hour
+)
+
+// The purposes of what is signed.
+const (
+	signedFlow  = "sign-in"
+	signedKnown = "known browser"
+)
 
 // maxCode is the longest authorization code that is looked at, in bytes.
 const maxCode = 4096
@@ -30,9 +41,9 @@ const (
 	failedBusy     = "Too many people are signing in at the moment. Try again in a few seconds."
 )
 
-// flow is a sign-in at the provider that is under way. The browser alone keeps it: a
-// secret, from which everything that the provider sees of it is derived, so that what
-// comes back belongs to the browser that went there.
+// flow is a sign-in at the provider that is under way. The browser alone keeps it, in a
+// cookie that is signed: a secret, from which everything that the provider sees of it is
+// derived, so that what comes back belongs to the browser that went there.
 type flow struct {
 	secret secret
 	back   string
@@ -89,7 +100,10 @@ func (m *Manager) goToProvider(w http.ResponseWriter, r *http.Request) {
 		m.providerFailed(w, r, back, err)
 		return
 	}
-	m.setCookie(w, r, signInCookie, f.String(), signInLife)
+	if err := m.setSigned(w, r, signInCookie, signedFlow, f.String(), signInLife); err != nil {
+		m.providerFailed(w, r, back, err)
+		return
+	}
 	http.Redirect(w, r, to, http.StatusSeeOther)
 }
 
@@ -107,6 +121,7 @@ func (m *Manager) comeBack(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	a := f.authorization(m.redirectURI(r))
+	known := m.knownUser(r)
 	query := r.URL.Query()
 	state, code := single(query, "state"), single(query, "code")
 	switch {
@@ -121,7 +136,7 @@ func (m *Manager) comeBack(w http.ResponseWriter, r *http.Request) {
 		m.page(w, r, http.StatusBadRequest, f.back, failedRefused)
 		return
 	}
-	user, err := m.exchange(r, code, f.verifier(), a)
+	user, err := m.exchange(r, known, code, f.verifier(), a)
 	if err != nil {
 		m.providerFailed(w, r, f.back, err)
 		return
@@ -139,42 +154,89 @@ func (m *Manager) comeBack(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		m.unavailable(w, r, err)
 	default:
+		// Without the cookie the browser is a stranger's the next time, and no more.
+		_ = m.setSigned(w, r, knownCookie, signedKnown, nameOf(user), knownLife)
 		http.Redirect(w, r, f.back, http.StatusSeeOther)
 	}
+}
+
+// nameOf returns the name by which the failures of a user's browsers are counted.
+func nameOf(u *User) string {
+	sum := sha256.Sum256([]byte(u.OrganizationID + "\x00" + u.Subject))
+	return base64.RawURLEncoding.EncodeToString(sum[:16])
+}
+
+// knownUser returns the name of the user that signed in at the provider with this browser,
+// "" for none.
+func (m *Manager) knownUser(r *http.Request) string {
+	name, _ := m.signed(r, knownCookie, signedKnown)
+	return name
+}
+
+// setSigned gives the browser a cookie that signed returns the text of for as long as it lives.
+func (m *Manager) setSigned(w http.ResponseWriter, r *http.Request, cookie, purpose, text string, life time.Duration) error {
+	value, err := m.cfg.Signer.SignText(purpose, strconv.FormatInt(m.cfg.Now().Add(life).Unix(), 10)+"."+text)
+	if err != nil {
+		return err
+	}
+	m.setCookie(w, r, cookie, value, life)
+	return nil
+}
+
+// signed returns what setSigned put into a cookie.
+func (m *Manager) signed(r *http.Request, cookie, purpose string) (text string, ok bool) {
+	c, err := r.Cookie(m.cookieName(r, cookie))
+	if err != nil {
+		return "", false
+	}
+	all, ok := m.cfg.Signer.VerifyText(purpose, c.Value)
+	expires, text, _ := strings.Cut(all, ".")
+	end, err := strconv.ParseInt(expires, 10, 64)
+	if !ok || err != nil || m.cfg.Now().Unix() >= end {
+		return "", false
+	}
+	return text, true
 }
 
 // errBusy is the answer to a code while as many as may be are exchanged.
 var errBusy = errors.New("as many codes as may be are exchanged")
 
-// exchange exchanges a code, unless its address failed too often or too many are
-// exchanged. Whatever goes wrong counts: a client can make up all that is known before,
-// and every one of its codes is a request to the provider.
-func (m *Manager) exchange(r *http.Request, code, verifier string, a Authorization) (*User, error) {
+// exchange exchanges a code, unless the client failed too often or too many are
+// exchanged. Whatever goes wrong counts: every code is a request to the provider, and
+// any client can begin a sign-in and make up a code. A browser in which a user signed in
+// before counts for that user, and has places that strangers cannot take.
+func (m *Manager) exchange(r *http.Request, known, code, verifier string, a Authorization) (*User, error) {
 	if m.cfg.Failures != nil {
-		if err := m.cfg.Failures.Refuse(r.RemoteAddr); err != nil {
+		if err := m.cfg.Failures.Refuse(r.RemoteAddr, known); err != nil {
 			return nil, err
 		}
 	}
-	select {
-	case m.exchanges <- struct{}{}:
-		defer func() { <-m.exchanges }()
-	default:
-		return nil, errBusy
+	places := []chan struct{}{m.exchanges}
+	if known == "" {
+		places = []chan struct{}{m.strangers, m.exchanges}
+	}
+	for _, p := range places {
+		select {
+		case p <- struct{}{}:
+			defer func() { <-p }()
+		default:
+			return nil, errBusy
+		}
 	}
 	user, err := m.cfg.Provider.Exchange(r.Context(), code, verifier, a)
 	if err != nil && m.cfg.Failures != nil {
-		m.cfg.Failures.Failed(r.RemoteAddr)
+		m.cfg.Failures.Failed(r.RemoteAddr, known)
 	}
 	return user, err
 }
 
 // flowOf returns the flow in the request's cookie.
 func (m *Manager) flowOf(r *http.Request) (flow, bool) {
-	c, err := r.Cookie(m.cookieName(r, signInCookie))
-	if err != nil {
+	text, ok := m.signed(r, signInCookie, signedFlow)
+	if !ok {
 		return flow{}, false
 	}
-	return parseFlow(c.Value)
+	return parseFlow(text)
 }
 
 func (m *Manager) providerFailed(w http.ResponseWriter, r *http.Request, back string, err error) {

@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -194,62 +195,144 @@ func TestProviderFails(t *testing.T) {
 	require.Equal(t, http.StatusServiceUnavailable, b.ask(p.callback(), nil).StatusCode)
 }
 
-// TestFailedExchangesAreLimited: a client makes up state and cookie, and has assay ask
-// the provider with one code after the other.
+// begin has a new browser go to the provider, which p.callback leads back from.
+func (f *fixture) begin() *browser {
+	b := f.browser()
+	require.Equal(f.t, http.StatusSeeOther, b.ask(ProviderPath, nil).StatusCode)
+	return b
+}
+
+// TestFailedExchangesAreLimited: a client begins one sign-in after the other, and has
+// assay ask the provider with codes that it made up.
 func TestFailedExchangesAreLimited(t *testing.T) {
 	f, p := newProviderFixture(t)
-	made := flow{secret: newSecret(), back: "/x"}
-	p.asked = made.authorization(f.server.URL + CallbackPath)
-	p.err = assay.Errorf(assay.CodeInvalidToken, "no such code")
-	attack := func() *http.Response {
-		b := f.browser()
-		return b.ask(p.callback(), nil, "Cookie", hostPrefix+signInCookie+"="+made.String())
+	ada := f.begin() // whose browser is known from now on
+	require.Equal(t, http.StatusSeeOther, ada.ask(p.callback(), nil).StatusCode)
+	require.NotNil(t, ada.cookie(knownCookie))
+	attack := func(b *browser, err error) *http.Response {
+		p.err = nil
+		b.ask(ProviderPath, nil)
+		p.err = err
+		return b.ask(p.callback(), nil)
 	}
+	wrong := assay.Errorf(assay.CodeInvalidToken, "no such code")
 	for range 3 { // the limit of the fixture
-		require.Equal(t, http.StatusForbidden, attack().StatusCode)
+		require.Equal(t, http.StatusForbidden, attack(f.browser(), wrong).StatusCode)
 	}
 	for range 3 {
-		res := attack()
+		res := attack(f.browser(), wrong)
 		require.Equal(t, http.StatusTooManyRequests, res.StatusCode)
 		require.NotEmpty(t, res.Header.Get("Retry-After"))
 		require.Contains(t, text(t, res), failedTooOften)
 	}
-	require.EqualValues(t, 3, p.calls.Load(), "the provider is not asked")
+	require.EqualValues(t, 1+3, p.calls.Load(), "the provider is not asked")
 	require.Equal(t, 3, strings.Count(f.log.String(), "level=WARN"))
 
-	// Keys and codes of an address are counted together, and what fails comes back.
-	res := f.browser().ask(SignInPath, url.Values{"key": {"wrong"}})
-	require.Equal(t, http.StatusTooManyRequests, res.StatusCode)
+	// A user whom the browser knows signs in from the same address, as from behind a proxy.
+	for range 5 {
+		require.Equal(t, http.StatusSeeOther, attack(ada, nil).StatusCode)
+	}
+	// Keys of the address have a limit of their own.
+	require.Equal(t, http.StatusUnauthorized, f.browser().ask(SignInPath, url.Values{"key": {"wrong"}}).StatusCode)
+	// What fails comes back, and what succeeds is not counted.
 	f.now = f.now.Add(20 * time.Second)
-	p.err = nil
-	require.Equal(t, http.StatusSeeOther, attack().StatusCode)
-	require.Equal(t, http.StatusSeeOther, attack().StatusCode, "what succeeds is not counted")
+	require.Equal(t, http.StatusSeeOther, attack(f.browser(), nil).StatusCode)
+	require.Equal(t, http.StatusSeeOther, attack(f.browser(), nil).StatusCode)
+	// A known browser has a limit, too, which is nobody else's.
+	for range 3 {
+		require.Equal(t, http.StatusForbidden, attack(ada, wrong).StatusCode)
+	}
+	require.Equal(t, http.StatusTooManyRequests, attack(ada, wrong).StatusCode)
+	require.Equal(t, http.StatusSeeOther, attack(f.browser(), nil).StatusCode)
+	// It is not known for ever.
+	f.now = f.now.Add(knownLife)
+	for range 3 {
+		require.Equal(t, http.StatusForbidden, attack(f.browser(), wrong).StatusCode)
+	}
+	require.Equal(t, http.StatusTooManyRequests, attack(ada, nil).StatusCode)
+}
+
+// TestFailedKeysRefuseNoExchange: whatever keys an address tries, its users sign in at the
+// provider.
+func TestFailedKeysRefuseNoExchange(t *testing.T) {
+	f, p := newProviderFixture(t)
+	for range 20 {
+		f.browser().ask(SignInPath, url.Values{"key": {"wrong"}})
+	}
+	require.Equal(t, http.StatusTooManyRequests, f.browser().ask(SignInPath, url.Values{"key": {"wrong"}}).StatusCode)
+	require.Equal(t, http.StatusSeeOther, f.begin().ask(p.callback(), nil).StatusCode)
+}
+
+// TestForgedSignInsAreFree: what this installation did not begin is refused before it
+// counts, and costs the users at the same address nothing.
+func TestForgedSignInsAreFree(t *testing.T) {
+	f, p := newProviderFixture(t)
+	forge := func(cookie string, of flow) *http.Response {
+		p.asked = of.authorization(f.server.URL + CallbackPath)
+		return f.browser().ask(p.callback(), nil, "Cookie", hostPrefix+signInCookie+"="+cookie)
+	}
+	signed := func(purpose string, of flow, expires time.Time) string {
+		s, err := fakeSigner{}.SignText(purpose, strconv.FormatInt(expires.Unix(), 10)+"."+of.String())
+		require.NoError(t, err)
+		return s
+	}
+	made := flow{secret: newSecret(), back: "/x"}
+	good := signed(signedFlow, made, f.now.Add(signInLife))
+	for what, cookie := range map[string]string{
+		"not signed":         made.String(),
+		"signed otherwise":   strings.Repeat("0", 64) + good[64:],
+		"for something else": signed(signedKnown, made, f.now.Add(signInLife)),
+		"too old":            signed(signedFlow, made, f.now),
+		"changed":            good + "x",
+		"cut":                good[:len(good)-1],
+	} {
+		for range 5 {
+			require.Equal(t, http.StatusBadRequest, forge(cookie, made).StatusCode, what)
+		}
+	}
+	require.Zero(t, p.calls.Load(), "the provider is not asked")
+	require.Equal(t, http.StatusSeeOther, forge(good, made).StatusCode)
+	p.err = assay.Errorf(assay.CodeInvalidToken, "no such code")
+	for range 3 {
+		require.Equal(t, http.StatusForbidden, forge(good, made).StatusCode, "nothing counted before")
+	}
 }
 
 func TestExchangesInFlightAreBounded(t *testing.T) {
 	f, p := newProviderFixture(t)
 	f.manager.cfg.Failures = nil
+	ada := f.begin()
+	require.Equal(t, http.StatusSeeOther, ada.ask(p.callback(), nil).StatusCode)
+	ada.ask(ProviderPath, nil)
+	adas := p.callback()
+	b := f.begin()
+	path, cookie := p.callback(), b.cookie(signInCookie).Value
+	p.calls.Store(0)
 	p.hold, p.held = make(chan struct{}), make(chan struct{}, maxExchanges)
-	made := flow{secret: newSecret(), back: "/x"}
-	p.asked = made.authorization(f.server.URL + CallbackPath)
-	path := p.callback()
-	ask := func() *http.Response {
-		return f.browser().ask(path, nil, "Cookie", hostPrefix+signInCookie+"="+made.String())
+	ask := func(known bool) *http.Response {
+		if known {
+			return f.browser().ask(adas, nil, "Cookie", hostPrefix+signInCookie+"="+ada.cookie(signInCookie).Value+"; "+hostPrefix+knownCookie+"="+ada.cookie(knownCookie).Value)
+		}
+		return f.browser().ask(path, nil, "Cookie", hostPrefix+signInCookie+"="+cookie)
 	}
 	var waiting sync.WaitGroup
-	for range maxExchanges {
-		waiting.Go(func() { ask() })
+	hold := func(n int, known bool) {
+		for range n {
+			waiting.Go(func() { ask(known) })
+		}
+		for range n {
+			<-p.held
+		}
+		res := ask(known)
+		require.Equal(t, http.StatusServiceUnavailable, res.StatusCode)
+		require.Contains(t, text(t, res), failedBusy)
 	}
-	for range maxExchanges {
-		<-p.held
-	}
-	res := ask()
-	require.Equal(t, http.StatusServiceUnavailable, res.StatusCode)
-	require.Contains(t, text(t, res), failedBusy)
+	hold(maxStrangers, false)
+	hold(maxExchanges-maxStrangers, true) // strangers left them room
 	close(p.hold)
 	waiting.Wait()
 	require.EqualValues(t, maxExchanges, p.calls.Load())
-	require.Contains(t, text(t, ask()), failedProvider, "and then there is room again")
+	require.Contains(t, text(t, ask(false)), failedProvider, "and then there is room again")
 }
 
 func TestNoProvider(t *testing.T) {

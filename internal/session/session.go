@@ -34,6 +34,8 @@ const (
 	// maxExchanges is how many codes are exchanged at the provider at a time: each is a
 	// request of up to ten seconds that whoever asks for the callback causes.
 	maxExchanges = 16
+	// maxStrangers is how many of them are for browsers in which no user has signed in.
+	maxStrangers = maxExchanges * 3 / 4
 )
 
 // Provider is an OpenID Connect provider. Implementations may be used concurrently.
@@ -70,17 +72,28 @@ type SignInPage struct {
 	Failure  string // a sentence for people about what went wrong; "" for nothing
 }
 
-// FailureLimiter counts what failed for each address, host and port. Implementations may
-// be used concurrently.
+// FailureLimiter counts what failed, for each address, host and port, but for the name of
+// a client that is known where that is not "". Implementations may be used concurrently.
 type FailureLimiter interface {
-	// Refuse returns CodeRateLimited, with a method RetryAfter() time.Duration, for an
-	// address that has failed too often.
-	Refuse(remoteAddr string) error
+	// Refuse returns CodeRateLimited, with a method RetryAfter() time.Duration, for a
+	// client that has failed too often.
+	Refuse(remoteAddr, known string) error
 	// Failed counts a failure.
-	Failed(remoteAddr string)
+	Failed(remoteAddr, known string)
 }
 
-// Config of a Manager. Store, Authenticate, Keys, Page and Fail are needed.
+// TextSigner signs what browsers keep, for all replicas. Implementations may be used
+// concurrently.
+type TextSigner interface {
+	// SignText returns the text behind a signature, in characters of a cookie where the
+	// text is in such.
+	SignText(purpose, text string) (string, error)
+	// VerifyText returns the text that SignText was given with the same purpose.
+	VerifyText(purpose, signed string) (text string, ok bool)
+}
+
+// Config of a Manager. Store, Authenticate, Keys, Page and Fail are needed, Signer with a
+// Provider.
 type Config struct {
 	Store assay.SessionStore
 	// Authenticate tells who an Authorization header belongs to, as in the REST API.
@@ -88,6 +101,7 @@ type Config struct {
 	Keys         assay.APIKeyStore // tells the names of keys
 	Provider     Provider          // nil: none is configured
 	Failures     FailureLimiter    // of sign-ins at the provider; nil: no limit
+	Signer       TextSigner        // of what browsers keep of sign-ins at the provider
 	PublicURL    string            // scheme and host by which browsers come; "": those of the request
 
 	Idle time.Duration // default assay.DefaultSessionIdle
@@ -110,12 +124,16 @@ type Manager struct {
 	public    *url.URL // of Config.PublicURL, nil for none
 	cross     *http.CrossOriginProtection
 	exchanges chan struct{} // one for each code that is being exchanged
+	strangers chan struct{} // one for each of these from a browser that is not known
 }
 
 // New returns a Manager, or what is wrong with the configuration.
 func New(cfg Config) (*Manager, error) {
 	if cfg.Store == nil || cfg.Authenticate == nil || cfg.Keys == nil || cfg.Page == nil || cfg.Fail == nil {
 		return nil, errors.New("sessions: Store, Authenticate, Keys, Page and Fail are needed")
+	}
+	if cfg.Provider != nil && cfg.Signer == nil {
+		return nil, errors.New("sessions: Signer is needed with a Provider")
 	}
 	if cfg.Idle <= 0 {
 		cfg.Idle = assay.DefaultSessionIdle
@@ -129,7 +147,7 @@ func New(cfg Config) (*Manager, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	m := &Manager{cfg: cfg, cross: http.NewCrossOriginProtection(), exchanges: make(chan struct{}, maxExchanges)}
+	m := &Manager{cfg: cfg, cross: http.NewCrossOriginProtection(), exchanges: make(chan struct{}, maxExchanges), strangers: make(chan struct{}, maxStrangers)}
 	m.cross.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		cfg.Fail(w, r, http.StatusForbidden, "The request came from another site.")
 	}))

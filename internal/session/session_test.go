@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -72,7 +73,7 @@ func newFixture(t *testing.T, tls bool, change func(*Config)) *fixture {
 	keys := &auth.Authenticator{Keys: shared, Prefix: "assay", Now: clock, FailureLimit: 3}
 	t.Cleanup(keys.Close)
 	f.cfg = Config{
-		Store: f.store, Authenticate: keys.Authenticate, Failures: keys, Keys: shared, Assets: "/assets/",
+		Store: f.store, Authenticate: keys.Authenticate, Failures: auth.NewFailureLimiter(3, clock), Signer: fakeSigner{}, Keys: shared, Assets: "/assets/",
 		Page: func(w http.ResponseWriter, _ *http.Request, status int, p SignInPage) {
 			w.WriteHeader(status)
 			fmt.Fprintf(w, "sign in, provider %v, to %s: %s", p.Provider, p.Return, p.Failure)
@@ -103,6 +104,20 @@ func newFixture(t *testing.T, tls bool, change func(*Config)) *fixture {
 	}
 	t.Cleanup(f.server.Close)
 	return f
+}
+
+// fakeSigner signs with a secret of all fixtures.
+type fakeSigner struct{}
+
+func (fakeSigner) SignText(purpose, text string) (string, error) {
+	sum := sha256.Sum256([]byte("secret\x00" + purpose + "\x00" + text))
+	return hex.EncodeToString(sum[:]) + "." + text, nil
+}
+
+func (s fakeSigner) VerifyText(purpose, signed string) (string, bool) {
+	_, text, _ := strings.Cut(signed, ".")
+	want, _ := s.SignText(purpose, text)
+	return text, signed == want
 }
 
 // key makes an API key.
@@ -472,11 +487,12 @@ func TestStoreAway(t *testing.T) {
 func TestNew(t *testing.T) {
 	f := newFixture(t, false, nil)
 	for name, spoil := range map[string]func(*Config){
-		"no store": func(c *Config) { c.Store = nil },
-		"no page":  func(c *Config) { c.Page = nil },
-		"no keys":  func(c *Config) { c.Keys = nil },
-		"a path":   func(c *Config) { c.PublicURL = "/assay" },
-		"no URL":   func(c *Config) { c.PublicURL = "https://%zz" },
+		"no store":                    func(c *Config) { c.Store = nil },
+		"no page":                     func(c *Config) { c.Page = nil },
+		"no keys":                     func(c *Config) { c.Keys = nil },
+		"a path":                      func(c *Config) { c.PublicURL = "/assay" },
+		"no URL":                      func(c *Config) { c.PublicURL = "https://%zz" },
+		"a provider without a signer": func(c *Config) { c.Provider, c.Signer = &fakeProvider{}, nil },
 	} {
 		cfg := f.cfg
 		spoil(&cfg)

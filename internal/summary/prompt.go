@@ -12,6 +12,7 @@ import (
 
 	"assay"
 	"assay/internal/rules/catalog"
+	"assay/internal/safetext"
 )
 
 // PromptVersion is the version of the prompt. A new one makes every summary
@@ -65,7 +66,8 @@ func newPrompt(i *assay.Insight, r catalog.Rule) (*Prompt, error) {
 		return nil, fmt.Errorf("summary: write the prompt: %w", err)
 	}
 	// Indented, and with <, > and & escaped, which is the default of the package:
-	// no string can look like the end of the document.
+	// no string can look like the end of the document. Nor does one say to the model
+	// what people do not see.
 	d, err := json.MarshalIndent(document{
 		Service: serviceDocument{
 			Name:        part("service.name", i.Service.Name),
@@ -78,5 +80,5 @@ func newPrompt(i *assay.Insight, r catalog.Rule) (*Prompt, error) {
 	if err != nil {
 		return nil, fmt.Errorf("summary: write the evidence: %w", err)
 	}
-	return &Prompt{Rules: rules.String(), Document: string(d)}, nil
+	return &Prompt{Rules: rules.String(), Document: string(safetext.JSON(d))}, nil
 }

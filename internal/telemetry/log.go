@@ -13,6 +13,7 @@ import (
 
 	"assay/internal/requestid"
 	"assay/internal/rules/sensitive"
+	"assay/internal/safetext"
 )
 
 // newHandler returns a handler that writes to w as "text" or "json", from "debug",
@@ -27,7 +28,7 @@ func newHandler(w io.Writer, format, level string) (slog.Handler, slog.Level, er
 	case "text":
 		return slog.NewTextHandler(w, opts), l, nil
 	case "json":
-		return slog.NewJSONHandler(w, opts), l, nil
+		return slog.NewJSONHandler(safetext.JSONWriter{To: w}, opts), l, nil
 	default:
 		return nil, l, fmt.Errorf("log format %q is not one of text and json", format)
 	}

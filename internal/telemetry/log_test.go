@@ -9,10 +9,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/trace"
+
+	"assay/internal/safetext"
 )
 
 func TestLogger(t *testing.T) {
@@ -39,6 +42,24 @@ func TestLogger(t *testing.T) {
 	for _, c := range [][2]string{{"xml", "info"}, {"text", "loud"}, {"", ""}} {
 		_, err := Start(t.Context(), Config{Version: "1.2.3", Log: &b, LogFormat: c[0], LogLevel: c[1]})
 		require.Error(t, err, c)
+	}
+}
+
+// TestLogHidesNothing: what a client or a sender chose neither controls a terminal that shows the
+// log nor looks like another text there.
+func TestLogHidesNothing(t *testing.T) {
+	const hostile = "\x1b[2J\u009b31m\u202eevil\u2066\ufeff\U000e0041\u2028\x7f\n"
+	for _, format := range []string{"json", "text"} {
+		var b bytes.Buffer
+		own, err := Start(t.Context(), Config{Version: "1.2.3", Log: &b, LogFormat: format, LogLevel: "info"})
+		require.NoError(t, err)
+		own.Logger().Info(hostile, "path", hostile, "error", errors.New(hostile))
+		for _, r := range strings.TrimSuffix(b.String(), "\n") {
+			require.False(t, safetext.Hidden(r), "%U in %q", r, b.String())
+		}
+		if format == "json" {
+			require.Equal(t, hostile, lastLine(t, &b)["path"])
+		}
 	}
 }
 

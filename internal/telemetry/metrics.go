@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	dto "github.com/prometheus/client_model/go"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
@@ -242,17 +244,59 @@ func (t *Telemetry) WatchLeases(l Leases, kinds ...string) error {
 // scrapeTimeout bounds one scrape.
 const scrapeTimeout = 10 * time.Second
 
+// maxScrapes bounds the scrapes at a time, of MetricsHandler and of MetricsOf each.
+const maxScrapes = 4
+
 // MetricsHandler serves the metrics in the formats of Prometheus, those of
 // OpenMetrics and protobuf with the time when counting began.
 func (t *Telemetry) MetricsHandler() http.Handler {
-	return promhttp.HandlerFor(t.registry, promhttp.HandlerOpts{
-		Registry:            t.registry,
-		ErrorLog:            slog.NewLogLogger(t.logger.Handler(), slog.LevelError),
-		ErrorHandling:       promhttp.ContinueOnError,
-		MaxRequestsInFlight: 4,
-		Timeout:             scrapeTimeout,
-		EnableOpenMetrics:   true,
+	options := t.scrapeOptions()
+	options.MaxRequestsInFlight, options.Timeout = maxScrapes, scrapeTimeout
+	return promhttp.HandlerFor(t.registry, options)
+}
+
+// MetricsOf serves what MetricsHandler does, without the series of other organizations
+// than that with this id. Series that name no organization are about all of them together.
+// A scrape waits for its turn.
+func (t *Telemetry) MetricsOf(organizationID string) http.Handler {
+	scrape := promhttp.HandlerFor(ofOrganization{t.registry, organizationID}, t.scrapeOptions())
+	return http.TimeoutHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case t.scrapes <- struct{}{}:
+			defer func() { <-t.scrapes }()
+			scrape.ServeHTTP(w, r)
+		case <-r.Context().Done():
+		}
+	}), scrapeTimeout, "Exceeded the timeout of a scrape.\n")
+}
+
+func (t *Telemetry) scrapeOptions() promhttp.HandlerOpts {
+	return promhttp.HandlerOpts{
+		Registry:          t.registry,
+		ErrorLog:          slog.NewLogLogger(t.logger.Handler(), slog.LevelError),
+		ErrorHandling:     promhttp.ContinueOnError,
+		EnableOpenMetrics: true,
 
 		EnableOpenMetricsTextCreatedSamples: true,
-	})
+	}
+}
+
+// organizationLabel is the label of the series that are about one organization.
+const organizationLabel = "organization_id"
+
+// ofOrganization leaves out the series of other organizations.
+type ofOrganization struct {
+	prometheus.Gatherer
+	id string
+}
+
+// Gather implements prometheus.Gatherer.
+func (g ofOrganization) Gather() ([]*dto.MetricFamily, error) {
+	families, err := g.Gatherer.Gather()
+	return slices.DeleteFunc(families, func(f *dto.MetricFamily) bool {
+		f.Metric = slices.DeleteFunc(f.Metric, func(m *dto.Metric) bool {
+			return slices.ContainsFunc(m.Label, func(l *dto.LabelPair) bool { return l.GetName() == organizationLabel && l.GetValue() != g.id })
+		})
+		return len(f.Metric) == 0
+	}), err
 }

@@ -44,6 +44,7 @@ type Telemetry struct {
 	report    *reporter
 
 	registry *prometheus.Registry
+	scrapes  chan struct{} // one for each scrape of MetricsOf
 	meters   *sdkmetric.MeterProvider
 	meter    *meter
 	received received
@@ -67,7 +68,7 @@ func Start(ctx context.Context, cfg Config) (_ *Telemetry, err error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Telemetry{accessLog: cfg.AccessLog, registry: prometheus.NewRegistry(), report: newReporter(slog.New(local), time.Now)}
+	t := &Telemetry{accessLog: cfg.AccessLog, registry: prometheus.NewRegistry(), scrapes: make(chan struct{}, maxScrapes), report: newReporter(slog.New(local), time.Now)}
 	otel.SetErrorHandler(t.report)
 	otel.SetLogger(logr.New(t.report))
 	defer func() {

@@ -26,5 +26,7 @@
 //
 // A replica that cannot reach the store goes on with the keys it knows.
 //
+// The same keys sign short texts that browsers keep for the server (SignText).
+//
 // At rest the private halves can be encrypted with a secret that is not in the store.
 package sign

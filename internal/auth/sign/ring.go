@@ -41,6 +41,7 @@ const (
 // key is a signing key in use.
 type key struct {
 	id      string
+	public  ed25519.PublicKey
 	private ed25519.PrivateKey // nil: it could not be opened
 	header  string             // of the tokens that it signs, encoded
 	readyAt time.Time          // when to sign with it
@@ -49,7 +50,7 @@ type key struct {
 // newKey prepares a key that is seen for the first time. private is nil when it
 // could not be opened.
 func newKey(k *assay.SigningKey, private ed25519.PrivateKey, now time.Time) (*key, error) {
-	prepared := &key{id: k.ID, private: private, readyAt: now}
+	prepared := &key{id: k.ID, public: k.Public, private: private, readyAt: now}
 	if now.Sub(k.CreatedAt) < settled {
 		prepared.readyAt = now.Add(settling)
 	}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package main
+
+import (
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// modes returns the permissions of what is below a directory and of itself.
+func modes(t *testing.T, dir string) map[string]fs.FileMode {
+	t.Helper()
+	found := map[string]fs.FileMode{}
+	require.NoError(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		require.NoError(t, err)
+		info, err := e.Info()
+		require.NoError(t, err)
+		name, err := filepath.Rel(dir, path)
+		require.NoError(t, err)
+		found[name] = info.Mode()
+		return nil
+	}))
+	return found
+}
+
+// TestDataDirIsClosed: whatever the mask and the modes were before, a server leaves nothing
+// in its directory that group or others can open.
+func TestDataDirIsClosed(t *testing.T) {
+	old := syscall.Umask(0) // the server inherits it
+	t.Cleanup(func() { syscall.Umask(old) })
+	dir := filepath.Join(t.TempDir(), "data")
+	require.NoError(t, os.Mkdir(dir, 0o755))
+	run := func() {
+		d := serveBinary(t, dir)
+		key := madeKey(t, dir)
+		body, err := logRequest("a", time.Now()).MarshalProto()
+		require.NoError(t, err)
+		status, err := d.send(t, client(t), key, body)
+		require.NoError(t, err)
+		require.Equal(t, 200, status)
+		running := modes(t, dir)
+		require.Contains(t, running, "assay.db-wal")
+		requireClosed(t, running)
+		require.NoError(t, d.cmd.Process.Signal(syscall.SIGTERM))
+		_, err = d.end()
+		require.NoError(t, err)
+		left := modes(t, dir)
+		require.Contains(t, left, "metrics/tsdb/wal")
+		requireClosed(t, left)
+	}
+	run()
+	// As an installation of before, with every file as an ordinary mask leaves it.
+	for name, mode := range modes(t, dir) {
+		open := fs.FileMode(0o644)
+		if mode.IsDir() {
+			open = 0o755
+		}
+		require.NoError(t, os.Chmod(filepath.Join(dir, name), open))
+	}
+	run()
+	require.Zero(t, call{}.run("key", "create", "--name", "x", "--data-dir", dir).code)
+	require.Zero(t, call{}.run("store", "backup", filepath.Join(dir, "copy.db"), "--data-dir", dir).code)
+	requireClosed(t, modes(t, dir))
+}
+
+func requireClosed(t *testing.T, found map[string]fs.FileMode) {
+	t.Helper()
+	for name, mode := range found {
+		want := fs.FileMode(0o600)
+		if mode.IsDir() {
+			want = 0o700
+		}
+		require.Equal(t, want, mode.Perm(), name)
+	}
+}
+
+// TestProtectLeavesOthersAlone: a directory that holds more than assay's files, such as one
+// that was named by mistake, is not taken from those who use it.
+func TestProtectLeavesOthersAlone(t *testing.T) {
+	old := syscall.Umask(0)
+	t.Cleanup(func() { syscall.Umask(old) })
+	dir, elsewhere := t.TempDir(), t.TempDir()
+	make := func(name string, mode fs.FileMode) {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, nil, mode))
+	}
+	make("assay.db", 0o644)
+	make(".assay.db.1.partial", 0o644)
+	make("metrics/tsdb/wal/0", 0o666)
+	make("script", 0o755)
+	make("sub/file", 0o644)
+	require.NoError(t, os.WriteFile(filepath.Join(elsewhere, "f"), nil, 0o644))
+	require.NoError(t, os.Symlink(filepath.Join(elsewhere, "f"), filepath.Join(dir, "assay.db-wal")))
+	require.NoError(t, os.Symlink(elsewhere, filepath.Join(dir, "metrics", "link")))
+	require.NoError(t, os.Chmod(dir, 0o755))
+	require.NoError(t, os.Chmod(elsewhere, 0o755))
+	c := storeConfig{DataDir: dir}
+	require.NoError(t, c.protect())
+	found := modes(t, dir)
+	for name, want := range map[string]fs.FileMode{
+		".": 0o755, "script": 0o755, "sub": 0o755, "sub/file": 0o644,
+		"assay.db": 0o600, ".assay.db.1.partial": 0o600, "metrics": 0o700, "metrics/tsdb": 0o700, "metrics/tsdb/wal/0": 0o600,
+	} {
+		require.Equal(t, want, found[name].Perm(), name)
+	}
+	require.Equal(t, map[string]fs.FileMode{".": fs.ModeDir | 0o755, "f": 0o644}, modes(t, elsewhere), "links are not followed")
+
+	// Without them it is closed.
+	require.NoError(t, os.Chmod(filepath.Join(dir, "script"), 0o700))
+	require.NoError(t, os.Chmod(filepath.Join(dir, "sub"), 0o700))
+	require.NoError(t, c.protect())
+	require.Equal(t, fs.FileMode(0o700), modes(t, dir)["."].Perm())
+	require.NoError(t, (&storeConfig{DataDir: filepath.Join(dir, "missing")}).protect())
+}
+
+// TestBootstrapKeyOfAnEarlierStore: the file is replaced, not written through.
+func TestBootstrapKeyOfAnEarlierStore(t *testing.T) {
+	dir, other := t.TempDir(), filepath.Join(t.TempDir(), "other")
+	require.NoError(t, os.WriteFile(other, []byte("x"), 0o644))
+	require.NoError(t, os.Symlink(other, filepath.Join(dir, bootstrapKeyFile)))
+	c := storeConfig{DataDir: dir}
+	require.NoError(t, c.writeBootstrapKey("the key"))
+	require.Equal(t, fs.FileMode(0o600), modes(t, dir)[bootstrapKeyFile])
+	text, err := os.ReadFile(other)
+	require.NoError(t, err)
+	require.Equal(t, "x", string(text))
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, entries, 1)
+}
+
+// TestNoPlaceForTheKey: a store with a key that nobody has would be of no use.
+func TestNoPlaceForTheKey(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(dir, bootstrapKeyFile), 0o700))
+	cmd := exec.CommandContext(t.Context(), binary, "serve", "--data-dir", dir, "--http-address", "127.0.0.1:0", "--otlp-grpc-address", "127.0.0.1:0", "--otlp-http-address", "127.0.0.1:0")
+	out, err := cmd.CombinedOutput()
+	require.Error(t, err)
+	require.Contains(t, string(out), "--bootstrap-api-key-file")
+	require.NotRegexp(t, printedKey, string(out))
+	require.NoError(t, os.Remove(filepath.Join(dir, bootstrapKeyFile)))
+	d := serveBinary(t, dir)
+	code, _ := get(t, client(t), d.rest+"/v1/organization", madeKey(t, dir))
+	require.Equal(t, 200, code)
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestMetricsBeyondLoopback: where others than this machine can ask, metrics take a
+// credential of scope read, and what names another organization than the caller's is not shown.
+func TestMetricsBeyondLoopback(t *testing.T) {
+	for _, address := range []string{"0.0.0.0:0", ":0", "[::]:0"} {
+		dir := filepath.Join(t.TempDir(), "data")
+		cfg := testConfig(t, dir)
+		cfg.HTTPAddress, cfg.BasePath = address, "/api"
+		s, _ := startServer(t, cfg)
+		_, port, err := net.SplitHostPort(s.http.Addr().String())
+		require.NoError(t, err)
+		metrics := "http://127.0.0.1:" + port + "/metrics"
+		own := firstOrganizationID(t, s)
+		other := strings.TrimSpace(call{}.run("organization", "create", "other", "--data-dir", dir).stdout)
+		s.know(t.Context())
+		key := func(args ...string) string {
+			r := call{}.run(append([]string{"key", "create", "--name", "k", "--data-dir", dir}, args...)...)
+			require.Zero(t, r.code, r.stderr)
+			return strings.TrimSpace(r.stdout)
+		}
+		ask := func(method, key, accept string) (*http.Response, string) {
+			req, err := http.NewRequestWithContext(t.Context(), method, metrics, nil)
+			require.NoError(t, err)
+			req.Header.Set("Accept", accept)
+			if key != "" {
+				req.Header.Set("Authorization", "Bearer "+key)
+			}
+			res, err := client(t).Do(req)
+			require.NoError(t, err)
+			defer res.Body.Close()
+			body, err := io.ReadAll(res.Body)
+			require.NoError(t, err)
+			return res, string(body)
+		}
+		refused := func(method, key string, status int, code string) {
+			t.Helper()
+			res, body := ask(method, key, "text/html")
+			require.Equal(t, status, res.StatusCode, body)
+			var failure struct{ Error struct{ Code string } }
+			require.NoError(t, json.Unmarshal([]byte(body), &failure), body)
+			require.Equal(t, code, failure.Error.Code)
+		}
+		refused("GET", "", 401, "MISSING_CREDENTIALS")
+		refused("GET", testKey[:len(testKey)-1]+"0", 401, "INVALID_API_KEY")
+		refused("GET", key("--scopes", "ingest,agent"), 403, "FORBIDDEN")
+		refused("POST", testKey, 405, "METHOD_NOT_ALLOWED")
+
+		organizations := func(key, accept string) (ids []string) {
+			res, body := ask("GET", key, accept)
+			require.Equal(t, 200, res.StatusCode, body)
+			require.Contains(t, body, "assay_requests_total", "what is about the process")
+			seen := map[string]bool{}
+			for _, id := range regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`).FindAllString(body, -1) {
+				if !seen[id] {
+					seen[id], ids = true, append(ids, id)
+				}
+			}
+			return ids
+		}
+		for _, accept := range []string{"", "application/openmetrics-text; version=1.0.0", "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited"} {
+			require.Equal(t, []string{own}, organizations(testKey, accept))
+			require.Equal(t, []string{other}, organizations(key("--organization", "other", "--scopes", "read"), accept))
+		}
+		res, body := ask("HEAD", testKey, "")
+		require.Equal(t, 200, res.StatusCode)
+		require.Empty(t, body)
+	}
+}
+
+// TestMetricsAddressBeyondLoopback: the listener of the metrics shows all organizations.
+func TestMetricsAddressBeyondLoopback(t *testing.T) {
+	cfg := testConfig(t, filepath.Join(t.TempDir(), "data"))
+	cfg.HTTPAddress, cfg.MetricsAddress = "0.0.0.0:0", "0.0.0.0:0"
+	s, _ := startServer(t, cfg)
+	c := client(t)
+	code, body := get(t, c, s.metricsURL(), "")
+	require.Equal(t, http.StatusOK, code)
+	require.Contains(t, body, firstOrganizationID(t, s))
+	code, _ = get(t, c, s.rootURL()+"/metrics", testKey)
+	require.Equal(t, http.StatusNotFound, code)
+}
+
+func firstOrganizationID(t *testing.T, s *server) string {
+	t.Helper()
+	o, err := s.store.FindOrganizationByName(t.Context(), firstOrganization)
+	require.NoError(t, err)
+	return o.ID
+}

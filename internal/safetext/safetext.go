@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package safetext
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// Hidden reports whether a character is not seen or changes how others are shown:
+// control and format characters, such as those of direction and tags, white space other
+// than U+0020, letters without a shape, variation selectors, and characters of private
+// use or without a meaning.
+func Hidden(r rune) bool {
+	if r < 0x7f {
+		return r < ' '
+	}
+	return !unicode.IsPrint(r) || unicode.In(r, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point) || r == '\u2800' // an empty Braille pattern
+}
+
+// JSON returns a JSON text with every hidden character as an escape, \uXXXX, and with one
+// for U+FFFD for each byte that is not UTF-8. It decodes to the same values. It
+// returns its argument where there is nothing to escape.
+func JSON(text []byte) []byte {
+	i := firstHidden(text)
+	if i < 0 {
+		return text
+	}
+	return appendEscaped(append(make([]byte, 0, len(text)+len(text)/8+16), text[:i]...), text[i:])
+}
+
+// firstHidden returns where the first character stands that JSON has to escape, -1 for none.
+// Those below U+0020 cannot be in a string and are white space outside of one.
+func firstHidden(text []byte) int {
+	for i := 0; i < len(text); {
+		if text[i] < 0x7f {
+			i++
+			continue
+		}
+		r, size := utf8.DecodeRune(text[i:])
+		if Hidden(r) || r == utf8.RuneError && size == 1 {
+			return i
+		}
+		i += size
+	}
+	return -1
+}
+
+func appendEscaped(dst, text []byte) []byte {
+	for len(text) > 0 {
+		i := firstHidden(text)
+		if i < 0 {
+			return append(dst, text...)
+		}
+		dst = append(dst, text[:i]...)
+		r, size := utf8.DecodeRune(text[i:])
+		for _, unit := range utf16.AppendRune(nil, r) {
+			const digits = "0123456789abcdef"
+			dst = append(dst, '\\', 'u', digits[unit>>12], digits[unit>>8&15], digits[unit>>4&15], digits[unit&15])
+		}
+		text = text[i+size:]
+	}
+	return dst
+}
+
+// EncodeJSON appends v as JSON to b, as JSON escapes it, and without escapes for HTML.
+// indent is that of each level; with "" the text is one line. No line feed follows it.
+func EncodeJSON(b *bytes.Buffer, v any, indent string) error {
+	begin := b.Len()
+	enc := json.NewEncoder(b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", indent)
+	if err := enc.Encode(v); err != nil {
+		return err
+	}
+	b.Truncate(b.Len() - 1)
+	text := b.Bytes()[begin:]
+	if i := firstHidden(text); i >= 0 {
+		rest := bytes.Clone(text[i:])
+		b.Truncate(begin + i)
+		b.Write(appendEscaped(b.AvailableBuffer(), rest))
+	}
+	return nil
+}
+
+// JSONWriter passes on JSON texts, each written by one call, as JSON escapes them.
+type JSONWriter struct{ To io.Writer }
+
+// Write implements io.Writer.
+func (w JSONWriter) Write(text []byte) (int, error) {
+	if _, err := w.To.Write(JSON(text)); err != nil {
+		return 0, err
+	}
+	return len(text), nil
+}

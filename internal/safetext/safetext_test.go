@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package safetext
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+)
+
+// hostile are characters that end, reorder, colour or hide text.
+var hostile = []rune{
+	0x00, 0x07, 0x08, 0x0a, 0x0d, 0x1b, 0x7f, 0x80, 0x85, 0x90, 0x9b, 0x9c, 0x9d, 0x9f, 0xa0, 0xad, 0x034f, 0x061c, 0x115f, 0x1160, 0x17b4, 0x180b, 0x180e,
+	0x200b, 0x200c, 0x200d, 0x200e, 0x200f, 0x2028, 0x2029, 0x202a, 0x202b, 0x202c, 0x202d, 0x202e, 0x202f, 0x2060, 0x2064, 0x2066, 0x2067, 0x2068, 0x2069, 0x206a, 0x206f,
+	0x2800, 0x3000, 0x3164, 0xe000, 0xfe00, 0xfe0f, 0xfeff, 0xffa0, 0xfff9, 0xfffb, 0x110bd, 0x13430, 0x1bca0, 0x1d173, 0xe0001, 0xe0020, 0xe007f, 0xe0100, 0xe01ef, 0xf0000, 0x10ffff,
+}
+
+func TestHidden(t *testing.T) {
+	for _, r := range hostile {
+		require.True(t, Hidden(r), "%U", r)
+	}
+	for r := rune(0); r <= unicode.MaxRune; r++ {
+		if unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Bidi_Control) {
+			require.True(t, Hidden(r), "%U", r)
+		}
+	}
+	for _, r := range " ~aä€漢ひ한עع😀…→\ufffd\u0301" {
+		require.False(t, Hidden(r), "%U", r)
+	}
+}
+
+func TestJSON(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                                "",
+		"{\n \"a\": [1, \"ä😀\"]\n}\n":     "{\n \"a\": [1, \"ä😀\"]\n}\n",
+		"\"a\u202eb\u009bc\"":             `"a\u202eb\u009bc"`,
+		"{\"\U000e0041\":\"\ufeff\x7f\"}": `{"\udb40\udc41":"\ufeff\u007f"}`,
+		"\"\\u202e\\\u202e\"":             `"\u202e\\u202e"`, // no JSON, and stays none
+		"\"\x9b\xff\"":                    `"\ufffd\ufffd"`,
+	} {
+		require.Equal(t, want, string(JSON([]byte(text))))
+	}
+	plain := []byte(`{"a":"ä"}`)
+	require.Same(t, &plain[0], &JSON(plain)[0], "nothing is copied")
+}
+
+func TestEncodeJSON(t *testing.T) {
+	b := bytes.NewBufferString("before ")
+	require.NoError(t, EncodeJSON(b, map[string]any{"a<": "\u202e", "raw": json.RawMessage("\"\u009b\"")}, ""))
+	require.Equal(t, `before {"a<":"\u202e","raw":"\u009b"}`, b.String())
+	b.Reset()
+	require.NoError(t, EncodeJSON(b, []string{"x"}, "  "))
+	require.Equal(t, "[\n  \"x\"\n]", b.String())
+	require.Error(t, EncodeJSON(b, func() {}, ""))
+}
+
+func TestJSONWriter(t *testing.T) {
+	var b bytes.Buffer
+	n, err := JSONWriter{&b}.Write([]byte("\"\u202e\"\n"))
+	require.NoError(t, err)
+	require.Equal(t, 6, n, "as many as were given")
+	require.Equal(t, "\"\\u202e\"\n", b.String())
+}
+
+// FuzzEncodeJSON: nothing hidden is in the text, and it decodes to what was encoded.
+func FuzzEncodeJSON(f *testing.F) {
+	f.Add(string(hostile), "")
+	f.Add("plain", string(hostile[10:]))
+	f.Add("\xff\x9b", "\\\"\u202e\\u202e")
+	f.Fuzz(func(t *testing.T, key, value string) {
+		key, value = strings.ToValidUTF8(key, "\ufffd"), strings.ToValidUTF8(value, "\ufffd")
+		in := map[string]any{key: []any{value, 1.0, nil}}
+		for _, indent := range []string{"", "  "} {
+			var b bytes.Buffer
+			require.NoError(t, EncodeJSON(&b, in, indent))
+			for _, r := range b.String() {
+				require.False(t, Hidden(r) && r != '\n', "%U in %q", r, b.String())
+			}
+			require.True(t, utf8.Valid(b.Bytes()))
+			var out map[string]any
+			require.NoError(t, json.Unmarshal(b.Bytes(), &out))
+			require.Equal(t, in, out)
+		}
+	})
+}
