@@ -104,10 +104,10 @@ type Committer struct {
 // large ones: however long it takes, one is not made smaller that writes no more than
 // smallGroup rows, or twice as many as its largest request.
 const (
-	smallGroup = 4096
+	smallGroup = 1024
 	largeGroup = 1 << 20
 	// mergedRows is how many rows merge in the time in which a store writes one, at least.
-	mergedRows = 32
+	mergedRows = 16
 	// neighbourly is for how long after requests of two organizations both are expected
 	// to send again. Many send once a minute.
 	neighbourly = 2 * time.Minute

@@ -5,7 +5,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"runtime"
@@ -141,7 +140,7 @@ func New(cfg Config) *Engine {
 		Store: cfg.Store, Filter: filter, Interval: cfg.CommitInterval, Timeout: cfg.CommitTimeout,
 		Journal: e.traces, Now: cfg.Now, Logger: cfg.Logger, Committed: cfg.Committed,
 	})
-	e.evaluators.config = rules.Config{Step: cfg.Step, Filter: filter, Quota: e.quota}
+	e.evaluators.config = rules.Config{Step: cfg.Step, Filter: filter, Quota: e.quota, MaxHours: partHours}
 	return e
 }
 
@@ -194,23 +193,20 @@ func (e *Engine) Ingest(ctx context.Context, organizationID string, signal wire.
 		return "", err
 	}
 	in.HashKey = e.quota.HashKey(organizationID)
-	b := e.batches.Get().(*rules.Batch)
-	if err := e.evaluate(ctx, signal, body, in, b); err != nil {
-		e.refuse(organizationID, b)
+	parts, err := e.evaluateParts(ctx, signal, body, in)
+	if err != nil {
 		return "", err
 	}
-	id := delta.Request{OrganizationID: organizationID, Signal: rules.SignalOf(signal), Hash: in.HashKey.Request(body)}
-	size := len(body)
-	done := make(chan outcome, 1)
 	if !e.open() {
-		e.refuse(organizationID, b)
+		e.refuse(organizationID, parts...)
 		return "", assay.Errorf(assay.CodeUnavailable, "shutting down")
 	}
-	// The caller's time may run out while they are in a transaction. What becomes of
+	// The caller's time may run out while parts are in a transaction. What becomes of
 	// the facts is seen to all the same.
+	done := make(chan outcome, 1)
 	go func() {
 		defer e.submitted.Done()
-		done <- e.submit(ctx, &id, b, size)
+		done <- e.submit(ctx, organizationID, parts, len(body))
 	}()
 	select {
 	case o := <-done:
@@ -237,48 +233,9 @@ type outcome struct {
 	err     error
 }
 
-// submit has the facts of a request committed and does what follows from that. It
-// takes the batch over, which holds nothing any more when ctx ends before its transaction
-// begins.
-func (e *Engine) submit(ctx context.Context, id *delta.Request, b *rules.Batch, bytes int) outcome {
-	fresh, err := e.committer.Submit(ctx, id, &request{b, id.OrganizationID})
-	if err != nil {
-		e.refuse(id.OrganizationID, b)
-		return outcome{err: err}
-	}
-	defer e.recycle(b)
-	e.quota.Keep(id.OrganizationID, b.Admitted)
-	e.counters.Requests.Add(1)
-	if !fresh { // its services are in the store already, so what was admitted for it stays
-		e.counters.Repeated.Add(1)
-		return outcome{}
-	}
-	e.count(b, bytes)
-	if b.OverflowItems == 0 {
-		return outcome{}
-	}
-	e.counters.Overflow.Add(b.OverflowItems)
-	return outcome{warning: fmt.Sprintf("%d records are past the organization's limit of services or metric names and count for the service %s without being judged",
-		b.OverflowItems, assay.OverflowService)}
-}
-
-// refuse gives back what a request took that was not committed.
-func (e *Engine) refuse(organizationID string, b *rules.Batch) {
-	e.counters.Refused.Add(1)
-	e.quota.Release(organizationID, b.Admitted)
-	e.recycle(b)
-}
-
 func (e *Engine) recycle(b *rules.Batch) {
 	b.Reset()
 	e.batches.Put(b)
-}
-
-func (e *Engine) count(b *rules.Batch, bytes int) {
-	e.counters.Bytes.Add(uint64(bytes))
-	e.counters.Spans.Add(b.Items[delta.Traces])
-	e.counters.Points.Add(b.Items[delta.Metrics])
-	e.counters.Records.Add(b.Items[delta.Logs])
 }
 
 // evaluate waits for the organization's turn and judges the request.

@@ -36,6 +36,7 @@ type Batch struct {
 	free         []*service
 	filter       *delta.Filter
 	facts        int // rows that a store would write: of buckets, claims and distinct sets
+	buckets      int // of these, the ones of buckets
 	series       int // metric series held
 }
 
@@ -110,15 +111,8 @@ func (b *Batch) Reset() {
 }
 
 func (s *service) reset() {
-	kept := s.Service
-	clear(kept.Items)
-	clear(kept.Claims)
-	clear(kept.Distinct)
-	kept.Series.Reset()
-	*s = service{Service: delta.Service{
-		Verdicts: kept.Verdicts[:0], Usage: kept.Usage[:0],
-		Items: kept.Items, Claims: kept.Claims, Distinct: kept.Distinct, Series: kept.Series,
-	}}
+	s.Reset()
+	*s = service{Service: s.Service}
 }
 
 // service returns the batch's facts of a resource's service, or of the overflow
@@ -176,6 +170,7 @@ func (s *service) at(e *Evaluator, t uint64) *[catalog.Count]delta.Count {
 	s.bucketHi = s.bucketLo + uint64(e.cfg.Step)
 	s.counts = s.Counts(s.bucket)
 	e.batch.facts += len(s.Verdicts) - before
+	e.batch.buckets += len(s.Verdicts) - before
 	return s.counts
 }
 
@@ -233,6 +228,41 @@ const spansPerRow = 8
 // Rows returns about how many rows a store writes for the facts alone, and as how many
 // the spans are, which are written to a journal and held in memory until then.
 func (b *Batch) Rows() int { return 1 + len(b.services) + b.facts + len(b.Spans)/spansPerRow }
+
+// Detach takes claims and distinct sets out of the batch if they are more than most
+// rows, and returns them in groups of at most so many. They may be committed any number
+// of times, and before the batch, so that no transaction has to hold all of them.
+func (b *Batch) Detach(most int) (groups []*delta.Delta) {
+	if b.facts-b.buckets <= most {
+		return nil
+	}
+	rows := most
+	var org *delta.Organization
+	into := func(s *service) *delta.Service {
+		if rows == most {
+			d := new(delta.Delta)
+			org, rows = d.Organization(b.organization), 0
+			groups = append(groups, d)
+		}
+		rows++
+		to := org.Service(s.Key)
+		to.Seen(s.FirstSeen) // says nothing else of a service that is new
+		to.Seen(s.LastSeen)
+		return to
+	}
+	for _, s := range b.services {
+		for c, f := range s.Claims {
+			into(s).AddClaim(c, f)
+		}
+		for k, f := range s.Distinct {
+			into(s).DistinctSet(k, f.Last, f.Values.Limit, f.Metric, f.Attr).Merge(&f.Values)
+		}
+		clear(s.Claims)
+		clear(s.Distinct)
+	}
+	b.facts = b.buckets
+	return groups
+}
 
 // MergeInto adds the facts to d. It leaves b as it is.
 func (b *Batch) MergeInto(d *delta.Delta) {

@@ -36,6 +36,9 @@ type Config struct {
 	Step   time.Duration // of the window; default 1 h
 	Filter *delta.Filter // facts committed before, not to be sent again; may be nil
 	Quota  Quota         // nil: no limits
+	// MaxHours limits the hours of all services of a request that records fall into; 0
+	// means that there is no limit. They are counted in one transaction.
+	MaxHours int
 }
 
 // Input says for whom and when a request is judged. Times are Unix nanoseconds.
@@ -211,7 +214,8 @@ func (e *Evaluator) entryMessage(m wire.Message, records func(wire.Message) erro
 			if err := records(rm); err != nil {
 				return err
 			}
-			if e.batch.Items[e.batch.signal] > maxItems || e.batch.facts > maxFacts || e.batch.series > maxSeries {
+			if e.batch.Items[e.batch.signal] > maxItems || e.batch.facts > maxFacts || e.batch.series > maxSeries ||
+				e.cfg.MaxHours > 0 && e.batch.buckets > e.cfg.MaxHours {
 				return &wire.Error{Offset: rm.Offset, Field: "ExportServiceRequest", Reason: errTooMany}
 			}
 		}
