@@ -86,6 +86,7 @@ func TestRequestInParts(t *testing.T) {
 		}
 		require.True(t, !fail[0] || tries > 1)
 		require.EqualValues(t, 2*services, m.observed(catalog.LOG002), fail)
+		m.fail = nil
 		_, err := e.Ingest(t.Context(), "org", q.Signal, q.Body)
 		require.NoError(t, err)
 		require.EqualValues(t, 2*services, m.observed(catalog.LOG002), "again")
