@@ -3,10 +3,15 @@
 package deploy_test
 
 import (
+	"bytes"
+	"crypto/x509"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -57,9 +62,9 @@ func TestKubernetesScrape(t *testing.T) {
 	for _, r := range job.Relabel {
 		require.NoError(t, r.Validate(model.UTF8Validation))
 	}
-	for port, want := range map[string]bool{"assay http": true, "assay otlp-grpc": false, "assay otlp-http": false, "assay-collector http": false} {
+	for port, want := range map[string]bool{"assay metrics": true, "assay http": false, "assay otlp-grpc": false, "assay otlp-http": false, "assay-collector metrics": false} {
 		app, name, _ := strings.Cut(port, " ")
-		b := labels.NewBuilder(labels.FromStrings("__address__", "10.0.0.7:8080", "__meta_kubernetes_pod_name", "assay-1",
+		b := labels.NewBuilder(labels.FromStrings("__address__", "10.0.0.7:9464", "__meta_kubernetes_pod_name", "assay-1",
 			"__meta_kubernetes_pod_label_app_kubernetes_io_name", app, "__meta_kubernetes_pod_container_port_name", name))
 		require.Equal(t, want, relabel.ProcessBuilder(b, job.Relabel...), port)
 		if want {
@@ -123,6 +128,171 @@ func TestAlertsAreExplained(t *testing.T) {
 // TestKubernetesCollector: a kustomization cannot take files from outside of its folder.
 func TestKubernetesCollector(t *testing.T) {
 	require.Equal(t, string(read(t, "collector/load-balancing.yaml")), string(read(t, "kubernetes/collector-config.yaml")))
+}
+
+// TestImagesAreDigests: what runs is what was looked at, whatever a tag is moved to. assay's own
+// image is built by its user, who has to say by which digest it is known.
+func TestImagesAreDigests(t *testing.T) {
+	found := 0
+	for _, pattern := range []string{"kubernetes/*.yaml", "compose/*.yaml", "container/Dockerfile"} {
+		files, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		require.NotEmpty(t, files, pattern)
+		for _, file := range files {
+			for _, m := range regexp.MustCompile(`(?m)^(?:\s*(?:- )?image: *|FROM )(.+?)(?: AS \w+)?$`).FindAllStringSubmatch(string(read(t, file)), -1) {
+				found++
+				switch image := strings.Trim(m[1], `"`); image {
+				case "assay@sha256:", // no image: a kustomization has to complete it
+					"${ASSAY_IMAGE:?is the digest of the image, see above}":
+				default:
+					require.Regexp(t, `^[a-z0-9./-]+:[\w.-]+@sha256:[0-9a-f]{64}$`, image, file)
+				}
+			}
+		}
+	}
+	require.Equal(t, 9, found)
+}
+
+// manifest is what the tests look at of an object of Kubernetes.
+type manifest struct {
+	Kind     string
+	Metadata struct{ Name string }
+	Spec     struct {
+		Template struct {
+			Metadata struct{ Labels map[string]string }
+			Spec     struct {
+				Containers []struct {
+					Env   []struct{ Name, Value string }
+					Ports []struct {
+						Name          string
+						ContainerPort int `yaml:"containerPort"`
+					}
+				}
+				Volumes []struct {
+					Secret struct {
+						SecretName string `yaml:"secretName"`
+						Items      []struct{ Key string }
+					}
+				}
+			}
+		}
+		PodSelector struct {
+			MatchLabels map[string]string `yaml:"matchLabels"`
+		} `yaml:"podSelector"`
+		PolicyTypes     []string `yaml:"policyTypes"`
+		Ingress, Egress []rule
+	}
+}
+
+// rule is one of a network policy.
+type rule struct {
+	From, To []any
+	Ports    []struct{ Port any }
+}
+
+func manifests(t *testing.T) (all []manifest) {
+	files, err := filepath.Glob("kubernetes/*.yaml")
+	require.NoError(t, err)
+	for _, file := range files {
+		documents := yaml.NewDecoder(bytes.NewReader(read(t, file)))
+		for {
+			var m manifest
+			err := documents.Decode(&m)
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			require.NoError(t, err, file)
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+// TestNetworkPolicies: everything is closed; what is open is open to somebody, on named
+// ports; and every port that a pod has is open to somebody.
+func TestNetworkPolicies(t *testing.T) {
+	open := map[string]bool{}
+	denied := false
+	for _, m := range manifests(t) {
+		if m.Kind != "NetworkPolicy" {
+			continue
+		}
+		selected := m.Spec.PodSelector.MatchLabels["app.kubernetes.io/name"]
+		denied = denied || selected == "" && len(m.Spec.Ingress) == 0 && len(m.Spec.Egress) == 0 && slices.Equal(m.Spec.PolicyTypes, []string{"Ingress", "Egress"})
+		for _, r := range slices.Concat(m.Spec.Ingress, m.Spec.Egress) {
+			require.NotEmpty(t, slices.Concat(r.From, r.To), "%s is open to all", m.Metadata.Name)
+			require.NotEmpty(t, r.Ports, "%s opens all ports", m.Metadata.Name)
+			for _, peer := range slices.Concat(r.From, r.To) {
+				for what, selector := range peer.(map[string]any) {
+					require.NotEmpty(t, selector, "%s: an empty %s selects all", m.Metadata.Name, what)
+				}
+			}
+		}
+		for _, r := range m.Spec.Ingress {
+			for _, p := range r.Ports {
+				open[fmt.Sprint(selected, " ", p.Port)] = true
+			}
+		}
+	}
+	require.True(t, denied, "no policy denies what others do not allow")
+	ports := 0
+	for _, m := range manifests(t) {
+		for _, c := range m.Spec.Template.Spec.Containers {
+			for _, p := range c.Ports {
+				ports++
+				require.True(t, open[m.Spec.Template.Metadata.Labels["app.kubernetes.io/name"]+" "+p.Name], "nobody reaches the port %s of %s", p.Name, m.Metadata.Name)
+			}
+		}
+	}
+	require.Equal(t, 6, ports)
+}
+
+// TestTransport: in a cluster telemetry goes to assay by TLS, to the names that the
+// certificate of the instructions has, and what signs is encrypted at rest.
+func TestTransport(t *testing.T) {
+	names := regexp.MustCompile(`subjectAltName=([^"]+)"`).FindSubmatch(read(t, "kubernetes/kustomization.yaml"))
+	require.NotNil(t, names)
+	certificate := &x509.Certificate{DNSNames: strings.Split(strings.ReplaceAll(string(names[1]), "DNS:", ""), ",")}
+	env, keys := map[string]map[string]string{}, map[string][]string{}
+	for _, m := range manifests(t) {
+		if m.Kind != "StatefulSet" && m.Kind != "Deployment" {
+			continue
+		}
+		env[m.Metadata.Name] = map[string]string{}
+		for _, e := range m.Spec.Template.Spec.Containers[0].Env {
+			env[m.Metadata.Name][e.Name] = e.Value
+		}
+		for _, v := range m.Spec.Template.Spec.Volumes {
+			for _, i := range v.Secret.Items {
+				keys[m.Metadata.Name] = append(keys[m.Metadata.Name], v.Secret.SecretName+"/"+i.Key)
+			}
+		}
+	}
+	require.Equal(t, "/etc/assay/tls/tls.crt", env["assay"]["ASSAY_TLS_CERT"])
+	require.Equal(t, "/etc/assay/tls/tls.key", env["assay"]["ASSAY_TLS_KEY"])
+	require.Equal(t, "/etc/assay/secret/secret-key", env["assay"]["ASSAY_SECRET_KEY_FILE"])
+	require.Equal(t, []string{"assay/store-url", "assay/key", "assay/secret-key", "assay-tls/tls.crt", "assay-tls/tls.key"}, keys["assay"])
+	require.Equal(t, []string{"assay-tls/ca.crt"}, keys["assay-collector"], "a Collector has no private key of assay")
+	require.Empty(t, env["assay-collector"]["ASSAY_INSECURE"])
+	require.Equal(t, "/etc/assay-ca/ca.crt", env["assay-collector"]["ASSAY_CA_FILE"])
+	var replicas []string
+	require.NoError(t, yaml.Unmarshal([]byte(env["assay-collector"]["ASSAY_REPLICAS"]), &replicas))
+	require.Len(t, replicas, 3)
+	for _, address := range append(replicas, env["assay-collector"]["ASSAY_HOST"]+":4317", "assay:8080") {
+		host, _, _ := strings.Cut(address, ":")
+		require.NoError(t, certificate.VerifyHostname(host))
+	}
+
+	files, err := filepath.Glob("collector/*.yaml")
+	require.NoError(t, err)
+	for _, file := range files {
+		plain := strings.Count(string(read(t, file)), "insecure: true")
+		if strings.HasSuffix(file, "durable-buffer.yaml") {
+			plain-- // to its own receivers, on loopback
+		}
+		require.Zero(t, plain, file)
+	}
+	require.Contains(t, string(read(t, "compose/compose.yaml")), "ASSAY_SECRET_KEY_FILE: /run/secrets/assay_secret_key\n")
 }
 
 // TestUnit has systemd check the unit, where it is installed.
@@ -217,6 +387,7 @@ echo assay_sk_abcdef_0123
 	}
 	require.Equal(t, "ASSAY_KEY=assay_sk_abcdef_0123\n", string(read(t, filepath.Join(dir, "secrets/collector.env"))))
 	require.Regexp(t, `^assay_sk_[0-9a-f]{6}_[0-9a-f]{32}$`, string(read(t, filepath.Join(dir, "secrets/assay_key"))))
+	require.Regexp(t, `^[0-9a-f]{64}$`, string(read(t, filepath.Join(dir, "secrets/assay_secret_key"))))
 	asked := "compose exec -T assay-1 /assay key create --name collectors --scopes ingest\n"
 	require.Equal(t, asked+asked, string(read(t, filepath.Join(dir, "asked"))))
 

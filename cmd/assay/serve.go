@@ -359,6 +359,9 @@ func (s *server) serve(metrics, pages http.Handler, tlsConfig *tls.Config) {
 		open = nil
 	case !isLoopback(s.http.Addr()):
 		open, restricted = nil, s.own.MetricsOf
+		if s.cfg.remote() {
+			s.logger.Warn("metrics on --http-address need an API key of scope read and show its organization alone; have the metrics store scrape --metrics-address", "address", s.http.Addr().String())
+		}
 	}
 	api := rest.New(rest.Config{
 		BasePath:      s.cfg.BasePath,

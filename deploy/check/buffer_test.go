@@ -34,6 +34,7 @@ const patience = time.Minute
 // again, and what is sent again has the same bytes.
 func TestDurableBuffer(t *testing.T) {
 	environment(t)
+	t.Setenv("ASSAY_INSECURE", "true")
 	file, intake := bufferConfig(t)
 	replicas := []*replica{{}, {refuse: 2}, {}}
 	addresses := []string{freeAddress(t), freeAddress(t), freeAddress(t)}

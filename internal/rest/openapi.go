@@ -359,7 +359,7 @@ func (s *server) publish() {
 func (s *server) file(path, contentType string, write func() ([]byte, error), header ...string) {
 	content := sync.OnceValues(func() (*content, error) {
 		body, err := write()
-		return &content{body, entityTag(body, nil, nil)}, err
+		return &content{body, pack(body, true), entityTag(body, nil, nil)}, err
 	})
 	s.methods[path] = append(s.methods[path], http.MethodGet)
 	s.mux.HandleFunc("GET "+s.base+path, func(_ http.ResponseWriter, r *http.Request) {
@@ -379,12 +379,17 @@ func (s *server) file(path, contentType string, write func() ([]byte, error), he
 			x.WriteHeader(http.StatusNotModified)
 			return
 		}
-		x.send(http.StatusOK, contentType, c.body)
+		body := c.body
+		if x.gzips(len(body)) {
+			body = c.packed // once, since everybody may ask
+		}
+		x.write(http.StatusOK, contentType, body)
 	})
 }
 
 // content is what file serves.
 type content struct {
-	body []byte
-	tag  string
+	body   []byte
+	packed []byte // body in gzip
+	tag    string
 }

@@ -54,8 +54,10 @@ func TestUpgradeOfHashes(t *testing.T) {
 			VALUES ($1, 1, '', 'a', '', '', 1, 1, 1, 1, 1, $2), ($3, 1, '', 'b', '', '', 1, 1, 1, 1, 1, '')`, []any{id("a"), tally.AppendBinary(nil), id("b")}},
 		{oldClaims, []any{number(catalog.MET003), number(catalog.LOG001), last}},
 		{fmt.Sprintf(`CREATE TABLE %s PARTITION OF distinct_sets FOR VALUES FROM (%d) TO (%d)`, day.name(), day.from(), day.next().from()), nil},
-		{`INSERT INTO distinct_sets (hour, svc, rule, key, last, is_full, written_at, members) VALUES ($3, 1, $1, 0, $3, false, 1, $4), ($3, 1, $2, 0, $3, false, 1, $4)`,
-			[]any{number(catalog.SPA003), number(catalog.MET001), last, storetest.OldSet()}},
+		{
+			`INSERT INTO distinct_sets (hour, svc, rule, key, last, is_full, written_at, members) VALUES ($3, 1, $1, 0, $3, false, 1, $4), ($3, 1, $2, 0, $3, false, 1, $4)`,
+			[]any{number(catalog.SPA003), number(catalog.MET001), last, storetest.OldSet()},
+		},
 		{`INSERT INTO series (svc, oldest, n, facts) VALUES (1, $1, 3, $2)`, []any{last, storetest.OldSeries()}},
 	} {
 		_, err := db.ExecContext(t.Context(), q.insert, q.args...)

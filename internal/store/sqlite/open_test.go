@@ -416,12 +416,16 @@ func TestUpgradeOfHashes(t *testing.T) {
 		{`INSERT INTO organizations (org, id, name, tier, created_at) VALUES (1, ?, 'acme', 'free', 1)`, []any{org[:]}},
 		{`INSERT INTO services (svc, id, org, namespace, name, environment, version, first_seen_at, last_seen_at, created_at, updated_at, revision, tally)
 			VALUES (1, ?, 1, '', 'a', '', '', 1, 1, 1, 1, 1, ?), (2, ?, 1, '', 'b', '', '', 1, 1, 1, 1, 1, x'')`, []any{id("a"), tally.AppendBinary(nil), id("b")}},
-		{`INSERT INTO claims (svc, rule, key, value, last, org, key_text, value_text, written_at) VALUES
+		{
+			`INSERT INTO claims (svc, rule, key, value, last, org, key_text, value_text, written_at) VALUES
 			(1, ?1, 77, 10, ?3, 1, 'metric 77', 'unit 10', 0), (2, ?1, 77, 11, ?3, 1, 'metric 77', 'unit 11', 0),
 			(1, ?2, 1, 20000, ?3, 1, '', '', 0), (1, ?2, 1, 20001, ?3, 1, '', '', 0), (1, ?2, 2, 20000, ?3, 1, '', '', 0)`,
-			[]any{int64(codec.RuleNumber(catalog.MET003)), int64(codec.RuleNumber(catalog.LOG001)), last}},
-		{`INSERT INTO distinct_sets (hour, svc, rule, key, last, full, written_at, members) VALUES (?3, 1, ?1, 0, ?3, 0, 1, ?4), (?3, 1, ?2, 0, ?3, 0, 1, ?4)`,
-			[]any{int64(codec.RuleNumber(catalog.SPA003)), int64(codec.RuleNumber(catalog.MET001)), last, storetest.OldSet()}},
+			[]any{int64(codec.RuleNumber(catalog.MET003)), int64(codec.RuleNumber(catalog.LOG001)), last},
+		},
+		{
+			`INSERT INTO distinct_sets (hour, svc, rule, key, last, full, written_at, members) VALUES (?3, 1, ?1, 0, ?3, 0, 1, ?4), (?3, 1, ?2, 0, ?3, 0, 1, ?4)`,
+			[]any{int64(codec.RuleNumber(catalog.SPA003)), int64(codec.RuleNumber(catalog.MET001)), last, storetest.OldSet()},
+		},
 		{`INSERT INTO series (svc, oldest, n, facts) VALUES (1, ?, 3, ?)`, []any{last, storetest.OldSeries()}},
 	} {
 		_, err := db.Exec(q.insert, q.args...)

@@ -81,13 +81,13 @@ func testWideClaims(t *testing.T, s *suite) {
 	require.Equal(t, [4]uint64{1, 1, 1, 1}, contested(b))
 }
 
-// OldOrganization is the id of the organization that TestUpgraded looks at.
+// OldOrganization is the id of the organization that TestUpgraded looks at. Its facts
+// are of services named a and b and in OldBucket: units 10 and 11 of metric 77 (MET-003),
+// days 20000 and 20001 with log records and 20000 with DEBUG records of a, a set of
+// SPA-003 and one of MET-001 of a with the key 0, both OldSet, and OldSeries of a.
 const OldOrganization = "01234567-89ab-4cde-8f01-23456789abcd"
 
-// The facts of OldOrganization are of services named a and b and in OldBucket: units 10
-// and 11 of metric 77 (MET-003), days 20000 and 20001 with log records and 20000 with
-// DEBUG records of a, a set of SPA-003 and one of MET-001 of a with the key 0, and
-// OldSeries of a.
+// OldBucket is the bucket of those facts.
 var OldBucket = bucket(epoch)
 
 // OldSeries is an encoded delta.Series of three hashes that are not keyed.
