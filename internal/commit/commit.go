@@ -97,20 +97,21 @@ type Committer struct {
 	closed bool
 }
 
-// What everybody waits for is one transaction, so that one organization's many
-// services are not to make it long: past what an interval is enough for, groups get
-// smaller, and as long as nobody else would have to wait, past half of a transaction's
-// time. But the facts of requests merge, so that many small groups write more than a few
-// large ones: however long it takes, one is not made smaller that writes no more than
-// smallGroup rows, or twice as many as its largest request.
+// All senders wait for one transaction, so that one organization's many services must not
+// make it long. While several organizations send, a group is sized to take half of the
+// commit interval: a request waits for the group before its own, too. While one sends, it
+// is sized to take half of the timeout. But the facts of requests merge, so that many
+// small groups write more than a few large ones: however long it takes, a group is not
+// made smaller that writes no more than smallGroup rows, or as many as its largest member.
 const (
-	smallGroup = 1024
-	largeGroup = 1 << 20
+	smallGroup  = 1024
+	sharedGroup = 4096 // rows of the first group after another organization begins to send
+	largeGroup  = 1 << 20
 	// mergedRows is how many rows merge in the time in which a store writes one, at least.
 	mergedRows = 16
-	// neighbourly is for how long after requests of two organizations both are expected
-	// to send again. Many send once a minute.
-	neighbourly = 2 * time.Minute
+	// sharedFor is for how long after requests of two organizations both are expected to
+	// send again. Many send once a minute.
+	sharedFor = 2 * time.Minute
 )
 
 // maxTries is how often a transaction is tried when the journal asks for it.
@@ -269,6 +270,9 @@ func (c *Committer) run() {
 			}
 		}
 		last = time.Now()
+		if c.queue.Keys() > 1 {
+			c.share()
+		}
 		if group := c.queue.Take(c.budget); len(group) > 0 {
 			c.since.CompareAndSwap(0, last.UnixNano())
 			c.meet(group)
@@ -284,31 +288,45 @@ func (c *Committer) run() {
 	}
 }
 
-// meet notes whose requests a group has.
+// meet notes whose submissions a group has.
 func (c *Committer) meet(group []*submission) {
 	for _, s := range group {
-		if s.request == nil || s.request.OrganizationID == c.organization {
+		id := s.organization()
+		if id == "" || id == c.organization {
 			continue
 		}
 		if c.organization != "" {
-			c.others = time.Now()
+			c.share()
 		}
-		c.organization = s.request.OrganizationID
+		c.organization = id
 	}
+}
+
+// shared reports whether several organizations have sent lately.
+func (c *Committer) shared() bool {
+	return !c.others.IsZero() && time.Since(c.others) < sharedFor
+}
+
+// share notes that several organizations send.
+func (c *Committer) share() {
+	if !c.shared() {
+		c.budget = min(c.budget, sharedGroup)
+	}
+	c.others = time.Now()
 }
 
 // adapt sizes the next group by how long one took that has been committed.
 func (c *Committer) adapt(group []*submission, took time.Duration) {
 	rows, largest := rowsOf(group)
-	wrote, enough := c.wrote+len(group)+rows/mergedRows, max(smallGroup, 2*largest)
-	most := c.cfg.Interval
-	if c.others.IsZero() || time.Since(c.others) >= neighbourly {
-		most = max(most, c.cfg.Timeout/2)
+	wrote, enough := c.wrote+len(group)+rows/mergedRows, max(smallGroup, largest)
+	most := c.cfg.Interval / 2
+	if !c.shared() {
+		most = max(c.cfg.Interval, c.cfg.Timeout/2)
 	}
 	switch {
 	case took > most && wrote > enough:
 		c.budget = max(int(float64(rows)*max(most.Seconds()/took.Seconds(), float64(enough)/float64(wrote))), 1)
-	case rows >= c.budget:
+	case rows >= c.budget && took < most/2:
 		c.budget = min(2*c.budget, largeGroup)
 	}
 }

@@ -238,15 +238,19 @@ func (e *Engine) recycle(b *rules.Batch) {
 	e.batches.Put(b)
 }
 
-// evaluate waits for the organization's turn and judges the request.
-func (e *Engine) evaluate(ctx context.Context, signal wire.Signal, body []byte, in rules.Input, b *rules.Batch) error {
+// evaluate waits for the organization's turn and evaluates a part of a request.
+func (e *Engine) evaluate(ctx context.Context, signal wire.Signal, body []byte, in rules.Input, p *part) error {
 	if err := e.judging.Acquire(ctx, in.OrganizationID); err != nil {
 		return &assay.Error{Code: assay.CodeUnavailable, Message: "too many requests wait to be judged", Err: err}
 	}
 	defer e.judging.Release(in.OrganizationID)
 	ev := e.evaluators.take()
 	defer e.evaluators.give(ev)
-	return ev.Evaluate(signal, body, in, b)
+	if err := ev.Evaluate(signal, body, in, p.batch); err != nil {
+		return err
+	}
+	p.detached = p.batch.Detach(partRows)
+	return nil
 }
 
 // evaluators are those that judge nothing, the last one used at the end: its caches

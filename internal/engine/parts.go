@@ -22,15 +22,16 @@ import (
 const (
 	partEntries = 64   // resource entries of a part
 	partHours   = 2048 // hours of the services of a part. More are refused: exporters send a few
-	partRows    = 2048 // other rows in one transaction
+	partRows    = 1024 // other rows in one transaction
 	partsAtOnce = 32   // parts of a request that wait for a transaction
 )
 
 // part is what one part of a request left behind.
 type part struct {
-	id    delta.Request
-	batch *rules.Batch
-	fresh bool
+	id       delta.Request
+	batch    *rules.Batch
+	detached []*delta.Delta // of the batch; go ahead of it
+	fresh    bool
 }
 
 // evaluateParts evaluates a request.
@@ -52,7 +53,7 @@ func (e *Engine) evaluateParts(ctx context.Context, signal wire.Signal, body []b
 			p.id.Hash = in.HashKey.Request(binary.LittleEndian.AppendUint32(whole[:], uint32(i)))
 		}
 		parts = append(parts, p)
-		if err := e.evaluate(ctx, signal, b, in, p.batch); err != nil {
+		if err := e.evaluate(ctx, signal, b, in, p); err != nil {
 			e.refuse(in.OrganizationID, parts...)
 			var malformed *wire.Error
 			if errors.As(err, &malformed) {
@@ -125,10 +126,19 @@ func (e *Engine) submitPart(ctx context.Context, organizationID string, p *part)
 	if err := context.Cause(ctx); err != nil {
 		return &assay.Error{Code: assay.CodeUnavailable, Message: "the request was not committed in time", Err: err}
 	}
-	for _, d := range p.batch.Detach(partRows) {
-		if _, err := e.committer.Submit(ctx, nil, detached{d, organizationID}); err != nil {
+	if len(p.detached) > 0 {
+		group, ctx := errgroup.WithContext(ctx)
+		group.SetLimit(partsAtOnce)
+		for _, d := range p.detached {
+			group.Go(func() error {
+				_, err := e.committer.Submit(ctx, nil, detached{d, organizationID})
+				return err
+			})
+		}
+		if err := group.Wait(); err != nil {
 			return err
 		}
+		p.detached = nil
 	}
 	if p.fresh, err = e.committer.Submit(ctx, &p.id, &request{p.batch, organizationID}); err != nil {
 		return err

