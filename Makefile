@@ -42,10 +42,10 @@ PLAIN := $(addprefix assay/,cmd/assay e2e faults internal/dashboard/browsertest 
 
 .PHONY: test-go
 test-go: $(AXE) ## the Go tests alone; vet is one of the linters
-	$(GO) test -vet=off -race -timeout 9m $(filter-out $(PLAIN),$(shell $(GO) list ./...))
-	$(GO) test -vet=off -race -timeout 9m ./internal/store/sqlite -run '/(Concurrency|.*Race)$$'
-	$(GO) test -vet=off -timeout 9m $(PLAIN) & plain=$$!; other=0; \
-	$(GO) test -vet=off -timeout 9m ./e2e -args -store postgres || other=$$?; \
+	$(GO) test -vet=off -race -timeout 60m $(filter-out $(PLAIN),$(shell $(GO) list ./...))
+	$(GO) test -vet=off -race -timeout 60m ./internal/store/sqlite -run '/(Concurrency|.*Race)$$'
+	$(GO) test -vet=off -timeout 60m $(PLAIN) & plain=$$!; other=0; \
+	$(GO) test -vet=off -timeout 60m ./e2e -args -store postgres || other=$$?; \
 	wait $$plain && exit $$other
 
 .PHONY: contract
