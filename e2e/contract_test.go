@@ -691,7 +691,7 @@ func requireCode(t *testing.T, a *answered, status int) {
 }
 
 func (c *contract) testLimits(t *testing.T) {
-	requireError(t, c.call(t, http.MethodGet, "/v1/services?x="+strings.Repeat("x", 40<<10), bootstrapKey, ""), 413, "PAYLOAD_TOO_LARGE")
+	requireError(t, c.call(t, http.MethodGet, "/v1/services?x="+strings.Repeat("x", 12<<10), bootstrapKey, ""), 413, "PAYLOAD_TOO_LARGE")
 	for _, e := range endpoints[:9] {
 		_, path := c.pathOf(e.op)
 		a := c.call(t, http.MethodPost, path, bootstrapKey, "{}")

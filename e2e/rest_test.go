@@ -186,7 +186,7 @@ func (o *organizations) testFailures(t *testing.T) {
 			require.Equal(t, "GET, HEAD", a.header.Get("Allow"))
 		}
 	}
-	a := o.get(t, o.key, "/v1/services?x="+strings.Repeat("x", 40<<10))
+	a := o.get(t, o.key, "/v1/services?x="+strings.Repeat("x", 12<<10))
 	requireError(t, a, 413, "PAYLOAD_TOO_LARGE")
 }
 

@@ -306,7 +306,10 @@ func (s *Service) AddItem(it Item, b Bucket) bool {
 		return false
 	}
 	if s.Items == nil {
-		s.Items, s.texts = make(map[Item]Bucket), make(map[itemList][]string)
+		s.Items = make(map[Item]Bucket)
+	}
+	if s.texts == nil {
+		s.indexItems()
 	}
 	key := itemList{it.Rule, it.List}
 	texts := s.texts[key]
@@ -322,6 +325,18 @@ func (s *Service) AddItem(it Item, b Bucket) bool {
 	s.Items[it] = b
 	s.texts[key] = slices.Insert(texts, i, it.Text)
 	return true
+}
+
+// indexItems sorts the texts of items that were not added by AddItem.
+func (s *Service) indexItems() {
+	s.texts = make(map[itemList][]string)
+	for it := range s.Items {
+		key := itemList{it.Rule, it.List}
+		s.texts[key] = append(s.texts[key], it.Text)
+	}
+	for _, texts := range s.texts {
+		slices.Sort(texts)
+	}
 }
 
 // AddClaim adds a claim.

@@ -262,3 +262,17 @@ func TestIDs(t *testing.T) {
 		seen[other] = true
 	}
 }
+
+// TestItemsOfAStore: items that were not added one by one are bounded, too.
+func TestItemsOfAStore(t *testing.T) {
+	s := Service{Items: make(map[Item]Bucket)}
+	for i := range MaxItems {
+		s.Items[Item{Text: string(rune('b' + i))}] = 1
+	}
+	s.AddItem(Item{Text: "a"}, 2)
+	s.AddItem(Item{Text: "z"}, 2)
+	require.Len(t, s.Items, MaxItems)
+	require.Contains(t, s.Items, Item{Text: "a"})
+	require.NotContains(t, s.Items, Item{Text: "u"})
+	require.NotContains(t, s.Items, Item{Text: "z"})
+}
