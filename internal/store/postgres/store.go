@@ -49,7 +49,7 @@ type Config struct {
 	Now func() time.Time
 	// MaxConns bounds the connections. Of three or more, some are only for commits, leases
 	// and scoring, and some for what taking telemetry in asks, three each when there are
-	// nine or more. Default 10, or pool_max_conns of the URL.
+	// nine or more; see lane.New. Default 10, or pool_max_conns of the URL.
 	MaxConns int
 	// StatementTimeout bounds each statement of a call whose context has no deadline, and
 	// four times as much its transactions. Default 5 s.
