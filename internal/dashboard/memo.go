@@ -6,6 +6,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"assay"
 )
 
 // Some things take longer to read of a large organization than a page may take, and
@@ -123,7 +125,7 @@ func (m *memo[T]) start(organizationID string, e *memoEntry[T], now time.Time) {
 	m.reading.Go(func() {
 		ctx, cancel := context.WithTimeout(m.closing, memoTimeout)
 		defer cancel()
-		f.value, f.err = m.read(ctx, organizationID)
+		f.value, f.err = m.read(assay.WithOrganization(ctx, organizationID), organizationID)
 		m.mu.Lock()
 		e.flight = nil
 		if f.err == nil {

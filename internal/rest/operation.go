@@ -138,6 +138,7 @@ func (s *server) serve(x *exchange, op operation, answer func(context.Context, *
 	if len(x.r.RequestURI) > maxTarget {
 		return nil, nil, assay.Errorf(assay.CodeTooLarge, "the request target is longer than %d bytes", maxTarget)
 	}
+	ctx = assay.WithOrganization(ctx, who.OrganizationID)
 	return answer(ctx, &call{Principal: who, Request: x.r, TraceID: x.traceID})
 }
 

@@ -377,6 +377,18 @@ func TestDeadline(t *testing.T) {
 	})
 }
 
+// TestOrganizationInContext: stores share connections by the organization of the context.
+func TestOrganizationInContext(t *testing.T) {
+	f := newFixture(t)
+	var got string
+	f.FindServicesFn = func(ctx context.Context, _ string, _ assay.Page) ([]*assay.Service, int, error) {
+		got = assay.OrganizationOf(ctx)
+		return nil, 0, nil
+	}
+	require.Equal(t, 200, f.get(t, "/api/v1/services").Code)
+	require.Equal(t, orgID, got)
+}
+
 func TestPanics(t *testing.T) {
 	f := newFixture(t)
 	f.FindServicesFn = func(context.Context, string, assay.Page) ([]*assay.Service, int, error) { panic("secret of the house") }

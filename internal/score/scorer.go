@@ -115,7 +115,8 @@ type Scorer struct {
 	unavailable   bool // the store, in this round
 }
 
-// concurrent is how many organizations are scored at a time.
+// concurrent is how many organizations are scored at a time. Stores bound the connections
+// that they use.
 const concurrent = 4
 
 // organization is what the scorer remembers between rounds. It holds for as long as

@@ -31,6 +31,9 @@ const (
 	touchInterval = time.Minute // between writes of a session's last use
 	touchTimeout  = time.Second // for one of them
 
+	findTimeout   = 10 * time.Second // of looking a session up
+	signInTimeout = 30 * time.Second // of a request that signs in or out
+
 	// maxExchanges is how many codes are exchanged at the provider at a time: each is a
 	// request of up to ten seconds that whoever asks for the callback causes.
 	maxExchanges = 16
@@ -176,7 +179,7 @@ func FromContext(ctx context.Context) *assay.Session {
 
 // NewContext returns a context with a session, for tests of pages.
 func NewContext(ctx context.Context, s *assay.Session) context.Context {
-	return context.WithValue(ctx, key{}, s)
+	return context.WithValue(assay.WithOrganization(ctx, s.OrganizationID), key{}, s)
 }
 
 // Handler answers on the paths of this package and passes everything else on to pages,
@@ -212,7 +215,9 @@ func (m *Manager) only(w http.ResponseWriter, r *http.Request, by route) {
 		method = http.MethodGet
 	}
 	if handle := by[method]; handle != nil {
-		handle(w, r)
+		ctx, cancel := context.WithTimeout(r.Context(), signInTimeout)
+		defer cancel()
+		handle(w, r.WithContext(ctx))
 		return
 	}
 	var allowed []string
@@ -238,8 +243,9 @@ func (m *Manager) serve(w http.ResponseWriter, r *http.Request, pages http.Handl
 	case s == nil:
 		pages.ServeHTTP(w, r)
 	default:
+		r = r.WithContext(NewContext(r.Context(), s))
 		m.touch(r, s)
-		pages.ServeHTTP(w, r.WithContext(NewContext(r.Context(), s)))
+		pages.ServeHTTP(w, r)
 	}
 }
 
@@ -249,7 +255,9 @@ func (m *Manager) find(r *http.Request) (*assay.Session, error) {
 	if !ok {
 		return nil, nil
 	}
-	s, err := m.cfg.Store.FindSession(r.Context(), hash, m.cfg.Now())
+	ctx, cancel := context.WithTimeout(r.Context(), findTimeout)
+	defer cancel()
+	s, err := m.cfg.Store.FindSession(ctx, hash, m.cfg.Now())
 	if assay.ErrorCode(err) == assay.CodeNotFound {
 		return nil, nil
 	}

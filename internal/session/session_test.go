@@ -95,7 +95,7 @@ func newFixture(t *testing.T, tls bool, change func(*Config)) *fixture {
 			_, _ = io.WriteString(w, "nobody")
 			return
 		}
-		fmt.Fprintf(w, "%s of %s, admin %v", s.Name, s.OrganizationID, s.Admin())
+		fmt.Fprintf(w, "%s of %s, admin %v", s.Name, assay.OrganizationOf(r.Context()), s.Admin())
 	}))
 	if tls {
 		f.server = httptest.NewTLSServer(handler)

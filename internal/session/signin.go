@@ -121,8 +121,9 @@ func setRetryAfter(w http.ResponseWriter, err error) {
 // begin stores a new session and gives the browser its token. The token is never one
 // that the browser brought; a session that it had ends.
 func (m *Manager) begin(w http.ResponseWriter, r *http.Request, s *assay.Session) error {
+	ctx := assay.WithOrganization(r.Context(), s.OrganizationID)
 	if old, ok := m.tokenHash(r); ok {
-		if err := m.cfg.Store.DeleteSession(r.Context(), old); err != nil {
+		if err := m.cfg.Store.DeleteSession(ctx, old); err != nil {
 			return err
 		}
 	}
@@ -130,11 +131,11 @@ func (m *Manager) begin(w http.ResponseWriter, r *http.Request, s *assay.Session
 	s.Hash = token.hash()
 	s.Name = shorten(s.Name, maxName)
 	s.CreatedAt, s.UsedAt, s.IdleAt, s.ExpiresAt = now, now, now.Add(m.cfg.Idle), now.Add(m.cfg.Life)
-	if err := m.cfg.Store.CreateSession(r.Context(), s); err != nil {
+	if err := m.cfg.Store.CreateSession(ctx, s); err != nil {
 		return err
 	}
 	m.setCookie(w, r, sessionCookie, token.String(), m.cfg.Life)
-	m.log(r.Context(), "begun", s)
+	m.log(ctx, "begun", s)
 	return nil
 }
 

@@ -121,7 +121,7 @@ func away(ctx context.Context, err error) bool {
 func (s *Store) expireRows(ctx context.Context, what, query string, args ...any) error {
 	for {
 		var n int64
-		err := s.transact(ctx, what, beginCommit, func(tx pgx.Tx) error {
+		err := s.transact(ctx, scoring, what, beginCommit, func(tx pgx.Tx) error {
 			tag, err := tx.Exec(ctx, query, args...)
 			n = tag.RowsAffected()
 			return err
@@ -158,7 +158,7 @@ func (s *Store) expireHours(ctx context.Context, start int64) error {
 		for at, more := (hourKey{bucket: p.from() - 1}), true; more; {
 			var next hourKey
 			var bad error
-			err := s.transact(ctx, what, beginCommit, func(tx pgx.Tx) (err error) {
+			err := s.transact(ctx, scoring, what, beginCommit, func(tx pgx.Tx) (err error) {
 				next, more, bad, err = expireHours(ctx, tx, p, at, start)
 				return err
 			})
@@ -292,7 +292,7 @@ func (s *Store) expireFacts(ctx context.Context, start delta.Bucket, t *oldFacts
 	for at, more := (factsKey{oldest: math.MinInt64}), true; more; {
 		var next factsKey
 		var bad error
-		err := s.transact(ctx, what, beginCommit, func(tx pgx.Tx) (err error) {
+		err := s.transact(ctx, scoring, what, beginCommit, func(tx pgx.Tx) (err error) {
 			next, more, bad, err = t.expireChunk(ctx, tx, at, start)
 			return err
 		})
@@ -379,7 +379,7 @@ const instancesAhead = `SELECT written_at, svc, key, value, org, ` + uncontested
 func (s *Store) expireInstances(ctx context.Context, before int64) error {
 	for at, more := (instanceKey{writtenAt: math.MinInt64}), true; more; {
 		var next instanceKey
-		err := s.transact(ctx, "forget instances", beginCommit, func(tx pgx.Tx) (err error) {
+		err := s.transact(ctx, scoring, "forget instances", beginCommit, func(tx pgx.Tx) (err error) {
 			next, more, err = expireInstances(ctx, tx, at, before)
 			return err
 		})
@@ -422,7 +422,7 @@ func expireInstances(ctx context.Context, tx pgx.Tx, after instanceKey, before i
 // and waits for the next move.
 func (s *Store) expireClaims(ctx context.Context, start, metrics int64) error {
 	var before, metricsBefore int64
-	err := s.view(ctx, ownWork, "read the window", func(tx pgx.Tx) (err error) {
+	err := s.view(ctx, scoring, "read the window", func(tx pgx.Tx) (err error) {
 		if before, err = recall(ctx, tx, windowStart); err == nil {
 			metricsBefore, err = recall(ctx, tx, metricStart)
 		}
@@ -433,7 +433,7 @@ func (s *Store) expireClaims(ctx context.Context, start, metrics int64) error {
 	}
 	for last := int64(0); ; {
 		var svcs []int64
-		err := s.transact(ctx, "forget old claims", beginCommit, func(tx pgx.Tx) error {
+		err := s.transact(ctx, scoring, "forget old claims", beginCommit, func(tx pgx.Tx) error {
 			rows, err := tx.Query(ctx, `SELECT svc FROM services WHERE svc > $1 ORDER BY svc LIMIT $2 FOR NO KEY UPDATE`, last, claimsChunk)
 			if err != nil {
 				return err
@@ -451,7 +451,7 @@ func (s *Store) expireClaims(ctx context.Context, start, metrics int64) error {
 		}
 		last = svcs[len(svcs)-1]
 	}
-	return s.update(ctx, ownWork, "remember the window", func(tx pgx.Tx) error {
+	return s.update(ctx, scoring, "remember the window", func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `INSERT INTO memory (name, value) VALUES ($1, $2), ($3, $4) ON CONFLICT (name) DO UPDATE SET value = excluded.value`,
 			metricStart, metrics, windowStart, start) // in the order of their names
 		return err
@@ -547,7 +547,7 @@ func (s *Store) expireServices(ctx context.Context, before int64) error {
 	for last := int64(0); ; {
 		var gone []int64
 		var next *int64
-		err := s.read(ctx, ownWork, "find forgotten services", func(b *pgx.Batch) {
+		err := s.read(ctx, scoring, "find forgotten services", func(b *pgx.Batch) {
 			b.Queue(`SELECT max(svc), array_agg(svc ORDER BY svc) FILTER (WHERE `+goneServices+`) FROM (
 				SELECT svc, last_seen_at, created_at, tally FROM services WHERE svc > $2 ORDER BY svc LIMIT $3) AS ahead`, before, last, servicesAhead).
 				QueryRow(func(row pgx.Row) error { return row.Scan(&next, &gone) })
@@ -556,7 +556,7 @@ func (s *Store) expireServices(ctx context.Context, before int64) error {
 			return err
 		}
 		for svcs := range slices.Chunk(gone, serviceChunk) {
-			err := s.transact(ctx, "forget services", beginCommit, func(tx pgx.Tx) error { return forgetServices(ctx, tx, svcs, before) })
+			err := s.transact(ctx, scoring, "forget services", beginCommit, func(tx pgx.Tx) error { return forgetServices(ctx, tx, svcs, before) })
 			if err != nil {
 				return err
 			}

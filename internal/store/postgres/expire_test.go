@@ -109,7 +109,7 @@ func TestInstancesPlan(t *testing.T) {
 	_, err = s.pool.Exec(ctx, `ANALYZE claims`)
 	require.NoError(t, err)
 	plan := ""
-	require.NoError(t, s.transact(ctx, "explain", beginCommit, func(tx pgx.Tx) error {
+	require.NoError(t, s.transact(ctx, scoring, "explain", beginCommit, func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, `EXPLAIN `+instancesAhead, 5, 1, 1, 1, 1<<40, 100)
 		return each(rows, err, func(rows pgx.Rows) error {
 			var line string

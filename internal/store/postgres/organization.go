@@ -143,7 +143,7 @@ func (s *Store) SaveOrganizationScore(ctx context.Context, f delta.Fence, organi
 	if score == nil {
 		at = time.Time{}
 	}
-	return s.update(ctx, ownWork, "save an organization's score", func(tx pgx.Tx) error {
+	return s.update(ctx, scoring, "save an organization's score", func(tx pgx.Tx) error {
 		var org int64
 		err := tx.QueryRow(ctx, saveOrganizationScore, score, micros(at), uuidOf(organizationID)).Scan(&org)
 		if errors.Is(err, pgx.ErrNoRows) {

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"assay/internal/store/lane"
 )
 
 // partitioned is a table with a partition for each day, UTC. What is written and
@@ -128,10 +130,10 @@ const maxPartitionTries = 10
 
 // updatePartitions is update for what writes to partitions, which do calls for with
 // use. Those that are missing are made, and do runs again.
-func (s *Store) updatePartitions(ctx context.Context, what, begin string, do func(tx pgx.Tx, use func(...partition) error) error) error {
+func (s *Store) updatePartitions(ctx context.Context, l lane.Lane, what, begin string, do func(tx pgx.Tx, use func(...partition) error) error) error {
 	for try := 1; ; try++ {
 		used := make(map[partition]bool)
-		err := s.transact(ctx, what, begin, func(tx pgx.Tx) error {
+		err := s.transact(ctx, l, what, begin, func(tx pgx.Tx) error {
 			clear(used)
 			return do(tx, func(wanted ...partition) error {
 				for _, p := range wanted {
@@ -207,7 +209,7 @@ func (s *Store) makePartitionsAhead(ctx context.Context, now time.Time) error {
 // one, oldest first.
 func (s *Store) partitionsBefore(ctx context.Context, t *partitioned, before int64) ([]partition, error) {
 	var found []partition
-	err := s.read(ctx, ownWork, "list partitions of "+t.name, func(b *pgx.Batch) {
+	err := s.read(ctx, scoring, "list partitions of "+t.name, func(b *pgx.Batch) {
 		found = nil
 		b.Queue(`SELECT c.relname::text FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid WHERE i.inhparent = $1::text::regclass`, t.name).
 			Query(func(rows pgx.Rows) error {
@@ -236,7 +238,7 @@ const dropTimeout = 200 * time.Millisecond
 func (s *Store) dropPartition(ctx context.Context, p partition, onlyEmpty bool) error {
 	name := p.name()
 	dropped := false
-	err := s.update(ctx, ownWork, "drop the partition "+name, func(tx pgx.Tx) error {
+	err := s.update(ctx, scoring, "drop the partition "+name, func(tx pgx.Tx) error {
 		// The parent first, as everybody does who comes by it.
 		if _, err := tx.Exec(ctx, `SET LOCAL lock_timeout = `+milliseconds(dropTimeout)+`; LOCK TABLE ONLY `+p.table.name+` IN ACCESS EXCLUSIVE MODE; LOCK TABLE `+name+` IN ACCESS EXCLUSIVE MODE`); err != nil {
 			return err
@@ -276,7 +278,7 @@ const (
 // for the next time.
 func (s *Store) compactPartition(ctx context.Context, p partition) error {
 	name := p.name()
-	err := s.update(ctx, ownWork, "compact the partition "+name, func(tx pgx.Tx) error {
+	err := s.update(ctx, scoring, "compact the partition "+name, func(tx pgx.Tx) error {
 		var wasted bool
 		err := tx.QueryRow(ctx, `SELECT size > $2 AND (SELECT count(*) FROM `+name+`) * $3 < size / 4
 			FROM (SELECT pg_total_relation_size(to_regclass($1::text)) AS size) AS now`, name, compactBytes, compactRow).Scan(&wasted)

@@ -662,7 +662,7 @@ func TestCommitPlans(t *testing.T) {
 		{touchClaims, []any{numbers}},
 	} {
 		plan := ""
-		require.NoError(t, s.transact(t.Context(), "explain", beginCommit, func(tx pgx.Tx) error {
+		require.NoError(t, s.transact(t.Context(), scoring, "explain", beginCommit, func(tx pgx.Tx) error {
 			rows, err := tx.Query(t.Context(), `EXPLAIN `+q.statement, q.args...)
 			return each(rows, err, func(rows pgx.Rows) error {
 				var line string

@@ -11,6 +11,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
+
+	"assay/internal/store/lane"
 )
 
 // raw is the destination of a string that is stored as bytea.
@@ -36,7 +38,7 @@ func (t *instant) ScanInt64(n pgtype.Int8) error {
 func storable(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }
 
 // one reads the row that a query returns: missing() where there is none.
-func one[T any](ctx context.Context, s *Store, l lane, what string, missing func() error, of pgx.RowToFunc[T], query string, args ...any) (T, error) {
+func one[T any](ctx context.Context, s *Store, l lane.Lane, what string, missing func() error, of pgx.RowToFunc[T], query string, args ...any) (T, error) {
 	var found, none T
 	err := s.read(ctx, l, what, func(b *pgx.Batch) {
 		b.Queue(query, args...).Query(func(rows pgx.Rows) (err error) {
@@ -54,7 +56,7 @@ func one[T any](ctx context.Context, s *Store, l lane, what string, missing func
 }
 
 // list reads the rows that a query returns.
-func list[T any](ctx context.Context, s *Store, l lane, what string, of pgx.RowToFunc[T], query string, args ...any) ([]T, error) {
+func list[T any](ctx context.Context, s *Store, l lane.Lane, what string, of pgx.RowToFunc[T], query string, args ...any) ([]T, error) {
 	var found []T
 	err := s.read(ctx, l, what, func(b *pgx.Batch) {
 		b.Queue(query, args...).Query(func(rows pgx.Rows) (err error) {

@@ -30,13 +30,13 @@ func (s *Store) UnscoredServices(ctx context.Context, organizationID string, all
 			OR EXISTS (SELECT 1 FROM insights i WHERE i.svc = s.svc)
 			OR EXISTS (SELECT 1 FROM claims c WHERE c.svc = s.svc))`
 	}
-	return list(ctx, s, ownWork, "list unscored services", pgx.RowTo[string], q, uuidOf(organizationID))
+	return list(ctx, s, scoring, "list unscored services", pgx.RowTo[string], q, uuidOf(organizationID))
 }
 
 // ClaimsRevision returns a number that grows whenever a claim of the
 // organization is made, moves or is forgotten.
 func (s *Store) ClaimsRevision(ctx context.Context, organizationID string) (uint64, error) {
-	n, err := one(ctx, s, ownWork, "read the claims revision", errNoOrganization, pgx.RowTo[int64],
+	n, err := one(ctx, s, scoring, "read the claims revision", errNoOrganization, pgx.RowTo[int64],
 		`SELECT claims_revision FROM organizations WHERE id = $1`, uuidOf(organizationID))
 	return uint64(n), err
 }
@@ -63,7 +63,7 @@ func (s *Store) ClaimCounts(ctx context.Context, organizationID string, rule cat
 		claims fold.ClaimCounts
 		ids    map[int64]string
 	)
-	err := s.view(ctx, ownWork, "count claims", func(tx pgx.Tx) error {
+	err := s.view(ctx, scoring, "count claims", func(tx pgx.Tx) error {
 		claims, ids = fold.ClaimCounts{}, make(map[int64]string)
 		org, err := orgOf(ctx, tx, organizationID)
 		if err != nil {
@@ -123,7 +123,7 @@ func (s *Store) Facts(ctx context.Context, organizationID string, serviceIDs []s
 		return nil, nil
 	}
 	var found factsBySvc
-	err := s.read(ctx, ownWork, "load facts",
+	err := s.read(ctx, scoring, "load facts",
 		func(b *pgx.Batch) {
 			found = make(factsBySvc, len(serviceIDs))
 			b.Queue(factsOfServices, uuidOf(organizationID), uuidsOf(serviceIDs)).Query(found.services)
@@ -222,7 +222,7 @@ func (fs factsBySvc) insights(rows pgx.Rows) error {
 // OrganizationMean returns the mean of the unrounded current scores of an
 // organization's services, and how many have one.
 func (s *Store) OrganizationMean(ctx context.Context, organizationID string) (mean float64, services int, err error) {
-	err = s.read(ctx, ownWork, "average scores", func(b *pgx.Batch) {
+	err = s.read(ctx, scoring, "average scores", func(b *pgx.Batch) {
 		b.Queue(`SELECT coalesce(avg(score), 0), count(score) FROM services
 			WHERE org = (SELECT org FROM organizations WHERE id = $1) AND score_id IS NOT NULL`, uuidOf(organizationID)).
 			QueryRow(func(row pgx.Row) error { return row.Scan(&mean, &services) })
@@ -281,7 +281,7 @@ func (s *Store) SaveScores(ctx context.Context, f delta.Fence, organizationID st
 		}
 		rows = append(rows, r)
 	}
-	return s.updatePartitions(ctx, "save scores", beginCommit, func(tx pgx.Tx, use func(...partition) error) error {
+	return s.updatePartitions(ctx, scoring, "save scores", beginCommit, func(tx pgx.Tx, use func(...partition) error) error {
 		if err := use(scorePartitions(rows)...); err != nil {
 			return err
 		}

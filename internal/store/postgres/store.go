@@ -21,6 +21,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"assay"
+	"assay/internal/store/lane"
 )
 
 // Defaults of Config, and limits that none of its fields sets.
@@ -48,7 +49,7 @@ type Config struct {
 	Now func() time.Time
 	// MaxConns bounds the connections. Of three or more, some are only for commits, leases
 	// and scoring, and some for what taking telemetry in asks, three each when there are
-	// nine or more. Default 10, or pool_max_conns of the URL.
+	// nine or more; see lane.New. Default 10, or pool_max_conns of the URL.
 	MaxConns int
 	// StatementTimeout bounds each statement of a call whose context has no deadline, and
 	// four times as much its transactions. Default 5 s.
@@ -65,7 +66,7 @@ type Store struct {
 	// whileSending bounds, as another SET LOCAL, how long the server holds on to a
 	// transaction whose client it cannot reach. "" where the server cannot.
 	whileSending string
-	lanes        lanes
+	lanes        *lane.Lanes
 	logger       *slog.Logger
 	closed       atomic.Bool
 	// generation of the connections: the next one when those of the last are
@@ -98,7 +99,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	// What is done with a connection that died is repeated on another one, so none is
 	// asked first whether it lives.
 	config.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false }
-	s.lanes = newLanes(int(config.MaxConns))
+	s.lanes = lane.New(int(config.MaxConns))
 	if s.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
 		return nil, s.fail(ctx, "open", err)
 	}
@@ -213,31 +214,21 @@ const (
 )
 
 // view runs do in a transaction that reads from one snapshot. do may run again.
-func (s *Store) view(ctx context.Context, l lane, what string, do func(pgx.Tx) error) error {
-	leave, err := s.lanes.enter(ctx, l)
-	if err != nil {
-		return s.fail(ctx, what, err)
-	}
-	defer leave()
-	return s.transact(ctx, what, beginView, do)
+func (s *Store) view(ctx context.Context, l lane.Lane, what string, do func(pgx.Tx) error) error {
+	return s.transact(ctx, l, what, beginView, do)
 }
 
 // update runs do in a transaction that reads and writes. do may run again, after
 // everything it did has been undone.
-func (s *Store) update(ctx context.Context, l lane, what string, do func(pgx.Tx) error) error {
-	leave, err := s.lanes.enter(ctx, l)
-	if err != nil {
-		return s.fail(ctx, what, err)
-	}
-	defer leave()
-	return s.transact(ctx, what, beginUpdate, do)
+func (s *Store) update(ctx context.Context, l lane.Lane, what string, do func(pgx.Tx) error) error {
+	return s.transact(ctx, l, what, beginUpdate, do)
 }
 
 // read runs the queries that the steps put into batches, from one snapshot and each
 // step in one round trip. Their callbacks (pgx.QueuedQuery) get the results, before
 // the next step is asked for its queries; steps and callbacks may run again.
-func (s *Store) read(ctx context.Context, l lane, what string, steps ...func(*pgx.Batch)) error {
-	leave, err := s.lanes.enter(ctx, l)
+func (s *Store) read(ctx context.Context, l lane.Lane, what string, steps ...func(*pgx.Batch)) error {
+	leave, err := s.lanes.Enter(ctx, l)
 	if err != nil {
 		return s.fail(ctx, what, err)
 	}
@@ -265,8 +256,13 @@ func (s *Store) read(ctx context.Context, l lane, what string, steps ...func(*pg
 	})
 }
 
-// transact runs do in a transaction, for which the caller may have a connection.
-func (s *Store) transact(ctx context.Context, what, begin string, do func(pgx.Tx) error) error {
+// transact runs do in a transaction of a lane.
+func (s *Store) transact(ctx context.Context, l lane.Lane, what, begin string, do func(pgx.Tx) error) error {
+	leave, err := s.lanes.Enter(ctx, l)
+	if err != nil {
+		return s.fail(ctx, what, err)
+	}
+	defer leave()
 	return s.repeat(ctx, what, func(conn *pgx.Conn) (bool, error) {
 		defer s.bound(ctx, conn)()
 		// Several statements without parameters are one round trip.

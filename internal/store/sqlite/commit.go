@@ -16,6 +16,7 @@ import (
 	"assay/internal/rules/catalog"
 	"assay/internal/store/codec"
 	"assay/internal/store/fold"
+	"assay/internal/store/lane"
 )
 
 // A statement that a commit runs, possibly thousands of times.
@@ -95,7 +96,7 @@ const maxClaimValues = delta.MaxItems
 // lost is delta.ErrJournalLost, and nothing is stored either. How long ago a
 // request was seen is judged by the store's own clock.
 func (s *Store) Commit(ctx context.Context, now time.Time, requests []delta.Request, merge func(fresh []bool) *delta.Delta) error {
-	return s.update(ctx, "commit facts", func(tx *sql.Tx) error {
+	return s.update(ctx, lane.OwnWork, "commit facts", func(tx *sql.Tx) error {
 		// Its statements are many and each takes microseconds. The end of ctx rolls
 		// the transaction back; no statement needs a watcher of its own.
 		c := &commit{store: s, tx: tx, ctx: context.WithoutCancel(ctx), now: micros(now), at: micros(s.now()), orgs: make(map[string]int64)}
@@ -442,18 +443,20 @@ func (c *commit) sets(svc int64, isNew bool, f *delta.Service, buckets fold.Buck
 // KnownServices returns the keys of the services kept for an organization.
 func (s *Store) KnownServices(ctx context.Context, organizationID string) ([]assay.ServiceKey, error) {
 	var keys []assay.ServiceKey
-	rows, err := s.r.QueryContext(ctx, `SELECT namespace, name, environment, version FROM services
-		WHERE org = (SELECT org FROM organizations WHERE id = ?)`, blobOf(organizationID))
-	err = each(rows, err, func(rows *sql.Rows) error {
-		var k assay.ServiceKey
-		if err := rows.Scan(&k.Namespace, &k.Name, &k.Environment, &k.Version); err != nil {
-			return err
-		}
-		keys = append(keys, k)
-		return nil
+	err := s.query(ctx, lane.Loads, "list known services", func(db *sql.DB) error {
+		rows, err := db.QueryContext(ctx, `SELECT namespace, name, environment, version FROM services
+			WHERE org = (SELECT org FROM organizations WHERE id = ?)`, blobOf(organizationID))
+		return each(rows, err, func(rows *sql.Rows) error {
+			var k assay.ServiceKey
+			if err := rows.Scan(&k.Namespace, &k.Name, &k.Environment, &k.Version); err != nil {
+				return err
+			}
+			keys = append(keys, k)
+			return nil
+		})
 	})
 	if err != nil {
-		return nil, s.fail(ctx, "list known services", err)
+		return nil, err
 	}
 	return keys, nil
 }
@@ -463,20 +466,22 @@ func (s *Store) KnownServices(ctx context.Context, organizationID string) ([]ass
 // versions, whose names are among the others when they are sent again.
 func (s *Store) KnownMetricNames(ctx context.Context, organizationID string) (map[assay.ServiceKey][]uint64, error) {
 	names := make(map[assay.ServiceKey][]uint64)
-	rows, err := s.r.QueryContext(ctx, `SELECT DISTINCT s.namespace, s.name, s.environment, s.version, c.key
-		FROM services s JOIN claims c ON c.svc = s.svc AND c.rule = ? AND c.key_high <> 0
-		WHERE s.org = (SELECT org FROM organizations WHERE id = ?)`, int64(codec.RuleNumber(catalog.MET003)), blobOf(organizationID))
-	err = each(rows, err, func(rows *sql.Rows) error {
-		var k assay.ServiceKey
-		var hash int64
-		if err := rows.Scan(&k.Namespace, &k.Name, &k.Environment, &k.Version, &hash); err != nil {
-			return err
-		}
-		names[k] = append(names[k], uint64(hash))
-		return nil
+	err := s.query(ctx, lane.Loads, "list known metric names", func(db *sql.DB) error {
+		rows, err := db.QueryContext(ctx, `SELECT DISTINCT s.namespace, s.name, s.environment, s.version, c.key
+			FROM services s JOIN claims c ON c.svc = s.svc AND c.rule = ? AND c.key_high <> 0
+			WHERE s.org = (SELECT org FROM organizations WHERE id = ?)`, int64(codec.RuleNumber(catalog.MET003)), blobOf(organizationID))
+		return each(rows, err, func(rows *sql.Rows) error {
+			var k assay.ServiceKey
+			var hash int64
+			if err := rows.Scan(&k.Namespace, &k.Name, &k.Environment, &k.Version, &hash); err != nil {
+				return err
+			}
+			names[k] = append(names[k], uint64(hash))
+			return nil
+		})
 	})
 	if err != nil {
-		return nil, s.fail(ctx, "list known metric names", err)
+		return nil, err
 	}
 	return names, nil
 }

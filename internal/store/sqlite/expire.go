@@ -15,6 +15,7 @@ import (
 	"assay/internal/rules/catalog"
 	"assay/internal/store/codec"
 	"assay/internal/store/fold"
+	"assay/internal/store/lane"
 )
 
 // How long is kept what has no place in the window.
@@ -98,7 +99,7 @@ func (s *Store) Expire(ctx context.Context, now time.Time, start, metrics delta.
 func (s *Store) expireRows(ctx context.Context, what, query string, before int64) error {
 	for {
 		var n int64
-		err := s.update(ctx, what, func(tx *sql.Tx) error {
+		err := s.update(ctx, lane.Scoring, what, func(tx *sql.Tx) error {
 			res, err := tx.ExecContext(ctx, query, before, rowChunk)
 			if err != nil {
 				return err
@@ -120,7 +121,7 @@ func (s *Store) expireChunks(ctx context.Context, what string, chunk int, do fun
 	for {
 		n := 0
 		var unread error
-		err := s.update(ctx, what, func(tx *sql.Tx) (err error) {
+		err := s.update(ctx, lane.Scoring, what, func(tx *sql.Tx) (err error) {
 			n, unread, err = do(tx)
 			return err
 		})
@@ -265,25 +266,27 @@ func (s *Store) expireInstances(ctx context.Context, before int64) error {
 	for n := rowChunk; n == rowChunk; {
 		n = 0
 		var alone []instanceKey
-		rows, err := s.r.QueryContext(ctx, `SELECT c.written_at, c.svc, c.key, c.value, `+uncontested+` FROM claims c INDEXED BY claims_instances
-			WHERE c.rule = 2 AND (c.written_at, c.svc, c.rule, c.key, c.value) > (?, ?, 2, ?, ?) AND c.written_at < ?
-			ORDER BY c.written_at, c.svc, c.rule, c.key, c.value LIMIT ?`, at.writtenAt, at.svc, at.key, at.value, before, rowChunk)
-		err = each(rows, err, func(rows *sql.Rows) error {
-			var is bool
-			err := rows.Scan(&at.writtenAt, &at.svc, &at.key, &at.value, &is)
-			if is {
-				alone = append(alone, at)
-			}
-			n++
-			return err
+		err := s.query(ctx, lane.Scoring, what, func(db *sql.DB) error {
+			rows, err := db.QueryContext(ctx, `SELECT c.written_at, c.svc, c.key, c.value, `+uncontested+` FROM claims c INDEXED BY claims_instances
+				WHERE c.rule = 2 AND (c.written_at, c.svc, c.rule, c.key, c.value) > (?, ?, 2, ?, ?) AND c.written_at < ?
+				ORDER BY c.written_at, c.svc, c.rule, c.key, c.value LIMIT ?`, at.writtenAt, at.svc, at.key, at.value, before, rowChunk)
+			return each(rows, err, func(rows *sql.Rows) error {
+				var is bool
+				err := rows.Scan(&at.writtenAt, &at.svc, &at.key, &at.value, &is)
+				if is {
+					alone = append(alone, at)
+				}
+				n++
+				return err
+			})
 		})
 		if err != nil {
-			return s.fail(ctx, what, err)
+			return err
 		}
 		if len(alone) == 0 {
 			continue
 		}
-		if err := s.update(ctx, what, func(tx *sql.Tx) error { return forgetInstances(ctx, tx, alone, before) }); err != nil {
+		if err := s.update(ctx, lane.Scoring, what, func(tx *sql.Tx) error { return forgetInstances(ctx, tx, alone, before) }); err != nil {
 			return err
 		}
 	}
@@ -327,7 +330,7 @@ func touchOrgs(ctx context.Context, tx *sql.Tx, orgs map[int64]bool) error {
 // and waits for the next move.
 func (s *Store) expireClaims(ctx context.Context, start, metrics int64) error {
 	var before, metricsBefore int64
-	err := s.view(ctx, "read the window", func(tx *sql.Tx) (err error) {
+	err := s.view(ctx, lane.Scoring, "read the window", func(tx *sql.Tx) (err error) {
 		if before, err = recall(ctx, tx, windowStart); err == nil {
 			metricsBefore, err = recall(ctx, tx, metricStart)
 		}
@@ -338,7 +341,7 @@ func (s *Store) expireClaims(ctx context.Context, start, metrics int64) error {
 	}
 	for last := int64(0); ; {
 		var svcs []int64
-		err := s.update(ctx, "forget old claims", func(tx *sql.Tx) error {
+		err := s.update(ctx, lane.Scoring, "forget old claims", func(tx *sql.Tx) error {
 			svcs = svcs[:0]
 			rows, err := tx.QueryContext(ctx, `SELECT svc FROM services WHERE svc > ? ORDER BY svc LIMIT ?`, last, claimsChunk)
 			err = each(rows, err, func(rows *sql.Rows) error {
@@ -360,7 +363,7 @@ func (s *Store) expireClaims(ctx context.Context, start, metrics int64) error {
 		}
 		last = svcs[len(svcs)-1]
 	}
-	return s.update(ctx, "remember the window", func(tx *sql.Tx) error {
+	return s.update(ctx, lane.Scoring, "remember the window", func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `INSERT INTO memory (name, value) VALUES (?, ?), (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value`,
 			windowStart, start, metricStart, metrics)
 		return err
@@ -414,21 +417,23 @@ func (s *Store) expireSets(ctx context.Context, start int64, writtenBefore time.
 	at := setKey{hour: -1 << 63}
 	for {
 		var victims []setKey
-		rows, err := s.r.QueryContext(ctx, `SELECT hour, svc, rule, key FROM distinct_sets
-			WHERE (hour, svc, rule, key) > (?, ?, ?, ?) AND hour <= ? AND `+old+` ORDER BY hour, svc, rule, key LIMIT ?`,
-			at.hour, at.svc, at.rule, at.key, writtenBefore.Unix(), start, written, rowChunk)
-		err = each(rows, err, func(rows *sql.Rows) error {
-			err := rows.Scan(&at.hour, &at.svc, &at.rule, &at.key)
-			victims = append(victims, at)
-			return err
+		err := s.query(ctx, lane.Scoring, "find old distinct sets", func(db *sql.DB) error {
+			rows, err := db.QueryContext(ctx, `SELECT hour, svc, rule, key FROM distinct_sets
+				WHERE (hour, svc, rule, key) > (?, ?, ?, ?) AND hour <= ? AND `+old+` ORDER BY hour, svc, rule, key LIMIT ?`,
+				at.hour, at.svc, at.rule, at.key, writtenBefore.Unix(), start, written, rowChunk)
+			return each(rows, err, func(rows *sql.Rows) error {
+				err := rows.Scan(&at.hour, &at.svc, &at.rule, &at.key)
+				victims = append(victims, at)
+				return err
+			})
 		})
 		if err != nil {
-			return s.fail(ctx, "find old distinct sets", err)
+			return err
 		}
 		if len(victims) == 0 {
 			return nil
 		}
-		err = s.update(ctx, "forget distinct sets", func(tx *sql.Tx) error {
+		err = s.update(ctx, lane.Scoring, "forget distinct sets", func(tx *sql.Tx) error {
 			st, err := tx.PrepareContext(ctx, `DELETE FROM distinct_sets WHERE hour = ? AND svc = ? AND rule = ? AND key = ? AND `+old)
 			if err != nil {
 				return err
@@ -453,20 +458,22 @@ func (s *Store) expireServices(ctx context.Context, before int64) error {
 	const gone = `last_seen_at < ?1 AND (last_seen_at > 0 OR created_at < ?1) AND length(tally) = 0`
 	for {
 		var svcs []int64
-		rows, err := s.r.QueryContext(ctx, `SELECT svc FROM services WHERE `+gone+` LIMIT ?2`, before, serviceChunk)
-		err = each(rows, err, func(rows *sql.Rows) error {
-			var svc int64
-			err := rows.Scan(&svc)
-			svcs = append(svcs, svc)
-			return err
+		err := s.query(ctx, lane.Scoring, "find forgotten services", func(db *sql.DB) error {
+			rows, err := db.QueryContext(ctx, `SELECT svc FROM services WHERE `+gone+` LIMIT ?2`, before, serviceChunk)
+			return each(rows, err, func(rows *sql.Rows) error {
+				var svc int64
+				err := rows.Scan(&svc)
+				svcs = append(svcs, svc)
+				return err
+			})
 		})
 		if err != nil {
-			return s.fail(ctx, "find forgotten services", err)
+			return err
 		}
 		if len(svcs) == 0 {
 			return nil
 		}
-		err = s.update(ctx, "forget services", func(tx *sql.Tx) error {
+		err = s.update(ctx, lane.Scoring, "forget services", func(tx *sql.Tx) error {
 			orgs := make(map[int64]bool)
 			rows, err := tx.QueryContext(ctx, `DELETE FROM services WHERE svc IN (SELECT value FROM json_each(?2)) AND `+gone+` RETURNING org`,
 				before, jsonList(svcs))

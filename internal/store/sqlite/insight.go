@@ -13,6 +13,7 @@ import (
 	"assay"
 	"assay/internal/rules/catalog"
 	"assay/internal/store/codec"
+	"assay/internal/store/lane"
 	"assay/internal/store/paging"
 )
 
@@ -21,7 +22,7 @@ SELECT i.id, o.id, i.rule, i.status, i.mute_reason, i.trace_id, i.telemetry_at, 
 	s.id, s.namespace, s.name, s.environment, s.version, s.first_seen_at, s.last_seen_at, s.created_at, s.updated_at
 FROM insights i JOIN services s ON s.svc = i.svc JOIN organizations o ON o.org = i.org `
 
-func scanInsight(row interface{ Scan(...any) error }) (*assay.Insight, error) {
+func scanInsight(row row) (*assay.Insight, error) {
 	var (
 		in                                      assay.Insight
 		id, org, svc, attributes                []byte
@@ -186,7 +187,7 @@ func (s *Store) FindInsights(ctx context.Context, f assay.InsightFilter) ([]*ass
 		found []*assay.Insight
 		n     int
 	)
-	err := s.view(ctx, "list insights", func(tx *sql.Tx) error {
+	err := s.view(ctx, lane.Pages, "list insights", func(tx *sql.Tx) error {
 		found = nil
 		total, _ := q.statements(&f, by, false)
 		if err := tx.QueryRowContext(ctx, total, q.args...).Scan(&n); err != nil {
@@ -217,21 +218,14 @@ func (s *Store) FindInsightByID(ctx context.Context, organizationID, id string) 
 	if organizationID != "" {
 		where, args = where+` AND o.id = ?`, append(args, blobOf(organizationID))
 	}
-	in, err := scanInsight(s.r.QueryRowContext(ctx, selectInsights+where, args...))
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, errNoInsight()
-	}
-	if err != nil {
-		return nil, s.fail(ctx, "find an insight", err)
-	}
-	return in, nil
+	return one(ctx, s, lane.Pages, "find an insight", errNoInsight, scanInsight, selectInsights+where, args...)
 }
 
 func errNoInsight() error { return assay.Errorf(assay.CodeInsightNotFound, "no such insight") }
 
 // MuteInsight implements assay.InsightStore.
 func (s *Store) MuteInsight(ctx context.Context, id, reason string) error {
-	return s.update(ctx, "mute an insight", func(tx *sql.Tx) error {
+	return s.update(ctx, lane.Pages, "mute an insight", func(tx *sql.Tx) error {
 		res, err := tx.ExecContext(ctx, `UPDATE insights SET status = ?, mute_reason = ?, updated_at = max(updated_at, ?) WHERE id = ?`,
 			codec.StatusMuted, reason, micros(s.now()), blobOf(id))
 		return changedOne(res, err, errNoInsight)
@@ -241,7 +235,7 @@ func (s *Store) MuteInsight(ctx context.Context, id, reason string) error {
 // UnmuteInsight implements assay.InsightStore. The service counts as unscored
 // afterwards, so the scorer looks at the insight again.
 func (s *Store) UnmuteInsight(ctx context.Context, id string) error {
-	return s.update(ctx, "unmute an insight", func(tx *sql.Tx) error {
+	return s.update(ctx, lane.Pages, "unmute an insight", func(tx *sql.Tx) error {
 		var insight, svc, rule, status int64
 		err := tx.QueryRowContext(ctx, `SELECT insight, svc, rule, status FROM insights WHERE id = ?`, blobOf(id)).Scan(&insight, &svc, &rule, &status)
 		if errors.Is(err, sql.ErrNoRows) {

@@ -9,6 +9,7 @@ import (
 	"math"
 
 	"assay/internal/delta"
+	"assay/internal/store/lane"
 )
 
 // journals writes to the journals of a delta, each of which its holder must hold.
@@ -62,19 +63,21 @@ func (s *Store) ReadJournal(ctx context.Context, name string, after uint64, limi
 		return nil, nil
 	}
 	var entries []delta.JournalEntry
-	rows, err := s.r.QueryContext(ctx, `SELECT seq, data FROM journals WHERE name = ? AND seq > ? ORDER BY seq LIMIT ?`, name, int64(after), limit)
-	err = each(rows, err, func(rows *sql.Rows) error {
-		var seq int64
-		var e delta.JournalEntry
-		if err := rows.Scan(&seq, &e.Data); err != nil {
-			return err
-		}
-		e.Seq = uint64(seq)
-		entries = append(entries, e)
-		return nil
+	err := s.query(ctx, lane.Lookups, "read a journal", func(db *sql.DB) error {
+		rows, err := db.QueryContext(ctx, `SELECT seq, data FROM journals WHERE name = ? AND seq > ? ORDER BY seq LIMIT ?`, name, int64(after), limit)
+		return each(rows, err, func(rows *sql.Rows) error {
+			var seq int64
+			var e delta.JournalEntry
+			if err := rows.Scan(&seq, &e.Data); err != nil {
+				return err
+			}
+			e.Seq = uint64(seq)
+			entries = append(entries, e)
+			return nil
+		})
 	})
 	if err != nil {
-		return nil, s.fail(ctx, "read a journal", err)
+		return nil, err
 	}
 	return entries, nil
 }
@@ -83,20 +86,22 @@ func (s *Store) ReadJournal(ctx context.Context, name string, after uint64, limi
 func (s *Store) Journals(ctx context.Context) ([]string, error) {
 	var names []string
 	// From name to name, however many entries there are.
-	rows, err := s.r.QueryContext(ctx, `WITH RECURSIVE n (name) AS (
-			SELECT min(name) FROM journals
-			UNION ALL SELECT (SELECT min(name) FROM journals WHERE name > n.name) FROM n WHERE n.name IS NOT NULL)
-		SELECT name FROM n WHERE name IS NOT NULL`)
-	err = each(rows, err, func(rows *sql.Rows) error {
-		var name string
-		if err := rows.Scan(&name); err != nil {
-			return err
-		}
-		names = append(names, name)
-		return nil
+	err := s.query(ctx, lane.Lookups, "list journals", func(db *sql.DB) error {
+		rows, err := db.QueryContext(ctx, `WITH RECURSIVE n (name) AS (
+				SELECT min(name) FROM journals
+				UNION ALL SELECT (SELECT min(name) FROM journals WHERE name > n.name) FROM n WHERE n.name IS NOT NULL)
+			SELECT name FROM n WHERE name IS NOT NULL`)
+		return each(rows, err, func(rows *sql.Rows) error {
+			var name string
+			if err := rows.Scan(&name); err != nil {
+				return err
+			}
+			names = append(names, name)
+			return nil
+		})
 	})
 	if err != nil {
-		return nil, s.fail(ctx, "list journals", err)
+		return nil, err
 	}
 	return names, nil
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"assay/internal/delta"
+	"assay/internal/store/lane"
 )
 
 // leasesKept is how long a lease stays in its table after it expired.
@@ -24,7 +25,7 @@ func (s *Store) AcquireLeases(ctx context.Context, holder string, names []string
 			return nil, time.Time{}, fmt.Errorf("sqlite: encode names of leases: %w", err)
 		}
 	}
-	err = s.update(ctx, "acquire leases", func(tx *sql.Tx) error {
+	err = s.update(ctx, lane.OwnWork, "acquire leases", func(tx *sql.Tx) error {
 		now = stored(s.now())
 		expires, last := now.Add(min(max(ttl, 0), delta.MaxLease)), now.Add(delta.MaxLease)
 		rows, err := tx.QueryContext(ctx, `INSERT INTO leases (name, holder, expires_at) SELECT DISTINCT value, ?1, ?2 FROM json_each(?4) WHERE true
@@ -66,7 +67,7 @@ func within(ctx context.Context, tx *sql.Tx, f delta.Fence) error {
 
 // ReleaseLeases implements lease.Store.
 func (s *Store) ReleaseLeases(ctx context.Context, holder string) error {
-	return s.update(ctx, "release leases", func(tx *sql.Tx) error {
+	return s.update(ctx, lane.OwnWork, "release leases", func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `DELETE FROM leases WHERE holder = ?`, holder)
 		return err
 	})
@@ -76,18 +77,20 @@ func (s *Store) ReleaseLeases(ctx context.Context, holder string) error {
 func (s *Store) LeaseNames(ctx context.Context, prefix string) ([]string, error) {
 	var names []string
 	now := s.now()
-	rows, err := s.r.QueryContext(ctx, `SELECT name FROM leases WHERE name >= ?1 AND name < ?1 || char(0x10ffff) AND expires_at > ?2 AND expires_at <= ?3 ORDER BY name`,
-		prefix, micros(now), micros(now.Add(delta.MaxLease)))
-	err = each(rows, err, func(rows *sql.Rows) error {
-		var name string
-		if err := rows.Scan(&name); err != nil {
-			return err
-		}
-		names = append(names, name)
-		return nil
+	err := s.query(ctx, lane.OwnWork, "list leases", func(db *sql.DB) error {
+		rows, err := db.QueryContext(ctx, `SELECT name FROM leases WHERE name >= ?1 AND name < ?1 || char(0x10ffff) AND expires_at > ?2 AND expires_at <= ?3 ORDER BY name`,
+			prefix, micros(now), micros(now.Add(delta.MaxLease)))
+		return each(rows, err, func(rows *sql.Rows) error {
+			var name string
+			if err := rows.Scan(&name); err != nil {
+				return err
+			}
+			names = append(names, name)
+			return nil
+		})
 	})
 	if err != nil {
-		return nil, s.fail(ctx, "list leases", err)
+		return nil, err
 	}
 	return names, nil
 }

@@ -13,6 +13,7 @@ import (
 	"assay"
 	"assay/internal/delta"
 	"assay/internal/store/codec"
+	"assay/internal/store/lane"
 )
 
 // CreateOrganization implements assay.OrganizationStore.
@@ -25,7 +26,7 @@ func (s *Store) CreateOrganization(ctx context.Context, o *assay.Organization) e
 		return assay.Errorf(assay.CodeInternal, "sqlite: make an organization id: %w", err)
 	}
 	created := stored(s.now())
-	err = s.update(ctx, "create an organization", func(tx *sql.Tx) error {
+	err = s.update(ctx, lane.Pages, "create an organization", func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `INSERT INTO organizations (id, name, external_id, tier, created_at) VALUES (?, ?, nullif(?, ''), ?, ?)`,
 			id[:], o.Name, o.ExternalID, string(o.Tier), micros(created))
 		if taken(err) {
@@ -46,7 +47,7 @@ SELECT o.id, o.name, ifnull(o.external_id, ''), o.tier, o.created_at, o.score, o
 	(SELECT ifnull(sum(n), 0) FROM insight_counts c WHERE c.org = o.org AND c.status = 1)
 FROM organizations o `
 
-func scanOrganization(row interface{ Scan(...any) error }) (*assay.Organization, error) {
+func scanOrganization(row row) (*assay.Organization, error) {
 	var (
 		o                assay.Organization
 		id               []byte
@@ -71,14 +72,7 @@ func (s *Store) FindOrganizationByName(ctx context.Context, name string) (*assay
 }
 
 func (s *Store) findOrganization(ctx context.Context, where string, arg any) (*assay.Organization, error) {
-	o, err := scanOrganization(s.r.QueryRowContext(ctx, selectOrganizations+where, arg))
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, errNoOrganization()
-	}
-	if err != nil {
-		return nil, s.fail(ctx, "find an organization", err)
-	}
-	return o, nil
+	return one(ctx, s, lane.Pages, "find an organization", errNoOrganization, scanOrganization, selectOrganizations+where, arg)
 }
 
 // FindOrganizationByExternalID implements assay.OrganizationStore.
@@ -94,14 +88,16 @@ func errNoOrganization() error { return assay.Errorf(assay.CodeNotFound, "no suc
 // FindOrganizations implements assay.OrganizationStore.
 func (s *Store) FindOrganizations(ctx context.Context) ([]*assay.Organization, error) {
 	var all []*assay.Organization
-	rows, err := s.r.QueryContext(ctx, selectOrganizations+`ORDER BY o.name`)
-	err = each(rows, err, func(rows *sql.Rows) error {
-		o, err := scanOrganization(rows)
-		all = append(all, o)
-		return err
+	err := s.query(ctx, lane.Pages, "list organizations", func(db *sql.DB) error {
+		rows, err := db.QueryContext(ctx, selectOrganizations+`ORDER BY o.name`)
+		return each(rows, err, func(rows *sql.Rows) error {
+			o, err := scanOrganization(rows)
+			all = append(all, o)
+			return err
+		})
 	})
 	if err != nil {
-		return nil, s.fail(ctx, "list organizations", err)
+		return nil, err
 	}
 	return all, nil
 }
@@ -110,7 +106,7 @@ func (s *Store) FindOrganizations(ctx context.Context) ([]*assay.Organization, e
 // it is first asked for.
 func (s *Store) HashKey(ctx context.Context, organizationID string) (delta.HashKey, error) {
 	var secret []byte
-	err := s.update(ctx, "read a hash key", func(tx *sql.Tx) error {
+	err := s.update(ctx, lane.Loads, "read a hash key", func(tx *sql.Tx) error {
 		err := tx.QueryRowContext(ctx, `UPDATE organizations SET hash_key = ifnull(hash_key, ?) WHERE id = ? RETURNING hash_key`,
 			delta.NewHashSecret(), blobOf(organizationID)).Scan(&secret)
 		if errors.Is(err, sql.ErrNoRows) {
@@ -128,24 +124,26 @@ func (s *Store) HashKey(ctx context.Context, organizationID string) (delta.HashK
 // count.
 func (s *Store) OrganizationIDs(ctx context.Context) ([]string, error) {
 	var ids []string
-	rows, err := s.r.QueryContext(ctx, `SELECT id FROM organizations ORDER BY org`)
-	err = each(rows, err, func(rows *sql.Rows) error {
-		var id []byte
-		if err := rows.Scan(&id); err != nil {
-			return err
-		}
-		ids = append(ids, idOf(id))
-		return nil
+	err := s.query(ctx, lane.OwnWork, "list organization ids", func(db *sql.DB) error {
+		rows, err := db.QueryContext(ctx, `SELECT id FROM organizations ORDER BY org`)
+		return each(rows, err, func(rows *sql.Rows) error {
+			var id []byte
+			if err := rows.Scan(&id); err != nil {
+				return err
+			}
+			ids = append(ids, idOf(id))
+			return nil
+		})
 	})
 	if err != nil {
-		return nil, s.fail(ctx, "list organization ids", err)
+		return nil, err
 	}
 	return ids, nil
 }
 
 // SetOrganizationExternalID implements assay.OrganizationStore.
 func (s *Store) SetOrganizationExternalID(ctx context.Context, id, externalID string) error {
-	return s.update(ctx, "set an organization's external id", func(tx *sql.Tx) error {
+	return s.update(ctx, lane.Pages, "set an organization's external id", func(tx *sql.Tx) error {
 		res, err := tx.ExecContext(ctx, `UPDATE organizations SET external_id = nullif(?, '') WHERE id = ?`, externalID, blobOf(id))
 		if taken(err) {
 			return assay.Errorf(assay.CodeConflict, "another organization has this external id")
@@ -159,7 +157,7 @@ func (s *Store) SetOrganizationTier(ctx context.Context, id string, tier assay.T
 	if !tier.Valid() {
 		return assay.Errorf(assay.CodeInvalid, "unknown tier %q", string(tier))
 	}
-	return s.update(ctx, "set an organization's tier", func(tx *sql.Tx) error {
+	return s.update(ctx, lane.Pages, "set an organization's tier", func(tx *sql.Tx) error {
 		res, err := tx.ExecContext(ctx, `UPDATE organizations SET tier = ? WHERE id = ?`, string(tier), blobOf(id))
 		return changedOne(res, err, errNoOrganization)
 	})
@@ -169,7 +167,7 @@ func (s *Store) SetOrganizationTier(ctx context.Context, id string, tier assay.T
 // history, or that it has none. Without the lease of the fence it is
 // delta.ErrLeaseLost, and nothing is stored.
 func (s *Store) SaveOrganizationScore(ctx context.Context, f delta.Fence, organizationID string, score *float64, at time.Time) error {
-	return s.update(ctx, "save an organization's score", func(tx *sql.Tx) error {
+	return s.update(ctx, lane.Scoring, "save an organization's score", func(tx *sql.Tx) error {
 		if err := within(ctx, tx, f); err != nil {
 			return err
 		}
@@ -215,7 +213,7 @@ func orgOf(ctx context.Context, tx *sql.Tx, id string) (int64, error) {
 // CreateAPIKey implements assay.APIKeyStore.
 func (s *Store) CreateAPIKey(ctx context.Context, k *assay.APIKey) error {
 	created := stored(s.now())
-	err := s.update(ctx, "create an API key", func(tx *sql.Tx) error {
+	err := s.update(ctx, lane.Pages, "create an API key", func(tx *sql.Tx) error {
 		org, err := orgOf(ctx, tx, k.OrganizationID)
 		if err != nil {
 			return err
@@ -238,7 +236,7 @@ const selectAPIKeys = `
 SELECT k.id, o.id, k.name, k.hash, k.scopes, k.created_at, k.expires_at, k.last_used_at, k.revoked_at
 FROM api_keys k JOIN organizations o USING (org) `
 
-func scanAPIKey(row interface{ Scan(...any) error }) (*assay.APIKey, error) {
+func scanAPIKey(row row) (*assay.APIKey, error) {
 	var (
 		k                               assay.APIKey
 		org, hash                       []byte
@@ -259,31 +257,26 @@ func errNoAPIKey() error { return assay.Errorf(assay.CodeNotFound, "no such API 
 
 // FindAPIKey implements assay.APIKeyStore.
 func (s *Store) FindAPIKey(ctx context.Context, id string) (*assay.APIKey, error) {
-	k, err := scanAPIKey(s.r.QueryRowContext(ctx, selectAPIKeys+`WHERE k.id = ?`, id))
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, errNoAPIKey()
-	}
-	if err != nil {
-		return nil, s.fail(ctx, "find an API key", err)
-	}
-	return k, nil
+	return one(ctx, s, lane.Lookups, "find an API key", errNoAPIKey, scanAPIKey, selectAPIKeys+`WHERE k.id = ?`, id)
 }
 
 // FindAPIKeys implements assay.APIKeyStore.
 func (s *Store) FindAPIKeys(ctx context.Context, organizationID string) ([]*assay.APIKey, error) {
-	where, args := ``, []any{}
+	l, where, args := lane.Loads, ``, []any{}
 	if organizationID != "" {
-		where, args = `WHERE o.id = ? `, []any{blobOf(organizationID)}
+		l, where, args = lane.Pages, `WHERE o.id = ? `, []any{blobOf(organizationID)}
 	}
 	var keys []*assay.APIKey
-	rows, err := s.r.QueryContext(ctx, selectAPIKeys+where+`ORDER BY k.created_at, k.id`, args...)
-	err = each(rows, err, func(rows *sql.Rows) error {
-		k, err := scanAPIKey(rows)
-		keys = append(keys, k)
-		return err
+	err := s.query(ctx, l, "list API keys", func(db *sql.DB) error {
+		rows, err := db.QueryContext(ctx, selectAPIKeys+where+`ORDER BY k.created_at, k.id`, args...)
+		return each(rows, err, func(rows *sql.Rows) error {
+			k, err := scanAPIKey(rows)
+			keys = append(keys, k)
+			return err
+		})
 	})
 	if err != nil {
-		return nil, s.fail(ctx, "list API keys", err)
+		return nil, err
 	}
 	return keys, nil
 }
@@ -292,7 +285,7 @@ func (s *Store) FindAPIKeys(ctx context.Context, organizationID string) ([]*assa
 func (s *Store) FindAPIKeyPage(ctx context.Context, organizationID string, now time.Time, page assay.Page) (*assay.APIKeyPage, error) {
 	const live = `(k.revoked_at = 0 AND (k.expires_at = 0 OR k.expires_at > ?))`
 	var found *assay.APIKeyPage
-	err := s.view(ctx, "list API keys", func(tx *sql.Tx) error {
+	err := s.view(ctx, lane.Pages, "list API keys", func(tx *sql.Tx) error {
 		found = new(assay.APIKeyPage)
 		err := tx.QueryRowContext(ctx, `SELECT count(*), ifnull(sum(`+live+`), 0) FROM api_keys k JOIN organizations o USING (org) WHERE o.id = ?`,
 			micros(now), blobOf(organizationID)).Scan(&found.Total, &found.Live)
@@ -315,7 +308,7 @@ func (s *Store) FindAPIKeyPage(ctx context.Context, organizationID string, now t
 
 // RevokeAPIKey implements assay.APIKeyStore.
 func (s *Store) RevokeAPIKey(ctx context.Context, id string) error {
-	return s.update(ctx, "revoke an API key", func(tx *sql.Tx) error {
+	return s.update(ctx, lane.Pages, "revoke an API key", func(tx *sql.Tx) error {
 		res, err := tx.ExecContext(ctx, `UPDATE api_keys SET revoked_at = iif(revoked_at = 0, ?, revoked_at) WHERE id = ?`, micros(s.now()), id)
 		return changedOne(res, err, errNoAPIKey)
 	})
@@ -324,7 +317,7 @@ func (s *Store) RevokeAPIKey(ctx context.Context, id string) error {
 // TouchAPIKey implements assay.APIKeyStore. An unknown id is no error: the use
 // of a key is not worth one.
 func (s *Store) TouchAPIKey(ctx context.Context, id string, at time.Time) error {
-	return s.update(ctx, "note the use of an API key", func(tx *sql.Tx) error {
+	return s.update(ctx, lane.Lookups, "note the use of an API key", func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `UPDATE api_keys SET last_used_at = ? WHERE id = ? AND last_used_at < ?`, micros(at), id, micros(at))
 		return err
 	})

@@ -13,12 +13,13 @@ import (
 	"assay/internal/rules/catalog"
 	"assay/internal/store/codec"
 	"assay/internal/store/fold"
+	"assay/internal/store/lane"
 )
 
 // FindScoreGroups implements assay.OverviewStore.
 func (s *Store) FindScoreGroups(ctx context.Context, organizationID string) ([]assay.ScoreGroup, error) {
 	groups := make(fold.Groups)
-	err := s.view(ctx, "group services by score", func(tx *sql.Tx) error {
+	err := s.view(ctx, lane.Pages, "group services by score", func(tx *sql.Tx) error {
 		clear(groups)
 		org, err := orgOf(ctx, tx, organizationID)
 		if assay.ErrorCode(err) == assay.CodeNotFound {
@@ -59,20 +60,22 @@ func (s *Store) FindScoreGroups(ctx context.Context, organizationID string) ([]a
 // FindInsightTypeCounts implements assay.OverviewStore.
 func (s *Store) FindInsightTypeCounts(ctx context.Context, organizationID string) ([]assay.InsightTypeCount, error) {
 	var counts []assay.InsightTypeCount
-	rows, err := s.r.QueryContext(ctx, `SELECT rule, sum(n) FROM insight_counts
-		WHERE org = (SELECT org FROM organizations WHERE id = ?) AND status = ? GROUP BY rule HAVING sum(n) > 0`, blobOf(organizationID), codec.StatusActive)
-	err = each(rows, err, func(rows *sql.Rows) error {
-		var rule int64
-		var c assay.InsightTypeCount
-		if err := rows.Scan(&rule, &c.Active); err != nil {
-			return err
-		}
-		c.Type = codec.InsightType(rule)
-		counts = append(counts, c)
-		return nil
+	err := s.query(ctx, lane.Pages, "count insights by type", func(db *sql.DB) error {
+		rows, err := db.QueryContext(ctx, `SELECT rule, sum(n) FROM insight_counts
+			WHERE org = (SELECT org FROM organizations WHERE id = ?) AND status = ? GROUP BY rule HAVING sum(n) > 0`, blobOf(organizationID), codec.StatusActive)
+		return each(rows, err, func(rows *sql.Rows) error {
+			var rule int64
+			var c assay.InsightTypeCount
+			if err := rows.Scan(&rule, &c.Active); err != nil {
+				return err
+			}
+			c.Type = codec.InsightType(rule)
+			counts = append(counts, c)
+			return nil
+		})
 	})
 	if err != nil {
-		return nil, s.fail(ctx, "count insights by type", err)
+		return nil, err
 	}
 	return counts, nil
 }
@@ -86,24 +89,26 @@ func slotOf(t time.Time) int64 { return t.UnixMicro() / scoreSlot.Microseconds()
 // FindOrganizationScores implements assay.OverviewStore.
 func (s *Store) FindOrganizationScores(ctx context.Context, organizationID string, course assay.Course) ([]assay.ScorePoint, error) {
 	var points []assay.ScorePoint
-	rows, err := s.r.QueryContext(ctx, `SELECT p.value, (
-			SELECT score FROM organization_scores c WHERE c.org = o.org AND c.slot BETWEEN (p.value - ?1) / ?2 AND p.value / ?2
-				AND c.at > p.value - ?1 AND c.at <= p.value ORDER BY c.slot DESC LIMIT 1)
-		FROM organizations o CROSS JOIN json_each(?3) p WHERE o.id = ?4 ORDER BY p.value`,
-		course.Reach().Microseconds(), scoreSlot.Microseconds(), jsonTimes(course.Ends()), blobOf(organizationID))
-	err = each(rows, err, func(rows *sql.Rows) error {
-		var at int64
-		var score sql.NullFloat64
-		if err := rows.Scan(&at, &score); err != nil {
-			return err
-		}
-		if score.Valid {
-			points = append(points, assay.ScorePoint{At: timeOf(at), Value: score.Float64})
-		}
-		return nil
+	err := s.query(ctx, lane.Pages, "read an organization's score history", func(db *sql.DB) error {
+		rows, err := db.QueryContext(ctx, `SELECT p.value, (
+				SELECT score FROM organization_scores c WHERE c.org = o.org AND c.slot BETWEEN (p.value - ?1) / ?2 AND p.value / ?2
+					AND c.at > p.value - ?1 AND c.at <= p.value ORDER BY c.slot DESC LIMIT 1)
+			FROM organizations o CROSS JOIN json_each(?3) p WHERE o.id = ?4 ORDER BY p.value`,
+			course.Reach().Microseconds(), scoreSlot.Microseconds(), jsonTimes(course.Ends()), blobOf(organizationID))
+		return each(rows, err, func(rows *sql.Rows) error {
+			var at int64
+			var score sql.NullFloat64
+			if err := rows.Scan(&at, &score); err != nil {
+				return err
+			}
+			if score.Valid {
+				points = append(points, assay.ScorePoint{At: timeOf(at), Value: score.Float64})
+			}
+			return nil
+		})
 	})
 	if err != nil {
-		return nil, s.fail(ctx, "read an organization's score history", err)
+		return nil, err
 	}
 	return points, nil
 }
@@ -122,7 +127,7 @@ func jsonTimes(times []time.Time) string {
 // at all claims of the key.
 func (s *Store) ServiceClaims(ctx context.Context, organizationID, serviceID string, since, metricSince delta.Bucket) (map[catalog.Rule]delta.ClaimCount, error) {
 	counts := make(map[catalog.Rule]delta.ClaimCount)
-	err := s.view(ctx, "count the claims of a service", func(tx *sql.Tx) error {
+	err := s.view(ctx, lane.Pages, "count the claims of a service", func(tx *sql.Tx) error {
 		clear(counts)
 		var org, svc int64
 		err := tx.QueryRowContext(ctx, `SELECT s.org, s.svc FROM services s JOIN organizations o ON o.org = s.org WHERE s.id = ? AND o.id = ?`,

@@ -14,6 +14,7 @@ import (
 
 	"assay"
 	"assay/internal/store/inspect"
+	"assay/internal/store/lane"
 	"assay/internal/store/migrations"
 )
 
@@ -64,7 +65,7 @@ func readSchema(ctx context.Context, q querier, known int64) (inspect.Schema, er
 // Schema returns how far the schema is. Another process may have migrated it since it was
 // opened.
 func (s *Store) Schema(ctx context.Context) (schema inspect.Schema, err error) {
-	err = s.view(ctx, "read the schema version", func(tx *sql.Tx) error {
+	err = s.view(ctx, lane.Lookups, "read the schema version", func(tx *sql.Tx) error {
 		schema, err = readSchema(ctx, tx, s.known)
 		return err
 	})

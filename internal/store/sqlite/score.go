@@ -17,6 +17,7 @@ import (
 	"assay/internal/rules/catalog"
 	"assay/internal/store/codec"
 	"assay/internal/store/fold"
+	"assay/internal/store/lane"
 )
 
 // UnscoredServices returns the ids of an organization's services whose facts
@@ -31,17 +32,19 @@ func (s *Store) UnscoredServices(ctx context.Context, organizationID string, all
 			OR EXISTS (SELECT 1 FROM claims c WHERE c.svc = s.svc))`
 	}
 	var ids []string
-	rows, err := s.r.QueryContext(ctx, q, blobOf(organizationID))
-	err = each(rows, err, func(rows *sql.Rows) error {
-		var id []byte
-		if err := rows.Scan(&id); err != nil {
-			return err
-		}
-		ids = append(ids, idOf(id))
-		return nil
+	err := s.query(ctx, lane.Scoring, "list unscored services", func(db *sql.DB) error {
+		rows, err := db.QueryContext(ctx, q, blobOf(organizationID))
+		return each(rows, err, func(rows *sql.Rows) error {
+			var id []byte
+			if err := rows.Scan(&id); err != nil {
+				return err
+			}
+			ids = append(ids, idOf(id))
+			return nil
+		})
 	})
 	if err != nil {
-		return nil, s.fail(ctx, "list unscored services", err)
+		return nil, err
 	}
 	return ids, nil
 }
@@ -50,7 +53,7 @@ func (s *Store) UnscoredServices(ctx context.Context, organizationID string, all
 // organization is made, moves or is forgotten.
 func (s *Store) ClaimsRevision(ctx context.Context, organizationID string) (uint64, error) {
 	var n int64
-	err := s.view(ctx, "read the claims revision", func(tx *sql.Tx) error {
+	err := s.view(ctx, lane.Scoring, "read the claims revision", func(tx *sql.Tx) error {
 		err := tx.QueryRowContext(ctx, `SELECT claims_revision FROM organizations WHERE id = ?`, blobOf(organizationID)).Scan(&n)
 		if errors.Is(err, sql.ErrNoRows) {
 			return errNoOrganization()
@@ -64,7 +67,7 @@ func (s *Store) ClaimsRevision(ctx context.Context, organizationID string) (uint
 // in a bucket since a given one, by service id. Services without are left out.
 func (s *Store) ClaimCounts(ctx context.Context, organizationID string, rule catalog.Rule, since delta.Bucket) (map[string]delta.ClaimCount, error) {
 	var counts map[string]delta.ClaimCount
-	err := s.view(ctx, "count claims", func(tx *sql.Tx) error {
+	err := s.view(ctx, lane.Scoring, "count claims", func(tx *sql.Tx) error {
 		org, err := orgOf(ctx, tx, organizationID)
 		if err != nil {
 			return err
@@ -136,7 +139,7 @@ func (s *Store) Facts(ctx context.Context, organizationID string, serviceIDs []s
 		return nil, nil
 	}
 	var bySvc map[int64]*delta.Facts
-	err := s.view(ctx, "load facts", func(tx *sql.Tx) error {
+	err := s.view(ctx, lane.Scoring, "load facts", func(tx *sql.Tx) error {
 		var err error
 		bySvc, err = facts(ctx, tx, organizationID, serviceIDs, since)
 		return err
@@ -260,7 +263,7 @@ func jsonList(ids []int64) string {
 // change the status of one that is no longer. Without the lease of the fence it is
 // delta.ErrLeaseLost, and nothing is stored.
 func (s *Store) SaveScores(ctx context.Context, f delta.Fence, organizationID string, results []delta.Result) error {
-	return s.update(ctx, "save scores", func(tx *sql.Tx) error {
+	return s.update(ctx, lane.Scoring, "save scores", func(tx *sql.Tx) error {
 		if err := within(ctx, tx, f); err != nil {
 			return err
 		}
@@ -402,10 +405,9 @@ func (w *scoreWriter) insight(svc int64, in *assay.Insight) error {
 // OrganizationMean returns the mean of the unrounded current scores of an
 // organization's services, and how many have one.
 func (s *Store) OrganizationMean(ctx context.Context, organizationID string) (mean float64, services int, err error) {
-	err = s.r.QueryRowContext(ctx, `SELECT ifnull(avg(score), 0), count(score) FROM services
-		WHERE org = (SELECT org FROM organizations WHERE id = ?) AND score_id IS NOT NULL`, blobOf(organizationID)).Scan(&mean, &services)
-	if err != nil {
-		return 0, 0, s.fail(ctx, "average scores", err)
-	}
-	return mean, services, nil
+	err = s.query(ctx, lane.Scoring, "average scores", func(db *sql.DB) error {
+		return db.QueryRowContext(ctx, `SELECT ifnull(avg(score), 0), count(score) FROM services
+			WHERE org = (SELECT org FROM organizations WHERE id = ?) AND score_id IS NOT NULL`, blobOf(organizationID)).Scan(&mean, &services)
+	})
+	return mean, services, err
 }

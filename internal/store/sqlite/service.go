@@ -10,6 +10,7 @@ import (
 
 	"assay"
 	"assay/internal/store/codec"
+	"assay/internal/store/lane"
 	"assay/internal/store/paging"
 )
 
@@ -19,7 +20,7 @@ const serviceColumns = `s.id, o.id, s.namespace, s.name, s.environment, s.versio
 	s.score_id, s.score, s.score_evaluated, s.score_failed, s.score_at, s.score_window, s.score_created_at`
 
 // scanService reads serviceColumns and what more there is in the row.
-func scanService(row interface{ Scan(...any) error }, svc *assay.Service, more ...any) error {
+func scanService(row row, svc *assay.Service, more ...any) error {
 	var (
 		id, org                      []byte
 		first, last, created, update int64
@@ -76,7 +77,7 @@ func (s *Store) FindServices(ctx context.Context, organizationID string, page as
 		found []*assay.Service
 		total int
 	)
-	err := s.view(ctx, "list services", func(tx *sql.Tx) error {
+	err := s.view(ctx, lane.Pages, "list services", func(tx *sql.Tx) error {
 		found = nil
 		org, err := orgOf(ctx, tx, organizationID)
 		if assay.ErrorCode(err) == assay.CodeNotFound {
@@ -108,16 +109,11 @@ func (s *Store) FindServices(ctx context.Context, organizationID string, page as
 
 // FindServiceByID implements assay.ServiceStore.
 func (s *Store) FindServiceByID(ctx context.Context, organizationID, id string) (*assay.Service, error) {
-	svc := new(assay.Service)
-	err := scanService(s.r.QueryRowContext(ctx, `SELECT `+serviceColumns+`
-		FROM services s JOIN organizations o ON o.org = s.org WHERE s.id = ? AND o.id = ?`, blobOf(id), blobOf(organizationID)), svc)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, errNoService()
-	}
-	if err != nil {
-		return nil, s.fail(ctx, "find a service", err)
-	}
-	return svc, nil
+	return one(ctx, s, lane.Pages, "find a service", errNoService, func(row row) (*assay.Service, error) {
+		svc := new(assay.Service)
+		return svc, scanService(row, svc)
+	}, `SELECT `+serviceColumns+`
+		FROM services s JOIN organizations o ON o.org = s.org WHERE s.id = ? AND o.id = ?`, blobOf(id), blobOf(organizationID))
 }
 
 func errNoService() error { return assay.Errorf(assay.CodeServiceNotFound, "no such service") }
@@ -126,7 +122,7 @@ func errNoService() error { return assay.Errorf(assay.CodeServiceNotFound, "no s
 // that is unknown or another organization's is CodeServiceNotFound.
 func (s *Store) ScoreHistory(ctx context.Context, organizationID, serviceID string, since time.Time) ([]*assay.Score, error) {
 	var scores []*assay.Score
-	err := s.view(ctx, "read a score history", func(tx *sql.Tx) error {
+	err := s.view(ctx, lane.Pages, "read a score history", func(tx *sql.Tx) error {
 		scores = nil
 		var svc int64
 		err := tx.QueryRowContext(ctx, `SELECT s.svc FROM services s JOIN organizations o ON o.org = s.org WHERE s.id = ? AND o.id = ?`,

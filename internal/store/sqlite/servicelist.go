@@ -11,6 +11,7 @@ import (
 
 	"assay"
 	"assay/internal/store/codec"
+	"assay/internal/store/lane"
 	"assay/internal/store/paging"
 )
 
@@ -99,7 +100,7 @@ func (s *Store) FindServiceRows(ctx context.Context, f assay.ServiceFilter) ([]*
 		found []*assay.ServiceRow
 		total int
 	)
-	err = s.view(ctx, "list services", func(tx *sql.Tx) error {
+	err = s.view(ctx, lane.Pages, "list services", func(tx *sql.Tx) error {
 		found, total = nil, 0
 		org, err := orgOf(ctx, tx, f.OrganizationID)
 		if assay.ErrorCode(err) == assay.CodeNotFound {
@@ -136,7 +137,7 @@ func (s *Store) FindServiceRows(ctx context.Context, f assay.ServiceFilter) ([]*
 // FindServiceVersions implements assay.ServiceLister.
 func (s *Store) FindServiceVersions(ctx context.Context, organizationID string, key assay.ServiceKey, course assay.Course, limit int) ([]*assay.ServiceRow, error) {
 	var found []*assay.ServiceRow
-	err := s.view(ctx, "list the versions of a service", func(tx *sql.Tx) error {
+	err := s.view(ctx, lane.Pages, "list the versions of a service", func(tx *sql.Tx) error {
 		found = nil
 		org, err := orgOf(ctx, tx, organizationID)
 		if assay.ErrorCode(err) == assay.CodeNotFound {
@@ -198,16 +199,18 @@ func serviceRows(ctx context.Context, tx *sql.Tx, course assay.Course, where str
 // FindEnvironments implements assay.ServiceLister.
 func (s *Store) FindEnvironments(ctx context.Context, organizationID string, limit int) ([]string, error) {
 	var found []string
-	rows, err := s.r.QueryContext(ctx, `SELECT DISTINCT s.environment`+listedServices+`
-		WHERE s.org = (SELECT org FROM organizations WHERE id = ?) ORDER BY s.environment LIMIT ? + 0`, blobOf(organizationID), limit)
-	err = each(rows, err, func(rows *sql.Rows) error {
-		var environment string
-		err := rows.Scan(&environment)
-		found = append(found, environment)
-		return err
+	err := s.query(ctx, lane.Pages, "list environments", func(db *sql.DB) error {
+		rows, err := db.QueryContext(ctx, `SELECT DISTINCT s.environment`+listedServices+`
+			WHERE s.org = (SELECT org FROM organizations WHERE id = ?) ORDER BY s.environment LIMIT ? + 0`, blobOf(organizationID), limit)
+		return each(rows, err, func(rows *sql.Rows) error {
+			var environment string
+			err := rows.Scan(&environment)
+			found = append(found, environment)
+			return err
+		})
 	})
 	if err != nil {
-		return nil, s.fail(ctx, "list environments", err)
+		return nil, err
 	}
 	return found, nil
 }

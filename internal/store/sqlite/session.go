@@ -5,11 +5,11 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"time"
 
 	"assay"
 	"assay/internal/store/codec"
+	"assay/internal/store/lane"
 )
 
 // liveKey tells whether the API key of a session lives at a time. A session without
@@ -21,7 +21,7 @@ func liveKey(id, org, at string) string {
 
 // CreateSession implements assay.SessionStore.
 func (s *Store) CreateSession(ctx context.Context, ses *assay.Session) error {
-	return s.update(ctx, "create a session", func(tx *sql.Tx) error {
+	return s.update(ctx, lane.Pages, "create a session", func(tx *sql.Tx) error {
 		org, err := orgOf(ctx, tx, ses.OrganizationID)
 		if err != nil {
 			return err
@@ -65,30 +65,28 @@ func (s *Store) CreateSession(ctx context.Context, ses *assay.Session) error {
 
 // FindSession implements assay.SessionStore.
 func (s *Store) FindSession(ctx context.Context, hash [32]byte, now time.Time) (*assay.Session, error) {
-	var (
-		ses                          = assay.Session{Hash: hash}
-		org                          []byte
-		scopes                       string
-		created, used, idle, expires int64
-	)
-	err := s.r.QueryRowContext(ctx, `SELECT o.id, s.key_id, s.subject, s.name, s.scopes, s.created_at, s.used_at, s.idle_at, s.expires_at
+	missing := func() error { return assay.Errorf(assay.CodeNotFound, "no such session") }
+	of := func(row row) (*assay.Session, error) {
+		var (
+			ses                          = assay.Session{Hash: hash}
+			org                          []byte
+			scopes                       string
+			created, used, idle, expires int64
+		)
+		err := row.Scan(&org, &ses.KeyID, &ses.Subject, &ses.Name, &scopes, &created, &used, &idle, &expires)
+		ses.OrganizationID, ses.Scopes = idOf(org), codec.SplitScopes(scopes)
+		ses.CreatedAt, ses.UsedAt, ses.IdleAt, ses.ExpiresAt = timeOf(created), timeOf(used), timeOf(idle), timeOf(expires)
+		return &ses, err
+	}
+	return one(ctx, s, lane.Pages, "find a session", missing, of, `SELECT o.id, s.key_id, s.subject, s.name, s.scopes, s.created_at, s.used_at, s.idle_at, s.expires_at
 		FROM sessions s JOIN organizations o ON o.org = s.org
 		WHERE s.hash = ?1 AND s.idle_at > ?2 AND s.expires_at > ?2 AND `+liveKey(`s.key_id`, `s.org`, `?2`),
-		hash[:], micros(now)).Scan(&org, &ses.KeyID, &ses.Subject, &ses.Name, &scopes, &created, &used, &idle, &expires)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, assay.Errorf(assay.CodeNotFound, "no such session")
-	}
-	if err != nil {
-		return nil, s.fail(ctx, "find a session", err)
-	}
-	ses.OrganizationID, ses.Scopes = idOf(org), codec.SplitScopes(scopes)
-	ses.CreatedAt, ses.UsedAt, ses.IdleAt, ses.ExpiresAt = timeOf(created), timeOf(used), timeOf(idle), timeOf(expires)
-	return &ses, nil
+		hash[:], micros(now))
 }
 
 // TouchSession implements assay.SessionStore.
 func (s *Store) TouchSession(ctx context.Context, hash [32]byte, usedAt, idleAt time.Time) error {
-	return s.update(ctx, "note the use of a session", func(tx *sql.Tx) error {
+	return s.update(ctx, lane.Pages, "note the use of a session", func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `UPDATE sessions SET used_at = ?1, idle_at = ?2 WHERE hash = ?3 AND used_at < ?1`, micros(usedAt), micros(idleAt), hash[:])
 		return err
 	})
@@ -96,7 +94,7 @@ func (s *Store) TouchSession(ctx context.Context, hash [32]byte, usedAt, idleAt 
 
 // DeleteSession implements assay.SessionStore.
 func (s *Store) DeleteSession(ctx context.Context, hash [32]byte) error {
-	return s.update(ctx, "end a session", func(tx *sql.Tx) error {
+	return s.update(ctx, lane.Pages, "end a session", func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `DELETE FROM sessions WHERE hash = ?`, hash[:])
 		return err
 	})
@@ -105,7 +103,7 @@ func (s *Store) DeleteSession(ctx context.Context, hash [32]byte) error {
 // DeleteSessions implements assay.SessionStore.
 func (s *Store) DeleteSessions(ctx context.Context, ses *assay.Session) (int, error) {
 	var n int64
-	err := s.update(ctx, "end sessions", func(tx *sql.Tx) error {
+	err := s.update(ctx, lane.Pages, "end sessions", func(tx *sql.Tx) error {
 		res, err := tx.ExecContext(ctx, `DELETE FROM sessions WHERE org = (SELECT org FROM organizations WHERE id = ?) AND key_id = ? AND subject = ?`,
 			blobOf(ses.OrganizationID), ses.KeyID, ses.Subject)
 		if err != nil {

@@ -9,13 +9,14 @@ import (
 
 	"assay/internal/delta"
 	"assay/internal/store/inspect"
+	"assay/internal/store/lane"
 )
 
 // Stats returns what is in the store, rows and bytes of every table. It reads every page of
 // the file, so it is not for frequent use.
 func (s *Store) Stats(ctx context.Context) (*inspect.Stats, error) {
 	st := new(inspect.Stats)
-	err := s.view(ctx, "look through the tables", func(tx *sql.Tx) (err error) {
+	err := s.view(ctx, lane.Pages, "look through the tables", func(tx *sql.Tx) (err error) {
 		if st.Schema, err = readSchema(ctx, tx, s.known); err != nil {
 			return err
 		}

@@ -20,12 +20,14 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"assay"
+	"assay/internal/fair"
 	"assay/internal/store/inspect"
+	"assay/internal/store/lane"
 )
 
 const (
 	busyTimeout    = 4 * time.Second // how long another process may hold the write lock
-	readers        = 4               // connections that read
+	readers        = 10              // connections that read, each when it is needed; see lane.New
 	writerCache    = 8 << 10         // page cache of the writing connection, KiB
 	readerCache    = 2 << 10         // page cache of each reading connection, KiB
 	walKept        = 32 << 20        // bytes of write-ahead log kept on disk for reuse
@@ -47,6 +49,8 @@ type Config struct {
 // Store is a SQLite database. It is safe for concurrent use.
 type Store struct {
 	w, r   *sql.DB
+	turn   *fair.Semaphore // of those that write
+	reads  *lane.Lanes     // of those that read
 	now    func() time.Time
 	commit [statementCount]*sql.Stmt
 	path   string
@@ -59,7 +63,7 @@ type Store struct {
 // Open opens the store and brings its schema up to date, as c says. A schema that this
 // program cannot work with is an *inspect.SchemaError.
 func Open(ctx context.Context, c Config) (*Store, error) {
-	s := &Store{now: c.Now, path: c.Path}
+	s := &Store{now: c.Now, path: c.Path, turn: fair.NewSemaphore(1, 1), reads: lane.New(readers)}
 	if s.now == nil {
 		s.now = time.Now
 	}
@@ -260,20 +264,63 @@ func (s *Store) Close() error {
 // Ping tells whether the store can be read and written, which it does: CodeUnavailable
 // when not.
 func (s *Store) Ping(ctx context.Context) error {
-	return s.update(ctx, "ping", func(tx *sql.Tx) error {
+	return s.update(ctx, lane.Lookups, "ping", func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `INSERT INTO memory (name, value) VALUES ('ping', ?) ON CONFLICT DO UPDATE SET value = excluded.value`, micros(s.now()))
 		return err
 	})
 }
 
-// update runs do in a transaction that holds the write lock from its start.
-func (s *Store) update(ctx context.Context, what string, do func(*sql.Tx) error) error {
+// update runs do in a transaction that holds the write lock from its start. Lanes take
+// turns, and in each of them organizations.
+func (s *Store) update(ctx context.Context, l lane.Lane, what string, do func(*sql.Tx) error) error {
+	key := lane.Key(ctx, l)
+	if err := s.turn.Acquire(ctx, key); err != nil {
+		return s.fail(ctx, what, err)
+	}
+	defer s.turn.Release(key)
 	return s.transact(ctx, s.w, nil, what, do)
 }
 
-// view runs do in a transaction that reads from one snapshot.
-func (s *Store) view(ctx context.Context, what string, do func(*sql.Tx) error) error {
+// view runs do in a transaction of a lane that reads from one snapshot.
+func (s *Store) view(ctx context.Context, l lane.Lane, what string, do func(*sql.Tx) error) error {
+	leave, err := s.reads.Enter(ctx, l)
+	if err != nil {
+		return s.fail(ctx, what, err)
+	}
+	defer leave()
 	return s.transact(ctx, s.r, &sql.TxOptions{ReadOnly: true}, what, do)
+}
+
+// query runs do in a lane, for one statement that reads.
+func (s *Store) query(ctx context.Context, l lane.Lane, what string, do func(*sql.DB) error) error {
+	leave, err := s.reads.Enter(ctx, l)
+	if err != nil {
+		return s.fail(ctx, what, err)
+	}
+	defer leave()
+	if err := do(s.r); err != nil {
+		return s.fail(ctx, what, err)
+	}
+	return nil
+}
+
+// row is a row that a query found.
+type row interface{ Scan(...any) error }
+
+// one reads the row that a query finds: missing() where there is none.
+func one[T any](ctx context.Context, s *Store, l lane.Lane, what string, missing func() error, of func(row) (*T, error), query string, args ...any) (*T, error) {
+	var found *T
+	err := s.query(ctx, l, what, func(db *sql.DB) (err error) {
+		found, err = of(db.QueryRowContext(ctx, query, args...))
+		if errors.Is(err, sql.ErrNoRows) {
+			err = missing()
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return found, nil
 }
 
 func (s *Store) transact(ctx context.Context, db *sql.DB, opts *sql.TxOptions, what string, do func(*sql.Tx) error) error {

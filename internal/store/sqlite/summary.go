@@ -5,33 +5,31 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"time"
 
 	"assay"
+	"assay/internal/store/lane"
 )
 
 // FindSummary implements assay.SummaryStore.
 func (s *Store) FindSummary(ctx context.Context, k assay.SummaryKey) (*assay.InsightSummary, error) {
-	found := assay.InsightSummary{InsightID: k.InsightID, Model: k.Model, Cached: true}
-	var generated int64
-	err := s.r.QueryRowContext(ctx, `SELECT m.content, m.generated_at
+	missing := func() error { return assay.Errorf(assay.CodeNotFound, "no such summary") }
+	of := func(row row) (*assay.InsightSummary, error) {
+		found := assay.InsightSummary{InsightID: k.InsightID, Model: k.Model, Cached: true}
+		var generated int64
+		err := row.Scan(&found.Content, &generated)
+		found.GeneratedAt = timeOf(generated)
+		return &found, err
+	}
+	return one(ctx, s, lane.Pages, "find a summary", missing, of, `SELECT m.content, m.generated_at
 		FROM summaries m JOIN insights i USING (insight) JOIN organizations o USING (org)
 		WHERE i.id = ? AND o.id = ? AND m.evidence = ? AND m.model = ? AND m.prompt = ?`,
-		blobOf(k.InsightID), blobOf(k.OrganizationID), k.Evidence[:], k.Model, k.PromptVersion).Scan(&found.Content, &generated)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, assay.Errorf(assay.CodeNotFound, "no such summary")
-	}
-	if err != nil {
-		return nil, s.fail(ctx, "find a summary", err)
-	}
-	found.GeneratedAt = timeOf(generated)
-	return &found, nil
+		blobOf(k.InsightID), blobOf(k.OrganizationID), k.Evidence[:], k.Model, k.PromptVersion)
 }
 
 // SaveSummary implements assay.SummaryStore.
 func (s *Store) SaveSummary(ctx context.Context, k assay.SummaryKey, m *assay.InsightSummary) error {
-	return s.update(ctx, "save a summary", func(tx *sql.Tx) error {
+	return s.update(ctx, lane.Pages, "save a summary", func(tx *sql.Tx) error {
 		res, err := tx.ExecContext(ctx, `INSERT INTO summaries (insight, evidence, model, prompt, generated_at, content)
 			SELECT i.insight, ?, ?, ?, ?, ? FROM insights i JOIN organizations o USING (org) WHERE i.id = ? AND o.id = ?
 			ON CONFLICT DO UPDATE SET evidence = excluded.evidence, model = excluded.model, prompt = excluded.prompt,
@@ -50,7 +48,7 @@ const callDaysKept = 2
 func (s *Store) TakeSummaryCall(ctx context.Context, organizationID string, at time.Time, limit int) (bool, error) {
 	day := at.Unix() / (24 * 60 * 60)
 	taken := false
-	err := s.update(ctx, "count a call for a summary", func(tx *sql.Tx) error {
+	err := s.update(ctx, lane.Pages, "count a call for a summary", func(tx *sql.Tx) error {
 		org, err := orgOf(ctx, tx, organizationID)
 		if err != nil {
 			return err

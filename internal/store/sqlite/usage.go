@@ -10,6 +10,7 @@ import (
 	"assay/internal/delta"
 	"assay/internal/rules/catalog"
 	"assay/internal/store/codec"
+	"assay/internal/store/lane"
 )
 
 const (
@@ -29,7 +30,7 @@ type usage struct {
 // FindUsage implements assay.UsageStore.
 func (s *Store) FindUsage(ctx context.Context, organizationID string) ([]*assay.ServiceUsage, error) {
 	var found []*assay.ServiceUsage
-	err := s.view(ctx, "read usage", func(tx *sql.Tx) error {
+	err := s.view(ctx, lane.Pages, "read usage", func(tx *sql.Tx) error {
 		found = nil
 		org, err := orgOf(ctx, tx, organizationID)
 		if assay.ErrorCode(err) == assay.CodeNotFound {

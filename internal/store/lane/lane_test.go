@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lane
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"assay"
+)
+
+// TestSizes shares connections out.
+func TestSizes(t *testing.T) {
+	for conns, want := range map[int][3]int{ // lookups, loads, pages
+		1: {1, 0, 1}, 2: {1, 0, 1}, 3: {1, 0, 1}, 4: {1, 0, 2}, 5: {1, 0, 3}, 6: {2, 1, 2}, 10: {3, 2, 4}, 40: {3, 2, 34},
+	} {
+		lookups, loads, pages := sizes(conns)
+		require.Equal(t, want, [3]int{lookups, loads, pages}, "%d connections", conns)
+		if conns >= 3 {
+			require.LessOrEqual(t, lookups+pages, conns-1, "%d connections", conns)
+		}
+		if loads > 0 { // then as many are scoring, beside the lookups and the pages
+			require.LessOrEqual(t, lookups+pages+loads, conns-1, "%d connections", conns)
+		}
+	}
+}
+
+// fill enters a lane until it is full, and returns how often it did.
+func fill(t *testing.T, ls *Lanes, l Lane, organizationID string) (n int) {
+	t.Helper()
+	ended, cancel := context.WithCancel(assay.WithOrganization(t.Context(), organizationID))
+	cancel()
+	for ; n < 100; n++ {
+		if _, err := ls.Enter(ended, l); err != nil {
+			require.ErrorIs(t, err, context.Canceled)
+			return n
+		}
+	}
+	require.Fail(t, "the lane has no bound")
+	return n
+}
+
+// TestPagesOfOneOrganization: one organization has at most half of the pages, however many
+// it asks for, and so have requests without an organization.
+func TestPagesOfOneOrganization(t *testing.T) {
+	for conns, want := range map[int][2]int{ // of the first, of all others
+		4: {1, 1}, 5: {2, 1}, 6: {1, 1}, 10: {2, 2}, 40: {17, 17},
+	} {
+		for _, first := range []string{"a", ""} {
+			ls := New(conns)
+			require.Equal(t, want[0], fill(t, ls, Pages, first), "%d connections", conns)
+			require.Equal(t, want[1], fill(t, ls, Pages, "b"), "%d connections", conns)
+		}
+	}
+}
+
+// TestLanesLeaveRoom: no lane takes the room of another one, long lookups not the last
+// place of the others, and scoring not all that is for the own work.
+func TestLanesLeaveRoom(t *testing.T) {
+	for _, conns := range []int{1, 2, 3, 4, 5, 6, 8, 10, 40} {
+		ls := New(conns)
+		fill(t, ls, Loads, "")
+		fill(t, ls, Scoring, "")
+		fill(t, ls, Pages, "a")
+		fill(t, ls, Pages, "b")
+		require.Positive(t, fill(t, ls, Lookups, ""), "%d connections", conns)
+		leave, err := ls.Enter(t.Context(), OwnWork)
+		require.NoError(t, err)
+		leave()
+	}
+}
+
+// TestLeave: every place is given back, also that of a load that no longer waits.
+func TestLeave(t *testing.T) {
+	ls := New(10)
+	for _, l := range []Lane{Lookups, Loads, Scoring, Pages} {
+		leave, err := ls.Enter(t.Context(), l)
+		require.NoError(t, err)
+		leave()
+	}
+	lookups := fill(t, ls, Lookups, "")
+	require.Zero(t, fill(t, ls, Loads, ""))
+	for range lookups {
+		ls.lanes[Lookups].Release(Key(assay.WithOrganization(t.Context(), ""), Lookups))
+	}
+	require.Equal(t, 2, fill(t, ls, Loads, ""))
+	require.Equal(t, 1, fill(t, ls, Lookups, ""))
+}
