@@ -138,9 +138,9 @@ func (r *Resource) size() int {
 	return resourceBytes + len(r.Attributes) + len(k.Namespace) + len(k.Name) + len(k.Environment) + len(k.Version)
 }
 
-// maxResources bounds the resources told apart in one trace; spans of further
-// ones count for the last.
-const maxResources = 1 << 15
+// maxResources bounds the resources told apart in one trace. Spans of further ones count
+// as parents only.
+const maxResources = 1 << 10
 
 type openTrace struct {
 	key       key
@@ -352,6 +352,12 @@ func (a *Assembler) name(t *openTrace, b *bundle, name uint32) uint32 {
 	return n.number
 }
 
+// refers reports whether spans of the trace have a resource.
+func (t *openTrace) refers(r *Resource) bool {
+	_, ok := t.index[r]
+	return ok
+}
+
 // scanned is how many resources of a trace are compared one by one; past it the
 // others are looked up.
 const scanned = 16
@@ -359,6 +365,9 @@ const scanned = 16
 // resource returns the index of r among the resources of the trace.
 func (a *Assembler) resource(t *openTrace, r *Resource) uint16 {
 	n := len(t.resources)
+	if r.Unjudged || n >= maxResources-1 && !t.refers(r) {
+		r = t.of.unjudged
+	}
 	for i := n - 1; i >= max(0, n-scanned); i-- {
 		if t.resources[i] == r {
 			return uint16(i)
@@ -366,9 +375,6 @@ func (a *Assembler) resource(t *openTrace, r *Resource) uint16 {
 	}
 	if i, ok := t.index[r]; ok {
 		return i
-	}
-	if n == maxResources {
-		return maxResources - 1
 	}
 	t.resources = append(t.resources, r)
 	if n == scanned {
@@ -386,8 +392,9 @@ func (a *Assembler) resource(t *openTrace, r *Resource) uint16 {
 	return uint16(n)
 }
 
-// maxFreeRecords is the size up to which a closed trace's memory is used again.
-const maxFreeRecords = 1024
+// maxFreeRecords is the size up to which a closed trace's memory is used again. Another
+// organization may get it, which is charged for it.
+const maxFreeRecords = 2 * firstRecords
 
 // remove forgets a trace and keeps its memory for another.
 func (a *Assembler) remove(t *openTrace) {

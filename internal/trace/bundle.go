@@ -13,6 +13,7 @@ type bundle struct {
 	groups    []group
 	items     []item
 	states    []state // of a journal's entry
+	texts     int     // bytes of the texts of resources
 
 	groupOf    map[key]int32
 	resourceOf map[*Resource]uint32
@@ -71,6 +72,7 @@ func (b *bundle) reset() {
 	clear(b.names)
 	clear(b.groups)
 	b.resources, b.groups, b.items, b.states = b.resources[:0], b.groups[:0], b.items[:0], b.states[:0]
+	b.texts = 0
 	b.names = append(b.names[:0], spanName{})
 }
 
@@ -148,6 +150,7 @@ func (b *bundle) resource(r *Resource) uint32 {
 		i = uint32(len(b.resources))
 		b.resources = append(b.resources, r)
 		b.resourceOf[r] = i
+		b.texts += r.size() - resourceBytes
 	}
 	return i
 }

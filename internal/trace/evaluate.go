@@ -26,7 +26,7 @@ const (
 	maxPieces        = 64      // organizations
 	maxPieceTraces   = 20_000  // traces of a Piece
 	maxPieceVerdicts = 1 << 16 // verdicts on a service in a trace
-	maxPieceServices = 1 << 12 // different services
+	maxPieceServices = 1 << 12 // different services and hours
 	maxPieceItems    = 1 << 14 // names as evidence
 	maxTraceItems    = 1 << 12 // names as evidence, of one trace
 )
@@ -52,7 +52,7 @@ type Piece struct {
 	traces   []evaluated
 	services []serviceVerdict
 	items    []verdictItem
-	rows     int // different services
+	rows     int // different services and hours
 }
 
 // full reports whether the Piece has reached a limit.
@@ -67,6 +67,7 @@ type evaluated struct {
 	id         [16]byte
 	records    int
 	partial    bool
+	overdue    bool // past its maximum age: spans that arrive meanwhile do not put it off
 	// Where its services and items begin and end in the Piece.
 	services, servicesEnd int
 	items, itemsEnd       int
@@ -79,7 +80,7 @@ type evaluated struct {
 // is locked.
 func (e *evaluated) current() bool {
 	t := e.trace
-	return t.generation == e.generation && len(t.records) == e.records && t.partial == e.partial
+	return t.generation == e.generation && (len(t.records) == e.records || e.overdue) && t.partial == e.partial
 }
 
 // The trace rules by their place in a verdict.
@@ -223,7 +224,7 @@ func (a *Assembler) piece(ctx context.Context, o *tenant, due Due) (p *Piece, mo
 	a.snapshots = a.snapshots[:0]
 	for _, t := range chosen {
 		t.evaluated, t.reading = true, true
-		a.snapshots = append(a.snapshots, a.snapshot(t))
+		a.snapshots = append(a.snapshots, a.snapshot(t, due))
 	}
 	a.mu.Unlock()
 	done := 0
@@ -292,12 +293,14 @@ type snapshot struct {
 	time       uint64
 	rate       float64
 	partial    bool
+	overdue    bool
 }
 
-func (a *Assembler) snapshot(t *openTrace) snapshot {
+func (a *Assembler) snapshot(t *openTrace, due Due) snapshot {
 	return snapshot{
 		trace: t, generation: t.generation, id: t.key.id, records: t.records, resources: t.resources, names: names{texts: t.names.texts},
 		time: t.time, rate: rate(max(t.level, t.of.level)), partial: t.partial,
+		overdue: !due.All && due.Now.Sub(t.first) >= a.cfg.Max,
 	}
 }
 
@@ -307,17 +310,19 @@ type judge struct {
 	ofResource []int          // index in services by index of the resource; -1: not judged
 	ids        map[uint64]struct{}
 	orphans    []uint64            // one bit for each span
-	known      map[uint64]struct{} // services of the Piece in hand
-	steps      uint64              // spans and services looked at, for tests
+	known      map[uint64]struct{} // services and buckets of the Piece in hand
+	bucket     uint64
+	steps      uint64 // spans and services looked at, for tests
 }
 
 // trace adds the verdict on a trace to p.
 func (j *judge) trace(t *snapshot, due Due, step time.Duration, p *Piece) {
 	e := evaluated{
-		trace: t.trace, generation: t.generation, id: t.id, records: len(t.records), partial: t.partial, time: t.time, rate: t.rate, bucket: delta.BucketOf(t.time, step),
+		trace: t.trace, generation: t.generation, id: t.id, records: len(t.records), partial: t.partial, overdue: t.overdue, time: t.time, rate: t.rate, bucket: delta.BucketOf(t.time, step),
 		services: len(p.services), items: len(p.items),
 	}
 	if t.time >= due.WindowStart {
+		j.bucket = uint64(e.bucket)
 		j.reset(t, p)
 		services := p.services[e.services:]
 		fails := j.count(t, services, !due.Incomplete && !t.partial)
@@ -376,7 +381,7 @@ func (j *judge) service(p *Piece, from int, r *Resource) int {
 		return i
 	}
 	p.services = append(p.services, serviceVerdict{resource: r})
-	j.known[r.Hash] = struct{}{}
+	j.known[delta.Mix(r.Hash, j.bucket)] = struct{}{}
 	if n == scanned {
 		if j.byHash == nil {
 			j.byHash = make(map[uint64]int)

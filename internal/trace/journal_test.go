@@ -368,7 +368,10 @@ func TestJournalAgainstUndisturbed(t *testing.T) {
 							if k := len(r.chunk) / 2; k > 0 {
 								r.chunk = r.chunk[:k]
 								x.inherit.reset()
-								x.inheritChunk()
+								for _, t := range r.chunk {
+									x.inheritTrace(t)
+								}
+								x.inheritResources()
 							}
 						})
 					}

@@ -19,6 +19,7 @@ type tenant struct {
 	begun    *openTrace // the last trace that was inserted into started
 	names    *names     // for the traces opened from now on
 	recorded sampling   // what the journal says
+	unjudged *Resource  // of spans that count as parents only
 
 	bytes     int // of the budget, names included
 	nameBytes int // of all tables of names in use
@@ -52,7 +53,7 @@ func (a *Assembler) org(id string) uint32 {
 	n, ok := a.orgs[id]
 	if !ok {
 		n = uint32(len(a.tenants))
-		o := &tenant{id: id, number: n, sampling: a.initial, names: newNames()}
+		o := &tenant{id: id, number: n, sampling: a.initial, names: newNames(), unjudged: &Resource{Unjudged: true}}
 		o.arrived.of = func(t *openTrace) *links { return &t.arrived }
 		o.started.of = func(t *openTrace) *links { return &t.started }
 		a.orgs[id] = n
@@ -142,11 +143,17 @@ func (a *Assembler) drop(t *openTrace) {
 const calmIdles = 2
 
 // relax lowers the sampling of organizations by one level when there has been room for
-// that for a while.
+// that for a while, in the budget or in their share of it.
 func (a *Assembler) relax(now time.Time) {
+	holders := 0
+	for _, o := range a.tenants {
+		if o.bytes > 0 {
+			holders++
+		}
+	}
 	for _, o := range a.tenants {
 		switch {
-		case o.level == 0 || a.bytes+o.bytes > a.cfg.Memory/2:
+		case o.level == 0 || a.bytes+o.bytes > a.cfg.Memory/2 && 2*o.bytes > a.cfg.Memory/max(2, holders)/2:
 			o.calm = time.Time{}
 		case o.calm.IsZero():
 			o.calm = now

@@ -23,7 +23,8 @@ type Transaction struct {
 	now     time.Time
 	closing []*openTrace
 
-	spans   bundle       // that arrived
+	spans   []*bundle // that arrived; the first used of them have some
+	used    int
 	moving  []*openTrace // to other entries of the journal
 	sweepTo *openTrace   // the first one that was not looked at
 	moved   bundle       // their spans
@@ -34,6 +35,8 @@ type Transaction struct {
 	// and where the kinds end.
 	encoder             encoder
 	notes, moves, gifts int
+	ends                []int // of the entries of each bundle of spans
+	told                []told
 	journaled           bool
 	forgotten           int // numbers of the ledger that are forgotten
 	appended            []delta.JournalEntry
@@ -42,10 +45,20 @@ type Transaction struct {
 	clean               bool // the store does not use what was written
 }
 
+// told is the sampling of an organization as a transaction tells the journal.
+type told struct {
+	of *tenant
+	sampling
+}
+
+// bundledTexts is past how many bytes of texts of resources spans that arrive begin
+// another bundle. The entries of a bundle may repeat them.
+const bundledTexts = 1 << 20
+
 // Transaction returns the transaction of the assembler, which must have one only.
 func (a *Assembler) Transaction() *Transaction {
 	a.ledger.next = max(a.ledger.next, 1)
-	return &Transaction{a: a, clean: true}
+	return &Transaction{a: a, clean: true, spans: []*bundle{new(bundle)}}
 }
 
 // Pending reports whether a transaction would change anything though no traces close:
@@ -107,7 +120,15 @@ func (x *Transaction) Restart() {
 }
 
 func (x *Transaction) restart() {
-	x.spans.reset()
+	for _, b := range x.spans {
+		b.reset()
+	}
+	if len(x.spans) > maxBundles {
+		x.spans = slices.Delete(x.spans, 1, len(x.spans))
+	}
+	x.used, x.ends = 0, x.ends[:0]
+	clear(x.told)
+	x.told = x.told[:0]
 	x.moved.reset()
 	x.inherit.reset()
 	clear(x.moving)
@@ -130,10 +151,23 @@ func (x *Transaction) Add(organizationID string, spans []Span) {
 	}
 	x.a.mu.Lock()
 	defer x.a.mu.Unlock()
-	x.spans.add(x.a, x.a.org(organizationID), spans)
+	b := x.spans[max(x.used-1, 0)]
+	if x.used == 0 || b.texts >= bundledTexts {
+		if x.used == len(x.spans) {
+			x.spans = append(x.spans, new(bundle))
+			x.spans[x.used].reset()
+		}
+		b = x.spans[x.used]
+		x.used++
+	}
+	b.add(x.a, x.a.org(organizationID), spans)
 }
 
-// adoptedBytes is about how much of a journal moves in one transaction.
+// maxBundles is how many bundles are kept for later transactions.
+const maxBundles = 8
+
+// adoptedBytes is about how much of a journal moves in one transaction, texts of resources
+// included. At least one trace does.
 const adoptedBytes = 4 << 20
 
 // Adopt moves some traces from the journal of another process, of which r is all
@@ -145,23 +179,25 @@ func (x *Transaction) Adopt(r *Recovery) {
 	x.adopted = r
 	r.chunk = r.chunk[:0]
 	bytes := 0
-	for t := r.a.following(nil); t != nil && bytes < adoptedBytes; t = r.a.following(t) {
+	for t := r.a.following(nil); t != nil && bytes+x.inherit.texts < adoptedBytes; t = r.a.following(t) {
 		r.chunk = append(r.chunk, t)
 		bytes += traceBytes/4 + len(t.records)*recordBytes
+		x.inheritTrace(t)
 	}
-	x.inheritChunk()
+	x.inheritResources()
 }
 
-// inheritChunk takes the spans of the chunk that moves.
-func (x *Transaction) inheritChunk() {
-	r := x.adopted
-	for _, t := range r.chunk {
-		if to := x.a.tenants[x.a.org(t.of.id)]; x.a.keeps(to, t.key.id) {
-			x.inherit.addTrace(x.a, t)
-		}
+// inheritTrace takes the spans of a trace that moves.
+func (x *Transaction) inheritTrace(t *openTrace) {
+	if to := x.a.tenants[x.a.org(t.of.id)]; x.a.keeps(to, t.key.id) {
+		x.inherit.addTrace(x.a, t)
 	}
+}
+
+// inheritResources has the traces that move refer to copies of their resources.
+func (x *Transaction) inheritResources() {
 	for i, of := range x.inherit.resources {
-		x.inherit.resources[i] = r.heir(of)
+		x.inherit.resources[i] = x.adopted.heir(of)
 	}
 }
 
@@ -185,6 +221,9 @@ func (x *Transaction) Journals(name, holder string) []delta.Journal {
 	if len(x.closing) > 0 || len(changed) > 0 {
 		x.encoder.note(a, h, changed, x.closing)
 	}
+	for _, o := range changed {
+		x.told = append(x.told, told{o, o.sampling})
+	}
 	h.doubts = nil
 	x.notes = len(x.encoder.entries)
 	x.sweep()
@@ -196,7 +235,10 @@ func (x *Transaction) Journals(name, holder string) []delta.Journal {
 	x.moves = len(x.encoder.entries)
 	x.encoder.bundle(a, h, &x.inherit)
 	x.gifts = len(x.encoder.entries)
-	x.encoder.bundle(a, h, &x.spans)
+	for _, b := range x.spans[:x.used] {
+		x.encoder.bundle(a, h, b)
+		x.ends = append(x.ends, len(x.encoder.entries))
+	}
 	x.appended = appendEntries(x.appended, a.ledger.next, x.encoder.entries)
 	x.forgotten = len(a.ledger.forget)
 	if len(x.appended) > 0 || x.forgotten > 0 {
@@ -234,7 +276,7 @@ func (x *Transaction) sweep() {
 		l.sweeping, l.upTo, l.cursor = true, l.next-1, a.following(nil)
 	}
 	bytes, t := 0, l.cursor
-	for ; t != nil && bytes < sweptBytes; t = a.following(t) {
+	for ; t != nil && bytes+x.moved.texts < sweptBytes; t = a.following(t) {
 		if !t.closing && len(t.entries) > 0 && t.entries[0] <= l.upTo {
 			x.moving = append(x.moving, t)
 			x.moved.addTrace(a, t)
@@ -258,8 +300,14 @@ func (x *Transaction) Commit() {
 	x.clean = true
 	l := &a.ledger
 	l.forget = append(l.forget[:0], l.forget[x.forgotten:]...)
-	for _, o := range a.tenants {
-		o.recorded = o.sampling
+	if x.journaled {
+		for _, o := range x.told {
+			o.of.recorded = o.sampling
+		}
+	} else { // there is none
+		for _, o := range a.tenants {
+			o.recorded = o.sampling
+		}
 	}
 	if x.journaled && l.sweeping {
 		l.cursor = x.sweepTo
@@ -284,9 +332,12 @@ func (x *Transaction) Commit() {
 	for i := range x.encoder.entries[x.moves:x.gifts] {
 		a.record(&x.encoder.entries[x.moves+i], x.inherit.groups)
 	}
-	a.apply(x.now, &x.spans)
-	for i := range x.encoder.entries[x.gifts:] {
-		a.record(&x.encoder.entries[x.gifts+i], x.spans.groups)
+	entry := x.gifts
+	for i, b := range x.spans[:x.used] {
+		a.apply(x.now, b)
+		for ; x.journaled && entry < x.ends[i]; entry++ {
+			a.record(&x.encoder.entries[entry], b.groups)
+		}
 	}
 	if x.adopted != nil {
 		x.adopted.commit(len(x.foreign.entries))
