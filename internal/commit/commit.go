@@ -102,7 +102,8 @@ type Committer struct {
 // commit interval: a request waits for the group before its own, too. While one sends, it
 // is sized to take half of the timeout. But the facts of requests merge, so that many
 // small groups write more than a few large ones: however long it takes, a group is not
-// made smaller that writes no more than smallGroup rows, or as many as its largest member.
+// made smaller that writes no more than smallGroup rows, or as many as its largest member
+// up to sharedGroup.
 const (
 	smallGroup  = 1024
 	sharedGroup = 4096 // rows of the first group after another organization begins to send
@@ -318,7 +319,7 @@ func (c *Committer) share() {
 // adapt sizes the next group by how long one took that has been committed.
 func (c *Committer) adapt(group []*submission, took time.Duration) {
 	rows, largest := rowsOf(group)
-	wrote, enough := c.wrote+len(group)+rows/mergedRows, max(smallGroup, largest)
+	wrote, enough := c.wrote+len(group)+rows/mergedRows, max(smallGroup, min(largest, sharedGroup))
 	most := c.cfg.Interval / 2
 	if !c.shared() {
 		most = max(c.cfg.Interval, c.cfg.Timeout/2)
@@ -350,6 +351,11 @@ func (c *Committer) commit(group []*submission) error {
 		// Too much for one transaction, or a slow store: what comes back is tried in smaller groups.
 		rows, _ := rowsOf(group)
 		c.budget = max(rows/2, 1)
+		if rest, heaviest := withoutHeaviest(group); len(rest) > 0 {
+			c.cfg.Logger.Warn("commit took too long, trying the requests of other organizations", "requests", len(group), "error", err)
+			c.refuse(heaviest, err)
+			return c.commit(rest)
+		}
 	case len(group) > 1 && !away(err):
 		// Whatever is wrong with one must not fail the others.
 		c.cfg.Logger.Warn("commit failed, trying its halves", "requests", len(group), "error", err)
@@ -363,6 +369,27 @@ func (c *Committer) commit(group []*submission) error {
 		s.result <- result{fresh: fresh[i]}
 	}
 	return nil
+}
+
+// withoutHeaviest splits a group of several organizations: the submissions of the one with
+// most rows, and the others.
+func withoutHeaviest(group []*submission) (rest, heaviest []*submission) {
+	rows := make(map[string]int)
+	most := ""
+	for _, s := range group {
+		id := s.organization()
+		if rows[id] += s.rows; rows[id] > rows[most] || most == "" {
+			most = id
+		}
+	}
+	for _, s := range group {
+		if s.organization() == most {
+			heaviest = append(heaviest, s)
+		} else {
+			rest = append(rest, s)
+		}
+	}
+	return rest, heaviest
 }
 
 // halve commits the halves of a group, as long as the store is there.

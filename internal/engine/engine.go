@@ -140,7 +140,7 @@ func New(cfg Config) *Engine {
 		Store: cfg.Store, Filter: filter, Interval: cfg.CommitInterval, Timeout: cfg.CommitTimeout,
 		Journal: e.traces, Now: cfg.Now, Logger: cfg.Logger, Committed: cfg.Committed,
 	})
-	e.evaluators.config = rules.Config{Step: cfg.Step, Filter: filter, Quota: e.quota, MaxHours: partHours}
+	e.evaluators.config = rules.Config{Step: cfg.Step, Filter: filter, Quota: e.quota, MaxHours: partHours, MaxSpans: partSpans, MaxFacts: partFacts}
 	return e
 }
 
@@ -193,27 +193,53 @@ func (e *Engine) Ingest(ctx context.Context, organizationID string, signal wire.
 		return "", err
 	}
 	in.HashKey = e.quota.HashKey(organizationID)
-	parts, err := e.evaluateParts(ctx, signal, body, in)
-	if err != nil {
-		return "", err
-	}
 	if !e.open() {
-		e.refuse(organizationID, parts...)
 		return "", assay.Errorf(assay.CodeUnavailable, "shutting down")
 	}
-	// The caller's time may run out while parts are in a transaction. What becomes of
-	// the facts is seen to all the same.
+	o := e.ingest(ctx, signal, body, in)
+	return o.warning, o.err
+}
+
+// ingest evaluates and commits a request whose place is taken, and gives the place back.
+func (e *Engine) ingest(ctx context.Context, signal wire.Signal, body []byte, in rules.Input) outcome {
+	defer e.submitted.Done()
+	bodies, err := wire.Split(body, partEntries)
+	if err != nil {
+		return e.refused(err)
+	}
+	if len(bodies) > 1 {
+		return e.ingestParts(ctx, signal, body, bodies, in)
+	}
+	p, err := e.evaluatePart(ctx, signal, body, in, in.HashKey.Request(body))
+	if err != nil {
+		return e.refused(err)
+	}
+	// The caller's time may run out while the facts are in a transaction. What becomes of
+	// them is seen to all the same.
 	done := make(chan outcome, 1)
+	size := len(body)
+	e.submitted.Add(1)
 	go func() {
 		defer e.submitted.Done()
-		done <- e.submit(ctx, organizationID, parts, len(body))
+		if err := e.commitPart(ctx, p); err != nil {
+			done <- e.refused(err)
+			return
+		}
+		defer e.recycle(p.batch)
+		done <- e.committed([]*part{p}, size)
 	}()
 	select {
 	case o := <-done:
-		return o.warning, o.err
+		return o
 	case <-ctx.Done():
-		return "", &assay.Error{Code: assay.CodeUnavailable, Message: "the request was not committed in time", Err: ctx.Err()}
+		return outcome{err: &assay.Error{Code: assay.CodeUnavailable, Message: "the request was not committed in time", Err: ctx.Err()}}
 	}
+}
+
+// refused counts a request that was not taken.
+func (e *Engine) refused(err error) outcome {
+	e.counters.Refused.Add(1)
+	return outcome{err: err}
 }
 
 // open takes a place among the requests whose outcome is open; false when the

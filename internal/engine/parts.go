@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
@@ -20,10 +21,13 @@ import (
 // requests of other organizations should wait. Each part is recognized by itself when the
 // request is repeated, so where a request is cut depends on its bytes alone.
 const (
-	partEntries = 64   // resource entries of a part
-	partHours   = 2048 // hours of the services of a part. More are refused: exporters send a few
-	partRows    = 1024 // other rows in one transaction
-	partsAtOnce = 32   // parts of a request that wait for a transaction
+	partEntries = 64      // resource entries of a part
+	maxParts    = 512     // of a request. More are refused
+	partHours   = 2048    // hours of the services of a part. More are refused: exporters send a few
+	partSpans   = 1 << 16 // of a part. More are refused
+	partFacts   = 1 << 16 // rows of a part. More are refused
+	partRows    = 1024    // rows that go ahead of the others in one transaction
+	partsAtOnce = 16      // parts of a request that are evaluated, or wait for a transaction
 )
 
 // part is what one part of a request left behind.
@@ -34,63 +38,121 @@ type part struct {
 	fresh    bool
 }
 
-// evaluateParts evaluates a request.
-func (e *Engine) evaluateParts(ctx context.Context, signal wire.Signal, body []byte, in rules.Input) ([]*part, error) {
-	bodies, err := wire.Split(body, partEntries)
-	if err != nil {
-		e.counters.Refused.Add(1)
+// evaluatePart evaluates a part of a request. When that fails, it holds nothing.
+func (e *Engine) evaluatePart(ctx context.Context, signal wire.Signal, body []byte, in rules.Input, hash [16]byte) (*part, error) {
+	p := &part{
+		id:    delta.Request{OrganizationID: in.OrganizationID, Signal: rules.SignalOf(signal), Hash: hash},
+		batch: e.batches.Get().(*rules.Batch),
+	}
+	if err := e.evaluate(ctx, signal, body, in, p); err != nil {
+		e.drop(p)
 		return nil, err
 	}
-	whole := in.HashKey.Request(body)
-	parts := make([]*part, 0, len(bodies))
-	offset := 0
-	for i, b := range bodies {
-		p := &part{
-			id:    delta.Request{OrganizationID: in.OrganizationID, Signal: rules.SignalOf(signal), Hash: whole},
-			batch: e.batches.Get().(*rules.Batch),
-		}
-		if len(bodies) > 1 {
-			p.id.Hash = in.HashKey.Request(binary.LittleEndian.AppendUint32(whole[:], uint32(i)))
-		}
-		parts = append(parts, p)
-		if err := e.evaluate(ctx, signal, b, in, p); err != nil {
-			e.refuse(in.OrganizationID, parts...)
-			var malformed *wire.Error
-			if errors.As(err, &malformed) {
-				malformed.Offset += offset
-			}
-			return nil, err
-		}
-		offset += len(b)
-	}
-	return parts, nil
+	return p, nil
 }
 
-// submit has the facts of a request committed and does what follows from that. It takes
-// the parts over. When some are committed and others are not, the request may be sent
-// again: the committed ones count once.
-func (e *Engine) submit(ctx context.Context, organizationID string, parts []*part, bytes int) outcome {
+// drop gives back what a part took that is not going to be committed.
+func (e *Engine) drop(p *part) {
+	e.quota.Release(p.id.OrganizationID, p.batch.Admitted)
+	e.recycle(p.batch)
+}
+
+// ingestParts evaluates and commits a request that was cut, a few parts at a time. When
+// some are committed and others are not, the request may be sent again: the committed ones
+// count once. It returns when nothing uses the request any more.
+func (e *Engine) ingestParts(ctx context.Context, signal wire.Signal, body []byte, bodies [][]byte, in rules.Input) outcome {
+	if len(bodies) > maxParts {
+		return e.refused(&wire.Error{Field: "ExportServiceRequest", Reason: fmt.Sprintf("the request has more than %d resource entries; send smaller requests", maxParts*partEntries)})
+	}
+	if err := wire.Validate(signal, body); err != nil { // before anything is committed
+		return e.refused(err)
+	}
+	whole := in.HashKey.Request(body)
+	parts := make([]*part, len(bodies))
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.SetLimit(partsAtOnce)
+	offset := 0
+	for i, b := range bodies {
+		at := offset
+		offset += len(b)
+		group.Go(func() error {
+			if err := context.Cause(groupCtx); err != nil {
+				return &assay.Error{Code: assay.CodeUnavailable, Message: "the request was not committed in time", Err: err}
+			}
+			p, err := e.evaluatePart(groupCtx, signal, b, in, in.HashKey.Request(binary.LittleEndian.AppendUint32(whole[:], uint32(i))))
+			if err == nil {
+				err = e.commitPart(groupCtx, p)
+			}
+			var malformed *wire.Error
+			if errors.As(err, &malformed) {
+				malformed.Offset += at
+			}
+			if err == nil {
+				parts[i] = &part{fresh: p.fresh, batch: &rules.Batch{Items: p.batch.Items, OverflowItems: p.batch.OverflowItems}}
+				e.recycle(p.batch)
+			}
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return e.refused(err)
+	}
+	return e.committed(parts, len(body))
+}
+
+// commitPart commits a part. When that fails, it holds nothing.
+func (e *Engine) commitPart(ctx context.Context, p *part) (err error) {
+	ahead := false // of the part's own transaction: what was admitted is in the store
 	defer func() {
-		for _, p := range parts {
-			e.recycle(p.batch)
+		switch {
+		case err == nil || ahead:
+			e.quota.Keep(p.id.OrganizationID, p.batch.Admitted)
+			if err != nil {
+				e.recycle(p.batch)
+			}
+		default:
+			e.drop(p)
 		}
 	}()
-	if err := e.submitParts(ctx, organizationID, parts); err != nil {
-		e.counters.Refused.Add(1)
-		return outcome{err: err}
+	if len(p.detached) > 0 {
+		// All at once: what the queue has no room for is not held in memory.
+		group, ctx := errgroup.WithContext(ctx)
+		var some atomic.Bool
+		for _, d := range p.detached {
+			group.Go(func() error {
+				_, err := e.committer.Submit(ctx, nil, detached{d, p.id.OrganizationID})
+				if err == nil {
+					some.Store(true)
+				}
+				return err
+			})
+		}
+		err := group.Wait()
+		ahead = some.Load()
+		if err != nil {
+			return err
+		}
+		p.detached = nil
 	}
+	p.fresh, err = e.committer.Submit(ctx, &p.id, &request{p.batch, p.id.OrganizationID})
+	return err
+}
+
+// committed counts a request and returns what its sender is told.
+func (e *Engine) committed(parts []*part, bytes int) outcome {
 	e.counters.Requests.Add(1)
 	var overflow, fresh uint64
 	for _, p := range parts {
-		if p.fresh {
-			fresh++
-			overflow += p.batch.OverflowItems
-			e.counters.Spans.Add(p.batch.Items[delta.Traces])
-			e.counters.Points.Add(p.batch.Items[delta.Metrics])
-			e.counters.Records.Add(p.batch.Items[delta.Logs])
+		if !p.fresh { // its services are in the store already, so what was admitted for it stays
+			continue
 		}
+		fresh++
+		overflow += p.batch.OverflowItems
+		e.counters.Spans.Add(p.batch.Items[delta.Traces])
+		e.counters.Points.Add(p.batch.Items[delta.Metrics])
+		e.counters.Records.Add(p.batch.Items[delta.Logs])
 	}
-	if fresh == 0 { // its services are in the store already, so what was admitted for it stays
+	if fresh == 0 {
 		e.counters.Repeated.Add(1)
 		return outcome{}
 	}
@@ -101,50 +163,6 @@ func (e *Engine) submit(ctx context.Context, organizationID string, parts []*par
 	e.counters.Overflow.Add(overflow)
 	return outcome{warning: fmt.Sprintf("%d records are past the organization's limit of services or metric names and count for the service %s without being judged",
 		overflow, assay.OverflowService)}
-}
-
-// submitParts commits the parts of a request, several at a time.
-func (e *Engine) submitParts(ctx context.Context, organizationID string, parts []*part) error {
-	if len(parts) == 1 {
-		return e.submitPart(ctx, organizationID, parts[0])
-	}
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(partsAtOnce)
-	for _, p := range parts {
-		group.Go(func() error { return e.submitPart(ctx, organizationID, p) })
-	}
-	return group.Wait()
-}
-
-// submitPart commits a part.
-func (e *Engine) submitPart(ctx context.Context, organizationID string, p *part) (err error) {
-	defer func() {
-		if err != nil {
-			e.quota.Release(organizationID, p.batch.Admitted)
-		}
-	}()
-	if err := context.Cause(ctx); err != nil {
-		return &assay.Error{Code: assay.CodeUnavailable, Message: "the request was not committed in time", Err: err}
-	}
-	if len(p.detached) > 0 {
-		group, ctx := errgroup.WithContext(ctx)
-		group.SetLimit(partsAtOnce)
-		for _, d := range p.detached {
-			group.Go(func() error {
-				_, err := e.committer.Submit(ctx, nil, detached{d, organizationID})
-				return err
-			})
-		}
-		if err := group.Wait(); err != nil {
-			return err
-		}
-		p.detached = nil
-	}
-	if p.fresh, err = e.committer.Submit(ctx, &p.id, &request{p.batch, organizationID}); err != nil {
-		return err
-	}
-	e.quota.Keep(organizationID, p.batch.Admitted)
-	return nil
 }
 
 // detached is facts of a request that may be committed any number of times.
@@ -161,12 +179,3 @@ func (f detached) Rows() int { return partRows }
 
 // Organization implements commit.Owned.
 func (f detached) Organization() string { return f.organization }
-
-// refuse gives back what a request took that is not going to be committed.
-func (e *Engine) refuse(organizationID string, parts ...*part) {
-	e.counters.Refused.Add(1)
-	for _, p := range parts {
-		e.quota.Release(organizationID, p.batch.Admitted)
-		e.recycle(p.batch)
-	}
-}

@@ -4,6 +4,7 @@ package rules
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"assay"
@@ -36,9 +37,10 @@ type Config struct {
 	Step   time.Duration // of the window; default 1 h
 	Filter *delta.Filter // facts committed before, not to be sent again; may be nil
 	Quota  Quota         // nil: no limits
-	// MaxHours limits the hours of all services of a request that records fall into; 0
-	// means that there is no limit. They are counted in one transaction.
-	MaxHours int
+	// Limits of what one request leaves behind; 0 means the defaults, which are for files.
+	MaxHours int // hours of all services that records fall into; they are counted in one transaction
+	MaxSpans int // default 1,048,576
+	MaxFacts int // rows of a store; default 131,072
 }
 
 // Input says for whom and when a request is judged. Times are Unix nanoseconds.
@@ -122,6 +124,15 @@ const (
 func NewEvaluator(cfg Config) *Evaluator {
 	if cfg.Step <= 0 {
 		cfg.Step = assay.DefaultWindowStep
+	}
+	if cfg.MaxHours <= 0 {
+		cfg.MaxHours = math.MaxInt
+	}
+	if cfg.MaxSpans <= 0 {
+		cfg.MaxSpans = maxSpans
+	}
+	if cfg.MaxFacts <= 0 {
+		cfg.MaxFacts = maxFacts
 	}
 	return &Evaluator{
 		cfg:       cfg,
@@ -214,8 +225,8 @@ func (e *Evaluator) entryMessage(m wire.Message, records func(wire.Message) erro
 			if err := records(rm); err != nil {
 				return err
 			}
-			if e.batch.Items[e.batch.signal] > maxItems || e.batch.facts > maxFacts || e.batch.series > maxSeries ||
-				e.cfg.MaxHours > 0 && e.batch.buckets > e.cfg.MaxHours {
+			if e.batch.Items[e.batch.signal] > maxItems || e.batch.facts > e.cfg.MaxFacts || e.batch.series > maxSeries ||
+				e.batch.buckets > e.cfg.MaxHours {
 				return &wire.Error{Offset: rm.Offset, Field: "ExportServiceRequest", Reason: errTooMany}
 			}
 		}

@@ -176,7 +176,7 @@ func (e *Evaluator) openSpan(t uint64) error {
 		return nil
 	}
 	b := e.batch
-	if len(b.Spans) == maxSpans {
+	if len(b.Spans) == e.cfg.MaxSpans {
 		return &wire.Error{Field: "ExportTraceServiceRequest", Reason: errTooMany}
 	}
 	b.Spans = append(b.Spans, trace.Span{

@@ -112,7 +112,8 @@ func TestRecoveryBesideAnother(t *testing.T) {
 	add(t0, "victim", 5000)
 	victim := a.tenants[a.org("victim")]
 	require.Positive(t, victim.level)
-	now := t0
+	now := t0.Add(31 * time.Second)
+	expire(a, now)
 	for now.Sub(t0) < 20*time.Minute {
 		now = now.Add(time.Second)
 		add(now, "evil", 60)
