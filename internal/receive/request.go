@@ -266,7 +266,7 @@ func (q *request) transcode(ctx context.Context, doc *buffer) (*buffer, error) {
 			return nil, err
 		}
 	}
-	out.b, err = otlpjson.Transcode(q.signal, out.b, doc.b)
+	out.b, err = otlpjson.Transcode(ctx, q.signal, out.b, doc.b)
 	l.give(l.bytes - paid - (int64(cap(out.b)) - size))
 	switch {
 	case err != nil:
