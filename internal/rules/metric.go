@@ -38,6 +38,7 @@ func (e *Evaluator) metricOf() *metric {
 	if x := e.metrics[h]; x != nil {
 		return x
 	}
+	e.steps += stepsPerNew
 	x := &metric{
 		id: h, hash: delta.Hash(m.Name), unit: delta.Hash(m.Unit),
 		name: shown(m.Name), unitText: shown(m.Unit),
@@ -69,9 +70,18 @@ func (e *Evaluator) metricMessage(msg wire.Message) error {
 	}
 	metadata := m.Metadata
 	for a, ok := metadata.Next(); ok; a, ok = metadata.Next() {
+		if err := e.spend(1); err != nil {
+			return err
+		}
 		if _, err := e.attribute(a); err != nil {
 			return err
 		}
+	}
+	if m.DataPoints.Len() == 0 {
+		return nil
+	}
+	if err := e.spend(stepsPerMetric); err != nil {
+		return err
 	}
 	x := e.metricOf()
 	judged := !e.service.overflow && e.admitMetric(x)
@@ -111,6 +121,7 @@ func (e *Evaluator) admitDetail(detail uint64) bool {
 	if q == nil {
 		return true
 	}
+	e.steps += 2 * stepsPerFact
 	ok, isNew := q.AdmitMetricDetail(e.in.OrganizationID, e.service.Key, detail)
 	if isNew {
 		e.batch.Admitted = append(e.batch.Admitted, Admission{Service: e.service.Key, Detail: detail})
@@ -140,9 +151,7 @@ func (e *Evaluator) metricRules(x *metric, p *points) {
 		e.textEvidence(catalog.MET008, "metric description", m.Description, e.text(m.Description))
 		e.textEvidence(catalog.MET008, "metric unit", m.Unit, e.text(m.Unit))
 	}
-	if e.scopeBits&bad != 0 {
-		e.scopeEvidence(catalog.MET008)
-	}
+	e.scopeFails(p.newest)
 	if p.newest >= e.in.MetricStart { // MET-003
 		e.metricClaim(delta.Claim{Rule: catalog.MET003, Key: x.hash, Value: x.unit}, p.newest, x)
 	}
@@ -162,6 +171,7 @@ func (e *Evaluator) metricVerdict(counts *[catalog.Count]delta.Count, r catalog.
 
 // metricClaim claims a unit or list of bounds for a metric name.
 func (e *Evaluator) metricClaim(c delta.Claim, t uint64, x *metric) {
+	e.steps += 2 * stepsPerFact
 	if e.cfg.Filter.Has(claimHash(e.service, c)) || !e.admitDetail(delta.Mix(c.Key+uint64(c.Rule), c.Value)) {
 		return
 	}
@@ -179,6 +189,9 @@ func (e *Evaluator) dataPoints(x *metric, judged bool) (points, error) {
 	var haveBounds bool
 	list := e.metric.DataPoints
 	for m, ok := list.Next(); ok; m, ok = list.Next() {
+		if err := e.spend(stepsPerPart); err != nil {
+			return p, err
+		}
 		dp := &e.point
 		if err := dp.Decode(e.metric.Type, m); err != nil {
 			return p, err
@@ -201,6 +214,9 @@ func (e *Evaluator) dataPoints(x *metric, judged bool) (points, error) {
 		attributes := e.listHash
 		exemplars := dp.Exemplars
 		for xm, ok := exemplars.Next(); ok; xm, ok = exemplars.Next() {
+			if err := e.spend(stepsPerPart); err != nil {
+				return p, err
+			}
 			if err := e.exemplar.Decode(xm); err != nil {
 				return p, err
 			}
@@ -222,6 +238,7 @@ func (e *Evaluator) dataPoints(x *metric, judged bool) (points, error) {
 		p.bits |= v
 		e.notePoint(x, attributes, t)
 		if e.metric.Type == wire.MetricHistogram && t >= e.in.MetricStart { // MET-004
+			e.steps += uint64(dp.ExplicitBounds.Len())
 			if h := hashBounds(dp.ExplicitBounds); !haveBounds || h != bounds {
 				bounds, haveBounds = h, true
 				e.metricClaim(delta.Claim{Rule: catalog.MET004, Key: x.hash, Value: h}, t, x)
@@ -258,6 +275,7 @@ func hashBounds(d wire.Doubles) uint64 {
 // stable hashes.
 func (e *Evaluator) attributeValue(x *metric, kv *wire.KeyValue, key, value, base, t uint64) {
 	h := delta.Mix(base, delta.Mix(key, value))
+	e.steps += 3 * stepsPerFact
 	if e.cfg.Filter.Has(h) || !e.admitDetail(key) {
 		return
 	}
@@ -271,6 +289,7 @@ func (e *Evaluator) attributeValue(x *metric, kv *wire.KeyValue, key, value, bas
 	} else {
 		set = s.DistinctSet(k, s.bucket, maxAttributeValues, x.name, shown(kv.Key))
 		e.batch.facts++
+		e.steps += stepsPerNew
 	}
 	set.Add(value)
 	e.remember(h)

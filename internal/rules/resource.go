@@ -4,6 +4,7 @@ package rules
 
 import (
 	"bytes"
+	"math/bits"
 	"strconv"
 	"strings"
 	"time"
@@ -60,7 +61,7 @@ func (e *Evaluator) resourceOf(m wire.Message) (*resource, error) {
 	if r := e.resources[h]; r != nil {
 		return r, nil
 	}
-	r, err := decideResource(e.in.OrganizationID, m)
+	r, err := e.decideResource(e.in.OrganizationID, m)
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +129,10 @@ func (a attributes) part(key string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(string(b), "\uFFFD"), "\x00", "\uFFFD")
 }
 
-func decideResource(organizationID string, m wire.Message) (*resource, error) {
+func (e *Evaluator) decideResource(organizationID string, m wire.Message) (*resource, error) {
+	if err := e.spend(stepsPerResource); err != nil {
+		return nil, err
+	}
 	var view wire.Resource
 	if err := view.Decode(m); err != nil {
 		return nil, err
@@ -139,6 +143,9 @@ func decideResource(organizationID string, m wire.Message) (*resource, error) {
 			break
 		}
 		var x wire.EntityRef
+		if err := e.spend(stepsPerPart); err != nil {
+			return nil, err
+		}
 		if err := x.Decode(ref); err != nil {
 			return nil, err
 		}
@@ -149,6 +156,9 @@ func decideResource(organizationID string, m wire.Message) (*resource, error) {
 	var doc attributesJSON
 	var value []byte
 	for am, ok := view.Attributes.Next(); ok; am, ok = view.Attributes.Next() {
+		if err := e.spend(stepsPerDecided + uint64(len(am.Bytes))/bytesPerStep); err != nil {
+			return nil, err
+		}
 		if err := wire.ValidateKeyValue(am); err != nil {
 			return nil, err
 		}
@@ -156,27 +166,31 @@ func decideResource(organizationID string, m wire.Message) (*resource, error) {
 		if err := kv.Decode(am); err != nil {
 			return nil, err
 		}
-		if key := string(kv.Key); wanted[key] {
-			if _, twice := attrs[key]; !twice {
-				attrs[key] = kv.Value
+		e.steps += 2 * uint64(kv.Value.Items.Len())
+		if wanted[string(kv.Key)] {
+			if _, twice := attrs[string(kv.Key)]; !twice {
+				attrs[string(kv.Key)] = kv.Value
 			}
 		}
 		k8s = k8s || namesKubernetesObject(kv.Key)
 		a := semconv.Find(kv.Key)
-		if a.MisplacedOnResource() {
-			r.fail(catalog.RES004, delta.AttributeKeys, shown(kv.Key))
+		if a.MisplacedOnResource() && r.fail(catalog.RES004) {
+			r.note(catalog.RES004, delta.AttributeKeys, shown(kv.Key))
 		}
-		if a.Deprecated {
-			r.fail(catalog.DeprecatedAttributes, delta.AttributeKeys, shown(kv.Key))
+		if a.Deprecated && r.fail(catalog.DeprecatedAttributes) {
+			r.note(catalog.DeprecatedAttributes, delta.AttributeKeys, shown(kv.Key))
 		}
-		if kind, _ := keyValueKind(&kv); kind != sensitive.None {
-			r.fail(catalog.RES010, delta.Findings, "resource attribute: "+shown(kv.Key)+delta.FindingSeparator+kind.String())
+		if kind, _ := e.keyValueKind(&kv); kind != sensitive.None && r.fail(catalog.RES010) {
+			r.note(catalog.RES010, delta.Findings, "resource attribute: "+shown(kv.Key)+delta.FindingSeparator+kind.String())
 		}
-		doc.add(&kv)
+		doc.add(e, &kv)
 		value = appendValue(value[:0], &kv.Value)
 		r.series += hashPair(delta.Hash(kv.Key), delta.Hash(value), &kv)
 	}
 
+	if err := e.spend(0); err != nil { // not all of it was looked at
+		return nil, err
+	}
 	r.trace = &trace.Resource{Service: serviceKey(attrs), Attributes: doc.String()}
 	r.trace.Hash = delta.ServiceHash(organizationID, r.trace.Service)
 	r.trace.Unjudged = r.trace.Service.Overflow()
@@ -204,11 +218,21 @@ func serviceKey(attrs attributes) assay.ServiceKey {
 	return k
 }
 
-// fail records that a rule fails on the resource, with a piece of evidence.
-func (r *resource) fail(rule catalog.Rule, list delta.List, text string) {
+// fail records that a rule fails on the resource. It reports whether there is room for
+// a piece of evidence.
+func (r *resource) fail(rule catalog.Rule) bool {
 	r.failed.add(rule)
-	if n := len(r.evidence); n < 4*delta.MaxItems {
-		r.evidence = append(r.evidence, resourceItem{rule, list, text})
+	return len(r.evidence) < 4*delta.MaxItems
+}
+
+func (r *resource) note(rule catalog.Rule, list delta.List, text string) {
+	r.evidence = append(r.evidence, resourceItem{rule, list, text})
+}
+
+// missing records that a rule fails because an attribute is not there.
+func (r *resource) missing(rule catalog.Rule, key string) {
+	if r.fail(rule) {
+		r.note(rule, delta.MissingAttribute, key)
 	}
 }
 
@@ -220,7 +244,7 @@ func (r *resource) decide(attrs attributes, k8s bool) {
 		r.observed.add(rule)
 	}
 	if !attrs.present("service.instance.id") { // RES-001
-		r.fail(catalog.RES001, delta.MissingAttribute, "service.instance.id")
+		r.missing(catalog.RES001, "service.instance.id")
 	} else if kind, workload := workloadOf(attrs); kind != "" { // RES-002
 		r.observed.add(catalog.RES002)
 		r.instance = delta.HashString(r.trace.Service.Name + "\x00" + attrs.text("service.instance.id") + "\x00" + kind)
@@ -229,12 +253,12 @@ func (r *resource) decide(attrs attributes, k8s bool) {
 	if k8s { // RES-003
 		r.observed.add(catalog.RES003)
 		if !attrs.present("k8s.pod.uid") {
-			r.fail(catalog.RES003, delta.MissingAttribute, "k8s.pod.uid")
+			r.missing(catalog.RES003, "k8s.pod.uid")
 		}
 	}
 	name := attrs.string("service.name")
 	if len(name) == 0 { // RES-005
-		r.fail(catalog.RES005, delta.MissingAttribute, "service.name")
+		r.missing(catalog.RES005, "service.name")
 	} else { // default_service_name
 		r.observed.add(catalog.DefaultServiceName)
 		if s := string(name); s == assay.UnknownService || strings.HasPrefix(s, assay.UnknownService+":") {
@@ -250,12 +274,12 @@ func (r *resource) decide(attrs attributes, k8s bool) {
 		}
 	}
 	if len(attrs.string("deployment.environment.name")) == 0 { // RES-007
-		r.fail(catalog.RES007, delta.MissingAttribute, "deployment.environment.name")
+		r.missing(catalog.RES007, "deployment.environment.name")
 	}
 	for _, key := range discouraged { // MET-007
 		if attrs.present(key) {
 			r.metricsFailed = true
-			r.evidence = append(r.evidence, resourceItem{catalog.MET007, delta.DiscouragedAttributes, key})
+			r.note(catalog.MET007, delta.DiscouragedAttributes, key)
 		}
 	}
 	const lang, sdk, runtime = "telemetry.sdk.language", "telemetry.sdk.version", "process.runtime.version"
@@ -304,13 +328,12 @@ func (e *Evaluator) resourceRules() {
 	if s.overflow {
 		return
 	}
-	for rule := range catalog.Rule(catalog.Count) {
-		if r.observed.has(rule) {
-			counts[rule].Observed++
-			if r.failed.has(rule) {
-				counts[rule].Failed++
-				s.fail(rule, t, e.newest.traceID[:], r)
-			}
+	for set := uint64(r.observed); set != 0; set &= set - 1 {
+		rule := catalog.Rule(bits.TrailingZeros64(set))
+		counts[rule].Observed++
+		if r.failed.has(rule) {
+			counts[rule].Failed++
+			s.fail(rule, t, e.newest.traceID[:], r)
 		}
 	}
 	if e.batch.signal == delta.Metrics { // MET-007
@@ -351,13 +374,14 @@ func (e *Evaluator) instanceClaim(t uint64) {
 // it is known to be committed.
 func (e *Evaluator) resourceEvidence() {
 	r, s := e.resource, e.service
-	if len(r.evidence) == 0 {
+	if len(r.evidence) == 0 || !e.unnoted(r.id+uint64(e.batch.signal)) {
 		return
 	}
 	h := delta.Mix(delta.Mix(s.hash, uint64(s.bucket)), r.id+uint64(e.batch.signal))
 	if e.cfg.Filter.Has(h) {
 		return
 	}
+	e.steps += stepsPerFact * uint64(len(r.evidence))
 	for i := range r.evidence {
 		if it := &r.evidence[i]; it.rule != catalog.MET007 || e.batch.signal == delta.Metrics {
 			e.batch.item(s, it.rule, it.list, it.text)
@@ -376,7 +400,11 @@ func (e *Evaluator) claim(c delta.Claim, t uint64, key, value string) {
 	}
 	before := len(s.Claims)
 	s.AddClaim(c, delta.ClaimFact{Last: s.bucket, KeyText: key, ValueText: value})
-	e.batch.facts += len(s.Claims) - before
+	e.steps += stepsPerFact
+	if len(s.Claims) > before {
+		e.batch.facts++
+		e.steps += stepsPerNew
+	}
 	s.fail(c.Rule, t, nil, e.resource)
 	e.remember(h)
 }

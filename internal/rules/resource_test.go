@@ -73,15 +73,15 @@ func TestResourceCache(t *testing.T) {
 	q := rulestest.Traces(rulestest.Spans(rulestest.Service("a"), rulestest.Span(1, 1, 0)))
 	var first, second Batch
 	in := input()
-	require.NoError(t, e.Evaluate(q.Signal, q.Body, in, &first))
+	require.NoError(t, e.Evaluate(t.Context(), q.Signal, q.Body, in, &first))
 	in.OrganizationID = "other"
-	require.NoError(t, e.Evaluate(q.Signal, q.Body, in, &second))
+	require.NoError(t, e.Evaluate(t.Context(), q.Signal, q.Body, in, &second))
 	require.NotEqual(t, first.Spans[0].Resource.Hash, second.Spans[0].Resource.Hash)
 
 	for i := range maxResources + 10 { // the cache starts anew
 		q := rulestest.Traces(rulestest.Spans(rulestest.Service("a", "n", i), rulestest.Span(1, 1, 0)))
 		var b Batch
-		require.NoError(t, e.Evaluate(q.Signal, q.Body, in, &b))
+		require.NoError(t, e.Evaluate(t.Context(), q.Signal, q.Body, in, &b))
 	}
 	require.LessOrEqual(t, len(e.resources), maxResources)
 }

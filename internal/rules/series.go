@@ -47,6 +47,7 @@ func (e *Evaluator) notePoint(x *metric, attributes, t uint64) {
 	if e.cfg.Filter.Has(seen) {
 		return // and all its values were
 	}
+	e.steps += stepsPerFact
 	base := delta.Mix(delta.Mix(s.hash, x.hash), when)
 	set := uint64(0)
 	list := e.point.Attributes
@@ -54,6 +55,9 @@ func (e *Evaluator) notePoint(x *metric, attributes, t uint64) {
 		var kv wire.KeyValue
 		if kv.Decode(m) != nil {
 			continue // attributeList has refused it already
+		}
+		if e.spend(1+uint64(len(m.Bytes))/bytesPerStep) != nil {
+			return
 		}
 		key, value := e.hashAttribute(&kv)
 		set += hashPair(key, value, &kv)
@@ -82,6 +86,9 @@ func (e *Evaluator) hashScope() uint64 {
 	}
 	set := uint64(0)
 	for m, ok := s.Attributes.Next(); ok; m, ok = s.Attributes.Next() {
+		if e.spend(1+uint64(len(m.Bytes))/bytesPerStep) != nil {
+			break
+		}
 		var kv wire.KeyValue
 		if kv.Decode(m) == nil {
 			key, value := e.hashAttribute(&kv)

@@ -44,5 +44,6 @@ func TestDouble(t *testing.T) {
 		requireDouble(t, fmt.Sprintf("%d%s", half, rapid.SampledFrom([]string{"", ".0", ".00000000000001", "e1", "e-1"}).Draw(t, "tail")))
 		requireDouble(t, fmt.Sprintf("%d.5", half>>2))
 		requireDouble(t, fmt.Sprintf("%d.25", half>>3))
+		requireDouble(t, fmt.Sprintf("%de%d", m>>rapid.IntRange(0, 63).Draw(t, "tiny shift"), rapid.IntRange(-350, -285).Draw(t, "tiny exponent")))
 	})
 }

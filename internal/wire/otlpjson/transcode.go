@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -17,16 +18,19 @@ import (
 	"assay/internal/wire"
 )
 
+// ErrTooLarge says that the protobuf form of a request is longer than its limit.
+var ErrTooLarge = errors.New("the request is too large as protobuf")
+
 // Transcode appends to dst the protobuf form of a request of the given signal, and returns the
 // extended slice. The input is one JSON object with nothing but white space around it; it may span
 // several lines. What is appended may be at most four times as long as the input (an array of short numbers),
-// and usually is half of it.
+// and usually is half of it. If it gets longer than limit bytes, Transcode returns ErrTooLarge; a limit of 0 is none.
 //
 // On malformed input Transcode returns dst unchanged and a *wire.Error whose offset is the
 // byte offset in json and whose field is in the names of OTLP/JSON. Values that are nested
 // more than wire.MaxDepth deep are malformed. When ctx ends, Transcode stops after some thousand
 // values and returns an error that wraps the context's cause. Transcode may be called concurrently.
-func Transcode(ctx context.Context, signal wire.Signal, dst, json []byte) ([]byte, error) {
+func Transcode(ctx context.Context, signal wire.Signal, dst, json []byte, limit int) ([]byte, error) {
 	var request *schema
 	switch signal {
 	case wire.Traces:
@@ -38,7 +42,10 @@ func Transcode(ctx context.Context, signal wire.Signal, dst, json []byte) ([]byt
 	default:
 		return dst, &wire.Error{Field: signal.String(), Reason: "not a signal"}
 	}
-	t := transcoder{scanner: scanner{in: json, ctx: ctx}, out: dst}
+	t := transcoder{scanner: scanner{in: json, ctx: ctx}, out: dst, limit: math.MaxInt}
+	if limit > 0 {
+		t.limit = len(dst) + limit
+	}
 	err := t.message(request)
 	if err == nil {
 		if t.peek(); t.pos < len(json) {
@@ -49,12 +56,18 @@ func Transcode(ctx context.Context, signal wire.Signal, dst, json []byte) ([]byt
 		if cause := context.Cause(ctx); cause != nil {
 			return dst, fmt.Errorf("read OTLP/JSON: %w", cause)
 		}
+		if len(t.out) > t.limit {
+			return dst, ErrTooLarge
+		}
 		if err.Field == "" {
 			err.Field = request.name
 		}
 		return dst, err
 	}
 	t.fill()
+	if len(t.out) > t.limit {
+		return dst, ErrTooLarge
+	}
 	return t.out, nil
 }
 
@@ -114,6 +127,7 @@ type transcoder struct {
 	gaps    []gap  // in the order in which the fields end
 	missing int    // bytes that out lacks for the lengths in gaps
 	slow    int    // numbers that took long
+	limit   int    // of out
 }
 
 // gap is a length that needs more than the one byte that begin leaves for it.
@@ -195,6 +209,9 @@ func (t *transcoder) field(f *field) *wire.Error {
 		}
 		if err := t.step(); err != nil {
 			return err
+		}
+		if len(t.out) > t.limit {
+			return fail(t.pos, "%v", ErrTooLarge)
 		}
 		if err := t.item(f, packed); err != nil {
 			return err
