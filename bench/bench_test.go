@@ -136,7 +136,7 @@ func TestAnalysisJudges(t *testing.T) {
 		require.NoError(t, err)
 		for range 5 {
 			w.renew(passTime)
-			require.NoError(t, a.pass(w))
+			require.NoError(t, a.pass(t.Context(), w))
 			require.NoError(t, a.check(w))
 		}
 		w.records++

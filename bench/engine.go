@@ -87,11 +87,11 @@ func compareEngine(ctx context.Context, s *settings, w *workload) (*table, error
 	sides := []*contender{
 		{name: "pdata, unmarshal", pass: p.pdata, check: p.check},
 		{name: "views, walk", pass: v.views, check: v.check},
-		{name: "whole analysis", pass: a.pass, check: a.check},
+		{name: "whole analysis", pass: func(w *workload) error { return a.pass(ctx, w) }, check: a.check},
 	}
 	for range settleIn {
 		w.renew(passTime)
-		if err := a.pass(w); err != nil {
+		if err := a.pass(ctx, w); err != nil {
 			return nil, err
 		}
 	}
@@ -116,7 +116,7 @@ func compareEngine(ctx context.Context, s *settings, w *workload) (*table, error
 		err := s.profiled(fmt.Sprintf("%s-%d", w.signal, slices.Index(engineShapes, w.shape)), func() error {
 			for range 2 * s.rounds {
 				w.renew(passTime)
-				if err := a.pass(w); err != nil {
+				if err := a.pass(ctx, w); err != nil {
 					return err
 				}
 			}
@@ -275,7 +275,7 @@ const passTime = 10 * time.Second
 
 // pass works through the workload. Commits come as often as a server's: by the real
 // clock.
-func (a *analysis) pass(w *workload) error {
+func (a *analysis) pass(ctx context.Context, w *workload) error {
 	a.found = found{}
 	step := passTime / time.Duration(len(w.requests))
 	last, second := time.Now(), a.now
@@ -290,7 +290,7 @@ func (a *analysis) pass(w *workload) error {
 			Arrival:        now,
 			Latest:         now + uint64(time.Minute),
 		}
-		if err := a.evaluator.Evaluate(w.signal, r.body, in, &a.batch); err != nil {
+		if err := a.evaluator.Evaluate(ctx, w.signal, r.body, in, &a.batch); err != nil {
 			return err
 		}
 		a.batch.MergeInto(a.pending)

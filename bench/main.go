@@ -43,6 +43,7 @@ var benches = []bench{
 	{"engine", "the whole analysis on one core beside pdata and a walk of the views", runEngine},
 	{"ingest", "a running server beside an OpenTelemetry Collector under the same load", runIngest},
 	{"journal", "taking spans in with and without a journal of open traces", runJournal},
+	{"hostile", "requests made to be dear beside ordinary telemetry of the same size", runHostile},
 	{"fair", "how long one organization's requests take while another attacks the server", runFair},
 	{"scale", "commits, scoring and size against the number of services, on both stores", runScale},
 	{"replicas", "one, two and four servers on one PostgreSQL under load", runReplicas},

@@ -5,6 +5,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -69,7 +70,7 @@ func readRecording(name string) (recording, error) {
 		if err != nil {
 			return nil, err
 		}
-		body, err := otlpjson.Transcode(signal, nil, lines.Bytes())
+		body, err := otlpjson.Transcode(context.Background(), signal, nil, lines.Bytes(), 0)
 		if err != nil {
 			return nil, err
 		}

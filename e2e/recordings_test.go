@@ -58,7 +58,7 @@ func load(t *testing.T, path string) []request {
 	for lines.Scan() {
 		signal, err := otlpjson.Detect(lines.Bytes())
 		require.NoError(t, err)
-		body, err := otlpjson.Transcode(signal, nil, lines.Bytes())
+		body, err := otlpjson.Transcode(t.Context(), signal, nil, lines.Bytes(), 0)
 		require.NoError(t, err)
 		all = append(all, request{signal, body})
 	}

@@ -183,7 +183,8 @@ func unixNano(t time.Time) uint64 { return uint64(max(0, t.UnixNano())) }
 // Ingest judges one uncompressed protobuf request and returns when its facts are
 // durable; body is not kept. A warning is for the sender: the request was taken,
 // but something in it was not judged. Malformed input is a *wire.Error; a request
-// that could not be committed has CodeUnavailable and may be sent again.
+// that was not evaluated before ctx ended or could not be committed has CodeUnavailable
+// and may be sent again.
 func (e *Engine) Ingest(ctx context.Context, organizationID string, signal wire.Signal, body []byte) (warning string, err error) {
 	in := e.input(organizationID)
 	if err := e.quota.Load(ctx, organizationID); err != nil {
@@ -272,7 +273,10 @@ func (e *Engine) evaluate(ctx context.Context, signal wire.Signal, body []byte, 
 	defer e.judging.Release(in.OrganizationID)
 	ev := e.evaluators.take()
 	defer e.evaluators.give(ev)
-	if err := ev.Evaluate(signal, body, in, p.batch); err != nil {
+	if err := ev.Evaluate(ctx, signal, body, in, p.batch); err != nil {
+		if ctx.Err() != nil {
+			return &assay.Error{Code: assay.CodeUnavailable, Message: "the request was not evaluated in time", Err: err}
+		}
 		return err
 	}
 	p.detached = p.batch.Detach(partRows)

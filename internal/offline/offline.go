@@ -152,7 +152,7 @@ func read(ctx context.Context, cfg Config, spool *spool) (timespan, error) {
 			}
 		}}
 		err := readInput(ctx, input, counter, cfg.MaxRequest, func(signal wire.Signal, body []byte, offset int64) error {
-			if err := rules.Timestamps(signal, body, span.see); err != nil {
+			if err := rules.Timestamps(ctx, signal, body, span.see); err != nil {
 				return err
 			}
 			progress.Requests++
@@ -222,7 +222,7 @@ func (j *judge) close() { _ = j.store.Close() }
 
 func (j *judge) request(ctx context.Context, r request) error {
 	j.batch.Reset()
-	if err := j.evaluator.Evaluate(r.signal, r.body, j.in, &j.batch); err != nil {
+	if err := j.evaluator.Evaluate(ctx, r.signal, r.body, j.in, &j.batch); err != nil {
 		return &InputError{Name: j.cfg.Inputs[r.input].Name, Offset: r.offset, Err: err}
 	}
 	j.batch.MergeInto(j.pending)

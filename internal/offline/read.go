@@ -186,7 +186,7 @@ func readJSON(ctx context.Context, r *bufio.Reader, limit int64, add func(wire.S
 		}
 		signal, err := otlpjson.Detect(text)
 		if err == nil {
-			body, err = otlpjson.Transcode(signal, body[:0], text)
+			body, err = otlpjson.Transcode(ctx, signal, body[:0], text, 0)
 		}
 		if err != nil {
 			var w *wire.Error

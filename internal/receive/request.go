@@ -278,14 +278,13 @@ func (q *request) transcode(ctx context.Context, doc *buffer) (*buffer, error) {
 			return nil, err
 		}
 	}
-	out.b, err = otlpjson.Transcode(q.signal, out.b, doc.b)
+	out.b, err = otlpjson.Transcode(ctx, q.signal, out.b, doc.b, int(q.cfg.MaxUnpacked))
 	l.give(l.bytes - paid - (int64(cap(out.b)) - size))
 	switch {
-	case err != nil:
-	case int64(len(out.b)) > q.cfg.MaxUnpacked:
-		err = errUnpacked
-	default:
+	case err == nil:
 		return out, nil
+	case errors.Is(err, otlpjson.ErrTooLarge):
+		err = errUnpacked
 	}
 	l.free(out)
 	return nil, err

@@ -3,6 +3,7 @@
 package receive
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/binary"
@@ -22,7 +23,7 @@ const maxDeflateRatio = 1032
 // it holds waits for a sender. It may be used concurrently.
 type unpacker struct {
 	limit int64         // of what comes out
-	gzip  sync.Pool     // of *gzip.Reader
+	gzip  sync.Pool     // of *gunzipper
 	zstd  *zstd.Decoder // used for DecodeAll alone: no goroutines, and no window beside the output
 }
 
@@ -43,15 +44,43 @@ func (u *unpacker) unpack(ctx context.Context, l *lease, packed *buffer, enc enc
 	return u.gunzip(ctx, l, packed.b)
 }
 
-func (u *unpacker) gunzip(ctx context.Context, l *lease, packed []byte) (*buffer, error) {
-	src := bytes.NewReader(packed)
-	defer src.Reset(nil) // the pooled reader must not keep packed alive
-	z, ok := u.gzip.Get().(*gzip.Reader)
-	if !ok {
-		z = new(gzip.Reader)
+// gunzipper decompresses one body at a time, and fails when the context ends.
+type gunzipper struct {
+	gzip.Reader
+	buffered bufio.Reader
+	packed   bytes.Reader
+	ctx      context.Context
+}
+
+// Reset starts to decompress packed.
+func (z *gunzipper) Reset(ctx context.Context, packed []byte) error {
+	z.ctx = ctx
+	z.packed.Reset(packed)
+	z.buffered.Reset(contextReader{z})
+	return z.Reader.Reset(&z.buffered)
+}
+
+// contextReader reads the packed bytes of a gunzipper, a buffer's worth at a time.
+type contextReader struct{ z *gunzipper }
+
+func (r contextReader) Read(p []byte) (int, error) {
+	if r.z.ctx.Err() != nil {
+		return 0, context.Cause(r.z.ctx)
 	}
-	defer u.gzip.Put(z)
-	if err := z.Reset(src); err != nil {
+	return r.z.packed.Read(p)
+}
+
+func (u *unpacker) gunzip(ctx context.Context, l *lease, packed []byte) (*buffer, error) {
+	z, ok := u.gzip.Get().(*gunzipper)
+	if !ok {
+		z = new(gunzipper)
+	}
+	defer func() { // the pooled reader must not keep packed alive
+		z.packed.Reset(nil)
+		z.ctx = nil
+		u.gzip.Put(z)
+	}()
+	if err := z.Reset(ctx, packed); err != nil {
 		return nil, malformed("gzip", err)
 	}
 	// One byte more, so that the end is seen without growing.
@@ -77,6 +106,9 @@ func (u *unpacker) gunzip(ctx context.Context, l *lease, packed []byte) (*buffer
 			return nil, errUnpacked
 		case err == io.EOF:
 			return b, nil
+		case ctx.Err() != nil:
+			l.free(b)
+			return nil, fmt.Errorf("decompress gzip: %w", context.Cause(ctx))
 		case err != nil:
 			l.free(b)
 			return nil, malformed("gzip", err)
@@ -99,6 +131,12 @@ func gzipSize(packed []byte) int64 {
 // zstdMaxBlock is the most that one block of zstd holds.
 const zstdMaxBlock = 128 << 10
 
+// zstdMaxBlocks is how many blocks a body may have. One can take microseconds however
+// little it holds, and decompressing a body cannot be interrupted.
+const zstdMaxBlocks = 1 << 16
+
+var errBlocks = &refusal{Invalid, "zstd: too many blocks; send smaller requests"}
+
 func (u *unpacker) unzstd(ctx context.Context, l *lease, packed []byte) (*buffer, error) {
 	if len(packed) == 0 {
 		return nil, malformed("zstd", io.ErrUnexpectedEOF)
@@ -109,7 +147,11 @@ func (u *unpacker) unzstd(ctx context.Context, l *lease, packed []byte) (*buffer
 	}
 	// The decoder stays within the capacity, and says that it does not suffice in ways that cannot be told
 	// from malformed input. So there is room for one block past the limit.
-	b, err := l.buffer(ctx, min(zstdBound(packed), u.limit)+zstdMaxBlock+64)
+	bound, blocks := zstdBound(packed)
+	if blocks > zstdMaxBlocks {
+		return nil, errBlocks
+	}
+	b, err := l.buffer(ctx, min(bound, u.limit)+zstdMaxBlock+64)
 	if err != nil {
 		return nil, err
 	}
@@ -126,14 +168,14 @@ func (u *unpacker) unzstd(ctx context.Context, l *lease, packed []byte) (*buffer
 	return nil, err
 }
 
-// zstdBound returns how much the frames in b hold at most, from what their headers and those of
-// their blocks tell. It stops where b is malformed, as the decoder will.
-func zstdBound(b []byte) int64 {
-	var size int64
+// zstdBound returns how much the frames in b hold at most and how many blocks they have, from
+// what their headers and those of their blocks tell. It stops where b is malformed, as the
+// decoder will.
+func zstdBound(b []byte) (size int64, blocks int) {
 	for len(b) > 0 {
 		var h zstd.Header
 		if h.Decode(b) != nil {
-			return size
+			return size, blocks
 		}
 		b = b[min(h.HeaderSize, len(b)):]
 		if h.Skippable {
@@ -143,8 +185,9 @@ func zstdBound(b []byte) int64 {
 		var held int64
 		for last := false; !last; {
 			if len(b) < 3 {
-				return size + held
+				return size + held, blocks
 			}
+			blocks++
 			head := int(b[0]) | int(b[1])<<8 | int(b[2])<<16
 			last = head&1 != 0
 			n := head >> 3
@@ -167,7 +210,7 @@ func zstdBound(b []byte) int64 {
 		}
 		size += held
 	}
-	return size
+	return size, blocks
 }
 
 // malformed says that a body is not what its encoding says.

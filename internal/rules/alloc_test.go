@@ -36,7 +36,7 @@ func TestSteadyStateDoesNotAllocate(t *testing.T) {
 			var b Batch
 			run := func() {
 				b.Reset()
-				require.NoError(t, e.Evaluate(signal, body, in, &b))
+				require.NoError(t, e.Evaluate(t.Context(), signal, body, in, &b))
 			}
 			run()
 			records := 0
@@ -70,7 +70,7 @@ func recording(tb testing.TB, name string) (requests []rulestest.Request) {
 	for lines.Scan() {
 		signal, err := otlpjson.Detect(lines.Bytes())
 		require.NoError(tb, err)
-		body, err := otlpjson.Transcode(signal, nil, lines.Bytes())
+		body, err := otlpjson.Transcode(tb.Context(), signal, nil, lines.Bytes(), 0)
 		require.NoError(tb, err)
 		requests = append(requests, rulestest.Request{Signal: signal, Body: body})
 	}
@@ -112,7 +112,7 @@ func BenchmarkEvaluate(b *testing.B) {
 					d := new(delta.Delta)
 					for _, body := range bodies {
 						batch.Reset()
-						if err := e.Evaluate(signal, body, in, &batch); err != nil {
+						if err := e.Evaluate(b.Context(), signal, body, in, &batch); err != nil {
 							b.Fatal(err)
 						}
 						batch.MergeInto(d)

@@ -30,6 +30,9 @@ func (e *Evaluator) hashedAttribute(m wire.Message, h uint64) (verdict, error) {
 	if v := e.attributes.get(h); v != 0 {
 		return v, nil
 	}
+	if err := e.spendMiss(len(m.Bytes)); err != nil {
+		return 0, err
+	}
 	if err := wire.ValidateKeyValue(m); err != nil {
 		return 0, err
 	}
@@ -39,9 +42,12 @@ func (e *Evaluator) hashedAttribute(m wire.Message, h uint64) (verdict, error) {
 	}
 	v := e.key(kv.Key)
 	if v&sensitiveData == 0 {
-		if kind, _ := valueKind(kv.Key, &kv.Value); kind != sensitive.None {
+		if kind, _ := e.valueKind(kv.Key, &kv.Value); kind != sensitive.None {
 			v |= sensitiveData
 		}
+	}
+	if err := e.spend(0); err != nil { // the value was not looked at wholly
+		return 0, err
 	}
 	e.attributes.put(h, v)
 	return v, nil
@@ -56,6 +62,7 @@ func (e *Evaluator) key(b []byte) verdict {
 		return v
 	}
 	v = known
+	e.steps += stepsPerMiss + uint64(len(b))/bytesPerStep
 	if sensitive.Key(b) != sensitive.None {
 		v |= sensitiveData
 	}
@@ -79,6 +86,7 @@ func (e *Evaluator) text(b []byte) verdict {
 	v := e.texts.get(h)
 	if v == 0 {
 		v = known
+		e.steps += stepsPerMiss + uint64(len(b))/bytesPerStep
 		if sensitive.Text(b) != sensitive.None {
 			v |= sensitiveData
 		}
@@ -93,6 +101,9 @@ func (e *Evaluator) body(m wire.Message) (verdict, error) {
 	if v := e.texts.get(h); v != 0 {
 		return v, nil
 	}
+	if err := e.spendMiss(len(m.Bytes)); err != nil {
+		return 0, err
+	}
 	if err := wire.ValidateValue(m); err != nil {
 		return 0, err
 	}
@@ -101,8 +112,11 @@ func (e *Evaluator) body(m wire.Message) (verdict, error) {
 		return 0, err
 	}
 	v := known
-	if kind, _ := valueKind(nil, &value); kind != sensitive.None {
+	if kind, _ := e.valueKind(nil, &value); kind != sensitive.None {
 		v |= sensitiveData
+	}
+	if err := e.spend(0); err != nil { // the value was not looked at wholly
+		return 0, err
 	}
 	e.texts.put(h, v)
 	return v, nil
@@ -111,25 +125,38 @@ func (e *Evaluator) body(m wire.Message) (verdict, error) {
 // keyValueKind looks for sensitive data in a validated attribute or map entry: in
 // its key, in its value under that key, and in what the value holds. It returns
 // what it found and the innermost key at which it stands.
-func keyValueKind(kv *wire.KeyValue) (sensitive.Kind, []byte) {
+func (e *Evaluator) keyValueKind(kv *wire.KeyValue) (sensitive.Kind, []byte) {
 	if k := sensitive.Key(kv.Key); k != sensitive.None {
 		return k, kv.Key
 	}
-	return valueKind(kv.Key, &kv.Value)
+	return e.valueKind(kv.Key, &kv.Value)
 }
 
-// valueKind looks for sensitive data in a validated value that stands under key.
-// Its depth is that of the value, which validation has limited.
-func valueKind(key []byte, v *wire.Value) (sensitive.Kind, []byte) {
+// valueKind looks for sensitive data in a validated value that stands under key. It
+// stops early when the request has to end, as the next call of spend says.
+func (e *Evaluator) valueKind(key []byte, v *wire.Value) (sensitive.Kind, []byte) {
+	return e.kindUnder(sensitive.UnderKey(key), key, v)
+}
+
+// kindUnder is valueKind with what the key says at hand. Its depth is that of the
+// value, which validation has limited.
+func (e *Evaluator) kindUnder(under sensitive.Under, key []byte, v *wire.Value) (sensitive.Kind, []byte) {
 	switch v.Kind {
 	case wire.KindString:
-		return sensitive.Named(key, v.Bytes), key
+		return under.Text(v.Bytes), key
 	case wire.KindInt:
-		return sensitive.Integer(key, v.Int), key
+		return under.Integer(v.Int), key
 	case wire.KindArray:
 		flag := false
 		items := v.Items
 		for m, ok := items.Next(); ok; m, ok = items.Next() {
+			if e.spend(stepsPerValue+uint64(len(m.Bytes))/bytesPerStep) != nil {
+				break
+			}
+			if len(m.Bytes) == 0 {
+				flag = false
+				continue
+			}
 			var item wire.Value
 			if item.Decode(m) != nil {
 				break
@@ -140,7 +167,7 @@ func valueKind(key []byte, v *wire.Value) (sensitive.Kind, []byte) {
 					return k, key
 				}
 			}
-			if k, at := valueKind(key, &item); k != sensitive.None {
+			if k, at := e.kindUnder(under, key, &item); k != sensitive.None {
 				return k, at
 			}
 			flag = isText && sensitive.Flag(item.Bytes)
@@ -149,10 +176,10 @@ func valueKind(key []byte, v *wire.Value) (sensitive.Kind, []byte) {
 		items := v.Items
 		for m, ok := items.Next(); ok; m, ok = items.Next() {
 			var item wire.KeyValue
-			if item.Decode(m) != nil {
+			if e.spend(stepsPerFact+uint64(len(m.Bytes))/bytesPerStep) != nil || item.Decode(m) != nil {
 				break
 			}
-			if k, at := keyValueKind(&item); k != sensitive.None {
+			if k, at := e.keyValueKind(&item); k != sensitive.None {
 				return k, at
 			}
 		}
@@ -162,7 +189,7 @@ func valueKind(key []byte, v *wire.Value) (sensitive.Kind, []byte) {
 
 // scopeVerdict decides about the scope in hand: e.scopeBits.
 func (e *Evaluator) scopeVerdict(m wire.Message) error {
-	e.scopeBits, e.scopeID, e.scopeHashed = known, 0, false
+	e.scopeBits, e.scopeID, e.scopeHashed, e.scopeNoted, e.scopeNewest = known, 0, false, false, 0
 	if len(m.Bytes) == 0 {
 		return nil
 	}
@@ -178,6 +205,9 @@ func (e *Evaluator) scopeVerdict(m wire.Message) error {
 	}
 	v := e.text(s.Name) | e.text(s.Version)
 	for a, ok := s.Attributes.Next(); ok; a, ok = s.Attributes.Next() {
+		if err := e.spend(1); err != nil {
+			return err
+		}
 		av, err := e.attribute(a)
 		if err != nil {
 			return err
@@ -189,9 +219,34 @@ func (e *Evaluator) scopeVerdict(m wire.Message) error {
 	return nil
 }
 
+// scopeFails notes that the scope in hand makes a record at t fail, with the evidence
+// if it is the first one. Its rule is that on sensitive data of the signal.
+func (e *Evaluator) scopeFails(t uint64) {
+	if e.scopeBits&bad == 0 {
+		return
+	}
+	e.scopeNewest = max(e.scopeNewest, t)
+	if !e.scopeNoted {
+		e.scopeEvidence()
+	}
+}
+
+// scopeDone ends the use of the scope in hand: evidence counts for the newest bucket
+// in which the scope made a record fail.
+func (e *Evaluator) scopeDone() {
+	if !e.scopeNoted {
+		return
+	}
+	if e.service.at(e, e.scopeNewest); e.service.bucket > e.scopeBucket {
+		e.scopeEvidence()
+	}
+}
+
 // scopeEvidence says where the sensitive data and deprecated keys of the scope in
 // hand stand.
-func (e *Evaluator) scopeEvidence(rule catalog.Rule) {
+func (e *Evaluator) scopeEvidence() {
+	e.scopeNoted, e.scopeBucket = true, e.service.bucket
+	rule := sensitiveRules[e.batch.signal]
 	var s wire.Scope
 	if s.Decode(e.scope.Scope) != nil {
 		return
@@ -199,15 +254,21 @@ func (e *Evaluator) scopeEvidence(rule catalog.Rule) {
 	e.textEvidence(rule, "scope name", s.Name, e.text(s.Name))
 	e.textEvidence(rule, "scope version", s.Version, e.text(s.Version))
 	for a, ok := s.Attributes.Next(); ok; a, ok = s.Attributes.Next() {
+		if e.spend(1) != nil || e.wanted(rule, e.scopeBits) == 0 {
+			return
+		}
 		if v, err := e.attribute(a); err == nil && v&bad != 0 {
 			e.attributeEvidence(rule, "scope attribute", a, v&^misplacedOnRecord)
 		}
 	}
 }
 
+// sensitiveRules are the rules on sensitive data in the records of each signal.
+var sensitiveRules = [delta.SignalCount]catalog.Rule{delta.Traces: catalog.SPA006, delta.Metrics: catalog.MET008, delta.Logs: catalog.LOG003}
+
 // textEvidence notes a finding in a text, if its verdict is one.
 func (e *Evaluator) textEvidence(rule catalog.Rule, where string, text []byte, v verdict) {
-	if v&sensitiveData != 0 {
+	if v&sensitiveData != 0 && !e.service.full(rule, delta.Findings) {
 		e.finding(rule, where, nil, sensitive.Text(text))
 	}
 }
@@ -216,33 +277,55 @@ func (e *Evaluator) textEvidence(rule catalog.Rule, where string, text []byte, v
 // sensitive rule, a misplaced key, a deprecated key.
 func (e *Evaluator) attributeEvidence(rule catalog.Rule, where string, m wire.Message, v verdict) {
 	var kv wire.KeyValue
-	if kv.Decode(m) != nil {
+	if v = e.wanted(rule, v); v == 0 || kv.Decode(m) != nil {
 		return
 	}
 	if v&sensitiveData != 0 {
-		kind, _ := keyValueKind(&kv)
+		kind, _ := e.keyValueKind(&kv)
 		e.finding(rule, where, kv.Key, kind)
 	}
-	if v&(misplacedOnRecord|deprecatedKey) != 0 {
-		key := e.names.shown(kv.Key)
-		if v&misplacedOnRecord != 0 {
-			e.batch.item(e.service, catalog.RES004, delta.AttributeKeys, key)
-		}
-		if v&deprecatedKey != 0 {
-			e.batch.item(e.service, catalog.DeprecatedAttributes, delta.AttributeKeys, key)
-		}
+	if v&misplacedOnRecord != 0 {
+		e.nameEvidence(catalog.RES004, delta.AttributeKeys, kv.Key)
+	}
+	if v&deprecatedKey != 0 {
+		e.nameEvidence(catalog.DeprecatedAttributes, delta.AttributeKeys, kv.Key)
+	}
+}
+
+// wanted returns those bad verdicts in v for which there is room in the lists of
+// evidence. Sensitive data is evidence of rule.
+func (e *Evaluator) wanted(rule catalog.Rule, v verdict) verdict {
+	s := e.service
+	if s.full(rule, delta.Findings) {
+		v &^= sensitiveData
+	}
+	if s.full(catalog.RES004, delta.AttributeKeys) {
+		v &^= misplacedOnRecord
+	}
+	if s.full(catalog.DeprecatedAttributes, delta.AttributeKeys) {
+		v &^= deprecatedKey
+	}
+	return v & bad
+}
+
+// nameEvidence adds a name or key to a list of evidence.
+func (e *Evaluator) nameEvidence(rule catalog.Rule, list delta.List, name []byte) {
+	if s := e.service; !s.full(rule, list) {
+		e.steps += stepsPerFact
+		e.batch.item(s, rule, list, e.shown(name))
 	}
 }
 
 // finding notes where sensitive data stands and of what kind it is.
 func (e *Evaluator) finding(rule catalog.Rule, where string, key []byte, kind sensitive.Kind) {
 	s := e.service
+	e.steps += stepsPerFact
 	h := delta.Mix(delta.Mix(s.hash, uint64(s.bucket)), delta.Mix(delta.HashString(where)+uint64(rule)<<8+uint64(kind), hashBytes(key)))
 	if e.cfg.Filter.Has(h) { // spares making the text
 		return
 	}
 	if key != nil {
-		where += ": " + e.names.shown(key)
+		where += ": " + e.shown(key)
 	}
 	e.batch.item(s, rule, delta.Findings, where+delta.FindingSeparator+kind.String())
 	e.remember(h)
@@ -292,16 +375,17 @@ type nameCache struct {
 }
 
 // shown returns shown(b), remembered.
-func (c *nameCache) shown(b []byte) string {
-	name, _ := c.get(b)
+func (e *Evaluator) shown(b []byte) string {
+	name, _ := e.shownHash(b)
 	return name
 }
 
-// get returns shown(b), remembered, and a hash of b.
-func (c *nameCache) get(b []byte) (name string, hash uint64) {
+// shownHash returns shown(b), remembered, and a hash of b.
+func (e *Evaluator) shownHash(b []byte) (name string, hash uint64) {
 	h := hashBytes(b)
-	entry := &c.entries[h%uint64(len(c.entries))]
+	entry := &e.names.entries[h%uint64(len(e.names.entries))]
 	if entry.hash != h || entry.name == "" {
+		e.steps += stepsPerNew/2 + uint64(len(b))/bytesPerStep
 		entry.hash, entry.name = h, shown(b)
 	}
 	return entry.name, h

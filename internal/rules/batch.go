@@ -60,7 +60,6 @@ type service struct {
 	bucket             delta.Bucket
 	bucketLo, bucketHi uint64
 
-	noted   [8]uint64 // hashes of the attributes last noted as evidence in this bucket
 	failing [catalog.Count]failure
 	items   [catalog.Count][delta.ListCount]uint8
 }
@@ -131,6 +130,7 @@ func (b *Batch) service(e *Evaluator, r *resource) *service {
 			return b.overflow()
 		}
 	}
+	e.steps += stepsPerService
 	return b.add(key, hash)
 }
 
@@ -163,26 +163,18 @@ func (s *service) at(e *Evaluator, t uint64) *[catalog.Count]delta.Count {
 	if t >= s.bucketLo && t < s.bucketHi {
 		return s.counts
 	}
-	s.noted = [8]uint64{}
 	before := len(s.Verdicts)
 	s.bucket = delta.BucketOf(t, e.cfg.Step)
 	s.bucketLo = uint64(s.bucket) * uint64(time.Second)
 	s.bucketHi = s.bucketLo + uint64(e.cfg.Step)
 	s.counts = s.Counts(s.bucket)
-	e.batch.facts += len(s.Verdicts) - before
-	e.batch.buckets += len(s.Verdicts) - before
-	return s.counts
-}
-
-// unnoted tells whether the evidence of a bad attribute was not noted just before:
-// the same one often stands on record after record.
-func (s *service) unnoted(hash uint64) bool {
-	slot := &s.noted[hash%uint64(len(s.noted))]
-	if *slot == hash {
-		return false
+	e.steps += stepsPerFact
+	if len(s.Verdicts) > before {
+		e.batch.facts++
+		e.batch.buckets++
+		e.steps += stepsPerNew
 	}
-	*slot = hash
-	return true
+	return s.counts
 }
 
 // fail notes a failing observation as the rule's example, if it is the newest. The
@@ -196,9 +188,13 @@ func (s *service) fail(r catalog.Rule, t uint64, traceID []byte, res *resource) 
 	}
 }
 
+// full reports whether the batch has all the evidence of a rule and list that it
+// gives the store.
+func (s *service) full(r catalog.Rule, l delta.List) bool { return s.items[r][l] == delta.MaxItems }
+
 // item adds evidence. A batch gives the store at most MaxItems of a rule and list.
 func (b *Batch) item(s *service, r catalog.Rule, l delta.List, text string) {
-	if s.items[r][l] == delta.MaxItems || text == "" {
+	if s.full(r, l) || text == "" {
 		return
 	}
 	before := len(s.Items)

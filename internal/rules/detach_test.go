@@ -27,7 +27,7 @@ func TestDetach(t *testing.T) {
 	q := MetricsRequest(entries...)
 	evaluated := func() (*Batch, *delta.Delta) {
 		b, d := new(Batch), new(delta.Delta)
-		require.NoError(t, NewEvaluator(Config{}).Evaluate(q.Signal, q.Body, input(), b))
+		require.NoError(t, NewEvaluator(Config{}).Evaluate(t.Context(), q.Signal, q.Body, input(), b))
 		b.MergeInto(d)
 		return b, d
 	}

@@ -3,6 +3,8 @@
 package rules
 
 import (
+	"bytes"
+	"context"
 	"fmt"
 	"math"
 	"time"
@@ -59,16 +61,23 @@ type Input struct {
 type Evaluator struct {
 	cfg Config
 
-	attributes verdictCache // by the bytes of a KeyValue
-	texts      verdictCache // by the bytes of a name, body or scope
-	names      nameCache
-	resources  map[resourceKey]*resource
-	metrics    map[uint64]*metric // of all organizations
+	attributes    verdictCache // by the bytes of a KeyValue
+	texts         verdictCache // by the bytes of a name, body or scope
+	names         nameCache
+	resources     map[resourceKey]*resource
+	resourcesSize int                // bytes that they take, about
+	metrics       map[uint64]*metric // of all organizations
 
 	overflow *trace.Resource // of the spans past a quota
 
 	in    Input
 	batch *Batch
+
+	ctx       context.Context // of the request in hand
+	offset    int             // in it, of the record in hand
+	steps     uint64          // taken for it
+	nextCheck uint64          // steps at which the context is looked at
+	maxSteps  uint64
 
 	// Views of the entry in hand, here so that they do not escape one by one.
 	entry    wire.ResourceEntry
@@ -89,12 +98,39 @@ type Evaluator struct {
 	scopeID     uint64        // hash of it, of this process
 	scopeSeries uint64        // stable hash of it, once scopeHashed
 	scopeHashed bool
-	stream      uint64 // hash of resource, scope and metric in hand, of this process
-	listHash    uint64 // of the attributes last looked at, whatever their order, of this process
+	scopeNoted  bool         // its evidence was
+	scopeBucket delta.Bucket // for which it was noted
+	scopeNewest uint64       // event time of the records that it makes fail
+	stream      uint64       // hash of resource, scope and metric in hand, of this process
+	listHash    uint64       // of the attributes last looked at, whatever their order, of this process
 
-	service  *service  // of the resource in hand
-	resource *resource // in hand
-	newest   newest    // record of the entry in hand
+	service       *service  // of the resource in hand
+	resource      *resource // in hand
+	resourceBytes []byte    // of it
+	newest        newest    // record of the entry in hand
+
+	request uint64      // number of the request in hand
+	noted   [1024]noted // evidence considered lately
+}
+
+// noted is a piece of evidence, by a hash of this process, and the newest bucket for
+// which it was considered.
+type noted struct {
+	hash   uint64
+	bucket delta.Bucket
+}
+
+// unnoted reports whether a piece of evidence was not considered just before, for the
+// service and request in hand: the same one often stands on record after record. Only
+// the newest bucket of evidence is kept, so older ones need not be considered.
+func (e *Evaluator) unnoted(hash uint64) bool {
+	hash += e.service.hash + e.request*0x9e3779b97f4a7c15
+	n := &e.noted[hash%uint64(len(e.noted))]
+	if n.hash == hash && n.bucket >= e.service.bucket {
+		return false
+	}
+	n.hash, n.bucket = hash, e.service.bucket
+	return true
 }
 
 // newest is the record of an entry with the newest event time.
@@ -105,8 +141,9 @@ type newest struct {
 
 // Caches of decided resources and metrics are emptied when they reach these sizes.
 const (
-	maxResources = 1 << 14
-	maxMetrics   = 1 << 15
+	maxResources     = 1 << 14
+	maxResourceBytes = 32 << 20
+	maxMetrics       = 1 << 15
 )
 
 // One request may hold so many records, and leave so many facts. What real
@@ -143,9 +180,11 @@ func NewEvaluator(cfg Config) *Evaluator {
 }
 
 // Evaluate judges one request and adds what it found to b, which should be empty.
-// Malformed input is a *wire.Error; b must then be released and reset. Nothing in
-// b refers to body.
-func (e *Evaluator) Evaluate(signal wire.Signal, body []byte, in Input, b *Batch) error {
+// Malformed input, and input that takes more work than its size allows, is a
+// *wire.Error. When ctx ends, Evaluate stops within some thousand steps and returns an
+// error that wraps the context's cause. After an error b must be released and reset.
+// Nothing in b refers to body.
+func (e *Evaluator) Evaluate(ctx context.Context, signal wire.Signal, body []byte, in Input, b *Batch) error {
 	var records func(wire.Message) error
 	switch signal {
 	case wire.Traces:
@@ -159,7 +198,9 @@ func (e *Evaluator) Evaluate(signal wire.Signal, body []byte, in Input, b *Batch
 	}
 	e.in, e.batch = in, b
 	b.begin(e, signal)
-	defer func() { e.batch, e.service, e.resource = nil, nil, nil }()
+	e.request++
+	e.ctx, e.offset, e.steps, e.nextCheck, e.maxSteps = ctx, 0, 0, 0, freeSteps+uint64(len(body))/bytesPerFree
+	defer func() { e.batch, e.ctx, e.service, e.resource, e.resourceBytes = nil, nil, nil, nil, nil }()
 
 	entries, err := wire.Request(body)
 	if err != nil {
@@ -199,21 +240,31 @@ func varintLen(v uint64) int {
 }
 
 // entryMessage judges one ResourceSpans, ResourceMetrics or ResourceLogs.
-func (e *Evaluator) entryMessage(m wire.Message, records func(wire.Message) error, bytes uint64) error {
+func (e *Evaluator) entryMessage(m wire.Message, records func(wire.Message) error, size uint64) error {
+	e.offset = m.Offset
+	if err := e.spend(stepsPerEntry); err != nil {
+		return err
+	}
 	if err := e.entry.Decode(m); err != nil {
 		return err
 	}
-	r, err := e.resourceOf(e.entry.Resource)
-	if err != nil {
-		return err
+	if res := e.entry.Resource; e.resource == nil || !bytes.Equal(res.Bytes, e.resourceBytes) {
+		r, err := e.resourceOf(res)
+		if err != nil {
+			return err
+		}
+		e.resource, e.resourceBytes = r, res.Bytes
+		e.service = e.batch.service(e, r)
 	}
-	e.resource = r
-	e.service = e.batch.service(e, r)
 	e.newest = newest{}
 	items := e.batch.Items[e.batch.signal]
 
 	scopes := e.entry.Scopes
 	for sm, ok := scopes.Next(); ok; sm, ok = scopes.Next() {
+		e.offset = sm.Offset
+		if err := e.spend(stepsPerScope); err != nil {
+			return err
+		}
 		if err := e.scope.Decode(sm); err != nil {
 			return err
 		}
@@ -222,6 +273,10 @@ func (e *Evaluator) entryMessage(m wire.Message, records func(wire.Message) erro
 		}
 		list := e.scope.Records
 		for rm, ok := list.Next(); ok; rm, ok = list.Next() {
+			e.offset = rm.Offset
+			if err := e.spend(stepsPerRecord); err != nil {
+				return err
+			}
 			if err := records(rm); err != nil {
 				return err
 			}
@@ -230,9 +285,10 @@ func (e *Evaluator) entryMessage(m wire.Message, records func(wire.Message) erro
 				return &wire.Error{Offset: rm.Offset, Field: "ExportServiceRequest", Reason: errTooMany}
 			}
 		}
+		e.scopeDone()
 	}
 	items = e.batch.Items[e.batch.signal] - items
-	e.service.AddUsage(e.batch.arrival, e.batch.signal, delta.Usage{Items: items - e.batch.elsewhere, Bytes: bytes})
+	e.service.AddUsage(e.batch.arrival, e.batch.signal, delta.Usage{Items: items - e.batch.elsewhere, Bytes: size})
 	if n := e.batch.elsewhere; n > 0 {
 		e.batch.overflow().AddUsage(e.batch.arrival, e.batch.signal, delta.Usage{Items: n})
 		e.batch.elsewhere = 0
@@ -240,7 +296,7 @@ func (e *Evaluator) entryMessage(m wire.Message, records func(wire.Message) erro
 	if items > 0 {
 		e.resourceRules()
 	}
-	return nil
+	return e.spend(0)
 }
 
 // eventTime returns the event time that a timestamp stands for and whether it

@@ -3,6 +3,7 @@
 package rules
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -50,7 +51,7 @@ func facts(t require.TestingT, e *Evaluator, in Input, requests ...rulestest.Req
 	d := new(delta.Delta)
 	for _, q := range requests {
 		var b Batch
-		require.NoError(t, e.Evaluate(q.Signal, q.Body, in, &b))
+		require.NoError(t, e.Evaluate(context.Background(), q.Signal, q.Body, in, &b))
 		b.MergeInto(d)
 	}
 	return d
@@ -308,7 +309,7 @@ func TestBatchIsReusable(t *testing.T) {
 		signal := wiretest.Signals[d.n("signal", 2)]
 		q := requestOf(signal, d.entry(signal), d.entry(signal))
 		used.Reset()
-		require.NoError(t, e.Evaluate(q.Signal, q.Body, input(), &used))
+		require.NoError(t, e.Evaluate(t.Context(), q.Signal, q.Body, input(), &used))
 		got := new(delta.Delta)
 		used.MergeInto(got)
 		require.Empty(t, diff(facts(t, e, input(), q), got))
@@ -322,7 +323,7 @@ func TestBatchIsReusable(t *testing.T) {
 	}
 	large := rulestest.LogsRequest(entries...)
 	used.Reset()
-	require.NoError(t, e.Evaluate(large.Signal, large.Body, input(), &used))
+	require.NoError(t, e.Evaluate(t.Context(), large.Signal, large.Body, input(), &used))
 	require.Len(t, used.services, 500)
 	used.Reset()
 	require.LessOrEqual(t, len(used.free), 64, "a large batch does not keep its memory")
@@ -330,8 +331,8 @@ func TestBatchIsReusable(t *testing.T) {
 
 func TestUnknownSignal(t *testing.T) {
 	var b Batch
-	require.Error(t, NewEvaluator(Config{}).Evaluate(0, nil, input(), &b))
-	require.Error(t, Timestamps(9, rulestest.Traces(rulestest.Spans(nil, rulestest.Span(1, 1, 0))).Body, func(uint64) {}))
+	require.Error(t, NewEvaluator(Config{}).Evaluate(t.Context(), 0, nil, input(), &b))
+	require.Error(t, Timestamps(t.Context(), 9, rulestest.Traces(rulestest.Spans(nil, rulestest.Span(1, 1, 0))).Body, func(uint64) {}))
 }
 
 func TestEmptyRequest(t *testing.T) {
@@ -350,7 +351,7 @@ func TestDamagedRequests(t *testing.T) {
 		}
 		for name, body := range wiretest.Damaged(r.Body) {
 			b.Reset()
-			err := e.Evaluate(r.Signal, body, input(), &b)
+			err := e.Evaluate(t.Context(), r.Signal, body, input(), &b)
 			if wire.Validate(r.Signal, body) == nil {
 				require.NoError(t, err, "%s %s: valid", r.Name, name)
 				continue
@@ -384,7 +385,7 @@ func TestSpansHandedOn(t *testing.T) {
 			s.Kind, s.Name, s.StartTimeUnixNano = tracepb.Span_SPAN_KIND_INTERNAL, "mail to "+mail, s.EndTimeUnixNano-uint64(5*time.Millisecond)+1
 		}),
 		rulestest.Span(1, 3, 0), rulestest.Span(1, 4, 0, func(s *tracepb.Span) { s.TraceId = nil })))
-	require.NoError(t, NewEvaluator(Config{}).Evaluate(q.Signal, q.Body, input(), &b))
+	require.NoError(t, NewEvaluator(Config{}).Evaluate(t.Context(), q.Signal, q.Body, input(), &b))
 	require.Len(t, b.Spans, 2)
 	s := b.Spans[0]
 	require.NotContains(t, s.Name, mail)

@@ -26,14 +26,14 @@ func fuzz(f *testing.F, signal wire.Signal) {
 	var b Batch
 	f.Fuzz(func(t *testing.T, body []byte) {
 		b.Reset()
-		err := e.Evaluate(signal, body, input(), &b)
+		err := e.Evaluate(t.Context(), signal, body, input(), &b)
 		var w *wire.Error
 		require.True(t, err == nil || errors.As(err, &w), "an error of another kind: %v", err)
 		if err != nil {
 			require.Error(t, wire.Validate(signal, body), "refused, but valid")
 			return
 		}
-		require.NoError(t, Timestamps(signal, body, func(uint64) {}))
+		require.NoError(t, Timestamps(t.Context(), signal, body, func(uint64) {}))
 		d := new(delta.Delta)
 		b.MergeInto(d)
 		bytes := uint64(0)
@@ -62,7 +62,7 @@ func fuzz(f *testing.F, signal wire.Signal) {
 		require.LessOrEqual(t, len(b.Spans), len(body))
 		again := new(delta.Delta)
 		b.Reset()
-		require.NoError(t, e.Evaluate(signal, body, input(), &b))
+		require.NoError(t, e.Evaluate(t.Context(), signal, body, input(), &b))
 		b.MergeInto(again)
 		require.Empty(t, diff(d, again))
 	})

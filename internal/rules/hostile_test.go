@@ -44,7 +44,7 @@ func heapGrowth(t *testing.T, e *Evaluator, signal wire.Signal, body []byte) (*B
 	runtime.ReadMemStats(&before)
 	b := new(Batch)
 	began := time.Now()
-	err := e.Evaluate(signal, body, input(), b)
+	err := e.Evaluate(t.Context(), signal, body, input(), b)
 	took := time.Since(began)
 	runtime.GC()
 	runtime.ReadMemStats(&after)
@@ -219,7 +219,7 @@ func TestDeepNesting(t *testing.T) {
 					signal = wire.Logs
 				}
 				var b Batch
-				err := e.Evaluate(signal, body, input(), &b)
+				err := e.Evaluate(t.Context(), signal, body, input(), &b)
 				require.Equal(t, depth > wire.MaxDepth, err != nil, "%s %d %v: %v", name, depth, mixed, err)
 			}
 		}

@@ -80,9 +80,7 @@ func (e *Evaluator) logMessage(m wire.Message) error {
 		e.bodyEvidence()
 	}
 	e.textEvidence(catalog.LOG003, "event name", r.EventName, name)
-	if e.scopeBits&bad != 0 {
-		e.scopeEvidence(catalog.LOG003)
-	}
+	e.scopeFails(t)
 	e.recordFailures(counts, v, t, r.TraceID, catalog.LOG003)
 	return nil
 }
@@ -108,9 +106,9 @@ func (e *Evaluator) logDayClaim(key, day, t uint64) {
 // bodyEvidence says where in the body of the record in hand sensitive data stands.
 func (e *Evaluator) bodyEvidence() {
 	var v wire.Value
-	if v.Decode(e.record.Body) != nil {
+	if e.service.full(catalog.LOG003, delta.Findings) || v.Decode(e.record.Body) != nil {
 		return
 	}
-	kind, at := valueKind(nil, &v)
+	kind, at := e.valueKind(nil, &v)
 	e.finding(catalog.LOG003, "body", at, kind)
 }

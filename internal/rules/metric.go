@@ -40,6 +40,7 @@ func (e *Evaluator) metricOf() *metric {
 	if x := e.metrics[h]; x != nil {
 		return x
 	}
+	e.steps += stepsPerNew
 	x := &metric{
 		id: h, nameHash: name, unitHash: unitHash,
 		name: shown(m.Name), unitText: shown(m.Unit),
@@ -71,9 +72,18 @@ func (e *Evaluator) metricMessage(msg wire.Message) error {
 	}
 	metadata := m.Metadata
 	for a, ok := metadata.Next(); ok; a, ok = metadata.Next() {
+		if err := e.spend(1); err != nil {
+			return err
+		}
 		if _, err := e.attribute(a); err != nil {
 			return err
 		}
+	}
+	if m.DataPoints.Len() == 0 {
+		return nil
+	}
+	if err := e.spend(stepsPerMetric); err != nil {
+		return err
 	}
 	x := e.metricOf()
 	e.metricHash, e.seriesBase = delta.Hash128{}, 0
@@ -123,6 +133,7 @@ func (e *Evaluator) admitDetail(detail uint64) bool {
 	if q == nil {
 		return true
 	}
+	e.steps += 2 * stepsPerFact
 	ok, isNew := q.AdmitMetricDetail(e.in.OrganizationID, e.service.Key, detail)
 	if isNew {
 		e.batch.Admitted = append(e.batch.Admitted, Admission{Service: e.service.Key, Detail: detail})
@@ -151,9 +162,7 @@ func (e *Evaluator) metricRules(x *metric, p *points) {
 		e.textEvidence(catalog.MET008, "metric description", m.Description, e.text(m.Description))
 		e.textEvidence(catalog.MET008, "metric unit", m.Unit, e.text(m.Unit))
 	}
-	if e.scopeBits&bad != 0 {
-		e.scopeEvidence(catalog.MET008)
-	}
+	e.scopeFails(p.newest)
 	if p.newest >= e.in.MetricStart { // MET-003
 		e.metricClaim(catalog.MET003, x.unitHash, delta.DomainUnit, m.Unit, p.newest, x)
 	}
@@ -174,6 +183,7 @@ func (e *Evaluator) metricVerdict(counts *[catalog.Count]delta.Count, r catalog.
 // metricClaim claims a unit or list of bounds for the name of the metric in hand:
 // value, of which hash is the hash of this process.
 func (e *Evaluator) metricClaim(r catalog.Rule, hash uint64, d delta.Domain, value []byte, t uint64, x *metric) {
+	e.steps += 2 * stepsPerFact
 	h := claimHash(e.service, r, x.nameHash, hash)
 	if e.cfg.Filter.Has(h) {
 		return
@@ -196,6 +206,9 @@ func (e *Evaluator) dataPoints(x *metric, judged bool) (points, error) {
 	var haveBounds bool
 	list := e.metric.DataPoints
 	for m, ok := list.Next(); ok; m, ok = list.Next() {
+		if err := e.spend(stepsPerPart); err != nil {
+			return p, err
+		}
 		dp := &e.point
 		if err := dp.Decode(e.metric.Type, m); err != nil {
 			return p, err
@@ -218,6 +231,9 @@ func (e *Evaluator) dataPoints(x *metric, judged bool) (points, error) {
 		attributes := e.listHash
 		exemplars := dp.Exemplars
 		for xm, ok := exemplars.Next(); ok; xm, ok = exemplars.Next() {
+			if err := e.spend(stepsPerPart); err != nil {
+				return p, err
+			}
 			if err := e.exemplar.Decode(xm); err != nil {
 				return p, err
 			}
@@ -239,6 +255,7 @@ func (e *Evaluator) dataPoints(x *metric, judged bool) (points, error) {
 		p.bits |= v
 		e.notePoint(x, attributes, t)
 		if e.metric.Type == wire.MetricHistogram && t >= e.in.MetricStart { // MET-004
+			e.steps += uint64(dp.ExplicitBounds.Len())
 			e.valueBuf = appendBounds(e.valueBuf[:0], dp.ExplicitBounds)
 			if h := hashBytes(e.valueBuf); !haveBounds || h != bounds {
 				bounds, haveBounds = h, true
@@ -275,6 +292,7 @@ func appendBounds(dst []byte, d wire.Doubles) []byte {
 // stable hashes.
 func (e *Evaluator) attributeValue(x *metric, kv *wire.KeyValue, key, value, base, t uint64) {
 	h := delta.Mix(base, delta.Mix(key, value))
+	e.steps += 3 * stepsPerFact
 	if e.cfg.Filter.Has(h) {
 		return
 	}
@@ -292,6 +310,7 @@ func (e *Evaluator) attributeValue(x *metric, kv *wire.KeyValue, key, value, bas
 	} else {
 		set = s.DistinctSet(k, s.bucket, maxAttributeValues, x.name, shown(kv.Key))
 		e.batch.facts++
+		e.steps += stepsPerNew
 	}
 	set.Add(value)
 	e.remember(h)

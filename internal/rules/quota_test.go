@@ -65,7 +65,7 @@ func judged(t *testing.T, q Quota, requests ...rulestest.Request) (*delta.Organi
 	d := new(delta.Delta)
 	batches := make([]Batch, len(requests))
 	for i, r := range requests {
-		require.NoError(t, e.Evaluate(r.Signal, r.Body, input(), &batches[i]))
+		require.NoError(t, e.Evaluate(t.Context(), r.Signal, r.Body, input(), &batches[i]))
 		batches[i].MergeInto(d)
 	}
 	return d.Organizations[org], batches

@@ -68,7 +68,7 @@ func TestExampleIsTheNewest(t *testing.T) {
 
 func TestTimestamps(t *testing.T) {
 	collect := func(q rulestest.Request) (list []uint64) {
-		require.NoError(t, Timestamps(q.Signal, q.Body, func(n uint64) { list = append(list, n) }))
+		require.NoError(t, Timestamps(t.Context(), q.Signal, q.Body, func(n uint64) { list = append(list, n) }))
 		return list
 	}
 	t0 := rulestest.Nano(rulestest.T0)
@@ -77,7 +77,7 @@ func TestTimestamps(t *testing.T) {
 		rulestest.Histogram("x", "1", rulestest.T0, nil), rulestest.ExponentialHistogram("x", "1"), rulestest.Summary("x", "1")))))
 	require.Equal(t, []uint64{t0, 5, 0}, collect(rulestest.LogsRequest(rulestest.Logs(nil, rulestest.Log("x"),
 		rulestest.Log("x", func(r *logspb.LogRecord) { r.TimeUnixNano, r.ObservedTimeUnixNano = 0, 5 }), rulestest.Log("x", func(r *logspb.LogRecord) { r.TimeUnixNano = 0 })))))
-	require.Error(t, Timestamps(1, []byte{0x0a, 5}, func(uint64) {}))
+	require.Error(t, Timestamps(t.Context(), 1, []byte{0x0a, 5}, func(uint64) {}))
 }
 
 // TestMetricClaims: what MET-003 and MET-004 compare, and when it is too old for them.

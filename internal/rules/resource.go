@@ -4,6 +4,7 @@ package rules
 
 import (
 	"bytes"
+	"math/bits"
 	"strconv"
 	"strings"
 	"time"
@@ -59,20 +60,32 @@ const maxPartBytes = 1024
 // process.
 type resourceKey struct{ organization, resource uint64 }
 
+// size returns about how many bytes a resource takes in memory.
+func (r *resource) size() int {
+	k := &r.trace.Service
+	n := 1024 + len(r.trace.Attributes) + len(k.Namespace) + len(k.Name) + len(k.Environment) + len(k.Version)
+	for i := range r.evidence {
+		n += 64 + len(r.evidence[i].text)
+	}
+	return n
+}
+
 // resourceOf returns what is decided about an encoded resource.
 func (e *Evaluator) resourceOf(m wire.Message) (*resource, error) {
 	key := resourceKey{delta.HashString(e.in.OrganizationID), hashBytes(m.Bytes)}
 	if r := e.resources[key]; r != nil {
 		return r, nil
 	}
-	r, err := decideResource(&e.in, m)
+	r, err := e.decideResource(m)
 	if err != nil {
 		return nil, err
 	}
 	r.id = delta.Mix(key.organization, key.resource)
 	if len(m.Bytes) <= maxCachedResource {
-		if len(e.resources) >= maxResources {
+		e.resourcesSize += r.size()
+		if len(e.resources) >= maxResources || e.resourcesSize > maxResourceBytes {
 			clear(e.resources)
+			e.resourcesSize = r.size()
 		}
 		e.resources[key] = r
 	}
@@ -133,7 +146,11 @@ func (a attributes) part(key string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(string(b), "\uFFFD"), "\x00", "\uFFFD")
 }
 
-func decideResource(in *Input, m wire.Message) (*resource, error) {
+func (e *Evaluator) decideResource(m wire.Message) (*resource, error) {
+	if err := e.spend(stepsPerResource); err != nil {
+		return nil, err
+	}
+	in := &e.in
 	var view wire.Resource
 	if err := view.Decode(m); err != nil {
 		return nil, err
@@ -144,6 +161,9 @@ func decideResource(in *Input, m wire.Message) (*resource, error) {
 			break
 		}
 		var x wire.EntityRef
+		if err := e.spend(stepsPerPart); err != nil {
+			return nil, err
+		}
 		if err := x.Decode(ref); err != nil {
 			return nil, err
 		}
@@ -153,6 +173,9 @@ func decideResource(in *Input, m wire.Message) (*resource, error) {
 	var k8s bool
 	var doc attributesJSON
 	for am, ok := view.Attributes.Next(); ok; am, ok = view.Attributes.Next() {
+		if err := e.spend(stepsPerDecided + uint64(len(am.Bytes))/bytesPerStep); err != nil {
+			return nil, err
+		}
 		if err := wire.ValidateKeyValue(am); err != nil {
 			return nil, err
 		}
@@ -160,25 +183,31 @@ func decideResource(in *Input, m wire.Message) (*resource, error) {
 		if err := kv.Decode(am); err != nil {
 			return nil, err
 		}
-		if key := string(kv.Key); wanted[key] {
-			if _, twice := attrs[key]; !twice {
-				attrs[key] = kv.Value
+		if err := e.spend(2 * uint64(kv.Value.Items.Len())); err != nil {
+			return nil, err
+		}
+		if wanted[string(kv.Key)] {
+			if _, twice := attrs[string(kv.Key)]; !twice {
+				attrs[string(kv.Key)] = kv.Value
 			}
 		}
 		k8s = k8s || namesKubernetesObject(kv.Key)
 		a := semconv.Find(kv.Key)
-		if a.MisplacedOnResource() {
-			r.fail(catalog.RES004, delta.AttributeKeys, shown(kv.Key))
+		if a.MisplacedOnResource() && r.fail(catalog.RES004) {
+			r.note(catalog.RES004, delta.AttributeKeys, shown(kv.Key))
 		}
-		if a.Deprecated {
-			r.fail(catalog.DeprecatedAttributes, delta.AttributeKeys, shown(kv.Key))
+		if a.Deprecated && r.fail(catalog.DeprecatedAttributes) {
+			r.note(catalog.DeprecatedAttributes, delta.AttributeKeys, shown(kv.Key))
 		}
-		if kind, _ := keyValueKind(&kv); kind != sensitive.None {
-			r.fail(catalog.RES010, delta.Findings, "resource attribute: "+shown(kv.Key)+delta.FindingSeparator+kind.String())
+		if kind, _ := e.keyValueKind(&kv); kind != sensitive.None && r.fail(catalog.RES010) {
+			r.note(catalog.RES010, delta.Findings, "resource attribute: "+shown(kv.Key)+delta.FindingSeparator+kind.String())
 		}
-		doc.add(&kv)
+		doc.add(e, &kv)
 	}
 
+	if err := e.spend(0); err != nil { // not all of it was looked at
+		return nil, err
+	}
 	r.trace = &trace.Resource{Service: serviceKey(attrs), Attributes: doc.String()}
 	r.trace.Hash = delta.ServiceHash(in.OrganizationID, r.trace.Service)
 	r.trace.Unjudged = r.trace.Service.Overflow()
@@ -206,11 +235,21 @@ func serviceKey(attrs attributes) assay.ServiceKey {
 	return k
 }
 
-// fail records that a rule fails on the resource, with a piece of evidence.
-func (r *resource) fail(rule catalog.Rule, list delta.List, text string) {
+// fail records that a rule fails on the resource. It reports whether there is room for
+// a piece of evidence.
+func (r *resource) fail(rule catalog.Rule) bool {
 	r.failed.add(rule)
-	if n := len(r.evidence); n < 4*delta.MaxItems {
-		r.evidence = append(r.evidence, resourceItem{rule, list, text})
+	return len(r.evidence) < 4*delta.MaxItems
+}
+
+func (r *resource) note(rule catalog.Rule, list delta.List, text string) {
+	r.evidence = append(r.evidence, resourceItem{rule, list, text})
+}
+
+// missing records that a rule fails because an attribute is not there.
+func (r *resource) missing(rule catalog.Rule, key string) {
+	if r.fail(rule) {
+		r.note(rule, delta.MissingAttribute, key)
 	}
 }
 
@@ -222,7 +261,7 @@ func (r *resource) decide(attrs attributes, k8s bool, key delta.HashKey) {
 		r.observed.add(rule)
 	}
 	if !attrs.present("service.instance.id") { // RES-001
-		r.fail(catalog.RES001, delta.MissingAttribute, "service.instance.id")
+		r.missing(catalog.RES001, "service.instance.id")
 	} else if kind, workload := workloadOf(attrs); kind != "" { // RES-002
 		r.observed.add(catalog.RES002)
 		// Neither the name nor the kind holds a NUL, whatever the id holds.
@@ -232,12 +271,12 @@ func (r *resource) decide(attrs attributes, k8s bool, key delta.HashKey) {
 	if k8s { // RES-003
 		r.observed.add(catalog.RES003)
 		if !attrs.present("k8s.pod.uid") {
-			r.fail(catalog.RES003, delta.MissingAttribute, "k8s.pod.uid")
+			r.missing(catalog.RES003, "k8s.pod.uid")
 		}
 	}
 	name := attrs.string("service.name")
 	if len(name) == 0 { // RES-005
-		r.fail(catalog.RES005, delta.MissingAttribute, "service.name")
+		r.missing(catalog.RES005, "service.name")
 	} else { // default_service_name
 		r.observed.add(catalog.DefaultServiceName)
 		if s := string(name); s == assay.UnknownService || strings.HasPrefix(s, assay.UnknownService+":") {
@@ -253,12 +292,12 @@ func (r *resource) decide(attrs attributes, k8s bool, key delta.HashKey) {
 		}
 	}
 	if len(attrs.string("deployment.environment.name")) == 0 { // RES-007
-		r.fail(catalog.RES007, delta.MissingAttribute, "deployment.environment.name")
+		r.missing(catalog.RES007, "deployment.environment.name")
 	}
 	for _, key := range discouraged { // MET-007
 		if attrs.present(key) {
 			r.metricsFailed = true
-			r.evidence = append(r.evidence, resourceItem{catalog.MET007, delta.DiscouragedAttributes, key})
+			r.note(catalog.MET007, delta.DiscouragedAttributes, key)
 		}
 	}
 	const lang, sdk, runtime = "telemetry.sdk.language", "telemetry.sdk.version", "process.runtime.version"
@@ -308,13 +347,12 @@ func (e *Evaluator) resourceRules() {
 	if s.overflow {
 		return
 	}
-	for rule := range catalog.Rule(catalog.Count) {
-		if r.observed.has(rule) {
-			counts[rule].Observed++
-			if r.failed.has(rule) {
-				counts[rule].Failed++
-				s.fail(rule, t, e.newest.traceID[:], r)
-			}
+	for set := uint64(r.observed); set != 0; set &= set - 1 {
+		rule := catalog.Rule(bits.TrailingZeros64(set))
+		counts[rule].Observed++
+		if r.failed.has(rule) {
+			counts[rule].Failed++
+			s.fail(rule, t, e.newest.traceID[:], r)
 		}
 	}
 	if e.batch.signal == delta.Metrics { // MET-007
@@ -357,13 +395,14 @@ func (e *Evaluator) instanceClaim(t uint64) {
 // it is known to be committed.
 func (e *Evaluator) resourceEvidence() {
 	r, s := e.resource, e.service
-	if len(r.evidence) == 0 {
+	if len(r.evidence) == 0 || !e.unnoted(r.id+uint64(e.batch.signal)) {
 		return
 	}
 	h := delta.Mix(delta.Mix(s.hash, uint64(s.bucket)), r.id+uint64(e.batch.signal))
 	if e.cfg.Filter.Has(h) {
 		return
 	}
+	e.steps += stepsPerFact * uint64(len(r.evidence))
 	for i := range r.evidence {
 		if it := &r.evidence[i]; it.rule != catalog.MET007 || e.batch.signal == delta.Metrics {
 			e.batch.item(s, it.rule, it.list, it.text)
@@ -378,7 +417,11 @@ func (e *Evaluator) claim(hash uint64, c delta.Claim, t uint64, key, value strin
 	s := e.service
 	before := len(s.Claims)
 	s.AddClaim(c, delta.ClaimFact{Last: s.bucket, KeyText: key, ValueText: value})
-	e.batch.facts += len(s.Claims) - before
+	e.steps += stepsPerFact
+	if len(s.Claims) > before {
+		e.batch.facts++
+		e.steps += stepsPerNew
+	}
 	s.fail(c.Rule, t, nil, e.resource)
 	e.remember(hash)
 }

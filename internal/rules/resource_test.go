@@ -3,6 +3,7 @@
 package rules
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -73,15 +74,23 @@ func TestResourceCache(t *testing.T) {
 	q := rulestest.Traces(rulestest.Spans(rulestest.Service("a"), rulestest.Span(1, 1, 0)))
 	var first, second Batch
 	in := input()
-	require.NoError(t, e.Evaluate(q.Signal, q.Body, in, &first))
+	require.NoError(t, e.Evaluate(t.Context(), q.Signal, q.Body, in, &first))
 	in.OrganizationID = "other"
-	require.NoError(t, e.Evaluate(q.Signal, q.Body, in, &second))
+	require.NoError(t, e.Evaluate(t.Context(), q.Signal, q.Body, in, &second))
 	require.NotEqual(t, first.Spans[0].Resource.Hash, second.Spans[0].Resource.Hash)
 
 	for i := range maxResources + 10 { // the cache starts anew
 		q := rulestest.Traces(rulestest.Spans(rulestest.Service("a", "n", i), rulestest.Span(1, 1, 0)))
 		var b Batch
-		require.NoError(t, e.Evaluate(q.Signal, q.Body, in, &b))
+		require.NoError(t, e.Evaluate(t.Context(), q.Signal, q.Body, in, &b))
 	}
 	require.LessOrEqual(t, len(e.resources), maxResources)
+
+	long := strings.Repeat("x", 3000)
+	for i := range 3 * maxResourceBytes / 4096 { // and when they are large
+		q := rulestest.Traces(rulestest.Spans(rulestest.Service("a", "n", i, "a", long, "b", long), rulestest.Span(1, 1, 0)))
+		var b Batch
+		require.NoError(t, e.Evaluate(t.Context(), q.Signal, q.Body, in, &b))
+		require.LessOrEqual(t, e.resourcesSize, maxResourceBytes)
+	}
 }

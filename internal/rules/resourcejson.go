@@ -20,26 +20,41 @@ const redacted = "[redacted]"
 // attributesJSON builds the JSON object of resource attributes for evidence:
 // sensitive values replaced, long ones cut, attributes left out once it is full.
 type attributesJSON struct {
-	b    strings.Builder
-	keys map[string]bool
+	b       strings.Builder
+	keys    map[string]bool
+	leftOut int
 }
 
-func (d *attributesJSON) add(kv *wire.KeyValue) {
-	key := shown(kv.Key)
-	if d.keys[key] || d.b.Len() >= maxAttributesJSON {
+// maxLeftOut is how many attributes do not fit before the object counts as full.
+const maxLeftOut = 64
+
+func (d *attributesJSON) add(e *Evaluator, kv *wire.KeyValue) {
+	if d.b.Len() >= maxAttributesJSON || d.leftOut == maxLeftOut {
+		return
+	}
+	key := e.shown(kv.Key)
+	if d.keys[key] {
+		return
+	}
+	d.leftOut++
+	e.steps += stepsPerShown
+	x := shownValues{e: e, left: maxAttributesJSON / 2} // one takes two bytes at least
+	shown := x.value(sensitive.UnderKey(kv.Key), &kv.Value)
+	if x.left < 0 {
 		return
 	}
 	name, err := json.Marshal(key)
 	if err != nil {
 		return
 	}
-	value, err := json.Marshal(shownValue(kv.Key, &kv.Value))
+	value, err := json.Marshal(shown)
 	if err != nil {
 		return
 	}
 	if d.b.Len()+len(name)+len(value)+3 > maxAttributesJSON { // a comma, a colon, the closing brace
 		return
 	}
+	d.leftOut--
 	if d.keys == nil {
 		d.keys = make(map[string]bool)
 		d.b.WriteByte('{')
@@ -63,21 +78,30 @@ func (d *attributesJSON) String() string {
 // maxShownItems bounds the parts of an array or map that are shown.
 const maxShownItems = 16
 
-// shownValue returns a validated value as evidence shows it.
-func shownValue(key []byte, v *wire.Value) any {
+// shownValues turns values into what evidence shows of them.
+type shownValues struct {
+	e    *Evaluator
+	left int // values that may be shown; below 0 the result is too large
+}
+
+// value returns a validated value as evidence shows it.
+func (x *shownValues) value(under sensitive.Under, v *wire.Value) any {
+	if x.left--; x.left < 0 {
+		return nil
+	}
 	switch v.Kind {
 	case wire.KindString:
 		b := v.Bytes
+		// The name may be the reason, so the value is judged whole before it is cut.
 		if len(b) > maxAttributesJSON {
+			if x.e.spendMiss(len(b)) != nil || under.Text(b) != sensitive.None {
+				return redacted
+			}
 			b = b[:maxAttributesJSON]
 		}
-		// The name may be the reason, so the value is judged whole before it is cut.
-		if sensitive.Named(key, v.Bytes) != sensitive.None && len(v.Bytes) > len(b) {
-			return redacted
-		}
-		return truncate(sensitive.CleanNamed(key, b), 512)
+		return truncate(under.Clean(b), 512)
 	case wire.KindInt:
-		if sensitive.Integer(key, v.Int) != sensitive.None {
+		if under.Integer(v.Int) != sensitive.None {
 			return redacted
 		}
 		return v.Int
@@ -92,7 +116,7 @@ func shownValue(key []byte, v *wire.Value) any {
 		list := []any{}
 		flag := false
 		items := v.Items
-		for m, ok := items.Next(); ok && len(list) < maxShownItems; m, ok = items.Next() {
+		for m, ok := items.Next(); ok && len(list) < maxShownItems && x.left >= 0; m, ok = items.Next() {
 			var item wire.Value
 			if item.Decode(m) != nil {
 				break
@@ -101,7 +125,7 @@ func shownValue(key []byte, v *wire.Value) any {
 			if flag && isText && sensitive.FlagValue(item.Bytes) != sensitive.None {
 				list = append(list, redacted)
 			} else {
-				list = append(list, shownValue(key, &item))
+				list = append(list, x.value(under, &item))
 			}
 			flag = isText && sensitive.Flag(item.Bytes)
 		}
@@ -109,12 +133,12 @@ func shownValue(key []byte, v *wire.Value) any {
 	case wire.KindKeyValues:
 		object := map[string]any{}
 		items := v.Items
-		for m, ok := items.Next(); ok && len(object) < maxShownItems; m, ok = items.Next() {
+		for m, ok := items.Next(); ok && len(object) < maxShownItems && x.left >= 0; m, ok = items.Next() {
 			var item wire.KeyValue
 			if item.Decode(m) != nil {
 				break
 			}
-			object[shown(item.Key)] = shownValue(item.Key, &item.Value)
+			object[x.e.shown(item.Key)] = x.value(sensitive.UnderKey(item.Key), &item.Value)
 		}
 		return object
 	case wire.KindBytes:

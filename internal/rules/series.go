@@ -48,6 +48,7 @@ func (e *Evaluator) notePoint(x *metric, attributes, t uint64) {
 	if e.cfg.Filter.Has(seen) {
 		return // and all its values were
 	}
+	e.steps += stepsPerFact
 	base := delta.Mix(delta.Mix(s.hash, x.nameHash), when)
 	set := uint64(0)
 	list := e.point.Attributes
@@ -55,6 +56,9 @@ func (e *Evaluator) notePoint(x *metric, attributes, t uint64) {
 		var kv wire.KeyValue
 		if kv.Decode(m) != nil {
 			continue // attributeList has refused it already
+		}
+		if e.spend(1+uint64(len(m.Bytes))/bytesPerStep) != nil {
+			return
 		}
 		key, value := e.hashAttribute(&kv)
 		set += hashPair(key, value, &kv)
@@ -106,6 +110,9 @@ func (e *Evaluator) hashScope() uint64 {
 func (e *Evaluator) hashAttributes(list wire.Repeated) uint64 {
 	set := uint64(0)
 	for m, ok := list.Next(); ok; m, ok = list.Next() {
+		if e.spend(1+uint64(len(m.Bytes))/bytesPerStep) != nil {
+			break
+		}
 		var kv wire.KeyValue
 		if kv.Decode(m) == nil {
 			key, value := e.hashAttribute(&kv)

@@ -147,7 +147,10 @@ func TestSeriesTime(t *testing.T) {
 func TestSeriesBound(t *testing.T) {
 	var points []*metricspb.NumberDataPoint
 	for n := range 6000 {
-		points = append(points, &metricspb.NumberDataPoint{TimeUnixNano: rulestest.Nano(rulestest.T0), Attributes: rulestest.Attrs("k", n)})
+		points = append(points, &metricspb.NumberDataPoint{
+			TimeUnixNano: rulestest.Nano(rulestest.T0), Attributes: rulestest.Attrs("k", n),
+			Exemplars: []*metricspb.Exemplar{{TraceId: rulestest.TraceID(n), SpanId: rulestest.SpanID(1), TimeUnixNano: 1}},
+		})
 	}
 	var services []*metricspb.ResourceMetrics
 	for i := range 200 {
@@ -155,7 +158,7 @@ func TestSeriesBound(t *testing.T) {
 	}
 	q := rulestest.MetricsRequest(services...)
 	var b Batch
-	require.ErrorContains(t, NewEvaluator(Config{}).Evaluate(q.Signal, q.Body, input(), &b), errTooMany)
+	require.ErrorContains(t, NewEvaluator(Config{}).Evaluate(t.Context(), q.Signal, q.Body, input(), &b), errTooMany)
 	require.Greater(t, b.series, maxSeries)
 	require.Less(t, b.series, maxSeries+8200)
 	b.Reset()

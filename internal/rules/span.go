@@ -70,7 +70,7 @@ func (e *Evaluator) spanMessage(m wire.Message) error {
 		if sp.Kind == kindClient {
 			counts[catalog.SPA004].Failed++
 			s.fail(catalog.SPA004, t, sp.TraceID, e.resource)
-			b.item(s, catalog.SPA004, delta.SpanNames, e.names.shown(sp.Name))
+			e.nameEvidence(catalog.SPA004, delta.SpanNames, sp.Name)
 		}
 	}
 	if v&bad == 0 {
@@ -80,15 +80,13 @@ func (e *Evaluator) spanMessage(m wire.Message) error {
 		e.textEvidence(catalog.SPA006, "span name", sp.Name, e.text(sp.Name))
 		e.textEvidence(catalog.SPA006, "status message", sp.StatusMessage, e.text(sp.StatusMessage))
 	}
-	if e.scopeBits&bad != 0 {
-		e.scopeEvidence(catalog.SPA006)
-	}
+	e.scopeFails(t)
 	e.recordFailures(counts, v, t, sp.TraceID, catalog.SPA006)
 	if v&sensitiveData != 0 {
-		b.item(s, catalog.SPA006, delta.SpanNames, e.names.shown(sp.Name))
+		e.nameEvidence(catalog.SPA006, delta.SpanNames, sp.Name)
 	}
 	if v&misplacedOnRecord != 0 {
-		b.item(s, catalog.RES004, delta.SpanNames, e.names.shown(sp.Name))
+		e.nameEvidence(catalog.RES004, delta.SpanNames, sp.Name)
 	}
 	return nil
 }
@@ -120,6 +118,9 @@ func (e *Evaluator) spanAttributes(judged bool) (verdict, error) {
 	const elsewhere = bad &^ misplacedOnRecord
 	events := sp.Events
 	for m, ok := events.Next(); ok; m, ok = events.Next() {
+		if err := e.spend(stepsPerPart); err != nil {
+			return 0, err
+		}
 		if err := e.event.Decode(m); err != nil {
 			return 0, err
 		}
@@ -135,6 +136,9 @@ func (e *Evaluator) spanAttributes(judged bool) (verdict, error) {
 	}
 	links := sp.Links
 	for m, ok := links.Next(); ok; m, ok = links.Next() {
+		if err := e.spend(stepsPerPart); err != nil {
+			return 0, err
+		}
 		if err := e.link.Decode(m); err != nil {
 			return 0, err
 		}
@@ -153,6 +157,9 @@ func (e *Evaluator) attributeList(list wire.Repeated, mask verdict, rule catalog
 	var all verdict
 	e.listHash = 0
 	for m, ok := list.Next(); ok; m, ok = list.Next() {
+		if err := e.spend(1); err != nil {
+			return 0, err
+		}
 		h := hashBytes(m.Bytes)
 		e.listHash += h
 		v, err := e.hashedAttribute(m, h)
@@ -161,7 +168,7 @@ func (e *Evaluator) attributeList(list wire.Repeated, mask verdict, rule catalog
 		}
 		v &= mask
 		// The places of one rule differ in length, which tells them apart.
-		if v != 0 && note && e.service.unnoted(delta.Mix(h, uint64(rule)<<8|uint64(len(where)))) {
+		if v != 0 && note && e.unnoted(delta.Mix(h, uint64(rule)<<8|uint64(len(where)))) {
 			e.attributeEvidence(rule, where, m, v)
 		}
 		all |= v
@@ -175,16 +182,17 @@ func (e *Evaluator) openSpan(t uint64) error {
 	if sp.TraceID == nil {
 		return nil
 	}
+	e.steps += stepsPerPart
 	b := e.batch
 	if len(b.Spans) == e.cfg.MaxSpans {
-		return &wire.Error{Field: "ExportTraceServiceRequest", Reason: errTooMany}
+		return &wire.Error{Offset: e.offset, Field: "ExportTraceServiceRequest", Reason: errTooMany}
 	}
 	b.Spans = append(b.Spans, trace.Span{
 		Time: t, Resource: e.resource.trace, Internal: sp.Kind == kindInternal,
 		Short: sp.EndTimeUnixNano >= sp.StartTimeUnixNano && sp.EndTimeUnixNano-sp.StartTimeUnixNano < shortSpan,
 	})
 	o := &b.Spans[len(b.Spans)-1]
-	o.Name, o.NameHash = e.names.get(sp.Name)
+	o.Name, o.NameHash = e.shownHash(sp.Name)
 	copy(o.TraceID[:], sp.TraceID)
 	copy(o.SpanID[:], sp.SpanID)
 	copy(o.ParentID[:], sp.ParentSpanID)
@@ -204,6 +212,7 @@ func (e *Evaluator) spanName(t uint64) {
 	if e.cfg.Filter.Has(h) {
 		return
 	}
+	e.steps += stepsPerFact
 	before := len(s.Distinct)
 	set := s.DistinctSet(delta.DistinctKey{Rule: catalog.SPA003, Hour: int64(hours * 3600), Key: delta.KeySpanNames}, s.bucket, maxSpanNames+1, "", "")
 	set.Add(e.in.HashKey.Sum64(delta.DomainSpanName, e.span.Name))
@@ -213,7 +222,7 @@ func (e *Evaluator) spanName(t uint64) {
 	// look like, and a healthy service leaves next to nothing. The same telemetry has the
 	// same evidence, whatever the key.
 	if crc32.ChecksumIEEE(e.span.Name)&63 == 0 {
-		e.batch.item(s, catalog.SPA003, delta.SpanNames, e.names.shown(e.span.Name))
+		e.nameEvidence(catalog.SPA003, delta.SpanNames, e.span.Name)
 	}
 	s.fail(catalog.SPA003, t, e.span.TraceID, e.resource)
 }

@@ -3,29 +3,46 @@
 package rules
 
 import (
+	"context"
 	"fmt"
 
 	"assay/internal/wire"
 )
 
 // Timestamps calls visit with the own timestamp of every record of a request, 0
-// for a record that has none.
-func Timestamps(signal wire.Signal, body []byte, visit func(unixNano uint64)) error {
+// for a record that has none. When ctx ends, it stops and returns the context's cause.
+func Timestamps(ctx context.Context, signal wire.Signal, body []byte, visit func(unixNano uint64)) error {
 	entries, err := wire.Request(body)
 	if err != nil {
 		return err
 	}
 	var entry wire.ResourceEntry
 	var scope wire.ScopeEntry
+	steps := 0
+	ended := func() error {
+		if steps++; steps%stepsBetweenChecks != 0 {
+			return nil
+		}
+		return context.Cause(ctx)
+	}
 	for m, ok := entries.Next(); ok; m, ok = entries.Next() {
+		if err := ended(); err != nil {
+			return err
+		}
 		if err := entry.Decode(m); err != nil {
 			return err
 		}
 		for sm, ok := entry.Scopes.Next(); ok; sm, ok = entry.Scopes.Next() {
+			if err := ended(); err != nil {
+				return err
+			}
 			if err := scope.Decode(sm); err != nil {
 				return err
 			}
 			for rm, ok := scope.Records.Next(); ok; rm, ok = scope.Records.Next() {
+				if err := ended(); err != nil {
+					return err
+				}
 				if err := recordTimestamps(signal, rm, visit); err != nil {
 					return err
 				}

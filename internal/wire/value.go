@@ -120,9 +120,18 @@ type Value struct {
 	Bool   bool // KindBool
 }
 
-// Decode reads the value from m.
+// Decode reads the value from m. Most are a string of less than 128 bytes or a small
+// integer, and nothing else; items of arrays are little but their values.
 func (v *Value) Decode(m Message) error {
 	*v = Value{}
+	switch b := m.Bytes; {
+	case shortString(b):
+		v.Kind, v.Bytes = KindString, b[2:]
+		return nil
+	case len(b) == 2 && b[0] == 3<<3|typeVarint && b[1] < 0x80:
+		v.Kind, v.Int = KindInt, int64(b[1])
+		return nil
+	}
 	return v.merge(m)
 }
 

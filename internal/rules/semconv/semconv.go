@@ -2,6 +2,11 @@
 
 package semconv
 
+import (
+	"bytes"
+	"strings"
+)
+
 // Version is the version of the semantic conventions the registry was taken from.
 const Version = "1.44.0"
 
@@ -30,18 +35,22 @@ type Attribute struct {
 	Template bool
 }
 
-// maxKeyLen is the length of the longest key, in bytes.
-var maxKeyLen = func() (n int) {
+// maxKeyLen is the length of the longest key, and maxWordLen of the longest one without
+// a dot, in bytes.
+var maxKeyLen, maxWordLen = func() (n, word int) {
 	for key := range attributes {
 		n = max(n, len(key))
+		if !strings.Contains(key, ".") {
+			word = max(word, len(key))
+		}
 	}
-	return n
+	return n, word
 }()
 
 // Lookup returns the attribute with exactly this key. Deprecated attributes
 // are found; templates are not, as their bare prefix is no attribute key.
 func Lookup(key []byte) (Attribute, bool) {
-	if len(key) > maxKeyLen { // spares hashing it
+	if len(key) > maxKeyLen || len(key) > maxWordLen && bytes.IndexByte(key, '.') < 0 { // spares hashing it
 		return Attribute{}, false
 	}
 	a, ok := attributes[string(key)]

@@ -2,7 +2,10 @@
 
 package sensitive
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+)
 
 // number looks at the run of digits s[i:end].
 func (c *scanner) number(i, end int) finding {
@@ -302,15 +305,23 @@ var ibanLengths = map[[2]byte]int{
 	{'U', 'A'}: 29, {'V', 'A'}: 22, {'V', 'G'}: 24, {'X', 'K'}: 20, {'Y', 'E'}: 30,
 }
 
+// ibanLength is ibanLengths by the letters of the country, A being 0.
+var ibanLength = func() (t [32][32]uint8) {
+	for country, n := range ibanLengths {
+		t[country[0]-'A'][country[1]-'A'] = uint8(n)
+	}
+	return t
+}()
+
 // iban looks at two letters and two digits at i for an IBAN, contiguous or in
 // groups of four joined by single spaces or hyphens.
 func iban(s []byte, i int) finding {
 	if !is(s[i], letter) || !wordStart(s, i) {
 		return finding{}
 	}
-	lowers := is(s[i], lower)
-	length := ibanLengths[[2]byte{s[i] &^ 0x20, s[i+1] &^ 0x20}]
-	if length == 0 || lowers != is(s[i+1], lower) {
+	letters := chars[s[i]] & letter // of one case
+	length := ibanLength[s[i]&^0x20-'A'][s[i+1]&^0x20-'A']
+	if length == 0 || !is(s[i+1], letters) {
 		return finding{}
 	}
 	var sep byte
@@ -319,10 +330,9 @@ func iban(s []byte, i int) finding {
 	}
 	// The checksum is over the number with its first four characters moved to
 	// the end, letters as 10 to 35.
-	hexadecimal := true
-	var rest, head int
+	var rest, head uint64
 	end := i
-	for n := range length {
+	for n := range int(length) {
 		if sep != 0 && n > 0 && n%4 == 0 {
 			if end >= len(s) || s[end] != sep {
 				return finding{}
@@ -333,27 +343,26 @@ func iban(s []byte, i int) finding {
 			return finding{}
 		}
 		c := s[end]
-		var value, scale int
-		switch {
-		case is(c, digit):
-			value, scale = int(c-'0'), 10
-		case is(c, lower) && lowers || is(c, upper) && !lowers:
-			value, scale = int(fold(c)-'a')+10, 100
-		default:
-			return finding{}
+		value, scale := uint64(c-'0'), uint64(10)
+		if value > 9 {
+			if !is(c, letters) {
+				return finding{}
+			}
+			value, scale = uint64(c|0x20-'a')+10, 100
 		}
-		hexadecimal = hexadecimal && isHex(c)
 		if n < 4 {
 			head = head*scale + value
 		} else {
-			rest = (rest*scale + value) % 97
+			if rest = rest*scale + value; rest > 1<<56 {
+				rest %= 97
+			}
 		}
 		end++
 	}
-	if (rest*1_000_000+head)%97 != 1 || !wordEnd(s, end) {
+	if (rest%97*1_000_000+head)%97 != 1 || !wordEnd(s, end) {
 		return finding{}
 	}
-	if lowers && hexadecimal && (length == 16 || length == 24) { // a span id, an object id
+	if letters == lower && (length == 16 || length == 24) && !slices.ContainsFunc(s[i:end], func(c byte) bool { return c != sep && !isHex(c) }) { // a span id, an object id
 		return finding{}
 	}
 	return finding{IBAN, i, end}

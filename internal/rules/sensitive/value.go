@@ -359,17 +359,22 @@ func bracketed(s []byte, v int) int {
 // and not like prose: 6 or more characters with a digit or a symbol, brackets
 // around it and punctuation behind it aside.
 func telling(v []byte) bool {
-	v = bytes.TrimRight(v, " \t.,:;?)]}>")
-	v = bytes.TrimLeft(v, "([")
-	if len(v) < 6 {
-		return false
+	for len(v) > 0 && (v[0] == '(' || v[0] == '[') {
+		v = v[1:]
 	}
-	for _, c := range v {
-		if !is(c, letter|high) && !isBlank(c) {
+	symbol := false
+	for i, c := range v {
+		symbol = symbol || !is(c, letter|high) && !isBlank(c)
+		if symbol && i >= 5 && !punctuation[c] { // what stands before i is not behind the value
 			return true
 		}
 	}
 	return false
+}
+
+// punctuation may stand behind a value.
+var punctuation = [256]bool{
+	' ': true, '\t': true, '.': true, ',': true, ':': true, ';': true, '?': true, ')': true, ']': true, '}': true, '>': true,
 }
 
 // isField reports whether v starts with the name and the colon of a field of a

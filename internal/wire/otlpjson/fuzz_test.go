@@ -29,7 +29,7 @@ func FuzzTranscode(f *testing.F) {
 	f.Add(byte(wire.Traces), []byte(`{"resource_spans":[{"x":[{}, null, -1.5e3],"scope_spans":[{"spans":[{"kind":"SPAN_KIND_CLIENT","name":"\ud83d\ude00"}]}]}]}`))
 	f.Fuzz(func(t *testing.T, s byte, text []byte) {
 		signal := wire.Signal(s%3 + 1)
-		out, err := otlpjson.Transcode(signal, nil, text)
+		out, err := otlpjson.Transcode(t.Context(), signal, nil, text, 0)
 		_, _ = otlpjson.Detect(text)
 		if err == nil {
 			if !json.Valid(text) {

@@ -4,6 +4,7 @@ package otlpjson
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"math"
 	"strconv"
@@ -20,6 +21,20 @@ const maxSkipDepth = 10000
 type scanner struct {
 	in  []byte
 	pos int
+
+	ctx   context.Context
+	steps int // values read
+}
+
+// stepsBetweenChecks is how many values are read before the context is looked at again.
+const stepsBetweenChecks = 1 << 12
+
+// step counts a value. It fails when the context has ended.
+func (s *scanner) step() *wire.Error {
+	if s.steps++; s.steps%stepsBetweenChecks != 0 || s.ctx.Err() == nil {
+		return nil
+	}
+	return fail(s.pos, "not read to its end")
 }
 
 // fail returns an error at position at. The caller knows the field.
@@ -311,13 +326,35 @@ func timesTenPlus(v uint64, digit byte) (uint64, bool) {
 	return v*10 + uint64(digit), true
 }
 
+// skipScalar consumes any value that is no object or array.
+func (s *scanner) skipScalar() (err *wire.Error) {
+	switch s.peek() {
+	case '"':
+		_, _, err = s.text()
+	case 't':
+		err = s.literal("true")
+	case 'f':
+		err = s.literal("false")
+	case 'n':
+		err = s.literal("null")
+	default:
+		_, err = s.number()
+	}
+	return err
+}
+
 // skip consumes any value. It does not recurse.
 func (s *scanner) skip() *wire.Error {
+	if c := s.peek(); c != '{' && c != '[' {
+		return s.skipScalar()
+	}
 	var objects [maxSkipDepth/64 + 1]uint64 // bit set: the level is an object
 	depth := 0
 	start := s.pos
 	for {
-		var err *wire.Error
+		if err := s.step(); err != nil {
+			return err
+		}
 		opened := false
 		switch c := s.peek(); c {
 		case '{', '[':
@@ -331,19 +368,10 @@ func (s *scanner) skip() *wire.Error {
 			}
 			depth++
 			opened = true
-		case '"':
-			_, _, err = s.text()
-		case 't':
-			err = s.literal("true")
-		case 'f':
-			err = s.literal("false")
-		case 'n':
-			err = s.literal("null")
 		default:
-			_, err = s.number()
-		}
-		if err != nil {
-			return err
+			if err := s.skipScalar(); err != nil {
+				return err
+			}
 		}
 		// Close what ends here, and stop before the next value.
 		for {

@@ -4,9 +4,13 @@ package otlpjson
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"math"
+	"slices"
 	"strconv"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -14,15 +18,19 @@ import (
 	"assay/internal/wire"
 )
 
+// ErrTooLarge says that the protobuf form of a request is longer than its limit.
+var ErrTooLarge = errors.New("the request is too large as protobuf")
+
 // Transcode appends to dst the protobuf form of a request of the given signal, and returns the
 // extended slice. The input is one JSON object with nothing but white space around it; it may span
 // several lines. What is appended may be at most four times as long as the input (an array of short numbers),
-// and usually is half of it.
+// and usually is half of it. If it gets longer than limit bytes, Transcode returns ErrTooLarge; a limit of 0 is none.
 //
 // On malformed input Transcode returns dst unchanged and a *wire.Error whose offset is the
 // byte offset in json and whose field is in the names of OTLP/JSON. Values that are nested
-// more than wire.MaxDepth deep are malformed. Transcode may be called concurrently.
-func Transcode(signal wire.Signal, dst, json []byte) ([]byte, error) {
+// more than wire.MaxDepth deep are malformed. When ctx ends, Transcode stops after some thousand
+// values and returns an error that wraps the context's cause. Transcode may be called concurrently.
+func Transcode(ctx context.Context, signal wire.Signal, dst, json []byte, limit int) ([]byte, error) {
 	var request *schema
 	switch signal {
 	case wire.Traces:
@@ -34,7 +42,10 @@ func Transcode(signal wire.Signal, dst, json []byte) ([]byte, error) {
 	default:
 		return dst, &wire.Error{Field: signal.String(), Reason: "not a signal"}
 	}
-	t := transcoder{scanner: scanner{in: json}, out: dst}
+	t := transcoder{scanner: scanner{in: json, ctx: ctx}, out: dst, limit: math.MaxInt}
+	if limit > 0 {
+		t.limit = len(dst) + limit
+	}
 	err := t.message(request)
 	if err == nil {
 		if t.peek(); t.pos < len(json) {
@@ -42,10 +53,20 @@ func Transcode(signal wire.Signal, dst, json []byte) ([]byte, error) {
 		}
 	}
 	if err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			return dst, fmt.Errorf("read OTLP/JSON: %w", cause)
+		}
+		if len(t.out) > t.limit {
+			return dst, ErrTooLarge
+		}
 		if err.Field == "" {
 			err.Field = request.name
 		}
 		return dst, err
+	}
+	t.fill()
+	if len(t.out) > t.limit {
+		return dst, ErrTooLarge
 	}
 	return t.out, nil
 }
@@ -54,7 +75,7 @@ func Transcode(signal wire.Signal, dst, json []byte) ([]byte, error) {
 // names one: resourceSpans, resourceMetrics or resourceLogs, or their snake_case forms. It reads
 // no further than that key. It returns a *wire.Error when the input is not a JSON object or has no such key.
 func Detect(json []byte) (wire.Signal, error) {
-	signal, err := detect(&scanner{in: json})
+	signal, err := detect(&scanner{in: json, ctx: context.Background()})
 	if err != nil {
 		err.Field = "request"
 		return 0, err
@@ -103,6 +124,16 @@ type transcoder struct {
 	out     []byte
 	scratch []byte // for keys with escapes
 	depth   int    // arrays and key-value lists around the current value
+	gaps    []gap  // in the order in which the fields end
+	missing int    // bytes that out lacks for the lengths in gaps
+	slow    int    // numbers that took long
+	limit   int    // of out
+}
+
+// gap is a length that needs more than the one byte that begin leaves for it.
+type gap struct {
+	at     int // of that byte in out
+	length int
 }
 
 // message consumes an object and appends its fields.
@@ -120,6 +151,9 @@ func (t *transcoder) message(s *schema) *wire.Error {
 	for first := true; ; first = false {
 		more, err := t.next(first, '}')
 		if err != nil || !more {
+			return err
+		}
+		if err := t.step(); err != nil {
 			return err
 		}
 		key, escaped, err := t.text()
@@ -158,7 +192,7 @@ func (t *transcoder) field(f *field) *wire.Error {
 		return t.value(f, false)
 	}
 	packed := f.kind != kindMessage && f.kind != kindString
-	start := 0
+	var start mark
 	if packed {
 		start = t.begin(f.number)
 	}
@@ -172,6 +206,12 @@ func (t *transcoder) field(f *field) *wire.Error {
 		}
 		if !more {
 			break
+		}
+		if err := t.step(); err != nil {
+			return err
+		}
+		if len(t.out) > t.limit {
+			return fail(t.pos, "%v", ErrTooLarge)
 		}
 		if err := t.item(f, packed); err != nil {
 			return err
@@ -253,9 +293,9 @@ func (t *transcoder) value(f *field, packed bool) *wire.Error {
 		if err != nil {
 			return err
 		}
-		v, parseErr := strconv.ParseFloat(string(text), 64)
-		if parseErr != nil {
-			return fail(at, "not a number, or out of range")
+		v, reason := t.double(text)
+		if reason != "" {
+			return fail(at, "%s", reason)
 		}
 		tag(protowire.Fixed64Type)
 		t.out = binary.LittleEndian.AppendUint64(t.out, math.Float64bits(v))
@@ -358,21 +398,50 @@ func (t *transcoder) integer(f *field) (uint64, *wire.Error) {
 	return v, nil
 }
 
-// begin appends the tag of a length-delimited field and room for its length. It returns where the payload starts.
-func (t *transcoder) begin(number uint8) int {
+// mark is where the payload of a length-delimited field starts, and how many bytes out
+// lacked there.
+type mark struct{ start, missing int }
+
+// begin appends the tag of a length-delimited field and one byte for its length.
+func (t *transcoder) begin(number uint8) mark {
 	t.out = protowire.AppendTag(t.out, protowire.Number(number), protowire.BytesType)
 	t.out = append(t.out, 0)
-	return len(t.out)
+	return mark{len(t.out), t.missing}
 }
 
-// finish fills in the length of the field whose payload starts at start. Payloads of more than
-// 127 bytes move up, because their length takes more than the one byte that begin has left.
-func (t *transcoder) finish(start int) {
-	n := len(t.out) - start
-	if size := protowire.SizeVarint(uint64(n)); size > 1 {
-		var room [binary.MaxVarintLen64]byte
-		t.out = append(t.out, room[:size-1]...)
-		copy(t.out[start+size-1:], t.out[start:start+n])
+// finish sets the length of the field whose payload starts at m. If it needs more than
+// one byte, it is left to fill: moving the payload here would move it again for each
+// field around it.
+func (t *transcoder) finish(m mark) {
+	n := len(t.out) - m.start + t.missing - m.missing
+	if n < 0x80 {
+		t.out[m.start-1] = byte(n)
+		return
 	}
-	protowire.AppendVarint(t.out[:start-1], uint64(n))
+	t.gaps = append(t.gaps, gap{m.start - 1, n})
+	t.missing += protowire.SizeVarint(uint64(n)) - 1
+}
+
+// fill makes room for the lengths in gaps and writes them, from the last one in out to
+// the first, so that each byte moves once.
+func (t *transcoder) fill() {
+	end := len(t.out)
+	t.out = slices.Grow(t.out, t.missing)[:end+t.missing]
+	write := func(g gap) {
+		copy(t.out[g.at+1+t.missing:], t.out[g.at+1:end])
+		t.missing -= protowire.SizeVarint(uint64(g.length)) - 1
+		end = g.at
+		protowire.AppendVarint(t.out[:g.at+t.missing], uint64(g.length))
+	}
+	var around []gap // fields that the one in hand may lie in
+	for _, g := range slices.Backward(t.gaps) {
+		for n := len(around); n > 0 && around[n-1].at > g.at; n-- {
+			write(around[n-1])
+			around = around[:n-1]
+		}
+		around = append(around, g)
+	}
+	for _, g := range slices.Backward(around) {
+		write(g)
+	}
 }

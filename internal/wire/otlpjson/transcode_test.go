@@ -102,7 +102,7 @@ func TestTranscodedRequestsSayWhatTheOriginalsSay(t *testing.T) {
 				"upper-case hex": upperHex(text),
 			} {
 				dst := []byte("before")
-				out, err := otlpjson.Transcode(r.Signal, dst, text)
+				out, err := otlpjson.Transcode(t.Context(), r.Signal, dst, text, 0)
 				require.NoError(t, err, form)
 				require.True(t, bytes.HasPrefix(out, dst))
 				got, err := wiretest.DumpWire(r.Signal, out[len(dst):])
@@ -140,7 +140,7 @@ func upperHex(text []byte) []byte {
 // span transcodes the fields of one span and decodes it.
 func span(t *testing.T, fields string) (wire.Span, error) {
 	t.Helper()
-	body, err := otlpjson.Transcode(wire.Traces, nil, []byte(`{"resourceSpans":[{"scopeSpans":[{"spans":[{`+fields+`}]}]}]}`))
+	body, err := otlpjson.Transcode(t.Context(), wire.Traces, nil, []byte(`{"resourceSpans":[{"scopeSpans":[{"spans":[{`+fields+`}]}]}]}`), 0)
 	if err != nil {
 		return wire.Span{}, err
 	}
@@ -281,7 +281,7 @@ func TestErrors(t *testing.T) {
 		{`{"resource_spans":[{"resource":5}]}`, `byte 31: ResourceSpans.resource: byte 0x35, want '{'`},
 		{`{"resourceSpans":[{"schemaUrl":5}]}`, `byte 31: ResourceSpans.schemaUrl: byte 0x35, want a string`},
 	} {
-		_, err := otlpjson.Transcode(wire.Traces, nil, []byte(c.text))
+		_, err := otlpjson.Transcode(t.Context(), wire.Traces, nil, []byte(c.text), 0)
 		require.EqualError(t, err, c.want, c.text)
 	}
 	// 44 bytes stand before the fields of the span.
@@ -313,18 +313,18 @@ func TestErrors(t *testing.T) {
 
 func TestErrorLeavesDst(t *testing.T) {
 	dst := make([]byte, 3, 100)
-	out, err := otlpjson.Transcode(wire.Logs, dst, []byte(`{"resourceLogs":[{"schemaUrl":"x"}]`))
+	out, err := otlpjson.Transcode(t.Context(), wire.Logs, dst, []byte(`{"resourceLogs":[{"schemaUrl":"x"}]`), 0)
 	require.Error(t, err)
 	require.Equal(t, dst, out)
-	_, err = otlpjson.Transcode(0, nil, []byte(`{}`))
+	_, err = otlpjson.Transcode(t.Context(), 0, nil, []byte(`{}`), 0)
 	require.EqualError(t, err, "byte 0: Signal(0): not a signal")
 }
 
 func TestPackedNumbers(t *testing.T) {
-	body, err := otlpjson.Transcode(wire.Metrics, nil, []byte(`{"resourceMetrics":[{"scopeMetrics":[{"metrics":[
+	body, err := otlpjson.Transcode(t.Context(), wire.Metrics, nil, []byte(`{"resourceMetrics":[{"scopeMetrics":[{"metrics":[
 		{"histogram":{"aggregationTemporality":"AGGREGATION_TEMPORALITY_DELTA","dataPoints":[{"bucketCounts":["1",2],"explicitBounds":[0.5,"Infinity"]}]}},
 		{"exponentialHistogram":{"dataPoints":[{"scale":-3,"positive":{"offset":-2,"bucketCounts":["300",1]}}]}},
-		{"sum":{"isMonotonic":true,"dataPoints":[{"asInt":"-7"}]}}]}]}]}`))
+		{"sum":{"isMonotonic":true,"dataPoints":[{"asInt":"-7"}]}}]}]}]}`), 0)
 	require.NoError(t, err)
 	dump, err := wiretest.DumpPdata(wire.Metrics, body)
 	require.NoError(t, err)
@@ -335,7 +335,7 @@ func TestPackedNumbers(t *testing.T) {
 		require.Contains(t, dump, line)
 	}
 	for _, numbers := range []string{`[null]`, `[true]`, `[-1]`, `{}`, `1`} {
-		_, err := otlpjson.Transcode(wire.Metrics, nil, []byte(`{"resourceMetrics":[{"scopeMetrics":[{"metrics":[{"histogram":{"dataPoints":[{"bucketCounts":`+numbers+`}]}}]}]}]}`))
+		_, err := otlpjson.Transcode(t.Context(), wire.Metrics, nil, []byte(`{"resourceMetrics":[{"scopeMetrics":[{"metrics":[{"histogram":{"dataPoints":[{"bucketCounts":`+numbers+`}]}}]}]}]}`), 0)
 		require.Error(t, err, numbers)
 	}
 }
@@ -379,14 +379,14 @@ func TestEnumNamesAreTheOfficialOnes(t *testing.T) {
 		require.Equal(t, v, s.StatusCode)
 	}
 	for name, v := range metricspb.AggregationTemporality_value {
-		body, err := otlpjson.Transcode(wire.Metrics, nil, fmt.Appendf(nil, `{"resourceMetrics":[{"scopeMetrics":[{"metrics":[{"sum":{"aggregationTemporality":%q}}]}]}]}`, name))
+		body, err := otlpjson.Transcode(t.Context(), wire.Metrics, nil, fmt.Appendf(nil, `{"resourceMetrics":[{"scopeMetrics":[{"metrics":[{"sum":{"aggregationTemporality":%q}}]}]}]}`, name), 0)
 		require.NoError(t, err)
 		dump, err := wiretest.DumpWire(wire.Metrics, body)
 		require.NoError(t, err)
 		require.Contains(t, dump, fmt.Sprintf("sum %d false", v))
 	}
 	for name, v := range logspb.SeverityNumber_value {
-		body, err := otlpjson.Transcode(wire.Logs, nil, fmt.Appendf(nil, `{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"severityNumber":%q}]}]}]}`, name))
+		body, err := otlpjson.Transcode(t.Context(), wire.Logs, nil, fmt.Appendf(nil, `{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"severityNumber":%q}]}]}]}`, name), 0)
 		require.NoError(t, err)
 		dump, err := wiretest.DumpWire(wire.Logs, body)
 		require.NoError(t, err)
@@ -395,7 +395,7 @@ func TestEnumNamesAreTheOfficialOnes(t *testing.T) {
 }
 
 func TestEntityRefs(t *testing.T) {
-	body, err := otlpjson.Transcode(wire.Logs, nil, []byte(`{"resourceLogs":[{"resource":{"entityRefs":[{"type":"host","idKeys":["host.id",null],"description_keys":["host.name"]}]}}]}`))
+	body, err := otlpjson.Transcode(t.Context(), wire.Logs, nil, []byte(`{"resourceLogs":[{"resource":{"entityRefs":[{"type":"host","idKeys":["host.id",null],"description_keys":["host.name"]}]}}]}`), 0)
 	require.NoError(t, err)
 	require.Equal(t, "\n\x20\n\x1e\x1a\x1c\x12\x04host\x1a\x07host.id\x1a\x00\"\x09host.name", string(body))
 }
@@ -429,7 +429,7 @@ func BenchmarkTranscode(b *testing.B) {
 		var out []byte
 		for b.Loop() {
 			var err error
-			if out, err = otlpjson.Transcode(wire.Traces, out[:0], text); err != nil {
+			if out, err = otlpjson.Transcode(b.Context(), wire.Traces, out[:0], text, 0); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -463,7 +463,7 @@ func TestDivergencesFromPdata(t *testing.T) {
 		{"URL base64", `{"resourceSpans":[{"resource":{"attributes":[{"value":{"bytesValue":"_-8"}}]}}]}`, true, false},
 		{"enum as a numeric string", `{"resourceSpans":[{"scopeSpans":[{"spans":[{"kind":"3"}]}]}]}`, true, false},
 	} {
-		_, err := otlpjson.Transcode(wire.Traces, nil, []byte(c.text))
+		_, err := otlpjson.Transcode(t.Context(), wire.Traces, nil, []byte(c.text), 0)
 		require.Equal(t, c.ok, err == nil, "%s: %v", c.name, err)
 		err = newRequest(wire.Traces).UnmarshalJSON([]byte(c.text))
 		require.Equal(t, c.pdata, err == nil, "%s: pdata: %v", c.name, err)

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules
+
+import (
+	"context"
+	"fmt"
+
+	"assay/internal/wire"
+)
+
+// The work for a request is counted in steps. A step is about the time that an
+// attribute takes whose verdict is known; the weights of other work are in proportion.
+// Real telemetry takes less than one step for four bytes, and less than one a byte
+// where no attribute, name or series has been seen before.
+//
+// A request may take freeSteps and one more for each two bytes. So the largest request
+// that a server accepts takes at most about five times as long as one of ordinary
+// telemetry of that size.
+const (
+	freeSteps    = 16 << 20
+	bytesPerFree = 2
+
+	stepsPerEntry    = 4
+	stepsPerResource = 150 // that is new, and stepsPerDecided for each attribute
+	stepsPerDecided  = 8
+	stepsPerShown    = 80  // an attribute, as evidence shows it
+	stepsPerService  = 250 // that is new in the batch
+	stepsPerScope    = 3
+	stepsPerRecord   = 3
+	stepsPerPart     = 3 // an event, link, exemplar, data point or entity
+	stepsPerMetric   = 10
+	stepsPerNew      = 60 // a metric, claim, set, bucket or piece of evidence
+	stepsPerValue    = 3  // in an array or map
+	stepsPerFact     = 8  // looked up or added to
+	stepsPerMiss     = 3  // of a cache, and one for each bytesPerStep
+	bytesPerStep     = 8
+
+	stepsBetweenChecks = 1 << 12
+)
+
+const errTooDear = "the request needs more work than its size allows: too many small resources, scopes, metrics, hours or attributes; send smaller requests"
+
+// spend counts n steps. It returns an error, from then on, when the context has ended
+// or the request takes too many.
+func (e *Evaluator) spend(n uint64) error {
+	e.steps += n
+	if e.steps < e.nextCheck {
+		return nil
+	}
+	return e.check()
+}
+
+// spendMiss counts a verdict that is worked out from n bytes.
+func (e *Evaluator) spendMiss(n int) error {
+	return e.spend(stepsPerMiss + uint64(n)/bytesPerStep)
+}
+
+// Steps returns how many steps the request in hand, or the last one, took. A step is
+// about the time that an attribute takes whose verdict is known.
+func (e *Evaluator) Steps() uint64 { return e.steps }
+
+func (e *Evaluator) check() error {
+	if e.ctx.Err() != nil {
+		return fmt.Errorf("evaluate request: %w", context.Cause(e.ctx))
+	}
+	if e.steps > e.maxSteps {
+		return &wire.Error{Offset: e.offset, Field: "ExportServiceRequest", Reason: errTooDear}
+	}
+	e.nextCheck = e.steps + stepsBetweenChecks
+	return nil
+}
