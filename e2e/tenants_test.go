@@ -432,7 +432,9 @@ func TestEvidenceHasNoForeignText(t *testing.T) {
 	require.Equal(t, oldServiceHash(s.ids[1], victim)-oldTraceFactor, oldServiceHash(s.ids[0], k))
 	s.run([]step{
 		send(1, "attacked", victim.Version), send(0, "attacker", version),
-		{tenant: -1, advance: time.Minute}, {tenant: -1, action: "close"}, {tenant: -1, action: "score"},
+		{tenant: -1, advance: time.Minute},
+		{tenant: -1, action: "close"},
+		{tenant: -1, action: "score"},
 	})
 	for i, other := range []string{"attacked", "attacker"} {
 		all := s.see(s.ids[i])

@@ -137,7 +137,7 @@ var Patterns = []string{
 	"xoxb-", "Bearer a-", "://a:b", "%3A%2F%2F", "x:@tcp(", "token=arn:", "_", "-", "=", "é@", "\x00", "http.request.header.", "glpat-", "-----BEGIN PRIVATE KEY",
 }
 
-// Requests returns the body of a request of about size bytes.
+// Request returns the body of a request of about size bytes.
 func (h Hostile) Request(size int) []byte {
 	if h.At.IsZero() {
 		h.At = time.Now()
