@@ -166,7 +166,9 @@ func (e *Evaluator) decideResource(organizationID string, m wire.Message) (*reso
 		if err := kv.Decode(am); err != nil {
 			return nil, err
 		}
-		e.steps += 2 * uint64(kv.Value.Items.Len())
+		if err := e.spend(2 * uint64(kv.Value.Items.Len())); err != nil {
+			return nil, err
+		}
 		if wanted[string(kv.Key)] {
 			if _, twice := attrs[string(kv.Key)]; !twice {
 				attrs[string(kv.Key)] = kv.Value
