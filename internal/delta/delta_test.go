@@ -128,6 +128,30 @@ func TestCountsAndUsage(t *testing.T) {
 	require.Equal(t, Usage{6, 8}, s.Usage[0].Usage[Logs])
 }
 
+// TestManyBuckets: buckets are found among many without looking at all of them, also
+// after Reset and after merging in any order.
+func TestManyBuckets(t *testing.T) {
+	const n = 720
+	var s Service
+	for range 2 {
+		s.Reset()
+		for i := range 10 * n {
+			s.Counts(Bucket(i * 7 % n))[catalog.RES001].Add(Count{1, 0})
+		}
+		require.Len(t, s.Verdicts, n)
+		require.LessOrEqual(t, s.Steps(), uint64(12*n))
+	}
+	var sum Service
+	for range 3 {
+		sum.Merge(&s)
+	}
+	require.Len(t, sum.Verdicts, n)
+	for i := range n {
+		require.EqualValues(t, 30, sum.Counts(Bucket(i))[catalog.RES001].Observed)
+	}
+	require.LessOrEqual(t, sum.Steps(), uint64(5*n))
+}
+
 func TestBucketOf(t *testing.T) {
 	hour := uint64(time.Hour)
 	for _, c := range []struct {
@@ -184,6 +208,11 @@ func TestItemBound(t *testing.T) {
 	for _, text := range texts[:MaxItems] {
 		require.Contains(t, s.Items, Item{catalog.SPA003, SpanNames, text}, "the smallest stay")
 	}
+	before := s.Steps()
+	for i := range 1000 {
+		s.AddItem(Item{catalog.SPA003, SpanNames, fmt.Sprintf("z%d", i)}, 0)
+	}
+	require.EqualValues(t, 1000, s.Steps()-before, "no item is compared with all others")
 	it := Item{catalog.SPA003, SpanNames, texts[0]}
 	s.AddItem(it, 7200)
 	s.AddItem(it, 3600)

@@ -26,6 +26,7 @@ import (
 	"assay/internal/score"
 	"assay/internal/store/sqlite"
 	"assay/internal/wire"
+	"assay/internal/wire/wiretest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -509,6 +510,43 @@ func TestCloseDoesNotWaitForever(t *testing.T) {
 	require.ErrorIs(t, e.Close(ctx), context.DeadlineExceeded)
 	close(hold)
 	require.NoError(t, e.Close(t.Context()))
+}
+
+// leaving is the context of a client that leaves when the engine has looked at it a
+// number of times.
+type leaving struct {
+	context.Context
+	leave context.CancelFunc
+	looks atomic.Int64
+}
+
+func (c *leaving) Err() error {
+	if c.looks.Add(-1) == 0 {
+		c.leave()
+	}
+	return c.Context.Err()
+}
+
+// TestEvaluationEndsWithTheRequest: when the client leaves, its request is not evaluated
+// to its end, and nothing of it is kept.
+func TestEvaluationEndsWithTheRequest(t *testing.T) {
+	f := newFixture(t)
+	e := f.engine()
+	h := wiretest.Hostile{Signal: wire.Logs, At: T0, Records: wiretest.Root, RecordShare: 8, Content: wiretest.Distinct}
+	body := h.Request(1 << 20)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	c := &leaving{Context: ctx, leave: cancel}
+	c.looks.Store(20)
+	_, err := e.Ingest(c, f.org, wire.Logs, body)
+	require.Equal(t, assay.CodeUnavailable, assay.ErrorCode(err))
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorContains(t, err, "not evaluated in time")
+	require.Less(t, c.looks.Load(), int64(5), "it was asked more than twenty times")
+	require.Greater(t, c.looks.Load(), int64(-10), "and not much later")
+	require.EqualValues(t, 1, e.Counters().Refused.Load())
+	_, err = e.Ingest(t.Context(), f.org, wire.Logs, body)
+	require.NoError(t, err)
 }
 
 func TestFutureTimestamps(t *testing.T) {

@@ -3,6 +3,7 @@
 package rules
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -13,6 +14,8 @@ import (
 	"assay/internal/delta"
 	"assay/internal/rules/catalog"
 	"assay/internal/rules/rulestest"
+	"assay/internal/wire"
+	"assay/internal/wire/wiretest"
 )
 
 func at(when time.Time) func(*logspb.LogRecord) {
@@ -64,6 +67,14 @@ func TestExampleIsTheNewest(t *testing.T) {
 	require.Equal(t, delta.Logs, e.Signal)
 	require.Zero(t, e.SamplingRate)
 	require.Contains(t, e.ResourceAttributes, `"service.name":"a"`)
+}
+
+func TestTimestampsStop(t *testing.T) {
+	h := wiretest.Hostile{Signal: wire.Logs, Records: wiretest.Many}
+	body, visited := h.Request(1<<20), 0
+	ctx := &wiretest.EndingContext{Context: t.Context(), Checks: 1}
+	require.ErrorIs(t, Timestamps(ctx, wire.Logs, body, func(uint64) { visited++ }), context.Canceled)
+	require.LessOrEqual(t, visited, 2*stepsBetweenChecks)
 }
 
 func TestTimestamps(t *testing.T) {

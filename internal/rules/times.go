@@ -20,10 +20,10 @@ func Timestamps(ctx context.Context, signal wire.Signal, body []byte, visit func
 	var scope wire.ScopeEntry
 	steps := 0
 	ended := func() error {
-		if steps++; steps%stepsBetweenChecks != 0 {
+		if steps++; steps%stepsBetweenChecks != 0 || ctx.Err() == nil {
 			return nil
 		}
-		return context.Cause(ctx)
+		return fmt.Errorf("read timestamps: %w", context.Cause(ctx))
 	}
 	for m, ok := entries.Next(); ok; m, ok = entries.Next() {
 		if err := ended(); err != nil {

@@ -4,8 +4,10 @@ package otlpjson_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +20,7 @@ import (
 	logspb "go.opentelemetry.io/proto/otlp/logs/v1"
 	metricspb "go.opentelemetry.io/proto/otlp/metrics/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
 
 	"assay/internal/wire"
 	"assay/internal/wire/otlpjson"
@@ -318,6 +321,89 @@ func TestErrorLeavesDst(t *testing.T) {
 	require.Equal(t, dst, out)
 	_, err = otlpjson.Transcode(t.Context(), 0, nil, []byte(`{}`), 0)
 	require.EqualError(t, err, "byte 0: Signal(0): not a signal")
+}
+
+// TestDocuments: hostile documents are read like any other, or refused for what they are.
+func TestDocuments(t *testing.T) {
+	for _, d := range wiretest.Documents() {
+		doc := d.Request(16 << 10)
+		body, err := otlpjson.Transcode(t.Context(), d.Signal, nil, doc, 0)
+		require.NoError(t, err, d.Name)
+		require.NoError(t, wire.Validate(d.Signal, body), d.Name)
+		want, err := wiretest.DumpPdata(d.Signal, body)
+		require.NoError(t, err, d.Name)
+		require.NotEmpty(t, want)
+	}
+}
+
+// TestSlowNumbers: of numbers that take strconv long there may be few.
+func TestSlowNumbers(t *testing.T) {
+	for _, d := range wiretest.Documents() {
+		if d.Name == "long subnormal numbers" {
+			_, err := otlpjson.Transcode(t.Context(), d.Signal, nil, d.Request(1<<20), 0)
+			require.ErrorContains(t, err, "too many long numbers")
+		}
+	}
+}
+
+// remarshal returns the request as the official types encode it.
+func remarshal(t *testing.T, signal wire.Signal, body []byte) []byte {
+	t.Helper()
+	m := map[wire.Signal]proto.Message{wire.Traces: &tracepb.TracesData{}, wire.Metrics: &metricspb.MetricsData{}, wire.Logs: &logspb.LogsData{}}[signal]
+	require.NoError(t, proto.Unmarshal(body, m))
+	out, err := proto.Marshal(m)
+	require.NoError(t, err)
+	return out
+}
+
+// TestLengthsAreCanonical: lengths of any size are as short as they can be, at any
+// depth, so that a request has the same bytes as its protobuf form.
+func TestLengthsAreCanonical(t *testing.T) {
+	for _, signal := range wiretest.Signals {
+		for _, size := range []int{100, 10_000, 1_000_000} {
+			h := wiretest.Hostile{Signal: signal, Resources: wiretest.Few, Scopes: wiretest.Few, Records: wiretest.Root, RecordShare: 4, Content: wiretest.Nested64}
+			body := h.Request(size)
+			out, err := otlpjson.Transcode(t.Context(), signal, []byte("dst"), toJSON(t, wiretest.Request{Signal: signal, Body: body}), 0)
+			require.NoError(t, err)
+			require.Equal(t, "dst", string(out[:3]))
+			want, err := wiretest.DumpPdata(signal, body)
+			require.NoError(t, err)
+			got, err := wiretest.DumpPdata(signal, out[3:])
+			require.NoError(t, err)
+			require.Equal(t, want, got)
+			require.Len(t, out[3:], len(remarshal(t, signal, out[3:])), "%s of %d", signal, size)
+		}
+	}
+}
+
+func TestLimit(t *testing.T) {
+	for _, item := range []string{`0`, `0.5`} {
+		doc := wiretest.Document{Open: `{"resourceMetrics":[{"scopeMetrics":[{"metrics":[{"histogram":{"dataPoints":[{"explicitBounds":[`, Item: item, Close: `]}]}}]}]}]}`}.Request(64 << 10)
+		whole, err := otlpjson.Transcode(t.Context(), wire.Metrics, nil, doc, 0)
+		require.NoError(t, err)
+		dst := make([]byte, 5)
+		out, err := otlpjson.Transcode(t.Context(), wire.Metrics, dst, doc, len(whole))
+		require.NoError(t, err)
+		require.Len(t, out, len(dst)+len(whole))
+		for _, limit := range []int{1, 1000, len(whole) - 1} {
+			out, err = otlpjson.Transcode(t.Context(), wire.Metrics, dst, doc, limit)
+			require.ErrorIs(t, err, otlpjson.ErrTooLarge)
+			require.Len(t, out, len(dst))
+		}
+	}
+}
+
+// TestTranscodeStops: when the context ends, reading ends after some thousand values.
+func TestTranscodeStops(t *testing.T) {
+	for _, d := range wiretest.Documents() {
+		doc := d.Request(4 << 20)
+		ctx := &wiretest.EndingContext{Context: t.Context(), Checks: math.MaxInt}
+		_, err := otlpjson.Transcode(ctx, d.Signal, nil, doc, 0)
+		if checks := math.MaxInt - ctx.Checks; err == nil && checks > 3 {
+			_, err := otlpjson.Transcode(&wiretest.EndingContext{Context: t.Context(), Checks: 2}, d.Signal, nil, doc, 0)
+			require.ErrorIs(t, err, context.Canceled, d.Name)
+		}
+	}
 }
 
 func TestPackedNumbers(t *testing.T) {
