@@ -27,7 +27,7 @@ const (
 	// maxBody is the longest body and maxTarget the longest request target that is
 	// looked at, in bytes. The server's limit for headers has to leave room for the latter.
 	maxBody   = 1 << 20
-	maxTarget = 8 << 10
+	maxTarget = 10 << 10
 )
 
 // operation declares what does not follow from the types of a handler.
