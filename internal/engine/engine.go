@@ -204,7 +204,7 @@ func (e *Engine) Ingest(ctx context.Context, organizationID string, signal wire.
 // ingest evaluates and commits a request whose place is taken, and gives the place back.
 func (e *Engine) ingest(ctx context.Context, signal wire.Signal, body []byte, in rules.Input) outcome {
 	defer e.submitted.Done()
-	bodies, err := wire.Split(body, partEntries)
+	bodies, err := wire.Split(body, partEntries, maxParts)
 	if err != nil {
 		return e.refused(err)
 	}

@@ -22,7 +22,7 @@ import (
 // request is repeated, so where a request is cut depends on its bytes alone.
 const (
 	partEntries = 64      // resource entries of a part
-	maxParts    = 512     // of a request. More are refused
+	maxParts    = 512     // of a request. Parts of one that has more entries are larger
 	partHours   = 2048    // hours of the services of a part. More are refused: exporters send a few
 	partSpans   = 1 << 16 // of a part. More are refused
 	partFacts   = 1 << 16 // rows of a part. More are refused
@@ -61,9 +61,6 @@ func (e *Engine) drop(p *part) {
 // some are committed and others are not, the request may be sent again: the committed ones
 // count once. It returns when nothing uses the request any more.
 func (e *Engine) ingestParts(ctx context.Context, signal wire.Signal, body []byte, bodies [][]byte, in rules.Input) outcome {
-	if len(bodies) > maxParts {
-		return e.refused(&wire.Error{Field: "ExportServiceRequest", Reason: fmt.Sprintf("the request has more than %d resource entries; send smaller requests", maxParts*partEntries)})
-	}
 	if err := wire.Validate(signal, body); err != nil { // before anything is committed
 		return e.refused(err)
 	}

@@ -135,7 +135,7 @@ const zstdMaxBlock = 128 << 10
 // little it holds, and decompressing a body cannot be interrupted.
 const zstdMaxBlocks = 1 << 16
 
-var errBlocks = &refusal{Invalid, "zstd: too many blocks; send smaller requests"}
+var errBlocks = &refusal{TooLarge, "zstd: too many blocks; send smaller requests"}
 
 func (u *unpacker) unzstd(ctx context.Context, l *lease, packed []byte) (*buffer, error) {
 	if len(packed) == 0 {
