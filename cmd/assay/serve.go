@@ -44,7 +44,6 @@ const (
 	arrivalTimeout = 30 * time.Second // for header and body of a request
 	answerTimeout  = time.Minute      // for reading a request and writing its answer
 	idleTimeout    = 2 * time.Minute  // between requests of a connection
-	maxStreams     = 128              // requests at a time on one HTTP/2 connection
 
 	// maxHeader is for the request line and the header of a request: 16 KiB, of which
 	// net/http adds the last 4096 bytes itself.
@@ -413,6 +412,9 @@ func (s *server) connections(address net.Addr) *connlimit.Limiter {
 func (s *server) serveHTTP(l net.Listener, h http.Handler, tlsConfig *tls.Config) {
 	limiter := s.connections(l.Addr())
 	l = limiter.Listener(l)
+	// Connections are limited, so a connection must not carry many requests: HTTP/1.1 alone.
+	var protocols http.Protocols
+	protocols.SetHTTP1(true)
 	srv := &http.Server{
 		Handler:           limiter.Handler(h),
 		TLSConfig:         tlsConfig,
@@ -421,7 +423,7 @@ func (s *server) serveHTTP(l net.Listener, h http.Handler, tlsConfig *tls.Config
 		WriteTimeout:      answerTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
-		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
+		Protocols:         &protocols,
 		ErrorLog:          slog.NewLogLogger(s.logger.Handler(), slog.LevelDebug),
 	}
 	s.servers = append(s.servers, srv)

@@ -265,10 +265,22 @@ func (e *Engine) recycle(b *rules.Batch) {
 	e.batches.Put(b)
 }
 
+// takeTurn waits for the organization's turn at the processor.
+func (e *Engine) takeTurn(ctx context.Context, organizationID string) error {
+	err := context.Cause(ctx)
+	if err == nil {
+		err = e.judging.Acquire(ctx, organizationID)
+	}
+	if err != nil {
+		return &assay.Error{Code: assay.CodeUnavailable, Message: "too many requests wait to be judged", Err: err}
+	}
+	return nil
+}
+
 // evaluate waits for the organization's turn and evaluates a part of a request.
 func (e *Engine) evaluate(ctx context.Context, signal wire.Signal, body []byte, in rules.Input, p *part) error {
-	if err := e.judging.Acquire(ctx, in.OrganizationID); err != nil {
-		return &assay.Error{Code: assay.CodeUnavailable, Message: "too many requests wait to be judged", Err: err}
+	if err := e.takeTurn(ctx, in.OrganizationID); err != nil {
+		return err
 	}
 	defer e.judging.Release(in.OrganizationID)
 	ev := e.evaluators.take()

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
@@ -61,10 +62,11 @@ func (e *Engine) drop(p *part) {
 // some are committed and others are not, the request may be sent again: the committed ones
 // count once. It returns when nothing uses the request any more.
 func (e *Engine) ingestParts(ctx context.Context, signal wire.Signal, body []byte, bodies [][]byte, in rules.Input) outcome {
-	if err := wire.Validate(signal, body); err != nil { // before anything is committed
+	whole, err := e.validate(ctx, signal, body, in) // before anything is committed
+	if err != nil {
 		return e.refused(err)
 	}
-	whole := in.HashKey.Request(body)
+	in.Budget = rules.NewBudget(len(body))
 	parts := make([]*part, len(bodies))
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(partsAtOnce)
@@ -72,7 +74,8 @@ func (e *Engine) ingestParts(ctx context.Context, signal wire.Signal, body []byt
 	for i, b := range bodies {
 		at := offset
 		offset += len(b)
-		group.Go(func() error {
+		group.Go(func() (err error) {
+			defer e.recovered(groupCtx, &err)
 			if err := context.Cause(groupCtx); err != nil {
 				return &assay.Error{Code: assay.CodeUnavailable, Message: "the request was not committed in time", Err: err}
 			}
@@ -95,6 +98,26 @@ func (e *Engine) ingestParts(ctx context.Context, signal wire.Signal, body []byt
 		return e.refused(err)
 	}
 	return e.committed(parts, len(body))
+}
+
+// validate checks a whole request in the organization's turn, and returns its hash.
+func (e *Engine) validate(ctx context.Context, signal wire.Signal, body []byte, in rules.Input) (hash [16]byte, err error) {
+	if err := e.takeTurn(ctx, in.OrganizationID); err != nil {
+		return hash, err
+	}
+	defer e.judging.Release(in.OrganizationID)
+	if err := wire.Validate(signal, body); err != nil {
+		return hash, err
+	}
+	return in.HashKey.Request(body), nil
+}
+
+// recovered turns a panic into an error: one request must not end the process.
+func (e *Engine) recovered(ctx context.Context, err *error) {
+	if r := recover(); r != nil {
+		e.cfg.Logger.ErrorContext(ctx, "panic while a request was taken in", "stack", string(debug.Stack()))
+		*err = assay.Errorf(assay.CodeInternal, "internal error")
+	}
 }
 
 // commitPart commits a part. When that fails, it holds nothing.

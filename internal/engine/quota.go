@@ -92,6 +92,7 @@ type reading struct {
 
 type serviceQuota struct {
 	pending bool // in no transaction that has been committed, as far as is known
+	users   int  // requests, or parts of them, under way that were admitted while it was
 	names   map[uint64]struct{}
 	open    map[uint64]struct{} // those of names that are pending
 	details map[uint64]struct{}
@@ -340,7 +341,8 @@ func (q *Quota) unsure(o *organizationQuota) bool {
 // AdmitService implements rules.Quota.
 func (q *Quota) AdmitService(organizationID string, k assay.ServiceKey) (ok, isNew bool) {
 	q.mu.RLock()
-	known := q.service(organizationID, k) != nil
+	s := q.service(organizationID, k)
+	known := s != nil && !s.pending
 	q.mu.RUnlock()
 	if known {
 		return true, false
@@ -363,7 +365,11 @@ func (q *Quota) admitService(organizationID string, k assay.ServiceKey, asked bo
 	case o == nil:
 		return false, false, true
 	case o.services[k] != nil:
-		return true, false, true
+		s := o.services[k]
+		if s.pending { // the place is given back when all of its users do that
+			s.users++
+		}
+		return true, s.pending, true
 	case !asked && q.unsure(o):
 		return false, false, false
 	case len(o.services) >= q.cfg.MaxServices:
@@ -374,7 +380,7 @@ func (q *Quota) admitService(organizationID string, k assay.ServiceKey, asked bo
 		}
 		return false, false, true
 	}
-	o.services[k] = &serviceQuota{pending: true}
+	o.services[k] = &serviceQuota{pending: true, users: 1}
 	o.admitted++
 	return true, true, true
 }
@@ -502,7 +508,9 @@ func (q *Quota) Release(organizationID string, admitted []rules.Admission) {
 		case a.Instance != 0:
 			s.settleInstance(a, false)
 		case s.pending:
-			delete(o.services, a.Service)
+			if s.users--; s.users <= 0 {
+				delete(o.services, a.Service)
+			}
 		}
 	})
 }

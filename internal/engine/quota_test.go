@@ -42,6 +42,7 @@ func TestQuota(t *testing.T) {
 	require.Equal(t, refused, service(a), "nothing is admitted before the organization is loaded")
 	require.NoError(t, q.Load(t.Context(), f.org))
 	require.Equal(t, fresh, service(a))
+	q.Keep(f.org, []rules.Admission{{Service: a}})
 	require.Equal(t, known, service(a))
 	require.Equal(t, fresh, service(b))
 	require.Equal(t, refused, service(c))
@@ -67,7 +68,7 @@ func TestQuota(t *testing.T) {
 
 	// A refresh in the middle of requests: what they admitted is not in the store yet.
 	require.NoError(t, q.Refresh(t.Context()))
-	require.Equal(t, known, service(a))
+	require.Equal(t, fresh, service(a))
 	require.Equal(t, known, name(a, 2))
 	require.Equal(t, known, name(a, 3))
 	require.Equal(t, refused, name(a, 9))
@@ -252,4 +253,43 @@ func TestQuotaLoadsOnce(t *testing.T) {
 		require.EqualValues(t, 90, loaded.Load())
 		require.EqualValues(t, 1, w.asked.Load())
 	})
+}
+
+// TestSharedPlaces: the place of a service that several requests under way use is given back
+// when the last of them is not committed, and kept when any of them is.
+func TestSharedPlaces(t *testing.T) {
+	f := newFixture(t)
+	one, other := assay.ServiceKey{Name: "one"}, assay.ServiceKey{Name: "other"}
+	admission := []rules.Admission{{Service: one}}
+	quota := func() *engine.Quota {
+		q := engine.NewQuota(engine.QuotaConfig{Store: f.store, MaxServices: 1})
+		require.NoError(t, q.Load(t.Context(), f.org))
+		for range 2 {
+			ok, isNew := q.AdmitService(f.org, one)
+			require.True(t, ok)
+			require.True(t, isNew, "each has a place to give back")
+		}
+		return q
+	}
+	q := quota()
+	q.Release(f.org, admission)
+	q.Keep(f.org, admission)
+	_, isNew := q.AdmitService(f.org, one)
+	require.False(t, isNew)
+	ok, _ := q.AdmitService(f.org, other)
+	require.False(t, ok)
+
+	q = quota()
+	q.Keep(f.org, admission)
+	q.Release(f.org, admission)
+	ok, _ = q.AdmitService(f.org, other)
+	require.False(t, ok)
+
+	q = quota()
+	q.Release(f.org, admission)
+	ok, _ = q.AdmitService(f.org, other)
+	require.False(t, ok)
+	q.Release(f.org, admission)
+	ok, _ = q.AdmitService(f.org, other)
+	require.True(t, ok, "no one uses it any more")
 }

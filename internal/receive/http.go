@@ -48,7 +48,7 @@ func (r *Receiver) newHTTPServer() *http.Server {
 		MaxHeaderBytes:    maxHeaderBytes - headerSlop,
 		Protocols:         &protocols,
 		HTTP2: &http.HTTP2Config{
-			MaxConcurrentStreams:          maxStreams,
+			MaxConcurrentStreams:          maxHTTPStreams,
 			MaxReceiveBufferPerStream:     streamWindow,
 			MaxReceiveBufferPerConnection: 8 * streamWindow,
 			SendPingTimeout:               pingAfter,

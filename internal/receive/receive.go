@@ -44,8 +44,11 @@ const (
 	maxHeaderBytes = 16 << 10
 	// headerSlop is how many bytes net/http reads past http.Server.MaxHeaderBytes.
 	headerSlop = 4096
-	// maxStreams bounds the requests at a time on one HTTP/2 connection.
-	maxStreams = 128
+	// maxStreams bounds the requests at a time on one gRPC connection, maxHTTPStreams those
+	// on one HTTP/2 connection of OTLP/HTTP, each with its headers in memory until its
+	// answer has been written.
+	maxStreams     = 128
+	maxHTTPStreams = 8
 	// idleTimeout ends connections without a request.
 	idleTimeout = 5 * time.Minute
 	// pingAfter and pingTimeout end HTTP/2 connections that are dead, or on which

@@ -50,10 +50,11 @@ type Input struct {
 	OrganizationID string
 	HashKey        delta.HashKey // of the organization; needed
 
-	Start       uint64 // of the window: what is older counts as usage only
-	MetricStart uint64 // of the shorter window of MET-003 and MET-004
-	Arrival     uint64 // the time of records without a usable timestamp, and of usage
-	Latest      uint64 // timestamps after it are not believed
+	Budget      *Budget // of the request that this is a part of; nil: it is the whole
+	Start       uint64  // of the window: what is older counts as usage only
+	MetricStart uint64  // of the shorter window of MET-003 and MET-004
+	Arrival     uint64  // the time of records without a usable timestamp, and of usage
+	Latest      uint64  // timestamps after it are not believed
 }
 
 // Evaluator judges requests. It must not be used concurrently; its caches make it
@@ -77,7 +78,8 @@ type Evaluator struct {
 	offset    int             // in it, of the record in hand
 	steps     uint64          // taken for it
 	nextCheck uint64          // steps at which the context is looked at
-	maxSteps  uint64
+	charged   uint64          // of the steps, to the budget
+	budget    *Budget
 
 	// Views of the entry in hand, here so that they do not escape one by one.
 	entry    wire.ResourceEntry
@@ -199,7 +201,10 @@ func (e *Evaluator) Evaluate(ctx context.Context, signal wire.Signal, body []byt
 	e.in, e.batch = in, b
 	b.begin(e, signal)
 	e.request++
-	e.ctx, e.offset, e.steps, e.nextCheck, e.maxSteps = ctx, 0, 0, 0, freeSteps+uint64(len(body))/bytesPerFree
+	e.ctx, e.offset, e.steps, e.nextCheck, e.charged, e.budget = ctx, 0, 0, 0, 0, in.Budget
+	if e.budget == nil {
+		e.budget = NewBudget(len(body))
+	}
 	defer func() { e.batch, e.ctx, e.service, e.resource, e.resourceBytes = nil, nil, nil, nil, nil }()
 
 	entries, err := wire.Request(body)

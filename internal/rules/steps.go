@@ -5,6 +5,7 @@ package rules
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 
 	"assay/internal/wire"
 )
@@ -14,12 +15,12 @@ import (
 // Real telemetry takes less than one step for four bytes, and less than one a byte
 // where no attribute, name or series has been seen before.
 //
-// A request may take freeSteps and one more for each two bytes. So the largest request
-// that a server accepts takes at most about five times as long as one of ordinary
-// telemetry of that size.
+// A request may take freeSteps and allowedPerByte more for each byte, all of its parts
+// together. So the largest request that a server accepts takes at most about five times as
+// long as one of ordinary telemetry of that size.
 const (
-	freeSteps    = 16 << 20
-	bytesPerFree = 2
+	freeSteps      = 16 << 20
+	allowedPerByte = 2
 
 	stepsPerEntry    = 4
 	stepsPerResource = 150 // that is new, and stepsPerDecided for each attribute
@@ -60,11 +61,24 @@ func (e *Evaluator) spendMiss(n int) error {
 // about the time that an attribute takes whose verdict is known.
 func (e *Evaluator) Steps() uint64 { return e.steps }
 
+// Budget is the steps that the parts of one request may take together. It may be used
+// concurrently.
+type Budget struct{ left atomic.Int64 }
+
+// NewBudget returns the budget of a request of so many bytes.
+func NewBudget(bytes int) *Budget {
+	b := new(Budget)
+	b.left.Store(freeSteps + allowedPerByte*int64(bytes))
+	return b
+}
+
 func (e *Evaluator) check() error {
 	if e.ctx.Err() != nil {
 		return fmt.Errorf("evaluate request: %w", context.Cause(e.ctx))
 	}
-	if e.steps > e.maxSteps {
+	spent := e.steps - e.charged
+	e.charged = e.steps
+	if e.budget.left.Add(-int64(spent)) < 0 {
 		return &wire.Error{Offset: e.offset, Field: "ExportServiceRequest", Reason: errTooDear}
 	}
 	e.nextCheck = e.steps + stepsBetweenChecks
