@@ -297,15 +297,18 @@ func (s *Service) AddItem(it Item, b Bucket) bool {
 		return false
 	}
 	if s.Items == nil {
-		s.Items, s.texts = make(map[Item]Bucket), make(map[itemList][]string)
+		s.Items = make(map[Item]Bucket)
+	}
+	if s.texts == nil {
+		s.indexItems()
 	}
 	key := itemList{it.Rule, it.List}
 	texts := s.texts[key]
 	i, _ := slices.BinarySearch(texts, it.Text)
-	if i == MaxItems {
+	if i >= MaxItems {
 		return false
 	}
-	if len(texts) == MaxItems {
+	if len(texts) >= MaxItems {
 		largest := texts[MaxItems-1]
 		delete(s.Items, Item{it.Rule, it.List, largest})
 		texts = texts[:MaxItems-1]
@@ -313,6 +316,18 @@ func (s *Service) AddItem(it Item, b Bucket) bool {
 	s.Items[it] = b
 	s.texts[key] = slices.Insert(texts, i, it.Text)
 	return true
+}
+
+func (s *Service) indexItems() {
+	s.texts = make(map[itemList][]string)
+	for it := range s.Items {
+		key := itemList{it.Rule, it.List}
+		s.texts[key] = append(s.texts[key], it.Text)
+	}
+	for _, texts := range s.texts {
+		slices.Sort(texts)
+	}
+	s.steps += uint64(len(s.Items))
 }
 
 // AddClaim adds a claim.

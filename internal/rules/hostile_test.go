@@ -86,7 +86,7 @@ func TestHostileRequests(t *testing.T) {
 		body    func() []byte
 		refused bool
 	}{
-		{name: "distinct services", signal: wire.Logs, body: func() []byte {
+		{name: "distinct services", signal: wire.Logs, refused: true, body: func() []byte {
 			return repeat(func(i int) []byte {
 				return inScope(field(1, stringAttr("service.name", "s"+strconv.Itoa(i))), field(2, nil))
 			})
@@ -97,7 +97,7 @@ func TestHostileRequests(t *testing.T) {
 				return inScope(append(r, field(1, stringAttr("host.name", strconv.Itoa(i)))...), field(2, nil))
 			})
 		}},
-		{name: "distinct resources with much to show", signal: wire.Traces, body: func() []byte {
+		{name: "distinct resources with much to show", signal: wire.Traces, refused: true, body: func() []byte {
 			return repeat(func(i int) []byte {
 				return inScope(append(field(1, stringAttr("service.name", "s")), field(1, stringAttr("x"+strconv.Itoa(i), strings.Repeat("y", 200)))...),
 					field(2, append(field(1, rulestest.TraceID(1)), field(2, rulestest.SpanID(i+1))...)))
@@ -112,14 +112,14 @@ func TestHostileRequests(t *testing.T) {
 		{name: "tiny data points", signal: wire.Metrics, refused: true, body: func() []byte {
 			return inScope(field(1, stringAttr("service.name", "s")), metricPoints([]byte(strings.Repeat("\x0a\x00", 5_000_000))))
 		}},
-		{name: "a million attribute keys of one metric", signal: wire.Metrics, body: func() []byte {
+		{name: "a million attribute keys of one metric", signal: wire.Metrics, refused: true, body: func() []byte {
 			var points []byte
 			for i := range 1_000_000 {
 				points = append(points, field(1, append(times(one), field(7, stringAttr("k"+strconv.Itoa(i), "v"))...))...)
 			}
 			return inScope(field(1, stringAttr("service.name", "s")), metricPoints(points))
 		}},
-		{name: "one attribute in a million values", signal: wire.Metrics, body: func() []byte {
+		{name: "one attribute in a million values", signal: wire.Metrics, refused: true, body: func() []byte {
 			var points []byte
 			for i := range 1_000_000 {
 				points = append(points, field(1, append(times(one), field(7, stringAttr("k", "v"+strconv.Itoa(i)))...))...)
@@ -134,7 +134,7 @@ func TestHostileRequests(t *testing.T) {
 			}
 			return inScope(field(1, stringAttr("service.name", "s")), metricPoints(points))
 		}},
-		{name: "distinct span names", signal: wire.Traces, body: func() []byte {
+		{name: "distinct span names", signal: wire.Traces, refused: true, body: func() []byte {
 			var spans []byte
 			for i := range 900_000 {
 				spans = append(spans, field(2, append(field(1, rulestest.TraceID(i)), append(field(2, rulestest.SpanID(i+1)), field(5, []byte("n"+strconv.Itoa(i)))...)...))...)

@@ -90,7 +90,7 @@ const (
 type Hostile struct {
 	Name   string
 	Signal wire.Signal
-	At     time.Time // default: the present
+	At     time.Time // when records happen; default: some time
 
 	Resources, Scopes, Records, Points, Details Spread
 
@@ -137,10 +137,10 @@ var Patterns = []string{
 	"xoxb-", "Bearer a-", "://a:b", "%3A%2F%2F", "x:@tcp(", "token=arn:", "_", "-", "=", "é@", "\x00", "http.request.header.", "glpat-", "-----BEGIN PRIVATE KEY",
 }
 
-// Requests returns the body of a request of about size bytes.
+// Request returns the body of a request of about size bytes.
 func (h Hostile) Request(size int) []byte {
 	if h.At.IsZero() {
-		h.At = time.Now()
+		h.At = time.Unix(1<<30, 0)
 	}
 	if h.Pattern == "" {
 		h.Pattern = "x"
