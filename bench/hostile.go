@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
@@ -33,113 +32,141 @@ const (
 
 // runHostile compares requests of hostile shapes with ordinary telemetry of the same
 // size: the analysis of one request with empty caches until its facts are merged or it
-// is refused, and turning OTLP/JSON into protobuf.
+// is refused, and turning OTLP/JSON into protobuf. In every round both sides are timed.
 func runHostile(ctx context.Context, s *settings, emit func(*table) error) error {
 	recordings, err := readRecordings(s.recordings)
 	if err != nil {
 		return err
 	}
-	binary := hostileTable{table: table{
-		Title:   fmt.Sprintf("analysis of one request of %d MiB, ordinary telemetry = 1", hostileBytes>>20),
-		Columns: []string{"s", "x ordinary", "steps/B", "refused"},
+	binary := hostileBench{rounds: max(1, s.rounds/2), once: evaluateOnce, table: table{
+		Title:   fmt.Sprintf("analysis of one request of %d MiB, the mean of ordinary telemetry = 1", hostileBytes>>20),
+		Columns: []string{"s", "x ordinary", "min", "max", "steps/B", "refused"},
 	}}
-	text := hostileTable{table: table{
-		Title:   fmt.Sprintf("%d MiB of OTLP/JSON to protobuf, ordinary telemetry = 1", hostileBytes>>20),
-		Columns: []string{"s", "x ordinary", "refused"},
+	text := hostileBench{rounds: max(1, s.rounds/2), once: transcodeOnce, table: table{
+		Title:   fmt.Sprintf("%d MiB of OTLP/JSON to protobuf, the mean of ordinary telemetry = 1", hostileBytes>>20),
+		Columns: []string{"s", "x ordinary", "min", "max", "refused"},
 	}}
-	for _, shape := range []shape{engineShapes[0], engineShapes[3]} {
-		for _, signal := range wiretest.Signals {
-			w, err := newWorkload(recordings, signal, shape, hostileBytes)
-			if err != nil {
-				return err
-			}
-			if !shape.unique {
-				doc, err := hostileJSON(signal, joined(w, hostileObjects))
-				if err != nil {
-					return err
-				}
-				seconds, err := transcodeHostile(s.rounds, signal, doc)
-				if err := text.ordinary("ordinary "+signal.String(), seconds, err); err != nil {
-					return err
-				}
-			}
-			w.renew(passTime)
-			seconds, steps, err := evaluateHostile(ctx, s.rounds, signal, joined(w, hostileBytes), start)
-			if shape.unique {
-				err = binary.add("nothing seen before, "+signal.String(), seconds, err, steps)
-			} else {
-				err = binary.ordinary("ordinary "+signal.String(), seconds, err, steps)
-			}
-			if err != nil {
-				return err
-			}
+	unseen := make(map[wire.Signal][]byte)
+	for _, signal := range wiretest.Signals {
+		w, err := newWorkload(recordings, signal, engineShapes[0], hostileBytes)
+		if err != nil {
+			return err
+		}
+		doc, err := hostileJSON(signal, joined(w, hostileObjects))
+		if err != nil {
+			return err
+		}
+		w.renew(passTime)
+		binary.ordinary = append(binary.ordinary, hostileInput{signal, joined(w, hostileBytes)})
+		text.ordinary = append(text.ordinary, hostileInput{signal, doc})
+		if w, err = newWorkload(recordings, signal, engineShapes[3], hostileBytes); err != nil {
+			return err
+		}
+		w.renew(passTime)
+		unseen[signal] = joined(w, hostileBytes)
+	}
+	for i, signal := range wiretest.Signals {
+		if err := errors.Join(
+			binary.add(ctx, "ordinary "+signal.String(), binary.ordinary[i]),
+			binary.add(ctx, signal.String()+" of which nothing was seen before", hostileInput{signal, unseen[signal]}),
+			text.add(ctx, "ordinary "+signal.String(), text.ordinary[i]),
+		); err != nil {
+			return err
 		}
 	}
 	for _, h := range wiretest.Shapes() {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
 		h.At = start
-		seconds, steps, err := evaluateHostile(ctx, s.rounds, h.Signal, h.Request(hostileBytes), start)
-		if err := binary.add(h.Name, seconds, err, steps); err != nil {
+		if err := binary.add(ctx, h.Name, hostileInput{h.Signal, h.Request(hostileBytes)}); err != nil {
 			return err
 		}
 		doc, err := hostileJSON(h.Signal, h.Request(hostileObjects))
 		if err != nil {
 			return fmt.Errorf("%s: %w", h.Name, err)
 		}
-		seconds, err = transcodeHostile(s.rounds, h.Signal, doc)
-		if err := text.add(h.Name, seconds, err); err != nil {
+		if err := text.add(ctx, h.Name, hostileInput{h.Signal, doc}); err != nil {
 			return err
 		}
 	}
 	for _, d := range wiretest.Documents() {
-		seconds, err := transcodeHostile(s.rounds, d.Signal, d.Request(hostileBytes))
-		if err := text.add(d.Name, seconds, err); err != nil {
+		if err := text.add(ctx, d.Name, hostileInput{d.Signal, d.Request(hostileBytes)}); err != nil {
 			return err
 		}
 	}
-	for _, t := range []*hostileTable{&binary, &text} {
-		t.Targets = []target{atMost("the worst, ordinary telemetry = 1,", hostileTarget, t.worst)}
-		if err := emit(&t.table); err != nil {
+	for _, b := range []*hostileBench{&binary, &text} {
+		b.Targets = []target{atMost("the worst, ordinary telemetry = 1,", hostileTarget, b.worst)}
+		if err := emit(&b.table); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// hostileTable is a table whose first rows are ordinary telemetry.
-type hostileTable struct {
+// hostileInput is one request.
+type hostileInput struct {
+	signal wire.Signal
+	body   []byte
+}
+
+// hostileBench times requests beside ordinary ones.
+type hostileBench struct {
 	table
-	seconds []float64 // of ordinary telemetry
-	worst   float64
+	rounds   int
+	once     func(context.Context, hostileInput) (run func() error, steps func() uint64, err error)
+	ordinary []hostileInput
+	worst    float64
 }
 
-func (t *hostileTable) ordinary(name string, seconds float64, err error, more ...float64) error {
-	t.seconds = append(t.seconds, seconds)
-	return t.add(name, seconds, err, more...)
-}
-
-// add adds a row. Refused requests are no error.
-func (t *hostileTable) add(name string, seconds float64, err error, more ...float64) error {
-	refused := value(0)
+// time returns the processor time of one run, its steps for each byte, and whether the
+// request was refused.
+func (b *hostileBench) time(ctx context.Context, in hostileInput) (seconds, steps float64, refused bool, err error) {
+	run, count, err := b.once(ctx, in)
 	if err != nil {
-		var malformed *wire.Error
-		if !errors.As(err, &malformed) {
+		return 0, 0, false, err
+	}
+	seconds, _, err = timed(func() error {
+		err := run()
+		if _, malformed := errors.AsType[*wire.Error](err); malformed || errors.Is(err, otlpjson.ErrTooLarge) {
+			refused = true
+			return nil
+		}
+		return err
+	})
+	return seconds, float64(count()) / float64(len(in.body)), refused, err
+}
+
+// add adds a row.
+func (b *hostileBench) add(ctx context.Context, name string, in hostileInput) error {
+	var hostile, ordinary []float64
+	var steps float64
+	refused := value(0)
+	for range b.rounds {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		mean := 0.0
+		for _, o := range b.ordinary {
+			seconds, _, _, err := b.time(ctx, o)
+			if err != nil {
+				return err
+			}
+			mean += seconds / float64(len(b.ordinary))
+		}
+		seconds, n, r, err := b.time(ctx, in)
+		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		refused = 1
+		if r {
+			refused = 1
+		}
+		hostile, ordinary, steps = append(hostile, seconds), append(ordinary, mean), n
 	}
-	mean := 0.0
-	for _, s := range t.seconds {
-		mean += s / float64(len(t.seconds))
+	r := paired(hostile, ordinary)
+	b.worst = max(b.worst, r.median())
+	values := []value{value(median(hostile)), value(r.median()), value(r.min()), value(r.max())}
+	if steps > 0 {
+		values = append(values, value(steps))
 	}
-	t.worst = max(t.worst, seconds/mean)
-	values := []value{value(seconds), value(seconds / mean)}
-	for _, v := range more {
-		values = append(values, value(v))
-	}
-	t.Rows = append(t.Rows, row{name, append(values, refused)})
+	b.Rows = append(b.Rows, row{name, append(values, refused)})
 	return nil
 }
 
@@ -153,58 +180,35 @@ func joined(w *workload, size int) (body []byte) {
 	return body
 }
 
-// fastest returns the least processor time that f takes.
-func fastest(rounds int, f func() error) (seconds float64, err error) {
-	var all []float64
-	for range max(1, rounds/2) {
-		s, _, failed := timed(func() error { err = f(); return nil })
-		if failed != nil {
-			return 0, failed
-		}
-		all = append(all, s)
-	}
-	return slices.Min(all), err
-}
-
-// evaluateHostile returns how long the analysis of a request takes with empty caches,
-// and how many steps it counts for each byte.
-func evaluateHostile(ctx context.Context, rounds int, signal wire.Signal, body []byte, at time.Time) (seconds, steps float64, err error) {
-	now := uint64(at.UnixNano())
+// evaluateOnce prepares the analysis of a request with empty caches.
+func evaluateOnce(ctx context.Context, r hostileInput) (run func() error, steps func() uint64, err error) {
+	now := uint64(start.UnixNano())
 	in := rules.Input{
 		OrganizationID: organization, Arrival: now, Latest: now + uint64(time.Minute),
 		Start: now - uint64(assay.DefaultWindow), MetricStart: now - uint64(assay.MetricWindow),
 	}
 	quota := engine.NewQuota(engine.QuotaConfig{Store: emptyStore{}})
 	if err := quota.Load(ctx, organization); err != nil {
-		return 0, 0, err
+		return nil, nil, err
 	}
-	filter := delta.NewFilter(21)
-	seconds, err = fastest(rounds, func() error {
-		e := rules.NewEvaluator(rules.Config{Filter: filter, Quota: quota})
-		var b rules.Batch
-		defer func() {
-			quota.Release(organization, b.Admitted)
-			steps = float64(e.Steps()) / float64(len(body))
-		}()
-		if err := e.Evaluate(ctx, signal, body, in, &b); err != nil {
+	e := rules.NewEvaluator(rules.Config{Filter: delta.NewFilter(21), Quota: quota})
+	var b rules.Batch
+	return func() error {
+		if err := e.Evaluate(ctx, r.signal, r.body, in, &b); err != nil {
 			return err
 		}
 		b.MergeInto(new(delta.Delta))
 		return nil
-	})
-	return seconds, steps, err
+	}, e.Steps, nil
 }
 
-// transcodeHostile returns how long turning a document into protobuf takes.
-func transcodeHostile(rounds int, signal wire.Signal, doc []byte) (float64, error) {
-	out := make([]byte, 0, len(doc))
-	return fastest(rounds, func() error {
-		_, err := otlpjson.Transcode(context.Background(), signal, out[:0], doc, hostileBytes)
-		if errors.Is(err, otlpjson.ErrTooLarge) {
-			return &wire.Error{Reason: err.Error()}
-		}
+// transcodeOnce prepares turning a document into protobuf.
+func transcodeOnce(ctx context.Context, r hostileInput) (run func() error, steps func() uint64, err error) {
+	out := make([]byte, 0, len(r.body))
+	return func() error {
+		_, err := otlpjson.Transcode(ctx, r.signal, out, r.body, hostileBytes)
 		return err
-	})
+	}, func() uint64 { return 0 }, nil
 }
 
 // hostileJSON returns an OTLP/JSON request of about hostileBytes that repeats the

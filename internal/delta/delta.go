@@ -314,10 +314,10 @@ func (s *Service) AddItem(it Item, b Bucket) bool {
 	key := itemList{it.Rule, it.List}
 	texts := s.texts[key]
 	i, _ := slices.BinarySearch(texts, it.Text)
-	if i == MaxItems {
+	if i >= MaxItems {
 		return false
 	}
-	if len(texts) == MaxItems {
+	if len(texts) >= MaxItems {
 		largest := texts[MaxItems-1]
 		delete(s.Items, Item{it.Rule, it.List, largest})
 		texts = texts[:MaxItems-1]
@@ -337,6 +337,7 @@ func (s *Service) indexItems() {
 	for _, texts := range s.texts {
 		slices.Sort(texts)
 	}
+	s.steps += uint64(len(s.Items))
 }
 
 // AddClaim adds a claim.

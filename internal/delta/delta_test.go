@@ -4,6 +4,7 @@ package delta
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"testing"
@@ -213,6 +214,10 @@ func TestItemBound(t *testing.T) {
 		s.AddItem(Item{catalog.SPA003, SpanNames, fmt.Sprintf("z%d", i)}, 0)
 	}
 	require.EqualValues(t, 1000, s.Steps()-before, "no item is compared with all others")
+	stored := Service{Items: maps.Clone(s.Items)} // as a store makes it
+	stored.AddItem(Item{catalog.SPA003, SpanNames, "000"}, 0)
+	require.Len(t, stored.Items, MaxItems+2)
+	require.NotContains(t, stored.Items, Item{catalog.SPA003, SpanNames, texts[MaxItems-1]}, "the largest goes")
 	it := Item{catalog.SPA003, SpanNames, texts[0]}
 	s.AddItem(it, 7200)
 	s.AddItem(it, 3600)

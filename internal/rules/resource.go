@@ -183,7 +183,7 @@ func (e *Evaluator) decideResource(m wire.Message) (*resource, error) {
 		if err := kv.Decode(am); err != nil {
 			return nil, err
 		}
-		if err := e.spend(2 * uint64(kv.Value.Items.Len())); err != nil {
+		if err := e.spend(4 * uint64(kv.Value.Items.Len())); err != nil {
 			return nil, err
 		}
 		if wanted[string(kv.Key)] {

@@ -20,7 +20,7 @@ const redacted = "[redacted]"
 // attributesJSON builds the JSON object of resource attributes for evidence:
 // sensitive values replaced, long ones cut, attributes left out once it is full.
 type attributesJSON struct {
-	b       strings.Builder
+	b       []byte // without the closing brace
 	keys    map[string]bool
 	leftOut int
 }
@@ -29,7 +29,7 @@ type attributesJSON struct {
 const maxLeftOut = 64
 
 func (d *attributesJSON) add(e *Evaluator, kv *wire.KeyValue) {
-	if d.b.Len() >= maxAttributesJSON || d.leftOut == maxLeftOut {
+	if len(d.b) >= maxAttributesJSON || d.leftOut == maxLeftOut {
 		return
 	}
 	key := e.shown(kv.Key)
@@ -43,28 +43,33 @@ func (d *attributesJSON) add(e *Evaluator, kv *wire.KeyValue) {
 	if x.left < 0 {
 		return
 	}
-	name, err := json.Marshal(key)
-	if err != nil {
-		return
+	between := byte('{')
+	if d.keys != nil {
+		between = ','
 	}
-	value, err := json.Marshal(shown)
-	if err != nil {
-		return
+	b, err := appendJSON(append(d.b, between), key)
+	if err == nil {
+		b, err = appendJSON(append(b, ':'), shown)
 	}
-	if d.b.Len()+len(name)+len(value)+3 > maxAttributesJSON { // a comma, a colon, the closing brace
+	if err != nil || len(b)+1 > maxAttributesJSON { // with the closing brace
 		return
 	}
 	d.leftOut--
 	if d.keys == nil {
 		d.keys = make(map[string]bool)
-		d.b.WriteByte('{')
-	} else {
-		d.b.WriteByte(',')
 	}
-	d.keys[key] = true
-	d.b.Write(name)
-	d.b.WriteByte(':')
-	d.b.Write(value)
+	d.keys[key], d.b = true, b
+}
+
+// appendJSON appends v to dst. Most are texts that stand for themselves.
+func appendJSON(dst []byte, v any) ([]byte, error) {
+	if s, ok := v.(string); ok && !strings.ContainsFunc(s, func(r rune) bool {
+		return r < ' ' || r >= 0x7f || r == '"' || r == '\\' || r == '<' || r == '>' || r == '&'
+	}) {
+		return append(append(append(dst, '"'), s...), '"'), nil
+	}
+	b, err := json.Marshal(v)
+	return append(dst, b...), err
 }
 
 // String returns the object.
@@ -72,7 +77,7 @@ func (d *attributesJSON) String() string {
 	if d.keys == nil {
 		return "{}"
 	}
-	return d.b.String() + "}"
+	return string(d.b) + "}"
 }
 
 // maxShownItems bounds the parts of an array or map that are shown.

@@ -23,9 +23,9 @@ const (
 	allowedPerByte = 2
 
 	stepsPerEntry    = 4
-	stepsPerResource = 150 // that is new, and stepsPerDecided for each attribute
+	stepsPerResource = 100 // that is new, and stepsPerDecided for each attribute
 	stepsPerDecided  = 8
-	stepsPerShown    = 80  // an attribute, as evidence shows it
+	stepsPerShown    = 30  // an attribute, as evidence shows it
 	stepsPerService  = 250 // that is new in the batch
 	stepsPerScope    = 3
 	stepsPerRecord   = 3

@@ -4,6 +4,7 @@ package semconv
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 )
 
@@ -35,22 +36,21 @@ type Attribute struct {
 	Template bool
 }
 
-// maxKeyLen is the length of the longest key, and maxWordLen of the longest one without
-// a dot, in bytes.
-var maxKeyLen, maxWordLen = func() (n, word int) {
+// maxKeyLen is the length of the longest key, in bytes; words are the keys without a dot.
+var maxKeyLen, words = func() (n int, words []string) {
 	for key := range attributes {
 		n = max(n, len(key))
 		if !strings.Contains(key, ".") {
-			word = max(word, len(key))
+			words = append(words, key)
 		}
 	}
-	return n, word
+	return n, words
 }()
 
 // Lookup returns the attribute with exactly this key. Deprecated attributes
 // are found; templates are not, as their bare prefix is no attribute key.
 func Lookup(key []byte) (Attribute, bool) {
-	if len(key) > maxKeyLen || len(key) > maxWordLen && bytes.IndexByte(key, '.') < 0 { // spares hashing it
+	if len(key) > maxKeyLen || bytes.IndexByte(key, '.') < 0 && !slices.Contains(words, string(key)) { // spares hashing it
 		return Attribute{}, false
 	}
 	a, ok := attributes[string(key)]

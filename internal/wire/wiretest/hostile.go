@@ -90,7 +90,7 @@ const (
 type Hostile struct {
 	Name   string
 	Signal wire.Signal
-	At     time.Time // default: the present
+	At     time.Time // when records happen; default: some time
 
 	Resources, Scopes, Records, Points, Details Spread
 
@@ -140,7 +140,7 @@ var Patterns = []string{
 // Request returns the body of a request of about size bytes.
 func (h Hostile) Request(size int) []byte {
 	if h.At.IsZero() {
-		h.At = time.Now()
+		h.At = time.Unix(1<<30, 0)
 	}
 	if h.Pattern == "" {
 		h.Pattern = "x"
