@@ -5,7 +5,6 @@ package engine
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"runtime/debug"
 	"sync/atomic"
@@ -83,9 +82,9 @@ func (e *Engine) ingestParts(ctx context.Context, signal wire.Signal, body []byt
 			if err == nil {
 				err = e.commitPart(groupCtx, p)
 			}
-			var malformed *wire.Error
-			if errors.As(err, &malformed) {
-				malformed.Offset += at
+			// Not one that is wrapped: that is another part's, for which this one ended.
+			if malformed, ok := err.(*wire.Error); ok {
+				err = &wire.Error{Offset: malformed.Offset + at, Field: malformed.Field, Reason: malformed.Reason}
 			}
 			if err == nil {
 				parts[i] = &part{fresh: p.fresh, batch: &rules.Batch{Items: p.batch.Items, OverflowItems: p.batch.OverflowItems}}
