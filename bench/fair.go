@@ -82,7 +82,7 @@ func runFair(ctx context.Context, s *settings, emit func(*table) error) error {
 // alone returns what the quiet organization sees of a server of its own.
 func (f *fairLoad) alone(ctx context.Context, s *settings) (seen string, err error) {
 	err = f.with(ctx, s, func(srv *server, _ string) error {
-		if _, err := f.steady(ctx, srv.key, 3*time.Second); err != nil {
+		if _, err := f.steady(ctx, srv.key, 2*fairSpan); err != nil {
 			return err
 		}
 		seen, err = f.see(ctx, srv)
