@@ -191,6 +191,7 @@ func evaluateOnce(ctx context.Context, r hostileInput) (run func() error, steps 
 	if err := quota.Load(ctx, organization); err != nil {
 		return nil, nil, err
 	}
+	in.HashKey = quota.HashKey(organization)
 	e := rules.NewEvaluator(rules.Config{Filter: delta.NewFilter(21), Quota: quota})
 	var b rules.Batch
 	return func() error {
