@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-# One command each: run, test, build, bench, lint. `make help` lists them all.
+# `make help` lists the targets.
 
 SHELL       := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -11,58 +11,80 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.release=$(VERSION)
 TOOLS   := bin/tools
 LINT    := $(TOOLS)/golangci-lint
+HELM    := $(TOOLS)/helm
 SPEC    := $(TOOLS)/openapi/node_modules/.bin/spectral
+ASTGREP := $(TOOLS)/ast-grep/ast-grep
 AXE     := $(TOOLS)/axe/node_modules/axe-core/axe.min.js
+OTEL_NODE := $(TOOLS)/otel-node/node_modules/@opentelemetry/api/package.json
+MCP_NODE := $(TOOLS)/mcp-node/node_modules/@modelcontextprotocol/sdk/package.json
 
 .PHONY: help
 help: ## list the targets
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+BUILD := CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)'
 
 .PHONY: build
-build: ## build bin/assay, one static binary
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/assay ./cmd/assay
+build: ## build bin/assay, a static binary
+	$(BUILD) -o bin/assay ./cmd/assay
+
+# The program with a clock and file sizes that the fault tests control.
+.PHONY: build-faults
+build-faults:
+	$(BUILD) -tags faults -o bin/assay-faults ./cmd/assay
+
+# Tests run these programs. Without the variables they build their own.
+test-go contract faults: export ASSAY_BINARY := $(CURDIR)/bin/assay
+test-go contract faults: export ASSAY_FAULTS_BINARY := $(CURDIR)/bin/assay-faults
 
 .PHONY: run
-run: build ## simulated services send telemetry; see their scores
+run: build ## run a server with simulated services and print their scores
 	@bin/assay demo
 
 .PHONY: test
-test: deps build lint test-go check-vuln ## everything: lint, tests with the race detector, end to end
+test: deps build lint test-go check-vuln ## run all checks: lint, tests with the race detector, end-to-end tests
 
-# What the race detector has nothing to see in, and makes ten times slower: packages
-# that start no goroutine, and e2e and faults, which drive a program that is built as
-# it is released. What shares them between goroutines (engine, receive, rest, the stores)
-# runs with it, and so does every part that cmd/assay joins. That and the providers
-# alone would have the SDK of a language model, which takes a minute to compile,
-# compiled a second time. Of the SQLite store, whose database is Go code as well, it looks
-# at the tests with several goroutines.
-PLAIN := $(addprefix assay/,cmd/assay e2e faults internal/dashboard/browsertest internal/delta internal/offline internal/report internal/rules internal/rules/catalog \
+# Packages that run without the race detector, which makes them ten times slower: packages that
+# start no goroutines, and e2e and faults, which test a release build in another process. Code
+# that several goroutines share (engine, receive, rest, the stores) and every part that cmd/assay
+# connects run with it. cmd/assay and the providers are excluded because a race build compiles
+# the SDK of a language model again, which takes a minute. Of the SQLite store, whose
+# database is Go code as well, only the concurrent tests run with it.
+PLAIN := $(addprefix assay/,cmd/assay e2e faults internal/dashboard/browsertest internal/delta internal/offline internal/report internal/review/check internal/review/configfile internal/review/instrumentation internal/review/syntax internal/rules internal/rules/catalog \
 	internal/rules/runtimes internal/rules/semconv internal/rules/sensitive internal/rules/unit internal/store/codec internal/store/sqlite \
-	internal/summary/provider internal/usage internal/wire internal/wire/otlpjson)
+	internal/llm internal/usage internal/wire internal/wire/otlpjson)
 
 .PHONY: test-go
-test-go: $(AXE) ## the Go tests alone; vet is one of the linters
-	$(GO) test -vet=off -race -timeout 60m $(filter-out $(PLAIN),$(shell $(GO) list ./...))
-	$(GO) test -vet=off -race -timeout 60m ./internal/store/sqlite -run '/(Concurrency|.*Race)$$'
-	$(GO) test -vet=off -timeout 60m $(PLAIN) & plain=$$!; other=0; \
-	$(GO) test -vet=off -timeout 60m ./e2e -args -store postgres || other=$$?; \
+test-go: build build-faults $(AXE) $(OTEL_NODE) $(MCP_NODE) ## run only the Go tests (lint includes vet)
+	$(GO) test -vet=off -race -timeout 4h $(filter-out $(PLAIN),$(shell $(GO) list ./...))
+	$(GO) test -vet=off -race -timeout 4h ./internal/store/sqlite -run '/(Concurrency|.*Race)$$'
+	$(GO) test -vet=off -timeout 4h $(PLAIN) & plain=$$!; other=0; \
+	$(GO) test -vet=off -timeout 4h ./e2e -args -store postgres || other=$$?; \
 	wait $$plain && exit $$other
 
 .PHONY: contract
-contract: ## drive a server through every operation; print operations and statuses
+contract: build ## call every REST operation of a server; print operations and statuses
 	$(GO) test ./e2e -count=1 -run '^TestContract$$' -v
 
 .PHONY: check-deploy
-check-deploy: ## check deploy/ with a real Collector, the API types of Kubernetes, Compose and the Dockerfile's linter
+check-deploy: $(HELM) ## validate deploy/ with a Collector, the API types of Kubernetes, Helm, Compose and a Dockerfile linter
 	cd deploy/check && $(GO) test -count=1 ./...
 	$(GO) test -count=1 ./deploy
 
+.PHONY: release
+release: $(HELM) ## build binaries, packages, image, chart, SBOMs and checksums into bin/release (VERSION=vX.Y.Z)
+	VERSION=$(if $(filter command line environment,$(origin VERSION)),$(VERSION)) scripts/release
+
+.PHONY: check-release
+check-release: $(HELM) ## build a release twice, compare the bytes, install and start the artifacts (as root, on Linux)
+	scripts/check-release
+
 .PHONY: deps
-deps: ## install what the tests need, or say what is missing
+deps: ## install the requirements of the tests as root, otherwise list them
 	@scripts/deps
 
 .PHONY: lint
-lint: $(LINT) $(SPEC) ## formatting, linters, the walls between packages, house rules, the OpenAPI document
+lint: $(LINT) $(SPEC) ## check formatting, linters, package boundaries, house rules and the OpenAPI document
 	$(LINT) fmt --diff
 	$(LINT) run
 	scripts/check
@@ -76,6 +98,11 @@ $(LINT): tools/go.mod
 	cd tools && $(GO) build -o ../$(TOOLS)/ github.com/golangci/golangci-lint/v2/cmd/golangci-lint golang.org/x/vuln/cmd/govulncheck
 	@touch $(LINT)
 
+# The programs of a release: helm, cyclonedx-gomod and image.
+$(HELM): tools/release/go.mod $(wildcard tools/release/image/*.go)
+	cd tools/release && $(GO) build -o ../../$(TOOLS)/ tool ./image
+	@touch $(HELM)
+
 $(SPEC): tools/openapi/package.json tools/openapi/package-lock.json
 	@mkdir -p $(TOOLS)/openapi
 	@cp $^ $(TOOLS)/openapi/
@@ -88,33 +115,85 @@ $(AXE): tools/axe/package.json tools/axe/package-lock.json
 	npm ci --prefix $(TOOLS)/axe --ignore-scripts --no-audit --no-fund --loglevel error
 	@touch $(AXE)
 
+$(OTEL_NODE): tools/otel-node/package.json tools/otel-node/package-lock.json
+	@mkdir -p $(TOOLS)/otel-node
+	@cp $^ $(TOOLS)/otel-node/
+	npm ci --prefix $(TOOLS)/otel-node --ignore-scripts --no-audit --no-fund --loglevel error
+	@touch $(OTEL_NODE)
+
+$(MCP_NODE): tools/mcp-node/package.json tools/mcp-node/package-lock.json
+	@mkdir -p $(TOOLS)/mcp-node
+	@cp $^ $(TOOLS)/mcp-node/
+	npm ci --prefix $(TOOLS)/mcp-node --ignore-scripts --no-audit --no-fund --loglevel error
+	@touch $(MCP_NODE)
+
+$(ASTGREP): tools/ast-grep/package.json tools/ast-grep/package-lock.json
+	@mkdir -p $(TOOLS)/ast-grep
+	@cp $^ $(TOOLS)/ast-grep/
+	npm ci --prefix $(TOOLS)/ast-grep --ignore-scripts --no-audit --no-fund --loglevel error
+	@cp $(TOOLS)/ast-grep/node_modules/@ast-grep/cli-*/ast-grep $(ASTGREP)
+
+.PHONY: check-parse
+check-parse: $(ASTGREP) $(SPEC) ## compare the calls found in files with those of ast-grep (DIR=directory)
+	$(GO) test -tags astgrep ./internal/review/syntax -count=1 -run '^TestCallSites$$' -v -args -ast-grep $(CURDIR)/$(ASTGREP) -directory $(abspath $(or $(DIR),$(TOOLS)/openapi/node_modules))
+
+GITEA_VERSION := v1.26.0
+GITEA := bin/forge/gitea-$(GITEA_VERSION)
+GITEA_FILES = $(shell $(GO) env GOMODCACHE)/code.gitea.io/gitea@$(GITEA_VERSION)
+
+$(GITEA):
+	@mkdir -p bin/forge
+	$(GO) mod download code.gitea.io/gitea@$(GITEA_VERSION)
+	cd $(GITEA_FILES) && CGO_ENABLED=1 $(GO) build -tags 'sqlite sqlite_unlock_notify' -ldflags '-s -w' -o $(CURDIR)/$(GITEA) .
+
+.PHONY: check-forge
+check-forge: build $(GITEA) ## review a repository of a real Gitea: OAuth, clone, webhook (builds Gitea; needs a C compiler)
+	ASSAY_BINARY=$(CURDIR)/bin/assay $(GO) test -tags forge ./e2e -count=1 -run '^TestForge$$' -v -args -gitea $(CURDIR)/$(GITEA) -gitea-files $(GITEA_FILES)
+
 .PHONY: screenshots
-screenshots: ## pictures of every page of the dashboard, into bin/screenshots; three of them are the README's
+screenshots: ## take pictures of every dashboard page: bin/screenshots, docs/images
 	$(GO) run ./internal/dashboard/screenshots -readme docs/images
 
 .PHONY: check-vuln
-check-vuln: $(LINT) ## known vulnerabilities, where the database can be reached
+check-vuln: $(LINT) ## check dependencies for known vulnerabilities, if the database is reachable
 	@scripts/vuln $(TOOLS)/govulncheck
 
+.PHONY: check-runtimes
+check-runtimes: ## compare the table of supported runtimes with the package registries
+	$(GO) test -tags registries -count=1 -v -run '^TestRegistries$$' ./internal/rules/runtimes
+
+.PHONY: check-detector
+check-detector: ## measure the sensitive data detector on text of other projects, from the package registries
+	$(GO) test -tags published -count=1 -v -run '^TestPublished$$' ./internal/rules/sensitive
+
+.PHONY: check-corpus
+check-corpus: ## review and fix public modules, compare the findings with the verdicts in docs/checks.md; needs npm, git and python3
+	$(GO) test -tags corpus -count=1 -v -timeout 1h -run '^TestCorpus$$' ./internal/review/fix
+
 .PHONY: bench
-bench: build ## measure against pdata, a Collector and the targets; prints tables
+bench: build ## measure against pdata, a Collector and the targets; print tables
 	$(GO) run ./bench
 
 .PHONY: faults
-faults: deps ## break servers under load for half an hour; prove that nothing is lost (FAULTS='-run SQLite')
-	$(GO) test ./faults -count=1 -v -timeout 2h -faults.long $(FAULTS)
+faults: deps build build-faults ## inject faults under load for half an hour (FAULTS='-run SQLite')
+	$(GO) test ./faults -count=1 -v -timeout 4h -faults.long $(FAULTS)
 
 .PHONY: fuzz
-fuzz: ## run every fuzz target for a while (FUZZTIME=60s)
+fuzz: ## run every fuzz target (FUZZTIME=60s)
 	scripts/fuzz $(or $(FUZZTIME),60s)
 
 .PHONY: generate
-generate: ## write generated code and documents anew
+generate: ## rewrite generated code and documents
 	$(GO) generate ./...
 	$(GO) test ./internal/rules/catalog -run TestReference -update
-	$(GO) test ./internal/rest -run OpenAPI -update
 	$(GO) test ./internal/usage -run TestDocument -update
+	$(GO) test ./internal/review/check -run TestDocument -update
+	$(GO) test ./cmd/assay -run TestConfigurationDocument -update
+
+.PHONY: grammars
+grammars: ## build the WebAssembly module of the parsers again (clang-22, see scripts/grammars)
+	scripts/grammars
 
 .PHONY: clean
-clean: ## remove what was built
+clean: ## remove build output
 	rm -rf bin
