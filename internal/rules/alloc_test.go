@@ -5,12 +5,14 @@ package rules
 import (
 	"bufio"
 	"compress/gzip"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	logspb "go.opentelemetry.io/proto/otlp/logs/v1"
 
 	"assay/internal/delta"
 	"assay/internal/rules/rulestest"
@@ -19,8 +21,8 @@ import (
 	"assay/internal/wire/wiretest"
 )
 
-// TestSteadyStateDoesNotAllocate: once names, attributes and facts are known, a
-// record costs no memory.
+// TestSteadyStateDoesNotAllocate: a record with known names, attributes and facts does
+// not allocate.
 func TestSteadyStateDoesNotAllocate(t *testing.T) {
 	size := wiretest.Size{Resources: 2, Scopes: 2, Records: 100, Attributes: 10}
 	for signal, body := range map[wire.Signal][]byte{
@@ -78,8 +80,7 @@ func recording(tb testing.TB, name string) (requests []rulestest.Request) {
 	return requests
 }
 
-// BenchmarkEvaluate judges what real senders sent, with facts committed after
-// each round.
+// BenchmarkEvaluate evaluates recorded telemetry and commits the facts after each round.
 func BenchmarkEvaluate(b *testing.B) {
 	files, err := filepath.Glob("../../testdata/recordings/*.jsonl.gz")
 	require.NoError(b, err)
@@ -125,5 +126,31 @@ func BenchmarkEvaluate(b *testing.B) {
 				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(records), "ns/record")
 			})
 		}
+	}
+}
+
+// BenchmarkUnseen evaluates log records whose bodies and attributes no cache knows.
+func BenchmarkUnseen(b *testing.B) {
+	lines := []string{
+		`10.12.4.%d - - [21/Nov/2026:04:13:59 +0000] "GET /api/v1/orders/%[1]d?page=2&sort=created_at HTTP/1.1" 200 5123 "https://shop.example.com/cart" "Mozilla/5.0 (X11; Linux x86_64)" rt=0.043`,
+		`{"ts":"2026-11-21T04:13:59.123456Z","level":"info","msg":"order accepted","order_id":"11bed264-3858-400d-b1e8-%012d","items":3,"total":"59.90","currency":"EUR"}`,
+		`time=2026-11-21T04:13:59.123Z level=INFO msg="request done" method=POST path=/v1/checkout/%d status=201 duration=12.4ms bytes=512 pod=cart-7d9f8b6c5d-x2x9z`,
+		`Could not reserve stock for product %d: the warehouse answered after the deadline and the reservation was rolled back`,
+	}
+	var records []*logspb.LogRecord
+	size := 0
+	for i := range 4000 {
+		body := fmt.Sprintf(lines[i%len(lines)], i)
+		size += len(body)
+		records = append(records, rulestest.Log(body))
+	}
+	request := rulestest.LogsRequest(rulestest.Logs(rulestest.Service("a"), records...))
+	b.SetBytes(int64(size))
+	for b.Loop() {
+		b.StopTimer()
+		e := NewEvaluator(Config{})
+		var batch Batch
+		b.StartTimer()
+		require.NoError(b, e.Evaluate(b.Context(), request.Signal, request.Body, input(), &batch))
 	}
 }

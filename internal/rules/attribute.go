@@ -13,7 +13,7 @@ import (
 	"assay/internal/wire"
 )
 
-// Domains keep the hashes of different kinds of bytes in one cache apart.
+// Domains separate the hashes of different kinds of bytes in one cache.
 const (
 	domainText  = 0x9d3f0c6e5b8a1742
 	domainScope = 0x51c2e7f4a9360bd8
@@ -25,7 +25,7 @@ func (e *Evaluator) attribute(m wire.Message) (verdict, error) {
 	return e.hashedAttribute(m, hashBytes(m.Bytes))
 }
 
-// hashedAttribute is attribute with the hash of the bytes at hand.
+// hashedAttribute is attribute with a known hash of the bytes.
 func (e *Evaluator) hashedAttribute(m wire.Message, h uint64) (verdict, error) {
 	if v := e.attributes.get(h); v != 0 {
 		return v, nil
@@ -42,19 +42,18 @@ func (e *Evaluator) hashedAttribute(m wire.Message, h uint64) (verdict, error) {
 	}
 	v := e.key(kv.Key)
 	if v&sensitiveData == 0 {
-		if kind, _ := e.valueKind(kv.Key, &kv.Value); kind != sensitive.None {
+		if kind, _ := e.valueKind(kv.Key, kv.Value); kind != sensitive.None {
 			v |= sensitiveData
 		}
 	}
-	if err := e.spend(0); err != nil { // the value was not looked at wholly
+	if err := e.spend(0); err != nil { // the value was not checked completely
 		return 0, err
 	}
 	e.attributes.put(h, v)
 	return v, nil
 }
 
-// key returns the verdict on the key of an attribute. Keys repeat where values do
-// not.
+// key returns the verdict on the key of an attribute. Keys repeat more often than values.
 func (e *Evaluator) key(b []byte) verdict {
 	h := hashBytes(b) ^ domainKey
 	v := e.texts.get(h)
@@ -69,6 +68,9 @@ func (e *Evaluator) key(b []byte) verdict {
 	a := semconv.Find(b)
 	if a.MisplacedOnRecord() {
 		v |= misplacedOnRecord
+	}
+	if a.MisplacedOnResource() {
+		v |= misplacedOnResource
 	}
 	if a.Deprecated {
 		v |= deprecatedKey
@@ -112,35 +114,35 @@ func (e *Evaluator) body(m wire.Message) (verdict, error) {
 		return 0, err
 	}
 	v := known
-	if kind, _ := e.valueKind(nil, &value); kind != sensitive.None {
+	if kind, _ := e.valueKind(nil, value); kind != sensitive.None {
 		v |= sensitiveData
 	}
-	if err := e.spend(0); err != nil { // the value was not looked at wholly
+	if err := e.spend(0); err != nil { // the value was not checked completely
 		return 0, err
 	}
 	e.texts.put(h, v)
 	return v, nil
 }
 
-// keyValueKind looks for sensitive data in a validated attribute or map entry: in
-// its key, in its value under that key, and in what the value holds. It returns
-// what it found and the innermost key at which it stands.
-func (e *Evaluator) keyValueKind(kv *wire.KeyValue) (sensitive.Kind, []byte) {
+// keyValueKind searches a validated attribute or map entry for sensitive data: in its
+// key, in its value under that key, and in nested values. It returns the kind and the
+// innermost key of the finding.
+func (e *Evaluator) keyValueKind(kv wire.KeyValue) (sensitive.Kind, []byte) {
 	if k := sensitive.Key(kv.Key); k != sensitive.None {
 		return k, kv.Key
 	}
-	return e.valueKind(kv.Key, &kv.Value)
+	return e.valueKind(kv.Key, kv.Value)
 }
 
-// valueKind looks for sensitive data in a validated value that stands under key. It
-// stops early when the request has to end, as the next call of spend says.
-func (e *Evaluator) valueKind(key []byte, v *wire.Value) (sensitive.Kind, []byte) {
+// valueKind searches a validated value under key for sensitive data. It stops early if
+// the request has to end, which the next call of spend reports.
+func (e *Evaluator) valueKind(key []byte, v wire.Value) (sensitive.Kind, []byte) {
 	return e.kindUnder(sensitive.UnderKey(key), key, v)
 }
 
-// kindUnder is valueKind with what the key says at hand. Its depth is that of the
-// value, which validation has limited.
-func (e *Evaluator) kindUnder(under sensitive.Under, key []byte, v *wire.Value) (sensitive.Kind, []byte) {
+// kindUnder is valueKind with a known verdict on the key. Validation has limited the
+// depth of the value. A pointer to the value would allocate each item of an array.
+func (e *Evaluator) kindUnder(under sensitive.Under, key []byte, v wire.Value) (sensitive.Kind, []byte) {
 	switch v.Kind {
 	case wire.KindString:
 		return under.Text(v.Bytes), key
@@ -150,7 +152,7 @@ func (e *Evaluator) kindUnder(under sensitive.Under, key []byte, v *wire.Value) 
 		flag := false
 		items := v.Items
 		for m, ok := items.Next(); ok; m, ok = items.Next() {
-			if e.spend(stepsPerValue+uint64(len(m.Bytes))/bytesPerStep) != nil {
+			if e.spend(stepsPerValue) != nil {
 				break
 			}
 			if len(m.Bytes) == 0 {
@@ -167,7 +169,7 @@ func (e *Evaluator) kindUnder(under sensitive.Under, key []byte, v *wire.Value) 
 					return k, key
 				}
 			}
-			if k, at := e.kindUnder(under, key, &item); k != sensitive.None {
+			if k, at := e.kindUnder(under, key, item); k != sensitive.None {
 				return k, at
 			}
 			flag = isText && sensitive.Flag(item.Bytes)
@@ -176,10 +178,10 @@ func (e *Evaluator) kindUnder(under sensitive.Under, key []byte, v *wire.Value) 
 		items := v.Items
 		for m, ok := items.Next(); ok; m, ok = items.Next() {
 			var item wire.KeyValue
-			if e.spend(stepsPerFact+uint64(len(m.Bytes))/bytesPerStep) != nil || item.Decode(m) != nil {
+			if e.spend(2*stepsPerValue) != nil || item.Decode(m) != nil {
 				break
 			}
-			if k, at := e.keyValueKind(&item); k != sensitive.None {
+			if k, at := e.keyValueKind(item); k != sensitive.None {
 				return k, at
 			}
 		}
@@ -187,7 +189,7 @@ func (e *Evaluator) kindUnder(under sensitive.Under, key []byte, v *wire.Value) 
 	return sensitive.None, nil
 }
 
-// scopeVerdict decides about the scope in hand: e.scopeBits.
+// scopeVerdict computes the verdict on the current scope: e.scopeBits.
 func (e *Evaluator) scopeVerdict(m wire.Message) error {
 	e.scopeBits, e.scopeID, e.scopeHashed, e.scopeNoted, e.scopeNewest = known, 0, false, false, 0
 	if len(m.Bytes) == 0 {
@@ -219,8 +221,8 @@ func (e *Evaluator) scopeVerdict(m wire.Message) error {
 	return nil
 }
 
-// scopeFails notes that the scope in hand makes a record at t fail, with the evidence
-// if it is the first one. Its rule is that on sensitive data of the signal.
+// scopeFails records that the current scope makes a record at t fail the signal's rule on
+// sensitive data. For the first record, it also adds the evidence.
 func (e *Evaluator) scopeFails(t uint64) {
 	if e.scopeBits&bad == 0 {
 		return
@@ -231,8 +233,8 @@ func (e *Evaluator) scopeFails(t uint64) {
 	}
 }
 
-// scopeDone ends the use of the scope in hand: evidence counts for the newest bucket
-// in which the scope made a record fail.
+// scopeDone ends the current scope. Its evidence counts for the newest bucket in which
+// the scope made a record fail.
 func (e *Evaluator) scopeDone() {
 	if !e.scopeNoted {
 		return
@@ -242,8 +244,8 @@ func (e *Evaluator) scopeDone() {
 	}
 }
 
-// scopeEvidence says where the sensitive data and deprecated keys of the scope in
-// hand stand.
+// scopeEvidence adds evidence of the sensitive data and deprecated keys in the current
+// scope.
 func (e *Evaluator) scopeEvidence() {
 	e.scopeNoted, e.scopeBucket = true, e.service.bucket
 	rule := sensitiveRules[e.batch.signal]
@@ -266,14 +268,14 @@ func (e *Evaluator) scopeEvidence() {
 // sensitiveRules are the rules on sensitive data in the records of each signal.
 var sensitiveRules = [delta.SignalCount]catalog.Rule{delta.Traces: catalog.SPA006, delta.Metrics: catalog.MET008, delta.Logs: catalog.LOG003}
 
-// textEvidence notes a finding in a text, if its verdict is one.
+// textEvidence adds evidence of a bad verdict on a text.
 func (e *Evaluator) textEvidence(rule catalog.Rule, where string, text []byte, v verdict) {
 	if v&sensitiveData != 0 && !e.service.full(rule, delta.Findings) {
 		e.finding(rule, where, nil, sensitive.Text(text))
 	}
 }
 
-// attributeEvidence notes what is wrong with an attribute: a finding of the
+// attributeEvidence adds evidence of the bad verdicts on an attribute: a finding of the
 // sensitive rule, a misplaced key, a deprecated key.
 func (e *Evaluator) attributeEvidence(rule catalog.Rule, where string, m wire.Message, v verdict) {
 	var kv wire.KeyValue
@@ -281,7 +283,8 @@ func (e *Evaluator) attributeEvidence(rule catalog.Rule, where string, m wire.Me
 		return
 	}
 	if v&sensitiveData != 0 {
-		kind, _ := e.keyValueKind(&kv)
+		e.steps += uint64(len(m.Bytes)) / bytesPerStep
+		kind, _ := e.keyValueKind(kv)
 		e.finding(rule, where, kv.Key, kind)
 	}
 	if v&misplacedOnRecord != 0 {
@@ -292,8 +295,8 @@ func (e *Evaluator) attributeEvidence(rule catalog.Rule, where string, m wire.Me
 	}
 }
 
-// wanted returns those bad verdicts in v for which there is room in the lists of
-// evidence. Sensitive data is evidence of rule.
+// wanted returns the bad verdicts in v whose lists of evidence have room. Sensitive data
+// is evidence of rule.
 func (e *Evaluator) wanted(rule catalog.Rule, v verdict) verdict {
 	s := e.service
 	if s.full(rule, delta.Findings) {
@@ -310,18 +313,19 @@ func (e *Evaluator) wanted(rule catalog.Rule, v verdict) verdict {
 
 // nameEvidence adds a name or key to a list of evidence.
 func (e *Evaluator) nameEvidence(rule catalog.Rule, list delta.List, name []byte) {
-	if s := e.service; !s.full(rule, list) {
+	if s := e.service; len(name) > 0 && !s.full(rule, list) {
 		e.steps += stepsPerFact
 		e.batch.item(s, rule, list, e.shown(name))
 	}
 }
 
-// finding notes where sensitive data stands and of what kind it is.
+// finding adds the place and the kind of sensitive data as evidence.
 func (e *Evaluator) finding(rule catalog.Rule, where string, key []byte, kind sensitive.Kind) {
 	s := e.service
 	e.steps += stepsPerFact
 	h := delta.Mix(delta.Mix(s.hash, uint64(s.bucket)), delta.Mix(delta.HashString(where)+uint64(rule)<<8+uint64(kind), hashBytes(key)))
-	if e.cfg.Filter.Has(h) { // spares making the text
+	if e.has(h) { // saves building the text
+		s.items[rule][delta.Findings].tried++
 		return
 	}
 	if key != nil {
@@ -331,12 +335,12 @@ func (e *Evaluator) finding(rule catalog.Rule, where string, key []byte, kind se
 	e.remember(h)
 }
 
-// shown returns text as evidence shows it: without sensitive parts, valid UTF-8,
-// on one line, of bounded length.
+// shown returns text in the form of evidence: without sensitive parts, valid UTF-8, on
+// one line, of limited length.
 func shown(b []byte) string {
-	const look = 4 * delta.MaxItemBytes // what is cleaned before it is cut
+	const look = 4 * delta.MaxItemBytes // limit of the text that is redacted before it is cut
 	if len(b) > look {
-		// What is cut off may be what tells that the rest is sensitive.
+		// Redact before cutting: the part that is cut off may identify the rest as sensitive.
 		if sensitive.Text(b) != sensitive.None {
 			return redacted
 		}
@@ -352,7 +356,7 @@ func shown(b []byte) string {
 	return truncate(s, delta.MaxItemBytes)
 }
 
-// truncate cuts s to at most n bytes at a rune's border and marks the cut.
+// truncate cuts s to at most n bytes at a rune boundary and marks the cut.
 func truncate(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -365,8 +369,8 @@ func truncate(s string, n int) string {
 	return s[:cut] + mark
 }
 
-// nameCache remembers the shown form of span and metric names. It is direct-mapped
-// and of fixed size.
+// nameCache caches the shown form of span and metric names. It is direct-mapped and of
+// fixed size.
 type nameCache struct {
 	entries [1 << 13]struct {
 		hash uint64
@@ -374,13 +378,13 @@ type nameCache struct {
 	}
 }
 
-// shown returns shown(b), remembered.
+// shown returns shown(b) from the cache.
 func (e *Evaluator) shown(b []byte) string {
 	name, _ := e.shownHash(b)
 	return name
 }
 
-// shownHash returns shown(b), remembered, and a hash of b.
+// shownHash returns shown(b) from the cache, and a hash of b.
 func (e *Evaluator) shownHash(b []byte) (name string, hash uint64) {
 	h := hashBytes(b)
 	entry := &e.names.entries[h%uint64(len(e.names.entries))]

@@ -19,7 +19,7 @@ import (
 	"assay/internal/rules/rulestest"
 )
 
-// TestFindings: where sensitive data stands and of what kind it is.
+// TestFindings checks the place and the kind of sensitive data.
 func TestFindings(t *testing.T) {
 	attributes := rulestest.Attrs("user.mail", mail, "db.password", "hunter22", "n", 4111111111111111, "nested", rulestest.Attrs("ssn", 123456789))
 	scope := &commonpb.InstrumentationScope{Name: mail, Version: mail, Attributes: rulestest.Attrs("owner", mail)}
@@ -63,7 +63,7 @@ func TestFindings(t *testing.T) {
 	}, kinds(texts(s, catalog.LOG003, delta.Findings)))
 }
 
-// kinds makes findings short: the kinds' own names are the detector's business.
+// kinds shortens findings: the detector has tests for the names of kinds.
 func kinds(list []string) []string {
 	for i, text := range list {
 		where, kind, _ := strings.Cut(text, delta.FindingSeparator)
@@ -87,10 +87,10 @@ func TestKeysInEvidence(t *testing.T) {
 		s.Attributes = rulestest.Attrs("host.name", "h", "http.method", "GET", "container.id", "c", "my.key", "x")
 		s.Events = []*tracepb.Span_Event{{Attributes: rulestest.Attrs("http.url", "x", "host.id", "x")}}
 	}
-	s := factsOf(t, "a", rulestest.Traces(rulestest.Spans(rulestest.Service("a", "url.full", "x", "http.flavor", "x"), rulestest.Span(1, 1, 0, set))))
+	s := factsOf(t, "a", rulestest.Traces(rulestest.Spans(rulestest.Service("a", "url.full", "x", "http.scheme", "x"), rulestest.Span(1, 1, 0, set))))
 	require.Equal(t, []string{"container.id", "host.name", "url.full"}, texts(s, catalog.RES004, delta.AttributeKeys))
 	require.Equal(t, delta.Count{Observed: 2, Failed: 2}, total(s, catalog.RES004), "the resource and the span")
-	require.Subset(t, texts(s, catalog.DeprecatedAttributes, delta.AttributeKeys), []string{"http.flavor", "http.method", "http.url"})
+	require.Subset(t, texts(s, catalog.DeprecatedAttributes, delta.AttributeKeys), []string{"http.scheme", "http.method", "http.url"})
 	require.Equal(t, []string{"GET /cart"}, texts(s, catalog.RES004, delta.SpanNames))
 }
 
@@ -106,7 +106,7 @@ func TestEvidenceIsBounded(t *testing.T) {
 	require.EqualValues(t, 200, total(s, catalog.SPA004).Failed)
 }
 
-// TestShownResource: resource attributes are shown as JSON, cleaned and bounded.
+// TestShownResource: resource attributes are shown as JSON, redacted and of limited size.
 func TestShownResource(t *testing.T) {
 	shown := func(more ...any) map[string]any {
 		s := factsOf(t, "a", rulestest.Traces(rulestest.Spans(rulestest.Service("a", append(more, "service.criticality", "?!")...), rulestest.Span(1, 1, 0))))
@@ -128,7 +128,7 @@ func TestShownResource(t *testing.T) {
 	require.Equal(t, map[string]any{"password": redacted, "ok": true}, o["map"])
 
 	require.NotContains(t, shown("first", "1", "big", strings.Repeat("x", 5000), "last", "2")["big"], strings.Repeat("x", 600))
-	require.NotEmpty(t, shown("password", strings.Repeat("hunter22", 1000)), "a secret longer than what is shown")
+	require.NotEmpty(t, shown("password", strings.Repeat("hunter22", 1000)), "a secret longer than the displayed text")
 	var many []any
 	for i := range 1000 {
 		many = append(many, fmt.Sprint("key", i), strings.Repeat("v", 50))

@@ -12,44 +12,44 @@ import (
 	"assay/internal/wire"
 )
 
-// Batch is what one request left behind. It can be used again after Reset. It
-// must not be used concurrently.
+// Batch holds the facts of one request. It can be reused after Reset. It is not safe for
+// concurrent use.
 type Batch struct {
-	// Spans are for the assembler of traces, once the batch is committed.
+	// Spans go to the trace assembler after the batch is committed.
 	Spans []trace.Span
 	// Items counts the records of the request by signal.
 	Items [delta.SignalCount]uint64
-	// Admitted is what the quota newly admitted for this batch, to be released when
-	// the batch is not committed.
+	// Admitted lists the new admissions of the quota for this batch. The caller releases
+	// them if the batch is not committed.
 	Admitted []Admission
-	// OverflowItems counts the records past a quota.
+	// OverflowItems counts the records beyond a quota.
 	OverflowItems uint64
 
 	organization string
 	signal       delta.Signal
 	arrival      delta.Bucket
-	elsewhere    uint64 // records of the entry in hand that count for the overflow service
+	elsewhere    uint64 // records of the current entry that count for the overflow service
 	severities   assay.SeverityCounts
 	scratch      delta.Delta
 	services     []*service
 	index        map[uint64]*service
 	free         []*service
 	filter       *delta.Filter
-	facts        int // rows that a store would write: of buckets, claims and distinct sets
-	buckets      int // of these, the ones of buckets
+	facts        int // rows that a store would write for buckets, claims and distinct sets
+	buckets      int // number of buckets in facts
 	series       int // metric series held
 }
 
-// Admission is one place that the quota gave to a batch.
+// Admission is one admission of the quota to a batch.
 type Admission struct {
 	Service    assay.ServiceKey
 	MetricName uint64 // Low of the stable hash of an admitted name, or 0
 	Detail     uint64 // hash of an admitted detail, or 0
-	Instance   uint64 // hash of an admitted instance, or 0; with none of them, the service itself
+	Instance   uint64 // hash of an admitted instance, or 0; all three are 0 for the service itself
 	Hour       uint64 // of the instance
 }
 
-// service is what a batch says of one service.
+// service holds the facts of a batch about a service.
 type service struct {
 	delta.Service
 	hash     uint64 // of organization and key
@@ -61,8 +61,15 @@ type service struct {
 	bucketLo, bucketHi uint64
 
 	failing [catalog.Count]failure
-	items   [catalog.Count][delta.ListCount]uint8
+	items   [catalog.Count][delta.ListCount]evidenceCount
 }
+
+// evidenceCount counts evidence of a rule and list: added, and attempted.
+type evidenceCount struct{ added, tried uint8 }
+
+// maxTried limits the evidence of a rule and list that a batch examines. Most requests
+// repeat the same evidence, so examining more is wasted work.
+const maxTried = 10 * delta.MaxItems
 
 // failure is the newest failing observation of a rule.
 type failure struct {
@@ -81,10 +88,10 @@ func (b *Batch) begin(e *Evaluator, signal wire.Signal) {
 	}
 }
 
-// SignalOf returns the index under which facts of a signal are kept.
+// SignalOf returns the index of a signal in facts.
 func SignalOf(s wire.Signal) delta.Signal { return delta.Signal(s - wire.Traces) }
 
-// Reset empties the batch and keeps its memory, as far as it is not large.
+// Reset empties the batch. It keeps the allocated memory unless it is large.
 func (b *Batch) Reset() {
 	const keep = 64
 	for i, s := range b.services {
@@ -114,8 +121,8 @@ func (s *service) reset() {
 	*s = service{Service: s.Service}
 }
 
-// service returns the batch's facts of a resource's service, or of the overflow
-// service where the quota does not admit it.
+// service returns the facts of a resource's service, or of the overflow service if the
+// quota does not admit the service.
 func (b *Batch) service(e *Evaluator, r *resource) *service {
 	if s := b.index[r.trace.Hash]; s != nil {
 		return s
@@ -168,7 +175,7 @@ func (s *service) at(e *Evaluator, t uint64) *[catalog.Count]delta.Count {
 	s.bucketLo = uint64(s.bucket) * uint64(time.Second)
 	s.bucketHi = s.bucketLo + uint64(e.cfg.Step)
 	s.counts = s.Counts(s.bucket)
-	e.steps += stepsPerFact
+	e.steps += stepsPerBucket
 	if len(s.Verdicts) > before {
 		e.batch.facts++
 		e.batch.buckets++
@@ -177,8 +184,8 @@ func (s *service) at(e *Evaluator, t uint64) *[catalog.Count]delta.Count {
 	return s.counts
 }
 
-// fail notes a failing observation as the rule's example, if it is the newest. The
-// counts are the caller's.
+// fail stores a failing observation as the example of the rule, if it is the newest. The
+// caller counts it.
 func (s *service) fail(r catalog.Rule, t uint64, traceID []byte, res *resource) {
 	f := &s.failing[r]
 	if f.resource == nil || t >= f.time {
@@ -188,9 +195,11 @@ func (s *service) fail(r catalog.Rule, t uint64, traceID []byte, res *resource) 
 	}
 }
 
-// full reports whether the batch has all the evidence of a rule and list that it
-// gives the store.
-func (s *service) full(r catalog.Rule, l delta.List) bool { return s.items[r][l] == delta.MaxItems }
+// full reports whether the batch needs no more evidence of a rule and list.
+func (s *service) full(r catalog.Rule, l delta.List) bool {
+	n := &s.items[r][l]
+	return n.added == delta.MaxItems || n.tried >= maxTried
+}
 
 // item adds evidence. A batch gives the store at most MaxItems of a rule and list.
 func (b *Batch) item(s *service, r catalog.Rule, l delta.List, text string) {
@@ -199,12 +208,14 @@ func (b *Batch) item(s *service, r catalog.Rule, l delta.List, text string) {
 	}
 	before := len(s.Items)
 	b.scratch.AddItem(b.filter, &s.Service, s.hash, delta.Item{Rule: r, List: l, Text: text}, s.bucket)
+	n := &s.items[r][l]
+	n.tried++
 	if len(s.Items) > before {
-		s.items[r][l]++
+		n.added++
 	}
 }
 
-// finish turns the failures noted into examples.
+// finish converts the stored failures to examples.
 func (b *Batch) finish() {
 	for _, s := range b.services {
 		for r := range s.failing {
@@ -218,49 +229,72 @@ func (b *Batch) finish() {
 	}
 }
 
-// spansPerRow is how many spans take about the memory of the facts of a row.
+// spansPerRow is the number of spans that use about as much memory as the facts of a row.
 const spansPerRow = 8
 
-// Rows returns about how many rows a store writes for the facts alone, and as how many
-// the spans are, which are written to a journal and held in memory until then.
-func (b *Batch) Rows() int { return 1 + len(b.services) + b.facts + len(b.Spans)/spansPerRow }
+// Rows returns an estimate of the rows that a store writes for the facts alone, in which
+// large rows count more, and the equivalent number of rows of the spans, which are
+// written to a journal and held in memory until then.
+func (b *Batch) Rows() int {
+	return 1 + len(b.services) + b.facts + b.largeRows() + len(b.Spans)/spansPerRow
+}
 
-// Detach takes claims and distinct sets out of the batch if they are more than most
-// rows, and returns them in groups of at most so many. They may be committed any number
-// of times, and before the batch, so that no transaction has to hold all of them.
+// largeRows returns the additional rows for large distinct sets, beyond one for each, for
+// the metric series and for evidence.
+func (b *Batch) largeRows() (n int) {
+	for _, s := range b.services {
+		n += len(s.Distinct)*(delta.SetRows-1) + s.EvidenceRows()
+		if !s.Series.Empty() {
+			n += delta.SeriesRows
+		}
+	}
+	return n
+}
+
+// Detach removes claims, distinct sets, metric series and evidence from the batch if they
+// have more than so many rows. It returns them in groups of at most so many rows. The groups may be
+// committed any number of times, and before the batch, so that no transaction has to hold
+// all of them.
 func (b *Batch) Detach(most int) (groups []*delta.Delta) {
-	if b.facts-b.buckets <= most {
+	if b.facts-b.buckets+b.largeRows() <= most {
 		return nil
 	}
 	rows := most
 	var org *delta.Organization
-	into := func(s *service) *delta.Service {
-		if rows == most {
+	into := func(s *service, n int) *delta.Service {
+		if rows+n > most {
 			d := new(delta.Delta)
 			org, rows = d.Organization(b.organization), 0
 			groups = append(groups, d)
 		}
-		rows++
+		rows += n
 		to := org.Service(s.Key)
-		to.Seen(s.FirstSeen) // says nothing else of a service that is new
+		to.Seen(s.FirstSeen) // the only field of a new service that the group needs
 		to.Seen(s.LastSeen)
 		return to
 	}
 	for _, s := range b.services {
 		for c, f := range s.Claims {
-			into(s).AddClaim(c, f)
+			into(s, 1).AddClaim(c, f)
 		}
 		for k, f := range s.Distinct {
-			into(s).DistinctSet(k, f.Last, f.Values.Limit, f.Metric, f.Attr).Merge(&f.Values)
+			into(s, delta.SetRows).DistinctSet(k, f.Last, f.Values.Limit, f.Metric, f.Attr).Merge(&f.Values)
+		}
+		if !s.Series.Empty() {
+			into(s, delta.SeriesRows).Series.Merge(&s.Series)
+		}
+		if n := s.EvidenceRows(); n > 0 {
+			s.DetachEvidence(into(s, n))
 		}
 		clear(s.Claims)
 		clear(s.Distinct)
+		s.Series.Reset()
 	}
 	b.facts = b.buckets
 	return groups
 }
 
-// MergeInto adds the facts to d. It leaves b as it is.
+// MergeInto merges the facts into d. It does not change b.
 func (b *Batch) MergeInto(d *delta.Delta) {
 	if len(b.services) == 0 {
 		return

@@ -4,27 +4,27 @@ package rules
 
 import "hash/maphash"
 
-// verdict says what is known of one encoded attribute, text or scope: whatever
-// rule asks, it depends on the bytes alone.
+// verdict is a set of results for one encoded attribute, text or scope. It depends only
+// on the bytes, for all rules.
 type verdict uint16
 
 const (
-	known             verdict = 1 << iota // set in every entry
-	sensitiveData                         // RES-010, SPA-006, MET-008, LOG-003
-	misplacedOnRecord                     // RES-004, as a span or log record attribute
-	deprecatedKey                         // deprecated_attributes
+	known               verdict = 1 << iota // set in every entry
+	sensitiveData                           // RES-010, SPA-006, MET-008, LOG-003
+	misplacedOnRecord                       // RES-004, as a span or log record attribute
+	deprecatedKey                           // deprecated_attributes
+	misplacedOnResource                     // RES-004, as a resource attribute
 )
 
-// bad are the verdicts that some rule fails on.
+// bad are the verdicts on spans, metrics and log records that fail a rule.
 const bad = sensitiveData | misplacedOnRecord | deprecatedKey
 
-// verdictCache remembers verdicts by a seeded hash of the bytes they are about.
-// It is direct-mapped and of fixed size, so hostile input can make it useless but
-// not large. An entry is the hash with its low bits, which choose the slot,
-// replaced by the verdict: two byte strings are mistaken for each other only if
-// all 64 bits of their hashes, under a seed unknown outside, agree. It is small
-// enough to stay in a core's own cache: values that never come back pass through
-// it all the time, and a larger one is slower for them than it gains elsewhere.
+// verdictCache caches verdicts by a seeded hash of the bytes. It is direct-mapped and of
+// fixed size, so hostile input can make it useless but not large. An entry is the hash,
+// with the verdict in place of the low bits, which select the slot. Two byte strings
+// collide only if all 64 bits of their hashes agree under a secret seed. The cache fits
+// in the cache of a core: values that never repeat pass through it all the time, and slow
+// a larger cache down more than it saves otherwise.
 type verdictCache struct {
 	entries [1 << verdictBits]uint64
 }
@@ -48,5 +48,5 @@ func (c *verdictCache) put(hash uint64, v verdict) {
 
 var seed = maphash.MakeSeed()
 
-// hashBytes is for caches only: it differs from process to process.
+// hashBytes is for caches only: its seed differs between processes.
 func hashBytes(b []byte) uint64 { return maphash.Bytes(seed, b) }

@@ -4,9 +4,11 @@ package rules
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	logspb "go.opentelemetry.io/proto/otlp/logs/v1"
 	metricspb "go.opentelemetry.io/proto/otlp/metrics/v1"
 
 	"assay"
@@ -14,7 +16,8 @@ import (
 	. "assay/internal/rules/rulestest"
 )
 
-// TestDetach: what is detached, and what stays, are together the facts of the batch.
+// TestDetach: the detached groups and the remaining batch together have the facts of the
+// batch.
 func TestDetach(t *testing.T) {
 	var entries []*metricspb.ResourceMetrics
 	for i := range 3 {
@@ -32,25 +35,30 @@ func TestDetach(t *testing.T) {
 		return b, d
 	}
 	b, want := evaluated()
-	require.Empty(t, b.Detach(3*3*200), "few enough")
+	const rows = 3 * (200 + 2*200*delta.SetRows + delta.SeriesRows) // a unit and two attributes of each metric, and the series
+	require.Empty(t, b.Detach(rows), "few enough")
 	groups := b.Detach(100)
-	require.Len(t, groups, 3*3*200/100)
+	require.GreaterOrEqual(t, len(groups), rows/100)
 	got := new(delta.Delta)
 	for _, d := range groups {
 		n := 0
 		for _, s := range d.Organizations[input().OrganizationID].Services {
-			n += len(s.Claims) + len(s.Distinct)
+			n += len(s.Claims) + len(s.Distinct)*delta.SetRows
+			if !s.Series.Empty() {
+				n += delta.SeriesRows
+			}
 			require.NotZero(t, s.FirstSeen)
 		}
-		require.Equal(t, 100, n)
+		require.LessOrEqual(t, n, 100)
 		got.Merge(d)
 		got.Merge(d) // any number of times
 	}
-	require.LessOrEqual(t, b.Rows(), 1+3+3, "a row of each service, and one of its hour")
+	require.LessOrEqual(t, b.Rows(), 1+3+3, "a row of each service and one of its hour")
 	b.MergeInto(got)
 	for k, s := range want.Organizations[input().OrganizationID].Services {
 		o := got.Organizations[input().OrganizationID].Services[k]
 		require.Equal(t, s.Claims, o.Claims)
+		require.Equal(t, s.Series.Count(), o.Series.Count())
 		require.Len(t, o.Distinct, len(s.Distinct))
 		for key, f := range s.Distinct {
 			require.Equal(t, f.Values.Count(), o.Distinct[key].Values.Count())
@@ -58,4 +66,54 @@ func TestDetach(t *testing.T) {
 		require.Equal(t, s.Verdicts, o.Verdicts)
 	}
 	require.Contains(t, want.Organizations[input().OrganizationID].Services, assay.ServiceKey{Name: "service 0", Environment: "test"})
+}
+
+// TestDetachEvidence: large evidence of many services is committed in groups, too.
+func TestDetachEvidence(t *testing.T) {
+	severity0 := func(r *logspb.LogRecord) { r.SeverityNumber = 0 }
+	var entries []*logspb.ResourceLogs
+	for i := range 50 {
+		var attributes []any
+		for j := range 10 {
+			attributes = append(attributes, fmt.Sprint("attribute.", j), strings.Repeat("x", 400))
+		}
+		entries = append(entries, Logs(Attrs(append(attributes, "service.name", fmt.Sprint("service ", i))...), Log("no severity", severity0)))
+	}
+	q := LogsRequest(entries...)
+	evaluated := func() (*Batch, *delta.Delta) {
+		b, d := new(Batch), new(delta.Delta)
+		require.NoError(t, NewEvaluator(Config{}).Evaluate(t.Context(), q.Signal, q.Body, input(), b))
+		b.MergeInto(d)
+		return b, d
+	}
+	b, want := evaluated()
+	each := want.Organizations[input().OrganizationID].Services
+	rows := 0
+	for _, s := range each {
+		require.Positive(t, s.EvidenceRows())
+		rows += s.EvidenceRows()
+	}
+	require.GreaterOrEqual(t, b.Rows(), rows)
+	require.Empty(t, b.Detach(2*rows+1000), "few enough")
+	before := b.Rows()
+	groups := b.Detach(20)
+	require.GreaterOrEqual(t, len(groups), rows/20)
+	require.LessOrEqual(t, b.Rows(), before-rows)
+	got := new(delta.Delta)
+	for _, d := range groups {
+		n := 0
+		for _, s := range d.Organizations[input().OrganizationID].Services {
+			n += s.EvidenceRows()
+		}
+		require.LessOrEqual(t, n, 20)
+		got.Merge(d)
+		got.Merge(d)
+	}
+	b.MergeInto(got)
+	for k, s := range each {
+		o := got.Organizations[input().OrganizationID].Services[k]
+		require.Equal(t, s.Examples, o.Examples)
+		require.Equal(t, s.Items, o.Items)
+		require.Equal(t, s.Verdicts, o.Verdicts)
+	}
 }

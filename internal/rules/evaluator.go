@@ -15,50 +15,53 @@ import (
 	"assay/internal/wire"
 )
 
-// Quota limits what one organization can make the store keep. Implementations may
-// be used concurrently.
+// Quota limits the data that one organization may store. Implementations must be safe for
+// concurrent use.
 type Quota interface {
-	// AdmitService tells whether a service may be kept. isNew means that it takes a
-	// place which ReleaseService gives back if the request is not committed.
+	// AdmitService reports whether a service may be stored. isNew means that it uses quota,
+	// which ReleaseService returns if the request is not committed.
 	AdmitService(organizationID string, k assay.ServiceKey) (ok, isNew bool)
-	// AdmitMetricName is the same for a metric name of a service, by the Low of its
+	// AdmitMetricName is AdmitService for a metric name of a service, by the Low of its
 	// stable hash.
 	AdmitMetricName(organizationID string, k assay.ServiceKey, name uint64) (ok, isNew bool)
-	// AdmitMetricDetail is the same for what the rules compare of a service's
-	// metrics: a unit or a list of bounds of a name, an attribute key of a name.
-	// Details past the limit are not compared.
+	// AdmitMetricDetail is AdmitService for the details of a service's metrics that rules
+	// compare: a unit or a list of bounds of a name, an attribute key of a name. Details
+	// beyond the limit are not compared.
 	AdmitMetricDetail(organizationID string, k assay.ServiceKey, detail uint64) (ok, isNew bool)
-	// AdmitInstance is the same for an instance of a service on a workload in an hour
-	// (since 1970), by a hash of all of them that is not 0. Instances past the limit are
-	// not compared.
+	// AdmitInstance is AdmitService for an instance of a service on a workload in an hour
+	// (since 1970), by a non-zero hash of all of them. Instances beyond the limit are not
+	// compared.
 	AdmitInstance(organizationID string, k assay.ServiceKey, hour, instance uint64) (ok, isNew bool)
 }
 
-// Config of an Evaluator. The zero value of a field means its default.
+// Config configures an Evaluator. Zero fields select the default.
 type Config struct {
 	Step   time.Duration // of the window; default 1 h
-	Filter *delta.Filter // facts committed before, not to be sent again; may be nil
+	Filter *delta.Filter // facts that are committed and need not be sent again; may be nil
 	Quota  Quota         // nil: no limits
-	// Limits of what one request leaves behind; 0 means the defaults, which are for files.
-	MaxHours int // hours of all services that records fall into; they are counted in one transaction
-	MaxSpans int // default 1,048,576
-	MaxFacts int // rows of a store; default 131,072
+	// Limits of one request; 0 means the defaults, which are for files.
+	MaxServices int // with or without records; one transaction writes them
+	MaxHours    int // hours of records, added over all services; one transaction counts them
+	MaxSpans    int // default 1,048,576
+	MaxFacts    int // rows of a store; default 131,072
 }
 
-// Input says for whom and when a request is judged. Times are Unix nanoseconds.
+// Input identifies the organization and the time of a request. Times are Unix
+// nanoseconds.
 type Input struct {
 	OrganizationID string
-	HashKey        delta.HashKey // of the organization; needed
+	HashKey        delta.HashKey // of the organization; required
 
-	Budget      *Budget // of the request that this is a part of; nil: it is the whole
-	Start       uint64  // of the window: what is older counts as usage only
+	Budget      *Budget // of the request that this is a part of; nil: it is the whole request
+	Start       uint64  // of the window: older records count as usage only
 	MetricStart uint64  // of the shorter window of MET-003 and MET-004
 	Arrival     uint64  // the time of records without a usable timestamp, and of usage
-	Latest      uint64  // timestamps after it are not believed
+	Latest      uint64  // later timestamps are invalid
+	Closed      bool    // the window ends at Latest: later records count as usage only
 }
 
-// Evaluator judges requests. It must not be used concurrently; its caches make it
-// worth keeping.
+// Evaluator evaluates requests. It is not safe for concurrent use. Reuse it: its caches
+// speed up later requests.
 type Evaluator struct {
 	cfg Config
 
@@ -66,22 +69,22 @@ type Evaluator struct {
 	texts         verdictCache // by the bytes of a name, body or scope
 	names         nameCache
 	resources     map[resourceKey]*resource
-	resourcesSize int                // bytes that they take, about
+	resourcesSize int                // approximate size of the cached resources in bytes
 	metrics       map[uint64]*metric // of all organizations
 
-	overflow *trace.Resource // of the spans past a quota
+	overflow *trace.Resource // of the spans beyond a quota
 
 	in    Input
 	batch *Batch
 
-	ctx       context.Context // of the request in hand
-	offset    int             // in it, of the record in hand
-	steps     uint64          // taken for it
-	nextCheck uint64          // steps at which the context is looked at
-	charged   uint64          // of the steps, to the budget
+	ctx       context.Context // of the current request
+	offset    int             // of the current record in the request
+	steps     uint64          // of the current request
+	nextCheck uint64          // steps at which to check the context
+	charged   uint64          // steps already charged to the budget
 	budget    *Budget
 
-	// Views of the entry in hand, here so that they do not escape one by one.
+	// Views of the current entry. They are fields so that they do not escape individually.
 	entry    wire.ResourceEntry
 	scope    wire.ScopeEntry
 	span     wire.Span
@@ -94,37 +97,61 @@ type Evaluator struct {
 	buckets  wire.Buckets
 	valueBuf []byte
 
-	metricHash  delta.Hash128 // stable hash of the name of the metric in hand; zero: not made yet
-	seriesBase  uint64        // stable hash of resource, scope and metric in hand; 0: not made yet
-	scopeBits   verdict       // of the scope in hand
-	scopeID     uint64        // hash of it, of this process
-	scopeSeries uint64        // stable hash of it, once scopeHashed
+	// Buffers for the resource that is being decided.
+	resourceAttributes attributes
+	shownResource      attributesJSON
+
+	metricHash  delta.Hash128 // stable hash of the name of the current metric; zero: not computed
+	seriesBase  uint64        // stable hash of the current resource, scope and metric; 0: not computed
+	scopeBits   verdict       // of the current scope
+	scopeID     uint64        // process-local hash of the current scope
+	scopeSeries uint64        // stable hash of the current scope, if scopeHashed
 	scopeHashed bool
-	scopeNoted  bool         // its evidence was
-	scopeBucket delta.Bucket // for which it was noted
-	scopeNewest uint64       // event time of the records that it makes fail
-	stream      uint64       // hash of resource, scope and metric in hand, of this process
-	listHash    uint64       // of the attributes last looked at, whatever their order, of this process
+	scopeNoted  bool         // whether its evidence was added
+	scopeBucket delta.Bucket // the bucket of this evidence
+	scopeNewest uint64       // newest event time of the records that the scope makes fail
+	stream      uint64       // process-local hash of the current resource, scope and metric
+	listHash    uint64       // process-local hash of the last list of attributes, independent of order
 
-	service       *service  // of the resource in hand
-	resource      *resource // in hand
-	resourceBytes []byte    // of it
-	newest        newest    // record of the entry in hand
+	service       *service  // of the current resource
+	resource      *resource // the current one
+	resourceBytes []byte    // of the current resource
+	newest        newest    // newest record of the current entry
 
-	request uint64      // number of the request in hand
-	noted   [1024]noted // evidence considered lately
+	request uint64       // number of the current request
+	noted   [1024]noted  // recently considered evidence
+	recent  [2048]uint64 // recently remembered facts of requests
 }
 
-// noted is a piece of evidence, by a hash of this process, and the newest bucket for
+// remembered reports whether a fact of the current request was remembered recently, by a
+// hash that covers the whole fact. The same fact often repeats on consecutive records.
+func (e *Evaluator) remembered(hash uint64) bool {
+	return e.recent[hash%uint64(len(e.recent))] == hash+e.request*0x9e3779b97f4a7c15
+}
+
+// has reports whether a fact is committed, or was remembered recently. The lookup of a
+// new fact misses the caches of the processor, and takes longer than most other work for
+// an attribute.
+func (e *Evaluator) has(hash uint64) bool { return e.remembered(hash) || e.cfg.Filter.Has(hash) }
+
+// remember records by hash that the batch has a fact.
+func (e *Evaluator) remember(hash uint64) {
+	e.recent[hash%uint64(len(e.recent))] = hash + e.request*0x9e3779b97f4a7c15
+	if e.cfg.Filter != nil {
+		e.batch.scratch.Remember = append(e.batch.scratch.Remember, hash)
+	}
+}
+
+// noted is a piece of evidence, by its process-local hash, and the newest bucket for
 // which it was considered.
 type noted struct {
 	hash   uint64
 	bucket delta.Bucket
 }
 
-// unnoted reports whether a piece of evidence was not considered just before, for the
-// service and request in hand: the same one often stands on record after record. Only
-// the newest bucket of evidence is kept, so older ones need not be considered.
+// unnoted reports whether a piece of evidence was not considered recently for the current
+// service and request. The same evidence often repeats on consecutive records. The store
+// keeps only the newest bucket of evidence, so older buckets need not be considered.
 func (e *Evaluator) unnoted(hash uint64) bool {
 	hash += e.service.hash + e.request*0x9e3779b97f4a7c15
 	n := &e.noted[hash%uint64(len(e.noted))]
@@ -135,7 +162,7 @@ func (e *Evaluator) unnoted(hash uint64) bool {
 	return true
 }
 
-// newest is the record of an entry with the newest event time.
+// newest is the newest record of an entry by event time.
 type newest struct {
 	time    uint64
 	traceID [16]byte
@@ -148,9 +175,9 @@ const (
 	maxMetrics       = 1 << 15
 )
 
-// One request may hold so many records, and leave so many facts. What real
-// exporters send is far below; past it a request's facts would need many times
-// the memory of the request, and longer to commit than other requests can wait.
+// Limits of the records and facts of one request. Real exporters stay far below. Beyond
+// them, a request's facts would need many times the memory of the request, and their
+// commit would delay other requests too long.
 const (
 	maxItems   = 4 << 20
 	maxSpans   = 1 << 20
@@ -163,6 +190,9 @@ const (
 func NewEvaluator(cfg Config) *Evaluator {
 	if cfg.Step <= 0 {
 		cfg.Step = assay.DefaultWindowStep
+	}
+	if cfg.MaxServices <= 0 {
+		cfg.MaxServices = math.MaxInt
 	}
 	if cfg.MaxHours <= 0 {
 		cfg.MaxHours = math.MaxInt
@@ -177,15 +207,18 @@ func NewEvaluator(cfg Config) *Evaluator {
 		cfg:       cfg,
 		resources: make(map[resourceKey]*resource),
 		metrics:   make(map[uint64]*metric),
-		overflow:  &trace.Resource{Unjudged: true},
+		overflow:  &trace.Resource{ParentsOnly: true},
+
+		resourceAttributes: make(attributes),
+		shownResource:      attributesJSON{keys: make(map[string]bool)},
 	}
 }
 
-// Evaluate judges one request and adds what it found to b, which should be empty.
-// Malformed input, and input that takes more work than its size allows, is a
-// *wire.Error. When ctx ends, Evaluate stops within some thousand steps and returns an
-// error that wraps the context's cause. After an error b must be released and reset.
-// Nothing in b refers to body.
+// Evaluate evaluates one request and adds the facts to b, which should be empty. For
+// malformed input, and for input that takes more work than its size allows, the error is
+// a *wire.Error. If ctx ends, Evaluate stops within some thousand steps and returns an
+// error that wraps the context's cause. After an error, the caller must release and reset
+// b. b does not refer to body.
 func (e *Evaluator) Evaluate(ctx context.Context, signal wire.Signal, body []byte, in Input, b *Batch) error {
 	var records func(wire.Message) error
 	switch signal {
@@ -221,8 +254,8 @@ func (e *Evaluator) Evaluate(ctx context.Context, signal wire.Signal, body []byt
 	return nil
 }
 
-// byteShare shares a request's bytes out to its entries, framing included, so
-// that the shares add up to the whole.
+// byteShare distributes the bytes of a request over its entries, including the framing,
+// so that the shares add up to the whole.
 type byteShare struct{ total, entries, given int }
 
 func (s *byteShare) of(entry int) uint64 {
@@ -244,7 +277,7 @@ func varintLen(v uint64) int {
 	return n
 }
 
-// entryMessage judges one ResourceSpans, ResourceMetrics or ResourceLogs.
+// entryMessage evaluates one ResourceSpans, ResourceMetrics or ResourceLogs.
 func (e *Evaluator) entryMessage(m wire.Message, records func(wire.Message) error, size uint64) error {
 	e.offset = m.Offset
 	if err := e.spend(stepsPerEntry); err != nil {
@@ -285,9 +318,8 @@ func (e *Evaluator) entryMessage(m wire.Message, records func(wire.Message) erro
 			if err := records(rm); err != nil {
 				return err
 			}
-			if e.batch.Items[e.batch.signal] > maxItems || e.batch.facts > e.cfg.MaxFacts || e.batch.series > maxSeries ||
-				e.batch.buckets > e.cfg.MaxHours {
-				return &wire.Error{Offset: rm.Offset, Field: "ExportServiceRequest", Reason: errTooMany}
+			if err := e.bounded(rm.Offset); err != nil {
+				return err
 			}
 		}
 		e.scopeDone()
@@ -301,12 +333,29 @@ func (e *Evaluator) entryMessage(m wire.Message, records func(wire.Message) erro
 	if items > 0 {
 		e.resourceRules()
 	}
+	if err := e.bounded(m.Offset); err != nil {
+		return err
+	}
 	return e.spend(0)
 }
 
-// eventTime returns the event time that a timestamp stands for and whether it
-// lies in the window.
+// bounded returns an error if the facts of the request exceed a limit. A service without
+// records counts: it has usage, which takes rows.
+func (e *Evaluator) bounded(offset int) error {
+	b := e.batch
+	if b.Items[b.signal] > maxItems || b.facts > e.cfg.MaxFacts || b.series > maxSeries ||
+		b.buckets > e.cfg.MaxHours || len(b.services) > e.cfg.MaxServices {
+		return &wire.Error{Offset: offset, Field: "ExportServiceRequest", Reason: errTooMany}
+	}
+	return nil
+}
+
+// eventTime returns the event time of a timestamp and reports whether it is in the
+// window.
 func (e *Evaluator) eventTime(timestamp uint64) (uint64, bool) {
+	if e.in.Closed && timestamp > e.in.Latest {
+		return 0, false
+	}
 	if timestamp == 0 || timestamp > e.in.Latest {
 		timestamp = e.in.Arrival
 	}

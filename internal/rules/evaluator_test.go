@@ -37,7 +37,7 @@ const (
 // testKey is the hash key of org.
 var testKey, _ = delta.NewHashKey(make([]byte, delta.HashSecretBytes))
 
-// input returns what requests that arrive at rulestest.T0 are judged under.
+// input returns the Input of requests that arrive at rulestest.T0.
 func input() Input {
 	t := rulestest.T0
 	return Input{
@@ -46,7 +46,7 @@ func input() Input {
 	}
 }
 
-// facts returns what requests leave behind.
+// facts returns the facts of requests.
 func facts(t require.TestingT, e *Evaluator, in Input, requests ...rulestest.Request) *delta.Delta {
 	d := new(delta.Delta)
 	for _, q := range requests {
@@ -57,7 +57,7 @@ func facts(t require.TestingT, e *Evaluator, in Input, requests ...rulestest.Req
 	return d
 }
 
-// factsOf returns what a new evaluator without a filter finds about one service.
+// factsOf returns the facts about one service from a new evaluator without a filter.
 func factsOf(t *testing.T, name string, requests ...rulestest.Request) *delta.Service {
 	t.Helper()
 	for k, s := range facts(t, NewEvaluator(Config{}), input(), requests...).Organizations[org].Services {
@@ -88,8 +88,8 @@ func texts(s *delta.Service, r catalog.Rule, l delta.List) (list []string) {
 	return list
 }
 
-// diff compares facts. Which of equally new failures is the example depends on
-// the order, so it is left out, as are the bytes, which framing changes.
+// diff compares facts. It ignores the examples, which depend on the order of equally new
+// failures, and the bytes, which depend on the framing.
 func diff(a, b *delta.Delta) string {
 	return cmp.Diff(a.Organizations, b.Organizations,
 		cmpopts.SortSlices(func(x, y delta.Verdicts) bool { return x.Bucket < y.Bucket }),
@@ -124,7 +124,7 @@ func TestFieldOrder(t *testing.T) {
 // mail is sensitive, and no evidence may show it.
 const mail = "jane.doe@example.com"
 
-// drawn makes random requests that break rules now and then.
+// drawn makes random requests, some of which fail rules.
 type drawn struct{ t *rapid.T }
 
 func (d drawn) n(label string, limit int) int { return rapid.IntRange(0, limit).Draw(d.t, label) }
@@ -235,8 +235,8 @@ func requestOf(signal wire.Signal, entries ...proto.Message) rulestest.Request {
 	}
 }
 
-// TestSplitAndMerge: how a Collector batches entries does not change the facts, nor
-// does what an evaluator has seen before, and no evidence holds a sensitive value.
+// TestSplitAndMerge: facts depend neither on a Collector's batching nor on earlier
+// requests of the evaluator, and no evidence contains a sensitive value.
 func TestSplitAndMerge(t *testing.T) {
 	warm := NewEvaluator(Config{})
 	rapid.Check(t, func(t *rapid.T) {
@@ -274,8 +274,8 @@ func shownFacts(d *delta.Delta) (list []any) {
 	return list
 }
 
-// TestFilterLosesNothing: with a filter, facts that were committed are not sent
-// again, and the store ends up with the same.
+// TestFilterLosesNothing: with a filter, committed facts are not sent again, and the
+// store has the same facts in the end.
 func TestFilterLosesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := drawn{t}
@@ -300,7 +300,7 @@ func TestFilterLosesNothing(t *testing.T) {
 	})
 }
 
-// TestBatchIsReusable: nothing of a request is left in a batch after Reset.
+// TestBatchIsReusable: a batch holds nothing of a request after Reset.
 func TestBatchIsReusable(t *testing.T) {
 	e := NewEvaluator(Config{})
 	var used Batch
@@ -341,7 +341,7 @@ func TestEmptyRequest(t *testing.T) {
 	}
 }
 
-// TestDamagedRequests: whatever is wrong, the error says so, and nothing panics.
+// TestDamagedRequests: every damaged request returns an error, and none panics.
 func TestDamagedRequests(t *testing.T) {
 	e := NewEvaluator(Config{})
 	var b Batch
@@ -357,7 +357,7 @@ func TestDamagedRequests(t *testing.T) {
 				continue
 			}
 			if err == nil && r.Signal == wire.Metrics && strings.Contains(wire.Validate(r.Signal, body).Error(), "group") {
-				continue // in data that other data of the same metric replaces, which nobody reads
+				continue // replaced by other data of the same metric, so it is not read
 			}
 			var w *wire.Error
 			require.ErrorAs(t, err, &w, "%s %s: invalid", r.Name, name)
@@ -365,7 +365,8 @@ func TestDamagedRequests(t *testing.T) {
 	}
 }
 
-// TestServiceKeysOfHostileParts: parts are kept as sent, as far as a store can keep them.
+// TestServiceKeysOfHostileParts: parts are stored as sent, as far as a store can hold
+// them.
 func TestServiceKeysOfHostileParts(t *testing.T) {
 	e := NewEvaluator(Config{})
 	d := facts(t, e, input(), rulestest.LogsRequest(rulestest.Logs(rulestest.Service("a\x00b"), rulestest.Log("x")),
@@ -377,7 +378,7 @@ func TestServiceKeysOfHostileParts(t *testing.T) {
 	require.Contains(t, d.Organizations[org].Services, assay.ServiceKey{Name: "a\uFFFDb", Environment: "test"})
 }
 
-// TestSpansHandedOn: what the assembler of traces learns of a span.
+// TestSpansHandedOn checks the spans that the trace assembler receives.
 func TestSpansHandedOn(t *testing.T) {
 	var b Batch
 	q := rulestest.Traces(rulestest.Spans(rulestest.Service("a"),

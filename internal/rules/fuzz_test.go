@@ -14,8 +14,8 @@ import (
 	"assay/internal/wire/wiretest"
 )
 
-// fuzz judges any bytes: nothing panics, what comes out is bounded, and judging
-// again gives the same.
+// fuzz evaluates arbitrary bytes: it does not panic, the facts are bounded, and a second
+// evaluation returns the same facts.
 func fuzz(f *testing.F, signal wire.Signal) {
 	for _, r := range append(wiretest.Real(), wiretest.Fixtures()...) {
 		if r.Signal == signal && len(r.Body) < 16<<10 {

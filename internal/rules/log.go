@@ -12,13 +12,13 @@ import (
 	"assay/internal/wire"
 )
 
-// The severity numbers of DEBUG, DEBUG2, DEBUG3 and DEBUG4.
+// Severity numbers of DEBUG, DEBUG2, DEBUG3 and DEBUG4.
 const (
 	severityDebug  = 5
 	severityDebug4 = 8
 )
 
-// logMessage judges one log record.
+// logMessage evaluates one log record.
 func (e *Evaluator) logMessage(m wire.Message) error {
 	r := &e.record
 	if err := r.Decode(m); err != nil {
@@ -38,11 +38,11 @@ func (e *Evaluator) logMessage(m wire.Message) error {
 		e.newest.traceID = [16]byte{}
 		copy(e.newest.traceID[:], r.TraceID)
 	}
-	judged := inWindow && !s.overflow
-	if judged {
+	evaluated := inWindow && !s.overflow
+	if evaluated {
 		s.at(e, t)
 	}
-	v, err := e.attributeList(r.Attributes, bad, catalog.LOG003, "attribute", judged)
+	v, err := e.attributeList(r.Attributes, bad, catalog.LOG003, "attribute", evaluated)
 	if err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func (e *Evaluator) logMessage(m wire.Message) error {
 		}
 	}
 	name := e.text(r.EventName)
-	if !judged {
+	if !evaluated {
 		if s.overflow {
 			b.overflowed(e, t, r.TraceID)
 		}
@@ -85,8 +85,8 @@ func (e *Evaluator) logMessage(m wire.Message) error {
 	return nil
 }
 
-// logDay notes that the service in hand sent log records, and whether a DEBUG
-// record, on the day of t (LOG-001).
+// logDay records that the current service sent log records on the day of t, and whether
+// it sent a DEBUG record (LOG-001).
 func (e *Evaluator) logDay(t uint64) {
 	const day = uint64(24 * time.Hour)
 	r := &e.record
@@ -98,17 +98,17 @@ func (e *Evaluator) logDay(t uint64) {
 }
 
 func (e *Evaluator) logDayClaim(key, day, t uint64) {
-	if h := claimHash(e.service, catalog.LOG001, key, day); !e.cfg.Filter.Has(h) {
+	if h := claimHash(e.service, catalog.LOG001, key, day); !e.has(h) {
 		e.claim(h, delta.Claim{Rule: catalog.LOG001, Key: delta.Hash128{Low: key}, Value: day}, t, "", "")
 	}
 }
 
-// bodyEvidence says where in the body of the record in hand sensitive data stands.
+// bodyEvidence adds evidence of the sensitive data in the body of the current record.
 func (e *Evaluator) bodyEvidence() {
 	var v wire.Value
 	if e.service.full(catalog.LOG003, delta.Findings) || v.Decode(e.record.Body) != nil {
 		return
 	}
-	kind, at := e.valueKind(nil, &v)
+	kind, at := e.valueKind(nil, v)
 	e.finding(catalog.LOG003, "body", at, kind)
 }

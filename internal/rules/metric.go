@@ -14,15 +14,15 @@ import (
 	"assay/internal/wire"
 )
 
-// maxAttributeValues is the number of distinct values of a metric's attribute in
-// one hour from which MET-001 fails.
+// maxAttributeValues is the number of distinct values of a metric's attribute in one hour
+// from which MET-001 fails.
 const maxAttributeValues = 10_000
 
-// metric is everything that a metric's name, description and unit alone decide.
+// metric holds the results that depend only on a metric's name, description and unit.
 type metric struct {
-	id         uint64 // hash of all of it, of this process
-	nameHash   uint64 // of the name, of this process
-	unitHash   uint64 // of the unit, of this process
+	id         uint64 // process-local hash of all of them
+	nameHash   uint64 // process-local hash of the name
+	unitHash   uint64 // process-local hash of the unit
 	name       string // as shown
 	unitText   string // as shown
 	texts      verdict
@@ -32,7 +32,7 @@ type metric struct {
 	attribute  bool // MET-006 fails
 }
 
-// metricOf returns what is decided about the metric in hand.
+// metricOf returns the results for the current metric.
 func (e *Evaluator) metricOf() *metric {
 	m := &e.metric
 	name, unitHash := hashBytes(m.Name), hashBytes(m.Unit)
@@ -57,14 +57,14 @@ func (e *Evaluator) metricOf() *metric {
 	return x
 }
 
-// points sums up the data points of the metric in hand.
+// points summarizes the data points of the current metric.
 type points struct {
 	newest   uint64 // event time; 0: no data point
-	inWindow bool   // one of them is
+	inWindow bool   // at least one data point is in the window
 	bits     verdict
 }
 
-// metricMessage judges one metric.
+// metricMessage evaluates one metric.
 func (e *Evaluator) metricMessage(msg wire.Message) error {
 	m := &e.metric
 	if err := m.Decode(msg); err != nil {
@@ -87,14 +87,14 @@ func (e *Evaluator) metricMessage(msg wire.Message) error {
 	}
 	x := e.metricOf()
 	e.metricHash, e.seriesBase = delta.Hash128{}, 0
-	judged := !e.service.overflow && e.admitMetric(x)
+	evaluated := !e.service.overflow && e.admitMetric(x)
 	e.stream = delta.Mix(delta.Mix(e.resource.id, e.scopeID), x.id+uint64(m.Type))
-	p, err := e.dataPoints(x, judged)
+	p, err := e.dataPoints(x, evaluated)
 	if err != nil || p.newest == 0 {
 		return err
 	}
 	e.newest.time = max(e.newest.time, p.newest)
-	if !judged {
+	if !evaluated {
 		return nil
 	}
 	e.service.Seen(p.newest)
@@ -104,7 +104,7 @@ func (e *Evaluator) metricMessage(msg wire.Message) error {
 	return nil
 }
 
-// stableName returns the stable hash of the name of the metric in hand.
+// stableName returns the stable hash of the name of the current metric.
 func (e *Evaluator) stableName() delta.Hash128 {
 	if e.metricHash == (delta.Hash128{}) {
 		e.metricHash = e.in.HashKey.Sum128(delta.DomainMetric, e.metric.Name)
@@ -112,12 +112,13 @@ func (e *Evaluator) stableName() delta.Hash128 {
 	return e.metricHash
 }
 
-// admitMetric tells whether the quota has room for the metric's name.
+// admitMetric reports whether the quota admits the metric's name.
 func (e *Evaluator) admitMetric(x *metric) bool {
 	q := e.cfg.Quota
-	if q == nil || e.cfg.Filter.Has(claimHash(e.service, catalog.MET003, x.nameHash, x.unitHash)) {
-		return true // what was committed was admitted
+	if q == nil || e.has(claimHash(e.service, catalog.MET003, x.nameHash, x.unitHash)) {
+		return true // a committed name has been admitted
 	}
+	e.steps += 2 * stepsPerFact
 	name := e.stableName().Low
 	ok, isNew := q.AdmitMetricName(e.in.OrganizationID, e.service.Key, name)
 	if isNew {
@@ -126,14 +127,13 @@ func (e *Evaluator) admitMetric(x *metric) bool {
 	return ok
 }
 
-// admitDetail tells whether the quota has room for one more fact about the
-// service's metrics.
+// admitDetail reports whether the quota admits one more detail of the service's metrics.
 func (e *Evaluator) admitDetail(detail uint64) bool {
 	q := e.cfg.Quota
 	if q == nil {
 		return true
 	}
-	e.steps += 2 * stepsPerFact
+	e.steps += stepsPerFact
 	ok, isNew := q.AdmitMetricDetail(e.in.OrganizationID, e.service.Key, detail)
 	if isNew {
 		e.batch.Admitted = append(e.batch.Admitted, Admission{Service: e.service.Key, Detail: detail})
@@ -141,8 +141,7 @@ func (e *Evaluator) admitDetail(detail uint64) bool {
 	return ok
 }
 
-// metricRules counts what is decided about a metric, at the time of its newest
-// data point.
+// metricRules counts the results for a metric, at the time of its newest data point.
 func (e *Evaluator) metricRules(x *metric, p *points) {
 	s, b, m := e.service, e.batch, &e.metric
 	counts := s.at(e, p.newest)
@@ -180,12 +179,12 @@ func (e *Evaluator) metricVerdict(counts *[catalog.Count]delta.Count, r catalog.
 	}
 }
 
-// metricClaim claims a unit or list of bounds for the name of the metric in hand:
-// value, of which hash is the hash of this process.
+// metricClaim claims a unit or list of bounds for the name of the current metric. hash is
+// the process-local hash of value.
 func (e *Evaluator) metricClaim(r catalog.Rule, hash uint64, d delta.Domain, value []byte, t uint64, x *metric) {
 	e.steps += 2 * stepsPerFact
 	h := claimHash(e.service, r, x.nameHash, hash)
-	if e.cfg.Filter.Has(h) {
+	if e.has(h) {
 		return
 	}
 	c := delta.Claim{Rule: r, Key: e.stableName(), Value: e.in.HashKey.Sum64(d, value)}
@@ -199,8 +198,8 @@ func (e *Evaluator) metricClaim(r catalog.Rule, hash uint64, d delta.Domain, val
 	e.claim(h, c, t, x.name, text)
 }
 
-// dataPoints judges the data points of the metric in hand.
-func (e *Evaluator) dataPoints(x *metric, judged bool) (points, error) {
+// dataPoints evaluates the data points of the current metric.
+func (e *Evaluator) dataPoints(x *metric, evaluated bool) (points, error) {
 	var p points
 	var bounds uint64
 	var haveBounds bool
@@ -219,7 +218,7 @@ func (e *Evaluator) dataPoints(x *metric, judged bool) (points, error) {
 		e.batch.Items[delta.Metrics]++
 		t, inWindow := e.eventTime(dp.TimeUnixNano)
 		p.newest = max(p.newest, t)
-		note := judged && inWindow
+		note := evaluated && inWindow
 		if note {
 			p.inWindow = true
 			e.service.at(e, t)
@@ -244,7 +243,7 @@ func (e *Evaluator) dataPoints(x *metric, judged bool) (points, error) {
 			v |= xv
 		}
 		if !note {
-			if !judged {
+			if !evaluated {
 				if !e.service.overflow {
 					e.batch.elsewhere++
 				}
@@ -266,7 +265,7 @@ func (e *Evaluator) dataPoints(x *metric, judged bool) (points, error) {
 	return p, nil
 }
 
-// pointParts checks the parts of the data point in hand that no rule reads.
+// pointParts validates the parts of the current data point that no rule reads.
 func (e *Evaluator) pointParts() error {
 	dp := &e.point
 	for _, m := range [...]wire.Message{dp.Positive, dp.Negative} {
@@ -279,7 +278,7 @@ func (e *Evaluator) pointParts() error {
 	return nil
 }
 
-// appendBounds appends a list of bucket bounds in one form: -0 and 0 are one bound.
+// appendBounds appends a list of bucket bounds in a canonical form, in which -0 equals 0.
 func appendBounds(dst []byte, d wire.Doubles) []byte {
 	for f, ok := d.Next(); ok; f, ok = d.Next() {
 		dst = binary.LittleEndian.AppendUint64(dst, math.Float64bits(f+0))
@@ -287,28 +286,29 @@ func appendBounds(dst []byte, d wire.Doubles) []byte {
 	return dst
 }
 
-// attributeValue counts the value of an attribute of the data point in hand, in
-// e.valueBuf, among those of the metric in the hour (MET-001). key and value are
-// stable hashes.
+// attributeValue adds the value of an attribute of the current data point, in e.valueBuf,
+// to the values of the metric's attribute in the hour (MET-001). key and value are stable
+// hashes.
 func (e *Evaluator) attributeValue(x *metric, kv *wire.KeyValue, key, value, base, t uint64) {
 	h := delta.Mix(base, delta.Mix(key, value))
-	e.steps += 3 * stepsPerFact
-	if e.cfg.Filter.Has(h) {
+	if e.remembered(h) {
 		return
 	}
+	e.steps += 2 * stepsPerFact
 	key = delta.Mix(e.stableName().Low, key)
-	if !e.admitDetail(key) {
-		return
-	}
 	s := e.service
 	k := delta.DistinctKey{Rule: catalog.MET001, Hour: int64(t / uint64(time.Hour) * 3600), Key: key}
-	f := s.Distinct[k]
 	var set *delta.Set
-	if f != nil {
+	if f := s.Distinct[k]; f != nil {
+		// The set is written anyway, so adding a value costs less than checking whether it is
+		// committed.
 		set = &f.Values
 		f.Last = max(f.Last, s.bucket)
 	} else {
-		set = s.DistinctSet(k, s.bucket, maxAttributeValues, x.name, shown(kv.Key))
+		if e.has(h) || !e.admitDetail(key) {
+			return
+		}
+		set = s.DistinctSet(k, s.bucket, maxAttributeValues, x.name, e.shown(kv.Key))
 		e.batch.facts++
 		e.steps += stepsPerNew
 	}

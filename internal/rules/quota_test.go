@@ -16,7 +16,7 @@ import (
 	"assay/internal/rules/rulestest"
 )
 
-// quota admits the first services, names, details and instances; 0 means all.
+// quota admits a limited number of services, names, details and instances; 0 means all.
 type quota struct {
 	services, names, details, instances int
 	admitted                            map[any]bool
@@ -59,7 +59,7 @@ func (q *quota) AdmitInstance(_ string, k assay.ServiceKey, hour, instance uint6
 	return q.admit(q.instances, fmt.Sprint("instance of ", k.Name, " in ", hour), instance)
 }
 
-func judged(t *testing.T, q Quota, requests ...rulestest.Request) (*delta.Organization, []Batch) {
+func evaluateWithQuota(t *testing.T, q Quota, requests ...rulestest.Request) (*delta.Organization, []Batch) {
 	t.Helper()
 	e := NewEvaluator(Config{Quota: q})
 	d := new(delta.Delta)
@@ -81,7 +81,7 @@ func TestServicePastTheQuota(t *testing.T) {
 				rulestest.LogsRequest(rulestest.Logs(r, rulestest.Log("x"), rulestest.Log("y"))),
 			}[signal]
 		}
-		o, batches := judged(t, &quota{services: 1}, entry("a"), entry("b"), entry("a"))
+		o, batches := evaluateWithQuota(t, &quota{services: 1}, entry("a"), entry("b"), entry("a"))
 		require.Len(t, o.Services, 2)
 		over := o.Services[assay.ServiceKey{Name: assay.OverflowService}]
 		require.NotNil(t, over)
@@ -102,19 +102,19 @@ func TestServicePastTheQuota(t *testing.T) {
 		require.Empty(t, batches[1].Admitted)
 		require.Empty(t, batches[2].Admitted)
 		if signal == 0 {
-			require.True(t, batches[1].Spans[0].Resource.Unjudged)
-			require.False(t, batches[0].Spans[0].Resource.Unjudged)
+			require.True(t, batches[1].Spans[0].Resource.ParentsOnly)
+			require.False(t, batches[0].Spans[0].Resource.ParentsOnly)
 		}
 	}
 }
 
 func TestMetricNamePastTheQuota(t *testing.T) {
 	r := rulestest.Service("a")
-	o, batches := judged(t, &quota{names: 1},
+	o, batches := evaluateWithQuota(t, &quota{names: 1},
 		rulestest.MetricsRequest(rulestest.Metrics(r, rulestest.Gauge("x", "1"), rulestest.Gauge("y", "", rulestest.Point(rulestest.T0, "k", "v"), rulestest.Point(rulestest.T0)))))
 	s := o.Services[assay.ServiceKey{Name: "a", Environment: "test"}]
 	require.Equal(t, delta.Count{Observed: 1}, total(s, catalog.MET002))
-	require.Equal(t, delta.Count{Observed: 1}, total(s, catalog.RES001), "its resource is judged")
+	require.Equal(t, delta.Count{Observed: 1}, total(s, catalog.RES001), "its resource is evaluated")
 	require.Empty(t, s.Distinct)
 	require.Len(t, s.Claims, 1)
 	over := o.Services[assay.ServiceKey{Name: assay.OverflowService}]
@@ -130,15 +130,16 @@ func TestDetailsPastTheQuota(t *testing.T) {
 	for i := range 50 {
 		attributes = append(attributes, fmt.Sprint("k", i), "v")
 	}
-	o, _ := judged(t, &quota{details: 5}, rulestest.MetricsRequest(rulestest.Metrics(rulestest.Service("a"),
+	o, _ := evaluateWithQuota(t, &quota{details: 5}, rulestest.MetricsRequest(rulestest.Metrics(rulestest.Service("a"),
 		rulestest.Histogram("x", "1", rulestest.T0, []float64{1}, attributes...))))
 	s := o.Services[assay.ServiceKey{Name: "a", Environment: "test"}]
-	require.Equal(t, 5, len(s.Claims)+len(s.Distinct), "what is past it is not compared")
-	require.Equal(t, delta.Count{Observed: 1}, total(s, catalog.MET002), "and the rest is judged")
+	require.Equal(t, 5, len(s.Claims)+len(s.Distinct), "bounds beyond the quota are not compared")
+	require.Equal(t, delta.Count{Observed: 1}, total(s, catalog.MET002), "the rest is evaluated")
 	require.NotContains(t, o.Services, assay.ServiceKey{Name: assay.OverflowService})
 }
 
-// TestInstancesPastTheQuota are not compared; everything else about them is judged.
+// TestInstancesPastTheQuota: instances beyond the quota are not compared, but their
+// telemetry is evaluated.
 func TestInstancesPastTheQuota(t *testing.T) {
 	entry := func(instance, host string, hours int) rulestest.Request {
 		r := rulestest.Attrs("service.name", "a", "service.instance.id", instance, "host.name", host)
@@ -146,7 +147,7 @@ func TestInstancesPastTheQuota(t *testing.T) {
 			r.TimeUnixNano = rulestest.Nano(rulestest.T0.Add(-time.Duration(hours) * time.Hour))
 		})))
 	}
-	o, batches := judged(t, &quota{instances: 2},
+	o, batches := evaluateWithQuota(t, &quota{instances: 2},
 		entry("1", "h", 0), entry("1", "g", 0), entry("1", "h", 0), entry("2", "h", 0), entry("2", "h", 1))
 	s := o.Services[assay.ServiceKey{Name: "a"}]
 	require.Len(t, s.Claims, 3, "an id on two hosts, and one of another hour")
@@ -161,8 +162,8 @@ func TestInstancesPastTheQuota(t *testing.T) {
 	require.NotZero(t, a.Instance)
 }
 
-func TestOverflowServiceItselfIsNotJudged(t *testing.T) {
-	o, _ := judged(t, nil, rulestest.LogsRequest(rulestest.Logs(rulestest.Attrs("service.name", assay.OverflowService), rulestest.Log("x"))))
+func TestOverflowServiceIsNotEvaluated(t *testing.T) {
+	o, _ := evaluateWithQuota(t, nil, rulestest.LogsRequest(rulestest.Logs(rulestest.Attrs("service.name", assay.OverflowService), rulestest.Log("x"))))
 	s := o.Services[assay.ServiceKey{Name: assay.OverflowService}]
 	require.Zero(t, total(s, catalog.RES001).Observed)
 	require.Len(t, o.Services, 1)

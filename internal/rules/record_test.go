@@ -38,7 +38,8 @@ func TestBuckets(t *testing.T) {
 	require.Equal(t, rulestest.Nano(hour), s.LastSeen)
 }
 
-// TestBytesAreSharedOut: the bytes of a request are its entries', framing included.
+// TestBytesAreSharedOut: the bytes of a request are distributed over its entries,
+// including the framing.
 func TestBytesAreSharedOut(t *testing.T) {
 	a := rulestest.Logs(rulestest.Service("a"), rulestest.Log("x"))
 	b := rulestest.Logs(rulestest.Service("b"), rulestest.Log("a longer body"), rulestest.Log("y"))
@@ -91,7 +92,7 @@ func TestTimestamps(t *testing.T) {
 	require.Error(t, Timestamps(t.Context(), 1, []byte{0x0a, 5}, func(uint64) {}))
 }
 
-// TestMetricClaims: what MET-003 and MET-004 compare, and when it is too old for them.
+// TestMetricClaims checks the claims of MET-003 and MET-004, and their maximum age.
 func TestMetricClaims(t *testing.T) {
 	count := func(when time.Time) (met003, met004 int) {
 		s := factsOf(t, "a", rulestest.MetricsRequest(rulestest.Metrics(rulestest.Service("a"), rulestest.Histogram("h", "s", when, []float64{1}))))
@@ -115,7 +116,7 @@ func TestMetricClaims(t *testing.T) {
 	}
 }
 
-// TestDistinctSets: what MET-001 and SPA-003 count.
+// TestDistinctSets checks the sets of MET-001 and SPA-003.
 func TestDistinctSets(t *testing.T) {
 	p := func(v any) rulestest.Request {
 		return rulestest.MetricsRequest(rulestest.Metrics(rulestest.Service("a"), rulestest.Gauge("m", "1", rulestest.Point(rulestest.T0, "k", v))))
@@ -147,7 +148,7 @@ func TestDistinctSets(t *testing.T) {
 	}
 }
 
-// TestDebugDays: what LOG-001 counts.
+// TestDebugDays checks the days of LOG-001.
 func TestDebugDays(t *testing.T) {
 	prod := rulestest.Attrs("service.name", "a", "deployment.environment.name", "Prod")
 	debug := func(r *logspb.LogRecord) { r.SeverityText = "debug" }

@@ -13,23 +13,21 @@ import (
 	"assay/internal/delta"
 	"assay/internal/rules/catalog"
 	"assay/internal/rules/runtimes"
-	"assay/internal/rules/semconv"
-	"assay/internal/rules/sensitive"
 	"assay/internal/trace"
 	"assay/internal/wire"
 )
 
-// resource is everything that its attributes alone decide.
+// resource holds the results that depend only on resource attributes.
 type resource struct {
-	id         uint64 // hash of the organization and the encoded resource, of this process
+	id         uint64 // process-local hash of the organization and the encoded resource
 	trace      *trace.Resource
 	production bool // LOG-001 applies
 	web        bool // the SDK runs in a browser: SPA-004 does not apply
 
-	observed, failed ruleSet // rules of every signal
+	observed, failed ruleSet // by the rules of every signal
 	metricsFailed    bool    // MET-007
 
-	series       uint64 // stable hash of all attributes, whatever their order, once seriesHashed
+	series       uint64 // stable hash of all attributes, independent of order, if seriesHashed
 	seriesHashed bool
 	instance     delta.Hash128 // RES-002: stable hash of service name, instance id and workload kind; zero: does not apply
 	workload     uint64        // stable hash of the workload
@@ -37,7 +35,7 @@ type resource struct {
 	evidence []resourceItem
 }
 
-// resourceItem is one piece of evidence that the resource gives.
+// resourceItem is one piece of evidence of a resource.
 type resourceItem struct {
 	rule catalog.Rule
 	list delta.List
@@ -50,17 +48,16 @@ type ruleSet uint64
 func (s *ruleSet) add(r catalog.Rule)     { *s |= 1 << r }
 func (s ruleSet) has(r catalog.Rule) bool { return s&(1<<r) != 0 }
 
-// maxCachedResource is the size up to which a resource is remembered.
+// maxCachedResource is the maximum size of a cached resource.
 const maxCachedResource = 64 << 10
 
-// maxPartBytes bounds the parts of a service's key.
+// maxPartBytes limits the parts of a service's key.
 const maxPartBytes = 1024
 
-// resourceKey identifies an encoded resource of an organization, by hashes of this
-// process.
+// resourceKey identifies an encoded resource of an organization by process-local hashes.
 type resourceKey struct{ organization, resource uint64 }
 
-// size returns about how many bytes a resource takes in memory.
+// size estimates the memory of a resource in bytes.
 func (r *resource) size() int {
 	k := &r.trace.Service
 	n := 1024 + len(r.trace.Attributes) + len(k.Namespace) + len(k.Name) + len(k.Environment) + len(k.Version)
@@ -70,7 +67,7 @@ func (r *resource) size() int {
 	return n
 }
 
-// resourceOf returns what is decided about an encoded resource.
+// resourceOf returns the results for an encoded resource.
 func (e *Evaluator) resourceOf(m wire.Message) (*resource, error) {
 	key := resourceKey{delta.HashString(e.in.OrganizationID), hashBytes(m.Bytes)}
 	if r := e.resources[key]; r != nil {
@@ -92,8 +89,8 @@ func (e *Evaluator) resourceOf(m wire.Message) (*resource, error) {
 	return r, nil
 }
 
-// attributes are the resource attributes that rules ask for, by key; of a key sent
-// twice the first counts, as in pdata.
+// attributes are the resource attributes that rules read, by key. The first of duplicate
+// keys counts, as in pdata.
 type attributes map[string]wire.Value
 
 var wanted = func() map[string]bool {
@@ -112,12 +109,13 @@ var wanted = func() map[string]bool {
 	return m
 }()
 
-// discouraged are the resource attributes that MET-007 does not want on metrics.
+// discouraged are the resource attributes that metrics should not have according to
+// MET-007.
 var discouraged = []string{
 	"host.ip", "host.mac", "process.command_args", "process.command_line", "process.runtime.description", "os.description",
 }
 
-// present tells whether the key is there with a value that is not an empty string.
+// present reports whether the key has a value other than an empty string.
 func (a attributes) present(key string) bool {
 	v, ok := a[key]
 	return ok && v.Kind != wire.KindEmpty && (v.Kind != wire.KindString || len(v.Bytes) > 0)
@@ -137,7 +135,7 @@ func (a attributes) text(key string) string {
 	return string(appendValue(nil, &v))
 }
 
-// part returns a part of a service's key as it is kept.
+// part returns a part of a service's key in its stored form.
 func (a attributes) part(key string) string {
 	b := a.string(key)
 	if len(b) > maxPartBytes {
@@ -169,21 +167,23 @@ func (e *Evaluator) decideResource(m wire.Message) (*resource, error) {
 		}
 	}
 	r := &resource{}
-	attrs := make(attributes)
-	var k8s bool
-	var doc attributesJSON
+	attrs := e.resourceAttributes
+	clear(attrs)
+	e.shownResource.reset()
+	var object, pod bool
 	for am, ok := view.Attributes.Next(); ok; am, ok = view.Attributes.Next() {
-		if err := e.spend(stepsPerDecided + uint64(len(am.Bytes))/bytesPerStep); err != nil {
+		if err := e.spend(stepsPerDecided); err != nil {
 			return nil, err
 		}
-		if err := wire.ValidateKeyValue(am); err != nil {
+		v, err := e.attribute(am)
+		if err != nil {
 			return nil, err
 		}
 		var kv wire.KeyValue
 		if err := kv.Decode(am); err != nil {
 			return nil, err
 		}
-		if err := e.spend(4 * uint64(kv.Value.Items.Len())); err != nil {
+		if err := e.spend(uint64(kv.Value.Items.Len())); err != nil {
 			return nil, err
 		}
 		if wanted[string(kv.Key)] {
@@ -191,34 +191,35 @@ func (e *Evaluator) decideResource(m wire.Message) (*resource, error) {
 				attrs[string(kv.Key)] = kv.Value
 			}
 		}
-		k8s = k8s || namesKubernetesObject(kv.Key)
-		a := semconv.Find(kv.Key)
-		if a.MisplacedOnResource() && r.fail(catalog.RES004) {
+		pod = pod || bytes.HasPrefix(kv.Key, []byte("k8s.pod.")) || bytes.HasPrefix(kv.Key, []byte("k8s.container."))
+		object = object || namesKubernetesObject(kv.Key)
+		if v&misplacedOnResource != 0 && r.fail(catalog.RES004) {
 			r.note(catalog.RES004, delta.AttributeKeys, shown(kv.Key))
 		}
-		if a.Deprecated && r.fail(catalog.DeprecatedAttributes) {
+		if v&deprecatedKey != 0 && r.fail(catalog.DeprecatedAttributes) {
 			r.note(catalog.DeprecatedAttributes, delta.AttributeKeys, shown(kv.Key))
 		}
-		if kind, _ := e.keyValueKind(&kv); kind != sensitive.None && r.fail(catalog.RES010) {
+		if v&sensitiveData != 0 && r.fail(catalog.RES010) {
+			kind, _ := e.keyValueKind(kv)
 			r.note(catalog.RES010, delta.Findings, "resource attribute: "+shown(kv.Key)+delta.FindingSeparator+kind.String())
 		}
-		doc.add(e, &kv)
+		e.shownResource.add(e, &kv, v)
 	}
 
-	if err := e.spend(0); err != nil { // not all of it was looked at
+	if err := e.spend(0); err != nil { // it was not checked completely
 		return nil, err
 	}
-	r.trace = &trace.Resource{Service: serviceKey(attrs), Attributes: doc.String()}
+	r.trace = &trace.Resource{Service: serviceKey(attrs), Attributes: e.shownResource.String()}
 	r.trace.Hash = delta.ServiceHash(in.OrganizationID, r.trace.Service)
-	r.trace.Unjudged = r.trace.Service.Overflow()
+	r.trace.ParentsOnly = r.trace.Service.Overflow()
 	environment := r.trace.Service.Environment
 	r.production = strings.EqualFold(environment, "production") || strings.EqualFold(environment, "prod")
 	r.web = string(attrs.string("telemetry.sdk.language")) == "webjs"
-	r.decide(attrs, k8s, in.HashKey)
+	r.decide(attrs, pod || object && attrs.present("service.name"), in.HashKey)
 	return r, nil
 }
 
-// serviceKey returns the service to which a resource belongs.
+// serviceKey returns the key of a resource's service.
 func serviceKey(attrs attributes) assay.ServiceKey {
 	k := assay.ServiceKey{
 		Namespace:   attrs.part("service.namespace"),
@@ -235,8 +236,8 @@ func serviceKey(attrs attributes) assay.ServiceKey {
 	return k
 }
 
-// fail records that a rule fails on the resource. It reports whether there is room for
-// a piece of evidence.
+// fail records that the resource fails a rule. It reports whether there is room for more
+// evidence.
 func (r *resource) fail(rule catalog.Rule) bool {
 	r.failed.add(rule)
 	return len(r.evidence) < 4*delta.MaxItems
@@ -246,15 +247,16 @@ func (r *resource) note(rule catalog.Rule, list delta.List, text string) {
 	r.evidence = append(r.evidence, resourceItem{rule, list, text})
 }
 
-// missing records that a rule fails because an attribute is not there.
+// missing records that the resource fails a rule because an attribute is missing.
 func (r *resource) missing(rule catalog.Rule, key string) {
 	if r.fail(rule) {
 		r.note(rule, delta.MissingAttribute, key)
 	}
 }
 
-// decide asks the rules that look at single attributes.
-func (r *resource) decide(attrs attributes, k8s bool, key delta.HashKey) {
+// decide evaluates the rules on single attributes. inPod reports whether the resource
+// describes a pod or a service that runs in one.
+func (r *resource) decide(attrs attributes, inPod bool, key delta.HashKey) {
 	for _, rule := range []catalog.Rule{
 		catalog.RES001, catalog.RES004, catalog.RES005, catalog.RES007, catalog.RES010, catalog.DeprecatedAttributes,
 	} {
@@ -264,11 +266,11 @@ func (r *resource) decide(attrs attributes, k8s bool, key delta.HashKey) {
 		r.missing(catalog.RES001, "service.instance.id")
 	} else if kind, workload := workloadOf(attrs); kind != "" { // RES-002
 		r.observed.add(catalog.RES002)
-		// Neither the name nor the kind holds a NUL, whatever the id holds.
+		// The name and the kind contain no NUL, so the id may.
 		r.instance = key.Sum128(delta.DomainInstance, []byte(r.trace.Service.Name+"\x00"+attrs.text("service.instance.id")+"\x00"+kind))
 		r.workload = key.Sum64(delta.DomainWorkload, []byte(workload))
 	}
-	if k8s { // RES-003
+	if inPod { // RES-003
 		r.observed.add(catalog.RES003)
 		if !attrs.present("k8s.pod.uid") {
 			r.missing(catalog.RES003, "k8s.pod.uid")
@@ -312,14 +314,15 @@ func (r *resource) decide(attrs attributes, k8s bool, key delta.HashKey) {
 	}
 }
 
-// namesKubernetesObject tells whether a key asks for a pod (RES-003).
+// namesKubernetesObject reports whether the key describes an object that, for a service,
+// contains a pod. Clusters and nodes also contain services outside of pods.
 func namesKubernetesObject(key []byte) bool {
 	return bytes.HasPrefix(key, []byte("k8s.")) &&
 		!bytes.HasPrefix(key, []byte("k8s.cluster.")) && !bytes.HasPrefix(key, []byte("k8s.node."))
 }
 
-// workloadOf returns what the resource runs on (RES-002): the first present of
-// some attributes, and which of them it was.
+// workloadOf returns the workload of a resource (RES-002): the kind and value of the
+// first present of some attributes.
 func workloadOf(attrs attributes) (kind, workload string) {
 	for _, kind := range [...]string{"k8s.pod.name", "k8s.pod.uid", "container.id", "host.id", "host.name"} {
 		if !attrs.present(kind) {
@@ -335,8 +338,8 @@ func workloadOf(attrs attributes) (kind, workload string) {
 	return "", ""
 }
 
-// resourceRules counts the resource of the entry in hand, once, at the time of its
-// newest record.
+// resourceRules counts the resource of the current entry once, at the time of its newest
+// record.
 func (e *Evaluator) resourceRules() {
 	t, ok := e.newest.time, e.newest.time >= e.in.Start
 	if !ok {
@@ -368,14 +371,14 @@ func (e *Evaluator) resourceRules() {
 	}
 }
 
-// instanceClaim claims an instance for the workload of the resource in hand, in the hour
+// instanceClaim claims an instance for the workload of the current resource, in the hour
 // of t (RES-002).
 func (e *Evaluator) instanceClaim(t uint64) {
 	r, s, hour := e.resource, e.service, t/uint64(time.Hour)
 	key := delta.Hash128{High: max(1, delta.Mix(r.instance.High, hour)), Low: delta.Mix(r.instance.Low, hour)}
 	c := delta.Claim{Rule: catalog.RES002, Key: key, Value: r.workload}
 	h := claimHash(s, c.Rule, key.Low, c.Value)
-	if e.cfg.Filter.Has(h) {
+	if e.has(h) {
 		return
 	}
 	if q := e.cfg.Quota; q != nil {
@@ -391,15 +394,15 @@ func (e *Evaluator) instanceClaim(t uint64) {
 	e.claim(h, c, t, "", "")
 }
 
-// resourceEvidence notes what the resource in hand gives as evidence, unless all of
-// it is known to be committed.
+// resourceEvidence adds the evidence of the current resource, unless all of it is
+// committed.
 func (e *Evaluator) resourceEvidence() {
 	r, s := e.resource, e.service
 	if len(r.evidence) == 0 || !e.unnoted(r.id+uint64(e.batch.signal)) {
 		return
 	}
 	h := delta.Mix(delta.Mix(s.hash, uint64(s.bucket)), r.id+uint64(e.batch.signal))
-	if e.cfg.Filter.Has(h) {
+	if e.has(h) {
 		return
 	}
 	e.steps += stepsPerFact * uint64(len(r.evidence))
@@ -411,8 +414,8 @@ func (e *Evaluator) resourceEvidence() {
 	e.remember(h)
 }
 
-// claim adds a claim that the service in hand made at t, and remembers it by hash.
-// Should the claim turn out to be contested, t is the rule's example.
+// claim adds a claim of the current service at t and remembers it by hash. If the claim
+// is contested, t is the rule's example.
 func (e *Evaluator) claim(hash uint64, c delta.Claim, t uint64, key, value string) {
 	s := e.service
 	before := len(s.Claims)
@@ -426,20 +429,14 @@ func (e *Evaluator) claim(hash uint64, c delta.Claim, t uint64, key, value strin
 	e.remember(hash)
 }
 
-// claimHash is what the filter knows a claim by. key and value are keyed hashes of
-// what is claimed, stable or of this process, or the numbers of LOG-001.
+// claimHash identifies a claim in the filter. key and value are keyed hashes of the
+// claim, stable or process-local, or the numbers of LOG-001.
 func claimHash(s *service, r catalog.Rule, key, value uint64) uint64 {
 	return delta.Mix(delta.Mix(s.hash, uint64(s.bucket)), delta.Mix(key+uint64(r), value))
 }
 
-func (e *Evaluator) remember(hash uint64) {
-	if e.cfg.Filter != nil {
-		e.batch.scratch.Remember = append(e.batch.scratch.Remember, hash)
-	}
-}
-
-// appendValue appends the string form of a value: the string itself, a number in
-// decimal, anything else by its encoded parts.
+// appendValue appends the string form of a value: the string itself, a number in decimal,
+// any other value by its encoded parts.
 func appendValue(dst []byte, v *wire.Value) []byte {
 	switch v.Kind {
 	case wire.KindString, wire.KindBytes:

@@ -31,7 +31,7 @@ func TestResourceIsSeenOncePerEntry(t *testing.T) {
 	require.Nil(t, s.Examples[catalog.RES005])
 }
 
-// TestInstanceClaims: what RES-002 compares.
+// TestInstanceClaims checks the claims of RES-002.
 func TestInstanceClaims(t *testing.T) {
 	claims := func(when time.Time, more ...any) map[delta.Claim]delta.ClaimFact {
 		s := factsOf(t, "a", rulestest.LogsRequest(rulestest.Logs(rulestest.Service("a", more...), rulestest.Log("x", func(r *logspb.LogRecord) {
@@ -57,7 +57,7 @@ func TestInstanceClaims(t *testing.T) {
 	require.EqualValues(t, rulestest.T0.Truncate(time.Hour).Unix(), claims(rulestest.T0, "host.name", "h")[base].Last)
 }
 
-// TestDiscouragedOnMetricsOnly: MET-007 does not look at other signals' resources.
+// TestDiscouragedOnMetricsOnly: MET-007 ignores the resources of other signals.
 func TestDiscouragedOnMetricsOnly(t *testing.T) {
 	r := rulestest.Service("a", "host.ip", "10.0.0.1", "os.description", "x")
 	s := factsOf(t, "a", rulestest.MetricsRequest(rulestest.Metrics(r, rulestest.Gauge("x", "1"))))
@@ -68,7 +68,7 @@ func TestDiscouragedOnMetricsOnly(t *testing.T) {
 	require.Empty(t, texts(s, catalog.MET007, delta.DiscouragedAttributes))
 }
 
-// TestResourceCache: a resource decided for one organization is not taken for another's.
+// TestResourceCache: organizations do not share cached resources.
 func TestResourceCache(t *testing.T) {
 	e := NewEvaluator(Config{})
 	q := rulestest.Traces(rulestest.Spans(rulestest.Service("a"), rulestest.Span(1, 1, 0)))
@@ -79,7 +79,7 @@ func TestResourceCache(t *testing.T) {
 	require.NoError(t, e.Evaluate(t.Context(), q.Signal, q.Body, in, &second))
 	require.NotEqual(t, first.Spans[0].Resource.Hash, second.Spans[0].Resource.Hash)
 
-	for i := range maxResources + 10 { // the cache starts anew
+	for i := range maxResources + 10 { // the cache is emptied
 		q := rulestest.Traces(rulestest.Spans(rulestest.Service("a", "n", i), rulestest.Span(1, 1, 0)))
 		var b Batch
 		require.NoError(t, e.Evaluate(t.Context(), q.Signal, q.Body, in, &b))
@@ -87,7 +87,7 @@ func TestResourceCache(t *testing.T) {
 	require.LessOrEqual(t, len(e.resources), maxResources)
 
 	long := strings.Repeat("x", 3000)
-	for i := range 3 * maxResourceBytes / 4096 { // and when they are large
+	for i := range 3 * maxResourceBytes / 4096 { // it is also emptied by size
 		q := rulestest.Traces(rulestest.Spans(rulestest.Service("a", "n", i, "a", long, "b", long), rulestest.Span(1, 1, 0)))
 		var b Batch
 		require.NoError(t, e.Evaluate(t.Context(), q.Signal, q.Body, in, &b))

@@ -5,30 +5,43 @@ package rules
 import (
 	"encoding/json"
 	"math"
-	"strings"
+	"unicode/utf8"
 
 	"assay/internal/rules/sensitive"
 	"assay/internal/wire"
 )
 
-// maxAttributesJSON bounds the resource attributes that an insight shows.
+// maxAttributesJSON limits the resource attributes that an insight shows, in bytes.
 const maxAttributesJSON = 4 << 10
 
-// redacted stands where a value is not shown.
+// redacted replaces a sensitive value.
 const redacted = "[redacted]"
 
-// attributesJSON builds the JSON object of resource attributes for evidence:
-// sensitive values replaced, long ones cut, attributes left out once it is full.
+// attributesJSON builds the JSON object of resource attributes for evidence. It replaces
+// sensitive values, cuts long ones, and leaves attributes out once the object is full.
 type attributesJSON struct {
-	b       []byte // without the closing brace
+	b       []byte // without the closing brace; empty: no attribute
 	keys    map[string]bool
 	leftOut int
 }
 
-// maxLeftOut is how many attributes do not fit before the object counts as full.
+// maxLeftOut is the number of attributes that do not fit before the object counts as
+// full.
 const maxLeftOut = 64
 
-func (d *attributesJSON) add(e *Evaluator, kv *wire.KeyValue) {
+// maxShownText limits a shown text, in bytes.
+const maxShownText = 512
+
+func (d *attributesJSON) reset() {
+	const keep = 64
+	if d.b, d.leftOut = d.b[:0], 0; len(d.keys) > keep {
+		d.keys = make(map[string]bool)
+	}
+	clear(d.keys)
+}
+
+// add adds an attribute with the verdict v.
+func (d *attributesJSON) add(e *Evaluator, kv *wire.KeyValue, v verdict) {
 	if len(d.b) >= maxAttributesJSON || d.leftOut == maxLeftOut {
 		return
 	}
@@ -38,58 +51,63 @@ func (d *attributesJSON) add(e *Evaluator, kv *wire.KeyValue) {
 	}
 	d.leftOut++
 	e.steps += stepsPerShown
-	x := shownValues{e: e, left: maxAttributesJSON / 2} // one takes two bytes at least
-	shown := x.value(sensitive.UnderKey(kv.Key), &kv.Value)
-	if x.left < 0 {
+	between := byte(',')
+	if len(d.b) == 0 {
+		between = '{'
+	}
+	b, err := appendText(append(d.b, between), key)
+	if err != nil {
 		return
 	}
-	between := byte('{')
-	if d.keys != nil {
-		between = ','
+	b = append(b, ':')
+	if value := kv.Value.Bytes; v&sensitiveData == 0 && kv.Value.Kind == wire.KindString && len(value) <= maxShownText && utf8.Valid(value) {
+		b, err = appendText(b, string(value))
+	} else {
+		x := shownValues{e: e, left: maxAttributesJSON / 2} // each takes at least two bytes
+		shown := x.value(sensitive.UnderKey(kv.Key), &kv.Value)
+		if x.left < 0 {
+			return
+		}
+		var text []byte
+		text, err = json.Marshal(shown)
+		b = append(b, text...)
 	}
-	b, err := appendJSON(append(d.b, between), key)
-	if err == nil {
-		b, err = appendJSON(append(b, ':'), shown)
-	}
-	if err != nil || len(b)+1 > maxAttributesJSON { // with the closing brace
+	if err != nil || len(b)+1 > maxAttributesJSON { // including the closing brace
 		return
 	}
 	d.leftOut--
-	if d.keys == nil {
-		d.keys = make(map[string]bool)
-	}
 	d.keys[key], d.b = true, b
 }
 
-// appendJSON appends v to dst. Most are texts that stand for themselves.
-func appendJSON(dst []byte, v any) ([]byte, error) {
-	if s, ok := v.(string); ok && !strings.ContainsFunc(s, func(r rune) bool {
-		return r < ' ' || r >= 0x7f || r == '"' || r == '\\' || r == '<' || r == '>' || r == '&'
-	}) {
-		return append(append(append(dst, '"'), s...), '"'), nil
+// appendText appends a JSON string to dst. Most texts need no escapes.
+func appendText(dst []byte, s string) ([]byte, error) {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c >= 0x7f || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
+			b, err := json.Marshal(s)
+			return append(dst, b...), err
+		}
 	}
-	b, err := json.Marshal(v)
-	return append(dst, b...), err
+	return append(append(append(dst, '"'), s...), '"'), nil
 }
 
 // String returns the object.
 func (d *attributesJSON) String() string {
-	if d.keys == nil {
+	if len(d.b) == 0 {
 		return "{}"
 	}
 	return string(d.b) + "}"
 }
 
-// maxShownItems bounds the parts of an array or map that are shown.
+// maxShownItems limits the parts of an array or map that are shown.
 const maxShownItems = 16
 
-// shownValues turns values into what evidence shows of them.
+// shownValues converts values to the form of evidence.
 type shownValues struct {
 	e    *Evaluator
-	left int // values that may be shown; below 0 the result is too large
+	left int // values that may still be shown; negative: the result is too large
 }
 
-// value returns a validated value as evidence shows it.
+// value returns a validated value in the form of evidence.
 func (x *shownValues) value(under sensitive.Under, v *wire.Value) any {
 	if x.left--; x.left < 0 {
 		return nil
@@ -97,14 +115,14 @@ func (x *shownValues) value(under sensitive.Under, v *wire.Value) any {
 	switch v.Kind {
 	case wire.KindString:
 		b := v.Bytes
-		// The name may be the reason, so the value is judged whole before it is cut.
+		// Check the whole value before cutting it, and with its name, which may be the reason.
 		if len(b) > maxAttributesJSON {
 			if x.e.spendMiss(len(b)) != nil || under.Text(b) != sensitive.None {
 				return redacted
 			}
 			b = b[:maxAttributesJSON]
 		}
-		return truncate(under.Clean(b), 512)
+		return truncate(under.Clean(b), maxShownText)
 	case wire.KindInt:
 		if under.Integer(v.Int) != sensitive.None {
 			return redacted

@@ -10,15 +10,14 @@ import (
 	"assay/internal/wire"
 )
 
-// seriesTimes is in how many parts of the window the time at which a series was
-// last seen is told apart.
+// seriesTimes is the number of parts of the window that the last time of a series
+// distinguishes.
 const seriesTimes = 30
 
 // seriesTime returns the time of a series seen in a bucket: the last bucket of a
-// thirtieth of the window, which by default is a UTC day. A series that goes on is
-// written once in that time and not with every bucket, and a service whose series
-// are new all the time has thirty times to keep apart. It counts until all of
-// that part has left the window.
+// thirtieth of the window, by default a UTC day. An ongoing series is written once in
+// this time instead of in every bucket, and a service with new series all the time has at
+// most thirty times. A series counts until the window has passed the whole part.
 func (e *Evaluator) seriesTime(b delta.Bucket) delta.Bucket {
 	step := e.cfg.Step
 	window := time.Duration(e.in.Arrival - e.in.Start)
@@ -27,26 +26,25 @@ func (e *Evaluator) seriesTime(b delta.Bucket) delta.Bucket {
 	return delta.BucketOf(uint64(b)*uint64(time.Second), part) + delta.Bucket((part-step)/time.Second)
 }
 
-// notePoint counts the data point in hand among the active series of its service,
-// and its attribute values among those of the metric in the hour (MET-001).
-// attributes is a hash of its attributes for this process.
+// notePoint adds the current data point to the active series of its service, and its
+// attribute values to the values of the metric in the hour (MET-001). attributes is a
+// process-local hash of its attributes.
 //
-// A series is what the metrics data model calls a timeseries: the resource with
-// all its attributes, the scope, the metric with its unit and type, and the
-// attributes of the data point, each of these sets whatever its order. Description
-// and value are not part of it. Source:
-// https://opentelemetry.io/docs/specs/otel/metrics/data-model/#timeseries-model
+// A series is a timeseries of the metrics data model: the resource with all its
+// attributes, the scope, the metric with its unit and type, and the attributes of the
+// data point. Each set is independent of order. Description and value are not part of it.
+// Source: https://opentelemetry.io/docs/specs/otel/metrics/data-model/#timeseries-model
 //
-// A histogram's data point is one series here, which Prometheus keeps as one for
-// each bucket and two more. Which resource attributes become labels there depends
-// on its configuration; all of them tell one instance of a service from another.
+// A histogram's data point is one series here. Prometheus stores it as one for each
+// bucket and two more. The configuration of Prometheus determines which resource
+// attributes become labels; all of them distinguish instances of a service.
 func (e *Evaluator) notePoint(x *metric, attributes, t uint64) {
 	const hour = uint64(time.Hour)
 	s, hours := e.service, t/hour
 	when := hours + uint64(s.bucket)<<20
 	seen := delta.Mix(e.stream+attributes, when)
-	if e.cfg.Filter.Has(seen) {
-		return // and all its values were
+	if e.has(seen) {
+		return // and all its values
 	}
 	e.steps += stepsPerFact
 	base := delta.Mix(delta.Mix(s.hash, x.nameHash), when)
@@ -55,9 +53,9 @@ func (e *Evaluator) notePoint(x *metric, attributes, t uint64) {
 	for m, ok := list.Next(); ok; m, ok = list.Next() {
 		var kv wire.KeyValue
 		if kv.Decode(m) != nil {
-			continue // attributeList has refused it already
+			continue // attributeList has rejected it
 		}
-		if e.spend(1+uint64(len(m.Bytes))/bytesPerStep) != nil {
+		if e.spend(stepsPerHashed+uint64(len(m.Bytes))/bytesPerStep) != nil {
 			return
 		}
 		key, value := e.hashAttribute(&kv)
@@ -73,8 +71,8 @@ func (e *Evaluator) notePoint(x *metric, attributes, t uint64) {
 	e.remember(seen)
 }
 
-// hashMetric returns a stable hash of what the series of the metric in hand have in
-// common.
+// hashMetric returns a stable hash of the parts that all series of the current metric
+// share.
 func (e *Evaluator) hashMetric() uint64 {
 	if r := e.resource; !r.seriesHashed {
 		r.seriesHashed, r.series = true, e.hashResource()
@@ -86,31 +84,31 @@ func (e *Evaluator) hashMetric() uint64 {
 	return delta.Mix(delta.Mix(e.resource.series, e.scopeSeries), delta.Mix(e.stableName().Low, unit+uint64(e.metric.Type)))
 }
 
-// hashResource returns a stable hash of the resource in hand.
+// hashResource returns a stable hash of the current resource.
 func (e *Evaluator) hashResource() uint64 {
 	var r wire.Resource
 	if r.Decode(e.entry.Resource) != nil {
-		return 0 // decideResource has refused it already
+		return 0 // decideResource has rejected it
 	}
 	return e.hashAttributes(r.Attributes)
 }
 
-// hashScope returns a stable hash of the scope in hand.
+// hashScope returns a stable hash of the current scope.
 func (e *Evaluator) hashScope() uint64 {
 	var s wire.Scope
 	if s.Decode(e.scope.Scope) != nil {
-		return 0 // scopeVerdict has refused it already
+		return 0 // scopeVerdict has rejected it
 	}
 	set := e.hashAttributes(s.Attributes)
 	e.valueBuf = append(binary.AppendUvarint(e.valueBuf[:0], uint64(len(s.Name))), s.Name...)
 	return delta.Mix(e.in.HashKey.Sum64(delta.DomainScope, append(e.valueBuf, s.Version...)), set)
 }
 
-// hashAttributes returns a stable hash of a list of attributes, whatever their order.
+// hashAttributes returns a stable hash of a list of attributes, independent of order.
 func (e *Evaluator) hashAttributes(list wire.Repeated) uint64 {
 	set := uint64(0)
 	for m, ok := list.Next(); ok; m, ok = list.Next() {
-		if e.spend(1+uint64(len(m.Bytes))/bytesPerStep) != nil {
+		if e.spend(stepsPerHashed+uint64(len(m.Bytes))/bytesPerStep) != nil {
 			break
 		}
 		var kv wire.KeyValue
@@ -122,15 +120,15 @@ func (e *Evaluator) hashAttributes(list wire.Repeated) uint64 {
 	return set
 }
 
-// hashAttribute returns stable hashes of an attribute's key and of its value's
-// string form, which stays in e.valueBuf.
+// hashAttribute returns stable hashes of an attribute's key and of its value's string
+// form, which it leaves in e.valueBuf.
 func (e *Evaluator) hashAttribute(kv *wire.KeyValue) (key, value uint64) {
 	e.valueBuf = appendValue(e.valueBuf[:0], &kv.Value)
 	return e.in.HashKey.Sum64(delta.DomainAttributeKey, kv.Key), e.in.HashKey.Sum64(delta.DomainAttributeValue, e.valueBuf)
 }
 
-// hashPair joins the hashes of an attribute's key and value. The sum of these over
-// a list of attributes does not depend on its order.
+// hashPair combines the hashes of an attribute's key and value. The sum over a list of
+// attributes is independent of order.
 func hashPair(key, value uint64, kv *wire.KeyValue) uint64 {
 	return delta.Mix(key, value+uint64(kv.Value.Kind))
 }

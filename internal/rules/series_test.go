@@ -24,7 +24,7 @@ func inScope(scope *commonpb.InstrumentationScope) *metricspb.ResourceMetrics {
 	return r
 }
 
-// TestSeries: what is the same series as another and what is not.
+// TestSeries checks which data points belong to the same series.
 func TestSeries(t *testing.T) {
 	service, point := rulestest.Service, rulestest.Point
 	gauge := func(attributes ...any) *metricspb.ResourceMetrics {
@@ -75,7 +75,7 @@ func TestSeries(t *testing.T) {
 			require.Equal(t, want, factsOf(t, "a", a, b).Series.Count(), "in two requests")
 			require.Equal(t, want, factsOf(t, "a", rulestest.MetricsRequest(c.a, c.b)).Series.Count(), "in one")
 
-			// What another process found is the same, and what is committed is not told again.
+			// Another process computes the same series, and committed series are not sent again.
 			filter := delta.NewFilter(12)
 			e := NewEvaluator(Config{Filter: filter})
 			d := facts(t, e, input(), a)
@@ -92,7 +92,7 @@ func TestSeries(t *testing.T) {
 	}
 }
 
-// TestSeriesOfAllTypes: each data point is a series, of whatever type.
+// TestSeriesOfAllTypes: each data point is a series, regardless of its type.
 func TestSeriesOfAllTypes(t *testing.T) {
 	r := rulestest.Service("a")
 	s := factsOf(t, "a", rulestest.MetricsRequest(rulestest.Metrics(r,
@@ -104,12 +104,12 @@ func TestSeriesOfAllTypes(t *testing.T) {
 	require.True(t, s.Series.Empty())
 }
 
-// TestSeriesNotCounted: what is not judged.
+// TestSeriesNotCounted checks the data points that are not evaluated.
 func TestSeriesNotCounted(t *testing.T) {
 	r := rulestest.Service("a")
 	s := factsOf(t, "a", rulestest.MetricsRequest(rulestest.Metrics(r, rulestest.Gauge("x", "1", rulestest.Point(rulestest.T0.Add(-31*day))))))
 	require.True(t, s.Series.Empty(), "before the window")
-	o, _ := judged(t, &quota{services: 1, names: 1}, rulestest.MetricsRequest(
+	o, _ := evaluateWithQuota(t, &quota{services: 1, names: 1}, rulestest.MetricsRequest(
 		rulestest.Metrics(r, rulestest.Gauge("x", "1"), rulestest.Gauge("past the quota", "1")),
 		rulestest.Metrics(rulestest.Service("past the quota"), rulestest.Gauge("x", "1"))))
 	require.Len(t, o.Services, 2)
@@ -143,7 +143,7 @@ func TestSeriesTime(t *testing.T) {
 	}
 }
 
-// TestSeriesBound: a request cannot make the batch hold any number of series.
+// TestSeriesBound: the number of series that a request adds to a batch is limited.
 func TestSeriesBound(t *testing.T) {
 	var points []*metricspb.NumberDataPoint
 	for n := range 6000 {

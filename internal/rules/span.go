@@ -22,10 +22,10 @@ const (
 // above which SPA-003 fails.
 const maxSpanNames = 1000
 
-// shortSpan is the duration under which a span is short (SPA-005).
+// shortSpan is the duration below which a span is short (SPA-005).
 const shortSpan = uint64(5 * time.Millisecond)
 
-// spanMessage judges one span.
+// spanMessage evaluates one span.
 func (e *Evaluator) spanMessage(m wire.Message) error {
 	sp := &e.span
 	if err := sp.Decode(m); err != nil {
@@ -43,18 +43,18 @@ func (e *Evaluator) spanMessage(m wire.Message) error {
 	if err := e.openSpan(t); err != nil {
 		return err
 	}
-	judged := inWindow && !s.overflow
-	if judged {
+	evaluated := inWindow && !s.overflow
+	if evaluated {
 		s.at(e, t)
 	}
 
-	v, err := e.spanAttributes(judged)
+	v, err := e.spanAttributes(evaluated)
 	if err != nil {
 		return err
 	}
 	text := e.text(sp.Name) | e.text(sp.StatusMessage)
 	v |= text | e.scopeBits
-	if !judged {
+	if !evaluated {
 		if s.overflow {
 			b.overflowed(e, t, sp.TraceID)
 		}
@@ -91,7 +91,7 @@ func (e *Evaluator) spanMessage(m wire.Message) error {
 	return nil
 }
 
-// recordFailures counts what the verdict on a span, metric or log record fails.
+// recordFailures counts the failures in the verdict on a span, metric or log record.
 func (e *Evaluator) recordFailures(counts *[catalog.Count]delta.Count, v verdict, t uint64, traceID []byte, sensitiveRule catalog.Rule) {
 	for _, f := range [...]struct {
 		bit  verdict
@@ -106,15 +106,15 @@ func (e *Evaluator) recordFailures(counts *[catalog.Count]delta.Count, v verdict
 	}
 }
 
-// spanAttributes returns the verdicts on the attributes of the span in hand, its
-// events and its links, and notes the evidence of the bad ones where the span is judged.
-func (e *Evaluator) spanAttributes(judged bool) (verdict, error) {
+// spanAttributes returns the verdicts on the attributes of the current span, its events
+// and its links. If the span is evaluated, it adds the evidence of bad verdicts.
+func (e *Evaluator) spanAttributes(evaluated bool) (verdict, error) {
 	sp := &e.span
-	v, err := e.attributeList(sp.Attributes, bad, catalog.SPA006, "attribute", judged)
+	v, err := e.attributeList(sp.Attributes, bad, catalog.SPA006, "attribute", evaluated)
 	if err != nil {
 		return 0, err
 	}
-	// Whether a key is misplaced is asked of a span's own attributes only (RES-004).
+	// Only the attributes of the span itself can have misplaced keys (RES-004).
 	const elsewhere = bad &^ misplacedOnRecord
 	events := sp.Events
 	for m, ok := events.Next(); ok; m, ok = events.Next() {
@@ -125,10 +125,10 @@ func (e *Evaluator) spanAttributes(judged bool) (verdict, error) {
 			return 0, err
 		}
 		name := e.text(e.event.Name)
-		if name&sensitiveData != 0 && judged {
+		if name&sensitiveData != 0 && evaluated {
 			e.textEvidence(catalog.SPA006, "event name", e.event.Name, name)
 		}
-		av, err := e.attributeList(e.event.Attributes, elsewhere, catalog.SPA006, "event attribute", judged)
+		av, err := e.attributeList(e.event.Attributes, elsewhere, catalog.SPA006, "event attribute", evaluated)
 		if err != nil {
 			return 0, err
 		}
@@ -142,7 +142,7 @@ func (e *Evaluator) spanAttributes(judged bool) (verdict, error) {
 		if err := e.link.Decode(m); err != nil {
 			return 0, err
 		}
-		av, err := e.attributeList(e.link.Attributes, elsewhere, catalog.SPA006, "link attribute", judged)
+		av, err := e.attributeList(e.link.Attributes, elsewhere, catalog.SPA006, "link attribute", evaluated)
 		if err != nil {
 			return 0, err
 		}
@@ -151,8 +151,8 @@ func (e *Evaluator) spanAttributes(judged bool) (verdict, error) {
 	return v, nil
 }
 
-// attributeList returns the verdicts on a list of attributes, as far as mask asks
-// for them, and notes the evidence of the bad ones where asked.
+// attributeList returns the verdicts in mask on a list of attributes. On request, it adds
+// the evidence of bad verdicts.
 func (e *Evaluator) attributeList(list wire.Repeated, mask verdict, rule catalog.Rule, where string, note bool) (verdict, error) {
 	var all verdict
 	e.listHash = 0
@@ -167,7 +167,7 @@ func (e *Evaluator) attributeList(list wire.Repeated, mask verdict, rule catalog
 			return 0, err
 		}
 		v &= mask
-		// The places of one rule differ in length, which tells them apart.
+		// The places of one rule differ in length, so the length identifies the place.
 		if v != 0 && note && e.unnoted(delta.Mix(h, uint64(rule)<<8|uint64(len(where)))) {
 			e.attributeEvidence(rule, where, m, v)
 		}
@@ -176,7 +176,7 @@ func (e *Evaluator) attributeList(list wire.Repeated, mask verdict, rule catalog
 	return all, nil
 }
 
-// openSpan hands the span in hand to the assembler of traces.
+// openSpan passes the current span to the trace assembler.
 func (e *Evaluator) openSpan(t uint64) error {
 	sp := &e.span
 	if sp.TraceID == nil {
@@ -202,14 +202,14 @@ func (e *Evaluator) openSpan(t uint64) error {
 	return nil
 }
 
-// spanName counts the name of the span in hand among the service's names of the
-// hour (SPA-003).
+// spanName adds the name of the current span to the service's names of the hour
+// (SPA-003).
 func (e *Evaluator) spanName(t uint64) {
 	s := e.service
 	const hour = uint64(time.Hour)
 	hours := t / hour
 	h := delta.Mix(delta.Mix(s.hash, hours), hashBytes(e.span.Name)+uint64(s.bucket))
-	if e.cfg.Filter.Has(h) {
+	if e.has(h) {
 		return
 	}
 	e.steps += stepsPerFact
@@ -218,16 +218,16 @@ func (e *Evaluator) spanName(t uint64) {
 	set.Add(e.in.HashKey.Sum64(delta.DomainSpanName, e.span.Name))
 	e.batch.facts += len(s.Distinct) - before
 	e.remember(h)
-	// A service that comes near the limit has many names; one in 64 shows what they
-	// look like, and a healthy service leaves next to nothing. The same telemetry has the
-	// same evidence, whatever the key.
+	// A service near the limit has many names. One in 64 is enough evidence, and a healthy
+	// service adds almost none. The selection does not depend on the key, so the same
+	// telemetry has the same evidence.
 	if crc32.ChecksumIEEE(e.span.Name)&63 == 0 {
 		e.nameEvidence(catalog.SPA003, delta.SpanNames, e.span.Name)
 	}
 	s.fail(catalog.SPA003, t, e.span.TraceID, e.resource)
 }
 
-// overflowed counts a record past a quota.
+// overflowed counts a record beyond a quota.
 func (b *Batch) overflowed(e *Evaluator, t uint64, traceID []byte) {
 	b.OverflowItems++
 	if t < e.in.Start {

@@ -10,41 +10,42 @@ import (
 	"assay/internal/wire"
 )
 
-// The work for a request is counted in steps. A step is about the time that an
-// attribute takes whose verdict is known; the weights of other work are in proportion.
-// Real telemetry takes less than one step for four bytes, and less than one a byte
-// where no attribute, name or series has been seen before.
+// The work for a request is counted in steps. A step is about 10 ns of processor time,
+// the cost of an attribute with a cached verdict. The weights of other work are
+// proportional: on the requests of wiretest a step takes 8 to 30 ns.
 //
-// A request may take freeSteps and allowedPerByte more for each byte, all of its parts
-// together. Large scrapes of which no series has been seen take 1.2 steps a byte and have
-// to pass. The dearest requests that pass take some 16 times as long as ordinary telemetry
-// of their size; half a step a byte would hold them to five, and refuse such scrapes.
+// All parts of a request together may take freeSteps, and three for each two bytes more.
+// Ordinary telemetry takes a tenth of a step for each byte. Telemetry with only new
+// resources, series and values takes up to one step for each byte, which is at most two
+// thirds of the limit at any size. A request at the limit takes 10 to 15 times as long as
+// ordinary telemetry of its size.
 const (
-	freeSteps      = 16 << 20
-	allowedPerByte = 2
+	freeSteps = 4 << 20
 
 	stepsPerEntry    = 4
-	stepsPerResource = 100 // that is new, and stepsPerDecided for each attribute
+	stepsPerResource = 100 // for a new one, plus stepsPerDecided for each attribute
 	stepsPerDecided  = 8
-	stepsPerShown    = 30  // an attribute, as evidence shows it
-	stepsPerService  = 250 // that is new in the batch
+	stepsPerShown    = 15  // an attribute in the form of evidence
+	stepsPerService  = 200 // new in the batch
 	stepsPerScope    = 3
 	stepsPerRecord   = 3
 	stepsPerPart     = 3 // an event, link, exemplar, data point or entity
 	stepsPerMetric   = 10
 	stepsPerNew      = 60 // a metric, claim, set, bucket or piece of evidence
+	stepsPerHashed   = 3  // an attribute of a series, plus one for each bytesPerStep
 	stepsPerValue    = 3  // in an array or map
-	stepsPerFact     = 8  // looked up or added to
-	stepsPerMiss     = 3  // of a cache, and one for each bytesPerStep
-	bytesPerStep     = 8
+	stepsPerBucket   = 4  // looked up
+	stepsPerFact     = 15 // a lookup or update, which likely misses the processor's caches
+	stepsPerMiss     = 3  // of a verdict cache, plus one for each bytesPerStep
+	bytesPerStep     = 4
 
 	stepsBetweenChecks = 1 << 12
 )
 
 const errTooDear = "the request needs more work than its size allows: too many small resources, scopes, metrics, hours or attributes; send smaller requests"
 
-// spend counts n steps. It returns an error, from then on, when the context has ended
-// or the request takes too many.
+// spend counts n steps. It returns an error, also from all later calls, when the context
+// has ended or the request exceeds its budget.
 func (e *Evaluator) spend(n uint64) error {
 	e.steps += n
 	if e.steps < e.nextCheck {
@@ -53,23 +54,25 @@ func (e *Evaluator) spend(n uint64) error {
 	return e.check()
 }
 
-// spendMiss counts a verdict that is worked out from n bytes.
+// spendMiss counts the computation of a verdict on n bytes.
 func (e *Evaluator) spendMiss(n int) error {
 	return e.spend(stepsPerMiss + uint64(n)/bytesPerStep)
 }
 
-// Steps returns how many steps the request in hand, or the last one, took. A step is
-// about the time that an attribute takes whose verdict is known.
+// Steps returns the number of steps of the current request, or of the last one.
 func (e *Evaluator) Steps() uint64 { return e.steps }
 
-// Budget is the steps that the parts of one request may take together. It may be used
-// concurrently.
+// limit returns the number of steps that a request with a number of bytes may take.
+func limit(bytes int) int64 { return freeSteps + int64(bytes)*3/2 }
+
+// Budget is the number of steps that the parts of one request may take together. It is
+// safe for concurrent use.
 type Budget struct{ left atomic.Int64 }
 
-// NewBudget returns the budget of a request of so many bytes.
+// NewBudget returns the budget of a request with a number of bytes.
 func NewBudget(bytes int) *Budget {
 	b := new(Budget)
-	b.left.Store(freeSteps + allowedPerByte*int64(bytes))
+	b.left.Store(limit(bytes))
 	return b
 }
 

@@ -9,8 +9,8 @@ import (
 	"assay/internal/wire"
 )
 
-// Timestamps calls visit with the own timestamp of every record of a request, 0
-// for a record that has none. When ctx ends, it stops and returns the context's cause.
+// Timestamps calls visit with the timestamp of every record of a request, 0 for a record
+// without one. When ctx ends, it stops and returns the context's cause.
 func Timestamps(ctx context.Context, signal wire.Signal, body []byte, visit func(unixNano uint64)) error {
 	entries, err := wire.Request(body)
 	if err != nil {

@@ -10,24 +10,22 @@ import (
 	"assay"
 )
 
-// Impact is how much a rule weighs: Critical 40, Important 30, Normal 20,
-// Low 10.
+// Impact is the weight of a rule: Critical 40, Important 30, Normal 20, Low 10.
 type Impact = assay.Impact
 
 // Signal is the group an insight type belongs to: trace, metric or log.
 type Signal = assay.Signal
 
-// CatalogDate is when the texts and criteria of this catalog last changed. The
-// REST API shows it as created_at and updated_at of every insight type.
-var CatalogDate = time.Date(2026, time.November, 21, 0, 0, 0, 0, time.UTC)
+// CatalogDate is the date of the last change to the texts and criteria of this catalog.
+// The REST API shows it as created_at and updated_at of every insight type.
+var CatalogDate = time.Date(2026, time.November, 23, 0, 0, 0, 0, time.UTC)
 
-// typeNamespace is the UUID namespace of the insight types. Changing it would
-// change the id of every type that clients have stored.
+// typeNamespace is the UUID namespace of the insight types. A change would change the id
+// of every type, which clients may have stored.
 var typeNamespace = uuid.UUID{0x10, 0xaf, 0xa5, 0x0a, 0x21, 0x63, 0x49, 0x0d, 0x82, 0x00, 0x3e, 0x50, 0x64, 0x38, 0x74, 0xa0}
 
-// Rule is the dense index of a rule or insight type, at least 0 and less than
-// Count. It is only meaningful within one build: what is stored or shown is the
-// id or the name.
+// Rule is the dense index of a rule or insight type, at least 0 and less than Count. It
+// is valid within one build only: store or show the id or the name instead.
 type Rule uint8
 
 // The rules, in the order of their ids, then the insight types without one.
@@ -64,31 +62,31 @@ const (
 )
 
 const (
-	// Scored is how many rules enter a score: those below this index.
+	// Scored is the number of rules that enter a score: those below this index.
 	Scored = 26
-	// Count is how many insight types there are.
+	// Count is the number of insight types.
 	Count = 29
 )
 
-// Info describes a rule or insight type. It is shared: do not change it.
+// Info describes a rule or insight type. It is shared and must not be changed.
 type Info struct {
-	ID          string // rule id, "" for an insight type that the score never sees
+	ID          string // rule id, "" for an insight type that never enters a score
 	Name        string // insight type name, stable
 	DisplayName string
 	Impact      Impact
 	Signal      Signal
-	Target      string // what the rule looks at, in the words of the specification's rule table
+	Target      string // subject of the rule, as in the specification's rule table
 	Applies     string // which observations count
 	Criterion   string // when an observation fails, exact
 
-	// The rest is Markdown for the developer who has to fix it.
-	Description string   // what is wrong
-	Rationale   string   // what it costs
-	Remediation string   // how to fix it in the SDK and in the Collector
-	Choices     []string // decisions made where the specification is open, may be empty
+	// The other fields are Markdown for the developer of the service.
+	Description string   // the problem
+	Rationale   string   // its consequences
+	Remediation string   // the fix in the SDK and in the Collector
+	Choices     []string // decisions where the specification is open, may be empty
 }
 
-// infos, typeIDs, byID and byName are filled once and never written again.
+// infos, typeIDs, byID and byName are read-only after initialization.
 var (
 	infos   = load()
 	typeIDs = makeTypeIDs()
@@ -96,8 +94,8 @@ var (
 	byName  = index(func(i *Info) string { return i.Name })
 )
 
-// ID returns the rule id, such as "RES-001", and "" for an insight type that
-// the score never sees or an index out of range.
+// ID returns the rule id, such as "RES-001". It returns "" for an insight type that never
+// enters a score, or an index out of range.
 func (r Rule) ID() string {
 	if r >= Count {
 		return ""
@@ -150,7 +148,7 @@ func makeTypeIDs() (ids [Count]string) {
 	return ids
 }
 
-// index maps a key of the entries to their rules and leaves out empty keys.
+// index maps a key of the entries to their rules. It leaves out empty keys.
 func index(key func(*Info) string) map[string]Rule {
 	m := make(map[string]Rule, Count)
 	for r, info := range infos {

@@ -140,5 +140,5 @@ func TestTypeIDs(t *testing.T) {
 }
 
 func TestCatalogDate(t *testing.T) {
-	require.Equal(t, "2026-11-21T00:00:00Z", CatalogDate.Format(time.RFC3339))
+	require.Equal(t, "2026-11-23T00:00:00Z", CatalogDate.Format(time.RFC3339))
 }

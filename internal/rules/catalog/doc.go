@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package catalog is the one table of the Instrumentation Score rules and of
-// the insight types. The reference page, the REST API, the command line and
-// the insights all take ids, names, impacts and texts from here.
+// Package catalog is the single table of the Instrumentation Score rules and of the
+// insight types. The reference page, the REST API, the command line and the insights take
+// their ids, names, impacts and texts from this package.
 //
-// There are 29 entries: the 26 rules of the specification, which are the only
-// ones that enter a score, and three insight types that a score never sees.
-// What is short and must be exact (id, impact, target, criterion) is Go code in
-// rules.go. What is long and meant to be read is one Markdown file per entry
-// below texts, embedded in the binary.
+// There are 29 entries: the 26 rules of the specification, which enter a score, and three
+// insight types that never do. Short, exact fields (id, impact, target, criterion) are Go
+// code in rules.go. Long texts are Markdown files below texts, one for each entry,
+// embedded in the binary.
 package catalog

@@ -15,8 +15,8 @@ const (
 	log    = assay.SignalLog
 )
 
-// table holds what is exact about each entry. Rules of the resource and of the
-// SDK see every signal but belong to the trace group, as in the specification.
+// table holds the exact fields of each entry. Rules of the resource and of the SDK apply
+// to every signal but belong to the trace group, as in the specification.
 func table() [Count]Info {
 	return [Count]Info{
 		LOG001: {
@@ -72,7 +72,7 @@ func table() [Count]Info {
 			ID: "MET-005", Name: "unit_in_metric_name", DisplayName: "Unit in the metric name",
 			Impact: normal, Signal: metric,
 			Target:    "metric",
-			Applies:   "The unit is set and is one that the rule knows a name for.",
+			Applies:   "The unit is one of those listed under Choices.",
 			Criterion: "One of the words of the metric name is the unit's name.",
 		},
 		MET006: {
@@ -108,13 +108,13 @@ func table() [Count]Info {
 			Impact: important, Signal: trace,
 			Target:    "resource of traces, metrics and logs",
 			Applies:   "`service.instance.id` is set and the resource names a workload: a pod, a container or a host.",
-			Criterion: "In one hour the same service name and instance id are seen on two workloads.",
+			Criterion: "The same service name and instance id are seen on two workloads within one hour.",
 		},
 		RES003: {
 			ID: "RES-003", Name: "missing_k8s_pod_uid", DisplayName: "Missing k8s.pod.uid",
 			Impact: important, Signal: trace,
 			Target:    "resource of traces, metrics and logs",
-			Applies:   "The resource has a `k8s.` key that is not under `k8s.cluster.` or `k8s.node.`.",
+			Applies:   "The resource describes a pod or what runs in one: it has a `k8s.pod.` or `k8s.container.` key, or `service.name` and another `k8s.` key that is not under `k8s.cluster.` or `k8s.node.`.",
 			Criterion: "`k8s.pod.uid` is absent or an empty string.",
 		},
 		RES004: {
@@ -213,14 +213,14 @@ func table() [Count]Info {
 			Impact: low, Signal: trace,
 			Target:    "attribute keys",
 			Applies:   "Always.",
-			Criterion: "The attribute registry marks the key deprecated.",
+			Criterion: "The attribute registry marks the key as renamed or obsoleted.",
 		},
 		QuotaExceeded: {
-			Name: "quota_exceeded", DisplayName: "Telemetry past a limit",
+			Name: "quota_exceeded", DisplayName: "Telemetry above a limit",
 			Impact: important, Signal: trace,
 			Target:    "record",
-			Applies:   "The organization is past its limit of services, or the service past its limit of metric names.",
-			Criterion: "The record counts for the service `assay_overflow` and is not judged.",
+			Applies:   "The organization exceeds its limit of services, or the service its limit of metric names.",
+			Criterion: "The record counts for the service `assay_overflow` and is not evaluated.",
 		},
 	}
 }

@@ -18,8 +18,8 @@ const (
 	sectionChoices     = "Choices"
 )
 
-// load joins the table with the texts. The files are part of the binary, so a
-// missing or misspelt one is a mistake of the source tree and left to the tests.
+// load combines the table with the texts. The files are embedded, so a missing or
+// misspelt one is a programming error that the tests find.
 func load() [Count]*Info {
 	t := table()
 	var all [Count]*Info
@@ -36,16 +36,15 @@ func load() [Count]*Info {
 	return all
 }
 
-// GeneralChoices returns the decisions made where the specification is open that
-// concern every rule, as Markdown, one item each, in a new slice.
+// GeneralChoices returns, as Markdown in a new slice, the decisions that concern every
+// rule where the specification is open.
 func GeneralChoices() []string {
 	text, _ := texts.ReadFile("texts/general.md")
 	return splitItems(splitSections(string(text))[sectionChoices])
 }
 
-// splitSections cuts a Markdown text at its second-level headings. A heading
-// inside a fenced block is text. What stands before the first heading is left
-// out.
+// splitSections splits a Markdown text at its second-level headings. A heading inside a
+// fenced block is text. Text before the first heading is left out.
 func splitSections(text string) map[string]string {
 	sections := make(map[string]string)
 	var name string
@@ -72,8 +71,8 @@ func splitSections(text string) map[string]string {
 	return sections
 }
 
-// splitItems returns the items of a Markdown list, each joined to one line. What
-// stands before the first item is left out.
+// splitItems returns the items of a Markdown list, each joined to one line. Text before
+// the first item is left out.
 func splitItems(text string) []string {
 	var items []string
 	for line := range strings.Lines(text) {

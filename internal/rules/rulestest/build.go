@@ -17,10 +17,10 @@ import (
 	"assay/internal/wire"
 )
 
-// T0 is when records happen unless a test says otherwise.
+// T0 is the default time of records.
 var T0 = time.Date(2026, time.October, 15, 12, 30, 0, 0, time.UTC)
 
-// Nano returns t as OTLP holds it.
+// Nano returns t in the format of OTLP.
 func Nano(t time.Time) uint64 { return uint64(t.UnixNano()) }
 
 // Request is an encoded request.
@@ -29,11 +29,11 @@ type Request struct {
 	Body   []byte
 }
 
-// Attr is one attribute. Unlike in a map, a key may stand twice.
+// Attr is one attribute. Unlike in a map, keys may repeat.
 type Attr = *commonpb.KeyValue
 
-// Attrs returns attributes from keys and values by turns. A value may be nil, a
-// string, bool, int, float64, []byte, []any or []Attr.
+// Attrs returns attributes from alternating keys and values. A value may be nil, a string, bool, int,
+// float64, []byte, []any or []Attr.
 func Attrs(pairs ...any) []Attr {
 	var list []Attr
 	for i := 0; i < len(pairs); i += 2 {
@@ -80,7 +80,7 @@ func TraceID(n int) []byte {
 	return binary.BigEndian.AppendUint64([]byte("\xaa\xbb\xcc\xdd\xee\xff\x00\x11"), uint64(n))
 }
 
-// SpanID returns the n-th span id; none for 0.
+// SpanID returns the n-th span id, or nil for 0.
 func SpanID(n int) []byte {
 	if n == 0 {
 		return nil
@@ -101,7 +101,7 @@ func Span(trace, id, parent int, set ...func(*tracepb.Span)) *tracepb.Span {
 	return s
 }
 
-// Spans returns what one resource sent.
+// Spans returns the spans of one resource.
 func Spans(resource []Attr, spans ...*tracepb.Span) *tracepb.ResourceSpans {
 	return ScopeSpans(resource, &commonpb.InstrumentationScope{Name: "lib"}, spans...)
 }
@@ -174,7 +174,7 @@ func Summary(name, unit string, attributes ...any) *metricspb.Metric {
 	}}}
 }
 
-// Metrics returns what one resource sent.
+// Metrics returns the metrics of one resource.
 func Metrics(resource []Attr, metrics ...*metricspb.Metric) *metricspb.ResourceMetrics {
 	return &metricspb.ResourceMetrics{
 		Resource:     &resourcepb.Resource{Attributes: resource},
@@ -196,7 +196,7 @@ func Log(body any, set ...func(*logspb.LogRecord)) *logspb.LogRecord {
 	return r
 }
 
-// Logs returns what one resource sent.
+// Logs returns the log records of one resource.
 func Logs(resource []Attr, records ...*logspb.LogRecord) *logspb.ResourceLogs {
 	return &logspb.ResourceLogs{
 		Resource:  &resourcepb.Resource{Attributes: resource},
@@ -209,7 +209,7 @@ func LogsRequest(entries ...*logspb.ResourceLogs) Request {
 	return Request{wire.Logs, Marshal(&logspb.LogsData{ResourceLogs: entries})}
 }
 
-// Marshal encodes a message that is known to be good.
+// Marshal encodes a valid message.
 func Marshal(m proto.Message) []byte {
 	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
 	if err != nil {

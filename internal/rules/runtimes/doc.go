@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package runtimes knows which versions of a language runtime each
-// OpenTelemetry SDK release supports (rule SDK-001).
+// Package runtimes holds the versions of a language runtime that each OpenTelemetry SDK
+// release supports (rule SDK-001).
 //
-// The facts are the SDKs' own published requirements, kept as data in
-// table.go. Languages whose SDK publishes no requirement that can be compared
-// with process.runtime.version are left out: cpp, rust and swift, which are
-// compiled and report no runtime version; erlang, which reports the version of
-// the emulator but requires a version of OTP; and webjs, where the runtime is
+// The facts are the published requirements of the SDKs, in table.go. The table leaves out
+// languages without a requirement that is comparable with process.runtime.version: cpp,
+// rust and swift, which are compiled and report no runtime version; erlang, which reports
+// the version of the emulator but requires a version of OTP; and webjs, whose runtime is
 // the browser.
 package runtimes

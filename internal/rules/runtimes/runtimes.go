@@ -10,7 +10,7 @@ func (s span) contains(v version) bool {
 	return v.compare(s.low) >= 0 && (s.before == version{} || v.compare(s.before) < 0)
 }
 
-// row states which runtimes a range of releases of one SDK supports.
+// row is the range of runtimes that a range of releases of one SDK supports.
 type row struct {
 	sdk      span
 	runtimes []span
@@ -39,10 +39,10 @@ func Supported(language, sdkVersion, runtimeVersion []byte) (supported, known bo
 	}
 	switch {
 	case string(language) == "java" && runtime[0] == 1:
-		// Java 8 and older call themselves 1.8, 1.7 and so on.
+		// Java 8 and older report 1.8, 1.7 and so on.
 		runtime = version{runtime[1], runtime[2]}
 	case string(language) == "dotnet" && runtime == version{4, 0, 30319}:
-		// The CLR of every .NET Framework 4.x, which says nothing about the x.
+		// The CLR version is the same for every .NET Framework 4.x.
 		return false, false
 	}
 	for _, r := range rows {

@@ -30,7 +30,11 @@ func TestSupported(t *testing.T) {
 		{"nodejs", "1.3.1", "8.11.4", no},
 		{"nodejs", "1.1.1", "8.11.4", yes},
 		{"nodejs", "2.0.0-dev.1", "16.20.2", no},
-		{"nodejs", "3.0.0", "22.11.0", unknown},
+		{"nodejs", "3.0.0", "22.14.0", no},
+		{"nodejs", "3.0.0", "v22.15.0", yes},
+		{"nodejs", "3.0.0", "20.20.2", no},
+		{"nodejs", "3.99.0", "24.1.0", yes},
+		{"nodejs", "4.0.0", "24.1.0", unknown},
 		{"nodejs", "0.26.0", "22.11.0", unknown},
 
 		{"go", "1.47.0", "go1.26.8 X:boringcrypto", yes},
@@ -176,7 +180,7 @@ func TestTable(t *testing.T) {
 			}
 			if i > 0 {
 				require.Equal(t, rows[i-1].sdk.before, r.sdk.low, "%s row %d does not follow the one before", language, i)
-				require.LessOrEqual(t, rows[i-1].runtimes[0].low.compare(r.runtimes[0].low), 0, "%s row %d asks for less", language, i)
+				require.LessOrEqual(t, rows[i-1].runtimes[0].low.compare(r.runtimes[0].low), 0, "%s row %d requires less", language, i)
 			}
 		}
 		require.Equal(t, version{1}, rows[0].sdk.low, language)

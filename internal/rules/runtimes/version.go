@@ -4,11 +4,10 @@ package runtimes
 
 import "bytes"
 
-// version is a release: major, minor and patch. What a version string does not
-// state is 0.
+// version is a release: major, minor and patch. Missing components are 0.
 type version [3]uint32
 
-// maxComponent bounds one component of a version; larger ones are no version.
+// maxComponent limits one component of a version. A version with a larger one is invalid.
 const maxComponent = 1_000_000
 
 // compare returns -1, 0 or 1 as v is older than, the same as or newer than w.
@@ -24,10 +23,10 @@ func (v version) compare(w version) int {
 	return 0
 }
 
-// parseVersion reads the version at the start of s, with or without a leading
-// "v" or "go". What follows the first three components is not looked at, so a
-// pre-release counts as its release: builds and vendors append to versions at
-// will, as in "17.0.15+6-Debian", "1.8.0_392" and "go1.26.0 X:boringcrypto".
+// parseVersion parses the version at the start of s, with or without a leading "v" or
+// "go". It ignores the text after the first three components, so a pre-release counts as
+// its release: builds and vendors append arbitrary text, as in "17.0.15+6-Debian",
+// "1.8.0_392" and "go1.26.0 X:boringcrypto".
 func parseVersion(s []byte) (v version, ok bool) {
 	if rest, found := bytes.CutPrefix(s, []byte("go")); found {
 		s = rest

@@ -4,6 +4,8 @@ package semconv
 
 import (
 	"bytes"
+	"iter"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -28,10 +30,16 @@ type Attribute struct {
 	// Key is the attribute's name; for a template, the part before the
 	// variable rest, without the dot between them.
 	Key string
-	// Levels says where the conventions place the attribute.
+	// Levels is the set of kinds of telemetry on which the conventions place the attribute.
 	Levels Level
-	// Deprecated is set when the registry marks the attribute deprecated.
+	// Deprecated is set when the registry marks the attribute as renamed or obsolete. It is
+	// not set for an attribute that moved to another registry, as those under gen_ai.
 	Deprecated bool
+	// Replaced is set when the registry deprecates the attribute without one successor, as http.host.
+	Replaced bool
+	// Successor is the key that replaces a renamed attribute, empty for none. For a
+	// template, it is the part before the variable rest.
+	Successor string
 	// Template is set when Key is a prefix, as in http.request.header.<name>.
 	Template bool
 }
@@ -50,7 +58,7 @@ var maxKeyLen, words = func() (n int, words []string) {
 // Lookup returns the attribute with exactly this key. Deprecated attributes
 // are found; templates are not, as their bare prefix is no attribute key.
 func Lookup(key []byte) (Attribute, bool) {
-	if len(key) > maxKeyLen || bytes.IndexByte(key, '.') < 0 && !slices.Contains(words, string(key)) { // spares hashing it
+	if len(key) > maxKeyLen || bytes.IndexByte(key, '.') < 0 && !slices.Contains(words, string(key)) { // avoids hashing it
 		return Attribute{}, false
 	}
 	a, ok := attributes[string(key)]
@@ -65,9 +73,9 @@ var templateLens = func() (lens [maxTemplateLen + 1]bool) {
 	return lens
 }()
 
-// LookupTemplate returns the template whose prefix, followed by a dot and a
-// non-empty rest, makes up key, and that rest as a slice of key. The longest
-// matching prefix wins.
+// LookupTemplate returns the template of a key and the rest of the key, as a slice of
+// key. A template matches a key that consists of its prefix, a dot and a non-empty rest.
+// The longest matching prefix wins.
 func LookupTemplate(key []byte) (a Attribute, rest []byte, ok bool) {
 	for i := min(len(key)-2, maxTemplateLen); i > 0; i-- {
 		if key[i] != '.' || !templateLens[i] {
@@ -80,20 +88,35 @@ func LookupTemplate(key []byte) (a Attribute, rest []byte, ok bool) {
 	return Attribute{}, nil, false
 }
 
-// MisplacedOnResource reports whether a resource must not carry the attribute: the
-// conventions place it, and not on resources (rule RES-004).
+// MisplacedOnResource reports whether a resource must not have the attribute: the
+// conventions place it, but not on resources (rule RES-004).
 func (a Attribute) MisplacedOnResource() bool { return a.Levels != 0 && a.Levels&Resource == 0 }
 
-// MisplacedOnRecord reports whether a span or a log record must not carry the
-// attribute: the conventions place it on resources only (rule RES-004).
+// MisplacedOnRecord reports whether a span or a log record must not have the attribute:
+// the conventions place it on resources only (rule RES-004).
 func (a Attribute) MisplacedOnRecord() bool { return a.Levels == Resource }
 
-// Find returns the attribute with this key, or else the template that it is made
-// from; the zero Attribute when there is neither.
+// Find returns the attribute with this key, or else the template that matches it, or else
+// the zero Attribute.
 func Find(key []byte) Attribute {
 	if a, ok := Lookup(key); ok {
 		return a
 	}
 	a, _, _ := LookupTemplate(key)
 	return a
+}
+
+// All returns the attributes of the registry, without templates, in no order.
+func All() iter.Seq[Attribute] { return maps.Values(attributes) }
+
+// Successor returns the key that replaces the deprecated key, and "" if the registry names
+// none.
+func Successor(key string) string {
+	if a, ok := Lookup([]byte(key)); ok {
+		return a.Successor
+	}
+	if a, rest, ok := LookupTemplate([]byte(key)); ok && a.Successor != "" {
+		return a.Successor + "." + string(rest)
+	}
+	return ""
 }

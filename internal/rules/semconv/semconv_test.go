@@ -13,22 +13,34 @@ import (
 
 // TestTableIsCurrent compares the generated table with the registry, row by row.
 func TestTableIsCurrent(t *testing.T) {
-	f, err := os.Open("attributes.csv")
-	require.NoError(t, err)
-	defer f.Close()
-	rows, err := csv.NewReader(f).ReadAll()
-	require.NoError(t, err)
-	rows = rows[1:]
+	read := func(name string) [][]string {
+		f, err := os.Open(name)
+		require.NoError(t, err)
+		defer f.Close()
+		rows, err := csv.NewReader(f).ReadAll()
+		require.NoError(t, err)
+		return rows[1:]
+	}
+	rows := read("attributes.csv")
 	require.Len(t, rows, 940)
+	deprecated := make(map[string][]string)
+	for _, row := range read("deprecated.csv") {
+		deprecated[row[0]] = row
+	}
+	require.Len(t, deprecated, 206)
 	require.Len(t, rows, len(attributes)+len(templates), "table.go is stale: run go generate")
 
 	levels := map[string]Level{"resource": Resource, "span": Span, "log": Log, "metric": Metric}
 	longest := 0
 	for _, row := range rows {
 		want := Attribute{
-			Key:        row[0],
-			Deprecated: row[2] == "yes",
-			Template:   strings.HasPrefix(row[1], "template["),
+			Key:      row[0],
+			Template: strings.HasPrefix(row[1], "template["),
+		}
+		if d, ok := deprecated[row[0]]; ok {
+			want.Deprecated, want.Successor = d[1] != "uncategorized", d[2]
+			moved := want.Key != "gen_ai.system" && (strings.HasPrefix(want.Key, "gen_ai.") || strings.HasPrefix(want.Key, "mcp.") || strings.HasPrefix(want.Key, "openai."))
+			want.Replaced = !want.Deprecated && !moved
 		}
 		for l := range strings.SplitSeq(row[3], "|") {
 			want.Levels |= levels[l]
@@ -54,7 +66,7 @@ func TestLookup(t *testing.T) {
 		{"service.name", Attribute{Key: "service.name", Levels: Resource}, true},
 		{"http.request.method", Attribute{Key: "http.request.method", Levels: Span | Metric}, true},
 		{"cloud.resource_id", Attribute{Key: "cloud.resource_id", Levels: Resource | Span | Log}, true},
-		{"android.state", Attribute{Key: "android.state", Deprecated: true}, true},
+		{"android.state", Attribute{Key: "android.state", Deprecated: true, Successor: "android.app.state"}, true},
 		{"url.template", Attribute{Key: "url.template", Levels: Span | Metric}, true},
 		{"artifact.filename", Attribute{Key: "artifact.filename"}, true},
 		{"http.request.header", Attribute{}, false},
@@ -117,6 +129,12 @@ func TestMisplaced(t *testing.T) {
 		{"process.pid", false, false},                       // resource and span
 		{"cicd.pipeline.name", false, false},                // metric and resource
 		{"cloud.resource_id", false, false},                 // log, resource and span
+		{"cloud.account.id", false, false},                  // resource, and spans of AWS Lambda
+		{"cloud.availability_zone", false, true},            // resource
+		{"server.address", false, false},                    // also the resource of scraped metrics
+		{"server.port", false, false},                       // also the resource of scraped metrics
+		{"url.scheme", false, false},                        // also the resource of scraped metrics
+		{"url.path", true, false},                           // span
 		{"artifact.filename", false, false},                 // placed nowhere
 		{"process.environment_variable.PATH", false, false}, // template, placed nowhere
 		{"gen_ai.agent.name", true, false},                  // deprecated, span
@@ -132,18 +150,28 @@ func TestMisplaced(t *testing.T) {
 }
 
 func TestDeprecated(t *testing.T) {
-	for key, want := range map[string]bool{
-		"http.method":                        true,
-		"android.state":                      true,
-		"container.labels.app":               true,
-		"container.labels":                   false,
-		"container.label.app":                false,
-		"rpc.grpc.request.metadata.trace-id": true,
-		"http.request.method":                false,
-		"shop.order.items":                   false,
-		"":                                   false,
+	for _, tc := range []struct {
+		key        string
+		deprecated bool
+		successor  string
+	}{
+		{"http.method", true, "http.request.method"},          // renamed
+		{"android.state", true, "android.app.state"},          // renamed
+		{"container.labels.app", true, "container.label.app"}, // template, renamed
+		{"http.target", true, ""},                             // obsoleted
+		{"gen_ai.prompt", true, ""},                           // obsoleted, though under gen_ai
+		{"gen_ai.request.model", false, ""},                   // moved to another registry
+		{"mcp.session.id", false, ""},                         // moved to another registry
+		{"http.flavor", false, ""},                            // replaced by two attributes
+		{"code.function", false, ""},                          // merged into another attribute
+		{"container.labels", false, ""},                       // bare template
+		{"container.label.app", false, ""},                    // template, current
+		{"http.request.method", false, ""},                    // current
+		{"shop.order.items", false, ""},                       // not in the registry
+		{"", false, ""},
 	} {
-		require.Equal(t, want, Find([]byte(key)).Deprecated, key)
+		require.Equal(t, tc.deprecated, Find([]byte(tc.key)).Deprecated, tc.key)
+		require.Equal(t, tc.successor, Successor(tc.key), tc.key)
 	}
 }
 

@@ -56,21 +56,21 @@ func run(s []byte, i int, class uint16, limit int) int {
 	return i
 }
 
-func fold(c byte) byte {
+func toLower(c byte) byte {
 	if is(c, upper) {
 		return c | 0x20
 	}
 	return c
 }
 
-// hasFold reports whether s continues at i with word, which is lower case, in
+// hasPrefixFold reports whether s continues at i with word, which is lower case, in
 // any case.
-func hasFold(s []byte, i int, word string) bool {
+func hasPrefixFold(s []byte, i int, word string) bool {
 	if i < 0 || len(s)-i < len(word) {
 		return false
 	}
 	for j := range len(word) {
-		if fold(s[i+j]) != word[j] {
+		if toLower(s[i+j]) != word[j] {
 			return false
 		}
 	}
@@ -83,7 +83,7 @@ func has(s []byte, i int, text string) bool {
 }
 
 func isHex(c byte) bool {
-	return is(c, digit) || 'a' <= fold(c) && fold(c) <= 'f'
+	return is(c, digit) || 'a' <= toLower(c) && toLower(c) <= 'f'
 }
 
 // percent returns the ASCII character that the percent-encoded triplet at i
@@ -99,7 +99,7 @@ func unhex(c byte) byte {
 	if is(c, digit) {
 		return c - '0'
 	}
-	return fold(c) - 'a' + 10
+	return toLower(c) - 'a' + 10
 }
 
 // wordStart reports whether no letter or digit stands before i. The last

@@ -4,7 +4,7 @@ package sensitive
 
 import "unicode/utf8"
 
-// maxLook bounds how far a token is read to see whether it is one.
+// maxLook limits the length of a token that is checked.
 const maxLook = 64
 
 // tokenBytes are the bytes of API keys: letters, digits, '-' and '_'.
@@ -58,8 +58,8 @@ func mixed(v []byte) bool {
 	return !same && (seen&digit != 0 || seen&letter == letter)
 }
 
-// dashToken looks at the '-' at i, which follows a letter, for the tokens whose
-// prefix ends with it.
+// dashToken checks for a token whose prefix ends with the '-' at i, which follows a
+// letter.
 func (c *scanner) dashToken(i int) finding {
 	s := c.s
 	switch s[i-1] {
@@ -91,9 +91,8 @@ var gitLabPrefixes = map[string]bool{
 	"glagent": true, "glffct": true,
 }
 
-// secretKey looks at "sk-" at i. Names of style classes and of Kubernetes
-// objects can start like that too, so the key must have a long part without
-// separators.
+// secretKey checks for a key at "sk-" at i. Names of style classes and of Kubernetes
+// objects can start like that too, so the key must have a long part without separators.
 func (c *scanner) secretKey(i int) finding {
 	s := c.s
 	if i < c.noKey {
@@ -120,7 +119,7 @@ func (c *scanner) secretKey(i int) finding {
 	return finding{}
 }
 
-// underscoreToken looks at the '_' at i for the tokens whose prefix ends with it.
+// underscoreToken checks for a token whose prefix ends with the '_' at i.
 func (c *scanner) underscoreToken(i int) finding {
 	s := c.s
 	switch s[i-1] {
@@ -143,8 +142,8 @@ func (c *scanner) underscoreToken(i int) finding {
 	return finding{}
 }
 
-// aToken looks at the 'A' at i for the tokens that start with it, and for a JSON
-// web token whose header starts with a space.
+// aToken checks for tokens that start with the 'A' at i, and for a JSON web token whose
+// header starts with a space.
 func aToken(s []byte, i int) finding {
 	switch {
 	case has(s, i, "AKIA") || has(s, i, "ASIA"):
@@ -160,7 +159,7 @@ func aToken(s []byte, i int) finding {
 			return finding{GoogleKey, i, end}
 		}
 	default:
-		return jwt(s, i)
+		return jwt(s, i-2)
 	}
 	return finding{}
 }
@@ -175,16 +174,16 @@ func varied(v []byte) bool {
 	return false
 }
 
-// httpCredentials looks at the 'B' or 'b' at i for "Bearer" and "Basic" and the
+// httpCredentials checks for "Bearer" and "Basic" at the 'B' or 'b' at i, and for the
 // credentials after them.
 func httpCredentials(s []byte, i int) finding {
 	switch s[i+1] | 0x20 {
 	case 'e':
-		if hasFold(s, i, "bearer") && wordStart(s, i) {
+		if hasPrefixFold(s, i, "bearer") && wordStart(s, i) {
 			return bearer(s, i, afterScheme(s, i+6))
 		}
 	case 'a':
-		if hasFold(s, i, "basic") && wordStart(s, i) {
+		if hasPrefixFold(s, i, "basic") && wordStart(s, i) {
 			return basic(s, i, afterScheme(s, i+5))
 		}
 	}
@@ -260,7 +259,7 @@ type base64Reader struct {
 	padded     bool
 }
 
-// next takes one character and returns the byte that it completes.
+// next decodes one character and returns the byte that it completes.
 func (d *base64Reader) next(c byte) (b byte, ok, valid bool) {
 	var v uint
 	switch {
@@ -291,13 +290,12 @@ func (d *base64Reader) next(c byte) (b byte, ok, valid bool) {
 	return byte(d.bits >> d.have), true, true
 }
 
-// jwt looks at the 'J' or 'A' at i, the third byte of the base64 of {" and of {
-// and a space, for a JSON web token: three parts of base64url, the first of
-// which decodes to a JSON object. It starts at the start of a word only, so that
-// no part is read twice.
-func jwt(s []byte, i int) finding {
-	start := i - 2
-	if !has(s, start, "ey") || !wordStart(s, start) || start > 0 && (s[start-1] == '-' || s[start-1] == '_') {
+// jwt looks for a JSON web token at start: three parts of base64url, the first of which
+// decodes to a JSON object. The base64 of a brace begins with "ey" before a quotation mark
+// (eyJ) and a space (eyA), and with "ew" before the line end or tab of indented JSON. A
+// token starts at the start of a word only, so that no part is read twice.
+func jwt(s []byte, start int) finding {
+	if !has(s, start, "ey") && !has(s, start, "ew") || !wordStart(s, start) || start > 0 && (s[start-1] == '-' || s[start-1] == '_') {
 		return finding{}
 	}
 	first := tokenEnd(s, start, len(s))
@@ -349,8 +347,8 @@ func jsonObject(v []byte) bool {
 	return last == '}' && depth == 0 && quotes >= 2 && quotes%2 == 0 && colons > 0
 }
 
-// privateKey looks at the dashes at i for the header of a PEM private key. The
-// key reaches to the end of its footer, or of the text.
+// privateKey checks for the header of a PEM private key at the dashes at i. The key
+// extends to the end of its footer, or of the text.
 func privateKey(s []byte, i int) finding {
 	const begin, end, tail = "-----BEGIN ", "-----END ", "PRIVATE KEY"
 	if !has(s, i, begin) {

@@ -4,8 +4,8 @@ package sensitive
 
 import "bytes"
 
-// email looks at the '@' at i, of width bytes (3 when written %40), for an
-// e-mail address.
+// email checks whether an e-mail address contains the '@' at i, of width bytes (3 for
+// %40).
 func email(s []byte, i, width int) finding {
 	if i == 0 || !is(s[i-1], local) {
 		// The character before may be percent-encoded: first%2Blast%40...
@@ -41,7 +41,42 @@ func email(s []byte, i, width int) finding {
 	if end < len(s) && s[end] == ':' && isRemotePath(s, s[start:i], end+1) {
 		return finding{}
 	}
+	if isMachine(s[start:i], s[d:end]) || valueOf(s, start, messageIDs[:]) {
+		return finding{}
+	}
 	return finding{Email, start, end}
+}
+
+// isMachine reports whether the address is not that of a person: the name of an SSH
+// algorithm (RFC 4251, section 6: chacha20-poly1305@openssh.com), an annotation of OData
+// (Members@odata.count), a Kerberos principal (hdfs@EXAMPLE.COM), a unique id, or one with
+// a masked domain.
+func isMachine(user, domain []byte) bool {
+	switch string(domain) {
+	case "openssh.com", "libssh.org", "lysator.liu.se", "ssh.com":
+		if bytes.IndexByte(user, '-') >= 0 {
+			return true
+		}
+	}
+	label := domain[:bytes.IndexByte(domain, '.')]
+	if len(label) >= 3 && onlyX(label) || string(label) == "odata" || string(label) == "Redfish" {
+		return true
+	}
+	var userLetters, domainLetters uint16
+	hex := 0 // hexadecimal digits and hyphens in a row
+	for _, c := range user {
+		userLetters |= chars[c] & (letter | high)
+		if hex++; !isHex(c) && c != '-' {
+			hex = 0
+		}
+		if hex == len("0123456789abcdef0123456789abcdef") {
+			return true
+		}
+	}
+	for _, c := range domain {
+		domainLetters |= chars[c] & (letter | high)
+	}
+	return userLetters == lower && domainLetters == upper
 }
 
 // maxDomain is the longest domain name there is.
@@ -85,14 +120,14 @@ func trimDots(s []byte, start, end int) int {
 	return start
 }
 
-// isLocal reports whether s[start:end] is somebody: it has a letter or digit and
-// is neither masked (xxx, j***n) nor a placeholder (%s, $user).
+// isLocal reports whether s[start:end] may be the local part of a person's address: it
+// has a letter or digit and is neither masked (xxx, j***n) nor a placeholder (%s, $user).
 func isLocal(s []byte, start, end int) bool {
 	v := s[start:end]
 	if start > 0 && (s[start-1] == '$' || s[start-1] == '*' || s[start-1] == '%' && len(v) == 1) {
 		return false
 	}
-	if len(v) >= 3 && onlyX(v) || len(v) == len("redacted") && hasFold(v, 0, "redacted") {
+	if len(v) >= 3 && onlyX(v) || len(v) == len("redacted") && hasPrefixFold(v, 0, "redacted") {
 		return false
 	}
 	for _, c := range v {
@@ -103,8 +138,8 @@ func isLocal(s []byte, start, end int) bool {
 	return false
 }
 
-// topLevel cuts what is not part of an ASCII top level domain: other text may
-// follow without a space in scripts that need none.
+// topLevel removes text after an ASCII top level domain: some scripts need no space
+// before other text.
 func topLevel(v []byte) []byte {
 	if ascii := run(v, 0, letter, len(v)); ascii > 0 && ascii < len(v) && is(v[ascii], high) {
 		return v[:ascii]
@@ -113,8 +148,8 @@ func topLevel(v []byte) []byte {
 }
 
 // isTopLevel reports whether last can be the top level domain of the domain
-// rest.last, which it is not when it is the extension of a file name, when the
-// rest is a version, and inside a Kubernetes cluster.
+// rest.last, which it is not when it is the extension of a file name or a label of
+// private networks, and when the rest is a version.
 func isTopLevel(rest, last []byte) bool {
 	if len(last) < 2 || run(last, 0, letter|high, len(last)) != len(last) {
 		return false
@@ -127,12 +162,12 @@ func isTopLevel(rest, last []byte) bool {
 	if first > 0 && first < len(rest) && rest[first] == '.' && run(rest, first+1, digit, len(rest)) > first+1 {
 		return false
 	}
-	if len(last) > 10 {
+	if len(last) > maxExtension {
 		return true
 	}
-	var low [10]byte
+	var low [maxExtension]byte
 	for i, c := range last {
-		low[i] = fold(c)
+		low[i] = toLower(c)
 	}
 	switch extensions[string(low[:len(last)])] {
 	case always:
@@ -142,8 +177,11 @@ func isTopLevel(rest, last []byte) bool {
 	case afterDigit:
 		return !is(rest[0], digit)
 	}
-	return !(string(low[:len(last)]) == "local" && len(rest) >= 8 && hasFold(rest, len(rest)-8, ".cluster"))
+	return true
 }
+
+// maxExtension is the length of the longest of the extensions.
+const maxExtension = 11
 
 // When an extension that is also a top level domain is an extension.
 const (
@@ -152,7 +190,8 @@ const (
 	afterDigit    // icon@2x.md, but not bob@example.md
 )
 
-// extensions of file names, and of systemd units (user@1000.service).
+// extensions of file names, of systemd units (user@1000.service), and the top labels of
+// private networks.
 var extensions = func() map[string]int {
 	m := make(map[string]int)
 	for when, list := range map[int][]string{
@@ -165,6 +204,7 @@ var extensions = func() map[string]int {
 			"zip", "tar", "gz", "tgz", "bz", "xz", "zst", "rar", "deb", "rpm", "apk", "whl", "gem", "iso", "img",
 			"pdf", "doc", "docx", "xls", "xlsx", "ppt", "pptx", "rtf", "odt",
 			"mov", "avi", "mkv", "mpg", "mpeg", "wav", "ogg", "flac", "webm", "ttf", "otf", "woff", "eot",
+			"internal", "local", "localdomain", "lan", "intranet", "corp",
 			"service", "socket", "timer", "mount", "automount", "slice", "scope", "target", "device", "swap",
 		},
 		afterOneLabel: {"sh"},
@@ -180,8 +220,8 @@ var extensions = func() map[string]int {
 	return m
 }()
 
-// isRemotePath reports whether what follows user@host: at i is a path on that
-// host: for the user git always, else when it has a slash.
+// isRemotePath reports whether the text after user@host: at i is a path on that host. For
+// the user git it always is; for others it must contain a slash.
 func isRemotePath(s, user []byte, i int) bool {
 	if string(user) == "git" {
 		return true
@@ -197,7 +237,7 @@ func isRemotePath(s, user []byte, i int) bool {
 	return false
 }
 
-// authority looks at the authority of a URL at i for a password.
+// authority searches the authority of a URL at i for a password.
 func (c *scanner) authority(i int) finding {
 	s := c.s
 	at, end := -1, i

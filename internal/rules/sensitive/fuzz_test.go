@@ -23,7 +23,7 @@ func FuzzText(f *testing.F) {
 			t.Fatalf("found %s, then %s", kind, again)
 		}
 		if kind != None {
-			// Neutral words around a text hide nothing in it.
+			// Neutral words around a text do not hide sensitive data in it.
 			if Text(append([]byte("lorem "), s...)) == None {
 				t.Fatalf("%s is lost behind a word", kind)
 			}
@@ -53,7 +53,7 @@ func FuzzNamed(f *testing.F) {
 	f.Fuzz(func(t *testing.T, key, value []byte, v int64) {
 		kind := Named(key, value)
 		if kind == None && Text(value) != None && !opaque(key) {
-			t.Fatal("the key hides what the text finds")
+			t.Fatal("detected in the text, but not under the key")
 		}
 		clean := CleanNamed(key, value)
 		if left := Named(key, []byte(clean)); left != None {

@@ -2,7 +2,7 @@
 
 package sensitive
 
-// Kind is what was found. The zero value, None, is nothing.
+// Kind is the kind of a finding. The zero value is None.
 type Kind uint8
 
 // The kinds of sensitive data.
@@ -12,6 +12,8 @@ const (
 	PaymentCard           // a payment card number
 	SSN                   // a US social security number
 	IBAN                  // an international bank account number
+	NationalID            // a national identification number with a checksum
+	TaxID                 // a tax number with a checksum
 	BearerToken           // "Bearer" and a token
 	BasicCredentials      // "Basic" and encoded user name and password
 	JWT                   // a JSON web token
@@ -33,6 +35,8 @@ var kindNames = [...]string{
 	PaymentCard:      "payment_card",
 	SSN:              "ssn",
 	IBAN:             "iban",
+	NationalID:       "national_id",
+	TaxID:            "tax_id",
 	BearerToken:      "bearer_token",
 	BasicCredentials: "basic_credentials",
 	JWT:              "jwt",
@@ -48,8 +52,7 @@ var kindNames = [...]string{
 	NamedSecret:      "named_secret",
 }
 
-// String returns the stable name of the kind in snake case, as it stands in
-// evidence.
+// String returns the stable name of the kind in snake case, as in evidence.
 func (k Kind) String() string {
 	if int(k) < len(kindNames) {
 		return kindNames[k]

@@ -21,6 +21,9 @@ func (c *scanner) number(i, end int) finding {
 	if i > 0 && s[i-1] == '%' && end-i > 2 && percent(s, i-1) != 0 { // %204111...
 		i += 2
 	}
+	if f := nationalID(s, i, end); f.kind != None {
+		return f
+	}
 	switch n := end - i; {
 	case n == 3:
 		return ssn(s, i)
@@ -48,20 +51,29 @@ func numberEnd(s []byte, i int) bool {
 
 // card looks at a run of 13 to 19 digits.
 func card(s []byte, start, end int) finding {
-	if !numberStart(s, start) || !numberEnd(s, end) || hexBefore(s, start) || hexAfter(s, end) {
+	if !numberStart(s, start) || !numberEnd(s, end) || inIdentifier(s, start) || hexBefore(s, start) || hexAfter(s, end) {
 		return finding{}
 	}
-	if !cardDigits(s[start:end]) {
+	if !cardNumber(s[start:end]) || valueOf(s, start, traceIDs[:]) || end-start >= minLongID && valueOf(s, start, idNames) {
 		return finding{}
 	}
 	return finding{PaymentCard, start, end}
 }
 
-// cardDigits reports whether 13 to 19 digits in one piece are a card number. Of
-// the limit of a 64 bit integer, which stands for "none" in many places, the
-// values around it are taken for the limit.
-func cardDigits(d []byte) bool {
-	return luhn(d) && !looksLikeTime(d) && !(len(d) == 19 && has(d, 0, "92233720368547"))
+// minLongID is the number of digits from which a number under a name that ends with "id"
+// is an id: ids of 64 bits have 17 to 19 digits, and few cards have.
+const minLongID = 17
+
+// inIdentifier reports whether the number at start is part of an identifier (a letter and
+// '_' before it: blk_411..., blk_-411...) or has a sign, which no card number has.
+func inIdentifier(s []byte, start int) bool {
+	if start > 0 && s[start-1] == '-' {
+		start--
+		if start == 0 || !is(s[start-1], alnum|high) && s[start-1] != '_' {
+			return true
+		}
+	}
+	return start >= 2 && s[start-1] == '_' && is(s[start-2], letter)
 }
 
 // hexBefore and hexAfter report whether a hyphen joins the number at its start
@@ -90,13 +102,11 @@ func hexAfter(s []byte, end int) bool {
 	return false
 }
 
-// luhn reports whether the digits, among which separators are ignored, form a
-// payment card number: valid checksum, not all the same, no leading zero.
-func luhn(s []byte) bool {
-	if s[0] == '0' {
-		return false
-	}
-	sum, same, n := 0, true, 0
+// cardNumber reports whether the digits, among which separators are ignored, are a payment
+// card number: an issuer's first digits and length, and a valid check digit. None of these
+// numbers reads as a time in ms, us or ns between 2000 and 2038.
+func cardNumber(s []byte) bool {
+	sum, n, prefix := 0, 0, 0
 	for i := len(s) - 1; i >= 0; i-- {
 		if i >= 2 && s[i-2] == '%' { // a separator such as %20
 			i -= 2
@@ -106,7 +116,6 @@ func luhn(s []byte) bool {
 		if d > 9 {
 			continue
 		}
-		same = same && s[i] == s[0]
 		if n%2 == 1 {
 			if d *= 2; d > 9 {
 				d -= 9
@@ -115,28 +124,37 @@ func luhn(s []byte) bool {
 		sum += d
 		n++
 	}
-	return sum%10 == 0 && !same
-}
-
-// The years 2000 to 2060 in milliseconds since 1970.
-const (
-	minTimeMilli = 946_684_800_000
-	maxTimeMilli = 2_871_763_199_999
-)
-
-// looksLikeTime reports whether the digits are a time: 13, 16 or 19 digits in
-// ms, us or ns since 1970, or a date and time of day without separators.
-func looksLikeTime(d []byte) bool {
-	if n := len(d); n == 13 || n == 16 || n == 19 {
-		ms := decimal(d[:13])
-		return minTimeMilli <= ms && ms <= maxTimeMilli
-	}
-	if len(d) < 14 {
+	if sum%10 != 0 {
 		return false
 	}
-	year, month, day := decimal(d[:4]), decimal(d[4:6]), decimal(d[6:8])
-	return 2000 <= year && year <= 2060 && 1 <= month && month <= 12 && 1 <= day && day <= 31 &&
-		decimal(d[8:10]) < 24 && decimal(d[10:12]) < 60 && decimal(d[12:14]) < 60
+	for i, k := 0, 0; k < 4; i++ {
+		if is(s[i], digit) {
+			prefix = prefix*10 + int(s[i]-'0')
+			k++
+		}
+	}
+	for _, r := range issuers {
+		if r.from <= prefix && prefix <= r.to && r.lengths&(1<<n) != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// issuers are the ranges of the first four digits of payment card numbers, and the set of
+// their lengths as bits.
+var issuers = [...]struct{ from, to, lengths int }{
+	{3400, 3499, 1 << 15}, {3700, 3799, 1 << 15}, // American Express
+	{3000, 3059, 1 << 14}, {3600, 3699, 1 << 14}, {3800, 3999, 1 << 14}, // Diners Club
+	{4000, 4999, 1<<13 | 1<<16 | 1<<19},          // Visa
+	{5100, 5599, 1 << 16}, {2221, 2720, 1 << 16}, // Mastercard
+	{6011, 6011, 1<<16 | 1<<19}, {6440, 6599, 1<<16 | 1<<19}, // Discover
+	{3528, 3589, 1<<16 | 1<<19},                                                                                        // JCB
+	{6200, 6299, 1<<16 | 1<<17 | 1<<18 | 1<<19},                                                                        // UnionPay
+	{5000, 5099, 1<<16 | 1<<19}, {5600, 5899, 1<<16 | 1<<19}, {6300, 6399, 1<<16 | 1<<19}, {6700, 6799, 1<<16 | 1<<19}, // Maestro
+	{2200, 2204, 1 << 16},                        // Mir
+	{6000, 6099, 1 << 16}, {8100, 8299, 1 << 16}, // RuPay; 508 is among Maestro's
+	{9792, 9792, 1 << 16}, // Troy
 }
 
 func decimal(d []byte) (v int64) {
@@ -151,7 +169,7 @@ func decimal(d []byte) (v int64) {
 // are joined by single spaces or hyphens, also as '+' or percent-encoded.
 func groupedCard(s []byte, i int) finding {
 	next, sep := separator(s, i+4)
-	if sep == 0 || !numberStart(s, i) || s[i] < '2' || s[i] > '6' {
+	if sep == 0 || !numberStart(s, i) || inIdentifier(s, i) {
 		return finding{}
 	}
 	// The row must not go on before the first group, except for a small
@@ -203,7 +221,7 @@ func groupedCard(s []byte, i int) finding {
 // groupedEnd looks at the card number in groups s[start:end]. The separators
 // are the last one in it and the one behind it.
 func groupedEnd(s []byte, start, end int, inner, outer byte) finding {
-	if !numberEnd(s, end) || !luhn(s[start:end]) {
+	if !numberEnd(s, end) || !cardNumber(s[start:end]) {
 		return finding{}
 	}
 	if outer == '-' || hexAfter(s, end) {
@@ -221,7 +239,7 @@ func groupedEnd(s []byte, start, end int, inner, outer byte) finding {
 // length. Within a text such groups are more often two numbers side by side.
 func loneCard(v []byte) bool {
 	v = bytes.TrimSpace(v)
-	if len(v) < 13 || len(v) > 40 || v[0] < '3' || v[0] > '6' || !is(v[len(v)-1], digit) {
+	if len(v) < 13 || len(v) > 40 || !is(v[0], digit) || !is(v[len(v)-1], digit) {
 		return false
 	}
 	digits := 0
@@ -233,7 +251,7 @@ func loneCard(v []byte) bool {
 			return false
 		}
 	}
-	return digits < len(v) && (13 <= digits && digits <= 16 || digits == 19) && luhn(v)
+	return digits < len(v) && 13 <= digits && digits <= 19 && cardNumber(v)
 }
 
 // separator returns the start of the group of digits behind the separator at i

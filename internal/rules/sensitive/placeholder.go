@@ -4,19 +4,33 @@ package sensitive
 
 import "bytes"
 
-// placeholderWords stand where a value was taken out or never was, booleans
-// included.
-var placeholderWords = map[string]bool{
-	"redacted": true, "hidden": true, "masked": true, "filtered": true, "removed": true, "omitted": true,
-	"scrubbed": true, "sanitized": true, "obfuscated": true, "protected": true, "censored": true,
-	"null": true, "nil": true, "none": true, "undefined": true, "empty": true, "unset": true, "not set": true,
-	"n/a": true, "na": true,
-	"true": true, "false": true, "yes": true, "no": true, "on": true, "off": true, "enabled": true, "disabled": true,
-}
+// placeholderWords replace removed or missing values, or state what happened to a value.
+// They include booleans. Spaces stand for '_' and '-' too.
+var placeholderWords = func() map[string]bool {
+	m := make(map[string]bool)
+	for _, w := range []string{
+		"redacted", "hidden", "masked", "filtered", "removed", "omitted", "scrubbed", "sanitized", "obfuscated", "protected", "censored",
+		"null", "nil", "none", "undefined", "empty", "unset", "not set", "n/a", "na", "object", "object object",
+		"true", "false", "yes", "no", "on", "off", "enabled", "disabled",
+		"ok", "okay", "success", "successful", "succeeded", "fail", "failed", "failure", "error", "unknown", "unsupported",
+		"valid", "validated", "invalid", "verified", "unverified", "correct", "incorrect", "matched", "mismatch", "found", "not found", "notfound",
+		"present", "absent", "missing", "available", "unavailable", "required", "provided", "not provided", "supplied", "not supplied",
+		"expired", "revoked", "refreshed", "renewed", "rotated", "issued", "created", "updated", "changed", "unchanged", "deleted", "pending",
+		"active", "inactive", "accepted", "rejected", "granted", "denied", "allowed", "forbidden", "authorized", "unauthorized",
+		"authenticated", "unauthenticated", "configured", "not configured", "generated", "loaded", "skipped", "ignored", "completed",
+		"reset", "stored", "received", "sent", "used", "unused", "done", "cleared", "supported", "deprecated", "optional", "blocked", "locked",
+		"timeout", "timed out", "exists", "acquired", "fetched", "retrieved", "checked", "wrong", "bad", "weak", "malformed", "mismatched",
+		"passed", "closed", "ready", "registered", "canceled", "cancelled", "aborted", "approved", "declined", "confirmed", "consumed",
+		"exhausted", "reused", "in use", "not valid", "not required",
+	} {
+		m[w] = true
+	}
+	return m
+}()
 
-// placeholder reports whether a value under a secret's name is no secret: it is
-// empty, redacted, a placeholder, a boolean, a time, a version, an IP address
-// or an ARN. It looks at the whole value only in masked, which is separate.
+// placeholder reports whether a value under a secret's name is not a secret: it is empty,
+// redacted, a placeholder, a boolean, a time, a version, an IP address or an ARN. Only
+// masked checks a part of the value.
 func placeholder(v []byte) bool {
 	v = bytes.TrimSpace(v)
 	w, whole := trimDecoration(v)
@@ -24,13 +38,15 @@ func placeholder(v []byte) bool {
 		return true
 	}
 	if whole {
-		if fold(w[0]) == 'x' && len(w) >= 3 && onlyX(w) {
+		if toLower(w[0]) == 'x' && len(w) >= 3 && onlyX(w) {
 			return true
 		}
 		if len(w) <= maxPlaceholder {
 			var low [maxPlaceholder]byte
 			for i, c := range w {
-				low[i] = fold(c)
+				if low[i] = toLower(c); c == '_' || c == '-' {
+					low[i] = ' '
+				}
 			}
 			if placeholderWords[string(low[:len(w)])] {
 				return true
@@ -56,11 +72,40 @@ func placeholder(v []byte) bool {
 	case '%':
 		return placeholderPercent(v[1:])
 	}
-	return bytes.HasPrefix(v, []byte("arn:")) || isTime(v) || isVersionOrIP(v)
+	return bytes.HasPrefix(v, []byte("arn:")) || isTime(v) || isVersionOrIP(v) || isObject(v)
 }
 
 // maxPlaceholder is the length of the longest placeholder word.
-const maxPlaceholder = 10
+const maxPlaceholder = 15
+
+// isObject reports whether v is the printed form of an object: Token{...},
+// com.example.Token@1f2e3d, [C@1f2e3d.
+func isObject(v []byte) bool {
+	v = bytes.TrimPrefix(v, []byte("["))
+	const longest = 128
+	class, end := 0, 0 // where the name after the last dot starts, and where it ends
+	for end < len(v) && end < longest && (is(v[end], alnum) || v[end] == '_' || v[end] == '$' || v[end] == '.') {
+		if end++; v[end-1] == '.' || v[end-1] == '$' {
+			class = end
+		}
+	}
+	if end == len(v) || end == longest || class == end || !is(v[class], upper) {
+		return false
+	}
+	switch v[end] {
+	case '{':
+		return true
+	case '@':
+		hash := v[end+1:]
+		for _, c := range hash {
+			if !isHex(c) {
+				return false
+			}
+		}
+		return 1 <= len(hash) && len(hash) <= 16 && (class > 0 || end == 1) // not Admin@123
+	}
+	return false
+}
 
 // trimDecoration cuts everything from both ends that is neither an ASCII letter or
 // digit nor non-ASCII. Of what is neither x over and over nor as short as a
@@ -111,8 +156,7 @@ func identifier(v []byte) bool {
 	return true
 }
 
-// placeholderDollar is for what follows a '$': 1, {NAME}, (command), NAME,
-// name.
+// placeholderDollar checks the text after a '$': 1, {NAME}, (command), NAME, name.
 func placeholderDollar(v []byte) bool {
 	if len(v) == 0 {
 		return true
@@ -136,10 +180,9 @@ func placeholderDollar(v []byte) bool {
 	return !digits || !lowers
 }
 
-// placeholderAt is for what follows an '@': p1, or a parameter named like a
-// secret.
+// placeholderAt checks the text after an '@': p1, or a parameter named like a secret.
 func placeholderAt(v []byte) bool {
-	if len(v) >= 2 && fold(v[0]) == 'p' && run(v, 1, digit, len(v)) == len(v) {
+	if len(v) >= 2 && toLower(v[0]) == 'p' && run(v, 1, digit, len(v)) == len(v) {
 		return true
 	}
 	if !identifier(v) {
@@ -149,8 +192,8 @@ func placeholderAt(v []byte) bool {
 	return n != nil
 }
 
-// placeholderPercent is for what follows a '%': a printf verb, (name)s, {name}
-// or NAME%.
+// placeholderPercent checks the text after a '%': a printf verb, (name)s, {name} or
+// NAME%.
 func placeholderPercent(v []byte) bool {
 	if len(v) == 0 {
 		return true
@@ -169,8 +212,7 @@ func placeholderPercent(v []byte) bool {
 	return i == len(v)-1 && is(last, letter)
 }
 
-// isTime reports whether v starts like 2026-01-31 and ends there or goes on
-// with a time of day.
+// isTime reports whether v is a date like 2026-01-31, optionally followed by a time of day.
 func isTime(v []byte) bool {
 	if len(v) < 10 || v[4] != '-' || v[7] != '-' || len(v) > 10 && v[10] != 'T' && v[10] != ' ' {
 		return false
@@ -219,11 +261,11 @@ func findMask(s []byte, from, to int) int {
 				return i
 			}
 		case 'r', 'R':
-			if hasFold(s[:to], i, "redacted") {
+			if hasPrefixFold(s[:to], i, "redacted") {
 				return i
 			}
 		case '%':
-			if hasFold(s[:to], i, "%2a%2a%2a") {
+			if hasPrefixFold(s[:to], i, "%2a%2a%2a") {
 				return i
 			}
 		}
@@ -231,19 +273,81 @@ func findMask(s []byte, from, to int) int {
 	return to
 }
 
-// exempt reports whether a value under the name n is no secret.
+// exempt reports whether a value under the name n is not a secret.
 func exempt(n *name, v []byte) bool {
 	return exemptUnder(n, v) || placeholder(v) || findMask(v, 0, len(v)) < len(v)
 }
 
-// exemptUnder is for the exemptions that depend on the name: small counts, and
-// paths under PWD.
+// exemptUnder checks the exemptions that depend on the name: small counts, and paths
+// under PWD.
 func exemptUnder(n *name, v []byte) bool {
 	v = bytes.TrimSpace(v)
+	if n.ids != 0 {
+		return idUnder(n.ids, v) == None
+	}
 	if n.counts && len(v) <= 4 && run(v, 0, digit, 4) == len(v) {
 		return true
 	}
-	return n.path && isPath(v)
+	if isConstant(n, v) || isSecretObject(v) {
+		return true
+	}
+	return n.path && isPath(v) || n.line && len(v) <= maxLine && cookieAttributes(v)
+}
+
+// isConstant reports whether v is an identifier in upper case that ends with the name n:
+// token=NO_DEVICE_TOKEN, password=DB_PASSWORD.
+func isConstant(n *name, v []byte) bool {
+	const longest = 64
+	if len(v) > longest || !bytes.Contains(v, []byte("_")) {
+		return false
+	}
+	for _, c := range v {
+		if !is(c, upper|digit) && c != '_' {
+			return false
+		}
+	}
+	last, _ := nameAt(v, len(v))
+	return last == n
+}
+
+// isSecretObject reports whether v is the generated name of a Kubernetes Secret:
+// default-token-wjfhf, builder-dockercfg-x2x9z.
+func isSecretObject(v []byte) bool {
+	const suffix, longest = 5, 253
+	end := len(v) - suffix
+	if end < 0 || len(v) > longest || !bytes.HasSuffix(v[:end], []byte("-token-")) && !bytes.HasSuffix(v[:end], []byte("-dockercfg-")) {
+		return false
+	}
+	for _, c := range v {
+		if !is(c, lower|digit) && c != '-' && c != '.' {
+			return false
+		}
+	}
+	return true
+}
+
+// cookieAttributes reports whether v has only attributes of a cookie (SameSite=Lax) and
+// cookies with an empty value.
+func cookieAttributes(v []byte) bool {
+	for part := range bytes.SplitSeq(v, []byte(";")) {
+		name, value, pair := bytes.Cut(bytes.TrimSpace(part), []byte("="))
+		if !cookieAttribute(name) && (!pair || len(value) > 0) {
+			return false
+		}
+	}
+	return true
+}
+
+func cookieAttribute(name []byte) bool {
+	for _, a := range [...]string{
+		"", "path", "domain", "expires", "max-age", "secure", "httponly", "samesite", "partitioned", "priority",
+		"mstshash", // the user name in the first packet of RDP
+	} {
+		if len(name) == len(a) && hasPrefixFold(name, 0, a) {
+			return true
+		}
+	}
+	return false
 }
 
 func isPath(v []byte) bool {

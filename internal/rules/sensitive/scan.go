@@ -8,12 +8,12 @@ type finding struct {
 	start, end int
 }
 
-// A scanner goes through one text. The zero value with s set is ready.
+// A scanner scans one text. The zero value with s set is ready.
 type scanner struct {
 	s []byte
-	// pos is where next goes on.
+	// pos is the position where next continues.
 	pos int
-	// shapes leaves out secrets by name.
+	// shapes skips secrets by name.
 	shapes bool
 	// userinfo is the position of the '@' after the user part of the last
 	// URL; it is not the '@' of an e-mail address.
@@ -38,7 +38,7 @@ type scanner struct {
 	maskFrom, mask      int
 }
 
-// What the scan does at a byte.
+// Actions of the scan at a byte.
 const (
 	skip = iota
 	atDigit
@@ -51,6 +51,7 @@ const (
 	atA
 	atB
 	atJ
+	atW
 )
 
 var triggers = func() (t [256]uint8) {
@@ -58,7 +59,7 @@ var triggers = func() (t [256]uint8) {
 		t[c] = atDigit
 	}
 	t[':'], t['='], t['@'], t['%'], t['-'], t['_'] = atColon, atEquals, atAt, atPercent, atDash, atUnderscore
-	t['A'], t['B'], t['b'], t['J'] = atA, atB, atB, atJ
+	t['A'], t['B'], t['b'], t['J'], t['w'] = atA, atB, atB, atJ, atW
 	return t
 }()
 
@@ -123,7 +124,11 @@ func (c *scanner) next() finding {
 				f = httpCredentials(s, i)
 			}
 		case atJ:
-			f = jwt(s, i)
+			f = jwt(s, i-2)
+		case atW:
+			if i > 0 && s[i-1] == 'e' {
+				f = jwt(s, i-1)
+			}
 		}
 		if f.kind != None {
 			c.pos = max(f.end, i+1)
@@ -134,7 +139,7 @@ func (c *scanner) next() finding {
 	return finding{}
 }
 
-// percent looks at a percent-encoded character.
+// percent handles a percent-encoded character.
 func (c *scanner) percent(i int) finding {
 	switch percent(c.s, i) {
 	case '@':
@@ -142,7 +147,7 @@ func (c *scanner) percent(i int) finding {
 	case '=':
 		return c.named(i, 3, true)
 	case ':':
-		if hasFold(c.s, i+3, "%2f%2f") {
+		if hasPrefixFold(c.s, i+3, "%2f%2f") {
 			return encodedAuthority(c.s, i+9)
 		}
 		return c.named(i, 3, false)
@@ -150,7 +155,7 @@ func (c *scanner) percent(i int) finding {
 	return finding{}
 }
 
-// at looks at an '@'.
+// at handles an '@'.
 func (c *scanner) at(i int) finding {
 	if i > 0 && c.userinfo == i {
 		return finding{}
@@ -161,7 +166,7 @@ func (c *scanner) at(i int) finding {
 	return email(c.s, i, 1)
 }
 
-// Last bytes of the prefixes that dashToken and underscoreToken know.
+// Last bytes of the prefixes of dashToken and underscoreToken.
 var (
 	dashTails       = [256]bool{'k': true, 't': true, 'X': true, 'p': true}
 	underscoreTails = [256]bool{'p': true, 'o': true, 'u': true, 's': true, 'r': true, 't': true, 'e': true, 'c': true}

@@ -8,44 +8,48 @@ import (
 	"unicode/utf8"
 )
 
-// Redacted stands in cleaned texts where sensitive data was.
+// Redacted replaces sensitive data in cleaned texts.
 const Redacted = "[redacted]"
 
-// Text looks at free text, such as a log body or a span name: for data that is
-// known by its shape, and for secrets under a name within the text (name=value,
-// name: value, "name":"value"). It returns the kind of the first one.
+// Text searches free text, such as a log body or a span name, for sensitive data: data
+// with a known shape, and secrets after a name (name=value, name: value, "name":"value").
+// It returns the kind of the first finding.
 func Text(s []byte) Kind {
 	c := scanner{s: s}
 	return c.next().kind
 }
 
-// Under is what an attribute or map key says of the values under it. It is worked out
-// once where a key has many values. The zero value is that of no key.
+// Under is the effect of an attribute or map key on the values under it. Compute it once
+// for a key with many values. The zero value is for no key.
 type Under struct {
-	name   *name // by which every value is a secret, or nil
+	name   *name // makes every value a secret; nil: none
 	opaque bool
+	id     bool // the name ends with "id"
 }
 
-// UnderKey returns what a key says. The key may be nil.
+// UnderKey returns the effect of a key. The key may be nil.
 func UnderKey(key []byte) Under {
-	return Under{name: keyName(key), opaque: opaque(key)}
+	return Under{name: keyName(key), opaque: opaque(key), id: endsWithOne(key, idNames)}
 }
 
-// Text looks at a string value: at both the name and the value. A kind that the
-// value's shape gives is preferred to NamedSecret, as it says more.
+// Text searches a string value, in consideration of the key. It prefers a kind from the
+// value's shape to NamedSecret, which is less specific.
 func (u Under) Text(value []byte) Kind {
 	c := scanner{s: value}
 	f := c.next()
 	if u.opaque {
-		for f.kind == PaymentCard || f.kind == SSN || f.kind == IBAN {
+		for f.kind >= PaymentCard && f.kind <= TaxID {
 			f = c.next()
 		}
+	}
+	if u.id && f.kind == PaymentCard && f.end-f.start == len(value) && len(value) >= minLongID {
+		f = finding{}
 	}
 	switch {
 	case f.kind != None:
 		return f.kind
 	case u.secret(value):
-		return NamedSecret
+		return u.name.kind(value)
 	case loneCard(value) && !u.opaque:
 		return PaymentCard
 	}
@@ -58,25 +62,30 @@ func (u Under) secret(value []byte) bool {
 	return n != nil && !exempt(n, value) && !(n.scheme && isScheme(bytes.TrimSpace(value)))
 }
 
-// Integer looks at an integer value.
+// Integer searches an integer value.
 func (u Under) Integer(v int64) Kind {
-	const smallest = 1_000_000_000_000 // of 13 digits
-	if v >= smallest && !u.opaque {
+	const smallest, long = 1_000_000_000_000, 10_000_000_000_000_000 // of 13 digits, of minLongID digits
+	if v >= smallest && !u.opaque && (v < long || !u.id) {
 		var buf [20]byte
-		if cardDigits(strconv.AppendInt(buf[:0], v, 10)) {
+		if cardNumber(strconv.AppendInt(buf[:0], v, 10)) {
 			return PaymentCard
 		}
 	}
-	if v > 0 && u.name != nil && u.name.integers {
+	switch n := u.name; {
+	case v <= 0 || n == nil:
+	case n.integers:
 		return NamedSecret
+	case n.ids != 0:
+		var buf [20]byte
+		return idUnder(n.ids, strconv.AppendInt(buf[:0], v, 10))
 	}
 	return None
 }
 
-// Named is Under.Text for a key that has one value.
+// Named is Under.Text for a key with one value.
 func Named(key, value []byte) Kind { return UnderKey(key).Text(value) }
 
-// Integer is Under.Integer for a key that has one value.
+// Integer is Under.Integer for a key with one value.
 func Integer(key []byte, v int64) Kind { return UnderKey(key).Integer(v) }
 
 // Flag reports whether an element of an array, such as process.command_args, is
@@ -95,8 +104,7 @@ func Flag(element []byte) bool {
 	return keyName(name) != nil
 }
 
-// FlagValue looks at the element of an array that follows one for which Flag is
-// true.
+// FlagValue searches the element of an array that follows one for which Flag is true.
 func FlagValue(value []byte) Kind {
 	if kind := Text(value); kind != None {
 		return kind
@@ -110,19 +118,19 @@ func FlagValue(value []byte) Kind {
 	return NamedSecret
 }
 
-// Key looks at an attribute or map key itself, which can hold an e-mail address
-// or a token.
+// Key searches an attribute or map key itself, which may contain an e-mail address or a
+// token.
 func Key(key []byte) Kind { return Text(key) }
 
-// Clean returns the text with [redacted] in the place of everything that Text
-// would find, and with U+FFFD in the place of invalid UTF-8. Text finds nothing
-// in the result. A valid text in which Text finds nothing is returned as it is.
+// Clean returns the text with [redacted] in place of all findings of Text, and with
+// U+FFFD in place of invalid UTF-8. Text finds nothing in the result. Clean returns a
+// valid text without findings unchanged.
 func Clean(s []byte) string {
 	if !utf8.Valid(s) {
 		s = bytes.ToValidUTF8(s, []byte("\uFFFD"))
 	}
-	// What is left around a replacement can be sensitive in its turn. This
-	// ends after one more round for anything but texts made up for it.
+	// The text around a replacement can be sensitive, too. Except for crafted texts, this
+	// ends after one more round.
 	for range 4 {
 		if Text(s) == None {
 			return string(s)
@@ -135,11 +143,11 @@ func Clean(s []byte) string {
 	return Redacted
 }
 
-// CleanNamed is Under.Clean for a key that has one value.
+// CleanNamed is Under.Clean for a key with one value.
 func CleanNamed(key, value []byte) string { return UnderKey(key).Clean(value) }
 
-// Clean is Clean for a value under the key. The whole value is replaced when the key
-// makes it a secret.
+// Clean is Clean for a value under the key. If the key makes the value a secret, it
+// replaces the whole value.
 func (u Under) Clean(value []byte) string {
 	value = bytes.ToValidUTF8(value, []byte("\uFFFD"))
 	switch {

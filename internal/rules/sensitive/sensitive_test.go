@@ -4,7 +4,11 @@ package sensitive
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -31,7 +35,7 @@ func TestText(t *testing.T) {
 		"https://u:p@example.com":        URLPassword,
 		"https://u@example.com":          None,
 		"password=***, ask a@b.com":      Email,
-		"password=hunter2 a@b.com":       NamedSecret, // the first one
+		"password=hunter2 a@b.com":       NamedSecret, // the first of two
 		"a=***;b=***;token=***;secret=s": NamedSecret,
 		"Authorization: Basic dTpw":      BasicCredentials, // more telling than the name
 		"cookie=a&token=***&secret=b":    NamedSecret,
@@ -149,7 +153,7 @@ func TestClean(t *testing.T) {
 	require.Equal(t, "to [redacted]", CleanNamed(nil, []byte("to bob@example.com")))
 }
 
-// TestCleanLeavesNoValue looks for the values themselves in cleaned texts.
+// TestCleanLeavesNoValue searches cleaned texts for the original values.
 func TestCleanLeavesNoValue(t *testing.T) {
 	const secret = "Zx81kPq2Lm"
 	for _, text := range []string{
@@ -186,6 +190,7 @@ func TestNames(t *testing.T) {
 		{"diagnosis"},
 		{"insurance", "id"},
 	}
+	isSessionID := func(name []string) bool { return name[0] == "session" }
 	title := func(w string) string { return string(bytes.ToUpper([]byte(w[:1]))) + w[1:] }
 	join := func(words []string, sep string, each func(i int, w string) string) (s string) {
 		for i, w := range words {
@@ -215,8 +220,11 @@ func TestNames(t *testing.T) {
 					continue
 				}
 				require.Equal(t, NamedSecret, Named([]byte(key), []byte("v")), key)
+				if !isSessionID(name) { // prose
+					require.Equal(t, NamedSecret, Text([]byte(key+": abc12!")), key)
+				}
 				for _, text := range []string{
-					key + "=v", "x " + key + "=v y", key + ": abc12!", `{"` + key + `":"v"}`, `{\"` + key + `\":\"v\"}`, "?" + key + "=v", key + ": 'v'", "-D" + key + "=v", "{'" + key + "': 'v'}",
+					key + "=v", "x " + key + "=v y", `{"` + key + `":"v"}`, `{\"` + key + `\":\"v\"}`, "?" + key + "=v", "'" + key + "': 'v'", "-D" + key + "=v", "{'" + key + "': 'v'}",
 				} {
 					require.Equal(t, NamedSecret, Text([]byte(text)), text)
 				}
@@ -228,6 +236,222 @@ func TestNames(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestCards finds the numbers of every issuer, and no other number with a valid check
+// digit: of another length, of another issuer, or in another place.
+func TestCards(t *testing.T) {
+	// number returns the number of n digits with the prefix and a valid check digit.
+	number := func(prefix string, n int) string {
+		for d := byte('0'); d <= '9'; d++ {
+			s := prefix + strings.Repeat("0", n-1-len(prefix)) + string(d)
+			sum := 0
+			for i := range s {
+				v := int(s[n-1-i] - '0')
+				if i%2 == 1 {
+					v = v*2%10 + v*2/10
+				}
+				sum += v
+			}
+			if sum%10 == 0 {
+				return s
+			}
+		}
+		t.Fatal("no check digit")
+		return ""
+	}
+	for prefix, lengths := range map[string][]int{
+		"34": {15}, "37": {15}, "33": nil, "35": nil,
+		"300": {14}, "305": {14}, "306": nil, "36": {14}, "38": {14}, "39": {14}, "32": nil,
+		"4":  {13, 16, 19},
+		"51": {16}, "55": {16}, "2221": {16}, "2720": {16}, "2220": nil, "2721": nil,
+		"6011": {16, 19}, "6012": {16}, "643": nil, "644": {16, 19}, "649": {16, 19}, "65": {16, 19}, "66": nil,
+		"3527": nil, "3528": {16, 19}, "3589": {16, 19}, "3590": nil,
+		"61": nil, "62": {16, 17, 18, 19},
+		"50": {16, 19}, "56": {16, 19}, "58": {16, 19}, "59": nil, "63": {16, 19}, "67": {16, 19}, "68": nil,
+		"2199": nil, "2200": {16}, "2204": {16}, "2205": nil,
+		"60": {16}, "80": nil, "81": {16}, "82": {16}, "83": nil, "508": {16, 19}, "9791": nil, "9792": {16}, "9793": nil,
+		"1": nil, "7": nil, "90": nil,
+	} {
+		for n := 12; n <= 20; n++ {
+			want := None
+			if slices.Contains(lengths, n) {
+				want = PaymentCard
+			}
+			s := number(prefix, n)
+			require.Equal(t, want, Text([]byte("paid with "+s+".")), s)
+			if n <= 18 {
+				v, err := strconv.ParseInt(s, 10, 64)
+				require.NoError(t, err)
+				require.Equal(t, want, Integer(nil, v), s)
+			}
+			s = s[:4] + " " + s[4:8] + "-" + s[8:]
+			require.Equal(t, want, Named([]byte("note"), []byte(s)), s)
+		}
+	}
+	// Times between 2000 and 2038.
+	for ms := int64(946_684_800_000); ms < 2_145_916_800_000; ms += 7_777_777_777 {
+		for _, unit := range []int64{1, 1000, 1_000_000} {
+			for last := range int64(10) {
+				require.Equal(t, None, Integer(nil, ms*unit+last))
+			}
+		}
+	}
+	for text, want := range map[string]Kind{
+		"card 4111111111111111":         PaymentCard,
+		"card-4111111111111111":         PaymentCard,
+		"card_no=4111111111111111":      PaymentCard,
+		"_4111111111111111":             PaymentCard,
+		"9792 0000 0000 0003":           PaymentCard,
+		"8171 9999 2766 0000":           PaymentCard,
+		"3782 822463 10005":             PaymentCard,
+		"3056-930902-5904":              PaymentCard,
+		"blk_4111111111111111":          None,
+		"blk_-4111111111111111":         None,
+		"delta=-4111111111111111":       None,
+		"offset -4111111111111111":      None,
+		"order_4111 1111 1111 1111":     None,
+		"x4111111111111111":             None,
+		"4111111111111111f":             None,
+		"0x4111111111111111":            None,
+		"a1-4111111111111111":           None,
+		"9223372036854775807":           None,
+		"1111111111111117":              None,
+		"7111111111111111":              None,
+		"550e8400-4111-1111-1111-11111": None,
+	} {
+		require.Equal(t, want, Text([]byte(text)), text)
+	}
+}
+
+// TestPrivateDomains leaves out addresses of private networks and names of files.
+func TestPrivateDomains(t *testing.T) {
+	for _, label := range []string{"internal", "local", "localdomain", "lan", "intranet", "corp", "Internal", "png", "js", "cluster.local"} {
+		require.Equal(t, None, Text([]byte("from root@db1."+label+" at 10:00")), label)
+		require.Equal(t, Email, Text([]byte("from root@"+label+".example.com")), label)
+	}
+	for _, label := range []string{"com", "localhosts", "internals", "corps", "land", "international", "photography"} {
+		require.Equal(t, Email, Text([]byte("from root@db1."+label+" at 10:00")), label)
+	}
+}
+
+// TestJSONWebTokens decodes headers in the layouts that encoders write.
+func TestJSONWebTokens(t *testing.T) {
+	encode := base64.RawURLEncoding.EncodeToString
+	const payload = `{"sub":"1234567890"}`
+	for header, want := range map[string]Kind{
+		`{"alg":"HS256","typ":"JWT"}`:                     JWT,
+		`{ "alg": "HS256" }`:                              JWT,
+		"{\n  \"alg\": \"HS256\",\n  \"typ\": \"JWT\"\n}": JWT,
+		"{\r\n\t\"alg\": \"HS256\"\r\n}":                  JWT,
+		"{\n\"alg\":\"HS256\"}":                           JWT,
+		"{\t\"alg\":\"HS256\"}":                           JWT,
+		"{\n  no json\n}":                                 None,
+		"{\x00\"alg\":\"HS256\"}":                         None,
+		"[1,2,3]":                                         None,
+	} {
+		token := encode([]byte(header)) + "." + encode([]byte(payload)) + "." + encode([]byte("signature"))
+		require.Equal(t, want, Text([]byte("got "+token+" back")), header)
+		require.Equal(t, None, Text([]byte("got "+encode([]byte(header))+"."+encode([]byte(payload)))), header)
+		require.Equal(t, None, Text([]byte("gotx"+token)), header)
+	}
+	require.Equal(t, None, Text([]byte("ewok.says.hello")))
+	require.Equal(t, None, Text([]byte("ewogICJhbGci.x.y")))
+}
+
+// TestNoSecrets checks names and values that only look like secrets, each next to a secret of almost the same
+// form.
+func TestNoSecrets(t *testing.T) {
+	for _, c := range []struct{ no, yes string }{
+		{"mutation($password: String!)", "mutation(password: String5!)"},
+		{"$password = load()", "password=load()"},
+		{"query($_token: ID!, $n: Int)", "query(_token: ID123!7, $n: Int)"},
+		{"next_page_token=CAUQAA1", "next_token_page_x_token=CAUQAA1"},
+		{"pageToken: CAUQAA1", "coverToken: CAUQAA1"},
+		{"nextpagetoken=CAUQAA1", "nexttimetoken=CAUQAA1"},
+		{`{"nextToken":"AAA="}`, `{"nexusToken":"AAA="}`},
+		{"x-ms-continuation-token: a1b2c3d4", "x-ms-token: a1b2c3d4"},
+		{"CancellationToken=7ffe12", "CancelToken=7ffe12"},
+		{"resume.token=8266", "resumed.token=82660"},
+		{"sync-token=s72594", "async-token=s72594"},
+		{"cursor token: abc1234", "precursor token: abc1234"},
+		{"session id: 8f3a11c0", "session id=8f3a11c0"},
+		{"Session_ID: 8f3a11c0", "Cookie: session_id=8f3a11c0"},
+		{"sessionId: '8f3a11c0'", "{'sessionId': '8f3a11c0'}"},
+		{"token=Token{type=ACCESS, id=7}", "token=tokeN{type=ACCESS"},
+		{"token: com.example.Token@1f2e3d", "token: com.example.Token@1f2e3g"},
+		{"password=[C@1f2e3d4a", "password=[Cc@1f2e3d4a"},
+		{"token=Outer$Inner@1f2e3d", "token=Admin@123"},
+		{"cookie: SameSite=Lax", "cookie: SameSights=Lax"},
+		{"Set-Cookie: Path=/; HttpOnly; Secure; Max-Age=0", "Set-Cookie: sid=1; Path=/; HttpOnly"},
+		{"Set-Cookie: sid=; Expires=Thu, 01 Jan 1970 00:00:00 GMT", "Set-Cookie: sid=3; Expires=Thu, 01 Jan 1970 00:00:00 GMT"},
+		{"password=ok", "password=okra"},
+		{"token=failed", "token=fail3d"},
+		{"secret: not_found", "secret: not_funny"},
+		{`password: "unknown"`, `password: "unknown1"`},
+		{`{"token":"Expired."}`, `{"token":"Expire."}`},
+		{"secret: kube-system/registry-credentials", "secret=kube-system/registry-credentials"},
+		{`secret: "default/tls-1"`, `secret: "default/tls-1?"`},
+		{`{"secret":"default/my-tls"}`, `{"secret":"default+my/tls"}`},
+		{"private_key: /etc/tls/server.key", "private_key: 9etc/tls/Server.key"},
+		{`private_key: C:\keys\server.pem`, `private_key: C-keys-server.pem`},
+		{"token: ./config/token.txt", "token: /9j/4AAQSkZJRg"},
+		{"password=[object Object]", "password=[objects]"},
+		{"sessionid=155313 proto=17", "sessionid=15531f proto=17"},
+		{"sessionid = 0x15dabf8d4140000, timeout", "sessionid = 0z15dabf8d4140000, timeout"},
+		{`SessionID="0x7f8ecc0421f8"`, `SessionID="8f8ecc0421f8"`},
+		{`{"DeviceToken":"NO_DEVICE_TOKEN"}`, `{"DeviceToken":"NO_DEVICE_TOKEN1"}`},
+		{"password=DB_PASSWORD", "password=DBPASSWORD"},
+		{"cookie: mstshash=admin", "cookie: hash=admin1"},
+		{"traceID=4223839516656612", "raceID_4=4223839516656612"},
+		{`{"span_id": "4223839516656612"}`, `{"span": "4223839516656612"}`},
+		{`{"id":4508153524038140002}`, `{"no":4508153524038140002}`},
+		{`detection_id: "4508153524038140002"`, `detection: "4508153524038140002"`},
+		{"cipher=chacha20-poly1305@openssh.com", "mail=chacha20@openssh.com"},
+		{"user=zkcli@HADOOP.COM", "user=Zkcli@HADOOP.COM"},
+		{"message-id=<20200520072944.AFCA295A@divella.it>", "from=<20200520072944.AFCA295A@divella.it>"},
+		{`"Message-ID: <a.b@example.com>"`, `"Message-To: <a.b@example.com>"`},
+		{"to FederatedEmail.4c1f4d8b-8179-4148-93bf-00a95fa1e042@example.com", "to FederatedEmail.4c1f4d8b-8179-4148@example.com"},
+		{"5ad83cb367fc48358e759dccff238f46@thread.skype", "5ad83cb367fc48358e759dcczf238f46@thread.skype"},
+		{"jane@xxxxx.com", "jane@xxy.com"},
+		{`"Members@odata.count":2`, `"Members@data.count":2`},
+		{`kube_secret_info{secret="default-token-wjfhf"}`, `kube_secret_info{secret="default-token-wjfhfx"}`},
+	} {
+		require.Equal(t, None, Text([]byte(c.no)), c.no)
+		require.NotEqual(t, None, Text([]byte(c.yes)), c.yes)
+	}
+	for _, c := range []struct {
+		key, value string
+		want       Kind
+	}{
+		{"nextPageToken", "CAUQAA", None},
+		{"page.token", "CAUQAA", None},
+		{"sync_token", "s72594", None},
+		{"app.token", "s72594", NamedSecret},
+		{"homepage_token", "s72594", NamedSecret},
+		{"session_id", "8f3a11c0", NamedSecret},
+		{"password", "failed", None},
+		{"password", "Failed!", None},
+		{"password", "failed2", NamedSecret},
+		{"token", "com.example.Token@1f2e3d", None},
+		{"token", "Token{type=ACCESS}", None},
+		{"cookie", "SameSite=Lax; Secure", None},
+		{"cookie", "SameSite=Lax; a=b", NamedSecret},
+		{"trace_id", "4223839516656612", None},
+		{"parent.spanId", "4223839516656612", None},
+		{"order.id", "4223839516656612", PaymentCard},
+		{"event.id", "4508153524038140002", None},
+		{"patient_id", "4508153524038140002", NamedSecret},
+		{"event.number", "4508153524038140002", PaymentCard},
+		{"session_id", "155313", NamedSecret},
+		{"secret", "default/my-tls", NamedSecret}, // only after a colon in a text
+	} {
+		require.Equal(t, c.want, Named([]byte(c.key), []byte(c.value)), "%s: %s", c.key, c.value)
+	}
+	require.Equal(t, PaymentCard, Integer([]byte("event.number"), 4508153524038140002))
+	require.Equal(t, None, Integer([]byte("event.id"), 4508153524038140002))
+	require.Equal(t, None, Integer([]byte("span_id"), 4223839516656612))
+	require.Equal(t, PaymentCard, Integer([]byte("order.id"), 4223839516656612))
 }
 
 // TestSamplesAreJSON keeps the type a sample states in step with its value.

@@ -13,7 +13,7 @@ func (c *scanner) named(i, width int, equals bool) finding {
 	}
 	end, quotedKey := keyEnd(s, i)
 	n, start := nameAt(s, end)
-	if n == nil {
+	if n == nil || n.prose && !equals && !quotedKey {
 		return finding{}
 	}
 	spaced := i > 0 && isBlank(s[i-1])
@@ -47,10 +47,14 @@ func (c *scanner) named(i, width int, equals bool) finding {
 		if from < to && s[from-1] != '\'' && to+1 < len(s) && s[to+1] == '.' { // "a"."token" = "b"."token"
 			return finding{}
 		}
-		if c.exempt(n, from, to) || n.scheme && isScheme(bytes.TrimSpace(s[from:to])) {
+		if c.exempt(n, from, to) || n.scheme && isScheme(bytes.TrimSpace(s[from:to])) || !equals && namesObject(n, s[from:to]) ||
+			n.prose && !quotedKey && isCounter(s[from:to]) {
 			return finding{}
 		}
-		return c.secret(from, from, to)
+		return c.secret(n, from, from, to)
+	}
+	if n.ids != 0 {
+		return c.identity(n, v)
 	}
 	if blank > 0 && (equals && !spaced || !equals && isField(s[v:])) { // "password= for x": the value is empty
 		return finding{}
@@ -63,24 +67,32 @@ func (c *scanner) named(i, width int, equals bool) finding {
 			return finding{}
 		}
 	}
-	return c.unquoted(n, v, equals, spaced)
+	return c.unquoted(n, v, equals, spaced, quotedKey)
 }
 
 // mayName reports whether s[start:end], a secret's name, counts as one where it
-// stands: not as a key of the registry, and before a colon not as a part of an
-// ARN or of a path: arn:aws:secretsmanager:eu-west-1:111122223333:secret:db,
-// POST /oauth/token: 12.5ms.
+// stands: not as a key of the registry, not as a variable ($password: String!), and
+// before a colon not as a part of an ARN or of a path:
+// arn:aws:secretsmanager:eu-west-1:111122223333:secret:db, POST /oauth/token: 12.5ms.
 func (c *scanner) mayName(start, end int, equals bool) bool {
-	full := fullName(c.s, start, end)
+	s := c.s
+	full := fullName(s, start, end)
 	if keyName(full) == nil {
 		return false
 	}
 	name := end - len(full)
-	if equals || name == 0 || c.s[name-1] != ':' && c.s[name-1] != '/' {
+	before := name
+	for before > 0 && s[before-1] == '_' {
+		before--
+	}
+	if before > 0 && s[before-1] == '$' {
+		return false
+	}
+	if equals || name == 0 || s[name-1] != ':' && s[name-1] != '/' {
 		return true
 	}
-	before := c.s[c.wordBefore(name):name]
-	return before[0] != '/' && !has(before, 0, "arn:") && c.urlEnd < name-len(before)+len("://")
+	word := s[c.wordBefore(name):name]
+	return word[0] != '/' && !has(word, 0, "arn:") && c.urlEnd < name-len(word)+len("://")
 }
 
 // maxWord is how far a word before a name is looked at.
@@ -113,7 +125,7 @@ func (c *scanner) wordBefore(i int) int {
 }
 
 // unquoted looks at an unquoted value at v.
-func (c *scanner) unquoted(n *name, v int, equals, spaced bool) finding {
+func (c *scanner) unquoted(n *name, v int, equals, spaced, quotedKey bool) finding {
 	s := c.s
 	whole := v
 	if n.scheme {
@@ -124,7 +136,7 @@ func (c *scanner) unquoted(n *name, v int, equals, spaced bool) finding {
 			if c.exempt(n, from, to) {
 				return finding{}
 			}
-			return c.secret(whole, from, to)
+			return c.secret(n, whole, from, to)
 		}
 	}
 	end := bracketed(s, v)
@@ -138,18 +150,20 @@ func (c *scanner) unquoted(n *name, v int, equals, spaced bool) finding {
 	if len(value) == 0 || value[0] == '{' || !equals && !telling(s[whole:end]) {
 		return finding{}
 	}
-	if isReference(n, value, spaced) || c.exempt(n, v, end) {
+	if n.prose && !quotedKey && isCounter(value) {
 		return finding{}
 	}
-	return c.secret(whole, v, spanEnd(s, end, len(s), n.line))
+	if isReference(n, value, spaced) || !equals && namesObject(n, value) || c.exempt(n, v, end) {
+		return finding{}
+	}
+	return c.secret(n, whole, v, spanEnd(s, end, len(s), n.line))
 }
 
-// maxLine is how much of a value that reaches to the end of the line is judged.
+// maxLine is the maximum number of evaluated bytes of a value that ends at the end of its line.
 const maxLine = 128
 
-// lineEnd returns the end of a value at v that goes on from end to the end of the
-// line, as far as it is judged. It does not look again at what earlier calls have
-// looked at: many names may stand in one line.
+// lineEnd returns the end of a value at v that continues from end to the end of the line, up to maxLine
+// bytes. It does not scan bytes again that an earlier call has scanned: a line may hold many names.
 func (c *scanner) lineEnd(v, end int) int {
 	limit := min(len(c.s), v+maxLine)
 	if end < c.lineFrom || end >= c.lineTo {
@@ -163,12 +177,31 @@ func (c *scanner) lineEnd(v, end int) int {
 
 // secret returns the finding of a secret by name in s[from:to], with the more
 // telling kind of its shape if it has one, scheme (at whole) included.
-func (c *scanner) secret(whole, from, to int) finding {
+func (c *scanner) secret(n *name, whole, from, to int) finding {
 	shape := scanner{s: c.s[:to], pos: whole, shapes: true}
 	if f := shape.next(); f.kind != None {
 		return finding{f.kind, from, to}
 	}
-	return finding{NamedSecret, from, to}
+	return finding{n.kind(c.s[from:to]), from, to}
+}
+
+// identity looks at v for the number that the name stands for: letters and digits, in
+// groups or not.
+func (c *scanner) identity(n *name, v int) finding {
+	s := c.s
+	limit := min(len(s), v+maxIDText)
+	for end := v; end < limit; {
+		if end = run(s, end, alnum, limit-end); end == v || end == limit && end < len(s) && is(s[end], alnum) {
+			break
+		}
+		if idUnder(n.ids, s[v:end]) != None {
+			return c.secret(n, v, v, end)
+		}
+		if end++; end >= limit || !is(s[end], alnum) || bytes.IndexByte([]byte(" -./+"), s[end-1]) < 0 {
+			break
+		}
+	}
+	return finding{}
 }
 
 // skipScheme returns where the credentials start behind the name of an
@@ -271,7 +304,7 @@ func keyEnd(s []byte, i int) (end int, quoted bool) {
 		case percent(s, i-3) == '"':
 			quoted = true
 			i -= 3
-		case hasFold(s, i-3, "%5d"):
+		case hasPrefixFold(s, i-3, "%5d"):
 			i -= 3
 		default:
 			return i, quoted
@@ -404,6 +437,51 @@ func isReference(n *name, v []byte, spaced bool) bool {
 	return last == n && dots > 0
 }
 
+// isCounter reports whether the value is a number or a pointer, as the session ids of
+// firewalls and of connections between servers: sessionid=155313, session_id=0x7f8ecc0421f8.
+func isCounter(v []byte) bool {
+	if len(v) > 2 && has(v, 0, "0x") && len(v) <= len("0x")+16 {
+		for _, c := range v[2:] {
+			if !isHex(c) {
+				return false
+			}
+		}
+		return true
+	}
+	return len(v) <= 20 && run(v, 0, digit, len(v)) == len(v)
+}
+
+// namesObject reports whether the value after a colon is where the secret is kept, a path
+// or namespace/name, and not the secret: secret: kube-system/registry-credentials.
+func namesObject(n *name, v []byte) bool {
+	const longest = 256
+	if n.scheme || n.line || len(v) > longest {
+		return false
+	}
+	path := isPath(v)
+	if path {
+		v = bytes.TrimLeft(v, `~./\`)
+	}
+	slashes := 0
+	for i, c := range v {
+		switch {
+		case c == '/' || c == '\\' && path:
+			if i == 0 || i == len(v)-1 && !path {
+				return false
+			}
+			slashes++
+		case is(c, lower|digit) || c == '.' || c == '-' || c == '_':
+		case path && (is(c, upper) || c == ':'):
+		default:
+			return false
+		}
+	}
+	if path {
+		return len(v) > 0 && is(v[0], letter)
+	}
+	return slashes > 0
+}
+
 var schemes = [...]string{
 	"bearer", "basic", "digest", "token", "apikey", "negotiate", "ntlm", "hawk", "oauth", "dpop", "aws4-hmac-sha256",
 }
@@ -411,7 +489,7 @@ var schemes = [...]string{
 // isScheme reports whether v is the name of an HTTP authentication scheme.
 func isScheme(v []byte) bool {
 	for _, s := range schemes {
-		if len(v) == len(s) && hasFold(v, 0, s) {
+		if len(v) == len(s) && hasPrefixFold(v, 0, s) {
 			return true
 		}
 	}

@@ -4,8 +4,8 @@ package unit
 
 import "bytes"
 
-// names holds the words that name a unit, in lower case: its English names,
-// singular and plural, and the unit itself where no other word looks like it.
+// names holds the words that name a unit, in lower case: its English names, singular and
+// plural, and the unit itself unless it resembles another word.
 var names = map[string][]string{
 	"s":    {"second", "seconds"},
 	"ms":   {"millisecond", "milliseconds", "ms"},
@@ -34,16 +34,14 @@ var names = map[string][]string{
 	"kg":   {"kilogram", "kilograms", "kg"},
 }
 
-// HasName reports whether rule MET-005 applies to unit: whether it is one of
-// the units that have a name.
+// HasName reports whether rule MET-005 applies to unit, because the unit has a name.
 func HasName(unit []byte) bool {
 	_, ok := names[string(unit)]
 	return ok
 }
 
-// NamedIn reports whether one of the words of metricName names unit, which
-// fails rule MET-005. Words are what stands between ".", "_", "-" and "/";
-// case does not matter.
+// NamedIn reports whether one of the words of metricName names unit, which fails rule
+// MET-005. The separators of words are ".", "_", "-" and "/". Case does not matter.
 func NamedIn(unit, metricName []byte) bool {
 	words, ok := names[string(unit)]
 	if !ok {

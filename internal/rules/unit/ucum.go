@@ -18,7 +18,7 @@ func Valid(unit []byte) bool {
 	}
 	depth := 0
 	for {
-		// A component is due here.
+		// Expect a component.
 		for i < len(unit) && unit[i] == '(' {
 			depth++
 			i++
@@ -62,8 +62,8 @@ func component(s []byte) int {
 	return n
 }
 
-// symbolLen returns how far the symbol at the start of s reaches: to the next
-// character of the grammar that stands outside square brackets.
+// symbolLen returns the length of the symbol at the start of s. The symbol ends before
+// the next character of the grammar outside square brackets.
 func symbolLen(s []byte) int {
 	bracket := false
 	for i, c := range s {

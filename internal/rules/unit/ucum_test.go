@@ -15,7 +15,7 @@ import (
 
 func TestValid(t *testing.T) {
 	for _, u := range []string{
-		// What the OpenTelemetry conventions use.
+		// Units of the OpenTelemetry conventions.
 		"1", "%", "{request}", "By", "By/s", "KiBy", "MiBy", "bit/s", "s", "ms", "us", "ns", "min", "h", "d", "wk", "mo", "a",
 		"Cel", "Hz", "J", "W", "V", "A", "m", "{cpu}", "{request}/s", "{a}/{b}", "mm[Hg]", "m2", "kg.m/s2", "10*6/uL",
 		// Factors and exponents.
@@ -93,10 +93,10 @@ func TestTable(t *testing.T) {
 				continue
 			}
 			if !isMetric && !prefixedOtherwise(p+code) {
-				require.False(t, Valid([]byte(p+code)), "%s takes no prefix", code)
+				require.False(t, Valid([]byte(p+code)), "%s does not accept a prefix", code)
 			}
 			if isMetric {
-				require.True(t, Valid([]byte(p+code)), "%s takes the prefix %s", code, p)
+				require.True(t, Valid([]byte(p+code)), "%s accepts the prefix %s", code, p)
 			}
 		}
 	}
@@ -106,12 +106,12 @@ func TestTable(t *testing.T) {
 	}
 	for p := range prefixes {
 		_, isUnit := atoms[p]
-		require.Equal(t, isUnit, Valid([]byte(p)), "the prefix %s alone", p)
+		require.Equal(t, isUnit, Valid([]byte(p)), "only the prefix %s", p)
 	}
 }
 
-// prefixedOtherwise reports whether s also reads as another prefix on a metric
-// unit: "da" + "b" is no unit, "d" + "ab" neither, but "d" + "ar" is.
+// prefixedOtherwise reports whether s can also be split into another prefix and a metric unit. Neither "da" +
+// "b" nor "d" + "ab" is a unit, but "d" + "ar" is.
 func prefixedOtherwise(s string) bool {
 	for p := range prefixes {
 		if rest, ok := strings.CutPrefix(s, p); ok && atoms[rest] {
@@ -169,8 +169,8 @@ func sortedCodes() (codes, metrics, pre []string) {
 	return codes, metrics, pre
 }
 
-// TestGrammar checks that whatever the grammar derives is valid, and that
-// breaking it in a way no derivation allows is not.
+// TestGrammar checks that every derivation of the grammar is valid, and that texts that no derivation
+// produces are not.
 func TestGrammar(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		term := drawTerm(t, 3)
@@ -213,7 +213,7 @@ func FuzzValid(f *testing.F) {
 	f.Fuzz(func(t *testing.T, unit []byte) {
 		before := string(unit)
 		valid := Valid(unit)
-		require.Equal(t, before, string(unit), "the input is left alone")
+		require.Equal(t, before, string(unit), "the input is unchanged")
 		if valid {
 			require.Equal(t, before[0] != '/', Valid([]byte("("+before+")")), "%q in parentheses", before)
 			for _, c := range unit {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command gen writes the tables of package semconv from its CSV file, whose
-// columns are attribute, type, deprecated (yes or no) and levels (joined by |).
+// Command gen generates the tables of package semconv from its CSV files. The columns of the
+// registry are attribute, type, deprecated (yes or no) and levels (joined by |), those of the
+// deprecated attributes are attribute, reason and renamed_to.
 package main
 
 import (
@@ -11,41 +12,59 @@ import (
 	"fmt"
 	"go/format"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 )
 
 func main() {
 	in := flag.String("in", "attributes.csv", "registry to read")
+	deprecated := flag.String("deprecated", "deprecated.csv", "deprecated attributes to read")
 	out := flag.String("out", "table.go", "Go file to write")
 	flag.Parse()
-	if err := run(*in, *out); err != nil {
+	if err := run(*in, *deprecated, *out); err != nil {
 		fmt.Fprintln(os.Stderr, "gen:", err)
 		os.Exit(1)
 	}
 }
 
-func run(in, out string) error {
-	f, err := os.Open(in)
+// moved matches the attributes that moved to another registry.
+var moved = regexp.MustCompile(`^(gen_ai|mcp|openai)\.`)
+
+func run(in, deprecated, out string) error {
+	rows, err := read(in, "attribute", "type", "deprecated", "levels")
 	if err != nil {
 		return err
 	}
-	defer f.Close()
-	rows, err := csv.NewReader(f).ReadAll()
+	reasons, err := read(deprecated, "attribute", "reason", "renamed_to")
 	if err != nil {
-		return fmt.Errorf("read %s: %w", in, err)
+		return err
 	}
-	if len(rows) == 0 || !slices.Equal(rows[0], []string{"attribute", "type", "deprecated", "levels"}) {
-		return fmt.Errorf("read %s: unexpected header", in)
+	deprecations := make(map[string]string) // fields of the entry
+	for _, row := range reasons {
+		switch row[1] {
+		case "renamed", "obsoleted":
+			deprecations[row[0]] = ", Deprecated: true"
+			if row[2] != "" {
+				deprecations[row[0]] += fmt.Sprintf(", Successor: %q", row[2])
+			}
+		case "uncategorized": // replaced by several attributes, or moved to another registry
+			deprecations[row[0]] = ", Replaced: true"
+			if moved.MatchString(row[0]) && row[0] != "gen_ai.system" { // which the other registry replaces
+				deprecations[row[0]] = ""
+			}
+		default:
+			return fmt.Errorf("read %s: %s: unknown reason %q", deprecated, row[0], row[1])
+		}
 	}
 
 	var attributes, templates strings.Builder
 	maxTemplateLen := 0
-	for i, row := range rows[1:] {
+	for _, row := range rows {
 		key := row[0]
-		entry, err := literal(row)
+		entry, err := literal(row, deprecations)
 		if err != nil {
-			return fmt.Errorf("read %s: row %d: %s: %w", in, i+2, key, err)
+			return fmt.Errorf("read %s: %s: %w", in, key, err)
 		}
 		if isTemplate(row) {
 			templates.WriteString(entry)
@@ -70,7 +89,7 @@ var attributes = map[string]Attribute{
 
 var templates = map[string]Attribute{
 %s}
-`, in, maxTemplateLen, attributes.String(), templates.String())
+`, in+" and "+deprecated, maxTemplateLen, attributes.String(), templates.String())
 	code, err := format.Source(src.Bytes())
 	if err != nil {
 		return fmt.Errorf("format: %w", err)
@@ -78,10 +97,27 @@ var templates = map[string]Attribute{
 	return os.WriteFile(out, code, 0o644)
 }
 
+// read returns the rows of a CSV file below its header.
+func read(name string, header ...string) ([][]string, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	rows, err := csv.NewReader(f).ReadAll()
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	if len(rows) == 0 || !slices.Equal(rows[0], header) {
+		return nil, fmt.Errorf("read %s: unexpected header", name)
+	}
+	return rows[1:], nil
+}
+
 func isTemplate(row []string) bool { return strings.HasPrefix(row[1], "template[") }
 
 // literal returns the map entry of a row as Go source.
-func literal(row []string) (string, error) {
+func literal(row []string, deprecations map[string]string) (string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%q: {Key: %q", row[0], row[0])
 	if row[3] != "" {
@@ -95,13 +131,11 @@ func literal(row []string) (string, error) {
 		}
 		fmt.Fprintf(&b, ", Levels: %s", strings.Join(names, "|"))
 	}
-	switch row[2] {
-	case "yes":
-		b.WriteString(", Deprecated: true")
-	case "no":
-	default:
-		return "", fmt.Errorf("deprecated is %q, want yes or no", row[2])
+	fields, deprecated := deprecations[row[0]]
+	if (row[2] == "yes") != deprecated {
+		return "", fmt.Errorf("deprecated is %q, and a reason is given: %t", row[2], deprecated)
 	}
+	b.WriteString(fields)
 	if isTemplate(row) {
 		b.WriteString(", Template: true")
 	}

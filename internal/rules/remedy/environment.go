@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package remedy
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// variable is the environment variable that several remedies extend. Each remedy shows
+// the same attributes, so that following one does not undo another.
+const variable = "OTEL_RESOURCE_ATTRIBUTES"
+
+// described are the attributes that a complete line keeps as the service sends them. It
+// leaves service.instance.id out: a constant would be the same for all instances.
+var described = []string{"service.namespace", "service.version", "deployment.environment.name", "service.criticality"}
+
+// maxValueBytes limits a value in a complete line.
+const maxValueBytes = 128
+
+// assigned matches the attributes of the variable in a shell command and in a manifest.
+var assigned = regexp.MustCompile(`(?m)^(export ` + variable + `="\$\{[^}]*\})([^"\n]*)"$|^( *- name: ` + variable + `\n +value: )(.*)$`)
+
+// complete adds the described attributes of a resource to the attributes of the variable
+// in a text. The attributes in the text take precedence.
+func complete(text string, resource map[string]any) string {
+	return assigned.ReplaceAllStringFunc(text, func(line string) string {
+		m := assigned.FindStringSubmatch(line)
+		before, pairs, after := m[1], m[2], `"`
+		if before == "" {
+			before, pairs, after = m[3], m[4], ""
+		}
+		set := make(map[string]bool)
+		for pair := range strings.SplitSeq(pairs, ",") {
+			key, _, _ := strings.Cut(pair, "=")
+			set[key] = true
+		}
+		var known []string
+		for _, key := range described {
+			value, _ := resource[key].(string)
+			if value == "" || len(value) > maxValueBytes || set[key] || strings.Contains(value, "[redacted]") {
+				continue
+			}
+			known = append(known, key+"="+encode(value))
+		}
+		return before + strings.Join(append(known, pairs), ",") + after
+	})
+}
+
+// encode percent-encodes what has a meaning in the variable, in a shell or in YAML.
+//
+// Source: https://opentelemetry.io/docs/specs/otel/resource/sdk/#specifying-resource-information-via-an-environment-variable
+func encode(value string) string {
+	var b strings.Builder
+	for _, c := range []byte(value) {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', strings.IndexByte("-._/:@+", c) >= 0:
+			b.WriteByte(c)
+		default:
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	return b.String()
+}
