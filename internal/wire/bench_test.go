@@ -15,10 +15,10 @@ import (
 	"assay/internal/wire/wiretest"
 )
 
-// batch is the size of a usual export batch: 1,000 records with ten attributes each.
+// batch is the size of a typical export batch: 1,000 records with ten attributes each.
 var batch = wiretest.Size{Resources: 1, Scopes: 2, Records: 500, Attributes: 10}
 
-// totals is what a walk sees; benchmarks compare it, so that they time the work they claim to.
+// totals is the result of a walk. Benchmarks compare it, to verify that they measured the full work.
 type totals struct {
 	records, attributes, bytes int
 }
@@ -205,8 +205,8 @@ func benchmark(b *testing.B, signal wire.Signal, descending []byte, unmarshal fu
 	}
 }
 
-// BenchmarkEasyprotoTraces walks the batch of BenchmarkWalkTraces with the field reader of a library: it
-// reads the same fields of the same messages, without offsets and with fewer checks.
+// BenchmarkEasyprotoTraces walks the batch of BenchmarkWalkTraces with a library's field reader. It reads the same
+// fields of the same messages, without offsets and with fewer checks.
 func BenchmarkEasyprotoTraces(b *testing.B) {
 	descending := wiretest.MarshalTraces(wiretest.Traces(batch))
 	for _, order := range []struct {
@@ -236,7 +236,7 @@ func BenchmarkEasyprotoTraces(b *testing.B) {
 // easyTotals is totals for easyproto.
 type easyTotals struct {
 	totals
-	numbers uint64 // keeps the scalars from being skipped
+	numbers uint64 // so that the compiler does not drop the scalars
 }
 
 // levels descends from the request (level 0) over the entries to the spans (level 3).
@@ -325,7 +325,7 @@ func (t *easyTotals) span(b []byte) (err error) {
 	return nil
 }
 
-// child reads an event, link or status, whose attributes have the given number.
+// child reads an event, link or status whose attributes have the given field number.
 func (t *easyTotals) child(b []byte, attributes uint32) (err error) {
 	var fc easyproto.FieldContext
 	for len(b) > 0 {

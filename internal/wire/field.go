@@ -20,18 +20,16 @@ const (
 const (
 	// maxTag is the tag of the largest field number, 1<<29 - 1.
 	maxTag = 1<<32 - 1
-	// maxGroupDepth bounds how deep unknown groups may nest. No OTLP message
-	// has ever had a group, so any real limit will do.
+	// maxGroupDepth limits the nesting of unknown groups. No OTLP message has ever contained a group.
 	maxGroupDepth = 64
 )
 
-// field reads the field that starts at b[i]. It returns its tag (number<<3 |
-// wire type), and where the field ends. The payload of a length-delimited field is b[v:end];
-// for the other types v is the value, zero for a group, which is read to its end.
+// field reads the field that starts at b[i]. It returns the tag (number<<3 | wire type) and the end of the field. The
+// payload of a length-delimited field is b[v:end]. For other types v is the value; for a group, which field skips, v
+// is zero.
 //
-// A tag of zero, which is no valid tag, means that the input is malformed;
-// explain tells why. This leaves the hot loops with one switch
-// and no error check: a tag that is not a known one ends up in the default case.
+// A tag of zero means that the input is malformed; explain returns the reason. With an invalid tag instead of an
+// error, the hot loops need one switch and no error check: any unexpected tag ends up in the default case.
 func field(b []byte, i int) (tag, v uint64, end int) {
 	if uint(i) >= uint(len(b)) {
 		return 0, 0, 0
@@ -94,9 +92,8 @@ func field(b []byte, i int) (tag, v uint64, end int) {
 	}
 }
 
-// uvarint reads the varint at b[i] and returns it with the position after it, or -1 when
-// it is cut off or has more than ten bytes. Bits beyond the 64th are dropped,
-// as the C++, Java and Collector decoders do.
+// uvarint reads the varint at b[i]. It returns the value and the position after it, or -1 if the varint is truncated
+// or longer than ten bytes. Bits beyond the 64th are dropped, as in the C++, Java and Collector decoders.
 func uvarint(b []byte, i int) (uint64, int) {
 	if len(b)-i >= 2 && b[i+1] < 0x80 {
 		if b[i] < 0x80 {
@@ -154,9 +151,9 @@ func skipGroup(b []byte, i int, number uint64) int {
 	return i
 }
 
-// explain says what is wrong with the field at b[i], given the names of the message's
-// known fields by number: it repeats, slowly, what field and the caller's switch did. It returns
-// the position of the fault, the name of the field if it is known, and the reason.
+// explain describes what is wrong with the field at b[i]. It repeats the checks of field and of the caller's switch
+// on the slow path. names holds the names of the message's known fields by number. explain returns the position of
+// the fault, the name of the field if it is known, and the reason.
 func explain(b []byte, i int, names []string) (at int, name, reason string) {
 	tag, next := uvarint(b, i)
 	switch {
@@ -174,34 +171,34 @@ func explain(b []byte, i int, names []string) (at int, name, reason string) {
 	if name == "" {
 		name = fmt.Sprint(number)
 	} else if tag, _, _ := field(b, i); tag != 0 {
-		return i, name, fmt.Sprintf("wire type %d is not the field's", tag&7)
+		return i, name, fmt.Sprintf("wire type %d does not match the field", tag&7)
 	}
 	switch tag & 7 {
 	case typeVarint:
 		return next, name, "value is " + brokenVarint(b, next)
 	case typeFixed64:
-		return next, name, fmt.Sprintf("value needs 8 bytes, %d are left", len(b)-next)
+		return next, name, fmt.Sprintf("value needs 8 bytes, %d left", len(b)-next)
 	case typeFixed32:
-		return next, name, fmt.Sprintf("value needs 4 bytes, %d are left", len(b)-next)
+		return next, name, fmt.Sprintf("value needs 4 bytes, %d left", len(b)-next)
 	case typeLen:
 		n, start := uvarint(b, next)
 		if start < 0 {
 			return next, name, "length is " + brokenVarint(b, next)
 		}
-		return next, name, fmt.Sprintf("length is %d, %d bytes are left", n, len(b)-start)
+		return next, name, fmt.Sprintf("length is %d, %d bytes left", n, len(b)-start)
 	case typeStartGroup:
 		return i, name, fmt.Sprintf("group is malformed, not closed, or nested more than %d deep", maxGroupDepth)
 	case typeEndGroup:
-		return i, name, "end of a group that was not opened"
+		return i, name, "end group without start group"
 	default:
-		return i, name, fmt.Sprintf("wire type %d does not exist", tag&7)
+		return i, name, fmt.Sprintf("invalid wire type %d", tag&7)
 	}
 }
 
-// brokenVarint says why uvarint rejected the varint at b[i].
+// brokenVarint describes why uvarint rejected the varint at b[i].
 func brokenVarint(b []byte, i int) string {
 	if len(b)-i >= 10 {
-		return "a varint of more than 10 bytes"
+		return "a varint longer than 10 bytes"
 	}
-	return "a varint that is cut off"
+	return "a truncated varint"
 }

@@ -13,8 +13,8 @@ func FuzzTraces(f *testing.F)  { fuzz(f, wire.Traces) }
 func FuzzMetrics(f *testing.F) { fuzz(f, wire.Metrics) }
 func FuzzLogs(f *testing.F)    { fuzz(f, wire.Logs) }
 
-// fuzz holds the views against pdata: nothing panics, both accept the same requests but for
-// the pinned divergences, and say the same about them. What Validate accepts, every Decode accepts.
+// fuzz compares the views with pdata: nothing panics, both accept the same requests apart from the pinned
+// divergences, and both agree on the content. Every Decode accepts a request that Validate accepts.
 func fuzz(f *testing.F, signal wire.Signal) {
 	for _, r := range requests() {
 		if r.Signal == signal && len(r.Body) < 4096 {

@@ -4,10 +4,10 @@ package wire
 
 import "fmt"
 
-// Signal is a kind of export request. The zero value is none.
+// Signal is the kind of an export request. The zero value is not a signal.
 type Signal uint8
 
-// The signals that OTLP carries in requests of their own.
+// The signals that have an export request of their own.
 const (
 	Traces Signal = iota + 1
 	Metrics
@@ -27,7 +27,7 @@ func (s Signal) String() string {
 	return fmt.Sprintf("Signal(%d)", uint8(s))
 }
 
-// ValueKind says what a Value, or the number of a data point or exemplar, holds.
+// ValueKind is the type of a Value, or of the number of a data point or exemplar.
 type ValueKind uint8
 
 // The kinds of values. Numbers are of kind KindEmpty, KindInt or KindDouble.
@@ -65,11 +65,10 @@ func (k ValueKind) String() string {
 	return fmt.Sprintf("ValueKind(%d)", uint8(k))
 }
 
-// MetricType says which data a metric holds.
+// MetricType is the type of a metric's data.
 type MetricType uint8
 
-// The metric types. A metric without data, or with data that OTLP does not define
-// yet, is of type MetricEmpty.
+// The metric types. MetricEmpty is a metric without data, or with data of a type that OTLP does not define yet.
 const (
 	MetricEmpty MetricType = iota
 	MetricGauge

@@ -17,7 +17,7 @@ type LogRecord struct {
 	EventName              []byte  // field 12
 	Body                   Message // field 5; decode with Value.Decode
 	HasBody                bool
-	SeverityNumber         int32    // field 2; 1 to 24, 0 when absent, or a number that OTLP does not define yet
+	SeverityNumber         int32    // field 2; 1 to 24, 0 when absent, or a value not defined by OTLP yet
 	DroppedAttributesCount uint32   // field 7
 	Flags                  uint32   // field 8
 	Attributes             Repeated // field 6; decode with KeyValue.Decode

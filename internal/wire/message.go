@@ -6,26 +6,24 @@ import (
 	"fmt"
 )
 
-// Message is one embedded message that has not been decoded yet. The zero value
-// is an empty message.
+// Message is an embedded message that has not been decoded. The zero value is an empty message.
 type Message struct {
 	// Bytes is the encoded message. It aliases the request; its capacity is cut to its length.
 	Bytes []byte
-	// Offset is where Bytes starts in the request. Where the pieces of a message that was
-	// sent in several were joined, it is where the first one starts.
+	// Offset is the offset of Bytes in the request. For a message joined from several pieces it is the offset of the
+	// first piece.
 	Offset int
 }
 
-// Error is malformed input.
+// Error reports malformed input.
 type Error struct {
-	// Offset is the byte offset within the request. Inside a message that was
-	// joined from several pieces it counts from the start of the first.
+	// Offset is the byte offset in the request. In a message joined from several pieces it counts from the start of
+	// the first piece.
 	Offset int
-	// Field is the message and field in the names of the protobuf definition, such as
-	// "Span.attributes". Unknown fields have their number in place of the name; the
-	// name is missing where not even the number could be read.
+	// Field is the message and field name from the protobuf definition, such as "Span.attributes". An unknown field
+	// has its number instead of a name. If the number cannot be read, Field is the message name only.
 	Field string
-	// Reason says what is wrong. It holds no content of the request except lengths.
+	// Reason describes the fault. It contains no request content except lengths.
 	Reason string
 }
 
@@ -34,11 +32,11 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("byte %d: %s: %s", e.Offset, e.Field, e.Reason)
 }
 
-// names are the field names of one message type, by field number, with the name of the type at 0.
+// names holds the field names of one message type by field number, and the name of the type at index 0.
 type names []string
 
-// fail builds the error for the field at m.Bytes[i], which the caller's switch did not accept.
-// It returns nil when the field is a well-formed unknown one.
+// fail returns the error for the field at m.Bytes[i], which the caller's switch did not accept. It returns nil for a
+// well-formed unknown field.
 func (m Message) fail(i int, tag uint64, n names) error {
 	if tag != 0 && (tag>>3 >= uint64(len(n)) || n[tag>>3] == "") {
 		return nil
@@ -47,7 +45,7 @@ func (m Message) fail(i int, tag uint64, n names) error {
 	return &Error{Offset: m.Offset + at, Field: n.field(name), Reason: reason}
 }
 
-// reject builds the error for the known field at m.Bytes[i].
+// reject returns the error for the known field at m.Bytes[i].
 func (m Message) reject(i, number int, n names, reason string) error {
 	return &Error{Offset: m.Offset + i, Field: n.field(n[number]), Reason: reason}
 }
@@ -64,13 +62,13 @@ func (m Message) sub(lo uint64, hi int) Message {
 	return Message{Bytes: m.Bytes[lo:hi:hi], Offset: m.Offset + int(lo)}
 }
 
-// run collects the occurrences of one message field during a walk.
+// run records the occurrences of one message field during a walk.
 type run struct {
 	first, last int // from the tag of the first occurrence to the end of the last
 	count       int
 }
 
-// add notes the occurrence at b[i:end].
+// add records the occurrence at b[i:end].
 func (r run) add(i, end int) run {
 	if r.count == 0 {
 		r.first = i
@@ -80,7 +78,7 @@ func (r run) add(i, end int) run {
 	return r
 }
 
-// extend notes the occurrence at b[i:end] and, in a tight loop, all that follow it directly. It returns
+// extend records the occurrence at b[i:end] and, in a tight loop, all occurrences that follow it directly. It returns
 // the end of the last one.
 func (r run) extend(b []byte, i, end int) (run, int) {
 	if r.count == 0 {
@@ -109,7 +107,7 @@ func (r run) extend(b []byte, i, end int) (run, int) {
 	return r, end
 }
 
-// repeated returns the view of a finished run of field number in m.
+// repeated returns the view of the run as field number of m.
 func (r run) repeated(m Message, number uint8) Repeated {
 	if r.count == 0 {
 		return Repeated{}
@@ -122,8 +120,8 @@ func (r run) repeated(m Message, number uint8) Repeated {
 	}
 }
 
-// message returns the singular message that a finished run of field number makes up. Protobuf merges
-// several occurrences; the merge of encoded messages is their concatenation.
+// message returns the singular message that the run makes up as field number of m. Protobuf merges several
+// occurrences, and the merge of encoded messages is their concatenation.
 func (r run) message(m Message, number uint8) Message {
 	if r.count == 0 {
 		return Message{}
@@ -141,24 +139,22 @@ func (r run) message(m Message, number uint8) Message {
 	return joined
 }
 
-// Repeated iterates over the occurrences of one repeated field of a message, in
-// the order in which they were sent. The Decode that filled it has checked the framing, so
-// Next cannot fail. The zero value is empty. A copy iterates on its own, from where
-// the original stands.
+// Repeated iterates over the occurrences of one repeated field in the order they were sent. Decode has checked the
+// framing, so Next cannot fail. The zero value is empty. A copy iterates independently, starting at the position of
+// the original.
 type Repeated struct {
 	rest   []byte // from the tag of the next occurrence to the end of the last one
 	offset int    // of rest in the request
 	count  uint32
-	tag    uint8 // all repeated message fields of OTLP have numbers below 16
+	tag    uint8 // repeated message fields in OTLP have numbers below 16
 }
 
-// Len returns the number of occurrences that are left.
+// Len returns the number of remaining occurrences.
 func (r Repeated) Len() int {
 	return int(r.count)
 }
 
-// Next returns the next occurrence. For a repeated string the message is the string.
-// It returns false when there is none left.
+// Next returns the next occurrence, or false at the end. For a repeated string the message is the string.
 func (r *Repeated) Next() (Message, bool) {
 	b := r.rest
 	if len(b) < 2 { // no occurrence is shorter
@@ -174,12 +170,12 @@ func (r *Repeated) Next() (Message, bool) {
 	return r.nextSlow()
 }
 
-// nextSlow is Next for long messages and for other fields in between.
+// nextSlow is the slow path of Next: long messages, and other fields in between.
 func (r *Repeated) nextSlow() (Message, bool) {
 	for len(r.rest) > 0 {
 		tag, v, end := field(r.rest, 0)
 		if tag == 0 {
-			break // the request was changed since it was decoded
+			break // the request was modified after Decode
 		}
 		m := Message{Bytes: r.rest[:end], Offset: r.offset}
 		r.rest = r.rest[end:]

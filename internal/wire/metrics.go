@@ -39,23 +39,23 @@ var (
 	}
 )
 
-// badPacked is the reason for a packed field that does not hold whole values.
+// badPacked is the reason for a packed field that ends within a value.
 const badPacked = "packed field does not hold a whole number of values"
 
-// Metric is one metric, its data decoded down to the list of data points.
+// Metric is one metric with its data decoded down to the list of data points.
 type Metric struct {
 	Name                   []byte // field 1
 	Description            []byte // field 2
 	Unit                   []byte // field 3
 	Type                   MetricType
-	IsMonotonic            bool     // of a sum
-	AggregationTemporality int32    // of a sum or histogram: 1 delta, 2 cumulative, 0 absent
+	IsMonotonic            bool     // sum only
+	AggregationTemporality int32    // sums and histograms: 1 delta, 2 cumulative, 0 absent
 	DataPoints             Repeated // decode with DataPoint.Decode
 	Metadata               Repeated // field 12; decode with KeyValue.Decode
 }
 
-// Decode reads the metric from m. Of several data members, which is against the protocol, the last one
-// is taken alone, as pdata does; the others are not looked into.
+// Decode reads the metric from m. If m has several data members, which violates the protocol, Decode uses the last
+// one, as pdata does, and ignores the others.
 func (x *Metric) Decode(m Message) error {
 	*x = Metric{}
 	b := m.Bytes
@@ -93,8 +93,7 @@ func (x *Metric) Decode(m Message) error {
 	return x.data(data)
 }
 
-// data reads a Gauge, Sum, Histogram, ExponentialHistogram or Summary: the five share
-// the numbers of the fields that they have.
+// data reads a Gauge, Sum, Histogram, ExponentialHistogram or Summary. The five types use the same field numbers.
 func (x *Metric) data(m Message) error {
 	var n names
 	switch x.Type {
@@ -131,8 +130,8 @@ func (x *Metric) data(m Message) error {
 	return nil
 }
 
-// DataPoint is one data point of any metric type; each field says which types have it. Fields that
-// the type does not have are zero. Times are nanoseconds since the Unix epoch, zero when absent.
+// DataPoint is a data point of any metric type. Each field names the types that have it and is zero for the others.
+// Times are nanoseconds since the Unix epoch, zero when absent.
 type DataPoint struct {
 	Attributes        Repeated // decode with KeyValue.Decode
 	Exemplars         Repeated // all but summaries; decode with Exemplar.Decode
@@ -164,8 +163,8 @@ type DataPoint struct {
 	Quantiles Repeated // summary; decode with Quantile.Decode
 }
 
-// Decode reads the data point from m, which comes from a metric of type t. A point of an
-// empty metric does not exist; it decodes to the zero value.
+// Decode reads the data point of a metric of type t from m. For MetricEmpty, which has no data points, it sets the
+// zero value.
 func (p *DataPoint) Decode(t MetricType, m Message) error {
 	*p = DataPoint{}
 	switch t {
@@ -344,7 +343,7 @@ func zigzag(v uint64) int32 {
 	return int32(uint32(v)>>1) ^ -int32(v&1)
 }
 
-// Buckets are the positive or negative buckets of an exponential histogram's data point.
+// Buckets holds the positive or negative buckets of an exponential histogram data point.
 type Buckets struct {
 	Offset int32  // field 1; index of the first bucket
 	Counts Counts // field 2
@@ -375,7 +374,7 @@ func (x *Buckets) Decode(m Message) error {
 	return nil
 }
 
-// Quantile is one quantile of a summary's data point.
+// Quantile is one quantile of a summary data point.
 type Quantile struct {
 	Quantile float64 // field 1; 0 to 1
 	Value    float64 // field 2
@@ -402,7 +401,7 @@ func (q *Quantile) Decode(m Message) error {
 	return nil
 }
 
-// Exemplar is a raw measurement behind a data point, with the span that was active.
+// Exemplar is a raw measurement of a data point, with the span that was active.
 type Exemplar struct {
 	FilteredAttributes Repeated  // field 7; decode with KeyValue.Decode
 	TimeUnixNano       uint64    // field 2; nanoseconds since the Unix epoch

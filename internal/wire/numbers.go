@@ -7,37 +7,37 @@ import (
 	"math"
 )
 
-// Doubles iterates over a repeated double field, packed or not. A copy iterates
-// on its own. The zero value is empty.
+// Doubles iterates over a repeated double field, packed or not. A copy iterates independently. The zero value is
+// empty.
 type Doubles struct{ w words }
 
-// Len returns the number of values that are left.
+// Len returns the number of remaining values.
 func (d Doubles) Len() int { return d.w.count }
 
-// Next returns the next value, and false when there is none left.
+// Next returns the next value, or false at the end.
 func (d *Doubles) Next() (float64, bool) {
 	v, ok := d.w.next()
 	return math.Float64frombits(v), ok
 }
 
-// Counts iterates over a repeated field of unsigned integers, packed or not. A copy
-// iterates on its own. The zero value is empty.
+// Counts iterates over a repeated field of unsigned integers, packed or not. A copy iterates independently. The zero
+// value is empty.
 type Counts struct{ w words }
 
-// Len returns the number of values that are left.
+// Len returns the number of remaining values.
 func (c Counts) Len() int { return c.w.count }
 
-// Next returns the next value, and false when there is none left.
+// Next returns the next value, or false at the end.
 func (c *Counts) Next() (uint64, bool) { return c.w.next() }
 
-// numbers collects the occurrences of one repeated numeric field during a walk.
+// numbers records the occurrences of one repeated numeric field during a walk.
 type numbers struct {
 	run   run
 	count int // of values, not of occurrences
 }
 
-// add notes the occurrence at b[i:end], whose payload starts at b[v] when it is packed; wire is the type of
-// a single value. It returns false when the packed payload is not a whole number of values.
+// add records the occurrence at b[i:end]. The payload of a packed occurrence starts at b[v]. wire is the type of a
+// single value. add returns false if the packed payload is not a whole number of values.
 func (n *numbers) add(b []byte, i int, tag, v uint64, end int, wire uint8) bool {
 	count, ok := 1, true
 	if tag&7 == typeLen {
@@ -48,22 +48,22 @@ func (n *numbers) add(b []byte, i int, tag, v uint64, end int, wire uint8) bool 
 	return ok
 }
 
-// words returns the view of the finished collection of field number in m.
+// words returns the view of the recorded occurrences as field number of m.
 func (n *numbers) words(m Message, number, wire uint8) words {
 	return words{rest: m.Bytes[n.run.first:n.run.last], count: n.count, number: number, wire: wire}
 }
 
-// words iterates over a repeated numeric field whose occurrences are single values, packed
-// ones, or both. Its framing has been checked.
+// words iterates over a repeated numeric field whose occurrences are single values, packed values, or both. The
+// framing has been checked.
 type words struct {
-	packed []byte // what is left of the packed occurrence under way
+	packed []byte // rest of the current packed occurrence
 	rest   []byte // from the tag of the next occurrence to the end of the last one
-	count  int    // values that are left
+	count  int    // remaining values
 	number uint8
 	wire   uint8 // type of a single value: typeFixed64 or typeVarint
 }
 
-// countPacked returns how many values the packed field p holds.
+// countPacked returns the number of values in the packed field p, and whether p is a whole number of values.
 func countPacked(p []byte, wire uint8) (int, bool) {
 	if wire == typeFixed64 {
 		return len(p) / 8, len(p)%8 == 0
@@ -83,7 +83,7 @@ func (w *words) next() (uint64, bool) {
 			return 0, false
 		}
 		tag, v, end := field(w.rest, 0)
-		if tag == 0 { // the request was changed since it was decoded
+		if tag == 0 { // the request was modified after Decode
 			*w = words{}
 			return 0, false
 		}

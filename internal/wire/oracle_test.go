@@ -16,12 +16,12 @@ import (
 	"assay/internal/wire/wiretest"
 )
 
-// requests are all well-formed samples.
+// requests returns all well-formed samples.
 func requests() []wiretest.Request {
 	return append(wiretest.Fixtures(), wiretest.Real()...)
 }
 
-func TestViewsSayWhatPdataSays(t *testing.T) {
+func TestViewsAgreeWithPdata(t *testing.T) {
 	for _, r := range requests() {
 		t.Run(r.Name, func(t *testing.T) {
 			want, err := wiretest.DumpPdata(r.Signal, r.Body)
@@ -33,8 +33,8 @@ func TestViewsSayWhatPdataSays(t *testing.T) {
 	}
 }
 
-// TestDamagedRequestsAgreeWithPdata cuts and flips every byte: pdata and the views must
-// accept and reject the same, and agree on what is accepted.
+// TestDamagedRequestsAgreeWithPdata truncates and flips every byte. pdata and the views must accept and reject the
+// same requests, and agree on the content of accepted ones.
 func TestDamagedRequestsAgreeWithPdata(t *testing.T) {
 	size := wiretest.Size{Resources: 1, Scopes: 1, Records: 1, Attributes: 2}
 	metrics := wiretest.Size{Resources: 1, Scopes: 1, Records: 5, Attributes: 2}
@@ -62,8 +62,8 @@ func TestDamagedRequestsAgreeWithPdata(t *testing.T) {
 	}
 }
 
-// checkAgainstPdata fails the test where package wire and pdata disagree about body, apart from the
-// divergences that TestDivergencesFromPdata pins. It returns whether wire accepts body.
+// checkAgainstPdata fails the test if package wire and pdata disagree about body, apart from the divergences that
+// TestDivergencesFromPdata pins. It reports whether wire accepts body.
 func checkAgainstPdata(t *testing.T, signal wire.Signal, body []byte) bool {
 	t.Helper()
 	if bytes.Contains(body, deprecatedScopes) {
@@ -82,7 +82,7 @@ func checkAgainstPdata(t *testing.T, signal wire.Signal, body []byte) bool {
 			t.Errorf("pdata accepts it, but: %v", err)
 		}
 	case err == nil && want != got:
-		// pdata forgets all but the last of several packed pieces.
+		// pdata keeps only the last of several packed occurrences.
 		if diff := cmp.Diff(withoutNumbers(want), withoutNumbers(got)); diff != "" {
 			t.Error(diff)
 		}
@@ -97,17 +97,17 @@ func checkAgainstPdata(t *testing.T, signal wire.Signal, body []byte) bool {
 	return err == nil
 }
 
-// deprecatedScopes is the tag of field 1000, a ResourceSpans' instrumentation_library_spans until OTLP 0.15.
+// deprecatedScopes is the tag of field 1000, instrumentation_library_spans of ResourceSpans before OTLP 0.15.
 var deprecatedScopes = []byte{0xc2, 0x3e}
 
-// stricter returns whether err is one of the faults that pdata lets pass.
+// stricter reports whether err is one of the faults that pdata accepts.
 func stricter(err error) bool {
 	var e *wire.Error
 	return errors.As(err, &e) && (strings.Contains(e.Reason, "group") ||
 		strings.Contains(e.Reason, "field number is out of range") || strings.Contains(e.Reason, "nested more than"))
 }
 
-// withoutNumbers leaves out the lines about bounds and bucket counts.
+// withoutNumbers removes the lines for bounds and bucket counts.
 func withoutNumbers(dump string) string {
 	lines := strings.Split(dump, "\n")
 	return strings.Join(slices.DeleteFunc(lines, func(line string) bool {

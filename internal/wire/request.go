@@ -2,8 +2,8 @@
 
 package wire
 
-// MaxBody is the largest request, in bytes, that Request and Validate accept: what a
-// protobuf message may measure.
+// MaxBody is the size in bytes of the largest request that Request and Validate accept, the size limit of protobuf
+// messages.
 const MaxBody = 1<<31 - 1
 
 var (
@@ -15,9 +15,9 @@ var (
 	scopedNames   = names{0: "ScopeEntry", 1: "scope", 2: "records", 3: "schema_url"}
 )
 
-// Request returns the resource entries (field 1) of an ExportTraceServiceRequest,
-// ExportMetricsServiceRequest or ExportLogsServiceRequest. The three cannot be told apart by their
-// bytes. An empty body is a request without entries.
+// Request returns the resource entries (field 1) of an ExportTraceServiceRequest, ExportMetricsServiceRequest or
+// ExportLogsServiceRequest. The bytes do not tell which of the three it is. An empty body is a request without
+// entries.
 func Request(body []byte) (Repeated, error) {
 	if len(body) > MaxBody {
 		return Repeated{}, &Error{Field: requestNames[0], Reason: "request is larger than 2 GiB"}
@@ -39,7 +39,7 @@ func Request(body []byte) (Repeated, error) {
 	return entries.repeated(m, 1), nil
 }
 
-// ResourceEntry is a ResourceSpans, ResourceMetrics or ResourceLogs: a resource and what it sent.
+// ResourceEntry is a ResourceSpans, ResourceMetrics or ResourceLogs: a resource and its telemetry.
 type ResourceEntry struct {
 	Resource    Message // field 1; decode with Resource.Decode
 	HasResource bool
@@ -73,7 +73,7 @@ func (e *ResourceEntry) Decode(m Message) error {
 	return nil
 }
 
-// Resource is what produced the telemetry of a ResourceEntry.
+// Resource is the entity that produced the telemetry of a ResourceEntry.
 type Resource struct {
 	Attributes             Repeated // field 1; decode with KeyValue.Decode
 	DroppedAttributesCount uint32   // field 2
@@ -106,7 +106,7 @@ func (r *Resource) Decode(m Message) error {
 	return nil
 }
 
-// EntityRef says which attributes of a resource identify and describe one entity.
+// EntityRef names the attributes of a resource that identify and describe one entity.
 type EntityRef struct {
 	SchemaURL       []byte   // field 1
 	Type            []byte   // field 2
@@ -210,8 +210,8 @@ func (s *Scope) Decode(m Message) error {
 	return nil
 }
 
-// id returns the trace or span id b[lo:hi]: nil when it is empty or all zeros, and
-// false when it is not empty and not size bytes long.
+// id returns the trace or span id b[lo:hi], or nil if it is empty or all zeros. It returns false if the id is not
+// empty and not size bytes long.
 func id(b []byte, lo uint64, hi, size int) ([]byte, bool) {
 	p := b[lo:hi:hi]
 	if len(p) != size {
@@ -229,6 +229,6 @@ const (
 	traceIDSize = 16
 	spanIDSize  = 8
 
-	badTraceID = "a trace id has 16 bytes or none"
-	badSpanID  = "a span id has 8 bytes or none"
+	badTraceID = "trace id is not 16 bytes long"
+	badSpanID  = "span id is not 8 bytes long"
 )

@@ -2,10 +2,9 @@
 
 package wire
 
-// Split cuts a request into requests of so many resource entries each, or of more if there
-// would be too many parts. Together they are the request. They alias body. A request that
-// is not cut is returned as it is. Only the outermost fields are read: the parts may still
-// be malformed.
+// Split splits a request into parts of the given number of resource entries each, or more if that would exceed the
+// given number of parts. Concatenated, the parts are the request. They alias body. A request that needs no split is
+// returned unchanged. Split reads only the outermost fields, so the parts may be malformed.
 func Split(body []byte, entries, parts int) ([][]byte, error) {
 	all, err := Request(body)
 	if err != nil {

@@ -42,7 +42,7 @@ func TestSplit(t *testing.T) {
 	require.Equal(t, [][]byte{nil}, parts)
 }
 
-// FuzzSplit: the parts are the whole, and each can be read.
+// FuzzSplit checks that the concatenated parts are the request, and that each part is readable.
 func FuzzSplit(f *testing.F) {
 	f.Add([]byte("\n\x00\n\x00\n\x01a"), 2)
 	f.Fuzz(func(t *testing.T, body []byte, entries int) {

@@ -17,8 +17,8 @@ var (
 	}
 )
 
-// Span is one span. Times are nanoseconds since the Unix epoch, zero when absent.
-// Kind and StatusCode are the numbers of OTLP's enums, which may hold values that OTLP does not define yet.
+// Span is one span. Times are nanoseconds since the Unix epoch, zero when absent. Kind and StatusCode are OTLP enum
+// numbers and may have values that OTLP does not define yet.
 type Span struct {
 	TraceID                []byte   // field 1; 16 bytes, or nil when absent or all zeros
 	SpanID                 []byte   // field 2; 8 bytes, or nil when absent or all zeros
@@ -101,7 +101,7 @@ func (s *Span) Decode(m Message) error {
 	return nil
 }
 
-// status reads a Status. It has only scalars, so reading a second occurrence over the first merges them.
+// status reads a Status. All its fields are scalars, so reading a second occurrence into s merges the two.
 func (s *Span) status(m Message) error {
 	b := m.Bytes
 	for i := 0; i < len(b); {

@@ -4,12 +4,12 @@ package wire
 
 import "fmt"
 
-// MaxDepth is how deep arrays and key-value lists may lie within one another in one
-// value. A scalar is no level, so an attribute may hold 64 nested arrays and no 65th.
+// MaxDepth is the maximum nesting of arrays and key-value lists in one value. A scalar is not a level: an attribute
+// may hold 64 nested arrays, not 65.
 const MaxDepth = 64
 
-// Validate walks a whole request of the given signal, with everything in it, and returns
-// an *Error for the first fault, in the order of the bytes. Depth and time are bounded for any input.
+// Validate checks a whole request of the given signal, including all embedded messages. It returns an *Error for the
+// first fault in byte order. Its depth and time are bounded for any input.
 func Validate(signal Signal, body []byte) error {
 	if len(body) > MaxBody {
 		return &Error{Field: requestNames[0], Reason: "request is larger than 2 GiB"}
@@ -26,9 +26,9 @@ func Validate(signal Signal, body []byte) error {
 	return &Error{Field: signal.String(), Reason: "not a signal"}
 }
 
-// ValidateKeyValue walks one attribute with everything nested in its value. It returns an *Error for the first fault.
+// ValidateKeyValue checks one attribute, including nested values. It returns an *Error for the first fault.
 func ValidateKeyValue(m Message) error {
-	// Nearly all are a short key and a short string, which leave no room for faults.
+	// Fast path: most attributes are a short key and a short string, which cannot be malformed.
 	if b := m.Bytes; len(b) >= 2 && b[0] == 1<<3|typeLen && b[1] < 0x80 && len(b) >= 4+int(b[1]) {
 		if v := b[2+int(b[1]):]; v[0] == 2<<3|typeLen && v[1] < 0x80 && int(v[1]) == len(v)-2 && shortString(v[2:]) {
 			return nil
@@ -37,8 +37,8 @@ func ValidateKeyValue(m Message) error {
 	return keyValueSchema.validate(m, 0)
 }
 
-// ValidateValue walks one AnyValue, such as the body of a log record, with everything nested in
-// it. It returns an *Error for the first fault.
+// ValidateValue checks one AnyValue, such as the body of a log record, including nested values. It returns an *Error
+// for the first fault.
 func ValidateValue(m Message) error {
 	if shortString(m.Bytes) {
 		return nil
@@ -46,8 +46,7 @@ func ValidateValue(m Message) error {
 	return anyValueSchema.validate(m, 0)
 }
 
-// shortString tells whether b is an AnyValue that is a string of less than 128 bytes
-// and nothing else.
+// shortString reports whether b is an AnyValue that consists of one string shorter than 128 bytes.
 func shortString(b []byte) bool {
 	return len(b) >= 2 && b[0] == 1<<3|typeLen && b[1] < 0x80 && int(b[1]) == len(b)-2
 }
@@ -59,10 +58,10 @@ type schema struct {
 	fields [17]rule
 }
 
-// rule says what a known field must look like. The zero rule is an unknown field.
+// rule describes the expected encoding of a known field. The zero rule is an unknown field.
 type rule struct {
 	kind    kind
-	message *schema // of kindMessage
+	message *schema // for kindMessage
 }
 
 type kind uint8
@@ -104,7 +103,7 @@ var (
 	logsSchema     = &schema{names: requestNames}
 )
 
-// init ties the schemas together; values contain themselves, which initializers may not.
+// init links the schemas. A package-level initializer cannot, because values contain themselves.
 func init() {
 	attribute := message(keyValueSchema)
 	keyValueSchema.fields = [17]rule{1: text, 2: message(anyValueSchema), 3: varint}
@@ -135,7 +134,7 @@ func init() {
 	metricsSchema.fields[1] = entries(metricSchema())
 }
 
-// entries returns the rule for the resource entries that hold records of the given type.
+// entries returns the rule for resource entries with records of the given type.
 func entries(record *schema) rule {
 	scoped := &schema{names: scopedNames, fields: [17]rule{1: message(scopeSchema), 2: message(record), 3: text}}
 	return message(&schema{names: entryNames, fields: [17]rule{1: message(resourceSchema), 2: message(scoped), 3: text}})
@@ -171,8 +170,8 @@ func metricSchema() *schema {
 	}}
 }
 
-// validate walks m. depth is how many arrays and key-value lists of one value m lies in. Each occurrence of a
-// field is checked by itself, also where a later one replaces it.
+// validate checks m. depth is the number of arrays and key-value lists of one value around m. Every occurrence of a
+// field is checked, even if a later one replaces it.
 func (s *schema) validate(m Message, depth int) error {
 	if s.nested {
 		if depth++; depth > MaxDepth {

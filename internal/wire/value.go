@@ -17,17 +17,16 @@ var (
 	kvlistNames = names{0: "KeyValueList", 1: "values"}
 )
 
-// KeyValue is an attribute: its key and its decoded value.
+// KeyValue is an attribute with its decoded value.
 type KeyValue struct {
 	Key   []byte // field 1
-	Value Value  // field 2; of kind KindEmpty when absent
+	Value Value  // field 2; KindEmpty when absent
 }
 
-// Decode reads the attribute from m, with its value.
+// Decode reads the attribute and its value from m.
 //
-// Attributes are most of a request, and nearly all of them are a key and a value of less than
-// 128 bytes each, in either order, the value a scalar. Decode handles these by
-// itself; decode handles any, at half the speed.
+// Attributes are most of a request. Nearly all have a key and a scalar value of less than 128 bytes each, in either
+// order. Decode handles these itself. decode handles any attribute, at half the speed.
 func (kv *KeyValue) Decode(m Message) error {
 	b := m.Bytes
 	n := len(b)
@@ -84,7 +83,7 @@ func (kv *KeyValue) Decode(m Message) error {
 	return nil
 }
 
-// decode is Decode for any attribute.
+// decode is the slow path of Decode for any attribute.
 func (kv *KeyValue) decode(m Message) error {
 	*kv = KeyValue{}
 	b := m.Bytes
@@ -94,12 +93,12 @@ func (kv *KeyValue) decode(m Message) error {
 		case 1<<3 | typeLen:
 			kv.Key = b[v:end:end]
 		case 2<<3 | typeLen:
-			// A value has only members of one oneof, of which the last
-			// wins: decoding one occurrence over the other merges them.
+			// All fields of a value are members of one oneof, and the last one wins. Decoding one occurrence over the
+			// other merges them.
 			if err := kv.Value.merge(m.sub(v, end)); err != nil {
 				return err
 			}
-		case 3<<3 | typeVarint: // an index into the dictionary of profiles, which other signals do not have
+		case 3<<3 | typeVarint: // an index into the dictionary of the profiles signal
 		default:
 			if err := m.fail(i, tag, keyValueNames); err != nil {
 				return err
@@ -110,7 +109,7 @@ func (kv *KeyValue) decode(m Message) error {
 	return nil
 }
 
-// Value is a decoded AnyValue. Only the fields that belong to Kind are set.
+// Value is a decoded AnyValue. Only the fields of its Kind are set.
 type Value struct {
 	Bytes  []byte   // KindString (not necessarily UTF-8) and KindBytes
 	Int    int64    // KindInt
@@ -120,8 +119,8 @@ type Value struct {
 	Bool   bool // KindBool
 }
 
-// Decode reads the value from m. Most are a string of less than 128 bytes or a small
-// integer, and nothing else; items of arrays are little but their values.
+// Decode reads the value from m. Its fast path handles a single string of less than 128 bytes or a single small
+// integer, the most common values.
 func (v *Value) Decode(m Message) error {
 	*v = Value{}
 	switch b := m.Bytes; {
@@ -135,7 +134,7 @@ func (v *Value) Decode(m Message) error {
 	return v.merge(m)
 }
 
-// merge reads the value from m over the one that is there: without a member in m, that one stays.
+// merge reads the value from m into v. If m has no member, v is unchanged.
 func (v *Value) merge(m Message) error {
 	b := m.Bytes
 	for i := 0; i < len(b); {
@@ -169,7 +168,7 @@ func (v *Value) merge(m Message) error {
 		case 7<<3 | typeLen:
 			v.Kind = KindBytes
 			v.Bytes = b[x:end:end]
-		case 8<<3 | typeVarint: // an index into the dictionary of profiles, which other signals do not have
+		case 8<<3 | typeVarint: // an index into the dictionary of the profiles signal
 		default:
 			if err := m.fail(i, tag, anyValueNames); err != nil {
 				return err
@@ -180,7 +179,7 @@ func (v *Value) merge(m Message) error {
 	return nil
 }
 
-// items reads an ArrayValue or KeyValueList, which have the same shape.
+// items reads an ArrayValue or KeyValueList, which have the same layout.
 func (v *Value) items(m Message, n names) error {
 	b := m.Bytes
 	var values run

@@ -17,7 +17,7 @@ import (
 	"assay/internal/wire/wiretest"
 )
 
-// raw joins pieces of an encoded message.
+// raw concatenates pieces of an encoded message.
 func raw(pieces ...[]byte) []byte { return bytes.Join(pieces, nil) }
 
 // text, sub, varint and fixed encode one field.
@@ -39,7 +39,7 @@ func fixed(number protowire.Number, v uint64) []byte {
 
 func message(pieces ...[]byte) wire.Message { return wire.Message{Bytes: raw(pieces...)} }
 
-// list returns the contents of the occurrences that are left.
+// list returns the contents of the remaining occurrences.
 func list(r wire.Repeated) (all []string) {
 	for m, ok := r.Next(); ok; m, ok = r.Next() {
 		all = append(all, string(m.Bytes))
@@ -47,7 +47,7 @@ func list(r wire.Repeated) (all []string) {
 	return all
 }
 
-func TestErrorsSayWhereAndWhat(t *testing.T) {
+func TestErrors(t *testing.T) {
 	long := bytes.Repeat([]byte{0xff}, 11)
 	for _, c := range []struct {
 		name   string
@@ -56,33 +56,33 @@ func TestErrorsSayWhereAndWhat(t *testing.T) {
 		field  string
 		reason string
 	}{
-		{"wrong wire type", raw(varint(6, 1), varint(5, 7)), 8, "Span.name", "wire type 0 is not the field's"},
-		{"wrong wire type of a repeated field", fixed(9, 7), 6, "Span.attributes", "wire type 1 is not the field's"},
-		{"length past the end", []byte{5<<3 | 2, 3, 'a', 'b'}, 7, "Span.name", "length is 3, 2 bytes are left"},
-		{"length past the end, later in a run", raw(sub(9), []byte{9<<3 | 2, 1}), 9, "Span.attributes", "length is 1, 0 bytes are left"},
-		{"huge length", raw([]byte{5<<3 | 2}, long[:9], []byte{1}), 7, "Span.name", "length is 18446744073709551615, 0 bytes are left"},
-		{"length cut off", []byte{5<<3 | 2, 0x80}, 7, "Span.name", "length is a varint that is cut off"},
-		{"length over-long", raw([]byte{5<<3 | 2}, long), 7, "Span.name", "length is a varint of more than 10 bytes"},
-		{"length missing", []byte{5<<3 | 2}, 7, "Span.name", "length is a varint that is cut off"},
-		{"varint over-long", raw([]byte{6 << 3}, long), 7, "Span.kind", "value is a varint of more than 10 bytes"},
-		{"varint missing", []byte{6 << 3}, 7, "Span.kind", "value is a varint that is cut off"},
-		{"fixed64 cut off", []byte{7<<3 | 1, 1, 2, 3}, 7, "Span.start_time_unix_nano", "value needs 8 bytes, 3 are left"},
-		{"fixed32 cut off", []byte{0x85, 1, 1, 2}, 8, "Span.flags", "value needs 4 bytes, 2 are left"},
-		{"tag cut off", raw(varint(6, 1), []byte{0x80}), 8, "Span", "tag is a varint that is cut off"},
-		{"tag over-long", long, 6, "Span", "tag is a varint of more than 10 bytes"},
+		{"wrong wire type", raw(varint(6, 1), varint(5, 7)), 8, "Span.name", "wire type 0 does not match the field"},
+		{"wrong wire type of a repeated field", fixed(9, 7), 6, "Span.attributes", "wire type 1 does not match the field"},
+		{"length past the end", []byte{5<<3 | 2, 3, 'a', 'b'}, 7, "Span.name", "length is 3, 2 bytes left"},
+		{"length past the end, later in a run", raw(sub(9), []byte{9<<3 | 2, 1}), 9, "Span.attributes", "length is 1, 0 bytes left"},
+		{"huge length", raw([]byte{5<<3 | 2}, long[:9], []byte{1}), 7, "Span.name", "length is 18446744073709551615, 0 bytes left"},
+		{"length cut off", []byte{5<<3 | 2, 0x80}, 7, "Span.name", "length is a truncated varint"},
+		{"length over-long", raw([]byte{5<<3 | 2}, long), 7, "Span.name", "length is a varint longer than 10 bytes"},
+		{"length missing", []byte{5<<3 | 2}, 7, "Span.name", "length is a truncated varint"},
+		{"varint over-long", raw([]byte{6 << 3}, long), 7, "Span.kind", "value is a varint longer than 10 bytes"},
+		{"varint missing", []byte{6 << 3}, 7, "Span.kind", "value is a truncated varint"},
+		{"fixed64 cut off", []byte{7<<3 | 1, 1, 2, 3}, 7, "Span.start_time_unix_nano", "value needs 8 bytes, 3 left"},
+		{"fixed32 cut off", []byte{0x85, 1, 1, 2}, 8, "Span.flags", "value needs 4 bytes, 2 left"},
+		{"tag cut off", raw(varint(6, 1), []byte{0x80}), 8, "Span", "tag is a truncated varint"},
+		{"tag over-long", long, 6, "Span", "tag is a varint longer than 10 bytes"},
 		{"field 0", []byte{0, 0}, 6, "Span", "field number 0"},
 		{"field 0 with a length", []byte{2, 0}, 6, "Span", "field number 0"},
 		{"field number too large", []byte{0xff, 0xff, 0xff, 0xff, 0x7f, 0}, 6, "Span", "field number is out of range"},
-		{"wire type 6", []byte{5<<3 | 6, 0}, 6, "Span.name", "wire type 6 does not exist"},
-		{"wire type 7 of an unknown field", []byte{0xff, 6, 0}, 6, "Span.111", "wire type 7 does not exist"},
-		{"end of no group", []byte{0xa4, 6}, 6, "Span.100", "end of a group that was not opened"},
+		{"wire type 6", []byte{5<<3 | 6, 0}, 6, "Span.name", "invalid wire type 6"},
+		{"wire type 7 of an unknown field", []byte{0xff, 6, 0}, 6, "Span.111", "invalid wire type 7"},
+		{"end of no group", []byte{0xa4, 6}, 6, "Span.100", "end group without start group"},
 		{"group not closed", []byte{0xa3, 6, 8, 1}, 6, "Span.100", "group is malformed, not closed, or nested more than 64 deep"},
 		{"group closed by another", []byte{0xa3, 6, 0xac, 6}, 6, "Span.100", "group is malformed, not closed, or nested more than 64 deep"},
 		{"groups too deep", raw(bytes.Repeat([]byte{0xa3, 6}, 65), bytes.Repeat([]byte{0xa4, 6}, 65)), 9, "Span.100", "group is malformed, not closed, or nested more than 64 deep"},
-		{"group for a known field", []byte{5<<3 | 3, 5<<3 | 4}, 6, "Span.name", "wire type 3 is not the field's"},
-		{"trace id too short", text(1, "123"), 6, "Span.trace_id", "a trace id has 16 bytes or none"},
-		{"span id too long", raw(varint(6, 1), text(2, "123456789")), 8, "Span.span_id", "a span id has 8 bytes or none"},
-		{"status", sub(15, varint(2, 1)), 8, "Status.message", "wire type 0 is not the field's"},
+		{"group for a known field", []byte{5<<3 | 3, 5<<3 | 4}, 6, "Span.name", "wire type 3 does not match the field"},
+		{"trace id too short", text(1, "123"), 6, "Span.trace_id", "trace id is not 16 bytes long"},
+		{"span id too long", raw(varint(6, 1), text(2, "123456789")), 8, "Span.span_id", "span id is not 8 bytes long"},
+		{"status", sub(15, varint(2, 1)), 8, "Status.message", "wire type 0 does not match the field"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			body := wiretest.InRecord(c.span)
@@ -99,8 +99,8 @@ func TestErrorString(t *testing.T) {
 	require.EqualError(t, err, "byte 0: ExportServiceRequest: field number 0")
 }
 
-func TestEveryKnownFieldHasItsWireType(t *testing.T) {
-	// For each message type, each known field once with each wire type: exactly the declared ones pass.
+func TestKnownFieldsRequireTheirWireType(t *testing.T) {
+	// For each message type, encode each known field with each wire type. Exactly the declared types pass.
 	payload := map[protowire.Type][]byte{
 		protowire.VarintType: {1}, protowire.Fixed64Type: make([]byte, 8), protowire.BytesType: {0}, protowire.Fixed32Type: make([]byte, 4),
 	}
@@ -161,7 +161,7 @@ func TestEveryKnownFieldHasItsWireType(t *testing.T) {
 }
 
 func TestMetricDataFields(t *testing.T) {
-	// Which of the five data messages have a temporality and a monotonicity.
+	// Check which of the five data messages have a temporality and a monotonicity.
 	for number, c := range map[protowire.Number]struct {
 		metric                 wire.MetricType
 		temporality, monotonic bool
@@ -197,7 +197,7 @@ func TestRepeatedFieldsKeepOrderAndCount(t *testing.T) {
 			var span wire.Span
 			require.NoError(t, span.Decode(wire.Message{Bytes: body, Offset: 1000}))
 			require.Equal(t, 3, span.Attributes.Len())
-			rest := span.Attributes // a copy iterates on its own
+			rest := span.Attributes // a copy iterates independently
 			require.Equal(t, want, list(rest))
 			require.Equal(t, 3, span.Attributes.Len())
 			for i, content := range want {
@@ -229,7 +229,7 @@ func TestZeroRepeatedIsEmpty(t *testing.T) {
 	require.Zero(t, d.Len())
 }
 
-func TestDecodeOverwritesWholly(t *testing.T) {
+func TestDecodeOverwritesReceiver(t *testing.T) {
 	full := wiretest.Size{Resources: 1, Scopes: 1, Records: 5, Attributes: 3}
 	records := func(body []byte) []wire.Message {
 		entries, err := wire.Request(body)
@@ -284,8 +284,8 @@ func TestDecodeOverwritesWholly(t *testing.T) {
 	}
 }
 
-func TestShortAttributesAreDecodedLikeLongOnes(t *testing.T) {
-	// An unknown field at the end makes Decode take the general way.
+func TestDecodeFastPathAgreesWithSlowPath(t *testing.T) {
+	// An unknown field at the end forces the slow path of Decode.
 	unknown := varint(100, 1)
 	for name, value := range map[string][]byte{
 		"string": text(1, "v"), "empty string": text(1, ""), "longest": text(1, strings.Repeat("v", 125)), "long": text(1, strings.Repeat("v", 126)),
@@ -301,7 +301,7 @@ func TestShortAttributesAreDecodedLikeLongOnes(t *testing.T) {
 				var short, long wire.KeyValue
 				require.NoError(t, short.Decode(message(fields)))
 				require.NoError(t, long.Decode(message(fields, unknown)))
-				short.Value.Items, long.Value.Items = wire.Repeated{}, wire.Repeated{} // they point into different slices
+				short.Value.Items, long.Value.Items = wire.Repeated{}, wire.Repeated{} // they alias different slices
 				require.Equal(t, len(long.Key), cap(long.Key))
 				require.Equal(t, len(short.Key), cap(short.Key))
 				require.Equal(t, len(short.Value.Bytes), cap(short.Value.Bytes))
@@ -362,7 +362,7 @@ func TestSingularMessagesAreMerged(t *testing.T) {
 }
 
 func TestMergingIsLinear(t *testing.T) {
-	// Many pieces of one resource must not be joined one by one.
+	// Many pieces of one resource must not be joined pairwise.
 	body := sub(1, bytes.Repeat(sub(1, sub(1, text(1, "key"))), 1<<20))
 	began := time.Now()
 	got, err := walk(wire.Traces, body)
@@ -480,14 +480,14 @@ func TestNestingIsLimited(t *testing.T) {
 func TestValidateValue(t *testing.T) {
 	require.NoError(t, wire.ValidateValue(message(sub(5, sub(1, text(1, "a")), sub(1, sub(6, sub(1, text(1, "k"))))))))
 	require.EqualError(t, wire.ValidateValue(wire.Message{Offset: 100, Bytes: sub(5, sub(1, text(1, "a")), sub(1, sub(6, sub(1, varint(1, 1)))))}),
-		"byte 113: KeyValue.key: wire type 0 is not the field's")
+		"byte 113: KeyValue.key: wire type 0 does not match the field")
 }
 
 func TestValidateNeedsASignal(t *testing.T) {
 	require.EqualError(t, wire.Validate(0, nil), "byte 0: Signal(0): not a signal")
 }
 
-func TestValidateLooksIntoEverything(t *testing.T) {
+func TestValidateChecksAllFields(t *testing.T) {
 	bad := raw([]byte{0}) // field 0
 	attribute := sub(2, bad)
 	for signal, paths := range map[wire.Signal]map[string][]byte{
@@ -517,7 +517,7 @@ func TestValidateLooksIntoEverything(t *testing.T) {
 }
 
 func TestDivergencesFromPdata(t *testing.T) {
-	// Where the views accept or read what pdata does not, or the other way round, on purpose.
+	// Cases in which the views deliberately differ from pdata.
 	group := []byte{0xa3, 6, 8, 1, 0xa4, 6}
 	histogram := func(fields ...[]byte) []byte { return wiretest.InRecord(sub(9, sub(1, fields...))) }
 	for _, c := range []struct {

@@ -10,22 +10,23 @@ import (
 	"sync"
 )
 
-// maxSlow is how many numbers a request of n bytes may hold that take strconv some ten
-// microseconds: those with 20 or more digits that lie halfway between two doubles.
-// No sender has reason to write many.
+// maxSlow returns the limit on slow numbers in a request of n bytes: numbers with 20 or more digits that lie halfway
+// between two doubles, for which strconv needs about ten microseconds. Legitimate senders write few of them.
 func maxSlow(n int) int { return 1024 + n>>12 }
 
-// double returns the number that text stands for, rounded to the nearest double, as
-// strconv does. It returns a reason when it cannot.
+// double parses text and returns the nearest double, as strconv does. If it fails, it returns a reason.
 func (t *transcoder) double(text []byte) (v float64, reason string) {
 	d, ok := parseDecimal(text)
 	if !ok {
-		return parseFloat(text) // a word, or hexadecimal
+		return parseFloat(text) // NaN, Infinity or hexadecimal
 	}
-	if d.exponent > maxExact {
-		return parseFloat(text)
+	if d.exponent > maxExact && !d.cut {
+		return parseFloat(text) // few digits, or out of range: strconv is fast
 	}
-	v, exact := d.value()
+	exact := d.exponent <= maxExact
+	if exact {
+		v, exact = d.value()
+	}
 	if exact && d.cut {
 		d.mantissa++
 		next, ok := d.value()
@@ -33,7 +34,7 @@ func (t *transcoder) double(text []byte) (v float64, reason string) {
 	}
 	if !exact {
 		if t.slow++; t.slow > maxSlow(len(t.in)) {
-			return 0, "too many long numbers that are halfway between two doubles"
+			return 0, "too many long numbers halfway between two doubles"
 		}
 		return parseFloat(text)
 	}
@@ -51,8 +52,7 @@ func parseFloat(text []byte) (float64, string) {
 	return v, ""
 }
 
-// decimal is the number mantissa·10^exponent, or one between it and the next mantissa
-// if digits were cut.
+// decimal is the number mantissa·10^exponent. If digits were cut, the number lies between it and the next mantissa.
 type decimal struct {
 	mantissa uint64 // at most maxDigits digits
 	exponent int
@@ -66,8 +66,8 @@ const (
 	maxExact    = 280 // with maxDigits digits in range
 )
 
-// parseDecimal reads a decimal number with digits before or after an optional point. It
-// returns false for anything else.
+// parseDecimal parses a decimal number with digits before or after an optional point. It returns false for any other
+// text.
 func parseDecimal(text []byte) (d decimal, ok bool) {
 	i, digits, seen, point := 0, 0, false, false
 	if len(text) > 0 && (text[0] == '-' || text[0] == '+') {
@@ -131,8 +131,8 @@ var powersOfTen = func() (p [maxDigits + 1]uint64) {
 	return p
 }()
 
-// value returns the double nearest to mantissa·10^exponent, and false when it is not
-// known. The exponent is at most maxExact.
+// value returns the double nearest to mantissa·10^exponent, or false if it cannot decide. The exponent is at most
+// maxExact.
 func (d decimal) value() (float64, bool) {
 	m, e := d.mantissa, d.exponent
 	switch {
@@ -148,7 +148,7 @@ func (d decimal) value() (float64, bool) {
 		shift := bits.LeadingZeros64(high)
 		v := high<<shift | low>>(64-shift)
 		if low<<shift != 0 {
-			v |= 1 // so that what is cut off does not look like half of the last digit
+			v |= 1 // a sticky bit, so that the cut digits do not look like exactly half
 		}
 		return math.Ldexp(float64(v), 64-shift), true
 	case -maxDigits <= e && e < 0:
@@ -172,13 +172,13 @@ func (d decimal) value() (float64, bool) {
 	return v, err == nil
 }
 
-// The exponents with which a number may be subnormal. With smaller ones it is 0.
+// The exponents for which a number may be subnormal. Below minTiny it is 0.
 const (
 	minTiny = -342
 	maxTiny = -300
 )
 
-// tinyPower is 10^e as the 128 bits high and low, of which the first is set, times 2^exponent.
+// tinyPower is 10^e as high and low, 128 bits of which the first is set, times 2^exponent.
 type tinyPower struct {
 	high, low uint64
 	exponent  int
@@ -201,8 +201,8 @@ var tinyPowers = sync.OnceValue(func() []tinyPower {
 	return p
 })
 
-// tiny returns m·10^e where that is subnormal, for an exponent from minTiny to
-// maxTiny; ok is false where 128 bits of the power do not decide how to round.
+// tiny returns m·10^e if that is subnormal, for exponents from minTiny to maxTiny. ok is false if 128 bits of the
+// power do not decide the rounding.
 func tiny(m uint64, e int) (v float64, subnormal, ok bool) {
 	p := &tinyPowers()[e-minTiny]
 	shift := bits.LeadingZeros64(m)
@@ -211,11 +211,11 @@ func tiny(m uint64, e int) (v float64, subnormal, ok bool) {
 	carried, _ := bits.Mul64(m, p.low)
 	low, carry := bits.Add64(middle, carried, 0)
 	high += carry
-	// The number is (high, low)·2^exponent and up to 2^exponent more. Its unit is
-	// 2^-1074, so that many bits go.
+	// The number lies between (high, low)·2^exponent and 2^exponent more. The unit of a subnormal is 2^-1074, which
+	// determines the bits to drop.
 	drop := -1074 - (p.exponent + 64 - shift)
 	if drop > 128 {
-		return 0, true, true // less than half
+		return 0, true, true // less than half a unit
 	}
 	if drop < 64+11 {
 		return 0, false, false

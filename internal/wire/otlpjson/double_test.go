@@ -5,12 +5,15 @@ package otlpjson
 import (
 	"fmt"
 	"math"
+	"math/big"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"assay/internal/wire"
 )
 
 func requireDouble(t require.TestingT, text string) {
@@ -22,7 +25,7 @@ func requireDouble(t require.TestingT, text string) {
 	}
 }
 
-// TestDouble compares numbers with strconv.
+// TestDouble compares parsed numbers with strconv.
 func TestDouble(t *testing.T) {
 	for _, text := range []string{
 		"0", "-0", "0.0", "-0e5", "1", "-1.5", "00012", "5e-324", "2.4703282292062327208e-324", "1e-400", "1.7976931348623157e308", "1.7976931348623159e308",
@@ -46,4 +49,24 @@ func TestDouble(t *testing.T) {
 		requireDouble(t, fmt.Sprintf("%d.25", half>>3))
 		requireDouble(t, fmt.Sprintf("%de%d", m>>rapid.IntRange(0, 63).Draw(t, "tiny shift"), rapid.IntRange(-350, -285).Draw(t, "tiny exponent")))
 	})
+}
+
+// TestSlowDoubles: numbers that take strconv long are limited, whatever their exponent.
+func TestSlowDoubles(t *testing.T) {
+	for _, v := range []float64{1.5, 6e-320, 1.2345e-200, 1.2345e299, 1.5e308} {
+		low, high := new(big.Float).SetPrec(2000).SetFloat64(v), new(big.Float).SetPrec(2000).SetFloat64(math.Nextafter(v, math.Inf(1)))
+		half := low.Add(low, high)
+		text := half.Quo(half, big.NewFloat(2)).Text('e', 60)
+		requireDouble(t, text)
+		for _, n := range []int{1000, 1100} { // 1,024 and one for each 4 KiB may be slow
+			list := strings.Repeat(text+",", n-1) + text
+			body := `{"resourceMetrics":[{"scopeMetrics":[{"metrics":[{"histogram":{"dataPoints":[{"explicitBounds":[` + list + `]}]}}]}]}]}`
+			_, err := Transcode(t.Context(), wire.Metrics, nil, []byte(body), 0)
+			if n <= 1024 {
+				require.NoError(t, err, text)
+			} else {
+				require.ErrorContains(t, err, "too many long numbers", text)
+			}
+		}
+	}
 }

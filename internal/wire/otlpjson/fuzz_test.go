@@ -15,11 +15,11 @@ import (
 	"assay/internal/wire/wiretest"
 )
 
-// emptyKey is a member at which pdata stops to read an object.
+// emptyKey matches a member at which pdata stops reading an object.
 var emptyKey = regexp.MustCompile(`""\s*:`)
 
-// FuzzTranscode: nothing panics; what is accepted is a valid request and valid JSON, and has as many records as
-// pdata finds; what pdata accepts is accepted, but for what pdata overlooks.
+// FuzzTranscode checks that nothing panics, that accepted input is valid JSON and becomes a valid request with as
+// many records as pdata finds, and that Transcode accepts all that pdata accepts, apart from the known divergences.
 func FuzzTranscode(f *testing.F) {
 	for _, r := range append(wiretest.Fixtures(), wiretest.Real()...) {
 		if text := toJSON(f, r); len(text) < 8192 {
@@ -78,8 +78,8 @@ func FuzzTranscode(f *testing.F) {
 	})
 }
 
-// shape returns the kinds of the lines of a dump, without what they say: strings that are not
-// UTF-8 and halves of surrogate pairs come out differently.
+// shape returns the kinds of the lines of a dump without their content. Strings that are not UTF-8 and unpaired
+// surrogates differ between the two decoders.
 func shape(dump string) string {
 	var b strings.Builder
 	for line := range strings.Lines(dump) {

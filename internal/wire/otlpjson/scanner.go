@@ -14,10 +14,10 @@ import (
 	"assay/internal/wire"
 )
 
-// maxSkipDepth is how deep the value of an unknown field may nest, the limit of encoding/json.
+// maxSkipDepth limits the nesting of an unknown field's value, as in encoding/json.
 const maxSkipDepth = 10000
 
-// scanner reads JSON values from in, from pos on.
+// scanner reads JSON values from in, starting at pos.
 type scanner struct {
 	in  []byte
 	pos int
@@ -26,23 +26,23 @@ type scanner struct {
 	steps int // values read
 }
 
-// stepsBetweenChecks is how many values are read before the context is looked at again.
+// stepsBetweenChecks is the number of values between two checks of the context.
 const stepsBetweenChecks = 1 << 12
 
-// step counts a value. It fails when the context has ended.
+// step counts a value. It returns an error if the context has ended.
 func (s *scanner) step() *wire.Error {
 	if s.steps++; s.steps%stepsBetweenChecks != 0 || s.ctx.Err() == nil {
 		return nil
 	}
-	return fail(s.pos, "not read to its end")
+	return fail(s.pos, "interrupted")
 }
 
-// fail returns an error at position at. The caller knows the field.
+// fail returns an error at offset at. The caller adds the field.
 func fail(at int, format string, args ...any) *wire.Error {
 	return &wire.Error{Offset: at, Reason: fmt.Sprintf(format, args...)}
 }
 
-// peek skips white space and returns the next byte, zero at the end of the input.
+// peek skips white space and returns the next byte, or zero at the end of the input.
 func (s *scanner) peek() byte {
 	for s.pos < len(s.in) {
 		switch c := s.in[s.pos]; c {
@@ -55,7 +55,7 @@ func (s *scanner) peek() byte {
 	return 0
 }
 
-// unexpected returns the error for the byte at pos, where want should have been.
+// unexpected returns the error for an unexpected byte at pos. want describes the expected input.
 func (s *scanner) unexpected(want string) *wire.Error {
 	if s.pos >= len(s.in) {
 		return fail(s.pos, "end of input, want %s", want)
@@ -63,7 +63,7 @@ func (s *scanner) unexpected(want string) *wire.Error {
 	return fail(s.pos, "byte 0x%02x, want %s", s.in[s.pos], want)
 }
 
-// literal consumes the given word, of which the first byte has been seen.
+// literal consumes word. The caller has checked its first byte.
 func (s *scanner) literal(word string) *wire.Error {
 	if !bytes.HasPrefix(s.in[s.pos:], []byte(word)) {
 		return s.unexpected(word)
@@ -72,7 +72,7 @@ func (s *scanner) literal(word string) *wire.Error {
 	return nil
 }
 
-// null consumes a null, if there is one.
+// null consumes a null if there is one, and reports whether it did.
 func (s *scanner) null() (bool, *wire.Error) {
 	if s.peek() != 'n' {
 		return false, nil
@@ -80,8 +80,8 @@ func (s *scanner) null() (bool, *wire.Error) {
 	return true, s.literal("null")
 }
 
-// next moves to the next member of an object or item of an array, which end with
-// closing. It returns false at the end. first is set for the first call.
+// next moves to the next member of an object or item of an array that ends with closing. It returns false at the end.
+// first is set on the first call.
 func (s *scanner) next(first bool, closing byte) (bool, *wire.Error) {
 	c := s.peek()
 	if c == closing {
@@ -119,8 +119,8 @@ func (s *scanner) colon() *wire.Error {
 	return nil
 }
 
-// text consumes a string and returns what stands between its quotes, and whether that has
-// escapes. Escapes have been checked, so that unescape cannot fail.
+// text consumes a string. It returns the bytes between the quotes and whether they contain escapes. text checks the
+// escapes, so unescape cannot fail.
 func (s *scanner) text() (body []byte, escaped bool, err *wire.Error) {
 	if s.peek() != '"' {
 		return nil, false, s.unexpected("a string")
@@ -148,7 +148,7 @@ func (s *scanner) text() (body []byte, escaped bool, err *wire.Error) {
 				}
 				i += 4
 			default:
-				return nil, false, fail(i-1, "no such escape in a string")
+				return nil, false, fail(i-1, "invalid escape in a string")
 			}
 		case c < 0x20:
 			return nil, false, fail(i, "control character 0x%02x in a string", c)
@@ -181,8 +181,8 @@ func hexDigit(c byte) (byte, bool) {
 	return 0, false
 }
 
-// unescape appends the string body, which text has returned, to dst. Half a surrogate pair becomes
-// the replacement character.
+// unescape appends the unescaped string body, which text has returned, to dst. An unpaired surrogate becomes the
+// replacement character.
 func unescape(dst, body []byte) []byte {
 	for {
 		i := bytes.IndexByte(body, '\\')
@@ -272,8 +272,7 @@ func (s *scanner) scalar() ([]byte, *wire.Error) {
 	return body, err
 }
 
-// integer reads a decimal number with an integral value, such as -1, 17 or 1.5e3. It is exact
-// for all values of 64 bits.
+// integer parses a decimal number with an integral value, such as -1, 17 or 1.5e3. It is exact for all 64-bit values.
 func integer(text []byte) (negative bool, v uint64, ok bool) {
 	if len(text) > 0 && (text[0] == '-' || text[0] == '+') {
 		negative = text[0] == '-'
@@ -282,7 +281,7 @@ func integer(text []byte) (negative bool, v uint64, ok bool) {
 	mantissa, exponent := text, 0
 	if i := bytes.IndexAny(text, "eE"); i >= 0 {
 		var err error
-		// An exponent beyond an int is out of range, unless the mantissa is 0, and who would write that.
+		// An exponent beyond an int is out of range. It would be valid with a zero mantissa, which no sender writes.
 		if exponent, err = strconv.Atoi(string(text[i+1:])); err != nil || exponent > 1<<20 || exponent < -1<<20 {
 			return false, 0, false
 		}
@@ -295,7 +294,7 @@ func integer(text []byte) (negative bool, v uint64, ok bool) {
 	}
 	exponent -= len(fraction)
 	if exponent < 0 {
-		// The digits that the exponent takes away must be zeros.
+		// The digits that a negative exponent removes must be zeros.
 		if len(fraction) > 0 || len(bytes.TrimRight(whole, "0")) > max(0, len(whole)+exponent) {
 			return false, 0, false
 		}
@@ -326,7 +325,7 @@ func timesTenPlus(v uint64, digit byte) (uint64, bool) {
 	return v*10 + uint64(digit), true
 }
 
-// skipScalar consumes any value that is no object or array.
+// skipScalar consumes any value except objects and arrays.
 func (s *scanner) skipScalar() (err *wire.Error) {
 	switch s.peek() {
 	case '"':
@@ -348,7 +347,7 @@ func (s *scanner) skip() *wire.Error {
 	if c := s.peek(); c != '{' && c != '[' {
 		return s.skipScalar()
 	}
-	var objects [maxSkipDepth/64 + 1]uint64 // bit set: the level is an object
+	var objects [maxSkipDepth/64 + 1]uint64 // a set bit marks an object
 	depth := 0
 	start := s.pos
 	for {
@@ -373,7 +372,7 @@ func (s *scanner) skip() *wire.Error {
 				return err
 			}
 		}
-		// Close what ends here, and stop before the next value.
+		// Close the levels that end here, and stop before the next value.
 		for {
 			if depth == 0 {
 				return nil

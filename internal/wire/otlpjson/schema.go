@@ -17,11 +17,11 @@ type field struct {
 	number   uint8
 	kind     kind
 	repeated bool
-	message  *schema          // of kindMessage
-	enum     map[string]int32 // of kindEnum
+	message  *schema          // for kindMessage
+	enum     map[string]int32 // for kindEnum
 }
 
-// kind is the protobuf type of a field, with two kinds of ids added.
+// kind is the protobuf type of a field. The two id types have kinds of their own.
 type kind uint8
 
 const (
@@ -43,7 +43,7 @@ const (
 	kindMessage
 )
 
-// def is a field under its name in the protobuf definition.
+// def is a field with its name in the protobuf definition.
 type def struct {
 	name string
 	field
@@ -69,7 +69,7 @@ func many(name string, number uint8, s *schema) def {
 	return def{name, field{number: number, kind: kindMessage, message: s, repeated: true}}
 }
 
-// set gives s its fields, each under both of its names.
+// set adds fields to s, each under its camelCase and its snake_case name.
 func (s *schema) set(defs ...def) *schema {
 	s.fields = make(map[string]*field, 2*len(defs))
 	for _, d := range defs {
@@ -80,7 +80,7 @@ func (s *schema) set(defs ...def) *schema {
 	return s
 }
 
-// camel turns a snake_case name into lowerCamelCase.
+// camel converts a snake_case name to lowerCamelCase.
 func camel(snake string) string {
 	words := strings.Split(snake, "_")
 	for i, w := range words[1:] {
@@ -105,7 +105,7 @@ var (
 		"FATAL", "FATAL2", "FATAL3", "FATAL4")
 )
 
-// values numbers the names of an enum from zero.
+// values numbers the names of an enum, starting at zero.
 func values(prefix string, names ...string) map[string]int32 {
 	all := make(map[string]int32, len(names))
 	for i, n := range names {
@@ -114,7 +114,7 @@ func values(prefix string, names ...string) map[string]int32 {
 	return all
 }
 
-// The three requests.
+// The schemas of the three requests.
 var traces, metrics, logs = requests()
 
 func requests() (traces, metrics, logs *schema) {
@@ -151,7 +151,7 @@ func requests() (traces, metrics, logs *schema) {
 		many("attributes", 3, keyValue),
 		scalar("dropped_attributes_count", 4, kindUint32))
 
-	// request builds the levels above a record, which differ in their names only.
+	// request builds the levels above a record. They differ only in their names.
 	request := func(name, signal, field string, record *schema) *schema {
 		lower := strings.ToLower(signal)
 		scoped := message("Scope"+signal,

@@ -18,18 +18,17 @@ import (
 	"assay/internal/wire"
 )
 
-// ErrTooLarge says that the protobuf form of a request is longer than its limit.
-var ErrTooLarge = errors.New("the request is too large as protobuf")
+// ErrTooLarge reports that the protobuf form of a request exceeds its limit.
+var ErrTooLarge = errors.New("request exceeds the size limit as protobuf")
 
-// Transcode appends to dst the protobuf form of a request of the given signal, and returns the
-// extended slice. The input is one JSON object with nothing but white space around it; it may span
-// several lines. What is appended may be at most four times as long as the input (an array of short numbers),
-// and usually is half of it. If it gets longer than limit bytes, Transcode returns ErrTooLarge; a limit of 0 is none.
+// Transcode appends the protobuf form of a JSON request of the given signal to dst and returns the extended slice.
+// The input is one JSON object, optionally surrounded by white space. The output is usually half the size of the
+// input and at most four times its size (an array of short numbers). If it exceeds limit bytes, Transcode returns
+// ErrTooLarge. A limit of 0 means no limit.
 //
-// On malformed input Transcode returns dst unchanged and a *wire.Error whose offset is the
-// byte offset in json and whose field is in the names of OTLP/JSON. Values that are nested
-// more than wire.MaxDepth deep are malformed. When ctx ends, Transcode stops after some thousand
-// values and returns an error that wraps the context's cause. Transcode may be called concurrently.
+// On malformed input Transcode returns dst unchanged and a *wire.Error with the byte offset in json and the field in
+// OTLP/JSON names. Values nested deeper than wire.MaxDepth are malformed. When ctx ends, Transcode stops within a few
+// thousand values and returns an error that wraps the context's cause. Transcode is safe for concurrent use.
 func Transcode(ctx context.Context, signal wire.Signal, dst, json []byte, limit int) ([]byte, error) {
 	var request *schema
 	switch signal {
@@ -71,9 +70,9 @@ func Transcode(ctx context.Context, signal wire.Signal, dst, json []byte, limit 
 	return t.out, nil
 }
 
-// Detect returns the signal of an OTLP/JSON request by its first top-level key that
-// names one: resourceSpans, resourceMetrics or resourceLogs, or their snake_case forms. It reads
-// no further than that key. It returns a *wire.Error when the input is not a JSON object or has no such key.
+// Detect returns the signal of an OTLP/JSON request by its first top-level key that names one: resourceSpans,
+// resourceMetrics or resourceLogs, or their snake_case forms. It does not read past that key. It returns a
+// *wire.Error if the input is not a JSON object or has no such key.
 func Detect(json []byte) (wire.Signal, error) {
 	signal, err := detect(&scanner{in: json, ctx: context.Background()})
 	if err != nil {
@@ -93,7 +92,7 @@ func detect(s *scanner) (wire.Signal, *wire.Error) {
 			return 0, err
 		}
 		if !more {
-			return 0, fail(s.pos, "none of resourceSpans, resourceMetrics and resourceLogs is there")
+			return 0, fail(s.pos, "found none of resourceSpans, resourceMetrics and resourceLogs")
 		}
 		key, escaped, err := s.text()
 		if err != nil {
@@ -123,16 +122,16 @@ type transcoder struct {
 	scanner
 	out     []byte
 	scratch []byte // for keys with escapes
-	depth   int    // arrays and key-value lists around the current value
-	gaps    []gap  // in the order in which the fields end
-	missing int    // bytes that out lacks for the lengths in gaps
-	slow    int    // numbers that took long
-	limit   int    // of out
+	depth   int    // number of arrays and key-value lists around the current value
+	gaps    []gap  // in the order of the ends of the fields
+	missing int    // bytes to be inserted in out for the lengths in gaps
+	slow    int    // slow numbers so far, see maxSlow
+	limit   int    // of len(out)
 }
 
-// gap is a length that needs more than the one byte that begin leaves for it.
+// gap is a length that needs more than the one byte that begin reserves.
 type gap struct {
-	at     int // of that byte in out
+	at     int // offset of the reserved byte in out
 	length int
 }
 
@@ -223,7 +222,7 @@ func (t *transcoder) field(f *field) *wire.Error {
 	return nil
 }
 
-// item consumes one item of an array. A null among messages or strings is an empty one.
+// item consumes one item of an array. A null among messages or strings is an empty message or string.
 func (t *transcoder) item(f *field, packed bool) *wire.Error {
 	if packed {
 		return t.value(f, true)
@@ -239,7 +238,7 @@ func (t *transcoder) item(f *field, packed bool) *wire.Error {
 	return t.value(f, false)
 }
 
-// value consumes a value that is not null and appends it, without its tag if it is packed.
+// value consumes a non-null value and appends it. A packed value has no tag.
 func (t *transcoder) value(f *field, packed bool) *wire.Error {
 	t.peek()
 	at := t.pos
@@ -322,14 +321,14 @@ func (t *transcoder) value(f *field, packed bool) *wire.Error {
 	return nil
 }
 
-// malformed says what a string of a kind should have been.
+// malformed holds the error for an invalid string of a kind.
 var malformed = [...]string{
 	kindBytes:   "not base64",
-	kindTraceID: "a trace id has 32 hex digits or none",
-	kindSpanID:  "a span id has 16 hex digits or none",
+	kindTraceID: "trace id is not 32 hex digits",
+	kindSpanID:  "span id is not 16 hex digits",
 }
 
-// decode appends the bytes that text encodes.
+// decode appends the bytes that text encodes, and reports whether text is valid.
 func (t *transcoder) decode(k kind, text []byte) bool {
 	if k != kindBytes {
 		want := 32
@@ -358,8 +357,7 @@ func (t *transcoder) decode(k kind, text []byte) bool {
 	return err == nil
 }
 
-// integer consumes an integer or the name of an enum's value, and returns it as the
-// 64 bits that a varint or fixed64 of the field's type holds.
+// integer consumes an integer or an enum name. It returns the 64 bits of the varint or fixed64 that encodes it.
 func (t *transcoder) integer(f *field) (uint64, *wire.Error) {
 	at := t.pos
 	text, err := t.scalar()
@@ -398,8 +396,7 @@ func (t *transcoder) integer(f *field) (uint64, *wire.Error) {
 	return v, nil
 }
 
-// mark is where the payload of a length-delimited field starts, and how many bytes out
-// lacked there.
+// mark is the start of the payload of a length-delimited field and the value of missing at that point.
 type mark struct{ start, missing int }
 
 // begin appends the tag of a length-delimited field and one byte for its length.
@@ -409,9 +406,8 @@ func (t *transcoder) begin(number uint8) mark {
 	return mark{len(t.out), t.missing}
 }
 
-// finish sets the length of the field whose payload starts at m. If it needs more than
-// one byte, it is left to fill: moving the payload here would move it again for each
-// field around it.
+// finish sets the length of the field whose payload starts at m. A length of more than one byte is left to fill:
+// moving the payload here would move it again for each enclosing field.
 func (t *transcoder) finish(m mark) {
 	n := len(t.out) - m.start + t.missing - m.missing
 	if n < 0x80 {
@@ -422,8 +418,7 @@ func (t *transcoder) finish(m mark) {
 	t.missing += protowire.SizeVarint(uint64(n)) - 1
 }
 
-// fill makes room for the lengths in gaps and writes them, from the last one in out to
-// the first, so that each byte moves once.
+// fill inserts the lengths in gaps, from the last one in out to the first, so that each byte moves once.
 func (t *transcoder) fill() {
 	end := len(t.out)
 	t.out = slices.Grow(t.out, t.missing)[:end+t.missing]
@@ -433,7 +428,7 @@ func (t *transcoder) fill() {
 		end = g.at
 		protowire.AppendVarint(t.out[:g.at+t.missing], uint64(g.length))
 	}
-	var around []gap // fields that the one in hand may lie in
+	var around []gap // fields that may enclose the current one
 	for _, g := range slices.Backward(t.gaps) {
 		for n := len(around); n > 0 && around[n-1].at > g.at; n-- {
 			write(around[n-1])

@@ -27,7 +27,7 @@ import (
 	"assay/internal/wire/wiretest"
 )
 
-// request is what the pdata requests of all signals can do.
+// request is the common interface of pdata's requests.
 type request interface {
 	UnmarshalProto([]byte) error
 	MarshalProto() ([]byte, error)
@@ -46,7 +46,7 @@ func newRequest(signal wire.Signal) request {
 	}
 }
 
-// toJSON returns a request as pdata writes it in JSON.
+// toJSON returns a request as JSON encoded by pdata.
 func toJSON(t testing.TB, r wiretest.Request) []byte {
 	t.Helper()
 	pdata := newRequest(r.Signal)
@@ -56,7 +56,7 @@ func toJSON(t testing.TB, r wiretest.Request) []byte {
 	return text
 }
 
-// snake turns the keys of a JSON document into snake_case.
+// snake converts the keys of a JSON document to snake_case.
 func snake(t testing.TB, text []byte) []byte {
 	t.Helper()
 	var convert func(v any) any
@@ -92,7 +92,7 @@ func snake(t testing.TB, text []byte) []byte {
 	return out
 }
 
-func TestTranscodedRequestsSayWhatTheOriginalsSay(t *testing.T) {
+func TestTranscodePreservesContent(t *testing.T) {
 	for _, r := range append(wiretest.Fixtures(), wiretest.Real()...) {
 		t.Run(r.Name, func(t *testing.T) {
 			want, err := wiretest.DumpPdata(r.Signal, r.Body)
@@ -123,7 +123,7 @@ func TestTranscodedRequestsSayWhatTheOriginalsSay(t *testing.T) {
 	}
 }
 
-// upperHex turns the values of ids into upper case.
+// upperHex converts the values of ids to upper case.
 func upperHex(text []byte) []byte {
 	out := bytes.Clone(text)
 	for _, key := range []string{`"traceId":"`, `"spanId":"`, `"parentSpanId":"`} {
@@ -274,7 +274,7 @@ func TestErrors(t *testing.T) {
 		{`{"a":1e}`, `byte 7: ExportTraceServiceRequest: byte 0x7d, want a digit`},
 		{`{"a":nul}`, `byte 5: ExportTraceServiceRequest: byte 0x6e, want null`},
 		{`{"a":[1}`, `byte 7: ExportTraceServiceRequest: byte 0x7d, want ',' or ']'`},
-		{`{"a":"\x"}`, `byte 6: ExportTraceServiceRequest: no such escape in a string`},
+		{`{"a":"\x"}`, `byte 6: ExportTraceServiceRequest: invalid escape in a string`},
 		{`{"a":"\u12g4"}`, `byte 6: ExportTraceServiceRequest: \u without four hex digits`},
 		{"{\"a\":\"\n\"}", `byte 6: ExportTraceServiceRequest: control character 0x0a in a string`},
 		{`{"a":"b`, `byte 7: ExportTraceServiceRequest: end of input in a string`},
@@ -289,9 +289,9 @@ func TestErrors(t *testing.T) {
 	}
 	// 44 bytes stand before the fields of the span.
 	for _, c := range []struct{ fields, want string }{
-		{`"traceId":"12"`, `byte 54: Span.traceId: a trace id has 32 hex digits or none`},
-		{`"traceId":"0102030405060708090a0b0c0d0e0fxx"`, `byte 54: Span.traceId: a trace id has 32 hex digits or none`},
-		{`"spanId":"12"`, `byte 53: Span.spanId: a span id has 16 hex digits or none`},
+		{`"traceId":"12"`, `byte 54: Span.traceId: trace id is not 32 hex digits`},
+		{`"traceId":"0102030405060708090a0b0c0d0e0fxx"`, `byte 54: Span.traceId: trace id is not 32 hex digits`},
+		{`"spanId":"12"`, `byte 53: Span.spanId: span id is not 16 hex digits`},
 		{`"kind": "SPAN_KIND_NONE"`, `byte 52: Span.kind: not a value of the enum`},
 		{`"kind":2147483648`, `byte 51: Span.kind: integer out of range`},
 		{`"flags":4294967296`, `byte 52: Span.flags: integer out of range`},
@@ -323,7 +323,7 @@ func TestErrorLeavesDst(t *testing.T) {
 	require.EqualError(t, err, "byte 0: Signal(0): not a signal")
 }
 
-// TestDocuments: hostile documents are read like any other, or refused for what they are.
+// TestDocuments: hostile documents are transcoded or rejected like any other.
 func TestDocuments(t *testing.T) {
 	for _, d := range wiretest.Documents() {
 		doc := d.Request(16 << 10)
@@ -336,7 +336,7 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// TestSlowNumbers: of numbers that take strconv long there may be few.
+// TestSlowNumbers: a document with too many slow numbers is rejected.
 func TestSlowNumbers(t *testing.T) {
 	for _, d := range wiretest.Documents() {
 		if d.Name == "long subnormal numbers" {
@@ -346,7 +346,7 @@ func TestSlowNumbers(t *testing.T) {
 	}
 }
 
-// remarshal returns the request as the official types encode it.
+// remarshal returns the request re-encoded with the official types.
 func remarshal(t *testing.T, signal wire.Signal, body []byte) []byte {
 	t.Helper()
 	m := map[wire.Signal]proto.Message{wire.Traces: &tracepb.TracesData{}, wire.Metrics: &metricspb.MetricsData{}, wire.Logs: &logspb.LogsData{}}[signal]
@@ -356,8 +356,8 @@ func remarshal(t *testing.T, signal wire.Signal, body []byte) []byte {
 	return out
 }
 
-// TestLengthsAreCanonical: lengths of any size are as short as they can be, at any
-// depth, so that a request has the same bytes as its protobuf form.
+// TestLengthsAreCanonical: lengths are encoded in the minimum number of bytes at any depth, so the output equals the
+// official encoding.
 func TestLengthsAreCanonical(t *testing.T) {
 	for _, signal := range wiretest.Signals {
 		for _, size := range []int{100, 10_000, 1_000_000} {
@@ -393,7 +393,7 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// TestTranscodeStops: when the context ends, reading ends after some thousand values.
+// TestTranscodeStops: Transcode stops within a few thousand values after its context ends.
 func TestTranscodeStops(t *testing.T) {
 	for _, d := range wiretest.Documents() {
 		doc := d.Request(4 << 20)
@@ -497,7 +497,7 @@ func TestDetect(t *testing.T) {
 		require.Equal(t, want, got, text)
 	}
 	for text, want := range map[string]string{
-		``: "byte 0: request: end of input, want '{'", `{}`: "byte 2: request: none of resourceSpans, resourceMetrics and resourceLogs is there",
+		``: "byte 0: request: end of input, want '{'", `{}`: "byte 2: request: found none of resourceSpans, resourceMetrics and resourceLogs",
 		`[1]`: "byte 0: request: byte 0x5b, want '{'", `{"a":[}`: "byte 6: request: byte 0x7d, want a number", "\x0a\x00": "byte 1: request: byte 0x00, want '{'",
 		`{"a" 1}`: "byte 5: request: byte 0x31, want ':'", `{a`: "byte 1: request: byte 0x61, want a string", `{"a":1;`: "byte 6: request: byte 0x3b, want ',' or '}'",
 	} {

@@ -29,12 +29,12 @@ type Request struct {
 	Body   []byte
 }
 
-// Size says how much a sample request holds. In a metrics request Records are metrics, with one or two
-// data points each. Attributes are per record; a resource has ten, a scope one.
+// Size is the size of a sample request. In a metrics request Records are metrics with one or two data points each.
+// Attributes are per record; a resource has ten, a scope one.
 type Size struct{ Resources, Scopes, Records, Attributes int }
 
-// Fixtures returns well-formed requests of each signal: empty ones, ones that set every field of
-// the protocol that pdata can set, and batches, each in both field orders.
+// Fixtures returns well-formed requests of each signal: empty requests, requests that set every field that pdata can
+// set, and batches, each in both field orders.
 func Fixtures() []Request {
 	var all []Request
 	for _, f := range []struct {
@@ -58,23 +58,22 @@ func Fixtures() []Request {
 	return all
 }
 
-// MarshalTraces returns an export request as pdata writes it: fields in descending order.
+// MarshalTraces returns an export request as pdata encodes it, with fields in descending order.
 func MarshalTraces(td ptrace.Traces) []byte {
 	return must(ptraceotlp.NewExportRequestFromTraces(td).MarshalProto())
 }
 
-// MarshalMetrics returns an export request as pdata writes it: fields in descending order.
+// MarshalMetrics returns an export request as pdata encodes it, with fields in descending order.
 func MarshalMetrics(md pmetric.Metrics) []byte {
 	return must(pmetricotlp.NewExportRequestFromMetrics(md).MarshalProto())
 }
 
-// MarshalLogs returns an export request as pdata writes it: fields in descending order.
+// MarshalLogs returns an export request as pdata encodes it, with fields in descending order.
 func MarshalLogs(ld plog.Logs) []byte {
 	return must(plogotlp.NewExportRequestFromLogs(ld).MarshalProto())
 }
 
-// Ascending rewrites a request in the field order that SDKs use: ascending, as the
-// official protobuf libraries write it.
+// Ascending re-encodes a request in ascending field order, as the official protobuf libraries in SDKs do.
 func Ascending(signal wire.Signal, body []byte) []byte {
 	m := official(signal)
 	if err := proto.Unmarshal(body, m); err != nil {
@@ -83,8 +82,8 @@ func Ascending(signal wire.Signal, body []byte) []byte {
 	return must(proto.MarshalOptions{Deterministic: true}.Marshal(m))
 }
 
-// official returns an empty request of the official protobuf types. TracesData and
-// its like have the shape of the requests, without their dependencies.
+// official returns an empty request of the official protobuf types. TracesData, MetricsData and LogsData have the
+// layout of the requests without their dependencies.
 func official(signal wire.Signal) proto.Message {
 	switch signal {
 	case wire.Traces:
@@ -94,7 +93,7 @@ func official(signal wire.Signal) proto.Message {
 	case wire.Logs:
 		return &logspb.LogsData{}
 	default:
-		panic("wiretest: no signal")
+		panic("wiretest: not a signal")
 	}
 }
 
@@ -105,10 +104,10 @@ func must(b []byte, err error) []byte {
 	return b
 }
 
-// start is the time of the first sample record.
+// start is the timestamp of the first sample record.
 const start = pcommon.Timestamp(1_790_000_000_000_000_000)
 
-// Traces returns spans with everything that a span can have.
+// Traces returns spans with every field set.
 func Traces(size Size) ptrace.Traces {
 	td := ptrace.NewTraces()
 	for r := range size.Resources {
@@ -161,7 +160,7 @@ func fillSpan(span ptrace.Span, i, attributes int) {
 	}
 }
 
-// Metrics returns metrics of all types with everything that they can have.
+// Metrics returns metrics of all types with every field set.
 func Metrics(size Size) pmetric.Metrics {
 	md := pmetric.NewMetrics()
 	for r := range size.Resources {
@@ -260,7 +259,7 @@ func fillExemplar(exemplar pmetric.Exemplar) {
 	exemplar.FilteredAttributes().PutStr("user.id", "17")
 }
 
-// Logs returns log records with everything that one can have.
+// Logs returns log records with every field set.
 func Logs(size Size) plog.Logs {
 	ld := plog.NewLogs()
 	for r := range size.Resources {
@@ -312,8 +311,8 @@ func fillScope(scope pcommon.InstrumentationScope, i int) {
 	scope.SetDroppedAttributesCount(1)
 }
 
-// fillAttributes puts n attributes, in the mix of kinds that instrumentations
-// send, with nested and empty values from the eleventh on.
+// fillAttributes adds n attributes in a typical mix of types. From the eleventh on they include nested and empty
+// values.
 func fillAttributes(a pcommon.Map, n int) {
 	for i := range n {
 		key := keys[i%len(keys)]

@@ -14,48 +14,48 @@ import (
 	"assay/internal/wire"
 )
 
-// Spread is how a list spends the bytes that it is given.
+// Spread is how a list distributes its bytes over items.
 type Spread uint8
 
 // The spreads.
 const (
-	One  Spread = iota // one item with all of the bytes
+	One  Spread = iota // one item with all bytes
 	Few                // eight items
-	Root               // about as many items as each of them has bytes
-	Many               // items as small as they can be
+	Root               // about as many items as each item has bytes
+	Many               // items of minimum size
 	None               // no item
 	spreads
 )
 
-// Content is what attributes hold.
+// Content is the content of attributes.
 type Content uint8
 
-// The contents. An attribute of the last group takes all bytes of its list.
+// The contents. From Text on, one attribute uses all bytes of its list.
 const (
 	Same         Content = iota // a short key and value, always the same
-	Distinct                    // short keys that never repeat, without a value
-	Values                      // one key, values that never repeat
-	Secrets                     // a secret under keys that never repeat
-	Emails                      // keys that are e-mail addresses and never repeat
-	Deprecated                  // a deprecated key, values that never repeat
-	Misplaced                   // a key that belongs on a resource, values that never repeat
-	FewBad                      // nine secrets by turns
-	Empty                       // no byte
-	Integers                    // one key, integers that never repeat
-	Text                        // a text made of Hostile.Pattern
-	LongKey                     // a key made of Hostile.Pattern
+	Distinct                    // unique short keys, without a value
+	Values                      // one key, unique values
+	Secrets                     // a secret under unique keys
+	Emails                      // unique e-mail addresses as keys
+	Deprecated                  // a deprecated key, unique values
+	Misplaced                   // a resource attribute key, unique values
+	FewBad                      // nine secrets in rotation
+	Empty                       // no bytes
+	Integers                    // one key, unique integers
+	Text                        // a text of repeated Hostile.Pattern
+	LongKey                     // a key of repeated Hostile.Pattern
 	Wide                        // an array of empty values
-	WideLongKey                 // a key of half the bytes, and under it an array of integers
+	WideLongKey                 // a key of half the bytes, with an array of integers
 	WidePatterns                // an array of strings of Hostile.Pattern
 	Map                         // a key-value list
-	Nested64                    // arrays within arrays, as deep as they may be
+	Nested64                    // arrays nested to the maximum depth
 	contents
 )
 
-// Detail is what records, or data points, hold besides their attributes.
+// Detail is the content of records or data points besides their attributes.
 type Detail uint8
 
-// The details. Those of other signals than the record's are none.
+// The details. A detail of another signal than the record's adds nothing.
 const (
 	NoDetail   Detail = iota
 	Events            // of spans
@@ -66,31 +66,31 @@ const (
 	Buckets           // of exponential histograms
 	Quantiles         // of summaries
 	Metadata          // of metrics
-	Unknown           // fields that OTLP does not define
+	Unknown           // fields not defined by OTLP
 	Body              // the value of a log record, or the name of a span or metric, of Hostile.Content
 	EntityRefs        // of resources
 	detailCount
 )
 
-// Clock is when records happen.
+// Clock is how record timestamps are chosen.
 type Clock uint8
 
 // The clocks.
 const (
 	Now     Clock = iota // at Hostile.At
-	Hours                // in the 719 hours before it by turns
+	Hours                // cycling through the 719 hours before Hostile.At
 	Older                // before the window
-	NoClock              // without a time
+	NoClock              // no timestamp
 	clocks
 )
 
-// Hostile describes requests whose work could be more than their bytes: which lists
-// are long, and what stands in them. Any value describes requests that are
-// well-formed. The share of a level's bytes that goes to its attributes is in eighths.
+// Hostile describes requests that may cost more work than their size suggests: which lists are long, and their
+// contents. Every value describes well-formed requests. The shares are the part of a level's bytes used for its
+// attributes, in eighths.
 type Hostile struct {
 	Name   string
 	Signal wire.Signal
-	At     time.Time // when records happen; default: some time
+	At     time.Time // timestamp of records; default: a fixed time
 
 	Resources, Scopes, Records, Points, Details Spread
 
@@ -99,17 +99,17 @@ type Hostile struct {
 	Content Content
 	Detail  Detail
 	Clock   Clock
-	Pattern string // of texts
+	Pattern string // for texts and long keys
 
-	Services bool // each resource is of another service
-	Ids      bool // spans have ids, which make them part of traces
-	Metrics  bool // each metric has another name and unit
+	Services bool // a different service for each resource
+	Ids      bool // spans have trace and span ids
+	Metrics  bool // a different name and unit for each metric
 }
 
-// HostileFields is how many bytes HostileOf reads.
+// HostileFields is the number of bytes that HostileOf reads.
 const HostileFields = 18
 
-// HostileOf returns the Hostile that data describes, a byte a field; missing ones are 0.
+// HostileOf returns the Hostile that data encodes, one byte per field. Missing bytes are 0.
 func HostileOf(data []byte) Hostile {
 	next := func(n int) int {
 		if len(data) == 0 {
@@ -130,8 +130,7 @@ func HostileOf(data []byte) Hostile {
 	}
 }
 
-// Patterns are texts that a careless detector reads again and again when they
-// repeat.
+// Patterns are texts whose repetition makes a careless detector scan the same bytes many times.
 var Patterns = []string{
 	"x", "a@", "a%40b.", "password=", "token=\\\"***", "cookie: ", "cookie:token:cookie:%(***", "token={", "PWD=/", "4111 ", "1234567890123 ", "DE12 ", "eyJ", "sk-a-", "ghp_", "-----BEGIN ",
 	"xoxb-", "Bearer a-", "://a:b", "%3A%2F%2F", "x:@tcp(", "token=arn:", "_", "-", "=", "é@", "\x00", "http.request.header.", "glpat-", "-----BEGIN PRIVATE KEY",
@@ -152,7 +151,7 @@ func (h Hostile) Request(size int) []byte {
 type hostileBuilder struct {
 	*Hostile
 	at uint64
-	n  uint64 // what never repeats
+	n  uint64 // counter for unique values
 }
 
 func lenField(dst []byte, number protowire.Number, b []byte) []byte {
@@ -163,7 +162,7 @@ func fixed64Field(dst []byte, number protowire.Number, v uint64) []byte {
 	return protowire.AppendFixed64(protowire.AppendTag(dst, number, protowire.Fixed64Type), v)
 }
 
-// list returns a repeated field whose items take budget bytes together.
+// list returns a repeated field whose items take budget bytes in total.
 func (b *hostileBuilder) list(s Spread, budget int, number protowire.Number, item func(budget int) []byte) []byte {
 	var out []byte
 	each := func(n, budget int) []byte {
@@ -190,7 +189,7 @@ func (b *hostileBuilder) list(s Spread, budget int, number protowire.Number, ite
 	}
 }
 
-// short returns a text of few bytes that never repeats.
+// short returns a unique short text.
 func (b *hostileBuilder) short() []byte {
 	const digits = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345678_"
 	b.n++
@@ -205,8 +204,8 @@ func (b *hostileBuilder) pattern(budget int) []byte {
 	return []byte(strings.Repeat(b.Pattern, 1+budget/len(b.Pattern)))
 }
 
-// attributes returns attributes of share eighths of budget bytes, at least one,
-// none where share is 0, and what is left of the budget.
+// attributes returns attributes that take share eighths of budget bytes, at least one, or none if share is 0. It also
+// returns the rest of the budget.
 func (b *hostileBuilder) attributes(number protowire.Number, share uint8, budget int) (out []byte, left int) {
 	if share == 0 {
 		return nil, budget
@@ -259,7 +258,7 @@ func (b *hostileBuilder) attribute(budget int) []byte {
 	case Map:
 		return kv([]byte("k"), lenField(nil, 6, b.list(Many, budget, 1, func(int) []byte { return kv(b.short(), nil) })))
 	case Nested64:
-		// What stands innermost is as wide as the budget.
+		// Fill the innermost level with the budget.
 		v := []byte(strings.Repeat("\x0a\x00", 1+budget/2))
 		for range wire.MaxDepth - 1 {
 			v = lenField(nil, 1, lenField(nil, 5, v))
@@ -270,7 +269,7 @@ func (b *hostileBuilder) attribute(budget int) []byte {
 	}
 }
 
-// value returns an AnyValue with what an attribute would hold.
+// value returns an AnyValue with the content of an attribute.
 func (b *hostileBuilder) value(budget int) []byte {
 	kv := b.attribute(budget)
 	for len(kv) > 0 {
@@ -285,7 +284,7 @@ func (b *hostileBuilder) value(budget int) []byte {
 	return nil
 }
 
-// name returns a text with what an attribute would hold.
+// name returns a text with the content of an attribute.
 func (b *hostileBuilder) name(budget int) []byte {
 	if b.Content == Text || b.Content == LongKey {
 		return b.pattern(budget)
@@ -300,7 +299,7 @@ func (b *hostileBuilder) entry(budget int) []byte {
 	}
 	resource := lenField(nil, 1, lenField(lenField(nil, 1, []byte("service.name")), 2, lenField(nil, 1, name)))
 	if b.Clock == NoClock && !b.Services {
-		resource = nil // as small as it can be
+		resource = nil // the minimum size
 	}
 	if b.Detail == EntityRefs {
 		resource = append(resource, b.list(b.Details, budget/2, 3, func(n int) []byte {
@@ -336,7 +335,7 @@ func (b *hostileBuilder) record(budget int) []byte {
 	}
 }
 
-// time returns the time field of a record, if it has one.
+// time returns the time field of a record, or nil without a clock.
 func (b *hostileBuilder) time(number protowire.Number) []byte {
 	at := b.at
 	switch b.Clock {
@@ -351,7 +350,7 @@ func (b *hostileBuilder) time(number protowire.Number) []byte {
 	return fixed64Field(nil, number, at)
 }
 
-// unknown returns fields of a number that OTLP does not define.
+// unknown returns fields with a number that OTLP does not define.
 func (b *hostileBuilder) unknown(budget int) []byte {
 	return []byte(strings.Repeat("\xb8\x3e\x01", 1+budget/3)) // field 999
 }
@@ -455,7 +454,7 @@ func (b *hostileBuilder) metric(budget int) []byte {
 	return lenField(out, data, points)
 }
 
-// Shapes are hostile requests of each kind that is known to be dear.
+// Shapes returns hostile requests of each kind known to be expensive.
 func Shapes() []Hostile {
 	const (
 		traces, metrics, logs = wire.Traces, wire.Metrics, wire.Logs
@@ -484,7 +483,7 @@ func Shapes() []Hostile {
 		{Name: "the same attribute", Signal: logs, Records: Root, RecordShare: all, Content: Same},
 		{Name: "distinct values", Signal: traces, Records: Root, RecordShare: all, Content: Values},
 		{Name: "distinct bad attributes", Signal: logs, Records: Many, RecordShare: all, Content: Secrets},
-		{Name: "nine bad attributes by turns in all hours", Signal: logs, Records: Many, RecordShare: all, Content: FewBad, Clock: Hours},
+		{Name: "nine bad attributes in rotation in all hours", Signal: logs, Records: Many, RecordShare: all, Content: FewBad, Clock: Hours},
 		{Name: "deprecated keys in all hours", Signal: traces, Records: Many, RecordShare: all, Content: Deprecated, Clock: Hours},
 		{Name: "records of all hours", Signal: logs, Records: Many, Clock: Hours},
 		{Name: "records of all hours of many services", Signal: logs, Resources: Root, Records: Many, Services: true, Clock: Hours},
@@ -521,8 +520,8 @@ func Shapes() []Hostile {
 	return shapes
 }
 
-// Document describes OTLP/JSON requests whose reading could be more work than their
-// bytes: an item that repeats within brackets.
+// Document describes OTLP/JSON requests that may cost more work to parse than their size suggests: an item repeated
+// within brackets.
 type Document struct {
 	Name              string
 	Signal            wire.Signal
@@ -547,7 +546,7 @@ func (d Document) Request(size int) []byte {
 	return append(doc, d.Close...)
 }
 
-// Documents are hostile documents of each kind that is known to be dear.
+// Documents returns hostile documents of each kind known to be expensive.
 func Documents() []Document {
 	const (
 		records, endRecords = `{"resourceLogs":[{"scopeLogs":[{"logRecords":[`, `]}]}]}`
@@ -573,8 +572,8 @@ func Documents() []Document {
 		{Name: "white space", Signal: wire.Logs, Open: records + `{}`, Item: " \n\t ", Separator: " ", Close: endRecords},
 		number("short numbers", "0"),
 		number("numbers of all digits", "1.7976931348623157e308"),
-		number("numbers halfway between two", "4503599627370496.5"),
-		number("long numbers halfway between two", "9007199254740992.9999999999999999"),
+		number("numbers halfway between two doubles", "4503599627370496.5"),
+		number("long numbers halfway between two doubles", "9007199254740992.9999999999999999"),
 		number("subnormal numbers", "1e-320"),
 		number("long subnormal numbers", "2.4703282292062327208e-324"),
 		number("long numbers", "1."+strings.Repeat("9", 100_000)),
@@ -589,7 +588,7 @@ func Documents() []Document {
 		inBody("bytes", `{"bytesValue":"`+strings.Repeat("A", 4)+`","arrayValue":{"values":[`, `{"bytesValue":"__8="}`, `]}}`),
 		inBody("unknown fields", `{`, `"a":1`, `}`),
 		inBody("unknown arrays", `{`, `"a":[[[[[[[[[[]]]]]]]]]]`, `}`),
-		inBody("unknown arrays, as deep as they may be", `{`, `"a":`+strings.Repeat("[", 10_000)+strings.Repeat("]", 10_000), `}`),
+		inBody("unknown arrays of maximum depth", `{`, `"a":`+strings.Repeat("[", 10_000)+strings.Repeat("]", 10_000), `}`),
 		inBody("duplicate keys", `{`, `"kvlistValue":{}`, `}`),
 		inBody("keys with escapes", `{`, `"\u0061rrayValue":{}`, `}`),
 		inBody("values around values", strings.Repeat(array, 63), `{"stringValue":"`+strings.Repeat("x", 1000)+`"}`, strings.Repeat(endArray, 63)),

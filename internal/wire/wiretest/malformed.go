@@ -12,9 +12,8 @@ import (
 	"assay/internal/wire"
 )
 
-// Damaged yields body in many damaged forms, each with a name: cut off at each byte, each bit
-// flipped, each byte doubled. Some of them are well-formed by chance, and none is in the way
-// that body is. The slice is reused by the next form.
+// Damaged yields damaged forms of body, each with a name: truncated at each byte, each bit flipped, each byte
+// doubled. Some forms are well-formed by chance. The yielded slice is reused for the next form.
 func Damaged(body []byte) iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
 		for i := range body {
@@ -42,10 +41,10 @@ func Damaged(body []byte) iter.Seq2[string, []byte] {
 	}
 }
 
-// Nested returns an attribute, an encoded KeyValue, whose value is a string inside depth arrays (or, at every other
-// level, key-value lists, if mixed).
+// Nested returns an encoded KeyValue whose value is a string inside depth arrays. If mixed, every other level is a
+// key-value list.
 func Nested(depth int, mixed bool) []byte {
-	// Built from the end, because each level is prefixed with a length.
+	// Build from the end, because each level is prefixed with a length.
 	total := make([]byte, 0, 64+depth*24)
 	prepend := func(number protowire.Number, n int) int {
 		var head []byte
@@ -74,14 +73,14 @@ func Nested(depth int, mixed bool) []byte {
 	return total
 }
 
-// InResource returns a request of any signal whose one resource has the given encoded attribute.
+// InResource returns a request of any signal with one resource that has the given encoded attribute.
 func InResource(keyValue []byte) []byte {
 	resource := protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), keyValue)
 	entry := protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), resource)
 	return protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), entry)
 }
 
-// InRecord returns a request whose one record (span, metric or log record) has the given encoded fields.
+// InRecord returns a request with one record (span, metric or log record) that consists of the given encoded fields.
 func InRecord(fields []byte) []byte {
 	scope := protowire.AppendBytes(protowire.AppendTag(nil, 2, protowire.BytesType), fields)
 	entry := protowire.AppendBytes(protowire.AppendTag(nil, 2, protowire.BytesType), scope)

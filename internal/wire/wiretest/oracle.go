@@ -24,11 +24,11 @@ import (
 	"assay/internal/wire"
 )
 
-// The two dumps of a request, one by the views of package wire, one by a full unmarshal with
-// pdata, are equal when the two agree on every field that both can show. pdata has
+// DumpWire and DumpPdata dump a request in the same text format, one through the views of package wire, the other
+// through a full unmarshal with pdata. The dumps are equal if both agree on every field that both expose. pdata has
 // no accessor for entity references.
 
-// DumpWire says in text what the views of package wire say about a request.
+// DumpWire dumps a request through the views of package wire.
 func DumpWire(signal wire.Signal, body []byte) (string, error) {
 	if err := wire.Validate(signal, body); err != nil {
 		return "", err
@@ -48,7 +48,7 @@ func DumpWire(signal wire.Signal, body []byte) (string, error) {
 	return d.String(), err
 }
 
-// DumpPdata says in text what pdata says about a request.
+// DumpPdata dumps a request through pdata.
 func DumpPdata(signal wire.Signal, body []byte) (string, error) {
 	var d dump
 	switch signal {
@@ -71,13 +71,13 @@ func DumpPdata(signal wire.Signal, body []byte) (string, error) {
 		}
 		d.logs(request.Logs())
 	default:
-		panic("wiretest: no signal")
+		panic("wiretest: not a signal")
 	}
 	return d.String(), nil
 }
 
-// HasGroup returns whether a request has a group as an unknown field, or may have one because the official
-// protobuf library does not accept the request at all.
+// HasGroup reports whether a request contains a group as an unknown field. It also returns true if the official
+// protobuf library rejects the request.
 func HasGroup(signal wire.Signal, body []byte) bool {
 	m := official(signal)
 	if err := proto.Unmarshal(body, m); err != nil {
@@ -101,8 +101,8 @@ func HasGroup(signal wire.Signal, body []byte) bool {
 	return err != nil
 }
 
-// dump writes one line per message. Both sides share the functions that format a line, so the
-// lines can only differ in what they say.
+// dump writes one line per message. Both dumps share the functions that format a line, so lines differ only in
+// content.
 type dump struct{ strings.Builder }
 
 func (d *dump) line(kind string, fields ...any) {
@@ -113,7 +113,7 @@ func (d *dump) line(kind string, fields ...any) {
 			fmt.Fprintf(d, " %q", f)
 		case string:
 			fmt.Fprintf(d, " %q", f)
-		case float64: // by its bits, because NaN does not equal itself
+		case float64: // as bits, because NaN does not equal itself
 			fmt.Fprintf(d, " %x", math.Float64bits(f))
 		default:
 			fmt.Fprintf(d, " %v", f)
@@ -122,7 +122,7 @@ func (d *dump) line(kind string, fields ...any) {
 	d.WriteByte('\n')
 }
 
-// each calls f for each message of the list.
+// each calls f for each message of the list. It stops at the first error.
 func each(list wire.Repeated, f func(wire.Message) error) error {
 	for m, ok := list.Next(); ok; m, ok = list.Next() {
 		if err := f(m); err != nil {
@@ -532,7 +532,7 @@ func (d *dump) logs(ld plog.Logs) {
 	}
 }
 
-// trace and spanid return an id as the views do: nothing when it is all zeros.
+// trace and spanid return an id as the views do: nil if it is all zeros.
 func trace(id pcommon.TraceID) []byte {
 	if id.IsEmpty() {
 		return nil

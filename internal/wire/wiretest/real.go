@@ -11,7 +11,7 @@ import (
 //go:embed testdata/*.binpb
 var recordings embed.FS
 
-// Real returns requests that were recorded from real senders: the Go and Node.js SDKs and telemetrygen.
+// Real returns requests recorded from the Go and Node.js SDKs and telemetrygen.
 func Real() []Request {
 	files, err := recordings.ReadDir("testdata")
 	if err != nil {
