@@ -11,8 +11,8 @@ import (
 	"assay/internal/rules/catalog"
 )
 
-// Bucket is the start of one step of the window, in Unix seconds. With the
-// default step of an hour it is a clock hour, UTC.
+// Bucket is the start of a bucket of the scoring window, in Unix seconds. With the default step of an hour it is a
+// UTC clock hour.
 type Bucket int64
 
 // BucketOf returns the bucket of an event time in Unix nanoseconds.
@@ -28,7 +28,7 @@ func BucketOf(unixNano uint64, step time.Duration) Bucket {
 // Time returns the start of the bucket.
 func (b Bucket) Time() time.Time { return time.Unix(int64(b), 0).UTC() }
 
-// Count is how many observations a rule made and how many of them failed.
+// Count is the number of observations of a rule and the number of failed ones.
 type Count struct {
 	Observed uint64
 	Failed   uint64
@@ -40,13 +40,13 @@ func (c *Count) Add(o Count) {
 	c.Failed += o.Failed
 }
 
-// Verdicts are the counts of all rules in one bucket.
+// Verdicts holds the counts of all rules in one bucket.
 type Verdicts struct {
 	Bucket Bucket
 	Counts [catalog.Count]Count
 }
 
-// Signal indexes usage.
+// Signal is a telemetry signal and the index of its usage.
 type Signal uint8
 
 // The signals.
@@ -57,28 +57,28 @@ const (
 	SignalCount
 )
 
-// Usage is what a service sent of one signal.
+// Usage is the telemetry of one signal that a service sent.
 type Usage struct {
 	Items uint64 // spans, metric data points or log records
 	Bytes uint64 // uncompressed OTLP protobuf bytes
 }
 
-// HourUsage is what a service sent with event times in one bucket.
+// HourUsage is the telemetry that a service sent with event times in one bucket.
 type HourUsage struct {
 	Bucket Bucket
 	Usage  [SignalCount]Usage
 }
 
-// Example is one failing observation, the newest of its rule and service.
+// Example is the newest failing observation of a rule and service.
 type Example struct {
 	TimeUnixNano       uint64 // event time
 	Signal             Signal
-	TraceID            [16]byte // zero where it has none
+	TraceID            [16]byte // zero if absent
 	ResourceAttributes string   // JSON object without sensitive values, at most 4 KiB
-	SamplingRate       float64  // share of traces kept; 1 unless trace memory ran short, 0 where it does not apply
+	SamplingRate       float64  // fraction of traces kept; 1 without sampling, 0 if not applicable
 }
 
-// Newer orders examples totally, so that merging commutes.
+// Newer reports whether e is newer than o. The order is total, so that merging commutes.
 func (e *Example) Newer(o *Example) bool {
 	if c := cmp.Compare(e.TimeUnixNano, o.TimeUnixNano); c != 0 {
 		return c > 0
@@ -95,15 +95,15 @@ func (e *Example) Newer(o *Example) bool {
 	return e.SamplingRate > o.SamplingRate
 }
 
-// List names one of the lists of evidence that an insight shows.
+// List is one of the evidence lists of an insight.
 type List uint8
 
-// The lists, with the names under which insights show them.
+// The evidence lists. Insights use their String form.
 const (
 	MetricNames List = iota
 	AttributeKeys
 	SpanNames
-	Findings // "where: kind" pairs of sensitive data
+	Findings // location and kind of sensitive data
 	DiscouragedAttributes
 	Units
 	MissingAttribute
@@ -121,71 +121,106 @@ func (l List) String() string {
 	return "unknown"
 }
 
-// MaxItems bounds every evidence list of a rule and service.
+// MaxItems limits each evidence list of a rule and service.
 const MaxItems = 20
 
-// FindingSeparator stands in a Findings item between where and what kind.
+// FindingSeparator separates the location and the kind in an item of Findings.
 const FindingSeparator = "\n"
 
-// MaxItemBytes bounds one evidence item.
+// MaxItemBytes limits one evidence item.
 const MaxItemBytes = 256
 
-// Item identifies one entry of an evidence list. Its text holds no sensitive
-// value.
+// Item identifies an entry of an evidence list. Text contains no sensitive value.
 type Item struct {
 	Rule catalog.Rule
 	List List
 	Text string
 }
 
-// Claim says that a service gave Value to Key, of which the whole organization
-// (RES-002, MET-003, MET-004) may hold one value only, or (LOG-001) that it saw
-// something on a day. Key and Value are stable hashes, for LOG-001 numbers; the
-// texts are what an insight shows, without sensitive values.
+// Claim records that a service used Value for Key. For RES-002, MET-003 and MET-004, an organization should have one
+// value per key. For LOG-001, the claim records an observation on a day. Key and Value are stable hashes, or numbers
+// for LOG-001. The texts for insights are in ClaimFact.
 //
-// A Key has 128 bits: it is compared with all keys of the organization, of which there
-// may be billions, and two that collide would be a conflict that does not exist. A
-// Value is compared with the values of its own key alone, so 64 bits are enough.
+// A Key has 128 bits, because it is compared with all keys of the organization, possibly billions, and a collision
+// would be a false conflict. A Value is compared only with the values of its own key, so 64 bits suffice.
 type Claim struct {
 	Rule  catalog.Rule
 	Key   Hash128
 	Value uint64
 }
 
-// ClaimFact is the newest bucket in which a claim was made, and its texts.
+// ClaimFact is the newest bucket of a claim and its texts, without sensitive values.
 type ClaimFact struct {
 	Last      Bucket
 	KeyText   string // metric name; "" for RES-002 and LOG-001
-	ValueText string // unit; "" elsewhere
+	ValueText string // unit; "" otherwise
 }
 
-// The keys of LOG-001's claims, in Low; their values are days since 1970.
+// Keys of the claims of LOG-001, in Low. The values are days since 1970.
 const (
 	KeyLogDay   = 1 // the service sent log records on that day
 	KeyDebugDay = 2 // the service sent DEBUG records on that day
 )
 
-// KeySpanNames is the key of SPA-003's sets. Older versions had 0: their sets are of
-// hashes that were not keyed.
+// KeySpanNames is the key of the sets of SPA-003. Older versions used 0, with unkeyed hashes.
 const KeySpanNames = 1
 
-// DistinctKey identifies one set of distinct values that a rule counts. A set is of
-// one service and hour, so 64 bits tell its keys apart.
+// DistinctKey identifies a set of distinct values that a rule counts. A set belongs to one service and hour, so 64
+// bits suffice for Key.
 type DistinctKey struct {
 	Rule catalog.Rule
 	Hour int64  // Unix seconds of a clock hour, UTC
-	Key  uint64 // stable hash of what is counted: metric name and attribute key; KeySpanNames for SPA-003
+	Key  uint64 // stable hash of metric name and attribute key; KeySpanNames for SPA-003
 }
 
-// DistinctFact is the set with what an insight says when it grows past its limit.
+// Rows charged for a distinct set and for the metric series of a service. A stored set has up to about ten kilobytes,
+// stored series have forty and more; both are read and written again for each added value.
+const (
+	SetRows    = 8
+	SeriesRows = 32
+)
+
+// evidenceBytes is the size of the evidence of a service that counts as a row.
+const evidenceBytes = 4096
+
+// EvidenceRows returns the number of rows charged for the examples and items of s, by their size.
+func (s *Service) EvidenceRows() int {
+	bytes := 0
+	for _, e := range s.Examples {
+		if e != nil {
+			bytes += len(e.ResourceAttributes)
+		}
+	}
+	for it := range s.Items {
+		bytes += len(it.Text)
+	}
+	return bytes / evidenceBytes
+}
+
+// DetachEvidence moves the examples and items of s to another service.
+func (s *Service) DetachEvidence(to *Service) {
+	for r, e := range s.Examples {
+		if e != nil {
+			to.AddExample(catalog.Rule(r), e)
+			s.Examples[r] = nil
+		}
+	}
+	for it, b := range s.Items {
+		to.AddItem(it, b)
+	}
+	clear(s.Items)
+	clear(s.texts)
+}
+
+// DistinctFact is a set of distinct values and the texts for an insight.
 type DistinctFact struct {
-	Last   Bucket // newest bucket that added to the set or saw it
+	Last   Bucket // newest bucket with a value
 	Values Set
 	Metric string // metric name without sensitive parts; "" for SPA-003
 	Attr   string // attribute key without sensitive parts; "" for SPA-003
 }
 
-// Service is what was seen of one service.
+// Service holds the facts of one service.
 type Service struct {
 	Key assay.ServiceKey
 
@@ -200,8 +235,8 @@ type Service struct {
 	Distinct map[DistinctKey]*DistinctFact
 	Series   Series // metric series
 
-	byBucket map[Bucket]int        // positions in Verdicts, once there are many
-	texts    map[itemList][]string // of Items, sorted
+	byBucket map[Bucket]int        // indexes in Verdicts, once there are many
+	texts    map[itemList][]string // texts of Items, sorted
 	steps    uint64
 }
 
@@ -211,7 +246,7 @@ type itemList struct {
 	list List
 }
 
-// Reset empties s and keeps its memory, as far as it is not large.
+// Reset empties s. It retains the memory unless it is large.
 func (s *Service) Reset() {
 	clear(s.Items)
 	clear(s.Claims)
@@ -225,14 +260,14 @@ func (s *Service) Reset() {
 	}
 }
 
-// Steps returns how many buckets, items, claims, sets and series were added to s or
-// looked at for it. Tests use it to bound the work for a request.
+// Steps returns the number of buckets, items, claims, sets and series added to s or visited. Tests use it to bound
+// the work per request.
 func (s *Service) Steps() uint64 { return s.steps }
 
-// scanned is up to how many buckets a scan finds one faster than an index.
+// scanned is the number of buckets up to which a linear scan is faster than an index.
 const scanned = 8
 
-// Counts returns the counts of a bucket, to be added to until the next call.
+// Counts returns the counts of a bucket. The pointer is valid until the next call.
 func (s *Service) Counts(b Bucket) *[catalog.Count]Count {
 	n := len(s.Verdicts)
 	if n <= scanned {
@@ -265,8 +300,8 @@ func (s *Service) indexBuckets() {
 	s.steps += uint64(len(s.Verdicts))
 }
 
-// AddUsage counts what was sent in a bucket. It scans the buckets: they are those in
-// which requests arrived, which senders do not choose.
+// AddUsage adds to the usage in a bucket. It scans the buckets linearly: usage has the buckets of arrival times,
+// which senders do not control.
 func (s *Service) AddUsage(b Bucket, signal Signal, u Usage) {
 	for i := range s.Usage {
 		if s.Usage[i].Bucket == b {
@@ -280,7 +315,7 @@ func (s *Service) AddUsage(b Bucket, signal Signal, u Usage) {
 	s.Usage = append(s.Usage, h)
 }
 
-// Seen widens the span between first and last event time.
+// Seen extends the range of event times.
 func (s *Service) Seen(unixNano uint64) {
 	if s.FirstSeen == 0 || unixNano < s.FirstSeen {
 		s.FirstSeen = unixNano
@@ -288,15 +323,15 @@ func (s *Service) Seen(unixNano uint64) {
 	s.LastSeen = max(s.LastSeen, unixNano)
 }
 
-// AddExample keeps the newest example of a rule. It keeps e itself.
+// AddExample records e if it is the newest example of a rule. It retains e.
 func (s *Service) AddExample(r catalog.Rule, e *Example) {
 	if old := s.Examples[r]; old == nil || e.Newer(old) {
 		s.Examples[r] = e
 	}
 }
 
-// AddItem adds one entry to an evidence list, which keeps its MaxItems smallest. It
-// reports whether the entry is new and was kept.
+// AddItem adds an item to an evidence list, which holds the MaxItems smallest items. It reports whether the item was
+// new and stored.
 func (s *Service) AddItem(it Item, b Bucket) bool {
 	s.steps++
 	if old, ok := s.Items[it]; ok {
@@ -340,7 +375,7 @@ func (s *Service) indexItems() {
 	s.steps += uint64(len(s.Items))
 }
 
-// AddClaim adds a claim.
+// AddClaim adds a claim or merges f into it.
 func (s *Service) AddClaim(c Claim, f ClaimFact) {
 	s.steps++
 	old, ok := s.Claims[c]
@@ -350,14 +385,13 @@ func (s *Service) AddClaim(c Claim, f ClaimFact) {
 	if s.Claims == nil {
 		s.Claims = make(map[Claim]ClaimFact)
 	}
-	if ok { // texts derive from the key and value, so either side's will do
+	if ok { // texts derive from key and value, so both sides have the same
 		f.KeyText, f.ValueText = old.KeyText, old.ValueText
 	}
 	s.Claims[c] = f
 }
 
-// DistinctSet returns the set of a key, made with the limit and texts given when
-// it is new.
+// DistinctSet returns the set of a key. If it is new, it is created with the given limit and texts.
 func (s *Service) DistinctSet(k DistinctKey, b Bucket, limit uint64, metric, attr string) *Set {
 	s.steps++
 	f := s.Distinct[k]
@@ -372,8 +406,7 @@ func (s *Service) DistinctSet(k DistinctKey, b Bucket, limit uint64, metric, att
 	return &f.Values
 }
 
-// Merge adds o to s, in steps that are linear in o. It leaves o as it is; examples,
-// which do not change, are shared.
+// Merge merges o into s, in time linear in o. It does not modify o, but shares its examples, which are immutable.
 func (s *Service) Merge(o *Service) {
 	if o.FirstSeen != 0 {
 		s.Seen(o.FirstSeen)
@@ -410,14 +443,14 @@ func (s *Service) Merge(o *Service) {
 	s.Series.Merge(&o.Series)
 }
 
-// Organization is what was seen of one organization.
+// Organization holds the facts of one organization.
 type Organization struct {
 	ID         string
 	Services   map[assay.ServiceKey]*Service
-	LogRecords assay.SeverityCounts // accepted, whatever their service and time
+	LogRecords assay.SeverityCounts // accepted records of all services and times
 }
 
-// Service returns the facts of a service, made when it is new.
+// Service returns the facts of a service, creating them if necessary.
 func (o *Organization) Service(k assay.ServiceKey) *Service {
 	s := o.Services[k]
 	if s == nil {
@@ -430,19 +463,17 @@ func (o *Organization) Service(k assay.ServiceKey) *Service {
 	return s
 }
 
-// Delta is what was seen since the last commit. It is not safe for concurrent
-// use.
+// Delta holds the facts since the last commit. It is not safe for concurrent use.
 type Delta struct {
 	Organizations map[string]*Organization // by id
 
-	Journals []Journal // each of another name
+	Journals []Journal // with distinct names
 
-	// Remember holds the filter hashes of the facts in here, to be added to the
-	// Filter once they are committed.
+	// Remember holds the filter hashes of these facts, to be added to the Filter after the commit.
 	Remember []uint64
 }
 
-// Organization returns the facts of an organization, made when it is new.
+// Organization returns the facts of an organization, creating them if necessary.
 func (d *Delta) Organization(id string) *Organization {
 	o := d.Organizations[id]
 	if o == nil {
@@ -455,8 +486,7 @@ func (d *Delta) Organization(id string) *Organization {
 	return o
 }
 
-// LogRecords returns the log records of each organization that sent some, nil when
-// there are none.
+// LogRecords returns the log record counts of each organization that sent any, or nil if none did.
 func (d *Delta) LogRecords() map[string]assay.SeverityCounts {
 	var records map[string]assay.SeverityCounts
 	for id, o := range d.Organizations {
@@ -484,7 +514,7 @@ func (d *Delta) Steps() (n uint64) {
 // Empty reports whether there is nothing to commit.
 func (d *Delta) Empty() bool { return len(d.Organizations) == 0 && len(d.Journals) == 0 }
 
-// Merge adds the facts of o to d, not its journals. It leaves o as it is.
+// Merge merges the facts of o into d, without its journals. It does not modify o.
 func (d *Delta) Merge(o *Delta) {
 	for id, from := range o.Organizations {
 		to := d.Organization(id)

@@ -19,14 +19,14 @@ import (
 	"assay/internal/rules/catalog"
 )
 
-// diff compares deltas as far as it matters: the order of buckets does not.
+// diff compares deltas, ignoring the order of buckets.
 func diff(a, b *Delta) string {
 	return cmp.Diff(a.Organizations, b.Organizations,
 		cmpopts.SortSlices(func(x, y Verdicts) bool { return x.Bucket < y.Bucket }),
 		cmpopts.SortSlices(func(x, y HourUsage) bool { return x.Bucket < y.Bucket }),
 		cmp.Transformer("Set", func(s Set) string { return fmt.Sprint(s.Limit, s.Count(), s.values, s.full) }),
 		cmp.Transformer("Series", func(s Series) string {
-			var own Series // looking at it must not change the one compared
+			var own Series // Count settles the series; do not modify the compared one
 			own.Merge(&s)
 			return fmt.Sprint(own.Count(), own.seen, own.settled)
 		}),
@@ -34,7 +34,7 @@ func diff(a, b *Delta) string {
 		cmpopts.EquateEmpty())
 }
 
-// deltas draws small deltas that overlap much.
+// deltas draws small deltas with many overlaps.
 var deltas = rapid.Custom(func(t *rapid.T) *Delta {
 	small := func(label string, n int) int { return rapid.IntRange(0, n).Draw(t, label) }
 	rule := func() catalog.Rule { return catalog.Rule(small("rule", 2)) }
@@ -50,7 +50,7 @@ var deltas = rapid.Custom(func(t *rapid.T) *Delta {
 		for range small("n items", 30) {
 			s.AddItem(Item{Rule: rule(), List: SpanNames, Text: fmt.Sprint("item", small("text", 40))}, Bucket(small("bucket", 2)))
 		}
-		// The texts of a claim follow from its key and value.
+		// The texts of a claim derive from its key and value.
 		key, value := small("key", 2), small("value", 2)
 		s.AddClaim(Claim{catalog.MET003, Hash128{1, uint64(key)}, uint64(value)}, ClaimFact{Bucket(small("bucket", 2)), fmt.Sprint("k", key), fmt.Sprint("v", value)})
 		hour := int64(small("hour", 1))
@@ -74,11 +74,11 @@ func TestMergeCommutesAndAssociates(t *testing.T) {
 		whole := merged(a, b, c)
 		require.Empty(t, diff(whole, merged(c, b, a)), "commutes")
 		require.Empty(t, diff(whole, merged(a, merged(b, c))), "associates")
-		require.Empty(t, diff(whole, merged(new(Delta), whole)), "nothing added changes nothing")
+		require.Empty(t, diff(whole, merged(new(Delta), whole)), "merging into an empty delta is the identity")
 	})
 }
 
-// TestMergeLeavesItsSource: merging is repeated when a transaction is.
+// TestMergeLeavesItsSource: Merge does not modify its source, because a retried transaction merges again.
 func TestMergeLeavesItsSource(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := deltas.Draw(t, "a"), deltas.Draw(t, "b")
@@ -88,7 +88,7 @@ func TestMergeLeavesItsSource(t *testing.T) {
 	})
 }
 
-// TestMergeIdempotentFacts: counts add up, everything else may be told twice.
+// TestMergeIdempotentFacts: all facts except counts are idempotent.
 func TestMergeIdempotentFacts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := deltas.Draw(t, "a")
@@ -129,8 +129,7 @@ func TestCountsAndUsage(t *testing.T) {
 	require.Equal(t, Usage{6, 8}, s.Usage[0].Usage[Logs])
 }
 
-// TestManyBuckets: buckets are found among many without looking at all of them, also
-// after Reset and after merging in any order.
+// TestManyBuckets: a bucket is found among many without a scan, also after Reset and after merging in any order.
 func TestManyBuckets(t *testing.T) {
 	const n = 720
 	var s Service
@@ -207,21 +206,21 @@ func TestItemBound(t *testing.T) {
 	require.Len(t, s.Items, MaxItems+2)
 	slices.Sort(texts)
 	for _, text := range texts[:MaxItems] {
-		require.Contains(t, s.Items, Item{catalog.SPA003, SpanNames, text}, "the smallest stay")
+		require.Contains(t, s.Items, Item{catalog.SPA003, SpanNames, text}, "the smallest items are kept")
 	}
 	before := s.Steps()
 	for i := range 1000 {
 		s.AddItem(Item{catalog.SPA003, SpanNames, fmt.Sprintf("z%d", i)}, 0)
 	}
 	require.EqualValues(t, 1000, s.Steps()-before, "no item is compared with all others")
-	stored := Service{Items: maps.Clone(s.Items)} // as a store makes it
+	stored := Service{Items: maps.Clone(s.Items)} // as a store returns it
 	stored.AddItem(Item{catalog.SPA003, SpanNames, "000"}, 0)
 	require.Len(t, stored.Items, MaxItems+2)
-	require.NotContains(t, stored.Items, Item{catalog.SPA003, SpanNames, texts[MaxItems-1]}, "the largest goes")
+	require.NotContains(t, stored.Items, Item{catalog.SPA003, SpanNames, texts[MaxItems-1]}, "the largest item is dropped")
 	it := Item{catalog.SPA003, SpanNames, texts[0]}
 	s.AddItem(it, 7200)
 	s.AddItem(it, 3600)
-	require.EqualValues(t, 7200, s.Items[it], "the newest bucket stays")
+	require.EqualValues(t, 7200, s.Items[it], "the newest bucket is kept")
 }
 
 func TestFilter(t *testing.T) {
@@ -235,7 +234,7 @@ func TestFilter(t *testing.T) {
 		f.Add(h)
 		require.True(t, f.Has(h))
 	}
-	// A slot holds the last two that share it, also when one is added again.
+	// A slot holds the last two hashes that share it, also when one is added again.
 	f = NewFilter(4)
 	f.Add(0x100)
 	f.Add(0x200)
@@ -247,7 +246,7 @@ func TestFilter(t *testing.T) {
 	require.True(t, f.Has(0x200))
 }
 
-func TestFilterSparesRepeatedFacts(t *testing.T) {
+func TestFilterSkipsRepeatedFacts(t *testing.T) {
 	f := NewFilter(8)
 	commit := func(d *Delta) {
 		for _, h := range d.Remember {
@@ -270,13 +269,13 @@ func TestFilterSparesRepeatedFacts(t *testing.T) {
 	again := add(0, e)
 	require.Empty(t, again.Items)
 	require.Nil(t, again.Examples[catalog.SPA003])
-	require.Len(t, add(3600, e).Items, 1, "in another bucket it is another fact")
+	require.Len(t, add(3600, e).Items, 1, "a distinct fact in another bucket")
 	later := Example{TimeUnixNano: e.TimeUnixNano + exampleSlot}
-	require.NotNil(t, add(0, later).Examples[catalog.SPA003], "a newer example is sent again after a while")
+	require.NotNil(t, add(0, later).Examples[catalog.SPA003], "a newer example passes after exampleSlot")
 
 	d := new(Delta)
 	d.AddItem(nil, d.Organization("o").Service(assay.ServiceKey{}), 7, it, 0)
-	require.Empty(t, d.Remember, "without a filter there is nothing to remember")
+	require.Empty(t, d.Remember, "nothing to remember without a filter")
 }
 
 func TestIDs(t *testing.T) {
@@ -297,7 +296,7 @@ func TestIDs(t *testing.T) {
 	}
 }
 
-// TestItemsOfAStore: items that were not added one by one are bounded, too.
+// TestItemsOfAStore: items that were not added by AddItem are limited, too.
 func TestItemsOfAStore(t *testing.T) {
 	s := Service{Items: make(map[Item]Bucket)}
 	for i := range MaxItems {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package delta holds the mergeable facts that judging telemetry leaves behind,
-// keyed by organization, service, rule and window bucket.
+// Package delta defines the mergeable facts that the evaluation of telemetry produces, keyed by organization,
+// service, rule and window bucket.
 //
-// Every fact merges commutatively and associatively: counts add, sets unite,
-// bounded lists keep their smallest items, examples keep the newest. So facts of
-// many requests, and of many replicas, end in the same state whatever their
-// order. Nothing here knows a rule's text, a clock or a store.
+// Merging is commutative and associative: counts are added, sets united, bounded lists keep their smallest items, and
+// examples the newest. So the facts of many requests and replicas result in the same state in any order. The package
+// does not depend on rule texts, clocks or stores.
 package delta

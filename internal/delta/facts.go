@@ -7,39 +7,39 @@ import (
 	"assay/internal/rules/catalog"
 )
 
-// Request identifies one OTLP request, so that a repeated one counts once.
+// Request identifies an OTLP request, so that a retried request counts once.
 type Request struct {
 	OrganizationID string
 	Signal         Signal
 	Hash           [16]byte // of the uncompressed protobuf bytes
 }
 
-// ClaimCount sums up one service's claims of one rule.
+// ClaimCount summarizes the claims of one service for one rule.
 type ClaimCount struct {
-	Claims    uint64   // keys the service claims
-	Contested uint64   // those of them with two different values in the organization
+	Claims    uint64   // keys with a claim of the service
+	Contested uint64   // keys of these with two or more values in the organization
 	Keys      []string // texts of contested keys, the smallest MaxItems
 	Values    []string // texts of all values of contested keys, the smallest MaxItems
 }
 
-// Facts are everything that scoring one service needs.
+// Facts holds the input for scoring one service.
 type Facts struct {
 	Service  assay.Service // with its current score
-	Revision uint64        // of the facts; what is saved is marked with it
+	Revision uint64        // revision of the facts; stored with the result
 
-	Totals    [catalog.Count]Count // sums over the buckets kept
+	Totals    [catalog.Count]Count // sums over the buckets of the window
 	LogDays   uint64               // UTC days with log records (LOG-001)
 	DebugDays uint64               // UTC days with DEBUG records (LOG-001)
 	Examples  [catalog.Count]*Example
 	Items     map[Item]Bucket
-	Insights  []*assay.Insight // all of the service, whatever their status
+	Insights  []*assay.Insight // all insights of the service, of any status
 }
 
-// Result is what scoring one service gave.
+// Result is the output of scoring one service.
 type Result struct {
 	ServiceID string
 	Revision  uint64
 	Score     *assay.Score     // nil: no rule was evaluated
-	NewRow    bool             // Score becomes a row of the history
-	Insights  []*assay.Insight // the new and the changed ones
+	NewRow    bool             // add Score to the history
+	Insights  []*assay.Insight // new and changed insights
 }

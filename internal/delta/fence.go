@@ -7,16 +7,14 @@ import (
 	"time"
 )
 
-// ErrLeaseLost says that another holder has the lease that a transaction was to be
-// made under. Nothing of the transaction is stored.
-var ErrLeaseLost = errors.New("the lease has been lost")
+// ErrLeaseLost reports that another holder has the lease required by a transaction. The transaction has been rolled
+// back.
+var ErrLeaseLost = errors.New("lease lost")
 
-// Fence is the lease that a transaction is made under, and its holder. A lease that
-// has expired still counts as the holder's until another one takes it, which cannot
-// happen before the transaction has ended. The zero value lets everything through.
+// Fence is the lease that a transaction requires, with its holder. An expired lease counts as held until another
+// holder acquires it, which cannot happen before the transaction has ended. The zero value requires no lease.
 type Fence struct{ Lease, Holder string }
 
-// MaxLease is how long leases are given at most. One that ends later was given by a
-// clock that was ahead, as after a failover to another server, and has expired: its
-// holder may be dead, or renews it by the present clock.
+// MaxLease is the maximum duration of a lease. A lease that ends later was acquired under a clock that was ahead, as
+// after a failover, and counts as expired: its holder may be dead, or will renew it under the current clock.
 const MaxLease = time.Minute

@@ -16,20 +16,16 @@ import (
 	"assay"
 )
 
-// processSeed keys the hashes that are valid in this process alone. Senders cannot
-// know it, so they cannot choose inputs that collide.
+// processSeed is the hash key of this process. Senders cannot know it, so they cannot produce collisions.
 var processSeed = maphash.MakeSeed()
 
-// LocalHash returns a hash of v, keyed by a random key of this process. It must not
-// be stored.
+// LocalHash returns a hash of v with a random key of this process. Do not store it.
 func LocalHash[T comparable](v T) uint64 { return maphash.Comparable(processSeed, v) }
 
-// HashString returns a hash of s, keyed by a random key of this process. It must not
-// be stored.
+// HashString returns a hash of s with a random key of this process. Do not store it.
 func HashString(s string) uint64 { return maphash.String(processSeed, s) }
 
-// ServiceHash returns a hash of an organization's service, keyed by a random key of
-// this process. It must not be stored.
+// ServiceHash returns a hash of an organization's service with a random key of this process. Do not store it.
 func ServiceHash(organizationID string, k assay.ServiceKey) uint64 {
 	return LocalHash(struct {
 		organizationID string
@@ -37,9 +33,9 @@ func ServiceHash(organizationID string, k assay.ServiceKey) uint64 {
 	}{organizationID, k})
 }
 
-// Mix joins two hashes into one; the order matters. It is the finaliser of
-// SplitMix64 (Steele, Lea, Flood 2014) over their combination. It can be inverted:
-// each argument has to be a keyed hash or a small number that no sender chooses.
+// Mix combines two hashes into one. The order matters. It applies the SplitMix64 finalizer (Steele, Lea, Flood 2014)
+// to their combination, which is invertible: both arguments must be keyed hashes or small numbers that senders do not
+// control.
 func Mix(a, b uint64) uint64 {
 	x := a*0x9e3779b97f4a7c15 + b
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
@@ -57,14 +53,14 @@ func NewHashSecret() []byte {
 	return secret
 }
 
-// Domain is what a stable hash is of. Equal bytes have unrelated hashes in different
-// domains. The numbers are part of what stores hold.
+// Domain is the domain of a stable hash. Equal bytes have unrelated hashes in different domains. Stores contain
+// values that depend on these numbers.
 type Domain uint8
 
 // The domains.
 const (
 	DomainInstance       Domain = iota // instances of services, keys of RES-002
-	DomainWorkload                     // what instances run on, values of RES-002
+	DomainWorkload                     // workloads of instances, values of RES-002
 	DomainMetric                       // metric names, keys of MET-003 and MET-004
 	DomainUnit                         // values of MET-003
 	DomainBounds                       // values of MET-004
@@ -75,14 +71,11 @@ const (
 	domainCount
 )
 
-// HashKey makes the hashes that are stable: the same on every replica and after
-// every restart. Each organization has one, derived from a random secret that the
-// store keeps, so that a sender cannot choose inputs that collide, and equal names
-// of two organizations have unrelated hashes. The hashes are keyed pseudo-random
-// functions: SipHash-2-4 (Aumasson, Bernstein 2012), and for whole requests
-// HighwayHash (Alakuijala, Cox, Wassenberg 2016), which is faster for long inputs. The
-// zero value has no key: hashing with it panics. A HashKey may be used concurrently, and
-// prints as "HashKey".
+// HashKey computes stable hashes, which are the same on every replica and after every restart. Each organization has
+// its own key, derived from a random secret in the store. So senders cannot produce collisions, and equal names in
+// two organizations have unrelated hashes. The hashes are keyed pseudo-random functions: SipHash-2-4 (Aumasson,
+// Bernstein 2012), and for whole requests HighwayHash (Alakuijala, Cox, Wassenberg 2016), which is faster for long
+// inputs. Hashing with the zero value panics. A HashKey is safe for concurrent use. It prints as "HashKey".
 type HashKey struct {
 	keys **hashKeys // package fmt, which prints unexported fields, follows one pointer
 }
@@ -95,7 +88,7 @@ type hashKeys struct {
 // NewHashKey derives the key from a secret of HashSecretBytes.
 func NewHashKey(secret []byte) (HashKey, error) {
 	if len(secret) != HashSecretBytes {
-		return HashKey{}, fmt.Errorf("hash key: a secret of %d bytes, not %d", len(secret), HashSecretBytes)
+		return HashKey{}, fmt.Errorf("hash key: secret has %d bytes, want %d", len(secret), HashSecretBytes)
 	}
 	const perDomain = 16
 	keys, err := hkdf.Expand(sha256.New, secret, "assay stable hashes", highwayhash.Size+perDomain*int(domainCount))
@@ -110,7 +103,7 @@ func NewHashKey(secret []byte) (HashKey, error) {
 	return HashKey{&k}, nil
 }
 
-// String does not show the key.
+// String hides the key.
 func (k HashKey) String() string { return "HashKey" }
 
 // Sum64 returns the 64-bit hash of b in a domain.
@@ -119,7 +112,7 @@ func (k HashKey) Sum64(d Domain, b []byte) uint64 {
 	return siphash.Hash(key[0], key[1], b)
 }
 
-// Sum128 returns the 128-bit hash of b in a domain. Its High is not 0.
+// Sum128 returns the 128-bit hash of b in a domain. High is never 0.
 func (k HashKey) Sum128(d Domain, b []byte) Hash128 {
 	key := &(*k.keys).domains[d]
 	low, high := siphash.Hash128(key[0], key[1], b)
@@ -129,6 +122,5 @@ func (k HashKey) Sum128(d Domain, b []byte) Hash128 {
 // Request returns the hash of an uncompressed OTLP request.
 func (k HashKey) Request(body []byte) [16]byte { return highwayhash.Sum128(body, (*k.keys).requests) }
 
-// Hash128 is a 128-bit hash. High is 0 for what is not one: a small number, or a hash
-// of 64 bits that an older version made.
+// Hash128 is a 128-bit hash. High is 0 for a small number or for a 64-bit hash of an older version.
 type Hash128 struct{ High, Low uint64 }

@@ -20,7 +20,7 @@ func hashKey(t *testing.T, fill byte) HashKey {
 	return k
 }
 
-// TestHashKeyValues: stores hold these hashes, so they never change.
+// TestHashKeyValues: stores contain these hashes, so they must not change.
 func TestHashKeyValues(t *testing.T) {
 	k := hashKey(t, 7)
 	require.Equal(t, uint64(0x196cfeed6ddddab0), k.Sum64(DomainUnit, []byte("ms")))
@@ -36,17 +36,17 @@ func TestHashKeyDomains(t *testing.T) {
 			seen[k.Sum64(d, text)], seen[k.Sum128(d, text).High], seen[k.Sum128(d, text).Low] = true, true, true
 		}
 	}
-	require.Len(t, seen, 2*3*int(domainCount), "two organizations, and the domains of each, have hashes of their own")
+	require.Len(t, seen, 2*3*int(domainCount), "hashes differ between organizations and domains")
 	require.NotEqual(t, hashKey(t, 1).Request(text), hashKey(t, 2).Request(text))
 	require.Equal(t, hashKey(t, 1).Request(text), hashKey(t, 1).Request(text))
 	require.NotEqual(t, NewHashSecret(), NewHashSecret())
 	for _, n := range []int{0, HashSecretBytes - 1, HashSecretBytes + 1} {
 		_, err := NewHashKey(make([]byte, n))
-		require.Error(t, err, "a secret of %d bytes", n)
+		require.Error(t, err, "secret of %d bytes", n)
 	}
 }
 
-// TestHashKeyIsNotShown prints and encodes a key in every way that a log or an error may.
+// TestHashKeyIsNotShown prints and encodes a key in every way that a log or error may.
 func TestHashKeyIsNotShown(t *testing.T) {
 	k := hashKey(t, 0xab)
 	inside := struct{ hidden, Shown HashKey }{k, k}
@@ -74,7 +74,7 @@ func TestHashKeyIsNotShown(t *testing.T) {
 	}
 }
 
-// unkeyedSeries is encoded as an older version encoded it.
+// unkeyedSeries returns a Series as encoded by an older version.
 func unkeyedSeries(t *testing.T, b Bucket, hashes ...uint64) *Series {
 	t.Helper()
 	var seen [][2]uint64
@@ -87,7 +87,7 @@ func unkeyedSeries(t *testing.T, b Bucket, hashes ...uint64) *Series {
 	return s
 }
 
-// TestSeriesOfOlderVersions: they count until keyed ones are added, and never with them.
+// TestSeriesOfOlderVersions: unkeyed hashes count until a keyed one is added, and never together with keyed ones.
 func TestSeriesOfOlderVersions(t *testing.T) {
 	old := unkeyedSeries(t, 5, 1<<60, 2<<60, 3<<60)
 	old.Merge(unkeyedSeries(t, 6, 3<<60, 4<<60))
@@ -103,7 +103,7 @@ func TestSeriesOfOlderVersions(t *testing.T) {
 	backwards.Merge(old)
 	require.Equal(t, sum.AppendBinary(nil), backwards.AppendBinary(nil))
 
-	// A replica of an older version adds its own to what is stored.
+	// A replica of an older version adds its own hashes to the stored ones.
 	var hashes []uint64
 	for _, x := range sum.seen {
 		hashes = append(hashes, x.hash)
@@ -112,7 +112,7 @@ func TestSeriesOfOlderVersions(t *testing.T) {
 	mixed.Add(Mix(0, 5), 7)
 	require.EqualValues(t, 2, mixed.Count())
 
-	// However many there were, a keyed one is not left out for them.
+	// A keyed hash is kept regardless of the number of unkeyed ones.
 	many := new(Series)
 	for n := range uint64(3 * maxSeries) {
 		many.Merge(unkeyedSeries(t, 9, n<<17))

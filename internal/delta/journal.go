@@ -4,18 +4,16 @@ package delta
 
 import "errors"
 
-// ErrJournalLost says that another holder has taken a journal over, so that nothing
-// may be written to it any more.
-var ErrJournalLost = errors.New("the journal has been taken over")
+// ErrJournalLost reports that another holder has taken over a journal. The previous holder must not write to it.
+var ErrJournalLost = errors.New("journal taken over by another process")
 
-// ErrJournalConflict says that an entry to be appended has the number of one that the
-// journal holds: what this writer did not know to be committed has been, or another
-// one writes to the journal. Nothing of the transaction is stored.
-var ErrJournalConflict = errors.New("the journal has an entry of that number")
+// ErrJournalConflict reports that the journal already has an entry with the number of an appended one: an earlier
+// transaction with unknown outcome has committed, or another process writes to the journal. The transaction has been
+// rolled back.
+var ErrJournalConflict = errors.New("journal entry number already exists")
 
-// Journal is what a transaction writes to one journal of open traces. A journal
-// holds what the memory of a replica would lose if the replica were killed; it
-// belongs to whoever holds the lease JournalLease(Name).
+// Journal is the change of one transaction to one journal of open traces. A journal holds the state that a replica
+// keeps in memory and would lose if it were killed. It belongs to the holder of the lease JournalLease(Name).
 type Journal struct {
 	Name   string
 	Holder string // of the lease
@@ -23,11 +21,11 @@ type Journal struct {
 	Forget []uint64 // sequence numbers of entries that are no longer needed
 }
 
-// JournalEntry is one record of a journal. What is in it only its writer knows.
+// JournalEntry is one record of a journal. Only its writer interprets Data.
 type JournalEntry struct {
-	Seq  uint64 // one of its kind in the journal, or else the transaction fails with ErrJournalConflict
+	Seq  uint64 // unique in the journal; a duplicate fails with ErrJournalConflict
 	Data []byte
 }
 
-// JournalLease returns the name of the lease whose holder may write a journal.
+// JournalLease returns the name of the lease that permits writing to a journal.
 func JournalLease(name string) string { return "journal:" + name }

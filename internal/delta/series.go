@@ -10,36 +10,33 @@ import (
 	"slices"
 )
 
-// maxSeries is up to how many series a count is exact. The standard error above is
-// 1/√4094, which is 1.6 %.
+// maxSeries is the number of series up to which the count is exact. Above, the standard error is 1/√4094, or 1.6 %.
 const maxSeries = 4096
 
-// Series counts the distinct metric series of a service, given as stable 64-bit
-// hashes, since any bucket: it knows when each was last seen and can forget the
-// ones that leave the window. Two that collide count as one. Up to 4,096 series the count is exact. Of more, the
-// 4,097 with the smallest hashes tell how many there are: k hashes below a limit
-// stand for k·2^64/limit (Bar-Yossef et al. 2002).
+// Series counts the distinct metric series of a service, given as stable 64-bit hashes, in any range of buckets. It
+// records when each was last seen and can expire series that leave the window. Colliding series count as one. Up to
+// 4,096 series the count is exact. Above, it is estimated from the 4,097 smallest hashes: k hashes below a limit
+// represent k·2^64/limit series (Bar-Yossef et al. 2002).
 //
-// So that this holds whatever is forgotten, a series is kept unless 4,097 others
-// have a smaller hash and were not seen before it (the k-skyband of Papadias et al.
-// 2005). That is a property of all that was added and not of its order: merging
-// commutes and associates, and what expires leaves what it would have left out. A
-// service whose series go on has 4,097 at most; one with new series at every of T
-// times has some 4,097·(1 + ln T), and none can have more than 4,097·T.
+// To allow expiry, a series is kept unless 4,097 others have a smaller hash and were not seen before it (the
+// k-skyband of Papadias et al. 2005). This depends only on the set of added series and not on their order: merging is
+// commutative and associative, and expiry gives the same state as never adding the expired series. A service with a
+// constant set of series keeps at most 4,097 of them. A service with new series at each of T times keeps about
+// 4,097·(1 + ln T), and at most 4,097·T.
 //
-// The hashes end in keyedMark. Those that older versions stored were not keyed and do
-// not: they go when the first keyed one is added, so that no series counts twice.
+// The hashes end in keyedMark. Hashes stored by older versions were not keyed and do not end in it. They are dropped
+// when the first keyed one is added, so that no series counts twice.
 type Series struct {
-	seen    []sighting // some settled, then others as they came
-	settled int        // how many are settled: sorted, distinct, and all of them needed
-	unkeyed bool       // there may be hashes of older versions
+	seen    []sighting // settled ones, then new ones in order of arrival
+	settled int        // number of settled ones: sorted, distinct and needed
+	unkeyed bool       // may contain hashes of older versions
 
-	// Past this one, nothing that was not seen later is needed. Zero: not known.
+	// Beyond bound, only series seen later are needed. Zero: unknown.
 	bound sighting
 }
 
-// keyedMark is in the low bits of a keyed hash, which matter neither for the order nor
-// for the estimate. A hash of an older version has it by chance once in 2^16.
+// keyedMark is in the low bits of a keyed hash, which affect neither order nor estimate. A hash of an older version
+// has it by chance with probability 2^-16.
 const (
 	keyedMark = 0x5a17
 	markBits  = 0xffff
@@ -57,7 +54,7 @@ func compareSightings(a, b sighting) int {
 	return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(b.last, a.last)) // newest first
 }
 
-// Add adds a series seen in a bucket. Of the hash the upper 48 bits count.
+// Add adds a series seen in a bucket. Only the upper 48 bits of the hash are used.
 func (s *Series) Add(hash uint64, b Bucket) { s.add(hash&^markBits|keyedMark, b) }
 
 func (s *Series) add(hash uint64, b Bucket) {
@@ -70,7 +67,7 @@ func (s *Series) add(hash uint64, b Bucket) {
 	}
 }
 
-// Merge adds all of o, which it leaves as it is.
+// Merge merges o into s. It does not modify o.
 func (s *Series) Merge(o *Series) {
 	s.unkeyed = s.unkeyed || o.unkeyed
 	for _, x := range o.seen {
@@ -78,7 +75,7 @@ func (s *Series) Merge(o *Series) {
 	}
 }
 
-// settle sorts the sightings and keeps those that are needed.
+// settle sorts the sightings and drops the unneeded ones.
 func (s *Series) settle() {
 	news := s.seen[s.settled:]
 	if len(news) == 0 {
@@ -107,15 +104,14 @@ func (s *Series) settle() {
 	s.settled = len(s.seen)
 }
 
-// prune drops the series that maxSeries+1 others stand before: with a smaller hash
-// and not seen before them.
+// prune drops the series that are preceded by maxSeries+1 others with a smaller hash that were not seen before them.
 func (s *Series) prune() {
 	times, positions := s.times()
-	before := make([]int, len(times)) // kept ones with a smaller hash, by the time since which they were seen
+	before := make([]int, len(times)) // number of kept series with a smaller hash, by time
 	kept := s.seen[:0]
 	for _, x := range s.seen {
 		if before[len(before)-1] > maxSeries {
-			if !s.unkeyed { // those it stands for may go
+			if !s.unkeyed { // the ones that it represents may be dropped
 				s.bound = sighting{kept[len(kept)-1].hash, times[len(times)-1]}
 			}
 			break
@@ -132,8 +128,7 @@ func (s *Series) prune() {
 	s.seen = kept
 }
 
-// times returns the different times of the sightings in order, and the position of
-// each.
+// times returns the distinct times of the sightings in order, and the index of each.
 func (s *Series) times() ([]Bucket, map[Bucket]int) {
 	positions := make(map[Bucket]int)
 	var times []Bucket
@@ -162,21 +157,20 @@ func (s *Series) Count() uint64 {
 	return uint64(min(math.Round(maxSeries*0x1p64/float64(s.seen[maxSeries].hash)), 1<<53))
 }
 
-// Empty tells whether there are none.
+// Empty reports whether s has no series.
 func (s *Series) Empty() bool { return len(s.seen) == 0 }
 
-// Held returns how many sightings are in memory.
+// Held returns the number of sightings in memory.
 func (s *Series) Held() int { return len(s.seen) }
 
-// Expire forgets the series last seen before a bucket.
+// Expire drops the series last seen before a bucket.
 func (s *Series) Expire(start Bucket) {
 	s.settle()
 	s.seen = slices.DeleteFunc(s.seen, func(x sighting) bool { return x.last < start })
 	s.settled, s.bound = len(s.seen), sighting{}
 }
 
-// Oldest returns the bucket in which the series longest not seen was seen; the
-// largest there is when there are none.
+// Oldest returns the oldest last-seen bucket, or the maximum value if s is empty.
 func (s *Series) Oldest() Bucket {
 	oldest := Bucket(math.MaxInt64)
 	for _, x := range s.seen {
@@ -185,7 +179,7 @@ func (s *Series) Oldest() Bucket {
 	return oldest
 }
 
-// Reset empties s and keeps its memory, unless that is large.
+// Reset empties s. It retains the memory unless it is large.
 func (s *Series) Reset() {
 	const keep = 256
 	*s = Series{seen: s.seen[:0]}
@@ -197,8 +191,8 @@ func (s *Series) Reset() {
 // seriesForm is the first byte of an encoded Series.
 const seriesForm = 1
 
-// AppendBinary appends the encoded Series to b: the times there are, with their
-// number before them, and by hash each series with the position of its time.
+// AppendBinary appends the encoding of s to b: the number of distinct times, the times, and for each series in the
+// order of hashes the hash and the index of its time.
 func (s *Series) AppendBinary(b []byte) []byte {
 	s.settle()
 	times, positions := s.times()
@@ -215,7 +209,7 @@ func (s *Series) AppendBinary(b []byte) []byte {
 	return b
 }
 
-// UnmarshalBinary replaces s by an encoded Series. After an error s is empty.
+// UnmarshalBinary replaces s by a decoded Series. On errors s is empty.
 func (s *Series) UnmarshalBinary(b []byte) error {
 	seen, err := decodeSightings(b)
 	if err != nil {
@@ -229,7 +223,7 @@ func (s *Series) UnmarshalBinary(b []byte) error {
 
 func decodeSightings(b []byte) ([]sighting, error) {
 	if len(b) == 0 || b[0] != seriesForm {
-		return nil, fmt.Errorf("unknown form")
+		return nil, fmt.Errorf("unknown encoding")
 	}
 	b = b[1:]
 	bad := false
@@ -247,18 +241,18 @@ func decodeSightings(b []byte) ([]sighting, error) {
 		times[i] = Bucket(number(math.MaxInt64))
 	}
 	if bad {
-		return nil, fmt.Errorf("times that cannot be")
+		return nil, fmt.Errorf("invalid timestamps")
 	}
 	seen := make([]sighting, 0, len(b)/9)
 	for len(b) > 0 {
 		if len(b) < 8 {
-			return nil, fmt.Errorf("cut off")
+			return nil, fmt.Errorf("truncated")
 		}
 		hash := binary.LittleEndian.Uint64(b)
 		b = b[8:]
 		at := number(uint64(len(times)))
 		if bad {
-			return nil, fmt.Errorf("a series without a time")
+			return nil, fmt.Errorf("series without timestamp")
 		}
 		if n := len(seen); n > 0 && seen[n-1].hash >= hash {
 			return nil, fmt.Errorf("hashes out of order")

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// seriesOf has the series from to to, last seen in a bucket.
+// seriesOf returns the series from to to, last seen in a bucket.
 func seriesOf(from, to uint64, b Bucket) *Series {
 	s := new(Series)
 	for v := from; v < to; v++ {
@@ -53,7 +53,7 @@ func TestSeriesError(t *testing.T) {
 	}
 }
 
-// TestSeriesSize: however many there are, few are held and stored.
+// TestSeriesSize: the size in memory and in the store is limited.
 func TestSeriesSize(t *testing.T) {
 	s := seriesOf(0, 100_000, 1)
 	for range 10 * maxSeries {
@@ -63,9 +63,9 @@ func TestSeriesSize(t *testing.T) {
 	require.LessOrEqual(t, cap(s.seen), 4*maxSeries)
 	require.Less(t, len(s.AppendBinary(nil)), 9*(maxSeries+1)+20)
 	s.Merge(seriesOf(0, 100_000, 2))
-	require.Less(t, len(s.AppendBinary(nil)), 9*(maxSeries+1)+20, "those seen again")
+	require.Less(t, len(s.AppendBinary(nil)), 9*(maxSeries+1)+20, "seen again")
 
-	for day := range uint64(30) { // others every day
+	for day := range uint64(30) { // new series every day
 		s.Merge(seriesOf(day<<32, day<<32+10_000, Bucket(3+day)))
 	}
 	size := len(s.AppendBinary(nil))
@@ -84,7 +84,7 @@ func TestSeriesExpire(t *testing.T) {
 	s.Expire(1)
 	require.EqualValues(t, 20, s.Count())
 	s.Expire(2)
-	require.EqualValues(t, 15, s.Count(), "those seen again stay")
+	require.EqualValues(t, 15, s.Count(), "series seen again are kept")
 	require.EqualValues(t, 3, s.Oldest())
 	s.Expire(4)
 	require.True(t, s.Empty())
@@ -101,8 +101,7 @@ func TestSeriesExpire(t *testing.T) {
 	require.EqualValues(t, 60, s.Count())
 }
 
-// TestSeriesMerge: the order of merging does not matter, nor do repetitions, nor
-// what is merged with what first.
+// TestSeriesMerge: merging is commutative, associative and idempotent.
 func TestSeriesMerge(t *testing.T) {
 	part := rapid.Custom(func(t *rapid.T) [3]uint64 {
 		from := rapid.Uint64Range(0, 6000).Draw(t, "from")
@@ -120,7 +119,7 @@ func TestSeriesMerge(t *testing.T) {
 			sum := new(Series)
 			sum.Merge(last)
 			sum.Merge(backwards)
-			require.Equal(t, before, last.AppendBinary(nil), "merging leaves its source")
+			require.Equal(t, before, last.AppendBinary(nil), "Merge does not modify its source")
 			backwards = sum
 			for v := p[0]; v < p[1]; v++ {
 				distinct[v] = true
@@ -128,7 +127,7 @@ func TestSeriesMerge(t *testing.T) {
 		}
 		require.Equal(t, forwards.AppendBinary(nil), backwards.AppendBinary(nil))
 		forwards.Merge(of(parts[0]))
-		require.Equal(t, forwards.AppendBinary(nil), backwards.AppendBinary(nil), "twice is once")
+		require.Equal(t, forwards.AppendBinary(nil), backwards.AppendBinary(nil), "merging is idempotent")
 		if n := len(distinct); n <= maxSeries {
 			require.EqualValues(t, n, forwards.Count())
 		} else {
@@ -138,7 +137,7 @@ func TestSeriesMerge(t *testing.T) {
 		require.NoError(t, again.UnmarshalBinary(forwards.AppendBinary(nil)))
 		require.Equal(t, forwards.AppendBinary(nil), again.AppendBinary(nil))
 
-		// What is left after an expiry is what would be there without the rest.
+		// Expiry gives the same state as never adding the expired series.
 		start := rapid.Uint64Range(1, 4).Draw(t, "start")
 		forwards.Expire(Bucket(start))
 		left := new(Series)
@@ -151,7 +150,7 @@ func TestSeriesMerge(t *testing.T) {
 	})
 }
 
-// encodedSeries is an encoded Series put together by hand.
+// encodedSeries encodes a Series by hand.
 func encodedSeries(times []uint64, seen ...[2]uint64) []byte {
 	b := binary.AppendUvarint([]byte{seriesForm}, uint64(len(times)))
 	for _, t := range times {
@@ -171,16 +170,16 @@ func TestSeriesRefusesDamage(t *testing.T) {
 	require.EqualValues(t, 3600, s.Oldest())
 	require.Equal(t, good, s.AppendBinary(nil))
 	damaged := map[string][]byte{
-		"nothing":        nil,
-		"another form":   append([]byte{9}, good[1:]...),
-		"many times":     binary.AppendUvarint([]byte{seriesForm}, 1<<60),
-		"no such time":   encodedSeries([]uint64{1}, [2]uint64{1, 1}),
-		"a huge time":    encodedSeries([]uint64{1 << 63}, [2]uint64{1, 0}),
-		"out of order":   encodedSeries([]uint64{1}, [2]uint64{2, 0}, [2]uint64{1, 0}),
-		"a series twice": encodedSeries([]uint64{1}, [2]uint64{2, 0}, [2]uint64{2, 0}),
+		"nothing":            nil,
+		"unknown encoding":   append([]byte{9}, good[1:]...),
+		"many times":         binary.AppendUvarint([]byte{seriesForm}, 1<<60),
+		"index without time": encodedSeries([]uint64{1}, [2]uint64{1, 1}),
+		"huge time":          encodedSeries([]uint64{1 << 63}, [2]uint64{1, 0}),
+		"out of order":       encodedSeries([]uint64{1}, [2]uint64{2, 0}, [2]uint64{1, 0}),
+		"duplicate series":   encodedSeries([]uint64{1}, [2]uint64{2, 0}, [2]uint64{2, 0}),
 	}
 	for n := 1; n < len(good); n++ {
-		if n != len(good)-9 && n != len(good)-18 { // whole series less are fine
+		if n != len(good)-9 && n != len(good)-18 { // removing whole series is valid
 			damaged[fmt.Sprint(n, " bytes")] = good[:n]
 		}
 	}
@@ -203,7 +202,7 @@ func FuzzSeriesUnmarshal(f *testing.F) {
 		form := s.AppendBinary(nil)
 		require.NoError(t, again.UnmarshalBinary(form))
 		require.Equal(t, form, again.AppendBinary(nil))
-		// What was accepted works like any other.
+		// An accepted Series works like any other.
 		s.Merge(seriesOf(0, maxSeries+10, 7200))
 		s.Count()
 		s.Expire(7200)

@@ -10,22 +10,20 @@ import (
 	"github.com/axiomhq/hyperloglog"
 )
 
-// exactValues is how many distinct values a Set holds exactly before it becomes
-// a sketch. It is above SPA-003's limit, so that rule's count is exact.
+// exactValues is the number of values up to which a Set is exact. Above, it is a sketch. exactValues exceeds the
+// limit of SPA-003, so the count of that rule is exact.
 const exactValues = 1024
 
-// setPrecision is the precision of the sketches: the second byte of their encoding.
+// setPrecision is the precision of the sketches, the second byte of their encoding.
 const setPrecision = 16
 
-// maxSetBytes bounds an encoded set: a dense sketch of 2^16 registers and its frame.
+// maxSetBytes limits an encoded set: a dense sketch of 2^16 registers with its header.
 const maxSetBytes = 1 << 17
 
-// Set counts distinct values, given as stable 64-bit hashes (two that collide count
-// as one), up to its limit: at
-// the limit it is full for good and forgets its values. Up to 1,024 values the
-// count is exact; above, a HyperLogLog sketch of precision 16 (Flajolet et al.
-// 2007; the sparse form of Heule et al. 2013) stands for them. Its error at
-// MET-001's limit is measured by a test.
+// Set counts distinct values, given as stable 64-bit hashes, up to its limit. Colliding values count as one. At the
+// limit the set is permanently full and drops its values. Up to 1,024 values the count is exact. Above, the set is a
+// HyperLogLog sketch of precision 16 (Flajolet et al. 2007, with the sparse representation of Heule et al. 2013). A
+// test measures its error at the limit of MET-001.
 type Set struct {
 	Limit uint64 // the count at which the set is full; 0 means never
 
@@ -34,13 +32,13 @@ type Set struct {
 	sketch *hyperloglog.Sketch
 }
 
-// Full tells whether the set reached its limit.
+// Full reports whether the set has reached its limit.
 func (s *Set) Full() bool {
 	s.settle()
 	return s.full
 }
 
-// Count returns the number of distinct values; the limit once the set is full.
+// Count returns the number of distinct values, or the limit if the set is full.
 func (s *Set) Count() uint64 {
 	switch {
 	case s.full:
@@ -78,7 +76,7 @@ func (s *Set) Merge(o *Set) {
 		s.fill()
 	case o.sketch != nil:
 		s.toSketch()
-		// Both sides have the one precision that exists here.
+		// Both sketches have the same precision, the only one in use.
 		_ = s.sketch.Merge(o.sketch)
 	default:
 		for _, h := range o.values {
@@ -135,12 +133,11 @@ func (s *Set) MarshalBinary() ([]byte, error) {
 	}
 }
 
-// UnmarshalBinary replaces the values by encoded ones and keeps the limit. After
-// an error the set is empty.
+// UnmarshalBinary replaces the values by decoded ones and keeps the limit. On errors the set is empty.
 func (s *Set) UnmarshalBinary(b []byte) error {
 	*s = Set{Limit: s.Limit}
 	if len(b) == 0 || len(b) > maxSetBytes {
-		return fmt.Errorf("distinct set: %d encoded bytes", len(b))
+		return fmt.Errorf("distinct set: invalid encoding of %d bytes", len(b))
 	}
 	switch body := b[1:]; b[0] {
 	case setFull:
@@ -150,13 +147,13 @@ func (s *Set) UnmarshalBinary(b []byte) error {
 		if err := sketch.UnmarshalBinary(body); err != nil {
 			return fmt.Errorf("distinct set: decode sketch: %w", err)
 		}
-		if p := body[1]; p != setPrecision { // sketches of two precisions do not merge
-			return fmt.Errorf("distinct set: a sketch of precision %d", p)
+		if p := body[1]; p != setPrecision { // sketches of different precisions do not merge
+			return fmt.Errorf("distinct set: unsupported sketch precision %d", p)
 		}
 		s.sketch = sketch
 	case setExact:
 		if len(body)%8 != 0 || len(body) > 8*exactValues {
-			return fmt.Errorf("distinct set: %d bytes of exact values", len(body))
+			return fmt.Errorf("distinct set: invalid length of %d bytes for exact values", len(body))
 		}
 		values := make([]uint64, 0, len(body)/8)
 		for ; len(body) > 0; body = body[8:] {
@@ -168,7 +165,7 @@ func (s *Set) UnmarshalBinary(b []byte) error {
 		}
 		s.values = values
 	default:
-		return fmt.Errorf("distinct set: unknown form %d", b[0])
+		return fmt.Errorf("distinct set: unknown encoding %d", b[0])
 	}
 	return nil
 }

@@ -35,7 +35,7 @@ func TestSetExactUpTo1024(t *testing.T) {
 	require.NotNil(t, s.sketch)
 }
 
-// TestSetError measures the sketch where rules have their limits.
+// TestSetError measures the sketch at the limits of the rules.
 func TestSetError(t *testing.T) {
 	for _, n := range []int{1000, 10_000} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
@@ -56,8 +56,7 @@ func TestSetError(t *testing.T) {
 	}
 }
 
-// TestSetErrorWhenMerged measures sketches that were put together from parts, and
-// that travelled through their encoding.
+// TestSetErrorWhenMerged measures sketches that were merged from parts and decoded.
 func TestSetErrorWhenMerged(t *testing.T) {
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 7))
@@ -85,7 +84,7 @@ func TestSetLimit(t *testing.T) {
 	require.True(t, s.Full())
 	require.EqualValues(t, 1001, s.Count())
 	s.Add(5000)
-	require.EqualValues(t, 1001, s.Count(), "a full set stays as it is")
+	require.EqualValues(t, 1001, s.Count(), "a full set does not change")
 	require.Nil(t, s.values)
 
 	b, err := s.MarshalBinary()
@@ -97,15 +96,15 @@ func TestSetLimit(t *testing.T) {
 
 	empty := Set{Limit: 1001}
 	empty.Merge(&s)
-	require.True(t, empty.Full(), "merging a full set fills")
+	require.True(t, empty.Full(), "merging a full set fills the set")
 	large := Set{Limit: 1001}
 	fill(&large, rand.New(rand.NewPCG(1, 1)), 5000)
-	require.True(t, large.Full(), "past the exact size, too")
+	require.True(t, large.Full(), "above the exact size, too")
 	s.Merge(&large)
 	require.True(t, s.Full())
 }
 
-// values draws a few of a small universe of values, so that sets overlap.
+// values draws values from a small range, so that sets overlap.
 var values = rapid.SliceOfN(rapid.Uint64Range(0, 3000), 0, 700)
 
 func setOf(limit uint64, values []uint64) *Set {
@@ -146,10 +145,10 @@ func TestSetMerge(t *testing.T) {
 		} else {
 			require.True(t, a.Full())
 		}
-		require.Equal(t, encoded(t, a), encoded(t, b), "order does not matter")
+		require.Equal(t, encoded(t, a), encoded(t, b), "merging is commutative")
 		before := encoded(t, a)
 		a.Merge(setOf(limit, y))
-		require.Equal(t, before, encoded(t, a), "nor do repetitions")
+		require.Equal(t, before, encoded(t, a), "merging is idempotent")
 	})
 }
 
@@ -170,11 +169,11 @@ func TestSetCodec(t *testing.T) {
 
 func TestSetRefusesDamage(t *testing.T) {
 	for name, b := range map[string][]byte{
-		"nothing": nil, "an unknown form": {9}, "half a value": {setExact, 1, 2, 3},
+		"empty": nil, "unknown encoding": {9}, "half a value": {setExact, 1, 2, 3},
 		"values out of order": append([]byte{setExact, 2, 0, 0, 0, 0, 0, 0, 0}, 1, 0, 0, 0, 0, 0, 0, 0),
-		"a value twice":       append([]byte{setExact, 1, 0, 0, 0, 0, 0, 0, 0}, 1, 0, 0, 0, 0, 0, 0, 0),
+		"duplicate value":     append([]byte{setExact, 1, 0, 0, 0, 0, 0, 0, 0}, 1, 0, 0, 0, 0, 0, 0, 0),
 		"too many values":     make([]byte, 1+8*(exactValues+1)), "too long": make([]byte, maxSetBytes+1),
-		"a sketch of nothing": {setSketch}, "another precision": otherPrecision(t), "a cut sketch": {setSketch, 2, 16, 0, 1, 0, 0, 0, 9},
+		"empty sketch": {setSketch}, "unsupported precision": otherPrecision(t), "truncated sketch": {setSketch, 2, 16, 0, 1, 0, 0, 0, 9},
 	} {
 		if name == "too many values" {
 			b[0] = setExact
@@ -187,7 +186,7 @@ func TestSetRefusesDamage(t *testing.T) {
 	}
 }
 
-// otherPrecision is an encoded sketch that is good, but not of the precision used here.
+// otherPrecision returns a valid sketch of an unsupported precision.
 func otherPrecision(t *testing.T) []byte {
 	b, err := hyperloglog.New14().MarshalBinary()
 	require.NoError(t, err)
@@ -206,7 +205,7 @@ func FuzzSetUnmarshal(f *testing.F) {
 		if s.UnmarshalBinary(b) != nil {
 			return
 		}
-		// What was accepted works like any other set.
+		// An accepted set works like any other.
 		other := &Set{Limit: 10_000}
 		fill(other, rand.New(rand.NewPCG(1, 9)), exactValues+1)
 		other.Merge(&s)
