@@ -4,6 +4,7 @@ package trace
 
 import (
 	"context"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -13,37 +14,37 @@ import (
 	"assay/internal/fair"
 )
 
-// Resource is what the trace rules need to know of the resource of a span.
+// Resource holds the properties of a span's resource that the trace rules use.
 type Resource struct {
-	Service    assay.ServiceKey
-	Hash       uint64 // of the organization and Service, as delta.ServiceHash gives it
-	Unjudged   bool   // its spans count as parents, but not against it (overflow)
-	Attributes string // JSON for evidence, without sensitive values
+	Service     assay.ServiceKey
+	Hash        uint64 // delta.ServiceHash of the organization and Service
+	ParentsOnly bool   // its spans count only as parents (overflow service)
+	Attributes  string // JSON for evidence, without sensitive values
 
-	held int // references by open traces; of the one Assembler that gets the resource
+	held int // references by open traces of the Assembler that owns the resource
 }
 
-// Span is what the trace rules need to know of a span.
+// Span holds the properties of a span that the trace rules use.
 type Span struct {
 	TraceID  [16]byte
 	SpanID   [8]byte
 	ParentID [8]byte // zero: a root span
 	Time     uint64  // event time, Unix nanoseconds
 	Internal bool    // kind is INTERNAL
-	Short    bool    // lasts under 5 ms and does not end before it starts
+	Short    bool    // shorter than 5 ms, and does not end before it starts
 	Resource *Resource
 	Name     string // without sensitive parts
-	NameHash uint64 // of the name, the same wherever Name is the same; keyed, so that senders cannot make two alike
+	NameHash uint64 // keyed hash of Name, so that senders cannot produce collisions
 }
 
-// Config of an Assembler. The zero value of a field means its default.
+// Config configures an Assembler. A zero field selects the default.
 type Config struct {
 	Idle   time.Duration // a trace closes when no span has arrived for this time; default 30 s
 	Max    time.Duration // maximum age of a trace before it closes; default 10 minutes
-	Memory int           // budget in bytes, which organizations share; default 128 MiB
-	Seed   uint64        // of the hash that samples, so that senders cannot choose trace ids that stay
-	Step   time.Duration // of the window; default 1 h
-	Filter *delta.Filter // of evidence committed before; may be nil
+	Memory int           // budget in bytes, shared by the organizations; default 128 MiB
+	Seed   uint64        // seed of the sampling hash, so that senders cannot choose trace ids that are kept
+	Step   time.Duration // bucket size of the scoring window; default 1 h
+	Filter *delta.Filter // filters evidence that was committed before; may be nil
 }
 
 func (c Config) withDefaults() Config {
@@ -62,44 +63,46 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Stats says how full an Assembler is.
+// Stats describes the usage of an Assembler.
 type Stats struct {
-	Traces       int     // open now
-	Spans        int     // kept now
-	Bytes        int     // of the budget, in use
-	SamplingRate float64 // share of traces kept, of the organization of which least are
-	Dropped      uint64  // spans left out since the start
-	JournalBytes int     // of the entries of the journal that are needed
+	Traces       int     // open traces
+	Spans        int     // spans in memory
+	Bytes        int     // bytes of the budget in use
+	SamplingRate float64 // fraction of traces kept, for the organization with the lowest
+	Dropped      uint64  // spans dropped since the start
+	JournalBytes int     // size of the journal entries still in use
 }
 
-// Assembler holds open traces. It may be used concurrently. Organizations share its
-// memory: when it is full, traces of the one that holds most are sampled.
+// Assembler holds open traces. It is safe for concurrent use. Organizations share its memory. When it is full, the
+// traces of the organization that holds most are sampled.
 type Assembler struct {
 	cfg Config
 
-	mu      sync.Mutex
-	traces  map[key]*openTrace
-	orgs    map[string]uint32
-	tenants []*tenant // by number
-	initial sampling  // of new organizations
-	turn    int       // number of the tenant whose traces are evaluated next
-	shares  *fair.Shares
-	free    []*openTrace
+	mu         sync.Mutex
+	traces     map[key]*openTrace
+	orgs       map[string]uint32
+	tenants    []*tenant // by number
+	initial    sampling  // for new organizations
+	nextTenant int       // index of the tenant to evaluate next
+	shares     *fair.Shares
+	free       []*openTrace
 
 	spans, bytes int
+	opened       int    // traces in the current transaction
+	sweeps       int    // organizations that are sweeping
 	dropped      uint64 // spans
 
-	scratch bundle // of Add
+	scratch bundle // used by Add
 	named   []numberedName
-	ledger  ledger // of a journal, if there is one
+	ledger  ledger // of the journal, if there is one
 
-	evaluation sync.Mutex // held before mu; guards what follows
-	judge      judge
+	evaluation sync.Mutex // acquired before mu; guards the fields below
+	evaluator  evaluator
 	chosen     []*openTrace
 	snapshots  []snapshot
 }
 
-// numberedName is the number of a name in the table in which it was last looked up.
+// numberedName is the number of a name in the table of the last lookup.
 type numberedName struct {
 	table  *names
 	number uint32
@@ -110,8 +113,7 @@ type key struct {
 	id  [16]byte
 }
 
-// record is a span of an open trace: no pointers, so that the collector of
-// garbage skips them all.
+// record is a span of an open trace. It has no pointers, so the garbage collector does not scan records.
 type record struct {
 	id, parent uint64 // 0: none
 	name       uint32
@@ -126,45 +128,44 @@ const (
 
 const (
 	recordBytes    = 24
-	entryBytes     = 8   // a trace's reference to an entry of the journal
-	traceBytes     = 320 // an open trace and its share of the map
-	resourceBytes  = 192 // a resource without its texts, and its share of the map
+	entryBytes     = 8   // a trace's reference to a journal entry
+	traceBytes     = 320 // an open trace, including its map entry
+	resourceBytes  = 192 // a resource without its texts, including its map entry
 	referenceBytes = 64  // a resource in the list and index of a trace
 )
 
-// size returns what a resource takes of the budget, once for all open traces.
+// size returns the bytes charged for a resource, once for all open traces.
 func (r *Resource) size() int {
 	k := &r.Service
 	return resourceBytes + len(r.Attributes) + len(k.Namespace) + len(k.Name) + len(k.Environment) + len(k.Version)
 }
 
-// maxResources bounds the resources told apart in one trace. Spans of further ones count
-// as parents only.
+// maxResources limits the distinct resources of one trace. Spans of further resources count only as parents.
 const maxResources = 1 << 10
 
 type openTrace struct {
 	key       key
 	of        *tenant
-	level     uint // 2^level traces stand behind this one
+	level     uint // this trace represents 2^level traces
 	partial   bool // its beginning may be missing
 	first     time.Time
 	last      time.Time
 	time      uint64 // newest event time
 	names     *names
 	resources []*Resource
-	index     map[*Resource]uint16 // of the resources, once they are many
+	index     map[*Resource]uint16 // index of resources, once there are many
 	records   []record
-	entries   []uint64  // numbers of those of the journal that hold its spans
-	closing   bool      // once the transaction in hand has committed
+	entries   []uint64  // numbers of the journal entries with its spans
+	closing   bool      // closes when the current transaction commits
 	evaluated bool      // is in a Piece
-	reading   bool      // is read without the lock
-	failures  int       // transactions with its verdict that failed
-	commits   uint64    // of other transactions until the last of them
-	retry     time.Time // until then the verdict is not tried again
+	reading   bool      // being read without the lock
+	failures  int       // failed transactions with its verdict
+	commits   uint64    // commits of other transactions at the last failure
+	retry     time.Time // time of the next attempt
 	arrived   links
 	started   links
 
-	// generation tells the traces apart that use the memory of this one.
+	// generation distinguishes the traces that reuse this memory.
 	generation uint64
 }
 
@@ -173,12 +174,11 @@ func NewAssembler(cfg Config) *Assembler {
 	cfg = cfg.withDefaults()
 	return &Assembler{
 		cfg: cfg, traces: make(map[key]*openTrace), orgs: make(map[string]uint32), shares: fair.NewShares(int64(cfg.Memory)),
-		judge: judge{known: make(map[uint64]struct{})},
+		evaluator: evaluator{rows: make(map[uint64]struct{})},
 	}
 }
 
-// Add adds spans of one organization that arrived now. Spans without a trace id
-// belong to no trace and are left out.
+// Add adds spans of one organization with the arrival time now. Spans without a trace id are ignored.
 func (a *Assembler) Add(now time.Time, organizationID string, spans []Span) {
 	if len(spans) == 0 {
 		return
@@ -189,17 +189,16 @@ func (a *Assembler) Add(now time.Time, organizationID string, spans []Span) {
 	a.scratch.add(a, a.org(organizationID), spans)
 	a.apply(now, &a.scratch)
 	if a.bytes > a.cfg.Memory {
-		a.shed(now)
+		a.shed(now, math.MaxInt)
 	}
 }
 
-// apply adds the spans of a bundle. They arrived at now; those of traces that were
-// open before or elsewhere came earlier.
+// apply adds the spans of a bundle with the arrival time now. Traces that were moved keep their earlier times.
 func (a *Assembler) apply(now time.Time, b *bundle) {
 	a.named = slices.Grow(a.named[:0], len(b.names))[:len(b.names)]
 	for i := range b.groups {
 		g := &b.groups[i]
-		if g.left {
+		if g.sampledOut {
 			a.dropped += uint64(g.n)
 			continue
 		}
@@ -209,7 +208,7 @@ func (a *Assembler) apply(now time.Time, b *bundle) {
 	clear(a.named)
 }
 
-// trace returns the open trace of a group, opened when there is none.
+// trace returns the open trace of a group, opening it if necessary.
 func (a *Assembler) trace(now time.Time, g *group) *openTrace {
 	if t := a.traces[g.key]; t != nil {
 		t.last = now
@@ -234,8 +233,9 @@ func (a *Assembler) trace(now time.Time, g *group) *openTrace {
 	a.free = a.free[:last]
 	o := a.tenants[g.key.org]
 	t.key, t.of, t.level, t.first, t.last, t.names = g.key, o, o.level, now, now, o.names
-	t.partial = o.suspects(now, a.cfg.Idle)
+	t.partial = o.mayBePartial(now, a.cfg.Idle)
 	t.names.traces++
+	a.opened++
 	a.traces[t.key] = t
 	o.arrived.pushBack(t)
 	if g.moved {
@@ -248,8 +248,8 @@ func (a *Assembler) trace(now time.Time, g *group) *openTrace {
 	return t
 }
 
-// begin inserts a trace that began before now. Such traces come many at a time and the
-// oldest first, so that the search goes on where the last one was inserted.
+// begin inserts a trace that began before now. Such traces arrive in batches, oldest first, so the search continues
+// at the last insertion.
 func (o *tenant) begin(t *openTrace) {
 	at := o.begun
 	if at != nil && at.first.After(t.first) {
@@ -266,10 +266,13 @@ func (o *tenant) begin(t *openTrace) {
 	o.begun = t
 }
 
-// end takes a trace from the list of those that began.
+// end removes a trace from the list of started traces.
 func (a *Assembler) end(t *openTrace) {
 	if t.of.begun == t {
 		t.of.begun = t.started.prev
+	}
+	if t.of.swept == t {
+		t.of.swept = t.started.next
 	}
 	if a.ledger.cursor == t {
 		a.ledger.cursor = a.following(t)
@@ -277,8 +280,8 @@ func (a *Assembler) end(t *openTrace) {
 	t.of.started.remove(t)
 }
 
-// following returns the open trace after t, nil for the first one, by organization and
-// then by first arrival.
+// following returns the open trace after t, or the first one if t is nil, in the order of organizations and first
+// arrivals.
 func (a *Assembler) following(t *openTrace) *openTrace {
 	org := uint32(0)
 	if t != nil {
@@ -295,15 +298,14 @@ func (a *Assembler) following(t *openTrace) *openTrace {
 	return nil
 }
 
-// Traces are made so many at a time, each with room for so many spans and
-// resources, which is enough for most.
+// Traces are allocated in blocks. Each has room for the spans and resources of a typical trace.
 const (
 	tracesAtOnce   = 64
 	firstRecords   = 8
 	firstResources = 2
 )
 
-// grow makes traces to be opened.
+// grow allocates a block of traces.
 func (a *Assembler) grow() {
 	traces := make([]openTrace, tracesAtOnce)
 	records := make([]record, tracesAtOnce*firstRecords)
@@ -340,7 +342,7 @@ func (a *Assembler) add(t *openTrace, b *bundle, g *group) {
 	}
 }
 
-// name returns the number of a bundle's name in the table of a trace.
+// name returns the number of a bundle's name in the trace's table.
 func (a *Assembler) name(t *openTrace, b *bundle, name uint32) uint32 {
 	if name == 0 {
 		return 0
@@ -352,21 +354,20 @@ func (a *Assembler) name(t *openTrace, b *bundle, name uint32) uint32 {
 	return n.number
 }
 
-// refers reports whether spans of the trace have a resource.
+// refers reports whether the trace refers to a resource.
 func (t *openTrace) refers(r *Resource) bool {
 	_, ok := t.index[r]
 	return ok
 }
 
-// scanned is how many resources of a trace are compared one by one; past it the
-// others are looked up.
+// scanned is the number of resources up to which a trace is searched linearly. Above, it has an index.
 const scanned = 16
 
 // resource returns the index of r among the resources of the trace.
 func (a *Assembler) resource(t *openTrace, r *Resource) uint16 {
 	n := len(t.resources)
-	if r.Unjudged || n >= maxResources-1 && !t.refers(r) {
-		r = t.of.unjudged
+	if r.ParentsOnly || n >= maxResources-1 && !t.refers(r) {
+		r = t.of.parentsOnly
 	}
 	for i := n - 1; i >= max(0, n-scanned); i-- {
 		if t.resources[i] == r {
@@ -392,11 +393,11 @@ func (a *Assembler) resource(t *openTrace, r *Resource) uint16 {
 	return uint16(n)
 }
 
-// maxFreeRecords is the size up to which a closed trace's memory is used again. Another
-// organization may get it, which is charged for it.
+// maxFreeRecords is the capacity up to which the memory of a closed trace is reused. The organization that reuses it
+// is charged for it.
 const maxFreeRecords = 2 * firstRecords
 
-// remove forgets a trace and keeps its memory for another.
+// remove deletes a trace and makes its memory available for reuse.
 func (a *Assembler) remove(t *openTrace) {
 	o := t.of
 	delete(a.traces, t.key)
@@ -415,9 +416,7 @@ func (a *Assembler) remove(t *openTrace) {
 	if t.names.traces--; t.names.traces == 0 {
 		freed += t.names.bytes
 		o.nameBytes -= t.names.bytes
-		if t.names == o.names {
-			o.names = newNames()
-		}
+		o.dropTable(t.names)
 	}
 	a.charge(o, -freed)
 	t.generation++
@@ -429,7 +428,7 @@ func (a *Assembler) remove(t *openTrace) {
 	a.free = append(a.free, t)
 }
 
-// Stats returns how full the assembler is.
+// Stats returns the usage of the Assembler.
 func (a *Assembler) Stats() Stats {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -443,11 +442,11 @@ func (a *Assembler) Stats() Stats {
 	}
 }
 
-// rate returns the share of traces that is kept at a level.
+// rate returns the fraction of traces kept at a sampling level.
 func rate(level uint) float64 { return 1 / float64(uint64(1)<<level) }
 
-// Expire closes the traces that are due at now and adds their verdicts to d, as far as
-// they fall into the window that starts at windowStart (Unix nanoseconds).
+// Expire closes the traces that are due at now and adds their verdicts to d. Verdicts before windowStart (Unix
+// nanoseconds) are dropped.
 func (a *Assembler) Expire(now time.Time, windowStart uint64, d *delta.Delta) {
 	a.closeAll(Due{Now: now, WindowStart: windowStart}, d)
 	a.mu.Lock()
@@ -455,14 +454,20 @@ func (a *Assembler) Expire(now time.Time, windowStart uint64, d *delta.Delta) {
 	a.relax(now)
 }
 
-// Flush closes all traces. When complete is false their missing spans may still
-// be on the way (a shutdown), and SPA-002 is left out.
+// Flush closes all traces. If complete is false, spans may still arrive (during a shutdown), and SPA-002 is not
+// evaluated.
 func (a *Assembler) Flush(windowStart uint64, complete bool, d *delta.Delta) {
 	a.closeAll(Due{All: true, Incomplete: !complete, WindowStart: windowStart}, d)
 }
 
 // closeAll closes traces and adds their verdicts to d.
 func (a *Assembler) closeAll(due Due, d *delta.Delta) {
+	a.mu.Lock()
+	steps := math.MaxInt
+	for _, o := range a.tenants {
+		a.sweep(o, &steps)
+	}
+	a.mu.Unlock()
 	for more := true; more; {
 		var pieces []*Piece
 		pieces, more = a.Evaluate(context.Background(), due)
@@ -481,15 +486,14 @@ func (a *Assembler) closeAll(due Due, d *delta.Delta) {
 	}
 }
 
-// ahead reports whether traces of an organization wait for a clock that went back, as
-// the store's may after a failover.
+// ahead reports whether traces of an organization have timestamps after now. That happens when the store's clock goes
+// back, as after a failover.
 func (a *Assembler) ahead(o *tenant, now time.Time) bool {
 	t := o.arrived.front
 	return t != nil && t.last.Sub(now) > a.cfg.Idle
 }
 
-// catchUp takes what lies ahead of now for now, if traces of an organization wait for
-// it.
+// catchUp sets timestamps after now to now, if the organization has any.
 func (a *Assembler) catchUp(o *tenant, now time.Time) {
 	if !a.ahead(o, now) {
 		return
@@ -505,5 +509,5 @@ func (a *Assembler) catchUp(o *tenant, now time.Time) {
 		earlier(&t.retry)
 	}
 	o.lowered = min(o.lowered, now.UnixNano())
-	earlier(&o.calm)
+	earlier(&o.roomSince)
 }

@@ -38,7 +38,7 @@ func spanID(n int) (id [8]byte) {
 	return id
 }
 
-// span returns a span of a trace; parent 0 makes it a root.
+// span returns a span of a trace. With parent 0 it is a root span.
 func span(trace, id, parent int, r *Resource) Span {
 	return Span{
 		TraceID: traceID(trace), SpanID: spanID(id), ParentID: spanID(parent), Time: uint64(t0.UnixNano()),
@@ -46,7 +46,7 @@ func span(trace, id, parent int, r *Resource) Span {
 	}
 }
 
-// counts returns what a delta says of a rule and service.
+// counts returns the counts of a rule and service in a delta.
 func counts(d *delta.Delta, service string, r catalog.Rule) (sum delta.Count) {
 	if o := d.Organizations[org]; o != nil {
 		if s := o.Services[assay.ServiceKey{Name: service}]; s != nil {
@@ -74,7 +74,7 @@ func flush(a *Assembler, complete bool) *delta.Delta {
 	return d
 }
 
-// requireEmpty fails when anything is left of traces.
+// requireEmpty fails the test if any state of traces is left.
 func requireEmpty(t *testing.T, a *Assembler) {
 	t.Helper()
 	s := a.Stats()
@@ -96,7 +96,7 @@ func TestIdleTraceCloses(t *testing.T) {
 	a.Add(t0, org, []Span{span(1, 1, 0, r)})
 	require.True(t, expire(a, t0.Add(30*time.Second-1)).Empty())
 	a.Add(t0.Add(20*time.Second), org, []Span{span(1, 2, 1, r)})
-	require.True(t, expire(a, t0.Add(50*time.Second-1)).Empty(), "a span puts it off")
+	require.True(t, expire(a, t0.Add(50*time.Second-1)).Empty(), "a span defers closing")
 	d := expire(a, t0.Add(50*time.Second))
 	require.Equal(t, delta.Count{Observed: 1}, counts(d, "a", catalog.SPA001))
 	require.Equal(t, delta.Count{Observed: 1}, counts(d, "a", catalog.SPA002))
@@ -115,13 +115,12 @@ func TestBusyTraceClosesAtTheMaximum(t *testing.T) {
 	require.Equal(t, delta.Count{Observed: 1}, counts(expire(a, t0.Add(10*time.Minute)), "a", catalog.SPA001))
 	requireEmpty(t, a)
 
-	// What arrives late is another trace, whose parents are gone.
+	// Spans that arrive after closing form another trace without their parents.
 	a.Add(at, org, []Span{span(1, 999, 1, r)})
 	require.Equal(t, delta.Count{Observed: 1, Failed: 1}, counts(expire(a, at.Add(30*time.Second)), "a", catalog.SPA002))
 }
 
-// TestListsKeepTheirOrder closes traces one by one while others are touched.
-// TestClockGoesBack: no trace waits until the clock is again where it was.
+// TestClockGoesBack: traces do not wait for the clock to return to its old value.
 func TestClockGoesBack(t *testing.T) {
 	a := NewAssembler(Config{})
 	r := resource("a")
@@ -135,6 +134,7 @@ func TestClockGoesBack(t *testing.T) {
 	requireEmpty(t, a)
 }
 
+// TestListsKeepTheirOrder closes traces one by one while others receive spans.
 func TestListsKeepTheirOrder(t *testing.T) {
 	a, r := NewAssembler(Config{Idle: 10 * time.Second}), resource("a")
 	for i := range 5 {
@@ -168,7 +168,7 @@ func TestIncompleteFlush(t *testing.T) {
 	d := flush(a, false)
 	require.Equal(t, delta.Count{Observed: 1, Failed: 1}, counts(d, "a", catalog.SPA001))
 	require.Equal(t, delta.Count{Observed: 1}, counts(d, "a", catalog.SPA005))
-	require.Equal(t, delta.Count{}, counts(d, "a", catalog.SPA002), "the parents may be on the way")
+	require.Equal(t, delta.Count{}, counts(d, "a", catalog.SPA002), "the parents may still arrive")
 	requireEmpty(t, a)
 }
 
@@ -186,10 +186,10 @@ func TestWindowStart(t *testing.T) {
 	newer.Time = 200
 	a.Add(t0, org, []Span{newer, old})
 	a.Flush(200, true, d)
-	require.EqualValues(t, 1, counts(d, "a", catalog.SPA001).Observed, "the newest span tells the time")
+	require.EqualValues(t, 1, counts(d, "a", catalog.SPA001).Observed, "the newest span determines the time")
 }
 
-// TestOwners is about who answers for a trace of several services.
+// TestOwners checks which service a trace of several services is attributed to.
 func TestOwners(t *testing.T) {
 	x, y, z := resource("x"), resource("y"), resource("z")
 	short := func(n, from int, r *Resource) (list []Span) {
@@ -207,7 +207,7 @@ func TestOwners(t *testing.T) {
 	}{
 		{"the most short spans", [][]Span{short(8, 1, x), short(9, 100, y), short(7, 200, z)}, "y"},
 		{"a tie goes to the first by name", [][]Span{{span(1, 900, 0, y)}, short(11, 100, y), short(11, 1, x)}, "x"},
-		{"20 are not too many", [][]Span{short(10, 1, x), short(10, 100, y)}, ""},
+		{"20 are within the limit", [][]Span{short(10, 1, x), short(10, 100, y)}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a := NewAssembler(Config{})
@@ -226,9 +226,9 @@ func TestOwners(t *testing.T) {
 	}
 }
 
-func TestUnjudgedSpansAreParents(t *testing.T) {
+func TestParentsOnlySpans(t *testing.T) {
 	a, r := NewAssembler(Config{}), resource("a")
-	overflow := &Resource{Unjudged: true}
+	overflow := &Resource{ParentsOnly: true}
 	a.Add(t0, org, []Span{span(1, 1, 9, overflow), span(1, 2, 1, r), span(2, 1, 5, overflow)})
 	d := flush(a, true)
 	require.Equal(t, delta.Count{Observed: 1}, counts(d, "a", catalog.SPA002))
@@ -240,14 +240,14 @@ func TestDuplicatesAndMissingIDs(t *testing.T) {
 	none := span(1, 0, 0, r)
 	none.TraceID = [16]byte{}
 	a.Add(t0, org, []Span{none})
-	require.Zero(t, a.Stats().Traces, "a span without a trace id belongs to no trace")
+	require.Zero(t, a.Stats().Traces, "a span without a trace id is ignored")
 
 	a.Add(t0, org, []Span{span(1, 1, 0, r), span(1, 1, 0, r), span(1, 0, 0, r), span(1, 2, 1, r), span(1, 2, 1, r)})
 	require.Equal(t, delta.Count{Observed: 2}, counts(flush(a, true), "a", catalog.SPA002))
 	requireEmpty(t, a)
 }
 
-// TestParentSearch compares the two ways to look for parents.
+// TestParentSearch compares the linear and the indexed search for parents.
 func TestParentSearch(t *testing.T) {
 	for _, n := range []int{smallTrace - 1, smallTrace, smallTrace + 1, 500} {
 		a, r := NewAssembler(Config{}), resource("a")
@@ -266,7 +266,7 @@ func TestParentSearch(t *testing.T) {
 	}
 }
 
-// TestMemoryIsAccounted: whatever happens, nothing of it is left at the end.
+// TestMemoryIsAccounted: when all traces have closed, no memory is charged.
 func TestMemoryIsAccounted(t *testing.T) {
 	a := NewAssembler(Config{Memory: 300 << 10, Idle: 5 * time.Second, Max: 20 * time.Second})
 	r := rand.New(rand.NewPCG(1, 2))
@@ -282,7 +282,7 @@ func TestMemoryIsAccounted(t *testing.T) {
 		require.LessOrEqual(t, a.Stats().Bytes, 300<<10)
 		a.Expire(now, 0, new(delta.Delta))
 	}
-	require.Positive(t, a.Stats().Dropped, "the budget was too small now and then")
+	require.Positive(t, a.Stats().Dropped, "the budget was exceeded at times")
 	require.Positive(t, a.Stats().Traces)
 	flush(a, true)
 	requireEmpty(t, a)
@@ -301,10 +301,10 @@ func TestManyResourcesInOneTrace(t *testing.T) {
 		s.Internal = true
 		a.Add(t0, org, []Span{s})
 	}
-	for i, r := range list[:1000] { // found again
+	for i, r := range list[:1000] { // found in the index
 		a.Add(t0, org, []Span{span(1, 100_000+i, 0, r)})
 	}
-	require.Less(t, time.Since(began), time.Minute, "no search through them all for each span")
+	require.Less(t, time.Since(began), time.Minute, "no linear search per span")
 	require.Len(t, a.traces[key{id: traceID(1)}].resources, maxResources)
 	require.Greater(t, a.Stats().Bytes, maxResources*100)
 	d := flush(a, true)
@@ -312,7 +312,7 @@ func TestManyResourcesInOneTrace(t *testing.T) {
 	requireEmpty(t, a)
 }
 
-// fill opens n traces of two spans, of which the second lost its parent.
+// fill opens n traces of two spans. The second span has no parent in the trace.
 func fill(a *Assembler, at time.Time, from, n int, r *Resource) {
 	for i := from; i < from+n; i++ {
 		a.Add(at, org, []Span{span(i, 1, 0, r), span(i, 2, 77, r)})
@@ -326,14 +326,14 @@ func TestShedding(t *testing.T) {
 	s := a.Stats()
 	require.LessOrEqual(t, s.Bytes, budget)
 	require.Less(t, s.SamplingRate, 1.0)
-	require.EqualValues(t, 40_000, uint64(s.Spans)+s.Dropped, "every span is kept or counted as dropped")
+	require.EqualValues(t, 40_000, uint64(s.Spans)+s.Dropped, "each span is kept or counted as dropped")
 	require.Equal(t, 2*s.Traces, s.Spans, "whole traces only")
-	require.InDelta(t, 1, float64(budget)/float64(s.Bytes), 1.5, "not much more than needed")
+	require.InDelta(t, 1, float64(budget)/float64(s.Bytes), 1.5, "drops little more than necessary")
 
 	d := flush(a, true)
 	c := counts(d, "a", catalog.SPA002)
 	require.EqualValues(t, s.Traces, c.Observed)
-	require.Equal(t, s.SamplingRate, example(d, "a", catalog.SPA002).SamplingRate, "the rate in force stands in the evidence")
+	require.Equal(t, s.SamplingRate, example(d, "a", catalog.SPA002).SamplingRate, "evidence shows the sampling rate")
 	requireEmpty(t, a)
 }
 
@@ -347,11 +347,11 @@ func TestSheddingIsByTrace(t *testing.T) {
 	require.Less(t, a.Stats().SamplingRate, 1.0)
 	for k, tr := range a.traces {
 		require.True(t, a.keeps(tr.of, k.id))
-		require.Len(t, tr.records, 3, "a trace that is kept is whole")
+		require.Len(t, tr.records, 3, "a kept trace is complete")
 	}
 }
 
-func TestSeedChoosesWhichTracesStay(t *testing.T) {
+func TestSeedSelectsKeptTraces(t *testing.T) {
 	kept := func(seed uint64) (ids []int) {
 		a := NewAssembler(Config{Memory: 100 << 10, Seed: seed})
 		fill(a, t0, 0, 2000, resource("a"))
@@ -366,7 +366,7 @@ func TestSeedChoosesWhichTracesStay(t *testing.T) {
 	require.NotEqual(t, kept(1), kept(2))
 }
 
-// TestOneTraceTooLarge: a budget that a single trace exceeds is kept all the same.
+// TestOneTraceTooLarge: the budget holds even if a single trace exceeds it.
 func TestOneTraceTooLarge(t *testing.T) {
 	const budget = 64 << 10
 	a, r := NewAssembler(Config{Memory: budget}), resource("a")
@@ -374,7 +374,7 @@ func TestOneTraceTooLarge(t *testing.T) {
 		a.Add(t0, org, []Span{span(1, i+1, i, r)})
 		require.LessOrEqual(t, a.Stats().Bytes, budget)
 	}
-	require.Equal(t, delta.Count{}, counts(flush(a, true), "a", catalog.SPA002), "it lost its beginning")
+	require.Equal(t, delta.Count{}, counts(flush(a, true), "a", catalog.SPA002), "the rest of a dropped trace")
 	requireEmpty(t, a)
 }
 
@@ -383,15 +383,15 @@ func TestRelaxing(t *testing.T) {
 	fill(a, t0, 0, 900, r)
 	require.Equal(t, 0.5, a.Stats().SamplingRate)
 	now := t0.Add(30 * time.Second)
-	expire(a, now) // memory is low from here on
+	expire(a, now) // memory use is low from here on
 	require.Equal(t, 0.5, a.Stats().SamplingRate)
 	expire(a, now.Add(time.Minute-1))
-	require.Equal(t, 0.5, a.Stats().SamplingRate, "not before it was calm for a while")
+	require.Equal(t, 0.5, a.Stats().SamplingRate, "only after a period of low memory use")
 	now = now.Add(time.Minute)
 	expire(a, now)
 	require.Equal(t, 1.0, a.Stats().SamplingRate)
 
-	// Traces dropped until now may still be running.
+	// Traces dropped before may still receive spans.
 	fill(a, now.Add(time.Second), 5000, 10, r)
 	d := expire(a, now.Add(31*time.Second))
 	require.EqualValues(t, 10, counts(d, "a", catalog.SPA001).Observed)
@@ -400,7 +400,7 @@ func TestRelaxing(t *testing.T) {
 	require.EqualValues(t, 10, counts(flush(a, true), "a", catalog.SPA002).Failed)
 }
 
-func TestLoadKeepsItFromRelaxing(t *testing.T) {
+func TestSamplingStaysUnderLoad(t *testing.T) {
 	a, r := NewAssembler(Config{Memory: 300 << 10, Idle: time.Hour, Max: 10 * time.Minute}), resource("a")
 	fill(a, t0, 0, 900, r)
 	a.relax(t0)
@@ -408,8 +408,8 @@ func TestLoadKeepsItFromRelaxing(t *testing.T) {
 	require.Equal(t, 0.5, a.Stats().SamplingRate)
 }
 
-// TestNamesAreForgottenFirst: evidence lacks names before spans are left out.
-func TestNamesAreForgottenFirst(t *testing.T) {
+// TestNamesAreDroppedFirst: names are dropped from evidence before spans are dropped.
+func TestNamesAreDroppedFirst(t *testing.T) {
 	a, r := NewAssembler(Config{Memory: 1 << 20}), resource("a")
 	for i := range 20_000 {
 		s := span(i%50, i+1, 99_999, r)
@@ -418,13 +418,13 @@ func TestNamesAreForgottenFirst(t *testing.T) {
 		a.Add(t0, org, []Span{s})
 		require.LessOrEqual(t, a.Stats().Bytes, 1<<20)
 	}
-	require.Equal(t, 20_000, a.Stats().Spans, "names run out before spans do")
+	require.Equal(t, 20_000, a.Stats().Spans, "names are dropped before spans")
 	d := flush(a, true)
 	require.EqualValues(t, 20_000, counts(d, "a", catalog.SPA002).Failed)
 	requireEmpty(t, a)
 	a.Add(t0, org, []Span{span(1, 1, 9, r)})
 	require.Contains(t, flush(a, true).Organizations[org].Services[assay.ServiceKey{Name: "a"}].Items,
-		delta.Item{Rule: catalog.SPA002, List: delta.SpanNames, Text: "op 1"}, "and there is room again")
+		delta.Item{Rule: catalog.SPA002, List: delta.SpanNames, Text: "op 1"}, "names fit again")
 }
 
 func TestParallelAdd(t *testing.T) {
@@ -447,7 +447,7 @@ func TestParallelAdd(t *testing.T) {
 	requireEmpty(t, a)
 }
 
-// BenchmarkAdd adds and closes traces of ten spans by three services.
+// BenchmarkAdd adds and closes traces of ten spans of three services.
 func BenchmarkAdd(b *testing.B) {
 	a := NewAssembler(Config{})
 	services := []*Resource{resource("a"), resource("b"), resource("c")}

@@ -4,16 +4,15 @@ package trace
 
 import "encoding/binary"
 
-// bundle is spans grouped by their traces: those of one transaction, or of one entry
-// of a journal. Each trace is looked up among the open ones once, and each name in
-// their tables.
+// bundle groups the spans of one transaction or one journal entry by trace. Each trace is looked up among the open
+// traces once, and each name in their tables once.
 type bundle struct {
 	resources []*Resource
-	names     []spanName // the first one is no name
+	names     []spanName // the first is the empty name
 	groups    []group
 	items     []item
-	states    []state // of a journal's entry
-	texts     int     // bytes of the texts of resources
+	states    []state // from a journal entry
+	texts     int     // size of the texts of resources
 
 	groupOf    map[key]int32
 	resourceOf map[*Resource]uint32
@@ -25,44 +24,44 @@ type spanName struct {
 	text string
 }
 
-// group is the spans of one trace.
+// group holds the spans of one trace.
 type group struct {
 	key         key
-	first, last int32  // of its items
+	first, last int32  // indexes of its items
 	n           int    // spans
 	time        uint64 // newest event time
-	left        bool   // out, by the sampling in force; it has no items
+	sampledOut  bool   // sampled out; the group has no items
 
-	// Of a trace that was open elsewhere, or before.
-	moved   bool
-	goesOn  bool  // from another entry
-	opened  int64 // Unix nanoseconds
-	level   uint
-	partial bool
+	// For a trace that was open before or in another process.
+	moved     bool
+	continued bool  // continued from another entry
+	opened    int64 // Unix nanoseconds
+	level     uint
+	partial   bool
 
-	trace *openTrace // which the spans went to
+	trace *openTrace // the trace that received the spans
 }
 
-// item is one span: a record whose name and resource are those of the bundle.
+// item is one span: a record with the name and resource numbers of the bundle.
 type item struct {
 	id, parent uint64
 	name       uint32
 	resource   uint32
-	next       int32 // item of the group; 0: none, which the first one of all never is
+	next       int32 // next item of the group; 0: none
 	flags      uint16
 }
 
-// keptMaps is the size up to which the maps of a bundle are used again.
-const keptMaps = 1 << 16
+// maxReusedMaps is the size up to which the maps of a bundle are reused.
+const maxReusedMaps = 1 << 16
 
 func (b *bundle) reset() {
-	if len(b.groupOf) > keptMaps || b.groupOf == nil {
+	if len(b.groupOf) > maxReusedMaps || b.groupOf == nil {
 		b.groupOf = make(map[key]int32)
 	}
-	if len(b.resourceOf) > keptMaps || b.resourceOf == nil {
+	if len(b.resourceOf) > maxReusedMaps || b.resourceOf == nil {
 		b.resourceOf = make(map[*Resource]uint32)
 	}
-	if len(b.nameOf) > keptMaps || b.nameOf == nil {
+	if len(b.nameOf) > maxReusedMaps || b.nameOf == nil {
 		b.nameOf = make(map[uint64]uint32)
 	}
 	clear(b.groupOf)
@@ -76,7 +75,7 @@ func (b *bundle) reset() {
 	b.names = append(b.names[:0], spanName{})
 }
 
-// add adds spans of one organization, as far as the sampling in force keeps them.
+// add adds the spans of one organization that the current sampling keeps.
 func (b *bundle) add(a *Assembler, org uint32, spans []Span) {
 	var (
 		g        int32 = -1
@@ -92,11 +91,11 @@ func (b *bundle) add(a *Assembler, org uint32, spans []Span) {
 		if g < 0 || b.groups[g].key.id != s.TraceID {
 			var isNew bool
 			if g, isNew = b.group(key{org: org, id: s.TraceID}); isNew {
-				b.groups[g].left = !a.keeps(a.tenants[org], s.TraceID)
+				b.groups[g].sampledOut = !a.keeps(a.tenants[org], s.TraceID)
 			}
 		}
 		to := &b.groups[g]
-		if to.left {
+		if to.sampledOut {
 			to.n++
 			continue
 		}
@@ -133,7 +132,7 @@ func (b *bundle) addTrace(to *Assembler, t *openTrace) {
 	}
 }
 
-// group returns the group of a trace, made when it is new.
+// group returns the group of a trace, creating it if necessary.
 func (b *bundle) group(k key) (g int32, isNew bool) {
 	g, ok := b.groupOf[k]
 	if !ok {

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package trace keeps the spans of open traces in bounded memory and judges a
-// trace by the rules that need all of it (SPA-001, SPA-002, SPA-005) when it
-// closes.
+// Package trace holds the spans of open traces in bounded memory. When a trace closes, it evaluates the rules that
+// need the whole trace: SPA-001, SPA-002 and SPA-005.
 //
-// Of a span it keeps 24 bytes without pointers. Memory has a budget; over it,
-// whole traces are dropped by a hash of their id (one in 2, 4, 8 ... is kept),
-// never single spans, and the rate in force stands in the evidence.
+// A span takes 24 bytes without pointers. Memory has a budget. Over budget, whole traces are sampled by a hash of
+// their id: one in 2, 4, 8 and so on is kept. Single spans are never dropped from a trace. Evidence shows the
+// sampling rate.
 //
-// What a Transaction does to the open traces can be written to a journal in the
-// store, in the same transaction as the facts, so that the journal says at any time
-// which traces are open and what of them arrived: some 15 bytes a span. Whoever
-// finds the journal of a process that was killed moves its traces to his own
-// (Recovery).
+// A Transaction can write its changes to a journal in the store, in the same transaction as the facts, at about 15
+// bytes per span. The journal always shows which traces are open and which of their spans have arrived. When a
+// process is killed, another one moves the traces of its journal to its own (Recovery).
 package trace

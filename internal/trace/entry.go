@@ -13,28 +13,30 @@ import (
 	"assay/internal/delta"
 )
 
-// An entry of a journal is
+// A journal entry consists of:
 //
 //	version     1 byte
 //	arrival     8 bytes, Unix nanoseconds
 //	flags       1 byte
-//	seed        8 bytes, of the hash that samples
-//	orgs        number, then of each: id, level of its sampling and which of the following there are, when the
-//	            level went down, and since when its open traces may lack their beginning, both relative to arrival
-//	closed      number, then organization and 16 bytes of each trace that closes before the spans of the entry
-//	resources   number, then of each: judged or not, five texts
-//	names       number, then each; they are counted from 1
-//	traces      to the end: organization, whether it goes on from before in the same transaction and whether it
-//	            moved, 16 bytes of id, event time relative to arrival, [first arrival relative to arrival, level
-//	            and whether partial,] number of spans, then each span: flags, [resource], [name], [8 bytes of id],
-//	            [8 bytes of parent, or its place among the spans]
+//	seed        8 bytes, seed of the sampling hash
+//	orgs        count, then for each organization: id, sampling level, flags for the optional values that follow,
+//	            time of the last decrease of the level, and time since which open traces may lack their beginning,
+//	            both relative to arrival
+//	closed      count, then organization and 16 bytes of trace id for each trace that closes before the spans of
+//	            the entry
+//	resources   count, then for each: whether it is evaluated, five texts
+//	names       count, then each; numbered from 1
+//	traces      to the end: organization, whether it continues from earlier in the same transaction and whether
+//	            it was moved, 16 bytes of id, event time relative to arrival, [first arrival relative to arrival,
+//	            level and whether partial,] number of spans, then for each span: flags, [resource], [name],
+//	            [8 bytes of id], [8 bytes of parent, or its index among the spans]
 //
-// Version 1 said level, lowered and since once, of all organizations, after the seed, and
-// had 8 bytes of a hash before the texts of a resource, which are ignored: two resources
-// are the same if their organization and all their texts are.
+// Version 1 has the level, the time of the last decrease and the time of partial traces once for all organizations,
+// after the seed. It has 8 bytes of hash before the texts of a resource, which are ignored: two resources are equal
+// if their organization and all their texts are.
 //
-// Numbers are varints, signed where they are relative; texts have their length
-// before them. What equals that of the span before is left out.
+// Numbers are varints, signed if relative. Texts have a length prefix. Values equal to those of the span before are
+// omitted.
 const (
 	entryVersion    = 2
 	entryVersionOld = 1
@@ -43,14 +45,14 @@ const (
 
 // Flags of an entry.
 const (
-	flagReplaces = 1 << iota // its traces stand for what entries before say of them
-	flagTaken                // by another process, which moves the traces to its own journal
+	flagReplaces = 1 << iota // its traces replace those of earlier entries
+	flagTaken                // taken over by another process, which moves the traces to its own journal
 	flagLowered              // version 1
 	flagSince                // version 1
 	knownFlags   = 1<<iota - 1
 )
 
-// Flags beside the level of an organization's sampling.
+// Flags stored with the sampling level of an organization.
 const (
 	stateLowered = 1 << iota
 	stateSince
@@ -60,39 +62,39 @@ const (
 // Flags of a span in an entry, above those of a record.
 const (
 	spanNoID           = 1 << 2
-	spanParent         = 3 << 3 // where the parent is
+	spanParent         = 3 << 3 // how the parent is encoded
 	spanParentNone     = 0 << 3
-	spanParentHere     = 1 << 3 // its place among the spans
-	spanParentAway     = 2 << 3 // its id
-	spanParentSame     = 3 << 3 // as that of the last span with an id of the parent
+	spanParentIndex    = 1 << 3 // index among the spans
+	spanParentID       = 2 << 3 // id
+	spanParentSame     = 3 << 3 // the same id as the last parent id
 	spanSameResource   = 1 << 5
 	spanSameName       = 1 << 6
 	spanReserved       = 1 << 7
 	spanRecordFlags    = flagInternal | flagShort
-	entryBytesAimed    = 1 << 20 // past it another entry begins, unless it would repeat names and resources most of all
-	entryBytesMost     = 8 << 20 // past it in any case
-	maxEntryNames      = 1 << 12 // told apart in one entry; further ones are left out of evidence
-	maxPieceSpans      = 1 << 14 // of one trace, side by side
-	searchedPieceSpans = 24      // up to which a parent is searched for among all
+	entryBytesAimed    = 1 << 20 // start another entry above this size, unless it would mostly repeat names and resources
+	entryBytesMost     = 8 << 20 // start another entry above this size in any case
+	maxEntryNames      = 1 << 12 // distinct names in one entry; further ones are missing from evidence
+	maxPieceSpans      = 1 << 14 // consecutive spans of one trace
+	searchedPieceSpans = 24      // search for parents linearly up to this number
 )
 
 // Flags of a trace in an entry.
 const (
 	traceMoved = 1 << iota
-	traceGoesOn
+	traceContinued
 )
 
-// header is what an entry says of the process that wrote it.
+// header describes the process that wrote an entry.
 type header struct {
 	version byte
 	arrival int64 // Unix nanoseconds
 	flags   byte
 	seed    uint64
 
-	// Since when open traces of organizations may lack their beginning (Unix nanoseconds),
-	// from now on for one idle period, too.
-	doubts map[uint32]int64
-	old    state // of all organizations; version 1
+	// partialSince holds the time since which open traces of an organization may lack their beginning (Unix nanoseconds),
+	// by organization. Traces opened within one idle period from now are included.
+	partialSince map[uint32]int64
+	old          state // for all organizations; version 1
 }
 
 func (h *header) append(b []byte) []byte {
@@ -102,11 +104,11 @@ func (h *header) append(b []byte) []byte {
 	return binary.LittleEndian.AppendUint64(b, h.seed)
 }
 
-// state is what an entry says of an organization's sampling.
+// state is the sampling of an organization in an entry.
 type state struct {
 	org uint32
 	sampling
-	since int64 // from when on open traces may lack their beginning, Unix nanoseconds; 0: none
+	since int64 // open traces may lack their beginning since, Unix nanoseconds; 0: none do
 }
 
 func (s *state) append(b []byte, arrival int64) []byte {
@@ -127,7 +129,7 @@ func (s *state) append(b []byte, arrival int64) []byte {
 	return b
 }
 
-// state reads what append wrote.
+// state decodes the encoding of state.append.
 func (d *decoder) state(org uint32, arrival int64) state {
 	head := d.uvarint()
 	s := state{org: org, sampling: sampling{level: uint(head >> stateBits)}}
@@ -144,11 +146,10 @@ func (d *decoder) state(org uint32, arrival int64) state {
 	return s
 }
 
-// numbering gives what an entry refers to numbers of its own, in the order in which
-// they are first met.
+// numbering assigns numbers to what an entry refers to, in the order of first use.
 type numbering struct {
-	of   []uint32 // by the number elsewhere; the number here, from 1
-	used []uint32 // the numbers elsewhere
+	of   []uint32 // by outer number; the number in the entry, from 1
+	used []uint32 // the outer numbers, in order
 }
 
 // number returns the number of n and whether it is new.
@@ -171,7 +172,7 @@ func (x *numbering) reset() {
 	x.used = x.used[:0]
 }
 
-// encoder turns bundles and closed traces into entries. It keeps its memory.
+// encoder encodes bundles and closed traces as entries. It reuses its memory.
 type encoder struct {
 	entries []encoded
 
@@ -183,15 +184,14 @@ type encoder struct {
 	resourceTable          []byte
 	nameTable              []byte
 	traces                 []byte
-	from                   int // first group of the entry
+	from                   int // first group in the entry
 	spans                  int
 
-	places []uint64 // ids of the spans of a piece
-	table  []int32  // their places, from 1, by hash
+	places []uint64 // ids of the spans in a piece
+	table  []int32  // their indexes, from 1, by hash
 }
 
-// encoded is one entry, and which groups of its bundle it holds; the first and the
-// last of them maybe only in part.
+// encoded is an entry with the range of groups of its bundle. The first and last group may be partial.
 type encoded struct {
 	data     []byte
 	note     bool
@@ -199,16 +199,16 @@ type encoded struct {
 	spans    int
 }
 
-// keptEntries is how many entries leave their memory to later ones.
-const keptEntries = 8
+// maxReusedEntries is the number of entries whose memory is reused.
+const maxReusedEntries = 8
 
-// reset forgets all entries and keeps their memory, if nobody uses it any more.
+// reset discards all entries. If reuse is set, their memory is reused.
 func (e *encoder) reset(reuse bool) {
-	if !reuse || cap(e.entries) > 4*keptEntries {
+	if !reuse || cap(e.entries) > 4*maxReusedEntries {
 		e.entries = nil
 	}
-	if len(e.entries) > keptEntries {
-		clear(e.entries[keptEntries:])
+	if len(e.entries) > maxReusedEntries {
+		clear(e.entries[maxReusedEntries:])
 	}
 	e.entries = e.entries[:0]
 	e.clear(0)
@@ -228,13 +228,13 @@ func (e *encoder) size() int {
 	return len(e.closed) + len(e.orgTable) + len(e.resourceTable) + len(e.nameTable) + len(e.traces)
 }
 
-// full tells whether the entry in hand is large enough.
+// full reports whether the current entry is large enough.
 func (e *encoder) full() bool {
 	size, own := e.size(), len(e.closed)+len(e.traces)
 	return size >= entryBytesAimed && (own >= size/3 || size >= entryBytesMost)
 }
 
-// seal ends the entry in hand, which holds groups up to and without the one given.
+// seal completes the current entry, which holds the groups before to.
 func (e *encoder) seal(to int, note bool) {
 	n := len(e.entries)
 	e.entries = slices.Grow(e.entries, 1)[:n+1]
@@ -255,7 +255,7 @@ func (e *encoder) org(a *Assembler, org uint32) uint64 {
 	if isNew {
 		o := a.tenants[org]
 		s := state{sampling: o.sampling}
-		if since, ok := e.head.doubts[org]; ok {
+		if since, ok := e.head.partialSince[org]; ok {
 			s.lowered, s.since = e.head.arrival, since
 		}
 		e.orgTable = s.append(appendText(e.orgTable, o.id), e.head.arrival)
@@ -263,7 +263,7 @@ func (e *encoder) org(a *Assembler, org uint32) uint64 {
 	return uint64(n)
 }
 
-// note adds the entry that says which traces close, and how organizations are sampled.
+// note adds an entry with the closed traces and the changed sampling of organizations.
 func (e *encoder) note(a *Assembler, h header, changed []*tenant, closing []*openTrace) {
 	e.head = h
 	for _, o := range changed {
@@ -272,7 +272,7 @@ func (e *encoder) note(a *Assembler, h header, changed []*tenant, closing []*ope
 	for _, t := range closing {
 		if e.full() {
 			e.seal(0, true)
-			e.head.doubts = nil
+			e.head.partialSince = nil
 		}
 		e.closed = binary.AppendUvarint(e.closed, e.org(a, t.key.org))
 		e.closed = append(e.closed, t.key.id[:]...)
@@ -287,7 +287,7 @@ func (e *encoder) bundle(a *Assembler, h header, b *bundle) {
 	e.clear(0)
 	for g := range b.groups {
 		x := &b.groups[g]
-		if x.left {
+		if x.sampledOut {
 			continue
 		}
 		for it, left := x.first, x.n; left > 0; {
@@ -308,8 +308,7 @@ func (e *encoder) bundle(a *Assembler, h header, b *bundle) {
 	}
 }
 
-// piece adds spans of a group, as many as there is room for, and returns the next
-// one and how many were added.
+// piece adds as many spans of a group as fit. It returns the next span and the number of spans added.
 func (e *encoder) piece(a *Assembler, b *bundle, g *group, first int32, left int) (next int32, n int) {
 	e.places = e.places[:0]
 	resource, name := uint32(math.MaxUint32), uint32(0)
@@ -330,7 +329,7 @@ func (e *encoder) piece(a *Assembler, b *bundle, g *group, first int32, left int
 
 	head := e.org(a, g.key.org) << 2
 	if first != g.first {
-		head |= traceGoesOn
+		head |= traceContinued
 	}
 	if g.moved {
 		head |= traceMoved
@@ -361,11 +360,11 @@ func (e *encoder) piece(a *Assembler, b *bundle, g *group, first int32, left int
 		if x.parent != 0 {
 			switch at = e.place(x.parent); {
 			case at > 0:
-				flags |= spanParentHere
+				flags |= spanParentIndex
 			case x.parent == away:
 				flags |= spanParentSame
 			default:
-				flags |= spanParentAway
+				flags |= spanParentID
 			}
 		}
 		was := named
@@ -390,9 +389,9 @@ func (e *encoder) piece(a *Assembler, b *bundle, g *group, first int32, left int
 			out = binary.LittleEndian.AppendUint64(out, x.id)
 		}
 		switch flags & spanParent {
-		case spanParentHere:
+		case spanParentIndex:
 			out = binary.AppendUvarint(out, uint64(at-1))
-		case spanParentAway:
+		case spanParentID:
 			out = binary.LittleEndian.AppendUint64(out, x.parent)
 			away = x.parent
 		}
@@ -402,7 +401,7 @@ func (e *encoder) piece(a *Assembler, b *bundle, g *group, first int32, left int
 	return it, n
 }
 
-// index prepares place for the spans of a piece.
+// index prepares index lookups for the spans of a piece.
 func (e *encoder) index() {
 	if len(e.places) <= searchedPieceSpans {
 		return
@@ -420,7 +419,7 @@ func (e *encoder) index() {
 	}
 }
 
-// slot returns where in the table the place of an id is or belongs.
+// slot returns the position of an id in the table, or the free position for it.
 func (e *encoder) slot(id uint64) int {
 	mask := len(e.table) - 1
 	i := int(delta.Mix(id, e.head.seed)) & mask
@@ -430,8 +429,7 @@ func (e *encoder) slot(id uint64) int {
 	return i
 }
 
-// place returns the place of a span by its id among those of the piece, counted
-// from 1; 0 means that there is none.
+// place returns the index of a span in the piece by its id, counted from 1. 0 means not found.
 func (e *encoder) place(id uint64) int {
 	if len(e.places) <= searchedPieceSpans {
 		return slices.Index(e.places, id) + 1
@@ -444,11 +442,11 @@ func (e *encoder) resource(b *bundle, r uint32) uint32 {
 	n, isNew := e.resources.number(r)
 	if isNew {
 		x := b.resources[r]
-		judged := byte(1)
-		if x.Unjudged {
-			judged = 0
+		evaluated := byte(1)
+		if x.ParentsOnly {
+			evaluated = 0
 		}
-		e.resourceTable = append(e.resourceTable, judged)
+		e.resourceTable = append(e.resourceTable, evaluated)
 		for _, text := range [...]string{x.Service.Namespace, x.Service.Name, x.Service.Environment, x.Service.Version, x.Attributes} {
 			e.resourceTable = appendText(e.resourceTable, text)
 		}
@@ -456,7 +454,7 @@ func (e *encoder) resource(b *bundle, r uint32) uint32 {
 	return n
 }
 
-// name returns the number of a name in the entry; 0 is no name.
+// name returns the number of a name in the entry. 0 is the empty name.
 func (e *encoder) name(b *bundle, name uint32) uint32 {
 	if name == 0 || len(e.names.used) >= maxEntryNames && (int(name) >= len(e.names.of) || e.names.of[name] == 0) {
 		return 0
@@ -472,13 +470,13 @@ func appendText(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-// errEntry says that an entry is cut off or says what cannot be.
-var errEntry = errors.New("malformed entry of a journal of traces")
+// errEntry reports a truncated or malformed entry.
+var errEntry = errors.New("malformed trace journal entry")
 
-// errVersion says that an entry is of a version that this program does not know.
-var errVersion = errors.New("unknown version of an entry of a journal of traces")
+// errVersion reports an entry of an unknown version.
+var errVersion = errors.New("unknown version of a trace journal entry")
 
-// decoder reads an entry from its beginning. After a mistake it gives zeros.
+// decoder decodes an entry. After an error all reads return zero.
 type decoder struct {
 	rest []byte
 	bad  bool
@@ -528,7 +526,7 @@ func (d *decoder) varint() int64 {
 	return v
 }
 
-// count reads the number of things that take at least so many bytes each.
+// count reads a number of elements that take at least the given number of bytes each.
 func (d *decoder) count(bytes int) int {
 	n := d.uvarint()
 	if n > uint64(len(d.rest)/bytes) {
@@ -550,16 +548,16 @@ func (d *decoder) index(n int) uint32 {
 	return uint32(v)
 }
 
-// decodeHeader reads what is before the tables.
+// decodeHeader decodes an entry up to the tables.
 func decodeHeader(data []byte) (h header, rest []byte, err error) {
 	d := decoder{rest: data}
 	if h.version = d.byte(); h.version != entryVersion && h.version != entryVersionOld && !d.bad {
 		return h, nil, fmt.Errorf("%w: %d", errVersion, h.version)
 	}
 	h.arrival, h.flags, h.seed = int64(d.fixed()), d.byte(), d.fixed()
-	known := byte(flagReplaces | flagTaken)
+	allowed := byte(flagReplaces | flagTaken)
 	if h.version == entryVersionOld {
-		known |= flagLowered | flagSince
+		allowed |= flagLowered | flagSince
 		level := d.uvarint()
 		h.old.level = uint(min(level, maxLevel))
 		d.bad = d.bad || level > maxLevel
@@ -570,24 +568,23 @@ func decodeHeader(data []byte) (h header, rest []byte, err error) {
 			h.old.since = h.arrival + d.varint()
 		}
 	}
-	if d.bad || h.flags&^known != 0 {
+	if d.bad || h.flags&^allowed != 0 {
 		return h, nil, errEntry
 	}
 	h.flags &^= flagLowered | flagSince
 	return h, d.rest, nil
 }
 
-// known are resources decoded before, by their organization and encoding, so that each
-// is held once.
-type known map[resourceKey]*Resource
+// resourceCache holds decoded resources by organization and encoding, so that each exists once.
+type resourceCache map[resourceKey]*Resource
 
 type resourceKey struct {
 	org      uint32
 	encoding string
 }
 
-// decode reads what follows a header: the traces that close, and a bundle.
-func (b *bundle) decode(a *Assembler, h header, rest []byte, resources known) (closed []key, err error) {
+// decode decodes the rest of an entry after the header: the closed traces and a bundle.
+func (b *bundle) decode(a *Assembler, h header, rest []byte, resources resourceCache) (closed []key, err error) {
 	b.reset()
 	d := decoder{rest: rest}
 	if h.version == entryVersionOld {
@@ -619,7 +616,7 @@ func (b *bundle) decode(a *Assembler, h header, rest []byte, resources known) (c
 		text := d.text()
 		b.names = append(b.names, spanName{nameHash(text), text})
 	}
-	of := decodedResources{a: a, b: b, encodings: encodings, known: resources, numbers: make(map[[2]uint32]uint32)}
+	of := decodedResources{a: a, b: b, encodings: encodings, cache: resources, numbers: make(map[[2]uint32]uint32)}
 	for len(d.rest) > 0 && !d.bad {
 		b.decodeTrace(&d, h, orgs, &of)
 	}
@@ -629,9 +626,9 @@ func (b *bundle) decode(a *Assembler, h header, rest []byte, resources known) (c
 	return closed, nil
 }
 
-// resource reads a resource and returns its encoding without a hash.
+// resource reads a resource and returns its encoding without the hash.
 func (d *decoder) resource(version byte) []byte {
-	judged := d.take(1)
+	evaluated := d.take(1)
 	if version == entryVersionOld {
 		d.fixed()
 	}
@@ -642,17 +639,16 @@ func (d *decoder) resource(version byte) []byte {
 	if d.bad {
 		return nil
 	}
-	return append(slices.Clone(judged), texts[:len(texts)-len(d.rest)]...)
+	return append(slices.Clone(evaluated), texts[:len(texts)-len(d.rest)]...)
 }
 
-// decodedResources gives the resources of an entry to the organizations whose traces
-// refer to them.
+// decodedResources provides the resources of an entry for each organization whose traces ref to them.
 type decodedResources struct {
 	a         *Assembler
 	b         *bundle
 	encodings [][]byte
-	known     known
-	numbers   map[[2]uint32]uint32 // in the bundle, by organization and number in the entry
+	cache     resourceCache
+	numbers   map[[2]uint32]uint32 // numbers in the bundle, by organization and number in the entry
 }
 
 // number returns the number of a resource in the bundle.
@@ -669,16 +665,16 @@ func (x *decodedResources) number(org, i uint32) uint32 {
 
 func (x *decodedResources) resource(org uint32, encoding []byte) *Resource {
 	k := resourceKey{org, string(encoding)}
-	if r := x.known[k]; r != nil {
+	if r := x.cache[k]; r != nil {
 		return r
 	}
 	d := decoder{rest: encoding}
-	r := &Resource{Unjudged: d.byte() == 0}
+	r := &Resource{ParentsOnly: d.byte() == 0}
 	r.Service = assay.ServiceKey{Namespace: d.text(), Name: d.text(), Environment: d.text(), Version: d.text()}
 	r.Attributes = d.text()
 	r.Hash = delta.ServiceHash(x.a.tenants[org].id, r.Service)
-	if x.known != nil {
-		x.known[k] = r
+	if x.cache != nil {
+		x.cache[k] = r
 	}
 	return r
 }
@@ -692,7 +688,7 @@ func (b *bundle) decodeTrace(d *decoder, h header, orgs []uint32, resources *dec
 	}
 	index, isNew := b.group(key{org: orgs[head>>2], id: [16]byte(id)})
 	g := &b.groups[index]
-	g.goesOn = head&traceGoesOn != 0 && (isNew || g.goesOn)
+	g.continued = head&traceContinued != 0 && (isNew || g.continued)
 	g.time = max(g.time, uint64(d.varint())+uint64(h.arrival))
 	if head&traceMoved != 0 {
 		g.moved, g.opened = true, h.arrival+d.varint()
@@ -724,16 +720,16 @@ func (b *bundle) decodeTrace(d *decoder, h header, orgs []uint32, resources *dec
 			it.id = d.fixed()
 		}
 		switch flags & spanParent {
-		case spanParentHere: // some of them are not read yet
+		case spanParentIndex: // the parent may not be read yet
 			it.parent = uint64(d.index(n))
-		case spanParentAway:
+		case spanParentID:
 			away = d.fixed()
 			it.parent = away
 		case spanParentSame:
 			it.parent = away
 		}
-		if flags&spanParent == spanParentHere {
-			it.flags |= parentHere
+		if flags&spanParent == spanParentIndex {
+			it.flags |= parentIndex
 		}
 		if d.bad {
 			return
@@ -741,12 +737,12 @@ func (b *bundle) decodeTrace(d *decoder, h header, orgs []uint32, resources *dec
 		b.push(index, it)
 	}
 	for i := first; i < len(b.items); i++ {
-		if it := &b.items[i]; it.flags&parentHere != 0 {
-			it.flags &^= parentHere
+		if it := &b.items[i]; it.flags&parentIndex != 0 {
+			it.flags &^= parentIndex
 			it.parent = b.items[first+int(it.parent)].id
 		}
 	}
 }
 
-// parentHere marks items whose parent is still a place.
-const parentHere = 1 << 15
+// parentIndex marks items whose parent is still an index.
+const parentIndex = 1 << 15

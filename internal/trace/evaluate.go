@@ -13,62 +13,60 @@ import (
 	"assay/internal/rules/catalog"
 )
 
-// The limits of the trace rules: a trace fails above them.
+// Limits of the trace rules. A trace fails above them.
 const (
 	maxInternalSpans = 10 // SPA-001, per service
 	maxShortSpans    = 20 // SPA-005, per trace
 )
 
-// Limits of what is evaluated at a time, so that transactions stay small. A Piece ends
-// with the trace that reaches one of its limits. Evidence of a trace beyond its limit is
-// left out.
+// Limits per Piece, to keep transactions small. A Piece ends with the trace that reaches one of the limits. Evidence
+// of a trace beyond its limit is dropped.
 const (
-	maxPieces        = 64      // organizations
-	maxPieceTraces   = 20_000  // traces of a Piece
-	maxPieceVerdicts = 1 << 16 // verdicts on a service in a trace
-	maxPieceServices = 1 << 12 // different services and hours
-	maxPieceItems    = 1 << 14 // names as evidence
-	maxTraceItems    = 1 << 12 // names as evidence, of one trace
+	maxPieces        = 64      // Pieces, one per organization
+	maxPieceTraces   = 20_000  // traces
+	maxPieceVerdicts = 1 << 16 // verdicts for a service in a trace
+	maxPieceServices = 1 << 12 // distinct services and hours
+	maxPieceItems    = 1 << 14 // span names as evidence
+	maxTraceItems    = 1 << 12 // span names as evidence, per trace
 )
 
-// Due says which traces to evaluate.
+// Due selects the traces to evaluate.
 type Due struct {
 	Now         time.Time
-	All         bool   // open traces, or else those that are due at Now
-	Incomplete  bool   // missing spans may still be on the way: SPA-002 is left out
-	WindowStart uint64 // Unix nanoseconds: traces before it have no verdict
+	All         bool   // all open traces, not only those due at Now
+	Incomplete  bool   // spans may still arrive: do not evaluate SPA-002
+	WindowStart uint64 // Unix nanoseconds; traces before it get no verdict
 
-	// Limit returns how many traces of an organization to evaluate at a time, at least 1;
-	// nil means as many as a Piece can hold.
+	// Limit returns the maximum number of traces of an organization to evaluate at a time, at least 1. nil means as
+	// many as a Piece can hold.
 	Limit func(organizationID string) int
 }
 
-// Piece is the verdicts on some traces of one organization, to be committed in one
-// transaction. Its traces stay open until Transaction.Close and Commit. A Piece must be
-// released.
+// Piece holds the verdicts for some traces of one organization, to be committed in one transaction. Its traces stay
+// open until Transaction.Close and Commit. The caller must Release a Piece.
 type Piece struct {
 	a        *Assembler
 	tenant   *tenant
 	traces   []evaluated
 	services []serviceVerdict
 	items    []verdictItem
-	rows     int // different services and hours
+	rows     int // distinct services and hours
 }
 
 // full reports whether the Piece has reached a limit.
 func (p *Piece) full() bool {
-	return len(p.a.judge.known) >= maxPieceServices || len(p.services) >= maxPieceVerdicts || len(p.items) >= maxPieceItems
+	return len(p.a.evaluator.rows) >= maxPieceServices || len(p.services) >= maxPieceVerdicts || len(p.items) >= maxPieceItems
 }
 
-// evaluated is a trace as it was when it was evaluated.
+// evaluated is the state of a trace at its evaluation.
 type evaluated struct {
 	trace      *openTrace
 	generation uint64
 	id         [16]byte
 	records    int
 	partial    bool
-	overdue    bool // past its maximum age: spans that arrive meanwhile do not put it off
-	// Where its services and items begin and end in the Piece.
+	overdue    bool // past its maximum age: closes even if spans have arrived since
+	// Ranges of its services and items in the Piece.
 	services, servicesEnd int
 	items, itemsEnd       int
 	time                  uint64
@@ -76,14 +74,13 @@ type evaluated struct {
 	bucket                delta.Bucket
 }
 
-// current reports whether the trace is as it was when it was evaluated. The assembler
-// is locked.
+// current reports whether the trace is unchanged since its evaluation. The caller holds the lock of the Assembler.
 func (e *evaluated) current() bool {
 	t := e.trace
 	return t.generation == e.generation && (len(t.records) == e.records || e.overdue) && t.partial == e.partial
 }
 
-// The trace rules by their place in a verdict.
+// Indexes of the trace rules in a verdict.
 const (
 	placeInternal = iota
 	placeOrphan
@@ -93,34 +90,34 @@ const (
 
 var ruleOf = [places]catalog.Rule{catalog.SPA001, catalog.SPA002, catalog.SPA005}
 
-// serviceVerdict is the verdict on what one service did in a trace.
+// serviceVerdict is the verdict for one service in a trace.
 type serviceVerdict struct {
-	resource *Resource         // the first one seen
-	counts   [places]int       // spans that are internal, orphans, short
+	resource *Resource         // the first one found
+	counts   [places]int       // internal, orphan and short spans
 	children int               // spans with a parent
-	fails    [places]bool      // the rule
-	last     [places]*Resource // of the last failing span
-	items    [places]uint8     // evidence
-	facts    *delta.Service    // that the verdict was merged into last
+	fails    [places]bool      // by rule
+	last     [places]*Resource // of the last failing span, by rule
+	items    [places]uint8     // number of evidence items, by rule
+	facts    *delta.Service    // the last destination of merge
 }
 
-// verdictItem is the name of a span as evidence of a service's failure.
+// verdictItem is a span name as evidence of a service's failure.
 type verdictItem struct {
-	service int32 // in the trace
+	service int32 // index in the trace
 	place   uint8
 	name    string
 }
 
-// Rows returns about how many rows a store writes for the verdicts.
+// Rows returns an estimate of the rows that a store writes for the verdicts.
 func (p *Piece) Rows() int { return 1 + p.rows }
 
-// Traces returns how many traces the verdicts are on.
+// Traces returns the number of traces in the Piece.
 func (p *Piece) Traces() int { return len(p.traces) }
 
-// Organization returns the id of the organization whose traces these are.
+// Organization returns the organization id of the traces.
 func (p *Piece) Organization() string { return p.tenant.id }
 
-// Release ends the use of a Piece. Traces that are still open can be evaluated again.
+// Release releases the Piece. Its traces that are still open can be evaluated again.
 func (p *Piece) Release() {
 	p.a.mu.Lock()
 	defer p.a.mu.Unlock()
@@ -136,13 +133,13 @@ func (p *Piece) release() {
 	p.traces = nil
 }
 
-// maxFailures is how many transactions with the verdict on one trace may fail.
+// maxFailures limits the failed transactions with the verdict for one trace.
 const maxFailures = 3
 
-// Failed notes that a transaction with the verdict on a single trace failed and nothing
-// else was in it. It reports whether to drop the trace: after several times, between
-// which other transactions have committed, of which commits counts. Before
-// that, it is evaluated again after an idle period, so that others are not delayed.
+// Failed records that a transaction with nothing but the verdict for a single trace failed. commits is the number of
+// commits so far. Failed reports whether to drop the trace: after maxFailures failures with commits of other
+// transactions in between. Until then, the trace is evaluated again after an idle period, so that it does not delay
+// others.
 func (p *Piece) Failed(now time.Time, commits uint64) (drop bool) {
 	p.a.mu.Lock()
 	defer p.a.mu.Unlock()
@@ -159,7 +156,7 @@ func (p *Piece) Failed(now time.Time, commits uint64) (drop bool) {
 	return t.failures >= maxFailures
 }
 
-// Drop takes the verdicts out of the Piece: its traces close without them.
+// Drop removes the verdicts from the Piece. Its traces close without a verdict.
 func (p *Piece) Drop() {
 	for i := range p.traces {
 		t := &p.traces[i]
@@ -181,24 +178,23 @@ func (p *Piece) String() string {
 	return strings.Join(ids, " ")
 }
 
-// Evaluate evaluates traces of organizations in turn and returns their verdicts, and
-// whether more are due. The work is linear in the spans; requests go on meanwhile.
-// It returns early when ctx ends. Traces of a Piece that has not been released are not
-// evaluated again.
+// Evaluate evaluates traces of the organizations in turn. It returns their verdicts and whether more traces are due.
+// Its work is linear in the spans and does not block Add. It returns early when ctx ends. Traces in an unreleased
+// Piece are not evaluated again.
 func (a *Assembler) Evaluate(ctx context.Context, due Due) (pieces []*Piece, more bool) {
 	a.evaluation.Lock()
 	defer a.evaluation.Unlock()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	n := len(a.tenants)
-	first := a.turn
+	first := a.nextTenant
 	for i := range n {
 		o := a.tenants[(first+i)%n]
 		if !due.All {
 			a.catchUp(o, due.Now)
 		}
 		if len(pieces) == maxPieces || ctx.Err() != nil {
-			a.turn = int(o.number)
+			a.nextTenant = int(o.number)
 			return pieces, true
 		}
 		p, left := a.piece(ctx, o, due)
@@ -210,7 +206,7 @@ func (a *Assembler) Evaluate(ctx context.Context, due Due) (pieces []*Piece, mor
 	return pieces, more
 }
 
-// piece evaluates traces of one organization. The lock is not held while it does.
+// piece evaluates traces of one organization, without holding the lock during the evaluation.
 func (a *Assembler) piece(ctx context.Context, o *tenant, due Due) (p *Piece, more bool) {
 	most := maxPieceTraces
 	if due.Limit != nil {
@@ -229,15 +225,15 @@ func (a *Assembler) piece(ctx context.Context, o *tenant, due Due) (p *Piece, mo
 	a.mu.Unlock()
 	done := 0
 	for done < len(chosen) && (done == 0 || !p.full() && ctx.Err() == nil) {
-		a.judge.trace(&a.snapshots[done], due, a.cfg.Step, p)
+		a.evaluator.trace(&a.snapshots[done], due, a.cfg.Step, p)
 		done++
 	}
-	p.rows = len(a.judge.known)
+	p.rows = len(a.evaluator.rows)
 	clear(a.snapshots)
-	if len(a.judge.known) > maxPieceServices {
-		a.judge.known = make(map[uint64]struct{}) // clearing a map keeps its size
+	if len(a.evaluator.rows) > maxPieceServices {
+		a.evaluator.rows = make(map[uint64]struct{}) // clear would keep the memory of a large map
 	}
-	clear(a.judge.known)
+	clear(a.evaluator.rows)
 	a.mu.Lock()
 	for i, t := range chosen {
 		t.evaluated, t.reading = i < done, false
@@ -246,14 +242,18 @@ func (a *Assembler) piece(ctx context.Context, o *tenant, due Due) (p *Piece, mo
 	return p, more || done < len(chosen)
 }
 
-// due returns traces of an organization to evaluate: those that were idle for longest,
-// then those that began first.
+// due returns traces of an organization to evaluate: first those idle for longest, then those that began first.
 func (a *Assembler) due(o *tenant, due Due, most int) (chosen []*openTrace, more bool) {
 	chosen = a.chosen[:0]
 	defer func() { a.chosen = chosen }()
+	unsampled := 0
 	add := func(t *openTrace) bool {
 		if t.evaluated || !due.All && t.retry.After(due.Now) {
 			return true
+		}
+		if a.unsampled(t) { // commits drop them
+			unsampled++
+			return unsampled < maxPieceTraces
 		}
 		if len(chosen) == most {
 			more = true
@@ -281,15 +281,15 @@ func (a *Assembler) due(o *tenant, due Due, most int) (chosen []*openTrace, more
 	return chosen, more
 }
 
-// snapshot is what a verdict on a trace follows from. Spans, resources and names are
-// only ever appended, so that it can be read without the lock.
+// snapshot holds the inputs of a verdict. Spans, resources and names are append-only, so they can be read without the
+// lock.
 type snapshot struct {
 	trace      *openTrace
 	generation uint64
 	id         [16]byte
 	records    []record
 	resources  []*Resource
-	names      names // its texts
+	names      names // only its texts
 	time       uint64
 	rate       float64
 	partial    bool
@@ -304,71 +304,69 @@ func (a *Assembler) snapshot(t *openTrace, due Due) snapshot {
 	}
 }
 
-// judge evaluates one trace at a time and keeps its memory.
-type judge struct {
-	byHash     map[uint64]int // index in services, once they are many
-	ofResource []int          // index in services by index of the resource; -1: not judged
+// evaluator evaluates one trace at a time and reuses its memory.
+type evaluator struct {
+	byHash     map[uint64]int // index in services, once there are many
+	ofResource []int          // index in services by index of the resource; -1: not evaluated
 	ids        map[uint64]struct{}
-	orphans    []uint64            // one bit for each span
-	known      map[uint64]struct{} // services and buckets of the Piece in hand
+	orphans    []uint64            // one bit per span
+	rows       map[uint64]struct{} // services and buckets of the current Piece
 	bucket     uint64
-	steps      uint64 // spans and services looked at, for tests
+	steps      uint64 // spans and services visited, for tests
 }
 
-// trace adds the verdict on a trace to p.
-func (j *judge) trace(t *snapshot, due Due, step time.Duration, p *Piece) {
+// trace adds the verdict for a trace to p.
+func (v *evaluator) trace(t *snapshot, due Due, step time.Duration, p *Piece) {
 	e := evaluated{
 		trace: t.trace, generation: t.generation, id: t.id, records: len(t.records), partial: t.partial, overdue: t.overdue, time: t.time, rate: t.rate, bucket: delta.BucketOf(t.time, step),
 		services: len(p.services), items: len(p.items),
 	}
 	if t.time >= due.WindowStart {
-		j.bucket = uint64(e.bucket)
-		j.reset(t, p)
+		v.bucket = uint64(e.bucket)
+		v.reset(t, p)
 		services := p.services[e.services:]
-		fails := j.count(t, services, !due.Incomplete && !t.partial)
+		fails := v.count(t, services, !due.Incomplete && !t.partial)
 		if fails {
-			j.evidence(t, services, p)
+			v.evidence(t, services, p)
 		}
 	}
 	e.servicesEnd, e.itemsEnd = len(p.services), len(p.items)
 	p.traces = append(p.traces, e)
 }
 
-// smallTrace is the number of spans up to which a linear search for a parent
-// beats building a set.
+// smallTrace is the number of spans up to which a linear search for a parent is faster than building a set.
 const smallTrace = 16
 
 // reset adds the services of a trace to p and prepares the search for parents.
-func (j *judge) reset(t *snapshot, p *Piece) {
-	j.ofResource = j.ofResource[:0]
-	clear(j.byHash)
+func (v *evaluator) reset(t *snapshot, p *Piece) {
+	v.ofResource = v.ofResource[:0]
+	clear(v.byHash)
 	from := len(p.services)
 	for _, r := range t.resources {
 		i := -1
-		if !r.Unjudged {
-			i = j.service(p, from, r)
+		if !r.ParentsOnly {
+			i = v.service(p, from, r)
 		}
-		j.ofResource = append(j.ofResource, i)
+		v.ofResource = append(v.ofResource, i)
 	}
-	j.steps += uint64(len(t.resources))
-	if len(j.ids) > 1<<16 {
-		j.ids = nil // clearing a map keeps its size
+	v.steps += uint64(len(t.resources))
+	if len(v.ids) > 1<<16 {
+		v.ids = nil // clear would keep the memory of a large map
 	}
-	clear(j.ids)
+	clear(v.ids)
 	if len(t.records) > smallTrace {
-		if j.ids == nil {
-			j.ids = make(map[uint64]struct{})
+		if v.ids == nil {
+			v.ids = make(map[uint64]struct{})
 		}
 		for i := range t.records {
-			j.ids[t.records[i].id] = struct{}{}
+			v.ids[t.records[i].id] = struct{}{}
 		}
-		j.steps += uint64(len(t.records))
+		v.steps += uint64(len(t.records))
 	}
 }
 
-// service returns the index of a resource's service among those of the trace, which
-// begin at from.
-func (j *judge) service(p *Piece, from int, r *Resource) int {
+// service returns the index of a resource's service among the services of the trace, which start at from.
+func (v *evaluator) service(p *Piece, from int, r *Resource) int {
 	services := p.services[from:]
 	n := len(services)
 	if n <= scanned {
@@ -377,28 +375,28 @@ func (j *judge) service(p *Piece, from int, r *Resource) int {
 				return i
 			}
 		}
-	} else if i, ok := j.byHash[r.Hash]; ok {
+	} else if i, ok := v.byHash[r.Hash]; ok {
 		return i
 	}
 	p.services = append(p.services, serviceVerdict{resource: r})
-	j.known[delta.Mix(r.Hash, j.bucket)] = struct{}{}
+	v.rows[delta.Mix(r.Hash, v.bucket)] = struct{}{}
 	if n == scanned {
-		if j.byHash == nil {
-			j.byHash = make(map[uint64]int)
+		if v.byHash == nil {
+			v.byHash = make(map[uint64]int)
 		}
 		for i, s := range p.services[from:] {
-			j.byHash[s.resource.Hash] = i
+			v.byHash[s.resource.Hash] = i
 		}
 	} else if n > scanned {
-		j.byHash[r.Hash] = n
+		v.byHash[r.Hash] = n
 	}
 	return n
 }
 
 // has reports whether a span is in the trace.
-func (j *judge) has(t *snapshot, id uint64) bool {
+func (v *evaluator) has(t *snapshot, id uint64) bool {
 	if len(t.records) > smallTrace {
-		_, ok := j.ids[id]
+		_, ok := v.ids[id]
 		return ok
 	}
 	for i := range t.records {
@@ -409,23 +407,23 @@ func (j *judge) has(t *snapshot, id uint64) bool {
 	return false
 }
 
-// count counts the spans of each service and reports whether any rule fails. parents
-// says that SPA-002 can be evaluated.
-func (j *judge) count(t *snapshot, services []serviceVerdict, parents bool) (fails bool) {
+// count counts the spans of each service and reports whether any rule fails. parents reports whether SPA-002 can be
+// evaluated.
+func (v *evaluator) count(t *snapshot, services []serviceVerdict, parents bool) (fails bool) {
 	words := (len(t.records) + 63) / 64
-	if cap(j.orphans) < words {
-		j.orphans = make([]uint64, words)
+	if cap(v.orphans) < words {
+		v.orphans = make([]uint64, words)
 	}
-	j.orphans = j.orphans[:words]
-	clear(j.orphans)
+	v.orphans = v.orphans[:words]
+	clear(v.orphans)
 	short := 0
-	j.steps += uint64(len(t.records) + len(services))
+	v.steps += uint64(len(t.records) + len(services))
 	for i := range t.records {
 		r := &t.records[i]
 		if r.flags&flagShort != 0 {
 			short++
 		}
-		s := j.ofResource[r.resource]
+		s := v.ofResource[r.resource]
 		if s < 0 {
 			continue
 		}
@@ -438,9 +436,9 @@ func (j *judge) count(t *snapshot, services []serviceVerdict, parents bool) (fai
 		}
 		if parents && r.parent != 0 {
 			y.children++
-			if !j.has(t, r.parent) {
+			if !v.has(t, r.parent) {
 				y.counts[placeOrphan]++
-				j.orphans[i/64] |= 1 << (i % 64)
+				v.orphans[i/64] |= 1 << (i % 64)
 			}
 		}
 	}
@@ -453,7 +451,7 @@ func (j *judge) count(t *snapshot, services []serviceVerdict, parents bool) (fai
 		if short <= maxShortSpans {
 			continue
 		}
-		// What arrived first differs from one replica, or one try, to another.
+		// The order of arrival differs between replicas and attempts.
 		if owner >= 0 {
 			o := &services[owner]
 			if c := cmp.Compare(y.counts[placeShort], o.counts[placeShort]); c < 0 || c == 0 && !before(y.resource, o.resource) {
@@ -477,19 +475,19 @@ func before(a, b *Resource) bool {
 }
 
 // evidence adds the names of failing spans.
-func (j *judge) evidence(t *snapshot, services []serviceVerdict, p *Piece) {
+func (v *evaluator) evidence(t *snapshot, services []serviceVerdict, p *Piece) {
 	from := len(p.items)
-	j.steps += uint64(len(t.records))
+	v.steps += uint64(len(t.records))
 	for i := range t.records {
 		r := &t.records[i]
-		s := j.ofResource[r.resource]
+		s := v.ofResource[r.resource]
 		if s < 0 {
 			continue
 		}
 		y := &services[s]
 		matches := [places]bool{
 			r.flags&flagInternal != 0,
-			j.orphans[i/64]&(1<<(i%64)) != 0,
+			v.orphans[i/64]&(1<<(i%64)) != 0,
 			r.flags&flagShort != 0,
 		}
 		for place, matches := range matches {
@@ -508,8 +506,7 @@ func (j *judge) evidence(t *snapshot, services []serviceVerdict, p *Piece) {
 	}
 }
 
-// merge adds the verdict on one trace to d. The facts of services that earlier ones were
-// on are known by the hash of the service.
+// merge adds the verdict for one trace to d. known caches the facts of services by service hash.
 func (p *Piece) merge(d *delta.Delta, known map[uint64]*delta.Service, e *evaluated) {
 	if e.services == e.servicesEnd {
 		return

@@ -25,8 +25,8 @@ func of(organization, service string) *Resource {
 	return &Resource{Service: k, Hash: delta.ServiceHash(organization, k), Attributes: `{"service.name":"` + organization + "/" + service + `"}`}
 }
 
-// wide returns a trace of services with orphans, internal and short spans, which fail
-// every rule, in an order that alternates between the services.
+// wide returns a trace whose orphan, internal and short spans fail every rule for every service, in alternating order
+// of services.
 func wide(trace, services, spans int) []Span {
 	resources := make([]*Resource, services)
 	for i := range resources {
@@ -40,8 +40,7 @@ func wide(trace, services, spans int) []Span {
 	return list
 }
 
-// TestEvaluationIsLinear counts steps: they grow with spans and services, not with their
-// product.
+// TestEvaluationIsLinear counts steps: they grow with the sum of spans and services, not with the product.
 func TestEvaluationIsLinear(t *testing.T) {
 	for _, c := range []struct{ services, spans int }{{1, 4000}, {100, 4000}, {2000, 4000}, {9000, 36_000}, {20_000, 40_000}} {
 		a := NewAssembler(Config{Memory: 1 << 30})
@@ -49,19 +48,18 @@ func TestEvaluationIsLinear(t *testing.T) {
 		pieces, more := a.Evaluate(t.Context(), Due{All: true})
 		require.Len(t, pieces, 1)
 		require.False(t, more)
-		require.LessOrEqual(t, a.judge.steps, uint64(4*(c.services+c.spans)), "%+v", c)
+		require.LessOrEqual(t, a.evaluator.steps, uint64(4*(c.services+c.spans)), "%+v", c)
 		require.LessOrEqual(t, len(pieces[0].items), maxTraceItems)
 		pieces[0].Release()
 	}
 }
 
-// TestPiecesAreBounded: one transaction takes as many traces as its limits say, and a
-// large one alone.
+// TestPiecesAreBounded: a Piece is limited by count, and a large trace gets its own Piece.
 func TestPiecesAreBounded(t *testing.T) {
 	a := NewAssembler(Config{Memory: 1 << 30})
 	for i := range 40 {
 		list := wide(i, 500, 1000)
-		for j := range list { // services of their own in each trace
+		for j := range list { // distinct services in each trace
 			k := assay.ServiceKey{Name: fmt.Sprint(list[j].Resource.Service.Name, " of ", i)}
 			list[j].Resource = &Resource{Service: k, Hash: delta.ServiceHash(org, k)}
 		}
@@ -78,7 +76,7 @@ func TestPiecesAreBounded(t *testing.T) {
 	}
 }
 
-// TestEvaluateTakesTurns: an organization with many traces does not hold up another.
+// TestEvaluateTakesTurns: an organization with many traces does not delay another.
 func TestEvaluateTakesTurns(t *testing.T) {
 	a := NewAssembler(Config{Memory: 1 << 30})
 	for i := range maxPieceTraces + 100 {
@@ -100,18 +98,18 @@ func TestEvaluateTakesTurns(t *testing.T) {
 	require.Equal(t, maxPieceTraces+100, seen["many"])
 }
 
-// TestStaleVerdicts: what happens to a trace after its evaluation is not lost.
+// TestStaleVerdicts: changes to a trace after its evaluation are not lost.
 func TestStaleVerdicts(t *testing.T) {
 	r := resource("a")
 	for name, change := range map[string]func(a *Assembler){
-		"a span arrived":     func(a *Assembler) { a.Add(t0, org, []Span{span(1, 2, 1, r)}) },
-		"it was dropped":     func(a *Assembler) { a.drop(a.traces[key{id: traceID(1)}]) },
-		"another has its id": func(a *Assembler) { a.drop(a.traces[key{id: traceID(1)}]); a.Add(t0, org, []Span{span(1, 1, 0, r)}) },
-		"another has its memory": func(a *Assembler) {
+		"span arrived": func(a *Assembler) { a.Add(t0, org, []Span{span(1, 2, 1, r)}) },
+		"dropped":      func(a *Assembler) { a.drop(a.traces[key{id: traceID(1)}]) },
+		"id reused":    func(a *Assembler) { a.drop(a.traces[key{id: traceID(1)}]); a.Add(t0, org, []Span{span(1, 1, 0, r)}) },
+		"memory reused": func(a *Assembler) {
 			a.drop(a.traces[key{id: traceID(1)}])
 			a.Add(t0, org, []Span{span(2, 1, 0, r)})
 		},
-		"its beginning is doubted": func(a *Assembler) { a.doubt(a.tenants[0], t0, t0.UnixNano()) },
+		"marked partial": func(a *Assembler) { a.markPartial(a.tenants[0], t0, t0.UnixNano()) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := NewAssembler(Config{})
@@ -127,7 +125,7 @@ func TestStaleVerdicts(t *testing.T) {
 			require.Equal(t, open, a.Stats().Traces)
 			pieces, _ = a.Evaluate(t.Context(), Due{All: true})
 			if open > 0 {
-				require.Equal(t, 1, pieces[0].Traces(), "and it is evaluated again")
+				require.Equal(t, 1, pieces[0].Traces(), "evaluated again")
 			} else {
 				require.Empty(t, pieces)
 			}
@@ -135,8 +133,7 @@ func TestStaleVerdicts(t *testing.T) {
 	}
 }
 
-// TestEvaluateWhileSpansArrive runs everything that may happen at a time; every span is
-// in exactly one verdict.
+// TestEvaluateWhileSpansArrive runs all operations concurrently. Each span is in exactly one verdict.
 func TestEvaluateWhileSpansArrive(t *testing.T) {
 	a := NewAssembler(Config{Memory: 1 << 30})
 	x := a.Transaction()
@@ -190,7 +187,7 @@ func TestEvaluateWhileSpansArrive(t *testing.T) {
 		closePiece(p)
 	}
 	wg.Wait()
-	x.Begin(t0) // of traces that changed after their last evaluation
+	x.Begin(t0) // for traces that changed after their last evaluation
 	v, _ := closing(x, Due{All: true})
 	x.Commit()
 	d.Merge(v)
@@ -204,8 +201,8 @@ func TestEvaluateWhileSpansArrive(t *testing.T) {
 	}
 }
 
-// TestFailedVerdict: a trace is dropped when its verdict failed several times between
-// which other transactions committed.
+// TestFailedVerdict: a trace is dropped after its verdict has failed several times while other transactions
+// committed.
 func TestFailedVerdict(t *testing.T) {
 	a := NewAssembler(Config{})
 	a.Add(t0, org, []Span{span(1, 1, 0, resource("a")), span(2, 1, 0, resource("a"))})
@@ -227,7 +224,7 @@ func TestFailedVerdict(t *testing.T) {
 		return drop, true
 	}
 	now := t0.Add(30 * time.Second)
-	for range 10 { // the store takes nothing at all
+	for range 10 { // the store accepts no transaction
 		drop, ok := fail(now, 7)
 		require.True(t, ok)
 		require.False(t, drop)
@@ -235,7 +232,7 @@ func TestFailedVerdict(t *testing.T) {
 	drop, _ := fail(now, 8)
 	require.False(t, drop)
 	pieces, _ := a.Evaluate(t.Context(), Due{Now: now})
-	require.Equal(t, traceID(2), pieces[0].traces[0].id, "others do not wait for it")
+	require.Equal(t, traceID(2), pieces[0].traces[0].id, "other traces are not delayed")
 	require.Equal(t, 1, pieces[0].Traces())
 	pieces[0].Release()
 	now = now.Add(30 * time.Second)
@@ -245,8 +242,8 @@ func TestFailedVerdict(t *testing.T) {
 	require.Equal(t, 1, a.Stats().Traces)
 }
 
-// TestSharesOfMemory: whatever an organization sends, one that stays below its share
-// keeps all its spans, and its sampling is off.
+// TestSharesOfMemory: an organization below its share keeps all its spans and is not sampled, whatever another
+// organization sends.
 func TestSharesOfMemory(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		n := func(label string, low, high int) int { return rapid.IntRange(low, high).Draw(rt, label) }
@@ -284,8 +281,8 @@ func TestSharesOfMemory(t *testing.T) {
 	})
 }
 
-// TestRecoveryAfterAFlood: the organization that flooded is back to all its traces in
-// minutes, and no other was ever sampled.
+// TestRecoveryAfterAFlood: minutes after flooding, an organization keeps all its traces again. No other organization
+// was sampled.
 func TestRecoveryAfterAFlood(t *testing.T) {
 	a := NewAssembler(Config{Memory: 1 << 20})
 	for i := range 100_000 {
@@ -300,8 +297,8 @@ func TestRecoveryAfterAFlood(t *testing.T) {
 	require.Equal(t, 1.0, a.Stats().SamplingRate)
 }
 
-// TestJournalOfVersion1 reads a journal that the version before wrote: two organizations
-// with a service of the same name and the same trace id, sampling that went up and down.
+// TestJournalOfVersion1 reads a journal of version 1: two organizations with the same service name and trace id, and
+// sampling that went up and down.
 func TestJournalOfVersion1(t *testing.T) {
 	b, err := os.ReadFile("testdata/journal-v1.json")
 	require.NoError(t, err)
@@ -321,7 +318,7 @@ func TestJournalOfVersion1(t *testing.T) {
 		s := fmt.Sprint(tr.level, " ", tr.partial, " ", tr.first.UnixNano(), " ", tr.time)
 		for _, x := range tr.records {
 			res := tr.resources[x.resource]
-			require.Equal(t, delta.ServiceHash(tr.of.id, res.Service), res.Hash, "hashes are of this process")
+			require.Equal(t, delta.ServiceHash(tr.of.id, res.Service), res.Hash, "hashes are valid in this process")
 			s += fmt.Sprintf(" %x %x %d %s %s", x.id, x.parent, x.flags, tr.names.text(x.name), res.Attributes)
 		}
 		got[tr.of.id+fmt.Sprintf(" %x", k.id)] = s
@@ -332,9 +329,9 @@ func TestJournalOfVersion1(t *testing.T) {
 	next.mirrored(t0.Add(time.Minute))
 }
 
-// TestNamesAndServicesAreToldApart: nothing of one organization stands in the verdicts of
-// another, whatever their traces, services and names have in common.
-func TestNamesAndServicesAreToldApart(t *testing.T) {
+// TestNamesAndServicesAreSeparate: verdicts contain nothing of another organization, even with equal traces,
+// services and names.
+func TestNamesAndServicesAreSeparate(t *testing.T) {
 	d := new(disk)
 	p := start(t, d, "a", Config{})
 	p.transact(t0, succeeds, func(x *Transaction) {
@@ -355,7 +352,7 @@ func TestNamesAndServicesAreToldApart(t *testing.T) {
 			}, s.Items)
 		}
 	}
-	next := start(t, d, "b", Config{}) // what another process makes of the journal
+	next := start(t, d, "b", Config{}) // another process reads the journal
 	next.adopt(t0, "a")
 	next.expire(t0.Add(time.Minute))
 	check(next)

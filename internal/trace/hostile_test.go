@@ -16,14 +16,14 @@ import (
 	"assay/internal/rules/catalog"
 )
 
-// large returns a resource with as many texts as one may have.
+// large returns a resource with texts of maximum size.
 func large(n int) *Resource {
 	kib := strings.Repeat("k", 1024)
 	k := assay.ServiceKey{Namespace: kib, Name: kib, Environment: kib, Version: kib}
 	return &Resource{Service: k, Hash: delta.ServiceHash(org, k), Attributes: fmt.Sprintf("%04095d", n)}
 }
 
-// appended returns the bytes of what a transaction appends to journals.
+// appended returns the entries that a transaction appends to journals, and their size.
 func appended(x *Transaction) (entries []delta.JournalEntry, size int) {
 	for _, j := range x.Journals("a", "holder") {
 		for _, e := range j.Append {
@@ -34,15 +34,15 @@ func appended(x *Transaction) (entries []delta.JournalEntry, size int) {
 	return entries, size
 }
 
-// TestLargeResourcesAreNotRepeated: traces that refer to very many large resources do not
-// make the journal, moving entries within it, or adopting it much larger than their texts.
+// TestLargeResourcesAreNotRepeated: traces with very many large resources do not make the journal, a sweep, or an
+// adoption much larger than the texts of the resources.
 func TestLargeResourcesAreNotRepeated(t *testing.T) {
 	const resources, traces = 2048, 80
 	a := NewAssembler(Config{Memory: 1 << 30})
 	x := a.Transaction()
 	var all []delta.JournalEntry
 	x.Begin(t0)
-	for r := 0; r < resources; r += 64 { // as parts of a request are added
+	for r := 0; r < resources; r += 64 { // in parts, as a request is added
 		var list []Span
 		for i := range 64 {
 			res := large(r + i)
@@ -62,7 +62,7 @@ func TestLargeResourcesAreNotRepeated(t *testing.T) {
 	a.ledger.sweeping, a.ledger.upTo, a.ledger.cursor = true, a.ledger.next-1, a.following(nil)
 	x.Begin(t0)
 	_, size = appended(x)
-	require.Less(t, size, 3*(sweptBytes+maxResources*8<<10), "a trace has so many resources at most")
+	require.Less(t, size, 3*(sweptBytes+maxResources*8<<10), "the maximum number of resources of a trace")
 
 	b := NewAssembler(Config{Memory: 1 << 30})
 	recovery := b.Recovery("a")
@@ -79,8 +79,7 @@ func TestLargeResourcesAreNotRepeated(t *testing.T) {
 	require.Equal(t, traces, b.Stats().Traces)
 }
 
-// TestMemoryOfOthers: an organization is not charged for what another one left to be used
-// again.
+// TestMemoryOfOthers: an organization is not charged for memory that another one left for reuse.
 func TestMemoryOfOthers(t *testing.T) {
 	a := NewAssembler(Config{})
 	evil, victim := of("evil", "a"), of("victim", "a")
@@ -98,8 +97,7 @@ func TestMemoryOfOthers(t *testing.T) {
 	require.Less(t, a.tenants[a.org("victim")].bytes, 3000*(traceBytes+2*firstRecords*recordBytes+200))
 }
 
-// TestRecoveryBesideAnother: sampling ends though another organization holds most of the
-// memory.
+// TestRecoveryBesideAnother: sampling ends even while another organization holds most of the memory.
 func TestRecoveryBesideAnother(t *testing.T) {
 	a := NewAssembler(Config{Memory: 1 << 20})
 	n := 0
@@ -124,8 +122,8 @@ func TestRecoveryBesideAnother(t *testing.T) {
 	require.Zero(t, victim.level)
 }
 
-// TestOverdueTraceCloses: a span with each transaction does not put off the end of a trace
-// that has reached its maximum age.
+// TestOverdueTraceCloses: a span in each transaction does not defer the closing of a trace that has reached its
+// maximum age.
 func TestOverdueTraceCloses(t *testing.T) {
 	a := NewAssembler(Config{})
 	x, r := a.Transaction(), resource("a")
@@ -145,12 +143,65 @@ func TestOverdueTraceCloses(t *testing.T) {
 	requireEmpty(t, a)
 }
 
-// TestUnjudgedResourcesOfOrganizations: what is shared by evaluators is charged to none.
-func TestUnjudgedResourcesOfOrganizations(t *testing.T) {
-	a, shared := NewAssembler(Config{}), &Resource{Unjudged: true}
+// TestParentsOnlyResourcesOfOrganizations: resources shared by evaluators are charged to no organization.
+func TestParentsOnlyResourcesOfOrganizations(t *testing.T) {
+	a, shared := NewAssembler(Config{}), &Resource{ParentsOnly: true}
 	for i := range 10 {
 		a.Add(t0.Add(time.Duration(i)*time.Second), fmt.Sprint("org ", i%3), []Span{nameless(i, 1, 0, shared)})
 	}
 	flush(a, true)
 	requireEmpty(t, a)
+}
+
+// TestSheddingInSteps: a commit drops a number of traces that depends on what it added, not on the number of open
+// traces. Until a trace is dropped, it neither closes nor gets spans, so no part of a trace is evaluated.
+func TestSheddingInSteps(t *testing.T) {
+	const each, many = 1000, 40_000
+	p := start(t, new(disk), "a", Config{Memory: 16 << 20})
+	r, now := resource("a"), t0
+	batch := func(from int) {
+		var list []Span
+		for i := range each {
+			list = append(list, nameless(from+i, 1, 99, r))
+		}
+		p.add(now, list...)
+	}
+	n := 0
+	for ; p.a.tenants == nil || p.a.tenants[0].level == 0; n += each {
+		require.Less(t, n, 2*many)
+		batch(n)
+	}
+	require.Greater(t, len(p.a.traces), 2*(shedTraces+each))
+	require.True(t, p.a.Shedding())
+	require.True(t, p.a.Pending())
+
+	left := n - each // a trace that is to be dropped
+	for ; p.a.keeps(p.a.tenants[0], traceID(left)); left-- {
+		require.Positive(t, left)
+	}
+	p.add(now, nameless(left, 2, 99, r))
+	require.Len(t, p.a.traces[key{id: traceID(left)}].records, 1)
+	pieces, _ := p.a.Evaluate(t.Context(), Due{Now: now, All: true})
+	for _, piece := range pieces {
+		for i := range piece.traces {
+			require.True(t, p.a.keeps(piece.tenant, piece.traces[i].id))
+		}
+		piece.Release()
+	}
+	for commits := 0; p.a.Shedding(); commits++ {
+		require.Less(t, commits, 2*many/shedTraces)
+		before, traces := p.a.Stats().Dropped, len(p.a.traces)
+		batch(n)
+		n += each
+		after := p.a.Stats()
+		require.LessOrEqual(t, after.Dropped-before, uint64(shedTraces+2*each+each))
+		require.Less(t, len(p.a.traces), traces+each)
+		require.Less(t, after.Bytes, p.a.cfg.Memory+p.a.cfg.Memory/8)
+	}
+	require.LessOrEqual(t, p.a.Stats().Bytes, p.a.cfg.Memory)
+	for k, tr := range p.a.traces {
+		require.True(t, p.a.keeps(tr.of, k.id))
+	}
+	p.check()
+	p.mirrored(now)
 }

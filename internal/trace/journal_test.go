@@ -24,13 +24,13 @@ import (
 	"assay/internal/rules/catalog"
 )
 
-// disk is a store that keeps journals and verdicts.
+// disk simulates a store of journals and verdicts.
 type disk struct {
 	journals map[string]map[uint64][]byte
 	verdicts delta.Delta
 }
 
-// commit is one transaction: all of it, or an error and nothing.
+// commit is one transaction: it applies everything, or returns an error and applies nothing.
 func (d *disk) commit(facts *delta.Delta, journals []delta.Journal) error {
 	for _, j := range journals {
 		for _, e := range j.Append {
@@ -47,7 +47,7 @@ func (d *disk) commit(facts *delta.Delta, journals []delta.Journal) error {
 			d.journals[j.Name] = make(map[uint64][]byte)
 		}
 		for _, e := range j.Append {
-			d.journals[j.Name][e.Seq] = bytes.Clone(e.Data) // the writer uses its memory again
+			d.journals[j.Name][e.Seq] = bytes.Clone(e.Data) // the writer reuses its memory
 		}
 		for _, seq := range j.Forget {
 			delete(d.journals[j.Name], seq)
@@ -66,7 +66,7 @@ func (d *disk) read(name string) (entries []delta.JournalEntry) {
 	return entries
 }
 
-// process is an assembler with a journal.
+// process simulates a process: an Assembler with a journal.
 type process struct {
 	tb   rapid.TB
 	name string
@@ -74,7 +74,7 @@ type process struct {
 	a    *Assembler
 	x    *Transaction
 
-	verdicts *delta.Delta // of the transaction in hand
+	verdicts *delta.Delta // of the current transaction
 }
 
 func start(tb rapid.TB, d *disk, name string, cfg Config) *process {
@@ -82,7 +82,7 @@ func start(tb rapid.TB, d *disk, name string, cfg Config) *process {
 	return &process{tb: tb, name: name, disk: d, a: a, x: a.Transaction()}
 }
 
-// transact runs one transaction, which ends with an outcome of a store.
+// transact runs one transaction with the given outcome.
 func (p *process) transact(now time.Time, end outcome, do func(x *Transaction)) {
 	p.tb.Helper()
 	next := p.a.Next()
@@ -113,7 +113,7 @@ type outcome int
 const (
 	succeeds outcome = iota
 	fails
-	unknown // it committed, which its client was not told
+	unknown // it committed, but the client got an error
 )
 
 func (p *process) add(now time.Time, spans ...Span) {
@@ -126,8 +126,7 @@ func (p *process) expire(now time.Time) {
 	p.transact(now, succeeds, p.closeDue)
 }
 
-// closing closes the traces that are due and returns the verdicts on them, and whether
-// more are due.
+// closing closes the due traces. It returns their verdicts and whether more are due.
 func closing(x *Transaction, due Due) (*delta.Delta, bool) {
 	d := new(delta.Delta)
 	var all []*Piece
@@ -156,7 +155,7 @@ func (p *process) closeAll(x *Transaction) {
 	p.verdicts.Merge(d)
 }
 
-// sweep moves some traces as though the journal were crowded.
+// sweep moves some traces as if the journal were oversized.
 func (p *process) sweep(now time.Time, end outcome) {
 	p.tb.Helper()
 	l := &p.a.ledger
@@ -173,7 +172,7 @@ func (p *process) recover(name string) *Recovery {
 	return r
 }
 
-// adopt takes over all of another process's journal.
+// adopt takes over the journal of another process completely.
 func (p *process) adopt(now time.Time, name string) {
 	p.tb.Helper()
 	for r := p.recover(name); !r.Ended(); {
@@ -181,7 +180,7 @@ func (p *process) adopt(now time.Time, name string) {
 	}
 }
 
-// check holds what is counted of the journal against the journal.
+// check compares the ledger with the journal.
 func (p *process) check() {
 	p.tb.Helper()
 	l := &p.a.ledger
@@ -218,8 +217,7 @@ func (p *process) check() {
 	}
 }
 
-// contents returns what a journal says, as somebody with memory enough who recovers it
-// sees it.
+// contents returns the traces that a process with sufficient memory would recover from a journal.
 func (p *process) contents(name string) map[string]string {
 	p.tb.Helper()
 	cfg := p.a.cfg
@@ -230,7 +228,7 @@ func (p *process) contents(name string) map[string]string {
 	return describe(r.a)
 }
 
-// describe returns what does not depend on the process, by trace.
+// describe returns the process-independent state by trace.
 func describe(a *Assembler) map[string]string {
 	traces := make(map[string]string)
 	resources := make(map[*Resource]uint64)
@@ -240,7 +238,7 @@ func describe(a *Assembler) map[string]string {
 		for _, r := range t.records {
 			res := t.resources[r.resource]
 			if resources[res] == 0 {
-				resources[res] = delta.HashString(fmt.Sprint(res.Service, res.Unjudged, res.Attributes))
+				resources[res] = delta.HashString(fmt.Sprint(res.Service, res.ParentsOnly, res.Attributes))
 			}
 			b = append(b, ' ')
 			b = strconv.AppendUint(b, r.id, 16)
@@ -256,16 +254,16 @@ func describe(a *Assembler) map[string]string {
 	return traces
 }
 
-// mirrored fails unless the journal says exactly what is in memory.
+// mirrored fails the test unless the journal matches the memory.
 func (p *process) mirrored(now time.Time) {
 	p.tb.Helper()
-	if len(p.a.unrecorded()) > 0 { // what was dropped for lack of memory is told with the next transaction
+	if len(p.a.unrecorded()) > 0 { // dropped traces are recorded with the next transaction
 		p.transact(now, succeeds, func(*Transaction) {})
 	}
 	want, got := describe(p.a), p.contents(p.name)
 	for k, text := range want {
 		if got[k] != text {
-			p.tb.Fatalf("trace %x is %.500s, not %.500s", k, got[k], text)
+			p.tb.Fatalf("trace %x: got %.500s, want %.500s", k, got[k], text)
 		}
 	}
 	require.Equal(p.tb, len(want), len(got))
@@ -273,7 +271,7 @@ func (p *process) mirrored(now time.Time) {
 
 var ruleIDs = []catalog.Rule{catalog.SPA001, catalog.SPA002, catalog.SPA005}
 
-// tallies returns the counts of all trace rules, by service.
+// tallies returns the counts of all trace rules by service.
 func tallies(d *delta.Delta, services ...string) map[string][]delta.Count {
 	m := make(map[string][]delta.Count)
 	for _, s := range services {
@@ -284,10 +282,10 @@ func tallies(d *delta.Delta, services ...string) map[string][]delta.Count {
 	return m
 }
 
-// TestJournalAgainstUndisturbed kills processes, has transactions fail, and leaves
-// it unknown whether they did. Verdicts are those of a process that nothing happens to.
+// TestJournalAgainstUndisturbed kills processes, fails transactions, and makes outcomes of transactions unknown. The
+// verdicts must equal those of an undisturbed process.
 func TestJournalAgainstUndisturbed(t *testing.T) {
-	resources := []*Resource{resource("a"), resource("b"), {Unjudged: true}}
+	resources := []*Resource{resource("a"), resource("b"), {ParentsOnly: true}}
 	resources = append(resources, &Resource{Service: resources[0].Service, Hash: resources[0].Hash, Attributes: "another"})
 	rapid.Check(t, func(rt *rapid.T) {
 		n := func(label string, limit int) int { return rapid.IntRange(0, limit).Draw(rt, label) }
@@ -329,7 +327,7 @@ func TestJournalAgainstUndisturbed(t *testing.T) {
 					x.Add(org, one)
 					x.Add("other", other)
 				})
-				if end == fails { // sent again
+				if end == fails { // retried by the sender
 					p.transact(now, succeeds, func(x *Transaction) {
 						if closes {
 							p.closeDue(x)
@@ -355,23 +353,23 @@ func TestJournalAgainstUndisturbed(t *testing.T) {
 				dead := p.name
 				lives++
 				p = start(rt, d, fmt.Sprint(lives), cfg)
-				// Some of the second half may arrive before the first half is taken over.
+				// Some spans of the second half may arrive before the first half is taken over.
 				if early := spans(); n("early", 1) == 0 {
 					p.add(now, early...)
 					still.Add(now, org, early)
 				}
-				if n("halfway", 1) == 0 { // another one dies after a part of it
+				if n("halfway", 1) == 0 { // another process is killed after adopting a part
 					r := p.recover(dead)
 					for i := 0; i < 2 && !r.Ended(); i++ {
 						p.transact(now, succeeds, func(x *Transaction) {
 							x.Adopt(r)
 							if k := len(r.chunk) / 2; k > 0 {
 								r.chunk = r.chunk[:k]
-								x.inherit.reset()
+								x.adoptedSpans.reset()
 								for _, t := range r.chunk {
-									x.inheritTrace(t)
+									x.adoptTrace(t)
 								}
-								x.inheritResources()
+								x.adoptResources()
 							}
 						})
 					}
@@ -381,12 +379,12 @@ func TestJournalAgainstUndisturbed(t *testing.T) {
 					p.adopt(now, half)
 				}
 				p.adopt(now, dead)
-				if since, over := p.recover(dead).Over(); len(d.journals[dead]) > 0 {
+				if since, over := p.recover(dead).AllMoved(); len(d.journals[dead]) > 0 {
 					require.True(rt, over)
 					require.WithinDuration(rt, now, since, 0)
 				}
 				for _, o := range still.tenants {
-					for t := o.started.front; t != nil; t = t.started.next { // nothing could arrive
+					for t := o.started.front; t != nil; t = t.started.next { // no spans could arrive
 						t.last = now
 						o.arrived.moveToBack(t)
 					}
@@ -398,17 +396,17 @@ func TestJournalAgainstUndisturbed(t *testing.T) {
 		require.Equal(rt, tallies(undisturbed, "a", "b"), tallies(&d.verdicts, "a", "b"))
 		require.Equal(rt, len(undisturbed.Organizations), len(d.verdicts.Organizations))
 		p.transact(now, succeeds, func(*Transaction) {})
-		require.Empty(rt, d.journals[p.name], "nothing is kept that nobody needs")
+		require.Empty(rt, d.journals[p.name], "unneeded entries are removed")
 		require.False(rt, p.a.Pending())
 	})
 }
 
-// nameless is span without a name, for many.
+// nameless returns span without its name.
 func nameless(trace, id, parent int, r *Resource) Span {
 	return Span{TraceID: traceID(trace), SpanID: spanID(id), ParentID: spanID(parent), Time: uint64(t0.UnixNano()), Resource: r}
 }
 
-// TestEntries: what is encoded comes back, whatever it is.
+// TestEntries: decoding an encoded entry returns the original.
 func TestEntries(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		n := func(label string, limit int) int { return rapid.IntRange(0, limit).Draw(rt, label) }
@@ -416,7 +414,7 @@ func TestEntries(t *testing.T) {
 		var resources []*Resource
 		for range 1 + n("resources", 40) {
 			r := resource(text.Draw(rt, "service"))
-			r.Attributes, r.Unjudged, r.Service.Version = text.Draw(rt, "attributes"), n("unjudged", 1) == 0, text.Draw(rt, "version")
+			r.Attributes, r.ParentsOnly, r.Service.Version = text.Draw(rt, "attributes"), n("parentsOnly", 1) == 0, text.Draw(rt, "version")
 			resources = append(resources, r)
 		}
 		p := start(rt, new(disk), "a", Config{})
@@ -494,7 +492,7 @@ func TestManyClosings(t *testing.T) {
 		list = append(list, span(i, 1, 0, r))
 	}
 	p.add(t0, list...)
-	p.add(t0.Add(20*time.Second), span(n-1, 2, 1, r)) // keeps its entries
+	p.add(t0.Add(20*time.Second), span(n-1, 2, 1, r)) // keeps its entries alive
 	p.expire(t0.Add(30 * time.Second))
 	require.Equal(t, 1, p.a.Stats().Traces)
 	require.EqualValues(t, n-1, counts(&p.disk.verdicts, "a", catalog.SPA001).Observed)
@@ -503,20 +501,19 @@ func TestManyClosings(t *testing.T) {
 	require.GreaterOrEqual(t, len(p.disk.journals["a"]), 4)
 }
 
-// TestCloseSomeAtATime: the oldest traces close first, and Evaluate reports whether more
-// are due.
+// TestCloseSomeAtATime: the oldest traces close first, and Evaluate reports whether more are due.
 func TestCloseSomeAtATime(t *testing.T) {
 	a, d := NewAssembler(Config{}), new(delta.Delta)
 	x := a.Transaction()
 	at := func(seconds int) time.Time { return t0.Add(time.Duration(seconds) * time.Second) }
-	services := []*Resource{resource("a"), resource("b"), resource("c"), {Unjudged: true}}
+	services := []*Resource{resource("a"), resource("b"), resource("c"), {ParentsOnly: true}}
 	add := func(seconds, trace int) {
 		x.Begin(at(seconds))
 		x.Add(org, []Span{span(trace, seconds+1, 0, services[trace%4])})
 		x.Commit()
 	}
 	for s := 0; s < 605; s += 5 {
-		add(s, 0) // as long as a trace may last
+		add(s, 0) // up to the maximum age
 	}
 	for i := range 5 {
 		add(600+i, 1+i)
@@ -539,7 +536,7 @@ func TestCloseSomeAtATime(t *testing.T) {
 		return more
 	}
 	require.True(t, some(2, succeeds))
-	require.Equal(t, []uint64{1, 1, 0}, seen(), "the first two that fell silent")
+	require.Equal(t, []uint64{1, 1, 0}, seen(), "the first two that became idle")
 	require.True(t, some(2, fails))
 	require.True(t, some(2, succeeds))
 	require.Equal(t, []uint64{1, 1, 1}, seen())
@@ -548,7 +545,7 @@ func TestCloseSomeAtATime(t *testing.T) {
 	requireEmpty(t, a)
 }
 
-// TestBytesOfASpan holds the size of an entry to what docs say of it.
+// TestBytesOfASpan checks the documented size of a span in an entry.
 func TestBytesOfASpan(t *testing.T) {
 	p := start(t, new(disk), "a", Config{})
 	services := []*Resource{resource("frontend"), resource("cart"), resource("checkout")}
@@ -566,8 +563,8 @@ func TestBytesOfASpan(t *testing.T) {
 	require.Less(t, perSpan, 20.0)
 }
 
-// TestCrowdedJournal: a long trace among many short ones does not keep their spans.
-func TestCrowdedJournal(t *testing.T) {
+// TestOversizedJournalIsSwept: a long trace among many short ones does not keep their spans.
+func TestOversizedJournalIsSwept(t *testing.T) {
 	cfg := Config{Idle: 5 * time.Second, Max: time.Hour}
 	p := start(t, new(disk), "a", cfg)
 	var services []*Resource
@@ -595,15 +592,15 @@ func TestCrowdedJournal(t *testing.T) {
 	}
 	p.check()
 	p.mirrored(now)
-	require.Greater(t, most, smallBytes, "else nothing is shown")
+	require.Greater(t, most, smallBytes, "the journal must have been swept")
 	require.Less(t, most, smallBytes+1<<20)
 	require.Len(t, p.a.traces[key{id: traceID(1)}].records, 400)
 	p.transact(now, succeeds, p.closeAll)
 	require.Equal(t, delta.Count{Observed: 399}, counts(&p.disk.verdicts, "s0", catalog.SPA002))
 }
 
-// TestLargeResources: traces of many services that say much of themselves are sampled
-// when their journal is too large even after moving them together.
+// TestLargeResources: traces of many services with large resources are sampled if their journal is too large even
+// after a sweep.
 func TestLargeResources(t *testing.T) {
 	const budget = 24 << 20
 	p := start(t, new(disk), "a", Config{Memory: budget})
@@ -637,7 +634,7 @@ func TestLargeResources(t *testing.T) {
 	p.mirrored(t0)
 }
 
-// TestManySmallEntries: so does one that gets a span with every transaction.
+// TestManySmallEntries: a journal with a span of one trace in every transaction is swept, too.
 func TestManySmallEntries(t *testing.T) {
 	p := start(t, new(disk), "a", Config{Idle: time.Hour, Max: time.Hour})
 	r := resource("a")
@@ -651,20 +648,20 @@ func TestManySmallEntries(t *testing.T) {
 	p.mirrored(t0)
 }
 
-// small is an assembler that runs short of memory.
+// small configures an Assembler that runs short of memory.
 var small = Config{Memory: 150 << 10, Idle: 10 * time.Second, Max: 40 * time.Second, Seed: 5}
 
-// TestJournalSampled runs short of memory and dies, again and again. Whatever traces
-// are sampled out, none that is judged by SPA-002 lacks its beginning.
+// TestJournalSampled repeatedly runs short of memory and kills the process. No trace that SPA-002 evaluates lacks its
+// beginning.
 func TestJournalSampled(t *testing.T) {
-	dropped, judged := uint64(0), uint64(0)
+	dropped, evaluated := uint64(0), uint64(0)
 	for seed := range uint64(8) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		d, r, now, lives, id := new(disk), resource("a"), t0, 0, 0
 		p := start(t, d, "0", small)
 		type open struct{ trace, spans int }
 		var traces []open
-		next := func() (list []Span) { // a span of each, whose parent has arrived before
+		next := func() (list []Span) { // a span of each trace; its parent has arrived before
 			for i := range traces {
 				traces[i].spans++
 				list = append(list, span(traces[i].trace, traces[i].spans, traces[i].spans-1, r))
@@ -711,16 +708,16 @@ func TestJournalSampled(t *testing.T) {
 			traces = slices.DeleteFunc(traces, func(o open) bool { return o.spans > 3 || rng.IntN(3) == 0 })
 			if rng.IntN(8) == 0 {
 				now = now.Add(time.Duration(rng.IntN(120)) * time.Second)
-				traces = nil // what came later would be late
+				traces = nil // later spans would be late
 			}
 		}
 		p.transact(now, succeeds, p.closeAll)
 		c := counts(&d.verdicts, "a", catalog.SPA002)
 		require.Zero(t, c.Failed, "seed %d", seed)
-		judged += c.Observed
+		evaluated += c.Observed
 	}
 	require.Greater(t, dropped, uint64(500))
-	require.Greater(t, judged, uint64(500))
+	require.Greater(t, evaluated, uint64(500))
 }
 
 // TestRecoveryFitsIntoMemory takes over from a process with more memory.
@@ -736,7 +733,7 @@ func TestRecoveryFitsIntoMemory(t *testing.T) {
 		p.add(t0, list...)
 	}
 	fill(p, 0, 20_000)
-	var late []Span // of traces of which some are dropped while they are read
+	var late []Span // some of these traces are dropped while reading
 	for i := range 20_000 {
 		late = append(late, span(i, 3, 2, resource("b")))
 	}
@@ -757,7 +754,7 @@ func TestRecoveryFitsIntoMemory(t *testing.T) {
 	require.Greater(t, next.a.Stats().Traces, 1500)
 	require.LessOrEqual(t, next.a.Stats().Traces, 5000)
 
-	// Whatever was opened since the other one was last heard of may have begun there.
+	// A trace opened since the last sign of life of the other process may have begun there.
 	next.add(t0.Add(2*time.Second), span(99_999, 2, 1, resource("late")))
 	next.transact(t0.Add(3*time.Second), succeeds, next.closeAll)
 	require.Zero(t, counts(&d.verdicts, "a", catalog.SPA002).Failed)
@@ -765,11 +762,11 @@ func TestRecoveryFitsIntoMemory(t *testing.T) {
 	require.Zero(t, counts(&d.verdicts, "late", catalog.SPA002).Observed)
 }
 
-// TestAdoptedMemoryIsAccounted: nothing is left of adopted traces at the end, and they
-// take from the budget what the same traces take that arrived here.
+// TestAdoptedMemoryIsAccounted: adopted traces are charged like received ones, and nothing is charged after they
+// close.
 func TestAdoptedMemoryIsAccounted(t *testing.T) {
 	d, r := new(disk), resource("a")
-	large := make([]Span, adoptedBytes/recordBytes) // more than one transaction moves
+	large := make([]Span, adoptedBytes/recordBytes) // more than one transaction adopts
 	for i := range large {
 		large[i] = nameless(1, i+1, 0, r)
 	}
@@ -779,7 +776,7 @@ func TestAdoptedMemoryIsAccounted(t *testing.T) {
 	old.add(t0, own...)
 	took := old.a.Stats().Bytes
 	next := start(t, d, "new", Config{})
-	next.add(t0, span(3, 2, 1, r)) // goes on here, and is of this process's memory
+	next.add(t0, span(3, 2, 1, r)) // continues here, in the memory of this process
 	before := next.a.Stats().Bytes
 	for r := next.recover("old"); !r.Ended(); {
 		next.transact(t0, fails, func(x *Transaction) { x.Adopt(r) })
@@ -791,9 +788,9 @@ func TestAdoptedMemoryIsAccounted(t *testing.T) {
 	requireEmpty(t, next.a)
 }
 
-// TestDoubtOnce: when traces move in several transactions, those that came with the
-// first are not doubted because of the next ones.
-func TestDoubtOnce(t *testing.T) {
+// TestMarkPartialOnce: when traces are adopted in several transactions, traces opened after the first are not marked
+// partial because of the later ones.
+func TestMarkPartialOnce(t *testing.T) {
 	d, r := new(disk), resource("a")
 	p := start(t, d, "old", Config{Memory: 64 << 20})
 	p.a.initial.level = 1
@@ -805,16 +802,15 @@ func TestDoubtOnce(t *testing.T) {
 	traces := p.a.Stats().Traces
 	next := start(t, d, "new", Config{})
 	next.adopt(t0, "old")
-	require.Greater(t, next.a.ledger.next, uint64(4), "one transaction was enough")
+	require.Greater(t, next.a.ledger.next, uint64(4), "more than one transaction")
 	next.transact(t0, succeeds, next.closeAll)
 	require.Equal(t, delta.Count{Observed: uint64(traces)}, counts(&d.verdicts, "a", catalog.SPA002))
 }
 
-// TestTooLargeInJournal: a trace that is too large for the budget goes, and the journal
-// knows.
+// TestTooLargeInJournal: a trace too large for the budget is dropped, also from the journal.
 func TestTooLargeInJournal(t *testing.T) {
 	p, r := start(t, new(disk), "a", Config{Memory: 64 << 10}), resource("a")
-	id := 0 // of one in a million, which no sampling drops
+	id := 0 // one in a million, kept at every sampling level
 	o := p.a.tenants[p.a.org(org)]
 	for o.level = maxLevel; !p.a.keeps(o, traceID(id)); {
 		id++
@@ -828,7 +824,7 @@ func TestTooLargeInJournal(t *testing.T) {
 	require.Empty(t, p.contents("a"))
 }
 
-// TestOldOwner: who comes back to life finds out that its traces are another's.
+// TestOldOwner: a process that resumes after its journal was taken over finds out.
 func TestOldOwner(t *testing.T) {
 	d, r := new(disk), resource("a")
 	old := start(t, d, "old", Config{})
@@ -853,11 +849,11 @@ func TestOldOwner(t *testing.T) {
 	old.mirrored(t0.Add(time.Second))
 	old.transact(t0.Add(time.Minute), succeeds, old.closeDue)
 	require.Equal(t, delta.Count{Observed: 1}, counts(&d.verdicts, "a", catalog.SPA001))
-	require.Zero(t, counts(&d.verdicts, "a", catalog.SPA002).Observed, "its beginning is elsewhere")
+	require.Zero(t, counts(&d.verdicts, "a", catalog.SPA002).Observed, "the rest of an adopted trace")
 
-	// Nothing is left but a note of that, which goes in the end, too.
+	// Only a note is left, which is removed in the end, too.
 	recovery = other.recover("old")
-	since, over := recovery.Over()
+	since, over := recovery.AllMoved()
 	require.True(t, over)
 	require.Equal(t, t0, since.UTC())
 	require.Len(t, d.journals["old"], 1)
@@ -865,11 +861,11 @@ func TestOldOwner(t *testing.T) {
 	require.Empty(t, d.journals["old"])
 }
 
-// TestPartialStaysPartial: what lost its beginning elsewhere has not found it here.
+// TestPartialStaysPartial: a trace that lost its beginning in another process stays partial here.
 func TestPartialStaysPartial(t *testing.T) {
 	d, r := new(disk), resource("a")
 	old, other := start(t, d, "old", Config{}), start(t, d, "new", Config{})
-	other.add(t0.Add(-time.Second), span(1, 4, 3, r)) // before there was any doubt about the old one
+	other.add(t0.Add(-time.Second), span(1, 4, 3, r)) // before the old process was suspected dead
 	old.a.initial.lowered = t0.UnixNano()
 	old.add(t0, span(1, 3, 2, r))
 	other.adopt(t0.Add(time.Hour), "old")
@@ -879,7 +875,7 @@ func TestPartialStaysPartial(t *testing.T) {
 	require.Zero(t, counts(&d.verdicts, "a", catalog.SPA002))
 }
 
-// TestDroppedWhileSweeping: a trace that is dropped before its turn does not come back.
+// TestDroppedWhileSweeping: a trace that is dropped during a sweep does not reappear.
 func TestDroppedWhileSweeping(t *testing.T) {
 	p, r := start(t, new(disk), "a", Config{}), resource("a")
 	list := make([]Span, 0, 2*sweptBytes/recordBytes+2)
@@ -888,7 +884,7 @@ func TestDroppedWhileSweeping(t *testing.T) {
 	}
 	p.add(t0, list...)
 	p.sweep(t0, succeeds)
-	require.NotNil(t, p.a.ledger.cursor, "the second one waits")
+	require.NotNil(t, p.a.ledger.cursor, "the second trace waits")
 	p.a.drop(p.a.ledger.cursor)
 	p.transact(t0, succeeds, func(*Transaction) {})
 	p.transact(t0, succeeds, func(*Transaction) {})
@@ -897,7 +893,7 @@ func TestDroppedWhileSweeping(t *testing.T) {
 	require.Len(t, p.contents("a"), 1)
 }
 
-// TestTwoRecover: of two processes that move one journal, one succeeds.
+// TestTwoRecover: if two processes move one journal, one succeeds.
 func TestTwoRecover(t *testing.T) {
 	d, r := new(disk), resource("a")
 	start(t, d, "old", Config{}).add(t0, span(1, 2, 1, r))
@@ -912,7 +908,7 @@ func TestTwoRecover(t *testing.T) {
 	require.Len(t, one.contents("one"), 1)
 }
 
-// TestForeignEntries: what cannot be read is left out or left to others.
+// TestForeignEntries: damaged entries are skipped, and unknown versions are left to other processes.
 func TestForeignEntries(t *testing.T) {
 	d, r := new(disk), resource("a")
 	p := start(t, d, "a", Config{})
@@ -936,7 +932,7 @@ func TestForeignEntries(t *testing.T) {
 	p.check()
 }
 
-// TestPending: a transaction is asked for when there is something to do.
+// TestPending: Pending reports true when a transaction is necessary.
 func TestPending(t *testing.T) {
 	r := resource("a")
 	p := start(t, new(disk), "a", Config{Memory: 300 << 10})
@@ -944,7 +940,7 @@ func TestPending(t *testing.T) {
 	p.add(t0, span(1, 1, 0, r))
 	require.False(t, p.a.Pending())
 	p.expire(t0.Add(30 * time.Second))
-	require.True(t, p.a.Pending(), "the entry is there still")
+	require.True(t, p.a.Pending(), "the entry still exists")
 	p.expire(t0.Add(31 * time.Second))
 	require.False(t, p.a.Pending())
 	require.Empty(t, p.disk.journals["a"])
@@ -954,13 +950,13 @@ func TestPending(t *testing.T) {
 		list[i] = span(i, 1, 0, r)
 	}
 	p.add(t0.Add(time.Hour), list...)
-	require.True(t, p.a.Pending(), "the journal does not know the sampling")
+	require.True(t, p.a.Pending(), "the sampling is not in the journal")
 	p.expire(t0.Add(time.Hour))
 	p.check()
 	p.mirrored(t0)
 }
 
-// TestTransactionsDoNotAllocate once their memory is there.
+// TestTransactionsDoNotAllocate: transactions do not allocate in the steady state.
 func TestTransactionsDoNotAllocate(t *testing.T) {
 	for name, journaled := range map[string]bool{"with a journal": true, "without": false} {
 		t.Run(name, func(t *testing.T) {
@@ -990,14 +986,13 @@ func TestTransactionsDoNotAllocate(t *testing.T) {
 				run()
 			}
 			perSpan := testing.AllocsPerRun(30, run) / float64(len(batch))
-			t.Logf("%.4f allocations a span", perSpan)
-			require.Less(t, perSpan, 0.04) // a Piece and its verdicts
+			t.Logf("%.4f allocations per span", perSpan)
+			require.Less(t, perSpan, 0.04) // a Piece and its verdicts allocate
 		})
 	}
 }
 
-// FuzzEntry reads whatever there is. What it understands comes back unchanged when it is
-// written and read again.
+// FuzzEntry decodes arbitrary entries. What decodes is unchanged after encoding and decoding again.
 func FuzzEntry(f *testing.F) {
 	p := start(f, new(disk), "a", Config{})
 	r := resource("a")
@@ -1017,7 +1012,7 @@ func FuzzEntry(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		a, known := NewAssembler(Config{}), make(known)
+		a, known := NewAssembler(Config{}), make(resourceCache)
 		h, rest, err := decodeHeader(data)
 		if err != nil {
 			require.True(t, errors.Is(err, errEntry) || errors.Is(err, errVersion))
@@ -1069,13 +1064,13 @@ func FuzzEntry(f *testing.F) {
 	})
 }
 
-// written returns a header as it is written again.
+// written returns a header that was encoded and decoded.
 func written(h header) header {
 	h.version, h.old = entryVersion, state{}
 	return h
 }
 
-// spansOf lists what a bundle says of each span.
+// spansOf describes each span of a bundle.
 func spansOf(b *bundle) (list []string) {
 	for i := range b.groups {
 		g := &b.groups[i]
@@ -1094,8 +1089,8 @@ func spansOf(b *bundle) (list []string) {
 	return list
 }
 
-// BenchmarkTransaction adds and closes traces of ten spans by three services that
-// arrive piece by piece, 6,000 spans in a transaction.
+// BenchmarkTransaction adds and closes traces of ten spans of three services that arrive in pieces, 6,000 spans per
+// transaction.
 func BenchmarkTransaction(b *testing.B) {
 	for _, journaled := range []bool{false, true} {
 		b.Run(fmt.Sprint("journal=", journaled), func(b *testing.B) {
@@ -1103,7 +1098,7 @@ func BenchmarkTransaction(b *testing.B) {
 			x, services := a.Transaction(), []*Resource{resource("a"), resource("b"), resource("c")}
 			requests := make([][]Span, 30)
 			for i := range requests {
-				for j := range 200 { // every third trace goes on in the next request
+				for j := range 200 { // every third trace continues in the next request
 					s := span(0, i*200+j+1, i*200+j-j%10+1, services[i%3])
 					s.Name = fmt.Sprint("name ", j%20)
 					s.NameHash = nameHash(s.Name)

@@ -2,34 +2,33 @@
 
 package trace
 
-// entry is what an Assembler knows of an entry of its journal.
+// entry is the Assembler's state of one journal entry.
 type entry struct {
 	bytes int
 	spans int
-	refs  int  // open traces with spans in it
-	note  bool // says something about what entries before it hold
-	gone  bool // nobody needs it
+	refs  int  // open traces with spans in the entry
+	note  bool // closes traces or changes the sampling of earlier entries
+	gone  bool // no longer needed
 }
 
-// ledger knows which entries of a journal are still needed. An entry with spans is
-// for as long as one of its traces is open, a note for as long as there is an entry
-// before it.
+// ledger tracks which journal entries are still needed. An entry with spans is needed while one of its traces is
+// open, and a note while an earlier entry is needed.
 type ledger struct {
 	next    uint64   // number of the next entry
-	entries []entry  // up to it, from the first one that is needed
-	bytes   int      // of those that are needed
-	spans   int      // in those that are needed
-	forget  []uint64 // numbers of those that are not needed any more
+	entries []entry  // from the first needed entry to next
+	bytes   int      // of needed entries
+	spans   int      // in needed entries
+	forget  []uint64 // numbers of entries no longer needed
 
-	// Traces that began up to an entry move to new ones, so that few of them do not
-	// keep many entries.
+	// A sweep moves the traces that began up to an entry to new entries, so that a few traces do not keep many
+	// entries alive.
 	sweeping bool
 	upTo     uint64
-	cursor   *openTrace // the next one to look at
-	swept    int        // bytes after the last time
+	cursor   *openTrace // next trace of the sweep
+	swept    int        // bytes after the last sweep
 }
 
-// add notes the next entry, which has been committed.
+// add records the next committed entry.
 func (l *ledger) add(bytes, spans int, note bool) {
 	l.entries = append(l.entries, entry{bytes: bytes, spans: spans, note: note})
 	l.bytes += bytes
@@ -37,13 +36,12 @@ func (l *ledger) add(bytes, spans int, note bool) {
 	l.next++
 }
 
-// at returns an entry by its number.
+// at returns an entry by number.
 func (l *ledger) at(seq uint64) *entry {
 	return &l.entries[seq-(l.next-uint64(len(l.entries)))]
 }
 
-// release says that a trace with spans in an entry is no longer open, or has them
-// elsewhere.
+// release records that a trace with spans in an entry has closed or moved.
 func (l *ledger) release(seq uint64) {
 	e := l.at(seq)
 	if e.refs--; e.refs == 0 {
@@ -59,7 +57,7 @@ func (l *ledger) drop(seq uint64) {
 	l.forget = append(l.forget, seq)
 }
 
-// trim drops what nobody needs at the beginning.
+// trim removes unneeded entries from the front.
 func (l *ledger) trim() {
 	first, n := l.next-uint64(len(l.entries)), 0
 	for ; n < len(l.entries); n++ {
@@ -74,15 +72,14 @@ func (l *ledger) trim() {
 	l.entries = l.entries[n:]
 }
 
-// Up to these limits a journal is small, whatever it is for.
+// A journal below these limits is never swept.
 const (
 	smallBytes   = 16 << 20
 	smallEntries = 4096
 )
 
-// crowded tells whether the journal is much larger than what it is for, of which
-// there are so many spans and bytes in memory.
-func (l *ledger) crowded(spans, bytes int) bool {
+// oversized reports whether the journal is much larger than its content, the given number of spans and bytes in memory.
+func (l *ledger) oversized(spans, bytes int) bool {
 	switch {
 	case len(l.entries) > smallEntries && len(l.entries) > spans/16:
 		return true

@@ -2,11 +2,11 @@
 
 package trace
 
-// links are an open trace's neighbours in one list.
+// links holds the neighbors of an open trace in one list.
 type links struct{ prev, next *openTrace }
 
-// list is an intrusive doubly linked list of open traces: no allocation, and
-// removal from the middle at no cost.
+// list is an intrusive doubly linked list of open traces. Operations do not allocate, and removal takes constant
+// time.
 type list struct {
 	of          func(*openTrace) *links
 	front, back *openTrace
@@ -23,7 +23,7 @@ func (l *list) pushBack(t *openTrace) {
 	l.back = t
 }
 
-// insertAfter puts t after another one of the list, nil for the front.
+// insertAfter inserts t after at, or at the front if at is nil.
 func (l *list) insertAfter(at, t *openTrace) {
 	next := l.front
 	if at != nil {

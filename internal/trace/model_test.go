@@ -14,7 +14,7 @@ import (
 	"assay/internal/rules/catalog"
 )
 
-// model judges a trace in the words of the rules, at any cost.
+// model evaluates a trace directly by the definition of the rules.
 func model(spans []Span) map[string]map[catalog.Rule]delta.Count {
 	out := make(map[string]map[catalog.Rule]delta.Count)
 	internal, short, first := map[string]int{}, map[string]int{}, []string(nil)
@@ -61,7 +61,7 @@ func model(spans []Span) map[string]map[catalog.Rule]delta.Count {
 	return out
 }
 
-// TestAgainstModel compares the assembler with a judge that is too simple to be wrong.
+// TestAgainstModel compares the Assembler with the model.
 func TestAgainstModel(t *testing.T) {
 	resources := []*Resource{resource("a"), resource("a"), resource("b"), resource("c")}
 	rapid.Check(t, func(t *rapid.T) {

@@ -4,20 +4,19 @@ package trace
 
 import "hash/maphash"
 
-// maxNames bounds one table of names.
+// maxNames limits one table of names.
 const maxNames = 1 << 15
 
-// names gives the span names of an organization small numbers. A full table is
-// replaced by a new one for the traces opened from then on, and goes when the last of
-// its own closes.
+// names numbers the span names of an organization. A full table is replaced by a new one for traces opened
+// afterwards, and is released when the last of its own traces closes.
 type names struct {
 	numbers map[uint64]uint32 // by hash; nil: full
-	texts   []string          // from 1; none are changed once they are there
-	bytes   int               // roughly what the table takes
-	traces  int               // open traces that refer to it
+	texts   []string          // from 1; append-only
+	bytes   int               // approximate size of the table
+	traces  int               // open traces that use the table
 }
 
-// nameBytes is what a name takes besides its text.
+// nameBytes is the size of a name besides its text.
 const nameBytes = 64
 
 func newNames() *names {
@@ -26,8 +25,8 @@ func newNames() *names {
 
 func (n *names) full() bool { return len(n.texts) >= maxNames || n.numbers == nil }
 
-// intern returns the number of a name; 0, the empty name, for a new one when the
-// table is full, and for one whose hash is another's.
+// intern returns the number of a name. It returns 0, the empty name, for a new name in a full table and for a name
+// whose hash collides with another.
 func (n *names) intern(hash uint64, name string) uint32 {
 	i, ok := n.numbers[hash]
 	if ok && n.texts[i] != name {
@@ -42,10 +41,10 @@ func (n *names) intern(hash uint64, name string) uint32 {
 	return i
 }
 
-// forget empties the table for good.
+// forget empties the table permanently.
 func (n *names) forget() { n.numbers, n.texts, n.bytes = nil, nil, 0 }
 
-// text returns a name by its number.
+// text returns a name by number.
 func (n *names) text(i uint32) string {
 	if int(i) >= len(n.texts) {
 		return ""
@@ -53,8 +52,8 @@ func (n *names) text(i uint32) string {
 	return n.texts[i]
 }
 
-// nameSeed keys the hashes of names that come from a journal.
+// nameSeed is the hash key for names from a journal.
 var nameSeed = maphash.MakeSeed()
 
-// nameHash returns the hash of such a name. It is of this process.
+// nameHash returns the hash of a name from a journal, valid in this process only.
 func nameHash(name string) uint64 { return maphash.String(nameSeed, name) }

@@ -4,44 +4,45 @@ package trace
 
 import (
 	"errors"
+	"math"
 	"time"
 
 	"assay/internal/delta"
 )
 
-// Recovery is the open traces that a process left in its journal, to be moved to the
-// journal of another one. It must not be used concurrently.
+// Recovery holds the open traces of another process's journal, to be moved to the journal of this process. It is not
+// safe for concurrent use.
 type Recovery struct {
 	// Name of the journal.
 	Name string
-	// Damaged is how many entries could not be read. What they say is lost.
+	// Damaged is the number of unreadable entries. Their content is lost.
 	Damaged int
 
 	a         *Assembler
-	resources known
-	heirs     map[*Resource]*Resource
+	resources resourceCache
+	copies    map[*Resource]*Resource
 	entries   []uint64 // numbers of all entries
 	next      uint64
 	newest    int64 // arrival
-	open      bool  // some entry is its owner's
+	open      bool  // some entry was written by the owner
 
-	chunk []*openTrace // that move in the transaction in hand
-	told  bool         // that traces may lack their beginning
-	ended bool
+	chunk           []*openTrace // traces that move in the current transaction
+	partialRecorded bool         // the possibility of partial traces was recorded
+	ended           bool
 }
 
-// Recovery returns a Recovery that has read nothing yet. Its memory is what a has
-// left, or a quarter of the budget if that is more.
+// Recovery returns an empty Recovery. Its memory is the unused part of the budget of a, but at least a quarter of the
+// budget.
 func (a *Assembler) Recovery(name string) *Recovery {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	cfg := a.cfg
 	cfg.Memory = max(cfg.Memory-a.bytes, cfg.Memory/4)
-	return &Recovery{Name: name, a: NewAssembler(cfg), resources: make(known), heirs: make(map[*Resource]*Resource), next: 1}
+	return &Recovery{Name: name, a: NewAssembler(cfg), resources: make(resourceCache), copies: make(map[*Resource]*Resource), next: 1}
 }
 
-// Read takes the next entries of the journal. An error says that they are of a version
-// that this program does not know, so that the journal must be left to others.
+// Read reads the next entries of the journal. It returns an error if they have an unknown version; the caller must
+// leave the journal to a process that knows it.
 func (r *Recovery) Read(entries []delta.JournalEntry) error {
 	for i := range entries {
 		e := &entries[i]
@@ -65,31 +66,31 @@ func (r *Recovery) Read(entries []delta.JournalEntry) error {
 	return nil
 }
 
-// add adds the spans of the entry in hand.
+// add adds the spans of the current entry.
 func (r *Recovery) add(h header) {
 	at, b := time.Unix(0, h.arrival), &r.a.scratch
 	for i := range b.groups {
-		if g := &b.groups[i]; h.flags&flagReplaces != 0 && !g.goesOn && r.a.traces[g.key] != nil {
+		if g := &b.groups[i]; h.flags&flagReplaces != 0 && !g.continued && r.a.traces[g.key] != nil {
 			r.a.remove(r.a.traces[g.key])
 		}
 	}
 	r.a.apply(at, b)
 	r.newest = max(r.newest, h.arrival)
 	if r.a.bytes > r.a.cfg.Memory {
-		r.a.shed(at)
+		r.a.shed(at, math.MaxInt)
 		for _, o := range r.a.tenants {
 			o.floor = o.level
 		}
 	}
 }
 
-// heir returns the copy of a resource that traces refer to where they move: both
-// Assemblers count who refers to theirs.
-func (r *Recovery) heir(of *Resource) *Resource {
-	h := r.heirs[of]
+// copyOf returns the copy of a resource for the traces' new Assembler. Each Assembler counts the references to its own
+// resources.
+func (r *Recovery) copyOf(of *Resource) *Resource {
+	h := r.copies[of]
 	if h == nil {
-		h = &Resource{Service: of.Service, Hash: of.Hash, Unjudged: of.Unjudged, Attributes: of.Attributes}
-		r.heirs[of] = h
+		h = &Resource{Service: of.Service, Hash: of.Hash, ParentsOnly: of.ParentsOnly, Attributes: of.Attributes}
+		r.copies[of] = h
 	}
 	return h
 }
@@ -97,30 +98,28 @@ func (r *Recovery) heir(of *Resource) *Resource {
 // Last returns the number of the last entry read.
 func (r *Recovery) Last() uint64 { return r.next - 1 }
 
-// Traces returns how many traces have not moved.
+// Traces returns the number of traces that have not moved.
 func (r *Recovery) Traces() int { return len(r.a.traces) }
 
-// Over tells whether all traces had moved before, and since when. Nothing is left of
-// such a journal but a last entry, which keeps its writer, should that come to life
-// again, from going on as though nothing had happened. To adopt from it is to
-// forget that, too.
-func (r *Recovery) Over() (since time.Time, ok bool) {
+// AllMoved reports whether all traces had already been moved, and since when. Such a journal consists of a last entry
+// that stops its writer from continuing if it resumes. Adopting from it deletes that entry, too.
+func (r *Recovery) AllMoved() (since time.Time, ok bool) {
 	return time.Unix(0, r.newest), !r.open && len(r.a.traces) == 0
 }
 
-// Ended tells whether a transaction with all that was left has committed.
+// Ended reports whether a transaction with the last traces has committed.
 func (r *Recovery) Ended() bool { return r.ended }
 
-// incomplete returns the organizations, by their numbers in another Assembler, of which
-// spans were sampled out, and since when those may have arrived elsewhere (Unix
-// nanoseconds), as long as no transaction with that has committed.
+// incomplete returns the organizations whose spans were sampled out, by number in the given Assembler, with the time
+// since which such spans may have arrived elsewhere (Unix nanoseconds). It returns nothing once a transaction with
+// that information has committed.
 func (r *Recovery) incomplete(in *Assembler) map[uint32]int64 {
-	if r.told {
+	if r.partialRecorded {
 		return nil
 	}
 	var since map[uint32]int64
 	for _, o := range r.a.tenants {
-		if o.level == 0 && !o.suspects(time.Unix(0, r.newest), r.a.cfg.Idle) {
+		if o.level == 0 && !o.mayBePartial(time.Unix(0, r.newest), r.a.cfg.Idle) {
 			continue
 		}
 		if since == nil {
@@ -131,10 +130,10 @@ func (r *Recovery) incomplete(in *Assembler) map[uint32]int64 {
 	return since
 }
 
-// journal returns what to write to the journal when the chunk moves away.
+// journal returns the changes to the journal when the chunk moves.
 func (r *Recovery) journal(e *encoder, now time.Time, holder string) delta.Journal {
 	j := delta.Journal{Name: r.Name, Holder: holder}
-	_, over := r.Over()
+	_, over := r.AllMoved()
 	last := len(r.chunk) == len(r.a.traces)
 	if last {
 		j.Forget = r.entries
@@ -153,10 +152,9 @@ func (r *Recovery) journal(e *encoder, now time.Time, holder string) delta.Journ
 	return j
 }
 
-// commit notes that the chunk has moved, in a transaction that wrote so many entries
-// to the journal.
+// commit records that the chunk has moved in a transaction that wrote the given number of entries to the journal.
 func (r *Recovery) commit(written int) {
-	r.told, r.ended = true, len(r.chunk) == len(r.a.traces)
+	r.partialRecorded, r.ended = true, len(r.chunk) == len(r.a.traces)
 	for _, t := range r.chunk {
 		r.a.remove(t)
 	}

@@ -4,115 +4,133 @@ package trace
 
 import (
 	"encoding/binary"
+	"math"
+	"slices"
 	"time"
 
 	"assay/internal/delta"
 )
 
-// tenant is what an Assembler holds for one organization: its open traces, the names
-// of their spans, and the sampling that keeps it within its share of the memory.
+// tenant is the state of one organization: its open traces, the names of their spans, and the sampling that keeps it
+// within its share of the memory.
 type tenant struct {
-	id       string
-	number   uint32
-	arrived  list       // by newest arrival
-	started  list       // by first arrival
-	begun    *openTrace // the last trace that was inserted into started
-	names    *names     // for the traces opened from now on
-	recorded sampling   // what the journal says
-	unjudged *Resource  // of spans that count as parents only
+	id          string
+	number      uint32
+	arrived     list       // by newest arrival
+	started     list       // by first arrival
+	begun       *openTrace // the last trace that was inserted into started
+	names       *names     // table for newly opened traces
+	tables      []*names   // tables in use, including names, except empty ones
+	recorded    sampling   // sampling in the journal
+	parentsOnly *Resource  // resource of spans that count only as parents
 
-	bytes     int // of the budget, names included
-	nameBytes int // of all tables of names in use
+	bytes     int // charged bytes, including names
+	nameBytes int // of all name tables in use
 
 	sampling
-	calm  time.Time // since when there has been room for one level less; zero: there is none
-	floor uint      // of the level, while a journal is read
+	sweeping  bool       // some open traces may not be in the sample
+	swept     *openTrace // the next of them to check; nil: none
+	roomSince time.Time  // time since which the level could be lowered; zero: it could not
+	floor     uint       // minimum level while a journal is read
 }
 
-// sampling is which share of the traces of an organization is kept: one in 2^level.
-// When the level goes down, at lowered (Unix nanoseconds; 0: never), traces dropped
-// until then are still running. For one idle period what arrives of them looks like
-// traces without their beginning.
+// sampling is the fraction of an organization's traces that is kept: one in 2^level. lowered is the time of the last
+// decrease of the level (Unix nanoseconds; 0: never). Traces dropped before that time may still receive spans. For
+// one idle period, such spans look like traces without their beginning.
 type sampling struct {
 	level   uint
 	lowered int64
 }
 
-// suspects reports whether a trace that begins now may be the rest of one that was
-// dropped.
-func (s *sampling) suspects(now time.Time, idle time.Duration) bool {
+// mayBePartial reports whether a trace that begins now may be the rest of a dropped trace.
+func (s *sampling) mayBePartial(now time.Time, idle time.Duration) bool {
 	return s.lowered != 0 && now.UnixNano()-s.lowered < int64(idle)
 }
 
 // maxLevel keeps one trace in a million.
 const maxLevel = 20
 
-// tenant returns the number of an organization, which gets one when it is new.
-// Numbers are never given up: there are as many as organizations that sent spans.
+// org returns the number of an organization, assigning one if necessary. Numbers are never released: there is one for
+// each organization that has sent spans.
 func (a *Assembler) org(id string) uint32 {
 	n, ok := a.orgs[id]
 	if !ok {
 		n = uint32(len(a.tenants))
-		o := &tenant{id: id, number: n, sampling: a.initial, names: newNames(), unjudged: &Resource{Unjudged: true}}
+		o := &tenant{id: id, number: n, sampling: a.initial, parentsOnly: &Resource{ParentsOnly: true}}
 		o.arrived.of = func(t *openTrace) *links { return &t.arrived }
 		o.started.of = func(t *openTrace) *links { return &t.started }
+		o.addTable()
 		a.orgs[id] = n
 		a.tenants = append(a.tenants, o)
 	}
 	return n
 }
 
-// charge adds to what an organization takes of the budget.
+// charge adds to the budget use of an organization.
 func (a *Assembler) charge(o *tenant, bytes int) {
 	o.bytes += bytes
 	a.bytes += bytes
 }
 
-// keeps reports whether the sampling in force keeps a trace. Trace ids are meant to
-// be random, but their bits are mixed all the same.
+// keeps reports whether the current sampling keeps a trace. The bits of the id are mixed, because ids are not
+// guaranteed to be random.
 func (a *Assembler) keeps(o *tenant, id [16]byte) bool {
 	h := delta.Mix(binary.LittleEndian.Uint64(id[:8])+a.cfg.Seed, binary.LittleEndian.Uint64(id[8:]))
 	return h>>1&(1<<o.level-1) == 0
 }
 
-// shed frees memory until what is left fits into the budget. The organization that
-// holds most gives way: one below its share of the budget never does.
-func (a *Assembler) shed(now time.Time) {
+// shedTraces is the number of traces that a commit checks when memory is short, in addition to twice the number that it
+// opened. Half of the checked traces are dropped, so memory shrinks in each commit.
+const shedTraces = 1 << 12
+
+// shedSome frees memory after a commit, in a number of steps that does not depend on the number of open traces. Memory
+// may exceed the budget by an eighth until enough commits have done so.
+func (a *Assembler) shedSome(now time.Time) {
+	steps := shedTraces + 2*a.opened
+	if a.bytes > a.cfg.Memory+a.cfg.Memory/8 {
+		steps = math.MaxInt
+	}
+	a.shed(now, steps)
+}
+
+// shed frees memory until the rest fits into the budget, checking at most so many traces. Only organizations above
+// their share of the budget lose traces.
+func (a *Assembler) shed(now time.Time, steps int) {
 	for _, o := range a.tenants {
+		a.sweep(o, &steps)
 		a.account(o)
 	}
-	for a.shares.Total() > a.shares.Capacity() {
-		a.relieveLargest(now)
+	for steps > 0 && a.shares.Total() > a.shares.Capacity() {
+		a.relieveLargest(now, &steps)
 	}
 	a.free = nil
 }
 
 // relieveLargest frees memory of the organization that holds most.
-func (a *Assembler) relieveLargest(now time.Time) {
+func (a *Assembler) relieveLargest(now time.Time, steps *int) {
 	if id, held := a.shares.Largest(); held > 0 {
 		o := a.tenants[a.orgs[id]]
-		a.relieve(o, now)
+		a.relieve(o, now, steps)
 		a.account(o)
 	}
 }
 
-// account brings the account of an organization up to date. That is only needed when
-// memory is short.
+// account updates the account of an organization. This is only needed when memory is short.
 func (a *Assembler) account(o *tenant) {
 	a.shares.Add(o.id, int64(o.bytes)-a.shares.Held(o.id))
 }
 
-// relieve frees memory of an organization. Names go first where they are most of it:
-// evidence lacks them then. Otherwise half of the traces go. Traces that are too large
-// at the highest level are dropped, too; what still arrives of them looks like traces
-// without their beginning.
-func (a *Assembler) relieve(o *tenant, now time.Time) {
-	o.calm = time.Time{}
+// relieve frees memory of an organization. If most of its memory is names, it drops the names, and later evidence
+// lacks them. Otherwise it drops half of the traces. At the highest level it also drops traces that are too large;
+// spans that still arrive for them look like traces without their beginning.
+func (a *Assembler) relieve(o *tenant, now time.Time, steps *int) {
+	o.roomSince = time.Time{}
 	switch {
 	case o.nameBytes > o.bytes/2:
 		a.forgetNames(o)
 	case o.level < maxLevel:
 		a.raise(o)
+		a.sweep(o, steps)
 	default:
 		for t := o.started.front; t != nil; t = o.started.front {
 			a.drop(t)
@@ -121,16 +139,38 @@ func (a *Assembler) relieve(o *tenant, now time.Time) {
 	}
 }
 
-// raise raises the sampling of an organization by one level.
+// raise increments the sampling level of an organization. sweep drops the traces that are no longer in the sample.
 func (a *Assembler) raise(o *tenant) {
 	o.level++
-	for t := o.started.front; t != nil; {
-		next := t.started.next
-		if !a.keeps(o, t.key.id) {
+	if !o.sweeping {
+		o.sweeping = true
+		a.sweeps++
+	}
+	o.swept = o.started.front
+}
+
+// sweep drops open traces of an organization that are not in the sample, checking at most so many traces. Newer traces
+// are in the sample.
+func (a *Assembler) sweep(o *tenant, steps *int) {
+	if !o.sweeping {
+		return
+	}
+	for ; o.swept != nil && *steps > 0; *steps-- {
+		t := o.swept
+		o.swept = t.started.next
+		if a.unsampled(t) {
 			a.drop(t)
 		}
-		t = next
 	}
+	if o.swept == nil {
+		o.sweeping = false
+		a.sweeps--
+	}
+}
+
+// unsampled reports whether a trace is to be dropped because it is not in the sample of its organization.
+func (a *Assembler) unsampled(t *openTrace) bool {
+	return t.of.sweeping && !a.keeps(t.of, t.key.id)
 }
 
 func (a *Assembler) drop(t *openTrace) {
@@ -138,12 +178,11 @@ func (a *Assembler) drop(t *openTrace) {
 	a.remove(t)
 }
 
-// calmIdles is for how many idle periods there has to be room for twice as many traces
-// before the sampling is lowered.
-const calmIdles = 2
+// relaxIdles is the number of idle periods with room for twice as many traces before the sampling level is lowered.
+const relaxIdles = 2
 
-// relax lowers the sampling of organizations by one level when there has been room for
-// that for a while, in the budget or in their share of it.
+// relax decrements the sampling level of organizations that have had room for that for a while, in the budget or in
+// their share of it.
 func (a *Assembler) relax(now time.Time) {
 	holders := 0
 	for _, o := range a.tenants {
@@ -153,13 +192,13 @@ func (a *Assembler) relax(now time.Time) {
 	}
 	for _, o := range a.tenants {
 		switch {
-		case o.level == 0 || a.bytes+o.bytes > a.cfg.Memory/2 && 2*o.bytes > a.cfg.Memory/max(2, holders)/2:
-			o.calm = time.Time{}
-		case o.calm.IsZero():
-			o.calm = now
-		case now.Sub(o.calm) >= calmIdles*a.cfg.Idle:
+		case o.level == 0 || o.sweeping || a.bytes+o.bytes > a.cfg.Memory/2 && 2*o.bytes > a.cfg.Memory/max(2, holders)/2:
+			o.roomSince = time.Time{}
+		case o.roomSince.IsZero():
+			o.roomSince = now
+		case now.Sub(o.roomSince) >= relaxIdles*a.cfg.Idle:
 			o.level--
-			o.lowered, o.calm = now.UnixNano(), now
+			o.lowered, o.roomSince = now.UnixNano(), now
 		}
 	}
 }
@@ -174,9 +213,9 @@ func (a *Assembler) sampled() bool {
 	return false
 }
 
-// doubt notes that traces of an organization opened since some time (Unix nanoseconds)
-// and for one idle period from now may lack their beginning.
-func (a *Assembler) doubt(o *tenant, now time.Time, since int64) {
+// markPartial records that traces of an organization opened since a time (Unix nanoseconds), and for one idle period from
+// now, may lack their beginning.
+func (a *Assembler) markPartial(o *tenant, now time.Time, since int64) {
 	o.lowered = now.UnixNano()
 	for t := o.started.back; t != nil && t.first.UnixNano() >= since; t = t.started.prev {
 		t.partial = true
@@ -190,20 +229,32 @@ func (a *Assembler) intern(o *tenant, n *names, name spanName) uint32 {
 	o.nameBytes += n.bytes - before
 	a.charge(o, n.bytes-before)
 	if n == o.names && n.full() {
-		o.names = newNames()
+		o.addTable()
 	}
 	return i
 }
 
-// forgetNames forgets the names of an organization's spans. Traces that are open keep
-// their tables, which get no names any more.
-func (a *Assembler) forgetNames(o *tenant) {
-	for t := o.started.front; t != nil; t = t.started.next {
-		if n := t.names; n.bytes > 0 {
-			o.nameBytes -= n.bytes
-			a.charge(o, -n.bytes)
-			n.forget()
-		}
-	}
+// addTable replaces the table for newly opened traces.
+func (o *tenant) addTable() {
 	o.names = newNames()
+	o.tables = append(o.tables, o.names)
+}
+
+// dropTable drops a table that no open trace uses.
+func (o *tenant) dropTable(n *names) {
+	o.tables = slices.DeleteFunc(o.tables, func(x *names) bool { return x == n })
+	if n == o.names {
+		o.addTable()
+	}
+}
+
+// forgetNames drops the span names of an organization. Open traces keep their tables, which accept no new names.
+func (a *Assembler) forgetNames(o *tenant) {
+	for _, n := range o.tables {
+		o.nameBytes -= n.bytes
+		a.charge(o, -n.bytes)
+		n.forget()
+	}
+	o.tables = o.tables[:0] // the forgotten ones are empty
+	o.addTable()
 }

@@ -3,74 +3,79 @@
 package trace
 
 import (
+	"math"
 	"slices"
 	"time"
 
 	"assay/internal/delta"
 )
 
-// Transaction is what one transaction of the store does to the open traces: some
-// close, spans are added. It is made known to the Assembler when the transaction has
-// committed, and with a journal written to that in the transaction, so that the
-// journal always says which traces are open and what of them arrived.
+// Transaction collects the changes of one store transaction to the open traces: closed traces and added spans. The
+// changes are applied to the Assembler after the commit. With a journal, they are written to it in the same
+// transaction, so the journal always shows which traces are open and which of their spans have arrived.
 //
-// There is one for an Assembler, used again and again by one goroutine, which is the
-// only one that changes the Assembler: Begin, Close for each Piece; then, as often as
-// the transaction is repeated, Restart, Add, Adopt and Journals; then Commit, or Begin
-// again when the transaction failed.
+// An Assembler has one Transaction, which one goroutine reuses; only that goroutine changes the Assembler. The order
+// of calls is Begin, then Close for each Piece. Then, for each attempt of the store transaction: Restart, Add, Adopt
+// and Journals. Then Commit, or Begin if the store transaction failed.
 type Transaction struct {
 	a       *Assembler
 	now     time.Time
 	closing []*openTrace
 
-	spans   []*bundle // that arrived; the first used of them have some
-	used    int
-	moving  []*openTrace // to other entries of the journal
-	sweepTo *openTrace   // the first one that was not looked at
-	moved   bundle       // their spans
-	adopted *Recovery    // nil: none
-	inherit bundle       // spans of traces that move from it
+	spans        []*bundle // added spans; the first used bundles are in use
+	used         int
+	moving       []*openTrace // traces that move to other journal entries
+	sweepTo      *openTrace   // first trace that the sweep has not visited
+	moved        bundle       // spans of moving
+	adopted      *Recovery    // source of adopted traces; nil: none
+	adoptedSpans bundle       // spans of adopted traces
 
-	// What is written: notes, entries of moved traces, of inherited ones and of spans,
-	// and where the kinds end.
-	encoder             encoder
-	notes, moves, gifts int
-	ends                []int // of the entries of each bundle of spans
-	told                []told
-	journaled           bool
-	forgotten           int // numbers of the ledger that are forgotten
-	appended            []delta.JournalEntry
-	foreign             encoder // of the journal adopted from
-	journals            []delta.Journal
-	clean               bool // the store does not use what was written
+	// Entries to write, in this order: notes, moved traces, adopted traces, added spans. The counts are where each
+	// kind ends.
+	encoder                 encoder
+	notes, moves, adoptions int
+	ends                    []int // ends of the entries of each bundle of spans
+	written                 []samplingRecord
+	journaled               bool
+	forgotten               int // number of entries of ledger.forget in this transaction
+	appended                []delta.JournalEntry
+	foreign                 encoder // encodes entries of the journal adopted from
+	journals                []delta.Journal
+	clean                   bool // the store no longer uses the encoded entries
 }
 
-// told is the sampling of an organization as a transaction tells the journal.
-type told struct {
+// samplingRecord is the sampling of an organization as written to the journal.
+type samplingRecord struct {
 	of *tenant
 	sampling
 }
 
-// bundledTexts is past how many bytes of texts of resources spans that arrive begin
-// another bundle. The entries of a bundle may repeat them.
+// bundledTexts is the size of resource texts above which added spans start another bundle. The entries of a bundle
+// may repeat these texts.
 const bundledTexts = 1 << 20
 
-// Transaction returns the transaction of the assembler, which must have one only.
+// Transaction returns the transaction of the Assembler. Call it only once.
 func (a *Assembler) Transaction() *Transaction {
 	a.ledger.next = max(a.ledger.next, 1)
 	return &Transaction{a: a, clean: true, spans: []*bundle{new(bundle)}}
 }
 
-// Pending reports whether a transaction would change anything though no traces close:
-// the sampling may change, or has and is not in the journal; entries are to be moved or
-// forgotten.
+// Pending reports whether a transaction without closed traces would change anything: the sampling may change or is
+// not in the journal yet, or entries are to be moved or forgotten.
 func (a *Assembler) Pending() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.sampled() || len(a.unrecorded()) > 0 || a.ledger.sweeping || len(a.ledger.forget) > 0
 }
 
-// unrecorded returns the organizations whose sampling is not what the journal says.
+// Shedding reports whether transactions still have to drop traces that are no longer in the sample.
+func (a *Assembler) Shedding() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.sweeps > 0
+}
+
+// unrecorded returns the organizations whose sampling differs from the journal.
 func (a *Assembler) unrecorded() (tenants []*tenant) {
 	for _, o := range a.tenants {
 		if o.sampling != o.recorded {
@@ -80,8 +85,7 @@ func (a *Assembler) unrecorded() (tenants []*tenant) {
 	return tenants
 }
 
-// Begin begins another transaction at now. What the one before has not committed is
-// forgotten.
+// Begin begins a transaction at now. It discards uncommitted changes of the previous one.
 func (x *Transaction) Begin(now time.Time) {
 	x.a.mu.Lock()
 	defer x.a.mu.Unlock()
@@ -93,8 +97,8 @@ func (x *Transaction) Begin(now time.Time) {
 	x.restart()
 }
 
-// Close closes the traces of a Piece and returns the verdicts on them, which must not be
-// changed. Traces that changed after their evaluation, or are gone, stay as they are.
+// Close closes the traces of a Piece and returns their verdicts, which the caller must not modify. Traces that have
+// changed since their evaluation stay open.
 func (x *Transaction) Close(p *Piece) *delta.Delta {
 	x.a.mu.Lock()
 	defer x.a.mu.Unlock()
@@ -102,7 +106,7 @@ func (x *Transaction) Close(p *Piece) *delta.Delta {
 	known := make(map[uint64]*delta.Service, p.rows)
 	for i := range p.traces {
 		e := &p.traces[i]
-		if !e.current() || e.trace.closing {
+		if !e.current() || e.trace.closing || x.a.unsampled(e.trace) {
 			continue
 		}
 		p.merge(d, known, e)
@@ -112,7 +116,7 @@ func (x *Transaction) Close(p *Piece) *delta.Delta {
 	return d
 }
 
-// Restart forgets what Add, Adopt and Journals did.
+// Restart discards the effects of Add, Adopt and Journals.
 func (x *Transaction) Restart() {
 	x.a.mu.Lock()
 	defer x.a.mu.Unlock()
@@ -127,13 +131,13 @@ func (x *Transaction) restart() {
 		x.spans = slices.Delete(x.spans, 1, len(x.spans))
 	}
 	x.used, x.ends = 0, x.ends[:0]
-	clear(x.told)
-	x.told = x.told[:0]
+	clear(x.written)
+	x.written = x.written[:0]
 	x.moved.reset()
-	x.inherit.reset()
+	x.adoptedSpans.reset()
 	clear(x.moving)
 	x.moving, x.sweepTo, x.adopted, x.journaled = x.moving[:0], nil, nil, false
-	x.notes, x.moves, x.gifts, x.forgotten = 0, 0, 0, 0
+	x.notes, x.moves, x.adoptions, x.forgotten = 0, 0, 0, 0
 	x.encoder.reset(x.clean)
 	x.foreign.reset(x.clean)
 	x.clean = true
@@ -142,9 +146,8 @@ func (x *Transaction) restart() {
 	x.appended, x.journals = x.appended[:0], x.journals[:0]
 }
 
-// Add adds spans of one organization that arrived now. Spans without a trace id
-// belong to no trace and are left out. The spans are not used any more when Add
-// returns.
+// Add adds spans of one organization with the arrival time of the transaction. Spans without a trace id are ignored.
+// Add does not retain spans.
 func (x *Transaction) Add(organizationID string, spans []Span) {
 	if len(spans) == 0 {
 		return
@@ -163,46 +166,45 @@ func (x *Transaction) Add(organizationID string, spans []Span) {
 	b.add(x.a, x.a.org(organizationID), spans)
 }
 
-// maxBundles is how many bundles are kept for later transactions.
+// maxBundles is the number of bundles retained for later transactions.
 const maxBundles = 8
 
-// adoptedBytes is about how much of a journal moves in one transaction, texts of resources
-// included. At least one trace does.
+// adoptedBytes is the approximate size of the traces adopted in one transaction, including texts of resources. At
+// least one trace is adopted.
 const adoptedBytes = 4 << 20
 
-// Adopt moves some traces from the journal of another process, of which r is all
-// there is, or the journal's end when none is left. One Recovery can be adopted from
-// in a transaction.
+// Adopt moves some traces from the journal of another process, which r has read completely. When no trace is left, it
+// completes the journal. A transaction can adopt from one Recovery.
 func (x *Transaction) Adopt(r *Recovery) {
 	x.a.mu.Lock()
 	defer x.a.mu.Unlock()
 	x.adopted = r
 	r.chunk = r.chunk[:0]
 	bytes := 0
-	for t := r.a.following(nil); t != nil && bytes+x.inherit.texts < adoptedBytes; t = r.a.following(t) {
+	for t := r.a.following(nil); t != nil && bytes+x.adoptedSpans.texts < adoptedBytes; t = r.a.following(t) {
 		r.chunk = append(r.chunk, t)
 		bytes += traceBytes/4 + len(t.records)*recordBytes
-		x.inheritTrace(t)
+		x.adoptTrace(t)
 	}
-	x.inheritResources()
+	x.adoptResources()
 }
 
-// inheritTrace takes the spans of a trace that moves.
-func (x *Transaction) inheritTrace(t *openTrace) {
+// adoptTrace adds the spans of an adopted trace.
+func (x *Transaction) adoptTrace(t *openTrace) {
 	if to := x.a.tenants[x.a.org(t.of.id)]; x.a.keeps(to, t.key.id) {
-		x.inherit.addTrace(x.a, t)
+		x.adoptedSpans.addTrace(x.a, t)
 	}
 }
 
-// inheritResources has the traces that move refer to copies of their resources.
-func (x *Transaction) inheritResources() {
-	for i, of := range x.inherit.resources {
-		x.inherit.resources[i] = x.adopted.heir(of)
+// adoptResources replaces the resources of the adopted traces by copies.
+func (x *Transaction) adoptResources() {
+	for i, of := range x.adoptedSpans.resources {
+		x.adoptedSpans.resources[i] = x.adopted.copyOf(of)
 	}
 }
 
-// Journals returns what to write to the journals in the transaction: to the journal
-// of the Assembler, whose name is given, and of the process that is adopted from.
+// Journals returns the changes to the journals in this transaction: to the Assembler's own journal with the given
+// name, and to the journal of the process that is adopted from.
 func (x *Transaction) Journals(name, holder string) []delta.Journal {
 	a := x.a
 	a.mu.Lock()
@@ -211,9 +213,9 @@ func (x *Transaction) Journals(name, holder string) []delta.Journal {
 	h := a.header(x.now)
 	changed := a.unrecorded()
 	if x.adopted != nil {
-		h.doubts = x.adopted.incomplete(a)
+		h.partialSince = x.adopted.incomplete(a)
 	}
-	for org := range h.doubts {
+	for org := range h.partialSince {
 		if o := a.tenants[org]; !slices.Contains(changed, o) {
 			changed = append(changed, o)
 		}
@@ -222,9 +224,9 @@ func (x *Transaction) Journals(name, holder string) []delta.Journal {
 		x.encoder.note(a, h, changed, x.closing)
 	}
 	for _, o := range changed {
-		x.told = append(x.told, told{o, o.sampling})
+		x.written = append(x.written, samplingRecord{o, o.sampling})
 	}
-	h.doubts = nil
+	h.partialSince = nil
 	x.notes = len(x.encoder.entries)
 	x.sweep()
 	if len(x.moved.groups) > 0 {
@@ -233,8 +235,8 @@ func (x *Transaction) Journals(name, holder string) []delta.Journal {
 		x.encoder.bundle(a, replaces, &x.moved)
 	}
 	x.moves = len(x.encoder.entries)
-	x.encoder.bundle(a, h, &x.inherit)
-	x.gifts = len(x.encoder.entries)
+	x.encoder.bundle(a, h, &x.adoptedSpans)
+	x.adoptions = len(x.encoder.entries)
 	for _, b := range x.spans[:x.used] {
 		x.encoder.bundle(a, h, b)
 		x.ends = append(x.ends, len(x.encoder.entries))
@@ -247,7 +249,7 @@ func (x *Transaction) Journals(name, holder string) []delta.Journal {
 	if x.adopted != nil {
 		x.journals = append(x.journals, x.adopted.journal(&x.foreign, x.now, holder))
 	}
-	x.clean = false // until Commit the store may use what it was given
+	x.clean = false // the store may use the entries until Commit
 	return x.journals
 }
 
@@ -258,19 +260,19 @@ func appendEntries(to []delta.JournalEntry, next uint64, entries []encoded) []de
 	return to
 }
 
-// header returns the header of entries.
+// header returns the header for new entries.
 func (a *Assembler) header(now time.Time) header {
 	return header{arrival: now.UnixNano(), seed: a.cfg.Seed}
 }
 
-// sweptBytes is about how much of a crowded journal moves in one transaction.
+// sweptBytes is the approximate size of the traces that one transaction moves in a sweep.
 const sweptBytes = 1 << 20
 
-// sweep chooses traces to move to another entry when the journal is crowded.
+// sweep selects traces to move to other entries when the journal is oversized.
 func (x *Transaction) sweep() {
 	a, l := x.a, &x.a.ledger
 	if !l.sweeping {
-		if !l.crowded(a.spans, a.bytes) {
+		if !l.oversized(a.spans, a.bytes) {
 			return
 		}
 		l.sweeping, l.upTo, l.cursor = true, l.next-1, a.following(nil)
@@ -286,25 +288,25 @@ func (x *Transaction) sweep() {
 	x.sweepTo = t
 }
 
-// Journaled tells whether Journals appended anything to the Assembler's own journal.
+// Journaled reports whether Journals has appended entries to the Assembler's own journal.
 func (x *Transaction) Journaled() bool { return len(x.appended) > 0 }
 
-// Adopts tells whether traces, or the end of a journal, are adopted.
+// Adopts reports whether the transaction adopts traces or completes a journal.
 func (x *Transaction) Adopts() bool { return x.adopted != nil }
 
-// Commit makes the Assembler know what has been committed.
+// Commit applies the committed changes to the Assembler.
 func (x *Transaction) Commit() {
 	a := x.a
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	x.clean = true
+	x.clean, a.opened = true, 0
 	l := &a.ledger
 	l.forget = append(l.forget[:0], l.forget[x.forgotten:]...)
 	if x.journaled {
-		for _, o := range x.told {
+		for _, o := range x.written {
 			o.of.recorded = o.sampling
 		}
-	} else { // there is none
+	} else { // no journal
 		for _, o := range a.tenants {
 			o.recorded = o.sampling
 		}
@@ -324,15 +326,15 @@ func (x *Transaction) Commit() {
 	if x.adopted != nil {
 		for org, since := range x.adopted.incomplete(a) {
 			o := a.tenants[org]
-			a.doubt(o, x.now, since)
+			a.markPartial(o, x.now, since)
 			o.recorded.lowered = o.lowered
 		}
-		a.apply(x.now, &x.inherit)
+		a.apply(x.now, &x.adoptedSpans)
 	}
-	for i := range x.encoder.entries[x.moves:x.gifts] {
-		a.record(&x.encoder.entries[x.moves+i], x.inherit.groups)
+	for i := range x.encoder.entries[x.moves:x.adoptions] {
+		a.record(&x.encoder.entries[x.moves+i], x.adoptedSpans.groups)
 	}
-	entry := x.gifts
+	entry := x.adoptions
 	for i, b := range x.spans[:x.used] {
 		a.apply(x.now, b)
 		for ; x.journaled && entry < x.ends[i]; entry++ {
@@ -342,11 +344,12 @@ func (x *Transaction) Commit() {
 	if x.adopted != nil {
 		x.adopted.commit(len(x.foreign.entries))
 	}
-	if a.bytes > a.cfg.Memory {
-		a.shed(x.now)
-	} else if l.swept > 2*a.cfg.Memory { // names and resources are many and large
-		a.shed(x.now) // brings the accounts up to date
-		a.relieveLargest(x.now)
+	if a.bytes > a.cfg.Memory || a.sweeps > 0 {
+		a.shedSome(x.now)
+	} else if l.swept > 2*a.cfg.Memory { // dominated by names and resources
+		steps := shedTraces
+		a.shed(x.now, steps) // also updates the accounts
+		a.relieveLargest(x.now, &steps)
 		l.swept = 0
 	}
 	a.relax(x.now)
@@ -354,12 +357,12 @@ func (x *Transaction) Commit() {
 	x.restart()
 }
 
-// commitMoved refers the moved traces to their new entries.
+// commitMoved points the moved traces to their new entries.
 func (x *Transaction) commitMoved() {
 	a, l := x.a, &x.a.ledger
 	for i, t := range x.moving {
 		x.moved.groups[i].trace = t
-		a.unrefer(t)
+		a.unref(t)
 	}
 	for i := range x.encoder.entries[x.notes:x.moves] {
 		a.record(&x.encoder.entries[x.notes+i], x.moved.groups)
@@ -369,7 +372,7 @@ func (x *Transaction) commitMoved() {
 	}
 }
 
-// record notes a committed entry and which traces have spans in it.
+// record records a committed entry and which traces have spans in it.
 func (a *Assembler) record(x *encoded, groups []group) {
 	l := &a.ledger
 	seq := l.next
@@ -379,7 +382,7 @@ func (a *Assembler) record(x *encoded, groups []group) {
 	}
 	for i := x.from; i < x.to; i++ {
 		if t := groups[i].trace; t != nil {
-			a.refer(t, seq)
+			a.ref(t, seq)
 		}
 	}
 	if l.at(seq).refs == 0 {
@@ -387,8 +390,8 @@ func (a *Assembler) record(x *encoded, groups []group) {
 	}
 }
 
-// refer notes that a trace has spans in an entry.
-func (a *Assembler) refer(t *openTrace, seq uint64) {
+// ref records that a trace has spans in an entry.
+func (a *Assembler) ref(t *openTrace, seq uint64) {
 	if n := len(t.entries); n > 0 && t.entries[n-1] == seq {
 		return
 	}
@@ -398,24 +401,23 @@ func (a *Assembler) refer(t *openTrace, seq uint64) {
 	a.ledger.at(seq).refs++
 }
 
-// unrefer notes that a trace has its spans elsewhere.
-func (a *Assembler) unrefer(t *openTrace) {
+// unref releases the entries of a trace.
+func (a *Assembler) unref(t *openTrace) {
 	for _, seq := range t.entries {
 		a.ledger.release(seq)
 	}
 	t.entries = t.entries[:0]
 }
 
-// Next returns the number of the next entry of the journal.
+// Next returns the number of the next journal entry.
 func (a *Assembler) Next() uint64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.ledger.next
 }
 
-// Replay does what the next entry of the Assembler's own journal says, which was
-// committed though the transaction seemed to fail. taken means that it is of another
-// process, which has begun to move the traces away.
+// Replay applies the next entry of the Assembler's own journal, which was committed although the transaction seemed
+// to have failed. taken reports that another process wrote the entry and has begun to move the traces.
 func (a *Assembler) Replay(now time.Time, e delta.JournalEntry) (taken bool, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -433,38 +435,39 @@ func (a *Assembler) Replay(now time.Time, e delta.JournalEntry) (taken bool, err
 	b, l := &a.scratch, &a.ledger
 	if h.flags&flagReplaces == 0 {
 		a.apply(time.Unix(0, h.arrival), b)
-	} else { // it says what is here already
+	} else { // the entry matches the current state
 		for i := range b.groups {
 			if g := &b.groups[i]; a.traces[g.key] != nil {
 				g.trace = a.traces[g.key]
-				if !g.goesOn {
-					a.unrefer(g.trace)
+				if !g.continued {
+					a.unref(g.trace)
 				}
 			}
 		}
 	}
 	a.record(&encoded{data: e.Data, note: note, to: len(b.groups), spans: len(b.items)}, b.groups)
 	if a.bytes > a.cfg.Memory {
-		a.shed(now)
+		a.shed(now, math.MaxInt)
 	}
 	l.trim()
 	return false, nil
 }
 
-// replay does what an entry says but for its spans, which it leaves in the scratch
-// bundle. lower says that the sampling may go down, to the floor of an organization. It
-// reports whether the entry is a note.
-func (a *Assembler) replay(h header, rest []byte, resources known, lower bool) (note bool, err error) {
+// replay applies an entry except for its spans, which it leaves in the scratch bundle. If lower is set, the sampling
+// level may decrease to the organization's floor. replay reports whether the entry is a note.
+func (a *Assembler) replay(h header, rest []byte, resources resourceCache, lower bool) (note bool, err error) {
 	b := &a.scratch
 	closed, err := b.decode(a, h, rest, resources)
 	if err != nil {
 		return false, err
 	}
+	steps := math.MaxInt
 	for _, s := range b.states {
 		o := a.tenants[s.org]
 		for s.level > o.level {
 			a.raise(o)
 		}
+		a.sweep(o, &steps)
 		if lower {
 			o.level = max(s.level, o.floor)
 		}
@@ -480,18 +483,18 @@ func (a *Assembler) replay(h header, rest []byte, resources known, lower bool) (
 	}
 	for _, s := range b.states {
 		if s.since != 0 {
-			a.doubt(a.tenants[s.org], time.Unix(0, s.lowered), s.since)
+			a.markPartial(a.tenants[s.org], time.Unix(0, s.lowered), s.since)
 		}
 	}
 	for i := range b.groups {
 		g := &b.groups[i]
-		g.left = !a.keeps(a.tenants[g.key.org], g.key.id)
+		g.sampledOut = !a.keeps(a.tenants[g.key.org], g.key.id)
 	}
 	return len(b.groups) == 0, nil
 }
 
-// Abandon forgets all traces and the journal: another process has them. Spans that
-// still arrive of them look like traces that lost their beginning.
+// Abandon drops all traces and the journal, because another process has taken them over. Spans that still arrive for
+// them look like traces without their beginning.
 func (a *Assembler) Abandon(now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
