@@ -15,118 +15,112 @@ import (
 	"assay/internal/fair"
 )
 
-// Store makes facts durable. Implementations may be used concurrently.
+// Store makes facts durable. Implementations must be safe for concurrent use.
 type Store interface {
-	// Commit runs one durable transaction. It records the requests not seen within
-	// the last 10 minutes, calls merge with fresh[i] telling whether requests[i] is
-	// one of those, and applies the delta that merge returns. merge may be called
-	// again when the transaction is repeated.
+	// Commit runs one durable transaction. It records the requests that are not among those of the last 10 minutes,
+	// calls merge with fresh[i] set for these, and applies the delta that merge returns. If the transaction is
+	// retried, merge is called again.
 	Commit(ctx context.Context, now time.Time, requests []delta.Request, merge func(fresh []bool) *delta.Delta) error
 }
 
-// Facts are what one request, or the traces that closed, add.
+// Facts are the facts of one request or of closed traces.
 type Facts interface {
-	// MergeInto is called by one goroutine, possibly more than once, each time with an
-	// empty or shared delta, and must not change the facts.
+	// MergeInto merges the facts into d. It may be called several times, from one goroutine, with an empty or shared
+	// delta. It must not modify the facts.
 	MergeInto(d *delta.Delta)
-	// Rows returns about how many rows a store writes for them alone, or as how many
-	// they are while they wait in memory; at least 1.
+	// Rows returns an estimate of the rows that a store writes for these facts alone, or the equivalent of their
+	// memory use while they are queued. It is at least 1.
 	Rows() int
 }
 
-// Owned is facts that are no request's but take the turn of an organization.
+// Owned is implemented by facts without a request that are queued for an organization.
 type Owned interface {
 	Facts
 	// Organization returns the id of the organization.
 	Organization() string
 }
 
-// Journal keeps what is in memory in step with the store. Its methods are called by
-// one goroutine, in the order of the transactions.
+// Journal keeps the in-memory state consistent with the store. Its methods are called from one goroutine, in the
+// order of the transactions.
 type Journal interface {
-	// Prepare is called before a transaction of some facts, and every time it is tried
-	// again. When it fails, the transaction has failed.
+	// Prepare is called before each attempt of a transaction. If it fails, the transaction fails.
 	Prepare(ctx context.Context, now time.Time, facts []Facts) error
-	// Merge adds to d what is to be durable together with the facts that are new. Like
-	// MergeInto it may be called more than once.
+	// Merge adds to d what must be durable together with the new facts. It may be called several times, like
+	// MergeInto.
 	Merge(d *delta.Delta, facts []Facts)
-	// Done says how the transaction ended. It tells whether it is worth trying again at
-	// once.
-	Done(ctx context.Context, err error) (again bool)
+	// Done reports the result of a transaction. It returns whether to retry it immediately.
+	Done(ctx context.Context, err error) (retry bool)
 }
 
-// Config of a Committer. Store and Filter are needed; the zero value of another
-// field means its default.
+// Config configures a Committer. Store and Filter are required. Other zero fields select the default.
 type Config struct {
 	Store    Store
 	Filter   *delta.Filter
-	Interval time.Duration // between commits under load; default 100 ms
-	Timeout  time.Duration // of one transaction; default 5 s
-	Pending  int           // requests that wait for a commit at most; default 4096
-	Rows     int           // rows of all that wait at most, which are held in memory; default 262,144
-	Journal  Journal       // nil: none
+	Interval time.Duration // interval between commits under load; default 100 ms
+	Timeout  time.Duration // timeout of one transaction; default 5 s
+	Pending  int           // maximum number of queued requests; default 4096
+	Rows     int           // maximum number of queued rows, which are held in memory; default 262,144
+	Journal  Journal       // may be nil
 	Now      func() time.Time
 	Logger   *slog.Logger
 
-	// Committed is called with the log records of each organization that a
-	// transaction added some for, after it has committed and before its requests
-	// get their results. The calls come one at a time, in the order of the
-	// transactions; what they take, requests wait for.
+	// Committed is called after a transaction with the number of log records that it added, by organization, before
+	// its requests get their results. Calls are sequential and in the order of the transactions. The requests wait
+	// for the call to return.
 	Committed func(records map[string]assay.SeverityCounts)
 }
 
-// Committer groups submissions into transactions, the organizations in turn. It may
-// be used concurrently.
+// Committer groups submissions into transactions. The organizations take turns. It is safe for concurrent use.
 type Committer struct {
 	cfg     Config
 	queue   *fair.Queue[*submission]
+	recent  *fair.Recent // organizations that send
 	closing chan struct{}
 	done    chan struct{}
 
 	since  atomic.Int64              // Unix nanoseconds; see Behind
-	failed atomic.Pointer[time.Time] // nil: not the last time; see Failed
+	failed atomic.Pointer[time.Time] // nil: the last commit succeeded; see Failed
 
-	// Of the committing goroutine.
-	budget       int       // rows of one group
-	facts        []Facts   // of the transaction in hand that are new
-	wrote        int       // rows of the last transaction, about
-	organization string    // whose request came last
-	others       time.Time // when that changed; zero: never
+	// Used by the committing goroutine only.
+	budget int     // maximum rows of a group
+	facts  []Facts // new facts of the current transaction
+	wrote  int     // estimated rows of the last transaction
+	shared bool    // several organizations have sent recently
 
-	mu     sync.RWMutex // guards closed against additions to the queue
+	mu     sync.RWMutex // closed is checked before additions to the queue
 	closed bool
 }
 
-// All senders wait for one transaction, so that one organization's many services must not
-// make it long. While several organizations send, a group is sized to take half of the
-// commit interval: a request waits for the group before its own, too. While one sends, it
-// is sized to take half of the timeout. But the facts of requests merge, so that many
-// small groups write more than a few large ones: however long it takes, a group is not
-// made smaller that writes no more than smallGroup rows, or as many as its largest member
-// up to sharedGroup.
+// All senders wait for one transaction, so the many services of one organization must not make it long. Organizations
+// with few queued rows get a transaction without the others, before theirs, and wait only for the transaction before
+// it. While several organizations send, a group is sized to take half of the commit interval. While one organization
+// sends, a group is sized to take half of the timeout. But facts of requests merge, so many small groups write more
+// rows than a few large ones. A group is therefore not reduced while it writes at most smallGroup rows, or as many as
+// its largest member up to sharedGroup, regardless of its duration.
 const (
+	lightQueue  = 256 // rows up to which the queue of an organization is light
 	smallGroup  = 1024
-	sharedGroup = 4096 // rows of the first group after another organization begins to send
+	sharedGroup = 4096 // rows of the first group after a second organization starts sending
 	largeGroup  = 1 << 20
-	// mergedRows is how many rows merge in the time in which a store writes one, at least.
+	// mergedRows is the number of rows that are merged in the time to write one, at least.
 	mergedRows = 16
-	// sharedFor is for how long after requests of two organizations both are expected to
-	// send again. Many send once a minute.
-	sharedFor = 2 * time.Minute
+	// journalBytes is the number of bytes in a journal that take the time of a row, including those of encoding them
+	// and of changing the memory afterwards.
+	journalBytes = 512
 )
 
-// maxTries is how often a transaction is tried when the journal asks for it.
+// maxTries limits the attempts of a transaction that the journal asks to retry.
 const maxTries = 3
 
 type submission struct {
-	request *delta.Request // nil: facts that are no request's
+	request *delta.Request // nil for facts without a request
 	facts   Facts
-	rows    int // of the facts, which the sender has back once it has its result
+	rows    int // rows of facts; the sender may modify facts after the result
 	result  chan result
 }
 
-// organization returns the organization whose turn the submission waits for. It is "" for
-// facts of none, which fair.Queue does not limit: they adopt journals, a few at a time.
+// organization returns the organization in whose queue the submission waits. It is "" for facts without an
+// organization, which fair.Queue does not limit: they adopt journals, a few at a time.
 func (s *submission) organization() string {
 	if s.request != nil {
 		return s.request.OrganizationID
@@ -142,7 +136,7 @@ type result struct {
 	err   error
 }
 
-// New starts a Committer; Close ends it.
+// New starts a Committer. Close stops it.
 func New(cfg Config) *Committer {
 	if cfg.Interval <= 0 {
 		cfg.Interval = 100 * time.Millisecond
@@ -164,20 +158,19 @@ func New(cfg Config) *Committer {
 	}
 	c := &Committer{
 		cfg: cfg, queue: fair.NewQueue[*submission](cfg.Pending, cfg.Rows), closing: make(chan struct{}), done: make(chan struct{}), budget: largeGroup,
+		recent: fair.NewRecent(time.Now),
 	}
 	go c.run()
 	return c
 }
 
-// Submit waits until the facts have been committed and tells whether the request
-// was new; a repeated one adds nothing. request is nil for facts that are no
-// request's. The facts are not used after it returns. When the transaction
-// failed, the error has CodeUnavailable and the request may be sent again. The same holds
-// when too many submissions wait and the organization has more than its share of them
-// (see fair.Queue): new ones are refused, and the newest ones that wait give way to those of
-// other organizations. It also holds when ctx ends before their transaction has begun. Submit
-// waits for a transaction that has begun. Facts of no organization are never refused for
-// the number of those that wait.
+// Submit waits until the facts are committed. It reports whether the request was new; a repeated request adds
+// nothing. request is nil for facts without a request. Submit does not retain facts. If the transaction fails, the
+// error has CodeUnavailable and the sender may retry. The same error is returned when the queue is full and the
+// organization has more than its share of it (see fair.Queue): new submissions are refused, and the newest queued
+// ones are evicted for those of other organizations. It is also returned when ctx ends before the transaction has
+// begun. Submit waits for a transaction that has begun. Facts without an organization are never refused for lack of
+// room.
 func (c *Committer) Submit(ctx context.Context, request *delta.Request, facts Facts) (fresh bool, err error) {
 	s := &submission{request: request, facts: facts, rows: facts.Rows(), result: make(chan result, 1)}
 	if err := c.enqueue(s); err != nil {
@@ -201,6 +194,7 @@ func (c *Committer) enqueue(s *submission) error {
 	if c.closed {
 		return assay.Errorf(assay.CodeUnavailable, "shutting down")
 	}
+	c.recent.Note(s.organization())
 	evicted, ok := c.queue.Push(s.organization(), s, s.rows)
 	for _, e := range evicted {
 		e.result <- result{err: errFull()}
@@ -211,13 +205,13 @@ func (c *Committer) enqueue(s *submission) error {
 	return nil
 }
 
-// errFull is the error of a submission for which the queue has no room.
+// errFull is the error for a submission for which the queue has no room.
 func errFull() error {
 	return assay.Errorf(assay.CodeUnavailable, "too many requests wait to be committed")
 }
 
-// Close refuses further submissions, commits those that wait and returns when
-// the last one has its result. It may be called more than once.
+// Close refuses further submissions, commits the queued ones and returns when all have their results. It may be
+// called several times.
 func (c *Committer) Close() {
 	c.mu.Lock()
 	if !c.closed {
@@ -228,8 +222,7 @@ func (c *Committer) Close() {
 	<-c.done
 }
 
-// Behind returns for how long submissions have waited without one having been
-// committed, 0 when none waits.
+// Behind returns how long submissions have been waiting without a commit, or 0 if none is waiting.
 func (c *Committer) Behind() time.Duration {
 	since := c.since.Load()
 	if since == 0 {
@@ -238,8 +231,7 @@ func (c *Committer) Behind() time.Duration {
 	return max(0, time.Since(time.Unix(0, since)))
 }
 
-// Failed tells whether the store took nothing the last time that something was to be
-// committed, and how long ago that was.
+// Failed reports whether the store was unavailable at the last commit, and how long ago.
 func (c *Committer) Failed() (ago time.Duration, ok bool) {
 	failed := c.failed.Load()
 	if failed == nil {
@@ -248,8 +240,8 @@ func (c *Committer) Failed() (ago time.Duration, ok bool) {
 	return time.Since(*failed), true
 }
 
-// run commits the first submission after a quiet time at once, and under load one
-// group an interval.
+// run commits groups. After an idle interval the first submission is committed at once. Under load there is one group
+// per interval.
 func (c *Committer) run() {
 	defer close(c.done)
 	var last time.Time
@@ -271,14 +263,11 @@ func (c *Committer) run() {
 			}
 		}
 		last = time.Now()
-		if c.queue.Keys() > 1 {
-			c.share()
+		if shared := c.recent.Several(); shared != c.shared {
+			c.shared, c.budget = shared, min(c.budget, sharedGroup)
 		}
-		if group := c.queue.Take(c.budget); len(group) > 0 {
-			c.since.CompareAndSwap(0, last.UnixNano())
-			c.meet(group)
-			_ = c.commit(group) // its senders know
-		}
+		c.commitNext(c.queue.TakeLight(lightQueue, c.budget))
+		c.commitNext(c.queue.Take(c.budget))
 		if c.queue.Len() > 0 {
 			continue
 		}
@@ -289,55 +278,36 @@ func (c *Committer) run() {
 	}
 }
 
-// meet notes whose submissions a group has.
-func (c *Committer) meet(group []*submission) {
-	for _, s := range group {
-		id := s.organization()
-		if id == "" || id == c.organization {
-			continue
-		}
-		if c.organization != "" {
-			c.share()
-		}
-		c.organization = id
+// commitNext commits a group from the queue, if it is not empty.
+func (c *Committer) commitNext(group []*submission) {
+	if len(group) == 0 {
+		return
 	}
+	c.since.CompareAndSwap(0, time.Now().UnixNano())
+	_ = c.commit(group) // errors go to the senders
 }
 
-// shared reports whether several organizations have sent lately.
-func (c *Committer) shared() bool {
-	return !c.others.IsZero() && time.Since(c.others) < sharedFor
-}
-
-// share notes that several organizations send.
-func (c *Committer) share() {
-	if !c.shared() {
-		c.budget = min(c.budget, sharedGroup)
-	}
-	c.others = time.Now()
-}
-
-// adapt sizes the next group by how long one took that has been committed.
-func (c *Committer) adapt(group []*submission, took time.Duration) {
+// adjustBudget sizes the next group by the duration of a committed one.
+func (c *Committer) adjustBudget(group []*submission, took time.Duration) {
 	rows, largest := rowsOf(group)
 	wrote, enough := c.wrote+len(group)+rows/mergedRows, max(smallGroup, min(largest, sharedGroup))
-	most := c.cfg.Interval / 2
-	if !c.shared() {
-		most = max(c.cfg.Interval, c.cfg.Timeout/2)
+	maxTook := c.cfg.Interval / 2
+	if !c.shared {
+		maxTook = max(c.cfg.Interval, c.cfg.Timeout/2)
 	}
 	switch {
-	case took > most && wrote > enough:
-		c.budget = max(int(float64(rows)*max(most.Seconds()/took.Seconds(), float64(enough)/float64(wrote))), 1)
-	case rows >= c.budget && took < most/2:
+	case took > maxTook && wrote > enough:
+		c.budget = max(int(float64(rows)*max(maxTook.Seconds()/took.Seconds(), float64(enough)/float64(wrote))), 1)
+	case rows >= c.budget && took < maxTook/2:
 		c.budget = min(2*c.budget, largeGroup)
 	}
 }
 
-// commit commits a group and gives each its result. The error is that of the last
-// transaction.
+// commit commits a group and gives each submission its result. It returns the error of the last transaction.
 func (c *Committer) commit(group []*submission) error {
 	began := time.Now()
 	fresh, err := c.transact(group)
-	if away(err) {
+	if storeUnavailable(err) {
 		now := time.Now()
 		c.failed.Store(&now)
 	}
@@ -346,19 +316,19 @@ func (c *Committer) commit(group []*submission) error {
 		now := time.Now()
 		c.since.Store(now.UnixNano())
 		c.failed.Store(nil)
-		c.adapt(group, now.Sub(began))
+		c.adjustBudget(group, now.Sub(began))
 	case errors.Is(err, context.DeadlineExceeded):
-		// Too much for one transaction, or a slow store: what comes back is tried in smaller groups.
+		// The group was too large or the store is slow: retries come in smaller groups.
 		rows, _ := rowsOf(group)
 		c.budget = max(rows/2, 1)
 		if rest, heaviest := withoutHeaviest(group); len(rest) > 0 {
-			c.cfg.Logger.Warn("commit took too long, trying the requests of other organizations", "requests", len(group), "error", err)
+			c.cfg.Logger.Warn("commit timed out, retrying without the largest organization", "requests", len(group), "error", err)
 			c.refuse(heaviest, err)
 			return c.commit(rest)
 		}
-	case len(group) > 1 && !away(err):
-		// Whatever is wrong with one must not fail the others.
-		c.cfg.Logger.Warn("commit failed, trying its halves", "requests", len(group), "error", err)
+	case len(group) > 1 && !storeUnavailable(err):
+		// A faulty submission must not fail the others.
+		c.cfg.Logger.Warn("commit failed, retrying in halves", "requests", len(group), "error", err)
 		return c.halve(group)
 	}
 	if err != nil {
@@ -371,19 +341,19 @@ func (c *Committer) commit(group []*submission) error {
 	return nil
 }
 
-// withoutHeaviest splits a group of several organizations: the submissions of the one with
-// most rows, and the others.
+// withoutHeaviest splits a group of several organizations into the submissions of the organization with the most
+// rows, and the rest.
 func withoutHeaviest(group []*submission) (rest, heaviest []*submission) {
 	rows := make(map[string]int)
-	most := ""
+	heaviestID := ""
 	for _, s := range group {
 		id := s.organization()
-		if rows[id] += s.rows; rows[id] > rows[most] || most == "" {
-			most = id
+		if rows[id] += s.rows; rows[id] > rows[heaviestID] || heaviestID == "" {
+			heaviestID = id
 		}
 	}
 	for _, s := range group {
-		if s.organization() == most {
+		if s.organization() == heaviestID {
 			heaviest = append(heaviest, s)
 		} else {
 			rest = append(rest, s)
@@ -392,31 +362,31 @@ func withoutHeaviest(group []*submission) (rest, heaviest []*submission) {
 	return rest, heaviest
 }
 
-// halve commits the halves of a group, as long as the store is there.
+// halve commits the halves of a group while the store is available.
 func (c *Committer) halve(group []*submission) error {
 	first, second := group[:len(group)/2], group[len(group)/2:]
-	if err := c.commit(first); away(err) {
+	if err := c.commit(first); storeUnavailable(err) {
 		c.refuse(second, err)
 		return err
 	}
 	return c.commit(second)
 }
 
-// away tells whether the store takes nothing, whatever it is.
-func away(err error) bool {
+// storeUnavailable reports whether the error means that the store is unavailable.
+func storeUnavailable(err error) bool {
 	return assay.ErrorCode(err) == assay.CodeUnavailable || errors.Is(err, context.DeadlineExceeded)
 }
 
-// refuse tells that submissions were not committed.
+// refuse returns an error to the submissions of a group.
 func (c *Committer) refuse(group []*submission, err error) {
 	c.cfg.Logger.Error("commit failed", "requests", len(group), "error", err)
-	err = &assay.Error{Code: assay.CodeUnavailable, Message: "the store did not take the request", Err: err}
+	err = &assay.Error{Code: assay.CodeUnavailable, Message: "the store could not commit the request", Err: err}
 	for _, s := range group {
 		s.result <- result{err: err}
 	}
 }
 
-// rowsOf returns the rows of a group, as if nothing merged, and of its largest member.
+// rowsOf returns the number of rows of a group, without merging, and of its largest member.
 func rowsOf(group []*submission) (rows, largest int) {
 	for _, s := range group {
 		rows, largest = rows+s.rows, max(largest, s.rows)
@@ -424,20 +394,30 @@ func rowsOf(group []*submission) (rows, largest int) {
 	return rows, largest
 }
 
-// written returns about how many rows a store writes for the facts of d.
+// written returns an estimate of the rows that a store writes for the facts of d. Sets count as delta.SetRows each, series
+// as delta.SeriesRows, evidence and journals by their bytes.
 func written(d *delta.Delta) (rows int) {
+	for _, j := range d.Journals {
+		for _, e := range j.Append {
+			rows += 1 + len(e.Data)/journalBytes
+		}
+		rows += len(j.Forget)
+	}
 	for _, o := range d.Organizations {
 		for _, s := range o.Services {
-			rows += 1 + len(s.Verdicts) + len(s.Claims) + len(s.Distinct)
+			rows += 1 + len(s.Verdicts) + len(s.Claims) + len(s.Distinct)*delta.SetRows + s.EvidenceRows()
+			if !s.Series.Empty() {
+				rows += delta.SeriesRows
+			}
 		}
 	}
 	return rows
 }
 
-// transact runs one transaction and tells which of the group it added.
+// transact runs one transaction and reports which submissions of the group it added.
 func (c *Committer) transact(group []*submission) ([]bool, error) {
 	requests := make([]delta.Request, 0, len(group))
-	index := make([]int, len(group)) // of the submission's request; -1: none
+	index := make([]int, len(group)) // index of the submission's request; -1: none
 	for i, s := range group {
 		index[i] = -1
 		if s.request != nil {
@@ -459,6 +439,7 @@ func (c *Committer) transact(group []*submission) ([]bool, error) {
 		if c.cfg.Journal != nil {
 			c.cfg.Journal.Merge(d, c.facts)
 		}
+		c.wrote = written(d) // before the journal reuses the memory of its entries
 		return d
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), c.cfg.Timeout)
@@ -467,15 +448,14 @@ func (c *Committer) transact(group []*submission) ([]bool, error) {
 		clear(c.facts[:cap(c.facts)])
 	}()
 	for try := 1; ; try++ {
-		again, err := c.try(ctx, group, requests, merge)
+		retry, err := c.try(ctx, group, requests, merge)
 		if err == nil {
 			break
 		}
-		if !again || try == maxTries {
+		if !retry || try == maxTries {
 			return nil, err
 		}
 	}
-	c.wrote = written(d)
 	for _, h := range d.Remember {
 		c.cfg.Filter.Add(h)
 	}
@@ -487,8 +467,8 @@ func (c *Committer) transact(group []*submission) ([]bool, error) {
 	return added, nil
 }
 
-// try runs one transaction once and, when it failed, tells whether to run it again.
-func (c *Committer) try(ctx context.Context, group []*submission, requests []delta.Request, merge func([]bool) *delta.Delta) (again bool, err error) {
+// try runs one attempt of a transaction. If it failed, try reports whether to retry.
+func (c *Committer) try(ctx context.Context, group []*submission, requests []delta.Request, merge func([]bool) *delta.Delta) (retry bool, err error) {
 	now, j := c.cfg.Now(), c.cfg.Journal
 	if j == nil {
 		return false, c.cfg.Store.Commit(ctx, now, requests, merge)

@@ -22,20 +22,20 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// memory is a store that counts items by service name. Before each transaction it
-// asks fail, if set, and waits as long as one takes.
+// memory is a store that counts items by service name. Before each transaction it calls fail, if set, and waits for
+// the configured duration.
 type memory struct {
 	mu    sync.Mutex
 	fail  func(requests []delta.Request, d *delta.Delta) error
 	lasts time.Duration
 
-	perRequest time.Duration // that a transaction lasts longer
-	perRow     time.Duration // likewise
+	perRequest time.Duration // additional duration per request
+	perRow     time.Duration // additional duration per row
 	seen       map[delta.Request]bool
 	items      map[string]uint64
 	groups     []int // requests by transaction
 	begun      []time.Time
-	repeated   bool // transactions run merge twice
+	repeated   bool // transactions call merge twice
 }
 
 func (m *memory) Commit(ctx context.Context, _ time.Time, requests []delta.Request, merge func([]bool) *delta.Delta) error {
@@ -125,7 +125,7 @@ func TestGroups(t *testing.T) {
 		fresh, err := c.Submit(t.Context(), request(0), fact{name: "first"})
 		require.NoError(t, err)
 		require.True(t, fresh)
-		require.Zero(t, time.Since(began), "after a quiet time there is nothing to wait for")
+		require.Zero(t, time.Since(began), "no wait after an idle interval")
 
 		const n = 500
 		var wg sync.WaitGroup
@@ -136,7 +136,7 @@ func TestGroups(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		require.Equal(t, 100*time.Millisecond, time.Since(began), "the rest came in one group, an interval later")
+		require.Equal(t, 100*time.Millisecond, time.Since(began), "the rest is one group, an interval later")
 		require.Equal(t, []int{1, n}, m.groups)
 		require.EqualValues(t, n, m.count("a"))
 		require.True(t, c.cfg.Filter.Has(7))
@@ -148,7 +148,7 @@ func TestRepeats(t *testing.T) {
 		m := &memory{repeated: true}
 		c := committer(m)
 		defer c.Close()
-		_, err := c.Submit(t.Context(), nil, fact{name: "warm"}) // the next ones share a group
+		_, err := c.Submit(t.Context(), nil, fact{name: "warm"}) // the next submissions share a group
 		require.NoError(t, err)
 		var wg sync.WaitGroup
 		var mu sync.Mutex
@@ -167,22 +167,22 @@ func TestRepeats(t *testing.T) {
 		wg.Wait()
 		require.Equal(t, []int{0, 5}, m.groups)
 		require.Equal(t, 1, news)
-		require.EqualValues(t, 1, m.count("a"), "one of a group counts, also when the transaction is repeated")
+		require.EqualValues(t, 1, m.count("a"), "one of a group counts, also when the transaction is retried")
 		fresh, err := c.Submit(t.Context(), request(1), fact{name: "a"})
 		require.NoError(t, err)
-		require.False(t, fresh, "nor does a later one")
+		require.False(t, fresh, "a later one does not count")
 		require.EqualValues(t, 1, m.count("a"))
 		for range 2 {
 			fresh, err := c.Submit(t.Context(), nil, fact{name: "no request"})
 			require.NoError(t, err)
-			require.True(t, fresh, "facts of no request always count")
+			require.True(t, fresh, "facts without a request always count")
 		}
 		require.EqualValues(t, 2, m.count("no request"))
 	})
 }
 
-// TestCommitted: whoever counts on hears of log records after their transaction and
-// before their senders, in order, and of each once.
+// TestCommitted: Committed is called after the transaction and before the senders get their results, in order, once
+// per transaction.
 func TestCommitted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const senders = 6
@@ -192,19 +192,19 @@ func TestCommitted(t *testing.T) {
 		c := committer(m, func(c *Config) {
 			c.Interval = 10 * time.Second
 			c.Committed = func(records map[string]assay.SeverityCounts) {
-				time.Sleep(time.Second) // senders wait for it
-				require.Len(t, m.begun, len(heard)+2, "its transaction is over, and the next has not begun")
-				require.EqualValues(t, senders*len(heard), results.Load(), "its senders wait")
+				time.Sleep(time.Second) // senders wait for this call
+				require.Len(t, m.begun, len(heard)+2, "called between its transaction and the next")
+				require.EqualValues(t, senders*len(heard), results.Load(), "its senders are waiting")
 				heard = append(heard, records)
 			}
 		})
 		defer c.Close()
-		_, err := c.Submit(t.Context(), nil, fact{name: "warm"}) // the next ones share groups
+		_, err := c.Submit(t.Context(), nil, fact{name: "warm"}) // the next submissions share groups
 		require.NoError(t, err)
 		for round := range 3 {
 			var wg sync.WaitGroup
 			for i := range senders {
-				wg.Go(func() { // two of them send the same
+				wg.Go(func() { // two senders send the same request
 					_, err := c.Submit(t.Context(), request(10*round+max(i, 1)), logRecords{fmt.Sprint("o", max(i, 1)%2), 1})
 					require.NoError(t, err)
 					results.Add(1)
@@ -217,7 +217,7 @@ func TestCommitted(t *testing.T) {
 	})
 }
 
-// TestCommittedNothing: nothing to tell, or nothing that was committed.
+// TestCommittedNothing: Committed is not called without log records or without a commit.
 func TestCommittedNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		heard := 0
@@ -275,16 +275,16 @@ func TestFailingStore(t *testing.T) {
 					})
 				}
 				wg.Wait()
-				require.False(t, c.cfg.Filter.Has(77), "what is not committed is not remembered")
+				require.False(t, c.cfg.Filter.Has(77), "uncommitted facts are not in the filter")
 				if name == "unavailable" {
-					require.LessOrEqual(t, len(m.groups), 2, "trying parts would not help")
+					require.LessOrEqual(t, len(m.groups), 2, "halves are not tried")
 				}
 				m.mu.Lock()
 				m.fail = nil
 				m.mu.Unlock()
 				fresh, err := c.Submit(t.Context(), request(3), fact{name: "a", hash: 77})
 				require.NoError(t, err)
-				require.True(t, fresh, "it may be sent again")
+				require.True(t, fresh, "a retry is accepted")
 				require.True(t, c.cfg.Filter.Has(77))
 			})
 		})
@@ -303,7 +303,7 @@ func TestSlowStore(t *testing.T) {
 	})
 }
 
-// TestGroupsShrink: a group that takes too long comes back in smaller ones.
+// TestGroupsShrink: a group that takes too long is retried in smaller groups.
 func TestGroupsShrink(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{perRequest: 100 * time.Millisecond}
@@ -327,8 +327,8 @@ func TestGroupsShrink(t *testing.T) {
 	})
 }
 
-// TestPoison: one request that the store refuses does not take others with it.
-func TestPoison(t *testing.T) {
+// TestFaultySubmission: a request that the store rejects does not fail others.
+func TestFaultySubmission(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		poison := *request(3)
 		m := &memory{fail: func(requests []delta.Request, _ *delta.Delta) error {
@@ -365,9 +365,9 @@ func TestPoison(t *testing.T) {
 	})
 }
 
-// TestPoisonBeforeAnOutage: while parts of a group are tried the store may go away, which
-// is not waited for once for each.
-func TestPoisonBeforeAnOutage(t *testing.T) {
+// TestFaultySubmissionBeforeOutage: if the store becomes unavailable while parts of a group are retried, the Committer does
+// not wait for a timeout per part.
+func TestFaultySubmissionBeforeOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{}
 		m.fail = func(requests []delta.Request, _ *delta.Delta) error {
@@ -394,9 +394,8 @@ func TestPoisonBeforeAnOutage(t *testing.T) {
 	})
 }
 
-// TestFullQueue: two greedy organizations fill the queue. Neither may add to it, the newest of
-// their submissions give way to those of a third one, and none that is in a transaction does.
-// Facts that are no request's are always taken.
+// TestFullQueue: two greedy organizations fill the queue. Neither may add to it. Their newest submissions are evicted
+// for those of a third organization, except those in a transaction. Facts without a request are always accepted.
 func TestFullQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{lasts: 2 * time.Second}
@@ -422,7 +421,7 @@ func TestFullQueue(t *testing.T) {
 			require.Equal(t, assay.CodeUnavailable, assay.ErrorCode(<-done))
 		}
 		taken := []<-chan error{
-			submit("greedy", 0), // in its transaction
+			submit("greedy", 0), // in a transaction
 			submit("greedy", 1), submit("greed", 1),
 		}
 		first, second := submit("greedy", 2), submit("greed", 2)
@@ -442,8 +441,8 @@ func TestFullQueue(t *testing.T) {
 	})
 }
 
-// TestTurns: one organization's many rows neither make a transaction long nor stand
-// before the request of another.
+// TestTurns: many rows of one organization neither make a transaction long nor delay the request of another
+// organization.
 func TestTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const each = 200
@@ -467,19 +466,56 @@ func TestTurns(t *testing.T) {
 		for i := range 10 {
 			began := time.Now()
 			submit("quiet", i)
-			most := 2 * time.Minute // what came before the first transactions told how long they take
+			maxTook := 2 * time.Minute // queued before the durations of transactions were known
 			if i > 5 {
-				most = 2 * (smallGroup + 2*each) * m.perRow
+				maxTook = 2 * (smallGroup + 2*each) * m.perRow
 			}
-			require.LessOrEqual(t, time.Since(began), most, "request %d", i)
+			require.LessOrEqual(t, time.Since(began), maxTook, "request %d", i)
 		}
 		wg.Wait()
 		require.EqualValues(t, 1001, m.count("greedy"))
 	})
 }
 
-// TestSameRows: requests that write the same rows do not make a transaction longer,
-// whoever waits for it.
+// TestLightOrganizations: an organization with few queued rows is in a transaction without those with many, and before
+// theirs.
+func TestLightOrganizations(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var groups []map[string]int
+		m := &memory{fail: func(requests []delta.Request, _ *delta.Delta) error {
+			senders := make(map[string]int)
+			for _, r := range requests {
+				senders[r.OrganizationID]++
+			}
+			groups = append(groups, senders)
+			return nil
+		}}
+		c := committer(m)
+		defer c.Close()
+		var wg sync.WaitGroup
+		submit := func(organization string, n, rows int) {
+			wg.Go(func() {
+				r := request(n)
+				r.OrganizationID = organization
+				_, err := c.Submit(t.Context(), r, fact{name: organization, claims: rows})
+				require.NoError(t, err)
+			})
+		}
+		submit("a", 0, 1)
+		wg.Wait()
+		for i := range 8 {
+			submit("greedy", 1+i, 200)
+			submit("busy", 1+i, 100)
+		}
+		submit("quiet", 0, 1)
+		submit("calm", 0, lightQueue/2)
+		wg.Wait()
+		require.Equal(t, []map[string]int{{"a": 1}, {"quiet": 1, "calm": 1}, {"greedy": 8, "busy": 8}}, groups)
+	})
+}
+
+// TestSameRows: requests that write the same rows do not make a transaction longer, whichever organization waits for
+// it.
 func TestSameRows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const each = smallGroup / 2
@@ -510,7 +546,7 @@ func TestClose(t *testing.T) {
 		for i := range 50 {
 			wg.Go(func() {
 				_, err := c.Submit(t.Context(), request(i), fact{name: "a"})
-				require.NoError(t, err, "what waits is committed")
+				require.NoError(t, err, "queued submissions are committed")
 			})
 		}
 		synctest.Wait()
@@ -519,7 +555,7 @@ func TestClose(t *testing.T) {
 		}
 		synctest.Wait()
 		_, err := c.Submit(t.Context(), request(99), fact{name: "late"})
-		require.Equal(t, assay.CodeUnavailable, assay.ErrorCode(err), "nothing more is taken while it drains")
+		require.Equal(t, assay.CodeUnavailable, assay.ErrorCode(err), "no new submissions while draining")
 		wg.Wait()
 		c.Close()
 		require.EqualValues(t, 50, m.count("a"))
@@ -527,8 +563,8 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// TestParallelSenders: over a store that fails at random, senders repeat what was
-// refused until it is acknowledged; then everything is there exactly once.
+// TestParallelSenders: with a store that fails at random, senders retry until they get an acknowledgement. At the end
+// each request is stored exactly once.
 func TestParallelSenders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(1, 2)) // used under the store's lock
@@ -556,9 +592,9 @@ func TestParallelSenders(t *testing.T) {
 						require.Equal(t, assay.CodeUnavailable, assay.ErrorCode(err))
 						time.Sleep(time.Millisecond)
 					}
-					if i%7 == 0 { // an acknowledgement that got lost
+					if i%7 == 0 { // a lost acknowledgement
 						_, err := c.Submit(t.Context(), request(s*each+i), fact{name: fmt.Sprint("s", s)})
-						_ = err // refused or repeated, it adds nothing
+						_ = err // rejected or repeated: adds nothing
 					}
 				}
 			})
@@ -571,17 +607,17 @@ func TestParallelSenders(t *testing.T) {
 	})
 }
 
-// TestWithdrawn: who does not wait any more leaves the queue, with what it held, unless
-// its transaction has begun.
+// TestWithdrawn: a submission whose context ends leaves the queue and releases its rows, unless its transaction has
+// begun.
 func TestWithdrawn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{lasts: 3 * time.Second}
 		c := committer(m, func(c *Config) { c.Rows = 100 })
 		defer c.Close()
 		var wg sync.WaitGroup
-		submit := func(n int, patience time.Duration, want error) {
+		submit := func(n int, timeout time.Duration, want error) {
 			wg.Go(func() {
-				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				ctx, cancel := context.WithTimeout(t.Context(), timeout)
 				defer cancel()
 				began := time.Now()
 				fresh, err := c.Submit(ctx, request(n), fact{name: fmt.Sprint("s", n), claims: 29})
@@ -589,16 +625,16 @@ func TestWithdrawn(t *testing.T) {
 				require.Equal(t, want == nil, fresh)
 				if want != nil {
 					require.Equal(t, assay.CodeUnavailable, assay.ErrorCode(err))
-					require.Equal(t, patience, time.Since(began))
+					require.Equal(t, timeout, time.Since(began))
 				}
 			})
 			synctest.Wait()
 		}
-		submit(0, time.Second, nil) // in its transaction
+		submit(0, time.Second, nil) // in a transaction
 		submit(1, 2*time.Second, context.DeadlineExceeded)
 		submit(2, time.Hour, nil)
 		time.Sleep(2500 * time.Millisecond)
-		submit(3, time.Hour, nil) // there is room again
+		submit(3, time.Hour, nil) // room retry
 		wg.Wait()
 		require.Equal(t, []int{1, 2}, m.groups)
 		for n := range 4 {
@@ -607,8 +643,8 @@ func TestWithdrawn(t *testing.T) {
 	})
 }
 
-// TestWithdrawnAtTheEnd: closing does not wait for what has left.
-func TestWithdrawnAtTheEnd(t *testing.T) {
+// TestCloseAfterWithdrawal: Close does not wait for withdrawn submissions.
+func TestCloseAfterWithdrawal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{}
 		c := committer(m, func(c *Config) { c.Interval = time.Minute })
@@ -617,7 +653,7 @@ func TestWithdrawnAtTheEnd(t *testing.T) {
 		require.NoError(t, err)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_, err = c.Submit(ctx, request(1), fact{name: "a"}) // waits for the interval to pass
+		_, err = c.Submit(ctx, request(1), fact{name: "a"}) // waits for the interval
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		c.Close()
 		require.Zero(t, c.Behind())
@@ -625,7 +661,7 @@ func TestWithdrawnAtTheEnd(t *testing.T) {
 	})
 }
 
-// TestBehind grows while a transaction that requests wait for is under way, or fails.
+// TestBehind: Behind grows while a transaction that requests wait for is running or failing.
 func TestBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{lasts: 2 * time.Second}
@@ -641,14 +677,14 @@ func TestBehind(t *testing.T) {
 		require.Equal(t, 1500*time.Millisecond, c.Behind())
 		submit(1)
 		time.Sleep(time.Second)
-		require.Equal(t, 500*time.Millisecond, c.Behind(), "of the second since the first was committed")
+		require.Equal(t, 500*time.Millisecond, c.Behind(), "since the first commit")
 		wg.Wait()
 		synctest.Wait()
 		require.Zero(t, c.Behind())
 	})
 }
 
-// TestFailed says when the store last took nothing, until it takes something.
+// TestFailed: Failed reports the last time the store was unavailable, until a commit succeeds.
 func TestFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var full error = assay.Errorf(assay.CodeUnavailable, "disk full")
@@ -662,7 +698,7 @@ func TestFailed(t *testing.T) {
 		defer c.Close()
 		submit := func(n int) error {
 			_, err := c.Submit(t.Context(), request(n), fact{name: "a"})
-			synctest.Wait() // until the transaction is seen to
+			synctest.Wait() // until the transaction is handled
 			return err
 		}
 		failed := func(want bool, ago time.Duration) {
@@ -673,9 +709,9 @@ func TestFailed(t *testing.T) {
 		}
 		failed(false, 0)
 		require.Error(t, submit(1))
-		failed(false, 0) // it was the request's fault
+		failed(false, 0) // the request was at fault
 		require.ErrorIs(t, submit(0), full)
-		require.Zero(t, c.Behind(), "nothing waits")
+		require.Zero(t, c.Behind(), "the queue is empty")
 		failed(true, 0)
 		time.Sleep(time.Second)
 		failed(true, time.Second)
@@ -687,8 +723,8 @@ func TestFailed(t *testing.T) {
 	})
 }
 
-// TestGroupsGrow: groups that got small while the store hung grow again, also where
-// every transaction takes longer than an interval.
+// TestGroupsGrow: groups that became small while the store hung grow retry, even if every transaction takes longer
+// than an interval.
 func TestGroupsGrow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{lasts: time.Hour}
@@ -714,9 +750,9 @@ func TestGroupsGrow(t *testing.T) {
 	})
 }
 
-// TestAlone: one organization's requests, which write many of the same rows, go into
-// one transaction as long as no other organization would wait for it.
-func TestAlone(t *testing.T) {
+// TestSingleOrganization: requests of one organization that write many of the same rows share one transaction while no other
+// organization waits.
+func TestSingleOrganization(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const requests, each, keys = 500, 200, 4200
 		m := &memory{perRow: time.Millisecond / 2}
@@ -736,8 +772,8 @@ func TestAlone(t *testing.T) {
 	})
 }
 
-// TestRowsThatWait are bounded, since they are held in memory.
-func TestRowsThatWait(t *testing.T) {
+// TestQueuedRowsAreLimited: the number of queued rows is limited, because they are held in memory.
+func TestQueuedRowsAreLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{lasts: time.Second}
 		c := committer(m, func(c *Config) { c.Rows = 100 })
@@ -754,18 +790,17 @@ func TestRowsThatWait(t *testing.T) {
 			synctest.Wait()
 		}
 		wg.Wait()
-		require.EqualValues(t, 6, refused.Load(), "one is in a transaction, and three wait")
+		require.EqualValues(t, 6, refused.Load(), "one in a transaction, three queued")
 		_, err := c.Submit(t.Context(), request(10), fact{name: "a", claims: 200})
-		require.NoError(t, err, "one is not too much, however large")
+		require.NoError(t, err, "a single submission is accepted, however large")
 	})
 }
 
-// TestAloneInTime: a group of one organization is not made so large that it fails, over
-// and over.
-func TestAloneInTime(t *testing.T) {
+// TestSingleOrganizationWithinTimeout: the groups of a single organization do not grow until they repeatedly fail.
+func TestSingleOrganizationWithinTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{perRow: time.Millisecond / 2}
-		c := committer(m) // 10,000 rows take as long as a transaction may
+		c := committer(m) // 10,000 rows take the maximum duration of a transaction
 		defer c.Close()
 		var failed atomic.Int32
 		var wg sync.WaitGroup
@@ -785,6 +820,6 @@ func TestAloneInTime(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		require.Less(t, failed.Load(), int32(600), "the first group or two")
+		require.Less(t, failed.Load(), int32(600), "at most the first two groups fail")
 	})
 }

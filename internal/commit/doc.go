@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package commit turns the facts of many requests into few durable transactions
-// and releases each request when the transaction that holds its facts has
-// committed: nothing is acknowledged that a crash could lose, and a repeated
+// Package commit groups the facts of many requests into a few durable transactions. A request is released after the
+// transaction with its facts has committed. So nothing is acknowledged that a crash could lose, and a repeated
 // request counts once.
 package commit

@@ -16,11 +16,11 @@ import (
 	"assay/internal/delta"
 )
 
-// notebook is a journal that writes down what it is told.
+// notebook is a journal that records its calls.
 type notebook struct {
 	lines    []string
 	prepared error
-	again    bool
+	retry    bool
 }
 
 func (n *notebook) note(what string, facts []Facts) {
@@ -43,7 +43,7 @@ func (n *notebook) Merge(d *delta.Delta, facts []Facts) {
 
 func (n *notebook) Done(_ context.Context, err error) bool {
 	n.note(fmt.Sprint("done ", err), nil)
-	return n.again
+	return n.retry
 }
 
 func (n *notebook) take() []string {
@@ -52,7 +52,7 @@ func (n *notebook) take() []string {
 	return lines
 }
 
-// TestJournal is told of each transaction, of its facts and of those that are new.
+// TestJournal: the journal receives all facts of each transaction and the new ones.
 func TestJournal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, n := &memory{lasts: time.Second}, new(notebook)
@@ -64,7 +64,7 @@ func TestJournal(t *testing.T) {
 		}
 		submit(1, "a")
 		require.Equal(t, []string{"prepare a", "merge a", "done <nil>"}, n.take())
-		go submit(2, "first") // the next ones share a group
+		go submit(2, "first") // the next submissions share a group
 		synctest.Wait()
 		go submit(1, "a")
 		synctest.Wait()
@@ -77,8 +77,8 @@ func TestJournal(t *testing.T) {
 	})
 }
 
-// TestJournalTriesAgain what the journal says is worth it, and not for ever.
-func TestJournalTriesAgain(t *testing.T) {
+// TestJournalRetries: a transaction is retried when the journal asks for it, a limited number of times.
+func TestJournalRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		failures := 0
 		m := &memory{fail: func([]delta.Request, *delta.Delta) error {
@@ -87,7 +87,7 @@ func TestJournalTriesAgain(t *testing.T) {
 			}
 			return nil
 		}}
-		n := &notebook{again: true}
+		n := &notebook{retry: true}
 		c := committer(m, func(c *Config) { c.Journal = n })
 		defer c.Close()
 		once := []string{"prepare a", "merge a", "done conflict"}
@@ -103,17 +103,17 @@ func TestJournalTriesAgain(t *testing.T) {
 		require.Equal(t, assay.CodeUnavailable, assay.ErrorCode(err))
 		require.Len(t, n.take(), maxTries*len(once))
 
-		n.again = false
+		n.retry = false
 		_, err = c.Submit(t.Context(), request(2), fact{name: "a"})
 		require.Error(t, err)
 		require.Equal(t, once, n.take())
 	})
 }
 
-// TestJournalNotReady: without the journal there is no transaction.
+// TestJournalNotReady: no transaction runs if Prepare fails.
 func TestJournalNotReady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, n := new(memory), &notebook{prepared: errors.New("no lease"), again: true}
+		m, n := new(memory), &notebook{prepared: errors.New("no lease"), retry: true}
 		c := committer(m, func(c *Config) { c.Journal = n })
 		defer c.Close()
 		_, err := c.Submit(t.Context(), request(1), fact{name: "a"})

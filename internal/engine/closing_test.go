@@ -15,11 +15,12 @@ import (
 	"assay"
 	"assay/internal/delta"
 	"assay/internal/engine"
+	"assay/internal/fair"
 	"assay/internal/rules/catalog"
 	. "assay/internal/rules/rulestest"
 )
 
-// slow is a store in which so many closed traces take longer than a transaction may.
+// slow is a store with a limit on closed traces per transaction. Larger transactions time out.
 type slow struct {
 	most     uint64
 	failures int
@@ -54,7 +55,7 @@ func (*slow) KnownMetricNames(context.Context, string) (map[assay.ServiceKey][]u
 	return nil, nil
 }
 
-// closed returns how many traces are judged.
+// closed returns the number of evaluated traces.
 func closed(d *delta.Delta) (n uint64) {
 	for _, o := range d.Organizations {
 		for _, s := range o.Services {
@@ -66,14 +67,13 @@ func closed(d *delta.Delta) (n uint64) {
 	return n
 }
 
-// TestClosingGetsSmaller: after a pause more traces are due than one transaction can
-// close.
-func TestClosingGetsSmaller(t *testing.T) {
-	for name, flush := range map[string]bool{"their time has come": false, "all": true} {
+// TestClosingShrinks: after a pause, more traces are due than one transaction can close.
+func TestClosingShrinks(t *testing.T) {
+	for name, flush := range map[string]bool{"due": false, "all": true} {
 		t.Run(name, func(t *testing.T) {
 			const traces = 30_000
 			s := &slow{most: 6000, now: T0}
-			e := engine.New(engine.Config{Store: s, Now: func() time.Time { return s.now }, CommitInterval: time.Millisecond, Evaluators: 1})
+			e := engine.New(engine.Config{Store: s, Now: func() time.Time { return s.now }, CommitInterval: time.Millisecond, CPU: fair.NewCPU(1, time.Now)})
 			defer func() { require.NoError(t, e.Close(context.WithoutCancel(t.Context()))) }()
 			spans := make([]*tracepb.Span, traces)
 			for i := range spans {
@@ -102,14 +102,14 @@ func TestClosingGetsSmaller(t *testing.T) {
 	}
 }
 
-// picky is a store that refuses verdicts on a service.
-type picky struct {
+// rejecting is a store that rejects verdicts for one service.
+type rejecting struct {
 	slow
 	refused string
 	tries   int
 }
 
-func (s *picky) Commit(ctx context.Context, now time.Time, requests []delta.Request, merge func([]bool) *delta.Delta) error {
+func (s *rejecting) Commit(ctx context.Context, now time.Time, requests []delta.Request, merge func([]bool) *delta.Delta) error {
 	return s.slow.Commit(ctx, now, requests, func(fresh []bool) *delta.Delta {
 		d := merge(fresh)
 		if len(requests) > 0 {
@@ -127,11 +127,11 @@ func (s *picky) Commit(ctx context.Context, now time.Time, requests []delta.Requ
 	})
 }
 
-// TestRefusedVerdict: a trace whose verdict the store never takes does not keep those of
-// others from being committed, is not tried without end, and is dropped.
+// TestRefusedVerdict: a trace whose verdict the store always rejects does not block other verdicts. It is retried a
+// limited number of times and dropped.
 func TestRefusedVerdict(t *testing.T) {
-	s := &picky{slow: slow{most: 1 << 20, now: T0}, refused: "poison"}
-	e := engine.New(engine.Config{Store: s, Now: func() time.Time { return s.now }, CommitInterval: time.Millisecond, Evaluators: 1})
+	s := &rejecting{slow: slow{most: 1 << 20, now: T0}, refused: "poison"}
+	e := engine.New(engine.Config{Store: s, Now: func() time.Time { return s.now }, CommitInterval: time.Millisecond, CPU: fair.NewCPU(1, time.Now)})
 	defer func() { require.NoError(t, e.Close(context.WithoutCancel(t.Context()))) }()
 	send := func(service, id string) {
 		span := Span(1, 1, 0)
@@ -146,7 +146,7 @@ func TestRefusedVerdict(t *testing.T) {
 	send("poison", "bad")
 	for i := range 50 {
 		s.now = s.now.Add(time.Minute)
-		_ = e.CloseTraces(t.Context()) // that of the refused one
+		_ = e.CloseTraces(t.Context()) // the rejected one fails
 		send("good", fmt.Sprint("more", i))
 		if e.Counters().Unevaluated.Load() > 0 {
 			break

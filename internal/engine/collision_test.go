@@ -19,7 +19,7 @@ import (
 	. "assay/internal/rules/rulestest"
 )
 
-// Primes of XXH64, by which older versions hashed what senders chose.
+// Primes of XXH64, which older versions used as an unkeyed hash.
 const (
 	prime1 = 0x9e3779b185ebca87
 	prime2 = 0xc2b2ae3d27d4eb4f
@@ -28,7 +28,7 @@ const (
 	prime5 = 0x27d4eb2f165667c5
 )
 
-// round is what XXH64 does to eight bytes of a short text, and unround its inverse.
+// round is the mixing step of XXH64 for eight bytes of a short text, and unround its inverse.
 func round(lane uint64) uint64 { return bits.RotateLeft64(lane*prime2, 31) * prime1 }
 
 func unround(k uint64) uint64 { return bits.RotateLeft64(k*inverse(prime1), -31) * inverse(prime2) }
@@ -42,7 +42,7 @@ func inverse(n uint64) uint64 {
 	return x
 }
 
-// xxh64 returns the XXH64 of a text of whole eight bytes, fewer than 32.
+// xxh64 returns the XXH64 of a text of fewer than 32 bytes, a multiple of eight.
 func xxh64(s string) uint64 {
 	h := prime5 + uint64(len(s))
 	for ; len(s) > 0; s = s[8:] {
@@ -53,13 +53,13 @@ func xxh64(s string) uint64 {
 	return h ^ h>>32
 }
 
-// TestXXH64 holds the hash that is broken here to the real one.
+// TestXXH64 compares xxh64 with the library.
 func TestXXH64(t *testing.T) {
 	require.Equal(t, uint64(0x5c5b90c34e376d0b), xxh64("0123456789abcdef"))
 }
 
-// colliding returns n texts of 16 bytes and one XXH64, of which after is the state before
-// them. last says which last eight bytes will do.
+// colliding returns n texts of 16 bytes with the same XXH64. after is the state before the texts. last filters the
+// last eight bytes.
 func colliding(n int, after uint64, last func(lane []byte) bool) (texts []string) {
 	state := func(h uint64, lane []byte) uint64 {
 		return bits.RotateLeft64(h^round(binary.LittleEndian.Uint64(lane)), 27)*prime1 + prime4
@@ -93,7 +93,7 @@ func printable(b []byte) bool {
 	return true
 }
 
-// collidingTexts returns n printable texts of one XXH64.
+// collidingTexts returns n printable texts with the same XXH64.
 func collidingTexts(t *testing.T, n int) []string {
 	texts := colliding(n, prime5+16, printable)
 	for _, s := range texts {
@@ -102,7 +102,7 @@ func collidingTexts(t *testing.T, n int) []string {
 	return texts
 }
 
-// collidingBounds returns two lists of bounds that older versions took for one.
+// collidingBounds returns two lists of bounds with the same hash in older versions.
 func collidingBounds(t *testing.T) [2][]float64 {
 	hash := func(bounds []float64) uint64 {
 		h := uint64(len(bounds))
@@ -123,7 +123,7 @@ func collidingBounds(t *testing.T) [2][]float64 {
 	}
 }
 
-// claims returns how many keys of a rule a service claims, and how many are contested.
+// claims returns the number of keys of a rule that a service claims, and of contested ones.
 func (f *fixture) claims(name string, r catalog.Rule) delta.ClaimCount {
 	f.t.Helper()
 	counts, err := f.store.ClaimCounts(f.t.Context(), f.org, r, 0)
@@ -132,13 +132,13 @@ func (f *fixture) claims(name string, r catalog.Rule) delta.ClaimCount {
 	return delta.ClaimCount{Claims: c.Claims, Contested: c.Contested}
 }
 
-// TestCollidingNames sends texts that one hash of older versions could not tell apart.
+// TestCollidingNames sends texts that collided in older versions.
 func TestCollidingNames(t *testing.T) {
 	f := newFixture(t)
 	e := f.engine()
 	texts := collidingTexts(t, 12_000)
 
-	// Metrics of other names may have other units.
+	// Metrics with different names may have different units.
 	f.ingest(e, MetricsRequest(Metrics(Service("a"), Gauge(texts[0], "ms", Point(T0)))))
 	f.ingest(e, MetricsRequest(Metrics(Service("b"), Gauge(texts[1], "By", Point(T0)))))
 	require.Equal(t, delta.ClaimCount{Claims: 1}, f.claims("a", catalog.MET003))
@@ -147,7 +147,7 @@ func TestCollidingNames(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEqual(t, known[assay.ServiceKey{Name: "a", Environment: "test"}], known[assay.ServiceKey{Name: "b", Environment: "test"}])
 
-	// Units and bounds of one name that differ are in conflict.
+	// Different units and bounds of one name conflict.
 	f.ingest(e, MetricsRequest(Metrics(Service("c"), Gauge("m", texts[2], Point(T0)))))
 	f.ingest(e, MetricsRequest(Metrics(Service("d"), Gauge("m", texts[3], Point(T0)))))
 	require.Equal(t, delta.ClaimCount{Claims: 1, Contested: 1}, f.claims("c", catalog.MET003))
@@ -156,7 +156,7 @@ func TestCollidingNames(t *testing.T) {
 	f.ingest(e, MetricsRequest(Metrics(Service("d"), Histogram("h", "s", T0, bounds[1]))))
 	require.Equal(t, delta.ClaimCount{Claims: 1, Contested: 1}, f.claims("d", catalog.MET004))
 
-	// Span names and attribute values count, each of them.
+	// Each span name and attribute value counts.
 	var spans []*tracepb.Span
 	for i, name := range texts[:1100] {
 		spans = append(spans, Span(1, 1+i, 0, func(s *tracepb.Span) { s.Name = name }))
@@ -178,11 +178,11 @@ func TestCollidingNames(t *testing.T) {
 	}
 }
 
-// TestCollidingInstances: two instances on two workloads are no conflict.
+// TestCollidingInstances: two instances on two workloads do not conflict.
 func TestCollidingInstances(t *testing.T) {
 	f := newFixture(t)
 	e := f.engine()
-	// What older versions hashed was the name, a NUL, the id, a NUL and the kind.
+	// Older versions hashed the name, a NUL, the id, a NUL and the kind.
 	const name = "service"
 	after := uint64(prime5 + len(name) + 1 + 15 + 1 + len("host.id"))
 	after = bits.RotateLeft64(after^round(binary.LittleEndian.Uint64([]byte(name+"\x00"))), 27)*prime1 + prime4
@@ -193,7 +193,7 @@ func TestCollidingInstances(t *testing.T) {
 	require.Equal(t, delta.ClaimCount{Claims: 2}, f.claims(name, catalog.RES002))
 }
 
-// TestHashesOfTwoOrganizations: what the store keeps of equal names differs.
+// TestHashesOfTwoOrganizations: stored hashes of equal names differ between organizations.
 func TestHashesOfTwoOrganizations(t *testing.T) {
 	f := newFixture(t)
 	e := f.engine()
@@ -213,7 +213,7 @@ func TestHashesOfTwoOrganizations(t *testing.T) {
 		}
 	}
 
-	// After a restart they are the same.
+	// The hashes are the same after a restart.
 	f.advance(time.Hour)
 	f.ingest(f.engine(), MetricsRequest(Metrics(Service("a"), Gauge("m", "ms", Point(T0)))))
 	known, err := f.store.KnownMetricNames(t.Context(), f.org)

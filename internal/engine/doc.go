@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package engine is the way of one request: it judges the bytes, has the facts
-// committed, and hands the spans on to the open traces. Closed traces come back
-// as facts and go the same way.
+// Package engine processes one request: it evaluates the bytes, commits the facts, and adds the spans to the open
+// traces. The verdicts of closed traces are committed in the same way.
 //
-// Open traces can have a journal in the store, to which a process writes what its
-// memory would lose, in the transactions that change it. It begins a new one at each
-// start, and moves there what it finds in journals that were left behind.
+// Open traces can have a journal in the store. A process writes the state that it would lose if it were killed to the
+// journal, in the transactions that change that state. Each start begins a new journal and moves the traces of
+// abandoned journals to it.
 package engine

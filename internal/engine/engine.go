@@ -22,87 +22,81 @@ import (
 	"assay/internal/wire"
 )
 
-// Store is what the engine needs of a store. Implementations may be used
-// concurrently.
+// Store is the store of an Engine. Implementations must be safe for concurrent use.
 type Store interface {
 	commit.Store
-	// KnownServices returns the keys of the services kept for an organization.
+	// KnownServices returns the keys of an organization's services in the store.
 	KnownServices(ctx context.Context, organizationID string) ([]assay.ServiceKey, error)
-	// KnownMetricNames returns the Lows of the stable hashes of the metric names kept,
-	// by service.
+	// KnownMetricNames returns the Low part of the stable hashes of the stored metric names, by service.
 	KnownMetricNames(ctx context.Context, organizationID string) (map[assay.ServiceKey][]uint64, error)
-	// HashKey returns the key of an organization's stable hashes: always the same one.
+	// HashKey returns the key of an organization's stable hashes. It never changes.
 	HashKey(ctx context.Context, organizationID string) (delta.HashKey, error)
 }
 
-// Config of an Engine. Store is needed; the zero value of another field means its
-// default.
+// Config configures an Engine. Store is required. Other zero fields select the default.
 type Config struct {
 	Store          Store
-	Window         time.Duration  // default 30 days
-	Step           time.Duration  // of the window; default 1 h
-	CommitInterval time.Duration  // default 100 ms
-	CommitTimeout  time.Duration  // of one transaction; default 5 s
-	Trace          trace.Config   // Step, Filter and Seed are filled here
-	Journal        *JournalConfig // of open traces; nil: they are in memory alone
-	MaxServices    int            // per organization; default 10,000
-	MaxMetricNames int            // per service; default 2,000
-	Replicas       func() int     // how many processes work for the store; default 1
-	Evaluators     int            // requests of one organization judged at a time, of all twice as many; default GOMAXPROCS
+	Window         time.Duration   // default 30 days
+	Step           time.Duration   // bucket size of the window; default 1 h
+	CommitInterval time.Duration   // default 100 ms
+	CommitTimeout  time.Duration   // timeout of one transaction; default 5 s
+	Trace          trace.Config    // Step, Filter and Seed are set by New
+	Journal        *JournalConfig  // journal of open traces; nil: memory only
+	MaxServices    int             // per organization; default 10,000
+	MaxMetricNames int             // per service; default 2,000
+	Replicas       func() int      // number of processes that share the store; default 1
+	CPU            *fair.Semaphore // for evaluations, shared with the receiver; default: one of its own
 	Now            func() time.Time
 	Logger         *slog.Logger
 
-	// Committed, if set, is called with the log records of each organization that a
-	// transaction added some for, after it has committed and before its requests
-	// are acknowledged. The calls come one at a time, in the order of the
-	// transactions; what they take, requests wait for. A request that was sent
-	// again is in one call only.
+	// Committed, if set, is called after a transaction with the number of log records that it added, by organization,
+	// before its requests are acknowledged. Calls are sequential and in the order of the transactions. The requests
+	// wait for the call to return. A repeated request is in one call only.
 	Committed func(records map[string]assay.SeverityCounts)
 
-	// Input overrides what a request is judged under, but for the HashKey, for reading
-	// recordings. By default that follows from Now.
+	// Input overrides the evaluation input except the HashKey, for reading recordings. The default derives it from
+	// Now.
 	Input func(organizationID string) rules.Input
 }
 
-// futureTolerance is how far ahead of its arrival a record's timestamp is believed.
+// futureTolerance is how far a timestamp may be ahead of the arrival of its record.
 const futureTolerance = time.Minute
 
-// Engine takes requests in. It may be used concurrently.
+// Engine ingests requests. It is safe for concurrent use.
 type Engine struct {
 	cfg        Config
 	quota      *Quota
 	committer  *commit.Committer
 	traces     *openTraces
-	judging    *fair.Semaphore
 	evaluators evaluators
 	batches    sync.Pool
 
-	// Requests whose outcome is open. None is added once the engine is closing.
+	// Requests in progress. None is added once the engine is closing.
 	submitted sync.WaitGroup
 	closeMu   sync.RWMutex
 	closing   bool
 	closeOnce sync.Once
-	closed    chan struct{} // once everything is committed
+	closed    chan struct{} // closed when everything is committed
 	closeErr  error
 
 	counters Counters
 }
 
-// Counters count since the start. They may be read at any time.
+// Counters count since the start of the process.
 type Counters struct {
 	Requests atomic.Uint64 // acknowledged
-	Repeated atomic.Uint64 // acknowledged before and counted once
-	Refused  atomic.Uint64 // malformed, or not committed
+	Repeated atomic.Uint64 // acknowledged repetitions, not counted again
+	Refused  atomic.Uint64 // malformed or not committed
 	Spans    atomic.Uint64
 	Points   atomic.Uint64 // metric data points
 	Records  atomic.Uint64 // log records
 	Bytes    atomic.Uint64
-	Overflow atomic.Uint64 // records past a quota
+	Overflow atomic.Uint64 // records beyond a quota
 
 	Unevaluated atomic.Uint64 // traces dropped because their verdicts could not be committed
 }
 
-// New returns an Engine that takes requests at once. Close ends it.
+// New returns a running Engine. Close stops it.
 func New(cfg Config) *Engine {
 	if cfg.Window <= 0 {
 		cfg.Window = assay.DefaultWindow
@@ -110,8 +104,8 @@ func New(cfg Config) *Engine {
 	if cfg.Step <= 0 {
 		cfg.Step = assay.DefaultWindowStep
 	}
-	if cfg.Evaluators <= 0 {
-		cfg.Evaluators = runtime.GOMAXPROCS(0)
+	if cfg.CPU == nil {
+		cfg.CPU = fair.NewCPU(runtime.GOMAXPROCS(0), time.Now)
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -128,7 +122,6 @@ func New(cfg Config) *Engine {
 			Store: cfg.Store, MaxServices: cfg.MaxServices, MaxMetricNames: cfg.MaxMetricNames, Window: cfg.Window, Replicas: cfg.Replicas, Now: cfg.Now, Logger: cfg.Logger,
 		}),
 		traces:  &openTraces{assembler: assembler, tx: assembler.Transaction()},
-		judging: fair.NewSemaphore(2*cfg.Evaluators, cfg.Evaluators),
 		batches: sync.Pool{New: func() any { return new(rules.Batch) }},
 		closed:  make(chan struct{}),
 	}
@@ -140,29 +133,26 @@ func New(cfg Config) *Engine {
 		Store: cfg.Store, Filter: filter, Interval: cfg.CommitInterval, Timeout: cfg.CommitTimeout,
 		Journal: e.traces, Now: cfg.Now, Logger: cfg.Logger, Committed: cfg.Committed,
 	})
-	e.evaluators.config = rules.Config{Step: cfg.Step, Filter: filter, Quota: e.quota, MaxHours: partHours, MaxSpans: partSpans, MaxFacts: partFacts}
+	e.evaluators.config = rules.Config{Step: cfg.Step, Filter: filter, Quota: e.quota, MaxServices: partServices, MaxHours: partHours, MaxSpans: partSpans, MaxFacts: partFacts}
 	return e
 }
 
 // Counters returns the engine's counters.
 func (e *Engine) Counters() *Counters { return &e.counters }
 
-// Behind returns for how long requests have waited without one having been committed,
-// 0 when none waits.
+// Behind returns how long requests have been waiting without a commit, or 0 if none is waiting.
 func (e *Engine) Behind() time.Duration { return e.committer.Behind() }
 
-// Refused tells whether the store took nothing the last time that something was to be
-// committed, and how long ago that was.
+// Refused reports whether the store was unavailable at the last commit, and how long ago.
 func (e *Engine) Refused() (ago time.Duration, ok bool) { return e.committer.Failed() }
 
-// Recovering tells whether the engine still looks for open traces that a process before
-// it may have left behind.
+// Recovering reports whether the engine is still looking for open traces of an earlier process.
 func (e *Engine) Recovering() bool { return e.traces.journal != nil && e.traces.journal.waits() }
 
-// Traces returns how full the memory of open traces is.
+// Traces returns the usage of the memory for open traces.
 func (e *Engine) Traces() trace.Stats { return e.traces.assembler.Stats() }
 
-// input returns what a request that arrives now is judged under.
+// input returns the evaluation input for a request that arrives now.
 func (e *Engine) input(organizationID string) rules.Input {
 	if e.cfg.Input != nil {
 		return e.cfg.Input(organizationID)
@@ -180,16 +170,15 @@ func (e *Engine) input(organizationID string) rules.Input {
 
 func unixNano(t time.Time) uint64 { return uint64(max(0, t.UnixNano())) }
 
-// Ingest judges one uncompressed protobuf request and returns when its facts are
-// durable; body is not kept. A warning is for the sender: the request was taken,
-// but something in it was not judged. Malformed input is a *wire.Error; a request
-// that was not evaluated before ctx ended or could not be committed has CodeUnavailable
-// and may be sent again.
+// Ingest evaluates an uncompressed protobuf request and returns when its facts are durable. It does not retain body.
+// A warning is for the sender: the request was accepted, but part of it was not evaluated. Malformed input returns a
+// *wire.Error. A request that was not evaluated before ctx ended or could not be committed returns CodeUnavailable
+// and may be retried.
 func (e *Engine) Ingest(ctx context.Context, organizationID string, signal wire.Signal, body []byte) (warning string, err error) {
 	in := e.input(organizationID)
 	if err := e.quota.Load(ctx, organizationID); err != nil {
 		if ctx.Err() != nil {
-			return "", &assay.Error{Code: assay.CodeUnavailable, Message: "the limits of the organization were not read in time", Err: err}
+			return "", &assay.Error{Code: assay.CodeUnavailable, Message: "timeout while reading the organization's limits", Err: err}
 		}
 		return "", err
 	}
@@ -201,7 +190,7 @@ func (e *Engine) Ingest(ctx context.Context, organizationID string, signal wire.
 	return o.warning, o.err
 }
 
-// ingest evaluates and commits a request whose place is taken, and gives the place back.
+// ingest evaluates and commits a request admitted by open, and ends it.
 func (e *Engine) ingest(ctx context.Context, signal wire.Signal, body []byte, in rules.Input) outcome {
 	defer e.submitted.Done()
 	bodies, err := wire.Split(body, partEntries, maxParts)
@@ -215,8 +204,7 @@ func (e *Engine) ingest(ctx context.Context, signal wire.Signal, body []byte, in
 	if err != nil {
 		return e.refused(err)
 	}
-	// The caller's time may run out while the facts are in a transaction. What becomes of
-	// them is seen to all the same.
+	// ctx may end while the facts are in a transaction. The goroutine handles the result in any case.
 	done := make(chan outcome, 1)
 	size := len(body)
 	e.submitted.Add(1)
@@ -237,14 +225,13 @@ func (e *Engine) ingest(ctx context.Context, signal wire.Signal, body []byte, in
 	}
 }
 
-// refused counts a request that was not taken.
+// refused counts a request that was not ingested.
 func (e *Engine) refused(err error) outcome {
 	e.counters.Refused.Add(1)
 	return outcome{err: err}
 }
 
-// open takes a place among the requests whose outcome is open; false when the
-// engine is closing.
+// open admits a request. It returns false if the engine is closing.
 func (e *Engine) open() bool {
 	e.closeMu.RLock()
 	defer e.closeMu.RUnlock()
@@ -254,7 +241,7 @@ func (e *Engine) open() bool {
 	return !e.closing
 }
 
-// outcome is what a request's sender is told.
+// outcome is the response to a request.
 type outcome struct {
 	warning string
 	err     error
@@ -265,24 +252,24 @@ func (e *Engine) recycle(b *rules.Batch) {
 	e.batches.Put(b)
 }
 
-// takeTurn waits for the organization's turn at the processor.
-func (e *Engine) takeTurn(ctx context.Context, organizationID string) error {
+// acquireSlot waits for an evaluation slot of the organization.
+func (e *Engine) acquireSlot(ctx context.Context, organizationID string) error {
 	err := context.Cause(ctx)
 	if err == nil {
-		err = e.judging.Acquire(ctx, organizationID)
+		err = e.cfg.CPU.Acquire(ctx, organizationID)
 	}
 	if err != nil {
-		return &assay.Error{Code: assay.CodeUnavailable, Message: "too many requests wait to be judged", Err: err}
+		return &assay.Error{Code: assay.CodeUnavailable, Message: "too many requests wait for evaluation", Err: err}
 	}
 	return nil
 }
 
-// evaluate waits for the organization's turn and evaluates a part of a request.
+// evaluate evaluates a part of a request in an evaluation slot of the organization.
 func (e *Engine) evaluate(ctx context.Context, signal wire.Signal, body []byte, in rules.Input, p *part) error {
-	if err := e.takeTurn(ctx, in.OrganizationID); err != nil {
+	if err := e.acquireSlot(ctx, in.OrganizationID); err != nil {
 		return err
 	}
-	defer e.judging.Release(in.OrganizationID)
+	defer e.cfg.CPU.Release(in.OrganizationID)
 	ev := e.evaluators.take()
 	defer e.evaluators.give(ev)
 	if err := ev.Evaluate(ctx, signal, body, in, p.batch); err != nil {
@@ -295,8 +282,8 @@ func (e *Engine) evaluate(ctx context.Context, signal wire.Signal, body []byte, 
 	return nil
 }
 
-// evaluators are those that judge nothing, the last one used at the end: its caches
-// know most. There are as many as were ever needed at a time.
+// evaluators is the pool of idle evaluators. The most recently used one, with the warmest caches, is last. The pool
+// grows to the maximum number used concurrently.
 type evaluators struct {
 	config rules.Config
 
@@ -322,8 +309,7 @@ func (s *evaluators) give(ev *rules.Evaluator) {
 	s.free = append(s.free, ev)
 }
 
-// Run closes traces as their time comes, and takes over those that processes left in
-// their journals, until ctx ends.
+// Run closes due traces, and takes over the traces of abandoned journals, until ctx ends.
 func (e *Engine) Run(ctx context.Context) {
 	var others sync.WaitGroup
 	defer others.Wait()
@@ -338,16 +324,15 @@ func (e *Engine) Run(ctx context.Context) {
 			return
 		case <-ticker.C:
 			if err := e.CloseTraces(ctx); err != nil && ctx.Err() == nil {
-				e.cfg.Logger.ErrorContext(ctx, "verdicts of closed traces wait for the store", "error", err)
+				e.cfg.Logger.ErrorContext(ctx, "failed to commit verdicts of closed traces, will retry", "error", err)
 			}
 		}
 	}
 }
 
-// Close commits what waits and ends the engine. Requests after it get
-// CodeUnavailable. Traces that are still open stay in the journal for other
-// processes; without one they are judged as far as that can be told. It returns early
-// when ctx ends, and may be called again.
+// Close commits pending submissions and stops the engine. Later requests return CodeUnavailable. Open traces stay in
+// the journal for other processes. Without a journal they are evaluated as far as possible. Close returns early when
+// ctx ends, and may be called again.
 func (e *Engine) Close(ctx context.Context) error {
 	e.closeMu.Lock()
 	e.closing = true
@@ -362,7 +347,7 @@ func (e *Engine) Close(ctx context.Context) error {
 	case <-e.closed:
 		return e.closeErr
 	case <-ctx.Done():
-		return errors.Join(errors.New("close engine: the store did not take everything in time"), ctx.Err())
+		return errors.Join(errors.New("close engine: timeout while committing"), ctx.Err())
 	}
 }
 
@@ -374,22 +359,21 @@ func (e *Engine) close(ctx context.Context) error {
 		e.committer.Close()
 		return err
 	}
-	// Nothing is lost with a store that is away: what is not judged is in the journal.
+	// An unavailable store is harmless here: traces without a verdict are in the journal.
 	if err := e.CloseTraces(ctx); err != nil {
-		e.cfg.Logger.WarnContext(ctx, "traces whose time has come are left to the next process", "error", err)
+		e.cfg.Logger.WarnContext(ctx, "failed to close due traces, leaving them to the next process", "error", err)
 	}
 	e.committer.Close()
 	ctx, cancel := context.WithTimeout(ctx, releaseTimeout)
 	defer cancel()
 	if err := j.close(ctx); err != nil {
-		e.cfg.Logger.WarnContext(ctx, "other processes have to wait for the journal of open traces", "error", err)
+		e.cfg.Logger.WarnContext(ctx, "failed to release the trace journal, other processes wait until its lease expires", "error", err)
 	}
 	return nil
 }
 
-// releaseTimeout is how long giving up the journal may take, whose lease would
-// expire a little later.
+// releaseTimeout limits the release of the journal. Its lease would expire a little later.
 const releaseTimeout = 3 * time.Second
 
-// Refresh brings the quota up to date with what the store still keeps.
+// Refresh updates the quotas from the store.
 func (e *Engine) Refresh(ctx context.Context) error { return e.quota.Refresh(ctx) }

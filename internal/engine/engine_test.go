@@ -21,6 +21,7 @@ import (
 	"assay"
 	"assay/internal/delta"
 	"assay/internal/engine"
+	"assay/internal/fair"
 	"assay/internal/rules/catalog"
 	. "assay/internal/rules/rulestest"
 	"assay/internal/score"
@@ -31,22 +32,22 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// gate is a store whose commits fail or wait on demand.
-type gate struct {
+// faultyStore is a store whose commits fail or block on demand.
+type faultyStore struct {
 	*sqlite.Store
 	mu   sync.Mutex
 	fail error
-	hold chan struct{} // commits wait for it to close
-	held atomic.Int64  // commits that wait or have waited
+	hold chan struct{} // commits wait until it is closed
+	held atomic.Int64  // commits that have waited
 }
 
-func (g *gate) set(fail error, hold chan struct{}) {
+func (g *faultyStore) set(fail error, hold chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.fail, g.hold = fail, hold
 }
 
-func (g *gate) Commit(ctx context.Context, now time.Time, requests []delta.Request, merge func([]bool) *delta.Delta) error {
+func (g *faultyStore) Commit(ctx context.Context, now time.Time, requests []delta.Request, merge func([]bool) *delta.Delta) error {
 	g.mu.Lock()
 	fail, hold := g.fail, g.hold
 	g.mu.Unlock()
@@ -62,7 +63,7 @@ func (g *gate) Commit(ctx context.Context, now time.Time, requests []delta.Reque
 
 type fixture struct {
 	t     *testing.T
-	store *gate
+	store *faultyStore
 	org   string
 	mu    sync.Mutex
 	now   time.Time
@@ -85,7 +86,7 @@ func newFixture(t *testing.T) *fixture {
 	store, err := sqlite.Open(t.Context(), sqlite.Config{Now: f.clock})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
-	f.store = &gate{Store: store}
+	f.store = &faultyStore{Store: store}
 	o := &assay.Organization{Name: "org", Tier: assay.TierFree}
 	require.NoError(t, store.CreateOrganization(t.Context(), o))
 	f.org = o.ID
@@ -93,7 +94,7 @@ func newFixture(t *testing.T) *fixture {
 }
 
 func (f *fixture) engine(set ...func(*engine.Config)) *engine.Engine {
-	cfg := engine.Config{Store: f.store, Now: f.clock, CommitInterval: time.Millisecond, Evaluators: 2}
+	cfg := engine.Config{Store: f.store, Now: f.clock, CommitInterval: time.Millisecond, CPU: fair.NewCPU(2, time.Now)}
 	for _, s := range set {
 		s(&cfg)
 	}
@@ -112,7 +113,7 @@ func (f *fixture) ingest(e *engine.Engine, q Request) string {
 	return warning
 }
 
-// totals returns what the store counts of a service's rule.
+// totals returns the stored counts of a service's rule.
 func (f *fixture) totals(name string, r catalog.Rule) delta.Count {
 	f.t.Helper()
 	id := delta.ServiceID(f.org, assay.ServiceKey{Name: name, Environment: "test"})
@@ -162,7 +163,7 @@ func TestAcknowledgedAfterCommit(t *testing.T) {
 	require.EqualValues(t, len(q.Body), e.Counters().Bytes.Load())
 }
 
-// TestSenderGivesUp: a request whose sender's time ran out is committed all the same.
+// TestSenderGivesUp: a request in a transaction is committed even if its sender times out.
 func TestSenderGivesUp(t *testing.T) {
 	f := newFixture(t)
 	e := f.engine()
@@ -181,13 +182,13 @@ func TestSenderGivesUp(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 	f.store.set(nil, nil)
 	close(hold)
-	f.ingest(e, q) // sent again
+	f.ingest(e, q) // retried
 	require.EqualValues(t, 1, f.totals("a", catalog.SPA004).Observed)
 	require.EqualValues(t, 1, e.Counters().Repeated.Load())
-	require.Eventually(t, func() bool { return e.Traces().Spans == 1 }, time.Minute, time.Millisecond, "its spans are handed on by whoever waits for it still")
+	require.Eventually(t, func() bool { return e.Traces().Spans == 1 }, time.Minute, time.Millisecond, "the first attempt adds its spans")
 }
 
-// TestSenderGivesUpInTheQueue: what waits for a transaction is let go with its sender.
+// TestSenderGivesUpInTheQueue: a queued request is removed when its sender gives up.
 func TestSenderGivesUpInTheQueue(t *testing.T) {
 	f := newFixture(t)
 	e := f.engine(func(c *engine.Config) { c.MaxServices = 2 })
@@ -210,13 +211,12 @@ func TestSenderGivesUpInTheQueue(t *testing.T) {
 	f.store.set(nil, nil)
 	close(hold)
 	require.NoError(t, <-first)
-	require.Empty(t, f.ingest(e, LogsRequest(Logs(Service("c"), Log("x")))), "the place that it took is free again")
+	require.Empty(t, f.ingest(e, LogsRequest(Logs(Service("c"), Log("x")))), "its admission was released")
 	require.ElementsMatch(t, []string{"a", "c"}, f.names())
 }
 
-// TestSenderGivesUpAtOnce: nothing of a request is kept whose sender has gone before
-// it was looked at.
-func TestSenderGivesUpAtOnce(t *testing.T) {
+// TestSenderGivesUpImmediately: a request whose context has ended before the evaluation leaves no state.
+func TestSenderGivesUpImmediately(t *testing.T) {
 	f := newFixture(t)
 	e := f.engine()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -229,7 +229,7 @@ func TestSenderGivesUpAtOnce(t *testing.T) {
 	require.Zero(t, e.Counters().Repeated.Load())
 }
 
-// TestCloseUnderLoad: what was acknowledged is there, and the rest was refused.
+// TestCloseUnderLoad: acknowledged requests are stored, and all others were refused.
 func TestCloseUnderLoad(t *testing.T) {
 	f := newFixture(t)
 	e := f.engine()
@@ -264,7 +264,7 @@ func TestRepeatedRequestCountsOnce(t *testing.T) {
 	require.EqualValues(t, 2, e.Counters().Repeated.Load())
 	require.Equal(t, 1, e.Traces().Spans)
 
-	// The same bytes of another signal or organization are another request.
+	// The same bytes for another signal or organization are another request.
 	other := &assay.Organization{Name: "other", Tier: assay.TierFree}
 	require.NoError(t, f.store.CreateOrganization(t.Context(), other))
 	_, err := e.Ingest(t.Context(), other.ID, q.Signal, q.Body)
@@ -272,21 +272,20 @@ func TestRepeatedRequestCountsOnce(t *testing.T) {
 	require.EqualValues(t, 2, e.Counters().Repeated.Load())
 }
 
-// TestLogRecords: every accepted log record counts by its severity, once, and is
-// told before the acknowledgement.
+// TestLogRecords: every accepted log record counts once by severity, before the acknowledgement.
 func TestLogRecords(t *testing.T) {
 	f := newFixture(t)
 	var mu sync.Mutex
-	told := make(map[string]assay.SeverityCounts)
+	reported := make(map[string]assay.SeverityCounts)
 	e := f.engine(func(c *engine.Config) {
 		c.MaxServices = 1
 		c.Committed = func(records map[string]assay.SeverityCounts) {
 			mu.Lock()
 			defer mu.Unlock()
 			for id, counts := range records {
-				sum := told[id]
+				sum := reported[id]
 				sum.Add(&counts)
-				told[id] = sum
+				reported[id] = sum
 			}
 		}
 	})
@@ -296,25 +295,25 @@ func TestLogRecords(t *testing.T) {
 	old := severity(17)
 	old.TimeUnixNano = Nano(T0.Add(-60 * 24 * time.Hour))
 	q := LogsRequest(Logs(Service("a"), severity(1), severity(9), severity(12), old),
-		Logs(Service("past the quota"), severity(24), severity(0), severity(25), severity(-1)))
+		Logs(Service("beyond the quota"), severity(24), severity(0), severity(25), severity(-1)))
 	want := assay.SeverityCounts{
 		assay.SeverityTrace: 1, assay.SeverityInfo: 2, assay.SeverityError: 1, assay.SeverityFatal: 1, assay.SeverityUnspecified: 3,
 	}
-	for range 2 { // the second time it is repeated
+	for range 2 { // the second is a repetition
 		f.ingest(e, q)
-		kept, err := f.store.LogRecords(t.Context())
+		stored, err := f.store.LogRecords(t.Context(), f.org, time.Unix(0, 0), time.Now().AddDate(100, 0, 0), time.Minute)
 		require.NoError(t, err)
-		require.Equal(t, map[string]assay.SeverityCounts{f.org: want}, kept)
+		require.Len(t, stored, 1)
+		require.Equal(t, want, stored[0].Counts)
 		mu.Lock()
-		require.Equal(t, kept, told)
+		require.Equal(t, map[string]assay.SeverityCounts{f.org: want}, reported)
 		mu.Unlock()
 	}
 	require.EqualValues(t, 1, e.Counters().Repeated.Load())
 	require.Equal(t, want.Total(), e.Counters().Records.Load())
 }
 
-// TestActiveSeries: a series counts once, however often, by whichever replica and in
-// whatever hour it is seen.
+// TestActiveSeries: a series counts once, whichever replica sees it, how often, and in which hour.
 func TestActiveSeries(t *testing.T) {
 	f := newFixture(t)
 	active := func() uint64 {
@@ -358,9 +357,9 @@ func TestMalformedRequest(t *testing.T) {
 	var w *wire.Error
 	require.ErrorAs(t, err, &w)
 	require.EqualValues(t, 1, e.Counters().Refused.Load())
-	require.Empty(t, f.names(), "nothing of it is kept")
+	require.Empty(t, f.names(), "nothing is stored")
 	require.Zero(t, e.Traces().Spans)
-	require.Empty(t, f.ingest(e, Traces(Spans(Service("c"), Span(1, 1, 0)))), "nor the place that it took")
+	require.Empty(t, f.ingest(e, Traces(Spans(Service("c"), Span(1, 1, 0)))), "its admission was released")
 }
 
 func TestUnavailableStore(t *testing.T) {
@@ -370,9 +369,9 @@ func TestUnavailableStore(t *testing.T) {
 	q := Traces(Spans(Service("a"), Span(1, 1, 0)))
 	_, err := e.Ingest(t.Context(), f.org, q.Signal, q.Body)
 	require.Equal(t, assay.CodeUnavailable, assay.ErrorCode(err))
-	require.Zero(t, e.Traces().Spans, "its spans belong to no trace yet")
+	require.Zero(t, e.Traces().Spans, "its spans are not in a trace")
 	f.store.set(nil, nil)
-	require.Empty(t, f.ingest(e, Traces(Spans(Service("b"), Span(1, 1, 0)))), "the place it took is free again")
+	require.Empty(t, f.ingest(e, Traces(Spans(Service("b"), Span(1, 1, 0)))), "its admission was released")
 }
 
 func TestServiceQuota(t *testing.T) {
@@ -386,14 +385,14 @@ func TestServiceQuota(t *testing.T) {
 	require.EqualValues(t, 2, e.Counters().Overflow.Load())
 	require.Equal(t, []string{"a", assay.OverflowService, "b"}, f.names())
 	require.Equal(t, delta.Count{Observed: 2, Failed: 2}, f.totals(assay.OverflowService, catalog.QuotaExceeded))
-	require.EqualValues(t, 2, f.totals("a", catalog.LOG002).Observed, "known services are judged on")
+	require.EqualValues(t, 2, f.totals("a", catalog.LOG002).Observed, "known services are still evaluated")
 
-	// Traces of it are not judged either.
+	// Its traces are not evaluated either.
 	f.ingest(e, Traces(Spans(Service("d"), Span(1, 1, 77)), Spans(Service("a"), Span(1, 2, 1))))
 	f.advance(time.Minute)
 	require.NoError(t, e.CloseTraces(t.Context()))
 	require.Equal(t, delta.Count{}, f.totals(assay.OverflowService, catalog.SPA002))
-	require.Equal(t, delta.Count{Observed: 1}, f.totals("a", catalog.SPA002), "but their spans are parents")
+	require.Equal(t, delta.Count{Observed: 1}, f.totals("a", catalog.SPA002), "but their spans count as parents")
 
 	require.NoError(t, score.New(score.Config{Store: f.store, Now: f.clock}).Round(t.Context()))
 	overflow, err := f.store.FindServiceByID(t.Context(), f.org, delta.ServiceID(f.org, assay.ServiceKey{Name: assay.OverflowService}))
@@ -404,7 +403,7 @@ func TestServiceQuota(t *testing.T) {
 	require.Len(t, insights, 1)
 	require.Equal(t, "quota_exceeded", insights[0].Type)
 
-	// A restart knows what the store keeps.
+	// After a restart the quota knows the content of the store.
 	require.NoError(t, e.Close(t.Context()))
 	e = f.engine(small)
 	require.NotEmpty(t, f.ingest(e, LogsRequest(Logs(Service("e"), Log("x")))))
@@ -418,7 +417,7 @@ func TestMetricNameQuota(t *testing.T) {
 	require.Empty(t, f.ingest(e, MetricsRequest(Metrics(Service("a"), Gauge("m1", "1"), Gauge("m2", "1")))))
 	warning := f.ingest(e, MetricsRequest(Metrics(Service("a"), Gauge("m3", "", Point(T0), Point(T0)), Gauge("m1", "1"))))
 	require.Contains(t, warning, "2 records")
-	require.Equal(t, delta.Count{Observed: 3}, f.totals("a", catalog.MET002), "m3 is not judged")
+	require.Equal(t, delta.Count{Observed: 3}, f.totals("a", catalog.MET002), "m3 is not evaluated")
 	require.Equal(t, delta.Count{Observed: 2, Failed: 2}, f.totals(assay.OverflowService, catalog.QuotaExceeded))
 	require.NotContains(t, f.ingest(e, MetricsRequest(Metrics(Service("b"), Gauge("m3", "1")))), "records", "each service has its own limit")
 	usage, err := f.store.FindUsage(t.Context(), f.org)
@@ -434,9 +433,9 @@ func TestMetricNameQuota(t *testing.T) {
 	require.NotEmpty(t, f.ingest(e, MetricsRequest(Metrics(Service("a"), Gauge("m4", "1")))), "a restart keeps the quota")
 }
 
-// TestRepeatKeepsItsPlace: a repeated request that was judged before the first one
-// of its kind was committed must not give away the place of a service that is kept.
-func TestRepeatKeepsItsPlace(t *testing.T) {
+// TestRepeatKeepsAdmission: a repeated request that was evaluated before the first one committed must not release the
+// admission of a stored service.
+func TestRepeatKeepsAdmission(t *testing.T) {
 	f := newFixture(t)
 	e := f.engine(func(c *engine.Config) { c.MaxServices = 1 })
 	q := LogsRequest(Logs(Service("a"), Log("x")))
@@ -479,7 +478,7 @@ func TestTraceVerdicts(t *testing.T) {
 	f.advance(30 * time.Second)
 	f.store.set(errors.New("disk full"), nil)
 	require.Error(t, e.CloseTraces(t.Context()))
-	require.Equal(t, 1, e.Traces().Traces, "what could not be committed stays open")
+	require.Equal(t, 1, e.Traces().Traces, "uncommitted traces stay open")
 	f.store.set(nil, nil)
 	require.NoError(t, e.CloseTraces(t.Context()))
 	require.Equal(t, delta.Count{Observed: 1, Failed: 1}, f.totals("a", catalog.SPA002))
@@ -492,14 +491,14 @@ func TestClose(t *testing.T) {
 	e := f.engine()
 	f.ingest(e, Traces(Spans(Service("a"), Span(1, 2, 1))))
 	require.NoError(t, e.Close(t.Context()))
-	require.Equal(t, delta.Count{Observed: 1}, f.totals("a", catalog.SPA001), "open traces are judged")
-	require.Equal(t, delta.Count{}, f.totals("a", catalog.SPA002), "as far as that can be told")
+	require.Equal(t, delta.Count{Observed: 1}, f.totals("a", catalog.SPA001), "open traces are evaluated")
+	require.Equal(t, delta.Count{}, f.totals("a", catalog.SPA002), "except for missing parents")
 	_, err := e.Ingest(t.Context(), f.org, wire.Logs, LogsRequest(Logs(Service("a"), Log("x"))).Body)
 	require.Equal(t, assay.CodeUnavailable, assay.ErrorCode(err))
 	require.NoError(t, e.Close(t.Context()))
 }
 
-func TestCloseDoesNotWaitForever(t *testing.T) {
+func TestCloseTimeout(t *testing.T) {
 	f := newFixture(t)
 	e := f.engine()
 	f.ingest(e, Traces(Spans(Service("a"), Span(1, 2, 1))))
@@ -512,8 +511,7 @@ func TestCloseDoesNotWaitForever(t *testing.T) {
 	require.NoError(t, e.Close(t.Context()))
 }
 
-// leaving is the context of a client that leaves when the engine has looked at it a
-// number of times.
+// leaving is a context that ends after a number of calls of Err.
 type leaving struct {
 	context.Context
 	leave context.CancelFunc
@@ -527,8 +525,7 @@ func (c *leaving) Err() error {
 	return c.Context.Err()
 }
 
-// TestEvaluationEndsWithTheRequest: when the client leaves, its request is not evaluated
-// to its end, and nothing of it is kept.
+// TestEvaluationEndsWithTheRequest: when the context ends, the evaluation stops and leaves no state.
 func TestEvaluationEndsWithTheRequest(t *testing.T) {
 	f := newFixture(t)
 	e := f.engine()
@@ -542,8 +539,8 @@ func TestEvaluationEndsWithTheRequest(t *testing.T) {
 	require.Equal(t, assay.CodeUnavailable, assay.ErrorCode(err))
 	require.ErrorIs(t, err, context.Canceled)
 	require.ErrorContains(t, err, "not evaluated in time")
-	require.Less(t, c.looks.Load(), int64(5), "it was asked more than twenty times")
-	require.Greater(t, c.looks.Load(), int64(-10), "and not much later")
+	require.Less(t, c.looks.Load(), int64(5), "Err was called more than twenty times")
+	require.Greater(t, c.looks.Load(), int64(-10), "evaluation stops soon")
 	require.EqualValues(t, 1, e.Counters().Refused.Load())
 	_, err = e.Ingest(t.Context(), f.org, wire.Logs, body)
 	require.NoError(t, err)
@@ -562,9 +559,9 @@ func TestFutureTimestamps(t *testing.T) {
 	}
 	services, _, err := f.store.FindServices(t.Context(), f.org, assay.Page{Limit: 10})
 	require.NoError(t, err)
-	require.Equal(t, T0.Add(time.Minute), services[0].LastSeenAt, "a minute ahead is believed")
-	require.Equal(t, T0, services[1].LastSeenAt, "more is not: the arrival counts")
-	require.Equal(t, T0, services[2].LastSeenAt, "as without a time")
+	require.Equal(t, T0.Add(time.Minute), services[0].LastSeenAt, "a minute ahead is accepted")
+	require.Equal(t, T0, services[1].LastSeenAt, "more is replaced by the arrival time")
+	require.Equal(t, T0, services[2].LastSeenAt, "as without a timestamp")
 }
 
 func TestRun(t *testing.T) {
@@ -585,12 +582,12 @@ func TestRun(t *testing.T) {
 
 func TestWaitingForAnEvaluatorEndsWithTheContext(t *testing.T) {
 	f := newFixture(t)
-	e := f.engine(func(c *engine.Config) { c.Evaluators = 1 })
+	e := f.engine(func(c *engine.Config) { c.CPU = fair.NewCPU(1, time.Now) })
 	f.ingest(e, LogsRequest(Logs(Service("a"), Log("x"))))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	refused := 0
-	for range 20 { // an evaluator that is free may still be taken
+	for range 20 { // a free evaluator may still be used
 		if _, err := e.Ingest(ctx, f.org, wire.Logs, LogsRequest(Logs(Service("a"), Log("x"))).Body); err != nil {
 			require.Equal(t, assay.CodeUnavailable, assay.ErrorCode(err))
 			refused++

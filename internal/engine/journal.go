@@ -18,81 +18,74 @@ import (
 	"assay/internal/trace"
 )
 
-// JournalStore keeps the journals of all processes. Implementations may be used
-// concurrently.
+// JournalStore stores the journals of all processes. Implementations must be safe for concurrent use.
 type JournalStore interface {
-	// ReadJournal returns at most limit entries of a journal with numbers greater than
-	// after, in order.
+	// ReadJournal returns at most limit entries of a journal with numbers greater than after, in order.
 	ReadJournal(ctx context.Context, name string, after uint64, limit int) ([]delta.JournalEntry, error)
-	// Journals returns the names of the journals that have entries.
+	// Journals returns the names of all journals with entries.
 	Journals(ctx context.Context) ([]string, error)
-	// LeaseNames returns the names with a prefix of the leases that have not expired.
+	// LeaseNames returns the names of the unexpired leases with a prefix.
 	LeaseNames(ctx context.Context, prefix string) ([]string, error)
 }
 
-// Leases are held for this process. Implementations may be used concurrently.
+// Leases are leases of this process. Implementations must be safe for concurrent use.
 type Leases interface {
-	// Holder returns the name under which they are held.
+	// Holder returns the holder name of the leases.
 	Holder() string
-	// Acquire takes a lease, and goes on renewing it until Release or until another
-	// process has it. It tells whether it is held now.
+	// Acquire acquires a lease and renews it until Release or until another process holds it. It reports whether the
+	// lease is held.
 	Acquire(ctx context.Context, name string) (bool, error)
-	// Release gives a lease up.
+	// Release releases a lease.
 	Release(ctx context.Context, name string) error
 }
 
-// JournalConfig says where open traces are kept so that no process takes them with it
-// when it is killed. Name, Store and Leases are needed; the zero value of another
-// field means its default.
+// JournalConfig configures the journal of open traces. Name, Store and Leases are required. Other zero fields select
+// the default.
 type JournalConfig struct {
-	// Name is the replica's. Each of its processes adds something of its own.
+	// Name is the name of the replica. Each process appends a unique suffix.
 	Name   string
 	Store  JournalStore
 	Leases Leases
-	// Interval is how often to look for journals that were left behind. Default 3 s.
+	// Interval is the interval between searches for abandoned journals. Default 3 s.
 	Interval time.Duration
-	// Expiry is the time after which leases of a process that was killed are free. For
-	// so long after the start traces stay open, lest they are judged without what a
-	// process before this one got of them. Default 10 s.
+	// Expiry is the time until the leases of a killed process expire. After the start, traces stay open for this
+	// time, so that they are not evaluated without the spans that an earlier process received. Default 10 s.
 	Expiry time.Duration
-	// Patience is how long a journal that is free is left to a process of the replica
-	// that wrote it: when that is started again, senders go on sending it the rest of
-	// the traces. Default 10 s; negative: not at all.
-	Patience time.Duration
+	// RestartGrace is how long a free journal is reserved for a new process of the replica that wrote it: after a
+	// restart, senders continue to send the rest of the traces to it. Default 10 s; negative: no reservation.
+	RestartGrace time.Duration
 }
 
 const (
-	// pageEntries is how many entries of a journal are read at a time. One is seldom
-	// larger than a mebibyte.
+	// pageEntries is the number of journal entries per read. Entries rarely exceed 1 MiB.
 	pageEntries = 8
-	// overKept is how long the last entry of a journal is kept whose traces have moved. It
-	// keeps a process that was frozen, and is not dead, from going on with them.
-	overKept = 24 * time.Hour
+	// movedRetention is how long the last entry of a moved journal is retained. It stops a suspended process that resumes
+	// from continuing with the traces.
+	movedRetention = 24 * time.Hour
 )
 
-// journal is where the open traces of this process are written to, and what looks
-// for those of others.
+// journal is the journal of this process's open traces. It also searches for abandoned journals of other processes.
 type journal struct {
 	cfg       JournalConfig
 	assembler *trace.Assembler
 	now       func() time.Time
 	logger    *slog.Logger
 
-	// Of the committing goroutine.
-	unknown bool // whether an entry with the next number has been committed
-	wrote   bool // such an entry, in the transaction in hand
-	adopts  bool // likewise, from another journal
+	// Used by the committing goroutine only.
+	unknown bool // whether the next entry has been committed is unknown
+	wrote   bool // the current transaction wrote the next entry
+	adopts  bool // the current transaction adopts from another journal
 
 	mu      sync.Mutex
-	name    string // "": none yet
+	name    string // "" before the first transaction
 	started time.Time
-	settled bool // no journal that is older than this process is left behind
+	settled bool // all journals older than this process have been handled
 	looking bool
 
-	passes sync.Mutex // held by whoever looks for journals
-	over   map[string]time.Time
-	left   map[string]bool      // of a newer version
-	free   map[string]time.Time // of other replicas: when they were first seen without a holder
+	passes     sync.Mutex // held during a search for journals
+	moved      map[string]time.Time
+	unreadable map[string]bool      // journals of an unknown version
+	free       map[string]time.Time // free journals of other replicas, by the time first seen
 }
 
 func newJournal(cfg JournalConfig, a *trace.Assembler, now func() time.Time, logger *slog.Logger) *journal {
@@ -102,12 +95,12 @@ func newJournal(cfg JournalConfig, a *trace.Assembler, now func() time.Time, log
 	if cfg.Expiry <= 0 {
 		cfg.Expiry = 10 * time.Second
 	}
-	if cfg.Patience == 0 {
-		cfg.Patience = 10 * time.Second
+	if cfg.RestartGrace == 0 {
+		cfg.RestartGrace = 10 * time.Second
 	}
 	return &journal{
 		cfg: cfg, assembler: a, now: now, logger: logger,
-		over: make(map[string]time.Time), left: make(map[string]bool), free: make(map[string]time.Time),
+		moved: make(map[string]time.Time), unreadable: make(map[string]bool), free: make(map[string]time.Time),
 	}
 }
 
@@ -117,15 +110,14 @@ func (j *journal) own() string {
 	return j.name
 }
 
-// waits tells whether traces stay open, whatever their time.
+// waits reports whether traces stay open even if they are due.
 func (j *journal) waits() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return !j.settled || j.looking
 }
 
-// prepare sees to it that the journal is this process's and that memory holds what
-// the journal says.
+// prepare ensures that this process holds its journal and that memory matches the journal.
 func (j *journal) prepare(ctx context.Context, now time.Time) error {
 	j.wrote, j.adopts = false, false
 	if j.unknown {
@@ -139,10 +131,10 @@ func (j *journal) prepare(ctx context.Context, now time.Time) error {
 	name := fmt.Sprintf("%s%s%08x", j.cfg.Name, processSeparator, rand.Uint32())
 	held, err := j.cfg.Leases.Acquire(ctx, delta.JournalLease(name))
 	if err != nil {
-		return fmt.Errorf("begin a journal of open traces: %w", err)
+		return fmt.Errorf("acquire lease of trace journal: %w", err)
 	}
 	if !held {
-		return assay.Errorf(assay.CodeUnavailable, "begin a journal of open traces: the lease of %s is another process's", name)
+		return assay.Errorf(assay.CodeUnavailable, "acquire lease of trace journal: %s is held by another process", name)
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -150,8 +142,7 @@ func (j *journal) prepare(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// processSeparator stands between a replica's name and what its process added, which
-// does not have it.
+// processSeparator separates the replica name from the suffix of the process, which does not contain it.
 const processSeparator = "-"
 
 // replicaOf returns the name of the replica that wrote a journal.
@@ -159,13 +150,13 @@ func replicaOf(journal string) string {
 	return journal[:max(0, strings.LastIndex(journal, processSeparator))]
 }
 
-// resolve finds out whether a transaction committed that seemed to fail.
+// resolve finds out whether a transaction with an unknown outcome has committed.
 func (j *journal) resolve(ctx context.Context, now time.Time) error {
 	name := j.own()
 	for {
 		entries, err := j.cfg.Store.ReadJournal(ctx, name, j.assembler.Next()-1, pageEntries)
 		if err != nil {
-			return fmt.Errorf("see what was committed: %w", err)
+			return fmt.Errorf("resolve outcome of last transaction: %w", err)
 		}
 		for _, e := range entries {
 			taken, err := j.assembler.Replay(now, e)
@@ -181,22 +172,21 @@ func (j *journal) resolve(ctx context.Context, now time.Time) error {
 	}
 }
 
-// lose goes on without the traces and the journal, which are another process's, or
-// will be.
+// lose drops the traces and the journal, because another process has taken them over or will.
 func (j *journal) lose(ctx context.Context, now time.Time, err error) {
 	name := j.own()
-	j.logger.WarnContext(ctx, "the journal of open traces was taken over by another process, which judges them", "journal", name, "error", err)
+	j.logger.WarnContext(ctx, "another process took over the trace journal and its traces", "journal", name, "error", err)
 	j.assembler.Abandon(now)
 	j.mu.Lock()
 	j.name = ""
 	j.mu.Unlock()
 	j.unknown = false
 	if err := j.cfg.Leases.Release(ctx, delta.JournalLease(name)); err != nil {
-		j.logger.WarnContext(ctx, "the lease of a lost journal was not released", "journal", name, "error", err)
+		j.logger.WarnContext(ctx, "failed to release the lease of the lost trace journal", "journal", name, "error", err)
 	}
 }
 
-// write returns what a transaction writes to journals.
+// write returns the changes of a transaction to journals.
 func (j *journal) write(tx *trace.Transaction) []delta.Journal {
 	journals := tx.Journals(j.own(), j.cfg.Leases.Holder())
 	j.wrote = tx.Journaled()
@@ -205,17 +195,17 @@ func (j *journal) write(tx *trace.Transaction) []delta.Journal {
 	return journals
 }
 
-// committed says that the transaction in hand has committed.
+// committed records that the current transaction has committed.
 func (j *journal) committed() {
 	if j.wrote {
 		j.unknown = false
 	}
 }
 
-// failed says that the transaction in hand failed. It tells whether to try it again.
-func (j *journal) failed(ctx context.Context, err error) (again bool) {
+// failed handles the failure of the current transaction. It reports whether to retry it.
+func (j *journal) failed(ctx context.Context, err error) (retry bool) {
 	switch {
-	case j.adopts: // it may be about the other journal, without which the facts are tried again anyway
+	case j.adopts: // the error may concern the other journal; the facts are retried without it anyway
 		if errors.Is(err, delta.ErrJournalLost) {
 			if held, err := j.cfg.Leases.Acquire(ctx, delta.JournalLease(j.own())); err == nil && !held {
 				j.lose(ctx, j.now(), nil)
@@ -230,16 +220,16 @@ func (j *journal) failed(ctx context.Context, err error) (again bool) {
 	}
 }
 
-// submit has a transaction move some of the traces that are left.
+// submit runs a transaction that moves some of the remaining traces.
 type submit func(ctx context.Context, left *trace.Recovery) error
 
-// run looks for journals that were left behind until ctx ends.
+// run searches for abandoned journals until ctx ends.
 func (j *journal) run(ctx context.Context, submit submit) {
 	ticker := time.NewTicker(j.cfg.Interval)
 	defer ticker.Stop()
 	for {
 		if err := j.takeOver(ctx, submit); err != nil && ctx.Err() == nil {
-			j.logger.ErrorContext(ctx, "open traces of other processes wait in their journals", "error", err)
+			j.logger.ErrorContext(ctx, "failed to adopt trace journals, will retry", "error", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -249,7 +239,7 @@ func (j *journal) run(ctx context.Context, submit submit) {
 	}
 }
 
-// takeOver moves the traces of all journals to this process's whose lease is free.
+// takeOver moves the traces of all journals with a free lease to the journal of this process.
 func (j *journal) takeOver(ctx context.Context, submit submit) error {
 	j.passes.Lock()
 	defer j.passes.Unlock()
@@ -264,24 +254,24 @@ func (j *journal) takeOver(ctx context.Context, submit submit) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.looking = false
-	// A journal whose lease is held may be that of a process which died a moment ago.
+	// A journal whose lease is held may belong to a process that has just died.
 	j.settled = j.settled || err == nil && (!waiting || now.Sub(j.started) >= j.cfg.Expiry)
 	return err
 }
 
-// pass looks at all journals once. It tells whether others hold some.
+// pass visits all journals once. It reports whether other processes hold some.
 func (j *journal) pass(ctx context.Context, now time.Time, submit submit) (waiting bool, err error) {
 	names, err := j.cfg.Store.Journals(ctx)
 	if err != nil {
-		return false, fmt.Errorf("list the journals of open traces: %w", err)
+		return false, fmt.Errorf("list trace journals: %w", err)
 	}
 	leased, err := j.cfg.Store.LeaseNames(ctx, delta.JournalLease(""))
 	if err != nil {
-		return false, fmt.Errorf("list the leases of journals: %w", err)
+		return false, fmt.Errorf("list journal leases: %w", err)
 	}
-	for name := range j.over {
+	for name := range j.moved {
 		if !slices.Contains(names, name) {
-			delete(j.over, name)
+			delete(j.moved, name)
 		}
 	}
 	for name := range j.free {
@@ -291,8 +281,8 @@ func (j *journal) pass(ctx context.Context, now time.Time, submit submit) (waiti
 	}
 	var failures []error
 	for _, name := range names {
-		since, isOver := j.over[name]
-		if name == j.own() || j.left[name] || isOver && now.Sub(since) < overKept {
+		since, isOver := j.moved[name]
+		if name == j.own() || j.unreadable[name] || isOver && now.Sub(since) < movedRetention {
 			continue
 		}
 		lease := delta.JournalLease(name)
@@ -300,20 +290,20 @@ func (j *journal) pass(ctx context.Context, now time.Time, submit submit) (waiti
 			waiting = true
 			continue
 		}
-		if j.leaves(name, now) {
+		if j.reserved(name, now) {
 			waiting = true
 			continue
 		}
 		held, err := j.cfg.Leases.Acquire(ctx, lease)
 		if err != nil {
-			return false, fmt.Errorf("take journal %s over: %w", name, err)
+			return false, fmt.Errorf("adopt journal %s: %w", name, err)
 		}
 		if !held {
 			waiting = true
 			continue
 		}
 		if err := j.adopt(ctx, name, now, submit); err != nil {
-			failures = append(failures, fmt.Errorf("take journal %s over: %w", name, err))
+			failures = append(failures, fmt.Errorf("adopt journal %s: %w", name, err))
 		}
 		if err := j.cfg.Leases.Release(ctx, lease); err != nil {
 			failures = append(failures, fmt.Errorf("release journal %s: %w", name, err))
@@ -322,8 +312,8 @@ func (j *journal) pass(ctx context.Context, now time.Time, submit submit) (waiti
 	return waiting, errors.Join(failures...)
 }
 
-// leaves tells whether a journal that is free is left to the replica that wrote it.
-func (j *journal) leaves(name string, now time.Time) bool {
+// reserved reports whether a free journal is still reserved for the replica that wrote it.
+func (j *journal) reserved(name string, now time.Time) bool {
 	if replicaOf(name) == j.cfg.Name {
 		return false
 	}
@@ -332,10 +322,10 @@ func (j *journal) leaves(name string, now time.Time) bool {
 		since = now
 		j.free[name] = since
 	}
-	return now.Sub(since) < j.cfg.Patience
+	return now.Sub(since) < j.cfg.RestartGrace
 }
 
-// adopt moves the traces of a journal whose lease is held.
+// adopt moves the traces of a journal whose lease this process holds.
 func (j *journal) adopt(ctx context.Context, name string, now time.Time, submit submit) error {
 	r := j.assembler.Recovery(name)
 	for {
@@ -344,17 +334,17 @@ func (j *journal) adopt(ctx context.Context, name string, now time.Time, submit 
 			return err
 		}
 		if err := r.Read(entries); err != nil {
-			j.left[name] = true
-			j.logger.WarnContext(ctx, "a journal of open traces is left to processes that can read it", "journal", name, "error", err)
+			j.unreadable[name] = true
+			j.logger.WarnContext(ctx, "skipping a trace journal of an unknown version", "journal", name, "error", err)
 			return nil
 		}
 		if len(entries) < pageEntries {
 			break
 		}
 	}
-	since, over := r.Over()
-	if over && now.Sub(since) < overKept {
-		j.over[name] = since
+	since, allMoved := r.AllMoved()
+	if allMoved && now.Sub(since) < movedRetention {
+		j.moved[name] = since
 		return nil
 	}
 	traces := r.Traces()
@@ -366,27 +356,27 @@ func (j *journal) adopt(ctx context.Context, name string, now time.Time, submit 
 			return err
 		}
 	}
-	if !over {
-		j.over[name] = now
-		j.logger.InfoContext(ctx, "open traces of another process were taken over", "journal", name, "traces", traces, "damaged_entries", r.Damaged)
+	if !allMoved {
+		j.moved[name] = now
+		j.logger.InfoContext(ctx, "adopted the traces of another process", "journal", name, "traces", traces, "damaged_entries", r.Damaged)
 	}
 	return nil
 }
 
-// close gives the journal up, so that others need not wait.
+// close releases the journal, so that other processes do not wait for it.
 func (j *journal) close(ctx context.Context) error {
 	name := j.own()
 	if name == "" {
 		return nil
 	}
 	if err := j.cfg.Leases.Release(ctx, delta.JournalLease(name)); err != nil {
-		return fmt.Errorf("release the journal of open traces: %w", err)
+		return fmt.Errorf("release trace journal: %w", err)
 	}
 	return nil
 }
 
-// TakeOver looks for journals of open traces that processes left behind and moves
-// them to this one's, as Run does all the time. Without a journal it does nothing.
+// TakeOver searches for abandoned journals once and moves their traces to the journal of this process, as Run does
+// periodically. Without a journal it does nothing.
 func (e *Engine) TakeOver(ctx context.Context) error {
 	if e.traces.journal == nil {
 		return nil

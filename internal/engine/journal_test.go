@@ -16,6 +16,7 @@ import (
 	"assay"
 	"assay/internal/delta"
 	"assay/internal/engine"
+	"assay/internal/fair"
 	"assay/internal/lease"
 	"assay/internal/rules/catalog"
 	. "assay/internal/rules/rulestest"
@@ -25,7 +26,7 @@ import (
 
 const organization = "01234567-89ab-7cde-8f01-23456789abcd"
 
-// server is an engine of one process.
+// server is the engine of one process.
 type server struct {
 	*engine.Engine
 	t *testing.T
@@ -35,8 +36,8 @@ type server struct {
 func (w *world) start(t *testing.T, name string, ends map[int]end) *server {
 	p := &process{world: w, name: name, ends: ends}
 	s := &server{t: t, p: p, Engine: engine.New(engine.Config{
-		Store: p, Now: w.clock, CommitInterval: time.Microsecond, Evaluators: 1,
-		Journal: &engine.JournalConfig{Name: name, Store: p, Leases: p, Expiry: expiry, Patience: -1},
+		Store: p, Now: w.clock, CommitInterval: time.Microsecond, CPU: fair.NewCPU(1, time.Now),
+		Journal: &engine.JournalConfig{Name: name, Store: p, Leases: p, Expiry: expiry, RestartGrace: -1},
 	})}
 	t.Cleanup(func() {
 		p.kill()
@@ -61,7 +62,7 @@ func (s *server) ingest(q Request) {
 	require.NoError(s.t, s.send(q))
 }
 
-// closeAll lets time pass until all traces are closed.
+// closeAll advances the time until all traces are closed.
 func (s *server) closeAll() {
 	s.t.Helper()
 	for range 10 {
@@ -74,7 +75,7 @@ func (s *server) closeAll() {
 	s.t.Fatal("traces stay open")
 }
 
-// script is what senders and time do to whatever process there is.
+// script is a sequence of requests and clock advances for the current process.
 var script = func() (steps []func(*server) error) {
 	send := func(entries ...*tracepb.ResourceSpans) {
 		q := Traces(entries...)
@@ -97,7 +98,7 @@ var script = func() (steps []func(*server) error) {
 	send(Spans(b, Span(1, 3, 2)), Spans(a, many[:14]...))
 	later(20 * time.Second)
 	send(Spans(b, many[:14]...), Spans(a, Span(2, 2, 1), Span(2, 3, 99)))
-	send(Spans(a, Span(1, 1, 0))) // whose children came long before
+	send(Spans(a, Span(1, 1, 0))) // whose children arrived long before
 	later(10 * time.Second)
 	steps = append(steps, func(s *server) error { return s.CloseTraces(s.t.Context()) }) // trace 7
 	send(Spans(b, many[14:]...), Spans(a, Span(2, 4, 3)))
@@ -120,8 +121,7 @@ func outcome(w *world) map[string]delta.Count {
 	return counts
 }
 
-// play runs the script. Whoever dies has a successor, who takes its traces over and
-// repeats the step.
+// play runs the script. When a process dies, its successor takes over the traces and repeats the step.
 func play(t *testing.T, w *world, ends map[int]end) (commits, lives int) {
 	s := w.start(t, "0", ends)
 	lives = 1
@@ -131,7 +131,7 @@ func play(t *testing.T, w *world, ends map[int]end) (commits, lives int) {
 			require.Less(t, try, 5)
 			if s.p.alive() != nil {
 				w.mu.Lock()
-				clear(w.leases) // they have expired
+				clear(w.leases) // all leases expire
 				w.mu.Unlock()
 				s = w.start(t, fmt.Sprint(lives), nil)
 				lives++
@@ -150,8 +150,7 @@ func play(t *testing.T, w *world, ends map[int]end) (commits, lives int) {
 	return s.p.commits, lives
 }
 
-// TestEveryCommit ends each commit in every way. What is counted is what is counted
-// when nothing happens.
+// TestEveryCommit ends each commit in every possible way. The counts must equal those without failures.
 func TestEveryCommit(t *testing.T) {
 	undisturbed := newWorld(T0)
 	commits, _ := play(t, undisturbed, nil)
@@ -161,7 +160,7 @@ func TestEveryCommit(t *testing.T) {
 		"a SPA-001": {Observed: 5}, "a SPA-002": {Observed: 19, Failed: 16}, "a SPA-004": {Observed: 2}, "a SPA-005": {Observed: 5},
 		"b SPA-001": {Observed: 5, Failed: 1}, "b SPA-002": {Observed: 32, Failed: 29}, "b SPA-004": {Observed: 1}, "b SPA-005": {Observed: 5, Failed: 1},
 	}, want)
-	for _, how := range []end{diesBefore, diesAfter, unheard, refused} {
+	for _, how := range []end{diesBefore, diesAfter, resultLost, refused} {
 		for i := range commits {
 			w := newWorld(T0)
 			_, lives := play(t, w, map[int]end{i + 1: how})
@@ -174,18 +173,18 @@ func TestEveryCommit(t *testing.T) {
 	w := newWorld(T0)
 	all := make(map[int]end)
 	for i := range 4 * commits {
-		all[2*i+1] = unheard
+		all[2*i+1] = resultLost
 	}
 	play(t, w, all)
-	require.Equal(t, want, outcome(w), "every second answer is lost")
+	require.Equal(t, want, outcome(w), "every second result is lost")
 }
 
-// TestFrozenProcess: a process that stood still for longer than its leases live finds
-// its journal taken over, and goes on with another one. Nothing is judged twice.
+// TestFrozenProcess: a process that was suspended for longer than its lease finds its journal taken over and begins
+// another one. No trace is evaluated twice.
 func TestFrozenProcess(t *testing.T) {
 	for name, back := range map[string]func(w *world, s *server, journal string){
-		"while the other one holds its journal": func(*world, *server, string) {},
-		"after the other one let go of it": func(w *world, s *server, journal string) {
+		"while the other process holds its journal": func(*world, *server, string) {},
+		"after the other process released it": func(w *world, s *server, journal string) {
 			w.advance(expiry)
 			s.p.renew(delta.JournalLease(journal))
 			(&process{world: w, name: "other"}).renew(delta.JournalLease(onlyName(w, "other")))
@@ -203,31 +202,30 @@ func TestFrozenProcess(t *testing.T) {
 			for journal = range w.entries() {
 			}
 			require.NoError(t, other.TakeOver(t.Context()))
-			require.Zero(t, other.Traces().Traces, "its lease is held")
+			require.Zero(t, other.Traces().Traces, "its lease is still held")
 			w.advance(expiry)
 			require.NoError(t, other.TakeOver(t.Context()))
 			require.Equal(t, 2, other.Traces().Traces)
 			back(w, old, journal)
 
-			require.NoError(t, old.send(Traces(Spans(Service("a"), Span(1, 2, 1), Span(3, 1, 0)))), "its sender hears nothing of that")
-			require.Equal(t, 2, old.Traces().Traces, "what arrived since")
+			require.NoError(t, old.send(Traces(Spans(Service("a"), Span(1, 2, 1), Span(3, 1, 0)))), "the sender gets no error")
+			require.Equal(t, 2, old.Traces().Traces, "only spans received since")
 			require.NoError(t, old.TakeOver(t.Context()))
 			require.NoError(t, other.TakeOver(t.Context()))
 			old.closeAll()
 			other.closeAll()
-			require.Equal(t, delta.Count{Observed: 4}, w.totals("a", catalog.SPA001), "of trace 1 there are two halves")
-			require.Equal(t, delta.Count{Observed: 1, Failed: 1}, w.totals("a", catalog.SPA002), "the second half lost its beginning")
+			require.Equal(t, delta.Count{Observed: 4}, w.totals("a", catalog.SPA001), "trace 1 has two halves")
+			require.Equal(t, delta.Count{Observed: 1, Failed: 1}, w.totals("a", catalog.SPA002), "the second half lacks its beginning")
 			require.EqualValues(t, 2, w.totals("a", catalog.SPA004).Observed, "roots")
 		})
 	}
 }
 
-// TestFrozenHeir: a process that has lost its own journal finds that out, too, when all
-// that it does is to take over another one.
-func TestFrozenHeir(t *testing.T) {
+// TestFrozenSuccessor: a process that has lost its journal also finds out while it only takes over another one.
+func TestFrozenSuccessor(t *testing.T) {
 	for name, back := range map[string]func(w *world, s *server, journal string){
-		"while another one holds its journal": func(*world, *server, string) {},
-		"after it let go of it": func(w *world, s *server, journal string) {
+		"while another process holds its journal": func(*world, *server, string) {},
+		"after that process released it": func(w *world, s *server, journal string) {
 			w.advance(expiry)
 			s.p.renew(delta.JournalLease(journal))
 		},
@@ -256,8 +254,8 @@ func TestFrozenHeir(t *testing.T) {
 	}
 }
 
-// TestSecondHalfElsewhere: the rest of a trace goes to another replica when the first
-// one dies, and may be there before what the first one got.
+// TestSecondHalfElsewhere: when a replica dies, the rest of a trace arrives at another replica, possibly before that
+// has adopted the first half.
 func TestSecondHalfElsewhere(t *testing.T) {
 	w := newWorld(T0)
 	first, second := w.start(t, "first", nil), w.start(t, "second", nil)
@@ -278,8 +276,7 @@ func TestSecondHalfElsewhere(t *testing.T) {
 	require.Equal(t, delta.Count{Observed: 1}, w.totals("c", catalog.SPA001))
 }
 
-// TestNothingClosesMeanwhile: what a process has of a trace is not judged while it
-// reads what another one had.
+// TestNothingClosesMeanwhile: a process does not evaluate its part of a trace while it adopts another process's part.
 func TestNothingClosesMeanwhile(t *testing.T) {
 	w := newWorld(T0)
 	first, second := w.start(t, "first", nil), w.start(t, "second", nil)
@@ -297,15 +294,15 @@ func TestNothingClosesMeanwhile(t *testing.T) {
 	require.Equal(t, delta.Count{Observed: 1}, w.totals("a", catalog.SPA002))
 }
 
-// TestStartWaits: a new process judges nothing as long as the one before it may have
-// left something that is not free yet.
+// TestStartWaits: a new process evaluates no trace while an earlier process may have left a journal whose lease has
+// not expired.
 func TestStartWaits(t *testing.T) {
 	w := newWorld(T0)
 	brief := func(name string) *server {
 		p := &process{world: w, name: name}
 		s := &server{t: t, p: p, Engine: engine.New(engine.Config{
 			Store: p, Now: w.clock, CommitInterval: time.Microsecond, Trace: trace.Config{Idle: time.Second},
-			Journal: &engine.JournalConfig{Name: name, Store: p, Leases: p, Expiry: expiry, Patience: -1},
+			Journal: &engine.JournalConfig{Name: name, Store: p, Leases: p, Expiry: expiry, RestartGrace: -1},
 		})}
 		t.Cleanup(func() {
 			p.kill()
@@ -332,7 +329,7 @@ func TestStartWaits(t *testing.T) {
 	require.NoError(t, second.CloseTraces(t.Context()))
 	require.Equal(t, delta.Count{Observed: 1}, w.totals("a", catalog.SPA002))
 
-	// Replicas that live do not hold it up for longer.
+	// Live replicas do not delay it further.
 	third := brief("third")
 	third.ingest(Traces(Spans(Service("a"), Span(3, 1, 0))))
 	second.ingest(Traces(Spans(Service("a"), Span(2, 1, 0))))
@@ -354,7 +351,7 @@ func onlyName(w *world, process string) string {
 	return ""
 }
 
-// TestCloseLeavesOpenTraces for the next process, at once.
+// TestCloseLeavesOpenTraces: after Close, the next process takes over the open traces at once.
 func TestCloseLeavesOpenTraces(t *testing.T) {
 	w := newWorld(T0)
 	s := w.start(t, "a", nil)
@@ -374,18 +371,18 @@ func TestCloseLeavesOpenTraces(t *testing.T) {
 	require.Len(t, w.leases, 1)
 }
 
-// TestCloseWithoutStore is no failure: what is open is in the journal.
+// TestCloseWithoutStore: Close succeeds without a store, because open traces are in the journal.
 func TestCloseWithoutStore(t *testing.T) {
 	w := newWorld(T0)
 	s := w.start(t, "a", nil)
 	require.NoError(t, s.TakeOver(t.Context()))
 	s.ingest(Traces(Spans(Service("a"), Span(1, 2, 1))))
-	w.advance(time.Minute) // its time has come
+	w.advance(time.Minute) // the trace is due
 	s.p.kill()
 	require.NoError(t, s.Close(t.Context()))
 
 	w.mu.Lock()
-	clear(w.leases) // they have expired
+	clear(w.leases) // all leases expire
 	w.mu.Unlock()
 	next := w.start(t, "b", nil)
 	require.NoError(t, next.TakeOver(t.Context()))
@@ -393,8 +390,8 @@ func TestCloseWithoutStore(t *testing.T) {
 	require.Equal(t, delta.Count{Observed: 1, Failed: 1}, w.totals("a", catalog.SPA002))
 }
 
-// TestJournalsEnd: what is left of a journal that was taken over goes after a day, and
-// one that nobody here can read stays.
+// TestJournalsEnd: the last entry of an adopted journal is deleted after a day, and a journal of an unknown version
+// is kept.
 func TestJournalsEnd(t *testing.T) {
 	w := newWorld(T0)
 	w.journals["newer"] = map[uint64][]byte{1: {99, 1, 2, 3}}
@@ -412,16 +409,16 @@ func TestJournalsEnd(t *testing.T) {
 	require.NoError(t, s.CloseTraces(t.Context()))
 	require.Equal(t, map[string]int{"newer": 1, onlyName(w, "0"): 1, onlyName(w, "1"): 1, onlyName(w, "2"): 1}, w.entries())
 	w.advance(24 * time.Hour)
-	again := w.start(t, "again", nil) // has not seen them before
+	again := w.start(t, "again", nil) // has not seen the journals before
 	require.NoError(t, s.TakeOver(t.Context()))
 	require.NoError(t, again.TakeOver(t.Context()))
 	require.Equal(t, map[string]int{"newer": 1}, w.entries())
 	require.Equal(t, delta.Count{Observed: 3}, w.totals("a", catalog.SPA001))
 }
 
-// TestDyingHeirs: whoever takes traces over may die of it, and the next one, too.
-func TestDyingHeirs(t *testing.T) {
-	const traces = 42_000 // several transactions are needed to move them
+// TestSuccessorsCrash: failover works even if the successor and the next one also die.
+func TestSuccessorsCrash(t *testing.T) {
+	const traces = 42_000 // adopting them takes several transactions
 	var spans []*tracepb.Span
 	for i := range traces {
 		spans = append(spans, Span(i, 2, i%2))
@@ -430,7 +427,7 @@ func TestDyingHeirs(t *testing.T) {
 	s := w.start(t, "owner", nil)
 	s.ingest(Traces(Spans(Service("a"), spans...)))
 	require.NoError(t, s.Close(t.Context()))
-	for i, ends := range []map[int]end{{1: diesAfter}, {2: diesBefore}, {1: unheard, 2: diesAfter}, {1: refused, 2: unheard, 4: diesAfter}} {
+	for i, ends := range []map[int]end{{1: diesAfter}, {2: diesBefore}, {1: resultLost, 2: diesAfter}, {1: refused, 2: resultLost, 4: diesAfter}} {
 		s = w.start(t, fmt.Sprint("heir ", i), ends)
 		for try := 0; s.p.alive() == nil; try++ {
 			require.Less(t, try, 20)
@@ -450,17 +447,17 @@ func TestDyingHeirs(t *testing.T) {
 	require.Equal(t, delta.Count{Observed: traces / 2, Failed: traces / 2}, w.totals("a", catalog.SPA002))
 }
 
-// TestSQLite takes over from a process that did not get to close its store.
+// TestSQLite takes over from a process that did not close its store.
 func TestSQLite(t *testing.T) {
 	f := newFixture(t)
 	path := filepath.Join(t.TempDir(), "assay.db")
-	open := func(name string) (*gate, *lease.Coordinator) {
+	open := func(name string) (*faultyStore, *lease.Coordinator) {
 		store, err := sqlite.Open(t.Context(), sqlite.Config{Path: path, Migrate: true, Now: f.clock})
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, store.Close()) })
-		return &gate{Store: store}, lease.New(lease.Config{Store: store, Name: name, Now: f.clock})
+		return &faultyStore{Store: store}, lease.New(lease.Config{Store: store, Name: name, Now: f.clock})
 	}
-	begin := func(store *gate, leases *lease.Coordinator) *engine.Engine {
+	begin := func(store *faultyStore, leases *lease.Coordinator) *engine.Engine {
 		f.store = store
 		e := f.engine(func(c *engine.Config) {
 			c.Store = store
@@ -480,7 +477,7 @@ func TestSQLite(t *testing.T) {
 
 	second := begin(open("second"))
 	f.ingest(second, Traces(Spans(Service("b"), Span(1, 1, 0), Span(2, 2, 1))))
-	f.ingest(second, Traces(Spans(Service("a"), Span(1, 2, 1), Span(1, 3, 7), Span(2, 1, 0)))) // sent again
+	f.ingest(second, Traces(Spans(Service("a"), Span(1, 2, 1), Span(1, 3, 7), Span(2, 1, 0)))) // retried
 	require.Equal(t, 2, second.Traces().Spans)
 	f.advance(10 * time.Second)
 	require.NoError(t, second.TakeOver(t.Context()))
@@ -493,6 +490,6 @@ func TestSQLite(t *testing.T) {
 	require.NoError(t, second.CloseTraces(t.Context()))
 	journals, err := f.store.Journals(t.Context())
 	require.NoError(t, err)
-	require.Len(t, journals, 1, "the first one's end")
+	require.Len(t, journals, 1, "the last entry of the first one")
 	store.set(nil, nil)
 }

@@ -17,28 +17,29 @@ import (
 	"assay/internal/wire"
 )
 
-// A request is committed in parts when one transaction would take longer than the
-// requests of other organizations should wait. Each part is recognized by itself when the
-// request is repeated, so where a request is cut depends on its bytes alone.
+// A large request is committed in parts, so that its transactions do not delay other organizations. Each part is
+// recognized on its own when the request is repeated. So the boundaries depend only on the bytes of the request.
 const (
-	partEntries = 64      // resource entries of a part
-	maxParts    = 512     // of a request. Parts of one that has more entries are larger
-	partHours   = 2048    // hours of the services of a part. More are refused: exporters send a few
-	partSpans   = 1 << 16 // of a part. More are refused
-	partFacts   = 1 << 16 // rows of a part. More are refused
-	partRows    = 1024    // rows that go ahead of the others in one transaction
-	partsAtOnce = 16      // parts of a request that are evaluated, or wait for a transaction
+	partEntries  = 64      // resource entries per part
+	maxParts     = 512     // parts per request; larger requests have larger parts
+	partServices = 256     // services per part, including those without records; more are refused
+	partHours    = 2048    // pairs of service and hour per part; more are refused, exporters send a few
+	partSpans    = 1 << 16 // spans per part; more are refused
+	partFacts    = 1 << 16 // rows per part; more are refused
+	partRows     = 1024    // rows of one transaction of detached facts
+	groupsAtOnce = 16      // concurrent transactions of detached facts per part
+	partsAtOnce  = 16      // parts of a request that are evaluated or queued concurrently
 )
 
-// part is what one part of a request left behind.
+// part holds the result of evaluating one part of a request.
 type part struct {
 	id       delta.Request
 	batch    *rules.Batch
-	detached []*delta.Delta // of the batch; go ahead of it
+	detached []*delta.Delta // facts committed before the batch
 	fresh    bool
 }
 
-// evaluatePart evaluates a part of a request. When that fails, it holds nothing.
+// evaluatePart evaluates a part of a request. On errors it releases everything.
 func (e *Engine) evaluatePart(ctx context.Context, signal wire.Signal, body []byte, in rules.Input, hash [16]byte) (*part, error) {
 	p := &part{
 		id:    delta.Request{OrganizationID: in.OrganizationID, Signal: rules.SignalOf(signal), Hash: hash},
@@ -51,17 +52,16 @@ func (e *Engine) evaluatePart(ctx context.Context, signal wire.Signal, body []by
 	return p, nil
 }
 
-// drop gives back what a part took that is not going to be committed.
+// drop releases the admissions of a part that will not be committed.
 func (e *Engine) drop(p *part) {
 	e.quota.Release(p.id.OrganizationID, p.batch.Admitted)
 	e.recycle(p.batch)
 }
 
-// ingestParts evaluates and commits a request that was cut, a few parts at a time. When
-// some are committed and others are not, the request may be sent again: the committed ones
-// count once. It returns when nothing uses the request any more.
+// ingestParts evaluates and commits a split request, a few parts at a time. If only some parts commit, the sender may
+// retry: committed parts count once. ingestParts returns when nothing uses the request any more.
 func (e *Engine) ingestParts(ctx context.Context, signal wire.Signal, body []byte, bodies [][]byte, in rules.Input) outcome {
-	whole, err := e.validate(ctx, signal, body, in) // before anything is committed
+	whole, err := e.validate(ctx, signal, body, in) // before committing anything
 	if err != nil {
 		return e.refused(err)
 	}
@@ -82,7 +82,7 @@ func (e *Engine) ingestParts(ctx context.Context, signal wire.Signal, body []byt
 			if err == nil {
 				err = e.commitPart(groupCtx, p)
 			}
-			// Not one that is wrapped: that is another part's, for which this one ended.
+			// Ignore a wrapped error: it belongs to another part and ended this one.
 			if malformed, ok := err.(*wire.Error); ok {
 				err = &wire.Error{Offset: malformed.Offset + at, Field: malformed.Field, Reason: malformed.Reason}
 			}
@@ -99,29 +99,29 @@ func (e *Engine) ingestParts(ctx context.Context, signal wire.Signal, body []byt
 	return e.committed(parts, len(body))
 }
 
-// validate checks a whole request in the organization's turn, and returns its hash.
+// validate checks a whole request in an evaluation slot of the organization, and returns its hash.
 func (e *Engine) validate(ctx context.Context, signal wire.Signal, body []byte, in rules.Input) (hash [16]byte, err error) {
-	if err := e.takeTurn(ctx, in.OrganizationID); err != nil {
+	if err := e.acquireSlot(ctx, in.OrganizationID); err != nil {
 		return hash, err
 	}
-	defer e.judging.Release(in.OrganizationID)
+	defer e.cfg.CPU.Release(in.OrganizationID)
 	if err := wire.Validate(signal, body); err != nil {
 		return hash, err
 	}
 	return in.HashKey.Request(body), nil
 }
 
-// recovered turns a panic into an error: one request must not end the process.
+// recovered converts a panic to an error, so that a request cannot end the process.
 func (e *Engine) recovered(ctx context.Context, err *error) {
 	if r := recover(); r != nil {
-		e.cfg.Logger.ErrorContext(ctx, "panic while a request was taken in", "stack", string(debug.Stack()))
+		e.cfg.Logger.ErrorContext(ctx, "panic while ingesting a request", "stack", string(debug.Stack()))
 		*err = assay.Errorf(assay.CodeInternal, "internal error")
 	}
 }
 
-// commitPart commits a part. When that fails, it holds nothing.
+// commitPart commits a part. On errors it releases everything.
 func (e *Engine) commitPart(ctx context.Context, p *part) (err error) {
-	ahead := false // of the part's own transaction: what was admitted is in the store
+	ahead := false // detached facts are committed: the admissions are in the store
 	defer func() {
 		switch {
 		case err == nil || ahead:
@@ -134,8 +134,9 @@ func (e *Engine) commitPart(ctx context.Context, p *part) (err error) {
 		}
 	}()
 	if len(p.detached) > 0 {
-		// All at once: what the queue has no room for is not held in memory.
+		// Submit a few at a time, so that the parts of one request do not fill the queue.
 		group, ctx := errgroup.WithContext(ctx)
+		group.SetLimit(groupsAtOnce)
 		var some atomic.Bool
 		for _, d := range p.detached {
 			group.Go(func() error {
@@ -157,12 +158,12 @@ func (e *Engine) commitPart(ctx context.Context, p *part) (err error) {
 	return err
 }
 
-// committed counts a request and returns what its sender is told.
+// committed counts a committed request and returns its outcome.
 func (e *Engine) committed(parts []*part, bytes int) outcome {
 	e.counters.Requests.Add(1)
 	var overflow, fresh uint64
 	for _, p := range parts {
-		if !p.fresh { // its services are in the store already, so what was admitted for it stays
+		if !p.fresh { // its services are already in the store, so their admissions are kept
 			continue
 		}
 		fresh++
@@ -180,11 +181,11 @@ func (e *Engine) committed(parts []*part, bytes int) outcome {
 		return outcome{}
 	}
 	e.counters.Overflow.Add(overflow)
-	return outcome{warning: fmt.Sprintf("%d records are past the organization's limit of services or metric names and count for the service %s without being judged",
+	return outcome{warning: fmt.Sprintf("%d records exceed the organization's limit of services or metric names; they count for the service %s and are not evaluated",
 		overflow, assay.OverflowService)}
 }
 
-// detached is facts of a request that may be committed any number of times.
+// detached holds facts of a request that are idempotent.
 type detached struct {
 	facts        *delta.Delta
 	organization string
@@ -193,7 +194,7 @@ type detached struct {
 // MergeInto adds the facts to d.
 func (f detached) MergeInto(d *delta.Delta) { d.Merge(f.facts) }
 
-// Rows returns about how many rows a store writes.
+// Rows returns an estimate of the rows that a store writes.
 func (f detached) Rows() int { return partRows }
 
 // Organization implements commit.Owned.

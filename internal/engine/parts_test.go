@@ -3,6 +3,7 @@
 package engine_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"testing"
@@ -15,17 +16,18 @@ import (
 	"assay"
 	"assay/internal/delta"
 	"assay/internal/engine"
+	"assay/internal/fair"
 	"assay/internal/rules/catalog"
 	. "assay/internal/rules/rulestest"
 	"assay/internal/wire"
 )
 
-// measured is a store that notes how many rows a transaction writes, and fails on demand.
+// measured is a store that records the rows per transaction and fails on demand.
 type measured struct {
 	slow
 	seen map[delta.Request]bool
 	rows []int
-	fail map[int]bool // by number of the transaction, from 0
+	fail map[int]bool // by transaction number, from 0
 }
 
 func (m *measured) Commit(_ context.Context, _ time.Time, requests []delta.Request, merge func([]bool) *delta.Delta) error {
@@ -52,7 +54,7 @@ func (m *measured) Commit(_ context.Context, _ time.Time, requests []delta.Reque
 
 func (m *measured) engine(t *testing.T) *engine.Engine {
 	m.seen, m.now = make(map[delta.Request]bool), T0
-	e := engine.New(engine.Config{Store: m, Now: func() time.Time { return m.now }, CommitInterval: time.Microsecond, Evaluators: 1})
+	e := engine.New(engine.Config{Store: m, Now: func() time.Time { return m.now }, CommitInterval: time.Microsecond, CPU: fair.NewCPU(1, time.Now)})
 	t.Cleanup(func() { require.NoError(t, e.Close(context.WithoutCancel(t.Context()))) })
 	return e
 }
@@ -66,8 +68,8 @@ func (m *measured) observed(r catalog.Rule) (n uint64) {
 	return n
 }
 
-// TestRequestInParts: a request of many services is committed in several transactions
-// and counts once, though some of them fail and it is sent again.
+// TestRequestInParts: a request with many services is committed in several transactions and counts once, even if some
+// transactions fail and the request is retried.
 func TestRequestInParts(t *testing.T) {
 	const services = 1000
 	var entries []*logspb.ResourceLogs
@@ -95,8 +97,7 @@ func TestRequestInParts(t *testing.T) {
 	}
 }
 
-// TestMalformedPart: nothing of a request is committed when its last entry is malformed,
-// and the error says where.
+// TestMalformedPart: a request with a malformed last entry is not committed at all, and the error has the offset.
 func TestMalformedPart(t *testing.T) {
 	m := &measured{}
 	e := m.engine(t)
@@ -106,7 +107,7 @@ func TestMalformedPart(t *testing.T) {
 			list = append(list, Logs(Service(fmt.Sprint("service ", i)), Log("x")))
 		}
 		q := LogsRequest(list...)
-		_, err := e.Ingest(t.Context(), "org", q.Signal, append(q.Body, 0x0a, 2, 0x0a, 9)) // an entry whose resource is cut off
+		_, err := e.Ingest(t.Context(), "org", q.Signal, append(q.Body, 0x0a, 2, 0x0a, 9)) // an entry with a truncated resource
 		var malformed *wire.Error
 		require.ErrorAs(t, err, &malformed)
 		return malformed.Offset - len(q.Body)
@@ -115,8 +116,7 @@ func TestMalformedPart(t *testing.T) {
 	require.Empty(t, m.rows)
 }
 
-// TestManyFactsOfOneService: claims and distinct sets of a request that go ahead of it are
-// all there.
+// TestManyFactsOfOneService: detached claims and distinct sets of a request are complete.
 func TestManyFactsOfOneService(t *testing.T) {
 	var metrics []*metricspb.Metric
 	for i := range 1500 {
@@ -136,8 +136,7 @@ func TestManyFactsOfOneService(t *testing.T) {
 	}
 }
 
-// TestManyHours: records of a request that fall into very many hours are refused, the
-// whole window of two services is not.
+// TestManyHours: a request with records in too many hours is refused. The whole window of two services is accepted.
 func TestManyHours(t *testing.T) {
 	request := func(services int) Request {
 		var entries []*logspb.ResourceLogs
@@ -157,5 +156,25 @@ func TestManyHours(t *testing.T) {
 	require.NoError(t, err)
 	q = request(3)
 	_, err = e.Ingest(t.Context(), "org", q.Signal, q.Body)
+	require.ErrorContains(t, err, "send smaller requests")
+}
+
+// TestManyServicesInAPart: a part with very many services is refused, also if they have no
+// records, which would fall into hours. Many entries make the parts large.
+func TestManyServicesInAPart(t *testing.T) {
+	request := func(services, empty int) []byte {
+		var entries []*logspb.ResourceLogs
+		for i := range services {
+			entries = append(entries, Logs(Service(fmt.Sprint("service ", i))))
+		}
+		return append(LogsRequest(entries...).Body, bytes.Repeat([]byte{0x0a, 0}, empty)...)
+	}
+	m := &measured{}
+	e := m.engine(t)
+	_, err := e.Ingest(t.Context(), "org", wire.Logs, request(400, 0))
+	require.NoError(t, err)
+	_, err = e.Ingest(t.Context(), "org", wire.Logs, request(200, 200_000))
+	require.NoError(t, err)
+	_, err = e.Ingest(t.Context(), "org", wire.Logs, request(400, 200_000))
 	require.ErrorContains(t, err, "send smaller requests")
 }

@@ -19,54 +19,56 @@ import (
 	"assay/internal/rules"
 )
 
-// detailsPerName is how many details (units, lists of bounds, attribute keys) of
-// its metrics a service may have, for each metric name that it may have.
+// detailsPerName limits the metric details (units, bucket bounds, attribute keys) of a service, per allowed metric
+// name.
 const detailsPerName = 10
 
-// instancesPerHour is how many instances of a service, each on one workload, are compared
-// with others in an hour. Their claims are kept for the whole window.
+// An organization may have as many metric names as namesPerOrganization services with the maximum number of names, and
+// detailsPerOrganization times as many details and hours of instances. The maxima of all its services together would
+// take gigabytes.
+const (
+	namesPerOrganization   = 1000
+	detailsPerOrganization = 2
+)
+
+// instancesPerHour limits the instances of a service, each on one workload, that are compared per hour. Their claims
+// are stored for the whole window.
 const instancesPerHour = 1000
 
-// What replicas admit without knowing of each other converges. One that knows of
-// little does not ask: all of those together cannot get far past the limit. From
-// there on what a replica knows has to be new when it admits something.
+// Replicas admit services and names independently, and converge. Far below a limit a replica does not read the store:
+// together, replicas cannot get far beyond the limit. Closer to the limit, a replica needs fresh readings of the
+// store.
 const (
-	// freely is the part of a limit that the replicas fill together without asking.
-	freely = 4
-	// knownFor is how long what was read of the store counts when something new is to
-	// be admitted.
-	knownFor = 5 * time.Second
-	// readShare keeps reading of metric names, of which there may be millions, to a
-	// twentieth of the time.
+	// optimisticFraction is the inverse of the fraction of a limit that the replicas together fill without reading the store.
+	optimisticFraction = 4
+	// maxReadingAge is the maximum age of a reading of the store for a new admission.
+	maxReadingAge = 5 * time.Second
+	// readShare limits reading metric names, possibly millions, to a twentieth of the time.
 	readShare   = 20
 	readTimeout = 2 * time.Second
-	// loadTimeout is for reading everything about one organization. It may be longer than
-	// any request waits: it is for the ones after it.
+	// loadTimeout limits reading everything about an organization. It may exceed the timeout of the requests that
+	// wait: later requests profit.
 	loadTimeout = time.Minute
 )
 
-// QuotaConfig of a Quota. Store is needed; the zero value of another field means its
-// default.
+// QuotaConfig configures a Quota. Store is required. Other zero fields select the default.
 type QuotaConfig struct {
 	Store          Store
-	MaxServices    int           // of an organization; default assay.DefaultMaxServices
-	MaxMetricNames int           // of a service; default assay.DefaultMaxMetricNames
-	Window         time.Duration // of which facts are kept; default assay.DefaultWindow
-	Replicas       func() int    // how many processes admit for the store; default 1
+	MaxServices    int           // per organization; default assay.DefaultMaxServices
+	MaxMetricNames int           // per service; default assay.DefaultMaxMetricNames
+	Window         time.Duration // scoring window; default assay.DefaultWindow
+	Replicas       func() int    // number of processes that share the store; default 1
 	Now            func() time.Time
 	Logger         *slog.Logger
 }
 
-// Quota limits the services of an organization and the metric names of a service.
-// It knows what the store keeps and what requests under way have added. It may be
-// used concurrently.
+// Quota limits the services of an organization and the metric names of a service. It combines the content of the
+// store with the admissions of requests in progress. It is safe for concurrent use.
 //
-// Several replicas that work for the store get past a limit by a quarter of it at
-// most; services moreover by half of what was free of it five seconds before, by one
-// for each replica, and by those of requests that were not committed yet; metric names
-// by what the other replicas admit within five seconds, or within twenty times what it
-// takes to read the names of the organization. Details of metrics, which no store
-// knows, and instances each replica admits by itself.
+// Several replicas can exceed a limit. Together they exceed it by at most a quarter. For services, add half of what
+// was free five seconds earlier, one per replica, and the services of uncommitted requests. For metric names, add the
+// names that other replicas admit within five seconds, or within twenty times the duration of reading the
+// organization's names. Each replica limits metric details and instances by itself; details are not stored.
 type Quota struct {
 	cfg   QuotaConfig
 	reads singleflight.Group
@@ -81,29 +83,30 @@ type organizationQuota struct {
 	warned   bool
 
 	servicesRead, namesRead reading
-	free, admitted          int // services: what was free when they were read, and how many were admitted since
+	free, admitted          int // services: free at the last reading, and admitted since
+
+	names, details int // of all services; see count
 }
 
-// reading is when something was read of the store.
+// reading is the time and duration of reading from the store.
 type reading struct {
 	began time.Time
 	took  time.Duration
 }
 
 type serviceQuota struct {
-	pending bool // in no transaction that has been committed, as far as is known
-	users   int  // requests, or parts of them, under way that were admitted while it was
+	pending bool // not known to be committed
+	users   int  // requests or parts in progress, admitted while pending
 	names   map[uint64]struct{}
-	open    map[uint64]struct{} // those of names that are pending
+	open    map[uint64]struct{} // pending ones of names
 	details map[uint64]struct{}
 
-	// Those of an hour that was committed are known to the filter of facts, and counted
-	// again when it forgets them.
+	// The fact filter contains the committed instances of an hour. Instances that it evicts are counted again.
 	instances map[uint64]int      // admitted, by hour
-	arriving  map[uint64]struct{} // those of them that are pending
+	arriving  map[uint64]struct{} // pending ones
 }
 
-// NewQuota returns a Quota over a store.
+// NewQuota returns a Quota for a store.
 func NewQuota(cfg QuotaConfig) *Quota {
 	if cfg.MaxServices <= 0 {
 		cfg.MaxServices = assay.DefaultMaxServices
@@ -126,8 +129,7 @@ func NewQuota(cfg QuotaConfig) *Quota {
 	return &Quota{cfg: cfg, organizations: make(map[string]*organizationQuota)}
 }
 
-// Load reads what the store keeps of an organization, once. After the start many
-// requests may want it at the same time.
+// Load reads an organization from the store, once. After the start many requests may wait for the same reading.
 func (q *Quota) Load(ctx context.Context, organizationID string) error {
 	if q.loaded(organizationID) {
 		return nil
@@ -139,7 +141,7 @@ func (q *Quota) Load(ctx context.Context, organizationID string) error {
 		if q.loaded(organizationID) {
 			return nil, nil
 		}
-		return nil, q.read(context.WithoutCancel(ctx), organizationID) // others wait for it, too
+		return nil, q.read(context.WithoutCancel(ctx), organizationID) // other requests wait for it, too
 	})
 	select {
 	case r := <-read:
@@ -155,15 +157,15 @@ func (q *Quota) loaded(organizationID string) bool {
 	return q.organizations[organizationID] != nil
 }
 
-// HashKey returns the key of the stable hashes of an organization that is loaded.
+// HashKey returns the key of the stable hashes of a loaded organization.
 func (q *Quota) HashKey(organizationID string) delta.HashKey {
 	q.mu.RLock()
 	defer q.mu.RUnlock()
 	return q.organizations[organizationID].key
 }
 
-// Refresh reads all organizations anew, so that what expired makes room. One that cannot
-// be read keeps none of the others from it; the error tells of all of them.
+// Refresh reads all organizations again, so that expired services make room. An error with one organization does not
+// affect the others; Refresh returns all errors.
 func (q *Quota) Refresh(ctx context.Context) error {
 	q.mu.RLock()
 	ids := slices.Collect(maps.Keys(q.organizations))
@@ -178,8 +180,8 @@ func (q *Quota) Refresh(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// read brings everything about an organization up to date but what is in transactions
-// whose outcome is open. Details, which the store does not know, are forgotten.
+// read updates everything about an organization except admissions in transactions with an open outcome. Details,
+// which are not stored, are reset.
 func (q *Quota) read(ctx context.Context, organizationID string) error {
 	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
 	defer cancel()
@@ -187,7 +189,7 @@ func (q *Quota) read(ctx context.Context, organizationID string) error {
 	if !q.loaded(organizationID) {
 		var err error
 		if key, err = q.cfg.Store.HashKey(ctx, organizationID); err != nil {
-			return fmt.Errorf("read the hash key of organization %s: %w", organizationID, err)
+			return fmt.Errorf("read hash key of organization %s: %w", organizationID, err)
 		}
 	}
 	keys, readKeys, err := q.readServices(ctx, organizationID)
@@ -212,6 +214,7 @@ func (q *Quota) read(ctx context.Context, organizationID string) error {
 		s.details = nil
 		maps.DeleteFunc(s.instances, func(hour uint64, _ int) bool { return hour < gone })
 	}
+	o.count()
 	return nil
 }
 
@@ -219,18 +222,31 @@ func (q *Quota) readServices(ctx context.Context, organizationID string) ([]assa
 	began := q.cfg.Now()
 	keys, err := q.cfg.Store.KnownServices(ctx, organizationID)
 	if err != nil {
-		err = fmt.Errorf("read the services of organization %s: %w", organizationID, err)
+		err = fmt.Errorf("read services of organization %s: %w", organizationID, err)
 	}
 	return keys, reading{began, q.cfg.Now().Sub(began)}, err
 }
 
-func (q *Quota) readNames(ctx context.Context, organizationID string) (map[assay.ServiceKey][]uint64, reading, error) {
+// nameSets holds the hashes of metric names by service.
+type nameSets map[assay.ServiceKey]map[uint64]struct{}
+
+// readNames builds the sets without the lock, for which all organizations would wait: there
+// may be millions of names.
+func (q *Quota) readNames(ctx context.Context, organizationID string) (nameSets, reading, error) {
 	began := q.cfg.Now()
 	names, err := q.cfg.Store.KnownMetricNames(ctx, organizationID)
 	if err != nil {
-		err = fmt.Errorf("read the metric names of organization %s: %w", organizationID, err)
+		err = fmt.Errorf("read metric names of organization %s: %w", organizationID, err)
 	}
-	return names, reading{began, q.cfg.Now().Sub(began)}, err
+	sets := make(nameSets, len(names))
+	for k, hashes := range names {
+		set := make(map[uint64]struct{}, len(hashes))
+		for _, h := range hashes {
+			set[h] = struct{}{}
+		}
+		sets[k] = set
+	}
+	return sets, reading{began, q.cfg.Now().Sub(began)}, err
 }
 
 func (o *organizationQuota) setServices(keys []assay.ServiceKey, r reading, limit int) {
@@ -252,30 +268,42 @@ func (o *organizationQuota) setServices(keys []assay.ServiceKey, r reading, limi
 		}
 	}
 	o.services, o.servicesRead = services, r
+	o.count()
 	o.free, o.admitted = limit-len(services), 0
 	o.warned = o.warned && o.free <= 0
 }
 
-func (o *organizationQuota) setNames(names map[assay.ServiceKey][]uint64, r reading) {
+func (o *organizationQuota) setNames(names nameSets, r reading) {
 	for k, s := range o.services {
-		if len(names[k])+len(s.open) == 0 {
-			s.names = nil
-			continue
-		}
-		s.names = make(map[uint64]struct{}, len(names[k])+len(s.open))
-		for _, n := range names[k] {
-			s.names[n] = struct{}{}
-			delete(s.open, n)
+		s.names = names[k]
+		maps.DeleteFunc(s.open, func(n uint64, _ struct{}) bool { _, committed := s.names[n]; return committed })
+		if s.names == nil && len(s.open) > 0 {
+			s.names = make(map[uint64]struct{}, len(s.open))
 		}
 		maps.Copy(s.names, s.open)
 	}
 	o.namesRead = r
+	o.count()
 }
 
-// learnServices reads the services of an organization again, once for all who need
-// them. When it cannot, what is known has to do for a while.
-func (q *Quota) learnServices(organizationID string) {
-	q.learn("services of "+organizationID, func(ctx context.Context) error {
+// count adds up what the services have.
+func (o *organizationQuota) count() {
+	o.names, o.details = 0, 0
+	for _, s := range o.services {
+		o.add(s, 1)
+	}
+}
+
+// add adds what a service has n times.
+func (o *organizationQuota) add(s *serviceQuota, n int) {
+	o.names += n * len(s.names)
+	o.details += n * (len(s.details) + len(s.instances))
+}
+
+// rereadServices reads the services of an organization again, once for all callers. If that fails, the previous
+// reading is used for a while.
+func (q *Quota) rereadServices(organizationID string) {
+	q.reread("services of "+organizationID, func(ctx context.Context) error {
 		keys, r, err := q.readServices(ctx, organizationID)
 		q.mu.Lock()
 		defer q.mu.Unlock()
@@ -289,9 +317,9 @@ func (q *Quota) learnServices(organizationID string) {
 	})
 }
 
-// learnNames does the same for metric names.
-func (q *Quota) learnNames(organizationID string) {
-	q.learn("names of "+organizationID, func(ctx context.Context) error {
+// rereadNames reads the metric names of an organization again, like rereadServices.
+func (q *Quota) rereadNames(organizationID string) {
+	q.reread("names of "+organizationID, func(ctx context.Context) error {
 		names, r, err := q.readNames(ctx, organizationID)
 		q.mu.Lock()
 		defer q.mu.Unlock()
@@ -305,36 +333,35 @@ func (q *Quota) learnNames(organizationID string) {
 	})
 }
 
-func (q *Quota) learn(key string, read func(context.Context) error) {
+func (q *Quota) reread(key string, read func(context.Context) error) {
 	_, _, _ = q.reads.Do(key, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), readTimeout)
 		defer cancel()
 		if err := read(ctx); err != nil {
-			q.cfg.Logger.Warn("what other replicas admitted is not known", "error", err)
+			q.cfg.Logger.Warn("failed to read the admissions of other replicas", "error", err)
 		}
 		return nil, nil
 	})
 }
 
-// mayExceed tells whether one that knows a count has to care about what the other
-// replicas admit.
+// mayExceed reports whether, at a known count, the admissions of other replicas matter.
 func (q *Quota) mayExceed(count, limit int) bool {
 	n := q.cfg.Replicas()
-	return n > 1 && count >= limit/(freely*n)
+	return n > 1 && count >= limit/(optimisticFraction*n)
 }
 
-// old tells whether a reading no longer counts.
-func (q *Quota) old(r reading, share int) bool {
+// stale reports whether a reading is stale.
+func (q *Quota) stale(r reading, share int) bool {
 	age := q.cfg.Now().Sub(r.began)
-	return age < 0 || age >= max(knownFor, time.Duration(share)*r.took)
+	return age < 0 || age >= max(maxReadingAge, time.Duration(share)*r.took)
 }
 
-// unsure tells whether the services have to be read before another one is admitted.
-func (q *Quota) unsure(o *organizationQuota) bool {
+// mustReadServices reports whether the services must be read before another one is admitted.
+func (q *Quota) mustReadServices(o *organizationQuota) bool {
 	if !q.mayExceed(len(o.services), q.cfg.MaxServices) {
 		return false
 	}
-	return q.old(o.servicesRead, 1) ||
+	return q.stale(o.servicesRead, 1) ||
 		len(o.services) < q.cfg.MaxServices && o.admitted >= max(1, o.free/(2*q.cfg.Replicas()))
 }
 
@@ -349,14 +376,14 @@ func (q *Quota) AdmitService(organizationID string, k assay.ServiceKey) (ok, isN
 	}
 	ok, isNew, sure := q.admitService(organizationID, k, false)
 	if !sure {
-		q.learnServices(organizationID)
+		q.rereadServices(organizationID)
 		ok, isNew, _ = q.admitService(organizationID, k, true)
 	}
 	return ok, isNew
 }
 
-// admitService decides by what is known. Unless it has been asked for, it decides
-// nothing when that is too little.
+// admitService decides by the current state. If the state is too old, it decides only if asked is set, after a new
+// reading.
 func (q *Quota) admitService(organizationID string, k assay.ServiceKey, asked bool) (ok, isNew, sure bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -366,11 +393,11 @@ func (q *Quota) admitService(organizationID string, k assay.ServiceKey, asked bo
 		return false, false, true
 	case o.services[k] != nil:
 		s := o.services[k]
-		if s.pending { // the place is given back when all of its users do that
+		if s.pending { // released when all users release it
 			s.users++
 		}
 		return true, s.pending, true
-	case !asked && q.unsure(o):
+	case !asked && q.mustReadServices(o):
 		return false, false, false
 	case len(o.services) >= q.cfg.MaxServices:
 		if !o.warned {
@@ -389,48 +416,55 @@ func (q *Quota) admitService(organizationID string, k assay.ServiceKey, asked bo
 func (q *Quota) AdmitMetricName(organizationID string, k assay.ServiceKey, name uint64) (ok, isNew bool) {
 	q.mu.RLock()
 	s := q.service(organizationID, k)
-	known, unsure := true, false
-	if s != nil { // or else admitted a moment ago, and not committed when Refresh read the store
+	known, mustReadServices := true, false
+	if s != nil { // nil: admitted recently, and not yet committed when Refresh read the store
+		o := q.organizations[organizationID]
 		_, known = s.names[name]
-		unsure = !known && q.mayExceed(len(s.names), q.cfg.MaxMetricNames) && q.old(q.organizations[organizationID].namesRead, readShare)
+		mustReadServices = !known && (q.mayExceed(len(s.names), q.cfg.MaxMetricNames) || q.mayExceed(o.names, q.maxNames())) && q.stale(o.namesRead, readShare)
 	}
 	q.mu.RUnlock()
 	if known {
 		return true, false
 	}
-	if unsure {
-		q.learnNames(organizationID)
+	if mustReadServices {
+		q.rereadNames(organizationID)
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if s = q.service(organizationID, k); s == nil {
 		return true, false
 	}
-	ok, isNew = admit(&s.names, name, q.cfg.MaxMetricNames)
+	o := q.organizations[organizationID]
+	ok, isNew = admit(&s.names, name, q.cfg.MaxMetricNames, &o.names, q.maxNames())
 	if isNew {
-		admit(&s.open, name, q.cfg.MaxMetricNames)
+		if s.open == nil {
+			s.open = make(map[uint64]struct{})
+		}
+		s.open[name] = struct{}{}
 	}
 	return ok, isNew
 }
 
 // AdmitMetricDetail implements rules.Quota.
 func (q *Quota) AdmitMetricDetail(organizationID string, k assay.ServiceKey, detail uint64) (ok, isNew bool) {
+	limit := detailsPerName * q.cfg.MaxMetricNames
 	q.mu.RLock()
 	s := q.service(organizationID, k)
-	known := true
+	known, full := true, false
 	if s != nil {
 		_, known = s.details[detail]
+		full = len(s.details) >= limit
 	}
 	q.mu.RUnlock()
-	if known {
-		return true, false
+	if known || full {
+		return known, false
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if s = q.service(organizationID, k); s == nil {
 		return true, false
 	}
-	return admit(&s.details, detail, detailsPerName*q.cfg.MaxMetricNames)
+	return admit(&s.details, detail, limit, &q.organizations[organizationID].details, q.maxDetails())
 }
 
 // AdmitInstance implements rules.Quota.
@@ -447,6 +481,13 @@ func (q *Quota) AdmitInstance(organizationID string, k assay.ServiceKey, hour, i
 	if s.instances[hour] >= instancesPerHour {
 		return false, false
 	}
+	if _, known := s.instances[hour]; !known {
+		o := q.organizations[organizationID]
+		if o.details >= q.maxDetails() {
+			return false, false
+		}
+		o.details++
+	}
 	if s.instances == nil {
 		s.instances = make(map[uint64]int)
 	}
@@ -458,28 +499,34 @@ func (q *Quota) AdmitInstance(organizationID string, k assay.ServiceKey, hour, i
 	return true, true
 }
 
-// settleInstance says that an instance that was admitted is not pending any more, and
-// whether it is committed.
+// settleInstance records that an admitted instance is no longer pending, and whether it is committed.
 func (s *serviceQuota) settleInstance(a rules.Admission, committed bool) {
 	if _, pending := s.arriving[a.Instance]; !pending {
 		return
 	}
 	if delete(s.arriving, a.Instance); len(s.arriving) == 0 {
-		s.arriving = nil // it may have been large
+		s.arriving = nil // it may be large
 	}
 	if !committed {
 		s.instances[a.Hour]--
 	}
 }
 
-// admit adds to a set that has a limit.
-func admit(set *map[uint64]struct{}, hash uint64, limit int) (ok, isNew bool) {
+// maxNames returns the maximum number of metric names of an organization.
+func (q *Quota) maxNames() int { return namesPerOrganization * q.cfg.MaxMetricNames }
+
+// maxDetails returns the maximum number of details of an organization.
+func (q *Quota) maxDetails() int { return detailsPerOrganization * q.maxNames() }
+
+// admit adds to a set up to a limit, and up to the limit of the sets of all services together.
+func admit(set *map[uint64]struct{}, hash uint64, limit int, all *int, limitOfAll int) (ok, isNew bool) {
 	if _, known := (*set)[hash]; known {
 		return true, false
 	}
-	if len(*set) >= limit {
+	if len(*set) >= limit || *all >= limitOfAll {
 		return false, false
 	}
+	*all++
 	if *set == nil {
 		*set = make(map[uint64]struct{})
 	}
@@ -494,9 +541,11 @@ func (q *Quota) service(organizationID string, k assay.ServiceKey) *serviceQuota
 	return nil
 }
 
-// Release gives back the places that a request took which was not committed.
+// Release releases the admissions of a request that was not committed.
 func (q *Quota) Release(organizationID string, admitted []rules.Admission) {
 	q.settle(organizationID, admitted, func(o *organizationQuota, s *serviceQuota, a rules.Admission) {
+		o.add(s, -1)
+		defer o.add(s, 1)
 		switch {
 		case a.MetricName != 0:
 			if _, open := s.open[a.MetricName]; open {
@@ -510,13 +559,13 @@ func (q *Quota) Release(organizationID string, admitted []rules.Admission) {
 		case s.pending:
 			if s.users--; s.users <= 0 {
 				delete(o.services, a.Service)
+				*s = serviceQuota{} // counts for nothing
 			}
 		}
 	})
 }
 
-// Keep says that a request was committed. What it took is for the store to tell from
-// now on.
+// Keep records that the admissions of a request are committed. From now on the store is authoritative for them.
 func (q *Quota) Keep(organizationID string, admitted []rules.Admission) {
 	q.settle(organizationID, admitted, func(_ *organizationQuota, s *serviceQuota, a rules.Admission) {
 		switch {

@@ -5,6 +5,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -39,14 +40,14 @@ func TestQuota(t *testing.T) {
 	}
 	fresh, known, refused := [2]bool{true, true}, [2]bool{true, false}, [2]bool{false, false}
 
-	require.Equal(t, refused, service(a), "nothing is admitted before the organization is loaded")
+	require.Equal(t, refused, service(a), "not admitted before the organization is loaded")
 	require.NoError(t, q.Load(t.Context(), f.org))
 	require.Equal(t, fresh, service(a))
-	require.Equal(t, fresh, service(a), "another request has the place, too")
+	require.Equal(t, fresh, service(a), "another request shares the admission")
 	require.Equal(t, fresh, service(b))
 	require.Equal(t, refused, service(c))
 	require.NoError(t, q.Load(t.Context(), f.org))
-	require.Equal(t, refused, service(c), "loading again changes nothing")
+	require.Equal(t, refused, service(c), "loading again has no effect")
 	q.Release(f.org, []rules.Admission{{Service: b}})
 	require.Equal(t, fresh, service(c))
 
@@ -65,20 +66,20 @@ func TestQuota(t *testing.T) {
 	q.Release(f.org, []rules.Admission{{Service: a, Detail: 7}})
 	require.Equal(t, fresh, detail(a, 21))
 
-	// A refresh in the middle of requests: what they admitted is not in the store yet.
+	// Refresh while requests are in progress: their admissions are not in the store yet.
 	require.NoError(t, q.Refresh(t.Context()))
 	require.Equal(t, fresh, service(a))
 	require.Equal(t, known, name(a, 2))
 	require.Equal(t, known, name(a, 3))
 	require.Equal(t, refused, name(a, 9))
 	require.Equal(t, refused, service(b))
-	require.Equal(t, fresh, detail(a, 9), "details are counted anew")
+	require.Equal(t, fresh, detail(a, 9), "details were reset")
 
-	// What has been committed and is not in the store any more makes room.
+	// Committed services that are no longer in the store make room.
 	q.Keep(f.org, []rules.Admission{{Service: a}, {Service: a, MetricName: 2}, {Service: a, Detail: 9}})
 	require.NoError(t, q.Refresh(t.Context()))
 	require.Equal(t, fresh, service(b))
-	require.Equal(t, known, name(a, 9), "admitted a moment ago, and gone when the store was read")
+	require.Equal(t, known, name(a, 9), "admitted recently, no longer in the store")
 	require.Equal(t, known, detail(a, 9))
 	q.Release(f.org, []rules.Admission{{Service: a}, {Service: b}})
 	require.Equal(t, fresh, service(b))
@@ -89,9 +90,54 @@ func TestQuota(t *testing.T) {
 	require.Error(t, q.Load(canceled(t), "6ba7b810-9dad-11d1-80b4-00c04fd430c8"))
 }
 
-// TestRefreshGoesOn: an organization that cannot be read, or not in time, does not keep
-// others from having room.
-func TestRefreshGoesOn(t *testing.T) {
+// TestQuotaOfOrganization: all services of an organization together may have fewer metric
+// names and details than the sum of what each may have.
+func TestQuotaOfOrganization(t *testing.T) {
+	f := newFixture(t)
+	const names, details = 1000, 2000 // where a service may have one name
+	q := engine.NewQuota(engine.QuotaConfig{Store: f.store, MaxServices: 3 * names, MaxMetricNames: 1})
+	require.NoError(t, q.Load(t.Context(), f.org))
+	service := func(i int) assay.ServiceKey { return assay.ServiceKey{Name: fmt.Sprint(i)} }
+	fill := func() (admittedNames, admittedDetails int) {
+		for i := range 2 * names {
+			k := service(i)
+			ok, _ := q.AdmitService(f.org, k)
+			require.True(t, ok)
+			if ok, _ := q.AdmitMetricName(f.org, k, 1); ok {
+				admittedNames++
+			}
+			if ok, _ := q.AdmitMetricDetail(f.org, k, 1); ok {
+				admittedDetails++
+			}
+			if ok, isNew := q.AdmitInstance(f.org, k, 1, 1); ok && isNew {
+				admittedDetails++
+			}
+		}
+		return admittedNames, admittedDetails
+	}
+	for range 2 {
+		n, d := fill()
+		require.Equal(t, names, n)
+		require.Equal(t, details, d)
+		// What requests that failed took is free again.
+		for i := range 2 * names {
+			k := service(i)
+			q.Release(f.org, []rules.Admission{{Service: k, MetricName: 1}, {Service: k, Detail: 1}, {Service: k, Instance: 1, Hour: 1}, {Service: k}})
+		}
+	}
+	require.NoError(t, q.Refresh(t.Context()))
+	n, d := fill()
+	require.Equal(t, names, n)
+	require.Equal(t, details, d)
+	require.NoError(t, q.Refresh(t.Context()))
+	ok, _ := q.AdmitMetricName(f.org, service(2*names-1), 1)
+	require.False(t, ok, "names under way count after they were read anew")
+	ok, _ = q.AdmitMetricDetail(f.org, service(2*names-1), 1)
+	require.True(t, ok, "details are counted anew")
+}
+
+// TestRefreshContinues: an organization that cannot be read in time does not stop the refresh of others.
+func TestRefreshContinues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &expiring{kept: 1}
 		q := engine.NewQuota(engine.QuotaConfig{Store: s, MaxServices: 1})
@@ -112,7 +158,7 @@ func TestRefreshGoesOn(t *testing.T) {
 	})
 }
 
-// expiring is a store with some services of each organization, of which two can be broken.
+// expiring is a store with some services per organization. Reading two of the organizations can fail.
 type expiring struct {
 	engine.Store
 	kept   int
@@ -140,7 +186,7 @@ func (*expiring) KnownMetricNames(context.Context, string) (map[assay.ServiceKey
 	return nil, nil
 }
 
-// TestQuotaOfInstances counts what is new in an hour, and knows what is on its way.
+// TestQuotaOfInstances counts the new instances of an hour, including pending ones.
 func TestQuotaOfInstances(t *testing.T) {
 	f := newFixture(t)
 	now := T0
@@ -164,17 +210,17 @@ func TestQuotaOfInstances(t *testing.T) {
 		require.Equal(t, fresh, admit(a, hour, n+1))
 	}
 	require.Equal(t, refused, admit(a, hour, limit+1))
-	require.Equal(t, known, admit(a, hour, 7), "in another request, which is not committed yet")
+	require.Equal(t, known, admit(a, hour, 7), "in another uncommitted request")
 	require.Equal(t, fresh, admit(b, hour, limit+1))
 	require.Equal(t, fresh, admit(a, hour-2, limit+2))
 
 	q.Release(f.org, admission(hour, 7))
 	q.Release(f.org, admission(hour, 7))
-	require.Equal(t, fresh, admit(a, hour, limit+1), "there is a place again")
+	require.Equal(t, fresh, admit(a, hour, limit+1), "a released admission is available")
 	require.Equal(t, refused, admit(a, hour, 9000), "one")
 	q.Keep(f.org, admission(hour, 8))
 	q.Keep(f.org, admission(hour-2, limit+2))
-	require.Equal(t, refused, admit(a, hour, 9000), "what is committed keeps its place")
+	require.Equal(t, refused, admit(a, hour, 9000), "committed instances keep their admission")
 	q.Release(f.org, admission(hour, 8))
 	require.Equal(t, refused, admit(a, hour, 9000))
 
@@ -182,7 +228,7 @@ func TestQuotaOfInstances(t *testing.T) {
 		require.Equal(t, fresh, admit(a, hour-2, limit+2+n))
 	}
 	require.NoError(t, q.Refresh(t.Context()))
-	require.Equal(t, refused, admit(a, hour, 9000), "also while others leave the window")
+	require.Equal(t, refused, admit(a, hour, 9000), "also while other hours leave the window")
 	require.Equal(t, refused, admit(a, hour-2, 5000))
 	now = now.Add(23 * time.Hour)
 	require.NoError(t, q.Refresh(t.Context()))
@@ -191,14 +237,14 @@ func TestQuotaOfInstances(t *testing.T) {
 	require.Equal(t, known, admit(assay.ServiceKey{Name: "unknown"}, hour, 1))
 }
 
-// canceled is a context that has ended.
+// canceled returns a canceled context.
 func canceled(t *testing.T) context.Context {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	return ctx
 }
 
-// waiting is a store whose answers wait.
+// waiting is a store that delays its answers.
 type waiting struct {
 	engine.Store
 	answer chan struct{}
@@ -223,8 +269,8 @@ func (w *waiting) KnownMetricNames(context.Context, string) (map[assay.ServiceKe
 	return nil, nil
 }
 
-// TestQuotaLoadsOnce: what the store keeps of an organization is read once for all the
-// requests that come at the start, whoever of them leaves.
+// TestQuotaLoadsOnce: an organization is read once for all requests that arrive at the start, even if some of them
+// end.
 func TestQuotaLoadsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &waiting{answer: make(chan struct{})}
@@ -246,7 +292,7 @@ func TestQuotaLoadsOnce(t *testing.T) {
 		}
 		leave()
 		synctest.Wait()
-		require.EqualValues(t, 10, left.Load(), "who leaves does not wait")
+		require.EqualValues(t, 10, left.Load(), "an ended request does not wait")
 		close(w.answer)
 		all.Wait()
 		require.EqualValues(t, 90, loaded.Load())
@@ -254,9 +300,9 @@ func TestQuotaLoadsOnce(t *testing.T) {
 	})
 }
 
-// TestSharedPlaces: the place of a service that several requests under way use is given back
-// when the last of them is not committed, and kept when any of them is.
-func TestSharedPlaces(t *testing.T) {
+// TestSharedAdmissions: a service admission shared by several requests is released when the last of them fails, and kept
+// if any of them commits.
+func TestSharedAdmissions(t *testing.T) {
 	f := newFixture(t)
 	one, other := assay.ServiceKey{Name: "one"}, assay.ServiceKey{Name: "other"}
 	admission := []rules.Admission{{Service: one}}
@@ -266,7 +312,7 @@ func TestSharedPlaces(t *testing.T) {
 		for range 2 {
 			ok, isNew := q.AdmitService(f.org, one)
 			require.True(t, ok)
-			require.True(t, isNew, "each has a place to give back")
+			require.True(t, isNew, "each has an admission to release")
 		}
 		return q
 	}
@@ -290,5 +336,5 @@ func TestSharedPlaces(t *testing.T) {
 	require.False(t, ok)
 	q.Release(f.org, admission)
 	ok, _ = q.AdmitService(f.org, other)
-	require.True(t, ok, "no one uses it any more")
+	require.True(t, ok, "no request uses it any more")
 }

@@ -18,13 +18,12 @@ import (
 	"assay/internal/rules"
 )
 
-// shared is what replicas have in common: a store that knows services and their
-// metric names, and a clock.
+// shared is the common state of replicas: a store of services and their metric names, and a clock.
 type shared struct {
 	engine.Store
 	services map[assay.ServiceKey]map[uint64]bool
 	now      time.Time
-	reads    int // of services
+	reads    int // reads of services
 	slow     time.Duration
 	fail     error
 }
@@ -86,8 +85,7 @@ func (s *shared) replica(t *testing.T, replicas int) *engine.Quota {
 
 func numbered(i int) assay.ServiceKey { return assay.ServiceKey{Name: fmt.Sprint(i)} }
 
-// TestQuotaOfReplicas floods three replicas with services that are all different and
-// holds them to the bound that they state.
+// TestQuotaOfReplicas floods three replicas with distinct services and checks the documented bound.
 func TestQuotaOfReplicas(t *testing.T) {
 	const replicas = 3
 	for seed := range uint64(4) {
@@ -99,11 +97,11 @@ func TestQuotaOfReplicas(t *testing.T) {
 		}
 		every := time.Duration(random.IntN(20)+1) * time.Millisecond
 		var free []int // before each step
-		most := 0      // 0: the limit has not been passed
+		most := 0      // 0: the limit has not been exceeded
 		for i := range 6 * quotaServices {
 			q := quotas[random.IntN(replicas)]
 			if i < 2*quotaServices && seed%2 == 1 {
-				q = quotas[0] // the others do not notice anything for a long time
+				q = quotas[0] // the others receive no requests for a long time
 			}
 			s.now = s.now.Add(every)
 			free = append(free, quotaServices-len(s.services))
@@ -128,9 +126,9 @@ func TestQuotaOfReplicas(t *testing.T) {
 	}
 }
 
-// TestQuotaLearns gets along without the store while a limit is far away, and knows
-// what others admitted when it is near.
-func TestQuotaLearns(t *testing.T) {
+// TestQuotaReadsNearLimit: far below a limit the quota does not read the store. Near the limit it reads the admissions of
+// other replicas.
+func TestQuotaReadsNearLimit(t *testing.T) {
 	s := newShared()
 	a := s.replica(t, 2)
 	admit := func(k assay.ServiceKey, want bool) {
@@ -150,13 +148,13 @@ func TestQuotaLearns(t *testing.T) {
 		s.now = s.now.Add(time.Minute)
 		keep(i)
 	}
-	require.Zero(t, s.reads, "far from the limit nobody asks")
+	require.Zero(t, s.reads, "no reads far below the limit")
 	keep(far)
 	require.Equal(t, 1, s.reads)
 	for i := far + 1; i < 2*far; i++ {
 		keep(i)
 	}
-	require.Equal(t, 1, s.reads, "what was read a moment ago is good enough for a share")
+	require.Equal(t, 1, s.reads, "a recent reading suffices for a share")
 
 	// Another replica fills the organization.
 	for i := range quotaServices {
@@ -170,17 +168,17 @@ func TestQuotaLearns(t *testing.T) {
 	require.Equal(t, 2, s.reads)
 	admit(assay.ServiceKey{Name: "other", Version: "0"}, true)
 	admit(numbered(-2), false)
-	require.Equal(t, 2, s.reads, "at the limit a flood of names does not become a flood of queries")
+	require.Equal(t, 2, s.reads, "at the limit a flood of services does not cause a flood of queries")
 
-	// The store forgets one, and the place goes to who asks first.
+	// The store expires one service. The first request to ask is admitted.
 	delete(s.services, numbered(0))
 	admit(numbered(-2), false)
 	s.now = s.now.Add(5 * time.Second)
 	admit(numbered(-2), true)
 	require.Equal(t, 3, s.reads)
 
-	// Without the store what is known has to do, for five seconds at a time.
-	s.fail = errors.New("away")
+	// Without the store the last reading is used for another five seconds.
+	s.fail = errors.New("unavailable")
 	s.now = s.now.Add(5 * time.Second)
 	admit(numbered(-3), false)
 	admit(numbered(-4), false)
@@ -191,10 +189,10 @@ func TestQuotaLearns(t *testing.T) {
 	s.now = s.now.Add(5 * time.Second)
 	admit(numbered(-5), false)
 	require.Equal(t, 5, s.reads)
-	admit(numbered(-3), true) // its transaction is under way all the while
+	admit(numbered(-3), true) // its transaction is in progress during all of this
 }
 
-// TestQuotaShare asks again when the share of what was free is used up.
+// TestQuotaShare reads again when the share of the free admissions is used up.
 func TestQuotaShare(t *testing.T) {
 	s := newShared()
 	for i := range quotaServices / 2 {
@@ -209,14 +207,14 @@ func TestQuotaShare(t *testing.T) {
 	require.Zero(t, s.reads)
 	ok, _ := a.AdmitService("org", numbered(-1000))
 	require.True(t, ok)
-	require.Equal(t, 1, s.reads, "those that were not committed yet are not forgotten")
+	require.Equal(t, 1, s.reads, "uncommitted services are kept")
 	ok, isNew := a.AdmitService("org", numbered(-1))
 	require.True(t, ok)
-	require.True(t, isNew, "another request has the place, too")
+	require.True(t, isNew, "another request shares the admission")
 }
 
-// TestQuotaAlone has nobody to learn from.
-func TestQuotaAlone(t *testing.T) {
+// TestQuotaOfSingleReplica: a single replica does not read the store again.
+func TestQuotaOfSingleReplica(t *testing.T) {
 	s := newShared()
 	q := s.replica(t, 1)
 	s.reads = 0
@@ -248,16 +246,16 @@ func TestMetricNamesOfReplicas(t *testing.T) {
 	}
 	require.False(t, admit(a, 9999))
 
-	// b has seen nothing of that. It takes its part of a quarter and learns then.
+	// b has not seen these names. It admits its part of a quarter and then reads the store.
 	over := 0
 	for n := uint64(10_000); admit(b, n); n++ {
 		s.now = s.now.Add(time.Second)
 		over++
 	}
 	require.Equal(t, quotaNames/8-1, over)
-	require.True(t, admit(b, 5), "what another one admitted")
+	require.True(t, admit(b, 5), "admitted by another replica")
 
-	// Reading takes its time, and is done the less often.
+	// Readings that take longer are less frequent.
 	b = s.replica(t, 2)
 	for n := range s.services[svc] {
 		if n > 100 {
@@ -270,7 +268,7 @@ func TestMetricNamesOfReplicas(t *testing.T) {
 		s.add(svc, n)
 	}
 	s.now = s.now.Add(18 * time.Second)
-	require.True(t, admit(b, 20_000), "not known yet")
+	require.True(t, admit(b, 20_000), "not read yet")
 	s.now = s.now.Add(2 * time.Second)
 	require.False(t, admit(b, 20_001))
 }

@@ -19,29 +19,27 @@ import (
 	"assay/internal/trace"
 )
 
-// openTraces keeps the assembler, and its journal if there is one, in step with the
-// store. It implements commit.Journal.
+// openTraces keeps the Assembler, and its journal if there is one, consistent with the store. It implements
+// commit.Journal.
 type openTraces struct {
 	assembler   *trace.Assembler
-	tx          *trace.Transaction // of the committing goroutine
+	tx          *trace.Transaction // used by the committing goroutine only
 	windowStart func() uint64      // Unix nanoseconds
-	journal     *journal           // nil: none
-	commits     atomic.Uint64      // transactions that have committed
+	journal     *journal           // may be nil
+	commits     atomic.Uint64      // committed transactions
 
-	// Of the committing goroutine: the pieces of the transaction in hand, and whether
-	// there is nothing else in it.
+	// Used by the committing goroutine only: the pieces of the current transaction, and whether it has nothing else.
 	pieces []*closing
 	alone  bool
 
 	mu     sync.Mutex
-	limits map[string]int // traces of a Piece, by organization; of others there is no limit
+	limits map[string]int // maximum traces per Piece, by organization; absent: no limit
 }
 
-// A transaction that takes too long is tried with half as many traces. The limit grows
-// with each one that commits.
+// A transaction that times out is retried with half as many traces. The limit grows with each commit.
 const limitStep = 256
 
-// limit implements trace.Due.
+// limit implements trace.Due.Limit.
 func (o *openTraces) limit(organizationID string) int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -51,8 +49,8 @@ func (o *openTraces) limit(organizationID string) int {
 	return math.MaxInt
 }
 
-// adapt sets the limit of an organization after a transaction with so many of its traces.
-func (o *openTraces) adapt(organizationID string, traces int, failed bool) {
+// adjustLimit adjusts the limit of an organization after a transaction with the given number of its traces.
+func (o *openTraces) adjustLimit(organizationID string, traces int, failed bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	n, limited := o.limits[organizationID]
@@ -62,52 +60,56 @@ func (o *openTraces) adapt(organizationID string, traces int, failed bool) {
 			o.limits = make(map[string]int)
 		}
 		o.limits[organizationID] = max(1, traces/2)
-	case limited && traces < n: // all that were due
+	case limited && traces < n: // the Piece had all due traces
 		delete(o.limits, organizationID)
 	case limited:
 		o.limits[organizationID] = n + limitStep
 	}
 }
 
-// request is the facts of a request, with its spans.
+// request holds the facts of a request, including its spans.
 type request struct {
 	*rules.Batch
 	organization string
 }
 
-// closing is the verdicts on traces of one organization that are due.
+// tracesPerRow is the number of traces that close in the time to write a row.
+const tracesPerRow = 16
+
+// closing holds the verdicts for due traces of one organization.
 type closing struct {
 	piece    *trace.Piece
 	verdicts *delta.Delta // set by Prepare
-	failure  error        // of the last transaction
-	alone    bool         // there was nothing else in that
+	failure  error        // error of the last transaction
+	alone    bool         // the last transaction had nothing else
 }
 
 // MergeInto adds the verdicts to d.
 func (c *closing) MergeInto(d *delta.Delta) { d.Merge(c.verdicts) }
 
-// Rows returns about how many rows a store writes.
-func (c *closing) Rows() int { return c.piece.Rows() }
+// Rows returns an estimate of the rows that a store writes, and the equivalent number of rows of the traces that are
+// closed.
+func (c *closing) Rows() int { return c.piece.Rows() + c.piece.Traces()/tracesPerRow }
 
 // Organization implements commit.Owned.
 func (c *closing) Organization() string { return c.piece.Organization() }
 
-// housekeeping is a transaction for what the journal is to be told.
+// housekeeping is a transaction that only updates the journal.
 type housekeeping struct{}
 
-// MergeInto does nothing: there are no facts.
+// MergeInto does nothing.
 func (housekeeping) MergeInto(*delta.Delta) {}
 
-// Rows returns how many rows are written to the journal, about.
+// Rows returns an estimate of the rows written to the journal.
 func (housekeeping) Rows() int { return 1 }
 
 // adoption moves traces from the journal of another process.
 type adoption struct{ recovery *trace.Recovery }
 
-// MergeInto does nothing: there are no facts.
+// MergeInto does nothing.
 func (adoption) MergeInto(*delta.Delta) {}
 
-// Rows returns how many rows are written to journals, about.
+// Rows returns an estimate of the rows written to journals.
 func (adoption) Rows() int { return 8 }
 
 // Prepare implements commit.Journal.
@@ -146,7 +148,7 @@ func (o *openTraces) Merge(d *delta.Delta, facts []commit.Facts) {
 }
 
 // Done implements commit.Journal.
-func (o *openTraces) Done(ctx context.Context, err error) (again bool) {
+func (o *openTraces) Done(ctx context.Context, err error) (retry bool) {
 	for _, c := range o.pieces {
 		c.failure, c.alone = err, o.alone
 	}
@@ -161,10 +163,9 @@ func (o *openTraces) Done(ctx context.Context, err error) (again bool) {
 	return false
 }
 
-// CloseTraces evaluates the traces that are due and commits their verdicts, in several
-// transactions where they are many. Traces whose verdicts could not be committed stay
-// open. With a journal none are closed while those of a process that died may still be
-// taken over.
+// CloseTraces evaluates the due traces and commits their verdicts, in several transactions if there are many. Traces
+// whose verdicts could not be committed stay open. With a journal, no trace is closed while traces of a dead process
+// may still be adopted.
 func (e *Engine) CloseTraces(ctx context.Context) error {
 	waits := func() bool { return e.traces.journal != nil && e.traces.journal.waits() }
 	for more := true; more && !waits(); {
@@ -177,14 +178,21 @@ func (e *Engine) CloseTraces(ctx context.Context) error {
 	if waits() || !e.traces.assembler.Pending() {
 		return nil
 	}
-	if _, err := e.committer.Submit(ctx, nil, housekeeping{}); err != nil {
-		return fmt.Errorf("commit the journal of open traces: %w", err)
+	for range housekeepings {
+		if _, err := e.committer.Submit(ctx, nil, housekeeping{}); err != nil {
+			return fmt.Errorf("commit trace journal: %w", err)
+		}
+		if !e.traces.assembler.Shedding() {
+			break
+		}
 	}
 	return nil
 }
 
-// FlushTraces evaluates all open traces; complete says that none of their spans is
-// still on the way.
+// housekeepings limits the transactions in a row that only drop traces, while verdicts wait.
+const housekeepings = 8
+
+// FlushTraces evaluates all open traces. complete reports that no more spans will arrive.
 func (e *Engine) FlushTraces(ctx context.Context, complete bool) error {
 	for more := true; more; {
 		var err error
@@ -198,9 +206,8 @@ func (e *Engine) FlushTraces(ctx context.Context, complete bool) error {
 	return nil
 }
 
-// closeTraces evaluates some traces of each organization and commits their verdicts. It
-// reports whether to go on: more are due and some have closed. The error is that of an
-// organization none of whose traces closed, when none of any did.
+// closeTraces evaluates some traces of each organization and commits their verdicts. It reports whether to continue:
+// more are due and some have closed. If no trace of any organization has closed, it returns the error of one.
 func (e *Engine) closeTraces(ctx context.Context, due trace.Due) (more bool, err error) {
 	pieces, more := e.traces.assembler.Evaluate(ctx, due)
 	failures := make([]error, len(pieces))
@@ -220,29 +227,29 @@ func (e *Engine) closeTraces(ctx context.Context, due trace.Due) (more bool, err
 	return false, err
 }
 
-// closePiece commits verdicts.
+// closePiece commits the verdicts of a Piece.
 func (e *Engine) closePiece(ctx context.Context, p *trace.Piece) error {
 	defer p.Release()
 	c := &closing{piece: p}
 	_, err := e.committer.Submit(ctx, nil, c)
 	if err == nil {
-		e.traces.adapt(p.Organization(), p.Traces(), false)
+		e.traces.adjustLimit(p.Organization(), p.Traces(), false)
 		return nil
 	}
 	if failed := c.failure; failed != nil && (errors.Is(failed, context.DeadlineExceeded) || assay.ErrorCode(failed) != assay.CodeUnavailable) {
-		e.traces.adapt(p.Organization(), p.Traces(), true)
+		e.traces.adjustLimit(p.Organization(), p.Traces(), true)
 		if c.alone && p.Failed(e.cfg.Now(), e.traces.commits.Load()) {
 			return e.dropTrace(ctx, p, err)
 		}
 	}
-	return fmt.Errorf("commit closed traces: %w", err)
+	return fmt.Errorf("commit closed traces: %w", cmp.Or(c.failure, err)) // the cause, which senders are not told
 }
 
 // dropTrace closes a trace without a verdict.
 func (e *Engine) dropTrace(ctx context.Context, p *trace.Piece, cause error) error {
 	p.Drop()
 	if _, err := e.committer.Submit(ctx, nil, &closing{piece: p}); err != nil {
-		return fmt.Errorf("drop a trace whose verdict could not be committed: %w", err)
+		return fmt.Errorf("drop trace: %w", err)
 	}
 	e.counters.Unevaluated.Add(uint64(p.Traces()))
 	e.cfg.Logger.ErrorContext(ctx, "dropped a trace whose verdict could not be committed",

@@ -17,7 +17,7 @@ import (
 	"assay/internal/rules/catalog"
 )
 
-// world is one store in memory for any number of processes.
+// world is an in-memory store shared by any number of processes.
 type world struct {
 	mu       sync.Mutex
 	now      time.Time
@@ -50,7 +50,7 @@ func (w *world) advance(d time.Duration) {
 	w.now = w.now.Add(d)
 }
 
-// totals returns what is counted of a service's rule.
+// totals returns the stored counts of a service's rule.
 func (w *world) totals(service string, r catalog.Rule) (sum delta.Count) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -66,7 +66,7 @@ func (w *world) totals(service string, r catalog.Rule) (sum delta.Count) {
 	return sum
 }
 
-// entries returns how many entries there are, by journal.
+// entries returns the number of entries by journal.
 func (w *world) entries() map[string]int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -77,19 +77,19 @@ func (w *world) entries() map[string]int {
 	return n
 }
 
-// end is how one commit of a process ends.
+// end is the outcome of one commit of a process.
 type end int
 
 const (
-	diesBefore end = iota + 1 // the process, before anything is committed
-	diesAfter                 // the process, before it hears of it
-	unheard                   // the answer is lost
+	diesBefore end = iota + 1 // the process dies before the commit
+	diesAfter                 // the process dies after the commit, before the result
+	resultLost                // the result is lost
 	refused                   // the store fails
 )
 
 var (
 	errDead = errors.New("the process is dead")
-	errLost = assay.Errorf(assay.CodeUnavailable, "the connection is lost")
+	errLost = assay.Errorf(assay.CodeUnavailable, "connection lost")
 )
 
 // process is the connection of one process to the world.
@@ -104,7 +104,7 @@ type process struct {
 	reading func()      // if set, is called when a journal is read
 }
 
-// kill ends everything the process does.
+// kill fails all further calls of the process.
 func (p *process) kill() {
 	p.own.Lock()
 	defer p.own.Unlock()
@@ -133,7 +133,7 @@ func (p *process) Commit(_ context.Context, _ time.Time, requests []delta.Reques
 		p.kill()
 		return errDead
 	case refused:
-		merge(make([]bool, len(requests))) // so far it had come
+		merge(make([]bool, len(requests))) // the process dies after merging
 		return errLost
 	}
 	if err := p.commit(p.name, requests, merge); err != nil {
@@ -143,7 +143,7 @@ func (p *process) Commit(_ context.Context, _ time.Time, requests []delta.Reques
 	case diesAfter:
 		p.kill()
 		return errDead
-	case unheard:
+	case resultLost:
 		return errLost
 	}
 	return nil
@@ -254,8 +254,8 @@ func (p *process) Release(_ context.Context, name string) error {
 	return p.alive()
 }
 
-// renew renews what the process holds or could have had again, as a process does
-// that does not know for how long it was frozen.
+// renew renews a lease that the process holds or could have reacquired, like a process that does not know how long it
+// was suspended.
 func (p *process) renew(name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

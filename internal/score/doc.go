@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package score turns the facts of a service into its instrumentation score and
-// keeps the life of its insights: opened at the first failure, updated while the
-// evidence changes, archived when no failure is left in the window.
+// Package score computes the instrumentation score of a service from its facts, and manages the lifecycle of its
+// insights: an insight is opened at the first failure, updated when its evidence changes, and archived when the
+// window contains no failure.
 package score

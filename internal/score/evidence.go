@@ -12,12 +12,13 @@ import (
 	"assay"
 	"assay/internal/delta"
 	"assay/internal/rules/catalog"
+	"assay/internal/rules/semconv"
 )
 
-// signalTypes are the names of the signals in an insight's evidence.
+// signalTypes holds the signal names in the evidence of insights.
 var signalTypes = [delta.SignalCount]string{"TRACES", "METRICS", "LOGS"}
 
-// signalType returns the name of the signal of an example, or the rule's own.
+// signalType returns the signal name of an example, or of the rule if there is none.
 func signalType(r catalog.Rule, e *delta.Example) string {
 	if e != nil && e.Signal < delta.SignalCount {
 		return signalTypes[e.Signal]
@@ -32,13 +33,13 @@ func signalType(r catalog.Rule, e *delta.Example) string {
 	}
 }
 
-// finding is one item of the findings of a rule about sensitive data.
+// finding is a finding of a rule about sensitive data.
 type finding struct {
 	Where string `json:"where"`
 	Kind  string `json:"kind"`
 }
 
-// attributes returns the evidence of a failing rule as an insight shows it.
+// attributes returns the evidence of a failing rule for its insight.
 func attributes(r catalog.Rule, f *delta.Facts, c delta.Count, claims Claims) map[string]any {
 	example := f.Examples[r]
 	a := map[string]any{
@@ -80,10 +81,25 @@ func attributes(r catalog.Rule, f *delta.Facts, c delta.Count, claims Claims) ma
 			a[list.String()] = encode(texts)
 		}
 	}
+	if r == catalog.DeprecatedAttributes {
+		if texts := renamed(lists[delta.AttributeKeys]); len(texts) > 0 {
+			a["renamed_to"] = encode(texts)
+		}
+	}
 	return a
 }
 
-// bounded returns the texts sorted, the smallest of them if there are many.
+// renamed returns a text "key:successor" for every key that has a successor.
+func renamed(keys []string) (texts []string) {
+	for _, key := range bounded(keys) {
+		if successor := semconv.Successor(key); successor != "" {
+			texts = append(texts, key+":"+successor)
+		}
+	}
+	return texts
+}
+
+// bounded returns the texts sorted, limited to the smallest ones.
 func bounded(texts []string) []string {
 	texts = slices.Clone(texts)
 	slices.Sort(texts)
@@ -91,8 +107,7 @@ func bounded(texts []string) []string {
 	return texts[:min(len(texts), delta.MaxItems)]
 }
 
-// encode returns the JSON of a list of texts or findings, whose strings are valid
-// UTF-8; that cannot fail.
+// encode returns a list of texts or findings as JSON. It cannot fail, because the strings are valid UTF-8.
 func encode(v any) string {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)

@@ -11,12 +11,11 @@ import (
 	"assay/internal/rules/catalog"
 )
 
-// minUpdate is how long an insight's evidence stands before it is renewed.
+// minUpdate is the minimum interval between updates of an insight's evidence.
 const minUpdate = time.Minute
 
-// insights returns those insights of a service that are new or changed at now.
-// later is when evidence that changed too soon after its last update is due; zero
-// when there is none.
+// insights returns the insights of a service that are new or changed at now. later is when a deferred update of
+// evidence is due, or zero.
 func insights(f *delta.Facts, v *[catalog.Count]delta.Count, claims Claims, now time.Time) (changed []*assay.Insight, later time.Time) {
 	stored := make(map[string]*assay.Insight, len(f.Insights))
 	for _, i := range f.Insights {
@@ -44,8 +43,7 @@ func insights(f *delta.Facts, v *[catalog.Count]delta.Count, claims Claims, now 
 	return changed, later
 }
 
-// settled returns what becomes of an insight whose window holds no failure any
-// more; nil when nothing changes.
+// settled returns the update of an insight without failures in the window, or nil for no change.
 func settled(old *assay.Insight, now time.Time) *assay.Insight {
 	if old == nil || old.Status == assay.InsightArchived {
 		return nil
@@ -67,7 +65,7 @@ func settled(old *assay.Insight, now time.Time) *assay.Insight {
 	return &i
 }
 
-// failing returns the insight of a failing rule; nil when nothing changes.
+// failing returns the new or updated insight of a failing rule, or nil for no change.
 func failing(r catalog.Rule, f *delta.Facts, c delta.Count, claims Claims, old *assay.Insight, now time.Time) *assay.Insight {
 	i := assay.Insight{
 		ID:             delta.InsightID(f.Service.ID, r.Info().Name),
@@ -100,7 +98,7 @@ func failing(r catalog.Rule, f *delta.Facts, c delta.Count, claims Claims, old *
 	return &i
 }
 
-// sameAttributes compares evidence whose numbers may have been through JSON.
+// sameAttributes compares evidence. The numbers may have been decoded from JSON.
 func sameAttributes(a, b map[string]any) bool {
 	if len(a) != len(b) {
 		return false

@@ -50,7 +50,7 @@ func (r *replica) Term(name string) uint64 {
 
 func (r *replica) Gained() <-chan struct{} { return r.gained }
 
-// take gains leases, which nobody may have.
+// take gains leases that no replica holds.
 func (r *replica) take(names ...string) {
 	r.f.t.Helper()
 	held, _, err := r.f.AcquireLeases(r.f.t.Context(), r.holder, names, ttl)
@@ -64,7 +64,7 @@ func (r *replica) take(names ...string) {
 	}
 }
 
-// lose notices that leases have expired.
+// lose records that leases have expired.
 func (r *replica) lose(names ...string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -78,7 +78,7 @@ func (r *replica) round() {
 	require.NoError(r.f.t, r.Round(r.f.t.Context()))
 }
 
-func TestOwnOrganizationsAlone(t *testing.T) {
+func TestOnlyLeasedOrganizations(t *testing.T) {
 	f := newFixture(t)
 	first, second := f.org, f.organization("second")
 	for _, f.org = range []string{first, second} {
@@ -87,7 +87,7 @@ func TestOwnOrganizationsAlone(t *testing.T) {
 	a, b := f.replica("A"), f.replica("B")
 	a.round()
 	b.round()
-	require.Zero(t, f.saved, "nobody has anything")
+	require.Zero(t, f.saved, "no leases, nothing scored")
 	a.take(score.Lease(first))
 	a.round()
 	b.round()
@@ -103,8 +103,7 @@ func TestOwnOrganizationsAlone(t *testing.T) {
 	require.NotNil(t, f.score("x"))
 }
 
-// TestTakeOver gives an organization away and back. What the first replica remembers
-// of it is no longer true.
+// TestTakeOver moves an organization to another replica and back. The first replica must not use its old state.
 func TestTakeOver(t *testing.T) {
 	f := newFixture(t)
 	a, b := f.replica("A"), f.replica("B")
@@ -113,7 +112,7 @@ func TestTakeOver(t *testing.T) {
 	f.seen("a", catalog.RES001, false)
 	f.seen("b", catalog.RES001, false)
 	a.round()
-	require.NotContains(t, f.score("a").EvaluatedRuleIDs, "MET-003", "nobody claims anything")
+	require.NotContains(t, f.score("a").EvaluatedRuleIDs, "MET-003", "no claims")
 
 	a.lose(name)
 	f.now = f.now.Add(ttl)
@@ -128,10 +127,10 @@ func TestTakeOver(t *testing.T) {
 	f.now = f.now.Add(ttl)
 	a.take(name)
 	a.round()
-	require.NotContains(t, f.score("a").EvaluatedRuleIDs, "MET-003", "nobody claims anything, as when the lease was lost")
+	require.NotContains(t, f.score("a").EvaluatedRuleIDs, "MET-003", "no claims, as when the lease was lost")
 	require.Equal(t, assay.InsightArchived, f.insight("a", catalog.MET003).Status)
 
-	// Without a change nothing is written anew.
+	// Without a change nothing is written.
 	insight, rows := f.insight("a", catalog.MET003), f.history("a")
 	a.lose(name)
 	f.now = f.now.Add(ttl)
@@ -141,8 +140,7 @@ func TestTakeOver(t *testing.T) {
 	require.Equal(t, rows, f.history("a"))
 }
 
-// TestLateScorer has a replica be so slow that another one has taken over and scored
-// before it saves.
+// TestLateScorer: a slow replica saves after another one has taken over and scored.
 func TestLateScorer(t *testing.T) {
 	f := newFixture(t)
 	a, b := f.replica("A"), f.replica("B")
@@ -166,7 +164,7 @@ func TestLateScorer(t *testing.T) {
 	require.Equal(t, 1, f.history("x"))
 	require.EqualValues(t, 2, number(t, f.insight("x", catalog.RES001).Attributes["observations_total"]))
 
-	// And before it saves the score of the organization.
+	// The same before it saves the score of the organization.
 	f.now = f.now.Add(ttl)
 	a.take(name)
 	f.seen("x", catalog.RES005, true)
@@ -179,14 +177,14 @@ func TestLateScorer(t *testing.T) {
 	require.Nil(t, f.organizationScore())
 }
 
-// TestLeaseEndsInARound stops a round between two chunks.
+// TestLeaseEndsInARound: a lease expires between two chunks of a round.
 func TestLeaseEndsInARound(t *testing.T) {
 	f := newFixture(t)
 	a := f.replica("A")
 	name := score.Lease(f.org)
 	a.take(name)
 	d := new(delta.Delta)
-	for i := range 600 { // more than are scored at a time
+	for i := range 600 { // more than one chunk
 		at := uint64(f.now.UnixNano())
 		s := d.Organization(f.org).Service(assay.ServiceKey{Name: fmt.Sprint("s", i)})
 		s.Seen(at)
@@ -195,10 +193,10 @@ func TestLeaseEndsInARound(t *testing.T) {
 	require.NoError(t, f.Commit(t.Context(), f.now, nil, func([]bool) *delta.Delta { return d }))
 	f.afterSave = func() { a.lose(name) }
 	a.round()
-	require.Equal(t, 500, f.saved)
+	require.Equal(t, score.MaxFacts, f.saved, "of one chunk")
 	a.take(name)
 	a.round()
-	require.Equal(t, 500+600, f.saved, "what was scored is looked at again")
+	require.Equal(t, score.MaxFacts+600, f.saved, "scored services are scored again")
 }
 
 func TestExpiryLease(t *testing.T) {
@@ -211,7 +209,7 @@ func TestExpiryLease(t *testing.T) {
 		a.round()
 		b.round()
 	}
-	require.Equal(t, 1, f.expiry, "once in a step of the window, by one of them")
+	require.Equal(t, 1, f.expiry, "once per step of the window, by one replica")
 	f.now = f.now.Add(time.Hour)
 	b.round()
 	a.round()
@@ -220,7 +218,7 @@ func TestExpiryLease(t *testing.T) {
 	b.take(score.ExpiryLease)
 	a.round()
 	b.round()
-	require.Equal(t, 3, f.expiry, "who takes over cannot know how far the other one came")
+	require.Equal(t, 3, f.expiry, "the new holder expires again")
 	b.lose(score.ExpiryLease)
 	f.now = f.now.Add(ttl)
 	a.take(score.ExpiryLease)
@@ -228,7 +226,7 @@ func TestExpiryLease(t *testing.T) {
 	require.Equal(t, 4, f.expiry)
 }
 
-// TestGained scores what was taken over without waiting for the next interval.
+// TestGained: gained organizations are scored without waiting for the next interval.
 func TestGained(t *testing.T) {
 	f := newFixture(t)
 	a := f.replica("A")
@@ -240,7 +238,7 @@ func TestGained(t *testing.T) {
 		a.Run(ctx)
 	}()
 	a.gained <- struct{}{}
-	a.gained <- struct{}{} // the first round is over, or the second is under way
+	a.gained <- struct{}{} // the first round has ended, or the second has begun
 	a.take(score.Lease(f.org))
 	a.gained <- struct{}{}
 	require.Eventually(t, func() bool { return f.score("x") != nil }, time.Minute, 5*time.Millisecond)

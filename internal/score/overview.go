@@ -10,13 +10,13 @@ import (
 	"assay/internal/rules/catalog"
 )
 
-// Band is how many services have a score in a band.
+// Band is the number of services with a score in a band.
 type Band struct {
 	Category string
 	Services int
 }
 
-// Bands counts the services of groups by band: every band, best first.
+// Bands counts the services of groups by band. It returns all bands, best first.
 func Bands(groups []assay.ScoreGroup) []Band {
 	var bands []Band
 	for _, category := range assay.Categories() {
@@ -29,22 +29,20 @@ func Bands(groups []assay.ScoreGroup) []Band {
 	return bands
 }
 
-// Fix is what fixing everything of one insight type would do.
+// Fix is the effect of fixing all insights of one type.
 type Fix struct {
-	Rule     catalog.Rule // or the insight type without one
+	Rule     catalog.Rule // the rule, or the insight type without a rule
 	Services int          // with an active insight of the type
-	Weight   int          // of the rule's impact times Services
-	Gain     float64      // points that the organization's score would gain
+	Weight   int          // weight of the rule's impact times Services
+	Gain     float64      // increase of the organization's score in points
 }
 
-// Fixes returns what to fix, what weighs most first: of each insight type that is
-// active somewhere, in how many services, and what the organization's score would be
-// more if its rule passed in all of them and all else stayed as it is. Muted insights
-// are not counted, and types that no score sees gain nothing.
+// Fixes returns the fixes of an organization by decreasing weight: for each insight type with active insights, the
+// number of services concerned, and the increase of the organization's score if the rule passed in all of them and
+// everything else stayed the same. Muted insights are ignored. Types without a rule in the score have no gain.
 //
-// The organization's score is the mean over its services. A rule of weight w that
-// passes instead of failing adds 100 w / W to a service of which rules of the weights W
-// were evaluated.
+// The organization's score is the mean over its services. If a rule of weight w passes instead of failing, the score
+// of a service increases by 100 w / W, where W is the total weight of the rules evaluated for the service.
 func Fixes(groups []assay.ScoreGroup, counts []assay.InsightTypeCount) []Fix {
 	gains, services := make(map[string]float64), 0
 	for i := range groups {
@@ -64,7 +62,7 @@ func Fixes(groups []assay.ScoreGroup, counts []assay.InsightTypeCount) []Fix {
 	for _, c := range counts {
 		r, ok := catalog.ByInsightType(c.Type)
 		if !ok || c.Active <= 0 {
-			continue // of a newer version, or settled
+			continue // from a newer version, or no longer failing
 		}
 		f := Fix{Rule: r, Services: c.Active, Weight: c.Active * r.Info().Impact.Weight()}
 		if gain := gains[r.ID()]; r.ID() != "" && services > 0 {

@@ -15,8 +15,7 @@ import (
 	"assay/internal/score"
 )
 
-// groupOf returns a group of services, in all of which the same rules fail and are
-// muted, and their score.
+// groupOf returns a group of services with the same failing and muted rules, and their score.
 func groupOf(t *testing.T, services int, evaluated, failed, muted []string) (assay.ScoreGroup, float64) {
 	t.Helper()
 	var v [catalog.Count]delta.Count
@@ -44,8 +43,8 @@ func groupOf(t *testing.T, services int, evaluated, failed, muted []string) (ass
 	return g, value
 }
 
-// TestGainIsWhatFixingBrings fixes a rule everywhere and looks at the new score.
-func TestGainIsWhatFixingBrings(t *testing.T) {
+// TestGainEqualsFix compares Gain with the score after a fix.
+func TestGainEqualsFix(t *testing.T) {
 	type group struct {
 		services          int
 		evaluated, failed []string
@@ -83,7 +82,7 @@ func TestGainIsWhatFixingBrings(t *testing.T) {
 	}
 	fixes := score.Fixes(now, counts)
 	require.Len(t, fixes, 4)
-	require.Equal(t, catalog.RES005, fixes[0].Rule, "five times Critical weighs most")
+	require.Equal(t, catalog.RES005, fixes[0].Rule, "five Critical failures have the largest weight")
 	require.Equal(t, 5*catalog.RES005.Info().Impact.Weight(), fixes[0].Weight)
 	for _, f := range fixes {
 		want := 0.0
@@ -105,7 +104,7 @@ func TestMutedInsightsGainNothing(t *testing.T) {
 	weight := func(r catalog.Rule) float64 { return float64(r.Info().Impact.Weight()) }
 	require.InDelta(t, 100*weight(catalog.RES005)/(weight(catalog.RES005)+weight(catalog.RES001))/4, fixes[0].Gain, 1e-9)
 	require.Empty(t, score.Fixes(nil, nil))
-	require.Zero(t, score.Fixes(nil, counts)[0].Gain, "not yet scored")
+	require.Zero(t, score.Fixes(nil, counts)[0].Gain, "not scored yet")
 }
 
 func TestBandsOfGroups(t *testing.T) {
@@ -119,7 +118,7 @@ func TestStates(t *testing.T) {
 	var v [catalog.Count]delta.Count
 	v[catalog.RES001] = delta.Count{Observed: 9}
 	v[catalog.RES005] = delta.Count{Observed: 9, Failed: 2}
-	v[catalog.SPA001] = delta.Count{Failed: 2} // an observation left the window before its failure did
+	v[catalog.SPA001] = delta.Count{Failed: 2} // the observation left the window before its failure
 	v[catalog.QuotaExceeded] = delta.Count{Observed: 1, Failed: 1}
 	states := score.States(&v)
 	require.Len(t, states, catalog.Scored)
@@ -145,12 +144,12 @@ func TestChanges(t *testing.T) {
 		{CalculatedAt: at(3), EvaluatedRuleIDs: []string{"LOG-001", "RES-005"}, FailedRuleIDs: []string{"LOG-001"}},
 	}
 	require.Equal(t, []score.Change{
-		{At: at(2), Turns: []score.Turn{
+		{At: at(2), Transitions: []score.Transition{
 			{RuleID: "LOG-001", From: score.NotEvaluated, To: score.Passed},
 			{RuleID: "RES-001", From: score.Passed, To: score.NotEvaluated},
 			{RuleID: "RES-005", From: score.Failed, To: score.Passed},
 		}},
-		{At: at(3), Turns: []score.Turn{{RuleID: "LOG-001", From: score.Passed, To: score.Failed}}},
+		{At: at(3), Transitions: []score.Transition{{RuleID: "LOG-001", From: score.Passed, To: score.Failed}}},
 	}, score.Changes(history))
 	require.Empty(t, score.Changes(nil))
 	require.Empty(t, score.Changes(history[:1]))

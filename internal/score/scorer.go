@@ -17,119 +17,112 @@ import (
 
 	"assay"
 	"assay/internal/delta"
+	"assay/internal/fair"
 	"assay/internal/rules/catalog"
 )
 
-// Store is what scoring reads and writes. Implementations may be used
-// concurrently.
+// Store is the store of a Scorer. Implementations must be safe for concurrent use.
 type Store interface {
 	// OrganizationIDs returns the ids of all organizations.
 	OrganizationIDs(ctx context.Context) ([]string, error)
-	// Expire forgets what left the window: everything in buckets before start, and
-	// claims of MET-003 and MET-004 before metricStart. What it takes away from a
-	// service's facts makes the service unscored.
+	// Expire deletes everything in buckets before start, and claims of MET-003 and MET-004 before metricStart. A
+	// service whose facts change becomes unscored.
 	Expire(ctx context.Context, now time.Time, start, metricStart delta.Bucket) error
-	// UnscoredServices returns the ids of the services whose facts changed since
-	// they were scored; with all, of every service that has facts, a score or insights.
+	// UnscoredServices returns the ids of the services whose facts have changed since they were scored. With all, it
+	// returns every service that has facts, a score or insights.
 	UnscoredServices(ctx context.Context, organizationID string, all bool) ([]string, error)
-	// ClaimsRevision changes whenever a claim in the organization does.
+	// ClaimsRevision returns a number that changes with every change of a claim in the organization.
 	ClaimsRevision(ctx context.Context, organizationID string) (uint64, error)
-	// ClaimCounts returns, by service id, the claims of a rule made since a bucket.
+	// ClaimCounts returns the claims of a rule since a bucket, by service id.
 	ClaimCounts(ctx context.Context, organizationID string, rule catalog.Rule, since delta.Bucket) (map[string]delta.ClaimCount, error)
-	// Facts loads what scoring the services needs, at most maxFacts of them. Ids
-	// that are not the organization's are left out.
+	// Facts loads the input for scoring the given services, at most maxFacts of them. It ignores ids of other
+	// organizations.
 	Facts(ctx context.Context, organizationID string, serviceIDs []string, since delta.Bucket) ([]*delta.Facts, error)
-	// SaveScores stores results in one transaction. A service whose facts changed
-	// since the revision of its result stays unscored, and an insight that was muted
-	// meanwhile stays muted. Without the lease of the fence it is delta.ErrLeaseLost.
+	// SaveScores stores results in one transaction. A service whose facts have changed since the revision of its
+	// result stays unscored. An insight that has been muted in the meantime stays muted. Without the lease of the
+	// fence it returns delta.ErrLeaseLost.
 	SaveScores(ctx context.Context, f delta.Fence, organizationID string, results []delta.Result) error
-	// OrganizationMean returns the mean of the unrounded scores of the services that
-	// have one, and their number.
+	// OrganizationMean returns the mean of the unrounded scores of the scored services, and their number.
 	OrganizationMean(ctx context.Context, organizationID string) (mean float64, services int, err error)
-	// SaveOrganizationScore stores an organization's score, nil for none. Without the
-	// lease of the fence it is delta.ErrLeaseLost.
+	// SaveOrganizationScore stores an organization's score, or nil for none. Without the lease of the fence it
+	// returns delta.ErrLeaseLost.
 	SaveOrganizationScore(ctx context.Context, f delta.Fence, organizationID string, score *float64, at time.Time) error
 }
 
-// maxFacts is how many services are loaded and saved at a time.
-const maxFacts = 500
+// maxFacts is the number of services loaded and saved at a time. Commits wait for the transaction that saves them, and the
+// facts of a service with evidence of every rule have some 200 KB.
+const maxFacts = 64
 
-// What is forgotten cannot be had back, so it must not follow a clock that jumped.
+// Expired facts cannot be recovered, so expiry must not follow a clock that has jumped.
 const (
-	// MaxSkew is how far the store's clock may be off the local one for anything to be
-	// forgotten.
+	// MaxSkew is the maximum difference between the store's clock and the local clock for expiry.
 	MaxSkew = time.Hour
-	// expiryPause is for how long nothing is forgotten after that failed: it looks
-	// through all that is kept.
+	// expiryPause is the pause after a failed expiry, which scans all facts.
 	expiryPause = 5 * time.Minute
 )
 
-// ExpiryLease is the lease whose holder forgets what left the window.
+// ExpiryLease is the lease whose holder expires facts.
 const ExpiryLease = "expire"
 
 // Lease returns the name of the lease whose holder scores an organization.
 func Lease(organizationID string) string { return "score:" + organizationID }
 
-// Leases say which part of the work is this process's. Implementations may be used
-// concurrently.
+// Leases reports which part of the work belongs to this process. Implementations must be safe for concurrent use.
 type Leases interface {
-	// Holder is who has the leases of this process.
+	// Holder returns the holder name of this process's leases.
 	Holder() string
-	// Term returns a number that is the same for as long as a lease has been held
-	// without a gap, and 0 while it is not held.
+	// Term returns a number that is constant while a lease is held without interruption, and 0 while it is not held.
 	Term(name string) uint64
-	// Gained gets a value after leases were gained.
+	// Gained receives a value after leases were gained.
 	Gained() <-chan struct{}
 }
 
-// Config of a Scorer. Store is needed; the zero value of another field means its
-// default.
+// Config configures a Scorer. Store is required. Other zero fields select the default.
 type Config struct {
 	Store    Store
-	Leases   Leases        // default: all of the work is this process's
-	Window   time.Duration // default 30 days
-	Step     time.Duration // of the window; default 1 h
-	Interval time.Duration // between rounds of Run; default 10 s
+	Leases   Leases          // default: this process does all of the work
+	CPU      *fair.Semaphore // for loading facts and evaluating them, by organization; default: no limit
+	Window   time.Duration   // default 30 days
+	Step     time.Duration   // bucket size of the window; default 1 h
+	Interval time.Duration   // interval between rounds of Run; default 10 s
 	Now      func() time.Time
-	Skew     func() time.Duration // how far Now is ahead of the local clock; default 0. See MaxSkew
+	Skew     func() time.Duration // difference between Now and the local clock; default 0. See MaxSkew
 	Logger   *slog.Logger
 }
 
-// Scorer scores services with new facts. One goroutine at a time may use it. It scores
-// several organizations at a time, the ones that take longest last, so that a large one
-// does not hold up the others.
+// Scorer scores services with new facts. It must not be used by several goroutines. It scores several organizations
+// concurrently, the slowest ones last, so that a large organization does not delay the others.
 type Scorer struct {
 	cfg    Config
-	start  delta.Bucket // of the window at the last expiry
-	term   uint64       // of the lease that the last expiry was done under
-	failed time.Time    // when an expiry last did
-	skewed delta.Bucket // start of the window when it was last told that clocks differ
+	start  delta.Bucket // start of the window at the last expiry
+	term   uint64       // term of the lease at the last expiry
+	failed time.Time    // time of the last failed expiry
+	skewed delta.Bucket // start of the window at the last log message about differing clocks
 
 	work  sync.WaitGroup
-	slots chan struct{} // one for each organization that is being scored
+	slots chan struct{} // limits the organizations scored concurrently
 
-	mu            sync.Mutex      // guards what follows
-	busy          map[string]bool // organizations that are being scored, by id; "" while facts expire
+	mu            sync.Mutex      // guards the fields below
+	busy          map[string]bool // organizations being scored, by id; "" during expiry
 	organizations map[string]*organization
 	failures      []error
-	unavailable   bool // the store, in this round
+	unavailable   bool // the store is unavailable in this round
 }
 
-// concurrent is how many organizations are scored at a time. Stores bound the connections
-// that they use.
+// concurrent is the number of organizations scored concurrently. The stores limit their connections.
 const concurrent = 4
 
-// organization is what the scorer remembers between rounds. It holds for as long as
-// no other process scores the organization.
+// organization is the state of an organization between rounds. It is valid while no other process scores the
+// organization.
 type organization struct {
-	took     time.Duration // the last round
-	term     uint64        // of its lease
-	start    delta.Bucket  // of the window at the last round
-	revision uint64        // of the claims
+	took     time.Duration // duration of the last round
+	term     uint64        // term of its lease
+	start    delta.Bucket  // start of the window at the last round
+	revision uint64        // revision of the claims
 	claims   map[string]Claims
-	later    map[string]time.Time // services with evidence to renew, and when
+	later    map[string]time.Time // services with deferred evidence updates, and when these are due
 	score    *float64
-	saved    time.Time // when score was
+	saved    time.Time // time when score was saved
 }
 
 // New returns a Scorer.
@@ -160,16 +153,16 @@ func New(cfg Config) *Scorer {
 	}
 }
 
-// alone are the leases of a process that does all of the work.
+// alone implements Leases for a process that does all of the work.
 type alone struct{}
 
 func (alone) Holder() string          { return "" }
 func (alone) Term(string) uint64      { return 1 }
 func (alone) Gained() <-chan struct{} { return nil }
 
-// Run scores every interval, and when there is more to score, until ctx ends. What fails
-// is logged and tried again in the next round. A round does not wait for organizations
-// that are still being scored, or for facts that are still expiring, since an earlier one.
+// Run scores at each interval, and when leases are gained, until ctx ends. Failures are logged and retried in the
+// next round. A round does not wait for organizations that an earlier round is still scoring, nor for an earlier
+// expiry.
 func (s *Scorer) Run(ctx context.Context) {
 	defer s.work.Wait()
 	ticker := time.NewTicker(s.cfg.Interval)
@@ -193,7 +186,7 @@ func (s *Scorer) Run(ctx context.Context) {
 	}
 }
 
-// Round moves the window to the present and scores what changed.
+// Round expires old facts and scores changed services.
 func (s *Scorer) Round(ctx context.Context) error {
 	now := s.cfg.Now().UTC()
 	p := PeriodAt(now, s.cfg.Window, s.cfg.Step)
@@ -204,15 +197,14 @@ func (s *Scorer) Round(ctx context.Context) error {
 	return errors.Join(failure, s.RoundAt(ctx, now, p))
 }
 
-// RoundAt scores what changed in a window that stands still, without forgetting
-// anything: the offline report.
+// RoundAt scores changed services in a fixed window, without expiry. It is used for the offline report.
 func (s *Scorer) RoundAt(ctx context.Context, now time.Time, p Period) error {
 	s.organizationsRound(ctx, now, p)
 	s.work.Wait()
 	return errors.Join(s.takeFailures()...)
 }
 
-// begin starts work unless work of the same name is under way.
+// begin starts work unless work of the same name is in progress.
 func (s *Scorer) begin(name string, do func() error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -231,7 +223,7 @@ func (s *Scorer) begin(name string, do func() error) {
 	})
 }
 
-// takeFailures returns the errors since it was last called.
+// takeFailures returns the errors since its last call.
 func (s *Scorer) takeFailures() []error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -240,21 +232,21 @@ func (s *Scorer) takeFailures() []error {
 	return failures
 }
 
-// Period is the window of a moment.
+// Period is the scoring window at a time.
 type Period struct {
-	Start       time.Time // of the window
-	MetricStart time.Time // of the shorter window of MET-003 and MET-004
+	Start       time.Time // start of the window
+	MetricStart time.Time // start of the shorter window of MET-003 and MET-004
 }
 
-// PeriodAt returns the window that a moment lies in. The window moves in steps: it
-// covers the step that has begun and the whole length before it.
+// PeriodAt returns the window at a time. The window moves in steps: it covers the current step and the full length
+// before it.
 func PeriodAt(now time.Time, window, step time.Duration) Period {
 	begin := now.Truncate(step)
 	return Period{Start: begin.Add(-window), MetricStart: begin.Add(-min(window, assay.MetricWindow))}
 }
 
-// expire forgets what left the window if that is this process's to do and has not been
-// done since the window moved. It does not while the clocks differ.
+// expire deletes facts that left the window, if this process holds the lease and the window has moved since the last
+// expiry. It does nothing while the clocks differ.
 func (s *Scorer) expire(ctx context.Context, now time.Time, p Period) error {
 	start, term := bucket(p.Start, s.cfg.Step), s.cfg.Leases.Term(ExpiryLease)
 	if term == 0 || start == s.start && term == s.term {
@@ -273,20 +265,19 @@ func (s *Scorer) expire(ctx context.Context, now time.Time, p Period) error {
 	}
 	if err := s.cfg.Store.Expire(ctx, now, start, bucket(p.MetricStart, s.cfg.Step)); err != nil {
 		s.failed = now
-		return fmt.Errorf("forget what left the window: %w", err)
+		return fmt.Errorf("expire facts: %w", err)
 	}
 	s.start, s.term = start, term
 	return nil
 }
 
-// away reports whether an error is about anything that would be asked of the store, and
-// not about what was, such as a statement that takes too long.
-func away(ctx context.Context, err error) bool {
+// storeUnavailable reports whether an error concerns the store as a whole rather than one query, such as a query that
+// takes too long.
+func storeUnavailable(ctx context.Context, err error) bool {
 	return ctx.Err() != nil || assay.ErrorCode(err) == assay.CodeUnavailable && !errors.Is(err, context.DeadlineExceeded)
 }
 
-// organizationsRound begins to score the organizations that are this process's to score,
-// and reports errors by takeFailures.
+// organizationsRound starts scoring the organizations of this process. Errors are available from takeFailures.
 func (s *Scorer) organizationsRound(ctx context.Context, now time.Time, p Period) {
 	ids, err := s.cfg.Store.OrganizationIDs(ctx)
 	if err != nil {
@@ -315,8 +306,8 @@ func (s *Scorer) organizationsRound(ctx context.Context, now time.Time, p Period
 	}
 }
 
-// prepare forgets the organizations that another process may have scored since, and
-// returns the ones to score, those that took least in the last round first.
+// prepare drops the state of organizations that another process may have scored since. It returns the organizations
+// to score, the fastest of the last round first.
 func (s *Scorer) prepare(ids []string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -352,18 +343,18 @@ func (s *Scorer) scoreOrganization(ctx context.Context, id string, o *organizati
 	if err == nil {
 		return nil
 	}
-	if s.organizations[id] == o { // what was not scored must not count as seen
+	if s.organizations[id] == o { // unscored changes must not count as seen
 		s.organizations[id] = &organization{term: o.term, took: o.took, later: make(map[string]time.Time)}
 	}
 	if errors.Is(err, delta.ErrLeaseLost) {
-		s.cfg.Logger.InfoContext(ctx, "another replica scores the organization now", "organization", id)
+		s.cfg.Logger.InfoContext(ctx, "another replica scores the organization", "organization", id)
 		return nil
 	}
-	s.unavailable = s.unavailable || away(ctx, err)
+	s.unavailable = s.unavailable || storeUnavailable(ctx, err)
 	return fmt.Errorf("organization %s: %w", id, err)
 }
 
-// fence is under what the scores of an organization are written.
+// fence returns the fence for writing the scores of an organization.
 func (s *Scorer) fence(organizationID string) delta.Fence {
 	if s.cfg.Leases.Holder() == "" {
 		return delta.Fence{}
@@ -408,8 +399,7 @@ func (s *Scorer) organizationRound(ctx context.Context, id string, o *organizati
 	return nil
 }
 
-// claims renews what the organization's services claim and returns the services
-// for which that changed.
+// claims reloads the claims of the organization's services and returns the services for which they have changed.
 func (s *Scorer) claims(ctx context.Context, id string, o *organization, p Period, stepped bool) ([]string, error) {
 	revision, err := s.cfg.Store.ClaimsRevision(ctx, id)
 	if err != nil {
@@ -419,10 +409,10 @@ func (s *Scorer) claims(ctx context.Context, id string, o *organization, p Perio
 		return nil, nil
 	}
 	claims := make(map[string]Claims)
-	for _, r := range claimRules {
-		since := bucket(p.MetricStart, s.cfg.Step)
-		if r == catalog.RES002 {
-			since = bucket(p.Start, s.cfg.Step)
+	for _, r := range catalog.Claiming(catalog.Instances, catalog.Definitions) {
+		since := bucket(p.Start, s.cfg.Step)
+		if r.Claims() == catalog.Definitions {
+			since = bucket(p.MetricStart, s.cfg.Step)
 		}
 		counts, err := s.cfg.Store.ClaimCounts(ctx, id, r, since)
 		if err != nil {
@@ -452,14 +442,32 @@ func (s *Scorer) claims(ctx context.Context, id string, o *organization, p Perio
 
 // score scores one chunk of services.
 func (s *Scorer) score(ctx context.Context, id string, o *organization, services []string, now time.Time, since delta.Bucket) error {
+	results, err := s.evaluate(ctx, id, o, services, now, since)
+	if err != nil {
+		return err
+	}
+	if err := s.cfg.Store.SaveScores(ctx, s.fence(id), id, results); err != nil {
+		return fmt.Errorf("save scores: %w", err)
+	}
+	return nil
+}
+
+// evaluate returns the results for one chunk of services.
+func (s *Scorer) evaluate(ctx context.Context, id string, o *organization, services []string, now time.Time, since delta.Bucket) ([]delta.Result, error) {
+	if s.cfg.CPU != nil {
+		if err := s.cfg.CPU.Acquire(ctx, id); err != nil {
+			return nil, fmt.Errorf("wait for the CPU: %w", err)
+		}
+		defer s.cfg.CPU.Release(id)
+	}
 	facts, err := s.cfg.Store.Facts(ctx, id, services, since)
 	if err != nil {
-		return fmt.Errorf("load facts: %w", err)
+		return nil, fmt.Errorf("load facts: %w", err)
 	}
 	results := make([]delta.Result, 0, len(facts))
 	for _, f := range facts {
 		claims := o.claims[f.Service.ID]
-		v := Verdicts(f, claims)
+		v := f.Verdicts(claims)
 		result := delta.Result{ServiceID: f.Service.ID, Revision: f.Revision}
 		result.Score, result.NewRow = s.scoreOf(f, &v, now)
 		var later time.Time
@@ -469,14 +477,11 @@ func (s *Scorer) score(ctx context.Context, id string, o *organization, services
 		}
 		results = append(results, result)
 	}
-	if err := s.cfg.Store.SaveScores(ctx, s.fence(id), id, results); err != nil {
-		return fmt.Errorf("save scores: %w", err)
-	}
-	return nil
+	return results, nil
 }
 
-// scoreOf returns the current score of a service and whether it begins a new row
-// of its history: when it changed, and once an hour.
+// scoreOf returns the current score of a service, and whether to add it to the history: when it has changed, and once
+// an hour.
 func (s *Scorer) scoreOf(f *delta.Facts, v *[catalog.Count]delta.Count, now time.Time) (*assay.Score, bool) {
 	value, evaluated, failed, ok := Value(v)
 	if !ok || f.Service.Overflow() {
@@ -493,8 +498,7 @@ func (s *Scorer) scoreOf(f *delta.Facts, v *[catalog.Count]delta.Count, now time
 	}, true
 }
 
-// mean renews the organization's score: when it changed, and once an hour for its
-// history.
+// mean updates the organization's score when it has changed, and once an hour for the history.
 func (s *Scorer) mean(ctx context.Context, id string, o *organization, now time.Time) error {
 	mean, n, err := s.cfg.Store.OrganizationMean(ctx, id)
 	if err != nil {

@@ -27,27 +27,27 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// fixture is a scorer over a store, and their clock.
+// fixture is a scorer with a store and their clock.
 type fixture struct {
 	*sqlite.Store
 	t      *testing.T
 	now    time.Time
 	org    string
 	scorer *score.Scorer
-	fail   error  // of SaveScores
-	failed string // organization of which alone SaveScores fails; "": of any
-	stuck  error  // of Expire
-	expiry int    // calls of Expire
+	fail   error  // error of SaveScores
+	failed string // the organization for which SaveScores fails; "": all
+	stuck  error  // error of Expire
+	expiry int    // number of calls of Expire
 
-	mu    sync.Mutex               // guards what follows: organizations are scored side by side
-	saved int                      // results saved
-	saves int                      // calls of SaveScores
-	slow  map[string]chan struct{} // organizations whose facts are not read before this is closed
+	mu    sync.Mutex               // guards the fields below: organizations are scored concurrently
+	saved int                      // number of saved results
+	saves int                      // number of calls of SaveScores
+	slow  map[string]chan struct{} // Facts of these organizations blocks until the channel is closed
 
-	beforeSave, afterSave func() // once each
+	beforeSave, afterSave func() // called once
 }
 
-// Expire counts.
+// Expire counts its calls.
 func (f *fixture) Expire(ctx context.Context, now time.Time, start, metricStart delta.Bucket) error {
 	f.expiry++
 	if f.stuck != nil {
@@ -77,7 +77,7 @@ func (f *fixture) SaveScores(ctx context.Context, fence delta.Fence, organizatio
 	return f.Store.SaveScores(ctx, fence, organizationID, results)
 }
 
-// Facts waits for a slow organization.
+// Facts blocks for a slow organization.
 func (f *fixture) Facts(ctx context.Context, organizationID string, serviceIDs []string, since delta.Bucket) ([]*delta.Facts, error) {
 	f.mu.Lock()
 	wait := f.slow[organizationID]
@@ -92,8 +92,7 @@ func (f *fixture) Facts(ctx context.Context, organizationID string, serviceIDs [
 	return f.Store.Facts(ctx, organizationID, serviceIDs, since)
 }
 
-// TestSlowOrganization: organizations that take long hold up no others, in this round
-// and the next ones.
+// TestSlowOrganization: a slow organization does not delay others, in this round and later ones.
 func TestSlowOrganization(t *testing.T) {
 	f := newFixture(t)
 	f.slow = make(map[string]chan struct{})
@@ -150,7 +149,7 @@ func (f *fixture) round() {
 	require.NoError(f.t, f.scorer.Round(f.t.Context()))
 }
 
-// seen commits one observation of a rule now, and a resource that passes RES-005.
+// seen commits one observation of a rule at the current time, and a resource that passes RES-005.
 func (f *fixture) seen(name string, r catalog.Rule, failed bool) {
 	f.commit(name, func(s *delta.Service, b delta.Bucket) {
 		s.Counts(b)[catalog.RES005].Observed++
@@ -198,7 +197,7 @@ func (f *fixture) history(name string) int {
 	return len(rows)
 }
 
-// insight returns a service's insight of a rule, nil when there is none.
+// insight returns a service's insight for a rule, or nil.
 func (f *fixture) insight(name string, r catalog.Rule) *assay.Insight {
 	f.t.Helper()
 	i, err := f.FindInsightByID(f.t.Context(), f.org, delta.InsightID(f.id(name), r.Info().Name))
@@ -244,7 +243,7 @@ func TestScores(t *testing.T) {
 	f.saved = 0
 	f.now = f.now.Add(10 * time.Second)
 	f.round()
-	require.Zero(t, f.saved, "nothing changed, nothing is scored")
+	require.Zero(t, f.saved, "no change, no scoring")
 }
 
 func TestServiceWithoutEvaluatedRules(t *testing.T) {
@@ -255,8 +254,8 @@ func TestServiceWithoutEvaluatedRules(t *testing.T) {
 		s.Counts(b)[catalog.RES005] = delta.Count{Observed: 4}
 	})
 	f.round()
-	require.Nil(t, f.score("idle"), "no rule evaluated: no score")
-	require.Nil(t, f.score(assay.OverflowService), "the overflow service has none")
+	require.Nil(t, f.score("idle"), "no score without an evaluated rule")
+	require.Nil(t, f.score(assay.OverflowService), "no score for the overflow service")
 	require.Nil(t, f.organizationScore())
 	require.Equal(t, assay.InsightActive, f.insight(assay.OverflowService, catalog.QuotaExceeded).Status)
 }
@@ -271,13 +270,13 @@ func TestHistory(t *testing.T) {
 		f.seen("a", catalog.RES001, false)
 		f.round()
 	}
-	require.Equal(t, 1, f.history("a"), "the same score in the same hour is no new row")
+	require.Equal(t, 1, f.history("a"), "no new row for the same score in the same hour")
 	f.seen("a", catalog.RES001, true)
 	f.round()
-	require.Equal(t, 2, f.history("a"), "a change is")
+	require.Equal(t, 2, f.history("a"), "a new row for a change")
 	f.now = f.now.Add(time.Hour)
 	f.round()
-	require.Equal(t, 3, f.history("a"), "and the next hour, also without telemetry")
+	require.Equal(t, 3, f.history("a"), "a new row in the next hour, also without telemetry")
 	f.round()
 	require.Equal(t, 3, f.history("a"))
 }
@@ -303,7 +302,7 @@ func TestInsightLife(t *testing.T) {
 	require.Equal(t, `{"a":"b"}`, i.Attributes["resource_attributes"])
 	require.Equal(t, "TRACES", i.Attributes["signal_type"])
 
-	// Evidence is renewed at most once a minute, and what came meanwhile arrives.
+	// Evidence is updated at most once a minute. Deferred updates are not lost.
 	f.now = opened.Add(59 * time.Second)
 	f.seen("a", r, true)
 	f.round()
@@ -319,9 +318,9 @@ func TestInsightLife(t *testing.T) {
 	updated := f.now
 	f.now = f.now.Add(10 * time.Minute)
 	f.round()
-	require.Equal(t, updated, f.insight("a", r).UpdatedAt, "unchanged evidence is not touched")
+	require.Equal(t, updated, f.insight("a", r).UpdatedAt, "unchanged evidence is not updated")
 
-	// The failures leave the window; others that pass stay.
+	// The failures leave the window, passing observations stay.
 	f.now = opened.Add(29 * 24 * time.Hour)
 	f.seen("a", r, false)
 	f.round()
@@ -333,14 +332,14 @@ func TestInsightLife(t *testing.T) {
 	require.Equal(t, f.now, i.UpdatedAt)
 	require.Zero(t, number(t, i.Attributes["violations_total"]))
 	require.Equal(t, opened, i.DetectedAt)
-	require.Equal(t, 100.0, f.score("a").Value, "and the score recovers without new telemetry")
+	require.Equal(t, 100.0, f.score("a").Value, "the score recovers without new telemetry")
 
 	f.now = f.now.Add(time.Second)
 	f.seen("a", r, true)
 	f.round()
 	i = f.insight("a", r)
 	require.Equal(t, assay.InsightActive, i.Status)
-	require.Equal(t, f.now, i.DetectedAt, "the same insight again")
+	require.Equal(t, f.now, i.DetectedAt, "the same insight is reopened")
 	require.Equal(t, opened, i.CreatedAt)
 }
 
@@ -349,12 +348,12 @@ func TestWindowPasses(t *testing.T) {
 	f.seen("a", catalog.RES001, true)
 	f.seen("b", catalog.RES001, false)
 	f.round()
-	f.now = f.now.Add(30*24*time.Hour + 54*time.Minute) // the last moment of the hour
+	f.now = f.now.Add(30*24*time.Hour + 54*time.Minute) // the end of the hour
 	f.round()
 	require.NotNil(t, f.score("a"))
 	f.now = f.now.Add(time.Minute)
 	f.round()
-	require.Nil(t, f.score("a"), "nothing is left in the window")
+	require.Nil(t, f.score("a"), "the window is empty")
 	require.Nil(t, f.organizationScore())
 	require.Equal(t, assay.InsightArchived, f.insight("a", catalog.RES001).Status)
 }
@@ -373,7 +372,7 @@ func TestMute(t *testing.T) {
 	i := f.insight("a", r)
 	require.Equal(t, assay.InsightMuted, i.Status, "muted stays muted")
 	require.Equal(t, "known", i.MuteReason)
-	require.EqualValues(t, 2, number(t, i.Attributes["violations_total"]), "its evidence goes on")
+	require.EqualValues(t, 2, number(t, i.Attributes["violations_total"]), "its evidence is still updated")
 	require.Equal(t, before, f.score("a").Value, "muting does not change the score")
 	require.NoError(t, f.UnmuteInsight(t.Context(), id))
 	require.Equal(t, assay.InsightActive, f.insight("a", r).Status)
@@ -383,14 +382,14 @@ func TestMute(t *testing.T) {
 	f.seen("a", r, false)
 	f.round()
 	i = f.insight("a", r)
-	require.Equal(t, assay.InsightMuted, i.Status, "also when its failures are gone")
+	require.Equal(t, assay.InsightMuted, i.Status, "also without failures")
 	require.Zero(t, number(t, i.Attributes["violations_total"]))
 	require.NoError(t, f.UnmuteInsight(t.Context(), id))
 	f.round()
 	require.Equal(t, assay.InsightArchived, f.insight("a", r).Status, "unmuted without a failure it is archived")
 }
 
-// TestClaims: what one service claims changes the verdict on others.
+// TestClaims: claims of one service change the verdicts for others.
 func TestClaims(t *testing.T) {
 	f := newFixture(t)
 	f.claim("a", catalog.MET003, 1, 1)
@@ -403,7 +402,7 @@ func TestClaims(t *testing.T) {
 	f.claim("b", catalog.MET003, 1, 2)
 	f.saved = 0
 	f.round()
-	require.Equal(t, 2, f.saved, "b, and a, which sent nothing; not c")
+	require.Equal(t, 2, f.saved, "b, and a, which sent nothing, but not c")
 	require.Equal(t, []string{"MET-003"}, f.score("a").FailedRuleIDs)
 	require.Equal(t, []string{"MET-003"}, f.score("b").FailedRuleIDs)
 	require.Empty(t, f.score("c").FailedRuleIDs)
@@ -411,7 +410,7 @@ func TestClaims(t *testing.T) {
 	require.Equal(t, `["metric1"]`, i.Attributes["metric_names"])
 	require.Equal(t, `["unit1","unit2"]`, i.Attributes["units"])
 
-	// The older claim leaves the 14 days, the newer one stays.
+	// The older claim leaves the 14-day window, the newer one stays.
 	f.now = f.now.Add(10 * 24 * time.Hour)
 	f.claim("b", catalog.MET003, 1, 2)
 	f.round()
@@ -442,10 +441,10 @@ func TestInstanceClaims(t *testing.T) {
 	require.Equal(t, []string{"RES-002"}, f.score("b").FailedRuleIDs)
 	f.now = f.now.Add(3 * 24 * time.Hour)
 	f.round()
-	require.Equal(t, []string{"RES-002"}, f.score("a").FailedRuleIDs, "a conflict stays as long as the window holds it")
+	require.Equal(t, []string{"RES-002"}, f.score("a").FailedRuleIDs, "a conflict lasts as long as it is in the window")
 }
 
-// TestFailedRound: a round that fails is made up for.
+// TestFailedRound: a later round completes a failed one.
 func TestFailedRound(t *testing.T) {
 	f := newFixture(t)
 	f.claim("a", catalog.MET003, 1, 1)
@@ -455,12 +454,11 @@ func TestFailedRound(t *testing.T) {
 	require.ErrorIs(t, f.scorer.Round(t.Context()), f.fail)
 	f.fail = nil
 	f.round()
-	require.Equal(t, []string{"MET-003"}, f.score("a").FailedRuleIDs, "also for the service that only another's claim changed")
+	require.Equal(t, []string{"MET-003"}, f.score("a").FailedRuleIDs, "also for a service changed only by another's claim")
 	require.Equal(t, []string{"MET-003"}, f.score("b").FailedRuleIDs)
 }
 
-// TestFailureOfOne: what is wrong with one organization, or with forgetting, keeps no
-// other from being scored.
+// TestFailureOfOne: a failure of one organization, or of expiry, does not prevent scoring the others.
 func TestFailureOfOne(t *testing.T) {
 	f := newFixture(t)
 	first, second := f.org, f.organization("second")
@@ -480,12 +478,12 @@ func TestFailureOfOne(t *testing.T) {
 	f.stuck, f.fail = nil, nil
 	f.round()
 	require.NotNil(t, f.score("a"))
-	require.Equal(t, 1, f.expiry, "it would fail again")
+	require.Equal(t, 1, f.expiry, "not retried yet")
 	f.now = f.now.Add(5 * time.Minute)
 	f.round()
-	require.Equal(t, 2, f.expiry, "what was not forgotten is, later")
+	require.Equal(t, 2, f.expiry, "retried later")
 
-	// A store that is unavailable is asked for no more than was begun.
+	// No more work is started with an unavailable store.
 	for i := range 20 {
 		f.org = f.organization(fmt.Sprint("another ", i))
 		f.seen("a", catalog.RES002, true)
@@ -496,8 +494,7 @@ func TestFailureOfOne(t *testing.T) {
 	require.LessOrEqual(t, f.saves, saves+4)
 }
 
-// TestClocksDiffer: a store whose clock has jumped loses nothing by it, and everything else
-// goes on.
+// TestClocksDiffer: nothing expires after the store's clock has jumped, and scoring continues.
 func TestClocksDiffer(t *testing.T) {
 	f := newFixture(t)
 	var skew time.Duration
@@ -520,8 +517,8 @@ func TestClocksDiffer(t *testing.T) {
 		round()
 		round()
 		require.Equal(t, 1, f.saved, "it is scored")
-		require.Equal(t, 1, f.expiry, "nothing is forgotten")
-		require.Equal(t, 1, strings.Count(log.String(), "level=ERROR"), "told once in a step of the window")
+		require.Equal(t, 1, f.expiry, "nothing expires")
+		require.Equal(t, 1, strings.Count(log.String(), "level=ERROR"), "logged once per step of the window")
 		require.Contains(t, log.String(), "store_ahead_by="+skew.String())
 	}
 	skew = time.Hour
@@ -536,7 +533,7 @@ func TestFailedDeferredUpdate(t *testing.T) {
 	f.round()
 	f.now = f.now.Add(30 * time.Second)
 	f.seen("a", catalog.RES001, true)
-	f.round() // too soon for the evidence
+	f.round() // too soon to update the evidence
 	f.now = f.now.Add(30 * time.Second)
 	f.fail = errors.New("disk full")
 	require.Error(t, f.scorer.Round(t.Context()))
@@ -554,13 +551,13 @@ func TestRestart(t *testing.T) {
 	f.scorer = score.New(score.Config{Store: f, Now: func() time.Time { return f.now }})
 	f.round()
 	require.Equal(t, []string{"MET-003"}, f.score("a").FailedRuleIDs)
-	require.Equal(t, 1, f.history("a"), "scoring again does not make a row")
+	require.Equal(t, 1, f.history("a"), "scoring again does not add a row")
 }
 
 func TestManyServicesAndOrganizations(t *testing.T) {
 	f := newFixture(t)
 	other := f.organization("other")
-	for i := range 1100 { // more than are loaded at a time
+	for i := range 1100 { // more than one chunk
 		f.seen(fmt.Sprint("s", i), catalog.RES001, i%2 == 0)
 	}
 	f.org = other
@@ -591,8 +588,7 @@ func TestRunEndsWithItsContext(t *testing.T) {
 	<-done
 }
 
-// TestOrganizationHistory: an organization's score has a course, also while it does
-// not change.
+// TestOrganizationHistory: an organization's score has a history, even without changes.
 func TestOrganizationHistory(t *testing.T) {
 	f := newFixture(t)
 	begin := f.now
@@ -603,17 +599,17 @@ func TestOrganizationHistory(t *testing.T) {
 	}
 	f.seen("a", catalog.RES001, true)
 	f.round()
-	points, err := f.FindOrganizationScores(t.Context(), f.org, assay.Course{Start: begin, End: f.now, Points: 3})
+	points, err := f.FindOrganizationScores(t.Context(), f.org, assay.SeriesRange{Start: begin, End: f.now, Points: 3})
 	require.NoError(t, err)
 	require.Len(t, points, 3)
 	require.Equal(t, []float64{100, 100}, []float64{points[0].Value, points[1].Value})
 	require.Equal(t, *f.organizationScore(), points[2].Value)
 	stats, err := f.Stats(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, int64(4), stats.Table("organization_scores").Rows, "once an hour, the last of which brought the change")
+	require.Equal(t, int64(4), stats.Table("organization_scores").Rows, "once an hour, the last one with the change")
 }
 
-// TestRuleStates: what is read of a service agrees with its score.
+// TestRuleStates: the states of a service's rules match its score.
 func TestRuleStates(t *testing.T) {
 	f := newFixture(t)
 	f.seen("a", catalog.RES001, true)

@@ -12,25 +12,24 @@ import (
 	"assay/internal/rules/catalog"
 )
 
-// State is what a rule says about a service.
+// State is the state of a rule for a service.
 type State string
 
 // The states.
 const (
 	Passed       State = "passed"
 	Failed       State = "failed"
-	NotEvaluated State = "not evaluated" // nothing was observed that the rule is about
+	NotEvaluated State = "not evaluated" // no observation for the rule
 )
 
-// RuleState is a rule's state with the numbers behind it. For LOG-001 these are
-// days, for MET-003 and MET-004 metric names.
+// RuleState is the state of a rule with its counts. For LOG-001 these are days, for MET-003 and MET-004 metric names.
 type RuleState struct {
 	Rule             catalog.Rule
 	State            State
 	Observed, Failed uint64
 }
 
-// States returns the states of all rules of the score, in the order of the catalog.
+// States returns the states of all rules in the score, in catalog order.
 func States(v *[catalog.Count]delta.Count) []RuleState {
 	states := make([]RuleState, catalog.Scored)
 	for r := range catalog.Rule(catalog.Scored) {
@@ -46,27 +45,24 @@ func States(v *[catalog.Count]delta.Count) []RuleState {
 	return states
 }
 
-// FactStore is what a Reader reads. Implementations may be used concurrently.
+// FactStore is the store of a Reader. Implementations must be safe for concurrent use.
 type FactStore interface {
-	// Facts is as in Store.
+	// Facts is Store.Facts.
 	Facts(ctx context.Context, organizationID string, serviceIDs []string, since delta.Bucket) ([]*delta.Facts, error)
-	// ServiceClaims returns, by rule, the claims of one service under the rules that
-	// compare services, counted as by ClaimCounts but without their texts: those of
-	// RES-002 since a bucket, the others since metricSince.
+	// ServiceClaims returns the claims of one service by rule, for the rules that compare services. They are counted
+	// as by ClaimCounts but have no texts. Claims of RES-002 count since a bucket, the others since metricSince.
 	ServiceClaims(ctx context.Context, organizationID, serviceID string, since, metricSince delta.Bucket) (map[catalog.Rule]delta.ClaimCount, error)
 }
 
-// Reader reads what rules say about services at the moment. All of its fields are
-// needed. It may be used concurrently.
+// Reader reads the current states of rules. All fields are required. It is safe for concurrent use.
 type Reader struct {
 	Store        FactStore
 	Window, Step time.Duration // as in Config
 	Now          func() time.Time
 }
 
-// RuleStates returns the states of all rules of the score for one service, in the
-// order of the catalog. It is CodeServiceNotFound for an id that is unknown or another
-// organization's.
+// RuleStates returns the states of all rules in the score for one service, in catalog order. It returns
+// CodeServiceNotFound if the id is unknown or belongs to another organization.
 func (r *Reader) RuleStates(ctx context.Context, organizationID, serviceID string) ([]RuleState, error) {
 	p := PeriodAt(r.Now().UTC(), r.Window, r.Step)
 	since, metricSince := bucket(p.Start, r.Step), bucket(p.MetricStart, r.Step)
@@ -81,24 +77,23 @@ func (r *Reader) RuleStates(ctx context.Context, organizationID, serviceID strin
 	if err != nil {
 		return nil, err
 	}
-	v := Verdicts(facts[0], claims)
+	v := facts[0].Verdicts(claims)
 	return States(&v), nil
 }
 
-// Change is a moment at which rules changed their state.
+// Change holds the rules that changed their state at a time.
 type Change struct {
-	At    time.Time
-	Turns []Turn // in the order of rule ids
+	At          time.Time
+	Transitions []Transition // by rule id
 }
 
-// Turn is a rule's change of state.
-type Turn struct {
+// Transition is the change of a rule's state.
+type Transition struct {
 	RuleID   string
 	From, To State
 }
 
-// Changes returns when rules changed their state in a history of scores, oldest
-// first. The first score changes nothing.
+// Changes returns the state changes in a history of scores, oldest first. The first score is the baseline.
 func Changes(history []*assay.Score) []Change {
 	var changes []Change
 	for i := 1; i < len(history); i++ {
@@ -110,10 +105,10 @@ func Changes(history []*assay.Score) []Change {
 		for r := range catalog.Rule(catalog.Scored) {
 			id := r.ID()
 			if from, to := stateIn(before, id), stateIn(after, id); from != to {
-				change.Turns = append(change.Turns, Turn{RuleID: id, From: from, To: to})
+				change.Transitions = append(change.Transitions, Transition{RuleID: id, From: from, To: to})
 			}
 		}
-		if len(change.Turns) > 0 {
+		if len(change.Transitions) > 0 {
 			changes = append(changes, change)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"assay/internal/rules/catalog"
 )
 
-// verdicts returns counts under which, of each impact, some rules pass and some fail.
+// verdicts returns counts with the given numbers of passed and failed rules by impact.
 func verdicts(t *testing.T, passed, failed map[assay.Impact]int) (v [catalog.Count]delta.Count) {
 	t.Helper()
 	for r := range catalog.Rule(catalog.Scored) {
@@ -28,13 +28,13 @@ func verdicts(t *testing.T, passed, failed map[assay.Impact]int) (v [catalog.Cou
 	}
 	for _, left := range []map[assay.Impact]int{passed, failed} {
 		for i, n := range left {
-			require.Zero(t, n, "there are so many %s rules", i)
+			require.Zero(t, n, "not enough %s rules", i)
 		}
 	}
 	return v
 }
 
-// TestValue is about the formula; TestCheckValue about the specification's weights.
+// TestValue checks the formula. TestCheckValue checks the weights of the specification.
 func TestValue(t *testing.T) {
 	var v [catalog.Count]delta.Count
 	_, _, _, ok := Value(&v)
@@ -44,7 +44,7 @@ func TestValue(t *testing.T) {
 	v[catalog.DefaultServiceName] = delta.Count{Observed: 5, Failed: 5}
 	v[catalog.DeprecatedAttributes] = delta.Count{Observed: 5, Failed: 5}
 	_, _, _, ok = Value(&v)
-	require.False(t, ok, "what has no rule does not enter the score")
+	require.False(t, ok, "insight types without a rule do not affect the score")
 
 	v[catalog.RES005] = delta.Count{Observed: 3}
 	value, evaluated, failed, ok := Value(&v)
@@ -71,8 +71,8 @@ func TestValue(t *testing.T) {
 	require.InDelta(t, 100*(3*40.0+8*30+4*20)/(4*40+10*30+6*20+10), value, 1e-12)
 }
 
-// TestCheckValue: Critical 4/8, Important 8/10, Normal 6/8, Low 1/5 gives 63.86.
-// The catalog has fewer rules of some impacts, so the weights alone are summed.
+// TestCheckValue: Critical 4/8, Important 8/10, Normal 6/8, Low 1/5 gives 63.86. The catalog has fewer rules of some
+// impacts, so the test sums the weights.
 func TestCheckValue(t *testing.T) {
 	passed, total := 0, 0
 	for impact, n := range map[assay.Impact][2]int{
@@ -97,25 +97,6 @@ func TestBands(t *testing.T) {
 		require.Equal(t, want.rounded, s.Rounded(), "%v", value)
 		require.Equal(t, want.band, s.Category(), "%v", value)
 	}
-}
-
-func TestVerdicts(t *testing.T) {
-	f := &delta.Facts{LogDays: 20, DebugDays: 14}
-	f.Totals[catalog.RES002] = delta.Count{Observed: 9}
-	f.Totals[catalog.RES001] = delta.Count{Observed: 9, Failed: 2}
-	v := Verdicts(f, nil)
-	require.Equal(t, delta.Count{Observed: 9}, v[catalog.RES002])
-	require.Equal(t, delta.Count{Observed: 9, Failed: 2}, v[catalog.RES001])
-	require.Equal(t, delta.Count{}, v[catalog.MET003])
-	require.Equal(t, delta.Count{Observed: 20}, v[catalog.LOG001], "14 days are not too many")
-	f.DebugDays = 15
-	v = Verdicts(f, Claims{
-		catalog.RES002: {Claims: 3, Contested: 1}, catalog.MET003: {Claims: 4}, catalog.MET004: {Claims: 2, Contested: 2},
-	})
-	require.Equal(t, delta.Count{Observed: 20, Failed: 15}, v[catalog.LOG001])
-	require.Equal(t, delta.Count{Observed: 9, Failed: 1}, v[catalog.RES002])
-	require.Equal(t, delta.Count{Observed: 4}, v[catalog.MET003])
-	require.Equal(t, delta.Count{Observed: 2, Failed: 2}, v[catalog.MET004])
 }
 
 func TestPeriodAt(t *testing.T) {

@@ -11,19 +11,20 @@ import (
 
 	"assay/internal/delta"
 	"assay/internal/engine"
+	"assay/internal/fair"
 	"assay/internal/rules/catalog"
 	. "assay/internal/rules/rulestest"
 )
 
-// TestLeftToItsReplica: what a replica leaves is for its next process, which gets the
-// rest of the traces. Others take it when there is none for a while.
-func TestLeftToItsReplica(t *testing.T) {
+// TestRestartGrace: a journal is reserved for the next process of its replica, which receives the rest of the
+// traces. Other replicas take it over after RestartGrace.
+func TestRestartGrace(t *testing.T) {
 	w := newWorld(T0)
 	start := func(replica, holder string) *server {
 		p := &process{world: w, name: holder}
 		s := &server{t: t, p: p, Engine: engine.New(engine.Config{
-			Store: p, Now: w.clock, CommitInterval: time.Microsecond, Evaluators: 1,
-			Journal: &engine.JournalConfig{Name: replica, Store: p, Leases: p, Expiry: expiry, Patience: 20 * time.Second},
+			Store: p, Now: w.clock, CommitInterval: time.Microsecond, CPU: fair.NewCPU(1, time.Now),
+			Journal: &engine.JournalConfig{Name: replica, Store: p, Leases: p, Expiry: expiry, RestartGrace: 20 * time.Second},
 		})}
 		t.Cleanup(func() {
 			p.kill()
