@@ -13,39 +13,40 @@ import (
 	"assay/internal/fair"
 )
 
-// fullInterval is the least time between two calls of Config.Full.
+// fullInterval is the minimum time between two calls of Config.Full.
 const fullInterval = time.Minute
 
-// Config of a Limiter.
+// Config configures a Limiter.
 type Config struct {
-	Limit int // connections at a time
+	Limit int // maximum open connections
 
-	// Full, if set, is called when the limit is reached, at most once a minute, with the numbers
-	// of connections closed and refused since the call before.
+	// Full, if set, is called when the limit is reached, at most once a minute, with the numbers of connections
+	// closed and refused since the last call.
 	Full func(closed, refused uint64)
 }
 
-// Limiter limits connections. It may be used concurrently.
+// Limiter limits connections. It is safe for concurrent use.
 type Limiter struct {
 	cfg Config
 
 	mu      sync.Mutex
-	open    map[string]*Conn      // by the address of the peer
-	shares  *fair.Shares          // of connections by organization
-	conns   map[string]*list.List // of *Conn by organization, the one used last at the end
+	open    map[string]*Conn      // by remote address
+	shares  *fair.Shares          // connections by organization
+	conns   map[string]*list.List // of *Conn by organization, most recently used last
+	answers *fair.Limiter         // bytes of large responses by organization
 	closed  uint64                // to make room
 	refused uint64                // for lack of room
 
-	called                  time.Time // of cfg.Full
+	called                  time.Time // last call of cfg.Full
 	closedThen, refusedThen uint64
 }
 
-// Conn is one connection. It may be used concurrently. Its methods may be called of nil,
-// which is a connection that is not counted.
+// Conn is one connection. It is safe for concurrent use. A nil *Conn is a connection that is not counted; its methods
+// do nothing.
 type Conn struct {
 	net.Conn
 	limiter *Limiter
-	peer    string // address
+	peer    string // remote address
 
 	// Guarded by limiter.mu.
 	organization string // of the last request; "" before the first one
@@ -58,10 +59,11 @@ type Conn struct {
 func New(cfg Config) *Limiter {
 	return &Limiter{
 		cfg: cfg, open: make(map[string]*Conn), shares: fair.NewShares(int64(cfg.Limit)), conns: make(map[string]*list.List),
+		answers: fair.NewLimiter(maxAnswers),
 	}
 }
 
-// Listener returns l with its connections limited.
+// Listener returns l with limited connections.
 func (l *Limiter) Listener(of net.Listener) net.Listener { return &listener{of, l} }
 
 type listener struct {
@@ -82,27 +84,33 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// Handler returns a handler whose requests keep their connections in use. Identify
+// Handler returns a handler that marks the connections of its requests as in use. Responses larger than 64 KiB take at
+// most about 256 MiB until clients have read them: an organization above its share of that gets status 503. Identify
 // sets the organization of a request.
 func (l *Limiter) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := l.Begin(r.RemoteAddr)
 		defer c.End()
+		if c != nil {
+			a := &answer{ResponseWriter: w, conn: c, head: r.Method == http.MethodHead}
+			defer a.release()
+			w = a
+		}
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), connKey{}, c)))
 	})
 }
 
 type connKey struct{}
 
-// Identify sets the organization of the request with this context, once its credential has been
-// accepted. It does nothing outside of a Handler.
+// Identify sets the organization of the request with this context, after its credential has been accepted. Outside of
+// a Handler it does nothing.
 func Identify(ctx context.Context, organization string) {
 	c, _ := ctx.Value(connKey{}).(*Conn)
 	c.Identify(organization)
 }
 
-// Begin returns the connection from an address, or nil. A request begins on it, which End
-// ends.
+// Begin begins a request on the connection with the given remote address and returns the connection, or nil. End ends
+// the request.
 func (l *Limiter) Begin(remoteAddr string) *Conn {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -146,16 +154,15 @@ func (c *Conn) Close() error {
 	return c.Conn.Close()
 }
 
-// Stats returns how many connections are open, and how many were closed since the start
-// because of the limit: accepted ones to make room for new ones, and new ones that were refused
-// because no accepted one could be closed.
+// Stats returns the number of open connections, and the numbers of connections closed and refused at the limit since
+// the start: closed ones made room for new ones, and refused ones found no connection to close.
 func (l *Limiter) Stats() (open int, closed, refused uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return int(l.shares.Total()), l.closed, l.refused
 }
 
-// add counts a connection, or closes it and returns nil if there is no room.
+// add counts a connection. If there is no room, it closes the connection and returns nil.
 func (l *Limiter) add(of net.Conn) *Conn {
 	c := &Conn{Conn: of, limiter: l, peer: of.RemoteAddr().String()}
 	l.mu.Lock()
@@ -177,13 +184,13 @@ func (l *Limiter) add(of net.Conn) *Conn {
 	report := l.report(full)
 	l.mu.Unlock()
 	if evicted != nil {
-		_ = evicted.Conn.Close() // the peer may have closed it
+		_ = evicted.Conn.Close() // the client may have closed it
 	}
 	report()
 	return c
 }
 
-// report returns the call of Config.Full if it is time for one. It is run without the lock.
+// report returns the pending call of Config.Full, or a no-op. Call it without the lock.
 func (l *Limiter) report(full bool) func() {
 	if !full || l.cfg.Full == nil || !l.called.IsZero() && time.Since(l.called) < fullInterval {
 		return func() {}
@@ -193,11 +200,11 @@ func (l *Limiter) report(full bool) func() {
 	return func() { l.cfg.Full(closed, refused) }
 }
 
-// loser returns the connection that gives way to a new one when an organization has to, or nil.
+// loser returns the connection to close for a new one of organization, or nil.
 func (l *Limiter) loser(organization string) *Conn {
 	conns := l.conns[organization]
 	if conns == nil {
-		// There are as many organizations as connections. Each can do without an idle one.
+		// There are at least as many organizations as connections. Close an idle connection of any.
 		for _, conns := range l.conns {
 			if c := idle(conns); c != nil {
 				return c
@@ -214,7 +221,7 @@ func (l *Limiter) loser(organization string) *Conn {
 	return conns.Back().Value.(*Conn)
 }
 
-// idle returns the connection without a request that was used least recently, or nil.
+// idle returns the least recently used connection without a request, or nil.
 func idle(conns *list.List) *Conn {
 	for at := conns.Front(); at != nil; at = at.Next() {
 		if c := at.Value.(*Conn); c.requests == 0 {
@@ -250,7 +257,7 @@ func (l *Limiter) leave(c *Conn) {
 	l.shares.Add(c.organization, -1)
 }
 
-// remove counts a connection no more.
+// remove stops counting a connection.
 func (l *Limiter) remove(c *Conn) {
 	if c.removed {
 		return

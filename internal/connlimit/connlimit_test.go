@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// remote is the server's side of a connection from an address.
+// remote is the server side of a connection from an address.
 type remote struct {
 	net.Conn
 	addr   string
@@ -40,7 +40,7 @@ type address string
 func (a address) Network() string { return "test" }
 func (a address) String() string  { return string(a) }
 
-// crowd is connections by name.
+// crowd holds connections by name.
 type crowd struct {
 	*Limiter
 	all map[string]*remote
@@ -63,7 +63,7 @@ func (c *crowd) begin(name, organization string) *Conn {
 	return on
 }
 
-// send has one request on a connection.
+// send makes one request on a connection.
 func (c *crowd) send(name, organization string) { c.begin(name, organization).End() }
 
 func (c *crowd) isOpen() (names []string) {
@@ -76,8 +76,7 @@ func (c *crowd) isOpen() (names []string) {
 	return names
 }
 
-// TestIdle: the organization with the most connections makes room, with the one that was idle
-// for longest.
+// TestIdle: the organization with the most connections loses the one that has been idle for longest.
 func TestIdle(t *testing.T) {
 	c := newCrowd(5)
 	for i := range 3 {
@@ -91,14 +90,14 @@ func TestIdle(t *testing.T) {
 	c.send("unknown", "a")
 
 	require.True(t, c.connect("b1"))
-	require.Equal(t, []string{"a0", "a2", "b0", "b1", "new"}, c.isOpen(), "a has the most")
+	require.Equal(t, []string{"a0", "a2", "b0", "b1", "new"}, c.isOpen(), "a has most connections")
 	c.send("b1", "b")
 	busy := c.Begin("b0")
 	require.True(t, c.connect("x1"))
 	require.True(t, c.connect("x2"))
 	require.Len(t, c.isOpen(), 5)
 	require.Contains(t, c.isOpen(), "b0", "it has a request")
-	require.Contains(t, c.isOpen(), "x2", "the newest one")
+	require.Contains(t, c.isOpen(), "x2", "the newest one is kept")
 	for i := range 50 { // connections without a credential close each other
 		require.True(t, c.connect(fmt.Sprint("y", i)))
 	}
@@ -108,7 +107,7 @@ func TestIdle(t *testing.T) {
 	for i := range 50 {
 		require.True(t, c.connect(fmt.Sprint("z", i)))
 	}
-	require.Contains(t, c.isOpen(), "y49", "with a credential it is no longer one of them")
+	require.Contains(t, c.isOpen(), "y49", "has a credential")
 	busy.End()
 	open, closed, refused := c.Stats()
 	require.Equal(t, 5, open)
@@ -116,8 +115,8 @@ func TestIdle(t *testing.T) {
 	require.Zero(t, refused)
 }
 
-// TestBusy: requests are cut off only on connections of an organization above its share, the newest
-// one first, and of those without a credential the oldest.
+// TestBusy: requests are interrupted only on connections of an organization above its share, newest first, or without
+// a credential, oldest first.
 func TestBusy(t *testing.T) {
 	c := newCrowd(4)
 	for _, name := range []string{"a1", "a2", "a3", "b1"} {
@@ -128,15 +127,15 @@ func TestBusy(t *testing.T) {
 	require.Equal(t, []string{"a1", "a2", "b1", "new1"}, c.isOpen())
 	c.Begin("new1")
 	require.True(t, c.connect("new2"))
-	require.Equal(t, []string{"a1", "a2", "b1", "new2"}, c.isOpen(), "as many as a has are more than the share")
+	require.Equal(t, []string{"a1", "a2", "b1", "new2"}, c.isOpen(), "a is above its share")
 	c.begin("new2", "c")
 	require.True(t, c.connect("new3"))
 	c.begin("new3", "d")
 	require.Equal(t, []string{"a1", "b1", "new2", "new3"}, c.isOpen())
-	require.False(t, c.connect("new4"), "each of the others has one connection, and it is in use")
+	require.False(t, c.connect("new4"), "each organization has one connection, in use")
 	require.True(t, c.all["new4"].closed)
 	c.open["new2"].End()
-	require.True(t, c.connect("new5"), "it takes the place of an idle one")
+	require.True(t, c.connect("new5"), "replaces an idle one")
 	require.Equal(t, []string{"a1", "b1", "new3", "new5"}, c.isOpen())
 	_, closed, refused := c.Stats()
 	require.EqualValues(t, 4, closed)
@@ -149,7 +148,7 @@ func TestProxy(t *testing.T) {
 	require.True(t, c.connect("proxy"))
 	c.send("proxy", "a")
 	c.send("proxy", "b")
-	c.Begin("proxy").End() // its credential is not accepted
+	c.Begin("proxy").End() // credential not accepted
 	require.Zero(t, c.shares.Held("a"))
 	require.EqualValues(t, 1, c.shares.Held("b"))
 	require.True(t, c.connect("other"))
@@ -157,9 +156,9 @@ func TestProxy(t *testing.T) {
 	require.EqualValues(t, 1, c.shares.Held("c"))
 }
 
-// TestModel runs connections and requests of greedy and modest organizations at random. The counts are
-// those of the open connections. An organization within its share loses no connection, unless
-// it is idle and each organization has no more than one.
+// TestModel runs connections and requests of greedy and modest organizations at random. The counts match the open
+// connections. An organization within its share loses no connection, except an idle one when no organization has more
+// than one.
 func TestModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := rapid.IntRange(1, 12).Draw(t, "limit")
@@ -244,7 +243,7 @@ func TestModel(t *testing.T) {
 	})
 }
 
-// TestFull is called now and then.
+// TestFull: Full is called at most once per interval.
 func TestFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls [][2]uint64
@@ -267,8 +266,8 @@ func TestFull(t *testing.T) {
 	})
 }
 
-// TestUnfinishedHeaders: 6,000 connections with unfinished headers are never more than the limit, and
-// neither a client that was accepted before nor a new one misses an answer.
+// TestUnfinishedHeaders: 6,000 connections with unfinished headers stay within the limit. Neither existing nor new
+// clients lose a response.
 func TestUnfinishedHeaders(t *testing.T) {
 	const limit, attackers = 64, 6000
 	l := New(Config{Limit: limit})

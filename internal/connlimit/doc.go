@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package connlimit limits the connections of a listener. Organizations share them by
-// fair.Shares: at the limit, a new connection takes the place of one of the organization that
-// has most, and an organization within its share keeps its connections.
+// Package connlimit limits the connections of a listener. Organizations share them through fair.Shares: at the limit,
+// a new connection replaces one of the organization that has most, and an organization within its share keeps its
+// connections.
 //
-// A connection belongs to the organization of its last request with an accepted credential.
-// Connections without such a request count for one organization together, so that clients
-// without a credential close each other's. Of an organization the connection goes first that was
-// idle for longest; a connection is idle until the header of a request has arrived. If none is
-// idle, a request is cut off: the newest one of an organization, or the oldest one without
-// an accepted credential.
+// A connection belongs to the organization of its last request with an accepted credential. Connections without such
+// a request count for one common organization, so that clients without a credential only replace each other. Within
+// an organization, the connection that has been idle for longest is closed first. A connection is idle until the
+// header of a request has arrived. If none is idle, a request is interrupted: the newest one of an organization, or
+// the oldest one without an accepted credential.
 //
-// A reverse proxy sends requests of many organizations over few connections. Each counts for
-// the organization of its last request, and the proxy has to limit its own clients.
+// A reverse proxy sends requests of many organizations over a few connections. Each counts for the organization of
+// its last request, and the proxy has to limit its own clients.
 package connlimit

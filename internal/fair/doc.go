@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fair shares limited resources between keys, which are organizations here. A key
-// that asks for much waits for itself and does not delay the others.
+// Package fair shares limited resources between keys, which are organizations here. A key with a high demand waits
+// for itself and does not delay the others.
 //
-// Shares is the account that all of them use: when a resource is full, the key that holds
-// most gives way, and a key within its share of the resource never does. Queue and Semaphore
-// let keys take turns.
+// Queue, Semaphore and Limiter use Shares for accounting: when a resource is full, the key that holds most gives way, and
+// a key within its share never does. Queue and Semaphore serve keys in turn. Recent reports whether several keys are active. RateLimiter holds token buckets of
+// credentials and addresses.
 package fair

@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestSemaphoreTurns: keys take turns, however many holders of one wait.
+// TestSemaphoreTurns: keys take turns, regardless of the number of waiters per key.
 func TestSemaphoreTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := NewSemaphore(1, 1)
@@ -42,12 +42,12 @@ func TestSemaphoreTurns(t *testing.T) {
 		s.Release("a")
 		wg.Wait()
 		require.Equal(t, "abcaba", order)
-		require.Empty(t, s.keys, "keys that hold nothing are forgotten")
-		require.Empty(t, s.turn)
+		require.Empty(t, s.keys, "keys without holders are removed")
+		require.Empty(t, s.order)
 	})
 }
 
-// TestSemaphoreEach: one key leaves room for another.
+// TestSemaphoreEach: the limit per key leaves room for another key.
 func TestSemaphoreEach(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := NewSemaphore(4, 2)
@@ -57,21 +57,21 @@ func TestSemaphoreEach(t *testing.T) {
 		third := make(chan error, 1)
 		go func() { third <- s.Acquire(t.Context(), "a") }()
 		synctest.Wait()
-		require.Empty(t, third, "the third of a key waits")
+		require.Empty(t, third, "the third holder of a key waits")
 		require.NoError(t, s.Acquire(t.Context(), "b"))
 		require.NoError(t, s.Acquire(t.Context(), "c"))
 		fourth := make(chan error, 1)
 		go func() { fourth <- s.Acquire(t.Context(), "d") }()
 		synctest.Wait()
 		s.Release("b")
-		require.NoError(t, <-fourth, "who may be admitted is, though another waits for longer")
+		require.NoError(t, <-fourth, "admitted before a key at its limit that has waited longer")
 		s.Release("a")
 		require.NoError(t, <-third)
 	})
 }
 
-// TestSemaphoreFewest: two greedy keys hold everything, and more of theirs wait. A third key is
-// admitted as soon as one of them ends.
+// TestSemaphoreFewest: two greedy keys hold all slots and have more waiters. A third key is admitted as soon as one
+// holder ends.
 func TestSemaphoreFewest(t *testing.T) {
 	s := NewSemaphore(4, 2)
 	for _, key := range []string{"a", "a", "b", "b"} {
@@ -92,15 +92,15 @@ func TestSemaphoreFewest(t *testing.T) {
 	s.Release("a")
 	require.Equal(t, 1<<3, admitted(), "c holds nothing")
 	s.Release("b")
-	require.Equal(t, 1<<3|1, admitted(), "all hold as many, and a waits for longest")
+	require.Equal(t, 1<<3|1, admitted(), "equal holders, a has waited longest")
 	s.Release("b")
 	require.Equal(t, 1<<3|1|1<<1, admitted(), "b holds nothing")
 	s.Release("a")
-	require.Equal(t, 1<<3|1|1<<1|1<<4, admitted(), "c is the next of those that hold as many, as its turn came before that of a")
+	require.Equal(t, 1<<3|1|1<<1|1<<4, admitted(), "equal holders, the turn of c is before that of a")
 }
 
-// TestSemaphoreModel: slots are neither lost nor left free for long, and the key with the fewest
-// holders comes next.
+// TestSemaphoreModel: no slot is lost or idle while a key waits, and the key with the fewest holders is admitted
+// next.
 func TestSemaphoreModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 6).Draw(t, "n")
@@ -113,7 +113,7 @@ func TestSemaphoreModel(t *testing.T) {
 		var waiting []waiter
 		held, all := make(map[string]int), 0
 		keys := rapid.SampledFrom([]string{"a", "a", "a", "b", "b", "c", "d"})
-		// settle counts those that were admitted, at most one key.
+		// settle records the admitted waiters, of at most one key.
 		settle := func(t *rapid.T) {
 			waiting = slices.DeleteFunc(waiting, func(w waiter) bool {
 				select {
@@ -176,15 +176,15 @@ func TestSemaphoreGivesUp(t *testing.T) {
 		defer cancel()
 		require.EqualError(t, s.Acquire(ctx, "b"), "impatient")
 		s.Release("a")
-		require.NoError(t, s.Acquire(t.Context(), "c"), "nobody waits before it")
+		require.NoError(t, s.Acquire(t.Context(), "c"), "no key waits before it")
 		s.Release("c")
 		require.Empty(t, s.keys)
-		require.Empty(t, s.turn)
+		require.Empty(t, s.order)
 		require.Equal(t, 1, s.free)
 	})
 }
 
-// TestSemaphoreBounds holds the limits against many that come, go and give up.
+// TestSemaphoreBounds checks the limits with many concurrent acquisitions, releases and cancellations.
 func TestSemaphoreBounds(t *testing.T) {
 	const n, each = 5, 2
 	s := NewSemaphore(n, each)
@@ -215,7 +215,7 @@ func TestSemaphoreBounds(t *testing.T) {
 	}
 	wg.Wait()
 	require.Empty(t, s.keys)
-	require.Empty(t, s.turn)
+	require.Empty(t, s.order)
 	require.Equal(t, n, s.free)
 }
 
@@ -235,14 +235,14 @@ func refused[T comparable](t *testing.T, q *Queue[T], key string, item T, weight
 	require.Empty(t, evicted)
 }
 
-// empty checks that a queue holds nothing.
+// empty checks that a queue is empty.
 func empty[T comparable](t *testing.T, q *Queue[T]) {
 	t.Helper()
 	require.Zero(t, q.Len())
 	require.Zero(t, q.count.Total())
 	require.Zero(t, q.load.Total())
 	require.Empty(t, q.keys)
-	require.Empty(t, q.turn)
+	require.Empty(t, q.order)
 }
 
 func TestQueue(t *testing.T) {
@@ -259,7 +259,7 @@ func TestQueue(t *testing.T) {
 	<-q.Ready()
 	require.Equal(t, []int{0, 10, 20, 30, 1}, q.Take(5))
 	<-q.Ready()
-	require.Equal(t, []int{11}, q.Take(1), "one, however heavy")
+	require.Equal(t, []int{11}, q.Take(1), "one item, however heavy")
 	push(t, q, "b", 12, 1)
 	<-q.Ready()
 	require.Equal(t, []int{2, 12, 3}, q.Take(100))
@@ -267,8 +267,7 @@ func TestQueue(t *testing.T) {
 	require.Empty(t, q.Ready())
 }
 
-// TestQueueEvicts: two greedy keys that fill the queue do not keep a third one out, in items
-// or in weight.
+// TestQueueEvicts: two greedy keys that fill the queue do not keep a third one out, by items or by weight.
 func TestQueueEvicts(t *testing.T) {
 	for name, tt := range map[string]struct{ n, weight, each int }{
 		"items":  {8, 1000, 1},
@@ -287,14 +286,14 @@ func TestQueueEvicts(t *testing.T) {
 				require.Equal(t, []string{step.evicted}, evicted)
 			}
 			refused(t, q, "c", "c3", tt.each)
-			require.False(t, q.Remove("a", "a4"), "it was evicted")
+			require.False(t, q.Remove("a", "a4"), "evicted")
 			require.Equal(t, []string{"a1", "b1", "c1", "d1", "a2", "b2", "c2", "b3"}, q.Take(1000))
 			empty(t, q)
 		})
 	}
 }
 
-// TestQueueHalves: each of two keys holds one item of half the weight, and a third one asks for little.
+// TestQueueHalves: two keys hold one item of half the weight each, and a third key pushes a light item.
 func TestQueueHalves(t *testing.T) {
 	q := NewQueue[string](100, 100)
 	push(t, q, "a", "a", 50)
@@ -306,7 +305,7 @@ func TestQueueHalves(t *testing.T) {
 	empty(t, q)
 }
 
-// TestQueueOwn: the empty key is never refused or evicted, and takes nothing from the others.
+// TestQueueOwn: items of the empty key are never refused or evicted, and do not count against other keys.
 func TestQueueOwn(t *testing.T) {
 	q := NewQueue[string](2, 20)
 	push(t, q, "a", "a1", 10)
@@ -323,13 +322,13 @@ func TestQueueOwn(t *testing.T) {
 	empty(t, q)
 }
 
-// TestQueueRemove: removing an item makes room and keeps the order of the others.
+// TestQueueRemove: removing an item makes room and preserves the order.
 func TestQueueRemove(t *testing.T) {
 	q := NewQueue[string](6, 100)
 	for _, item := range []string{"a1", "a2", "a3", "b1", "c1"} {
 		push(t, q, item[:1], item, 20)
 	}
-	require.False(t, q.Remove("a", "b1"), "another key's")
+	require.False(t, q.Remove("a", "b1"), "item of another key")
 	require.False(t, q.Remove("e", "e1"))
 	require.True(t, q.Remove("a", "a2"))
 	require.False(t, q.Remove("a", "a2"), "once")
@@ -338,10 +337,10 @@ func TestQueueRemove(t *testing.T) {
 	push(t, q, "d", "d1", 20)
 	require.True(t, q.Remove("c", "c1"))
 	require.Equal(t, []string{"a1", "d1"}, q.Take(40))
-	require.False(t, q.Remove("a", "a1"), "it was taken")
+	require.False(t, q.Remove("a", "a1"), "already taken")
 	require.True(t, q.Remove("a", "a3"))
 	empty(t, q)
-	require.Len(t, q.Ready(), 1, "a consumer that waits for the queue to be empty wakes up")
+	require.Len(t, q.Ready(), 1, "wakes a consumer that waits for an empty queue")
 	require.Empty(t, q.Take(1))
 	require.Empty(t, q.Ready())
 }
@@ -361,7 +360,7 @@ func TestQueueWeights(t *testing.T) {
 	push(t, q, "a", "a1", 30)
 	push(t, q, "a", "a2", 30)
 	refused(t, q, "b", "b1", 51)
-	require.Equal(t, 2, q.Len(), "a refused item evicts none")
+	require.Equal(t, 2, q.Len(), "a refused item evicts nothing")
 	evicted, ok = q.Push("b", "b1", 50)
 	require.True(t, ok)
 	require.Equal(t, []string{"a2"}, evicted)
@@ -369,9 +368,8 @@ func TestQueueWeights(t *testing.T) {
 	empty(t, q)
 }
 
-// TestQueueModel pushes, takes and removes items of greedy and modest keys at random. A key
-// within its shares is not refused and not evicted, each key's items come in order, and none
-// gets lost.
+// TestQueueModel pushes, takes and removes items of greedy and modest keys at random. A key within its shares is
+// neither refused nor evicted, items of a key are taken in order, and no item is lost.
 func TestQueueModel(t *testing.T) {
 	type item struct {
 		id, weight int
@@ -386,7 +384,7 @@ func TestQueueModel(t *testing.T) {
 			}
 			return w
 		}
-		// within reports whether so much is within the shares of a key.
+		// within reports whether an amount is within the shares of a key.
 		within := func(key string, items, w int) bool {
 			keys := 0
 			for other, list := range model {
@@ -402,7 +400,7 @@ func TestQueueModel(t *testing.T) {
 				key := keys.Draw(t, "key")
 				last++
 				i := item{last, rapid.IntRange(1, max(1, weight*5/4)).Draw(t, "weight")}
-				model[key] = append(model[key], i) // its shares count it
+				model[key] = append(model[key], i) // included in its shares
 				entitled := key == "" || within(key, len(model[key]), sum(key))
 				evicted, ok := q.Push(key, i, i.weight)
 				if !ok {
@@ -463,13 +461,13 @@ func TestQueueModel(t *testing.T) {
 		})
 		q.Take(1 << 30)
 		require.Empty(t, q.keys)
-		require.Empty(t, q.turn)
+		require.Empty(t, q.order)
 		require.Zero(t, q.count.Total())
 		require.Zero(t, q.load.Total())
 	})
 }
 
-// TestQueueIsFairByWeight: light items of one key do not wait for heavy ones of another.
+// TestQueueIsFairByWeight: light items of one key do not wait for heavy items of another.
 func TestQueueIsFairByWeight(t *testing.T) {
 	q := NewQueue[string](100, 1_000_000)
 	for i := range 10 {

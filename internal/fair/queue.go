@@ -7,27 +7,28 @@ import (
 	"sync"
 )
 
-// Queue holds items of keys for one consumer. The consumer gets items of the keys in turn,
-// and those of one key in order. Items have weights, and the queue is limited in both items
-// and weight: see Shares. It may be used concurrently.
+// Queue holds items of keys for one consumer. The consumer receives items of the keys in turn, and the items of a key
+// in order. Items have weights, and the queue is limited in both items and weight; see Shares. It is safe for
+// concurrent use.
 //
-// The empty key is the consumer's own. It takes turns with the others, but its items are
-// neither limited nor counted against the others: the callers bound them.
+// The empty key is for the consumer's own items. It takes turns with the other keys, but its items are neither
+// limited nor counted against the others: the callers limit them.
 type Queue[T comparable] struct {
-	ready chan struct{} // holds a token while there is something to take, or was
+	ready chan struct{} // holds a token if there are or were items to take
 
 	mu    sync.Mutex
 	len   int
-	count *Shares              // of items, those of the empty key excepted
-	load  *Shares              // of weight, likewise
-	keys  map[string]*items[T] // those with items
-	turn  []*items[T]          // the next one first
+	count *Shares              // items, except those of the empty key
+	load  *Shares              // weight, except that of the empty key
+	keys  map[string]*items[T] // keys with items
+	order []*items[T]          // keys in the order of service
 }
 
 type items[T comparable] struct {
-	taken int // weight, by the Take in hand
-	key   string
-	list  []weighed[T]
+	taken  int // weight taken by the current Take
+	weight int // of list
+	key    string
+	list   []weighed[T]
 }
 
 type weighed[T comparable] struct {
@@ -35,16 +36,15 @@ type weighed[T comparable] struct {
 	weight int
 }
 
-// NewQueue returns a Queue for at most n items, of at most that weight together.
+// NewQueue returns a Queue for at most n items with at most the given total weight.
 func NewQueue[T comparable](n, weight int) *Queue[T] {
 	return &Queue[T]{
 		ready: make(chan struct{}, 1), count: NewShares(int64(n)), load: NewShares(int64(weight)), keys: make(map[string]*items[T]),
 	}
 }
 
-// Push adds an item and reports whether there is room for it. When the queue is full, the
-// newest items of the key that holds most give way. They are returned and are in the queue no
-// longer. An item heavier than the queue's limit needs an empty queue.
+// Push adds an item and reports whether there was room for it. If the queue is full, the newest items of the key that
+// holds most are evicted and returned. An item heavier than the limit of the queue needs an empty queue.
 func (q *Queue[T]) Push(key string, item T, weight int) (evicted []T, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -55,15 +55,15 @@ func (q *Queue[T]) Push(key string, item T, weight int) (evicted []T, ok bool) {
 	if k == nil {
 		k = &items[T]{key: key}
 		q.keys[key] = k
-		q.turn = append(q.turn, k)
+		q.order = append(q.order, k)
 	}
 	k.list = append(k.list, weighed[T]{item, weight})
-	q.account(key, 1, weight)
+	q.account(k, 1, weight)
 	q.wake()
 	return evicted, true
 }
 
-// makeRoom evicts items so that one of a key fits, or evicts none and returns false.
+// makeRoom evicts items so that an item of a key fits. If that is impossible, it evicts none and returns false.
 func (q *Queue[T]) makeRoom(key string, charge int64) (evicted []T, ok bool) {
 	if key == "" {
 		return nil, true
@@ -86,8 +86,8 @@ func (q *Queue[T]) makeRoom(key string, charge int64) (evicted []T, ok bool) {
 	}
 }
 
-// Remove removes an item of a key and reports whether it was still queued. The consumer may
-// wait for the queue to be empty: Ready receives, though there may be nothing to take.
+// Remove removes an item of a key and reports whether it was still queued. Ready receives afterwards even if the
+// queue is empty, for a consumer that waits for that.
 func (q *Queue[T]) Remove(key string, item T) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -107,87 +107,119 @@ func (q *Queue[T]) Remove(key string, item T) bool {
 func (q *Queue[T]) remove(k *items[T], i int) T {
 	w := k.list[i]
 	k.list = slices.Delete(k.list, i, i+1)
-	q.account(k.key, -1, w.weight)
+	q.account(k, -1, w.weight)
 	if len(k.list) == 0 {
 		delete(q.keys, k.key)
-		q.turn = slices.DeleteFunc(q.turn, func(o *items[T]) bool { return o == k })
+		q.order = slices.DeleteFunc(q.order, func(o *items[T]) bool { return o == k })
 	}
 	return w.item
 }
 
-// Ready receives when there are items to take.
+// Ready receives when there may be items to take.
 func (q *Queue[T]) Ready() <-chan struct{} { return q.ready }
 
-// Take returns items until their weights reach budget, and at least one if there is one.
-// The keys get the same part of the budget by turns, and what one does not need goes to
-// the others, so that many light items do not wait for a few heavy ones.
+// Take returns items up to a total weight of budget, and at least one if the queue is not empty. The keys get equal
+// parts of the budget in turn. The unused part of a key goes to the others, so that many light items do not wait for
+// a few heavy ones.
 func (q *Queue[T]) Take(budget int) []T {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	var taken []T
-	for _, k := range q.turn {
+	for _, k := range q.order {
 		k.taken = 0
 	}
-	for part := 0; budget > 0 && len(q.turn) > 0; {
-		part += max(1, budget/len(q.turn))
-		for passed := 0; budget > 0 && passed < len(q.turn); {
-			k := q.turn[0]
-			q.turn = q.turn[1:]
+	for part := 0; budget > 0 && len(q.order) > 0; {
+		part += max(1, budget/len(q.order))
+		for passed := 0; budget > 0 && passed < len(q.order); {
+			k := q.order[0]
+			q.order = q.order[1:]
 			if k.taken >= part {
-				q.turn = append(q.turn, k)
+				q.order = append(q.order, k)
 				passed++
 				continue
 			}
 			passed = 0
 			first := k.list[0]
-			k.list[0] = weighed[T]{} // do not keep it alive
+			k.list[0] = weighed[T]{} // release the item
 			k.list = k.list[1:]
-			q.account(k.key, -1, first.weight)
+			q.account(k, -1, first.weight)
 			taken = append(taken, first.item)
 			k.taken += first.weight
 			budget -= first.weight
 			if len(k.list) > 0 {
-				q.turn = append(q.turn, k)
+				q.order = append(q.order, k)
 			} else {
 				delete(q.keys, k.key)
 			}
 		}
 	}
-	if q.len > 0 {
-		q.wake()
-	} else {
-		select {
-		case <-q.ready:
-		default:
-		}
-	}
+	q.settle()
 	return taken
 }
 
-// Len returns how many items wait.
+// TakeLight returns all items of the keys with a weight of at most light each, up to a total weight of budget. It
+// returns nothing if there are no other keys. So the consumer can serve the items of light keys without those of heavy
+// keys, which take longer.
+func (q *Queue[T]) TakeLight(light, budget int) []T {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !slices.ContainsFunc(q.order, func(k *items[T]) bool { return k.weight > light }) {
+		return nil
+	}
+	var taken []T
+	q.order = slices.DeleteFunc(q.order, func(k *items[T]) bool {
+		if k.weight > light || k.weight > budget {
+			return false
+		}
+		budget -= k.weight
+		for _, w := range k.list {
+			taken = append(taken, w.item)
+			q.account(k, -1, w.weight)
+		}
+		delete(q.keys, k.key)
+		return true
+	})
+	q.settle()
+	return taken
+}
+
+// settle makes Ready receive if there are items, and not otherwise.
+func (q *Queue[T]) settle() {
+	if q.len > 0 {
+		q.wake()
+		return
+	}
+	select {
+	case <-q.ready:
+	default:
+	}
+}
+
+// Len returns the number of queued items.
 func (q *Queue[T]) Len() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.len
 }
 
-// Keys returns how many keys have items that wait.
+// Keys returns the number of keys with queued items.
 func (q *Queue[T]) Keys() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return len(q.keys)
 }
 
-// account adds an item of a key, or removes it where n is -1.
-func (q *Queue[T]) account(key string, n, weight int) {
+// account records the addition of an item of a key, or its removal if n is -1.
+func (q *Queue[T]) account(k *items[T], n, weight int) {
 	q.len += n
-	if key != "" {
-		q.count.Add(key, int64(n))
-		q.load.Add(key, int64(n)*q.charge(weight))
+	k.weight += n * weight
+	if k.key != "" {
+		q.count.Add(k.key, int64(n))
+		q.load.Add(k.key, int64(n)*q.charge(weight))
 	}
 }
 
-// charge returns the weight that an item counts with.
+// charge returns the weight charged for an item.
 func (q *Queue[T]) charge(weight int) int64 { return min(int64(weight), q.load.Capacity()) }
 
 func (q *Queue[T]) wake() {

@@ -6,35 +6,46 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 )
 
-// Semaphore admits a number of holders at a time. Of the keys that wait, the one with the
-// fewest holders is admitted next, so that a key within its share waits for at most one holder
-// to end and for other keys within theirs. Keys with as many holders take turns. The callers
-// bound the number of those that wait. It may be used concurrently.
+// Semaphore limits the number of concurrent holders. Of the waiting keys, the one with the fewest holders is admitted
+// next, so a key within its share waits for at most one holder to end, and for other keys within their share. Keys
+// with the same number of holders take turns. The callers limit the number of waiters. It is safe for concurrent use.
 type Semaphore struct {
-	each int // holders of one key
+	n      int     // maximum holders
+	each   int     // maximum holders per key
+	recent *Recent // set for a semaphore of CPUs
 
-	mu   sync.Mutex
-	free int
-	keys map[string]*holders // those that hold something or wait
-	turn []*holders          // that wait, the next one first
+	mu    sync.Mutex
+	free  int
+	keys  map[string]*holders // keys with holders or waiters
+	order []*holders          // waiting keys in the order of service
 }
 
-// holders are those of one key.
+// holders is the state of one key.
 type holders struct {
 	held    int
-	waiting []chan struct{} // closed when admitted
+	waiting []chan struct{} // each closed when admitted
 }
 
-// NewSemaphore returns a Semaphore for n holders, of one key at most each. Both are
-// at least 1.
+// NewSemaphore returns a Semaphore for n holders in total and at most each holders per key. Both must be at least 1.
 func NewSemaphore(n, each int) *Semaphore {
-	return &Semaphore{each: max(each, 1), free: max(n, 1), keys: make(map[string]*holders)}
+	return &Semaphore{n: max(n, 1), each: max(each, 1), free: max(n, 1), keys: make(map[string]*holders)}
 }
 
-// Acquire waits until a holder of the key is admitted, or returns the cause of the
-// end of ctx. Release ends what it returned nil for.
+// NewCPU returns a Semaphore for work that uses one of so many CPUs. A key that is alone may use all of them. While
+// several keys are active (see Recent), a key with a holder is admitted only if one CPU stays without holders, and a
+// key without holders is admitted up to twice the number of CPUs. So work that is not admitted here, such as a commit,
+// does not wait for the CPU behind the work of one key. now is time.Now, except in tests.
+func NewCPU(cpus int, now func() time.Time) *Semaphore {
+	s := NewSemaphore(2*cpus, cpus)
+	s.recent = NewRecent(now)
+	return s
+}
+
+// Acquire waits until a holder of the key is admitted, or returns the cause when ctx ends. Each successful Acquire
+// needs a Release.
 func (s *Semaphore) Acquire(ctx context.Context, key string) error {
 	admitted := s.request(key)
 	if admitted == nil {
@@ -46,12 +57,12 @@ func (s *Semaphore) Acquire(ctx context.Context, key string) error {
 	case <-ctx.Done():
 	}
 	if !s.abandon(key, admitted) {
-		s.Release(key) // was admitted meanwhile
+		s.Release(key) // admitted in the meantime
 	}
 	return context.Cause(ctx)
 }
 
-// Release ends a holder of the key.
+// Release releases a holder of the key.
 func (s *Semaphore) Release(key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -62,30 +73,32 @@ func (s *Semaphore) Release(key string) {
 	s.admit()
 }
 
-// request admits a holder at once and returns nil, or returns what to wait for.
+// request admits a holder at once and returns nil, or returns a channel to wait for.
 func (s *Semaphore) request(key string) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.recent != nil {
+		s.recent.Note(key)
+	}
 	h := s.keys[key]
 	if h == nil {
 		h = new(holders)
 		s.keys[key] = h
 	}
-	// No waiting key could be admitted, or it would have been.
-	if s.free > 0 && h.held < s.each {
-		s.free--
-		h.held++
+	// No other waiting key can be admitted, otherwise it would have been.
+	if len(h.waiting) == 0 && s.admits(h) {
+		s.take(h)
 		return nil
 	}
 	if len(h.waiting) == 0 {
-		s.turn = append(s.turn, h)
+		s.order = append(s.order, h)
 	}
 	c := make(chan struct{})
 	h.waiting = append(h.waiting, c)
 	return c
 }
 
-// abandon stops waiting. It returns false when c has been admitted.
+// abandon stops waiting. It returns false if c has already been admitted.
 func (s *Semaphore) abandon(key string, c <-chan struct{}) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,32 +109,48 @@ func (s *Semaphore) abandon(key string, c <-chan struct{}) bool {
 	}
 	h.waiting = slices.Delete(h.waiting, i, i+1)
 	if len(h.waiting) == 0 {
-		s.turn = slices.DeleteFunc(s.turn, func(o *holders) bool { return o == h })
+		s.order = slices.DeleteFunc(s.order, func(o *holders) bool { return o == h })
 	}
 	s.forget(key, h)
 	return true
 }
 
-// admit gives what is free to the keys with the fewest holders.
+// admits reports whether a key may have another holder.
+func (s *Semaphore) admits(h *holders) bool {
+	switch {
+	case s.free == 0 || h.held >= s.each:
+		return false
+	case s.recent == nil || h.held == 0 || s.n-s.free < s.each-1:
+		return true
+	default:
+		return !s.recent.Several()
+	}
+}
+
+func (s *Semaphore) take(h *holders) {
+	s.free--
+	h.held++
+}
+
+// admit assigns the free slots to the keys with the fewest holders.
 func (s *Semaphore) admit() {
 	for s.free > 0 {
 		next := -1
-		for i, h := range s.turn {
-			if h.held < s.each && (next < 0 || h.held < s.turn[next].held) {
+		for i, h := range s.order {
+			if (next < 0 || h.held < s.order[next].held) && s.admits(h) {
 				next = i
 			}
 		}
 		if next < 0 {
 			return
 		}
-		h := s.turn[next]
-		s.free--
-		h.held++
+		h := s.order[next]
+		s.take(h)
 		close(h.waiting[0])
 		h.waiting = slices.Delete(h.waiting, 0, 1)
-		s.turn = slices.Delete(s.turn, next, next+1)
+		s.order = slices.Delete(s.order, next, next+1)
 		if len(h.waiting) > 0 {
-			s.turn = append(s.turn, h)
+			s.order = append(s.order, h)
 		}
 	}
 }

@@ -2,42 +2,38 @@
 
 package fair
 
-// Shares accounts for a resource of fixed capacity that keys share, and decides which
-// key gives way when it is full: the one that holds most ("push-out": Thareja and
-// Agrawala, "On the design of optimal policy for sharing finite buffers", 1984).
+// Shares accounts for a resource of fixed capacity that keys share, and selects the key that gives way when it is
+// full: the one that holds most ("push-out": Thareja and Agrawala, "On the design of optimal policy for sharing
+// finite buffers", 1984).
 //
-// The share of a key is the capacity divided by the number of keys that hold something,
-// the asking key included. While there is room, a key may hold more than its share. When
-// there is no room, a key gets what it asks for as long as it stays within its share, and
-// only keys above their share give way.
+// The share of a key is the capacity divided by the number of keys that hold something, including the requesting key.
+// While there is room, a key may hold more than its share. When there is no room, a key gets what it requests as long
+// as it stays within its share, and only keys above their share give way.
 //
-// Amounts are in the unit of the capacity, such as bytes, rows or connections. Shares only
-// counts: the caller evicts and reports the change with Add. Shares has no lock; the caller
-// guards it with the one that guards the resource. Add costs O(log keys) and allocates
-// nothing once there were as many keys before.
+// Amounts are in the unit of the capacity, such as bytes, rows or connections. Shares only counts: the caller evicts
+// and reports the change with Add. It is not safe for concurrent use; the caller guards it with the lock of the
+// resource. Add takes O(log keys) and does not allocate unless the number of keys reaches a new maximum.
 type Shares struct {
 	capacity, total int64
 	keys            map[string]*share
-	// heap has the keys that hold something, the largest first. Removed entries stay
-	// behind its length, to be used again.
+	// heap holds the keys with a positive amount as a max-heap. Removed entries stay beyond its length for reuse.
 	heap []*share
 }
 
-// share is what one key holds.
+// share is the amount held by one key.
 type share struct {
 	key   string
 	held  int64
 	index int // in heap
 }
 
-// NewShares returns the account of a resource of which nothing is held yet.
+// NewShares returns an account in which no key holds anything.
 func NewShares(capacity int64) *Shares {
 	return &Shares{capacity: capacity, keys: make(map[string]*share)}
 }
 
-// Add adds n to what a key holds. n is negative when the key gives something back; a key
-// that gives back more than it holds, holds nothing. Add does not check the capacity: see
-// GivesWay.
+// Add adds n to the amount of a key. n is negative for a release. The amount does not drop below 0. Add does not
+// check the capacity: see GivesWay.
 func (s *Shares) Add(key string, n int64) {
 	k := s.keys[key]
 	if k == nil {
@@ -62,10 +58,10 @@ func (s *Shares) Add(key string, n int64) {
 // Capacity returns the capacity.
 func (s *Shares) Capacity() int64 { return s.capacity }
 
-// Total returns what all keys hold together.
+// Total returns the sum of all amounts.
 func (s *Shares) Total() int64 { return s.total }
 
-// Held returns what a key holds.
+// Held returns the amount of a key.
 func (s *Shares) Held(key string) int64 {
 	if k := s.keys[key]; k != nil {
 		return k.held
@@ -73,11 +69,11 @@ func (s *Shares) Held(key string) int64 {
 	return 0
 }
 
-// Keys returns how many keys hold something.
+// Keys returns the number of keys with a positive amount.
 func (s *Shares) Keys() int { return len(s.heap) }
 
-// Largest returns the key that holds most and what it holds, which is 0 when no key holds
-// anything. Of keys that hold the same amount it is the first in byte order.
+// Largest returns the key with the largest amount and the amount, or 0 if no key holds anything. Ties are resolved by
+// byte order.
 func (s *Shares) Largest() (key string, held int64) {
 	if len(s.heap) == 0 {
 		return "", 0
@@ -85,16 +81,15 @@ func (s *Shares) Largest() (key string, held int64) {
 	return s.heap[0].key, s.heap[0].held
 }
 
-// GivesWay returns which key gives way so that key can have n more, and reports whether
-// one has to: while there is room for n, none has to.
+// GivesWay reports whether a key has to give way for n more of key, and which one. While there is room for n, no key
+// has to.
 //
-// If it returns another key, the caller evicts something of that key, at least one unit,
-// and asks again. That key holds more than its share, and more than the asking key is
-// going to hold. Evicting as often as GivesWay asks for it makes room.
+// If it returns another key, the caller evicts at least one unit of that key and calls GivesWay again. The returned
+// key holds more than its share, and more than the requesting key will hold. Repeated evictions make room.
 //
-// If it returns the asking key itself, the caller refuses the request, or evicts something
-// older of the same key. This happens only if the key would be above its share and no
-// eviction from keys that hold more than it would then hold can make room.
+// If it returns the requesting key, the caller refuses the request or evicts an older item of the same key. This
+// happens only if the key would exceed its share, and evictions from keys that hold more than it would then hold
+// cannot make room.
 func (s *Shares) GivesWay(key string, n int64) (loser string, full bool) {
 	need := n - (s.capacity - s.total)
 	if need <= 0 {
@@ -107,9 +102,8 @@ func (s *Shares) GivesWay(key string, n int64) (loser string, full bool) {
 	return s.heap[0].key, true
 }
 
-// excess returns by how much the keys of the heap from i down exceed an amount together, or
-// a sum of at least enough. It visits few of them: those above the amount, until it has
-// enough.
+// excess returns the total by which the keys of the heap below i exceed an amount. It stops when the sum reaches
+// enough, and visits only keys above the amount.
 func (s *Shares) excess(i int, amount, enough int64) int64 {
 	if i >= len(s.heap) || enough <= 0 || s.heap[i].held <= amount {
 		return 0

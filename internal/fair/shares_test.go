@@ -21,12 +21,12 @@ func TestSharesGivesWay(t *testing.T) {
 		full  bool
 	}{
 		{"empty", nil, "a", 100, "", false},
-		{"more than there is", nil, "a", 101, "a", true},
+		{"more than the capacity", nil, "a", 101, "a", true},
 		{"room above the share", held{"a": 60, "b": 20}, "a", 20, "", false},
 		{"alone", held{"a": 100}, "a", 1, "a", true},
 		{"the largest asks", held{"a": 60, "b": 40}, "a", 1, "a", true},
-		{"as large as the largest", held{"a": 50, "b": 50}, "b", 1, "b", true},
-		{"as large as the largest then", held{"a": 51, "b": 49}, "b", 2, "b", true},
+		{"equal to the largest", held{"a": 50, "b": 50}, "b", 1, "b", true},
+		{"equal to the largest afterwards", held{"a": 51, "b": 49}, "b", 2, "b", true},
 		{"below the largest", held{"a": 51, "b": 49}, "b", 1, "a", true},
 		{"a third beside two greedy ones", held{"a": 50, "b": 50}, "c", 1, "a", true},
 		{"a third up to its share", held{"a": 50, "b": 50}, "c", 33, "a", true},
@@ -34,7 +34,7 @@ func TestSharesGivesWay(t *testing.T) {
 		{"above its share below the largest", held{"a": 90, "b": 10}, "c", 45, "a", true},
 		{"too much to push out for", held{"a": 90, "b": 10}, "c", 46, "c", true},
 		{"first in byte order", held{"b": 50, "a": 50}, "c", 1, "a", true},
-		{"the empty key is one like others", held{"": 100}, "c", 1, "", true},
+		{"the empty key is like any other", held{"": 100}, "c", 1, "", true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := NewShares(100)
@@ -48,8 +48,8 @@ func TestSharesGivesWay(t *testing.T) {
 	}
 }
 
-// TestSharesModel compares the account with a map, and checks the policy: a key within its
-// share is not refused, a key within its share does not give way, and evictions make room.
+// TestSharesModel compares the account with a map and checks the policy: a key within its share is neither refused
+// nor gives way, and evictions make room.
 func TestSharesModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		capacity := rapid.Int64Range(1, 60).Draw(t, "capacity")
@@ -88,7 +88,7 @@ func TestSharesModel(t *testing.T) {
 					require.Greater(t, model[loser], model[key]+n)
 					require.Greater(t, model[loser], share(key), "evicted within its share")
 					add(loser, -rapid.Int64Range(1, model[loser]).Draw(t, "evicted"))
-					// Evicting may leave keys with nothing, which raises the share of the others.
+					// Evictions may leave keys with nothing, which raises the share of the others.
 				}
 			},
 			"": func(t *rapid.T) {
@@ -126,7 +126,7 @@ func TestSharesAllocateNothing(t *testing.T) {
 	}))
 }
 
-// BenchmarkSharesFull is a request of a small key while 10,000 hold everything.
+// BenchmarkSharesFull measures a request of a small key while 10,000 keys hold the whole capacity.
 func BenchmarkSharesFull(b *testing.B) {
 	const keys = 10_000
 	s := NewShares(100 * keys)

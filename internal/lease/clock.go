@@ -7,20 +7,18 @@ import (
 	"time"
 )
 
-// jitter is by how much the store's clock may seem to be off what is known of it
-// before that is corrected.
+// jitter is the deviation between the store's clock and its estimate up to which the estimate is not corrected.
 const jitter = 5 * time.Millisecond
 
-// clock tells the store's time. It goes by the time that has passed here, which no
-// change of the local wall clock touches, and by how far the store was off that when
-// it was last asked.
+// clock estimates the store's time from the local monotonic clock, which changes of the wall clock do not affect, and
+// the offset measured at the last call of the store.
 type clock struct {
-	wall    func() time.Time     // the local wall clock
-	elapsed func() time.Duration // since some moment, never set
-	start   time.Time            // what the wall clock showed when elapsed was 0
+	wall    func() time.Time     // local wall clock
+	elapsed func() time.Duration // local monotonic clock
+	start   time.Time            // wall clock when elapsed was 0
 
 	mu     sync.RWMutex
-	offset time.Duration // of the store's time from start plus elapsed
+	offset time.Duration // store's time minus (start plus elapsed)
 	asked  bool
 }
 
@@ -34,8 +32,7 @@ func (c *clock) now() time.Time {
 	return c.start.Add(c.elapsed() + c.offset)
 }
 
-// skew returns how far the store's clock is ahead of the local wall clock as that
-// stands now.
+// skew returns how far the store's clock is currently ahead of the local wall clock.
 func (c *clock) skew() time.Duration {
 	c.mu.RLock()
 	asked := c.asked
@@ -46,9 +43,8 @@ func (c *clock) skew() time.Duration {
 	return c.now().Sub(c.wall().Round(0))
 }
 
-// set notes that the store's clock showed now at some moment between before and
-// after. The middle of the two is off by half the way at most, so what agrees with
-// what is known within that changes nothing.
+// set records that the store's clock returned now at a time between before and after. The midpoint is off by at most
+// half of the round trip, so an estimate within that range is kept.
 func (c *clock) set(now time.Time, before, after time.Duration) {
 	half := (after - before) / 2
 	offset := now.Sub(c.start.Add(before + half))

@@ -16,7 +16,7 @@ import (
 	"assay/internal/lease"
 )
 
-// wall is a clock on a wall, which people set.
+// wall is a settable wall clock.
 type wall struct {
 	mu    sync.Mutex
 	ahead time.Duration
@@ -34,8 +34,7 @@ func (w *wall) set(ahead time.Duration) {
 	w.ahead = ahead
 }
 
-// TestClockOfTheStore goes by the store's clock, however far the local one is off,
-// and not by what is done to the local one.
+// TestClockOfTheStore: Now follows the store's clock, regardless of the local clock and its changes.
 func TestClockOfTheStore(t *testing.T) {
 	for _, ahead := range []time.Duration{0, 3 * time.Hour, -3 * time.Hour, 40 * 365 * 24 * time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
@@ -43,7 +42,7 @@ func TestClockOfTheStore(t *testing.T) {
 			c.store.ahead = ahead
 			local := new(wall)
 			before := lease.New(lease.Config{Store: c.store, Now: local.now})
-			require.True(t, local.now().Equal(before.Now()), "the local time until the store is asked")
+			require.True(t, local.now().Equal(before.Now()), "local time before the first call of the store")
 			require.Zero(t, before.Skew())
 
 			r := c.start(func(c *lease.Config) { c.Now = local.now })
@@ -52,20 +51,20 @@ func TestClockOfTheStore(t *testing.T) {
 			require.True(t, r.Holds("score:0000"))
 
 			local.set(time.Hour)
-			require.True(t, c.store.time().Equal(r.Now()), "somebody set the local clock")
+			require.True(t, c.store.time().Equal(r.Now()), "the local clock was set")
 			require.Equal(t, ahead-time.Hour, r.Skew())
 			time.Sleep(4 * time.Second)
 			require.True(t, c.store.time().Equal(r.Now()))
 
-			// Without the store it goes on as it was.
-			r.link.set(func(l *link) { l.away = true })
+			// Without the store the estimate continues.
+			r.link.set(func(l *link) { l.down = true })
 			local.set(-time.Hour)
 			time.Sleep(time.Hour)
 			require.True(t, c.store.time().Equal(r.Now()))
 			require.False(t, r.Holds("score:0000"))
 
-			// Somebody set the store's clock.
-			r.link.set(func(l *link) { l.away = false })
+			// Set the store's clock.
+			r.link.set(func(l *link) { l.down = false })
 			c.store.mu.Lock()
 			c.store.ahead -= 20 * time.Minute
 			c.store.mu.Unlock()
@@ -75,8 +74,8 @@ func TestClockOfTheStore(t *testing.T) {
 	}
 }
 
-// TestClockOnTheWay takes the middle of the way to the store and back, and changes
-// nothing that the way explains.
+// TestClockOnTheWay: the estimate is the midpoint of the round trip. A deviation that the round trip explains does
+// not change it.
 func TestClockOnTheWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 0)
@@ -92,18 +91,18 @@ func TestClockOnTheWay(t *testing.T) {
 			by, slow, off time.Duration
 		}{
 			{4 * time.Millisecond, 0, -4 * time.Millisecond},                             // jitter
-			{4 * time.Millisecond, 0, 0},                                                 // 8 ms are more
-			{400 * time.Millisecond, time.Second, -400 * time.Millisecond},               // may be the way
-			{400 * time.Millisecond, time.Second, 0},                                     // 800 ms cannot be
-			{-400 * time.Millisecond, 100 * time.Millisecond, 0},                         // a shorter way
+			{4 * time.Millisecond, 0, 0},                                                 // 8 ms exceed the jitter
+			{400 * time.Millisecond, time.Second, -400 * time.Millisecond},               // explained by the round trip
+			{400 * time.Millisecond, time.Second, 0},                                     // 800 ms exceed the round trip
+			{-400 * time.Millisecond, 100 * time.Millisecond, 0},                         // a shorter round trip
 			{3 * time.Millisecond, 10 * time.Millisecond, -3 * time.Millisecond},         // jitter
 			{-3 * time.Millisecond, 10 * time.Millisecond, 0},                            // and back
-			{-11 * time.Millisecond, 10 * time.Millisecond, 0},                           // no jitter
-			{-10 * time.Millisecond, 10 * time.Millisecond, 10 * time.Millisecond},       // jitter of half the way and 5 ms
-			{-90 * time.Millisecond, 100 * time.Millisecond, time.Duration(0)},           // too much
+			{-11 * time.Millisecond, 10 * time.Millisecond, 0},                           // exceeds the jitter
+			{-10 * time.Millisecond, 10 * time.Millisecond, 10 * time.Millisecond},       // half the round trip plus jitter
+			{-90 * time.Millisecond, 100 * time.Millisecond, time.Duration(0)},           // exceeds both
 			{time.Hour, 100 * time.Millisecond, 0},                                       // a jump
-			{-24 * time.Hour, 2500 * time.Millisecond, 0},                                // and another
-			{1200 * time.Millisecond, 2500 * time.Millisecond, -1200 * time.Millisecond}, // may be the way
+			{-24 * time.Hour, 2500 * time.Millisecond, 0},                                // another jump
+			{1200 * time.Millisecond, 2500 * time.Millisecond, -1200 * time.Millisecond}, // explained by the round trip
 		} {
 			r.link.set(func(l *link) { l.slow = drift.slow })
 			c.store.mu.Lock()
@@ -115,7 +114,7 @@ func TestClockOnTheWay(t *testing.T) {
 	})
 }
 
-// TestLog tells of what an operator should know, once.
+// TestLog: each condition is logged once.
 func TestLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
@@ -134,18 +133,18 @@ func TestLog(t *testing.T) {
 		require.Equal(t, 1, count("store_ahead_by=2h0m0s"))
 		require.Zero(t, count("cannot be renewed"))
 		for i := range 2 {
-			r.link.set(func(l *link) { l.away = true })
+			r.link.set(func(l *link) { l.down = true })
 			time.Sleep(time.Minute)
 			require.Equal(t, i+1, count("cannot be renewed"))
 			require.Equal(t, i, count("again"))
-			r.link.set(func(l *link) { l.away = false })
+			r.link.set(func(l *link) { l.down = false })
 			time.Sleep(time.Minute)
 			require.Equal(t, i+1, count("again"))
 		}
 		require.Equal(t, 1, count("store_ahead_by"))
-		r.link.set(func(l *link) { l.away = true })
+		r.link.set(func(l *link) { l.down = true })
 		r.stop()
-		require.Equal(t, 1, count("not released"))
+		require.Equal(t, 1, count("failed to release"))
 	})
 }
 

@@ -16,58 +16,55 @@ import (
 	"github.com/google/uuid"
 )
 
-// replicaPrefix begins the names of the leases that say which replicas live.
+// replicaPrefix is the prefix of the leases that mark live replicas.
 const replicaPrefix = "replica:"
 
-// Config of a Coordinator. Store is needed; the zero value of another field means
-// its default.
+// Config configures a Coordinator. Store is required. Other zero fields select the default.
 type Config struct {
 	Store Store
-	// Work returns the names of the leases that the replicas share out among
-	// themselves. Default: there are none.
+	// Work returns the names of the leases that the replicas share. Default: none.
 	Work func(ctx context.Context) ([]string, error)
-	// Name is the replica's, for people; it holds no slash.
+	// Name is the human-readable name of the replica, without a slash.
 	Name string
-	// Holder is no other process's. Default: a random UUID.
+	// Holder is unique to the process. Default: a random UUID.
 	Holder   string
-	TTL      time.Duration        // of a lease; default 10 s
+	TTL      time.Duration        // duration of a lease; default 10 s
 	Interval time.Duration        // between renewals; default 3 s
-	Now      func() time.Time     // the local wall clock; default time.Now
-	Elapsed  func() time.Duration // the local monotonic clock; default that of package time
+	Now      func() time.Time     // local wall clock; default time.Now
+	Elapsed  func() time.Duration // local monotonic clock; default that of package time
 	Logger   *slog.Logger
 }
 
-// Coordinator holds leases for one replica and knows the store's time. It may be
-// used concurrently.
+// Coordinator holds leases for one replica and knows the store's time. It is safe for concurrent use.
 //
-// What it says it holds is no other replica's: it counts the time to live from before
-// it asked the store, by a clock that nobody sets, so that its leases end here before
-// they end there. That is no fence: whoever looked a moment ago may be late. What
-// must not happen twice has to be checked in the transaction that does it.
+// It measures the duration of a lease from before the call of the store, by the monotonic clock. So a lease expires
+// here before it expires in the store, and a held lease is held by no other replica. That is not a fence: a caller
+// may act late, after it has checked. Operations that must not happen twice have to check the lease in their own
+// transaction.
 type Coordinator struct {
 	cfg   Config
-	self  string // the lease that says that this replica lives
+	self  string // lease that marks this replica as live
 	clock *clock
-	calls chan struct{} // held while the store is asked, so that answers come in order
+	calls chan struct{} // serializes calls of the store, so that results arrive in order
 
 	gained chan struct{}
 
 	mu       sync.Mutex
 	held     map[string]grant
-	own      map[string]struct{} // those that Acquire took
+	own      map[string]struct{} // leases from Acquire
 	terms    uint64
-	replicas int  // that lived at the last renewal
+	replicas int  // live replicas at the last renewal
 	failing  bool // the last renewal failed
 	skewed   bool // the clocks differed at the last renewal
 }
 
-// grant is a lease that is held.
+// grant is a held lease.
 type grant struct {
-	until time.Duration // by the monotonic clock
+	until time.Duration // monotonic clock
 	term  uint64
 }
 
-// New returns a Coordinator that holds nothing yet.
+// New returns a Coordinator that holds no leases.
 func New(cfg Config) *Coordinator {
 	if cfg.Work == nil {
 		cfg.Work = func(context.Context) ([]string, error) { return nil, nil }
@@ -104,22 +101,21 @@ func New(cfg Config) *Coordinator {
 	}
 }
 
-// Holder returns the name under which the leases are held.
+// Holder returns the holder name of the leases.
 func (c *Coordinator) Holder() string { return c.cfg.Holder }
 
-// Now returns the store's time, and the local one before the store has been asked.
-// It goes on while the store is away and does not follow changes of the local clock.
+// Now returns the store's time, or the local time before the first call of the store. It continues while the store is
+// unavailable and ignores changes of the local clock.
 func (c *Coordinator) Now() time.Time { return c.clock.now() }
 
-// Skew returns how far the store's clock is ahead of the local one; 0 before the
-// store has been asked.
+// Skew returns how far the store's clock is ahead of the local clock, or 0 before the first call of the store.
 func (c *Coordinator) Skew() time.Duration { return c.clock.skew() }
 
-// Holds tells whether a lease is held.
+// Holds reports whether a lease is held.
 func (c *Coordinator) Holds(name string) bool { return c.Term(name) != 0 }
 
-// Term returns a number that is the same for as long as a lease has been held
-// without a gap, another one each time it was gained, and 0 while it is not held.
+// Term returns a number that is constant while a lease is held without interruption and differs for each acquisition.
+// It is 0 while the lease is not held.
 func (c *Coordinator) Term(name string) uint64 {
 	now := c.cfg.Elapsed()
 	c.mu.Lock()
@@ -130,7 +126,7 @@ func (c *Coordinator) Term(name string) uint64 {
 	return 0
 }
 
-// Held returns the names with a prefix of the leases that are held, sorted.
+// Held returns the sorted names of the held leases with a prefix.
 func (c *Coordinator) Held(prefix string) []string {
 	now := c.cfg.Elapsed()
 	var names []string
@@ -145,20 +141,18 @@ func (c *Coordinator) Held(prefix string) []string {
 	return names
 }
 
-// Replicas returns how many replicas live, this one among them, as of the last renewal.
+// Replicas returns the number of live replicas, including this one, at the last renewal.
 func (c *Coordinator) Replicas() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.replicas
 }
 
-// Gained gets a value after leases of the work were gained. One reader at a time
-// may wait for it.
+// Gained receives a value after work leases were gained. It supports one receiver at a time.
 func (c *Coordinator) Gained() <-chan struct{} { return c.gained }
 
-// Run renews what is held and shares the work out until ctx ends, then gives up
-// everything, for which it takes another interval at most. A renewal that fails is
-// logged and tried again.
+// Run renews the leases and takes its share of the work until ctx ends. Then it releases all leases, for at most one
+// interval. A failed renewal is logged and retried.
 func (c *Coordinator) Run(ctx context.Context) {
 	ticker := time.NewTicker(c.cfg.Interval)
 	defer ticker.Stop()
@@ -176,8 +170,8 @@ func (c *Coordinator) Run(ctx context.Context) {
 	}
 }
 
-// Renew renews what is held, as Run does all the time, and takes the replica's share
-// of the work, or gives back what is above it. It is for the start, before Run.
+// Renew renews the leases once, as Run does periodically, and takes the replica's share of the work or releases what
+// exceeds it. Call it at the start, before Run.
 func (c *Coordinator) Renew(ctx context.Context) error {
 	if err := c.lock(ctx); err != nil {
 		return err
@@ -203,14 +197,13 @@ func (c *Coordinator) Renew(ctx context.Context) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("share out the work: %w", err)
+		return fmt.Errorf("distribute work: %w", err)
 	}
 	return nil
 }
 
-// Acquire takes a lease that is no part of the work and goes on renewing it, until
-// Release or until the store says that another replica has it. It returns whether the
-// lease is held now.
+// Acquire acquires a lease that is not part of the work. It is renewed until Release or until another replica holds
+// it. Acquire reports whether the lease is held.
 func (c *Coordinator) Acquire(ctx context.Context, name string) (bool, error) {
 	if err := c.lock(ctx); err != nil {
 		return false, err
@@ -220,14 +213,14 @@ func (c *Coordinator) Acquire(ctx context.Context, name string) (bool, error) {
 	c.own[name] = struct{}{}
 	c.mu.Unlock()
 	if _, err := c.acquire(ctx, []string{name}); err != nil {
-		// The store may have given it: what is not renewed expires.
+		// The store may have granted it. Without renewal it expires.
 		c.forget([]string{name})
 		return false, fmt.Errorf("acquire lease %s: %w", name, err)
 	}
 	return c.Holds(name), nil
 }
 
-// Release gives up a lease that Acquire took. When that fails, the lease expires.
+// Release releases a lease from Acquire. On errors the lease expires.
 func (c *Coordinator) Release(ctx context.Context, name string) error {
 	if err := c.lock(ctx); err != nil {
 		return err
@@ -236,7 +229,7 @@ func (c *Coordinator) Release(ctx context.Context, name string) error {
 	return c.giveUp(ctx, []string{name})
 }
 
-// lock waits for the turn to ask the store.
+// lock serializes calls of the store.
 func (c *Coordinator) lock(ctx context.Context) error {
 	select {
 	case c.calls <- struct{}{}:
@@ -248,11 +241,9 @@ func (c *Coordinator) lock(ctx context.Context) error {
 
 func (c *Coordinator) unlock() { <-c.calls }
 
-// acquire asks the store for leases and notes which of them are held. It returns
-// how many were gained.
+// acquire requests leases from the store and records the ones held. It returns the number gained.
 func (c *Coordinator) acquire(ctx context.Context, names []string) (gained int, err error) {
-	// A renewal may have to wait for a transaction that is made under the lease. There
-	// is time for a second one.
+	// A renewal may wait for a transaction that holds the lease. Leave time for a second renewal.
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.TTL/2)
 	defer cancel()
 	before := c.cfg.Elapsed()
@@ -274,7 +265,7 @@ func (c *Coordinator) acquire(ctx context.Context, names []string) (gained int, 
 			delete(c.own, name)
 			continue
 		}
-		// The old grant covers the call, or else somebody may have had the lease in between.
+		// If the old grant does not cover the call, another replica may have held the lease in between.
 		term := c.held[name].term
 		if term == 0 || c.held[name].until <= after {
 			c.terms++
@@ -286,7 +277,7 @@ func (c *Coordinator) acquire(ctx context.Context, names []string) (gained int, 
 	return gained, nil
 }
 
-// giveUp gives up leases.
+// giveUp releases leases.
 func (c *Coordinator) giveUp(ctx context.Context, names []string) error {
 	c.forget(names)
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Interval)
@@ -297,7 +288,7 @@ func (c *Coordinator) giveUp(ctx context.Context, names []string) error {
 	return nil
 }
 
-// forget holds leases no longer.
+// forget removes leases from the held ones.
 func (c *Coordinator) forget(names []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -307,9 +298,8 @@ func (c *Coordinator) forget(names []string) {
 	}
 }
 
-// share takes this replica's share of the work, or gives back what it has more. The
-// shares of all replicas that live add up to the work. It returns how
-// many leases were gained.
+// share takes this replica's share of the work, or releases what exceeds it. The shares of all live replicas add up
+// to the work. share returns the number of leases gained.
 func (c *Coordinator) share(ctx context.Context) (gained int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Interval)
 	defer cancel()
@@ -333,7 +323,7 @@ func (c *Coordinator) share(ctx context.Context) (gained int, err error) {
 		}
 	}
 	if !isTaken[c.self] {
-		return 0, errors.New("the store does not know of this replica any more")
+		return 0, errors.New("the lease of this replica has expired")
 	}
 	isWork := make(map[string]bool, len(work))
 	for _, name := range work {
@@ -353,7 +343,7 @@ func (c *Coordinator) share(ctx context.Context) (gained int, err error) {
 		case name == c.self || own:
 		case isWork[name]:
 			mine = append(mine, name)
-		default: // the work is no more
+		default: // the work no longer exists
 			back = append(back, name)
 		}
 	}
@@ -373,7 +363,7 @@ func (c *Coordinator) share(ctx context.Context) (gained int, err error) {
 		}
 		c.cfg.Logger.InfoContext(ctx, "work is given back to the other replicas", "leases", len(back), "share", share, "replicas", replicas)
 	}
-	shuffle(free) // other replicas take some, too
+	shuffle(free) // avoid conflicts with other replicas
 	for len(mine)+gained < share && len(free) > 0 {
 		want := min(share-len(mine)-gained, len(free))
 		got, err := c.acquire(ctx, free[:want])
@@ -393,7 +383,7 @@ func shuffle(names []string) {
 	rand.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 }
 
-// release gives up everything.
+// release releases all leases.
 func (c *Coordinator) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Interval)
 	defer cancel()
@@ -407,15 +397,14 @@ func (c *Coordinator) release(ctx context.Context) {
 	clear(c.own)
 	c.mu.Unlock()
 	if err != nil {
-		c.cfg.Logger.WarnContext(ctx, "leases were not released and expire", "ttl", c.cfg.TTL, "error", err)
+		c.cfg.Logger.WarnContext(ctx, "failed to release leases, they will expire", "ttl", c.cfg.TTL, "error", err)
 	}
 }
 
-// warnSkew is a difference between the store's clock and the local one that is told.
+// warnSkew is the difference between the store's clock and the local clock above which a warning is logged.
 const warnSkew = time.Second
 
-// report logs when renewals begin to fail and when they work again, and when the
-// clocks differ.
+// report logs when renewals start to fail and when they succeed again, and when the clocks differ.
 func (c *Coordinator) report(ctx context.Context, err error) {
 	c.mu.Lock()
 	wasFailing, wasSkewed := c.failing, c.skewed
@@ -425,11 +414,11 @@ func (c *Coordinator) report(ctx context.Context, err error) {
 	c.mu.Unlock()
 	switch {
 	case failing && !wasFailing:
-		c.cfg.Logger.WarnContext(ctx, "leases cannot be renewed and shared out; other replicas take over those that expire", "ttl", c.cfg.TTL, "error", err)
+		c.cfg.Logger.WarnContext(ctx, "leases cannot be renewed; other replicas take over expired leases", "ttl", c.cfg.TTL, "error", err)
 	case wasFailing && !failing:
-		c.cfg.Logger.InfoContext(ctx, "leases are renewed and shared out again")
+		c.cfg.Logger.InfoContext(ctx, "leases are renewed again")
 	}
 	if skewed && !wasSkewed {
-		c.cfg.Logger.WarnContext(ctx, "the clock of this machine differs from the store's, by which everything is judged; synchronize it", "store_ahead_by", skew)
+		c.cfg.Logger.WarnContext(ctx, "the local clock differs from the store's clock, which is authoritative; synchronize it", "store_ahead_by", skew)
 	}
 }

@@ -21,19 +21,19 @@ import (
 const (
 	ttl      = 10 * time.Second
 	interval = 3 * time.Second
-	takeover = 15 * time.Second // the longest that a death may go unnoticed
+	takeover = 15 * time.Second // maximum time until a dead replica is noticed
 	soon     = 2*interval + time.Second
 	next     = interval + time.Second
 )
 
-// replica is a coordinator that runs.
+// replica is a running Coordinator.
 type replica struct {
 	*lease.Coordinator
 	link link
-	stop func() // ends it and waits for that
+	stop func() // stops it and waits
 }
 
-// cluster is replicas with one store. It lives in a bubble of synctest.
+// cluster is a set of replicas with one store, in a synctest bubble.
 type cluster struct {
 	t     *testing.T
 	store *memory
@@ -42,7 +42,7 @@ type cluster struct {
 	work []string
 }
 
-// list returns the work there is.
+// list returns the current work.
 func (c *cluster) list(context.Context) ([]string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -63,7 +63,7 @@ func newCluster(t *testing.T, work int) *cluster {
 	return c
 }
 
-// start starts a replica that has renewed once when start returns.
+// start starts a replica and returns after its first renewal.
 func (c *cluster) start(change ...func(*lease.Config)) *replica {
 	c.t.Helper()
 	r := &replica{}
@@ -88,13 +88,13 @@ func (c *cluster) start(change ...func(*lease.Config)) *replica {
 	return r
 }
 
-// wait lets time pass and requires all the while that no lease is held twice.
+// wait advances the time and checks throughout that no lease is held twice.
 func (c *cluster) wait(d time.Duration, replicas ...*replica) {
 	c.t.Helper()
 	const step = 100 * time.Millisecond
 	for ; d > 0; d -= step {
 		time.Sleep(step)
-		synctest.Wait() // until nobody is in the middle of anything at this moment
+		synctest.Wait() // until all goroutines are idle
 		holders := make(map[string]int)
 		for i, r := range replicas {
 			for _, name := range r.Held("") {
@@ -106,7 +106,7 @@ func (c *cluster) wait(d time.Duration, replicas ...*replica) {
 	}
 }
 
-// shares requires that replicas hold all the work, in shares of a size at most one apart.
+// shares checks that the replicas hold all the work, in shares that differ by at most one.
 func (c *cluster) shares(replicas ...*replica) {
 	c.t.Helper()
 	var all []string
@@ -125,10 +125,10 @@ func TestShares(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 10)
 		a := c.start()
-		c.shares(a) // without waiting for anything
+		c.shares(a) // without waiting
 		require.Equal(t, 1, a.Replicas())
 
-		// Those that join get their share soon, and exactly.
+		// New replicas soon get their exact share.
 		b := c.start()
 		c.wait(soon, a, b)
 		c.shares(a, b)
@@ -138,23 +138,23 @@ func TestShares(t *testing.T) {
 		require.Equal(t, 3, a.Replicas())
 		before := [][]string{a.Held(""), b.Held(""), d.Held("")}
 		c.wait(time.Minute, a, b, d)
-		require.Equal(t, before, [][]string{a.Held(""), b.Held(""), d.Held("")}, "without a reason nothing moves")
+		require.Equal(t, before, [][]string{a.Held(""), b.Held(""), d.Held("")}, "leases do not move without a reason")
 
-		// One that leaves hands over at once.
+		// A replica that stops hands over at once.
 		b.stop()
 		require.Empty(t, b.Held(""))
 		c.wait(next, a, b, d)
 		c.shares(a, d)
 
-		// One that dies is noticed when its leases expire.
-		d.link.set(func(l *link) { l.away = true })
+		// A dead replica is noticed when its leases expire.
+		d.link.set(func(l *link) { l.down = true })
 		c.wait(takeover, a, d)
 		require.Empty(t, d.Held(""))
 		c.shares(a)
 		require.Equal(t, 1, a.Replicas())
 
-		// It comes back, with more work to do than before.
-		d.link.set(func(l *link) { l.away = false })
+		// It returns, with more work than before.
+		d.link.set(func(l *link) { l.down = false })
 		c.set(slices.Concat(c.work, []string{"score:new"})...)
 		c.wait(soon, a, d)
 		c.shares(a, d)
@@ -164,7 +164,7 @@ func TestShares(t *testing.T) {
 	})
 }
 
-// TestMoreReplicasThanWork leaves some of them without.
+// TestMoreReplicasThanWork: some replicas hold no work.
 func TestMoreReplicasThanWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 2)
@@ -179,7 +179,7 @@ func TestMoreReplicasThanWork(t *testing.T) {
 	})
 }
 
-// TestStartTogether starts many at the same moment.
+// TestStartTogether starts many replicas at the same time.
 func TestStartTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 100)
@@ -192,8 +192,8 @@ func TestStartTogether(t *testing.T) {
 	})
 }
 
-// TestFaults has links and replicas fail in any order. Nothing is ever held twice,
-// and once all is well everything is held.
+// TestFaults lets connections and replicas fail in random order. No lease is held twice, and after recovery all are
+// held.
 func TestFaults(t *testing.T) {
 	for seed := range uint64(5) {
 		synctest.Test(t, func(t *testing.T) {
@@ -204,13 +204,13 @@ func TestFaults(t *testing.T) {
 			for range 30 {
 				r := replicas[random.IntN(len(replicas))]
 				r.link.set(func(l *link) {
-					l.away, l.lost, l.hung = random.IntN(3) == 0, random.IntN(3) == 0, random.IntN(4) == 0
+					l.down, l.lost, l.hung = random.IntN(3) == 0, random.IntN(3) == 0, random.IntN(4) == 0
 					l.slow = time.Duration(random.IntN(2000)) * time.Millisecond
 				})
 				c.wait(time.Duration(random.IntN(8000))*time.Millisecond, replicas...)
 			}
 			for _, r := range replicas {
-				r.link.set(func(l *link) { l.away, l.lost, l.hung, l.slow = false, false, false, 0 })
+				r.link.set(func(l *link) { l.down, l.lost, l.hung, l.slow = false, false, false, 0 })
 			}
 			c.wait(2*takeover, replicas...)
 			c.shares(replicas...)
@@ -218,8 +218,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestAwayFromTheStore counts the time to live from before the last renewal.
-func TestAwayFromTheStore(t *testing.T) {
+// TestStoreUnavailable: the duration of a lease counts from before the last renewal.
+func TestStoreUnavailable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 1)
 		r := c.start()
@@ -227,9 +227,9 @@ func TestAwayFromTheStore(t *testing.T) {
 		require.NotZero(t, term)
 		require.True(t, r.Holds("score:0000"))
 		time.Sleep(2*interval + time.Second)
-		require.Equal(t, term, r.Term("score:0000"), "held without a gap")
+		require.Equal(t, term, r.Term("score:0000"), "held without interruption")
 
-		// The last renewal is a second ago, and the answer to the next one comes late.
+		// The last renewal was a second ago, and the result of the next one is delayed.
 		r.link.set(func(l *link) { l.hung = true })
 		time.Sleep(ttl - time.Second - time.Nanosecond)
 		require.True(t, r.Holds("score:0000"))
@@ -242,11 +242,11 @@ func TestAwayFromTheStore(t *testing.T) {
 		r.link.set(func(l *link) { l.hung = false })
 		time.Sleep(soon)
 		require.True(t, r.Holds("score:0000"))
-		require.NotEqual(t, term, r.Term("score:0000"), "there was a gap")
+		require.NotEqual(t, term, r.Term("score:0000"), "held with an interruption")
 		select {
 		case <-r.Gained():
 		default:
-			t.Error("nobody was told")
+			t.Error("no value on Gained")
 		}
 	})
 }
@@ -258,7 +258,7 @@ func drain(ch <-chan struct{}) {
 	}
 }
 
-// TestSlowRenewal has a call that takes longer than the old grant lasts.
+// TestSlowRenewal: a renewal takes longer than the remaining duration of the lease.
 func TestSlowRenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 1)
@@ -269,17 +269,17 @@ func TestSlowRenewal(t *testing.T) {
 		require.False(t, r.Holds("score:0000"))
 		time.Sleep(2 * time.Second)
 		later := r.Term("score:0000")
-		require.NotEqual(t, term, later, "somebody may have had it in between")
+		require.NotEqual(t, term, later, "another replica may have held it in between")
 		require.NotZero(t, later)
 		time.Sleep(5*time.Second - time.Nanosecond)
 		require.Equal(t, later, r.Term("score:0000"))
 		time.Sleep(time.Nanosecond)
-		require.Zero(t, r.Term("score:0000"), "the time to live began when the store was asked")
+		require.Zero(t, r.Term("score:0000"), "the duration counts from the call of the store")
 	})
 }
 
-// TestStolen loses a lease to somebody whom the store gave it to.
-func TestStolen(t *testing.T) {
+// TestLeaseLost: the store grants a held lease to another holder.
+func TestLeaseLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 2)
 		r := c.start()
@@ -292,7 +292,7 @@ func TestStolen(t *testing.T) {
 		require.Equal(t, []string{"score:0000"}, r.Held("score:"))
 		require.False(t, r.Holds("journal:a"))
 
-		// Of the work it takes back what becomes free, the other only when asked.
+		// Free work is taken again. Other leases are acquired only on request.
 		c.store.take("score:0001", "", 0)
 		c.store.take("journal:a", "", 0)
 		time.Sleep(next)
@@ -319,35 +319,35 @@ func TestAcquire(t *testing.T) {
 		acquire(a, true)
 		require.Equal(t, term, a.Term("journal:x"))
 		c.wait(time.Minute, a, b)
-		require.Equal(t, term, a.Term("journal:x"), "renewed all the while")
-		c.shares(a, b) // it is no part of them
+		require.Equal(t, term, a.Term("journal:x"), "renewed throughout")
+		c.shares(a, b) // not part of the work
 
 		require.NoError(t, a.Release(ctx, "journal:x"))
 		require.False(t, a.Holds("journal:x"))
 		acquire(b, true)
 		acquire(a, false)
-		require.NoError(t, a.Release(ctx, "journal:x"), "what is another's stays")
+		require.NoError(t, a.Release(ctx, "journal:x"), "another replica's lease is kept")
 		require.True(t, b.Holds("journal:x"))
 		c.wait(next, a, b)
 		require.Equal(t, b.Holder(), c.store.holderOf("journal:x"))
 
-		// What fails is not held, whatever the store did, and not renewed.
+		// A failed Acquire does not hold or renew the lease, even if the store granted it.
 		b.stop()
 		a.link.set(func(l *link) { l.lost = true })
 		_, err := a.Acquire(ctx, "journal:x")
-		require.ErrorIs(t, err, errAway)
+		require.ErrorIs(t, err, errUnavailable)
 		require.False(t, a.Holds("journal:x"))
 		a.link.set(func(l *link) { l.lost = false })
 		c.wait(ttl, a)
 		require.Empty(t, c.store.holderOf("journal:x"))
 		acquire(a, true)
-		a.link.set(func(l *link) { l.away = true })
-		require.ErrorIs(t, a.Release(ctx, "journal:x"), errAway)
+		a.link.set(func(l *link) { l.down = true })
+		require.ErrorIs(t, a.Release(ctx, "journal:x"), errUnavailable)
 		require.False(t, a.Holds("journal:x"))
 	})
 }
 
-// TestHungStore lets nobody wait for longer than he wants to.
+// TestHungStore: no call exceeds its timeout while the store hangs.
 func TestHungStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 1)
@@ -363,11 +363,11 @@ func TestHungStore(t *testing.T) {
 		began := time.Now()
 		r.stop()
 		require.LessOrEqual(t, time.Since(began), interval)
-		require.Empty(t, r.Held(""), "it ends all the same")
+		require.Empty(t, r.Held(""), "Run ends")
 	})
 }
 
-// TestWorkUnknown keeps what is held when nobody knows what there is to do.
+// TestWorkUnknown: leases are kept while the work cannot be listed.
 func TestWorkUnknown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 2)
@@ -375,7 +375,7 @@ func TestWorkUnknown(t *testing.T) {
 		r := c.start(func(cfg *lease.Config) {
 			cfg.Work = func(ctx context.Context) ([]string, error) {
 				if fail.Load() {
-					return nil, errAway
+					return nil, errUnavailable
 				}
 				return c.list(ctx)
 			}
@@ -383,11 +383,11 @@ func TestWorkUnknown(t *testing.T) {
 		fail.Store(true)
 		c.wait(time.Minute, r)
 		c.shares(r)
-		require.ErrorIs(t, r.Renew(t.Context()), errAway)
+		require.ErrorIs(t, r.Renew(t.Context()), errUnavailable)
 	})
 }
 
-// TestManyOrganizations counts what is asked of the store.
+// TestManyOrganizations counts the calls of the store.
 func TestManyOrganizations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 10_000)
@@ -395,13 +395,13 @@ func TestManyOrganizations(t *testing.T) {
 		c.shares(a)
 		c.store.calls.Store(0)
 		require.NoError(t, a.Renew(t.Context()))
-		require.EqualValues(t, 2, c.store.calls.Load(), "a renewal, and who else there is")
+		require.EqualValues(t, 2, c.store.calls.Load(), "a renewal and the list of replicas")
 		b := c.start()
 		c.store.calls.Store(0)
 		require.NoError(t, a.Renew(t.Context()))
-		require.EqualValues(t, 3, c.store.calls.Load(), "and what is given back")
+		require.EqualValues(t, 3, c.store.calls.Load(), "and a release")
 		require.NoError(t, b.Renew(t.Context()))
-		require.EqualValues(t, 6, c.store.calls.Load(), "and what is taken")
+		require.EqualValues(t, 6, c.store.calls.Load(), "and an acquisition")
 		c.shares(a, b)
 	})
 }

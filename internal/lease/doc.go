@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lease lets any number of replicas work for one store without a protocol
-// between them: leases in the store say who does what, and the store's clock what
-// time it is.
+// Package lease coordinates replicas that share a store, without a protocol between them. Leases in the store assign
+// the work, and the store's clock is the common time.
 package lease

@@ -17,7 +17,7 @@ type memory struct {
 	calls atomic.Int64
 
 	mu     sync.Mutex
-	ahead  time.Duration // of its clock
+	ahead  time.Duration // offset of its clock
 	leases map[string]row
 }
 
@@ -26,9 +26,9 @@ type row struct {
 	expires time.Time
 }
 
-var errAway = errors.New("the store is away")
+var errUnavailable = errors.New("store unavailable")
 
-// now is for who holds mu.
+// now returns the store's time. The caller holds mu.
 func (m *memory) now() time.Time { return time.Now().Round(0).Add(m.ahead) }
 
 func (m *memory) AcquireLeases(_ context.Context, holder string, names []string, ttl time.Duration) ([]string, time.Time, error) {
@@ -78,14 +78,14 @@ func (m *memory) LeaseNames(_ context.Context, prefix string) ([]string, error) 
 	return names, nil
 }
 
-// time is for who does not.
+// time returns the store's time.
 func (m *memory) time() time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.now()
 }
 
-// take gives a lease to a holder, whoever has it.
+// take assigns a lease to a holder unconditionally.
 func (m *memory) take(name, holder string, ttl time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -101,15 +101,15 @@ func (m *memory) holderOf(name string) string {
 	return ""
 }
 
-// link is a way to a store that can be bad.
+// link is a connection to the store with injectable faults.
 type link struct {
 	*memory
 
 	mu   sync.Mutex
-	away bool          // every call fails, and changes nothing
-	lost bool          // every answer is lost
-	hung bool          // calls end with their context alone
-	slow time.Duration // what a call takes, half of it on the way there
+	down bool          // every call fails without effect
+	lost bool          // every result is lost
+	hung bool          // calls end only with their context
+	slow time.Duration // duration of a call, half of it before the effect
 }
 
 func (l *link) set(change func(*link)) {
@@ -120,20 +120,20 @@ func (l *link) set(change func(*link)) {
 
 func (l *link) call(ctx context.Context, do func() error) error {
 	l.mu.Lock()
-	away, lost, hung, slow := l.away, l.lost, l.hung, l.slow
+	down, lost, hung, slow := l.down, l.lost, l.hung, l.slow
 	l.mu.Unlock()
 	if hung {
 		<-ctx.Done()
 		return ctx.Err()
 	}
-	if away {
-		return errAway
+	if down {
+		return errUnavailable
 	}
 	time.Sleep(slow / 2)
 	err := do()
 	time.Sleep(slow / 2)
 	if lost {
-		return errAway
+		return errUnavailable
 	}
 	return err
 }

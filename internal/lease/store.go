@@ -7,18 +7,16 @@ import (
 	"time"
 )
 
-// Store keeps leases. Whether one has expired is judged by the store's own clock; where
-// that went back, one that ends more than a minute from now has.
-// Implementations may be used concurrently, by any number of processes.
+// Store stores leases. Expiry is determined by the store's own clock. If that clock has gone back, a lease that ends
+// more than a minute from now counts as expired. Implementations must be safe for concurrent use by any number of
+// processes.
 type Store interface {
-	// AcquireLeases takes or renews, in one transaction, each of the named leases that
-	// is free, expired or the holder's own, until ttl from now, a minute at most. It returns
-	// those the holder has afterwards, in no order, and the store's time. A ttl of 0 gives up
-	// those that the holder has; none is held then.
+	// AcquireLeases acquires or renews, in one transaction, each of the named leases that is free, expired or held by
+	// holder, for ttl from now, at most a minute. It returns the names held afterwards, in no order, and the store's
+	// time. A ttl of 0 releases the holder's leases; none is held afterwards.
 	AcquireLeases(ctx context.Context, holder string, names []string, ttl time.Duration) (held []string, now time.Time, err error)
-	// ReleaseLeases gives up everything that a holder has.
+	// ReleaseLeases releases all leases of a holder.
 	ReleaseLeases(ctx context.Context, holder string) error
-	// LeaseNames returns the names with a prefix of the leases that have not expired,
-	// sorted bytewise.
+	// LeaseNames returns the names of the unexpired leases with a prefix, in byte order.
 	LeaseNames(ctx context.Context, prefix string) ([]string, error)
 }

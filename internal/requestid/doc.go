@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package requestid names requests, so that what the log says about one can be
-// found with what its sender knows of it: the id that the sender gave in the header
-// X-Request-Id, or the one that the answer has in the same header.
+// Package requestid identifies requests, so that a sender can be pointed to the log records of its request. The id is
+// the one that the sender set in the X-Request-Id header, or a generated one that is returned in the same header of
+// the response.
 package requestid

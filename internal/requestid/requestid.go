@@ -9,18 +9,16 @@ import (
 	"strings"
 )
 
-// Header is where requests and answers carry the id. In gRPC metadata it is called
-// the same, in lower case.
+// Header is the header with the request id in requests and responses. gRPC metadata uses the same name in lower case.
 const Header = "X-Request-Id"
 
-// maxLength bounds the ids that are accepted.
+// maxLength is the maximum length of an accepted id.
 const maxLength = 128
 
 const allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.~:/+=@"
 
-// Of returns the id among the values of a header: the only one, of at most 128
-// letters, digits and characters that stand in ids (-_.~:/+=@). Anything else may be
-// meant for whoever reads the log; it is "", and so is no value.
+// Of returns the id in the values of a header. There must be one value of at most 128 letters, digits and the
+// characters -_.~:/+=@. Otherwise Of returns "", so that senders cannot inject text into the log.
 func Of(values []string) string {
 	if len(values) != 1 || len(values[0]) > maxLength {
 		return ""
@@ -33,7 +31,7 @@ func Of(values []string) string {
 	return values[0]
 }
 
-// New returns a random id of 32 hexadecimal digits, as a trace id is written.
+// New returns a random id of 32 hexadecimal digits, like a trace id.
 func New() string {
 	var b [16]byte
 	rand.Read(b[:]) // never fails
@@ -42,12 +40,12 @@ func New() string {
 
 type key struct{}
 
-// NewContext returns a context of the request with that id.
+// NewContext returns a context with a request id.
 func NewContext(ctx context.Context, id string) context.Context {
 	return context.WithValue(ctx, key{}, id)
 }
 
-// FromContext returns the id of the request that ctx belongs to, "" for none.
+// FromContext returns the request id of ctx, or "".
 func FromContext(ctx context.Context) string {
 	id, _ := ctx.Value(key{}).(string)
 	return id

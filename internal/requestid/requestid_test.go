@@ -25,7 +25,7 @@ func TestNew(t *testing.T) {
 	id := New()
 	require.Regexp(t, "^[0-9a-f]{32}$", id)
 	require.NotEqual(t, id, New())
-	require.Equal(t, id, Of([]string{id}), "it can be given back")
+	require.Equal(t, id, Of([]string{id}), "a generated id is accepted")
 }
 
 func TestContext(t *testing.T) {

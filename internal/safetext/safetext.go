@@ -11,10 +11,9 @@ import (
 	"unicode/utf8"
 )
 
-// Hidden reports whether a character is not seen or changes how others are shown:
-// control and format characters, such as those of direction and tags, white space other
-// than U+0020, letters without a shape, variation selectors, and characters of private
-// use or without a meaning.
+// Hidden reports whether a character is invisible or changes the display of others: control and format characters,
+// such as bidirectional controls and tags, white space other than U+0020, letters without a glyph, variation
+// selectors, and private-use or unassigned characters.
 func Hidden(r rune) bool {
 	if r < 0x7f {
 		return r < ' '
@@ -22,9 +21,8 @@ func Hidden(r rune) bool {
 	return !unicode.IsPrint(r) || unicode.In(r, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point) || r == '\u2800' // an empty Braille pattern
 }
 
-// JSON returns a JSON text with every hidden character as an escape, \uXXXX, and with one
-// for U+FFFD for each byte that is not UTF-8. It decodes to the same values. It
-// returns its argument where there is nothing to escape.
+// JSON returns a JSON text with every hidden character escaped as \uXXXX, and each byte of invalid UTF-8 replaced by
+// the escape of U+FFFD. It decodes to the same values. It returns its argument if there is nothing to escape.
 func JSON(text []byte) []byte {
 	i := firstHidden(text)
 	if i < 0 {
@@ -33,8 +31,8 @@ func JSON(text []byte) []byte {
 	return appendEscaped(append(make([]byte, 0, len(text)+len(text)/8+16), text[:i]...), text[i:])
 }
 
-// firstHidden returns where the first character stands that JSON has to escape, -1 for none.
-// Those below U+0020 cannot be in a string and are white space outside of one.
+// firstHidden returns the index of the first character to escape, or -1. Characters below U+0020 cannot occur in a
+// JSON string and are white space outside of one.
 func firstHidden(text []byte) int {
 	for i := 0; i < len(text); {
 		if text[i] < 0x7f {
@@ -67,8 +65,8 @@ func appendEscaped(dst, text []byte) []byte {
 	return dst
 }
 
-// EncodeJSON appends v as JSON to b, as JSON escapes it, and without escapes for HTML.
-// indent is that of each level; with "" the text is one line. No line feed follows it.
+// EncodeJSON appends v to b as JSON, escaped like JSON, without HTML escapes and without a trailing newline. indent
+// is the indentation per level; "" produces one line.
 func EncodeJSON(b *bytes.Buffer, v any, indent string) error {
 	begin := b.Len()
 	enc := json.NewEncoder(b)
@@ -87,7 +85,7 @@ func EncodeJSON(b *bytes.Buffer, v any, indent string) error {
 	return nil
 }
 
-// JSONWriter passes on JSON texts, each written by one call, as JSON escapes them.
+// JSONWriter writes JSON texts, one per call, escaped like JSON.
 type JSONWriter struct{ To io.Writer }
 
 // Write implements io.Writer.

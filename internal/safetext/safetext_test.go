@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// hostile are characters that end, reorder, colour or hide text.
+// hostile are characters that end, reorder, color or hide text.
 var hostile = []rune{
 	0x00, 0x07, 0x08, 0x0a, 0x0d, 0x1b, 0x7f, 0x80, 0x85, 0x90, 0x9b, 0x9c, 0x9d, 0x9f, 0xa0, 0xad, 0x034f, 0x061c, 0x115f, 0x1160, 0x17b4, 0x180b, 0x180e,
 	0x200b, 0x200c, 0x200d, 0x200e, 0x200f, 0x2028, 0x2029, 0x202a, 0x202b, 0x202c, 0x202d, 0x202e, 0x202f, 0x2060, 0x2064, 0x2066, 0x2067, 0x2068, 0x2069, 0x206a, 0x206f,
@@ -40,7 +40,7 @@ func TestJSON(t *testing.T) {
 		"{\n \"a\": [1, \"ä😀\"]\n}\n":     "{\n \"a\": [1, \"ä😀\"]\n}\n",
 		"\"a\u202eb\u009bc\"":             `"a\u202eb\u009bc"`,
 		"{\"\U000e0041\":\"\ufeff\x7f\"}": `{"\udb40\udc41":"\ufeff\u007f"}`,
-		"\"\\u202e\\\u202e\"":             `"\u202e\\u202e"`, // no JSON, and stays none
+		"\"\\u202e\\\u202e\"":             `"\u202e\\u202e"`, // invalid JSON stays invalid
 		"\"\x9b\xff\"":                    `"\ufffd\ufffd"`,
 	} {
 		require.Equal(t, want, string(JSON([]byte(text))))
@@ -63,11 +63,11 @@ func TestJSONWriter(t *testing.T) {
 	var b bytes.Buffer
 	n, err := JSONWriter{&b}.Write([]byte("\"\u202e\"\n"))
 	require.NoError(t, err)
-	require.Equal(t, 6, n, "as many as were given")
+	require.Equal(t, 6, n, "reports the length of the input")
 	require.Equal(t, "\"\\u202e\"\n", b.String())
 }
 
-// FuzzEncodeJSON: nothing hidden is in the text, and it decodes to what was encoded.
+// FuzzEncodeJSON: the output contains no hidden character and decodes to the input.
 func FuzzEncodeJSON(f *testing.F) {
 	f.Add(string(hostile), "")
 	f.Add("plain", string(hostile[10:]))

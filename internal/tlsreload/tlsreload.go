@@ -17,44 +17,44 @@ import (
 )
 
 const (
-	// DefaultInterval is how often Run reads the files.
+	// DefaultInterval is the interval at which Run reads the files.
 	DefaultInterval = 5 * time.Second
-	// WarnBefore is how long before the end of a certificate the log warns of it.
+	// WarnBefore is the time before the expiry of a certificate at which warnings start.
 	WarnBefore = 30 * 24 * time.Hour
 
-	warnInterval = 24 * time.Hour // between warnings of the same end
+	warnInterval = 24 * time.Hour // between warnings about the same expiry
 	maxFile      = 1 << 20        // bytes
 )
 
-// Config says where a certificate is. The files are required.
+// Config names the files of a certificate. Both are required.
 type Config struct {
-	CertFile string        // certificate chain, PEM, the leaf first
-	KeyFile  string        // its private key, PEM
+	CertFile string        // certificate chain, PEM, leaf first
+	KeyFile  string        // private key, PEM
 	Interval time.Duration // default DefaultInterval
 	Now      func() time.Time
 	Logger   *slog.Logger
 }
 
-// Certificate is a certificate that follows its files. It may be used concurrently.
+// Certificate is a certificate that is reloaded from its files. It is safe for concurrent use.
 type Certificate struct {
 	cfg     Config
 	current atomic.Pointer[tls.Certificate]
 
-	mu     sync.Mutex // guards what follows
-	seen   pair       // what was read last
-	unfit  bool       // seen could not be used
-	failed string     // why the last reading changed nothing, "" when it did not fail
-	warned time.Time  // when the log was last told of the end
+	mu      sync.Mutex // guards the fields below
+	seen    pair       // last content read
+	invalid bool       // seen is not a valid pair
+	failed  string     // error of the last reload, "" if it succeeded
+	warned  time.Time  // time of the last warning about the expiry
 }
 
 // pair is the content of the two files.
 type pair struct{ cert, key []byte }
 
-// equal compares the content, for a change can keep size and time of a file, and a
-// symbolic link can lead elsewhere.
+// equal compares the contents. A change may preserve the size and time of a file, and a symbolic link may change its
+// target.
 func (p pair) equal(q pair) bool { return bytes.Equal(p.cert, q.cert) && bytes.Equal(p.key, q.key) }
 
-// Load reads a certificate. A pair that cannot be used is an error.
+// Load reads a certificate. It returns an error for an invalid pair.
 func Load(cfg Config) (*Certificate, error) {
 	if cfg.Interval <= 0 {
 		cfg.Interval = DefaultInterval
@@ -77,8 +77,7 @@ func Load(cfg Config) (*Certificate, error) {
 	return c, nil
 }
 
-// TLS returns a configuration for servers, of TLS 1.2 and newer, whose connections
-// begin with the certificate as it is then.
+// TLS returns a server configuration for TLS 1.2 and newer. New connections use the current certificate.
 func (c *Certificate) TLS() *tls.Config {
 	return &tls.Config{
 		MinVersion:     tls.VersionTLS12,
@@ -86,12 +85,11 @@ func (c *Certificate) TLS() *tls.Config {
 	}
 }
 
-// NotAfter returns when the certificate ends.
+// NotAfter returns the expiry of the certificate.
 func (c *Certificate) NotAfter() time.Time { return c.current.Load().Leaf.NotAfter }
 
-// Run follows the files until ctx ends. The log has what changed, what could not be
-// used, once for each reason, and from 30 days before the certificate's end a warning
-// each day.
+// Run reloads the certificate until ctx ends. It logs changes, each distinct error once, and, from 30 days before the
+// expiry, a warning per day.
 func (c *Certificate) Run(ctx context.Context) {
 	ticker := time.NewTicker(c.cfg.Interval)
 	defer ticker.Stop()
@@ -106,32 +104,31 @@ func (c *Certificate) Run(ctx context.Context) {
 	}
 }
 
-// Reload reads the files now. A pair that cannot be used leaves the certificate as
-// it is.
+// Reload reads the files now. An invalid pair leaves the certificate unchanged.
 func (c *Certificate) Reload(ctx context.Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p, err := c.read()
 	if err == nil && p.equal(c.seen) {
-		if !c.unfit {
-			c.failed = "" // of a reading in between
+		if !c.invalid {
+			c.failed = "" // of an earlier reload
 		}
 		return
 	}
 	if err == nil {
 		err = c.use(p)
-		c.seen, c.unfit = p, err != nil
+		c.seen, c.invalid = p, err != nil
 	}
 	if err == nil {
 		c.failed, c.warned = "", time.Time{}
-		c.cfg.Logger.InfoContext(ctx, "the TLS certificate was renewed", "file", c.cfg.CertFile, "not_after", c.NotAfter())
+		c.cfg.Logger.InfoContext(ctx, "reloaded the TLS certificate", "file", c.cfg.CertFile, "not_after", c.NotAfter())
 	} else if text := err.Error(); text != c.failed {
 		c.failed = text
-		c.cfg.Logger.ErrorContext(ctx, "the TLS certificate could not be renewed; the former one is served", "error", err, "not_after", c.NotAfter())
+		c.cfg.Logger.ErrorContext(ctx, "failed to reload the TLS certificate, serving the previous one", "error", err, "not_after", c.NotAfter())
 	}
 }
 
-// warn logs that the certificate ends soon.
+// warn logs that the certificate expires soon.
 func (c *Certificate) warn(ctx context.Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -141,23 +138,23 @@ func (c *Certificate) warn(ctx context.Context) {
 	}
 	c.warned = now
 	if now.Before(end) {
-		c.cfg.Logger.WarnContext(ctx, "the TLS certificate ends soon", "file", c.cfg.CertFile, "not_after", end)
+		c.cfg.Logger.WarnContext(ctx, "the TLS certificate expires soon", "file", c.cfg.CertFile, "not_after", end)
 	} else {
-		c.cfg.Logger.ErrorContext(ctx, "the TLS certificate has ended, and clients refuse it", "file", c.cfg.CertFile, "not_after", end)
+		c.cfg.Logger.ErrorContext(ctx, "the TLS certificate has expired", "file", c.cfg.CertFile, "not_after", end)
 	}
 }
 
 func (c *Certificate) read() (p pair, err error) {
 	if p.cert, err = readFile(c.cfg.CertFile); err != nil {
-		return p, fmt.Errorf("read the certificate: %w", err)
+		return p, fmt.Errorf("read certificate: %w", err)
 	}
 	if p.key, err = readFile(c.cfg.KeyFile); err != nil {
-		return p, fmt.Errorf("read the private key: %w", err)
+		return p, fmt.Errorf("read private key: %w", err)
 	}
 	return p, nil
 }
 
-// readFile reads a file as it is at one moment: the path is followed once.
+// readFile reads a file consistently: the path is resolved once.
 func readFile(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -168,16 +165,16 @@ func readFile(path string) ([]byte, error) {
 		return nil, err
 	}
 	if len(text) > maxFile {
-		return nil, fmt.Errorf("%s has more than %d bytes", path, maxFile)
+		return nil, fmt.Errorf("%s exceeds %d bytes", path, maxFile)
 	}
 	return text, nil
 }
 
-// use has a pair served.
+// use makes a pair the current certificate.
 func (c *Certificate) use(p pair) error {
-	cert, err := tls.X509KeyPair(p.cert, p.key) // its errors name no content
+	cert, err := tls.X509KeyPair(p.cert, p.key) // its errors contain no content
 	if err != nil {
-		return fmt.Errorf("%s and %s are no certificate and its key: %w", c.cfg.CertFile, c.cfg.KeyFile, err)
+		return fmt.Errorf("invalid certificate %s with key %s: %w", c.cfg.CertFile, c.cfg.KeyFile, err)
 	}
 	c.current.Store(&cert)
 	return nil

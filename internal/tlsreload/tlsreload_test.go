@@ -29,7 +29,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// makePair returns a certificate with a serial number that ends after a while.
+// makePair returns a certificate with a serial number and a remaining lifetime.
 func makePair(t *testing.T, serial int64, left time.Duration) pair {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -48,7 +48,7 @@ func makePair(t *testing.T, serial int64, left time.Duration) pair {
 	}
 }
 
-// files are those of a certificate, with the log of who follows them.
+// files are the files of a certificate, with the log of its Certificate.
 type files struct {
 	cert, key string
 	log       bytes.Buffer
@@ -73,7 +73,7 @@ func (f *files) Write(b []byte) (int, error) {
 	return f.log.Write(b)
 }
 
-// logged returns how many records have a text.
+// logged returns the number of log records that contain a text.
 func (f *files) logged(text string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -96,7 +96,7 @@ func serial(t *testing.T, c *Certificate) int64 {
 
 const year = 365 * 24 * time.Hour
 
-func TestLoadRefusesWhatDoesNotFit(t *testing.T) {
+func TestLoadRejectsMismatch(t *testing.T) {
 	a, b := makePair(t, 1, year), makePair(t, 2, year)
 	f := newFiles(t, pair{a.cert, b.key})
 	_, err := Load(Config{CertFile: f.cert, KeyFile: f.key})
@@ -106,7 +106,7 @@ func TestLoadRefusesWhatDoesNotFit(t *testing.T) {
 	require.ErrorContains(t, err, "private key")
 	require.NoError(t, os.WriteFile(f.key, make([]byte, maxFile+1), 0o600))
 	_, err = Load(Config{CertFile: f.cert, KeyFile: f.key})
-	require.ErrorContains(t, err, "more than")
+	require.ErrorContains(t, err, "exceeds")
 }
 
 func TestReload(t *testing.T) {
@@ -125,24 +125,24 @@ func TestReload(t *testing.T) {
 		{"still half", func() {}, 1, 0, 1},
 		{"the other half", func() { require.NoError(t, os.WriteFile(f.key, second.key, 0o600)) }, 2, 1, 1},
 		{"gone", func() { require.NoError(t, os.Remove(f.key)) }, 2, 1, 2},
-		{"still gone", func() {}, 2, 1, 2},
-		{"there again", func() { f.write(t, second) }, 2, 1, 2},
-		{"gone again", func() { require.NoError(t, os.Remove(f.key)) }, 2, 1, 3},
+		{"still missing", func() {}, 2, 1, 2},
+		{"restored", func() { f.write(t, second) }, 2, 1, 2},
+		{"missing again", func() { require.NoError(t, os.Remove(f.key)) }, 2, 1, 3},
 		{"emptied", func() { f.write(t, pair{}) }, 2, 1, 4},
-		{"as it was first", func() { f.write(t, first) }, 1, 2, 4},
+		{"first pair again", func() { f.write(t, first) }, 1, 2, 4},
 	}
 	for _, s := range steps {
 		s.change()
 		c.Reload(t.Context())
 		require.Equal(t, s.serial, serial(t, c), s.name)
-		require.Equal(t, s.renewals, f.logged("certificate was renewed"), s.name)
-		require.Equal(t, s.errors, f.logged("could not be renewed"), s.name)
+		require.Equal(t, s.renewals, f.logged("reloaded the TLS certificate"), s.name)
+		require.Equal(t, s.errors, f.logged("failed to reload"), s.name)
 	}
 	require.NotContains(t, f.log.String(), "PRIVATE")
 }
 
-// TestSymbolicLinks swaps a directory below both paths at once, as Kubernetes does
-// with the volume of a Secret. Size and time of the files stay.
+// TestSymbolicLinks swaps the directory of both files at once, as Kubernetes does with a Secret volume. Size and time
+// of the files are unchanged.
 func TestSymbolicLinks(t *testing.T) {
 	dir := t.TempDir()
 	at := time.Now().Add(-time.Hour)
@@ -168,13 +168,12 @@ func TestSymbolicLinks(t *testing.T) {
 	require.EqualValues(t, 2, serial(t, c))
 }
 
-// TestRun has days pass: changes are seen after the interval, and the end is told of
-// once a day.
+// TestRun lets days pass: changes take effect after the interval, and the expiry is logged once a day.
 func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFiles(t, makePair(t, 1, WarnBefore+time.Hour))
 		c := f.load(t)
-		c.cfg.Interval = 10 * time.Minute // as often as every few seconds, a month takes long
+		c.cfg.Interval = 10 * time.Minute // every few seconds would make the test slow
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		running.Go(func() { c.Run(ctx) })
@@ -183,31 +182,30 @@ func TestRun(t *testing.T) {
 			synctest.Wait()
 		}
 		wait(30 * time.Minute)
-		require.Zero(t, f.logged("ends soon"))
+		require.Zero(t, f.logged("expires soon"))
 		wait(time.Hour)
-		require.Equal(t, 1, f.logged("ends soon"))
+		require.Equal(t, 1, f.logged("expires soon"))
 		wait(48 * time.Hour)
-		require.Equal(t, 3, f.logged("ends soon"))
-		require.Zero(t, f.logged("has ended"))
+		require.Equal(t, 3, f.logged("expires soon"))
+		require.Zero(t, f.logged("has expired"))
 		wait(WarnBefore - 48*time.Hour)
 		require.Equal(t, 1, f.logged("level=ERROR"))
-		require.Equal(t, 1, f.logged("has ended"))
+		require.Equal(t, 1, f.logged("has expired"))
 
 		f.write(t, makePair(t, 2, WarnBefore-time.Hour))
 		require.EqualValues(t, 1, serial(t, c))
-		before := f.logged("ends soon")
+		before := f.logged("expires soon")
 		wait(20 * time.Minute)
 		require.EqualValues(t, 2, serial(t, c))
-		require.Equal(t, before+1, f.logged("ends soon"), "a new certificate, a new warning")
+		require.Equal(t, before+1, f.logged("expires soon"), "a new certificate gets a new warning")
 		require.Equal(t, WarnBefore-time.Hour, c.NotAfter().Sub(time.Now().Add(-20*time.Minute)).Round(time.Minute))
 		cancel()
 		running.Wait()
 	})
 }
 
-// TestConnections renews a certificate while connections begin: each gets one of the
-// two, those before the old one and those after the new one, and none speaks less
-// than TLS 1.2.
+// TestConnections reloads a certificate while connections begin. Each connection gets one of the two certificates,
+// early ones the old and late ones the new, and none uses less than TLS 1.2.
 func TestConnections(t *testing.T) {
 	first, second := makePair(t, 1, year), makePair(t, 2, year)
 	f := newFiles(t, first)
@@ -223,7 +221,7 @@ func TestConnections(t *testing.T) {
 			}
 			serving.Go(func() {
 				defer conn.Close()
-				_, _ = io.Copy(io.Discard, conn) // its handshake is all that matters
+				_, _ = io.Copy(io.Discard, conn) // only the handshake matters
 			})
 		}
 	})
@@ -251,7 +249,7 @@ func TestConnections(t *testing.T) {
 		dialing.Go(func() {
 			for range 10 {
 				if _, err := dial(tls.VersionTLS13); err != nil {
-					t.Errorf("a connection without a certificate: %v", err)
+					t.Errorf("dial: %v", err)
 				}
 			}
 		})

@@ -11,29 +11,29 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestCalls: greedy keys that have used the limit up get no more, and another key gets its share.
-func TestCalls(t *testing.T) {
-	c := NewCalls(8)
+// TestLimiter: greedy keys at the limit are refused, and another key gets its share.
+func TestLimiter(t *testing.T) {
+	c := NewLimiter(8)
 	for _, key := range []string{"a", "b"} {
 		for range 4 {
-			require.True(t, c.Begin(key))
+			require.True(t, c.Acquire(key, 1))
 		}
 	}
-	require.False(t, c.Begin("a"))
-	require.False(t, c.Begin("b"))
+	require.False(t, c.Acquire("a", 1))
+	require.False(t, c.Acquire("b", 1))
 	for range 2 {
-		require.True(t, c.Begin("c"))
+		require.True(t, c.Acquire("c", 1))
 	}
-	require.False(t, c.Begin("c"), "past its share")
-	require.Equal(t, 10, c.Len())
-	c.End("a")
-	require.False(t, c.Begin("a"), "as many are past the limit")
+	require.False(t, c.Acquire("c", 1), "above its share")
+	require.EqualValues(t, 10, c.InUse())
+	c.Release("a", 1)
+	require.False(t, c.Acquire("a", 1), "the total still exceeds the limit")
 }
 
-func TestCallsAreBounded(t *testing.T) {
+func TestLimiterIsBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit, keys := rapid.IntRange(1, 50).Draw(t, "limit"), rapid.IntRange(1, 20).Draw(t, "keys")
-		c := NewCalls(limit)
+		c := NewLimiter(int64(limit))
 		key := rapid.Map(rapid.IntRange(1, keys), func(n int) string { return fmt.Sprint(n) })
 		t.Repeat(map[string]func(*rapid.T){
 			"begin": func(t *rapid.T) {
@@ -43,18 +43,18 @@ func TestCallsAreBounded(t *testing.T) {
 					if held == 0 {
 						others++
 					}
-					if !c.Begin(k) {
+					if !c.Acquire(k, 1) {
 						require.Greater(t, held+1, int64(limit/others), "refused within its share")
 					}
 				}
 			},
 			"end": func(t *rapid.T) {
 				if k := key.Draw(t, "key"); c.shares.Held(k) > 0 {
-					c.End(k)
+					c.Release(k, 1)
 				}
 			},
 			"": func(t *rapid.T) {
-				require.LessOrEqual(t, float64(c.Len()), float64(limit)*(1+math.Log(float64(keys))))
+				require.LessOrEqual(t, float64(c.InUse()), float64(limit)*(1+math.Log(float64(keys))))
 			},
 		})
 	})

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package netguard
+
+import (
+	"errors"
+	"net/netip"
+	"syscall"
+)
+
+// ErrPrivate reports an address that is not public. It does not say which one, and so does not describe the network of
+// the server.
+var ErrPrivate = errors.New("the address is not public")
+
+// private are the networks that are not public, besides those that net/netip knows.
+// Source: IANA special-purpose address registries.
+var private = func() (all []netip.Prefix) {
+	for _, p := range []string{
+		"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24",
+		"203.0.113.0/24", "240.0.0.0/4",
+		// Of IPv6, addresses that embed IPv4 addresses (Teredo, 6to4), identifiers without routes, and documentation.
+		"2001::/32", "2001:10::/28", "2001:20::/28", "2001:db8::/32", "2002::/16", "3fff::/20",
+	} {
+		all = append(all, netip.MustParsePrefix(p))
+	}
+	return all
+}()
+
+// global6 has all public IPv6 addresses. Outside of it are NAT64, IPv4-compatible and site-local addresses, among others.
+var global6 = netip.MustParsePrefix("2000::/3")
+
+// Public reports whether an address belongs to the public Internet.
+func Public(a netip.Addr) bool {
+	a = a.Unmap().WithZone("")
+	if !a.IsGlobalUnicast() || a.IsPrivate() || a.Is6() && !global6.Contains(a) {
+		return false
+	}
+	for _, p := range private {
+		if p.Contains(a) {
+			return false
+		}
+	}
+	return true
+}
+
+// Control is the Control of a net.Dialer that connects to public addresses only. The dialer calls it with each address
+// after the resolution of a name, so a name cannot change between the check and the connection.
+func Control(_, address string, _ syscall.RawConn) error {
+	a, err := netip.ParseAddrPort(address)
+	if err != nil || !Public(a.Addr()) {
+		return ErrPrivate
+	}
+	return nil
+}
