@@ -4,8 +4,10 @@ package codec
 
 import (
 	"bytes"
+	"encoding/json"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -15,7 +17,7 @@ import (
 	"assay/internal/rules/catalog"
 )
 
-// TestNumbers holds the numbers down: they are in stores.
+// TestNumbers pins the numbers, which stores contain.
 func TestNumbers(t *testing.T) {
 	seen := make(map[uint8]string)
 	for name, n := range numbers {
@@ -33,7 +35,7 @@ func TestNumbers(t *testing.T) {
 		require.True(t, ok)
 		require.Equal(t, r, got)
 	}
-	// The schema's partial index names this one.
+	// The schema's partial index contains this number.
 	require.EqualValues(t, 2, RuleNumber(catalog.RES002))
 	for _, n := range []int64{-1, 0, MaxNumber, MaxNumber + 1, math.MaxInt64} {
 		_, ok := RuleByNumber(n)
@@ -89,7 +91,7 @@ func TestTallySums(t *testing.T) {
 	var a, b Tally
 	a.Counts[catalog.SPA006] = delta.Count{Observed: 5, Failed: 1}
 	a.Usage[delta.Logs] = delta.Usage{Items: 3, Bytes: 4}
-	require.True(t, a.Judged())
+	require.True(t, a.Evaluated())
 	b = a
 	b.Add(&a)
 	require.Equal(t, delta.Count{Observed: 10, Failed: 2}, b.Counts[catalog.SPA006])
@@ -99,7 +101,7 @@ func TestTallySums(t *testing.T) {
 	a.Add(&a)
 	b.Sub(&a)
 	require.Equal(t, Tally{}, b, "never below zero")
-	require.False(t, b.Judged())
+	require.False(t, b.Evaluated())
 }
 
 func drawExamples(t *rapid.T) (ex Examples) {
@@ -127,7 +129,8 @@ func TestExamplesRoundTrip(t *testing.T) {
 	})
 }
 
-// TestExamplesShareAttributes is about size: the attributes are up to 4 KiB.
+// TestExamplesShareAttributes limits the size of examples: their attributes have up to 4
+// KiB.
 func TestExamplesShareAttributes(t *testing.T) {
 	var ex Examples
 	for r := range ex {
@@ -183,7 +186,7 @@ func TestDecodeErrors(t *testing.T) {
 	require.Error(t, DecodeExamples([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 1}, new(Examples)), "a huge number of attributes")
 }
 
-// Decoders see what a damaged file holds; what they accept has one form.
+// A damaged file may contain any bytes. Values that decoders accept have one encoding.
 func FuzzTally(f *testing.F) {
 	var t0 Tally
 	t0.Counts[2] = delta.Count{Observed: 5, Failed: 3}
@@ -218,4 +221,41 @@ func FuzzItems(f *testing.F) {
 			require.Equal(t, first, second)
 		}
 	})
+}
+
+// TestAttributes compares the plain decoder with encoding/json on encoded attributes.
+func TestAttributes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := rapid.MapOf(rapid.String(), rapid.OneOf(
+			rapid.Map(rapid.String(), func(s string) any { return strings.ToValidUTF8(s, "\ufffd") }),
+			rapid.Map(rapid.StringMatching(`["\\\\\x00-\x1f\x{2028}a😀/,}:{]*`), func(s string) any { return s }),
+			rapid.Int64().AsAny(), rapid.Uint64Min(1<<63).AsAny(), rapid.Bool().AsAny(), rapid.Float64Range(-1e300, 1e300).AsAny(),
+		)).Draw(t, "attributes")
+		for k, v := range want {
+			if valid := strings.ToValidUTF8(k, "\ufffd"); valid != k {
+				delete(want, k)
+				want[valid] = v
+			}
+		}
+		b, err := EncodeAttributes(want)
+		require.NoError(t, err)
+		got, ok := decodePlain(string(b))
+		require.True(t, ok, "%s", b)
+		require.Equal(t, want, got)
+		got, err = DecodeAttributes(append([]byte(" "), b...))
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	})
+	for text, want := range map[string]map[string]any{
+		`{}`: {}, `{"a": 1}`: {"a": int64(1)}, `{"a":null}`: {"a": nil}, `{"a":[1]}`: {"a": []any{json.Number("1")}},
+		`{"a":"\ud83d\ude00\/"}`: {"a": "😀/"}, "{\"a\":\"\xff\"}": {"a": "\ufffd"}, `{"a":1,"a":2.0}`: {"a": 2.0},
+	} {
+		got, err := DecodeAttributes([]byte(text))
+		require.NoError(t, err, text)
+		require.Equal(t, want, got, text)
+	}
+	for _, text := range []string{"", "{", `{"`, `{"a`, `{"a"`, `{"a":`, `{"a":1`, `{"a":"`, `{"a":"\`, `{"a":"\"`, `{"a":x}`, `{"a":1e999}`, `{"a":1 "b":2}`, `[]`, `{a:1}`} {
+		_, err := DecodeAttributes([]byte(text))
+		require.Error(t, err, text)
+	}
 }

@@ -14,10 +14,10 @@ import (
 	"assay/internal/rules/catalog"
 )
 
-// errShort says that an encoded value ends too early or names what cannot be.
+// errShort reports an encoded value that is truncated or contains an invalid reference.
 var errShort = errors.New("value is cut off or malformed")
 
-// Tally is what is counted of a service: in one bucket, or in all buckets kept.
+// Tally holds the counts of a service: of one bucket, or of all buckets kept.
 type Tally struct {
 	Counts [catalog.Count]delta.Count
 	Usage  [delta.SignalCount]delta.Usage
@@ -34,8 +34,8 @@ func (t *Tally) Add(o *Tally) {
 	}
 }
 
-// Sub takes o away from t. It stops at zero, so that a damaged bucket cannot
-// turn a total into a huge number.
+// Sub subtracts o from t. It stops at zero, so that a damaged bucket cannot turn a total
+// into a huge number.
 func (t *Tally) Sub(o *Tally) {
 	sub := func(a *uint64, b uint64) { *a -= min(*a, b) }
 	for r := range t.Counts {
@@ -48,12 +48,12 @@ func (t *Tally) Sub(o *Tally) {
 	}
 }
 
-// Judged tells whether any rule was observed.
-func (t *Tally) Judged() bool { return t.Counts != [catalog.Count]delta.Count{} }
+// Evaluated reports whether any rule was observed.
+func (t *Tally) Evaluated() bool { return t.Counts != [catalog.Count]delta.Count{} }
 
-// AppendBinary appends the encoded tally to b: items and bytes of each signal,
-// then (number, observed, failed) of each rule that was observed, all as
-// unsigned varints. An empty tally is empty.
+// AppendBinary appends the encoded tally to b: items and bytes of each signal, then
+// (number, observed, failed) of each rule that was observed, all as unsigned varints. An
+// empty tally encodes to no bytes.
 func (t *Tally) AppendBinary(b []byte) []byte {
 	if *t == (Tally{}) {
 		return b
@@ -72,8 +72,8 @@ func (t *Tally) AppendBinary(b []byte) []byte {
 	return b
 }
 
-// UnmarshalBinary replaces t by an encoded tally. Counts of rules that the
-// catalog no longer has are dropped.
+// UnmarshalBinary sets t to an encoded tally. It drops counts of rules that the catalog
+// no longer has.
 func (t *Tally) UnmarshalBinary(b []byte) error {
 	*t = Tally{}
 	if len(b) == 0 {
@@ -99,11 +99,11 @@ func (t *Tally) UnmarshalBinary(b []byte) error {
 // Examples are the newest failing observations of a service, by rule.
 type Examples = [catalog.Count]*delta.Example
 
-// AppendExamples appends encoded examples to b. Resource attributes, the bulk of
-// an example, mostly are the same for all rules and are written once: their
-// number and they come first, each with its length; then, of each example, the
-// rule's number, the signal, the trace id, the bits of the sampling rate, the
-// event time and the position of its resource attributes.
+// AppendExamples appends encoded examples to b. Most examples share their resource
+// attributes, the largest part, so each distinct value is written once: first their
+// number, then each value with its length. Each example follows with the rule's number,
+// the signal, the trace id, the bits of the sampling rate, the event time and the
+// position of its resource attributes.
 func AppendExamples(b []byte, ex *Examples) []byte {
 	var texts []string
 	for _, e := range ex {
@@ -131,7 +131,7 @@ func AppendExamples(b []byte, ex *Examples) []byte {
 	return b
 }
 
-// DecodeExamples replaces ex by encoded examples.
+// DecodeExamples sets ex to encoded examples.
 func DecodeExamples(b []byte, ex *Examples) error {
 	*ex = Examples{}
 	if len(b) == 0 {
@@ -170,8 +170,8 @@ func DecodeExamples(b []byte, ex *Examples) error {
 	return nil
 }
 
-// AppendItems appends encoded evidence items to b, sorted: the rule's number,
-// the list, the bucket and the text of each.
+// AppendItems appends encoded evidence items to b, sorted. Each has the rule's number,
+// the list, the bucket and the text.
 func AppendItems(b []byte, items map[delta.Item]delta.Bucket) []byte {
 	sorted := make([]delta.Item, 0, len(items))
 	for it := range items {
@@ -188,7 +188,7 @@ func AppendItems(b []byte, items map[delta.Item]delta.Bucket) []byte {
 	return b
 }
 
-// DecodeItems returns encoded evidence items, nil when there are none.
+// DecodeItems returns encoded evidence items, nil if there are none.
 func DecodeItems(b []byte) (map[delta.Item]delta.Bucket, error) {
 	var items map[delta.Item]delta.Bucket
 	d := decoder{b: b}
@@ -215,8 +215,7 @@ func appendString(b []byte, s string) []byte {
 	return append(b, s...)
 }
 
-// decoder reads from the front of b. Once something is missing it is bad and
-// returns zeros.
+// decoder consumes b from the front. After a truncated value it is bad and returns zeros.
 type decoder struct {
 	b   []byte
 	bad bool

@@ -10,7 +10,7 @@ import (
 	"assay"
 )
 
-// TestSeverityNumbers holds the numbers down: they are in stores.
+// TestSeverityNumbers pins the numbers, which stores contain.
 func TestSeverityNumbers(t *testing.T) {
 	var numbers []int64
 	for s := range assay.SeverityCount {
@@ -20,7 +20,8 @@ func TestSeverityNumbers(t *testing.T) {
 	require.Equal(t, []int64{1, 5, 9, 13, 17, 21, 0}, numbers)
 }
 
-// TestStatusAndSignalNumbers does, too. Lists are sorted by the signals' numbers.
+// TestStatusAndSignalNumbers pins the numbers, which stores contain. Lists are sorted by
+// the signals' numbers.
 func TestStatusAndSignalNumbers(t *testing.T) {
 	for n, want := range []assay.InsightStatus{"", assay.InsightActive, assay.InsightArchived, assay.InsightMuted, ""} {
 		got, err := InsightStatus(int64(n))

@@ -9,8 +9,8 @@ import (
 	"assay/internal/delta"
 )
 
-// Fold returns a name, or a part of one, without the difference between upper and
-// lower case: what a search compares. Bytes that are not UTF-8 stay as they are.
+// Fold maps a name, or a part of one, to lower case for a case-insensitive search.
+// Invalid UTF-8 stays unchanged.
 func Fold(name string) []byte {
 	folded := make([]byte, 0, len(name))
 	for len(name) > 0 {
@@ -19,7 +19,7 @@ func Fold(name string) []byte {
 			valid = name[:i]
 		}
 		folded = append(folded, strings.ToLower(valid)...)
-		if name = name[len(valid):]; len(name) > 0 { // a byte that is not UTF-8, or the character itself
+		if name = name[len(valid):]; len(name) > 0 { // an invalid byte, or the replacement character itself
 			folded = append(folded, name[0])
 			name = name[1:]
 		}
@@ -27,7 +27,7 @@ func Fold(name string) []byte {
 	return folded
 }
 
-// listed are the signals in the order in which lists show them.
+// listed are the signals in the order of lists.
 var listed = [delta.SignalCount]struct {
 	signal delta.Signal
 	name   assay.Signal
@@ -41,7 +41,7 @@ func SignalBit(s assay.Signal) int64 {
 	return 0
 }
 
-// Signals returns the set of signals that were sent, one bit each.
+// Signals returns the set of signals that a service sent, one bit each.
 func (t *Tally) Signals() int64 {
 	var set int64
 	for _, l := range listed {

@@ -19,7 +19,7 @@ func TestFold(t *testing.T) {
 		"a\xffB\x00C":         "a\xffb\x00c",
 		"\xff\xfe":            "\xff\xfe",
 		"A\uFFFDB":            "a\uFFFDb",
-		"Z\xc3":               "z\xc3", // a character cut in two
+		"Z\xc3":               "z\xc3", // a truncated character
 		"<script>ALERT(1)</S": "<script>alert(1)</s",
 	} {
 		require.Equal(t, want, string(Fold(name)), "%q", name)
@@ -30,7 +30,7 @@ func FuzzFold(f *testing.F) {
 	f.Add("Checkout\xff", "OUT")
 	f.Fuzz(func(t *testing.T, name, other string) {
 		once := Fold(name)
-		require.Equal(t, once, Fold(string(once)), "folding again changes nothing")
+		require.Equal(t, once, Fold(string(once)), "Fold is idempotent")
 		joined := Fold(name + "/" + other)
 		require.Equal(t, string(once)+"/"+string(Fold(other)), string(joined), "a part folds as in the whole")
 	})

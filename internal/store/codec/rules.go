@@ -11,9 +11,9 @@ import (
 	"assay/internal/rules/catalog"
 )
 
-// numbers gives every insight type its stored number. Numbers are never changed
-// or used again, also not when a type leaves the catalog: stores hold them.
-// They are between 1 and MaxNumber.
+// numbers maps every insight type to its stored number. Stores contain the numbers, so a
+// number is never changed or reused, even if its type leaves the catalog. Numbers are
+// between 1 and MaxNumber.
 var numbers = map[string]uint8{
 	"missing_service_instance_id":            1,
 	"duplicate_service_instance_id":          2,
@@ -46,15 +46,15 @@ var numbers = map[string]uint8{
 	"quota_exceeded":                         29,
 }
 
-// MaxNumber is the largest number that a rule can have, so that a set of rules
-// fits into a signed 64-bit integer.
+// MaxNumber is the largest number of a rule. A set of rules fits into a signed 64-bit
+// integer.
 const MaxNumber = 63
 
 var (
 	numberOf [catalog.Count]uint8
-	ruleOf   [MaxNumber + 1]catalog.Rule // catalog.Count where there is none
+	ruleOf   [MaxNumber + 1]catalog.Rule // catalog.Count for an unused number
 	nameOf   [MaxNumber + 1]string
-	scored   []catalog.Rule // those with an id, by id
+	scored   []catalog.Rule // rules with an id, by id
 )
 
 func init() {
@@ -75,8 +75,7 @@ func init() {
 	slices.SortFunc(scored, func(a, b catalog.Rule) int { return strings.Compare(a.ID(), b.ID()) })
 }
 
-// RuleNumber returns the number under which a rule is stored, 0 for an index
-// out of range.
+// RuleNumber returns the stored number of a rule, 0 for an index out of range.
 func RuleNumber(r catalog.Rule) uint8 {
 	if r >= catalog.Count {
 		return 0
@@ -84,8 +83,8 @@ func RuleNumber(r catalog.Rule) uint8 {
 	return numberOf[r]
 }
 
-// RuleByNumber is the inverse of RuleNumber. It finds nothing for a rule that
-// the catalog no longer has.
+// RuleByNumber is the inverse of RuleNumber. It reports false for a rule that the catalog
+// no longer has.
 func RuleByNumber(n int64) (catalog.Rule, bool) {
 	if n < 1 || n > MaxNumber || ruleOf[n] == catalog.Count {
 		return 0, false
@@ -93,8 +92,8 @@ func RuleByNumber(n int64) (catalog.Rule, bool) {
 	return ruleOf[n], true
 }
 
-// InsightType returns the name of the insight type with a number, also of one
-// that the catalog no longer has, and "" for a number never given.
+// InsightType returns the name of the insight type with a number, including types that
+// the catalog no longer has. It returns "" for a number that was never assigned.
 func InsightType(n int64) string {
 	if n < 1 || n > MaxNumber {
 		return ""
@@ -102,11 +101,11 @@ func InsightType(n int64) string {
 	return nameOf[n]
 }
 
-// TypeNumber is the inverse of InsightType, 0 for an unknown name.
+// TypeNumber is the inverse of InsightType. It returns 0 for an unknown name.
 func TypeNumber(name string) int64 { return int64(numbers[name]) }
 
-// RuleBit returns the bit of a rule's number in a set of them, 0 for a number never
-// given.
+// RuleBit returns the bit of a rule's number in a set, 0 for a number that was never
+// assigned.
 func RuleBit(n int64) int64 {
 	if n < 1 || n > MaxNumber {
 		return 0
@@ -114,8 +113,8 @@ func RuleBit(n int64) int64 {
 	return 1 << (n - 1)
 }
 
-// RuleSet encodes rule ids such as "RES-001" as a set of bits, that of a rule
-// being its number less one. The order of ids is not kept.
+// RuleSet encodes rule ids such as "RES-001" as a set of bits. The bit of a rule is its
+// number less one. The order of ids is lost.
 func RuleSet(ids []string) (int64, error) {
 	var set int64
 	for _, id := range ids {
@@ -128,8 +127,8 @@ func RuleSet(ids []string) (int64, error) {
 	return set, nil
 }
 
-// RuleIDs decodes a RuleSet into sorted rule ids. Rules that the catalog no
-// longer has are left out.
+// RuleIDs decodes a RuleSet to sorted rule ids. It leaves out rules that the catalog no
+// longer has.
 func RuleIDs(set int64) []string {
 	ids := make([]string, 0, bits.OnesCount64(uint64(set)))
 	for _, r := range scored {

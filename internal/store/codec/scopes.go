@@ -8,7 +8,7 @@ import (
 	"assay"
 )
 
-// JoinScopes is how scopes are stored.
+// JoinScopes returns scopes in their stored form.
 func JoinScopes(scopes []assay.Scope) string {
 	texts := make([]string, len(scopes))
 	for i, sc := range scopes {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package inspect is what an operator is told about a store, whatever its kind: how
-// far its schema is beside the program's, and what is in it.
+// Package inspect describes a store of any kind to an operator: the version of its schema
+// compared with the program's, and its contents.
 package inspect

@@ -4,19 +4,19 @@ package inspect
 
 import "fmt"
 
-// CompatibleSince is the name under which the migrations write, in the store's table
-// memory, the oldest version of the schema whose programs can work on the store. A
-// migration that such programs cannot work with raises it to its own version.
+// CompatibleSince is the key in table memory of the oldest schema version that a program
+// must know to work on the store. A migration that is incompatible with older programs
+// sets it to its own version.
 const CompatibleSince = "compatible_since"
 
-// Schema is how far the schema of a store is, beside what this program knows.
+// Schema is the version of a store's schema, compared with this program's.
 type Schema struct {
-	Version         int64 `json:"version"`          // of the store; 0: it has no schema yet
-	Known           int64 `json:"known"`            // the newest that this program knows
-	CompatibleSince int64 `json:"compatible_since"` // 0: the store does not say, so its version alone
+	Version         int64 `json:"version"`          // of the store; 0: no schema yet
+	Known           int64 `json:"known"`            // the newest version that this program knows
+	CompatibleSince int64 `json:"compatible_since"` // 0: unknown, so Version applies
 }
 
-// Check returns a *SchemaError when this program cannot work on the store.
+// Check returns a *SchemaError if this program cannot work on the store.
 func (s Schema) Check() error {
 	if s.Version == s.Known || s.Version > s.Known && s.CompatibleSince > 0 && s.CompatibleSince <= s.Known {
 		return nil
@@ -24,14 +24,14 @@ func (s Schema) Check() error {
 	return &SchemaError{s}
 }
 
-// SchemaError says that a program cannot work on a store because of its schema.
+// SchemaError reports that a program does not support the schema of a store.
 type SchemaError struct{ Schema }
 
-// Older tells whether a migration makes the store fit; otherwise a newer program
-// has to be used.
+// Older reports whether a migration makes the store usable. Otherwise a newer program is
+// required.
 func (e *SchemaError) Older() bool { return e.Version < e.Known }
 
-// Error says what to do.
+// Error names the remedy.
 func (e *SchemaError) Error() string {
 	switch {
 	case e.Version == 0:

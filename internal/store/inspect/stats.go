@@ -4,32 +4,32 @@ package inspect
 
 import "time"
 
-// Month is the time that Stats.PerServiceMonth is for.
+// Month is the period of Stats.PerServiceMonth.
 const Month = 30 * 24 * time.Hour
 
-// Stats is what is in a store.
+// Stats describes the contents of a store.
 type Stats struct {
 	Schema Schema
-	Oldest time.Time // start of the oldest bucket; zero: there is none
+	Oldest time.Time // start of the oldest bucket; zero if there is none
 	Newest time.Time // start of the newest one
-	Bytes  int64     // on disk, all in all
-	Free   int64     // of these not in use, where that is known
-	Log    int64     // of these the write-ahead log, where it is the store's own
+	Bytes  int64     // total size on disk
+	Free   int64     // unused part of Bytes, if known
+	Log    int64     // part of Bytes in the store's write-ahead log, if it has its own
 	Tables []Table   // by name
 }
 
-// Table is what is in a table, its indexes and partitions included.
+// Table describes a table, including its indexes and partitions.
 type Table struct {
 	Name  string `json:"name"`
-	Rows  int64  `json:"rows"` // of a large table perhaps about so many
+	Rows  int64  `json:"rows"` // an estimate for a large table
 	Bytes int64  `json:"bytes"`
 }
 
-// history are the tables whose rows come with time and go with the window. Rows of
-// others stay as long as what they are about.
+// history are the tables whose rows accumulate over time and expire with the window. Rows
+// of other tables stay as long as their subject.
 var history = map[string]bool{"hours": true, "distinct_sets": true, "scores": true, "organization_scores": true}
 
-// Table returns what is in a table, zeros when there is none of that name.
+// Table returns the table with a name, or zeros if there is none.
 func (s *Stats) Table(name string) Table {
 	for _, t := range s.Tables {
 		if t.Name == name {
@@ -39,13 +39,13 @@ func (s *Stats) Table(name string) Table {
 	return Table{Name: name}
 }
 
-// Organizations returns how many there are.
+// Organizations returns the number of organizations.
 func (s *Stats) Organizations() int64 { return s.Table("organizations").Rows }
 
-// Services returns how many there are of all organizations.
+// Services returns the number of services of all organizations.
 func (s *Stats) Services() int64 { return s.Table("services").Rows }
 
-// Span returns the time that the buckets cover, up to the end of an hour; 0 without
+// Span returns the time that the buckets cover, up to the end of an hour. It is 0 without
 // buckets.
 func (s *Stats) Span() time.Duration {
 	if s.Oldest.IsZero() {
@@ -54,9 +54,8 @@ func (s *Stats) Span() time.Duration {
 	return s.Newest.Sub(s.Oldest) + time.Hour
 }
 
-// PerServiceMonth estimates the bytes that one service takes once a month of it is
-// stored: what history there is, as if it went on like that for a month, and the rest
-// as it is. 0 without services.
+// PerServiceMonth estimates the bytes of one service after a month. It extrapolates the
+// history to a month and adds the current size of the rest. It is 0 without services.
 func (s *Stats) PerServiceMonth() int64 {
 	services := s.Services()
 	if services == 0 {

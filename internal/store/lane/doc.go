@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lane shares the connections of a store. Transactions are grouped by their
-// purpose into lanes, and within a lane organizations take turns, so that neither what one
-// organization reads nor scoring takes the connections that everything else needs.
+// Package lane shares the connections of a store. Each transaction belongs to a lane
+// according to its purpose; organizations take turns within a lane. Neither the reads of
+// one organization nor scoring can take the connections of other work.
 package lane

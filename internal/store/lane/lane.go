@@ -13,34 +13,34 @@ import (
 type Lane int
 
 const (
-	// OwnWork is what this process does of its own accord: commits and leases. Each is
-	// done by one goroutine, so the lane has no bound.
+	// OwnWork is for commits and leases. One goroutine does each of them, so the lane has no
+	// limit.
 	OwnWork Lane = iota
-	// Lookups are what taking telemetry in asks: API keys, journals, the health of the
-	// store.
+	// Lookups are for the lookups of ingestion: API keys, journals, the health of the store.
 	Lookups
-	// Loads are lookups that may take long, such as quotas: they always leave room for
-	// another lookup, and are among the pages where there are fewer than six connections.
+	// Loads are for lookups that may take long, such as quotas. They always leave room for
+	// another lookup. With fewer than six connections, they count as pages.
 	Loads
-	// Scoring is scoring organizations and expiring data. It always leaves room for the
-	// own work, and is among the pages where there are fewer than six connections.
+	// Scoring is for scoring organizations and expiring data. It always leaves room for
+	// OwnWork. With fewer than six connections, it counts as pages.
 	Scoring
-	// Pages are everything else: what people and programs read and change.
+	// Pages are for all other transactions: reads and changes by users and API clients.
 	Pages
 )
 
-// reserved is how many connections are only for the own work, scoring included, and how
-// many only for the lookups, where there are enough of them.
+// reserved is the number of connections for OwnWork and Scoring only, and for Lookups
+// only, if there are enough connections.
 const reserved = 3
 
-// Lanes admits transactions to connections. The pool, which serves its callers in order or
-// at random, then always has a connection for every lane. Lanes may be used concurrently.
+// Lanes admits transactions to connections. The pool, which serves its callers in order
+// or at random, then always has a connection for every lane. Lanes is safe for concurrent
+// use.
 type Lanes struct {
-	lanes [Pages + 1]*fair.Semaphore // nil for no bound
-	nest  bool                       // a load is a lookup as well
+	lanes [Pages + 1]*fair.Semaphore // nil: no limit
+	nest  bool                       // a load also counts as a lookup
 }
 
-// New shares a number of connections out.
+// New returns the lanes of a number of connections.
 func New(conns int) *Lanes {
 	lookups, loads, pages := sizes(conns)
 	ls := &Lanes{nest: loads > 0}
@@ -53,17 +53,17 @@ func New(conns int) *Lanes {
 	return ls
 }
 
-// sizes returns how many transactions the lanes have room for. There is as much room for
-// scoring as for loads; 0 means that both are among the pages.
+// sizes returns the limits of the lanes. Scoring has the limit of loads; 0 means that
+// both count as pages.
 func sizes(conns int) (lookups, loads, pages int) {
 	own := min(max(conns/3, 1), reserved)
 	return own, own - 1, max(conns-2*own, 1)
 }
 
-// Enter waits until a lane has room, or returns the cause of the end of ctx. Of the pages,
-// one organization has at most half, rounded up; requests without an organization count as
-// one. The caller calls leave when its transaction has ended, and enters no other lane
-// before.
+// Enter waits for room in a lane, or returns the cause of the end of ctx. One
+// organization has at most half of the pages, rounded up; requests without an
+// organization count as one. The caller must call leave when its transaction has ended,
+// and must not enter another lane before.
 func (ls *Lanes) Enter(ctx context.Context, l Lane) (leave func(), err error) {
 	s := ls.lanes[l]
 	if s == nil {
@@ -84,8 +84,7 @@ func (ls *Lanes) Enter(ctx context.Context, l Lane) (leave func(), err error) {
 	return func() { leaveLookups(); s.Release(key) }, nil
 }
 
-// Key returns the key by which transactions of a lane take turns: that of the organization
-// of ctx.
+// Key returns the key for turns in a lane: the organization of ctx.
 func Key(ctx context.Context, l Lane) string {
 	return string(rune('0'+l)) + assay.OrganizationOf(ctx)
 }

@@ -11,7 +11,7 @@ import (
 	"assay"
 )
 
-// TestSizes shares connections out.
+// TestSizes checks the limits of the lanes.
 func TestSizes(t *testing.T) {
 	for conns, want := range map[int][3]int{ // lookups, loads, pages
 		1: {1, 0, 1}, 2: {1, 0, 1}, 3: {1, 0, 1}, 4: {1, 0, 2}, 5: {1, 0, 3}, 6: {2, 1, 2}, 10: {3, 2, 4}, 40: {3, 2, 34},
@@ -21,13 +21,13 @@ func TestSizes(t *testing.T) {
 		if conns >= 3 {
 			require.LessOrEqual(t, lookups+pages, conns-1, "%d connections", conns)
 		}
-		if loads > 0 { // then as many are scoring, beside the lookups and the pages
+		if loads > 0 { // scoring has the same, in addition to lookups and pages
 			require.LessOrEqual(t, lookups+pages+loads, conns-1, "%d connections", conns)
 		}
 	}
 }
 
-// fill enters a lane until it is full, and returns how often it did.
+// fill enters a lane until it is full and returns the number of transactions.
 func fill(t *testing.T, ls *Lanes, l Lane, organizationID string) (n int) {
 	t.Helper()
 	ended, cancel := context.WithCancel(assay.WithOrganization(t.Context(), organizationID))
@@ -42,10 +42,10 @@ func fill(t *testing.T, ls *Lanes, l Lane, organizationID string) (n int) {
 	return n
 }
 
-// TestPagesOfOneOrganization: one organization has at most half of the pages, however many
-// it asks for, and so have requests without an organization.
+// TestPagesOfOneOrganization: one organization gets at most half of the pages, as do all
+// requests without an organization.
 func TestPagesOfOneOrganization(t *testing.T) {
-	for conns, want := range map[int][2]int{ // of the first, of all others
+	for conns, want := range map[int][2]int{ // of the first organization, of all others
 		4: {1, 1}, 5: {2, 1}, 6: {1, 1}, 10: {2, 2}, 40: {17, 17},
 	} {
 		for _, first := range []string{"a", ""} {
@@ -56,8 +56,8 @@ func TestPagesOfOneOrganization(t *testing.T) {
 	}
 }
 
-// TestLanesLeaveRoom: no lane takes the room of another one, long lookups not the last
-// place of the others, and scoring not all that is for the own work.
+// TestLanesLeaveRoom: a lane does not use the room of another one. Loads leave room for a
+// lookup, and scoring for OwnWork.
 func TestLanesLeaveRoom(t *testing.T) {
 	for _, conns := range []int{1, 2, 3, 4, 5, 6, 8, 10, 40} {
 		ls := New(conns)
@@ -72,7 +72,7 @@ func TestLanesLeaveRoom(t *testing.T) {
 	}
 }
 
-// TestLeave: every place is given back, also that of a load that no longer waits.
+// TestLeave: leave frees every place, including one of a load that no longer waits.
 func TestLeave(t *testing.T) {
 	ls := New(10)
 	for _, l := range []Lane{Lookups, Loads, Scoring, Pages} {

@@ -12,8 +12,7 @@ import (
 	"assay"
 )
 
-// TestPartOf: from whichever end a page is read, it is the same page, and never
-// more than half of the list is skipped.
+// TestPartOf checks that a page is the same from either end, and that at most half of the list is skipped.
 func TestPartOf(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		list := make([]int, rapid.IntRange(0, 40).Draw(t, "total"))

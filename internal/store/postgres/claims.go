@@ -14,24 +14,24 @@ import (
 	"assay/internal/store/codec"
 )
 
-// maxClaimValues bounds the values kept of one key that one service claims: the
-// newest ones. Two are enough for a conflict; the rest is evidence. LOG-001, whose
-// values are days, is bounded by its calendar.
+// maxClaimValues limits the values that are kept for one key and service, to the newest
+// ones. Two are enough for a conflict; the others are evidence. The values of LOG-001 are
+// days, so the calendar limits them.
 const maxClaimValues = delta.MaxItems
 
-// claimKey is what claims of a service are about.
+// claimKey is the subject of claims of a service.
 type claimKey struct {
 	rule catalog.Rule
 	key  delta.Hash128
 }
 
-// storedClaim is one value that a service claims of a key.
+// storedClaim is one value that a service claims for a key.
 type storedClaim struct {
 	value uint64
 	last  delta.Bucket
 }
 
-// compareAge orders the claims of a key, those that are kept first.
+// compareAge orders the claims of a key, newest first.
 func compareAge(a, b storedClaim) int {
 	return cmp.Or(cmp.Compare(b.last, a.last), cmp.Compare(int64(b.value), int64(a.value)))
 }
@@ -66,7 +66,7 @@ func queueClaims(b *pgx.Batch, bySvc map[int64]*service) {
 			if err := rows.Scan(&svc, &number, &low, &high, &value, &last); err != nil {
 				return err
 			}
-			rule, _ := codec.RuleByNumber(int64(number)) // one that was asked for
+			rule, _ := codec.RuleByNumber(int64(number)) // the query asks for known rules only
 			k := claimKey{rule, delta.Hash128{High: uint64(high), Low: uint64(low)}}
 			claims := bySvc[svc].claims
 			claims[k] = append(claims[k], storedClaim{uint64(value), delta.Bucket(last)})
@@ -76,8 +76,8 @@ func queueClaims(b *pgx.Batch, bySvc map[int64]*service) {
 }
 
 const (
-	// Of a service and rule, the lower halves of the keys tell claims apart. Another one
-	// with the same is left out.
+	// The lower halves of the keys identify the claims of a service and rule. A claim with
+	// an existing half is left out.
 	addClaims = `INSERT INTO claims (svc, rule, key, value, last, written_at, org, key_text, value_text, key_high)
 		SELECT svc, rule, key, value, last, written_at, org, key_text, value_text, key_high
 		FROM unnest($1::bigint[], $2::smallint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bytea[], $9::bytea[], $10::bigint[])
@@ -101,8 +101,8 @@ func (r *claimRows) add(svc int64, k claimKey, value uint64) {
 	r.keys, r.values = append(r.keys, int64(k.key.Low)), append(r.values, int64(value))
 }
 
-// queueClaimRows writes the claims that are new or moved, drops those past the bound
-// and notes in claimed the organizations that any of them is of.
+// queueClaimRows writes claims that are new or moved and deletes claims beyond the limit.
+// It adds the organizations of all of them to claimed.
 func (c *commit) queueClaimRows(b *pgx.Batch, services []*service, claimed map[int64]bool) {
 	var added, moved, dropped claimRows
 	for _, s := range services {
@@ -111,10 +111,10 @@ func (c *commit) queueClaimRows(b *pgx.Batch, services []*service, claimed map[i
 			k := claimKey{cl.Rule, cl.Key}
 			keys[k] = append(keys[k], storedClaim{cl.Value, fact.Last})
 		}
-		// In the order of the rows, which then lie in few pages.
+		// Write in the order of the rows, which are then on few pages.
 		for _, k := range slices.SortedFunc(maps.Keys(keys), compareKeys) {
 			written := int64(0)
-			if k.rule == catalog.RES002 {
+			if k.rule.Claims() == catalog.Instances {
 				written = c.now
 			}
 			news, moves, gone := settle(k, s.claims[k], keys[k])
@@ -152,8 +152,8 @@ func compareKeys(a, b claimKey) int {
 	return cmp.Or(cmp.Compare(codec.RuleNumber(a.rule), codec.RuleNumber(b.rule)), cmp.Compare(int64(a.key.Low), int64(b.key.Low)))
 }
 
-// settle returns what to add to the claims of one key, which stored ones to move and
-// which to drop, so that the newest maxClaimValues are there afterwards.
+// settle returns the claims of one key to add, and the stored claims to move and to drop,
+// so that the newest maxClaimValues remain.
 func settle(k claimKey, stored, claims []storedClaim) (added, moved, dropped []storedClaim) {
 	last := make(map[uint64]delta.Bucket, len(stored)+len(claims))
 	for _, s := range stored {
@@ -170,7 +170,7 @@ func settle(k claimKey, stored, claims []storedClaim) (added, moved, dropped []s
 		}
 		last[cl.value] = cl.last
 	}
-	if k.rule != catalog.LOG001 && len(last) > maxClaimValues {
+	if k.rule.Claims() != catalog.Days && len(last) > maxClaimValues {
 		all := make([]storedClaim, 0, len(last))
 		for value, at := range last {
 			all = append(all, storedClaim{value, at})

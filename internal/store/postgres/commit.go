@@ -16,22 +16,22 @@ import (
 	"assay"
 	"assay/internal/delta"
 	"assay/internal/store/codec"
-	"assay/internal/store/fold"
+	"assay/internal/store/merge"
+	"assay/internal/store/query"
 )
 
-// beginCommit has every statement of a commit find its rows by their keys. The tables
-// may grow a hundredfold before statistics say so.
+// beginCommit makes every statement of a commit use the keys. The tables may grow a
+// hundredfold before the statistics reflect it.
 const beginCommit = beginUpdate + `; set local enable_seqscan = off; set local enable_hashjoin = off; set local enable_mergejoin = off; set local jit = off`
 
-// Commit adds what merge returns to the stored facts, in one transaction that is on
-// disk when Commit returns. It notes the requests, and fresh[i] tells merge whether
-// requests[i] was not seen in the last minutes. An organization that does not exist
-// is CodeNotFound, and nothing is stored; a journal that its holder has lost is
-// delta.ErrJournalLost, and nothing is stored either. How long ago a request was
-// seen is judged by the store's own clock. merge may be called again.
+// Commit adds the delta that merge returns to the stored facts, in one transaction that
+// is on disk when Commit returns. It records the requests; fresh[i] reports whether
+// requests[i] was absent from the last minutes by the store's own clock. An organization
+// that does not exist is CodeNotFound. A journal that its holder has lost is
+// delta.ErrJournalLost. After an error, nothing is stored. Commit may call merge again.
 //
-// However many services there are, it is a handful of round trips: the requests; the
-// services, which are locked from then on; their rows; what is to be written.
+// The number of round trips does not depend on the number of services: the requests; the
+// services, which it locks; their rows; the writes.
 func (s *Store) Commit(ctx context.Context, now time.Time, requests []delta.Request, merge func(fresh []bool) *delta.Delta) error {
 	forgotten := int64(0)
 	err := s.updatePartitions(ctx, ownWork, "commit facts", beginCommit, func(tx pgx.Tx, use func(...partition) error) error {
@@ -57,7 +57,7 @@ type commit struct {
 	use       func(...partition) error
 	now       int64
 	orgs      map[string]int64
-	forgotten int64 // up to when requests have been forgotten; 0 when none were
+	forgotten int64 // requests up to this time have been deleted; 0: none
 }
 
 // send runs a batch.
@@ -70,13 +70,13 @@ func (c *commit) send(b *pgx.Batch) error {
 
 const (
 	findOrgs = `SELECT id, org FROM organizations WHERE id = ANY ($1::uuid[])`
-	// $1 is the present, by the server's clock when it is NULL.
+	// $1 is the current time; NULL selects the server's clock.
 	addRequests = `INSERT INTO requests (org, signal, hash, at)
 		SELECT o.org, r.signal, r.hash, coalesce($1::bigint, ` + serverMicros + `)
 		FROM unnest($2::uuid[], $3::smallint[], $4::bytea[]) AS r (id, signal, hash) JOIN organizations o ON o.id = r.id
 		ORDER BY 1, 2, 3 ON CONFLICT DO NOTHING RETURNING org, signal, hash`
-	// Those that another transaction forgets are left to it. What was forgotten before
-	// ($3) may still lie in the index.
+	// Skip rows that another transaction deletes. Rows deleted before $3 may still be in the
+	// index.
 	forgetRequests = `WITH forgotten AS (
 			DELETE FROM requests WHERE ctid = ANY (ARRAY(
 				SELECT ctid FROM requests WHERE at < coalesce($1::bigint, ` + serverMicros + `) - $2::bigint AND at >= $3::bigint
@@ -85,7 +85,7 @@ const (
 		SELECT coalesce(max(at), 0) FROM forgotten`
 )
 
-// queueOrgs looks up organizations whose row is not known yet.
+// queueOrgs looks up the rows of organizations that the commit has not read yet.
 func (c *commit) queueOrgs(b *pgx.Batch, ids []string) {
 	ids = slices.DeleteFunc(ids, func(id string) bool { return c.orgs[id] != 0 })
 	if len(ids) == 0 {
@@ -108,8 +108,8 @@ func (c *commit) queueOrgs(b *pgx.Batch, ids []string) {
 	})
 }
 
-// note inserts the requests and tells which were new. It forgets twice as many
-// that are old enough, so that between two expiries they do not pile up.
+// note inserts the requests and reports which were new. It deletes up to twice as many
+// expired requests, so that they do not accumulate between two expiries.
 func (c *commit) note(requests []delta.Request) ([]bool, error) {
 	fresh := make([]bool, len(requests))
 	if len(requests) == 0 {
@@ -133,7 +133,7 @@ func (c *commit) note(requests []delta.Request) ([]bool, error) {
 	now := c.store.injectedNow()
 	b := new(pgx.Batch)
 	c.queueOrgs(b, slices.Compact(slices.Sorted(slices.Values(ids))))
-	b.Queue(forgetRequests, now, requestsKept.Microseconds(), c.store.forgotten.Load(), 2*len(requests)).
+	b.Queue(forgetRequests, now, query.RequestsKept.Microseconds(), c.store.forgotten.Load(), 2*len(requests)).
 		QueryRow(func(row pgx.Row) error { return row.Scan(&c.forgotten) })
 	b.Queue(addRequests, now, uuidsOf(ids), signals, hashes).Query(func(rows pgx.Rows) error {
 		return each(rows, nil, func(rows pgx.Rows) error {
@@ -157,12 +157,12 @@ func (c *commit) note(requests []delta.Request) ([]bool, error) {
 		}
 		k := key{org, signals[i], requests[i].Hash}
 		fresh[i] = added[k]
-		delete(added, k) // the same one again is not new
+		delete(added, k) // a duplicate is not new
 	}
 	return fresh, nil
 }
 
-// service is a service that a commit has news of.
+// service is a service that a commit has facts of.
 type service struct {
 	id       pgtype.UUID
 	org      int64
@@ -177,9 +177,9 @@ type service struct {
 	items    []byte // stored
 	series   []byte // stored
 	claims   map[claimKey][]storedClaim
-	sets     map[delta.DistinctKey]*fold.Set
+	sets     map[delta.DistinctKey]*merge.Set
 	hours    map[delta.Bucket][]byte // stored
-	buckets  fold.Buckets            // to be added to hours
+	buckets  merge.Buckets           // to be added to hours
 	found    map[delta.Item]delta.Bucket
 	changed  bool
 }
@@ -199,7 +199,7 @@ func (c *commit) apply(d *delta.Delta) error {
 }
 
 const (
-	// A row is locked when its turn comes in the order of svc.
+	// Rows are locked in the order of svc.
 	lockServices = `SELECT svc, id, first_seen_at, last_seen_at, tally FROM services WHERE id = ANY ($1::uuid[]) ORDER BY svc FOR NO KEY UPDATE`
 	addServices  = `INSERT INTO services (id, org, namespace, name, environment, version, folded, first_seen_at, last_seen_at, created_at, updated_at, revision, tally)
 		SELECT id, org, namespace, name, environment, version, folded, 0, 0, $1::bigint, $1::bigint, 0, ''
@@ -207,8 +207,8 @@ const (
 		ORDER BY id ON CONFLICT (id) DO NOTHING RETURNING svc, id`
 )
 
-// lock finds and locks the services of d, makes those that are new and returns all
-// of them in the order of their rows.
+// lock finds and locks the services of d and inserts new ones. It returns all of them in
+// the order of their rows.
 func (c *commit) lock(d *delta.Delta) ([]*service, error) {
 	services := make(map[pgtype.UUID]*service)
 	orgs := make(map[*service]string)
@@ -256,8 +256,8 @@ func (c *commit) lock(d *delta.Delta) ([]*service, error) {
 	return slices.SortedFunc(maps.Values(services), func(a, b *service) int { return cmp.Compare(a.svc, b.svc) }), nil
 }
 
-// make inserts new services. When others have made one meanwhile everything begins
-// again, so that its row is locked in its turn.
+// make inserts new services. If another transaction has inserted one meanwhile, the
+// commit restarts, so that it locks this row in order.
 func (c *commit) make(fresh []*service, services map[pgtype.UUID]*service) error {
 	if len(fresh) == 0 {
 		return nil
@@ -292,13 +292,13 @@ func (c *commit) make(fresh []*service, services map[pgtype.UUID]*service) error
 	return err
 }
 
-// read reads what is stored of the services, as far as there are news of it, and
-// adds the distinct sets, which tell more to be counted.
+// read reads the stored values of the services that the facts change, and merges the
+// distinct sets, which add counts.
 func (c *commit) read(services []*service) error {
 	b := new(pgx.Batch)
 	bySvc := make(map[int64]*service, len(services))
 	for _, s := range services {
-		s.buckets, s.found = fold.Tallies(s.facts), make(map[delta.Item]delta.Bucket)
+		s.buckets, s.found = merge.Tallies(s.facts), make(map[delta.Item]delta.Bucket)
 		if !s.isNew {
 			bySvc[s.svc] = s
 		}
@@ -338,7 +338,7 @@ func queueBlobs(b *pgx.Batch, bySvc map[int64]*service) {
 		if s.facts.Examples != (codec.Examples{}) {
 			examples = append(examples, svc)
 		}
-		if len(s.facts.Items) > 0 || len(s.facts.Distinct) > 0 { // a set that is full now is found
+		if len(s.facts.Items) > 0 || len(s.facts.Distinct) > 0 { // a set that becomes full adds an item
 			items = append(items, svc)
 		}
 		if !s.facts.Series.Empty() {
@@ -367,8 +367,8 @@ func queueBlobs(b *pgx.Batch, bySvc map[int64]*service) {
 	queue(findSeries, series, func(s *service) *[]byte { return &s.series })
 }
 
-// write writes what has changed, and last what many commits share, so that they wait
-// for each other as short as can be.
+// write writes the changes. Rows that many commits share come last, to hold their locks
+// briefly.
 func (c *commit) write(d *delta.Delta, services []*service) error {
 	b := new(pgx.Batch)
 	claimed := make(map[int64]bool)
@@ -400,8 +400,8 @@ func (c *commit) write(d *delta.Delta, services []*service) error {
 	return lost()
 }
 
-// queueUpdate changes n rows that have been read. When one is there no more, since
-// it expired meanwhile, everything begins again.
+// queueUpdate updates n rows that the commit has read. If one has expired meanwhile, the
+// commit restarts.
 func queueUpdate(b *pgx.Batch, n int, query string, args ...any) {
 	b.Queue(query, args...).Exec(func(tag pgconn.CommandTag) error {
 		if tag.RowsAffected() < int64(n) {
@@ -428,7 +428,7 @@ func queueExamples(b *pgx.Batch, services []*service) error {
 		if s.facts.Examples == (codec.Examples{}) {
 			continue
 		}
-		merged, err := fold.Examples(s.examples, &s.facts.Examples)
+		merged, err := merge.Examples(s.examples, &s.facts.Examples)
 		if err != nil {
 			return err
 		}
@@ -468,11 +468,11 @@ func (r *itemRows) add(svc int64, oldest delta.Bucket, facts []byte) {
 func queueItems(b *pgx.Batch, services []*service) error {
 	var added, changed itemRows
 	for _, s := range services {
-		items := fold.AddItems(s.facts.Items, s.found)
+		items := merge.AddItems(s.facts.Items, s.found)
 		if len(items) == 0 {
 			continue
 		}
-		merged, oldest, err := fold.Items(s.items, items)
+		merged, oldest, err := merge.Items(s.items, items)
 		if err != nil {
 			return err
 		}
@@ -499,13 +499,13 @@ const saveServices = `UPDATE services s SET first_seen_at = n.first, last_seen_a
 		updated_at = greatest(s.updated_at, $1::bigint), revision = s.revision + 1, unscored = true
 	FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::bytea[], $6::smallint[]) AS n (svc, first, last, tally, signals) WHERE s.svc = n.svc`
 
-// queueServices writes the services of which anything has changed.
+// queueServices writes the services that changed.
 func (c *commit) queueServices(b *pgx.Batch, services []*service) {
 	var svcs, firsts, lasts []int64
 	var tallies [][]byte
 	var signals []int16
 	for _, s := range services {
-		seen := fold.Seen(&s.first, &s.last, s.facts)
+		seen := merge.Seen(&s.first, &s.last, s.facts)
 		for _, t := range s.buckets {
 			s.total.Add(t)
 		}
@@ -536,7 +536,7 @@ func queueServiceCounts(b *pgx.Batch, services []*service) {
 	queueCounts(b, counts)
 }
 
-// queueCounts adds to how many services organizations have.
+// queueCounts adds to the service counts of organizations.
 func queueCounts(b *pgx.Batch, counts map[int64]int64) {
 	if len(counts) == 0 {
 		return
@@ -549,30 +549,9 @@ func queueCounts(b *pgx.Batch, counts map[int64]int64) {
 	b.Queue(addServiceCounts, orgs, ns)
 }
 
-// queueClaimed notes that claims of organizations changed.
+// queueClaimed marks the claims of organizations as changed.
 func queueClaimed(b *pgx.Batch, orgs map[int64]bool) {
 	if len(orgs) > 0 {
 		b.Queue(touchClaims, slices.Sorted(maps.Keys(orgs)))
-	}
-}
-
-const addLogRecords = `INSERT INTO log_records AS r (org, severity, n)
-	SELECT org, severity, n FROM unnest($1::bigint[], $2::smallint[], $3::bigint[]) AS a (org, severity, n) ORDER BY org, severity
-	ON CONFLICT (org, severity) DO UPDATE SET n = r.n + excluded.n`
-
-// queueLogRecords adds the log records of the organizations.
-func (c *commit) queueLogRecords(b *pgx.Batch, d *delta.Delta) {
-	var orgs, ns []int64
-	var severities []int16
-	for id, o := range d.Organizations {
-		for severity, n := range o.LogRecords {
-			if n > 0 {
-				orgs, ns = append(orgs, c.orgs[id]), append(ns, int64(n))
-				severities = append(severities, int16(codec.SeverityNumber(assay.Severity(severity))))
-			}
-		}
-	}
-	if len(orgs) > 0 {
-		b.Queue(addLogRecords, orgs, severities, ns)
 	}
 }

@@ -20,7 +20,7 @@ import (
 	"assay/internal/store/postgres/pgtest"
 )
 
-// durable opens a store on a server of its own that waits until commits are on disk.
+// durable opens a store on a separate server that waits until commits are on disk.
 func durable(b *testing.B) *Store {
 	b.Helper()
 	server, err := pgtest.Start(pgtest.Config{Durable: true, Settings: map[string]string{"shared_buffers": "512MB", "max_wal_size": "4GB"}})
@@ -34,8 +34,7 @@ func durable(b *testing.B) *Store {
 	return s
 }
 
-// benchRules is how many rules a service of the benchmarks is judged by; every
-// fourth fails.
+// benchRules is the number of evaluated rules per service of the benchmarks. Every fourth fails.
 const benchRules = 20
 
 var benchTime = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -44,8 +43,8 @@ func benchKey(i int) assay.ServiceKey {
 	return assay.ServiceKey{Namespace: "shop", Name: fmt.Sprintf("service-%d", i), Environment: "production", Version: "1.2.3"}
 }
 
-// load is what a number of services send in one group of requests: counts of all
-// rules, usage, and of a failing rule an example and an item.
+// load is the telemetry of a number of services in one group of requests: counts of all rules, usage, and for
+// a failing rule an example and an item.
 func load(org string, services, round int, at time.Time) *delta.Delta {
 	d := new(delta.Delta)
 	b := delta.BucketOf(uint64(at.UnixNano()), time.Hour)
@@ -70,7 +69,7 @@ func load(org string, services, round int, at time.Time) *delta.Delta {
 	return d
 }
 
-// claims adds what the metrics of the services claim in an hour.
+// claims adds the claims of the services' metrics in an hour.
 func claims(d *delta.Delta, org string, perService int, at time.Time) {
 	hour := delta.BucketOf(uint64(at.UnixNano()), time.Hour)
 	for _, f := range d.Organizations[org].Services {
@@ -81,7 +80,7 @@ func claims(d *delta.Delta, org string, perService int, at time.Time) {
 	}
 }
 
-// BenchmarkCommit commits what a number of services sent, again and again.
+// BenchmarkCommit repeatedly commits the telemetry of a number of services.
 func BenchmarkCommit(b *testing.B) {
 	s := durable(b)
 	for _, services := range []int{1, 100, 1000, 10_000} {
@@ -104,7 +103,7 @@ func BenchmarkCommit(b *testing.B) {
 			b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N*services), "µs/service")
 		})
 	}
-	// At the start of an hour: every metric's claims are news.
+	// At the start of an hour, every claim moves.
 	b.Run("services=1000/claims=20", func(b *testing.B) {
 		org := organization(b, s, fmt.Sprintf("claims %d", b.N))
 		for round := range b.N {
@@ -118,8 +117,8 @@ func BenchmarkCommit(b *testing.B) {
 	})
 }
 
-// BenchmarkReplicas commits what the same 100 services sent, as several replicas do
-// at the same time.
+// BenchmarkReplicas commits the telemetry of the same 100 services from several replicas
+// concurrently.
 func BenchmarkReplicas(b *testing.B) {
 	s := durable(b)
 	for _, replicas := range []int{1, 2, 4} {
@@ -149,8 +148,8 @@ func BenchmarkReplicas(b *testing.B) {
 	}
 }
 
-// BenchmarkScoring is a round of the scorer after every one of 10,000 services sent
-// something: the first one, which makes the insights, and later ones.
+// BenchmarkScoring measures a round of scoring after all of 10,000 services sent telemetry: the first round,
+// which creates the insights, and later ones.
 func BenchmarkScoring(b *testing.B) {
 	const services = 10_000
 	s := durable(b)

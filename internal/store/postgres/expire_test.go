@@ -5,6 +5,8 @@ package postgres
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,9 +17,11 @@ import (
 	"assay"
 	"assay/internal/delta"
 	"assay/internal/rules/catalog"
+	"assay/internal/store/query"
+	"assay/internal/store/storetest"
 )
 
-// TestExpirePassesOver: what cannot be read is said, and everything else is forgotten.
+// TestExpirePassesOver: the expiry reports undecodable rows and deletes all others.
 func TestExpirePassesOver(t *testing.T) {
 	s := open(t, Config{})
 	ctx, now := t.Context(), time.Now()
@@ -48,7 +52,7 @@ func TestExpirePassesOver(t *testing.T) {
 		require.EqualValues(t, 1, tag.RowsAffected())
 	}
 	err := s.Expire(ctx, now, hour, hour)
-	for _, what := range []string{"forget old counts: counts of service ", "forget old items: service ", "forget old series: service "} {
+	for _, what := range []string{"delete old counts: counts of service ", "delete old items: service ", "delete old series: service "} {
 		require.ErrorContains(t, err, "postgres: "+what)
 	}
 	count := func(table string) (n int) {
@@ -64,13 +68,13 @@ func TestExpirePassesOver(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 1, facts[0].Totals[catalog.RES001].Observed)
 
-	// The counts are gone; what stays is said again.
+	// The counts are deleted. The rows that stay are reported again.
 	err = s.Expire(ctx, now, hour, hour)
-	require.ErrorContains(t, err, "forget old items")
+	require.ErrorContains(t, err, "delete old items")
 	require.NotContains(t, err.Error(), "counts")
 }
 
-// TestExpireStopsWithoutServer: of a server that is away nothing more is asked.
+// TestExpireStopsWithoutServer: the expiry stops when the server is unavailable.
 func TestExpireStopsWithoutServer(t *testing.T) {
 	s, err := Open(t.Context(), Config{URL: migrated(t)})
 	require.NoError(t, err)
@@ -82,8 +86,8 @@ func TestExpireStopsWithoutServer(t *testing.T) {
 	require.Len(t, joined.Unwrap(), 1)
 }
 
-// TestAway: a step of the expiry that waited too long keeps no other from being done.
-func TestAway(t *testing.T) {
+// TestExpireStepTimeout checks that a step of the expiry that timed out does not prevent the others.
+func TestExpireStepTimeout(t *testing.T) {
 	s := open(t, Config{})
 	for state, want := range map[string]bool{
 		queryCanceled: false, lockNotAvailable: false, deadlockDetected: false, serializationFailure: false, "22P02": false,
@@ -98,8 +102,8 @@ func TestAway(t *testing.T) {
 	require.True(t, away(ended, nil))
 }
 
-// TestInstancesPlan: however many claims are contested, a chunk of them is found by
-// the index and nothing else is looked at.
+// TestInstancesPlan: the index finds a chunk of claims, and no other rows are read,
+// regardless of the number of contested claims.
 func TestInstancesPlan(t *testing.T) {
 	s := open(t, Config{})
 	ctx := t.Context()
@@ -108,9 +112,12 @@ func TestInstancesPlan(t *testing.T) {
 	require.NoError(t, err)
 	_, err = s.pool.Exec(ctx, `ANALYZE claims`)
 	require.NoError(t, err)
+	recorder := new(storetest.Recorder)
+	require.NoError(t, query.New(recorder, &dialect).Expire(ctx, time.Now(), 1, 1))
+	find := recorder.Statements[slices.IndexFunc(recorder.Statements, func(st query.Statement) bool { return strings.Contains(st.SQL, "written_at") })].SQL
 	plan := ""
 	require.NoError(t, s.transact(ctx, scoring, "explain", beginCommit, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, `EXPLAIN `+instancesAhead, 5, 1, 1, 1, 1<<40, 100)
+		rows, err := tx.Query(ctx, `EXPLAIN `+find, 5, 1, 1, 1, 1<<40, 100)
 		return each(rows, err, func(rows pgx.Rows) error {
 			var line string
 			err := rows.Scan(&line)

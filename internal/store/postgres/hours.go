@@ -10,11 +10,11 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"assay/internal/delta"
-	"assay/internal/store/fold"
+	"assay/internal/store/merge"
 )
 
-// hourPartitions returns the partitions of hours that the buckets of services lie in,
-// and those of their distinct sets, which may be counted in others.
+// hourPartitions returns the partitions of hours for the buckets of services and of their
+// distinct sets, which may be counted in other buckets.
 func hourPartitions(services []*service) []partition {
 	days := make(map[partition]bool)
 	for _, s := range services {
@@ -34,7 +34,7 @@ type hourRows struct {
 	tallies       [][]byte
 }
 
-// readHours reads the rows of hours that are to be added to.
+// readHours reads the rows of hours that the commit adds to.
 func (c *commit) readHours(services []*service, bySvc map[int64]*service) error {
 	byDay := make(map[partition]*hourRows)
 	for _, s := range services {
@@ -46,7 +46,7 @@ func (c *commit) readHours(services []*service, bySvc map[int64]*service) error 
 			in(byDay, hoursTable.of(int64(bucket))).add(bucket, s.svc, nil)
 		}
 	}
-	// A set that was seen in a newer bucket is counted in that one.
+	// A set that was seen in a newer bucket is counted in that bucket.
 	if err := c.use(hourPartitions(services)...); err != nil {
 		return err
 	}
@@ -73,13 +73,13 @@ func (r *hourRows) add(bucket delta.Bucket, svc int64, tally []byte) {
 	r.buckets, r.svcs, r.tallies = append(r.buckets, int64(bucket)), append(r.svcs, svc), append(r.tallies, tally)
 }
 
-// queueHours adds what was counted to the rows of hours.
+// queueHours adds the counts to the rows of hours.
 func queueHours(b *pgx.Batch, services []*service) error {
 	added, changed := make(map[partition]*hourRows), make(map[partition]*hourRows)
 	for _, s := range services {
 		for _, bucket := range slices.SortedFunc(maps.Keys(s.buckets), cmp.Compare[delta.Bucket]) {
 			stored, ok := s.hours[bucket]
-			tally, err := fold.Tally(stored, s.buckets[bucket])
+			tally, err := merge.Tally(stored, s.buckets[bucket])
 			if err != nil {
 				return err
 			}

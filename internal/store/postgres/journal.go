@@ -3,7 +3,6 @@
 package postgres
 
 import (
-	"context"
 	"fmt"
 	"math"
 
@@ -17,9 +16,8 @@ const (
 	forgetEntries = `DELETE FROM journals j USING unnest($1::text[], $2::bigint[]) AS n (name, seq) WHERE j.name = n.name AND j.seq = n.seq`
 )
 
-// queueJournals writes to the journals of a delta, each of which its holder must
-// hold. The function it returns, called after the batch, gives the error when one
-// does not.
+// queueJournals writes the journals of a delta. Call lost after the batch: it returns the
+// error if a holder does not hold its journal.
 func queueJournals(b *pgx.Batch, journals []delta.Journal) (lost func() error, err error) {
 	if len(journals) == 0 {
 		return func() error { return nil }, nil
@@ -41,7 +39,7 @@ func queueJournals(b *pgx.Batch, journals []delta.Journal) (lost func() error, e
 			added, seqs, data = append(added, j.Name), append(seqs, int64(e.Seq)), append(data, d)
 		}
 		for _, seq := range j.Forget {
-			if seq <= math.MaxInt64 { // others were never stored
+			if seq <= math.MaxInt64 { // higher numbers are never stored
 				forgotten, gone = append(forgotten, j.Name), append(gone, int64(seq))
 			}
 		}
@@ -61,8 +59,8 @@ func queueJournals(b *pgx.Batch, journals []delta.Journal) (lost func() error, e
 	}, nil
 }
 
-// journalError says what the failure of a batch that writes to journals means, when
-// that is what failed: nothing else in a commit can meet what is there already.
+// journalError returns the cause of a failed batch that writes journals. In a commit,
+// only a journal entry can violate a unique constraint.
 func journalError(err error, lost func() error) error {
 	if !taken(err) {
 		return err
@@ -71,27 +69,4 @@ func journalError(err error, lost func() error) error {
 		return err
 	}
 	return fmt.Errorf("%w: %w", delta.ErrJournalConflict, err)
-}
-
-// ReadJournal returns the entries of a journal with a sequence number greater than
-// after, in order of their numbers and at most limit of them.
-func (s *Store) ReadJournal(ctx context.Context, name string, after uint64, limit int) ([]delta.JournalEntry, error) {
-	if after > math.MaxInt64 || limit <= 0 {
-		return nil, nil
-	}
-	return list(ctx, s, lookups, "read a journal", func(row pgx.CollectableRow) (e delta.JournalEntry, err error) {
-		var seq int64
-		err = row.Scan(&seq, &e.Data)
-		e.Seq = uint64(seq)
-		return e, err
-	}, `SELECT seq, data FROM journals WHERE name = $1 AND seq > $2 ORDER BY seq LIMIT $3`, name, int64(after), limit)
-}
-
-// Journals returns the names of the journals that have entries, in order.
-func (s *Store) Journals(ctx context.Context) ([]string, error) {
-	// From name to name, however many entries there are.
-	return list(ctx, s, lookups, "list journals", pgx.RowTo[string], `WITH RECURSIVE n (name) AS (
-			(SELECT name FROM journals ORDER BY name LIMIT 1)
-			UNION ALL SELECT (SELECT j.name FROM journals j WHERE j.name > n.name ORDER BY j.name LIMIT 1) FROM n WHERE n.name IS NOT NULL)
-		SELECT name FROM n WHERE name IS NOT NULL`)
 }

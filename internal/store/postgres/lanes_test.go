@@ -16,9 +16,8 @@ import (
 	"assay/internal/store/lane"
 )
 
-// TestPagesLeaveRoom has one organization read and write more pages than there are
-// connections, all of which wait for locks. Pages of other organizations and everything else
-// go on meanwhile.
+// TestPagesLeaveRoom reads and writes more pages of one organization than there are connections, all of which
+// wait for locks. Pages of other organizations and all other transactions proceed.
 func TestPagesLeaveRoom(t *testing.T) {
 	const callers = 40
 	address := migrated(t)
@@ -28,7 +27,7 @@ func TestPagesLeaveRoom(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	org := organization(t, s, "a")
-	neighbour := organization(t, s, "b")
+	otherTenant := organization(t, s, "b")
 	require.NoError(t, s.CreateAPIKey(ctx, &assay.APIKey{ID: "aaaaaa", OrganizationID: org, Name: "a", Scopes: assay.Scopes()}))
 
 	other, err := pgx.Connect(ctx, address)
@@ -55,7 +54,7 @@ func TestPagesLeaveRoom(t *testing.T) {
 			}
 		})
 	}
-	// free returns how often a lane can be entered.
+	// free returns the number of free slots of a lane.
 	free := func(ctx context.Context, l lane.Lane) (n int) {
 		ctx, cancel := context.WithCancel(ctx)
 		cancel()
@@ -71,7 +70,7 @@ func TestPagesLeaveRoom(t *testing.T) {
 	require.Eventually(t, func() bool { return free(visiting, pages) == 0 }, time.Minute, time.Millisecond)
 
 	scorers, stop := context.WithCancel(ctx)
-	for range 2 { // all connections that scoring may have
+	for range 2 { // all connections available to scoring
 		visitors.Go(func() {
 			_ = s.view(scorers, scoring, "score", func(pgx.Tx) error { <-scorers.Done(); return scorers.Err() })
 		})
@@ -92,7 +91,7 @@ func TestPagesLeaveRoom(t *testing.T) {
 		"quota":   func(ctx context.Context) error { return second(s.KnownServices(ctx, org)) },
 		"ping":    s.Ping,
 		"page": func(ctx context.Context) error {
-			_, _, err := s.FindServices(ctx, neighbour, assay.Page{Limit: 10})
+			_, _, err := s.FindServices(ctx, otherTenant, assay.Page{Limit: 10})
 			return err
 		},
 		"session": func(ctx context.Context) error {
@@ -103,8 +102,8 @@ func TestPagesLeaveRoom(t *testing.T) {
 			return err
 		},
 	} {
-		// Shorter than a page waits for a lock, so that it cannot be the end of one that helps.
-		ctx, cancel := context.WithTimeout(assay.WithOrganization(ctx, neighbour), lockTimeout/2)
+		// Shorter than the lock timeout of a page, so that the test cannot pass because a page timed out.
+		ctx, cancel := context.WithTimeout(assay.WithOrganization(ctx, otherTenant), lockTimeout/2)
 		require.NoError(t, call(ctx), name)
 		cancel()
 	}

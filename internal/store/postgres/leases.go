@@ -13,9 +13,6 @@ import (
 	"assay/internal/delta"
 )
 
-// leasesKept is how long a lease stays in its table after it expired.
-const leasesKept = 24 * time.Hour
-
 const acquireLeases = `INSERT INTO leases AS l (name, holder, expires_at)
 	SELECT DISTINCT name, $2::text, $3::bigint FROM unnest($1::text[]) AS n (name) ORDER BY name
 	ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, expires_at = excluded.expires_at
@@ -58,19 +55,25 @@ func (s *Store) ReleaseLeases(ctx context.Context, holder string) error {
 }
 
 // LeaseNames implements lease.Store.
-func (s *Store) LeaseNames(ctx context.Context, prefix string) ([]string, error) {
-	return list(ctx, s, ownWork, "list leases", pgx.RowTo[string], `SELECT name FROM leases, (SELECT coalesce($2::bigint, `+serverMicros+`) AS now) AS c
+func (s *Store) LeaseNames(ctx context.Context, prefix string) (names []string, err error) {
+	err = s.read(ctx, ownWork, "list leases", func(b *pgx.Batch) {
+		b.Queue(`SELECT name FROM leases, (SELECT coalesce($2::bigint, `+serverMicros+`) AS now) AS c
 			WHERE starts_with(name, $1) AND expires_at > now AND expires_at <= now + $3::bigint ORDER BY name`,
-		prefix, s.injectedNow(), delta.MaxLease.Microseconds())
+			prefix, s.injectedNow(), delta.MaxLease.Microseconds()).Query(func(rows pgx.Rows) error {
+			names, err = pgx.CollectRows(rows, pgx.RowTo[string])
+			return err
+		})
+	})
+	return names, err
 }
 
-// holdLeases finds those of the leases that are held by their holders, and lets
-// nobody take them before the transaction has ended.
+// holdLeases finds the leases that their holders hold, and locks them until the
+// transaction ends.
 const holdLeases = `SELECT l.name, l.holder FROM unnest($1::text[], $2::text[]) AS w (name, holder) JOIN leases l ON l.name = w.name AND l.holder = w.holder
 	ORDER BY l.name FOR SHARE OF l`
 
-// queueLeases checks that leases are held. The function it returns, called after the
-// batch, gives those that are not.
+// queueLeases checks that leases are held. Call lost after the batch: it returns the
+// leases that are not held.
 func queueLeases(b *pgx.Batch, names, holders []string) (lost func() []string) {
 	var held []string
 	b.Queue(holdLeases, names, holders).Query(func(rows pgx.Rows) (err error) {
@@ -86,8 +89,8 @@ func queueLeases(b *pgx.Batch, names, holders []string) (lost func() []string) {
 	}
 }
 
-// queueFence checks that a fence lets the transaction through. The function it
-// returns, called after the batch, gives the error when it does not.
+// queueFence checks the lease of a fence. Call lost after the batch: it returns the error
+// if the lease is not held.
 func queueFence(b *pgx.Batch, f delta.Fence) (lost func() error) {
 	if f == (delta.Fence{}) {
 		return func() error { return nil }

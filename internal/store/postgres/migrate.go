@@ -22,18 +22,18 @@ import (
 
 const (
 	minVersion     = 13_00_00     // of the server, as in server_version_num
-	migrationLock  = 0x6173736179 // key of the advisory lock; says "assay"
+	migrationLock  = 0x6173736179 // key of the advisory lock: "assay" in ASCII
 	migrateRetries = 30
 	migratePause   = time.Second
 )
 
-// migrate brings the schema up to date, or only checks it.
+// migrate migrates the schema, or only checks it.
 func (s *Store) migrate(ctx context.Context, apply bool) error {
 	dir, err := fs.Sub(migrations.Postgres, "postgres")
 	if err != nil {
 		return fmt.Errorf("postgres: read migrations: %w", err)
 	}
-	// Beside the pool, which may have a single connection.
+	// Use a connection outside the pool, which may have only one.
 	db := stdlib.OpenDB(*s.pool.Config().ConnConfig)
 	defer db.Close()
 	p, err := goose.NewProvider(goose.DialectPostgres, db, dir,
@@ -56,7 +56,7 @@ func (s *Store) migrate(ctx context.Context, apply bool) error {
 	return s.migrateAlone(ctx, p)
 }
 
-// checkServer returns how far the schema is of a server that will do.
+// checkServer checks that the server is supported and returns the schema version.
 func (s *Store) checkServer(ctx context.Context) (schema inspect.Schema, err error) {
 	var server int
 	var encoding, version string
@@ -75,13 +75,13 @@ func (s *Store) checkServer(ctx context.Context) (schema inspect.Schema, err err
 	case encoding != "UTF8":
 		return schema, assay.Errorf(assay.CodeInvalid, "postgres: the database has the encoding %s; make one with UTF8", encoding)
 	}
-	if strings.Contains(version, "linux") { // others only log that they cannot
+	if strings.Contains(version, "linux") { // other platforms log an error for each setting
 		s.whileSending = `; set local tcp_user_timeout = ` + milliseconds(sendTimeout)
 	}
 	return schema, nil
 }
 
-// readSchema returns how far the schema is.
+// readSchema returns the schema version.
 func (s *Store) readSchema(ctx context.Context, tx pgx.Tx) (inspect.Schema, error) {
 	schema := inspect.Schema{Known: s.known}
 	var exists bool
@@ -93,8 +93,8 @@ func (s *Store) readSchema(ctx context.Context, tx pgx.Tx) (inspect.Schema, erro
 	return schema, err
 }
 
-// Schema returns how far the schema is. Another process may have migrated it since it was
-// opened.
+// Schema returns the schema version. Another process may have migrated the store since it
+// was opened.
 func (s *Store) Schema(ctx context.Context) (schema inspect.Schema, err error) {
 	err = s.view(ctx, lookups, "read the schema version", func(tx pgx.Tx) error {
 		schema, err = s.readSchema(ctx, tx)
@@ -103,8 +103,8 @@ func (s *Store) Schema(ctx context.Context) (schema inspect.Schema, err error) {
 	return schema, err
 }
 
-// migrateAlone migrates while no other process does. The lock belongs to a
-// transaction, which a pooler leaves to one connection, unlike a session.
+// migrateAlone migrates while it holds the migration lock. The lock belongs to a
+// transaction: a pooler keeps a transaction, unlike a session, on one connection.
 func (s *Store) migrateAlone(ctx context.Context, p *goose.Provider) error {
 	const begin = `begin; set local statement_timeout = 0; set local lock_timeout = 0; set local idle_in_transaction_session_timeout = 0`
 	return s.repeat(ctx, "migrate the schema", func(conn *pgx.Conn) (bool, error) {
@@ -125,8 +125,8 @@ func (s *Store) migrateAlone(ctx context.Context, p *goose.Provider) error {
 	})
 }
 
-// lockMigrations waits until no other process migrates, for as long as ctx allows, and
-// says so.
+// lockMigrations waits until no other process migrates or ctx ends. It logs that it
+// waits.
 func (s *Store) lockMigrations(ctx context.Context, tx pgx.Tx) error {
 	var locked bool
 	if err := tx.QueryRow(ctx, `SELECT pg_try_advisory_xact_lock($1)`, int64(migrationLock)).Scan(&locked); err != nil || locked {
@@ -137,8 +137,8 @@ func (s *Store) lockMigrations(ctx context.Context, tx pgx.Tx) error {
 	return err
 }
 
-// up applies migrations, each of which waits for the locks it needs for a short time
-// only, so that the replicas at work do not wait behind it for long.
+// up applies migrations. Each migration waits for its locks only briefly, so that running
+// replicas do not queue behind it for long.
 func up(ctx context.Context, p *goose.Provider) error {
 	for try := 1; ; try++ {
 		_, err := p.Up(ctx)

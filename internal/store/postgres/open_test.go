@@ -53,7 +53,7 @@ func TestSchema(t *testing.T) {
 	}
 }
 
-// said is a log that tells when a message is in it.
+// said is a log handler that signals a message.
 type said struct {
 	slog.Handler
 	message string
@@ -70,7 +70,7 @@ func (s *said) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// TestMigrationWaits: who waits for another's migration says so.
+// TestMigrationWaits: a replica that waits for another one's migration logs it.
 func TestMigrationWaits(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -101,7 +101,7 @@ func TestMigrationWaits(t *testing.T) {
 	require.NoError(t, <-opened)
 }
 
-// TestOpenTogether lets several replicas meet on an empty database.
+// TestOpenTogether opens several replicas on an empty database concurrently.
 func TestOpenTogether(t *testing.T) {
 	address, err := server.NewDatabase(t.Context())
 	require.NoError(t, err)
@@ -139,7 +139,7 @@ func TestEncoding(t *testing.T) {
 	require.Equal(t, assay.CodeInvalid, assay.ErrorCode(err))
 }
 
-// refusing is a server that fails every log-in.
+// refusing is a server that rejects every login.
 func refusing(t *testing.T) net.Addr {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -168,7 +168,7 @@ func refusing(t *testing.T) net.Addr {
 	return listener.Addr()
 }
 
-// TestPassword looks for the password in whatever a bad URL makes Open say.
+// TestPassword searches the errors of Open for the password of an invalid URL.
 func TestPassword(t *testing.T) {
 	address := refusing(t)
 	for _, c := range []struct {
@@ -204,7 +204,7 @@ func TestPassword(t *testing.T) {
 	}
 }
 
-// TestHosts names several servers, of which the first cannot be reached.
+// TestHosts names several servers. The first is unreachable.
 func TestHosts(t *testing.T) {
 	config, err := parseURL("postgres://u:p@one:1,two,three:3/assay?pool_max_conns=3&connect_timeout=7")
 	require.NoError(t, err)
@@ -215,7 +215,7 @@ func TestHosts(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, defaultConns, config.MaxConns)
 	require.Equal(t, connectTimeout, config.ConnConfig.ConnectTimeout)
-	require.NotNil(t, config.ConnConfig.ValidateConnect, "the one that takes writes")
+	require.NotNil(t, config.ConnConfig.ValidateConnect, "the writable server")
 
 	address, err := url.Parse(migrated(t))
 	require.NoError(t, err)
@@ -228,7 +228,7 @@ func TestHosts(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// TestStandby opens a store at a server that does not take writes.
+// TestStandby opens a store on a server that rejects writes.
 func TestStandby(t *testing.T) {
 	s := open(t, Config{})
 	readOnly := func(state string) {
@@ -246,7 +246,7 @@ func TestStandby(t *testing.T) {
 	require.Equal(t, assay.CodeUnavailable, assay.ErrorCode(err), "%v", err)
 }
 
-// TestFailures says what becomes of the server's errors.
+// TestFailures checks the conversion of the server's errors.
 func TestFailures(t *testing.T) {
 	s := open(t, Config{})
 	for state, want := range map[string]assay.Code{

@@ -17,19 +17,17 @@ import (
 	"assay/internal/store/lane"
 )
 
-// partitioned is a table with a partition for each day, UTC. What is written and
-// deleted goes to the partitions themselves: they are known, so no statement is
-// planned for all of them.
+// partitioned is a table with one partition a day (UTC). Statements write to and delete
+// from a partition directly, so the server never plans a statement for all partitions.
 type partitioned struct {
 	name    string
-	second  int64  // in the units of the column it is partitioned by
+	second  int64  // one second in the units of the partition column
 	options string // storage parameters of a partition
 }
 
 const secondsPerDay = 24 * 60 * 60
 
-// Rows of hours and distinct_sets are written over and over while their day is the
-// present one.
+// Rows of hours and distinct_sets are updated repeatedly during their day.
 var (
 	hoursTable  = &partitioned{"hours", 1, "fillfactor = 70, autovacuum_vacuum_scale_factor = 0.1, autovacuum_vacuum_threshold = 1000"}
 	setsTable   = &partitioned{"distinct_sets", 1, "fillfactor = 80, autovacuum_vacuum_scale_factor = 0.1, autovacuum_vacuum_threshold = 1000"}
@@ -51,15 +49,16 @@ func (t *partitioned) of(value int64) partition {
 	return partition{t, day}
 }
 
-// dayFormat is how a day ends the name of its partition.
+// dayFormat is the format of the day at the end of a partition's name.
 const dayFormat = "20060102"
 
-// name is the name of its table, such as hours_20261121. The years have four digits.
+// name returns the name of the partition's table, such as hours_20261121. Years have four
+// digits.
 func (p partition) name() string {
 	return p.table.name + "_" + time.Unix(p.day*secondsPerDay, 0).UTC().Format(dayFormat)
 }
 
-// parse returns the partition of a name.
+// parse returns the partition with a name.
 func (t *partitioned) parse(name string) (partition, bool) {
 	day, ok := strings.CutPrefix(name, t.name+"_")
 	if !ok {
@@ -69,28 +68,29 @@ func (t *partitioned) parse(name string) (partition, bool) {
 	return partition{t, at.Unix() / secondsPerDay}, err == nil
 }
 
-// from is the first value of the partition; that of the next day is past its last.
+// from returns the first value of the partition. The first value of the next day is its
+// exclusive end.
 func (p partition) from() int64 { return p.day * secondsPerDay * p.table.second }
 
 func (p partition) next() partition { return partition{p.table, p.day + 1} }
 
-// maxDay is the last one whose year has four digits.
+// maxDay is the last day of a year with four digits.
 var maxDay = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC).Unix() / secondsPerDay
 
-// partitions remembers which partitions there are. Others may drop them.
+// partitions caches the existing partitions. Other replicas may drop one.
 type partitions struct {
 	mu    sync.Mutex
 	known map[partition]bool
 }
 
-// missingError has partitions made before the transaction is tried again.
+// missingError requests that partitions are created before the transaction is retried.
 type missingError struct{ partitions []partition }
 
 func (e *missingError) Error() string {
 	return fmt.Sprintf("%d partitions are missing", len(e.partitions))
 }
 
-// need returns a missingError for those of the wanted partitions that are not known.
+// need returns a missingError for wanted partitions that are not in the cache.
 func (ps *partitions) need(wanted map[partition]bool) error {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -124,12 +124,13 @@ func (ps *partitions) forget(wanted map[partition]bool) {
 	maps.DeleteFunc(ps.known, func(p partition, _ bool) bool { return wanted[p] })
 }
 
-// maxPartitionTries is how often a transaction begins again for partitions: each
-// time others may have dropped one meanwhile, or merged facts be of another day.
+// maxPartitionTries limits the restarts of a transaction for missing partitions. In each
+// restart, another replica may have dropped one, or the merged facts may belong to
+// another day.
 const maxPartitionTries = 10
 
-// updatePartitions is update for what writes to partitions, which do calls for with
-// use. Those that are missing are made, and do runs again.
+// updatePartitions is update for transactions that write to partitions. do requests
+// partitions with use; updatePartitions creates missing ones and runs do again.
 func (s *Store) updatePartitions(ctx context.Context, l lane.Lane, what, begin string, do func(tx pgx.Tx, use func(...partition) error) error) error {
 	for try := 1; ; try++ {
 		used := make(map[partition]bool)
@@ -158,12 +159,13 @@ func (s *Store) updatePartitions(ctx context.Context, l lane.Lane, what, begin s
 	}
 }
 
-// partitionLock is the key of the advisory lock of those who make partitions.
+// partitionLock is the key of the advisory lock that serializes the creation of
+// partitions.
 const partitionLock = migrationLock + 1
 
-// makePartitions makes partitions that may be there already. A new table is made and
-// then attached: unlike CREATE TABLE ... PARTITION OF that lets others read and write
-// the parent meanwhile.
+// makePartitions creates partitions that may exist already. It creates a table and then
+// attaches it. Unlike CREATE TABLE ... PARTITION OF, this does not block reads and writes
+// of the parent.
 func (s *Store) makePartitions(ctx context.Context, wanted []partition) error {
 	slices.SortFunc(wanted, func(a, b partition) int { return strings.Compare(a.name(), b.name()) })
 	for _, p := range wanted {
@@ -189,8 +191,7 @@ func (s *Store) makePartitions(ctx context.Context, wanted []partition) error {
 	return nil
 }
 
-// makePartitionsAhead makes those partitions of a moment's day and the day after that
-// are missing.
+// makePartitionsAhead creates the missing partitions of a time's day and of the next day.
 func (s *Store) makePartitionsAhead(ctx context.Context, now time.Time) error {
 	wanted := make(map[partition]bool)
 	for _, t := range []*partitioned{hoursTable, setsTable, scoresTable} {
@@ -205,8 +206,8 @@ func (s *Store) makePartitionsAhead(ctx context.Context, now time.Time) error {
 	return err
 }
 
-// partitionsBefore returns the partitions of a table whose first value is before
-// one, oldest first.
+// partitionsBefore returns the partitions of a table that begin before a value, oldest
+// first.
 func (s *Store) partitionsBefore(ctx context.Context, t *partitioned, before int64) ([]partition, error) {
 	var found []partition
 	err := s.read(ctx, scoring, "list partitions of "+t.name, func(b *pgx.Batch) {
@@ -229,17 +230,17 @@ func (s *Store) partitionsBefore(ctx context.Context, t *partitioned, before int
 	return found, err
 }
 
-// dropTimeout is how long a partition's drop waits for those who use its table.
-// Others wait behind it.
+// dropTimeout limits how long a drop waits for statements that use the table. Later
+// statements queue behind the drop.
 const dropTimeout = 200 * time.Millisecond
 
-// dropPartition drops a partition, one that is kept while it has rows if it is empty.
-// When that is not possible at once it stays for the next time.
+// dropPartition drops a partition; with onlyEmpty, only if it has no rows. If it cannot
+// lock the table in time, the next expiry tries again.
 func (s *Store) dropPartition(ctx context.Context, p partition, onlyEmpty bool) error {
 	name := p.name()
 	dropped := false
 	err := s.update(ctx, scoring, "drop the partition "+name, func(tx pgx.Tx) error {
-		// The parent first, as everybody does who comes by it.
+		// Lock the parent first, as all other statements do.
 		if _, err := tx.Exec(ctx, `SET LOCAL lock_timeout = `+milliseconds(dropTimeout)+`; LOCK TABLE ONLY `+p.table.name+` IN ACCESS EXCLUSIVE MODE; LOCK TABLE `+name+` IN ACCESS EXCLUSIVE MODE`); err != nil {
 			return err
 		}
@@ -254,7 +255,7 @@ func (s *Store) dropPartition(ctx context.Context, p partition, onlyEmpty bool) 
 		return err
 	})
 	switch stateOf(err) {
-	case undefinedTable: // somebody else was faster
+	case undefinedTable: // another replica has dropped it
 		err, dropped = nil, true
 	case lockNotAvailable:
 		s.logger.DebugContext(ctx, "postgres: partition is in use", "partition", name)
@@ -266,16 +267,15 @@ func (s *Store) dropPartition(ctx context.Context, p partition, onlyEmpty bool) 
 	return err
 }
 
-// When a partition is worth writing anew: it is this large, and its rows would take a
-// quarter of that.
+// A partition is rewritten when it has this size and its rows would need a quarter of it.
 const (
 	compactBytes = 1 << 20
 	compactRow   = 200 // bytes of a full distinct set with its index entries
 )
 
-// compactPartition writes a partition anew when most of it is room that rows have left,
-// which nobody will use: its day is over. When that is not possible at once it stays
-// for the next time.
+// compactPartition rewrites a partition when most of it is free space. Its day is over,
+// so later rows will not reuse the space. If it cannot lock the table in time, the next
+// expiry tries again.
 func (s *Store) compactPartition(ctx context.Context, p partition) error {
 	name := p.name()
 	err := s.update(ctx, scoring, "compact the partition "+name, func(tx pgx.Tx) error {

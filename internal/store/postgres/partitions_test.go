@@ -14,8 +14,9 @@ import (
 	"assay/internal/rules/catalog"
 )
 
-// TestPartitionsAhead: what keeps partitions from being made at midnight, such as an
-// ANALYZE of the whole database, keeps no commit from its day's.
+// TestPartitionsAhead: a lock that blocks the creation of partitions at midnight, such as
+// that of an ANALYZE of the whole database, does not block commits to partitions created
+// ahead.
 func TestPartitionsAhead(t *testing.T) {
 	s := open(t, Config{})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -42,7 +43,7 @@ func TestPartitionsAhead(t *testing.T) {
 		require.NoError(t, s.SaveScores(ctx, delta.Fence{}, org, []delta.Result{{ServiceID: svc, Revision: 1, Score: score, NewRow: true}}))
 	}
 
-	// Who has not made them finds that they are there.
+	// A replica that has not created the partitions finds them.
 	other, err := Open(ctx, Config{URL: s.pool.Config().ConnString()})
 	require.NoError(t, err)
 	defer other.Close()

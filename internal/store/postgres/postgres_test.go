@@ -13,8 +13,7 @@ import (
 	"assay/internal/store/storetest"
 )
 
-// migrated returns the URL of a new database with the schema, a copy of one that is
-// made once.
+// migrated returns the URL of a new database with the schema, a copy of a template that is created once.
 func migrated(t testing.TB) string {
 	t.Helper()
 	url, err := template()

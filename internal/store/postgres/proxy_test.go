@@ -16,20 +16,20 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fate is what becomes of a message to the server.
+// fate is the treatment of a message to the server.
 type fate int
 
 const (
 	passes     fate = iota
-	dropped         // the connection ends before it
+	dropped         // the connection ends before the message
 	unanswered      // the connection ends before the server's answer
-	swallowed       // it and all that follow get lost, and the connection stays
+	swallowed       // this message and later ones are lost, and the connection stays open
 )
 
-// through returns the URL of a proxy before the server of a database. judge gets
-// every message that a client sends, its type and what follows its length (PostgreSQL
+// through returns the URL of a proxy in front of the server of a database. decide receives
+// every message of a client, its type and the bytes after its length (PostgreSQL
 // documentation, chapter 55.7), and the number of its connection.
-func through(t *testing.T, address string, judge func(conn int64, message string) fate) string {
+func through(t *testing.T, address string, decide func(conn int64, message string) fate) string {
 	t.Helper()
 	u, err := url.Parse(address)
 	require.NoError(t, err)
@@ -50,7 +50,7 @@ func through(t *testing.T, address string, judge func(conn int64, message string
 			if err != nil {
 				return
 			}
-			wg.Go(func() { relay(ctx, client, socket, func(message string) fate { return judge(conn, message) }) })
+			wg.Go(func() { relay(ctx, client, socket, func(message string) fate { return decide(conn, message) }) })
 		}
 	})
 	host, port, err := net.SplitHostPort(listener.Addr().String())
@@ -61,9 +61,9 @@ func through(t *testing.T, address string, judge func(conn int64, message string
 	return u.String()
 }
 
-// relay joins a client and the server until either ends the connection, ctx ends, or
-// a message is not to pass.
-func relay(ctx context.Context, client net.Conn, socket string, judge func(string) fate) {
+// relay connects a client and the server until either closes the connection, ctx ends, or
+// a message must not pass.
+func relay(ctx context.Context, client net.Conn, socket string, decide func(string) fate) {
 	defer client.Close()
 	server, err := net.Dial("unix", socket)
 	if err != nil {
@@ -86,7 +86,7 @@ func relay(ctx context.Context, client net.Conn, socket string, judge func(strin
 		}
 		fate := passes
 		if started {
-			fate = judge(string(message[:1]) + string(message[5:]))
+			fate = decide(string(message[:1]) + string(message[5:]))
 		}
 		switch fate {
 		case dropped:
@@ -96,7 +96,7 @@ func relay(ctx context.Context, client net.Conn, socket string, judge func(strin
 			return
 		}
 		if fate == unanswered {
-			_ = client.Close() // what the server says is lost
+			_ = client.Close() // the server's answer is lost
 		}
 		if _, err := server.Write(message); err != nil {
 			return

@@ -15,9 +15,11 @@ import (
 	"assay"
 	"assay/internal/delta"
 	"assay/internal/rules/catalog"
+	"assay/internal/store/query"
+	"assay/internal/store/storetest"
 )
 
-// explain returns how the server would run a query.
+// explain returns the server's plan of a query.
 func explain(t *testing.T, s *Store, query string, args ...any) string {
 	t.Helper()
 	rows, err := s.pool.Query(t.Context(), `EXPLAIN `+query, args...)
@@ -27,7 +29,7 @@ func explain(t *testing.T, s *Store, query string, args ...any) string {
 	return strings.Join(lines, "\n")
 }
 
-// TestPagePlans holds the queries of hot pages to their indexes.
+// TestPagePlans requires that queries of hot pages use their indexes.
 func TestPagePlans(t *testing.T) {
 	s := open(t, Config{})
 	id := organization(t, s, "many")
@@ -46,19 +48,31 @@ func TestPagePlans(t *testing.T) {
 		assay.SortImpact:     {"insights_by_weight_asc", "insights_by_weight"},
 		assay.SortSignal:     {"insights_by_signal", "insights_by_signal_desc"},
 	}
+	recorder := &storetest.Recorder{Row: [2]int64{org, 1000}}
+	queries := query.New(recorder, &dialect)
+	planOf := func(n int) string {
+		st := recorder.Statements[n]
+		return explain(t, s, st.SQL, native(st.Args)...)
+	}
+	list := func(f assay.InsightFilter) {
+		t.Helper()
+		recorder.Statements = nil
+		_, _, err := queries.FindInsights(t.Context(), f)
+		require.NoError(t, err)
+	}
 	for _, f := range []assay.InsightFilter{many, few} {
-		q := whereInsights(&f)
-		require.Contains(t, explain(t, s, q.total(), q.args), "insight_counts")
-		q.args["org"], q.args["limit"], q.args["offset"] = org, 10, 10
 		for sort, index := range indexes {
 			for i, descending := range []bool{false, true} {
-				for _, reversed := range []bool{false, true} {
-					plan := explain(t, s, q.page(insightSorts[sort], descending, reversed), q.args)
+				for _, offset := range []int{10, 980} { // read from either end
+					f.Sort, f.Descending, f.Page = sort, descending, assay.Page{Limit: 10, Offset: offset}
+					list(f)
+					require.Contains(t, planOf(0), "insight_counts")
+					plan := planOf(1)
 					if sort == assay.SortSignal && f.Signal != "" {
 						require.Contains(t, plan, "using insights_by_signal", "either will do: the signal is one")
 					} else {
 						require.Contains(t, plan, "using "+index[i]+" on", "sort %q", sort)
-						require.Equal(t, reversed, strings.Contains(plan, "Backward"))
+						require.Equal(t, offset == 980, strings.Contains(plan, "Backward"))
 					}
 					require.Contains(t, plan, "Index Only Scan")
 					require.NotContains(t, plan, "Sort Key")
@@ -68,19 +82,26 @@ func TestPagePlans(t *testing.T) {
 	}
 	narrow := many
 	narrow.CreatedFrom, narrow.CreatedTo = time.UnixMicro(1000), time.UnixMicro(1000)
-	q := whereInsights(&narrow)
-	require.Regexp(t, `Index Only Scan using \w+ on insights`, explain(t, s, q.total(), q.args))
+	list(narrow)
+	require.Regexp(t, `Index Only Scan using \w+ on insights`, planOf(0))
 
-	for _, reversed := range []bool{false, true} {
-		plan := explain(t, s, servicesPage(reversed), org, uuidOf(id), 10, 10)
+	for _, offset := range []int{10, 980} {
+		recorder.Statements = nil
+		_, _, err := queries.FindServices(t.Context(), id, assay.Page{Limit: 10, Offset: offset})
+		require.NoError(t, err)
+		plan := planOf(1)
 		require.Contains(t, plan, "services_by_name")
 		require.Contains(t, plan, "Incremental Sort")
 		require.NotContains(t, plan, "Seq Scan on services")
 	}
-	require.Contains(t, explain(t, s, selectActiveInsights, uuidOf(id)), "Index Only Scan using insights_active")
+	recorder.Statements = nil
+	_, err := queries.FindUsage(t.Context(), id)
+	require.NoError(t, err)
+	require.Contains(t, planOf(1), "Index Only Scan using insights_active")
 }
 
-// TestLongNames sorts services whose names differ behind what an index can hold.
+// TestLongNames sorts services with names that differ only beyond the prefix in the
+// index.
 func TestLongNames(t *testing.T) {
 	s := open(t, Config{})
 	org := organization(t, s, "a")
@@ -116,8 +137,8 @@ func TestLongNames(t *testing.T) {
 	}
 }
 
-// TestUnstorableTexts: a text that PostgreSQL cannot hold is not found, and not
-// accepted.
+// TestUnstorableTexts: the store neither finds nor accepts a text that PostgreSQL cannot
+// hold.
 func TestUnstorableTexts(t *testing.T) {
 	s := open(t, Config{})
 	ctx := t.Context()
@@ -145,8 +166,7 @@ func TestUnstorableTexts(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// TestReadKeepsConnections: an answer that is not there is no reason to give a
-// connection up.
+// TestReadKeepsConnections: a missing row does not close the connection.
 func TestReadKeepsConnections(t *testing.T) {
 	s := open(t, Config{MaxConns: 1})
 	ctx := t.Context()
@@ -159,15 +179,14 @@ func TestReadKeepsConnections(t *testing.T) {
 	}
 	require.Equal(t, before, s.pool.Stat().NewConnsCount())
 
-	// The first of two steps fails; nothing of the transaction is left.
+	// The first of two steps fails. The transaction leaves nothing behind.
 	err := s.read(ctx, pages, "fail", func(b *pgx.Batch) { b.Queue(`SELECT 1/0`) }, func(*pgx.Batch) { t.Error("the second step") })
 	require.ErrorContains(t, err, "division by zero")
 	require.NoError(t, s.Ping(ctx))
 	require.Equal(t, before, s.pool.Stat().NewConnsCount())
 }
 
-// TestEvidenceAgrees: whoever changes an insight at the same time, both of its tables
-// say the same of it.
+// TestEvidenceAgrees: both tables of an insight agree after concurrent changes.
 func TestEvidenceAgrees(t *testing.T) {
 	s := open(t, Config{})
 	ctx := t.Context()

@@ -25,7 +25,7 @@ import (
 	"assay/internal/rules/catalog"
 )
 
-// observation merges one observation of a service that is named by a number.
+// observation merges one observation of a service with a number.
 func observation(org string, n int) func([]bool) *delta.Delta {
 	return func([]bool) *delta.Delta {
 		d := new(delta.Delta)
@@ -34,7 +34,7 @@ func observation(org string, n int) func([]bool) *delta.Delta {
 	}
 }
 
-// observed returns how many observations of RES-001 the services have, in all.
+// observed returns the total number of observations of RES-001.
 func observed(t testing.TB, s *Store, org string) (n uint64) {
 	t.Helper()
 	ids, err := s.UnscoredServices(t.Context(), org, true)
@@ -65,8 +65,8 @@ func (c *conflicts) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// TestReplicas has several replicas merge, score, expire and repeat requests of the
-// same services at the same time.
+// TestReplicas runs several replicas that concurrently merge, score, expire and repeat
+// requests of the same services.
 func TestReplicas(t *testing.T) {
 	const replicas, commits, services = 4, 40, 12
 	address, found := migrated(t), &conflicts{Handler: slog.DiscardHandler}
@@ -102,7 +102,8 @@ func TestReplicas(t *testing.T) {
 				}
 				d.Organization(org).LogRecords[assay.SeverityInfo] = added
 				counted := false
-				err := s.Commit(context.Background(), time.Now(), requests, func(fresh []bool) *delta.Delta {
+				at := time.Now().Add(-time.Duration(random.IntN(4*24)) * time.Hour) // log records of minutes that are merged meanwhile
+				err := s.Commit(context.Background(), at, requests, func(fresh []bool) *delta.Delta {
 					if counted = fresh[0]; !counted {
 						return nil
 					}
@@ -127,9 +128,13 @@ func TestReplicas(t *testing.T) {
 	wg.Wait()
 	require.NoError(t, errors.Join(errs...))
 	require.Equal(t, want.Load(), observed(t, stores[0], org))
-	records, err := stores[1].LogRecords(t.Context())
+	records, err := stores[1].LogRecords(t.Context(), org, time.Unix(0, 0), time.Now().Add(time.Hour), time.Minute)
 	require.NoError(t, err)
-	require.Equal(t, want.Load(), records[org][assay.SeverityInfo])
+	var counts assay.SeverityCounts
+	for i := range records {
+		counts.Add(&records[i].Counts)
+	}
+	require.Equal(t, want.Load(), counts[assay.SeverityInfo])
 	require.Zero(t, found.deadlocks.Load(), "rows are locked in one order")
 	require.NoError(t, stores[0].Expire(t.Context(), time.Now(), hour+3600, hour+3600))
 	require.Zero(t, observed(t, stores[0], org), "the counts are the totals")
@@ -159,8 +164,8 @@ func scoreAll(s *Store, org string) error {
 	return s.SaveScores(context.Background(), delta.Fence{}, org, results)
 }
 
-// TestRestart ends the server in the middle of commits, twice, as a crash would.
-// Whoever gets an error sends the same request again.
+// TestRestart crashes the server twice during commits. A client that gets an error
+// repeats its request.
 func TestRestart(t *testing.T) {
 	const senders, requests = 4, 60
 	s, err := Open(t.Context(), Config{URL: migrated(t)})
@@ -246,7 +251,7 @@ func TestUnknownOutcome(t *testing.T) {
 			_, err = send()
 			require.Equal(t, assay.CodeUnavailable, assay.ErrorCode(err), "%v", err)
 			require.ErrorContains(t, err, "not known")
-			require.Equal(t, 1, merges, "it is not for the store to send it again")
+			require.Equal(t, 1, merges, "the store does not retry it")
 			require.Eventually(t, func() bool { // the server may still be at work for the lost connection
 				fresh, err := send()
 				return err == nil && fresh == !c.stored
@@ -256,7 +261,7 @@ func TestUnknownOutcome(t *testing.T) {
 	}
 }
 
-// TestLostConnection loses connections where it is safe to begin again: nobody sees it.
+// TestLostConnection loses connections where a retry is safe: the caller gets no error.
 func TestLostConnection(t *testing.T) {
 	address := migrated(t)
 	for _, message := range []string{"Qbegin", "P", "B"} { // begin, and the batches of statements
@@ -284,8 +289,8 @@ func TestLostConnection(t *testing.T) {
 	}
 }
 
-// TestCutOff has the network swallow what goes over the connections that there are. One
-// call finds out; the next ones make new connections.
+// TestCutOff swallows the traffic of the open connections. One call fails; later calls
+// open new connections.
 func TestCutOff(t *testing.T) {
 	const conns = 3
 	var made, lost atomic.Int64
@@ -316,11 +321,11 @@ func TestCutOff(t *testing.T) {
 	}
 }
 
-// TestCutOffWithoutDeadline ends calls that nobody else would end: the scorer's, whose
-// context ends with the program.
+// TestCutOffWithoutDeadline: the store ends calls without a deadline, such as the
+// scorer's, whose context ends with the program.
 func TestCutOffWithoutDeadline(t *testing.T) {
 	var lost atomic.Int64
-	s, err := Open(t.Context(), Config{StatementTimeout: 200 * time.Millisecond, URL: through(t, migrated(t)+"&connect_timeout=1", func(conn int64, _ string) fate {
+	s, err := Open(t.Context(), Config{StatementTimeout: time.Second, URL: through(t, migrated(t)+"&connect_timeout=1", func(conn int64, _ string) fate {
 		if conn < lost.Load() {
 			return swallowed
 		}
@@ -334,22 +339,22 @@ func TestCutOffWithoutDeadline(t *testing.T) {
 		func() error { return s.SetOrganizationTier(t.Context(), org, assay.TierPro) },
 		func() error { return scoreAll(s, org) },
 	} {
-		require.NoError(t, s.Ping(t.Context())) // there is a connection
+		require.NoError(t, s.Ping(t.Context())) // opens a connection
 		lost.Store(1000)
 		ended := make(chan error, 1)
 		go func() { ended <- do() }()
 		select {
 		case err := <-ended:
 			require.Equal(t, assay.CodeUnavailable, assay.ErrorCode(err), "%v", err)
-		case <-time.After(30 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatal("still waits")
 		}
 		lost.Store(0)
 	}
 }
 
-// TestManyReaders: however many read, who writes and who renews a lease gets a
-// connection at once.
+// TestManyReaders: commits and lease renewals get a connection immediately, regardless of
+// the number of readers.
 func TestManyReaders(t *testing.T) {
 	for _, conns := range []int{2, 4} {
 		s, err := Open(t.Context(), Config{URL: migrated(t), MaxConns: conns})
@@ -373,16 +378,16 @@ func TestManyReaders(t *testing.T) {
 		held, _, err := s.AcquireLeases(t.Context(), "me", []string{"x"}, time.Minute)
 		require.NoError(t, err)
 		require.Len(t, held, 1)
-		require.Less(t, ended.Load()-before, int64(9*conns), "they did not have to wait for all who came before")
+		require.Less(t, ended.Load()-before, int64(9*conns), "they did not wait for all earlier readers")
 		cancel()
 		wg.Wait()
 		require.NoError(t, s.Close())
 	}
 }
 
-// TestWaits bounds how long a call waits for a row that another transaction holds.
+// TestWaits limits the time that a call waits for a row lock of another transaction.
 func TestWaits(t *testing.T) {
-	s, err := Open(t.Context(), Config{URL: migrated(t), StatementTimeout: 50 * time.Millisecond})
+	s, err := Open(t.Context(), Config{URL: migrated(t), StatementTimeout: time.Second})
 	require.NoError(t, err)
 	defer s.Close()
 	org := organization(t, s, "a")
@@ -400,7 +405,7 @@ func TestWaits(t *testing.T) {
 	require.ErrorIs(t, s.Commit(ctx, time.Now(), nil, observation(org, 1)), context.DeadlineExceeded)
 	require.EqualValues(t, 1, observed(t, s, org), "readers do not wait")
 
-	// A row that is given back in time is no error.
+	// A lock released in time is not an error.
 	done := make(chan error, 1)
 	ctx, cancel = context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -425,7 +430,7 @@ func TestQueryModes(t *testing.T) {
 	}
 }
 
-// TestPlainRole works as a role that has a database and nothing else.
+// TestPlainRole uses a role with no privileges beyond its database.
 func TestPlainRole(t *testing.T) {
 	admin := open(t, Config{})
 	for _, statement := range []string{`CREATE ROLE plain LOGIN`, `CREATE DATABASE plain TEMPLATE template0 OWNER plain`} {
@@ -441,7 +446,7 @@ func TestPlainRole(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// everything calls what has statements of its own.
+// everything calls every method with statements of its own.
 func everything(t *testing.T, s *Store) {
 	t.Helper()
 	org := organization(t, s, "a")
@@ -508,7 +513,7 @@ func TestPartitions(t *testing.T) {
 	org := organization(t, s, "a")
 	day := delta.Bucket(benchTime.Truncate(24*time.Hour).Unix()) + 23*3600
 	const dayLength = 24 * 3600
-	now := benchTime.Add(48 * time.Hour) // whose partitions are made ahead
+	now := benchTime.Add(48 * time.Hour) // its partitions are created ahead
 	commit := func(s *Store, b delta.Bucket) error {
 		return s.Commit(context.Background(), b.Time(), nil, func([]bool) *delta.Delta {
 			d := new(delta.Delta)
@@ -523,7 +528,7 @@ func TestPartitions(t *testing.T) {
 		t.Helper()
 		require.NoError(t, s.Expire(t.Context(), now, start, start))
 	}
-	// Replicas that come to a new day at the same time.
+	// Replicas reach a new day at the same time.
 	var wg sync.WaitGroup
 	errs := make([]error, len(stores))
 	for i, s := range stores {
@@ -535,7 +540,7 @@ func TestPartitions(t *testing.T) {
 	require.Equal(t, []string{"distinct_sets_20261121", "distinct_sets_20261122"}, partitionsOf(t, s, setsTable, now))
 	require.EqualValues(t, 2*len(stores), observed(t, s, org))
 
-	// A day that is over goes, one that somebody uses a little later.
+	// Expiry drops the partition of a past day, and that of a day in use a little later.
 	tx, err := s.pool.Begin(t.Context())
 	require.NoError(t, err)
 	_, err = tx.Exec(t.Context(), `SELECT count(*) FROM hours`)
@@ -548,7 +553,8 @@ func TestPartitions(t *testing.T) {
 	expire(day + 3600)
 	require.Equal(t, []string{"hours_20261122"}, partitionsOf(t, s, hoursTable, now))
 
-	// What comes late makes it again, also where it was known, and goes again.
+	// A late commit recreates the partition, even if the replica had it in its cache. Expiry
+	// drops it again.
 	for _, s := range stores {
 		require.NoError(t, commit(s, day))
 	}
@@ -577,7 +583,7 @@ func TestPartitions(t *testing.T) {
 	require.Error(t, commit(s, 1<<40), "nor one after 9999")
 }
 
-// TestCompact lets most rows of a day go and a few stay.
+// TestCompact deletes most rows of a day.
 func TestCompact(t *testing.T) {
 	s, err := Open(t.Context(), Config{URL: migrated(t)})
 	require.NoError(t, err)
@@ -609,7 +615,7 @@ func TestCompact(t *testing.T) {
 	require.NoError(t, s.Expire(t.Context(), benchTime.Add(24*time.Hour), hour, hour))
 	rows, bytes := size()
 	require.Equal(t, 10, rows)
-	require.GreaterOrEqual(t, bytes, large, "somebody uses it")
+	require.GreaterOrEqual(t, bytes, large, "in use")
 	require.NoError(t, tx.Rollback(t.Context()))
 	for range 2 {
 		require.NoError(t, s.Expire(t.Context(), benchTime.Add(24*time.Hour), hour, hour))
@@ -619,7 +625,7 @@ func TestCompact(t *testing.T) {
 	}
 	require.NoError(t, s.Commit(t.Context(), benchTime, nil, func([]bool) *delta.Delta { return d }))
 	rows, _ = size()
-	require.Equal(t, 4000, rows, "what comes late finds it")
+	require.Equal(t, 4000, rows, "late data finds it")
 }
 
 func TestPartitionNames(t *testing.T) {
@@ -640,8 +646,8 @@ func TestPartitionNames(t *testing.T) {
 	}
 }
 
-// TestCommitPlans holds the statements of a commit to their indexes, whatever the tables'
-// statistics say.
+// TestCommitPlans requires that the statements of a commit use their indexes, regardless
+// of the tables' statistics.
 func TestCommitPlans(t *testing.T) {
 	s := open(t, Config{})
 	org := organization(t, s, "a")

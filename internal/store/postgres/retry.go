@@ -18,8 +18,7 @@ import (
 	"assay"
 )
 
-// SQLSTATE codes and classes that something is made of here (PostgreSQL
-// documentation, appendix A).
+// SQLSTATE codes and classes (PostgreSQL documentation, appendix A).
 const (
 	serializationFailure = "40001"
 	deadlockDetected     = "40P01"
@@ -28,28 +27,28 @@ const (
 	undefinedTable       = "42P01"
 	queryCanceled        = "57014"
 	lockNotAvailable     = "55P03"
-	invalidText          = "22021" // not of the encoding; with a NUL
+	invalidText          = "22021" // invalid encoding or NUL
 	tooLong              = "54000" // for an index
 	idleInTransaction    = "25P03"
 )
 
-// passingClasses are those of errors that may be gone when tried again later:
-// connections, resources (disk full, memory, too many connections), an operator's
-// doing (shutdown, starting up), I/O.
+// passingClasses are the classes of errors that a later retry may not meet: connections,
+// resources (disk full, memory, too many connections), operator intervention (shutdown,
+// starting up), I/O.
 var passingClasses = []string{"08", "53", "57P", "58"}
 
-// How often a call is repeated.
+// Limits of the retries of a call.
 const (
-	maxConflicts  = 8 // failures that the presence of others explains
-	maxLost       = 1 // connections that turn out to be dead
+	maxConflicts  = 8 // failures caused by concurrent transactions
+	maxLost       = 1 // dead connections
 	conflictPause = 20 * time.Millisecond
 )
 
-// errStartOver has a transaction begin again.
+// errStartOver requests that the transaction restarts.
 var errStartOver = errors.New("begin again")
 
-// repeat gives do a connection and runs it again as long as its failure is one that
-// another try may not meet. do tells whether it is sure that nothing was committed.
+// repeat runs do with a connection and retries failures that may pass. do reports whether
+// it is certain that nothing was committed.
 func (s *Store) repeat(ctx context.Context, what string, do func(*pgx.Conn) (undone bool, err error)) error {
 	conflicts, lost := 0, 0
 	for {
@@ -91,15 +90,14 @@ func (s *Store) try(ctx context.Context, do func(*pgx.Conn) (bool, error)) (undo
 	return undone, err
 }
 
-// lostError says that a connection is of no use any more, and with it likely all
-// others.
+// lostError reports that a connection is unusable, and that others probably are as well.
 type lostError struct{ err error }
 
 func (e *lostError) Error() string { return "the connection is lost: " + e.err.Error() }
 
 func (e *lostError) Unwrap() error { return e.err }
 
-// generationKey is where a connection's generation is kept.
+// generationKey is the key of a connection's generation in its custom data.
 const generationKey = "generation"
 
 // connected marks a new connection with its generation.
@@ -108,14 +106,15 @@ func (s *Store) connected(_ context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// giveUp closes a connection and has the idle ones of its generation closed: a
-// server that restarted, became a standby or cannot be reached any more has ended them
-// all. A caller who gave up may have ended the one alone.
+// giveUp closes a connection and makes the pool close the idle connections of its
+// generation: a server that restarted, became a standby or is unreachable has ended all
+// of them. If ctx has ended, only this connection may be affected.
 func (s *Store) giveUp(ctx context.Context, conn *pgxpool.Conn) {
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
 	defer cancel()
 	_ = conn.Conn().Close(closing) // it may be closed already
-	// Driver and pool would wait for a server that cannot be reached to say good-bye.
+	// Close the socket as well: driver and pool would wait for an unreachable server to
+	// confirm.
 	_ = conn.Conn().PgConn().Conn().Close()
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return
@@ -134,9 +133,9 @@ func pause(ctx context.Context, conflicts int) {
 	}
 }
 
-// fail turns an error into one of the domain: errors of the domain stay, what may
-// pass is CodeUnavailable. Errors of the server name tables and columns; what they
-// say about values is left out.
+// fail converts an error: it keeps errors of the domain and returns CodeUnavailable for
+// errors that may pass. Server errors name tables and columns; fail removes their details
+// about values.
 func (s *Store) fail(ctx context.Context, what string, err error) error {
 	var domain *assay.Error
 	var lost *lostError
@@ -164,7 +163,7 @@ func (s *Store) fail(ctx context.Context, what string, err error) error {
 	}
 }
 
-// passing tells whether an error with a SQLSTATE may be gone when tried again later.
+// passing reports whether a retry may succeed after an error with a SQLSTATE.
 func passing(state string) bool {
 	switch state {
 	case serializationFailure, deadlockDetected, lockNotAvailable, readOnlyTransaction, idleInTransaction:

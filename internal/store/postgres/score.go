@@ -14,224 +14,8 @@ import (
 
 	"assay"
 	"assay/internal/delta"
-	"assay/internal/rules/catalog"
 	"assay/internal/store/codec"
-	"assay/internal/store/fold"
 )
-
-// UnscoredServices returns the ids of an organization's services whose facts
-// changed since they were last scored; with all, of those that have facts in the
-// window, a score or an insight.
-func (s *Store) UnscoredServices(ctx context.Context, organizationID string, all bool) ([]string, error) {
-	q := `SELECT id FROM services WHERE org = (SELECT org FROM organizations WHERE id = $1) AND unscored`
-	if all {
-		q = `SELECT id FROM services s WHERE org = (SELECT org FROM organizations WHERE id = $1) AND (
-			unscored OR length(tally) > 0 OR score_id IS NOT NULL
-			OR EXISTS (SELECT 1 FROM insights i WHERE i.svc = s.svc)
-			OR EXISTS (SELECT 1 FROM claims c WHERE c.svc = s.svc))`
-	}
-	return list(ctx, s, scoring, "list unscored services", pgx.RowTo[string], q, uuidOf(organizationID))
-}
-
-// ClaimsRevision returns a number that grows whenever a claim of the
-// organization is made, moves or is forgotten.
-func (s *Store) ClaimsRevision(ctx context.Context, organizationID string) (uint64, error) {
-	n, err := one(ctx, s, scoring, "read the claims revision", errNoOrganization, pgx.RowTo[int64],
-		`SELECT claims_revision FROM organizations WHERE id = $1`, uuidOf(organizationID))
-	return uint64(n), err
-}
-
-const (
-	// By the primary key, service after service.
-	countClaims = `SELECT s.svc, s.id, n.keys FROM services s, LATERAL (
-			SELECT count(*) AS keys FROM (SELECT DISTINCT c.key, c.key_high FROM claims c WHERE c.svc = s.svc AND c.rule = $2 AND c.last >= $3) AS k) AS n
-		WHERE s.org = $1 AND n.keys > 0`
-	// Candidates have two values in the index, which has not all of the key and does not
-	// say how old they are.
-	contestedClaims = `WITH candidate (key) AS MATERIALIZED (
-			SELECT key FROM claims WHERE org = $1 AND rule = $2 GROUP BY key HAVING min(value) <> max(value))
-		SELECT c.key, c.key_high, c.value, c.svc, c.key_text, c.value_text
-		FROM candidate JOIN claims c ON c.org = $1 AND c.rule = $2 AND c.key = candidate.key
-		WHERE c.last >= $3 ORDER BY c.key, c.key_high`
-)
-
-// ClaimCounts sums up the claims of one rule in an organization that were made
-// in a bucket since a given one, by service id. Services without are left out.
-func (s *Store) ClaimCounts(ctx context.Context, organizationID string, rule catalog.Rule, since delta.Bucket) (map[string]delta.ClaimCount, error) {
-	number := int16(codec.RuleNumber(rule))
-	var (
-		claims fold.ClaimCounts
-		ids    map[int64]string
-	)
-	err := s.view(ctx, scoring, "count claims", func(tx pgx.Tx) error {
-		claims, ids = fold.ClaimCounts{}, make(map[int64]string)
-		org, err := orgOf(ctx, tx, organizationID)
-		if err != nil {
-			return err
-		}
-		b := new(pgx.Batch)
-		b.Queue(countClaims, org, number, int64(since)).Query(func(rows pgx.Rows) error {
-			return each(rows, nil, func(rows pgx.Rows) error {
-				var svc, n int64
-				var id string
-				err := rows.Scan(&svc, &id, &n)
-				ids[svc] = id
-				claims.Keys(svc, uint64(n))
-				return err
-			})
-		})
-		b.Queue(contestedClaims, org, number, int64(since)).Query(func(rows pgx.Rows) error {
-			return each(rows, nil, func(rows pgx.Rows) error {
-				var low, high, value, svc int64
-				var keyText, valueText []byte
-				err := rows.Scan(&low, &high, &value, &svc, &keyText, &valueText)
-				claims.Claim(delta.Hash128{High: uint64(high), Low: uint64(low)}, value, svc, string(keyText), string(valueText))
-				return err
-			})
-		})
-		return tx.SendBatch(ctx, b).Close()
-	})
-	if err != nil {
-		return nil, err
-	}
-	counts := make(map[string]delta.ClaimCount, len(ids))
-	for svc, c := range claims.BySvc() {
-		counts[ids[svc]] = *c
-	}
-	return counts, nil
-}
-
-// maxFacts is how many services one call of Facts may name.
-const maxFacts = 500
-
-const (
-	factsOfServices = `SELECT ` + serviceColumns + `, s.svc, s.revision, s.tally
-		FROM services s JOIN organizations o ON o.org = s.org WHERE s.id = ANY ($2::uuid[]) AND o.id = $1`
-	insightsOfServices = `SELECT ` + insightColumns + ` FROM ` + insightTables + `
-		WHERE i.svc = ANY ($1::bigint[]) ORDER BY i.svc, i.rule`
-	countDays = `SELECT svc, key, count(*) FROM claims WHERE svc = ANY ($1::bigint[]) AND rule = $2 AND last >= $3 GROUP BY svc, key`
-)
-
-// Facts returns what scoring the services needs, in no order and from one
-// snapshot: at most 500 services. Ids that are unknown or another organization's
-// are left out. Evidence and days older than since are, too.
-func (s *Store) Facts(ctx context.Context, organizationID string, serviceIDs []string, since delta.Bucket) ([]*delta.Facts, error) {
-	if len(serviceIDs) > maxFacts {
-		return nil, fmt.Errorf("postgres: load facts: %d services asked for, at most %d allowed", len(serviceIDs), maxFacts)
-	}
-	if len(serviceIDs) == 0 {
-		return nil, nil
-	}
-	var found factsBySvc
-	err := s.read(ctx, scoring, "load facts",
-		func(b *pgx.Batch) {
-			found = make(factsBySvc, len(serviceIDs))
-			b.Queue(factsOfServices, uuidOf(organizationID), uuidsOf(serviceIDs)).Query(found.services)
-		},
-		func(b *pgx.Batch) {
-			svcs := slices.Sorted(maps.Keys(found))
-			b.Queue(findExamples, svcs).Query(found.examples)
-			b.Queue(findItems, svcs).Query(func(rows pgx.Rows) error { return found.items(rows, since) })
-			b.Queue(countDays, svcs, int16(codec.RuleNumber(catalog.LOG001)), int64(since)).Query(found.days)
-			b.Queue(insightsOfServices, svcs).Query(found.insights)
-		})
-	if err != nil {
-		return nil, err
-	}
-	return slices.Collect(maps.Values(found)), nil
-}
-
-// factsBySvc are facts by the rows of their services.
-type factsBySvc map[int64]*delta.Facts
-
-func (fs factsBySvc) services(rows pgx.Rows) error {
-	return each(rows, nil, func(rows pgx.Rows) error {
-		f := new(delta.Facts)
-		var svc, revision int64
-		var blob []byte
-		if err := scanService(rows, &f.Service, &svc, &revision, &blob); err != nil {
-			return err
-		}
-		var total codec.Tally
-		if err := total.UnmarshalBinary(blob); err != nil {
-			return err
-		}
-		f.Revision, f.Totals = uint64(revision), total.Counts
-		fs[svc] = f
-		return nil
-	})
-}
-
-func (fs factsBySvc) examples(rows pgx.Rows) error {
-	return each(rows, nil, func(rows pgx.Rows) error {
-		var svc int64
-		var blob []byte
-		if err := rows.Scan(&svc, &blob); err != nil {
-			return err
-		}
-		return codec.DecodeExamples(blob, &fs[svc].Examples)
-	})
-}
-
-func (fs factsBySvc) items(rows pgx.Rows, since delta.Bucket) error {
-	return each(rows, nil, func(rows pgx.Rows) error {
-		var svc int64
-		var blob []byte
-		if err := rows.Scan(&svc, &blob); err != nil {
-			return err
-		}
-		items, err := codec.DecodeItems(blob)
-		maps.DeleteFunc(items, func(_ delta.Item, b delta.Bucket) bool { return b < since })
-		fs[svc].Items = items
-		return err
-	})
-}
-
-func (fs factsBySvc) days(rows pgx.Rows) error {
-	return each(rows, nil, func(rows pgx.Rows) error {
-		var svc, key, days int64
-		if err := rows.Scan(&svc, &key, &days); err != nil {
-			return err
-		}
-		switch key {
-		case delta.KeyLogDay:
-			fs[svc].LogDays = uint64(days)
-		case delta.KeyDebugDay:
-			fs[svc].DebugDays = uint64(days)
-		}
-		return nil
-	})
-}
-
-func (fs factsBySvc) insights(rows pgx.Rows) error {
-	byID := make(map[string]*delta.Facts, len(fs))
-	for _, f := range fs {
-		byID[f.Service.ID] = f
-	}
-	return each(rows, nil, func(rows pgx.Rows) error {
-		in, err := insightOf(rows)
-		if err != nil {
-			return err
-		}
-		f := byID[in.Service.ID]
-		f.Insights = append(f.Insights, in)
-		return nil
-	})
-}
-
-// OrganizationMean returns the mean of the unrounded current scores of an
-// organization's services, and how many have one.
-func (s *Store) OrganizationMean(ctx context.Context, organizationID string) (mean float64, services int, err error) {
-	err = s.read(ctx, scoring, "average scores", func(b *pgx.Batch) {
-		b.Queue(`SELECT coalesce(avg(score), 0), count(score) FROM services
-			WHERE org = (SELECT org FROM organizations WHERE id = $1) AND score_id IS NOT NULL`, uuidOf(organizationID)).
-			QueryRow(func(row pgx.Row) error { return row.Scan(&mean, &services) })
-	})
-	if err != nil {
-		return 0, 0, err
-	}
-	return mean, services, nil
-}
 
 const (
 	lockScored = `SELECT svc, id FROM services WHERE id = ANY ($1::uuid[]) AND org = $2 ORDER BY svc FOR NO KEY UPDATE`
@@ -240,8 +24,8 @@ const (
 		FROM unnest($1::bigint[], $2::bigint[], $3::uuid[], $4::float8[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[])
 			AS n (svc, revision, id, score, evaluated, failed, at, span, created)
 		WHERE s.svc = n.svc`
-	// The status of an insight that is muted, or was when it was scored, stays. The row
-	// of insights is written only where it changes.
+	// The status stays if the insight is muted, or was muted when it was scored. The row of
+	// insights is written only if it changes.
 	saveInsights = `WITH scored AS (
 			SELECT n.*, i.id IS NOT NULL AS known, i.status AS was,
 				CASE WHEN i.status = 3 OR n.status = 3 THEN coalesce(i.status, n.status) ELSE n.status END AS becomes,
@@ -265,14 +49,14 @@ const (
 			SELECT svc, rule, id, $1::bigint, becomes, weight, signal, created_at, updated_at, telemetry_at, trace_id, attributes FROM scored WHERE NOT known`
 )
 
-// SaveScores stores what scoring gave, in one transaction: current scores, rows
-// of the history, insights. A service counts as scored unless its facts changed
-// after Facts returned them. Whether an insight is muted is not for the scorer
-// to say: the status of a muted one stays, and a result that says muted does not
-// change the status of one that is no longer. Without the lease of the fence it is
-// delta.ErrLeaseLost, and nothing is stored.
+// SaveScores stores the results of scoring in one transaction: current scores, rows of
+// the history, insights. A service counts as scored unless its facts changed after Facts
+// returned them. The scorer does not decide whether an insight is muted: SaveScores keeps
+// the status of a muted insight, and a muted result does not change the status of an
+// insight that is no longer muted. Without the lease of the fence it returns
+// delta.ErrLeaseLost and stores nothing.
 func (s *Store) SaveScores(ctx context.Context, f delta.Fence, organizationID string, results []delta.Result) error {
-	// What cannot be stored fails before anything is locked.
+	// Reject invalid values before the transaction locks rows.
 	rows := make([]*scoreRow, 0, len(results))
 	for i := range results {
 		r, err := scoreRowOf(&results[i])
@@ -305,7 +89,7 @@ func (s *Store) SaveScores(ctx context.Context, f delta.Fence, organizationID st
 	})
 }
 
-// scoreRow is a result as it is stored.
+// scoreRow is a result in its stored form.
 type scoreRow struct {
 	id                pgtype.UUID
 	svc               int64
@@ -316,12 +100,10 @@ type scoreRow struct {
 	insights          []insightRow
 }
 
-// insightRow is an insight of a result as it is stored.
+// insightRow is an insight of a result in its stored form.
 type insightRow struct {
 	*assay.Insight
-	id                           pgtype.UUID
-	rule, status, weight, signal int16
-	attributes                   string
+	encoded codec.Insight
 }
 
 func scoreRowOf(r *delta.Result) (*scoreRow, error) {
@@ -336,36 +118,16 @@ func scoreRowOf(r *delta.Result) (*scoreRow, error) {
 		}
 	}
 	for _, in := range r.Insights {
-		i, err := insightRowOf(in)
+		encoded, err := codec.EncodeInsight(in)
 		if err != nil {
 			return nil, fmt.Errorf("insight %s: %w", in.ID, err)
 		}
-		row.insights = append(row.insights, i)
+		row.insights = append(row.insights, insightRow{in, encoded})
 	}
 	return row, nil
 }
 
-func insightRowOf(in *assay.Insight) (insightRow, error) {
-	rule, ok := catalog.ByInsightType(in.Type)
-	if !ok {
-		return insightRow{}, fmt.Errorf("unknown insight type %q", in.Type)
-	}
-	status := codec.StatusNumber(in.Status)
-	if status == 0 {
-		return insightRow{}, fmt.Errorf("unknown status %q", string(in.Status))
-	}
-	attributes, err := codec.EncodeAttributes(in.Attributes)
-	if err != nil {
-		return insightRow{}, err
-	}
-	info := rule.Info()
-	return insightRow{
-		Insight: in, id: uuidOf(in.ID), rule: int16(codec.RuleNumber(rule)), status: int16(status),
-		weight: int16(info.Impact.Weight()), signal: int16(codec.SignalNumber(info.Signal)), attributes: string(attributes),
-	}, nil
-}
-
-// scorePartitions returns the partitions of the rows that the history gets.
+// scorePartitions returns the partitions for the new rows of the history.
 func scorePartitions(rows []*scoreRow) []partition {
 	days := make(map[partition]bool)
 	for _, r := range rows {
@@ -376,8 +138,8 @@ func scorePartitions(rows []*scoreRow) []partition {
 	return slices.Collect(maps.Keys(days))
 }
 
-// lockOf locks the services of rows and returns the rows of those that there are, in
-// the order of their services. Others have been forgotten since their facts were read.
+// lockOf locks the services of rows and returns the rows with an existing service, in the
+// order of their services. The others were deleted since their facts were read.
 func lockOf(ctx context.Context, tx pgx.Tx, org int64, rows []*scoreRow) ([]*scoreRow, error) {
 	if len(rows) == 0 {
 		return nil, nil
@@ -462,8 +224,8 @@ func queueHistory(b *pgx.Batch, rows []*scoreRow) {
 	}
 }
 
-// queueInsights writes insights, all in one statement: it counts them, and what it
-// counts is locked until the end.
+// queueInsights writes all insights in one statement. The statement updates their counts,
+// whose rows stay locked until the end.
 func queueInsights(b *pgx.Batch, org int64, rows []*scoreRow) {
 	var (
 		ids                                         []pgtype.UUID
@@ -474,9 +236,11 @@ func queueInsights(b *pgx.Batch, org int64, rows []*scoreRow) {
 	for _, r := range rows {
 		for i := range r.insights {
 			in := &r.insights[i]
-			ids, svcs = append(ids, in.id), append(svcs, r.svc)
-			rules, statuses, weights, signals = append(rules, in.rule), append(statuses, in.status), append(weights, in.weight), append(signals, in.signal)
-			reasons, traces, attributes = append(reasons, in.MuteReason), append(traces, in.TraceID), append(attributes, in.attributes)
+			e := &in.encoded
+			ids, svcs = append(ids, uuidOf(in.ID)), append(svcs, r.svc)
+			rules, statuses = append(rules, int16(e.Rule)), append(statuses, int16(e.Status))
+			weights, signals = append(weights, int16(e.Weight)), append(signals, int16(e.Signal))
+			reasons, traces, attributes = append(reasons, in.MuteReason), append(traces, in.TraceID), append(attributes, e.Attributes)
 			telemetry, detected = append(telemetry, micros(in.TelemetryAt)), append(detected, micros(in.DetectedAt))
 			created, updated = append(created, micros(in.CreatedAt)), append(updated, micros(in.UpdatedAt))
 		}

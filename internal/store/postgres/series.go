@@ -6,7 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"assay/internal/delta"
-	"assay/internal/store/fold"
+	"assay/internal/store/merge"
 )
 
 const (
@@ -33,7 +33,7 @@ func queueSeries(b *pgx.Batch, services []*service) error {
 		if s.facts.Series.Empty() {
 			continue
 		}
-		kept, merged, err := fold.Series(s.series, &s.facts.Series)
+		kept, merged, err := merge.Series(s.series, &s.facts.Series)
 		if err != nil {
 			return err
 		}

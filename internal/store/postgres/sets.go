@@ -10,10 +10,10 @@ import (
 
 	"assay/internal/delta"
 	"assay/internal/store/codec"
-	"assay/internal/store/fold"
+	"assay/internal/store/merge"
 )
 
-// setPartitions returns the partitions that the distinct sets of services lie in.
+// setPartitions returns the partitions of the distinct sets of services.
 func setPartitions(services []*service) []partition {
 	days := make(map[partition]bool)
 	for _, s := range services {
@@ -24,8 +24,7 @@ func setPartitions(services []*service) []partition {
 	return slices.Collect(maps.Keys(days))
 }
 
-// setRows are keys of distinct sets in one partition, and what is stored of them, in
-// columns.
+// setRows are the keys and stored values of distinct sets in one partition, in columns.
 type setRows struct {
 	hours, svcs, keys, lasts []int64
 	rules                    []int16
@@ -38,12 +37,12 @@ func (r *setRows) add(svc int64, k delta.DistinctKey) {
 	r.rules, r.keys = append(r.rules, int16(codec.RuleNumber(k.Rule))), append(r.keys, int64(k.Key))
 }
 
-// queueSets reads the distinct sets that there are news of.
+// queueSets reads the distinct sets that the facts change.
 func queueSets(b *pgx.Batch, bySvc map[int64]*service) {
 	byDay := make(map[partition]*setRows)
 	for _, svc := range slices.Sorted(maps.Keys(bySvc)) {
 		s := bySvc[svc]
-		s.sets = make(map[delta.DistinctKey]*fold.Set)
+		s.sets = make(map[delta.DistinctKey]*merge.Set)
 		for k := range s.facts.Distinct {
 			in(byDay, setsTable.of(k.Hour)).add(svc, k)
 		}
@@ -55,12 +54,12 @@ func queueSets(b *pgx.Batch, bySvc map[int64]*service) {
 				return each(rows, nil, func(rows pgx.Rows) error {
 					var hour, svc, key, last int64
 					var number int16
-					set := new(fold.Set)
+					set := new(merge.Set)
 					if err := rows.Scan(&hour, &svc, &number, &key, &last, &set.Full, &set.Members); err != nil {
 						return err
 					}
 					set.Last = delta.Bucket(last)
-					rule, _ := codec.RuleByNumber(int64(number)) // one that was asked for
+					rule, _ := codec.RuleByNumber(int64(number)) // the query asks for known rules only
 					bySvc[svc].sets[delta.DistinctKey{Rule: rule, Hour: hour, Key: uint64(key)}] = set
 					return nil
 				})
@@ -68,7 +67,7 @@ func queueSets(b *pgx.Batch, bySvc map[int64]*service) {
 	}
 }
 
-// in returns the rows of a partition, made when they are the first.
+// in returns the rows of a partition and adds an empty entry if there is none.
 func in[T any](byDay map[partition]*T, p partition) *T {
 	if byDay[p] == nil {
 		byDay[p] = new(T)
@@ -76,10 +75,10 @@ func in[T any](byDay map[partition]*T, p partition) *T {
 	return byDay[p]
 }
 
-// addSets adds the sets of the facts to the stored ones, what they count to the
-// buckets and what they find to the evidence. It leaves what is to be stored.
+// addSets merges the sets of the facts with the stored ones. It adds counts to the
+// buckets and findings to the evidence, and keeps the sets to store.
 func (s *service) addSets() error {
-	changed := make(map[delta.DistinctKey]*fold.Set)
+	changed := make(map[delta.DistinctKey]*merge.Set)
 	for k, fact := range s.facts.Distinct {
 		set, err := s.sets[k].Add(k, fact, s.buckets, s.found)
 		if err != nil {
@@ -97,7 +96,7 @@ func (s *service) addSets() error {
 func (c *commit) queueSetRows(b *pgx.Batch, services []*service) {
 	byDay := make(map[partition]*setRows)
 	for _, s := range services {
-		for _, k := range slices.SortedFunc(maps.Keys(s.sets), fold.CompareSets) {
+		for _, k := range slices.SortedFunc(maps.Keys(s.sets), merge.CompareSets) {
 			set, r := s.sets[k], in(byDay, setsTable.of(k.Hour))
 			r.add(s.svc, k)
 			r.lasts, r.full, r.members = append(r.lasts, int64(set.Last)), append(r.full, set.Full), append(r.members, set.Members)

@@ -11,15 +11,16 @@ import (
 	"assay/internal/store/inspect"
 )
 
-// countedBytes is the size up to which the rows of a table are counted.
+// countedBytes is the size up to which Stats counts the rows of a table.
 const countedBytes = 64 << 20
 
-// Stats returns what is in the store, rows and bytes of every table. A large table's rows
-// are as many as the server's statistics say. Log and Free are not known.
+// Stats returns the contents of the store, with rows and bytes of every table. The row
+// count of a large table is the estimate of the server's statistics. Log and Free are
+// unknown.
 func (s *Store) Stats(ctx context.Context) (*inspect.Stats, error) {
 	var (
 		st    *inspect.Stats
-		small []int // of its tables
+		small []int // indexes in its tables
 	)
 	err := s.read(ctx, pages, "look through the tables",
 		func(b *pgx.Batch) {
@@ -32,7 +33,7 @@ func (s *Store) Stats(ctx context.Context) (*inspect.Stats, error) {
 				}
 				return err
 			})
-			// reltuples is below 0 where a table was never looked at.
+			// reltuples is negative for a table without statistics.
 			b.Queue(`SELECT t.relname, bool_or(c.reltuples < 0) OR sum(pg_relation_size(c.oid)) <= $1, sum(greatest(c.reltuples, 0))::bigint, sum(pg_total_relation_size(c.oid))::bigint
 				FROM pg_class AS t,
 					LATERAL (SELECT t.oid UNION SELECT relid FROM pg_partition_tree(t.oid)) AS p

@@ -22,70 +22,73 @@ import (
 
 	"assay"
 	"assay/internal/store/lane"
+	"assay/internal/store/query"
 )
 
-// Defaults of Config, and limits that none of its fields sets.
+// Defaults of Config, and fixed limits.
 const (
 	defaultConns     = 10
 	defaultStatement = 5 * time.Second
 	connectTimeout   = 3 * time.Second // unless the URL has connect_timeout
-	lockTimeout      = 4 * time.Second // how long a statement waits for another's lock
+	lockTimeout      = 4 * time.Second // how long a statement waits for a lock
 	idleTimeout      = 5 * time.Second // how long a transaction may be open without a statement
-	sendTimeout      = 5 * time.Second // how long the server waits for a client that does not take its answer
+	sendTimeout      = 5 * time.Second // how long the server waits for a client that does not read its answer
 	rollbackTimeout  = time.Second
-	cancelDelay      = time.Second // how long the server may take to cancel a statement whose context has ended
+	cancelDelay      = time.Second // how long the server may take to cancel a statement after its context has ended
 )
 
-// Config says which database to open, and how.
+// Config configures a Store.
 type Config struct {
-	// URL of the database, such as postgres://user:password@host:5432/assay. It may
-	// name several hosts; unless it says otherwise with target_session_attrs, the one
-	// that takes writes is used. Parameters are those of libpq and of package pgxpool.
+	// URL of the database, such as postgres://user:password@host:5432/assay. It may name
+	// several hosts; the store uses the one that accepts writes, unless target_session_attrs
+	// says otherwise. Parameters are those of libpq and of package pgxpool.
 	URL string
-	// Migrate applies missing migrations. Without it an older schema is an error.
+	// Migrate applies missing migrations. Without it, an older schema is an error.
 	Migrate bool
-	// Now returns the time by which the store stamps and judges. Default the clock of
-	// the server, which all replicas share.
+	// Now returns the time of the store. Default: the clock of the server, which all
+	// replicas share.
 	Now func() time.Time
-	// MaxConns bounds the connections. Of three or more, some are only for commits, leases
-	// and scoring, and some for what taking telemetry in asks, three each when there are
-	// nine or more; see lane.New. Default 10, or pool_max_conns of the URL.
+	// MaxConns limits the connections. With three or more, some are reserved for commits,
+	// leases and scoring, and some for the lookups of ingestion; with nine or more, three
+	// each. See lane.New. Default 10, or pool_max_conns of the URL.
 	MaxConns int
-	// StatementTimeout bounds each statement of a call whose context has no deadline, and
-	// four times as much its transactions. Default 5 s.
+	// StatementTimeout limits each statement of a call whose context has no deadline. Its
+	// transactions are limited to four times as much. Default 5 s.
 	StatementTimeout time.Duration
-	// Logger is told what is repeated, and why. Default none.
+	// Logger logs retries and their causes. Default none.
 	Logger *slog.Logger
 }
 
 // Store is a PostgreSQL database. It is safe for concurrent use.
 type Store struct {
+	*query.Queries
 	pool      *pgxpool.Pool
-	clock     func() time.Time // nil: the server's
+	clock     func() time.Time // nil: the server's clock
 	statement time.Duration
-	// whileSending bounds, as another SET LOCAL, how long the server holds on to a
-	// transaction whose client it cannot reach. "" where the server cannot.
+	// whileSending limits, as another SET LOCAL, how long the server keeps a transaction of
+	// an unreachable client. "" if the server does not support it.
 	whileSending string
 	lanes        *lane.Lanes
 	logger       *slog.Logger
 	closed       atomic.Bool
-	// generation of the connections: the next one when those of the last are
-	// given up.
+	// Generation of the connections. It is incremented when the connections of the current
+	// one are closed.
 	generation atomic.Uint64
 	partitions partitions
-	forgotten  atomic.Int64 // up to when commits have forgotten requests
+	forgotten  atomic.Int64 // commits have deleted requests up to this time
 	known      int64        // newest version of the schema that this program knows
 }
 
-// Open opens the store and brings its schema up to date, as c says. A schema that this
-// program cannot work with is an *inspect.SchemaError. A server that cannot be reached is
-// assay.CodeUnavailable.
+// Open opens the store and applies or checks the migrations, according to c. If this
+// program does not support the schema, the error is an *inspect.SchemaError. If the
+// server is unreachable, the error is assay.CodeUnavailable.
 func Open(ctx context.Context, c Config) (*Store, error) {
 	config, err := parseURL(c.URL)
 	if err != nil {
 		return nil, err
 	}
 	s := &Store{clock: c.Now, statement: c.StatementTimeout, logger: c.Logger}
+	s.Queries = query.New(engine{s}, &dialect)
 	if s.statement <= 0 {
 		s.statement = defaultStatement
 	}
@@ -96,8 +99,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		config.MaxConns = int32(min(c.MaxConns, 1<<15))
 	}
 	config.AfterConnect = s.connected
-	// What is done with a connection that died is repeated on another one, so none is
-	// asked first whether it lives.
+	// Do not ping: the store retries on another connection after a dead one.
 	config.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false }
 	s.lanes = lane.New(int(config.MaxConns))
 	if s.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
@@ -109,8 +111,8 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	return s, nil
 }
 
-// parseURL returns the configuration of the pool. Its errors do not show the URL,
-// of which a password may be any part.
+// parseURL returns the configuration of the pool. Its errors never contain the URL, since
+// any part of it may belong to a password.
 func parseURL(raw string) (*pgxpool.Config, error) {
 	if !strings.HasPrefix(raw, "postgres://") && !strings.HasPrefix(raw, "postgresql://") {
 		return nil, assay.Errorf(assay.CodeInvalid, "postgres: the address of the database is not a URL such as postgres://user:password@host:5432/database")
@@ -121,7 +123,7 @@ func parseURL(raw string) (*pgxpool.Config, error) {
 			"and parameters, the files they name and the environment's PG variables must be right")
 	}
 	_, query, _ := strings.Cut(raw, "?")
-	parameters, _ := url.ParseQuery(query) // which has been parsed already
+	parameters, _ := url.ParseQuery(query) // has been parsed already
 	if !parameters.Has("pool_max_conns") {
 		config.MaxConns = defaultConns
 	}
@@ -129,7 +131,7 @@ func parseURL(raw string) (*pgxpool.Config, error) {
 	if !parameters.Has("connect_timeout") {
 		cc.ConnectTimeout = connectTimeout
 	}
-	cc.DialFunc = (&net.Dialer{Timeout: cc.ConnectTimeout}).DialContext // also for what cancels a statement
+	cc.DialFunc = (&net.Dialer{Timeout: cc.ConnectTimeout}).DialContext // also cancels statements
 	if !parameters.Has("target_session_attrs") {
 		cc.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	}
@@ -142,9 +144,8 @@ func parseURL(raw string) (*pgxpool.Config, error) {
 	return config, nil
 }
 
-// ambiguous tells whether an @ stands where a URL has none, after an unescaped / or ?
-// of a password: parts of that would be taken for a host or a database, which errors
-// show.
+// ambiguous reports whether an @ follows an unescaped / or ? of a password. The parser
+// would take parts of the password for a host or a database, which errors contain.
 func ambiguous(raw string) bool {
 	_, rest, _ := strings.Cut(raw, "://")
 	path, query, _ := strings.Cut(rest, "?")
@@ -159,14 +160,15 @@ func (s *Store) open(ctx context.Context, migrate bool) error {
 	return s.Ping(ctx)
 }
 
-// Close closes the store. Calls under way end first.
+// Close closes the store. Calls in progress end first.
 func (s *Store) Close() error {
 	s.closed.Store(true)
 	s.pool.Close()
 	return nil
 }
 
-// Ping tells whether the store can be read and written: CodeUnavailable when not.
+// Ping checks that the store is readable and writable. The error is CodeUnavailable if it
+// is not.
 func (s *Store) Ping(ctx context.Context) error {
 	return s.update(ctx, lookups, "ping", func(tx pgx.Tx) error {
 		var readOnly bool
@@ -181,19 +183,20 @@ func (s *Store) Ping(ctx context.Context) error {
 	})
 }
 
-// now is the time by which the store stamps and judges.
+// now returns the time of the store.
 func (s *Store) now(ctx context.Context, tx pgx.Tx) (time.Time, error) {
 	if s.clock != nil {
-		return stored(s.clock()), nil
+		return query.Stored(s.clock()), nil
 	}
 	var us int64
 	if err := tx.QueryRow(ctx, `SELECT `+serverMicros).Scan(&us); err != nil {
 		return time.Time{}, err
 	}
-	return timeOf(us), nil
+	return query.TimeOf(us), nil
 }
 
-// injectedNow is now for a statement that takes the server's time where it is NULL.
+// injectedNow returns the injected time for a statement that falls back to the server's
+// clock, nil for none.
 func (s *Store) injectedNow() *int64 {
 	if s.clock == nil {
 		return nil
@@ -202,12 +205,12 @@ func (s *Store) injectedNow() *int64 {
 	return &us
 }
 
-// serverMicros is the present by the server's clock, as times are stored.
+// serverMicros is the current time of the server's clock in its stored form.
 const serverMicros = `floor(extract(epoch FROM clock_timestamp()) * 1000000)::bigint`
 
-// How transactions begin. Reads are from one snapshot. Writes see what others have
-// committed when each of their statements begins, so that after waiting for a row's
-// lock they see what whoever held it wrote.
+// Transaction modes. Reads use one snapshot. Each statement of a write sees earlier
+// commits, so a statement that waited for a row's lock sees the changes of the previous
+// holder.
 const (
 	beginView   = `begin isolation level repeatable read, read only`
 	beginUpdate = `begin isolation level read committed`
@@ -218,15 +221,15 @@ func (s *Store) view(ctx context.Context, l lane.Lane, what string, do func(pgx.
 	return s.transact(ctx, l, what, beginView, do)
 }
 
-// update runs do in a transaction that reads and writes. do may run again, after
-// everything it did has been undone.
+// update runs do in a transaction that reads and writes. After a rollback, do may run
+// again.
 func (s *Store) update(ctx context.Context, l lane.Lane, what string, do func(pgx.Tx) error) error {
 	return s.transact(ctx, l, what, beginUpdate, do)
 }
 
-// read runs the queries that the steps put into batches, from one snapshot and each
-// step in one round trip. Their callbacks (pgx.QueuedQuery) get the results, before
-// the next step is asked for its queries; steps and callbacks may run again.
+// read runs the queries that the steps add to batches, from one snapshot and with one
+// round trip a step. Callbacks (pgx.QueuedQuery) receive the results before the next step
+// runs. Steps and callbacks may run again.
 func (s *Store) read(ctx context.Context, l lane.Lane, what string, steps ...func(*pgx.Batch)) error {
 	leave, err := s.lanes.Enter(ctx, l)
 	if err != nil {
@@ -239,7 +242,7 @@ func (s *Store) read(ctx context.Context, l lane.Lane, what string, steps ...fun
 			b := new(pgx.Batch)
 			if i == 0 {
 				b.Queue(beginView)
-				b.Queue(`SELECT set_config('statement_timeout', $1::text, true)`, s.statementTimeout(ctx))
+				b.Queue(`SELECT set_config('statement_timeout', $1::text, true), set_config('jit', 'off', true)`, s.statementTimeout(ctx))
 			}
 			queue(b)
 			if i == len(steps)-1 {
@@ -265,7 +268,7 @@ func (s *Store) transact(ctx context.Context, l lane.Lane, what, begin string, d
 	defer leave()
 	return s.repeat(ctx, what, func(conn *pgx.Conn) (bool, error) {
 		defer s.bound(ctx, conn)()
-		// Several statements without parameters are one round trip.
+		// Send several statements without parameters in one round trip.
 		tx, err := conn.BeginTx(ctx, pgx.TxOptions{BeginQuery: begin +
 			`; set local statement_timeout = ` + s.statementTimeout(ctx) +
 			`; set local lock_timeout = ` + milliseconds(lockTimeout) +
@@ -285,13 +288,13 @@ func (s *Store) transact(ctx context.Context, l lane.Lane, what, begin string, d
 	})
 }
 
-// maxStatements is how many statements of full length a transaction may last whose context
-// has no deadline.
+// maxStatements limits a transaction whose context has no deadline to this multiple of
+// the statement timeout.
 const maxStatements = 4
 
-// bound ends a connection on which a transaction lasts too long, unless its context
-// sees to that: the server bounds statements, but may be out of reach. The function it
-// returns is to be called at the transaction's end.
+// bound closes the connection of a transaction that lasts too long, unless its context
+// has a deadline: the server limits statements, but may be unreachable. The caller calls
+// stop at the end of the transaction.
 func (s *Store) bound(ctx context.Context, conn *pgx.Conn) (stop func()) {
 	if _, ok := ctx.Deadline(); ok {
 		return func() {}
@@ -300,21 +303,21 @@ func (s *Store) bound(ctx context.Context, conn *pgx.Conn) (stop func()) {
 	return func() { end.Stop() }
 }
 
-// rollback ends a transaction; its connection is closed when that fails.
+// rollback rolls a transaction back. If this fails, it closes the connection.
 func rollback(ctx context.Context, conn *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
 	defer cancel()
 	if _, err := conn.Exec(ctx, `rollback`); err != nil {
-		_ = conn.Close(ctx) // the pool makes another one
+		_ = conn.Close(ctx) // the pool opens another one
 	}
 }
 
-// statementTimeout is how long a statement may take: as long as ctx, and what is
-// usual where that has no deadline.
+// statementTimeout returns the timeout of a statement: the time left of ctx, or the
+// default if ctx has no deadline.
 func (s *Store) statementTimeout(ctx context.Context) string {
 	timeout := s.statement
 	if deadline, ok := ctx.Deadline(); ok {
-		// When the context ends first, the error says so.
+		// Let the context end first, so that the error names it.
 		timeout = time.Until(deadline) + time.Second
 	}
 	return milliseconds(timeout)
@@ -324,27 +327,11 @@ func milliseconds(d time.Duration) string {
 	return strconv.FormatInt(min(max(d.Milliseconds(), 1), 1<<30), 10)
 }
 
-// micros is how a time is stored: microseconds since 1970, 0 for none.
-func micros(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	return t.UnixMicro()
-}
+// micros returns a time in its stored form.
+func micros(t time.Time) int64 { return query.Micros(t) }
 
-// timeOf is the inverse of micros.
-func timeOf(us int64) time.Time {
-	if us == 0 {
-		return time.Time{}
-	}
-	return time.UnixMicro(us).UTC()
-}
-
-// stored returns t as it will be read back.
-func stored(t time.Time) time.Time { return timeOf(micros(t)) }
-
-// uuidOf returns an id as it is stored, NULL for anything that is not a UUID: such
-// an id matches no row.
+// uuidOf returns an id in its stored form. NULL, for an id that is not a UUID, matches no
+// row.
 func uuidOf(id string) pgtype.UUID {
 	if len(id) != 36 {
 		return pgtype.UUID{}
@@ -353,7 +340,7 @@ func uuidOf(id string) pgtype.UUID {
 	return pgtype.UUID{Bytes: u, Valid: err == nil}
 }
 
-// uuidsOf returns ids as they are stored.
+// uuidsOf returns ids in their stored form.
 func uuidsOf(ids []string) []pgtype.UUID {
 	us := make([]pgtype.UUID, len(ids))
 	for i, id := range ids {
@@ -362,24 +349,8 @@ func uuidsOf(ids []string) []pgtype.UUID {
 	return us
 }
 
-// idOf is the inverse of uuidOf.
-func idOf(u pgtype.UUID) string {
-	if !u.Valid {
-		return ""
-	}
-	return uuid.UUID(u.Bytes).String()
-}
-
-// bytesOf is how a text that comes from telemetry is stored.
+// bytesOf returns the stored form of a text from telemetry.
 func bytesOf(s string) []byte { return []byte(s) }
-
-// changedOne returns missing() for a statement that met no row.
-func changedOne(tag pgconn.CommandTag, err error, missing func() error) error {
-	if err == nil && tag.RowsAffected() == 0 {
-		err = missing()
-	}
-	return err
-}
 
 // orgOf returns the row of an organization.
 func orgOf(ctx context.Context, tx pgx.Tx, id string) (int64, error) {
@@ -407,10 +378,10 @@ func each(rows pgx.Rows, err error, scan func(pgx.Rows) error) error {
 	return rows.Err()
 }
 
-// taken tells whether err says that a unique value is taken.
+// taken reports whether err is a violation of a unique constraint.
 func taken(err error) bool { return stateOf(err) == uniqueViolation }
 
-// stateOf returns the SQLSTATE of an error of the server, "" for any other.
+// stateOf returns the SQLSTATE of a server error, "" for any other error.
 func stateOf(err error) string {
 	var e *pgconn.PgError
 	if errors.As(err, &e) {

@@ -20,7 +20,7 @@ import (
 	"assay/internal/store/storetest"
 )
 
-// TestUpgradeOfHashes brings a database up to date whose hashes are not keyed.
+// TestUpgradeOfHashes migrates a database with unkeyed hashes.
 func TestUpgradeOfHashes(t *testing.T) {
 	url, err := server.NewDatabase(t.Context())
 	require.NoError(t, err)
@@ -66,7 +66,7 @@ func TestUpgradeOfHashes(t *testing.T) {
 	s, err := Open(t.Context(), Config{URL: url, Migrate: true})
 	require.NoError(t, err)
 	defer s.Close()
-	// A replica of the version before goes on.
+	// A replica of the previous version continues.
 	_, err = db.ExecContext(t.Context(), `INSERT INTO claims (svc, rule, key, value, last, org, key_text, value_text, written_at) VALUES (1, $1, 2, 20000, $2, 1, '', '', 0)`,
 		number(catalog.LOG001), last)
 	require.NoError(t, err)

@@ -14,17 +14,18 @@ import (
 	"assay/internal/store/inspect"
 )
 
-// BackupConfig says what Backup copies.
+// BackupConfig configures Backup.
 type BackupConfig struct {
-	Path     string   // of the store; any process may have it open
-	To       string   // the file to make, in a directory that exists
-	Replace  bool     // a file that is there already; otherwise it is assay.CodeConflict
+	Path     string   // of the store; other processes may have it open
+	To       string   // the file to create, in an existing directory
+	Replace  bool     // replace an existing file; without it, an existing file is assay.CodeConflict
 	Progress Progress // may be nil
 }
 
-// Backup copies a store, of whatever version its schema is, to one file that is consistent,
-// checked, on disk and readable by its owner alone when Backup returns; before that there is
-// no such file. It holds keys as the store does. Writers are not held up.
+// Backup copies a store of any schema version to a single file. When Backup returns, the
+// file is consistent, checked, synced to disk and readable by its owner only; before
+// that, the file does not exist. The backup contains keys, as the store does. Backup does
+// not block writers.
 func Backup(ctx context.Context, c BackupConfig) (inspect.Schema, error) {
 	var none inspect.Schema
 	if err := checkTarget(c.Path, c.To, c.Replace); err != nil {
@@ -57,7 +58,7 @@ func Backup(ctx context.Context, c BackupConfig) (inspect.Schema, error) {
 	return schema, nil
 }
 
-// checkTarget says early what would fail at the end.
+// checkTarget reports early an error that would otherwise occur at the end.
 func checkTarget(from, to string, replace bool) error {
 	info, err := os.Stat(to)
 	switch {
@@ -77,19 +78,20 @@ func checkTarget(from, to string, replace bool) error {
 	return nil
 }
 
-// RestoreConfig says what Restore puts where.
+// RestoreConfig configures Restore.
 type RestoreConfig struct {
-	From     string   // a file that Backup made, or any whole copy of a store
-	Path     string   // of the store; its directory is made if need be
-	Replace  bool     // a store that is there already; otherwise it is assay.CodeConflict
+	From     string   // a file that Backup created, or any complete copy of a store
+	Path     string   // of the store; Restore creates its directory if it is missing
+	Replace  bool     // replace an existing store; without it, an existing store is assay.CodeConflict
 	Progress Progress // may be nil
 }
 
-// Restore puts a copy of a backup in the place of a store, at once: whatever happens, there
-// is the former store or the backup. The schema is as old as it was, so the store may have to be
-// migrated. The store belongs to whom the directory belongs to. A file that is not a store of assay is assay.CodeInvalid, one with a schema that this
-// program cannot work with an *inspect.SchemaError, a store that any process has open
-// assay.CodeConflict; a store that is damaged can be replaced.
+// Restore replaces a store with a copy of a backup, atomically: after a failure, either
+// the former store or the backup is in place. It does not migrate the schema. The owner
+// of the directory becomes the owner of the store. If the file is not an assay store, the
+// error is assay.CodeInvalid. If this program does not support its schema, the error is
+// an *inspect.SchemaError. If any process has the store open, the error is
+// assay.CodeConflict. Restore can replace a damaged store.
 func Restore(ctx context.Context, c RestoreConfig) (inspect.Schema, error) {
 	var none inspect.Schema
 	if err := checkTarget(c.From, c.Path, c.Replace); err != nil {
@@ -131,21 +133,21 @@ func Restore(ctx context.Context, c RestoreConfig) (inspect.Schema, error) {
 	return schema, nil
 }
 
-// replace puts a copy in the place of a store.
+// replace moves a copy to the path of a store.
 func replace(ctx context.Context, copied *partial, there bool) error {
 	if err := giveTo(copied.path, filepath.Dir(copied.to)); err != nil {
 		return err
 	}
-	// Again: somebody may have looked at the store with a program that knows no lock.
+	// Retire it again: a program that ignores the lock may have opened the store.
 	if err := retire(ctx, copied.to); err != nil {
 		return err
 	}
 	return copied.rename(there)
 }
 
-// retire makes the file of a store all there is of it, so that it can be replaced by
-// renaming: a write-ahead log that stays would be taken for one of the new file. Where the file
-// is damaged or missing, there is nothing to fold the log into.
+// retire merges the write-ahead log of a store into its file, so that a rename can
+// replace the store: SQLite would apply a remaining log to the new file. If the file is
+// damaged or missing, retire does not merge.
 func retire(ctx context.Context, path string) error {
 	if _, err := os.Stat(path); err == nil {
 		db, err := openDB(path, url.Values{"_busy_timeout": {"100"}, "_synchronous": {"FULL"}}, 1)

@@ -23,14 +23,17 @@ import (
 var testTime = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 // usageOf returns the log records that an organization sent.
-func usageOf(t *testing.T, s *Store, org string) int64 {
+func usageOf(t *testing.T, s *Store, org string) (n int64) {
 	t.Helper()
-	records, err := s.LogRecords(t.Context())
+	records, err := s.LogRecords(t.Context(), org, time.Unix(0, 0), time.Now().AddDate(1, 0, 0), time.Minute)
 	require.NoError(t, err)
-	return int64(records[org][assay.SeverityInfo])
+	for i := range records {
+		n += int64(records[i].Counts[assay.SeverityInfo])
+	}
+	return n
 }
 
-// addRecords commits one log record, and services for the store to have some pages.
+// addRecords commits one log record, and services to give the store some pages.
 func addRecords(t *testing.T, s *Store, org string, services int) {
 	t.Helper()
 	require.NoError(t, s.Commit(t.Context(), testTime, nil, func([]bool) *delta.Delta {
@@ -50,7 +53,7 @@ func filled(t *testing.T, dir string) (s *Store, path, org string) {
 	return s, path, org
 }
 
-// names returns what is in a directory.
+// names returns the names of the files in a directory.
 func names(t *testing.T, dir string) (names []string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -73,8 +76,8 @@ func copyFile(t *testing.T, from, to string) {
 	require.NoError(t, out.Close())
 }
 
-// TestBackup makes one while others write: it is of one moment, and it does not begin
-// anew with every commit.
+// TestBackup copies a store during writes: the copy is one snapshot, and commits do not
+// restart it.
 func TestBackup(t *testing.T) {
 	defer func(step int32) { copyStep = step }(copyStep)
 	copyStep = 8
@@ -100,7 +103,7 @@ func TestBackup(t *testing.T) {
 	require.EqualValues(t, last, info.Size())
 	require.Equal(t, []string{filepath.Base(to)}, names(t, filepath.Dir(to)), "one file")
 
-	// Somebody may look at it where nothing can be written.
+	// The backup is readable in a directory without write access.
 	require.NoError(t, os.Chmod(filepath.Dir(to), 0o500))
 	db, err := sql.Open("sqlite", "file:"+filepath.Dir(to)+"/50%25%3f%23&=.db?mode=ro")
 	require.NoError(t, err)
@@ -171,7 +174,7 @@ func TestBackupRefusals(t *testing.T) {
 	require.Equal(t, os.FileMode(0o600), info.Mode())
 }
 
-// TestDamageIsNotBackedUp: a copy that is damaged as the store is, is no backup.
+// TestDamageIsNotBackedUp: a backup of a damaged store fails.
 func TestDamageIsNotBackedUp(t *testing.T) {
 	s, path, _ := filled(t, t.TempDir())
 	require.NoError(t, s.Close())
@@ -199,7 +202,7 @@ func TestRestore(t *testing.T) {
 	require.NoError(t, err)
 	addRecords(t, source, org, 10)
 
-	// crashed puts the files of the source, as they are, where a store is.
+	// crashed copies the files of the source, unchanged, to the path of a store.
 	crashed := func(t *testing.T, to string) {
 		for _, suffix := range []string{"", "-wal", "-shm"} {
 			copyFile(t, path+suffix, to+suffix)
@@ -242,15 +245,15 @@ func TestRestore(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, os.FileMode(0o600), info.Mode())
 			s := open(t, Config{Path: to})
-			require.EqualValues(t, 1, usageOf(t, s, org), "what came after the backup is gone")
+			require.EqualValues(t, 1, usageOf(t, s, org), "data after the backup is removed")
 			addRecords(t, s, org, 1)
 		})
 	}
 	require.EqualValues(t, 2, usageOf(t, source, org))
 }
 
-// TestRestoreRefuses while anybody has the store open, and what is no backup. The store
-// is then as it was.
+// TestRestoreRefuses restores while a process has the store open, and from files that are not backups. The
+// store stays unchanged.
 func TestRestoreRefuses(t *testing.T) {
 	s, path, org := filled(t, t.TempDir())
 	from := filepath.Join(t.TempDir(), "backup.db")
@@ -266,7 +269,7 @@ func TestRestoreRefuses(t *testing.T) {
 	require.ErrorContains(t, err, "stop the servers")
 	require.NoError(t, s.Close())
 
-	// A program that knows nothing of the lock.
+	// A program that ignores the lock.
 	db, err := sql.Open("sqlite", "file:"+path)
 	require.NoError(t, err)
 	var n int
@@ -275,7 +278,7 @@ func TestRestoreRefuses(t *testing.T) {
 	require.Equal(t, assay.CodeConflict, assay.ErrorCode(err), "%v", err)
 	require.NoError(t, db.Close())
 
-	// A restoring process keeps others out.
+	// A restore keeps other processes out.
 	held, err := lock(path, true)
 	require.NoError(t, err)
 	_, err = Open(t.Context(), Config{Path: path})

@@ -18,12 +18,11 @@ import (
 	"assay/internal/store/storetest"
 )
 
-// benchRules is how many rules a service of the benchmarks is judged by; every
-// fourth fails.
+// benchRules is the number of evaluated rules per service of the benchmarks. Every fourth fails.
 const benchRules = 20
 
-// load is what a number of services send in one group of requests: counts of all
-// rules, usage, and of a failing rule an example and an item.
+// load is the telemetry of a number of services in one group of requests: counts of all
+// rules, usage, and for a failing rule an example and an item.
 func load(org string, services, round int, at time.Time) *delta.Delta {
 	d := new(delta.Delta)
 	b := delta.BucketOf(uint64(at.UnixNano()), time.Hour)
@@ -66,7 +65,7 @@ func BenchmarkCommit(b *testing.B) {
 			}
 		})
 	}
-	// At the start of an hour: every metric's claims and sets are news.
+	// At the start of an hour, every claim moves and every set is new.
 	b.Run("services=100/claims=200/sets=200", func(b *testing.B) {
 		s, org := benchStore(b)
 		for round := 0; b.Loop(); round++ {
@@ -163,8 +162,8 @@ func fillInsights(b *testing.B, s *Store, org string, services, perService int, 
 	}
 }
 
-// BenchmarkScoring is what the scorer asks of the store after every service of an
-// organization sent something.
+// BenchmarkScoring is the scorer's use of the store after all services of an organization
+// sent telemetry.
 func BenchmarkScoring(b *testing.B) {
 	s, org := benchStore(b)
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -218,7 +217,7 @@ func BenchmarkScoring(b *testing.B) {
 	})
 }
 
-// BenchmarkExpire forgets one hour of 2,000 services.
+// BenchmarkExpire expires one hour of 2,000 services.
 func BenchmarkExpire(b *testing.B) {
 	s, org := benchStore(b)
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -232,8 +231,7 @@ func BenchmarkExpire(b *testing.B) {
 	}
 }
 
-// BenchmarkLeases renews what a replica of ten thousand organizations holds, and
-// lists it.
+// BenchmarkLeases renews and lists the leases of a replica of ten thousand organizations.
 func BenchmarkLeases(b *testing.B) {
 	s, err := Open(b.Context(), Config{Path: filepath.Join(b.TempDir(), "assay.db"), Migrate: true})
 	require.NoError(b, err)

@@ -15,11 +15,12 @@ import (
 	"assay/internal/delta"
 	"assay/internal/rules/catalog"
 	"assay/internal/store/codec"
-	"assay/internal/store/fold"
 	"assay/internal/store/lane"
+	"assay/internal/store/merge"
+	"assay/internal/store/query"
 )
 
-// A statement that a commit runs, possibly thousands of times.
+// statement identifies a statement that a commit runs, up to thousands of times.
 type statement int
 
 const (
@@ -67,7 +68,7 @@ var statements = [statementCount]string{
 	findItems:    `SELECT facts FROM items WHERE svc = ?`,
 	saveItems:    `INSERT INTO items (svc, oldest, facts) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET oldest = excluded.oldest, facts = excluded.facts`,
 	moveClaim:    `UPDATE claims SET last = ?1, written_at = ?2 WHERE svc = ?3 AND rule = ?4 AND key = ?5 AND value = ?6 AND last < ?1`,
-	// Of a service and rule, the lower halves of the keys tell claims apart.
+	// The lower halves of the keys identify the claims of a service and rule.
 	addClaim: `INSERT INTO claims (svc, rule, key, key_high, value, last, written_at, org, key_text, value_text) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT DO NOTHING`,
 	boundClaims: `DELETE FROM claims WHERE svc = ?1 AND rule = ?2 AND key = ?3 AND value IN (
@@ -78,27 +79,26 @@ var statements = [statementCount]string{
 	findSeries: `SELECT facts FROM series WHERE svc = ?`,
 	saveSeries: `INSERT INTO series (svc, oldest, n, facts) VALUES (?, ?, ?, ?)
 		ON CONFLICT DO UPDATE SET oldest = excluded.oldest, n = excluded.n, facts = excluded.facts`,
-	addLogRecords: `INSERT INTO log_records (org, severity, n) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET n = n + excluded.n`,
+	addLogRecords: `INSERT INTO log_volume (org, span, at, trace, debug, info, warn, error, fatal, unspecified) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ` + mergeLogRecords,
 	findLease:     `SELECT 1 FROM leases WHERE name = ? AND holder = ?`,
 	addEntry:      `INSERT INTO journals (name, seq, data) VALUES (?, ?, ?)`,
 	forgetEntry:   `DELETE FROM journals WHERE name = ? AND seq = ?`,
 }
 
-// maxClaimValues bounds the values kept of one key that one service claims: the
-// newest ones. Two are enough for a conflict; the rest is evidence. LOG-001,
-// whose values are days, is bounded by its calendar.
+// maxClaimValues limits the values that are kept for one key and service, to the newest
+// ones. Two are enough for a conflict; the others are evidence. The values of LOG-001 are
+// days, so the calendar limits them.
 const maxClaimValues = delta.MaxItems
 
-// Commit adds what merge returns to the stored facts, in one transaction that is
-// on disk when Commit returns. It notes the requests, and fresh[i] tells merge
-// whether requests[i] was not seen in the last minutes. An organization that does
-// not exist is CodeNotFound, and nothing is stored; a journal that its holder has
-// lost is delta.ErrJournalLost, and nothing is stored either. How long ago a
-// request was seen is judged by the store's own clock.
+// Commit adds the delta that merge returns to the stored facts, in one transaction that
+// is on disk when Commit returns. It records the requests; fresh[i] reports whether
+// requests[i] was absent from the last minutes by the store's own clock. An organization
+// that does not exist is CodeNotFound. A journal that its holder has lost is
+// delta.ErrJournalLost. After an error, nothing is stored.
 func (s *Store) Commit(ctx context.Context, now time.Time, requests []delta.Request, merge func(fresh []bool) *delta.Delta) error {
 	return s.update(ctx, lane.OwnWork, "commit facts", func(tx *sql.Tx) error {
-		// Its statements are many and each takes microseconds. The end of ctx rolls
-		// the transaction back; no statement needs a watcher of its own.
+		// A commit runs many statements of microseconds each. The end of ctx rolls the
+		// transaction back, so no statement needs a watcher of its own.
 		c := &commit{store: s, tx: tx, ctx: context.WithoutCancel(ctx), now: micros(now), at: micros(s.now()), orgs: make(map[string]int64)}
 		fresh, err := c.note(requests)
 		if err != nil {
@@ -126,7 +126,7 @@ func (c *commit) stmt(st statement) *sql.Stmt {
 	return c.prepared[st]
 }
 
-// exec runs a statement and tells whether it changed anything.
+// exec runs a statement and reports whether it changed a row.
 func (c *commit) exec(st statement, args ...any) (bool, error) {
 	res, err := c.stmt(st).ExecContext(c.ctx, args...)
 	if err != nil {
@@ -136,7 +136,7 @@ func (c *commit) exec(st statement, args ...any) (bool, error) {
 	return n > 0, err
 }
 
-// get scans the one row of a statement and tells whether there is one.
+// get scans the row of a statement and reports whether there is one.
 func (c *commit) get(st statement, dest []any, args ...any) (bool, error) {
 	err := c.stmt(st).QueryRowContext(c.ctx, args...).Scan(dest...)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -161,12 +161,12 @@ func (c *commit) org(id string) (int64, error) {
 	return org, nil
 }
 
-// note inserts the requests and tells which were new. It forgets twice as many
-// that are old enough, so that between two expiries they do not pile up.
+// note inserts the requests and reports which were new. It deletes up to twice as many
+// expired requests, so that they do not accumulate between two expiries.
 func (c *commit) note(requests []delta.Request) ([]bool, error) {
 	fresh := make([]bool, len(requests))
 	if len(requests) > 0 {
-		if _, err := c.exec(forgetRequests, c.at-requestsKept.Microseconds(), 2*len(requests)); err != nil {
+		if _, err := c.exec(forgetRequests, c.at-query.RequestsKept.Microseconds(), 2*len(requests)); err != nil {
 			return nil, err
 		}
 	}
@@ -219,26 +219,26 @@ func (c *commit) apply(d *delta.Delta) error {
 	return nil
 }
 
-// service is what a delta adds to one, and what is stored of it.
+// service is the facts of a delta about a service, and the stored state of that service.
 type service struct {
 	id    string
 	key   assay.ServiceKey
 	facts *delta.Service
 
-	svc         int64 // 0: a new one
+	svc         int64 // 0: a new service
 	first, last int64
 	tally       []byte
 }
 
-// find looks the services of an organization up and puts them in the order in which
-// their rows lie, new ones last: then a transaction changes each page in one go, however
-// many services share it, and no more pages have to be in the cache than it holds.
+// find looks up the services of an organization and sorts them in the order of their
+// rows, new services last. A transaction then changes each page once, even if many
+// services share it, and the pages that it needs at a time fit in the cache.
 func (c *commit) find(organizationID string, facts map[assay.ServiceKey]*delta.Service) ([]service, error) {
 	services := make([]service, 0, len(facts))
 	for key, f := range facts {
 		services = append(services, service{id: delta.ServiceID(organizationID, key), key: key, facts: f})
 	}
-	slices.SortFunc(services, func(a, b service) int { return cmp.Compare(a.id, b.id) }) // as they lie in the index
+	slices.SortFunc(services, func(a, b service) int { return cmp.Compare(a.id, b.id) }) // in the order of the index
 	for i := range services {
 		s := &services[i]
 		if _, err := c.get(findService, []any{&s.svc, &s.first, &s.last, &s.tally}, blobOf(s.id)); err != nil {
@@ -246,12 +246,12 @@ func (c *commit) find(organizationID string, facts map[assay.ServiceKey]*delta.S
 		}
 	}
 	slices.SortStableFunc(services, func(a, b service) int {
-		return cmp.Compare(uint64(a.svc)-1, uint64(b.svc)-1) // 0 is the greatest
+		return cmp.Compare(uint64(a.svc)-1, uint64(b.svc)-1) // 0 becomes the greatest
 	})
 	return services, nil
 }
 
-// service adds the facts of one service and tells whether a claim moved.
+// service adds the facts of one service and reports whether a claim was added or moved.
 func (c *commit) service(org int64, s *service) (claimed bool, err error) {
 	var total codec.Tally
 	svc, known := s.svc, s.svc != 0
@@ -270,7 +270,7 @@ func (c *commit) service(org int64, s *service) (claimed bool, err error) {
 	}
 
 	f := s.facts
-	buckets, found := fold.Tallies(f), make(map[delta.Item]delta.Bucket)
+	buckets, found := merge.Tallies(f), make(map[delta.Item]delta.Bucket)
 	setsChanged, err := c.sets(svc, !known, f, buckets, found)
 	if err != nil {
 		return false, err
@@ -282,7 +282,7 @@ func (c *commit) service(org int64, s *service) (claimed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	itemsChanged, err := c.items(svc, fold.AddItems(f.Items, found))
+	itemsChanged, err := c.items(svc, merge.AddItems(f.Items, found))
 	if err != nil {
 		return false, err
 	}
@@ -293,7 +293,7 @@ func (c *commit) service(org int64, s *service) (claimed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	seen := fold.Seen(&s.first, &s.last, f)
+	seen := merge.Seen(&s.first, &s.last, f)
 	if known && !seen && !counted && !setsChanged && !claimed && !examplesChanged && !itemsChanged {
 		return false, nil
 	}
@@ -301,16 +301,16 @@ func (c *commit) service(org int64, s *service) (claimed bool, err error) {
 	return claimed, err
 }
 
-// hours adds the tallies of buckets to the stored ones and to total, and tells
+// hours adds the tallies of buckets to the stored tallies and to total. It reports
 // whether there were any.
-func (c *commit) hours(svc int64, buckets fold.Buckets, total *codec.Tally) (bool, error) {
+func (c *commit) hours(svc int64, buckets merge.Buckets, total *codec.Tally) (bool, error) {
 	buckets.DropEmpty()
 	for b, add := range buckets {
 		var blob []byte
 		if _, err := c.get(findHour, []any{&blob}, int64(b), svc); err != nil {
 			return false, err
 		}
-		sum, err := fold.Tally(blob, add)
+		sum, err := merge.Tally(blob, add)
 		if err != nil {
 			return false, err
 		}
@@ -330,7 +330,7 @@ func (c *commit) examples(svc int64, f *delta.Service) (bool, error) {
 	if _, err := c.get(findExamples, []any{&blob}, svc); err != nil {
 		return false, err
 	}
-	merged, err := fold.Examples(blob, &f.Examples)
+	merged, err := merge.Examples(blob, &f.Examples)
 	if err != nil || merged == nil {
 		return false, err
 	}
@@ -345,25 +345,25 @@ func (c *commit) items(svc int64, items map[delta.Item]delta.Bucket) (bool, erro
 	if _, err := c.get(findItems, []any{&blob}, svc); err != nil {
 		return false, err
 	}
-	merged, oldest, err := fold.Items(blob, items)
+	merged, oldest, err := merge.Items(blob, items)
 	if err != nil || merged == nil {
 		return false, err
 	}
 	return c.exec(saveItems, svc, int64(oldest), merged)
 }
 
-// claims stores the claims of a service and tells whether one is new or moved. Of
-// a new service nothing is stored yet, so there is nothing to look up: services
-// that are all seen for the first time make the largest commits.
+// claims stores the claims of a service and reports whether a claim is new or moved. It
+// skips the lookup for a new service, which has no stored claims: commits of many new
+// services are the largest.
 func (c *commit) claims(org, svc int64, isNew bool, f *delta.Service) (bool, error) {
 	moved := false
 	var last delta.Claim
 	values := 0 // of last's key, in this delta
-	// In the order of their rows, which then lie in few pages.
+	// Write in the order of the rows, which are then on few pages.
 	for _, cl := range slices.SortedFunc(maps.Keys(f.Claims), compareClaims) {
 		fact := f.Claims[cl]
 		rule, written := int64(codec.RuleNumber(cl.Rule)), int64(0)
-		if cl.Rule == catalog.RES002 {
+		if cl.Rule.Claims() == catalog.Instances {
 			written = c.now
 		}
 		if values++; cl.Rule != last.Rule || cl.Key != last.Key {
@@ -371,7 +371,7 @@ func (c *commit) claims(org, svc int64, isNew bool, f *delta.Service) (bool, err
 		}
 		last = cl
 		if !isNew {
-			// Every claim moves once an hour, few are new.
+			// Every claim moves once an hour; few claims are new.
 			changed, err := c.exec(moveClaim, int64(fact.Last), written, svc, rule, int64(cl.Key.Low), int64(cl.Value))
 			if err != nil {
 				return false, err
@@ -389,7 +389,7 @@ func (c *commit) claims(org, svc int64, isNew bool, f *delta.Service) (bool, err
 			continue
 		}
 		moved = true
-		if cl.Rule != catalog.LOG001 && (!isNew || values > maxClaimValues) {
+		if cl.Rule.Claims() != catalog.Days && (!isNew || values > maxClaimValues) {
 			if _, err := c.exec(boundClaims, svc, rule, int64(cl.Key.Low), maxClaimValues); err != nil {
 				return false, err
 			}
@@ -403,15 +403,15 @@ func compareClaims(a, b delta.Claim) int {
 		cmp.Compare(int64(a.Key.Low), int64(b.Key.Low)), cmp.Compare(int64(a.Value), int64(b.Value)))
 }
 
-// sets merges the distinct sets of a service with the stored ones and tells whether
-// one changed. What it observes it counts in buckets, and adds what it finds to found.
-func (c *commit) sets(svc int64, isNew bool, f *delta.Service, buckets fold.Buckets, found map[delta.Item]delta.Bucket) (changed bool, err error) {
-	for _, k := range slices.SortedFunc(maps.Keys(f.Distinct), fold.CompareSets) { // as they lie in the table
+// sets merges the distinct sets of a service with the stored ones and reports whether one
+// changed. It counts observations in buckets and adds findings to found.
+func (c *commit) sets(svc int64, isNew bool, f *delta.Service, buckets merge.Buckets, found map[delta.Item]delta.Bucket) (changed bool, err error) {
+	for _, k := range slices.SortedFunc(maps.Keys(f.Distinct), merge.CompareSets) { // in the order of the table
 		rule := int64(codec.RuleNumber(k.Rule))
-		var stored *fold.Set
+		var stored *merge.Set
 		if !isNew {
 			var last int64
-			set := new(fold.Set)
+			set := new(merge.Set)
 			known, err := c.get(findSet, []any{&last, &set.Members}, k.Hour, svc, rule, int64(k.Key))
 			if err != nil {
 				return false, err
@@ -438,50 +438,4 @@ func (c *commit) sets(svc int64, isNew bool, f *delta.Service, buckets fold.Buck
 		changed = true
 	}
 	return changed, nil
-}
-
-// KnownServices returns the keys of the services kept for an organization.
-func (s *Store) KnownServices(ctx context.Context, organizationID string) ([]assay.ServiceKey, error) {
-	var keys []assay.ServiceKey
-	err := s.query(ctx, lane.Loads, "list known services", func(db *sql.DB) error {
-		rows, err := db.QueryContext(ctx, `SELECT namespace, name, environment, version FROM services
-			WHERE org = (SELECT org FROM organizations WHERE id = ?)`, blobOf(organizationID))
-		return each(rows, err, func(rows *sql.Rows) error {
-			var k assay.ServiceKey
-			if err := rows.Scan(&k.Namespace, &k.Name, &k.Environment, &k.Version); err != nil {
-				return err
-			}
-			keys = append(keys, k)
-			return nil
-		})
-	})
-	if err != nil {
-		return nil, err
-	}
-	return keys, nil
-}
-
-// KnownMetricNames returns the hashes of the metric names kept of each service
-// of an organization: the keys of its MET-003 claims, their Low, but not those of older
-// versions, whose names are among the others when they are sent again.
-func (s *Store) KnownMetricNames(ctx context.Context, organizationID string) (map[assay.ServiceKey][]uint64, error) {
-	names := make(map[assay.ServiceKey][]uint64)
-	err := s.query(ctx, lane.Loads, "list known metric names", func(db *sql.DB) error {
-		rows, err := db.QueryContext(ctx, `SELECT DISTINCT s.namespace, s.name, s.environment, s.version, c.key
-			FROM services s JOIN claims c ON c.svc = s.svc AND c.rule = ? AND c.key_high <> 0
-			WHERE s.org = (SELECT org FROM organizations WHERE id = ?)`, int64(codec.RuleNumber(catalog.MET003)), blobOf(organizationID))
-		return each(rows, err, func(rows *sql.Rows) error {
-			var k assay.ServiceKey
-			var hash int64
-			if err := rows.Scan(&k.Namespace, &k.Name, &k.Environment, &k.Version, &hash); err != nil {
-				return err
-			}
-			names[k] = append(names[k], uint64(hash))
-			return nil
-		})
-	})
-	if err != nil {
-		return nil, err
-	}
-	return names, nil
 }

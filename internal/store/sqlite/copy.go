@@ -17,16 +17,17 @@ import (
 	"assay"
 )
 
-// Progress is told how much of a copy is done, in bytes. It is called a few times a
-// second at most, by the goroutine that copies.
+// Progress receives the number of bytes copied and the total. The copying goroutine calls
+// it a few times a second at most.
 type Progress func(done, total int64)
 
-// copyStep is how many pages are copied before the context is looked at: 16 MiB. Tests
-// make it smaller.
+// copyStep is the number of pages between two checks of the context: 16 MiB. Tests set a
+// smaller value.
 var copyStep int32 = 4096
 
-// copyDatabase copies a database, as it is at one moment, to a new file beside to, which
-// is whole, checked and on disk when it returns. The caller renames the file or removes it.
+// copyDatabase copies one snapshot of a database to a new file in the directory of to.
+// When it returns, the copy is complete, checked and synced to disk. The caller renames
+// or removes the file.
 func copyDatabase(ctx context.Context, from *sql.DB, to string, progress Progress) (_ *partial, err error) {
 	p, err := newPartial(to)
 	if err != nil {
@@ -49,9 +50,9 @@ func copyDatabase(ctx context.Context, from *sql.DB, to string, progress Progres
 	return p, nil
 }
 
-// copyPages copies page by page. The transaction that reads holds on to one state of
-// the database: without it the copy would begin anew whenever another process commits.
-// Writers are not held up, but the write-ahead log cannot be reused before it ends.
+// copyPages copies page by page, in a read transaction that holds one snapshot. Without
+// the transaction, the copy would restart whenever another process commits. It does not
+// block writers, but SQLite cannot reuse the write-ahead log until the transaction ends.
 func copyPages(ctx context.Context, from *sql.DB, to string, progress Progress) error {
 	conn, err := from.Conn(ctx)
 	if err != nil {
@@ -73,7 +74,7 @@ func copyPages(ctx context.Context, from *sql.DB, to string, progress Progress) 
 		if !ok {
 			return fmt.Errorf("the driver's %T cannot copy", driver)
 		}
-		// The file is nobody's before it is renamed: what is half written is thrown away.
+		// Use no journal and no sync: the caller removes an incomplete file.
 		b, err := source.NewBackup(fileURI(to, url.Values{"_pragma": {"journal_mode(OFF)", "synchronous(OFF)"}}))
 		if err != nil {
 			return err
@@ -101,8 +102,8 @@ func step(ctx context.Context, b *sqlite.Backup, progress Progress) error {
 	}
 }
 
-// seal makes a copy one file that needs no other beside it, and checks every page of it.
-// Whether each index has what its table has is left out: it takes fifteen times as long.
+// seal makes a copy independent of other files and checks each of its pages. It does not
+// compare indexes with tables, which would take fifteen times as long.
 func seal(ctx context.Context, path string) error {
 	db, err := openDB(path, url.Values{"_synchronous": {"OFF"}}, 1)
 	if err != nil {
@@ -122,8 +123,8 @@ func seal(ctx context.Context, path string) error {
 	return db.Close()
 }
 
-// leaveWAL folds the write-ahead log into the file and has none any more. That fails with
-// SQLITE_BUSY while somebody else has the database open.
+// leaveWAL merges the write-ahead log into the file and disables it. While another
+// process has the database open, it fails with SQLITE_BUSY.
 func leaveWAL(ctx context.Context, db *sql.DB) error {
 	var mode string
 	if err := db.QueryRowContext(ctx, `PRAGMA journal_mode = DELETE`).Scan(&mode); err != nil {
@@ -135,7 +136,7 @@ func leaveWAL(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
-// damaged tells whether an error says that a file is no database or a broken one.
+// damaged reports whether an error means that the file is damaged or not a database.
 func damaged(err error) bool {
 	var driver *sqlite.Error
 	if !errors.As(err, &driver) {
@@ -145,8 +146,8 @@ func damaged(err error) bool {
 	return code == sqlite3.SQLITE_CORRUPT || code == sqlite3.SQLITE_NOTADB
 }
 
-// partial is a file that is being written beside the one that it shall be, readable by its
-// owner alone.
+// partial is an incomplete file in the directory of its final path, readable by its owner
+// only.
 type partial struct{ path, to string }
 
 func newPartial(to string) (*partial, error) {
@@ -160,15 +161,16 @@ func newPartial(to string) (*partial, error) {
 	return &partial{f.Name(), to}, nil
 }
 
-// remove removes the file, and what SQLite may have left beside it.
+// remove removes the file and the files that SQLite may have left next to it.
 func (p *partial) remove() error {
 	return removeAll(p.path, p.path+"-journal", p.path+"-wal", p.path+"-shm")
 }
 
-// rename gives the file its name. A file of that name is replaced or an error.
+// rename moves the file to its final path. If a file exists there, rename replaces it or
+// fails.
 func (p *partial) rename(replace bool) error {
 	if !replace {
-		// A link never replaces, but not every file system has links.
+		// A link never replaces a file, but not every file system supports links.
 		switch err := os.Link(p.path, p.to); {
 		case err == nil:
 			return errors.Join(os.Remove(p.path), syncDir(p.to))
@@ -189,7 +191,7 @@ func errExists(path string) error {
 	return &assay.Error{Code: assay.CodeConflict, Message: path + " exists already", Err: os.ErrExist}
 }
 
-// removeAll removes the files that there are.
+// removeAll removes the files that exist.
 func removeAll(paths ...string) error {
 	var errs []error
 	for _, path := range paths {
@@ -200,7 +202,7 @@ func removeAll(paths ...string) error {
 	return errors.Join(errs...)
 }
 
-// syncFile writes a file to disk.
+// syncFile syncs a file to disk.
 func syncFile(path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
@@ -209,7 +211,7 @@ func syncFile(path string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// syncDir writes to disk that a file has its name, where directories can be opened.
+// syncDir syncs a directory to disk, if the platform can open directories.
 func syncDir(path string) error {
 	d, err := os.Open(filepath.Dir(path))
 	if err != nil {
@@ -217,7 +219,7 @@ func syncDir(path string) error {
 	}
 	err = d.Sync()
 	if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, os.ErrPermission) || errors.Is(err, os.ErrInvalid) {
-		err = nil // Windows, and file systems that do it by themselves
+		err = nil // not supported by Windows and by file systems that sync implicitly
 	}
 	return errors.Join(err, d.Close())
 }

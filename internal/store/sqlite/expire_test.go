@@ -13,7 +13,7 @@ import (
 	"assay/internal/rules/catalog"
 )
 
-// TestExpirePassesOver: what cannot be read is said, and everything else is forgotten.
+// TestExpirePassesOver: the expiry reports undecodable rows and deletes all others.
 func TestExpirePassesOver(t *testing.T) {
 	s := open(t, Config{})
 	ctx, now := t.Context(), time.Now()
@@ -47,7 +47,7 @@ func TestExpirePassesOver(t *testing.T) {
 		require.EqualValues(t, 1, n)
 	}
 	err := s.Expire(ctx, now, hour, hour)
-	for _, what := range []string{"forget old counts: counts of service ", "forget old evidence: service ", "forget old series: service "} {
+	for _, what := range []string{"delete old counts: counts of service ", "delete old items: service ", "delete old series: service "} {
 		require.ErrorContains(t, err, "sqlite: "+what)
 	}
 	count := func(table string) (n int) {
@@ -63,8 +63,8 @@ func TestExpirePassesOver(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 1, facts[0].Totals[catalog.RES001].Observed)
 
-	// The counts are gone; what stays is said again.
+	// The counts are deleted. The rows that stay are reported again.
 	err = s.Expire(ctx, now, hour, hour)
-	require.ErrorContains(t, err, "forget old evidence")
+	require.ErrorContains(t, err, "delete old items")
 	require.NotContains(t, err.Error(), "counts")
 }

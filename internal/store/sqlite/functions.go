@@ -11,9 +11,9 @@ import (
 	"assay/internal/store/codec"
 )
 
-// functions are what migrations call to fill columns from what the rows hold encoded.
+// functions are SQL functions that migrations call to derive columns from encoded values.
 var functions = map[string]func(driver.Value) (driver.Value, error){
-	// assay_fold(name) is services.folded.
+	// assay_fold(name) computes services.folded.
 	"assay_fold": func(name driver.Value) (driver.Value, error) {
 		text, ok := name.(string)
 		if !ok {
@@ -21,7 +21,7 @@ var functions = map[string]func(driver.Value) (driver.Value, error){
 		}
 		return codec.Fold(text), nil
 	},
-	// assay_signals(tally) is services.signals.
+	// assay_signals(tally) computes services.signals.
 	"assay_signals": func(tally driver.Value) (driver.Value, error) {
 		blob, ok := tally.([]byte)
 		if !ok {
@@ -37,7 +37,7 @@ var functions = map[string]func(driver.Value) (driver.Value, error){
 
 func init() {
 	for name, f := range functions {
-		// Ends the program for a name that is taken: a mistake in it.
+		// Panics on a duplicate name, which is a programming error.
 		sqlite.MustRegisterDeterministicScalarFunction(name, 1, func(_ *sqlite.FunctionContext, args []driver.Value) (driver.Value, error) {
 			return f(args[0])
 		})

@@ -5,6 +5,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -16,9 +17,8 @@ import (
 	"assay/internal/store/lane"
 )
 
-// TestPagesLeaveRoom has one organization read more pages than there are connections, none
-// of which ends, and as many organizations scored. Pages of other organizations and
-// everything else go on meanwhile.
+// TestPagesLeaveRoom reads more pages of one organization than there are connections, none of which ends, and
+// scores as many organizations. Pages of other organizations and all other transactions proceed.
 func TestPagesLeaveRoom(t *testing.T) {
 	const callers = 40
 	s := open(t, Config{})
@@ -49,7 +49,7 @@ func TestPagesLeaveRoom(t *testing.T) {
 	}
 	require.Eventually(t, func() bool { return full(lane.Pages) && full(lane.Scoring) }, time.Minute, time.Millisecond)
 
-	neighbour := assay.WithOrganization(ctx, other)
+	otherTenant := assay.WithOrganization(ctx, other)
 	for name, call := range map[string]func() error{
 		"commit":  func() error { return s.Commit(ctx, time.Now(), nil, observation(org, 1)) },
 		"acquire": func() error { return third(s.AcquireLeases(ctx, "A", []string{"a"}, time.Minute)) },
@@ -60,7 +60,7 @@ func TestPagesLeaveRoom(t *testing.T) {
 		"journal": func() error { return second(s.ReadJournal(ctx, "a", 0, 1)) },
 		"quota":   func() error { return second(s.KnownServices(ctx, org)) },
 		"ping":    func() error { return s.Ping(ctx) },
-		"page":    func() error { return third(s.FindServices(neighbour, other, assay.Page{Limit: 10})) },
+		"page":    func() error { return third(s.FindServices(otherTenant, other, assay.Page{Limit: 10})) },
 		"session": func() error {
 			err := second(s.FindSession(ctx, [32]byte{}, time.Now()))
 			if assay.ErrorCode(err) == assay.CodeNotFound {
@@ -75,8 +75,8 @@ func TestPagesLeaveRoom(t *testing.T) {
 	visitors.Wait()
 }
 
-// TestWritersTakeTurns: an organization that changes something over and over lets a commit
-// through after one of its transactions.
+// TestWritersTakeTurns checks that organizations that write continuously let a commit proceed after one of
+// their transactions.
 func TestWritersTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const callers = 40
@@ -84,10 +84,10 @@ func TestWritersTakeTurns(t *testing.T) {
 		require.NoError(t, err)
 		defer s.Close()
 		org := organization(t, s, "a")
-		visiting := assay.WithOrganization(t.Context(), org)
 		end := make(chan struct{})
 		var visitors sync.WaitGroup
-		for range callers {
+		for n := range callers {
+			visiting := assay.WithOrganization(t.Context(), fmt.Sprint(n%4))
 			visitors.Go(func() {
 				_ = s.update(visiting, lane.Pages, "wait", func(*sql.Tx) error { <-end; return nil })
 			})
@@ -96,7 +96,7 @@ func TestWritersTakeTurns(t *testing.T) {
 		committed := make(chan error, 1)
 		go func() { committed <- s.Commit(t.Context(), time.Now(), nil, observation(org, 1)) }()
 		synctest.Wait()
-		for range 2 { // the one that holds the turn, and one that has waited for longer
+		for range 2 { // the running transaction, and one that has waited for longer
 			end <- struct{}{}
 			synctest.Wait()
 		}

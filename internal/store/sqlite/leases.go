@@ -14,9 +14,6 @@ import (
 	"assay/internal/store/lane"
 )
 
-// leasesKept is how long a lease stays in its table after it expired.
-const leasesKept = 24 * time.Hour
-
 // AcquireLeases implements lease.Store.
 func (s *Store) AcquireLeases(ctx context.Context, holder string, names []string, ttl time.Duration) (held []string, now time.Time, err error) {
 	list := []byte("[]")
@@ -51,8 +48,8 @@ func (s *Store) AcquireLeases(ctx context.Context, holder string, names []string
 	return held, now, nil
 }
 
-// within returns delta.ErrLeaseLost when a fence lets a transaction not through. The
-// lease cannot change hands before the transaction has ended, the only one that writes.
+// within returns delta.ErrLeaseLost when a fence rejects the transaction. The lease
+// cannot change hands before the transaction ends, since it is the only one that writes.
 func within(ctx context.Context, tx *sql.Tx, f delta.Fence) error {
 	if f == (delta.Fence{}) {
 		return nil

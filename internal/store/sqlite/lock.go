@@ -11,17 +11,17 @@ import (
 	"assay"
 )
 
-// lockSuffix is what the name of the lock file has more than the database's.
+// lockSuffix is the suffix of the lock file's name after the name of the database.
 const lockSuffix = ".lock"
 
-// errTaken says that another process has a file locked.
+// errTaken reports that another process has locked a file.
 var errTaken = errors.New("the file is locked")
 
-// lock locks the file beside a database that tells whether it is in use: whoever has
-// the database open shares the lock, and Restore, which puts another file in its place,
-// needs it alone. SQLite's own locks are on the file that is replaced, so whoever opened
-// that in between would write to a file that has no name any more. Closing the file ends
-// the lock. It is nil where the file system has no locks.
+// lock locks the lock file next to a database. Each process with the database open holds
+// the lock shared. Restore, which replaces the database file, needs it exclusively:
+// SQLite's own locks are on the file that is replaced, so a process that opened this file
+// in between would write to an unlinked file. Closing the returned file releases the
+// lock. The file is nil if the file system has no locks.
 func lock(path string, alone bool) (*os.File, error) {
 	f, err := openOwned(path + lockSuffix)
 	if err != nil {
@@ -44,7 +44,8 @@ func lock(path string, alone bool) (*os.File, error) {
 	}
 }
 
-// openOwned opens a file, which it makes if need be, as one of whom the directory belongs to.
+// openOwned opens a file and creates it if it is missing. The owner of the directory owns
+// a new file.
 func openOwned(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_EXCL, 0o600)
 	if err == nil {

@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// lockFile locks a file until it is closed, and does not wait for it.
+// lockFile locks a file until it is closed. It does not wait for another holder.
 func lockFile(f *os.File, alone bool) error {
 	how := syscall.LOCK_SH
 	if alone {
@@ -27,8 +27,9 @@ func lockFile(f *os.File, alone bool) error {
 	}
 }
 
-// giveTo gives a file that root has made to whom another file belongs, so that the server,
-// which seldom is root, can open it. For anybody else it does nothing.
+// giveTo changes the owner of a file that root has created to the owner of another file,
+// so that the server, which rarely runs as root, can open it. For other users it does
+// nothing.
 func giveTo(path, like string) error {
 	if os.Geteuid() != 0 {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// lockFile locks a file until it is closed, and does not wait for it.
+// lockFile locks a file until it is closed. It does not wait for another holder.
 func lockFile(f *os.File, alone bool) error {
 	flags := uint32(windows.LOCKFILE_FAIL_IMMEDIATELY)
 	if alone {
@@ -22,5 +22,5 @@ func lockFile(f *os.File, alone bool) error {
 	return err
 }
 
-// giveTo does nothing: files have the rights of their directory.
+// giveTo does nothing: a file inherits the permissions of its directory.
 func giveTo(_, _ string) error { return nil }

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestOwner: what root makes in a directory of somebody else is theirs, and for anybody
-// else nothing changes.
+// TestOwner: files that root creates belong to the owner of the directory. For other
+// users, nothing changes.
 func TestOwner(t *testing.T) {
 	_, path, _ := filled(t, t.TempDir())
 	backup := filepath.Join(t.TempDir(), "backup.db")

@@ -18,7 +18,7 @@ import (
 	"assay/internal/store/migrations"
 )
 
-// newProvider returns who applies the migrations of this program.
+// newProvider returns the provider of this program's migrations.
 func newProvider(db *sql.DB) (*goose.Provider, error) {
 	dir, err := fs.Sub(migrations.SQLite, "sqlite")
 	if err != nil {
@@ -32,7 +32,7 @@ func newProvider(db *sql.DB) (*goose.Provider, error) {
 	return p, nil
 }
 
-// known returns the newest version of the schema that a provider has.
+// known returns the newest schema version of a provider.
 func known(p *goose.Provider) int64 {
 	sources := p.ListSources()
 	return sources[len(sources)-1].Version
@@ -43,11 +43,11 @@ type querier interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// readSchema returns how far the schema of a file is.
+// readSchema returns the schema version of a file.
 func readSchema(ctx context.Context, q querier, known int64) (inspect.Schema, error) {
 	s := inspect.Schema{Known: known}
 	var tables int
-	// A file that is new, or being made, may have the one and not the other.
+	// A new or incomplete file may have only one of the two tables.
 	err := q.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name IN ('goose_db_version', 'memory')`).Scan(&tables)
 	if err != nil || tables < 2 {
 		return s, err
@@ -62,8 +62,8 @@ func readSchema(ctx context.Context, q querier, known int64) (inspect.Schema, er
 	return s, err
 }
 
-// Schema returns how far the schema is. Another process may have migrated it since it was
-// opened.
+// Schema returns the schema version. Another process may have migrated the store since it
+// was opened.
 func (s *Store) Schema(ctx context.Context) (schema inspect.Schema, err error) {
 	err = s.view(ctx, lane.Lookups, "read the schema version", func(tx *sql.Tx) error {
 		schema, err = readSchema(ctx, tx, s.known)
@@ -72,8 +72,8 @@ func (s *Store) Schema(ctx context.Context) (schema inspect.Schema, err error) {
 	return schema, err
 }
 
-// inspectFile returns how far the schema of a database is that may be anybody's. One that
-// is not a store of assay is assay.CodeInvalid.
+// inspectFile returns the schema version of an arbitrary database. If it is not an assay
+// store, the error is assay.CodeInvalid.
 func inspectFile(ctx context.Context, db *sql.DB, path string) (inspect.Schema, error) {
 	p, err := newProvider(db)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"assay/internal/store/lane"
 )
 
-// Stats returns what is in the store, rows and bytes of every table. It reads every page of
-// the file, so it is not for frequent use.
+// Stats returns the contents of the store, with rows and bytes of every table. It reads
+// every page of the file, so it is not for frequent use.
 func (s *Store) Stats(ctx context.Context) (*inspect.Stats, error) {
 	st := new(inspect.Stats)
 	err := s.view(ctx, lane.Pages, "look through the tables", func(tx *sql.Tx) (err error) {
@@ -43,7 +43,7 @@ func (s *Store) Stats(ctx context.Context) (*inspect.Stats, error) {
 	return st, nil
 }
 
-// readTables returns every table, with the bytes of its indexes.
+// readTables returns every table, including the bytes of its indexes.
 func readTables(ctx context.Context, tx *sql.Tx) ([]inspect.Table, error) {
 	var tables []inspect.Table
 	rows, err := tx.QueryContext(ctx, `SELECT m.tbl_name, sum(d.pgsize) FROM dbstat AS d JOIN sqlite_schema AS m ON m.name = d.name

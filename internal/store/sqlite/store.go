@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -23,50 +24,56 @@ import (
 	"assay/internal/fair"
 	"assay/internal/store/inspect"
 	"assay/internal/store/lane"
+	"assay/internal/store/query"
 )
 
 const (
 	busyTimeout    = 4 * time.Second // how long another process may hold the write lock
-	readers        = 10              // connections that read, each when it is needed; see lane.New
+	readers        = 10              // reading connections, opened on demand; see lane.New
 	writerCache    = 8 << 10         // page cache of the writing connection, KiB
 	readerCache    = 2 << 10         // page cache of each reading connection, KiB
 	walKept        = 32 << 20        // bytes of write-ahead log kept on disk for reuse
 	migrateRetries = 20              // while another process creates the schema
 )
 
-// Config says which file to open, and how.
+// Config configures a Store.
 type Config struct {
-	// Path of the database file, made when it is missing. Empty means a
-	// temporary file that Close deletes and that is not synced to disk.
+	// Path of the database file, created if it is missing. Empty means a temporary file that
+	// Close deletes and that is not synced to disk.
 	Path string
-	// Migrate applies missing migrations. Without it an older schema is an error.
+	// Migrate applies missing migrations. Without it, an older schema is an error.
 	Migrate bool
-	// Now returns the time for what is stamped without a time given. Default
-	// time.Now.
+	// Now returns the time for rows that the caller gives no time for. Default time.Now.
 	Now func() time.Time
 }
 
 // Store is a SQLite database. It is safe for concurrent use.
 type Store struct {
+	*query.Queries
 	w, r   *sql.DB
-	turn   *fair.Semaphore // of those that write
-	reads  *lane.Lanes     // of those that read
+	turn   *fair.Semaphore                 // serializes writers, by lane
+	lanes  [lane.Pages + 1]*fair.Semaphore // serialize the writers of a lane, by organization
+	reads  *lane.Lanes                     // limits readers
 	now    func() time.Time
 	commit [statementCount]*sql.Stmt
 	path   string
-	temp   string   // directory to delete, "" for a file that stays
+	temp   string   // directory that Close deletes; "" for a persistent file
 	known  int64    // newest version of the schema that this program knows
-	lock   *os.File // nil: none is needed
+	lock   *os.File // nil: no lock is needed
 	closed atomic.Bool
 }
 
-// Open opens the store and brings its schema up to date, as c says. A schema that this
-// program cannot work with is an *inspect.SchemaError.
+// Open opens the store and applies or checks the migrations, according to c. If this
+// program does not support the schema, the error is an *inspect.SchemaError.
 func Open(ctx context.Context, c Config) (*Store, error) {
 	s := &Store{now: c.Now, path: c.Path, turn: fair.NewSemaphore(1, 1), reads: lane.New(readers)}
+	for l := range s.lanes {
+		s.lanes[l] = fair.NewSemaphore(1, 1)
+	}
 	if s.now == nil {
 		s.now = time.Now
 	}
+	s.Queries = query.New(engine{s}, &dialect)
 	if err := s.open(ctx, c); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -130,8 +137,8 @@ func (s *Store) open(ctx context.Context, c Config) error {
 	return s.Ping(ctx)
 }
 
-// createFile makes the file, readable by its owner alone since it holds hashes
-// of keys; SQLite gives its other files the same mode.
+// createFile creates the file, readable by its owner only since it holds hashes of keys.
+// SQLite gives its other files the same mode.
 func createFile(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return assay.Errorf(assay.CodeUnavailable, "sqlite: make the data directory: %w", err)
@@ -144,7 +151,7 @@ func createFile(path string) error {
 }
 
 func openDB(path string, params url.Values, conns int) (*sql.DB, error) {
-	db, err := sql.Open("sqlite", fileURI(path, params))
+	db, err := sql.Open("sqlite", fileURI(path, params)) // assay-ignore: uninstrumented-server
 	if err != nil {
 		return nil, fmt.Errorf("sqlite: open %s: %w", path, err)
 	}
@@ -153,13 +160,13 @@ func openDB(path string, params url.Values, conns int) (*sql.DB, error) {
 	return db, nil
 }
 
-// fileURI names a file to SQLite.
+// fileURI returns the SQLite URI of a file.
 func fileURI(path string, params url.Values) string {
 	slashed := filepath.ToSlash(path)
 	if abs, err := filepath.Abs(path); err == nil {
 		slashed = filepath.ToSlash(abs)
 	}
-	if !strings.HasPrefix(slashed, "/") { // a drive of Windows
+	if !strings.HasPrefix(slashed, "/") { // a Windows drive
 		slashed = "/" + slashed
 	}
 	name := url.URL{Scheme: "file", Path: slashed, RawQuery: params.Encode()}
@@ -174,15 +181,15 @@ func clone(v url.Values) url.Values {
 	return c
 }
 
-// migrate brings the schema up to date, or only checks it.
+// migrate migrates the schema, or only checks it.
 func (s *Store) migrate(ctx context.Context, apply bool) error {
 	p, err := newProvider(s.w)
 	if err != nil {
 		return err
 	}
 	s.known = known(p)
-	// Another process may be doing the same; whoever comes second finds the
-	// tables made and looks again.
+	// Another process may run the same migrations. The later one fails because the tables
+	// exist, and checks again.
 	for try := 1; ; try++ {
 		err := s.migrateOnce(ctx, p, apply)
 		if err == nil || try == migrateRetries || ctx.Err() != nil || !contended(err) {
@@ -195,14 +202,14 @@ func (s *Store) migrate(ctx context.Context, apply bool) error {
 	}
 }
 
-// busy tells whether somebody else has what is needed.
+// busy reports whether another connection holds a lock that the statement needs.
 func busy(err error) bool {
 	var driver *sqlite.Error
 	return errors.As(err, &driver) && (driver.Code()&0xff == sqlite3.SQLITE_BUSY || driver.Code()&0xff == sqlite3.SQLITE_LOCKED)
 }
 
-// contended tells whether a migration failed in a way that another process doing
-// the same explains: the lock is taken, or what it makes is there already.
+// contended reports whether a migration may have failed because another process ran it:
+// the lock is taken, or the object exists already.
 func contended(err error) bool {
 	var driver *sqlite.Error
 	if !errors.As(err, &driver) {
@@ -232,7 +239,8 @@ func (s *Store) migrateOnce(ctx context.Context, p *goose.Provider, apply bool) 
 	return nil
 }
 
-// Close closes the store. Calls under way fail or end first. It may be called again.
+// Close closes the store. Calls in progress fail or end first. It may be called more than
+// once.
 func (s *Store) Close() error {
 	s.closed.Store(true)
 	var errs []error
@@ -241,7 +249,7 @@ func (s *Store) Close() error {
 			errs = append(errs, st.Close())
 		}
 	}
-	// The writer goes last: its closing folds the write-ahead log into the file.
+	// Close the writer last: it merges the write-ahead log into the file.
 	for _, db := range []*sql.DB{s.r, s.w} {
 		if db != nil {
 			errs = append(errs, db.Close())
@@ -261,8 +269,8 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// Ping tells whether the store can be read and written, which it does: CodeUnavailable
-// when not.
+// Ping checks that the store is readable and writable by writing to it. The error is
+// CodeUnavailable if it is not.
 func (s *Store) Ping(ctx context.Context) error {
 	return s.update(ctx, lane.Lookups, "ping", func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `INSERT INTO memory (name, value) VALUES ('ping', ?) ON CONFLICT DO UPDATE SET value = excluded.value`, micros(s.now()))
@@ -271,13 +279,18 @@ func (s *Store) Ping(ctx context.Context) error {
 }
 
 // update runs do in a transaction that holds the write lock from its start. Lanes take
-// turns, and in each of them organizations.
+// turns, and the organizations within a lane.
 func (s *Store) update(ctx context.Context, l lane.Lane, what string, do func(*sql.Tx) error) error {
-	key := lane.Key(ctx, l)
-	if err := s.turn.Acquire(ctx, key); err != nil {
+	// Two turns, so that a commit waits for one organization that is scored, and not for each.
+	organization, own := assay.OrganizationOf(ctx), strconv.Itoa(int(l))
+	if err := s.lanes[l].Acquire(ctx, organization); err != nil {
 		return s.fail(ctx, what, err)
 	}
-	defer s.turn.Release(key)
+	defer s.lanes[l].Release(organization)
+	if err := s.turn.Acquire(ctx, own); err != nil {
+		return s.fail(ctx, what, err)
+	}
+	defer s.turn.Release(own)
 	return s.transact(ctx, s.w, nil, what, do)
 }
 
@@ -291,7 +304,7 @@ func (s *Store) view(ctx context.Context, l lane.Lane, what string, do func(*sql
 	return s.transact(ctx, s.r, &sql.TxOptions{ReadOnly: true}, what, do)
 }
 
-// query runs do in a lane, for one statement that reads.
+// query runs do for a single read statement in a lane.
 func (s *Store) query(ctx context.Context, l lane.Lane, what string, do func(*sql.DB) error) error {
 	leave, err := s.reads.Enter(ctx, l)
 	if err != nil {
@@ -304,32 +317,13 @@ func (s *Store) query(ctx context.Context, l lane.Lane, what string, do func(*sq
 	return nil
 }
 
-// row is a row that a query found.
-type row interface{ Scan(...any) error }
-
-// one reads the row that a query finds: missing() where there is none.
-func one[T any](ctx context.Context, s *Store, l lane.Lane, what string, missing func() error, of func(row) (*T, error), query string, args ...any) (*T, error) {
-	var found *T
-	err := s.query(ctx, l, what, func(db *sql.DB) (err error) {
-		found, err = of(db.QueryRowContext(ctx, query, args...))
-		if errors.Is(err, sql.ErrNoRows) {
-			err = missing()
-		}
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return found, nil
-}
-
 func (s *Store) transact(ctx context.Context, db *sql.DB, opts *sql.TxOptions, what string, do func(*sql.Tx) error) error {
 	tx, err := db.BeginTx(ctx, opts)
 	if err != nil {
 		return s.fail(ctx, what, err)
 	}
 	if err := do(tx); err != nil {
-		_ = tx.Rollback() // the first error is the one that tells
+		_ = tx.Rollback() // the first error is the cause
 		return s.fail(ctx, what, err)
 	}
 	if err := tx.Commit(); err != nil {
@@ -338,9 +332,8 @@ func (s *Store) transact(ctx context.Context, db *sql.DB, opts *sql.TxOptions, w
 	return nil
 }
 
-// fail turns an error into one of the domain: errors of the domain stay, what
-// may pass is CodeUnavailable. Messages of SQLite name tables and columns, no
-// values.
+// fail converts an error: it keeps errors of the domain and returns CodeUnavailable for
+// errors that may pass. SQLite's messages name tables and columns, but no values.
 func (s *Store) fail(ctx context.Context, what string, err error) error {
 	var domain *assay.Error
 	var driver *sqlite.Error
@@ -358,9 +351,9 @@ func (s *Store) fail(ctx context.Context, what string, err error) error {
 	}
 }
 
-// passing tells whether an error may be gone when tried again later.
+// passing reports whether a retry may succeed after an error.
 func passing(code int) bool {
-	switch code & 0xff { // the rest says more of the same
+	switch code & 0xff { // the primary result code
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR,
 		sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_PROTOCOL:
 		return true
@@ -369,7 +362,7 @@ func passing(code int) bool {
 	}
 }
 
-// taken tells whether err says that a unique value is taken.
+// taken reports whether err is a violation of a unique constraint.
 func taken(err error) bool {
 	var driver *sqlite.Error
 	if !errors.As(err, &driver) {
@@ -379,27 +372,24 @@ func taken(err error) bool {
 	return code == sqlite3.SQLITE_CONSTRAINT_UNIQUE || code == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY
 }
 
-// micros is how a time is stored: microseconds since 1970, 0 for none.
-func micros(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
+// micros returns a time in its stored form.
+func micros(t time.Time) int64 { return query.Micros(t) }
+
+// stored returns t as a read returns it.
+func stored(t time.Time) time.Time { return query.Stored(t) }
+
+// orgOf returns the row of an organization.
+func orgOf(ctx context.Context, tx *sql.Tx, id string) (org int64, err error) {
+	err = tx.QueryRowContext(ctx, `SELECT org FROM organizations WHERE id = ?`, blobOf(id)).Scan(&org)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = errNoOrganization()
 	}
-	return t.UnixMicro()
+	return org, err
 }
 
-// timeOf is the inverse of micros.
-func timeOf(us int64) time.Time {
-	if us == 0 {
-		return time.Time{}
-	}
-	return time.UnixMicro(us).UTC()
-}
+func errNoOrganization() error { return assay.Errorf(assay.CodeNotFound, "no such organization") }
 
-// stored returns t as it will be read back.
-func stored(t time.Time) time.Time { return timeOf(micros(t)) }
-
-// blobOf returns the 16 bytes of a UUID, nil for anything else: such an id
-// matches no row.
+// blobOf returns the 16 bytes of a UUID. Any other id is nil, which matches no row.
 func blobOf(id string) []byte {
 	if len(id) != 36 {
 		return nil
@@ -409,15 +399,6 @@ func blobOf(id string) []byte {
 		return nil
 	}
 	return u[:]
-}
-
-// idOf is the inverse of blobOf.
-func idOf(blob []byte) string {
-	u, err := uuid.FromBytes(blob)
-	if err != nil {
-		return ""
-	}
-	return u.String()
 }
 
 // each runs scan for every row and closes rows.

@@ -10,18 +10,22 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"assay/internal/delta"
+	"assay/internal/store/query"
+	"assay/internal/store/storetest"
 )
 
 // TestUsagePlans: usage is read without the rows of insights and series.
 func TestUsagePlans(t *testing.T) {
 	s := open(t, Config{})
-	require.Contains(t, explain(t, s, selectActiveInsights, 1), "USING COVERING INDEX insights_active")
-	plan := explain(t, s, selectDebugDays, 1, 1)
-	require.Contains(t, plan, "USING COVERING INDEX insights_active")
-	require.NotContains(t, plan, "SCAN")
-	plan = explain(t, s, selectSeries, 1)
-	require.Contains(t, plan, "USING COVERING INDEX series_counts")
-	require.NotContains(t, plan, "SCAN")
+	recorder := new(storetest.Recorder)
+	_, err := query.New(recorder, &dialect).FindUsage(t.Context(), "00000000-0000-4000-8000-000000000000")
+	require.NoError(t, err)
+	for i, index := range []string{"series_counts", "insights_active", "insights_active"} {
+		st := recorder.Statements[i]
+		plan := explain(t, s, st.SQL, native(st.Args)...)
+		require.Contains(t, plan, "USING COVERING INDEX "+index)
+		require.NotRegexp(t, `SCAN [msci]\b`, plan)
+	}
 }
 
 func BenchmarkFindUsage(b *testing.B) {

@@ -14,7 +14,7 @@ import (
 	"assay/internal/rules/catalog"
 )
 
-// What an organization of BenchmarkLists has.
+// Contents of an organization of BenchmarkLists.
 const (
 	benchServices = 10_000
 	benchInsights = 10 // of each service; a tenth is archived, few are muted
@@ -22,8 +22,8 @@ const (
 	benchHistory  = 200 // services with a score for every hour of the window
 )
 
-// BenchmarkLists measures what pages for people ask of a store, in an organization with
-// 10,000 services and 100,000 insights.
+// BenchmarkLists measures the store's queries for pages in an organization with 10,000
+// services and 100,000 insights.
 func BenchmarkLists(b *testing.B, make func(t testing.TB, now func() time.Time) Opener) {
 	s := newSuite(b, make)
 	org := s.organization()
@@ -32,7 +32,7 @@ func BenchmarkLists(b *testing.B, make func(t testing.TB, now func() time.Time) 
 	b.Logf("filled in %v", time.Since(began))
 
 	ctx := b.Context()
-	course := assay.Course{Start: epoch.Add(-assay.DefaultWindow), End: epoch, Points: 30}
+	series := assay.SeriesRange{Start: epoch.Add(-assay.DefaultWindow), End: epoch, Points: 30}
 	production := "production"
 	for _, q := range []struct {
 		name   string
@@ -47,7 +47,7 @@ func BenchmarkLists(b *testing.B, make func(t testing.TB, now func() time.Time) 
 		{"search-none", assay.ServiceFilter{Search: "nothing"}},
 		{"filters", assay.ServiceFilter{Environment: &production, Category: "Good", Signal: assay.SignalTrace, Sort: assay.SortServiceScore, Descending: true}},
 	} {
-		q.filter.OrganizationID, q.filter.Page.Limit, q.filter.Course = org, 50, course
+		q.filter.OrganizationID, q.filter.Page.Limit, q.filter.Series = org, 50, series
 		b.Run("services/"+q.name, func(b *testing.B) {
 			for b.Loop() {
 				_, _, err := s.FindServiceRows(ctx, q.filter)
@@ -71,7 +71,7 @@ func BenchmarkLists(b *testing.B, make func(t testing.TB, now func() time.Time) 
 			return err
 		}},
 		{"versions", func() error {
-			_, err := s.FindServiceVersions(ctx, org, benchKey(1), course, 20)
+			_, err := s.FindServiceVersions(ctx, org, benchKey(1), series, 20)
 			return err
 		}},
 		{"groups", func() error {
@@ -82,13 +82,13 @@ func BenchmarkLists(b *testing.B, make func(t testing.TB, now func() time.Time) 
 			_, err := s.FindInsightTypeCounts(ctx, org)
 			return err
 		}},
-		{"organization-course", func() error {
-			course.Points = 360
-			_, err := s.FindOrganizationScores(ctx, org, course)
+		{"organization-series", func() error {
+			series.Points = 360
+			_, err := s.FindOrganizationScores(ctx, org, series)
 			return err
 		}},
 		{"history", func() error {
-			_, err := s.ScoreHistory(ctx, org, ids[0], course.Start)
+			_, err := s.ScoreHistory(ctx, org, ids[0], series.Start)
 			return err
 		}},
 		{"claims", func() error {
@@ -140,7 +140,7 @@ func (s *suite) large(org string) []string {
 		}
 		s.commit(d)
 	}
-	sets := func(i int) (evaluated, failed []string) { // other ones for each service
+	sets := func(i int) (evaluated, failed []string) { // different ones for each service
 		for r := range catalog.Rule(catalog.Scored) {
 			evaluated = append(evaluated, r.ID())
 			if delta.Mix(uint64(i), uint64(r))%3 == 0 {

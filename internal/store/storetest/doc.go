@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package storetest is the one test suite that every store passes: what the
-// domain's interfaces promise, that facts merge in any order and grouping, that
-// expiry takes away exactly what it should, and that nothing is lost between
-// goroutines, between two handles of one store, or by closing it.
+// Package storetest is the test suite for all stores. It checks the contracts of the
+// domain's interfaces: facts merge in any order and grouping, expiry deletes exactly the
+// expired data, and no data is lost between goroutines, between two handles of one store,
+// or on Close.
 //
-// A store's own tests name it and no more:
+// The tests of a store call Run:
 //
 //	storetest.Run(t, func(t testing.TB, now func() time.Time) storetest.Opener { ... })
 package storetest

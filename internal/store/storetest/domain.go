@@ -3,7 +3,9 @@
 package storetest
 
 import (
+	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -97,7 +99,7 @@ func testAPIKeys(t *testing.T, s *suite) {
 		return k
 	}
 	a := newKey("bbbbbb", org)
-	a.ExpiresAt = micro(epoch.Add(time.Hour))
+	a.ExpiresAt, a.CreatedBy = micro(epoch.Add(time.Hour)), "key:aaaaaa"
 	require.NoError(t, s.CreateAPIKey(ctx, a))
 	require.Equal(t, micro(s.clock.now()), a.CreatedAt)
 	b := newKey("aaaaaa", other)
@@ -135,6 +137,33 @@ func testAPIKeys(t *testing.T, s *suite) {
 	require.NoError(t, err)
 	require.Equal(t, micro(epoch.Add(time.Minute)), got.LastUsedAt, "the newest")
 	require.Equal(t, micro(epoch), got.RevokedAt, "the first")
+}
+
+// testAPIKeyPrefix requires that the first prefix that is given stays, for every program on the store.
+func testAPIKeyPrefix(t *testing.T, s *suite) {
+	ctx := s.ctx()
+	other := s.handle()
+	prefix := func(st Store, given string) string {
+		t.Helper()
+		got, err := st.APIKeyPrefix(ctx, given)
+		require.NoError(t, err)
+		return got
+	}
+	require.Empty(t, prefix(s, ""))
+	require.Empty(t, prefix(other, ""))
+	var all sync.WaitGroup
+	got := [8]string{}
+	for i := range got {
+		all.Go(func() { got[i], _ = []assay.APIKeyStore{s.Store, other}[i%2].APIKeyPrefix(ctx, fmt.Sprint("p", i)) })
+	}
+	all.Wait()
+	first := prefix(s, "")
+	require.NotEmpty(t, first)
+	for i := range got {
+		require.Equal(t, first, got[i])
+	}
+	require.Equal(t, first, prefix(other, "another"))
+	require.Equal(t, first, prefix(other, ""))
 }
 
 func testAPIKeyPages(t *testing.T, s *suite) {
@@ -246,7 +275,7 @@ func testServices(t *testing.T, s *suite) {
 	}
 }
 
-// testIsolation asks for everything of one organization with another's id.
+// testIsolation requests the data of one organization with the id of another.
 func testIsolation(t *testing.T, s *suite) {
 	ctx := s.ctx()
 	mine, theirs := s.organization(), s.organization()

@@ -27,6 +27,7 @@ func (s *suite) rows() map[string]int64 {
 	for _, t := range st.Tables {
 		switch t.Name {
 		case "memory", "goose_db_version", "service_counts", "insight_counts": // the store's own
+		case "log_records": // of older programs
 		default:
 			rows[t.Name] = t.Rows
 		}
@@ -121,14 +122,14 @@ func testExpire(t *testing.T, s *suite) {
 	require.Empty(t, s.unscored(org), "once is enough")
 	check(2)
 
-	// Usage leaves as well, and does not make a service unscored.
+	// Usage expires as well, and does not make a service unscored.
 	s.commit(one(org, named("sent"), func(f *delta.Service) { f.AddUsage(first, delta.Traces, delta.Usage{Items: 1, Bytes: 1}) }))
 	s.scored(org)
 	s.expire(first+2*3600, first+2*3600)
 	require.Empty(t, s.unscored(org))
 	require.NotContains(t, s.usage(org), delta.ServiceID(org, named("sent")))
 
-	// What comes too late is taken in and leaves with the next expiry.
+	// The store accepts late data, and the next expiry deletes it.
 	s.commit(one(org, named("0"), func(f *delta.Service) {
 		f.Counts(first)[catalog.RES001].Add(delta.Count{Observed: 9})
 		f.AddItem(delta.Item{Rule: catalog.RES001, List: delta.SpanNames, Text: "late"}, first)
@@ -218,8 +219,8 @@ func testExpireClaims(t *testing.T, s *suite) {
 	require.Zero(t, s.rows()["claims"])
 }
 
-// testExpireInstances has more RES-002 claims written at once than one transaction looks
-// at, most of which are contested and stay.
+// testExpireInstances writes more RES-002 claims at once than one transaction reads. Most
+// of them are contested and stay.
 func testExpireInstances(t *testing.T, s *suite) {
 	const keys, every = 3600, 9
 	org := s.organization()
@@ -332,16 +333,21 @@ func testExpireServices(t *testing.T, s *suite) {
 	require.NoError(t, err)
 	require.Zero(t, total)
 
-	// It can come back, under the same id.
+	// It may return under the same id.
 	require.Equal(t, id, s.seen(org, named("old"), catalog.RES001, true))
 	require.Empty(t, s.facts(org, id).Insights)
 }
 
-// testNothingGrows runs the same load for days and expects the store to level
-// off.
+// testNothingGrows runs the same load for days and expects the size of the store to
+// become constant.
 func testNothingGrows(t *testing.T, s *suite) {
 	org := s.organization()
 	const window = 12 * 3600
+	repo := s.repository(org)
+	require.NoError(t, s.StartOnboarding(s.ctx(), org))
+	// Deliveries are kept for longer than this test's days; see testDeliveryOrder and testDeliveryLimits.
+	hook := s.webhook(org, func(w *assay.Webhook) { w.Enabled = false })
+	require.NoError(t, s.AddTestDelivery(s.ctx(), &assay.WebhookDelivery{OrganizationID: org, WebhookID: hook.ID, Status: assay.DeliveryFailed, CompletedAt: s.clock.now()}))
 	run := func(hours int) {
 		t.Helper()
 		for range hours {
@@ -390,18 +396,33 @@ func testNothingGrows(t *testing.T, s *suite) {
 				require.NoError(t, s.SaveSummary(s.ctx(), k, &assay.InsightSummary{InsightID: in.ID, GeneratedAt: now}))
 				_, err := s.TakeSummaryCall(s.ctx(), org, now, 10)
 				require.NoError(t, err)
+				_, err = s.SpendModel(s.ctx(), org, now, assay.ModelUsage{Tokens: 1}, assay.ModelUsage{})
+				require.NoError(t, err)
 			}
 			mean := 10.0
 			require.NoError(t, s.SaveOrganizationScore(s.ctx(), delta.Fence{}, org, &mean, now))
+			_, err := s.APIKeyPrefix(s.ctx(), fmt.Sprint("prefix", n))
+			require.NoError(t, err)
 			require.NoError(t, s.CreateSession(s.ctx(), newSession(org, fmt.Sprint("session ", n), now)))
+			require.NoError(t, s.SaveOnboardingState(s.ctx(), &assay.OnboardingState{Hash: [32]byte{byte(n / 3600), byte(n / 3600 >> 8)}, OrganizationID: org, ExpiresAt: now}))
 			require.NoError(t, s.RotateSigningKey(s.ctx(), signingKey(fmt.Sprint("key ", n))))
 			require.NoError(t, s.DeleteSigningKeys(s.ctx(), now.Add(-2*time.Hour)))
+			for i := range 3 { // more than the limit for two days
+				found := finding(i, "low")
+				found.InsightIDs = []string{unknownID}
+				run := s.started(repo, holder)
+				require.NoError(t, s.SaveReview(s.ctx(), holder, run, repo, []*assay.CodeFinding{found}))
+				require.NoError(t, s.SavePatch(s.ctx(), holder, run.ID, []byte("patch")))
+				run.Status = assay.RunCompleted
+				require.NoError(t, s.UpdateRun(s.ctx(), holder, run, []assay.RunEvent{{Name: "note"}}))
+			}
 			s.expire(hour-window, hour-window/2)
 			s.clock.advance(time.Hour)
 		}
 	}
 	run(2 * 24)
 	full := s.rows()
+	full["log_volume"] += 24 // periods of 30 days; see testExpireLogRecords
 	run(24)
 	require.Equal(t, full, s.rows())
 	for table, n := range full {

@@ -76,7 +76,7 @@ func testFacts(t *testing.T, s *suite) {
 		require.Equal(t, []string{id}, ids)
 	}
 
-	// A commit without news changes nothing.
+	// A commit without changes changes nothing.
 	s.clock.advance(time.Minute)
 	s.commit(one(org, key, func(f *delta.Service) {
 		f.Seen(uint64(late.UnixNano()))
@@ -114,7 +114,7 @@ func testRequests(t *testing.T, s *suite) {
 	require.Equal(t, []bool{false, true, true, false}, commit(s, otherHash, otherSignal, otherOrg, one))
 	require.Equal(t, []bool{false}, commit(s.handle(), one), "by another process")
 
-	// Nobody forgets another's requests because of a clock of its own.
+	// A replica does not expire the requests of another one by a clock of its own.
 	for _, off := range []time.Duration{24 * time.Hour, -24 * time.Hour} {
 		for i := range byte(3) {
 			skewed := delta.Request{OrganizationID: a, Hash: [16]byte{3, i, byte(off >> 40)}}
@@ -137,7 +137,7 @@ func testRequests(t *testing.T, s *suite) {
 	expire()
 	require.Equal(t, []bool{true}, commit(s, one))
 
-	// Commits themselves keep the requests from piling up.
+	// Commits alone keep the requests from accumulating.
 	for i := range 100 {
 		s.clock.advance(time.Minute)
 		commit(s, delta.Request{OrganizationID: a, Hash: [16]byte{2, byte(i)}})
@@ -158,7 +158,7 @@ func testCommitFails(t *testing.T, s *suite) {
 	code(t, assay.CodeNotFound, err)
 	known, err := s.KnownServices(s.ctx(), org)
 	require.NoError(t, err)
-	require.Empty(t, known, "nothing of a failed commit is kept")
+	require.Empty(t, known, "a failed commit stores nothing")
 	require.NoError(t, s.Commit(s.ctx(), s.clock.now(), []delta.Request{request}, func(fresh []bool) *delta.Delta {
 		require.Equal(t, []bool{true}, fresh)
 		return nil
@@ -219,7 +219,7 @@ func testDistinct(t *testing.T, s *suite) {
 	items[newer] = hour + 180
 	require.Equal(t, items, s.facts(org, id).Items)
 
-	// Sets of other keys, hours and rules are others.
+	// Sets of other keys, hours and rules are separate.
 	otherKey, otherHour := met, met
 	otherKey.Key, otherHour.Hour = 2, met.Hour-3600
 	s.commit(setOf(org, key, otherKey, hour, 4, 1))
@@ -229,7 +229,7 @@ func testDistinct(t *testing.T, s *suite) {
 	require.Equal(t, delta.Count{Observed: 1, Failed: 1}, count(catalog.SPA003))
 	require.Equal(t, items, s.facts(org, id).Items, "span names come with the delta")
 
-	// Past what is held exactly, over many commits.
+	// More values than a set holds exactly, over many commits.
 	big := delta.DistinctKey{Rule: catalog.MET001, Hour: int64(hour), Key: 3}
 	for from := uint64(0); from < 5000; from += 500 {
 		var values []uint64
@@ -292,7 +292,7 @@ func testClaims(t *testing.T, s *suite) {
 	contestedA.Claims = 2
 	require.Equal(t, map[string]delta.ClaimCount{idA: contestedA, idB: contested, idC: contested}, counts(catalog.MET003, 0))
 	require.Equal(t, map[string]delta.ClaimCount{idA: {Claims: 1}, idB: contested, idC: contested}, counts(catalog.MET003, now-3600),
-		"who claimed earlier is not counted")
+		"earlier claims are not counted")
 	require.Equal(t, map[string]delta.ClaimCount{idA: {Claims: 1}, idB: {Claims: 1}}, counts(catalog.MET003, now))
 
 	second := revision()
@@ -309,7 +309,7 @@ func testClaims(t *testing.T, s *suite) {
 	s.commit(claim(org, a, catalog.RES002, 5, 2, now))
 	require.Equal(t, map[string]delta.ClaimCount{idA: {Claims: 1, Contested: 1}}, counts(catalog.RES002, 0))
 
-	// An empty text beside another says something.
+	// An empty text next to another one has a meaning.
 	for unit, text := range []string{"", "ms"} {
 		s.commit(one(org, b, func(f *delta.Service) {
 			f.AddClaim(delta.Claim{Rule: catalog.MET003, Key: delta.Hash128{High: 1, Low: 77}, Value: uint64(unit)}, delta.ClaimFact{Last: now, KeyText: "m", ValueText: text})
@@ -318,7 +318,7 @@ func testClaims(t *testing.T, s *suite) {
 	require.Equal(t, delta.ClaimCount{Claims: 2, Contested: 2, Keys: []string{"m", "metric 1"}, Values: []string{"", "ms", "unit 10", "unit 11"}},
 		counts(catalog.MET003, now)[idB])
 
-	// Many conflicts: the smallest texts.
+	// Of many conflicts, the smallest texts.
 	for key := uint64(100); key < 130; key++ {
 		s.commit(claim(org, c, catalog.MET003, key, key, now))
 		s.commit(claim(org, c, catalog.MET003, key, key+1, now))
@@ -409,7 +409,7 @@ func testItems(t *testing.T, s *suite) {
 	require.Equal(t, want, s.facts(org, delta.ServiceID(org, key)).Items, "the newest bucket")
 }
 
-// fact is one thing seen, added to a delta of any organization.
+// fact is one fact, added to a delta of any organization.
 type fact func(d *delta.Delta, org string)
 
 // drawFact draws from small ranges, so that facts meet.
@@ -455,7 +455,7 @@ func drawFact(t *rapid.T) fact {
 }
 
 // testAnyOrder commits the same facts to two organizations, in another order and
-// grouped in another way, and compares all that can be seen of them.
+// grouping, and compares all visible state.
 func testAnyOrder(t *testing.T, s *suite) {
 	s.clock.advance(6 * time.Hour)
 	rapid.Check(t, func(rt *rapid.T) {
@@ -485,8 +485,7 @@ func testAnyOrder(t *testing.T, s *suite) {
 	})
 }
 
-// observed is the state of a service as far as it can be seen, without ids and
-// revisions.
+// observed is the visible state of a service, without ids and revisions.
 type observed struct {
 	Facts  delta.Facts
 	Usage  *assay.ServiceUsage
@@ -561,7 +560,7 @@ func testConcurrency(t *testing.T, s *suite) {
 			}
 		})
 	}
-	// Readers and the scorer go on meanwhile.
+	// Readers and the scorer run concurrently.
 	stop := make(chan struct{})
 	var readers sync.WaitGroup
 	readers.Go(func() {
@@ -641,7 +640,7 @@ func testDurability(t *testing.T, s *suite) {
 	require.Equal(t, delta.Count{Observed: 1, Failed: 1}, s.facts(org, id).Totals[catalog.MET001], "the set went on")
 }
 
-// testContext calls with a context that has ended.
+// testContext makes calls with an ended context.
 func testContext(t *testing.T, s *suite) {
 	org := s.organization()
 	id := s.seen(org, named("a"), catalog.RES001, true)
@@ -665,7 +664,7 @@ func testContext(t *testing.T, s *suite) {
 			return err
 		},
 		"LogRecords": func() error {
-			_, err := s.LogRecords(ctx)
+			_, err := s.LogRecords(ctx, org, epoch, epoch, time.Minute)
 			return err
 		},
 		"FindUsage": func() error {

@@ -14,7 +14,7 @@ import (
 	"assay/internal/rules/catalog"
 )
 
-// testFence has one scorer write late what another one has written already.
+// testFence: a scorer that lost its lease tries to overwrite the result of its successor.
 func testFence(t *testing.T, s *suite) {
 	ctx := s.ctx()
 	org := s.organization()
@@ -52,7 +52,7 @@ func testFence(t *testing.T, s *suite) {
 		require.Equal(t, value, s.facts(org, svc).Service.Score.Value)
 		require.Empty(t, s.unscored(org))
 	}
-	refused(a) // nobody has it
+	refused(a) // no replica holds the lease
 	s.acquire(s, "A", leaseTTL, lease)
 	refused(b)
 	refused(delta.Fence{Lease: lease + "x", Holder: "A"})
@@ -60,7 +60,7 @@ func testFence(t *testing.T, s *suite) {
 	refused(delta.Fence{Holder: "A"})
 	allowed(a, 10, epoch)
 	s.clock.advance(10 * leaseTTL)
-	allowed(a, 20, s.clock.now()) // it has expired and nobody has taken it
+	allowed(a, 20, s.clock.now()) // the lease has expired, but no replica has taken it
 
 	s.acquire(s.handle(), "B", leaseTTL, lease)
 	allowed(b, 30, s.clock.now())
@@ -71,8 +71,8 @@ func testFence(t *testing.T, s *suite) {
 	require.Equal(t, micro(s.clock.now()), s.facts(org, svc).Insights[0].UpdatedAt)
 }
 
-// testFenceRace has one scorer write while another one takes over: whatever was
-// written the other one sees.
+// testFenceRace: one scorer writes while another takes over. The new holder sees all
+// writes of the former one.
 func testFenceRace(t *testing.T, s *suite) {
 	const rounds = 30
 	b := s.handle()

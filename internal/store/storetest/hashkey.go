@@ -14,7 +14,7 @@ import (
 	"assay/internal/rules/catalog"
 )
 
-// HashOf returns a hash that tells the hash keys of organizations apart.
+// HashOf returns a hash that differs between the hash keys of organizations.
 func HashOf(t testing.TB, st Store, organizationID string) uint64 {
 	t.Helper()
 	k, err := st.HashKey(t.Context(), organizationID)
@@ -35,7 +35,7 @@ func testHashKeys(t *testing.T, s *suite) {
 	want := HashOf(t, s, a)
 	for i, k := range keys {
 		require.NoError(t, errs[i])
-		require.Equal(t, want, k.Sum64(delta.DomainMetric, nil), "the first to ask makes it for all")
+		require.Equal(t, want, k.Sum64(delta.DomainMetric, nil), "the first caller creates it")
 	}
 	require.NotEqual(t, want, HashOf(t, s, b))
 	_, err := s.HashKey(s.ctx(), unknownID)
@@ -46,7 +46,7 @@ func testHashKeys(t *testing.T, s *suite) {
 	require.Equal(t, want, HashOf(t, s, a), "after a restart")
 }
 
-// testWideClaims has keys that differ in their upper half alone.
+// testWideClaims stores claims whose keys differ only in their upper half.
 func testWideClaims(t *testing.T, s *suite) {
 	org := s.organization()
 	a, b := delta.ServiceID(org, named("a")), delta.ServiceID(org, named("b"))
@@ -73,7 +73,7 @@ func testWideClaims(t *testing.T, s *suite) {
 	claim("b", 2, 2)
 	require.Equal(t, [4]uint64{}, contested(a))
 	require.Equal(t, [4]uint64{}, contested(b))
-	// Within a service the one that is there stays.
+	// Within a service the existing claim stays.
 	claim("a", 2, 1)
 	require.Equal(t, [4]uint64{}, contested(a))
 	claim("c", 2, 3)
@@ -81,10 +81,10 @@ func testWideClaims(t *testing.T, s *suite) {
 	require.Equal(t, [4]uint64{1, 1, 1, 1}, contested(b))
 }
 
-// OldOrganization is the id of the organization that TestUpgraded looks at. Its facts
-// are of services named a and b and in OldBucket: units 10 and 11 of metric 77 (MET-003),
-// days 20000 and 20001 with log records and 20000 with DEBUG records of a, a set of
-// SPA-003 and one of MET-001 of a with the key 0, both OldSet, and OldSeries of a.
+// OldOrganization is the id of the organization that TestUpgraded reads. Its facts are of services named a
+// and b in OldBucket: units 10 and 11 of metric 77 (MET-003), days 20000 and 20001 with log records and 20000
+// with DEBUG records of a, a set of SPA-003 and one of MET-001 of a with the key 0, both OldSet, and
+// OldSeries of a.
 const OldOrganization = "01234567-89ab-4cde-8f01-23456789abcd"
 
 // OldBucket is the bucket of those facts.
@@ -104,8 +104,8 @@ func OldSet() []byte {
 	return binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64([]byte{1}, 5), 6)
 }
 
-// TestUpgraded takes a store whose facts a version made that did not key its hashes,
-// and has the services send the same again.
+// TestUpgraded upgrades a store with facts of a version without keyed hashes. The services send the same
+// telemetry again.
 func TestUpgraded(t *testing.T, st Store) {
 	org, ctx := OldOrganization, t.Context()
 	a, b := delta.ServiceID(org, named("a")), delta.ServiceID(org, named("b"))
@@ -153,7 +153,7 @@ func TestUpgraded(t *testing.T, st Store) {
 	require.EqualValues(t, 3, series())
 	require.Empty(t, names(), "a quota does not count names twice")
 
-	// They have agreed on a unit meanwhile, and send the rest again.
+	// The services have agreed on a unit in the meantime, and send the rest again.
 	again := func() {
 		t.Helper()
 		name := key.Sum128(delta.DomainMetric, []byte("metric 77"))
@@ -195,7 +195,7 @@ func TestUpgraded(t *testing.T, st Store) {
 	require.NoError(t, err)
 	require.Equal(t, map[catalog.Rule]delta.ClaimCount{catalog.MET003: {Claims: 1}}, own)
 
-	// What is old leaves with its window.
+	// Old facts expire with the window.
 	require.NoError(t, st.Expire(ctx, epoch, 0, OldBucket+3600))
 	require.Equal(t, map[string]delta.ClaimCount{a: {Claims: 1}, b: {Claims: 1}}, counts(0))
 }

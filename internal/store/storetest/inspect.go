@@ -56,7 +56,7 @@ func testSchema(t *testing.T, s *suite) {
 	require.NoError(t, schema.Check())
 	require.Positive(t, schema.Version)
 	require.Equal(t, schema.Known, schema.Version)
-	require.Positive(t, schema.CompatibleSince, "the migrations tell who can work on the store")
+	require.Positive(t, schema.CompatibleSince, "the migrations record the compatible versions")
 	require.LessOrEqual(t, schema.CompatibleSince, schema.Version)
 	st, err := s.Stats(s.ctx())
 	require.NoError(t, err)

@@ -19,7 +19,7 @@ func entry(seq uint64, data string) delta.JournalEntry {
 	return delta.JournalEntry{Seq: seq, Data: []byte(data)}
 }
 
-// write commits a delta that holds nothing but journals.
+// write commits a delta of journals only.
 func (s *suite) write(st Store, journals ...delta.Journal) error {
 	s.t.Helper()
 	return st.Commit(s.ctx(), s.clock.now(), nil, func([]bool) *delta.Delta { return &delta.Delta{Journals: journals} })
@@ -32,7 +32,7 @@ func (s *suite) journal(name string, want ...delta.JournalEntry) {
 	sameEntries(s.t, want, got)
 }
 
-// sameEntries compares without printing what may be megabytes.
+// sameEntries compares without printing megabytes of data.
 func sameEntries(t testing.TB, want, got []delta.JournalEntry) {
 	t.Helper()
 	require.Len(t, got, len(want))
@@ -55,7 +55,7 @@ func testJournal(t *testing.T, s *suite) {
 	s.journal("a")
 	s.acquire(s, "A", leaseTTL, delta.JournalLease("a"), delta.JournalLease("b"), delta.JournalLease(""))
 
-	// Entries are in the order of their numbers, however they came.
+	// Entries are in the order of their numbers, regardless of their arrival.
 	large := entry(1<<33, string(bytes.Repeat([]byte{0, 0xff, 'x'}, 1<<19)))
 	require.NoError(t, s.write(s, delta.Journal{Name: "a", Holder: "A", Append: []delta.JournalEntry{entry(10, "ten"), entry(9, "\x00nine\xff")}}))
 	require.NoError(t, s.write(s,
@@ -88,8 +88,8 @@ func testJournal(t *testing.T, s *suite) {
 		sameEntries(t, c.want, got)
 	}
 
-	// What is there stays as it is, even what the same transaction would forget, and
-	// nothing else of the transaction is stored.
+	// Existing entries stay unchanged, even those that the same transaction would delete.
+	// The transaction stores nothing.
 	for _, seq := range []uint64{1, 10} {
 		require.ErrorIs(t, s.write(s,
 			delta.Journal{Name: "b", Holder: "A", Append: []delta.JournalEntry{entry(10, "x")}, Forget: []uint64{9}},
@@ -99,7 +99,7 @@ func testJournal(t *testing.T, s *suite) {
 	s.journal("a", all...)
 	s.journal("b", entry(9, "other"))
 
-	// Forgetting comes after appending; what is not there is forgotten already.
+	// Deletion comes after appending. Deleting a missing entry is not an error.
 	require.NoError(t, s.write(s, delta.Journal{
 		Name: "a", Holder: "A", Append: []delta.JournalEntry{entry(11, "x")}, Forget: []uint64{9, 11, 12, 1 << 33, math.MaxUint64, math.MaxInt64},
 	}))
@@ -109,13 +109,13 @@ func testJournal(t *testing.T, s *suite) {
 	s.journals("", "a")
 	require.Error(t, s.write(s, delta.Journal{Name: "a", Holder: "A", Append: []delta.JournalEntry{entry(math.MaxInt64+1, "x")}}))
 
-	// It outlives handles.
+	// The journal survives its handles.
 	require.NoError(t, s.Store.Close())
 	s.Store = s.handle()
 	s.journal("a", all[0], all[2])
 }
 
-// testJournalLost lets nothing of a transaction through whose journal is another's.
+// testJournalLost rejects a transaction with another holder's journal.
 func testJournalLost(t *testing.T, s *suite) {
 	org := s.organization()
 	request := delta.Request{OrganizationID: org, Hash: [16]byte{1}}
@@ -135,9 +135,9 @@ func testJournalLost(t *testing.T, s *suite) {
 		require.ErrorIs(t, commit(journals...), delta.ErrJournalLost)
 		s.journals()
 		rows := s.rows()
-		require.Zero(t, rows["services"]+rows["requests"]+rows["log_records"]+rows["hours"])
+		require.Zero(t, rows["services"]+rows["requests"]+rows["log_volume"]+rows["hours"])
 	}
-	lost(mine) // nobody's
+	lost(mine) // held by no replica
 	s.acquire(s, "B", leaseTTL, delta.JournalLease("a"))
 	lost(mine)
 	lost(delta.Journal{Name: "a", Holder: "A"}) // even to write nothing
@@ -149,7 +149,7 @@ func testJournalLost(t *testing.T, s *suite) {
 	lost(mine, other)
 	lost(other, mine)
 
-	// The holder's own, until somebody takes it, for however long that is.
+	// A journal stays with its holder until another replica takes it, even after expiry.
 	s.clock.advance(100 * leaseTTL)
 	s.leaseNames("")
 	require.NoError(t, commit(mine))
@@ -160,8 +160,8 @@ func testJournalLost(t *testing.T, s *suite) {
 	s.journal("a", entry(1, "x"))
 }
 
-// testJournalTakenOver moves the entries of a dead replica's journal into the own
-// one, in one transaction.
+// testJournalTakenOver moves the entries of a dead replica's journal to the successor's
+// journal, in one transaction.
 func testJournalTakenOver(t *testing.T, s *suite) {
 	b := s.handle()
 	s.acquire(s, "A", leaseTTL, delta.JournalLease("a"))
@@ -181,13 +181,13 @@ func testJournalTakenOver(t *testing.T, s *suite) {
 	s.journal("b", appended...)
 	s.journals("b")
 
-	// The dead one was only slow.
+	// The former holder was only slow.
 	require.ErrorIs(t, s.write(s, delta.Journal{Name: "a", Holder: "A", Append: []delta.JournalEntry{entry(4, "four")}}), delta.ErrJournalLost)
 	s.journals("b")
 }
 
-// testJournalRace has one holder write while another takes over: whatever was
-// written is there for who reads after taking over.
+// testJournalRace: one holder writes while another takes over. The new holder reads all
+// entries of the former one.
 func testJournalRace(t *testing.T, s *suite) {
 	const rounds = 30
 	b := s.handle()

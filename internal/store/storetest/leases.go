@@ -14,7 +14,7 @@ import (
 
 const leaseTTL = 10 * time.Second
 
-// acquire takes leases by a handle and returns those held, sorted.
+// acquire acquires leases through a handle and returns the held ones, sorted.
 func (s *suite) acquire(st Store, holder string, ttl time.Duration, names ...string) []string {
 	s.t.Helper()
 	held, now, err := st.AcquireLeases(s.ctx(), holder, names, ttl)
@@ -38,9 +38,9 @@ func (s *suite) leaseNames(prefix string, want ...string) {
 func testLeases(t *testing.T, s *suite) {
 	b := s.handle()
 	s.leaseNames("")
-	require.Empty(t, s.acquire(s, "A", leaseTTL), "nobody asked for anything")
+	require.Empty(t, s.acquire(s, "A", leaseTTL), "no lease was requested")
 
-	// Free ones are taken, a foreign one is not, whatever else is asked for.
+	// A replica acquires free leases and not those of other holders.
 	require.Equal(t, []string{"x:1", "x:2"}, s.acquire(s, "A", leaseTTL, "x:2", "x:1", "x:2"))
 	require.Equal(t, []string{"y"}, s.acquire(b, "B", leaseTTL, "x:1", "y"))
 	require.Empty(t, s.acquire(b, "B", leaseTTL, "x:1"))
@@ -50,7 +50,7 @@ func testLeases(t *testing.T, s *suite) {
 	s.leaseNames("x%")
 	s.leaseNames("X")
 
-	// The own one is renewed; one that is not asked for is not.
+	// A replica renews its own lease if it asks for it.
 	s.clock.advance(leaseTTL - time.Second)
 	require.Equal(t, []string{"x:1"}, s.acquire(s, "A", leaseTTL, "x:1"))
 	s.clock.advance(time.Second - time.Microsecond)
@@ -58,7 +58,7 @@ func testLeases(t *testing.T, s *suite) {
 	s.clock.advance(time.Microsecond)
 	s.leaseNames("x:", "x:1")
 
-	// An expired one is anybody's, its last holder's too.
+	// Any replica can acquire an expired lease, including the last holder.
 	require.Equal(t, []string{"x:2"}, s.acquire(b, "B", leaseTTL, "x:1", "x:2"))
 	require.Equal(t, []string{"x:1", "y"}, s.acquire(s, "A", leaseTTL, "x:1", "x:2", "y"), "B did not renew y")
 	s.clock.advance(time.Hour)
@@ -66,7 +66,7 @@ func testLeases(t *testing.T, s *suite) {
 	require.Equal(t, []string{"x:1"}, s.acquire(s, "A", leaseTTL, "x:1"))
 	require.Equal(t, []string{"x:2", "y"}, s.acquire(b, "B", leaseTTL, "x:1", "x:2", "y"))
 
-	// Renewing with less shortens; with nothing gives up at once.
+	// A shorter time to live shortens the lease; zero releases it.
 	require.Equal(t, []string{"x:2"}, s.acquire(b, "B", time.Second, "x:2"))
 	require.Empty(t, s.acquire(b, "B", 0, "y", "x:1"))
 	s.leaseNames("", "x:1", "x:2")
@@ -74,14 +74,14 @@ func testLeases(t *testing.T, s *suite) {
 	s.clock.advance(time.Second)
 	require.Equal(t, []string{"x:2"}, s.acquire(s, "A", leaseTTL, "x:2"))
 
-	// All that is A's, nothing of another's.
+	// Release all leases of A, and none of another holder.
 	require.Equal(t, []string{"z"}, s.acquire(b, "B", leaseTTL, "z"))
 	require.NoError(t, s.ReleaseLeases(s.ctx(), "nobody"))
 	require.NoError(t, s.ReleaseLeases(s.ctx(), "A"))
 	s.leaseNames("", "z")
 	require.Equal(t, []string{"x:1", "x:2", "y"}, s.acquire(b, "B", leaseTTL, "x:1", "x:2", "y"))
 
-	// They are forgotten, once they have long expired.
+	// Long expired leases are deleted.
 	require.EqualValues(t, 4, s.rows()["leases"])
 	s.clock.advance(leaseTTL + 24*time.Hour - time.Second)
 	s.expire(0, 0)
@@ -92,8 +92,8 @@ func testLeases(t *testing.T, s *suite) {
 	require.EqualValues(t, 1, s.rows()["leases"])
 	s.leaseNames("", "z")
 
-	// Where the clock goes back, as after a failover, nobody has to wait until it is
-	// where it was.
+	// After the clock steps back, as in a failover, replicas do not wait until it reaches
+	// its former time.
 	s.clock.advance(-time.Second)
 	s.leaseNames("", "z")
 	require.Empty(t, s.acquire(s, "A", leaseTTL, "z"))
@@ -105,14 +105,14 @@ func testLeases(t *testing.T, s *suite) {
 	s.clock.advance(time.Hour)
 	s.leaseNames("")
 
-	// None is given for longer than that.
+	// No lease is longer than that.
 	require.Equal(t, []string{"z"}, s.acquire(s, "A", time.Hour, "z"))
 	s.leaseNames("", "z")
 	s.clock.advance(time.Minute)
 	require.Equal(t, []string{"z"}, s.acquire(b, "B", leaseTTL, "z"))
 }
 
-// testManyLeases renews what a replica of ten thousand organizations holds.
+// testManyLeases renews the leases of a replica of ten thousand organizations.
 func testManyLeases(t *testing.T, s *suite) {
 	const n = 10_000
 	names := make([]string, n)
@@ -131,8 +131,8 @@ func testManyLeases(t *testing.T, s *suite) {
 	require.Zero(t, s.rows()["leases"])
 }
 
-// testLeaseRace has holders on two handles ask for the same leases at once, in
-// different orders, when they are free and when they have expired.
+// testLeaseRace: holders on two handles request the same leases concurrently, in
+// different orders, both free and expired.
 func testLeaseRace(t *testing.T, s *suite) {
 	const holders, leases = 8, 50
 	handles := []Store{s.Store, s.handle()}

@@ -140,7 +140,7 @@ func testInsightStatus(t *testing.T, s *suite) {
 	in.Attributes = map[string]any{"violations_total": int64(7)}
 	save(in)
 	want = *in
-	want.Service, want.CreatedAt = *service, micro(epoch) // when it was made does not change
+	want.Service, want.CreatedAt = *service, micro(epoch) // the creation time does not change
 	require.Equal(t, &want, find())
 	require.Equal(t, 1, active())
 
@@ -169,7 +169,7 @@ func testInsightStatus(t *testing.T, s *suite) {
 	require.Error(t, s.SaveScores(ctx, delta.Fence{}, org, []delta.Result{{ServiceID: svc, Insights: []*assay.Insight{bad}}}))
 }
 
-// testMuteRace mutes and unmutes between the scorer's reading and writing.
+// testMuteRace mutes and unmutes between the scorer's read and write.
 func testMuteRace(t *testing.T, s *suite) {
 	ctx := s.ctx()
 	org := s.organization()
@@ -240,7 +240,7 @@ func testUnmute(t *testing.T, s *suite) {
 			require.Equal(t, want, got.Status, r.ID())
 			require.Empty(t, got.MuteReason)
 			require.Equal(t, micro(s.clock.now()), got.UpdatedAt)
-			require.Equal(t, []string{svc}, s.unscored(org), "the scorer looks at it again")
+			require.Equal(t, []string{svc}, s.unscored(org), "it is scored in the next round")
 			s.clock.advance(time.Minute)
 			require.NoError(t, s.UnmuteInsight(ctx, in.ID))
 			again, err := s.FindInsightByID(ctx, org, in.ID)
@@ -248,7 +248,7 @@ func testUnmute(t *testing.T, s *suite) {
 			require.Equal(t, got, again, "it is not muted any more")
 		}
 	}
-	// Claims that left the window are no failure.
+	// Claims outside the window are not a failure.
 	in := s.insight(org, fail, catalog.MET003)
 	s.expire(hour-30*24*3600, hour+3600)
 	unmuted := func() assay.InsightStatus {

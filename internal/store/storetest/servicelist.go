@@ -17,8 +17,8 @@ import (
 	"assay/internal/rules/catalog"
 )
 
-// fleet stores services that differ in everything that lists look at, and returns what
-// a list shows of each.
+// fleet stores services that differ in all listed fields, and returns the expected row of
+// each.
 func (s *suite) fleet(org string) []*assay.ServiceRow {
 	s.t.Helper()
 	names := []string{
@@ -87,7 +87,7 @@ func (s *suite) fleet(org string) []*assay.ServiceRow {
 	return rows
 }
 
-// matching are the rows that a filter selects, in its order.
+// matching returns the rows that a filter selects, in its order.
 func matching(all []*assay.ServiceRow, f *assay.ServiceFilter) []*assay.ServiceRow {
 	var found []*assay.ServiceRow
 	for _, row := range all {
@@ -196,7 +196,7 @@ func testServiceRows(t *testing.T, s *suite) {
 	require.Equal(t, []string{"", "Quay \xff"}, environments)
 }
 
-// testServiceCounts follows the numbers of a row through everything that changes them.
+// testServiceCounts checks the numbers of a row after every kind of change.
 func testServiceCounts(t *testing.T, s *suite) {
 	ctx := s.ctx()
 	org := s.organization()
@@ -243,7 +243,7 @@ func testServiceCounts(t *testing.T, s *suite) {
 	check(assay.ImpactCounts{Critical: 1}, assay.SignalLog)
 	require.NoError(t, s.MuteInsight(ctx, critical.ID, "known"))
 	check(assay.ImpactCounts{}, assay.SignalLog)
-	require.NoError(t, s.UnmuteInsight(ctx, critical.ID)) // with no failure of it in the window
+	require.NoError(t, s.UnmuteInsight(ctx, critical.ID)) // without a failure in the window
 	check(assay.ImpactCounts{}, assay.SignalLog)
 	normal.Status = assay.InsightActive
 	save(normal)
@@ -267,7 +267,7 @@ func testServiceVersions(t *testing.T, s *suite) {
 	key.Version = "whatever"
 	versions := func(limit int) (got []string) {
 		t.Helper()
-		rows, err := s.FindServiceVersions(ctx, org, key, assay.Course{}, limit)
+		rows, err := s.FindServiceVersions(ctx, org, key, assay.SeriesRange{}, limit)
 		require.NoError(t, err)
 		for _, row := range rows {
 			got = append(got, row.Version)
@@ -280,7 +280,81 @@ func testServiceVersions(t *testing.T, s *suite) {
 	require.Empty(t, versions(10))
 }
 
-func testCourses(t *testing.T, s *suite) {
+func testServiceGroups(t *testing.T, s *suite) {
+	ctx := s.ctx()
+	org, other := s.organization(), s.organization()
+	d := new(delta.Delta)
+	for i, k := range []assay.ServiceKey{
+		{Name: "a", Namespace: "shop", Environment: "prod", Version: "1"},
+		{Name: "a", Namespace: "shop", Environment: "prod", Version: "3"},
+		{Name: "a", Namespace: "shop", Environment: "prod", Version: "2"},
+		{Name: "a", Environment: "prod"},
+		{Name: "a", Namespace: "shop"},
+		{Name: "b"},
+	} {
+		d.Organization(org).Service(k).Seen(uint64(epoch.Add(time.Duration(i) * time.Minute).UnixNano()))
+	}
+	d.Organization(other).Service(assay.ServiceKey{Name: "a"}).Seen(uint64(epoch.UnixNano()))
+	s.commit(d)
+	services := map[string]*assay.Service{}
+	all, _, err := s.FindServices(ctx, org, assay.Page{Limit: 10})
+	require.NoError(t, err)
+	for _, svc := range all {
+		services[svc.Name+"/"+svc.Namespace+"/"+svc.Environment+"/"+svc.Version] = svc
+	}
+	sc := score(50)
+	require.NoError(t, s.SaveScores(ctx, delta.Fence{}, org, []delta.Result{
+		{ServiceID: services["a/shop/prod/2"].ID, Score: sc, NewRow: true},
+		{ServiceID: services["b///"].ID, Insights: []*assay.Insight{newInsight(org, services["b///"].ID, catalog.RES005), newInsight(org, services["b///"].ID, catalog.SPA001)}},
+		{ServiceID: services["a/shop/prod/1"].ID, Insights: []*assay.Insight{newInsight(org, services["a/shop/prod/1"].ID, catalog.RES005)}},
+		{ServiceID: services["a/shop//"].ID, Insights: []*assay.Insight{newInsight(org, services["a/shop//"].ID, catalog.RES005)}},
+	}))
+	find := func(f assay.ServiceGroupFilter) (got []string, total int) {
+		t.Helper()
+		f.OrganizationID = org
+		groups, total, err := s.FindServiceGroups(ctx, f)
+		require.NoError(t, err)
+		for _, g := range groups {
+			l := g.Latest
+			require.Equal(t, org, l.OrganizationID)
+			got = append(got, fmt.Sprintf("%s/%s/%s/%s versions %d insights %d scored %t", l.Name, l.Namespace, l.Environment, l.Version, g.Versions, g.Insights, l.Score != nil))
+		}
+		return got, total
+	}
+	const (
+		prod, without = "a/shop/prod/2 versions 3 insights 0 scored true", "a//prod/ versions 1 insights 0 scored false"
+		none, b       = "a/shop// versions 1 insights 1 scored false", "b/// versions 1 insights 2 scored false"
+	)
+	for _, tt := range []struct {
+		filter assay.ServiceGroupFilter
+		want   []string
+	}{
+		{assay.ServiceGroupFilter{Sort: assay.SortGroupInsights, Descending: true}, []string{b, none, without, prod}},
+		{assay.ServiceGroupFilter{Sort: assay.SortGroupName}, []string{none, without, prod, b}},
+		{assay.ServiceGroupFilter{Sort: assay.SortGroupName, Descending: true}, []string{b, none, without, prod}},
+	} {
+		tt.filter.Page = assay.Page{Limit: 10}
+		got, total := find(tt.filter)
+		require.Equal(t, tt.want, got, tt.filter.Sort)
+		require.Equal(t, 4, total)
+		for offset := range 5 {
+			tt.filter.Page = assay.Page{Limit: 2, Offset: offset}
+			got, _ := find(tt.filter)
+			require.Equal(t, append([]string(nil), tt.want[offset:min(offset+2, 4)]...), got, offset)
+		}
+	}
+	created, _ := find(assay.ServiceGroupFilter{Sort: assay.SortGroupCreated, Page: assay.Page{Limit: 10}})
+	require.ElementsMatch(t, []string{none, without, prod, b}, created)
+	_, _, err = s.FindServiceGroups(ctx, assay.ServiceGroupFilter{OrganizationID: org, Sort: "size"})
+	require.Equal(t, assay.CodeInvalid, assay.ErrorCode(err))
+	shop := "shop"
+	rows, total, err := s.FindServiceRows(ctx, assay.ServiceFilter{OrganizationID: org, Namespace: &shop, Search: "A", Page: assay.Page{Limit: 10}})
+	require.NoError(t, err)
+	require.Equal(t, 4, total)
+	require.Len(t, rows, 4)
+}
+
+func testSeriesRanges(t *testing.T, s *suite) {
 	ctx := s.ctx()
 	org := s.organization()
 	a, b := s.seen(org, named("a"), catalog.RES001, true), s.seen(org, named("b"), catalog.RES001, true)
@@ -294,42 +368,42 @@ func testCourses(t *testing.T, s *suite) {
 		require.NoError(t, s.SaveScores(ctx, delta.Fence{}, org, []delta.Result{{ServiceID: a, Score: sc, NewRow: true}}))
 		require.NoError(t, s.SaveOrganizationScore(ctx, delta.Fence{}, org, &p.value, at(p.hours)))
 	}
-	rows := func(course assay.Course) (of [2][]assay.ScorePoint) {
+	rows := func(series assay.SeriesRange) (of [2][]assay.ScorePoint) {
 		t.Helper()
-		found, _, err := s.FindServiceRows(ctx, assay.ServiceFilter{OrganizationID: org, Page: assay.Page{Limit: 10}, Course: course})
+		found, _, err := s.FindServiceRows(ctx, assay.ServiceFilter{OrganizationID: org, Page: assay.Page{Limit: 10}, Series: series})
 		require.NoError(t, err)
 		require.Equal(t, []string{a, b}, []string{found[0].ID, found[1].ID})
-		versions, err := s.FindServiceVersions(ctx, org, named("a"), course, 1)
+		versions, err := s.FindServiceVersions(ctx, org, named("a"), series, 1)
 		require.NoError(t, err)
-		require.Equal(t, found[0].Course, versions[0].Course)
-		return [2][]assay.ScorePoint{found[0].Course, found[1].Course}
+		require.Equal(t, found[0].Series, versions[0].Series)
+		return [2][]assay.ScorePoint{found[0].Series, found[1].Series}
 	}
-	days := assay.Course{Start: at(-96), End: at(0), Points: 4}
+	days := assay.SeriesRange{Start: at(-96), End: at(0), Points: 4}
 	want := []assay.ScorePoint{{At: at(-48), Value: 20}, {At: at(-24), Value: 50}, {At: at(0), Value: 70}}
 	require.Equal(t, [2][]assay.ScorePoint{want, nil}, rows(days), "a day without a score has no point")
 	got, err := s.FindOrganizationScores(ctx, org, days)
 	require.NoError(t, err)
 	require.Equal(t, want, got)
 
-	// Steps shorter than an hour look back two.
-	short := assay.Course{Start: at(-23), End: at(-21), Points: 4}
+	// Steps shorter than an hour look back two hours.
+	short := assay.SeriesRange{Start: at(-23), End: at(-21), Points: 4}
 	want = []assay.ScorePoint{{At: at(-22.5), Value: 50}}
 	require.Equal(t, want, rows(short)[0], "from two hours before, not included")
 	got, err = s.FindOrganizationScores(ctx, org, short)
 	require.NoError(t, err)
 	require.Equal(t, want, got)
 
-	require.Equal(t, [2][]assay.ScorePoint{}, rows(assay.Course{}))
-	got, err = s.FindOrganizationScores(ctx, org, assay.Course{})
+	require.Equal(t, [2][]assay.ScorePoint{}, rows(assay.SeriesRange{}))
+	got, err = s.FindOrganizationScores(ctx, org, assay.SeriesRange{})
 	require.NoError(t, err)
 	require.Empty(t, got)
 
-	// The last of ten minutes stays, and none is no point.
+	// The last score of ten minutes is used, and a step without one has no point.
 	for i, value := range []float64{1, 2, 3} {
 		require.NoError(t, s.SaveOrganizationScore(ctx, delta.Fence{}, org, &value, at(10).Add(time.Duration(i)*time.Second)))
 	}
 	require.NoError(t, s.SaveOrganizationScore(ctx, delta.Fence{}, org, nil, at(10).Add(time.Minute)))
-	got, err = s.FindOrganizationScores(ctx, org, assay.Course{Start: at(9), End: at(11), Points: 1})
+	got, err = s.FindOrganizationScores(ctx, org, assay.SeriesRange{Start: at(9), End: at(11), Points: 1})
 	require.NoError(t, err)
 	require.Equal(t, []assay.ScorePoint{{At: at(11), Value: 3}}, got)
 	require.Equal(t, int64(10), s.rows()["organization_scores"])
@@ -434,7 +508,8 @@ func testServiceClaims(t *testing.T, s *suite) {
 	}
 }
 
-// testListIsolation asks for the lists of an organization that has nothing, and of none.
+// testListIsolation requests the lists of an organization without data, and of an unknown
+// one.
 func testListIsolation(t *testing.T, s *suite) {
 	ctx := s.ctx()
 	mine, theirs := s.organization(), s.organization()
@@ -442,11 +517,11 @@ func testListIsolation(t *testing.T, s *suite) {
 	value := 50.0
 	require.NoError(t, s.SaveOrganizationScore(ctx, delta.Fence{}, mine, &value, epoch))
 	key := assay.ServiceKey{Name: "checkout", Environment: "production", Namespace: "n"}
-	course := assay.Course{Start: epoch.Add(-time.Hour), End: epoch.Add(time.Hour), Points: 2}
+	series := assay.SeriesRange{Start: epoch.Add(-time.Hour), End: epoch.Add(time.Hour), Points: 2}
 	for _, org := range []string{mine, theirs, unknownID, "", "x"} {
-		rows, total, err := s.FindServiceRows(ctx, assay.ServiceFilter{OrganizationID: org, Page: assay.Page{Limit: 5}, Course: course})
+		rows, total, err := s.FindServiceRows(ctx, assay.ServiceFilter{OrganizationID: org, Page: assay.Page{Limit: 5}, Series: series})
 		require.NoError(t, err)
-		versions, err := s.FindServiceVersions(ctx, org, key, course, 5)
+		versions, err := s.FindServiceVersions(ctx, org, key, series, 5)
 		require.NoError(t, err)
 		environments, err := s.FindEnvironments(ctx, org, 5)
 		require.NoError(t, err)
@@ -454,7 +529,7 @@ func testListIsolation(t *testing.T, s *suite) {
 		require.NoError(t, err)
 		counts, err := s.FindInsightTypeCounts(ctx, org)
 		require.NoError(t, err)
-		scores, err := s.FindOrganizationScores(ctx, org, course)
+		scores, err := s.FindOrganizationScores(ctx, org, series)
 		require.NoError(t, err)
 		for _, n := range []int{len(rows), total, len(versions), len(environments), len(groups), len(counts), len(scores)} {
 			require.Equal(t, org == mine, n > 0, org)

@@ -24,7 +24,7 @@ func newSession(org, token string, now time.Time) *assay.Session {
 	}
 }
 
-// keySession is a session of an API key, which is made.
+// keySession is a session of an API key, which it creates.
 func (s *suite) keySession(org, keyID string, expires time.Time) *assay.Session {
 	s.t.Helper()
 	k := &assay.APIKey{ID: keyID, OrganizationID: org, Name: keyID, Scopes: assay.Scopes(), ExpiresAt: expires}
@@ -47,7 +47,7 @@ func testSessions(t *testing.T, s *suite) {
 	_, err = s.FindSession(ctx, [32]byte{1}, now)
 	code(t, assay.CodeNotFound, err)
 
-	// It ends when it is idle, however little is left of its life.
+	// A session ends when it is idle, even shortly before its maximum life.
 	for _, at := range []time.Time{a.IdleAt, a.IdleAt.Add(time.Hour), a.ExpiresAt} {
 		_, err = s.FindSession(ctx, a.Hash, at)
 		code(t, assay.CodeNotFound, err)
@@ -90,7 +90,7 @@ func testSessionKeys(t *testing.T, s *suite) {
 	_, err = s.FindSession(ctx, expiring.Hash, now.Add(time.Hour))
 	code(t, assay.CodeNotFound, err)
 
-	// No session begins with a key that is dead, unknown or another organization's.
+	// A session cannot begin with a key that is revoked, unknown or another organization's.
 	for _, ses := range []*assay.Session{revoked, foreign, newSession(org, "d", now)} {
 		again := *ses
 		again.OrganizationID, again.Hash = org, sha256.Sum256([]byte("again "+ses.KeyID))
@@ -129,7 +129,7 @@ func testSessionLimits(t *testing.T, s *suite) {
 	}
 	live(true, all...)
 
-	// One more: the one that was used least recently goes.
+	// One session beyond the limit deletes the least recently used one.
 	late := now.Add(time.Hour)
 	require.NoError(t, s.TouchSession(ctx, all[0].Hash, late, late.Add(time.Hour)))
 	more := newSession(org, "one more", late)
@@ -137,7 +137,7 @@ func testSessionLimits(t *testing.T, s *suite) {
 	live(false, all[1])
 	live(true, all[0], all[2], more, same, key, likeKey)
 
-	// Out everywhere: of one who is signed in, in one organization.
+	// Sign a user out of all sessions of one organization.
 	n, err := s.DeleteSessions(ctx, more)
 	require.NoError(t, err)
 	require.Equal(t, assay.MaxSubjectSessions, n)
@@ -152,7 +152,7 @@ func testSessionLimits(t *testing.T, s *suite) {
 	require.NoError(t, err)
 	require.Zero(t, n)
 
-	// What has ended is forgotten.
+	// Ended sessions are deleted.
 	before := s.rows()["sessions"]
 	s.clock.advance(9 * time.Hour)
 	s.expire(bucket(epoch.Add(-720*time.Hour)), delta.Bucket(0))
@@ -160,7 +160,7 @@ func testSessionLimits(t *testing.T, s *suite) {
 	require.Zero(t, s.rows()["sessions"])
 }
 
-// testSessionRace signs in from many places at once.
+// testSessionRace creates sessions concurrently.
 func testSessionRace(t *testing.T, s *suite) {
 	ctx, now := s.ctx(), s.clock.now()
 	org := s.organization()

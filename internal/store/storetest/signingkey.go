@@ -51,7 +51,7 @@ func testSigningKeys(t *testing.T, s *suite) {
 	b.RetiredAt = c.CreatedAt
 	s.signingKeys(s, a, b, c)
 
-	// What fails changes nothing.
+	// A failed call changes nothing.
 	code(t, assay.CodeConflict, s.RotateSigningKey(ctx, signingKey(a.ID)))
 	code(t, assay.CodeConflict, s.RotateSigningKey(ctx, signingKey(c.ID)))
 	code(t, assay.CodeConflict, s.CreateSigningKey(ctx, late))
@@ -82,7 +82,7 @@ func testSigningKeys(t *testing.T, s *suite) {
 	s.signingKeys(s, c, d)
 }
 
-// testSigningKeyOfNone rotates before there is a key.
+// testSigningKeyOfNone rotates without an existing key.
 func testSigningKeyOfNone(t *testing.T, s *suite) {
 	k := signingKey("k")
 	require.NoError(t, s.RotateSigningKey(s.ctx(), k))
@@ -90,7 +90,7 @@ func testSigningKeyOfNone(t *testing.T, s *suite) {
 	code(t, assay.CodeConflict, s.CreateSigningKey(s.ctx(), signingKey("first")))
 }
 
-// testSigningKeyRace has two processes start together and then rotate together.
+// testSigningKeyRace: two processes start concurrently and then rotate concurrently.
 func testSigningKeyRace(t *testing.T, s *suite) {
 	const callers = 8
 	handles := []Store{s.Store, s.handle()}
@@ -120,6 +120,6 @@ func testSigningKeyRace(t *testing.T, s *suite) {
 	require.NoError(t, err)
 	require.Len(t, keys, 1+callers)
 	for i, k := range keys {
-		require.Equal(t, i == len(keys)-1, k.RetiredAt.IsZero(), "the last one alone is not retired")
+		require.Equal(t, i == len(keys)-1, k.RetiredAt.IsZero(), "only the last one is not retired")
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"assay/internal/store/inspect"
 )
 
-// Store is everything that a store does.
+// Store is all interfaces of a store.
 type Store interface {
 	assay.OrganizationStore
 	assay.ServiceStore
@@ -30,6 +30,8 @@ type Store interface {
 	assay.SessionStore
 	assay.ServiceLister
 	assay.OverviewStore
+	assay.CodebaseStore
+	assay.WebhookStore
 
 	Commit(ctx context.Context, now time.Time, requests []delta.Request, merge func(fresh []bool) *delta.Delta) error
 	KnownServices(ctx context.Context, organizationID string) ([]assay.ServiceKey, error)
@@ -59,12 +61,11 @@ type Store interface {
 	Close() error
 }
 
-// Opener opens one more handle of the same store, as another process would. The
-// suite closes handles; the store is deleted when the test ends.
+// Opener opens another handle of the same store, as another process would. The suite
+// closes handles; the store is deleted when the test ends.
 type Opener func() (Store, error)
 
-// Run runs the suite. make prepares a new, empty store whose handles take the
-// time from now.
+// Run runs the suite. make prepares a new, empty store whose handles use the clock now.
 func Run(t *testing.T, make func(t testing.TB, now func() time.Time) Opener) {
 	for _, part := range []struct {
 		name string
@@ -74,6 +75,7 @@ func Run(t *testing.T, make func(t testing.TB, now func() time.Time) Opener) {
 		{"HashKeyRace", testHashKeys},
 		{"APIKeys", testAPIKeys},
 		{"APIKeyPages", testAPIKeyPages},
+		{"APIKeyPrefix", testAPIKeyPrefix},
 		{"Services", testServices},
 		{"Isolation", testIsolation},
 		{"Facts", testFacts},
@@ -98,10 +100,14 @@ func Run(t *testing.T, make func(t testing.TB, now func() time.Time) Opener) {
 		{"FindInsights", testFindInsights},
 		{"Summaries", testSummaries},
 		{"SummaryCalls", testSummaryCalls},
+		{"ModelUsage", testModelUsage},
 		{"SigningKeys", testSigningKeys},
 		{"SigningKeyOfNone", testSigningKeyOfNone},
 		{"SigningKeyRace", testSigningKeyRace},
 		{"LogRecords", testLogRecords},
+		{"LogRecordRange", testLogRecordRange},
+		{"ImportLogRecords", testImportLogRecords},
+		{"ExpireLogRecords", testExpireLogRecords},
 		{"Leases", testLeases},
 		{"ManyLeases", testManyLeases},
 		{"LeaseRace", testLeaseRace},
@@ -120,10 +126,38 @@ func Run(t *testing.T, make func(t testing.TB, now func() time.Time) Opener) {
 		{"ServiceRows", testServiceRows},
 		{"ServiceCounts", testServiceCounts},
 		{"ServiceVersions", testServiceVersions},
-		{"Courses", testCourses},
+		{"ServiceGroups", testServiceGroups},
+		{"SeriesRanges", testSeriesRanges},
 		{"ScoreGroups", testScoreGroups},
 		{"ServiceClaims", testServiceClaims},
 		{"ListIsolation", testListIsolation},
+		{"Installations", testInstallations},
+		{"ConnectedInstallations", testConnectedInstallations},
+		{"OnboardingStates", testOnboardingStates},
+		{"Repositories", testRepositories},
+		{"Activation", testActivation},
+		{"ActivationRace", testActivationRace},
+		{"DueRepositories", testDueRepositories},
+		{"DeleteInstallation", testDeleteInstallation},
+		{"InstallationRace", testInstallationRace},
+		{"Runs", testRuns},
+		{"ClaimRuns", testClaimRuns},
+		{"RunClaims", testRunClaims},
+		{"RunTurns", testRunTurns},
+		{"RunEvents", testRunEvents},
+		{"RunRace", testRunRace},
+		{"Reviews", testReviews},
+		{"Findings", testFindings},
+		{"Fixes", testFixes},
+		{"ManyFindings", testManyFindings},
+		{"CodebaseIsolation", testCodebaseIsolation},
+		{"ExpireCodebase", testExpireCodebase},
+		{"Webhooks", testWebhooks},
+		{"Outbox", testOutbox},
+		{"DeliveryOrder", testDeliveryOrder},
+		{"DeliveryLeases", testDeliveryLeases},
+		{"DeliveryRace", testDeliveryRace},
+		{"DeliveryLimits", testDeliveryLimits},
 		{"Concurrency", testConcurrency},
 		{"Durability", testDurability},
 		{"Context", testContext},
@@ -145,8 +179,8 @@ type suite struct {
 	made  int
 }
 
-// epoch is when the suite's clocks start: a clock hour, and not at a whole
-// microsecond, which stores cut off.
+// epoch is the start time of the suite's clocks: an hour, but not a whole microsecond,
+// which stores truncate.
 var epoch = time.Date(2026, time.November, 21, 12, 0, 0, 1234, time.UTC)
 
 type clock struct{ offset atomic.Int64 }
@@ -171,7 +205,7 @@ func (s *suite) handle() Store {
 	return st
 }
 
-// organization makes an organization with a name of its own.
+// organization creates an organization with a unique name.
 func (s *suite) organization() string {
 	s.t.Helper()
 	s.made++
@@ -188,7 +222,7 @@ func (s *suite) commit(d *delta.Delta) {
 	require.NoError(s.t, s.Commit(s.ctx(), s.clock.now(), nil, func([]bool) *delta.Delta { return d }))
 }
 
-// seen commits one event of a service, an hour ago, that a rule judged.
+// seen commits one observation of a service, an hour ago, by a rule.
 func (s *suite) seen(org string, k assay.ServiceKey, r catalog.Rule, failed bool) string {
 	s.t.Helper()
 	s.commit(one(org, k, func(f *delta.Service) {
@@ -224,10 +258,10 @@ func named(name string) assay.ServiceKey { return assay.ServiceKey{Name: name} }
 // bucket returns the hour of a time.
 func bucket(t time.Time) delta.Bucket { return delta.BucketOf(uint64(t.UnixNano()), time.Hour) }
 
-// micro returns t as a store keeps it.
+// micro returns t with the precision of a store.
 func micro(t time.Time) time.Time { return t.Truncate(time.Microsecond).UTC() }
 
-// code requires that err is of a code.
+// code requires that err has a code.
 func code(t testing.TB, want assay.Code, err error) {
 	t.Helper()
 	require.Error(t, err)

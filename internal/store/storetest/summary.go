@@ -58,7 +58,7 @@ func testSummaries(t *testing.T, s *suite) {
 		code(t, assay.CodeInsightNotFound, s.SaveSummary(ctx, k, want))
 	}
 
-	// One for each insight: another one takes its place.
+	// An insight has one summary: a new one replaces it.
 	changed := with(func(k *assay.SummaryKey) { k.Evidence[0], k.Model, k.PromptVersion = 2, "n", 2 })
 	newer := &assay.InsightSummary{InsightID: in.ID, Content: "newer", Model: "n", GeneratedAt: micro(epoch.Add(time.Hour)), Cached: true}
 	require.NoError(t, s.SaveSummary(ctx, changed, newer))
@@ -69,7 +69,7 @@ func testSummaries(t *testing.T, s *suite) {
 	require.Equal(t, newer, got)
 	require.EqualValues(t, 2, s.rows()["summaries"])
 
-	// It stays when the insight changes and goes when the insight goes.
+	// The summary stays when the insight changes, and is deleted with the insight.
 	again := newInsight(org, svc, catalog.RES001)
 	again.Status = assay.InsightArchived
 	require.NoError(t, s.SaveScores(ctx, delta.Fence{}, org, []delta.Result{{ServiceID: svc, Insights: []*assay.Insight{again}}}))
@@ -103,7 +103,7 @@ func testSummaryCalls(t *testing.T, s *suite) {
 	require.False(t, take(org, day, 3))
 	require.True(t, take(other, day, 1), "each organization has its own")
 
-	// A clock that is a little ahead does not forget the day of the others.
+	// A replica with a clock slightly ahead does not delete the day of the others.
 	require.True(t, take(org, day.Add(24*time.Hour), 1))
 	require.False(t, take(org, day.Add(24*time.Hour), 1))
 	require.False(t, take(org, day, 3))
@@ -115,7 +115,7 @@ func testSummaryCalls(t *testing.T, s *suite) {
 	_, err := s.TakeSummaryCall(ctx, unknownID, day, 1)
 	code(t, assay.CodeNotFound, err)
 
-	// Callers at the same time, on two handles, get what there is.
+	// Concurrent callers on two handles share the remaining calls.
 	const limit, callers = 7, 20
 	handles := []Store{s.Store, s.handle()}
 	var taken atomic.Int64

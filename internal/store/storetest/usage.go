@@ -4,10 +4,7 @@ package storetest
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -16,59 +13,7 @@ import (
 	"assay/internal/rules/catalog"
 )
 
-// records is a delta with log records of one severity.
-func records(org string, severity assay.Severity, n uint64) *delta.Delta {
-	d := new(delta.Delta)
-	d.Organization(org).LogRecords[severity] = n
-	return d
-}
-
-func testLogRecords(t *testing.T, s *suite) {
-	counted := func(st Store) map[string]assay.SeverityCounts {
-		t.Helper()
-		got, err := st.LogRecords(s.ctx())
-		require.NoError(t, err)
-		return got
-	}
-	a, b, silent := s.organization(), s.organization(), s.organization()
-	s.seen(silent, named("a"), catalog.RES001, false)
-	require.Empty(t, counted(s))
-
-	// Whatever the handle and the group, all of it is there.
-	other := s.handle()
-	want := make(map[string]assay.SeverityCounts)
-	for i := range uint64(6) {
-		group := new(delta.Delta)
-		for severity := range assay.SeverityCount {
-			for org, n := range map[string]uint64{a: i + 1, b: uint64(severity) << 40} {
-				group.Merge(records(org, severity, n))
-				counts := want[org]
-				counts[severity] += n
-				want[org] = counts
-			}
-		}
-		st := []Store{s, other}[i%2]
-		require.NoError(t, st.Commit(s.ctx(), s.clock.now(), nil, func([]bool) *delta.Delta { return group }))
-		require.Equal(t, want, counted(s))
-	}
-
-	// What a failed commit added is not there, and an expiry takes nothing away.
-	d := records(a, assay.SeverityInfo, 5)
-	d.Merge(records(unknownID, assay.SeverityInfo, 5))
-	code(t, assay.CodeNotFound, s.Commit(s.ctx(), s.clock.now(), nil, func([]bool) *delta.Delta { return d }))
-	s.clock.advance(200 * 24 * time.Hour)
-	now := bucket(s.clock.now())
-	s.expire(now, now)
-	require.Equal(t, want, counted(s))
-	require.ElementsMatch(t, []string{a, b}, slices.Collect(maps.Keys(counted(s))))
-
-	require.NoError(t, other.Close())
-	require.NoError(t, s.Store.Close())
-	s.Store = s.handle()
-	require.Equal(t, want, counted(s), "after a restart")
-}
-
-// usage returns what an organization's services sent, by service id.
+// usage returns the usage of an organization's services by id.
 func (s *suite) usage(org string) map[string]*assay.ServiceUsage {
 	s.t.Helper()
 	found, err := s.FindUsage(s.ctx(), org)
@@ -137,7 +82,7 @@ func testUsage(t *testing.T, s *suite) {
 	require.NoError(t, s.UnmuteInsight(s.ctx(), muted.ID))
 	require.ElementsMatch(t, []assay.InsightUsage{counted(catalog.RES001, 35, 5), counted(catalog.SPA002, 5, 2)}, s.usage(org)[a].Insights)
 
-	// What leaves the window is not usage any more.
+	// Usage outside the window does not count.
 	s.expire(hour, hour)
 	got = s.usage(org)
 	require.NotContains(t, got, b)
@@ -147,8 +92,7 @@ func testUsage(t *testing.T, s *suite) {
 	require.Empty(t, s.usage(org))
 }
 
-// seriesOf is a delta with the metric series from to to, seen in a bucket, and with
-// the usage that they come with.
+// seriesOf is a delta with the metric series from to to, last seen in a bucket, and their usage.
 func seriesOf(org string, k assay.ServiceKey, b delta.Bucket, from, to uint64) *delta.Delta {
 	return one(org, k, func(f *delta.Service) {
 		f.AddUsage(b, delta.Metrics, delta.Usage{Items: to - from, Bytes: 1})
@@ -179,13 +123,13 @@ func testSeries(t *testing.T, s *suite) {
 	require.EqualValues(t, 7, active(b))
 	require.Zero(t, active(delta.ServiceID(org, named("quiet"))))
 
-	// They are known already: nothing changes, neither what is to be scored.
+	// Known series change nothing, including the services to score.
 	s.scored(org)
 	s.commit(one(org, named("a"), func(f *delta.Service) { f.Series.Add(delta.Mix(7, 3), hour) }))
 	require.Empty(t, s.unscored(org))
 	require.EqualValues(t, 20, active(a))
 
-	// They leave with the bucket in which they were last seen, and may come back.
+	// Series expire with the bucket in which they were last seen, and may return.
 	s.expire(hour-3600, hour-3600)
 	require.EqualValues(t, 15, active(a))
 	s.expire(hour, hour)
@@ -198,7 +142,7 @@ func testSeries(t *testing.T, s *suite) {
 	require.NotContains(t, s.usage(org), b)
 	require.EqualValues(t, 1, s.rows()["series"])
 
-	// Many are told to within a few percent, also in parts, and are few again.
+	// Large numbers are estimates within a few percent, also in parts, and decrease again.
 	for part := range uint64(5) {
 		s.commit(seriesOf(org, named("a"), hour+3600, 4000*part, 4000*part+6000))
 	}
@@ -207,7 +151,7 @@ func testSeries(t *testing.T, s *suite) {
 	s.expire(hour+7200, hour+7200)
 	require.EqualValues(t, 50, active(a))
 
-	// More services than one transaction looks at.
+	// More services than one transaction reads.
 	d := new(delta.Delta)
 	for i := range 250 {
 		d.Merge(seriesOf(org, named(fmt.Sprint(i)), hour+7200, 0, 2))

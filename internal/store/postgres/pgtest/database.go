@@ -41,14 +41,13 @@ func (s *Server) url(database string) string {
 	return u.String()
 }
 
-// NewDatabase makes an empty database, encoded in UTF-8 and sorted by bytes, and
+// NewDatabase creates an empty database, encoded in UTF-8 and sorted by bytes, and
 // returns its URL.
 func (s *Server) NewDatabase(ctx context.Context) (string, error) {
 	return s.newDatabase(ctx, "template0")
 }
 
-// NewDatabaseFrom makes a copy of a database whose URL NewDatabase has returned.
-// Nobody may be connected to that one.
+// NewDatabaseFrom copies a database of NewDatabase, which must have no connections.
 func (s *Server) NewDatabaseFrom(ctx context.Context, template string) (string, error) {
 	name, err := databaseOf(template)
 	if err != nil {
@@ -66,8 +65,7 @@ func (s *Server) newDatabase(ctx context.Context, template string) (string, erro
 	return s.url(name), nil
 }
 
-// DropDatabase deletes a database whose URL NewDatabase has returned, and ends the
-// connections to it.
+// DropDatabase deletes a database of NewDatabase and closes its connections.
 func (s *Server) DropDatabase(ctx context.Context, database string) error {
 	name, err := databaseOf(database)
 	if err != nil {
@@ -87,8 +85,8 @@ func databaseOf(raw string) (string, error) {
 	return strings.TrimPrefix(u.Path, "/"), nil
 }
 
-// exec runs a statement on the database postgres, over a connection of its own:
-// the server may have been started again since the last one.
+// exec runs a statement on the database postgres, over a connection of its own: the
+// server may have been restarted.
 func (s *Server) exec(ctx context.Context, statement string) error {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()

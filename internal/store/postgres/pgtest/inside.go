@@ -7,13 +7,13 @@ package pgtest
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 )
 
-// Hide takes tables away from the store in a database, which may be in use: whatever
-// reads them fails from then on, in a way that no second try mends. The function
-// that it returns puts them back.
+// Hide renames tables of the store in a database, which may be in use. Until the returned
+// function restores them, statements that use them fail, also when retried.
 func Hide(ctx context.Context, database string, tables ...string) (restore func(context.Context) error, err error) {
 	const away = "away_"
 	rename := func(ctx context.Context, from, to string) error {
@@ -33,8 +33,8 @@ func Hide(ctx context.Context, database string, tables ...string) (restore func(
 	return func(ctx context.Context) error { return rename(ctx, away, "") }, nil
 }
 
-// Values returns the bytes of all values of all rows, by table: what somebody would
-// find who searches the database's files, without the headers of rows.
+// Values returns the bytes of all values of all rows, by table, as in the database's
+// files but without the headers of rows.
 func Values(ctx context.Context, database string) (map[string][]byte, error) {
 	values := make(map[string][]byte)
 	err := inside(ctx, database, func(ctx context.Context, c *pgx.Conn) error {
@@ -67,7 +67,27 @@ func Values(ctx context.Context, database string) (map[string][]byte, error) {
 	return values, err
 }
 
-// inside does something over a connection of its own.
+// ShiftClock moves the clock of a database: what clock_timestamp returns in sessions that begin after the first call. Further calls take effect at once.
+func ShiftClock(ctx context.Context, database string, by time.Duration) error {
+	name, err := databaseOf(database)
+	if err != nil {
+		return err
+	}
+	return inside(ctx, database, func(ctx context.Context, c *pgx.Conn) error {
+		for _, statement := range []string{
+			fmt.Sprintf(`CREATE OR REPLACE FUNCTION public.clock_timestamp() RETURNS timestamptz LANGUAGE sql AS
+				$$ SELECT pg_catalog.clock_timestamp() + interval '%d milliseconds' $$`, by.Milliseconds()),
+			fmt.Sprintf(`ALTER DATABASE %s SET search_path = public, pg_catalog`, pgx.Identifier{name}.Sanitize()),
+		} {
+			if _, err := c.Exec(ctx, statement); err != nil {
+				return fmt.Errorf("pgtest: shift the clock: %w", err)
+			}
+		}
+		return nil
+	})
+}
+
+// inside calls do with a connection of its own.
 func inside(ctx context.Context, database string, do func(context.Context, *pgx.Conn) error) error {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()

@@ -4,5 +4,5 @@ package pgtest
 
 import "syscall"
 
-// endWithParent has the server stop at once when the thread that starts it ends.
+// endWithParent makes the server stop when the thread that starts it ends.
 func endWithParent(a *syscall.SysProcAttr) { a.Pdeathsig = syscall.SIGQUIT }

@@ -6,5 +6,5 @@ package pgtest
 
 import "syscall"
 
-// endWithParent does nothing: only Linux can.
+// endWithParent does nothing: only Linux supports it.
 func endWithParent(*syscall.SysProcAttr) {}

@@ -20,8 +20,7 @@ import (
 	"assay/internal/store/postgres/pgtest"
 )
 
-// childEnv makes the test binary a program that starts a server and waits to be
-// killed.
+// childEnv makes the test binary a program that starts a server and waits to be killed.
 const childEnv = "PGTEST_CHILD_DIR"
 
 var server *pgtest.Server
@@ -43,7 +42,7 @@ func connect(t *testing.T, url string) *pgx.Conn {
 	t.Helper()
 	c, err := pgx.Connect(t.Context(), url)
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = c.Close(context.Background()) }) // the server may have gone
+	t.Cleanup(func() { _ = c.Close(context.Background()) }) // the server may have stopped
 	return c
 }
 
@@ -124,7 +123,7 @@ func TestStartFails(t *testing.T) {
 	require.Empty(t, left)
 }
 
-// TestKilled: a server ends with its process, and the next one tidies up.
+// TestKilled: a server ends with its process, and the next server deletes its files.
 func TestKilled(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.Chmod(filepath.Dir(dir), 0o755)) // for the server's user

@@ -32,7 +32,7 @@ const (
 	superuser        = "postgres"
 	loopback         = "127.0.0.1"
 	initTimeout      = time.Minute
-	startTimeout     = time.Minute // recovery after a crash included
+	startTimeout     = time.Minute // including recovery after a crash
 	stopTimeout      = time.Minute
 	statementTimeout = time.Minute
 	pollInterval     = 10 * time.Millisecond
@@ -40,25 +40,24 @@ const (
 	portTries        = 20
 )
 
-// Ports of TCP servers: below those that Linux gives to outgoing connections
-// (ip_local_port_range), so that a stopped server finds its port free again.
+// Ports of TCP servers: below the ports for outgoing connections on Linux
+// (ip_local_port_range), so that a restarted server can listen on its port again.
 const minPort, maxPort = 15000, 32000
 
-// Config says how a server runs. The zero Config is a server for tests, on a unix
-// socket.
+// Config configures a server. The zero Config is a server for tests, on a unix socket.
 type Config struct {
-	// Durable has the server wait until commits are on disk. Without it they
-	// survive any end of the server, but not of the machine.
+	// Durable makes the server wait until commits are on disk. Without it, commits survive a
+	// crash of the server, but not of the machine.
 	Durable bool
-	// TCP has the server listen on 127.0.0.1, too, and URL name that address.
+	// TCP makes the server also listen on 127.0.0.1. URL then returns that address.
 	TCP bool
 	// Password of the superuser over TCP. Default a random one.
 	Password string
-	// Settings are parameters of the server (postgresql.conf), such as
-	// max_connections. They are in force before those that Config implies.
+	// Settings are parameters of the server (postgresql.conf), such as max_connections. They
+	// override those that Config implies.
 	Settings map[string]string
-	// Dir is where the temporary directory is made. Default os.TempDir(). The
-	// user that the server runs as must be able to enter it.
+	// Dir is the parent of the temporary directory. Default os.TempDir(). The server's user
+	// must have access to it.
 	Dir string
 }
 
@@ -66,8 +65,8 @@ type Config struct {
 // use.
 type Server struct {
 	config     Config
-	dir        string // holds everything; the socket, too
-	bin        string // where the programs are
+	dir        string // contains all files of the server, including the socket
+	bin        string // directory of the programs
 	credential *syscall.Credential
 	owner      *os.File // locked while this process lives
 	port       int      // 0 without TCP
@@ -83,7 +82,7 @@ type process struct {
 	exited chan struct{}
 }
 
-// Start makes a server and starts it. It returns when the server answers.
+// Start creates and starts a server. It returns when the server accepts connections.
 func Start(c Config) (*Server, error) {
 	s := &Server{config: c}
 	if err := s.start(); err != nil {
@@ -115,7 +114,7 @@ func (s *Server) start() error {
 		if s.port, err = freePort(ctx); err != nil {
 			return err
 		}
-		// Somebody else may have taken it since.
+		// Another process may have taken the port since.
 		err := s.StartAgain(ctx)
 		if err == nil || try == portTries || !strings.Contains(err.Error(), "Address already in use") {
 			return err
@@ -123,7 +122,7 @@ func (s *Server) start() error {
 	}
 }
 
-// findPrograms returns the folder of initdb and postgres.
+// findPrograms returns the directory of initdb and postgres.
 func findPrograms() (string, error) {
 	if initdb, err := exec.LookPath("initdb"); err == nil {
 		return filepath.Dir(initdb), nil
@@ -141,7 +140,7 @@ func findPrograms() (string, error) {
 	return filepath.Dir(newest), nil
 }
 
-// unprivileged returns whom the server runs as: nil for this process's own user.
+// unprivileged returns the user of the server, nil for this process's own user.
 func unprivileged() (*syscall.Credential, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
@@ -180,8 +179,8 @@ const (
 	ownerFile = "owner" // in the directory; locked while its process lives
 )
 
-// makeDir makes the temporary directory, and deletes those of processes that were
-// killed before they could.
+// makeDir creates the temporary directory. It deletes the directories of processes that
+// were killed.
 func (s *Server) makeDir() error {
 	parent := s.config.Dir
 	if parent == "" {
@@ -192,7 +191,7 @@ func (s *Server) makeDir() error {
 		return err
 	}
 	for _, dir := range old {
-		// Not an error when it cannot be done: it may be another user's.
+		// Ignore an error: the directory may belong to another user.
 		if f, err := lock(filepath.Join(dir, ownerFile), os.O_RDWR); err == nil {
 			_ = os.RemoveAll(dir)
 			_ = f.Close()
@@ -201,7 +200,8 @@ func (s *Server) makeDir() error {
 	if s.dir, err = os.MkdirTemp(parent, dirPrefix); err != nil {
 		return err
 	}
-	// It gets its name once it is locked, so that nobody takes it for one left behind.
+	// Rename the directory after locking it, so that no other process mistakes it for an
+	// abandoned one.
 	unnamed := filepath.Join(s.dir, "new")
 	if s.owner, err = lock(unnamed, os.O_RDWR|os.O_CREATE|os.O_EXCL); err != nil {
 		return err
@@ -212,7 +212,7 @@ func (s *Server) makeDir() error {
 	return s.giveAway(s.dir)
 }
 
-// giveAway makes a file or directory the server's own.
+// giveAway changes the owner of a file or directory to the server's user.
 func (s *Server) giveAway(name string) error {
 	if s.credential == nil {
 		return nil
@@ -220,7 +220,7 @@ func (s *Server) giveAway(name string) error {
 	return os.Chown(name, int(s.credential.Uid), int(s.credential.Gid))
 }
 
-// lock opens a file and locks it for as long as it is open.
+// lock opens a file and locks it until it is closed.
 func lock(name string, flag int) (*os.File, error) {
 	f, err := os.OpenFile(name, flag, 0o600)
 	if err != nil {
@@ -232,23 +232,23 @@ func lock(name string, flag int) (*os.File, error) {
 	return f, nil
 }
 
-// Programs returns the folder of PostgreSQL's programs.
+// Programs returns the directory of PostgreSQL's programs.
 func (s *Server) Programs() string { return s.bin }
 
 func (s *Server) data() string { return filepath.Join(s.dir, "data") }
 
-// command prepares one of PostgreSQL's programs. What the environment says about
-// PostgreSQL is kept from it.
+// command prepares one of PostgreSQL's programs, without the PostgreSQL variables of the
+// environment.
 func (s *Server) command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, filepath.Join(s.bin, name), args...)
 	cmd.Dir = s.dir
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C", "TZ=UTC"}
-	// A group of its own: an interrupt at the terminal is this process's alone.
+	// Use a process group of its own: an interrupt at the terminal is for this process only.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: s.credential, Setpgid: true}
 	return cmd
 }
 
-// initialize makes the data directory.
+// initialize creates the data directory.
 func (s *Server) initialize(ctx context.Context) error {
 	if s.config.Password == "" {
 		s.config.Password = rand.Text()
@@ -268,7 +268,8 @@ func (s *Server) initialize(ctx context.Context) error {
 	return os.Remove(password)
 }
 
-// settings are the arguments that set the server's parameters, the decisive last.
+// settings returns the arguments that set the server's parameters. Later ones override
+// earlier ones.
 func (s *Server) settings() []string {
 	var args []string
 	set := func(name, value string) { args = append(args, "-c", name+"="+value) }
@@ -289,9 +290,9 @@ func (s *Server) settings() []string {
 	return args
 }
 
-// StartAgain starts a server that has ended, with its data, on the address that it
-// had. It returns when the server answers, which takes until it has recovered from
-// an immediate stop.
+// StartAgain restarts a stopped server with its data, on the same address. It returns
+// when the server accepts connections, which includes the recovery from an immediate
+// stop.
 func (s *Server) StartAgain(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -320,8 +321,9 @@ func (s *Server) StartAgain(ctx context.Context) error {
 	return nil
 }
 
-// ready tells whether a run of the server takes connections, by the file in which it
-// says so (utils/pidfile.h of PostgreSQL): asking it would fill its log with refusals.
+// ready reports whether a run of the server accepts connections, according to its pid
+// file (utils/pidfile.h of PostgreSQL). Connection attempts would fill its log with
+// rejections.
 func (s *Server) ready(p *process) bool {
 	text, err := os.ReadFile(filepath.Join(s.data(), "postmaster.pid"))
 	if err != nil {
@@ -331,7 +333,7 @@ func (s *Server) ready(p *process) bool {
 	return len(lines) > 7 && lines[0] == strconv.Itoa(p.cmd.Process.Pid) && strings.TrimSpace(lines[7]) == "ready"
 }
 
-// launch runs the server until it ends. Its end is asked for by signals.
+// launch runs the server until it ends. Signals request the end.
 func (s *Server) launch() (*process, error) {
 	log, err := os.OpenFile(s.logFile(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -345,14 +347,14 @@ func (s *Server) launch() (*process, error) {
 	go func() {
 		defer close(p.exited)
 		defer log.Close()
-		// The parent that the server ends with is a thread: this one has to live
-		// as long as the server.
+		// The server ends with its parent thread, so this thread has to live as long as the
+		// server.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
 		started <- err
 		if err == nil {
-			_ = cmd.Wait() // how it ended shows in its state
+			_ = cmd.Wait() // its state has the result
 		}
 	}()
 	return p, <-started
@@ -360,7 +362,7 @@ func (s *Server) launch() (*process, error) {
 
 func (s *Server) logFile() string { return filepath.Join(s.dir, "log") }
 
-// Log returns the last lines that the server has logged.
+// Log returns the last lines of the server's log.
 func (s *Server) Log() string {
 	f, err := os.Open(s.logFile())
 	if err != nil {
@@ -368,7 +370,7 @@ func (s *Server) Log() string {
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err == nil && info.Size() > logShown {
-		_, _ = f.Seek(-logShown, io.SeekEnd) // otherwise all of it is shown
+		_, _ = f.Seek(-logShown, io.SeekEnd) // if this fails, show the whole log
 	}
 	text, _ := io.ReadAll(io.LimitReader(f, 2*logShown))
 	return string(bytes.ToValidUTF8(text, []byte("?")))
@@ -383,14 +385,14 @@ func (p *process) over() bool {
 	}
 }
 
-// Stop has the server end its sessions, roll their transactions back, write
-// everything and end (PostgreSQL's fast shutdown). It returns when the server has
-// ended. The data stays: StartAgain goes on with it, Close deletes it.
+// Stop makes the server close its sessions, roll back their transactions, write all data
+// and end (PostgreSQL's fast shutdown). It returns when the server has ended. The data
+// stays: StartAgain uses it, Close deletes it.
 func (s *Server) Stop(ctx context.Context) error { return s.stop(ctx, syscall.SIGINT) }
 
-// StopImmediate has the server end without a word to anybody (PostgreSQL's
-// immediate shutdown): as in a crash, it recovers at its next start. It returns when
-// the server has ended.
+// StopImmediate ends the server without a clean shutdown (PostgreSQL's immediate
+// shutdown): as after a crash, it recovers at its next start. It returns when the server
+// has ended.
 func (s *Server) StopImmediate(ctx context.Context) error { return s.stop(ctx, syscall.SIGQUIT) }
 
 func (s *Server) stop(ctx context.Context, signal syscall.Signal) error {
@@ -413,7 +415,7 @@ func (s *Server) stop(ctx context.Context, signal syscall.Signal) error {
 	}
 }
 
-// Close ends the server at once and deletes everything it has.
+// Close ends the server immediately and deletes its files.
 func (s *Server) Close() error {
 	err := s.StopImmediate(context.Background())
 	if s.dir != "" {
@@ -425,8 +427,8 @@ func (s *Server) Close() error {
 	return err
 }
 
-// PID returns the process id of the server, whose children are its backends; 0 when
-// it does not run.
+// PID returns the process id of the server, the parent of its backends. It is 0 if the
+// server does not run.
 func (s *Server) PID() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 // Tests is a *testing.M.
 type Tests interface{ Run() int }
 
-// With returns m with a server around it: it is started before the tests and closed
-// after them. Tests find it in s.
+// With returns m with a server: Run starts the server before the tests and closes it
+// after them. It stores the server in s.
 func With(m Tests, c Config, s **Server) Tests { return around{m, c, s} }
 
 type around struct {

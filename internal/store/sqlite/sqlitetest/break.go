@@ -12,9 +12,8 @@ import (
 	"assay/internal/store/inspect"
 )
 
-// Hide takes tables away from the store in a file, which may be in use: whatever
-// reads them fails from then on, in a way that no second try mends. The function
-// that it returns puts them back.
+// Hide renames tables of the store in a file, which may be in use. Until the returned
+// function restores them, statements that use them fail, also when retried.
 func Hide(ctx context.Context, path string, tables ...string) (restore func(context.Context) error, err error) {
 	rename := func(ctx context.Context, from, to string) error {
 		db, err := sql.Open("sqlite", "file:"+path+"?_busy_timeout=10000&_legacy_alter_table=1")
@@ -36,8 +35,8 @@ func Hide(ctx context.Context, path string, tables ...string) (restore func(cont
 	return func(ctx context.Context) error { return rename(ctx, away, "") }, nil
 }
 
-// Upgrade makes the store in a file one that a newer program has migrated to a version,
-// for programs that know a version or a newer one. Nothing else of it changes.
+// Upgrade changes the schema version of the store in a file to that of a newer program.
+// Nothing else changes.
 func Upgrade(ctx context.Context, path string, version, compatibleSince int64) error {
 	db, err := sql.Open("sqlite", "file:"+path+"?_busy_timeout=10000")
 	if err != nil {
@@ -48,7 +47,7 @@ func Upgrade(ctx context.Context, path string, version, compatibleSince int64) e
 		return fmt.Errorf("sqlitetest: write the schema version: %w", err)
 	}
 	if _, err := db.ExecContext(ctx, `UPDATE memory SET value = ? WHERE name = ?`, compatibleSince, inspect.CompatibleSince); err != nil {
-		return fmt.Errorf("sqlitetest: write who is compatible: %w", err)
+		return fmt.Errorf("sqlitetest: write the compatible version: %w", err)
 	}
 	return nil
 }

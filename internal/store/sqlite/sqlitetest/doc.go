@@ -1,4 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sqlitetest breaks a store on purpose, for tests of what others do then.
+// Package sqlitetest damages stores for tests of error handling.
 package sqlitetest

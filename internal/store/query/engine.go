@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package query
+
+import (
+	"context"
+	"time"
+
+	"assay"
+	"assay/internal/delta"
+	"assay/internal/store/lane"
+)
+
+// Engine runs statements on a database. It is safe for concurrent use. Its errors are
+// errors of the domain, or name the operation.
+type Engine interface {
+	// View runs the statements of one or more steps in a transaction that reads from one
+	// snapshot. A step adds its statements to the batch. The engine runs them and delivers
+	// their rows before it calls the next step. It may repeat all steps after a failure, so
+	// a step resets the variables that collect its rows.
+	View(ctx context.Context, l lane.Lane, operation string, steps ...func(*Batch)) error
+	// Update runs do in a transaction that reads and writes. do may be repeated after a
+	// rollback.
+	Update(ctx context.Context, l lane.Lane, operation string, do func(Tx) error) error
+	// Chunk is Update for a short transaction of the expiry or of a run in the scoring lane.
+	// Its statements find rows by key.
+	Chunk(ctx context.Context, operation string, do func(Tx) error) error
+	// ExpireHistory returns the steps of the expiry that depend on the engine's storage of
+	// the history: counts, distinct sets and scores.
+	ExpireHistory(ctx context.Context, now time.Time, start delta.Bucket) []func() error
+	// Unavailable reports whether ctx has ended, or an error of the expiry concerns more
+	// than the requested rows.
+	Unavailable(ctx context.Context, err error) bool
+	// Fail converts an error of an operation for the caller.
+	Fail(ctx context.Context, operation string, err error) error
+	// Taken reports whether err is a violation of a unique constraint.
+	Taken(err error) bool
+	// Storable reports whether a text column can hold s. Otherwise no row matches s.
+	Storable(s string) bool
+}
+
+// Tx is a transaction that reads and writes. One goroutine may use it.
+type Tx interface {
+	// Send runs the statements of a batch in their order. It returns the first error.
+	Send(ctx context.Context, b *Batch) error
+	// Now returns the time of the store's clock.
+	Now(ctx context.Context) (time.Time, error)
+	// CheckFence returns delta.ErrLeaseLost unless the lease of the fence is held. The lease
+	// cannot change hands before the transaction ends.
+	CheckFence(ctx context.Context, f delta.Fence) error
+}
+
+// Row is a row of a result. Destinations are pointers to basic types, to ID, Text or Time,
+// or to types of package pgtype, which both drivers support.
+type Row interface{ Scan(dest ...any) error }
+
+// Statement is a statement of a batch.
+type Statement struct {
+	SQL  string
+	Args []any
+	// Each is called for each row. nil: the statement returns none.
+	Each func(Row) error
+	// Changed receives the number of rows that a statement without Each changed. It may be nil.
+	Changed *int64
+}
+
+// Batch is a list of statements that an engine may send in one round trip.
+type Batch struct{ Statements []Statement }
+
+// Query adds a statement that returns rows.
+func (b *Batch) Query(each func(Row) error, sql string, args ...any) {
+	b.Statements = append(b.Statements, Statement{SQL: sql, Args: args, Each: each})
+}
+
+// Exec adds a statement that returns no rows.
+func (b *Batch) Exec(sql string, args ...any) {
+	b.Statements = append(b.Statements, Statement{SQL: sql, Args: args})
+}
+
+// Queries is the part of a store that is the same in every database. It is safe for
+// concurrent use.
+type Queries struct {
+	engine Engine
+	sql    *Dialect
+}
+
+// New returns the queries of a database.
+func New(e Engine, d *Dialect) *Queries { return &Queries{engine: e, sql: d} }
+
+// one returns the row that a statement finds, and missing() when there is none.
+func one[T any](ctx context.Context, q *Queries, l lane.Lane, operation string, missing func() error, scan func(Row) (T, error), sql string, args ...any) (T, error) {
+	var found, none T
+	var exists bool
+	err := q.engine.View(ctx, l, operation, func(b *Batch) {
+		exists = false
+		b.Query(func(r Row) (err error) {
+			exists = true
+			found, err = scan(r)
+			return err
+		}, sql, args...)
+	})
+	if err == nil && !exists {
+		err = missing()
+	}
+	if err != nil {
+		return none, err
+	}
+	return found, nil
+}
+
+// list returns the rows that a statement finds.
+func list[T any](ctx context.Context, q *Queries, l lane.Lane, operation string, scan func(Row) (T, error), sql string, args ...any) ([]T, error) {
+	var found []T
+	err := q.engine.View(ctx, l, operation, func(b *Batch) {
+		found = nil
+		b.Query(collect(&found, scan), sql, args...)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return found, nil
+}
+
+// collect appends each row to a list.
+func collect[T any](to *[]T, scan func(Row) (T, error)) func(Row) error {
+	return func(r Row) error {
+		v, err := scan(r)
+		*to = append(*to, v)
+		return err
+	}
+}
+
+// value scans rows of one column.
+func value[T any](r Row) (v T, err error) { return v, r.Scan(&v) }
+
+// scanID scans a row that is an id.
+func scanID(r Row) (string, error) {
+	id, err := value[ID](r)
+	return string(id), err
+}
+
+// get scans the row of a statement of a transaction. It reports whether there is one.
+func get(ctx context.Context, tx Tx, dest []any, sql string, args ...any) (found bool, err error) {
+	b := new(Batch)
+	b.Query(func(r Row) error {
+		found = true
+		return r.Scan(dest...)
+	}, sql, args...)
+	return found, tx.Send(ctx, b)
+}
+
+// exec runs a statement and returns the number of rows that it changed.
+func exec(ctx context.Context, tx Tx, sql string, args ...any) (int64, error) {
+	var n int64
+	err := tx.Send(ctx, &Batch{[]Statement{{SQL: sql, Args: args, Changed: &n}}})
+	return n, err
+}
+
+// update runs one statement in a transaction of its own. If it changes no row, update
+// returns missing(), unless missing is nil.
+func (q *Queries) update(ctx context.Context, l lane.Lane, operation string, missing func() error, sql string, args ...any) error {
+	return q.engine.Update(ctx, l, operation, func(tx Tx) error {
+		n, err := exec(ctx, tx, sql, args...)
+		if err == nil && n == 0 && missing != nil {
+			err = missing()
+		}
+		return err
+	})
+}
+
+// conflict returns err, or CodeConflict with a message if err is a violation of a unique
+// constraint.
+func (q *Queries) conflict(err error, message string) error {
+	if err != nil && q.engine.Taken(err) {
+		return assay.Errorf(assay.CodeConflict, "%s", message)
+	}
+	return err
+}
+
+// orgOf returns the row of an organization.
+func orgOf(ctx context.Context, tx Tx, id string) (org int64, err error) {
+	found, err := get(ctx, tx, []any{&org}, `SELECT org FROM organizations WHERE id = $1`, ID(id))
+	if err == nil && !found {
+		err = errNoOrganization()
+	}
+	return org, err
+}
+
+// noLimit is the limit of a query that has only an offset. SQLite requires a limit.
+const noLimit = ` LIMIT 9223372036854775807`

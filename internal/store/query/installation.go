@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package query
+
+import (
+	"context"
+	"slices"
+
+	"assay"
+	"assay/internal/store/lane"
+)
+
+// maxAccount is the maximum length of the account of an installation in bytes.
+const maxAccount = 256
+
+// SaveInstallation implements assay.CodebaseStore.
+func (q *Queries) SaveInstallation(ctx context.Context, i *assay.Installation) error {
+	id, err := checkID(i.ID)
+	if err != nil {
+		return err
+	}
+	if err := checkSizes("installation", maxAccount, i.Account); err != nil {
+		return err
+	}
+	if err := checkSizes("installation", assay.MaxCodeTextBytes, i.Provider, i.ExternalID, i.Status, i.CreatedBy); err != nil {
+		return err
+	}
+	if err := checkSizes("installation", assay.MaxCredentialBytes, string(i.Credential)); err != nil {
+		return err
+	}
+	saved := *i
+	saved.ID = id
+	err = q.engine.Update(ctx, lane.Pages, "save an installation", func(tx Tx) error {
+		org, now, err := q.lockOrganization(ctx, tx, i.OrganizationID)
+		if err != nil {
+			return err
+		}
+		var (
+			owner int64
+			n     int
+		)
+		b := new(Batch)
+		b.Query(func(r Row) error { return r.Scan(&owner, (*Time)(&saved.CreatedAt), (*Text)(&saved.CreatedBy)) },
+			`SELECT org, created_at, created_by FROM installations WHERE id = $1`, ID(id))
+		b.Query(func(r Row) error { return r.Scan(&n) }, `SELECT count(*) FROM installations WHERE org = $1`, org)
+		if err := tx.Send(ctx, b); err != nil {
+			return err
+		}
+		switch {
+		case owner == org:
+			_, err = exec(ctx, tx, `UPDATE installations SET provider = $1, account = $2, status = $3, credential = $4, last_error = $5, external_id = $6, writable = $7 WHERE id = $8`,
+				Text(i.Provider), Text(i.Account), Text(i.Status), document(i.Credential), message(i.LastError), Text(i.ExternalID), flag(i.Write), ID(id))
+			return err
+		case owner != 0:
+			return errNoInstallation()
+		case n >= assay.MaxInstallations:
+			return assay.Errorf(assay.CodeConflict, "the organization has %d installations, which is the limit", n)
+		}
+		saved.CreatedAt, saved.CreatedBy = now, i.CreatedBy
+		_, err = exec(ctx, tx, `INSERT INTO installations (id, org, provider, account, status, credential, created_at, created_by, last_error, external_id, writable)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
+			ID(id), org, Text(i.Provider), Text(i.Account), Text(i.Status), document(i.Credential), Micros(now), Text(i.CreatedBy), message(i.LastError), Text(i.ExternalID), flag(i.Write))
+		return q.conflict(err, "an installation with this id exists")
+	})
+	if err != nil {
+		return err
+	}
+	i.ID, i.CreatedAt, i.CreatedBy = saved.ID, saved.CreatedAt, saved.CreatedBy
+	return nil
+}
+
+// readInstallations reads installations i of organizations o, with conditions, an order and a limit.
+func (q *Queries) readInstallations(ctx context.Context, operation, where string, args ...any) ([]*assay.Installation, error) {
+	return list(ctx, q, lane.Pages, operation, func(r Row) (*assay.Installation, error) {
+		i := &assay.Installation{}
+		var write int64
+		err := r.Scan((*ID)(&i.ID), (*ID)(&i.OrganizationID), (*Text)(&i.Provider), (*Text)(&i.ExternalID), (*Text)(&i.Account), (*Text)(&i.Status),
+			&i.Credential, &write, (*Time)(&i.CreatedAt), (*Text)(&i.CreatedBy), (*Text)(&i.LastError))
+		i.Write = write != 0
+		return i, err
+	}, `SELECT i.id, o.id, i.provider, i.external_id, i.account, i.status, i.credential, i.writable, i.created_at, i.created_by, i.last_error
+		FROM installations i JOIN organizations o ON o.org = i.org `+where, args...)
+}
+
+// Installations implements assay.CodebaseStore.
+func (q *Queries) Installations(ctx context.Context, organizationID string) ([]*assay.Installation, error) {
+	return q.readInstallations(ctx, "list installations", `WHERE o.id = $1 ORDER BY i.installation`, ID(organizationID))
+}
+
+// ConnectedInstallations implements assay.CodebaseStore.
+func (q *Queries) ConnectedInstallations(ctx context.Context, provider, externalID string) ([]*assay.Installation, error) {
+	return q.readInstallations(ctx, "find connected installations",
+		`WHERE i.provider = $1 AND i.external_id = $2 AND i.external_id <> '' ORDER BY i.installation LIMIT CAST($3 AS bigint)`,
+		Text(provider), Text(externalID), assay.MaxConnections)
+}
+
+// SetInstallationState implements assay.CodebaseStore.
+func (q *Queries) SetInstallationState(ctx context.Context, organizationID, id, status, lastError string) error {
+	return q.update(ctx, lane.Pages, "set the state of an installation", errNoInstallation,
+		`UPDATE installations SET status = $1, last_error = $2 WHERE id = $3 AND org = (SELECT org FROM organizations WHERE id = $4)`,
+		Text(status), message(lastError), ID(id), ID(organizationID))
+}
+
+// ReplaceCredential implements assay.CodebaseStore.
+func (q *Queries) ReplaceCredential(ctx context.Context, organizationID, id string, old, credential []byte) (replaced bool, err error) {
+	err = q.engine.Update(ctx, lane.Pages, "replace the credential of an installation", func(tx Tx) error {
+		n, err := exec(ctx, tx, `UPDATE installations SET credential = $1 WHERE id = $2 AND credential = $3 AND org = (SELECT org FROM organizations WHERE id = $4)`,
+			document(credential), ID(id), document(old), ID(organizationID))
+		replaced = n > 0
+		return err
+	})
+	return replaced, err
+}
+
+// DeleteInstallation implements assay.CodebaseStore.
+func (q *Queries) DeleteInstallation(ctx context.Context, organizationID, id string) error {
+	const (
+		operation = "delete an installation"
+		ofRuns    = `run IN (SELECT run FROM runs WHERE repo = $1)`
+	)
+	var installation int64
+	var repos []int64
+	err := q.engine.Update(ctx, lane.Pages, operation, func(tx Tx) error {
+		org, now, err := q.lockOrganization(ctx, tx, organizationID)
+		if err != nil {
+			return err
+		}
+		found, err := get(ctx, tx, []any{&installation}, `SELECT installation FROM installations WHERE id = $1 AND org = $2`, ID(id), org)
+		if err != nil || !found {
+			return orMissing(err, errNoInstallation)
+		}
+		b := new(Batch)
+		repos = nil
+		b.Query(collect(&repos, value[int64]), `SELECT repo FROM repositories WHERE installation = $1 ORDER BY repo`, installation)
+		// Their replicas lose them.
+		b.Exec(`UPDATE runs SET status = $1, ended_at = $2, holder = '' WHERE ended_at = 0 AND repo IN (SELECT repo FROM repositories WHERE installation = $3)`,
+			runCancelled, Micros(now), installation)
+		b.Exec(`UPDATE repositories SET active = 0 WHERE installation = $1`, installation)
+		return tx.Send(ctx, b)
+	})
+	if err != nil {
+		return err
+	}
+	for _, repo := range repos {
+		for _, rows := range []struct{ table, key, condition string }{
+			{"run_events", `run, seq`, ofRuns},
+			{"code_findings", `repo, id`, `repo = $1`},
+		} {
+			if err := q.deleteRows(ctx, operation, rows.table, rows.key, rows.condition, repo); err != nil {
+				return err
+			}
+		}
+	}
+	for chunk := range slices.Chunk(repos, q.sql.ServiceChunk) {
+		err := q.engine.Chunk(ctx, operation, func(tx Tx) error {
+			b := new(Batch)
+			// Lock in the order of all transactions: runs, then their repositories.
+			if q.sql.LockRows != "" {
+				b.Exec(`SELECT 1 FROM runs WHERE `+q.sql.In(`repo`, `$1`)+` ORDER BY run`+q.sql.LockRows, chunk)
+			}
+			b.Exec(`DELETE FROM repositories WHERE `+q.sql.In(`repo`, `$1`), chunk)
+			return tx.Send(ctx, b)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return q.engine.Update(ctx, lane.Pages, operation, func(tx Tx) error {
+		org, _, err := q.lockOrganization(ctx, tx, organizationID)
+		if err != nil {
+			return err
+		}
+		b := new(Batch)
+		// Repositories that were added meanwhile are new and have little.
+		b.Exec(`DELETE FROM repositories WHERE installation = $1 AND org = $2`, installation, org)
+		b.Exec(`DELETE FROM installations WHERE installation = $1 AND org = $2`, installation, org)
+		return tx.Send(ctx, b)
+	})
+}
+
+// deleteRows deletes the rows of a table that match a condition on an argument, in chunks.
+func (q *Queries) deleteRows(ctx context.Context, operation, table, key, condition string, arg int64) error {
+	for {
+		var n int64
+		err := q.engine.Chunk(ctx, operation, func(tx Tx) (err error) {
+			n, err = exec(ctx, tx, q.sql.DeleteSome(table, key, condition), arg, q.sql.RowChunk)
+			return err
+		})
+		if err != nil || n < int64(q.sql.RowChunk) {
+			return err
+		}
+	}
+}
+
+// orMissing returns err, or missing() if it is nil.
+func orMissing(err error, missing func() error) error {
+	if err == nil {
+		err = missing()
+	}
+	return err
+}

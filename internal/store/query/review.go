@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package query
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"assay"
+)
+
+// reviewed is a finding of a review in its stored form.
+type reviewed struct {
+	id, severity int64
+	digest       []byte
+	insights     []byte // JSON; nil: none
+	ids          []string
+	*assay.CodeFinding
+}
+
+// storedFinding is what a review needs of a stored finding.
+type storedFinding struct {
+	state, resolvedAt int64
+	digest            []byte
+	insights          bool
+}
+
+// reviewedFindings checks and sorts the findings of a review, the worst first. It keeps
+// those within the limits, and the first with an id.
+func reviewedFindings(findings []*assay.CodeFinding) ([]reviewed, error) {
+	list := make([]reviewed, 0, len(findings))
+	for _, f := range findings {
+		id, ok := findingNumber(f.ID)
+		if !ok {
+			return nil, assay.Errorf(assay.CodeInvalid, "the id of a finding is not %q and %d hexadecimal digits", findingPrefix, findingDigits)
+		}
+		r := reviewed{id: id, severity: severityNumber(f.Severity), CodeFinding: f}
+		if r.severity == 0 {
+			return nil, assay.Errorf(assay.CodeInvalid, "a finding has an unknown severity")
+		}
+		if err := checkSizes("finding", assay.MaxCodeTextBytes, f.Check, f.Category, f.Service, f.FixStatus, f.PullStatus); err != nil {
+			return nil, err
+		}
+		if len(f.Body) == 0 {
+			return nil, assay.Errorf(assay.CodeInvalid, "a finding has no body")
+		}
+		if err := checkJSON("body of a finding", assay.MaxFindingBytes, f.Body); err != nil {
+			return nil, err
+		}
+		for _, id := range f.InsightIDs[:min(len(f.InsightIDs), assay.MaxFindingInsights)] {
+			u, ok := ID(id).UUID()
+			if !ok {
+				return nil, assay.Errorf(assay.CodeInvalid, "the id of a finding's insight is not a UUID")
+			}
+			if !slices.Contains(r.ids, u.String()) {
+				r.ids = append(r.ids, u.String())
+			}
+		}
+		if len(r.ids) > 0 {
+			var err error
+			if r.insights, err = json.Marshal(r.ids); err != nil {
+				return nil, err
+			}
+		}
+		r.digest = r.sum()
+		list = append(list, r)
+	}
+	slices.SortStableFunc(list, func(a, b reviewed) int { return cmp.Or(cmp.Compare(a.severity, b.severity), cmp.Compare(a.id, b.id)) })
+	seen := make(map[int64]bool, len(list))
+	list = slices.DeleteFunc(list, func(r reviewed) bool {
+		again := seen[r.id]
+		seen[r.id] = true
+		return again
+	})
+	size := 0
+	for i, r := range list {
+		if size += len(r.Body); i == assay.MaxFindings || size > assay.MaxReviewBytes {
+			return list[:i], nil
+		}
+	}
+	return list, nil
+}
+
+// sum returns the digest of what a review determines.
+func (r *reviewed) sum() []byte {
+	h := sha256.New()
+	for _, field := range [][]byte{[]byte(r.Check), []byte(r.Severity), []byte(r.Category), []byte(r.Service), r.insights, r.Body} {
+		h.Write(binary.AppendUvarint(nil, uint64(len(field))))
+		h.Write(field)
+	}
+	return h.Sum(nil)[:16]
+}
+
+// findingRows is the number of findings that one round trip writes.
+const findingRows = 500
+
+// undone is the condition that a stored finding comes back after its fix was merged.
+const undone = `(code_findings.state & 1 = 1 AND code_findings.fix_status IN ('merged', 'confirmed'))`
+
+// saveFinding adds or replaces a finding. A replaced one is active again, and keeps its
+// creation time and its dismissal, and, unless it is undone, its fix and its pull request.
+const saveFinding = `INSERT INTO code_findings (repo, id, org, severity, state, digest, created_at, resolved_at, category, check_name, service,
+		fix_status, pull_request, pull_status, insights, body)
+	VALUES ($1, $2, $3, $4, 0, $5, $6, 0, $7, $8, $9, $10, $11, $12, $13, $14)
+	ON CONFLICT (repo, id) DO UPDATE SET severity = excluded.severity, state = code_findings.state & 2, digest = excluded.digest, resolved_at = 0, run_id = NULL,
+		
+		fix_status = CASE WHEN ` + undone + ` THEN excluded.fix_status ELSE code_findings.fix_status END,
+		pull_request = CASE WHEN ` + undone + ` THEN excluded.pull_request ELSE code_findings.pull_request END,
+		pull_status = CASE WHEN ` + undone + ` THEN excluded.pull_status ELSE code_findings.pull_status END,
+		category = excluded.category, check_name = excluded.check_name, service = excluded.service, insights = excluded.insights, body = excluded.body`
+
+// SaveReview implements assay.CodebaseStore. It writes only findings that changed. A
+// finding refers to its run while it is active through its repository.
+func (q *Queries) SaveReview(ctx context.Context, holder string, r *assay.Run, repo *assay.Repository, findings []*assay.CodeFinding) error {
+	list, err := reviewedFindings(findings)
+	if err != nil {
+		return err
+	}
+	if err := checkSizes("repository", assay.MaxCodeTextBytes, repo.DefaultBranch, repo.Access, r.Commit); err != nil {
+		return err
+	}
+	if err := checkJSON("instrumentation of a repository", assay.MaxDocumentBytes, repo.Instrumentation); err != nil {
+		return err
+	}
+	return q.engine.Chunk(ctx, "save a review", func(tx Tx) error {
+		h, err := q.holdRun(ctx, tx, holder, r.ID)
+		if err != nil {
+			return err
+		}
+		now, err := tx.Now(ctx)
+		if err != nil {
+			return err
+		}
+		var last ID
+		found, err := get(ctx, tx, []any{&last}, `SELECT reviewed_run FROM repositories WHERE repo = $1 AND id = $2`+q.sql.LockRows, h.repo, ID(repo.ID))
+		if err != nil || !found {
+			return orMissing(err, errNoRepository)
+		}
+		s := review{tx: tx, q: q, held: h, now: Micros(now)}
+		if err := s.load(ctx); err != nil {
+			return err
+		}
+		if err := s.resolve(ctx, list, last); err != nil {
+			return err
+		}
+		if err := s.save(ctx, list); err != nil {
+			return err
+		}
+		b := new(Batch)
+		countFindings(b, h.org, h.repo)
+		b.Exec(`UPDATE repositories SET reviewed_at = $1, reviewed_commit = $2, reviewed_run = $3, instrumentation = $4,
+				default_branch = CASE WHEN $5 = 0 THEN default_branch ELSE $6 END, access = CASE WHEN $7 = 0 THEN access ELSE $8 END,
+				attempted_at = CASE WHEN attempted_at < $1 THEN $1 ELSE attempted_at END
+			WHERE repo = $9`,
+			h.started, Text(r.Commit), ID(r.ID), document(repo.Instrumentation), len(repo.DefaultBranch), Text(repo.DefaultBranch), len(repo.Access), Text(repo.Access), h.repo)
+		return tx.Send(ctx, b)
+	})
+}
+
+// review is a transaction that saves the findings of a review.
+type review struct {
+	tx     Tx
+	q      *Queries
+	held   heldRun
+	now    int64
+	stored map[int64]*storedFinding
+}
+
+// load reads the stored findings.
+func (s *review) load(ctx context.Context) error {
+	s.stored = make(map[int64]*storedFinding)
+	b := new(Batch)
+	b.Query(func(r Row) error {
+		f := new(storedFinding)
+		var id, insights int64
+		err := r.Scan(&id, &f.state, &f.resolvedAt, &f.digest, &insights)
+		f.insights = insights != 0
+		s.stored[id] = f
+		return err
+	}, `SELECT id, state, resolved_at, digest, CASE WHEN insights IS NULL THEN 0 ELSE 1 END FROM code_findings WHERE repo = $1`, s.held.repo)
+	return s.tx.Send(ctx, b)
+}
+
+// resolve marks the active findings that the review does not report as resolved, and
+// deletes the oldest resolved findings beyond MaxFindings.
+func (s *review) resolve(ctx context.Context, list []reviewed, last ID) error {
+	reported := make(map[int64]bool, len(list))
+	for i := range list {
+		reported[list[i].id] = true
+	}
+	var gone, kept []int64
+	for _, id := range slices.Sorted(maps.Keys(s.stored)) {
+		f := s.stored[id]
+		switch {
+		case reported[id]:
+			continue
+		case f.state&findingResolved == 0:
+			f.state, f.resolvedAt = f.state|findingResolved, s.now
+			gone = append(gone, id)
+		}
+		kept = append(kept, id)
+	}
+	b := new(Batch)
+	if len(gone) > 0 {
+		b.Exec(`UPDATE code_findings SET state = state | 1, resolved_at = $1, run_id = $2 WHERE repo = $3 AND `+s.q.sql.In(`id`, `$4`), s.now, last, s.held.repo, gone)
+	}
+	if n := len(kept) - assay.MaxFindings; n > 0 {
+		slices.SortStableFunc(kept, func(a, b int64) int { return cmp.Compare(s.stored[a].resolvedAt, s.stored[b].resolvedAt) })
+		b.Exec(`DELETE FROM code_findings WHERE repo = $1 AND `+s.q.sql.In(`id`, `$2`), s.held.repo, kept[:n])
+	}
+	return s.tx.Send(ctx, b)
+}
+
+// save adds the findings that are new and replaces those that changed. It sends
+// findingRows at a time, so that memory is bounded.
+func (s *review) save(ctx context.Context, list []reviewed) error {
+	changed := slices.DeleteFunc(slices.Clone(list), func(f reviewed) bool {
+		old := s.stored[f.id]
+		return old != nil && old.state&findingResolved == 0 && bytes.Equal(old.digest, f.digest)
+	})
+	for chunk := range slices.Chunk(changed, findingRows) {
+		var (
+			b, links Batch
+			relink   []int64
+		)
+		for _, f := range chunk {
+			b.Exec(saveFinding, s.held.repo, f.id, s.held.org, f.severity, f.digest, s.now, Text(f.Category), Text(f.Check), Text(f.Service),
+				Text(f.FixStatus), f.PullRequest, Text(f.PullStatus), document(f.insights), []byte(f.Body))
+			if old := s.stored[f.id]; old != nil && old.insights {
+				relink = append(relink, f.id)
+			}
+			for _, id := range f.ids {
+				links.Exec(`INSERT INTO code_finding_insights (insight, repo, id) VALUES ($1, $2, $3)`, ID(id), s.held.repo, f.id)
+			}
+		}
+		if len(relink) > 0 {
+			b.Exec(`DELETE FROM code_finding_insights WHERE repo = $1 AND `+s.q.sql.In(`id`, `$2`), s.held.repo, relink)
+		}
+		b.Statements = append(b.Statements, links.Statements...)
+		if err := s.tx.Send(ctx, &b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
