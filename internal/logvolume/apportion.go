@@ -8,10 +8,9 @@ import (
 	"slices"
 )
 
-// apportion shares n out in proportion to the weights, in whole numbers that add up
-// to n, by the largest remainder (https://en.wikipedia.org/wiki/Quota_method). Weights
-// that are not positive and finite count as 0; where none is left the shares are even.
-// weights must not be empty.
+// apportion divides n in proportion to the weights into whole numbers that add up to n, by the largest remainder
+// method (https://en.wikipedia.org/wiki/Quota_method). Weights that are not positive and finite count as 0. If all
+// weights are 0, the shares are equal. weights must not be empty.
 func apportion(n uint64, weights []float64) []uint64 {
 	weights = slices.Clone(weights)
 	var largest float64

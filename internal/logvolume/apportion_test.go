@@ -43,7 +43,7 @@ func TestApportionAddsUp(t *testing.T) {
 		for i, share := range apportion(n, weights) {
 			total += share
 			if sum > 0 && !math.IsInf(sum, 1) {
-				// Within one of the exact share, and as much as float64 can tell.
+				// Within one of the exact share, up to the precision of float64.
 				exact := float64(n) * (max(weights[i], 0) / sum)
 				if math.Abs(float64(share)-exact) > 1+exact*1e-9 {
 					t.Fatalf("share %d is %d, not %g", i, share, exact)

@@ -19,11 +19,10 @@ import (
 	"assay"
 )
 
-// maxAnswer bounds the body of an answer, which has at most some hundred numbers.
+// maxAnswer limits the body of a response, which contains at most a few hundred numbers.
 const maxAnswer = 1 << 20
 
-// newHTTPClient returns a client that authenticates and follows no redirect, which
-// would take the credentials elsewhere.
+// newHTTPClient returns an authenticating client. It follows no redirects, which would send the credentials elsewhere.
 func newHTTPClient(cfg RemoteConfig) (*http.Client, error) {
 	c := config.HTTPClientConfig{
 		TLSConfig:   config.TLSConfig{CAFile: cfg.CAFile, CertFile: cfg.CertFile, KeyFile: cfg.KeyFile, InsecureSkipVerify: cfg.InsecureSkipVerify},
@@ -59,7 +58,7 @@ func newHTTPClient(cfg RemoteConfig) (*http.Client, error) {
 	return client, nil
 }
 
-// bounded fails answers that are too long.
+// bounded is a transport that fails responses above a size.
 type bounded struct{ http.RoundTripper }
 
 func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -70,25 +69,24 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// CloseIdleConnections is what http.Client looks for.
+// CloseIdleConnections implements an interface of http.Client.
 func (b bounded) CloseIdleConnections() {
 	if c, ok := b.RoundTripper.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()
 	}
 }
 
-// client fails with errors that hold neither the URL nor what the store answered.
+// client is an API client whose errors contain neither the URL nor the response.
 type client struct{ api.Client }
 
-// newClient returns a client of the API at address, whose credentials, if any, do not
-// belong there.
+// newClient returns a client of the API at address. Credentials must not be part of address.
 func newClient(address string, c *http.Client) (api.Client, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.Fragment != "" {
 		return nil, errors.New("metrics store: not a URL such as https://metrics.example.com/prometheus, without credentials")
 	}
 	q := u.Query()
-	q.Set("nocache", "1") // VictoriaMetrics moves the steps of a range for the sake of its cache; others do not know it
+	q.Set("nocache", "1") // disable VictoriaMetrics' response cache, which shifts the steps of a range; other stores ignore it
 	u.RawQuery = q.Encode()
 	next, err := api.NewClient(api.Config{Address: u.String(), Client: c})
 	if err != nil {
@@ -111,8 +109,8 @@ func (c client) Do(ctx context.Context, r *http.Request) (*http.Response, []byte
 	}
 }
 
-// broken tells what became of an exchange, without what came in and without the
-// URL, which errors of net/http quote.
+// broken converts the error of an exchange to one without the response and without the URL, which errors of net/http
+// quote.
 func broken(err error) error {
 	var (
 		dial    *net.OpError
@@ -137,11 +135,10 @@ func broken(err error) error {
 	}
 }
 
-// errNoResult is an answer that is not one to the question.
+// errNoResult reports a response that does not match the query.
 var errNoResult = upstream("the metrics store's answer is not a Prometheus query result", nil)
 
-// failure is what is told of a question that failed. What the store says of it may
-// quote anything and is left out.
+// failure converts the error of a query. It omits the message of the store, which may contain anything.
 func failure(err error) error {
 	var told *assay.Error
 	if errors.As(err, &told) {

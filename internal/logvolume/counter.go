@@ -11,7 +11,7 @@ import (
 	"assay"
 )
 
-// The counter's name and labels, here as well as in the metrics stores.
+// Name and labels of the counter, here and in the metrics stores.
 const (
 	metricName        = "logs_severity_total"
 	organizationLabel = "organization_id"
@@ -22,10 +22,9 @@ var counterDesc = prometheus.NewDesc(metricName,
 	"Log records accepted by organization and severity.",
 	[]string{organizationLabel, severityLabel}, nil)
 
-// Counter is the counter logs_severity_total of this process. Every severity of an
-// organization is exposed from the moment the organization is known, so that a
-// store has seen its zero before the first record; that moment is also the counter's
-// created timestamp. Its methods may be used concurrently.
+// Counter is the counter logs_severity_total of this process. All severities of an organization are exposed as soon as
+// the organization is known, so that a store scrapes zeros before the first record. That time is also the counter's
+// created timestamp. It is safe for concurrent use.
 type Counter struct {
 	now func() time.Time
 
@@ -40,13 +39,12 @@ type organizationCounts struct {
 
 var _ prometheus.Collector = (*Counter)(nil)
 
-// NewCounter returns a counter that knows no organization. now is the clock of
-// the created timestamps.
+// NewCounter returns a counter without organizations. now is the clock of the created timestamps.
 func NewCounter(now func() time.Time) *Counter {
 	return &Counter{now: now, organizations: make(map[string]*organizationCounts)}
 }
 
-// Know exposes the organizations, those that are new with zeros.
+// Know exposes the organizations. New ones start at zero.
 func (c *Counter) Know(organizationIDs ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -90,7 +88,7 @@ func (c *Counter) Collect(metrics chan<- prometheus.Metric) {
 	}
 }
 
-// snapshot copies, so that a slow scrape holds nobody up.
+// snapshot returns a copy, so that a slow scrape does not block Add.
 func (c *Counter) snapshot() map[string]organizationCounts {
 	c.mu.Lock()
 	defer c.mu.Unlock()

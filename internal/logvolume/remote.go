@@ -15,45 +15,43 @@ import (
 	"github.com/prometheus/common/model"
 
 	"assay"
+	"assay/internal/fair"
 )
 
-// remoteQueries bounds how many questions are with the store at once.
+// remoteQueries limits the concurrent queries. One organization may use half of them.
 const remoteQueries = 16
 
-// RemoteConfig says which store is asked, and how. URL is needed; the zero value of
-// another field means its default. Username and BearerToken exclude each other.
+// RemoteConfig configures a Remote. URL is required; zero values of other fields select defaults. Username and
+// BearerToken exclude each other.
 type RemoteConfig struct {
 	URL string // of the Prometheus HTTP API without /api/v1; may have a path such as /prometheus
 
 	Username, Password string // of basic authentication
 	PasswordFile       string // read anew when it changes
 	BearerToken        string
-	BearerTokenFile    string // read anew for every question
+	BearerTokenFile    string // read again for every query
 	Headers            map[string]string
 
 	CAFile             string // PEM; default: the system's certificates
 	CertFile, KeyFile  string // of the client, PEM
 	InsecureSkipVerify bool   // accept any certificate
 
-	// ScrapeInterval is how often the store scrapes; default 1 m, which is
-	// Prometheus's own. The shape of the series comes from windows of at least four
-	// scrapes.
+	// ScrapeInterval is the store's scrape interval. Default: 1 m, the default of Prometheus. The series is computed
+	// from windows of at least four scrapes.
 	ScrapeInterval time.Duration
 
-	// Wrap returns a transport around the one that is given, for traces and metrics;
-	// nil leaves it as it is.
+	// Wrap wraps the transport for traces and metrics. nil: the transport is not wrapped.
 	Wrap func(http.RoundTripper) http.RoundTripper
 
-	Timeout time.Duration // of an answer in total; default 5 s
+	Timeout time.Duration // of all queries for one call; default 5 s
 	Now     func() time.Time
 }
 
-// Remote asks a store that speaks the Prometheus HTTP API and scrapes Counter. It
-// may be used concurrently.
+// Remote queries a store that has the Prometheus HTTP API and scrapes Counter. It is safe for concurrent use.
 type Remote struct {
 	api            v1.API
 	client         *http.Client
-	queries        places
+	queries        *fair.Semaphore // by organization
 	scrapeInterval time.Duration
 	timeout        time.Duration
 	now            func() time.Time
@@ -61,7 +59,7 @@ type Remote struct {
 
 var _ assay.LogVolumeReader = (*Remote)(nil)
 
-// NewRemote returns a Remote that has not connected yet. Close ends it.
+// NewRemote returns a Remote. It does not connect. The caller must call Close.
 func NewRemote(cfg RemoteConfig) (*Remote, error) {
 	client, err := newHTTPClient(cfg)
 	if err != nil {
@@ -78,7 +76,7 @@ func newRemote(cfg RemoteConfig, c api.Client, client *http.Client) *Remote {
 	r := &Remote{
 		api:            v1.NewAPI(c),
 		client:         client,
-		queries:        make(places, remoteQueries),
+		queries:        fair.NewSemaphore(remoteQueries, remoteQueries/2),
 		scrapeInterval: cfg.ScrapeInterval,
 		timeout:        cfg.Timeout,
 		now:            cfg.Now,
@@ -95,7 +93,7 @@ func newRemote(cfg RemoteConfig, c api.Client, client *http.Client) *Remote {
 	return r
 }
 
-// Close closes the connections that are not in use.
+// Close closes idle connections.
 func (r *Remote) Close() { r.client.CloseIdleConnections() }
 
 // LogVolume implements assay.LogVolumeReader.
@@ -106,10 +104,10 @@ func (r *Remote) LogVolume(ctx context.Context, organizationID string, period as
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
-	if err := r.queries.take(ctx); err != nil {
-		return nil, err
+	if r.queries.Acquire(ctx, organizationID) != nil {
+		return nil, upstream("too many queries of log volume are under way", ctx.Err())
 	}
-	defer r.queries.release()
+	defer r.queries.Release(organizationID)
 
 	totals, _, _, err := r.api.Query(ctx, increase(organizationID, period.Duration()), v.End, v1.WithTimeout(r.timeout))
 	if err != nil {
@@ -133,18 +131,17 @@ func (r *Remote) LogVolume(ctx context.Context, organizationID string, period as
 	return v, nil
 }
 
-// increase asks for the records of an organization in the window before a moment.
-// PromQL's string literals are Go's
-// (https://prometheus.io/docs/prometheus/latest/querying/basics/#string-literals).
+// increase returns the query for the records of an organization in the window before a time. PromQL's string literals
+// are Go's (https://prometheus.io/docs/prometheus/latest/querying/basics/#string-literals).
 func increase(organizationID string, window time.Duration) string {
 	return fmt.Sprintf("sum by (%s) (increase(%s{%s=%s}[%s]))",
 		severityLabel, metricName, organizationLabel, strconv.Quote(organizationID), model.Duration(window))
 }
 
-// maxCount is the largest count; past it float64 has no whole numbers.
+// maxCount is the largest count; above it float64 does not represent all integers.
 const maxCount = 1 << 53
 
-// setCounts fills in the counts from the answer to an instant query.
+// setCounts sets the counts from the result of an instant query.
 func setCounts(v *assay.LogVolume, answer model.Value) error {
 	vector, ok := answer.(model.Vector)
 	if !ok {
@@ -166,8 +163,7 @@ func setCounts(v *assay.LogVolume, answer model.Value) error {
 	return nil
 }
 
-// setSeries shares the counts out over the series in the proportions of the answer
-// to a range query.
+// setSeries distributes the counts over the series in proportion to the result of a range query.
 func setSeries(v *assay.LogVolume, answer model.Value) error {
 	matrix, ok := answer.(model.Matrix)
 	if !ok {

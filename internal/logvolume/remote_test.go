@@ -47,7 +47,7 @@ func newTestRemote(t testing.TB, cfg RemoteConfig) *Remote {
 	return r
 }
 
-// store serves a handler. What was written to logs of net/http is of no interest.
+// store serves a handler and discards the log of net/http.
 func store(t testing.TB, h http.HandlerFunc) *httptest.Server {
 	s := httptest.NewUnstartedServer(h)
 	s.Config.ErrorLog = discardLog
@@ -61,7 +61,7 @@ const (
 	matrix = `{"status":"success","data":{"resultType":"matrix","result":[%s]}}`
 )
 
-// answers serves one answer to instant queries and one to range queries.
+// answers responds to instant queries with one body and to range queries with another.
 func answers(instant, ranged string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -120,7 +120,7 @@ func TestRemote(t *testing.T) {
 	want.Counts[info], want.Counts[warn], want.Counts[unspecified] = 3, 2, 1
 	want.Series[58].Counts[info], want.Series[59].Counts[info] = 1, 2 // 0.6 and 2.4 of 3
 	want.Series[0].Counts[warn] = 2
-	want.Series[0].Counts[unspecified] = 1 // no shape: even, the first of equals first
+	want.Series[0].Counts[unspecified] = 1 // without a shape the counts are even; the first one gets the rest
 	require.Equal(t, want, got)
 
 	require.Equal(t, []url.Values{{
@@ -138,7 +138,7 @@ func TestRemote(t *testing.T) {
 	}}, asked)
 }
 
-// TestRemotePeriods asks for every period and gets nothing, which needs one question.
+// TestRemotePeriods queries every period with an empty result, which takes one query.
 func TestRemotePeriods(t *testing.T) {
 	t.Parallel()
 	var asked []string
@@ -243,8 +243,8 @@ func TestRemoteConfigProblems(t *testing.T) {
 	}
 }
 
-// TestRemoteHostile has stores that are not one, or are not well. Each is a
-// CodeUpstream in time, whose text holds nothing of what was sent or came back.
+// TestRemoteHostile queries servers that are not metrics stores or that misbehave. Each returns CodeUpstream
+// within the timeout, and the error text contains nothing of the request or the response.
 func TestRemoteHostile(t *testing.T) {
 	t.Parallel()
 	const leak = "LEAK"
@@ -256,7 +256,7 @@ func TestRemoteHostile(t *testing.T) {
 	}
 	raw := func(f func(net.Conn)) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
-			_, _ = io.Copy(io.Discard, r.Body) // what is left unread would reset the connection
+			_, _ = io.Copy(io.Discard, r.Body) // unread data would reset the connection
 			c, _, err := http.NewResponseController(w).Hijack()
 			if assert.NoError(t, err) {
 				f(c)
@@ -266,7 +266,7 @@ func TestRemoteHostile(t *testing.T) {
 	}
 	elsewhere := store(t, func(http.ResponseWriter, *http.Request) { t.Error("the redirect was followed") })
 	good := fmt.Sprintf(vector, at("INFO", "1"))
-	const hangs = 100 * time.Millisecond // how long those are waited for that never end
+	const hangs = 100 * time.Millisecond // timeout for servers that never finish a response
 	tests := map[string]struct {
 		handler http.HandlerFunc
 		timeout time.Duration
@@ -359,10 +359,10 @@ func requireUpstream(t *testing.T, r *Remote, message string, secrets ...string)
 	require.Error(t, err)
 	require.Equal(t, assay.CodeUpstream, assay.ErrorCode(err))
 	require.ErrorContains(t, err, message)
-	var told *assay.Error
-	require.ErrorAs(t, err, &told)
+	var reported *assay.Error
+	require.ErrorAs(t, err, &reported)
 	for _, secret := range secrets {
-		require.NotContains(t, fmt.Sprint(err, told.Message, told.Err), secret)
+		require.NotContains(t, fmt.Sprint(err, reported.Message, reported.Err), secret)
 	}
 }
 
@@ -385,8 +385,8 @@ func TestRemoteOutOfReach(t *testing.T) {
 	requireUpstream(t, newTestRemote(t, RemoteConfig{URL: plain.URL, BearerTokenFile: "/nowhere/token"}), "failed")
 }
 
-// TestRemoteHangsForMany has a store that hangs asked by many at once. A few wait
-// at the store, the others here, and all are told.
+// TestRemoteHangsForMany sends many concurrent queries to a store that hangs. A few wait for the store, the
+// others in the queue, and all get an error.
 func TestRemoteHangsForMany(t *testing.T) {
 	t.Parallel()
 	s := store(t, func(_ http.ResponseWriter, r *http.Request) {
@@ -409,7 +409,7 @@ func TestRemoteHangsForMany(t *testing.T) {
 	}
 	g.Wait()
 	require.Positive(t, questions.most)
-	require.LessOrEqual(t, questions.most, remoteQueries)
+	require.LessOrEqual(t, questions.most, remoteQueries/2, "of one organization; others have the rest")
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -417,7 +417,7 @@ func TestRemoteHangsForMany(t *testing.T) {
 	require.Equal(t, assay.CodeUpstream, assay.ErrorCode(err))
 }
 
-// counting counts the exchanges that wait for an answer.
+// counting counts the exchanges that wait for a response.
 type counting struct {
 	http.RoundTripper
 	mu        sync.Mutex
@@ -437,7 +437,7 @@ func (c *counting) add(n int) {
 	c.most = max(c.most, c.now)
 }
 
-// stub answers every question with the same body.
+// stub responds to every query with the same body.
 type stub []byte
 
 func (stub) URL(ep string, _ map[string]string) *url.URL { return &url.URL{Path: ep} }
@@ -448,8 +448,7 @@ func (s stub) Do(context.Context, *http.Request) (*http.Response, []byte, error)
 
 var _ api.Client = stub(nil)
 
-// FuzzRemoteAnswer has the store answer anything: a volume that adds up, or
-// CodeUpstream.
+// FuzzRemoteAnswer parses arbitrary responses: the result is a consistent volume or CodeUpstream.
 func FuzzRemoteAnswer(f *testing.F) {
 	for _, body := range []string{
 		fmt.Sprintf(vector, at("INFO", "2.5")),
@@ -476,7 +475,7 @@ func FuzzRemoteAnswer(f *testing.F) {
 	})
 }
 
-// both answers instant and range queries differently.
+// both responds differently to instant and range queries.
 type both struct{ instant, ranged stub }
 
 func (b both) URL(ep string, args map[string]string) *url.URL { return b.instant.URL(ep, args) }

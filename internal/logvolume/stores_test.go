@@ -3,9 +3,9 @@
 package logvolume
 
 import (
+	"context"
 	"fmt"
 	"math"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -21,16 +21,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"assay"
+	"assay/internal/assaytest"
 )
 
-// TestStores has real stores scrape two replicas, one of which starts anew in
-// between, and asks them as a server would. docs/log-volume.md derives the bounds.
+// TestStores has real metrics stores scrape two replicas, one of which restarts, and queries them like a
+// server. docs/log-volume.md derives the bounds.
 func TestStores(t *testing.T) {
 	t.Parallel()
 	for _, store := range []struct {
 		program string
 		args    func(address, config, data string) []string
-		extra   float64 // how much of an increase a store may add, in scrape intervals of the window's samples
+		extra   float64 // maximum overestimation of an increase by the store, in scrape intervals
 	}{
 		{"prometheus", func(address, config, data string) []string {
 			return []string{
@@ -59,12 +60,12 @@ func TestStores(t *testing.T) {
 			t.Cleanup(remote.Close)
 
 			polls := 0
-			// scraped waits until the store has these values and returns all samples of the series.
+			// scraped waits until the store has these values, and returns all samples of the series.
 			scraped := func(organization string, one, two assay.SeverityCounts) (samples model.Matrix) {
 				t.Helper()
 				values := [2]assay.SeverityCounts{one, two}
 				require.Eventually(t, func() bool {
-					polls++ // VictoriaMetrics remembers for ten seconds that a selector had no series
+					polls++ // VictoriaMetrics caches for ten seconds that a selector has no series
 					query := fmt.Sprintf("%s{%s=%s,poll!=\"%d\"}[1h]", metricName, organizationLabel, strconv.Quote(organization), polls)
 					answer, _, _, err := remote.api.Query(t.Context(), query, time.Now())
 					if err != nil {
@@ -92,7 +93,7 @@ func TestStores(t *testing.T) {
 			scraped(organization, first, second)
 			one.restart(organization, strange)
 			one.Add(organization, third)
-			// Every series has its last value at the end, and all samples up to it are there.
+			// Every series has its last value and all samples before it.
 			var end model.Time
 			for _, s := range scraped(organization, third, second) {
 				end = max(end, s.Values[len(s.Values)-1].Timestamp)
@@ -117,10 +118,10 @@ func TestStores(t *testing.T) {
 				for _, v := range s.Values {
 					value := float64(v.Value)
 					switch {
-					case v.Timestamp > end, math.IsNaN(value): // NaN: a scrape that failed
+					case v.Timestamp > end, math.IsNaN(value): // NaN: a failed scrape
 						continue
 					case n > 0 && value < before:
-						grown += value // from zero again
+						grown += value // counter reset
 					case n > 0:
 						grown += value - before
 					}
@@ -185,8 +186,8 @@ func (r *replica) Describe(descs chan<- *prometheus.Desc) { r.counter.Load().Des
 
 func (r *replica) Collect(metrics chan<- prometheus.Metric) { r.counter.Load().Collect(metrics) }
 
-// startStore starts a store that scrapes the URLs and returns its address. It is
-// killed when the test ends.
+// startStore starts a store that scrapes the URLs, and returns its address. It is killed at the end of the
+// test.
 func startStore(t *testing.T, program string, args func(address, config, data string) []string, urls ...string) string {
 	t.Helper()
 	path, err := exec.LookPath(program)
@@ -198,53 +199,28 @@ func startStore(t *testing.T, program string, args func(address, config, data st
 	}
 	configFile := filepath.Join(dir, "config.yml")
 	require.NoError(t, os.WriteFile(configFile, []byte(config), 0o600))
-	output, err := os.Create(filepath.Join(dir, "output"))
-	require.NoError(t, err)
-	defer output.Close()
-
-	for try := range 5 { // somebody else may take the port between here and there
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+	for try := range 5 { // another process may bind the port in the meantime
+		address, err := assaytest.FreeAddress(t.Context())
 		require.NoError(t, err)
-		address := l.Addr().String()
-		require.NoError(t, l.Close())
-		cmd := exec.Command(path, args(address, configFile, filepath.Join(dir, fmt.Sprint("data", try)))...)
-		cmd.Dir, cmd.Stdout, cmd.Stderr = dir, output, output
-		require.NoError(t, cmd.Start())
-		exited := make(chan struct{})
-		go func() {
-			_ = cmd.Wait()
-			close(exited)
-		}()
+		cmd := exec.CommandContext(context.Background(), path, args(address, configFile, filepath.Join(dir, fmt.Sprint("data", try)))...)
+		cmd.Dir = dir
+		p, err := assaytest.StartProcess(program, cmd, nil)
+		require.NoError(t, err)
 		t.Cleanup(func() {
-			_ = cmd.Process.Kill()
-			<-exited
+			p.Kill()
 			if t.Failed() {
-				log, _ := os.ReadFile(output.Name())
-				t.Logf("%s said: %s", program, log)
+				t.Logf("%s: %s", program, p.Log)
 			}
 		})
-		ready := func() bool {
-			resp, err := http.Get("http://" + address + "/api/v1/query?query=1")
-			if err != nil {
-				return false
+		require.NoError(t, assaytest.Await(t.Context(), assaytest.Limit, assaytest.PollInterval, func() error {
+			if !p.Running() {
+				return nil
 			}
-			defer resp.Body.Close()
-			return resp.StatusCode == http.StatusOK
-		}
-		for deadline := time.After(time.Minute); !ready(); {
-			select {
-			case <-time.After(20 * time.Millisecond):
-				continue
-			case <-exited:
-			case <-deadline:
-				require.FailNow(t, "the store does not answer", program)
-			}
-			break
-		}
-		select {
-		case <-exited:
-		default:
-			http.DefaultClient.CloseIdleConnections()
+			_, err := assaytest.Get(t.Context(), http.DefaultClient, "http://"+address+"/api/v1/query?query=1", "")
+			return err
+		}), program)
+		http.DefaultClient.CloseIdleConnections()
+		if p.Running() {
 			return address
 		}
 	}

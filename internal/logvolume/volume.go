@@ -3,7 +3,6 @@
 package logvolume
 
 import (
-	"context"
 	"time"
 
 	"assay"
@@ -12,7 +11,7 @@ import (
 // points is the number of steps of every period.
 const points = 60
 
-// queryTimeout is how long an answer may take in total.
+// queryTimeout is the total timeout of a call.
 const queryTimeout = 5 * time.Second
 
 // newVolume returns the empty volume of the period that ends at end. Point i stands for
@@ -40,7 +39,7 @@ var severities = func() map[string]assay.Severity {
 	return m
 }()
 
-// severityOf returns the severity of a label's value.
+// severityOf returns the severity of a label value.
 func severityOf(label string) assay.Severity {
 	if s, ok := severities[label]; ok {
 		return s
@@ -48,23 +47,8 @@ func severityOf(label string) assay.Severity {
 	return assay.SeverityUnspecified
 }
 
-// places bounds how many queries are under way at once.
-type places chan struct{}
-
-// take waits for a place until ctx ends. The caller gives it back by release.
-func (p places) take(ctx context.Context) error {
-	select {
-	case p <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return upstream("too many queries of log volume are under way", ctx.Err())
-	}
-}
-
-func (p places) release() { <-p }
-
-// upstream is the failure of a metrics store. The cause is for logs and must hold
-// neither credentials nor what the store answered.
+// upstream returns the error of a failed metrics store. The cause is for logs and must contain neither credentials nor
+// the store's response.
 func upstream(message string, cause error) error {
 	return &assay.Error{Code: assay.CodeUpstream, Message: message, Err: cause}
 }
