@@ -24,15 +24,14 @@ import (
 	"assay/internal/wire/wiretest"
 )
 
-// spans are in each request of the benchmarks.
+// spans is the number of spans in each request of the benchmarks.
 const spans = 1000
 
-type nothing struct{}
+type discard struct{}
 
-func (nothing) Ingest(context.Context, string, wire.Signal, []byte) (string, error) { return "", nil }
+func (discard) Ingest(context.Context, string, wire.Signal, []byte) (string, error) { return "", nil }
 
-// measure reports, beside what the testing package does, the CPU time of the process, client
-// included, per million spans.
+// measure also reports the CPU time of the process, including the client, per million spans.
 func measure(b *testing.B, body []byte, send func() error) {
 	require.NoError(b, send())
 	b.SetBytes(int64(len(body)))
@@ -57,24 +56,24 @@ func benchmarkBody() []byte {
 }
 
 func BenchmarkHTTP(b *testing.B) {
-	s := start(b, receive.Config{Ingester: nothing{}})
+	s := start(b, receive.Config{Ingester: discard{}})
 	body := benchmarkBody()
 	for _, http2 := range []bool{false, true} {
-		for _, packing := range packings {
-			if packing.name == "identity" {
+		for _, compression := range compressions {
+			if compression.name == "identity" {
 				continue
 			}
-			b.Run(fmt.Sprintf("%s/%s", map[bool]string{false: "1.1", true: "2"}[http2], packing.name), func(b *testing.B) {
+			b.Run(fmt.Sprintf("%s/%s", map[bool]string{false: "1.1", true: "2"}[http2], compression.name), func(b *testing.B) {
 				client := newClient(b, http2)
-				packed := packing.pack(body)
+				compressed := compression.compress(body)
 				measure(b, body, func() error {
-					r, err := http.NewRequestWithContext(b.Context(), http.MethodPost, "http://"+s.http+"/v1/traces", bytes.NewReader(packed))
+					r, err := http.NewRequestWithContext(b.Context(), http.MethodPost, "http://"+s.http+"/v1/traces", bytes.NewReader(compressed))
 					if err != nil {
 						return err
 					}
 					r.Header = http.Header{"Authorization": {goodKey}, "Content-Type": {"application/x-protobuf"}}
-					if packing.encoding != "" {
-						r.Header["Content-Encoding"] = []string{packing.encoding}
+					if compression.encoding != "" {
+						r.Header["Content-Encoding"] = []string{compression.encoding}
 					}
 					response, err := client.Do(r)
 					if err != nil {
@@ -91,7 +90,7 @@ func BenchmarkHTTP(b *testing.B) {
 	}
 }
 
-// bytesCodec sends bytes as they are.
+// bytesCodec sends bytes unmodified.
 type bytesCodec struct{}
 
 func (bytesCodec) Name() string { return "proto" }
@@ -117,11 +116,11 @@ func benchmarkGRPC(b *testing.B, address string) {
 }
 
 func BenchmarkGRPC(b *testing.B) {
-	benchmarkGRPC(b, start(b, receive.Config{Ingester: nothing{}}).grpc)
+	benchmarkGRPC(b, start(b, receive.Config{Ingester: discard{}}).grpc)
 }
 
-// BenchmarkGRPCUnmarshalled is what an OpenTelemetry Collector does at least: the gRPC library's own way of
-// receiving, and unmarshalling with pdata.
+// BenchmarkGRPCUnmarshalled measures the minimum work of an OpenTelemetry Collector: receiving with the gRPC library
+// and unmarshalling with pdata.
 func BenchmarkGRPCUnmarshalled(b *testing.B) {
 	server := grpc.NewServer(grpc.MaxRecvMsgSize(64 << 20))
 	ptraceotlp.RegisterGRPCServer(server, &unmarshalled{})

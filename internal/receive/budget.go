@@ -11,42 +11,39 @@ import (
 	"assay/internal/fair"
 )
 
-// budget limits the requests in flight and the bytes that they hold. Organizations share
-// both (fair.Shares): when one of them is used up, the newest leases of the organization that
-// holds most are ended, so that an organization within its share waits only until those have
-// given back what they hold.
+// budget limits the number of requests in flight and the bytes that they hold. Organizations share both through
+// fair.Shares. When one of the two is exhausted, the budget evicts the newest reservations of the organization that
+// holds most. An organization within its share waits only until the evicted requests have released their memory.
 //
-// A request above the share of its organization waits for others to end. Where several
-// wait, the organization that would hold least comes first, and of one organization the
-// leases that hold something already. When each of those waits, so that none would ever give
-// something back, the newest one is ended.
+// A request above the share of its organization waits for others to end. Of several waiters, the organization that
+// would hold least is served first. Within an organization, reservations that already hold bytes are served first. If
+// all of them wait, so that none would ever release anything, the newest one is evicted.
 type budget struct {
-	capacity int64
-	most     int64 // bytes of one lease
+	capacity       int64
+	maxReservation int64 // maximum bytes of one reservation
 
 	mu       sync.Mutex
 	bytes    *fair.Shares
 	requests *fair.Shares
-	ending   int64               // bytes of leases that were ended and have not given back
-	accounts map[string]*account // of organizations with leases
-	waiting  []*account          // those with waiters
+	ending   int64               // bytes of evicted reservations, until they are released
+	accounts map[string]*account // by organization; only those with reservations
+	waiting  []*account          // accounts with waiters
 }
 
-// account has the leases of one organization.
+// account holds the reservations of one organization.
 type account struct {
 	organization string
-	leases       []*lease // the oldest first
-	holders      int      // leases that hold bytes
-	growers      []*lease // hold bytes and wait for more
-	newcomers    []*lease // hold no bytes and wait
+	reservations []*reservation // oldest first
+	holders      int            // number of reservations that hold bytes
+	growers      []*reservation // hold bytes and wait for more
+	newcomers    []*reservation // hold no bytes and wait
 }
 
-// newBudget returns a budget of so many bytes for so many requests. One lease gets at most
-// three quarters of the bytes, or what the largest request needs, so that it does not have
-// to give way to each small one.
+// newBudget returns a budget of capacity bytes for the given number of requests. One reservation is limited to three
+// quarters of the bytes, or to the size of the largest request, so that it is not evicted for each small request.
 func newBudget(capacity, largest int64, requests int) *budget {
 	return &budget{
-		capacity: capacity, most: min(max(capacity-capacity/4, largest), capacity),
+		capacity: capacity, maxReservation: min(max(capacity-capacity/4, largest), capacity),
 		bytes: fair.NewShares(capacity), requests: fair.NewShares(int64(requests)), accounts: make(map[string]*account),
 	}
 }
@@ -57,31 +54,30 @@ func (b *budget) held() int64 {
 	return b.bytes.Total() + b.ending
 }
 
-// lease is what one request holds. Its methods are not safe for concurrent use.
-type lease struct {
+// reservation is the memory reserved by one request. Its methods are not safe for concurrent use.
+type reservation struct {
 	budget  *budget
-	maxWait time.Duration // left for waiting
+	maxWait time.Duration // remaining
 	waited  time.Duration
-	bytes   int64 // held
+	bytes   int64 //
 
-	// turn, if set, is given back while the lease waits, so that others can go on and
-	// give back what it waits for.
-	turn *turn
+	// cpu, if set, is released while the reservation waits, so that other requests can finish and release memory.
+	cpu *cpuSlot
 
 	// Guarded by budget.mu.
-	account *account // nil: the lease has ended
-	cancel  context.CancelCauseFunc
-	asks    int64      // bytes that it waits for
-	ready   chan error // takes the one answer
+	account   *account // nil after the end or an eviction
+	cancel    context.CancelCauseFunc
+	requested int64      // bytes it waits for; 0 while not waiting
+	ready     chan error // receives the result of a wait
 }
 
-// begin returns the lease of a request whose organization is not known yet. It waits for at
-// most maxWait in all. If the lease has to give way, begin's cancel is called with errBusy, and
-// the request has to end soon. The error is errBusy.
+// begin returns the reservation of a request whose organization is not known yet. Its waits are limited to maxWait in
+// total. If the reservation is evicted, the budget calls cancel with errBusy, and the request has to end soon. begin
+// returns errBusy if there is no room.
 //
-// Requests without an organization count for one together. Its oldest ones give way: a
-// credential is checked quickly, unless there are too many of them.
-func (b *budget) begin(maxWait time.Duration, cancel context.CancelCauseFunc) (*lease, error) {
+// Requests without an organization share one account. The oldest of them are evicted first: checking a credential is
+// fast unless there are too many of them.
+func (b *budget) begin(maxWait time.Duration, cancel context.CancelCauseFunc) (*reservation, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for {
@@ -94,192 +90,193 @@ func (b *budget) begin(maxWait time.Duration, cancel context.CancelCauseFunc) (*
 		case a == nil:
 			return nil, errBusy
 		case loser == "":
-			b.evict(a.leases[0])
+			b.evict(a.reservations[0])
 		default:
-			b.evict(a.leases[len(a.leases)-1])
+			b.evict(a.reservations[len(a.reservations)-1])
 		}
 	}
-	l := &lease{budget: b, maxWait: maxWait, cancel: cancel, ready: make(chan error, 1)}
-	b.join(l, "")
-	b.settle()
-	return l, nil
+	r := &reservation{budget: b, maxWait: maxWait, cancel: cancel, ready: make(chan error, 1)}
+	b.join(r, "")
+	b.serveWaiters()
+	return r, nil
 }
 
-// identify sets the organization of a lease that holds no bytes yet.
-func (l *lease) identify(organization string) {
-	b := l.budget
+// identify sets the organization of a reservation that holds no bytes yet.
+func (r *reservation) identify(organization string) {
+	b := r.budget
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if l.account != nil {
-		b.leave(l)
-		b.join(l, organization)
+	if r.account != nil {
+		b.leave(r)
+		b.join(r, organization)
 	}
 }
 
-// take adds n bytes to the lease, or as many as one lease can have. It returns errBusy
-// when it cannot have them within maxWait, or the cause of the end of ctx.
-func (l *lease) take(ctx context.Context, n int64) error {
-	if l.budget.request(l, n) {
+// take adds n bytes to the reservation, up to the maximum of one reservation. It returns errBusy after maxWait, or
+// the cause if ctx ends.
+func (r *reservation) take(ctx context.Context, n int64) error {
+	if r.budget.request(r, n) {
 		return nil
 	}
-	if l.turn == nil {
-		return l.wait(ctx)
+	if r.cpu == nil {
+		return r.wait(ctx)
 	}
-	l.turn.end()
-	if err := l.wait(ctx); err != nil {
+	r.cpu.release()
+	if err := r.wait(ctx); err != nil {
 		return err
 	}
-	return l.turn.begin(ctx)
+	return r.cpu.acquire(ctx)
 }
 
-func (l *lease) wait(ctx context.Context) error {
+func (r *reservation) wait(ctx context.Context) error {
 	began := time.Now()
 	defer func() {
 		waited := time.Since(began)
-		l.waited += waited
-		l.maxWait = max(0, l.maxWait-waited)
+		r.waited += waited
+		r.maxWait = max(0, r.maxWait-waited)
 	}()
-	timer := time.NewTimer(l.maxWait)
+	timer := time.NewTimer(r.maxWait)
 	defer timer.Stop()
 	var err error
 	select {
-	case err = <-l.ready:
+	case err = <-r.ready:
 		return err
 	case <-timer.C:
 		err = errBusy
 	case <-ctx.Done():
 		err = context.Cause(ctx)
 	}
-	if !l.budget.abandon(l) {
-		return <-l.ready // was answered meanwhile
+	if !r.budget.abandon(r) {
+		return <-r.ready // answered in the meantime
 	}
 	return err
 }
 
-// give returns n bytes.
-func (l *lease) give(n int64) {
-	b := l.budget
+// give releases n bytes.
+func (r *reservation) give(n int64) {
+	b := r.budget
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.give(l, n)
-	b.settle()
+	b.give(r, n)
+	b.serveWaiters()
 }
 
-// end returns all bytes, and ends the lease.
-func (l *lease) end() {
-	b := l.budget
+// end releases all bytes and ends the reservation.
+func (r *reservation) end() {
+	b := r.budget
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.give(l, l.bytes)
-	if l.account != nil {
-		b.leave(l)
-		l.account = nil
+	b.give(r, r.bytes)
+	if r.account != nil {
+		b.leave(r)
+		r.account = nil
 	}
-	b.settle()
+	b.serveWaiters()
 }
 
-func (b *budget) give(l *lease, n int64) {
-	n = min(n, l.bytes)
+func (b *budget) give(r *reservation, n int64) {
+	n = min(n, r.bytes)
 	if n <= 0 {
 		return
 	}
-	l.bytes -= n
-	if l.account == nil {
+	r.bytes -= n
+	if r.account == nil {
 		b.ending -= n
 		return
 	}
-	b.bytes.Add(l.account.organization, -n)
-	if l.bytes == 0 {
-		l.account.holders--
+	b.bytes.Add(r.account.organization, -n)
+	if r.bytes == 0 {
+		r.account.holders--
 	}
 }
 
-// request takes n bytes and reports whether it could do so at once. If it could not, the
-// lease waits for the answer.
-func (b *budget) request(l *lease, n int64) (ok bool) {
+// request takes n bytes and reports whether it could do so without waiting. If not, the result arrives on r.ready.
+func (b *budget) request(r *reservation, n int64) (ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	n = min(n, b.most-l.bytes)
+	n = min(n, b.maxReservation-r.bytes)
 	if n <= 0 {
 		return true
 	}
-	if l.account == nil {
-		l.ready <- errBusy
+	if r.account == nil {
+		r.ready <- errBusy
 		return false
 	}
-	a := l.account
+	a := r.account
 	if len(a.growers)+len(a.newcomers) == 0 {
 		b.waiting = append(b.waiting, a)
 	}
-	queue := a.queue(l)
-	*queue = append(*queue, l)
-	l.asks = n
-	b.settle()
+	queue := a.queue(r)
+	*queue = append(*queue, r)
+	r.requested = n
+	b.serveWaiters()
 	select {
-	case err := <-l.ready:
+	case err := <-r.ready:
 		if err == nil {
 			return true
 		}
-		l.ready <- err
+		r.ready <- err
 	default:
 	}
 	return false
 }
 
-// abandon stops waiting. It returns false when the lease has its answer.
-func (b *budget) abandon(l *lease) bool {
+// abandon stops waiting. It returns false if the reservation has its result.
+func (b *budget) abandon(r *reservation) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if l.asks == 0 {
+	if r.requested == 0 {
 		return false
 	}
-	b.unwait(l)
-	b.settle()
+	b.dequeue(r)
+	b.serveWaiters()
 	return true
 }
 
-// settle serves the waiters in order, until one has to go on waiting.
-func (b *budget) settle() {
+// serveWaiters serves the waiters in order until one has to keep waiting.
+func (b *budget) serveWaiters() {
 	for {
 		a := b.next()
 		if a == nil {
 			return
 		}
-		l := a.first()
-		loser, full := b.bytes.GivesWay(a.organization, l.asks)
+		r := a.first()
+		loser, full := b.bytes.GivesWay(a.organization, r.requested)
 		switch {
-		case !full && l.asks > b.capacity-b.bytes.Total()-b.ending:
-			return // until ended leases have given back
+		case !full && r.requested > b.capacity-b.bytes.Total()-b.ending:
+			return // until evicted reservations release their bytes
 		case !full:
-			b.grant(l)
+			b.grant(r)
 		case loser != a.organization:
 			b.evict(b.accounts[loser].newest())
 		default:
-			stuck := b.stuck(a)
-			if stuck == nil {
+			deadlocked := b.deadlocked(a)
+			if deadlocked == nil {
 				return
 			}
-			b.evict(stuck)
+			b.evict(deadlocked)
 		}
 	}
 }
 
-// next returns the account to be served first: the one that would hold least.
+// next returns the account to serve first: the one that would hold least.
 func (b *budget) next() (next *account) {
 	for _, a := range b.waiting {
-		if next == nil || b.then(a) < b.then(next) {
+		if next == nil || b.heldAfter(a) < b.heldAfter(next) {
 			next = a
 		}
 	}
 	return next
 }
 
-// then returns what an account holds once its first waiter is served.
-func (b *budget) then(a *account) int64 { return b.bytes.Held(a.organization) + a.first().asks }
+// heldAfter returns the bytes that an account holds once its first waiter is served.
+func (b *budget) heldAfter(a *account) int64 {
+	return b.bytes.Held(a.organization) + a.first().requested
+}
 
-// stuck returns the lease to be ended, so that others can go on, when a is to be served next
-// and its request is above its share; nil if leases that do not wait will give something back.
-func (b *budget) stuck(a *account) *lease {
+// deadlocked returns the reservation to evict to resolve a deadlock, when a is next and its request is above its share. It
+// returns nil if a reservation that does not wait will release bytes.
+func (b *budget) deadlocked(a *account) *reservation {
 	if b.ending > 0 {
 		return nil
 	}
@@ -293,101 +290,101 @@ func (b *budget) stuck(a *account) *lease {
 		}
 	}
 	for _, other := range b.waiting {
-		if other.holders > 0 && (last.holders == 0 || b.then(other) > b.then(last)) {
+		if other.holders > 0 && (last.holders == 0 || b.heldAfter(other) > b.heldAfter(last)) {
 			last = other
 		}
 	}
 	return last.newest()
 }
 
-func (b *budget) grant(l *lease) {
-	if l.bytes == 0 {
-		l.account.holders++
+func (b *budget) grant(r *reservation) {
+	if r.bytes == 0 {
+		r.account.holders++
 	}
-	n := l.asks
-	b.unwait(l)
-	l.bytes += n
-	b.bytes.Add(l.account.organization, n)
-	l.ready <- nil
+	n := r.requested
+	b.dequeue(r)
+	r.bytes += n
+	b.bytes.Add(r.account.organization, n)
+	r.ready <- nil
 }
 
-// evict ends a lease, which gives back what it holds as soon as its request has ended.
-func (b *budget) evict(l *lease) {
-	l.cancel(errBusy)
-	if l.asks > 0 {
-		b.unwait(l)
-		l.ready <- errBusy
+// evict ends a reservation. Its bytes are released when its request has ended.
+func (b *budget) evict(r *reservation) {
+	r.cancel(errBusy)
+	if r.requested > 0 {
+		b.dequeue(r)
+		r.ready <- errBusy
 	}
-	b.leave(l)
-	l.account = nil
-	b.ending += l.bytes
+	b.leave(r)
+	r.account = nil
+	b.ending += r.bytes
 }
 
-// join adds a lease to the account of an organization.
-func (b *budget) join(l *lease, organization string) {
+// join adds a reservation to the account of an organization.
+func (b *budget) join(r *reservation, organization string) {
 	a := b.accounts[organization]
 	if a == nil {
 		a = &account{organization: organization}
 		b.accounts[organization] = a
 	}
-	a.leases = append(a.leases, l)
-	if l.bytes > 0 {
+	a.reservations = append(a.reservations, r)
+	if r.bytes > 0 {
 		a.holders++
 	}
-	l.account = a
+	r.account = a
 	b.requests.Add(organization, 1)
-	b.bytes.Add(organization, l.bytes)
+	b.bytes.Add(organization, r.bytes)
 }
 
-// leave removes a lease, which does not wait, from its account.
-func (b *budget) leave(l *lease) {
-	a := l.account
-	i := slices.Index(a.leases, l)
-	a.leases = slices.Delete(a.leases, i, i+1)
-	if l.bytes > 0 {
+// leave removes a reservation from its account. The reservation must not be waiting.
+func (b *budget) leave(r *reservation) {
+	a := r.account
+	i := slices.Index(a.reservations, r)
+	a.reservations = slices.Delete(a.reservations, i, i+1)
+	if r.bytes > 0 {
 		a.holders--
 	}
-	if len(a.leases) == 0 {
+	if len(a.reservations) == 0 {
 		delete(b.accounts, a.organization)
 	}
 	b.requests.Add(a.organization, -1)
-	b.bytes.Add(a.organization, -l.bytes)
+	b.bytes.Add(a.organization, -r.bytes)
 }
 
-// unwait removes a lease from those that wait.
-func (b *budget) unwait(l *lease) {
-	a := l.account
-	queue := a.queue(l)
-	i := slices.Index(*queue, l)
+// dequeue removes a reservation from its queue.
+func (b *budget) dequeue(r *reservation) {
+	a := r.account
+	queue := a.queue(r)
+	i := slices.Index(*queue, r)
 	*queue = slices.Delete(*queue, i, i+1)
-	l.asks = 0
+	r.requested = 0
 	if len(a.growers)+len(a.newcomers) == 0 {
 		i := slices.Index(b.waiting, a)
 		b.waiting = slices.Delete(b.waiting, i, i+1)
 	}
 }
 
-// queue returns the queue in which a lease waits.
-func (a *account) queue(l *lease) *[]*lease {
-	if l.bytes > 0 {
+// queue returns the queue in which a reservation waits.
+func (a *account) queue(r *reservation) *[]*reservation {
+	if r.bytes > 0 {
 		return &a.growers
 	}
 	return &a.newcomers
 }
 
-// first returns the lease to be served first.
-func (a *account) first() *lease {
+// first returns the reservation to serve first.
+func (a *account) first() *reservation {
 	if len(a.growers) > 0 {
 		return a.growers[0]
 	}
 	return a.newcomers[0]
 }
 
-// newest returns the newest lease that holds bytes, of which there is one.
-func (a *account) newest() *lease {
-	for _, l := range slices.Backward(a.leases) {
-		if l.bytes > 0 {
-			return l
+// newest returns the newest reservation that holds bytes. There must be one.
+func (a *account) newest() *reservation {
+	for _, r := range slices.Backward(a.reservations) {
+		if r.bytes > 0 {
+			return r
 		}
 	}
 	return nil

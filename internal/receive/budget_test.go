@@ -15,8 +15,8 @@ import (
 	"assay/internal/fair"
 )
 
-// leaseOf returns a new lease of an organization, and the context that ends with it.
-func leaseOf(t require.TestingT, b *budget, organization string, maxWait time.Duration) (*lease, context.Context) {
+// reserve returns a new reservation of an organization, and the context that ends with it.
+func reserve(t require.TestingT, b *budget, organization string, maxWait time.Duration) (*reservation, context.Context) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	l, err := b.begin(maxWait, cancel)
 	require.NoError(t, err)
@@ -36,13 +36,13 @@ func unused(t require.TestingT, b *budget) {
 func TestBudgetServesInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBudget(100, 100, 10)
-		first, _ := leaseOf(t, b, "a", time.Second)
+		first, _ := reserve(t, b, "a", time.Second)
 		require.NoError(t, first.take(t.Context(), 100))
 		order := make(chan int, 3)
-		leases := []*lease{first}
+		reservations := []*reservation{first}
 		for i, n := range []int64{60, 30, 10} {
-			l, ctx := leaseOf(t, b, "a", time.Second)
-			leases = append(leases, l)
+			l, ctx := reserve(t, b, "a", time.Second)
+			reservations = append(reservations, l)
 			go func() {
 				if err := l.take(ctx, n); err != nil {
 					t.Error(err)
@@ -60,7 +60,7 @@ func TestBudgetServesInOrder(t *testing.T) {
 		require.Equal(t, 1, <-order)
 		first.end()
 		require.Equal(t, 2, <-order)
-		for _, l := range leases {
+		for _, l := range reservations {
 			l.end()
 		}
 		unused(t, b)
@@ -70,9 +70,9 @@ func TestBudgetServesInOrder(t *testing.T) {
 func TestBudgetMaxWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBudget(100, 100, 10)
-		holder, _ := leaseOf(t, b, "a", 0)
+		holder, _ := reserve(t, b, "a", 0)
 		require.NoError(t, holder.take(t.Context(), 95))
-		l, ctx := leaseOf(t, b, "a", 2*time.Second)
+		l, ctx := reserve(t, b, "a", 2*time.Second)
 		began := time.Now()
 		require.ErrorIs(t, l.take(ctx, 10), errBusy)
 		require.Equal(t, 2*time.Second, time.Since(began))
@@ -89,26 +89,26 @@ func TestBudgetMaxWait(t *testing.T) {
 func TestBudgetEndsWithContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBudget(100, 100, 10)
-		holder, _ := leaseOf(t, b, "a", 0)
+		holder, _ := reserve(t, b, "a", 0)
 		require.NoError(t, holder.take(t.Context(), 100))
 		ctx, cancel := context.WithCancelCause(t.Context())
 		go func() {
 			time.Sleep(time.Millisecond)
 			cancel(errDraining)
 		}()
-		l, _ := leaseOf(t, b, "a", time.Hour)
+		l, _ := reserve(t, b, "a", time.Hour)
 		require.ErrorIs(t, l.take(ctx, 1), errDraining)
 		require.Empty(t, b.waiting)
 	})
 }
 
-// TestBudgetResolvesDeadlock: leases of an organization that hold something and want more come
-// before new ones. When all of them wait, the newest one is refused.
+// TestBudgetResolvesDeadlock: reservations that hold bytes and need more are served before new ones of the
+// organization. When all of them wait, the newest one is refused.
 func TestBudgetResolvesDeadlock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBudget(100, 100, 10)
-		first, ctx1 := leaseOf(t, b, "a", time.Hour)
-		second, ctx2 := leaseOf(t, b, "a", time.Hour)
+		first, ctx1 := reserve(t, b, "a", time.Hour)
+		second, ctx2 := reserve(t, b, "a", time.Hour)
 		require.NoError(t, first.take(ctx1, 50))
 		require.NoError(t, second.take(ctx2, 50))
 		served := make(chan string, 2)
@@ -119,7 +119,7 @@ func TestBudgetResolvesDeadlock(t *testing.T) {
 			served <- "grower"
 		}()
 		synctest.Wait()
-		newcomer, ctx3 := leaseOf(t, b, "a", time.Hour)
+		newcomer, ctx3 := reserve(t, b, "a", time.Hour)
 		go func() {
 			if err := newcomer.take(ctx3, 30); err != nil {
 				t.Error(err)
@@ -144,9 +144,9 @@ func TestBudgetResolvesDeadlock(t *testing.T) {
 
 func TestBudgetOfOneLease(t *testing.T) {
 	b := newBudget(100, 90, 10)
-	l, ctx := leaseOf(t, b, "a", 0)
+	l, ctx := reserve(t, b, "a", 0)
 	require.NoError(t, l.take(ctx, 70))
-	require.NoError(t, l.take(ctx, 1000), "what one lease can have is enough")
+	require.NoError(t, l.take(ctx, 1000), "the maximum of one reservation is enough")
 	require.Equal(t, int64(90), b.held())
 	l.give(1000)
 	require.Zero(t, b.held())
@@ -154,84 +154,84 @@ func TestBudgetOfOneLease(t *testing.T) {
 	unused(t, b)
 }
 
-// TestBudgetGivesWay: two greedy organizations hold everything. A third one that asks for its share
-// gets it as soon as the newest leases of the others have ended, before those that wait. A slow
-// lease of its own is in nobody's way but its organization's.
+// TestBudgetGivesWay: two greedy organizations hold everything. A third organization that requests its share gets it
+// as soon as the newest reservations of the others have ended, before other waiters. A slow reservation delays only
+// its own organization.
 func TestBudgetGivesWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBudget(100, 50, 10)
-		var leases []*lease
+		var reservations []*reservation
 		var ended []context.Context
 		for i := range 4 {
-			l, ctx := leaseOf(t, b, []string{"a", "b"}[i%2], time.Hour)
+			l, ctx := reserve(t, b, []string{"a", "b"}[i%2], time.Hour)
 			require.NoError(t, l.take(ctx, 25))
-			leases, ended = append(leases, l), append(ended, ctx)
+			reservations, ended = append(reservations, l), append(ended, ctx)
 		}
-		waiter, waits := leaseOf(t, b, "a", time.Hour)
+		waiter, waits := reserve(t, b, "a", time.Hour)
 		refused := make(chan error, 1)
 		go func() { refused <- waiter.take(waits, 10) }()
 		synctest.Wait()
 
-		modest, ctx := leaseOf(t, b, "c", time.Hour)
+		modest, ctx := reserve(t, b, "c", time.Hour)
 		served := make(chan error, 1)
 		go func() { served <- modest.take(ctx, 33) }()
 		synctest.Wait()
-		require.Empty(t, served, "until the others have given back")
+		require.Empty(t, served, "until the others have released")
 		require.NoError(t, ended[0].Err())
 		require.NoError(t, ended[1].Err())
 		require.ErrorIs(t, context.Cause(ended[2]), errBusy)
 		require.ErrorIs(t, context.Cause(ended[3]), errBusy)
-		require.ErrorIs(t, leases[2].take(t.Context(), 1), errBusy, "it has ended")
-		leases[2].end()
+		require.ErrorIs(t, reservations[2].take(t.Context(), 1), errBusy, "evicted")
+		reservations[2].end()
 		synctest.Wait()
 		require.Empty(t, served)
 		require.Empty(t, refused)
-		leases[3].end()
+		reservations[3].end()
 		require.NoError(t, <-served)
 		require.NoError(t, <-refused, "there was room for it as well")
-		for _, l := range []*lease{leases[0], leases[1], waiter, modest} {
+		for _, l := range []*reservation{reservations[0], reservations[1], waiter, modest} {
 			l.end()
 		}
 		unused(t, b)
 	})
 }
 
-// TestBudgetRequests: an organization within its share of the requests begins one, and unidentified
-// requests give way to each other.
+// TestBudgetRequests: an organization within its share of the requests can begin one, and unidentified requests evict
+// each other.
 func TestBudgetRequests(t *testing.T) {
 	b := newBudget(100, 50, 4)
 	var ended []context.Context
-	begin := func(organization string) *lease {
-		l, ctx := leaseOf(t, b, organization, 0)
+	begin := func(organization string) *reservation {
+		l, ctx := reserve(t, b, organization, 0)
 		ended = append(ended, ctx)
 		return l
 	}
 	end := func(i int) { require.ErrorIs(t, context.Cause(ended[i]), errBusy) }
-	leases := []*lease{begin("a"), begin("b"), begin("a"), begin("b")}
-	leases = append(leases, begin("c"))
+	reservations := []*reservation{begin("a"), begin("b"), begin("a"), begin("b")}
+	reservations = append(reservations, begin("c"))
 	end(2)
-	leases = append(leases, begin(""))
+	reservations = append(reservations, begin(""))
 	end(3)
-	leases = append(leases, begin(""), begin(""))
-	end(5) // the oldest that is not identified
+	reservations = append(reservations, begin(""), begin(""))
+	end(5) // the oldest unidentified one
 	end(6)
-	for i, l := range leases {
+	for i, l := range reservations {
 		if i != 2 && i != 3 && i != 5 && i != 6 {
 			require.NoError(t, ended[i].Err(), i)
 		}
 		l.identify("late") // no effect on those that have ended
 	}
 	require.EqualValues(t, 4, b.requests.Held("late"))
-	for _, l := range leases {
+	for _, l := range reservations {
 		l.end()
 		l.end()
 	}
 	unused(t, b)
 }
 
-// TestBudgetModel runs leases of greedy and modest organizations at random. An
-// organization within its share has to wait only for leases that were ended, and never has to
-// give way; each wait ends as soon as what has ended gives back.
+// TestBudgetModel runs reservations of greedy and modest organizations at random. An organization within its share
+// waits only for evicted reservations and is never evicted. Each wait ends as soon as the evicted reservations are
+// released.
 func TestBudgetModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		capacity := rapid.Int64Range(4, 100).Draw(t, "capacity")
@@ -245,20 +245,20 @@ func TestBudgetModel(t *testing.T) {
 			return s.Capacity() / keys
 		}
 		type open struct {
-			*lease
+			*reservation
 			organization string
 			ended        bool
 		}
 		var all []*open
 		pick := func(t *rapid.T) *open {
 			if len(all) == 0 {
-				t.Skip("no lease")
+				t.Skip("no reservation")
 			}
-			return rapid.SampledFrom(all).Draw(t, "lease")
+			return rapid.SampledFrom(all).Draw(t, "reservation")
 		}
 		organizations := rapid.SampledFrom([]string{"a", "a", "a", "b", "b", "b", "c", "d", "e"})
 		beginning := false
-		// mayEnd reports whether a lease of an organization may have to give way now.
+		// mayEnd reports whether a reservation of an organization may be evicted now.
 		mayEnd := func(organization string) bool {
 			if held := b.requests.Held(organization); beginning && b.requests.Total() == b.requests.Capacity() {
 				if least := share(b.requests, ""); organization == "" && held+1 > least || held > least && held > b.requests.Held("")+1 {
@@ -270,11 +270,11 @@ func TestBudgetModel(t *testing.T) {
 				return false
 			}
 			least := share(b.bytes, next.organization)
-			if held := b.bytes.Held(organization); held > least && held > b.then(next) {
+			if held := b.bytes.Held(organization); held > least && held > b.heldAfter(next) {
 				return true
 			}
 			a := b.accounts[organization]
-			return len(a.growers) == a.holders && b.then(a) > least && b.then(next) > least
+			return len(a.growers) == a.holders && b.heldAfter(a) > least && b.heldAfter(next) > least
 		}
 		t.Repeat(map[string]func(*rapid.T){
 			"begin": func(t *rapid.T) {
@@ -284,7 +284,7 @@ func TestBudgetModel(t *testing.T) {
 				l, err := b.begin(0, func(cause error) {
 					require.ErrorIs(t, cause, errBusy)
 					require.False(t, o.ended)
-					require.True(t, mayEnd(o.organization), "%q gives way within its share", o.organization)
+					require.True(t, mayEnd(o.organization), "%q evicted within its share", o.organization)
 					o.ended = true
 				})
 				beginning = false
@@ -292,7 +292,7 @@ func TestBudgetModel(t *testing.T) {
 					require.False(t, within)
 					return
 				}
-				o.lease = l
+				o.reservation = l
 				all = append(all, o)
 			},
 			"identify": func(t *rapid.T) {
@@ -302,9 +302,9 @@ func TestBudgetModel(t *testing.T) {
 				}
 			},
 			"take": func(t *rapid.T) {
-				if o := pick(t); o.organization != "" && o.asks == 0 && len(o.ready) == 0 {
+				if o := pick(t); o.organization != "" && o.requested == 0 && len(o.ready) == 0 {
 					before := o.bytes
-					b.request(o.lease, rapid.Int64Range(1, capacity).Draw(t, "n"))
+					b.request(o.reservation, rapid.Int64Range(1, capacity).Draw(t, "n"))
 					require.False(t, o.ended && o.bytes > before)
 				}
 			},
@@ -315,15 +315,15 @@ func TestBudgetModel(t *testing.T) {
 					}
 				}
 			},
-			"abandon": func(t *rapid.T) { b.abandon(pick(t).lease) },
+			"abandon": func(t *rapid.T) { b.abandon(pick(t).reservation) },
 			"give": func(t *rapid.T) {
-				if o := pick(t); o.asks == 0 && o.bytes > 0 {
+				if o := pick(t); o.requested == 0 && o.bytes > 0 {
 					o.give(rapid.Int64Range(1, o.bytes).Draw(t, "n"))
 				}
 			},
 			"end": func(t *rapid.T) {
 				o := pick(t)
-				b.abandon(o.lease)
+				b.abandon(o.reservation)
 				o.end()
 				for i := range all {
 					if all[i] == o {
@@ -339,18 +339,18 @@ func TestBudgetModel(t *testing.T) {
 				keys := int64(b.bytes.Keys())
 				for _, a := range b.waiting {
 					if a.holders == 0 {
-						keys++ // it asks
+						keys++ // it is requesting
 					}
 				}
 				for _, a := range b.waiting {
 					if b.ending == 0 {
-						require.Greater(t, b.then(a), capacity/keys, "%s waits within its share", a.organization)
+						require.Greater(t, b.heldAfter(a), capacity/keys, "%s waits within its share", a.organization)
 					}
 				}
 			},
 		})
 		for _, o := range all {
-			b.abandon(o.lease)
+			b.abandon(o.reservation)
 			o.end()
 		}
 		unused(t, b)

@@ -17,8 +17,8 @@ import (
 	"assay/internal/fair"
 )
 
-// BenchmarkBudgetBesideFlood is one request's memory while another organization holds all
-// of it, with as many requests as there can be, each of which waits for more.
+// BenchmarkBudgetBesideFlood measures the memory reservation of one request while another organization holds the
+// whole budget with the maximum number of requests, all waiting for more.
 func BenchmarkBudgetBesideFlood(b *testing.B) {
 	const body = 64 << 10
 	g := newBudget((maxRequests-1)*body, 48<<20, maxRequests)
@@ -27,7 +27,7 @@ func BenchmarkBudgetBesideFlood(b *testing.B) {
 	defer all.Wait()
 	defer cancel()
 	flood := func() {
-		l, ended := leaseOf(b, g, "flood", time.Hour)
+		l, ended := reserve(b, g, "flood", time.Hour)
 		require.NoError(b, l.take(ctx, body))
 		all.Go(func() {
 			_ = l.take(ended, 64<<20)
@@ -38,7 +38,7 @@ func BenchmarkBudgetBesideFlood(b *testing.B) {
 		flood()
 	}
 	for b.Loop() {
-		l, ended := leaseOf(b, g, "modest", time.Hour)
+		l, ended := reserve(b, g, "modest", time.Hour)
 		if err := l.take(ended, body); err != nil {
 			b.Fatal(err)
 		}
@@ -46,22 +46,21 @@ func BenchmarkBudgetBesideFlood(b *testing.B) {
 	}
 }
 
-// TestBudgetEndsEveryWait has requests take, give, grow, leave and take turns at random.
-// None of them holds anything for longer than some seconds, so that a wait of minutes
-// would be one for each other.
+// TestBudgetEndsEveryWait lets requests take, give, grow, leave and use the CPU at random. No request holds anything
+// for more than a few seconds, so a wait of minutes would be a deadlock.
 func TestBudgetEndsEveryWait(t *testing.T) {
 	for seed := range uint64(20) {
 		synctest.Test(t, func(t *testing.T) {
 			const capacity, largest = 1000, 600
 			b := newBudget(capacity, largest, 10)
-			turns := fair.NewSemaphore(3, 2)
+			cpu := fair.NewSemaphore(3, 2)
 			var inUse, served, refused atomic.Int64
 			var all sync.WaitGroup
 			for worker := range uint64(12) {
 				all.Go(func() {
 					r := rand.New(rand.NewPCG(seed, worker))
 					for range 60 {
-						passThrough(t, b, turns, r, func(n int64, err error) {
+						passThrough(t, b, cpu, r, func(n int64, err error) {
 							if inUse.Add(n) > capacity {
 								t.Error("more is in use than there is")
 							}
@@ -79,15 +78,15 @@ func TestBudgetEndsEveryWait(t *testing.T) {
 			require.Positive(t, refused.Load())
 			require.Zero(t, inUse.Load())
 			unused(t, b)
-			for i := range 3 { // no turn is lost
-				require.NoError(t, turns.Acquire(t.Context(), fmt.Sprint(i)))
+			for i := range 3 { // no slot is lost
+				require.NoError(t, cpu.Acquire(t.Context(), fmt.Sprint(i)))
 			}
 		})
 	}
 }
 
-// passThrough is one request of an organization. count is called with what it took or gave.
-func passThrough(t *testing.T, b *budget, turns *fair.Semaphore, r *rand.Rand, count func(int64, error)) {
+// passThrough simulates one request of an organization. It calls count with the bytes taken or released.
+func passThrough(t *testing.T, b *budget, cpu *fair.Semaphore, r *rand.Rand, count func(int64, error)) {
 	ctx := t.Context()
 	if r.IntN(8) == 0 {
 		var cancel context.CancelFunc
@@ -108,11 +107,11 @@ func passThrough(t *testing.T, b *budget, turns *fair.Semaphore, r *rand.Rand, c
 	}()
 	for step := range 1 + r.IntN(5) {
 		if step == 1 && r.IntN(2) == 0 {
-			l.turn = &turn{semaphore: turns, organization: fmt.Sprint(r.IntN(4))}
-			if l.turn.begin(ctx) != nil {
+			l.cpu = &cpuSlot{semaphore: cpu, organization: fmt.Sprint(r.IntN(4))}
+			if l.cpu.acquire(ctx) != nil {
 				return
 			}
-			defer l.turn.end()
+			defer l.cpu.release()
 		}
 		n := 1 + r.Int64N(150)
 		if r.IntN(10) == 0 {

@@ -8,22 +8,22 @@ import (
 	"sync"
 )
 
-// Buffers come in powers of two from minBuffer to maxPooled, which are pooled,
-// and in whole multiples of maxPooled above, which are left to the garbage collector: a few
-// giant requests must not leave giant buffers behind.
+// Buffer sizes are powers of two from minBuffer to maxPooled, which are pooled, and multiples of maxPooled above. The
+// larger ones are left to the garbage collector, so that a few very large requests do not leave very large buffers
+// behind.
 const (
 	minBuffer = 64 << 10
 	maxPooled = 4 << 20
 )
 
-var pools [7]sync.Pool // of *buffer, by power of two above minBuffer
+var pools [7]sync.Pool // of *buffer, by size
 
-// buffer holds bytes whose capacity is paid for by a lease.
+// buffer holds bytes. Its capacity is charged to a reservation.
 type buffer struct {
 	b []byte
 }
 
-// bufferSize returns the capacity of the buffer that holds n bytes.
+// bufferSize returns the capacity of a buffer for n bytes.
 func bufferSize(n int64) int64 {
 	switch {
 	case n <= minBuffer:
@@ -35,7 +35,7 @@ func bufferSize(n int64) int64 {
 	}
 }
 
-// pool returns the pool of buffers of a size, or nil where they are not pooled.
+// pool returns the pool for buffers of the given size, or nil if that size is not pooled.
 func pool(size int64) *sync.Pool {
 	if size > maxPooled || size != bufferSize(size) {
 		return nil
@@ -43,10 +43,10 @@ func pool(size int64) *sync.Pool {
 	return &pools[bits.Len64(uint64(size/minBuffer))-1]
 }
 
-// buffer returns an empty buffer for at least n bytes, paid for by l.
-func (l *lease) buffer(ctx context.Context, n int64) (*buffer, error) {
+// buffer returns an empty buffer for at least n bytes, charged to r.
+func (r *reservation) buffer(ctx context.Context, n int64) (*buffer, error) {
 	size := bufferSize(n)
-	if err := l.take(ctx, size); err != nil {
+	if err := r.take(ctx, size); err != nil {
 		return nil, err
 	}
 	if p := pool(size); p != nil {
@@ -58,8 +58,8 @@ func (l *lease) buffer(ctx context.Context, n int64) (*buffer, error) {
 	return &buffer{b: make([]byte, 0, size)}, nil
 }
 
-// free gives b back, which must not be used any more. A nil b is nothing.
-func (l *lease) free(b *buffer) {
+// free releases b, which must not be used afterwards. b may be nil.
+func (r *reservation) free(b *buffer) {
 	if b == nil {
 		return
 	}
@@ -67,14 +67,13 @@ func (l *lease) free(b *buffer) {
 	if p := pool(size); p != nil {
 		p.Put(b)
 	}
-	l.give(size)
+	r.give(size)
 }
 
-// grow returns a buffer with the content of b and room for at least n bytes. It frees b,
-// also when it fails.
-func (l *lease) grow(ctx context.Context, b *buffer, n int64) (*buffer, error) {
-	defer l.free(b)
-	grown, err := l.buffer(ctx, n)
+// grow returns a buffer with the content of b and room for at least n bytes. It frees b, even on errors.
+func (r *reservation) grow(ctx context.Context, b *buffer, n int64) (*buffer, error) {
+	defer r.free(b)
+	grown, err := r.buffer(ctx, n)
 	if err != nil {
 		return nil, err
 	}
@@ -82,9 +81,8 @@ func (l *lease) grow(ctx context.Context, b *buffer, n int64) (*buffer, error) {
 	return grown, nil
 }
 
-// nextSize returns how large a full buffer of size bytes becomes, given the guess of how much
-// there will be in the end and a limit on it. A guess is believed up to eight times of
-// what is there, so that announcing much costs little memory.
+// nextSize returns the new size of a full buffer of size bytes. guess is the expected final size, and limit the
+// maximum. A buffer grows at most eightfold per step, so announcing a large body costs little memory.
 func nextSize(size, guess, limit int64) int64 {
 	return min(max(2*size, min(guess, 8*size)), limit)
 }

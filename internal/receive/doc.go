@@ -1,34 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package receive takes OTLP requests in, over gRPC and over HTTP, and hands
-// their bytes to an Ingester. It owns what happens at the edge: transport,
-// credentials, size limits, decompression, backpressure, and the answers that
-// OTLP prescribes. It does not look into the telemetry.
+// Package receive receives OTLP requests over gRPC and HTTP and passes their bytes to an Ingester. It implements
+// transport, credentials, size limits, decompression, backpressure and the responses that OTLP prescribes. It does
+// not inspect the telemetry.
 //
-// # The way of a request
+// # Request path
 //
-//	headers -> credential -> body -> unpack -> JSON to protobuf -> Ingest -> answer
+//	headers -> credential -> body -> decompression -> JSON to protobuf -> Ingest -> response
 //
-// The credential is checked before a byte of the body is read. The body is read
-// into one contiguous buffer; a packed one is unpacked into a second, and the
-// first is given back. Both transports share this way from the body on
-// (request.go); http.go and grpc.go only differ in how bytes arrive and
-// how an answer is written.
+// The credential is checked before a byte of the body is read. The body is read into one contiguous buffer. A
+// compressed body is decompressed into a second buffer, and the first is released. Both transports share the code
+// from the body on (request.go). http.go and grpc.go differ only in how bytes arrive and how a response is written.
 //
 // # Memory
 //
-// Every byte of a body is taken from one budget (budget.go) before the memory
-// for it is allocated, in steps that follow what has arrived: a client that
-// announces much and sends little holds little. When the budget is used up, the newest
-// requests of the organization that holds most are refused as retryable, so that an
-// organization within its share is served. A request above it waits a short while and is
-// then refused as retryable. Memory outside of the budget is limited by counts: requests
-// in flight, connections (package connlimit), and the flow control windows of HTTP/2.
+// All bytes of bodies are charged to one budget (budget.go) before they are allocated, in steps that follow the bytes
+// that have arrived: a client that announces a large body and sends little holds little memory. When the budget is
+// exhausted, the newest requests of the organization that holds most are refused as retryable, so an organization
+// within its share is served. A request above the share waits briefly and is then refused as retryable. Memory
+// outside the budget is limited by counts: requests in flight, connections (package connlimit), and the HTTP/2 flow
+// control windows.
 //
-// # Time
+// # Timeouts
 //
-// A request has to arrive within Config.ArrivalTimeout. What assay itself needs,
-// from the credential to the answer, ends within Config.AnswerTimeout. An idle
-// connection, or one that sends no complete HTTP/2 frame for half a minute and answers no
-// ping, is closed.
+// A request has to arrive within Config.ArrivalTimeout. The server's own work, from the credential to the response,
+// is limited by Config.AnswerTimeout. The server closes idle connections, and connections that send no complete
+// HTTP/2 frame for half a minute and do not answer a ping.
 package receive

@@ -19,9 +19,9 @@ import (
 	"assay/internal/wire"
 )
 
-// reference unpacks as streaming decoders do. Of more than limit bytes it returns limit+1.
-func reference(encoding string, packed []byte, limit int64) ([]byte, error) {
-	var r io.Reader = bytes.NewReader(packed)
+// reference decompresses with streaming decoders. It returns limit+1 bytes for a larger body.
+func reference(encoding string, compressed []byte, limit int64) ([]byte, error) {
+	var r io.Reader = bytes.NewReader(compressed)
 	switch encoding {
 	case "gzip":
 		z, err := gzip.NewReader(r)
@@ -30,7 +30,7 @@ func reference(encoding string, packed []byte, limit int64) ([]byte, error) {
 		}
 		r = z
 	case "zstd":
-		if len(packed) == 0 {
+		if len(compressed) == 0 {
 			return nil, io.ErrUnexpectedEOF
 		}
 		z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(64<<20))
@@ -43,25 +43,25 @@ func reference(encoding string, packed []byte, limit int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(r, limit+1))
 }
 
-// Whatever the body is, a request is accepted if and only if the standard library's gzip, or the streaming
-// decoder of zstd, unpacks it to what fits, and then the Ingester gets just that.
+// FuzzHTTP: a request is accepted if and only if the standard library's gzip or the streaming zstd decoder
+// decompresses its body to at most the limit. The Ingester then receives exactly these bytes.
 func FuzzHTTP(f *testing.F) {
-	const maxPacked, maxUnpacked = 1 << 11, 1 << 12 // small inputs fuzz faster
+	const maxCompressed, maxUncompressed = 1 << 11, 1 << 12 // small inputs fuzz faster
 	encodings := []string{"", "gzip", "zstd"}
 	body, json := sample(f, wire.Logs, 3)
-	for i, pack := range []func([]byte) []byte{identity, gzipped, zstandard, zstandardSized} {
+	for i, compress := range []func([]byte) []byte{identity, gzipped, zstandard, zstandardSized} {
 		n := uint8(min(i, 2))
-		f.Add(n, false, pack(body))
-		f.Add(n, true, pack(json))
-		f.Add(n, false, pack(padded(maxUnpacked)))
-		f.Add(n, false, pack(padded(maxUnpacked+1)))
-		f.Add(n, false, append(pack(body), pack(body)...))
-		f.Add(n, false, pack(body)[:20])
-		f.Add(n, false, pack(nil))
+		f.Add(n, false, compress(body))
+		f.Add(n, true, compress(json))
+		f.Add(n, false, compress(padded(maxUncompressed)))
+		f.Add(n, false, compress(padded(maxUncompressed+1)))
+		f.Add(n, false, append(compress(body), compress(body)...))
+		f.Add(n, false, compress(body)[:20])
+		f.Add(n, false, compress(nil))
 	}
 	ing := &ingester{}
 	r, err := receive.New(receive.Config{
-		Authenticate: authenticate, Ingester: ing, Logger: slog.New(slog.DiscardHandler), MaxPacked: maxPacked, MaxUnpacked: maxUnpacked,
+		Authenticate: authenticate, Ingester: ing, Logger: slog.New(slog.DiscardHandler), MaxCompressed: maxCompressed, MaxUncompressed: maxUncompressed,
 	})
 	require.NoError(f, err)
 	handler := r.HTTPHandler()
@@ -80,16 +80,16 @@ func FuzzHTTP(f *testing.F) {
 		handler.ServeHTTP(recorder, request)
 		require.Zero(t, r.BytesInFlight())
 
-		want, err := reference(encoding, body, maxUnpacked)
-		tooLarge := len(want) > maxUnpacked || (encoding != "" && len(body) > maxPacked)
+		want, err := reference(encoding, body, maxUncompressed)
+		tooLarge := len(want) > maxUncompressed || (encoding != "" && len(body) > maxCompressed)
 		switch {
 		case tooLarge:
-			// Input that is malformed behind the limit may be called either.
+			// Input that is malformed beyond the limit may have either status.
 			require.Contains(t, []int{400, 413}, recorder.Code, recorder.Body)
 		case errors.Is(err, zstd.ErrWindowSizeExceeded):
 			require.Contains(t, []int{200, 400, 413}, recorder.Code, recorder.Body)
 		case err != nil:
-			// It may promise more than the limit, and break the promise.
+			// The header may announce more than the limit and more than the content.
 			require.Contains(t, []int{400, 413}, recorder.Code, recorder.Body)
 		case json:
 			require.Contains(t, []int{200, 400, 413}, recorder.Code, recorder.Body)

@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
-	_ "google.golang.org/grpc/encoding/gzip" // registers the name, without which calls are refused early
+	_ "google.golang.org/grpc/encoding/gzip" // registers the name; without it, the library refuses the call early
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/metadata"
@@ -27,10 +27,9 @@ import (
 	"assay/internal/wire"
 )
 
-// callStream is what a call of the library offers below its ServerStream, to be read in
-// pieces. RecvMsg would do if it did not read a whole message, of a size that the
-// sender chooses, before anybody can weigh it, and unpack it without regard to what
-// other calls hold.
+// callStream is the part of a gRPC call below ServerStream that reads a message in pieces. RecvMsg does not fit: it
+// reads a whole message of a size chosen by the sender before its memory can be charged, and decompresses it without
+// regard to other calls.
 type callStream interface {
 	RecvCompress() string
 	ReadMessageHeader(header []byte) error
@@ -44,12 +43,12 @@ func (r *Receiver) newGRPCServer() *grpc.Server {
 		grpc.ConnectionTimeout(r.cfg.ArrivalTimeout),
 		grpc.MaxConcurrentStreams(maxStreams),
 		grpc.MaxHeaderListSize(maxHeaderBytes),
-		// Static windows: growing ones would let a sender fill 16 MiB for each call that nobody reads.
+		// Use static windows. Dynamic ones would let a sender fill 16 MiB for each call that is not being read.
 		grpc.StaticStreamWindowSize(streamWindow),
 		grpc.StaticConnWindowSize(8 * streamWindow),
 		grpc.KeepaliveParams(keepalive.ServerParameters{
 			MaxConnectionIdle:     idleTimeout,
-			MaxConnectionAge:      30 * time.Minute, // so that senders find new replicas
+			MaxConnectionAge:      30 * time.Minute, // lets senders discover new replicas
 			MaxConnectionAgeGrace: r.cfg.ArrivalTimeout + 2*r.cfg.AnswerTimeout,
 			Time:                  pingAfter,
 			Timeout:               pingTimeout,
@@ -67,8 +66,8 @@ func (r *Receiver) newGRPCServer() *grpc.Server {
 	} {
 		s.RegisterService(&grpc.ServiceDesc{
 			ServiceName: service,
-			// Declared as a stream of requests, which is the same on the wire, because the library
-			// hands the message of any other method over whole.
+			// The method is declared as a client stream, which is the same on the wire, because the library passes
+			// the message of any other method as a whole.
 			Streams: []grpc.StreamDesc{{
 				StreamName:    "Export",
 				ClientStreams: true,
@@ -81,17 +80,17 @@ func (r *Receiver) newGRPCServer() *grpc.Server {
 
 type cancelKey struct{}
 
-// cancelable makes every call's context one that the call itself can end, as that is the one
-// way to stop waiting for a message.
+// cancelable makes the context of each call cancelable by the call itself. There is no other way to stop waiting for
+// a message.
 func cancelable(ctx context.Context, _ *tap.Info) (context.Context, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	return context.WithValue(ctx, cancelKey{}, cancel), nil
 }
 
-// export serves one call.
+// export handles one call.
 func (r *Receiver) export(stream grpc.ServerStream, signal wire.Signal) error {
 	ctx := withRequestID(stream.Context(), metadata.ValueFromIncomingContext(stream.Context(), requestid.Header))
-	// It fails when the call has ended, and then nobody is left to tell.
+	// SetHeader fails only if the call has ended, and then no client is left to read the header.
 	_ = grpc.SetHeader(ctx, metadata.Pairs(requestid.Header, requestid.FromContext(ctx)))
 	var authorization string
 	if values := metadata.ValueFromIncomingContext(ctx, "authorization"); len(values) > 0 {
@@ -114,7 +113,7 @@ func (r *Receiver) export(stream grpc.ServerStream, signal wire.Signal) error {
 		return callStatus(err)
 	}
 	if warning != "" {
-		// The library would pack the response as the request was.
+		// The library would compress the response like the request.
 		if err := grpc.SetSendCompressor(ctx, "identity"); err != nil {
 			return err
 		}
@@ -126,11 +125,11 @@ func (r *Receiver) export(stream grpc.ServerStream, signal wire.Signal) error {
 func (q *request) readGRPC(ctx context.Context) (*buffer, encoding, error) {
 	stream, ok := grpc.ServerTransportStreamFromContext(ctx).(callStream)
 	if !ok {
-		return nil, plain, errors.New("receive: the gRPC library does not let messages be read in pieces")
+		return nil, plain, errors.New("receive: gRPC stream does not support reading in pieces")
 	}
 	cancel, ok := ctx.Value(cancelKey{}).(context.CancelCauseFunc)
 	if !ok {
-		return nil, plain, errors.New("receive: the call's context cannot be ended")
+		return nil, plain, errors.New("receive: gRPC call context is not cancelable")
 	}
 	timer := time.AfterFunc(q.cfg.ArrivalTimeout-time.Since(q.began), func() { cancel(errSlow) })
 	defer timer.Stop()
@@ -150,12 +149,12 @@ func (q *request) readGRPC(ctx context.Context) (*buffer, encoding, error) {
 		return nil, plain, err
 	}
 	if err == io.EOF || err == io.ErrUnexpectedEOF {
-		return nil, plain, errShort
+		return nil, plain, errTruncated
 	}
 	return nil, plain, fmt.Errorf("%w: %w", errCanceled, err) // the call or its connection has ended
 }
 
-// readMessage reads the one message of a call: a flag for compression, four bytes of length, the
+// readMessage reads the single message of a call: one byte for the compressed flag, four bytes of length, the
 // message, and the end of the stream.
 func (q *request) readMessage(ctx context.Context, stream callStream) (body *buffer, enc encoding, err error) {
 	var header [5]byte
@@ -182,10 +181,10 @@ func (q *request) readMessage(ctx context.Context, stream callStream) (body *buf
 	case io.EOF:
 		return body, enc, nil
 	case nil:
-		err = errTwoMessage
+		err = errTwoMessages
 		fallthrough
 	default:
-		q.lease.free(body)
+		q.reservation.free(body)
 		return nil, plain, err
 	}
 }
@@ -210,7 +209,7 @@ func (m *message) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// callStatus returns err as the status of a call.
+// callStatus returns the gRPC status for err.
 func callStatus(err error) error {
 	outcome, message := classify(err)
 	a := outcome.answer()
@@ -223,7 +222,7 @@ func callStatus(err error) error {
 	return s.Err()
 }
 
-// rawCodec sends messages that are encoded already. It never receives one.
+// rawCodec sends encoded messages. It never receives one.
 type rawCodec struct{}
 
 func (rawCodec) Name() string { return "proto" }
@@ -231,11 +230,11 @@ func (rawCodec) Name() string { return "proto" }
 func (rawCodec) Marshal(v any) (mem.BufferSlice, error) {
 	b, ok := v.(mem.SliceBuffer)
 	if !ok {
-		return nil, fmt.Errorf("receive: cannot send %T", v)
+		return nil, fmt.Errorf("receive: unsupported message type %T", v)
 	}
 	return mem.BufferSlice{b}, nil
 }
 
 func (rawCodec) Unmarshal(mem.BufferSlice, any) error {
-	return errors.New("receive: messages are read in pieces")
+	return errors.New("receive: Unmarshal is not supported")
 }

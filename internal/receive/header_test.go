@@ -18,7 +18,7 @@ import (
 	"assay/internal/receive"
 )
 
-// TestHeaderList: 16 KiB of metadata are read, as on the other listeners.
+// TestHeaderList: the server accepts 16 KiB of metadata, as on the other listeners.
 func TestHeaderList(t *testing.T) {
 	s := start(t, receive.Config{})
 	conn, err := grpc.NewClient(s.grpc, grpc.WithTransportCredentials(insecure.NewCredentials()))

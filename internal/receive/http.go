@@ -28,10 +28,10 @@ const (
 	jsonType     = "application/json"
 )
 
-// For what is left of the body of a request that was refused before.
+// Limits on reading the rest of a refused request's body.
 const (
-	discardTimeout = 5 * time.Second // in all
-	discardIdle    = time.Second     // without a byte
+	discardTimeout = 5 * time.Second // in total
+	discardIdle    = time.Second     // without receiving a byte
 )
 
 func (r *Receiver) newHTTPServer() *http.Server {
@@ -43,7 +43,7 @@ func (r *Receiver) newHTTPServer() *http.Server {
 		Handler:           r.HTTPHandler(),
 		ReadHeaderTimeout: r.cfg.ArrivalTimeout,
 		ReadTimeout:       r.cfg.ArrivalTimeout,
-		WriteTimeout:      r.cfg.ArrivalTimeout + 2*r.cfg.AnswerTimeout, // from the header to the end of the answer
+		WriteTimeout:      r.cfg.ArrivalTimeout + 2*r.cfg.AnswerTimeout, // from the header to the end of the response
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes - headerSlop,
 		Protocols:         &protocols,
@@ -62,9 +62,15 @@ func (r *Receiver) newHTTPServer() *http.Server {
 	return s
 }
 
-// HTTPHandler returns the OTLP/HTTP endpoints. Serve uses it with the timeouts
-// that the handler alone does not have.
-func (r *Receiver) HTTPHandler() http.Handler { return http.HandlerFunc(r.serveHTTP) }
+// HTTPHandler returns the handler of the OTLP/HTTP endpoints. Serve adds timeouts that the handler alone does not
+// have.
+func (r *Receiver) HTTPHandler() http.Handler {
+	handler := http.Handler(http.HandlerFunc(r.serveHTTP))
+	if r.cfg.WrapHTTP != nil {
+		handler = r.cfg.WrapHTTP(handler)
+	}
+	return handler
+}
 
 func (r *Receiver) serveHTTP(w http.ResponseWriter, hr *http.Request) {
 	ctx := withRequestID(hr.Context(), hr.Header.Values(requestid.Header))
@@ -78,12 +84,12 @@ func (r *Receiver) serveHTTP(w http.ResponseWriter, hr *http.Request) {
 	case "/v1/logs":
 		signal = wire.Logs
 	default:
-		writeStatus(w, hr, http.StatusNotFound, &refusal{Unsupported, "no such path"})
+		writeStatus(w, hr, http.StatusNotFound, &refusal{Unsupported, "path not found"})
 		return
 	}
 	if hr.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
-		writeStatus(w, hr, http.StatusMethodNotAllowed, &refusal{Unsupported, "the method has to be POST"})
+		writeStatus(w, hr, http.StatusMethodNotAllowed, &refusal{Unsupported, "method must be POST"})
 		return
 	}
 	q := r.request(HTTP, signal)
@@ -119,13 +125,12 @@ func (r *Receiver) serveHTTP(w http.ResponseWriter, hr *http.Request) {
 		body = successJSON(warning)
 		w.Header().Set("Content-Type", jsonType)
 	}
-	_, _ = w.Write(body) // a sender that has left repeats the request
+	_, _ = w.Write(body) // a sender that has disconnected retries the request
 }
 
-// discard reads on where a request was refused before its body had arrived. A
-// sender of HTTP/1 looks for the answer when it has sent everything; if the server
-// closed the connection before, the sender would see that alone. It does not go on
-// for a body that is very long, stands still, or is not sent before the answer.
+// discard reads the rest of the body of a request that was refused early. An HTTP/1 sender reads the response only
+// after it has sent everything; if the server closed the connection before, the sender would not see the response.
+// discard gives up on a body that is very long, stalls, or waits for the response.
 func (r *Receiver) discard(w http.ResponseWriter, hr *http.Request) {
 	control := http.NewResponseController(w)
 	end := time.Now().Add(discardTimeout)
@@ -138,7 +143,7 @@ func (r *Receiver) discard(w http.ResponseWriter, hr *http.Request) {
 		return
 	}
 	piece := make([]byte, 32<<10)
-	for left := 2 * r.cfg.MaxUnpacked; left > 0 && !idle(); {
+	for left := 2 * r.cfg.MaxUncompressed; left > 0 && !idle(); {
 		n, err := hr.Body.Read(piece)
 		if err != nil {
 			return
@@ -147,7 +152,7 @@ func (r *Receiver) discard(w http.ResponseWriter, hr *http.Request) {
 	}
 }
 
-// readHTTP reads the body. It stops when ctx ends with a refusal.
+// readHTTP reads the body. It stops when ctx is canceled with a refusal.
 func (q *request) readHTTP(ctx context.Context, w http.ResponseWriter, hr *http.Request, enc encoding) (*buffer, error) {
 	control := http.NewResponseController(w)
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -156,7 +161,7 @@ func (q *request) readHTTP(ctx context.Context, w http.ResponseWriter, hr *http.
 	interrupted := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(interrupted)
-		if _, ok := errors.AsType[*refusal](context.Cause(ctx)); ok { // or else the sender left
+		if _, ok := errors.AsType[*refusal](context.Cause(ctx)); ok { // otherwise the sender disconnected
 			_ = control.SetReadDeadline(time.Unix(1, 0))
 		}
 	})
@@ -165,8 +170,8 @@ func (q *request) readHTTP(ctx context.Context, w http.ResponseWriter, hr *http.
 		<-interrupted // the ResponseWriter must not be used once the handler has returned
 	}
 	if err == nil {
-		// ReadTimeout is for the body. Past it the server would take the
-		// sender for gone and end the context of the request.
+		// ReadTimeout covers the body only. After it, the server would treat the sender as disconnected and cancel
+		// the request's context.
 		_ = control.SetReadDeadline(time.Time{})
 		return body, nil
 	}
@@ -180,15 +185,15 @@ func (q *request) readHTTP(ctx context.Context, w http.ResponseWriter, hr *http.
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return nil, errSlow
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return nil, errShort
+		return nil, errTruncated
 	case hr.Context().Err() != nil:
 		return nil, errCanceled
 	default: // broken chunks, a broken stream
-		return nil, &refusal{Invalid, "the body cannot be read: " + err.Error()}
+		return nil, &refusal{Invalid, "cannot read the body: " + err.Error()}
 	}
 }
 
-// isJSON tells JSON from protobuf.
+// isJSON reports whether the Content-Type is JSON rather than protobuf.
 func isJSON(h http.Header) (bool, error) {
 	media := h.Get("Content-Type")
 	if media == protobufType {
@@ -216,8 +221,8 @@ func httpEncoding(h http.Header) (encoding, error) {
 	}
 }
 
-// writeStatus tells about a failure, as a google.rpc.Status in the encoding of the request, in JSON where
-// that is neither of the two.
+// writeStatus writes err as a google.rpc.Status in the encoding of the request, or as JSON if the request has neither
+// encoding.
 func writeStatus(w http.ResponseWriter, hr *http.Request, status int, err error) {
 	outcome, message := classify(err)
 	a := outcome.answer()

@@ -37,7 +37,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// ingester is an Ingester that keeps what it was given, unless do says what to do.
+// ingester is an Ingester that records its calls unless do is set.
 type ingester struct {
 	do func(ctx context.Context, signal wire.Signal, body []byte) (string, error)
 
@@ -61,13 +61,13 @@ func (i *ingester) Ingest(ctx context.Context, organization string, signal wire.
 	return "", nil
 }
 
-func (i *ingester) got() []call {
+func (i *ingester) recorded() []call {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.calls
 }
 
-// Credentials that authenticate knows.
+// Credentials that authenticate accepts.
 const (
 	goodKey     = "Bearer good"
 	readOnlyKey = "Bearer read-only"
@@ -85,19 +85,19 @@ func authenticate(_ context.Context, authorization, _ string) (*assay.Principal,
 	case "":
 		return nil, assay.Errorf(assay.CodeMissingCredentials, "no credential")
 	case "Bearer a.b.c":
-		return nil, assay.Errorf(assay.CodeInvalidToken, "not a token of ours")
-	case "Bearer store-away":
-		return nil, assay.Errorf(assay.CodeUnavailable, "store is away")
+		return nil, assay.Errorf(assay.CodeInvalidToken, "unknown token")
+	case "Bearer store-unavailable":
+		return nil, assay.Errorf(assay.CodeUnavailable, "store is unavailable")
 	default:
 		return nil, assay.Errorf(assay.CodeInvalidAPIKey, "unknown key")
 	}
 }
 
-// server is a Receiver on loopback.
+// server is a Receiver on the loopback interface.
 type server struct {
 	*receive.Receiver
 	grpc, http string                // addresses
-	clients    map[bool]*http.Client // by whether they speak HTTP/2
+	clients    map[bool]*http.Client // key: HTTP/2
 
 	mu     sync.Mutex
 	events []receive.Event
@@ -132,7 +132,7 @@ func start(t testing.TB, cfg receive.Config) *server {
 	}
 	s.grpc, s.http = listen(receive.GRPC), listen(receive.HTTP)
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		require.NoError(t, s.Shutdown(ctx))
 		require.NoError(t, <-served)
@@ -144,7 +144,7 @@ func start(t testing.TB, cfg receive.Config) *server {
 	return s
 }
 
-// outcomes returns how the requests so far ended.
+// outcomes returns the outcomes of all requests so far.
 func (s *server) outcomes() []receive.Outcome {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -155,32 +155,32 @@ func (s *server) outcomes() []receive.Outcome {
 	return o
 }
 
-// sender is one of the ways to send a request.
+// sender is one way to send a request.
 type sender struct {
 	name string
-	// send returns the status that it was answered with, and the warning of a partial success.
+	// send returns the response status, and the warning of a partial success.
 	send func(t testing.TB, s *server, r request) (result, error)
 	json bool
 }
 
-// request is what a test sends. Its body is sent as it is.
+// request is sent by a test. Its body is sent unmodified.
 type request struct {
 	signal        wire.Signal
 	authorization string
 	encoding      string
 	body          io.Reader
-	size          int64 // of body; -1: not told
+	size          int64 // of body; -1: unknown
 	ctx           context.Context
 	client        *http.Client // default: one of the server's
 }
 
 type result struct {
-	outcome    receive.Outcome // as the status code tells
+	outcome    receive.Outcome // from the status code
 	code       codes.Code
 	message    string
 	warning    string
 	retry      bool
-	after      time.Duration // when to try again
+	after      time.Duration // retry delay
 	challenged bool          // asked for a credential
 	body       []byte
 }
@@ -198,7 +198,7 @@ var senders = []sender{
 	}},
 }
 
-// newClient returns an HTTP client that speaks only HTTP/1.1 or only HTTP/2 without TLS.
+// newClient returns an HTTP client that uses only HTTP/1.1 or only HTTP/2 without TLS.
 func newClient(t testing.TB, http2 bool) *http.Client {
 	var protocols http.Protocols
 	protocols.SetHTTP1(!http2)
@@ -307,10 +307,10 @@ var methods = map[wire.Signal]string{
 	wire.Logs:    "/opentelemetry.proto.collector.logs.v1.LogsService/Export",
 }
 
-// sendGRPC speaks gRPC by hand, so that messages can be malformed and slow.
+// sendGRPC implements gRPC by hand, so that tests can send malformed and slow messages.
 func sendGRPC(t testing.TB, s *server, r request) (result, error) {
 	size := r.size
-	if size < 0 { // gRPC has to know
+	if size < 0 { // gRPC needs the size
 		b, err := io.ReadAll(r.body)
 		require.NoError(t, err)
 		r.body, size = bytes.NewReader(b), int64(len(b))
@@ -321,7 +321,7 @@ func sendGRPC(t testing.TB, s *server, r request) (result, error) {
 	}
 	binary.BigEndian.PutUint32(header[1:], uint32(size))
 	body := io.MultiReader(bytes.NewReader(header), r.body)
-	if closer, ok := r.body.(io.Closer); ok { // the client ends a body that nobody waits for
+	if closer, ok := r.body.(io.Closer); ok { // the client closes an unread body
 		body = struct {
 			io.Reader
 			io.Closer
@@ -399,7 +399,7 @@ func gzipped(b []byte) []byte {
 	return out.Bytes()
 }
 
-// zstandard packs b without telling its size, as a streaming encoder does.
+// zstandard compresses b without a content size, as a streaming encoder does.
 func zstandard(b []byte) []byte {
 	var out bytes.Buffer
 	z, _ := zstd.NewWriter(&out, zstd.WithEncoderConcurrency(1))
@@ -421,9 +421,9 @@ func zstandardSized(b []byte) []byte {
 
 func identity(b []byte) []byte { return b }
 
-var packings = []struct {
+var compressions = []struct {
 	name, encoding string
-	pack           func([]byte) []byte
+	compress       func([]byte) []byte
 }{
 	{"plain", "", identity},
 	{"identity", "identity", identity},

@@ -9,21 +9,20 @@ import (
 	"assay"
 )
 
-// rates limits what each organization sends to a number of bytes a second. How much
-// a request is shows when it has been unpacked, so a request is admitted unless
-// earlier ones spent more than there was, which has to be made up for first. It may
-// be used concurrently.
+// rates limits the bytes per second that each organization sends. The size of a request is known only after
+// decompression. So a request is admitted unless earlier ones have overdrawn the organization's bucket. It is safe
+// for concurrent use.
 type rates struct {
 	perSecond float64 // bytes
 	burst     float64 // bytes
 
 	mu      sync.Mutex
-	buckets map[string]*bucket // as many as there are organizations that sent
+	buckets map[string]*bucket // by organization; one for each that has sent
 }
 
-// bucket is what an organization may send: left bytes at a time, refilled since.
+// bucket is the token bucket of an organization. left is its level at a time.
 type bucket struct {
-	left float64 // below 0: in debt
+	left float64 // negative: overdrawn
 	at   time.Time
 }
 
@@ -31,8 +30,8 @@ func newRates(perSecond, burst int64) *rates {
 	return &rates{perSecond: float64(perSecond), burst: float64(burst), buckets: make(map[string]*bucket)}
 }
 
-// admit returns an error with assay.CodeRateLimited, and with how long to wait, while
-// an organization is in debt.
+// admit returns an error with assay.CodeRateLimited and the time to wait while the organization's bucket is
+// overdrawn.
 func (r *rates) admit(organizationID string, now time.Time) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -49,17 +48,17 @@ func (r *rates) admit(organizationID string, now time.Time) error {
 		return nil
 	}
 	wait := time.Duration(-b.left / r.perSecond * float64(time.Second))
-	return &rateError{assay.Errorf(assay.CodeRateLimited, "the organization sends more telemetry than it may"), wait}
+	return &rateError{assay.Errorf(assay.CodeRateLimited, "organization exceeds its telemetry rate limit"), wait}
 }
 
-// spend takes what an admitted request turned out to be.
+// spend charges the uncompressed size of an admitted request.
 func (r *rates) spend(organizationID string, bytes int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.buckets[organizationID].left -= float64(bytes)
 }
 
-// rateError is an *assay.Error that says how long to wait.
+// rateError is an *assay.Error with the time to wait.
 type rateError struct {
 	err  error
 	wait time.Duration
@@ -68,5 +67,5 @@ type rateError struct {
 func (e *rateError) Error() string { return e.err.Error() }
 func (e *rateError) Unwrap() error { return e.err }
 
-// RetryAfter returns when to try again.
+// RetryAfter returns the time to wait before a retry.
 func (e *rateError) RetryAfter() time.Duration { return e.wait }

@@ -24,98 +24,99 @@ import (
 
 // The defaults of Config.
 const (
-	DefaultMaxPacked      = 16 << 20
-	DefaultMaxUnpacked    = 64 << 20
-	DefaultInFlightBytes  = 256 << 20
-	DefaultArrivalTimeout = 30 * time.Second
-	DefaultAnswerTimeout  = 10 * time.Second
-	DefaultMaxConnections = 2048
+	DefaultMaxCompressed   = 16 << 20
+	DefaultMaxUncompressed = 64 << 20
+	DefaultInFlightBytes   = 256 << 20
+	DefaultArrivalTimeout  = 30 * time.Second
+	DefaultAnswerTimeout   = 10 * time.Second
+	DefaultMaxConnections  = 2048
 )
 
 const (
-	// maxRequests limits the requests in flight, and with it what the transports
-	// buffer outside of the budget: some streamWindow per request.
+	// maxRequests limits the requests in flight. It also limits what the transports buffer outside the budget, about
+	// one streamWindow per request.
 	maxRequests = 1024
-	// maxEnding limits the requests that had to give way and have not ended yet.
+	// maxEnding limits the evicted requests that have not ended yet.
 	maxEnding = 256
-	// streamWindow is how many bytes an HTTP/2 client may send ahead of what was read of its request.
+	// streamWindow is the number of bytes that an HTTP/2 client may send ahead of what has been read.
 	streamWindow = 128 << 10
-	// maxHeaderBytes bounds the headers of a request, for HTTP the request line included.
+	// maxHeaderBytes limits the headers of a request. For HTTP it includes the request line.
 	maxHeaderBytes = 16 << 10
-	// headerSlop is how many bytes net/http reads past http.Server.MaxHeaderBytes.
+	// headerSlop is the number of bytes that net/http reads beyond http.Server.MaxHeaderBytes.
 	headerSlop = 4096
-	// maxStreams bounds the requests at a time on one gRPC connection, maxHTTPStreams those
-	// on one HTTP/2 connection of OTLP/HTTP, each with its headers in memory until its
-	// answer has been written.
-	maxStreams     = 128
+	// maxStreams limits the concurrent requests on one gRPC connection, and maxHTTPStreams those on one HTTP/2
+	// connection of OTLP/HTTP. Each holds its headers in memory until its response is written.
+	maxStreams     = 32
 	maxHTTPStreams = 8
-	// idleTimeout ends connections without a request.
+	// idleTimeout closes connections without a request.
 	idleTimeout = 5 * time.Minute
-	// pingAfter and pingTimeout end HTTP/2 connections that are dead, or on which
-	// a frame takes longer than both to arrive.
+	// pingAfter and pingTimeout close dead HTTP/2 connections, and those on which a frame takes longer than the sum
+	// of both.
 	pingAfter   = 20 * time.Second
 	pingTimeout = 10 * time.Second
-	// maxWait is how long a request waits for memory in all.
+	// maxWait limits the total time that a request waits for memory.
 	maxWait = 2 * time.Second
-	// drainGrace is how long a body may go on arriving once Shutdown was called.
+	// drainGrace is how long bodies may keep arriving after the call of Shutdown.
 	drainGrace = time.Second
 )
 
-// Ingester judges and commits one request. Implementations may be used
-// concurrently.
+// Ingester evaluates and commits requests. Implementations must be safe for concurrent use.
 type Ingester interface {
-	// Ingest returns after the commit. body is the uncompressed protobuf request;
-	// it is only read, and not kept after Ingest returns. A warning that is not
-	// empty is told to the sender as a partial success with nothing rejected.
+	// Ingest returns after the commit. body is the uncompressed protobuf request. Implementations must not modify it
+	// or retain it after Ingest returns. A non-empty warning is returned to the sender as a partial success without
+	// rejected records.
 	//
-	// A *wire.Error or a code of package assay decides on the answer: malformed
-	// input and assay.CodeInvalid are the sender's fault, assay.CodeUnavailable and the
-	// end of ctx ask the sender to try again, anything else is logged and told as an
-	// internal error without its text.
+	// A *wire.Error or an error code of package assay selects the response. Malformed input and assay.CodeInvalid are
+	// client errors. assay.CodeUnavailable and the end of ctx are retryable. Any other error is logged, and the
+	// sender receives an internal error without its text.
 	Ingest(ctx context.Context, organizationID string, signal wire.Signal, body []byte) (warning string, err error)
 }
 
-// Authenticate finds out who sent the value of an Authorization header from an
-// address; both may be empty. Errors have an *assay.Error in their chain. Whether the
-// caller may send telemetry is not its concern. It may be called concurrently.
+// Authenticate returns the principal for the value of an Authorization header and a remote address. Both may be
+// empty. Errors have an *assay.Error in their chain. Authenticate does not check whether the principal may send
+// telemetry. It must be safe for concurrent use.
 type Authenticate func(ctx context.Context, authorization, remoteAddr string) (*assay.Principal, error)
 
-// Config says what a Receiver needs. Zero numbers mean the defaults.
+// Config configures a Receiver. A number of zero selects the default.
 type Config struct {
 	Authenticate Authenticate // required
 	Ingester     Ingester     // required
 
-	MaxPacked   int64 // bytes of a compressed body
-	MaxUnpacked int64 // bytes of an uncompressed body, as sent or unpacked
+	MaxCompressed   int64 // maximum size of a compressed body in bytes
+	MaxUncompressed int64 // maximum size of an uncompressed body in bytes, as sent or decompressed
 
-	// InFlightBytes is the memory for the bodies of all requests at a time, of both
-	// transports. It has to hold one body of the largest size, packed and unpacked.
-	// The default is raised where the limits above ask for it.
+	// InFlightBytes is the memory for the bodies of all requests in flight on both transports. It has to hold one
+	// body of the maximum size, compressed and uncompressed. The default is raised if the limits above require it.
 	InFlightBytes int64
 
-	// MaxRate is how many bytes of uncompressed telemetry each organization may send a
-	// second, on average over MaxUnpacked or ten seconds of it, whichever is more. 0
-	// means no limit.
+	// MaxRate limits the bytes per second of uncompressed telemetry of each organization. The burst is
+	// MaxUncompressed or ten seconds of MaxRate, whichever is larger. 0 means no limit.
 	MaxRate int64
 
-	// MaxConnections is how many connections each transport has at most. See package
-	// connlimit for what happens at the limit.
+	// CPU is used for decompression and transcoding. nil means one of its own.
+	CPU *fair.Semaphore
+
+	// MaxConnections limits the connections of each transport. See package connlimit for the behavior at the limit.
 	MaxConnections int
 
-	ArrivalTimeout time.Duration // for a request's header and body to arrive
-	AnswerTimeout  time.Duration // for everything else
+	ArrivalTimeout time.Duration // limit for the header and body of a request to arrive
+	AnswerTimeout  time.Duration // limit for all other work on a request
 
 	// TLS is used on both transports. nil means plain text.
 	TLS *tls.Config
 
-	// Observe is called once for each request of a known signal, after its end. nil
-	// means nobody watches. It has to return quickly and may be called concurrently.
+	// WrapHTTP, if set, wraps the handler of OTLP/HTTP. It may answer requests itself, such as preflight requests of
+	// browsers.
+	WrapHTTP func(http.Handler) http.Handler
+
+	// Observe, if set, is called once at the end of each request of a known signal. It must return quickly and be
+	// safe for concurrent use.
 	Observe func(Event)
 
 	Logger *slog.Logger // nil means slog.Default
 }
 
-// Transport is how a request came in.
+// Transport is the protocol of a request.
 type Transport string
 
 // The transports.
@@ -124,36 +125,35 @@ const (
 	HTTP Transport = "http"
 )
 
-// Event is what became of one request.
+// Event describes the end of one request.
 type Event struct {
 	RequestID      string // see package requestid
-	OrganizationID string // "" where the credential tells none
+	OrganizationID string // "" if not authenticated
 
-	Transport Transport
-	Signal    wire.Signal
-	Outcome   Outcome
-	Received  int64 // bytes of the body as sent, as far as they were read
-	Unpacked  int64 // bytes of the protobuf request that went to the Ingester, else 0
-	Duration  time.Duration
+	Transport    Transport
+	Signal       wire.Signal
+	Outcome      Outcome
+	Received     int64 // bytes read of the body as sent
+	Uncompressed int64 // bytes of the protobuf request passed to the Ingester, else 0
+	Duration     time.Duration
 }
 
-// Receiver is the OTLP intake. Its methods may be called concurrently.
+// Receiver is the OTLP receiver. Its methods are safe for concurrent use.
 type Receiver struct {
-	cfg     Config
-	log     *slog.Logger
-	budget  *budget
-	turns   *fair.Semaphore // to unpack
-	rates   *rates          // nil: without a limit
-	unpack  *unpacker
-	grpc    *grpc.Server
-	http    *http.Server
-	arrival context.Context // ends when bodies must no longer arrive
+	cfg        Config
+	log        *slog.Logger
+	budget     *budget
+	rates      *rates // nil: no limit
+	decompress *decompressor
+	grpc       *grpc.Server
+	http       *http.Server
+	arrival    context.Context // ends when bodies may no longer arrive
 
-	connections map[Transport]*connlimit.Limiter // does not change
+	connections map[Transport]*connlimit.Limiter // read-only
 
 	endArrival context.CancelFunc
 	shutdown   sync.Once
-	stopped    chan struct{} // closed when Shutdown is through
+	stopped    chan struct{} // closed when Shutdown is complete
 
 	mu     sync.Mutex
 	state  state
@@ -161,52 +161,54 @@ type Receiver struct {
 	idle   chan struct{} // closed when draining and no request is active
 }
 
-// state is where a Receiver is in its life. It only moves forward.
+// state is the lifecycle state of a Receiver. It only moves forward.
 type state uint8
 
 const (
 	serving  state = iota
-	draining       // no request begins any more
-	closed         // no body is handed to the Ingester any more
+	draining       // no new requests
+	closed         // no body is passed to the Ingester
 )
 
-// New returns a Receiver that serves nobody yet.
+// New returns a Receiver. Call Serve to accept connections.
 func New(cfg Config) (*Receiver, error) {
 	if cfg.Authenticate == nil || cfg.Ingester == nil {
 		return nil, errors.New("receive: Authenticate and Ingester are required")
 	}
-	setDefault(&cfg.MaxPacked, DefaultMaxPacked)
-	setDefault(&cfg.MaxUnpacked, DefaultMaxUnpacked)
-	largest := cfg.MaxPacked + 2*cfg.MaxUnpacked // unpacking may have to move to a larger buffer
+	setDefault(&cfg.MaxCompressed, DefaultMaxCompressed)
+	setDefault(&cfg.MaxUncompressed, DefaultMaxUncompressed)
+	largest := cfg.MaxCompressed + 2*cfg.MaxUncompressed // decompression may have to copy to a larger buffer
 	setDefault(&cfg.InFlightBytes, max(DefaultInFlightBytes, largest))
 	setDefault(&cfg.ArrivalTimeout, DefaultArrivalTimeout)
 	setDefault(&cfg.AnswerTimeout, DefaultAnswerTimeout)
 	setDefault(&cfg.MaxConnections, DefaultMaxConnections)
-	if cfg.MaxPacked < 0 || cfg.MaxUnpacked < 0 || cfg.MaxRate < 0 || cfg.MaxConnections < 0 || cfg.ArrivalTimeout < 0 || cfg.AnswerTimeout < 0 {
+	if cfg.MaxCompressed < 0 || cfg.MaxUncompressed < 0 || cfg.MaxRate < 0 || cfg.MaxConnections < 0 || cfg.ArrivalTimeout < 0 || cfg.AnswerTimeout < 0 {
 		return nil, errors.New("receive: limits and timeouts must not be negative")
 	}
 	if cfg.InFlightBytes < largest {
-		return nil, fmt.Errorf("receive: %d bytes in flight do not hold the largest request, which needs %d", cfg.InFlightBytes, largest)
+		return nil, fmt.Errorf("receive: limit of %d bytes in flight is below the %d bytes that the largest request needs", cfg.InFlightBytes, largest)
+	}
+	if cfg.CPU == nil {
+		cfg.CPU = fair.NewCPU(runtime.GOMAXPROCS(0), time.Now)
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
-	unpack, err := newUnpacker(cfg.MaxUnpacked)
+	decompress, err := newDecompressor(cfg.MaxUncompressed)
 	if err != nil {
 		return nil, err
 	}
 	r := &Receiver{
-		cfg:     cfg,
-		log:     cfg.Logger,
-		budget:  newBudget(cfg.InFlightBytes, largest, maxRequests),
-		turns:   fair.NewSemaphore(2*runtime.GOMAXPROCS(0), runtime.GOMAXPROCS(0)),
-		unpack:  unpack,
-		stopped: make(chan struct{}),
-		idle:    make(chan struct{}),
+		cfg:        cfg,
+		log:        cfg.Logger,
+		budget:     newBudget(cfg.InFlightBytes, largest, maxRequests),
+		decompress: decompress,
+		stopped:    make(chan struct{}),
+		idle:       make(chan struct{}),
 	}
 	r.connections = map[Transport]*connlimit.Limiter{GRPC: r.limiter(GRPC), HTTP: r.limiter(HTTP)}
 	if cfg.MaxRate > 0 {
-		r.rates = newRates(cfg.MaxRate, max(10*cfg.MaxRate, cfg.MaxUnpacked))
+		r.rates = newRates(cfg.MaxRate, max(10*cfg.MaxRate, cfg.MaxUncompressed))
 	}
 	r.arrival, r.endArrival = context.WithCancel(context.Background())
 	r.grpc = r.newGRPCServer()
@@ -220,10 +222,10 @@ func setDefault[T int | int64 | time.Duration](v *T, value T) {
 	}
 }
 
-// Serve takes OTLP over t from l until Shutdown, then returns nil. HTTP means
-// HTTP/1.1 and HTTP/2, also without TLS. Serve closes l.
+// Serve accepts OTLP connections of transport t on l until Shutdown, then returns nil. HTTP means HTTP/1.1 and
+// HTTP/2, with or without TLS. Serve closes l.
 func (r *Receiver) Serve(t Transport, l net.Listener) error {
-	defer func() { _ = l.Close() }() // a server that was shut down before does not
+	defer func() { _ = l.Close() }() // a server that was shut down before Serve does not close it
 	limiter := r.connections[t]
 	if limiter == nil {
 		return fmt.Errorf("receive: unknown transport %q", t)
@@ -244,7 +246,7 @@ func (r *Receiver) Serve(t Transport, l net.Listener) error {
 	return err
 }
 
-// limiter returns the limiter of a transport's connections.
+// limiter returns the connection limiter of a transport.
 func (r *Receiver) limiter(t Transport) *connlimit.Limiter {
 	return connlimit.New(connlimit.Config{Limit: r.cfg.MaxConnections, Full: func(closed, refused uint64) {
 		r.log.LogAttrs(context.Background(), slog.LevelWarn, "connections for OTLP are at their limit; new ones take the place of idle ones",
@@ -252,26 +254,25 @@ func (r *Receiver) limiter(t Transport) *connlimit.Limiter {
 	}})
 }
 
-// Connections returns the connections of a transport: see connlimit.Limiter.Stats.
+// Connections returns the connection statistics of a transport, see connlimit.Limiter.Stats.
 func (r *Receiver) Connections(t Transport) (open int, closed, refused uint64) {
 	return r.connections[t].Stats()
 }
 
-// Requests returns how many requests are being received at the moment.
+// Requests returns the number of requests in flight.
 func (r *Receiver) Requests() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.active
 }
 
-// BytesInFlight returns how many bytes of memory bodies hold at the moment.
+// BytesInFlight returns the bytes of memory that bodies in flight hold.
 func (r *Receiver) BytesInFlight() int64 { return r.budget.held() }
 
-// Shutdown ends the intake. From its call on new requests are refused as
-// retryable; bodies may arrive for a second more; requests that have arrived are
-// finished and answered. When ctx ends first, connections are cut and its error is
-// returned. Once Shutdown has returned, no further body goes to the Ingester, though a call
-// that ctx cut short may still be running. Shutdown can be called before serving and more than once.
+// Shutdown stops the receiver. New requests are refused as retryable. Bodies may keep arriving for one second.
+// Requests that have arrived are completed and answered. If ctx ends first, Shutdown closes all connections and
+// returns the cause. After Shutdown has returned, no further body is passed to the Ingester, but an Ingest call
+// interrupted by ctx may still be running. Shutdown may be called before Serve and more than once.
 func (r *Receiver) Shutdown(ctx context.Context) error {
 	r.shutdown.Do(func() {
 		r.mu.Lock()
@@ -292,10 +293,10 @@ func (r *Receiver) Shutdown(ctx context.Context) error {
 	r.mu.Unlock()
 	r.endArrival()
 	r.cut()
-	return fmt.Errorf("receive: shutting down: %w", context.Cause(ctx))
+	return fmt.Errorf("receive: shut down: %w", context.Cause(ctx))
 }
 
-// drain ends the servers gently.
+// drain shuts the servers down gracefully.
 func (r *Receiver) drain() {
 	defer close(r.stopped)
 	grace := time.AfterFunc(drainGrace, r.endArrival)
@@ -311,8 +312,8 @@ func (r *Receiver) drain() {
 		close(ended)
 	}()
 	<-r.idle
-	// What is left are connections without a request. Either server would wait for
-	// some of them, such as silent new ones, for longer than the answers need to be sent.
+	// The remaining connections have no request. Both servers would wait for some of them, such as new silent ones,
+	// longer than the responses need.
 	linger := time.NewTimer(drainGrace)
 	defer linger.Stop()
 	select {
@@ -329,10 +330,10 @@ func (r *Receiver) drain() {
 // cut closes all connections.
 func (r *Receiver) cut() {
 	r.grpc.Stop()
-	_ = r.http.Close() // the error is that of a listener, which is closed by then
+	_ = r.http.Close() // the error is from a listener that is already closed
 }
 
-// begin admits a request, which has to end.
+// begin admits a request. Each successful begin needs an end.
 func (r *Receiver) begin() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -356,7 +357,7 @@ func (r *Receiver) end() {
 	}
 }
 
-// open tells whether bodies still go to the Ingester.
+// open reports whether bodies may still be passed to the Ingester.
 func (r *Receiver) open() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -30,8 +30,8 @@ import (
 	"assay/internal/wire/wiretest"
 )
 
-// parseSuccess reads a response as the official decoders do. The type of the
-// response does not matter: the three have the same fields.
+// parseSuccess decodes a response with the official decoders. The response type does not matter: the three have the
+// same fields.
 func parseSuccess(b []byte, json bool) (string, error) {
 	r := ptraceotlp.NewExportResponse()
 	var err error
@@ -46,7 +46,7 @@ func parseSuccess(b []byte, json bool) (string, error) {
 	return r.PartialSuccess().ErrorMessage(), err
 }
 
-// sample returns a request of some records in protobuf and in JSON.
+// sample returns a request of the given number of records in protobuf and in JSON.
 func sample(t testing.TB, signal wire.Signal, records int) (protobuf, json []byte) {
 	size := wiretest.Size{Resources: 1, Scopes: 1, Records: records, Attributes: 5}
 	var err error
@@ -68,18 +68,18 @@ func sample(t testing.TB, signal wire.Signal, records int) (protobuf, json []byt
 	return protobuf, json
 }
 
-// canonical returns a request in one order of fields, whatever it came in.
+// canonical re-encodes a request in a fixed field order.
 func canonical(signal wire.Signal, body string) string {
 	return string(wiretest.Ascending(signal, []byte(body)))
 }
 
-// eachWay runs f for every sender, packing and signal.
-func eachWay(t *testing.T, f func(t *testing.T, sender sender, signal wire.Signal, encoding string, pack func([]byte) []byte)) {
+// eachWay runs f for every combination of sender, compression and signal.
+func eachWay(t *testing.T, f func(t *testing.T, sender sender, signal wire.Signal, encoding string, compress func([]byte) []byte)) {
 	for _, sender := range senders {
-		for _, packing := range packings {
+		for _, compression := range compressions {
 			for _, signal := range signals {
-				t.Run(fmt.Sprintf("%s/%s/%s", sender.name, packing.name, signal), func(t *testing.T) {
-					f(t, sender, signal, packing.encoding, packing.pack)
+				t.Run(fmt.Sprintf("%s/%s/%s", sender.name, compression.name, signal), func(t *testing.T) {
+					f(t, sender, signal, compression.encoding, compression.compress)
 				})
 			}
 		}
@@ -89,7 +89,7 @@ func eachWay(t *testing.T, f func(t *testing.T, sender sender, signal wire.Signa
 func TestAccepted(t *testing.T) {
 	ing := &ingester{}
 	s := start(t, receive.Config{Ingester: ing})
-	eachWay(t, func(t *testing.T, sender sender, signal wire.Signal, encoding string, pack func([]byte) []byte) {
+	eachWay(t, func(t *testing.T, sender sender, signal wire.Signal, encoding string, compress func([]byte) []byte) {
 		for _, records := range []int{0, 1, 400} {
 			for _, told := range []bool{true, false} {
 				ing.calls, s.events = nil, nil
@@ -98,26 +98,26 @@ func TestAccepted(t *testing.T) {
 				if sender.json {
 					body = json
 				}
-				packed := pack(body)
-				r := request{signal: signal, authorization: goodKey, encoding: encoding, body: bytes.NewReader(packed), size: -1}
+				compressed := compress(body)
+				r := request{signal: signal, authorization: goodKey, encoding: encoding, body: bytes.NewReader(compressed), size: -1}
 				if told {
-					r.size = int64(len(packed))
+					r.size = int64(len(compressed))
 				}
 				res, err := sender.send(t, s, r)
 				require.NoError(t, err)
 				require.Equal(t, receive.Accepted, res.outcome, res.message)
 				require.Empty(t, res.warning)
-				require.Len(t, ing.got(), 1)
-				require.Equal(t, "org", ing.got()[0].organization)
-				require.Equal(t, signal, ing.got()[0].signal)
+				require.Len(t, ing.recorded(), 1)
+				require.Equal(t, "org", ing.recorded()[0].organization)
+				require.Equal(t, signal, ing.recorded()[0].signal)
 				if sender.json {
-					require.Equal(t, canonical(signal, string(protobuf)), canonical(signal, ing.got()[0].body))
+					require.Equal(t, canonical(signal, string(protobuf)), canonical(signal, ing.recorded()[0].body))
 				} else {
-					require.Equal(t, string(protobuf), ing.got()[0].body)
+					require.Equal(t, string(protobuf), ing.recorded()[0].body)
 				}
 				require.Equal(t, []receive.Outcome{receive.Accepted}, s.outcomes())
-				require.Equal(t, int64(len(packed)), s.events[0].Received)
-				require.Equal(t, int64(len(ing.got()[0].body)), s.events[0].Unpacked)
+				require.Equal(t, int64(len(compressed)), s.events[0].Received)
+				require.Equal(t, int64(len(ing.recorded()[0].body)), s.events[0].Uncompressed)
 				require.Equal(t, signal, s.events[0].Signal)
 			}
 		}
@@ -147,22 +147,22 @@ func TestOutcomes(t *testing.T) {
 		{name: "not found", authorization: goodKey, err: assay.Errorf(assay.CodeNotFound, "the secret cause"), outcome: receive.Failed, message: "internal error", ingested: true},
 		{name: "no credential", outcome: receive.Unauthenticated, message: "no credential"},
 		{name: "unknown key", authorization: "Bearer x", outcome: receive.Unauthenticated, message: "unknown key"},
-		{name: "bad token", authorization: "Bearer a.b.c", outcome: receive.Unauthenticated, message: "not a token of ours"},
-		{name: "no scope", authorization: readOnlyKey, outcome: receive.Forbidden, message: "the credential may not send telemetry"},
-		{name: "user", authorization: userToken, outcome: receive.Forbidden, message: "the credential may not send telemetry"},
-		{name: "store away", authorization: "Bearer store-away", outcome: receive.Unavailable, message: "store is away", retry: true},
+		{name: "bad token", authorization: "Bearer a.b.c", outcome: receive.Unauthenticated, message: "unknown token"},
+		{name: "no scope", authorization: readOnlyKey, outcome: receive.Forbidden, message: "credential does not permit sending telemetry"},
+		{name: "user", authorization: userToken, outcome: receive.Forbidden, message: "credential does not permit sending telemetry"},
+		{name: "store unavailable", authorization: "Bearer store-unavailable", outcome: receive.Unavailable, message: "store is unavailable", retry: true},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			ing := &ingester{do: func(context.Context, wire.Signal, []byte) (string, error) { return c.warning, c.err }}
 			s := start(t, receive.Config{Ingester: ing})
-			eachWay(t, func(t *testing.T, sender sender, signal wire.Signal, encoding string, pack func([]byte) []byte) {
+			eachWay(t, func(t *testing.T, sender sender, signal wire.Signal, encoding string, compress func([]byte) []byte) {
 				ing.calls, s.events = nil, nil
 				body, json := sample(t, signal, 1)
 				if sender.json {
 					body = json
 				}
-				body = pack(body)
+				body = compress(body)
 				res, err := sender.send(t, s, request{
 					signal: signal, authorization: c.authorization, encoding: encoding,
 					body: bytes.NewReader(body), size: int64(len(body)),
@@ -174,9 +174,9 @@ func TestOutcomes(t *testing.T) {
 				require.Equal(t, c.outcome == receive.Unauthenticated, res.challenged)
 				require.Equal(t, strings.ToValidUTF8(c.warning, "\uFFFD"), res.warning)
 				if c.ingested {
-					require.Len(t, ing.got(), 1)
+					require.Len(t, ing.recorded(), 1)
 				} else {
-					require.Empty(t, ing.got())
+					require.Empty(t, ing.recorded())
 				}
 				require.Equal(t, []receive.Outcome{c.outcome}, s.outcomes())
 			})
@@ -184,7 +184,7 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// The clients that the Collector uses have to be content with the answers.
+// TestRealClients: the clients that the Collector uses accept the responses.
 func TestRealClients(t *testing.T) {
 	for _, compressor := range []string{"identity", "gzip", "zstd"} {
 		t.Run(compressor, func(t *testing.T) {
@@ -215,7 +215,7 @@ func TestRealClients(t *testing.T) {
 				{"org", wire.Traces, string(wiretest.MarshalTraces(wiretest.Traces(size)))},
 				{"org", wire.Metrics, string(wiretest.MarshalMetrics(wiretest.Metrics(size)))},
 				{"org", wire.Logs, string(wiretest.MarshalLogs(wiretest.Logs(size)))},
-			}, ing.got())
+			}, ing.recorded())
 
 			_, err = ptraceotlp.NewGRPCClient(conn).Export(ctx, ptraceotlp.NewExportRequest())
 			require.Equal(t, codes.Unavailable, status.Code(err))
@@ -260,7 +260,7 @@ func TestHTTPRefusals(t *testing.T) {
 		{"two encodings", post("/v1/traces", with("Content-Encoding", "gzip, zstd")), 415, nil},
 		{"two encoding headers", post("/v1/traces", with("Content-Encoding", "gzip", "gzip")), 415, nil},
 		{"credential before content type", post("/v1/traces", http.Header{}), 401, map[string]string{"Www-Authenticate": "Bearer"}},
-		{"no JSON", post("/v1/traces", good), 400, nil},
+		{"not JSON", post("/v1/traces", good), 400, nil},
 	}
 	s := start(t, receive.Config{})
 	client := newClient(t, false)
@@ -297,7 +297,7 @@ func TestNewRefusesBadConfig(t *testing.T) {
 	for name, change := range map[string]func(*receive.Config){
 		"no authenticate": func(c *receive.Config) { c.Authenticate = nil },
 		"no ingester":     func(c *receive.Config) { c.Ingester = nil },
-		"negative limit":  func(c *receive.Config) { c.MaxPacked = -1 },
+		"negative limit":  func(c *receive.Config) { c.MaxCompressed = -1 },
 		"negative time":   func(c *receive.Config) { c.AnswerTimeout = -1 },
 		"small budget":    func(c *receive.Config) { c.InFlightBytes = 100 << 20 },
 	} {
@@ -309,12 +309,12 @@ func TestNewRefusesBadConfig(t *testing.T) {
 		})
 	}
 	cfg := good
-	cfg.MaxUnpacked = 1 << 30
+	cfg.MaxUncompressed = 1 << 30
 	_, err := receive.New(cfg)
-	require.NoError(t, err, "the budget follows the limits")
+	require.NoError(t, err, "the default budget follows the limits")
 }
 
-// limited is a refusal that says when to try again.
+// limited is an error with a retry delay.
 type limited struct{ error }
 
 func (limited) RetryAfter() time.Duration { return 1500 * time.Millisecond }

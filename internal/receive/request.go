@@ -19,7 +19,7 @@ import (
 	"assay/internal/wire/otlpjson"
 )
 
-// encoding is how a body is packed.
+// encoding is the compression of a body.
 type encoding uint8
 
 const (
@@ -28,7 +28,7 @@ const (
 	zstandard
 )
 
-// parseEncoding reads one value of Content-Encoding or grpc-encoding, in lower case.
+// parseEncoding parses a lower-case value of Content-Encoding or grpc-encoding.
 func parseEncoding(s string) (encoding, error) {
 	switch s {
 	case "", "identity":
@@ -42,19 +42,19 @@ func parseEncoding(s string) (encoding, error) {
 	}
 }
 
-// request is one export request on its way through, of either transport.
+// request is one export request of either transport while it is processed.
 type request struct {
 	*Receiver
 	signal       wire.Signal
 	began        time.Time
-	lease        *lease
-	awaited      time.Duration // how long the body took to arrive
+	reservation  *reservation
+	arrivalTime  time.Duration // time spent waiting for the body
 	organization string
 	conn         *connlimit.Conn
 	event        Event
 }
 
-// withRequestID returns the context of a request with that header X-Request-Id.
+// withRequestID returns ctx with the request id from the X-Request-Id header, or a new one.
 func withRequestID(ctx context.Context, header []string) context.Context {
 	id := requestid.Of(header)
 	if id == "" {
@@ -72,9 +72,9 @@ func (r *Receiver) request(t Transport, signal wire.Signal) *request {
 	}
 }
 
-// serve runs the request: f between the check of its credential and its end. The context
-// of f ends when the request has to give way to others. The error is the answer to the
-// sender. The connection is in use until answered.
+// serve handles the request: it checks the credential, calls f and observes the end. The context of f is canceled if
+// the request is evicted. The returned error is the response to the sender. The connection is in use until answered
+// is called.
 func (q *request) serve(
 	ctx context.Context, authorization, remoteAddr string, f func(context.Context) (warning string, err error),
 ) (warning string, err error) {
@@ -85,10 +85,10 @@ func (q *request) serve(
 	defer q.end()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	if q.lease, err = q.budget.begin(maxWait, cancel); err != nil {
+	if q.reservation, err = q.budget.begin(maxWait, cancel); err != nil {
 		return "", err
 	}
-	defer q.lease.end()
+	defer q.reservation.end()
 	q.conn = q.connections[q.event.Transport].Begin(remoteAddr)
 	defer func() {
 		if p := recover(); p != nil {
@@ -106,7 +106,7 @@ func (q *request) serve(
 	return warning, err
 }
 
-// answered says that the sender has its answer, as far as that is up to the server.
+// answered reports that the response was written.
 func (q *request) answered() { q.conn.End() }
 
 func (q *request) observe(ctx context.Context, err error) {
@@ -125,10 +125,10 @@ func (q *request) observe(ctx context.Context, err error) {
 	}
 }
 
-// deadline returns when the request has to be answered. Time spent waiting for the
-// sender does not count. A tenth is kept for writing the answer.
+// deadline returns when the request has to be answered. Time spent waiting for the sender does not count. A tenth of
+// the timeout is reserved for writing the response.
 func (q *request) deadline() time.Time {
-	return q.began.Add(q.awaited + q.cfg.AnswerTimeout*9/10)
+	return q.began.Add(q.arrivalTime + q.cfg.AnswerTimeout*9/10)
 }
 
 func (q *request) authenticate(ctx context.Context, authorization, remoteAddr string) error {
@@ -148,28 +148,28 @@ func (q *request) authenticate(ctx context.Context, authorization, remoteAddr st
 		}
 	}
 	q.organization = principal.OrganizationID
-	q.lease.identify(q.organization)
+	q.reservation.identify(q.organization)
 	return nil
 }
 
-// read reads the body: size bytes, or up to its end where size is -1.
+// read reads the body: size bytes, or until EOF if size is -1.
 func (q *request) read(ctx context.Context, body io.Reader, size int64, enc encoding) (*buffer, error) {
-	limit, tooLarge := q.cfg.MaxUnpacked, errUnpacked
+	limit, tooLarge := q.cfg.MaxUncompressed, errUncompressedSize
 	if enc != plain {
-		limit, tooLarge = q.cfg.MaxPacked, errPacked
+		limit, tooLarge = q.cfg.MaxCompressed, errCompressedSize
 	}
 	if size > limit {
 		return nil, tooLarge
 	}
 	began := time.Now()
-	defer func() { q.awaited = max(0, time.Since(began)-q.lease.waited) }()
-	b, err := q.lease.buffer(ctx, minBuffer)
+	defer func() { q.arrivalTime = max(0, time.Since(began)-q.reservation.waited) }()
+	b, err := q.reservation.buffer(ctx, minBuffer)
 	if err != nil {
 		return nil, err
 	}
 	for int64(len(b.b)) != size {
 		if len(b.b) == cap(b.b) {
-			b, err = q.lease.grow(ctx, b, nextSize(int64(cap(b.b)), size, limit+1))
+			b, err = q.reservation.grow(ctx, b, nextSize(int64(cap(b.b)), size, limit+1))
 			if err != nil {
 				return nil, err
 			}
@@ -179,19 +179,19 @@ func (q *request) read(ctx context.Context, body io.Reader, size int64, enc enco
 		q.event.Received += int64(n)
 		switch {
 		case int64(len(b.b)) > limit:
-			q.lease.free(b)
+			q.reservation.free(b)
 			return nil, tooLarge
 		case err == io.EOF && (size < 0 || int64(len(b.b)) == size):
 			return b, nil
 		case err != nil:
-			q.lease.free(b)
+			q.reservation.free(b)
 			return nil, err
 		}
 	}
 	return b, nil
 }
 
-// ingest hands on the body that read returned, and frees it.
+// ingest passes the body returned by read to the Ingester, and frees it.
 func (q *request) ingest(ctx context.Context, body *buffer, enc encoding, json bool) (warning string, err error) {
 	ctx, cancel := context.WithDeadline(ctx, q.deadline())
 	defer cancel()
@@ -200,31 +200,31 @@ func (q *request) ingest(ctx context.Context, body *buffer, enc encoding, json b
 			return "", err
 		}
 	}
-	defer func() { q.lease.free(body) }()
+	defer func() { q.reservation.free(body) }()
 	if !q.open() {
 		return "", errDraining
 	}
-	q.event.Unpacked = int64(len(body.b))
+	q.event.Uncompressed = int64(len(body.b))
 	if q.rates != nil {
-		q.rates.spend(q.organization, q.event.Unpacked)
+		q.rates.spend(q.organization, q.event.Uncompressed)
 	}
 	return q.cfg.Ingester.Ingest(ctx, q.organization, q.signal, body.b)
 }
 
-// translate returns the protobuf message of a body that is packed or JSON, and frees
-// the body. It takes the processor's time, for which the organizations take turns.
+// translate returns the protobuf message of a compressed or JSON body, and frees the body. It needs the CPU, which
+// the organizations share through a semaphore.
 func (q *request) translate(ctx context.Context, body *buffer, enc encoding, json bool) (_ *buffer, err error) {
-	q.lease.turn = &turn{semaphore: q.turns, organization: q.organization}
-	if err := q.lease.turn.begin(ctx); err != nil {
-		q.lease.free(body)
+	q.reservation.cpu = &cpuSlot{semaphore: q.cfg.CPU, organization: q.organization}
+	if err := q.reservation.cpu.acquire(ctx); err != nil {
+		q.reservation.free(body)
 		return nil, err
 	}
 	defer func() {
-		q.lease.turn.end()
-		q.lease.turn = nil
+		q.reservation.cpu.release()
+		q.reservation.cpu = nil
 	}()
 	if enc != plain {
-		if body, err = q.unpack.unpack(ctx, q.lease, body, enc); err != nil {
+		if body, err = q.decompress.decompress(ctx, q.reservation, body, enc); err != nil {
 			return nil, err
 		}
 	}
@@ -234,15 +234,14 @@ func (q *request) translate(ctx context.Context, body *buffer, enc encoding, jso
 	return body, nil
 }
 
-// turn is one organization's turn to use the processor. It is not safe for
-// concurrent use.
-type turn struct {
+// cpuSlot is an organization's slot of the CPU semaphore. It is not safe for concurrent use.
+type cpuSlot struct {
 	semaphore    *fair.Semaphore
 	organization string
 	held         bool
 }
 
-func (t *turn) begin(ctx context.Context) error {
+func (t *cpuSlot) acquire(ctx context.Context) error {
 	if err := t.semaphore.Acquire(ctx, t.organization); err != nil {
 		return err
 	}
@@ -250,21 +249,21 @@ func (t *turn) begin(ctx context.Context) error {
 	return nil
 }
 
-// end is for a turn that did not begin, too.
-func (t *turn) end() {
+// release releases the slot if it is held.
+func (t *cpuSlot) release() {
 	if t.held {
 		t.held = false
 		t.semaphore.Release(t.organization)
 	}
 }
 
-// jsonExpansion is how many bytes of protobuf one byte of JSON can become: an element of
-// a packed fixed64 field takes 8 bytes, and "0," in JSON.
+// jsonExpansion is the maximum number of protobuf bytes per byte of JSON: an element of a packed fixed64 field has 8
+// bytes, and "0," in JSON.
 const jsonExpansion = 4
 
 // transcode returns a JSON body as protobuf, and frees it.
 func (q *request) transcode(ctx context.Context, doc *buffer) (*buffer, error) {
-	l := q.lease
+	l := q.reservation
 	defer l.free(doc)
 	n := int64(len(doc.b))
 	out, err := l.buffer(ctx, n)
@@ -278,13 +277,13 @@ func (q *request) transcode(ctx context.Context, doc *buffer) (*buffer, error) {
 			return nil, err
 		}
 	}
-	out.b, err = otlpjson.Transcode(ctx, q.signal, out.b, doc.b, int(q.cfg.MaxUnpacked))
+	out.b, err = otlpjson.Transcode(ctx, q.signal, out.b, doc.b, int(q.cfg.MaxUncompressed))
 	l.give(l.bytes - paid - (int64(cap(out.b)) - size))
 	switch {
 	case err == nil:
 		return out, nil
 	case errors.Is(err, otlpjson.ErrTooLarge):
-		err = errUnpacked
+		err = errUncompressedSize
 	}
 	l.free(out)
 	return nil, err

@@ -22,10 +22,10 @@ import (
 	"assay/internal/wire"
 )
 
-// TestRequestID: the sender's id, or one that is made, is in the answer, the event,
-// the context of the ingester and the log.
+// TestRequestID: the sender's request id, or a generated one, appears in the response, the event, the context of the
+// Ingester and the log.
 func TestRequestID(t *testing.T) {
-	var log bytes.Buffer // the receiver logs before it answers
+	var log bytes.Buffer // the receiver logs before it responds
 	var ingested string
 	ing := &ingester{do: func(ctx context.Context, _ wire.Signal, _ []byte) (string, error) {
 		ingested = requestid.FromContext(ctx)
@@ -89,7 +89,7 @@ func TestRequestID(t *testing.T) {
 	require.NotEmpty(t, response.Header.Get(requestid.Header))
 }
 
-// identified logs the request that a record is about, as the log of a server does.
+// identified adds the request id to log records, as the server's log handler does.
 type identified struct{ slog.Handler }
 
 func (h identified) Handle(ctx context.Context, r slog.Record) error {

@@ -21,8 +21,8 @@ import (
 	"assay/internal/wire"
 )
 
-// Senders run while the Receiver is shut down. Whatever was acknowledged was ingested exactly
-// once, whatever was ingested was acknowledged, and nothing comes afterwards.
+// TestShutdownWhileSendersRun shuts the Receiver down while senders run. Acknowledged requests were ingested exactly
+// once, ingested requests were acknowledged, and nothing is ingested afterwards.
 func TestShutdownWhileSendersRun(t *testing.T) {
 	var mu sync.Mutex
 	ingested := map[string]int{}
@@ -46,7 +46,7 @@ func TestShutdownWhileSendersRun(t *testing.T) {
 	var all sync.WaitGroup
 	outcomes := make([]outcome, 12)
 	for i := range outcomes {
-		sender := senders[i%3] // the ones whose body is handed on as it is
+		sender := senders[i%3] // senders whose body is passed on unmodified
 		client := newClient(t, sender.name != "http protobuf")
 		all.Go(func() {
 			after := 0
@@ -84,7 +84,7 @@ func TestShutdownWhileSendersRun(t *testing.T) {
 	close(down)
 	all.Wait()
 
-	require.Len(t, ingested, before, "something came after the shutdown")
+	require.Len(t, ingested, before, "ingested after the shutdown")
 	require.Equal(t, ingested, acknowledged)
 	for i, o := range outcomes {
 		require.Positive(t, o.acknowledged, "sender %d", i)
@@ -124,15 +124,15 @@ func TestServeUnknownTransport(t *testing.T) {
 	s := start(t, receive.Config{})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	require.ErrorContains(t, s.Serve("carrier pigeon", l), "carrier pigeon")
+	require.ErrorContains(t, s.Serve("udp", l), "udp")
 }
 
-// Shutdown obeys its deadline although a request does not end before.
+// TestShutdownDeadline: Shutdown returns at its deadline even if a request has not ended.
 func TestShutdownDeadline(t *testing.T) {
 	for _, sender := range senders {
 		t.Run(sender.name, func(t *testing.T) {
 			entered := make(chan struct{})
-			s := start(t, receive.Config{Ingester: &ingester{do: func(ctx context.Context, _ wire.Signal, _ []byte) (string, error) {
+			s := start(t, receive.Config{AnswerTimeout: time.Hour, Ingester: &ingester{do: func(ctx context.Context, _ wire.Signal, _ []byte) (string, error) {
 				close(entered)
 				<-ctx.Done()
 				return "", ctx.Err()
@@ -150,20 +150,18 @@ func TestShutdownDeadline(t *testing.T) {
 			<-entered
 			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 			defer cancel()
-			began := time.Now()
 			require.ErrorIs(t, s.Shutdown(ctx), context.DeadlineExceeded)
-			require.Less(t, time.Since(began), receive.DefaultAnswerTimeout/2)
 			require.NoError(t, <-sent)
 		})
 	}
 }
 
-// Bodies that do not arrive soon do not hold a shutdown up, and are refused as retryable. So are
-// requests that wait for memory.
+// TestShutdownWhileRequestsWait: bodies that do not arrive soon, and requests that wait for memory, do not delay a
+// shutdown and are refused as retryable.
 func TestShutdownWhileRequestsWait(t *testing.T) {
 	for _, sender := range senders {
 		t.Run(sender.name, func(t *testing.T) {
-			s := start(t, receive.Config{MaxPacked: 64 << 10, MaxUnpacked: 64 << 10, InFlightBytes: 3 * 64 << 10})
+			s := start(t, receive.Config{MaxCompressed: 64 << 10, MaxUncompressed: 64 << 10, InFlightBytes: 3 * 64 << 10, ArrivalTimeout: time.Hour})
 			var all sync.WaitGroup
 			var bodies []io.Closer
 			for range 5 { // three fit
@@ -177,9 +175,7 @@ func TestShutdownWhileRequestsWait(t *testing.T) {
 				})
 			}
 			require.Eventually(t, func() bool { return s.Requests() == 5 }, time.Minute, time.Millisecond)
-			began := time.Now()
 			require.NoError(t, s.Shutdown(t.Context()))
-			require.Less(t, time.Since(began), receive.DefaultArrivalTimeout/2)
 			for _, body := range bodies {
 				_ = body.Close()
 			}

@@ -14,10 +14,10 @@ import (
 	"assay/internal/wire"
 )
 
-// retryAfter is when a sender is asked to try again where the error does not say.
+// retryAfter is the retry delay for errors that do not specify one.
 const retryAfter = time.Second
 
-// retryDelay returns when to try again after err.
+// retryDelay returns the retry delay for err.
 func retryDelay(err error) time.Duration {
 	var retry interface{ RetryAfter() time.Duration }
 	if errors.As(err, &retry) {
@@ -26,21 +26,21 @@ func retryDelay(err error) time.Duration {
 	return retryAfter
 }
 
-// Outcome is how a request ended.
+// Outcome is the result of a request.
 type Outcome string
 
 // The outcomes.
 const (
 	Accepted        Outcome = "accepted"
-	Invalid         Outcome = "invalid" // undecodable or refused by the Ingester
+	Invalid         Outcome = "invalid" // malformed, or refused by the Ingester
 	Unauthenticated Outcome = "unauthenticated"
 	Forbidden       Outcome = "forbidden"
 	Slow            Outcome = "slow" // did not arrive in time
 	TooLarge        Outcome = "too_large"
 	Unsupported     Outcome = "unsupported" // content type, encoding or method
 	RateLimited     Outcome = "rate_limited"
-	Unavailable     Outcome = "unavailable" // overload, shutdown, or the store is away
-	Canceled        Outcome = "canceled"    // the sender left
+	Unavailable     Outcome = "unavailable" // overload, shutdown, or the store is unavailable
+	Canceled        Outcome = "canceled"    // the sender disconnected
 	Failed          Outcome = "failed"      // an internal error
 )
 
@@ -51,16 +51,15 @@ func Outcomes() []Outcome {
 	}
 }
 
-// answer is how an outcome is told to the sender.
+// answer is the response status of an outcome.
 type answer struct {
 	http  int
 	grpc  codes.Code
-	retry bool // ask to try again after retryDelay
+	retry bool // retryable after retryDelay
 }
 
-// answer follows the OTLP specification: senders repeat what is answered with 429,
-// 502, 503 or 504, and with UNAVAILABLE, CANCELLED, DEADLINE_EXCEEDED and such, and
-// RESOURCE_EXHAUSTED only where it carries a RetryInfo.
+// answer returns the statuses that the OTLP specification defines: senders retry 429, 502, 503 and 504, UNAVAILABLE,
+// CANCELLED, DEADLINE_EXCEEDED and similar codes, and RESOURCE_EXHAUSTED only with a RetryInfo.
 func (o Outcome) answer() answer {
 	switch o {
 	case Accepted:
@@ -88,7 +87,7 @@ func (o Outcome) answer() answer {
 	}
 }
 
-// refusal is an error that this package decides on itself.
+// refusal is an error that originates in this package.
 type refusal struct {
 	outcome Outcome
 	message string
@@ -97,23 +96,22 @@ type refusal struct {
 func (e *refusal) Error() string { return e.message }
 
 var (
-	errDraining   = &refusal{Unavailable, "shutting down"}
-	errBusy       = &refusal{Unavailable, "too much telemetry at a time"}
-	errSlow       = &refusal{Slow, "the request did not arrive in time"}
-	errCanceled   = &refusal{Canceled, "the sender left"}
-	errPacked     = &refusal{TooLarge, "the compressed body is too large"}
-	errUnpacked   = &refusal{TooLarge, "the uncompressed body is too large"}
-	errShort      = &refusal{Invalid, "the body ends early"}
-	errScope      = &refusal{Forbidden, "the credential may not send telemetry"}
-	errMediaType  = &refusal{Unsupported, "Content-Type has to be application/x-protobuf or application/json"}
-	errEncoding   = &refusal{Unsupported, "Content-Encoding has to be identity, gzip or zstd, and one of them"}
-	errNoMessage  = &refusal{Invalid, "the call has no message"}
-	errTwoMessage = &refusal{Invalid, "the call has more than one message"}
-	errFrame      = &refusal{Invalid, "the message's compressed flag does not fit grpc-encoding"}
+	errDraining         = &refusal{Unavailable, "shutting down"}
+	errBusy             = &refusal{Unavailable, "too much telemetry at a time"}
+	errSlow             = &refusal{Slow, "timeout while receiving the request"}
+	errCanceled         = &refusal{Canceled, "client disconnected"}
+	errCompressedSize   = &refusal{TooLarge, "compressed body is too large"}
+	errUncompressedSize = &refusal{TooLarge, "uncompressed body is too large"}
+	errTruncated        = &refusal{Invalid, "unexpected end of body"}
+	errScope            = &refusal{Forbidden, "credential does not permit sending telemetry"}
+	errMediaType        = &refusal{Unsupported, "Content-Type must be application/x-protobuf or application/json"}
+	errEncoding         = &refusal{Unsupported, "Content-Encoding must be one of identity, gzip and zstd"}
+	errNoMessage        = &refusal{Invalid, "call has no message"}
+	errTwoMessages      = &refusal{Invalid, "call has more than one message"}
+	errFrame            = &refusal{Invalid, "compressed flag does not match grpc-encoding"}
 )
 
-// classify returns the outcome of a request that failed with err, nil included, and
-// what its sender is told.
+// classify returns the outcome of a request that ended with err, which may be nil, and the message for its sender.
 func classify(err error) (Outcome, string) {
 	if err == nil {
 		return Accepted, ""

@@ -11,14 +11,13 @@ import (
 	"assay/internal/safetext"
 )
 
-// Field numbers, which are the same in the responses of all three signals.
+// Field numbers, identical in the responses of all three signals.
 const (
 	partialSuccessField = 1 // Export...ServiceResponse.partial_success
 	errorMessageField   = 2 // Export...PartialSuccess.error_message
 )
 
-// success returns the response to an accepted request: an empty one, or a partial
-// success that rejects nothing and carries a warning.
+// success returns the response to an accepted request. With a warning, it is a partial success that rejects nothing.
 func success(warning string) []byte {
 	if warning == "" {
 		return nil
@@ -29,7 +28,7 @@ func success(warning string) []byte {
 	return protowire.AppendBytes(b, partial)
 }
 
-// successJSON is success in JSON.
+// successJSON is the JSON form of success.
 func successJSON(warning string) []byte {
 	var response struct {
 		PartialSuccess struct {

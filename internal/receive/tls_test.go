@@ -19,7 +19,7 @@ import (
 )
 
 func TestTLS(t *testing.T) {
-	known := httptest.NewTLSServer(nil) // for its certificate
+	known := httptest.NewTLSServer(nil) // provides the certificate
 	known.Close()
 	client := known.Client().Transport.(*http.Transport).TLSClientConfig
 	ing := &ingester{}
@@ -47,5 +47,5 @@ func TestTLS(t *testing.T) {
 	ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", goodKey)
 	_, err = ptraceotlp.NewGRPCClient(conn).Export(ctx, ptraceotlp.NewExportRequest())
 	require.NoError(t, err)
-	require.Len(t, ing.got(), 3)
+	require.Len(t, ing.recorded(), 3)
 }

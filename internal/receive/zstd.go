@@ -10,13 +10,11 @@ import (
 	grpcencoding "google.golang.org/grpc/encoding"
 )
 
-// The gRPC library refuses calls whose grpc-encoding has no compressor of that name, before
-// anybody sees them. It has none for zstd. This one is for any client and server of
-// the process; the Receiver itself unpacks messages by its own means.
+// The gRPC library refuses calls whose grpc-encoding has no registered compressor, and has none for zstd. This
+// compressor is visible to all clients and servers of the process. The Receiver decompresses messages itself.
 func init() { grpcencoding.RegisterCompressor(new(zstdCompressor)) }
 
-// zstdMaxWindow bounds the memory of a decoder. It is what the specification of zstd
-// recommends decoders to support.
+// zstdMaxWindow limits the memory of a decoder. The zstd specification recommends that decoders support this size.
 const zstdMaxWindow = 8 << 20
 
 type zstdCompressor struct {

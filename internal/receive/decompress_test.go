@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package receive
+
+import (
+	"bytes"
+	"context"
+	"testing"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+	"github.com/stretchr/testify/require"
+
+	"assay/internal/wire/wiretest"
+)
+
+// decompressBody decompresses a body with a context.
+func decompressBody(t *testing.T, ctx context.Context, compressed []byte, enc encoding) ([]byte, error) {
+	t.Helper()
+	u, err := newDecompressor(64 << 20)
+	require.NoError(t, err)
+	l, err := newBudget(1<<30, 1<<30, 1).begin(0, func(error) {})
+	require.NoError(t, err)
+	l.identify("org")
+	defer l.end()
+	src, err := l.buffer(t.Context(), int64(len(compressed)))
+	require.NoError(t, err)
+	src.b = append(src.b, compressed...)
+	out, err := u.decompress(ctx, l, src, enc)
+	if err != nil {
+		return nil, err
+	}
+	return out.b, nil
+}
+
+// TestGunzipStops: decompression ends within one buffer of compressed bytes after its context has ended, even while
+// it produces no output.
+func TestGunzipStops(t *testing.T) {
+	var member bytes.Buffer
+	require.NoError(t, gzip.NewWriter(&member).Close())
+	compressed := bytes.Repeat(member.Bytes(), (1<<20)/member.Len())
+	out, err := decompressBody(t, t.Context(), compressed, gzipped)
+	require.NoError(t, err)
+	require.Empty(t, out)
+	for _, checks := range []int{0, 1, 2, 10} { // the first are made while the header is read
+		ctx := &wiretest.EndingContext{Context: t.Context(), Checks: checks}
+		_, err = decompressBody(t, ctx, compressed, gzipped)
+		require.ErrorIs(t, err, context.Canceled)
+		require.GreaterOrEqual(t, ctx.Checks, -10, "stops soon")
+		outcome, _ := classify(err)
+		require.Equal(t, Canceled, outcome, "the sender has to repeat the request")
+	}
+}
+
+// TestZstdBlocks: the number of blocks is limited, because zstd decompression cannot be interrupted.
+func TestZstdBlocks(t *testing.T) {
+	z, err := zstd.NewWriter(nil)
+	require.NoError(t, err)
+	frame := z.EncodeAll([]byte("x"), nil)
+	out, err := decompressBody(t, t.Context(), bytes.Repeat(frame, zstdMaxBlocks), zstandard)
+	require.NoError(t, err)
+	require.Len(t, out, zstdMaxBlocks)
+	_, err = decompressBody(t, t.Context(), bytes.Repeat(frame, zstdMaxBlocks+1), zstandard)
+	require.ErrorIs(t, err, errBlocks)
+	skippable := []byte{0x50, 0x2a, 0x4d, 0x18, 0, 0, 0, 0}
+	out, err = decompressBody(t, t.Context(), append(bytes.Repeat(skippable, 2*zstdMaxBlocks), frame...), zstandard)
+	require.NoError(t, err)
+	require.Equal(t, "x", string(out))
+}
