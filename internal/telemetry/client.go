@@ -21,11 +21,12 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Transport returns a transport that measures the requests that base sends; nil is
-// http.DefaultTransport. When traces are exported, a request that is made on behalf
-// of one that assay answers has a span, and its traceparent header names that. Others
-// have none: a trace must not begin with a call. Query, headers and user information of
-// a request are not recorded.
+// Transport returns a transport that measures requests sent through base; nil is http.DefaultTransport. When
+// traces are exported, a request made while assay serves another request has a span, which its traceparent
+// header names. Other requests have no span: a trace must not begin with an outgoing call. The query, headers
+// and user information of a request are not recorded.
+//
+// A request ends when its response body is closed or read to its end.
 //
 // A response's body has to be closed, as ever: that or its end is the end of the request.
 func (t *Telemetry) Transport(base http.RoundTripper) http.RoundTripper {
@@ -40,7 +41,7 @@ type transport struct {
 	base http.RoundTripper
 }
 
-// RoundTrip sends a request.
+// RoundTrip implements http.RoundTripper.
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	x := t.newSent(r)
 	resp, err := t.base.RoundTrip(x.r)
@@ -58,7 +59,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// CloseIdleConnections is for http.Client.
+// CloseIdleConnections is called by http.Client.
 func (t *transport) CloseIdleConnections() {
 	if c, ok := t.base.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()
@@ -87,9 +88,8 @@ func (t *transport) newSent(r *http.Request) *sent {
 	ctx, x.span = t.t.tracer.Start(ctx, name,
 		trace.WithSpanKind(trace.SpanKindClient),
 		trace.WithAttributes(x.common...), trace.WithAttributes(semconv.URLFull(where.String())))
-	x.r = r.Clone(ctx) // a RoundTripper leaves the request as it is
-	// What the systems of a caller wrote into tracestate is not for the systems that
-	// assay asks.
+	x.r = r.Clone(ctx) // a RoundTripper must not modify the request
+	// Do not forward the caller's tracestate to the systems that assay calls.
 	fields := propagation.MapCarrier{}
 	propagation.TraceContext{}.Inject(ctx, fields)
 	x.r.Header.Set("Traceparent", fields.Get("traceparent"))
@@ -126,7 +126,7 @@ func (x *sent) end(err error) {
 	})
 }
 
-// errorType returns a name for how a request failed, of a few; "" when it did not.
+// errorType returns a low-cardinality name of an error, or "" for nil.
 func errorType(status int, err error) string {
 	var timeout interface{ Timeout() bool }
 	switch {
@@ -140,12 +140,12 @@ func errorType(status int, err error) string {
 		return "timeout"
 	}
 	for next := err; next != nil; next = errors.Unwrap(next) {
-		err = next // the innermost says most
+		err = next // the innermost error is the most specific
 	}
 	return fmt.Sprintf("%T", err)
 }
 
-// body is that of a response.
+// body is the body of a response.
 type body struct {
 	io.ReadCloser
 	x *sent
@@ -163,7 +163,7 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close ends the request, whose rest nobody wanted.
+// Close ends the request. The unread rest of the body is discarded.
 func (b *body) Close() error {
 	err := b.ReadCloser.Close()
 	b.x.end(nil)

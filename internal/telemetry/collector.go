@@ -14,12 +14,11 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 )
 
-// collector shows assay's own metrics to Prometheus, under the names that the
-// table of instruments gives them. OpenTelemetry's exporter for Prometheus would
-// make up names and leave out when counting began.
+// collector exports assay's own metrics to Prometheus with the names from the table of instruments.
+// OpenTelemetry's Prometheus exporter would generate other names and omit the start time of counters.
 type collector struct {
 	reader *sdkmetric.ManualReader // cumulative
-	names  map[string]string       // on /metrics, by that in OpenTelemetry
+	names  map[string]string       // name on /metrics by OpenTelemetry name
 }
 
 func newCollector(r *sdkmetric.ManualReader) *collector {
@@ -30,10 +29,10 @@ func newCollector(r *sdkmetric.ManualReader) *collector {
 	return c
 }
 
-// Describe tells nothing beforehand: attributes may be absent.
+// Describe sends nothing: the collector is unchecked, because attributes may be absent.
 func (c *collector) Describe(chan<- *prometheus.Desc) {}
 
-// Collect sends the metrics as they stand.
+// Collect implements prometheus.Collector.
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
 	defer cancel()
@@ -96,7 +95,7 @@ func collect(ch chan<- prometheus.Metric, name string, m metricdata.Metrics) {
 				return prometheus.NewConstHistogramWithCreatedTimestamp(d, p.Count, p.Sum, buckets, p.StartTime, values...)
 			})
 		}
-	default: // of no instrument
+	default: // no instrument has this type
 		err := fmt.Errorf("%s is a %T", m.Name, m.Data)
 		ch <- prometheus.NewInvalidMetric(prometheus.NewInvalidDesc(err), err)
 	}

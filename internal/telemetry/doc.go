@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package telemetry is what assay tells about itself: its log, its traces and its
-// metrics. Metrics are recorded through the OpenTelemetry API alone and come out
-// twice, on /metrics and over OTLP. What goes out over OTLP, and where to, is said
-// by the OTEL_ variables of the process; without them nothing does.
+// Package telemetry provides assay's own log, traces and metrics. Metrics are recorded with the OpenTelemetry
+// API and exported twice, on /metrics and over OTLP. The OTEL_ environment variables configure the OTLP
+// export; without them nothing is exported.
+//
+// Receiving and evaluating OTLP produces metrics and, on failure, log records, but no spans: if assay sends
+// telemetry to itself, the telemetry must not produce more telemetry.
+//
+// Only the programs import this package. They pass loggers, handlers and transports to the other packages,
+// which maintain their own counters.
 //
 // Receiving OTLP and judging it make metrics and, when they fail, log records,
 // never spans: sent to itself, assay's telemetry would otherwise bring forth more of it.

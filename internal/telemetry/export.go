@@ -17,9 +17,9 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// environment chooses exporters by the variables of OpenTelemetry. Everything else
-// about them the exporters read for themselves.
-// Source: https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/
+// environment selects exporters by the OpenTelemetry environment variables. The exporters read all other
+// settings themselves. Source:
+// https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/
 type environment struct {
 	getenv func(string) string
 	warn   func(msg string, args ...any)
@@ -36,7 +36,7 @@ func (e *environment) spanExporter(ctx context.Context) (sdktrace.SpanExporter, 
 	switch e.protocol("TRACES", protocolGRPC, protocolHTTP, protocolJSON) {
 	case protocolGRPC:
 		return otlptracegrpc.New(ctx)
-	case protocolHTTP, protocolJSON: // it reads for itself which of the two
+	case protocolHTTP, protocolJSON: // the exporter selects the encoding itself
 		return otlptracehttp.New(ctx)
 	default:
 		return nil, nil
@@ -65,7 +65,7 @@ func (e *environment) logExporter(ctx context.Context) (sdklog.Exporter, error) 
 	}
 }
 
-// protocol returns by which of the protocols a signal is exported, "" for not at all.
+// protocol returns the protocol that exports a signal, or "" if it is not exported.
 func (e *environment) protocol(signal string, known ...string) string {
 	if !e.exported(signal) {
 		return ""
@@ -83,8 +83,8 @@ func (e *environment) protocol(signal string, known ...string) string {
 	return protocolHTTP
 }
 
-// exported tells whether a signal is exported: when its exporter is OTLP, which is
-// the default where there is an endpoint.
+// exported reports whether a signal is exported: if its exporter is OTLP, which is the default if an endpoint
+// is set.
 func (e *environment) exported(signal string) bool {
 	if strings.EqualFold(e.get("OTEL_SDK_DISABLED"), "true") {
 		return false
@@ -101,7 +101,7 @@ func (e *environment) exported(signal string) bool {
 		case exporter == "otlp":
 			exported = true
 		case exporter == "none", exporter == "":
-		case exporter == "prometheus" && signal == "METRICS": // it is at /metrics anyway
+		case exporter == "prometheus" && signal == "METRICS": // always served at /metrics
 		default:
 			e.warn("a variable names an exporter that is not supported", "variable", name)
 		}
@@ -111,7 +111,7 @@ func (e *environment) exported(signal string) bool {
 
 func (e *environment) get(name string) string { return strings.TrimSpace(e.getenv(name)) }
 
-// first returns the first variable that has a value.
+// first returns the first non-empty variable.
 func (e *environment) first(names ...string) (name, value string) {
 	for _, name = range names {
 		if value = e.get(name); value != "" {

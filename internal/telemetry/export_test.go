@@ -31,7 +31,7 @@ import (
 	"assay/internal/wire"
 )
 
-// taken is what a receiver of OTLP got.
+// taken is the telemetry that an OTLP receiver received.
 type taken struct {
 	mu            sync.Mutex
 	authorization []string
@@ -131,8 +131,8 @@ func (x *taken) overGRPC(t *testing.T) string {
 	return "http://" + l.Addr().String()
 }
 
-// TestExport has a request, a record of the log within it and what OTLP requests
-// make go to a receiver, by either protocol.
+// TestExport exports a request, a log record within it and the telemetry of OTLP requests to a receiver, over
+// either protocol.
 func TestExport(t *testing.T) {
 	for protocol, serve := range map[string]func(*taken, *testing.T) string{
 		protocolGRPC: (*taken).overGRPC,
@@ -207,7 +207,7 @@ func TestExport(t *testing.T) {
 	}
 }
 
-// TestExported has what the variables say about whether and how.
+// TestExported checks the variables that enable the export and select its protocol.
 func TestExported(t *testing.T) {
 	for name, c := range map[string]struct {
 		env      map[string]string
@@ -251,7 +251,7 @@ func TestExported(t *testing.T) {
 	}
 }
 
-// TestNothingIsExportedByDefault has no variable set.
+// TestNothingIsExportedByDefault sets no variables.
 func TestNothingIsExportedByDefault(t *testing.T) {
 	own := start(t, io.Discard)
 	require.Nil(t, own.tracer)
@@ -261,8 +261,8 @@ func TestNothingIsExportedByDefault(t *testing.T) {
 	require.Contains(t, r.Attributes(), attribute.String("deployment.environment.name", "unspecified"))
 }
 
-// TestShutdownWaitsForNobody has a receiver that does not answer.
-func TestShutdownWaitsForNobody(t *testing.T) {
+// TestShutdownTimeout shuts down with a receiver that does not respond.
+func TestShutdownTimeout(t *testing.T) {
 	release := make(chan struct{})
 	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))
 	defer s.Close()
@@ -276,7 +276,7 @@ func TestShutdownWaitsForNobody(t *testing.T) {
 	require.Error(t, ctx.Err())
 }
 
-// TestBadConfiguration has a value that an exporter does not start with.
+// TestBadConfiguration sets a value that an exporter rejects.
 func TestBadConfiguration(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
 	t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")

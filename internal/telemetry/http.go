@@ -11,8 +11,8 @@ import (
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 )
 
-// httpInstruments measure HTTP as the semantic conventions say.
-// Source: https://opentelemetry.io/docs/specs/semconv/http/http-metrics/
+// httpInstruments measure HTTP according to the semantic conventions. Source:
+// https://opentelemetry.io/docs/specs/semconv/http/http-metrics/
 type httpInstruments struct {
 	serverDuration metric.Float64Histogram
 	serverActive   metric.Int64UpDownCounter
@@ -28,20 +28,20 @@ func newHTTPInstruments(m *meter) httpInstruments {
 	}
 }
 
-// requestMethod returns the attribute for a method, _OTHER for one that is not
-// standard, and the name that a span has by it.
+// requestMethod returns the attribute for a method, _OTHER for a non-standard one, and the method's name in
+// span names.
 func requestMethod(method string) (attribute.KeyValue, string) {
 	switch method {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
 		http.MethodConnect, http.MethodOptions, http.MethodTrace:
 		return semconv.HTTPRequestMethodKey.String(method), method
-	case "": // of a client
+	case "": // client requests
 		return semconv.HTTPRequestMethodGet, http.MethodGet
 	}
 	return semconv.HTTPRequestMethodOther, "HTTP"
 }
 
-// protocolVersion returns a version as the conventions have it, such as 1.1 and 2.
+// protocolVersion returns an HTTP version as in the conventions, such as 1.1 and 2.
 func protocolVersion(proto string) attribute.KeyValue {
 	v := strings.TrimPrefix(proto, "HTTP/")
 	if v != "1.0" {
@@ -50,9 +50,8 @@ func protocolVersion(proto string) attribute.KeyValue {
 	return semconv.NetworkProtocolVersion(v)
 }
 
-// maxPath is how many bytes of a path are shown.
+// maxPath is the maximum length of a recorded path in bytes.
 const maxPath = 256
 
-// cleanPath returns a path, cut and without what looks sensitive, for clients may
-// put anything there.
+// cleanPath truncates a path and removes sensitive data, because clients choose it.
 func cleanPath(path string) string { return clean("", path[:min(len(path), maxPath)]) }

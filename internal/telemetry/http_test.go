@@ -40,7 +40,7 @@ func attributes(of []attribute.KeyValue) map[string]string {
 	return m
 }
 
-// routes is a handler as the REST API is one: it tells the pattern afterwards.
+// routes is a handler that sets the pattern while it serves, like the REST API.
 func routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /api/v1/services/{id}", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("{}")) })
@@ -136,7 +136,7 @@ func TestMiddleware(t *testing.T) {
 	}
 }
 
-// TestTraceOfARequest looks at whose trace the handler is in.
+// TestTraceOfARequest checks the trace in the context of the handler.
 func TestTraceOfARequest(t *testing.T) {
 	var seen trace.SpanContext
 	h := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { seen = trace.SpanContextFromContext(r.Context()) })
@@ -175,10 +175,10 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// away is an error as the network has them.
-type away struct{ error }
+// unreachable is a network error.
+type unreachable struct{ error }
 
-func (away) Timeout() bool { return true }
+func (unreachable) Timeout() bool { return true }
 
 func TestTransport(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -219,7 +219,7 @@ func TestTransport(t *testing.T) {
 		},
 		"timeout": {
 			url: "http://h/", span: "GET", failed: true,
-			answer: func(*http.Request) (*http.Response, error) { return nil, away{errors.New("slow")} },
+			answer: func(*http.Request) (*http.Response, error) { return nil, unreachable{errors.New("slow")} },
 			attributes: map[string]string{
 				"http.request.method": "GET", "url.full": "http://h/", "server.address": "h", "server.port": "80", "error.type": "timeout",
 			},
@@ -290,7 +290,7 @@ type roundErr struct{ error }
 
 func (e roundErr) Read([]byte) (int, error) { return 0, e.error }
 
-// TestTransportBeginsNoTrace has calls that nothing asked for, and no traces at all.
+// TestTransportBeginsNoTrace sends requests outside of a served request, and without trace export.
 func TestTransportBeginsNoTrace(t *testing.T) {
 	own, spans := startTraced(t)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -309,7 +309,7 @@ func TestTransportBeginsNoTrace(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, resp.Body.Close())
 		require.Equal(t, remoteParent, string(body), "the header is the caller's")
-		client.CloseIdleConnections() // goleak sees that it reached base
+		client.CloseIdleConnections() // goleak verifies that the call reaches base
 		text, _ := scrape(t, own, "")
 		require.Regexp(t, `(?m)^http_client_request_duration_seconds_count\{http_request_method="GET",http_response_status_code="200",.*\} 1$`, text)
 	}
@@ -317,7 +317,7 @@ func TestTransportBeginsNoTrace(t *testing.T) {
 	require.Same(t, http.DefaultTransport, own.Transport(nil).(*transport).base)
 }
 
-// TestNoTracestate has a caller whose systems wrote into tracestate.
+// TestNoTracestate serves a caller that sends tracestate.
 func TestNoTracestate(t *testing.T) {
 	own, _ := startTraced(t)
 	var sent http.Header
@@ -341,8 +341,8 @@ func TestNoTracestate(t *testing.T) {
 	require.NotContains(t, sent, "Tracestate")
 }
 
-// TestRequestIDs: every request has a trace id and a request id, in the log of what is
-// done for it and in the answer, whether traces are exported or not.
+// TestRequestIDs checks that every request has a trace id and a request id, in its log records and in the
+// response, with and without trace export.
 func TestRequestIDs(t *testing.T) {
 	const mail = "someone@example.com"
 	for name, c := range map[string]struct {
@@ -391,7 +391,7 @@ func TestRequestIDs(t *testing.T) {
 				require.Equal(t, cmp.Or(c.inTheLog, id), line["request_id"])
 				require.Equal(t, []string{id}, w.Header().Values("X-Request-Id"))
 				if len(c.given) > 0 {
-					require.Equal(t, []string{id}, passedOn, "whoever is asked next is told the same")
+					require.Equal(t, []string{id}, passedOn, "the next server receives the same id")
 				} else {
 					require.Empty(t, passedOn)
 				}
@@ -414,7 +414,7 @@ func TestAccessLog(t *testing.T) {
 	}
 	get()
 	own.Observe(event)
-	require.Empty(t, log.String(), "only when it is asked for")
+	require.Empty(t, log.String(), "only if enabled")
 
 	own.accessLog = true
 	get()

@@ -10,9 +10,9 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// instrument is one of assay's own metrics: as OpenTelemetry has it, and its name
-// on /metrics. That is what Prometheus makes of the former, but where it has bytes
-// in the middle: a unit in the name is wrong in OpenTelemetry (MET-005).
+// instrument is one of assay's own metrics: its OpenTelemetry name and its name on /metrics. The latter
+// follows the Prometheus conversion, except for names with bytes in the middle: a unit in an OpenTelemetry
+// name is wrong (MET-005).
 type instrument struct {
 	name, unit, description string
 	prometheus              string
@@ -20,31 +20,31 @@ type instrument struct {
 
 var (
 	receiveRequests = instrument{
-		"assay.receive.requests", "{request}", "OTLP requests by transport, signal and what became of them.",
+		"assay.receive.requests", "{request}", "OTLP requests by transport, signal and outcome.",
 		"assay_receive_requests_total",
 	}
 	receiveIO = instrument{
-		"assay.receive.io", "By", "Bytes of OTLP bodies as they were sent, packed or not.",
+		"assay.receive.io", "By", "Bytes of OTLP bodies as received, compressed or not.",
 		"assay_receive_bytes_total",
 	}
 	receiveDuration = instrument{
-		"assay.receive.duration", "s", "Time from an OTLP request's arrival to its answer, the commit included.",
+		"assay.receive.duration", "s", "Time from the arrival of an OTLP request to its response, including the commit.",
 		"assay_receive_duration_seconds",
 	}
 	receiveInFlight = instrument{
-		"assay.receive.requests_in_flight", "{request}", "OTLP requests being received.",
+		"assay.receive.requests_in_flight", "{request}", "OTLP requests in flight.",
 		"assay_receive_requests_in_flight",
 	}
 	receiveMemory = instrument{
-		"assay.receive.memory", "By", "Memory of the bodies of OTLP requests.",
+		"assay.receive.memory", "By", "Memory of OTLP request bodies in flight.",
 		"assay_receive_bytes_in_flight",
 	}
 	receiveConnections = instrument{
-		"assay.receive.connections", "{connection}", "Connections for OTLP that are open.",
+		"assay.receive.connections", "{connection}", "Open OTLP connections.",
 		"assay_receive_connections",
 	}
 	receiveConnectionsShed = instrument{
-		"assay.receive.connections_shed", "{connection}", "Connections for OTLP past the limit: open ones closed to make room, and new ones refused.",
+		"assay.receive.connections_shed", "{connection}", "OTLP connections above the limit: open connections that were closed and new ones that were rejected.",
 		"assay_receive_connections_shed_total",
 	}
 
@@ -53,7 +53,7 @@ var (
 		"assay_requests_total",
 	}
 	requestsRepeated = instrument{
-		"assay.requests_repeated", "{request}", "OTLP requests that had been acknowledged before and count once.",
+		"assay.requests_repeated", "{request}", "Repeated OTLP requests, which count once.",
 		"assay_requests_repeated_total",
 	}
 	requestsRefused = instrument{
@@ -61,20 +61,20 @@ var (
 		"assay_requests_refused_total",
 	}
 	records = instrument{
-		"assay.records", "{record}", "Spans, metric data points and log records judged.",
+		"assay.records", "{record}", "Spans, metric data points and log records evaluated.",
 		"assay_records_total",
 	}
 	ingestIO = instrument{
-		"assay.ingest.io", "By", "Uncompressed OTLP protobuf bytes judged.",
+		"assay.ingest.io", "By", "Uncompressed OTLP protobuf bytes evaluated.",
 		"assay_ingest_bytes_total",
 	}
 	overflowRecords = instrument{
-		"assay.overflow_records", "{record}", "Records past an organization's limits, counted for the overflow service.",
+		"assay.overflow_records", "{record}", "Records above an organization's limits, counted for the overflow service.",
 		"assay_overflow_records_total",
 	}
 
 	openTraces = instrument{
-		"assay.open_traces", "{trace}", "Traces waiting for their last span.",
+		"assay.open_traces", "{trace}", "Open traces.",
 		"assay_open_traces",
 	}
 	openTraceSpans = instrument{
@@ -86,58 +86,66 @@ var (
 		"assay_open_trace_bytes",
 	}
 	openTraceJournal = instrument{
-		"assay.open_trace_journal", "By", "Size of the journal that open traces are in, for whoever comes after this process.",
+		"assay.open_trace_journal", "By", "Size of the trace journal of this process.",
 		"assay_open_trace_journal_bytes",
 	}
 	traceSamplingRate = instrument{
-		"assay.trace_sampling_rate", "1", "Share of traces that the trace rules evaluate, of the organization of which least are; 1 unless memory is short.",
+		"assay.trace_sampling_rate", "1", "Smallest share of traces of an organization that the trace rules evaluate; 1 unless the memory limit is reached.",
 		"assay_trace_sampling_rate",
 	}
 	traceSpansDropped = instrument{
-		"assay.trace_spans_dropped", "{span}", "Spans that the trace rules left out for lack of memory.",
+		"assay.trace_spans_dropped", "{span}", "Spans dropped by the trace rules at the memory limit.",
 		"assay_trace_spans_dropped_total",
 	}
 	tracesUnevaluated = instrument{
-		"assay.traces_unevaluated", "{trace}", "Traces dropped because the store refused their verdicts several times.",
+		"assay.traces_unevaluated", "{trace}", "Traces dropped because the store repeatedly rejected their verdicts.",
 		"assay_traces_unevaluated_total",
 	}
 
 	leases = instrument{
-		"assay.leases", "{lease}", "Leases that this replica holds: organizations that it scores and other work that one replica does.",
+		"assay.leases", "{lease}", "Leases held by this replica: organizations that it scores, and other work of a single replica.",
 		"assay_leases",
 	}
 	clockSkew = instrument{
-		"assay.clock.skew", "s", "How far the store's clock is ahead of this machine's.",
+		"assay.clock.skew", "s", "Offset of the store's clock from this machine's clock.",
 		"assay_clock_skew_seconds",
 	}
 
 	agentRequests = instrument{
-		"assay.agent.requests", "{request}", "Requests forwarded to the agent backend, by its status and what became of them.",
+		"assay.agent.requests", "{request}", "Requests forwarded to the agent backend, by status and outcome.",
 		"assay_agent_requests_total",
 	}
 	agentDuration = instrument{
-		"assay.agent.duration", "s", "Time that forwarded requests took.",
+		"assay.agent.duration", "s", "Duration of forwarded requests.",
 		"assay_agent_duration_seconds",
 	}
 	summaryRequests = instrument{
-		"assay.summary.requests", "{request}", "Requests for summaries by what became of them.",
+		"assay.summary.requests", "{request}", "Requests for summaries by outcome.",
 		"assay_summary_requests_total",
 	}
 	summaryCalls = instrument{
-		"assay.summary.calls", "{call}", "Calls to the language model by what became of them.",
+		"assay.summary.calls", "{call}", "Calls to the language model by outcome.",
 		"assay_summary_calls_total",
 	}
 	summaryCallDuration = instrument{
-		"assay.summary.call_duration", "s", "Time that calls to the language model took.",
+		"assay.summary.call_duration", "s", "Duration of calls to the language model.",
 		"assay_summary_call_duration_seconds",
+	}
+	webhookDeliveries = instrument{
+		"assay.webhook.deliveries", "{attempt}", "Attempts to deliver events to webhooks, and deliveries given up without one, by outcome.",
+		"assay_webhook_deliveries_total",
+	}
+	webhookAttemptDuration = instrument{
+		"assay.webhook.attempt_duration", "s", "Duration of attempts to deliver events to webhooks.",
+		"assay_webhook_attempt_duration_seconds",
 	}
 
 	ready = instrument{
-		"assay.ready", "1", "Whether requests can be served, as /readyz says: 1, or 0 when not.",
+		"assay.ready", "1", "Readiness as reported by /readyz: 1 if the server can process requests, otherwise 0.",
 		"assay_ready",
 	}
 	certificateEnd = instrument{
-		"assay.tls.certificate_expiry_timestamp", "s", "When the TLS certificate that is served ends, as Unix time.",
+		"assay.tls.certificate_expiry_timestamp", "s", "Expiry time of the TLS certificate in use, as Unix time.",
 		"assay_tls_certificate_expiry_timestamp_seconds",
 	}
 
@@ -155,18 +163,18 @@ var (
 	}
 )
 
-// instruments are all of assay's own.
+// instruments are all instruments of assay.
 var instruments = []instrument{
 	receiveRequests, receiveIO, receiveDuration, receiveInFlight, receiveMemory, receiveConnections, receiveConnectionsShed,
 	requests, requestsRepeated, requestsRefused, records, ingestIO, overflowRecords,
 	openTraces, openTraceSpans, openTraceMemory, openTraceJournal, traceSamplingRate, traceSpansDropped, tracesUnevaluated,
 	leases, clockSkew,
-	agentRequests, agentDuration, summaryRequests, summaryCalls, summaryCallDuration,
+	agentRequests, agentDuration, summaryRequests, summaryCalls, summaryCallDuration, webhookDeliveries, webhookAttemptDuration,
 	ready, certificateEnd,
 	httpServerDuration, httpServerActive, httpClientDuration,
 }
 
-// meter makes instruments and keeps the errors of that.
+// meter creates instruments and collects the errors.
 type meter struct {
 	metric.Meter
 	err error
@@ -192,20 +200,19 @@ func (m *meter) histogram(i instrument, bounds ...float64) metric.Float64Histogr
 	return made(m, h, err)
 }
 
-// observeCounter makes a counter of what another package counts; labels are by
-// turns of key and value.
+// observeCounter creates a counter for a count of another package. labels are pairs of key and value.
 func (m *meter) observeCounter(i instrument, of ...observed) {
 	_, err := m.Int64ObservableCounter(i.name, metric.WithUnit(i.unit), metric.WithDescription(i.description), metric.WithInt64Callback(callback(of)))
 	m.err = errors.Join(m.err, err)
 }
 
-// observeUpDownCounter makes a sum that can fall of what another package keeps.
+// observeUpDownCounter creates a sum that can decrease, for a value of another package.
 func (m *meter) observeUpDownCounter(i instrument, of ...observed) {
 	_, err := m.Int64ObservableUpDownCounter(i.name, metric.WithUnit(i.unit), metric.WithDescription(i.description), metric.WithInt64Callback(callback(of)))
 	m.err = errors.Join(m.err, err)
 }
 
-// observeGauge makes a gauge of what another package measures.
+// observeGauge creates a gauge for a value of another package.
 func (m *meter) observeGauge(i instrument, value func() float64) {
 	_, err := m.Float64ObservableGauge(i.name, metric.WithUnit(i.unit), metric.WithDescription(i.description),
 		metric.WithFloat64Callback(func(_ context.Context, o metric.Float64Observer) error {
@@ -215,7 +222,7 @@ func (m *meter) observeGauge(i instrument, value func() float64) {
 	m.err = errors.Join(m.err, err)
 }
 
-// observed is a value that is read when it is wanted.
+// observed is a value that is read at each collection.
 type observed struct {
 	value      func() int64
 	attributes []attribute.KeyValue

@@ -16,8 +16,8 @@ import (
 	"assay/internal/safetext"
 )
 
-// newHandler returns a handler that writes to w as "text" or "json", from "debug",
-// "info", "warn" or "error" on. Times are UTC.
+// newHandler returns a handler that writes to w in the format "text" or "json", with the minimum level
+// "debug", "info", "warn" or "error". Times are UTC.
 func newHandler(w io.Writer, format, level string) (slog.Handler, slog.Level, error) {
 	var l slog.Level
 	if err := l.UnmarshalText([]byte(level)); err != nil {
@@ -41,7 +41,7 @@ func utc(groups []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// leveled is a handler that takes records from a level on.
+// leveled is a handler with a minimum level.
 type leveled struct {
 	slog.Handler
 	level slog.Level
@@ -59,14 +59,13 @@ func (h leveled) WithGroup(name string) slog.Handler {
 	return leveled{h.Handler.WithGroup(name), h.level}
 }
 
-// Under what the log has the ids of a request.
+// Log attributes for the ids of a request.
 const (
 	traceIDKey   = "trace_id"
 	requestIDKey = "request_id"
 )
 
-// correlated adds the trace id of the span that a record was made in, unless it
-// has one.
+// correlated adds the trace id of the current span to records without one.
 type correlated struct{ slog.Handler }
 
 func (h correlated) Handle(ctx context.Context, r slog.Record) error {
@@ -92,9 +91,8 @@ func (h correlated) WithGroup(name string) slog.Handler {
 	return correlated{h.Handler.WithGroup(name)}
 }
 
-// cleaned takes what looks sensitive out of records: errors may quote what came
-// from outside. Text that is no UTF-8 is mended, for OTLP cannot carry it. It adds the
-// id of the request that a record is about, which came from outside, too.
+// cleaned removes sensitive data from records, because errors may quote external input. It replaces invalid
+// UTF-8, which OTLP does not support, and adds the request id, which is external input too.
 type cleaned struct{ slog.Handler }
 
 func (h cleaned) Handle(ctx context.Context, r slog.Record) error {
@@ -131,7 +129,7 @@ func cleanAttr(a slog.Attr) slog.Attr {
 	case slog.KindGroup:
 		return slog.Attr{Key: a.Key, Value: slog.GroupValue(cleanAttrs(v.Group())...)}
 	case slog.KindAny:
-		// Only a value that is not clean loses its type, which handlers look at.
+		// Only a value that needs cleaning loses its type, which handlers inspect.
 		text := fmt.Sprint(v.Any())
 		if c := clean(a.Key, text); c != text {
 			return slog.String(a.Key, c)
@@ -140,6 +138,5 @@ func cleanAttr(a slog.Attr) slog.Attr {
 	return slog.Attr{Key: a.Key, Value: v}
 }
 
-// clean returns a text, valid UTF-8, without what looks sensitive under a key; ""
-// for none.
+// clean returns text as valid UTF-8 without sensitive data under key, which may be "".
 func clean(key, s string) string { return sensitive.CleanNamed([]byte(key), []byte(s)) }

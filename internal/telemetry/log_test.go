@@ -27,17 +27,17 @@ func TestLogger(t *testing.T) {
 	}
 	l := logger("json", "warn")
 	l.Info("left out")
-	l.Warn("told", "n", 3)
+	l.Warn("message", "n", 3)
 	line := lastLine(t, &b)
-	require.Equal(t, "told", line["msg"])
+	require.Equal(t, "message", line["msg"])
 	require.Equal(t, "WARN", line["level"])
 	require.Equal(t, 3.0, line["n"])
 	require.Regexp(t, `^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,3})?Z$`, line["time"])
 	require.NotContains(t, line, "trace_id")
 
 	l = logger("text", "debug")
-	l.Debug("told", "time", "mine")
-	require.Regexp(t, `^time=\S+Z level=DEBUG msg=told time=mine\n$`, b.String())
+	l.Debug("message", "time", "mine")
+	require.Regexp(t, `^time=\S+Z level=DEBUG msg=message time=mine\n$`, b.String())
 
 	for _, c := range [][2]string{{"xml", "info"}, {"text", "loud"}, {"", ""}} {
 		_, err := Start(t.Context(), Config{Version: "1.2.3", Log: &b, LogFormat: c[0], LogLevel: c[1]})
@@ -45,8 +45,8 @@ func TestLogger(t *testing.T) {
 	}
 }
 
-// TestLogHidesNothing: what a client or a sender chose neither controls a terminal that shows the
-// log nor looks like another text there.
+// TestLogHidesNothing checks that text of a client or sender in the log cannot control a terminal or be
+// displayed differently from its content.
 func TestLogHidesNothing(t *testing.T) {
 	const hostile = "\x1b[2J\u009b31m\u202eevil\u2066\ufeff\U000e0041\u2028\x7f\n"
 	for _, format := range []string{"json", "text"} {
@@ -63,7 +63,7 @@ func TestLogHidesNothing(t *testing.T) {
 	}
 }
 
-// lastLine reads the one line of a log in JSON and empties it.
+// lastLine parses the only line of a JSON log and clears the log.
 func lastLine(t *testing.T, b *bytes.Buffer) map[string]any {
 	t.Helper()
 	var line map[string]any
@@ -84,7 +84,7 @@ func TestLogIsCorrelated(t *testing.T) {
 	require.Equal(t, 1.0, line["a"])
 }
 
-// secretive is logged as what it says.
+// secretive is a value whose log form is a secret.
 type secretive struct{ s string }
 
 func (s secretive) LogValue() slog.Value { return slog.StringValue(s.s) }

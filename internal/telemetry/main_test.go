@@ -18,7 +18,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	for _, v := range os.Environ() { // those of whoever runs the tests
+	for _, v := range os.Environ() { // variables of the developer's environment
 		if name, _, _ := strings.Cut(v, "="); strings.HasPrefix(name, "OTEL_") {
 			os.Unsetenv(name)
 		}
@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// start starts a Telemetry that logs to w as JSON. It ends with the test.
+// start starts a Telemetry that logs to w as JSON, and shuts it down at the end of the test.
 func start(t testing.TB, w io.Writer) *Telemetry {
 	t.Helper()
 	own, err := Start(t.Context(), Config{Version: "1.2.3", Log: w, LogFormat: "json", LogLevel: "info"})
@@ -35,7 +35,7 @@ func start(t testing.TB, w io.Writer) *Telemetry {
 	return own
 }
 
-// startTraced is start with spans that the test sees.
+// startTraced is like start and records the spans.
 func startTraced(t testing.TB, options ...sdktrace.TracerProviderOption) (*Telemetry, *tracetest.SpanRecorder) {
 	t.Helper()
 	own, spans := start(t, io.Discard), tracetest.NewSpanRecorder()
@@ -43,7 +43,7 @@ func startTraced(t testing.TB, options ...sdktrace.TracerProviderOption) (*Telem
 	return own, spans
 }
 
-// output gathers what several goroutines write.
+// output collects the output of several goroutines.
 type output struct {
 	mu sync.Mutex
 	b  strings.Builder

@@ -36,14 +36,14 @@ const (
 	kindKey      = attribute.Key("kind")
 )
 
-// startMetrics makes the instruments and has /metrics show what reader reads.
+// startMetrics creates the instruments and exposes the metrics of reader on /metrics.
 func (t *Telemetry) startMetrics(version string, reader *sdkmetric.ManualReader) error {
 	t.meter = &meter{Meter: t.meters.Meter(scope, metric.WithInstrumentationVersion(version))}
 	t.received = newReceived(t.meter)
 	t.outgoing = newOutgoing(t.meter)
 	t.http = newHTTPInstruments(t.meter)
 	if t.meter.err != nil {
-		return fmt.Errorf("make instruments: %w", t.meter.err)
+		return fmt.Errorf("create instruments: %w", t.meter.err)
 	}
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name:        "assay_build_info",
@@ -62,7 +62,7 @@ func (t *Telemetry) startMetrics(version string, reader *sdkmetric.ManualReader)
 	return nil
 }
 
-// Register adds metrics to those of /metrics. They are not exported.
+// Register adds metrics to /metrics. They are not exported over OTLP.
 func (t *Telemetry) Register(c prometheus.Collector) error {
 	if err := t.registry.Register(c); err != nil {
 		return fmt.Errorf("register metrics: %w", err)
@@ -70,8 +70,8 @@ func (t *Telemetry) Register(c prometheus.Collector) error {
 	return nil
 }
 
-// received is what is counted of OTLP requests, with the options of every
-// combination made beforehand, because requests come often.
+// received holds the counters of OTLP requests. The options of every combination are created in advance,
+// because requests are frequent.
 type received struct {
 	requests metric.Int64Counter
 	bytes    metric.Int64Counter
@@ -79,7 +79,7 @@ type received struct {
 	options  map[event]eventOptions
 }
 
-// event is what tells the counts of an OTLP request apart.
+// event is the label set of an OTLP request.
 type event struct {
 	transport receive.Transport
 	signal    wire.Signal
@@ -113,8 +113,7 @@ func newReceived(m *meter) received {
 	return r
 }
 
-// Observe counts an OTLP request, which allocates nothing, and logs it when every
-// request is to be logged.
+// Observe counts an OTLP request without allocating, and logs it if the access log is on.
 func (t *Telemetry) Observe(e receive.Event) {
 	o, r := t.received.options[event{e.Transport, e.Signal, e.Outcome}], &t.received
 	ctx := context.Background()
@@ -129,13 +128,13 @@ func (t *Telemetry) Observe(e receive.Event) {
 	}
 }
 
-// Engine is what is shown of an engine.
+// Engine is the source of an engine's metrics.
 type Engine interface {
 	Counters() *engine.Counters
 	Traces() trace.Stats
 }
 
-// Receiver is what is shown of a receiver.
+// Receiver is the source of a receiver's metrics.
 type Receiver interface {
 	BytesInFlight() int64
 	Requests() int
@@ -178,7 +177,7 @@ func (t *Telemetry) Watch(e Engine, r Receiver) error {
 	return m.err
 }
 
-// observeConnections makes the metrics of a receiver's connections.
+// observeConnections creates the metrics of a receiver's connections.
 func (m *meter) observeConnections(r Receiver) {
 	var open, shed []observed
 	for _, t := range []receive.Transport{receive.GRPC, receive.HTTP} {
@@ -199,9 +198,8 @@ func (m *meter) observeConnections(r Receiver) {
 	m.observeCounter(receiveConnectionsShed, shed...)
 }
 
-// WatchReady adds the metric of whether requests can be served. isReady is asked at each
-// scrape and export, from several goroutines, and has to answer within a few seconds.
-// It must be called at most once.
+// WatchReady adds the readiness metric. isReady is called at each scrape and export, concurrently, and must
+// return within a few seconds. WatchReady must be called at most once.
 func (t *Telemetry) WatchReady(isReady func() bool) error {
 	t.meter.observeGauge(ready, func() float64 {
 		if isReady() {
@@ -212,7 +210,7 @@ func (t *Telemetry) WatchReady(isReady func() bool) error {
 	return t.meter.err
 }
 
-// Certificate is what is shown of a certificate that is served.
+// Certificate is the source of a certificate's metrics.
 type Certificate interface {
 	NotAfter() time.Time
 }
@@ -223,14 +221,14 @@ func (t *Telemetry) WatchCertificate(c Certificate) error {
 	return t.meter.err
 }
 
-// Leases is what is shown of a replica among others.
+// Leases is the source of the metrics of a replica's leases.
 type Leases interface {
 	Held(prefix string) []string
 	Skew() time.Duration
 }
 
-// WatchLeases adds the metrics of a replica's leases, of which kinds names the
-// prefixes. It must be called once.
+// WatchLeases adds the metrics of a replica's leases. kinds are the prefixes of lease names. It must be
+// called once.
 func (t *Telemetry) WatchLeases(l Leases, kinds ...string) error {
 	var of []observed
 	for _, kind := range kinds {
@@ -241,23 +239,22 @@ func (t *Telemetry) WatchLeases(l Leases, kinds ...string) error {
 	return t.meter.err
 }
 
-// scrapeTimeout bounds one scrape.
+// scrapeTimeout is the timeout of a scrape.
 const scrapeTimeout = 10 * time.Second
 
-// maxScrapes bounds the scrapes at a time, of MetricsHandler and of MetricsOf each.
+// maxScrapes limits concurrent scrapes of MetricsHandler and of MetricsOf, separately.
 const maxScrapes = 4
 
-// MetricsHandler serves the metrics in the formats of Prometheus, those of
-// OpenMetrics and protobuf with the time when counting began.
+// MetricsHandler serves the metrics in the formats of Prometheus. OpenMetrics and protobuf include the start
+// time of counters.
 func (t *Telemetry) MetricsHandler() http.Handler {
 	options := t.scrapeOptions()
 	options.MaxRequestsInFlight, options.Timeout = maxScrapes, scrapeTimeout
 	return promhttp.HandlerFor(t.registry, options)
 }
 
-// MetricsOf serves what MetricsHandler does, without the series of other organizations
-// than that with this id. Series that name no organization are about all of them together.
-// A scrape waits for its turn.
+// MetricsOf serves the same metrics as MetricsHandler without the series of organizations other than id.
+// Series without an organization are totals. Scrapes wait while too many are in progress.
 func (t *Telemetry) MetricsOf(organizationID string) http.Handler {
 	scrape := promhttp.HandlerFor(ofOrganization{t.registry, organizationID}, t.scrapeOptions())
 	return http.TimeoutHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -281,10 +278,10 @@ func (t *Telemetry) scrapeOptions() promhttp.HandlerOpts {
 	}
 }
 
-// organizationLabel is the label of the series that are about one organization.
+// organizationLabel is the label of per-organization series.
 const organizationLabel = "organization_id"
 
-// ofOrganization leaves out the series of other organizations.
+// ofOrganization filters out the series of other organizations.
 type ofOrganization struct {
 	prometheus.Gatherer
 	id string

@@ -51,7 +51,7 @@ func (fakeLeases) Held(prefix string) []string {
 	return map[string][]string{"score:": {"score:a", "score:b"}, "expire": {"expire"}}[prefix]
 }
 
-// scrape returns what /metrics answers, as far as it can be read as a format.
+// scrape returns the response of /metrics and requires that it parses.
 func scrape(t testing.TB, own *Telemetry, accept string) (body, contentType string) {
 	t.Helper()
 	r := httptest.NewRequest("GET", "/metrics", nil)
@@ -132,7 +132,7 @@ func TestMetrics(t *testing.T) {
 	require.Contains(t, body, "\nassay_ready 0\n")
 }
 
-// sampled is a collector as a package with counts of its own has it.
+// sampled is a collector like that of a package with its own counters.
 type sampled struct{}
 
 var counting = time.Date(2026, 11, 21, 9, 30, 0, 0, time.UTC)
@@ -143,8 +143,7 @@ func (sampled) Collect(ch chan<- prometheus.Metric) {
 		prometheus.CounterValue, 3, counting, "ERROR")
 }
 
-// TestCreated looks for the time when counting began, of assay's own metrics and
-// of those registered.
+// TestCreated checks the start time of counters, of assay's own metrics and of registered ones.
 func TestCreated(t *testing.T) {
 	before := time.Now().Add(-time.Second)
 	own := start(t, io.Discard)
@@ -181,8 +180,8 @@ func collectorOf(name string) prometheus.Collector {
 	return prometheus.NewGauge(prometheus.GaugeOpts{Name: name})
 }
 
-// TestInstruments checks the table by the rules that assay has for others, and that
-// a translation of a name gives the one on /metrics but for bytes and shares.
+// TestInstruments evaluates the table with assay's own rules, and checks that the names on /metrics are the
+// translated names, except for bytes and ratios.
 func TestInstruments(t *testing.T) {
 	suffix := map[string]string{"s": "_seconds"}
 	names := map[string]bool{}
@@ -212,7 +211,7 @@ func TestDocumentation(t *testing.T) {
 	require.ElementsMatch(t, instruments, documented)
 }
 
-// TestObserveAllocatesNothing has the path that every OTLP request takes.
+// TestObserveAllocatesNothing checks the code path of every OTLP request.
 func TestObserveAllocatesNothing(t *testing.T) {
 	own := start(t, io.Discard)
 	e := receive.Event{Transport: receive.GRPC, Signal: wire.Traces, Outcome: receive.Accepted, Received: 1 << 10, Duration: time.Millisecond}

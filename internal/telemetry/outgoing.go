@@ -11,15 +11,18 @@ import (
 
 	"assay/internal/agent"
 	"assay/internal/summary"
+	"assay/internal/webhook"
 )
 
-// outgoing is what is counted of work that other systems do.
+// outgoing holds the instruments for requests to other systems.
 type outgoing struct {
 	agentRequests    metric.Int64Counter
 	agentDuration    metric.Float64Histogram
 	summaryRequests  metric.Int64Counter
 	summaryCalls     metric.Int64Counter
 	summaryCallTimes metric.Float64Histogram
+	webhooks         metric.Int64Counter
+	webhookTimes     metric.Float64Histogram
 }
 
 func newOutgoing(m *meter) outgoing {
@@ -29,6 +32,8 @@ func newOutgoing(m *meter) outgoing {
 		summaryRequests:  m.counter(summaryRequests),
 		summaryCalls:     m.counter(summaryCalls),
 		summaryCallTimes: m.histogram(summaryCallDuration, .5, 1, 2, 5, 10, 20, 30),
+		webhooks:         m.counter(webhookDeliveries),
+		webhookTimes:     m.histogram(webhookAttemptDuration, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10),
 	}
 }
 
@@ -55,4 +60,14 @@ func (t *Telemetry) ObserveSummaryCall(o summary.CallOutcome, d time.Duration) {
 	ctx := context.Background()
 	t.outgoing.summaryCalls.Add(ctx, 1, metric.WithAttributes(outcomeKey.String(string(o))))
 	t.outgoing.summaryCallTimes.Record(ctx, d.Seconds())
+}
+
+// ObserveWebhook counts deliveries of webhooks.
+func (t *Telemetry) ObserveWebhook(e webhook.Event) {
+	ctx := context.Background()
+	outcome := metric.WithAttributes(outcomeKey.String(string(e.Outcome)))
+	t.outgoing.webhooks.Add(ctx, int64(e.Count), outcome)
+	if e.Duration > 0 {
+		t.outgoing.webhookTimes.Record(ctx, e.Duration.Seconds(), outcome)
+	}
 }

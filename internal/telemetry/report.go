@@ -11,32 +11,32 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// headers is how the names of the variables end that hold credentials.
+// headers is the suffix of variables that hold credentials.
 const headers = "_HEADERS"
 
 const (
 	reportInterval = time.Minute // between reports of the same kind
-	maxReports     = 64          // kinds that are told apart
+	maxReports     = 64          // number of kinds to distinguish
 )
 
-// reporter logs what the OpenTelemetry SDK has to say, each kind of it once a
-// minute, to a log that is not exported: a failed export must not make more to export.
+// reporter logs messages of the OpenTelemetry SDK, each kind at most once a minute. Its log is not exported:
+// a failed export must not produce more telemetry.
 type reporter struct {
 	log *slog.Logger
 	now func() time.Time
 
-	mu   sync.Mutex
-	told map[string]*told
+	mu       sync.Mutex
+	reported map[string]*reported
 }
 
-// told is when something was logged, and how often it was not since then.
-type told struct {
+// reported is the time of the last report and the number of suppressed reports since then.
+type reported struct {
 	at   time.Time
 	left int
 }
 
 func newReporter(log *slog.Logger, now func() time.Time) *reporter {
-	return &reporter{log: slog.New(cleaned{log.Handler()}), now: now, told: make(map[string]*told)}
+	return &reporter{log: slog.New(cleaned{log.Handler()}), now: now, reported: make(map[string]*reported)}
 }
 
 // Handle reports an error of the SDK.
@@ -46,19 +46,19 @@ func (r *reporter) Handle(err error) {
 	}
 	text := err.Error()
 	if i := strings.Index(text, headers); i >= 0 {
-		text = text[:i+len(headers)] // what follows is credentials
+		text = text[:i+len(headers)] // the rest is credentials
 	}
-	kind, _, _ := strings.Cut(text, ":") // what follows may differ each time
-	r.tell(kind, "error", text)
+	kind, _, _ := strings.Cut(text, ":") // the rest may differ between reports of a kind
+	r.logLimited(kind, "error", text)
 }
 
-// warn reports what was found in the configuration.
+// warn reports a problem of the configuration.
 func (r *reporter) warn(msg string, args ...any) {
-	r.tell(msg, append([]any{"report", msg}, args...)...)
+	r.logLimited(msg, append([]any{"report", msg}, args...)...)
 }
 
-// tell logs something of a kind, when it is due.
-func (r *reporter) tell(kind string, args ...any) {
+// logLimited logs a report unless its kind was logged recently.
+func (r *reporter) logLimited(kind string, args ...any) {
 	left, ok := r.due(kind)
 	if !ok {
 		return
@@ -69,20 +69,19 @@ func (r *reporter) tell(kind string, args ...any) {
 	r.log.Warn("OpenTelemetry reports a problem", args...)
 }
 
-// due tells whether to log something of a kind now, and how often that was left
-// out before.
+// due reports whether a report of a kind is due, and returns the number of suppressed reports before it.
 func (r *reporter) due(kind string) (left int, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := r.now()
-	t := r.told[kind]
+	t := r.reported[kind]
 	switch {
 	case t == nil:
-		if len(r.told) == maxReports {
-			clear(r.told)
+		if len(r.reported) == maxReports {
+			clear(r.reported)
 		}
-		t = new(told)
-		r.told[kind] = t
+		t = new(reported)
+		r.reported[kind] = t
 	case now.Sub(t.at) < reportInterval:
 		t.left++
 		return 0, false
@@ -91,13 +90,13 @@ func (r *reporter) due(kind string) (left int, ok bool) {
 	return left, true
 }
 
-// The methods of a logr.LogSink, for what the SDK logs. Values that come with
-// an error are left out: they are of variables that may hold credentials.
+// The methods of a logr.LogSink for the log of the SDK. Values of errors are dropped: they are from variables
+// that may hold credentials.
 
 // Init does nothing.
 func (r *reporter) Init(logr.RuntimeInfo) {}
 
-// Enabled tells whether the SDK should log at a level, of which 1 is a warning.
+// Enabled reports whether the SDK logs at a level. Level 1 is a warning.
 func (r *reporter) Enabled(level int) bool { return level <= 1 }
 
 // Info reports a warning.

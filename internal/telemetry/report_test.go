@@ -41,10 +41,10 @@ func TestReporter(t *testing.T) {
 	for i := range 10 * maxReports {
 		r.Handle(fmt.Errorf("kind %d", i))
 	}
-	require.LessOrEqual(t, len(r.told), maxReports)
+	require.LessOrEqual(t, len(r.reported), maxReports)
 }
 
-// TestReporterAsLogger has the SDK log a variable that holds a credential.
+// TestReporterAsLogger makes the SDK log a variable that holds a credential.
 func TestReporterAsLogger(t *testing.T) {
 	var b bytes.Buffer
 	sdk := logr.New(newReporter(slog.New(slog.NewJSONHandler(&b, nil)), time.Now))

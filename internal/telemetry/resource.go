@@ -11,12 +11,14 @@ import (
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 )
 
-// unspecified is the environment of a process that nobody has told where it runs.
+// unspecified is the deployment environment of a process without a configured one.
 const unspecified = "unspecified"
 
-// newResource returns what this process is. OTEL_SERVICE_NAME and
-// OTEL_RESOURCE_ATTRIBUTES have the last word. The resource can be used also when
-// there is an error.
+// newResource returns the resource of this process. OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES take
+// precedence. The resource is valid even if the error is not nil.
+//
+// Addresses, command lines and descriptions are omitted: they are long, may hold sensitive data, and would be
+// part of the identity of every series (MET-007).
 //
 // Addresses, command lines and descriptions in prose are left out: they are large,
 // may hold what should not be seen, and would be part of the identity of every
@@ -33,7 +35,7 @@ func newResource(ctx context.Context, version string) (*resource.Resource, error
 		resource.WithProcessRuntimeName(),
 		resource.WithProcessRuntimeVersion(),
 		resource.WithOSType(),
-		resource.WithHost(), // its name
+		resource.WithHost(), // hostname
 		resource.WithFromEnv(),
 	)
 	if err != nil {

@@ -21,14 +21,16 @@ import (
 	"assay/internal/requestid"
 )
 
-// unsampled are paths that are asked for every few seconds and have nothing to
-// tell: they are measured, and have no spans.
+// unsampled are paths that are requested every few seconds. They have metrics but no spans.
 var unsampled = map[string]bool{"/livez": true, "/readyz": true, "/metrics": true}
 
-// Middleware measures the requests that next answers, and has them in spans when
-// traces are exported. A span is called by the method and the pattern that
-// http.Request.Pattern tells when next has returned. It continues the trace of a
-// traceparent header. Query, headers and addresses of a request are not recorded.
+// Middleware measures the requests that next serves, and creates spans for them when traces are exported. The
+// span name is the method and http.Request.Pattern after next has returned. It continues the trace of a
+// traceparent header. The query, headers and addresses of a request are not recorded.
+//
+// Every request has a trace id and a request id, which are added to log records with the request's context.
+// The request id is the value of the X-Request-Id header, or the trace id without one. Middleware sets that
+// header on the request for next, and on the response.
 //
 // Every request has a trace id and a request id, which the log has of whatever is
 // logged in its context. The request id is the one of its header X-Request-Id, else
@@ -36,24 +38,24 @@ var unsampled = map[string]bool{"/livez": true, "/readyz": true, "/metrics": tru
 func (t *Telemetry) Middleware(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		x := t.newServed(r)
-		defer x.end() // also when next ends the connection by a panic
+		defer x.end() // also if next panics to close the connection
 		w.Header().Set(requestid.Header, requestid.FromContext(x.r.Context()))
 		next.ServeHTTP(&response{ResponseWriter: w, x: x}, x.r)
 		x.returned = true
 	})
 }
 
-// served is a request that is being answered.
+// served is a request that is being served.
 type served struct {
 	t        *Telemetry
 	r        *http.Request
 	began    time.Time
-	method   string // as in the name of a span
+	method   string // as in span names
 	common   []attribute.KeyValue
 	active   metric.MeasurementOption
 	span     trace.Span // nil: none
-	status   int        // 0: no answer yet
-	bytes    int64      // of the answer's body
+	status   int        // 0: no response yet
+	bytes    int64      // of the response body
 	returned bool
 }
 
@@ -81,7 +83,7 @@ func (t *Telemetry) newServed(r *http.Request) *served {
 	id := requestid.Of(given)
 	if id == "" {
 		id = trace.SpanContextFromContext(ctx).TraceID().String()
-		if len(given) > 0 { // what it says is not for the log, and not for whoever is asked next
+		if len(given) > 0 { // an invalid id is neither logged nor forwarded
 			r.Header.Set(requestid.Header, id)
 		}
 	}
@@ -89,7 +91,7 @@ func (t *Telemetry) newServed(r *http.Request) *served {
 	return x
 }
 
-// traceIDOf returns the trace id of the span in ctx, a random one where there is none.
+// traceIDOf returns the trace id of the span in ctx, or a random one without a span.
 func traceIDOf(ctx context.Context) trace.TraceID {
 	id := trace.SpanContextFromContext(ctx).TraceID()
 	for !id.IsValid() {
@@ -98,8 +100,7 @@ func traceIDOf(ctx context.Context) trace.TraceID {
 	return id
 }
 
-// parent returns the context of a request with the span that its traceparent
-// header names, when it has exactly one.
+// parent returns the context of a request with the span of its traceparent header, if it has exactly one.
 func parent(r *http.Request) context.Context {
 	if len(r.Header.Values("Traceparent")) != 1 {
 		return r.Context()
@@ -110,7 +111,7 @@ func parent(r *http.Request) context.Context {
 func (x *served) end() {
 	attributes := x.common
 	if x.status == 0 && x.returned {
-		x.status = http.StatusOK // as net/http has it
+		x.status = http.StatusOK // as in net/http
 	}
 	route := routeOf(x.r)
 	if route != "" {
@@ -149,8 +150,8 @@ func (x *served) end() {
 	x.span.End()
 }
 
-// routeOf returns the path of the pattern that a request was matched by, "" for none
-// and for the one that takes what no other does.
+// routeOf returns the path of the pattern that matched a request, or "" if none or only the catch-all pattern
+// matched.
 func routeOf(r *http.Request) string {
 	path := r.Pattern
 	if _, after, ok := strings.Cut(path, " "); ok {
@@ -162,13 +163,13 @@ func routeOf(r *http.Request) string {
 	return path
 }
 
-// response notes the status and the length of a response.
+// response records the status and the length of a response.
 type response struct {
 	http.ResponseWriter
 	x *served
 }
 
-// WriteHeader notes the first status that is final.
+// WriteHeader records the first final status.
 func (w *response) WriteHeader(status int) {
 	if w.x.status == 0 && (status >= http.StatusOK || status == http.StatusSwitchingProtocols) {
 		w.x.status = status
@@ -185,5 +186,5 @@ func (w *response) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap is called by http.ResponseController.
 func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }

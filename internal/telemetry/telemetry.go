@@ -22,44 +22,45 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// scope names assay's own instrumentation.
+// scope is the name of assay's own instrumentation.
 const scope = "assay"
 
-// shutdownTimeout bounds how long Shutdown waits for whoever takes the telemetry.
+// shutdownTimeout is the timeout of Shutdown for the last export.
 const shutdownTimeout = 2 * time.Second
 
-// Config of a Telemetry. All fields but AccessLog are required.
+// Config configures a Telemetry. All fields except AccessLog are required.
 type Config struct {
 	Version   string    // of this program
-	Log       io.Writer // takes the log, whether it is exported or not
+	Log       io.Writer // writer of the log, exported or not
 	LogFormat string    // text or json
-	LogLevel  string    // debug, info, warn or error; also of what is exported
+	LogLevel  string    // debug, info, warn or error; also applies to exported records
 	AccessLog bool      // log every request, REST and OTLP, at level info
 }
 
-// Telemetry is what a program tells about itself. It may be used concurrently.
+// Telemetry holds a program's own telemetry. It is safe for concurrent use.
 type Telemetry struct {
 	logger    *slog.Logger
 	accessLog bool
 	report    *reporter
 
 	registry *prometheus.Registry
-	scrapes  chan struct{} // one for each scrape of MetricsOf
+	scrapes  chan struct{} // semaphore for scrapes of MetricsOf
 	meters   *sdkmetric.MeterProvider
 	meter    *meter
 	received received
 	outgoing outgoing
 	http     httpInstruments
 
-	tracer trace.Tracer // nil: there are no spans
+	tracer trace.Tracer // nil: no spans
 
 	shutdowns []func(context.Context) error
 }
 
-// Start returns a Telemetry that exports what the OTEL_ variables of the process
-// ask for. It connects to nobody before there is something to send. Errors are
-// about the configuration; values of variables that mean nothing to it are logged
-// and left out of account, as OpenTelemetry demands.
+// Start returns a Telemetry that exports according to the OTEL_ variables of the process. It does not connect
+// before there is something to export. It returns an error for an invalid configuration. Unknown values of
+// variables are logged and ignored, as OpenTelemetry requires.
+//
+// It becomes the global error handler and logger of the OpenTelemetry SDK.
 //
 // It becomes the error handler and the logger of the OpenTelemetry SDK, which has
 // one of each in a process.
@@ -80,7 +81,7 @@ func Start(ctx context.Context, cfg Config) (_ *Telemetry, err error) {
 	env := &environment{getenv: os.Getenv, warn: t.report.warn}
 	resource, err := newResource(ctx, cfg.Version)
 	if err != nil {
-		t.report.Handle(err) // what could be read is in the resource
+		t.report.Handle(err) // the resource holds the valid part
 	}
 
 	logs, err := env.logExporter(ctx)
@@ -127,12 +128,12 @@ func Start(ctx context.Context, cfg Config) (_ *Telemetry, err error) {
 	return t, nil
 }
 
-// Logger returns the log. What looks like a secret or personal data is taken out
-// of its records; those of a request carry its trace id and its request id.
+// Logger returns the log. Secrets and personal data are removed from its records. Records of a request have
+// its trace id and request id.
 func (t *Telemetry) Logger() *slog.Logger { return t.logger }
 
-// Shutdown sends what has not been sent yet and ends the export. It gives up when
-// ctx ends, at the latest after 2 s. Only the log goes on being written.
+// Shutdown flushes pending telemetry and ends the export. It returns when ctx ends or after 2 s. Only the log
+// remains usable.
 func (t *Telemetry) Shutdown(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, shutdownTimeout)
 	defer cancel()
@@ -140,7 +141,7 @@ func (t *Telemetry) Shutdown(ctx context.Context) {
 	for _, shutdown := range t.shutdowns {
 		wg.Go(func() {
 			if err := shutdown(ctx); err != nil {
-				t.report.Handle(fmt.Errorf("end the export: %w", err))
+				t.report.Handle(fmt.Errorf("shut down the export: %w", err))
 			}
 		})
 	}
