@@ -7,6 +7,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"assay/internal/llm"
 	"assay/internal/rules/sensitive"
 )
 
@@ -17,15 +18,13 @@ const (
 	maxRounds  = 10       // until cleaning changes nothing more
 )
 
-// clean returns a model's answer as Markdown that is safe to show: without raw
-// HTML, images, sensitive data, invisible characters, and URLs of hosts that are
-// not among the given ones; at most maxContent bytes, cut between blocks. Cleaning
-// the result changes nothing. It fails for an answer in which no text is left.
+// clean converts a model's answer to Markdown that is safe to show: without raw HTML, images, sensitive data,
+// invisible characters, and URLs of hosts that are not in hosts. The result has at most maxContent bytes, truncated
+// between blocks. clean is idempotent. It fails if no text remains.
 func clean(answer string, hosts map[string]bool) (string, error) {
 	text := cut(withoutThoughts(plain(answer)), maxAnswer)
-	// What is left after something was taken out can be more than it was before:
-	// two halves of a tag, or of a secret. It takes two or three rounds; heaps of
-	// asterisks take more, so the last ones go without emphasis.
+	// Removing a part can create new matches, such as a tag or a secret from two halves. Usually two or three rounds
+	// suffice. Many asterisks take more, so the last rounds omit emphasis.
 	for round := range maxRounds {
 		next, prose := rewrite(sensitive.Clean([]byte(plain(text))), hosts, round >= maxRounds/2)
 		if next != text {
@@ -34,17 +33,17 @@ func clean(answer string, hosts map[string]bool) (string, error) {
 		}
 		switch {
 		case !prose:
-			return "", &UnusableError{"an answer without text"}
+			return "", &llm.UnusableError{What: "an answer without text"}
 		case sensitive.Text([]byte(text)) != sensitive.None:
-			return "", &UnusableError{"an answer with sensitive data"}
+			return "", &llm.UnusableError{What: "an answer with sensitive data"}
 		}
 		return text, nil
 	}
-	return "", &UnusableError{"an answer that cannot be cleaned"}
+	return "", &llm.UnusableError{What: "an answer that cannot be cleaned"}
 }
 
-// withoutThoughts returns an answer without the thoughts that some models put
-// before it. One that ends while it still thinks is none.
+// withoutThoughts removes the reasoning that some models put before the answer. An answer that ends within the
+// reasoning is empty.
 func withoutThoughts(s string) string {
 	for _, tag := range []string{"think", "thinking"} {
 		if rest, ok := strings.CutPrefix(strings.TrimSpace(s), "<"+tag+">"); ok {
@@ -54,7 +53,7 @@ func withoutThoughts(s string) string {
 	return s
 }
 
-// cut returns the first n bytes of s, or a little less: no half a character.
+// cut truncates s to at most n bytes, at a character boundary.
 func cut(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -65,7 +64,7 @@ func cut(s string, n int) string {
 	return s[:n]
 }
 
-// hasText tells whether a text has a letter or digit.
+// hasText reports whether a text contains a letter or digit.
 func hasText(s string) bool {
 	return strings.ContainsFunc(s, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) })
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"assay"
+	"assay/internal/llm"
 	"assay/internal/rules/catalog"
 )
 
@@ -20,7 +21,7 @@ const (
 	firstWait = 500 * time.Millisecond // before the first retry; doubles
 )
 
-// generation is one summary to be written.
+// generation is the generation of one summary.
 type generation struct {
 	*Summarizer
 	key    assay.SummaryKey
@@ -29,10 +30,10 @@ type generation struct {
 	leased bool // until the end of run
 }
 
-// run writes the summary and stores it, within the timeout.
+// run generates the summary and stores it, within the timeout.
 func (g *generation) run(ctx context.Context) (summary *assay.InsightSummary, outcome Outcome, err error) {
 	defer func() {
-		if v := recover(); v != nil { // outside of any request, it would end the process
+		if v := recover(); v != nil { // a panic outside of a request would end the process
 			g.cfg.Logger.ErrorContext(ctx, "writing a summary panicked", "insight_id", g.key.InsightID, "panic", v, "stack", string(debug.Stack()))
 			summary, outcome, err = nil, Errored, assay.Errorf(assay.CodeInternal, "writing a summary panicked")
 		}
@@ -73,11 +74,10 @@ func (g *generation) run(ctx context.Context) (summary *assay.InsightSummary, ou
 	return summary, Generated, nil
 }
 
-// errWritten says that somebody else wrote the summary meanwhile.
+// errWritten reports that another process has stored the summary meanwhile.
 var errWritten = errors.New("summary: it is written")
 
-// text returns the text of the summary. Whatever keeps the provider from giving one
-// is unavailable.
+// text returns the text of the summary. Every failure of the provider is CodeUnavailable.
 func (g *generation) text(ctx context.Context) (string, error) {
 	if g.calls.Acquire(ctx, g.key.OrganizationID) != nil {
 		return "", unavailableAs(Paused, afterBusy, "too many summaries are being written")
@@ -86,8 +86,8 @@ func (g *generation) text(ctx context.Context) (string, error) {
 	if err := g.acquire(ctx); err != nil {
 		return "", err
 	}
-	// The flight before this one, or another process, may have ended between the
-	// caller's look into the store and this one's start.
+	// The previous flight, or another process, may have stored the summary after the caller's read and before the
+	// start of this flight.
 	if err := g.unwritten(ctx); err != nil {
 		return "", err
 	}
@@ -108,7 +108,7 @@ func (g *generation) text(ctx context.Context) (string, error) {
 	return g.ask(ctx)
 }
 
-// unwritten returns errWritten when the summary is in the store.
+// unwritten returns errWritten if the summary is in the store.
 func (g *generation) unwritten(ctx context.Context) error {
 	_, err := g.cfg.Store.FindSummary(ctx, g.key)
 	switch {
@@ -120,8 +120,7 @@ func (g *generation) unwritten(ctx context.Context) error {
 	return nil
 }
 
-// acquire waits until no other process writes a summary of the insight. It returns
-// errWritten when one has written this summary.
+// acquire acquires the lease of the insight. It returns errWritten if another process has stored this summary.
 func (g *generation) acquire(ctx context.Context) (err error) {
 	if g.cfg.Leases == nil {
 		return nil
@@ -139,7 +138,7 @@ func (g *generation) acquire(ctx context.Context) (err error) {
 	}
 }
 
-// release lets other processes write a summary of the insight.
+// release releases the lease of the insight.
 func (g *generation) release(ctx context.Context) {
 	if !g.leased {
 		return
@@ -151,7 +150,7 @@ func (g *generation) release(ctx context.Context) {
 	}
 }
 
-// ask asks the provider, with retries, and cleans its answer.
+// ask calls the provider, with retries, and cleans its answer.
 func (g *generation) ask(ctx context.Context) (string, error) {
 	for attempt := 0; ; attempt++ {
 		text, err := g.call(ctx)
@@ -161,41 +160,44 @@ func (g *generation) ask(ctx context.Context) (string, error) {
 		}
 		wait := firstWait << attempt
 		wait = wait/2 + rand.N(wait)
-		var status *StatusError
+		var status *llm.StatusError
 		if errors.As(err, &status) && status.RetryAfter > 0 {
 			wait = status.RetryAfter
 		}
 		deadline, _ := ctx.Deadline()
-		if passing(err) && attempt < retries && wait < time.Until(deadline) && sleep(ctx, wait) == nil {
+		if llm.Transient(err) && attempt < retries && wait < time.Until(deadline) && sleep(ctx, wait) == nil {
 			continue
 		}
 		return "", g.failed(ctx, err, attempt+1)
 	}
 }
 
-// failed reports that the provider gave no summary.
+// failed reports that the provider returned no summary.
 func (g *generation) failed(ctx context.Context, err error, attempts int) error {
 	if g.closing.Err() != nil {
 		return unavailableAs(Paused, afterBusy, "summaries are shutting down")
 	}
+	own := ofPrompt(err)
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = fmt.Errorf("it did not answer within %s", g.cfg.Timeout)
 	}
 	after := afterFailure
-	var status *StatusError
+	var status *llm.StatusError
 	if errors.As(err, &status) && status.RetryAfter > 0 {
 		after = status.RetryAfter
 	}
-	after = max(after, g.pause.failed(g.cfg.Now(), after))
+	if !own {
+		after = max(after, g.pause.failed(g.cfg.Now(), after))
+	}
 	g.cfg.Logger.WarnContext(ctx, "the language model gave no summary",
 		"insight_id", g.key.InsightID, "model", g.key.Model, "attempts", attempts, "error", err)
 	return unavailableAs(Failed, after, "the language model gave no summary: %w", err)
 }
 
-// call asks the provider once.
+// call calls the provider once.
 func (g *generation) call(ctx context.Context) (string, error) {
 	began := g.cfg.Now()
-	answer, err := g.cfg.Provider.Write(ctx, g.prompt)
+	answer, err := g.cfg.Provider.Write(ctx, g.prompt.Rules, g.prompt.Document)
 	if err == nil {
 		info := g.rule.Info()
 		answer, err = clean(answer, hostsOf(info.Description, info.Rationale, info.Remediation))
@@ -204,22 +206,22 @@ func (g *generation) call(ctx context.Context) (string, error) {
 	return answer, err
 }
 
-// After so many generations in a row without an answer, the provider is left alone
-// for a while. Then one more failure is enough.
+// After this number of consecutive failed generations, the provider is paused. After the pause, one more failure
+// pauses it again.
 const (
 	maxFailures = 3
 	minPause    = 15 * time.Second
 	maxPause    = 5 * time.Minute
 )
 
-// pause keeps a provider that fails from being asked over and over.
+// pause suspends calls to a failing provider.
 type pause struct {
 	mu       sync.Mutex
 	failures int // in a row
 	until    time.Time
 }
 
-// left returns how long the provider is left alone from now on.
+// left returns the remaining time of the pause.
 func (p *pause) left(now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -232,8 +234,7 @@ func (p *pause) succeeded() {
 	p.failures, p.until = 0, time.Time{}
 }
 
-// failed counts a failure after which the provider wants to be left alone for a
-// while. It returns how long it will be.
+// failed counts a failure. wish is the delay that the provider requested. failed returns the length of the pause.
 func (p *pause) failed(now time.Time, wish time.Duration) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()

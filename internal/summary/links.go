@@ -12,20 +12,19 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-// linkRemoved stands in the place of a URL.
+// linkRemoved replaces a URL.
 const linkRemoved = "(link removed)"
 
-// urlShape finds what readers of Markdown make a link of, and URLs of any scheme.
+// urlShape matches URLs of any scheme, and texts that Markdown renderers link automatically.
 var urlShape = regexp.MustCompile("(?i)[a-z][a-z0-9+.-]*://[^\\s<>\"'`|]+|www\\.[^\\s<>\"'`|]+")
 
-// trimURL returns a URL without what ends the sentence in which it stands.
+// trimURL removes trailing punctuation from a URL.
 func trimURL(u string) string { return strings.TrimRight(u, ".,;:!?)]}*_") }
 
-// linkShape is the form of URLs that every reader takes apart in the same way: no
-// user, port, escape or bracket, and no second URL.
+// linkShape matches URLs that all parsers parse alike: no user, port, escape or bracket, and no second URL.
 var linkShape = regexp.MustCompile(`^https?://[A-Za-z0-9.-]+(/[A-Za-z0-9/._#?=+,-]*)?$`)
 
-// linkTo tells whether u is a URL of one of the hosts.
+// linkTo reports whether u is a URL of one of the hosts.
 func linkTo(u string, hosts map[string]bool) bool {
 	if !linkShape.MatchString(u) {
 		return false
@@ -34,9 +33,8 @@ func linkTo(u string, hosts map[string]bool) bool {
 	return err == nil && hosts[strings.ToLower(parsed.Host)] && !strings.Contains(strings.ToLower(parsed.Path), "www.")
 }
 
-// ownURL tells whether a URL in code speaks of the reader's own systems: a
-// placeholder, a host without a domain or of a private one, a private or loopback
-// address.
+// ownURL reports whether a URL in code refers to the reader's own systems: a placeholder, a host without a domain or
+// in a private one, or a private or loopback address.
 func ownURL(u string) bool {
 	_, rest, ok := strings.Cut(u, "://")
 	if !ok {
@@ -69,7 +67,7 @@ func ownURL(u string) bool {
 	return false
 }
 
-// hostsOf returns the hosts to which Markdown texts of this program link.
+// hostsOf returns the hosts that Markdown texts of this program link to.
 func hostsOf(texts ...string) map[string]bool {
 	hosts := make(map[string]bool)
 	for _, t := range texts {

@@ -23,8 +23,8 @@ var markdown = goldmark.New()
 // maxNested is how deep lists and quotes are nested; deeper ones lie flat.
 const maxNested = 5
 
-// rewrite reads Markdown and writes it anew from what is harmless; without emphasis
-// if it is to be flat. prose tells whether there is text besides headings.
+// rewrite parses Markdown and writes it again from safe elements, without emphasis if flat is set. prose reports
+// whether it contains text besides headings.
 func rewrite(source string, hosts map[string]bool, flat bool) (result string, prose bool) {
 	doc := markdown.Parser().Parse(text.NewReader([]byte(source)))
 	if only, ok := doc.FirstChild().(*ast.FencedCodeBlock); ok && doc.ChildCount() == 1 {
@@ -346,7 +346,7 @@ func (w *writer) link(label, destination string) piece {
 	return piece{text: "[" + b.String() + "](" + destination + ")", markup: true}
 }
 
-// unbracket takes out of a link's text what would have to be escaped twice.
+// unbracket removes characters from a link's text that would need double escaping.
 func unbracket(r rune) rune {
 	if strings.ContainsRune("[]`*\\", r) {
 		return -1
@@ -455,5 +455,5 @@ func escape(b *strings.Builder, s string, start bool, next string) {
 	}
 }
 
-// isWord tells whether a byte is a part of a word, as far as one byte tells.
+// isWord reports whether a byte is part of a word, as far as one byte shows.
 func isWord(c byte) bool { return isAlnum(c) || c >= 0x80 }

@@ -24,9 +24,8 @@ const (
 // notShown describes a name in the place of it.
 func notShown(reason string) string { return "(not shown: " + reason + ")" }
 
-// part returns a value of an attribute that names something, such as a part of a
-// service's key, as a document shows it; "" for one that was not sent. Numbers in
-// it stay.
+// part returns the form of an attribute value for the document, for an attribute that names something, such as a part
+// of a service's key. It returns "" for an absent value. Numbers are kept.
 func part(key, v string) string {
 	if v == "" {
 		return ""
@@ -44,8 +43,7 @@ func token(run string, _ bool) bool { return len(run) > maxRun && id(run) }
 
 var versionShape = regexp.MustCompile(`^v?[0-9][0-9A-Za-z.+_-]{0,31}$`)
 
-// versionPart is part for a version, which may have characters that names have
-// not and digits that mean something.
+// versionPart is part for a version, which may contain more characters than a name and significant digits.
 func versionPart(key, v string) string {
 	if versionShape.MatchString(v) && sensitive.Named([]byte(key), []byte(v)) == sensitive.None && reads(v) == "" {
 		return withoutIDs(v, token)
@@ -53,9 +51,8 @@ func versionPart(key, v string) string {
 	return part(key, v)
 }
 
-// name returns a name that telemetry gave as a document shows it: the name itself
-// when it has the shape of an identifier, holds nothing sensitive and does not
-// read like text, with ids taken out of it. Otherwise a description.
+// name returns the form of a name from telemetry for the document: the name, with ids replaced, if it has the form of
+// an identifier, contains nothing sensitive and does not read like prose. Otherwise it returns a description.
 func name(v string) string { return shownName(v, unfitName, variable) }
 
 // spanName is name for the name of a span, which may have an operation before or
@@ -85,7 +82,7 @@ func shownName(v string, unfit func(string) string, variable func(run string, se
 	return withoutIDs(v, variable)
 }
 
-// unfitName says why a name is not shown, "" when it is.
+// unfitName returns the reason why a name is not shown, or "" if it is shown.
 func unfitName(v string) string {
 	if len(v) > maxName {
 		return "a long name"
@@ -129,7 +126,7 @@ var operations = words(`GET HEAD POST PUT PATCH DELETE OPTIONS CONNECT TRACE QUE
 	find insert update delete aggregate count distinct findAndModify
 	send publish receive process create settle consume poll ack deliver subscribe request response query connect`)
 
-// operation tells whether v is two words, one of them an operation.
+// operation reports whether v is two words, one of them an operation.
 func operation(v string) bool {
 	a, b, ok := strings.Cut(v, " ")
 	return ok && a != "" && b != "" && !strings.ContainsAny(b, " \t\n") && (operations[a] || operations[b])
@@ -172,7 +169,7 @@ var (
 // maxProse is how many words of prose a name may have.
 const maxProse = 1
 
-// reads says what a name of ASCII reads like, "" for a name.
+// reads returns what an ASCII name reads like, or "" if it reads like a name.
 func reads(v string) string {
 	const text = "a name that reads like text"
 	all, said := 0, 0
@@ -209,8 +206,8 @@ func reads(v string) string {
 	return ""
 }
 
-// commanding tells whether a command begins a word of v, or stands anywhere in a
-// long one, whatever its case, read backwards too, and with digits for letters.
+// commanding reports whether a command begins a word of v or occurs anywhere in a long one. It ignores case, and also
+// checks the reversed text and digits in place of letters.
 func commanding(run string) bool {
 	if len(run) < 5 {
 		return false
@@ -286,14 +283,13 @@ func withoutIDs(v string, variable func(run string, segment bool) bool) string {
 	return b.String()
 }
 
-// variable tells whether a run tells one user, order or build from another: a long
-// number, any number that is a segment of a path, a hash, a token.
+// variable reports whether a run identifies one user, order or build: a long number, any number that is a path
+// segment, a hash, or a token.
 func variable(run string, segment bool) bool {
 	return id(run) || segment && digits(run) == len(run)
 }
 
-// id tells whether a run of letters and digits is no word: a long number, a hash, a
-// token.
+// id reports whether a run of letters and digits is not a word: a long number, a hash, or a token.
 func id(run string) bool {
 	n, changes := digits(run), 0
 	if n == len(run) {

@@ -5,57 +5,36 @@ package summary
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
-	"time"
+
+	"assay/internal/llm"
 )
 
-// Provider is a language model somewhere. Implementations may be used
-// concurrently.
+// Provider is the client of a language model. Implementations must be safe for concurrent use.
 type Provider interface {
 	// Model returns the name of the model.
 	Model() string
-	// Write asks the model once and returns its text as it is. It makes no
-	// retries. A response that is no success is a *StatusError, an exchange
-	// without a whole response a *BrokenError, a response without a text an
-	// *UnusableError. Errors hold nothing of the request and of the response.
-	Write(ctx context.Context, p *Prompt) (string, error)
+	// Write asks the model once for a text about a document. Errors are those of llm.Client.
+	Write(ctx context.Context, system, document string) (string, error)
 }
 
-// StatusError is a response that is no success.
-type StatusError struct {
-	Status     int
-	RetryAfter time.Duration // when to try again, 0 when it does not say
-}
-
-func (e *StatusError) Error() string { return fmt.Sprintf("it answered with status %d", e.Status) }
-
-// BrokenError is an exchange without a whole response.
-type BrokenError struct{ Err error }
-
-func (e *BrokenError) Error() string { return "the connection failed: " + e.Err.Error() }
-
-func (e *BrokenError) Unwrap() error { return e.Err }
-
-// UnusableError is a response from which no summary can be made.
-type UnusableError struct{ What string } // such as "a refusal"
-
-func (e *UnusableError) Error() string { return "it gave " + e.What }
-
-// passing tells whether the same request may succeed a little later.
-func passing(err error) bool {
-	switch callOutcome(err) {
-	case CallLimited, CallError, CallBroken:
-		return true
-	default:
-		return false
+// ofPrompt reports whether a failure is one of the prompt, which holds what an organization
+// sent, and says nothing about the provider: it must not pause the summaries of others.
+func ofPrompt(err error) bool {
+	var status *llm.StatusError
+	if errors.As(err, &status) {
+		switch status.Status {
+		case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity: // a content filter, too
+			return true
+		}
 	}
+	return callOutcome(err) == CallUnusable
 }
 
 func callOutcome(err error) CallOutcome {
 	var (
-		status *StatusError
-		broken *BrokenError
+		status *llm.StatusError
+		broken *llm.BrokenError
 	)
 	switch {
 	case err == nil:

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/singleflight"
+
 	"assay"
 	"assay/internal/fair"
 	"assay/internal/rules/catalog"
@@ -22,65 +24,64 @@ const (
 
 const (
 	maxCalls    = 8               // generations at a time
-	maxFlights  = 64              // generations in flight, most of them waiting; see fair.Calls
+	maxFlights  = 64              // generations in flight, most of them waiting; see fair.Limiter
 	saveTimeout = 5 * time.Second // beyond the timeout, for what has been paid for
 
 	leasePrefix = "summary:"
 	leaseWait   = 250 * time.Millisecond // between looks at what another process writes
 )
 
-// Config says who writes summaries and where they are kept.
+// Config configures a Summarizer.
 type Config struct {
 	Store    assay.SummaryStore
 	Provider Provider
-	// DailyCalls is how many summaries an organization may have written on one
-	// UTC day. Retries do not count, failures do. 0: no limit.
+	// DailyCalls limits the generations of an organization per UTC day. Retries do not count, failures do. 0: no
+	// limit.
 	DailyCalls int
-	// Timeout bounds a generation with its retries. Default DefaultTimeout.
+	// Timeout limits a generation including its retries. Default: DefaultTimeout.
 	Timeout time.Duration
-	// Leases has the processes that work for the store write a summary one at a time,
-	// so that the others find it written. Default: this is the only process.
+	// Leases serializes the generations of a summary among the processes of the store, so that only one generates it.
+	// Default: this is the only process.
 	Leases Leases
 	// Now returns the time. Default time.Now.
 	Now func() time.Time
-	// Logger hears of failures. Default: nobody.
+	// Logger logs failures. Default: none.
 	Logger *slog.Logger
-	// Observe, if set, is told what became of every request for a summary.
+	// Observe, if set, is called with the outcome of every request for a summary.
 	Observe func(Outcome)
-	// ObserveCall, if set, is told of every call to the provider, retries included.
+	// ObserveCall, if set, is called after every call to the provider, including retries.
 	ObserveCall func(CallOutcome, time.Duration)
 }
 
-// Leases gives out leases, each to one process at a time. Implementations may be
-// used concurrently.
+// Leases acquires leases, each for one process at a time. Implementations must be safe for concurrent use.
 type Leases interface {
-	// Acquire takes a lease until Release. It returns whether it has it.
+	// Acquire acquires a lease until Release. It reports whether it succeeded.
 	Acquire(ctx context.Context, name string) (bool, error)
 	Release(ctx context.Context, name string) error
 }
 
-// Outcome is what became of a request for a summary.
+// Outcome is the outcome of a request for a summary.
 type Outcome string
 
-// The outcomes.
+// Outcomes of requests.
 const (
 	Cached    Outcome = "cached"    // it was in the store
 	Generated Outcome = "generated" // it was written for this request
 	Shared    Outcome = "shared"    // it was being written for another request
 	Limited   Outcome = "limited"   // the day's calls are used up
-	Paused    Outcome = "paused"    // the provider failed lately, or too many wait
+	Paused    Outcome = "paused"    // the provider failed recently, or too many requests wait
 	Failed    Outcome = "failed"    // the provider failed
 	Errored   Outcome = "error"     // the store failed, or the insight is gone
-	Canceled  Outcome = "canceled"  // the caller left
+	Canceled  Outcome = "canceled"  // the caller disconnected
 )
 
 // Outcomes are all outcomes of a request.
 var Outcomes = []Outcome{Cached, Generated, Shared, Limited, Paused, Failed, Errored, Canceled}
 
-// CallOutcome is what became of one call to the provider.
+// CallOutcome is the outcome of one call to the provider.
 type CallOutcome string
 
-// The outcomes of calls.
+// Outcomes of calls.
 const (
 	CallOK       CallOutcome = "ok"
 	CallRefused  CallOutcome = "refused"  // another 3xx or 4xx, such as for a wrong key
@@ -94,7 +95,7 @@ const (
 // CallOutcomes are all outcomes of a call.
 var CallOutcomes = []CallOutcome{CallOK, CallRefused, CallLimited, CallError, CallBroken, CallTimeout, CallUnusable}
 
-// Summarizer implements assay.Summarizer. It may be used concurrently.
+// Summarizer implements assay.Summarizer. It is safe for concurrent use.
 type Summarizer struct {
 	cfg   Config
 	calls *fair.Semaphore // for generations, by organization
@@ -104,9 +105,11 @@ type Summarizer struct {
 	close   context.CancelFunc
 	running sync.WaitGroup
 
-	mu      sync.Mutex
-	flights map[assay.SummaryKey]*flight // of running; nil once closed
-	begun   *fair.Calls                  // flights by organization
+	flights singleflight.Group // by key
+	begun   *fair.Limiter      // flights by organization
+
+	mu     sync.Mutex
+	closed bool
 }
 
 var _ assay.Summarizer = (*Summarizer)(nil)
@@ -129,20 +132,19 @@ func New(c Config) *Summarizer {
 		c.ObserveCall = func(CallOutcome, time.Duration) {}
 	}
 	s := &Summarizer{
-		cfg:     c,
-		calls:   fair.NewSemaphore(maxCalls, maxCalls),
-		flights: make(map[assay.SummaryKey]*flight),
-		begun:   fair.NewCalls(maxFlights),
+		cfg:   c,
+		calls: fair.NewSemaphore(maxCalls, maxCalls),
+		begun: fair.NewLimiter(maxFlights),
 	}
 	s.closing, s.close = context.WithCancel(context.Background())
 	return s
 }
 
-// Close ends what is under way and waits for it.
+// Close cancels generations and waits for them.
 func (s *Summarizer) Close() {
 	s.close()
 	s.mu.Lock()
-	s.flights = nil
+	s.closed = true
 	s.mu.Unlock()
 	s.running.Wait()
 	if p, ok := s.cfg.Provider.(interface{ CloseIdleConnections() }); ok {
@@ -150,7 +152,7 @@ func (s *Summarizer) Close() {
 	}
 }
 
-// unavailable is CodeUnavailable with a time to wait.
+// unavailable is a CodeUnavailable error with a delay.
 type unavailable struct {
 	err     *assay.Error
 	after   time.Duration
@@ -160,10 +162,10 @@ type unavailable struct {
 func (e *unavailable) Error() string { return e.err.Error() }
 func (e *unavailable) Unwrap() error { return e.err }
 
-// RetryAfter returns when to try again.
+// RetryAfter returns the delay before the next attempt.
 func (e *unavailable) RetryAfter() time.Duration { return e.after }
 
-// How long callers are told to wait.
+// Delays that are returned to callers.
 const (
 	afterFailure = 10 * time.Second
 	afterBusy    = 5 * time.Second
@@ -173,19 +175,15 @@ func unavailableAs(outcome Outcome, after time.Duration, format string, args ...
 	return &unavailable{err: assay.Errorf(assay.CodeUnavailable, format, args...), after: after, outcome: outcome}
 }
 
-// flight is a summary that is being written. Its results are set before done is
-// closed.
-type flight struct {
-	done    chan struct{}
-	outcome Outcome
+// written is the result of a flight.
+type written struct {
 	summary *assay.InsightSummary
-	err     error
+	outcome Outcome
 }
 
-// Summarize implements assay.Summarizer. Callers that ask for the same summary at
-// the same time share one generation, which ends with its own deadline and not
-// with the caller that began it. What is written is in the store before anybody
-// gets it; failures are not kept.
+// Summarize implements assay.Summarizer. Concurrent callers for the same summary share one generation, which has its
+// own deadline and continues when the first caller disconnects. A summary is stored before it is returned. Failures
+// are not cached.
 func (s *Summarizer) Summarize(ctx context.Context, i *assay.Insight) (*assay.InsightSummary, error) {
 	summary, outcome, err := s.summarize(ctx, i)
 	s.cfg.Observe(outcome)
@@ -204,27 +202,28 @@ func (s *Summarizer) summarize(ctx context.Context, i *assay.Insight) (*assay.In
 	case assay.ErrorCode(err) != assay.CodeNotFound:
 		return nil, Errored, err
 	}
-	f, mine, err := s.board(ctx, g)
-	if err != nil {
-		return nil, Paused, err
-	}
+	mine := false
+	flight := s.flights.DoChan(fmt.Sprint(g.key), func() (any, error) {
+		mine = true
+		return s.write(context.WithoutCancel(ctx), g)
+	})
 	select {
 	case <-ctx.Done():
 		return nil, Canceled, fmt.Errorf("summary: wait for the summary of insight %s: %w", i.ID, context.Cause(ctx))
-	case <-f.done:
+	case r := <-flight:
+		w := r.Val.(written)
+		if r.Err != nil {
+			return nil, w.outcome, r.Err
+		}
+		summary := *w.summary
+		if !mine {
+			summary.Cached, w.outcome = true, Shared
+		}
+		return &summary, w.outcome, nil
 	}
-	if f.err != nil {
-		return nil, f.outcome, f.err
-	}
-	summary := *f.summary
-	if mine {
-		return &summary, f.outcome, nil
-	}
-	summary.Cached = true
-	return &summary, Shared, nil
 }
 
-// generation returns what writing a summary of an insight starts from.
+// generation returns a new generation for an insight.
 func (s *Summarizer) generation(i *assay.Insight) (*generation, error) {
 	rule, ok := catalog.ByInsightType(i.Type)
 	if !ok { // written by a newer replica during an upgrade
@@ -243,8 +242,8 @@ func (s *Summarizer) generation(i *assay.Insight) (*generation, error) {
 	}, nil
 }
 
-// CachedSummary returns what Summarize would return without a call to the model, and
-// CodeNotFound when there is nothing. It counts as no request for a summary.
+// CachedSummary returns the result of Summarize if it needs no call to the model, else CodeNotFound. It is not counted
+// as a request for a summary.
 func (s *Summarizer) CachedSummary(ctx context.Context, i *assay.Insight) (*assay.InsightSummary, error) {
 	g, err := s.generation(i)
 	if err != nil {
@@ -258,30 +257,22 @@ func (s *Summarizer) CachedSummary(ctx context.Context, i *assay.Insight) (*assa
 	return found, nil
 }
 
-// board returns the flight for a key, which it starts when there is none. mine
-// tells that it did.
-func (s *Summarizer) board(ctx context.Context, g *generation) (f *flight, mine bool, err error) {
+// write generates a summary for all callers that wait for it, unless there are too many.
+func (s *Summarizer) write(ctx context.Context, g *generation) (w written, err error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case s.flights == nil:
-		return nil, false, unavailableAs(Paused, afterBusy, "summaries are shutting down")
-	case s.flights[g.key] != nil:
-		return s.flights[g.key], false, nil
-	case !s.begun.Begin(g.key.OrganizationID):
-		return nil, false, unavailableAs(Paused, afterBusy, "too many summaries are being written")
-	}
-	f = &flight{done: make(chan struct{})}
-	s.flights[g.key] = f
-	s.running.Go(func() {
-		defer close(f.done)
-		f.summary, f.outcome, f.err = g.run(context.WithoutCancel(ctx))
-		s.mu.Lock()
-		delete(s.flights, g.key)
-		s.begun.End(g.key.OrganizationID)
+	if s.closed {
 		s.mu.Unlock()
-	})
-	return f, true, nil
+		return written{outcome: Paused}, unavailableAs(Paused, afterBusy, "summaries are shutting down")
+	}
+	s.running.Add(1)
+	s.mu.Unlock()
+	defer s.running.Done()
+	if !s.begun.Acquire(g.key.OrganizationID, 1) {
+		return written{outcome: Paused}, unavailableAs(Paused, afterBusy, "too many summaries are being written")
+	}
+	defer s.begun.Release(g.key.OrganizationID, 1)
+	w.summary, w.outcome, err = g.run(ctx)
+	return w, err
 }
 
 // sleep waits for d or the end of the context.

@@ -15,6 +15,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"assay/internal/llm"
+
 	"github.com/stretchr/testify/require"
 
 	"assay"
@@ -91,7 +93,7 @@ type model struct {
 
 func (m *model) Model() string { return m.name }
 
-func (m *model) Write(ctx context.Context, p *Prompt) (string, error) {
+func (m *model) Write(ctx context.Context, system, document string) (string, error) {
 	m.mu.Lock()
 	m.calls = append(m.calls, time.Now())
 	m.busy++
@@ -112,7 +114,7 @@ func (m *model) Write(ctx context.Context, p *Prompt) (string, error) {
 	case error:
 		return "", next
 	default:
-		if p.Rules == "" || p.Document == "" {
+		if system == "" || document == "" {
 			return "", errors.New("an empty prompt")
 		}
 		return next.(string), nil
@@ -125,7 +127,7 @@ func hang(ctx context.Context) (string, error) {
 }
 
 func status(code int, after ...time.Duration) error {
-	e := &StatusError{Status: code}
+	e := &llm.StatusError{Status: code}
 	if len(after) > 0 {
 		e.RetryAfter = after[0]
 	}
@@ -286,7 +288,7 @@ func TestOneCall(t *testing.T) {
 		require.Equal(t, 1, mine)
 		require.Len(t, f.calls(), 1)
 		require.Equal(t, map[Outcome]int{Generated: 1, Shared: 99}, f.outcomes)
-		require.Empty(t, f.flights)
+		require.Zero(t, f.begun.InUse())
 	})
 }
 
@@ -332,7 +334,7 @@ func TestCallersLeave(t *testing.T) {
 }
 
 func TestRetries(t *testing.T) {
-	broken := &BrokenError{errors.New("connection reset")}
+	broken := &llm.BrokenError{Err: errors.New("connection reset")}
 	for name, tt := range map[string]struct {
 		script []any
 		calls  int
@@ -350,7 +352,7 @@ func TestRetries(t *testing.T) {
 		"wrong key":         {[]any{status(401), answer}, 1, 0, 0, 10 * time.Second},
 		"unknown model":     {[]any{status(404), answer}, 1, 0, 0, 10 * time.Second},
 		"redirect":          {[]any{status(307), answer}, 1, 0, 0, 10 * time.Second},
-		"unusable":          {[]any{&UnusableError{"a refusal"}, answer}, 1, 0, 0, 10 * time.Second},
+		"unusable":          {[]any{&llm.UnusableError{What: "a refusal"}, answer}, 1, 0, 0, 10 * time.Second},
 		"no text":           {[]any{"<script>x</script>", answer}, 1, 0, 0, 10 * time.Second},
 		"hangs":             {[]any{hang, answer}, 1, 30 * time.Second, 30 * time.Second, 10 * time.Second},
 		"hangs at last":     {[]any{status(500), hang, answer}, 2, 30 * time.Second, 30 * time.Second, 10 * time.Second},
@@ -424,7 +426,7 @@ func TestAtATime(t *testing.T) {
 		require.Len(t, f.calls(), maxFlights+1)
 		require.Equal(t, maxCalls, f.model.most)
 		require.Equal(t, map[Outcome]int{Generated: maxFlights + 1, Paused: 1}, f.outcomes)
-		require.Zero(t, f.begun.Len())
+		require.Zero(t, f.begun.InUse())
 
 		// Those who get no turn before their time is over fail.
 		f.script(slices.Repeat([]any{hang}, maxCalls+1)...)
@@ -463,6 +465,27 @@ func TestDailyCalls(t *testing.T) {
 		_, err = f.Summarize(t.Context(), numbered(2))
 		require.NoError(t, err)
 	})
+}
+
+// TestPromptsThatFail: what an organization has in its telemetry can make a model, or the
+// content filter before it, give no summary. Others get theirs.
+func TestPromptsThatFail(t *testing.T) {
+	for name, failure := range map[string]any{
+		"refused": &llm.UnusableError{What: "a refusal"}, "no text": "<script>x</script>", "content filter": status(400), "too long": status(413),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFixture(t)
+				f.script(slices.Repeat([]any{failure}, 2*maxFailures)...)
+				for range 2 * maxFailures {
+					require.Equal(t, afterFailure, f.unavailable(insight()))
+				}
+				f.script(answer)
+				_, err := f.Summarize(t.Context(), numbered(2))
+				require.NoError(t, err)
+			})
+		})
+	}
 }
 
 // TestPause: a provider that fails again and again is left alone.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package summarytest
+package llmtest
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -25,7 +26,9 @@ type Request struct {
 	Model  string
 	System string // the texts of the role system
 	User   string // the texts of the role user
-	Body   string // as it came
+	// Tools are the names of the tools that it may call, Results what its calls have led to, in order.
+	Tools, Results []string
+	Body           string // as it came
 }
 
 // Prompt returns everything that the model was shown.
@@ -41,7 +44,11 @@ type Reply struct {
 	Text   string // what the model says
 	Finish string // finish_reason or stop_reason; default the one of a whole answer
 	Tool   bool   // the model calls a tool
-	Refuse string // the text of a refusal
+	Empty  bool   // the model says nothing
+	Calls  []Call // that it makes; Tool is not needed
+	// Input and Output are the tokens of the usage; default 1. Negative ones are sent as they are.
+	Input, Output int
+	Refuse        string // the text of a refusal
 
 	Raw   string          // body in place of one in the wire format
 	Hang  bool            // no answer before the client leaves
@@ -50,6 +57,9 @@ type Reply struct {
 	Break bool            // the connection breaks before an answer
 	After <-chan struct{} // wait for it first
 }
+
+// Call is a call of a tool. Arguments is JSON; the format of OpenAI can send any text.
+type Call struct{ Name, Arguments string }
 
 // Server is the model. Its methods may be called concurrently.
 type Server struct {
@@ -213,6 +223,10 @@ func parse(body []byte) (Request, error) {
 			Role    string
 			Content json.RawMessage
 		}
+		Tools []struct {
+			Name     string
+			Function struct{ Name string }
+		}
 	}
 	if err := json.Unmarshal(body, &wire); err != nil {
 		return r, err
@@ -222,11 +236,29 @@ func parse(body []byte) (Request, error) {
 		switch m.Role {
 		case "system", "developer":
 			r.System += content(m.Content)
+		case "tool":
+			r.Results = append(r.Results, content(m.Content))
 		default:
+			r.Results = append(r.Results, results(m.Content)...)
 			r.User += content(m.Content)
 		}
 	}
+	for _, t := range wire.Tools {
+		r.Tools = append(r.Tools, t.Name+t.Function.Name)
+	}
 	return r, nil
+}
+
+// results returns the results of tools in a message of Anthropic's format.
+func results(raw json.RawMessage) (all []string) {
+	var parts []struct{ Type, Content string }
+	_ = json.Unmarshal(raw, &parts) // a string has none
+	for _, p := range parts {
+		if p.Type == "tool_result" {
+			all = append(all, p.Content)
+		}
+	}
+	return all
 }
 
 // content returns the text of a message: a string, or a list of parts.
@@ -251,9 +283,13 @@ func (r Reply) body(messages bool) string {
 		return `{"error": {"type": "test", "message": "the script says so"}}`
 	}
 	text := r.Text
-	if text == "" && !r.Tool && r.Refuse == "" {
+	if text == "" && !r.Tool && r.Refuse == "" && len(r.Calls) == 0 && !r.Empty {
 		text = DefaultAnswer
 	}
+	if r.Tool {
+		r.Calls = []Call{{"f", "{}"}}
+	}
+	r.Input, r.Output = cmp.Or(r.Input, 1), cmp.Or(r.Output, 1)
 	if messages {
 		return r.anthropic(text)
 	}
@@ -263,8 +299,12 @@ func (r Reply) body(messages bool) string {
 func (r Reply) openAI(text string) string {
 	message := object{"role": "assistant", "content": text}
 	finish := "stop"
-	if r.Tool {
-		message["tool_calls"] = []object{{"id": "1", "type": "function", "function": object{"name": "f", "arguments": "{}"}}}
+	if len(r.Calls) > 0 {
+		calls := []object{}
+		for i, c := range r.Calls {
+			calls = append(calls, object{"id": strconv.Itoa(i), "type": "function", "function": object{"name": c.Name, "arguments": c.Arguments}})
+		}
+		message["tool_calls"] = calls
 		finish = "tool_calls"
 	}
 	if r.Refuse != "" {
@@ -276,7 +316,7 @@ func (r Reply) openAI(text string) string {
 	return encode(object{
 		"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "test",
 		"choices": []object{{"index": 0, "finish_reason": finish, "message": message}},
-		"usage":   object{"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
+		"usage":   object{"prompt_tokens": r.Input, "completion_tokens": r.Output, "total_tokens": r.Input + r.Output},
 	})
 }
 
@@ -286,8 +326,12 @@ func (r Reply) anthropic(text string) string {
 	if text != "" {
 		blocks = append(blocks, object{"type": "text", "text": text})
 	}
-	if r.Tool {
-		blocks = append(blocks, object{"type": "tool_use", "id": "1", "name": "f", "input": object{}})
+	for i, c := range r.Calls {
+		var input any = c.Arguments // where OpenAI has a text, Anthropic has any value
+		if json.Valid([]byte(c.Arguments)) {
+			input = json.RawMessage(c.Arguments)
+		}
+		blocks = append(blocks, object{"type": "tool_use", "id": strconv.Itoa(i), "name": c.Name, "input": input})
 		finish = "tool_use"
 	}
 	if r.Refuse != "" {
@@ -298,7 +342,7 @@ func (r Reply) anthropic(text string) string {
 	}
 	return encode(object{
 		"id": "msg_1", "type": "message", "role": "assistant", "model": "test", "content": blocks, "stop_reason": finish,
-		"usage": object{"input_tokens": 1, "output_tokens": 1},
+		"usage": object{"input_tokens": r.Input, "output_tokens": r.Output},
 	})
 }
 

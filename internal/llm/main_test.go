@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package provider_test
+package llm_test
 
 import (
 	"testing"

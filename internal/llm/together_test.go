@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package provider_test
+package llm_test
 
 import (
 	"path/filepath"
@@ -13,11 +13,11 @@ import (
 
 	"assay"
 	"assay/internal/delta"
+	"assay/internal/llm"
+	"assay/internal/llm/llmtest"
 	"assay/internal/rules/catalog"
 	"assay/internal/store/sqlite"
 	"assay/internal/summary"
-	"assay/internal/summary/provider"
-	"assay/internal/summary/summarytest"
 )
 
 // TestTogether: a hundred callers, a model over HTTP and a store in a file make one
@@ -25,14 +25,14 @@ import (
 func TestTogether(t *testing.T) {
 	for _, k := range kinds {
 		t.Run(k.kind, func(t *testing.T) {
-			model := summarytest.New(t)
+			model := llmtest.New(t)
 			release := make(chan struct{})
-			model.Script(summarytest.Reply{After: release})
+			model.Script(llmtest.Reply{After: release})
 			path := filepath.Join(t.TempDir(), "assay.db")
 			store := openStore(t, path)
 			i := storedInsight(t, store)
 			s := summary.New(summary.Config{
-				Store: store, Provider: open(t, provider.Config{Kind: k.kind, URL: model.URL, Model: "m", APIKey: key}), DailyCalls: 1,
+				Store: store, Provider: open(t, llm.Config{Kind: k.kind, URL: model.URL, Model: "m", APIKey: key}), DailyCalls: 1,
 			})
 			defer s.Close()
 
@@ -48,7 +48,7 @@ func TestTogether(t *testing.T) {
 					}
 				})
 			}
-			require.Eventually(t, func() bool { return len(model.Requests()) == 1 }, 10*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return len(model.Requests()) == 1 }, time.Minute, time.Millisecond)
 			close(release)
 			wg.Wait()
 			require.EqualValues(t, 1, written.Load())
@@ -56,7 +56,7 @@ func TestTogether(t *testing.T) {
 			require.Contains(t, model.Requests()[0].User, "checkout")
 
 			again := summary.New(summary.Config{
-				Store: openStore(t, path), Provider: open(t, provider.Config{Kind: k.kind, URL: model.URL, Model: "m"}), DailyCalls: 1,
+				Store: openStore(t, path), Provider: open(t, llm.Config{Kind: k.kind, URL: model.URL, Model: "m"}), DailyCalls: 1,
 			})
 			defer again.Close()
 			got, err := again.Summarize(t.Context(), i)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package provider
+package llm
 
 import (
 	"bytes"
@@ -13,8 +13,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"assay/internal/summary"
 )
 
 const (
@@ -24,8 +22,8 @@ const (
 	idleTimeout    = time.Minute
 )
 
-// client sends the requests of an SDK. It follows no redirect, as that would take
-// the key elsewhere, and reads no body of an error, which may quote the request.
+// client sends requests to a provider. It follows no redirect, which would send the key
+// elsewhere, and reads no body of an error, which may quote the request.
 type client struct{ http http.Client }
 
 func newClient(wrap func(http.RoundTripper) http.RoundTripper) *client {
@@ -47,7 +45,7 @@ func newClient(wrap func(http.RoundTripper) http.RoundTripper) *client {
 	return c
 }
 
-// Do implements the interface of both SDKs. The response of a success is whole.
+// Do sends a request and reads the whole body of a successful response.
 func (c *client) Do(req *http.Request) (*http.Response, error) {
 	resp, err := c.http.Do(req)
 	if err != nil {
@@ -55,17 +53,17 @@ func (c *client) Do(req *http.Request) (*http.Response, error) {
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		return nil, &summary.StatusError{Status: resp.StatusCode, RetryAfter: retryAfter(resp.Header)}
+		return nil, &StatusError{Status: resp.StatusCode, RetryAfter: retryAfter(resp.Header)}
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxResponse+1))
 	switch {
 	case err != nil:
 		return nil, failure(req.Context(), err)
 	case len(body) > maxResponse:
-		return nil, &summary.UnusableError{What: "a response that is too large"}
+		return nil, &UnusableError{What: "a response that is too large"}
 	}
 	resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-	// What else it may be called, it has to be JSON.
+	// Force JSON: some providers send another Content-Type.
 	resp.Header.Set("Content-Type", "application/json")
 	return resp, nil
 }
@@ -82,15 +80,15 @@ func failure(ctx context.Context, err error) error {
 	if errors.As(err, &u) {
 		err = u.Err
 	}
-	return &summary.BrokenError{Err: err}
+	return &BrokenError{Err: err}
 }
 
-// sdkError returns an error of an SDK without what it might quote of a response.
-func sdkError(ctx context.Context, err error) error {
+// clientError returns an error of a client without what it may quote of a response.
+func clientError(ctx context.Context, err error) error {
 	var (
-		status   *summary.StatusError
-		broken   *summary.BrokenError
-		unusable *summary.UnusableError
+		status   *StatusError
+		broken   *BrokenError
+		unusable *UnusableError
 	)
 	switch {
 	case errors.As(err, &status):
@@ -102,7 +100,7 @@ func sdkError(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	default:
-		return &summary.UnusableError{What: "a response that cannot be read"}
+		return &UnusableError{What: "a response that cannot be read"}
 	}
 }
 
