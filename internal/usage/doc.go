@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package usage works out what an organization's services sent, what that costs
-// at given prices, and how much of it the fixes of their active insights would
-// save.
+// Package usage computes how much telemetry an organization's services sent, its cost at given prices, and the saving
+// from fixing their active insights.
 package usage

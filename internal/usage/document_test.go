@@ -24,7 +24,7 @@ var update = flag.Bool("update", false, "rewrite docs/costs.md")
 //go:embed costs.md.tmpl
 var documentTemplate string
 
-// example is the service of the worked example in docs/costs.md.
+// example is the service of the example in docs/costs.md.
 func example() *assay.ServiceUsage {
 	return &assay.ServiceUsage{
 		Service:      assay.Service{ID: "1", ServiceKey: assay.ServiceKey{Name: "checkout"}},
@@ -42,7 +42,7 @@ func example() *assay.ServiceUsage {
 	}
 }
 
-// TestExample works the example of docs/costs.md out by hand.
+// TestExample computes the example of docs/costs.md by hand.
 func TestExample(t *testing.T) {
 	u := example()
 	row := analyze(t, DefaultPrices(), u).Services[0]
@@ -50,7 +50,7 @@ func TestExample(t *testing.T) {
 	require.InDelta(t, 0.3058*30+0.2*60+0.8*325, row.AvoidableCost, 1e-9)
 }
 
-// TestDocument: docs/costs.md says what the table and the example say.
+// TestDocument: docs/costs.md matches the table and the example.
 func TestDocument(t *testing.T) {
 	u := example()
 	row := analyze(t, DefaultPrices(), u).Services[0]
@@ -114,8 +114,7 @@ func thousands(n uint64) string {
 	return s
 }
 
-// TestEveryInsightType: the table knows every insight type, and no other. One
-// part of the cost is named once.
+// TestEveryInsightType: the table has exactly the known insight types, each part of the cost at most once.
 func TestEveryInsightType(t *testing.T) {
 	known := map[string]bool{}
 	seen := map[string]bool{}

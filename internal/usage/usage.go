@@ -12,11 +12,11 @@ import (
 	"assay"
 )
 
-// Config of an Analyst. Store is needed.
+// Config configures an Analyst. Store is required.
 type Config struct {
 	Store  assay.UsageStore
 	Prices Prices
-	Window time.Duration    // that the store keeps; default assay.DefaultWindow
+	Window time.Duration    // window of the store; default assay.DefaultWindow
 	Now    func() time.Time // default time.Now
 }
 
@@ -25,7 +25,7 @@ type Analyst struct{ cfg Config }
 
 var _ assay.Analyst = (*Analyst)(nil)
 
-// New returns an Analyst, or CodeInvalid for prices that are not valid.
+// New returns an Analyst, or CodeInvalid for invalid prices.
 func New(cfg Config) (*Analyst, error) {
 	if err := cfg.Prices.Validate(); err != nil {
 		return nil, err
@@ -41,10 +41,9 @@ func New(cfg Config) (*Analyst, error) {
 
 // Analyze implements assay.Analyst.
 //
-// The versions of a service are one row. Their active series are added up, because
-// a store tells how many series a version had and not which; a series that two
-// versions sent, as after a deployment, counts for each of them, where a backend
-// that does not keep the version counts it once.
+// The versions of a service form one row. Their active series are added, because the store has the number of series
+// of a version and not their identity. A series that two versions sent, as after a deployment, counts twice, while a
+// backend that does not store the version counts it once.
 func (a *Analyst) Analyze(ctx context.Context, organizationID string, limit int) (*assay.ServiceAnalytics, error) {
 	found, err := a.cfg.Store.FindUsage(ctx, organizationID)
 	if err != nil {
@@ -65,10 +64,9 @@ func (a *Analyst) Analyze(ctx context.Context, organizationID string, limit int)
 	return out, nil
 }
 
-// rows puts the versions of each service together.
+// rows merges the versions of each service.
 func (a *Analyst) rows(found []*assay.ServiceUsage) []assay.ServiceCost {
-	// Versions of a service lie side by side, always in the same order: sums of
-	// costs depend on it.
+	// Versions of a service are adjacent and in a fixed order, because sums of costs depend on the order.
 	versions := slices.Clone(found)
 	slices.SortFunc(versions, func(x, y *assay.ServiceUsage) int {
 		return cmp.Or(compareNames(x, y), cmp.Compare(x.Service.ID, y.Service.ID))
@@ -85,13 +83,13 @@ func (a *Analyst) rows(found []*assay.ServiceUsage) []assay.ServiceCost {
 	return rows
 }
 
-// compareNames orders by what the versions of a service share.
+// compareNames compares the fields that versions of a service share.
 func compareNames(x, y *assay.ServiceUsage) int {
 	a, b := &x.Service.ServiceKey, &y.Service.ServiceKey
 	return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Environment, b.Environment))
 }
 
-// row is one service from its versions, at least one.
+// row returns the row of one service from its versions, at least one.
 func (a *Analyst) row(versions []*assay.ServiceUsage) assay.ServiceCost {
 	latest := versions[0]
 	var row assay.ServiceCost
@@ -113,7 +111,7 @@ func (a *Analyst) row(versions []*assay.ServiceUsage) assay.ServiceCost {
 	row.Name, row.Namespace, row.Environment = latest.Service.Name, latest.Service.Namespace, latest.Service.Environment
 	c := a.cfg.Prices.costs(row.Traces.Bytes, row.Metrics.Bytes, row.Logs.Bytes, row.ActiveSeries)
 	for p := range saved {
-		saved[p] = min(saved[p], c[p]) // sums of fractions are rounded
+		saved[p] = min(saved[p], c[p]) // avoid rounding errors above the cost
 	}
 	row.TracesCost = assay.SignalCost{Estimated: c[traces], Avoidable: saved[traces]}
 	row.MetricsCost = assay.SignalCost{Estimated: c[metrics] + c[series], Avoidable: saved[metrics] + saved[series]}

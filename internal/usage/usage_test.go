@@ -55,7 +55,7 @@ func analyze(t testingT, p Prices, usage ...*assay.ServiceUsage) *assay.ServiceA
 	return out
 }
 
-// sent makes a version of a service that sent some GB of each signal.
+// sent returns a version of a service that sent the given GB of each signal.
 func sent(id string, k assay.ServiceKey, seen time.Time, tracesGB, metricsGB, logsGB, series uint64) *assay.ServiceUsage {
 	return &assay.ServiceUsage{
 		Service:      assay.Service{ID: id, OrganizationID: org, ServiceKey: k, LastSeenAt: seen},
@@ -123,7 +123,7 @@ func TestOrderAndLimit(t *testing.T) {
 		require.EqualValues(t, 6e9, out.TotalBytes)
 		totals = append(totals, out.TotalCost)
 	}
-	require.Len(t, slices.Compact(totals), 1, "of all services, listed or not")
+	require.Len(t, slices.Compact(totals), 1, "totals of all services, listed or not")
 
 	out, err := a.Analyze(context.Background(), "another", 10)
 	require.NoError(t, err)
@@ -141,9 +141,9 @@ func TestSameLastSeen(t *testing.T) {
 }
 
 func TestErrors(t *testing.T) {
-	away := assay.Errorf(assay.CodeUnavailable, "the store is away")
-	_, err := analyst(t, some, store{err: away}).Analyze(context.Background(), org, 1)
-	require.ErrorIs(t, err, away)
+	unavailable := assay.Errorf(assay.CodeUnavailable, "the store is unavailable")
+	_, err := analyst(t, some, store{err: unavailable}).Analyze(context.Background(), org, 1)
+	require.ErrorIs(t, err, unavailable)
 	require.Equal(t, assay.CodeUnavailable, assay.ErrorCode(err))
 
 	window := 7 * 24 * time.Hour
@@ -159,16 +159,16 @@ func TestPrices(t *testing.T) {
 	require.NoError(t, DefaultPrices().Validate())
 	require.NoError(t, Prices{Currency: "CHF"}.Validate(), "free of charge")
 	for name, change := range map[string]func(*Prices){
-		"negative":        func(p *Prices) { p.TracesPerGB = -0.01 },
-		"not a number":    func(p *Prices) { p.MetricsPerGB = math.NaN() },
-		"infinite":        func(p *Prices) { p.LogsPerGB = math.Inf(1) },
-		"beyond measure":  func(p *Prices) { p.SeriesPer1000 = 1.1e9 },
-		"minus infinite":  func(p *Prices) { p.SeriesPer1000 = math.Inf(-1) },
-		"no currency":     func(p *Prices) { p.Currency = "" },
-		"small letters":   func(p *Prices) { p.Currency = "usd" },
-		"a symbol":        func(p *Prices) { p.Currency = "US$" },
-		"four letters":    func(p *Prices) { p.Currency = "EURO" },
-		"with a new line": func(p *Prices) { p.Currency = "USD\n" },
+		"negative":          func(p *Prices) { p.TracesPerGB = -0.01 },
+		"not a number":      func(p *Prices) { p.MetricsPerGB = math.NaN() },
+		"infinite":          func(p *Prices) { p.LogsPerGB = math.Inf(1) },
+		"too large":         func(p *Prices) { p.SeriesPer1000 = 1.1e9 },
+		"negative infinity": func(p *Prices) { p.SeriesPer1000 = math.Inf(-1) },
+		"no currency":       func(p *Prices) { p.Currency = "" },
+		"lower case":        func(p *Prices) { p.Currency = "usd" },
+		"symbol":            func(p *Prices) { p.Currency = "US$" },
+		"four letters":      func(p *Prices) { p.Currency = "EURO" },
+		"with a newline":    func(p *Prices) { p.Currency = "USD\n" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := some
@@ -189,7 +189,7 @@ func TestAvoidable(t *testing.T) {
 	}{
 		"none":                {nil, 0},
 		"unknown":             {insights{{Type: "no_such_type", Failed: 1, Observed: 1}}, 0},
-		"saves nothing":       {insights{{Type: "orphan_spans", Failed: 1000, Observed: 1000}}, 0},
+		"no saving":           {insights{{Type: "orphan_spans", Failed: 1000, Observed: 1000}}, 0},
 		"internal":            {insights{{Type: "excessive_internal_spans", Failed: 10, Observed: 50}}, 0.11},
 		"internal, all":       {insights{{Type: "excessive_internal_spans", Failed: 1000, Observed: 1000}}, 1},
 		"short":               {insights{{Type: "excessive_short_spans", Failed: 20, Observed: 50}}, 0.22},
@@ -198,7 +198,7 @@ func TestAvoidable(t *testing.T) {
 		"debug, all days":     {insights{{Type: "debug_logs_in_production", Failed: 30, Observed: 30}}, 1},
 		"debug, days unknown": {insights{{Type: "debug_logs_in_production", Failed: 15}}, 0},
 		"unbounded":           {insights{{Type: "unbounded_metric_attributes", Failed: 1, Observed: 9}}, 2 + 80},
-		"not failing any more": {insights{
+		"no longer failing": {insights{
 			{Type: "excessive_internal_spans", Observed: 50},
 			{Type: "debug_logs_in_production", Observed: 30},
 			{Type: "unbounded_metric_attributes", Observed: 9},
@@ -232,7 +232,7 @@ func TestAvoidable(t *testing.T) {
 	})
 }
 
-// usages draws what an organization sent: few names, so that versions meet.
+// usages draws the usage of an organization with few names, so that services have several versions.
 func usages(t *rapid.T) []*assay.ServiceUsage {
 	n := rapid.IntRange(0, 12).Draw(t, "services")
 	few := rapid.SampledFrom([]string{"", "a", "b"})
@@ -271,14 +271,14 @@ func prices(t *rapid.T) Prices {
 	}
 }
 
-// TestProperties: whatever was sent and whatever it costs.
+// TestProperties checks invariants for random usage and prices.
 func TestProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		list, p := usages(t), prices(t)
 		out := analyze(t, p, list...)
 
 		shuffled := rapid.Permutation(list).Draw(t, "order")
-		require.Equal(t, out, analyze(t, p, shuffled...), "the order does not matter")
+		require.Equal(t, out, analyze(t, p, shuffled...), "the order of services does not matter")
 
 		var bytes, items, series uint64
 		cost := 0.0
@@ -292,7 +292,7 @@ func TestProperties(t *testing.T) {
 				require.LessOrEqual(t, s.Avoidable, s.Estimated)
 				estimated, avoidable = estimated+s.Estimated, avoidable+s.Avoidable
 			}
-			require.InEpsilon(t, c.EstimatedCost+1, estimated+1, 1e-9, "nothing is in no signal")
+			require.InEpsilon(t, c.EstimatedCost+1, estimated+1, 1e-9, "costs of signals add up")
 			require.InEpsilon(t, c.AvoidableCost+1, avoidable+1, 1e-9)
 			if i > 0 {
 				require.LessOrEqual(t, c.Bytes(), out.Services[i-1].Bytes())
@@ -327,7 +327,7 @@ func TestProperties(t *testing.T) {
 	})
 }
 
-// BenchmarkAnalyze: 10,000 services with three versions each.
+// BenchmarkAnalyze analyzes 10,000 services with three versions each.
 func BenchmarkAnalyze(b *testing.B) {
 	const services, versions = 10_000, 3
 	var list []*assay.ServiceUsage
