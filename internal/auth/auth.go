@@ -15,67 +15,62 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"assay"
+	"assay/internal/fair"
 )
 
 const (
-	// cacheTTL bounds how long a revoked key goes on working. It leaves room
-	// below the five seconds that are promised.
+	// cacheTTL limits how long a replica accepts a key after its revocation. The documented limit is five seconds.
 	cacheTTL = 3 * time.Second
 
-	// Found and unknown ids are kept apart, so that guessed ids do not push out
-	// the keys in use.
+	// Known and unknown ids have separate caches, so that guessed ids do not evict keys in use.
 	maxFound   = 4096
 	maxUnknown = 1024
 
-	// lookupTimeout bounds a lookup for all who wait for it, so that what it finds
-	// is never older than what the cache may hold.
+	// lookupTimeout limits a lookup, which all requests for the same key share. A result is therefore never older than
+	// cacheTTL when it is cached.
 	lookupTimeout = cacheTTL
-	// maxStrangers is how many ids that nobody has used lately are looked up at a
-	// time. When there are more, one reading of all ids tells which are guessed, so that
-	// guesses hold up nobody.
+	// maxStrangers limits the concurrent lookups of ids without a recent use. Further ids are checked against a list
+	// of all ids, which is read once for all of them. Guessed ids therefore do not delay valid requests.
 	maxStrangers = 2
 
 	touchInterval = time.Minute
 	touchQueue    = 256
-	touchTimeout  = 2 * time.Second // for one write, and for all that are left on Close
+	touchTimeout  = 2 * time.Second // for one write, and for all remaining ones on Close
 	indexTimeout  = 5 * time.Second // for reading the ids of all keys
 
-	// maxHeader is the longest Authorization header that is looked at, in bytes.
+	// maxHeader is the maximum length of an Authorization header, in bytes.
 	maxHeader = 16 << 10
 )
 
-// TokenVerifier checks tokens of an identity provider. Implementations may be
-// used concurrently.
+// TokenVerifier verifies tokens of an identity provider. Implementations must be safe for concurrent use.
 type TokenVerifier interface {
-	// VerifyToken returns CodeInvalidToken for a token that is not accepted,
-	// CodeForbidden for a user without an organization, CodeUnavailable when it
-	// cannot tell.
+	// VerifyToken returns CodeInvalidToken for an invalid token, CodeForbidden for a user without an organization, and
+	// CodeUnavailable when it cannot verify the token.
 	VerifyToken(ctx context.Context, token Secret) (*assay.Principal, error)
 }
 
-// Authenticator tells who makes a request by its Authorization header. Set its
-// fields before the first use; it may then be used concurrently. It keeps at most
-// a few thousand keys and addresses in memory.
+// Authenticator authenticates requests by their Authorization header. Its fields must be set before the first use. It
+// is then safe for concurrent use. It caches at most a few thousand keys and addresses.
 type Authenticator struct {
 	Keys   assay.APIKeyStore
 	Prefix string        // of API keys, without "_sk_"
-	Tokens TokenVerifier // nil: no identity provider is configured and every token is refused
+	Tokens TokenVerifier // nil: no identity provider is configured, and every token is refused
 	Now    func() time.Time
 	Logger *slog.Logger
 
-	// FailureLimit is how many credentials of an address may fail at once; they
-	// come back evenly over a minute. Past it what fails is answered with
-	// CodeRateLimited; what does not fail is not affected. 0 means no limit.
+	// FailureLimit is the number of failures that an address may have at once. They are replenished evenly over a
+	// minute. Above the limit, failures are answered with CodeRateLimited. Valid credentials are never limited. 0
+	// means no limit.
 	FailureLimit int
 
 	prepare   sync.Once
-	failures  *failures[netip.Prefix] // nil: no limit
+	failures  *fair.RateLimiter[netip.Prefix] // nil: no limit
 	index     *keyIndex
 	lookups   singleflight.Group
-	strangers chan struct{} // holds one for each lookup of an id that is not in found
+	strangers chan struct{} // one element for each lookup of an id that is not in found
 
 	mu      sync.Mutex
-	found   *cache[string, entry] // by key id, as unknown is
+	found   *cache[string, entry] // by key id, like unknown
 	unknown *cache[string, entry]
 	touches chan touch    // nil until the first one
 	stop    func()        // cancels the writer
@@ -83,30 +78,28 @@ type Authenticator struct {
 	closed  bool
 }
 
-// entry is what a lookup found.
+// entry is the result of a lookup.
 type entry struct {
 	key     *assay.APIKey // nil: there is no such key
 	asOf    time.Time     // when the lookup began
-	touched time.Time     // newest last use that was handed to the writer
+	touched time.Time     // newest last use that was passed to the writer
 }
 
-// touch is a last use to be written.
+// touch is a last use that is to be written.
 type touch struct {
 	id string
 	at time.Time
 }
 
-// Authenticate returns whom the value of an Authorization header belongs to that
-// came from remoteAddr, host and port. Errors: CodeMissingCredentials for no
-// header, another scheme or a credential without one; CodeInvalidToken;
-// CodeInvalidAPIKey; CodeRateLimited in the place of these two for an address that has
-// failed too often, with a method RetryAfter() time.Duration; CodeForbidden for a user
-// without an organization; CodeUnavailable while the store is away and the key is
-// not in the cache, or while the identity provider's keys are not known. No error
-// holds any part of the header.
+// Authenticate returns the principal of the Authorization header of a request. remoteAddr is the host and port of the
+// client. Errors: CodeMissingCredentials for no header, another scheme, or an empty credential; CodeInvalidToken;
+// CodeInvalidAPIKey; CodeRateLimited instead of these two for an address that has failed too often, with a method
+// RetryAfter() time.Duration; CodeForbidden for a user without an organization; CodeUnavailable while the store is
+// unavailable and the key is not cached, or while the identity provider's keys are unknown. No error contains any part
+// of the header.
 //
-// A revoked or expired key is refused within three seconds; a last use is handed
-// to a writer in the background at most once a minute per key.
+// A revoked or expired key is refused within three seconds. A goroutine writes last uses in the background, at most
+// once a minute per key.
 func (a *Authenticator) Authenticate(ctx context.Context, authorizationHeader, remoteAddr string) (*assay.Principal, error) {
 	a.prepare.Do(a.init)
 	p, err := a.identify(ctx, authorizationHeader, remoteAddr)
@@ -115,14 +108,14 @@ func (a *Authenticator) Authenticate(ctx context.Context, authorizationHeader, r
 	}
 	switch assay.ErrorCode(err) {
 	case assay.CodeInvalidAPIKey, assay.CodeInvalidToken:
-		if wait := a.failures.add(addressOf(remoteAddr), a.now()); wait > 0 {
+		if wait := a.failures.Take(addressOf(remoteAddr), a.now()); wait > 0 {
 			return nil, errTooManyFailures(wait)
 		}
 	}
 	return p, err
 }
 
-// identify is Authenticate without the count of failures.
+// identify is Authenticate without the failure limit.
 func (a *Authenticator) identify(ctx context.Context, authorizationHeader, remoteAddr string) (*assay.Principal, error) {
 	credential, err := bearer(authorizationHeader)
 	if err != nil {
@@ -142,7 +135,7 @@ func (a *Authenticator) identify(ctx context.Context, authorizationHeader, remot
 	if err != nil {
 		return nil, err
 	}
-	// An unknown id costs the same hash and comparison as a known one.
+	// An unknown id takes the same hash and comparison as a known one.
 	var want [32]byte
 	if key != nil {
 		want = key.Hash
@@ -178,19 +171,18 @@ func bearer(header string) (Secret, error) {
 	return Secret(strings.Trim(header[i:], space)), nil
 }
 
-// errInvalidKey is the same for every reason, so that it tells nothing about
-// which keys exist.
+// errInvalidKey returns the same error for every reason, so that it does not reveal which keys exist.
 func errInvalidKey() error {
 	return assay.Errorf(assay.CodeInvalidAPIKey, "the API key is not valid")
 }
 
-// lookup returns the stored key, nil for an unknown id.
+// lookup returns the stored key, or nil for an unknown id.
 func (a *Authenticator) lookup(ctx context.Context, id, remoteAddr string) (*assay.APIKey, error) {
 	start := a.now()
 	if e := a.cached(id, start); e != nil {
 		return e.key, nil
 	}
-	if a.failures != nil && a.failures.wait(addressOf(remoteAddr), start) > 0 {
+	if a.failures != nil && a.failures.Wait(addressOf(remoteAddr), start) > 0 {
 		switch known, err := a.index.has(ctx, id); {
 		case err != nil:
 			return nil, errLookup(err)
@@ -198,7 +190,7 @@ func (a *Authenticator) lookup(ctx context.Context, id, remoteAddr string) (*ass
 			return nil, nil
 		}
 	}
-	// Many requests may want a key at the moment in which it is no longer fresh.
+	// Concurrent requests for a key share one lookup when its entry has expired.
 	found := a.lookups.DoChan(id, func() (any, error) { return a.find(context.WithoutCancel(ctx), id) })
 	select {
 	case r := <-found:
@@ -209,12 +201,12 @@ func (a *Authenticator) lookup(ctx context.Context, id, remoteAddr string) (*ass
 	}
 }
 
-// find asks the store for a key, for all who wait for it.
+// find reads a key from the store, for all requests that share the lookup.
 func (a *Authenticator) find(ctx context.Context, id string) (*assay.APIKey, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
-	// The entry is as old as the beginning of its lookup, so that a slow store
-	// does not lengthen the life of a revoked key.
+	// The age of the entry counts from the start of the lookup, so that a slow store does not extend the use of a
+	// revoked key.
 	start := a.now()
 	if !a.known(id) {
 		select {
@@ -244,7 +236,7 @@ func errLookup(err error) error {
 	return &assay.Error{Code: assay.CodeUnavailable, Message: "API keys cannot be looked up at the moment", Err: err}
 }
 
-// cached returns the fresh entry of an id, or nil.
+// cached returns the entry of an id if it is fresh, else nil.
 func (a *Authenticator) cached(id string, now time.Time) *entry {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -258,7 +250,7 @@ func (a *Authenticator) cached(id string, now time.Time) *entry {
 	return nil
 }
 
-// known tells whether an id was that of a key when it was last looked up.
+// known reports whether the last lookup of an id found a key.
 func (a *Authenticator) known(id string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -270,7 +262,7 @@ func (a *Authenticator) remember(id string, e *entry) {
 	defer a.mu.Unlock()
 	old := a.found.get(id)
 	if old != nil && old.asOf.After(e.asOf) {
-		return // a lookup that began earlier does not undo a newer one
+		return // the lookup that began later wins
 	}
 	if e.key == nil {
 		a.found.remove(id)
@@ -284,8 +276,8 @@ func (a *Authenticator) remember(id string, e *entry) {
 	a.found.put(id, e)
 }
 
-// touch hands a last use to the writer when the last one is a minute old. It
-// never waits: with a full queue the next request tries again.
+// touch passes a last use to the writer if the previous one is a minute old. It never blocks: if the queue is full,
+// the next request tries again.
 func (a *Authenticator) touch(key *assay.APIKey, now time.Time) {
 	if now.Sub(key.LastUsedAt) < touchInterval {
 		return
@@ -313,7 +305,7 @@ func (a *Authenticator) write(ctx context.Context, touches <-chan touch, done ch
 	defer close(done)
 	for t := range touches {
 		if ctx.Err() != nil {
-			continue // the time on Close is over: leave the rest
+			continue // the timeout of Close is over: drop the rest
 		}
 		one, cancel := context.WithTimeout(ctx, touchTimeout)
 		if err := a.Keys.TouchAPIKey(one, t.id, t.at); err != nil && a.Logger != nil {
@@ -323,9 +315,8 @@ func (a *Authenticator) write(ctx context.Context, touches <-chan touch, done ch
 	}
 }
 
-// Close writes the last uses that are left, for at most two seconds, and ends the
-// writer. It can be called more than once; Authenticate goes on working but writes
-// no last use any more.
+// Close writes the remaining last uses, for at most two seconds, and stops the writer. It may be called several times.
+// After Close, Authenticate still works but records no last uses.
 func (a *Authenticator) Close() {
 	a.mu.Lock()
 	if !a.closed && a.touches != nil {
@@ -348,7 +339,7 @@ func (a *Authenticator) init() {
 	a.index = &keyIndex{keys: a.Keys, now: a.now}
 	a.strangers = make(chan struct{}, maxStrangers)
 	if a.FailureLimit > 0 {
-		a.failures = newFailures[netip.Prefix](a.FailureLimit)
+		a.failures = fair.NewRateLimiter[netip.Prefix](a.FailureLimit)
 	}
 }
 

@@ -40,7 +40,7 @@ func (s *keyStore) TouchAPIKey(ctx context.Context, id string, at time.Time) err
 	return s.TouchAPIKeyFn(ctx, id, at)
 }
 
-// memory is a store of keys whose failures and calls can be set and counted.
+// memory is a store of keys that can fail and counts its calls.
 type memory struct {
 	mu      sync.Mutex
 	keys    map[string]assay.APIKey
@@ -50,7 +50,7 @@ type memory struct {
 	touches []touch
 }
 
-// found returns how many keys were looked up.
+// found returns the number of lookups.
 func (m *memory) found() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -247,7 +247,7 @@ func TestCacheHoldsForThreeSeconds(t *testing.T) {
 	now = now.Add(time.Nanosecond)
 	check(assay.CodeInvalidAPIKey, 2)
 
-	// An unknown key is remembered as long, and no longer.
+	// An unknown key is cached for the same time.
 	fresh, k := NewKey("assay")
 	key = fresh
 	check(assay.CodeInvalidAPIKey, 3)
@@ -256,18 +256,17 @@ func TestCacheHoldsForThreeSeconds(t *testing.T) {
 	now = now.Add(cacheTTL)
 	check("", 4)
 
-	// A key that is deleted is forgotten as one that is revoked.
+	// A deleted key expires from the cache like a revoked one.
 	m.change(func() { delete(m.keys, k.ID) })
 	now = now.Add(cacheTTL)
 	check(assay.CodeInvalidAPIKey, 5)
 
-	// A clock that goes back does not keep an entry alive.
+	// A clock that steps back does not extend the life of an entry.
 	now = now.Add(-time.Hour)
 	check(assay.CodeInvalidAPIKey, 6)
 }
 
-// TestRevocationReachesEveryReplica has two replicas over one store, both of which
-// know the key.
+// TestRevocationReachesEveryReplica revokes a key that two replicas on one store have cached.
 func TestRevocationReachesEveryReplica(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{}
@@ -285,7 +284,7 @@ func TestRevocationReachesEveryReplica(t *testing.T) {
 				require.Equal(t, want, assay.ErrorCode(err))
 			}
 		}
-		for range 7 { // in the middle of the life of what they remember
+		for range 7 { // in the middle of the life of their cache entries
 			use("")
 			time.Sleep(700 * time.Millisecond)
 		}
@@ -299,7 +298,7 @@ func TestRevocationReachesEveryReplica(t *testing.T) {
 	})
 }
 
-func TestStoreAway(t *testing.T) {
+func TestStoreUnavailable(t *testing.T) {
 	m := &memory{}
 	now := time.Now()
 	key := m.add(t, func(k *assay.APIKey) { k.LastUsedAt = now })
@@ -375,7 +374,7 @@ func TestLastUseIsWrittenOnceAMinute(t *testing.T) {
 		key := m.add(t, nil)
 		start := time.Now()
 		a := &Authenticator{Keys: m.store(), Prefix: "assay"}
-		for range 130 { // every second, through many refreshes of the cache
+		for range 130 { // every second, across many refreshes of the cache
 			_, err := a.Authenticate(t.Context(), "Bearer "+string(key), "")
 			require.NoError(t, err)
 			time.Sleep(time.Second)
@@ -425,7 +424,7 @@ func TestLastUseNeverBlocks(t *testing.T) {
 		}
 		a := &Authenticator{Keys: s, Prefix: "assay"}
 		start := time.Now()
-		for range 2*touchQueue + 10 { // more keys than the queue holds
+		for range 2*touchQueue + 10 { // more keys than fit in the queue
 			key := m.add(t, nil)
 			_, err := a.Authenticate(t.Context(), "Bearer "+string(key), "")
 			require.NoError(t, err)
@@ -489,9 +488,8 @@ func FuzzAuthenticate(f *testing.F) {
 	})
 }
 
-// BenchmarkRefusal compares how long it takes to refuse a key whose id nobody has, a
-// new one each time, with how long it takes for a wrong secret of an id that exists.
-// The two take turns. unknown/wrong has to be at least one.
+// BenchmarkRefusal compares the time to reject a key with an unknown id, a new one each time, with the time
+// to reject a wrong secret of a known id. The two alternate. The ratio unknown/wrong must be at least one.
 func BenchmarkRefusal(b *testing.B) {
 	store, err := sqlite.Open(b.Context(), sqlite.Config{Path: filepath.Join(b.TempDir(), "assay.db"), Migrate: true})
 	require.NoError(b, err)

@@ -4,7 +4,7 @@ package auth
 
 import "container/list"
 
-// cache keeps the most recently used values. It is not safe for concurrent use.
+// cache is an LRU cache. It is not safe for concurrent use.
 type cache[K comparable, V any] struct {
 	capacity int
 	order    *list.List // of *item[K, V], most recently used first
@@ -30,7 +30,7 @@ func (c *cache[K, V]) get(key K) *V {
 	return el.Value.(*item[K, V]).value
 }
 
-// put keeps a value, in the place of the one used least recently when there is no room.
+// put stores a value. If the cache is full, put evicts the least recently used value.
 func (c *cache[K, V]) put(key K, value *V) {
 	if el, ok := c.items[key]; ok {
 		el.Value.(*item[K, V]).value = value

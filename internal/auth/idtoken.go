@@ -14,8 +14,8 @@ import (
 	"assay"
 )
 
-// Endpoints returns where people sign in. It is CodeUnavailable while the provider has
-// not been reached, and where it does not sign people in.
+// Endpoints returns the sign-in endpoints of the provider. It returns CodeUnavailable until the provider has been
+// reached, and if the provider has no such endpoints.
 func (p *Provider) Endpoints(ctx context.Context) (Endpoints, error) {
 	e, err := p.keys.whereabouts(ctx)
 	if err != nil {
@@ -27,20 +27,19 @@ func (p *Provider) Endpoints(ctx context.Context) (Endpoints, error) {
 	return e, nil
 }
 
-// Client returns the client that the provider is spoken to with.
+// Client returns the HTTP client for requests to the provider.
 func (p *Provider) Client() *http.Client { return p.keys.client }
 
-// IDToken is what an ID token says about a user.
+// IDToken holds the claims of an ID token.
 type IDToken struct {
 	Principal *assay.Principal
 	claims    object
 }
 
-// VerifyIDToken checks an ID token that was asked for by a client with a nonce. Errors
-// are those of VerifyToken.
+// VerifyIDToken verifies an ID token that the client requested with the nonce. Its errors are those of VerifyToken.
 // Source: OpenID Connect Core 1.0, section 3.1.3.7.
 func (p *Provider) VerifyIDToken(ctx context.Context, raw Secret, clientID, nonce string) (*IDToken, error) {
-	t, who, err := p.verify(ctx, raw, clientID)
+	t, principal, err := p.verify(ctx, raw, clientID)
 	if err != nil {
 		return nil, err
 	}
@@ -52,13 +51,13 @@ func (p *Provider) VerifyIDToken(ctx context.Context, raw Secret, clientID, nonc
 	case t.claims.has("azp") && t.claims.text("azp") != clientID, !t.claims.has("azp") && t.claims.manyAudiences():
 		return nil, errToken("it was made for another client")
 	}
-	return &IDToken{Principal: who, claims: t.claims}, nil
+	return &IDToken{Principal: principal, claims: t.claims}, nil
 }
 
-// maxDisplayName is the longest name for people that is taken over, in bytes.
+// maxDisplayName is the maximum length of a display name, in bytes.
 const maxDisplayName = 200
 
-// Name returns what the provider calls the user, "" for nothing that can be shown.
+// Name returns the user's display name, or "" if the token has none that can be shown.
 func (t *IDToken) Name() string {
 	for _, claim := range []string{"name", "preferred_username", "email"} {
 		if name := strings.TrimSpace(t.claims.text(claim)); isName(name, maxDisplayName) {
@@ -68,8 +67,8 @@ func (t *IDToken) Name() string {
 	return ""
 }
 
-// Has tells whether a claim is a value, or an array that has it: text, or true and
-// false.
+// Has reports whether a claim equals value or is an array that contains it. Claims are compared if they are strings or
+// booleans.
 func (t *IDToken) Has(claim, value string) bool {
 	var one any
 	if json.Unmarshal(t.claims[claim], &one) != nil {
@@ -91,7 +90,7 @@ func (t *IDToken) Has(claim, value string) bool {
 	return is(one)
 }
 
-// manyAudiences tells whether the claim aud is an array of more than one.
+// manyAudiences reports whether the claim aud is an array of more than one element.
 func (o object) manyAudiences() bool {
 	var all []string
 	return json.Unmarshal(o["aud"], &all) == nil && len(all) > 1

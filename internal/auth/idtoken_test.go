@@ -56,7 +56,7 @@ func TestIDToken(t *testing.T) {
 	_, err := verify(map[string]any{"org_id": "ext-2"})
 	require.Equal(t, assay.CodeForbidden, assay.ErrorCode(err))
 	_, err = p.VerifyIDToken(t.Context(), Secret(sign(t, keys["ES256"], header("ES256"), claims(now, map[string]any{"aud": client, "nonce": ""}))), client, "")
-	require.Equal(t, assay.CodeInvalidToken, assay.ErrorCode(err), "no nonce was asked for")
+	require.Equal(t, assay.CodeInvalidToken, assay.ErrorCode(err), "the request had no nonce")
 	_, err = p.VerifyIDToken(t.Context(), Secret(sign(t, nil, `{"alg":"none"}`, claims(now, map[string]any{"aud": client, "nonce": nonce}))), client, nonce)
 	require.Equal(t, assay.CodeInvalidToken, assay.ErrorCode(err))
 	_, err = p.VerifyToken(t.Context(), Secret(sign(t, keys["ES256"], header("ES256"), claims(now, map[string]any{"aud": client, "nonce": nonce}))))

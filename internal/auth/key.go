@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"io"
 	mathrand "math/rand/v2"
-	"slices"
 	"strings"
 
 	"assay"
@@ -22,26 +21,26 @@ const (
 	idAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 )
 
-// NewKey makes a key with the prefix. It returns the key, which is shown once and
-// kept nowhere, and what is stored of it: an APIKey with ID and Hash filled.
+// NewKey generates a key with the prefix. It returns the key, which is shown once and not stored, and an APIKey with
+// ID and Hash set, which is stored.
 func NewKey(prefix string) (Secret, *assay.APIKey) { return newKey(prefix, newID(rand.Reader)) }
 
-// newKey makes a key with an id.
+// newKey generates a key with the given id.
 func newKey(prefix, id string) (Secret, *assay.APIKey) {
 	secret := make([]byte, secretLength/2)
-	rand.Read(secret) // never fails: crypto/rand ends the program instead
+	rand.Read(secret) // never fails: crypto/rand aborts the program instead
 	key := Secret(prefix + separator + id + "_" + hex.EncodeToString(secret))
 	return key, &assay.APIKey{ID: id, Hash: HashKey(key)}
 }
 
-// newID returns six characters of which each is equally likely: random bytes past
-// the last whole multiple of the alphabet are drawn again.
+// newID returns six characters, uniformly distributed: random bytes above the largest multiple of the alphabet's
+// length are drawn again.
 func newID(random io.Reader) string {
 	const limit = 256 - 256%len(idAlphabet)
 	id := make([]byte, 0, idLength)
 	var b [2 * idLength]byte
 	for len(id) < idLength {
-		_, _ = random.Read(b[:]) // neither reader fails or reads less
+		_, _ = random.Read(b[:]) // neither reader fails or returns fewer bytes
 		for _, c := range b {
 			if int(c) < limit && len(id) < idLength {
 				id = append(id, idAlphabet[int(c)%len(idAlphabet)])
@@ -51,16 +50,14 @@ func newID(random io.Reader) string {
 	return string(id)
 }
 
-// onceID returns the id of the key that one form of a session makes: the same for the
-// same form, and one of many for others.
-func onceID(session [sha256.Size]byte, once string, attempt byte) string {
-	seed := sha256.Sum256(slices.Concat(session[:], []byte{attempt}, []byte(once)))
+// onceID derives a key id from the identity of a request. Repeated requests get the same id.
+func onceID(once string, attempt byte) string {
+	seed := sha256.Sum256(append([]byte{attempt}, once...))
 	return newID(mathrand.NewChaCha8(seed))
 }
 
-// ParseKey returns the public id of a key. ok is false when the key does not have
-// the form of a key with this prefix; whether it is a valid one only the store
-// knows.
+// ParseKey returns the public id of a key. ok is false if the key does not have the form of a key with this prefix.
+// ParseKey does not check whether the key is valid.
 func ParseKey(prefix string, key Secret) (id string, ok bool) {
 	rest, ok := strings.CutPrefix(string(key), prefix+separator)
 	if !ok || len(rest) != idLength+1+secretLength || rest[idLength] != '_' {
@@ -73,5 +70,5 @@ func ParseKey(prefix string, key Secret) (id string, ok bool) {
 	return id, true
 }
 
-// HashKey returns what is stored of a key.
+// HashKey returns the hash under which a key is stored.
 func HashKey(key Secret) [sha256.Size]byte { return sha256.Sum256([]byte(key)) }

@@ -31,8 +31,8 @@ func TestNewKey(t *testing.T) {
 			counts[r]++
 		}
 	}
-	// 30,000 draws from 62 characters: 484 each, standard deviation 22. With the
-	// bias of a plain modulus the first eight would come 586 times.
+	// 30,000 draws from 62 characters: 484 each, standard deviation 22. With modulo bias the first eight
+	// would have 586 each.
 	require.Len(t, counts, 62)
 	for r, c := range counts {
 		require.InDelta(t, 484, c, 6*22, "%c", r)

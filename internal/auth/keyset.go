@@ -28,48 +28,47 @@ import (
 
 const (
 	fetchTimeout    = 5 * time.Second  // for the discovery document and the keys
-	refreshInterval = 10 * time.Minute // a key that is withdrawn is accepted no longer than that
-	askInterval     = 10 * time.Second // between fetches that tokens ask for
-	minBackoff      = time.Second      // between fetches that fail
+	refreshInterval = 10 * time.Minute // limits how long a withdrawn key is accepted
+	askInterval     = 10 * time.Second // between fetches that tokens cause
+	minBackoff      = time.Second      // between failed fetches
 	maxBackoff      = 10 * time.Second
 
-	maxWaiting   = 256     // tokens that wait for a fetch at a time
-	maxDocument  = 1 << 20 // bytes of what the provider answers
+	maxWaiting   = 256     // tokens that wait for a fetch concurrently
+	maxDocument  = 1 << 20 // bytes of a response of the provider
 	maxRedirects = 3
 	maxKeys      = 64
 
 	minRSABits = 2048 // Source: RFC 7518, section 3.3
 )
 
-// keySet holds the public keys of a provider and keeps them up to date: one fetch at a
-// time, by run alone. It may be used concurrently.
+// keySet holds the public keys of a provider and keeps them up to date. Only run fetches them, one fetch at a time. It
+// is safe for concurrent use.
 //
-// It is not the RemoteKeySet of go-oidc, because that fetches for each token with an
-// unknown key id, however many there are, and at no other time, so that a key that was
-// withdrawn goes on working.
+// go-oidc's RemoteKeySet is not used: it fetches for each token with an unknown key id, without a limit, and never
+// otherwise, so it would accept a withdrawn key indefinitely.
 type keySet struct {
 	issuer string
 	client *http.Client
 	now    func() time.Time
 	logger *slog.Logger
-	wake   chan struct{} // tells run that somebody asks for a fetch
+	wake   chan struct{} // requests a fetch from run
 
 	mu        sync.Mutex
-	keys      []jose.JSONWebKey // of the last fetch that succeeded
-	endpoints Endpoints         // the same
-	loaded    bool              // there was one
-	pending   chan struct{}     // closed after the fetch that is under way or asked for; nil: none is
-	asked     time.Time         // when a fetch was last asked for
+	keys      []jose.JSONWebKey // of the last successful fetch
+	endpoints Endpoints         // likewise
+	loaded    bool              // a fetch has succeeded
+	pending   chan struct{}     // closed after the fetch that is in progress or requested; nil: there is none
+	asked     time.Time         // when a fetch was last requested
 	waiting   int
 }
 
-// Endpoints are where a provider signs people in. Source: OpenID Connect Discovery
-// 1.0, section 3.
+// Endpoints holds the sign-in endpoints of a provider.
+// Source: OpenID Connect Discovery 1.0, section 3.
 type Endpoints struct {
-	Authorization string // "": the provider does not say
+	Authorization string // "": the provider has none
 	Token         string
-	// SecretInBody tells that the client's secret goes into the body of a token request,
-	// because the provider does not take it as HTTP Basic authentication.
+	// SecretInBody reports that the client secret is sent in the body of a token request, because the provider does
+	// not support HTTP Basic authentication.
 	SecretInBody bool
 }
 
@@ -77,12 +76,11 @@ func newKeySet(issuer string, client *http.Client, now func() time.Time, logger 
 	return &keySet{
 		issuer: issuer, client: client, now: now, logger: logger,
 		wake:    make(chan struct{}, 1),
-		pending: make(chan struct{}), // run begins with a fetch
+		pending: make(chan struct{}), // run starts with a fetch
 	}
 }
 
-// find returns the keys with an id, all of them for "". loaded is false as long as
-// nothing is known about any key.
+// find returns the keys with an id, or all keys if id is "". loaded is false until a fetch has succeeded.
 func (s *keySet) find(id string) (keys []jose.JSONWebKey, loaded bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,8 +95,8 @@ func (s *keySet) find(id string) (keys []jose.JSONWebKey, loaded bool) {
 	return keys, s.loaded
 }
 
-// renew waits for the fetch that is under way, or asks for one unless that was done
-// in the last ten seconds. It returns CodeUnavailable when it cannot wait for the end.
+// renew waits for the fetch in progress. If there is none, renew requests one, unless the last request was within ten
+// seconds. It returns CodeUnavailable if it cannot wait for the result.
 func (s *keySet) renew(ctx context.Context) error {
 	s.mu.Lock()
 	if s.pending == nil {
@@ -151,7 +149,7 @@ func (s *keySet) run(ctx context.Context) {
 		next := refreshInterval
 		switch {
 		case err != nil:
-			level := slog.LevelDebug // the rest of a row of failures
+			level := slog.LevelDebug // level for repeated failures
 			if pause == 0 {
 				level = slog.LevelWarn
 			}
@@ -179,12 +177,12 @@ func (s *keySet) begin() {
 		s.pending = make(chan struct{})
 	}
 	select {
-	case <-s.wake: // this is the fetch that was asked for
+	case <-s.wake: // this fetch serves the request
 	default:
 	}
 }
 
-// end keeps what a fetch brought. After one that failed the old keys stay.
+// end records the result of a fetch. After a failed fetch the old keys remain.
 func (s *keySet) end(keys []jose.JSONWebKey, endpoints Endpoints, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -213,7 +211,7 @@ func (s *keySet) whereabouts(ctx context.Context) (Endpoints, error) {
 	}
 }
 
-// fetch asks the provider where its keys are, and for them.
+// fetch fetches the discovery document and the keys.
 // Source: OpenID Connect Discovery 1.0, section 4.
 func (s *keySet) fetch(ctx context.Context) ([]jose.JSONWebKey, Endpoints, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
@@ -248,7 +246,7 @@ func (s *keySet) fetch(ctx context.Context) ([]jose.JSONWebKey, Endpoints, error
 	if len(keys) == 0 {
 		s.logger.WarnContext(ctx, "the identity provider has no key that can be used, so all its tokens are refused", "issuer", s.issuer)
 	}
-	// Tokens can be checked without them: only signing in cannot.
+	// Without the endpoints, only sign-in is unavailable. Tokens can still be verified.
 	if s.checkURL(discovery.Authorization) == nil && s.checkURL(discovery.Token) == nil {
 		endpoints = Endpoints{
 			Authorization: discovery.Authorization, Token: discovery.Token,
@@ -299,8 +297,8 @@ func (s *keySet) get(ctx context.Context, address string, document any) error {
 	return nil
 }
 
-// usableKeys returns the keys that can check signatures. A key that is of another
-// kind, malformed or too weak does not keep the others from being used.
+// usableKeys returns the keys that can verify signatures. It skips keys that have another type, are malformed or are
+// too weak.
 // Source: RFC 7517, section 5.
 func usableKeys(all []json.RawMessage) []jose.JSONWebKey {
 	var keys []jose.JSONWebKey
@@ -312,7 +310,7 @@ func usableKeys(all []json.RawMessage) []jose.JSONWebKey {
 	return keys
 }
 
-// parseKey reads a key; ok is false for one that is not usable.
+// parseKey parses a key. ok is false if the key is not usable.
 func parseKey(raw []byte) (k jose.JSONWebKey, ok bool) {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(raw, &members) != nil {
@@ -322,8 +320,7 @@ func parseKey(raw []byte) (k jose.JSONWebKey, ok bool) {
 	if o, has := members["key_ops"]; has && (json.Unmarshal(o, &operations) != nil || !slices.Contains(operations, "verify")) {
 		return k, false
 	}
-	// Certificates say nothing here that the key does not, and one that is odd would
-	// have the library refuse the key.
+	// Certificates add nothing to the key, and the library refuses a key with a malformed one.
 	for _, name := range []string{"x5c", "x5t", "x5t#S256", "x5u"} {
 		delete(members, name)
 	}
@@ -338,7 +335,7 @@ func isUsable(k *jose.JSONWebKey) bool {
 	if k.Use != "" && k.Use != "sig" {
 		return false
 	}
-	switch key := k.Key.(type) { // a private key is not usable: it is not secret any more
+	switch key := k.Key.(type) { // a private key is refused: it was published
 	case *rsa.PublicKey:
 		return key.N.BitLen() >= minRSABits
 	case *ecdsa.PublicKey, ed25519.PublicKey:
@@ -347,8 +344,7 @@ func isUsable(k *jose.JSONWebKey) bool {
 	return false
 }
 
-// newClient returns a client for a document every few minutes: it keeps no
-// connection open.
+// newClient returns a client that keeps no idle connections, because the documents are fetched only every few minutes.
 func newClient(roots *x509.CertPool) *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{

@@ -32,14 +32,14 @@ import (
 	"assay"
 )
 
-// idp is a provider in memory: the transport of a client that reaches nothing else.
+// idp is an identity provider in memory: the transport of a client that cannot reach other hosts.
 type idp struct {
 	mu        sync.Mutex
 	keys      map[string]crypto.Signer
-	discovery string // what is answered instead of the document
-	set       string // what is answered instead of the keys
-	down      error  // what the client gets instead of an answer
-	hangs     bool   // no answer until the client has left
+	discovery string // response instead of the document
+	set       string // response instead of the keys
+	down      error  // error instead of a response
+	hangs     bool   // no response until the client disconnects
 	at        []time.Time
 	fetches   int // of the keys
 }
@@ -56,14 +56,14 @@ func (i *idp) count() int {
 	return i.fetches
 }
 
-// attempts returns when the provider was asked.
+// attempts returns the times of the requests.
 func (i *idp) attempts() []time.Time {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return slices.Clone(i.at)
 }
 
-// RoundTrip answers.
+// RoundTrip implements http.RoundTripper.
 func (i *idp) RoundTrip(r *http.Request) (*http.Response, error) {
 	i.mu.Lock()
 	down, hangs, discovery, set := i.down, i.hangs, i.discovery, i.set
@@ -86,7 +86,7 @@ func (i *idp) RoundTrip(r *http.Request) (*http.Response, error) {
 			set = string(b)
 		}
 	default:
-		down = fmt.Errorf("nobody is at %s", r.URL)
+		down = fmt.Errorf("no server at %s", r.URL)
 	}
 	i.mu.Unlock()
 	if hangs {
@@ -99,11 +99,10 @@ func (i *idp) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(set)), Request: r}, nil
 }
 
-// bubble runs f in time that passes when nothing else happens, with a Provider that
-// gets its keys from i.
+// bubble runs f with a fake clock and a Provider that gets its keys from i.
 func bubble(t *testing.T, i *idp, f func(t *testing.T, p *Provider)) {
 	t.Helper()
-	keys := testKeys() // outside, where the clock is real
+	keys := testKeys() // outside of the bubble, where the clock is real
 	if i.keys == nil {
 		i.keys = map[string]crypto.Signer{"EdDSA": keys["EdDSA"]}
 	}
@@ -149,12 +148,12 @@ func TestNewKeyIsFetched(t *testing.T) {
 		require.Empty(t, verify(t, p, tokenOf(t, keys["ES256"], "ES256", "new")))
 		require.Equal(t, 2, i.count())
 
-		// Tokens of keys that do not exist make it no more than one fetch in ten seconds.
+		// Tokens with unknown keys cause at most one fetch in ten seconds.
 		began := time.Now()
 		for n := range 100 {
 			require.Equal(t, assay.CodeInvalidToken, verify(t, p, tokenOf(t, keys["EdDSA"], "EdDSA", fmt.Sprint(n))))
 		}
-		require.Zero(t, time.Since(began), "and nobody waits")
+		require.Zero(t, time.Since(began), "no request waits")
 		require.Equal(t, 2, i.count())
 		time.Sleep(askInterval - time.Nanosecond)
 		require.Equal(t, assay.CodeInvalidToken, verify(t, p, tokenOf(t, keys["ES384"], "ES384", "x")))
@@ -165,25 +164,25 @@ func TestNewKeyIsFetched(t *testing.T) {
 			require.Equal(t, 3, i.count())
 		}
 
-		// A token without a key id may be of a new key, too.
+		// A token without a key id may also be signed with a new key.
 		time.Sleep(askInterval)
 		i.change(func() { i.keys = map[string]crypto.Signer{"newest": keys["ES384"]} })
 		require.Empty(t, verify(t, p, Secret(sign(t, keys["ES384"], `{"alg":"ES384"}`, claims(time.Now(), nil)))))
 		require.Equal(t, 4, i.count())
 
-		// A known id with a signature that does not match is no reason to ask.
+		// A known key id with a wrong signature does not cause a fetch.
 		time.Sleep(askInterval)
 		require.Equal(t, assay.CodeInvalidToken, verify(t, p, tokenOf(t, keys["ES256"], "ES256", "newest")))
 		require.Equal(t, 4, i.count())
 
-		// Nor is a token of somebody else.
+		// A token of another issuer does not cause a fetch either.
 		other := sign(t, keys["ES256"], header("ES256"), claims(time.Now(), map[string]any{"iss": "https://other.example.com"}))
 		require.Equal(t, assay.CodeInvalidToken, verify(t, p, Secret(other)))
 		require.Equal(t, 4, i.count())
 	})
 }
 
-func TestWithdrawnKeyIsForgotten(t *testing.T) {
+func TestWithdrawnKeyIsRejected(t *testing.T) {
 	i, keys := &idp{}, testKeys()
 	bubble(t, i, func(t *testing.T, p *Provider) {
 		token := tokenOf(t, keys["EdDSA"], "EdDSA", "EdDSA")
@@ -210,12 +209,12 @@ func TestProviderIsDown(t *testing.T) {
 		require.Equal(t, maxBackoff, at[8].Sub(at[7]))
 		require.Equal(t, assay.CodeUnavailable, verify(t, p, token))
 
-		// It comes back.
+		// The provider recovers.
 		i.change(func() { i.down = nil })
 		time.Sleep(maxBackoff)
 		require.Empty(t, verify(t, p, token))
 
-		// And goes again: what is known goes on.
+		// It fails again: known keys remain valid.
 		i.change(func() { i.down = errors.New("connection refused") })
 		time.Sleep(3 * refreshInterval)
 		require.Empty(t, verify(t, p, token))
@@ -252,7 +251,7 @@ func TestProviderHangs(t *testing.T) {
 		require.EqualValues(t, maxWaiting, waited.Load())
 		require.Equal(t, fetchTimeout, time.Since(began))
 
-		// Somebody who leaves is not kept.
+		// A request whose context ends does not wait for the fetch.
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		began = time.Now()
@@ -322,7 +321,7 @@ func TestFetchOverTLS(t *testing.T) {
 	mux.HandleFunc("/down", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, plain.URL+"/keys", http.StatusFound) })
 	mux.HandleFunc("/endless", func(w http.ResponseWriter, _ *http.Request) {
 		for range 2 * maxDocument / 1024 {
-			_, _ = w.Write(bytes.Repeat([]byte{' '}, 1024)) // fails when the client has enough
+			_, _ = w.Write(bytes.Repeat([]byte{' '}, 1024)) // fails when the client stops reading
 		}
 	})
 	mux.HandleFunc("/broken", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) })
@@ -365,7 +364,7 @@ func TestUsableKeys(t *testing.T) {
 	require.NoError(t, err)
 	p224, err := ecdsa.GenerateKey(elliptic.P224(), rand.Reader)
 	require.NoError(t, err)
-	// The modulus of a public key need not have known factors to be read.
+	// The modulus of a public key can be parsed without known factors.
 	weak := func(bits int) string {
 		n := bytes.Repeat([]byte{0xfb}, bits/8)
 		b, err := json.Marshal(map[string]any{"kty": "RSA", "n": base64URL(n), "e": "AQAB"})

@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// journal is where a logger writes; it may be used concurrently.
+// journal collects log output. It is safe for concurrent use.
 type journal struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -36,8 +36,8 @@ func (j *journal) String() string {
 	return j.buf.String()
 }
 
-// TestNoCredentialIsLogged takes good and bad credentials of both kinds through
-// everything that can go wrong, and looks for them in logs and errors.
+// TestNoCredentialIsLogged sends valid and invalid credentials of both kinds through all failures, and
+// searches logs and errors for them.
 func TestNoCredentialIsLogged(t *testing.T) {
 	keys := testKeys()
 	synctest.Test(t, func(t *testing.T) {
@@ -97,7 +97,7 @@ func TestNoCredentialIsLogged(t *testing.T) {
 		<-done
 
 		for _, want := range []string{"could not be fetched", "can be fetched again", "has no key", "was not written"} {
-			require.True(t, strings.Contains(log.String(), want), "the test does not come to %q", want)
+			require.True(t, strings.Contains(log.String(), want), "the test does not cover %q", want)
 		}
 		all := log.String() + strings.Join(said, "\n")
 		for _, c := range append(credentials, "someone@example.com", "user-1", "203.0.113.77") {

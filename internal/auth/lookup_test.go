@@ -14,7 +14,7 @@ import (
 	"assay"
 )
 
-// slow has every lookup of a store take a second.
+// slow delays every lookup of a store by a second.
 func slow(s *keyStore) *keyStore {
 	find := s.FindAPIKeyFn
 	s.FindAPIKeyFn = func(ctx context.Context, id string) (*assay.APIKey, error) {
@@ -28,8 +28,8 @@ func slow(s *keyStore) *keyStore {
 	return s
 }
 
-// TestRequestsShareALookup: a key is looked up once for all requests that come
-// meanwhile, and who does not wait ends nobody else's lookup.
+// TestRequestsShareALookup checks that concurrent requests share the lookup of a key, and that a request that
+// gives up does not cancel the lookup for the others.
 func TestRequestsShareALookup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{}
@@ -44,7 +44,7 @@ func TestRequestsShareALookup(t *testing.T) {
 					t.Error(err)
 				}
 			})
-			synctest.Wait() // the lookup is the impatient one's
+			synctest.Wait() // the lookup was started by the request that gives up
 			for range 100 {
 				wg.Go(func() {
 					if _, err := a.Authenticate(t.Context(), key, ""); err != nil {
@@ -61,7 +61,7 @@ func TestRequestsShareALookup(t *testing.T) {
 	})
 }
 
-// TestLookupEnds: what a lookup finds is no older than what the cache may hold.
+// TestLookupEnds checks that the result of a slow lookup is not older than the life of a cache entry.
 func TestLookupEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &Authenticator{Prefix: "assay", Keys: &keyStore{FindAPIKeyFn: func(ctx context.Context, _ string) (*assay.APIKey, error) {
@@ -77,9 +77,9 @@ func TestLookupEnds(t *testing.T) {
 	})
 }
 
-// TestGuessesLeaveKeysAlone has more unknown ids looked up than the store takes, and
-// among them a key in use and one that nobody has used yet.
-func TestGuessesLeaveKeysAlone(t *testing.T) {
+// TestGuessesDoNotDelayKeys looks up more unknown ids than the store can handle at a time, together with a
+// cached key and a key that was not used before.
+func TestGuessesDoNotDelayKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{}
 		key := "Bearer " + string(m.add(t, func(k *assay.APIKey) { k.LastUsedAt = time.Now() }))
@@ -100,7 +100,7 @@ func TestGuessesLeaveKeysAlone(t *testing.T) {
 		began := time.Now()
 		_, err = a.Authenticate(t.Context(), key, "")
 		require.NoError(t, err)
-		require.Equal(t, time.Second, time.Since(began), "it waits for its own lookup alone")
+		require.Equal(t, time.Second, time.Since(began), "it waits only for its own lookup")
 		for range 100 {
 			wg.Go(func() { _, _ = a.Authenticate(ctx, guess(), "") })
 		}
@@ -108,7 +108,7 @@ func TestGuessesLeaveKeysAlone(t *testing.T) {
 		require.NoError(t, err)
 		cancel()
 		wg.Wait()
-		time.Sleep(2 * lookupTimeout) // the lookups go on without those who wanted them
+		time.Sleep(2 * lookupTimeout) // the lookups continue after their requests have ended
 		require.Empty(t, a.strangers)
 		require.LessOrEqual(t, m.found()-before, 2*maxStrangers+2, "most guesses cost the store nothing")
 	})

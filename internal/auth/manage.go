@@ -4,10 +4,13 @@ package auth
 
 import (
 	"context"
+	"crypto/rand"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
 
@@ -15,40 +18,38 @@ import (
 )
 
 const (
-	// MaxLiveKeys is how many keys of an organization may live at a time for another one
-	// to be made by a KeyManager.
+	// MaxLiveKeys limits the live keys of an organization. Above it a KeyManager creates no further keys.
 	MaxLiveKeys = 1000
+	// MaxKeys limits all keys of an organization. Keys are never deleted, and the ids of all organizations' keys must
+	// be readable in seconds when many clients fail.
+	MaxKeys = 100_000
 
-	maxOnce      = 64 // bytes
-	makeAttempts = 5  // to find an id that is not taken, of 57 thousand million
+	makeAttempts = 5 // to find a free id, of 57 thousand million
 )
 
-// KeyManager manages the API keys of an organization for somebody who is signed in. All
-// of its fields are needed. It may be used concurrently.
+// KeyManager implements assay.KeyManager. All fields are required. It is safe for concurrent use.
 type KeyManager struct {
 	Store  assay.APIKeyStore
 	Prefix string // of API keys, without "_sk_"
 	Now    func() time.Time
-	Logger *slog.Logger // gets a record of each key that is made or revoked, without the key
+	Logger *slog.Logger // logs each key that is created or revoked, without its secret
 }
 
-// FindKeys returns a part of the keys of the session's organization: what can be used
-// first, then the newest. CodeForbidden for a session that may not manage keys.
-func (m *KeyManager) FindKeys(ctx context.Context, s *assay.Session, page assay.Page) (*assay.APIKeyPage, error) {
-	if !mayManage(s) {
+// FindKeys implements assay.KeyManager.
+func (m *KeyManager) FindKeys(ctx context.Context, principal *assay.Principal, page assay.Page) (*assay.APIKeyPage, error) {
+	if !mayManage(principal) {
 		return nil, errNotAdmin()
 	}
-	return m.Store.FindAPIKeyPage(ctx, s.OrganizationID, m.Now(), page)
+	return m.Store.FindAPIKeyPage(ctx, principal.OrganizationID, m.Now(), page)
 }
 
-// FindKey returns a key of the session's organization. CodeForbidden for a session that
-// may not manage keys, CodeNotFound for an id that is unknown or another organization's.
-func (m *KeyManager) FindKey(ctx context.Context, s *assay.Session, id string) (*assay.APIKey, error) {
-	if !mayManage(s) {
+// FindKey implements assay.KeyManager.
+func (m *KeyManager) FindKey(ctx context.Context, principal *assay.Principal, id string) (*assay.APIKey, error) {
+	if !mayManage(principal) {
 		return nil, errNotAdmin()
 	}
 	k, err := m.Store.FindAPIKey(ctx, id)
-	if err == nil && k.OrganizationID != s.OrganizationID {
+	if err == nil && k.OrganizationID != principal.OrganizationID {
 		err = assay.Errorf(assay.CodeNotFound, "no such API key")
 	}
 	if err != nil {
@@ -57,94 +58,132 @@ func (m *KeyManager) FindKey(ctx context.Context, s *assay.Session, id string) (
 	return k, nil
 }
 
-// CreateKey makes a key that ends after a time, never for 0, and returns it with its
-// secret, which is kept nowhere. For one value of once, at most 64 bytes, a session makes
-// one key, also at several replicas at a time: the key's id comes from both, and the
-// store takes an id once. CodeForbidden for a session that may not manage keys
-// and for scopes that it does not have itself, CodeInvalid for a name, scopes or a time
-// that cannot be, CodeConflict for a key that was made before and for an organization
-// with too many keys.
-func (m *KeyManager) CreateKey(ctx context.Context, s *assay.Session, once, name string, scopes []assay.Scope, expiresIn time.Duration) (*assay.APIKey, string, error) {
-	if err := m.check(s, once, name, scopes, expiresIn); err != nil {
+// Preview implements assay.KeyManager.
+func (m *KeyManager) Preview(k *assay.APIKey) string { return m.Prefix + separator + k.ID + "_***" }
+
+// CreateKey implements assay.KeyManager. The id of the key is derived from Once, and the store accepts an id once.
+func (m *KeyManager) CreateKey(ctx context.Context, principal *assay.Principal, n assay.NewAPIKey) (*assay.APIKey, string, error) {
+	if err := check(principal, &n); err != nil {
 		return nil, "", err
 	}
-	counts, err := m.FindKeys(ctx, s, assay.Page{Limit: 1})
+	counts, err := m.FindKeys(ctx, principal, assay.Page{Limit: 1})
 	if err != nil {
 		return nil, "", err
 	}
+	if counts.Total >= MaxKeys {
+		return nil, "", assay.Errorf(assay.CodeConflict, "the organization has had %d API keys, which is the limit", counts.Total)
+	}
 	if counts.Live >= MaxLiveKeys {
-		return nil, "", assay.Errorf(assay.CodeConflict, "The organization has %d keys. Revoke one that is not used any more.", counts.Live)
+		return nil, "", assay.Errorf(assay.CodeConflict, "the organization has %d API keys, which is the limit; revoke one that is not in use", counts.Live)
+	}
+	until, err := m.expiry(ctx, principal)
+	if err != nil {
+		return nil, "", err
 	}
 	for attempt := range makeAttempts {
-		secret, k := newKey(m.Prefix, onceID(s.Hash, once, byte(attempt)))
-		k.OrganizationID, k.Name = s.OrganizationID, name
-		for _, scope := range assay.Scopes() { // in their order, each once
-			if slices.Contains(scopes, scope) {
+		id := newID(rand.Reader)
+		if n.Once != "" {
+			id = onceID(n.Once, byte(attempt))
+		}
+		secret, k := newKey(m.Prefix, id)
+		k.OrganizationID, k.Name, k.CreatedBy = principal.OrganizationID, n.Name, principal.Subject
+		for _, scope := range assay.Scopes() { // in order, without duplicates
+			if slices.Contains(n.Scopes, scope) {
 				k.Scopes = append(k.Scopes, scope)
 			}
 		}
-		if expiresIn > 0 {
-			k.ExpiresAt = m.Now().Add(expiresIn).UTC().Truncate(time.Microsecond)
+		if n.ExpiresIn > 0 {
+			k.ExpiresAt = m.Now().Add(n.ExpiresIn).UTC().Truncate(time.Microsecond)
+		}
+		if !until.IsZero() && (k.ExpiresAt.IsZero() || k.ExpiresAt.After(until)) {
+			k.ExpiresAt = until
 		}
 		err = m.Store.CreateAPIKey(ctx, k)
 		if err == nil {
-			m.Logger.InfoContext(ctx, "an API key was made", "organization_id", s.OrganizationID, "key_id", k.ID, "scopes", k.Scopes, "by", s.Subject)
+			m.Logger.InfoContext(ctx, "an API key was made", "organization_id", principal.OrganizationID, "key_id", k.ID, "scopes", k.Scopes, "by", principal.Subject)
 			return k, string(secret), nil
 		}
 		if assay.ErrorCode(err) != assay.CodeConflict {
 			return nil, "", err
 		}
-		switch made, lookup := m.FindKey(ctx, s, k.ID); {
+		if n.Once == "" {
+			continue
+		}
+		switch made, lookup := m.FindKey(ctx, principal, k.ID); {
 		case lookup == nil:
 			return nil, "", assay.Errorf(assay.CodeConflict, "A key was made from this form already: %s (%s). It was shown that one time. If it was lost, revoke it; to make another one, send the form again.", made.Name, made.ID)
-		case assay.ErrorCode(lookup) != assay.CodeNotFound: // which is another organization's, by chance
+		case assay.ErrorCode(lookup) != assay.CodeNotFound: // the id belongs to another organization, by chance
 			return nil, "", lookup
 		}
 	}
 	return nil, "", err
 }
 
-// check tells what is wrong with a key that is to be made.
-func (m *KeyManager) check(s *assay.Session, once, name string, scopes []assay.Scope, expiresIn time.Duration) error {
-	if !mayManage(s) {
+// expiry returns when the key of a principal expires, zero if it does not. A key outlives none that it makes.
+func (m *KeyManager) expiry(ctx context.Context, principal *assay.Principal) (time.Time, error) {
+	id, ok := strings.CutPrefix(principal.Subject, "key:")
+	if !ok || principal.User {
+		return time.Time{}, nil
+	}
+	k, err := m.FindKey(ctx, principal, id)
+	if assay.ErrorCode(err) == assay.CodeNotFound { // made by another program of this organization
+		return time.Time{}, nil
+	}
+	if err != nil {
+		return time.Time{}, err
+	}
+	return k.ExpiresAt, nil
+}
+
+// check validates the parameters of CreateKey, and removes white space around the name.
+func check(principal *assay.Principal, n *assay.NewAPIKey) error {
+	if !mayManage(principal) {
 		return errNotAdmin()
 	}
-	for _, scope := range scopes {
-		if !slices.Contains(assay.Scopes(), scope) {
-			return assay.Errorf(assay.CodeInvalid, "There is no such scope.")
-		}
-		if !s.Allows(scope) {
-			return assay.Errorf(assay.CodeForbidden, "You do not have the scope %s yourself.", scope)
+	details := map[string]string{}
+	for _, scope := range n.Scopes {
+		switch {
+		case !slices.Contains(assay.Scopes(), scope):
+			details["scopes"] = "must be a list of read, agent, ingest, admin"
+		case !principal.Allows(scope):
+			return assay.Errorf(assay.CodeForbidden, "this credential does not have the scope %q, so it cannot grant it", scope)
 		}
 	}
-	switch {
-	case len(scopes) == 0:
-		return assay.Errorf(assay.CodeInvalid, "A key needs a scope.")
-	case strings.TrimSpace(name) == "" || len(utf16.Encode([]rune(name))) > assay.MaxAPIKeyName || !utf8.ValidString(name) || strings.ContainsRune(name, 0):
-		return assay.Errorf(assay.CodeInvalid, "A key needs a name of at most %d characters.", assay.MaxAPIKeyName)
-	case once == "" || len(once) > maxOnce:
-		return assay.Errorf(assay.CodeInvalid, "The form was not complete. Send it again.")
-	case expiresIn < 0:
-		return assay.Errorf(assay.CodeInvalid, "A key cannot have ended when it is made.")
+	if len(n.Scopes) == 0 {
+		details["scopes"] = "must not be empty"
+	}
+	if n.Name = strings.TrimSpace(n.Name); n.Name == "" || len(utf16.Encode([]rune(n.Name))) > assay.MaxAPIKeyName || !utf8.ValidString(n.Name) || strings.ContainsFunc(n.Name, unicode.IsControl) {
+		details["description"] = fmt.Sprintf("must have 1 to %d characters, without control characters", assay.MaxAPIKeyName)
+	}
+	if n.ExpiresIn < 0 || n.ExpiresIn > assay.MaxAPIKeyLife {
+		details["expires_in"] = fmt.Sprintf("must be a number of seconds from 1 to %d", int(assay.MaxAPIKeyLife.Seconds()))
+	}
+	if len(n.Once) > assay.MaxAPIKeyOnce {
+		details["once"] = fmt.Sprintf("must have at most %d bytes", assay.MaxAPIKeyOnce)
+	}
+	if len(details) > 0 {
+		return assay.Invalid(details)
 	}
 	return nil
 }
 
-// RevokeKey revokes a key of the session's organization. Its errors are those of FindKey.
-func (m *KeyManager) RevokeKey(ctx context.Context, s *assay.Session, id string) error {
-	if _, err := m.FindKey(ctx, s, id); err != nil {
+// RevokeKey implements assay.KeyManager.
+func (m *KeyManager) RevokeKey(ctx context.Context, principal *assay.Principal, id string) error {
+	if _, err := m.FindKey(ctx, principal, id); err != nil {
 		return err
 	}
 	if err := m.Store.RevokeAPIKey(ctx, id); err != nil {
 		return err
 	}
-	m.Logger.InfoContext(ctx, "an API key was revoked", "organization_id", s.OrganizationID, "key_id", id, "by", s.Subject)
+	m.Logger.InfoContext(ctx, "an API key was revoked", "organization_id", principal.OrganizationID, "key_id", id, "by", principal.Subject)
 	return nil
 }
 
-// mayManage tells whether a session may see, make and revoke keys.
-func mayManage(s *assay.Session) bool { return s.Admin() && s.OrganizationID != "" }
+// mayManage reports whether a caller may list, create and revoke keys.
+func mayManage(principal *assay.Principal) bool {
+	return principal.Allows(assay.ScopeAdmin) && principal.OrganizationID != ""
+}
 
 func errNotAdmin() error {
-	return assay.Errorf(assay.CodeForbidden, "Managing keys needs the scope admin.")
+	return assay.Errorf(assay.CodeForbidden, "managing API keys needs the scope %q", assay.ScopeAdmin)
 }

@@ -24,7 +24,7 @@ func (f finder) FindOrganizationByExternalID(_ context.Context, externalID strin
 	return f(externalID)
 }
 
-// TestRealProvider verifies what a provider gives out to users who log in.
+// TestRealProvider verifies tokens that a provider issues to users.
 func TestRealProvider(t *testing.T) {
 	r, err := oidctest.Start()
 	require.NoError(t, err)
@@ -72,7 +72,7 @@ func TestRealProvider(t *testing.T) {
 		require.False(t, p.Allows(assay.ScopeIngest), "users send no telemetry")
 	}
 
-	// Another kind of key takes the place of the first.
+	// Replace the key with one of another type.
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
 	r.SetKey("second", jose.ES256, key)
@@ -80,9 +80,9 @@ func TestRealProvider(t *testing.T) {
 	_, code := check(a, rotated)
 	require.Empty(t, code)
 	_, code = check(a, access)
-	require.Equal(t, assay.CodeInvalidToken, code, "of a key that is gone")
+	require.Equal(t, assay.CodeInvalidToken, code, "of a removed key")
 
-	// Users without an organization, and of one that is not known.
+	// Users without an organization or of an unknown one.
 	for _, org := range []any{nil, "customer-8", []string{"customer-7"}, 7} {
 		r.SetClaim("org_id", org)
 		token, _ := login()
@@ -96,7 +96,7 @@ func TestRealProvider(t *testing.T) {
 	_, code = check(other, rotated)
 	require.Equal(t, assay.CodeInvalidToken, code)
 
-	// The provider goes away: who has a token goes on.
+	// While the provider is unavailable, existing tokens remain valid.
 	r.Close()
 	_, code = check(a, rotated)
 	require.Empty(t, code)

@@ -23,46 +23,44 @@ import (
 const DefaultOrganizationClaim = "org_id"
 
 const (
-	// leeway is how far the clocks of the provider and of this machine may be apart.
+	// leeway is the tolerated difference between the clocks of the provider and of this machine.
 	leeway = 60 * time.Second
 
-	// maxOrganizations bounds the external ids that are remembered.
+	// maxOrganizations limits the cached external ids.
 	maxOrganizations = 4096
 
-	// maxSubject and maxExternalID are the longest values that are accepted, in
-	// bytes. Source of the first: OpenID Connect Core 1.0, section 2.
+	// maxSubject and maxExternalID are maximum lengths, in bytes. Source of maxSubject: OpenID Connect Core 1.0,
+	// section 2.
 	maxSubject    = 255
 	maxExternalID = 255
 )
 
-// OrganizationFinder is the part of assay.OrganizationStore that tokens need.
+// OrganizationFinder is the subset of assay.OrganizationStore that a Provider uses.
 type OrganizationFinder interface {
 	FindOrganizationByExternalID(ctx context.Context, externalID string) (*assay.Organization, error)
 }
 
-// ProviderConfig says which tokens are accepted. Issuer, Audience and Organizations
-// are required.
+// ProviderConfig configures a Provider. Issuer, Audience and Organizations are required.
 type ProviderConfig struct {
-	Issuer   string // exactly as the provider writes it in its tokens and its discovery document
-	Audience string // one of the audiences that a token has to have
+	Issuer   string // exactly as in the provider's tokens and discovery document
+	Audience string // must be among the audiences of a token
 
-	// OrganizationClaim is the claim whose text is the external id of the user's
-	// organization; default DefaultOrganizationClaim.
+	// OrganizationClaim is the claim that contains the external id of the user's organization. Default:
+	// DefaultOrganizationClaim.
 	OrganizationClaim string
 	Organizations     OrganizationFinder
 
-	RootCAs *x509.CertPool // for the provider's certificate; nil: those of the system
+	RootCAs *x509.CertPool // for the provider's certificate; nil: the system's
 
-	// Wrap returns a transport around the one that is given, for traces and metrics;
-	// nil leaves it as it is.
+	// Wrap wraps the transport for traces and metrics. nil: the transport is not wrapped.
 	Wrap func(http.RoundTripper) http.RoundTripper
 
 	Now    func() time.Time // default time.Now
 	Logger *slog.Logger     // default: none
 }
 
-// Provider verifies the tokens of an OpenID Connect provider. It may be used
-// concurrently. Its public keys are there only while Run runs.
+// Provider verifies the tokens of an OpenID Connect provider. It is safe for concurrent use. Run must be running for
+// it to have public keys.
 type Provider struct {
 	cfg  ProviderConfig
 	keys *keySet
@@ -73,14 +71,13 @@ type Provider struct {
 
 var _ TokenVerifier = (*Provider)(nil)
 
-// membership is what a lookup of an organization found.
+// membership is the result of an organization lookup.
 type membership struct {
-	organizationID string    // "": there is none with this external id
+	organizationID string    // "": no organization has this external id
 	asOf           time.Time // when the lookup began
 }
 
-// NewProvider returns a Provider that knows no keys yet. It does not speak to the
-// provider, which may be down.
+// NewProvider returns a Provider without keys. It does not contact the provider, which may be unavailable.
 func NewProvider(cfg ProviderConfig) (*Provider, error) {
 	issuer, err := parseIssuer(cfg.Issuer)
 	if err != nil {
@@ -102,7 +99,7 @@ func NewProvider(cfg ProviderConfig) (*Provider, error) {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	if issuer.Scheme == "http" && !isLoopback(issuer.Hostname()) {
-		cfg.Logger.Warn("the identity provider is reached without TLS: whoever is on the way can forge tokens", "issuer", cfg.Issuer)
+		cfg.Logger.Warn("the identity provider is reached without TLS: an attacker on the network path can forge tokens", "issuer", cfg.Issuer)
 	}
 	client := newClient(cfg.RootCAs)
 	if cfg.Wrap != nil {
@@ -115,12 +112,12 @@ func NewProvider(cfg ProviderConfig) (*Provider, error) {
 	}, nil
 }
 
-// parseIssuer follows OpenID Connect Discovery 1.0, section 3, but for plain HTTP.
+// parseIssuer follows OpenID Connect Discovery 1.0, section 3, except that it allows plain HTTP.
 func parseIssuer(issuer string) (*url.URL, error) {
 	u, err := url.Parse(issuer)
 	switch {
 	case err != nil:
-		return nil, errors.New("not a URL") // the error of Parse would show a password
+		return nil, errors.New("not a URL") // the error of Parse could contain a password
 	case u.Scheme != "https" && u.Scheme != "http":
 		return nil, errors.New("has to begin with https:// or http://")
 	case u.Hostname() == "":
@@ -139,24 +136,23 @@ func isLoopback(host string) bool {
 	return err == nil && a.IsLoopback()
 }
 
-// Run fetches the provider's keys, now and from time to time, until ctx ends. The
-// provider may be down for as long as it takes.
+// Run fetches the provider's keys at once and then periodically, until ctx ends. It retries while the provider is
+// unavailable.
 func (p *Provider) Run(ctx context.Context) { p.keys.run(ctx) }
 
-// VerifyToken implements TokenVerifier. It waits for the provider only where no key
-// is known that may have signed the token.
+// VerifyToken implements TokenVerifier. It waits for the provider only if no known key may have signed the token.
 func (p *Provider) VerifyToken(ctx context.Context, token Secret) (*assay.Principal, error) {
-	_, who, err := p.verify(ctx, token, p.cfg.Audience)
-	return who, err
+	_, principal, err := p.verify(ctx, token, p.cfg.Audience)
+	return principal, err
 }
 
-// verify checks a token for an audience and returns it with whom it belongs to.
+// verify verifies a token for an audience. It returns the token and its principal.
 func (p *Provider) verify(ctx context.Context, raw Secret, audience string) (*token, *assay.Principal, error) {
 	t, err := parseToken(string(raw))
 	if err != nil {
 		return nil, nil, err
 	}
-	// Before the signature, so that tokens of others do not send us to the provider.
+	// Check the issuer before the signature, so that tokens of other issuers cause no fetch.
 	if t.claims.text("iss") != p.cfg.Issuer {
 		return nil, nil, errToken("it is of another issuer")
 	}
@@ -192,14 +188,14 @@ func (p *Provider) verify(ctx context.Context, raw Secret, audience string) (*to
 	}, nil
 }
 
-// isName tells whether s can be the name of somebody: not empty, not too long, and
-// without control characters, which stores and logs would stumble over.
+// isName reports whether s is valid as a name or an id: not empty, at most longest bytes, and without control
+// characters, which stores and logs may not accept.
 func isName(s string, longest int) bool {
 	return s != "" && len(s) <= longest && !strings.ContainsFunc(s, unicode.IsControl)
 }
 
-// checkSignature tells whether one of the provider's keys signed the token. Where a
-// key may be missing it asks the provider once.
+// checkSignature verifies the signature against the provider's keys. If the key may be missing, checkSignature
+// requests one fetch.
 func (p *Provider) checkSignature(ctx context.Context, t *token) error {
 	for asked := false; ; asked = true {
 		keys, loaded := p.keys.find(t.keyID)
@@ -222,8 +218,8 @@ func (p *Provider) checkSignature(ctx context.Context, t *token) error {
 	}
 }
 
-// organization returns the id of the organization with an external id, "" for none.
-// A change in the store shows within three seconds.
+// organization returns the id of the organization with an external id, or "" if there is none. A change in the store
+// is visible within three seconds.
 func (p *Provider) organization(ctx context.Context, externalID string) (string, error) {
 	start := p.cfg.Now()
 	if m := p.remembered(externalID, start); m != nil {
@@ -245,7 +241,7 @@ func (p *Provider) organization(ctx context.Context, externalID string) (string,
 	return found.organizationID, nil
 }
 
-// remembered returns the fresh result of a lookup, or nil.
+// remembered returns the cached result of a lookup if it is fresh, else nil.
 func (p *Provider) remembered(externalID string, now time.Time) *membership {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -259,7 +255,7 @@ func (p *Provider) remembered(externalID string, now time.Time) *membership {
 	return m
 }
 
-// errToken is a refusal with a reason, which is no part of the token.
+// errToken returns a CodeInvalidToken error with a reason. The reason must not contain any part of the token.
 func errToken(reason string) error {
 	return assay.Errorf(assay.CodeInvalidToken, "the token is not valid: %s", reason)
 }

@@ -56,8 +56,8 @@ var testKeys = sync.OnceValue(func() map[string]crypto.Signer {
 	return keys
 })
 
-// sign makes a token as RFC 7515 says, with nothing of the library that reads it. key
-// is a crypto.Signer, the secret of a MAC, or nil for no signature.
+// sign creates a token according to RFC 7515, without the library that reads it. key is a crypto.Signer, the
+// secret of a MAC, or nil for no signature.
 func sign(t testing.TB, key any, header, claims string) string {
 	t.Helper()
 	encode := base64.RawURLEncoding.EncodeToString
@@ -99,10 +99,10 @@ func sign(t testing.TB, key any, header, claims string) string {
 	return input + "." + encode(signature)
 }
 
-// header returns the header of a token of an algorithm, whose key has its name.
+// header returns the header of a token for an algorithm. The key id is the name of the algorithm.
 func header(alg string) string { return fmt.Sprintf(`{"alg":%q,"typ":"JWT","kid":%q}`, alg, alg) }
 
-// claims returns the claims of a good token with changes: nil takes a claim away.
+// claims returns the claims of a valid token with changes. A nil value removes a claim.
 func claims(now time.Time, change map[string]any) string {
 	all := map[string]any{
 		"iss": testIssuer, "aud": testAudience, "sub": "user-1", "org_id": "ext-1",
@@ -110,7 +110,7 @@ func claims(now time.Time, change map[string]any) string {
 	}
 	maps.Copy(all, change)
 	maps.DeleteFunc(all, func(_ string, v any) bool { return v == nil })
-	b, _ := json.Marshal(all) // of maps and numbers: cannot fail
+	b, _ := json.Marshal(all) // only maps and numbers: cannot fail
 	return string(b)
 }
 
@@ -141,7 +141,7 @@ func organizations(externalID string) (*assay.Organization, error) {
 	return &assay.Organization{ID: "org-1", ExternalID: externalID}, nil
 }
 
-// loadedProvider returns a Provider that has the keys and asks for no others.
+// loadedProvider returns a Provider that has loaded its keys and does not fetch others.
 func loadedProvider(t testing.TB, now time.Time, keys []json.RawMessage, change func(*ProviderConfig)) *Provider {
 	t.Helper()
 	cfg := ProviderConfig{
@@ -317,7 +317,7 @@ func TestVerifyTokenRefuses(t *testing.T) {
 		})
 	}
 
-	// Past the largest header nothing is looked at.
+	// Headers beyond the maximum size are rejected without parsing.
 	a := &Authenticator{Tokens: p}
 	defer a.Close()
 	_, err = a.Authenticate(t.Context(), "Bearer "+with(map[string]any{"x": strings.Repeat("x", maxHeader)}), "")
@@ -326,8 +326,8 @@ func TestVerifyTokenRefuses(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// lastWithSpareBits returns another last letter of the token that stands for the same
-// bytes to a lenient reader: of its six bits the last four are spare.
+// lastWithSpareBits returns the token with another last letter that decodes to the same bytes in a lenient
+// decoder: the last four of its six bits are unused.
 func lastWithSpareBits(token string) string {
 	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 	return string(alphabet[strings.IndexByte(alphabet, token[len(token)-1])+1])
@@ -428,7 +428,7 @@ func TestNewProviderRefuses(t *testing.T) {
 	}
 }
 
-// FuzzVerifyToken checks that nothing is accepted but what the provider's key signed.
+// FuzzVerifyToken checks that only tokens signed with the provider's key are accepted.
 func FuzzVerifyToken(f *testing.F) {
 	now := time.Unix(1_800_000_000, 0)
 	key := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))

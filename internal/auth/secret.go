@@ -8,14 +8,12 @@ import (
 	"log/slog"
 )
 
-// mask is what a secret looks like wherever it is printed.
+// mask is the printed form of every secret.
 const mask = "[redacted]"
 
-// Secret is a credential in clear. It prints masked under every verb of fmt, in
-// slog, JSON, XML, YAML, text and gob; string(s) is the way to its value, so that
-// each place that takes it out can be found. Three things do not ask
-// the type: the verbs %p and %w, which vet refuses here, and encoding/json for the
-// key of a map.
+// Secret is a credential in clear text. fmt, slog, JSON, XML, YAML, text and gob print it masked. The conversion
+// string(s) returns its value, so that all uses can be found by a search. Three cases bypass the mask: the verbs %p
+// and %w, which vet rejects, and the key of a map in encoding/json.
 type Secret string
 
 var (
@@ -31,7 +29,7 @@ func (Secret) String() string { return mask }
 // GoString returns the mask.
 func (Secret) GoString() string { return mask }
 
-// Format writes the mask, whatever the verb and its flags.
+// Format writes the mask for every verb and flag.
 func (Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, mask) }
 
 // LogValue returns the mask.

@@ -15,29 +15,28 @@ import (
 	"unicode/utf8"
 
 	"github.com/go-jose/go-jose/v4"
-	"github.com/go-jose/go-jose/v4/json" // refuses members that come twice and tells upper from lower case
+	"github.com/go-jose/go-jose/v4/json" // rejects duplicate members and matches names case-sensitively
 )
 
-// algorithms are the signatures that are accepted: of RS256, ES256 and EdDSA with
-// their larger kin. No MAC is among them, so no public key is taken for a secret.
+// algorithms are the accepted signature algorithms: RS256, ES256 and EdDSA and their longer variants. MACs are not
+// accepted, so a public key cannot be used as a secret.
 var algorithms = []jose.SignatureAlgorithm{
 	jose.RS256, jose.RS384, jose.RS512, jose.ES256, jose.ES384, jose.ES512, jose.EdDSA,
 }
 
-// endOfTime is the last second of the year 9999, past which a time in a token is
-// taken for a mistake.
+// endOfTime is the last second of the year 9999. Later times in a token are invalid.
 const endOfTime = 253402300799
 
-// token is a JWT in JWS compact serialization whose signature is not checked yet.
+// token is a JWT in JWS compact serialization. Its signature is not verified yet.
 type token struct {
 	signed    *jose.JSONWebSignature
 	algorithm jose.SignatureAlgorithm
-	keyID     string // "": it does not say
+	keyID     string // "": the header has none
 	claims    object
 }
 
-// parseToken reads a token and checks its header. Keys in the header (jwk, x5c) and
-// where to find some (jku, x5u) are not looked at.
+// parseToken parses a token and checks its header. It ignores keys in the header (jwk, x5c) and URLs of keys (jku,
+// x5u).
 func parseToken(s string) (*token, error) {
 	parts := strings.Split(s, ".")
 	if len(parts) != 3 {
@@ -72,9 +71,8 @@ func parseToken(s string) (*token, error) {
 	return t, nil
 }
 
-// acceptedType tells whether a token of this type is one for an API: a JWT of no
-// declared kind or an access token. Source: RFC 7519, section 5.1, and RFC 9068,
-// section 4.
+// acceptedType reports whether typ is the type of a token for an API: a JWT without a type or an access token.
+// Source: RFC 7519, section 5.1, and RFC 9068, section 4.
 func acceptedType(typ string) bool {
 	switch strings.TrimPrefix(strings.ToLower(typ), "application/") {
 	case "jwt", "at+jwt":
@@ -83,7 +81,7 @@ func acceptedType(typ string) bool {
 	return false
 }
 
-// signedWith tells whether the key made the token's signature.
+// signedWith reports whether the key made the token's signature.
 func (t *token) signedWith(k jose.JSONWebKey) bool {
 	if k.Algorithm != "" && k.Algorithm != string(t.algorithm) {
 		return false
@@ -108,12 +106,12 @@ func (t *token) signedWith(k jose.JSONWebKey) bool {
 	return err == nil
 }
 
-// object is the members of a JSON object.
+// object holds the members of a JSON object.
 type object map[string]json.RawMessage
 
 var errNotObject = errors.New("not a JSON object")
 
-// decodeObject reads a JSON object in base64url without padding.
+// decodeObject decodes a JSON object in base64url without padding.
 func decodeObject(part string) (object, error) {
 	b, err := base64.RawURLEncoding.Strict().DecodeString(part)
 	if err != nil {
@@ -137,7 +135,7 @@ func (o object) has(name string) bool {
 	return ok
 }
 
-// text returns a member that is a string, else "".
+// text returns a member if it is a string, else "".
 func (o object) text(name string) string {
 	var s string
 	if json.Unmarshal(o[name], &s) != nil {
@@ -146,7 +144,7 @@ func (o object) text(name string) string {
 	return s
 }
 
-// hasAudience tells whether the claim aud is the audience or an array that has it.
+// hasAudience reports whether the claim aud equals the audience or is an array that contains it.
 func (o object) hasAudience(audience string) bool {
 	if o.text("aud") == audience {
 		return true
@@ -155,7 +153,7 @@ func (o object) hasAudience(audience string) bool {
 	return json.Unmarshal(o["aud"], &all) == nil && slices.Contains(all, audience)
 }
 
-// checkTimes checks the claims exp, which has to be there, nbf and iat.
+// checkTimes checks the claims exp, which is required, nbf and iat.
 func (o object) checkTimes(now time.Time) error {
 	exp, ok := o.time("exp")
 	if !ok {
@@ -179,8 +177,8 @@ func (o object) checkTimes(now time.Time) error {
 	return nil
 }
 
-// time returns a member that is a NumericDate: seconds since 1970, which may have a
-// fraction. Source: RFC 7519, section 2.
+// time returns a member that is a NumericDate: seconds since 1970, with an optional fraction.
+// Source: RFC 7519, section 2.
 func (o object) time(name string) (time.Time, bool) {
 	seconds, err := strconv.ParseFloat(string(o[name]), 64) // a JSON string keeps its quotes
 	if err != nil || !(seconds >= 0 && seconds <= endOfTime) {

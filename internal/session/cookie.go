@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// The names of the cookies. Browsers take a name that begins with __Host- only from
-// the host itself, with TLS and for all its paths.
+// Names of the cookies. Browsers accept a name with the prefix __Host- only from the host itself, over TLS and with
+// Path=/.
 // Source: https://httpwg.org/http-extensions/draft-ietf-httpbis-rfc6265bis.html#name-the-__host-prefix
 const (
 	sessionCookie = "assay_session"
@@ -21,7 +21,7 @@ const (
 	hostPrefix    = "__Host-"
 )
 
-// secretBytes is how random a token is.
+// secretBytes is the number of random bytes in a token.
 const secretBytes = 32
 
 // secret is the random value of a cookie.
@@ -36,16 +36,16 @@ func (s secret) String() string { return base64.RawURLEncoding.EncodeToString(s[
 
 func parseSecret(text string) (s secret, ok bool) {
 	b, err := base64.RawURLEncoding.Strict().DecodeString(text)
-	if err != nil || len(b) != secretBytes || strings.ContainsAny(text, "\r\n") { // which the decoder skips
+	if err != nil || len(b) != secretBytes || strings.ContainsAny(text, "\r\n") { // the decoder skips line breaks
 		return s, false
 	}
 	return secret(b), true
 }
 
-// hash returns what the store knows of a session's token.
+// hash returns the hash under which the store keeps the session of this token.
 func (s secret) hash() [32]byte { return sha256.Sum256(s[:]) }
 
-// secure tells whether the browser reaches the server with TLS.
+// secure reports whether the browser reaches the server over TLS.
 func (m *Manager) secure(r *http.Request) bool {
 	if m.public != nil {
 		return m.public.Scheme == "https"
@@ -60,7 +60,7 @@ func (m *Manager) cookieName(r *http.Request, name string) string {
 	return name
 }
 
-// tokenHash returns the hash of the token in a request's cookie.
+// tokenHash returns the hash of the session token in the request's cookie.
 func (m *Manager) tokenHash(r *http.Request) (hash [32]byte, ok bool) {
 	c, err := r.Cookie(m.cookieName(r, sessionCookie))
 	if err != nil {
@@ -70,8 +70,8 @@ func (m *Manager) tokenHash(r *http.Request) (hash [32]byte, ok bool) {
 	return token.hash(), ok
 }
 
-// setCookie gives the browser a cookie for a while. A cookie of another site's request
-// goes along with a navigation only.
+// setCookie sets a cookie that expires after life. On requests from another site, the browser sends it with top-level
+// navigation only (SameSite=Lax).
 func (m *Manager) setCookie(w http.ResponseWriter, r *http.Request, name, value string, life time.Duration) {
 	http.SetCookie(w, &http.Cookie{
 		Name: m.cookieName(r, name), Value: value, Path: "/", MaxAge: int(life / time.Second),
@@ -79,7 +79,7 @@ func (m *Manager) setCookie(w http.ResponseWriter, r *http.Request, name, value 
 	})
 }
 
-// dropCookie takes a cookie away from the browser.
+// dropCookie deletes a cookie in the browser.
 func (m *Manager) dropCookie(w http.ResponseWriter, r *http.Request, name string) {
 	http.SetCookie(w, &http.Cookie{
 		Name: m.cookieName(r, name), Path: "/", MaxAge: -1,

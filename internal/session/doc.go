@@ -1,30 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package session signs people in to the dashboard and keeps them signed in.
+// Package session signs users in to the dashboard and manages their sessions.
 //
-// Somebody signs in by pasting an API key of scope read once, or at an OpenID
-// Connect provider by the authorization code flow with PKCE. Either way the browser
-// gets a new opaque token of 32 random bytes in a cookie and the store its SHA-256;
-// the key, and the tokens of the provider, are kept nowhere. A session ends when it is
-// not used for a while, when its time is over, on signing out, and with its API key.
+// A user signs in with an API key of scope read, or at an OpenID Connect provider by the authorization code flow with
+// PKCE. In both cases the browser gets a new opaque token of 32 random bytes in a cookie, and the store keeps the
+// SHA-256 of the token. Neither the API key nor the tokens of the provider are stored. A session ends when it is idle
+// for too long, when its lifetime is over, when the user signs out, and when its API key is revoked or expires.
 //
-// The paths that belong to this package:
+// The package serves these paths:
 //
 //	GET  /sign-in           the page, by Config.Page
 //	POST /sign-in           form fields key and return
-//	GET  /sign-in/provider  goes to the identity provider; query parameter return
-//	GET  /sign-in/callback  comes back from it
+//	GET  /sign-in/provider  redirects to the identity provider; query parameter return
+//	GET  /sign-in/callback  receives the redirect from the provider
 //	POST /sign-out          ends this session
-//	POST /sign-out/all      ends all sessions of who is signed in
+//	POST /sign-out/all      ends all sessions of the user
 //
-// Everything else is passed on; pages find who is signed in by FromContext.
+// It passes all other requests on. Pages get the session from FromContext.
 //
-// Requests of other origins that change something are refused by
-// http.CrossOriginProtection; a GET changes nothing. Requests that a page makes of its
-// own, such as polling, carry the header Assay-Live and do not keep an idle session
-// alive.
+// http.CrossOriginProtection refuses cross-origin requests with an unsafe method; GET requests change nothing.
+// Requests that a page sends without user action, such as polling, carry the header Assay-Live and do not extend an
+// idle session.
 //
-// A callback of a provider costs a request to it with the client's secret before it is
-// known to be good, so the failures of an address are counted beside those of keys, and
-// only so many codes are exchanged at a time.
+// A callback causes a request to the provider, with the client's secret, before its code is known to be valid. The
+// package therefore counts the failures of each address separately from those of API keys, and limits the number of
+// concurrent exchanges.
 package session

@@ -13,8 +13,8 @@ import (
 	"assay/internal/store/sqlite"
 )
 
-// shared is the store of all tests, which have organizations of their own in it: to
-// open one takes longer than most of them.
+// shared is the store of all tests, which use separate organizations: opening a store takes longer than most
+// tests.
 var shared *sqlite.Store
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }

@@ -17,22 +17,22 @@ import (
 )
 
 const (
-	// signInLife is how long signing in at a provider may take.
+	// signInLife limits the duration of a sign-in at a provider.
 	signInLife = 10 * time.Minute
-	// knownLife is how long a browser is known in which a user signed in at a provider.
+	// knownLife is how long the server recognizes a browser after a user has signed in with it at a provider.
 	knownLife = 90 * 24 * time.Hour
 )
 
-// The purposes of what is signed.
+// Purposes of signed texts.
 const (
 	signedFlow  = "sign-in"
 	signedKnown = "known browser"
 )
 
-// maxCode is the longest authorization code that is looked at, in bytes.
+// maxCode is the maximum length of an authorization code, in bytes.
 const maxCode = 4096
 
-// What the page says about a sign-in at the provider that failed.
+// Messages on the sign-in page after a failed sign-in at the provider.
 const (
 	failedBinding  = "The sign-in took too long or was begun in another window. Try again."
 	failedRefused  = "The identity provider did not sign you in. Try again, or ask who runs it."
@@ -41,15 +41,15 @@ const (
 	failedBusy     = "Too many people are signing in at the moment. Try again in a few seconds."
 )
 
-// flow is a sign-in at the provider that is under way. The browser alone keeps it, in a
-// cookie that is signed: a secret, from which everything that the provider sees of it is
-// derived, so that what comes back belongs to the browser that went there.
+// flow is a sign-in at the provider that is in progress. It is stored in a signed cookie only. All values that the
+// provider receives are derived from its secret, so a callback is accepted only from the browser that started the
+// flow.
 type flow struct {
 	secret secret
 	back   string
 }
 
-// String is how the flow is written into its cookie.
+// String returns the flow as the text of its cookie.
 func (f flow) String() string {
 	return f.secret.String() + "." + base64.RawURLEncoding.EncodeToString([]byte(f.back))
 }
@@ -68,7 +68,7 @@ func parseFlow(text string) (f flow, ok bool) {
 	return f, true
 }
 
-// derive returns a value for one purpose that tells nothing about the others.
+// derive returns a value for one purpose. It reveals nothing about the values for other purposes.
 func (f flow) derive(purpose string) string {
 	h := sha256.New()
 	h.Write(f.secret[:])
@@ -78,7 +78,7 @@ func (f flow) derive(purpose string) string {
 
 func (f flow) verifier() string { return f.derive("code verifier") }
 
-// authorization returns what the provider sees of the flow.
+// authorization returns the values of the flow that the provider receives.
 func (f flow) authorization(redirectURI string) Authorization {
 	challenge := sha256.Sum256([]byte(f.verifier()))
 	return Authorization{
@@ -87,7 +87,7 @@ func (f flow) authorization(redirectURI string) Authorization {
 	}
 }
 
-// goToProvider begins a sign-in at the provider.
+// goToProvider starts a sign-in at the provider.
 func (m *Manager) goToProvider(w http.ResponseWriter, r *http.Request) {
 	back := safeReturn(r.URL.Query().Get("return"))
 	if m.cfg.Provider == nil {
@@ -115,7 +115,7 @@ func (m *Manager) comeBack(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	f, ok := m.flowOf(r)
-	m.dropCookie(w, r, signInCookie) // whatever comes of it, it is used up
+	m.dropCookie(w, r, signInCookie) // a flow is used once, whatever the result
 	if !ok {
 		m.page(w, r, http.StatusBadRequest, "/", failedBinding)
 		return
@@ -149,31 +149,31 @@ func (m *Manager) comeBack(w http.ResponseWriter, r *http.Request) {
 		s.Scopes = assay.Scopes()
 	}
 	switch err := m.begin(w, r, s); {
-	case assay.ErrorCode(err) == assay.CodeNotFound: // the organization, which was there when the token was checked
+	case assay.ErrorCode(err) == assay.CodeNotFound: // the organization was deleted after the token was checked
 		m.page(w, r, http.StatusForbidden, f.back, failedUser)
 	case err != nil:
 		m.unavailable(w, r, err)
 	default:
-		// Without the cookie the browser is a stranger's the next time, and no more.
+		// If the cookie cannot be set, the browser is only counted as unknown at the next sign-in.
 		_ = m.setSigned(w, r, knownCookie, signedKnown, nameOf(user), knownLife)
 		http.Redirect(w, r, f.back, http.StatusSeeOther)
 	}
 }
 
-// nameOf returns the name by which the failures of a user's browsers are counted.
+// nameOf returns the name under which failures of the user's browsers are counted.
 func nameOf(u *User) string {
 	sum := sha256.Sum256([]byte(u.OrganizationID + "\x00" + u.Subject))
 	return base64.RawURLEncoding.EncodeToString(sum[:16])
 }
 
-// knownUser returns the name of the user that signed in at the provider with this browser,
-// "" for none.
+// knownUser returns the name of the user that last signed in at the provider with this browser, or "" if there is
+// none.
 func (m *Manager) knownUser(r *http.Request) string {
 	name, _ := m.signed(r, knownCookie, signedKnown)
 	return name
 }
 
-// setSigned gives the browser a cookie that signed returns the text of for as long as it lives.
+// setSigned sets a cookie with a signed text. The method signed returns the text until life is over.
 func (m *Manager) setSigned(w http.ResponseWriter, r *http.Request, cookie, purpose, text string, life time.Duration) error {
 	value, err := m.cfg.Signer.SignText(purpose, strconv.FormatInt(m.cfg.Now().Add(life).Unix(), 10)+"."+text)
 	if err != nil {
@@ -183,7 +183,7 @@ func (m *Manager) setSigned(w http.ResponseWriter, r *http.Request, cookie, purp
 	return nil
 }
 
-// signed returns what setSigned put into a cookie.
+// signed returns the text of a cookie that was set by setSigned.
 func (m *Manager) signed(r *http.Request, cookie, purpose string) (text string, ok bool) {
 	c, err := r.Cookie(m.cookieName(r, cookie))
 	if err != nil {
@@ -198,13 +198,13 @@ func (m *Manager) signed(r *http.Request, cookie, purpose string) (text string, 
 	return text, true
 }
 
-// errBusy is the answer to a code while as many as may be are exchanged.
+// errBusy reports that the maximum number of exchanges is in progress.
 var errBusy = errors.New("as many codes as may be are exchanged")
 
-// exchange exchanges a code, unless the client failed too often or too many are
-// exchanged. Whatever goes wrong counts: every code is a request to the provider, and
-// any client can begin a sign-in and make up a code. A browser in which a user signed in
-// before counts for that user, and has places that strangers cannot take.
+// exchange exchanges a code, unless the client has failed too often or too many exchanges are in progress. Every
+// failure counts, because every code causes a request to the provider, and any client can start a sign-in and invent a
+// code. A browser with which a user has signed in before counts under the name of that user, and some exchanges are
+// reserved for such browsers.
 func (m *Manager) exchange(r *http.Request, known, code, verifier string, a Authorization) (*User, error) {
 	if m.cfg.Failures != nil {
 		if err := m.cfg.Failures.Refuse(r.RemoteAddr, known); err != nil {
@@ -261,7 +261,7 @@ func (m *Manager) providerFailed(w http.ResponseWriter, r *http.Request, back st
 	m.page(w, r, status, back, failure)
 }
 
-// redirectURI is where the provider sends the browser back to.
+// redirectURI returns the URL to which the provider redirects the browser.
 func (m *Manager) redirectURI(r *http.Request) string {
 	base := url.URL{Scheme: "http", Host: r.Host, Path: CallbackPath}
 	if m.public != nil {
@@ -272,7 +272,7 @@ func (m *Manager) redirectURI(r *http.Request) string {
 	return base.String()
 }
 
-// single returns a parameter that came once, else "".
+// single returns the value of a parameter that occurs exactly once, else "".
 func single(query url.Values, name string) string {
 	if v := query[name]; len(v) == 1 {
 		return v[0]
@@ -280,8 +280,7 @@ func single(query url.Values, name string) string {
 	return ""
 }
 
-// OAuthError returns a text for the log: an error code of OAuth, or what is wrong with
-// it.
+// OAuthError returns an OAuth error code for the log, or a description of an invalid one.
 // Source: RFC 6749, sections 4.1.2.1 and 5.2.
 func OAuthError(code string) string {
 	if code == "" {

@@ -20,12 +20,12 @@ import (
 	"assay"
 )
 
-// fakeProvider notes what it is asked for and answers as it is told.
+// fakeProvider records its calls and returns the configured results.
 type fakeProvider struct {
 	user     *User
 	err      error
-	hold     chan struct{} // nil, or Exchange answers when it is closed
-	held     chan struct{} // gets one for each Exchange that waits
+	hold     chan struct{} // if not nil, Exchange waits until it is closed
+	held     chan struct{} // receives a value for each waiting Exchange
 	calls    atomic.Int64  // of Exchange
 	asked    Authorization // the last
 	code     string        // that was exchanged
@@ -45,15 +45,15 @@ func (p *fakeProvider) Exchange(_ context.Context, code, verifier string, a Auth
 		return nil, assay.Errorf(assay.CodeUnavailable, "held")
 	}
 	if a != p.asked {
-		return nil, assay.Errorf(assay.CodeInternal, "exchanged for something else than was asked for")
+		return nil, assay.Errorf(assay.CodeInternal, "exchanged with other parameters than requested")
 	}
 	p.code, p.verifier = code, verifier
 	return p.user, p.err
 }
 
-// callback is where a provider that signed somebody in sends the browser to.
+// callback returns the URL to which a provider redirects after sign-in.
 func (p *fakeProvider) callback() string {
-	return CallbackPath + "?" + url.Values{"code": {"c-1"}, "state": {p.asked.State}}.Encode()
+	return CallbackPath + "?" + url.Values{"code": {"authorization-code-1"}, "state": {p.asked.State}}.Encode()
 }
 
 func newProviderFixture(t *testing.T) (*fixture, *fakeProvider) {
@@ -77,7 +77,7 @@ func TestSignInAtProvider(t *testing.T) {
 	require.Equal(t, http.StatusSeeOther, res.StatusCode, text(t, res))
 	require.Equal(t, "/insights", res.Header.Get("Location"))
 	require.Nil(t, b.cookie(signInCookie), "used up")
-	require.Equal(t, "c-1", p.code)
+	require.Equal(t, "authorization-code-1", p.code)
 	sum := sha256.Sum256([]byte(p.verifier))
 	require.Equal(t, p.asked.Challenge, base64.RawURLEncoding.EncodeToString(sum[:]))
 	require.GreaterOrEqual(t, len(p.verifier), 43) // RFC 7636, section 4.1
@@ -97,8 +97,7 @@ func TestSignInAtProvider(t *testing.T) {
 	require.Equal(t, "Ada Example of "+f.org+", admin true", b.page())
 }
 
-// TestHostileCallback: nobody is signed in by a request that this very browser did not
-// begin.
+// TestHostileCallback checks that a callback signs in only the browser that began the sign-in.
 func TestHostileCallback(t *testing.T) {
 	f, p := newProviderFixture(t)
 	u, err := url.Parse(f.server.URL)
@@ -142,7 +141,7 @@ func TestHostileCallback(t *testing.T) {
 			b.Jar.SetCookies(u, []*http.Cookie{{Name: hostPrefix + signInCookie, Value: value, Path: "/", Secure: true}})
 		})
 	}
-	// Without the prefix that only this host can set it is no cookie of ours.
+	// A cookie without the __Host- prefix is ignored.
 	refuse(CallbackPath+"?code=c&state=STATE", bad, func(b *browser) {
 		mine := b.cookie(signInCookie)
 		b.Jar.SetCookies(u, []*http.Cookie{{Name: hostPrefix + signInCookie, MaxAge: -1, Path: "/", Secure: true}, {Name: signInCookie, Value: mine.Value, Path: "/"}})
@@ -153,7 +152,7 @@ func TestHostileCallback(t *testing.T) {
 	b.ask(ProviderPath, nil)
 	require.Equal(t, http.StatusSeeOther, b.ask(p.callback(), nil).StatusCode)
 	require.Equal(t, http.StatusBadRequest, b.ask(p.callback(), nil).StatusCode)
-	require.NotEqual(t, "nobody", b.page(), "and does not sign out")
+	require.NotEqual(t, "signed out", b.page(), "and does not sign out")
 }
 
 func TestProviderFails(t *testing.T) {
@@ -180,33 +179,33 @@ func TestProviderFails(t *testing.T) {
 			require.Nil(t, b.cookie(sessionCookie))
 		}
 	}
-	// An organization that is gone by then.
+	// The organization was deleted in the meantime.
 	p.err, p.user.OrganizationID = nil, "00000000-0000-4000-8000-000000000000"
 	b := f.browser()
 	b.ask(ProviderPath, nil)
 	res := b.ask(p.callback(), nil)
 	require.Equal(t, http.StatusForbidden, res.StatusCode)
 	require.Contains(t, text(t, res), failedUser)
-	require.Equal(t, "nobody", b.page())
-	// A store that is away.
+	require.Equal(t, "signed out", b.page())
+	// The store is unavailable.
 	p.user.OrganizationID = f.org
 	b.ask(ProviderPath, nil)
 	f.store.err = assay.Errorf(assay.CodeUnavailable, "away")
 	require.Equal(t, http.StatusServiceUnavailable, b.ask(p.callback(), nil).StatusCode)
 }
 
-// begin has a new browser go to the provider, which p.callback leads back from.
+// begin starts a sign-in in a new browser. p.callback completes it.
 func (f *fixture) begin() *browser {
 	b := f.browser()
 	require.Equal(f.t, http.StatusSeeOther, b.ask(ProviderPath, nil).StatusCode)
 	return b
 }
 
-// TestFailedExchangesAreLimited: a client begins one sign-in after the other, and has
-// assay ask the provider with codes that it made up.
+// TestFailedExchangesAreLimited begins one sign-in after the other, with made-up codes that assay sends to
+// the provider.
 func TestFailedExchangesAreLimited(t *testing.T) {
 	f, p := newProviderFixture(t)
-	ada := f.begin() // whose browser is known from now on
+	ada := f.begin() // this browser is known from now on
 	require.Equal(t, http.StatusSeeOther, ada.ask(p.callback(), nil).StatusCode)
 	require.NotNil(t, ada.cookie(knownCookie))
 	attack := func(b *browser, err error) *http.Response {
@@ -225,26 +224,26 @@ func TestFailedExchangesAreLimited(t *testing.T) {
 		require.NotEmpty(t, res.Header.Get("Retry-After"))
 		require.Contains(t, text(t, res), failedTooOften)
 	}
-	require.EqualValues(t, 1+3, p.calls.Load(), "the provider is not asked")
+	require.EqualValues(t, 1+3, p.calls.Load(), "no request to the provider")
 	require.Equal(t, 3, strings.Count(f.log.String(), "level=WARN"))
 
-	// A user whom the browser knows signs in from the same address, as from behind a proxy.
+	// A user with a known browser signs in from the same address, as behind a proxy.
 	for range 5 {
 		require.Equal(t, http.StatusSeeOther, attack(ada, nil).StatusCode)
 	}
-	// Keys of the address have a limit of their own.
+	// Keys have a separate limit per address.
 	require.Equal(t, http.StatusUnauthorized, f.browser().ask(SignInPath, url.Values{"key": {"wrong"}}).StatusCode)
-	// What fails comes back, and what succeeds is not counted.
+	// Failures are allowed again after a while, and successes do not count.
 	f.now = f.now.Add(20 * time.Second)
 	require.Equal(t, http.StatusSeeOther, attack(f.browser(), nil).StatusCode)
 	require.Equal(t, http.StatusSeeOther, attack(f.browser(), nil).StatusCode)
-	// A known browser has a limit, too, which is nobody else's.
+	// A known browser has its own limit.
 	for range 3 {
 		require.Equal(t, http.StatusForbidden, attack(ada, wrong).StatusCode)
 	}
 	require.Equal(t, http.StatusTooManyRequests, attack(ada, wrong).StatusCode)
 	require.Equal(t, http.StatusSeeOther, attack(f.browser(), nil).StatusCode)
-	// It is not known for ever.
+	// A browser does not stay known forever.
 	f.now = f.now.Add(knownLife)
 	for range 3 {
 		require.Equal(t, http.StatusForbidden, attack(f.browser(), wrong).StatusCode)
@@ -252,7 +251,7 @@ func TestFailedExchangesAreLimited(t *testing.T) {
 	require.Equal(t, http.StatusTooManyRequests, attack(ada, nil).StatusCode)
 }
 
-// TestFailedKeysRefuseNoExchange: whatever keys an address tries, its users sign in at the
+// TestFailedKeysRefuseNoExchange checks that failed keys from an address do not prevent sign-ins at the
 // provider.
 func TestFailedKeysRefuseNoExchange(t *testing.T) {
 	f, p := newProviderFixture(t)
@@ -263,8 +262,8 @@ func TestFailedKeysRefuseNoExchange(t *testing.T) {
 	require.Equal(t, http.StatusSeeOther, f.begin().ask(p.callback(), nil).StatusCode)
 }
 
-// TestForgedSignInsAreFree: what this installation did not begin is refused before it
-// counts, and costs the users at the same address nothing.
+// TestForgedSignInsAreFree checks that a callback that this installation did not begin is rejected before it
+// counts, and does not affect users at the same address.
 func TestForgedSignInsAreFree(t *testing.T) {
 	f, p := newProviderFixture(t)
 	forge := func(cookie string, of flow) *http.Response {
@@ -290,7 +289,7 @@ func TestForgedSignInsAreFree(t *testing.T) {
 			require.Equal(t, http.StatusBadRequest, forge(cookie, made).StatusCode, what)
 		}
 	}
-	require.Zero(t, p.calls.Load(), "the provider is not asked")
+	require.Zero(t, p.calls.Load(), "no request to the provider")
 	require.Equal(t, http.StatusSeeOther, forge(good, made).StatusCode)
 	p.err = assay.Errorf(assay.CodeInvalidToken, "no such code")
 	for range 3 {
@@ -328,11 +327,11 @@ func TestExchangesInFlightAreBounded(t *testing.T) {
 		require.Contains(t, text(t, res), failedBusy)
 	}
 	hold(maxStrangers, false)
-	hold(maxExchanges-maxStrangers, true) // strangers left them room
+	hold(maxExchanges-maxStrangers, true) // unknown browsers leave them room
 	close(p.hold)
 	waiting.Wait()
 	require.EqualValues(t, maxExchanges, p.calls.Load())
-	require.Contains(t, text(t, ask(false)), failedProvider, "and then there is room again")
+	require.Contains(t, text(t, ask(false)), failedProvider, "then there is room")
 }
 
 func TestNoProvider(t *testing.T) {
@@ -366,7 +365,7 @@ func TestFlow(t *testing.T) {
 	all := map[string]bool{f.secret.String(): true, f.verifier(): true, a.State: true, a.Nonce: true, a.Challenge: true}
 	require.Len(t, all, 5, "none is another")
 	require.Equal(t, a, parsed.authorization("https://x"))
-	require.Less(t, len(flow{secret: newSecret(), back: "/" + strings.Repeat("x", maxReturn-1)}.String()), 4000, "what browsers keep")
+	require.Less(t, len(flow{secret: newSecret(), back: "/" + strings.Repeat("x", maxReturn-1)}.String()), 4000, "limits of browsers")
 	require.Equal(t, 10*time.Minute, signInLife)
 }
 

@@ -15,7 +15,7 @@ import (
 	"assay"
 )
 
-// The paths of this package.
+// Paths of this package.
 const (
 	SignInPath     = "/sign-in"
 	ProviderPath   = "/sign-in/provider"
@@ -24,113 +24,114 @@ const (
 	SignOutAllPath = "/sign-out/all"
 )
 
-// BackgroundHeader marks a request that a page made of its own. Any value does.
+// BackgroundHeader marks a request that a page sent without user action. Its value is ignored.
 const BackgroundHeader = "Assay-Live"
 
 const (
 	touchInterval = time.Minute // between writes of a session's last use
 	touchTimeout  = time.Second // for one of them
 
-	findTimeout   = 10 * time.Second // of looking a session up
-	signInTimeout = 30 * time.Second // of a request that signs in or out
+	findTimeout   = 10 * time.Second // timeout for looking up a session
+	signInTimeout = 30 * time.Second // timeout for a request that signs in or out
 
-	// maxExchanges is how many codes are exchanged at the provider at a time: each is a
-	// request of up to ten seconds that whoever asks for the callback causes.
+	// maxExchanges limits the concurrent exchanges of codes at the provider. Each is a request of up to ten seconds
+	// that any client of the callback can cause.
 	maxExchanges = 16
-	// maxStrangers is how many of them are for browsers in which no user has signed in.
+	// maxStrangers limits the exchanges for browsers with which no user has signed in.
 	maxStrangers = maxExchanges * 3 / 4
 )
 
-// Provider is an OpenID Connect provider. Implementations may be used concurrently.
+// Provider is an OpenID Connect provider. Implementations must be safe for concurrent use.
 type Provider interface {
-	// AuthorizationURL returns where a browser signs in. CodeUnavailable when the
-	// provider is away.
+	// AuthorizationURL returns the URL at which a browser signs in. It returns CodeUnavailable when the provider is
+	// unavailable.
 	AuthorizationURL(ctx context.Context, a Authorization) (string, error)
-	// Exchange turns a code into who has signed in. CodeInvalidToken for a code or an
-	// answer that is not accepted, CodeForbidden for a user without an organization,
-	// CodeUnavailable when the provider is away.
+	// Exchange exchanges a code for the user that has signed in. It returns CodeInvalidToken if the code or the
+	// response is invalid, CodeForbidden for a user without an organization, and CodeUnavailable when the provider is
+	// unavailable.
 	Exchange(ctx context.Context, code, verifier string, a Authorization) (*User, error)
 }
 
-// Authorization is what a sign-in at a provider is bound to.
+// Authorization holds the values that bind a callback to its sign-in.
 type Authorization struct {
 	RedirectURI string
 	State       string
 	Nonce       string
-	Challenge   string // of the code verifier, by S256; RFC 7636
+	Challenge   string // S256 challenge of the code verifier; RFC 7636
 }
 
-// User is who has signed in at a provider.
+// User is a user that has signed in at a provider.
 type User struct {
 	OrganizationID string
 	Subject        string
-	Name           string // for people; may be ""
+	Name           string // display name; may be ""
 	Admin          bool   // may manage API keys
 }
 
-// SignInPage is what the sign-in page shows.
+// SignInPage is the content of the sign-in page.
 type SignInPage struct {
-	Return   string // where to go afterwards: the form field, and the query parameter of ProviderPath
-	Provider bool   // signing in at a provider is possible
-	Failure  string // a sentence for people about what went wrong; "" for nothing
+	Return   string // target after the sign-in: the form field, and the query parameter of ProviderPath
+	Provider bool   // a provider is configured
+	Failure  string // a sentence that describes the failure; "" for none
 }
 
-// FailureLimiter counts what failed, for each address, host and port, but for the name of
-// a client that is known where that is not "". Implementations may be used concurrently.
+// FailureLimiter counts failures by the name of a known client, or by address if known is "". remoteAddr is host and
+// port. Implementations must be safe for concurrent use.
 type FailureLimiter interface {
-	// Refuse returns CodeRateLimited, with a method RetryAfter() time.Duration, for a
-	// client that has failed too often.
+	// Refuse returns CodeRateLimited, with a method RetryAfter() time.Duration, for a client that has failed too
+	// often, else nil.
 	Refuse(remoteAddr, known string) error
 	// Failed counts a failure.
 	Failed(remoteAddr, known string)
 }
 
-// TextSigner signs what browsers keep, for all replicas. Implementations may be used
-// concurrently.
+// TextSigner signs texts that browsers store, for all replicas. Implementations must be safe for concurrent use.
 type TextSigner interface {
-	// SignText returns the text behind a signature, in characters of a cookie where the
-	// text is in such.
+	// SignText returns the text with a signature in front. The result contains only characters that are valid in a
+	// cookie, if the text does.
 	SignText(purpose, text string) (string, error)
-	// VerifyText returns the text that SignText was given with the same purpose.
+	// VerifyText returns the text that was passed to SignText with the same purpose. ok is false if the signature is
+	// invalid.
 	VerifyText(purpose, signed string) (text string, ok bool)
 }
 
-// Config of a Manager. Store, Authenticate, Keys, Page and Fail are needed, Signer with a
+// Config configures a Manager. Store, Authenticate, Keys, Page and Fail are required. Signer is required with a
 // Provider.
 type Config struct {
 	Store assay.SessionStore
-	// Authenticate tells who an Authorization header belongs to, as in the REST API.
+	// Authenticate returns the principal of an Authorization header, as in the REST API.
 	Authenticate func(ctx context.Context, authorizationHeader, remoteAddr string) (*assay.Principal, error)
-	Keys         assay.APIKeyStore // tells the names of keys
-	Provider     Provider          // nil: none is configured
+	Keys         assay.APIKeyStore // for the names of keys
+	Provider     Provider          // nil: no provider is configured
 	Failures     FailureLimiter    // of sign-ins at the provider; nil: no limit
-	Signer       TextSigner        // of what browsers keep of sign-ins at the provider
-	PublicURL    string            // scheme and host by which browsers come; "": those of the request
+	Signer       TextSigner        // of the cookies for sign-ins at the provider
+	PublicURL    string            // scheme and host under which browsers reach the server; "": those of the request
 
 	Idle time.Duration // default assay.DefaultSessionIdle
 	Life time.Duration // default assay.DefaultSessionLife
 
-	Assets string // paths that begin so are for everybody; "" for none
+	Assets string // prefix of paths that need no session; "" for none
 
-	// Page answers with the sign-in page.
+	// Page writes the sign-in page.
 	Page func(w http.ResponseWriter, r *http.Request, status int, p SignInPage)
-	// Fail answers with a page about what went wrong.
+	// Fail writes an error page.
 	Fail func(w http.ResponseWriter, r *http.Request, status int, message string)
 
 	Now    func() time.Time // default time.Now
 	Logger *slog.Logger     // default: none
 }
 
-// Manager signs in and out. It may be used concurrently.
+// Manager signs users in and out. It is safe for concurrent use.
 type Manager struct {
 	cfg       Config
-	public    *url.URL // of Config.PublicURL, nil for none
+	public    *url.URL // of Config.PublicURL, or nil
 	cross     *http.CrossOriginProtection
-	exchanges chan struct{} // one for each code that is being exchanged
-	strangers chan struct{} // one for each of these from a browser that is not known
+	exchanges chan struct{} // one element for each exchange in progress
+	strangers chan struct{} // one element for each of them from an unknown browser
+	known     knownSessions
 }
 
-// New returns a Manager, or what is wrong with the configuration.
+// New returns a Manager. It returns an error if the configuration is invalid.
 func New(cfg Config) (*Manager, error) {
 	if cfg.Store == nil || cfg.Authenticate == nil || cfg.Keys == nil || cfg.Page == nil || cfg.Fail == nil {
 		return nil, errors.New("sessions: Store, Authenticate, Keys, Page and Fail are needed")
@@ -167,11 +168,10 @@ func New(cfg Config) (*Manager, error) {
 	return m, nil
 }
 
-// key is the key of a session in a context.
+// key is the context key of a session.
 type key struct{}
 
-// FromContext returns the session of a request that Handler passed on, nil when nobody
-// is signed in.
+// FromContext returns the session of a request that Handler passed on, or nil if the request has no session.
 func FromContext(ctx context.Context) *assay.Session {
 	s, _ := ctx.Value(key{}).(*assay.Session)
 	return s
@@ -182,9 +182,8 @@ func NewContext(ctx context.Context, s *assay.Session) context.Context {
 	return context.WithValue(assay.WithOrganization(ctx, s.OrganizationID), key{}, s)
 }
 
-// Handler answers on the paths of this package and passes everything else on to pages,
-// with the session of whoever is signed in. It refuses what would change something and
-// comes from another site.
+// Handler serves the paths of this package. It passes all other requests on to pages, with the session in their
+// context if there is one. It refuses cross-origin requests with an unsafe method.
 func (m *Manager) Handler(pages http.Handler) http.Handler {
 	return m.cross.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
@@ -204,10 +203,10 @@ func (m *Manager) Handler(pages http.Handler) http.Handler {
 	}))
 }
 
-// route is what answers a path, by method; GET stands for HEAD as well.
+// route holds the handlers of a path by method. GET includes HEAD.
 type route map[string]http.HandlerFunc
 
-// only answers a request whose method the path has.
+// only calls the handler for the request's method, or answers that the method is not allowed.
 func (m *Manager) only(w http.ResponseWriter, r *http.Request, by route) {
 	w.Header().Set("Cache-Control", "no-store")
 	method := r.Method
@@ -230,7 +229,7 @@ func (m *Manager) only(w http.ResponseWriter, r *http.Request, by route) {
 	m.cfg.Fail(w, r, http.StatusMethodNotAllowed, "This address is not for such requests.")
 }
 
-// serve passes a request on, with its session where it has one.
+// serve passes a request on, with its session if it has one.
 func (m *Manager) serve(w http.ResponseWriter, r *http.Request, pages http.Handler) {
 	if m.cfg.Assets != "" && strings.HasPrefix(r.URL.Path, m.cfg.Assets) {
 		pages.ServeHTTP(w, r)
@@ -249,7 +248,7 @@ func (m *Manager) serve(w http.ResponseWriter, r *http.Request, pages http.Handl
 	}
 }
 
-// find returns the session of a request's cookie, nil for none that lives.
+// find returns the session of the request's cookie, or nil if there is none or it has ended.
 func (m *Manager) find(r *http.Request) (*assay.Session, error) {
 	hash, ok := m.tokenHash(r)
 	if !ok {
@@ -257,14 +256,18 @@ func (m *Manager) find(r *http.Request) (*assay.Session, error) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), findTimeout)
 	defer cancel()
-	s, err := m.cfg.Store.FindSession(ctx, hash, m.cfg.Now())
-	if assay.ErrorCode(err) == assay.CodeNotFound {
+	s, err := m.cfg.Store.FindSession(assay.WithOrganization(ctx, m.known.organization(hash)), hash, m.cfg.Now())
+	switch {
+	case err == nil:
+		m.known.set(hash, s.OrganizationID)
+	case assay.ErrorCode(err) == assay.CodeNotFound:
+		m.known.set(hash, "")
 		return nil, nil
 	}
 	return s, err
 }
 
-// touch keeps an idle session alive. The page does not wait long for it, nor fail.
+// touch records the use of a session. It waits for at most touchTimeout, and only logs an error.
 func (m *Manager) touch(r *http.Request, s *assay.Session) {
 	now := m.cfg.Now()
 	if r.Header.Get(BackgroundHeader) != "" || now.Sub(s.UsedAt) < touchInterval {

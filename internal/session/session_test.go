@@ -17,6 +17,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -27,7 +28,7 @@ import (
 	"assay/internal/store/sqlite"
 )
 
-// fixture is a server on a real store, whose one page tells who is signed in.
+// fixture is a server on a real store with one page, which shows the signed-in user.
 type fixture struct {
 	t       *testing.T
 	store   *broken
@@ -40,13 +41,19 @@ type fixture struct {
 	other   string
 }
 
-// broken is a store that can be away.
+// broken is a store that can fail.
 type broken struct {
 	*sqlite.Store
 	err error
+
+	mu      sync.Mutex
+	lookups []string // organizations of the contexts of FindSession
 }
 
 func (b *broken) FindSession(ctx context.Context, hash [32]byte, now time.Time) (*assay.Session, error) {
+	b.mu.Lock()
+	b.lookups = append(b.lookups, assay.OrganizationOf(ctx))
+	b.mu.Unlock()
 	if b.err != nil {
 		return nil, b.err
 	}
@@ -92,7 +99,7 @@ func newFixture(t *testing.T, tls bool, change func(*Config)) *fixture {
 	handler := f.manager.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s := FromContext(r.Context())
 		if s == nil {
-			_, _ = io.WriteString(w, "nobody")
+			_, _ = io.WriteString(w, "signed out")
 			return
 		}
 		fmt.Fprintf(w, "%s of %s, admin %v", s.Name, assay.OrganizationOf(r.Context()), s.Admin())
@@ -120,7 +127,7 @@ func (s fakeSigner) VerifyText(purpose, signed string) (string, bool) {
 	return text, signed == want
 }
 
-// key makes an API key.
+// key creates an API key.
 func (f *fixture) key(org, name string, expires time.Time, scopes ...assay.Scope) (secret, id string) {
 	f.t.Helper()
 	key, k := auth.NewKey("assay")
@@ -129,7 +136,7 @@ func (f *fixture) key(org, name string, expires time.Time, scopes ...assay.Scope
 	return string(key), k.ID
 }
 
-// browser is somebody's browser: it keeps cookies and follows no redirect by itself.
+// browser is a client with cookies that does not follow redirects.
 type browser struct {
 	f *fixture
 	*http.Client
@@ -142,7 +149,7 @@ func (f *fixture) browser() *browser {
 	return &browser{f, &http.Client{Transport: transport, Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 }
 
-// ask sends a request of the browser's own; form means a POST.
+// ask sends a same-origin request, a POST if form is not nil.
 func (b *browser) ask(path string, form url.Values, header ...string) *http.Response {
 	b.f.t.Helper()
 	method := http.MethodGet
@@ -179,7 +186,7 @@ func text(t *testing.T, res *http.Response) string {
 	return string(body)
 }
 
-// signIn signs in with a key and requires that it works.
+// signIn signs in with a key and requires success.
 func (b *browser) signIn(secret string) *http.Response {
 	b.f.t.Helper()
 	res := b.ask(SignInPath, url.Values{"key": {secret}, "return": {"/services?sort=name"}})
@@ -188,7 +195,7 @@ func (b *browser) signIn(secret string) *http.Response {
 	return res
 }
 
-// cookie returns the browser's cookie whose name ends so, nil for none.
+// cookie returns the browser's cookie whose name has the suffix, or nil.
 func (b *browser) cookie(name string) *http.Cookie {
 	u, err := url.Parse(b.f.server.URL)
 	require.NoError(b.f.t, err)
@@ -204,14 +211,14 @@ func TestSignInByKey(t *testing.T) {
 	f := newFixture(t, true, nil)
 	secret, id := f.key(f.org, "Ada's key", time.Time{}, assay.Scopes()...)
 	b := f.browser()
-	require.Equal(t, "nobody", b.page())
+	require.Equal(t, "signed out", b.page())
 	require.Equal(t, "sign in, provider false, to /insights: ", text(t, b.ask(SignInPath+"?return=/insights", nil)))
 
 	res := b.signIn(" " + secret + "\n")
 	require.Equal(t, "no-store", res.Header.Get("Cache-Control"))
 	require.Equal(t, "Ada's key of "+f.org+", admin true", b.page())
 	res = b.ask(SignInPath+"?return=/insights", nil)
-	require.Equal(t, "/insights", res.Header.Get("Location"), "who is signed in goes on")
+	require.Equal(t, "/insights", res.Header.Get("Location"), "existing sessions continue")
 
 	// The key is nowhere.
 	require.NotContains(t, f.log.String(), secret)
@@ -222,16 +229,16 @@ func TestSignInByKey(t *testing.T) {
 	require.Equal(t, "key:"+id, s.Subject)
 	require.NotContains(t, f.log.String(), b.cookie(sessionCookie).Value)
 
-	// Signing out ends it, also for a copy of the cookie.
+	// Signing out ends the session, also for a copy of the cookie.
 	thief := f.browser()
 	u, _ := url.Parse(f.server.URL)
 	thief.Jar.SetCookies(u, []*http.Cookie{b.cookie(sessionCookie)})
-	require.NotEqual(t, "nobody", thief.page())
+	require.NotEqual(t, "signed out", thief.page())
 	res = b.ask(SignOutPath, url.Values{})
 	require.Equal(t, SignInPath, res.Header.Get("Location"))
 	require.Equal(t, `"cache"`, res.Header.Get("Clear-Site-Data"), "Back shows nothing")
 	require.Nil(t, b.cookie(sessionCookie))
-	require.Equal(t, "nobody", thief.page())
+	require.Equal(t, "signed out", thief.page())
 	require.Equal(t, SignInPath, b.ask(SignOutPath, url.Values{}).Header.Get("Location"), "a second time")
 }
 
@@ -265,7 +272,7 @@ func TestSignInRefused(t *testing.T) {
 	require.Contains(t, text(t, b.ask(SignInPath, url.Values{"key": {strings.Repeat("x", maxForm)}})), failedMalformed)
 	require.NotContains(t, f.log.String(), good)
 
-	b.signIn(good) // which is not held up by what failed
+	b.signIn(good) // failed attempts do not delay it
 	require.Equal(t, "good of "+f.org+", admin false", b.page())
 }
 
@@ -280,26 +287,26 @@ func TestSessionEnds(t *testing.T) {
 		return b
 	}
 	idle, used, polling, ofExpiring := in(secret), in(secret), in(secret), in(expiring)
-	require.NotEqual(t, "nobody", ofExpiring.page())
+	require.NotEqual(t, "signed out", ofExpiring.page())
 	for f.now.Sub(begin) < 8*time.Hour-time.Minute {
 		f.now = f.now.Add(time.Hour)
-		require.NotEqual(t, "nobody", used.page())
+		require.NotEqual(t, "signed out", used.page())
 		polling.ask("/", nil, BackgroundHeader, "1")
 	}
-	require.Equal(t, "nobody", ofExpiring.page())
-	require.Equal(t, "nobody", idle.page(), "not used for eight hours")
-	require.Equal(t, "nobody", polling.page(), "a page that polls is nobody who works")
-	require.NotEqual(t, "nobody", used.page())
+	require.Equal(t, "signed out", ofExpiring.page())
+	require.Equal(t, "signed out", idle.page(), "not used for eight hours")
+	require.Equal(t, "signed out", polling.page(), "polling does not count as activity")
+	require.NotEqual(t, "signed out", used.page())
 	for f.now.Sub(begin) < 7*24*time.Hour-time.Hour {
 		f.now = f.now.Add(time.Hour)
-		require.NotEqual(t, "nobody", used.page())
+		require.NotEqual(t, "signed out", used.page())
 	}
 	f.now = begin.Add(7 * 24 * time.Hour)
-	require.Equal(t, "nobody", used.page(), "seven days in all")
+	require.Equal(t, "signed out", used.page(), "seven days in all")
 
 	late := in(secret)
 	require.NoError(t, f.store.RevokeAPIKey(t.Context(), id))
-	require.Equal(t, "nobody", late.page(), "at once, which is within five seconds")
+	require.Equal(t, "signed out", late.page(), "at once, which is within five seconds")
 }
 
 func TestTouchedOnceAMinute(t *testing.T) {
@@ -334,13 +341,13 @@ func TestSignOutEverywhere(t *testing.T) {
 	res := browsers[0].ask(SignOutAllPath, url.Values{})
 	require.Equal(t, http.StatusSeeOther, res.StatusCode)
 	require.Equal(t, `"cache"`, res.Header.Get("Clear-Site-Data"))
-	require.Equal(t, "nobody", browsers[0].page())
-	require.Equal(t, "nobody", browsers[1].page())
+	require.Equal(t, "signed out", browsers[0].page())
+	require.Equal(t, "signed out", browsers[1].page())
 	require.Equal(t, "colleague of "+f.org+", admin false", browsers[2].page())
 	require.Equal(t, "foreign of "+f.other+", admin false", browsers[3].page())
 }
 
-// TestFixation: a token that somebody else chose is never one that is signed in.
+// TestFixation checks that a token chosen by an attacker is never used for a session.
 func TestFixation(t *testing.T) {
 	f := newFixture(t, false, nil)
 	secret1, _ := f.key(f.org, "a", time.Time{}, assay.ScopeRead)
@@ -353,18 +360,18 @@ func TestFixation(t *testing.T) {
 	}
 	victim.signIn(secret1)
 	require.NotEqual(t, planted, tokenOf(t, victim))
-	require.Equal(t, "nobody", attacker.page())
+	require.Equal(t, "signed out", attacker.page())
 
-	// Signing in again gives another token, and the one before ends.
+	// Signing in again creates a new token and ends the former session.
 	old := victim.cookie(sessionCookie)
 	victim.signIn(secret1)
 	require.NotEqual(t, old.Value, victim.cookie(sessionCookie).Value)
 	attacker.Jar.SetCookies(u, []*http.Cookie{old})
-	require.Equal(t, "nobody", attacker.page())
-	require.NotEqual(t, "nobody", victim.page())
+	require.Equal(t, "signed out", attacker.page())
+	require.NotEqual(t, "signed out", victim.page())
 }
 
-// TestBadCookies: what is no token is nobody, without a look into the store.
+// TestBadCookies checks that malformed tokens are rejected without a lookup in the store.
 func TestBadCookies(t *testing.T) {
 	f := newFixture(t, false, nil)
 	f.store.err = errors.New("asked")
@@ -416,7 +423,7 @@ func TestCookieFlags(t *testing.T) {
 	}
 }
 
-// TestOtherSites: what changes something comes from here.
+// TestOtherSites checks that state-changing requests must be same-origin.
 func TestOtherSites(t *testing.T) {
 	f := newFixture(t, false, func(c *Config) { c.PublicURL = "http://assay.example.com" })
 	secret, _ := f.key(f.org, "a", time.Time{}, assay.ScopeRead)
@@ -432,7 +439,7 @@ func TestOtherSites(t *testing.T) {
 		} {
 			res := b.ask(path, url.Values{"key": {secret}}, header...)
 			require.Equal(t, http.StatusForbidden, res.StatusCode, "%s %v", path, header)
-			require.NotEqual(t, "nobody", b.page(), "still signed in")
+			require.NotEqual(t, "signed out", b.page(), "still signed in")
 		}
 	}
 	for _, header := range [][]string{
@@ -442,14 +449,14 @@ func TestOtherSites(t *testing.T) {
 	} {
 		require.Equal(t, http.StatusOK, b.ask("/keys", url.Values{}, header...).StatusCode, header)
 	}
-	// A GET changes nothing.
+	// A GET request changes nothing.
 	for _, path := range []string{SignOutPath, SignOutAllPath} {
 		res := b.ask(path, nil)
 		require.Equal(t, http.StatusMethodNotAllowed, res.StatusCode)
 		require.Equal(t, "POST", res.Header.Get("Allow"))
 	}
 	require.Equal(t, "GET, POST", mustMethod(t, b, http.MethodPut, SignInPath).Header.Get("Allow"))
-	require.NotEqual(t, "nobody", b.page())
+	require.NotEqual(t, "signed out", b.page())
 }
 
 func mustMethod(t *testing.T, b *browser, method, path string) *http.Response {
@@ -463,7 +470,7 @@ func mustMethod(t *testing.T, b *browser, method, path string) *http.Response {
 	return res
 }
 
-func TestStoreAway(t *testing.T) {
+func TestStoreUnavailable(t *testing.T) {
 	f := newFixture(t, false, nil)
 	secret, _ := f.key(f.org, "a", time.Time{}, assay.ScopeRead)
 	b := f.browser()
@@ -481,7 +488,7 @@ func TestStoreAway(t *testing.T) {
 	require.Equal(t, http.StatusServiceUnavailable, res.StatusCode)
 	require.Contains(t, text(t, res), failedStore)
 	f.store.err = nil
-	require.NotEqual(t, "nobody", b.page())
+	require.NotEqual(t, "signed out", b.page())
 }
 
 func TestNew(t *testing.T) {

@@ -19,7 +19,7 @@ const (
 	maxName = 200      // bytes of a session's name
 )
 
-// What the page says about a sign-in that failed.
+// Messages on the sign-in page after a failed sign-in.
 const (
 	failedKey       = "This API key is not valid: it was mistyped, has expired or was revoked."
 	failedScope     = "This API key may not read. Signing in needs a key with the scope read."
@@ -28,7 +28,7 @@ const (
 	failedMalformed = "The form could not be read. Try again."
 )
 
-// showSignIn shows the page, or goes on for those who are signed in.
+// showSignIn shows the sign-in page, or redirects a request that has a session.
 func (m *Manager) showSignIn(w http.ResponseWriter, r *http.Request) {
 	back := safeReturn(r.URL.Query().Get("return"))
 	s, err := m.find(r)
@@ -46,7 +46,7 @@ func (m *Manager) page(w http.ResponseWriter, r *http.Request, status int, back,
 	m.cfg.Page(w, r, status, SignInPage{Return: back, Provider: m.cfg.Provider != nil, Failure: failure})
 }
 
-// signInByKey signs in with an API key.
+// signInByKey signs a user in with an API key.
 func (m *Manager) signInByKey(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	if err := r.ParseForm(); err != nil {
@@ -66,20 +66,20 @@ func (m *Manager) signInByKey(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, back, http.StatusSeeOther)
 }
 
-// sessionOfKey returns the session that a key gets, without what begin adds.
+// sessionOfKey returns the session for an API key, without the fields that begin sets.
 func (m *Manager) sessionOfKey(r *http.Request, apiKey string) (*assay.Session, error) {
-	if strings.ContainsAny(apiKey, ". \t\r\n") { // a token of a provider, or several words
+	if strings.ContainsAny(apiKey, ". \t\r\n") { // a provider's token, or several words
 		apiKey = "-"
 	}
-	who, err := m.cfg.Authenticate(r.Context(), "Bearer "+apiKey, r.RemoteAddr)
+	principal, err := m.cfg.Authenticate(r.Context(), "Bearer "+apiKey, r.RemoteAddr)
 	if err != nil {
 		return nil, err
 	}
-	id, ok := strings.CutPrefix(who.Subject, "key:")
-	if who.User || !ok {
+	id, ok := strings.CutPrefix(principal.Subject, "key:")
+	if principal.User || !ok {
 		return nil, assay.Errorf(assay.CodeInvalidAPIKey, "not an API key")
 	}
-	if !who.Allows(assay.ScopeRead) {
+	if !principal.Allows(assay.ScopeRead) {
 		return nil, assay.Errorf(assay.CodeForbidden, "the API key does not have the scope read")
 	}
 	stored, err := m.cfg.Keys.FindAPIKey(r.Context(), id)
@@ -87,11 +87,11 @@ func (m *Manager) sessionOfKey(r *http.Request, apiKey string) (*assay.Session, 
 		return nil, err
 	}
 	return &assay.Session{
-		OrganizationID: who.OrganizationID, Subject: who.Subject, KeyID: id, Name: stored.Name, Scopes: who.Scopes,
+		OrganizationID: principal.OrganizationID, Subject: principal.Subject, KeyID: id, Name: stored.Name, Scopes: principal.Scopes,
 	}, nil
 }
 
-// failure tells what the page says about an error of signing in with a key.
+// failure returns the status and the message of the page for a failed sign-in with a key.
 func (m *Manager) failure(w http.ResponseWriter, r *http.Request, err error) (status int, message string) {
 	switch assay.ErrorCode(err) {
 	case assay.CodeInvalidAPIKey, assay.CodeInvalidToken, assay.CodeMissingCredentials, assay.CodeNotFound:
@@ -110,7 +110,7 @@ func (m *Manager) failure(w http.ResponseWriter, r *http.Request, err error) (st
 	}
 }
 
-// setRetryAfter says when to try again, where the error knows.
+// setRetryAfter sets the header Retry-After if the error has a delay.
 func setRetryAfter(w http.ResponseWriter, err error) {
 	var wait interface{ RetryAfter() time.Duration }
 	if errors.As(err, &wait) {
@@ -118,8 +118,8 @@ func setRetryAfter(w http.ResponseWriter, err error) {
 	}
 }
 
-// begin stores a new session and gives the browser its token. The token is never one
-// that the browser brought; a session that it had ends.
+// begin stores a new session and sets its cookie. The token is always new, never a value that the browser sent. An
+// existing session of the browser ends.
 func (m *Manager) begin(w http.ResponseWriter, r *http.Request, s *assay.Session) error {
 	ctx := assay.WithOrganization(r.Context(), s.OrganizationID)
 	if old, ok := m.tokenHash(r); ok {
@@ -134,6 +134,7 @@ func (m *Manager) begin(w http.ResponseWriter, r *http.Request, s *assay.Session
 	if err := m.cfg.Store.CreateSession(ctx, s); err != nil {
 		return err
 	}
+	m.known.set(s.Hash, s.OrganizationID)
 	m.setCookie(w, r, sessionCookie, token.String(), m.cfg.Life)
 	m.log(ctx, "begun", s)
 	return nil
@@ -147,7 +148,7 @@ func (m *Manager) signOut(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// signOutEverywhere ends all sessions of whoever makes the request.
+// signOutEverywhere ends all sessions of the user.
 func (m *Manager) signOutEverywhere(w http.ResponseWriter, r *http.Request) {
 	m.end(w, r, func(s *assay.Session) error {
 		m.log(r.Context(), "ended everywhere", s)
@@ -166,16 +167,16 @@ func (m *Manager) end(w http.ResponseWriter, r *http.Request, end func(*assay.Se
 		return
 	}
 	m.dropCookie(w, r, sessionCookie)
-	w.Header().Set("Clear-Site-Data", `"cache"`) // so that Back shows no page of the session
+	w.Header().Set("Clear-Site-Data", `"cache"`) // so that the Back button shows no page of the session
 	http.Redirect(w, r, SignInPath, http.StatusSeeOther)
 }
 
-// log writes what became of a session, without its token.
+// log logs an event of a session, without its token.
 func (m *Manager) log(ctx context.Context, event string, s *assay.Session) {
 	m.cfg.Logger.InfoContext(ctx, "session of the dashboard", "event", event, "organization_id", s.OrganizationID, "subject", s.Subject)
 }
 
-// shorten cuts a text to at most n bytes, between characters.
+// shorten truncates a text to at most n bytes, at a character boundary.
 func shorten(s string, n int) string {
 	if len(s) <= n {
 		return s

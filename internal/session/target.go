@@ -8,12 +8,11 @@ import (
 	"unicode"
 )
 
-// maxReturn is the longest address to go back to that is remembered, in bytes.
+// maxReturn is the maximum length of a return address, in bytes.
 const maxReturn = 2000
 
-// LocalPath returns the path and query of an address when it is one of this server, else
-// the first page. Browsers read a backslash as a slash and skip control characters, so
-// neither is let through.
+// LocalPath returns the path and query of an address on this server. For any other address it returns the path of the
+// first page. Browsers treat a backslash as a slash and skip control characters, so addresses with either are refused.
 func LocalPath(address string) string {
 	const first = "/"
 	if len(address) > maxReturn || !strings.HasPrefix(address, "/") || strings.HasPrefix(address, "//") ||
@@ -31,8 +30,7 @@ func LocalPath(address string) string {
 	return address
 }
 
-// safeReturn returns where to go after signing in: LocalPath, and nowhere in this
-// package.
+// safeReturn returns the target after signing in: LocalPath, except for the paths of this package.
 func safeReturn(back string) string {
 	back = LocalPath(back)
 	if u, err := url.Parse(back); err != nil || isOwn(u.Path) {
@@ -41,7 +39,7 @@ func safeReturn(back string) string {
 	return back
 }
 
-// isOwn tells whether a path is one of this package, where nobody wants to go back to.
+// isOwn reports whether this package serves the path. Such a path is no target after signing in.
 func isOwn(path string) bool {
 	for _, own := range []string{SignInPath, SignOutPath} {
 		if path == own || strings.HasPrefix(path, own+"/") {

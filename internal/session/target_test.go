@@ -36,7 +36,7 @@ func TestSafeReturn(t *testing.T) {
 	}
 }
 
-// FuzzSafeReturn: a browser that follows it stays here.
+// FuzzSafeReturn checks that a browser that follows the target stays on this site.
 func FuzzSafeReturn(f *testing.F) {
 	for _, back := range hostileReturns {
 		f.Add(back)

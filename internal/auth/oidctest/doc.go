@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package oidctest is a certified OpenID Connect provider on loopback, for tests, with
-// users whose claims, and signing keys that can be changed.
+// Package oidctest provides a certified OpenID Connect provider on loopback for tests. Tests can change its signing
+// keys and the claims of its users.
 package oidctest

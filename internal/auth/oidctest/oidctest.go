@@ -25,8 +25,8 @@ import (
 	"golang.org/x/text/language"
 )
 
-// The clients and a user that a Provider knows. Any port of loopback may be redirected
-// to at RedirectPath; Client is public, the other has a secret.
+// Clients and user of a Provider. RedirectPath is allowed on any port of loopback. Client is public; the other client
+// has a secret.
 const (
 	Client             = "dashboard"
 	ConfidentialClient = "dashboard with a secret"
@@ -38,7 +38,7 @@ const (
 	Password = "verysecure"
 )
 
-// Provider is a provider that serves. It may be used concurrently.
+// Provider is a running provider. It is safe for concurrent use.
 type Provider struct {
 	URL string // the issuer
 
@@ -46,7 +46,7 @@ type Provider struct {
 	server  *httptest.Server
 }
 
-// Start starts a provider whose users have the claim org_id "customer-7". Close ends it.
+// Start starts a provider whose users have the claim org_id "customer-7". Close stops it.
 func Start() (*Provider, error) {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -77,17 +77,17 @@ func Start() (*Provider, error) {
 	return p, nil
 }
 
-// Close ends the provider; it is not there any more then.
+// Close stops the provider.
 func (p *Provider) Close() { p.server.Close() }
 
-// SetKey has the next tokens signed with another key.
+// SetKey replaces the signing key for further tokens.
 func (p *Provider) SetKey(id string, algorithm jose.SignatureAlgorithm, key crypto.Signer) {
 	p.storage.mu.Lock()
 	defer p.storage.mu.Unlock()
 	p.storage.key = signingKey{id, algorithm, key}
 }
 
-// SetClaim has the next tokens hold a claim, or not any more for nil.
+// SetClaim sets a claim of further tokens. A nil value removes it.
 func (p *Provider) SetClaim(name string, value any) {
 	p.storage.mu.Lock()
 	defer p.storage.mu.Unlock()
@@ -98,8 +98,8 @@ func (p *Provider) SetClaim(name string, value any) {
 	}
 }
 
-// Follow takes the user through the provider as a browser would, from the address of an
-// authorization request to where the provider redirects to in the end.
+// Follow signs the user in like a browser. It begins at the URL of an authorization request and returns the
+// URL of the final redirect.
 func (p *Provider) Follow(ctx context.Context, authorization string) (*url.URL, error) {
 	login, err := p.redirected(ctx, http.MethodGet, authorization, nil)
 	if err != nil || login.Path != loginPath {
@@ -120,7 +120,7 @@ func (p *Provider) redirected(ctx context.Context, method, address string, form 
 	if form != nil {
 		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}
-	res, err := p.server.Client().Transport.RoundTrip(req) // which follows nothing
+	res, err := p.server.Client().Transport.RoundTrip(req) // does not follow redirects
 	if err != nil {
 		return nil, err
 	}
@@ -131,8 +131,7 @@ func (p *Provider) redirected(ctx context.Context, method, address string, form 
 	return res.Location()
 }
 
-// Tokens takes the user through the authorization code flow with PKCE of the public
-// client.
+// Tokens signs the user in by the authorization code flow with PKCE, as the public client.
 func (p *Provider) Tokens(ctx context.Context) (accessToken, idToken string, err error) {
 	verifier, redirect := strings.Repeat("v", 43), "http://127.0.0.1"+RedirectPath
 	back, err := p.Follow(ctx, p.URL+"/authorize?"+url.Values{
@@ -177,7 +176,7 @@ var loginPage = template.Must(template.New("login").Parse(`<!doctype html>
 
 func (p *Provider) showLogin(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_ = loginPage.Execute(w, nil) // the browser is gone
+	_ = loginPage.Execute(w, nil) // the browser may have disconnected
 }
 
 func (p *Provider) login(w http.ResponseWriter, r *http.Request) {
@@ -189,7 +188,7 @@ func (p *Provider) login(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, p.URL+"/authorize/callback?"+url.Values{"id": {id}}.Encode(), http.StatusFound)
 }
 
-// provider is the example's storage with keys and claims that can be changed.
+// provider is the example's storage with keys and claims that tests can change.
 type provider struct {
 	*storage.Storage
 
@@ -253,7 +252,7 @@ func (k publicKey) Algorithm() jose.SignatureAlgorithm { return k.algorithm }
 func (k publicKey) Use() string                        { return "sig" }
 func (k publicKey) Key() any                           { return k.key.Public() }
 
-// client gets access tokens that are JWTs, and has a page to sign in.
+// client gets JWT access tokens and has a login page.
 type client struct{ op.Client }
 
 func (client) AccessTokenType() op.AccessTokenType { return op.AccessTokenTypeJWT }

@@ -16,12 +16,11 @@ import (
 	"assay"
 )
 
-// Path is where verifiers look for the JWKS.
+// Path is the path of the JWKS.
 const Path = "/.well-known/jwks.json"
 
-// JWKS returns the handler that publishes the public keys as a JSON Web Key Set (RFC
-// 7517), whatever the path. It answers GET and HEAD, with a tag for If-None-Match, and
-// asks for no credential. Other methods are answered as the REST API does.
+// JWKS returns the handler that serves the public keys as a JSON Web Key Set (RFC 7517), on any path. It answers GET
+// and HEAD, supports If-None-Match, and requires no credential. Other methods are refused as in the REST API.
 func (s *Signer) JWKS() http.Handler {
 	cacheControl := fmt.Sprintf("public, max-age=%d", int(maxAge.Seconds()))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -39,7 +38,7 @@ func (s *Signer) JWKS() http.Handler {
 	})
 }
 
-// refusal is the shape of errors of the REST API.
+// refusal is the error format of the REST API.
 type refusal struct {
 	Error struct {
 		Code    assay.Code `json:"code"`
@@ -64,5 +63,5 @@ func (s *Signer) refuseMethod(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Allow", "GET, HEAD")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(http.StatusMethodNotAllowed)
-	_ = json.NewEncoder(w).Encode(body) // the client may be gone
+	_ = json.NewEncoder(w).Encode(body) // the client may have disconnected
 }

@@ -17,24 +17,24 @@ import (
 )
 
 const (
-	pollInterval = time.Second     // between looks into the store
-	pollTimeout  = time.Second     // for one
-	maxAge       = 5 * time.Second // how long a verifier may keep the JWKS
-	transit      = time.Second     // for the JWKS to get to a verifier, which counts from there
+	pollInterval = time.Second     // between polls of the store
+	pollTimeout  = time.Second     // for one poll
+	maxAge       = 5 * time.Second // how long a verifier may cache the JWKS
+	transit      = time.Second     // transfer time of the JWKS; the verifier counts maxAge from its arrival
 
-	// settling is how long a replica publishes a key before it signs with it: by
-	// then no verifier keeps a JWKS without it, of whichever replica.
+	// settling is how long a replica publishes a key before it signs with it. After that time no verifier caches a
+	// JWKS without the key, from any replica.
 	settling = pollInterval + pollTimeout + transit + maxAge
-	// settled is the age by which a key is taken for known to all. Over settling, it
-	// is room for clocks that differ.
+	// settled is the age at which a key is treated as published everywhere. The margin above settling allows for clock
+	// differences.
 	settled = time.Minute
 
 	lifetime = time.Minute // of a token
-	// retention is how long a retired key is published: settling and lifetime, a minute
-	// of leeway of the verifier, and room for clocks that differ.
+	// retention is how long a retired key is published: settling and lifetime, a verifier's leeway of a minute, and a
+	// margin for clock differences.
 	retention = 5 * time.Minute
 
-	// maxKeys bounds what many rotations in a short time leave to be published.
+	// maxKeys limits the published keys after many rotations in a short time.
 	maxKeys = 64
 )
 
@@ -42,13 +42,12 @@ const (
 type key struct {
 	id      string
 	public  ed25519.PublicKey
-	private ed25519.PrivateKey // nil: it could not be opened
-	header  string             // of the tokens that it signs, encoded
-	readyAt time.Time          // when to sign with it
+	private ed25519.PrivateKey // nil: it could not be decrypted
+	header  string             // of its tokens, encoded
+	readyAt time.Time          // when to start signing with it
 }
 
-// newKey prepares a key that is seen for the first time. private is nil when it
-// could not be opened.
+// newKey prepares a key that was read for the first time. private is nil if it could not be decrypted.
 func newKey(k *assay.SigningKey, private ed25519.PrivateKey, now time.Time) (*key, error) {
 	prepared := &key{id: k.ID, public: k.Public, private: private, readyAt: now}
 	if now.Sub(k.CreatedAt) < settled {
@@ -66,9 +65,8 @@ func newKey(k *assay.SigningKey, private ed25519.PrivateKey, now time.Time) (*ke
 	return prepared, nil
 }
 
-// sign returns a payload with its signature in the compact serialization of RFC 7515,
-// section 7.1. go-jose writes the same and encodes the header anew for every token,
-// which takes a quarter of the time again.
+// sign returns a payload with its signature in the compact serialization of RFC 7515, section 7.1. The output equals
+// that of go-jose, which encodes the header again for every token and takes about a quarter longer.
 func (k *key) sign(payload []byte) string {
 	token := make([]byte, 0, len(k.header)+2+base64.RawURLEncoding.EncodedLen(len(payload))+
 		base64.RawURLEncoding.EncodedLen(ed25519.SignatureSize))
@@ -78,14 +76,14 @@ func (k *key) sign(payload []byte) string {
 	return string(base64.RawURLEncoding.AppendEncode(append(token, '.'), signature))
 }
 
-// ring is the keys of a moment. It does not change.
+// ring is an immutable set of keys.
 type ring struct {
 	keys []*key // oldest first
 	jwks []byte
 	etag string
 }
 
-// newRing encodes the public halves of stored, to which keys belong one by one.
+// newRing encodes the public keys of stored. keys[i] belongs to stored[i].
 func newRing(stored []*assay.SigningKey, keys []*key) (*ring, error) {
 	set := jose.JSONWebKeySet{Keys: make([]jose.JSONWebKey, len(stored))}
 	for i, k := range stored {
@@ -99,7 +97,7 @@ func newRing(stored []*assay.SigningKey, keys []*key) (*ring, error) {
 	return &ring{keys: keys, jwks: body, etag: `"` + hex.EncodeToString(sum[:16]) + `"`}, nil
 }
 
-// holds tells whether these are the ring's keys.
+// holds reports whether the ring consists of these keys.
 func (r *ring) holds(stored []*assay.SigningKey) bool {
 	if len(r.keys) != len(stored) {
 		return false
@@ -112,7 +110,7 @@ func (r *ring) holds(stored []*assay.SigningKey) bool {
 	return true
 }
 
-// find returns the key with an id, nil for none.
+// find returns the key with an id, or nil.
 func (r *ring) find(id string) *key {
 	for _, k := range r.keys {
 		if k.id == id {
@@ -122,8 +120,8 @@ func (r *ring) find(id string) *key {
 	return nil
 }
 
-// current returns the key to sign with: the newest that is ready, or where none is,
-// as on a first start, the oldest. nil: no key can be opened.
+// current returns the key to sign with: the newest key that is ready, or the oldest one if none is ready, as on a
+// first start. It returns nil if no key can be decrypted.
 func (r *ring) current(now time.Time) *key {
 	var oldest *key
 	for i := len(r.keys) - 1; i >= 0; i-- {

@@ -11,20 +11,20 @@ import (
 	"assay/internal/auth"
 )
 
-// Rotation says how to rotate the key of a store.
+// Rotation configures Rotate.
 type Rotation struct {
 	Store  assay.SigningKeyStore
 	Secret auth.Secret // as in Config
-	// ReplaceSecret lets the new key be encrypted with another secret than the present
-	// one, or none: for a secret that changes or is lost.
+	// ReplaceSecret allows the new key to be encrypted with another secret than the current one, or not at all. It is
+	// for a secret that is changed or lost.
 	ReplaceSecret bool
 	Now           func() time.Time // default time.Now
 }
 
-// Rotate makes a new key, which replicas sign with within 10 s, and returns its id.
-// Unless the secret is replaced, it fails where the present key cannot be decrypted; with a
-// secret it encrypts the keys that are in clear. CodeConflict while 64 keys are
-// published: each for five minutes after the rotation that retired it.
+// Rotate generates a new key and returns its id. Replicas sign with it within 10 s. Unless ReplaceSecret is set,
+// Rotate fails if the current key cannot be decrypted. With a secret it encrypts the keys that are stored in clear. It
+// returns CodeConflict while 64 keys are published. Each key is published for five minutes after the rotation that
+// retired it.
 func Rotate(ctx context.Context, r Rotation) (id string, err error) {
 	if r.Now == nil {
 		r.Now = time.Now
@@ -62,8 +62,7 @@ func Rotate(ctx context.Context, r Rotation) (id string, err error) {
 	return k.ID, nil
 }
 
-// PublishedUntil returns when the public half of a key leaves the JWKS; the zero time
-// for a key that is not retired.
+// PublishedUntil returns when the public key leaves the JWKS, or the zero time for a key that is not retired.
 func PublishedUntil(k *assay.SigningKey) time.Time {
 	if k.RetiredAt.IsZero() {
 		return time.Time{}

@@ -24,7 +24,7 @@ import (
 	"assay/internal/store/sqlite"
 )
 
-// replicas answers requests for the JWKS of "http://<index>/".
+// replicas serves the JWKS of "http://<index>/".
 type replicas []*Signer
 
 func (rs replicas) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -42,19 +42,19 @@ type verifier interface {
 	verify(token *jwt.JSONWebToken, raw string) error
 }
 
-// patient keeps the JWKS of one replica for as long as it may and never looks for a
-// key that it does not know.
-type patient struct {
+// cachingVerifier caches the JWKS of one replica for the maximum time and does not refetch for an unknown
+// key.
+type cachingVerifier struct {
 	client  *http.Client
 	url     string
-	brief   bool // looks for the key alone, and leaves the rest to the others
+	brief   bool // only checks that the key is known
 	set     jose.JSONWebKeySet
 	expires time.Time
 }
 
 var maxAgeOf = regexp.MustCompile(`max-age=(\d+)`)
 
-func (p *patient) verify(token *jwt.JSONWebToken, _ string) error {
+func (p *cachingVerifier) verify(token *jwt.JSONWebToken, _ string) error {
 	if !time.Now().Before(p.expires) {
 		res, err := p.client.Get(p.url)
 		if err != nil {
@@ -88,14 +88,14 @@ func (p *patient) verify(token *jwt.JSONWebToken, _ string) error {
 	return claims.ValidateWithLeeway(jwt.Expected{Issuer: testIssuer, AnyAudience: jwt.Audience{testAudience}, Time: time.Now()}, 0)
 }
 
-// curious keeps the JWKS for ever and looks again for a key that it does not know.
-type curious struct {
+// refetchingVerifier caches the JWKS forever and refetches it for an unknown key.
+type refetchingVerifier struct {
 	set interface {
 		VerifySignature(ctx context.Context, jws *jose.JSONWebSignature) ([]byte, error)
 	}
 }
 
-func (c curious) verify(_ *jwt.JSONWebToken, raw string) error {
+func (c refetchingVerifier) verify(_ *jwt.JSONWebToken, raw string) error {
 	signed, err := jose.ParseSignedCompact(raw, []jose.SignatureAlgorithm{jose.EdDSA})
 	if err != nil {
 		return err
@@ -104,9 +104,9 @@ func (c curious) verify(_ *jwt.JSONWebToken, raw string) error {
 	return err
 }
 
-// TestRotationUnderLoad rotates while three replicas on one store sign without a
-// pause, one of which starts in the middle. Backends that keep the JWKS of any of them in either
-// way accept every token, at once and when it is nearly over.
+// TestRotationUnderLoad rotates keys while three replicas on one store sign continuously. One of them starts
+// during the rotation. Backends that cache the JWKS of any replica, with either strategy, accept every token
+// when it is issued and shortly before it expires.
 func TestRotationUnderLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
@@ -116,7 +116,7 @@ func TestRotationUnderLoad(t *testing.T) {
 			s := newSigner(t, Config{Store: stores[len(rs)%2], Secret: secretA})
 			run(t, s)
 			rs = append(rs, s)
-			time.Sleep(500 * time.Millisecond) // the replicas look at different moments
+			time.Sleep(500 * time.Millisecond) // the replicas poll at different times
 		}
 		start()
 		start()
@@ -124,11 +124,11 @@ func TestRotationUnderLoad(t *testing.T) {
 		verifiers := map[string]verifier{}
 		for i := range 2 {
 			url := fmt.Sprintf("http://%d/", i)
-			verifiers["curious of "+url] = curious{rp.NewRemoteKeySet(client, url)}
+			verifiers["refetching, "+url] = refetchingVerifier{rp.NewRemoteKeySet(client, url)}
 			for phase := range 5 { // each fetches at another time
-				p := &patient{client: client, url: url, brief: phase > 0, expires: time.Now().Add(time.Duration(phase) * 1100 * time.Millisecond)}
+				p := &cachingVerifier{client: client, url: url, brief: phase > 0, expires: time.Now().Add(time.Duration(phase) * 1100 * time.Millisecond)}
 				require.NoError(t, json.NewDecoder(rs[i].get(nil, http.MethodGet).Body).Decode(&p.set))
-				verifiers[fmt.Sprintf("patient %d of %s", phase, url)] = p
+				verifiers[fmt.Sprintf("caching %d, %s", phase, url)] = p
 			}
 		}
 
@@ -195,7 +195,7 @@ func TestRotationUnderLoad(t *testing.T) {
 			require.Equal(t, last, kid(t, s.mustSign(t)))
 			require.Len(t, s.kids(t), 1+len(ids))
 		}
-		load(70*time.Second, 3*time.Second) // until the last token of an old key has ended
+		load(70*time.Second, 3*time.Second) // until the last token of an old key has expired
 		time.Sleep(retention)
 		synctest.Wait()
 		for _, s := range rs {

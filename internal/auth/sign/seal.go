@@ -4,70 +4,53 @@ package sign
 
 import (
 	"context"
-	"crypto/aes"
-	"crypto/cipher"
 	"crypto/ed25519"
-	"crypto/hkdf"
 	"crypto/rand"
-	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
 	"fmt"
 
 	"assay"
 	"assay/internal/auth"
+	"assay/internal/auth/seal"
 )
 
-// The private half in the store begins with a byte that says what follows.
+// The first byte of a stored private key is its format.
 const (
 	formatClear  = 1 // the seed of the key, 32 bytes (RFC 8032, section 5.1.5)
-	formatSealed = 2 // a nonce of 12 bytes, the encrypted seed, a tag of 16 bytes: AES-256-GCM
+	formatSealed = 2 // the encrypted seed (package seal)
 )
 
-// sealPurpose is what the key of the cipher is derived for from the secret, so that
-// the secret can be used for something else one day.
+// sealPurpose separates the cipher key from other keys that may be derived from the secret in the future.
 const sealPurpose = "assay: private halves of signing keys, AES-256-GCM"
 
 const idLength = 16 // characters of base32, 80 bits
 
 var (
-	errNoSecret    = errors.New("it is encrypted, and no secret key file is given")
-	errOtherSecret = errors.New("it was encrypted with another secret than that of the secret key file, or was changed in the store")
-	errMalformed   = errors.New("its stored form is not one that this program knows")
-	errHalves      = errors.New("its private half does not belong to its public half")
+	errMalformed = errors.New("its stored form is not one that this program knows")
+	errHalves    = errors.New("its private half does not belong to its public half")
 )
 
-// Sealed tells whether the private half of a key is encrypted.
+// Sealed reports whether the private key is stored encrypted.
 func Sealed(k *assay.SigningKey) bool { return len(k.Private) > 0 && k.Private[0] == formatSealed }
 
-// vault encrypts and decrypts private halves.
+// vault encrypts and decrypts private keys.
 type vault struct {
-	aead cipher.AEAD // nil: there is no secret, and keys are kept in clear
+	box *seal.Box // does not encrypt if there is no secret: keys are stored in clear
 }
 
 func newVault(secret auth.Secret) (*vault, error) {
-	if secret == "" {
-		return &vault{}, nil
-	}
-	if len(secret) != secretSize {
+	if secret != "" && len(secret) != secretSize {
 		return nil, errSecretForm
 	}
-	key, err := hkdf.Key(sha256.New, []byte(secret), nil, sealPurpose, 32)
+	box, err := seal.New(secret, sealPurpose)
 	if err != nil {
-		return nil, fmt.Errorf("derive a key from the secret: %w", err)
+		return nil, err
 	}
-	block, err := aes.NewCipher(key)
-	if err != nil {
-		return nil, fmt.Errorf("prepare the cipher: %w", err)
-	}
-	aead, err := cipher.NewGCMWithRandomNonce(block)
-	if err != nil {
-		return nil, fmt.Errorf("prepare the cipher: %w", err)
-	}
-	return &vault{aead}, nil
+	return &vault{box}, nil
 }
 
-// generate makes a key.
+// generate generates a key.
 func (v *vault) generate() (*assay.SigningKey, error) {
 	public, private, err := ed25519.GenerateKey(nil)
 	if err != nil {
@@ -77,15 +60,15 @@ func (v *vault) generate() (*assay.SigningKey, error) {
 	return &assay.SigningKey{ID: id, Public: public, Private: v.wrap(id, private)}, nil
 }
 
-// wrap returns the private half as it is stored.
+// wrap returns the stored form of a private key.
 func (v *vault) wrap(id string, private ed25519.PrivateKey) []byte {
-	if v.aead == nil {
+	if !v.box.Encrypts() {
 		return append([]byte{formatClear}, private.Seed()...)
 	}
-	return v.aead.Seal([]byte{formatSealed}, nil, private.Seed(), []byte(id)) // it belongs to this id alone
+	return v.box.Seal([]byte{formatSealed}, id, private.Seed())
 }
 
-// open returns the private half of a stored key.
+// open returns the private key of a stored key.
 func (v *vault) open(k *assay.SigningKey) (ed25519.PrivateKey, error) {
 	if len(k.Private) == 0 {
 		return nil, errMalformed
@@ -94,12 +77,9 @@ func (v *vault) open(k *assay.SigningKey) (ed25519.PrivateKey, error) {
 	switch k.Private[0] {
 	case formatClear:
 	case formatSealed:
-		if v.aead == nil {
-			return nil, errNoSecret
-		}
 		var err error
-		if seed, err = v.aead.Open(nil, nil, seed, []byte(k.ID)); err != nil {
-			return nil, errOtherSecret
+		if seed, err = v.box.Open(k.ID, seed); err != nil {
+			return nil, err
 		}
 	default:
 		return nil, errMalformed
@@ -114,9 +94,9 @@ func (v *vault) open(k *assay.SigningKey) (ed25519.PrivateKey, error) {
 	return private, nil
 }
 
-// encrypt replaces the private halves that are stored in clear, if there is a secret.
+// encrypt encrypts the private keys that are stored in clear, if there is a secret.
 func (v *vault) encrypt(ctx context.Context, store assay.SigningKeyStore, stored []*assay.SigningKey) error {
-	if v.aead == nil {
+	if !v.box.Encrypts() {
 		return nil
 	}
 	for _, k := range stored {
@@ -125,7 +105,7 @@ func (v *vault) encrypt(ctx context.Context, store assay.SigningKeyStore, stored
 		}
 		private, err := v.open(k)
 		if err != nil {
-			continue // it is not used
+			continue // it is not in use
 		}
 		if err := store.ReplacePrivateKey(ctx, k.ID, k.Private, v.wrap(k.ID, private)); err != nil {
 			return fmt.Errorf("encrypt the signing key %s: %w", k.ID, err)

@@ -14,6 +14,7 @@ import (
 
 	"assay"
 	"assay/internal/auth"
+	"assay/internal/auth/seal"
 )
 
 // Two secrets.
@@ -38,7 +39,7 @@ func TestOpen(t *testing.T) {
 		private, err := v.open(k)
 		require.NoError(t, err)
 		require.True(t, ed25519.Verify(k.Public, []byte("x"), ed25519.Sign(private, []byte("x"))))
-		require.Equal(t, secret == "", bytes.Contains(k.Private, private.Seed()), "in clear without a secret alone")
+		require.Equal(t, secret == "", bytes.Contains(k.Private, private.Seed()), "unencrypted only without a secret")
 	}
 
 	v := vaultOf(t, secretA)
@@ -57,11 +58,11 @@ func TestOpen(t *testing.T) {
 		key    *assay.SigningKey
 		want   error
 	}{
-		"no secret":       {"", sealed, errNoSecret},
-		"another secret":  {secretB, sealed, errOtherSecret},
-		"another id":      {secretA, with(sealed, func(k *assay.SigningKey) { k.ID = clear.ID }), errOtherSecret},
-		"a changed byte":  {secretA, with(sealed, func(k *assay.SigningKey) { k.Private[20] ^= 1 }), errOtherSecret},
-		"cut":             {secretA, with(sealed, func(k *assay.SigningKey) { k.Private = k.Private[:10] }), errOtherSecret},
+		"no secret":       {"", sealed, seal.ErrNoSecret},
+		"another secret":  {secretB, sealed, seal.ErrOtherSecret},
+		"another id":      {secretA, with(sealed, func(k *assay.SigningKey) { k.ID = clear.ID }), seal.ErrOtherSecret},
+		"a changed byte":  {secretA, with(sealed, func(k *assay.SigningKey) { k.Private[20] ^= 1 }), seal.ErrOtherSecret},
+		"cut":             {secretA, with(sealed, func(k *assay.SigningKey) { k.Private = k.Private[:10] }), seal.ErrOtherSecret},
 		"short seed":      {"", with(clear, func(k *assay.SigningKey) { k.Private = k.Private[:32] }), errMalformed},
 		"unknown format":  {secretA, with(sealed, func(k *assay.SigningKey) { k.Private[0] = 3 }), errMalformed},
 		"nothing":         {secretA, with(sealed, func(k *assay.SigningKey) { k.Private = nil }), errMalformed},
@@ -73,8 +74,8 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// TestSecretOfAStore takes a store from keys in clear to encrypted ones, and through
-// secrets that are missing, wrong and changed.
+// TestSecretOfAStore migrates a store from unencrypted to encrypted keys, with missing, wrong and changed
+// secrets.
 func TestSecretOfAStore(t *testing.T) {
 	var log journal
 	now := new(clock)
@@ -102,8 +103,8 @@ func TestSecretOfAStore(t *testing.T) {
 	stored, err := store.FindSigningKeys(t.Context())
 	require.NoError(t, err)
 
-	// The next start with a secret encrypts, and the key stays the same; servers
-	// without it go on.
+	// The next start with a secret encrypts the key, which does not change. Servers without the secret
+	// continue.
 	with, err := start(secretA)
 	require.NoError(t, err)
 	require.True(t, allSealed())
@@ -126,8 +127,8 @@ func TestSecretOfAStore(t *testing.T) {
 	now.advance(settling)
 	old := kid(t, with.mustSign(t))
 
-	// A changed secret: servers with the former one publish the new key and sign with
-	// the old one, those with the new one sign with the new key.
+	// After a change of the secret, servers with the old one publish the new key and sign with the old key.
+	// Servers with the new one sign with the new key.
 	next := rotate(t, Rotation{Store: store, Secret: secretB, ReplaceSecret: true, Now: now.now})
 	require.NoError(t, with.refresh(t.Context()))
 	now.advance(settling)
@@ -141,22 +142,21 @@ func TestSecretOfAStore(t *testing.T) {
 	require.ErrorContains(t, err, "another secret")
 	require.Equal(t, 1, strings.Count(log.String(), "key_id="+next+" error"), log.String())
 
-	// Nothing of a secret or a key is told.
-	told := log.String() + err.Error()
+	// Neither logs nor errors contain a secret or a key.
+	output := log.String() + err.Error()
 	for _, k := range stored {
 		seed := k.Private[1:]
 		for _, secret := range []string{string(seed), hex.EncodeToString(seed), base64.StdEncoding.EncodeToString(seed), base64.RawURLEncoding.EncodeToString(seed)} {
-			require.NotContains(t, told, secret)
+			require.NotContains(t, output, secret)
 		}
 	}
 	for _, secret := range []auth.Secret{secretA, secretB} {
-		require.NotContains(t, told, string(secret))
-		require.NotContains(t, told, hex.EncodeToString([]byte(secret)))
+		require.NotContains(t, output, string(secret))
+		require.NotContains(t, output, hex.EncodeToString([]byte(secret)))
 	}
 }
 
-// TestRotationEncrypts seals what is in clear, on the way to a server that has the
-// secret as well.
+// TestRotationEncrypts encrypts unencrypted keys in a rotation, for a server that has the secret as well.
 func TestRotationEncrypts(t *testing.T) {
 	now := new(clock)
 	store := open(t, "", now.now)
@@ -210,8 +210,7 @@ func TestParseSecret(t *testing.T) {
 	}
 }
 
-// FuzzOpen gives stored forms that nobody wrote: none opens but as a key whose
-// halves belong together, and none panics.
+// FuzzOpen opens arbitrary stored forms: none opens except as a key whose halves match, and none panics.
 func FuzzOpen(f *testing.F) {
 	v := vaultOf(f, secretA)
 	for _, w := range []*vault{v, vaultOf(f, "")} {
@@ -236,8 +235,8 @@ func FuzzOpen(f *testing.F) {
 	})
 }
 
-// FuzzParseSecret gives files: what is accepted has the size of a secret and is read
-// the same from its hexadecimal form.
+// FuzzParseSecret parses arbitrary files: an accepted secret has the right size and equals its hexadecimal
+// form.
 func FuzzParseSecret(f *testing.F) {
 	f.Add([]byte(secretA))
 	f.Add([]byte(hex.EncodeToString([]byte(secretA)) + "\n"))

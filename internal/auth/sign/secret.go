@@ -17,10 +17,9 @@ const secretSize = 32
 
 var errSecretForm = errors.New("not 32 random bytes, as they are, in hexadecimal or in base64")
 
-// ParseSecret reads what a file of the secret holds that private keys are encrypted
-// with: 32 random bytes as they are, or as text in hexadecimal or base64 (either
-// alphabet, with padding or without) that white space may surround. A text of 32
-// characters is refused: it is a password and no random bytes. Errors hold nothing of it.
+// ParseSecret parses the contents of a secret file: 32 random bytes, either raw or as hexadecimal or base64 text
+// (standard or URL alphabet, with or without padding). Text may have surrounding white space. ParseSecret rejects 32
+// characters of text, because they are a password and not random bytes. Its errors contain no part of the secret.
 func ParseSecret(file []byte) (auth.Secret, error) {
 	if len(file) == secretSize {
 		if isText(file) {
@@ -41,8 +40,8 @@ func ParseSecret(file []byte) (auth.Secret, error) {
 	return "", errSecretForm
 }
 
-// isText tells whether all bytes are ASCII that can be typed: of 32 random bytes that
-// happens once in 10^13 times.
+// isText reports whether all bytes are printable ASCII or white space. 32 random bytes match with a probability of
+// 10^-13.
 func isText(b []byte) bool {
 	for _, c := range b {
 		if (c < ' ' || c > '~') && c != '\t' && c != '\r' && c != '\n' {

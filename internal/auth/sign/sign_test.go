@@ -42,7 +42,7 @@ func (c *clock) now() time.Time {
 
 func (c *clock) advance(d time.Duration) { c.offset.Add(int64(d)) }
 
-// open opens a handle of the store in a directory, of one of its own where that is "".
+// open opens a handle of the store in a directory, or of a new store for "".
 func open(t testing.TB, dir string, now func() time.Time) *sqlite.Store {
 	t.Helper()
 	path := ""
@@ -70,7 +70,7 @@ func (s *Signer) mustSign(t testing.TB) string {
 	return token
 }
 
-// get asks for the JWKS.
+// get requests the JWKS.
 func (s *Signer) get(header http.Header, method string) *http.Response {
 	r := httptest.NewRequest(method, Path, nil)
 	r.Header = header
@@ -79,7 +79,7 @@ func (s *Signer) get(header http.Header, method string) *http.Response {
 	return w.Result()
 }
 
-// published returns the JWKS as the library reads it.
+// published returns the JWKS as parsed by the library.
 func (s *Signer) published(t testing.TB) *jose.JSONWebKeySet {
 	t.Helper()
 	var set jose.JSONWebKeySet
@@ -113,7 +113,7 @@ func rotate(t testing.TB, r Rotation) string {
 	return id
 }
 
-// journal is where a logger writes.
+// journal collects log output.
 type journal struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -249,7 +249,7 @@ func TestJWKS(t *testing.T) {
 	}
 }
 
-// TestReplicasStartTogether has many start on an empty store at once.
+// TestReplicasStartTogether starts many replicas on an empty store at the same time.
 func TestReplicasStartTogether(t *testing.T) {
 	dir := t.TempDir()
 	stores := []*sqlite.Store{open(t, dir, nil), open(t, dir, nil)}
@@ -273,7 +273,7 @@ func TestReplicasStartTogether(t *testing.T) {
 	}
 }
 
-// run runs a signer until the test ends.
+// run runs a signer until the end of the test.
 func run(t *testing.T, s *Signer) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -287,9 +287,9 @@ func run(t *testing.T, s *Signer) {
 	})
 }
 
-// TestOldKeyGoes follows the keys of one rotation to the end, on a server and in the
+// TestOldKeyIsDeleted follows the keys of one rotation until the old one is deleted, on a server and in the
 // store.
-func TestOldKeyGoes(t *testing.T) {
+func TestOldKeyIsDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := open(t, "", nil)
 		s := newSigner(t, Config{Store: store})
@@ -324,8 +324,8 @@ func TestOldKeyGoes(t *testing.T) {
 	})
 }
 
-// TestStartDuringRotation starts replicas at each moment of a rotation: each signs
-// with a key that all others have published for long enough.
+// TestStartDuringRotation starts replicas at each point of a rotation. Each signs with a key that all others
+// have published for long enough.
 func TestStartDuringRotation(t *testing.T) {
 	now := new(clock)
 	store := open(t, "", now.now)
@@ -335,12 +335,12 @@ func TestStartDuringRotation(t *testing.T) {
 	made := now.offset.Load()
 	for _, c := range []struct {
 		age  time.Duration // of the new key, by the replica's clock
-		want string        // the key that it signs with at once
+		want string        // key with which it signs first
 	}{
 		{-90 * time.Second, old}, // a clock that is behind
 		{0, old},
 		{7 * time.Second, old},
-		{50 * time.Second, old}, // a clock that may be ahead
+		{50 * time.Second, old}, // its clock may be ahead
 		{time.Minute, next},
 		{retention - time.Second, next},
 	} {
@@ -365,7 +365,7 @@ func TestYoungStore(t *testing.T) {
 	require.Equal(t, first, kid(t, s.mustSign(t)))
 }
 
-// faulty is a store that can be away or empty.
+// faulty is a store that can fail or be empty.
 type faulty struct {
 	assay.SigningKeyStore
 	fault atomic.Pointer[fault]
@@ -380,8 +380,8 @@ func (f *faulty) FindSigningKeys(ctx context.Context) ([]*assay.SigningKey, erro
 	return f.SigningKeyStore.FindSigningKeys(ctx)
 }
 
-// TestStoreAway goes on with the known keys, and says so once.
-func TestStoreAway(t *testing.T) {
+// TestStoreUnavailable checks that a signer continues with the known keys, and logs the failure once.
+func TestStoreUnavailable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log journal
 		store := &faulty{SigningKeyStore: open(t, "", nil)}
@@ -419,7 +419,7 @@ func TestTooManyRotations(t *testing.T) {
 	require.Equal(t, assay.CodeConflict, assay.ErrorCode(err))
 	now.advance(retention + time.Second)
 	rotate(t, Rotation{Store: store, Now: now.now})
-	require.Len(t, newSigner(t, Config{Store: store, Now: now.now}).kids(t), 2, "what is over has gone with the rotation")
+	require.Len(t, newSigner(t, Config{Store: store, Now: now.now}).kids(t), 2, "the rotation deletes expired keys")
 }
 
 func BenchmarkSign(b *testing.B) {

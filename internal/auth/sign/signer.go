@@ -17,28 +17,26 @@ import (
 	"assay/internal/auth"
 )
 
-// Config says where the keys are and what the tokens say. Store, Issuer and
-// Audience are required.
+// Config configures a Signer. Store, Issuer and Audience are required.
 type Config struct {
 	Store    assay.SigningKeyStore
-	Issuer   string      // iss: where this installation of assay is reached
+	Issuer   string      // iss: the URL of this installation
 	Audience string      // aud: the agent backend
-	Secret   auth.Secret // 32 bytes that private keys are encrypted with in the store; "": they are kept in clear
+	Secret   auth.Secret // 32 bytes that encrypt the stored private keys; "": they are stored in clear
 	Now      func() time.Time
 	Logger   *slog.Logger // default: none
 }
 
-// Signer signs tokens and publishes the public keys. It may be used concurrently.
+// Signer signs tokens and publishes the public keys. It is safe for concurrent use.
 type Signer struct {
 	cfg   Config
 	vault *vault
 	ring  atomic.Pointer[ring]
 }
 
-// New returns a signer that knows the keys of the store. It makes the first key of a
-// store that has none, and encrypts keys that are in clear when there is a secret. It
-// fails when the newest key is encrypted and the secret is not there, or another one;
-// an older key that cannot be decrypted is only published.
+// New returns a signer with the keys of the store. It generates the first key of an empty store, and encrypts keys
+// that are stored in clear if there is a secret. It fails if the newest key is encrypted and the secret is missing or
+// wrong. An older key that cannot be decrypted is only published.
 func New(ctx context.Context, c Config) (*Signer, error) {
 	if c.Store == nil || c.Issuer == "" || c.Audience == "" {
 		return nil, errors.New("sign: a store, an issuer and an audience are required")
@@ -72,7 +70,7 @@ func New(ctx context.Context, c Config) (*Signer, error) {
 	return s, nil
 }
 
-// makeFirst returns the keys of the store, of which there is one at least.
+// makeFirst returns the keys of the store. If there is none, makeFirst generates the first one.
 func (s *Signer) makeFirst(ctx context.Context) ([]*assay.SigningKey, error) {
 	stored, err := s.cfg.Store.FindSigningKeys(ctx)
 	if err != nil || len(stored) > 0 {
@@ -85,7 +83,7 @@ func (s *Signer) makeFirst(ctx context.Context) ([]*assay.SigningKey, error) {
 	switch err := s.cfg.Store.CreateSigningKey(ctx, k); {
 	case err == nil:
 		s.cfg.Logger.InfoContext(ctx, "the first signing key was made", "key_id", k.ID)
-	case assay.ErrorCode(err) != assay.CodeConflict: // else another replica was first
+	case assay.ErrorCode(err) != assay.CodeConflict: // on a conflict, another replica was first
 		return nil, err
 	}
 	stored, err = s.cfg.Store.FindSigningKeys(ctx)
@@ -97,8 +95,7 @@ func (s *Signer) makeFirst(ctx context.Context) ([]*assay.SigningKey, error) {
 
 var errNoKeys = errors.New("the store has no signing key any more")
 
-// Run takes up what changes in the store, until ctx ends. A store that is away is
-// logged once.
+// Run polls the store for changes until ctx ends. It logs an unavailable store once.
 func (s *Signer) Run(ctx context.Context) {
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
@@ -122,8 +119,8 @@ func (s *Signer) Run(ctx context.Context) {
 	}
 }
 
-// refresh takes up the keys of the store, encrypts what is in clear and deletes the
-// keys whose tokens have ended.
+// refresh reads the keys of the store, encrypts those that are stored in clear and deletes the keys whose tokens have
+// expired.
 func (s *Signer) refresh(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
@@ -149,7 +146,7 @@ func (s *Signer) refresh(ctx context.Context) error {
 	return nil
 }
 
-// take puts the stored keys in use. Those that are known are not opened again.
+// take replaces the ring by the stored keys. Keys that are already known are not decrypted again.
 func (s *Signer) take(ctx context.Context, stored []*assay.SigningKey) error {
 	old := s.ring.Load()
 	if old.holds(stored) {
@@ -160,7 +157,7 @@ func (s *Signer) take(ctx context.Context, stored []*assay.SigningKey) error {
 	var published []*assay.SigningKey
 	for _, k := range stored {
 		if len(k.Public) != ed25519.PublicKeySize {
-			continue // a key in a form that this version does not know
+			continue // the format is unknown to this version
 		}
 		prepared := old.find(k.ID)
 		if prepared == nil {
@@ -179,7 +176,7 @@ func (s *Signer) take(ctx context.Context, stored []*assay.SigningKey) error {
 	return nil
 }
 
-// prepare opens a key that is seen for the first time.
+// prepare decrypts a key that was read for the first time.
 func (s *Signer) prepare(ctx context.Context, k *assay.SigningKey, now time.Time) (*key, error) {
 	private, err := s.vault.open(k)
 	if err != nil {
@@ -189,7 +186,7 @@ func (s *Signer) prepare(ctx context.Context, k *assay.SigningKey, now time.Time
 	return newKey(k, private, now)
 }
 
-// claims are what a token says. Times are seconds since 1970.
+// claims are the claims of a token. Times are seconds since 1970.
 type claims struct {
 	Issuer         string `json:"iss"`
 	Subject        string `json:"sub"`
@@ -202,8 +199,8 @@ type claims struct {
 	ID             string `json:"jti"`
 }
 
-// Sign returns a new token for a request that p makes: sub is its subject, org_id
-// its organization's id, credential "api_key" or "user". It ends after 60 s.
+// Sign returns a new token for a request of p: sub is the subject of p, org_id the id of its organization, credential
+// "api_key" or "user". The token expires after 60 s.
 func (s *Signer) Sign(_ context.Context, p *assay.Principal) (string, error) {
 	if p == nil || p.Subject == "" || p.OrganizationID == "" {
 		return "", errors.New("sign: a token needs a subject and an organization")

@@ -9,12 +9,11 @@ import (
 	"strings"
 )
 
-// signedText returns what is signed of a text. No token begins like it, so that neither
-// is taken for the other.
+// signedText returns the signed form of a text. No token begins like it, so neither is valid as the other.
 func signedText(purpose, text string) []byte { return []byte("assay " + purpose + "\x00" + text) }
 
-// SignText returns the text, readable, behind a signature that says that a server of this
-// installation wrote it for the purpose. It is valid until its key is rotated and deleted.
+// SignText returns the text, readable, with a signature in front. The signature is bound to the purpose. It is valid
+// until the signing key is rotated and deleted.
 func (s *Signer) SignText(purpose, text string) (string, error) {
 	k := s.ring.Load().current(s.cfg.Now())
 	if k == nil {
@@ -24,8 +23,8 @@ func (s *Signer) SignText(purpose, text string) (string, error) {
 	return k.id + "." + base64.RawURLEncoding.EncodeToString(signature) + "." + text, nil
 }
 
-// VerifyText returns the text that SignText was given with the same purpose, by any
-// replica.
+// VerifyText returns the text that any replica passed to SignText with the same purpose. ok is false if the signature
+// is invalid.
 func (s *Signer) VerifyText(purpose, signed string) (text string, ok bool) {
 	id, rest, _ := strings.Cut(signed, ".")
 	encoded, text, _ := strings.Cut(rest, ".")

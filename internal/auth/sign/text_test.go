@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSignText: every replica verifies what one signed, for the same purpose and as long as
-// the key is published.
+// TestSignText checks that every replica verifies a text that another one signed, for the same purpose and
+// while the key is published.
 func TestSignText(t *testing.T) {
 	c := new(clock)
 	store := open(t, "", c.now)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package oidc signs people in at an OpenID Connect provider: the authorization code
-// flow with PKCE, and who the ID token says they are.
+// Package oidc signs users in at an OpenID Connect provider by the authorization code flow with PKCE, and reads the
+// user from the ID token.
 //
-// Package auth knows the provider, its endpoints and its keys. What is left are two
-// requests, one of which the browser makes; they are written out here rather than taken
-// from a library, so that each answer has its limits and each failure its code.
+// Package auth provides the endpoints and keys of the provider. This package makes the remaining two requests, one of
+// them through the browser. It implements them itself instead of using a library, so that each response has size
+// limits and each failure has an error code.
 package oidc

@@ -25,31 +25,31 @@ const (
 	maxAnswer       = 1 << 20 // bytes of a token response
 )
 
-// Provider is what is needed of auth.Provider.
+// Provider is the subset of auth.Provider that a Client uses.
 type Provider interface {
 	Endpoints(ctx context.Context) (auth.Endpoints, error)
 	VerifyIDToken(ctx context.Context, token auth.Secret, clientID, nonce string) (*auth.IDToken, error)
 	Client() *http.Client
 }
 
-// Config of a Client. Provider and ClientID are needed.
+// Config configures a Client. Provider and ClientID are required.
 type Config struct {
 	Provider     Provider
 	ClientID     string
-	ClientSecret auth.Secret // "": a public client, which PKCE alone protects
-	Scopes       []string    // asked for; openid is among them in any case
+	ClientSecret auth.Secret // "": a public client, protected by PKCE alone
+	Scopes       []string    // requested scopes; openid is always added
 
-	// AdminClaim and AdminValue say who may manage API keys: users in whose ID token the
-	// claim is the value, or an array that has it. AdminClaim of "" means nobody.
+	// AdminClaim and AdminValue select the users that may manage API keys: the claim in their ID token equals
+	// AdminValue or is an array that contains it. If AdminClaim is "", no user may manage keys.
 	AdminClaim, AdminValue string
 }
 
-// Client signs people in. It may be used concurrently.
+// Client signs users in. It is safe for concurrent use.
 type Client struct{ cfg Config }
 
 var _ session.Provider = (*Client)(nil)
 
-// New returns a Client. It does not speak to the provider.
+// New returns a Client. It does not contact the provider.
 func New(cfg Config) (*Client, error) {
 	if cfg.Provider == nil || cfg.ClientID == "" {
 		return nil, errors.New("signing in at an identity provider needs the provider and a client id")
@@ -106,7 +106,7 @@ func (c *Client) Exchange(ctx context.Context, code, verifier string, a session.
 	}, nil
 }
 
-// redeem asks the token endpoint for the ID token that a code stands for.
+// redeem exchanges a code for an ID token at the token endpoint.
 // Source: RFC 6749, sections 2.3.1, 4.1.3 and 5, and RFC 7636, section 4.5.
 func (c *Client) redeem(ctx context.Context, endpoints auth.Endpoints, code, verifier, redirectURI string) (auth.Secret, error) {
 	form := url.Values{
@@ -143,7 +143,7 @@ func (c *Client) redeem(ctx context.Context, endpoints auth.Endpoints, code, ver
 	return answered(res, body)
 }
 
-// client does not follow redirects: the request has a secret in it.
+// client returns a client that does not follow redirects, because the request contains a secret.
 func (c *Client) client() *http.Client {
 	client := *c.cfg.Provider.Client()
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
@@ -170,7 +170,7 @@ func answered(res *http.Response, body []byte) (auth.Secret, error) {
 	return answer.IDToken, nil
 }
 
-// unavailable is an error for the log; err may be nil.
+// unavailable returns a CodeUnavailable error with a message for the log. err may be nil.
 func unavailable(message string, err error) error {
 	if err != nil {
 		return assay.Errorf(assay.CodeUnavailable, "%s: %w", message, err)
@@ -178,7 +178,7 @@ func unavailable(message string, err error) error {
 	return assay.Errorf(assay.CodeUnavailable, "%s", message)
 }
 
-// causeOf leaves the address out of an error of http.Client.
+// causeOf removes the URL from an error of http.Client.
 func causeOf(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {

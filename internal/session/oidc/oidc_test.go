@@ -32,7 +32,7 @@ func (finder) FindOrganizationByExternalID(_ context.Context, externalID string)
 	return nil, assay.Errorf(assay.CodeNotFound, "no such organization")
 }
 
-// provider knows the provider at an address.
+// provider returns an auth.Provider for an issuer.
 func provider(t *testing.T, issuer string) *auth.Provider {
 	t.Helper()
 	p, err := auth.NewProvider(auth.ProviderConfig{Issuer: issuer, Audience: "the API", Organizations: finder{}})
@@ -82,7 +82,7 @@ func TestRealProvider(t *testing.T) {
 				return back.Query().Get("code")
 			}
 			a := authorization()
-			if name == "confidential" { // whose redirect has to be the one registered
+			if name == "confidential" { // its redirect URL must be the registered one
 				a.RedirectURI = "http://127.0.0.1" + oidctest.RedirectPath
 			}
 			used := code(a)
@@ -136,10 +136,10 @@ func TestRealProvider(t *testing.T) {
 	require.NotContains(t, err.Error(), "not the secret")
 }
 
-// lying is a provider that answers as it likes.
+// lying is a provider with arbitrary responses.
 type lying struct {
 	*httptest.Server
-	discovery string // members beside issuer and jwks_uri
+	discovery string // members in addition to issuer and jwks_uri
 	token     http.HandlerFunc
 }
 
@@ -221,8 +221,8 @@ func TestTokenRequest(t *testing.T) {
 	require.Equal(t, want, form)
 }
 
-// TestHostileAnswers: whatever the token endpoint says, nobody is signed in, and
-// nothing of it is in the error.
+// TestHostileAnswers checks that no response of a hostile token endpoint signs a user in, and that errors do
+// not quote it.
 func TestHostileAnswers(t *testing.T) {
 	l := newLying(t)
 	c := l.client(t, "a-secret")
@@ -277,7 +277,7 @@ func TestHostileAnswers(t *testing.T) {
 		}
 	}
 
-	// It hangs, or is gone.
+	// The endpoint hangs or is unavailable.
 	hang := make(chan struct{})
 	l.token = func(_ http.ResponseWriter, r *http.Request) {
 		select {
