@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"fmt"
+
+	"assay/internal/review/instrumentation"
+	"assay/internal/rules/semconv"
+)
+
+var attributeLevel = &Check{
+	ID:       "attribute-level",
+	Title:    "Attribute is set at the wrong level",
+	Category: Governance,
+	Severity: Medium,
+	Rules:    []string{"RES-004"},
+	Why: "A resource describes the process that sends telemetry, a span one operation of it. An attribute of the resource on every span costs its bytes " +
+		"each time, and an attribute of an operation on the resource is wrong for all other operations.",
+	Fix: "Set attributes of the process, such as `service.name` or `host.name`, on the resource of the SDK, and attributes of an operation, " +
+		"such as `http.route`, on its span.",
+	Source: func(p *Pass, u *instrumentation.Uses) {
+		for i := range u.Attributes {
+			a := &u.Attributes[i]
+			key, ok := u.Key(a.Key)
+			if !ok {
+				continue
+			}
+			r := semconv.Find([]byte(key))
+			var message string
+			switch a.On {
+			case instrumentation.OnResource:
+				if !r.MisplacedOnResource() || r.Deprecated {
+					continue
+				}
+				message = fmt.Sprintf("The conventions do not place `%s` on resources.", key)
+			case instrumentation.OnSpan, instrumentation.OnLog:
+				if !r.MisplacedOnRecord() || r.Deprecated {
+					continue
+				}
+				message = fmt.Sprintf("The conventions place `%s` on resources, not on a %s.", key, a.On)
+			default:
+				continue
+			}
+			p.mark(u, a.Node, Finding{Subject: key, Message: message, Names: attributeNames(u, a, key)})
+		}
+	},
+	Examples: []Example{
+		{
+			Name: "an attribute of the resource on a span, and one of a span on the resource",
+			Files: map[string]string{"setup.go": goFile(`
+func setup(ctx context.Context) {
+	res, _ := resource.New(ctx, resource.WithAttributes(
+		attribute.String("service.name", "shop"),
+		attribute.String("http.route", "/orders"),
+	))
+	_, span := tracer.Start(ctx, "setup")
+	defer span.End()
+	span.SetAttributes(attribute.String("host.name", "web-1"))
+}
+`)},
+			Findings: []string{"setup.go:8", "setup.go:12"},
+		},
+		{
+			Name: "attributes where the conventions place them, and on metrics",
+			Files: map[string]string{"setup.go": goFile(`
+func setup(ctx context.Context, c metric.Int64Counter) {
+	res, _ := resource.New(ctx, resource.WithAttributes(attribute.String("host.name", "web-1"), attribute.String("shop.team", "a")))
+	_, span := tracer.Start(ctx, "setup", trace.WithAttributes(attribute.String("http.route", "/orders")))
+	defer span.End()
+	c.Add(ctx, 1, metric.WithAttributes(attribute.String("host.name", "web-1")))
+}
+`)},
+		},
+	},
+}

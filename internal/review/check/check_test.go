@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check_test
+
+import (
+	"context"
+	"encoding/csv"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"assay/internal/review"
+	"assay/internal/review/check"
+	"assay/internal/review/treesitter"
+	"assay/internal/rules/catalog"
+)
+
+var update = flag.Bool("update", false, "rewrite docs/checks.md")
+
+// TestExamples reviews each example of each check and compares the places that the check reports.
+func TestExamples(t *testing.T) {
+	for _, c := range check.All() {
+		t.Run(c.ID, func(t *testing.T) {
+			t.Parallel()
+			positive, negative := 0, 0
+			names := map[string]bool{}
+			for _, e := range c.Examples {
+				if len(e.Findings) > 0 {
+					positive++
+				} else {
+					negative++
+				}
+				t.Run(e.Name, func(t *testing.T) {
+					require.NotEmpty(t, e.Name)
+					require.False(t, names[e.Name], "two examples have this name")
+					names[e.Name] = true
+					r := reviewExample(t, e, c.ID)
+					require.Empty(t, r.Errors)
+					got := []string{}
+					for _, f := range r.Findings {
+						got = append(got, fmt.Sprintf("%s:%d", f.Locations[0].File, f.Locations[0].Line))
+						require.NotEmpty(t, f.Summary)
+					}
+					slices.Sort(got)
+					want := slices.Sorted(slices.Values(e.Findings))
+					require.Equal(t, append([]string{}, want...), got)
+				})
+			}
+			require.NotZero(t, positive, "the check has no example of what it reports")
+			require.NotZero(t, negative, "the check has no near miss")
+		})
+	}
+}
+
+// parser has the grammars of all examples.
+var parser = sync.OnceValues(func() (*treesitter.Parser, error) { return review.NewParser(context.Background(), "") })
+
+// reviewExample runs one check on the files of an example.
+func reviewExample(t *testing.T, e check.Example, id string) *review.Report {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range e.Files {
+		file := filepath.Join(dir, filepath.FromSlash(name))
+		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o755))
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o644))
+	}
+	p, err := parser()
+	require.NoError(t, err)
+	r, err := review.Run(t.Context(), review.Options{Root: dir, Only: []string{id}, Parser: p})
+	require.NoError(t, err)
+	return r
+}
+
+func TestTexts(t *testing.T) {
+	seen := map[string]bool{}
+	for _, c := range check.All() {
+		t.Run(c.ID, func(t *testing.T) {
+			require.Regexp(t, `^[a-z]+(-[a-z]+)*$`, c.ID)
+			require.False(t, seen[c.ID], "two checks have this name")
+			seen[c.ID] = true
+			require.Regexp(t, `^[A-Z].*[^.]$`, c.Title)
+			require.Contains(t, []string{check.SensitiveData, check.Volume, check.Correctness, check.Governance}, c.Category)
+			require.Contains(t, check.Severities, c.Severity)
+			require.NotEmpty(t, c.Why)
+			require.NotEmpty(t, c.Fix)
+			require.True(t, c.Source != nil || c.Config != nil || c.Repository != nil, "the check has no code")
+			for _, id := range c.Rules {
+				_, ok := catalog.ByID(id)
+				require.True(t, ok, "there is no rule %s", id)
+			}
+		})
+	}
+}
+
+const checksIntro = `# Checks
+
+<!-- Generated from the checks: make generate. -->
+
+[` + "`assay review`" + `](cli.md#assay-review) runs these checks on source code, manifests, deployment files and configurations. A comment
+` + "`assay-ignore: CHECK`" + ` on the line of a finding or on the line above suppresses the finding; several names are separated by
+commas. ` + "`--disable`" + ` turns a check off. "Code" is Go, JavaScript, TypeScript, Python and Java; ` + "[`assay fix`]" + `(cli.md#assay-fix) applies
+the fixes that need no decision.
+
+A finding has an id that stays while the check, the path, the function around the place and the subject (such as the key of an
+attribute) stay. Line numbers are not part of it. Equal findings of a file are numbered in their order.
+
+Directories of tests, documentation, examples and fixtures, vendored, generated, minified and binary files, and files over 512 KiB
+are not reviewed. Neither are files that ` + "`.gitignore`" + ` excludes.
+`
+
+// TestDocument compares docs/checks.md with the checks.
+func TestDocument(t *testing.T) {
+	var b strings.Builder
+	b.WriteString(checksIntro)
+	b.WriteString("\n| Check | What it reports | Category | Severity | Rules | Found in | Fix |\n|---|---|---|---|---|---|---|\n")
+	for _, c := range check.All() {
+		fixable := ""
+		if c.Fixable {
+			fixable = "`assay fix`"
+		}
+		fmt.Fprintf(&b, "| [`%s`](#%s) | %s | %s | %s | %s | %s | %s |\n", c.ID, c.ID, c.Title, c.Category, c.Severity, strings.Join(c.Rules, ", "), strings.Join(foundIn(c), ", "), fixable)
+	}
+	writeCorpus(t, &b)
+	for _, c := range check.All() {
+		fmt.Fprintf(&b, "\n## %s\n\n%s.\n\n%s\n\n### How to fix %s\n\n%s\n", c.ID, c.Title, strings.TrimSpace(c.Why), c.ID, strings.TrimSpace(c.Fix))
+		writeExample(&b, c, "Reported", func(e check.Example) bool { return len(e.Findings) > 0 })
+		writeExample(&b, c, "Not reported", func(e check.Example) bool { return len(e.Findings) == 0 })
+	}
+	const file = "../../../docs/checks.md"
+	if *update {
+		require.NoError(t, os.WriteFile(file, []byte(b.String()), 0o644))
+	}
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, b.String(), string(text), "docs/checks.md differs from the checks: run make generate")
+}
+
+// writeCorpus writes what a reader of public modules says about the findings in them, and about places without a finding.
+func writeCorpus(t *testing.T, b *strings.Builder) {
+	t.Helper()
+	modules := map[string]int{}
+	for _, row := range readCSV(t, "testdata/corpus_modules.csv") {
+		modules[row[0]]++
+	}
+	type counts struct{ right, wrong, suggested, wrongSuggested, missed int }
+	perCheck := map[string]*counts{}
+	all := &counts{}
+	for _, row := range readCSV(t, "testdata/corpus.csv") {
+		require.True(t, slices.ContainsFunc(check.All(), func(c *check.Check) bool { return c.ID == row[4] }), row[4])
+		require.NotEmpty(t, row[7], "the verdict has no reason")
+		if perCheck[row[4]] == nil {
+			perCheck[row[4]] = &counts{}
+		}
+		for _, n := range []*counts{perCheck[row[4]], all} {
+			suggestion := row[5] == string(check.Suggestion)
+			switch {
+			case row[6] == "missed":
+				n.missed++
+			case row[6] == "true" && suggestion:
+				n.suggested++
+			case row[6] == "true":
+				n.right++
+			case row[6] == "false" && suggestion:
+				n.wrongSuggested++
+			case row[6] == "false":
+				n.wrong++
+			default:
+				require.Fail(t, "unknown verdict", row[6])
+			}
+		}
+	}
+	fmt.Fprintf(b, corpusIntro, modules["go"], modules["npm"], modules["git"])
+	line := func(id string, n *counts) {
+		fmt.Fprintf(b, "| %s | %d | %s | %d | %s | %d | %s |\n", id, n.right+n.wrong, ratio(n.right, n.wrong), n.suggested+n.wrongSuggested, ratio(n.suggested, n.wrongSuggested),
+			n.missed, ratio(n.right+n.suggested, n.missed))
+	}
+	for _, c := range check.All() {
+		n := perCheck[c.ID]
+		if n == nil {
+			n = &counts{}
+		}
+		line("`"+c.ID+"`", n)
+	}
+	line("all", all)
+	require.GreaterOrEqual(t, 100*all.right, 95*(all.right+all.wrong))
+	require.GreaterOrEqual(t, 100*(all.right+all.suggested), 85*(all.right+all.suggested+all.missed))
+}
+
+const corpusIntro = `
+## Precision and recall
+
+The checks were run on public code that was not written for them: %d Go modules, %d npm packages, and %d repositories in Go, Java,
+JavaScript and Python. A reader gave a verdict on each finding, or on 40 findings that are spread evenly over those of a check in a
+module with more, and searched the modules for places that the checks miss. The verdicts are in
+[corpus.csv](../internal/review/check/testdata/corpus.csv). ` + "`make check-corpus`" + ` downloads the modules and compares.
+
+Precision is the share of the findings with a verdict that are right. Suggestions are counted apart: a check reports as a suggestion
+what it cannot decide by the code. Recall is the share of the known places that the check reports. It is an upper bound, because a
+search does not find everything. A dash means that the corpus has no such place.
+
+| Check | Findings | Precision | Suggestions | Precision of suggestions | Missed | Recall |
+|---|---|---|---|---|---|---|
+`
+
+// ratio returns the share of the first number in the sum of both.
+func ratio(part, rest int) string {
+	if part+rest == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.2f", float64(part)/float64(part+rest))
+}
+
+// readCSV returns the rows of a file, without its header.
+func readCSV(t *testing.T, name string) [][]string {
+	t.Helper()
+	f, err := os.Open(name)
+	require.NoError(t, err)
+	defer f.Close()
+	rows, err := csv.NewReader(f).ReadAll()
+	require.NoError(t, err)
+	return rows[1:]
+}
+
+// foundIn returns where a check looks: source code in all languages, and configuration.
+func foundIn(c *check.Check) (list []string) {
+	if c.Source != nil {
+		list = append(list, "code")
+	}
+	if c.Config != nil || c.Repository != nil && c.Source == nil {
+		list = append(list, "configuration")
+	}
+	return list
+}
+
+var fences = map[string]string{".go": "go", ".js": "js", ".ts": "ts", ".py": "python", ".java": "java", ".yaml": "yaml", ".yml": "yaml", ".json": "json", ".mod": "go-mod", ".xml": "xml", ".toml": "toml"}
+
+// places is the line number in a place of an example.
+var places = regexp.MustCompile(`^(.*):(\d+)$`)
+
+// writeExample writes the first example of a kind.
+func writeExample(b *strings.Builder, c *check.Check, label string, is func(check.Example) bool) {
+	i := slices.IndexFunc(c.Examples, is)
+	if i < 0 {
+		return
+	}
+	e := c.Examples[i]
+	fmt.Fprintf(b, "\n%s: %s", label, e.Name)
+	if len(e.Findings) > 0 {
+		var where []string
+		for _, p := range e.Findings {
+			if m := places.FindStringSubmatch(p); m != nil {
+				where = append(where, fmt.Sprintf("`%s` line %s", m[1], m[2]))
+			}
+		}
+		fmt.Fprintf(b, " (%s)", strings.Join(where, ", "))
+	}
+	b.WriteString(".\n")
+	for _, name := range slices.Sorted(maps.Keys(e.Files)) {
+		if len(e.Files) > 1 {
+			fmt.Fprintf(b, "\n`%s`:\n", name)
+		}
+		fmt.Fprintf(b, "\n```%s\n%s\n```\n", fences[path.Ext(name)], strings.TrimRight(e.Files[name], "\n"))
+	}
+}

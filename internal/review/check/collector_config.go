@@ -1,0 +1,666 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"assay/internal/review/configfile"
+)
+
+// The sections of a Collector configuration that define components.
+var collectorSections = []string{"receivers", "processors", "exporters", "connectors", "extensions"}
+
+// removedComponent is a component that a release of the Collector no longer has.
+type removedComponent struct{ since, instead string }
+
+// removedComponents are those that the core and contrib distributions had and dropped, by section and type as componentType returns it. Source:
+// the history of distributions/otelcol-contrib/manifest.yaml in open-telemetry/opentelemetry-collector-releases, the
+// first release without the component; the changelog of the Collector for logging (v0.111.0) and memory_ballast.
+var removedComponents = map[string]map[string]removedComponent{
+	"receivers": {
+		"opencensus":        {"0.132.0", "the `otlp` receiver"},
+		"prometheusexec":    {"0.54.0", "the `prometheus` receiver"},
+		"sapm":              {"0.133.0", "the `otlp` receiver"},
+		"signalfx":          {"0.157.0", "the `otlp` receiver"},
+		"jmx":               {"0.154.0", "the JMX Metric Scraper or the Java agent"},
+		"bigip":             {"0.146.0", ""},
+		"dotnetdiagnostics": {"0.75.0", "the runtime instrumentation of .NET"},
+	},
+	"processors": {
+		"k8stagger":      {"0.37.0", "the `k8sattributes` processor"},
+		"spanmetrics":    {"0.96.0", "the `spanmetrics` connector"},
+		"servicegraph":   {"0.94.0", "the `servicegraph` connector"},
+		"routing":        {"0.120.0", "the `routing` connector"},
+		"datadog":        {"0.94.0", "the `datadog` connector"},
+		"remoteobserver": {"0.90.0", "the `remotetap` processor"},
+		"queuedretry":    {"0.19.0", "`sending_queue` and `retry_on_failure` of the exporter"},
+	},
+	"exporters": {
+		"logging":                  {"0.111.0", "the `debug` exporter"},
+		"jaeger":                   {"0.86.0", "the `otlp` exporter: Jaeger receives OTLP"},
+		"jaegerthrift":             {"0.86.0", "the `otlp` exporter: Jaeger receives OTLP"},
+		"opencensus":               {"0.132.0", "the `otlp` exporter"},
+		"loki":                     {"0.131.0", "the `otlphttp` exporter: Loki receives OTLP"},
+		"sapm":                     {"0.147.0", "the `otlphttp` exporter"},
+		"carbon":                   {"0.141.0", ""},
+		"skywalking":               {"0.105.0", "the `otlp` exporter"},
+		"instana":                  {"0.110.0", "the `otlp` exporter"},
+		"dynatrace":                {"0.99.0", "the `otlphttp` exporter"},
+		"elastic":                  {"0.57.0", "the `otlp` or `elasticsearch` exporter"},
+		"f5cloud":                  {"0.96.0", "the `otlphttp` exporter"},
+		"humio":                    {"0.72.0", "the `otlphttp` exporter"},
+		"honeycomb":                {"0.57.0", "the `otlp` exporter"},
+		"newrelic":                 {"0.52.0", "the `otlp` exporter"},
+		"parquet":                  {"0.87.0", "the `file` exporter"},
+		"stackdriver":              {"0.50.0", "the `googlecloud` exporter"},
+		"tanzuobservability":       {"0.93.0", ""},
+		"awsprometheusremotewrite": {"0.57.0", "the `prometheusremotewrite` exporter with the `sigv4auth` extension"},
+	},
+	"extensions": {
+		"memoryballast": {"0.108.0", "the environment variable `GOMEMLIMIT`"},
+		"fluentbit":     {"0.54.0", ""},
+	},
+}
+
+// remoteExporters send each request that they get unless the pipeline or their queue makes batches.
+var remoteExporters = []string{"otlp", "otlphttp", "otlpgrpc", "zipkin", "jaeger", "splunkhec", "datadog", "clickhouse", "googlecloud", "coralogix", "loki", "azuremonitor", "kafka", "influxdb"}
+
+var collectorConfig = &Check{
+	ID:       "collector-config",
+	Title:    "Collector configuration is invalid or unsafe",
+	Category: Correctness,
+	Severity: Medium,
+	Rules:    []string{"RES-003"},
+	Why: "A Collector does not start with a pipeline that names an undefined component, or with a component that its release no longer has. " +
+		"Without `memory_limiter` as the first processor a burst of telemetry makes it run out of memory, and what it holds is lost. " +
+		"Without batches it sends a request for each request that it gets. The `debug` exporter at `detailed` verbosity writes all telemetry to the log of the Collector, " +
+		"with the personal data in it. `insecure_skip_verify` accepts any certificate. Without `k8s.pod.uid` telemetry cannot be joined with the pod that sent it.",
+	Fix: "Define what the pipelines use, and remove what they do not use. Replace components that were removed from the Collector by their successors. " +
+		"Put `memory_limiter` first in each pipeline. Set `sending_queue: {batch: {}}` of the exporters, or put the `batch` processor last. " +
+		"Set `verbosity: basic`. Give the certificate authority as `ca_file`. On Kubernetes use the `k8sattributes` processor with `k8s.pod.uid`.",
+	Fixable: true,
+	Repository: func(p *RepositoryPass) {
+		byDirectory := map[string]*collectorDirectory{}
+		var files []*collectorFile
+		podUID := false
+		for _, f := range p.Configs {
+			for _, v := range f.Environment {
+				podUID = podUID || strings.Contains(v.Value, "k8s.pod.uid=")
+			}
+			if f.Kind != configfile.Collector {
+				continue
+			}
+			c := readCollector(f)
+			files = append(files, c)
+			dir := path.Dir(f.Path)
+			if byDirectory[dir] == nil {
+				byDirectory[dir] = &collectorDirectory{used: map[string]bool{}, defined: map[string]bool{}}
+			}
+			c.directory = byDirectory[dir]
+			c.directory.add(c)
+			podUID = podUID || len(c.ofType("processors", "k8sattributes")) > 0
+		}
+		for _, c := range files {
+			c.check(&p.Pass, podUID)
+		}
+	},
+	Examples: collectorExamples,
+}
+
+// collectorFile is a Collector configuration with what it defines and uses.
+type collectorFile struct {
+	file      *configfile.File
+	defined   map[string]map[string][2]*yaml.Node // section, id: key and value
+	opaque    map[string]bool                     // sections that are not visible
+	used      map[string]map[string]bool          // section, id
+	pipelines []collectorPipeline
+	directory *collectorDirectory
+}
+
+// collectorDirectory has what the Collector configurations of one directory define and use: a Collector may merge them.
+type collectorDirectory struct {
+	used, defined map[string]bool // "section id", and "section" for a section that is not visible
+	parts         int             // configurations without pipelines
+}
+
+func (d *collectorDirectory) add(c *collectorFile) {
+	for _, section := range collectorSections {
+		for id := range c.used[section] {
+			d.used[section+" "+id] = true
+		}
+		for id := range c.defined[section] {
+			d.defined[section+" "+id] = true
+		}
+		if c.opaque[section] {
+			d.defined[section] = true
+		}
+	}
+	if c.file.Partial {
+		d.parts++
+	}
+}
+
+type collectorPipeline struct {
+	name, key                        *yaml.Node // the key of the pipeline, and of its processors, nil if it has none
+	receivers, processors, exporters []*yaml.Node
+	opaque                           bool // a list is not visible
+}
+
+func readCollector(f *configfile.File) *collectorFile {
+	c := &collectorFile{file: f, defined: map[string]map[string][2]*yaml.Node{}, opaque: map[string]bool{}, used: map[string]map[string]bool{}}
+	for _, section := range collectorSections {
+		c.defined[section], c.used[section] = map[string][2]*yaml.Node{}, map[string]bool{}
+		n := configfile.Get(f.YAML, section)
+		c.opaque[section] = n != nil && n.Kind == yaml.ScalarNode && n.Tag != "!!null"
+		for key, value := range configfile.Pairs(n) {
+			c.defined[section][key.Value] = [2]*yaml.Node{key, value}
+		}
+	}
+	for name, pipeline := range configfile.Pairs(configfile.Get(f.YAML, "service", "pipelines")) {
+		p := collectorPipeline{name: name}
+		for key, value := range configfile.Pairs(pipeline) {
+			if r := configfile.Resolve(value); r != nil && r.Kind == yaml.ScalarNode && r.Tag != "!!null" {
+				p.opaque = true
+			}
+			items := configfile.Items(value)
+			switch key.Value {
+			case "receivers":
+				p.receivers = items
+				c.use(items, "receivers", "connectors") // a connector is both
+			case "processors":
+				p.processors, p.key = items, key
+				c.use(items, "processors")
+			case "exporters":
+				p.exporters = items
+				c.use(items, "exporters", "connectors")
+			}
+		}
+		c.pipelines = append(c.pipelines, p)
+	}
+	c.use(configfile.Items(configfile.Get(f.YAML, "service", "extensions")), "extensions")
+	return c
+}
+
+func (c *collectorFile) use(items []*yaml.Node, sections ...string) {
+	for _, section := range sections {
+		for _, n := range items {
+			c.used[section][configfile.Text(n)] = true
+		}
+	}
+}
+
+// componentType returns the type of a component's id without underscores: "otlpgrpc" of "otlp_grpc/2". The types were
+// renamed with underscores ("k8sattributes" to "k8s_attributes"), and both names are valid.
+func componentType(id string) string {
+	kind, _, _ := strings.Cut(id, "/")
+	return strings.ReplaceAll(strings.TrimSpace(kind), "_", "")
+}
+
+// typeName returns the type of a component's id as written.
+func typeName(id string) string {
+	kind, _, _ := strings.Cut(id, "/")
+	return kind
+}
+
+// ofType returns the definitions of a type.
+func (c *collectorFile) ofType(section, kind string) [][2]*yaml.Node {
+	var found [][2]*yaml.Node
+	for id, d := range c.defined[section] {
+		if componentType(id) == kind {
+			found = append(found, d)
+		}
+	}
+	return found
+}
+
+func hasType(items []*yaml.Node, kinds ...string) bool {
+	return slices.ContainsFunc(items, func(n *yaml.Node) bool { return slices.Contains(kinds, componentType(configfile.Text(n))) })
+}
+
+func (c *collectorFile) check(p *Pass, podUID bool) {
+	c.components(p)
+	c.references(p)
+	c.settings(p)
+	if !c.file.Partial && !c.overlay() && !notProduction.MatchString(c.file.Path) {
+		c.limits(p)
+	}
+	c.podUID(p, podUID)
+}
+
+// overlay reports whether a file is merged over another one: its pipelines use components that only the other defines.
+func (c *collectorFile) overlay() bool {
+	for _, section := range collectorSections {
+		for id := range c.used[section] {
+			if _, ok := c.defined[section][id]; !ok && c.isDefined(section, id) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// components reports definitions: removed ones, and unused ones.
+func (c *collectorFile) components(p *Pass) {
+	for _, section := range collectorSections {
+		for _, d := range sortedDefinitions(c.defined[section]) {
+			id := d[0].Value
+			kind := section[:len(section)-1]
+			if removed, ok := removedComponents[section][componentType(id)]; ok {
+				message := fmt.Sprintf("The %s `%s` was removed from the Collector in v%s.", kind, typeName(id), removed.since)
+				if removed.instead != "" {
+					message += " Use " + removed.instead + "."
+				}
+				p.node(c.file, d[0], Finding{Severity: High, Subject: "removed " + section + "/" + id, Message: message, Fix: c.rename(section, id)})
+				continue
+			}
+			if len(c.pipelines) == 0 || c.file.Partial || c.isUsed(section, id) {
+				continue
+			}
+			p.node(c.file, d[0], Finding{
+				Severity: Low, Subject: "unused " + section + "/" + id,
+				Message: fmt.Sprintf("The %s `%s` is defined and not used by `service`.", kind, id),
+			})
+		}
+	}
+}
+
+// sortedDefinitions returns definitions in the order of the file.
+func sortedDefinitions(m map[string][2]*yaml.Node) [][2]*yaml.Node {
+	var all [][2]*yaml.Node
+	for _, d := range m {
+		all = append(all, d)
+	}
+	slices.SortFunc(all, func(a, b [2]*yaml.Node) int {
+		if a[0].Line != b[0].Line {
+			return a[0].Line - b[0].Line
+		}
+		return a[0].Column - b[0].Column
+	})
+	return all
+}
+
+// rename returns the edits that replace the logging exporter by debug, if it has no settings that debug lacks.
+func (c *collectorFile) rename(section, id string) []Edit {
+	if section != "exporters" || componentType(id) != "logging" {
+		return nil
+	}
+	for key := range configfile.Pairs(c.defined[section][id][1]) {
+		if !slices.Contains([]string{"verbosity", "sampling_initial", "sampling_thereafter"}, key.Value) {
+			return nil
+		}
+	}
+	name := "debug" + strings.TrimPrefix(id, "logging")
+	if _, taken := c.defined[section][name]; taken {
+		return nil
+	}
+	nodes := []*yaml.Node{c.defined[section][id][0]}
+	for _, pipeline := range c.pipelines {
+		for _, n := range pipeline.exporters {
+			if configfile.Text(n) == id {
+				nodes = append(nodes, n)
+			}
+		}
+	}
+	var edits []Edit
+	for _, n := range nodes {
+		start, end := c.file.Range(n)
+		if string(c.file.Source[start:end]) != id {
+			return nil // quoted, or an alias
+		}
+		edits = append(edits, Edit{Start: start, End: end, Text: name})
+	}
+	return edits
+}
+
+// isUsed reports whether a configuration of the directory uses a component, or one may that is a part.
+func (c *collectorFile) isUsed(section, id string) bool {
+	others := c.directory.parts
+	if c.file.Partial {
+		others--
+	}
+	return others > 0 || c.directory.used[section+" "+id]
+}
+
+func (c *collectorFile) isDefined(section, id string) bool {
+	return c.directory.defined[section+" "+id] || c.directory.defined[section]
+}
+
+// references reports what pipelines and service.extensions name and no section defines.
+func (c *collectorFile) references(p *Pass) {
+	if c.file.Partial {
+		return
+	}
+	report := func(section string, n *yaml.Node, connectors bool) {
+		id := configfile.Text(n)
+		if id == "" || strings.ContainsAny(id, "${") || c.isDefined(section, id) || connectors && c.isDefined("connectors", id) {
+			return
+		}
+		p.node(c.file, n, Finding{
+			Severity: High, Subject: "undefined " + section + "/" + id,
+			Message: fmt.Sprintf("The %s `%s` is used and not defined: the Collector does not start.", section[:len(section)-1], id),
+		})
+	}
+	for _, pipeline := range c.pipelines {
+		for _, n := range pipeline.receivers {
+			report("receivers", n, true)
+		}
+		for _, n := range pipeline.processors {
+			report("processors", n, false)
+		}
+		for _, n := range pipeline.exporters {
+			report("exporters", n, true)
+		}
+	}
+	for _, n := range configfile.Items(configfile.Get(c.file.YAML, "service", "extensions")) {
+		report("extensions", n, false)
+	}
+}
+
+// settings reports settings of components that are in use.
+func (c *collectorFile) settings(p *Pass) {
+	for _, section := range collectorSections {
+		for _, d := range sortedDefinitions(c.defined[section]) {
+			id := d[0].Value
+			kind := componentType(id)
+			if !c.isUsed(section, id) && len(c.pipelines) > 0 && !c.file.Partial {
+				continue
+			}
+			if section == "exporters" && kind == "debug" {
+				if v := configfile.Get(d[1], "verbosity"); configfile.Text(v) == "detailed" && !notProduction.MatchString(c.file.Path) {
+					start, end := c.file.Range(v)
+					p.in(c.file, start, end, Finding{
+						Subject: "detailed " + id, Fix: []Edit{{Start: start, End: end, Text: "basic"}},
+						Message: fmt.Sprintf("The exporter `%s` writes all telemetry in full to the log of the Collector.", id),
+					})
+				}
+			}
+			if kind == "kubeletstats" || kind == "prometheus" || kind == "receivercreator" {
+				continue // the certificate of a kubelet is usually signed by itself
+			}
+			insecure := map[string]bool{} // settings that use no TLS at all
+			configfile.Walk(d[1], func(above []string, key, value *yaml.Node) {
+				if key.Value == "insecure" && configfile.Text(value) == "true" {
+					insecure[strings.Join(above, ".")] = true
+				}
+			})
+			configfile.Walk(d[1], func(above []string, key, value *yaml.Node) {
+				if key.Value == "insecure_skip_verify" && configfile.Text(value) == "true" && !insecure[strings.Join(above, ".")] {
+					p.node(c.file, key, Finding{
+						Severity: High, Subject: "insecure_skip_verify " + section + "/" + id,
+						Message: fmt.Sprintf("The %s `%s` does not verify the certificate of its peer.", section[:len(section)-1], id),
+					})
+				}
+			})
+		}
+	}
+	// The changelog of the Collector: deprecated in v0.111.0, ignored since v0.123.0.
+	for key, value := range configfile.Pairs(configfile.Get(c.file.YAML, "service", "telemetry", "metrics")) {
+		if key.Value == "address" && configfile.Text(value) != "" {
+			p.node(c.file, key, Finding{
+				Severity: Low, Subject: "deprecated service/telemetry/metrics/address",
+				Message: "The setting `service.telemetry.metrics.address` is ignored since v0.123.0. Use `readers`.",
+			})
+		}
+	}
+}
+
+// fed reports whether a pipeline gets its telemetry from other pipelines only, which limit memory and make batches.
+func (c *collectorFile) fed(pipeline collectorPipeline) bool {
+	for _, n := range pipeline.receivers {
+		if _, ok := c.defined["connectors"][configfile.Text(n)]; !ok {
+			return false
+		}
+	}
+	return len(pipeline.receivers) > 0
+}
+
+// place returns the line to change for processors: their list, or the pipeline.
+func (pipeline collectorPipeline) place() *yaml.Node {
+	if pipeline.key != nil {
+		return pipeline.key
+	}
+	return pipeline.name
+}
+
+// limits reports pipelines without memory_limiter and without batches. It follows processor/README.md of the Collector:
+// memory_limiter must be the first processor.
+func (c *collectorFile) limits(p *Pass) {
+	var unlimited []collectorPipeline
+	for _, pipeline := range c.pipelines {
+		switch {
+		case pipeline.opaque:
+		case hasType(pipeline.processors, "memorylimiter"):
+			if !hasType(pipeline.processors[:1], "memorylimiter") {
+				at := pipeline.processors[slices.IndexFunc(pipeline.processors, func(n *yaml.Node) bool { return hasType([]*yaml.Node{n}, "memorylimiter") })]
+				p.node(c.file, at, Finding{
+					Subject: "memory_limiter order " + pipeline.name.Value,
+					Message: fmt.Sprintf("`memory_limiter` is not the first processor of the pipeline `%s`: the processors before it are not limited.", pipeline.name.Value),
+				})
+			}
+		case !c.fed(pipeline) && len(c.ofType("extensions", "memorylimiter")) == 0:
+			unlimited = append(unlimited, pipeline)
+		}
+	}
+	unbatched := c.unbatched()
+	var message string
+	if len(unlimited) > 0 {
+		message = "Nothing limits the memory of " + pipelineNames(unlimited) + ": `memory_limiter` is missing. "
+	}
+	if len(unbatched) > 0 {
+		message += "Nothing makes batches in " + pipelineNames(unbatched) + ": set `sending_queue.batch` of the exporters, or add the `batch` processor."
+	}
+	// One finding for a place that lacks both.
+	if first := slices.Concat(unlimited, unbatched); len(first) > 0 {
+		subject := "memory_limiter missing"
+		if len(unlimited) == 0 {
+			subject = "no batching"
+		}
+		p.node(c.file, first[0].place(), Finding{Severity: Low, Subject: subject, Message: strings.TrimSpace(message)})
+	}
+}
+
+func pipelineNames(pipelines []collectorPipeline) string {
+	if len(pipelines) == 1 {
+		return fmt.Sprintf("the pipeline `%s`", pipelines[0].name.Value)
+	}
+	var names []string
+	for _, p := range pipelines {
+		names = append(names, "`"+p.name.Value+"`")
+	}
+	return "the pipelines " + strings.Join(names[:min(len(names), 8)], ", ")
+}
+
+// unbatched returns the pipelines without batches. It follows the README of exporterhelper: batching by sending_queue is
+// off unless it is configured.
+func (c *collectorFile) unbatched() []collectorPipeline {
+	var lacking []collectorPipeline
+	for _, pipeline := range c.pipelines {
+		if pipeline.opaque || c.fed(pipeline) || hasType(pipeline.processors, "batch", "queuebatch") || componentType(pipeline.name.Value) == "profiles" {
+			continue
+		}
+		for _, n := range pipeline.exporters {
+			d, ok := c.defined["exporters"][configfile.Text(n)]
+			if ok && slices.Contains(remoteExporters, componentType(configfile.Text(n))) && !batches(d[1]) {
+				lacking = append(lacking, pipeline)
+				break
+			}
+		}
+	}
+	return lacking
+}
+
+// batches reports whether an exporter makes batches, or settings that are not visible may say so.
+func batches(exporter *yaml.Node) bool {
+	if n := configfile.Resolve(exporter); n != nil && n.Kind == yaml.ScalarNode && n.Tag != "!!null" {
+		return true
+	}
+	for key := range configfile.Pairs(configfile.Get(exporter, "sending_queue")) {
+		if key.Value == "batch" {
+			return true
+		}
+	}
+	return configfile.Get(exporter, "batcher") != nil && configfile.Text(configfile.Get(exporter, "batcher", "enabled")) != "false"
+}
+
+// podUID reports k8sattributes that leaves out the uid, which it adds unless extract.metadata says otherwise, and a
+// Collector on Kubernetes that gets telemetry of applications and adds nothing about their pods.
+func (c *collectorFile) podUID(p *Pass, elsewhere bool) {
+	processors := c.ofType("processors", "k8sattributes")
+	for _, d := range processors {
+		metadata := configfile.Get(d[1], "extract", "metadata")
+		if metadata == nil || metadata.Kind != yaml.SequenceNode || configfile.Text(configfile.Get(d[1], "passthrough")) == "true" || !c.isUsed("processors", d[0].Value) {
+			continue
+		}
+		if !slices.ContainsFunc(metadata.Content, func(n *yaml.Node) bool { return configfile.Text(n) == "k8s.pod.uid" }) {
+			p.node(c.file, d[0], Finding{
+				Subject: "k8s.pod.uid " + d[0].Value, Names: Names{AttributeKey: "k8s.pod.uid"},
+				Message: fmt.Sprintf("The processor `%s` does not extract `k8s.pod.uid`.", d[0].Value),
+			})
+		}
+	}
+	if len(processors) > 0 || elsewhere || !c.file.OnKubernetes || c.file.Partial {
+		return
+	}
+	for _, pipeline := range c.pipelines {
+		if !pipeline.opaque && hasType(pipeline.receivers, "otlp") {
+			p.node(c.file, pipeline.place(), Finding{
+				Subject: "k8s.pod.uid", Names: Names{AttributeKey: "k8s.pod.uid"},
+				Message: fmt.Sprintf("The pipeline `%s` runs on Kubernetes and adds no `k8s.pod.uid`: the `k8sattributes` processor is missing.", pipeline.name.Value),
+			})
+			return
+		}
+	}
+}
+
+var collectorExamples = []Example{
+	{
+		Name: "undefined, unused and removed components, missing limits",
+		Files: map[string]string{"collector.yaml": `receivers:
+  otlp:
+    protocols:
+      grpc:
+  zipkin:
+exporters:
+  logging:
+    verbosity: basic
+  otlp:
+    endpoint: backend:4317
+    tls:
+      insecure_skip_verify: true
+service:
+  extensions: [health_check]
+  pipelines:
+    traces:
+      receivers: [otlp]
+      processors: [attributes]
+      exporters: [logging, otlp]
+`},
+		Findings: []string{
+			"collector.yaml:5", "collector.yaml:7", "collector.yaml:12", "collector.yaml:14", "collector.yaml:18", "collector.yaml:18",
+		},
+	},
+	{
+		Name: "memory_limiter after batch, telemetry in full in the log",
+		Files: map[string]string{"collector.yaml": `receivers:
+  otlp:
+processors:
+  batch:
+  memory_limiter:
+exporters:
+  debug:
+    verbosity: detailed
+service:
+  pipelines:
+    traces:
+      receivers: [otlp]
+      processors:
+        - batch
+        - memory_limiter
+      exporters: [debug]
+`},
+		Findings: []string{"collector.yaml:8", "collector.yaml:15"},
+	},
+	{
+		Name: "no pod uid on Kubernetes",
+		Files: map[string]string{"collector.yaml": `apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: collector
+data:
+  relay: |
+    receivers:
+      otlp:
+    processors:
+      memory_limiter:
+      k8sattributes:
+        extract:
+          metadata: [k8s.pod.name]
+    exporters:
+      otlp:
+        sending_queue:
+          batch:
+    service:
+      pipelines:
+        traces:
+          receivers: [otlp]
+          processors: [memory_limiter, k8sattributes]
+          exporters: [otlp]
+`},
+		Findings: []string{"collector.yaml:11"},
+	},
+	{
+		Name: "batching by the exporter, connectors, pipelines behind them",
+		Files: map[string]string{"collector.yaml": `receivers:
+  otlp:
+processors:
+  memory_limiter/small:
+exporters:
+  otlp/backend:
+    sending_queue:
+      batch: {}
+  prometheus:
+connectors:
+  spanmetrics:
+extensions:
+  health_check:
+service:
+  extensions: [health_check]
+  pipelines:
+    traces:
+      receivers: [otlp]
+      processors: [memory_limiter/small]
+      exporters: [otlp/backend, spanmetrics]
+    metrics:
+      receivers: [spanmetrics]
+      exporters: [prometheus]
+`},
+	},
+	{
+		Name: "values of the chart, which adds its defaults",
+		Files: map[string]string{"values.yaml": `config:
+  exporters:
+    otlp:
+      endpoint: backend:4317
+  receivers:
+    otlp:
+  service:
+    pipelines:
+      traces:
+        processors: [memory_limiter, batch]
+        exporters: [otlp]
+`},
+	},
+	{
+		Name: "parts that are merged",
+		Files: map[string]string{
+			"otel/base.yaml":  "receivers:\n  otlp:\nprocessors:\n  memory_limiter:\n  batch:\nexporters:\n  otlp:\n",
+			"otel/extra.yaml": "service:\n  pipelines:\n    traces:\n      receivers: [otlp]\n      processors: [memory_limiter, batch]\n      exporters: [otlp]\n",
+		},
+	},
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"assay/internal/review/configfile"
+)
+
+// in reports a byte range of a configuration file.
+func (p *Pass) in(f *configfile.File, start, end int, finding Finding) {
+	finding.File, finding.Start, finding.End = f.Path, start, end
+	if finding.Symbol == "" {
+		finding.Symbol = f.Name
+	}
+	p.Report(finding)
+}
+
+// node reports a node of a YAML document.
+func (p *Pass) node(f *configfile.File, n *yaml.Node, finding Finding) {
+	start, end := f.Range(n)
+	p.in(f, start, end, finding)
+}
+
+// notProduction matches a part of a path, of a name or of a namespace that is not for production.
+var notProduction = regexp.MustCompile(`(?i)(^|[/._-])(dev|devel|development|local|localhost|test|tests|testing|ci|e2e|debug|demo|example|examples|sample|samples|minikube|kind|k3d|override|overrides|staging|stage|stg|qa|uat|sandbox|playground|tutorial|tutorials|quickstart|benchmark|bench|template)([/._-]|$)`)
+
+// production matches a path or value that names production.
+var production = regexp.MustCompile(`(?i)(^|[/._-])(prod|production|prd|live)([/._-]|$)`)
+
+// project is a directory with a manifest, and what is below it up to the next one.
+type project struct {
+	dir       string
+	manifests []*configfile.File
+}
+
+// projects finds the project of a file: the nearest directory above it with a manifest.
+type projects struct {
+	byDirectory map[string]*project
+	byName      map[string]*project // by serviceWords of the directory's name, nil for names of several
+}
+
+func projectsOf(configs []*configfile.File) *projects {
+	ps := &projects{byDirectory: map[string]*project{}, byName: map[string]*project{}}
+	for _, f := range configs {
+		if f.Kind != configfile.Manifest {
+			continue
+		}
+		dir := path.Dir(f.Path)
+		if path.Base(f.Path) == "libs.versions.toml" && path.Base(dir) == "gradle" {
+			dir = path.Dir(dir)
+		}
+		p := ps.byDirectory[dir]
+		if p == nil {
+			p = &project{dir: dir}
+			ps.byDirectory[dir] = p
+			name := serviceWords(path.Base(dir))
+			if _, several := ps.byName[name]; several {
+				p = nil
+			}
+			ps.byName[name] = p
+			p = ps.byDirectory[dir]
+		}
+		p.manifests = append(p.manifests, f)
+	}
+	return ps
+}
+
+// of returns the project of a file. A file without one belongs to the directory ".".
+func (ps *projects) of(file string) *project {
+	dir := path.Dir(file)
+	for {
+		if p := ps.byDirectory[dir]; p != nil {
+			return p
+		}
+		if dir == "." || dir == "/" {
+			p := &project{dir: "."}
+			ps.byDirectory["."] = p
+			return p
+		}
+		dir = path.Dir(dir)
+	}
+}
+
+// dependencies returns the dependencies of a project and of the projects around it: workspaces, parent POMs and
+// version catalogs put them there.
+func (ps *projects) dependencies(p *project) []configfile.Dependency {
+	var all []configfile.Dependency
+	dir := p.dir
+	for range 6 { // deeper ones are not written by hand
+		if at := ps.byDirectory[dir]; at != nil {
+			for _, m := range at.manifests {
+				all = append(all, m.Dependencies...)
+			}
+		}
+		if dir == "." || dir == "/" {
+			break
+		}
+		dir = path.Dir(dir)
+	}
+	return all
+}
+
+// deploys returns the project whose code a service of a deployment file runs.
+func (ps *projects) deploys(f *configfile.File, service string) (*project, bool) {
+	if f.Kind == configfile.Dockerfile || f.Kind == configfile.Env {
+		if at := ps.of(f.Path); at.dir == path.Dir(f.Path) {
+			return at, true
+		}
+		return nil, false
+	}
+	for _, s := range f.Services {
+		if s.Name == service && s.Build != "" {
+			return ps.of(path.Join(s.Build, "Dockerfile")), true
+		}
+	}
+	if service == "" {
+		return nil, false
+	}
+	at := ps.byName[serviceWords(service)]
+	return at, at != nil
+}
+
+// serviceWords removes what names of services and directories differ in.
+func serviceWords(name string) string {
+	name = strings.ToLower(strings.NewReplacer("-", "", "_", "", ".", "").Replace(name))
+	for _, word := range []string{"service", "server", "svc", "app"} {
+		if rest := strings.TrimSuffix(name, word); rest != "" {
+			name = rest
+		}
+	}
+	return name
+}
+
+// isDeployment reports whether a file says how something runs.
+func isDeployment(f *configfile.File) bool {
+	return slices.Contains([]configfile.Kind{configfile.Dockerfile, configfile.Compose, configfile.Kubernetes, configfile.HelmValues, configfile.Env}, f.Kind)
+}
+
+// isExample reports whether an environment file is a template for others: .env.example.
+func isExample(f *configfile.File) bool {
+	base := strings.ToLower(path.Base(f.Path))
+	for _, word := range []string{"example", "sample", "template", "dist", "defaults", "schema"} {
+		if strings.Contains(base, word) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"slices"
+	"strings"
+
+	"assay/internal/review/instrumentation"
+	"assay/internal/review/syntax"
+)
+
+// name returns the last name of an expression: x of x, a.x, x(...), a.x(...) and await x.
+func name(n *syntax.Node) string {
+	for n != nil {
+		switch n.Kind {
+		case syntax.Name, syntax.Member:
+			return n.Text
+		case syntax.Call, syntax.New, syntax.Await, syntax.Spread:
+			if len(n.Children) == 0 {
+				return ""
+			}
+			n = n.Children[0]
+		default:
+			return ""
+		}
+	}
+	return ""
+}
+
+// place returns the range that a finding about a node marks. For a call x.f(...) it begins at f, which is on another
+// line than x in a chain of calls.
+func place(f *syntax.File, n *syntax.Node) (start, end int) {
+	start, end = n.Start, n.End
+	if n.Kind == syntax.Call && n.Callee().Kind == syntax.Member {
+		c := n.Callee()
+		if at := c.End - len(c.Text); at > start && string(f.Source[at:c.End]) == c.Text && chained(c) {
+			start = at
+		}
+	}
+	return start, end
+}
+
+// chained reports whether a member is called on the result of another call.
+func chained(c *syntax.Node) bool {
+	x := c.Children[0]
+	for x.Kind == syntax.Member {
+		x = x.Children[0]
+	}
+	return x.Kind == syntax.Call
+}
+
+// mark reports a node. For a call in a chain it marks the call's own part.
+func (p *Pass) mark(u *instrumentation.Uses, n *syntax.Node, f Finding) {
+	if f.Symbol == "" {
+		f.Symbol = Symbol(n)
+	}
+	f.File = u.File.Path
+	f.Start, f.End = place(u.File, n)
+	p.Report(f)
+}
+
+// literal returns the node that writes a known string: the literal itself, or the one in the definition of a constant
+// of this file. Otherwise it returns n.
+func literal(u *instrumentation.Uses, n *syntax.Node) *syntax.Node {
+	at := n
+	for range 4 {
+		switch at.Kind {
+		case syntax.String:
+			return at
+		case syntax.Call: // attribute.Key("k"), stringKey("k")
+			if a := at.Arg(0); a != nil && len(at.Args()) == 1 {
+				at = a
+				continue
+			}
+			return n
+		case syntax.Name, syntax.Member:
+			def := u.File.Definition(at)
+			if def == nil || def.Kind != syntax.Assign || def.Value() == nil || len(def.Targets()) != 1 {
+				return n
+			}
+			at = def.Value()
+		default:
+			return n
+		}
+	}
+	return n
+}
+
+// rename returns the edit that replaces the text of a string literal, none if the literal is not written as it reads.
+func rename(u *instrumentation.Uses, n *syntax.Node, to string) []Edit {
+	if n.Kind != syntax.String || n.End-n.Start != len(n.Text)+2 || u.File.Code(n)[1:n.End-n.Start-1] != n.Text {
+		return nil
+	}
+	return []Edit{{Start: n.Start + 1, End: n.End - 1, Text: to}}
+}
+
+// spanName returns the name of a span if it is known.
+func spanName(u *instrumentation.Uses, s *instrumentation.Span) string {
+	text, _ := u.Known(s.Name)
+	return text
+}
+
+// isError reports whether an expression is named like an error.
+func isError(n *syntax.Node) bool {
+	if n == nil || n.Kind != syntax.Name && n.Kind != syntax.Member {
+		return false
+	}
+	w := last(words(n.Text))
+	return w == "err" || w == "error" || w == "exc" || w == "exception" || w == "e" || w == "ex" || strings.HasSuffix(w, "err")
+}
+
+// mentions reports whether an expression uses a name.
+func mentions(n *syntax.Node, text string) bool {
+	for c := range n.All() {
+		if (c.Kind == syntax.Name || c.Kind == syntax.Member) && c.Text == text {
+			return true
+		}
+	}
+	return false
+}
+
+// calls returns the calls in a node that are not in a function below it.
+func calls(n *syntax.Node) []*syntax.Node {
+	var out []*syntax.Node
+	for c := range direct(n) {
+		if c.Kind == syntax.Call {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// direct yields n and the nodes below it, without the functions below it.
+func direct(n *syntax.Node) func(func(*syntax.Node) bool) {
+	return func(yield func(*syntax.Node) bool) {
+		stack := []*syntax.Node{n}
+		for len(stack) > 0 {
+			c := stack[len(stack)-1]
+			stack = stack[:len(stack)-1]
+			if c.Kind == syntax.Func && c != n {
+				continue
+			}
+			if !yield(c) {
+				return
+			}
+			for _, d := range slices.Backward(c.Children) {
+				stack = append(stack, d)
+			}
+		}
+	}
+}
+
+// function returns the function whose code a span covers, nil for code outside functions.
+func function(s *instrumentation.Span) *syntax.Node {
+	if s.Body != nil && s.Body.Kind == syntax.Func {
+		return s.Body
+	}
+	return s.Start.Enclosing(syntax.Func)
+}

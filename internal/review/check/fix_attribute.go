@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"bytes"
+	"strings"
+
+	"assay/internal/review/instrumentation"
+	"assay/internal/review/syntax"
+)
+
+// pureCalls are functions without an effect that a removed value may call.
+var pureCalls = setOf(`string str tostring error sprintf sprint format join valueof string() message geterror getmessage header get getheader getenv
+	url geturl uri geturi getrequesturi path getpath stringify repr len int float bool query formvalue value name trim strip lower upper
+	tolowercase touppercase itoa formatint now`)
+
+// wrappers are functions that take attributes and only hand them on.
+var wrappers = setOf("WithAttributes SetAttributes WithAttributeSet NewSet setAttributes set_attributes")
+
+// removeAttribute returns the edits that remove an attribute, none if something else would change or the file would no
+// longer compile.
+func (p *Pass) removeAttribute(u *instrumentation.Uses, a *instrumentation.Attribute) []Edit {
+	n := a.Node
+	if a.Value == nil || n == nil || !p.mayFix() {
+		return nil
+	}
+	for c := range a.Value.All() {
+		switch c.Kind {
+		case syntax.Call:
+			called := name(c)
+			getter := u.File.Language == syntax.Java && len(c.Args()) == 0 && (strings.HasPrefix(called, "get") || strings.HasPrefix(called, "is"))
+			if !getter && !pureCalls[strings.ToLower(called)] {
+				return nil
+			}
+		case syntax.New, syntax.Await, syntax.Assign, syntax.Func:
+			return nil
+		}
+	}
+	// A call that only wraps this attribute goes with it.
+	for n.Parent != nil && n.Parent.Kind == syntax.Call && wrappers[name(n.Parent)] && len(n.Parent.Args()) == 1 && n != n.Parent.Callee() {
+		n = n.Parent
+	}
+	if leavesUnused(u, n) {
+		return nil
+	}
+	if of := n.Parent; of != nil && of.Kind == syntax.Call && name(of) == "of" && u.File.Language == syntax.Java { // Attributes.of(key, value, ...)
+		if len(of.Args()) != 2 || of.Callee().Kind != syntax.Member {
+			return nil
+		}
+		return []Edit{{Start: of.Callee().Children[0].End, End: of.End, Text: ".empty()"}}
+	}
+	start, end, ok := removal(u.File, n)
+	if !ok {
+		return nil
+	}
+	return []Edit{{Start: start, End: end}}
+}
+
+// removal returns the range to remove with a node: its lines if it is a statement or stands alone on them, and the
+// comma of a list.
+func removal(f *syntax.File, n *syntax.Node) (start, end int, ok bool) {
+	p := n.Parent
+	if p == nil {
+		return 0, 0, false
+	}
+	switch p.Kind {
+	case syntax.Block:
+		if len(p.Children) < 2 && f.Language == syntax.Python {
+			return 0, 0, false
+		}
+		return wholeLines(f.Source, n.Start, n.End)
+	case syntax.Member: // a chain of calls: a.b(x).c(y)
+		if len(n.Children) > 0 && n.Kind == syntax.Call && n.Callee().Kind == syntax.Member && len(n.Callee().Children) == 1 {
+			return n.Callee().Children[0].End, n.End, true
+		}
+		return 0, 0, false
+	case syntax.Call, syntax.Object, syntax.List, syntax.New:
+		siblings := p.Children
+		if p.Kind == syntax.Call || p.Kind == syntax.New {
+			siblings = p.Args()
+		}
+		for i, s := range siblings {
+			if s != n {
+				continue
+			}
+			switch {
+			case i+1 < len(siblings): // with the comma and the space after it
+				if s, e, ok := wholeLines(f.Source, n.Start, commaEnd(f.Source, n.End)); ok {
+					return s, e, true
+				}
+				return n.Start, siblings[i+1].Start, onlyCommas(f.Source[n.End:siblings[i+1].Start])
+			case i > 0: // with the comma before it
+				if e := commaEnd(f.Source, n.End); e > n.End {
+					if s, e, ok := wholeLines(f.Source, n.Start, e); ok {
+						return s, e, true
+					}
+				}
+				return siblings[i-1].End, n.End, onlyCommas(f.Source[siblings[i-1].End:n.Start])
+			}
+			if s, e, ok := wholeLines(f.Source, n.Start, commaEnd(f.Source, n.End)); ok {
+				return s, e, true
+			}
+			return p.Start + 1, p.End - 1, f.Language != syntax.Go && (p.Kind == syntax.Object || p.Kind == syntax.List)
+		}
+	}
+	return 0, 0, false
+}
+
+// wholeLines returns the range of the lines of a range, if nothing else is on them.
+func wholeLines(source []byte, start, end int) (int, int, bool) {
+	from := bytes.LastIndexByte(source[:start], '\n') + 1
+	if len(bytes.TrimSpace(source[from:start])) > 0 {
+		return 0, 0, false
+	}
+	rest := source[end:]
+	line := bytes.IndexByte(rest, '\n')
+	if line < 0 {
+		line = len(rest) - 1
+	}
+	after := bytes.TrimSpace(rest[:line+1])
+	after = bytes.TrimSpace(bytes.TrimPrefix(after, []byte(";")))
+	if len(after) > 0 && !bytes.HasPrefix(after, []byte("//")) && !bytes.HasPrefix(after, []byte("#")) {
+		return 0, 0, false
+	}
+	return from, end + line + 1, true
+}
+
+// commaEnd returns the offset after a comma that follows, or end.
+func commaEnd(source []byte, end int) int {
+	rest := bytes.TrimLeft(source[end:], " \t")
+	if len(rest) > 0 && rest[0] == ',' {
+		return len(source) - len(rest) + 1
+	}
+	return end
+}
+
+func onlyCommas(text []byte) bool { return len(bytes.Trim(text, " \t\r\n,")) == 0 }
+
+// leavesUnused reports whether a Go file would have a variable without a use after the removal of a node.
+func leavesUnused(u *instrumentation.Uses, n *syntax.Node) bool {
+	if u.File.Language != syntax.Go {
+		return false
+	}
+	for c := range n.All() {
+		if c.Kind != syntax.Name {
+			continue
+		}
+		def := u.File.Definition(c)
+		if def == nil || def.Kind != syntax.Assign && def.Kind != syntax.Declare {
+			continue
+		}
+		fn := def.Enclosing(syntax.Func)
+		if fn == nil {
+			continue
+		}
+		used := false
+		for other := range fn.All() {
+			if other.Kind == syntax.Name && other.Text == c.Text && !other.Within(n) && !other.Within(def) && u.File.Definition(other) == def {
+				used = true
+				break
+			}
+		}
+		if !used {
+			return true
+		}
+	}
+	return false
+}

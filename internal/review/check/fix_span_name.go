@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"bytes"
+	"regexp"
+	"strings"
+
+	"assay/internal/review/instrumentation"
+	"assay/internal/review/syntax"
+	"assay/internal/rules/semconv"
+	"assay/internal/rules/sensitive"
+)
+
+var (
+	placeholders = regexp.MustCompile(`%[-+# 0-9.]*[a-zA-Z]|\{[^{}]*\}`)
+	gaps         = regexp.MustCompile(`([/:#=_.,-])\s+[/:#=_.,-]`) // between which a variable was
+)
+
+// constantName returns the edits that give a span a constant name, with the variables of the built one as attributes.
+// It returns none where the code has another form, or where an attribute would hold sensitive data.
+func (p *Pass) constantName(u *instrumentation.Uses, s *instrumentation.Span, built *syntax.Node) []Edit {
+	create := s.Name.Parent
+	if !p.mayFix() || built != s.Name || create == nil || create.Kind != syntax.Call {
+		return nil
+	}
+	parts := built.Children
+	if built.Kind == syntax.Call {
+		parts = built.Args()
+		if r, m := built.Method(); r != nil && (r.Kind == syntax.String || m == "formatted") {
+			parts = append([]*syntax.Node{r}, parts...)
+		}
+	}
+	var text strings.Builder
+	var keys, values []string
+	for _, part := range flatten(parts) {
+		if known, ok := u.Known(part); ok {
+			text.WriteString(known + " ")
+			continue
+		}
+		key := variableKey(part)
+		if key == "" {
+			return nil
+		}
+		keys, values = append(keys, key), append(values, u.File.Code(part))
+	}
+	name := gaps.ReplaceAllString(placeholders.ReplaceAllString(text.String(), " "), "$1")
+	name = strings.TrimLeft(strings.TrimRight(strings.Join(strings.Fields(name), " "), " /:#=_.,-([{<"), " :#=_.,-)]}>")
+	if name == "" || len(keys) == 0 || strings.ContainsAny(name, "\\\"'`") || strings.ContainsAny(strings.Join(values, ""), "\n") {
+		return nil
+	}
+	quote := quoteOf(u.File, u.File.Code(built))
+	edits, ok := withAttributes(u, create, built, keys, values, quote)
+	if !ok {
+		return nil
+	}
+	return append(edits, Edit{Start: built.Start, End: built.End, Text: quote + name + quote})
+}
+
+// quoteOf returns the quotation mark for a string that replaces code: that of the code, or the usual one of the beginning of
+// its file if the code has none, as a template.
+func quoteOf(f *syntax.File, code string) string {
+	const beginning = 16 << 10
+	if f.Language == syntax.Go || f.Language == syntax.Java {
+		return `"`
+	}
+	single, double := strings.Count(code, "'"), strings.Count(code, `"`)
+	if single+double == 0 {
+		start := f.Source[:min(len(f.Source), beginning)]
+		single, double = bytes.Count(start, []byte("'")), bytes.Count(start, []byte(`"`))
+	}
+	if single > double {
+		return "'"
+	}
+	return `"`
+}
+
+// variableKey returns the attribute key for a variable or field, "" if it is neither or the key says that it is
+// sensitive or belongs to the conventions.
+func variableKey(n *syntax.Node) string {
+	var w []string
+	for at := n; ; at = at.Children[0] {
+		if at.Kind != syntax.Name && at.Kind != syntax.Member || at.Kind == syntax.Member && len(at.Children) != 1 {
+			return ""
+		}
+		if at == n || len(at.Text) > 1 && at.Text != "self" && at.Text != "this" && len(w) < 3 {
+			w = append(words(at.Text), w...)
+		}
+		if at.Kind == syntax.Name {
+			break
+		}
+	}
+	key := strings.ToLower(strings.Join(w, "."))
+	if sensitive.Key([]byte(key)) != sensitive.None || personalWords.any(w) || semconv.Find([]byte(key)).Deprecated {
+		return ""
+	}
+	return key
+}
+
+// personalWords are words of names whose values do not become attributes by themselves.
+var personalWords = setOf(`email mail password passwd pwd secret token key card ssn phone address name username login user customer account
+	auth authorization cookie session iban ip query sql body text message url uri`)
+
+// withAttributes returns the edits that add attributes to the call that starts a span.
+func withAttributes(u *instrumentation.Uses, create, built *syntax.Node, keys, values []string, quote string) ([]Edit, bool) {
+	pairs := make([]string, len(keys))
+	join := func(format func(key, value string) string) string {
+		for i := range keys {
+			pairs[i] = format(keys[i], values[i])
+		}
+		return strings.Join(pairs, ", ")
+	}
+	switch u.File.Language {
+	case syntax.Go:
+		attribute, first, ok := goImport(u.File, "go.opentelemetry.io/otel/attribute")
+		if !ok {
+			return nil, false
+		}
+		trace, second, ok := goImport(u.File, "go.opentelemetry.io/otel/trace")
+		if !ok {
+			return nil, false
+		}
+		text := join(func(key, value string) string {
+			if built.Kind == syntax.Call {
+				value = "fmt.Sprint(" + value + ")"
+			}
+			return attribute + `.String("` + key + `", ` + value + ")"
+		})
+		if built.Kind == syntax.Call && u.File.Code(built.Callee()) != "fmt.Sprintf" {
+			return nil, false
+		}
+		return append(append(first, second...), Edit{Start: built.End, End: built.End, Text: ", " + trace + ".WithAttributes(" + text + ")"}), true
+	case syntax.JavaScript, syntax.TypeScript:
+		text := join(func(key, value string) string { return quote + key + quote + ": " + value })
+		if options := create.Arg(1); options != nil && options.Kind != syntax.Func {
+			return nil, false
+		}
+		return []Edit{{Start: built.End, End: built.End, Text: ", { attributes: { " + text + " } }"}}, true
+	case syntax.Python:
+		if create.Named("attributes") != nil || len(create.Args()) > 1 && create.Arg(1).Kind != syntax.Argument {
+			return nil, false
+		}
+		text := join(func(key, value string) string { return quote + key + quote + ": " + value })
+		return []Edit{{Start: built.End, End: built.End, Text: ", attributes={" + text + "}"}}, true
+	case syntax.Java:
+		var text strings.Builder
+		for i := range keys {
+			text.WriteString(`.setAttribute("` + keys[i] + `", String.valueOf(` + values[i] + "))")
+		}
+		return []Edit{{Start: create.End, End: create.End, Text: text.String()}}, true
+	}
+	return nil, false
+}
+
+// goImport returns the name of an OpenTelemetry package in a Go file, with the edit that imports it where it is not
+// imported yet. It returns false if there is no group of imports to add it to.
+func goImport(f *syntax.File, path string) (name string, edits []Edit, ok bool) {
+	const family = "go.opentelemetry.io/otel"
+	name = path[strings.LastIndexByte(path, '/')+1:]
+	after := -1
+	for _, i := range f.Imports {
+		if i.Path == path {
+			return i.Name, nil, i.Name != "_" && i.Name != "."
+		}
+		if i.Name == name {
+			return "", nil, false
+		}
+		if !strings.HasPrefix(i.Path, family) || i.Path > path && after >= 0 {
+			continue
+		}
+		start, end, alone := wholeLines(f.Source, i.Node.Start, i.Node.End)
+		switch {
+		case !alone:
+		case i.Path > path:
+			after = start
+		default:
+			after = end
+		}
+	}
+	for n := range f.Root.All() {
+		if n.Kind == syntax.Name && n.Text == name {
+			return "", nil, false // a variable has the name
+		}
+	}
+	if after < 0 {
+		return "", nil, false
+	}
+	return name, []Edit{{Start: after, End: after, Text: "\t\"" + path + "\"\n"}}, true
+}

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"assay/internal/review/configfile"
+	"assay/internal/review/instrumentation"
+	"assay/internal/review/syntax"
+)
+
+// developerTool matches files of programs for those that work on the repository.
+var developerTool = regexp.MustCompile(`(^|/)(scripts?|tools?|hack)/`)
+
+var logDebugProduction = &Check{
+	ID:       "log-debug-production",
+	Title:    "Log level of production is DEBUG or TRACE",
+	Category: Volume,
+	Severity: High,
+	Rules:    []string{"LOG-001"},
+	Why: "DEBUG and TRACE records are most of what a service can log. In production they cost storage and hide the records that matter, " +
+		"and they often hold requests and personal data that INFO records leave out.",
+	Fix: "Set the level to INFO, and take it from an environment variable so that it can be lowered for one service and for a short time.",
+	Config: func(p *Pass, f *configfile.File) {
+		if notProduction.MatchString(f.Path) && !production.MatchString(f.Path) || isExample(f) {
+			return
+		}
+		report := func(service, name, level string, start, end int) {
+			p.in(f, start, end, Finding{
+				Subject: strings.TrimSpace(service + " " + name),
+				Names:   Names{Service: service},
+				Message: fmt.Sprintf("The log level of production is %s.", strings.ToUpper(level)),
+			})
+		}
+		switch f.Kind {
+		case configfile.Logging:
+			for _, v := range f.Environment {
+				if v.Name == "root" && v.Literal && isDebug(v.Value) {
+					report("", v.Name, v.Value, v.Start, v.End)
+				}
+			}
+		case configfile.Collector:
+			if level := configfile.Get(f.YAML, "service", "telemetry", "logs", "level"); isDebug(configfile.Text(level)) {
+				severity := Suggestion // the log of the Collector alone, often in a configuration to try it
+				if f.OnKubernetes || production.MatchString(f.Path) {
+					severity = High
+				}
+				start, end := f.Range(level)
+				p.in(f, start, end, Finding{Severity: severity, Subject: "service.telemetry.logs.level", Message: fmt.Sprintf("The log level of the Collector is %s.", strings.ToUpper(level.Value))})
+			}
+		case configfile.Dockerfile, configfile.Compose, configfile.Kubernetes, configfile.HelmValues, configfile.Env:
+			if f.Kind == configfile.Kubernetes && notProduction.MatchString(configfile.Text(configfile.Get(f.YAML, "metadata", "namespace"))) {
+				return
+			}
+			for _, v := range f.Environment {
+				if v.Literal && levelVariable.MatchString(v.Name) && isDebug(v.Value) && isProduction(f, v.Service) && !notProduction.MatchString(v.Service) {
+					report(v.Service, v.Name, v.Value, v.Start, v.End)
+				}
+			}
+			if f.Kind == configfile.Kubernetes {
+				p.levelArguments(f, report)
+			}
+			if f.Kind == configfile.HelmValues {
+				configfile.Walk(f.YAML, func(above []string, key, value *yaml.Node) {
+					name := strings.ToLower(strings.ReplaceAll(key.Value, "_", ""))
+					if (name == "loglevel" || name == "level" && len(above) > 0 && strings.HasPrefix(strings.ToLower(above[len(above)-1]), "log")) && isDebug(configfile.Text(value)) {
+						start, end := f.Range(value)
+						report(strings.Join(above, "."), key.Value, value.Value, start, end)
+					}
+				})
+			}
+		}
+	},
+	Source: func(p *Pass, u *instrumentation.Uses) {
+		if notProduction.MatchString(u.File.Path) && !production.MatchString(u.File.Path) || developerTool.MatchString(u.File.Path) {
+			return
+		}
+		for _, l := range u.LogLevels {
+			if !l.Conditional && (l.Level == "debug" || l.Level == "trace") {
+				severity := Suggestion // one logger of several
+				if setsLevel(l.Node) {
+					severity = High
+				}
+				p.At(u, l.Node, Finding{Severity: severity, Subject: l.Level, Message: fmt.Sprintf("The code sets the log level to %s wherever it runs.", strings.ToUpper(l.Level))})
+			}
+		}
+	},
+	Examples: []Example{
+		{
+			Name: "levels of deployment files, images and loggers",
+			Files: map[string]string{
+				"deploy/web.yaml": `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: shop}
+spec:
+  template:
+    spec:
+      containers:
+      - name: web
+        args: ["--log-level=debug"]
+        env:
+        - name: LOG_LEVEL
+          value: debug
+`,
+				"compose.prod.yaml":              "services:\n  web:\n    image: web\n    environment:\n      LOG_LEVEL: TRACE\n",
+				"Dockerfile":                     "FROM node:22\nENV NODE_ENV=production LOG_LEVEL=debug\n",
+				"src/main/resources/logback.xml": "<configuration>\n<root level=\"DEBUG\"/>\n</configuration>\n",
+				"main.go":                        "package main\n\nimport \"github.com/sirupsen/logrus\"\n\nfunc main() {\n\tlogrus.SetLevel(logrus.DebugLevel)\n}\n",
+			},
+			Findings: []string{"Dockerfile:2", "compose.prod.yaml:5", "deploy/web.yaml:12", "deploy/web.yaml:9", "main.go:6", "src/main/resources/logback.xml:2"},
+		},
+		{
+			Name: "development, variables, single loggers and conditions",
+			Files: map[string]string{
+				"compose.yaml":            "services:\n  web:\n    build: .\n    environment:\n      LOG_LEVEL: debug\n",
+				"compose.prod.yaml":       "services:\n  web:\n    image: web\n    environment:\n      LOG_LEVEL: ${LOG_LEVEL:-debug}\n",
+				"overlays/dev/patch.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\ndata:\n  LOG_LEVEL: debug\n",
+				".env.development":        "LOG_LEVEL=debug\n",
+				"logback-spring.xml":      "<configuration>\n<springProfile name=\"dev\"><root level=\"DEBUG\"/></springProfile>\n<logger name=\"org.acme\" level=\"DEBUG\"/>\n<root level=\"INFO\"/>\n</configuration>\n",
+				"main.go":                 "package main\n\nimport \"github.com/sirupsen/logrus\"\n\nfunc main() {\n\tif verbose {\n\t\tlogrus.SetLevel(logrus.DebugLevel)\n\t}\n}\n",
+			},
+		},
+		{
+			Name:  "scripts for those that work on the repository",
+			Files: map[string]string{"scripts/license.py": "import logging\nlogging.basicConfig(level=logging.DEBUG)\n"},
+		},
+	},
+}
+
+// levelVariable matches the name of a variable that sets a log level.
+var levelVariable = regexp.MustCompile(`(?i)^([A-Z0-9]+_+)*(LOG_?LEVEL|LOGGING_?LEVEL(_ROOT)?|LOG_VERBOSITY|LOGLEVEL__DEFAULT|LOGGING__LOGLEVEL__DEFAULT|RUST_LOG)$`)
+
+var levelArgument = regexp.MustCompile(`(?i)^--?[a-z-]*log[._-]?level[= ]"?(debug|trace)"?$`)
+
+func isDebug(level string) bool {
+	switch strings.ToLower(strings.TrimSpace(level)) {
+	case "debug", "trace", "finest", "finer", "all", "silly":
+		return true
+	}
+	return false
+}
+
+// setsLevel reports whether a level is set for all loggers of a program, not for one that the code makes.
+func setsLevel(n *syntax.Node) bool {
+	call := n
+	if call.Kind != syntax.Call {
+		call = n.Enclosing(syntax.Call)
+	}
+	if call == nil {
+		return false
+	}
+	_, name := call.Method()
+	name = strings.ToLower(name)
+	return strings.HasPrefix(name, "set") && strings.Contains(name, "level") || name == "basicconfig"
+}
+
+// isProduction reports whether a deployment file is one of production. Compose and .env files are mostly for
+// development, so they have to say it.
+func isProduction(f *configfile.File, service string) bool {
+	switch f.Kind {
+	case configfile.Compose, configfile.Env:
+		if production.MatchString(path.Base(f.Path)) || production.MatchString(path.Dir(f.Path)) {
+			return true
+		}
+		for _, v := range f.Environment {
+			if v.Service == service && (strings.HasSuffix(v.Name, "_ENV") || strings.HasSuffix(v.Name, "_ENVIRONMENT") || v.Name == "ENV" || v.Name == "ENVIRONMENT") && production.MatchString(v.Value) {
+				return true
+			}
+		}
+		return false
+	}
+	return true
+}
+
+// levelArguments reports --log-level=debug among the arguments of containers.
+func (p *Pass) levelArguments(f *configfile.File, report func(service, name, level string, start, end int)) {
+	configfile.Walk(f.YAML, func(_ []string, key, value *yaml.Node) {
+		if key.Value != "args" && key.Value != "command" {
+			return
+		}
+		for _, n := range configfile.Items(value) {
+			if m := levelArgument.FindStringSubmatch(configfile.Text(n)); m != nil {
+				start, end := f.Range(n)
+				report("", "argument", m[1], start, end)
+			}
+		}
+	})
+}

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"assay/internal/review/instrumentation"
+	"assay/internal/review/syntax"
+	"assay/internal/rules/semconv"
+)
+
+var metricAttributeUnbounded = &Check{
+	ID:       "metric-attribute-unbounded",
+	Title:    "Metric attribute has no limited set of values",
+	Category: Volume,
+	Severity: High,
+	Rules:    []string{"MET-001"},
+	Why: "Each combination of attribute values is a time series of its own. An id, an e-mail address, a URL, a timestamp or a message as the value " +
+		"creates a time series for each request or user, in the SDK's memory and in the backend.",
+	Fix: "Drop the attribute from the metric and record it on the span, which the metric's exemplars lead to. " +
+		"Use the route template instead of the path, and the error's type instead of its message. " +
+		"The check reports a suggestion for ids of objects of which there may be few.",
+	Fixable: true,
+	Source: func(p *Pass, u *instrumentation.Uses) {
+		for i := range u.Attributes {
+			a := &u.Attributes[i]
+			if a.On != instrumentation.OnMetric {
+				continue
+			}
+			key, _ := u.Key(a.Key)
+			what, severity := unbounded(u, a, key)
+			if what == "" {
+				continue
+			}
+			subject := key
+			if subject == "" {
+				subject = brief(u, a.Key)
+			}
+			f := Finding{
+				Severity: severity, Subject: subject,
+				Message: fmt.Sprintf("The metric attribute `%s` holds %s.", subject, what),
+				Names:   attributeNames(u, a, key),
+			}
+			if severity == "" {
+				f.Fix = p.removeAttribute(u, a)
+			}
+			p.mark(u, a.Node, f)
+		}
+	},
+	Examples: []Example{
+		{
+			Name: "ids, URLs, timestamps and messages",
+			Files: map[string]string{"order.go": goFile(`
+var orders, _ = meter.Int64Counter("orders", metric.WithUnit("{order}"))
+
+func count(ctx context.Context, order *Order, r *http.Request, err error) {
+	orders.Add(ctx, 1, metric.WithAttributes(
+		attribute.String("user.id", order.User),
+		attribute.String("http.url", r.URL.String()),
+		attribute.String("endpoint", r.URL.Path),
+		attribute.String("reason", err.Error()),
+		attribute.String("created", order.CreatedAt.String()),
+	))
+}
+`)},
+			Findings: []string{"order.go:9", "order.go:10", "order.go:11", "order.go:12", "order.go:13"},
+		},
+		{
+			Name: "limited values, and ids on the span",
+			Files: map[string]string{"order.go": goFile(`
+var orders, _ = meter.Int64Counter("orders", metric.WithUnit("{order}"))
+
+func count(ctx context.Context, order *Order, r *http.Request) {
+	trace.SpanFromContext(ctx).SetAttributes(attribute.String("user.id", order.User))
+	orders.Add(ctx, 1, metric.WithAttributes(
+		attribute.String("http.request.method", r.Method),
+		attribute.String("http.route", r.Pattern),
+		attribute.String("shop.region_id", order.Region),
+		attribute.Bool("has_user_id", order.User != ""),
+		attribute.Int("shop.items.bucket", bucket(len(order.Items))),
+	))
+}
+`)},
+		},
+	},
+}
+
+var (
+	// manyIDs name objects of which there are as many as requests or users.
+	manyIDs = setOf(`user customer order session request req trace span message msg transaction txn correlation account cart product item
+		execution invocation event conversation chat ticket invoice payment file document doc visitor visit booking upload download email
+		operation op profile contact person employee patient subscriber subscription post comment video asset object record entity resource
+		checkout purchase connection conn remote player match game device`)
+	// fewIDs name objects of which there are few, or as many as resources.
+	fewIDs = setOf(`instance action host node pod container cluster region zone shard partition worker queue cpu core thread process pid disk gpu interface
+		datacenter dc group plan type tenant org organization template model service app application channel site store warehouse rack replica
+		consumer producer broker client project team slot stage pool chain network topic bucket version build database db schema table
+		workspace environment env namespace machine vm volume location country locale language currency category role status feature flag provider
+		vendor engine rule policy peer member raft deployment pipeline repository repo runner cell bus port sensor meter collector agent validator`)
+)
+
+// unbounded returns what a metric attribute holds that has no limited set of values, "" for none, with its severity.
+func unbounded(u *instrumentation.Uses, a *instrumentation.Attribute, key string) (string, Severity) {
+	if a.Value == nil || flags[strings.ToLower(name(a.Node))] || constant(u, a.Value) || packageValue(u, a.Value) {
+		return "", ""
+	}
+	if what := unboundedValue(u, a.Value, 4); what != "" {
+		return what, ""
+	}
+	if r, ok := semconv.Lookup([]byte(key)); ok && r.Levels&(semconv.Metric|semconv.Resource) != 0 || hides(u, a.Value) && !idLike(a.Value) {
+		return "", ""
+	}
+	if what, severity := unboundedName(words(key)); what != "" {
+		return what, severity
+	}
+	return unboundedName(valueWords(a.Value))
+}
+
+// idLike reports whether an expression is hidden only because its last word is id.
+func idLike(n *syntax.Node) bool {
+	w := last(words(name(n)))
+	return w == "id" || w == "ids" || w == "source"
+}
+
+// valueWords returns the words of a value, through calls that keep it, with those of the receiver before a lone id.
+func valueWords(n *syntax.Node) []string {
+	for range 4 {
+		switch n.Kind {
+		case syntax.Member:
+			return append(words(name(n.Children[0])), words(n.Text)...)
+		case syntax.Name:
+			return words(n.Text)
+		case syntax.Call:
+			recv, m := n.Method()
+			switch {
+			case keeps(n) && len(n.Args()) > 0:
+				n = n.Args()[0]
+				continue
+			case keeps(n) && recv != nil:
+				n = recv
+				continue
+			case len(n.Args()) == 0:
+				w := words(m)
+				if len(w) > 1 && w[0] == "get" {
+					w = w[1:]
+				}
+				return append(words(name(recv)), w...)
+			}
+			return nil
+		default:
+			return nil
+		}
+	}
+	return nil
+}
+
+// unboundedName returns what a name stands for that has no limited set of values.
+func unboundedName(w []string) (string, Severity) {
+	if len(w) == 0 || hidingWords.any(w[:len(w)-1]) {
+		return "", ""
+	}
+	before := ""
+	if len(w) > 1 {
+		before = w[len(w)-2]
+	}
+	switch l := last(w); l {
+	case "id", "ids":
+		switch {
+		case manyIDs[before]:
+			return "an id", ""
+		case before == "" || fewIDs[before]:
+			return "", ""
+		}
+		return "an id", Suggestion
+	case "userid", "orderid", "requestid", "sessionid", "customerid", "traceid", "spanid", "transactionid", "messageid", "correlationid":
+		return "an id", ""
+	case "uuid", "guid":
+		if fewIDs[before] {
+			return "", ""
+		}
+		return "an id", ""
+	case "email", "emailaddress":
+		return "an e-mail address", ""
+	case "url", "uri":
+		if before == "base" || before == "server" || before == "schema" || before == "endpoint" || before == "registry" {
+			return "", ""
+		}
+		return "a URL", ""
+	case "target", "path":
+		if before == "http" || before == "url" || before == "request" || before == "uri" {
+			return "a URL", ""
+		}
+	case "timestamp":
+		return "a timestamp", ""
+	case "message", "msg", "stacktrace":
+		if before == "error" || before == "err" || before == "exception" || before == "status" || l == "stacktrace" {
+			return "a message", ""
+		}
+	case "statement", "text":
+		if before == "db" || before == "query" || before == "sql" {
+			return "a query", ""
+		}
+	}
+	return "", ""
+}
+
+// unboundedValue returns what an expression makes: a time, a new id, the text of an error, the path of a request.
+func unboundedValue(u *instrumentation.Uses, n *syntax.Node, depth int) string {
+	if depth == 0 {
+		return ""
+	}
+	switch n.Kind {
+	case syntax.Name:
+		if def := u.File.Definition(n); def != nil && def.Kind == syntax.Assign && len(def.Targets()) == 1 && !n.Within(def) {
+			return unboundedValue(u, def.Value(), depth-1)
+		}
+	case syntax.Member:
+		x := n.Children[0]
+		lower := strings.ToLower(n.Text)
+		switch {
+		case (lower == "path" || lower == "requesturi" || lower == "rawquery") && (name(x) == "URL" || name(x) == "url" || request(u, x)) && name(x) != "route",
+			(lower == "url" || lower == "originalurl") && request(u, x), lower == "requesturi":
+			return "a URL"
+		case lower == "message" && isError(x):
+			return "a message"
+		}
+	case syntax.Call:
+		recv, m := n.Method()
+		switch {
+		case recv != nil && isError(recv) && slices.Contains([]string{"Error", "getMessage", "toString", "getLocalizedMessage"}, m) && len(n.Args()) == 0:
+			return "a message"
+		case slices.Contains([]string{"str", "String", "repr"}, m) && recv == nil && len(n.Args()) == 1 && isError(n.Args()[0]):
+			return "a message"
+		case m == "getRequestURI" || m == "getRequestURL":
+			return "a URL"
+		case m == "String" && recv != nil && recv.Kind == syntax.Member && (recv.Text == "URL" || recv.Text == "Url"):
+			return "a URL"
+		case unboundedCall(n) && m != "hash":
+			return "a value that is new each time"
+		case recv != nil && (timeName(name(recv)) || unboundedCall(recv)) && slices.Contains([]string{"String", "Format", "Unix", "UnixNano", "UnixMilli", "isoformat", "toISOString", "timestamp", "getTime", "toString"}, m):
+			return "a timestamp"
+		case keeps(n):
+			for _, a := range n.Args() {
+				if what := unboundedValue(u, a, depth-1); what != "" {
+					return what
+				}
+			}
+			if recv != nil && len(n.Args()) == 0 {
+				return unboundedValue(u, recv, depth-1)
+			}
+		}
+	case syntax.Template, syntax.Await, syntax.Conditional:
+		for i, c := range n.Children {
+			if i < 8 {
+				if what := unboundedValue(u, c, depth-1); what != "" {
+					return what
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// timeName reports whether a name is that of a point in time.
+func timeName(s string) bool {
+	w := words(s)
+	return last(w) == "timestamp" || last(w) == "at" && len(w) > 1 || last(w) == "date" && len(w) > 1
+}

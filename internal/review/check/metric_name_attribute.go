@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"fmt"
+
+	"assay/internal/review/instrumentation"
+	"assay/internal/review/syntax"
+	"assay/internal/rules/semconv"
+)
+
+var metricNameAttribute = &Check{
+	ID:       "metric-name-attribute",
+	Title:    "Metric is named like an attribute",
+	Category: Governance,
+	Severity: Medium,
+	Rules:    []string{"MET-006"},
+	Why: "A name of the attribute registry says what the values of the attribute are. A metric with the same name is mistaken for it in queries, " +
+		"and some backends keep both in one namespace.",
+	Fix: "Name the metric after what it measures: `http.server.request.duration`, not `http.request.method`. Dashboards and alerts need the new name.",
+	Source: func(p *Pass, u *instrumentation.Uses) {
+		seen := map[*syntax.Node]bool{}
+		for _, i := range u.Instruments {
+			metric, ok := u.Known(i.Name)
+			if !ok {
+				continue
+			}
+			if _, ok := semconv.Lookup([]byte(metric)); !ok {
+				continue
+			}
+			if m, ok := semconv.LookupMetric(metric); ok && !m.Deprecated {
+				continue
+			}
+			if at := literal(u, i.Name); !seen[at] {
+				seen[at] = true
+				p.mark(u, at, Finding{
+					Subject: metric,
+					Message: fmt.Sprintf("The metric `%s` has the name of an attribute of the conventions.", metric),
+					Names:   Names{MetricName: metric, ScopeName: i.Scope},
+				})
+			}
+		}
+	},
+	Examples: []Example{
+		{
+			Name: "the name of an attribute",
+			Files: map[string]string{"metrics.go": goFile(`
+var a, _ = meter.Int64Counter("http.response.status_code", metric.WithUnit("{response}"))
+`)},
+			Findings: []string{"metrics.go:5"},
+		},
+		{
+			Name: "a metric of the conventions, and an own name",
+			Files: map[string]string{"metrics.go": goFile(`
+var a, _ = meter.Float64Histogram("http.server.request.duration", metric.WithUnit("s"))
+var b, _ = meter.Int64Counter("shop.orders", metric.WithUnit("{order}"))
+`)},
+		},
+	},
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"assay/internal/review/instrumentation"
+	"assay/internal/review/syntax"
+	"assay/internal/rules/unit"
+)
+
+var metricNameUnit = &Check{
+	ID:       "metric-name-unit",
+	Title:    "Metric name contains its unit",
+	Category: Governance,
+	Severity: Low,
+	Rules:    []string{"MET-005"},
+	Why: "The unit is a field of its own. A name with the unit in it is wrong after a change of the unit, and exporters that append the unit, " +
+		"such as those of Prometheus, write it twice.",
+	Fix: "Take the unit out of the name and pass it as the unit of the instrument: `shop.wait` with the unit `s`, not `shop.wait_seconds`. " +
+		"Dashboards and alerts need the new name.",
+	Fixable: true,
+	Source: func(p *Pass, u *instrumentation.Uses) {
+		seen := map[*syntax.Node]bool{}
+		for _, i := range u.Instruments {
+			metric, ok := u.Known(i.Name)
+			if !ok {
+				continue
+			}
+			at := literal(u, i.Name)
+			text, known := u.Known(i.Unit)
+			named := nameUnit(metric, text, known)
+			if named == "" || seen[at] {
+				continue
+			}
+			seen[at] = true
+			p.mark(u, at, Finding{
+				Subject: metric, Fix: moveUnit(u, i, at, metric, named, known && text != ""),
+				Message: fmt.Sprintf("The name of the metric `%s` contains the unit `%s`.", metric, named),
+				Names:   Names{MetricName: metric, ScopeName: i.Scope},
+			})
+		}
+	},
+	Examples: []Example{
+		{
+			Name: "units as words of names",
+			Files: map[string]string{"metrics.go": goFile(`
+const waitName = "shop.wait_seconds"
+
+var a, _ = meter.Float64Histogram(waitName, metric.WithUnit("s"))
+var b, _ = meter.Int64Counter("shop.sent.bytes", metric.WithUnit("By"))
+var c, _ = meter.Int64Histogram("shop_duration_ms")
+`)},
+			Findings: []string{"metrics.go:5", "metrics.go:8", "metrics.go:9"},
+		},
+		{
+			Name: "names without unit",
+			Files: map[string]string{"metrics.go": goFile(`
+var a, _ = meter.Float64Histogram("shop.wait", metric.WithUnit("s"))
+var b, _ = meter.Int64Counter("shop.meter.readings", metric.WithUnit("{reading}"))
+var c, _ = meter.Int64Gauge("shop.minimum.min", metric.WithUnit("min"))
+`)},
+		},
+	},
+}
+
+// moveUnit returns the edits that take a unit out of a metric's name and give it to the instrument if that has none.
+func moveUnit(u *instrumentation.Uses, i *instrumentation.Instrument, at *syntax.Node, metric, named string, given bool) []Edit {
+	short := withoutUnit(metric, func(word string) bool {
+		return unit.NamedIn([]byte(named), []byte(word)) || unitWords[strings.ToLower(word)] == named
+	})
+	if short == "" {
+		return nil
+	}
+	edits := rename(u, at, short)
+	if given || edits == nil {
+		return edits
+	}
+	more := setUnit(u, i, named)
+	if more == nil {
+		return nil
+	}
+	return append(edits, more...)
+}
+
+// nameUnit returns the unit that a metric's name contains, "" for none. Without a known unit, only a last word that is
+// a unit and nothing else counts.
+func nameUnit(metric, text string, known bool) string {
+	if known && unit.NamedIn([]byte(text), []byte(metric)) {
+		return text
+	}
+	if known && text != "" && !unit.HasName([]byte(text)) && text != "1" && text[0] != '{' && unit.Valid([]byte(text)) {
+		return ""
+	}
+	for _, w := range slices.Backward(words(metric)) {
+		switch w {
+		case "total", "sum", "count", "max", "min", "avg", "bucket", "histogram", "mean", "p99", "p95":
+			continue
+		case "seconds", "milliseconds", "microseconds", "nanoseconds", "bytes", "ms", "millis", "kilobytes", "megabytes", "gigabytes", "kibibytes", "mebibytes", "gibibytes":
+			return unitWords[w] + map[bool]string{true: w}[unitWords[w] == ""]
+		}
+		break
+	}
+	return ""
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"fmt"
+
+	"assay/internal/review/instrumentation"
+	"assay/internal/review/syntax"
+	"assay/internal/rules/semconv"
+	"assay/internal/rules/unit"
+)
+
+var metricUnit = &Check{
+	ID:       "metric-unit",
+	Title:    "Metric has no valid unit",
+	Category: Governance,
+	Severity: Medium,
+	Rules:    []string{"MET-002"},
+	Why: "Without a unit nothing says whether 250 is milliseconds or bytes. Backends take axes, conversions and the suffix of names in Prometheus from it, " +
+		"and they expect the codes of UCUM.",
+	Fix:     "Give the instrument a unit of UCUM: `s` and `ms` for durations, `By` for bytes, `1` for ratios, `{request}` for counts of requests.",
+	Fixable: true,
+	Source: func(p *Pass, u *instrumentation.Uses) {
+		for _, i := range u.Instruments {
+			metric, _ := u.Known(i.Name)
+			f := Finding{Subject: metric, Names: Names{MetricName: metric, ScopeName: i.Scope}}
+			shown := metric
+			if shown == "" {
+				shown = brief(u, i.Name)
+				f.Subject = shown
+			}
+			text, known := u.Known(i.Unit)
+			switch {
+			case i.Unit == nil && i.Opaque, i.Unit != nil && !known, known && text != "" && unit.Valid([]byte(text)):
+				continue
+			case text == "":
+				if metric == "" {
+					f.Severity = Suggestion // the function may create instruments for others
+				}
+				f.Message = fmt.Sprintf("The metric `%s` has no unit%s.", shown, unitHint(metric, i.Kind))
+				if fits := unitOf(metric); fits != "" {
+					f.Fix = setUnit(u, i, fits)
+				}
+				if i.Unit != nil {
+					p.mark(u, i.Unit, f)
+				} else {
+					f.File = u.File.Path
+					f.Start, f.End = creation(u, i)
+					f.Symbol = Symbol(i.Call)
+					p.Report(f)
+				}
+			default:
+				f.Message = fmt.Sprintf("The unit `%s` of the metric `%s` is not a UCUM unit%s.", text, shown, unitHint(text, ""))
+				if fits := unitOf(text); fits != "" {
+					f.Fix = setUnit(u, i, fits)
+				}
+				p.mark(u, i.Unit, f)
+			}
+		}
+	},
+	Examples: []Example{
+		{
+			Name: "no unit, and a unit that is a word",
+			Files: map[string]string{"metrics.go": goFile(`
+var requests, _ = meter.Int64Counter("shop.requests")
+var duration, _ = meter.Float64Histogram("shop.duration",
+	metric.WithDescription("Duration of requests."),
+	metric.WithUnit("seconds"))
+`)},
+			Findings: []string{"metrics.go:5", "metrics.go:8"},
+		},
+		{
+			Name: "valid units, and options that are made elsewhere",
+			Files: map[string]string{"metrics.go": goFile(`
+const millis = "ms"
+
+func create(opts []metric.Int64CounterOption) {
+	noopMeter.Int64Counter("shop.requests")
+	a, _ := meter.Int64Counter("shop.requests", metric.WithUnit("{request}"))
+	b, _ := meter.Float64Histogram("shop.duration", metric.WithUnit(millis))
+	c, _ := meter.Int64Counter("shop.sent", opts...)
+}
+`)},
+		},
+	},
+}
+
+// creation returns the range of the call that names an instrument, which is the first of a builder's chain.
+func creation(u *instrumentation.Uses, i *instrumentation.Instrument) (start, end int) {
+	n := i.Name.Parent
+	for n != nil && n.Kind != syntax.Call {
+		n = n.Parent
+	}
+	if n == nil || !n.Within(i.Call) {
+		n = i.Call
+	}
+	c := n.Callee()
+	if c.Kind == syntax.Member {
+		if at := c.End - len(c.Text); at > c.Start && string(u.File.Source[at:c.End]) == c.Text {
+			return at, n.End
+		}
+	}
+	return n.Start, n.End
+}
+
+// unitWords are words at the end of names that say the unit.
+var unitWords = map[string]string{
+	"seconds": "s", "second": "s", "sec": "s", "secs": "s", "milliseconds": "ms", "millis": "ms", "ms": "ms", "msec": "ms", "microseconds": "us", "micros": "us", "us": "us",
+	"nanoseconds": "ns", "nanos": "ns", "ns": "ns", "minutes": "min", "hours": "h", "days": "d", "bytes": "By", "byte": "By",
+	"kilobytes": "kBy", "megabytes": "MBy", "gigabytes": "GBy", "kb": "kBy", "mb": "MBy", "gb": "GBy", "percent": "%", "percentage": "%", "ratio": "1", "celsius": "Cel",
+	"requests": "{request}", "request": "{request}", "errors": "{error}", "connections": "{connection}", "messages": "{message}", "items": "{item}",
+}
+
+// unitHint returns the unit that a name says, for a message.
+func unitHint(text, kind string) string {
+	if m, ok := semconv.LookupMetric(text); ok && m.Unit != "" {
+		return fmt.Sprintf("; the conventions give it `%s`", m.Unit)
+	}
+	if s := unitOf(text); s != "" {
+		return fmt.Sprintf("; `%s` fits", s)
+	}
+	if kind == "counter" || kind == "updowncounter" {
+		return "; `{item}` with the name of what it counts fits"
+	}
+	return ""
+}

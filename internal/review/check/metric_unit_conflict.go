@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"assay/internal/review/instrumentation"
+	"assay/internal/review/syntax"
+)
+
+var metricUnitConflict = &Check{
+	ID:       "metric-unit-conflict",
+	Title:    "Metric has several units or bucket layouts",
+	Category: Governance,
+	Severity: Medium,
+	Rules:    []string{"MET-003", "MET-004"},
+	Why: "Backends merge metrics of one name. Values of different units, or histograms with different buckets, cannot be added: " +
+		"averages and percentiles over them are wrong.",
+	Fix: "Create the instrument in one place with one unit and one list of boundaries, or give the metrics different names.",
+	Source: func(p *Pass, u *instrumentation.Uses) {
+		for _, i := range u.Instruments {
+			metric, ok := u.Known(i.Name)
+			if !ok || metric == "" {
+				continue
+			}
+			use := instrumentUse{metric: metric, scope: i.Scope, kind: i.Kind, file: u.File.Path, symbol: Symbol(i.Call)}
+			use.unit, use.unitKnown = u.Known(i.Unit)
+			use.unitKnown = use.unitKnown || i.Unit == nil && !i.Opaque
+			use.start, use.end = creation(u, i)
+			if i.Kind == "histogram" && !i.Opaque {
+				use.bounds, use.boundsKnown = bounds(u, i.Boundaries)
+			}
+			p.Keep(use)
+		}
+	},
+	Related: func(kept any) []string { return []string{kept.(instrumentUse).metric} },
+	Repository: func(p *RepositoryPass) {
+		byName := map[string][]instrumentUse{}
+		var order []string
+		for _, k := range p.Kept {
+			use := k.(instrumentUse)
+			if byName[use.metric] == nil {
+				order = append(order, use.metric)
+			}
+			byName[use.metric] = append(byName[use.metric], use)
+		}
+		for _, metric := range order {
+			uses := byName[metric]
+			unit := usual(uses, func(i instrumentUse) (string, bool) { return i.unit, i.unitKnown })
+			layout := usual(uses, func(i instrumentUse) (string, bool) { return i.bounds, i.boundsKnown })
+			for _, use := range uses {
+				f := Finding{
+					File: use.file, Start: use.start, End: use.end, Symbol: use.symbol, Subject: metric,
+					Names: Names{MetricName: metric, ScopeName: use.scope},
+				}
+				switch {
+				case use.unitKnown && unit != nil && use.unit != unit.unit:
+					f.Message = fmt.Sprintf("The metric `%s` has the unit %s here and %s in %s.", metric, quoted(use.unit), quoted(unit.unit), unit.file)
+				case use.boundsKnown && layout != nil && use.bounds != layout.bounds:
+					f.Message = fmt.Sprintf("The histogram `%s` has other bucket boundaries here than in %s.", metric, layout.file)
+				default:
+					continue
+				}
+				p.Report(f)
+			}
+		}
+	},
+	Examples: []Example{
+		{
+			Name: "two units, and two bucket layouts",
+			Files: map[string]string{
+				"a.go": goFile(`
+var a, _ = meter.Float64Histogram("shop.wait", metric.WithUnit("s"))
+var b, _ = meter.Float64Histogram("shop.size", metric.WithUnit("By"), metric.WithExplicitBucketBoundaries(1, 2, 4))
+`),
+				"b.go": goFile(`
+var c, _ = meter.Float64Histogram("shop.wait", metric.WithUnit("ms"))
+var d, _ = meter.Float64Histogram("shop.size", metric.WithUnit("By"), metric.WithExplicitBucketBoundaries(1, 10))
+`),
+			},
+			Findings: []string{"b.go:5", "b.go:6"},
+		},
+		{
+			Name: "one unit in two places, and options that are not visible",
+			Files: map[string]string{
+				"a.go": goFile(`
+var a, _ = meter.Float64Histogram("shop.wait", metric.WithUnit("s"), metric.WithExplicitBucketBoundaries(1, 2))
+`),
+				"b.go": goFile(`
+var b, _ = meter.Float64Histogram("shop.wait", metric.WithUnit("s"), metric.WithExplicitBucketBoundaries(1,2))
+var c, _ = meter.Float64Histogram("shop.wait", options...)
+`),
+			},
+		},
+	},
+}
+
+// instrumentUse is what one place says of a metric.
+type instrumentUse struct {
+	metric, scope, kind, file, symbol string
+	unit, bounds                      string
+	unitKnown, boundsKnown            bool
+	start, end                        int
+}
+
+func quoted(unit string) string {
+	if unit == "" {
+		return "none"
+	}
+	return "`" + unit + "`"
+}
+
+// bounds returns a list of literal bucket boundaries in a form that can be compared, "" for the default.
+func bounds(u *instrumentation.Uses, n *syntax.Node) (string, bool) {
+	if n == nil {
+		return "", true
+	}
+	if d := u.File.Definition(n); d != nil && d.Kind == syntax.Assign {
+		n = d.Value()
+	}
+	var b strings.Builder
+	list := n.Children
+	if n.Kind == syntax.Call {
+		list = n.Args()
+	}
+	for _, c := range flatten(list) {
+		if c.Kind == syntax.Call && len(c.Args()) == 1 { // Double.valueOf(1)
+			c = c.Args()[0]
+		}
+		if c.Kind != syntax.Number {
+			return "", false
+		}
+		b.WriteString(strings.TrimSuffix(strings.Trim(c.Text, "dDfFL_"), ".0") + " ")
+	}
+	return b.String(), b.Len() > 0
+}
+
+// usual returns the first use with the value that most uses have, nil if no value is known.
+func usual(uses []instrumentUse, value func(instrumentUse) (string, bool)) *instrumentUse {
+	counts := map[string]int{}
+	best := -1
+	for _, u := range uses {
+		if v, ok := value(u); ok {
+			counts[v]++
+		}
+	}
+	for i, u := range uses {
+		v, ok := value(u)
+		if !ok {
+			continue
+		}
+		if best < 0 {
+			best = i
+			continue
+		}
+		if b, _ := value(uses[best]); counts[v] > counts[b] {
+			best = i
+		}
+	}
+	if best < 0 {
+		return nil
+	}
+	return &slices.Clip(uses)[best]
+}

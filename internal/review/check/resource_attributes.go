@@ -1,0 +1,498 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"bytes"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"assay/internal/review/configfile"
+	"assay/internal/review/instrumentation"
+	"assay/internal/review/syntax"
+)
+
+var resourceAttributes = &Check{
+	ID:       "resource-attributes",
+	Title:    "Resource lacks the attributes that identify the service",
+	Category: Governance,
+	Severity: Medium,
+	Rules:    []string{"RES-001", "RES-005", "RES-006", "RES-007"},
+	Why: "Without `service.name` all telemetry comes from `unknown_service`. Without `deployment.environment.name` tests and production look the same, " +
+		"and without `service.instance.id` the time series of the instances of a service overwrite each other. " +
+		"An invalid `service.criticality` is ignored.",
+	Fix: "Set `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES=deployment.environment.name=...,service.instance.id=...` where the service is deployed, or give the attributes to the resource of the SDK. " +
+		"The check looks at code, deployment files, `.env` files and Collector configurations of the repository; a deployment from elsewhere may still set them. " +
+		"`service.criticality` is `critical`, `high`, `medium` or `low`.",
+	Fixable: true,
+	Source: func(p *Pass, u *instrumentation.Uses) {
+		for _, r := range u.Resources {
+			if r.Node == nil {
+				continue
+			}
+			fact := resourceFact{file: u.File.Path, start: r.Node.Start, end: r.Node.End, symbol: Symbol(r.Node), opaque: r.Opaque, javascript: u.File.Language == syntax.JavaScript || u.File.Language == syntax.TypeScript}
+			for key, value := range r.Attributes {
+				fact.keys = append(fact.keys, key)
+				text, known := u.Known(value)
+				if key == "service.name" && known {
+					fact.service = text
+				}
+				if key == "service.criticality" && known && !slices.Contains(criticalities, text) {
+					p.At(u, value, invalidCriticality())
+				}
+			}
+			slices.Sort(fact.keys)
+			for _, d := range r.Detectors {
+				switch name := detectorName(d); {
+				case strings.HasPrefix(strings.ToLower(name), "serviceinstance"):
+					fact.keys = append(fact.keys, "service.instance.id")
+				}
+			}
+			p.Keep(fact)
+		}
+	},
+	Repository: func(p *RepositoryPass) { checkResources(p) },
+	Examples: []Example{
+		{
+			Name: "SDK setup without an environment, invalid criticality",
+			Files: map[string]string{
+				"go.mod": "module shop\n",
+				"main.go": `package main
+
+import (
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/resource"
+)
+
+func setup(ctx context.Context) {
+	res, _ := resource.New(ctx,
+		resource.WithAttributes(
+			attribute.String("service.name", "shop"),
+			attribute.String("service.criticality", "urgent"),
+		),
+	)
+	use(res)
+}
+`,
+			},
+			Findings: []string{"main.go:12", "main.go:9"},
+		},
+		{
+			Name: "deployment files that give nothing, or not all",
+			Files: map[string]string{
+				"deploy/web.yaml": `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  template:
+    spec:
+      containers:
+      - name: web
+        env:
+        - name: OTEL_EXPORTER_OTLP_ENDPOINT
+          value: http://collector:4317
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: api}
+spec:
+  template:
+    spec:
+      containers:
+      - name: api
+        env:
+        - name: OTEL_SERVICE_NAME
+          value: api
+        - name: OTEL_RESOURCE_ATTRIBUTES
+          value: service.version=1
+`,
+			},
+			Findings: []string{"deploy/web.yaml:11", "deploy/web.yaml:25"},
+		},
+		{
+			Name: "a line that lacks only the name",
+			Files: map[string]string{"compose.yaml": `services:
+  api:
+    image: shop/api
+    environment:
+      OTEL_RESOURCE_ATTRIBUTES: deployment.environment.name=production,service.instance.id=api-1
+`},
+			Findings: []string{"compose.yaml:5"},
+		},
+		{
+			Name: "attributes from code, deployment files and the Collector together",
+			Files: map[string]string{
+				"web/go.mod": "module web\n",
+				"web/main.go": `package main
+
+import (
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/resource"
+)
+
+func setup(ctx context.Context) {
+	res, _ := resource.New(ctx, resource.WithFromEnv(), resource.WithAttributes(attribute.String("service.name", "web")))
+	use(res)
+}
+`,
+				"api/go.mod":     "module api\n",
+				"api/main.go":    "package main\n\nimport \"go.opentelemetry.io/otel/sdk/trace\"\n\nvar provider = trace.NewTracerProvider()\n",
+				"compose.yaml":   "services:\n  web:\n    build: web\n    environment:\n      OTEL_RESOURCE_ATTRIBUTES: service.instance.id=${HOSTNAME}\n  api:\n    build: ./api\n    environment:\n      - OTEL_SERVICE_NAME=api\n      - OTEL_RESOURCE_ATTRIBUTES=${ATTRIBUTES}\n",
+				"collector.yaml": "receivers:\n  otlp:\nprocessors:\n  resource:\n    attributes:\n    - key: deployment.environment.name\n      value: production\n      action: upsert\nexporters:\n  otlp:\n",
+			},
+		},
+		{
+			Name: "a provider of another library",
+			Files: map[string]string{"metrics.js": `const { metrics } = require("@opentelemetry/api");
+const MeterProvider = require("./meter_provider");
+metrics.setGlobalMeterProvider(new MeterProvider({ reader }));
+`},
+		},
+	},
+}
+
+type resourceFact struct {
+	file       string
+	start, end int
+	symbol     string
+	keys       []string
+	service    string // literal service.name
+	opaque     bool
+	javascript bool
+}
+
+var criticalities = []string{"critical", "high", "medium", "low"}
+
+func invalidCriticality() Finding {
+	return Finding{
+		Subject: "service.criticality", Names: Names{AttributeKey: "service.criticality"},
+		Message: "The value of `service.criticality` is none of critical, high, medium and low.",
+	}
+}
+
+// attributeSet has the attributes of a service. It has all if they are not visible.
+type attributeSet struct {
+	keys map[string]bool
+	all  bool
+}
+
+func (s *attributeSet) add(keys ...string) {
+	if s.keys == nil {
+		s.keys = map[string]bool{}
+	}
+	for _, k := range keys {
+		if k == "deployment.environment" { // its name before 1.27 of the conventions; semconv-deprecated reports it
+			k = "deployment.environment.name"
+		}
+		s.keys[k] = true
+	}
+}
+
+// requiredAttributes are in the order of their importance.
+var requiredAttributes = []string{"service.name", "deployment.environment.name", "service.instance.id"}
+
+// missing returns the required attributes that none of the sets has.
+func missing(sets ...*attributeSet) []string {
+	var keys []string
+	for _, k := range requiredAttributes {
+		if !slices.ContainsFunc(sets, func(s *attributeSet) bool { return s != nil && (s.all || s.keys[k]) }) {
+			keys = append(keys, k)
+		}
+	}
+	return keys
+}
+
+// deployed is what the deployment files give a service.
+type deployed struct {
+	attributeSet
+	name  string
+	place *configfile.Variable // the variable to change
+	file  *configfile.File
+	image string
+	// automatic is set when the file starts the service with automatic instrumentation, which has only its environment.
+	automatic bool
+}
+
+func checkResources(p *RepositoryPass) {
+	ps := projectsOf(p.Configs)
+	code := map[*project]*attributeSet{}   // from SDK setup, and from deployment files of one project
+	facts := map[*project][]resourceFact{} // to report
+	everywhere := &attributeSet{}          // from the Collector, and from deployment files of no known project
+	services := map[string]*deployed{}     // by project or file, and service
+	order := []*deployed{}
+	var names []string // of services in code, in the order of files
+	set := func(at *project) *attributeSet {
+		if code[at] == nil {
+			code[at] = &attributeSet{}
+		}
+		return code[at]
+	}
+	for _, k := range p.Kept {
+		f, ok := k.(resourceFact)
+		if !ok {
+			continue
+		}
+		at := ps.of(f.file)
+		s := set(at)
+		s.add(f.keys...)
+		s.all = s.all || f.opaque
+		if f.javascript { // the serviceinstance detector of NodeSDK is enabled by default
+			s.add("service.instance.id")
+		}
+		facts[at] = append(facts[at], f)
+		names = append(names, f.service)
+	}
+	for _, f := range p.Configs {
+		if f.Kind == configfile.Collector {
+			givenByCollector(f, everywhere)
+		}
+		if f.Kind == configfile.SDK {
+			p.sdkResource(f, set(ps.of(f.Path)))
+		}
+		if f.Kind == configfile.Logging {
+			givenBySpring(f, set(ps.of(f.Path)))
+		}
+		if !isDeployment(f) {
+			continue
+		}
+		if bytes.Contains(f.Source, []byte("instrumentation.opentelemetry.io/inject")) { // the operator sets these
+			everywhere.add("service.name", "service.instance.id")
+		}
+		automatic := slices.ContainsFunc(automaticMarks, func(m []byte) bool { return bytes.Contains(f.Source, m) })
+		images := map[string]string{}
+		for _, s := range f.Services {
+			images[s.Name] = s.Image
+		}
+		owners := map[string]*project{}
+		for i := range f.Environment {
+			v := &f.Environment[i]
+			keys, all := given(v)
+			if len(keys) == 0 && !all && !telemetryVariable(v.Name) {
+				continue
+			}
+			at, looked := owners[v.Service]
+			if !looked {
+				at, _ = ps.deploys(f, v.Service)
+				owners[v.Service] = at
+			}
+			known := at != nil
+			if known && code[at] != nil {
+				set(at).add(keys...)
+				set(at).all = set(at).all || all
+			} else if v.Service == "" || !known && len(facts) > 0 && !slices.Contains(names, v.Service) {
+				everywhere.add(keys...)
+				everywhere.all = everywhere.all || all
+			}
+			id := v.Service
+			if id == "" {
+				id = path.Dir(f.Path)
+			}
+			d := services[id]
+			if d == nil {
+				d = &deployed{name: v.Service}
+				services[id] = d
+				order = append(order, d)
+			}
+			d.add(keys...)
+			d.all = d.all || all || known && code[at] != nil
+			d.automatic = d.automatic || automatic
+			if d.place == nil || v.Name == "OTEL_RESOURCE_ATTRIBUTES" || v.Name == "OTEL_SERVICE_NAME" && d.place.Name != "OTEL_RESOURCE_ATTRIBUTES" {
+				d.place, d.file = v, f
+			}
+			if images[v.Service] != "" {
+				d.image = images[v.Service]
+			}
+			if v.Name == "OTEL_RESOURCE_ATTRIBUTES" && v.Literal {
+				p.criticality(f, v)
+			}
+		}
+	}
+	for _, at := range sortedProjects(facts) {
+		p.reportCode(facts[at], missing(code[at], everywhere))
+	}
+	for _, d := range order {
+		if !slices.Contains(names, d.name) || d.name == "" {
+			p.reportDeployment(d, missing(&d.attributeSet, everywhere), len(facts) > 0)
+		}
+	}
+}
+
+func sortedProjects(facts map[*project][]resourceFact) []*project {
+	var all []*project
+	for at := range facts {
+		all = append(all, at)
+	}
+	slices.SortFunc(all, func(a, b *project) int { return strings.Compare(a.dir, b.dir) })
+	return all
+}
+
+func lacks(keys []string) (Severity, string) {
+	severity := Medium
+	switch keys[0] {
+	case "service.name":
+		severity = High
+	case "service.instance.id":
+		severity = Suggestion // deployments often add it
+	}
+	return severity, "`" + strings.Join(keys, "`, `") + "`"
+}
+
+// reportCode reports the resource of a project that has the most attributes: the place to add more.
+func (p *RepositoryPass) reportCode(facts []resourceFact, keys []string) {
+	if len(keys) == 0 {
+		return
+	}
+	best := facts[0]
+	for _, f := range facts[1:] {
+		if len(f.keys) > len(best.keys) {
+			best = f
+		}
+	}
+	severity, list := lacks(keys)
+	p.Report(Finding{
+		Severity: severity, File: best.file, Start: best.start, End: best.end, Symbol: best.symbol,
+		Subject: "resource", Names: Names{AttributeKey: keys[0], Service: best.service},
+		Message: fmt.Sprintf("The resource has no %s, and no deployment file of the repository sets it. The deployment may still do so.", list),
+	})
+}
+
+func (p *RepositoryPass) reportDeployment(d *deployed, keys []string, code bool) {
+	if len(keys) == 0 || isExample(d.file) || notProduction.MatchString(d.file.Path) || isCollectorImage(d.image) || isCollectorImage(d.name) {
+		return
+	}
+	if d.file.Kind == configfile.HelmValues && d.place.Name != "OTEL_RESOURCE_ATTRIBUTES" || d.file.Kind == configfile.Env || d.file.Kind == configfile.Dockerfile {
+		return // templates and other files complete them
+	}
+	if keys[0] == "service.name" && code {
+		keys = keys[1:] // the code of the service may set it
+		if len(keys) == 0 {
+			return
+		}
+	}
+	severity, list := lacks(keys)
+	if d.place.Name != "OTEL_RESOURCE_ATTRIBUTES" && d.place.Name != "OTEL_SERVICE_NAME" && !d.automatic {
+		severity = Suggestion // the image may set them
+	}
+	var fix []Edit
+	if keys[0] == "service.name" && d.place.Name == "OTEL_RESOURCE_ATTRIBUTES" && d.place.Literal && d.name != "" && d.place.Value != "" {
+		end := d.place.End
+		if c := d.file.Source[end-1]; c == '"' || c == '\'' {
+			end--
+		}
+		fix = []Edit{{Start: end, End: end, Text: ",service.name=" + d.name}}
+	}
+	name := d.name
+	if name == "" {
+		name = path.Base(d.file.Path)
+	}
+	p.in(d.file, d.place.Start, d.place.End, Finding{
+		Severity: severity, Subject: strings.TrimSpace(d.name + " resource"), Names: Names{AttributeKey: keys[0], Service: d.name}, Fix: fix,
+		Message: fmt.Sprintf("The service `%s` gets no %s.", name, list),
+	})
+}
+
+func isCollectorImage(image string) bool {
+	for _, word := range []string{"collector", "otelcol", "otel-agent", "jaeger", "grafana", "tempo", "prometheus", "loki", "alloy"} {
+		if strings.Contains(image, word) {
+			return true
+		}
+	}
+	return false
+}
+
+// telemetryVariable reports whether a variable shows that the service has an SDK of OpenTelemetry.
+func telemetryVariable(name string) bool {
+	switch name {
+	case "OTEL_SERVICE_NAME", "OTEL_RESOURCE_ATTRIBUTES", "OTEL_TRACES_EXPORTER", "OTEL_METRICS_EXPORTER", "OTEL_LOGS_EXPORTER":
+		return true
+	}
+	return strings.HasPrefix(name, "OTEL_EXPORTER_OTLP_") && strings.HasSuffix(name, "ENDPOINT")
+}
+
+// given returns the attributes that a variable sets, or that they are not visible.
+func given(v *configfile.Variable) (keys []string, all bool) {
+	switch v.Name {
+	case "OTEL_SERVICE_NAME":
+		return []string{"service.name"}, false
+	case "OTEL_RESOURCE_ATTRIBUTES":
+		for pair := range strings.SplitSeq(v.Value, ",") {
+			key, _, ok := strings.Cut(pair, "=")
+			if !ok && strings.TrimSpace(pair) != "" || strings.Contains(key, "$") {
+				all = true
+			}
+			keys = append(keys, strings.TrimSpace(key))
+		}
+		return keys, all || v.Value == "" && !v.Literal
+	}
+	return nil, false
+}
+
+// criticality reports an invalid service.criticality in OTEL_RESOURCE_ATTRIBUTES.
+func (p *RepositoryPass) criticality(f *configfile.File, v *configfile.Variable) {
+	for pair := range strings.SplitSeq(v.Value, ",") {
+		if key, value, _ := strings.Cut(pair, "="); strings.TrimSpace(key) == "service.criticality" && !slices.Contains(criticalities, value) {
+			finding := invalidCriticality()
+			finding.Symbol = v.Service
+			p.in(f, v.Start, v.End, finding)
+		}
+	}
+}
+
+// sdkResource reads the resource of an SDK configuration.
+func (p *RepositoryPass) sdkResource(f *configfile.File, s *attributeSet) {
+	resource := configfile.Get(f.YAML, "resource")
+	if configfile.Get(resource, "attributes_list") != nil || configfile.Get(resource, "detection/development") != nil {
+		s.all = true
+	}
+	for _, a := range configfile.Items(configfile.Get(resource, "attributes")) {
+		key, value := configfile.Text(configfile.Get(a, "name")), configfile.Get(a, "value")
+		s.add(key)
+		if text := configfile.Text(value); key == "service.criticality" && !strings.Contains(text, "$") && !slices.Contains(criticalities, text) && value != nil {
+			p.node(f, value, invalidCriticality())
+		}
+	}
+}
+
+// givenByCollector adds what processors of a Collector put on the resources of all services.
+func givenByCollector(f *configfile.File, s *attributeSet) {
+	for name, processor := range configfile.Pairs(configfile.Get(f.YAML, "processors")) {
+		switch componentType(name.Value) {
+		case "resource", "attributes":
+			for _, list := range []string{"attributes", "actions"} {
+				for _, a := range configfile.Items(configfile.Get(processor, list)) {
+					switch configfile.Text(configfile.Get(a, "action")) {
+					case "insert", "upsert":
+						s.add(configfile.Text(configfile.Get(a, "key")))
+					}
+				}
+			}
+		case "transform":
+			start, _ := f.Range(name)
+			for _, key := range requiredAttributes {
+				if bytes.Contains(f.Source[start:], []byte(`"`+key+`"`)) {
+					s.add(key)
+				}
+			}
+		}
+	}
+}
+
+// givenBySpring adds what application.properties and application.yaml set for the starters of Spring and Quarkus.
+func givenBySpring(f *configfile.File, s *attributeSet) {
+	for name, key := range map[string]string{
+		"spring.application.name": "service.name", "quarkus.application.name": "service.name", "otel.service.name": "service.name",
+		"service.name": "service.name", "deployment.environment": "deployment.environment.name", "service.instance.id": "service.instance.id",
+	} {
+		if bytes.Contains(f.Source, []byte(name)) {
+			s.add(key)
+		}
+	}
+	if configfile.Text(configfile.Get(f.YAML, "spring", "application", "name")) != "" || configfile.Text(configfile.Get(f.YAML, "otel", "service", "name")) != "" {
+		s.add("service.name")
+	}
+	if configfile.Get(f.YAML, "otel", "resource", "attributes") != nil {
+		s.all = true
+	}
+}

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"assay/internal/review/configfile"
+	"assay/internal/review/instrumentation"
+	"assay/internal/review/syntax"
+)
+
+var resourceVolatile = &Check{
+	ID:       "resource-volatile",
+	Title:    "Resource of metrics has command lines, addresses or descriptions",
+	Category: Volume,
+	Severity: Low,
+	Rules:    []string{"MET-007"},
+	Why: "Most backends make the attributes of the resource part of the identity of each time series. When a command line, an address or a description changes, " +
+		"all time series of the service end and new ones begin.",
+	Fix: "Enable only the detectors that are needed, and for metrics those with stable values. In Go name the parts instead of `resource.WithProcess()` and `resource.WithOS()`: " +
+		"`resource.WithOSType()`, `resource.WithProcessRuntimeName()`. For Node.js set `OTEL_NODE_RESOURCE_DETECTORS=env,host,serviceinstance`. In the Collector leave `host.ip`, `host.mac` and `os.description` disabled.",
+	Source: func(p *Pass, u *instrumentation.Uses) {
+		if u.File.ImportsAny("go.opentelemetry.io/otel/sdk/metric", "@opentelemetry/sdk-metrics", "@opentelemetry/sdk-node", "opentelemetry.sdk.metrics", "io.opentelemetry.sdk.metrics") {
+			p.Keep(metricsFile(u.File.Path))
+		}
+		for _, r := range u.Resources {
+			for _, d := range r.Detectors {
+				if name := detectorName(d); volatileDetectors[name] != "" {
+					p.Keep(volatileDetector{file: u.File.Path, start: d.Start, end: d.End, symbol: Symbol(d), name: name})
+				}
+			}
+		}
+	},
+	Repository: func(p *RepositoryPass) {
+		ps := projectsOf(p.Configs)
+		metrics := map[*project]bool{}
+		for _, k := range p.Kept {
+			if file, ok := k.(metricsFile); ok {
+				metrics[ps.of(string(file))] = true
+			}
+		}
+		for _, k := range p.Kept {
+			if d, ok := k.(volatileDetector); ok && metrics[ps.of(d.file)] {
+				p.Report(Finding{
+					File: d.file, Start: d.start, End: d.end, Symbol: d.symbol, Subject: d.name,
+					Message: fmt.Sprintf("The detector `%s` puts %s on the resource of metrics.", d.name, volatileDetectors[d.name]),
+				})
+			}
+		}
+		for _, f := range p.Configs {
+			p.volatileConfig(f)
+		}
+	},
+	Examples: []Example{
+		{
+			Name: "detectors in code, variables and the Collector",
+			Files: map[string]string{
+				"main.go": `package main
+
+import (
+	"go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/resource"
+)
+
+func setup(ctx context.Context) {
+	res, _ := resource.New(ctx,
+		resource.WithFromEnv(),
+		resource.WithProcess(),
+	)
+	_ = metric.NewMeterProvider(metric.WithResource(res))
+}
+`,
+				"compose.yaml":   "services:\n  web:\n    build: web\n    environment:\n      OTEL_NODE_RESOURCE_DETECTORS: all\n",
+				"collector.yaml": "receivers:\n  otlp:\nprocessors:\n  resourcedetection:\n    detectors: [system]\n    system:\n      resource_attributes:\n        host.ip:\n          enabled: true\nexporters:\n  otlp:\nservice:\n  pipelines:\n    metrics:\n      receivers: [otlp]\n      processors: [resourcedetection]\n      exporters: [otlp]\n",
+			},
+			Findings: []string{"collector.yaml:8", "compose.yaml:5", "main.go:11"},
+		},
+		{
+			Name: "stable detectors, and a resource of traces",
+			Files: map[string]string{
+				"main.go": `package main
+
+import (
+	"go.opentelemetry.io/otel/sdk/resource"
+	"go.opentelemetry.io/otel/sdk/trace"
+)
+
+func setup(ctx context.Context) {
+	res, _ := resource.New(ctx, resource.WithHost(), resource.WithProcess())
+	_ = trace.NewTracerProvider(trace.WithResource(res))
+}
+`,
+				"compose.yaml":   "services:\n  web:\n    build: web\n    environment:\n      OTEL_NODE_RESOURCE_DETECTORS: env,host,serviceinstance\n",
+				"collector.yaml": "receivers:\n  otlp:\nprocessors:\n  resourcedetection:\n    detectors: [env, system]\nexporters:\n  otlp:\nservice:\n  pipelines:\n    metrics:\n      receivers: [otlp]\n      processors: [resourcedetection]\n      exporters: [otlp]\n",
+			},
+		},
+		{
+			Name: "detectors of the SDK for Node.js",
+			Files: map[string]string{"setup.js": `const { NodeSDK } = require("@opentelemetry/sdk-node");
+const { envDetector, processDetector } = require("@opentelemetry/resources");
+new NodeSDK({ resource, resourceDetectors: [envDetector, processDetector] });
+new NodeSDK({
+  resourceDetectors: [
+    processDetector,
+  ],
+});
+`},
+			Findings: []string{"setup.js:3", "setup.js:6"},
+		},
+	},
+}
+
+type metricsFile string // the path of a file that sets up metrics
+
+type volatileDetector struct {
+	file       string
+	start, end int
+	symbol     string
+	name       string
+}
+
+// volatileDetectors are detectors of Go, JavaScript, Python and Java with what they put on a resource.
+var volatileDetectors = map[string]string{
+	"WithProcess": "the command line and a description of the runtime", "WithProcessCommandArgs": "the command line",
+	"WithProcessRuntimeDescription": "a description of the runtime", "WithOS": "a description of the operating system", "WithOSDescription": "a description of the operating system",
+	"processDetector": "the command line", "processDetectorSync": "the command line",
+	"ProcessResourceDetector": "the command line",
+	"ProcessResource":         "the command line", "ProcessResourceProvider": "the command line", "ProcessRuntimeResource": "a description of the runtime",
+	"OsResource": "a description of the operating system", "OsResourceProvider": "a description of the operating system",
+}
+
+// detectorName returns the name of a detector: a function, a class, or the receiver of X.get().
+func detectorName(n *syntax.Node) string {
+	for range 3 {
+		switch n.Kind {
+		case syntax.Name:
+			return n.Text
+		case syntax.Member:
+			if n.Text == "get" || n.Text == "create" {
+				n = n.Children[0]
+				continue
+			}
+			return n.Text
+		case syntax.Call, syntax.New:
+			n = n.Callee()
+		default:
+			return ""
+		}
+	}
+	if n.Kind == syntax.Name || n.Kind == syntax.Member {
+		return n.Text
+	}
+	return ""
+}
+
+// volatileConfig reports the variables and settings that enable such detectors.
+func (p *RepositoryPass) volatileConfig(f *configfile.File) {
+	for _, v := range f.Environment {
+		if v.Name != "OTEL_NODE_RESOURCE_DETECTORS" && v.Name != "OTEL_EXPERIMENTAL_RESOURCE_DETECTORS" {
+			continue
+		}
+		detectors := strings.Split(v.Value, ",")
+		if slices.Contains(detectors, "process") || slices.Contains(detectors, "all") {
+			p.in(f, v.Start, v.End, Finding{
+				Subject: strings.TrimSpace(v.Service + " " + v.Name), Names: Names{Service: v.Service, AttributeKey: "process.command_args"},
+				Message: fmt.Sprintf("`%s` enables the `process` detector, which puts the command line on the resource of metrics.", v.Name),
+			})
+		}
+	}
+	switch f.Kind {
+	case configfile.SDK:
+		detection := configfile.Get(f.YAML, "resource", "detection/development")
+		if detection == nil || configfile.Get(f.YAML, "meter_provider") == nil || configfile.Get(detection, "attributes", "excluded") != nil {
+			return
+		}
+		for _, d := range configfile.Items(configfile.Get(detection, "detectors")) {
+			for key := range configfile.Pairs(d) {
+				if key.Value == "process" {
+					p.node(f, key, Finding{Subject: "process", Names: Names{AttributeKey: "process.command_args"}, Message: "The `process` detector puts the command line on the resource of metrics."})
+				}
+			}
+		}
+	case configfile.Collector:
+		c := readCollector(f)
+		for _, d := range c.ofType("processors", "resourcedetection") {
+			metrics := slices.ContainsFunc(c.pipelines, func(p collectorPipeline) bool {
+				return componentType(p.name.Value) == "metrics" && slices.ContainsFunc(p.processors, func(n *yaml.Node) bool { return configfile.Text(n) == d[0].Value })
+			})
+			if !metrics {
+				continue
+			}
+			configfile.Walk(d[1], func(above []string, key, value *yaml.Node) {
+				if len(above) > 0 && above[len(above)-1] == "resource_attributes" && slices.Contains(volatileAttributes, key.Value) && configfile.Text(configfile.Get(value, "enabled")) == "true" {
+					p.node(f, key, Finding{
+						Subject: d[0].Value + " " + key.Value, Names: Names{AttributeKey: key.Value},
+						Message: fmt.Sprintf("The processor `%s` puts `%s` on the resource of metrics.", d[0].Value, key.Value),
+					})
+				}
+			})
+		}
+	}
+}
+
+// volatileAttributes are those of rule MET-007.
+var volatileAttributes = []string{"host.ip", "host.mac", "process.command_args", "process.command_line", "process.runtime.description", "os.description"}

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"assay/internal/review/configfile"
+)
+
+var sdkVersionMix = &Check{
+	ID:       "sdk-version-mix",
+	Title:    "OpenTelemetry packages have versions that do not belong together",
+	Category: Correctness,
+	Severity: Medium,
+	Why: "The API, the SDK and the exporters of a language are released together and tested only together. With versions of several releases an installation has parts twice, " +
+		"so that spans do not reach the exporter, or it fails to start where one part calls what the other does not have.",
+	Fix: "Set the packages to the versions of one release. Where the language has a bill of materials (Java) or a package that brings the others (`@opentelemetry/sdk-node`), take the versions from it.",
+	Config: func(p *Pass, f *configfile.File) {
+		if f.Kind != configfile.Manifest {
+			return
+		}
+		switch f.Ecosystem {
+		case configfile.Go:
+			p.sameMinor(f, isGoCore)
+		case configfile.NPM:
+			p.mixedNPM(f)
+		case configfile.PyPI:
+			p.mixedPython(f)
+		case configfile.Maven:
+			p.mixedJava(f)
+		case configfile.NuGet:
+			p.sameMinor(f, isDotnetCore)
+		}
+	},
+	Examples: []Example{
+		{
+			Name: "packages of several releases",
+			Files: map[string]string{
+				"go.mod":               "module shop\n\nrequire (\n\tgo.opentelemetry.io/otel v1.28.0\n\tgo.opentelemetry.io/otel/sdk v1.21.0\n)\n",
+				"web/package.json":     "{\"dependencies\": {\n\"@opentelemetry/sdk-trace-node\": \"^2.0.0\",\n\"@opentelemetry/exporter-trace-otlp-http\": \"^0.57.0\"\n}}\n",
+				"api/requirements.txt": "opentelemetry-api==1.27.0\nopentelemetry-sdk==1.27.0\nopentelemetry-instrumentation-flask==0.41b0\n",
+				"jobs/pom.xml":         "<project><dependencies>\n<dependency><groupId>io.opentelemetry</groupId>\n<artifactId>opentelemetry-api</artifactId>\n<version>1.40.0</version></dependency>\n<dependency><groupId>io.opentelemetry</groupId>\n<artifactId>opentelemetry-sdk</artifactId>\n<version>1.31.0</version></dependency>\n</dependencies></project>\n",
+			},
+			Findings: []string{"api/requirements.txt:3", "go.mod:5", "jobs/pom.xml:6", "web/package.json:3"},
+		},
+		{
+			Name: "packages of one release, and those with versions of their own",
+			Files: map[string]string{
+				"go.mod":               "module shop\n\nrequire (\n\tgo.opentelemetry.io/contrib/instrumentation/net/http/otelhttp v0.53.0\n\tgo.opentelemetry.io/otel v1.28.0\n\tgo.opentelemetry.io/otel/exporters/otlp/otlplog/otlploghttp v0.4.0\n\tgo.opentelemetry.io/otel/sdk v1.28.0\n\tgo.opentelemetry.io/proto/otlp v1.3.1\n\tgo.opentelemetry.io/otel/metric v1.27.0 // indirect\n)\n",
+				"web/package.json":     "{\"dependencies\": {\n\"@opentelemetry/api\": \"^1.9.0\",\n\"@opentelemetry/sdk-trace-node\": \"^2.0.0\",\n\"@opentelemetry/sdk-node\": \"^0.203.0\",\n\"@opentelemetry/instrumentation-express\": \"^0.52.0\",\n\"@opentelemetry/semantic-conventions\": \"^1.36.0\"\n}}\n",
+				"api/requirements.txt": "opentelemetry-api==1.27.0\nopentelemetry-sdk==1.27.0\nopentelemetry-instrumentation-flask==0.48b0\nopentelemetry-instrumentation-openai==0.33.1\n",
+				"jobs/build.gradle":    "dependencies {\n  implementation platform('io.opentelemetry:opentelemetry-bom:1.40.0')\n  implementation 'io.opentelemetry:opentelemetry-api'\n  implementation 'io.opentelemetry.semconv:opentelemetry-semconv:1.25.0-alpha'\n}\n",
+			},
+		},
+	},
+}
+
+// goCore are the stable modules of go.opentelemetry.io/otel, which are released together (versions.yaml of
+// open-telemetry/opentelemetry-go, module set stable-v1).
+var goCore = []string{
+	"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/metric", "go.opentelemetry.io/otel/trace",
+	"go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/sdk/metric", "go.opentelemetry.io/otel/bridge/opentracing",
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace", "go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc",
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp", "go.opentelemetry.io/otel/exporters/stdout/stdouttrace",
+	"go.opentelemetry.io/otel/exporters/zipkin",
+}
+
+func isGoCore(d configfile.Dependency) bool { return !d.Indirect && slices.Contains(goCore, d.Name) }
+
+func isDotnetCore(d configfile.Dependency) bool {
+	return slices.Contains([]string{
+		"OpenTelemetry", "OpenTelemetry.Api", "OpenTelemetry.Api.ProviderBuilderExtensions", "OpenTelemetry.Extensions.Hosting",
+		"OpenTelemetry.Exporter.OpenTelemetryProtocol", "OpenTelemetry.Exporter.Console", "OpenTelemetry.Exporter.InMemory",
+	}, d.Name)
+}
+
+// release is a major and minor version with one of the packages that have it.
+type release struct {
+	version
+	name     string
+	packages int
+}
+
+// releaseOf returns the release that most of the packages have, the newest of several.
+func releaseOf(f *configfile.File, of func(configfile.Dependency, version) bool) release {
+	counts := map[[2]int]*release{}
+	var best release
+	for _, d := range f.Dependencies {
+		v, ok := parseVersion(d.Version)
+		if !ok || !of(d, v) {
+			continue
+		}
+		r := counts[[2]int{v.major, v.minor}]
+		if r == nil {
+			r = &release{version: v, name: d.Name}
+			counts[[2]int{v.major, v.minor}] = r
+		}
+		r.packages++
+		if r.packages > best.packages || r.packages == best.packages && newer(r.version, best.version) {
+			best = *r
+		}
+	}
+	return best
+}
+
+// sameMinor reports the packages that have another minor version than most of them.
+func (p *Pass) sameMinor(f *configfile.File, of func(configfile.Dependency) bool) {
+	pinned := func(d configfile.Dependency, v version) bool { return v.pinned() && of(d) }
+	r := releaseOf(f, pinned)
+	for _, d := range f.Dependencies {
+		if v, ok := parseVersion(d.Version); ok && pinned(d, v) && (v.major != r.major || v.minor != r.minor) {
+			p.mixed(f, d, fmt.Sprintf("`%s` %s and `%s` %s are of different releases.", d.Name, v, r.name, r.version))
+		}
+	}
+}
+
+func newer(a, b version) bool {
+	return a.major > b.major || a.major == b.major && a.minor > b.minor
+}
+
+func (p *Pass) mixed(f *configfile.File, d configfile.Dependency, message string) {
+	p.in(f, d.Start, d.End, Finding{Subject: d.Name, Message: message})
+}
+
+// The packages of open-telemetry/opentelemetry-js: stable ones with versions 1.x and 2.x, experimental ones that are
+// released with them as 0.x. Release 2.0.0 came with 0.200.0, 1.30.0 with 0.57.0.
+var (
+	jsStable       = regexp.MustCompile(`^@opentelemetry/(core|resources|sdk-metrics|sdk-trace-base|sdk-trace-node|sdk-trace-web|context-async-hooks|context-zone|context-zone-peer-dep|exporter-jaeger|exporter-zipkin|propagator-b3|propagator-jaeger|shim-opentracing)$`)
+	jsExperimental = regexp.MustCompile(`^@opentelemetry/(api-logs|sdk-node|sdk-logs|exporter-(trace|metrics|logs)-otlp-(http|grpc|proto)|exporter-prometheus|otlp-[a-z-]+|opentelemetry-browser-detector|instrumentation|instrumentation-(http|grpc|fetch|xml-http-request)|shim-opencensus|web-common|sampler-jaeger-remote)$`)
+)
+
+func (p *Pass) mixedNPM(f *configfile.File) {
+	// The generation of the stable packages decides, or that of the experimental ones.
+	majors := map[int]string{}
+	for _, d := range f.Dependencies {
+		if v, ok := parseVersion(d.Version); ok && v.compatible() && jsStable.MatchString(d.Name) {
+			majors[v.major] = d.Name
+		}
+	}
+	experimental := releaseOf(f, func(d configfile.Dependency, v version) bool {
+		return v.compatible() && v.major == 0 && jsExperimental.MatchString(d.Name)
+	})
+	for _, d := range f.Dependencies {
+		v, ok := parseVersion(d.Version)
+		if !ok || !v.compatible() {
+			continue
+		}
+		switch {
+		case jsStable.MatchString(d.Name):
+			if other, ok := majors[v.major+1]; ok && v.major >= 1 {
+				p.mixed(f, d, fmt.Sprintf("`%s` %s and `%s` %d.x are of different releases.", d.Name, v, other, v.major+1))
+			} else if v.major == 1 && experimental.minor >= 200 {
+				p.mixed(f, d, fmt.Sprintf("`%s` %s does not belong to `%s` %s, which is released with 2.x.", d.Name, v, experimental.name, experimental.version))
+			}
+		case v.major == 0 && jsExperimental.MatchString(d.Name):
+			if other, ok := majors[2]; ok && v.minor < 200 && v.minor > 0 {
+				p.mixed(f, d, fmt.Sprintf("`%s` %s does not belong to `%s` 2.x, which is released with 0.200 and later.", d.Name, v, other))
+			} else if v.minor != experimental.minor {
+				p.mixed(f, d, fmt.Sprintf("`%s` %s and `%s` %s are of different releases.", d.Name, v, experimental.name, experimental.version))
+			}
+		}
+	}
+}
+
+// The packages of opentelemetry-python have versions 1.N.x, those that are not stable and those of
+// opentelemetry-python-contrib 0.(N+21)bX: 1.12.0 came with 0.33b0, 1.27.0 with 0.48b0.
+var (
+	pythonStable = regexp.MustCompile(`^opentelemetry-(api|sdk|proto|exporter-otlp|exporter-otlp-proto-(http|grpc|common)|exporter-zipkin.*|propagator-b3|propagator-jaeger)$`)
+	pythonBeta   = regexp.MustCompile(`^opentelemetry-(instrumentation.*|semantic-conventions|distro|util-http|exporter-prometheus|test-utils)$`)
+)
+
+const pythonBetaOffset = 21
+
+func (p *Pass) mixedPython(f *configfile.File) {
+	p.sameMinor(f, func(d configfile.Dependency) bool { return pythonStable.MatchString(d.Name) })
+	stable := releaseOf(f, func(d configfile.Dependency, v version) bool { return v.pinned() && pythonStable.MatchString(d.Name) })
+	for _, d := range f.Dependencies {
+		v, ok := parseVersion(d.Version)
+		if !ok || !v.pinned() || v.major != 0 || !strings.HasPrefix(v.suffix, "b") || !pythonBeta.MatchString(d.Name) {
+			continue
+		}
+		if stable.major == 1 && stable.minor >= 12 && v.minor != stable.minor+pythonBetaOffset {
+			p.mixed(f, d, fmt.Sprintf("`%s` 0.%d%s does not belong to `%s` %s, which is released with 0.%db0.", d.Name, v.minor, v.suffix, stable.name, stable.version, stable.minor+pythonBetaOffset))
+		}
+	}
+}
+
+// mixedJava compares the artifacts of group io.opentelemetry with each other, or with their BOM. Some artifacts ended
+// with an earlier release.
+func (p *Pass) mixedJava(f *configfile.File) {
+	ended := regexp.MustCompile(`opentelemetry-(semconv|extension-|exporter-jaeger|exporter-zipkin|aws-|proto|opencensus-shim|sdk-extension-(aws|resources|jfr|autoconfigure-spi))`)
+	core := func(d configfile.Dependency) bool {
+		return strings.HasPrefix(d.Name, "io.opentelemetry:") && !d.Development && !ended.MatchString(d.Name)
+	}
+	p.sameMinor(f, core)
+}

@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"encoding/base64"
+	"fmt"
+	"math"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"assay/internal/review/configfile"
+	"assay/internal/rules/sensitive"
+)
+
+var secretInConfig = &Check{
+	ID:       "secret-in-config",
+	Title:    "Credential is written out in a configuration file",
+	Category: SensitiveData,
+	Severity: Critical,
+	Masked:   true,
+	Why: "A credential in a repository is known to everyone who can read the repository, its clones and its builds, and it stays in the history after it was removed. " +
+		"An ingest key lets them send telemetry in the name of the organization, and some read it.",
+	Fix: "Revoke the credential. Then read the new one from the environment or from a secret store: `${env:NAME}` in a Collector configuration, `${NAME}` in a Compose file, " +
+		"`valueFrom.secretKeyRef` in a Kubernetes object, and a sealed or external secret instead of a `Secret` in the repository.",
+	Fixable: true,
+	Config: func(p *Pass, f *configfile.File) {
+		if isExample(f) || f.Kind == configfile.Env && testEnv.MatchString(path.Base(f.Path)) {
+			return
+		}
+		switch f.Kind {
+		case configfile.Collector, configfile.SDK:
+			p.secretsInSettings(f)
+		case configfile.HelmValues:
+			p.secretsInSettings(f)
+			p.secretsInEnvironment(f)
+		case configfile.Dockerfile, configfile.Compose, configfile.Kubernetes, configfile.Env:
+			p.secretsInEnvironment(f)
+		}
+	},
+	Examples: []Example{
+		{
+			Name: "headers and keys of exporters",
+			Files: map[string]string{"collector.yaml": `receivers:
+  otlp:
+exporters:
+  otlp:
+    headers:
+      x-honeycomb-team: 9f8b7c6d5e4f3a2b1c0d
+      x-tenant: shop
+  otlphttp:
+    headers: {Authorization: "Bearer ${env:TOKEN}"}
+  datadog:
+    api: {key: "0f1e2d3c4b5a69788796a5b4c3d2e1f0"}
+`},
+			Findings: []string{"collector.yaml:6", "collector.yaml:11"},
+		},
+		{
+			Name: "variables of deployment files",
+			Files: map[string]string{
+				"compose.yaml": `services:
+  web:
+    image: web
+    environment:
+      OTEL_EXPORTER_OTLP_HEADERS: "authorization=Basic c2hvcDpoN0s5cFEyeA==,x-tenant=1"
+      DATABASE_URL: postgres://shop:h7K9pQ2xW4@db/shop
+`,
+				"Dockerfile": "FROM scratch\nENV NEW_RELIC_LICENSE_KEY=3c1f9a7be2d84f60a5b7c9d1e3f5a7b9c1d3NRAL\n",
+			},
+			Findings: []string{"Dockerfile:2", "compose.yaml:5", "compose.yaml:6"},
+		},
+		{
+			Name: "variables, placeholders, defaults of development, and names of secrets",
+			Files: map[string]string{
+				"compose.yaml": `services:
+  db:
+    image: postgres
+    environment:
+      POSTGRES_PASSWORD: postgres
+      API_KEY: ${API_KEY}
+      API_TOKEN: your-token-here
+      PASSWORD_FILE: /run/secrets/db
+      SECRET_NAME: shop-credentials-2
+      OTEL_EXPORTER_OTLP_HEADERS: api-key=${KEY},x-tenant=abc123def456
+`,
+				".env.example": "API_KEY=9f8b7c6d5e4f3a2b1c0d\n",
+				"deployment.yaml": `apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec:
+  containers:
+  - name: web
+    env:
+    - name: API_KEY
+      valueFrom: {secretKeyRef: {name: shop, key: api-key-9f8b7c6d5e4f}}
+`,
+			},
+		},
+	},
+}
+
+// testEnv matches the name of an environment file of tests.
+var testEnv = regexp.MustCompile(`(?i)[._-](test|tests|testing|ci|e2e)([._-]|$)`)
+
+// secretName matches the name of a variable or setting whose value is a credential.
+var secretName = regexp.MustCompile(`(?i)(^|[_.\-])(api[_-]?key|app(lication)?[_-]?key|access[_-]?key|account[_-]?key|secret[_-]?key|private[_-]?key|license[_-]?key|ingest(ion)?[_-]?key|shared[_-]?key|signing[_-]?key|encryption[_-]?key|write[_-]?key|client[_-]?secret|secret|[a-z]*token|pgpassword|password|passwd|passphrase)$|apikey$|accesskey$|secretkey$|licensekey$|password$|token$|clientsecret$`)
+
+// secretHeader matches the name of a header whose value is a credential.
+var secretHeader = regexp.MustCompile(`(?i)^(authorization|proxy-authorization|cookie|x-honeycomb-team|.*(api|access|license|ingest|ingestion|write|auth)[_-]?(key|token)|.*[_-](token|secret|password)|apikey|token|x-sf-token|uptrace-dsn|dash0-.*token)$`)
+
+// publicName matches names that look like those of credentials and are not.
+var publicName = regexp.MustCompile(`(?i)public|publishable|max[_-]?tokens?|num[_-]?tokens?|token[_-]?(url|uri|endpoint|path|file|type|header|name|issuer)|_file$|_path$|_name$|next_public_|vite_|react_app_|csrf|instrumentation[_-]?key`)
+
+func (p *Pass) secretsInEnvironment(f *configfile.File) {
+	least := 8
+	if (f.Kind == configfile.Compose || f.Kind == configfile.Env) && !production.MatchString(f.Path) {
+		least = 16 // mostly for development, with passwords that were made up for it
+	}
+	for _, v := range f.Environment {
+		if !v.Literal {
+			if strings.HasSuffix(v.Name, "_HEADERS") && strings.HasPrefix(v.Name, "OTEL_") && secretInHeaders(v.Value) {
+				p.secret(f, v.Service, v.Name, v.Start, v.End, nil)
+			}
+			continue
+		}
+		switch {
+		case strings.HasSuffix(v.Name, "_HEADERS") && strings.HasPrefix(v.Name, "OTEL_"):
+			if !secretInHeaders(v.Value) {
+				continue
+			}
+		case publicName.MatchString(v.Name), f.Kind == configfile.Compose && localDatabase(f, v):
+			continue
+		case secretName.MatchString(v.Name) && secretValue(v.Value, least), secretInURL(v.Value), secretInConnection(v.Value), knownCredential(v.Value):
+		default:
+			continue
+		}
+		var fix []Edit
+		if f.Kind == configfile.Compose {
+			fix = []Edit{{Start: v.Start, End: v.End, Text: "${" + v.Name + "}"}}
+		}
+		p.secret(f, v.Service, v.Name, v.Start, v.End, fix)
+	}
+}
+
+func (p *Pass) secretsInSettings(f *configfile.File) {
+	configfile.Walk(f.YAML, func(above []string, key, value *yaml.Node) {
+		text := configfile.Text(value)
+		if text == "" || strings.Contains(text, "${") || strings.Contains(text, "{{") || value.Kind != yaml.ScalarNode {
+			return
+		}
+		parent := ""
+		if len(above) > 0 {
+			parent = above[len(above)-1]
+		}
+		least := 6
+		if f.Kind == configfile.HelmValues {
+			least = 8
+			if parent == "env" || strings.HasPrefix(parent, "extraEnv") || parent == "environment" {
+				return // a variable
+			}
+		}
+		name := key.Value
+		switch {
+		case publicName.MatchString(name):
+			return
+		case strings.HasSuffix(parent, "headers") || strings.HasSuffix(parent, "Headers"):
+			if !secretHeader.MatchString(name) || !secretValue(credential(text), least) {
+				return
+			}
+		case strings.EqualFold(name, "key") && parent == "api", secretName.MatchString(name), strings.EqualFold(name, "authorization"):
+			if !secretValue(credential(text), least) {
+				return
+			}
+		case secretInURL(text), secretInConnection(text), knownCredential(text):
+		default:
+			return
+		}
+		start, end := f.Range(value)
+		var fix []Edit
+		if f.Kind == configfile.Collector {
+			variable := strings.ToUpper(strings.NewReplacer("-", "_", ".", "_", "/", "_").Replace(name))
+			fix = []Edit{{Start: start, End: end, Text: `"${env:` + variable + `}"`}} // quoted for flow mappings
+		}
+		p.secret(f, "", strings.Join(append(above[:len(above):len(above)], name), "."), start, end, fix)
+	})
+}
+
+func (p *Pass) secret(f *configfile.File, service, name string, start, end int, fix []Edit) {
+	p.in(f, start, end, Finding{
+		Subject: strings.TrimSpace(service + " " + name), Fix: fix,
+		Message: fmt.Sprintf("The value of `%s` is a credential that is written out.", name),
+	})
+}
+
+// secretInHeaders reports whether a list of headers ("key=value,key=value") has a literal credential.
+func secretInHeaders(list string) bool {
+	for pair := range strings.SplitSeq(list, ",") {
+		name, value, _ := strings.Cut(pair, "=")
+		value = strings.NewReplacer("%20", " ", "%3D", "=").Replace(value)
+		if secretHeader.MatchString(strings.TrimSpace(name)) && !strings.Contains(value, "$") && secretValue(credential(value), 6) {
+			return true
+		}
+	}
+	return false
+}
+
+// credential removes the scheme of an Authorization header.
+func credential(value string) string {
+	scheme, rest, ok := strings.Cut(strings.TrimSpace(value), " ")
+	if !ok {
+		return value
+	}
+	switch strings.ToLower(scheme) {
+	case "basic":
+		if plain, err := base64.StdEncoding.DecodeString(rest); err == nil {
+			if _, password, ok := strings.Cut(string(plain), ":"); ok {
+				return password
+			}
+		}
+		return rest
+	case "bearer", "token", "apikey", "api-token", "api-key":
+		return strings.TrimSpace(rest)
+	}
+	return value
+}
+
+var urlPassword = regexp.MustCompile(`^[a-z][a-z0-9+.-]*://[^/\s:@]*:([^/\s@]+)@`)
+
+// secretInURL reports whether a URL has a password.
+func secretInURL(value string) bool {
+	m := urlPassword.FindStringSubmatch(value)
+	return m != nil && !strings.Contains(m[1], "$") && secretValue(m[1], 8)
+}
+
+// knownCredential reports whether a value has the shape of a credential: a token of a known service, a key.
+func knownCredential(value string) bool {
+	switch sensitive.Text([]byte(value)) {
+	case sensitive.JWT, sensitive.AWSKey, sensitive.SecretKey, sensitive.GitHubToken, sensitive.GitLabToken, sensitive.SlackToken,
+		sensitive.StripeKey, sensitive.GoogleKey, sensitive.PrivateKey:
+		return !dummy.MatchString(value)
+	}
+	return false
+}
+
+// initialPassword matches the variables with which an image of a database sets the password of its first user.
+var initialPassword = regexp.MustCompile(`^(POSTGRES|POSTGRESQL|MYSQL|MARIADB|MSSQL|MONGO|MONGO_INITDB|OPENSEARCH_INITIAL|ELASTIC|MINIO|RABBITMQ|RABBITMQ_DEFAULT|CLICKHOUSE|KEYCLOAK|GF_SECURITY|REDIS|NEO4J|INFLUXDB|DOCKER_INFLUXDB_INIT|PGADMIN_DEFAULT)_.*PASS(WORD)?$|^MINIO_(ROOT|ACCESS|SECRET)`)
+
+// localDatabase reports whether a variable of a Compose file has the password of a database that the file itself
+// starts, outside production.
+func localDatabase(f *configfile.File, v configfile.Variable) bool {
+	if production.MatchString(f.Path) {
+		return false
+	}
+	if initialPassword.MatchString(v.Name) {
+		return true
+	}
+	m := urlHost.FindStringSubmatch(v.Value)
+	return m != nil && slices.ContainsFunc(f.Services, func(s configfile.Service) bool { return s.Name == m[1] })
+}
+
+var urlHost = regexp.MustCompile(`^[a-z][a-z0-9+.-]*://[^/\s@]*@([^/:\s]+)`)
+
+var connectionPassword = regexp.MustCompile(`(?i)(?:^|;)\s*(?:password|pwd|accountkey|sharedaccesskey)=([^;]+)`)
+
+// secretInConnection reports whether a connection string ("Host=db;Password=...") has a password.
+func secretInConnection(value string) bool {
+	m := connectionPassword.FindStringSubmatch(value)
+	return m != nil && secretValue(m[1], 8)
+}
+
+// typed matches what people type for development: a word and some digits.
+var typed = regexp.MustCompile(`^[A-Za-z]+[@_#!-]?\d{1,4}[@_#!-]?$`)
+
+// dummy matches parts of values that stand for a credential, or that only development uses.
+var dummy = regexp.MustCompile(`(?i)change[_-]?(me|this|it)|example|placeholder|your|dummy|fake|sample|insert|replace|redact|todo|secret|passw|passphrase|admin|guest|default|localhost|xxx|1234567|abcdefg?$|^abc|foo|bar|qwerty|test|demo|local|dev|minio|postgres|mysql|mongo|rabbit|redis|<|>|\*\*\*|\.\.\.|insecure|not[_-]?a|some[_-]|my[_-]|token$|^token|key$|here$`)
+
+// secretValue reports whether a literal value under the name of a credential is one: it is as random as a generated
+// password. What people type for development is none.
+func secretValue(value string, least int) bool {
+	value = strings.TrimSpace(value)
+	if len(value) < least || len(value) > 10_000 || strings.ContainsAny(value, " \t") && len(value) < 100 {
+		return false
+	}
+	short := len(value) < 40
+	if short && dummy.MatchString(value) || typed.MatchString(value) || connectionPassword.MatchString(value) || strings.HasPrefix(value, "/") || strings.HasPrefix(value, "arn:") || strings.Contains(value, "://") {
+		return false
+	}
+	var digits, letters int
+	counts := map[byte]int{}
+	for i := range len(value) {
+		counts[value[i]]++
+		switch c := value[i]; {
+		case '0' <= c && c <= '9':
+			digits++
+		case 'a' <= c|0x20 && c|0x20 <= 'z':
+			letters++
+		}
+	}
+	entropy := 0.0
+	for _, n := range counts {
+		p := float64(n) / float64(len(value))
+		entropy -= p * math.Log2(p)
+	}
+	mixed := digits > 0 && letters > 0 || letters >= 16 && strings.ToLower(value) != value && strings.ToUpper(value) != value
+	return mixed && entropy >= 2.5
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"assay/internal/review/instrumentation"
+	"assay/internal/review/syntax"
+	"assay/internal/rules/semconv"
+)
+
+var semconvDeprecated = &Check{
+	ID:       "semconv-deprecated",
+	Title:    "Name is deprecated by the semantic conventions",
+	Category: Governance,
+	Severity: Low,
+	Why: "Dashboards, alerts and processors are written for the present names. Services that still send a deprecated name are missing from them, " +
+		"and a query over all services has to know both names.",
+	Fix: "Rename the attribute or metric as the [registry](https://opentelemetry.io/docs/specs/semconv/registry/) says. " +
+		"Where others still read the old name, send both for a while or rename it in the Collector.",
+	Fixable: true,
+	Source: func(p *Pass, u *instrumentation.Uses) {
+		seen := map[*syntax.Node]bool{}
+		report := func(n *syntax.Node, kind, key, successor string, names Names) {
+			at := literal(u, n)
+			if seen[at] {
+				return
+			}
+			seen[at] = true
+			f := Finding{Subject: key, Names: names}
+			switch {
+			case successor != "":
+				f.Message = fmt.Sprintf("The %s `%s` is deprecated; its successor is `%s`.", kind, key, successor)
+				f.Fix = rename(u, at, successor)
+			case len(replacements[key]) > 0:
+				f.Message = fmt.Sprintf("The %s `%s` is deprecated in favor of `%s`.", kind, key, strings.Join(replacements[key], "` or `"))
+			default:
+				f.Message = fmt.Sprintf("The %s `%s` is deprecated.", kind, key)
+			}
+			p.mark(u, at, f)
+		}
+		sent := map[sentKey]bool{}
+		for i := range u.Attributes {
+			if key, ok := u.Key(u.Attributes[i].Key); ok {
+				sent[sentKey{u.Attributes[i].Key.Enclosing(syntax.Func), key}] = true
+			}
+		}
+		for i := range u.Attributes {
+			a := &u.Attributes[i]
+			key, ok := u.Key(a.Key)
+			if !ok || !deprecatedKey(key) {
+				continue
+			}
+			if _, known := u.Known(a.Key); !known && literal(u, a.Key).Kind != syntax.String {
+				continue // a constant of an old version of the conventions' package
+			}
+			successor := semconv.Successor(key)
+			if slices.ContainsFunc(append(replacements[key], successor), func(s string) bool { return sent[sentKey{a.Key.Enclosing(syntax.Func), s}] }) {
+				continue // both are sent for a while
+			}
+			report(a.Key, "attribute", key, successor, attributeNames(u, a, key))
+		}
+		for _, n := range u.Keys {
+			if key, ok := u.Known(n); ok && deprecatedKey(key) {
+				report(n, "attribute", key, semconv.Successor(key), Names{AttributeKey: key})
+			}
+		}
+		for _, i := range u.Instruments {
+			metric, ok := u.Known(i.Name)
+			if !ok || strings.HasPrefix(metric, "gen_ai.") || strings.HasPrefix(metric, "mcp.") { // moved to a registry of their own
+				continue
+			}
+			if m, ok := semconv.LookupMetric(metric); ok && m.Deprecated {
+				report(i.Name, "metric", metric, m.Successor, Names{MetricName: metric, ScopeName: i.Scope})
+			}
+		}
+	},
+	Examples: []Example{
+		{
+			Name: "deprecated keys and metric names, also as constants",
+			Files: map[string]string{"http.go": goFile(`
+const statusKey = attribute.Key("http.status_code")
+
+var usage, _ = meter.Int64UpDownCounter("db.client.connections.usage", metric.WithUnit("{connection}"))
+
+func handle(ctx context.Context, r *http.Request) {
+	_, span := tracer.Start(ctx, "handle", trace.WithAttributes(attribute.String("http.method", r.Method)))
+	defer span.End()
+	span.SetAttributes(statusKey.Int(200))
+}
+`)},
+			Findings: []string{"http.go:5", "http.go:7", "http.go:10"},
+		},
+		{
+			Name: "current keys, own keys, and both names for a while",
+			Files: map[string]string{"http.go": goFile(`
+func handle(ctx context.Context, r *http.Request) {
+	_, span := tracer.Start(ctx, "handle", trace.WithAttributes(attribute.String("http.request.method", r.Method)))
+	defer span.End()
+	span.SetAttributes(attribute.Int("shop.http.method", 1), attribute.String("method", "http.method"))
+	span.SetAttributes(attribute.Int("http.status_code", 200), attribute.Int("http.response.status_code", 200))
+}
+`)},
+		},
+		{
+			Name: "keys that several replace, keys of another place, and attributes that a function gets",
+			Files: map[string]string{
+				"http.go": goFile(`
+func handle(span trace.Span, r *http.Request) {
+	span.SetAttributes(attribute.String("http.host", r.Host))
+}
+
+var StatementKey = attribute.Key("db.statement")
+`),
+				"query.py": `from opentelemetry import trace
+
+def query(sql):
+    trace_attributes = {"db.statement": sql}
+    return call("query", trace_attributes)
+`,
+				"Keys.java": `import io.opentelemetry.api.common.AttributeKey;
+
+class Keys {
+  static final AttributeKey<String> NAME = AttributeKey.stringKey("db.name");
+}
+`,
+			},
+			Findings: []string{"Keys.java:4", "http.go:6", "http.go:9", "query.py:4"},
+		},
+		{
+			Name: "keys that moved to another registry, and one of those that replace a key",
+			Files: map[string]string{"http.go": goFile(`
+func handle(span trace.Span, r *http.Request) {
+	span.SetAttributes(attribute.String("http.host", r.Host), attribute.String("server.address", r.Host), attribute.String("gen_ai.request.model", "m"))
+}
+`)},
+		},
+	},
+}
+
+// deprecatedKey reports whether the conventions deprecate a key. A key without a dot, such as state, has other meanings.
+func deprecatedKey(key string) bool {
+	a := semconv.Find([]byte(key))
+	return strings.Contains(key, ".") && (a.Deprecated || a.Replaced)
+}
+
+// replacements are the keys that replace those without one successor.
+var replacements = map[string][]string{
+	"code.function": {"code.function.name"}, "code.namespace": {"code.function.name"}, "db.sql.table": {"db.collection.name"},
+	"db.redis.database_index": {"db.namespace"}, "gen_ai.system": {"gen_ai.provider.name"}, "http.flavor": {"network.protocol.version"},
+	"http.host": {"server.address", "client.address"}, "net.peer.name": {"server.address", "client.address"}, "net.peer.port": {"server.port", "client.port"},
+	"net.sock.family": {"network.transport", "network.type"}, "rpc.grpc.status_code": {"rpc.response.status_code"}, "rpc.service": {"rpc.method"},
+	"http.request_content_length": {"http.request.body.size"}, "http.response_content_length": {"http.response.body.size"},
+	"messaging.kafka.destination.partition": {"messaging.destination.partition.id"},
+}
+
+// sentKey is a key that a function sets.
+type sentKey struct {
+	fn  *syntax.Node
+	key string
+}

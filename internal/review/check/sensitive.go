@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"slices"
+	"strings"
+
+	"assay/internal/review/instrumentation"
+	"assay/internal/review/syntax"
+	"assay/internal/rules/semconv"
+	"assay/internal/rules/sensitive"
+)
+
+// What names of variables, fields and keys say about their value. A name counts by its last words, without separators.
+var sensitiveNames = func() map[string]string {
+	m := map[string]string{}
+	for what, names := range map[string]string{
+		"an e-mail address":     "email emailaddress emailaddr mailaddress useremail customeremail",
+		"a phone number":        "phone phonenumber mobilenumber telephone telephonenumber msisdn cellphone",
+		"a person's name":       "firstname lastname surname givenname familyname maidenname userfullname customerfullname personfullname patientfullname contactfullname profilefullname memberfullname employeefullname",
+		"a postal address":      "streetaddress homeaddress postaladdress billingaddress shippingaddress mailingaddress",
+		"a date of birth":       "dateofbirth birthdate birthday dob",
+		"a password":            "password passwd pwd passphrase passwordhash",
+		"a secret":              "secret clientsecret secretkey sharedsecret signingsecret webhooksecret",
+		"a token":               "token authtoken accesstoken refreshtoken idtoken bearertoken jwt bearer",
+		"a key":                 "apikey privatekey secretaccesskey signingkey encryptionkey",
+		"credentials":           "credential credentials authorization authorizationheader authheader",
+		"a cookie":              "cookie cookies setcookie",
+		"a payment card number": "cardnumber creditcard creditcardnumber ccnumber cardnum debitcard cardpan",
+		"a card security code":  "cvv cvc cvv2 cardcvv securitycode",
+		"a bank account number": "iban bankaccount bankaccountnumber routingnumber accountnumber",
+		"an identity number":    "ssn socialsecuritynumber socialsecurity nationalid passportnumber taxpayerid driverslicense",
+		"a health record":       "diagnosis patientid patientname insuranceid medicalrecord medicalrecordnumber mrn healthrecord",
+	} {
+		for n := range strings.FieldsSeq(names) {
+			m[n] = what
+		}
+	}
+	delete(m, "passwordhash")
+	return m
+}()
+
+var (
+	// hidingWords before a name say that the value is derived: has_email, hashed_password, num_tokens.
+	hidingWords = setOf(`has is was with without no not needs need requires require required should can allow allows enable enabled
+		disable disabled use uses missing valid invalid validate verify verified verifies check send sends sent reset change changed
+		forgot update updated confirm confirmed hash hashed masked mask redacted redact encrypted encrypt obfuscated anonymized sanitized
+		sanitize scrubbed hidden fake dummy num count len length size max min total template templates event sha256 md5 digest last4
+		fingerprint pseudo pseudonymized skip rotate create generate delete revoke new parse expired`)
+	// tokenWords before "token" say that it gives no access.
+	tokenWords = setOf(`page next prev previous continuation continue resume sync cursor cancellation cancel cancelation csrf xsrf lex lexer
+		parser parse syntax stop start end prompt completion input output unk eos bos pad mask current curr cur first last unexpected
+		expected design style theme special fencing lease leader ack watch checkpoint shard barrier generation pagination idempotency
+		request client_request string word text left right close open separator delimiter literal keyword comment peek look ahead lookahead
+		ring partition change skip marker consistency delivery zed zedtoken scan scroll watermark feature balance balancer lb precommit`)
+	// derived are last words of names and callees whose values hide what they are made of.
+	derived = setOf(`len length size count hash hashed hashcode sha sha1 sha256 sha512 md5 hmac digest checksum fingerprint mask masked redact
+		redacted obfuscate obfuscated sanitize sanitized anonymize anonymized scrub encrypt encrypted hide censor pseudonymize bool boolean
+		exists empty present contains type kind name id ids status enabled verified valid typeof kobj kref kobjs ref sizeof bcrypt
+		domain expiry expires ttl expiration policy version index state provider has is nonempty set equals match source method format
+		template level class category prefix suffix path file filename filepath dir location`)
+	// keepers are functions and methods whose result still shows their argument or receiver.
+	keepers = setOf(`str string tostring valueof sprint sprintf sprintln format repr stringify dumps tolower toupper trimspace
+		tolowercase touppercase nvl coalesce deref pointer ptr stringvalue strvalue ofnullable fstring bytes byteslice any some`)
+	// showers are methods and fields whose value still shows their receiver.
+	showers = setOf(`string tostring value get orelse text unwrap strip trim lower upper tolowercase touppercase getvalue expose_secret
+		stringvalue trimspace decode plaintext reveal`)
+	// accessors are functions that return what a name stands for.
+	accessors = setOf(`get getenv lookupenv getheader header formvalue postformvalue query param params getparameter getattribute
+		getproperty getstring postform cookie form environ getheaderstring queryparam pathvalue getor field getfirst peek claim getclaim`)
+	// parsing are words of files and functions whose tokens are those of a language or a text.
+	parsing = setOf(`lexer lex lexers parser parsers parse parsing token tokens tokenizer tokenize tokenise tokenization scanner scan ast syntax grammar compiler
+		compile interpreter eval llm completion completions embedding embeddings expr expression template templates markdown html sql css json yaml xml
+		query logql promql traceql cql ring`)
+)
+
+// sensitiveWords returns what a name of these words stands for, "" if for nothing sensitive.
+func sensitiveWords(w []string) string {
+	for k := min(3, len(w)); k > 0; k-- {
+		what, ok := sensitiveNames[strings.Join(w[len(w)-k:], "")]
+		if !ok {
+			continue
+		}
+		before := w[:len(w)-k]
+		if hidingWords.any(before) {
+			return ""
+		}
+		if last(w) == "token" && tokenWords.any(before) {
+			return ""
+		}
+		return what
+	}
+	return ""
+}
+
+// personalKeys are the keys of the registry whose values are personal data by definition.
+var personalKeys = map[string]string{"user.email": "an e-mail address", "user.full_name": "a person's name"}
+
+// sensitiveKey returns what the key of an attribute or of a field of a log record says that its value is.
+func sensitiveKey(key string) string {
+	if what, ok := personalKeys[key]; ok {
+		return what
+	}
+	if _, ok := semconv.Lookup([]byte(key)); ok {
+		return ""
+	}
+	if _, rest, ok := semconv.LookupTemplate([]byte(key)); ok {
+		key = string(rest)
+	}
+	w := words(key)
+	if what := sensitiveWords(w); what != "" {
+		return what
+	}
+	// The rules on telemetry know more names, such as session_id. Words that say that the value is derived still count.
+	if sensitive.Named([]byte(key), []byte("q7Zk-example-value")) == sensitive.NamedSecret && !hidingWords.any(w[:max(len(w)-1, 0)]) &&
+		!strings.HasSuffix(last(w), "token") {
+		return "a secret"
+	}
+	return ""
+}
+
+// hides reports whether an expression cannot show what its names say: a comparison, a length, a hash, a flag.
+func hides(u *instrumentation.Uses, n *syntax.Node) bool {
+	switch n.Kind {
+	case syntax.Bool, syntax.Number, syntax.Null, syntax.Func:
+		return true
+	case syntax.Operator:
+		return !slices.Contains([]string{"||", "??", "or", "+", "%"}, n.Text)
+	case syntax.Conditional:
+		return len(n.Children) == 3 && constant(u, n.Children[1]) && constant(u, n.Children[2])
+	case syntax.Index:
+		return len(n.Children) > 2 || hides(u, n.Children[0]) // a part of it
+	case syntax.Call:
+		w := words(name(n))
+		if derived[last(w)] || len(w) > 0 && (derived[w[0]] || hidingWords[w[0]] && w[0] != "new") {
+			return true
+		}
+		if keeps(n) {
+			return slices.ContainsFunc(n.Args(), func(a *syntax.Node) bool { return hides(u, a) })
+		}
+	case syntax.Name, syntax.Member:
+		if nameList(n) {
+			return true
+		}
+		w := words(n.Text)
+		if derived[last(w)] && sensitiveNames[strings.Join(w, "")] == "" || hidingWords.any(w[:max(len(w)-1, 0)]) {
+			return true
+		}
+		if def := u.File.Definition(n); def != nil {
+			if plainType(def.Type) {
+				return true
+			}
+			if v := def.Value(); v != nil && def.Kind == syntax.Assign && len(def.Targets()) == 1 && v.Kind != syntax.Name && v.Kind != syntax.Member {
+				return hidesOnce(u, v)
+			}
+		}
+	}
+	return false
+}
+
+// hidesOnce is hides for the definition of a variable, which may be given by itself: email = mask(email).
+func hidesOnce(u *instrumentation.Uses, n *syntax.Node) bool {
+	if n.Kind == syntax.Call {
+		w := words(name(n))
+		return derived[last(w)] || len(w) > 0 && derived[w[0]]
+	}
+	return n.Kind == syntax.Bool || n.Kind == syntax.Number || n.Kind == syntax.Operator && hides(u, n)
+}
+
+// plainType reports whether values of a declared type are flags, counts, or secrets that print as masked.
+func plainType(t string) bool {
+	t = strings.ToLower(strings.TrimLeft(t, "*&: "))
+	switch t {
+	case "bool", "boolean", "int", "int32", "int64", "uint", "uint32", "uint64", "long", "integer", "float", "float64", "double", "number", "error",
+		"time.duration", "time.time", "context.cancelfunc":
+		return true
+	}
+	return strings.Contains(t, "secret") || strings.Contains(t, "redacted") || strings.Contains(t, "opaque") || strings.HasPrefix(t, "func") ||
+		strings.Contains(t, "pos") && strings.HasPrefix(t, "token")
+}
+
+// constant reports whether an expression has a known value.
+func constant(u *instrumentation.Uses, n *syntax.Node) bool {
+	switch n.Kind {
+	case syntax.String, syntax.Number, syntax.Bool, syntax.Null:
+		return true
+	case syntax.Operator:
+		return !slices.ContainsFunc(n.Children, func(c *syntax.Node) bool { return !constant(u, c) })
+	}
+	_, ok := u.Known(n)
+	return ok
+}
+
+// keeps reports whether a call returns a text that shows its arguments or its receiver.
+func keeps(n *syntax.Node) bool { return keepers[strings.ToLower(name(n))] }
+
+// exposes returns what sensitive value an expression shows, "" if none. It goes by names, through calls that keep the
+// value and through the definitions of variables.
+func exposes(u *instrumentation.Uses, n *syntax.Node) string { return exposesIn(u, n, 6) }
+
+func exposesIn(u *instrumentation.Uses, n *syntax.Node, depth int) string {
+	if depth == 0 || n == nil || n.Kind != syntax.Template && hides(u, n) {
+		return ""
+	}
+	first := func(nodes []*syntax.Node) string {
+		for i, c := range nodes {
+			if i == 16 {
+				break
+			}
+			if what := exposesIn(u, c, depth-1); what != "" {
+				return what
+			}
+		}
+		return ""
+	}
+	switch n.Kind {
+	case syntax.Name, syntax.Member:
+		return exposesName(u, n, depth)
+	case syntax.Index:
+		if len(n.Children) == 2 {
+			if s, ok := u.Known(n.Children[1]); ok {
+				return sensitiveWords(words(s))
+			}
+		}
+	case syntax.Call:
+		return exposesCall(u, n, depth)
+	case syntax.Template, syntax.Operator:
+		return first(n.Children)
+	case syntax.Conditional:
+		if len(n.Children) == 3 {
+			return first(n.Children[1:])
+		}
+	case syntax.Await, syntax.Spread, syntax.Argument:
+		return first(n.Children)
+	}
+	return ""
+}
+
+func exposesName(u *instrumentation.Uses, n *syntax.Node, depth int) string {
+	w := words(n.Text)
+	if isError(n) {
+		return ""
+	}
+	if n.Kind == syntax.Member {
+		if _, ok := u.File.Imported(name(n.Children[0])); !ok && n.Children[0].Kind != syntax.Call {
+			w = append(words(name(n.Children[0])), w...) // card.number
+			if what := sensitiveWords(words(n.Text)); what == "" && len(w) > 4 {
+				w = w[len(w)-4:]
+			}
+		} else if ok {
+			return "" // a constant or variable of a package
+		}
+	}
+	if what := sensitiveWords(w); what != "" {
+		if last(w) == "token" && languageToken(u, n) || secretObject(u, w) || nameList(n) {
+			return ""
+		}
+		if s, ok := u.Known(n); ok && sensitive.Text([]byte(s)) == sensitive.None {
+			return "" // a constant, such as the name of a header
+		}
+		return what
+	}
+	if n.Kind == syntax.Member {
+		if showers[strings.ToLower(n.Text)] {
+			return exposesIn(u, n.Children[0], depth-1)
+		}
+		return ""
+	}
+	def := u.File.Definition(n)
+	if def == nil || def.Kind != syntax.Assign || len(def.Targets()) != 1 || n.Within(def) || def.Parent != nil && def.Parent.Kind == syntax.Loop {
+		return ""
+	}
+	if v := def.Value(); v.Kind != syntax.Operator {
+		return exposesIn(u, v, depth-1)
+	}
+	return ""
+}
+
+func exposesCall(u *instrumentation.Uses, n *syntax.Node, depth int) string {
+	recv, method := n.Method()
+	args := n.Args()
+	w := words(method)
+	if len(w) > 1 && w[0] == "get" {
+		w = w[1:]
+	}
+	switch {
+	case len(args) <= 1 && sensitiveWords(w) != "" && (len(args) == 0 || !constant(u, args[0])):
+		if len(args) == 0 || words(method)[0] == "get" {
+			if last(w) == "token" && languageToken(u, n) {
+				return ""
+			}
+			return sensitiveWords(w)
+		}
+	case len(args) > 0 && accessors[strings.ToLower(method)]:
+		if s, ok := u.Known(args[0]); ok {
+			return sensitiveWords(words(s))
+		}
+	}
+	if keeps(n) {
+		for i, a := range args {
+			if i == 16 {
+				break
+			}
+			if what := exposesIn(u, a, depth-1); what != "" {
+				return what
+			}
+		}
+	}
+	if recv != nil && showers[strings.ToLower(method)] && (len(args) == 0 || len(args) == 1 && strings.EqualFold(method, "orElse")) {
+		if recv.Kind == syntax.Name {
+			if _, ok := u.File.Imported(recv.Text); ok {
+				return ""
+			}
+		}
+		return exposesIn(u, recv, depth-1)
+	}
+	return ""
+}
+
+// nameLists are words of variables whose members are names of settings, headers and fields.
+var nameLists = setOf("names constants consts")
+
+// keyOwners are words before "keys" that say whose names they are.
+var keyOwners = setOf("env environment header headers config field attr attribute attributes metadata query storage cookie var param")
+
+// nameList reports whether an expression is a member of a list of names, such as envKeys.ApiKey: the name of a setting
+// and not its value.
+func nameList(n *syntax.Node) bool {
+	if n.Kind != syntax.Member {
+		return false
+	}
+	w := words(name(n.Children[0]))
+	return nameLists[last(w)] || len(w) > 1 && last(w) == "keys" && keyOwners[w[len(w)-2]]
+}
+
+// secretObject reports whether these words name an object of Kubernetes, or a key in it, and not a secret value.
+func secretObject(u *instrumentation.Uses, w []string) bool {
+	return (last(w) == "secret" || strings.HasSuffix(strings.Join(w, " "), "secret key")) && kubernetes(u)
+}
+
+// kubernetes reports whether a file is about Kubernetes, where a secret is an object with a name.
+func kubernetes(u *instrumentation.Uses) bool {
+	return u.File.ImportsAny("k8s.io", "sigs.k8s.io", "@kubernetes/client-node", "kubernetes", "io.kubernetes", "io.fabric8.kubernetes", "knative.dev", "istio.io") ||
+		setOf("kubernetes k8s kube crd operator vault").any(words(u.File.Path))
+}
+
+// languageToken reports whether the token that a name stands for is one of a language, a text, or a model's output.
+func languageToken(u *instrumentation.Uses, n *syntax.Node) bool {
+	if parsing.any(words(u.File.Path)) || parsing.any(words(u.File.Package)) {
+		return true
+	}
+	for f := n.Enclosing(syntax.Func, syntax.Class); f != nil; f = f.Enclosing(syntax.Func, syntax.Class) {
+		if w := words(f.Text); parsing.any(w) && !slices.Contains(w, "token") {
+			return true
+		}
+	}
+	def := u.File.Definition(n)
+	if def == nil {
+		return false
+	}
+	if strings.Contains(strings.ToLower(def.Type), "token") || def.Parent != nil && def.Parent.Kind == syntax.Loop {
+		return true // a structure, which has no single value, or one of many
+	}
+	if v := def.Value(); v != nil && v.Kind == syntax.Call {
+		return setOf("next scan peek").any(words(name(v)))
+	}
+	return false
+}

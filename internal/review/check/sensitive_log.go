@@ -1,0 +1,448 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"assay/internal/review/instrumentation"
+	"assay/internal/review/syntax"
+)
+
+var sensitiveLog = &Check{
+	ID:       "sensitive-log",
+	Title:    "Log statement writes sensitive data",
+	Category: SensitiveData,
+	Severity: Critical,
+	Rules:    []string{"LOG-003"},
+	Why: "Logs are kept longer and read by more people than the data that they describe. A whole request, header map, configuration or environment " +
+		"brings the credentials in it into the log.",
+	Fix: "Log an opaque id, or the fields that the reader of the log needs. Give types that hold secrets a method that prints them masked. " +
+		"Rotate a credential that has been logged.",
+	Source: func(p *Pass, u *instrumentation.Uses) {
+		for _, l := range u.Logs {
+			at, what := sensitiveRecord(u, l)
+			if at == nil {
+				continue
+			}
+			severity := Critical
+			if what == "a whole request" && ownRequest(u, at) {
+				severity = Suggestion
+			}
+			p.mark(u, at, Finding{Severity: severity, Subject: what + " " + brief(u, at), Message: fmt.Sprintf("The log statement writes %s.", what)})
+		}
+	},
+	Examples: []Example{
+		{
+			Name: "credentials, personal data, and whole requests and environments",
+			Files: map[string]string{"login.go": goFile(`
+func login(ctx context.Context, r *http.Request, user *User, password string, cfg *Config) {
+	slog.Info("login", "user", user.Email)
+	slog.InfoContext(ctx, "login", slog.String("password", password))
+	slog.Debug(fmt.Sprintf("login of %s", user.Email))
+	slog.Info("request", "headers", r.Header)
+	slog.Debug("start", "env", os.Environ())
+	log.Printf("request: %+v", r)
+	log.Printf("config: %+v", cfg)
+	log.Printf("password=%s", r.FormValue("p"))
+}
+`)},
+			Findings: []string{"login.go:6", "login.go:7", "login.go:8", "login.go:9", "login.go:10", "login.go:11", "login.go:12", "login.go:13"},
+		},
+		{
+			Name: "ids, flags, parts of requests, tokens of parsers and pages",
+			Files: map[string]string{"login.go": goFile(`
+func login(ctx context.Context, r *http.Request, user *User, cfg *Config, password string) {
+	slog.Info("login", "user_id", user.ID, "verified", user.EmailVerified, "has_email", user.Email != "")
+	slog.Info("invalid password", "method", r.Method, "path", r.URL.Path, "length", len(password))
+	slog.Info("start", "address", cfg.Address, "config_path", cfg.Path)
+	slog.Info("page", "next_page_token", page.NextPageToken, "tokens", usage.TotalTokens)
+	slog.Info("reset", "template", "password_reset", "secret_name", secret.Name)
+	log.Printf("request took %s, request id %s", took, r.Header.Get("X-Request-Id"))
+	log.Printf("user %s", mask(user.Email))
+	for token := lexer.Next(); token != nil; token = lexer.Next() {
+		slog.Debug("token", "token", token)
+	}
+}
+`)},
+		},
+		{
+			Name: "names of settings, objects of Kubernetes, and options of one part",
+			Files: map[string]string{
+				"env.ts": "export function check(key: string) {\n  if (!key) logger.error(`set ${envKeys.SigningKey} or ${constants.apiKey}`);\n}\n",
+				"resolver.go": `package resolver
+
+import (
+	"log/slog"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+func resolve(ref Reference) {
+	slog.Error("read", "secret.Name", ref.Name, "secret.SecretKey", ref.SecretKey)
+}
+`,
+				"model.py": `import logging
+logger = logging.getLogger(__name__)
+
+class Model:
+    def __init__(self, **options):
+        self.config = Model.ModelOptions(**options)
+        logger.debug("config=<%s>", self.config)
+`,
+			},
+		},
+	},
+}
+
+// sensitiveRecord returns the part of a log statement that is sensitive, and what it is.
+func sensitiveRecord(u *instrumentation.Uses, l instrumentation.Log) (*syntax.Node, string) {
+	parts := l.Args
+	if l.Message != nil {
+		parts = append([]*syntax.Node{l.Message}, parts...)
+	}
+	for i, a := range parts {
+		if i == 64 {
+			break
+		}
+		if at, what := sensitivePart(u, a, 0); at != nil && (i == 0 || what != "a token" || parts[i-1].Kind != syntax.String || !otherToken(parts[i-1].Text)) {
+			return at, what
+		}
+		// "key", value
+		if a.Kind == syntax.String && a != l.Message && i+1 < len(parts) && !strings.ContainsAny(a.Text, " %{") {
+			if what := sensitiveField(u, a.Text, parts[i+1]); what != "" {
+				return parts[i+1], what
+			}
+		}
+	}
+	return sensitiveFormat(u, parts)
+}
+
+// otherToken reports whether a key names a token that gives no access.
+func otherToken(key string) bool {
+	return strings.HasSuffix(last(words(key)), "token") && sensitiveKey(key) == ""
+}
+
+// fields are functions that make a field of a log record of a key and a value.
+var fields = setOf(`string any stringer bytestring str strs interface field f kv value keyvalue entry attr strings reflect object withfield addkeyvalue stringp strp`)
+
+// sensitivePart checks an argument of a log statement.
+func sensitivePart(u *instrumentation.Uses, n *syntax.Node, depth int) (*syntax.Node, string) {
+	if depth > 3 {
+		return nil, ""
+	}
+	switch n.Kind {
+	case syntax.Call:
+		args := n.Args()
+		if len(args) == 2 && fields[strings.ToLower(name(n))] {
+			if key, ok := u.Known(args[0]); ok {
+				if what := sensitiveField(u, key, args[1]); what != "" {
+					return n, what
+				}
+				if at, what := sensitivePart(u, args[1], depth+1); at != nil && (what != "a token" || !otherToken(key)) {
+					return at, what
+				}
+				return nil, ""
+			}
+		}
+		if name(n) == "Group" || formatters[strings.ToLower(name(n))] || name(n) == "Fields" || name(n) == "stringify" || name(n) == "dumps" {
+			if at, what := sensitiveFormat(u, args); at != nil {
+				return at, what
+			}
+			for _, a := range args {
+				if at, what := sensitivePart(u, a, depth+1); at != nil {
+					return at, what
+				}
+			}
+		}
+	case syntax.Object:
+		for i, c := range n.Children {
+			if i == 64 {
+				break
+			}
+			if c.Kind != syntax.Pair {
+				continue
+			}
+			if key, ok := u.Known(c.Children[0]); ok {
+				if what := sensitiveField(u, key, c.Value()); what != "" {
+					return c, what
+				}
+			}
+			if at, what := sensitivePart(u, c.Value(), depth+1); at != nil {
+				return at, what
+			}
+		}
+		return nil, ""
+	case syntax.Argument:
+		if what := sensitiveField(u, n.Text, n.Value()); what != "" {
+			return n, what
+		}
+		return sensitivePart(u, n.Value(), depth+1)
+	case syntax.Template:
+		before := ""
+		for i, c := range n.Children {
+			if i == 64 {
+				break
+			}
+			if c.Kind == syntax.String {
+				before = c.Text
+				continue
+			}
+			if at, what := sensitivePart(u, c, depth+1); at != nil {
+				return at, what
+			}
+			if m := labelled.FindStringSubmatch(before); m != nil && c.Kind != syntax.Number {
+				if what := sensitiveField(u, m[1], c); what != "" {
+					return c, what
+				}
+			}
+			before = ""
+		}
+		return nil, ""
+	case syntax.Spread:
+		return sensitivePart(u, n.Children[0], depth+1)
+	}
+	if what := exposes(u, n); what != "" {
+		return n, what
+	}
+	if p := n.Parent; p != nil && p.Kind == syntax.Call && (masking[name(p)] || p.Arg(0) != nil && answers[p.Arg(0).Text]) {
+		return nil, ""
+	}
+	if what := whole(u, n); what != "" {
+		return n, what
+	}
+	return nil, ""
+}
+
+// masking are methods of loggers that write what a type chooses to show of itself.
+var masking = map[string]bool{
+	"WithRequest": true, "Object": true, "EmbedObject": true, "Stringer": true, "Inline": true, "WithContext": true, "Ctx": true, "WithError": true, "WithOptions": true,
+	"Join": true, "join": true, "New": true,
+}
+
+// answers are names of the writer of a response: a function that gets it writes to that and not a log.
+var answers = setOf("w rw writer res resp")
+
+// labelled matches the name before a value at the end of a text: "password: ", "token=".
+var labelled = regexp.MustCompile(`([\w.-]+)["']?\s*[:=]\s*["'\[(<]?$`)
+
+// sensitiveField returns what a field of a log record holds by its key.
+func sensitiveField(u *instrumentation.Uses, key string, value *syntax.Node) string {
+	what := sensitiveKey(key)
+	if what == "" || hides(u, value) || constant(u, value) || isError(value) || packageValue(u, value) {
+		return ""
+	}
+	if secretObject(u, words(key)) {
+		return ""
+	}
+	if last(words(key)) == "token" && (languageToken(u, value) || unrelatedToken(value)) {
+		return ""
+	}
+	switch value.Kind {
+	case syntax.Name, syntax.Member, syntax.Index, syntax.Template, syntax.Await, syntax.Operator:
+		return what
+	case syntax.Call: // the result of another function may be anything, unless it reads an input
+		if keeps(value) || accessors[strings.ToLower(name(value))] || exposes(u, value) != "" {
+			return what
+		}
+	}
+	return ""
+}
+
+// sensitiveFormat checks the values of a format by the words before their places: "password=%s".
+func sensitiveFormat(u *instrumentation.Uses, parts []*syntax.Node) (*syntax.Node, string) {
+	for i, f := range parts {
+		format, ok := u.Known(f)
+		if !ok || len(format) > 4096 {
+			continue
+		}
+		for k, place := range verbs.FindAllStringIndex(format, 32) {
+			if v := i + 1 + k; v < len(parts) {
+				verb := format[place[1]-1]
+				if m := labelled.FindStringSubmatch(format[max(0, place[0]-80):place[0]]); m != nil && strings.IndexByte("sqvw}xX", verb) >= 0 {
+					if what := sensitiveField(u, m[1], parts[v]); what != "" {
+						return parts[v], what
+					}
+				}
+			}
+		}
+		break
+	}
+	return nil, ""
+}
+
+var (
+	requestWords = setOf("req request httprequest")
+	configWords  = setOf("config configuration cfg conf settings appconfig")
+	// ownWords before "config" say that it is the configuration of a program.
+	ownWords = setOf("app application global full main my loaded")
+)
+
+// whole returns what an expression is that holds all of a request, its headers, a configuration or the environment.
+func whole(u *instrumentation.Uses, n *syntax.Node) string {
+	for range 4 {
+		switch n.Kind {
+		case syntax.Call:
+			recv, m := n.Method()
+			args := n.Args()
+			switch {
+			case m == "Environ" && name(recv) == "os", m == "getenv" && name(recv) == "System" && len(args) == 0:
+				return "the environment"
+			case m == "getHeaders" && len(args) == 0 || m == "headers" && len(args) == 0 && recv != nil:
+				return "a header map"
+			case len(args) > 0 && slices.Contains([]string{"dict", "str", "repr", "stringify", "dumps", "String", "valueOf", "Marshal", "Sprint", "Sprintf", "inspect", "pformat", "toString"}, m):
+				n = args[len(args)-1]
+				if m == "stringify" || m == "dumps" || m == "inspect" {
+					n = args[0]
+				}
+				continue
+			}
+			return ""
+		case syntax.Member:
+			x := name(n.Children[0])
+			lower := strings.ToLower(n.Text)
+			switch {
+			case n.Text == "environ" && x == "os", n.Text == "env" && x == "process":
+				return "the environment"
+			case (lower == "headers" || lower == "header") && (request(u, n.Children[0]) || response(x)):
+				return "a header map"
+			case (lower == "body" || lower == "json" || lower == "rawbody") && request(u, n.Children[0]) && u.File.Language != syntax.Go:
+				return "the body of a request"
+			case n.Text == "META" && request(u, n.Children[0]):
+				return "a header map"
+			case lower == "request" || lower == "req":
+				if p := n.Children[0]; p.Kind == syntax.Name && slices.Contains([]string{"this", "self", "ctx", "c", "context", "error", "err", "info"}, p.Text) {
+					return "a whole request"
+				}
+			case configWords[lower] && n.Children[0].Kind == syntax.Name && !packageName(u, n.Children[0]):
+				def := u.File.Definition(n)
+				if u.File.Language == syntax.Go && (def == nil || def.Type == "") || def != nil && (!programConfig(def.Type) || made(def) && !loadsConfig(def)) {
+					return ""
+				}
+				return "a configuration"
+			}
+			return ""
+		case syntax.Name:
+			w := words(n.Text)
+			switch {
+			case packageName(u, n):
+				return ""
+			case request(u, n):
+				return "a whole request"
+			case last(w) == "headers" || last(w) == "header" && typeOf(u, n, "Header"):
+				if csvLike.any(words(u.File.Path)) || csvLike.any(w) {
+					return ""
+				}
+				return "a header map"
+			case len(w) == 1 && configWords[w[0]], len(w) == 2 && configWords[w[1]] && ownWords[w[0]]:
+				if def := u.File.Definition(n); def != nil && (last(w) == "settings" && def.Kind == syntax.Param || !programConfig(def.Type) || def.Parent != nil && def.Parent.Kind == syntax.Loop || !loadsConfig(def)) {
+					return ""
+				}
+				return "a configuration"
+			}
+			return ""
+		case syntax.Template:
+			return ""
+		default:
+			return ""
+		}
+	}
+	return ""
+}
+
+// made reports whether a definition is the result of a call.
+func made(def *syntax.Node) bool {
+	if def.Kind != syntax.Assign || def.Value() == nil {
+		return false
+	}
+	v := def.Value()
+	for v.Kind == syntax.Await {
+		v = v.Children[0]
+	}
+	return v.Kind == syntax.Call || v.Kind == syntax.New
+}
+
+// loadsConfig reports whether the definition of a configuration is a parameter, or what a function has loaded.
+func loadsConfig(def *syntax.Node) bool {
+	if def.Kind != syntax.Assign {
+		return true
+	}
+	v := def.Value()
+	for v.Kind == syntax.Await {
+		v = v.Children[0]
+	}
+	return made(def) && (programConfig(name(v)) && name(v) != "dict" || setOf("load read parse new default from init must env decode unmarshal safe").any(words(name(v))) || v.Callee().Kind == syntax.Name && strings.HasPrefix(strings.ToLower(v.Callee().Text), "get")) ||
+		v.Kind == syntax.Object && def.Enclosing(syntax.Func) == nil
+}
+
+// programConfig reports whether a declared type may be the configuration of a program: Config, config.Config, Settings.
+func programConfig(t string) bool {
+	t = strings.ToLower(strings.TrimLeft(t, "*&: "))
+	pkg, typ, ok := strings.Cut(t, ".")
+	if !ok {
+		pkg, typ = "", pkg
+	}
+	switch typ {
+	case "", "any", "dict", "object", "map", "config", "configuration", "settings", "appconfig", "appsettings", "properties":
+		return pkg == "" || strings.Contains(pkg, "conf") || strings.Contains(pkg, "cfg") || strings.Contains(pkg, "setting")
+	}
+	return false
+}
+
+var csvLike = setOf("csv table column columns row rows parquet sheet tar file block blocks chain markdown page merkle")
+
+// request reports whether an expression is a whole request of HTTP or RPC.
+func request(u *instrumentation.Uses, n *syntax.Node) bool {
+	switch n.Kind {
+	case syntax.Name:
+		w := words(n.Text)
+		def := u.File.Definition(n)
+		if def != nil && def.Type != "" {
+			t := strings.ToLower(strings.TrimLeft(def.Type, "*&"))
+			switch {
+			case t == "string" || t == "str" || strings.Contains(t, "reconcile") || strings.Contains(t, "[]") || plainType(t):
+				return false
+			case strings.HasSuffix(t, "http.request"), t == "httpservletrequest":
+				return true
+			}
+		}
+		return requestWords[strings.Join(w, "")] && !packageName(u, n)
+	case syntax.Member:
+		return requestWords[strings.ToLower(n.Text)]
+	}
+	return false
+}
+
+// ownRequest reports whether a request is made by the code itself, or has a declared type that is not one of HTTP: it may
+// hold nothing sensitive.
+func ownRequest(u *instrumentation.Uses, n *syntax.Node) bool {
+	for c := range n.All() {
+		if c.Kind != syntax.Name || !requestWords[strings.Join(words(c.Text), "")] {
+			continue
+		}
+		def := u.File.Definition(c)
+		if def == nil || def.Type == "" {
+			return def != nil && (u.File.Language == syntax.Go && def.Kind == syntax.Assign || made(def))
+		}
+		t := strings.ToLower(def.Type)
+		return !strings.Contains(t, "http") && !slices.Contains([]string{"request", "any", "interface{}", "object", "req", "express.request", "fastifyrequest", "*gin.context"}, t)
+	}
+	return false
+}
+
+func response(x string) bool {
+	return slices.Contains([]string{"res", "resp", "response", "r"}, strings.ToLower(x))
+}
+
+func packageName(u *instrumentation.Uses, n *syntax.Node) bool {
+	_, ok := u.File.Imported(n.Text)
+	return ok && u.File.Definition(n) == nil && u.File.Language == syntax.Go
+}
+
+func typeOf(u *instrumentation.Uses, n *syntax.Node, part string) bool {
+	def := u.File.Definition(n)
+	return def != nil && strings.Contains(def.Type, part)
+}

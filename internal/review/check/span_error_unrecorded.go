@@ -1,0 +1,545 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"assay/internal/review/instrumentation"
+	"assay/internal/review/syntax"
+)
+
+var spanErrorUnrecorded = &Check{
+	ID:       "span-error-unrecorded",
+	Title:    "Error path does not record the error on the span",
+	Category: Correctness,
+	Severity: Medium,
+	Why: "The span of a failed operation looks like that of a successful one: error rates that are computed from spans are too low, samplers that keep errors drop the trace, " +
+		"and the trace does not say what failed.",
+	Fix: "Record the error and set the status before leaving: `span.RecordError(err)` and `span.SetStatus(codes.Error, err.Error())`, in one deferred function for all paths or on each path.",
+	Source: func(p *Pass, u *instrumentation.Uses) {
+		perFunction := map[*syntax.Node][]*instrumentation.Span{}
+		var order []*syntax.Node
+		for _, s := range u.Spans {
+			fn := function(s)
+			if fn == nil {
+				continue
+			}
+			if perFunction[fn] == nil {
+				order = append(order, fn)
+			}
+			if len(perFunction[fn]) < maxSpans {
+				perFunction[fn] = append(perFunction[fn], s)
+			}
+		}
+		for _, fn := range order {
+			unrecorded(p, u, fn, perFunction[fn])
+		}
+	},
+	Examples: []Example{
+		{
+			Name: "error returns after the start of the span",
+			Files: map[string]string{"order.go": goFile(`
+func load(ctx context.Context, db *sql.DB) (int, error) {
+	ctx, span := tracer.Start(ctx, "load")
+	defer span.End()
+	if err := db.PingContext(ctx); err != nil {
+		return 0, fmt.Errorf("ping: %w", err)
+	}
+	n, err := query(ctx, db)
+	if err != nil {
+		return 0, err
+	}
+	if err := store(ctx, n); err != nil {
+		span.RecordError(err)
+		return 0, err
+	}
+	return n, nil
+}
+`)},
+			Findings: []string{"order.go:8", "order.go:12"},
+		},
+		{
+			Name: "errors that are recorded, also by a deferred function or a helper",
+			Files: map[string]string{"order.go": goFile(`
+func status(ctx context.Context) error {
+	ctx, span := tracer.Start(ctx, "status")
+	defer span.End()
+	if err := work(ctx); err != nil {
+		span.SetStatus(codes.Error, err.Error())
+		return err
+	}
+	return nil
+}
+
+func deferred(ctx context.Context) (err error) {
+	ctx, span := tracer.Start(ctx, "deferred")
+	defer func() {
+		if err != nil {
+			span.RecordError(err)
+		}
+		span.End()
+	}()
+	if err := work(ctx); err != nil {
+		return err
+	}
+	return nil
+}
+
+func helper(ctx context.Context) error {
+	ctx, span := tracer.Start(ctx, "helper")
+	defer span.End()
+	if err := checkAccess(ctx); err != nil {
+		return err
+	}
+	if err := work(ctx); err != nil {
+		return fail(span, err)
+	}
+	return nil
+}
+`)},
+		},
+		{
+			Name: "validation, missing rows, and errors before the start or after the end",
+			Files: map[string]string{"order.go": goFile(`
+func load(ctx context.Context, db *sql.DB, req *Request) (int, error) {
+	id, err := parse(req)
+	if err != nil {
+		return 0, err
+	}
+	ctx, span := tracer.Start(ctx, "load")
+	if req.ID == "" {
+		span.End()
+		return 0, errors.New("id is missing")
+	}
+	if err := req.Validate(); err != nil {
+		span.End()
+		return 0, err
+	}
+	n, err := query(ctx, db, id)
+	if errors.Is(err, sql.ErrNoRows) {
+		span.End()
+		return 0, ErrNotFound
+	}
+	span.End()
+	if err != nil {
+		return 0, err
+	}
+	return n, nil
+}
+`)},
+		},
+		{
+			Name: "spans that functions of the project start",
+			Files: map[string]string{
+				"order.go": goFile(`
+func load(ctx context.Context) error {
+	ctx, span := tracing.StartSpan(ctx, "load")
+	defer span.End()
+	if err := checkIndex(ctx); err != nil {
+		return err
+	}
+	return nil
+}
+
+func save(ctx context.Context) error {
+	span, ctx := tracing.StartSpan(ctx, "save")
+	err := work(ctx)
+	tracing.FinishWithError(span, err)
+	if err != nil {
+		return err
+	}
+	span, ctx = tracing.StartSpan(ctx, "confirm")
+	defer span.End()
+	if err := work(ctx); err != nil {
+		return err
+	}
+	return nil
+}
+`),
+				"agent.ts": `import { trace } from "@opentelemetry/api";
+const tracer = trace.getTracer("agent");
+export async function start(on: boolean) {
+  return tracer.startActiveSpan("start", async (span) => {
+    try {
+      await connect();
+    } catch (error) {
+      logger.error("connect", error);
+      span.end();
+      return;
+    }
+    span.end();
+  });
+}
+`,
+			},
+			Findings: []string{"agent.ts:7", "order.go:8", "order.go:23"},
+		},
+		{
+			Name: "functions of other libraries, and a failure after which the work goes on",
+			Files: map[string]string{
+				"census.go": `package order
+
+import "go.opencensus.io/trace"
+
+func load(ctx context.Context) error {
+	ctx, span := trace.StartSpan(ctx, "load")
+	defer span.End()
+	if err := work(ctx); err != nil {
+		return err
+	}
+	return nil
+}
+`,
+				"agent.ts": `import { trace } from "@opentelemetry/api";
+const tracer = trace.getTracer("agent");
+export async function start(on: boolean) {
+  return tracer.startActiveSpan("start", async (span) => {
+    if (on) {
+      try {
+        notify();
+      } catch (error) {
+        logger.error("notify", error);
+      }
+    }
+    await work();
+    span.end();
+  });
+}
+`,
+			},
+		},
+	},
+}
+
+// unrecorded reports the error paths of a function with spans.
+func unrecorded(p *Pass, u *instrumentation.Uses, fn *syntax.Node, spans []*instrumentation.Span) {
+	if w := words(fn.Text); len(w) > 0 && inputFunctions[w[0]] || recordsLater(fn, spans) {
+		return
+	}
+	paths := 0
+	for n := range direct(fn.Body()) {
+		if n.Kind != syntax.If && n.Kind != syntax.Catch {
+			continue
+		}
+		if paths++; paths > maxPaths {
+			return
+		}
+		s := spanAround(n, fn, spans)
+		if s == nil || n.Kind == syntax.If && u.File.Language != syntax.Go {
+			continue
+		}
+		if n.Kind == syntax.If && !goErrorPath(u, n) || n.Kind == syntax.Catch && !catchPath(u, n, s) {
+			continue
+		}
+		body := n.Body()
+		if n.Kind == syntax.If {
+			body = n.Children[1]
+		}
+		if recordsIn(body, spans) {
+			continue
+		}
+		named := spanName(u, s)
+		subject := named
+		if subject == "" && s.Name != nil {
+			subject = brief(u, s.Name)
+		}
+		message := "The error path leaves the span without recording the error or setting the status."
+		if named != "" {
+			message = "The error path leaves the span `" + named + "` without recording the error or setting the status."
+		}
+		p.report(Finding{
+			Check: p.Check, Severity: p.Check.Severity, File: u.File.Path, Start: n.Start, End: max(n.Start, headEnd(n)), Symbol: Symbol(n),
+			Subject: subject, Message: message, Names: Names{SpanName: named, ScopeName: s.Scope},
+		})
+	}
+}
+
+// maxPaths bounds the error paths of one function that are followed, so that the work stays linear.
+const maxPaths = 512
+
+// headEnd returns the end of the head of an If or Catch.
+func headEnd(n *syntax.Node) int {
+	if n.Kind == syntax.If {
+		return n.Children[0].End
+	}
+	return n.Body().Start
+}
+
+// recordsLater reports whether a deferred function or a Finally sees the errors of all paths.
+func recordsLater(fn *syntax.Node, spans []*instrumentation.Span) bool {
+	for n := range direct(fn.Body()) {
+		if n.Kind != syntax.Defer && n.Kind != syntax.Finally {
+			continue
+		}
+		for c := range n.All() {
+			switch {
+			case c.Kind == syntax.Member && recording[c.Text]:
+				return true
+			case c.Kind == syntax.Call:
+				recv, _ := c.Method()
+				for _, a := range c.Args() {
+					if (recv == nil || !ofSpan(recv.Text, spans)) && (a.Kind == syntax.Name || a.Kind == syntax.Member) && (isError(a) || ofSpan(a.Text, spans)) {
+						return true
+					}
+				}
+			}
+		}
+	}
+	return false
+}
+
+// recording are methods that record an error or set the status of a span, in the languages' spellings.
+var recording = map[string]bool{
+	"RecordError": true, "SetStatus": true, "recordException": true, "setStatus": true, "record_exception": true, "set_status": true, "RecordException": true,
+	"SetError": true, "setError": true, "recordError": true,
+}
+
+func ofSpan(variable string, spans []*instrumentation.Span) bool {
+	return variable != "" && variable != "_" && slices.ContainsFunc(spans, func(s *instrumentation.Span) bool { return s.Variable == variable })
+}
+
+// recordsIn reports whether the block of an error path records the error, or hands the span, or its context with the
+// error, to a function that may.
+func recordsIn(block *syntax.Node, spans []*instrumentation.Span) bool {
+	for c := range block.All() {
+		switch c.Kind {
+		case syntax.Member:
+			if recording[c.Text] {
+				return true
+			}
+		case syntax.Call:
+			recv, m := c.Method()
+			if recv != nil && ofSpan(recv.Text, spans) && !neutral[m] {
+				return true // a method of a wrapper
+			}
+			var span, ctx, err bool
+			for _, a := range c.Args() {
+				for a.Kind == syntax.Spread || a.Kind == syntax.Argument {
+					a = a.Children[0]
+				}
+				span = span || ofSpan(a.Text, spans)
+				ctx = ctx || strings.HasSuffix(strings.ToLower(a.Text), "ctx") || a.Text == "context"
+				err = err || isError(a)
+			}
+			w := words(m)
+			if span || ctx && err && (slices.Contains(w, "error") || slices.Contains(w, "err") || slices.Contains(w, "fail") || slices.Contains(w, "span") || slices.Contains(w, "record") || slices.Contains(w, "trace") || slices.Contains(w, "handle")) &&
+				!isLogCall(recv) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// isLogCall reports whether the receiver of a call is named like a logger.
+func isLogCall(recv *syntax.Node) bool {
+	w := last(words(name(recv)))
+	return strings.HasPrefix(w, "log") || w == "slog" || w == "zap" || w == "klog"
+}
+
+// neutral are methods of a span that say nothing about an error.
+var neutral = map[string]bool{
+	"End": true, "end": true, "SetAttributes": true, "setAttribute": true, "setAttributes": true, "set_attribute": true, "set_attributes": true, "AddEvent": true,
+	"addEvent": true, "add_event": true, "SetName": true, "updateName": true, "update_name": true, "SpanContext": true, "spanContext": true, "getSpanContext": true,
+	"IsRecording": true, "isRecording": true, "is_recording": true, "get_span_context": true, "AddLink": true, "TracerProvider": true, "makeCurrent": true, "setAllAttributes": true,
+}
+
+// spanAround returns the span that was started last before a node and is still open there by the order of statements.
+func spanAround(n, fn *syntax.Node, spans []*instrumentation.Span) *instrumentation.Span {
+	var found *instrumentation.Span
+	for _, s := range spans {
+		if s.Body == nil || stored(s) || s.Body != fn && (!n.Within(s.Body) || n.Start < s.Start.End) {
+			continue
+		}
+		if slices.ContainsFunc(s.Ends[:min(len(s.Ends), maxSpans)], func(e *syntax.Node) bool {
+			if e.Start > n.Start || e.Enclosing(syntax.Func) != fn || e.Enclosing(syntax.Defer, syntax.Finally) != nil {
+				return false
+			}
+			b := e.Enclosing(syntax.Block)
+			return b == nil || n.Within(b)
+		}) {
+			continue
+		}
+		if found == nil || s.Start.Start > found.Start.Start {
+			found = s
+		}
+	}
+	return found
+}
+
+// validators are words of functions that check or read input.
+var validators = setOf(`validate valid validation verify ensure check assert parse atoi bind decode unmarshal sanitize normalize authorize authenticate
+	parseint parsefloat parsebool parseuint parseform decodejson readjson require`)
+
+// looksUp reports whether a function called check... gets a context and looks something up, such as checkIndex(ctx, id).
+func looksUp(call *syntax.Node, w []string) bool {
+	return w[0] == "check" && len(w) > 1 && !decisions.any(w) && call.Arg(0) != nil && strings.HasSuffix(strings.ToLower(call.Arg(0).Text), "ctx")
+}
+
+// decisions are words of functions whose errors are answers about the caller.
+var decisions = setOf("auth authz authn authorization access permission permissions claims valid request limit limits quota allowed")
+
+// inputFunctions are first words of functions whose errors say that their input is invalid.
+var inputFunctions = setOf("validate verify parse decode unmarshal")
+
+// goErrorPath reports whether an If is the path of an error that leaves the function: `if err != nil { return err }`.
+func goErrorPath(u *instrumentation.Uses, n *syntax.Node) bool {
+	cond := n.Children[0]
+	if cond.Kind != syntax.Operator || cond.Text != "!=" || len(cond.Children) != 2 || cond.Children[1].Kind != syntax.Null || !isError(cond.Children[0]) {
+		return false
+	}
+	err := cond.Children[0]
+	if def := u.File.Definition(err); def != nil && def.Kind == syntax.Assign {
+		v := def.Value()
+		if w := words(name(v)); v.Kind == syntax.Call && validators.any(w) && !looksUp(v, w) && (!slices.Contains(w, "decode") && !slices.Contains(w, "unmarshal") || mentionsInput(v)) {
+			return false
+		}
+		if v.Kind == syntax.Call && receiverIs(v, "ctx", "Err") {
+			return false
+		}
+	}
+	returns := false
+	for c := range direct(n.Children[1]) {
+		switch c.Kind {
+		case syntax.Return:
+			if len(c.Children) == 0 {
+				returns = returns || logsError(u, n.Children[1])
+				continue
+			}
+			value := c.Children[len(c.Children)-1]
+			if value.Kind == syntax.Null || value.Kind == syntax.Bool {
+				continue
+			}
+			if benign(value) {
+				return false
+			}
+			returns = returns || mentions(value, err.Text) || isError(value) || errorMaker(value)
+		case syntax.Name, syntax.Member:
+			if benignNames[c.Text] {
+				return false
+			}
+		}
+	}
+	return returns
+}
+
+func receiverIs(call *syntax.Node, receiver, method string) bool {
+	recv, m := call.Method()
+	return recv != nil && recv.Text == receiver && m == method
+}
+
+// errorMaker reports whether a call makes an error.
+func errorMaker(n *syntax.Node) bool {
+	if n.Kind != syntax.Call {
+		return false
+	}
+	w := words(name(n))
+	return slices.Contains(w, "error") || slices.Contains(w, "errorf") || slices.Contains(w, "wrap") || slices.Contains(w, "wrapf")
+}
+
+// benignNames say that an error is an answer: the input is invalid, or something is missing.
+var benignNames = map[string]bool{
+	"InvalidArgument": true, "NotFound": true, "AlreadyExists": true, "ErrNotFound": true, "StatusBadRequest": true, "StatusNotFound": true, "StatusUnauthorized": true,
+	"StatusForbidden": true, "StatusConflict": true, "ErrNoRows": true, "Unauthenticated": true, "PermissionDenied": true, "StatusUnprocessableEntity": true, "FailedPrecondition": true,
+}
+
+// benign reports whether a returned error says that the input is invalid or that something is missing.
+func benign(n *syntax.Node) bool {
+	for c := range n.All() {
+		if c.Kind != syntax.Name && c.Kind != syntax.Member {
+			continue
+		}
+		if benignNames[c.Text] {
+			return true
+		}
+		w := strings.Join(words(c.Text), " ")
+		if strings.Contains(w, "not found") || strings.Contains(w, "notfound") || strings.Contains(w, "invalid") || strings.Contains(w, "bad request") || strings.Contains(w, "validation") {
+			return true
+		}
+	}
+	return false
+}
+
+// mentionsInput reports whether a call reads the input of a request.
+func mentionsInput(n *syntax.Node) bool {
+	for c := range n.All() {
+		if (c.Kind == syntax.Name || c.Kind == syntax.Member) && setOf("req request body input payload r params args").any(words(c.Text)) {
+			return true
+		}
+	}
+	return false
+}
+
+// logsError reports whether a block logs at the level of an error, or answers a request with an error of the server.
+func logsError(u *instrumentation.Uses, block *syntax.Node) bool {
+	for _, c := range calls(block) {
+		for _, a := range c.Args() {
+			if a.Text == "StatusInternalServerError" || a.Text == "StatusBadGateway" || a.Text == "500" {
+				return true
+			}
+		}
+	}
+	from, _ := slices.BinarySearchFunc(u.Logs, block.Start, func(l instrumentation.Log, at int) int { return cmp.Compare(l.Call.Start, at) })
+	for _, l := range u.Logs[from:] {
+		if l.Call.Start >= block.End {
+			break
+		}
+		if l.Level == "error" {
+			return true
+		}
+	}
+	return false
+}
+
+// expected are types of exceptions that are answers, or part of the control flow.
+var expected = []string{
+	"notfound", "doesnotexist", "validation", "noresult", "keyerror", "indexerror", "stopiteration", "badrequest", "illegalargument", "numberformat",
+	"importerror", "modulenotfound", "attributeerror", "valueerror", "cancelled", "interrupted", "filenotfound", "nosuchelement", "unauthorized", "forbidden",
+}
+
+// catchPath reports whether a Catch is the path of an error: it throws again, where the span does not record that by
+// itself, or it logs the error.
+func catchPath(u *instrumentation.Uses, n *syntax.Node, s *instrumentation.Span) bool {
+	head := strings.ToLower(string(u.File.Source[n.Start:n.Body().Start]))
+	if slices.ContainsFunc(expected, func(t string) bool { return strings.Contains(head, t) }) {
+		return false
+	}
+	throws := false
+	for c := range direct(n.Body()) {
+		if c.Kind == syntax.Throw {
+			throws = true
+			if len(c.Children) > 0 && benign(c.Children[0]) {
+				return false
+			}
+		}
+	}
+	if throws {
+		return !s.RecordsErrors
+	}
+	return logsError(u, n.Body()) && leaves(n)
+}
+
+// leaves reports whether a Catch ends the work of the function: it returns, or nothing follows the Try.
+func leaves(n *syntax.Node) bool {
+	for c := range direct(n.Body()) {
+		if c.Kind == syntax.Return {
+			return true
+		}
+	}
+	for at := n.Parent; at != nil && at.Parent != nil; at = at.Parent { // a branch may go on behind the If around it
+		switch up := at.Parent; up.Kind {
+		case syntax.Func:
+			return true
+		case syntax.Loop, syntax.Case:
+			return false
+		case syntax.Block:
+			if up.Children[len(up.Children)-1] != at {
+				return false
+			}
+		}
+	}
+	return true
+}

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"slices"
+	"strings"
+
+	"assay/internal/review/instrumentation"
+	"assay/internal/review/syntax"
+)
+
+var spanNoise = &Check{
+	ID:       "span-noise",
+	Title:    "Span adds volume without information",
+	Category: Volume,
+	Severity: Suggestion,
+	Rules:    []string{"SPA-001", "SPA-005"},
+	Why: "A span in a loop costs as many spans as the loop has rounds, and a span around a helper that only computes lasts microseconds. " +
+		"Such spans hide those that explain the request, and they are paid for like those.",
+	Fix: "Start one span around the loop and record the number of rounds as an attribute. Remove the span of a helper, or record an event on the span around it.",
+	Source: func(p *Pass, u *instrumentation.Uses) {
+		perFunction := map[*syntax.Node]int{}
+		for _, s := range u.Spans {
+			fn := function(s)
+			if fn == nil || s.Kind != "" || s.Name == nil || s.Escapes {
+				continue
+			}
+			if perFunction[fn]++; perFunction[fn] > maxSpans {
+				continue
+			}
+			message := ""
+			switch {
+			case inLoop(s):
+				message = "The loop starts a span in each round."
+			case pureHelper(fn, s):
+				message = "The function of the span only computes."
+			default:
+				continue
+			}
+			named := spanName(u, s)
+			subject := named
+			if subject == "" {
+				subject = brief(u, s.Name)
+			}
+			p.At(u, s.Start, Finding{Subject: subject, Message: message, Names: Names{SpanName: named, ScopeName: s.Scope}})
+		}
+	},
+	Examples: []Example{
+		{
+			Name: "a span in a loop and around a computation",
+			Files: map[string]string{"order.go": goFile(`
+func total(ctx context.Context, items []Item) int {
+	sum := 0
+	for _, item := range items {
+		_, span := tracer.Start(ctx, "add item")
+		sum += item.Price
+		span.End()
+	}
+	return sum
+}
+
+func label(ctx context.Context, name string) string {
+	_, span := tracer.Start(ctx, "label")
+	defer span.End()
+	return strings.ToUpper(name) + ":" + strings.TrimSpace(name)
+}
+`)},
+			Findings: []string{"order.go:8", "order.go:16"},
+		},
+		{
+			Name: "units of work of a consumer, and calls of other services",
+			Files: map[string]string{"order.go": goFile(`
+func consume(ctx context.Context, messages chan Message) {
+	for msg := range messages {
+		ctx, span := tracer.Start(ctx, "process order")
+		handle(ctx, msg)
+		span.End()
+	}
+}
+
+func poll(ctx context.Context) {
+	for {
+		ctx, span := tracer.Start(ctx, "poll")
+		work(ctx)
+		span.End()
+	}
+}
+
+func load(ctx context.Context, db *sql.DB) error {
+	ctx, span := tracer.Start(ctx, "load")
+	defer span.End()
+	return db.PingContext(ctx)
+}
+`)},
+		},
+		{
+			Name: "a call that gets the context, whatever its name",
+			Files: map[string]string{"limits.go": goFile(`
+func (a *API) get(ctx context.Context, tenant string) (*Limits, error) {
+	ctx, span := tracer.Start(ctx, "limits")
+	defer span.End()
+	return a.client.Get(ctx, tenant)
+}
+`)},
+		},
+	},
+}
+
+// unitWordsOfWork name what a consumer handles one at a time, or a try that is worth a span.
+var unitsOfWork = setOf(`msg msgs message messages event events job jobs task tasks batch batches request requests req delivery deliveries attempt attempts retry retries record
+	records tick ticker ticks conn update updates notification notifications command commands work stream chan channel queue ch poll test tests tc
+	migration migrations step steps stage stages phase chunk page pages plugin hook`)
+
+// inLoop reports whether a loop over items starts a span in each round. Loops without an end, and those over messages, have a
+// span for each unit of work.
+func inLoop(s *instrumentation.Span) bool {
+	n := s.Start.Enclosing(syntax.Loop, syntax.Func)
+	if n == nil || n.Kind == syntax.Func || !s.Start.Within(n.Body()) {
+		return false
+	}
+	header := n.Children[:len(n.Children)-1]
+	if endless(header) {
+		return false
+	}
+	each := false
+	for _, h := range header {
+		each = each || h.Kind == syntax.Assign
+		for c := range h.All() {
+			if (c.Kind == syntax.Name || c.Kind == syntax.Member) && unitsOfWork.any(words(c.Text)) || c.Kind == syntax.Await || c.Kind == syntax.Call && !pure[strings.ToLower(name(c))] {
+				return false
+			}
+		}
+	}
+	// A round that leaves the loop is the only one that starts the span.
+	leaves := slices.ContainsFunc(n.Body().Children, func(c *syntax.Node) bool {
+		return c.Start > s.Start.Start && (c.Kind == syntax.Return || c.Kind == syntax.Jump && c.Text == "break")
+	})
+	return each && !leaves
+}
+
+// pure are functions that only compute.
+var pure = setOf(`len cap append make min max abs copy new string int float64 int64 str bool list dict set tuple sorted sum any all range enumerate zip map filter
+	toupper tolower trimspace trim split join replace replaceall contains hasprefix hassuffix sprintf sprint itoa format upper lower strip startswith endswith
+	touppercase tolowercase substring indexof push slice concat keys values entries items isinstance round floor ceil sqrt pow parseint tofixed tostring
+	equals charat length size isempty valueof append errorf get has fields title repeat index trimprefix trimsuffix trimleft trimright`)
+
+// spanMethods are calls that belong to the span.
+var spanMethods = setOf(`start end setattributes setattribute set_attribute set_attributes addevent add_event recorderror recordexception record_exception setstatus set_status
+	withattributes string int int64 bool float64 stringslice withspankind startspan startactivespan start_span start_as_current_span spanbuilder tracer gettracer get_tracer
+	makecurrent close settimestamp setspankind spanfromcontext stringer status`)
+
+// pureHelper reports whether the function of a span is one of a few statements that call nothing but functions that compute.
+func pureHelper(fn *syntax.Node, s *instrumentation.Span) bool {
+	if fn.Text == "" && s.Body != fn || fn.Body() == nil || fn.Body().Kind != syntax.Block || len(fn.Body().Children) > 12 {
+		return false
+	}
+	works := false
+	for c := range fn.Body().All() {
+		switch c.Kind {
+		case syntax.Call, syntax.New:
+			m := strings.ToLower(name(c))
+			if spanMethods[m] || c == s.Start {
+				continue
+			}
+			if !pure[m] || slices.ContainsFunc(c.Args(), func(a *syntax.Node) bool { return strings.HasSuffix(strings.ToLower(a.Text), "ctx") }) {
+				return false
+			}
+			works = true
+		case syntax.Await, syntax.Spawn, syntax.Throw:
+			return false
+		case syntax.Operator:
+			if c.Text == "<-" {
+				return false
+			}
+			works = true
+		case syntax.Template, syntax.Loop:
+			works = true
+		}
+		if c.Start < s.Start.Start && c.Kind == syntax.Func {
+			return false
+		}
+	}
+	return works && slices.ContainsFunc(fn.Body().Children, func(c *syntax.Node) bool { return c.Kind == syntax.Return && len(c.Children) > 0 })
+}

@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"bytes"
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"assay/internal/review/instrumentation"
+	"assay/internal/review/syntax"
+)
+
+var uninstrumentedServer = &Check{
+	ID:       "uninstrumented-server",
+	Title:    "Server, consumer or database client is not instrumented",
+	Category: Correctness,
+	Severity: Medium,
+	Why: "Requests that a server without instrumentation receives have no span, and the traces of its callers end there. " +
+		"Queries of a client without instrumentation show up as time that nothing explains.",
+	Fix: "Add the instrumentation of the library, such as `otelhttp` or `otelgrpc` in Go, or the automatic instrumentation of the language: " +
+		"`@opentelemetry/auto-instrumentations-node`, `opentelemetry-instrument`, the Java agent. " +
+		"The check reports one place for each library and service, and a suggestion if the repository does not use OpenTelemetry at all.",
+	Source: func(p *Pass, u *instrumentation.Uses) {
+		if len(u.Instrumented) > 0 {
+			p.Keep(instrumentedFact{u.File.Path, u.Instrumented})
+		}
+		for _, i := range u.File.Imports {
+			if isTelemetryModule(i.Path) {
+				p.Keep(telemetryFact{u.File.Path, i.Path})
+			} else if v, ok := vendorOfImport(u.File.Language, i.Path); ok {
+				p.Keep(telemetryFact{u.File.Path, v})
+			}
+		}
+		for _, s := range u.Spans {
+			switch s.Kind {
+			case "server", "consumer", "client":
+				p.Keep(manualFact{u.File.Path, s.Kind})
+			case "", "producer":
+				p.Keep(manualFact{u.File.Path, "client"}) // calls of clients in its package may have spans
+			default: // a variable, as in an interceptor for both sides
+				p.Keep(manualFact{u.File.Path, "client"})
+				if u.File.Language == syntax.Go {
+					p.Keep(manualFact{u.File.Path, "server"})
+				}
+			}
+		}
+		if u.File.ImportsAny("github.com/prometheus/client_golang/prometheus/promhttp", "net/http/pprof", "expvar") {
+			return // a server for operators
+		}
+		for _, b := range u.Boundaries {
+			switch b.Kind {
+			case "http server", "grpc server", "queue consumer", "database client":
+				p.Keep(boundaryFact{
+					file: u.File.Path, start: b.Node.Start, end: b.Node.End, symbol: Symbol(b.Node),
+					kind: b.Kind, library: b.Library, instrumented: b.Instrumented,
+				})
+			}
+		}
+	},
+	Related: func(kept any) []string {
+		if _, ok := kept.(boundaryFact); !ok {
+			return nil
+		}
+		return []string{"telemetry", "otel", "trace", "Trace", "apm", "relic", "entry"}
+	},
+	Repository: func(p *RepositoryPass) { checkBoundaries(p) },
+	Examples: []Example{
+		{
+			Name: "a server and a database in a service that uses OpenTelemetry",
+			Files: map[string]string{
+				"go.mod": "module shop\n\nrequire go.opentelemetry.io/otel v1.47.0\n",
+				"main.go": `package main
+
+import (
+	"database/sql"
+	"net/http"
+)
+
+func main() {
+	db, _ := sql.Open("pgx", url)
+	http.ListenAndServe(":8080", handler(db))
+	http.ListenAndServe(":8081", admin())
+}
+`,
+			},
+			Findings: []string{"main.go:10", "main.go:9"},
+		},
+		{
+			Name: "instrumentation in another file, of a third party, or by hand",
+			Files: map[string]string{
+				"web/go.mod":  "module web\n\nrequire (\n\tgo.opentelemetry.io/contrib/instrumentation/net/http/otelhttp v0.60.0\n\tgithub.com/XSAM/otelsql v0.30.0\n)\n",
+				"web/main.go": "package main\n\nimport (\n\t\"database/sql\"\n\t\"net/http\"\n)\n\nfunc main() {\n\tdb, _ := sql.Open(\"pgx\", url)\n\thttp.ListenAndServe(\":8080\", handler(db))\n}\n",
+				"api/go.mod":  "module api\n\nrequire gopkg.in/DataDog/dd-trace-go.v1 v1.60.0\n",
+				"api/main.go": "package main\n\nimport \"net/http\"\n\nfunc main() {\n\thttp.ListenAndServe(\":8080\", handler)\n}\n",
+			},
+		},
+		{
+			Name: "a database whose package starts spans",
+			Files: map[string]string{
+				"web/go.mod": "module web\n\nrequire go.opentelemetry.io/otel v1.47.0\n",
+				"web/store/store.go": `package store
+
+import (
+	"database/sql"
+
+	"go.opentelemetry.io/otel"
+)
+
+var tracer = otel.Tracer("store")
+
+func open() { db, _ = sql.Open("mysql", url) }
+
+func load(ctx context.Context) {
+	ctx, span := tracer.Start(ctx, "load")
+	defer span.End()
+	db.QueryContext(ctx, query)
+}
+`,
+			},
+		},
+		{
+			Name: "OpenTelemetry of a dependency only",
+			Files: map[string]string{
+				"go.mod":  "module jobs\n\nrequire go.opentelemetry.io/otel v1.47.0 // indirect\n",
+				"main.go": "package main\n\nimport \"database/sql\"\n\nfunc main() { db, _ = sql.Open(\"mysql\", url) }\n",
+			},
+		},
+	},
+}
+
+type (
+	instrumentedFact struct {
+		file      string
+		libraries []string
+	}
+	telemetryFact struct{ file, module string }
+	manualFact    struct{ file, kind string }
+	boundaryFact  struct {
+		file          string
+		start, end    int
+		symbol        string
+		kind, library string
+		instrumented  bool
+	}
+)
+
+func isTelemetryModule(path string) bool {
+	return strings.Contains(path, "opentelemetry") || strings.Contains(path, "otel")
+}
+
+// automatic are the dependencies that instrument every library they know.
+var automatic = []string{
+	"@opentelemetry/auto-instrumentations-node", "@opentelemetry/auto-instrumentations-web", "opentelemetry-distro", "opentelemetry-bootstrap",
+	"io.opentelemetry.instrumentation:opentelemetry-spring-boot", "io.quarkus:quarkus-opentelemetry", "io.micrometer:micrometer-tracing-bridge-otel",
+	"io.opentelemetry.javaagent", "opentelemetry-instrumentation-all", "splunk-opentelemetry", "@splunk/otel", "@vercel/otel", "@azure/monitor-opentelemetry",
+	"azure-monitor-opentelemetry", "applicationinsights", "logfire", "@sentry/node", "sentry-sdk", "@honeycombio/opentelemetry-node", "honeycomb-opentelemetry",
+	"elastic-opentelemetry", "@elastic/opentelemetry-node", "@grafana/", "OpenTelemetry.AutoInstrumentation", "io.micronaut.tracing", "aws-opentelemetry-distro",
+}
+
+// automaticMarks in deployment files are those of automatic instrumentation.
+var automaticMarks = [][]byte{
+	[]byte("opentelemetry-javaagent"), []byte("opentelemetry-instrument"), []byte("auto-instrumentations-node"), []byte("instrumentation.opentelemetry.io/inject"),
+	[]byte("-javaagent:"), []byte("OTEL_DOTNET_AUTO_HOME"), []byte("ddtrace-run"), []byte("dd-trace/init"), []byte("newrelic-admin"), []byte("beyla"), []byte("otel-go-instrumentation"),
+}
+
+// wrapper matches packages of a repository that start spans for their callers.
+var wrapper = regexp.MustCompile(`(?i)/(otel|tracing|telemetry|opentelemetry|trace)(/[a-z]+)?$`)
+
+// notService matches files of programs that serve nothing but their user.
+var notService = regexp.MustCompile(`(?i)(^|/)(cli|tools?|scripts?|hack|oauth|bin|util|utils|testutils?|testhelpers?|plugins?)(/|$)`)
+
+// instrumentedProject is what instruments a project.
+type instrumentedProject struct {
+	all       bool
+	telemetry bool
+	libraries []string // in lower case: libraries, and modules and dependencies that have "otel" in their names
+	manual    map[string]bool
+}
+
+func checkBoundaries(p *RepositoryPass) {
+	ps := projectsOf(p.Configs)
+	byProject := map[*project]*instrumentedProject{}
+	of := func(at *project) *instrumentedProject {
+		if byProject[at] == nil {
+			i := &instrumentedProject{manual: map[string]bool{}}
+			for _, d := range ps.dependencies(at) {
+				i.module(d.Name, !d.Indirect)
+				for _, vs := range vendors {
+					for _, v := range vs {
+						// Tracers of vendors instrument libraries by themselves. Clients do not.
+						if !slices.Contains([]string{"OpenTracing", "OpenCensus", "Jaeger", "Zipkin"}, v.vendor) && v.names.MatchString(d.Name) {
+							i.all = true
+						}
+					}
+				}
+			}
+			byProject[at] = i
+		}
+		return byProject[at]
+	}
+	anywhere := false
+	manual := map[string]bool{} // directories with spans around calls of clients
+	for _, k := range p.Kept {
+		switch k := k.(type) {
+		case instrumentedFact:
+			i := of(ps.of(k.file))
+			for _, l := range k.libraries {
+				i.all = i.all || l == "auto"
+				i.libraries = append(i.libraries, strings.ToLower(l))
+			}
+		case telemetryFact:
+			i := of(ps.of(k.file))
+			i.telemetry, anywhere = true, true
+			i.module(k.module, true)
+			if wrapper.MatchString(k.module) && !strings.HasPrefix(k.module, "go.opentelemetry.io/") {
+				manual[path.Dir(k.file)] = true
+			}
+		case manualFact:
+			if k.kind == "client" {
+				manual[path.Dir(k.file)] = true
+			} else {
+				of(ps.of(k.file)).manual[k.kind] = true
+			}
+		}
+	}
+	for _, f := range p.Configs {
+		for _, d := range f.Dependencies {
+			anywhere = anywhere || isTelemetryModule(strings.ToLower(d.Name)) && !d.Indirect
+		}
+		if !isDeployment(f) || !slices.ContainsFunc(automaticMarks, func(m []byte) bool { return bytes.Contains(f.Source, m) }) {
+			continue
+		}
+		if at, known := ps.deploys(f, ""); known {
+			of(at).all = true
+			continue
+		}
+		for _, at := range ps.byDirectory { // which services it runs is not known
+			of(at).all = true
+		}
+		of(ps.of("x")).all = true
+	}
+	seen := map[string]bool{}
+	for _, k := range p.Kept {
+		b, ok := k.(boundaryFact)
+		if !ok {
+			continue
+		}
+		at := ps.of(b.file)
+		id := at.dir + " " + b.kind + " " + b.library
+		if b.instrumented || seen[id] || notProduction.MatchString(b.file) || notService.MatchString(b.file) {
+			continue
+		}
+		i := of(at)
+		severity := Medium
+		switch {
+		case i.all || i.covers(b.library, b.kind) || b.kind == "database client" && manual[path.Dir(b.file)]:
+			continue
+		case !i.telemetry && !anywhere:
+			if b.kind == "database client" || seen["none "+at.dir] {
+				continue
+			}
+			severity = Suggestion
+			seen["none "+at.dir] = true
+		}
+		seen[id] = true
+		p.Report(Finding{
+			Severity: severity, File: b.file, Start: b.start, End: b.end, Symbol: b.symbol, Subject: b.kind + " " + b.library,
+			Message: fmt.Sprintf("Nothing instruments this %s (`%s`).", b.kind, b.library),
+		})
+	}
+}
+
+// module notes a dependency or import that has to do with OpenTelemetry. Own code uses one that is direct.
+func (i *instrumentedProject) module(name string, direct bool) {
+	for _, a := range automatic {
+		if strings.HasPrefix(name, a) {
+			i.all = true
+		}
+	}
+	if lower := strings.ToLower(name); isTelemetryModule(lower) {
+		i.telemetry = i.telemetry || direct
+		i.libraries = append(i.libraries, lower)
+	}
+}
+
+// covers reports whether something instruments a library: its instrumentation has a word of the library's name.
+func (i *instrumentedProject) covers(library, kind string) bool {
+	if i.manual[strings.Fields(kind)[1]] { // "server", "consumer"
+		return true
+	}
+	words := libraryWords(library)
+	if kind == "http server" {
+		words = append(words, "@opentelemetry/instrumentation-http") // under all servers of Node.js
+	}
+	for _, l := range i.libraries {
+		if l == strings.ToLower(library) || strings.HasSuffix(l, "/"+strings.ToLower(library)) {
+			return true
+		}
+		for _, w := range words {
+			if strings.Contains(l, w) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// libraryWords are the words that instrumentation of a library may have in its name.
+func libraryWords(library string) []string {
+	name := strings.ToLower(library)
+	words := map[string][]string{
+		"net/http": {"otelhttp", "otelchi", "otelmux", "otelgin", "otelecho", "otelfiber", "otelrestful", "otelconnect", "runtime/otel", "grpc-gateway"},
+		"http":     {"instrumentation-http", "-express", "-koa", "-fastify", "-hapi"}, "https": {"instrumentation-http"},
+		"database/sql": {"otelsql", "splunksql", "otelgorm", "gorm.io/plugin/opentelemetry", "otelsqlx", "otelpgx", "bunotel", "otelent"},
+	}[name]
+	if words != nil {
+		return words
+	}
+	for _, part := range strings.FieldsFunc(name, func(r rune) bool { return r == '/' || r == '@' || r == '.' || r == ':' }) {
+		switch part {
+		case "github", "com", "org", "io", "google", "golang", "go", "net", "http", "v2", "v4", "v5", "jackc", "redis", "gopkg", "in":
+			if part != "redis" {
+				continue
+			}
+		}
+		part = strings.TrimSuffix(strings.TrimPrefix(part, "go-"), "-go")
+		if len(part) > 1 {
+			words = append(words, part)
+		}
+	}
+	return words
+}

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package configfile
+
+import (
+	"path"
+	"regexp"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Kind is what a configuration file configures.
+type Kind string
+
+// The kinds of configuration files.
+const (
+	Manifest   Kind = "manifest"   // package.json, go.mod, pyproject.toml, requirements.txt, pom.xml, build.gradle, *.csproj, Gemfile, composer.json
+	Dockerfile Kind = "dockerfile" // Dockerfile, *.Dockerfile, Containerfile
+	Compose    Kind = "compose"
+	Kubernetes Kind = "kubernetes" // each document of a YAML file with apiVersion and kind
+	HelmValues Kind = "helm values"
+	Env        Kind = "env"     // .env files
+	Logging    Kind = "logging" // logback, Log4j 2, Spring Boot properties
+	SDK        Kind = "sdk configuration"
+	Collector  Kind = "collector"
+)
+
+// The ecosystems of manifests.
+const (
+	Go       = "go"
+	NPM      = "npm"
+	PyPI     = "pypi"
+	Maven    = "maven"
+	NuGet    = "nuget"
+	RubyGems = "rubygems"
+	Composer = "composer"
+)
+
+// File is a configuration file, or a document of one. It is read-only, and safe for concurrent use.
+type File struct {
+	Path   string // with slashes
+	Kind   Kind
+	Source []byte // of the whole file
+	// YAML is the mapping of a YAML document, nil for other formats.
+	YAML *yaml.Node
+	// Name is the name of the document within its file: "Deployment/checkout", "" if the file is one document.
+	Name string
+	// Partial is set for a Collector configuration that is completed elsewhere: by the defaults of a chart, or by
+	// other files. What it lacks may be there.
+	Partial bool
+	// OnKubernetes is set for a Collector configuration that a Kubernetes object or Helm values hold.
+	OnKubernetes bool
+	// Ecosystem names the package registry of a manifest.
+	Ecosystem string
+	// Dependencies are those of a manifest.
+	Dependencies []Dependency
+	// Environment has the variables that a deployment file sets, and the levels that a Logging file sets, by logger.
+	Environment []Variable
+	// Services are the containers of a deployment file.
+	Services []Service
+	// Runtime is the language runtime that a manifest or image asks for: "go", "nodejs", "cpython", "jvm", "dotnet",
+	// "ruby", "php". RuntimeVersion is its version as written; RuntimeStart and RuntimeEnd are the range of it.
+	Runtime, RuntimeVersion  string
+	RuntimeStart, RuntimeEnd int
+
+	lines lineIndex
+	left  *int // what the file may still yield, shared by its documents
+}
+
+// Dependency is a dependency of a manifest.
+type Dependency struct {
+	Name    string // "group:artifact" for Maven
+	Version string // as written: "^1.2.3", or what a property of the same file says, "" if none
+	// Start and End are the range of the name, and of the version if it follows on the same line.
+	Start, End  int
+	Development bool
+	Indirect    bool // of go.mod
+	BOM         bool // a Maven BOM or Gradle platform
+}
+
+// Variable is an environment variable with the service that gets it.
+type Variable struct {
+	Service    string // name of the container, Compose service or workload, "" if the file has only one
+	Name       string
+	Value      string
+	Literal    bool // false if the value refers to another variable, a secret or a file
+	Start, End int  // the range of the value
+}
+
+// Service is a container of a deployment file.
+type Service struct {
+	Name       string
+	Image      string // "" if it is built from source
+	Build      string // the directory that it is built from, "" if unknown
+	Start, End int    // the range of its name
+}
+
+// Limits of what a file yields.
+const (
+	maxDocuments  = 500    // documents of a YAML file, and documents within documents
+	maxYield      = 20_000 // variables, services and dependencies of a file together
+	maxDepth      = 64     // of a search through a YAML document
+	maxMerged     = 2_000  // pairs of a mapping that come from aliases and merges
+	maxMergeDepth = 8
+	maxNested     = 16 // documents within the documents of a file
+)
+
+var (
+	manifestNames = regexp.MustCompile(`(?i)^(package\.json|go\.mod|pyproject\.toml|pipfile|setup\.cfg|pom\.xml|libs\.versions\.toml|gemfile|composer\.json|directory\.packages\.props|requirements[^/]*\.(txt|in)|build\.gradle(\.kts)?|.*\.(csproj|fsproj|vbproj))$`)
+	dockerNames   = regexp.MustCompile(`(?i)^((docker|container)file([.-].*)?|.*\.(docker|container)file)$`)
+	envNames      = regexp.MustCompile(`(?i)^(\.env(\..+)?|.+\.env)$`)
+	composeNames  = regexp.MustCompile(`(?i)^(docker-|container-|podman-)?compose([._-].*)?\.ya?ml$`)
+	valuesNames   = regexp.MustCompile(`(?i)^(.+[._-])?values([._-].*)?\.ya?ml$`)
+	loggingNames  = regexp.MustCompile(`(?i)^(logback[^/]*\.xml|log4j2?[^/]*\.(xml|properties)|application[^/]*\.(properties|ya?ml))$`)
+	yamlNames     = regexp.MustCompile(`(?i)\.(ya?ml|json)$`)
+)
+
+// Candidate reports whether Parse may find something in a file with this path.
+func Candidate(file string) bool {
+	base := path.Base(file)
+	for _, names := range []*regexp.Regexp{manifestNames, dockerNames, envNames, loggingNames} {
+		if names.MatchString(base) {
+			return true
+		}
+	}
+	lower := strings.ToLower(base)
+	return strings.HasSuffix(lower, ".yaml") || strings.HasSuffix(lower, ".yml") ||
+		strings.HasSuffix(lower, ".json") && (strings.Contains(lower, "otel") || strings.Contains(lower, "collector"))
+}
+
+// Parse returns the configurations in a file: none if it is no configuration that a check reads, several for a YAML
+// file with several documents. With an error it returns what it could read before. The result refers to source.
+func Parse(file string, source []byte) ([]*File, error) {
+	if !Candidate(file) {
+		return nil, nil
+	}
+	base := path.Base(file)
+	f := &File{Path: file, Source: source}
+	var err error
+	switch {
+	case manifestNames.MatchString(base):
+		f.Kind = Manifest
+		err = f.manifest(strings.ToLower(base))
+	case dockerNames.MatchString(base):
+		f.Kind = Dockerfile
+		f.dockerfile()
+	case envNames.MatchString(base):
+		f.Kind = Env
+		f.dotenv()
+	case loggingNames.MatchString(base) && !yamlNames.MatchString(base):
+		f.Kind = Logging
+		err = f.logging(strings.ToLower(base))
+	default:
+		return parseYAML(file, source)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return []*File{f}, nil
+}
+
+// full reports whether the file may yield no more. It counts one.
+func (f *File) full() bool {
+	if f.left == nil {
+		f.left = new(maxYield)
+	}
+	*f.left--
+	return *f.left < 0
+}
+
+func (f *File) addVariable(v Variable) {
+	if !f.full() {
+		f.Environment = append(f.Environment, v)
+	}
+}
+
+func (f *File) addService(s Service) {
+	if !f.full() {
+		f.Services = append(f.Services, s)
+	}
+}
+
+func (f *File) addDependency(d Dependency) {
+	if !f.full() {
+		f.Dependencies = append(f.Dependencies, d)
+	}
+}
+
+// literal reports whether a value is written out: no part of it refers to something else.
+func literal(value string) bool {
+	for i := range len(value) {
+		switch value[i] {
+		case '$':
+			if i+1 < len(value) && (value[i+1] == '{' || value[i+1] == '(' || value[i+1] == '_' || isLetter(value[i+1])) {
+				return false
+			}
+		case '{', '%', '<':
+			if strings.HasPrefix(value[i:], "{{") || strings.HasPrefix(value[i:], "<%") || strings.HasPrefix(value[i:], "%%") {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }

@@ -1,0 +1,415 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package configfile
+
+import (
+	"bytes"
+	"encoding/base64"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// compose reads the services of a Compose file and their environment.
+func (f *File) compose() {
+	for name, s := range Pairs(Get(f.YAML, "services")) {
+		if !isMapping(s) || f.full() {
+			continue
+		}
+		service := Service{Name: name.Value, Image: Text(Get(s, "image"))}
+		service.Start, service.End = f.Range(name)
+		if b := Get(s, "build"); b != nil {
+			dir := Text(b)
+			if isMapping(b) {
+				dir = Text(Get(b, "context"))
+				if file := Text(Get(b, "dockerfile")); strings.Contains(file, "/") && !path.IsAbs(file) {
+					dir = path.Join(dir, path.Dir(file)) // the context is often the whole repository
+				}
+			}
+			if literal(dir) && !strings.Contains(dir, "://") {
+				service.Build = path.Join(path.Dir(f.Path), dir)
+			}
+			service.Image = ""
+		}
+		f.addService(service)
+		f.environment(name.Value, Get(s, "environment"))
+	}
+}
+
+// environment reads variables: a mapping, a list of "NAME=value", or a list of name and value.
+func (f *File) environment(service string, n *yaml.Node) {
+	for name, value := range Pairs(n) {
+		if f.full() {
+			return
+		}
+		f.variable(service, name.Value, value)
+	}
+	for _, item := range Items(n) {
+		if f.full() {
+			return
+		}
+		item = Resolve(item)
+		if item == nil {
+			continue
+		}
+		if item.Kind == yaml.MappingNode {
+			if name := Text(Get(item, "name")); name != "" {
+				if value := Get(item, "value"); value != nil {
+					f.variable(service, name, value)
+				} else {
+					v := Variable{Service: service, Name: name}
+					v.Start, v.End = f.Range(item)
+					f.addVariable(v)
+				}
+			}
+			continue
+		}
+		name, value, given := strings.Cut(Text(item), "=")
+		if name == "" {
+			continue
+		}
+		v := Variable{Service: service, Name: name, Value: value, Literal: given && literal(value)}
+		v.Start, v.End = f.Range(item)
+		if at := bytes.IndexByte(f.Source[v.Start:v.End], '='); at >= 0 {
+			v.Start += at + 1
+			if item.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) != 0 && v.End > v.Start {
+				v.End--
+			}
+		}
+		f.addVariable(v)
+	}
+}
+
+func (f *File) variable(service, name string, value *yaml.Node) {
+	v := Variable{Service: service, Name: name}
+	v.Start, v.End = f.Range(value)
+	if r := Resolve(value); r != nil && r.Kind == yaml.ScalarNode && r.Tag != "!!null" {
+		v.Value, v.Literal = r.Value, literal(r.Value)
+	}
+	f.addVariable(v)
+}
+
+// kubernetes reads an object: containers with their environment, ConfigMaps and Secrets, and the Collector
+// configurations in it.
+func (p *yamlParser) kubernetes(n *yaml.Node, depth int) {
+	kind := Text(Get(n, "kind"))
+	if kind == "List" && depth == 0 {
+		for _, item := range Items(Get(n, "items")) {
+			if isMapping(item) && len(p.files) < maxDocuments {
+				p.kubernetes(Resolve(item), 1)
+			}
+		}
+		return
+	}
+	f := p.add(Kubernetes, n)
+	name := Text(Get(n, "metadata", "name"))
+	f.Name = kind + "/" + name
+	pod := Get(n, "spec", "template", "spec")
+	switch kind {
+	case "Pod":
+		pod = Get(n, "spec")
+	case "CronJob":
+		pod = Get(n, "spec", "jobTemplate", "spec", "template", "spec")
+	case "ConfigMap":
+		for key, value := range Pairs(Get(n, "data")) {
+			if variableName.MatchString(key.Value) {
+				f.variable(name, key.Value, value)
+			} else {
+				p.nest(value, p.ifCollector(f))
+			}
+		}
+	case "Secret":
+		f.secret(name, Get(n, "stringData"), false)
+		f.secret(name, Get(n, "data"), true)
+	case "OpenTelemetryCollector":
+		config := Get(n, "spec", "config")
+		if isMapping(config) {
+			p.collector(f, config)
+		} else {
+			p.nest(config, p.ifCollector(f))
+		}
+	}
+	containers := slices.Concat(Items(Get(pod, "containers")), Items(Get(pod, "initContainers")))
+	for _, c := range containers {
+		if f.full() {
+			break
+		}
+		at := Get(c, "name")
+		s := Service{Name: Text(at), Image: Text(Get(c, "image"))}
+		if s.Name == "" {
+			continue
+		}
+		s.Start, s.End = f.Range(at)
+		if len(containers) == 1 && name != "" {
+			s.Name = name // the container is often called "app" or "main"
+		}
+		f.addService(s)
+		f.environment(s.Name, Get(c, "env"))
+	}
+}
+
+var variableName = regexp.MustCompile(`^[A-Z][A-Z0-9_]*$`)
+
+// ifCollector returns a function that adds a document within a document of f if it is a Collector configuration.
+func (p *yamlParser) ifCollector(f *File) func(*yaml.Node) {
+	return func(n *yaml.Node) {
+		if collector(n) {
+			p.collector(f, n)
+		}
+	}
+}
+
+func (p *yamlParser) collector(outer *File, n *yaml.Node) *File {
+	f := p.add(Collector, n)
+	f.Name, f.OnKubernetes, f.Partial = outer.Name, true, Get(n, "service", "pipelines") == nil
+	return f
+}
+
+func (f *File) secret(name string, data *yaml.Node, encoded bool) {
+	for key, value := range Pairs(data) {
+		v := Variable{Service: name, Name: key.Value}
+		v.Start, v.End = f.Range(value)
+		v.Value = Text(value)
+		if encoded {
+			plain, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(v.Value), ""))
+			if err != nil {
+				continue
+			}
+			v.Value = string(plain)
+		}
+		v.Literal = v.Value != "" && literal(v.Value)
+		f.addVariable(v)
+	}
+}
+
+// values reads Helm values: the environments in them, and the Collector configuration of the Collector's chart,
+// which its defaults complete.
+func (p *yamlParser) values(n *yaml.Node) {
+	f := p.add(HelmValues, n)
+	Walk(n, func(above []string, key, value *yaml.Node) {
+		switch key.Value {
+		case "env", "envs", "extraEnv", "extraEnvs", "extraEnvVars", "environment", "envVars", "environmentVariables", "envOverrides":
+			service := ""
+			for _, name := range slices.Backward(above) {
+				if name != "[]" {
+					service = name
+					break
+				}
+			}
+			f.environment(service, value)
+		case "config":
+			if collector(Resolve(value)) {
+				c := p.collector(f, Resolve(value))
+				c.Partial = true
+				c.Name = strings.Join(above, ".")
+			}
+		}
+	})
+}
+
+// dotenv reads a file of NAME=value lines.
+func (f *File) dotenv() {
+	offset := 0
+	for line := range bytes.Lines(f.Source) {
+		f.assignment("", line, offset)
+		offset += len(line)
+	}
+}
+
+// assignment reads NAME=value, with quotes and a comment after it.
+func (f *File) assignment(service string, line []byte, offset int) {
+	at := bytes.IndexByte(line, '=')
+	if at < 0 {
+		return
+	}
+	name := strings.TrimPrefix(strings.TrimSpace(string(line[:at])), "export ")
+	if !envName.MatchString(name) {
+		return
+	}
+	start, value := at+1, bytes.TrimRight(line[at+1:], " \t\r\n")
+	for len(value) > 0 && (value[0] == ' ' || value[0] == '\t') {
+		value, start = value[1:], start+1
+	}
+	v := Variable{Service: service, Name: name, Start: offset + start, End: offset + start + len(value)}
+	if len(value) > 0 && (value[0] == '"' || value[0] == '\'') {
+		if end := bytes.IndexByte(value[1:], value[0]); end >= 0 {
+			v.Value, v.End = string(value[1:1+end]), v.Start+end+2
+			v.Literal = value[0] == '\'' || literal(v.Value)
+			f.addVariable(v)
+			return
+		}
+	}
+	if end := bytes.Index(value, []byte(" #")); end >= 0 {
+		value = bytes.TrimRight(value[:end], " \t")
+		v.End = v.Start + len(value)
+	}
+	v.Value, v.Literal = string(value), literal(string(value))
+	f.addVariable(v)
+}
+
+var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
+
+// images are the language runtimes of base images, by the last part of the image's name.
+var images = map[string]string{
+	"node": "nodejs", "nodejs": "nodejs", "python": "cpython", "golang": "go", "ruby": "ruby", "php": "php",
+	"openjdk": "jvm", "eclipse-temurin": "jvm", "amazoncorretto": "jvm", "ibm-semeru-runtimes": "jvm", "sapmachine": "jvm", "zulu-openjdk": "jvm",
+	"dotnet/aspnet": "dotnet", "dotnet/runtime": "dotnet", "dotnet/runtime-deps": "dotnet", "dotnet/sdk": "dotnet",
+	"distroless/nodejs": "nodejs",
+}
+
+var imageVersion = regexp.MustCompile(`^(?:open-|ubi\d+-)?v?(\d+(?:\.\d+)*)`)
+
+// dockerfile reads ENV instructions and the runtime of the last stage that is based on a language's image.
+func (f *File) dockerfile() {
+	args := map[string]string{}
+	aliases := map[string][2]string{} // runtime and version by the name of the stage
+	offset := 0
+	var logical []byte // an instruction with its continuation lines, which keep their length
+	begin := 0
+	for line := range bytes.Lines(f.Source) {
+		start := offset
+		offset += len(line)
+		text := bytes.TrimRight(line, " \t\r\n")
+		if comment := bytes.TrimLeft(text, " \t"); len(comment) == 0 || comment[0] == '#' {
+			if len(logical) > 0 {
+				logical = append(logical, bytes.Repeat([]byte{' '}, len(line))...)
+			}
+			continue
+		}
+		if len(logical) == 0 {
+			begin = start
+		}
+		logical = append(logical, line...)
+		if text[len(text)-1] == '\\' {
+			for i := start - begin + len(text) - 1; i < len(logical); i++ {
+				logical[i] = ' '
+			}
+			continue
+		}
+		f.instruction(logical, begin, args, aliases)
+		logical = logical[:0]
+	}
+	f.instruction(logical, begin, args, aliases)
+}
+
+func (f *File) instruction(text []byte, offset int, args map[string]string, aliases map[string][2]string) {
+	trimmed := bytes.TrimLeft(text, " \t")
+	offset += len(text) - len(trimmed)
+	at := bytes.IndexAny(trimmed, " \t")
+	if at < 0 {
+		return
+	}
+	keyword, rest := strings.ToUpper(string(trimmed[:at])), trimmed[at:]
+	switch keyword {
+	case "ARG":
+		if name, value, ok := strings.Cut(strings.TrimSpace(string(rest)), "="); ok && len(args) < 100 {
+			args[name] = strings.Trim(value, `"'`)
+		}
+	case "FROM":
+		fields := strings.Fields(string(rest))
+		for len(fields) > 0 && strings.HasPrefix(fields[0], "--") {
+			fields = fields[1:]
+		}
+		if len(fields) == 0 {
+			return
+		}
+		image := fields[0]
+		for name, value := range args {
+			if strings.Contains(image, "$") && len(image) < 1000 {
+				image = strings.ReplaceAll(strings.ReplaceAll(image, "${"+name+"}", value), "$"+name, value)
+			}
+		}
+		base, known := aliases[image]
+		if !known {
+			base[0], base[1] = imageRuntime(image)
+		}
+		if len(fields) == 3 && strings.EqualFold(fields[1], "as") && len(aliases) < 100 {
+			aliases[fields[2]] = base
+		}
+		f.Runtime, f.RuntimeVersion = base[0], base[1] // "" for the last stage on a bare image
+		f.RuntimeStart = offset + at + bytes.Index(rest, []byte(fields[0]))
+		f.RuntimeEnd = f.RuntimeStart + len(fields[0])
+	case "ENV":
+		f.env(rest, offset+at)
+	}
+}
+
+// env reads ENV: NAME=value pairs, or one name and its value.
+func (f *File) env(rest []byte, offset int) {
+	first := bytes.Fields(rest)
+	if len(first) == 0 {
+		return
+	}
+	if !bytes.Contains(first[0], []byte("=")) {
+		name := string(first[0])
+		at := bytes.Index(rest, first[0]) + len(first[0])
+		value := bytes.TrimSpace(rest[at:])
+		start := offset + at + len(rest[at:]) - len(bytes.TrimLeft(rest[at:], " \t"))
+		f.addVariable(Variable{Name: name, Value: strings.Trim(string(value), `"'`), Literal: literal(string(value)), Start: start, End: min(start+len(value), len(f.Source))})
+		return
+	}
+	for i := 0; i < len(rest); {
+		if rest[i] == ' ' || rest[i] == '\t' || rest[i] == '\n' || rest[i] == '\r' {
+			i++
+			continue
+		}
+		end, quote := i, byte(0)
+		for end < len(rest) {
+			c := rest[end]
+			if quote == 0 && (c == ' ' || c == '\t' || c == '\n' || c == '\r') {
+				break
+			}
+			switch {
+			case c == '\\':
+				end++
+			case quote == 0 && (c == '"' || c == '\''):
+				quote = c
+			case c == quote:
+				quote = 0
+			}
+			end++
+		}
+		end = min(end, len(rest))
+		if at := bytes.IndexByte(rest[i:end], '='); at > 0 {
+			value := string(rest[i+at+1 : end])
+			f.addVariable(Variable{
+				Name: string(rest[i : i+at]), Value: strings.Trim(value, `"'`), Literal: literal(value),
+				Start: offset + i + at + 1, End: offset + end,
+			})
+		}
+		i = end
+	}
+}
+
+// imageRuntime returns the language runtime of an image reference and its version.
+func imageRuntime(image string) (runtime, version string) {
+	image, _, _ = strings.Cut(image, "@")
+	name, tag := image, ""
+	if at := strings.LastIndexByte(image, ':'); at > strings.LastIndexByte(image, '/') {
+		name, tag = image[:at], image[at+1:]
+	}
+	parts := strings.Split(name, "/")
+	base := parts[len(parts)-1]
+	if len(parts) > 1 {
+		if r := images[strings.Join(parts[len(parts)-2:], "/")]; r != "" {
+			return r, tagVersion(tag)
+		}
+	}
+	if rest, ok := strings.CutPrefix(base, "nodejs"); ok && slices.Contains(parts, "distroless") {
+		return "nodejs", tagVersion(rest)
+	}
+	if r := images[base]; r != "" {
+		return r, tagVersion(tag)
+	}
+	return "", ""
+}
+
+func tagVersion(tag string) string {
+	if m := imageVersion.FindStringSubmatch(tag); m != nil {
+		return m[1]
+	}
+	return ""
+}

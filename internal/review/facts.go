@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package review
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"assay/internal/review/configfile"
+	"assay/internal/review/syntax"
+)
+
+// maxNames is the maximum number of services and of SDKs in a summary.
+const maxNames = 100
+
+// facts collects what telemetry the code has.
+type facts struct {
+	traits    trait
+	languages map[syntax.Language]int // files
+	services  map[string]bool
+	sdks      map[string]bool
+}
+
+func (f *facts) add(language syntax.Language, traits trait, services []string, configs []*configfile.File) {
+	if f.languages == nil {
+		f.languages, f.services, f.sdks = map[syntax.Language]int{}, map[string]bool{}, map[string]bool{}
+	}
+	f.traits |= traits
+	if language != syntax.Unknown {
+		f.languages[language]++
+	}
+	for _, s := range services {
+		if len(s) <= 256 && s != "" && len(f.services) < maxNames {
+			f.services[s] = true
+		}
+	}
+	for _, c := range configs {
+		for _, d := range c.Dependencies {
+			if sdk, traits := dependency(d.Name); sdk && len(f.sdks) < maxNames && len(d.Name)+len(d.Version) <= 256 {
+				f.sdks[strings.TrimSpace(d.Name+" "+d.Version)] = true
+				f.traits |= traits
+			}
+		}
+		for _, v := range c.Environment {
+			if v.Name == "JAVA_TOOL_OPTIONS" && strings.Contains(v.Value, "opentelemetry-javaagent") || v.Name == "NODE_OPTIONS" && strings.Contains(v.Value, "auto-instrumentations") {
+				f.traits |= traitOTel | traitAutomatic
+			}
+		}
+	}
+}
+
+// dependency reports whether a dependency is an API, SDK or agent for telemetry, and what it says about the code.
+func dependency(name string) (sdk bool, traits trait) {
+	n := strings.ToLower(name)
+	switch {
+	case strings.Contains(n, "opentelemetry"):
+		traits = traitOTel
+		switch {
+		case strings.Contains(n, "auto-instrumentation") || strings.Contains(n, "javaagent") || n == "opentelemetry-distro":
+			traits |= traitAutomatic
+		case strings.Contains(n, "instrumentation"):
+			traits |= traitLibrary
+			return false, traits
+		}
+		for _, part := range []string{"/api", "-api", "/sdk", "-sdk", "opentelemetry.io/otel", "distro", "javaagent", "auto-instrumentation", "exporter"} {
+			if strings.Contains(n, part) {
+				return true, traits
+			}
+		}
+		return false, traits
+	case slices.ContainsFunc([]string{"opentracing", "opencensus", "jaeger-client", "zipkin", "dd-trace", "ddtrace", "elastic-apm", "newrelic"}, func(s string) bool { return strings.Contains(n, s) }):
+		return true, traitVendor
+	}
+	return false, 0
+}
+
+// serviceNames returns the names of services that a variable gives.
+func serviceNames(v configfile.Variable) []string {
+	switch v.Name {
+	case "OTEL_SERVICE_NAME":
+		return []string{v.Value}
+	case "OTEL_RESOURCE_ATTRIBUTES":
+		for pair := range strings.SplitSeq(v.Value, ",") {
+			if name, ok := strings.CutPrefix(strings.TrimSpace(pair), "service.name="); ok {
+				return []string{name}
+			}
+		}
+	}
+	return nil
+}
+
+// instrumentation returns the summary.
+func (f *facts) instrumentation() Instrumentation {
+	i := Instrumentation{
+		OTelPresent: f.traits&traitOTel != 0, Signals: []string{}, Types: []string{}, Languages: []string{},
+		DetectedSDKs: append([]string{}, slices.Sorted(maps.Keys(f.sdks))...), Services: append([]string{}, slices.Sorted(maps.Keys(f.services))...),
+	}
+	for _, t := range []struct {
+		trait trait
+		name  string
+		list  *[]string
+	}{
+		{traitTraces, "traces", &i.Signals},
+		{traitMetrics, "metrics", &i.Signals},
+		{traitLogs, "logs", &i.Signals},
+		{traitTraces | traitMetrics | traitLogs, "manual", &i.Types},
+		{traitLibrary, "library", &i.Types},
+		{traitAutomatic, "automatic", &i.Types},
+		{traitVendor, "vendor", &i.Types},
+	} {
+		if f.traits&t.trait != 0 {
+			*t.list = append(*t.list, t.name)
+		}
+	}
+	byFiles := slices.SortedFunc(maps.Keys(f.languages), func(a, b syntax.Language) int {
+		return cmp.Or(cmp.Compare(f.languages[b], f.languages[a]), cmp.Compare(a, b))
+	})
+	for _, l := range byFiles {
+		i.Languages = append(i.Languages, l.String())
+	}
+	i.Summary = i.text()
+	return i
+}
+
+var languageNames = map[string]string{"go": "Go", "javascript": "JavaScript", "typescript": "TypeScript", "python": "Python", "java": "Java"}
+
+// text describes the instrumentation in one or two sentences.
+func (i *Instrumentation) text() string {
+	code := "The repository has no code in a language that a review reads."
+	if len(i.Languages) > 0 {
+		names := make([]string, len(i.Languages))
+		for n, l := range i.Languages {
+			names[n] = languageNames[l]
+		}
+		code = "The code is in " + and(names) + "."
+	}
+	switch {
+	case i.OTelPresent && len(i.Signals) > 0:
+		code += fmt.Sprintf(" It uses OpenTelemetry for %s, with %s instrumentation.", and(i.Signals), and(i.Types))
+	case i.OTelPresent:
+		code += " It uses OpenTelemetry."
+	case slices.Contains(i.Types, "vendor"):
+		code += " It uses the client of another telemetry system and not OpenTelemetry."
+	default:
+		code += " It does not use OpenTelemetry."
+	}
+	return code
+}
+
+// and joins words.
+func and(words []string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:len(words)-1], ", ") + " and " + words[len(words)-1]
+}

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fix_test
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"assay/internal/review"
+	"assay/internal/review/check"
+	"assay/internal/review/fix"
+	"assay/internal/review/treesitter"
+)
+
+var parser = sync.OnceValues(func() (*treesitter.Parser, error) { return review.NewParser(context.Background(), "") })
+
+// repository is a directory with files.
+type repository struct {
+	*testing.T
+	dir  string
+	root *os.Root
+}
+
+func newRepository(t *testing.T, files map[string]string) *repository {
+	dir := t.TempDir()
+	for name, text := range files {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o640))
+	}
+	root, err := os.OpenRoot(dir)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, root.Close()) })
+	return &repository{t, dir, root}
+}
+
+func (r *repository) review(only ...string) []review.Finding {
+	r.Helper()
+	p, err := parser()
+	require.NoError(r, err)
+	found, err := review.Run(r.Context(), review.Options{Root: r.dir, Only: only, Parser: p})
+	require.NoError(r, err)
+	require.Empty(r, found.Errors)
+	return found.Findings
+}
+
+func (r *repository) patch(findings []review.Finding) *fix.Patch {
+	r.Helper()
+	p, err := parser()
+	require.NoError(r, err)
+	patch, err := fix.Make(r.Context(), r.root, p, findings)
+	require.NoError(r, err)
+	return patch
+}
+
+func (r *repository) read(name string) string {
+	r.Helper()
+	text, err := r.root.ReadFile(filepath.FromSlash(name))
+	require.NoError(r, err)
+	return string(text)
+}
+
+// TestExamples fixes every example of every check: a finding with a fix is gone afterwards, no other one appears, and
+// a second run changes nothing.
+func TestExamples(t *testing.T) {
+	for _, c := range check.All() {
+		t.Run(c.ID, func(t *testing.T) {
+			t.Parallel()
+			fixed := 0
+			for _, e := range c.Examples {
+				t.Run(e.Name, func(t *testing.T) {
+					r := newRepository(t, e.Files)
+					before := r.review()
+					patch := r.patch(before)
+					require.Empty(t, patch.Left)
+					var diff bytes.Buffer
+					require.NoError(t, patch.Diff(&diff))
+					require.NoError(t, patch.Apply(r.root))
+					after := r.review()
+					expected := map[string]int{} // findings without a fix
+					for _, f := range before {
+						if f.Fixable && f.Check == c.ID {
+							fixed++
+						}
+						if !f.Fixable {
+							expected[f.Check]++
+						}
+					}
+					for _, f := range after {
+						expected[f.Check]--
+						require.GreaterOrEqual(t, expected[f.Check], 0, "%s %s is new or not fixed:\n%s", f.Check, f.Detail.Subject, diff.String())
+					}
+					again := r.patch(after)
+					require.Empty(t, again.Files)
+					requireUntouched(t, patch)
+				})
+			}
+			if c.Fixable {
+				require.NotZero(t, fixed, "no example has a fix")
+			} else {
+				require.Zero(t, fixed)
+			}
+		})
+	}
+}
+
+// requireUntouched requires that git makes the same files of the diff, and that only lines of the diff differ.
+func requireUntouched(t *testing.T, p *fix.Patch) {
+	t.Helper()
+	if len(p.Files) == 0 {
+		return
+	}
+	dir := t.TempDir()
+	var diff bytes.Buffer
+	require.NoError(t, p.Diff(&diff))
+	for _, f := range p.Files {
+		path := filepath.Join(dir, filepath.FromSlash(f.Path))
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, f.Before, 0o644))
+	}
+	cmd := exec.CommandContext(t.Context(), "git", "apply", "--whitespace=nowarn", "-")
+	cmd.Dir, cmd.Stdin = dir, &diff
+	cmd.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir))
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	for _, f := range p.Files {
+		got, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(f.Path)))
+		require.NoError(t, err)
+		require.Equal(t, string(f.After), string(got))
+	}
+}
+
+func finding(path string, edits ...check.Edit) review.Finding {
+	return review.Finding{Fixable: true, Locations: []review.Location{{File: path, Line: 1}}, Detail: &review.Detail{Edits: edits}}
+}
+
+func TestMake(t *testing.T) {
+	edit := func(start, end int, text string) check.Edit { return check.Edit{Start: start, End: end, Text: text} }
+	for name, tt := range map[string]struct {
+		findings []review.Finding
+		want     string
+		left     int
+	}{
+		"two":                           {[]review.Finding{finding("a.txt", edit(6, 9, "TWO")), finding("a.txt", edit(0, 3, "ONE"))}, "ONE + TWO\r\n", 0},
+		"equal edits count once":        {[]review.Finding{finding("a.txt", edit(0, 0, "x")), finding("a.txt", edit(0, 0, "x"), edit(9, 9, "y"))}, "xone + twoy\r\n", 0},
+		"insertions at one place":       {[]review.Finding{finding("a.txt", edit(3, 3, "x")), finding("a.txt", edit(3, 3, "y"))}, "onexy + two\r\n", 0},
+		"an overlap is left, whole":     {[]review.Finding{finding("a.txt", edit(0, 4, "x")), finding("a.txt", edit(3, 5, "y"), edit(9, 9, "z"))}, "x+ two\r\n", 1},
+		"a range beyond the file":       {[]review.Finding{finding("a.txt", edit(9, 12, "x"))}, "", 1},
+		"a reversed range":              {[]review.Finding{finding("a.txt", edit(5, 2, "x"))}, "", 1},
+		"a source that no longer reads": {[]review.Finding{finding("a.go", edit(0, 7, "x"))}, "", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRepository(t, map[string]string{"a.txt": "one + two\r\n", "a.go": "package a\n"})
+			p := r.patch(tt.findings)
+			require.Len(t, p.Left, tt.left)
+			if tt.want == "" {
+				require.Empty(t, p.Files)
+				return
+			}
+			require.Equal(t, tt.want, string(p.Files[0].After))
+			require.NoError(t, p.Apply(r.root))
+			require.Equal(t, tt.want, r.read("a.txt"))
+			info, err := r.root.Stat("a.txt")
+			require.NoError(t, err)
+			require.EqualValues(t, 0o640, info.Mode().Perm())
+		})
+	}
+}
+
+func TestApplyRefuses(t *testing.T) {
+	r := newRepository(t, map[string]string{"a.txt": "one\n", "b.txt": "two\n"})
+	p := r.patch([]review.Finding{finding("a.txt", check.Edit{End: 3, Text: "1"})})
+	require.NoError(t, os.WriteFile(filepath.Join(r.dir, "a.txt"), []byte("new\n"), 0o600))
+	require.ErrorContains(t, p.Apply(r.root), "changed meanwhile")
+	require.Equal(t, "new\n", r.read("a.txt"))
+
+	require.NoError(t, os.Remove(filepath.Join(r.dir, "a.txt")))
+	require.NoError(t, os.Symlink("b.txt", filepath.Join(r.dir, "a.txt")))
+	require.Error(t, p.Apply(r.root))
+	require.Equal(t, "two\n", r.read("b.txt"))
+	entries, err := os.ReadDir(r.dir)
+	require.NoError(t, err)
+	require.Len(t, entries, 2, "no temporary file stays")
+
+	parsers, err := parser()
+	require.NoError(t, err)
+	_, err = fix.Make(t.Context(), r.root, parsers, []review.Finding{finding("../" + strings.Repeat("x", 9))})
+	require.Error(t, err)
+}
+
+var update = flag.Bool("update", false, "rewrite testdata")
+
+// TestLanguages fixes files with the mistakes of every check in several languages.
+func TestLanguages(t *testing.T) {
+	files, err := filepath.Glob("../check/testdata/[Oo]rder.*")
+	require.NoError(t, err)
+	files = append(files, "testdata/order.go.txt", "testdata/quotes.js.txt")
+	for _, path := range files {
+		name := strings.TrimSuffix(filepath.Base(path), ".txt")
+		t.Run(name, func(t *testing.T) {
+			source, err := os.ReadFile(path)
+			require.NoError(t, err)
+			r := newRepository(t, map[string]string{"shop/" + name: string(source)})
+			before := r.review()
+			patch := r.patch(before)
+			require.Empty(t, patch.Left)
+			require.Len(t, patch.Files, 1)
+			requireUntouched(t, patch)
+			require.NoError(t, patch.Apply(r.root))
+			golden := filepath.Join("testdata", name+".fixed")
+			if *update {
+				require.NoError(t, os.WriteFile(golden, patch.Files[0].After, 0o644))
+			}
+			want, err := os.ReadFile(golden)
+			require.NoError(t, err)
+			require.Equal(t, string(want), string(patch.Files[0].After))
+			left := map[string]int{}
+			for _, f := range before {
+				if !f.Fixable {
+					left[f.Check]++
+				}
+			}
+			after := r.review()
+			for _, f := range after {
+				left[f.Check]--
+				require.False(t, f.Fixable, "%s:%d is not fixed", f.Check, f.Locations[0].Line)
+			}
+			for id, n := range left {
+				require.Zero(t, n, id)
+			}
+		})
+	}
+}
+
+// A variable that only the removed attributes of several findings use would not compile.
+func TestGoVariablesStayUsed(t *testing.T) {
+	r := newRepository(t, map[string]string{"a.go": `package a
+
+import (
+	"context"
+	"flag"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+)
+
+func f(ctx context.Context, user *User) {
+	_, span := otel.Tracer("a").Start(ctx, "f")
+	defer span.End()
+	email := user.Email
+	span.SetAttributes(attribute.String("user.email", email))
+	span.SetAttributes(attribute.String("enduser.email", email))
+}
+`})
+	patch := r.patch(r.review("sensitive-attribute"))
+	require.Empty(t, patch.Files)
+	require.Len(t, patch.Left, 2)
+}

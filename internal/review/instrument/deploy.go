@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package instrument
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"assay/internal/review/configfile"
+)
+
+// variable is an environment variable of a deployment file.
+type variable struct {
+	name, value string
+	field       string // of the pod that gives the value instead, for Kubernetes
+}
+
+// environment is the variable with which a Compose file names its environment.
+const environment = "deployment.environment.name=${DEPLOYMENT_ENVIRONMENT:-development}"
+
+// deployments adds the variables of the service to Compose files and Kubernetes objects. more are those that the language
+// needs besides.
+func (s *service) deployments(more ...variable) {
+	for _, f := range s.configs {
+		for _, deployed := range f.Services {
+			switch f.Kind {
+			case configfile.Compose:
+				if deployed.Image != "" || !s.builds(deployed.Build) {
+					continue
+				}
+				s.variables(f, deployed.Name, child(configfile.Get(f.YAML, "services"), deployed.Name), "environment", append([]variable{
+					{name: "OTEL_SERVICE_NAME", value: deployed.Name},
+					{name: "OTEL_RESOURCE_ATTRIBUTES", value: environment},
+					{name: "OTEL_EXPORTER_OTLP_ENDPOINT", value: "${OTEL_EXPORTER_OTLP_ENDPOINT:-http://host.docker.internal:4318}"},
+				}, more...))
+			case configfile.Kubernetes:
+				if container := s.container(f, deployed); container != nil {
+					s.variables(f, deployed.Name, container, "env", append([]variable{
+						{name: "OTEL_SERVICE_NAME", value: s.name},
+						{name: "OTEL_POD_UID", field: "metadata.uid"}, // before the variable that refers to it
+						{name: "OTEL_RESOURCE_ATTRIBUTES", value: "k8s.pod.uid=$(OTEL_POD_UID)"},
+					}, more...))
+					s.leave(f.Path, lineOf(f.Source, deployed.Start), "Add `deployment.environment.name` to `OTEL_RESOURCE_ATTRIBUTES`, and set `OTEL_EXPORTER_OTLP_ENDPOINT` to the address of your Collector: no file of the repository says which they are")
+				}
+			}
+		}
+	}
+}
+
+// builds reports whether a directory that an image is built from is that of the service.
+func (s *service) builds(dir string) bool { return dir == s.dir || dir != "" && s.alone() }
+
+// alone reports whether the service is the only one of the repository.
+func (s *service) alone() bool {
+	for _, f := range s.configs {
+		if f.Kind == configfile.Manifest && path.Dir(f.Path) != s.dir {
+			return false
+		}
+	}
+	return true
+}
+
+// container returns the container of a workload that runs an image named like the service, or nil.
+func (s *service) container(f *configfile.File, deployed configfile.Service) *yaml.Node {
+	image, _, _ := strings.Cut(path.Base(deployed.Image), ":")
+	image, _, _ = strings.Cut(image, "@")
+	if image != s.name && image != path.Base(s.dir) {
+		return nil
+	}
+	for _, pod := range []*yaml.Node{configfile.Get(f.YAML, "spec", "template", "spec"), configfile.Get(f.YAML, "spec", "jobTemplate", "spec", "template", "spec")} {
+		for _, c := range configfile.Items(configfile.Get(pod, "containers")) {
+			if configfile.Text(configfile.Get(c, "image")) == deployed.Image {
+				return c
+			}
+		}
+	}
+	return nil
+}
+
+// variables adds the variables that a container does not have yet.
+func (s *service) variables(f *configfile.File, name string, container *yaml.Node, key string, add []variable) {
+	add = slices.DeleteFunc(add, func(v variable) bool {
+		return slices.ContainsFunc(f.Environment, func(e configfile.Variable) bool {
+			return e.Name == v.name && e.Service == name
+		})
+	})
+	if container != nil && container.Kind == yaml.AliasNode {
+		s.leave(f.Path, container.Line, "Set "+listOf(add)+": the service is an alias of another one")
+		return
+	}
+	if len(add) == 0 || container == nil || container.Kind != yaml.MappingNode || len(container.Content) == 0 {
+		return
+	}
+	line := container.Line
+	if container.Style&yaml.FlowStyle != 0 {
+		s.leave(f.Path, line, "Set "+listOf(add)+": the file writes the service on one line")
+		return
+	}
+	first, env := container.Content[0], (*yaml.Node)(nil)
+	for i := 0; i+1 < len(container.Content); i += 2 {
+		switch name, value := container.Content[i], container.Content[i+1]; {
+		case name.Tag == "!!merge" || container.Anchor != "" || name.Value == key && (value.Kind == yaml.AliasNode || value.Anchor != ""):
+			s.leave(f.Path, name.Line, "Set "+listOf(add)+": the file shares variables between services")
+			return
+		case name.Value == key:
+			env = value
+		}
+	}
+	entries := kubernetesEntry
+	if f.Kind == configfile.Compose {
+		entries = mappingEntry
+	}
+	at := first
+	var lines []string
+	switch {
+	case env == nil:
+		lines = append([]string{key + ":"}, indented(entries(add))...)
+	case env.Style&yaml.FlowStyle != 0 || len(env.Content) == 0:
+		s.leave(f.Path, env.Line, "Set "+listOf(add)+": the file writes the variables on one line")
+		return
+	default:
+		if env.Kind == yaml.SequenceNode && f.Kind == configfile.Compose {
+			entries = listEntry
+		}
+		at = env.Content[0]
+		lines = entries(add)
+	}
+	start, _ := f.Range(at)
+	if env != nil && env.Kind == yaml.SequenceNode {
+		item := start
+		if start = bytes.LastIndexByte(f.Source[:start], '-'); start < 0 || bytes.Contains(f.Source[start:item], []byte("\n")) {
+			return
+		}
+	}
+	s.insert(f.Path, f.Source, start, lines, newline(f.Source)+column(f, at))
+	for _, v := range add {
+		if v.name == "OTEL_SERVICE_NAME" {
+			name = v.value
+		}
+	}
+	s.did(f.Path, lineOf(f.Source, start), "Name the service `"+name+"` by "+listOf(add))
+}
+
+// child returns the value of a key as it is written: an alias is not resolved.
+func child(n *yaml.Node, key string) *yaml.Node {
+	n = configfile.Resolve(n)
+	if n == nil || n.Kind != yaml.MappingNode {
+		return nil
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == key {
+			return n.Content[i+1]
+		}
+	}
+	return nil
+}
+
+func indented(lines []string) []string {
+	for i := range lines {
+		lines[i] = "  " + lines[i]
+	}
+	return lines
+}
+
+// column returns the white space that stands before a node, the dash of a list item counted as such.
+func column(f *configfile.File, n *yaml.Node) string {
+	start, _ := f.Range(n)
+	return strings.Repeat(" ", start-bytes.LastIndexByte(f.Source[:start], '\n')-1)
+}
+
+func listOf(variables []variable) string {
+	var names []string
+	for _, v := range variables {
+		if v.field == "" {
+			names = append(names, "`"+v.name+"`")
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+func mappingEntry(variables []variable) (lines []string) {
+	for _, v := range variables {
+		lines = append(lines, v.name+": "+strconv.Quote(v.value))
+	}
+	return lines
+}
+
+func listEntry(variables []variable) (lines []string) {
+	for _, v := range variables {
+		lines = append(lines, "- "+strconv.Quote(v.name+"="+v.value))
+	}
+	return lines
+}
+
+func kubernetesEntry(variables []variable) (lines []string) {
+	for _, v := range variables {
+		lines = append(lines, "- name: "+v.name)
+		if v.field != "" {
+			lines = append(lines, "  valueFrom:", "    fieldRef:", "      fieldPath: "+v.field)
+		} else {
+			lines = append(lines, "  value: "+strconv.Quote(v.value))
+		}
+	}
+	return lines
+}
+
+// dockerfiles returns the files that build an image of the service.
+func (s *service) dockerfiles(runtime string) []*configfile.File {
+	var all []*configfile.File
+	for _, f := range s.configs {
+		if f.Kind == configfile.Dockerfile && (f.Runtime == runtime || f.Runtime == "") && (path.Dir(f.Path) == s.dir || s.alone()) {
+			all = append(all, f)
+		}
+	}
+	return all
+}
+
+// instruction is an instruction of a Dockerfile.
+type instruction struct {
+	keyword    string
+	start, end int // without the end of its last line
+	words      []word
+	exec       bool // the words are those of a JSON array
+}
+
+// word is an argument with its range, without quotes.
+type word struct {
+	text       string
+	start, end int
+}
+
+var dockerKeyword = regexp.MustCompile(`^[ \t]*([A-Za-z]+)[ \t]+`)
+
+// lastStage returns the instructions of the last stage of a Dockerfile. It returns false if the file has parts that it
+// cannot tell apart.
+func lastStage(f *configfile.File) ([]instruction, bool) {
+	if bytes.Contains(f.Source, []byte("<<")) || bytes.Contains(f.Source, []byte("escape=`")) {
+		return nil, false
+	}
+	var all []instruction
+	offset := 0
+	continued := false
+	for line := range bytes.Lines(f.Source) {
+		start := offset
+		offset += len(line)
+		text := bytes.TrimRight(line, " \t\r\n")
+		trimmed := bytes.TrimLeft(text, " \t")
+		if len(trimmed) == 0 || trimmed[0] == '#' {
+			continue
+		}
+		if continued {
+			all[len(all)-1].end = start + len(text)
+		} else {
+			m := dockerKeyword.FindSubmatchIndex(text)
+			if m == nil {
+				return nil, false
+			}
+			i := instruction{keyword: strings.ToUpper(string(text[m[2]:m[3]])), start: start + m[2], end: start + len(text)}
+			if i.keyword == "FROM" {
+				all = all[:0]
+			}
+			all = append(all, i)
+		}
+		continued = text[len(text)-1] == '\\'
+	}
+	for n := range all {
+		all[n].read(f.Source)
+	}
+	return all, len(all) > 0 && all[0].keyword == "FROM"
+}
+
+// read finds the words of an instruction.
+func (i *instruction) read(source []byte) {
+	text := source[i.start+len(i.keyword) : i.end]
+	base := i.start + len(i.keyword)
+	var list []string
+	if trimmed := bytes.TrimSpace(text); len(trimmed) > 0 && trimmed[0] == '[' && json.Unmarshal(trimmed, &list) == nil {
+		i.exec = true
+		at := 0
+		for _, w := range list {
+			quoted, err := json.Marshal(w)
+			from := bytes.Index(text[at:], quoted)
+			if err != nil || from < 0 {
+				i.words = nil // written with escapes
+				return
+			}
+			from += at
+			at = from + len(quoted)
+			i.words = append(i.words, word{text: w, start: base + from + 1, end: base + at - 1})
+		}
+		return
+	}
+	for at := 0; at < len(text); {
+		n := bytes.IndexFunc(text[at:], func(r rune) bool { return r != ' ' && r != '\t' && r != '\\' && r != '\n' && r != '\r' })
+		if n < 0 {
+			return
+		}
+		at += n
+		end := bytes.IndexAny(text[at:], " \t\n\r")
+		if end < 0 {
+			end = len(text) - at
+		}
+		i.words = append(i.words, word{text: string(text[at : at+end]), start: base + at, end: base + at + end})
+		at += end
+	}
+}
+
+// command returns the instruction of a stage that starts the program, whose first word is one of the names.
+func command(stage []instruction, names ...string) *instruction {
+	var found *instruction
+	for n := range stage {
+		i := &stage[n]
+		if (i.keyword == "CMD" || i.keyword == "ENTRYPOINT") && len(i.words) > 0 && slices.Contains(names, path.Base(i.words[0].text)) {
+			found = i
+		}
+	}
+	return found
+}
+
+// before inserts lines before the instruction that starts the program of an image. It returns false if there is none.
+func (s *service) before(f *configfile.File, stage []instruction, lines ...string) (line int, ok bool) {
+	for _, i := range stage {
+		if i.keyword == "CMD" || i.keyword == "ENTRYPOINT" {
+			s.insert(f.Path, f.Source, i.start, lines, newline(f.Source))
+			return lineOf(f.Source, i.start), true
+		}
+	}
+	s.leave(f.Path, 0, fmt.Sprintf("Add to the image what starts the program: `%s`: no CMD or ENTRYPOINT was found", strings.Join(lines, " ")))
+	return 0, false
+}
+
+// stageOf returns the last stage of a Dockerfile, or leaves the file.
+func (s *service) stageOf(f *configfile.File) ([]instruction, bool) {
+	stage, ok := lastStage(f)
+	if !ok {
+		s.leave(f.Path, 0, "The Dockerfile is left: it has parts that are not read, such as here-documents")
+	}
+	return stage, ok
+}
+
+// mentions reports whether a file of a deployment has a text already.
+func mentions(f *configfile.File, text string) bool { return bytes.Contains(f.Source, []byte(text)) }

@@ -1,0 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package instrument adds OpenTelemetry to the services of a repository: dependencies, the setup of the SDK or of automatic
+// instrumentation, and the variables that name a service where it is deployed.
+package instrument

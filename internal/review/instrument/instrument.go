@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package instrument
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/aymanbagabas/go-udiff"
+
+	"assay"
+	"assay/internal/review/configfile"
+	"assay/internal/review/patch"
+	"assay/internal/review/treesitter"
+)
+
+// Kind says how much to add.
+type Kind string
+
+// The kinds of instrumentation.
+const (
+	// Minimum adds what needs no change of the application's logic: automatic instrumentation, the setup of the SDK,
+	// and the attributes of the resource.
+	Minimum Kind = "minimum"
+	// General adds instrumentation of servers and clients in the code as well, where nothing does that automatically.
+	General Kind = "general"
+)
+
+// Limits of a change.
+const (
+	maxConfigBytes = 16 << 20 // of manifests and deployment files
+	maxProjects    = 200
+	maxSteps       = 2_000
+)
+
+// Make returns the patch that instruments the services of a repository, with a step for each part of it and for what it
+// leaves to people. The files are those that a review reads, sorted. What is there is not added again: a patch for a
+// repository with the patch is empty.
+//
+// The error has the code assay.CodeUnprocessable if the repository has no service that can be instrumented.
+func Make(ctx context.Context, root *os.Root, parser *treesitter.Parser, files []string, kind Kind) (*patch.Patch, error) {
+	p := &plan{ctx: ctx, root: root, parser: parser, kind: kind, paths: files, files: map[string]*patch.File{}}
+	if err := p.read(); err != nil {
+		return nil, err
+	}
+	services := 0
+	for _, s := range p.services() {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		instrumented, err := s.instrument()
+		if err != nil {
+			return nil, err
+		}
+		if instrumented {
+			services++
+		}
+	}
+	if services == 0 && len(p.patch.Steps) == 0 {
+		return nil, assay.Errorf(assay.CodeUnprocessable, "no manifest of this repository describes a service in Go, JavaScript, Python or Java")
+	}
+	return p.finish()
+}
+
+// plan is a patch that is being made.
+type plan struct {
+	ctx     context.Context
+	root    *os.Root
+	parser  *treesitter.Parser
+	kind    Kind
+	paths   []string
+	configs []*configfile.File
+	modules map[string][]string // see goFiles
+	files   map[string]*patch.File
+	patch   patch.Patch
+}
+
+// service is a directory with a manifest.
+type service struct {
+	*plan
+	dir       string
+	name      string
+	manifests []*configfile.File
+}
+
+// read reads manifests and deployment files.
+func (p *plan) read() error {
+	size := 0
+	for _, name := range p.paths {
+		if err := p.ctx.Err(); err != nil {
+			return err
+		}
+		if !configfile.Candidate(name) {
+			continue
+		}
+		text, err := patch.Read(p.root, name)
+		if err != nil {
+			continue // a review says so
+		}
+		if size += len(text); size > maxConfigBytes {
+			return assay.Errorf(assay.CodeUnprocessable, "the manifests and deployment files have more than %d bytes", maxConfigBytes)
+		}
+		if found, err := configfile.Parse(name, text); err == nil {
+			p.configs = append(p.configs, found...)
+		}
+	}
+	return nil
+}
+
+// services returns the directories with manifests of the languages, in the order of their paths.
+func (p *plan) services() []*service {
+	var all []*service
+	byDir := map[string]*service{}
+	for _, f := range p.configs {
+		if f.Kind != configfile.Manifest || !slices.Contains([]string{configfile.Go, configfile.NPM, configfile.PyPI, configfile.Maven}, f.Ecosystem) {
+			continue
+		}
+		dir := path.Dir(f.Path)
+		s := byDir[dir]
+		if s == nil {
+			if len(all) == maxProjects {
+				p.leave("", 0, fmt.Sprintf("More than %d directories have a manifest: the others are left", maxProjects))
+				break
+			}
+			s = &service{plan: p, dir: dir, name: serviceName(f)}
+			byDir[dir] = s
+			all = append(all, s)
+		}
+		s.manifests = append(s.manifests, f)
+	}
+	return all
+}
+
+// names are where manifests name their project.
+var names = map[string]*regexp.Regexp{
+	"go.mod":         regexp.MustCompile(`(?m)^module\s+"?[^\s"]*?([^\s"/]+)(?:/v\d+)?"?\s*$`),
+	"package.json":   regexp.MustCompile(`"name"\s*:\s*"(?:@[^/"]+/)?([^"/]+)"`),
+	"pyproject.toml": regexp.MustCompile(`(?m)^name\s*=\s*["']([^"']+)["']`),
+	"setup.cfg":      regexp.MustCompile(`(?m)^name\s*=\s*(\S+)`),
+	"pom.xml":        regexp.MustCompile(`(?s)^(?:<parent>.*?</parent>|.)*?<artifactId>\s*([^<\s]+)`),
+}
+
+// plainName is what a name has to be to stand in a deployment file.
+var plainName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
+
+// serviceName returns the name of the service: that of the project, or of its directory.
+func serviceName(f *configfile.File) string {
+	if r := names[path.Base(f.Path)]; r != nil {
+		if m := r.FindSubmatch(f.Source); m != nil && plainName.Match(m[1]) {
+			return string(m[1])
+		}
+	}
+	if name := path.Base(path.Dir(f.Path)); plainName.MatchString(name) {
+		return name
+	}
+	return "service"
+}
+
+// instrument instruments a service and reports whether there is one.
+func (s *service) instrument() (bool, error) {
+	switch m := s.manifests[0]; m.Ecosystem {
+	case configfile.Go:
+		return s.golang(m)
+	case configfile.NPM:
+		return s.npm(m)
+	case configfile.PyPI:
+		return s.python()
+	default:
+		return s.java()
+	}
+}
+
+// has reports whether a manifest names a dependency with one of the prefixes.
+func (s *service) has(prefixes ...string) (name string, ok bool) {
+	for _, m := range s.manifests {
+		for _, d := range m.Dependencies {
+			if slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(d.Name, p) }) {
+				return d.Name, true
+			}
+		}
+	}
+	return "", false
+}
+
+// file returns a file that is changed.
+func (p *plan) file(name string, source []byte) *patch.File {
+	f := p.files[name]
+	if f == nil {
+		f = &patch.File{Path: name, Before: source}
+		p.files[name] = f
+	}
+	return f
+}
+
+// edit replaces a range of a file.
+func (p *plan) edit(name string, source []byte, start, end int, text string) {
+	f := p.file(name, source)
+	if e := (udiff.Edit{Start: start, End: end, New: text}); !slices.Contains(f.Edits, e) {
+		f.Edits = append(f.Edits, e)
+	}
+}
+
+// insert inserts lines before what starts at an offset: lines of their own if it starts its line, otherwise what joins them.
+func (p *plan) insert(name string, source []byte, at int, lines []string, join string) {
+	indent, alone := indentOf(source, at)
+	end := newline(source)
+	if alone {
+		at -= len(indent)
+		p.edit(name, source, at, at, indent+strings.Join(lines, end+indent)+end)
+		return
+	}
+	p.edit(name, source, at, at, strings.Join(lines, join)+join)
+}
+
+// did and leave note a part of the change, and what is left to people.
+func (p *plan) did(name string, line int, text string) {
+	p.step(patch.Step{File: name, Line: line, Text: text})
+}
+
+func (p *plan) leave(name string, line int, text string) {
+	p.step(patch.Step{File: name, Line: line, Text: text, Open: true})
+}
+
+func (p *plan) step(s patch.Step) {
+	if len(p.patch.Steps) < maxSteps && !slices.Contains(p.patch.Steps, s) {
+		p.patch.Steps = append(p.patch.Steps, s)
+	}
+}
+
+// finish applies the edits. A file that would no longer parse is left.
+func (p *plan) finish() (*patch.Patch, error) {
+	for _, f := range p.files {
+		if !f.Created {
+			if err := f.Apply(); err != nil {
+				return nil, err
+			}
+			if bytes.Equal(f.Before, f.After) {
+				continue
+			}
+			if !patch.Parses(p.ctx, p.parser, f.Path, f.After) && patch.Parses(p.ctx, p.parser, f.Path, f.Before) {
+				p.patch.Steps = slices.DeleteFunc(p.patch.Steps, func(s patch.Step) bool { return s.File == f.Path && !s.Open })
+				p.leave(f.Path, 0, "The file is left: it would no longer parse")
+				continue
+			}
+		}
+		p.patch.Files = append(p.patch.Files, *f)
+	}
+	p.patch.Sort()
+	return &p.patch, nil
+}
+
+// exists reports whether a file stands in the directory of the service.
+func (s *service) exists(name string) bool {
+	_, err := s.root.Lstat(path.Join(s.dir, name))
+	return err == nil
+}
+
+// lineOf returns the line of an offset, from 1.
+func lineOf(source []byte, offset int) int { return bytes.Count(source[:offset], []byte{'\n'}) + 1 }
+
+// indentOf returns the white space before an offset on its line, and whether there is nothing else.
+func indentOf(source []byte, offset int) (string, bool) {
+	line := source[bytes.LastIndexByte(source[:offset], '\n')+1 : offset]
+	return string(line), len(bytes.TrimLeft(line, " \t")) == 0
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package instrument_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"go/format"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/mod/modfile"
+
+	"assay"
+	"assay/internal/review"
+	"assay/internal/review/instrument"
+	"assay/internal/review/patch"
+	"assay/internal/review/treesitter"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+func newParser(t testing.TB) *treesitter.Parser {
+	parser, err := review.NewParser(t.Context(), "")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, parser.Close(context.Background())) })
+	return parser
+}
+
+// makePatch returns the patch for a directory.
+func makePatch(t testing.TB, parser *treesitter.Parser, dir string, kind instrument.Kind) (*patch.Patch, *os.Root, error) {
+	root, err := os.OpenRoot(dir)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, root.Close()) })
+	files, err := review.ListFiles(t.Context(), root, nil, false)
+	require.NoError(t, err)
+	p, err := instrument.Make(t.Context(), root, parser, files, kind)
+	return p, root, err
+}
+
+// TestMake compares the patches for the directories in testdata, and makes them a second time, which changes nothing.
+func TestMake(t *testing.T) {
+	parser := newParser(t)
+	for _, name := range []string{"services", "modules", "kubernetes", "shared"} {
+		for _, kind := range []instrument.Kind{instrument.Minimum, instrument.General} {
+			t.Run(name+"/"+string(kind), func(t *testing.T) {
+				dir := filepath.Join(t.TempDir(), name)
+				require.NoError(t, os.CopyFS(dir, os.DirFS(filepath.Join("testdata", name))))
+				p, root, err := makePatch(t, parser, dir, kind)
+				require.NoError(t, err)
+				var got strings.Builder
+				for _, s := range p.Steps {
+					fmt.Fprintf(&got, "%s %s:%d %s\n", map[bool]string{false: "did ", true: "left"}[s.Open], s.File, s.Line, s.Text)
+				}
+				got.WriteString("\n")
+				require.NoError(t, p.Diff(&got))
+				golden := filepath.Join("testdata", name+"."+string(kind)+".golden")
+				if *update {
+					require.NoError(t, os.WriteFile(golden, []byte(got.String()), 0o600))
+				}
+				want, err := os.ReadFile(golden)
+				require.NoError(t, err)
+				require.Equal(t, string(want), got.String())
+
+				require.NoError(t, p.Apply(root))
+				for _, f := range p.Files {
+					if filepath.Ext(f.Path) == ".go" {
+						formatted, err := format.Source(f.After)
+						require.NoError(t, err)
+						require.Equal(t, string(formatted), string(f.After))
+					}
+				}
+				again, _, err := makePatch(t, parser, dir, kind)
+				require.NoError(t, err)
+				require.Empty(t, again.Files)
+			})
+		}
+	}
+}
+
+// TestMakeNothing: a repository without a service is an error that says so.
+func TestMakeNothing(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "package.json"), []byte(`{"name":"lib","dependencies":{"lodash":"4"}}`), 0o600))
+	_, _, err := makePatch(t, newParser(t), dir, instrument.Minimum)
+	require.Equal(t, assay.CodeUnprocessable, assay.ErrorCode(err))
+}
+
+// TestGoVersions: the modules that this program has itself are added in the same versions.
+func TestGoVersions(t *testing.T) {
+	text, err := os.ReadFile("../../../go.mod")
+	require.NoError(t, err)
+	mod, err := modfile.Parse("go.mod", text, nil)
+	require.NoError(t, err)
+	own := map[string]string{}
+	for _, r := range mod.Require {
+		own[r.Mod.Path] = r.Mod.Version
+	}
+	dir := t.TempDir()
+	require.NoError(t, os.CopyFS(dir, os.DirFS("testdata/services/api")))
+	p, _, err := makePatch(t, newParser(t), dir, instrument.General)
+	require.NoError(t, err)
+	compared := 0
+	for _, f := range p.Files {
+		if f.Path != "go.mod" {
+			continue
+		}
+		mod, err := modfile.Parse("go.mod", f.After, nil)
+		require.NoError(t, err)
+		for _, r := range mod.Require {
+			if v := own[r.Mod.Path]; v != "" && strings.HasPrefix(r.Mod.Path, "go.opentelemetry.io/") {
+				require.Equal(t, v, r.Mod.Version, r.Mod.Path)
+				compared++
+			}
+		}
+	}
+	require.GreaterOrEqual(t, compared, 6)
+}
+
+// FuzzMake changes hostile manifests and deployment files without a panic, and what parsed before parses afterwards.
+func FuzzMake(f *testing.F) {
+	for _, name := range []string{"services/web/package.json", "services/web/Dockerfile", "services/jobs/requirements.txt", "modules/poetry/pyproject.toml", "modules/pep621/pyproject.toml", "services/compose.yaml", "kubernetes/deployment.yaml", "kubernetes/go.mod", "kubernetes/main.go"} {
+		text, err := os.ReadFile(filepath.Join("testdata", filepath.FromSlash(name)))
+		require.NoError(f, err)
+		f.Add(filepath.Base(name), text)
+	}
+	parser := newParser(f)
+	f.Fuzz(func(t *testing.T, name string, text []byte) {
+		if name != filepath.Base(name) || name == "." || name == ".." || strings.ContainsAny(name, "/\\\x00") || len(name) > 100 || len(text) > 64<<10 {
+			return
+		}
+		dir := t.TempDir()
+		require.NoError(t, os.CopyFS(dir, os.DirFS("testdata/services/web")))
+		if os.WriteFile(filepath.Join(dir, name), text, 0o600) != nil {
+			return
+		}
+		p, root, err := makePatch(t, parser, dir, instrument.General)
+		if err != nil {
+			require.Equal(t, assay.CodeUnprocessable, assay.ErrorCode(err))
+			return
+		}
+		for _, f := range p.Files {
+			if !f.Created && patch.Parses(t.Context(), parser, f.Path, f.Before) {
+				require.True(t, patch.Parses(t.Context(), parser, f.Path, f.After), f.Path)
+			}
+		}
+		require.NoError(t, p.Apply(root))
+	})
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package instrument
+
+import (
+	"path"
+	"strings"
+)
+
+const (
+	javaAgentFile = "/opt/opentelemetry/opentelemetry-javaagent.jar"
+	javaAgentURL  = "https://github.com/open-telemetry/opentelemetry-java-instrumentation/releases/download/v" + javaAgent + "/opentelemetry-javaagent.jar"
+)
+
+// javaServers are the artifacts by which a service is recognized.
+var javaServers = []string{
+	"org.springframework.boot:", "io.quarkus:", "io.micronaut:", "io.dropwizard:", "io.vertx:", "io.javalin:", "com.sparkjava:", "org.eclipse.jetty:", "org.apache.tomcat.embed:",
+	"io.undertow:", "io.helidon.", "io.ktor:", "io.grpc:", "com.linecorp.armeria:", "org.apache.kafka:", "com.rabbitmq:", "org.springframework:",
+}
+
+var javaSDKs = []string{
+	"io.opentelemetry:opentelemetry-sdk", "io.opentelemetry.instrumentation:opentelemetry-spring-boot", "io.quarkus:quarkus-opentelemetry", "io.micrometer:micrometer-tracing-bridge-otel",
+	"io.micronaut.tracing:", "com.datadoghq:dd-java-agent", "com.datadoghq:dd-trace", "co.elastic.apm:", "com.newrelic.agent.java:",
+}
+
+// java instruments a service in Java by the agent in its image.
+func (s *service) java() (bool, error) {
+	m := s.manifests[0]
+	if _, server := s.has(javaServers...); !server {
+		return false, nil
+	}
+	if found, ok := s.has(javaSDKs...); ok {
+		s.leave(m.Path, 0, "Nothing is added to the program: `"+found+"` sets up telemetry")
+		return true, nil
+	}
+	started := false
+	for _, f := range s.dockerfiles("jvm") {
+		if mentions(f, "-javaagent:") {
+			started = true
+			continue
+		}
+		stage, ok := s.stageOf(f)
+		if !ok {
+			continue
+		}
+		line, ok := s.before(f, stage,
+			"ADD --chmod=0644 "+javaAgentURL+" "+javaAgentFile,
+			"ENV OTEL_SERVICE_NAME="+quoteDocker(s.name)+" \\", "    JAVA_TOOL_OPTIONS="+quoteDocker("-javaagent:"+javaAgentFile))
+		if ok {
+			s.did(f.Path, line, "Add the Java agent "+javaAgent+" to the image and start it with the program")
+			started = true
+		}
+	}
+	if !started {
+		s.leave(m.Path, 0, "Start the program with `-javaagent:"+path.Base(javaAgentFile)+"`, from "+strings.TrimSuffix(javaAgentURL, "/"+path.Base(javaAgentURL))+": no Dockerfile that starts it was found")
+	}
+	s.deployments()
+	return true, nil
+}

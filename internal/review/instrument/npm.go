@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package instrument
+
+import (
+	"bytes"
+	"encoding/json"
+	"path"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"assay/internal/review/configfile"
+)
+
+const (
+	nodePackage = "@opentelemetry/auto-instrumentations-node"
+	nodeRequire = "--require " + nodePackage + "/register"
+	// nodeLoader lets instrumentation see what ES modules import.
+	nodeLoader = "--experimental-loader=@opentelemetry/instrumentation/hook.mjs "
+)
+
+// nodeServers are the packages by which a service of Node.js is recognized.
+var nodeServers = []string{
+	"express", "fastify", "koa", "@hapi/hapi", "@nestjs/core", "restify", "connect", "polka", "hono", "@grpc/grpc-js", "socket.io", "ws", "apollo-server", "@apollo/server",
+	"kafkajs", "amqplib", "bull", "bullmq", "@aws-sdk/client-sqs", "pg", "mysql2", "mongodb", "mongoose", "redis", "ioredis",
+}
+
+// nodeSDKs set up an SDK. With one of them nothing is added.
+var nodeSDKs = []string{
+	nodePackage, "@opentelemetry/sdk-node", "@opentelemetry/sdk-trace-node", "@splunk/otel", "@vercel/otel", "@elastic/opentelemetry-node", "@honeycombio/opentelemetry-node",
+	"@azure/monitor-opentelemetry", "dd-trace", "elastic-apm-node", "newrelic", "@sentry/node",
+}
+
+// startNode is the command of a script that starts Node.js.
+var startNode = regexp.MustCompile(`^((?:[A-Z][A-Z0-9_]*=\S+ )*)node (.*)$`)
+
+// npm instruments a service of Node.js.
+func (s *service) npm(m *configfile.File) (bool, error) {
+	var manifest struct {
+		Type    string
+		Scripts map[string]string
+	}
+	if err := json.Unmarshal(m.Source, &manifest); err != nil {
+		s.leave(m.Path, 0, "The project is left: the manifest has members of types that npm rejects")
+		return true, nil //nolint:nilerr // the other services go on
+	}
+	start := startNode.FindStringSubmatch(manifest.Scripts["start"])
+	if _, server := s.has(nodeServers...); !server && start == nil {
+		return false, nil
+	}
+	if found, ok := s.has("next", "nuxt", "react-scripts", "@angular/core", "electron"); ok {
+		s.leave(m.Path, 0, "The project is left: `"+found+"` has a setup of its own for OpenTelemetry")
+		return true, nil
+	}
+	options := nodeRequire
+	if manifest.Type == "module" {
+		options = nodeLoader + nodeRequire
+	}
+	if found, ok := s.has(nodeSDKs...); ok {
+		if found != nodePackage {
+			s.leave(m.Path, 0, "Nothing is added to the program: `"+found+"` sets up telemetry")
+			return true, nil
+		}
+	} else if !s.addNode(m) {
+		return true, nil
+	}
+	started := false
+	if start != nil && !strings.Contains(start[2], nodePackage) && !strings.Contains(start[2], "--import") {
+		if from, end, ok := member(m.Source, "scripts", "start"); ok {
+			s.edit(m.Path, m.Source, from, end, quoteJSON(start[1]+"node "+options+" "+start[2]))
+			s.did(m.Path, lineOf(m.Source, from), "Start automatic instrumentation with the program: `npm start`")
+			started = true
+		}
+	}
+	for _, f := range s.dockerfiles("nodejs") {
+		if mentions(f, nodePackage) || mentions(f, "OTEL_SERVICE_NAME") {
+			started = true
+			continue
+		}
+		stage, ok := s.stageOf(f)
+		if !ok {
+			continue
+		}
+		if start != nil && command(stage, "node") == nil { // npm start
+			if line, ok := s.before(f, stage, "ENV OTEL_SERVICE_NAME="+quoteDocker(s.name)); ok {
+				s.did(f.Path, line, "Name the service")
+			}
+			continue
+		}
+		if line, ok := s.before(f, stage, "ENV OTEL_SERVICE_NAME="+quoteDocker(s.name)+" \\", "    NODE_OPTIONS="+quoteDocker(options)); ok {
+			s.did(f.Path, line, "Start automatic instrumentation with the program of the image")
+			started = true
+		}
+	}
+	if !started && (start == nil || !strings.Contains(start[2], nodePackage)) {
+		s.leave(m.Path, 0, "Start the program with `NODE_OPTIONS="+strconv.Quote(options)+"`: no script and no Dockerfile that starts it was found")
+	}
+	s.deployments()
+	return true, nil
+}
+
+// addNode adds the dependencies to a manifest.
+func (s *service) addNode(m *configfile.File) bool {
+	version := nodeAuto20
+	runtime := m.RuntimeVersion
+	for _, f := range s.dockerfiles("nodejs") {
+		if f.RuntimeVersion != "" {
+			runtime = f.RuntimeVersion
+		}
+	}
+	if major := firstNumber(runtime); major >= 23 || major == 22 && !strings.Contains(runtime, ".") {
+		version = nodeAuto
+	} else if major > 0 && major < 18 {
+		s.leave(m.Path, 0, "Nothing is added: the SDK of today needs Node.js 18.19 or newer, and the project runs on "+strconv.Itoa(major))
+		return false
+	}
+	if !s.addDependencies(m, "\"@opentelemetry/api\": \""+nodeAPI+"\"", "\""+nodePackage+"\": \""+version+"\"") {
+		s.leave(m.Path, 0, "Install `@opentelemetry/api` and `"+nodePackage+"`: the manifest has no dependencies to add them to")
+		return false
+	}
+	for _, lock := range []struct{ file, command string }{{"package-lock.json", "npm install"}, {"yarn.lock", "yarn install"}, {"pnpm-lock.yaml", "pnpm install"}, {"bun.lock", "bun install"}} {
+		if s.exists(lock.file) {
+			s.leave(path.Join(s.dir, lock.file), 0, "Run `"+lock.command+"`, which writes the new dependencies to the lock file")
+		}
+	}
+	return true
+}
+
+// addDependencies adds lines to the dependencies of package.json, in the order of names.
+func (s *service) addDependencies(m *configfile.File, entries ...string) bool {
+	var before []configfile.Dependency
+	from, _, ok := member(m.Source, "dependencies")
+	for _, d := range m.Dependencies {
+		if ok && !d.Development && d.Start > from {
+			before = append(before, d)
+		}
+	}
+	if !ok || len(before) == 0 {
+		return false
+	}
+	for _, e := range entries {
+		at := before[0].Start
+		for _, d := range before {
+			if name := "\"" + d.Name; name < e {
+				at = -1
+				continue
+			}
+			if at < 0 || d.Start < at {
+				at = d.Start
+			}
+			break
+		}
+		if at < 0 {
+			at = before[0].Start // sorted by npm when it installs them
+		}
+		s.insert(m.Path, m.Source, at, []string{e + ","}, " ")
+	}
+	s.did(m.Path, lineOf(m.Source, before[0].Start), "Add "+strings.ReplaceAll(strings.Join(entries, ", "), `"`, "`"))
+	return true
+}
+
+// member returns the range of a value of a JSON object, by the names of members that lead to it.
+func member(source []byte, names ...string) (start, end int, ok bool) {
+	d := json.NewDecoder(bytes.NewReader(source))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return 0, 0, false
+	}
+	for d.More() {
+		key, err := d.Token()
+		if err != nil {
+			return 0, 0, false
+		}
+		var value json.RawMessage
+		if err := d.Decode(&value); err != nil {
+			return 0, 0, false
+		}
+		if key != names[0] {
+			continue
+		}
+		end = int(d.InputOffset())
+		start = end - len(value)
+		if len(names) == 1 {
+			return start, end, true
+		}
+		from, to, ok := member(value, names[1:]...)
+		return start + from, start + to, ok
+	}
+	return 0, 0, false
+}
+
+func quoteJSON(s string) string {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if e.Encode(s) != nil {
+		return `""`
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// quoteDocker quotes the value of a variable.
+func quoteDocker(s string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, `$`, `\$`, "\n", " ", "\r", " ").Replace(s) + `"`
+}
+
+func newline(source []byte) string {
+	if bytes.Contains(source, []byte("\r\n")) {
+		return "\r\n"
+	}
+	return "\n"
+}
+
+var number = regexp.MustCompile(`\d+`)
+
+// firstNumber returns the first number of a version or a range of versions, 0 if it has none.
+func firstNumber(version string) int {
+	n, err := strconv.Atoi(number.FindString(version))
+	if err != nil {
+		return 0
+	}
+	return n
+}

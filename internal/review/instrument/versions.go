@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package instrument
+
+// The versions that a change adds, as the registries served them in November 2026.
+const (
+	goOTel     = "v1.47.0" // needs Go 1.26
+	goContrib  = "v0.72.0" // of the same release
+	goSQL      = "v0.44.0" // github.com/XSAM/otelsql
+	goRelease  = "1.26.0"
+	nodeAPI    = "^1.10.0" // @opentelemetry/api
+	nodeAuto   = "^0.82.0" // @opentelemetry/auto-instrumentations-node, needs Node.js 22.15
+	nodeAuto20 = "^0.80.0" // for Node.js 18.19 and 20.6
+	javaAgent  = "2.28.1"
+)

@@ -1,0 +1,564 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package instrumentation
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"sync"
+
+	"assay/internal/review/syntax"
+	"assay/internal/rules/semconv"
+)
+
+// logLevel returns the level of a method of a logger, and whether the name is one. Names are those of Go, JavaScript,
+// Python and Java: Info, Infof, InfoContext, Infow, info, log, warning, Msg.
+func logLevel(method string) (level string, ok bool) {
+	m := strings.ToLower(method)
+	switch m {
+	case "log", "print", "printf", "println", "msg", "msgf", "send":
+		return "", true
+	}
+	for _, suffix := range []string{"context", "f", "ln", "w"} {
+		m = strings.TrimSuffix(m, suffix)
+	}
+	switch m {
+	case "trace", "debug", "info", "warn", "error", "fatal", "panic", "dpanic":
+	case "warning", "arn":
+		m = "warn"
+	case "critical", "exception", "severe":
+		m = "error"
+	case "fine", "finer", "finest", "verbose", "silly":
+		m = "debug"
+	default:
+		return "", false
+	}
+	return strings.ReplaceAll(strings.ReplaceAll(m, "dpanic", "panic"), "panic", "fatal"), true
+}
+
+// loggerName reports whether a variable is named like a logger.
+func loggerName(name string) bool {
+	switch n := strings.ToLower(strings.Trim(name, "_")); n {
+	case "l", "lg", "sugar", "slog", "zap", "zlog", "console", "entry":
+		return true
+	case "catalog", "dialog", "blog", "changelog", "backlog":
+		return false
+	default:
+		return strings.HasPrefix(n, "log") && (n == "log" || n == "logs" || strings.HasPrefix(n, "logg")) || strings.HasSuffix(n, "log") || strings.HasSuffix(n, "logger")
+	}
+}
+
+// conventionKeys has the registry's keys by their letters and digits in lower case.
+var conventionKeys = sync.OnceValue(func() map[string]string {
+	keys := map[string]string{}
+	for a := range semconv.All() {
+		keys[bare(a.Key)] = a.Key
+	}
+	return keys
+})
+
+func bare(s string) string {
+	return strings.ToLower(strings.NewReplacer(".", "", "_", "").Replace(s))
+}
+
+// conventionKey returns the attribute key for which the conventions' packages have a constant of this name:
+// HTTPRequestMethod, HTTP_REQUEST_METHOD, ATTR_HTTP_REQUEST_METHOD.
+func conventionKey(constant string) (string, bool) {
+	for _, prefix := range []string{"ATTR_", "SEMATTRS_", "SEMRESATTRS_"} {
+		constant = strings.TrimPrefix(constant, prefix)
+	}
+	key, ok := conventionKeys()[bare(constant)]
+	return key, ok
+}
+
+// finder finds the facts of one file.
+type finder struct {
+	*Uses
+	spans       map[*syntax.Node]*Span // by the call, and by the Param of a callback that gets the span
+	instruments map[string]*Instrument // by variable
+	api         *api
+}
+
+// api has what the languages' APIs name differently.
+type api struct {
+	modules   []string                // of OpenTelemetry
+	foreign   []string                // modules of other tracing libraries
+	end       string                  // method that ends a span
+	errors    []string                // methods that record an error
+	status    string                  // method that sets the status
+	statusOK  func(*syntax.Node) bool // whether its argument is the status of success
+	loggers   []string                // modules of loggers
+	keepsSpan []string                // functions that get a span and do not end it
+}
+
+func newFinder(u *Uses, a *api) *finder {
+	return &finder{Uses: u, spans: map[*syntax.Node]*Span{}, instruments: map[string]*Instrument{}, api: a}
+}
+
+// module returns the module that a name stands for: an imported package, or the module of an imported name with the
+// name behind it, as in "@opentelemetry/api trace". It is "" for names that the file defines.
+func (f *finder) module(n *syntax.Node) string {
+	if n == nil || n.Kind != syntax.Name {
+		return ""
+	}
+	i, ok := f.File.Imported(n.Text)
+	if !ok {
+		return ""
+	}
+	if def := f.File.Definition(n); def != nil && def.Enclosing(syntax.Func) != nil {
+		return ""
+	}
+	return i.Path
+}
+
+// foreign reports whether the file uses another tracing library and not OpenTelemetry.
+func (f *finder) foreign() bool {
+	return !f.File.ImportsAny(f.api.modules...) && f.File.ImportsAny(f.api.foreign...)
+}
+
+// named reports whether the last name of an expression contains a word, in any case. Calls count by their callee.
+func named(n *syntax.Node, word string) bool {
+	for n != nil && (n.Kind == syntax.Call || n.Kind == syntax.Await) && len(n.Children) > 0 {
+		n = n.Children[0]
+	}
+	return n != nil && (n.Kind == syntax.Name || n.Kind == syntax.Member) && strings.Contains(strings.ToLower(n.Text), word)
+}
+
+// value returns what a name was given, through one definition, otherwise the node itself.
+func (f *finder) value(n *syntax.Node) *syntax.Node {
+	if n == nil || n.Kind != syntax.Name && n.Kind != syntax.Member {
+		return n
+	}
+	if def := f.File.Definition(n); def != nil && def.Kind == syntax.Assign && len(def.Targets()) == 1 && def.Value() != nil {
+		return def.Value()
+	}
+	return n
+}
+
+// provider reports whether an expression is what a provider's method returns, such as a tracer: a call of the
+// method, a variable that holds its value, or a variable of another place with a name like it.
+func (f *finder) provider(n *syntax.Node, methods []string, word string, types ...string) bool {
+	if n == nil || f.foreign() {
+		return false
+	}
+	if v := f.value(n); v.Kind == syntax.Call {
+		_, m := v.Method()
+		return slices.Contains(methods, m) || strings.Contains(strings.ToLower(m), word) && !strings.Contains(strings.ToLower(m), "provider")
+	}
+	if n.Kind != syntax.Name && n.Kind != syntax.Member {
+		return false
+	}
+	if def := f.File.Definition(n); def != nil && def.Type != "" && len(types) > 0 && !strings.Contains(def.Type, "|") {
+		t := def.Type[strings.LastIndexAny(def.Type, ". ")+1:]
+		return slices.Contains(types, t)
+	}
+	return named(n, word) && !named(n, "provider")
+}
+
+// scope returns the name that a tracer or meter was asked for.
+func (f *finder) scope(n *syntax.Node) string {
+	for range 3 {
+		if n == nil {
+			return ""
+		}
+		if n.Kind == syntax.Call {
+			s, _ := f.Known(n.Arg(0))
+			return s
+		}
+		v := f.value(n)
+		if v == n {
+			return ""
+		}
+		n = v
+	}
+	return ""
+}
+
+// assigned returns the variable that gets the value of a call, through await, "" if none does.
+func assigned(n *syntax.Node) string {
+	p := n.Parent
+	for p != nil && p.Kind == syntax.Await {
+		p = p.Parent
+	}
+	if p == nil || p.Kind != syntax.Assign {
+		return ""
+	}
+	t := p.Targets()[len(p.Targets())-1] // ctx, span := ...
+	if t.Kind != syntax.Name && t.Kind != syntax.Member {
+		return ""
+	}
+	return t.Text
+}
+
+// add adds a span.
+func (f *finder) add(s *Span) {
+	if s.Variable == "" {
+		s.Variable = assigned(s.Start)
+	}
+	if s.Body == nil {
+		s.Body = s.Start.Enclosing(syntax.Block)
+	}
+	if p := s.Start.Parent; p != nil && (p.Kind == syntax.Return || p.Kind == syntax.Pair || p.Kind == syntax.List ||
+		p.Kind == syntax.Call && p.Callee() != s.Start) {
+		s.Escapes = true
+	}
+	f.Spans = append(f.Spans, s)
+	f.spans[s.Start] = s
+}
+
+// lives finds where spans are ended, where they record errors, and which are handed on.
+func (f *finder) lives() {
+	held := map[*syntax.Node]map[string][]*Span{} // by function and variable
+	var functions []*syntax.Node
+	for _, s := range f.Spans {
+		if s.Variable == "" || s.Variable == "_" {
+			continue
+		}
+		within := s.Start.Enclosing(syntax.Func)
+		if s.Body != nil && s.Body.Kind == syntax.Func {
+			within = s.Body
+		}
+		if within == nil {
+			within = f.File.Root
+		}
+		if held[within] == nil {
+			held[within] = map[string][]*Span{}
+			functions = append(functions, within)
+		}
+		held[within][s.Variable] = append(held[within][s.Variable], s)
+	}
+	const maxNodes = 4 << 20 // functions with spans may contain each other
+	nodes := 0
+	for _, fn := range functions {
+		if nodes > maxNodes {
+			for _, spans := range held[fn] {
+				for _, s := range spans {
+					s.Escapes = true
+				}
+			}
+			continue
+		}
+		for n := range fn.All() {
+			if nodes++; n.Kind == syntax.Name || n.Kind == syntax.Member {
+				if spans := held[fn][n.Text]; spans != nil {
+					f.use(n, spans)
+				}
+			}
+		}
+	}
+}
+
+// use records a use of a variable that holds a span: of the span that it holds there, otherwise of those that it may
+// hold.
+func (f *finder) use(n *syntax.Node, spans []*Span) {
+	const maxSpans = 16 // with one variable, before a use
+	end, _ := slices.BinarySearchFunc(spans, n.Start+1, func(s *Span, at int) int { return cmp.Compare(s.Start.Start, at) })
+	var owner *Span
+	if n.Kind == syntax.Name {
+		owner = f.spanOf(n)
+		if owner != nil && !n.Within(owner.Start.Enclosing(syntax.Block)) {
+			owner = nil // a branch may have started it
+		}
+	}
+	for _, s := range spans[max(0, end-maxSpans):end] {
+		if owner != nil && owner != s { // another span with this name
+			continue
+		}
+		p := n.Parent
+		switch p.Kind {
+		case syntax.Member:
+			f.method(s, p)
+		case syntax.Call, syntax.New:
+			if p.Children[0] == n {
+				break
+			}
+			_, m := p.Method()
+			if !slices.Contains(f.api.keepsSpan, m) {
+				s.Escapes = true
+			}
+			if p.Kind == syntax.Call && p.Arg(0) == n && len(p.Args()) > 1 && spanFinisher.MatchString(m) { // finish(span, err)
+				s.Ends, s.Errors = append(s.Ends, p), append(s.Errors, p)
+			}
+		case syntax.Return, syntax.Pair, syntax.List, syntax.Object, syntax.Argument, syntax.Spread:
+			s.Escapes = true
+		case syntax.Assign:
+			if p.Value() == n {
+				s.Escapes = true
+			}
+		}
+	}
+}
+
+// method records the use span.name.
+func (f *finder) method(s *Span, m *syntax.Node) {
+	use := m
+	if m.Parent.Kind == syntax.Call && m.Parent.Callee() == m {
+		use = m.Parent
+	}
+	switch {
+	case m.Text == f.api.end:
+		s.Ends = append(s.Ends, use) // or a method value, as in t.Cleanup(span.End)
+	case slices.Contains(f.api.errors, m.Text):
+		s.Errors = append(s.Errors, use)
+	case m.Text == f.api.status:
+		if use == m || use.Arg(0) == nil || !f.api.statusOK(use.Arg(0)) {
+			s.Errors = append(s.Errors, use)
+		}
+	case use != m: // chains: span.setAttribute("k", v).end()
+		if p := use.Parent; p != nil && p.Kind == syntax.Member && p.Children[0] == use {
+			f.method(s, p)
+		}
+	}
+}
+
+// spanOf returns the span that an expression holds, nil if that is unknown.
+func (f *finder) spanOf(n *syntax.Node) *Span {
+	for range 3 {
+		if n == nil {
+			return nil
+		}
+		if s := f.spans[n]; s != nil {
+			return s
+		}
+		switch n.Kind {
+		case syntax.Await:
+			n = n.Children[0]
+			continue
+		case syntax.Call: // a chain: span.setAttribute("k", v).setAttribute(...)
+			n, _ = n.Method()
+			continue
+		case syntax.Name, syntax.Member:
+		default:
+			return nil
+		}
+		def := f.File.Definition(n)
+		if def == nil {
+			return nil
+		}
+		if s := f.spans[def]; s != nil {
+			return s
+		}
+		if n = def.Value(); n == nil {
+			return nil
+		}
+	}
+	return nil
+}
+
+// isSpan reports whether an expression is a span of OpenTelemetry: one that the file starts, the current one, or a
+// variable that is named like one.
+func (f *finder) isSpan(n *syntax.Node) bool {
+	if n == nil {
+		return false
+	}
+	if f.spanOf(n) != nil {
+		return true
+	}
+	if f.foreign() {
+		return false
+	}
+	if n.Kind == syntax.Call {
+		recv, m := n.Method()
+		switch m {
+		case "getActiveSpan", "getSpan", "get_current_span", "current", "SpanFromContext", "fromContext":
+			return named(recv, "span") || named(recv, "trace") || m != "current" && m != "fromContext"
+		}
+		return recv != nil && strings.HasPrefix(strings.ToLower(m), "set") && f.isSpan(recv)
+	}
+	return named(n, "span")
+}
+
+// instrumentOf returns the instrument that an expression holds, nil if that is unknown.
+func (f *finder) instrumentOf(n *syntax.Node) *Instrument {
+	if n == nil {
+		return nil
+	}
+	return f.instruments[n.Text]
+}
+
+// noop reports whether the receivers of a call are named as an implementation that records nothing.
+func noop(call *syntax.Node) bool {
+	for n := call; n != nil && len(n.Children) > 0; n = n.Children[0] {
+		if strings.Contains(strings.ToLower(n.Text), "noop") {
+			return true
+		}
+		if x := n.Children[0]; x.Kind == syntax.Name {
+			return strings.Contains(strings.ToLower(x.Text), "noop")
+		}
+	}
+	return false
+}
+
+// addInstrument adds an instrument.
+func (f *finder) addInstrument(i *Instrument) {
+	if i.Name == nil || noop(i.Call) {
+		return
+	}
+	for p := i.Call.Parent; p != nil && p.Kind != syntax.Func && p.Kind != syntax.Block; p = p.Parent {
+		switch p.Kind {
+		case syntax.Assign:
+			if t := p.Targets()[0]; t.Kind == syntax.Name || t.Kind == syntax.Member {
+				i.Variable = t.Text
+			}
+		case syntax.Pair:
+			i.Variable = p.Children[0].Text
+		default:
+			continue
+		}
+		break
+	}
+	if i.Variable != "" {
+		f.instruments[i.Variable] = i
+	}
+	f.Instruments = append(f.Instruments, i)
+}
+
+// pairs adds the attributes of an object literal, or of the one that a variable holds.
+func (f *finder) pairs(object *syntax.Node, a Attribute) {
+	object = f.value(object)
+	if object == nil || object.Kind != syntax.Object {
+		return
+	}
+	for _, p := range object.Children {
+		if p.Kind != syntax.Pair {
+			continue
+		}
+		a.Node, a.Key, a.Value = p, p.Children[0], p.Value()
+		f.Attributes = append(f.Attributes, a)
+	}
+}
+
+// attributeObjects adds the pairs of object literals that are named as attributes and that nothing in the file sets:
+// attributes: {"k": v}, trace_attributes = {"k": v}.
+func (f *finder) attributeObjects() {
+	if !slices.ContainsFunc(f.File.Imports, func(i syntax.Import) bool {
+		p := strings.ToLower(i.Path)
+		return strings.Contains(p, "telemetry") || strings.Contains(p, "otel") || strings.Contains(p, "tracing")
+	}) {
+		return
+	}
+	known := map[*syntax.Node]bool{}
+	for _, a := range f.Attributes {
+		known[a.Node.Parent] = true
+	}
+	for n := range f.File.Root.All() {
+		if n.Kind != syntax.Object || known[n] || n.Parent == nil {
+			continue
+		}
+		var owner *syntax.Node
+		switch p := n.Parent; p.Kind {
+		case syntax.Pair:
+			owner = p.Children[0]
+		case syntax.Argument:
+			owner = p
+		case syntax.Assign:
+			owner = p.Targets()[0]
+		default:
+			continue
+		}
+		if lower := strings.ToLower(owner.Text); strings.HasSuffix(lower, "attributes") || strings.HasSuffix(lower, "attrs") {
+			f.pairs(n, Attribute{})
+		}
+	}
+}
+
+// addLog adds a log call of a logger: of a module of loggers, or of a variable that is named like one.
+func (f *finder) addLog(n, recv *syntax.Node, name string) bool {
+	level, ok := logLevel(name)
+	if !ok || recv == nil || len(n.Args()) > 0 && strings.EqualFold(name, "send") { // log.Info().Send(), but not logger.send(message)
+		return false
+	}
+	if n.Parent != nil && n.Parent.Kind == syntax.Member { // log.Info().Str("k", v).Msg("..."): the last call writes
+		return false
+	}
+	root := recv
+	for (root.Kind == syntax.Call || root.Kind == syntax.Member && !loggerName(root.Text)) && len(root.Children) > 0 {
+		root = root.Children[0]
+	}
+	if m := f.module(root); m != "" {
+		if !slices.ContainsFunc(f.api.loggers, func(p string) bool { return f.sameModule(m, p) }) && !loggerName(root.Text) {
+			return false
+		}
+	} else if !loggerName(root.Text) {
+		return false
+	}
+	l := Log{Call: n, Level: level}
+	args := n.Args()
+	if len(args) > 0 {
+		l.Message, l.Args = args[0], args[1:]
+	}
+	for c := recv; c.Kind == syntax.Call && c.Callee().Kind == syntax.Member; c = c.Callee().Children[0] {
+		l.Args = append(l.Args, c.Args()...) // log.withField("k", v).info(...)
+		if _, m := c.Method(); l.Level == "" {
+			l.Level, _ = logLevel(strings.TrimPrefix(m, "at"))
+		}
+	}
+	f.Logs = append(f.Logs, l)
+	return true
+}
+
+func (f *finder) sameModule(module, prefix string) bool {
+	rest, ok := strings.CutPrefix(module, prefix)
+	return ok && (rest == "" || rest[0] == '/' || rest[0] == '.')
+}
+
+// origin returns the module and the name in it that a callee stands for: `express` of express, `createServer` of
+// http.
+func (f *finder) origin(callee *syntax.Node) (module, name string) {
+	switch callee.Kind {
+	case syntax.Name:
+		i, ok := f.File.Imported(callee.Text)
+		if !ok {
+			return "", ""
+		}
+		if i.Member == "default" {
+			i.Member = ""
+		}
+		return i.Path, i.Member
+	case syntax.Member:
+		if x := callee.Children[0]; x.Kind == syntax.Name {
+			if i, ok := f.File.Imported(x.Text); ok {
+				return i.Path, callee.Text
+			}
+		}
+	}
+	return "", ""
+}
+
+// boundary adds a server, consumer or client if the table has what a call calls.
+func (f *finder) boundary(n *syntax.Node, table map[string]Boundary) {
+	module, name := f.origin(n.Callee())
+	if module == "" {
+		return
+	}
+	key := module
+	if name != "" {
+		key += "." + name
+	}
+	if b, ok := table[key]; ok {
+		b.Node = n
+		f.Boundaries = append(f.Boundaries, b)
+	}
+}
+
+// resourceAttributes adds the attributes of an object literal, or of the one that a variable holds, to a resource.
+func (f *finder) resourceAttributes(r *Resource, attributes *syntax.Node) {
+	object := f.value(attributes)
+	if object == nil || object.Kind != syntax.Object {
+		r.Opaque = object != nil
+	} else {
+		for _, c := range object.Children {
+			if c.Kind != syntax.Pair {
+				r.Opaque = true
+				continue
+			}
+			if key, ok := f.Key(c.Children[0]); ok {
+				r.Attributes[key] = c.Value()
+			} else {
+				r.Opaque = true
+			}
+		}
+		f.pairs(object, Attribute{On: OnResource})
+	}
+}

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package instrumentation
+
+import (
+	"strings"
+
+	"assay/internal/review/syntax"
+)
+
+// Uses is what a file does with telemetry. Nodes are those of File.
+type Uses struct {
+	File        *syntax.File
+	Spans       []*Span
+	Attributes  []Attribute
+	Keys        []*syntax.Node // names that are made into keys of attributes, apart from those in Attributes
+	Instruments []*Instrument
+	Logs        []Log
+	LogLevels   []LogLevel
+	Resources   []Resource
+	Boundaries  []Boundary
+	// Instrumented has the names of the libraries whose instrumentation the file sets up: "net/http", "express",
+	// "auto" for an SDK that instruments every library it knows.
+	Instrumented []string
+
+	constants Constants
+}
+
+// Constants looks up a constant string of another file. Module is an import path as syntax.Import has it.
+type Constants func(module, name string) (value string, ok bool)
+
+// Span is a call that starts a span.
+type Span struct {
+	Start    *syntax.Node // the Call
+	Name     *syntax.Node // the expression of the name; nil if an annotation gives none
+	Scope    string       // name of the instrumentation scope, "" if unknown
+	Kind     string       // "server", "client", "producer", "consumer"; "" for internal or unknown
+	Context  *syntax.Node // the parent context that the call gets, nil if none
+	Variable string       // the variable or field that holds the span, "" if none does
+	// Body is the code during which the span is the current one: a callback's Func, the Block of a With, otherwise the
+	// rest of the Block in which the span was started.
+	Body *syntax.Node
+	// EndsItself is set when the API or an annotation ends the span when Body ends.
+	EndsItself bool
+	// RecordsErrors is set when the API or an annotation records errors that leave Body.
+	RecordsErrors bool
+	Ends          []*syntax.Node // calls of end, in Defer and Finally as well
+	Errors        []*syntax.Node // calls that record an error or set the status to error
+	// Escapes is set when the span is returned, stored in a structure, or handed to code that may end it.
+	Escapes bool
+}
+
+// Target is what an attribute is set on.
+type Target uint8
+
+// The targets of attributes. OnUnknown is an attribute that the code makes and hands on.
+const (
+	OnUnknown Target = iota
+	OnSpan
+	OnEvent
+	OnMetric
+	OnResource
+	OnLog
+)
+
+// String returns the target for a message.
+func (t Target) String() string {
+	return [...]string{"telemetry", "span", "event", "metric", "resource", "log record"}[t]
+}
+
+// Attribute is an attribute that is set.
+type Attribute struct {
+	On         Target
+	Node       *syntax.Node // the range to remove with the attribute: an argument, a pair, or a whole call
+	Key        *syntax.Node
+	Value      *syntax.Node // nil if the code does not show it
+	Span       *Span        // nil if unknown
+	Instrument *Instrument  // nil if unknown
+}
+
+// Instrument is a call that creates a metric instrument.
+type Instrument struct {
+	Call       *syntax.Node
+	Kind       string // "counter", "updowncounter", "histogram", "gauge"
+	Observable bool
+	Name       *syntax.Node
+	Unit       *syntax.Node // nil if none is given
+	// Opaque is set when the options are not visible, such as a spread or a variable of another file: a unit may
+	// be given there.
+	Opaque     bool
+	Boundaries *syntax.Node // explicit bucket boundaries, nil if none
+	Scope      string
+	Variable   string // the variable or field that holds it, "" if none does
+}
+
+// Log is a call that writes a log record.
+type Log struct {
+	Call    *syntax.Node
+	Level   string         // "trace", "debug", "info", "warn", "error", "fatal"; "" if unknown
+	Message *syntax.Node   // nil if none
+	Args    []*syntax.Node // what else is written: format arguments, fields (Pair, or the value alone)
+}
+
+// LogLevel is code that configures the level of a logger.
+type LogLevel struct {
+	Node  *syntax.Node // the range of the level
+	Level string       // as in Log
+	// Conditional is set when a condition, an environment variable or a flag decides.
+	Conditional bool
+}
+
+// Resource is SDK setup that gives a resource, or a provider that is set up without one.
+type Resource struct {
+	Node *syntax.Node // nil for detectors whose resource is made in another place
+	// Attributes are those with a known key.
+	Attributes map[string]*syntax.Node
+	Detectors  []*syntax.Node // detectors that it enables
+	// FromEnvironment is set when OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME are read.
+	FromEnvironment bool
+	// Opaque is set when attributes come from code that is not visible.
+	Opaque bool
+}
+
+// Boundary is where a service receives or sends: a server, a consumer, a client of a database.
+type Boundary struct {
+	Node    *syntax.Node
+	Kind    string // "http server", "grpc server", "queue consumer", "database client", "http client"
+	Library string // the module: "net/http", "express", "psycopg2"
+	// Instrumented is set when the call itself carries instrumentation, such as an otelhttp handler.
+	Instrumented bool
+}
+
+// Find returns what a file does with telemetry. Constants may be nil.
+func Find(f *syntax.File, constants Constants) *Uses {
+	u := &Uses{File: f, constants: constants}
+	switch f.Language {
+	case syntax.Go:
+		findGo(u)
+	case syntax.JavaScript, syntax.TypeScript:
+		findJavaScript(u)
+	case syntax.Python:
+		findPython(u)
+	case syntax.Java:
+		findJava(u)
+	}
+	return u
+}
+
+// Known returns the value of an expression that is a literal or a constant, of this file or another one.
+func (u *Uses) Known(n *syntax.Node) (string, bool) {
+	if n == nil {
+		return "", false
+	}
+	if s, ok := u.File.Known(n); ok {
+		return s, true
+	}
+	if u.constants == nil {
+		return "", false
+	}
+	switch {
+	case n.Kind == syntax.Member && len(n.Children) == 1 && n.Children[0].Kind == syntax.Name:
+		if i, ok := u.File.Imported(n.Children[0].Text); ok {
+			return u.constants(i.Path, n.Text)
+		}
+	case n.Kind == syntax.Name && u.File.Definition(n) == nil:
+		if i, ok := u.File.Imported(n.Text); ok && i.Member != "" {
+			return u.constants(i.Path, i.Member)
+		}
+		return u.constants("", n.Text) // the file's own package
+	}
+	return "", false
+}
+
+// Key returns the attribute key that an expression stands for: what Known returns, the argument of a call that makes
+// a key, or the key of a constant of the semantic conventions' packages, which is named after it.
+func (u *Uses) Key(n *syntax.Node) (string, bool) {
+	for range 3 {
+		if n == nil {
+			return "", false
+		}
+		if s, ok := u.Known(n); ok {
+			return s, true
+		}
+		switch n.Kind {
+		case syntax.Call:
+			if a := n.Arg(0); a != nil && len(n.Args()) == 1 && a.Kind == syntax.String { // attribute.Key("k"), stringKey("k")
+				return a.Text, true
+			}
+			n = n.Callee() // semconv.ServiceName("x")
+			if n.Kind != syntax.Member && n.Kind != syntax.Name {
+				return "", false
+			}
+			return u.convention(n)
+		case syntax.Index: // [ATTR_SERVICE_NAME]: a computed key
+			n = n.Children[0]
+			continue
+		case syntax.Name, syntax.Member:
+			if s, ok := u.convention(n); ok {
+				return s, true
+			}
+			def := u.File.Definition(n)
+			if def == nil || def.Kind != syntax.Assign {
+				return "", false
+			}
+			n = def.Value()
+		default:
+			return "", false
+		}
+	}
+	return "", false
+}
+
+// convention returns the key of a constant of the semantic conventions' packages.
+func (u *Uses) convention(n *syntax.Node) (string, bool) {
+	root := n
+	for root.Kind == syntax.Member {
+		root = root.Children[0]
+	}
+	i, ok := u.File.Imported(root.Text)
+	if !ok || !strings.Contains(i.Path, "semconv") && !strings.Contains(i.Path, "semantic") {
+		return "", false
+	}
+	return conventionKey(strings.TrimSuffix(n.Text, "Key"))
+}

@@ -1,0 +1,563 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package instrumentation
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"assay/internal/review/syntax"
+)
+
+// Import paths of Go.
+const (
+	goOTel      = "go.opentelemetry.io/otel"
+	goAttribute = "go.opentelemetry.io/otel/attribute"
+	goSemconv   = "go.opentelemetry.io/otel/semconv"
+	goMetric    = "go.opentelemetry.io/otel/metric"
+	goResource  = "go.opentelemetry.io/otel/sdk/resource"
+	goTrace     = "go.opentelemetry.io/otel/trace"
+	goContrib   = "go.opentelemetry.io/contrib/"
+)
+
+var goAPI = &api{
+	modules: []string{goOTel, "go.opentelemetry.io/contrib"},
+	foreign: []string{
+		"github.com/opentracing", "go.opencensus.io", "gopkg.in/DataDog", "github.com/DataDog", "github.com/openzipkin",
+		"go.elastic.co", "github.com/newrelic", "runtime/trace", "golang.org/x/net/trace", "github.com/getsentry",
+	},
+	end:      "End",
+	errors:   []string{"RecordError"},
+	status:   "SetStatus",
+	statusOK: func(n *syntax.Node) bool { return n.Text == "Ok" || n.Text == "Unset" },
+	loggers: []string{
+		"log", "log/slog", "github.com/sirupsen/logrus", "go.uber.org/zap", "github.com/rs/zerolog", "k8s.io/klog",
+		"github.com/go-logr/logr", "github.com/golang/glog", "github.com/charmbracelet/log", "github.com/apex/log",
+	},
+	keepsSpan: []string{"ContextWithSpan"},
+}
+
+func findGo(u *Uses) {
+	g := golang{newFinder(u, goAPI), map[string]bool{}}
+	g.imports()
+	for n := range u.File.Root.All() {
+		if n.Kind != syntax.Call {
+			continue
+		}
+		switch recv, name := n.Method(); {
+		case name == "End" && len(n.Args()) == 0 && recv != nil && recv.Kind == syntax.Name:
+			g.ended[recv.Text] = true
+		case n.Arg(0) != nil && n.Arg(0).Kind == syntax.Name && spanFinisher.MatchString(name):
+			g.ended[n.Arg(0).Text] = true
+		}
+	}
+	for n := range u.File.Root.All() {
+		switch n.Kind {
+		case syntax.Call:
+			g.call(n)
+		case syntax.Object:
+			g.literal(n)
+		}
+	}
+	g.lives()
+	for n := range u.File.Root.All() {
+		switch n.Kind {
+		case syntax.Call, syntax.Object:
+			g.attribute(n)
+		}
+	}
+}
+
+type golang struct {
+	*finder
+	ended map[string]bool // variables that the file ends
+}
+
+func (g golang) imports() {
+	for _, i := range g.File.Imports {
+		rest, ok := strings.CutPrefix(i.Path, goContrib+"instrumentation/")
+		if !ok {
+			continue
+		}
+		if at := strings.LastIndex(rest, "/otel"); at > 0 {
+			g.Instrumented = append(g.Instrumented, rest[:at])
+		}
+	}
+}
+
+func under(path, prefix string) bool {
+	rest, ok := strings.CutPrefix(path, prefix)
+	return ok && (rest == "" || rest[0] == '/')
+}
+
+func (g golang) call(n *syntax.Node) {
+	recv, name := n.Method()
+	if name == "" {
+		return
+	}
+	module := g.module(recv)
+	switch {
+	case name == "Start" && len(n.Args()) >= 2 && module == "" && g.tracer(recv):
+		g.start(n, recv)
+	case spanCallback.MatchString(name) && len(n.Args()) >= 3 && !under(module, goOTel) && !g.foreign():
+		g.callback(n)
+	case g.starter(n, module, name) != "":
+		g.add(&Span{Start: n, Name: n.Arg(1), Context: n.Arg(0), Variable: g.starter(n, module, name)})
+	case module == goResource:
+		g.resource(n, name)
+	case module != "":
+		g.packageCall(n, module, name)
+	case goInstruments[name].Kind != "" && recv != nil && g.meter(recv):
+		g.instrument(n, recv, goInstruments[name])
+	}
+	g.log(n, recv, name)
+}
+
+// tracer reports whether an expression is a tracer of OpenTelemetry.
+func (g golang) tracer(n *syntax.Node) bool {
+	return g.provided(n, "Tracer", "tracer", goTrace)
+}
+
+// meter reports whether an expression is a meter of OpenTelemetry.
+func (g golang) meter(n *syntax.Node) bool {
+	return g.provided(n, "Meter", "meter", goMetric)
+}
+
+// provided reports whether an expression is what a method of a provider returns: such a call, a variable that holds
+// its value or has its type, or, where the definition is in another file, a variable that is named like it.
+func (g golang) provided(n *syntax.Node, method, name, module string) bool {
+	if n == nil {
+		return false
+	}
+	if n.Kind == syntax.Call {
+		recv, m := n.Method()
+		if m == method {
+			path := g.module(recv)
+			return path == "" || under(path, goOTel)
+		}
+		return recv == nil && strings.EqualFold(m, name) || recv != nil && g.module(recv) == "" && strings.EqualFold(m, name)
+	}
+	if n.Kind != syntax.Name && n.Kind != syntax.Member {
+		return false
+	}
+	if def := g.File.Definition(n); def != nil {
+		if def.Type != "" {
+			pkg, typ, ok := strings.Cut(strings.TrimPrefix(def.Type, "*"), ".")
+			i, imported := g.File.Imported(pkg)
+			return ok && typ == method && imported && under(i.Path, module)
+		}
+		if v := def.Value(); v != nil && v != n && v.Kind == syntax.Call && v.Start < n.Start {
+			return g.provided(v, method, name, module)
+		}
+	}
+	if g.foreign() {
+		return false
+	}
+	return strings.Contains(strings.ToLower(n.Text), name)
+}
+
+// spanFinisher matches functions of a project that end a span.
+var spanFinisher = regexp.MustCompile(`^([fF]inish|[eE]nd)([A-Z][A-Za-z]*)?$`)
+
+// starterName matches functions of a project that start a span.
+var starterName = regexp.MustCompile(`^(Start|([sS]tart|[nN]ew|[bB]egin)[A-Za-z]*(Span|Trace)[A-Za-z]*)$`)
+
+// spanCallback matches functions of a project that run a callback in a span.
+var spanCallback = regexp.MustCompile(`^([wW]ith|[rR]un(In|With)|[iI]n|[tT]race)(New)?Span$`)
+
+// callback adds the span of a function of the project that runs a callback in one, and ends it: WithSpan(ctx, "name", func...).
+func (g golang) callback(n *syntax.Node) {
+	for _, a := range n.Args()[2:] {
+		if a.Kind == syntax.Func {
+			s := &Span{Start: n, Name: n.Arg(1), Context: n.Arg(0), Body: a, EndsItself: true, RecordsErrors: true}
+			g.add(s)
+			s.Escapes = false // what is returned is the callback's value
+			return
+		}
+	}
+}
+
+// starter returns the variable that gets the span of a function of the project that starts one, "" if the call is of
+// no such function: ctx, span := tracing.StartSpan(ctx, "name"), in either order. It goes by names: of the function,
+// of both results, and of what ends the span in the file.
+func (g golang) starter(n *syntax.Node, module, name string) string {
+	p := n.Parent
+	if len(n.Args()) < 2 || !starterName.MatchString(name) || p == nil || p.Kind != syntax.Assign || len(p.Targets()) != 2 || p.Value() != n ||
+		under(module, goOTel) || g.foreign() || slices.ContainsFunc(g.api.foreign, func(f string) bool { return under(module, f) }) {
+		return ""
+	}
+	span, ctx := "", false
+	for _, t := range p.Targets() {
+		switch lower := strings.ToLower(t.Text); {
+		case t.Kind != syntax.Name:
+		case g.ended[t.Text] && (lower == "sp" || strings.HasSuffix(lower, "span")):
+			span = t.Text
+		case t.Text == "_", strings.HasSuffix(lower, "ctx"), strings.HasSuffix(lower, "context"):
+			ctx = true
+		}
+	}
+	if !ctx {
+		return ""
+	}
+	return span
+}
+
+func (g golang) start(n, recv *syntax.Node) {
+	s := &Span{Start: n, Name: n.Arg(1), Context: n.Arg(0), Scope: g.scope(recv)}
+	for _, o := range n.Args()[2:] {
+		if o.Kind != syntax.Call {
+			continue
+		}
+		if _, m := o.Method(); m == "WithSpanKind" && o.Arg(0) != nil {
+			s.Kind = strings.ToLower(strings.TrimPrefix(o.Arg(0).Text, "SpanKind"))
+			if s.Kind == "internal" {
+				s.Kind = ""
+			}
+		}
+	}
+	g.add(s)
+}
+
+var goInstruments = func() map[string]Instrument {
+	m := map[string]Instrument{}
+	for _, number := range []string{"Int64", "Float64"} {
+		for _, kind := range []string{"Counter", "UpDownCounter", "Histogram", "Gauge"} {
+			m[number+kind] = Instrument{Kind: strings.ToLower(kind)}
+			m[number+"Observable"+kind] = Instrument{Kind: strings.ToLower(kind), Observable: true}
+		}
+	}
+	return m
+}()
+
+func (g golang) instrument(n, recv *syntax.Node, known Instrument) {
+	i := known
+	i.Call, i.Name, i.Scope = n, n.Arg(0), g.scope(recv)
+	if i.Name == nil {
+		return
+	}
+	for _, o := range n.Args()[1:] {
+		if o.Kind != syntax.Call {
+			i.Opaque = true
+			continue
+		}
+		switch _, m := o.Method(); m {
+		case "WithUnit":
+			i.Unit = o.Arg(0)
+		case "WithExplicitBucketBoundaries":
+			i.Boundaries = o
+		case "WithDescription":
+		default:
+			i.Opaque = i.Opaque || !strings.HasPrefix(m, "With")
+		}
+	}
+	g.addInstrument(&i)
+}
+
+// goServers has the calls that make a server, a consumer or a client, by package and function.
+var goServers = map[string]Boundary{
+	"net/http.ListenAndServe":                                         {Kind: "http server", Library: "net/http"},
+	"net/http.ListenAndServeTLS":                                      {Kind: "http server", Library: "net/http"},
+	"net/http.Serve":                                                  {Kind: "http server", Library: "net/http"},
+	"google.golang.org/grpc.NewServer":                                {Kind: "grpc server", Library: "google.golang.org/grpc"},
+	"github.com/gin-gonic/gin.Default":                                {Kind: "http server", Library: "github.com/gin-gonic/gin"},
+	"github.com/gin-gonic/gin.New":                                    {Kind: "http server", Library: "github.com/gin-gonic/gin"},
+	"github.com/labstack/echo/v4.New":                                 {Kind: "http server", Library: "github.com/labstack/echo"},
+	"github.com/gofiber/fiber/v2.New":                                 {Kind: "http server", Library: "github.com/gofiber/fiber"},
+	"github.com/segmentio/kafka-go.NewReader":                         {Kind: "queue consumer", Library: "github.com/segmentio/kafka-go"},
+	"github.com/IBM/sarama.NewConsumerGroup":                          {Kind: "queue consumer", Library: "github.com/IBM/sarama"},
+	"database/sql.Open":                                               {Kind: "database client", Library: "database/sql"},
+	"github.com/redis/go-redis/v9.NewClient":                          {Kind: "database client", Library: "github.com/redis/go-redis"},
+	"go.mongodb.org/mongo-driver/mongo.Connect":                       {Kind: "database client", Library: "go.mongodb.org/mongo-driver"},
+	"go.mongodb.org/mongo-driver/v2/mongo.Connect":                    {Kind: "database client", Library: "go.mongodb.org/mongo-driver"},
+	"github.com/gofiber/fiber/v3.New":                                 {Kind: "http server", Library: "github.com/gofiber/fiber"},
+	"github.com/jackc/pgx/v5.Connect":                                 {Kind: "database client", Library: "github.com/jackc/pgx"},
+	"github.com/jackc/pgx/v5/pgxpool.New":                             {Kind: "database client", Library: "github.com/jackc/pgx"},
+	"github.com/confluentinc/confluent-kafka-go/v2/kafka.NewConsumer": {Kind: "queue consumer", Library: "github.com/confluentinc/confluent-kafka-go"},
+}
+
+func (g golang) packageCall(n *syntax.Node, module, name string) {
+	if module == goAttribute && name == "Key" && n.Arg(0) != nil && n.Parent.Kind != syntax.Member {
+		g.Keys = append(g.Keys, n.Arg(0))
+	}
+	if b, ok := goServers[module+"."+name]; ok {
+		b.Node = n
+		for c := range n.All() {
+			if c.Kind == syntax.Name && strings.HasPrefix(g.module(c), goContrib) {
+				b.Instrumented = true
+			}
+		}
+		g.Boundaries = append(g.Boundaries, b)
+		return
+	}
+	switch module + "." + name {
+	case "github.com/sirupsen/logrus.SetLevel", "github.com/rs/zerolog.SetGlobalLevel", "log/slog.SetLogLoggerLevel":
+		g.level(n.Arg(0))
+	case "go.uber.org/zap.NewAtomicLevelAt":
+		g.level(n.Arg(0))
+	case "go.uber.org/zap.NewDevelopment", "go.uber.org/zap.NewDevelopmentConfig":
+		g.LogLevels = append(g.LogLevels, LogLevel{Node: n, Level: "debug", Conditional: conditional(n)})
+	case "go.opentelemetry.io/otel/sdk/trace.NewTracerProvider", "go.opentelemetry.io/otel/sdk/metric.NewMeterProvider", "go.opentelemetry.io/otel/sdk/log.NewLoggerProvider":
+		r := Resource{Node: n, FromEnvironment: true}
+		for _, o := range n.Args() {
+			if o.Kind != syntax.Call {
+				r.Opaque = true
+				continue
+			}
+			if _, m := o.Method(); m == "WithResource" {
+				return // found where the resource is made
+			}
+		}
+		g.Resources = append(g.Resources, r)
+	case "go.opentelemetry.io/contrib/otelconf.NewSDK":
+		g.Resources = append(g.Resources, Resource{Node: n, Opaque: true, FromEnvironment: true})
+	}
+}
+
+func (g golang) resource(n *syntax.Node, name string) {
+	switch name {
+	case "New", "NewWithAttributes", "NewSchemaless":
+	default:
+		return
+	}
+	r := Resource{Node: n, Attributes: map[string]*syntax.Node{}}
+	args := n.Args()
+	if len(args) > 0 && name != "NewSchemaless" {
+		args = args[1:]
+	}
+	if p := n.Parent; p != nil && p.Kind == syntax.Call { // resource.Merge(resource.Default(), ...)
+		for _, a := range p.Args() {
+			if a.Kind == syntax.Call {
+				if _, m := a.Method(); m == "Default" || m == "Environment" {
+					r.FromEnvironment = true
+				}
+			}
+		}
+	}
+	for _, a := range args {
+		if a.Kind != syntax.Call {
+			r.Opaque = true
+			continue
+		}
+		recv, m := a.Method()
+		switch {
+		case g.module(recv) == goResource && m == "WithAttributes":
+			for _, kv := range a.Args() {
+				g.resourceAttribute(&r, kv)
+			}
+		case g.module(recv) == goResource && m == "WithFromEnv":
+			r.FromEnvironment = true
+		case g.module(recv) == goResource && (m == "WithSchemaURL" || m == "WithTelemetrySDK"):
+		case g.module(recv) == goResource:
+			r.Detectors = append(r.Detectors, a)
+		default:
+			g.resourceAttribute(&r, a)
+		}
+	}
+	g.Resources = append(g.Resources, r)
+}
+
+func (g golang) resourceAttribute(r *Resource, n *syntax.Node) {
+	key, value, ok := g.keyValue(n)
+	if !ok {
+		r.Opaque = true
+		return
+	}
+	if s, known := g.Key(key); known {
+		r.Attributes[s] = value
+	} else {
+		r.Opaque = true
+	}
+}
+
+// goMethods are the functions and methods that make an attribute of a key and a value.
+var goMethods = []string{"String", "Bool", "Int", "Int64", "Float64", "Stringer", "StringSlice", "BoolSlice", "IntSlice", "Int64Slice", "Float64Slice"}
+
+// keyValue returns the key and value of an expression that makes an attribute.
+func (g golang) keyValue(n *syntax.Node) (key, value *syntax.Node, ok bool) {
+	if n.Kind == syntax.Object {
+		if k, v := n.Get("Key"), n.Get("Value"); k != nil && v != nil && (n.Text == "attribute.KeyValue" || n.Text == "" && n.Parent != nil && n.Parent.Text == "attribute.KeyValue") {
+			if v.Kind == syntax.Call && len(v.Args()) > 0 {
+				v = v.Args()[0]
+			}
+			return k, v, true
+		}
+		return nil, nil, false
+	}
+	if n.Kind != syntax.Call {
+		return nil, nil, false
+	}
+	recv, name := n.Method()
+	module := g.module(recv)
+	switch {
+	case module == goAttribute && len(n.Args()) == 2 && slices.Contains(goMethods, name):
+		return n.Arg(0), n.Arg(1), true
+	case under(module, goSemconv) && len(n.Args()) == 1:
+		return n.Callee(), n.Arg(0), true
+	case recv != nil && module == "" && len(n.Args()) == 1 && slices.Contains(goMethods, name) && g.isKey(recv):
+		return recv, n.Arg(0), true
+	}
+	return nil, nil, false
+}
+
+// isKey reports whether an expression is an attribute.Key.
+func (g golang) isKey(n *syntax.Node) bool {
+	switch n.Kind {
+	case syntax.Call:
+		recv, name := n.Method()
+		return name == "Key" && g.module(recv) == goAttribute
+	case syntax.Member:
+		if under(g.module(n.Children[0]), goSemconv) {
+			return true
+		}
+	case syntax.Name:
+	default:
+		return false
+	}
+	def := g.File.Definition(n)
+	if def == nil {
+		return false
+	}
+	if strings.HasSuffix(def.Type, "attribute.Key") {
+		return true
+	}
+	v := def.Value()
+	return v != nil && v.Kind == syntax.Call && v != n && g.isKey(v)
+}
+
+// attribute records n if it is an attribute that is set.
+func (g golang) attribute(n *syntax.Node) {
+	key, value, ok := g.keyValue(n)
+	if !ok {
+		return
+	}
+	a := Attribute{Node: n, Key: key, Value: value}
+	g.target(&a, n)
+	g.Attributes = append(g.Attributes, a)
+}
+
+// target finds what an attribute is set on: by the call around it, or by the uses of the variable that holds it.
+func (g golang) target(a *Attribute, n *syntax.Node) {
+	for p := n.Parent; p != nil; p = p.Parent {
+		switch p.Kind {
+		case syntax.Call:
+			if g.targetOf(a, p) {
+				return
+			}
+		case syntax.Assign:
+			if v := p.Targets()[0]; v.Kind == syntax.Name || v.Kind == syntax.Member {
+				g.targetOfUses(a, v)
+			}
+			return
+		case syntax.Func, syntax.Block, syntax.Return:
+			return
+		}
+	}
+}
+
+func (g golang) targetOf(a *Attribute, call *syntax.Node) bool {
+	recv, name := call.Method()
+	module := g.module(recv)
+	switch {
+	case name == "WithInstrumentationAttributes":
+		return true // of the scope
+	case name == "SetAttributes" && module == "":
+		a.On, a.Span = OnSpan, g.spanOf(recv)
+	case g.spans[call] != nil:
+		a.On, a.Span = OnSpan, g.spans[call]
+	case name == "AddEvent" || name == "RecordError" && module == "":
+		a.On, a.Span = OnEvent, g.spanOf(recv)
+	case module == goMetric, (name == "Add" || name == "Record" || name == "ObserveInt64" || name == "ObserveFloat64") && module == "" && a.On == OnMetric:
+		a.On = OnMetric
+		for p := call.Parent; p != nil && p.Kind != syntax.Func; p = p.Parent {
+			if p.Kind == syntax.Call {
+				if r, _ := p.Method(); r != nil {
+					a.Instrument = g.instruments[r.Text]
+				}
+				break
+			}
+		}
+	case module == goResource:
+		a.On = OnResource
+	case under(module, "go.opentelemetry.io/otel/log"):
+		a.On = OnLog
+	default:
+		return false
+	}
+	return true
+}
+
+// targetOfUses finds what a variable with attributes is given to, in the function of its definition.
+func (g golang) targetOfUses(a *Attribute, v *syntax.Node) {
+	fn := v.Enclosing(syntax.Func)
+	if fn == nil {
+		return
+	}
+	for n := range fn.Body().All() {
+		if n.Kind != v.Kind || n.Text != v.Text || n == v {
+			continue
+		}
+		for p := n.Parent; p != nil && p.Kind != syntax.Block; p = p.Parent {
+			if p.Kind == syntax.Call && g.targetOf(a, p) {
+				return
+			}
+		}
+	}
+}
+
+func (g golang) level(n *syntax.Node) {
+	if n == nil {
+		return
+	}
+	level := strings.ToLower(strings.TrimSuffix(strings.TrimPrefix(n.Text, "Level"), "Level"))
+	if n.Kind != syntax.Member || (level != "debug" && level != "trace") {
+		return
+	}
+	g.LogLevels = append(g.LogLevels, LogLevel{Node: n, Level: level, Conditional: conditional(n)})
+}
+
+// conditional reports whether a condition decides that n runs.
+func conditional(n *syntax.Node) bool {
+	return n.Enclosing(syntax.If, syntax.Case, syntax.Conditional) != nil
+}
+
+func (g golang) literal(n *syntax.Node) {
+	typ := n.Text
+	switch {
+	case strings.HasSuffix(typ, "slog.HandlerOptions"):
+		if l := n.Get("Level"); l != nil {
+			g.level(l)
+		}
+	case strings.HasSuffix(typ, "http.Server") && g.File.ImportsAny("net/http"):
+		b := Boundary{Node: n, Kind: "http server", Library: "net/http"}
+		if h := n.Get("Handler"); h != nil {
+			for c := range h.All() {
+				if c.Kind == syntax.Name && strings.HasPrefix(g.module(c), goContrib) {
+					b.Instrumented = true
+				}
+			}
+		}
+		g.Boundaries = append(g.Boundaries, b)
+	}
+}
+
+// log records a call of a logger. Go's get a context, and log.Log a level, before the message.
+func (g golang) log(n, recv *syntax.Node, name string) {
+	if !g.addLog(n, recv, name) {
+		return
+	}
+	l := &g.Logs[len(g.Logs)-1]
+	args := n.Args()
+	if len(args) > 0 && (strings.HasSuffix(name, "Context") || args[0].Text == "ctx") {
+		args = args[1:]
+	}
+	if name == "Log" && len(args) > 1 {
+		args = args[1:]
+	}
+	chain := l.Args[min(len(l.Args), max(len(n.Args())-1, 0)):]
+	l.Message, l.Args = nil, nil
+	if len(args) > 0 {
+		l.Message, l.Args = args[0], args[1:]
+	}
+	l.Args = append(slices.Clip(l.Args), chain...)
+}

@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package instrumentation
+
+import (
+	"slices"
+	"strings"
+
+	"assay/internal/review/syntax"
+)
+
+var javaAPI = &api{
+	modules:   []string{"io.opentelemetry"},
+	foreign:   []string{"io.opentracing", "datadog.trace", "brave", "zipkin2", "co.elastic.apm", "com.newrelic", "io.micrometer.tracing", "org.springframework.cloud.sleuth", "io.opencensus", "io.sentry"},
+	end:       "end",
+	errors:    []string{"recordException"},
+	status:    "setStatus",
+	statusOK:  func(n *syntax.Node) bool { return n.Text == "OK" || n.Text == "UNSET" },
+	loggers:   []string{"org.slf4j", "java.util.logging", "org.apache.logging.log4j", "org.apache.log4j", "org.jboss.logging", "com.google.common.flogger", "org.apache.commons.logging"},
+	keepsSpan: []string{"with", "setParent", "storeInContext", "wrap"},
+}
+
+func findJava(u *Uses) {
+	j := java{newFinder(u, javaAPI)}
+	for _, i := range u.File.Imports {
+		if rest, ok := strings.CutPrefix(i.Path, "io.opentelemetry.instrumentation."); ok {
+			rest, _, _ = strings.Cut(rest, ".")
+			if !slices.Contains([]string{"annotations", "api"}, rest) {
+				j.Instrumented = append(j.Instrumented, rest)
+			}
+		}
+	}
+	for n := range u.File.Root.All() {
+		switch n.Kind {
+		case syntax.Call:
+			j.build(n)
+		case syntax.Decorator:
+			j.annotation(n)
+		}
+	}
+	j.lives()
+	for n := range u.File.Root.All() {
+		if n.Kind == syntax.Call {
+			j.call(n)
+		}
+	}
+}
+
+type java struct{ *finder }
+
+// chain returns the calls of a chain of methods, first to last, and what the chain starts from.
+func chain(last *syntax.Node) (calls []*syntax.Node, root *syntax.Node) {
+	n := last
+	for n != nil && n.Kind == syntax.Call {
+		calls = append(calls, n)
+		if n.Callee().Kind != syntax.Member {
+			return reversed(calls), nil
+		}
+		n = n.Callee().Children[0]
+	}
+	return reversed(calls), n
+}
+
+func reversed(calls []*syntax.Node) []*syntax.Node {
+	slices.Reverse(calls)
+	return calls
+}
+
+// builder returns the calls of a chain whose last call is n, with those on a variable that holds the builder.
+func (j java) builder(n *syntax.Node) []*syntax.Node {
+	calls, root := chain(n)
+	if root == nil || root.Kind != syntax.Name || len(calls) > 0 && j.File.Definition(root) == nil {
+		return calls
+	}
+	def := j.File.Definition(root)
+	if def == nil || def.Value() == nil || def.Value().Kind != syntax.Call {
+		return calls
+	}
+	if _, m := def.Value().Method(); m == "build" || !strings.HasPrefix(m, "set") && !strings.HasPrefix(m, "add") && !strings.Contains(strings.ToLower(m), "builder") {
+		return calls // no builder
+	}
+	first, _ := chain(def.Value())
+	var between []*syntax.Node
+	if fn := n.Enclosing(syntax.Func); fn != nil {
+		for c := range fn.All() {
+			if c.Kind == syntax.Call && c.Start < n.Start && c.Start > def.Start && c.Callee().Kind == syntax.Member && c.Callee().Children[0].Text == root.Text && c.Callee().Children[0].Kind == syntax.Name {
+				between = append(between, c)
+			}
+		}
+	}
+	return slices.Concat(first, between, calls)
+}
+
+// javaInstruments has the builders of a meter.
+var javaInstruments = map[string]string{
+	"counterBuilder":       "counter",
+	"upDownCounterBuilder": "updowncounter",
+	"histogramBuilder":     "histogram",
+	"gaugeBuilder":         "gauge",
+}
+
+// build finds the last calls of builders: of spans, of instruments, of loggers' records.
+func (j java) build(n *syntax.Node) {
+	_, name := n.Method()
+	switch name {
+	case "startSpan":
+		calls := j.builder(n)
+		i := slices.IndexFunc(calls, func(c *syntax.Node) bool { _, m := c.Method(); return m == "spanBuilder" })
+		if i < 0 {
+			return
+		}
+		recv, _ := calls[i].Method()
+		if j.foreign() || calls[i].Arg(0) == nil {
+			return
+		}
+		s := &Span{Start: n, Name: calls[i].Arg(0), Scope: j.scope(recv)}
+		for _, c := range calls[i+1:] {
+			switch _, m := c.Method(); m {
+			case "setSpanKind":
+				if k := c.Arg(0); k != nil && k.Text != "INTERNAL" {
+					s.Kind = strings.ToLower(k.Text)
+				}
+			case "setParent":
+				s.Context = c.Arg(0)
+			case "setAttribute":
+				if len(c.Args()) == 2 {
+					j.Attributes = append(j.Attributes, Attribute{On: OnSpan, Node: c, Key: c.Arg(0), Value: c.Arg(1), Span: s})
+				}
+			case "setAllAttributes":
+				j.attributes(c.Arg(0), Attribute{On: OnSpan, Span: s})
+			}
+		}
+		j.add(s)
+	case "build", "buildWithCallback", "buildObserver":
+		calls := j.builder(n)
+		for i, c := range calls {
+			recv, m := c.Method()
+			kind := javaInstruments[m]
+			if kind == "" || recv == nil || j.foreign() || !j.provider(recv, []string{"getMeter", "meterBuilder", "build"}, "meter", "Meter") {
+				continue
+			}
+			in := &Instrument{Call: n, Kind: kind, Observable: name != "build", Name: c.Arg(0), Scope: j.scope(recv)}
+			for _, o := range calls[i+1:] {
+				switch _, m := o.Method(); m {
+				case "setUnit":
+					in.Unit = o.Arg(0)
+				case "setExplicitBucketBoundariesAdvice":
+					in.Boundaries = o.Arg(0)
+				}
+			}
+			j.addInstrument(in)
+			return
+		}
+	}
+}
+
+// annotation finds @WithSpan on methods and @SpanAttribute on parameters.
+func (j java) annotation(n *syntax.Node) {
+	a := n.Children[0]
+	name := a
+	if a.Kind == syntax.Call {
+		name = a.Callee()
+	}
+	owner := n.Parent
+	if owner == nil || !j.File.ImportsAny("io.opentelemetry.instrumentation.annotations", "io.opentelemetry.extension.annotations") {
+		return
+	}
+	switch {
+	case name.Text == "WithSpan" && owner.Kind == syntax.Func:
+		s := &Span{Start: a, Body: owner, EndsItself: true, RecordsErrors: true}
+		if a.Kind == syntax.Call {
+			if s.Name = a.Arg(0); s.Name == nil {
+				s.Name = a.Named("value")
+			}
+			if kind := a.Named("kind"); kind != nil && kind.Text != "INTERNAL" {
+				s.Kind = strings.ToLower(kind.Text)
+			}
+		}
+		j.Spans = append(j.Spans, s)
+	case name.Text == "SpanAttribute" && a.Kind == syntax.Call:
+		key := a.Arg(0)
+		if key == nil {
+			key = a.Named("value")
+		}
+		if key != nil {
+			j.Attributes = append(j.Attributes, Attribute{On: OnSpan, Node: n, Key: key, Value: owner})
+		}
+	}
+}
+
+// attributes adds those of an expression of type Attributes: Attributes.of(k, v, ...), a builder, or a variable.
+func (j java) attributes(n *syntax.Node, a Attribute) {
+	n = j.value(n)
+	if n == nil || n.Kind != syntax.Call {
+		return
+	}
+	for _, c := range j.builder(n) {
+		recv, m := c.Method()
+		args := c.Args()
+		switch {
+		case m == "of" && recv != nil && recv.Text == "Attributes":
+			for i := 0; i+1 < len(args); i += 2 {
+				a.Node, a.Key, a.Value = args[i], args[i], args[i+1]
+				j.Attributes = append(j.Attributes, a)
+			}
+		case m == "put" && len(args) >= 2:
+			a.Node, a.Key, a.Value = c, args[0], args[1]
+			j.Attributes = append(j.Attributes, a)
+		}
+	}
+}
+
+func (j java) call(n *syntax.Node) {
+	recv, name := n.Method()
+	switch name {
+	case "stringKey", "longKey", "doubleKey", "booleanKey", "stringArrayKey":
+		if n.Arg(0) != nil && j.File.ImportsAny("io.opentelemetry.api.common") && n.Parent != nil && n.Parent.Kind == syntax.Assign {
+			j.Keys = append(j.Keys, n.Arg(0))
+		}
+	case "setAttribute":
+		if len(n.Args()) == 2 && j.isSpan(recv) && !j.isBuilder(recv) {
+			j.Attributes = append(j.Attributes, Attribute{On: OnSpan, Node: n, Key: n.Arg(0), Value: n.Arg(1), Span: j.spanOf(recv)})
+		}
+	case "setAllAttributes":
+		if j.isSpan(recv) && !j.isBuilder(recv) {
+			j.attributes(n.Arg(0), Attribute{On: OnSpan, Span: j.spanOf(recv)})
+		}
+	case "addEvent", "recordException":
+		if j.isSpan(recv) {
+			j.attributes(n.Arg(1), Attribute{On: OnEvent, Span: j.spanOf(recv)})
+		}
+	case "add", "record", "set":
+		i := j.instrumentOf(recv)
+		if len(n.Args()) >= 2 && (i != nil || j.File.ImportsAny("io.opentelemetry") && (named(recv, "counter") || named(recv, "histogram") || named(recv, "gauge") || named(recv, "measurement"))) {
+			j.attributes(n.Arg(1), Attribute{On: OnMetric, Instrument: i})
+		}
+	case "create", "build":
+		if recv != nil && j.File.ImportsAny("io.opentelemetry.sdk") {
+			j.setup(n, recv, name)
+		}
+	case "setLevel":
+		if l := n.Arg(len(n.Args()) - 1); l != nil && (named(recv, "log") || named(recv, "configurator")) && l.Kind == syntax.Member {
+			if level, _ := logLevel(l.Text); level == "debug" || level == "trace" {
+				j.LogLevels = append(j.LogLevels, LogLevel{Node: l, Level: level, Conditional: conditional(l)})
+			}
+		}
+	default:
+		if j.addLog(n, recv, name) {
+			l := &j.Logs[len(j.Logs)-1]
+			if name == "log" && l.Message != nil && l.Message.Kind == syntax.Member && len(l.Args) > 0 { // logger.log(Level.INFO, message)
+				l.Level, _ = logLevel(l.Message.Text)
+				l.Message, l.Args = l.Args[0], l.Args[1:]
+			}
+		}
+	}
+}
+
+// isBuilder reports whether an expression is a builder of spans: its attributes are found with the span.
+func (j java) isBuilder(n *syntax.Node) bool {
+	if named(n, "builder") {
+		return true
+	}
+	calls, root := chain(n)
+	if root != nil && root.Kind == syntax.Name && named(root, "builder") {
+		return true
+	}
+	return slices.ContainsFunc(calls, func(c *syntax.Node) bool { _, m := c.Method(); return m == "spanBuilder" }) &&
+		!slices.ContainsFunc(calls, func(c *syntax.Node) bool { _, m := c.Method(); return m == "startSpan" })
+}
+
+// setup finds resources, and providers without one.
+func (j java) setup(n, recv *syntax.Node, name string) {
+	calls := j.builder(n)
+	_, root := chain(n)
+	r := Resource{Node: n, Attributes: map[string]*syntax.Node{}}
+	collect := func(a *syntax.Node) {
+		from := len(j.Attributes)
+		j.attributes(a, Attribute{On: OnResource})
+		r.Opaque = len(j.Attributes) == from
+		for _, a := range j.Attributes[from:] {
+			if key, ok := j.Key(a.Key); ok {
+				r.Attributes[key] = a.Value
+			} else {
+				r.Opaque = true
+			}
+		}
+	}
+	switch {
+	case name == "create" && recv.Text == "Resource":
+		collect(n.Arg(0))
+		for p := n.Parent; p != nil && p.Kind == syntax.Call; p = p.Parent {
+			if _, m := p.Method(); m == "merge" {
+				r.FromEnvironment = true // Resource.getDefault() reads it
+			}
+		}
+	case root != nil && root.Text == "Resource":
+		collect(n)
+	case root != nil && slices.Contains([]string{"SdkTracerProvider", "SdkMeterProvider", "SdkLoggerProvider"}, root.Text):
+		if slices.ContainsFunc(calls, func(c *syntax.Node) bool { _, m := c.Method(); return m == "setResource" || m == "addResource" }) {
+			return
+		}
+	case root != nil && root.Text == "AutoConfiguredOpenTelemetrySdk":
+		r.FromEnvironment = true
+	default:
+		return
+	}
+	j.Resources = append(j.Resources, r)
+}

@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package instrumentation
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"assay/internal/review/syntax"
+)
+
+var javaScriptAPI = &api{
+	modules: []string{"@opentelemetry"},
+	foreign: []string{"opentracing", "dd-trace", "@sentry", "elastic-apm-node", "newrelic", "zipkin", "jaeger-client", "@google-cloud/trace-agent", "applicationinsights"},
+	end:     "end",
+	errors:  []string{"recordException"},
+	status:  "setStatus",
+	statusOK: func(n *syntax.Node) bool {
+		if n.Kind == syntax.Object {
+			n = n.Get("code")
+		}
+		return n != nil && (n.Kind == syntax.Member && (n.Text == "OK" || n.Text == "UNSET") || n.Kind == syntax.Number && (n.Text == "0" || n.Text == "1"))
+	},
+	loggers:   []string{"winston", "pino", "bunyan", "loglevel", "log4js", "signale", "consola", "tslog", "npmlog"},
+	keepsSpan: []string{"setSpan", "with"},
+}
+
+func findJavaScript(u *Uses) {
+	j := javaScript{newFinder(u, javaScriptAPI), map[string]bool{}}
+	for _, i := range u.File.Imports {
+		if i.Path == "@opentelemetry/auto-instrumentations-node" || i.Path == "@opentelemetry/auto-instrumentations-web" {
+			j.Instrumented = append(j.Instrumented, "auto")
+		} else if rest, ok := strings.CutPrefix(i.Path, "@opentelemetry/instrumentation-"); ok {
+			j.Instrumented = append(j.Instrumented, rest)
+		}
+	}
+	for n := range u.File.Root.All() {
+		if n.Kind == syntax.Call && len(n.Args()) == 0 {
+			if recv, name := n.Method(); name == "end" && recv != nil && recv.Kind == syntax.Name {
+				j.ended[recv.Text] = true
+			}
+		}
+	}
+	for n := range u.File.Root.All() {
+		switch n.Kind {
+		case syntax.Call:
+			j.start(n)
+		case syntax.New:
+			j.construct(n)
+		}
+	}
+	j.lives()
+	for n := range u.File.Root.All() {
+		if n.Kind == syntax.Call {
+			j.call(n)
+		}
+	}
+	j.attributeObjects()
+}
+
+type javaScript struct {
+	*finder
+	ended map[string]bool // variables with a call of end
+}
+
+func (j javaScript) tracer(n *syntax.Node) bool {
+	return j.provider(n, []string{"getTracer"}, "tracer", "Tracer")
+}
+
+func (j javaScript) meter(n *syntax.Node) bool {
+	return j.provider(n, []string{"getMeter"}, "meter", "Meter")
+}
+
+// javaScriptInstruments has the methods of a meter.
+var javaScriptInstruments = map[string]Instrument{
+	"createCounter":                 {Kind: "counter"},
+	"createUpDownCounter":           {Kind: "updowncounter"},
+	"createHistogram":               {Kind: "histogram"},
+	"createGauge":                   {Kind: "gauge"},
+	"createObservableCounter":       {Kind: "counter", Observable: true},
+	"createObservableUpDownCounter": {Kind: "updowncounter", Observable: true},
+	"createObservableGauge":         {Kind: "gauge", Observable: true},
+}
+
+// start finds the calls that start spans and create instruments.
+func (j javaScript) start(n *syntax.Node) {
+	recv, name := n.Method()
+	switch {
+	case recv != nil && (name == "startSpan" || name == "startActiveSpan") && n.Arg(0) != nil && j.tracer(recv):
+		j.startSpan(n, recv, name)
+	case javaScriptStarter.MatchString(name) && n.Arg(0) != nil:
+		j.wrapper(n)
+	case recv == nil:
+	case javaScriptInstruments[name].Kind != "" && j.meter(recv):
+		i := javaScriptInstruments[name]
+		i.Call, i.Name, i.Scope = n, n.Arg(0), j.scope(recv)
+		if options := j.value(n.Arg(1)); options != nil {
+			if options.Kind == syntax.Object {
+				i.Unit = options.Get("unit")
+				if advice := options.Get("advice"); advice != nil {
+					i.Boundaries = advice.Get("explicitBucketBoundaries")
+				}
+				for _, c := range options.Children {
+					i.Opaque = i.Opaque || c.Kind != syntax.Pair
+				}
+			} else {
+				i.Opaque = true
+			}
+		}
+		j.addInstrument(&i)
+	}
+}
+
+// javaScriptStarter matches functions of a project that start a span.
+var javaScriptStarter = regexp.MustCompile(`^(start|create|begin|with|record|trace|runIn|runWith|in)([A-Z][A-Za-z]*)?Span$`)
+
+// wrapper adds the span of a function of the project that starts one: for a callback, which it ends and whose errors it
+// records, or for a variable that the file ends.
+func (j javaScript) wrapper(n *syntax.Node) {
+	if j.foreign() || n.Arg(0).Kind != syntax.String && n.Arg(0).Kind != syntax.Template && n.Arg(0).Kind != syntax.Operator {
+		return
+	}
+	if root := n.Callee(); root.Kind == syntax.Name || root.Children[0].Kind == syntax.Name {
+		if module, _ := j.origin(root); slices.ContainsFunc(j.api.foreign, func(f string) bool { return j.sameModule(module, f) }) {
+			return
+		}
+	}
+	s := &Span{Start: n, Name: n.Arg(0)}
+	if i := slices.IndexFunc(n.Args(), func(a *syntax.Node) bool { return a.Kind == syntax.Func }); i >= 0 {
+		s.Body, s.EndsItself, s.RecordsErrors = n.Args()[i], true, true
+		if p := s.Body.Params(); len(p) > 0 {
+			s.Variable = p[0].Text
+			j.spans[p[0]] = s
+		}
+	} else if v := assigned(n); !j.ended[v] || !strings.HasSuffix(strings.ToLower(v), "span") {
+		return
+	}
+	j.add(s)
+	s.Escapes = s.Escapes && !s.EndsItself // what is returned is the callback's value
+}
+
+func (j javaScript) startSpan(n, recv *syntax.Node, name string) {
+	s := &Span{Start: n, Name: n.Arg(0), Scope: j.scope(recv)}
+	var options *syntax.Node
+	switch s.Name.Kind {
+	case syntax.Object: // a wrapper of the tracer: startSpan({name: "n"})
+		options = s.Name
+	case syntax.Func: // startActiveSpan(callback, {name: "n"})
+		options = j.value(n.Arg(1))
+	}
+	if options != nil {
+		if options.Kind != syntax.Object || options.Get("name") == nil {
+			return
+		}
+		s.Name = options.Get("name")
+	} else if s.Name.Kind == syntax.Func {
+		return
+	}
+	if name == "startSpan" && options != nil {
+		s.Context = options.Get("context")
+	} else if name == "startSpan" {
+		options, s.Context = j.value(n.Arg(1)), n.Arg(2)
+	} else {
+		args := n.Args()
+		if i := slices.IndexFunc(args, func(a *syntax.Node) bool { return a.Kind == syntax.Func }); i >= 0 {
+			s.Body = args[i]
+			s.EndsItself = i < len(args)-1 // a wrapper of the tracer
+			if p := s.Body.Params(); len(p) > 0 {
+				s.Variable = p[0].Text
+				j.spans[p[0]] = s
+			}
+		} else {
+			s.Escapes = true // a function of another place gets it
+		}
+		if len(args) > 2 && options == nil {
+			options = j.value(args[1])
+		}
+		if len(args) > 3 {
+			s.Context = args[2]
+		}
+	}
+	if options != nil && options.Kind == syntax.Object {
+		if options.Get("childOf") != nil || options.Get("tags") != nil || options.Get("references") != nil {
+			return // OpenTracing's options
+		}
+		if kind := options.Get("kind"); kind != nil {
+			if s.Kind = strings.ToLower(kind.Text); s.Kind == "internal" {
+				s.Kind = ""
+			}
+		}
+		if attributes := options.Get("attributes"); attributes != nil {
+			j.pairs(attributes, Attribute{On: OnSpan, Span: s})
+		}
+	}
+	escapes := s.Escapes
+	j.add(s)
+	if s.Body != nil && s.Body.Kind == syntax.Func {
+		s.Escapes = escapes // what is returned is the callback's value
+	}
+}
+
+// javaScriptModules has the functions and classes that make a server, a consumer or a client.
+var javaScriptModules = map[string]Boundary{
+	"express":                  {Kind: "http server", Library: "express"},
+	"fastify":                  {Kind: "http server", Library: "fastify"},
+	"fastify.fastify":          {Kind: "http server", Library: "fastify"},
+	"koa":                      {Kind: "http server", Library: "koa"},
+	"@hapi/hapi.server":        {Kind: "http server", Library: "@hapi/hapi"},
+	"http.createServer":        {Kind: "http server", Library: "http"},
+	"node:http.createServer":   {Kind: "http server", Library: "http"},
+	"https.createServer":       {Kind: "http server", Library: "http"},
+	"@grpc/grpc-js.Server":     {Kind: "grpc server", Library: "@grpc/grpc-js"},
+	"@nestjs/core.NestFactory": {Kind: "http server", Library: "@nestjs/core"},
+	"pg.Pool":                  {Kind: "database client", Library: "pg"},
+	"pg.Client":                {Kind: "database client", Library: "pg"},
+	"mysql.createConnection":   {Kind: "database client", Library: "mysql"},
+	"mysql2.createConnection":  {Kind: "database client", Library: "mysql2"},
+	"mysql2.createPool":        {Kind: "database client", Library: "mysql2"},
+	"mongodb.MongoClient":      {Kind: "database client", Library: "mongodb"},
+	"mongoose.connect":         {Kind: "database client", Library: "mongoose"},
+	"redis.createClient":       {Kind: "database client", Library: "redis"},
+	"ioredis":                  {Kind: "database client", Library: "ioredis"},
+	"kafkajs.Kafka":            {Kind: "queue consumer", Library: "kafkajs"},
+	"amqplib.connect":          {Kind: "queue consumer", Library: "amqplib"},
+}
+
+// construct finds SDK setup, and clients that are constructed.
+func (j javaScript) construct(n *syntax.Node) {
+	_, name := n.Method()
+	j.boundary(n, javaScriptModules)
+	switch name {
+	case "Resource":
+		if j.File.ImportsAny("@opentelemetry/resources") {
+			j.resource(n, n.Arg(0))
+		}
+	case "NodeSDK":
+		j.provided(n, "serviceName")
+	case "NodeTracerProvider", "BasicTracerProvider", "WebTracerProvider", "MeterProvider", "LoggerProvider":
+		if module, _ := j.origin(n.Callee()); j.File.ImportsAny("@opentelemetry") && (module == "" || strings.HasPrefix(module, "@opentelemetry/")) {
+			j.provided(n, "")
+		}
+	case "Logger", "Kafka":
+	}
+}
+
+// provided records a provider that is set up without a resource.
+func (j javaScript) provided(n *syntax.Node, serviceName string) {
+	r := Resource{Node: n, Attributes: map[string]*syntax.Node{}, FromEnvironment: strings.HasPrefix(n.Callee().Text, "NodeSDK")}
+	options := j.value(n.Arg(0))
+	switch {
+	case options == nil:
+	case options.Kind != syntax.Object:
+		r.Opaque = true
+	case options.Get("resource") != nil:
+		if detectors := options.Get("resourceDetectors"); detectors != nil && detectors.Kind == syntax.List {
+			j.Resources = append(j.Resources, Resource{Detectors: detectors.Children})
+		}
+		return // the attributes are found where the resource is made
+	default:
+		if v := options.Get(serviceName); v != nil && serviceName != "" {
+			r.Attributes["service.name"] = v
+		}
+		for _, c := range options.Children {
+			r.Opaque = r.Opaque || c.Kind != syntax.Pair
+		}
+		if detectors := options.Get("resourceDetectors"); detectors != nil && detectors.Kind == syntax.List {
+			r.Detectors = detectors.Children
+		}
+	}
+	j.Resources = append(j.Resources, r)
+}
+
+func (j javaScript) resource(n, attributes *syntax.Node) {
+	r := Resource{Node: n, Attributes: map[string]*syntax.Node{}}
+	j.resourceAttributes(&r, attributes)
+	for p := n.Parent; p != nil && (p.Kind == syntax.Call || p.Kind == syntax.Member); p = p.Parent {
+		if p.Kind == syntax.Call {
+			if recv, m := p.Method(); m == "merge" && recv != nil && !recv.Within(n) && !n.Within(recv) {
+				r.FromEnvironment = named(recv, "default") || recv.Kind == syntax.Call
+			}
+		}
+	}
+	j.Resources = append(j.Resources, r)
+}
+
+func (j javaScript) call(n *syntax.Node) {
+	recv, name := n.Method()
+	if name == "resourceFromAttributes" {
+		j.resource(n, n.Arg(0))
+		return
+	}
+	j.boundary(n, javaScriptModules)
+	if recv == nil {
+		if module, _ := j.origin(n.Callee()); module == "pino" {
+			j.levelOption(n.Arg(0))
+		}
+		return
+	}
+	switch name {
+	case "setAttribute":
+		if j.isSpan(recv) && len(n.Args()) == 2 {
+			j.Attributes = append(j.Attributes, Attribute{On: OnSpan, Node: n, Key: n.Arg(0), Value: n.Arg(1), Span: j.spanOf(recv)})
+		}
+	case "setAttributes":
+		if j.isSpan(recv) {
+			j.pairs(n.Arg(0), Attribute{On: OnSpan, Span: j.spanOf(recv)})
+		}
+	case "addEvent":
+		if j.isSpan(recv) {
+			j.pairs(n.Arg(1), Attribute{On: OnEvent, Span: j.spanOf(recv)})
+		}
+	case "add", "record", "observe":
+		i := j.instrumentOf(recv)
+		if i != nil || named(recv, "counter") || named(recv, "histogram") || name == "observe" && named(recv, "result") {
+			at := 1
+			if i == nil && !j.File.ImportsAny("@opentelemetry") {
+				return
+			}
+			j.pairs(n.Arg(at), Attribute{On: OnMetric, Instrument: i})
+		}
+	case "emit":
+		if record := n.Arg(0); named(recv, "logger") && record != nil && record.Kind == syntax.Object {
+			l := Log{Call: n, Message: record.Get("body")}
+			if s := record.Get("severityText"); s != nil {
+				l.Level, _ = logLevel(s.Text)
+			}
+			if a := record.Get("attributes"); a != nil {
+				j.pairs(a, Attribute{On: OnLog})
+			}
+			j.Logs = append(j.Logs, l)
+		}
+	case "createLogger":
+		if named(recv, "winston") || named(recv, "bunyan") {
+			j.levelOption(n.Arg(0))
+		}
+	default:
+		if j.addLog(n, recv, name) {
+			l := &j.Logs[len(j.Logs)-1]
+			if l.Message != nil && l.Message.Kind == syntax.Object && len(l.Args) > 0 { // pino: fields first
+				l.Message, l.Args = l.Args[0], append(slices.Clone(l.Args[1:]), l.Message)
+			}
+			if l.Level == "" && recv.Text == "console" {
+				l.Level = "info"
+			}
+		}
+	}
+}
+
+func (j javaScript) levelOption(options *syntax.Node) {
+	options = j.value(options)
+	if options == nil || options.Kind != syntax.Object {
+		return
+	}
+	level := options.Get("level")
+	if level == nil {
+		return
+	}
+	l := LogLevel{Node: level, Conditional: true}
+	if level.Kind == syntax.String {
+		l.Conditional = conditional(level)
+		l.Level, _ = logLevel(level.Text)
+	}
+	if l.Level == "debug" || l.Level == "trace" {
+		j.LogLevels = append(j.LogLevels, l)
+	}
+}

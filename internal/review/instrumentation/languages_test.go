@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package instrumentation
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"assay/internal/review/syntax"
+	"assay/internal/review/treesitter"
+)
+
+func TestLanguages(t *testing.T) {
+	for _, tt := range []struct {
+		name, file, code string
+		want             []string
+	}{
+		{"JavaScript spans", "a.js", `
+const { trace, SpanStatusCode, SpanKind } = require('@opentelemetry/api');
+const tracer = trace.getTracer('shop');
+async function load(id) {
+  return tracer.startActiveSpan('load', { kind: SpanKind.CLIENT, attributes: { 'order.id': id } }, async (span) => {
+    try {
+      span.setAttribute('a', id);
+      span.addEvent('cached', { hit: true });
+      return await get(id);
+    } catch (err) {
+      span.recordException(err);
+      span.setStatus({ code: SpanStatusCode.ERROR });
+      throw err;
+    } finally {
+      span.end();
+    }
+  });
+}
+function other(user) {
+  const span = tracer.startSpan(` + "`other ${user}`" + `);
+  span.setAttributes({ 'user.email': user.email, ...rest });
+  finish(span);
+  element.setAttribute('href', 'no');
+}
+`, []string{
+			`span 'load' in "shop" kind "client" var "span" ends 1 errors 2`,
+			"span `other ${user}` in \"shop\" kind \"\" var \"span\" ends 0 errors 0 escapes",
+			`attribute span: 'order.id' = id of 'load'`,
+			`attribute span: 'a' = id of 'load'`,
+			`attribute event: hit = true of 'load'`,
+			"attribute span: 'user.email' = user.email of `other ${user}`",
+		}},
+		{"TypeScript metrics, logs and setup", "a.ts", `
+import { metrics, type Counter } from '@opentelemetry/api';
+import { NodeSDK } from '@opentelemetry/sdk-node';
+import { resourceFromAttributes } from '@opentelemetry/resources';
+import { ATTR_SERVICE_NAME } from '@opentelemetry/semantic-conventions';
+import { getNodeAutoInstrumentations } from '@opentelemetry/auto-instrumentations-node';
+import express from 'express';
+import pino from 'pino';
+const meter = metrics.getMeter('m');
+class Shop {
+  private readonly hits: Counter = meter.createCounter('hits', { description: 'Hits.' });
+  private latency = meter.createHistogram('latency', { unit: 's' });
+  record(req: Request): void {
+    this.hits.add(1, { 'user.id': req.user.id });
+    this.latency?.record(3, { route: req.route });
+    logger.info({ user: req.user }, 'done %s', req.url);
+    console.log('token', token);
+    set.add(1);
+  }
+}
+const logger = pino({ level: 'debug' });
+const sdk = new NodeSDK({ resource: resourceFromAttributes({ [ATTR_SERVICE_NAME]: 'shop' }), instrumentations: [getNodeAutoInstrumentations()] });
+new NodeSDK({ serviceName: 'x' });
+const app = express();
+`, []string{
+			`attribute metric: 'user.id' = req.user.id of 'hits'`,
+			`attribute metric: route = req.route of 'latency'`,
+			`counter 'hits' unit - var "hits" scope "m"`,
+			`histogram 'latency' unit 's' var "latency" scope "m"`,
+			`log "info" 'done %s' [req.url; { user: req.user }]`,
+			`log "info" 'token' [token]`,
+			`level debug 'debug' conditional false`,
+			`attribute resource: ATTR_SERVICE_NAME = 'shop'`,
+			`resource [service.name] detectors 0 environment false opaque false`,
+			`resource [service.name] detectors 0 environment true opaque false`,
+			`http server express instrumented false`,
+			`instruments auto`,
+		}},
+		{"Python", "a.py", `
+import logging
+from opentelemetry import trace, metrics
+from opentelemetry.trace import SpanKind, Status, StatusCode
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.instrumentation.flask import FlaskInstrumentor
+from flask import Flask
+
+tracer = trace.get_tracer(__name__)
+meter = metrics.get_meter("m")
+hits = meter.create_counter("hits", "1", "Hits.")
+latency = meter.create_histogram(name="latency", unit="s")
+logger = logging.getLogger(__name__)
+app = Flask(__name__)
+resource = Resource.create({"service.name": "shop"})
+logging.basicConfig(level=logging.DEBUG)
+
+def load(user):
+    with tracer.start_as_current_span(f"load {user.id}", kind=SpanKind.SERVER, attributes={"a": 1}) as span:
+        span.set_attribute("user.email", user.email)
+        span.set_status(Status(StatusCode.OK))
+        hits.add(1, {"user": user.id})
+        logger.info("user %s", user.email, extra={"k": user})
+        logger.error(f"failed {user}", exc_info=True)
+
+@tracer.start_as_current_span("decorated")
+def other():
+    span = tracer.start_span("manual")
+    try:
+        work()
+    except ValueError as e:
+        span.record_exception(e)
+        span.set_status(Status(StatusCode.ERROR))
+    finally:
+        span.end()
+    trace.get_current_span().set_attributes({"b": 2})
+`, []string{
+			`span f"load {user.id}" in "" kind "server" var "span" ends 0 errors 0 ends itself records errors`,
+			`span "decorated" in "" kind "" var "" ends 0 errors 0 ends itself records errors`,
+			`span "manual" in "" kind "" var "span" ends 1 errors 2`,
+			`attribute span: "a" = 1 of f"load {user.id}"`,
+			`attribute span: "user.email" = user.email of f"load {user.id}"`,
+			`attribute metric: "user" = user.id of "hits"`,
+			`attribute span: "b" = 2`,
+			`counter "hits" unit "1" var "hits" scope "m"`,
+			`histogram "latency" unit "s" var "latency" scope "m"`,
+			`log "info" "user %s" [user.email; {"k": user}]`,
+			`log "error" f"failed {user}" []`,
+			`level debug logging.DEBUG conditional false`,
+			`attribute resource: "service.name" = "shop"`,
+			`resource [service.name] detectors 0 environment true opaque false`,
+			`http server flask instrumented false`,
+			`instruments flask`,
+		}},
+		{"Java", "A.java", `
+package shop;
+import io.opentelemetry.api.common.*;
+import io.opentelemetry.api.trace.*;
+import io.opentelemetry.instrumentation.annotations.WithSpan;
+import io.opentelemetry.instrumentation.annotations.SpanAttribute;
+import io.opentelemetry.sdk.resources.Resource;
+import org.slf4j.Logger;
+class Orders {
+  private static final AttributeKey<String> USER = AttributeKey.stringKey("user.email");
+  private final Tracer tracer = openTelemetry.getTracer("shop");
+  private final LongCounter hits = meter.counterBuilder("hits").setUnit("{hit}").build();
+  private final DoubleHistogram latency = meter.histogramBuilder("latency").build();
+  void load(User user) {
+    Span span = tracer.spanBuilder("load " + user.getId()).setSpanKind(SpanKind.CLIENT).setAttribute("a", 1).startSpan();
+    try (Scope scope = span.makeCurrent()) {
+      span.setAttribute(USER, user.getEmail());
+      hits.add(1, Attributes.of(AttributeKey.stringKey("user"), user.getId()));
+      latency.record(2, Attributes.builder().put("route", route).build());
+      log.info("user {}", user.getEmail());
+    } catch (Exception e) {
+      span.recordException(e);
+      span.setStatus(StatusCode.ERROR, "failed");
+      throw e;
+    } finally {
+      span.end();
+    }
+  }
+  @WithSpan("annotated")
+  void annotated(@SpanAttribute("card") String card) {
+    Span.current().setAttribute("k", card);
+    SpanBuilder builder = tracer.spanBuilder("built");
+    builder.setAttribute("b", 2);
+    Span s = builder.startSpan();
+    s.end();
+    Resource.create(Attributes.of(AttributeKey.stringKey("service.name"), "shop"));
+  }
+}
+`, []string{
+			`span "annotated" in "" kind "" var "" ends 0 errors 0 ends itself records errors`,
+			`span "load " + user.getId() in "shop" kind "client" var "span" ends 1 errors 2`,
+			`span "built" in "shop" kind "" var "s" ends 1 errors 0`,
+			`attribute span: "a" = 1 of "load " + user.getId()`,
+			`attribute span: USER = user.getEmail() of "load " + user.getId()`,
+			`attribute metric: AttributeKey.stringKey("user") = user.getId() of "hits"`,
+			`attribute metric: "route" = route of "latency"`,
+			`attribute span: "card" = @SpanAttribute("card") String card`,
+			`attribute span: "k" = card`,
+			`attribute span: "b" = 2 of "built"`,
+			`attribute resource: AttributeKey.stringKey("service.name") = "shop"`,
+			`counter "hits" unit "{hit}" var "hits" scope ""`,
+			`histogram "latency" unit - var "latency" scope ""`,
+			`log "info" "user {}" [user.getEmail()]`,
+			`resource [service.name] detectors 0 environment false opaque false`,
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := parse(t, tt.file, tt.code)
+			require.False(t, f.Broken)
+			got := describe(Find(f, nil))
+			require.ElementsMatch(t, tt.want, got, strings.Join(got, "\n"))
+		})
+	}
+}
+
+// parse parses a file with the parser that the tests share.
+func parse(t *testing.T, name, code string) *syntax.File {
+	t.Helper()
+	p, err := parser()
+	require.NoError(t, err)
+	f, err := syntax.Parse(t.Context(), p, name, syntax.LanguageOf(name), []byte(code))
+	require.NoError(t, err)
+	return f
+}
+
+var parser = sync.OnceValues(func() (*treesitter.Parser, error) { return treesitter.New(context.Background(), "") })

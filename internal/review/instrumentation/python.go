@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package instrumentation
+
+import (
+	"slices"
+	"strings"
+
+	"assay/internal/review/syntax"
+)
+
+var pythonAPI = &api{
+	modules:   []string{"opentelemetry"},
+	foreign:   []string{"opentracing", "ddtrace", "sentry_sdk", "elasticapm", "newrelic", "opencensus", "py_zipkin", "jaeger_client", "aws_xray_sdk", "langfuse", "agents", "mlflow", "logfire"},
+	end:       "end",
+	errors:    []string{"record_exception"},
+	status:    "set_status",
+	statusOK:  pythonStatusOK,
+	loggers:   []string{"logging", "structlog", "loguru"},
+	keepsSpan: []string{"set_span_in_context", "use_span"},
+}
+
+// pythonStatusOK reports whether an argument of set_status is StatusCode.OK or Status(StatusCode.OK).
+func pythonStatusOK(n *syntax.Node) bool {
+	if n.Kind == syntax.Call && len(n.Args()) > 0 {
+		n = n.Args()[0]
+		if n.Kind == syntax.Argument {
+			n = n.Value()
+		}
+	}
+	return n.Text == "OK" || n.Text == "UNSET"
+}
+
+func findPython(u *Uses) {
+	p := python{newFinder(u, pythonAPI)}
+	for _, i := range u.File.Imports {
+		if rest, ok := strings.CutPrefix(i.Path, "opentelemetry.instrumentation."); ok {
+			rest, _, _ = strings.Cut(rest, ".")
+			if rest == "auto_instrumentation" {
+				rest = "auto"
+			}
+			p.Instrumented = append(p.Instrumented, rest)
+		}
+	}
+	for n := range u.File.Root.All() {
+		if n.Kind == syntax.Call {
+			p.start(n)
+		}
+	}
+	p.lives()
+	for n := range u.File.Root.All() {
+		if n.Kind == syntax.Call {
+			p.call(n)
+		}
+	}
+	p.attributeObjects()
+}
+
+type python struct{ *finder }
+
+// pythonInstruments has the methods of a meter, and the position of the unit among their arguments.
+var pythonInstruments = map[string]struct {
+	Instrument
+	unit int
+}{
+	"create_counter":                    {Instrument{Kind: "counter"}, 1},
+	"create_up_down_counter":            {Instrument{Kind: "updowncounter"}, 1},
+	"create_histogram":                  {Instrument{Kind: "histogram"}, 1},
+	"create_gauge":                      {Instrument{Kind: "gauge"}, 1},
+	"create_observable_counter":         {Instrument{Kind: "counter", Observable: true}, 2},
+	"create_observable_up_down_counter": {Instrument{Kind: "updowncounter", Observable: true}, 2},
+	"create_observable_gauge":           {Instrument{Kind: "gauge", Observable: true}, 2},
+}
+
+// argument returns an argument by position or name.
+func argument(n *syntax.Node, i int, name string) *syntax.Node {
+	if a := n.Named(name); a != nil {
+		return a
+	}
+	return n.Arg(i)
+}
+
+func (p python) start(n *syntax.Node) {
+	recv, name := n.Method()
+	if recv == nil {
+		p.wrapper(n, name)
+		return
+	}
+	switch name {
+	case "start_span", "start_as_current_span":
+		if argument(n, 0, "name") == nil {
+			return
+		}
+		if !p.provider(recv, []string{"get_tracer"}, "tracer", "Tracer") {
+			p.wrapper(n, name)
+			return
+		}
+		s := &Span{Start: n, Name: argument(n, 0, "name"), Scope: p.scope(recv), Context: argument(n, 1, "context")}
+		if kind := argument(n, 2, "kind"); kind != nil && kind.Text != "INTERNAL" {
+			s.Kind = strings.ToLower(kind.Text)
+		}
+		if name == "start_as_current_span" {
+			p.current(s)
+		}
+		if attributes := argument(n, 3, "attributes"); attributes != nil {
+			p.pairs(attributes, Attribute{On: OnSpan, Span: s})
+		}
+		escapes := s.Escapes
+		p.add(s)
+		if s.EndsItself {
+			s.Escapes = escapes
+		}
+	default:
+		known, ok := pythonInstruments[name]
+		if !ok {
+			p.wrapper(n, name)
+			return
+		}
+		if !p.provider(recv, []string{"get_meter"}, "meter", "Meter") {
+			return
+		}
+		i := known.Instrument
+		i.Call, i.Name, i.Scope, i.Unit = n, argument(n, 0, "name"), p.scope(recv), argument(n, known.unit, "unit")
+		i.Boundaries = n.Named("explicit_bucket_boundaries_advisory")
+		for _, a := range n.Args() {
+			i.Opaque = i.Opaque || a.Kind == syntax.Spread
+		}
+		p.addInstrument(&i)
+	}
+}
+
+// wrapper adds the span of a context manager of the project, which ends the span and records errors: with
+// trace_call("name") as span.
+func (p python) wrapper(n *syntax.Node, name string) {
+	up := n.Parent
+	if up == nil || up.Kind != syntax.Assign || up.Parent == nil || up.Parent.Kind != syntax.With || p.foreign() {
+		return
+	}
+	lower := strings.ToLower(name)
+	if t := up.Targets()[0]; t.Kind != syntax.Name || !strings.HasSuffix(t.Text, "span") || !strings.Contains(lower, "span") && !strings.Contains(lower, "trace") ||
+		n.Arg(0) == nil || n.Arg(0).Kind != syntax.String && n.Arg(0).Kind != syntax.Template {
+		return
+	}
+	s := &Span{Start: n, Name: n.Arg(0), Variable: up.Targets()[0].Text, Body: up.Parent.Body(), EndsItself: true, RecordsErrors: true}
+	p.add(s)
+	s.Escapes = false
+}
+
+// current fills in a span of start_as_current_span: the body of a with statement or of a decorated function.
+func (p python) current(s *Span) {
+	on := func(name string) bool {
+		v := s.Start.Named(name)
+		return v == nil || v.Text != "False" && v.Text != "false"
+	}
+	s.RecordsErrors = on("record_exception") && on("set_status_on_exception")
+	s.EndsItself = on("end_on_exit")
+	switch up := s.Start.Parent; {
+	case up == nil:
+	case up.Kind == syntax.Decorator:
+		s.Body = up.Parent
+	case up.Kind == syntax.With:
+		s.Body = up.Body()
+	case up.Kind == syntax.Assign && up.Parent != nil && up.Parent.Kind == syntax.With:
+		s.Body = up.Parent.Body()
+		if t := up.Targets()[0]; t.Kind == syntax.Name {
+			s.Variable = t.Text
+		}
+	default: // an ExitStack, or a context manager that is kept
+		s.Escapes = true
+	}
+}
+
+// pythonModules has the functions and classes that make a server, a consumer or a client.
+var pythonModules = map[string]Boundary{
+	"flask.Flask":                      {Kind: "http server", Library: "flask"},
+	"fastapi.FastAPI":                  {Kind: "http server", Library: "fastapi"},
+	"starlette.applications.Starlette": {Kind: "http server", Library: "starlette"},
+	"aiohttp.web.Application":          {Kind: "http server", Library: "aiohttp"},
+	"grpc.server":                      {Kind: "grpc server", Library: "grpc"},
+	"grpc.aio.server":                  {Kind: "grpc server", Library: "grpc"},
+	"kafka.KafkaConsumer":              {Kind: "queue consumer", Library: "kafka"},
+	"confluent_kafka.Consumer":         {Kind: "queue consumer", Library: "confluent_kafka"},
+	"pika.BlockingConnection":          {Kind: "queue consumer", Library: "pika"},
+	"celery.Celery":                    {Kind: "queue consumer", Library: "celery"},
+	"psycopg2.connect":                 {Kind: "database client", Library: "psycopg2"},
+	"psycopg.connect":                  {Kind: "database client", Library: "psycopg"},
+	"pymysql.connect":                  {Kind: "database client", Library: "pymysql"},
+	"redis.Redis":                      {Kind: "database client", Library: "redis"},
+	"pymongo.MongoClient":              {Kind: "database client", Library: "pymongo"},
+	"sqlalchemy.create_engine":         {Kind: "database client", Library: "sqlalchemy"},
+}
+
+func (p python) call(n *syntax.Node) {
+	p.boundary(n, pythonModules)
+	recv, name := n.Method()
+	switch name {
+	case "set_attribute":
+		if p.isSpan(recv) && argument(n, 1, "value") != nil {
+			p.Attributes = append(p.Attributes, Attribute{On: OnSpan, Node: n, Key: argument(n, 0, "key"), Value: argument(n, 1, "value"), Span: p.spanOf(recv)})
+		}
+	case "set_attributes":
+		if p.isSpan(recv) {
+			p.pairs(argument(n, 0, "attributes"), Attribute{On: OnSpan, Span: p.spanOf(recv)})
+		}
+	case "add_event":
+		if p.isSpan(recv) {
+			p.pairs(argument(n, 1, "attributes"), Attribute{On: OnEvent, Span: p.spanOf(recv)})
+		}
+	case "record_exception":
+		if p.isSpan(recv) {
+			p.pairs(argument(n, 1, "attributes"), Attribute{On: OnEvent, Span: p.spanOf(recv)})
+		}
+	case "add", "record", "set", "observe":
+		i := p.instrumentOf(recv)
+		if i != nil || p.File.ImportsAny("opentelemetry") && (named(recv, "counter") || named(recv, "histogram") || named(recv, "gauge")) {
+			p.pairs(argument(n, 1, "attributes"), Attribute{On: OnMetric, Instrument: i})
+		}
+	case "Observation":
+		p.pairs(argument(n, 1, "attributes"), Attribute{On: OnMetric})
+	case "create", "Resource":
+		if (name == "Resource" || recv != nil && recv.Text == "Resource") && p.File.ImportsAny("opentelemetry.sdk") {
+			p.resource(n, argument(n, 0, "attributes"), name == "create")
+		}
+	case "TracerProvider", "MeterProvider", "LoggerProvider":
+		if p.File.ImportsAny("opentelemetry.sdk") && n.Named("resource") == nil {
+			p.Resources = append(p.Resources, Resource{Node: n, FromEnvironment: true, Opaque: len(n.Args()) > 0 && slices.ContainsFunc(n.Args(), func(a *syntax.Node) bool { return a.Kind == syntax.Spread })})
+		}
+	case "basicConfig":
+		if p.module(recv) == "logging" {
+			p.level(n.Named("level"))
+		}
+	case "setLevel":
+		if recv != nil && loggerName(recv.Text) || recv != nil && recv.Kind == syntax.Call && named(recv, "getlogger") {
+			p.level(n.Arg(0))
+		}
+	default:
+		p.log(n, recv, name)
+	}
+}
+
+func (p python) resource(n, attributes *syntax.Node, environment bool) {
+	r := Resource{Node: n, Attributes: map[string]*syntax.Node{}, FromEnvironment: environment}
+	p.resourceAttributes(&r, attributes)
+	p.Resources = append(p.Resources, r)
+}
+
+func (p python) level(n *syntax.Node) {
+	if n == nil || n.Kind != syntax.Member && n.Kind != syntax.String {
+		return
+	}
+	if level, _ := logLevel(n.Text); level == "debug" || level == "trace" {
+		p.LogLevels = append(p.LogLevels, LogLevel{Node: n, Level: level, Conditional: conditional(n)})
+	}
+}
+
+func (p python) log(n, recv *syntax.Node, name string) {
+	if !p.addLog(n, recv, name) {
+		return
+	}
+	l := &p.Logs[len(p.Logs)-1]
+	if name == "log" && len(l.Args) > 0 && l.Message.Kind != syntax.String && l.Message.Kind != syntax.Template { // logger.log(level, message)
+		l.Level, _ = logLevel(l.Message.Text)
+		l.Message, l.Args = l.Args[0], l.Args[1:]
+	}
+	var args []*syntax.Node
+	for _, a := range l.Args {
+		if a.Kind != syntax.Argument {
+			args = append(args, a)
+			continue
+		}
+		switch a.Text {
+		case "exc_info", "stack_info", "stacklevel":
+		case "extra":
+			args = append(args, a.Value())
+		default:
+			args = append(args, a) // structlog's fields
+		}
+	}
+	l.Args = args
+	if l.Message != nil && l.Message.Kind == syntax.Operator && l.Message.Text == "%" && len(l.Message.Children) == 2 {
+		l.Args = append(l.Args, l.Message.Children[1])
+		l.Message = l.Message.Children[0]
+	}
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package migrate
+
+import (
+	"go/ast"
+	"go/token"
+)
+
+// maxConstant is the length in bytes of the longest string constant of a module whose types are checked. The check holds
+// the values of constants, and a few lines can double a string many times.
+const maxConstant = 1 << 20
+
+// constants has the expressions of the constants of a module by name, whichever package declares them.
+type constants struct {
+	values map[string][]ast.Expr
+	sizes  map[string]int // computed; 0 while a name is being computed
+}
+
+// leaveLargeConstants marks the files whose constants may be longer than maxConstant.
+func leaveLargeConstants(files []*goFile) {
+	c := &constants{values: map[string][]ast.Expr{}, sizes: map[string]int{}}
+	names := map[*goFile][]string{}
+	for _, f := range files {
+		if f.broken {
+			continue
+		}
+		ast.Inspect(f.tree, func(n ast.Node) bool {
+			d, ok := n.(*ast.GenDecl)
+			if !ok || d.Tok != token.CONST {
+				return true
+			}
+			for _, s := range d.Specs {
+				v, ok := s.(*ast.ValueSpec)
+				if !ok {
+					continue
+				}
+				for i, name := range v.Names {
+					if i < len(v.Values) {
+						c.values[name.Name] = append(c.values[name.Name], v.Values[i])
+						names[f] = append(names[f], name.Name)
+					}
+				}
+			}
+			return true
+		})
+	}
+	for f, declared := range names {
+		for _, name := range declared {
+			f.broken = f.broken || c.size(name, 0) > maxConstant
+		}
+	}
+}
+
+// size returns an upper bound of the length of a constant, at most somewhat more than maxConstant.
+func (c *constants) size(name string, depth int) int {
+	if n, ok := c.sizes[name]; ok {
+		return n
+	}
+	if depth > maxDepth {
+		return maxConstant + 1
+	}
+	c.sizes[name] = 0
+	largest := 0
+	for _, value := range c.values[name] {
+		n := 0
+		ast.Inspect(value, func(node ast.Node) bool {
+			switch node := node.(type) {
+			case *ast.BasicLit:
+				n += len(node.Value)
+			case *ast.Ident:
+				n += c.size(node.Name, depth+1)
+			}
+			n = min(n, maxConstant+1)
+			return true
+		})
+		largest = max(largest, n)
+	}
+	c.sizes[name] = largest
+	return largest
+}

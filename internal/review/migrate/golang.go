@@ -1,0 +1,1205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package migrate
+
+import (
+	"context"
+	"fmt"
+	"go/ast"
+	"go/constant"
+	"go/format"
+	"go/token"
+	"go/types"
+	"maps"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/mod/modfile"
+
+	"assay/internal/review/patch"
+	"assay/internal/review/syntax"
+)
+
+// goUnit is the migration of a Go module.
+type goUnit struct {
+	*migration
+	*goModule
+	helpers map[string]map[string]bool // by directory, names of goHelpers
+	notes   []patch.Step               // for a successful migration
+	starts  map[*goPackage]bool        // the packages that start the Datadog tracer
+	blocked bool
+}
+
+// maxCheck limits the time in which the types of all modules are checked.
+const maxCheck = 3 * time.Minute
+
+func (m *migration) golang(ctx context.Context) error {
+	checked := time.Now().Add(maxCheck)
+	modules := m.manifests("go.mod")
+	units := m.sources(modules, syntax.Go)
+	for _, dir := range slices.Sorted(maps.Keys(units)) {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := m.goModule(ctx, dir, units[dir], modules[dir], checked); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// goModule migrates the module of a directory. checked is when the check of types has to have ended.
+func (m *migration) goModule(ctx context.Context, dir string, names []string, manifest bool, checked time.Time) error {
+	u := &goUnit{migration: m, goModule: &goModule{dir: dir, fset: token.NewFileSet(), checked: checked}, helpers: map[string]map[string]bool{}, starts: map[*goPackage]bool{}}
+	var files []*goFile
+	size, relevant := 0, false
+	for _, name := range names {
+		source, err := patch.Read(m.root, name)
+		if err != nil {
+			continue // a review names it
+		}
+		if size += len(source); size > maxUnit {
+			m.open(name, 0, "The module is larger than %d MiB: it is not migrated.", maxUnit>>20)
+			return nil
+		}
+		f := u.parse(name, source)
+		files = append(files, f)
+		relevant = relevant || f.imported(isGoSource)
+	}
+	if !relevant {
+		return nil
+	}
+	mod := path.Join(dir, "go.mod")
+	var manifestText []byte
+	if manifest {
+		var err error
+		if manifestText, err = patch.Read(m.root, mod); err != nil {
+			manifest = false
+		}
+	}
+	if !manifest {
+		for _, f := range files {
+			if f.imported(isGoSource) {
+				m.open(f.path, 0, "The file belongs to no Go module: it is not migrated.")
+			}
+		}
+		return nil
+	}
+	u.path = modfile.ModulePath(manifestText)
+	u.arrange(files)
+	for _, f := range files {
+		if f.broken && f.imported(isGoSource) {
+			u.block(f, nil, "The file has syntax errors, or nests too deeply.")
+		}
+	}
+	if err := u.check(ctx); err != nil {
+		if ctx.Err() == nil {
+			m.open(mod, 0, "The types of the module cannot be checked: it is not migrated.")
+		}
+		return ctx.Err()
+	}
+	var changed []*goFile
+	for _, f := range files {
+		if f.info == nil || f.tree == nil {
+			continue
+		}
+		r := newGoRewriter(u, f)
+		r.run()
+		if len(r.f.edits) > 0 {
+			changed = append(changed, f)
+		}
+	}
+	if u.blocked {
+		m.open(mod, 0, "The module is not migrated: other steps name what no table knows. Its packages share spans, so they are migrated together.")
+		return nil
+	}
+	if len(changed) == 0 {
+		return nil
+	}
+	return u.finish(ctx, changed, mod, manifestText)
+}
+
+// finish checks and adds the changed files.
+func (u *goUnit) finish(ctx context.Context, changed []*goFile, mod string, manifest []byte) error {
+	created, ok := u.helperFiles()
+	if !ok {
+		return nil
+	}
+	for _, f := range changed {
+		sortEdits(f.edits)
+		f.after = []byte(replace(f.source, 0, len(f.source), f.edits))
+	}
+	for range 2 { // the second time without the imports that the first one found unused
+		after := &goModule{dir: u.dir, path: u.path, fset: token.NewFileSet(), checked: u.checked}
+		var files []*goFile
+		for _, f := range u.files {
+			text := f.source
+			if f.after != nil {
+				text = f.after
+			}
+			files = append(files, after.parse(f.path, text))
+		}
+		for _, c := range created {
+			files = append(files, after.parse(c.Path, c.After))
+		}
+		after.arrange(files)
+		if err := after.check(ctx); err != nil {
+			if ctx.Err() == nil {
+				u.open(mod, 0, "The module is not migrated: the types of the result cannot be checked.")
+			}
+			return ctx.Err()
+		}
+		removed := false
+		for i, f := range changed {
+			n := files[slices.Index(u.files, changed[i])]
+			if n.broken {
+				u.open(f.path, 0, "The module is not migrated: the file would no longer parse.")
+				return nil
+			}
+			if text, ok := withoutUnusedImports(after, f, n); ok {
+				f.after, removed = text, true
+			}
+		}
+		if removed {
+			continue
+		}
+		if e := newErrors(u.goModule, after); e != "" {
+			u.open(mod, 0, "The module is not migrated, because the result would not compile: %s.", e)
+			return nil
+		}
+		break
+	}
+	u.step(patch.Step{File: mod, Text: fmt.Sprintf("Go files that are migrated to OpenTelemetry: %d.", len(changed))})
+	for _, f := range changed {
+		if formatted, err := format.Source(f.source); err == nil && string(formatted) == string(f.source) {
+			if formatted, err = format.Source(f.after); err == nil {
+				f.after = formatted
+			}
+		}
+		u.change(f.path, f.source, f.after)
+	}
+	u.patch.Files = append(u.patch.Files, created...)
+	for _, c := range created {
+		u.step(patch.Step{File: c.Path, Text: "Functions that the migrated code calls."})
+	}
+	used := map[string]bool{}
+	for _, f := range changed {
+		imports(u.goModule.parse(f.path, f.after), used)
+	}
+	for _, c := range created {
+		imports(u.goModule.parse(c.Path, c.After), used)
+	}
+	u.goMod(mod, manifest, used)
+	for _, s := range u.notes {
+		u.step(s)
+	}
+	return nil
+}
+
+func imports(f *goFile, into map[string]bool) {
+	for _, i := range f.tree.Imports {
+		if p, err := strconv.Unquote(i.Path.Value); err == nil {
+			into[p] = true
+		}
+	}
+}
+
+// withoutUnusedImports returns the new text of a file without the imports that only the old text uses.
+func withoutUnusedImports(m *goModule, before, after *goFile) ([]byte, bool) {
+	unused := map[string]bool{}
+	for i, list := range [][]string{after.errors, before.errors} {
+		for _, e := range list {
+			if p, _, ok := strings.Cut(e, " imported"); ok && strings.HasSuffix(e, "and not used") {
+				unused[p] = i == 0
+			}
+		}
+	}
+	var edits []edit
+	for _, spec := range after.tree.Imports {
+		if p, err := strconv.Unquote(spec.Path.Value); err == nil && unused[strconv.Quote(p)] {
+			start, end := m.span(spec)
+			edits = append(edits, lineEdit(after.source, start, end))
+		}
+	}
+	if len(edits) == 0 {
+		return nil, false
+	}
+	return []byte(replace(after.source, 0, len(after.source), edits)), true
+}
+
+// lineEdit removes a range, and its lines if nothing else is on them.
+func lineEdit(source []byte, start, end int) edit {
+	s, e := start, end
+	for s > 0 && (source[s-1] == ' ' || source[s-1] == '\t') {
+		s--
+	}
+	for e < len(source) && (source[e] == ' ' || source[e] == '\t' || source[e] == '\r') {
+		e++
+	}
+	if (s == 0 || source[s-1] == '\n') && (e == len(source) || source[e] == '\n') {
+		e = min(e+1, len(source))
+		if s > 1 && source[s-2] == '\n' && e < len(source) && source[e] == '\n' {
+			e++ // one of two blank lines
+		}
+		return edit{s, e, ""}
+	}
+	return edit{start, end, ""}
+}
+
+// block notes why a module is not migrated.
+func (u *goUnit) block(f *goFile, n ast.Node, format string, args ...any) {
+	u.blocked = true
+	line := 0
+	if n != nil {
+		line = u.fset.PositionFor(n.Pos(), false).Line
+	}
+	u.open(f.path, line, format, args...)
+}
+
+// goRewriter rewrites a file.
+type goRewriter struct {
+	unit    *goUnit
+	f       *goFile
+	info    *types.Info
+	parents map[ast.Node]ast.Node
+	done    map[*ast.Ident]bool // names of a source library that an edit covers
+	imports map[string]string   // the new imports: path to name
+	taken   map[string]bool
+	removed map[ast.Stmt]bool
+	kinds   map[*ast.CallExpr]string      // kinds of spans that a later statement sets
+	found   map[types.Object]bool         // variables with the span of a context, which may be none
+	sampler map[ast.Node]*ast.CallExpr    // ApplyConfig by function
+	configs map[types.Object]*jaegerSetup // configurations of the Jaeger client
+	usage   map[types.Object][]*ast.Ident
+	tired   bool         // the bound of the work is reached
+	failed  map[int]bool // lines with a reason
+	work    int
+}
+
+func newGoRewriter(u *goUnit, f *goFile) *goRewriter {
+	r := &goRewriter{
+		unit: u, f: f, info: f.info, parents: map[ast.Node]ast.Node{}, done: map[*ast.Ident]bool{}, imports: map[string]string{},
+		taken: map[string]bool{}, removed: map[ast.Stmt]bool{}, kinds: map[*ast.CallExpr]string{}, found: map[types.Object]bool{},
+		sampler: map[ast.Node]*ast.CallExpr{}, configs: map[types.Object]*jaegerSetup{}, failed: map[int]bool{},
+	}
+	var stack []ast.Node
+	ast.Inspect(f.tree, func(n ast.Node) bool {
+		if n == nil {
+			stack = stack[:len(stack)-1]
+			return true
+		}
+		if len(stack) > 0 {
+			r.parents[n] = stack[len(stack)-1]
+		}
+		stack = append(stack, n)
+		if id, ok := n.(*ast.Ident); ok && f.info.Defs[id] != nil {
+			r.taken[id.Name] = true
+		}
+		return true
+	})
+	if f.pkg != nil {
+		for _, name := range f.pkg.Scope().Names() {
+			r.taken[name] = true
+		}
+	}
+	return r
+}
+
+// run sets the edits of the file, or blocks the unit.
+func (r *goRewriter) run() {
+	for _, spec := range r.f.tree.Imports {
+		p, err := strconv.Unquote(spec.Path.Value)
+		if err != nil || !isGoSource(p) {
+			if name := r.importName(spec, p); err == nil {
+				r.taken[name] = true
+			}
+			continue
+		}
+		if stubs().sources[p] == "" {
+			r.unit.block(r.f, spec, "The package %s is in no table.", p)
+		}
+		if spec.Name != nil && (spec.Name.Name == "." || spec.Name.Name == "_") {
+			r.unit.block(r.f, spec, "The import of %s as %q is in no table.", p, spec.Name.Name)
+		}
+	}
+	r.prepare()
+	edits := r.collect(r.f.tree)
+	r.verify()
+	if len(edits) == 0 && !r.f.imported(isGoSource) || r.unit.blocked {
+		return
+	}
+	r.f.edits = append(append(edits, r.comments(edits)...), r.importEdits()...)
+}
+
+// comments keeps the comments within replaced code, on lines before it.
+func (r *goRewriter) comments(edits []edit) []edit {
+	var kept []edit
+	i := 0
+	for _, group := range r.f.tree.Comments {
+		for _, c := range group.List {
+			start, end := r.unit.span(c)
+			for i < len(edits) && edits[i].end <= start {
+				i++
+			}
+			if i == len(edits) || edits[i].start > start || edits[i].end < end || edits[i].text == "" || strings.Contains(edits[i].text, c.Text) {
+				continue
+			}
+			at := edits[i].start
+			indent := r.indent(at)
+			for at > 0 && r.f.source[at-1] != '\n' {
+				at--
+			}
+			kept = append(kept, edit{at, at, indent + c.Text + "\n"})
+		}
+	}
+	return kept
+}
+
+// importName returns the name of an import in the file.
+func (r *goRewriter) importName(spec *ast.ImportSpec, p string) string {
+	if spec.Name != nil {
+		return spec.Name.Name
+	}
+	if o, ok := r.info.Implicits[spec].(*types.PkgName); ok {
+		return o.Imported().Name()
+	}
+	return path.Base(p)
+}
+
+// use returns the name of a target package, which it imports if need be.
+func (r *goRewriter) use(short string) string {
+	p := goTargets[short]
+	if name := r.imports[p]; name != "" {
+		return name
+	}
+	for _, spec := range r.f.tree.Imports {
+		if text, err := strconv.Unquote(spec.Path.Value); err == nil && text == p {
+			if name := r.importName(spec, p); name != "_" && name != "." {
+				r.imports[p] = name
+				return name
+			}
+		}
+	}
+	name := short
+	for r.taken[name] {
+		name = "otel" + name
+	}
+	r.taken[name] = true
+	r.imports[p] = name
+	return name
+}
+
+// importEdits removes the imports of source libraries and adds those of targets.
+func (r *goRewriter) importEdits() []edit {
+	var specs []*ast.ImportSpec
+	present := map[string]bool{}
+	for _, spec := range r.f.tree.Imports {
+		p, err := strconv.Unquote(spec.Path.Value)
+		if err == nil && isGoSource(p) {
+			specs = append(specs, spec)
+		} else if spec.Name == nil || spec.Name.Name != "_" && spec.Name.Name != "." {
+			present[p] = true
+		}
+	}
+	var std, other []string
+	for _, p := range slices.Sorted(maps.Keys(r.imports)) {
+		if present[p] {
+			continue
+		}
+		line := strconv.Quote(p)
+		if name := r.imports[p]; name != goName(p) {
+			line = name + " " + line
+		}
+		if strings.Contains(strings.Split(p, "/")[0], ".") {
+			other = append(other, line)
+		} else {
+			std = append(std, line)
+		}
+	}
+	var edits []edit
+	if len(specs) > 0 {
+		for _, spec := range specs {
+			start, end := r.unit.span(spec)
+			if d, ok := r.parents[spec].(*ast.GenDecl); ok && !d.Lparen.IsValid() {
+				start, end = r.unit.span(d)
+			}
+			edits = append(edits, lineEdit(r.f.source, start, end))
+		}
+	}
+	return append(edits, r.addImports(specs, std, other)...)
+}
+
+// addImports adds import lines: those of the standard library to its group, the others where the first of specs was.
+func (r *goRewriter) addImports(specs []*ast.ImportSpec, std, other []string) []edit {
+	var block *ast.GenDecl
+	for _, d := range r.f.tree.Decls {
+		if g, ok := d.(*ast.GenDecl); ok && g.Tok == token.IMPORT && g.Lparen.IsValid() {
+			block = g
+			break
+		}
+	}
+	if block == nil {
+		all := append(slices.Clone(std), other...)
+		if len(all) == 0 {
+			return nil
+		}
+		text := "\n\nimport (\n"
+		for _, line := range std {
+			text += "\t" + line + "\n"
+		}
+		if len(std) > 0 && len(other) > 0 {
+			text += "\n"
+		}
+		for _, line := range other {
+			text += "\t" + line + "\n"
+		}
+		_, at := r.unit.span(r.f.tree.Name)
+		return []edit{{at, at, text + ")"}}
+	}
+	lineStart := func(n ast.Node) int {
+		start, _ := r.unit.span(n)
+		for start > 0 && r.f.source[start-1] != '\n' {
+			start--
+		}
+		return start
+	}
+	var edits []edit
+	insert := func(at int, lines []string) {
+		if len(lines) > 0 {
+			edits = append(edits, edit{at, at, "\t" + strings.Join(lines, "\n\t") + "\n"})
+		}
+	}
+	isStd := func(s *ast.ImportSpec) bool {
+		p, _ := strconv.Unquote(s.Path.Value)
+		return !strings.Contains(strings.Split(p, "/")[0], ".")
+	}
+	first := block.Specs[0].(*ast.ImportSpec)
+	at := lineStart(first)
+	if isStd(first) {
+		for _, line := range std { // in its order within the group
+			place := -1
+			for _, s := range block.Specs {
+				spec := s.(*ast.ImportSpec)
+				if isStd(spec) && strings.Trim(spec.Path.Value, "`\"") > strings.Trim(line, `"`) {
+					place = lineStart(spec)
+					break
+				}
+				if isStd(spec) {
+					_, end := r.unit.span(spec)
+					place = end
+					for place < len(r.f.source) && r.f.source[place] != '\n' {
+						place++
+					}
+					place = min(place+1, len(r.f.source))
+				} else {
+					break
+				}
+			}
+			insert(place, []string{line})
+		}
+	} else if len(std) > 0 {
+		edits = append(edits, edit{at, at, "\t" + strings.Join(std, "\n\t") + "\n\n"})
+	}
+	place := -1
+	for _, s := range specs {
+		if r.parents[s] == block {
+			place = lineStart(s)
+			break
+		}
+	}
+	if place < 0 {
+		end := r.unit.fset.PositionFor(block.Rparen, false).Offset
+		text := ""
+		if isStd(block.Specs[len(block.Specs)-1].(*ast.ImportSpec)) && len(other) > 0 {
+			text = "\n"
+		}
+		if len(other) > 0 {
+			edits = append(edits, edit{end, end, text + "\t" + strings.Join(other, "\n\t") + "\n"})
+		}
+		return edits
+	}
+	insert(place, other)
+	return edits
+}
+
+// goName returns the name of a package by its path.
+func goName(p string) string {
+	for short, target := range goTargets {
+		if target == p && short != "sdktrace" {
+			return short
+		}
+	}
+	return path.Base(p)
+}
+
+// object returns the object that an expression names.
+func (r *goRewriter) object(e ast.Expr) types.Object {
+	switch e := ast.Unparen(e).(type) {
+	case *ast.Ident:
+		return r.info.ObjectOf(e)
+	case *ast.SelectorExpr:
+		return r.info.ObjectOf(e.Sel)
+	}
+	return nil
+}
+
+// symbol returns the name of what an expression of a source library refers to: "ot.StartSpan", "ot.Span.SetTag". It
+// returns "" for all others.
+func (r *goRewriter) symbol(e ast.Expr) string {
+	if c, ok := ast.Unparen(e).(*ast.CallExpr); ok { // the result of a call, such as b3.InjectHTTP(req)
+		if name := r.symbol(c.Fun); name != "" {
+			return name + "()"
+		}
+		return ""
+	}
+	o := r.object(e)
+	if o == nil || o.Pkg() == nil {
+		return ""
+	}
+	short := goSources[o.Pkg().Path()]
+	if short == "" {
+		return ""
+	}
+	if f, ok := o.(*types.Func); ok && f.Signature().Recv() != nil {
+		return short + "." + typeName(f.Signature().Recv().Type()) + "." + o.Name()
+	}
+	if v, ok := o.(*types.Var); ok && v.IsField() {
+		if s, ok := ast.Unparen(e).(*ast.SelectorExpr); ok && r.info.Selections[s] != nil {
+			return short + "." + typeName(r.info.Selections[s].Recv()) + "." + o.Name()
+		}
+	}
+	return short + "." + o.Name()
+}
+
+func typeName(t types.Type) string {
+	if p, ok := types.Unalias(t).(*types.Pointer); ok {
+		t = p.Elem()
+	}
+	if n, ok := types.Unalias(t).(*types.Named); ok {
+		return n.Obj().Name()
+	}
+	return ""
+}
+
+// fromSource reports whether a type is of a source library, or built from one.
+func fromSource(t types.Type) bool {
+	for range 8 {
+		switch x := types.Unalias(t).(type) {
+		case *types.Pointer:
+			t = x.Elem()
+		case *types.Slice:
+			t = x.Elem()
+		case *types.Array:
+			t = x.Elem()
+		case *types.Map:
+			t = x.Elem()
+		case *types.Chan:
+			t = x.Elem()
+		case *types.Named:
+			return x.Obj().Pkg() != nil && goSources[x.Obj().Pkg().Path()] != ""
+		default:
+			return false
+		}
+	}
+	return false
+}
+
+// mark marks all names below a node as covered by an edit.
+func (r *goRewriter) mark(n ast.Node) {
+	ast.Inspect(n, func(n ast.Node) bool {
+		if id, ok := n.(*ast.Ident); ok {
+			r.done[id] = true
+		}
+		return true
+	})
+}
+
+// markName marks the name that an expression refers to.
+func (r *goRewriter) markName(e ast.Expr) {
+	switch e := ast.Unparen(e).(type) {
+	case *ast.Ident:
+		r.done[e] = true
+	case *ast.SelectorExpr:
+		r.done[e.Sel] = true
+		if id, ok := e.X.(*ast.Ident); ok {
+			if _, ok := r.info.Uses[id].(*types.PkgName); ok {
+				r.done[id] = true
+			}
+		}
+	}
+}
+
+// fail blocks the unit with a reason for a node. The names below it need no other reason.
+func (r *goRewriter) fail(n ast.Node, format string, args ...any) {
+	line := r.unit.fset.PositionFor(n.Pos(), false).Line
+	if !r.failed[line] { // the first reason is the nearest to the cause
+		r.unit.block(r.f, n, format, args...)
+		r.failed[line] = true
+	}
+	r.mark(n)
+}
+
+// code returns the source of a node.
+func (r *goRewriter) code(n ast.Node) string {
+	start, end := r.unit.span(n)
+	return string(r.f.source[start:end])
+}
+
+// brief returns the source of a node for a step: short, and without the content of strings, which may be secret.
+func (r *goRewriter) brief(n ast.Node) string {
+	var edits []edit
+	ast.Inspect(n, func(n ast.Node) bool {
+		if l, ok := n.(*ast.BasicLit); ok && l.Kind == token.STRING {
+			start, end := r.unit.span(l)
+			edits = append(edits, edit{start, end, `"..."`})
+		}
+		return true
+	})
+	start, end := r.unit.span(n)
+	return shorten(replace(r.f.source, start, end, edits))
+}
+
+// text returns the new source of a node.
+func (r *goRewriter) text(n ast.Node) string {
+	start, end := r.unit.span(n)
+	r.work += (end - start) / 32 // calls within calls copy their text at every level
+	return replace(r.f.source, start, end, r.collect(n))
+}
+
+// maxGoWork bounds the visits of nodes of a file, because rows may visit arguments again.
+const maxGoWork = 20_000_000
+
+// inspect visits the nodes below a node, within the bound of the work.
+func (r *goRewriter) inspect(n ast.Node, visit func(ast.Node) bool) {
+	ast.Inspect(n, func(n ast.Node) bool { return r.working() && visit(n) })
+}
+
+// working counts the visit of a node. It reports whether the bound is not reached.
+func (r *goRewriter) working() bool {
+	if r.work++; r.work > maxGoWork && !r.tired {
+		r.tired = true
+		r.fail(r.f.tree.Name, "The file needs too much work.")
+	}
+	return !r.tired
+}
+
+// collect returns the edits of a node.
+func (r *goRewriter) collect(root ast.Node) []edit {
+	var edits []edit
+	add := func(n ast.Node, text string) {
+		start, end := r.unit.span(n)
+		edits = append(edits, edit{start, end, text})
+	}
+	ast.Inspect(root, func(n ast.Node) bool {
+		if !r.working() {
+			return false
+		}
+		switch n := n.(type) {
+		case *ast.BlockStmt:
+			edits = append(edits, r.statements(n.List)...)
+			return false
+		case *ast.CaseClause:
+			for _, e := range n.List {
+				edits = append(edits, r.collect(e)...)
+			}
+			edits = append(edits, r.statements(n.Body)...)
+			return false
+		case *ast.CommClause:
+			if n.Comm != nil {
+				edits = append(edits, r.collect(n.Comm)...)
+			}
+			edits = append(edits, r.statements(n.Body)...)
+			return false
+		case *ast.ImportSpec:
+			return false
+		case *ast.AssignStmt: // of the header of an if, for or switch
+			if lines, n2 := r.statement([]ast.Stmt{n}); n2 == 1 && len(lines) == 1 {
+				add(n, lines[0])
+				return false
+			}
+		case *ast.ValueSpec: // of a package
+			if text, ok := r.valueSpec(n); ok {
+				add(n, text)
+				return false
+			}
+		case ast.Expr:
+			if text, ok := r.expression(n); ok {
+				add(n, text)
+				return false
+			}
+		}
+		return true
+	})
+	sortEdits(edits)
+	return edits
+}
+
+// statements returns the edits of a list of statements.
+func (r *goRewriter) statements(list []ast.Stmt) []edit {
+	r.hoist(list)
+	var edits []edit
+	for i := 0; i < len(list); {
+		s := list[i]
+		start, end := r.unit.span(s)
+		if r.removed[s] {
+			edits = append(edits, lineEdit(r.f.source, start, end))
+			i++
+			continue
+		}
+		lines, n := r.statement(list[i:])
+		if n == 0 {
+			edits = append(edits, r.collect(s)...)
+			i++
+			continue
+		}
+		_, end = r.unit.span(list[i+n-1])
+		if len(lines) == 0 {
+			edits = append(edits, lineEdit(r.f.source, start, end))
+		} else {
+			edits = append(edits, edit{start, end, strings.Join(lines, "\n"+r.indent(start))})
+		}
+		i += n
+	}
+	return edits
+}
+
+// indent returns the white space before the line of an offset.
+func (r *goRewriter) indent(at int) string {
+	start := at
+	for start > 0 && r.f.source[start-1] != '\n' {
+		start--
+	}
+	end := start
+	for end < at && (r.f.source[end] == ' ' || r.f.source[end] == '\t') {
+		end++
+	}
+	return string(r.f.source[start:end])
+}
+
+// call returns the call and its symbol if an expression is a call of a source library.
+func (r *goRewriter) call(e ast.Expr) (*ast.CallExpr, string) {
+	if c, ok := ast.Unparen(e).(*ast.CallExpr); ok {
+		return c, r.symbol(c.Fun)
+	}
+	return nil, ""
+}
+
+// statement returns the lines that replace the first n statements of a list, with 0 for none.
+func (r *goRewriter) statement(list []ast.Stmt) (lines []string, n int) {
+	switch s := list[0].(type) {
+	case *ast.ExprStmt:
+		if lines, ok := r.chain(s.X); ok {
+			return lines, 1
+		}
+		if c, name := r.call(s.X); c != nil {
+			if row := goRows[name]; row.stmt != nil {
+				if lines, ok := row.stmt(r, c); ok {
+					r.markName(c.Fun)
+					return lines, 1
+				}
+				r.fail(c, "%s is used in a way that no table knows.", r.brief(c.Fun))
+				return nil, 0
+			}
+		}
+	case *ast.DeferStmt:
+		if c, name := r.call(s.Call); c != nil && goRows[name].stmt != nil && goRows[name].to == "" {
+			if lines, ok := goRows[name].stmt(r, c); ok && len(lines) == 1 && !strings.HasPrefix(lines[0], "if ") {
+				r.markName(c.Fun)
+				return []string{"defer " + lines[0]}, 1
+			}
+			r.fail(c, "%s is deferred in a way that no table knows.", r.brief(c.Fun))
+			return nil, 0
+		}
+	case *ast.AssignStmt:
+		if len(s.Rhs) != 1 {
+			return nil, 0
+		}
+		if c, name := r.call(s.Rhs[0]); c != nil && goRows[name].assign != nil {
+			if lines, n := goRows[name].assign(r, s, c, list[1:]); n > 0 {
+				r.markName(c.Fun)
+				return lines, n
+			}
+			if goRows[name].to == "" {
+				r.fail(c, "%s is assigned in a way that no table knows.", r.brief(c.Fun))
+			}
+			return nil, 0
+		}
+		if r.config(s) {
+			return nil, 1
+		}
+	case *ast.DeclStmt:
+		d, ok := s.Decl.(*ast.GenDecl)
+		if !ok || len(d.Specs) != 1 || d.Lparen.IsValid() {
+			return nil, 0
+		}
+		if v, ok := d.Specs[0].(*ast.ValueSpec); ok {
+			if text, ok := r.valueSpec(v); ok {
+				return []string{"var " + text}, 1
+			}
+		}
+	case *ast.ReturnStmt:
+		if len(s.Results) != 1 {
+			return nil, 0
+		}
+		if c, name := r.call(s.Results[0]); c != nil && goRows[name].start != nil {
+			if text, ok := goRows[name].start(r, c); ok {
+				r.markName(c.Fun)
+				name := r.free(s, "span")
+				return []string{"_, " + name + " := " + text, "return " + name}, 1
+			}
+			r.fail(c, "%s has an option that no table knows.", r.brief(c.Fun))
+		}
+	case *ast.IfStmt:
+		init, ok := s.Init.(*ast.AssignStmt)
+		if !ok || len(init.Rhs) != 1 || s.Else != nil {
+			return nil, 0
+		}
+		if c, name := r.call(init.Rhs[0]); c != nil && goRows[name].noError != nil && len(init.Lhs) == 1 && r.isError(s.Cond, init.Lhs[0]) {
+			if text, ok := goRows[name].noError(r, c); ok {
+				r.markName(c.Fun)
+				r.mark(s.Body)
+				return []string{text}, 1
+			}
+			r.fail(c, "%s has an argument that no table knows.", r.brief(c.Fun))
+		}
+	}
+	return nil, 0
+}
+
+// free returns a name for a variable that the function around a node does not use.
+func (r *goRewriter) free(n ast.Node, name string) string {
+	fn := r.function(n)
+	if fn == nil {
+		return name
+	}
+	used := map[string]bool{}
+	r.inspect(fn, func(n ast.Node) bool {
+		if id, ok := n.(*ast.Ident); ok {
+			used[id.Name] = true
+		}
+		return true
+	})
+	for used[name] {
+		name = "new" + strings.ToUpper(name[:1]) + name[1:]
+	}
+	return name
+}
+
+// valueSpec returns the new source of a variable with the value of a call that starts a span.
+func (r *goRewriter) valueSpec(v *ast.ValueSpec) (string, bool) {
+	if len(v.Names) != 1 || len(v.Values) != 1 {
+		return "", false
+	}
+	c, name := r.call(v.Values[0])
+	if c == nil || goRows[name].start == nil {
+		return "", false
+	}
+	text, ok := goRows[name].start(r, c)
+	if !ok {
+		r.fail(c, "%s has an option that no table knows.", r.brief(c.Fun))
+		return "", false
+	}
+	r.markName(c.Fun)
+	if v.Type != nil {
+		r.mark(v.Type)
+	}
+	return "_, " + v.Names[0].Name + " = " + text, true
+}
+
+// isError reports whether a condition is that an error is not nil, whatever else it says.
+func (r *goRewriter) isError(cond, err ast.Expr) bool {
+	b, ok := ast.Unparen(cond).(*ast.BinaryExpr)
+	if !ok {
+		return false
+	}
+	if b.Op == token.LAND {
+		return r.isError(b.X, err)
+	}
+	x, ok := ast.Unparen(b.X).(*ast.Ident)
+	y, isNil := ast.Unparen(b.Y).(*ast.Ident)
+	return ok && isNil && b.Op == token.NEQ && y.Name == "nil" && r.object(x) != nil && r.object(x) == r.object(err)
+}
+
+// expression returns the new source of an expression that a row covers.
+func (r *goRewriter) expression(e ast.Expr) (string, bool) {
+	switch e := e.(type) {
+	case *ast.CallExpr:
+		name := r.symbol(e.Fun)
+		if name == "" {
+			return "", false
+		}
+		row := goRows[name]
+		switch {
+		case row.expr != nil:
+			text, ok := row.expr(r, e)
+			if !ok {
+				r.fail(e, "%s is used in a way that no table knows.", r.brief(e.Fun))
+				return "", false
+			}
+			r.markName(e.Fun)
+			return text, true
+		case row.to != "" && !row.value:
+			r.markName(e.Fun)
+			return r.fill(row.to, e), true
+		case row.start != nil || row.stmt != nil || row.assign != nil:
+			r.fail(e, "%s is part of an expression here: no table knows that form.", r.brief(e.Fun))
+		}
+	case *ast.StarExpr:
+		if to := goPointers[r.symbol(e.X)]; to != "" && r.isType(e.X) {
+			r.markName(e.X)
+			return r.fill(to, nil), true
+		}
+	case *ast.SelectorExpr:
+		return r.name(e)
+	case *ast.Ident:
+		return r.name(e)
+	case *ast.CompositeLit:
+		if e.Type != nil {
+			if row := goRows[r.symbol(e.Type)]; row.literal != nil {
+				if text, ok := row.literal(r, e); ok {
+					r.markName(e.Type)
+					return text, true
+				}
+			}
+		}
+	case *ast.BinaryExpr:
+		y, ok := ast.Unparen(e.Y).(*ast.Ident)
+		if x := r.object(e.X); ok && y.Name == "nil" && x != nil && r.found[x] && (e.Op == token.EQL || e.Op == token.NEQ) {
+			not := ""
+			if e.Op == token.EQL {
+				not = "!"
+			}
+			return not + r.code(e.X) + ".SpanContext().IsValid()", true
+		}
+	}
+	return "", false
+}
+
+func (r *goRewriter) isType(e ast.Expr) bool { return r.info.Types[e].IsType() }
+
+// name returns the new source of a type or value of a source library.
+func (r *goRewriter) name(e ast.Expr) (string, bool) {
+	symbol := r.symbol(e)
+	if symbol == "" {
+		return "", false
+	}
+	if _, pointer := goPointers[symbol]; pointer && r.isType(e) && isStruct(r.info.TypeOf(e)) {
+		return "", false
+	}
+	row := goRows[symbol]
+	if !row.value || row.to == "" {
+		return "", false
+	}
+	if s, ok := r.parents[e].(*ast.Field); ok && len(s.Names) == 0 && r.embedded(s) {
+		return "", false // an embedded type has methods of its own
+	}
+	r.markName(e)
+	return r.fill(row.to, e), true
+}
+
+// embedded reports whether a field without a name is embedded in a struct or interface.
+func (r *goRewriter) embedded(f *ast.Field) bool {
+	switch r.parents[r.parents[f]].(type) {
+	case *ast.StructType, *ast.InterfaceType:
+		return true
+	}
+	return false
+}
+
+func isStruct(t types.Type) bool {
+	if t == nil {
+		return false
+	}
+	_, ok := t.Underlying().(*types.Struct)
+	return ok
+}
+
+// fill fills a template: @name is a package, $0 to $9 are arguments, $* all of them, $x the receiver, $scope the
+// instrumentation scope.
+func (r *goRewriter) fill(template string, e ast.Expr) string {
+	var b strings.Builder
+	for i := 0; i < len(template); i++ {
+		rest := template[i+1:]
+		switch c := template[i]; {
+		case c == '@':
+			n := strings.IndexByte(rest, '.')
+			b.WriteString(r.use(rest[:n]))
+			i += n
+		case c == '$' && strings.HasPrefix(rest, "scope"):
+			b.WriteString(r.scope())
+			i += len("scope")
+		case c == '$':
+			i++
+			switch call, _ := e.(*ast.CallExpr); {
+			case rest[0] == '*':
+				for k, a := range call.Args {
+					if k > 0 {
+						b.WriteString(", ")
+					}
+					b.WriteString(r.text(a))
+				}
+				if call.Ellipsis.IsValid() {
+					b.WriteString("...")
+				}
+			case rest[0] == 'x' && call == nil:
+				b.WriteString(r.receiver(e))
+			case rest[0] == 'x':
+				b.WriteString(r.receiver(call.Fun))
+			default:
+				b.WriteString(r.arg(call, int(rest[0]-'0')))
+			}
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}
+
+func (r *goRewriter) receiver(e ast.Expr) string {
+	if s, ok := ast.Unparen(e).(*ast.SelectorExpr); ok {
+		return r.text(s.X)
+	}
+	return ""
+}
+
+func (r *goRewriter) arg(c *ast.CallExpr, i int) string {
+	if i >= len(c.Args) {
+		return ""
+	}
+	return r.text(c.Args[i])
+}
+
+// scope returns the name of the instrumentation scope: the path of the package.
+func (r *goRewriter) scope() string {
+	return strconv.Quote(r.unit.importPath(directory(r.f.path)))
+}
+
+// known returns the value of a string constant.
+func (r *goRewriter) known(e ast.Expr) (string, bool) {
+	if v := r.info.Types[e].Value; v != nil && v.Kind() == constant.String {
+		return constant.StringVal(v), true
+	}
+	return "", false
+}
+
+// method returns the receiver of a method's call.
+func method(c *ast.CallExpr) ast.Expr {
+	if s, ok := ast.Unparen(c.Fun).(*ast.SelectorExpr); ok {
+		return s.X
+	}
+	return nil
+}
+
+// simple reports whether an expression is a name or a chain of fields, which has no effect.
+func simple(e ast.Expr) bool {
+	for {
+		switch x := ast.Unparen(e).(type) {
+		case *ast.Ident:
+			return true
+		case *ast.SelectorExpr:
+			e = x.X
+		default:
+			return false
+		}
+	}
+}
+
+// verify blocks the unit for each use of a source library that no edit covers, and for values that leave the module.
+func (r *goRewriter) verify() {
+	blocked := map[ast.Node]bool{}
+	ast.Inspect(r.f.tree, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.ImportSpec:
+			return false
+		case *ast.Ident:
+			o := r.info.Uses[n]
+			if o == nil || r.done[n] {
+				return true
+			}
+			if p, ok := o.(*types.PkgName); ok {
+				s, selected := r.parents[n].(*ast.SelectorExpr)
+				if isGoSource(p.Imported().Path()) && selected && !r.done[s.Sel] && stubs().sources[p.Imported().Path()] != "" {
+					r.unit.block(r.f, n, "%s is in no table.", r.brief(s))
+					blocked[s.Sel] = true
+				}
+				return true
+			}
+			if o.Pkg() == nil || goSources[o.Pkg().Path()] == "" || blocked[n] {
+				return true
+			}
+			if s, ok := r.parents[n].(*ast.SelectorExpr); ok && s.Sel == n {
+				if blocked[n] || r.isPackage(s.X) && !r.pkgDone(s.X) {
+					return true // named with its package
+				}
+				r.unit.block(r.f, n, "%s is in no table.", r.brief(s))
+			} else {
+				r.unit.block(r.f, n, "%s is in no table.", n.Name)
+			}
+		case *ast.CallExpr:
+			r.leaving(n)
+		case *ast.KeyValueExpr:
+			if lit, ok := r.parents[n].(*ast.CompositeLit); ok && r.unknown(r.info.TypeOf(lit)) && fromSource(r.info.TypeOf(n.Value)) {
+				r.unit.block(r.f, n, "%s gets a value of the library, and its type is of a package that is not read.", r.brief(n.Key))
+			}
+		case *ast.AssignStmt:
+			for i := range n.Lhs {
+				if len(n.Lhs) == len(n.Rhs) && n.Tok == token.ASSIGN && r.unknown(r.info.TypeOf(n.Lhs[i])) && !isBlank(n.Lhs[i]) && fromSource(r.info.TypeOf(n.Rhs[i])) {
+					r.unit.block(r.f, n, "%s gets a value of the library, and its type is of a package that is not read.", r.brief(n.Lhs[i]))
+				}
+			}
+		}
+		return true
+	})
+}
+
+func isBlank(e ast.Expr) bool {
+	id, ok := e.(*ast.Ident)
+	return ok && id.Name == "_"
+}
+
+func (r *goRewriter) isPackage(e ast.Expr) bool {
+	id, ok := e.(*ast.Ident)
+	if !ok {
+		return false
+	}
+	_, ok = r.info.Uses[id].(*types.PkgName)
+	return ok
+}
+
+func (r *goRewriter) pkgDone(e ast.Expr) bool { return r.done[e.(*ast.Ident)] }
+
+func (r *goRewriter) unknown(t types.Type) bool {
+	return t == nil || t == types.Typ[types.Invalid]
+}
+
+// leaving blocks the unit for a call of a function that is not read and takes a value of a source library, and for a
+// method of a span on a value of unknown type.
+func (r *goRewriter) leaving(c *ast.CallExpr) {
+	if !r.unknown(r.info.TypeOf(c.Fun)) {
+		return
+	}
+	for _, a := range c.Args {
+		if fromSource(r.info.TypeOf(a)) && !r.covered(a) {
+			r.unit.block(r.f, a, "%s is passed to %s, a function of a package that is not read.", r.brief(a), r.brief(c.Fun))
+		}
+	}
+	if s, ok := c.Fun.(*ast.SelectorExpr); ok && goSpanMethods[s.Sel.Name] && !r.isPackage(s.X) && r.f.imported(isGoSource) && !r.done[s.Sel] {
+		r.unit.block(r.f, c, "%s may be a method of a span: the type of %s is not known.", r.brief(c.Fun), r.brief(s.X))
+	}
+}
+
+// covered reports whether an edit replaces an expression that has the type of a source library by one that has not.
+func (r *goRewriter) covered(e ast.Expr) bool {
+	switch e := ast.Unparen(e).(type) {
+	case *ast.CallExpr:
+		switch goRows[r.symbol(e.Fun)].to {
+		case "":
+			return false
+		}
+		return goRows[r.symbol(e.Fun)].plain
+	}
+	return false
+}

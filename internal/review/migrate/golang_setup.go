@@ -1,0 +1,863 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package migrate
+
+import (
+	"fmt"
+	"go/ast"
+	"go/constant"
+	"go/format"
+	"maps"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/mod/modfile"
+	"golang.org/x/mod/module"
+
+	"assay/internal/review/patch"
+)
+
+// jaegerSetup is a configuration of the Jaeger client that becomes the arguments of newTracer.
+type jaegerSetup struct {
+	service string
+	options []string
+}
+
+// config removes the definition of a configuration of the Jaeger client whose only use makes a tracer.
+func (r *goRewriter) config(s *ast.AssignStmt) bool {
+	if len(s.Lhs) != 1 {
+		return false
+	}
+	value := ast.Unparen(s.Rhs[0])
+	if u, ok := value.(*ast.UnaryExpr); ok {
+		value = u.X
+	}
+	lit, ok := value.(*ast.CompositeLit)
+	if !ok || lit.Type == nil || r.symbol(lit.Type) != "jaegercfg.Configuration" {
+		return false
+	}
+	id, ok := s.Lhs[0].(*ast.Ident)
+	if !ok || r.info.Defs[id] == nil || len(r.uses(r.info.Defs[id])) != 1 {
+		return false
+	}
+	setup, ok := r.configuration(lit)
+	if !ok {
+		return false
+	}
+	r.configs[r.info.Defs[id]] = setup
+	return true
+}
+
+// configuration reads a literal.
+func (r *goRewriter) configuration(lit *ast.CompositeLit) (*jaegerSetup, bool) {
+	setup := &jaegerSetup{service: `""`}
+	r.markName(lit.Type)
+	for _, e := range lit.Elts {
+		kv, ok := e.(*ast.KeyValueExpr)
+		if !ok {
+			return nil, false
+		}
+		r.mark(kv.Key)
+		switch field := r.code(kv.Key); field {
+		case "ServiceName":
+			setup.service = r.text(kv.Value)
+		case "Gen128Bit": // trace ids of OpenTelemetry have 128 bits
+			r.mark(kv.Value)
+		case "Sampler":
+			if !r.jaegerSampler(kv.Value, setup) {
+				r.fail(kv.Value, "The sampler is in no table: constant and probabilistic ones are.")
+				return nil, false
+			}
+		case "Reporter":
+			r.mark(kv.Value)
+			r.note(kv.Value, "The exporter reads its endpoint from OTEL_EXPORTER_OTLP_ENDPOINT. Set it where the address of the Jaeger agent or collector is configured.")
+		default:
+			r.fail(kv, "The field %s of the configuration is in no table.", field)
+			return nil, false
+		}
+	}
+	return setup, true
+}
+
+func (r *goRewriter) jaegerSampler(e ast.Expr, setup *jaegerSetup) bool {
+	if u, ok := ast.Unparen(e).(*ast.UnaryExpr); ok {
+		e = u.X
+	}
+	lit, ok := e.(*ast.CompositeLit)
+	if !ok {
+		return false
+	}
+	kind, param := "", ast.Expr(nil)
+	for _, el := range lit.Elts {
+		kv, ok := el.(*ast.KeyValueExpr)
+		if !ok {
+			return false
+		}
+		switch r.code(kv.Key) {
+		case "Type":
+			kind, _ = r.known(kv.Value)
+		case "Param":
+			param = kv.Value
+		default:
+			return false
+		}
+	}
+	var root string
+	switch kind {
+	case "const":
+		root = "NeverSample()"
+		if param != nil {
+			v := r.info.Types[param].Value
+			if v == nil {
+				return false
+			}
+			if constant.Sign(constant.ToFloat(v)) != 0 {
+				root = "AlwaysSample()"
+			}
+		}
+	case "probabilistic":
+		if param == nil {
+			return false
+		}
+		root = "TraceIDRatioBased(" + r.text(param) + ")"
+	default:
+		return false
+	}
+	r.mark(lit)
+	sdk := r.use("sdktrace")
+	setup.options = append(setup.options, fmt.Sprintf("%s.WithSampler(%[1]s.ParentBased(%[1]s.%s))", sdk, root))
+	return true
+}
+
+// note adds a step that is left to people if the module is migrated.
+func (r *goRewriter) note(n ast.Node, text string) {
+	r.unit.notes = append(r.unit.notes, patch.Step{File: r.f.path, Line: r.unit.fset.PositionFor(n.Pos(), false).Line, Text: text, Open: true})
+}
+
+const jaegerPropagation = "Requests carry traceparent instead of uber-trace-id. Add the propagator of go.opentelemetry.io/contrib/propagators/jaeger if peers still need the old header."
+
+// jaegerSetupOf returns the setup of the configuration that a method is called on.
+func (r *goRewriter) jaegerSetupOf(c *ast.CallExpr) *jaegerSetup {
+	for _, o := range c.Args {
+		switch _, name := r.call(o); name {
+		case "jaegercfg.Logger", "jaegercfg.Gen128Bit":
+			r.mark(o)
+		default:
+			r.fail(o, "%s is in no table as an option of the tracer.", r.brief(o))
+			return nil
+		}
+	}
+	config := ast.Unparen(method(c))
+	if lit, ok := config.(*ast.CompositeLit); ok {
+		if setup, ok := r.configuration(lit); ok {
+			return setup
+		}
+		return nil
+	}
+	o := r.object(config)
+	if o == nil || r.configs[o] == nil {
+		return nil
+	}
+	return r.configs[o]
+}
+
+func (r *goRewriter) newTracer(c *ast.CallExpr, setup *jaegerSetup) string {
+	r.note(c, jaegerPropagation)
+	return r.helper("newTracer") + "(" + strings.Join(append([]string{setup.service}, setup.options...), ", ") + ")"
+}
+
+func jaegerNewTracer(r *goRewriter, s *ast.AssignStmt, c *ast.CallExpr, _ []ast.Stmt) ([]string, int) {
+	setup := r.jaegerSetupOf(c)
+	if setup == nil || len(s.Lhs) != 3 {
+		return nil, 0
+	}
+	// A tracer that only becomes the global one is not needed: newTracer makes it the global one.
+	tracer := r.text(s.Lhs[0])
+	if o := r.object(s.Lhs[0]); o != nil && r.info.Defs[s.Lhs[0].(*ast.Ident)] != nil {
+		needed := false
+		for _, id := range r.uses(o) {
+			call, _ := r.parents[id].(*ast.CallExpr)
+			needed = needed || call == nil || r.symbol(call.Fun) != "ot.SetGlobalTracer"
+		}
+		if !needed {
+			tracer = "_"
+		}
+	}
+	return []string{fmt.Sprintf("%s, %s, %s %s %s", tracer, r.text(s.Lhs[1]), r.text(s.Lhs[2]), s.Tok, r.newTracer(c, setup))}, 1
+}
+
+func jaegerInitGlobal(r *goRewriter, s *ast.AssignStmt, c *ast.CallExpr, _ []ast.Stmt) ([]string, int) {
+	if len(c.Args) == 0 || len(s.Lhs) != 2 {
+		return nil, 0
+	}
+	all := c.Args
+	c.Args = all[1:]
+	setup := r.jaegerSetupOf(c)
+	c.Args = all
+	if setup == nil {
+		return nil, 0
+	}
+	setup.service = r.text(all[0])
+	return []string{fmt.Sprintf("_, %s, %s %s %s", r.text(s.Lhs[0]), r.text(s.Lhs[1]), s.Tok, r.newTracer(c, setup))}, 1
+}
+
+// jaegerFromEnv removes cfg, err := config.FromEnv() with the test of the error and assignments of the service name.
+func jaegerFromEnv(r *goRewriter, s *ast.AssignStmt, c *ast.CallExpr, rest []ast.Stmt) ([]string, int) {
+	if len(s.Lhs) != 2 {
+		return nil, 0
+	}
+	id, ok := s.Lhs[0].(*ast.Ident)
+	if !ok || r.info.Defs[id] == nil {
+		return nil, 0
+	}
+	setup, n := &jaegerSetup{service: `""`}, 1
+	if e, ok := s.Lhs[1].(*ast.Ident); ok && len(rest) > 0 && !isBlank(e) {
+		test, ok := rest[0].(*ast.IfStmt)
+		if !ok || test.Init != nil || test.Else != nil || !r.isError(test.Cond, e) {
+			return nil, 0
+		}
+		r.mark(test)
+		n++
+	}
+	uses := len(r.uses(r.info.Defs[id]))
+	for n <= len(rest) {
+		a, ok := rest[n-1].(*ast.AssignStmt)
+		if !ok || len(a.Lhs) != 1 || r.symbol(a.Lhs[0]) != "jaegercfg.Configuration.ServiceName" {
+			break
+		}
+		setup.service = r.text(a.Rhs[0])
+		r.mark(a.Lhs[0])
+		uses--
+		n++
+	}
+	if uses != 1 {
+		return nil, 0
+	}
+	r.configs[r.info.Defs[id]] = setup
+	r.note(c, "Replace the JAEGER_* variables by OTEL_SERVICE_NAME, OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_TRACES_SAMPLER and OTEL_RESOURCE_ATTRIBUTES.")
+	return nil, n
+}
+
+// setGlobalTracer removes the statement if the tracer comes from newTracer, which sets the provider.
+func setGlobalTracer(r *goRewriter, c *ast.CallExpr) ([]string, bool) {
+	id, ok := ast.Unparen(c.Args[0]).(*ast.Ident)
+	if !ok {
+		return nil, false
+	}
+	o := r.object(id)
+	known := false
+	if fn := r.function(c); fn != nil && o != nil {
+		r.inspect(fn, func(n ast.Node) bool {
+			if a, ok := n.(*ast.AssignStmt); ok && len(a.Rhs) == 1 && r.object(a.Lhs[0]) == o {
+				_, name := r.call(a.Rhs[0])
+				known = name == "jaegercfg.Configuration.NewTracer"
+			}
+			return true
+		})
+	}
+	if !known {
+		r.fail(c, "The tracer is not made by the configuration of the Jaeger client in the same function.")
+	}
+	return nil, known
+}
+
+func ocStartSpan(r *goRewriter, c *ast.CallExpr) (string, bool) {
+	return r.ocStart(c, r.text(c.Args[0]), c.Args[1], c.Args[2:])
+}
+
+func ocStartRemote(r *goRewriter, c *ast.CallExpr) (string, bool) {
+	if len(c.Args) < 3 {
+		return "", false
+	}
+	parent := fmt.Sprintf("%s.ContextWithRemoteSpanContext(%s, %s)", r.use("trace"), r.text(c.Args[0]), r.text(c.Args[2]))
+	return r.ocStart(c, parent, c.Args[1], c.Args[3:])
+}
+
+func (r *goRewriter) ocStart(c *ast.CallExpr, parent string, name ast.Expr, options []ast.Expr) (string, bool) {
+	args := []string{parent, r.text(name)}
+	for _, o := range options {
+		args = append(args, r.text(o))
+	}
+	more := ""
+	if c.Ellipsis.IsValid() {
+		more = "..."
+	}
+	return r.globalTracer() + ".Start(" + strings.Join(args, ", ") + more + ")", true
+}
+
+func ocSpanKind(r *goRewriter, c *ast.CallExpr) (string, bool) {
+	kind := map[string]string{"oc.SpanKindServer": "Server", "oc.SpanKindClient": "Client", "oc.SpanKindUnspecified": "Internal"}[r.symbol(c.Args[0])]
+	r.mark(c.Args[0])
+	return fmt.Sprintf("%s.WithSpanKind(%[1]s.SpanKind%s)", r.use("trace"), kind), kind != ""
+}
+
+func ocAttribute(of string) func(r *goRewriter, c *ast.CallExpr) (string, bool) {
+	return func(r *goRewriter, c *ast.CallExpr) (string, bool) {
+		return fmt.Sprintf("%s.%s(%s, %s)", r.use("attribute"), of, r.key(c.Args[0]), r.text(c.Args[1])), len(c.Args) == 2
+	}
+}
+
+// ocAnnotate rewrites span.Annotate(attributes, message) and span.Annotatef(attributes, format, args...).
+func ocAnnotate(r *goRewriter, c *ast.CallExpr) (string, bool) {
+	if len(c.Args) < 2 {
+		return "", false
+	}
+	attributes := ""
+	switch a := ast.Unparen(c.Args[0]).(type) {
+	case *ast.CompositeLit:
+		var list []string
+		for _, e := range a.Elts {
+			list = append(list, r.text(e))
+		}
+		r.mark(a.Type)
+		attributes = strings.Join(list, ", ")
+	case *ast.Ident:
+		if a.Name != "nil" {
+			attributes = a.Name + "..."
+		}
+	default:
+		return "", false
+	}
+	message := r.text(c.Args[1])
+	if strings.HasSuffix(r.symbol(c.Fun), "f") {
+		var args []string
+		for _, e := range c.Args[1:] {
+			args = append(args, r.text(e))
+		}
+		more := ""
+		if c.Ellipsis.IsValid() {
+			more = "..."
+		}
+		message = r.use("fmt") + ".Sprintf(" + strings.Join(args, ", ") + more + ")"
+	}
+	var list []string
+	if attributes != "" {
+		list = append(list, attributes)
+	}
+	return r.event(r.text(method(c)), message, list), true
+}
+
+// ocSetStatus rewrites span.SetStatus(trace.Status{Code: code, Message: message}) for constant codes.
+func ocSetStatus(r *goRewriter, c *ast.CallExpr) (string, bool) {
+	lit, ok := ast.Unparen(c.Args[0]).(*ast.CompositeLit)
+	if !ok || lit.Type == nil {
+		return "", false
+	}
+	code, message := constant.MakeInt64(0), `""`
+	for _, e := range lit.Elts {
+		kv, ok := e.(*ast.KeyValueExpr)
+		if !ok {
+			return "", false
+		}
+		r.mark(kv.Key)
+		if r.code(kv.Key) == "Message" {
+			message = r.text(kv.Value)
+			continue
+		}
+		if code = r.info.Types[kv.Value].Value; code == nil {
+			r.fail(kv.Value, "The code of the status is not constant.")
+			return "", false
+		}
+		r.mark(kv.Value)
+	}
+	r.mark(lit.Type)
+	to := "Error"
+	if constant.Sign(code) == 0 {
+		to = "Ok"
+		message = `""`
+	}
+	return fmt.Sprintf("%s.SetStatus(%s.%s, %s)", r.text(method(c)), r.use("codes"), to, message), true
+}
+
+// ocRegister removes the registration of an exporter that becomes a tracer provider.
+func ocRegister(r *goRewriter, c *ast.CallExpr) ([]string, bool) {
+	t := r.info.TypeOf(c.Args[0])
+	if !simple(c.Args[0]) || !fromSource(t) || typeName(t) != "Exporter" {
+		r.fail(c, "The exporter is in no table: the one of ocagent is.")
+		return nil, false
+	}
+	return nil, true
+}
+
+// ocApplyConfig removes the configuration if a setup in the same function takes its sampler.
+func ocApplyConfig(r *goRewriter, c *ast.CallExpr) ([]string, bool) {
+	setup := false
+	if fn := r.function(c); fn != nil {
+		r.inspect(fn, func(n ast.Node) bool {
+			if call, ok := n.(*ast.CallExpr); ok {
+				setup = setup || r.symbol(call.Fun) == "ocagent.NewExporter"
+			}
+			return true
+		})
+	}
+	if !setup {
+		r.fail(c, "The exporter is made in another function; its setup needs the sampler.")
+		return nil, false
+	}
+	if _, ok := r.ocSampler(c); !ok {
+		r.fail(c, "The sampler is in no table: AlwaysSample, NeverSample and ProbabilitySampler are.")
+		return nil, false
+	}
+	r.mark(c)
+	return nil, true
+}
+
+func (r *goRewriter) ocSampler(c *ast.CallExpr) (string, bool) {
+	lit, ok := ast.Unparen(c.Args[0]).(*ast.CompositeLit)
+	if !ok || len(lit.Elts) != 1 {
+		return "", false
+	}
+	kv, ok := lit.Elts[0].(*ast.KeyValueExpr)
+	if !ok {
+		return "", false
+	}
+	s, name := r.call(kv.Value)
+	switch name {
+	case "oc.AlwaysSample":
+		return "AlwaysSample()", true
+	case "oc.NeverSample":
+		return "NeverSample()", true
+	case "oc.ProbabilitySampler":
+		return "TraceIDRatioBased(" + r.text(s.Args[0]) + ")", true
+	}
+	return "", false
+}
+
+// ocagentNew rewrites ocagent.NewExporter(options).
+func ocagentNew(r *goRewriter, c *ast.CallExpr) (string, bool) {
+	service := `""`
+	for _, o := range c.Args {
+		option, name := r.call(o)
+		switch name {
+		case "ocagent.WithServiceName":
+			service = r.text(option.Args[0])
+			r.markName(option.Fun)
+		case "ocagent.WithInsecure", "ocagent.WithAddress":
+			r.mark(option)
+		default:
+			return "", false
+		}
+	}
+	root := "TraceIDRatioBased(1e-4)" // the default of OpenCensus
+	if config := r.sampler[r.function(c)]; config != nil {
+		s, ok := r.ocSampler(config)
+		if !ok {
+			return "", false
+		}
+		root = s
+	}
+	r.note(c, "The exporter reads its endpoint from OTEL_EXPORTER_OTLP_ENDPOINT. Set it where the address of the OpenCensus agent is configured.")
+	sdk := r.use("sdktrace")
+	return fmt.Sprintf("%s(%s, %s.WithSampler(%[3]s.ParentBased(%[3]s.%s)))", r.helper("newTracerProvider"), service, sdk, root), true
+}
+
+// ddStart rewrites tracer.Start(options).
+func ddStart(r *goRewriter, c *ast.CallExpr) (string, bool) {
+	if c.Ellipsis.IsValid() {
+		return "", false
+	}
+	var attributes, options []string
+	attribute := func(key, value string) {
+		attributes = append(attributes, fmt.Sprintf("%s.String(%q, %s)", r.use("attribute"), key, value))
+	}
+	for _, o := range c.Args {
+		option, name := r.call(o)
+		if option == nil {
+			r.fail(o, "%s is in no table as an option of tracer.Start.", r.brief(o))
+			return "", false
+		}
+		r.markName(option.Fun)
+		switch name {
+		case "dd.WithService", "dd.WithServiceName":
+			attribute("service.name", r.text(option.Args[0]))
+		case "dd.WithEnv":
+			attribute("deployment.environment.name", r.text(option.Args[0]))
+		case "dd.WithServiceVersion", "dd.WithUniversalVersion":
+			attribute("service.version", r.text(option.Args[0]))
+		case "dd.WithGlobalTag":
+			attributes = append(attributes, r.attribute(option.Args[0], option.Args[1]))
+		case "dd.WithAgentAddr", "dd.WithAgentURL":
+			r.mark(option)
+			r.note(o, "The exporter reads its endpoint from OTEL_EXPORTER_OTLP_ENDPOINT. Set it where the address of the Datadog agent is configured.")
+		case "dd.WithAnalytics", "dd.WithDebugMode", "dd.WithLogStartup", "dd.WithRuntimeMetrics":
+			r.mark(option)
+			r.note(o, fmt.Sprintf("%s has no counterpart; it is removed.", r.brief(o)))
+		case "dd.WithSamplerRate":
+			options = append(options, r.ratio(option.Args[0]))
+		case "dd.WithSampler":
+			sampler, of := r.call(option.Args[0])
+			switch of {
+			case "dd.NewRateSampler":
+				options = append(options, r.ratio(sampler.Args[0]))
+			case "dd.NewAllSampler":
+			default:
+				return "", false
+			}
+			r.markName(sampler.Fun)
+		default:
+			r.fail(o, "%s is in no table as an option of tracer.Start.", r.brief(o))
+			return "", false
+		}
+	}
+	list := "nil"
+	if len(attributes) > 0 {
+		list = "[]" + r.use("attribute") + ".KeyValue{" + strings.Join(attributes, ", ") + "}"
+	}
+	r.note(c, "Requests carry traceparent instead of x-datadog-trace-id. Set DD_TRACE_PROPAGATION_STYLE=tracecontext for peers that keep the Datadog tracer. Replace the DD_* variables by OTEL_* variables.")
+	return r.helper("startTracing") + "(" + strings.Join(append([]string{list}, options...), ", ") + ")", true
+}
+
+func (r *goRewriter) ratio(rate ast.Expr) string {
+	return fmt.Sprintf("%s.WithSampler(%[1]s.ParentBased(%[1]s.TraceIDRatioBased(%s)))", r.use("sdktrace"), r.text(rate))
+}
+
+func ddStop(r *goRewriter, c *ast.CallExpr) ([]string, bool) {
+	return []string{r.helper("stopTracing") + "()"}, r.startsHere()
+}
+
+func ddFlush(r *goRewriter, c *ast.CallExpr) ([]string, bool) {
+	return []string{r.helper("flushTraces") + "()"}, r.startsHere()
+}
+
+// startsHere reports whether the package of the file starts the Datadog tracer.
+func (r *goRewriter) startsHere() bool {
+	p := r.unit.packages[r.unit.importPath(directory(r.f.path))]
+	if starts, ok := r.unit.starts[p]; ok {
+		return starts
+	}
+	starts := false
+	for _, f := range p.files {
+		if f.info == nil {
+			continue
+		}
+		for _, o := range f.info.Uses {
+			starts = starts || o.Name() == "Start" && o.Pkg() != nil && goSources[o.Pkg().Path()] == "dd"
+		}
+		break // the files of a package share their types
+	}
+	r.unit.starts[p] = starts
+	return starts
+}
+
+// ddSpanFromContext rewrites span, ok := tracer.SpanFromContext(ctx).
+func ddSpanFromContext(r *goRewriter, s *ast.AssignStmt, c *ast.CallExpr, _ []ast.Stmt) ([]string, int) {
+	if len(s.Lhs) != 2 || !simple(c.Args[0]) {
+		return nil, 0
+	}
+	ctx := r.text(c.Args[0])
+	trace := r.use("trace")
+	if isBlank(s.Lhs[1]) {
+		return []string{fmt.Sprintf("%s %s %s.SpanFromContext(%s)", r.text(s.Lhs[0]), s.Tok, trace, ctx)}, 1
+	}
+	return []string{fmt.Sprintf("%s, %s %s %s.SpanFromContext(%s), %[4]s.SpanContextFromContext(%[5]s).IsValid()", r.text(s.Lhs[0]), r.text(s.Lhs[1]), s.Tok, trace, ctx)}, 1
+}
+
+// ddFinish rewrites span.Finish(options).
+func ddFinish(r *goRewriter, c *ast.CallExpr) ([]string, bool) {
+	if c.Ellipsis.IsValid() || !simple(method(c)) {
+		return nil, false
+	}
+	span := r.text(method(c))
+	var lines []string
+	end := ""
+	for _, o := range c.Args {
+		option, name := r.call(o)
+		switch {
+		case name == "dd.WithError" && simple(option.Args[0]):
+			lines = append(lines, r.recordError(span, option.Args[0])...)
+		case name == "dd.FinishTime":
+			end = r.use("trace") + ".WithTimestamp(" + r.text(option.Args[0]) + ")"
+		case name == "dd.NoDebugStack":
+		default:
+			return nil, false
+		}
+		r.markName(option.Fun)
+	}
+	return append(lines, span+".End("+end+")"), true
+}
+
+// helper returns the name of a function that the migration adds to the package of the file.
+func (r *goRewriter) helper(name string) string {
+	dir := directory(r.f.path)
+	if strings.HasSuffix(r.f.tree.Name.Name, "_test") && strings.HasSuffix(r.f.path, "_test.go") {
+		r.fail(r.f.tree.Name, "An external test needs a function that the migration adds to packages only.")
+		return name
+	}
+	if r.unit.helpers[dir] == nil {
+		r.unit.helpers[dir] = map[string]bool{}
+	}
+	r.unit.helpers[dir][name] = true
+	return name
+}
+
+// goHelper is the source of added functions. Functions of one key are added together.
+type goHelper struct {
+	imports []string
+	source  string
+}
+
+var sdkImports = []string{
+	"context", "go.opentelemetry.io/otel", "go.opentelemetry.io/otel/attribute", "go.opentelemetry.io/otel/propagation",
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp", "go.opentelemetry.io/otel/sdk/resource",
+	`sdktrace "go.opentelemetry.io/otel/sdk/trace"`,
+}
+
+var goHelpers = map[string]goHelper{
+	"spanAttribute": {[]string{"fmt", "go.opentelemetry.io/otel/attribute"}, `
+// spanAttribute returns an attribute with the type of a value. Values of other types become text.
+func spanAttribute(key string, value any) attribute.KeyValue {
+	switch v := value.(type) {
+	case string:
+		return attribute.String(key, v)
+	case bool:
+		return attribute.Bool(key, v)
+	case int:
+		return attribute.Int(key, v)
+	case int32:
+		return attribute.Int64(key, int64(v))
+	case int64:
+		return attribute.Int64(key, v)
+	case uint16:
+		return attribute.Int64(key, int64(v))
+	case uint32:
+		return attribute.Int64(key, int64(v))
+	case float32:
+		return attribute.Float64(key, float64(v))
+	case float64:
+		return attribute.Float64(key, v)
+	case []string:
+		return attribute.StringSlice(key, v)
+	}
+	return attribute.String(key, fmt.Sprint(value))
+}
+`},
+	"provider": {sdkImports, `
+// newProvider sets the global tracer provider and the global propagators. Spans go to OTEL_EXPORTER_OTLP_ENDPOINT.
+// OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES override the attributes.
+func newProvider(attributes []attribute.KeyValue, options ...sdktrace.TracerProviderOption) (*sdktrace.TracerProvider, error) {
+	ctx := context.Background()
+	exporter, err := otlptracehttp.New(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(attributes...), resource.WithFromEnv())
+	if err != nil {
+		return nil, err
+	}
+	provider := sdktrace.NewTracerProvider(append(options, sdktrace.WithBatcher(exporter), sdktrace.WithResource(r))...)
+	otel.SetTracerProvider(provider)
+	otel.SetTextMapPropagator(propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{}))
+	return provider, nil
+}
+`},
+	"newTracerProvider": {sdkImports, `
+// newTracerProvider sets up tracing for a service.
+func newTracerProvider(service string, options ...sdktrace.TracerProviderOption) (*sdktrace.TracerProvider, error) {
+	var attributes []attribute.KeyValue
+	if service != "" {
+		attributes = append(attributes, attribute.String("service.name", service))
+	}
+	return newProvider(attributes, options...)
+}
+`},
+	"newServiceTracer": {append(slices.Clone(sdkImports), "go.opentelemetry.io/otel/trace"), `
+// newServiceTracer sets up tracing for a service. stopTracing sends the spans that are left.
+func newServiceTracer(service string, options ...sdktrace.TracerProviderOption) (trace.Tracer, error) {
+	if err := startTracing([]attribute.KeyValue{attribute.String("service.name", service)}, options...); err != nil {
+		return nil, err
+	}
+	return tracing.Tracer($scope), nil
+}
+`},
+	"newTracer": {append(slices.Clone(sdkImports), "io", "go.opentelemetry.io/otel/trace"), `
+// newTracer sets up tracing for a service. The closer sends the spans that are left.
+func newTracer(service string, options ...sdktrace.TracerProviderOption) (trace.Tracer, io.Closer, error) {
+	var attributes []attribute.KeyValue
+	if service != "" {
+		attributes = append(attributes, attribute.String("service.name", service))
+	}
+	provider, err := newProvider(attributes, options...)
+	if err != nil {
+		return nil, nil, err
+	}
+	return provider.Tracer($scope), tracerCloser{provider}, nil
+}
+
+type tracerCloser struct{ provider *sdktrace.TracerProvider }
+
+// Close sends the spans that are left and stops tracing.
+func (c tracerCloser) Close() error { return c.provider.Shutdown(context.Background()) }
+`},
+	"startTracing": {sdkImports, `
+var tracing *sdktrace.TracerProvider
+
+// startTracing sets up tracing with the attributes of the service.
+func startTracing(attributes []attribute.KeyValue, options ...sdktrace.TracerProviderOption) error {
+	provider, err := newProvider(attributes, options...)
+	if err != nil {
+		otel.Handle(err)
+		return err
+	}
+	tracing = provider
+	return nil
+}
+
+// stopTracing sends the spans that are left and stops tracing.
+func stopTracing() {
+	if tracing == nil {
+		return
+	}
+	if err := tracing.Shutdown(context.Background()); err != nil {
+		otel.Handle(err)
+	}
+}
+
+// flushTraces sends the spans that are left.
+func flushTraces() {
+	if tracing == nil {
+		return
+	}
+	if err := tracing.ForceFlush(context.Background()); err != nil {
+		otel.Handle(err)
+	}
+}
+`},
+}
+
+// helperNames are the names that a package has to have free for a helper.
+var helperNames = map[string][]string{
+	"spanAttribute": {"spanAttribute"}, "provider": {"newProvider"}, "newTracerProvider": {"newTracerProvider"},
+	"newTracer": {"newTracer", "tracerCloser"}, "newServiceTracer": {"newServiceTracer"}, "startTracing": {"tracing", "startTracing", "stopTracing", "flushTraces"},
+}
+
+// helperFiles returns the files with the functions that the migration adds. It returns false if names are not free.
+func (u *goUnit) helperFiles() ([]patch.File, bool) {
+	var out []patch.File
+	for _, dir := range slices.Sorted(maps.Keys(u.helpers)) {
+		p := u.packages[u.importPath(dir)]
+		name := path.Join(dir, "opentelemetry.go")
+		if p == nil || len(p.files) == 0 || slices.Contains(u.paths, name) {
+			u.open(name, 0, "The migration adds this file, but it exists.")
+			return nil, false
+		}
+		want := u.helpers[dir]
+		want["startTracing"] = want["startTracing"] || want["stopTracing"] || want["flushTraces"] || want["newServiceTracer"]
+		keys := []string{}
+		for _, key := range []string{"newTracer", "newServiceTracer", "newTracerProvider", "startTracing"} {
+			if want[key] {
+				keys = append(keys, key)
+			}
+		}
+		if len(keys) > 0 {
+			keys = append(keys, "provider")
+		}
+		if want["spanAttribute"] {
+			keys = append(keys, "spanAttribute")
+		}
+		var paths []string
+		body := ""
+		for _, key := range keys {
+			for _, n := range helperNames[key] {
+				if p.types != nil && p.types.Scope().Lookup(n) != nil {
+					u.open(name, 0, "The migration adds the function %s, but the package has that name.", n)
+					return nil, false
+				}
+			}
+			paths = append(paths, goHelpers[key].imports...)
+			body += goHelpers[key].source
+		}
+		slices.SortFunc(paths, func(a, b string) int { return strings.Compare(importOrder(a), importOrder(b)) })
+		text := "package " + p.files[0].tree.Name.Name + "\n\nimport (\n"
+		std := true
+		for _, i := range slices.Compact(paths) {
+			line := i
+			if !strings.HasSuffix(i, `"`) {
+				line = strconv.Quote(i)
+			}
+			if std && strings.Contains(i, ".") && len(text) > 0 && !strings.HasSuffix(text, "(\n") {
+				text += "\n"
+			}
+			std = std && !strings.Contains(i, ".")
+			text += "\t" + line + "\n"
+		}
+		body = strings.ReplaceAll(body, "$scope", strconv.Quote(u.importPath(dir)))
+		source, err := format.Source([]byte(text + ")\n" + body))
+		if err != nil {
+			u.open(name, 0, "The migration cannot make this file.")
+			return nil, false
+		}
+		out = append(out, patch.Create(name, source))
+	}
+	return out, true
+}
+
+// importOrder is the key that sorts imports: the standard library first.
+func importOrder(line string) string {
+	p := line[strings.IndexByte(line, ' ')+1:]
+	p = strings.Trim(p, `"`)
+	if strings.Contains(p, ".") {
+		return "1" + p
+	}
+	return "0" + p
+}
+
+// goMod removes the requirements of source libraries and adds those of the imported packages.
+func (u *goUnit) goMod(file string, text []byte, used map[string]bool) {
+	f, err := modfile.Parse(file, text, nil)
+	if err != nil {
+		u.open(file, 0, "go.mod has syntax errors: replace the requirements of the old libraries by those of OpenTelemetry.")
+		return
+	}
+	var list []*modfile.Require
+	direct := map[string]bool{}
+	for _, r := range f.Require {
+		if !r.Indirect && isGoSource(r.Mod.Path) || r.Indirect && goVersions[r.Mod.Path] != "" {
+			continue
+		}
+		direct[r.Mod.Path] = true
+		list = append(list, r)
+	}
+	for _, name := range slices.Sorted(maps.Keys(goVersions)) {
+		needed := false
+		for p := range used {
+			needed = needed || goModuleOf(p) == name
+		}
+		if needed && !direct[name] {
+			list = append(list, &modfile.Require{Mod: moduleVersion(name)})
+		}
+	}
+	f.SetRequireSeparateIndirect(list)
+	f.Cleanup()
+	after, err := f.Format()
+	if err != nil {
+		u.open(file, 0, "go.mod cannot be written.")
+		return
+	}
+	u.change(file, text, after)
+	command := "`go mod tidy`"
+	if _, err := u.root.Lstat(filepath.FromSlash(path.Join(u.dir, "vendor", "modules.txt"))); err == nil {
+		command += " and `go mod vendor`"
+	}
+	u.open(file, 0, "Run %s: go.sum and indirect requirements need the network.", command)
+}
+
+func moduleVersion(path string) module.Version {
+	return module.Version{Path: path, Version: goVersions[path]}
+}
+
+// goModuleOf returns the module of goVersions that holds a package, or "".
+func goModuleOf(p string) string {
+	for {
+		if goVersions[p] != "" {
+			return p
+		}
+		at := strings.LastIndexByte(p, '/')
+		if at < 0 {
+			return ""
+		}
+		p = p[:at]
+	}
+}

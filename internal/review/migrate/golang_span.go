@@ -1,0 +1,816 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package migrate
+
+import (
+	"fmt"
+	"go/ast"
+	"go/constant"
+	"go/token"
+	"go/types"
+	"strconv"
+	"strings"
+)
+
+// uses returns the uses of an object in the file.
+func (r *goRewriter) uses(o types.Object) []*ast.Ident {
+	if r.usage == nil {
+		r.usage = map[types.Object][]*ast.Ident{}
+		ast.Inspect(r.f.tree, func(n ast.Node) bool {
+			if id, ok := n.(*ast.Ident); ok && r.info.Uses[id] != nil {
+				r.usage[r.info.Uses[id]] = append(r.usage[r.info.Uses[id]], id)
+			}
+			return true
+		})
+	}
+	return r.usage[o]
+}
+
+// prepare finds what rewriting needs to know of the whole file: variables with the span of a context, samplers, and
+// configurations.
+func (r *goRewriter) prepare() {
+	ast.Inspect(r.f.tree, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.AssignStmt:
+			if len(n.Rhs) != 1 {
+				return true
+			}
+			switch _, name := r.call(n.Rhs[0]); name {
+			case "ot.SpanFromContext", "zipkin.SpanFromContext", "oc.FromContext", "dd.SpanFromContext":
+				if o := r.object(n.Lhs[0]); o != nil {
+					r.found[o] = true
+				}
+			}
+		case *ast.CallExpr:
+			if r.symbol(n.Fun) == "oc.ApplyConfig" {
+				r.sampler[r.function(n)] = n
+			}
+		}
+		return true
+	})
+}
+
+// function returns the function around a node, nil for none.
+func (r *goRewriter) function(n ast.Node) ast.Node {
+	for n = r.parents[n]; n != nil; n = r.parents[n] {
+		switch n.(type) {
+		case *ast.FuncDecl, *ast.FuncLit:
+			return n
+		}
+	}
+	return nil
+}
+
+// hoist finds the statements of a list that set the kind of a span that the list starts.
+func (r *goRewriter) hoist(list []ast.Stmt) {
+	starts := map[types.Object]*ast.CallExpr{}
+	for _, s := range list {
+		if a, ok := s.(*ast.AssignStmt); ok && len(a.Rhs) == 1 {
+			c, name := r.call(a.Rhs[0])
+			if row := goRows[name]; c == nil || row.start == nil && !strings.Contains(name, ".StartSpanFromContext") {
+				continue
+			}
+			if o := r.object(a.Lhs[0]); o != nil {
+				starts[o] = c
+			}
+			continue
+		}
+		x, ok := s.(*ast.ExprStmt)
+		if !ok {
+			continue
+		}
+		span, kind := r.setsKind(x.X)
+		if kind == "" {
+			continue
+		}
+		if c := starts[r.object(span)]; c != nil && r.kinds[c] == "" {
+			r.kinds[c] = kind
+			r.removed[s] = true
+			r.mark(s)
+		}
+	}
+}
+
+// setsKind returns the span and the kind of a statement that sets the kind of a span.
+func (r *goRewriter) setsKind(e ast.Expr) (span ast.Expr, kind string) {
+	c, name := r.call(e)
+	switch {
+	case name == "ot.Tag.Set" && len(c.Args) == 1:
+		return c.Args[0], strings.TrimPrefix(goStartOptions[r.symbol(method(c))].kind, "kind ")
+	case name == "otext.spanKindTagName.Set" && len(c.Args) == 2:
+		kind, _ = r.known(c.Args[1])
+		return c.Args[0], kind
+	case (name == "ot.Span.SetTag" || name == "dd.Span.SetTag") && len(c.Args) == 2:
+		if key, _ := r.known(c.Args[0]); key == "span.kind" {
+			kind, _ = r.known(c.Args[1])
+			return method(c), kind
+		}
+	}
+	return nil, ""
+}
+
+func misplacedKind(r *goRewriter, c *ast.CallExpr) ([]string, bool) {
+	r.fail(c, "The kind of a span is set when it starts; here it is set elsewhere.")
+	return nil, false
+}
+
+// starting is what the options of a start say.
+type starting struct {
+	parent, kind, name string
+	attributes, extra  []string
+}
+
+// option adds an option of a start.
+func (r *goRewriter) option(s *starting, e ast.Expr) bool {
+	e = ast.Unparen(e)
+	symbol := r.symbol(e)
+	var args []ast.Expr
+	var lit *ast.CompositeLit
+	switch x := e.(type) {
+	case *ast.CallExpr:
+		symbol, args = r.symbol(x.Fun), x.Args
+		r.markName(x.Fun)
+	case *ast.CompositeLit:
+		if x.Type == nil {
+			return false
+		}
+		symbol, lit = r.symbol(x.Type), x
+		r.markName(x.Type)
+	default:
+		r.markName(e)
+	}
+	what := goStartOptions[symbol].kind
+	switch {
+	case what == "none":
+		return true
+	case what == "client" || strings.HasPrefix(what, "kind "):
+		return s.setKind(strings.TrimPrefix(what, "kind "))
+	case what == "tags" && lit != nil:
+		for _, el := range lit.Elts {
+			kv, ok := el.(*ast.KeyValueExpr)
+			if !ok || !r.startTag(s, kv.Key, kv.Value) {
+				return false
+			}
+		}
+		return true
+	case what == "tag" && lit != nil:
+		var key, value ast.Expr
+		for i, el := range lit.Elts {
+			if kv, ok := el.(*ast.KeyValueExpr); ok {
+				r.mark(kv.Key)
+				if kv.Key.(*ast.Ident).Name == "Key" {
+					key = kv.Value
+				} else {
+					value = kv.Value
+				}
+			} else if i == 0 {
+				key = el
+			} else {
+				value = el
+			}
+		}
+		return key != nil && value != nil && r.startTag(s, key, value)
+	case len(args) == 0:
+		return false
+	case what == "of kind":
+		kind, _ := r.known(args[0])
+		r.mark(args[0])
+		return s.setKind(strings.ToLower(kind))
+	case what == "map of tags":
+		tags, ok := ast.Unparen(args[0]).(*ast.CompositeLit)
+		if !ok {
+			return false
+		}
+		for _, el := range tags.Elts {
+			if kv, ok := el.(*ast.KeyValueExpr); !ok || !r.startTag(s, kv.Key, kv.Value) {
+				return false
+			}
+		}
+		return true
+	case what == "parent" || what == "server":
+		if s.parent != "" {
+			r.fail(e, "A span has one parent in OpenTelemetry; this one has several references.")
+			return false
+		}
+		s.parent = r.text(args[0])
+		return what == "parent" || s.setKind("server")
+	case what == "time":
+		s.extra = append(s.extra, fmt.Sprintf("%s.WithTimestamp(%s)", r.use("trace"), r.text(args[0])))
+		return true
+	case what == "tag call":
+		return r.startTag(s, args[0], args[1])
+	case what == "resource":
+		s.name = r.text(args[0])
+		return true
+	case what == "type":
+		value, known := r.known(args[0])
+		if kind := datadogTypes[value]; known && kind != "" {
+			r.mark(args[0])
+			return s.setKind(strings.ToLower(kind))
+		}
+		s.attributes = append(s.attributes, fmt.Sprintf(`%s.String("span.type", %s)`, r.use("attribute"), r.value(args[0])))
+		return true
+	}
+	return false
+}
+
+func (s *starting) setKind(kind string) bool {
+	if s.kind == "" {
+		s.kind = spanKinds[kind]
+	}
+	return s.kind == spanKinds[kind] && s.kind != ""
+}
+
+// startTag adds a tag of a start.
+func (r *goRewriter) startTag(s *starting, key, value ast.Expr) bool {
+	k, known := r.known(key)
+	switch {
+	case known && k == "span.kind":
+		kind, ok := r.known(value)
+		if sym := r.symbol(value); !ok && sym != "" {
+			kind, ok = strings.TrimPrefix(goStartOptions[sym].kind, "kind "), true
+		}
+		r.mark(key)
+		r.mark(value)
+		s.kind = "" // the tag overrides a type
+		return ok && s.setKind(kind)
+	case known && k == "resource.name":
+		r.mark(key)
+		s.name = r.text(value)
+		return true
+	case known && (k == "error" || leftTags[k] != ""):
+		r.fail(key, "The tag %s of a start is in no table.", k)
+		return false
+	}
+	s.attributes = append(s.attributes, r.attribute(key, value))
+	return true
+}
+
+// started returns the call that starts a span: of a tracer, with the parent context, the name and options.
+func (r *goRewriter) started(c *ast.CallExpr, tracer, parent string, name ast.Expr, options []ast.Expr) (string, bool) {
+	if c.Ellipsis.IsValid() {
+		r.fail(c, "The options of %s are a slice: they are not known.", r.brief(c.Fun))
+		return "", false
+	}
+	s := starting{kind: ""}
+	for _, o := range options {
+		if !r.option(&s, o) {
+			r.fail(o, "%s is in no table as an option of %s.", r.brief(o), r.brief(c.Fun))
+			return "", false
+		}
+	}
+	if kind := r.kinds[c]; kind != "" {
+		s.kind = spanKinds[kind]
+		if s.kind == "" {
+			r.fail(c, "The kind %q of the span is in no table.", kind)
+			return "", false
+		}
+	}
+	switch {
+	case s.parent != "" && parent != "":
+		r.fail(c, "The span has a parent besides the context.")
+		return "", false
+	case parent == "" && s.parent != "":
+		parent = s.parent
+	case parent == "":
+		parent = r.use("context") + ".Background()"
+	}
+	spanName := r.text(name)
+	if s.name != "" {
+		s.attributes = append([]string{fmt.Sprintf(`%s.String("operation.name", %s)`, r.use("attribute"), spanName)}, s.attributes...)
+		spanName = s.name
+	}
+	args := []string{parent, spanName}
+	if s.kind != "" {
+		args = append(args, fmt.Sprintf("%s.WithSpanKind(%[1]s.SpanKind%s)", r.use("trace"), s.kind))
+	}
+	if len(s.attributes) > 0 {
+		args = append(args, fmt.Sprintf("%s.WithAttributes(%s)", r.use("trace"), strings.Join(s.attributes, ", ")))
+	}
+	return tracer + ".Start(" + strings.Join(append(args, s.extra...), ", ") + ")", true
+}
+
+func (r *goRewriter) globalTracer() string { return r.use("otel") + ".Tracer(" + r.scope() + ")" }
+
+func startSpan(r *goRewriter, c *ast.CallExpr) (string, bool) {
+	if len(c.Args) == 0 {
+		return "", false
+	}
+	tracer, parent := r.globalTracer, ""
+	switch r.symbol(c.Fun) {
+	case "ot.Tracer.StartSpan", "zipkin.Tracer.StartSpan":
+		tracer = func() string { return r.text(method(c)) }
+	case "dd.Span.StartChild":
+		parent = fmt.Sprintf("%s.ContextWithSpan(%s.Background(), %s)", r.use("trace"), r.use("context"), r.text(method(c)))
+	}
+	return r.started(c, tracer(), parent, c.Args[0], c.Args[1:])
+}
+
+func assignStart(r *goRewriter, s *ast.AssignStmt, c *ast.CallExpr, _ []ast.Stmt) ([]string, int) {
+	if len(s.Lhs) != 1 {
+		return nil, 0
+	}
+	text, ok := startSpan(r, c)
+	if !ok {
+		return nil, 0
+	}
+	return []string{fmt.Sprintf("_, %s %s %s", r.text(s.Lhs[0]), s.Tok, text)}, 1
+}
+
+func assignStartFromContext(r *goRewriter, s *ast.AssignStmt, c *ast.CallExpr, _ []ast.Stmt) ([]string, int) {
+	if len(s.Lhs) != 2 || len(c.Args) < 2 {
+		return nil, 0
+	}
+	var tracer string
+	rest := c.Args[1:]
+	if r.symbol(c.Fun) == "ot.StartSpanFromContextWithTracer" {
+		tracer, rest = r.text(c.Args[1]), c.Args[2:]
+	} else if r.symbol(c.Fun) == "zipkin.Tracer.StartSpanFromContext" {
+		tracer = r.text(method(c))
+	} else {
+		tracer = r.globalTracer()
+	}
+	if len(rest) == 0 {
+		return nil, 0
+	}
+	text, ok := r.started(c, tracer, r.text(c.Args[0]), rest[0], rest[1:])
+	if !ok {
+		return nil, 0
+	}
+	return []string{fmt.Sprintf("%s, %s %s %s", r.text(s.Lhs[1]), r.text(s.Lhs[0]), s.Tok, text)}, 1
+}
+
+// value returns the new source of a value, as a literal if it is a constant of a source library.
+func (r *goRewriter) value(e ast.Expr) string {
+	if v, ok := r.known(e); ok && r.mentionsSource(e) {
+		r.mark(e)
+		return strconv.Quote(v)
+	}
+	return r.text(e)
+}
+
+// mentionsSource reports whether an expression has a name of a source library.
+func (r *goRewriter) mentionsSource(e ast.Expr) bool {
+	found := false
+	r.inspect(e, func(n ast.Node) bool {
+		if id, ok := n.(*ast.Ident); ok && !found {
+			o := r.info.Uses[id]
+			found = o != nil && o.Pkg() != nil && goSources[o.Pkg().Path()] != ""
+		}
+		return !found
+	})
+	return found
+}
+
+// key returns the source of the key of an attribute.
+func (r *goRewriter) key(e ast.Expr) string {
+	k, ok := r.known(e)
+	if !ok {
+		return r.text(e)
+	}
+	if renamed := attributeKey(k); renamed != k || r.mentionsSource(e) {
+		r.mark(e)
+		return strconv.Quote(renamed)
+	}
+	return r.text(e)
+}
+
+// attribute returns an attribute of the type of a value.
+func (r *goRewriter) attribute(key, value ast.Expr) string {
+	return r.typed(r.key(key), r.value(value), r.info.TypeOf(value))
+}
+
+// typed returns an attribute of a type. Values whose type is not known are converted when the program runs.
+func (r *goRewriter) typed(key, value string, t types.Type) string {
+	of := func(name, conversion string) string {
+		if conversion != "" {
+			value = conversion + "(" + value + ")"
+		}
+		return fmt.Sprintf("%s.%s(%s, %s)", r.use("attribute"), name, key, value)
+	}
+	if t != nil {
+		t = types.Default(t)
+		switch b, _ := t.Underlying().(*types.Basic); {
+		case b == nil:
+			if s, ok := t.(*types.Slice); ok && types.Identical(s.Elem(), types.Typ[types.String]) {
+				return of("StringSlice", "")
+			}
+		case types.Implements(t, stringer) || types.Implements(t, errorType):
+		case b.Kind() == types.String:
+			return of("String", conversion(t, "string"))
+		case b.Kind() == types.Bool:
+			return of("Bool", conversion(t, "bool"))
+		case b.Kind() == types.Int:
+			return of("Int", conversion(t, "int"))
+		case b.Kind() == types.Int64:
+			return of("Int64", conversion(t, "int64"))
+		case b.Info()&types.IsInteger != 0 && b.Kind() != types.Uint && b.Kind() != types.Uint64 && b.Kind() != types.Uintptr && b.Kind() != types.Uint32:
+			return of("Int", "int")
+		case b.Kind() == types.Uint32:
+			return of("Int64", "int64")
+		case b.Kind() == types.Float64:
+			return of("Float64", conversion(t, "float64"))
+		case b.Kind() == types.Float32:
+			return of("Float64", "float64")
+		}
+	}
+	return r.helper("spanAttribute") + "(" + key + ", " + value + ")"
+}
+
+// stringer and errorType are the interfaces of values that tracers convert to text.
+var (
+	stringer  = method0("String")
+	errorType = types.Universe.Lookup("error").Type().Underlying().(*types.Interface)
+)
+
+func method0(name string) *types.Interface {
+	result := types.NewTuple(types.NewVar(token.NoPos, nil, "", types.Typ[types.String]))
+	f := types.NewFunc(token.NoPos, nil, name, types.NewSignatureType(nil, nil, nil, nil, result, false))
+	return types.NewInterfaceType([]*types.Func{f}, nil).Complete()
+}
+
+func conversion(t types.Type, name string) string {
+	if _, ok := types.Unalias(t).(*types.Named); ok {
+		return name
+	}
+	return ""
+}
+
+// isTypeError reports whether an expression is known to be an error.
+func (r *goRewriter) isTypeError(e ast.Expr) bool {
+	t := r.info.TypeOf(e)
+	return t != nil && t != types.Typ[types.Invalid] && types.Implements(t, errorType)
+}
+
+// tag is what becomes of a tag that is set on a span: an attribute, or lines.
+func (r *goRewriter) tag(span string, key, value ast.Expr, t types.Type) (attribute string, lines []string, ok bool) {
+	k, known := r.known(key)
+	if known && leftTags[k] != "" {
+		r.fail(key, "The tag %s has no counterpart: %s.", k, leftTags[k])
+		return "", nil, false
+	}
+	switch {
+	case known && k == "span.kind":
+		r.fail(key, "The kind of a span is set when it starts; here it is set elsewhere.")
+		return "", nil, false
+	case known && (k == "resource.name" || k == "span.name"):
+		r.mark(key)
+		return "", []string{span + ".SetName(" + r.value(value) + ")"}, true
+	case known && k == "error":
+		r.mark(key)
+		set := span + ".SetStatus(" + r.use("codes") + ".Error, "
+		v := r.info.Types[value].Value
+		switch {
+		case v != nil && v.Kind() == constant.Bool && constant.BoolVal(v):
+			return "", []string{set + `"")`}, true
+		case v != nil && v.Kind() == constant.String:
+			return "", []string{set + r.value(value) + ")"}, true
+		case r.isTypeError(value):
+			return "", r.recordError(span, value), true
+		case v == nil && t != nil && types.Identical(t.Underlying(), types.Typ[types.Bool]):
+			return "", []string{"if " + r.text(value) + " {", "\t" + set + `"")`, "}"}, true
+		case v == nil && t != nil && types.Identical(t.Underlying(), types.Typ[types.String]):
+			return "", []string{set + r.text(value) + ")"}, true
+		}
+		r.fail(value, "The tag error has the value %s, which no table knows.", r.brief(value))
+		return "", nil, false
+	}
+	text := r.value(value)
+	if lit, ok := ast.Unparen(value).(*ast.BasicLit); ok && lit.Kind == token.INT {
+		t = types.Typ[types.Int]
+	}
+	if c, ok := ast.Unparen(value).(*ast.CallExpr); ok && len(c.Args) == 1 && t != nil && r.info.Types[c.Fun].IsType() && types.Identical(r.info.TypeOf(c.Fun), t) {
+		if b, ok := t.(*types.Basic); ok && (b.Kind() == types.Uint16 || b.Kind() == types.Uint32) {
+			text = r.value(c.Args[0]) // typed converts again
+			if inner, ok := r.info.TypeOf(c.Args[0]).(*types.Basic); ok && inner.Info()&types.IsInteger != 0 {
+				t = inner
+			}
+		}
+	}
+	return r.typed(r.key(key), text, t), nil, true
+}
+
+// recordError returns the lines that record an error, if there is one.
+func (r *goRewriter) recordError(span string, err ast.Expr) []string {
+	e := r.text(err)
+	test := "if " + e + " != nil {"
+	if !simple(err) {
+		test, e = "if err := "+e+"; err != nil {", "err"
+	}
+	lines := []string{
+		span + ".RecordError(" + e + ")",
+		span + ".SetStatus(" + r.use("codes") + ".Error, " + e + ".Error())",
+	}
+	for n := r.parents[err]; n != nil; n = r.parents[n] {
+		if i, ok := n.(*ast.IfStmt); ok && r.isError(i.Cond, err) && i.Body.Pos() < err.Pos() && err.End() <= i.Body.End() {
+			return lines
+		}
+	}
+	return []string{test, "\t" + lines[0], "\t" + lines[1], "}"}
+}
+
+// chain rewrites span.SetTag(a, b).SetTag(c, d), with SetOperationName among them.
+func (r *goRewriter) chain(e ast.Expr) ([]string, bool) {
+	var calls []*ast.CallExpr
+	for {
+		c, name := r.call(e)
+		if (name != "ot.Span.SetTag" || len(c.Args) != 2) && (name != "ot.Span.SetOperationName" || len(c.Args) != 1) {
+			break
+		}
+		calls = append([]*ast.CallExpr{c}, calls...)
+		e = method(c)
+	}
+	if len(calls) < 2 || !simple(e) {
+		return nil, false
+	}
+	span := r.text(e)
+	var lines, attributes []string
+	for _, c := range calls {
+		if len(c.Args) == 1 {
+			r.markName(c.Fun)
+			lines = append(lines, span+".SetName("+r.text(c.Args[0])+")")
+			continue
+		}
+		a, more, ok := r.tag(span, c.Args[0], c.Args[1], r.info.TypeOf(c.Args[1]))
+		if !ok {
+			return nil, false
+		}
+		r.markName(c.Fun)
+		lines = append(lines, more...)
+		if a != "" {
+			attributes = append(attributes, a)
+		}
+	}
+	if len(attributes) > 0 {
+		lines = append([]string{span + ".SetAttributes(" + strings.Join(attributes, ", ") + ")"}, lines...)
+	}
+	return lines, true
+}
+
+func (r *goRewriter) setTag(span ast.Expr, key, value ast.Expr, t types.Type) ([]string, bool) {
+	a, lines, ok := r.tag(r.text(span), key, value, t)
+	switch {
+	case !ok:
+		return nil, false
+	case a != "":
+		return []string{r.text(span) + ".SetAttributes(" + a + ")"}, true
+	case len(lines) > 1 && !simple(span):
+		r.fail(span, "The span of a tag is the result of a call.")
+		return nil, false
+	}
+	return lines, true
+}
+
+func setTag(r *goRewriter, c *ast.CallExpr) ([]string, bool) {
+	if len(c.Args) != 2 {
+		return nil, false
+	}
+	t := r.info.TypeOf(c.Args[1])
+	if r.symbol(c.Fun) == "zipkin.Span.Tag" {
+		t = types.Typ[types.String]
+	}
+	return r.setTag(method(c), c.Args[0], c.Args[1], t)
+}
+
+// setExtTag rewrites ext.HTTPMethod.Set(span, value).
+func setExtTag(r *goRewriter, c *ast.CallExpr) ([]string, bool) {
+	if len(c.Args) != 2 {
+		return nil, false
+	}
+	key := method(c)
+	t := r.info.TypeOf(c.Args[1])
+	switch r.symbol(c.Fun) { // the methods say the type where that of the value is not known
+	case "otext.StringTagName.Set", "zipkin.Tag.Set":
+		t = types.Typ[types.String]
+	case "otext.Uint16TagName.Set":
+		t = types.Typ[types.Uint16]
+	case "otext.Uint32TagName.Set":
+		t = types.Typ[types.Uint32]
+	case "otext.BoolTagName.Set":
+		t = types.Typ[types.Bool]
+	}
+	return r.setTag(c.Args[0], key, c.Args[1], t)
+}
+
+func setOperationName(r *goRewriter, c *ast.CallExpr) ([]string, bool) {
+	return []string{r.fill("$x.SetName($0)", c)}, len(c.Args) == 1
+}
+
+func finishWithOptions(r *goRewriter, c *ast.CallExpr) ([]string, bool) {
+	lit, ok := ast.Unparen(c.Args[0]).(*ast.CompositeLit)
+	if !ok || len(lit.Elts) > 1 {
+		return nil, false
+	}
+	r.mark(lit.Type)
+	options := ""
+	for _, e := range lit.Elts {
+		kv, ok := e.(*ast.KeyValueExpr)
+		if !ok || r.code(kv.Key) != "FinishTime" {
+			return nil, false
+		}
+		r.mark(kv.Key)
+		options = r.use("trace") + ".WithTimestamp(" + r.text(kv.Value) + ")"
+	}
+	return []string{r.text(method(c)) + ".End(" + options + ")"}, true
+}
+
+// logFields rewrites span.LogFields(log.String(key, value), ...).
+func logFields(r *goRewriter, c *ast.CallExpr) ([]string, bool) {
+	if c.Ellipsis.IsValid() || !simple(method(c)) {
+		return nil, false
+	}
+	span, event := r.text(method(c)), ""
+	var attributes, lines []string
+	for _, a := range c.Args {
+		f, name := r.call(a)
+		name, ok := strings.CutPrefix(name, "otlog.")
+		if !ok || len(f.Args) == 0 {
+			return nil, false
+		}
+		r.markName(f.Fun)
+		key, _ := r.known(f.Args[0])
+		switch {
+		case name == "Event":
+			event = r.value(f.Args[0])
+		case name == "Message":
+			attributes = append(attributes, r.typed(`"message"`, r.value(f.Args[0]), types.Typ[types.String]))
+		case name == "Error" && simple(f.Args[0]):
+			lines = append(lines, span+".RecordError("+r.text(f.Args[0])+")")
+		case name == "Error" || len(f.Args) != 2:
+			return nil, false
+		case name == "String" && key == "event":
+			event = r.value(f.Args[1])
+		default:
+			t := r.info.TypeOf(f.Args[1])
+			if basic := logTypes[name]; basic != types.Invalid {
+				t = types.Typ[basic]
+			}
+			attributes = append(attributes, r.typed(r.key(f.Args[0]), r.value(f.Args[1]), t))
+		}
+	}
+	if len(lines) > 0 && len(attributes) == 0 && (event == "" || event == `"error"`) {
+		return lines, true
+	}
+	return append(lines, r.event(span, event, attributes)), true
+}
+
+// logTypes are the types of the fields of logs.
+var logTypes = map[string]types.BasicKind{
+	"String": types.String, "Bool": types.Bool, "Int": types.Int, "Int32": types.Int32, "Int64": types.Int64,
+	"Uint32": types.Uint32, "Float32": types.Float32, "Float64": types.Float64,
+}
+
+// event returns the statement that adds an event.
+func (r *goRewriter) event(span, name string, attributes []string) string {
+	if name == "" {
+		name = `"log"`
+	}
+	if len(attributes) == 0 {
+		return span + ".AddEvent(" + name + ")"
+	}
+	return fmt.Sprintf("%s.AddEvent(%s, %s.WithAttributes(%s))", span, name, r.use("trace"), strings.Join(attributes, ", "))
+}
+
+func logKV(r *goRewriter, c *ast.CallExpr) ([]string, bool) {
+	if c.Ellipsis.IsValid() || len(c.Args)%2 != 0 || !simple(method(c)) {
+		return nil, false
+	}
+	event := ""
+	var attributes []string
+	for i := 0; i < len(c.Args); i += 2 {
+		if key, _ := r.known(c.Args[i]); key == "event" {
+			t := r.info.TypeOf(c.Args[i+1])
+			if t == nil || !types.Identical(types.Default(t).Underlying(), types.Typ[types.String]) {
+				return nil, false
+			}
+			event = r.value(c.Args[i+1])
+			continue
+		}
+		attributes = append(attributes, r.attribute(c.Args[i], c.Args[i+1]))
+	}
+	return []string{r.event(r.text(method(c)), event, attributes)}, true
+}
+
+func logError(r *goRewriter, c *ast.CallExpr) ([]string, bool) {
+	if len(c.Args) != 2 || !simple(c.Args[0]) || !simple(c.Args[1]) {
+		return nil, false
+	}
+	return r.recordError(r.text(c.Args[0]), c.Args[1]), true
+}
+
+func noopTracer(r *goRewriter, lit *ast.CompositeLit) (string, bool) {
+	return r.fill("@noop.NewTracerProvider().Tracer($scope)", nil), len(lit.Elts) == 0
+}
+
+// carrier returns the carrier of a propagation, for an expression that converts headers or a map.
+func (r *goRewriter) carrier(e ast.Expr) (string, bool) {
+	c, name := r.call(e)
+	to := map[string]string{
+		"ot.HTTPHeadersCarrier": "HeaderCarrier", "ot.TextMapCarrier": "MapCarrier",
+		"dd.HTTPHeadersCarrier": "HeaderCarrier", "dd.TextMapCarrier": "MapCarrier",
+	}[name]
+	if to == "" {
+		lit, ok := ast.Unparen(e).(*ast.CompositeLit)
+		if !ok || lit.Type == nil || len(lit.Elts) > 0 || !strings.HasSuffix(r.symbol(lit.Type), ".TextMapCarrier") {
+			return "", false
+		}
+		r.mark(lit.Type)
+		return r.use("propagation") + ".MapCarrier{}", true
+	}
+	r.markName(c.Fun)
+	return r.use("propagation") + "." + to + "(" + r.text(c.Args[0]) + ")", true
+}
+
+// propagated returns the arguments of a propagation after the format, which has to be of text.
+func (r *goRewriter) propagated(c *ast.CallExpr, before int) ([]ast.Expr, bool) {
+	args := c.Args
+	if _, name := r.call(method(c)); name == "ot.GlobalTracer" {
+		r.mark(method(c)) // the propagators are global, whatever the tracer is
+	}
+	if len(args) != before+2 {
+		return args, len(args) == before+1
+	}
+	switch r.symbol(args[before]) {
+	case "ot.HTTPHeaders", "ot.TextMap":
+		r.mark(args[before])
+		return append(args[:before:before], args[before+1]), true
+	}
+	return nil, false
+}
+
+func inject(r *goRewriter, c *ast.CallExpr) (string, bool) {
+	args, ok := r.propagated(c, 1)
+	if !ok {
+		return "", false
+	}
+	to, ok := r.carrier(args[1])
+	return fmt.Sprintf("%s.GetTextMapPropagator().Inject(%s, %s)", r.use("otel"), r.text(args[0]), to), ok
+}
+
+func injectStatement(r *goRewriter, c *ast.CallExpr) ([]string, bool) {
+	text, ok := inject(r, c)
+	return []string{text}, ok
+}
+
+// assignInject rewrites err := tracer.Inject(...), with the test of the error that follows.
+func assignInject(r *goRewriter, s *ast.AssignStmt, c *ast.CallExpr, rest []ast.Stmt) ([]string, int) {
+	if len(s.Lhs) != 1 {
+		return nil, 0
+	}
+	text, ok := inject(r, c)
+	if !ok {
+		return nil, 0
+	}
+	if isBlank(s.Lhs[0]) {
+		return []string{text}, 1
+	}
+	if n := r.errorTest(s.Lhs[0], s, rest); n > 0 {
+		return []string{text}, 1 + n
+	}
+	return []string{text, fmt.Sprintf("%s %s error(nil)", r.text(s.Lhs[0]), s.Tok)}, 1
+}
+
+// errorTest returns 1 if the next statement tests an error and nothing else uses it, otherwise 0.
+func (r *goRewriter) errorTest(err ast.Expr, def *ast.AssignStmt, rest []ast.Stmt) int {
+	o := r.object(err)
+	if o == nil || len(rest) == 0 || r.info.Defs[err.(*ast.Ident)] == nil {
+		return 0
+	}
+	test, ok := rest[0].(*ast.IfStmt)
+	if !ok || test.Init != nil || test.Else != nil || !r.isError(test.Cond, err) {
+		return 0
+	}
+	start, end := def.Pos(), test.End()
+	for _, id := range r.uses(o) {
+		if id.Pos() < start || id.Pos() >= end {
+			return 0
+		}
+	}
+	r.mark(test)
+	return 1
+}
+
+// assignExtract rewrites sc, err := tracer.Extract(...). A span context becomes a context.
+func assignExtract(r *goRewriter, s *ast.AssignStmt, c *ast.CallExpr, rest []ast.Stmt) ([]string, int) {
+	args, ok := r.propagated(c, 0)
+	if !ok || len(s.Lhs) != 2 {
+		return nil, 0
+	}
+	from, ok := r.carrier(args[0])
+	if !ok {
+		return nil, 0
+	}
+	text := fmt.Sprintf("%s.GetTextMapPropagator().Extract(%s.Background(), %s)", r.use("otel"), r.use("context"), from)
+	left := r.text(s.Lhs[0])
+	switch {
+	case isBlank(s.Lhs[1]):
+		return []string{fmt.Sprintf("%s %s %s", left, s.Tok, text)}, 1
+	default:
+		if id, ok := s.Lhs[1].(*ast.Ident); ok && s.Tok == token.DEFINE {
+			if n := r.errorTest(id, s, rest); n > 0 {
+				return []string{fmt.Sprintf("%s := %s", left, text)}, 1 + n
+			}
+		}
+		return []string{fmt.Sprintf("%s, %s %s %s, error(nil)", left, r.text(s.Lhs[1]), s.Tok, text)}, 1
+	}
+}

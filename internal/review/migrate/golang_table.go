@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package migrate
+
+import (
+	"go/ast"
+	"strings"
+)
+
+// goSources are the short names of the packages that a migration replaces. Both major versions of the Datadog tracer
+// share theirs.
+var goSources = map[string]string{
+	"github.com/opentracing/opentracing-go":            "ot",
+	"github.com/opentracing/opentracing-go/log":        "otlog",
+	"github.com/opentracing/opentracing-go/ext":        "otext",
+	"github.com/uber/jaeger-client-go":                 "jaeger",
+	"github.com/uber/jaeger-client-go/config":          "jaegercfg",
+	"go.opencensus.io/trace":                           "oc",
+	"contrib.go.opencensus.io/exporter/ocagent":        "ocagent",
+	"github.com/openzipkin/zipkin-go":                  "zipkin",
+	"github.com/openzipkin/zipkin-go/model":            "zipkinmodel",
+	"github.com/openzipkin/zipkin-go/propagation":      "zipkinprop",
+	"github.com/openzipkin/zipkin-go/propagation/b3":   "b3",
+	"github.com/openzipkin/zipkin-go/reporter":         "zipkinrep",
+	"github.com/openzipkin/zipkin-go/reporter/http":    "zipkinhttp",
+	"gopkg.in/DataDog/dd-trace-go.v1/ddtrace":          "dd",
+	"gopkg.in/DataDog/dd-trace-go.v1/ddtrace/tracer":   "dd",
+	"gopkg.in/DataDog/dd-trace-go.v1/ddtrace/ext":      "ddext",
+	"github.com/DataDog/dd-trace-go/v2/ddtrace/tracer": "dd",
+	"github.com/DataDog/dd-trace-go/v2/ddtrace/ext":    "ddext",
+}
+
+// goPrefixes begin the paths of all packages of the source libraries and of the instrumentation that builds on them.
+var goPrefixes = []string{
+	"github.com/opentracing/", "github.com/opentracing-contrib/", "github.com/uber/jaeger-client-go", "github.com/uber/jaeger-lib",
+	"go.opencensus.io", "contrib.go.opencensus.io/", "gopkg.in/DataDog/dd-trace-go.v1", "github.com/DataDog/dd-trace-go/",
+	"github.com/openzipkin/zipkin-go", "github.com/openzipkin-contrib/", "github.com/grpc-ecosystem/grpc-opentracing",
+}
+
+// isGoSource reports whether a package belongs to a source library.
+func isGoSource(p string) bool {
+	for _, prefix := range goPrefixes {
+		if rest, ok := strings.CutPrefix(p, prefix); ok && (rest == "" || rest[0] == '/' || strings.HasSuffix(prefix, "/")) {
+			return true
+		}
+	}
+	return false
+}
+
+// goTargets are the packages of migrated code by the name that it gives them.
+var goTargets = map[string]string{
+	"context":     "context",
+	"fmt":         "fmt",
+	"io":          "io",
+	"otel":        "go.opentelemetry.io/otel",
+	"trace":       "go.opentelemetry.io/otel/trace",
+	"noop":        "go.opentelemetry.io/otel/trace/noop",
+	"attribute":   "go.opentelemetry.io/otel/attribute",
+	"codes":       "go.opentelemetry.io/otel/codes",
+	"propagation": "go.opentelemetry.io/otel/propagation",
+	"sdktrace":    "go.opentelemetry.io/otel/sdk/trace",
+}
+
+// goSpanMethods are methods of spans whose names are rare elsewhere.
+var goSpanMethods = map[string]bool{
+	"SetTag": true, "SetOperationName": true, "SetBaggageItem": true, "BaggageItem": true, "LogFields": true, "LogKV": true,
+	"FinishWithOptions": true, "AddAttributes": true, "Annotate": true, "Annotatef": true, "Finish": true,
+}
+
+// goRow says what becomes of a symbol.
+type goRow struct {
+	to    string // the template of an expression, see goRewriter.fill; for documentation if a function follows
+	value bool   // a type, constant or variable, not a function
+	plain bool   // the new value has no type of the library, such as a context
+	// start returns a call that returns a context and a span, for a call that returns a span.
+	start func(*goRewriter, *ast.CallExpr) (string, bool)
+	// stmt returns the lines for a call that is a statement.
+	stmt func(*goRewriter, *ast.CallExpr) ([]string, bool)
+	// assign returns the lines for an assignment and those of the following statements that belong to it.
+	assign func(*goRewriter, *ast.AssignStmt, *ast.CallExpr, []ast.Stmt) ([]string, int)
+	// noError returns the statement for a call whose error is only tested.
+	noError func(*goRewriter, *ast.CallExpr) (string, bool)
+	expr    func(*goRewriter, *ast.CallExpr) (string, bool)
+	literal func(*goRewriter, *ast.CompositeLit) (string, bool)
+	doc     string // the target in the documentation, if it is not to
+}
+
+// goPointers are the types whose pointers become interfaces.
+var goPointers = map[string]string{
+	"oc.Span":          "@trace.Span",
+	"dd.Span":          "@trace.Span",
+	"dd.SpanContext":   "@context.Context",
+	"zipkin.Tracer":    "@trace.Tracer",
+	"ocagent.Exporter": "*@sdktrace.TracerProvider",
+}
+
+// goRows are filled at start, because the rows refer to functions that read them.
+var goRows map[string]goRow
+
+func init() { //nolint:gochecknoinits // breaks the cycle of initialization
+	start := goRow{start: startSpan, assign: assignStart, doc: "`otel.Tracer(scope).Start(parent, name, options)`"}
+	fromContext := goRow{assign: assignStartFromContext, doc: "`otel.Tracer(scope).Start(ctx, name, options)`, results swapped"}
+	setTag := goRow{stmt: setTag, doc: "`span.SetAttributes`, or by key: `span.SetStatus`, `span.SetName`, the kind of the span"}
+	setExt := goRow{stmt: setExtTag, doc: "as `span.SetTag`"}
+	setKind := goRow{stmt: misplacedKind, doc: "`trace.WithSpanKind` of the start, if both are in one block"}
+	inject := goRow{stmt: injectStatement, assign: assignInject, noError: inject, doc: "`otel.GetTextMapPropagator().Inject(ctx, carrier)`"}
+	extract := goRow{assign: assignExtract, doc: "`otel.GetTextMapPropagator().Extract(context.Background(), carrier)`"}
+	goRows = map[string]goRow{
+		// OpenTracing
+		"ot.Span":                           {to: "@trace.Span", value: true},
+		"ot.Tracer":                         {to: "@trace.Tracer", value: true},
+		"ot.SpanContext":                    {to: "@context.Context", value: true},
+		"ot.GlobalTracer":                   {to: "@otel.Tracer($scope)"},
+		"ot.SetGlobalTracer":                {stmt: setGlobalTracer, doc: "nothing: the setup of the tracer does it"},
+		"ot.StartSpan":                      start,
+		"ot.Tracer.StartSpan":               start,
+		"ot.StartSpanFromContext":           fromContext,
+		"ot.StartSpanFromContextWithTracer": fromContext,
+		"ot.SpanFromContext":                {to: "@trace.SpanFromContext($0)"},
+		"ot.ContextWithSpan":                {to: "@trace.ContextWithSpan($0, $1)"},
+		"ot.Span.Context":                   {to: "@trace.ContextWithSpan(@context.Background(), $x)", plain: true},
+		"ot.Span.Finish":                    {to: "$x.End()"},
+		"ot.Span.FinishWithOptions":         {stmt: finishWithOptions, doc: "`span.End(trace.WithTimestamp(t))`"},
+		"ot.Span.SetOperationName":          {stmt: setOperationName, doc: "`span.SetName(name)`"},
+		"ot.Span.SetTag":                    setTag,
+		"ot.Span.LogFields":                 {stmt: logFields, doc: "`span.AddEvent(event, trace.WithAttributes(fields))`; `span.RecordError(err)` for an error"},
+		"ot.Span.LogKV":                     {stmt: logKV, doc: "`span.AddEvent(event, trace.WithAttributes(fields))`"},
+		"ot.Span.LogEvent":                  {to: "$x.AddEvent($0)"},
+		"ot.Span.Tracer":                    {to: "$x.TracerProvider().Tracer($scope)"},
+		"ot.Tracer.Inject":                  inject,
+		"ot.Tracer.Extract":                 extract,
+		"ot.Tag.Set":                        setKind,
+		"ot.NoopTracer":                     {literal: noopTracer, doc: "`noop.NewTracerProvider().Tracer(scope)`"},
+		"otext.spanKindTagName.Set":         setKind,
+		"otext.StringTagName.Set":           setExt,
+		"otext.Uint16TagName.Set":           setExt,
+		"otext.Uint32TagName.Set":           setExt,
+		"otext.BoolTagName.Set":             setExt,
+		"otext.LogError":                    {stmt: logError, doc: "`span.RecordError(err)` and `span.SetStatus(codes.Error, err.Error())`"},
+		// Jaeger client
+		"jaegercfg.Configuration.NewTracer":        {assign: jaegerNewTracer, doc: "`newTracer(service, options)`, a new function: SDK, OTLP exporter, W3C propagation"},
+		"jaegercfg.Configuration.InitGlobalTracer": {assign: jaegerInitGlobal, doc: "`newTracer(service, options)`"},
+		"jaegercfg.FromEnv":                        {assign: jaegerFromEnv, doc: "nothing: the SDK reads `OTEL_*` variables"},
+		// OpenCensus
+		"oc.Span":                      {to: "@trace.Span", value: true},
+		"oc.SpanContext":               {to: "@trace.SpanContext", value: true},
+		"oc.TraceID":                   {to: "@trace.TraceID", value: true},
+		"oc.SpanID":                    {to: "@trace.SpanID", value: true},
+		"oc.SpanContext.TraceID":       {to: "$x.TraceID()", value: true},
+		"oc.SpanContext.SpanID":        {to: "$x.SpanID()", value: true},
+		"oc.SpanContext.IsSampled":     {to: "$x.IsSampled()"},
+		"oc.TraceID.String":            {to: "$x.String()"},
+		"oc.SpanID.String":             {to: "$x.String()"},
+		"oc.Attribute":                 {to: "@attribute.KeyValue", value: true},
+		"oc.StartOption":               {to: "@trace.SpanStartOption", value: true},
+		"oc.StartSpan":                 {expr: ocStartSpan, doc: "`otel.Tracer(scope).Start(ctx, name, options)`"},
+		"oc.StartSpanWithRemoteParent": {expr: ocStartRemote, doc: "`otel.Tracer(scope).Start(trace.ContextWithRemoteSpanContext(ctx, parent), name, options)`"},
+		"oc.WithSpanKind":              {expr: ocSpanKind, doc: "`trace.WithSpanKind(kind)`"},
+		"oc.FromContext":               {to: "@trace.SpanFromContext($0)"},
+		"oc.NewContext":                {to: "@trace.ContextWithSpan($0, $1)"},
+		"oc.StringAttribute":           {expr: ocAttribute("String"), doc: "`attribute.String(key, value)`"},
+		"oc.Int64Attribute":            {expr: ocAttribute("Int64"), doc: "`attribute.Int64(key, value)`"},
+		"oc.Float64Attribute":          {expr: ocAttribute("Float64"), doc: "`attribute.Float64(key, value)`"},
+		"oc.BoolAttribute":             {expr: ocAttribute("Bool"), doc: "`attribute.Bool(key, value)`"},
+		"oc.Span.AddAttributes":        {to: "$x.SetAttributes($*)"},
+		"oc.Span.Annotate":             {expr: ocAnnotate, doc: "`span.AddEvent(message, trace.WithAttributes(attributes))`"},
+		"oc.Span.Annotatef":            {expr: ocAnnotate, doc: "`span.AddEvent(fmt.Sprintf(format, args), trace.WithAttributes(attributes))`"},
+		"oc.Span.End":                  {to: "$x.End()"},
+		"oc.Span.IsRecordingEvents":    {to: "$x.IsRecording()"},
+		"oc.Span.SetName":              {to: "$x.SetName($0)"},
+		"oc.Span.SetStatus":            {expr: ocSetStatus, doc: "`span.SetStatus(codes.Error, message)`; `codes.Ok` for OK"},
+		"oc.Span.SpanContext":          {to: "$x.SpanContext()"},
+		"oc.RegisterExporter":          {stmt: ocRegister, doc: "nothing: the setup of the tracer does it"},
+		"oc.ApplyConfig":               {stmt: ocApplyConfig, doc: "the sampler of the setup in the same function"},
+		"ocagent.NewExporter":          {expr: ocagentNew, doc: "`newTracerProvider(service, options)`, a new function: SDK, OTLP exporter, W3C propagation"},
+		"ocagent.Exporter":             {to: "@sdktrace.TracerProvider", value: true},
+		"ocagent.Exporter.Stop":        {to: "$x.Shutdown(@context.Background())"},
+		"ocagent.Exporter.Flush":       {to: "$x.ForceFlush(@context.Background())"},
+		// Zipkin client
+		"zipkin.Span":                        {to: "@trace.Span", value: true},
+		"zipkin.Tracer":                      {to: "@trace.Tracer", value: true},
+		"zipkinmodel.SpanContext":            {to: "@context.Context", value: true},
+		"zipkinhttp.NewReporter":             {assign: zipkinReporter, doc: "nothing: the setup of the tracer has an OTLP exporter"},
+		"zipkinrep.Reporter.Close":           {stmt: zipkinClose, doc: "`stopTracing()`"},
+		"zipkin.NewEndpoint":                 {assign: zipkinEndpoint, doc: "the service of the setup"},
+		"zipkin.NewTracer":                   {assign: zipkinNewTracer, doc: "`newServiceTracer(service)`, a new function: SDK, OTLP exporter, W3C propagation"},
+		"zipkin.Tracer.StartSpan":            start,
+		"zipkin.Tracer.StartSpanFromContext": fromContext,
+		"zipkin.Tracer.Extract":              {expr: zipkinExtract, plain: true, doc: "`otel.GetTextMapPropagator().Extract(context.Background(), carrier)`"},
+		"b3.InjectHTTP()":                    {stmt: zipkinInjectStatement, assign: zipkinAssignInject, noError: zipkinInject, doc: "`otel.GetTextMapPropagator().Inject(ctx, carrier)`"},
+		"zipkin.SpanFromContext":             {to: "@trace.SpanFromContext($0)"},
+		"zipkin.SpanOrNoopFromContext":       {to: "@trace.SpanFromContext($0)"},
+		"zipkin.NewContext":                  {to: "@trace.ContextWithSpan($0, $1)"},
+		"zipkin.Span.Context":                {to: "@trace.ContextWithSpan(@context.Background(), $x)", plain: true},
+		"zipkin.Span.SetName":                {to: "$x.SetName($0)"},
+		"zipkin.Span.Annotate":               {to: "$x.AddEvent($1, @trace.WithTimestamp($0))"},
+		"zipkin.Span.Tag":                    setTag,
+		"zipkin.Span.Finish":                 {to: "$x.End()"},
+		"zipkin.Tag.Set":                     setExt,
+		// Datadog tracer
+		"dd.Span":                  {to: "@trace.Span", value: true},
+		"dd.SpanContext":           {to: "@context.Context", value: true},
+		"dd.Start":                 {expr: ddStart, doc: "`startTracing(attributes, options)`, a new function: SDK, OTLP exporter, W3C propagation"},
+		"dd.Stop":                  {to: "stopTracing()", stmt: ddStop},
+		"dd.Flush":                 {to: "flushTraces()", stmt: ddFlush},
+		"dd.StartSpan":             start,
+		"dd.StartSpanFromContext":  fromContext,
+		"dd.Span.StartChild":       start,
+		"dd.SpanFromContext":       {assign: ddSpanFromContext, doc: "`trace.SpanFromContext(ctx)`, and whether its context is valid"},
+		"dd.ContextWithSpan":       {to: "@trace.ContextWithSpan($0, $1)"},
+		"dd.Span.Context":          {to: "@trace.ContextWithSpan(@context.Background(), $x)", plain: true},
+		"dd.Span.SetTag":           setTag,
+		"dd.Span.SetOperationName": {to: "$x.SetName($0)"},
+		"dd.Span.Finish":           {stmt: ddFinish, doc: "`span.End()`, after `span.RecordError(err)` and `span.SetStatus` for `WithError(err)`"},
+		"dd.Inject":                inject,
+		"dd.Extract":               extract,
+	}
+}
+
+// goStartOptions say what the options of a start are.
+var goStartOptions = map[string]struct {
+	kind string // what startOptions does with it
+	doc  string
+}{
+	"ot.ChildOf":              {"parent", "the context of `Start`"},
+	"ot.FollowsFrom":          {"parent", "the context of `Start`, as it is the only reference"},
+	"ot.Tags":                 {"tags", "`trace.WithAttributes`, by key"},
+	"ot.Tag":                  {"tag", "`trace.WithAttributes`, by key"},
+	"ot.StartTime":            {"time", "`trace.WithTimestamp(t)`"},
+	"otext.RPCServerOption":   {"server", "the context of `Start` and `trace.SpanKindServer`"},
+	"otext.SpanKindRPCClient": {"client", "`trace.SpanKindClient`"},
+	"otext.SpanKindRPCServer": {"kind server", "`trace.SpanKindServer`"},
+	"otext.SpanKindProducer":  {"kind producer", "`trace.SpanKindProducer`"},
+	"otext.SpanKindConsumer":  {"kind consumer", "`trace.SpanKindConsumer`"},
+	"zipkin.Parent":           {"parent", "the context of `Start`"},
+	"zipkin.Kind":             {"of kind", "`trace.WithSpanKind(kind)`"},
+	"zipkin.Tags":             {"map of tags", "`trace.WithAttributes`, by key, for a literal"},
+	"zipkin.StartTime":        {"time", "`trace.WithTimestamp(t)`"},
+	"dd.ChildOf":              {"parent", "the context of `Start`"},
+	"dd.Tag":                  {"tag call", "`trace.WithAttributes`, by key"},
+	"dd.StartTime":            {"time", "`trace.WithTimestamp(t)`"},
+	"dd.ResourceName":         {"resource", "the name of the span; the operation becomes the attribute `operation.name`"},
+	"dd.SpanType":             {"type", "`trace.WithSpanKind` for web, http, sql, redis, cassandra, memcached, mongodb and elasticsearch; otherwise the attribute `span.type`"},
+	"dd.Measured":             {"none", "nothing"},
+}
+
+// goDocTypes are the kinds of OpenCensus, OpenTracing and Datadog by value.
+var spanKinds = map[string]string{"client": "Client", "server": "Server", "producer": "Producer", "consumer": "Consumer", "internal": "Internal"}
+
+// datadogTypes are the kinds of spans by Datadog's type.
+var datadogTypes = map[string]string{
+	"web": "Server", "http": "Client", "sql": "Client", "redis": "Client", "cassandra": "Client", "memcached": "Client",
+	"mongodb": "Client", "elasticsearch": "Client",
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package migrate
+
+import (
+	"fmt"
+	"go/ast"
+	"go/types"
+)
+
+// zipkinReporter removes a reporter that only its tracer uses, and that is closed.
+func zipkinReporter(r *goRewriter, s *ast.AssignStmt, c *ast.CallExpr, _ []ast.Stmt) ([]string, int) {
+	o := r.defined(s.Lhs[0])
+	if o == nil || len(s.Lhs) != 1 || len(c.Args) != 1 {
+		return nil, 0
+	}
+	for _, id := range r.uses(o) {
+		switch p := r.parents[id].(type) {
+		case *ast.CallExpr:
+			if r.symbol(p.Fun) != "zipkin.NewTracer" || r.function(p) != r.function(c) {
+				return nil, 0
+			}
+		case *ast.SelectorExpr:
+			if r.symbol(p) != "zipkinrep.Reporter.Close" {
+				return nil, 0
+			}
+		default:
+			return nil, 0
+		}
+	}
+	r.note(c, "The exporter reads its endpoint from OTEL_EXPORTER_OTLP_ENDPOINT. Set it where the address of Zipkin is configured.")
+	return nil, 1
+}
+
+// defined returns the variable that an expression defines, nil for none.
+func (r *goRewriter) defined(e ast.Expr) types.Object {
+	if id, ok := e.(*ast.Ident); ok {
+		return r.info.Defs[id]
+	}
+	return nil
+}
+
+func zipkinClose(r *goRewriter, c *ast.CallExpr) ([]string, bool) {
+	return []string{r.helper("stopTracing") + "()"}, simple(method(c))
+}
+
+// zipkinEndpoint removes an endpoint that only a tracer uses. Its service is that of the tracer.
+func zipkinEndpoint(r *goRewriter, s *ast.AssignStmt, c *ast.CallExpr, rest []ast.Stmt) ([]string, int) {
+	o := r.defined(s.Lhs[0])
+	if o == nil || len(s.Lhs) != 2 || len(c.Args) != 2 || len(r.uses(o)) != 1 {
+		return nil, 0
+	}
+	call, _ := r.parents[r.uses(o)[0]].(*ast.CallExpr)
+	if call == nil || r.symbol(call.Fun) != "zipkin.WithLocalEndpoint" || r.function(call) != r.function(c) {
+		return nil, 0
+	}
+	n := 1
+	if !isBlank(s.Lhs[1]) {
+		if len(rest) == 0 {
+			return nil, 0
+		}
+		test, ok := rest[0].(*ast.IfStmt)
+		if !ok || test.Init != nil || test.Else != nil || !r.isError(test.Cond, s.Lhs[1]) {
+			return nil, 0
+		}
+		r.mark(test)
+		n++
+	}
+	r.configs[o] = &jaegerSetup{service: r.text(c.Args[0])}
+	return nil, n
+}
+
+func zipkinNewTracer(r *goRewriter, s *ast.AssignStmt, c *ast.CallExpr, _ []ast.Stmt) ([]string, int) {
+	if len(s.Lhs) != 2 || len(c.Args) == 0 || !simple(c.Args[0]) {
+		return nil, 0
+	}
+	service := ""
+	for _, o := range c.Args[1:] {
+		option, name := r.call(o)
+		switch name {
+		case "zipkin.WithLocalEndpoint":
+			setup := r.configs[r.object(option.Args[0])]
+			if setup == nil {
+				return nil, 0
+			}
+			service = setup.service
+		case "zipkin.WithSharedSpans", "zipkin.WithTraceID128Bit": // OpenTelemetry shares no spans
+		default:
+			r.fail(o, "%s is in no table as an option of the tracer.", r.brief(o))
+			return nil, 0
+		}
+		r.mark(o)
+	}
+	if service == "" {
+		return nil, 0
+	}
+	r.note(c, "Requests carry traceparent instead of B3 headers. Add the propagator of go.opentelemetry.io/contrib/propagators/b3 if peers still need them.")
+	return []string{fmt.Sprintf("%s, %s %s %s(%s)", r.text(s.Lhs[0]), r.text(s.Lhs[1]), s.Tok, r.helper("newServiceTracer"), service)}, 1
+}
+
+// zipkinExtract rewrites tracer.Extract(b3.ExtractHTTP(request)).
+func zipkinExtract(r *goRewriter, c *ast.CallExpr) (string, bool) {
+	from, name := r.call(c.Args[0])
+	if name != "b3.ExtractHTTP" || !simple(from.Args[0]) {
+		return "", false
+	}
+	r.markName(from.Fun)
+	return fmt.Sprintf("%s.GetTextMapPropagator().Extract(%s.Background(), %s.HeaderCarrier(%s.Header))", r.use("otel"), r.use("context"), r.use("propagation"), r.text(from.Args[0])), true
+}
+
+// zipkinInject rewrites b3.InjectHTTP(request)(spanContext).
+func zipkinInject(r *goRewriter, c *ast.CallExpr) (string, bool) {
+	to, ok := ast.Unparen(c.Fun).(*ast.CallExpr)
+	if !ok || len(to.Args) != 1 || len(c.Args) != 1 || !simple(to.Args[0]) {
+		return "", false
+	}
+	r.markName(to.Fun)
+	return fmt.Sprintf("%s.GetTextMapPropagator().Inject(%s, %s.HeaderCarrier(%s.Header))", r.use("otel"), r.text(c.Args[0]), r.use("propagation"), r.text(to.Args[0])), true
+}
+
+func zipkinInjectStatement(r *goRewriter, c *ast.CallExpr) ([]string, bool) {
+	text, ok := zipkinInject(r, c)
+	return []string{text}, ok
+}
+
+func zipkinAssignInject(r *goRewriter, s *ast.AssignStmt, c *ast.CallExpr, _ []ast.Stmt) ([]string, int) {
+	if len(s.Lhs) != 1 || !isBlank(s.Lhs[0]) {
+		return nil, 0
+	}
+	text, ok := zipkinInject(r, c)
+	if !ok {
+		return nil, 0
+	}
+	return []string{text}, 1
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package migrate
+
+import (
+	"bytes"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"assay/internal/review/configfile"
+	"assay/internal/review/patch"
+)
+
+// oldPackage reports whether a dependency belongs to a migrated library.
+func oldPackage(name string) bool {
+	switch name {
+	case "opentracing", "jaeger-client", "dd-trace", "@types/jaeger-client", // npm
+		"ddtrace": // PyPI
+		return true
+	}
+	return false
+}
+
+// dependencies returns those of a manifest, and its source. It returns nil if it cannot be read.
+func (u *scriptUnit) dependencies(name string) ([]configfile.Dependency, []byte) {
+	if !slices.Contains(u.paths, name) {
+		return nil, nil
+	}
+	source, err := patch.Read(u.root, name)
+	if err != nil {
+		return nil, nil
+	}
+	files, err := configfile.Parse(name, source)
+	if err != nil || len(files) != 1 {
+		return nil, nil
+	}
+	return files[0].Dependencies, source
+}
+
+// jsonManifest replaces the old dependencies of a package.json where the first of them stands.
+func (u *scriptUnit) jsonManifest(name string) {
+	list, source := u.dependencies(name)
+	if source == nil {
+		u.open(name, 0, "Replace the dependencies of the old libraries by those of OpenTelemetry.")
+		return
+	}
+	present := map[string]bool{}
+	var old []configfile.Dependency
+	for _, d := range list {
+		present[d.Name] = true
+		if oldPackage(d.Name) {
+			old = append(old, d)
+		}
+	}
+	var add []string
+	for _, p := range slices.Sorted(maps.Keys(u.packages)) {
+		if !present[p] {
+			add = append(add, `"`+p+`": "`+npmVersions[p]+`"`)
+		}
+	}
+	slices.SortFunc(old, func(a, b configfile.Dependency) int { return a.Start - b.Start })
+	main := slices.IndexFunc(old, func(d configfile.Dependency) bool { return !d.Development })
+	if main < 0 && len(add) > 0 {
+		u.open(name, 0, "Add the dependencies %s.", strings.Join(add, ", "))
+	}
+	var edits []edit
+	for i, d := range old {
+		if i == main && len(add) > 0 {
+			indent := lineIndent(source, d.Start)
+			separator := ", "
+			if bytes.HasPrefix(bytes.TrimLeft(source[lineStart(source, d.Start):], " \t"), source[d.Start:d.End]) {
+				separator = ",\n" + indent
+			}
+			edits = append(edits, edit{d.Start, d.End, strings.Join(add, separator)})
+			continue
+		}
+		// Remove the entry with the comma after it, or the one before it.
+		start, end := d.Start, d.End
+		rest := bytes.TrimLeft(source[end:], " \t\r\n")
+		if len(rest) > 0 && rest[0] == ',' {
+			end = len(source) - len(rest) + 1
+			edits = append(edits, lineEdit(source, start, end))
+			continue
+		}
+		for start > 0 && strings.IndexByte(" \t\r\n", source[start-1]) >= 0 {
+			start--
+		}
+		if start > 0 && source[start-1] == ',' {
+			start--
+		}
+		edits = append(edits, edit{start, end, ""})
+	}
+	sortEdits(edits)
+	after := []byte(replace(source, 0, len(source), edits))
+	if _, err := configfile.Parse(name, after); err != nil {
+		u.open(name, 0, "Replace the dependencies of the old libraries by %s.", strings.Join(add, ", "))
+		return
+	}
+	u.change(name, source, after)
+	u.open(name, 0, "Run `npm install`: the lock file needs the network.")
+}
+
+func lineStart(source []byte, at int) int { return bytes.LastIndexByte(source[:at], '\n') + 1 }
+
+func lineIndent(source []byte, at int) string {
+	line := source[lineStart(source, at):]
+	return string(line[:len(line)-len(bytes.TrimLeft(line, " \t"))])
+}
+
+// requirementFiles are the manifests of a Python project.
+func (u *scriptUnit) requirementFiles() []string {
+	var out []string
+	for _, f := range u.paths {
+		base := path.Base(f)
+		if directory(f) == u.dir && (strings.HasPrefix(base, "requirements") && strings.HasSuffix(base, ".txt") || base == "pyproject.toml" || base == "Pipfile" || base == "setup.cfg") {
+			out = append(out, f)
+		}
+	}
+	return out
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package migrate
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/aymanbagabas/go-udiff"
+
+	"assay/internal/review/patch"
+	"assay/internal/review/syntax"
+	"assay/internal/review/treesitter"
+)
+
+// Limits of a migration.
+const (
+	maxUnit  = 64 << 20 // bytes of the source files of a unit
+	maxSteps = 1000     // steps of a patch
+)
+
+// Make returns the patch that migrates the units among files. files are sorted paths below root, with slashes. Nothing
+// is executed or fetched. The errors are those of the context. A file that cannot be read is left with a step.
+func Make(ctx context.Context, root *os.Root, parser *treesitter.Parser, files []string) (*patch.Patch, error) {
+	m := &migration{root: root, parser: parser, paths: files}
+	for _, units := range []func(context.Context) error{m.golang, m.scripts, m.java} {
+		if err := units(ctx); err != nil {
+			return nil, err
+		}
+	}
+	m.patch.Sort()
+	if n := len(m.patch.Steps); n > maxSteps {
+		m.patch.Steps = append(m.patch.Steps[:maxSteps:maxSteps], patch.Step{Text: fmt.Sprintf("%d more steps are not listed.", n-maxSteps), Open: true})
+	}
+	return &m.patch, nil
+}
+
+// migration makes a patch.
+type migration struct {
+	root   *os.Root
+	parser *treesitter.Parser
+	paths  []string
+	patch  patch.Patch
+}
+
+// open adds a step that is left to people.
+func (m *migration) open(file string, line int, format string, args ...any) {
+	m.step(patch.Step{File: file, Line: line, Text: fmt.Sprintf(format, args...), Open: true})
+}
+
+func (m *migration) step(s patch.Step) {
+	if !slices.Contains(m.patch.Steps[max(0, len(m.patch.Steps)-100):], s) && len(m.patch.Steps) <= 10*maxSteps {
+		m.patch.Steps = append(m.patch.Steps, s)
+	}
+}
+
+// change adds a file with its new text. It reports whether that differs.
+func (m *migration) change(name string, before, after []byte) bool {
+	if bytes.Equal(before, after) {
+		return false
+	}
+	f := patch.File{Path: name, Before: before, After: after, Edits: lineEdits(before, after)}
+	m.patch.Files = append(m.patch.Files, f)
+	return true
+}
+
+// lineEdits returns the edits between two texts.
+func lineEdits(before, after []byte) []udiff.Edit { return udiff.Lines(string(before), string(after)) }
+
+// shorten returns the first line of a code, of at most 80 characters.
+func shorten(code string) string {
+	line, _, more := strings.Cut(code, "\n")
+	if r := []rune(line); len(r) > 80 {
+		line, more = string(r[:80]), true
+	}
+	if more {
+		line += "..."
+	}
+	return strings.ToValidUTF8(line, "")
+}
+
+// edit replaces a range of a file.
+type edit struct {
+	start, end int
+	text       string
+}
+
+// replace applies edits to the range from start to end of a source. The edits are sorted, do not overlap and lie in the
+// range.
+func replace(source []byte, start, end int, edits []edit) string {
+	var b strings.Builder
+	for _, e := range edits {
+		if e.start < start || e.end < e.start {
+			continue
+		}
+		b.Write(source[start:e.start])
+		b.WriteString(e.text)
+		start = e.end
+	}
+	b.Write(source[start:max(start, end)])
+	return b.String()
+}
+
+// sortEdits puts insertions before the edit that begins at their place.
+func sortEdits(edits []edit) {
+	slices.SortStableFunc(edits, func(a, b edit) int { return cmp.Or(a.start-b.start, a.end-b.end) })
+}
+
+// nearest returns the longest of the sorted directories that a path lies in.
+func nearest(name string, dirs map[string]bool) (string, bool) {
+	for dir := path.Dir(name); ; dir = path.Dir(dir) {
+		if dir == "." || dir == "/" {
+			return "", dirs[""]
+		}
+		if dirs[dir] {
+			return dir, true
+		}
+	}
+}
+
+// manifests returns the directories that hold a file of one of the names.
+func (m *migration) manifests(names ...string) map[string]bool {
+	dirs := map[string]bool{}
+	for _, f := range m.paths {
+		if slices.Contains(names, path.Base(f)) {
+			dirs[directory(f)] = true
+		}
+	}
+	return dirs
+}
+
+// directory returns the directory of a path, "" for the root.
+func directory(name string) string {
+	if dir := path.Dir(name); dir != "." {
+		return dir
+	}
+	return ""
+}
+
+// sources returns the files of languages by the unit that they belong to. Files of no unit have the unit "".
+func (m *migration) sources(units map[string]bool, languages ...syntax.Language) map[string][]string {
+	out := map[string][]string{}
+	for _, f := range m.paths {
+		if slices.Contains(languages, syntax.LanguageOf(f)) {
+			dir, _ := nearest(f, units)
+			out[dir] = append(out[dir], f)
+		}
+	}
+	return out
+}

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package migrate_test
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"io/fs"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"assay/internal/review"
+	"assay/internal/review/migrate"
+	"assay/internal/review/patch"
+	"assay/internal/review/treesitter"
+)
+
+var update = flag.Bool("update", false, "rewrite testdata and the tables of docs/migration.md")
+
+var parser = sync.OnceValues(func() (*treesitter.Parser, error) { return review.NewParser(context.Background(), "") })
+
+// migrated returns the patch for the files of a directory.
+func migrated(t testing.TB, dir string) *patch.Patch {
+	t.Helper()
+	root, err := os.OpenRoot(dir)
+	require.NoError(t, err)
+	defer root.Close()
+	p, err := parser()
+	require.NoError(t, err)
+	var files []string
+	require.NoError(t, fs.WalkDir(root.FS(), ".", func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			files = append(files, path)
+		}
+		return err
+	}))
+	slices.Sort(files)
+	out, err := migrate.Make(t.Context(), root, p, files)
+	require.NoError(t, err)
+	return out
+}
+
+// write writes files to a new directory.
+func write(t testing.TB, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
+	}
+	return dir
+}
+
+func describe(t testing.TB, p *patch.Patch) string {
+	t.Helper()
+	var b bytes.Buffer
+	for _, s := range p.Steps {
+		state := "done"
+		if s.Open {
+			state = "open"
+		}
+		fmt.Fprintf(&b, "%s: %s:%d: %s\n", state, s.File, s.Line, s.Text)
+	}
+	require.NoError(t, p.Diff(&b))
+	return b.String()
+}
+
+// TestGolden migrates projects that use every row of the tables, and compares steps and patches. A second migration
+// changes nothing, and git makes the same files of the patch.
+func TestGolden(t *testing.T) {
+	dirs, err := filepath.Glob("testdata/*-*")
+	require.NoError(t, err)
+	more, err := filepath.Glob("../../../e2e/testdata/migrate/*-*")
+	require.NoError(t, err)
+	for _, dir := range append(dirs, more...) {
+		name := filepath.Base(dir)
+		if strings.HasSuffix(name, ".diff") {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			work := t.TempDir()
+			require.NoError(t, os.CopyFS(work, os.DirFS(dir)))
+			p := migrated(t, work)
+			got := describe(t, p)
+			golden := filepath.Join("testdata", name+".diff")
+			if *update {
+				require.NoError(t, os.WriteFile(golden, []byte(got), 0o644))
+			}
+			want, err := os.ReadFile(golden)
+			require.NoError(t, err)
+			require.Equal(t, string(want), got)
+			require.NotEmpty(t, p.Files)
+
+			var diff bytes.Buffer
+			require.NoError(t, p.Diff(&diff))
+			cmd := exec.CommandContext(t.Context(), "git", "apply", "--whitespace=nowarn", "-")
+			cmd.Dir, cmd.Stdin = work, &diff
+			cmd.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(work))
+			out, err := cmd.CombinedOutput()
+			require.NoError(t, err, "%s", out)
+			parsers, err := parser()
+			require.NoError(t, err)
+			for _, f := range p.Files {
+				applied, err := os.ReadFile(filepath.Join(work, filepath.FromSlash(f.Path)))
+				require.NoError(t, err)
+				require.Equal(t, string(f.After), string(applied))
+				require.True(t, patch.Parses(t.Context(), parsers, f.Path, f.After), f.Path)
+			}
+			again := migrated(t, work)
+			require.Empty(t, again.Files)
+			require.Empty(t, again.Steps)
+		})
+	}
+}
+
+const (
+	goMod  = "module example.com/shop\n\ngo 1.26.0\n\nrequire github.com/opentracing/opentracing-go v1.2.0\n"
+	goFile = "package shop\n\nimport (\n\t\"context\"\n\n\t\"github.com/opentracing/opentracing-go\"\n%s)\n\n%s\n\nvar _ context.Context\nvar _ opentracing.Span\n"
+)
+
+// TestLeft checks that a unit stays unchanged if a part of it is in no table, and that the report names the
+// location.
+func TestLeft(t *testing.T) {
+	goCode := func(imports, code string) map[string]string {
+		return map[string]string{"go.mod": goMod, "shop.go": fmt.Sprintf(goFile, imports, code)}
+	}
+	js := func(code string) map[string]string {
+		return map[string]string{"package.json": `{"dependencies": {"opentracing": "^0.14.7"}}`, "a.js": "const opentracing = require('opentracing')\n" + code + "\n"}
+	}
+	python := func(code string) map[string]string {
+		return map[string]string{"requirements.txt": "opentracing\n", "a.py": "import opentracing\n\ntracer = opentracing.tracer\n" + code + "\n"}
+	}
+	for name, tt := range map[string]struct {
+		files map[string]string
+		want  string
+	}{
+		"baggage":                        {goCode("", `func f(s opentracing.Span) { s.SetBaggageItem("a", "b") }`), "shop.go:9: s.SetBaggageItem is in no table."},
+		"a type":                         {goCode("", "func f(o opentracing.StartSpanOptions) {}"), "shop.go:9: opentracing.StartSpanOptions is in no table."},
+		"an unknown name":                {goCode("", "var f = opentracing.InitGlobalTracer"), "shop.go:9: opentracing.InitGlobalTracer is in no table."},
+		"an unknown package":             {goCode("\t_ \"github.com/opentracing-contrib/go-stdlib/nethttp\"\n", ""), "shop.go:7: The package github.com/opentracing-contrib/go-stdlib/nethttp is in no table."},
+		"options in a slice":             {goCode("", "func f(o []opentracing.StartSpanOption) { opentracing.StartSpan(\"a\", o...).Finish() }"), "StartSpan"},
+		"two parents":                    {goCode("", "func f(a, b opentracing.SpanContext) {\n\ts := opentracing.StartSpan(\"a\", opentracing.ChildOf(a), opentracing.FollowsFrom(b))\n\ts.Finish()\n}"), "shop.go:10: A span has one parent"},
+		"a kind that is set late":        {goCode("", "func f(s opentracing.Span) { s.SetTag(\"span.kind\", \"client\") }"), "shop.go:9: The kind of a span is set when it starts"},
+		"a sampling decision":            {goCode("", "func f(s opentracing.Span) { s.SetTag(\"sampling.priority\", 1) }"), "The tag sampling.priority has no counterpart"},
+		"an embedded span":               {goCode("", "type span struct{ opentracing.Span }"), "shop.go:9: opentracing.Span is in no table."},
+		"an own tracer":                  {goCode("", "type own struct{}\n\nfunc (own) StartSpan(n string, o ...opentracing.StartSpanOption) opentracing.Span { return nil }"), "StartSpanOption is in no table."},
+		"a method value":                 {goCode("", "func f(s opentracing.Span) func() { return s.Finish }"), "shop.go:9: s.Finish is in no table."},
+		"a span for another package":     {goCode("\t\"example.org/lib\"\n", "func f(s opentracing.Span) { lib.Use(s) }"), "shop.go:10: s is passed to lib.Use, a function of a package that is not read."},
+		"a span from another package":    {goCode("\t\"example.org/lib\"\n", "func f() { lib.Span().SetTag(\"a\", 1) }"), "lib.Span().SetTag may be a method of a span"},
+		"a start in an expression":       {goCode("", "func f(ctx context.Context) context.Context {\n\treturn opentracing.ContextWithSpan(ctx, opentracing.StartSpan(\"a\"))\n}"), "opentracing.StartSpan is part of an expression here"},
+		"an import with a dot":           {goCode("\t. \"github.com/opentracing/opentracing-go/ext\"\n", ""), `The import of github.com/opentracing/opentracing-go/ext as "." is in no table.`},
+		"syntax errors":                  {goCode("", "func ("), "shop.go:0: The file has syntax errors"},
+		"another tracer":                 {goCode("", "func f(t opentracing.Tracer) { opentracing.SetGlobalTracer(t) }"), "shop.go:9: The tracer is not made by the configuration of the Jaeger client"},
+		"no module":                      {map[string]string{"shop.go": goCode("", "")["shop.go"]}, "shop.go:0: The file belongs to no Go module"},
+		"a variable that would be lost":  {goCode("", "func f(t opentracing.Tracer, c opentracing.SpanContext) {\n\tx := opentracing.Binary\n\t_ = t.Inject(c, x, nil)\n}"), "opentracing.Binary is in no table."},
+		"JavaScript: references":         {js("const span = opentracing.globalTracer().startSpan('a', { references: both })"), "a.js:2: A span has one parent"},
+		"JavaScript: baggage":            {js("exports.f = (span) => span.setBaggageItem('a', 'b')"), "a.js:2: span.setBaggageItem is in no table."},
+		"JavaScript: an unknown value":   {js("exports.f = (x) => x.setTag('a', 'b')"), "a.js:2: x.setTag may be a method of a span"},
+		"JavaScript: an unknown parent":  {js("exports.f = (x) => opentracing.globalTracer().startSpan('a', { childOf: x })"), "a.js:2: It is not known whether x is a span or a context."},
+		"JavaScript: tags of a variable": {js("exports.f = (tags) => opentracing.globalTracer().startSpan('a', { tags: tags })"), "a.js:2: The tags of startSpan are no object literal."},
+		"JavaScript: an unknown name":    {js("module.exports = new opentracing.MockTracer()"), "a.js:2: opentracing.MockTracer is in no table"},
+		"JavaScript: zipkin":             {map[string]string{"package.json": "{}", "a.js": "const { Tracer } = require('zipkin')\n"}, "a.js:1: The module zipkin is in no table."},
+		"Python: active span":            {python("span = tracer.active_span"), "a.py:4: tracer.active_span is in no table"},
+		"Python: a scope":                {python("scope = tracer.start_active_span('a')"), "a.py:4: start_active_span outside of a with statement is in no table."},
+		"Python: opencensus":             {map[string]string{"requirements.txt": "opencensus\n", "a.py": "from opencensus.trace import tracer\n"}, "a.py:1: The module opencensus.trace is in no table."},
+		"Java":                           {map[string]string{"A.java": "import io.opentracing.Tracer;\n\nclass A {}\n"}, "A.java:1: io.opentracing is in no table"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := migrated(t, write(t, tt.files))
+			require.Empty(t, p.Files)
+			require.Contains(t, describe(t, p), tt.want)
+		})
+	}
+}
+
+// TestUnits migrates each unit independently: one that cannot be migrated does not block another, and a
+// project without an old library gets no step.
+func TestUnits(t *testing.T) {
+	files := map[string]string{"plain/go.mod": "module example.com/plain\n", "plain/a.go": "package plain\n", "plain/b.js": "span.finish()\n"}
+	for dir, code := range map[string]string{"good": "func f(s opentracing.Span) { s.Finish() }", "bad": `func f(s opentracing.Span) { s.SetBaggageItem("a", "b") }`} {
+		files[dir+"/go.mod"], files[dir+"/shop.go"] = goMod, fmt.Sprintf(goFile, "", code)
+	}
+	p := migrated(t, write(t, files))
+	var names []string
+	for _, f := range p.Files {
+		names = append(names, f.Path)
+	}
+	require.Equal(t, []string{"good/go.mod", "good/shop.go"}, names)
+	for _, s := range p.Steps {
+		require.NotContains(t, s.File, "plain")
+	}
+}
+
+// FuzzMake migrates arbitrary sources: a migration ends, and its result parses.
+func FuzzMake(f *testing.F) {
+	for _, pattern := range []string{"testdata/*-*/*", "../../../e2e/testdata/migrate/*-*/*"} {
+		files, err := filepath.Glob(pattern)
+		require.NoError(f, err)
+		for _, path := range files {
+			if text, err := os.ReadFile(path); err == nil && slices.Contains([]string{".go", ".js", ".py"}, filepath.Ext(path)) {
+				f.Add(filepath.Ext(path), string(text))
+			}
+		}
+	}
+	f.Fuzz(func(t *testing.T, ext, text string) {
+		if !slices.Contains([]string{".go", ".js", ".mjs", ".ts", ".py", ".java"}, ext) {
+			return
+		}
+		p := migrated(t, write(t, map[string]string{"go.mod": goMod, "package.json": "{}", "requirements.txt": "", "a" + ext: text}))
+		parsers, err := parser()
+		require.NoError(t, err)
+		for _, file := range p.Files {
+			require.True(t, patch.Parses(t.Context(), parsers, file.Path, file.After), "%s", file.After)
+		}
+	})
+}
+
+// TestMutations migrates projects with faults: parts of a file are lost, duplicated or swapped. Every changed
+// file still parses.
+func TestMutations(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	dirs, err := filepath.Glob("testdata/*-*")
+	require.NoError(t, err)
+	more, err := filepath.Glob("../../../e2e/testdata/migrate/*-*")
+	require.NoError(t, err)
+	parsers, err := parser()
+	require.NoError(t, err)
+	changed := 0
+	for _, dir := range append(dirs, more...) {
+		files, err := filepath.Glob(filepath.Join(dir, "*.*"))
+		require.NoError(t, err)
+		for _, path := range files {
+			text, err := os.ReadFile(path)
+			require.NoError(t, err)
+			if filepath.Ext(path) == ".json" || strings.HasSuffix(dir, ".diff") {
+				continue
+			}
+			for range 12 {
+				work := t.TempDir()
+				require.NoError(t, os.CopyFS(work, os.DirFS(dir)))
+				mutated := slices.Clone(text)
+				for range 1 + random.IntN(3) {
+					from := random.IntN(len(mutated))
+					to := min(len(mutated), from+1+random.IntN(40))
+					part := string(mutated[from:to])
+					switch random.IntN(3) {
+					case 0:
+						mutated = slices.Delete(mutated, from, to)
+					case 1:
+						mutated = slices.Insert(mutated, random.IntN(len(mutated)), []byte(part)...)
+					default:
+						mutated = slices.Insert(slices.Delete(mutated, from, to), random.IntN(len(mutated)-len(part)+1), []byte(part)...)
+					}
+				}
+				require.NoError(t, os.WriteFile(filepath.Join(work, filepath.Base(path)), mutated, 0o644))
+				p := migrated(t, work)
+				changed += len(p.Files)
+				for _, f := range p.Files {
+					require.True(t, patch.Parses(t.Context(), parsers, f.Path, f.After), "%s\n%s", mutated, f.After)
+				}
+			}
+		}
+	}
+	require.NotZero(t, changed)
+}
+
+// TestHostile bounds the work for calls within calls and for many calls.
+func TestHostile(t *testing.T) {
+	t.Parallel()
+	const n = 10_000
+	code := func(text string) string { return fmt.Sprintf(goFile, "", text) }
+	nested := "func f(ctx context.Context, s opentracing.Span) context.Context {\n\treturn " +
+		strings.Repeat("opentracing.ContextWithSpan(", n) + "ctx" + strings.Repeat(", s)", n) + "\n}"
+	many := "func f(s opentracing.Span) {\n" + strings.Repeat("\ts.SetTag(\"a\", 1)\n", n) + "}"
+	chain := "func f(s opentracing.Span) {\n\ts" + strings.Repeat(".SetTag(\"a\", 1)", n) + "\n}"
+	kinds := "func f(t opentracing.Tracer) {\n" + strings.Repeat("\topentracing.SetGlobalTracer(t)\n", n) + "}"
+	doubled := "const s0 = \"0123456789\"\n"
+	for i := range 60 {
+		doubled += fmt.Sprintf("const s%d = s%d + s%d\n", i+1, i, i)
+	}
+	for name, files := range map[string]map[string]string{
+		"constants":         {"go.mod": goMod, "a.go": code(doubled)},
+		"nested":            {"go.mod": goMod, "a.go": code(nested)},
+		"many":              {"go.mod": goMod, "a.go": code(many)},
+		"chain":             {"go.mod": goMod, "a.go": code(chain)},
+		"tracers":           {"go.mod": goMod, "a.go": code(kinds)},
+		"JavaScript nested": {"package.json": "{}", "a.js": "require('opentracing')\n" + strings.Repeat("span.setTag('a', ", 900) + "1" + strings.Repeat(")", 900)},
+		"JavaScript chain":  {"package.json": "{}", "a.js": "require('opentracing')\nspan" + strings.Repeat(".setTag('a', 1)", 900)},
+		"JavaScript names":  {"package.json": "{}", "a.js": "const o = require('opentracing')\n" + strings.Repeat("const { a } = o\n", n)},
+		"Python nested":     {"requirements.txt": "", "a.py": "import opentracing\n" + strings.Repeat("span.set_tag('a', ", 900) + "1" + strings.Repeat(")", 900)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+			defer cancel()
+			dir := write(t, files)
+			root, err := os.OpenRoot(dir)
+			require.NoError(t, err)
+			defer root.Close()
+			p, err := parser()
+			require.NoError(t, err)
+			_, err = migrate.Make(ctx, root, p, slices.Sorted(maps.Keys(files)))
+			require.NoError(t, err)
+			require.NoError(t, ctx.Err())
+		})
+	}
+}

@@ -1,0 +1,587 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package migrate
+
+import (
+	"bytes"
+	"context"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"assay/internal/review/patch"
+	"assay/internal/review/syntax"
+)
+
+// script is a file of a unit in a language without types. What a value is follows from its definition in the file, or
+// from its name: "span" or "parentSpan" is a span, "tracer" a tracer.
+type script struct {
+	unit   *scriptUnit
+	f      *syntax.File
+	table  *scriptTable
+	used   map[string]string // names of the API by the name in the file
+	taken  map[string]bool
+	done   map[*syntax.Node]bool
+	kinds  map[*syntax.Node]valueKind
+	hoists map[*syntax.Node]string // kinds of spans by the call that starts them
+	gone   map[*syntax.Node]bool   // statements that are removed
+	failed map[int]bool
+	setup  bool // the file needs the added module
+	work   int
+	after  []byte
+}
+
+// valueKind is what a value is.
+type valueKind uint8
+
+const (
+	unknownValue valueKind = iota
+	libraryValue
+	tracerValue
+	spanValue
+	contextValue
+	scopeValue // of Python: its member span is the span
+)
+
+// scriptUnit is an npm package or a Python project.
+type scriptUnit struct {
+	*migration
+	dir      string
+	files    []*script
+	blocked  bool
+	rooted   bool // a span has no parent unless its start names one, whatever the current span is
+	notes    []patch.Step
+	created  map[string][]byte
+	packages map[string]bool // that the migrated code needs
+}
+
+// scriptTable is the table of a language.
+type scriptTable struct {
+	languages []syntax.Language
+	manifests []string
+	libraries []string // modules that a migration replaces
+	prefixes  []string // modules that build on them, and have no rows
+	call      func(s *script, c *syntax.Node) (string, bool)
+	imports   func(s *script) ([]edit, bool)
+	manifest  func(u *scriptUnit)
+}
+
+func (m *migration) scripts(ctx context.Context) error {
+	for _, table := range []*scriptTable{javaScriptTable(), pythonTable()} {
+		dirs := m.manifests(table.manifests...)
+		units := m.sources(dirs, table.languages...)
+		for _, dir := range slices.Sorted(maps.Keys(units)) {
+			if err := m.scriptUnit(ctx, table, dir, units[dir]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// isSource reports whether a module is of a source library, and whether the table has rows for it.
+func (t *scriptTable) isSource(module string) (source, known bool) {
+	for _, l := range t.libraries {
+		if rest, ok := strings.CutPrefix(module, l); ok && (rest == "" || rest[0] == '/' || rest[0] == '.') {
+			return true, true
+		}
+	}
+	for _, p := range t.prefixes {
+		if rest, ok := strings.CutPrefix(module, p); ok && (rest == "" || !isWord(rest[0])) {
+			return true, false
+		}
+	}
+	return false, false
+}
+
+func isWord(c byte) bool { return c == '_' || '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z' }
+
+func (m *migration) scriptUnit(ctx context.Context, table *scriptTable, dir string, names []string) error {
+	u := &scriptUnit{migration: m, dir: dir, created: map[string][]byte{}, packages: map[string]bool{}}
+	size, relevant := 0, false
+	for _, name := range names {
+		source, err := patch.Read(m.root, name)
+		if err != nil {
+			continue // a review names it
+		}
+		if size += len(source); size > maxUnit {
+			m.open(name, 0, "The project is larger than %d MiB: it is not migrated.", maxUnit>>20)
+			return nil
+		}
+		if !mentions(source, table.libraries) && !mentions(source, table.prefixes) && !mentions(source, scriptMethods) {
+			continue
+		}
+		f, err := syntax.Parse(ctx, m.parser, name, syntax.LanguageOf(name), source)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			continue
+		}
+		s := &script{
+			unit: u, f: f, table: table, used: map[string]string{}, taken: map[string]bool{}, done: map[*syntax.Node]bool{},
+			kinds: map[*syntax.Node]valueKind{}, hoists: map[*syntax.Node]string{}, gone: map[*syntax.Node]bool{}, failed: map[int]bool{},
+		}
+		for n := range f.Root.All() {
+			if n.Kind == syntax.Name {
+				s.taken[n.Text] = true
+			}
+			if n.Kind == syntax.Param {
+				s.taken[n.Text] = true
+			}
+		}
+		for _, i := range f.Imports {
+			source, known := table.isSource(i.Path)
+			relevant = relevant || source
+			u.rooted = u.rooted || i.Path == "dd-trace"
+			if source && !known {
+				s.blockAt(i.Node, "The module %s is in no table.", i.Path)
+			}
+		}
+		u.files = append(u.files, s)
+	}
+	if !relevant {
+		return nil
+	}
+	for _, s := range u.files {
+		if s.f.Broken {
+			if s.imports() {
+				s.blockAt(nil, "The file has syntax errors.")
+			}
+			continue
+		}
+		s.run()
+	}
+	what := dir
+	for _, name := range slices.Backward(table.manifests) {
+		if file := path.Join(dir, name); slices.Contains(m.paths, file) {
+			what = file
+		}
+	}
+	if u.blocked {
+		m.open(what, 0, "The project is not migrated: other steps name what no table knows. Its files share spans, so they are migrated together.")
+		return nil
+	}
+	for _, s := range u.files {
+		if s.after != nil && !patch.Parses(ctx, m.parser, s.f.Path, s.after) {
+			m.open(s.f.Path, 0, "The project is not migrated: the file would no longer parse.")
+			return nil
+		}
+	}
+	for name := range u.created {
+		if slices.Contains(m.paths, name) {
+			m.open(name, 0, "The migration adds this file, but it exists.")
+			return nil
+		}
+	}
+	changed := false
+	for _, s := range u.files {
+		if s.after != nil {
+			changed = m.change(s.f.Path, s.f.Source, s.after) || changed
+		}
+	}
+	if !changed {
+		return nil
+	}
+	m.step(patch.Step{File: what, Text: "The project is migrated to OpenTelemetry."})
+	for _, name := range slices.Sorted(maps.Keys(u.created)) {
+		m.patch.Files = append(m.patch.Files, patch.Create(name, u.created[name]))
+		m.step(patch.Step{File: name, Text: "Functions that the migrated code calls."})
+	}
+	table.manifest(u)
+	for _, s := range u.notes {
+		m.step(s)
+	}
+	return nil
+}
+
+// scriptMethods are texts in files that use spans without an import of a library.
+var scriptMethods = []string{".setTag(", ".set_tag(", ".finish(", ".startSpan(", ".start_span(", ".start_active_span(", ".addTags(", ".log_kv(", ".setOperationName("}
+
+// imports reports whether the file imports a source library.
+func (s *script) imports() bool {
+	return slices.ContainsFunc(s.f.Imports, func(i syntax.Import) bool {
+		source, _ := s.table.isSource(i.Path)
+		return source
+	})
+}
+
+func (s *script) blockAt(n *syntax.Node, format string, args ...any) {
+	s.unit.blocked = true
+	line := 0
+	if n != nil {
+		line, _ = s.f.Position(n.Start)
+	}
+	if !s.failed[line] {
+		s.failed[line] = true
+		s.unit.open(s.f.Path, line, format, args...)
+	}
+}
+
+func (s *script) note(n *syntax.Node, text string) {
+	line, _ := s.f.Position(n.Start)
+	s.unit.notes = append(s.unit.notes, patch.Step{File: s.f.Path, Line: line, Text: text, Open: true})
+}
+
+func (s *script) run() {
+	for n := range s.f.Root.All() {
+		if n.Kind == syntax.Block {
+			s.hoist(n)
+		}
+	}
+	edits := s.collect(s.f.Root)
+	more, ok := s.table.imports(s)
+	if !ok || s.unit.blocked {
+		return
+	}
+	edits = append(edits, s.comments(edits)...)
+	if edits = append(edits, more...); len(edits) == 0 {
+		return
+	}
+	sortEdits(edits)
+	s.after = []byte(replace(s.f.Source, 0, len(s.f.Source), edits))
+}
+
+// comments keeps the comments within replaced code, on lines before it.
+func (s *script) comments(edits []edit) []edit {
+	var kept []edit
+	i := 0
+	for _, c := range s.f.Comments {
+		for i < len(edits) && edits[i].end <= c.Start {
+			i++
+		}
+		text := string(s.f.Source[c.Start:c.End])
+		if i == len(edits) || edits[i].start > c.Start || edits[i].end < c.End || edits[i].text == "" || strings.Contains(edits[i].text, text) {
+			continue
+		}
+		at := lineStart(s.f.Source, edits[i].start)
+		kept = append(kept, edit{at, at, s.indent(at) + text + "\n"})
+	}
+	return kept
+}
+
+// use returns the name of the API in the file.
+func (s *script) use(name string) string {
+	local := name
+	for s.taken[local] {
+		if s.f.Language == syntax.Python {
+			local = "otel_" + local
+		} else {
+			local = "otel" + strings.ToUpper(local[:1]) + local[1:]
+		}
+	}
+	s.used[local] = name
+	return local
+}
+
+// brief returns the source of a node for a step: short, and without the content of strings, which may be secret.
+func (s *script) brief(n *syntax.Node) string {
+	var edits []edit
+	for c := range n.All() {
+		if c.Kind == syntax.String && c.End-c.Start > 1 && !s.isKey(c) {
+			edits = append(edits, edit{c.Start, c.End, `"..."`})
+		}
+	}
+	sortEdits(edits)
+	return shorten(replace(s.f.Source, n.Start, n.End, edits))
+}
+
+// isKey reports whether a string is the key of a pair.
+func (s *script) isKey(n *syntax.Node) bool {
+	return n.Parent != nil && n.Parent.Kind == syntax.Pair && n.Parent.Children[0] == n
+}
+
+func (s *script) text(n *syntax.Node) string {
+	s.work += (n.End - n.Start) / 32 // calls within calls copy their text at every level
+	return replace(s.f.Source, n.Start, n.End, s.collect(n))
+}
+
+// receiverText returns the new source of what a method is called on, with parentheses, "!" and "?" as they are.
+func (s *script) receiverText(c *syntax.Node) string {
+	m := c.Callee()
+	s.work += (m.End - m.Start) / 32
+	text := replace(s.f.Source, m.Start, m.End-len(m.Text), s.collect(m.Children[0]))
+	return strings.TrimSuffix(strings.TrimRight(text, " \t\r\n"), ".")
+}
+
+// collect returns the edits of the calls below a node.
+func (s *script) collect(root *syntax.Node) []edit {
+	var edits []edit
+	stack := []*syntax.Node{root}
+	for len(stack) > 0 {
+		n := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		if s.work++; s.work > maxGoWork {
+			s.blockAt(nil, "The file nests too deeply.")
+			return nil
+		}
+		if s.gone[n] {
+			edits = append(edits, s.statementEdit(n))
+			continue
+		}
+		if n.Kind == syntax.Call || n.Kind == syntax.New || n.Kind == syntax.Member || n.Kind == syntax.Name {
+			if text, ok := s.table.call(s, n); ok {
+				if text == "" {
+					edits = append(edits, s.statementEdit(n))
+				} else {
+					edits = append(edits, edit{n.Start, n.End, text})
+				}
+				continue
+			}
+		}
+		for _, c := range slices.Backward(n.Children) {
+			stack = append(stack, c)
+		}
+	}
+	sortEdits(edits)
+	return edits
+}
+
+// statementEdit removes a statement with its semicolon.
+func (s *script) statementEdit(n *syntax.Node) edit {
+	end := n.End
+	if end < len(s.f.Source) && s.f.Source[end] == ';' {
+		end++
+	}
+	return lineEdit(s.f.Source, n.Start, end)
+}
+
+var (
+	spanNames    = regexp.MustCompile(`(?i)(^|_)span$|[a-z]Span$`)
+	tracerNames  = regexp.MustCompile(`(?i)tracer$`)
+	contextNames = regexp.MustCompile(`(?i)(span|parent|wire)_?(ctx|context)$`)
+)
+
+// kind returns what a value is, as far as the file says.
+func (s *script) kind(n *syntax.Node) valueKind { return s.kindAt(n, 0) }
+
+func (s *script) kindAt(n *syntax.Node, depth int) valueKind {
+	if n == nil || depth > 16 {
+		return unknownValue
+	}
+	if k, ok := s.kinds[n]; ok {
+		return k
+	}
+	k := s.infer(n, depth)
+	s.kinds[n] = k
+	return k
+}
+
+func (s *script) infer(n *syntax.Node, depth int) valueKind {
+	switch n.Kind {
+	case syntax.Name, syntax.Member:
+		if n.Kind == syntax.Member && n.Text == "span" && s.kindAt(n.Children[0], depth+1) == scopeValue {
+			return spanValue
+		}
+		if n.Kind == syntax.Name {
+			if i, ok := s.f.Imported(n.Text); ok {
+				if source, _ := s.table.isSource(i.Path); source {
+					if tracerNames.MatchString(n.Text) && i.Member != "initTracer" && (i.Member == "" || i.Member == "default" || i.Member == "tracer") {
+						return tracerValue
+					}
+					return libraryValue
+				}
+			}
+		}
+		if d := s.f.Definition(n); d != nil && d.Kind == syntax.Assign && len(d.Children) == 2 && d.Children[0].Text == n.Text && !n.Within(d) {
+			if k := s.kindAt(d.Value(), depth+1); k != unknownValue {
+				return k
+			}
+		}
+		switch {
+		case tracerNames.MatchString(n.Text):
+			return tracerValue
+		case contextNames.MatchString(n.Text):
+			return contextValue
+		case spanNames.MatchString(n.Text):
+			return spanValue
+		}
+	case syntax.Call:
+		receiver, name := n.Method()
+		if receiver == nil && name == "require" && len(n.Args()) == 1 && n.Args()[0].Kind == syntax.String {
+			switch source, _ := s.table.isSource(n.Args()[0].Text); {
+			case n.Args()[0].Text == "dd-trace":
+				return tracerValue
+			case source:
+				return libraryValue
+			}
+		}
+		switch name {
+		case "start_active_span":
+			return scopeValue
+		case "startSpan", "start_span", "setTag", "addTags", "set_tag", "active", "current_span", "trace", "current_root_span":
+			return spanValue
+		case "globalTracer", "global_tracer", "initTracer", "init", "initialize_tracer":
+			return tracerValue
+		case "extract":
+			return contextValue
+		case "context":
+			if s.kindAt(receiver, depth+1) == spanValue {
+				return contextValue
+			}
+		}
+	case syntax.Operator:
+		if len(n.Children) == 2 && (n.Text == "||" || n.Text == "??" || n.Text == "or") {
+			return s.kindAt(n.Children[0], depth+1)
+		}
+	case syntax.Await:
+		if len(n.Children) == 1 {
+			return s.kindAt(n.Children[0], depth+1)
+		}
+	}
+	return unknownValue
+}
+
+// mark marks the names below a node as covered by an edit.
+func (s *script) mark(n *syntax.Node) {
+	for c := range n.All() {
+		s.done[c] = true
+	}
+}
+
+// tagOf returns the value of a key or other constant: a literal, or a constant of a library.
+func (s *script) tagOf(n *syntax.Node) (string, bool) {
+	if v, ok := s.f.Known(n); ok {
+		return v, true
+	}
+	if n.Kind != syntax.Name && n.Kind != syntax.Member {
+		return "", false
+	}
+	name := n.Text
+	root := n
+	for root.Kind == syntax.Member {
+		root = root.Children[0]
+	}
+	i, ok := s.f.Imported(root.Text)
+	if !ok {
+		if d := s.f.Definition(root); d != nil && d.Kind == syntax.Assign { // const { Tags } = opentracing
+			if v := d.Value(); v.Kind == syntax.Name {
+				i, ok = s.f.Imported(v.Text)
+			}
+		}
+	}
+	if !ok {
+		return "", false
+	}
+	if source, _ := s.table.isSource(i.Path); !source {
+		return "", false
+	}
+	if i.Member != "" && root == n {
+		name = i.Member
+	}
+	v, ok := tagConstants[name]
+	return v, ok
+}
+
+// tagConstants are the constants of tags in JavaScript and Python.
+var tagConstants = map[string]string{
+	"SPAN_KIND": "span.kind", "SPAN_KIND_RPC_CLIENT": "client", "SPAN_KIND_RPC_SERVER": "server",
+	"SPAN_KIND_MESSAGING_PRODUCER": "producer", "SPAN_KIND_MESSAGING_CONSUMER": "consumer", "SPAN_KIND_PRODUCER": "producer", "SPAN_KIND_CONSUMER": "consumer",
+	"ERROR": "error", "COMPONENT": "component", "SAMPLING_PRIORITY": "sampling.priority",
+	"PEER_SERVICE": "peer.service", "PEER_HOSTNAME": "peer.hostname", "PEER_ADDRESS": "peer.address", "PEER_HOST_IPV4": "peer.ipv4", "PEER_HOST_IPV6": "peer.ipv6", "PEER_PORT": "peer.port",
+	"HTTP_URL": "http.url", "HTTP_METHOD": "http.method", "HTTP_STATUS_CODE": "http.status_code",
+	"DB_INSTANCE": "db.instance", "DB_STATEMENT": "db.statement", "DB_TYPE": "db.type", "DB_USER": "db.user", "DATABASE_INSTANCE": "db.instance", "DATABASE_STATEMENT": "db.statement", "DATABASE_TYPE": "db.type", "DATABASE_USER": "db.user",
+	"MESSAGE_BUS_DESTINATION": "message_bus.destination",
+	"FORMAT_HTTP_HEADERS":     "http_headers", "FORMAT_TEXT_MAP": "text_map", "FORMAT_BINARY": "binary",
+	"HTTP_HEADERS": "http_headers", "TEXT_MAP": "text_map", "BINARY": "binary",
+}
+
+// key returns the source of the key of an attribute.
+func (s *script) key(n *syntax.Node) string {
+	k, known := s.tagOf(n)
+	if !known {
+		return s.text(n)
+	}
+	if n.Kind == syntax.String && attributeKey(k) == k {
+		return s.f.Code(n)
+	}
+	if n.Kind != syntax.String && attributeKey(k) == k && !s.ofLibrary(n) {
+		return s.text(n)
+	}
+	s.mark(n)
+	return s.quote(attributeKey(k))
+}
+
+// ofLibrary reports whether a name or member begins with an import of a source library, or a name taken from one.
+func (s *script) ofLibrary(n *syntax.Node) bool {
+	for n.Kind == syntax.Member {
+		n = n.Children[0]
+	}
+	i, ok := s.f.Imported(n.Text)
+	if !ok {
+		if d := s.f.Definition(n); d != nil && d.Kind == syntax.Assign && d.Value().Kind == syntax.Name {
+			i, ok = s.f.Imported(d.Value().Text)
+		}
+	}
+	if !ok {
+		return false
+	}
+	source, _ := s.table.isSource(i.Path)
+	return source
+}
+
+// quote returns a string literal with the quotes that the file prefers.
+func (s *script) quote(v string) string {
+	q := strconv.Quote(v)
+	if bytes.Count(s.f.Source, []byte{'\''}) >= bytes.Count(s.f.Source, []byte{'"'}) && !strings.ContainsAny(v, `'\`) {
+		return "'" + v + "'"
+	}
+	return q
+}
+
+// hoist finds the statements of a block that set the kind of a span that the block starts.
+func (s *script) hoist(block *syntax.Node) {
+	starts := map[string]*syntax.Node{}
+	for _, n := range block.Children {
+		if n.Kind == syntax.Assign && len(n.Children) == 2 && n.Value().Kind == syntax.Call {
+			if _, name := n.Value().Method(); name == "startSpan" || name == "start_span" {
+				starts[n.Children[0].Text] = n.Value()
+			}
+			continue
+		}
+		if n.Kind != syntax.Call || len(n.Args()) != 2 {
+			continue
+		}
+		receiver, name := n.Method()
+		if name != "setTag" && name != "set_tag" || receiver == nil || receiver.Kind != syntax.Name {
+			continue
+		}
+		key, _ := s.tagOf(n.Args()[0])
+		kind, ok := s.tagOf(n.Args()[1])
+		if c := starts[receiver.Text]; c != nil && key == "span.kind" && ok && spanKinds[kind] != "" {
+			s.hoists[c] = kind
+			s.gone[n] = true
+			s.mark(n)
+		}
+	}
+}
+
+// left blocks the unit for each use of a source library that no edit covers.
+func (s *script) left() bool {
+	names := map[string]syntax.Import{}
+	for _, i := range s.f.Imports {
+		if source, _ := s.table.isSource(i.Path); source && i.Name != "" {
+			names[i.Name] = i
+		}
+	}
+	ok := true
+	for n := range s.f.Root.All() {
+		i, imported := names[n.Text]
+		if n.Kind != syntax.Name || !imported || s.done[n] || n == i.Node || n.Within(i.Node) {
+			continue
+		}
+		if p := n.Parent; p != nil && (p.Kind == syntax.Assign || p.Kind == syntax.Pair) && i.Node != nil && (i.Node.Within(p) || p.Parent != nil && p.Parent.Parent != nil && i.Node.Within(p.Parent.Parent) && p.Parent.Kind == syntax.Object) {
+			continue // the definition of the import
+		}
+		at := n
+		if p := n.Parent; p != nil && p.Kind == syntax.Member {
+			at = p
+		}
+		s.blockAt(at, "%s is in no table, or used in a way that no table knows.", s.brief(at))
+		ok = false
+	}
+	return ok
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package migrate
+
+// The versions that manifests get. The tests run those of Go modules and npm packages; the Go modules were current in
+// November 2026, and the npm packages the newest for Node.js 20.
+
+// goVersions are the versions of Go modules.
+var goVersions = map[string]string{
+	"go.opentelemetry.io/otel":       "v1.47.0",
+	"go.opentelemetry.io/otel/sdk":   "v1.47.0",
+	"go.opentelemetry.io/otel/trace": "v1.47.0",
+
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp": "v1.47.0",
+}
+
+// npmVersions are the versions of npm packages.
+var npmVersions = map[string]string{
+	"@opentelemetry/api":                      "^1.9.1",
+	"@opentelemetry/exporter-trace-otlp-http": "^0.223.1",
+	"@opentelemetry/resources":                "^2.12.0",
+	"@opentelemetry/sdk-trace-node":           "^2.12.0",
+}
+
+// pypiVersions are the versions of Python packages: the oldest that has what the migrated code calls, as their registry
+// was not read.
+var pypiVersions = map[string]string{
+	"opentelemetry-api":                      ">=1.20",
+	"opentelemetry-exporter-otlp-proto-http": ">=1.20",
+	"opentelemetry-sdk":                      ">=1.20",
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package patch
+
+import (
+	"bytes"
+
+	"github.com/aymanbagabas/go-udiff"
+
+	"assay/internal/review/syntax"
+)
+
+// TidyGo removes the imports that the edits of a Go file leave without a use, because it would not compile with them.
+// It returns false if a variable would be left without a use.
+func (f *File) TidyGo() bool {
+	before, errBefore := syntax.ParseGo(f.Path, f.Before)
+	after, errAfter := syntax.ParseGo(f.Path, f.After)
+	if errBefore != nil || errAfter != nil || unused(after) > unused(before) {
+		return false
+	}
+	was, is := names(before.Root), names(after.Root)
+	changed := false
+	for _, i := range before.Imports {
+		if was[i.Name] == 0 || is[i.Name] > 0 {
+			continue
+		}
+		f.Edits = append(f.Edits, removeImport(f.Before, i.Node))
+		changed = true
+	}
+	if !changed {
+		return true
+	}
+	return f.Apply() == nil
+}
+
+// removeImport returns the edit that removes an import: its line if it is alone on it.
+func removeImport(source []byte, n *syntax.Node) udiff.Edit {
+	start := bytes.LastIndexByte(source[:n.Start], '\n') + 1
+	end := len(source)
+	if line := bytes.IndexByte(source[n.End:], '\n'); line >= 0 {
+		end = n.End + line + 1
+	}
+	before, after := bytes.TrimSpace(source[start:n.Start]), bytes.TrimSpace(source[n.End:end])
+	switch {
+	case (len(before) == 0 || string(before) == "import") && (len(after) == 0 || bytes.HasPrefix(after, []byte("//"))):
+		return udiff.Edit{Start: start, End: end}
+	case bytes.HasPrefix(after, []byte(";")): // import ("a"; "b")
+		end = n.End + bytes.IndexByte(source[n.End:], ';') + 1
+		return udiff.Edit{Start: n.Start, End: end + len(source[end:]) - len(bytes.TrimLeft(source[end:], " \t"))}
+	case bytes.HasSuffix(before, []byte(";")):
+		return udiff.Edit{Start: bytes.LastIndexByte(source[:n.Start], ';'), End: n.End}
+	}
+	return udiff.Edit{Start: n.Start, End: n.End}
+}
+
+// names counts the uses and definitions of names.
+func names(root *syntax.Node) map[string]int {
+	count := make(map[string]int)
+	for n := range root.All() {
+		if n.Kind == syntax.Name {
+			count[n.Text]++
+		}
+	}
+	return count
+}
+
+// unused counts the local variables that occur nowhere in their function but in their definition.
+func unused(f *syntax.File) (n int) {
+	functions := make(map[*syntax.Node]map[string]int)
+	for def := range f.Root.All() {
+		if def.Kind != syntax.Declare && (def.Kind != syntax.Assign || def.Text != ":=") {
+			continue
+		}
+		fn := def.Enclosing(syntax.Func)
+		if fn == nil {
+			continue
+		}
+		count, ok := functions[fn]
+		if !ok {
+			count = names(fn)
+			functions[fn] = count
+		}
+		for _, t := range def.Targets() {
+			if t.Kind == syntax.Name && t.Text != "_" && count[t.Text] == 1 {
+				n++
+			}
+		}
+	}
+	return n
+}

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package patch
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/aymanbagabas/go-udiff"
+)
+
+// MaxFile is the size in bytes of the largest file that a patch changes. A review reads no larger ones.
+const MaxFile = 512 << 10
+
+// Patch is a change that is not applied yet.
+type Patch struct {
+	Files []File `json:"files"`           // in the order of their paths
+	Steps []Step `json:"steps,omitempty"` // in the order of files and lines
+}
+
+// Step is one part of a change, or what a change leaves to people.
+type Step struct {
+	File string `json:"file"`           // below the root, with slashes; "" if it is about the repository
+	Line int    `json:"line,omitempty"` // before the change, from 1; 0 if it is about the file
+	Text string `json:"text"`           // what is done, or what is left and why
+	Open bool   `json:"open,omitempty"` // left to people
+}
+
+// File is a file before and after a change.
+type File struct {
+	Path    string       `json:"path"` // below the root, with slashes
+	Before  []byte       `json:"-"`
+	After   []byte       `json:"after"`
+	Edits   []udiff.Edit `json:"-"` // sorted, without overlaps
+	Created bool         `json:"created,omitempty"`
+}
+
+// Create returns a new file.
+func Create(path string, text []byte) File {
+	return File{Path: path, After: text, Edits: []udiff.Edit{{New: string(text)}}, Created: true}
+}
+
+// Apply sorts the edits and sets After from them.
+func (f *File) Apply() (err error) {
+	udiff.SortEdits(f.Edits)
+	if f.After, err = udiff.ApplyBytes(f.Before, f.Edits); err != nil {
+		return fmt.Errorf("change %s: %w", f.Path, err)
+	}
+	return nil
+}
+
+// Sort sorts files and steps.
+func (p *Patch) Sort() {
+	slices.SortFunc(p.Files, func(a, b File) int { return cmp.Compare(a.Path, b.Path) })
+	slices.SortStableFunc(p.Steps, func(a, b Step) int { return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line)) })
+}
+
+// Diff writes the patch as a unified diff that `git apply` and `patch -p1` take.
+func (p *Patch) Diff(w io.Writer) error {
+	for _, f := range p.Files {
+		from := quoted("a/" + f.Path)
+		if f.Created {
+			from = "/dev/null"
+		}
+		text, err := udiff.ToUnified(from, quoted("b/"+f.Path), string(f.Before), f.Edits, udiff.DefaultContextLines)
+		if err != nil {
+			return fmt.Errorf("diff of %s: %w", f.Path, err)
+		}
+		if _, err := io.WriteString(w, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// quoted returns a name as Git writes it in a patch: in quotes if it has control characters, quotes or backslashes, which
+// would otherwise end the line or the name.
+func quoted(name string) string {
+	if !strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f || r == '"' || r == '\\' }) {
+		return name
+	}
+	var b strings.Builder
+	b.WriteByte('"')
+	for i := range len(name) {
+		switch c := name[i]; {
+		case c == '"' || c == '\\':
+			b.WriteString(`\` + string(c))
+		case c < ' ' || c == 0x7f:
+			fmt.Fprintf(&b, `\%03o`, c)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
+}
+
+// Restore returns the patch whose Diff is given, of changes of files that exist.
+func Restore(root *os.Root, diff []byte) (p *Patch, err error) {
+	p = new(Patch)
+	var r *restored
+	for line := range bytes.Lines(diff) {
+		switch {
+		case (r == nil || r.olds+r.news == 0) && bytes.HasPrefix(line, []byte("--- ")):
+			r.end(p)
+			r = nil
+		case r == nil:
+			r, err = restore(root, strings.TrimSuffix(string(line), "\n"))
+		default:
+			err = r.add(line)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("restore a patch: %w", err)
+		}
+	}
+	r.end(p)
+	return p, nil
+}
+
+// restored is a file of a diff.
+type restored struct {
+	File
+	left       [][]byte // lines of Before that are not in After
+	number     int      // of the first of them
+	olds, news int      // lines of the hunk that come
+	kind       byte     // of the last line
+}
+
+// restore begins with the file of a header's second line.
+func restore(root *os.Root, header string) (_ *restored, err error) {
+	name := strings.TrimPrefix(header, "+++ ")
+	if strings.HasPrefix(name, `"`) {
+		if name, err = strconv.Unquote(name); err != nil {
+			return nil, err
+		}
+	}
+	r := &restored{File: File{Path: strings.TrimPrefix(name, "b/")}, number: 1}
+	r.Before, err = Read(root, r.Path)
+	r.left = bytes.SplitAfter(r.Before, []byte("\n"))
+	return r, err
+}
+
+var hunkHeader = regexp.MustCompile(`^@@ -(\d+)(?:,(\d+))? \+\d+(?:,(\d+))? @@`)
+
+// add adds a line of a hunk, or its header.
+func (r *restored) add(line []byte) error {
+	kind := line[0]
+	if kind == '\\' { // no newline at the end of the line before
+		if r.kind != '-' {
+			r.After = bytes.TrimSuffix(r.After, []byte("\n"))
+		}
+		return nil
+	}
+	r.kind = kind
+	if r.olds+r.news == 0 {
+		m := hunkHeader.FindSubmatch(line)
+		if m == nil {
+			return errors.New("no header of a hunk")
+		}
+		from, _ := strconv.Atoi(string(m[1])) // digits
+		r.olds, r.news = count(m[2]), count(m[3])
+		if from > 0 && (from < r.number || from-r.number > len(r.left)) {
+			return errors.New("a hunk is outside of the file")
+		}
+		r.take(max(from-r.number, 0))
+		return nil
+	}
+	switch kind {
+	case '+':
+		r.After = append(r.After, line[1:]...)
+		r.news--
+	case ' ', '-':
+		if len(r.left) == 0 || strings.TrimSuffix(string(r.left[0]), "\n") != strings.TrimSuffix(string(line[1:]), "\n") {
+			return errors.New("the file has changed meanwhile")
+		}
+		r.olds--
+		if kind == '-' {
+			r.left, r.number = r.left[1:], r.number+1
+			break
+		}
+		r.news--
+		r.take(1)
+	}
+	return nil
+}
+
+// take leaves lines as they are.
+func (r *restored) take(n int) {
+	r.After = slices.Concat(r.After, bytes.Join(r.left[:n], nil))
+	r.left, r.number = r.left[n:], r.number+n
+}
+
+// end adds the file to a patch.
+func (r *restored) end(p *Patch) {
+	if r == nil {
+		return
+	}
+	r.take(len(r.left))
+	r.Edits = udiff.Lines(string(r.Before), string(r.After))
+	p.Files = append(p.Files, r.File)
+}
+
+// count returns the number of lines of a hunk, whose header leaves 1 out.
+func count(digits []byte) int {
+	if len(digits) == 0 {
+		return 1
+	}
+	n, _ := strconv.Atoi(string(digits))
+	return n
+}
+
+// Apply writes the files. It does not replace a file that has changed since the patch was made. After an error, the
+// files before it are written.
+func (p *Patch) Apply(root *os.Root) error {
+	for _, f := range p.Files {
+		if err := f.write(root); err != nil {
+			return fmt.Errorf("change %s: %w", f.Path, err)
+		}
+	}
+	return nil
+}
+
+func (f *File) write(root *os.Root) (err error) {
+	name := filepath.FromSlash(f.Path)
+	next, mode := name+".assay-fix", fs.FileMode(0o644)
+	if f.Created {
+		if err := root.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			return err
+		}
+		next = name
+	} else {
+		now, err := Read(root, f.Path)
+		if err != nil {
+			return err
+		}
+		if string(now) != string(f.Before) {
+			return errors.New("the file has changed meanwhile")
+		}
+		info, err := root.Lstat(name)
+		if err != nil {
+			return err
+		}
+		mode = info.Mode().Perm()
+	}
+	file, err := root.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, root.Remove(next))
+		}
+	}()
+	_, err = file.Write(f.After)
+	if !f.Created {
+		err = errors.Join(err, file.Chmod(mode))
+	}
+	if err = errors.Join(err, file.Close()); err != nil || f.Created {
+		return err
+	}
+	return root.Rename(next, name)
+}
+
+// Read returns the content of a regular file of at most MaxFile bytes.
+func Read(root *os.Root, path string) ([]byte, error) {
+	name := filepath.FromSlash(path)
+	info, err := root.Lstat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, &fs.PathError{Op: "read", Path: path, Err: errors.New("not a regular file")}
+	}
+	if info.Size() > MaxFile {
+		return nil, &fs.PathError{Op: "read", Path: path, Err: errors.New("file too large")}
+	}
+	return root.ReadFile(name)
+}

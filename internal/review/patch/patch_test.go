@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package patch
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/aymanbagabas/go-udiff"
+	"github.com/stretchr/testify/require"
+)
+
+// TestApply applies a patch with a changed and a new file, itself and by `git apply`.
+func TestApply(t *testing.T) {
+	own, other := t.TempDir(), t.TempDir()
+	for _, dir := range []string{own, other} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "run.sh"), []byte("#!/bin/sh\nexec app\n"), 0o750))
+	}
+	root, err := os.OpenRoot(own)
+	require.NoError(t, err)
+	defer root.Close()
+	before, err := Read(root, "run.sh")
+	require.NoError(t, err)
+	changed := File{Path: "run.sh", Before: before, Edits: []udiff.Edit{{Start: len(before), End: len(before), New: "# end\n"}, {Start: 10, End: 10, New: "set -e\n"}}}
+	require.NoError(t, changed.Apply())
+	p := &Patch{Files: []File{changed, Create("src/otel/setup.js", []byte("start();\n"))}, Steps: []Step{{File: "run.sh", Line: 2}, {File: "a", Line: 1}, {File: "run.sh", Line: 1}}}
+	p.Sort()
+	require.Equal(t, []Step{{File: "a", Line: 1}, {File: "run.sh", Line: 1}, {File: "run.sh", Line: 2}}, p.Steps)
+
+	var diff strings.Builder
+	require.NoError(t, p.Diff(&diff))
+	git := exec.CommandContext(t.Context(), "git", "apply", "-")
+	git.Dir, git.Stdin = other, strings.NewReader(diff.String())
+	out, err := git.CombinedOutput()
+	require.NoError(t, err, "%s\n%s", out, diff.String())
+	require.NoError(t, p.Apply(root))
+	for name, want := range map[string]string{"run.sh": "#!/bin/sh\nset -e\nexec app\n# end\n", "src/otel/setup.js": "start();\n"} {
+		for _, dir := range []string{own, other} {
+			text, err := os.ReadFile(filepath.Join(dir, name))
+			require.NoError(t, err)
+			require.Equal(t, want, string(text))
+		}
+	}
+	info, err := os.Stat(filepath.Join(own, "run.sh"))
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o750), info.Mode().Perm())
+
+	require.ErrorContains(t, p.Apply(root), "run.sh: the file has changed meanwhile")
+	p.Files = p.Files[1:]
+	require.ErrorIs(t, p.Apply(root), os.ErrExist, "a new file replaces none")
+	text, err := os.ReadFile(filepath.Join(own, "src/otel/setup.js"))
+	require.NoError(t, err)
+	require.Equal(t, "start();\n", string(text))
+}
+
+// TestNames: a name cannot add lines to a patch.
+func TestNames(t *testing.T) {
+	for _, name := range []string{"x\n--- a/auth.py\n+++ b/auth.py", "a\tb.py", `q"uo\te.py`, "é ü.py"} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		for _, p := range []string{path, filepath.Join(dir, "auth.py")} {
+			require.NoError(t, os.WriteFile(p, []byte("old\n"), 0o600))
+		}
+		f := File{Path: name, Before: []byte("old\n"), Edits: []udiff.Edit{{End: 3, New: "new"}}}
+		require.NoError(t, f.Apply())
+		var diff strings.Builder
+		require.NoError(t, (&Patch{Files: []File{f}}).Diff(&diff))
+		git := exec.CommandContext(t.Context(), "git", "apply", "-")
+		git.Dir, git.Stdin = dir, strings.NewReader(diff.String())
+		out, err := git.CombinedOutput()
+		require.NoError(t, err, "%s\n%s", out, diff.String())
+		for p, want := range map[string]string{path: "new\n", filepath.Join(dir, "auth.py"): "old\n"} {
+			text, err := os.ReadFile(p)
+			require.NoError(t, err)
+			require.Equal(t, want, string(text), p)
+		}
+	}
+}
+
+// TestApplyStaysInside follows no link out of the directory.
+func TestApplyStaysInside(t *testing.T) {
+	dir, outside := t.TempDir(), t.TempDir()
+	require.NoError(t, os.Symlink(outside, filepath.Join(dir, "out")))
+	require.NoError(t, os.WriteFile(filepath.Join(outside, "a.txt"), []byte("a\n"), 0o600))
+	require.NoError(t, os.Symlink(filepath.Join(outside, "a.txt"), filepath.Join(dir, "a.txt")))
+	root, err := os.OpenRoot(dir)
+	require.NoError(t, err)
+	defer root.Close()
+	p := &Patch{Files: []File{Create("out/b.txt", []byte("b\n"))}}
+	require.Error(t, p.Apply(root))
+	require.NoFileExists(t, filepath.Join(outside, "b.txt"))
+	_, err = Read(root, "a.txt")
+	require.ErrorContains(t, err, "not a regular file")
+}

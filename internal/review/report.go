@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package review
+
+import (
+	"assay/internal/review/check"
+)
+
+// Report is the result of a review. Its JSON form without details is the output of `assay review --format json`.
+type Report struct {
+	Instrumentation Instrumentation `json:"instrumentation"`
+	Findings        []Finding       `json:"findings"` // by file, line, check
+	Files           Files           `json:"files"`
+	// Errors are files that could not be read, parsed or checked, and limits that were reached, by file. With an error,
+	// the report is partial.
+	Errors []Error `json:"errors"`
+	// Checks are the checks that ran.
+	Checks []*check.Check `json:"-"`
+}
+
+// Instrumentation says what telemetry the code has.
+type Instrumentation struct {
+	OTelPresent  bool     `json:"otel_present"`
+	Signals      []string `json:"signals"`               // of OpenTelemetry: traces, metrics, logs
+	DetectedSDKs []string `json:"detected_sdks"`         // packages of the manifests, "name version"
+	Types        []string `json:"instrumentation_types"` // manual, library, automatic, vendor
+	Languages    []string `json:"languages"`             // the most files first
+	Services     []string `json:"services"`              // values of service.name
+	Summary      string   `json:"summary_text"`
+}
+
+// Files counts the files below the root, without those that .gitignore excludes.
+type Files struct {
+	Read            int            `json:"read"`
+	Parsed          int            `json:"parsed"` // of those that were read
+	Skipped         int            `json:"skipped"`
+	SkippedByReason map[string]int `json:"skipped_by_reason"`
+}
+
+// Error is a failure that does not end the review.
+type Error struct {
+	File    string `json:"file"` // "" for the whole review
+	Message string `json:"message"`
+}
+
+// Finding is one place that a check reports.
+type Finding struct {
+	// ID is "otel-" and 12 hexadecimal digits. It stays while the check, the path, the symbol around the place and the
+	// subject stay, and no equal finding appears before it in the file.
+	ID           string         `json:"finding_id"`
+	Check        string         `json:"check"`
+	Rules        []string       `json:"rules"`
+	Severity     check.Severity `json:"severity"`
+	Category     string         `json:"category"`
+	Title        string         `json:"title"`
+	DisplayTitle string         `json:"display_title"` // the title with the subject
+	Summary      string         `json:"summary"`
+	Why          string         `json:"why"` // Markdown
+	Fix          string         `json:"fix"` // Markdown
+	Fixable      bool           `json:"fixable"`
+	Locations    []Location     `json:"locations"` // the line to change first
+	Status       string         `json:"status"`    // "active"
+	// Detail is nil in the output of `assay review --format json`.
+	Detail *Detail `json:"detail,omitempty"`
+}
+
+// Location is a line of a file.
+type Location struct {
+	File        string `json:"file"` // below the root, with slashes
+	Line        int    `json:"line"` // from 1
+	Description string `json:"description"`
+}
+
+// Detail is what assay itself needs of a finding: for excerpts, mechanical fixes and correlation with telemetry.
+type Detail struct {
+	// Column and EndColumn are in UTF-16 code units from 1, as in SARIF; the end is exclusive.
+	Column    int `json:"column"`
+	EndLine   int `json:"end_line"`
+	EndColumn int `json:"end_column"`
+	// Code is the first line of the range, or the part of a long line around it, with secrets masked. The bytes from
+	// Mark to MarkEnd are those of the range.
+	Code    string       `json:"code"`
+	Mark    int          `json:"mark"`
+	MarkEnd int          `json:"mark_end"`
+	Subject string       `json:"subject"`
+	Symbol  string       `json:"symbol"`
+	Names   check.Names  `json:"names"`
+	Edits   []check.Edit `json:"edits"`
+}

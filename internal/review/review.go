@@ -1,0 +1,517 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package review
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"runtime"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"assay/internal/review/check"
+	"assay/internal/review/configfile"
+	"assay/internal/review/instrumentation"
+	"assay/internal/review/syntax"
+	"assay/internal/review/treesitter"
+)
+
+// Limits of a review.
+const (
+	maxBytes       = 1 << 30  // of the files that are read
+	maxConfigBytes = 16 << 20 // of configuration files, which stay in memory until the end
+	maxFindings    = 10_000
+	maxKept        = 500_000 // values that checks keep for the whole repository
+	maxErrors      = 100
+	maxRelated     = 100 // texts of Check.Related to look for in a file
+)
+
+// Options says what to review. Their JSON form is the input of `assay review-worker`.
+type Options struct {
+	Root  string   `json:"root"`            // directory; nothing outside of it is read
+	Paths []string `json:"paths,omitempty"` // files and directories below the root, with slashes; none is the root
+	// Since is a Git reference. Only findings on lines that changed since then are reported.
+	Since   string   `json:"since,omitempty"`
+	Only    []string `json:"only,omitempty"`    // checks to run; none is all
+	Disable []string `json:"disable,omitempty"` // checks not to run
+	Ignore  []string `json:"ignore,omitempty"`  // patterns of .gitignore for files not to review
+
+	// Cache is a directory for the compiled grammars of the languages other than Go, "" for none. Only the user of this
+	// process may be able to write it: its content is executed.
+	Cache string `json:"cache,omitempty"`
+	// Parser has these grammars; nil: Run loads them when it needs them.
+	Parser *treesitter.Parser `json:"-"`
+
+	// Progress is called with the number of files that are done and their total, by several goroutines. It may be nil.
+	Progress func(done, total int) `json:"-"`
+	// Checks are the checks to choose from; nil is all.
+	Checks []*check.Check `json:"-"`
+}
+
+// InputError is an error in the options: an unknown check, a path that cannot be read, or an unknown reference.
+type InputError struct{ error }
+
+// Unwrap returns the cause.
+func (e InputError) Unwrap() error { return e.error }
+
+// Run reviews a directory. It returns an InputError for invalid options, and the error of the context when that ends.
+// All other failures are in the report.
+func Run(ctx context.Context, opt Options) (*Report, error) {
+	checks, err := opt.checks()
+	if err != nil {
+		return nil, InputError{err}
+	}
+	root, err := os.OpenRoot(opt.Root)
+	if err != nil {
+		return nil, InputError{err}
+	}
+	defer root.Close()
+	r := &run{ctx: ctx, root: root, checks: checks, progress: opt.Progress, kept: make([]map[int][]any, len(checks))}
+	if opt.Since != "" {
+		if r.changes, err = changedSince(ctx, opt.Root, opt.Since); err != nil {
+			if _, ok := errors.AsType[gitError](err); ok {
+				err = InputError{err}
+			}
+			return nil, err
+		}
+	}
+	w := newWalk(root, opt.Ignore, r.note)
+	if err := w.list(ctx, slices.Concat(opt.Paths, map[bool][]string{true: {"."}}[len(opt.Paths) == 0])); err != nil {
+		if ctx.Err() == nil {
+			err = InputError{err}
+		}
+		return nil, err
+	}
+	r.files, r.skipped = w.files, w.skipped
+	r.constants = newConstants(root, w.files)
+	r.parser = func() (*treesitter.Parser, error) { return opt.Parser, nil }
+	if opt.Parser == nil {
+		var own *treesitter.Parser
+		r.parser = sync.OnceValues(func() (_ *treesitter.Parser, err error) {
+			own, err = NewParser(ctx, opt.Cache)
+			return own, err
+		})
+		defer func() {
+			if own != nil {
+				_ = own.Close(context.WithoutCancel(ctx))
+			}
+		}()
+	}
+	if err := r.review(ctx); err != nil {
+		return nil, err
+	}
+	return r.report(), nil
+}
+
+// checks returns the checks to run.
+func (o *Options) checks() ([]*check.Check, error) {
+	all := o.Checks
+	if all == nil {
+		all = check.All()
+	}
+	for _, id := range slices.Concat(o.Only, o.Disable) {
+		if !slices.ContainsFunc(all, func(c *check.Check) bool { return c.ID == id }) {
+			return nil, fmt.Errorf("there is no check %q", id)
+		}
+	}
+	var selected []*check.Check
+	for _, c := range all {
+		if (len(o.Only) == 0 || slices.Contains(o.Only, c.ID)) && !slices.Contains(o.Disable, c.ID) {
+			selected = append(selected, c)
+		}
+	}
+	return selected, nil
+}
+
+// run is a review in progress.
+type run struct {
+	ctx       context.Context
+	parser    func() (*treesitter.Parser, error)
+	root      *os.Root
+	checks    []*check.Check
+	changes   changes // nil: report all lines
+	related   []relation
+	files     []file
+	constants *constants
+	progress  func(done, total int)
+
+	mu      sync.Mutex // for what follows
+	skipped map[string]int
+	errors  []Error
+	dropped int // errors beyond maxErrors
+	read    int
+	parsed  int
+	bytes   int
+	done    int
+	places  []*place
+	keptN   int
+	kept    []map[int][]any // by check, then file
+	limits  map[string]bool
+	configs []*configfile.File
+	size    int // of configs
+	facts   facts
+}
+
+// note adds an error to the report.
+func (r *run) note(file, message string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.errors) >= maxErrors {
+		r.dropped++
+		return
+	}
+	r.errors = append(r.errors, Error{File: file, Message: message})
+}
+
+// limit notes once that a limit was reached.
+func (r *run) limit(message string) {
+	r.mu.Lock()
+	reached := r.limits[message]
+	if r.limits == nil {
+		r.limits = map[string]bool{}
+	}
+	r.limits[message] = true
+	r.mu.Unlock()
+	if !reached {
+		r.note("", message)
+	}
+}
+
+// review reads and checks the files, then the whole repository. With a reference, it parses files that did not change
+// only for checks of the whole repository that kept something of a file that did.
+func (r *run) review(ctx context.Context) error {
+	for i := range r.checks {
+		r.kept[i] = map[int][]any{}
+	}
+	var first, later []int
+	for i, f := range r.files {
+		if r.changes == nil || f.language == syntax.Unknown || len(r.changes[f.path]) > 0 {
+			first = append(first, i)
+		} else {
+			later = append(later, i)
+		}
+	}
+	if err := r.each(ctx, first, r.checks, true); err != nil {
+		return err
+	}
+	if len(later) > 0 {
+		r.related = r.relations()
+		if err := r.each(ctx, later, nil, false); err != nil {
+			return err
+		}
+	}
+	slices.SortStableFunc(r.configs, func(a, b *configfile.File) int { return cmp.Compare(a.Path, b.Path) })
+	for i, c := range r.checks {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if c.Repository != nil {
+			r.repository(i, c)
+		}
+	}
+	return nil
+}
+
+// relation says which source files without a change a check of the whole repository needs.
+type relation struct {
+	check *check.Check
+	all   bool
+	texts [][]byte // a file needs one of them
+}
+
+// relations returns what the checks need after the files with a change have been read.
+func (r *run) relations() []relation {
+	config := slices.ContainsFunc(r.configs, func(c *configfile.File) bool { return len(r.changes[c.Path]) > 0 })
+	var relations []relation
+	for i, c := range r.checks {
+		if c.Source == nil || c.Repository == nil || !config && len(r.kept[i]) == 0 {
+			continue
+		}
+		texts := map[string]bool{}
+		for _, kept := range r.kept[i] {
+			for _, v := range kept {
+				if c.Related == nil {
+					continue
+				}
+				for _, text := range c.Related(v) {
+					texts[text] = true
+				}
+			}
+		}
+		n := relation{check: c, all: config || c.Related == nil || len(texts) > maxRelated}
+		for text := range texts {
+			n.texts = append(n.texts, []byte(text))
+		}
+		if n.all || len(n.texts) > 0 {
+			relations = append(relations, n)
+		}
+	}
+	return relations
+}
+
+// needed returns the checks of the whole repository that need a source file without a change.
+func (r *run) needed(source []byte) []*check.Check {
+	var checks []*check.Check
+	for _, n := range r.related {
+		if n.all || slices.ContainsFunc(n.texts, func(text []byte) bool { return bytes.Contains(source, text) }) {
+			checks = append(checks, n.check)
+		}
+	}
+	return checks
+}
+
+// each reviews files on all processors. It begins no file when a limit was reached.
+func (r *run) each(ctx context.Context, files []int, checks []*check.Check, report bool) error {
+	var group errgroup.Group
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for _, i := range files {
+		if ctx.Err() != nil || r.full() {
+			break
+		}
+		group.Go(func() error {
+			r.file(i, checks, report)
+			r.mu.Lock()
+			r.done++
+			done := r.done
+			r.mu.Unlock()
+			if r.progress != nil {
+				r.progress(done, len(r.files))
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	return ctx.Err()
+}
+
+// full reports whether a limit of the whole review was reached, and notes it.
+func (r *run) full() bool {
+	r.mu.Lock()
+	size, findings := r.bytes, len(r.places)
+	r.mu.Unlock()
+	switch {
+	case size > maxBytes:
+		r.limit(fmt.Sprintf("the files have more than %d bytes: the others are not read", maxBytes))
+	case findings > maxFindings:
+		r.limit(fmt.Sprintf("more than %d findings: the others are not reported", maxFindings))
+	default:
+		return false
+	}
+	return true
+}
+
+// file reads one file and runs checks on it. A panic of a parser or check is an error of the file.
+func (r *run) file(i int, checks []*check.Check, report bool) {
+	f := r.files[i]
+	defer func() {
+		if p := recover(); p != nil {
+			r.note(f.path, fmt.Sprintf("the review of this file failed: %v", p))
+		}
+	}()
+	source, err := readFile(r.root, f.path, maxFileSize)
+	if err != nil {
+		switch {
+		case errors.Is(err, errTooLarge):
+			r.skip(skipLarge)
+		default:
+			r.note(f.path, "cannot read the file: "+cause(err))
+		}
+		return
+	}
+	if reason := skipContent(f.language, source); reason != "" {
+		r.skip(reason)
+		return
+	}
+	p := &pass{run: r, index: i, file: f, source: source, checks: checks, report: report}
+	if f.language == syntax.Unknown {
+		p.config()
+	} else {
+		if !report {
+			p.checks = r.needed(source)
+		}
+		p.sourceFile()
+	}
+	p.finish()
+}
+
+func (r *run) skip(reason string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.skipped[reason]++
+}
+
+// pass is the review of one file.
+type pass struct {
+	run    *run
+	index  int
+	file   file
+	source []byte
+	checks []*check.Check
+	report bool // findings, not only what checks keep
+
+	parsed  bool
+	found   []check.Finding
+	configs []*configfile.File
+	kept    map[*check.Check][]any
+	traits  trait
+	names   []string // of services
+}
+
+// of returns the Pass of a check.
+func (p *pass) of(c *check.Check) *check.Pass {
+	return check.NewPass(c, func(f check.Finding) {
+		if p.report && len(p.found) <= maxFindings {
+			p.found = append(p.found, f)
+		}
+	}, func(v any) {
+		if p.kept == nil {
+			p.kept = map[*check.Check][]any{}
+		}
+		p.kept[c] = append(p.kept[c], v)
+	})
+}
+
+func (p *pass) sourceFile() {
+	p.traits = scan(p.file.language, p.source)
+	if p.traits == 0 || len(p.checks) == 0 {
+		return
+	}
+	tree, err := p.run.parse(p.file, p.source)
+	if err != nil {
+		p.run.note(p.file.path, "cannot parse the file: "+err.Error())
+		return
+	}
+	p.parsed = true
+	uses := instrumentation.Find(tree, p.run.constants.of(p.file.path))
+	for _, res := range uses.Resources {
+		if name, ok := uses.Known(res.Attributes["service.name"]); ok {
+			p.names = append(p.names, name)
+		}
+	}
+	for _, c := range p.checks {
+		if c.Source != nil {
+			c.Source(p.of(c), uses)
+		}
+	}
+}
+
+func (p *pass) config() {
+	var err error
+	if p.configs, err = configfile.Parse(p.file.path, p.source); err != nil && !bytes.Contains(p.source, []byte("{{")) { // a template is no YAML
+		p.run.note(p.file.path, "cannot parse the file: "+err.Error())
+	}
+	p.parsed = len(p.configs) > 0
+	for _, c := range p.configs {
+		for _, v := range c.Environment {
+			if v.Literal {
+				p.names = append(p.names, serviceNames(v)...)
+			}
+		}
+		for _, ch := range p.checks {
+			if ch.Config != nil {
+				ch.Config(p.of(ch), c)
+			}
+		}
+	}
+}
+
+// finish adds what the file has to the run.
+func (p *pass) finish() {
+	places := p.run.locate(p.file.path, p.source, p.found)
+	r := p.run
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.read++
+	r.bytes += len(p.source)
+	if p.parsed {
+		r.parsed++
+	}
+	r.places = append(r.places, places...)
+	for i, c := range r.checks {
+		if kept := p.kept[c]; len(kept) > 0 && r.keptN+len(kept) <= maxKept {
+			r.kept[i][p.index] = kept
+			r.keptN += len(kept)
+		}
+	}
+	if len(p.configs) > 0 && r.size+len(p.source) <= maxConfigBytes {
+		r.configs = append(r.configs, p.configs...)
+		r.size += len(p.source)
+	}
+	r.facts.add(p.file.language, p.traits, p.names, p.configs)
+}
+
+// locate returns the places of the findings in a file, with those hidden that are suppressed or did not change.
+func (r *run) locate(name string, source []byte, found []check.Finding) []*place {
+	if len(found) == 0 {
+		return nil
+	}
+	t, suppressed := newText(source), suppressions(source)
+	places := make([]*place, len(found))
+	for i := range found {
+		p := newPlace(&found[i], t)
+		p.hidden = slices.Contains(suppressed[p.line()], p.Check) || r.changes != nil && !r.changes.touch(name, p.line(), p.Detail.EndLine)
+		places[i] = p
+	}
+	return places
+}
+
+// repository runs the check of the whole repository.
+func (r *run) repository(i int, c *check.Check) {
+	defer func() {
+		if p := recover(); p != nil {
+			r.note("", fmt.Sprintf("the check %s failed: %v", c.ID, p))
+		}
+	}()
+	var kept []any
+	for _, file := range slices.Sorted(maps.Keys(r.kept[i])) {
+		kept = append(kept, r.kept[i][file]...)
+	}
+	found := map[string][]check.Finding{}
+	n := 0
+	c.Repository(&check.RepositoryPass{
+		Pass: *check.NewPass(c, func(f check.Finding) {
+			if n++; n <= maxFindings {
+				found[f.File] = append(found[f.File], f)
+			}
+		}, func(any) {}),
+		Kept: kept, Configs: r.configs,
+	})
+	for name, list := range found {
+		source, err := readFile(r.root, name, maxFileSize)
+		if err != nil {
+			r.note(name, "cannot read the file: "+cause(err))
+			continue
+		}
+		r.places = append(r.places, r.locate(name, source, list)...)
+	}
+}
+
+// report returns the report of a run that has ended.
+func (r *run) report() *Report {
+	findings := settle(r.places)
+	if len(findings) > maxFindings {
+		findings = findings[:maxFindings]
+		r.limit(fmt.Sprintf("more than %d findings: the others are not reported", maxFindings))
+	}
+	if r.keptN >= maxKept || r.size >= maxConfigBytes {
+		r.limit("the repository is too large for checks of the whole repository: their findings are incomplete")
+	}
+	slices.SortStableFunc(r.errors, func(a, b Error) int { return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Message, b.Message)) })
+	if r.dropped > 0 {
+		r.errors = append(r.errors, Error{Message: fmt.Sprintf("%d more errors", r.dropped)})
+	}
+	files := Files{Read: r.read, Parsed: r.parsed, SkippedByReason: r.skipped}
+	for _, n := range r.skipped {
+		files.Skipped += n
+	}
+	return &Report{Instrumentation: r.facts.instrumentation(), Findings: findings, Files: files, Errors: append([]Error{}, r.errors...), Checks: r.checks}
+}

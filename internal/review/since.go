@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package review
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// lineRange is a range of lines, from 1, both included.
+type lineRange struct{ first, last int }
+
+// changes are the lines of each file, by its path below the root, that differ from a commit.
+type changes map[string][]lineRange
+
+// touch reports whether any line of a range has changed.
+func (c changes) touch(file string, first, last int) bool {
+	return slices.ContainsFunc(c[file], func(r lineRange) bool { return r.first <= last && first <= r.last })
+}
+
+// maxChanged is the maximum number of ranges of changed lines.
+const maxChanged = 1_000_000
+
+// gitError is an error of git, or a reference that it does not get.
+type gitError struct{ error }
+
+func (e gitError) Unwrap() error { return e.error }
+
+// changedSince returns what differs between a commit and the work tree that contains the root. Files that Git does not
+// track are new.
+func changedSince(ctx context.Context, root, ref string) (changes, error) {
+	g := git{root: root}
+	if err := g.filters(ctx); err != nil {
+		return nil, err
+	}
+	commit, err := g.commit(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	c := changes{}
+	err = g.run(ctx, func(r io.Reader) error { return parseDiff(r, c) },
+		"diff", "--unified=0", "--no-color", "--no-ext-diff", "--no-textconv", "--find-renames", "--diff-filter=d", "--ignore-submodules=all",
+		"--relative", "--src-prefix=a/", "--dst-prefix=b/", commit, "--", ".")
+	if err != nil {
+		return nil, err
+	}
+	untracked, err := g.output(ctx, "ls-files", "-z", "--others", "--exclude-standard", "--", ".")
+	if err != nil {
+		return nil, err
+	}
+	for name := range strings.SplitSeq(string(untracked), "\x00") {
+		if name != "" {
+			c[name] = []lineRange{{1, maxFileSize}}
+		}
+	}
+	return c, nil
+}
+
+// git runs the git binary on the repository of a directory. The configuration of the system and the user is not read.
+// Of the repository's own, nothing is executed: neither hooks, monitors, filters nor diff programs, and no transport.
+type git struct {
+	root   string
+	config [][2]string // names and values that override the repository's
+	env    []string
+}
+
+// commit returns the id of the commit that a reference names.
+func (g *git) commit(ctx context.Context, ref string) (string, error) {
+	if ref == "" || strings.HasPrefix(ref, "-") || strings.ContainsFunc(ref, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
+		return "", gitError{fmt.Errorf("%q is not a Git reference", ref)}
+	}
+	id, err := g.output(ctx, "rev-parse", "--verify", "--quiet", "--end-of-options", ref+"^{commit}")
+	if exitedWith(err, 1) {
+		err = gitError{fmt.Errorf("there is no commit %s in the repository", ref)}
+	}
+	return strings.TrimSpace(string(id)), err
+}
+
+// exitedWith reports whether an error is that of a command with this exit status.
+func exitedWith(err error, status int) bool {
+	exit, ok := errors.AsType[*exec.ExitError](err)
+	return ok && exit.ExitCode() == status
+}
+
+// hardened is the configuration of every git command.
+var hardened = [][2]string{
+	{"core.hooksPath", os.DevNull},
+	{"core.fsmonitor", "false"},
+	{"core.untrackedCache", "false"},
+	{"core.attributesFile", os.DevNull},
+	{"core.excludesFile", os.DevNull},
+	{"core.quotePath", "false"},
+	{"protocol.allow", "never"},
+	{"submodule.recurse", "false"},
+	{"safe.directory", "*"}, // nothing of the repository is executed, so its owner does not matter
+	// A directory of a work tree that has the files of a bare repository is no repository.
+	{"safe.bareRepository", "explicit"},
+}
+
+// filters overrides the filter programs of the repository's configuration, which `git diff` would run on files.
+func (g *git) filters(ctx context.Context) error {
+	names, err := g.output(ctx, "config", "--includes", "--null", "--name-only", "--get-regexp", `^filter\.`)
+	if exitedWith(err, 1) { // there are none
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for name := range strings.SplitSeq(string(names), "\x00") {
+		switch {
+		case strings.HasSuffix(name, ".clean"), strings.HasSuffix(name, ".smudge"), strings.HasSuffix(name, ".process"):
+			g.config = append(g.config, [2]string{name, ""})
+		case strings.HasSuffix(name, ".required"):
+			g.config = append(g.config, [2]string{name, "false"})
+		}
+	}
+	return nil
+}
+
+// run calls read with what a git command prints.
+func (g *git) run(ctx context.Context, read func(io.Reader) error, args ...string) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "git", append([]string{"-C", g.root, "--no-pager", "--no-optional-locks", "--literal-pathspecs"}, args...)...)
+	cmd.Env = []string{
+		"PATH=" + os.Getenv("PATH"), "LC_ALL=C", "HOME=" + os.DevNull,
+		"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=" + os.DevNull, "GIT_CONFIG_SYSTEM=" + os.DevNull, "GIT_ATTR_NOSYSTEM=1",
+		"GIT_TERMINAL_PROMPT=0", "GIT_ALLOW_PROTOCOL=none", "GIT_NO_LAZY_FETCH=1", "GIT_NO_REPLACE_OBJECTS=1",
+	}
+	cmd.Env = append(cmd.Env, g.env...)
+	config := slices.Concat(hardened, g.config)
+	cmd.Env = append(cmd.Env, fmt.Sprintf("GIT_CONFIG_COUNT=%d", len(config)))
+	for i, c := range config {
+		cmd.Env = append(cmd.Env, fmt.Sprintf("GIT_CONFIG_KEY_%d=%s", i, c[0]), fmt.Sprintf("GIT_CONFIG_VALUE_%d=%s", i, c[1]))
+	}
+	if root := os.Getenv("SYSTEMROOT"); root != "" { // programs do not start without it on Windows
+		cmd.Env = append(cmd.Env, "SYSTEMROOT="+root)
+	}
+	message := &limited{left: 2 << 10}
+	cmd.Stderr = message
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		if errors.Is(err, exec.ErrNotFound) {
+			err = errors.New("the program git is not installed")
+		}
+		return gitError{err}
+	}
+	readErr := read(out)
+	if readErr != nil {
+		cancel()
+	}
+	waitErr := cmd.Wait()
+	switch {
+	case ctx.Err() != nil && readErr == nil:
+		return ctx.Err()
+	case readErr != nil:
+		return readErr
+	case waitErr != nil:
+		if text := bytes.TrimSpace(message.text); len(text) > 0 {
+			return gitError{fmt.Errorf("git %s: %w: %s", args[0], waitErr, text)}
+		}
+		return gitError{fmt.Errorf("git %s: %w", args[0], waitErr)}
+	}
+	return nil
+}
+
+// maxOutput is the maximum size of a list that git prints.
+const maxOutput = 64 << 20
+
+// output returns what a git command prints.
+func (g *git) output(ctx context.Context, args ...string) (text []byte, err error) {
+	err = g.run(ctx, func(r io.Reader) error {
+		if text, err = io.ReadAll(io.LimitReader(r, maxOutput+1)); err == nil && len(text) > maxOutput {
+			err = gitError{fmt.Errorf("git %s prints more than %d bytes", args[0], maxOutput)}
+		}
+		return err
+	}, args...)
+	return text, err
+}
+
+// limited keeps the start of what is written to it.
+type limited struct {
+	text []byte
+	left int
+}
+
+// Write implements io.Writer.
+func (l *limited) Write(p []byte) (int, error) {
+	n := min(len(p), l.left)
+	l.text, l.left = append(l.text, p[:n]...), l.left-n
+	return len(p), nil
+}
+
+// parseDiff adds the changed lines of a diff without context.
+func parseDiff(r io.Reader, c changes) error {
+	lines := bufio.NewReaderSize(r, 64<<10)
+	file := ""
+	ranges, content := 0, 0 // content is the number of lines of the hunk to come
+	for {
+		line, more, err := lines.ReadLine()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		line = bytes.Clone(line[:min(len(line), 4*maxPath)]) // a quoted byte takes four
+		for more && err == nil {
+			_, more, err = lines.ReadLine()
+		}
+		if content > 0 {
+			if len(line) > 0 && (line[0] == '+' || line[0] == '-') {
+				content--
+			}
+			continue
+		}
+		if name, ok := bytes.CutPrefix(line, []byte("+++ ")); ok {
+			file = diffName(string(name))
+			continue
+		}
+		removed, first, added, ok := hunk(string(line))
+		if !ok {
+			continue
+		}
+		content = removed + added
+		if added == 0 || file == "" {
+			continue
+		}
+		if ranges++; ranges > maxChanged {
+			return gitError{fmt.Errorf("the diff has more than %d changes", maxChanged)}
+		}
+		c[file] = append(c[file], lineRange{first, first + added - 1})
+	}
+}
+
+// diffName returns the path in a line "+++ b/path", "" for none.
+func diffName(s string) string {
+	s = strings.TrimSuffix(s, "\t")
+	if strings.HasPrefix(s, `"`) {
+		unquoted, err := strconv.Unquote(s)
+		if err != nil {
+			return ""
+		}
+		s = unquoted
+	}
+	name, ok := strings.CutPrefix(s, "b/")
+	if !ok {
+		return ""
+	}
+	return name
+}
+
+// hunk parses the header of a hunk, "@@ -a,b +c,d @@". It returns b, c and d.
+func hunk(line string) (removed, first, added int, ok bool) {
+	rest, ok := strings.CutPrefix(line, "@@ -")
+	if !ok {
+		return 0, 0, 0, false
+	}
+	old, rest, ok := strings.Cut(rest, " +")
+	if !ok {
+		return 0, 0, 0, false
+	}
+	now, _, ok := strings.Cut(rest, " @@")
+	if !ok {
+		return 0, 0, 0, false
+	}
+	_, removed, ok = lineCount(old)
+	if !ok {
+		return 0, 0, 0, false
+	}
+	first, added, ok = lineCount(now)
+	return removed, first, added, ok
+}
+
+// lineCount parses "line,count" or "line", which has the count 1.
+func lineCount(s string) (line, count int, ok bool) {
+	l, c, counted := strings.Cut(s, ",")
+	line, err := strconv.Atoi(l)
+	if err != nil || line < 0 || line > 1<<30 {
+		return 0, 0, false
+	}
+	if count = 1; counted {
+		if count, err = strconv.Atoi(c); err != nil || count < 0 || count > 1<<30 {
+			return 0, 0, false
+		}
+	}
+	return line, count, true
+}

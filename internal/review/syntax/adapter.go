@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package syntax
+
+import (
+	"context"
+	"path"
+	"slices"
+	"strings"
+
+	"assay/internal/review/treesitter"
+)
+
+// maxDepth is the depth of the nodes that an adapter translates. Deeper nodes are left out and the file is broken.
+const maxDepth = 1000
+
+// Parse parses a file of JavaScript, TypeScript, Python or Java. A file with syntax errors gives the tree of what
+// could be parsed, marked as broken. The errors are those of treesitter.Parser.
+func Parse(ctx context.Context, p *treesitter.Parser, name string, language Language, source []byte) (*File, error) {
+	grammar := treesitter.JavaScript
+	switch language {
+	case TypeScript:
+		if grammar = treesitter.TypeScript; strings.EqualFold(path.Ext(name), ".tsx") {
+			grammar = treesitter.TSX
+		}
+	case Python:
+		grammar = treesitter.Python
+	case Java:
+		grammar = treesitter.Java
+	}
+	tree, err := p.Parse(ctx, grammar, source)
+	if err != nil {
+		return nil, err
+	}
+	a := &adapter{Tree: tree, f: &File{Path: name, Language: language, Source: source}}
+	switch language {
+	case Python:
+		a.translate, a.skip = python{a}.translate, python{a}.skip
+	case Java:
+		a.translate, a.skip = java{a}.translate, java{a}.skip
+	default:
+		a.translate, a.skip = javaScript{a}.translate, javaScript{a}.skip
+	}
+	for i, n := range tree.Nodes {
+		a.f.Broken = a.f.Broken || n.Error || n.Missing
+		if n.Named && strings.HasSuffix(tree.Kind(int32(i)), "comment") {
+			a.f.Comments = append(a.f.Comments, Comment{int(n.Start), int(n.End)})
+		}
+	}
+	a.f.Root = &Node{Kind: Block, End: len(source), Children: a.nodes(a.named(0))}
+	return a.f.finish(), nil
+}
+
+// adapter translates a tree of treesitter. The methods of a language build on it.
+type adapter struct {
+	*treesitter.Tree
+	f     *File
+	depth int
+	// translate returns the nodes of a node: one for an expression, any number for a statement.
+	translate func(i int32) []*Node
+	// skip reports whether a kind holds no code, such as a type.
+	skip func(kind string) bool
+}
+
+func (a *adapter) node(kind Kind, i int32, children ...*Node) *Node {
+	n := a.Nodes[i]
+	return &Node{Kind: kind, Start: int(n.Start), End: int(n.End), Children: children}
+}
+
+func (a *adapter) code(i int32) string {
+	if i < 0 {
+		return ""
+	}
+	n := a.Nodes[i]
+	return string(a.f.Source[n.Start:n.End])
+}
+
+// named returns the children that are neither punctuation nor comments.
+func (a *adapter) named(i int32) []int32 {
+	var out []int32
+	if i >= 0 {
+		for c := range a.Children(i) {
+			if a.Nodes[c].Named && !strings.HasSuffix(a.Kind(c), "comment") {
+				out = append(out, c)
+			}
+		}
+	}
+	return out
+}
+
+// fields returns the children that a field holds.
+func (a *adapter) fields(i int32, field string) []int32 {
+	var out []int32
+	for c := range a.Children(i) {
+		if a.Field(c) == field && a.Nodes[c].Named {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// child returns the first child of a kind, or -1.
+func (a *adapter) child(i int32, kind string) int32 {
+	for c := range a.Children(i) {
+		if a.Kind(c) == kind {
+			return c
+		}
+	}
+	return -1
+}
+
+func (a *adapter) has(i int32, kind string) bool { return a.child(i, kind) >= 0 }
+
+func (a *adapter) nodes(list []int32) []*Node {
+	var out []*Node
+	for _, i := range list {
+		out = append(out, a.statement(i)...)
+	}
+	return out
+}
+
+func (a *adapter) statement(i int32) []*Node {
+	if i < 0 || a.skip(a.Kind(i)) {
+		return nil
+	}
+	if a.depth >= maxDepth {
+		a.f.Broken = true
+		return []*Node{a.node(Other, i)}
+	}
+	a.depth++
+	defer func() { a.depth-- }()
+	return a.translate(i)
+}
+
+// expr returns the node of an expression. A child that the source lacks is an empty node.
+func (a *adapter) expr(i int32) *Node {
+	if i < 0 {
+		return &Node{}
+	}
+	nodes := a.statement(i)
+	if len(nodes) == 1 {
+		return nodes[0]
+	}
+	return a.node(Other, i, nodes...)
+}
+
+func (a *adapter) field(i int32, name string) *Node {
+	n := a.expr(a.ChildByField(i, name))
+	if n.End == 0 { // the field is missing in a broken file
+		n.Start = int(a.Nodes[i].End)
+		n.End = n.Start
+	}
+	return n
+}
+
+// optional returns the node of a field as a list, which is empty without the field.
+func (a *adapter) optional(i int32, name string) []*Node {
+	if c := a.ChildByField(i, name); c >= 0 {
+		return []*Node{a.expr(c)}
+	}
+	return nil
+}
+
+func (a *adapter) exprs(list []int32) []*Node {
+	var out []*Node
+	for _, i := range list {
+		if !a.skip(a.Kind(i)) {
+			out = append(out, a.expr(i))
+		}
+	}
+	return out
+}
+
+// other returns a node without a kind of its own, with all its named children.
+func (a *adapter) other(i int32) *Node { return a.node(Other, i, a.nodes(a.named(i))...) }
+
+// block returns a Block for a block or a single statement.
+func (a *adapter) block(i int32, kinds ...string) *Node {
+	if i < 0 {
+		return &Node{Kind: Block}
+	}
+	if slices.Contains(kinds, a.Kind(i)) {
+		return a.node(Block, i, a.nodes(a.named(i))...)
+	}
+	return a.node(Block, i, a.statement(i)...)
+}
+
+// around returns a Block of nodes, at an offset if there are none.
+func around(nodes []*Node, at int) *Node {
+	b := &Node{Kind: Block, Start: at, End: at, Children: nodes}
+	if len(nodes) > 0 {
+		b.Start, b.End = nodes[0].Start, nodes[len(nodes)-1].End
+	}
+	return b
+}
+
+// operator returns the text of the children that are not named, between the operands.
+func (a *adapter) operator(i int32) string {
+	var words []string
+	for c := range a.Children(i) {
+		if !a.Nodes[c].Named {
+			words = append(words, a.code(c))
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// binary returns x + y as a concatenation if it is one, otherwise an Operator.
+func (a *adapter) binary(i int32) *Node {
+	op := a.code(a.ChildByField(i, "operator"))
+	x, y := a.field(i, "left"), a.field(i, "right")
+	if op == "+" {
+		if n := concat(a.node(Template, i), x, y); n != nil {
+			return n
+		}
+	}
+	return a.node(Operator, i, x, y).text(op)
+}
+
+// dotted returns a qualified name as Name or Member.
+func (a *adapter) dotted(i int32) *Node {
+	n := a.Nodes[i]
+	var out *Node
+	start := int(n.Start)
+	for part := range strings.SplitSeq(a.code(i), ".") {
+		end := start + len(part)
+		name := strings.TrimSpace(part)
+		if out == nil {
+			out = &Node{Kind: Name, Start: start, End: end, Text: name}
+		} else {
+			out = &Node{Kind: Member, Start: int(n.Start), End: end, Text: name, Children: []*Node{out}}
+		}
+		start = end + 1
+	}
+	return out
+}
+
+func one(n *Node) []*Node { return []*Node{n} }

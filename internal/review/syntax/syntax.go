@@ -1,0 +1,435 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package syntax
+
+import (
+	"iter"
+	"path"
+	"slices"
+	"sort"
+	"strings"
+)
+
+// Language is a programming language.
+type Language uint8
+
+// The languages.
+const (
+	Unknown Language = iota
+	Go
+	JavaScript // including JSX
+	TypeScript // including TSX
+	Python
+	Java
+)
+
+var languages = [...]string{"", "go", "javascript", "typescript", "python", "java"}
+
+// String returns the name of the language as telemetry.sdk.language has it, and "typescript".
+func (l Language) String() string { return languages[l] }
+
+// LanguageOf returns the language of a file by its extension.
+func LanguageOf(file string) Language {
+	switch strings.ToLower(path.Ext(file)) {
+	case ".go":
+		return Go
+	case ".js", ".jsx", ".mjs", ".cjs":
+		return JavaScript
+	case ".ts", ".tsx", ".mts", ".cts":
+		return TypeScript
+	case ".py", ".pyi":
+		return Python
+	case ".java":
+		return Java
+	}
+	return Unknown
+}
+
+// Kind is what a node is.
+type Kind uint8
+
+// The kinds of nodes. "Children" names what Node.Children holds, "Text" what Node.Text holds. Parentheses, type
+// conversions without a call (`x as T`, `x!`, `<T>x`, `(T) x` of Java), pointers, addresses (`&x`, `*x`) and expression
+// statements have no node: their operand stands in their place.
+const (
+	Other       Kind = iota
+	Name             // an identifier, this, self, super. Text: the identifier
+	Member           // x.y, x?.y, x::y. Text: y. Children: x
+	Index            // x[i]. Children: x, the indices
+	Call             // f(...), also a tagged template. Children: the callee, the arguments. Trailing lambdas are arguments
+	New              // new T(...). Children: T as Name or Member, the arguments
+	String           // a string that is known: a literal, or a concatenation of literals. Text: the value
+	Template         // a string with variable parts: a template, an f-string, a concatenation. Children: the parts in order, String or expressions
+	Number           // Text: the source
+	Bool             // Text: "true" or "false"
+	Null             // nil, null, undefined, None
+	Object           // a map, dict, object or struct literal. Text: its type in the source, if written. Children: Pair, Spread, Func or expressions
+	Pair             // key: value in an Object. A name in a pattern with a default is an Operator "=". Children: the key (String for a literal key or field name, otherwise an expression), the value
+	List             // an array, slice, tuple or set literal. Text: its element type in the source, if written. Children: the elements
+	Argument         // name=value among the arguments of a call. Text: name. Children: the value
+	Spread           // ...x, *x, **x. Children: x
+	Assign           // an assignment, a declaration with a value, or the header of a loop or a with. Text: the operator ("=", ":=", "+=", "in", "of", "as"). Children: the targets (an Object or List where a pattern destructures), the value last
+	Declare          // a declaration without a value: a variable or field. Children: the declared names
+	Func             // a function, method, constructor or lambda. Text: its name, "" for a lambda. Children: Param, decorators, the body last: a Block, or the expression of a lambda
+	Param            // a parameter of a Func, a receiver included. Text: its name, "" for a pattern that destructures. Children: decorators, the default, if any, or the pattern
+	Class            // a class, interface, enum, or Go struct type. Text: its name. Children: decorators, superclasses as Name or Member, members, each field after its decorators
+	Block            // statements. Children: the statements. A file is a Block
+	If               // Children: the condition, the consequence, the alternative if there is one
+	Conditional      // a ? b : c, b if a else c. Children: a, b, c
+	Loop             // for, while, do, range, for-of, comprehension. Children: the header's parts, the body last
+	Try              // Children: the body, Catch, Finally
+	Catch            // Children: Param if named, the body last
+	Finally          // Children: the body
+	With             // with of Python, try-with-resources of Java. Children: Assign or expression for each resource, the body last
+	Switch           // switch, select, match. Children: the subject if any, Case
+	Case             // Children: the values, the body (a Block) last
+	Return           // Children: the values
+	Throw            // throw, raise. Children: the value if any
+	Jump             // break, continue, goto. Text: the keyword
+	Defer            // defer of Go. Children: the call
+	Spawn            // go of Go. Children: the call
+	Await            // await x, yield x. Text: the keyword. Children: x
+	Operator         // any other operator. Text: the operator as written ("==", "!", "and"). Children: the operands
+	Decorator        // a decorator or annotation. Children: a Name, Member or Call
+)
+
+// Node is a node of the tree. Methods of Node and File are safe for concurrent use, as they only read.
+type Node struct {
+	Kind       Kind
+	Start, End int    // byte offsets in the source
+	Text       string // what Kind says
+	// Type is the declared type as the source has it, for Param, Assign and Declare; the result types for Func. The
+	// first Param of a Go method is its receiver.
+	Type     string
+	Parent   *Node
+	Children []*Node
+}
+
+// Import is an imported module or a name of it.
+type Import struct {
+	Path   string // the module: "go.opentelemetry.io/otel", "@opentelemetry/api", "opentelemetry.trace", "io.opentelemetry.api.trace"
+	Member string // the imported name, "" for the whole module, "*" for all names
+	Name   string // the name in this file, "" if it has none
+	Node   *Node  // the range of the path or statement
+}
+
+// Comment is a comment, with its delimiters.
+type Comment struct {
+	Start, End int
+}
+
+// File is a parsed file.
+type File struct {
+	Path     string // as the review names it, with slashes
+	Language Language
+	Source   []byte
+	Package  string // Go's and Java's package
+	Root     *Node  // a Block
+	Imports  []Import
+	Comments []Comment
+	// Broken is set when parts of the file could not be parsed. The others are there.
+	Broken bool
+
+	lines []int // offsets of line starts
+	names map[string][]*Node
+}
+
+// finish sets parents and the index of names. Every adapter ends with it.
+func (f *File) finish() *File {
+	f.names = map[string][]*Node{}
+	stack := []*Node{f.Root}
+	for len(stack) > 0 {
+		n := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		for _, c := range slices.Backward(n.Children) {
+			c.Parent = n
+			stack = append(stack, c)
+		}
+		switch n.Kind {
+		case Assign, Declare:
+			for _, t := range n.Targets() {
+				f.bind(t, n)
+			}
+		case Param:
+			if n.Text != "" {
+				f.names[n.Text] = append(f.names[n.Text], n)
+			}
+			for _, c := range n.Children {
+				if n.Text == "" && c.Kind != Decorator {
+					f.bind(c, n)
+				}
+			}
+		}
+	}
+	for _, defs := range f.names { // the body of a loop follows a condition that stands after it
+		slices.SortStableFunc(defs, func(a, b *Node) int { return a.Start - b.Start })
+	}
+	f.lines = append(f.lines, 0)
+	for i, b := range f.Source {
+		if b == '\n' {
+			f.lines = append(f.lines, i+1)
+		}
+	}
+	return f
+}
+
+// bind adds the names in a target or pattern to the index.
+func (f *File) bind(target, def *Node) {
+	switch target.Kind {
+	case Name, Member:
+		f.names[target.Text] = append(f.names[target.Text], def)
+	case Object, List, Spread:
+		for _, c := range target.Children {
+			f.bind(c, def)
+		}
+	case Pair:
+		f.bind(target.Value(), def)
+	case Operator: // a name or pattern with a default
+		if target.Text == "=" {
+			f.bind(target.Children[0], def)
+		}
+	}
+}
+
+// Position returns the line and column of an offset, both from 1. Columns are bytes.
+func (f *File) Position(offset int) (line, column int) {
+	line = sort.SearchInts(f.lines, offset+1)
+	return line, offset - f.lines[line-1] + 1
+}
+
+// Line returns a line, from 1, without its end.
+func (f *File) Line(n int) string {
+	if n < 1 || n > len(f.lines) {
+		return ""
+	}
+	end := len(f.Source)
+	if n < len(f.lines) {
+		end = f.lines[n] - 1
+	}
+	return strings.TrimSuffix(string(f.Source[f.lines[n-1]:end]), "\r")
+}
+
+// Code returns the source of a node.
+func (f *File) Code(n *Node) string { return string(f.Source[n.Start:n.End]) }
+
+// Imported returns the import that a name refers to.
+func (f *File) Imported(name string) (Import, bool) {
+	for _, i := range f.Imports {
+		if i.Name == name && name != "" {
+			return i, true
+		}
+	}
+	return Import{}, false
+}
+
+// ImportsAny reports whether the file imports a module whose path starts with one of the prefixes, at a boundary of
+// its parts ('/', '.').
+func (f *File) ImportsAny(prefixes ...string) bool {
+	for _, i := range f.Imports {
+		for _, p := range prefixes {
+			if rest, ok := strings.CutPrefix(i.Path, p); ok && (rest == "" || rest[0] == '/' || rest[0] == '.') {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Definition returns the last Assign, Declare or Param in scope at a use that gives a name its value: in the
+// function around the use or the functions and file around that. It returns nil for names of other files. Members are
+// found by their last name in the whole file: the use `this.tracer` finds `this.tracer = ...` and the field `tracer`.
+func (f *File) Definition(use *Node) *Node {
+	if use.Kind != Name && use.Kind != Member {
+		return nil
+	}
+	defs := f.names[use.Text]
+	at := sort.Search(len(defs), func(i int) bool { return defs[i].Start > use.Start })
+	var best *Node
+	depth := -1
+	for i := at - 1; i >= 0 && i >= at-maxDefinitions; i-- {
+		if d := f.depth(defs[i], use); d > depth {
+			best, depth = defs[i], d
+		}
+	}
+	for i := at; best == nil && i < len(defs) && i < at+maxDefinitions; i++ {
+		if use.Kind == Member && defs[i].Kind != Param || defs[i].Enclosing(Func) == nil {
+			best = defs[i]
+		}
+	}
+	return best
+}
+
+// maxDefinitions bounds the definitions that are considered for one use, so that the work stays linear.
+const maxDefinitions = 32
+
+// depth returns how many functions are around a definition that is in scope at a use after it, -1 if it is not in scope.
+func (f *File) depth(def, use *Node) int {
+	if use.Kind == Member {
+		if def.Kind == Param {
+			return -1
+		}
+		return 0
+	}
+	scope := def.Enclosing(Func)
+	if scope == nil {
+		return 0
+	}
+	if !use.Within(scope) {
+		return -1
+	}
+	d := 0
+	for s := scope; s != nil; s = s.Enclosing(Func) {
+		d++
+	}
+	return d
+}
+
+// Known returns the value of an expression that is a string literal, or a name or member that this file gives one
+// literal value and no other.
+func (f *File) Known(n *Node) (string, bool) {
+	for range 4 { // const a = b
+		switch n.Kind {
+		case String:
+			return n.Text, true
+		case Name, Member:
+			if n.Kind == Member && len(n.Children) == 1 && n.Children[0].Kind == Name {
+				if _, ok := f.Imported(n.Children[0].Text); ok {
+					return "", false
+				}
+			}
+			defs := f.names[n.Text]
+			if len(defs) != 1 || defs[0].Kind != Assign || len(defs[0].Children) != 2 || defs[0].Children[0].Text != n.Text || defs[0].Within(n) {
+				return "", false
+			}
+			n = defs[0].Value()
+		default:
+			return "", false
+		}
+	}
+	return "", false
+}
+
+// All returns n and the nodes below it in source order.
+func (n *Node) All() iter.Seq[*Node] {
+	return func(yield func(*Node) bool) {
+		stack := []*Node{n}
+		for len(stack) > 0 {
+			n := stack[len(stack)-1]
+			stack = stack[:len(stack)-1]
+			if !yield(n) {
+				return
+			}
+			for _, c := range slices.Backward(n.Children) {
+				stack = append(stack, c)
+			}
+		}
+	}
+}
+
+// Enclosing returns the nearest node above n of one of the kinds, or nil.
+func (n *Node) Enclosing(kinds ...Kind) *Node {
+	for p := n.Parent; p != nil; p = p.Parent {
+		if slices.Contains(kinds, p.Kind) {
+			return p
+		}
+	}
+	return nil
+}
+
+// Within reports whether n is outer or below it.
+func (n *Node) Within(outer *Node) bool {
+	for ; n != nil; n = n.Parent {
+		if n == outer {
+			return true
+		}
+	}
+	return false
+}
+
+// Callee returns what a Call or New calls.
+func (n *Node) Callee() *Node { return n.Children[0] }
+
+// Args returns the arguments of a Call or New.
+func (n *Node) Args() []*Node { return n.Children[1:] }
+
+// Arg returns argument i, or nil. An Argument counts only when asked for by name.
+func (n *Node) Arg(i int) *Node {
+	if args := n.Args(); i < len(args) && args[i].Kind != Argument {
+		return args[i]
+	}
+	return nil
+}
+
+// Named returns the value of the keyword argument with this name, or nil.
+func (n *Node) Named(name string) *Node {
+	for _, a := range n.Args() {
+		if a.Kind == Argument && a.Text == name {
+			return a.Children[0]
+		}
+	}
+	return nil
+}
+
+// Method returns the receiver and the name of a call x.name(...); for name(...), nil and the name.
+func (n *Node) Method() (receiver *Node, name string) {
+	switch c := n.Callee(); c.Kind {
+	case Member:
+		return c.Children[0], c.Text
+	case Name:
+		return nil, c.Text
+	}
+	return nil, ""
+}
+
+// Targets returns what an Assign or Declare gives a value.
+func (n *Node) Targets() []*Node {
+	if n.Kind == Assign {
+		return n.Children[:len(n.Children)-1]
+	}
+	return n.Children
+}
+
+// Value returns the value of an Assign, Pair, Argument or Param with a default, otherwise nil.
+func (n *Node) Value() *Node {
+	switch n.Kind {
+	case Assign, Pair, Argument:
+		return n.Children[len(n.Children)-1]
+	case Param:
+		if last := len(n.Children) - 1; last >= 0 && n.Text != "" && n.Children[last].Kind != Decorator {
+			return n.Children[last]
+		}
+	}
+	return nil
+}
+
+// Body returns the last child of a Func, Loop, With, Catch, Finally or Case, and the first of a Try.
+func (n *Node) Body() *Node {
+	if len(n.Children) == 0 {
+		return nil
+	}
+	if n.Kind == Try {
+		return n.Children[0]
+	}
+	return n.Children[len(n.Children)-1]
+}
+
+// Params returns the parameters of a Func.
+func (n *Node) Params() []*Node {
+	var params []*Node
+	for _, c := range n.Children {
+		if c.Kind == Param {
+			params = append(params, c)
+		}
+	}
+	return params
+}
+
+// Get returns the value of the Pair with this key in an Object, or nil.
+func (n *Node) Get(key string) *Node {
+	for _, c := range n.Children {
+		if c.Kind == Pair && c.Children[0].Kind == String && c.Children[0].Text == key {
+			return c.Value()
+		}
+	}
+	return nil
+}

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package review
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"assay/internal/review/syntax"
+)
+
+// Limits of a walk.
+const (
+	maxFiles    = 100_000   // files to read
+	maxEntries  = 1_000_000 // entries of directories, skipped ones included
+	maxDepth    = 256       // directories within directories
+	maxPath     = 4096      // bytes of a path
+	maxPatterns = 5_000     // patterns of all .gitignore files that apply to one directory
+	maxIgnore   = 256 << 10 // bytes of a .gitignore file
+	maxFileSize = 512 << 10
+)
+
+// file is a file to read.
+type file struct {
+	path     string // below the root, with slashes
+	language syntax.Language
+}
+
+// walk lists the files to read.
+type walk struct {
+	root    *os.Root
+	extra   []pattern // of the settings
+	files   []file
+	skipped map[string]int // by reason
+	entries int
+	tests   bool // list tests, documentation, examples and fixtures as well
+	note    func(file, message string)
+}
+
+// errLimit ends a walk that has reached a limit. The walk has noted it.
+var errLimit = errors.New("limit reached")
+
+func newWalk(root *os.Root, ignore []string, note func(file, message string)) *walk {
+	return &walk{root: root, extra: parseIgnore(strings.Join(ignore, "\n"), "", ""), skipped: map[string]int{}, note: note}
+}
+
+// list walks the paths and leaves the files in the order of their paths. A path that cannot be read is an error.
+func (w *walk) list(ctx context.Context, paths []string) error {
+	for _, p := range paths {
+		info, err := w.root.Lstat(filepath.FromSlash(p))
+		switch {
+		case err != nil:
+			return err
+		case info.IsDir():
+			err = w.directory(ctx, p, above(w.root.Name(), p), "", 0)
+		case info.Mode().IsRegular():
+			err = w.file(p, info.Size(), skipInside(p))
+		default:
+			err = fmt.Errorf("%s is neither a directory nor a regular file", p)
+		}
+		if err != nil && !errors.Is(err, errLimit) {
+			return err
+		}
+	}
+	slices.SortFunc(w.files, func(a, b file) int { return strings.Compare(a.path, b.path) })
+	w.files = slices.Compact(w.files)
+	return nil
+}
+
+// ListFiles returns the paths of the files that a review reads, sorted; with tests, those of tests, documentation, examples
+// and fixtures as well.
+func ListFiles(ctx context.Context, root *os.Root, ignore []string, tests bool) ([]string, error) {
+	w := newWalk(root, ignore, func(string, string) {})
+	w.tests = tests
+	if err := w.list(ctx, []string{"."}); err != nil {
+		return nil, err
+	}
+	paths := make([]string, len(w.files))
+	for i, f := range w.files {
+		paths[i] = f.path
+	}
+	return paths, nil
+}
+
+// Skipped returns why a review does not read a file with this path and text, or "".
+func Skipped(name string, text []byte) string {
+	return cmp.Or(skipInside(name), skipName(name), skipContent(syntax.LanguageOf(name), text))
+}
+
+// skipInside returns why the directories of a path are not reviewed, or "".
+func skipInside(name string) string {
+	for dir := path.Dir(name); dir != "." && dir != "/"; dir = path.Dir(dir) {
+		if reason := skipDirectory(dir); reason != "" {
+			return reason
+		}
+	}
+	return ""
+}
+
+// directory walks a directory. reason is why its files are skipped, "" if they are not.
+func (w *walk) directory(ctx context.Context, dir string, patterns []pattern, reason string, depth int) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if depth > maxDepth || len(dir) > maxPath {
+		w.note(dir, "directory is nested too deeply")
+		return nil
+	}
+	entries, err := w.read(dir)
+	if err != nil {
+		if errors.Is(err, errLimit) || depth == 0 {
+			return err
+		}
+		w.note(dir, "cannot read the directory: "+cause(err))
+		return nil
+	}
+	if reason == "" && slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == ".gitignore" && e.Type().IsRegular() }) {
+		patterns = w.patterns(dir, patterns)
+	}
+	for _, e := range entries {
+		name := path.Join(dir, e.Name())
+		if ignored(patterns, name, e.IsDir()) {
+			continue
+		}
+		excluded := reason
+		if ignored(w.extra, name, e.IsDir()) {
+			excluded = skipIgnored
+		}
+		switch {
+		case e.IsDir():
+			if n := e.Name(); n == ".git" || n == ".hg" || n == ".svn" {
+				continue
+			}
+			if excluded == "" {
+				excluded = skipDirectory(name)
+			}
+			if err := w.directory(ctx, name, patterns, excluded, depth+1); err != nil {
+				return err
+			}
+		case e.Type().IsRegular():
+			var size int64
+			if info, err := e.Info(); err == nil {
+				size = info.Size()
+			}
+			if err := w.file(name, size, excluded); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// read returns the entries of a directory, sorted by name.
+func (w *walk) read(dir string) ([]fs.DirEntry, error) {
+	f, err := w.root.Open(filepath.FromSlash(dir))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var entries []fs.DirEntry
+	for {
+		some, err := f.ReadDir(1000)
+		entries = append(entries, some...)
+		if w.entries += len(some); w.entries > maxEntries {
+			w.note(dir, fmt.Sprintf("more than %d files and directories: the others are not read", maxEntries))
+			return nil, errLimit
+		}
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	return entries, nil
+}
+
+// file adds a file to read, or counts it as skipped.
+func (w *walk) file(name string, size int64, reason string) error {
+	switch {
+	case reason != "":
+	case len(name) > maxPath:
+		reason = skipOther
+	default:
+		reason = skipName(name)
+	}
+	if w.tests && reason == skipTest {
+		reason = ""
+	}
+	if reason == "" && size > maxFileSize {
+		reason = skipLarge
+	}
+	if reason != "" {
+		w.skipped[reason]++
+		return nil
+	}
+	if len(w.files) >= maxFiles {
+		w.note("", fmt.Sprintf("more than %d files: the others are not read", maxFiles))
+		return errLimit
+	}
+	w.files = append(w.files, file{path: name, language: syntax.LanguageOf(name)})
+	return nil
+}
+
+// patterns returns the patterns that apply below a directory with a .gitignore file.
+func (w *walk) patterns(dir string, outer []pattern) []pattern {
+	name := path.Join(dir, ".gitignore")
+	text, err := readFile(w.root, name, maxIgnore)
+	if err != nil {
+		w.note(name, "cannot read the file: "+cause(err))
+		return outer
+	}
+	base := dir
+	if base == "." {
+		base = ""
+	}
+	all := append(slices.Clip(outer), parseIgnore(string(text), base, "")...)
+	if len(all) > maxPatterns {
+		w.note(name, fmt.Sprintf("more than %d patterns: the others do not apply", maxPatterns))
+		all = all[:maxPatterns]
+	}
+	return all
+}
+
+// above returns the patterns of the .gitignore files above a directory, up to the top of its Git work tree. There are
+// none if it is in no work tree.
+func above(root, dir string) []pattern {
+	at, err := filepath.Abs(filepath.Join(root, filepath.FromSlash(dir)))
+	if err != nil {
+		return nil
+	}
+	var patterns []pattern
+	rest := ""
+	for range maxDepth {
+		if _, err := os.Lstat(filepath.Join(at, ".git")); err == nil {
+			return patterns
+		}
+		parent := filepath.Dir(at)
+		if parent == at {
+			return nil
+		}
+		rest, at = path.Join(filepath.Base(at), rest), parent
+		if info, err := os.Lstat(filepath.Join(at, ".gitignore")); err == nil && info.Mode().IsRegular() && info.Size() <= maxIgnore {
+			if text, err := os.ReadFile(filepath.Join(at, ".gitignore")); err == nil {
+				p := parseIgnore(string(text), dir, rest)
+				patterns = append(p, patterns...)
+			}
+		}
+	}
+	return nil
+}
+
+// errTooLarge is the error of a file that is larger than a limit.
+var errTooLarge = errors.New("the file is too large")
+
+// readFile reads a regular file below a root, of at most limit bytes.
+func readFile(root *os.Root, name string, limit int) ([]byte, error) {
+	f, err := root.Open(filepath.FromSlash(name))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errors.New("not a regular file")
+	}
+	text, err := io.ReadAll(io.LimitReader(f, int64(limit)+1))
+	if err == nil && len(text) > limit {
+		return nil, errTooLarge
+	}
+	return text, err
+}
+
+// cause returns the message of an error without the path that a report has already.
+func cause(err error) string {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
+		return p.Err.Error()
+	}
+	return err.Error()
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"slices"
+
+	"assay/internal/review"
+	"assay/internal/review/fix"
+	"assay/internal/review/instrument"
+	"assay/internal/review/migrate"
+	"assay/internal/review/patch"
+	"assay/internal/review/treesitter"
+)
+
+// Request is the input of `assay review-worker`: a review, and at most one change.
+type Request struct {
+	review.Options
+	Change
+}
+
+// Change is a change to make; the zero value makes none.
+type Change struct {
+	Fix        []string        `json:"fix,omitempty"` // ids of findings to fix
+	Instrument instrument.Kind `json:"instrument,omitempty"`
+	Migrate    bool            `json:"migrate,omitempty"`
+	// Parse are paths of changed files. They make no change; the response says which of them do not parse.
+	Parse []string `json:"parse,omitempty"`
+}
+
+// None reports whether there is no change to make.
+func (c *Change) None() bool { return len(c.Fix)+len(c.Parse) == 0 && c.Instrument == "" && !c.Migrate }
+
+// Response is the output of `assay review-worker`.
+type Response struct {
+	*review.Report
+	Patch *fix.Patch `json:"patch,omitempty"` // nil if there is no change to make
+	Diff  []byte     `json:"diff,omitempty"`  // of the patch
+	// Broken are the paths of Change.Parse that cannot be read or parsed.
+	Broken []string `json:"broken,omitempty"`
+}
+
+// Serve reviews a directory and makes the patch that the request names. It changes no file. Errors are those of review.Run
+// and of the packages that make the change.
+func Serve(ctx context.Context, req *Request) (*Response, error) {
+	if !req.None() && req.Parser == nil {
+		parser, err := review.NewParser(ctx, req.Cache)
+		if err != nil {
+			return nil, err
+		}
+		defer parser.Close(context.WithoutCancel(ctx))
+		req.Parser = parser
+	}
+	report, err := review.Run(ctx, req.Options)
+	if err != nil || req.None() {
+		return &Response{Report: report}, err
+	}
+	r := &Response{Report: report}
+	if len(req.Parse) > 0 {
+		r.Patch = new(fix.Patch)
+		r.Broken, err = broken(ctx, req)
+		return r, err
+	}
+	if r.Patch, err = Make(ctx, req.Change, req.Options, req.Parser, report.Findings); err != nil {
+		return nil, err
+	}
+	var diff bytes.Buffer
+	err = r.Patch.Diff(&diff)
+	r.Diff = diff.Bytes()
+	return r, err
+}
+
+// broken returns the paths of the request that cannot be read or parsed.
+func broken(ctx context.Context, req *Request) (paths []string, err error) {
+	root, err := os.OpenRoot(req.Root)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	for _, path := range req.Parse {
+		text, err := patch.Read(root, path)
+		if err != nil || !patch.Parses(ctx, req.Parser, path, text) {
+			paths = append(paths, path)
+		}
+	}
+	return paths, ctx.Err()
+}
+
+// Make makes the patch of a change. The findings are those of a review with the options.
+func Make(ctx context.Context, c Change, opt review.Options, parser *treesitter.Parser, findings []review.Finding) (*fix.Patch, error) {
+	root, err := os.OpenRoot(opt.Root)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	if len(c.Fix) > 0 {
+		findings = slices.DeleteFunc(slices.Clone(findings), func(f review.Finding) bool { return !slices.Contains(c.Fix, f.ID) })
+		return fix.Make(ctx, root, parser, findings)
+	}
+	files, err := review.ListFiles(ctx, root, opt.Ignore, c.Migrate) // tests use what is migrated as well
+	if err != nil {
+		return nil, err
+	}
+	var made *patch.Patch
+	if c.Migrate {
+		made, err = migrate.Make(ctx, root, parser, files)
+	} else {
+		made, err = instrument.Make(ctx, root, parser, files, c.Instrument)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &fix.Patch{Patch: *made}, nil
+}
