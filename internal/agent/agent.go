@@ -25,43 +25,40 @@ const (
 	DefaultMaxInFlight    = 1024
 )
 
-// Config says where the backend is and how far it is trusted. URL and Sign are
-// required.
+// Config configures a Gateway. URL and Sign are required.
 type Config struct {
-	// URL is where the backend is, http or https. Its path, where it has one, is put
-	// before that of each call.
+	// URL is the URL of the backend, http or https. Its path, if any, is the prefix of the path of each call.
 	URL string
-	// PublicURL is where callers reach this server; the backend learns its scheme
-	// and host from the header Forwarded. It may be empty.
+	// PublicURL is the URL under which callers reach this server. The backend receives its scheme and host in the
+	// header Forwarded. It may be empty.
 	PublicURL string
 
-	// Sign returns a token that tells the backend who calls. It is asked once for
-	// each call.
+	// Sign returns a token that identifies the caller to the backend. It is called once for each call.
 	Sign func(ctx context.Context, caller *assay.Principal) (string, error)
 
-	// Timeout is how long the backend may take until the header of its response is
-	// there, second tries included; default DefaultTimeout.
+	// Timeout limits the time until the header of the backend's response arrives, including retries. Default:
+	// DefaultTimeout.
 	Timeout time.Duration
-	// ConnectTimeout bounds a connection, and its TLS handshake once more; default
-	// DefaultConnectTimeout.
+	// ConnectTimeout limits the time to connect, and separately the TLS handshake. Default: DefaultConnectTimeout.
 	ConnectTimeout time.Duration
-	// BodyTimeout is how long the body of a response may take after its header;
-	// default DefaultBodyTimeout.
+	// BodyTimeout limits the time to read the body of a response after its header. Default: DefaultBodyTimeout.
 	BodyTimeout time.Duration
 
-	// MaxInFlight is how many calls may wait for the backend at once, which the organizations
-	// share: see fair.Calls. Default DefaultMaxInFlight.
+	// MaxInFlight limits the calls in flight, which the organizations share: see fair.Limiter. Default:
+	// DefaultMaxInFlight.
 	MaxInFlight int
 
-	CAFile   string // PEM certificates that the backend's must come from; "" means those of the system
-	CertFile string // PEM client certificate; it is read anew for each connection
+	// Transport replaces the connection to the backend, for an agent in this process (InProcess). The fields below have
+	// no effect then.
+	Transport http.RoundTripper
+
+	CAFile   string // CAs for the backend's certificate, PEM; "": the system's
+	CertFile string // PEM client certificate; read again for each connection
 	KeyFile  string // its key
 
-	// Wrap returns a transport around the one that is given, for traces and metrics;
-	// nil leaves it as it is.
+	// Wrap wraps the transport for traces and metrics. nil: the transport is not wrapped.
 	Wrap func(http.RoundTripper) http.RoundTripper
-	// Observe is told of every call when it has ended; nil tells nobody. It is called
-	// concurrently and must return soon.
+	// Observe is called after every call. It may be nil. It is called concurrently and must return soon.
 	Observe func(Event)
 
 	Now    func() time.Time // default time.Now
@@ -75,15 +72,15 @@ type Gateway struct {
 	base      *url.URL
 	forwarded string // value of the header Forwarded
 	transport http.RoundTripper
-	idle      func() // closes connections that are not in use
+	idle      func() // closes idle connections
 	breaker   breaker
-	inFlight  *fair.Calls // by organization
-	memory    budget
-	maxBody   int // bytes of a response, unpacked
+	inFlight  *fair.Limiter // by organization
+	memory    *fair.Limiter // bytes of large responses, by organization
+	maxBody   int           // bytes of a response, uncompressed
 	after     func(d time.Duration, f func()) timer
 }
 
-// timer is the part of time.Timer that is used.
+// timer is the part of time.Timer that the gateway uses.
 type timer interface {
 	Reset(d time.Duration) bool
 	Stop() bool
@@ -93,7 +90,7 @@ func afterFunc(d time.Duration, f func()) timer { return time.AfterFunc(d, f) }
 
 var _ assay.AgentBackend = (*Gateway)(nil)
 
-// New returns a Gateway. It does not speak to the backend, which may be down.
+// New returns a Gateway. It does not connect to the backend, which may be down.
 func New(cfg Config) (*Gateway, error) {
 	base, err := parseBase(cfg.URL)
 	if err != nil {
@@ -124,25 +121,29 @@ func New(cfg Config) (*Gateway, error) {
 	if err != nil {
 		return nil, fmt.Errorf("public URL for the agent backend: %w", err)
 	}
-	transport, err := newTransport(&cfg)
-	if err != nil {
-		return nil, fmt.Errorf("agent backend: %w", err)
+	transport, idle := cfg.Transport, func() {}
+	if transport == nil {
+		t, err := newTransport(&cfg)
+		if err != nil {
+			return nil, fmt.Errorf("agent backend: %w", err)
+		}
+		transport, idle = t, t.CloseIdleConnections
 	}
 	g := &Gateway{
 		cfg: cfg, base: base, forwarded: forwarded,
-		transport: transport, idle: transport.CloseIdleConnections,
-		inFlight: fair.NewCalls(cfg.MaxInFlight), maxBody: maxBody, after: afterFunc,
+		transport: transport, idle: idle,
+		inFlight: fair.NewLimiter(int64(cfg.MaxInFlight)), memory: fair.NewLimiter(maxMemory), maxBody: maxBody, after: afterFunc,
 	}
 	if cfg.Wrap != nil {
 		g.transport = cfg.Wrap(transport)
 	}
-	if base.Scheme == "http" && !isLoopback(base.Hostname()) {
+	if cfg.Transport == nil && base.Scheme == "http" && !isLoopback(base.Hostname()) {
 		cfg.Logger.Warn("the agent backend is reached without TLS: whoever is on the way can read what it is sent", "host", base.Host)
 	}
 	return g, nil
 }
 
-// Close closes the connections that are not in use. Calls may still be made.
+// Close closes idle connections. Further calls are possible.
 func (g *Gateway) Close() { g.idle() }
 
 // Forward implements assay.AgentBackend. When ctx ends because the caller has gone,
@@ -158,7 +159,7 @@ func (g *Gateway) Forward(ctx context.Context, c *assay.AgentCall) (*assay.Agent
 	return r.answer, r.err
 }
 
-// result is how a call ended. Either answer or err is set.
+// result is the result of a call. Either answer or err is set.
 type result struct {
 	answer  *assay.AgentAnswer
 	err     error
@@ -167,13 +168,14 @@ type result struct {
 	failed  bool // the backend failed, as the breaker counts it
 }
 
-// admit makes a call unless there are too many or the circuit is open.
+// admit makes a call, unless there are too many or the circuit is open.
 func (g *Gateway) admit(ctx context.Context, c *assay.AgentCall, target *url.URL) result {
-	if !g.inFlight.Begin(c.Caller.OrganizationID) {
+	organization := c.Caller.OrganizationID
+	if !g.inFlight.Acquire(organization, 1) {
 		return tooMany()
 	}
-	defer g.inFlight.End(c.Caller.OrganizationID)
-	probe, wait := g.breaker.begin(g.cfg.Now())
+	defer g.inFlight.Release(organization, 1)
+	probe, wait := g.breaker.begin(organization, g.cfg.Now())
 	if wait > 0 {
 		return result{
 			outcome: OutcomeOpenCircuit,
@@ -188,16 +190,17 @@ func (g *Gateway) admit(ctx context.Context, c *assay.AgentCall, target *url.URL
 	case r.status != 0:
 		v = verdictAlive
 	}
-	switch g.breaker.end(g.cfg.Now(), probe, v) {
+	switch g.breaker.end(organization, g.cfg.Now(), probe, v) {
 	case circuitOpened:
-		g.cfg.Logger.WarnContext(ctx, "the agent backend keeps failing: calls are refused until one gets through", "failures_in_a_row", maxFailures)
+		g.cfg.Logger.WarnContext(ctx, "the agent backend keeps failing: calls of the organization are refused until one gets through",
+			"organization", organization, "failures_in_a_row", maxFailures)
 	case circuitClosed:
-		g.cfg.Logger.InfoContext(ctx, "the agent backend answers again")
+		g.cfg.Logger.InfoContext(ctx, "the agent backend answers again", "organization", organization)
 	}
 	return r
 }
 
-// exchange sends a call and reads the response, each within its time.
+// exchange sends a call and reads the response, each within its timeout.
 func (g *Gateway) exchange(parent context.Context, c *assay.AgentCall, target *url.URL) result {
 	token, err := g.cfg.Sign(parent, c.Caller)
 	if err != nil {
@@ -215,7 +218,7 @@ func (g *Gateway) exchange(parent context.Context, c *assay.AgentCall, target *u
 	defer resp.Body.Close()
 	deadline.Reset(g.cfg.BodyTimeout)
 
-	b := &bodyReader{budget: &g.memory}
+	b := &bodyReader{memory: g.memory, organization: c.Caller.OrganizationID}
 	defer b.release()
 	r := g.read(ctx, c, resp, b)
 	r.status = resp.StatusCode
@@ -223,10 +226,10 @@ func (g *Gateway) exchange(parent context.Context, c *assay.AgentCall, target *u
 	return r
 }
 
-// errSlow is the cause of the end of a context when a phase took too long.
+// errSlow is the cancellation cause when a phase exceeds its timeout.
 var errSlow = errors.New("out of time")
 
-// brokenResult is that of an exchange that ended with err.
+// brokenResult returns the result of an exchange that failed with err.
 func brokenResult(ctx context.Context, err error, connected bool) result {
 	slow := context.Cause(ctx) == errSlow || errors.Is(ctx.Err(), context.DeadlineExceeded)
 	switch {
@@ -257,8 +260,8 @@ func tooMany() result {
 	}
 }
 
-// send sends a call and returns the response as soon as its header is there. A GET
-// has a second try where the connection broke before a byte of it came.
+// send sends a call and returns the response when its header has arrived. It retries a GET once if the connection
+// broke before any byte of the response.
 func (g *Gateway) send(ctx context.Context, c *assay.AgentCall, target *url.URL, token string) (*http.Response, *attempt, error) {
 	header := g.header(c, token)
 	for second := false; ; second = true {
@@ -282,8 +285,8 @@ func (g *Gateway) send(ctx context.Context, c *assay.AgentCall, target *url.URL,
 	}
 }
 
-// setBody gives a request a body. net/http may begin it anew where the backend cannot
-// have seen any of the request.
+// setBody sets the body of a request. net/http may send it again on another connection if the backend cannot have
+// received any of the request.
 func setBody(req *http.Request, body []byte) {
 	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	req.ContentLength = int64(len(body))
@@ -291,7 +294,7 @@ func setBody(req *http.Request, body []byte) {
 	req.Body, _ = open()
 }
 
-// header returns the header fields for the backend.
+// header returns the header of the request to the backend.
 func (g *Gateway) header(c *assay.AgentCall, token string) http.Header {
 	h := make(http.Header, len(c.Header)+4)
 	h["User-Agent"] = noUserAgent
@@ -306,5 +309,5 @@ func (g *Gateway) header(c *assay.AgentCall, token string) http.Header {
 	return h
 }
 
-// noUserAgent keeps net/http from sending its own.
+// noUserAgent prevents net/http from sending its own User-Agent.
 var noUserAgent = []string{""}

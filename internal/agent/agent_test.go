@@ -5,6 +5,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -46,7 +47,7 @@ func TestNewRefusesConfigurations(t *testing.T) {
 
 // TestRequest looks at what arrives, at the socket.
 func TestRequest(t *testing.T) {
-	b := newRawBackend(t, answers(response(200, "{}")))
+	b := newRawBackend(t, answers(rawResponse(200, "{}")))
 	for _, base := range []string{"", "/", "/agent%2Fv2/x", "/base/"} {
 		f := newFixture(t, b.url+base)
 		prefix := strings.TrimRight(base, "/")
@@ -75,7 +76,7 @@ func TestRequest(t *testing.T) {
 }
 
 func TestRequestIsRefused(t *testing.T) {
-	b := newRawBackend(t, answers(response(200, "{}")))
+	b := newRawBackend(t, answers(rawResponse(200, "{}")))
 	f := newFixture(t, b.url+"/base")
 	for _, target := range []string{
 		"", "findings", "*", "http://other/x", "//other/x", "/a//b", "//", "/..", "/../x", "/a/.", "/a/%2e%2E/b", "/a%2fb", "/%2F",
@@ -90,7 +91,7 @@ func TestRequestIsRefused(t *testing.T) {
 }
 
 func TestRequestHeader(t *testing.T) {
-	b := newRawBackend(t, answers(response(200, "{}")))
+	b := newRawBackend(t, answers(rawResponse(200, "{}")))
 	host := strings.TrimPrefix(b.url, "http://")
 	f := newFixture(t, b.url)
 	_, err := f.Forward(t.Context(), get("/findings"))
@@ -126,7 +127,7 @@ func TestRequestHeader(t *testing.T) {
 }
 
 func TestTokenIsForTheCaller(t *testing.T) {
-	b := newRawBackend(t, answers(response(200, "{}")))
+	b := newRawBackend(t, answers(rawResponse(200, "{}")))
 	f := newFixture(t, b.url, func(c *Config) {
 		c.Sign = func(_ context.Context, p *assay.Principal) (string, error) {
 			if p.Subject == "key:broken" {
@@ -165,20 +166,18 @@ func TestRetry(t *testing.T) {
 		"empty POST on a new connection":     {post("/x", ""), func(*peer) bool { return false }, 1, assay.CodeUpstream},
 		"GET after a byte":                   {get("/x"), func(p *peer) bool { p.say("H"); return false }, 1, assay.CodeUpstream},
 		"GET after half a body":              {get("/x"), func(p *peer) bool { p.say("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{"); return false }, 1, assay.CodeUpstream},
-		"GET with a status":                  {get("/x"), func(p *peer) bool { return p.say(response(500, "{}")) }, 1, assay.CodeUpstream},
+		"GET with a status":                  {get("/x"), func(p *peer) bool { return p.say(rawResponse(500, "{}")) }, 1, assay.CodeUpstream},
 		"GET that works on the next attempt": {get("/x"), nil, 2, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			first := true
 			b := newRawBackend(t, func(p *peer, _ *rawRequest) bool {
-				if c.script != nil {
+				switch {
+				case c.script != nil:
 					return c.script(p)
-				}
-				if first {
-					first = false
+				case len(p.t.all()) == 1: // each request has a connection, and a goroutine, of its own
 					return false
 				}
-				return p.say(response(200, "{}"))
+				return p.say(rawResponse(200, "{}"))
 			})
 			f := newFixture(t, b.url)
 			_, err := f.Forward(t.Context(), c.call)
@@ -202,7 +201,7 @@ func TestRetryOnKeptConnections(t *testing.T) {
 				}
 				together <- struct{}{}
 				<-all
-				return p.say(response(200, "{}"))
+				return p.say(rawResponse(200, "{}"))
 			})
 			f := newFixture(t, b.url)
 			errs := make(chan error, kept)
@@ -231,7 +230,7 @@ func TestRetryOnKeptConnections(t *testing.T) {
 
 func TestCircuit(t *testing.T) {
 	var status int
-	b := newRawBackend(t, func(p *peer, _ *rawRequest) bool { return p.say(response(status, "{}")) })
+	b := newRawBackend(t, func(p *peer, _ *rawRequest) bool { return p.say(rawResponse(status, "{}")) })
 	f := newFixture(t, b.url)
 	call := func(s int) error {
 		status = s
@@ -269,6 +268,47 @@ func TestCircuit(t *testing.T) {
 	require.Equal(t, 1, strings.Count(f.log.String(), "answers again"))
 }
 
+// failures returns the consecutive failures of the organization that get and post send for.
+func (f *fixture) failures() int {
+	if c := f.breaker.circuits["org-1"]; c != nil {
+		return c.failures
+	}
+	return 0
+}
+
+// TestCircuitOfAnOrganization: an organization whose calls make the backend fail has its own circuit.
+func TestCircuitOfAnOrganization(t *testing.T) {
+	b := newRawBackend(t, func(p *peer, r *rawRequest) bool {
+		if strings.Contains(r.line, "/fails") {
+			return p.say(rawResponse(500, "{}"))
+		}
+		return p.say(rawResponse(200, "{}"))
+	})
+	f := newFixture(t, b.url)
+	for range maxFailures {
+		_, err := f.Forward(t.Context(), get("/fails"))
+		require.Equal(t, assay.CodeUpstream, assay.ErrorCode(err))
+	}
+	_, err := f.Forward(t.Context(), get("/x"))
+	require.Equal(t, assay.CodeUnavailable, assay.ErrorCode(err))
+	other := get("/x")
+	other.Caller.OrganizationID = "org-2"
+	_, err = f.Forward(t.Context(), other)
+	require.NoError(t, err)
+	require.Len(t, f.breaker.circuits, 1)
+}
+
+// TestCircuitsAreBounded: the memory for circuits is limited.
+func TestCircuitsAreBounded(t *testing.T) {
+	var b breaker
+	for i := range maxCircuits + 10 {
+		b.end(fmt.Sprint(i), time.Time{}, false, verdictFailed)
+	}
+	require.Len(t, b.circuits, maxCircuits)
+	b.end("no circuit", time.Time{}, true, verdictUnknown)
+	require.Len(t, b.circuits, maxCircuits)
+}
+
 // TestProbe: one at a time, and one whose caller goes proves nothing.
 func TestProbe(t *testing.T) {
 	hang := true
@@ -276,11 +316,11 @@ func TestProbe(t *testing.T) {
 		if hang {
 			return p.hang()
 		}
-		return p.say(response(200, "{}"))
+		return p.say(rawResponse(200, "{}"))
 	})
 	f := newFixture(t, b.url)
-	f.breaker.failures = maxFailures
-	f.breaker.retryAt = f.now
+	f.breaker.add("org-1").failures = maxFailures
+	f.breaker.circuits["org-1"].retryAt = f.now
 	ctx, leave := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
@@ -344,32 +384,36 @@ func TestTooManyInFlight(t *testing.T) {
 	for range limit + 1 {
 		require.Equal(t, assay.CodeUpstream, assay.ErrorCode(<-ended))
 	}
-	require.Zero(t, f.inFlight.Len())
+	require.Zero(t, f.inFlight.InUse())
 }
 
 func TestMemoryIsBounded(t *testing.T) {
 	large := `"` + strings.Repeat("x", 2*smallBody) + `"`
 	body := large
-	b := newRawBackend(t, func(p *peer, _ *rawRequest) bool { return p.say(response(200, body)) })
+	b := newRawBackend(t, func(p *peer, _ *rawRequest) bool { return p.say(rawResponse(200, body)) })
 	f := newFixture(t, b.url)
-	f.memory.used.Store(maxMemory - smallBody)
+	require.True(t, f.memory.Acquire("org-1", maxMemory-smallBody))
 	_, err := f.Forward(t.Context(), get("/x"))
 	require.Equal(t, assay.CodeUnavailable, assay.ErrorCode(err))
 	require.Equal(t, OutcomeTooMany, f.event(t).Outcome)
-	require.EqualValues(t, maxMemory-smallBody, f.memory.used.Load(), "given back")
+	require.EqualValues(t, maxMemory-smallBody, f.memory.InUse(), "given back")
+	other := get("/x")
+	other.Caller.OrganizationID = "org-2"
+	_, err = f.Forward(t.Context(), other)
+	require.NoError(t, err, "another organization is within its share")
 	body = "{}"
 	_, err = f.Forward(t.Context(), get("/x"))
 	require.NoError(t, err, "small ones go on")
-	f.memory.used.Store(0)
+	f.memory.Release("org-1", maxMemory-smallBody)
 	body = large
 	a, err := f.Forward(t.Context(), get("/x"))
 	require.NoError(t, err)
 	require.Equal(t, large, string(a.Data))
-	require.Zero(t, f.memory.used.Load(), "given back")
+	require.Zero(t, f.memory.InUse(), "given back")
 }
 
 func TestAudit(t *testing.T) {
-	b := newRawBackend(t, answers(response(409, `{"error":{"code":"X","message":"secret-answer"}}`)))
+	b := newRawBackend(t, answers(rawResponse(409, `{"error":{"code":"X","message":"secret-answer"}}`)))
 	f := newFixture(t, b.url)
 	_, err := f.Forward(t.Context(), get("/findings"))
 	require.Error(t, err)

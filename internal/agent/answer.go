@@ -9,21 +9,21 @@ import (
 	"io"
 	"net/http"
 	"strings"
-	"sync/atomic"
 
 	"assay"
+	"assay/internal/fair"
 )
 
 const (
 	maxBody = 32 << 20
 
-	// smallBody is what the bodies of all calls may take without being counted.
+	// smallBody is the size up to which the body of a call is not counted.
 	smallBody = 64 << 10
-	// maxMemory bounds the larger ones that are being read, together.
+	// maxMemory limits the total size of the larger bodies in memory, which the organizations share.
 	maxMemory = 256 << 20
 )
 
-// read turns a response into what the caller is told.
+// read converts a response to the result of the call.
 func (g *Gateway) read(ctx context.Context, c *assay.AgentCall, resp *http.Response, b *bodyReader) result {
 	switch s := resp.StatusCode; {
 	case s >= 200 && s <= 299:
@@ -35,11 +35,15 @@ func (g *Gateway) read(ctx context.Context, c *assay.AgentCall, resp *http.Respo
 		if err != nil && !errors.Is(err, errLong) {
 			return unread(ctx, err)
 		}
-		return result{outcome: OutcomeRefused, err: refusal(s, body, retryAfter(resp.Header, g.cfg.Now()))}
+		otherwise := noRetry
+		if s == http.StatusTooManyRequests {
+			otherwise = defaultRetry
+		}
+		return result{outcome: OutcomeRefused, err: refusal(s, body, retryAfter(resp.Header, g.cfg.Now(), otherwise))}
 	case s == http.StatusServiceUnavailable:
 		return result{
 			outcome: OutcomeBackendError,
-			err:     unavailable("the agent backend is not available", nil, retryAfter(resp.Header, g.cfg.Now())),
+			err:     unavailable("the agent backend is not available", nil, retryAfter(resp.Header, g.cfg.Now(), defaultRetry)),
 		}
 	case s == http.StatusUnauthorized:
 		return unusable("the agent backend does not accept the token of this server")
@@ -52,12 +56,12 @@ func conditional(c *assay.AgentCall) bool {
 	return len(c.Header["If-None-Match"])+len(c.Header["If-Modified-Since"]) > 0
 }
 
-// unusable is the result of a response that cannot be passed on.
+// unusable returns the result of a response that cannot be passed on.
 func unusable(message string) result {
 	return result{outcome: OutcomeBackendError, err: upstream(message, nil)}
 }
 
-// unread is the result of a response whose body could not be read.
+// unread returns the result of a response whose body could not be read.
 func unread(ctx context.Context, err error) result {
 	if errors.Is(err, errMemory) {
 		return tooMany()
@@ -65,7 +69,7 @@ func unread(ctx context.Context, err error) result {
 	return brokenResult(ctx, err, true)
 }
 
-// success returns what a response with a status 2xx says.
+// success returns the result of a response with a 2xx status.
 func success(ctx context.Context, resp *http.Response, b *bodyReader, limit int) result {
 	if coding := resp.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
 		return unusable("the agent backend answered in an encoding that was not asked for")
@@ -84,8 +88,8 @@ func success(ctx context.Context, resp *http.Response, b *bodyReader, limit int)
 	return result{outcome: OutcomeOK, answer: validators(resp, unwrap(body))}
 }
 
-// unwrap takes JSON out of the envelope of the API, where it comes in one: an object
-// with data and at least one of meta and links.
+// unwrap returns the JSON in the envelope of the API, if there is one: an object with data and at least one of meta
+// and links.
 func unwrap(body []byte) *assay.AgentAnswer {
 	var data, meta, links []byte
 	members(body, func(name string, value []byte) {
@@ -117,7 +121,7 @@ func unwrap(body []byte) *assay.AgentAnswer {
 	return a
 }
 
-// validators sets those of a response that are well-formed.
+// validators copies the well-formed validators of a response.
 func validators(resp *http.Response, a *assay.AgentAnswer) *assay.AgentAnswer {
 	if tag := resp.Header.Get("Etag"); isEntityTag(tag) {
 		a.ETag = tag
@@ -150,29 +154,19 @@ var (
 	errMemory = errors.New("too much memory in bodies")
 )
 
-// budget counts bytes of memory. It may be used concurrently.
-type budget struct{ used atomic.Int64 }
-
-func (b *budget) take(n int64) bool {
-	if b.used.Add(n) > maxMemory {
-		b.used.Add(-n)
-		return false
-	}
-	return true
-}
-
 // bodyReader reads the body of one response.
 type bodyReader struct {
-	budget *budget
-	taken  int64
+	memory       *fair.Limiter
+	organization string
+	taken        int64
 }
 
-// release gives the memory back.
-func (b *bodyReader) release() { b.budget.used.Add(-b.taken) }
+// release releases the memory.
+func (b *bodyReader) release() { b.memory.Release(b.organization, b.taken) }
 
-// read returns the body of a response, or errLong when it has more than limit bytes.
+// read returns the body of a response, or errLong if it exceeds limit bytes.
 func (b *bodyReader) read(resp *http.Response, limit int) ([]byte, error) {
-	// A byte more than is expected: the end is seen without growing.
+	// One byte more than expected, so that the end is detected without growing the buffer.
 	size := int64(4 << 10)
 	if resp.ContentLength >= 0 {
 		size = min(resp.ContentLength, smallBody-1) + 1
@@ -194,7 +188,7 @@ func (b *bodyReader) read(resp *http.Response, limit int) ([]byte, error) {
 		}
 		grown := min(2*cap(body), limit+1)
 		if grown > smallBody {
-			if !b.budget.take(int64(grown) - b.taken) {
+			if !b.memory.Acquire(b.organization, int64(grown)-b.taken) {
 				return nil, errMemory
 			}
 			b.taken = int64(grown)

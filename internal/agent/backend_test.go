@@ -159,8 +159,8 @@ func answers(response string) func(*peer, *rawRequest) bool {
 	return func(p *peer, _ *rawRequest) bool { return p.say(response) }
 }
 
-// response makes one with the right length.
-func response(status int, body string, fields ...string) string {
+// rawResponse makes one with the right length.
+func rawResponse(status int, body string, fields ...string) string {
 	var b strings.Builder
 	b.WriteString("HTTP/1.1 " + strconv.Itoa(status) + " x\r\n")
 	for i := 0; i < len(fields); i += 2 {

@@ -8,28 +8,35 @@ import (
 )
 
 const (
-	maxFailures = 10              // in a row; they open the circuit
-	openFor     = 5 * time.Second // until a call is let through to see
+	maxFailures = 10              // consecutive failures that open the circuit of an organization
+	openFor     = 5 * time.Second // until a probe is allowed
+	maxCircuits = 10_000          // organizations whose last call failed; beyond it, any is forgotten
 )
 
-// breaker is a circuit breaker. Its zero value is closed. It may be used concurrently.
+// breaker is a circuit breaker with a circuit for each organization, because the calls of an organization can make the
+// backend fail. It is safe for concurrent use.
 type breaker struct {
 	mu       sync.Mutex
-	failures int       // in a row; maxFailures or more: the circuit is open
-	retryAt  time.Time // when a probe may go through
-	probing  bool      // one is on its way
+	circuits map[string]*circuit // of the organizations whose last call failed
 }
 
-// verdict is what a call tells about the backend.
+// circuit is the state of one organization.
+type circuit struct {
+	failures int       // consecutive; maxFailures or more: the circuit is open
+	retryAt  time.Time // when the next probe is allowed
+	probing  bool      // a probe is in flight
+}
+
+// verdict is the state of the backend according to a call.
 type verdict int
 
 const (
-	verdictUnknown verdict = iota // the call did not get far enough
+	verdictUnknown verdict = iota // the call did not reach the backend
 	verdictAlive
 	verdictFailed
 )
 
-// change is what the end of a call did to the circuit.
+// change is a transition of the circuit.
 type change int
 
 const (
@@ -38,45 +45,65 @@ const (
 	circuitClosed
 )
 
-// begin admits a call, or returns how long to wait. The end of a call that was
-// admitted must be reported with the probe that begin returned.
-func (b *breaker) begin(now time.Time) (probe bool, wait time.Duration) {
+// begin admits a call of an organization, or returns the delay before the next attempt. The caller must report the end of
+// an admitted call with the value of probe that begin returned.
+func (b *breaker) begin(organization string, now time.Time) (probe bool, wait time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.failures < maxFailures {
+	c := b.circuits[organization]
+	if c == nil || c.failures < maxFailures {
 		return false, 0
 	}
-	if b.probing || now.Before(b.retryAt) {
-		return false, max(b.retryAt.Sub(now), time.Second)
+	if c.probing || now.Before(c.retryAt) {
+		return false, max(c.retryAt.Sub(now), time.Second)
 	}
-	b.probing = true
+	c.probing = true
 	return true, 0
 }
 
-// end reports the end of a call. One that began before the circuit opened and
-// succeeds after it closes it too; one that fails does not keep it open for longer.
-func (b *breaker) end(now time.Time, probe bool, v verdict) change {
+// end reports the end of a call. A successful call closes the circuit, even if it began before the circuit opened. A
+// failed call that began before does not extend the open state.
+func (b *breaker) end(organization string, now time.Time, probe bool, v verdict) change {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if probe {
-		b.probing = false
+	c := b.circuits[organization]
+	if c != nil && probe {
+		c.probing = false
 	}
-	open := b.failures >= maxFailures
 	switch v {
 	case verdictAlive:
-		b.failures = 0
-		if open {
+		delete(b.circuits, organization)
+		if c != nil && c.failures >= maxFailures {
 			return circuitClosed
 		}
 	case verdictFailed:
-		b.failures++
-		opens := b.failures == maxFailures
+		if c == nil {
+			c = b.add(organization)
+		}
+		c.failures++
+		opens := c.failures == maxFailures
 		if opens || probe {
-			b.retryAt = now.Add(openFor)
+			c.retryAt = now.Add(openFor)
 		}
 		if opens {
 			return circuitOpened
 		}
 	}
 	return circuitSame
+}
+
+// add adds the circuit of an organization.
+func (b *breaker) add(organization string) *circuit {
+	if b.circuits == nil {
+		b.circuits = make(map[string]*circuit)
+	}
+	for id := range b.circuits {
+		if len(b.circuits) < maxCircuits {
+			break
+		}
+		delete(b.circuits, id)
+	}
+	c := new(circuit)
+	b.circuits[organization] = c
+	return c
 }

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package agent is the gateway to the agent backend, the system that owns codebase
-// review, fix, instrumentation and migration runs. It sends a call on as it came,
-// with a token of assay in place of the caller's credential, and trusts nothing
-// that comes back: every phase has a deadline, every size a limit, and what is
-// passed to the caller is JSON.
+// Package agent is the gateway to the agent backend, the system that runs codebase reviews, fixes, instrumentation and
+// migrations. It forwards a call unchanged, except that a token signed by assay replaces the caller's credential. It
+// does not trust the backend: every phase has a timeout, every size has a limit, and only JSON is passed to the
+// caller.
 //
-// A backend that is down or slow costs its callers an answer and nobody else
-// anything: calls in flight and the memory of their answers are bounded, and after a
-// row of failures a circuit breaker refuses calls until one of them gets through.
+// A backend that is down or slow affects only calls to it: the calls in flight and the memory of their responses are
+// limited. After consecutive failures of the calls of an organization, a circuit breaker refuses its calls until a probe
+// succeeds.
 package agent

@@ -11,21 +11,21 @@ import (
 	"assay"
 )
 
-// Outcome says how a call ended, and so whose fault it was when it failed.
+// Outcome is the result of a call. For a failure it includes which side failed.
 type Outcome string
 
-// The outcomes.
+// Outcomes.
 const (
 	OutcomeOK           Outcome = "ok"
 	OutcomeRefused      Outcome = "refused"       // by the backend, with a status that is passed on
 	OutcomeBackendError Outcome = "backend_error" // a status or a body that cannot be passed on
 	OutcomeTimeout      Outcome = "timeout"
 	OutcomeBroken       Outcome = "broken"       // the exchange ended early, or was not HTTP
-	OutcomeUnreachable  Outcome = "unreachable"  // no connection, or none in time
-	OutcomeOpenCircuit  Outcome = "open_circuit" // not sent: the backend kept failing
-	OutcomeTooMany      Outcome = "too_many"     // too many calls at once, or too much memory in their answers
+	OutcomeUnreachable  Outcome = "unreachable"  // no connection within the timeout
+	OutcomeOpenCircuit  Outcome = "open_circuit" // not sent: the circuit is open
+	OutcomeTooMany      Outcome = "too_many"     // too many calls in flight, or too much memory in their responses
 	OutcomeUnsigned     Outcome = "unsigned"     // not sent: no token could be made
-	OutcomeCanceled     Outcome = "canceled"     // the caller went away
+	OutcomeCanceled     Outcome = "canceled"     // the caller disconnected
 )
 
 // Outcomes returns all of them.
@@ -36,7 +36,7 @@ func Outcomes() []Outcome {
 	}
 }
 
-// Event is a call that has ended. All but its duration have few values.
+// Event describes a call that has ended. All fields except the duration have few distinct values.
 type Event struct {
 	Operation string // such as list-findings
 	Method    string
@@ -45,10 +45,10 @@ type Event struct {
 	Duration  time.Duration
 }
 
-// maxLoggedPath is how many bytes of a path the audit log shows.
+// maxLoggedPath is the number of bytes of a path in the audit log.
 const maxLoggedPath = 256
 
-// record tells of a call that has ended, and logs who changed what.
+// record reports a call that has ended, and writes the audit log of changes.
 func (g *Gateway) record(ctx context.Context, c *assay.AgentCall, r *result, d time.Duration) {
 	if g.cfg.Observe != nil {
 		g.cfg.Observe(Event{Operation: c.Operation, Method: c.Method, Status: r.status, Outcome: r.outcome, Duration: d})

@@ -13,19 +13,20 @@ import (
 )
 
 const (
-	// defaultRetry is when to try again where nobody says.
+	// defaultRetry is the delay before a call that may succeed later, if the backend sends no Retry-After.
 	defaultRetry = 5 * time.Second
-	// maxRetry bounds what the backend can ask for.
+	// noRetry means that nothing is known about a delay.
+	noRetry = -1 * time.Second
+	// maxRetry limits the delay that the backend can request.
 	maxRetry = 30 * 24 * time.Hour
-	// maxCause is how many bytes of a cause are logged. Those of net/http may quote
-	// what the backend sent.
+	// maxCause is the number of bytes of a cause in the log. Errors of net/http may quote the backend's response.
 	maxCause = 200
 )
 
-// failure is an error with a text for the caller, and a cause for the log.
+// failure is an error with a message for the caller and a cause for the log.
 type failure struct {
 	public      *assay.Error
-	backendCode string // the backend's own name for its refusal, "" for none
+	backendCode string // error code of the backend, or ""
 	cause       string
 	after       time.Duration
 }
@@ -39,11 +40,10 @@ func (f *failure) Error() string {
 
 func (f *failure) Unwrap() error { return f.public }
 
-// RetryAfter says when to try again.
+// RetryAfter returns the delay before the next attempt, or a negative one if nothing is known about it.
 func (f *failure) RetryAfter() time.Duration { return f.after }
 
-// BackendCode returns the code of a refusal as the backend wrote it, "" where it
-// wrote none that can be passed on.
+// BackendCode returns the error code of the backend, or "" if it sent none that can be passed on.
 func (f *failure) BackendCode() string { return f.backendCode }
 
 func newFailure(code assay.Code, message string, cause error, after time.Duration) *failure {
@@ -54,18 +54,17 @@ func newFailure(code assay.Code, message string, cause error, after time.Duratio
 	return f
 }
 
-// upstream is the error of an exchange that failed.
+// upstream returns the error of a failed exchange.
 func upstream(message string, cause error) error {
-	return newFailure(assay.CodeUpstream, message, cause, defaultRetry)
+	return newFailure(assay.CodeUpstream, message, cause, noRetry)
 }
 
-// unavailable is the error of a call that was not answered, and may be later.
+// unavailable returns the error of a call that may succeed later.
 func unavailable(message string, cause error, after time.Duration) error {
 	return newFailure(assay.CodeUnavailable, message, cause, after)
 }
 
-// refusals are the statuses that are passed on to the caller, each with its code
-// and with what is said where the backend says nothing.
+// refusals are the statuses that are passed on to the caller, with their codes and default messages.
 var refusals = map[int]struct {
 	code    assay.Code
 	message string
@@ -79,7 +78,7 @@ var refusals = map[int]struct {
 	http.StatusTooManyRequests:       {assay.CodeRateLimited, "the agent backend has had too many requests"},
 }
 
-// Limits of the text of a refusal, in bytes.
+// Limits of a refusal, in bytes.
 const (
 	maxRefusal    = 64 << 10 // body
 	maxMessage    = 1 << 10
@@ -90,8 +89,8 @@ const (
 
 var backendCode = regexp.MustCompile(`^[A-Z][A-Z0-9_]{0,63}$`)
 
-// refusal returns the error for a status of refusals. body may be anything; only
-// the error shape of the API is read from it.
+// refusal returns the error for a status of refusals. body may be anything; refusal reads only the error format of the
+// API.
 func refusal(status int, body []byte, after time.Duration) error {
 	kind := refusals[status]
 	f := newFailure(kind.code, kind.message, nil, after)
@@ -133,7 +132,7 @@ func refusal(status int, body []byte, after time.Duration) error {
 	return f
 }
 
-// cut returns at most n bytes of s, and no half character.
+// cut truncates s to at most n bytes, at a character boundary.
 func cut(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -141,24 +140,24 @@ func cut(s string, n int) string {
 	return strings.ToValidUTF8(s[:n], "") + "…"
 }
 
-// retryAfter returns when a response asks to try again, defaultRetry when it does not.
-func retryAfter(h http.Header, now time.Time) time.Duration {
+// retryAfter returns the delay that a response requests, or otherwise.
+func retryAfter(h http.Header, now time.Time, otherwise time.Duration) time.Duration {
 	v := strings.TrimSpace(h.Get("Retry-After"))
 	if v == "" {
-		return defaultRetry
+		return otherwise
 	}
 	if strings.Trim(v, "0123456789") == "" {
 		seconds, err := strconv.ParseInt(v, 10, 64)
-		if err != nil { // more than fits
+		if err != nil { // out of range
 			return maxRetry
 		}
 		return time.Duration(min(seconds, int64(maxRetry/time.Second))) * time.Second
 	}
 	at, err := http.ParseTime(v)
 	if err != nil {
-		return defaultRetry
+		return otherwise
 	}
-	// Both times are the backend's, so that its clock and ours may differ.
+	// Both times are the backend's, so that the result does not depend on our clock.
 	if sent, err := http.ParseTime(h.Get("Date")); err == nil {
 		now = sent
 	}

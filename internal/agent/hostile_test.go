@@ -128,16 +128,16 @@ var hostile = []struct {
 		}
 		return false
 	}, false, assay.CodeUnprocessable, OutcomeRefused, false},
-	{"a gzip bomb", answersAndCloses(response(200, zeros(64<<20), "Content-Encoding", "gzip")), false, assay.CodeUpstream, OutcomeBackendError, false},
-	{"broken gzip", answersAndCloses(response(200, zeros(1 << 20)[:500], "Content-Encoding", "gzip")), false, assay.CodeUpstream, OutcomeBroken, true},
-	{"not gzip", answersAndCloses(response(200, "{}", "Content-Encoding", "gzip")), false, assay.CodeUpstream, OutcomeBroken, true},
-	{"another encoding", answersAndCloses(response(200, "{}", "Content-Encoding", "br")), false, assay.CodeUpstream, OutcomeBackendError, false},
-	{"HTML", answersAndCloses(response(200, "<html>secret</html>", "Content-Type", "text/html")), false, assay.CodeUpstream, OutcomeBackendError, false},
-	{"white space", answersAndCloses(response(200, "  ")), false, assay.CodeUpstream, OutcomeBackendError, false},
-	{"two values", answersAndCloses(response(200, "{}{}")), false, assay.CodeUpstream, OutcomeBackendError, false},
-	{"invalid UTF-8", answersAndCloses(response(200, "{\"a\":\"\xff\"}")), false, assay.CodeUpstream, OutcomeBackendError, false},
-	{"deep JSON", answersAndCloses(response(200, strings.Repeat("[", 1<<20)+strings.Repeat("]", 1<<20))), false, assay.CodeUpstream, OutcomeBackendError, false},
-	{"not a number", answersAndCloses(response(200, "NaN")), false, assay.CodeUpstream, OutcomeBackendError, false},
+	{"a gzip bomb", answersAndCloses(rawResponse(200, zeros(64<<20), "Content-Encoding", "gzip")), false, assay.CodeUpstream, OutcomeBackendError, false},
+	{"broken gzip", answersAndCloses(rawResponse(200, zeros(1 << 20)[:500], "Content-Encoding", "gzip")), false, assay.CodeUpstream, OutcomeBroken, true},
+	{"not gzip", answersAndCloses(rawResponse(200, "{}", "Content-Encoding", "gzip")), false, assay.CodeUpstream, OutcomeBroken, true},
+	{"another encoding", answersAndCloses(rawResponse(200, "{}", "Content-Encoding", "br")), false, assay.CodeUpstream, OutcomeBackendError, false},
+	{"HTML", answersAndCloses(rawResponse(200, "<html>secret</html>", "Content-Type", "text/html")), false, assay.CodeUpstream, OutcomeBackendError, false},
+	{"white space", answersAndCloses(rawResponse(200, "  ")), false, assay.CodeUpstream, OutcomeBackendError, false},
+	{"two values", answersAndCloses(rawResponse(200, "{}{}")), false, assay.CodeUpstream, OutcomeBackendError, false},
+	{"invalid UTF-8", answersAndCloses(rawResponse(200, "{\"a\":\"\xff\"}")), false, assay.CodeUpstream, OutcomeBackendError, false},
+	{"deep JSON", answersAndCloses(rawResponse(200, strings.Repeat("[", 1<<20)+strings.Repeat("]", 1<<20))), false, assay.CodeUpstream, OutcomeBackendError, false},
+	{"not a number", answersAndCloses(rawResponse(200, "NaN")), false, assay.CodeUpstream, OutcomeBackendError, false},
 }
 
 func answersAndCloses(response string) func(*peer, *rawRequest) bool {
@@ -157,11 +157,11 @@ func TestHostileBackend(t *testing.T) {
 			require.NotContains(t, err.(*failure).public.Message, "secret")
 			e := f.event(t)
 			require.Equal(t, c.outcome, e.Outcome)
-			require.Equal(t, c.failed, f.breaker.failures == 1)
+			require.Equal(t, c.failed, f.failures() == 1)
 			require.Equal(t, DefaultTimeout, f.asked[0])
 			require.Subset(t, []time.Duration{DefaultTimeout, DefaultBodyTimeout}, f.asked)
-			require.Zero(t, f.memory.used.Load())
-			require.Zero(t, f.inFlight.Len())
+			require.Zero(t, f.memory.InUse())
+			require.Zero(t, f.inFlight.InUse())
 			require.Empty(t, b.hangs)
 		})
 	}
@@ -214,7 +214,7 @@ func TestDeadlineOfTheOperation(t *testing.T) {
 	_, err := f.Forward(ctx, get("/x"))
 	require.Equal(t, assay.CodeUnavailable, assay.ErrorCode(err))
 	require.Equal(t, OutcomeUnreachable, f.event(t).Outcome)
-	require.Equal(t, 1, f.breaker.failures)
+	require.Equal(t, 1, f.failures())
 }
 
 func TestUnreachable(t *testing.T) {
@@ -242,7 +242,7 @@ func TestUnreachable(t *testing.T) {
 			require.Equal(t, "the agent backend cannot be reached", err.(*failure).public.Message)
 			require.Greater(t, len(err.Error()), len(err.(*failure).public.Message), "the log has the cause")
 			require.Equal(t, Event{Operation: "list-findings", Method: "GET", Outcome: OutcomeUnreachable}, f.event(t))
-			require.Equal(t, 1, f.breaker.failures)
+			require.Equal(t, 1, f.failures())
 		})
 	}
 }
@@ -251,7 +251,7 @@ func TestUnreachable(t *testing.T) {
 func TestStatuses(t *testing.T) {
 	var status int
 	b := newRawBackend(t, func(p *peer, _ *rawRequest) bool {
-		return p.say(response(status, "", "Location", "/elsewhere", "Retry-After", "7"))
+		return p.say(rawResponse(status, "", "Location", "/elsewhere", "Retry-After", "7"))
 	})
 	f := newFixture(t, b.url)
 	kept := map[int]assay.Code{
@@ -259,12 +259,12 @@ func TestStatuses(t *testing.T) {
 		413: assay.CodeTooLarge, 422: assay.CodeUnprocessable, 429: assay.CodeRateLimited, 503: assay.CodeUnavailable,
 	}
 	for status = 200; status < 600; status++ {
-		f.breaker.failures = 0
+		clear(f.breaker.circuits)
 		sent := len(b.all())
 		a, err := f.Forward(t.Context(), get("/x"))
 		require.Len(t, b.all(), sent+1, "%d: nothing is followed", status)
 		require.Equal(t, status, f.event(t).Status)
-		require.Equal(t, status >= 500, f.breaker.failures == 1, status)
+		require.Equal(t, status >= 500, f.failures() == 1, status)
 		switch code := kept[status]; {
 		case status < 300:
 			require.NoError(t, err, status)
@@ -281,7 +281,7 @@ func TestStatuses(t *testing.T) {
 
 func TestNotModified(t *testing.T) {
 	b := newRawBackend(t, func(p *peer, r *rawRequest) bool {
-		return p.say(response(http.StatusNotModified, "", "ETag", `"v1"`, "Last-Modified", "Sat, 21 Nov 2026 09:30:00 GMT"))
+		return p.say(rawResponse(http.StatusNotModified, "", "ETag", `"v1"`, "Last-Modified", "Sat, 21 Nov 2026 09:30:00 GMT"))
 	})
 	f := newFixture(t, b.url)
 	for _, name := range []string{"If-None-Match", "If-Modified-Since"} {
@@ -323,7 +323,7 @@ func TestRefusals(t *testing.T) {
 		"{\"error\":{\"message\":\"\xff\"}}":                                                   {general, "", nil},
 		`{"error":{"message":"` + long + `"}}`:                                                 {strings.Repeat("é", maxMessage/2) + "…", "", nil},
 	} {
-		b := newRawBackend(t, answersAndCloses(response(409, body)))
+		b := newRawBackend(t, answersAndCloses(rawResponse(409, body)))
 		f := newFixture(t, b.url)
 		_, err := f.Forward(t.Context(), post("/x", ""))
 		e := err.(*failure)
@@ -341,11 +341,11 @@ func TestRetryAfter(t *testing.T) {
 		"99999999": maxRetry, "99999999999999999999999": maxRetry,
 		"Sat, 21 Nov 2026 09:31:00 GMT": time.Minute, "Sat, 21 Nov 2026 09:00:00 GMT": 0, "Sat, 21 Nov 2099 09:00:00 GMT": maxRetry,
 	} {
-		require.Equal(t, want, retryAfter(http.Header{"Retry-After": {field}}, now), field)
+		require.Equal(t, want, retryAfter(http.Header{"Retry-After": {field}}, now, defaultRetry), field)
 	}
 	require.Equal(t, time.Hour, retryAfter(http.Header{
 		"Retry-After": {"Sat, 21 Nov 2026 12:00:00 GMT"}, "Date": {"Sat, 21 Nov 2026 11:00:00 GMT"},
-	}, now), "by the backend's clock")
+	}, now, defaultRetry), "by the backend's clock")
 }
 
 func TestAnswers(t *testing.T) {
@@ -376,7 +376,7 @@ func TestAnswers(t *testing.T) {
 		`{"data":1,"meta":{"total":99999999999999999999}}`: {Data: []byte(`1`)},
 		`{"data":1,"meta":{"total":5,"total":null}}`:       {Data: []byte(`1`)},
 	} {
-		b := newRawBackend(t, answersAndCloses(response(200, body)))
+		b := newRawBackend(t, answersAndCloses(rawResponse(200, body)))
 		f := newFixture(t, b.url)
 		a, err := f.Forward(t.Context(), get("/x"))
 		require.NoError(t, err, body)
@@ -393,11 +393,11 @@ func TestAnswersAreUnpacked(t *testing.T) {
 	_, _ = w.Write([]byte(large))
 	w.Close()
 	for name, response := range map[string]string{
-		"gzip":    response(200, packed.String(), "Content-Encoding", "gzip"),
-		"plain":   response(200, large),
+		"gzip":    rawResponse(200, packed.String(), "Content-Encoding", "gzip"),
+		"plain":   rawResponse(200, large),
 		"chunked": "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + strconv.FormatInt(int64(len(large)), 16) + "\r\n" + large + "\r\n0\r\nX-Trailer: y\r\n\r\n",
 		"closed":  "HTTP/1.0 200 OK\r\n\r\n" + large,
-		"hints":   "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n" + response(201, large),
+		"hints":   "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n" + rawResponse(201, large),
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newRawBackend(t, answersAndCloses(response))
@@ -405,7 +405,7 @@ func TestAnswersAreUnpacked(t *testing.T) {
 			a, err := f.Forward(t.Context(), get("/x"))
 			require.NoError(t, err)
 			require.Equal(t, large, string(a.Data))
-			require.Zero(t, f.memory.used.Load())
+			require.Zero(t, f.memory.InUse())
 		})
 	}
 }
@@ -414,7 +414,7 @@ func TestLongestAnswer(t *testing.T) {
 	const limit = 200 << 10
 	longest := `"` + strings.Repeat("x", limit-2) + `"`
 	body := longest
-	b := newRawBackend(t, func(p *peer, _ *rawRequest) bool { p.say(response(200, body)); return false })
+	b := newRawBackend(t, func(p *peer, _ *rawRequest) bool { p.say(rawResponse(200, body)); return false })
 	f := newFixture(t, b.url)
 	require.Equal(t, 32<<20, f.maxBody)
 	f.maxBody = limit
@@ -431,7 +431,7 @@ func TestValidators(t *testing.T) {
 		`"abc"`: `"abc"`, `W/"abc"`: `W/"abc"`, `""`: `""`, `abc`: "", `"`: "", `W/`: "", `"a"b"`: "", `"a b"`: "", `w/"a"`: "",
 		`"` + strings.Repeat("x", 2000) + `"`: "",
 	} {
-		b := newRawBackend(t, answersAndCloses(response(200, "{}", "ETag", tag, "Last-Modified", "yesterday")))
+		b := newRawBackend(t, answersAndCloses(rawResponse(200, "{}", "ETag", tag, "Last-Modified", "yesterday")))
 		f := newFixture(t, b.url)
 		a, err := f.Forward(t.Context(), get("/x"))
 		require.NoError(t, err)

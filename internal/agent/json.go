@@ -9,13 +9,12 @@ import (
 	"unicode/utf8"
 )
 
-// isJSON tells whether b is one JSON value in UTF-8.
+// isJSON reports whether b is one JSON value in UTF-8.
 func isJSON(b []byte) bool { return utf8.Valid(b) && json.Valid(b) }
 
-// members calls f for the members of a JSON object in their order, a name that
-// occurs twice twice. value is a part of object. object must be valid JSON; when it
-// is not an object, it has no members. Nothing is decoded but names, so that passing
-// a large value on costs no more than finding its end.
+// members calls f for the members of a JSON object in their order, including duplicates. value is a slice of object.
+// object must be valid JSON. If it is not an object, it has no members. Only names are decoded, so that large values
+// cost only a scan.
 func members(object []byte, f func(name string, value []byte)) {
 	i := space(object, 0)
 	if i == len(object) || object[i] != '{' {
@@ -24,7 +23,7 @@ func members(object []byte, f func(name string, value []byte)) {
 	for i = space(object, i+1); object[i] != '}'; {
 		end := quoted(object, i)
 		name := nameOf(object[i:end])
-		i = space(object, space(object, end)+1) // past the colon
+		i = space(object, space(object, end)+1) // after the colon
 		end = value(object, i)
 		f(name, object[i:end])
 		if i = space(object, end); object[i] == ',' {
@@ -33,7 +32,7 @@ func members(object []byte, f func(name string, value []byte)) {
 	}
 }
 
-// nameOf returns the text of a JSON string that is the name of a member.
+// nameOf returns the decoded name of a member.
 func nameOf(name []byte) string {
 	if bytes.IndexByte(name, '\\') < 0 {
 		return string(name[1 : len(name)-1])
@@ -43,7 +42,7 @@ func nameOf(name []byte) string {
 	return s
 }
 
-// space returns where the white space from i on ends.
+// space returns the end of the white space that begins at i.
 func space(b []byte, i int) int {
 	for i < len(b) && (b[i] == ' ' || b[i] == '\t' || b[i] == '\r' || b[i] == '\n') {
 		i++
@@ -51,7 +50,7 @@ func space(b []byte, i int) int {
 	return i
 }
 
-// quoted returns where the JSON string that begins at i ends.
+// quoted returns the end of the JSON string that begins at i.
 func quoted(b []byte, i int) int {
 	for i++; b[i] != '"'; i++ {
 		if b[i] == '\\' {
@@ -61,7 +60,7 @@ func quoted(b []byte, i int) int {
 	return i + 1
 }
 
-// value returns where the JSON value that begins at i ends.
+// value returns the end of the JSON value that begins at i.
 func value(b []byte, i int) int {
 	switch b[i] {
 	case '"':
@@ -87,7 +86,7 @@ func value(b []byte, i int) int {
 	}
 }
 
-// text returns the text of a JSON string, at most n bytes; "" for another value.
+// text returns at most n bytes of a JSON string, or "" for another value.
 func text(value []byte, n int) string {
 	if len(value) == 0 || value[0] != '"' {
 		return ""
@@ -97,7 +96,7 @@ func text(value []byte, n int) string {
 	return cut(s, n)
 }
 
-// whole returns a JSON number that is not negative and written as digits alone.
+// whole parses a JSON number that is a non-negative integer, written as digits only.
 func whole(value []byte) (int64, bool) {
 	n, err := strconv.ParseInt(string(value), 10, 64)
 	return n, err == nil && n >= 0

@@ -74,7 +74,7 @@ func TestThroughTheAPI(t *testing.T) {
 	s := server(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		got, uri, sent = r, r.RequestURI, string(body)
-		_, _ = io.WriteString(w, `{"data":[{"n":1.50}],"meta":{"total":7},"links":{"next":"/x"}}`)
+		_, _ = io.WriteString(w, `{"data":[{"n":1.50}],"meta":{"total":7},"links":{"next":"https://agent.internal/x?page=2"}}`)
 	}))
 	for _, target := range []string{
 		"/findings?a=1;b=2&c=%zz&d=+%2B&e=&&f=%E2%9C%93",
@@ -99,7 +99,8 @@ func TestThroughTheAPI(t *testing.T) {
 		require.NoError(t, json.Unmarshal([]byte(body), &envelope))
 		require.Equal(t, `[{"n":1.50}]`, string(envelope.Data))
 		require.Equal(t, 7, envelope.Meta.Total)
-		require.Equal(t, "/x", envelope.Links["next"])
+		path, _, _ := strings.Cut(target, "?")
+		require.Equal(t, "/api/v1/agent"+path+"?page=2", envelope.Links["next"], "a path of the API")
 	}
 	status, _ := send(t, s, "PATCH", "/api/v1/agent/repositories/r", "{ \"active\" : true }")
 	require.Equal(t, 200, status)
@@ -113,7 +114,34 @@ func TestThroughTheAPI(t *testing.T) {
 	require.Nil(t, got)
 }
 
-// TestStatusesThroughTheAPI: the table of docs/agent-gateway.md.
+// TestRetryAfterThroughTheAPI: every kept status keeps the delay of the backend.
+func TestRetryAfterThroughTheAPI(t *testing.T) {
+	var status int
+	var after string
+	s := server(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if after != "" {
+			w.Header().Set("Retry-After", after)
+		}
+		w.WriteHeader(status)
+	}))
+	for sent, want := range map[int][2]string{ // with a delay of 7 s, and without one
+		200: {}, 400: {"7", ""}, 403: {"7", ""}, 404: {"7", ""}, 409: {"7", ""}, 413: {"7", ""}, 422: {"7", ""}, 429: {"7", "5"}, 503: {"7", "5"},
+		401: {}, 410: {}, 500: {}, 504: {},
+	} {
+		for i, delay := range []string{"7", ""} {
+			status, after = sent, delay
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+"/api/v1/agent/executions", nil)
+			require.NoError(t, err)
+			r.Header.Set("Authorization", credential)
+			resp, err := s.Client().Do(r)
+			require.NoError(t, err)
+			require.NoError(t, resp.Body.Close())
+			require.Equal(t, want[i], resp.Header.Get("Retry-After"), status)
+		}
+	}
+}
+
+// TestStatusesThroughTheAPI: the table of docs/agent-backend.md.
 func TestStatusesThroughTheAPI(t *testing.T) {
 	var status int
 	var body string

@@ -12,7 +12,7 @@ import (
 	"assay"
 )
 
-// parseBase reads the URL of the backend. Its path ends without a slash.
+// parseBase parses the URL of the backend. It removes a trailing slash from the path.
 func parseBase(s string) (*url.URL, error) {
 	u, err := parseURL(s)
 	if err != nil {
@@ -31,7 +31,7 @@ func parseURL(s string) (*url.URL, error) {
 	u, err := url.Parse(s)
 	switch {
 	case err != nil:
-		return nil, errors.New("not a URL") // the error of Parse would show a password
+		return nil, errors.New("not a URL") // the error of Parse could contain a password
 	case u.Scheme != "https" && u.Scheme != "http":
 		return nil, errors.New("has to begin with https:// or http://")
 	case u.Hostname() == "":
@@ -50,9 +50,8 @@ func isLoopback(host string) bool {
 	return err == nil && a.IsLoopback()
 }
 
-// target returns the URL of a call: the bytes of path and query below the
-// backend's own URL. It refuses what net/http would write differently, and what
-// servers are known to take for a way to another place.
+// target returns the URL of a call: path and query, unchanged, below the backend's URL. It refuses paths that net/http
+// would rewrite, and paths that some servers resolve to another location.
 func (g *Gateway) target(path, query string) (*url.URL, error) {
 	plain, err := url.PathUnescape(path)
 	if err != nil || !staysBelow(path) {
@@ -73,9 +72,9 @@ func (g *Gateway) target(path, query string) (*url.URL, error) {
 	return u, nil
 }
 
-// staysBelow tells whether a path that is put after another one cannot lead out of
-// that. It is stricter than RFC 3986: some servers take a backslash for a slash, and
-// some drop what follows a semicolon before they look for dot segments.
+// staysBelow reports whether a path stays below the path that it is appended to. It is stricter than RFC 3986: some
+// servers treat a backslash as a slash, and some remove path parameters after a semicolon before they resolve dot
+// segments.
 func staysBelow(path string) bool {
 	rest, ok := strings.CutPrefix(path, "/")
 	if !ok {
@@ -102,14 +101,11 @@ func staysBelow(path string) bool {
 }
 
 func invalid(field, text string) error {
-	return &assay.Error{
-		Code: assay.CodeInvalid, Message: "the request cannot be forwarded",
-		Details: map[string]string{field: text},
-	}
+	return assay.Invalid(map[string]string{field: text})
 }
 
-// forwardedField returns the value of the header Forwarded (RFC 7239). Who calls is
-// not the backend's business beyond what the token says.
+// forwardedField returns the value of the header Forwarded (RFC 7239). It contains no address of the caller: the token
+// identifies the caller.
 func forwardedField(publicURL string) (string, error) {
 	const field = "by=_assay;for=unknown"
 	if publicURL == "" {

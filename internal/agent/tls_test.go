@@ -127,7 +127,7 @@ func TestHostileHTTP2(t *testing.T) {
 			}
 			require.Equal(t, c.code, assay.ErrorCode(<-ended))
 			require.Equal(t, c.outcome, f.event(t).Outcome)
-			require.Equal(t, 1, f.breaker.failures)
+			require.Equal(t, 1, f.failures())
 		})
 	}
 }

@@ -18,18 +18,17 @@ import (
 )
 
 const (
-	maxHeader   = 64 << 10 // bytes of the header of a response, those of 1xx responses before it included
-	maxIdle     = 256      // connections kept for the next calls
+	maxHeader   = 64 << 10 // bytes of the header of a response, including 1xx responses
+	maxIdle     = 256      // idle connections
 	idleTimeout = time.Minute
 
-	// An HTTP/2 connection carries many calls: one that has gone silent is found out
-	// before they all time out on it.
+	// Many calls share an HTTP/2 connection. Pings detect a dead connection before all of them time out.
 	silence     = 10 * time.Second
 	pingTimeout = 5 * time.Second
 )
 
-// newTransport returns the transport to the backend. It follows no redirect, knows
-// no cookie, and unpacks gzip.
+// newTransport returns the transport to the backend. It follows no redirects, stores no cookies, and decompresses
+// gzip.
 func newTransport(cfg *Config) (*http.Transport, error) {
 	t := &http.Transport{
 		Proxy:                  proxyOnce,
@@ -63,20 +62,20 @@ func newTransport(cfg *Config) (*http.Transport, error) {
 		}
 		return &c, nil
 	}
-	if _, err := load(nil); err != nil { // said now, not when the first call comes
+	if _, err := load(nil); err != nil { // fail at startup, not at the first call
 		return nil, err
 	}
 	t.TLSClientConfig.GetClientCertificate = load
 	return t, nil
 }
 
-// attempt is one try of a call.
+// attempt traces one attempt of a call.
 type attempt struct {
-	connected atomic.Bool // there was a connection, new or kept
-	answered  atomic.Bool // a byte of the response came
+	connected atomic.Bool // a connection was established or reused
+	answered  atomic.Bool // the first byte of the response arrived
 }
 
-// traced returns a context that lets a see how far a request gets.
+// traced returns a context that records the progress of a request in a.
 func (a *attempt) traced(ctx context.Context) context.Context {
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn:              func(httptrace.GotConnInfo) { a.connected.Store(true) },
@@ -86,16 +85,15 @@ func (a *attempt) traced(ctx context.Context) context.Context {
 
 type attemptKey struct{}
 
-// alone returns a context for a request that net/http must not send twice: left to
-// itself, it tries a GET again on one kept connection after the other.
+// alone returns a context that prevents net/http from retrying a request. By default it retries a GET on one idle
+// connection after the other.
 func (a *attempt) alone(ctx context.Context) context.Context {
 	return context.WithValue(ctx, attemptKey{}, a)
 }
 
 var errBroke = errors.New("the connection broke before a response")
 
-// proxyOnce chooses the proxy that the environment names. net/http asks before each
-// try, which is where a second one can be refused.
+// proxyOnce returns the proxy of the environment. net/http calls it before each attempt, so it can refuse a retry.
 func proxyOnce(r *http.Request) (*url.URL, error) {
 	if a, ok := r.Context().Value(attemptKey{}).(*attempt); ok && a.connected.Load() {
 		return nil, errBroke

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package codebase
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+
+	"assay"
+)
+
+// maxDetails limits the details about one body.
+const maxDetails = 20
+
+// readBody reads a body without surrounding white space.
+func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err != nil {
+		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+			return nil, refuse(http.StatusRequestEntityTooLarge, "the body has more than "+number(maxBody)+" bytes")
+		}
+		return nil, refuse(http.StatusBadRequest, "the body did not arrive")
+	}
+	return bytes.TrimSpace(body), nil
+}
+
+// fields maps the allowed members of a body to their targets: pointers to pointers, which remain nil for absent
+// members.
+type fields map[string]any
+
+// decode decodes a JSON object. Other input is a 400. Unknown members and values of other types are a 422. An empty
+// body counts as an empty object.
+func decode(body []byte, f fields) error {
+	if len(body) == 0 {
+		return nil
+	}
+	var members map[string]json.RawMessage
+	if body[0] != '{' || json.Unmarshal(body, &members) != nil {
+		return invalid(map[string]string{"body": "must be a JSON object"})
+	}
+	details := map[string]string{}
+	for name, value := range members {
+		if len(details) == maxDetails {
+			break
+		}
+		target, ok := f[name]
+		switch {
+		case !ok && len(name) > 64:
+			details["body"] = "has a field that is not known"
+		case !ok:
+			details[name] = "is not a field of this operation"
+		case string(value) == "null" || json.Unmarshal(value, target) != nil:
+			details[name] = "must be " + typeOf(target)
+		}
+	}
+	return unprocessable(details)
+}
+
+// unprocessable returns a 422 with details, or nil if there are none.
+func unprocessable(details map[string]string) error {
+	if len(details) == 0 {
+		return nil
+	}
+	err := refuse(http.StatusUnprocessableEntity, assay.DescribeDetails(details))
+	err.details = details
+	return err
+}
+
+// asInvalid converts a 422 to a 400, for operations without a 422.
+func asInvalid(err error) error {
+	if refused, ok := errors.AsType[*refusal](err); ok && refused.status == http.StatusUnprocessableEntity {
+		return invalid(refused.details)
+	}
+	return err
+}
+
+// typeOf returns the JSON type of a target.
+func typeOf(target any) string {
+	switch target.(type) {
+	case **bool:
+		return "true or false"
+	case **string:
+		return "a string"
+	case **int:
+		return "an integer"
+	default:
+		return "an array of strings"
+	}
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package codebase
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"assay"
+	"assay/internal/codebase/source"
+)
+
+// Defaults of Config.
+const (
+	DefaultAudience          = "assay-agent"
+	DefaultRepositoryLimit   = 100
+	DefaultSessionsPerMinute = 5
+)
+
+// maxBody is the maximum size of a request body, in bytes.
+const maxBody = 64 << 10
+
+// Sources is the part of source.Sources that the handler uses.
+type Sources interface {
+	// Connect checks that a repository can be read and returns what is to be stored of it. Errors have a code.
+	Connect(ctx context.Context, r *source.Request) (*source.Connection, error)
+	// Seal and Open encrypt and decrypt the credential of an installation.
+	Seal(installationID string, c source.Credential) ([]byte, error)
+	Open(i *assay.Installation) (source.Credential, error)
+
+	// The methods for hosts with an API: see source.Sources.
+	Forges() []string
+	AuthorizeURL(kind, state, verifier, callback string, write bool) (string, error)
+	Authorize(ctx context.Context, kind string, g source.Grant, callback string) (*source.Connection, error)
+	Named(kind, fullName string) (*assay.Repository, bool)
+	Webhooks(kind string) bool
+	Event(kind string, header http.Header, body []byte) (*source.Event, error)
+}
+
+// Config configures the handler. All fields without a default are required.
+type Config struct {
+	JWKSURL  string            // URL of the public keys of assay's tokens
+	Keys     http.RoundTripper // transport for JWKSURL
+	Issuer   string            // required claim iss of a token: assay's public URL
+	Audience string            // required audience of a token; default DefaultAudience
+
+	Store         assay.CodebaseStore
+	Organizations assay.OrganizationStore
+	Sources       Sources
+
+	// ConnectURL is the page on which users connect repositories. Onboarding sessions lead there if no source host with
+	// an API is configured.
+	ConnectURL        string
+	RepositoriesURL   string // the page with the repositories
+	PublicURL         string // under which browsers and source hosts reach the paths of IsPublic; "": they do not
+	RepositoryLimit   int    // active repositories of an organization; default DefaultRepositoryLimit
+	SessionsPerMinute int    // onboarding sessions of an organization in any minute; default DefaultSessionsPerMinute
+
+	Wake func() // called when a run was scheduled; default: none
+
+	Now    func() time.Time // default time.Now
+	Logger *slog.Logger     // default: none
+}
+
+// server handles requests. It is safe for concurrent use.
+type server struct {
+	cfg      Config
+	verifier *verifier
+	sessions sessionLimit
+	webhooks *webhooks
+}
+
+// New returns the handler of the operations for the root of the agent's URL, and the one of the paths that need no
+// token (IsPublic). They start no goroutines and are safe for concurrent use.
+func New(cfg Config) (operations, public http.Handler) {
+	if cfg.Audience == "" {
+		cfg.Audience = DefaultAudience
+	}
+	if cfg.RepositoryLimit <= 0 {
+		cfg.RepositoryLimit = DefaultRepositoryLimit
+	}
+	if cfg.SessionsPerMinute <= 0 {
+		cfg.SessionsPerMinute = DefaultSessionsPerMinute
+	}
+	if cfg.Wake == nil {
+		cfg.Wake = func() {}
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	s := &server{
+		cfg: cfg, webhooks: newWebhooks(),
+		verifier: &verifier{
+			issuer: cfg.Issuer, audience: cfg.Audience, now: cfg.Now,
+			keys: newKeySet(cfg.JWKSURL, cfg.Keys, cfg.Now, cfg.Logger),
+		},
+	}
+	return s, http.HandlerFunc(s.public)
+}
+
+// ServeHTTP handles a request. It checks the credential first.
+func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	from, data, err := s.answer(w, r)
+	status := s.write(w, r, data, err)
+	// Do not log the path, the query or other claims: they may contain anything. The credential is its kind.
+	s.cfg.Logger.DebugContext(r.Context(), "agent answered", "method", r.Method, "status", status,
+		"organization", from.organization, "credential", from.credential) // assay-ignore: sensitive-log
+}
+
+func (s *server) answer(w http.ResponseWriter, r *http.Request) (caller, any, error) {
+	from, err := s.verifier.verify(r.Context(), r.Header)
+	if err != nil {
+		s.cfg.Logger.InfoContext(r.Context(), "agent rejected a token", "reason", err)
+		return caller{}, nil, err
+	}
+	op, ids, err := route(r)
+	if err != nil {
+		return from, nil, err
+	}
+	if op.usersOnly && from.credential != credentialUser {
+		return from, nil, refuse(http.StatusForbidden, "this operation needs a user's session, not an API key")
+	}
+	query, err := readQuery(r.URL.RawQuery)
+	if err != nil {
+		return from, nil, err
+	}
+	var body []byte
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		if body, err = readBody(w, r); err != nil {
+			return from, nil, err
+		}
+	}
+	ctx := assay.WithOrganization(r.Context(), from.organization)
+	data, err := op.do(ctx, &call{server: s, caller: from, ids: ids, query: query, body: body})
+	return from, data, err
+}
+
+// now returns the time in UTC with microseconds, the format of resources.
+func (s *server) now() time.Time { return s.cfg.Now().UTC().Truncate(time.Microsecond) }

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package codebase
+
+import (
+	"context"
+	"net/http"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"assay"
+	"assay/internal/codebase/source"
+)
+
+// connected is the answer to createInstallation.
+type connected struct {
+	Installation installationData `json:"installation"`
+	Repositories []repositoryData `json:"repositories"` // those that were asked for
+}
+
+// createInstallation connects a source of kind git or local. The source is read first: one that cannot be read is a
+// 422. A URL that is connected already gets the new credential. Another repository of the same owner with the same
+// credential joins its installation.
+func createInstallation(ctx context.Context, c *call) (any, error) {
+	var kind, url, username, token, key, known *string
+	var write *bool
+	if err := decode(c.body, fields{
+		"write": &write,
+		"kind":  &kind, "url": &url, "username": &username, "token": &token, "ssh_key": &key, "known_hosts": &known,
+	}); err != nil {
+		return nil, err
+	}
+	text := func(s *string) string {
+		if s == nil {
+			return ""
+		}
+		return *s
+	}
+	may := write != nil && *write
+	switch {
+	case may && text(kind) == source.KindLocal:
+		return nil, unprocessable(map[string]string{"write": "is not for local directories, which stay as they are"})
+	case may && text(token) == "" && text(key) == "":
+		return nil, unprocessable(map[string]string{"write": "needs a token or an SSH key"})
+	}
+	made, err := c.cfg.Sources.Connect(ctx, &source.Request{
+		Organization: c.organization, Kind: text(kind), URL: text(url),
+		Credential: source.Credential{Username: text(username), Token: text(token), SSHKey: text(key), KnownHosts: text(known)},
+	})
+	if err != nil {
+		return nil, err
+	}
+	i, err := c.installationFor(ctx, made, may)
+	if err != nil {
+		return nil, err
+	}
+	i.Write = may
+	if i.Credential, err = c.cfg.Sources.Seal(i.ID, made.Credential); err != nil {
+		return nil, err
+	}
+	if err := c.cfg.Store.SaveInstallation(ctx, i); err != nil {
+		return nil, err
+	}
+	for _, r := range made.Repositories {
+		r.OrganizationID, r.InstallationID = c.organization, i.ID
+	}
+	if err := c.cfg.Store.SaveRepositories(ctx, c.organization, made.Repositories); err != nil {
+		return nil, err
+	}
+	if err := c.cfg.Store.StartOnboarding(ctx, c.organization); err != nil {
+		return nil, err
+	}
+	all, err := c.inventory(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range all {
+		if d.ID != i.ID {
+			continue
+		}
+		answer := connected{Installation: d, Repositories: []repositoryData{}}
+		for _, r := range d.Repos {
+			if slices.ContainsFunc(made.Repositories, func(m *assay.Repository) bool { return m.ID == r.ID }) {
+				answer.Repositories = append(answer.Repositories, r)
+			}
+		}
+		return answer, nil
+	}
+	return nil, assay.Errorf(assay.CodeNotFound, "the installation was deleted meanwhile")
+}
+
+// installationFor returns the installation that a connection belongs to, or a new one.
+func (c *call) installationFor(ctx context.Context, made *source.Connection, write bool) (*assay.Installation, error) {
+	installations, err := c.cfg.Store.Installations(ctx, c.organization)
+	if err != nil {
+		return nil, err
+	}
+	repositories, err := c.cfg.Store.Repositories(ctx, c.organization)
+	if err != nil {
+		return nil, err
+	}
+	var same *assay.Installation
+	for _, i := range installations {
+		if i.Provider != made.Provider || i.Account != made.Account {
+			continue
+		}
+		for _, r := range repositories {
+			if r.InstallationID == i.ID && r.URL == made.Repositories[0].URL {
+				i.Status, i.LastError = assay.InstallationActive, ""
+				return i, nil
+			}
+		}
+		// A credential that does not open is another one.
+		if credential, err := c.cfg.Sources.Open(i); err == nil && credential.Same(made.Credential) && i.Write == write && same == nil {
+			same = i
+		}
+	}
+	if same != nil {
+		same.Status, same.LastError = assay.InstallationActive, ""
+		return same, nil
+	}
+	return &assay.Installation{
+		ID: uuid.NewString(), OrganizationID: c.organization, Provider: made.Provider, Account: made.Account, Status: "active", CreatedBy: c.subject,
+	}, nil
+}
+
+// connectForge saves what the user of a source host has authorized. The installation of the same account is replaced.
+// Repositories that it no longer reads stay, without access.
+func (s *server) connectForge(ctx context.Context, state *assay.OnboardingState, made *source.Connection) error {
+	installations, err := s.cfg.Store.Installations(ctx, state.OrganizationID)
+	if err != nil {
+		return err
+	}
+	i := &assay.Installation{ID: uuid.NewString(), OrganizationID: state.OrganizationID, Provider: made.Provider, ExternalID: made.ExternalID, CreatedBy: state.CreatedBy}
+	for _, known := range installations {
+		if known.Provider == made.Provider && known.ExternalID == made.ExternalID {
+			i = known
+		}
+	}
+	i.Account, i.Status, i.LastError, i.Write = made.Account, assay.InstallationActive, "", state.Write
+	if i.Credential, err = s.cfg.Sources.Seal(i.ID, made.Credential); err != nil {
+		return err
+	}
+	if err := s.cfg.Store.SaveInstallation(ctx, i); err != nil {
+		return err
+	}
+	names := make(map[string]bool)
+	for _, r := range made.Repositories {
+		r.OrganizationID, r.InstallationID = state.OrganizationID, i.ID
+		names[r.FullName] = true
+	}
+	if err := s.cfg.Store.SaveRepositories(ctx, state.OrganizationID, made.Repositories); err != nil {
+		return err
+	}
+	return s.deny(ctx, i, func(r *assay.Repository) bool { return !names[r.FullName] })
+}
+
+// deleteInstallation disconnects a source and deletes what is known of its repositories.
+func deleteInstallation(ctx context.Context, c *call) (any, error) {
+	id, ok := canonicalID(c.ids[0])
+	err := error(assay.Errorf(assay.CodeNotFound, ""))
+	if ok {
+		err = c.cfg.Store.DeleteInstallation(ctx, c.organization, id)
+	}
+	if assay.ErrorCode(err) == assay.CodeNotFound {
+		return nil, refuse(http.StatusNotFound, "there is no installation with this id")
+	}
+	return nil, err
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package codebase
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"assay"
+)
+
+// call is a request of an authenticated caller.
+type call struct {
+	*server
+	caller
+	ids   []string // of the path, unescaped
+	query url.Values
+	body  []byte
+}
+
+// operation is one of the operations that assay forwards.
+type operation struct {
+	method    string
+	path      string // below the agent's URL; {} stands for an id
+	usersOnly bool   // refuse API keys, as assay does
+	do        func(context.Context, *call) (any, error)
+}
+
+// operations are the eighteen operations of the API, and additions for what they have no operation for.
+var operations = []operation{
+	{"GET", "/admin/installations", true, listInstallations},
+	{"POST", "/codebase/partner/migrate/execute", false, executeMigration},
+	{"GET", "/codebase/findings", false, listRunFindings},
+	{"POST", "/codebase/fix/execute", false, executeFix},
+	{"POST", "/codebase/instrumentation/execute", false, executeInstrumentation},
+	{"POST", "/codebase/review/execute", false, executeReview},
+	{"GET", "/executions", false, listRuns},
+	{"GET", "/executions/{}", false, getRun},
+	{"GET", "/executions/{}/agent-events", false, listEvents},
+	{"GET", "/findings", false, listFindings},
+	{"GET", "/findings/summary", false, summarizeFindings},
+	{"POST", "/onboarding/repos", true, completeOnboarding},
+	{"POST", "/onboarding/session", true, createSession},
+	{"GET", "/onboarding/status", true, getOnboarding},
+	{"GET", "/repositories", false, listRepositories},
+	{"GET", "/repositories/{}", false, getRepository},
+	{"PATCH", "/repositories/{}", false, updateRepository},
+	{"GET", "/repositories/{}/settings", true, getSettings},
+
+	{"PUT", "/repositories/{}/settings", true, putSettings},
+	{"PATCH", "/repositories/{}/findings/{}", false, updateFinding},
+	{"POST", "/executions/{}/cancel", false, cancelRun},
+	{"GET", "/executions/{}/patch", false, getPatch},
+	{"POST", "/onboarding/installations", false, createInstallation},
+	{"DELETE", "/onboarding/installations/{}", false, deleteInstallation},
+}
+
+// route finds the operation of a request and the ids in its path. It does not use http.ServeMux, which redirects
+// unclean paths instead of answering 404.
+func route(r *http.Request) (*operation, []string, error) {
+	method := r.Method
+	if method == http.MethodHead {
+		method = http.MethodGet
+	}
+	var allowed []string
+	for i := range operations {
+		op := &operations[i]
+		ids, ok := match(op.path, r.URL.EscapedPath())
+		switch {
+		case !ok:
+		case op.method == method:
+			return op, ids, nil
+		default:
+			allowed = append(allowed, op.method)
+		}
+	}
+	if allowed == nil {
+		return nil, nil, refuse(http.StatusNotFound, "there is nothing at this path")
+	}
+	err := refuse(http.StatusMethodNotAllowed, "this path has another method")
+	err.allow = strings.Join(allowed, ", ")
+	return nil, nil, err
+}
+
+// match reports whether an escaped path matches the pattern, and returns its ids.
+func match(pattern, path string) (ids []string, ok bool) {
+	want, got := strings.Split(pattern, "/"), strings.Split(path, "/")
+	if len(want) != len(got) {
+		return nil, false
+	}
+	for i, segment := range got {
+		id, err := url.PathUnescape(segment)
+		switch {
+		case err != nil || (segment == "") != (want[i] == ""):
+			return nil, false
+		case want[i] == "{}":
+			ids = append(ids, id)
+		case want[i] != id:
+			return nil, false
+		}
+	}
+	return ids, true
+}
+
+// canonicalID returns the lower-case form of a UUID of 36 characters.
+func canonicalID(s string) (string, bool) {
+	id, err := uuid.Parse(s)
+	if err != nil || len(s) != len(id.String()) {
+		return "", false
+	}
+	return id.String(), true
+}
+
+// repository returns the repository with an id. Every id that is none of the organization's repositories is a 404.
+func (c *call) repository(ctx context.Context, id string) (*assay.Repository, error) {
+	id, ok := canonicalID(id)
+	if !ok {
+		return nil, errNoRepository()
+	}
+	r, err := c.cfg.Store.Repository(ctx, c.organization, id)
+	if assay.ErrorCode(err) == assay.CodeNotFound {
+		return nil, errNoRepository()
+	}
+	return r, err
+}
+
+func errNoRepository() error {
+	return refuse(http.StatusNotFound, "there is no repository with this id")
+}

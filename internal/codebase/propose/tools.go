@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package propose
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"assay/internal/llm"
+)
+
+// Limits of what a tool returns.
+const (
+	maxResult    = 16 << 10 // bytes
+	maxReadLines = 400
+	maxListed    = 500
+	maxMatches   = 50
+	maxQuery     = 200      // bytes
+	maxSearched  = 64 << 20 // bytes of files
+	maxArguments = 64 << 10 // bytes
+)
+
+// tools are what a model may do.
+var tools = []llm.Tool{
+	{
+		Name: "list", Description: "Lists the files whose path begins with a prefix, in the order of their paths.",
+		Schema: json.RawMessage(`{"type":"object","properties":{"prefix":{"type":"string","description":"such as cmd/server/; empty for all files"}},"required":["prefix"],"additionalProperties":false}`),
+	},
+	{
+		Name: "read", Description: "Returns lines of a file with their numbers, at most 400 at a time.",
+		Schema: json.RawMessage(`{"type":"object","properties":{"file":{"type":"string"},"first_line":{"type":"integer","minimum":1},"last_line":{"type":"integer"}},"required":["file","first_line","last_line"],"additionalProperties":false}`),
+	},
+	{
+		Name: "search", Description: "Returns the lines that contain a text, at most 50, with file and number. The text is literal and case-sensitive.",
+		Schema: json.RawMessage(`{"type":"object","properties":{"text":{"type":"string"},"prefix":{"type":"string","description":"of the paths of the files to search; empty for all files"}},"required":["text","prefix"],"additionalProperties":false}`),
+	},
+	{
+		Name: "edit", Description: "Replaces the lines from first_line to last_line, both included, by a text. With last_line = first_line - 1 it inserts the text before first_line. With an empty text it removes the lines.",
+		Schema: json.RawMessage(`{"type":"object","properties":{"file":{"type":"string"},"first_line":{"type":"integer","minimum":1},"last_line":{"type":"integer"},"text":{"type":"string"}},"required":["file","first_line","last_line","text"],"additionalProperties":false}`),
+	},
+	{
+		Name: verifyTool, Description: "Reviews the changed code and runs the tests of the repository. Returns the problems, if there are any.",
+		Schema: json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`),
+	},
+}
+
+const verifyTool = "verify"
+
+// arguments are those of all tools.
+type arguments struct {
+	Prefix, File string
+	Text         *string
+	First        int `json:"first_line"`
+	Last         int `json:"last_line"`
+}
+
+// use executes a call of a tool other than verify. Errors of the context end the task; all others are for the model.
+func (t *Tree) use(ctx context.Context, c llm.Call) (string, error) {
+	var a arguments
+	d := json.NewDecoder(strings.NewReader(c.Arguments))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&a); err != nil {
+		return "", errors.New("the arguments do not have the form of the tool's schema")
+	}
+	if a.Text == nil && (c.Name == "search" || c.Name == "edit") {
+		return "", errors.New("text is missing")
+	}
+	switch c.Name {
+	case "list":
+		return t.list(a.Prefix), nil
+	case "read":
+		return t.show(a.File, a.First, a.Last)
+	case "search":
+		return t.search(ctx, *a.Text, a.Prefix)
+	case "edit":
+		if err := t.edit(a.File, a.First, a.Last, *a.Text); err != nil {
+			return "", err
+		}
+		return t.show(a.File, max(1, a.First-3), a.First+strings.Count(*a.Text, "\n")+3)
+	default:
+		return "", errors.New("there is no such tool")
+	}
+}
+
+func (t *Tree) list(prefix string) string {
+	var b strings.Builder
+	n := 0
+	for _, name := range t.files {
+		if !strings.HasPrefix(name, prefix) {
+			continue
+		}
+		if n++; n > maxListed || b.Len()+len(name) > maxResult {
+			b.WriteString("(there are more)\n")
+			break
+		}
+		b.WriteString(cleanLine(name) + "\n")
+	}
+	if n == 0 {
+		return "no file"
+	}
+	return b.String()
+}
+
+func (t *Tree) show(name string, first, last int) (string, error) {
+	text, err := t.read(name)
+	if err != nil {
+		return "", err
+	}
+	lines := view(text)
+	if first < 1 || first > len(lines) {
+		return "", fmt.Errorf("the file has the lines 1 to %d", len(lines))
+	}
+	last = min(max(last, first), first+maxReadLines-1, len(lines))
+	var b strings.Builder
+	for i, l := range lines[first-1 : last] {
+		if b.Len()+len(l.text) > maxResult {
+			b.WriteString("(the result is full)\n")
+			break
+		}
+		fmt.Fprintf(&b, "%d\t%s\n", first+i, l.text)
+	}
+	if last < len(lines) {
+		fmt.Fprintf(&b, "(the file has %d lines)\n", len(lines))
+	}
+	return b.String(), nil
+}
+
+func (t *Tree) search(ctx context.Context, query, prefix string) (string, error) {
+	if query == "" || len(query) > maxQuery {
+		return "", fmt.Errorf("text must have 1 to %d bytes", maxQuery)
+	}
+	var b strings.Builder
+	matches, searched := 0, 0
+	for _, name := range t.files {
+		if err := ctx.Err(); err != nil {
+			return "", err
+		}
+		if !strings.HasPrefix(name, prefix) {
+			continue
+		}
+		text, err := t.read(name)
+		if searched += len(text); searched > maxSearched {
+			b.WriteString("(too many files: choose a prefix)\n")
+			break
+		}
+		if err != nil || !bytes.Contains(text, []byte(query)) {
+			continue
+		}
+		for i, l := range view(text) {
+			if !strings.Contains(l.text, query) {
+				continue
+			}
+			if matches++; matches > maxMatches || b.Len()+len(l.text) > maxResult {
+				b.WriteString("(there are more)\n")
+				return b.String(), nil
+			}
+			fmt.Fprintf(&b, "%s:%d\t%s\n", cleanLine(name), i+1, l.text)
+		}
+	}
+	if b.Len() == 0 {
+		return "no line", nil
+	}
+	return b.String(), nil
+}

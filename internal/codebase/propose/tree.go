@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package propose
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/aymanbagabas/go-udiff"
+
+	"assay/internal/codebase/verify"
+	"assay/internal/review"
+	"assay/internal/review/patch"
+	"assay/internal/review/syntax"
+	"assay/internal/rules/sensitive"
+	"assay/internal/safetext"
+)
+
+// Limits of the change for one finding.
+const (
+	maxChangedLines = 80 // removed and added
+	maxChangedFiles = 3
+	maxText         = 8 << 10 // bytes of one edit
+)
+
+// Tree is the reviewed files of a repository with the changes so far. It is not safe for concurrent use.
+type Tree struct {
+	root    *os.Root
+	files   []string          // sorted
+	changed map[string][]byte // the files that differ from those below root
+	undo    map[string][]byte // the files that the change for the present finding touches, before it
+}
+
+// Open returns the tree of a directory with the changes of a patch. The root has to stay open.
+func Open(ctx context.Context, root *os.Root, ignore []string, changes []patch.File) (*Tree, error) {
+	files, err := review.ListFiles(ctx, root, ignore, true)
+	if err != nil {
+		return nil, err
+	}
+	t := &Tree{root: root, files: slices.DeleteFunc(files, private), changed: map[string][]byte{}}
+	for _, f := range changes {
+		t.changed[f.Path] = f.After
+	}
+	t.keep()
+	return t, nil
+}
+
+// privateNames are names of configuration files that hold credentials.
+var privateNames = regexp.MustCompile(`(?i)(secret|credential)|\.env$`)
+
+// private reports whether a file is not for the model: hidden ones, such as .env and .github, and those for credentials.
+func private(name string) bool {
+	return strings.HasPrefix(name, ".") || strings.Contains(name, "/.") ||
+		syntax.LanguageOf(name) == syntax.Unknown && privateNames.MatchString(path.Base(name))
+}
+
+// has reports whether the tree has a file. Names are compared as they are: the tree has none that leads elsewhere.
+func (t *Tree) has(name string) bool {
+	_, ok := slices.BinarySearch(t.files, name)
+	return ok
+}
+
+// read returns a file as it is now.
+func (t *Tree) read(name string) ([]byte, error) {
+	if !t.has(name) {
+		return nil, errors.New("there is no such file")
+	}
+	if text, ok := t.changed[name]; ok {
+		return text, nil
+	}
+	text, err := patch.Read(t.root, name)
+	switch {
+	case err != nil:
+		return nil, errors.New("the file cannot be read")
+	case !utf8.Valid(text) || bytes.IndexByte(text, 0) >= 0:
+		return nil, errors.New("the file is not text")
+	}
+	return text, nil
+}
+
+// toolFiles are programs that configure tests and builds.
+var toolFiles = regexp.MustCompile(`(?i)(^|/)(conftest\.py|setup\.py|noxfile\.py|[^/]*\.config\.[cm]?[jt]s|gulpfile\.js|magefile\.go)$|(^|/)([^/]*[._-])?(ci|pipelines?)\.ya?ml$|(^|/)(buildspec|cloudbuild|appveyor)[^/]*\.ya?ml$|lock(file)?\.(json|ya?ml)$`)
+
+// Locked returns why a file cannot be changed, or "".
+func (t *Tree) Locked(name string) string {
+	text, err := t.read(name)
+	switch {
+	case err != nil:
+		return err.Error()
+	case verify.IsManifest(path.Base(name)) || toolFiles.MatchString(name):
+		return "the file says how the code is built or tested"
+	}
+	if reason := review.Skipped(name, text); reason != "" {
+		return "the file cannot be changed: " + reason
+	}
+	return ""
+}
+
+// Hides reports whether a line, from 1, contains what the model may not see.
+func (t *Tree) Hides(name string, number int) bool {
+	text, err := t.read(name)
+	if err != nil {
+		return false
+	}
+	lines := view(text)
+	return number >= 1 && number <= len(lines) && lines[number-1].cut
+}
+
+// edit replaces the lines from first to last, from 1; with last = first-1 it inserts before first. Errors are for the
+// model.
+func (t *Tree) edit(name string, first, last int, text string) error {
+	if reason := t.Locked(name); reason != "" {
+		return errors.New(reason)
+	}
+	switch {
+	case len(text) > maxText:
+		return fmt.Errorf("text has more than %d bytes", maxText)
+	case !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && r != '\t' && safetext.Hidden(r) }):
+		return errors.New("text has invisible characters")
+	case strings.Contains(text, sensitive.Redacted):
+		return errors.New("text repeats a redaction: choose lines without one")
+	case strings.Contains(text, "assay-ignore"):
+		return errors.New("text suppresses findings: fix the code instead")
+	case slices.ContainsFunc(view([]byte(text)), func(l line) bool { return strings.Contains(l.text, sensitive.Redacted) }):
+		return errors.New("text contains sensitive data")
+	}
+	before, err := t.read(name)
+	if err != nil {
+		return err
+	}
+	lines, shown := splitLines(before), view(before)
+	if first < 1 || first > len(lines)+1 || last < first-1 || last > len(lines) {
+		return fmt.Errorf("the file has the lines 1 to %d", len(lines))
+	}
+	for _, l := range shown[first-1 : last] {
+		if l.cut {
+			return errors.New("one of these lines is not shown completely and cannot be changed")
+		}
+	}
+	end := "\n"
+	if bytes.Contains(before, []byte("\r\n")) {
+		end = "\r\n"
+	}
+	if text != "" {
+		text = strings.ReplaceAll(strings.TrimSuffix(text, "\n")+"\n", "\n", end)
+	}
+	head := bytes.Join(lines[:first-1], nil)
+	if len(head) > 0 && head[len(head)-1] != '\n' && text != "" {
+		head = append(head, end...)
+	}
+	after := slices.Concat(head, []byte(text), bytes.Join(lines[last:], nil))
+	switch {
+	case len(after) > patch.MaxFile:
+		return errors.New("the file would be too large")
+	case review.Skipped(name, after) != "":
+		return errors.New("reviews would skip the file after this edit")
+	}
+	return t.set(name, before, after)
+}
+
+// set changes a file unless the change for the finding would be too large.
+func (t *Tree) set(name string, before, after []byte) error {
+	_, touched := t.undo[name]
+	old, differs := t.changed[name]
+	if !touched {
+		t.undo[name] = before
+	}
+	t.changed[name] = after
+	changed := 0
+	for file, was := range t.undo {
+		for _, e := range udiff.Lines(string(was), string(t.changed[file])) {
+			changed += strings.Count(string(was[e.Start:e.End]), "\n") + strings.Count(e.New, "\n")
+		}
+	}
+	if changed <= maxChangedLines && len(t.undo) <= maxChangedFiles {
+		return nil
+	}
+	if !touched {
+		delete(t.undo, name)
+	}
+	if t.changed[name] = old; !differs {
+		delete(t.changed, name)
+	}
+	return fmt.Errorf("a change has at most %d lines, removed and added, in %d files", maxChangedLines, maxChangedFiles)
+}
+
+// differs reports whether the change for the present finding changes anything.
+func (t *Tree) differs() bool {
+	for name, was := range t.undo {
+		if !bytes.Equal(was, t.changed[name]) {
+			return true
+		}
+	}
+	return false
+}
+
+// keep begins the change for the next finding.
+func (t *Tree) keep() { t.undo = map[string][]byte{} }
+
+// revert undoes the change for the present finding.
+func (t *Tree) revert() {
+	for name, was := range t.undo {
+		t.changed[name] = was
+	}
+	t.keep()
+}
+
+// Files returns the files that differ from those of the repository, by path.
+func (t *Tree) Files() ([]patch.File, error) {
+	p := &patch.Patch{}
+	for name, after := range t.changed {
+		before, err := patch.Read(t.root, name)
+		if err != nil {
+			return nil, fmt.Errorf("read %q: %w", name, err)
+		}
+		if edits := udiff.Lines(string(before), string(after)); len(edits) > 0 {
+			p.Files = append(p.Files, patch.File{Path: name, Before: before, After: after, Edits: edits})
+		}
+	}
+	p.Sort()
+	return p.Files, nil
+}

@@ -1,0 +1,473 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package run
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"assay"
+	"assay/internal/codebase/source"
+	"assay/internal/codebase/verify"
+	"assay/internal/report"
+	"assay/internal/review"
+	"assay/internal/review/instrument"
+	"assay/internal/review/patch"
+	"assay/internal/review/worker"
+)
+
+// Verifier compares a repository before and after a change. It is safe for concurrent use.
+type Verifier interface {
+	Verify(ctx context.Context, o verify.Options) (*verify.Result, error)
+}
+
+// change is what a run does to the code.
+type change struct {
+	changeInput
+	*worker.Response
+	missing []string // ids of findings that the code no longer has
+}
+
+// changeResult is the result of a run that changes code, as callers see it.
+type changeResult struct {
+	FindingCount   int           `json:"finding_count"` // that the change fixes
+	Branch         *string       `json:"branch"`        // that was pushed
+	Commit         *string       `json:"commit_sha"`    // newest one of the branch
+	PullRequestURL *string       `json:"pull_request_url"`
+	PatchURL       *string       `json:"patch_url"` // set when it is read
+	Verification   *verification `json:"verification"`
+
+	Fixed []string `json:"fixed_finding_ids"`
+	Left  []string `json:"left_finding_ids"`
+	// Steps are the parts of an instrumentation or migration, and what it leaves to people.
+	Steps        []patch.Step    `json:"steps,omitempty"`
+	Kind         instrument.Kind `json:"type,omitempty"` // of an instrumentation
+	Model        *modelResult    `json:"model,omitempty"`
+	FilesChanged int             `json:"files_changed"`
+	LinesAdded   int             `json:"lines_added"`
+	LinesRemoved int             `json:"lines_removed"`
+	Note         string          `json:"note,omitempty"` // why nothing was published
+	Preview      bool            `json:"preview"`        // the caller asked for the patch alone
+}
+
+// verification is the evidence for a change.
+type verification struct {
+	*verify.Result
+	// Review is what the review of the changed code says.
+	Review reviewed `json:"review"`
+}
+
+// reviewed counts findings before and after a change.
+type reviewed struct {
+	Before     int      `json:"findings_before"`
+	After      int      `json:"findings_after"`
+	Introduced []string `json:"introduced"` // checks and files with more findings than before
+}
+
+// changeInput is the input of a run that changes code.
+type changeInput struct {
+	FindingIDs []string        `json:"finding_ids,omitempty"`  // of a fix
+	Issue      int             `json:"issue_number,omitempty"` // at the source host, which the pull request of a fix refers to
+	Kind       instrument.Kind `json:"type,omitempty"`         // of an instrumentation
+	Publish    *bool           `json:"publish,omitempty"`      // nil: true
+}
+
+// maxSteps limits the steps of a result.
+const maxSteps = 200
+
+// stepChange executes a phase of a run that changes code.
+func (j *job) stepChange(ctx context.Context, key string) (note string, err error) {
+	switch key {
+	case "checkout":
+		if err := j.needFiles(ctx); err != nil {
+			return "", err
+		}
+		return "Commit " + orNone(j.files.Commit), nil
+	case "plan":
+		if err := j.needChange(ctx); err != nil {
+			return "", err
+		}
+		note := fmt.Sprintf("%d of %d findings can be fixed mechanically", len(j.change.Patch.Fixed), len(j.result.Fixed)+len(j.result.Left))
+		if n := len(j.change.missing); n > 0 {
+			note += fmt.Sprintf("; the code no longer has %d of them", n)
+		}
+		return note, nil
+	case "detect":
+		if err := j.needChange(ctx); err != nil {
+			return "", err
+		}
+		open := 0
+		for _, s := range j.change.Patch.Steps {
+			if s.Open {
+				open++
+			}
+		}
+		return fmt.Sprintf("Steps: %d; left to people: %d", len(j.change.Patch.Steps)-open, open), nil
+	case "change", "instrument", "translate":
+		if err := j.needChange(ctx); err != nil {
+			return "", err
+		}
+		if err := j.propose(ctx); err != nil {
+			return "", err
+		}
+		if err := j.savePatch(ctx); err != nil {
+			return "", err
+		}
+		r := j.result
+		return fmt.Sprintf("Files: %d; lines added: %d, removed: %d", r.FilesChanged, r.LinesAdded, r.LinesRemoved), nil
+	case "verify":
+		if err := j.verify(ctx); err != nil {
+			return "", err
+		}
+		v := j.result.Verification
+		note := "Verification: " + string(v.Status)
+		if v.Reason != "" {
+			note += ": " + v.Reason
+		}
+		return note, nil
+	default:
+		return j.publish(ctx)
+	}
+}
+
+// needChange makes the patch, unless that was done. The patch for a commit is always the same.
+func (j *job) needChange(ctx context.Context) error {
+	if j.change != nil {
+		return nil
+	}
+	if err := j.needFiles(ctx); err != nil {
+		return err
+	}
+	var in changeInput
+	if len(j.run.Input) > 0 {
+		if err := json.Unmarshal(j.run.Input, &in); err != nil {
+			return fmt.Errorf("decode the input of the run: %w", err)
+		}
+	}
+	made, err := j.cfg.Reviewer.Change(ctx, j.files.Dir, j.repository.Settings, worker.Change{Fix: in.FindingIDs, Instrument: in.Kind, Migrate: j.run.Type == assay.RunMigration})
+	if err != nil {
+		return err
+	}
+	ch := &change{changeInput: in, Response: made}
+	for _, id := range in.FindingIDs {
+		if !slices.ContainsFunc(made.Findings, func(f review.Finding) bool { return f.ID == id }) {
+			ch.missing = append(ch.missing, id)
+		}
+	}
+	if err := j.restore(ctx, ch); err != nil {
+		return err
+	}
+	switch {
+	case j.run.Type != assay.RunFix && len(made.Patch.Files) == 0:
+		return assay.Errorf(assay.CodeUnprocessable, "there is nothing to change%s", firstOpen(made.Patch.Steps))
+	case j.run.Type != assay.RunFix:
+	case len(ch.missing) == len(in.FindingIDs):
+		return assay.Errorf(assay.CodeUnprocessable, "the code no longer has these findings")
+	case len(made.Patch.Fixed) == 0 && j.cfg.Proposer == nil:
+		return assay.Errorf(assay.CodeUnprocessable, "none of these findings has a fix that can be made mechanically")
+	}
+	if len(made.Diff) > assay.MaxPatchBytes {
+		return assay.Errorf(assay.CodeUnprocessable, "the patch has more than %d bytes", assay.MaxPatchBytes)
+	}
+	j.change = ch
+	j.result.of(ch)
+	return nil
+}
+
+// of sets what a result says about a change.
+func (r *changeResult) of(ch *change) {
+	r.FindingCount, r.FilesChanged = len(ch.Patch.Fixed), len(ch.Patch.Files)
+	r.Fixed, r.Left = []string{}, []string{}
+	for _, f := range ch.Patch.Fixed {
+		r.Fixed = append(r.Fixed, f.ID)
+	}
+	for _, id := range ch.FindingIDs {
+		if !slices.Contains(r.Fixed, id) {
+			r.Left = append(r.Left, id)
+		}
+	}
+	r.Kind = ch.Kind
+	r.Steps = ch.Patch.Steps[:min(len(ch.Patch.Steps), maxSteps)]
+	r.LinesAdded, r.LinesRemoved = 0, 0
+	for line := range bytes.Lines(ch.Diff) {
+		switch {
+		case bytes.HasPrefix(line, []byte("+++ ")), bytes.HasPrefix(line, []byte("--- ")):
+		case line[0] == '+':
+			r.LinesAdded++
+		case line[0] == '-':
+			r.LinesRemoved++
+		}
+	}
+}
+
+// firstOpen returns the first step that is left, for an error.
+func firstOpen(steps []patch.Step) string {
+	for _, s := range steps {
+		if s.Open {
+			return ": " + strconv.Quote(report.Printable(cmp.Or(s.File, ".")+": "+s.Text, maxPhrase))
+		}
+	}
+	return ""
+}
+
+// verify compares the code before and after the change: by a review, and by the tests of the repository.
+func (j *job) verify(ctx context.Context) error {
+	if err := j.needChange(ctx); err != nil {
+		return err
+	}
+	if j.proved == nil {
+		after := filepath.Join(j.dir, "after")
+		if err := j.writeAfter(after, j.change.Patch.Files); err != nil {
+			return err
+		}
+		report, err := j.cfg.Reviewer.Review(ctx, after, j.repository.Settings)
+		if err != nil {
+			return err
+		}
+		v := newVerification(compare(j.change, report))
+		if err := j.test(ctx, j.change, after, v); err != nil {
+			return err
+		}
+		// What an instrumentation or a migration adds is reviewed for the first time.
+		if n := len(v.Review.Introduced); n > 0 && j.run.Type == assay.RunFix {
+			v.Status, v.Reason = verify.Rejected, "the review of the changed code has findings that were not there before"
+		}
+		j.proved = v
+	}
+	j.result.Verification = j.proved
+	return nil
+}
+
+// newVerification returns the evidence of a review alone.
+func newVerification(r reviewed) *verification {
+	return &verification{Review: r, Result: &verify.Result{Status: verify.Unverified, Reason: "this server runs no code of repositories"}}
+}
+
+// test adds to the evidence what the tests of the repository show, in the directory after a change.
+func (j *job) test(ctx context.Context, ch *change, after string, v *verification) (err error) {
+	if j.cfg.Verifier != nil {
+		v.Result, err = j.cfg.Verifier.Verify(ctx, verify.Options{
+			Before: j.files.Dir, After: after, Command: j.repository.Settings.TestCommand, Rules: ch.rules(), Installs: j.run.Type != assay.RunFix,
+			Progress: func(text string) { j.remark(ctx, j.run.Phase, "Running "+text) },
+		})
+	}
+	return err
+}
+
+// remark adds a note to the timeline, unless another process did. The run goes on without it.
+func (j *job) remark(ctx context.Context, phase, text string) {
+	if slices.Contains(j.noted, text) {
+		return
+	}
+	if err := j.update(ctx, assay.RunEvent{Name: "note", Message: text, Phase: phase}); err != nil {
+		j.cfg.Logger.WarnContext(ctx, "failed to save an event of a run", "run", j.run.ID, "error", err)
+	}
+}
+
+// rules returns the rules that the fixed findings lead to.
+func (ch *change) rules() []string {
+	var all []string
+	for _, f := range ch.Patch.Fixed {
+		all = append(all, f.Rules...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// compare compares the findings of the code before and after a change. The ids of findings depend on equal ones before
+// them in a file; numbers do not.
+func compare(ch *change, after *review.Report) reviewed {
+	type place struct{ check, file string }
+	count := func(findings []review.Finding) map[place]int {
+		n := map[place]int{}
+		for _, f := range findings {
+			n[place{f.Check, f.Locations[0].File}]++
+		}
+		return n
+	}
+	r := reviewed{Before: len(ch.Findings), After: len(after.Findings), Introduced: []string{}}
+	before, fixed := count(ch.Findings), count(ch.Patch.Fixed)
+	for p, n := range count(after.Findings) {
+		if n > before[p]-fixed[p] {
+			r.Introduced = append(r.Introduced, p.check+" in "+p.file)
+		}
+	}
+	slices.Sort(r.Introduced)
+	return r
+}
+
+// writeAfter writes the repository with changed files to a new directory.
+func (j *job) writeAfter(dir string, files []patch.File) error {
+	if err := os.RemoveAll(dir); err != nil {
+		return err
+	}
+	from, err := os.OpenRoot(j.files.Dir)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return err
+	}
+	to, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer to.Close()
+	if err := copyFiles(from, to); err != nil {
+		return fmt.Errorf("copy the repository: %w", err)
+	}
+	for _, f := range files {
+		name := filepath.FromSlash(f.Path)
+		if info, err := to.Lstat(name); err == nil && !info.Mode().IsRegular() {
+			return fmt.Errorf("change %q: not a regular file", f.Path)
+		}
+		if err := to.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			return err
+		}
+		if err := to.WriteFile(name, f.After, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyFiles copies directories and regular files.
+func copyFiles(from, to *os.Root) error {
+	return fs.WalkDir(from.FS(), ".", func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil || path == ".":
+			return err
+		case entry.IsDir() && entry.Name() == ".git": // of a directory that is read in place
+			return fs.SkipDir
+		case entry.IsDir():
+			return to.Mkdir(path, 0o755)
+		case !entry.Type().IsRegular():
+			return nil
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return err
+		}
+		return copyFile(from, to, path, info.Mode().Perm()|0o600)
+	})
+}
+
+// copyFile copies a file, which may be larger than the memory that a run may use.
+func copyFile(from, to *os.Root, path string, mode fs.FileMode) error {
+	in, err := from.Open(path)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := to.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return err
+	}
+	if _, err := io.Copy(out, in); err != nil {
+		_ = out.Close()
+		return err
+	}
+	return out.Close()
+}
+
+// publish pushes the change and proposes it, unless it was rejected or the installation gives no write access.
+func (j *job) publish(ctx context.Context) (note string, err error) {
+	if err := j.needChange(ctx); err != nil {
+		return "", err
+	}
+	if j.result.Verification == nil {
+		return "", errors.New("publish a change without a verification")
+	}
+	r := j.result
+	base := j.files.DefaultBranch
+	switch {
+	case j.change.Publish != nil && !*j.change.Publish:
+		r.Preview, r.Note = true, "The change is a preview; the patch can be downloaded"
+	case r.Verification.Status == verify.Rejected:
+		r.Note = "The change is not published because its verification rejects it; the patch can be downloaded"
+	case !j.installation.Write:
+		r.Note = "The installation gives no write access; the patch can be downloaded"
+	case j.files.Commit == "" || base == "":
+		r.Note = "The source has no branch to propose changes for; the patch can be downloaded"
+	}
+	if r.Note != "" {
+		return r.Note, nil
+	}
+	ch := &source.Change{
+		Branch: branchOf(j.run.Type, j.change), Base: base, Commit: j.files.Commit, Title: title(j.run.Type, j.change), Body: describe(j.change, r), Time: j.run.CreatedAt,
+	}
+	for _, f := range j.change.Patch.Files {
+		ch.Files = append(ch.Files, source.File{Path: f.Path, Content: f.After})
+	}
+	dir := filepath.Join(j.dir, "publish")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	published, err := j.cfg.Sources.Publish(ctx, j.installation, j.repository, ch, dir)
+	j.noteSource(ctx, err)
+	if err != nil {
+		return "", err
+	}
+	r.Branch, r.Commit = &ch.Branch, &published.Commit
+	state := assay.CodeFix{FixStatus: assay.FixProposed}
+	note = "Branch " + ch.Branch
+	if p := published.Pull; p != nil {
+		r.PullRequestURL = &p.URL
+		state.PullRequest, state.PullStatus = p.Number, p.State
+		note = "Pull request " + p.URL
+	}
+	if len(r.Fixed) == 0 {
+		return note, nil
+	}
+	if err := j.cfg.Store.SaveFix(ctx, j.cfg.Holder, j.run.ID, r.Fixed, state); err != nil {
+		return "", storeError{err}
+	}
+	return note, nil
+}
+
+// saved returns the stored form of the result.
+func (r *changeResult) saved() (json.RawMessage, error) {
+	for {
+		text, err := json.Marshal(r)
+		if err != nil || len(text) <= assay.MaxDocumentBytes {
+			return text, err
+		}
+		// The output of tests, many steps and the rules of many services are what makes it large.
+		v := r.Verification
+		if len(r.Steps) > 0 && (v == nil || v.Result == nil) {
+			r.Steps = r.Steps[:len(r.Steps)/2]
+			continue
+		}
+		if v == nil || v.Result == nil {
+			return nil, errors.New("the result of the run is too large")
+		}
+		switch {
+		case v.Tests.Before != nil && v.Tests.Before.Output != "" || v.Tests.After != nil && v.Tests.After.Output != "":
+			for _, t := range []*verify.Tests{v.Tests.Before, v.Tests.After} {
+				if t != nil {
+					t.Output = strings.ToValidUTF8(t.Output[len(t.Output)-len(t.Output)/2:], "")
+				}
+			}
+		case len(r.Steps) > 0:
+			r.Steps = r.Steps[:len(r.Steps)/2]
+		case len(v.Rules) > 0:
+			v.Rules = v.Rules[:len(v.Rules)/2]
+		case len(v.Scores) > 0:
+			v.Scores = v.Scores[:len(v.Scores)/2]
+		default:
+			v.Review.Introduced = v.Review.Introduced[:len(v.Review.Introduced)/2]
+		}
+	}
+}

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"assay"
+	"assay/internal/review"
+	"assay/internal/review/check"
+	"assay/internal/rules/catalog"
+)
+
+// Telemetry is what the correlation reads. Stores implement it.
+type Telemetry interface {
+	assay.ServiceStore
+	assay.InsightStore
+}
+
+// Limits of a correlation.
+const (
+	maxServices        = 10_000
+	maxInsights        = 10_000
+	telemetryPage      = 500
+	maxLinkedInsights  = 20
+	raisingShare       = 0.5 // of the observations, above which a finding gets worse
+	vcsURL             = "vcs.repository.url.full"
+	resourceAttributes = "resource_attributes" // evidence: those of an example, as JSON
+)
+
+// absolute are the rules that hold or fail for a service as a whole: where a service passes them, its telemetry refutes
+// a finding about code that leads to them.
+var absolute = []string{"RES-001", "RES-005", "RES-006", "RES-007", "SDK-001"}
+
+// evidence is an open insight with what it names.
+type evidence struct {
+	id         string
+	rule       string
+	service    string
+	share      float64
+	attributes []string
+	metrics    []string
+	spans      []string
+	vcs        string
+}
+
+// telemetry is what an organization's telemetry has shown.
+type telemetry struct {
+	insights []evidence
+	services map[string][]*assay.Service // by name; all versions and environments
+}
+
+// readTelemetry reads the services and open insights of an organization.
+func readTelemetry(ctx context.Context, from Telemetry, organizationID string) (*telemetry, error) {
+	t := &telemetry{services: map[string][]*assay.Service{}}
+	for offset := 0; offset < maxServices; offset += telemetryPage {
+		page, total, err := from.FindServices(ctx, organizationID, assay.Page{Limit: telemetryPage, Offset: offset})
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range page {
+			t.services[s.Name] = append(t.services[s.Name], s)
+		}
+		if offset+len(page) >= total {
+			break
+		}
+	}
+	for offset := 0; offset < maxInsights; offset += telemetryPage {
+		page, total, err := from.FindInsights(ctx, assay.InsightFilter{
+			OrganizationID: organizationID, Statuses: []assay.InsightStatus{assay.InsightActive}, Page: assay.Page{Limit: telemetryPage, Offset: offset},
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, i := range page {
+			t.insights = append(t.insights, newEvidence(i))
+		}
+		if offset+len(page) >= total {
+			break
+		}
+	}
+	return t, nil
+}
+
+func newEvidence(i *assay.Insight) evidence {
+	e := evidence{id: i.ID, service: i.Service.Name}
+	if r, ok := catalog.ByInsightType(i.Type); ok {
+		e.rule = r.ID()
+	}
+	if observed := count(i.Attributes["observations_total"]); observed > 0 {
+		e.share = min(count(i.Attributes["violations_total"])/observed, 1)
+	}
+	e.attributes = append(texts(i.Attributes["attribute_keys"]), texts(i.Attributes["discouraged_attributes"])...)
+	if missing, _ := i.Attributes["missing_attribute"].(string); missing != "" {
+		e.attributes = append(e.attributes, strings.Split(missing, ", ")...)
+	}
+	var places []struct {
+		Where string `json:"where"`
+	}
+	if text, _ := i.Attributes["findings"].(string); json.Unmarshal([]byte(text), &places) == nil {
+		for _, p := range places {
+			if _, key, ok := strings.Cut(p.Where, ": "); ok {
+				e.attributes = append(e.attributes, key)
+			}
+		}
+	}
+	e.metrics, e.spans = texts(i.Attributes["metric_names"]), texts(i.Attributes["span_names"])
+	var resource map[string]any
+	if text, _ := i.Attributes[resourceAttributes].(string); json.Unmarshal([]byte(text), &resource) == nil {
+		e.vcs, _ = resource[vcsURL].(string)
+	}
+	return e
+}
+
+// texts decodes a list of evidence.
+func texts(v any) (all []string) {
+	text, _ := v.(string)
+	_ = json.Unmarshal([]byte(text), &all) // other evidence has no list
+	return all
+}
+
+func count(v any) float64 {
+	switch n := v.(type) {
+	case int64:
+		return float64(n)
+	case int:
+		return float64(n)
+	case float64:
+		return n
+	case json.Number:
+		f, _ := n.Float64()
+		return f
+	case string:
+		f, _ := strconv.ParseFloat(n, 64)
+		return f
+	}
+	return 0
+}
+
+// servicesOf returns the services whose telemetry a repository sends: those that a user chose, else those whose name
+// the code has, and those whose resources name the repository.
+func (t *telemetry) servicesOf(repo *assay.Repository, named []string) []string {
+	if len(repo.Settings.Services) > 0 {
+		return repo.Settings.Services
+	}
+	all := slices.Clone(named)
+	for i := range t.insights {
+		if e := &t.insights[i]; e.vcs != "" && sameURL(e.vcs, repo.URL) {
+			all = append(all, e.service)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// sameURL compares clone URLs without scheme, user and suffix.
+func sameURL(a, b string) bool {
+	plain := func(s string) string {
+		if _, rest, ok := strings.Cut(s, "://"); ok {
+			s = rest
+		}
+		if _, rest, ok := strings.Cut(s, "@"); ok {
+			s = rest
+		}
+		return strings.ToLower(strings.TrimSuffix(strings.TrimRight(s, "/"), ".git"))
+	}
+	return plain(a) == plain(b)
+}
+
+// join is what telemetry says of a finding.
+type join struct {
+	service  string
+	insights []string
+	severity check.Severity
+	note     string // a sentence for the summary
+}
+
+// correlate joins a finding to the insights that confirm it.
+func (t *telemetry) correlate(f *review.Finding, services []string) join {
+	var names check.Names
+	if f.Detail != nil {
+		names = f.Detail.Names
+	}
+	if names.Service != "" {
+		services = []string{names.Service}
+	}
+	j := join{severity: f.Severity}
+	if len(services) == 1 {
+		j.service = services[0]
+	}
+	share := 0.0
+	for i := range t.insights {
+		e := &t.insights[i]
+		if !slices.Contains(f.Rules, e.rule) || !slices.Contains(services, e.service) || !e.names(&names) {
+			continue
+		}
+		if len(j.insights) < maxLinkedInsights {
+			j.insights = append(j.insights, e.id)
+		}
+		if e.share >= share {
+			share = e.share
+			j.service = e.service
+		}
+	}
+	at := slices.Index(check.Severities, f.Severity)
+	switch {
+	case at < 0:
+	case len(j.insights) > 0:
+		if at > 0 && (share >= raisingShare || f.Severity == check.Suggestion) {
+			j.severity = check.Severities[at-1]
+		}
+	case t.refutes(f, services):
+		j.severity = check.Suggestion
+		j.note = "The telemetry of the service has it."
+	}
+	return j
+}
+
+// names reports whether evidence names what a finding is about. Evidence without names is about the service.
+func (e *evidence) names(n *check.Names) bool {
+	matched := true
+	for _, c := range []struct {
+		name string
+		list []string
+	}{{n.AttributeKey, e.attributes}, {n.MetricName, e.metrics}} {
+		if c.name == "" || len(c.list) == 0 {
+			continue
+		}
+		if slices.Contains(c.list, c.name) {
+			return true
+		}
+		matched = false
+	}
+	if n.SpanName != "" && len(e.spans) > 0 {
+		if slices.ContainsFunc(e.spans, pattern(n.SpanName).MatchString) {
+			return true
+		}
+		matched = false
+	}
+	return matched
+}
+
+// pattern returns an expression for the names of spans: an asterisk or braces stand for a variable part.
+func pattern(name string) *regexp.Regexp {
+	parts := variable.Split(name, -1)
+	for i, p := range parts {
+		parts[i] = regexp.QuoteMeta(p)
+	}
+	return regexp.MustCompile("^(?s:" + strings.Join(parts, ".*") + ")$")
+}
+
+var variable = regexp.MustCompile(`\*|\{[^{}]*\}|%[a-z]`)
+
+// refutes reports whether all services of a finding pass the rules that it leads to.
+func (t *telemetry) refutes(f *review.Finding, services []string) bool {
+	if len(f.Rules) == 0 || len(services) == 0 {
+		return false
+	}
+	for _, rule := range f.Rules {
+		if !slices.Contains(absolute, rule) {
+			return false
+		}
+		for _, service := range services {
+			versions := t.services[service]
+			if len(versions) == 0 {
+				return false
+			}
+			for _, v := range versions {
+				if s := v.Score; s == nil || !slices.Contains(s.EvaluatedRuleIDs, rule) || slices.Contains(s.FailedRuleIDs, rule) {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package run
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"assay"
+	"assay/internal/review"
+	"assay/internal/review/check"
+	"assay/internal/rules/catalog"
+)
+
+func insight(t *testing.T, id, rule, service string, attributes map[string]any) evidence {
+	t.Helper()
+	r, ok := catalog.ByID(rule)
+	require.True(t, ok)
+	return newEvidence(&assay.Insight{ID: id, Type: r.Info().Name, Service: assay.Service{ServiceKey: assay.ServiceKey{Name: service}}, Attributes: attributes})
+}
+
+func TestCorrelate(t *testing.T) {
+	tel := &telemetry{
+		insights: []evidence{
+			insight(t, "spans", "SPA-003", "search", map[string]any{"span_names": `["GET /search/1","GET /search/2"]`, "observations_total": int64(100), "violations_total": int64(80)}),
+			insight(t, "metric", "MET-001", "search", map[string]any{"attribute_keys": `["search.query.id"]`, "metric_names": `["search.latency"]`, "observations_total": int64(100), "violations_total": int64(3)}),
+			insight(t, "leak", "SPA-006", "accounts", map[string]any{"findings": `[{"where":"span attribute: user.contact","kind":"email"}]`, "observations_total": "10", "violations_total": "10"}),
+			insight(t, "debug", "LOG-001", "search", map[string]any{"observations_total": int64(10), "violations_total": int64(10), "resource_attributes": `{"vcs.repository.url.full":"https://example.com/acme/search.git"}`}),
+			insight(t, "instance", "RES-001", "cart", map[string]any{"missing_attribute": "service.instance.id"}),
+		},
+		services: map[string][]*assay.Service{
+			"search": {{Score: &assay.Score{EvaluatedRuleIDs: []string{"RES-001", "SPA-003"}, FailedRuleIDs: []string{"SPA-003"}}}},
+			"cart":   {{Score: &assay.Score{EvaluatedRuleIDs: []string{"RES-001"}, FailedRuleIDs: []string{"RES-001"}}}},
+			"new":    {{}},
+		},
+	}
+	finding := func(rule string, severity check.Severity, n check.Names) *review.Finding {
+		return &review.Finding{Rules: []string{rule}, Severity: severity, Detail: &review.Detail{Names: n}}
+	}
+	for name, c := range map[string]struct {
+		finding  *review.Finding
+		services []string
+		insights []string
+		severity check.Severity
+		service  string
+	}{
+		"a pattern of span names": {finding("SPA-003", check.High, check.Names{SpanName: "GET /search/*"}), []string{"search"}, []string{"spans"}, check.Critical, "search"},
+		"another span":            {finding("SPA-003", check.High, check.Names{SpanName: "POST *"}), []string{"search"}, nil, check.High, "search"},
+		"no name of a span":       {finding("SPA-003", check.Medium, check.Names{}), []string{"search"}, []string{"spans"}, check.High, "search"},
+		"another service":         {finding("SPA-003", check.High, check.Names{SpanName: "GET /search/*"}), []string{"cart"}, nil, check.High, "cart"},
+		"the place's service":     {finding("SPA-003", check.High, check.Names{Service: "search"}), []string{"cart", "other"}, []string{"spans"}, check.Critical, "search"},
+		"a small share":           {finding("MET-001", check.High, check.Names{AttributeKey: "search.query.id"}), []string{"search"}, []string{"metric"}, check.High, "search"},
+		"a metric":                {finding("MET-001", check.High, check.Names{AttributeKey: "x", MetricName: "search.latency"}), []string{"search"}, []string{"metric"}, check.High, "search"},
+		"another attribute":       {finding("MET-001", check.High, check.Names{AttributeKey: "user.id"}), []string{"search"}, nil, check.High, "search"},
+		"a suggestion":            {finding("MET-001", check.Suggestion, check.Names{AttributeKey: "search.query.id"}), []string{"search"}, []string{"metric"}, check.Low, "search"},
+		"sensitive data":          {finding("SPA-006", check.Critical, check.Names{AttributeKey: "user.contact"}), []string{"accounts", "search"}, []string{"leak"}, check.Critical, "accounts"},
+		"of the service":          {finding("LOG-001", check.Low, check.Names{}), []string{"search"}, []string{"debug"}, check.Medium, "search"},
+		"refuted":                 {finding("RES-001", check.Medium, check.Names{}), []string{"search"}, nil, check.Suggestion, "search"},
+		"confirmed":               {finding("RES-001", check.Medium, check.Names{AttributeKey: "service.instance.id"}), []string{"cart"}, []string{"instance"}, check.Medium, "cart"},
+		"not evaluated":           {finding("RES-001", check.Medium, check.Names{}), []string{"new"}, nil, check.Medium, "new"},
+		"unknown service":         {finding("RES-001", check.Medium, check.Names{}), []string{"none"}, nil, check.Medium, "none"},
+		"no service":              {finding("RES-001", check.Medium, check.Names{}), nil, nil, check.Medium, ""},
+		"sensitive data, passed":  {finding("MET-008", check.Critical, check.Names{}), []string{"search"}, nil, check.Critical, "search"},
+	} {
+		got := tel.correlate(c.finding, c.services)
+		require.Equal(t, c.insights, got.insights, name)
+		require.Equal(t, c.severity, got.severity, name)
+		require.Equal(t, c.service, got.service, name)
+		require.Equal(t, c.severity == check.Suggestion, got.note != "", name)
+	}
+	repo := &assay.Repository{URL: "ssh://git@example.com/acme/search"}
+	require.Equal(t, []string{"cart", "search"}, tel.servicesOf(repo, []string{"cart"}))
+	repo.Settings.Services = []string{"chosen"}
+	require.Equal(t, []string{"chosen"}, tel.servicesOf(repo, []string{"cart"}))
+}

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"assay"
+	"assay/internal/codebase/source"
+	"assay/internal/review"
+	"assay/internal/review/check"
+)
+
+// job is a run in execution.
+type job struct {
+	*Worker
+	run          *assay.Run
+	repository   *assay.Repository
+	installation *assay.Installation
+	dir          string   // for the clone
+	noted        []string // notes of another process on the phase that it has begun
+
+	// What a phase needs of those before it. A run that another process began gets it again.
+	files     *source.Checkout
+	report    *review.Report
+	findings  []*assay.CodeFinding
+	telemetry *telemetry
+	change    *change
+
+	result   *changeResult // of a run that changes code
+	proposed *change       // with what the language model has last had verified
+	proved   *verification // of the change
+}
+
+// step executes a phase and returns a note for the timeline, "" for none.
+func (j *job) step(ctx context.Context, key string) (note string, err error) {
+	switch j.run.Type {
+	case assay.RunReview:
+		return j.stepReview(ctx, key)
+	default:
+		if note, err = j.stepChange(ctx, key); err != nil {
+			return "", err
+		}
+		j.run.Result, err = j.result.saved()
+		return note, err
+	}
+}
+
+// stepReview executes a phase of a review.
+func (j *job) stepReview(ctx context.Context, key string) (note string, err error) {
+	switch key {
+	case "checkout":
+		if err := j.needFiles(ctx); err != nil {
+			return "", err
+		}
+		return "Commit " + orNone(j.files.Commit), nil
+	case "scan":
+		if err := j.needReport(ctx); err != nil {
+			return "", err
+		}
+		note := fmt.Sprintf("Read %d files, parsed %d, skipped %d: %d findings", j.report.Files.Read, j.report.Files.Parsed, j.report.Files.Skipped, len(j.report.Findings))
+		if n := len(j.report.Errors); n > 0 {
+			note += fmt.Sprintf("; the report is partial: %s", j.report.Errors[0].Message)
+			if n > 1 {
+				note += fmt.Sprintf(" (and %d more)", n-1)
+			}
+		}
+		return note, nil
+	case "correlate":
+		if err := j.needFindings(ctx); err != nil {
+			return "", err
+		}
+		linked := 0
+		for _, f := range j.findings {
+			if len(f.InsightIDs) > 0 {
+				linked++
+			}
+		}
+		return fmt.Sprintf("Open insights confirm %d of %d findings", linked, len(j.findings)), nil
+	default:
+		return "", j.save(ctx)
+	}
+}
+
+func orNone(commit string) string {
+	if commit == "" {
+		return "none: the directory is read in place"
+	}
+	return commit
+}
+
+// needFiles checks the commit out, unless that was done.
+func (j *job) needFiles(ctx context.Context) error {
+	if j.files != nil {
+		return nil
+	}
+	dir := filepath.Join(j.dir, "source")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return err
+	}
+	files, err := j.cfg.Sources.Checkout(ctx, j.installation, j.repository, source.Want{Ref: j.run.Ref, Commit: j.run.Commit}, dir)
+	j.noteSource(ctx, err)
+	if err != nil {
+		return err
+	}
+	j.files, j.run.Commit = files, files.Commit
+	return nil
+}
+
+// noteSource keeps the last error of the source at its installation.
+func (j *job) noteSource(ctx context.Context, err error) {
+	if j.installation.Status == assay.InstallationSuspended {
+		return // the source host says when that ends
+	}
+	text, status := "", assay.InstallationActive
+	if err != nil {
+		if ctx.Err() != nil {
+			return
+		}
+		text, status = message(err), assay.InstallationFailed
+	}
+	if j.installation.LastError == text && j.installation.Status == status {
+		return
+	}
+	failure := j.cfg.Store.SetInstallationState(ctx, j.run.OrganizationID, j.installation.ID, status, text)
+	if failure != nil && ctx.Err() == nil {
+		j.cfg.Logger.WarnContext(ctx, "failed to save the state of an installation", "installation", j.installation.ID, "error", failure)
+	}
+}
+
+// needReport reviews the files, unless that was done.
+func (j *job) needReport(ctx context.Context) error {
+	if j.report != nil {
+		return nil
+	}
+	if err := j.needFiles(ctx); err != nil {
+		return err
+	}
+	report, err := j.cfg.Reviewer.Review(ctx, j.files.Dir, j.repository.Settings)
+	if err != nil {
+		return err
+	}
+	j.report = report
+	return nil
+}
+
+// needFindings joins the report to telemetry, unless that was done.
+func (j *job) needFindings(ctx context.Context) error {
+	if j.findings != nil {
+		return nil
+	}
+	if err := j.needReport(ctx); err != nil {
+		return err
+	}
+	t, err := readTelemetry(ctx, j.cfg.Telemetry, j.run.OrganizationID)
+	if err != nil {
+		return storeError{err}
+	}
+	j.telemetry = t
+	services := t.servicesOf(j.repository, j.report.Instrumentation.Services)
+	findings := make([]*assay.CodeFinding, 0, len(j.report.Findings))
+	for i := range j.report.Findings {
+		f := &j.report.Findings[i]
+		joined := t.correlate(f, services)
+		text, err := body(f, joined.note)
+		if err != nil {
+			return err
+		}
+		findings = append(findings, &assay.CodeFinding{
+			ID: f.ID, OrganizationID: j.run.OrganizationID, RepositoryID: j.repository.ID, RunID: j.run.ID, Check: f.Check,
+			Severity: string(joined.severity), Category: f.Category, Service: joined.service, InsightIDs: joined.insights, Body: text,
+		})
+	}
+	j.findings = findings
+	return nil
+}
+
+// place is a line of a finding, the first one with the code in it.
+type place struct {
+	review.Location
+	Excerpt *excerpt `json:"excerpt,omitempty"`
+}
+
+// excerpt has the bytes from Mark to MarkEnd of its first line to mark.
+type excerpt struct {
+	Start   int      `json:"start_line"`
+	Lines   []string `json:"lines"`
+	Mark    int      `json:"mark"`
+	MarkEnd int      `json:"mark_end"`
+}
+
+// body returns the stored form of what a review found.
+func body(f *review.Finding, note string) (json.RawMessage, error) {
+	b := struct {
+		Rules        []string    `json:"rules"`
+		Title        string      `json:"title"`
+		DisplayTitle string      `json:"display_title"`
+		Summary      string      `json:"summary"`
+		Why          string      `json:"why"`
+		Fix          string      `json:"fix"`
+		Fixable      bool        `json:"fixable"`
+		Locations    []place     `json:"locations"`
+		Names        check.Names `json:"names"`
+	}{Rules: f.Rules, Title: f.Title, DisplayTitle: f.DisplayTitle, Summary: f.Summary, Why: f.Why, Fix: f.Fix, Fixable: f.Fixable}
+	if note != "" {
+		b.Summary += " " + note
+	}
+	for _, l := range f.Locations {
+		b.Locations = append(b.Locations, place{Location: l})
+	}
+	if f.Detail != nil {
+		b.Names = f.Detail.Names
+		if len(b.Locations) > 0 && f.Detail.Code != "" {
+			b.Locations[0].Excerpt = &excerpt{b.Locations[0].Line, []string{f.Detail.Code}, f.Detail.Mark, f.Detail.MarkEnd}
+		}
+	}
+	text, err := json.Marshal(b)
+	if err == nil && len(text) > assay.MaxFindingBytes {
+		err = errors.New("a finding of the review is too large")
+	}
+	return text, err
+}
+
+// save saves the findings and the result of the run.
+func (j *job) save(ctx context.Context) error {
+	if err := j.needFindings(ctx); err != nil {
+		return err
+	}
+	instrumentation, err := json.Marshal(j.report.Instrumentation)
+	if err != nil {
+		return err
+	}
+	result := struct {
+		FindingCount   int     `json:"finding_count"`
+		Branch         *string `json:"branch"`
+		Commit         *string `json:"commit_sha"`
+		PullRequestURL *string `json:"pull_request_url"`
+		PatchURL       *string `json:"patch_url"`
+		Verification   *string `json:"verification"`
+	}{FindingCount: len(j.findings)}
+	branch := j.run.Ref
+	if branch == "" {
+		branch = j.files.DefaultBranch
+	}
+	if branch != "" {
+		result.Branch = &branch
+	}
+	if j.run.Commit != "" {
+		result.Commit = &j.run.Commit
+	}
+	text, err := json.Marshal(result)
+	if err != nil {
+		return err
+	}
+	j.run.Result = text
+	if j.run.Ref != "" && j.run.Ref != j.files.DefaultBranch {
+		return nil // findings are those of the default branch
+	}
+	if err := j.confirm(ctx); err != nil {
+		return err
+	}
+	if err := j.follow(ctx); err != nil {
+		return err
+	}
+	repo := *j.repository
+	repo.DefaultBranch, repo.Access, repo.ReviewedCommit, repo.Instrumentation = j.files.DefaultBranch, "granted", j.run.Commit, instrumentation
+	if err := j.cfg.Store.SaveReview(ctx, j.cfg.Holder, j.run, &repo, j.findings); err != nil {
+		return storeError{err}
+	}
+	return nil
+}

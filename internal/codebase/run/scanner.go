@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package run
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"assay"
+	"assay/internal/codebase/sandbox"
+	"assay/internal/review"
+	"assay/internal/review/worker"
+)
+
+// Reviewer reviews a directory. It is safe for concurrent use. Its errors have a code if a caller may see them.
+type Reviewer interface {
+	Review(ctx context.Context, dir string, s assay.RepositorySettings) (*review.Report, error)
+	// Change is Review, and makes the patch of a change without applying it.
+	Change(ctx context.Context, dir string, s assay.RepositorySettings, c worker.Change) (*worker.Response, error)
+}
+
+// Scanner reviews in a child process: `assay review-worker`.
+type Scanner struct {
+	Program []string      // path and arguments of the child; nil: this program's review-worker
+	Memory  int64         // bytes
+	Time    time.Duration // of processor time and of the wall clock
+
+	maxReport int // bytes; default maxReport
+}
+
+const (
+	maxReport    = 64 << 20 // bytes
+	scannerFiles = 256
+)
+
+// Review implements Reviewer.
+func (s *Scanner) Review(ctx context.Context, dir string, settings assay.RepositorySettings) (*review.Report, error) {
+	r, err := s.Change(ctx, dir, settings, worker.Change{})
+	if err != nil {
+		return nil, err
+	}
+	return r.Report, nil
+}
+
+// Change implements Reviewer.
+func (s *Scanner) Change(ctx context.Context, dir string, settings assay.RepositorySettings, c worker.Change) (*worker.Response, error) {
+	program := s.Program
+	if program == nil {
+		self, err := sandbox.Self()
+		if err != nil {
+			return nil, err
+		}
+		program = []string{self, "review-worker"}
+	}
+	input, err := json.Marshal(worker.Request{Options: review.Options{Root: dir, Disable: settings.DisabledChecks, Ignore: settings.Ignore}, Change: c})
+	if err != nil {
+		return nil, err
+	}
+	limited, cancel := context.WithTimeout(ctx, s.Time)
+	defer cancel()
+	out := &sandbox.Buffer{Max: cmp.Or(s.maxReport, maxReport)}
+	err = sandbox.Run(limited, sandbox.Command{
+		Path: program[0], Args: program[1:], Dir: dir, Input: input, Output: out,
+		// The Go runtime frees memory in time; the limit of the kernel is for what it cannot.
+		Env:    []string{"PATH=" + sandbox.Path(), "TMPDIR=" + filepath.Dir(dir), "GOMEMLIMIT=" + strconv.FormatInt(s.Memory*3/4, 10)},
+		Limits: sandbox.Limits{Memory: s.Memory, File: 1 << 20, CPU: s.Time, Files: scannerFiles},
+	})
+	var failed *sandbox.Error
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case limited.Err() != nil:
+		return nil, assay.Errorf(assay.CodeUnprocessable, "the review did not finish within %v", s.Time)
+	case errors.Is(err, sandbox.ErrTooMuchOutput):
+		return nil, assay.Errorf(assay.CodeUnprocessable, "the report of the review is too large")
+	case errors.As(err, &failed) && (strings.Contains(failed.Stderr, "out of memory") || strings.Contains(failed.Stderr, "cannot allocate memory")):
+		return nil, assay.Errorf(assay.CodeUnprocessable, "the review needs more memory than the limit of %d MiB", s.Memory>>20)
+	case errors.As(err, &failed):
+		return nil, &assay.Error{Code: assay.CodeUnprocessable, Message: "the review ended early: " + firstLine(failed.Stderr), Err: err}
+	default:
+		return nil, err
+	}
+	var r worker.Response
+	err = json.Unmarshal(out.Bytes(), &r)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("decode the report of the review: %w", err)
+	case r.Report == nil || !c.None() && r.Patch == nil:
+		return nil, errors.New("the report of the review is not complete")
+	}
+	return &r, nil
+}
+
+// firstLine returns the first line of a program's errors, which may contain names of files.
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
+	line = strings.TrimPrefix(line, "assay: ")
+	if len(line) > 200 {
+		line = strings.ToValidUTF8(line[:200], "") + "…"
+	}
+	return strconv.Quote(line)
+}

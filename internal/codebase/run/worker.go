@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"assay"
+	"assay/internal/codebase/propose"
+	"assay/internal/codebase/source"
+	"assay/internal/delta"
+)
+
+// Defaults of Config.
+const (
+	DefaultSlots   = 1
+	DefaultTimeout = 15 * time.Minute
+	DefaultLease   = 15 * time.Second
+	DefaultRenew   = 5 * time.Second
+	DefaultPoll    = 2 * time.Second
+)
+
+// Sources is the part of source.Sources that runs use.
+type Sources interface {
+	Checkout(ctx context.Context, i *assay.Installation, r *assay.Repository, w source.Want, dir string) (*source.Checkout, error)
+	Publish(ctx context.Context, i *assay.Installation, r *assay.Repository, ch *source.Change, dir string) (*source.Published, error)
+	Pull(ctx context.Context, i *assay.Installation, r *assay.Repository, number int) (*source.Pull, error)
+}
+
+// Config configures a Worker. All fields without a default are required.
+type Config struct {
+	Store     assay.CodebaseStore
+	Telemetry Telemetry
+	Sources   Sources
+	Reviewer  Reviewer
+	Verifier  Verifier // nil: code of repositories is not run
+	// Proposer changes code for findings without a mechanical fix. nil: nothing does.
+	Proposer *propose.Proposer
+	Holder   string // name of this process, unique among all that ever run
+	WorkDir  string // for clones; it belongs to this process and is emptied
+
+	Slots   int           // runs at a time; default DefaultSlots
+	Timeout time.Duration // of a run, takeovers included; default DefaultTimeout
+
+	Lease time.Duration // of a run; default DefaultLease
+	Renew time.Duration // interval between renewals; default DefaultRenew
+	Poll  time.Duration // interval between looks for runs; default DefaultPoll
+
+	Now    func() time.Time // the store's time; default time.Now
+	Logger *slog.Logger     // default: none
+}
+
+// Worker executes runs in this process.
+type Worker struct {
+	cfg  Config
+	wake chan struct{}
+}
+
+// New returns a worker that Run starts.
+func New(cfg Config) *Worker {
+	if cfg.Slots <= 0 {
+		cfg.Slots = DefaultSlots
+	}
+	for _, d := range []struct {
+		value    *time.Duration
+		fallback time.Duration
+	}{{&cfg.Timeout, DefaultTimeout}, {&cfg.Lease, DefaultLease}, {&cfg.Renew, DefaultRenew}, {&cfg.Poll, DefaultPoll}} {
+		if *d.value <= 0 {
+			*d.value = d.fallback
+		}
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Worker{cfg: cfg, wake: make(chan struct{}, 1)}
+}
+
+// Wake has the worker look for runs at once. It does not block.
+func (w *Worker) Wake() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run executes runs until ctx ends. It gives up the runs in execution then, which another process continues.
+func (w *Worker) Run(ctx context.Context) {
+	if err := empty(w.cfg.WorkDir); err != nil {
+		w.cfg.Logger.ErrorContext(ctx, "failed to empty the directory for clones", "error", err)
+	}
+	var slots sync.WaitGroup
+	for range w.cfg.Slots {
+		slots.Go(func() { w.slot(ctx) })
+	}
+	slots.Go(func() { w.schedule(ctx) })
+	slots.Wait()
+}
+
+// empty removes what processes before this one have left.
+func empty(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
+	}
+	return err
+}
+
+// slot executes one run after the other.
+func (w *Worker) slot(ctx context.Context) {
+	poll := time.NewTicker(w.cfg.Poll)
+	defer poll.Stop()
+	for ctx.Err() == nil {
+		r, err := w.cfg.Store.ClaimRun(ctx, w.cfg.Holder, w.cfg.Lease)
+		if err != nil && ctx.Err() == nil {
+			w.cfg.Logger.ErrorContext(ctx, "failed to claim a run", "error", err)
+		}
+		if r != nil {
+			w.Wake() // there may be more for other slots
+			w.execute(ctx, r)
+			continue
+		}
+		select {
+		case <-ctx.Done():
+		case <-w.wake:
+		case <-poll.C:
+		}
+	}
+}
+
+// Causes of the end of a run.
+var (
+	errCancelled = errors.New("a caller cancelled the run")
+	errLost      = errors.New("another process has the run")
+	errDeadline  = errors.New("the run did not finish in time")
+)
+
+// storeError is an error of the store. The run is given up and continued after a while.
+type storeError struct{ error }
+
+func (e storeError) Unwrap() error { return e.error }
+
+// execute executes a claimed run.
+func (w *Worker) execute(parent context.Context, r *assay.Run) {
+	ctx, cancel := context.WithCancelCause(assay.WithOrganization(parent, r.OrganizationID))
+	defer cancel(nil)
+	if !r.StartedAt.IsZero() {
+		left := r.StartedAt.Add(w.cfg.Timeout).Sub(w.cfg.Now())
+		deadline := time.AfterFunc(left, func() { cancel(errDeadline) })
+		defer deadline.Stop()
+	}
+	if r.Cancel {
+		cancel(errCancelled)
+	}
+	var renewing sync.WaitGroup
+	defer renewing.Wait()
+	renewCtx, stop := context.WithCancel(ctx)
+	defer stop()
+	renewing.Go(func() { w.renew(renewCtx, r.ID, cancel) })
+
+	logger := w.cfg.Logger.With("run", r.ID, "type", r.Type, "organization_id", r.OrganizationID)
+	logger.InfoContext(ctx, "run begins", "phase", r.Phase)
+	j := &job{Worker: w, run: r}
+	err := j.do(ctx)
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
+	}
+	stop()
+	end, release := context.WithTimeout(context.WithoutCancel(ctx), w.cfg.Lease)
+	defer release()
+	var broken storeError
+	switch {
+	case errors.Is(err, errLost) || errors.Is(err, delta.ErrLeaseLost):
+		logger.WarnContext(end, "run lost to another process")
+		return
+	case parent.Err() != nil || errors.As(err, &broken):
+		logger.InfoContext(end, "run given up", "error", err)
+		if parent.Err() != nil {
+			if _, err := w.cfg.Store.RenewRun(end, w.cfg.Holder, r.ID, 0); err != nil {
+				logger.WarnContext(end, "failed to give up a run", "error", err)
+			}
+		}
+		return
+	}
+	if failure := j.end(end, err); failure != nil {
+		logger.ErrorContext(end, "failed to end a run", "error", failure)
+		return
+	}
+	logger.InfoContext(end, "run ended", "status", r.Status, "error", err)
+}
+
+// renew renews the lease of a run until ctx ends, and ends the run when it is cancelled or lost.
+func (w *Worker) renew(ctx context.Context, id string, end context.CancelCauseFunc) {
+	ticker := time.NewTicker(w.cfg.Renew)
+	defer ticker.Stop()
+	renewed := time.Now()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		began := time.Now()
+		cancelled, err := w.cfg.Store.RenewRun(ctx, w.cfg.Holder, id, w.cfg.Lease)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err == nil:
+			renewed = began
+			if cancelled {
+				end(errCancelled)
+				return
+			}
+		case errors.Is(err, delta.ErrLeaseLost) || time.Since(renewed) >= w.cfg.Lease:
+			end(errLost)
+			return
+		}
+	}
+}
+
+// do executes the phases that have not ended.
+func (j *job) do(ctx context.Context) (err error) {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	if j.repository, err = j.cfg.Store.Repository(ctx, j.run.OrganizationID, j.run.RepositoryID); err != nil {
+		return storeError{err}
+	}
+	installations, err := j.cfg.Store.Installations(ctx, j.run.OrganizationID)
+	if err != nil {
+		return storeError{err}
+	}
+	for _, i := range installations {
+		if i.ID == j.repository.InstallationID {
+			j.installation = i
+		}
+	}
+	if j.installation == nil {
+		return errLost // deleted meanwhile
+	}
+	if j.run.Type != assay.RunReview {
+		j.result = &changeResult{Fixed: []string{}, Left: []string{}}
+		if j.run.Result != nil { // of the phases that another process has completed
+			if err := json.Unmarshal(j.run.Result, j.result); err != nil {
+				return fmt.Errorf("decode the result of the run: %w", err)
+			}
+		}
+	}
+	if j.dir, err = os.MkdirTemp(j.cfg.WorkDir, "run-"); err != nil {
+		return fmt.Errorf("make a directory for the clone: %w", err)
+	}
+	defer func() {
+		if failure := os.RemoveAll(j.dir); failure != nil {
+			j.cfg.Logger.WarnContext(ctx, "failed to remove a clone", "error", failure)
+		}
+	}()
+	all := Phases(j.run.Type)
+	for n, p := range all {
+		at, err := j.begin(ctx, p)
+		if err != nil {
+			return err
+		}
+		if at < 0 {
+			continue
+		}
+		note, err := j.step(ctx, p.Key)
+		if err != nil {
+			return err
+		}
+		j.run.PhaseTimes[at].Ended = j.cfg.Now()
+		text := p.Label + " completed"
+		if note != "" {
+			text = note
+		}
+		if n == len(all)-1 {
+			j.run.Status, j.run.EndedAt = assay.RunCompleted, j.run.PhaseTimes[at].Ended
+		}
+		if err := j.update(ctx, assay.RunEvent{Name: "phase", Message: text, Phase: p.Key, Transition: "completed"}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// begin notes that a phase begins and returns its index in PhaseTimes, or -1 if it has ended. A phase that another
+// process began is not noted again.
+func (j *job) begin(ctx context.Context, p Phase) (int, error) {
+	for i, t := range j.run.PhaseTimes {
+		if t.Key == p.Key {
+			if !t.Ended.IsZero() {
+				return -1, nil
+			}
+			return i, j.readNotes(ctx, p.Key)
+		}
+	}
+	j.run.Phase = p.Key
+	j.run.PhaseTimes = append(j.run.PhaseTimes, assay.RunPhase{Key: p.Key, Started: j.cfg.Now()})
+	return len(j.run.PhaseTimes) - 1, j.update(ctx, assay.RunEvent{Name: "phase", Message: p.Label + " started", Phase: p.Key, Transition: "started"})
+}
+
+// readNotes reads the notes on a phase that another process has added to the timeline.
+func (j *job) readNotes(ctx context.Context, phase string) error {
+	events, _, err := j.cfg.Store.RunEvents(ctx, j.run.OrganizationID, j.run.ID, -1, assay.MaxRunEvents)
+	if err != nil {
+		return storeError{err}
+	}
+	for _, e := range events {
+		if e.Name == "note" && e.Phase == phase {
+			j.noted = append(j.noted, e.Message)
+		}
+	}
+	return nil
+}
+
+func (j *job) update(ctx context.Context, events ...assay.RunEvent) error {
+	if err := j.cfg.Store.UpdateRun(ctx, j.cfg.Holder, j.run, events); err != nil {
+		return storeError{err}
+	}
+	return nil
+}
+
+// end ends a run that has failed or was cancelled. A completed run has ended.
+func (j *job) end(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	e := assay.RunEvent{Name: "phase", Phase: j.run.Phase, Transition: "failed", Message: message(err)}
+	j.run.Status, j.run.EndedAt, j.run.Error = assay.RunFailed, j.cfg.Now(), e.Message
+	if j.run.Type == assay.RunReview {
+		j.run.Result = nil
+	}
+	switch {
+	case errors.Is(err, errCancelled):
+		j.run.Status, j.run.Error = assay.RunCancelled, ""
+		e.Name, e.Transition = "note", ""
+	case errors.Is(err, errDeadline):
+		j.run.Error = fmt.Sprintf("the run did not finish within %v", j.cfg.Timeout)
+		e.Message = j.run.Error
+	case assay.ErrorCode(err) == assay.CodeInternal:
+		j.cfg.Logger.ErrorContext(ctx, "run failed", "run", j.run.ID, "error", err)
+	}
+	return j.update(ctx, e)
+}
+
+// message returns what callers may know of an error.
+func message(err error) string {
+	var coded *assay.Error
+	switch {
+	case errors.As(err, &coded):
+		text := coded.Message
+		for field, detail := range coded.Details {
+			text += ": " + field + " " + detail
+		}
+		return strings.TrimPrefix(text, ": ")
+	case errors.Is(err, errCancelled), errors.Is(err, errDeadline):
+		return err.Error()
+	default:
+		return "the agent failed; the cause is in the log of the server"
+	}
+}

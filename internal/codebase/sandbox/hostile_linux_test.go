@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// hostile is the first argument of this test program when it attacks its container. In a container it is the file
+// program.
+const hostile = "hostile"
+
+// attacks are the attacks. Each prints what it achieves.
+var attacks = map[string]func(args []string){
+	"dial":    dial,
+	"fork":    fork,
+	"memory":  hold,
+	"sockets": fill,
+	"sleep":   func([]string) { select {} },
+	"trace":   trace,
+	"calls":   calls,
+	"escape":  escape,
+}
+
+// hostileMain attacks, if the arguments of this process say so. It does not return then.
+func hostileMain() {
+	if len(os.Args) < 3 || os.Args[1] != hostile {
+		return
+	}
+	attacks[os.Args[2]](os.Args[3:])
+	os.Exit(0)
+}
+
+// dial prints the addresses that it reaches: "tcp 127.0.0.1:1".
+func dial(addresses []string) {
+	for _, a := range addresses {
+		network, address, _ := strings.Cut(a, " ")
+		conn, err := net.DialTimeout(network, address, time.Minute)
+		if err == nil {
+			_, err = conn.Write([]byte("x")) // UDP has no connection
+		}
+		if err == nil {
+			fmt.Println("reached", a)
+		}
+	}
+}
+
+// fork starts processes until it cannot, and prints how many.
+func fork([]string) {
+	n := 0
+	for ; n < 10_000; n++ {
+		if _, err := syscall.ForkExec("/bin/sleep", []string{"sleep", "1000000"}, &syscall.ProcAttr{}); err != nil {
+			fmt.Println(err)
+			break
+		}
+	}
+	fmt.Println("started", n)
+}
+
+// fill has children that fill the buffers of sockets, until they are killed.
+func fill(args []string) {
+	if children, _ := strconv.Atoi(args[0]); children > 0 {
+		for range children {
+			if err := exec.Command(os.Args[0], hostile, "sockets", "0").Start(); err != nil {
+				fmt.Println(err)
+			}
+		}
+		select {}
+	}
+	block := make([]byte, 4<<10)
+	for {
+		pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_NONBLOCK, 0)
+		if err != nil {
+			select {} // no more files
+		}
+		for err == nil {
+			_, err = syscall.Write(pair[0], block)
+		}
+	}
+}
+
+// hold has children that hold a number of bytes each, until it is killed.
+func hold(args []string) {
+	children, _ := strconv.Atoi(args[0])
+	size, _ := strconv.Atoi(args[1])
+	for range children {
+		if err := exec.Command(os.Args[0], hostile, "memory", "0", args[1]).Start(); err != nil {
+			fmt.Println(err)
+		}
+	}
+	held := make([]byte, size)
+	for i := 0; i < len(held); i += os.Getpagesize() {
+		held[i] = 1
+	}
+	fmt.Println("holds", size)
+	select {}
+}
+
+// trace prints the processes that it may trace or whose memory it may read.
+func trace(pids []string) {
+	for _, text := range pids {
+		pid, _ := strconv.Atoi(text)
+		if unix.PtraceAttach(pid) == nil {
+			fmt.Println("traces", pid)
+		}
+		if f, err := os.OpenFile(fmt.Sprintf("/proc/%d/mem", pid), os.O_RDWR, 0); err == nil {
+			fmt.Println("opens the memory of", pid)
+			_ = f.Close()
+		}
+		if text, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid)); err == nil {
+			fmt.Println("reads the environment of", pid, len(text))
+		}
+		if fd, err := unix.PidfdOpen(pid, 0); err == nil {
+			if _, err := unix.PidfdGetfd(fd, controlFD, 0); err == nil {
+				fmt.Println("takes a descriptor of", pid)
+			}
+		}
+	}
+}
+
+// calls prints the system calls that succeed.
+func calls([]string) {
+	name, _ := unix.BytePtrFromString("x")
+	for what, call := range map[string]func() error{
+		"vsock":     func() error { _, err := unix.Socket(unix.AF_VSOCK, unix.SOCK_STREAM, 0); return err },
+		"packet":    func() error { _, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW, 0); return err },
+		"raw":       func() error { _, err := unix.Socket(unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_ICMP); return err },
+		"memfd":     func() error { _, err := unix.MemfdCreate("x", 0); return err },
+		"shm":       func() error { _, err := unix.SysvShmGet(0, 4096, 0o600|unix.IPC_CREAT); return err },
+		"keyring":   func() error { _, err := unix.KeyctlGetKeyringID(unix.KEY_SPEC_SESSION_KEYRING, false); return err },
+		"namespace": func() error { return unix.Unshare(unix.CLONE_NEWUSER) },
+		"mount":     func() error { return unix.Mount("tmpfs", "/tmp", "tmpfs", 0, "") },
+		"remount":   func() error { return unix.Mount("", "/usr", "", unix.MS_REMOUNT|unix.MS_BIND, "") },
+		"unmount":   func() error { return unix.Unmount("/usr", unix.MNT_DETACH) },
+		"chroot":    func() error { return unix.Chroot("/tmp") },
+		"root":      func() error { return unix.Setuid(0) },
+		"hostname":  func() error { return unix.Sethostname([]byte("x")) },
+		"priority":  func() error { return unix.Setpriority(unix.PRIO_PROCESS, 0, -20) },
+		"limit":     func() error { return syscall.Setrlimit(unix.RLIMIT_NPROC, &syscall.Rlimit{Cur: 1 << 20, Max: 1 << 20}) },
+		"oom":       func() error { return os.WriteFile("/proc/self/oom_score_adj", []byte("0"), 0) },
+		"sysctl":    func() error { return os.WriteFile("/proc/sys/kernel/core_pattern", []byte("x"), 0) },
+		"device":    func() error { return unix.Mknod("/tmp/disk", unix.S_IFBLK|0o600, 0xfd00) },
+		"uring": func() error {
+			_, _, errno := unix.Syscall(unix.SYS_IO_URING_SETUP, 1, uintptr(unsafe.Pointer(name)), 0)
+			if errno == unix.ENOSYS {
+				return errno
+			}
+			return nil
+		},
+	} {
+		if err := call(); err == nil {
+			fmt.Println("succeeds:", what)
+		}
+	}
+}
+
+// escape starts a process in a session of its own, as a child of init, that would survive this process and its group.
+func escape(args []string) {
+	if len(args) == 1 {
+		cmd := exec.Command(os.Args[0], hostile, "escape", args[0], "orphan")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		if err := errors.Join(cmd.Start(), cmd.Wait()); err != nil {
+			fmt.Println(err)
+		}
+		return
+	}
+	cmd := exec.Command(os.Args[0], hostile, "sleep", args[0])
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		fmt.Println(err)
+	}
+}

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package source
+
+import (
+	"context"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/go-jose/go-jose/v4/jwt"
+	"golang.org/x/oauth2"
+
+	"assay"
+)
+
+// github is the kind github: a GitHub App. Its installations need no stored credential: the App's key mints tokens for
+// one repository.
+type github struct {
+	*forgeHost
+	signer jose.Signer
+}
+
+const (
+	githubURL    = "https://github.com"
+	githubAPI    = "https://api.github.com"
+	appTokenLife = 5 * time.Minute  // GitHub allows ten
+	appTokenSkew = 30 * time.Second // of GitHub's clock
+)
+
+// githubID is the id of an installation.
+var githubID = regexp.MustCompile(`^[1-9][0-9]{0,18}$`)
+
+// appName is the name of an App in URLs.
+var appName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]{0,99}$`)
+
+func newGitHub(cfg ForgeConfig, g *git) (*github, error) {
+	if !appName.MatchString(cfg.App) {
+		return nil, errors.New("the name of the GitHub App is not one of its URL, such as assay-acme")
+	}
+	h, err := newForgeHost(KindGitHub, cfg, "/api/v3", g)
+	if err != nil {
+		return nil, err
+	}
+	if h.base == githubURL {
+		h.api = githubAPI
+	}
+	h.oauth.Endpoint.TokenURL = h.base + "/login/oauth/access_token"
+	key, err := parseRSA(cfg.PrivateKey)
+	if err != nil {
+		return nil, err
+	}
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.RS256, Key: key}, (&jose.SignerOptions{}).WithType("JWT"))
+	if err != nil {
+		return nil, err
+	}
+	return &github{forgeHost: h, signer: signer}, nil
+}
+
+func parseRSA(text []byte) (*rsa.PrivateKey, error) {
+	bad := errors.New("the private key of the GitHub App is not an RSA key in PEM")
+	block, _ := pem.Decode(text)
+	if block == nil {
+		return nil, bad
+	}
+	if key, err := x509.ParsePKCS1PrivateKey(block.Bytes); err == nil {
+		return key, nil
+	}
+	if parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes); err == nil {
+		if key, ok := parsed.(*rsa.PrivateKey); ok {
+			return key, nil
+		}
+	}
+	return nil, bad
+}
+
+func (g *github) host() *forgeHost { return g.forgeHost }
+
+// authorizeURL returns the page on which the App is installed. GitHub sends the browser to the App's callback URL.
+func (g *github) authorizeURL(state, _, _ string, _ bool) string {
+	return g.base + "/apps/" + g.cfg.App + "/installations/new?" + url.Values{"state": {state}}.Encode()
+}
+
+type (
+	githubAccount struct {
+		ID    int64  `json:"id"`
+		Login string `json:"login"`
+		Type  string `json:"type"`
+	}
+	githubInstallation struct {
+		ID          int64         `json:"id"`
+		Account     githubAccount `json:"account"`
+		SuspendedAt *string       `json:"suspended_at"`
+	}
+	githubRepository struct {
+		FullName string `json:"full_name"`
+		Branch   string `json:"default_branch"`
+	}
+)
+
+// connect returns an installation if the user owns its account: it is the user, or an organization of which the user
+// is an administrator. The id in the browser's URL proves nothing, and GitHub lists installations to users that may
+// read a single repository of them.
+func (g *github) connect(ctx context.Context, grant Grant, _ string) (*Connection, error) {
+	if !githubID.MatchString(grant.InstallationID) {
+		return nil, assay.Errorf(assay.CodeUnprocessable, "GitHub named no installation; install the App, or save its configuration once more")
+	}
+	token, err := g.exchange(ctx, func(ctx context.Context) (*oauth2.Token, error) { return g.oauth.Exchange(ctx, grant.Code) })
+	if err != nil {
+		return nil, err
+	}
+	found, err := g.owned(ctx, token.AccessToken, grant.InstallationID)
+	if err != nil {
+		return nil, err
+	}
+	if found.SuspendedAt != nil {
+		return nil, assay.Errorf(assay.CodeUnprocessable, "the installation of the App is suspended")
+	}
+	c := &Connection{Provider: KindGitHub, ExternalID: grant.InstallationID, Account: g.account(found.Account.Login)}
+	minted, err := g.mint(ctx, grant.InstallationID, nil, false)
+	if err != nil {
+		return nil, err
+	}
+	type list struct {
+		Repositories []githubRepository `json:"repositories"`
+	}
+	err = g.pages(ctx, "/installation/repositories?per_page=100", minted, 100, func() any { return new(list) }, func(a any) int {
+		all := a.(*list).Repositories
+		for _, r := range all {
+			if known, ok := g.repository(r.FullName, r.Branch); ok {
+				c.Repositories = append(c.Repositories, known)
+			}
+		}
+		return len(all)
+	})
+	return c, err
+}
+
+// owned returns the installation with an id if the user of a token owns it.
+func (g *github) owned(ctx context.Context, token, id string) (*githubInstallation, error) {
+	var user githubAccount
+	if err := g.call(ctx, http.MethodGet, "/user", token, nil, &user); err != nil {
+		return nil, err
+	}
+	type list struct {
+		Installations []githubInstallation `json:"installations"`
+	}
+	var found *githubInstallation
+	err := g.pages(ctx, "/user/installations?per_page=100", token, 100, func() any { return new(list) }, func(a any) int {
+		all := a.(*list).Installations
+		for _, i := range all {
+			if strconv.FormatInt(i.ID, 10) == id {
+				found = &i
+				return 0
+			}
+		}
+		return len(all)
+	})
+	if err != nil {
+		return nil, err
+	}
+	notOwner := assay.Errorf(assay.CodeForbidden, "only the owner of the account, or an owner of the organization, can connect this installation")
+	if found == nil || user.ID == 0 {
+		return nil, notOwner
+	}
+	if found.Account.Type != "Organization" {
+		if found.Account.ID != user.ID {
+			return nil, notOwner
+		}
+		return found, nil
+	}
+	var membership struct {
+		State        string        `json:"state"`
+		Role         string        `json:"role"`
+		Organization githubAccount `json:"organization"`
+	}
+	err = g.call(ctx, http.MethodGet, "/user/memberships/orgs/"+url.PathEscape(found.Account.Login), token, nil, &membership)
+	if err != nil {
+		return nil, err
+	}
+	if membership.State != "active" || membership.Role != "admin" || membership.Organization.ID != found.Account.ID {
+		return nil, notOwner
+	}
+	return found, nil
+}
+
+// mint returns a token that reads an installation, or reads or changes one repository of it.
+func (g *github) mint(ctx context.Context, installationID string, repository *assay.Repository, write bool) (string, error) {
+	if !githubID.MatchString(installationID) {
+		return "", assay.Errorf(assay.CodeUnprocessable, "the installation has no id of GitHub; connect it again")
+	}
+	now := g.now()
+	app, err := jwt.Signed(g.signer).Claims(jwt.Claims{
+		Issuer: g.cfg.ClientID, IssuedAt: jwt.NewNumericDate(now.Add(-appTokenSkew)), Expiry: jwt.NewNumericDate(now.Add(appTokenLife)),
+	}).Serialize()
+	if err != nil {
+		return "", err
+	}
+	body := map[string]any{"permissions": map[string]string{"metadata": "read"}}
+	if repository != nil {
+		name := repository.FullName[strings.LastIndexByte(repository.FullName, '/')+1:]
+		permissions := map[string]string{"contents": "read"}
+		if write {
+			permissions = map[string]string{"contents": "write", "pull_requests": "write"}
+		}
+		body = map[string]any{"repositories": []string{name}, "permissions": permissions}
+	}
+	var minted struct {
+		Token string `json:"token"`
+	}
+	if err := g.call(ctx, http.MethodPost, "/app/installations/"+installationID+"/access_tokens", app, body, &minted); err != nil {
+		return "", err
+	}
+	if minted.Token == "" || len(minted.Token) > maxToken {
+		return "", g.trouble("sent no token")
+	}
+	return minted.Token, nil
+}
+
+// credential mints a token for one repository. It is not stored.
+func (g *github) credential(ctx context.Context, i *assay.Installation, r *assay.Repository, _ Credential, write bool) (Credential, error) {
+	token, err := g.mint(ctx, i.ExternalID, r, write)
+	return Credential{Username: "x-access-token", Token: token}, err
+}
+
+// event implements forge.
+func (g *github) event(header http.Header, body []byte) (*Event, error) {
+	var e struct {
+		pushEvent
+		Action       string             `json:"action"`
+		Installation githubInstallation `json:"installation"`
+		Repository   githubRepository   `json:"repository"`
+		Added        []githubRepository `json:"repositories_added"`
+		Removed      []githubRepository `json:"repositories_removed"`
+	}
+	if json.Unmarshal(body, &e) != nil {
+		return nil, errEvent
+	}
+	id := strconv.FormatInt(e.Installation.ID, 10)
+	switch kind := header.Get("X-GitHub-Event"); {
+	case kind == "push":
+		return e.push(e.Repository.FullName, e.Repository.Branch), nil
+	case kind == "installation" && e.Action == "deleted":
+		return &Event{Kind: EventDeleted, InstallationID: id}, nil
+	case kind == "installation" && e.Action == "suspend":
+		return &Event{Kind: EventSuspended, InstallationID: id}, nil
+	case kind == "installation" && e.Action == "unsuspend":
+		return &Event{Kind: EventRestored, InstallationID: id}, nil
+	case kind == "installation_repositories":
+		return &Event{Kind: EventRepositories, InstallationID: id, Added: names(e.Added), Removed: names(e.Removed)}, nil
+	}
+	return &Event{}, nil
+}
+
+func names(repositories []githubRepository) []string {
+	var all []string
+	for _, r := range repositories {
+		all = append(all, r.FullName)
+	}
+	return all
+}

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package source
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"assay"
+	"assay/internal/auth"
+	"assay/internal/auth/seal"
+	"assay/internal/fair"
+)
+
+// Kinds of sources, the providers of installations.
+const (
+	KindGit   = "git"
+	KindLocal = "local"
+)
+
+// Request asks to connect a repository, or the repositories of a directory.
+type Request struct {
+	Organization string // its id
+	Kind         string
+	URL          string // clone URL of KindGit, absolute path of KindLocal
+	Credential   Credential
+}
+
+// Connection is what a source is known by.
+type Connection struct {
+	Provider     string
+	ExternalID   string // at a provider with an API
+	Account      string
+	Credential   Credential          // completed by what the host said, such as its SSH host keys
+	Repositories []*assay.Repository // FullName, URL, DefaultBranch and Access are set
+}
+
+// Want selects what to check out of a repository.
+type Want struct {
+	Ref    string // name of a branch, "" for the default branch
+	Commit string // if the source still has it, "" for the newest
+}
+
+// Checkout is a commit of a repository in a directory.
+type Checkout struct {
+	Dir           string // to be read only
+	DefaultBranch string // "" if the source has none
+	Commit        string // "" if the source has none
+}
+
+// Host is a kind of source. Its errors have a code and a message for the caller. It is safe for concurrent use.
+type Host interface {
+	// Connect checks that a source can be read.
+	Connect(ctx context.Context, r *Request) (*Connection, error)
+	// Checkout makes the files of a repository readable. It may write below dir, an empty directory that the caller
+	// removes.
+	Checkout(ctx context.Context, r *assay.Repository, c Credential, w Want, dir string) (*Checkout, error)
+}
+
+// Limits limit a checkout.
+type Limits struct {
+	Bytes int64         // of the packed objects, and of the files
+	Files int           // in the commit
+	Time  time.Duration // of a command
+}
+
+// Config configures Sources.
+type Config struct {
+	Roots        []string // directories below which KindLocal may read
+	PrivateHosts bool     // allow addresses of loopback, private and link-local networks
+	CAFile       string   // CAs for hosts, PEM; "": the system's
+	Limits       Limits
+	Forges       map[string]ForgeConfig // by kind; those without a ClientID are not configured
+	Store        CredentialStore        // of credentials that are refreshed
+	Now          func() time.Time       // default time.Now
+	WorkDir      string                 // for private directories of commands
+	Secret       auth.Secret            // encrypts credentials; "" rejects sources with a credential
+	Logger       *slog.Logger
+}
+
+// CredentialStore is the part of assay.CodebaseStore that keeps refreshed credentials.
+type CredentialStore interface {
+	Installations(ctx context.Context, organizationID string) ([]*assay.Installation, error)
+	ReplaceCredential(ctx context.Context, organizationID, id string, old, credential []byte) (bool, error)
+}
+
+// Sources are the known kinds of sources.
+type Sources struct {
+	hosts    map[string]Host
+	forges   map[string]forge // the configured ones
+	store    CredentialStore
+	now      func() time.Time
+	box      *seal.Box
+	connects *fair.Limiter // of connections under test, by organization
+}
+
+const (
+	maxConnects    = 4
+	connectTimeout = 20 * time.Second // shorter than callers wait
+)
+
+// New returns the sources. git must be installed for their use, not for New.
+func New(cfg Config) (*Sources, error) {
+	box, err := seal.New(cfg.Secret, sealPurpose)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	g := &git{cfg: cfg, lookup: lookup}
+	local, err := newLocal(cfg.Roots, g)
+	if err != nil {
+		return nil, err
+	}
+	s := &Sources{
+		box: box, connects: fair.NewLimiter(maxConnects), hosts: map[string]Host{KindGit: &gitHost{g}, KindLocal: local},
+		forges: make(map[string]forge), store: cfg.Store, now: cfg.Now,
+	}
+	for kind, c := range cfg.Forges {
+		if c.ClientID == "" {
+			continue
+		}
+		var f forge
+		switch kind {
+		case KindGitHub:
+			f, err = newGitHub(c, g)
+		case KindGitLab:
+			f, err = newGitLab(c, g)
+		case KindGitea:
+			f, err = newGitea(c, g)
+		default:
+			err = fmt.Errorf("no kind of source host: %s", kind)
+		}
+		if err != nil {
+			return nil, err
+		}
+		s.forges[kind] = f
+	}
+	return s, nil
+}
+
+// admit acquires one of the connections under test for an organization. The caller releases it.
+func (s *Sources) admit(organization string) (release func(), err error) {
+	if !s.connects.Acquire(organization, 1) {
+		return nil, assay.Errorf(assay.CodeRateLimited, "too many sources are being connected")
+	}
+	return func() { s.connects.Release(organization, 1) }, nil
+}
+
+// Connect checks that a source can be read and returns what is to be stored of it.
+func (s *Sources) Connect(ctx context.Context, r *Request) (*Connection, error) {
+	h := s.hosts[r.Kind]
+	if h == nil {
+		return nil, unprocessable("kind", "must be git or local; other kinds are connected by an onboarding session")
+	}
+	if !r.Credential.empty() && !s.box.Encrypts() {
+		return nil, unprocessable("token", "cannot be stored, because the server has no --secret-key-file to encrypt it with")
+	}
+	release, err := s.admit(r.Organization)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	limited, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	c, err := h.Connect(limited, r)
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+		err = unprocessable("url", "the source host did not answer in time")
+	}
+	return c, err
+}
+
+// Checkout makes the files of a repository readable. It may write below dir, an empty directory that the caller removes.
+func (s *Sources) Checkout(ctx context.Context, i *assay.Installation, r *assay.Repository, w Want, dir string) (*Checkout, error) {
+	kind, c, _, err := s.access(ctx, i, r, false)
+	if err != nil {
+		return nil, err
+	}
+	h := s.hosts[kind]
+	if h == nil {
+		return nil, errNotConfigured(kind)
+	}
+	return h.Checkout(ctx, r, c, w, dir)
+}
+
+// access returns how to reach a repository: the kind of its Host and the credential, and the forge if it has one.
+func (s *Sources) access(ctx context.Context, i *assay.Installation, r *assay.Repository, write bool) (kind string, c Credential, f forge, err error) {
+	if f = s.forges[i.Provider]; f != nil {
+		c, err = s.forgeCredential(ctx, i, r, f, write)
+		return KindGit, c, f, err
+	}
+	c, err = s.Open(i)
+	return i.Provider, c, nil, err
+}
+
+// forgeCredential returns what git and the API need to read, or to change, a repository of a host with an API.
+func (s *Sources) forgeCredential(ctx context.Context, i *assay.Installation, r *assay.Repository, f forge, write bool) (c Credential, err error) {
+	if i.Status == assay.InstallationSuspended {
+		return c, assay.Errorf(assay.CodeUnprocessable, "the installation is suspended at the source host")
+	}
+	if known, ok := f.host().repository(r.FullName, ""); !ok || known.URL != r.URL {
+		return c, assay.Errorf(assay.CodeUnprocessable, "the repository belongs to another host than the one that the server is configured for")
+	}
+	if o, ok := f.(*oauthForge); ok {
+		if c, err = s.fresh(ctx, i, o); err != nil {
+			return c, err
+		}
+	}
+	return f.credential(ctx, i, r, c, write)
+}
+
+func unprocessable(field, text string) error {
+	return &assay.Error{
+		Code: assay.CodeUnprocessable, Message: "the source cannot be connected",
+		Details: map[string]string{field: text},
+	}
+}
