@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"assay/internal/safetext"
+)
+
+// API is a REST API of assay.
+type API struct {
+	// URL is the base URL of the API, such as https://assay.example.com/api.
+	URL string
+	// Client sends the requests. Handler sends them within the process.
+	Client *http.Client
+	// Authorization is the field of the requests, "" for that of the caller.
+	Authorization string
+}
+
+// maxAnswer is the maximum size in bytes of an answer: agents read all of it.
+const maxAnswer = 512 << 10
+
+// get returns the data of an operation that reads.
+func (a *API) get(ctx context.Context, path string, query map[string][]string, caller http.Header) (json.RawMessage, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimRight(a.URL, "/")+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	values := req.URL.Query()
+	for name, list := range query {
+		if len(list) > 0 && list[0] != "" {
+			values[name] = list
+		}
+	}
+	req.URL.RawQuery = values.Encode()
+	req.Header.Set("Accept", "application/json")
+	req.Header.Set("User-Agent", "assay-mcp")
+	req.Header.Set("Authorization", a.Authorization)
+	if a.Authorization == "" {
+		req.Header["Authorization"] = caller["Authorization"]
+	}
+	resp, err := a.Client.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("call the API: %w", err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	if err != nil {
+		return nil, fmt.Errorf("read the answer of the API: %w", err)
+	}
+	if len(body) > maxAnswer {
+		return nil, fmt.Errorf("the answer has more than %d bytes; ask for fewer items with limit", maxAnswer)
+	}
+	var answer struct {
+		Data  json.RawMessage `json:"data"`
+		Meta  json.RawMessage `json:"meta"`
+		Error *struct {
+			Code    string            `json:"code"`
+			Message string            `json:"message"`
+			Details map[string]string `json:"details"`
+		} `json:"error"`
+	}
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return nil, fmt.Errorf("the API answered with status %d and no JSON", resp.StatusCode)
+	}
+	switch {
+	case answer.Error != nil:
+		text := answer.Error.Code + ": " + answer.Error.Message
+		for name, detail := range answer.Error.Details {
+			text += "; " + name + " " + detail
+		}
+		return nil, errors.New(text)
+	case resp.StatusCode != http.StatusOK || answer.Data == nil:
+		return nil, fmt.Errorf("the API answered with status %d", resp.StatusCode)
+	}
+	var meta struct {
+		Total *int `json:"total"`
+	}
+	if json.Unmarshal(answer.Meta, &meta) != nil || meta.Total == nil {
+		return safetext.JSON(answer.Data), nil
+	}
+	page, err := json.Marshal(map[string]any{"items": answer.Data, "total": *meta.Total})
+	return safetext.JSON(page), err
+}
+
+// Handler sends requests to a handler in this process, in the name of an address.
+type Handler struct {
+	Handler http.Handler
+}
+
+// RoundTrip implements http.RoundTripper. The answer is in memory, at most a little over maxAnswer of it.
+func (h Handler) RoundTrip(r *http.Request) (*http.Response, error) {
+	w := &answer{header: http.Header{}, status: http.StatusOK}
+	in := r.Clone(r.Context())
+	in.RequestURI = r.URL.RequestURI()
+	in.RemoteAddr = remoteAddress(r.Context())
+	h.Handler.ServeHTTP(w, in)
+	if err := r.Context().Err(); err != nil {
+		return nil, err
+	}
+	return &http.Response{
+		StatusCode: w.status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: w.header, Request: r,
+		Body: io.NopCloser(strings.NewReader(w.body.String())), ContentLength: int64(w.body.Len()),
+	}, nil
+}
+
+// answer keeps a response in memory.
+type answer struct {
+	header http.Header
+	status int
+	body   strings.Builder
+}
+
+func (a *answer) Header() http.Header    { return a.header }
+func (a *answer) WriteHeader(status int) { a.status = status }
+
+func (a *answer) Write(p []byte) (int, error) {
+	if room := maxAnswer + 1 - a.body.Len(); room < len(p) {
+		a.body.Write(p[:max(room, 0)])
+		return len(p), nil
+	}
+	return a.body.Write(p)
+}
+
+// SetReadDeadline and SetWriteDeadline let the handler set deadlines, which mean nothing here.
+func (a *answer) SetReadDeadline(time.Time) error  { return nil }
+func (a *answer) SetWriteDeadline(time.Time) error { return nil }
+
+type addressKey struct{}
+
+// remoteAddress returns the address of the client of the MCP server.
+func remoteAddress(ctx context.Context) string {
+	address, _ := ctx.Value(addressKey{}).(string)
+	return address
+}

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"assay/internal/offline"
+	"assay/internal/report"
+	"assay/internal/review"
+)
+
+// Local are the tools for files of this machine, with the rights of this process.
+type Local struct {
+	Cache string // directory for compiled grammars, "" for none
+}
+
+type (
+	reviewIn struct {
+		Path    string   `json:"path" jsonschema:"directory to review"`
+		Since   string   `json:"since,omitempty" jsonschema:"git reference; only findings on lines that changed since then"`
+		Only    []string `json:"only,omitempty" jsonschema:"checks to run; default all"`
+		Disable []string `json:"disable,omitempty" jsonschema:"checks not to run"`
+		Limit   int      `json:"limit,omitempty" jsonschema:"maximum number of findings; default 50"`
+	}
+	scoreIn struct {
+		Files []string `json:"files" jsonschema:"files of recorded OTLP: JSON or protobuf, optionally compressed"`
+	}
+	verifyIn struct {
+		Path   string   `json:"path" jsonschema:"directory of a git repository with the change, committed or not"`
+		Since  string   `json:"since,omitempty" jsonschema:"git reference of the code before the change; default HEAD"`
+		Before []string `json:"telemetry_before,omitempty" jsonschema:"files of OTLP that the code sent before the change"`
+		After  []string `json:"telemetry_after,omitempty" jsonschema:"files of OTLP that the code sends after the change"`
+	}
+)
+
+// maxFindings is the default number of findings in a result.
+const maxFindings = 50
+
+// register adds the tools for local files.
+func (l *Local) register(s *mcp.Server) {
+	add(s, "review_directory", "Review code", "Reviews source code and configuration for mistakes that lead to bad telemetry. The code is not run.", l.review)
+	add(s, "score_telemetry", "Score telemetry", "Scores recorded OTLP by the rules, without a server.", l.score)
+	add(s, "verify_change", "Verify a change", "Compares code before and after a change by a review, and its recorded telemetry by the rules. "+
+		"The verdict is better, same or worse; a change that makes a rule or a check worse should not be made.", l.verify)
+}
+
+func (l *Local) review(ctx context.Context, _ http.Header, in reviewIn) (any, error) {
+	r, err := review.Run(ctx, review.Options{Root: in.Path, Since: in.Since, Only: in.Only, Disable: in.Disable, Cache: l.Cache})
+	if err != nil {
+		return nil, err
+	}
+	total := len(r.Findings)
+	if in.Limit <= 0 {
+		in.Limit = maxFindings
+	}
+	r.Findings = r.Findings[:min(total, in.Limit)]
+	var text bytes.Buffer
+	if err := report.WriteReview(&text, "json", r, report.Options{}); err != nil {
+		return nil, err
+	}
+	return map[string]any{"total": total, "report": json.RawMessage(text.Bytes())}, nil
+}
+
+func (l *Local) score(ctx context.Context, _ http.Header, in scoreIn) (any, error) {
+	r, err := scored(ctx, in.Files)
+	if err != nil {
+		return nil, err
+	}
+	var text bytes.Buffer
+	if err := report.Write(&text, "json", r, report.Options{}); err != nil {
+		return nil, err
+	}
+	return json.RawMessage(text.Bytes()), nil
+}
+
+func scored(ctx context.Context, files []string) (*report.Report, error) {
+	if len(files) == 0 {
+		return nil, errors.New("files is empty")
+	}
+	var inputs []offline.Input
+	for _, name := range files {
+		inputs = append(inputs, offline.Input{Name: name, Open: func() (io.ReadCloser, error) { return os.Open(name) }})
+	}
+	return offline.Score(ctx, offline.Config{Inputs: inputs})
+}
+
+type (
+	verdict struct {
+		Verdict    string        `json:"verdict"` // better, same, worse
+		Introduced []codePlace   `json:"introduced"`
+		Resolved   []codePlace   `json:"resolved"`
+		Rules      []ruleChange  `json:"rules"`  // whose state differs
+		Scores     []scoreChange `json:"scores"` // of the telemetry
+	}
+	codePlace struct {
+		Check   string `json:"check"`
+		File    string `json:"file"`
+		Line    int    `json:"line"`
+		Summary string `json:"summary"`
+	}
+	ruleChange struct {
+		Service string `json:"service"`
+		Rule    string `json:"rule_id"`
+		Before  string `json:"before"` // passed, failed, not evaluated
+		After   string `json:"after"`
+	}
+	scoreChange struct {
+		Service string   `json:"service"`
+		Before  *float64 `json:"before"`
+		After   *float64 `json:"after"`
+	}
+)
+
+// verify compares what a change makes of the code and of its telemetry.
+func (l *Local) verify(ctx context.Context, _ http.Header, in verifyIn) (any, error) {
+	if (len(in.Before) == 0) != (len(in.After) == 0) {
+		return nil, errors.New("telemetry_before and telemetry_after are needed together")
+	}
+	if in.Since == "" {
+		in.Since = "HEAD"
+	}
+	temporary, err := os.MkdirTemp("", "assay-mcp-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(temporary)
+	before := filepath.Join(temporary, "before")
+	if err := review.Export(ctx, in.Path, in.Since, before, filepath.Join(temporary, "index")); err != nil {
+		return nil, err
+	}
+	var reports [2]*review.Report
+	for i, dir := range []string{before, in.Path} {
+		if reports[i], err = review.Run(ctx, review.Options{Root: dir, Cache: l.Cache}); err != nil {
+			return nil, err
+		}
+	}
+	v := &verdict{
+		Verdict: "same", Introduced: missing(reports[1], reports[0]), Resolved: missing(reports[0], reports[1]),
+		Rules: []ruleChange{}, Scores: []scoreChange{},
+	}
+	worse, better := len(v.Introduced) > 0, len(v.Resolved) > 0
+	if len(in.Before) > 0 {
+		was, err := scored(ctx, in.Before)
+		if err != nil {
+			return nil, err
+		}
+		is, err := scored(ctx, in.After)
+		if err != nil {
+			return nil, err
+		}
+		v.compare(was, is)
+		for _, r := range v.Rules {
+			worse = worse || r.After == "failed"
+			better = better || r.Before == "failed" && r.After == "passed"
+		}
+	}
+	switch {
+	case worse:
+		v.Verdict = "worse"
+	case better:
+		v.Verdict = "better"
+	}
+	return v, nil
+}
+
+// missing returns the findings of a report that another one does not have. Their ids depend on equal ones before them in
+// a file, so that the number for a check and a file decides.
+func missing(in, from *review.Report) []codePlace {
+	type key struct{ check, file string }
+	count := map[key]int{}
+	for _, f := range from.Findings {
+		count[key{f.Check, f.Locations[0].File}]++
+	}
+	all := []codePlace{}
+	known := map[string]bool{}
+	for _, f := range from.Findings {
+		known[f.ID] = true
+	}
+	// Those with a known id are the same ones.
+	places := slices.Clone(in.Findings)
+	slices.SortStableFunc(places, func(a, b review.Finding) int {
+		switch {
+		case known[a.ID] == known[b.ID]:
+			return 0
+		case known[a.ID]:
+			return -1
+		}
+		return 1
+	})
+	for _, f := range places {
+		k := key{f.Check, f.Locations[0].File}
+		if count[k]--; count[k] >= 0 {
+			continue
+		}
+		all = append(all, codePlace{f.Check, k.file, f.Locations[0].Line, f.Summary})
+	}
+	return all
+}
+
+// compare compares services by name.
+func (v *verdict) compare(was, is *report.Report) {
+	type state struct {
+		score  *float64
+		passed map[string]bool
+	}
+	states := func(r *report.Report) map[string]state {
+		all := map[string]state{}
+		for _, s := range r.Services {
+			st := state{s.ScoreExact, map[string]bool{}}
+			for _, id := range s.EvaluatedRuleIDs {
+				st.passed[id] = !slices.Contains(s.FailedRuleIDs, id)
+			}
+			all[s.Name] = st
+		}
+		return all
+	}
+	before, after := states(was), states(is)
+	var names []string
+	for _, all := range []map[string]state{before, after} {
+		for name := range all {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		v.Scores = append(v.Scores, scoreChange{name, before[name].score, after[name].score})
+		var ids []string
+		for _, st := range []state{before[name], after[name]} {
+			for id := range st.passed {
+				ids = append(ids, id)
+			}
+		}
+		slices.Sort(ids)
+		for _, id := range slices.Compact(ids) {
+			text := func(st state) string {
+				passed, evaluated := st.passed[id]
+				switch {
+				case !evaluated:
+					return "not evaluated"
+				case passed:
+					return "passed"
+				}
+				return "failed"
+			}
+			if a, b := text(before[name]), text(after[name]); a != b {
+				v.Rules = append(v.Rules, ruleChange{name, id, a, b})
+			}
+		}
+	}
+}

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// api is a REST API with one service, for the key "right".
+func api(t *testing.T) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer right" {
+			w.WriteHeader(http.StatusUnauthorized)
+			fmt.Fprint(w, `{"error":{"code":"UNAUTHORIZED","message":"no","details":{"a":"b"}}}`)
+			return
+		}
+		switch r.URL.RequestURI() {
+		case "/api/v1/services?limit=20":
+			fmt.Fprintf(w, `{"data":[{"name":"a\u202eb","from":%q}],"meta":{"total":7}}`, r.RemoteAddr)
+		case "/api/v1/services/search?limit=5&q=a%26b":
+			fmt.Fprint(w, `{"data":[],"meta":{"total":0}}`)
+		case "/api/v1/insights?limit=20&service_id=s&status=active":
+			fmt.Fprint(w, `{"data":[],"meta":{"total":0}}`)
+		case "/api/v1/insights/a%2Fb":
+			fmt.Fprint(w, `{"data":{"id":"x"},"meta":{}}`)
+		case "/api/v1/agent/findings?page_size=20&severity=high":
+			fmt.Fprint(w, `{"data":{"data":[]},"meta":{}}`)
+		case "/api/v1/services/large":
+			fmt.Fprintf(w, `{"data":"%s"}`, strings.Repeat("x", maxAnswer))
+		case "/api/v1/services/text":
+			fmt.Fprint(w, `bad gateway`)
+		default:
+			t.Errorf("unexpected request %s", r.URL.RequestURI())
+		}
+	})
+}
+
+// connect serves a server over HTTP and returns a client with an API key.
+func connect(t *testing.T, s *mcp.Server, key string) (*mcp.ClientSession, error) {
+	t.Helper()
+	server := httptest.NewServer(HTTPHandler(s, func(_ context.Context, authorization, remoteAddr string) error {
+		if !strings.HasPrefix(authorization, "Bearer ") || remoteAddr == "" {
+			return errors.New("no credential")
+		}
+		return nil
+	}, nil))
+	t.Cleanup(server.Close)
+	client := server.Client()
+	client.Transport = &keyed{client.Transport, key}
+	session, err := mcp.NewClient(&mcp.Implementation{Name: "test"}, nil).Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: server.URL, HTTPClient: client, DisableStandaloneSSE: true}, nil)
+	if err == nil {
+		t.Cleanup(func() { require.NoError(t, session.Close()) })
+	}
+	return session, err
+}
+
+// keyed adds a credential to requests.
+type keyed struct {
+	next http.RoundTripper
+	key  string
+}
+
+func (k *keyed) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	if k.key != "" {
+		r.Header.Set("Authorization", "Bearer "+k.key)
+	}
+	return k.next.RoundTrip(r)
+}
+
+// call calls a tool and returns its JSON, or the text of its error.
+func call(t *testing.T, s *mcp.ClientSession, tool string, arguments any) (text string, failed bool) {
+	t.Helper()
+	r, err := s.CallTool(t.Context(), &mcp.CallToolParams{Name: tool, Arguments: arguments})
+	if err != nil {
+		return err.Error(), true
+	}
+	require.Len(t, r.Content, 1)
+	text = r.Content[0].(*mcp.TextContent).Text
+	if !r.IsError {
+		structured, err := json.Marshal(r.StructuredContent)
+		require.NoError(t, err)
+		require.JSONEq(t, text, string(structured))
+	}
+	return text, r.IsError
+}
+
+type object = map[string]any
+
+func TestHTTP(t *testing.T) {
+	s := New(Config{Version: "test", API: &API{URL: "http://api.invalid/api", Client: &http.Client{Transport: Handler{api(t)}}}})
+	_, err := connect(t, s, "")
+	require.ErrorContains(t, err, "Unauthorized")
+	session, err := connect(t, s, "right")
+	require.NoError(t, err)
+	tools, err := session.ListTools(t.Context(), nil)
+	require.NoError(t, err)
+	var names []string
+	for _, tool := range tools.Tools {
+		names = append(names, tool.Name)
+		require.True(t, tool.Annotations.ReadOnlyHint, tool.Name)
+	}
+	require.Equal(t, "get_insight get_rule get_service list_findings list_insights list_rules list_services", strings.Join(names, " "), "no tool reads files of the server")
+
+	text, failed := call(t, session, "list_services", object{})
+	require.False(t, failed, text)
+	require.Contains(t, text, `"total":7`)
+	require.Contains(t, text, `a\u202eb`, "hidden characters stay escaped")
+	require.Contains(t, text, `"from":"127.0.0.1:`)
+	for tool, arguments := range map[string]object{
+		"get_insight": {"id": "a/b"}, "list_insights": {"service_id": "s"}, "list_findings": {"severity": "high"},
+	} {
+		text, failed = call(t, session, tool, arguments)
+		require.False(t, failed, text)
+	}
+	text, failed = call(t, session, "list_services", object{"name": "a&b", "limit": 5})
+	require.False(t, failed, text)
+
+	for name, c := range map[string]struct {
+		tool      string
+		arguments object
+		want      string
+	}{
+		"large":            {"get_service", object{"id": "large"}, "more than"},
+		"no JSON":          {"get_service", object{"id": "text"}, "status 200 and no JSON"},
+		"missing argument": {"get_service", object{}, "id"},
+		"unknown argument": {"get_service", object{"id": "x", "file": "/etc/passwd"}, "file"},
+		"wrong type":       {"list_services", object{"limit": "many"}, "limit"},
+		"unknown tool":     {"review_directory", object{"path": "/"}, "unknown tool"},
+		"unknown rule":     {"get_rule", object{"id": "XXX-999"}, "there is no rule"},
+	} {
+		text, failed = call(t, session, c.tool, c.arguments)
+		require.True(t, failed, name)
+		require.Contains(t, text, c.want, name)
+	}
+	stranger, err := connect(t, s, "wrong")
+	require.NoError(t, err)
+	text, failed = call(t, stranger, "list_services", object{})
+	require.True(t, failed)
+	require.Equal(t, "UNAUTHORIZED: no; a b", text)
+}
+
+// TestCrossOrigin: a page of another site cannot call tools with the credential of a user.
+func TestCrossOrigin(t *testing.T) {
+	h := HTTPHandler(New(Config{}), func(context.Context, string, string) error { return nil }, nil)
+	for site, status := range map[string]int{"cross-site": http.StatusForbidden, "same-origin": http.StatusOK, "": http.StatusOK} {
+		r := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}`))
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Accept", "application/json, text/event-stream")
+		r.Header.Set("Sec-Fetch-Site", site)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		require.Equal(t, status, w.Code, "%s: %s", site, w.Body)
+	}
+	r := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"x","params":"`+strings.Repeat("y", maxRequest)+`"}`))
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	require.Equal(t, http.StatusRequestEntityTooLarge, w.Code)
+}
+
+// TestBatch: messages come one at a time, whatever version of the protocol a client names.
+func TestBatch(t *testing.T) {
+	h := HTTPHandler(New(Config{}), func(context.Context, string, string) error { return nil }, nil)
+	for body, status := range map[string]int{
+		`[{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}]`: http.StatusBadRequest,
+		" \r\n\t[]": http.StatusBadRequest,
+		"\n" + `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}`:            http.StatusOK,
+		strings.Repeat(" ", maxRequest) + `[{"jsonrpc":"2.0","id":1,"method":"ping"}]`: http.StatusRequestEntityTooLarge,
+	} {
+		r := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Accept", "application/json, text/event-stream")
+		r.Header.Set("Mcp-Protocol-Version", "2025-03-26")
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		require.Equal(t, status, w.Code, "%.80s: %s", body, w.Body)
+	}
+}
+
+const code = `package shop
+
+import (
+	"context"
+
+	"go.opentelemetry.io/otel"
+)
+
+func order(ctx context.Context, id string) {
+	_, span := otel.Tracer("shop").Start(ctx, %s)
+	span.End()
+}
+`
+
+const spans = `{"resourceSpans":[{"resource":{"attributes":[{"key":"service.name","value":{"stringValue":"shop"}}]},"scopeSpans":[{"spans":[
+	{"traceId":"5b8efff798038103d269b633813fc60c","spanId":"eee19b7ec3c1b174","name":"order","kind":2,"startTimeUnixNano":"1763000000000000000","endTimeUnixNano":"1763000000100000000",
+	"attributes":[{"key":"note","value":{"stringValue":"%s"}}]}]}]}]}`
+
+func TestLocal(t *testing.T) {
+	s := New(Config{Local: new(Local)})
+	clientSide, serverSide := mcp.NewInMemoryTransports()
+	serving, err := s.Connect(t.Context(), serverSide, nil)
+	require.NoError(t, err)
+	session, err := mcp.NewClient(&mcp.Implementation{Name: "test"}, nil).Connect(t.Context(), clientSide, nil)
+	require.NoError(t, err)
+	defer func() {
+		require.NoError(t, session.Close())
+		_ = serving.Wait()
+	}()
+
+	dir := t.TempDir()
+	sub := filepath.Join(dir, "services", "shop")
+	require.NoError(t, os.MkdirAll(sub, 0o755))
+	write := func(path, text string) string {
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
+		return path
+	}
+	git := func(args ...string) string {
+		cmd := exec.CommandContext(t.Context(), "git", append([]string{"-c", "user.name=a", "-c", "user.email=a@example.com"}, args...)...)
+		cmd.Dir = dir
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		return string(out)
+	}
+	write(filepath.Join(sub, "shop.go"), fmt.Sprintf(code, `"order"`))
+	git("init", "--quiet")
+	git("add", ".")
+	git("commit", "--quiet", "--message=first")
+
+	text, failed := call(t, session, "verify_change", object{"path": sub})
+	require.False(t, failed, text)
+	require.Contains(t, text, `"verdict":"same"`)
+	write(filepath.Join(sub, "shop.go"), fmt.Sprintf(code, `"order "+id`))
+	text, failed = call(t, session, "verify_change", object{"path": sub})
+	require.False(t, failed, text)
+	require.Contains(t, text, `"verdict":"worse"`)
+	require.Contains(t, text, `"check":"span-name-dynamic","file":"shop.go","line":10`)
+	require.Equal(t, " M services/shop/shop.go\n", git("status", "--porcelain"), "the repository stays as it is")
+
+	text, failed = call(t, session, "review_directory", object{"path": dir, "limit": 1})
+	require.False(t, failed, text)
+	require.Contains(t, text, `"file":"services/shop/shop.go"`)
+
+	clean, leaky := write(filepath.Join(t.TempDir(), "a.json"), fmt.Sprintf(spans, "fine")), write(filepath.Join(t.TempDir(), "b.json"), fmt.Sprintf(spans, "jane.doe@shop.example.com"))
+	text, failed = call(t, session, "score_telemetry", object{"files": []string{leaky}})
+	require.False(t, failed, text)
+	require.Contains(t, text, `"SPA-006"`)
+	require.NotContains(t, text, "jane.doe")
+	text, failed = call(t, session, "verify_change", object{"path": sub, "telemetry_before": []string{leaky}, "telemetry_after": []string{clean}})
+	require.False(t, failed, text)
+	require.Contains(t, text, `{"service":"shop","rule_id":"SPA-006","before":"failed","after":"passed"}`)
+	require.Contains(t, text, `"verdict":"worse"`, "the code is")
+	write(filepath.Join(sub, "shop.go"), fmt.Sprintf(code, `"order"`))
+	text, failed = call(t, session, "verify_change", object{"path": sub, "telemetry_before": []string{leaky}, "telemetry_after": []string{clean}})
+	require.False(t, failed, text)
+	require.Contains(t, text, `"verdict":"better"`)
+
+	for name, c := range map[string]struct {
+		tool      string
+		arguments object
+		want      string
+	}{
+		"no directory":  {"review_directory", object{"path": filepath.Join(dir, "none")}, "no such file"},
+		"no commit":     {"verify_change", object{"path": sub, "since": "--help"}, "is not a Git reference"},
+		"no repository": {"verify_change", object{"path": t.TempDir()}, "git"},
+		"half":          {"verify_change", object{"path": sub, "telemetry_before": []string{leaky}}, "together"},
+		"no files":      {"score_telemetry", object{"files": []string{}}, "empty"},
+		"no telemetry":  {"score_telemetry", object{"files": []string{filepath.Join(sub, "shop.go")}}, "shop.go"},
+	} {
+		text, failed := call(t, session, c.tool, c.arguments)
+		require.True(t, failed, name)
+		require.Contains(t, text, c.want, name)
+	}
+}
