@@ -9,7 +9,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/iotest"
 	"time"
@@ -19,13 +21,18 @@ import (
 	"assay"
 )
 
-// target returns a path that the operation answers.
-func (o *agentOperation) target() string {
-	return "/api/v1/agent" + strings.NewReplacer("{execution_id}", "run-1", "{repository_id}", "repo-1").Replace(o.path)
+// agentOperations returns the operations of the agent backend.
+func (f *fixture) agentOperations() []*operation {
+	return slices.DeleteFunc(slices.Clone(f.h.doc.operations), func(o *operation) bool { return o.Tags[0] != tagAgent })
 }
 
-// body returns one that the operation takes.
-func (o *agentOperation) body() string {
+// target returns a path of the operation.
+func (o *operation) target() string {
+	return "/api" + strings.NewReplacer("{execution_id}", "run-1", "{repository_id}", "repo-1", "{finding_id}", "otel-1", "{installation_id}", "installation-1").Replace(o.path)
+}
+
+// body returns a valid body for the operation.
+func (o *operation) body() string {
 	if o.method == http.MethodPatch {
 		return "{}"
 	}
@@ -45,41 +52,52 @@ func (f *fixture) call(t testing.TB, method, target, body, authorization string,
 	return f.serve(t, r)
 }
 
-// TestAgentTable compares the table with the one of the interface's description.
+// TestAgentTable compares the table with the one of the interface's description, and its additions.
 func TestAgentTable(t *testing.T) {
 	want := `
 GET /admin/installations - users
-POST /codebase/partner/migrate/execute -
 GET /codebase/findings executionId,status
 POST /codebase/fix/execute -
 POST /codebase/instrumentation/execute -
+POST /codebase/partner/migrate/execute -
 POST /codebase/review/execute -
 GET /executions limit,offset,status,repositoryId,executionType
 GET /executions/{execution_id} -
 GET /executions/{execution_id}/agent-events afterSeq,limit
+POST /executions/{execution_id}/cancel -
+GET /executions/{execution_id}/patch -
 GET /findings severity,category,page,page_size
 GET /findings/summary -
+POST /onboarding/installations - administrators
+DELETE /onboarding/installations/{installation_id} - administrators
 POST /onboarding/repos - users
 POST /onboarding/session - users
 GET /onboarding/status - users
 GET /repositories -
 GET /repositories/{repository_id} -
 PATCH /repositories/{repository_id} -
+PATCH /repositories/{repository_id}/findings/{finding_id} -
 GET /repositories/{repository_id}/settings - users
+PUT /repositories/{repository_id}/settings - users
 `
 	var got strings.Builder
 	got.WriteByte('\n')
-	for _, o := range agentOperations {
-		names := make([]string, len(o.params))
-		for i, p := range o.params {
-			names[i] = p.Name
+	for _, o := range newFixture(t).agentOperations() {
+		var names []string
+		for _, p := range o.Parameters {
+			if p.In == "query" {
+				names = append(names, p.Name)
+			}
 		}
-		line := o.method + " " + o.path + " " + strings.Join(names, ",")
+		line := o.method + " " + strings.TrimPrefix(o.path, agentRoot) + " " + strings.Join(names, ",")
 		if len(names) == 0 {
 			line += "-"
 		}
-		if o.callers == users {
+		if o.usersOnly() {
 			line += " users"
+		}
+		if o.Administrators {
+			line += " administrators"
 		}
 		got.WriteString(line + "\n")
 	}
@@ -93,15 +111,15 @@ func TestAgentOperations(t *testing.T) {
 		calls = append(calls, c)
 		return &assay.AgentAnswer{Data: []byte(`{"id":"run-1"}`)}, nil
 	})
-	for _, o := range agentOperations {
-		t.Run(o.id, func(t *testing.T) {
+	for _, o := range f.agentOperations() {
+		t.Run(o.ID, func(t *testing.T) {
 			calls = nil
 			f.call(t, o.method, o.target(), o.body(), "").fails(t, 401, assay.CodeMissingCredentials)
 			f.call(t, o.method, o.target(), o.body(), "Bearer nothing").fails(t, 401, assay.CodeInvalidAPIKey)
 			f.call(t, o.method, o.target(), o.body(), "Bearer a.b.c").fails(t, 401, assay.CodeInvalidToken)
 			f.call(t, o.method, o.target(), o.body(), ingester).fails(t, 403, assay.CodeForbidden)
 			key := f.call(t, o.method, o.target(), o.body(), reader)
-			if o.callers == users {
+			if o.usersOnly() {
 				key.fails(t, 403, assay.CodeForbidden)
 				require.Empty(t, calls)
 			} else {
@@ -115,7 +133,7 @@ func TestAgentOperations(t *testing.T) {
 			require.Contains(t, a.Header().Values("Vary"), "Authorization")
 			require.Equal(t, "auth0|person", calls[0].Caller.Subject)
 			require.Equal(t, orgID, calls[0].Caller.OrganizationID)
-			require.Equal(t, o.id, calls[0].Operation)
+			require.Equal(t, o.ID, calls[0].Operation)
 			require.Equal(t, o.method, calls[0].Method)
 			require.Equal(t, strings.TrimPrefix(o.target(), "/api/v1/agent"), calls[0].Path)
 			require.Equal(t, a.Meta.TraceID, calls[0].TraceID)
@@ -130,7 +148,44 @@ func TestAgentOperations(t *testing.T) {
 	}
 }
 
-// TestAgentMethods: what the other methods of the paths are answered with.
+// TestAgentAdministrators: connecting sources needs a user, or a key with the scope admin.
+func TestAgentAdministrators(t *testing.T) {
+	f := newFixture(t)
+	f.h.cfg.Agent = agentFunc(func(context.Context, *assay.AgentCall) (*assay.AgentAnswer, error) { return &assay.AgentAnswer{}, nil })
+	authenticate := f.h.cfg.Authenticate
+	f.h.cfg.Authenticate = func(ctx context.Context, header, remote string) (*assay.Principal, error) {
+		principal, err := authenticate(ctx, header, remote)
+		if err == nil && header == reader {
+			principal.Scopes = assay.DefaultScopes()
+		}
+		return principal, err
+	}
+	f.call(t, "POST", "/api/v1/agent/onboarding/installations", "{}", reader).fails(t, 403, assay.CodeForbidden)
+	f.call(t, "DELETE", "/api/v1/agent/onboarding/installations/x", "", reader).fails(t, 403, assay.CodeForbidden)
+	f.call(t, "POST", "/api/v1/agent/codebase/review/execute", "{}", reader).ok(t)
+	f.call(t, "POST", "/api/v1/agent/onboarding/installations", "{}", person).ok(t)
+}
+
+// TestAgentAlias serves the operations at a second path.
+func TestAgentAlias(t *testing.T) {
+	var calls []*assay.AgentCall
+	f := newFixture(t, func(c *Config) {
+		c.AgentAlias = "other"
+		c.Agent = agentFunc(func(_ context.Context, call *assay.AgentCall) (*assay.AgentAnswer, error) {
+			calls = append(calls, call)
+			return &assay.AgentAnswer{}, nil
+		})
+	})
+	for _, root := range []string{"agent", "other"} {
+		f.get(t, "/api/v1/"+root+"/executions/run%201?limit=1").ok(t)
+		f.call(t, "POST", "/api/v1/"+root+"/findings", "{}", reader).fails(t, 405, assay.CodeMethodNotAllowed)
+	}
+	require.Equal(t, "/executions/run%201", calls[0].Path)
+	require.Equal(t, calls[0].Path, calls[1].Path)
+	require.Equal(t, calls[0].Operation, calls[1].Operation)
+}
+
+// TestAgentMethods checks the responses to other methods of the paths.
 func TestAgentMethods(t *testing.T) {
 	f := newFixture(t)
 	for target, allow := range map[string]string{
@@ -138,7 +193,7 @@ func TestAgentMethods(t *testing.T) {
 		"/findings":                "GET, HEAD",
 		"/repositories/repo-1":     "GET, HEAD, PATCH",
 		"/onboarding/session":      "POST",
-		"/repositories/x/settings": "GET, HEAD",
+		"/repositories/x/settings": "GET, HEAD, PUT",
 	} {
 		a := f.do(t, "DELETE", "/api/v1/agent"+target).fails(t, 405, assay.CodeMethodNotAllowed)
 		require.Equal(t, allow, a.Header().Get("Allow"))
@@ -146,7 +201,7 @@ func TestAgentMethods(t *testing.T) {
 	require.Equal(t, 405, f.do(t, "HEAD", "/api/v1/agent/codebase/fix/execute").Code)
 }
 
-// TestAgentRequest: what goes on, and as it came.
+// TestAgentRequest checks the forwarded request.
 func TestAgentRequest(t *testing.T) {
 	f := newFixture(t)
 	var got *assay.AgentCall
@@ -247,6 +302,44 @@ func TestAgentBodyIsBounded(t *testing.T) {
 	require.NotContains(t, a.Body.String(), "secret")
 }
 
+// TestAgentBodiesThatDoNotEnd checks that the number of incomplete bodies is limited, and that those of one
+// organization leave room for another's.
+func TestAgentBodiesThatDoNotEnd(t *testing.T) {
+	f := newFixture(t)
+	end, ended := io.Pipe()
+	var senders sync.WaitGroup
+	send := func(authorization string, body io.Reader) *answer {
+		r := httptest.NewRequest("POST", "/api/v1/agent/codebase/fix/execute", body)
+		r.Header.Set("Authorization", authorization)
+		r.ContentLength = -1
+		return f.serve(t, r)
+	}
+	begun := make(chan struct{})
+	for range maxBodies {
+		senders.Go(func() {
+			r := httptest.NewRequest("POST", "/api/v1/agent/codebase/fix/execute", io.MultiReader(&signal{begun: begun}, end))
+			r.Header.Set("Authorization", reader)
+			r.ContentLength = -1
+			f.h.ServeHTTP(httptest.NewRecorder(), r)
+		})
+		<-begun
+	}
+	send(reader, strings.NewReader("{}")).fails(t, 503, assay.CodeUnavailable)
+	f.get(t, "/api/v1/agent/executions").ok(t)
+	send(stranger, strings.NewReader("{}")).ok(t)
+	require.NoError(t, ended.Close())
+	senders.Wait()
+	send(reader, strings.NewReader("{}")).ok(t)
+}
+
+// signal is an empty body that signals when it is read.
+type signal struct{ begun chan<- struct{} }
+
+func (s *signal) Read([]byte) (int, error) {
+	s.begun <- struct{}{}
+	return 0, io.EOF
+}
+
 func TestAgentAnswers(t *testing.T) {
 	total := int64(112)
 	for name, c := range map[string]struct {
@@ -258,6 +351,7 @@ func TestAgentAnswers(t *testing.T) {
 		"nothing": {assay.AgentAnswer{}, `{"data":null`, false},
 		"list":    {assay.AgentAnswer{Data: []byte(`[1]`), Total: &total}, `{"data":[1]`, true},
 		"links":   {assay.AgentAnswer{Data: []byte(`[]`), Links: []byte(`{"next":"/x?y=1"}`)}, `{"data":[]`, false},
+		"no link": {assay.AgentAnswer{Data: []byte(`[]`), Links: []byte(`{"next":null,"docs":"https://example.com"}`)}, `{"data":[]`, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, func(cfg *Config) {
@@ -269,6 +363,36 @@ func TestAgentAnswers(t *testing.T) {
 			require.Equal(t, c.answer.Links != nil, a.Links != nil)
 			require.Empty(t, a.Header().Get("ETag"))
 		})
+	}
+}
+
+// TestAgentLinks: no link of the backend leads away from the operation that was called.
+func TestAgentLinks(t *testing.T) {
+	for links, want := range map[string]map[string]string{
+		`{}`: {},
+		`{"self":"/executions?offset=50&limit=5","next":"?offset=100","prev":"executions"}`: {
+			"self": "PATH?limit=5&offset=50", "next": "PATH?offset=100", "prev": "PATH",
+		},
+		`{"first":"https://evil.example/x?page=1","last":"//evil.example?page=9","next":"javascript:alert(1)","prev":"https://user:pass@evil.example:1/?a=%22%3Cb"}`: {
+			"first": "PATH?page=1", "last": "PATH?page=9", "next": "PATH", "prev": "PATH?a=%22%3Cb",
+		},
+		`{"next":"\\evil?x=1#y","docs":"/elsewhere","related":{"href":"https://evil.example"}}`: {"next": "PATH?x=1"},
+		`{"self":5,"first":null,"last":["/x"],"next":"http://[bad","prev":"/x?a=%zz"}`:          {"prev": "PATH"},
+		`{"next":"/x?a=` + strings.Repeat("x", maxTarget) + `"}`:                                {},
+	} {
+		f := newFixture(t, func(cfg *Config) {
+			cfg.AgentAlias = "helper"
+			cfg.Agent = agentFunc(func(context.Context, *assay.AgentCall) (*assay.AgentAnswer, error) {
+				return &assay.AgentAnswer{Data: []byte(`[]`), Links: []byte(links)}, nil
+			})
+		})
+		for _, path := range []string{"/api/v1/agent/executions", "/api/v1/helper/executions", "/api/v1/agent/executions/a%20b/agent-events"} {
+			own := map[string]string{}
+			for name, link := range want {
+				own[name] = strings.Replace(link, "PATH", path, 1)
+			}
+			require.Equal(t, own, f.get(t, path+"?offset=5").ok(t).Links, links)
+		}
 	}
 }
 
@@ -287,7 +411,7 @@ func TestAgentValidators(t *testing.T) {
 	}
 }
 
-// TestAgentRefusals: the backend's own refusals, which any operation may answer with.
+// TestAgentRefusals checks the backend's own errors, which any operation may return.
 func TestAgentRefusals(t *testing.T) {
 	for status, code := range map[int]assay.Code{
 		400: assay.CodeInvalid, 403: assay.CodeForbidden, 404: assay.CodeNotFound, 409: assay.CodeConflict,
@@ -298,10 +422,10 @@ func TestAgentRefusals(t *testing.T) {
 				return nil, &retryError{&assay.Error{Code: code, Message: "the plan says no", Details: map[string]string{"plan": "free"}}, time.Minute}
 			})
 		})
-		for _, o := range agentOperations {
+		for _, o := range f.agentOperations() {
 			a := f.call(t, o.method, o.target(), o.body(), person).fails(t, status, code)
 			require.Equal(t, FailureError{Code: code, Message: "the plan says no", Details: map[string]string{"plan": "free"}}, a.Error)
-			require.Equal(t, status == 429, a.Header().Get("Retry-After") == "60")
+			require.Equal(t, "60", a.Header().Get("Retry-After"))
 		}
 	}
 }
@@ -326,7 +450,8 @@ func TestAgentRefusalsKeepTheirCodes(t *testing.T) {
 	}
 }
 
-// FuzzAgentPath: what goes on is what was sent, and cannot leave its place.
+// FuzzAgentPath: the forwarded path equals the sent one and stays below the root of the
+// agent.
 func FuzzAgentPath(f *testing.F) {
 	for _, id := range []string{"run-1", "a%20b", "%2e%2e", "..", "a%2fb", "%252e%252e", "%00", "x;y=1", "a?b", "ä", "%c3%a4", "{id}"} {
 		f.Add(id)

@@ -53,7 +53,7 @@ func TestLogVolumePeriods(t *testing.T) {
 	for _, p := range assay.LogVolumePeriods() {
 		a := f.get(t, "/api/v1/analytics/log-volume?period="+string(p)).ok(t)
 		require.Contains(t, string(a.Data), `"period":"`+string(p)+`"`)
-		require.Contains(t, string(a.Data), `"total":0,"severities":[{"severity":"TRACE","count":0,"percent":0},`, "no records, no NaN")
+		require.Contains(t, string(a.Data), `"total_count":0,"severities":[{"severity_text":"TRACE","record_count":0,"percent":0},`, "no records, no NaN")
 		require.Contains(t, string(a.Data), `"series":[]`)
 	}
 	require.Equal(t, []any{orgID, assay.LogVolumePeriod("1h")}, asked[:2])

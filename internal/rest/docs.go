@@ -6,74 +6,67 @@ import (
 	"bytes"
 	"cmp"
 	"embed"
-	"encoding/json"
 	"fmt"
 	"html/template"
 	"maps"
 	"net/http"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
-	"github.com/danielgtaylor/huma/v2"
+	"go.yaml.in/yaml/v3"
 
 	"assay"
 )
 
-// The paths of the readable rendering of the document, below the base path.
-const (
-	docsPath  = "/docs"
-	docsStyle = "/docs/style.css"
-)
-
-// docsPolicy lets the page load its own style sheet and nothing else.
+// docsPolicy allows the page to load only its own style sheet.
 const docsPolicy = "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 //go:embed docs
 var docsFiles embed.FS
 
 var docsTemplate = template.Must(template.New("page.html").Funcs(template.FuncMap{
-	"prose": prose, "inline": inline, "anchor": anchor, "json": indent,
+	"prose": prose, "inline": inline, "anchor": anchor, "json": shownJSON,
 }).ParseFS(docsFiles, "docs/page.html"))
 
-// docsPage is what the template shows.
+// docsPage is the data of the template.
 type docsPage struct {
 	Title, Version, License string
 	Description             string
-	Base                    string // URL of the API root, as examples have it
+	Base                    string // URL of the API root in examples
 	Schemes                 []docsScheme
 	Failures                []docsFailure
-	Failure                 Failure // an example
+	Failure                 *yaml.Node // an example
 	Groups                  []docsGroup
 	Schemas                 []docsSchema
 }
 
 type docsScheme struct{ Title, Description string }
 
-// docsFailure is a status with the codes that belong to it.
+// docsFailure is a status with its error codes.
 type docsFailure struct {
 	Status int
 	Text   string
 	Codes  []assay.Code
 }
 
-// docsGroup is the operations of a tag.
+// docsGroup holds the operations of a tag.
 type docsGroup struct {
 	Name, Description string
 	Operations        []docsOperation
 }
 
 type docsOperation struct {
-	ID, Method, Path, Summary, Description string
-	Callers                                []string
-	Parameters                             []docsParameter
-	Body                                   *docsBody
-	Response                               template.HTML // type of a success
-	Statuses                               []docsStatus
-	Curl                                   string
-	Example                                any    // body of a success
-	ExampleNote                            string // "" for none
+	*operation
+	Method, Path string
+	Callers      []string
+	Parameters   []docsParameter
+	Response     template.HTML // type of a success
+	Statuses     []docsStatus
+	Curl         string
+	Example      *yaml.Node // body of a success
+	ExampleNote  string     // "" for none
 }
 
 type docsParameter struct {
@@ -83,13 +76,8 @@ type docsParameter struct {
 	Default               string
 }
 
-type docsBody struct {
-	Description string
-	Required    bool
-}
-
 type docsStatus struct {
-	Status string // "default" for any other
+	Status string // "default" for all other statuses
 	Text   string
 	Anchor string // "" for none
 }
@@ -106,38 +94,37 @@ type docsField struct {
 	Type              template.HTML
 }
 
-// docs returns the rendering.
-func (s *server) docs() ([]byte, error) {
+// docs returns the rendered document.
+func (d *document) docs(base string) ([]byte, error) {
 	var b bytes.Buffer
-	err := docsTemplate.Execute(&b, s.docsPage())
+	err := docsTemplate.Execute(&b, d.page(base))
 	return b.Bytes(), err
 }
 
-func (s *server) docsPage() *docsPage {
-	doc := s.api.OpenAPI()
+// page returns the data of the template. base is the URL of the API root.
+func (d *document) page(base string) *docsPage {
 	p := &docsPage{
-		Title: doc.Info.Title, Version: doc.Info.Version, License: doc.Info.License.Name, Description: doc.Info.Description,
-		Base: cmp.Or(strings.TrimRight(s.cfg.PublicURL, "/"), "http://localhost:8080") + s.base,
+		Title: d.Info.Title, Version: d.Info.Version, License: d.Info.License.Name, Description: d.Info.Description, Base: base,
 		Schemes: []docsScheme{
-			{"API key", doc.Components.SecuritySchemes[schemeKey].Description},
-			{"User's session", doc.Components.SecuritySchemes[schemeUser].Description},
+			{"API key", d.Components.SecuritySchemes[schemeKey].Description},
+			{"User's session", d.Components.SecuritySchemes[schemeUser].Description},
 		},
 		Failures: docsFailures(),
-		Failure:  exampleFailure(assay.CodeInvalid),
 	}
-	for _, tag := range doc.Tags {
+	bad := d.Components.Responses["BadRequest"].Content["application/json"].Examples[string(assay.CodeInvalid)].Value
+	p.Failure = &bad
+	for _, tag := range d.Tags {
 		g := docsGroup{Name: tag.Name, Description: tag.Description}
-		for _, o := range s.documented {
+		for _, o := range d.operations {
 			if o.Tags[0] == tag.Name {
-				g.Operations = append(g.Operations, docsOperationOf(doc, p.Base, o))
+				g.Operations = append(g.Operations, d.docsOperation(base, o))
 			}
 		}
 		p.Groups = append(p.Groups, g)
 	}
-	for name, schema := range s.schemas().Map() {
-		p.Schemas = append(p.Schemas, docsSchemaOf(name, schema))
+	for _, name := range slices.Sorted(maps.Keys(d.Components.Schemas)) {
+		p.Schemas = append(p.Schemas, docsSchemaOf(name, d.Components.Schemas[name]))
 	}
-	slices.SortFunc(p.Schemas, func(a, b docsSchema) int { return strings.Compare(a.Name, b.Name) })
 	return p
 }
 
@@ -155,63 +142,59 @@ func docsFailures() []docsFailure {
 	return all
 }
 
-func docsOperationOf(doc *huma.OpenAPI, base string, o *huma.Operation) docsOperation {
-	out := docsOperation{
-		ID: o.OperationID, Method: o.Method, Path: o.Path, Summary: o.Summary, Description: o.Description,
+func (d *document) docsOperation(base string, o *operation) docsOperation {
+	out := docsOperation{operation: o, Method: o.method, Path: o.path}
+	if !o.usersOnly() {
+		out.Callers = append(out.Callers, "API key")
 	}
-	for _, scheme := range o.Security {
-		if _, ok := scheme[schemeKey]; ok {
-			out.Callers = append(out.Callers, "API key")
-		}
-		if _, ok := scheme[schemeUser]; ok {
-			out.Callers = append(out.Callers, "user's session")
-		}
-	}
+	out.Callers = append(out.Callers, "user's session")
 	for _, p := range o.Parameters {
 		if name, ok := strings.CutPrefix(p.Ref, "#/components/parameters/"); ok {
-			p = doc.Components.Parameters[name]
+			p = d.Components.Parameters[name]
 		}
-		d := docsParameter{Name: p.Name, In: p.In, Description: p.Description, Required: p.Required, Type: docsType(p.Schema)}
+		shown := docsParameter{Name: p.Name, In: p.In, Description: p.Description, Required: p.Required, Type: docsType(p.Schema)}
 		if p.Schema.Default != nil {
-			d.Default = queryValue(p.Schema.Default)
+			shown.Default = queryValue(p.Schema.Default)
 		}
-		out.Parameters = append(out.Parameters, d)
+		out.Parameters = append(out.Parameters, shown)
 	}
-	if o.RequestBody != nil {
-		out.Body = &docsBody{Description: o.RequestBody.Description, Required: o.RequestBody.Required}
-	}
-	for status, r := range o.Responses {
-		d := docsStatus{Status: status}
+	for _, status := range slices.Sorted(maps.Keys(o.Responses)) {
+		shown := docsStatus{Status: status}
 		if n, err := strconv.Atoi(status); err == nil {
-			d.Text = http.StatusText(n)
+			shown.Text = http.StatusText(n)
 			if n >= http.StatusBadRequest {
-				d.Anchor = "status-" + status
+				shown.Anchor = "status-" + status
 			}
 		} else {
-			d.Text = doc.Components.Responses[strings.TrimPrefix(r.Ref, "#/components/responses/")].Description
+			shown.Text = d.Components.Responses[strings.TrimPrefix(o.Responses[status].Ref, "#/components/responses/")].Description
 		}
-		out.Statuses = append(out.Statuses, d)
+		out.Statuses = append(out.Statuses, shown)
 	}
-	slices.SortFunc(out.Statuses, func(a, b docsStatus) int { return strings.Compare(a.Status, b.Status) })
-	ok := o.Responses["200"].Content["application/json"]
-	out.Response, out.Example = docsType(ok.Schema), ok.Example
+	ok := o.success().Content["application/json"]
+	out.Response, out.Example = docsType(ok.Schema), &ok.Example
 	for _, name := range slices.Sorted(maps.Keys(ok.Examples))[:min(1, len(ok.Examples))] {
-		out.Example, out.ExampleNote = ok.Examples[name].Value, ok.Examples[name].Summary
+		first := ok.Examples[name]
+		out.Example, out.ExampleNote = &first.Value, first.Summary
 	}
 	out.Curl = docsCurl(base, o)
 	return out
 }
 
-// docsCurl returns a command that sends a request. Of the query it has the first
-// two parameters without a default.
-func docsCurl(base string, o *huma.Operation) string {
+// docsCurl returns a command that sends a request. Its query has the first two parameters
+// without a default.
+func docsCurl(base string, o *operation) string {
 	var query []string
 	for _, p := range o.Parameters {
 		if p.In == "query" && p.Schema.Default == nil && len(query) < 2 {
 			query = append(query, p.Name+"="+strings.ReplaceAll(queryValue(p.Schema.Examples[0]), " ", "%20"))
 		}
 	}
-	target := base + examplePath(o.Path, o.Parameters)
+	target := base + o.path
+	for _, p := range o.Parameters {
+		if p.In == "path" {
+			target = strings.ReplaceAll(target, "{"+p.Name+"}", fmt.Sprint(p.Schema.Examples[0]))
+		}
+	}
 	if len(query) > 0 {
 		target += "?" + strings.Join(query, "&")
 	}
@@ -220,8 +203,8 @@ func docsCurl(base string, o *huma.Operation) string {
 		credential = "$USER_TOKEN"
 	}
 	lines := []string{`curl -H "Authorization: Bearer ` + credential + `"`}
-	if o.Method != http.MethodGet {
-		lines = append(lines, "-X "+o.Method)
+	if o.method != http.MethodGet {
+		lines = append(lines, "-X "+o.method)
 	}
 	if o.RequestBody != nil && o.RequestBody.Required {
 		lines = append(lines, "-H 'Content-Type: application/json' -d '{}'")
@@ -229,22 +212,22 @@ func docsCurl(base string, o *huma.Operation) string {
 	return strings.Join(append(lines, "'"+target+"'"), " \\\n  ")
 }
 
-// queryValue writes a value as a query parameter has it.
+// queryValue formats a value as a query parameter.
 func queryValue(v any) string {
-	r := reflect.ValueOf(v)
-	if r.Kind() != reflect.Slice {
+	list, ok := v.([]any)
+	if !ok {
 		return fmt.Sprint(v)
 	}
-	items := make([]string, r.Len())
-	for i := range items {
-		items[i] = fmt.Sprint(r.Index(i).Interface())
+	items := make([]string, len(list))
+	for i, item := range list {
+		items[i] = fmt.Sprint(item)
 	}
 	return strings.Join(items, ",")
 }
 
-func docsSchemaOf(name string, s *huma.Schema) docsSchema {
+func docsSchemaOf(name string, s *schema) docsSchema {
 	out := docsSchema{Name: name, Description: s.Description}
-	if s.Type != huma.TypeObject {
+	if !slices.Contains(s.Type, "object") {
 		out.Type = docsType(s)
 		return out
 	}
@@ -263,9 +246,8 @@ func docsSchemaOf(name string, s *huma.Schema) docsSchema {
 	return out
 }
 
-// docsType says in words what a schema allows, with links to the schemas it
-// refers to.
-func docsType(s *huma.Schema) template.HTML {
+// docsType describes a schema in words, with links to the schemas that it refers to.
+func docsType(s *schema) template.HTML {
 	if name, ok := strings.CutPrefix(s.Ref, "#/components/schemas/"); ok {
 		return template.HTML(fmt.Sprintf(`<a href="#schema-%[1]s">%[1]s</a>`, template.HTMLEscapeString(name)))
 	}
@@ -276,11 +258,11 @@ func docsType(s *huma.Schema) template.HTML {
 		}
 		return template.HTML(strings.Join(all, " or "))
 	}
-	if s.Type == huma.TypeArray {
+	if slices.Contains(s.Type, "array") {
 		return "array of " + docsType(s.Items)
 	}
-	words := cmp.Or(s.Type, "any JSON")
-	if s.Format != "" && s.Type == huma.TypeString {
+	words := cmp.Or(strings.Join(s.Type, " or "), "any JSON")
+	if s.Format != "" && slices.Equal(s.Type, types{"string"}) {
 		words += ", " + s.Format
 	}
 	if s.Minimum != nil && s.Maximum != nil && *s.Maximum <= 100 {
@@ -288,31 +270,18 @@ func docsType(s *huma.Schema) template.HTML {
 	} else if s.Maximum != nil && *s.Maximum <= 100 {
 		words += fmt.Sprintf(", at most %v", *s.Maximum)
 	}
-	if s.Nullable {
-		words += " or null"
-	}
 	out := template.HTMLEscapeString(words)
 	if len(s.Enum) > 0 {
 		values := make([]string, len(s.Enum))
 		for i, e := range s.Enum {
-			values[i] = "<code>" + template.HTMLEscapeString(fmt.Sprint(e)) + "</code>"
+			values[i] = "<code>" + template.HTMLEscapeString(e) + "</code>"
 		}
 		out += ": " + strings.Join(values, " ")
 	}
 	return template.HTML(out)
 }
 
-// indent writes an example as JSON, its fields in the order of their declaration.
-func indent(v any) (string, error) {
-	var b strings.Builder
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	err := enc.Encode(v)
-	return strings.TrimSuffix(b.String(), "\n"), err
-}
-
-// prose turns the paragraphs of a description into HTML.
+// prose converts the paragraphs of a description to HTML.
 func prose(text string) template.HTML {
 	var b strings.Builder
 	for p := range strings.SplitSeq(text, "\n\n") {
@@ -321,7 +290,7 @@ func prose(text string) template.HTML {
 	return template.HTML(b.String())
 }
 
-// inline turns the code spans of a description into HTML.
+// inline converts the code spans of a description to HTML.
 func inline(text string) template.HTML {
 	var b strings.Builder
 	for i, part := range strings.Split(text, "`") {
@@ -334,7 +303,54 @@ func inline(text string) template.HTML {
 	return template.HTML(b.String())
 }
 
-// anchor makes a fragment of a name.
+// shownJSON returns an example as JSON.
+func shownJSON(n *yaml.Node) (string, error) {
+	b, err := indentedJSON(n)
+	return string(b), err
+}
+
+// anchor converts a name to a URL fragment.
 func anchor(name string) string {
 	return strings.ToLower(strings.ReplaceAll(name, " ", "-"))
+}
+
+// publish serves the document and its rendering. The first request generates them; they
+// do not change.
+func (s *server) publish() {
+	root := cmp.Or(strings.TrimRight(s.cfg.PublicURL, "/"), "http://localhost:8080") + s.base
+	s.file("/openapi.json", "application/json", s.doc.json)
+	s.file("/openapi.yaml", "application/yaml", func() ([]byte, error) { return []byte(s.doc.text), nil })
+	s.file("/docs", "text/html; charset=utf-8", func() ([]byte, error) { return s.doc.docs(root) }, "Content-Security-Policy", docsPolicy, "Referrer-Policy", "no-referrer")
+	s.file("/docs/style.css", "text/css; charset=utf-8", func() ([]byte, error) { return docsFiles.ReadFile("docs/style.css") })
+}
+
+// file serves the same bytes to all clients, without a credential. header holds
+// names and values of further header fields.
+func (s *server) file(path, contentType string, write func() ([]byte, error), header ...string) {
+	content := sync.OnceValues(write)
+	tag := sync.OnceValue(func() string {
+		body, _ := content()
+		return entityTag(body, nil, nil)
+	})
+	s.methods[path] = append(s.methods[path], http.MethodGet)
+	s.files = append(s.files, s.base+path)
+	s.mux.HandleFunc("GET "+s.base+path, func(_ http.ResponseWriter, r *http.Request) {
+		x := exchangeOf(r.Context())
+		body, err := content()
+		if err != nil {
+			x.fail(err)
+			return
+		}
+		h := x.Header()
+		h.Set("ETag", tag())
+		h.Set("Cache-Control", "no-cache")
+		for i := 0; i+1 < len(header); i += 2 {
+			h.Set(header[i], header[i+1])
+		}
+		if matches(r.Header.Values("If-None-Match"), tag()) {
+			x.WriteHeader(http.StatusNotModified)
+			return
+		}
+		x.send(http.StatusOK, contentType, body)
+	})
 }

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/net/html"
 )
 
-// page is the documentation, taken apart.
+// parsedPage is the parsed documentation.
 type parsedPage struct {
 	ids, links []string
 	text       string
@@ -74,12 +74,12 @@ func TestDocs(t *testing.T) {
 		require.False(t, known[id], "two elements have the id %s", id)
 		known[id] = true
 	}
-	for _, o := range f.h.documented {
-		require.True(t, known[o.OperationID], o.OperationID)
+	for _, o := range f.h.doc.operations {
+		require.True(t, known[o.ID], o.ID)
 		require.Contains(t, page.text, o.Summary)
-		require.Contains(t, page.text, o.Path)
+		require.Contains(t, page.text, o.path)
 	}
-	for name := range f.h.schemas().Map() {
+	for name := range f.h.doc.Components.Schemas {
 		require.True(t, known["schema-"+name], name)
 	}
 	for _, link := range page.links {
@@ -87,7 +87,7 @@ func TestDocs(t *testing.T) {
 			require.True(t, known[id], link)
 			continue
 		}
-		// Everything else lies on this server.
+		// All other links refer to this server.
 		b := f.do(t, "GET", "/api/"+link)
 		require.Equal(t, 200, b.Code, link)
 		require.NotEmpty(t, b.Body.String())

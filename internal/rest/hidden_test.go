@@ -13,8 +13,8 @@ import (
 	"assay/internal/safetext"
 )
 
-// TestNothingIsHidden: what a sender or the agent backend chose reaches a terminal as
-// escapes, and a program as it was.
+// TestNothingIsHidden: text that a sender or the agent backend chose reaches a terminal
+// escaped, and a program unchanged.
 func TestNothingIsHidden(t *testing.T) {
 	const hostile = "\u009b31m\u202eevil\u2066\u061c\ufeff\U000e0041\u2028\x7f\x1b<&"
 	raw, err := json.Marshal(map[string]string{hostile: hostile})

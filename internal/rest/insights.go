@@ -3,8 +3,9 @@
 package rest
 
 import (
+	"bytes"
 	"context"
-	"net/http"
+	"encoding/json"
 	"strings"
 	"time"
 
@@ -12,51 +13,153 @@ import (
 
 	"assay"
 	"assay/internal/rules/catalog"
+	"assay/internal/rules/remedy"
+	"assay/internal/safetext"
 )
 
 // Insight is one finding about one service.
 type Insight struct {
-	ID                 string         `json:"id" format:"uuid" doc:"The same on every replica." example:"7d0f6f1e-4c55-5b8e-9a3f-0c1d2e3f4a5b"`
-	ServiceID          string         `json:"service_id" format:"uuid" doc:"The service it is about." example:"6f0a5b0e-6b5e-5f0c-9d8e-2f1d3c4b5a69"`
-	ServiceName        string         `json:"service_name" doc:"Name of the service." example:"checkout"`
-	ServiceNamespace   string         `json:"service_namespace" doc:"Namespace of the service, empty without one." example:"shop"`
-	ServiceEnvironment string         `json:"service_environment" doc:"Environment of the service, empty without one." example:"production"`
-	ServiceVersion     string         `json:"service_version" doc:"Version of the service, empty without one." example:"1.4.2"`
-	Status             string         `json:"status" enum:"active,archived,muted" doc:"active: the rule fails in the window. archived: no failure is left in the window. muted: by an operator." example:"active"`
-	TraceID            string         `json:"trace_id" doc:"Trace of the newest example, empty where it has none." example:"4bf92f3577b34da6a3ce929d0e0e4736"`
-	TelemetryTS        Time           `json:"telemetry_ts" doc:"Event time of the newest example."`
-	DetectedTS         Time           `json:"detected_ts" doc:"When the insight last became active."`
-	CreatedAt          Time           `json:"created_at" doc:"When it was first found."`
-	UpdatedAt          Time           `json:"updated_at" doc:"When the evidence or the status last changed."`
-	Attributes         map[string]any `json:"attributes" doc:"Evidence by name. Every insight has signal_type (TRACES, METRICS or LOGS), resource_attributes (a string holding a JSON object), observations_total and violations_total; lists are strings holding a JSON array." example:"{\"signal_type\":\"TRACES\",\"violations_total\":7}"`
-	InsightType        InsightType    `json:"insight_type" doc:"What it is about, and how to fix it."`
+	ID                 string         `json:"id"`
+	ServiceID          string         `json:"service_id"`
+	ServiceName        string         `json:"service_name"`
+	ServiceNamespace   string         `json:"service_namespace"`
+	ServiceEnvironment string         `json:"service_environment"`
+	ServiceVersion     string         `json:"service_version"`
+	Status             string         `json:"status"`
+	TraceID            string         `json:"trace_id"`
+	TelemetryTS        string         `json:"telemetry_ts"`
+	DetectedTS         string         `json:"detected_ts"`
+	CreatedAt          string         `json:"created_at"`
+	UpdatedAt          string         `json:"updated_at"`
+	Attributes         map[string]any `json:"attributes"`
+
+	// CodeLocations are the lines behind the insight. Only the answer with one insight has them.
+	CodeLocations []CodeLocation `json:"code_locations,omitempty"`
+
+	kind []byte // insight_type, as JSON
 }
 
-// InsightType says what a kind of insight is about and how to fix it.
-type InsightType struct {
-	ID          string `json:"id" format:"uuid" doc:"The same in every installation." example:"1f6f4c4e-58a1-5f7b-8c9d-6f3e2d1c0b9a"`
-	Name        string `json:"name" doc:"Stable name." example:"missing_service_name"`
-	DisplayName string `json:"display_name" doc:"Name for people." example:"Service name is missing"`
-	Description string `json:"description" doc:"What is wrong and what it costs, in Markdown." example:"Telemetry arrives without a service.name."`
-	Impact      string `json:"impact" enum:"Critical,Important,Normal,Low" doc:"How much the rule weighs in the score." example:"Critical"`
-	SignalType  string `json:"signal_type" enum:"trace,metric,log" doc:"Signal that the rule belongs to." example:"trace"`
-	RuleID      string `json:"instrumentation_score_rule_id" doc:"Rule of the Instrumentation Score, empty for a type that no score sees." example:"RES-005"`
-	Remediation string `json:"remediation_instructions" doc:"How to fix it, in Markdown." example:"Set OTEL_SERVICE_NAME."`
-	CreatedAt   Time   `json:"created_at" doc:"When the texts and criteria of the rules last changed."`
-	UpdatedAt   Time   `json:"updated_at" doc:"The same."`
+// CodeLocation is a line of code that leads to an insight.
+type CodeLocation struct {
+	FindingID    string `json:"finding_id"`
+	RepositoryID string `json:"repository_id"`
+	Repository   string `json:"repo_full_name"`
+	URL          string `json:"repo_url"`
+	Commit       string `json:"commit_sha"`
+	Check        string `json:"check"`
+	Title        string `json:"title"`
+	Severity     string `json:"severity"`
+	File         string `json:"file"`
+	Line         int    `json:"line"`
 }
 
-func showInsightType(name string) InsightType {
-	if t := shownTypes[name]; t != nil {
-		return t.InsightType
+// maxCodeLocations limits the lines of an insight.
+const maxCodeLocations = 20
+
+// codeLocations returns the lines behind an insight: the first one of each finding that it confirms.
+func (s *server) codeLocations(ctx context.Context, organizationID, insightID string) ([]CodeLocation, error) {
+	if s.cfg.Codebase == nil {
+		return nil, nil
 	}
-	// Written by a newer replica during an upgrade. It is shown with what is known of
-	// it rather than left out of a list that counts it.
-	return InsightType{
+	findings, _, err := s.cfg.Codebase.Findings(ctx, organizationID, assay.FindingFilter{InsightID: insightID, Limit: maxCodeLocations})
+	if err != nil {
+		return nil, err
+	}
+	var all []CodeLocation
+	repositories := map[string]*assay.Repository{}
+	for _, f := range findings {
+		var body struct {
+			Title     string `json:"display_title"`
+			Locations []struct {
+				File string `json:"file"`
+				Line int    `json:"line"`
+			} `json:"locations"`
+		}
+		if json.Unmarshal(f.Body, &body) != nil || len(body.Locations) == 0 {
+			continue
+		}
+		r, known := repositories[f.RepositoryID]
+		if !known {
+			if r, err = s.cfg.Codebase.Repository(ctx, organizationID, f.RepositoryID); err != nil && assay.ErrorCode(err) != assay.CodeNotFound {
+				return nil, err
+			}
+			repositories[f.RepositoryID] = r
+		}
+		if r == nil { // deleted meanwhile
+			continue
+		}
+		all = append(all, CodeLocation{
+			FindingID: f.ID, RepositoryID: f.RepositoryID, Repository: r.FullName, URL: r.URL, Commit: r.ReviewedCommit, Check: f.Check,
+			Title: body.Title, Severity: f.Severity, File: body.Locations[0].File, Line: body.Locations[0].Line,
+		})
+	}
+	return all, nil
+}
+
+// InsightType describes a kind of insight and its remedy.
+type InsightType struct {
+	ID          string `json:"id"`
+	Name        string `json:"name"`
+	DisplayName string `json:"display_name"`
+	Description string `json:"description"`
+	Impact      string `json:"impact"`
+	SignalType  string `json:"signal_type"`
+	RuleID      string `json:"instrumentation_score_rule_id"`
+	Remediation string `json:"remediation_instructions"`
+	CreatedAt   string `json:"created_at"`
+	UpdatedAt   string `json:"updated_at"`
+}
+
+// typeKey identifies an insight type with its remediation in a language.
+type typeKey struct{ name, language string }
+
+// knownTypes holds, as JSON, every insight type of the catalog whose remediation is the
+// same for all services with a language. These texts are the largest part of a page of
+// insights.
+var knownTypes = func() map[typeKey][]byte {
+	all := make(map[typeKey][]byte)
+	for _, r := range catalog.All() {
+		if !remedy.Fixed(r.Info(), nil) {
+			continue
+		}
+		for _, language := range append([]string{""}, remedy.Languages...) {
+			all[typeKey{r.Info().Name, language}] = catalogType(r, remedy.In(r.Info(), language))
+		}
+	}
+	return all
+}()
+
+func catalogType(r catalog.Rule, remediation string) []byte {
+	i := r.Info()
+	return typeJSON(&InsightType{
+		ID: r.TypeID(), Name: i.Name, DisplayName: i.DisplayName,
+		Description: i.Description + "\n\n" + i.Rationale, Impact: string(i.Impact), SignalType: string(i.Signal),
+		RuleID: i.ID, Remediation: remediation,
+	})
+}
+
+// typeJSON returns a type as JSON, with the same timestamps for all types.
+func typeJSON(t *InsightType) []byte {
+	t.CreatedAt, t.UpdatedAt = timestamp(catalog.CatalogDate), timestamp(catalog.CatalogDate)
+	var b bytes.Buffer
+	_ = encode(&b, t) // strings: cannot fail
+	return b.Bytes()
+}
+
+// insightType returns an insight type as JSON, with the remediation for an insight.
+func insightType(name string, attributes map[string]any) []byte {
+	if r, ok := catalog.ByInsightType(name); ok {
+		if remedy.Fixed(r.Info(), attributes) {
+			return knownTypes[typeKey{name, remedy.LanguageOf(attributes)}]
+		}
+		return catalogType(r, remedy.For(r.Info(), attributes))
+	}
+	// During an upgrade, a newer replica may write a type that this one does not know. Show
+	// its known fields, since the count of the list includes it.
+	return typeJSON(&InsightType{
 		ID: uuid.Nil.String(), Name: name, DisplayName: name,
 		Impact: string(assay.ImpactLow), SignalType: string(assay.SignalTrace),
-		CreatedAt: Time(catalog.CatalogDate), UpdatedAt: Time(catalog.CatalogDate),
-	}
+	})
 }
 
 func showInsight(i *assay.Insight) Insight {
@@ -65,9 +168,9 @@ func showInsight(i *assay.Insight) Insight {
 		ServiceName: i.Service.Name, ServiceNamespace: i.Service.Namespace,
 		ServiceEnvironment: i.Service.Environment, ServiceVersion: i.Service.Version,
 		Status: string(i.Status), TraceID: i.TraceID,
-		TelemetryTS: Time(i.TelemetryAt), DetectedTS: Time(i.DetectedAt),
-		CreatedAt: Time(i.CreatedAt), UpdatedAt: Time(i.UpdatedAt),
-		Attributes: i.Attributes, InsightType: showInsightType(i.Type),
+		TelemetryTS: timestamp(i.TelemetryAt), DetectedTS: timestamp(i.DetectedAt),
+		CreatedAt: timestamp(i.CreatedAt), UpdatedAt: timestamp(i.UpdatedAt),
+		Attributes: i.Attributes, kind: insightType(i.Type, i.Attributes),
 	}
 	if out.Attributes == nil {
 		out.Attributes = map[string]any{}
@@ -83,52 +186,43 @@ func showInsights(found []*assay.Insight) []Insight {
 	return out
 }
 
-type listServiceInsightsParams struct {
-	serviceID
-	Status []assay.InsightStatus `query:"status" enum:"active,archived,muted" default:"active" doc:"Comma-separated statuses." example:"[\"active\",\"muted\"]"`
-	Limit  int                   `query:"limit" minimum:"1" maximum:"100" default:"50" doc:"Maximum number of items." example:"50"`
-	offset
+func (i *Insight) encode(b *bytes.Buffer) error {
+	if err := safetext.EncodeJSON(b, i, ""); err != nil {
+		return err
+	}
+	b.Truncate(b.Len() - 1) // the closing brace
+	b.WriteString(`,"insight_type":`)
+	b.Write(i.kind)
+	return b.WriteByte('}')
 }
 
-func (p listServiceInsightsParams) page() assay.Page {
-	return assay.Page{Limit: p.Limit, Offset: p.Offset}
-}
-
-type listInsightsParams struct {
-	Limit int `query:"limit" minimum:"1" maximum:"100" default:"20" doc:"Maximum number of items." example:"20"`
-	offset
-	ServiceID string                `query:"service_id" format:"uuid" doc:"Only insights of this service." example:"6f0a5b0e-6b5e-5f0c-9d8e-2f1d3c4b5a69"`
-	Status    []assay.InsightStatus `query:"status" enum:"active,archived,muted" doc:"Comma-separated statuses; all without it." example:"[\"active\"]"`
-	Signal    assay.Signal          `query:"signal_type" enum:"trace,metric,log" doc:"Only insights whose type belongs to this signal." example:"trace"`
-	Impact    []assay.Impact        `query:"impact" enum:"Critical,Important,Normal,Low" doc:"Comma-separated impacts; all without it." example:"[\"Critical\",\"Important\"]"`
-	DateFrom  time.Time             `query:"date_from" doc:"Only insights created at this time or later, RFC 3339." example:"2026-11-01T00:00:00Z"`
-	DateTo    time.Time             `query:"date_to" doc:"Only insights created at this time or earlier, RFC 3339." example:"2026-11-30T23:59:59Z"`
-	Sort      sortOrder             `query:"sort" pattern:"^[+-]?(created_at|detected_ts|updated_at|impact|signal_type)$" patternDescription:"must be one of created_at, detected_ts, updated_at, impact, signal_type, with + or nothing (ascending) or - (descending) before it" default:"-created_at" doc:"Field to sort by, with + (or nothing) for ascending or - for descending before it; ties go by id. impact sorts by weight." example:"-impact"`
-}
-
-func (p listInsightsParams) page() assay.Page { return assay.Page{Limit: p.Limit, Offset: p.Offset} }
-
-func (p *listInsightsParams) validate(details map[string]string) {
-	if !p.DateFrom.IsZero() && !p.DateTo.IsZero() && p.DateFrom.After(p.DateTo) {
+// contradict adds the contradictions between two parameters to details.
+func contradict(p params, details map[string]string) {
+	from, to := param[time.Time](p, "date_from"), param[time.Time](p, "date_to")
+	if !from.IsZero() && !to.IsZero() && from.After(to) {
 		details["date_from"] = "must not be after date_to"
 	}
 }
 
-// filter returns what to ask the store for. Times are brought into the range that
-// every store keeps, which no insight was created outside of; a bound below the
-// microsecond moves inwards, as nothing is stored more finely.
-func (p *listInsightsParams) filter(organizationID string) assay.InsightFilter {
+// filter converts the parameters of list-insights to a filter. It clamps times to the
+// range of every store, which contains the creation of all insights. It rounds bounds
+// inwards to microseconds, the precision of the store.
+func filter(c *call) assay.InsightFilter {
+	sort := param[string](c.params, "sort")
 	f := assay.InsightFilter{
-		OrganizationID: organizationID,
-		ServiceID:      p.ServiceID, Statuses: p.Status, Signal: p.Signal, Impacts: p.Impact,
-		Page: p.page(),
+		OrganizationID: c.Principal.OrganizationID,
+		ServiceID:      param[string](c.params, "service_id"),
+		Statuses:       listParam[assay.InsightStatus](c.params, "status"),
+		Signal:         assay.Signal(param[string](c.params, "signal_type")),
+		Impacts:        listParam[assay.Impact](c.params, "impact"),
+		Sort:           assay.InsightSort(strings.TrimLeft(sort, "+-")), Descending: strings.HasPrefix(sort, "-"),
+		Page: c.page(),
 	}
-	f.Sort, f.Descending = p.Sort.split()
-	if !p.DateFrom.IsZero() {
-		f.CreatedFrom = clamp(p.DateFrom.Add(time.Microsecond - time.Nanosecond).Truncate(time.Microsecond))
+	if from := param[time.Time](c.params, "date_from"); !from.IsZero() {
+		f.CreatedFrom = clamp(from.Add(time.Microsecond - time.Nanosecond).Truncate(time.Microsecond))
 	}
-	if !p.DateTo.IsZero() {
-		f.CreatedTo = clamp(p.DateTo.Truncate(time.Microsecond))
+	if to := param[time.Time](c.params, "date_to"); !to.IsZero() {
+		f.CreatedTo = clamp(to.Truncate(time.Microsecond))
 	}
 	return f
 }
@@ -149,48 +243,30 @@ func clamp(t time.Time) time.Time {
 	}
 }
 
-type insightID struct {
-	ID string `path:"id" format:"uuid" doc:"Id of the insight." example:"7d0f6f1e-4c55-5b8e-9a3f-0c1d2e3f4a5b"`
-}
-
 func (s *server) insights() {
-	registerList(s, operation{
-		Path: "/v1/services/{id}/insights", ID: "list-service-insights", Tag: tagServices, Scope: assay.ScopeRead,
-		Summary:     "List a service's insights",
-		Description: "Insights of one service, newest first; only active ones unless `status` asks for others.",
-		Example:     exampleInsight(),
-		Errors:      []int{http.StatusNotFound},
-	}, func(ctx context.Context, c *call, p *listServiceInsightsParams) ([]Insight, int, error) {
-		if _, err := s.cfg.Services.FindServiceByID(ctx, c.Principal.OrganizationID, p.ID); err != nil {
+	handleList(s, "list-service-insights", route{scope: assay.ScopeRead, unknown: assay.CodeServiceNotFound}, func(ctx context.Context, c *call) ([]Insight, int, error) {
+		id := param[string](c.params, "id")
+		if _, err := s.cfg.Services.FindServiceByID(ctx, c.Principal.OrganizationID, id); err != nil {
 			return nil, 0, err
 		}
 		return s.findInsights(ctx, assay.InsightFilter{
-			OrganizationID: c.Principal.OrganizationID, ServiceID: p.ID, Statuses: p.Status,
-			Sort: assay.SortCreatedAt, Descending: true, Page: p.page(),
+			OrganizationID: c.Principal.OrganizationID, ServiceID: id, Statuses: listParam[assay.InsightStatus](c.params, "status"),
+			Sort: assay.SortCreatedAt, Descending: true, Page: c.page(),
 		})
 	})
 
-	registerList(s, operation{
-		Path: "/v1/insights", ID: "list-insights", Tag: tagInsights, Scope: assay.ScopeRead,
-		Summary:     "List insights",
-		Description: "The organization's insights. Without `status` it lists all statuses.",
-		Example:     exampleInsight(),
-	}, func(ctx context.Context, c *call, p *listInsightsParams) ([]Insight, int, error) {
-		return s.findInsights(ctx, p.filter(c.Principal.OrganizationID))
+	handleList(s, "list-insights", route{scope: assay.ScopeRead, validate: contradict}, func(ctx context.Context, c *call) ([]Insight, int, error) {
+		return s.findInsights(ctx, filter(c))
 	})
 
-	register(s, operation{
-		Path: "/v1/insights/{id}", ID: "get-insight", Tag: tagInsights, Scope: assay.ScopeRead,
-		Summary:     "Get an insight",
-		Description: "One insight with its evidence and how to fix it.",
-		Example:     exampleInsight(),
-		Errors:      []int{http.StatusNotFound},
-	}, func(ctx context.Context, c *call, p *insightID) (Insight, error) {
-		found, err := s.cfg.Insights.FindInsightByID(ctx, c.Principal.OrganizationID, p.ID)
+	handle(s, "get-insight", route{scope: assay.ScopeRead}, func(ctx context.Context, c *call) (Insight, error) {
+		found, err := s.cfg.Insights.FindInsightByID(ctx, c.Principal.OrganizationID, param[string](c.params, "id"))
 		if err != nil {
 			return Insight{}, err
 		}
-		return showInsight(found), nil
+		out := showInsight(found)
+		out.CodeLocations, err = s.codeLocations(ctx, c.Principal.OrganizationID, found.ID)
+		return out, err
 	})
 }
 
@@ -200,21 +276,4 @@ func (s *server) findInsights(ctx context.Context, f assay.InsightFilter) ([]Ins
 		return nil, 0, err
 	}
 	return showInsights(found), total, nil
-}
-
-// exampleInsight has the first paragraph of each text.
-func exampleInsight() Insight {
-	i := showInsight(&assay.Insight{
-		ID: exampleInsightID, Service: exampleService, Type: "missing_service_name", Status: assay.InsightActive,
-		TraceID:     exampleTraceID,
-		TelemetryAt: exampleTime.Add(-2 * time.Second), DetectedAt: exampleTime.Add(-24 * time.Hour),
-		CreatedAt: exampleTime.Add(-24 * time.Hour), UpdatedAt: exampleTime.Add(-10 * time.Second),
-		Attributes: map[string]any{
-			"signal_type": "TRACES", "resource_attributes": `{"telemetry.sdk.language":"go"}`,
-			"observations_total": 120, "violations_total": 7,
-		},
-	})
-	i.InsightType.Description, _, _ = strings.Cut(i.InsightType.Description, "\n\n")
-	i.InsightType.Remediation = "### SDK\n\n```sh\nexport OTEL_SERVICE_NAME=checkout\n```"
-	return i
 }

@@ -12,163 +12,184 @@ import (
 	"strings"
 	"time"
 
-	"github.com/danielgtaylor/huma/v2"
-
 	"assay"
 )
 
 const (
 	requestTimeout = 10 * time.Second
 
-	// slowTimeout is for operations that wait for another system, which have shorter
-	// deadlines of their own. The server must allow more for writing a response.
+	// slowTimeout is for operations that wait for another system with a shorter deadline of
+	// its own. The server must allow more time for writing a response.
 	slowTimeout = 50 * time.Second
 
-	// maxBody is the longest body and maxTarget the longest request target that is
-	// looked at, in bytes. The server's limit for headers has to leave room for the latter.
+	// maxBody limits the body and maxTarget the request target, in bytes. The server's limit
+	// for headers must exceed maxTarget.
 	maxBody   = 1 << 20
+	maxBodies = 256 // in memory at a time; see fair.Limiter
 	maxTarget = 10 << 10
 )
 
-// operation declares what does not follow from the types of a handler.
-type operation struct {
-	Method      string // default GET
-	Path        string // below the base path, with wildcards as in net/http
-	ID          string // operationId, such as list-services
-	Summary     string
-	Description string // Markdown
-	Tag         string
-	Scope       assay.Scope
-	UsersOnly   bool          // not for API keys
-	Errors      []int         // statuses besides those that every operation may answer
-	Timeout     time.Duration // default 10 s
-	Volatile    bool          // computed anew for every request: no entity tag, not kept for a moment
-	Example     any           // the data of a response, of the handler's type
+// route configures an operation beyond its declaration in the document.
+type route struct {
+	scope   assay.Scope
+	timeout time.Duration // default 10 s
+	// unknown is the code for a path parameter that is not a UUID and therefore no known id;
+	// default assay.CodeInvalid.
+	unknown assay.Code
+	// validate adds an entry to details for each parameter that contradicts another one.
+	// Invalid parameters are absent.
+	validate func(p params, details map[string]string)
 }
 
-// call is what a handler gets besides its parameters.
+// call is a request that passed all checks.
 type call struct {
 	Principal *assay.Principal
 	Request   *http.Request
 	TraceID   string
+	params
 }
 
-// register declares an operation that returns one resource of type D for the
-// parameters P. It panics on a declaration that makes no sense.
-func register[P, D any](s *server, op operation, handle func(ctx context.Context, c *call, p *P) (D, error)) {
-	b := newBinder[P](s.schemas())
-	example := Single[D]{Data: op.Example.(D), Meta: exampleMeta()}
-	s.route(op, b.document(), schemaOf[Single[D]](s.schemas()), example, func(ctx context.Context, c *call) (any, *page, error) {
-		p, again, err := b.bind(c.Request)
-		if err != nil {
-			return nil, nil, err
+// handle registers the operation of the document with this id, which returns one
+// resource. It panics if the document does not have the operation, or declares a
+// parameter that the server cannot parse.
+func handle[D any](s *server, id string, rt route, read func(context.Context, *call) (D, error)) {
+	op := s.doc.operation(id)
+	b := newBinder(op, &rt)
+	s.route(op, rt, func(ctx context.Context, x *exchange, c *call) (err error) {
+		if c.params, err = b.bind(c.Request); err != nil {
+			return err
 		}
-		return s.kept(ctx, op, c, again, func(ctx context.Context) (any, *page, error) {
-			data, err := handle(ctx, c, p)
-			return data, nil, err
-		})
+		data, err := read(ctx, c)
+		if err != nil {
+			return err
+		}
+		return x.succeed(data, nil, op.tagged())
 	})
 }
 
-// registerList is register for a page of a list: handle returns the items of the
-// page and how many there are in all pages.
-func registerList[P pager, D any](s *server, op operation, handle func(ctx context.Context, c *call, p *P) ([]D, int, error)) {
-	b := newBinder[P](s.schemas())
-	params := b.document()
-	example := List[D]{
-		Data: []D{op.Example.(D)}, Meta: ListMeta{Meta: exampleMeta(), Total: 1}, Links: s.exampleLinks(op.Path, params),
-	}
-	s.route(op, params, schemaOf[List[D]](s.schemas()), example, func(ctx context.Context, c *call) (any, *page, error) {
-		p, again, err := b.bind(c.Request)
-		if err != nil {
-			return nil, nil, err
+// handleList is handle for a page of a list. read returns the items of the page and the
+// number of items in all pages.
+func handleList[D any](s *server, id string, rt route, read func(context.Context, *call) ([]D, int, error)) {
+	op := s.doc.operation(id)
+	b := newBinder(op, &rt)
+	s.route(op, rt, func(ctx context.Context, x *exchange, c *call) (err error) {
+		if c.params, err = b.bind(c.Request); err != nil {
+			return err
 		}
-		return s.kept(ctx, op, c, again, func(ctx context.Context) (any, *page, error) {
-			items, total, err := handle(ctx, c, p)
-			if err != nil {
-				return nil, nil, err
-			}
-			if items == nil {
-				items = []D{} // never null
-			}
-			return items, newPage(c.Request.URL.EscapedPath(), again, (*p).page(), len(items), total), nil
-		})
+		items, total, err := read(ctx, c)
+		if err != nil {
+			return err
+		}
+		if items == nil {
+			items = []D{} // never null
+		}
+		return x.succeed(items, newPage(c.Request.URL.EscapedPath(), c.query, c.page(), len(items), total), op.tagged())
 	})
 }
 
-// route documents an operation and puts it on the mux.
-func (s *server) route(op operation, params []*huma.Param, response *huma.Schema, example any, answer func(context.Context, *call) (any, *page, error)) {
-	if op.Method == "" {
-		op.Method = http.MethodGet
+// route registers the handler of an operation behind the checks that all operations
+// share.
+func (s *server) route(op *operation, rt route, answer func(context.Context, *exchange, *call) error) {
+	if rt.timeout == 0 {
+		rt.timeout = requestTimeout
 	}
-	if op.Timeout == 0 {
-		op.Timeout = requestTimeout
-	}
-	s.handle(op, s.document(op, params, response, example), func(hc huma.Context) {
-		x := exchangeOf(hc.Context())
-		data, pg, err := s.serve(x, op, answer)
+	s.methods[op.path] = append(s.methods[op.path], op.method)
+	s.mux.HandleFunc(op.method+" "+s.base+op.path, func(_ http.ResponseWriter, r *http.Request) {
+		x := exchangeOf(r.Context())
+		if op.Responses["201"] != nil {
+			x.success = http.StatusCreated
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), rt.timeout)
+		defer cancel()
+		principal, err := s.admit(ctx, x, op, rt.scope)
+		if err == nil {
+			ctx = assay.WithOrganization(ctx, principal.OrganizationID)
+			err = answer(ctx, x, &call{Principal: principal, Request: r, TraceID: x.traceID})
+		}
 		if err != nil {
 			x.fail(err)
-			return
 		}
-		x.succeed(data, pg, !op.Volatile)
 	})
 }
 
-// handle puts an operation on the mux.
-func (s *server) handle(op operation, documented *huma.Operation, serve func(huma.Context)) {
-	s.methods[op.Path] = append(s.methods[op.Path], op.Method)
-	s.api.Adapter().Handle(documented, serve)
+// admit runs the checks that all operations share, and returns the caller.
+func (s *server) admit(ctx context.Context, x *exchange, op *operation, scope assay.Scope) (*assay.Principal, error) {
+	principal, err := s.authorize(ctx, x, scope)
+	switch {
+	case err != nil:
+		return nil, err
+	case op.usersOnly() && !principal.User:
+		return nil, assay.Errorf(assay.CodeForbidden, "this operation needs a user's session, not an API key")
+	case op.Administrators && !principal.User && !principal.Allows(assay.ScopeAdmin):
+		return nil, assay.Errorf(assay.CodeForbidden, "this operation needs a user's session, or an API key with the scope %q", assay.ScopeAdmin)
+	case x.r.ContentLength > maxBody:
+		return nil, errTooLong()
+	case len(x.r.RequestURI) > maxTarget:
+		return nil, assay.Errorf(assay.CodeTooLarge, "the request target is longer than %d bytes", maxTarget)
+	}
+	return principal, nil
 }
 
-// serve takes a request through the steps that all operations share.
-func (s *server) serve(x *exchange, op operation, answer func(context.Context, *call) (any, *page, error)) (any, *page, error) {
-	ctx, cancel := context.WithTimeout(x.r.Context(), op.Timeout)
-	defer cancel()
-	who, err := s.authorize(ctx, x, op.Scope)
-	if err != nil {
-		return nil, nil, err
-	}
-	if op.UsersOnly && !who.User {
-		return nil, nil, assay.Errorf(assay.CodeForbidden, "this operation needs a user's session, not an API key")
-	}
-	if x.r.ContentLength > maxBody {
-		return nil, nil, errTooLong()
-	}
-	if len(x.r.RequestURI) > maxTarget {
-		return nil, nil, assay.Errorf(assay.CodeTooLarge, "the request target is longer than %d bytes", maxTarget)
-	}
-	ctx = assay.WithOrganization(ctx, who.OrganizationID)
-	return answer(ctx, &call{Principal: who, Request: x.r, TraceID: x.traceID})
-}
-
-// authorize returns the caller of a request, who has to have the scope.
+// authorize returns the caller of a request. The caller must have the scope.
 func (s *server) authorize(ctx context.Context, x *exchange, scope assay.Scope) (*assay.Principal, error) {
-	// Two fields make a value that no credential has, instead of one of them
-	// being chosen.
-	who, err := s.cfg.Authenticate(ctx, strings.Join(x.r.Header.Values("Authorization"), ", "), x.r.RemoteAddr)
+	// Join repeated fields to a value that matches no credential, instead of choosing one of
+	// them.
+	principal, err := s.cfg.Authenticate(ctx, strings.Join(x.r.Header.Values("Authorization"), ", "), x.r.RemoteAddr)
 	if err != nil {
 		return nil, err
 	}
 	if s.limiter != nil {
-		if wait := s.limiter.take(bucketOf(who), s.now()); wait > 0 {
-			return nil, rateLimited(wait)
+		if wait := s.limiter.Take(bucketOf(principal), s.now()); wait > 0 {
+			return nil, &retryError{assay.Errorf(assay.CodeRateLimited, "too many requests with this credential"), wait}
 		}
 	}
-	if !who.Allows(scope) {
+	if !principal.Allows(scope) {
 		return nil, assay.Errorf(assay.CodeForbidden, "this credential does not have the scope %q", scope)
 	}
-	return who, nil
+	return principal, nil
 }
 
-// refuse registers what answers to the other methods of the known paths. It is
-// called once, after all operations.
+// bucketOf returns the key of a caller's rate limit. The key differs between a user and
+// an API key with the same subject.
+func bucketOf(principal *assay.Principal) string {
+	kind := "key"
+	if principal.User {
+		kind = "user"
+	}
+	return principal.OrganizationID + " " + kind + " " + principal.Subject
+}
+
+// refuse registers the handlers for other methods of the known paths. Call it once, after
+// all operations are registered.
 func (s *server) refuse() {
 	for path, methods := range s.methods {
+		if s.shadows(path) {
+			continue
+		}
 		s.mux.HandleFunc(s.base+path, func(_ http.ResponseWriter, r *http.Request) {
 			methodNotAllowed(exchangeOf(r.Context()), methods...)
 		})
 	}
+}
+
+// shadows reports whether a path, such as /v1/services/search, is a value of another one with the same methods, such as
+// /v1/services/{id}. The handler of that one also refuses methods for it, and the mux accepts no second one.
+func (s *server) shadows(path string) bool {
+	own := strings.Split(path, "/")
+	for other, methods := range s.methods {
+		segments := strings.Split(other, "/")
+		if other == path || len(segments) != len(own) || !slices.Equal(methods, s.methods[path]) {
+			continue
+		}
+		matches := true
+		for i, segment := range segments {
+			matches = matches && (segment == own[i] || strings.HasPrefix(segment, "{") && !strings.HasPrefix(own[i], "{"))
+		}
+		if matches {
+			return true
+		}
+	}
+	return false
 }
 
 func methodNotAllowed(x *exchange, methods ...string) {
@@ -180,7 +201,7 @@ func methodNotAllowed(x *exchange, methods ...string) {
 	x.fail(assay.Errorf(assay.CodeMethodNotAllowed, "this path does not support the method %s", printableMethod(x.r.Method)))
 }
 
-// printableMethod keeps an invented method from filling a message.
+// printableMethod limits an unknown method for an error message.
 func printableMethod(m string) string {
 	const longest = 20
 	return strconv.QuoteToASCII(m[:min(len(m), longest)])
@@ -191,8 +212,7 @@ type exchangeKey struct{}
 
 func exchangeOf(ctx context.Context) *exchange { return ctx.Value(exchangeKey{}).(*exchange) }
 
-// unclean tells what is wrong with the form of a path: the standard mux would
-// answer it with a redirect.
+// unclean describes a malformed path. The standard mux would answer it with a redirect.
 func unclean(u *url.URL) error {
 	path := u.EscapedPath()
 	if !strings.HasPrefix(path, "/") {
@@ -201,12 +221,9 @@ func unclean(u *url.URL) error {
 	empty := false
 	segments := strings.Split(path[1:], "/")
 	for i, s := range segments {
-		// The mux takes a segment that is an escaped slash for the end of the path.
+		// The mux treats a segment that is an escaped slash as the end of the path.
 		if s == "." || s == ".." || strings.EqualFold(s, "%2f") {
-			return &assay.Error{
-				Code: assay.CodeInvalid, Message: "the path is not valid",
-				Details: map[string]string{"path": fmt.Sprintf("must not have the segment %q", s)},
-			}
+			return assay.Invalid(map[string]string{"path": fmt.Sprintf("must not have the segment %q", s)})
 		}
 		empty = empty || (s == "" && i < len(segments)-1)
 	}

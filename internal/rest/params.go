@@ -3,181 +3,141 @@
 package rest
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"net/url"
-	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/danielgtaylor/huma/v2"
+	"unicode/utf8"
 
 	"assay"
 )
 
-// binder reads the parameters of an operation out of a request. It is made from
-// the tags of the struct P: path or query (name), doc, default, enum, minimum,
-// maximum, format and pattern as in huma, patternDescription, which is the text for a
-// value that does not match, and malformed, the code of a path parameter that
-// cannot be anything's id and is answered like an unknown one.
-//
-// Fields may be string types, slices of them (comma-separated values), int and
-// time.Time. A parameter that is absent or empty has its default, else the zero
-// value.
-type binder[P any] struct {
-	params []*param
+// params are the parsed parameters of a request: int, string, time.Time and, for a list,
+// []string, according to their schemas. An absent or empty parameter has its default, or
+// else no value.
+type params struct {
+	values map[string]any
+	query  url.Values // the query parameters as sent
 }
 
-// param is one declared parameter.
-type param struct {
-	huma.Param
-	index     []int // of the field
-	fallback  string
-	malformed assay.Code
-	parse     func(string) (any, string) // value and "", or what is wrong
-	normalize bool                       // sort: a leading space is a plus sign
+// param returns a parameter, the zero value for none.
+func param[T any](p params, name string) T {
+	v, _ := p.values[name].(T)
+	return v
 }
 
-// validator is a parameter struct whose fields depend on each other.
-type validator interface {
-	// validate adds an entry to details for each parameter that is wrong. Fields
-	// that could not be read hold the zero value.
-	validate(details map[string]string)
+// listParam returns a parameter that is a list.
+func listParam[T ~string](p params, name string) []T {
+	var list []T
+	for _, item := range param[[]string](p, name) {
+		list = append(list, T(item))
+	}
+	return list
 }
 
-// newBinder reads the declaration P. It panics on one that makes no sense: that
-// is a mistake in this package, and New would not get past it.
-func newBinder[P any](r huma.Registry) *binder[P] {
-	b := &binder[P]{}
-	for _, f := range reflect.VisibleFields(reflect.TypeFor[P]()) {
-		if f.Anonymous {
-			continue
+// page returns the requested page of a list.
+func (p params) page() assay.Page {
+	return assay.Page{Limit: param[int](p, "limit"), Offset: param[int](p, "offset")}
+}
+
+// binder parses the parameters of an operation, as the document declares them.
+type binder struct {
+	*route
+	inputs []input
+}
+
+// input is a declared parameter of the path or the query.
+type input struct {
+	name   string
+	inPath bool
+	needed bool                       // a query parameter that must not be empty
+	absent string                     // the value of an empty one
+	parse  func(string) (any, string) // returns the value, or a description of the error
+}
+
+func newBinder(op *operation, rt *route) *binder {
+	b := &binder{route: rt}
+	for _, p := range op.Parameters {
+		if p.Ref != "" {
+			continue // a header field
 		}
-		b.params = append(b.params, newParam(r, f))
+		in := input{name: p.Name, inPath: p.In == "path", needed: p.Required, parse: parserOf(p)}
+		if p.Schema.Default != nil {
+			in.absent = queryValue(p.Schema.Default)
+			if _, problem := in.parse(in.absent); problem != "" {
+				panic(fmt.Sprintf("rest: default of parameter %s: %s", p.Name, problem))
+			}
+		}
+		b.inputs = append(b.inputs, in)
 	}
 	return b
 }
 
-func newParam(r huma.Registry, f reflect.StructField) *param {
-	p := &param{index: f.Index, fallback: f.Tag.Get("default"), malformed: assay.Code(f.Tag.Get("malformed"))}
-	p.Name, p.In = f.Tag.Get("query"), "query"
-	if p.Name == "" {
-		p.Name, p.In, p.Required = f.Tag.Get("path"), "path", true
-	}
-	schema := huma.SchemaFromField(r, f, "")
-	schema.Nullable = false
-	p.Description, schema.Description = schema.Description, ""
-	problem := schema.PatternDescription // huma's own, not a word of JSON Schema
-	schema.PatternDescription = ""
-	p.Schema = schema
-	switch {
-	case p.Name == "":
-		panic(fmt.Sprintf("rest: field %s has neither a query nor a path tag", f.Name))
-	case f.Type.Kind() == reflect.Slice && f.Type.Elem().Kind() == reflect.String:
-		p.Explode = new(bool) // false: one parameter, values separated by commas
-		p.parse = listParser(f.Type, schema.Items)
-	case f.Type == reflect.TypeFor[time.Time]():
-		p.parse = parseTime
-	case f.Type.Kind() == reflect.Int:
-		p.parse = intParser(schema)
-	case f.Type.Kind() == reflect.String:
-		p.parse = stringParser(f.Type, schema, problem)
-		p.normalize = f.Type == reflect.TypeFor[sortOrder]()
-	default:
-		panic(fmt.Sprintf("rest: parameter %s has type %s", p.Name, f.Type))
-	}
-	if p.fallback != "" {
-		if _, problem := p.parse(p.fallback); problem != "" {
-			panic(fmt.Sprintf("rest: default of parameter %s: %s", p.Name, problem))
-		}
-	}
-	return p
-}
-
-// document returns the parameters as OpenAPI shows them.
-func (b *binder[P]) document() []*huma.Param {
-	all := make([]*huma.Param, len(b.params))
-	for i, p := range b.params {
-		all[i] = &p.Param
-	}
-	return all
-}
-
-// bind returns the parameters of a request and, as a query of the known ones,
-// how to ask for the same again. Every parameter that is wrong has an entry in
-// the details of the error, which is CodeInvalid. Only when the others are right
-// does a malformed path parameter answer with the code that was declared for it.
-func (b *binder[P]) bind(r *http.Request) (*P, url.Values, error) {
+// bind returns the parameters of a request. The error, which is CodeInvalid, has an entry
+// in its details for every invalid parameter. If only a path parameter is malformed, the
+// error has the code of the route.
+func (b *binder) bind(r *http.Request) (params, error) {
 	var (
-		out     P
-		v       = reflect.ValueOf(&out).Elem()
-		given   = readQuery(r.URL.RawQuery)
-		again   = url.Values{}
+		out     = params{values: map[string]any{}, query: url.Values{}}
+		sent    = readQuery(r.URL.RawQuery)
 		details = map[string]string{}
 		unknown error
 	)
-	for _, p := range b.params {
-		var raw, problem string
-		if p.In == "path" {
-			raw = r.PathValue(p.Name)
-		} else {
-			q := given[p.Name]
-			raw, problem = q.value, q.problem
+	for _, in := range b.inputs {
+		q := sent[in.name]
+		if in.inPath {
+			q = given{value: r.PathValue(in.name)}
 		}
-		if problem != "" {
-			details[p.Name] = problem
+		if q.problem != "" {
+			details[in.name] = q.problem
 			continue
 		}
-		if p.normalize {
-			raw = plusForSpace(raw)
+		if q.value != "" && !in.inPath {
+			if in.name == "sort" {
+				q.value = plusForSpace(q.value)
+			}
+			out.query.Set(in.name, q.value)
 		}
-		if raw != "" && p.In == "query" {
-			again.Set(p.Name, raw)
+		if q.value == "" && !in.inPath {
+			if q.value = in.absent; q.value == "" {
+				if in.needed {
+					details[in.name] = "is required"
+				}
+				continue
+			}
 		}
-		if raw == "" && p.In == "query" {
-			raw = p.fallback
-		}
-		if raw == "" && p.In == "query" {
-			continue
-		}
-		value, problem := p.parse(raw)
+		value, problem := in.parse(q.value)
 		switch {
 		case problem == "":
-			v.FieldByIndex(p.index).Set(reflect.ValueOf(value))
-		case p.malformed != "":
-			unknown = &assay.Error{Code: p.malformed, Message: "there is nothing with this " + p.Name}
+			out.values[in.name] = value
+		case in.inPath && b.unknown != "":
+			unknown = &assay.Error{Code: b.unknown, Message: "there is nothing with this " + in.name}
 		default:
-			details[p.Name] = problem
+			details[in.name] = problem
 		}
 	}
-	if c, ok := any(&out).(validator); ok {
-		c.validate(details)
+	if b.validate != nil {
+		b.validate(out, details)
 	}
 	if len(details) > 0 {
-		return nil, nil, invalid(details)
+		return params{}, assay.Invalid(details)
 	}
-	if unknown != nil {
-		return nil, nil, unknown
-	}
-	return &out, again, nil
+	return out, unknown
 }
 
-// invalid is the error of a request with wrong parameters.
-func invalid(details map[string]string) error {
-	return &assay.Error{Code: assay.CodeInvalid, Message: "one or more parameters are not valid", Details: details}
-}
-
-// given is a query parameter as it was sent.
+// given is a query parameter as the client sent it.
 type given struct {
 	value   string
-	problem string // why it cannot be read, "" for none
+	problem string // why it cannot be parsed, "" if it can
 }
 
-// readQuery splits a query string. Unlike net/url it keeps apart what was sent
-// empty, repeated or badly escaped, and takes a semicolon for the character it is.
+// readQuery splits a query string. Unlike net/url, it distinguishes empty, repeated and
+// badly escaped parameters, and treats a semicolon as a plain character.
 func readQuery(raw string) map[string]given {
 	all := map[string]given{}
 	for pair := range strings.SplitSeq(raw, "&") {
@@ -187,7 +147,7 @@ func readQuery(raw string) map[string]given {
 		k, v, _ := strings.Cut(pair, "=")
 		name, err := url.QueryUnescape(k)
 		if err != nil {
-			continue // no declared parameter has such a name
+			continue // not the name of a declared parameter
 		}
 		if _, ok := all[name]; ok {
 			all[name] = given{problem: "must not be repeated"}
@@ -203,8 +163,7 @@ func readQuery(raw string) map[string]given {
 	return all
 }
 
-// plusForSpace gives back the plus sign of a sort order that a client did not
-// escape.
+// plusForSpace restores the plus sign of a sort order that a client did not escape.
 func plusForSpace(s string) string {
 	if rest, ok := strings.CutPrefix(s, " "); ok {
 		return "+" + rest
@@ -212,13 +171,40 @@ func plusForSpace(s string) string {
 	return s
 }
 
+// parserOf returns the parser for the values of a parameter. It panics on an unsupported
+// schema.
+func parserOf(p *parameter) func(string) (any, string) {
+	s := p.Schema
+	switch {
+	case slices.Equal(s.Type, types{"integer"}) && s.Minimum != nil && s.Maximum != nil:
+		return intParser(int64(*s.Minimum), int64(*s.Maximum))
+	case slices.Equal(s.Type, types{"array"}) && len(s.Items.Enum) > 0:
+		return listParser(s.Items.Enum)
+	case !slices.Equal(s.Type, types{"string"}):
+		panic(fmt.Sprintf("rest: parameter %s has a type that the server cannot read", p.Name))
+	case s.Format == "date-time":
+		return parseTime
+	case s.Format == "uuid":
+		return parseUUID
+	case s.Pattern != "":
+		return patternParser(s.Pattern, cmp.Or(patternProblems[p.Name], "must match "+s.Pattern))
+	case len(s.Enum) > 0:
+		return enumParser(s.Enum)
+	case s.MaxLength > 0:
+		return textParser(s.MaxLength)
+	default:
+		panic(fmt.Sprintf("rest: parameter %s has a schema that the server cannot read", p.Name))
+	}
+}
+
+// patternProblems maps the patterns of parameters to their descriptions in words.
+var patternProblems = map[string]string{
+	"sort": "must be one of created_at, detected_ts, updated_at, impact, signal_type, with + or nothing (ascending) or - (descending) before it",
+}
+
 var integer = regexp.MustCompile(`^-?[0-9]+$`)
 
-func intParser(s *huma.Schema) func(string) (any, string) {
-	if s.Minimum == nil || s.Maximum == nil {
-		panic("rest: an integer parameter needs a minimum and a maximum")
-	}
-	lo, hi := int64(*s.Minimum), int64(*s.Maximum)
+func intParser(lo, hi int64) func(string) (any, string) {
 	return func(raw string) (any, string) {
 		if !integer.MatchString(raw) {
 			return nil, "must be an integer"
@@ -231,73 +217,70 @@ func intParser(s *huma.Schema) func(string) (any, string) {
 	}
 }
 
-func stringParser(t reflect.Type, s *huma.Schema, patternProblem string) func(string) (any, string) {
-	convert := func(raw string) any { return reflect.ValueOf(raw).Convert(t).Interface() }
-	switch {
-	case s.Format == "uuid":
-		return func(raw string) (any, string) {
-			if !uuidForm.MatchString(raw) {
-				return nil, "must be a UUID"
-			}
-			return convert(strings.ToLower(raw)), ""
+// textParser accepts texts of at most so many characters.
+func textParser(most int) func(string) (any, string) {
+	return func(raw string) (any, string) {
+		switch {
+		case !utf8.ValidString(raw):
+			return nil, "must be UTF-8"
+		case utf8.RuneCountInString(raw) > most:
+			return nil, fmt.Sprintf("must have at most %d characters", most)
 		}
-	case s.Pattern != "":
-		form := regexp.MustCompile(s.Pattern)
-		return func(raw string) (any, string) {
-			if !form.MatchString(raw) {
-				return nil, patternProblem
-			}
-			return convert(raw), ""
+		return raw, ""
+	}
+}
+
+func patternParser(pattern, problem string) func(string) (any, string) {
+	form := regexp.MustCompile(pattern)
+	return func(raw string) (any, string) {
+		if !form.MatchString(raw) {
+			return nil, problem
 		}
-	case len(s.Enum) > 0:
-		allowed, text := enumOf(s)
-		return func(raw string) (any, string) {
-			if !slices.Contains(allowed, raw) {
-				return nil, "must be one of " + text
-			}
-			return convert(raw), ""
+		return raw, ""
+	}
+}
+
+func enumParser(allowed []string) func(string) (any, string) {
+	problem := "must be one of " + strings.Join(allowed, ", ")
+	return func(raw string) (any, string) {
+		if !slices.Contains(allowed, raw) {
+			return nil, problem
 		}
-	default:
-		return func(raw string) (any, string) { return convert(raw), "" }
+		return raw, ""
+	}
+}
+
+func listParser(allowed []string) func(string) (any, string) {
+	problem := "must be a comma-separated list of " + strings.Join(allowed, ", ")
+	return func(raw string) (any, string) {
+		var list []string
+		for item := range strings.SplitSeq(raw, ",") {
+			if !slices.Contains(allowed, item) {
+				return nil, problem
+			}
+			if !slices.Contains(list, item) {
+				list = append(list, item)
+			}
+		}
+		return list, ""
 	}
 }
 
 var uuidForm = regexp.MustCompile(`^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$`)
 
-func listParser(t reflect.Type, items *huma.Schema) func(string) (any, string) {
-	allowed, text := enumOf(items)
-	return func(raw string) (any, string) {
-		list := reflect.MakeSlice(t, 0, len(allowed))
-		seen := make([]string, 0, len(allowed))
-		for item := range strings.SplitSeq(raw, ",") {
-			if !slices.Contains(allowed, item) {
-				return nil, "must be a comma-separated list of " + text
-			}
-			if !slices.Contains(seen, item) {
-				seen = append(seen, item)
-				list = reflect.Append(list, reflect.ValueOf(item).Convert(t.Elem()))
-			}
-		}
-		return list.Interface(), ""
+func parseUUID(raw string) (any, string) {
+	if !uuidForm.MatchString(raw) {
+		return nil, "must be a UUID"
 	}
+	return strings.ToLower(raw), ""
 }
 
-func enumOf(s *huma.Schema) (allowed []string, text string) {
-	for _, e := range s.Enum {
-		allowed = append(allowed, e.(string))
-	}
-	if allowed == nil {
-		panic("rest: a list parameter needs an enum")
-	}
-	return allowed, strings.Join(allowed, ", ")
-}
-
-// rfc3339 is stricter than package time, which also takes one-digit hours and a
-// comma before the fraction.
+// rfc3339 is stricter than package time, which also accepts one-digit hours and a comma
+// before the fraction.
 var rfc3339 = regexp.MustCompile(`^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?(Z|[+-][0-9]{2}:[0-9]{2})$`)
 
-// parseTime reads RFC 3339. The plus sign of an offset may have arrived as a
-// space; T and Z may be in lower case, as RFC 3339 allows.
+// parseTime parses RFC 3339. It accepts a space for the plus sign of an offset, which a
+// client may not have escaped. T and Z may be in lower case, as RFC 3339 allows.
 func parseTime(raw string) (any, string) {
 	const offset = len("+00:00")
 	if i := len(raw) - offset; i >= 0 && raw[i] == ' ' {
@@ -309,27 +292,7 @@ func parseTime(raw string) (any, string) {
 		return nil, "must be an RFC 3339 time such as 2026-11-21T09:30:00Z"
 	}
 	if t.IsZero() {
-		t = t.Add(time.Nanosecond) // the zero time stands for a parameter that is absent
+		t = t.Add(time.Nanosecond) // the zero time means absent
 	}
 	return t, ""
-}
-
-// sortOrder is a sort field with an optional sign before it: plus or none for
-// ascending, minus for descending.
-type sortOrder string
-
-// split returns the field and the direction.
-func (s sortOrder) split() (field assay.InsightSort, descending bool) {
-	return assay.InsightSort(strings.TrimLeft(string(s), "+-")), strings.HasPrefix(string(s), "-")
-}
-
-// offset is the offset parameter of every list.
-type offset struct {
-	// The maximum is 2^53-1, the largest integer that every JSON reader keeps exact.
-	Offset int `query:"offset" minimum:"0" maximum:"9007199254740991" default:"0" doc:"Number of items to skip." example:"50"`
-}
-
-// pager is the parameter struct of a list.
-type pager interface {
-	page() assay.Page
 }

@@ -16,13 +16,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
 	"pgregory.net/rapid"
 
 	"assay"
 )
 
-// TestParameters has a row for each way in which a parameter can be given. bad
-// holds the names that must be in the details, and no others.
+// TestParameters has a row for each form of a parameter. bad lists the names that must be
+// in the details, and no others.
 func TestParameters(t *testing.T) {
 	f := newFixture(t)
 	services, insights := "/api/v1/services", "/api/v1/insights"
@@ -195,7 +196,7 @@ func TestParameters(t *testing.T) {
 	}
 }
 
-// TestFilter checks what the store is asked for.
+// TestFilter checks the filters that the store receives.
 func TestFilter(t *testing.T) {
 	f := newFixture(t)
 	var asked assay.InsightFilter
@@ -273,7 +274,7 @@ func TestDatesAreInclusive(t *testing.T) {
 	at := f.insights[0].CreatedAt.Format(time.RFC3339Nano)
 	a := f.get(t, "/api/v1/insights?limit=100&date_from="+at+"&date_to="+at).ok(t)
 	require.Contains(t, a.ids(t), f.insights[0].ID)
-	// What is shown selects itself again.
+	// Each displayed value selects itself as a filter.
 	var shown []struct {
 		CreatedAt string `json:"created_at"`
 	}
@@ -319,7 +320,7 @@ func TestLinks(t *testing.T) {
 		})
 	}
 
-	// Filters are carried along, what is unknown or empty is not, and every link works.
+	// Links preserve the filters, omit unknown and empty parameters, and all work.
 	q := "sort=+impact&status=active,muted&date_from=2020-01-01T00:00:00%2B02:00&impact=&nothing=x&limit=3&offset=3"
 	a := f.get(t, "/api/v1/insights?"+q).ok(t)
 	u, err := url.Parse(a.Links["next"])
@@ -339,54 +340,40 @@ func TestLinks(t *testing.T) {
 }
 
 func TestDeclarations(t *testing.T) {
-	f := newFixture(t)
-	for name, declare := range map[string]func(){
-		"no place": func() {
-			newBinder[struct {
-				Limit int `minimum:"1" maximum:"2"`
-			}](f.h.schemas())
-		},
-		"type": func() {
-			newBinder[struct {
-				Limit float64 `query:"limit"`
-			}](f.h.schemas())
-		},
-		"unbounded integer": func() {
-			newBinder[struct {
-				Limit int `query:"limit" minimum:"1"`
-			}](f.h.schemas())
-		},
-		"list without enum": func() {
-			newBinder[struct {
-				Names []string `query:"names"`
-			}](f.h.schemas())
-		},
-		"default out of range": func() {
-			newBinder[struct {
-				Limit int `query:"limit" minimum:"1" maximum:"2" default:"3"`
-			}](f.h.schemas())
-		},
-	} {
-		t.Run(name, func(t *testing.T) { require.Panics(t, declare) })
+	declare := func(text string) (*binder, error) {
+		op := new(operation)
+		if err := yaml.Unmarshal([]byte("parameters: ["+text+"]"), op); err != nil {
+			return nil, err
+		}
+		return newBinder(op, &route{}), nil
 	}
+	for name, text := range map[string]string{
+		"type":                 `{name: limit, in: query, schema: {type: number}}`,
+		"unbounded integer":    `{name: limit, in: query, schema: {type: integer, minimum: 1}}`,
+		"list without enum":    `{name: names, in: query, schema: {type: array, items: {type: string}}}`,
+		"any text":             `{name: kind, in: query, schema: {type: string}}`,
+		"default out of range": `{name: limit, in: query, schema: {type: integer, minimum: 1, maximum: 2, default: 3}}`,
+	} {
+		t.Run(name, func(t *testing.T) { require.Panics(t, func() { _, _ = declare(text) }) })
+	}
+	require.Panics(t, func() { newFixture(t).h.doc.operation("unknown") })
 
-	b := newBinder[struct {
-		Kind string `query:"kind"`
-		Path string `path:"path"`
-		Unit string `query:"unit" enum:"s,min" default:"s"`
-	}](f.h.schemas())
-	r := httptest.NewRequest("GET", "/?kind=a%2Cb", nil)
-	r.SetPathValue("path", "x")
-	p, again, err := b.bind(r)
+	b, err := declare(`{name: kind, in: query, schema: {type: string, pattern: ^a}}, {$ref: "#/x"},
+		{name: unit, in: query, schema: {type: string, enum: [s, min], default: s}}, {name: n, in: path, schema: {type: integer, minimum: 1, maximum: 2}}`)
 	require.NoError(t, err)
-	require.Equal(t, "a,b", p.Kind)
-	require.Equal(t, "x", p.Path)
-	require.Equal(t, "s", p.Unit)
-	require.Equal(t, url.Values{"kind": {"a,b"}}, again)
+	r := httptest.NewRequest("GET", "/?kind=a%2Cb", nil)
+	r.SetPathValue("n", "2")
+	p, err := b.bind(r)
+	require.NoError(t, err)
+	require.Equal(t, map[string]any{"kind": "a,b", "unit": "s", "n": 2}, p.values)
+	require.Equal(t, url.Values{"kind": {"a,b"}}, p.query)
+	r = httptest.NewRequest("GET", "/?kind=b", nil)
+	_, err = b.bind(r)
+	require.Equal(t, assay.Invalid(map[string]string{"kind": "must match ^a", "n": "must be an integer"}), err)
 }
 
-// TestPagesNeverOverlap follows next from the first page and prev from the last,
-// and wants every item exactly once.
+// TestPagesNeverOverlap follows next from the first page and prev from the last. It
+// requires every item exactly once.
 func TestPagesNeverOverlap(t *testing.T) {
 	f := newFixture(t)
 	rapid.Check(t, func(rt *rapid.T) {
@@ -423,8 +410,8 @@ func TestPagesNeverOverlap(t *testing.T) {
 	})
 }
 
-// FuzzQuery holds the reading of a query string against net/url, and every
-// request against the promise that it succeeds or says what is wrong.
+// FuzzQuery compares the parser of query strings with net/url. Every request succeeds or
+// returns a described error.
 func FuzzQuery(f *testing.F) {
 	for _, s := range []string{
 		"", "limit=5", "limit=5&limit=5", "limit=%zz&offset=", "sort=+impact", "sort=-created_at&status=active,muted",

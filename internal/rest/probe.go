@@ -11,21 +11,21 @@ import (
 	"assay"
 )
 
-// Check is what was found of one thing that has to be well for requests to be served.
+// Check is the result of a readiness check.
 type Check struct {
 	Name string // one word, such as store
-	Note string // what is worth knowing though it is well; "" for nothing
-	Err  error  // nil: it is well
+	Note string // a remark on a passed check; "" for none
+	Err  error  // nil: the check passed
 }
 
-// probeResult is the answer of a probe that is well.
+// probeResult is the response of a probe that passed.
 type probeResult struct {
 	Status string            `json:"status"`
-	Checks map[string]string `json:"checks,omitempty"` // what was found, by name
+	Checks map[string]string `json:"checks,omitempty"` // results by name
 }
 
-// probe registers a path that says what checks find, and 503 when something is not well.
-// Everybody may ask, so the causes of errors go to the log alone.
+// probe registers a path that reports the results of checks, and 503 if one fails. Probes
+// need no credential, so the causes of errors are logged and not sent.
 func (s *server) probe(path string, checks func(context.Context) []Check) {
 	s.mux.HandleFunc("GET "+path, func(_ http.ResponseWriter, r *http.Request) {
 		x := exchangeOf(r.Context())
@@ -43,14 +43,14 @@ func (s *server) probe(path string, checks func(context.Context) []Check) {
 			x.fail(&assay.Error{Code: assay.CodeUnavailable, Message: "not ready", Details: found, Err: errors.Join(errs...)})
 			return
 		}
-		x.succeed(probeResult{"ok", found}, nil, false)
+		_ = x.succeed(probeResult{"ok", found}, nil, false) // strings: cannot fail
 	})
 	s.mux.HandleFunc(path, func(_ http.ResponseWriter, r *http.Request) {
 		methodNotAllowed(exchangeOf(r.Context()), http.MethodGet)
 	})
 }
 
-// metricsPath is where the metrics are.
+// metricsPath is the path of the metrics.
 const metricsPath = "/metrics"
 
 // metrics registers the path of the metrics.
@@ -59,21 +59,21 @@ func (s *server) metrics() {
 		x := exchangeOf(r.Context())
 		ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
 		defer cancel()
-		who, err := s.authorize(ctx, x, assay.ScopeRead)
+		principal, err := s.authorize(ctx, x, assay.ScopeRead)
 		if err != nil {
 			x.fail(err)
 			return
 		}
 		x.Header().Set("Cache-Control", "no-store")
-		s.cfg.Metrics(who.OrganizationID).ServeHTTP(x, r)
+		s.cfg.Metrics(principal.OrganizationID).ServeHTTP(x, r)
 	})
 	s.mux.HandleFunc(metricsPath, func(_ http.ResponseWriter, r *http.Request) {
 		methodNotAllowed(exchangeOf(r.Context()), http.MethodGet)
 	})
 }
 
-// text says what was found: ok, perhaps with a note, or why it failed, as far as
-// everybody may know.
+// text returns the public result of a check: ok, an optional note, or the reason for the
+// failure without its cause.
 func (c Check) text() string {
 	var e *assay.Error
 	switch {

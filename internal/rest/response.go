@@ -4,7 +4,10 @@ package rest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"log/slog"
 	"math"
@@ -12,18 +15,15 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"assay"
 	"assay/internal/safetext"
 )
 
-const (
-	gzipOver = 1 << 10 // bytes; smaller bodies are sent as they are
-
-	// retryAfter is what a client is told to wait while a dependency is away.
-	retryAfter = 5 * time.Second
-)
+// retryAfter is the Retry-After of responses while a dependency is unavailable.
+const retryAfter = 5 * time.Second
 
 // exchange is one request and the response to it.
 type exchange struct {
@@ -32,6 +32,7 @@ type exchange struct {
 	r       *http.Request
 	traceID string
 	wrote   bool // the response has begun
+	success int  // status of a success; 0: 200
 }
 
 func (x *exchange) WriteHeader(status int) {
@@ -48,42 +49,64 @@ func (x *exchange) Write(b []byte) (int, error) {
 func (x *exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
 
 func (x *exchange) meta() Meta {
-	return Meta{Timestamp: Time(x.s.now()), TraceID: x.traceID}
+	return Meta{Timestamp: timestamp(x.s.now()), TraceID: x.traceID}
 }
 
-// succeed answers 200 with data, or 304 when tagged and the client already has it.
-// pg is nil for a single resource, and for data that is rendered already.
-func (x *exchange) succeed(data any, pg *page, tagged bool) {
-	r, ok := data.(*rendered)
-	if !ok {
-		var err error
-		if r, err = render(data, pg); err != nil {
-			x.fail(err)
-			return
+// buffers are reused to encode responses.
+var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+// succeed responds 200, or 201, with data, or 304 if the response is tagged and the client has it.
+// pg is nil for a single resource. If succeed returns an error, it has written nothing.
+func (x *exchange) succeed(data any, pg *page, tagged bool) error {
+	b := buffers.Get().(*bytes.Buffer)
+	defer func() {
+		const largest = 1 << 20 // maximum bytes of a buffer that is reused
+		if b.Cap() <= largest {
+			b.Reset()
+			buffers.Put(b)
 		}
+	}()
+	b.WriteString(`{"data":`)
+	if err := encode(b, data); err != nil {
+		return err
+	}
+	dataEnd, meta := b.Len(), x.meta()
+	if pg != nil {
+		meta.Total, meta.HasMore = &pg.total, &pg.hasMore
+	}
+	b.WriteString(`,"meta":`)
+	_ = encode(b, meta) // strings and numbers, as the links: cannot fail
+	metaEnd := b.Len()
+	if pg != nil {
+		b.WriteString(`,"links":`)
+		_ = encode(b, pg.links)
 	}
 	h := x.Header()
 	h.Add("Vary", "Authorization")
 	h.Set("Cache-Control", "private, no-cache")
 	if tagged {
-		tag := r.tag()
+		tag := entityTag(b.Bytes()[:dataEnd], b.Bytes()[metaEnd:], pg)
 		h.Set("ETag", tag)
 		if matches(x.r.Header.Values("If-None-Match"), tag) {
-			h.Add("Vary", "Accept-Encoding")
 			x.WriteHeader(http.StatusNotModified)
-			return
+			return nil
 		}
 	}
-	end, err := r.end(x.meta())
-	if err != nil {
-		x.fail(err)
-		return
+	b.WriteByte('}')
+	x.send(cmp.Or(x.success, http.StatusOK), "application/json", b.Bytes())
+	return nil
+}
+
+// entityTag covers all data except meta, so it is the same on every replica. It is weak,
+// because meta and the encoding differ between responses that share it.
+func entityTag(data, links []byte, pg *page) string {
+	h := sha256.New()
+	h.Write(data)
+	h.Write(links)
+	if pg != nil {
+		h.Write(strconv.AppendInt(nil, pg.total, 10))
 	}
-	parts := [][]byte{r.begin, end}
-	if x.gzips(len(r.begin) + len(end)) {
-		parts = r.gzip(end)
-	}
-	x.write(http.StatusOK, "application/json", parts...)
+	return `W/"` + hex.EncodeToString(h.Sum(nil)[:16]) + `"`
 }
 
 // encode appends v as JSON on one line.
@@ -92,16 +115,23 @@ func encode(b *bytes.Buffer, v any) error {
 	case Insight:
 		return v.encode(b)
 	case []Insight:
-		return encodeInsights(b, v)
+		b.WriteByte('[')
+		for i := range v {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			if err := v[i].encode(b); err != nil {
+				return err
+			}
+		}
+		return b.WriteByte(']')
 	default:
-		return encodeAny(b, v)
+		return safetext.EncodeJSON(b, v, "")
 	}
 }
 
-func encodeAny(b *bytes.Buffer, v any) error { return safetext.EncodeJSON(b, v, "") }
-
-// matches tells whether the If-None-Match fields name tag, compared weakly as
-// RFC 9110 says. What does not parse ends the list.
+// matches reports whether the If-None-Match fields name tag, by the weak comparison of
+// RFC 9110. It ignores the rest of a list after a syntax error.
 func matches(fields []string, tag string) bool {
 	tag = strings.TrimPrefix(tag, "W/")
 	rest := strings.Join(fields, ",")
@@ -125,7 +155,7 @@ func matches(fields []string, tag string) bool {
 	}
 }
 
-// statuses maps the codes to the statuses of responses.
+// statuses maps error codes to response statuses.
 var statuses = map[assay.Code]int{
 	assay.CodeInvalid:            http.StatusBadRequest,
 	assay.CodeMissingCredentials: http.StatusUnauthorized,
@@ -145,12 +175,12 @@ var statuses = map[assay.Code]int{
 	assay.CodeUnavailable:        http.StatusServiceUnavailable,
 }
 
-// fail answers with an error. The text of an internal error, and of what caused a
-// failure of a dependency, goes to the log and never to the client.
+// fail responds with an error. It logs the text of an internal error and the cause of a
+// failed dependency; it never sends them to the client.
 func (x *exchange) fail(err error) {
 	code := assay.ErrorCode(err)
 	if code == assay.CodeInternal && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)) {
-		code = assay.CodeUnavailable // out of time
+		code = assay.CodeUnavailable // the deadline has passed
 	}
 	status, ok := statuses[code]
 	if !ok {
@@ -174,15 +204,18 @@ func (x *exchange) fail(err error) {
 	h := x.Header()
 	h.Del("ETag")
 	h.Set("Cache-Control", "no-store")
-	switch status {
-	case http.StatusUnauthorized:
+	if status == http.StatusUnauthorized {
 		h.Set("WWW-Authenticate", "Bearer")
-	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
-		after := retryAfter
-		var retry interface{ RetryAfter() time.Duration }
-		if errors.As(err, &retry) {
-			after = retry.RetryAfter()
-		}
+	}
+	after := time.Duration(-1) // none
+	var retry interface{ RetryAfter() time.Duration }
+	if errors.As(err, &retry) {
+		after = retry.RetryAfter()
+	}
+	if after < 0 && (status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable) {
+		after = retryAfter
+	}
+	if after >= 0 {
 		h.Set("Retry-After", strconv.Itoa(max(1, int(math.Ceil(after.Seconds())))))
 	}
 	var body bytes.Buffer
@@ -207,105 +240,52 @@ func (x *exchange) log(status int, err error) {
 		level = slog.LevelError
 	}
 	if x.r.Context().Err() != nil {
-		level = slog.LevelDebug // the client went away, nothing is wrong here
+		level = slog.LevelDebug // the client disconnected; the server is fine
 	}
 	attrs := []any{"method", x.r.Method, "path", x.r.URL.Path, "status", status, "trace_id", x.traceID, "error", err}
 	var e *assay.Error
-	if errors.As(err, &e) && e.Err != nil { // the text of an Error may leave it out
+	if errors.As(err, &e) && e.Err != nil { // the text of an Error may omit its cause
 		attrs = append(attrs, "cause", e.Err)
 	}
 	x.s.cfg.Logger.Log(x.r.Context(), level, "request failed", attrs...)
 }
 
-// recover answers 500 to a request whose handler panicked.
+// recover responds 500 to a request with a panicking handler.
 func (x *exchange) recover() {
 	v := recover()
 	if v == nil {
 		return
 	}
-	if v == http.ErrAbortHandler { // wanted: end the connection
+	if v == http.ErrAbortHandler { // requested: close the connection
 		panic(v)
 	}
 	x.s.cfg.Logger.ErrorContext(x.r.Context(), "handler panicked",
 		"method", x.r.Method, "path", x.r.URL.Path, "trace_id", x.traceID, "panic", v, "stack", string(debug.Stack()))
-	if x.wrote { // too late for another response, and half of one must not look whole
+	if x.wrote { // close the connection, so that the client does not mistake a partial response for a complete one
 		panic(http.ErrAbortHandler)
 	}
 	x.fail(&assay.Error{Code: assay.CodeInternal, Message: "handler panicked"})
 }
 
-// send answers with a body.
+// send writes the response with a body.
 func (x *exchange) send(status int, contentType string, body []byte) {
-	if x.gzips(len(body)) {
-		body = pack(body, true)
-	}
-	x.write(status, contentType, body)
-}
-
-// gzips tells whether a body of that length is sent with gzip, and sets the header
-// fields that say so.
-func (x *exchange) gzips(length int) bool {
-	x.Header().Add("Vary", "Accept-Encoding")
-	if length <= gzipOver || !acceptsGzip(x.r.Header.Values("Accept-Encoding")) {
-		return false
-	}
-	x.Header().Set("Content-Encoding", "gzip")
-	return true
-}
-
-// write writes the response. A response to HEAD has the header of one to GET.
-func (x *exchange) write(status int, contentType string, parts ...[]byte) {
-	length := 0
-	for _, p := range parts {
-		length += len(p)
-	}
 	h := x.Header()
 	h.Set("Content-Type", contentType)
 	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Content-Length", strconv.Itoa(length))
+	h.Set("Content-Length", strconv.Itoa(len(body)))
 	x.WriteHeader(status)
-	if x.r.Method == http.MethodHead {
-		return
-	}
-	for _, p := range parts {
-		_, _ = x.Write(p) // the client may be gone, and nobody is left to tell
+	if x.r.Method != http.MethodHead {
+		_, _ = x.Write(body) // fails if the client has disconnected
 	}
 }
 
-// acceptsGzip tells whether the Accept-Encoding fields allow gzip and do not
-// prefer no encoding.
-func acceptsGzip(fields []string) bool {
-	var zip, star, identity float64 = -1, -1, -1 // not named
-	for coding := range strings.SplitSeq(strings.Join(fields, ","), ",") {
-		name, params, _ := strings.Cut(coding, ";")
-		q := quality(params)
-		switch strings.ToLower(strings.TrimSpace(name)) {
-		case "gzip", "x-gzip":
-			zip = max(zip, q)
-		case "*":
-			star = q
-		case "identity":
-			identity = q
-		}
-	}
-	if zip < 0 {
-		zip = star
-	}
-	return zip > 0 && zip >= identity
+// retryError is an error that a later retry may not meet.
+type retryError struct {
+	error
+	after time.Duration
 }
 
-// quality returns the q parameter, 1 without one, 0 when it is malformed.
-func quality(params string) float64 {
-	for p := range strings.SplitSeq(params, ";") {
-		name, value, ok := strings.Cut(p, "=")
-		if !ok || !strings.EqualFold(strings.TrimSpace(name), "q") {
-			continue
-		}
-		q, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
-		if err != nil || !(q >= 0 && q <= 1) {
-			return 0
-		}
-		return q
-	}
-	return 1
-}
+func (e *retryError) Unwrap() error { return e.error }
+
+// RetryAfter returns the time until a retry, or a negative one if there is none.
+func (e *retryError) RetryAfter() time.Duration { return e.after }

@@ -3,79 +3,87 @@
 package rest
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
-	"github.com/danielgtaylor/huma/v2"
-	"github.com/danielgtaylor/huma/v2/adapters/humago"
+	"github.com/klauspost/compress/gzhttp"
+	"github.com/klauspost/compress/gzip"
 
 	"assay"
+	"assay/internal/fair"
 )
 
-// readyTimeout bounds one check of readiness.
+// readyTimeout limits one readiness check.
 const readyTimeout = 2 * time.Second
 
-// Config is what the API works with. Authenticate, Ready and the stores are
-// required.
+// Config configures the API. Authenticate, Ready and the stores are required.
 type Config struct {
-	// BasePath is the path of the API root, "" for the root of the host. A slash
-	// at its end is dropped.
+	// BasePath is the path of the API root, "" for the root of the host. A trailing slash is
+	// dropped.
 	BasePath string
-	// PublicURL is where clients reach the server, scheme and host, such as
-	// https://assay.example.com. It is only shown in the OpenAPI document; empty,
-	// the document names the base path.
+	// PublicURL is the scheme and host under which clients reach the server, such as
+	// https://assay.example.com. Only the OpenAPI document shows it. If it is empty, the
+	// document has the base path only.
 	PublicURL string
 
-	// Authenticate returns who sends a request with this Authorization header, ""
-	// for none, from this address, host and port. Its errors are shown as they are
-	// coded.
+	// Authenticate returns the caller for an Authorization header, "" for none, and the host
+	// and port of the client. The response has the code of its error.
 	Authenticate func(ctx context.Context, authorizationHeader, remoteAddr string) (*assay.Principal, error)
 
 	Services      assay.ServiceStore
+	ServiceLists  assay.ServiceLister
 	Insights      assay.InsightStore
 	Organizations assay.OrganizationStore
 
-	// What answers these operations; nil means that it is not configured, which is
-	// a 503.
+	// Backends of single operations. nil: not configured; the operation responds 503.
 	LogVolume assay.LogVolumeReader // GET /v1/analytics/log-volume
 	Analyst   assay.Analyst         // GET /v1/analytics/services
 	Summaries assay.Summarizer      // GET /v1/insights/{id}/summary
 	Agent     assay.AgentBackend    // everything below /v1/agent
+	Codebase  CodeFinder            // code_locations of GET /v1/insights/{id}; nil: there are none
 
-	// Window is what a score looks back on, shown for scores that do not say;
-	// default assay.DefaultWindow.
+	// Webhooks manages webhooks. nil: not configured; their operations respond 503.
+	Webhooks assay.WebhookManager
+
+	// Keys manages API keys. nil: not configured; their operations respond 503.
+	Keys assay.KeyManager
+
+	// AgentAlias is a second name of the path /v1/agent, "" for none: its operations are at /v1/ALIAS too.
+	AgentAlias string
+
+	// Window is the scoring window that is shown for scores without one; default
+	// assay.DefaultWindow.
 	Window time.Duration
 
-	// RateLimit is how many requests a credential may make at once; they come
-	// back evenly over a minute. 0 means no limit.
+	// RateLimit is the burst of requests of a credential, which refills evenly over a
+	// minute. 0 means no limit.
 	RateLimit int
 
-	// CacheTTL is how long the answer to a GET of the store's resources is kept in
-	// memory: what a client is shown is never older. 0 means 1 s, less than 0 that
-	// nothing is kept.
-	CacheTTL time.Duration
-	// Revision returns a number that changes when an organization's resources may
-	// have: what was kept before is not shown any more. nil: only time tells.
-	Revision func(organizationID string) uint64
-
-	// Ready looks at what has to be well for requests to be served, in the time that ctx
-	// gives.
+	// Ready runs the readiness checks, until ctx ends.
 	Ready func(ctx context.Context) []Check
 
-	// Metrics answers GET /metrics with what a caller with the scope read may see of an
-	// organization's metrics. nil: the path is none of the API's.
+	// Metrics serves GET /metrics with the metrics of an organization, for a caller with the
+	// scope read. nil: the API does not have the path.
 	Metrics func(organizationID string) http.Handler
 
-	// Other serves what is neither below BasePath nor a probe; nil answers it
-	// with the 404 of the API. It is here because the standard mux, put before
-	// this handler, would redirect the paths that the API refuses.
+	// Other serves paths that are neither below BasePath nor a probe. nil: the API responds
+	// 404. Do not put the standard mux in front of this handler: it would redirect paths
+	// that the API rejects.
 	Other http.Handler
 
 	Now    func() time.Time // default time.Now
 	Logger *slog.Logger     // default: none
+}
+
+// CodeFinder finds the places in code behind an insight. assay.CodebaseStore implements it.
+type CodeFinder interface {
+	Findings(ctx context.Context, organizationID string, f assay.FindingFilter) ([]*assay.CodeFinding, int, error)
+	Repository(ctx context.Context, organizationID, id string) (*assay.Repository, error)
 }
 
 // server is the handler that New returns.
@@ -83,20 +91,20 @@ type server struct {
 	cfg     Config
 	base    string
 	mux     *http.ServeMux
-	api     huma.API
-	limiter *limiter // nil: no limit
-	cache   *cache   // nil: nothing is kept
-	methods map[string][]string
-
-	documented []*huma.Operation // as they were registered
+	doc     *document
+	handler http.Handler
+	limiter *fair.RateLimiter[string] // by credential; nil: no limit
+	bodies  *fair.Limiter             // limits requests with a body in memory, by organization
+	methods map[string][]string       // by path
+	files   []string                  // paths of the document and its rendering
 }
 
-// New returns the handler of the API below its base path, with the OpenAPI
-// document and its rendering, and of the probes /livez and /readyz. It may be used concurrently.
+// New returns the handler of the API below its base path, including the OpenAPI document
+// and its rendering, and of the probes /livez and /readyz. It is safe for concurrent use.
 //
-// Put it at the root of the listener, not behind a ServeMux (see Config.Other).
-// A request header that is larger than the http.Server allows never gets here and
-// is answered by net/http, in plain text.
+// Use it as the root handler of the listener, not behind a ServeMux (see Config.Other). A
+// request with a header above the limit of the http.Server never reaches it; net/http
+// responds in plain text.
 func New(cfg Config) http.Handler { return newServer(cfg) }
 
 func newServer(cfg Config) *server {
@@ -114,27 +122,25 @@ func newServer(cfg Config) *server {
 		base:    strings.TrimRight(cfg.BasePath, "/"),
 		mux:     http.NewServeMux(),
 		methods: map[string][]string{},
+		bodies:  fair.NewLimiter(maxBodies),
 	}
 	if s.base != "" && !strings.HasPrefix(s.base, "/") {
 		s.base = "/" + s.base
 	}
 	if cfg.RateLimit > 0 {
-		s.limiter = newLimiter(cfg.RateLimit)
+		s.limiter = fair.NewRateLimiter[string](cfg.RateLimit)
 	}
-	if cfg.CacheTTL == 0 {
-		cfg.CacheTTL = defaultCacheTTL
-	}
-	if cfg.CacheTTL > 0 {
-		s.cache = newCache(cfg.CacheTTL, cfg.Now)
-	}
-	s.api = humago.NewWithPrefix(s.mux, s.base, s.openAPI())
+	s.doc = loadDocument(cmp.Or(strings.TrimRight(s.cfg.PublicURL, "/")+s.base, "/"), s.base)
 
 	s.services()
+	s.serviceLists()
 	s.insights()
 	s.summary()
 	s.organization()
 	s.analytics()
 	s.agent()
+	s.webhooks()
+	s.apiKeys()
 
 	s.publish()
 	s.refuse()
@@ -146,19 +152,28 @@ func newServer(cfg Config) *server {
 	s.mux.HandleFunc("/", func(_ http.ResponseWriter, r *http.Request) {
 		exchangeOf(r.Context()).fail(errUnknownPath())
 	})
+	// Use the fastest level: the document is also compressed for clients without a
+	// credential.
+	compress, err := gzhttp.NewWrapper(gzhttp.EnableZstd(false), gzhttp.CompressionLevel(gzip.BestSpeed))
+	if err != nil {
+		panic(err) // the input is constant
+	}
+	s.handler = compress(http.HandlerFunc(s.serve))
 	return s
 }
 
-func (s *server) schemas() huma.Registry { return s.api.OpenAPI().Components.Schemas }
-
 func (s *server) now() time.Time { return s.cfg.Now() }
 
-// ServeHTTP answers a request.
+// ServeHTTP implements http.Handler.
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.cfg.Other != nil && !s.owns(r.URL.Path) {
 		s.cfg.Other.ServeHTTP(w, r)
 		return
 	}
+	s.handler.ServeHTTP(w, r)
+}
+
+func (s *server) serve(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{ResponseWriter: w, s: s, traceID: traceID(r)}
 	x.r = r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x))
 	defer x.recover()
@@ -170,17 +185,20 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mux.ServeHTTP(x, x.r)
 }
 
-// owns tells whether a path is the API's or a probe.
+// owns reports whether a path belongs to the API or is a probe.
 func (s *server) owns(path string) bool {
 	switch path {
 	case metricsPath:
 		return s.cfg.Metrics != nil
-	case "/livez", "/readyz", s.base + specJSON, s.base + specYAML, s.base + docsPath, s.base + docsStyle:
+	case "/livez", "/readyz":
+		return true
+	}
+	if slices.Contains(s.files, path) {
 		return true
 	}
 	root := s.base
 	if root == "" {
-		root = "/v1" // the rest of the host is free
+		root = "/v1" // the API does not own the rest of the host
 	}
 	return path == root || strings.HasPrefix(path, root+"/")
 }

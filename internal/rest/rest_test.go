@@ -24,19 +24,22 @@ import (
 	"assay/internal/rules/catalog"
 )
 
-// endpoints are the operations on what the store keeps.
+// endpoints are the operations on stored data.
 func endpoints(f *fixture) map[string]string {
 	return map[string]string{
 		"services":         "/api/v1/services",
 		"service":          "/api/v1/services/" + f.services[0].ID,
 		"service insights": "/api/v1/services/" + f.services[0].ID + "/insights",
+		"service search":   "/api/v1/services/search?q=o",
+		"service groups":   "/api/v1/services/grouped",
+		"service versions": "/api/v1/services/" + f.services[0].ID + "/versions",
 		"insights":         "/api/v1/insights",
 		"insight":          "/api/v1/insights/" + f.insights[0].ID,
 		"organization":     "/api/v1/organization",
 	}
 }
 
-// readEndpoints are all operations that answer with something of assay's own.
+// readEndpoints are all operations with responses of assay's own.
 func readEndpoints(f *fixture) map[string]string {
 	all := endpoints(f)
 	all["summary"] = "/api/v1/insights/" + f.insights[0].ID + "/summary"
@@ -46,20 +49,27 @@ func readEndpoints(f *fixture) map[string]string {
 }
 
 func TestEveryOperationIsTested(t *testing.T) {
-	require.Len(t, contract().Operations(), len(readEndpoints(newFixture(t)))+len(agentOperations))
+	f := newFixture(t)
+	require.Len(t, f.h.doc.operations, len(readEndpoints(f))+len(f.agentOperations())+len(webhookOperations)+len(apiKeyOperations))
 }
 
 func TestGolden(t *testing.T) {
 	f := newFixture(t)
 	for name, target := range map[string]string{
-		"service.json":      "/api/v1/services/" + f.services[0].ID,
-		"services.json":     "/api/v1/services?limit=2&offset=1",
-		"insight.json":      "/api/v1/insights/" + f.insights[catalog.RES005].ID, // missing_service_name
-		"organization.json": "/api/v1/organization",
-		"summary.json":      "/api/v1/insights/" + f.insights[0].ID + "/summary",
-		"log-volume.json":   "/api/v1/analytics/log-volume",
-		"analytics.json":    "/api/v1/analytics/services",
-		"error.json":        "/api/v1/insights?limit=0&offset=x&sort=name",
+		"service.json":          "/api/v1/services/" + f.services[0].ID,
+		"services.json":         "/api/v1/services?limit=2&offset=1",
+		"service-groups.json":   "/api/v1/services/grouped?limit=1&sort=name-asc",
+		"service-search.json":   "/api/v1/services/search?q=CHECK&limit=1",
+		"service-versions.json": "/api/v1/services/" + f.services[0].ID + "/versions?limit=1",
+		"insight.json":          "/api/v1/insights/" + f.insights[catalog.RES005].ID, // missing_service_name
+		"organization.json":     "/api/v1/organization",
+		"summary.json":          "/api/v1/insights/" + f.insights[0].ID + "/summary",
+		"log-volume.json":       "/api/v1/analytics/log-volume",
+		"analytics.json":        "/api/v1/analytics/services",
+		"webhooks.json":         "/api/v1/webhooks",
+		"deliveries.json":       "/api/v1/webhooks/" + hookID + "/deliveries",
+		"api-keys.json":         "/api/v1/api-keys?limit=2",
+		"error.json":            "/api/v1/insights?limit=0&offset=x&sort=name",
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := f.get(t, target, "Traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
@@ -83,7 +93,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-func TestCredentialComesFirst(t *testing.T) {
+func TestCredentialCheckedFirst(t *testing.T) {
 	f := newFixture(t)
 	for name, target := range readEndpoints(f) {
 		t.Run(name, func(t *testing.T) {
@@ -97,7 +107,7 @@ func TestCredentialComesFirst(t *testing.T) {
 				"Bearer away":    {503, assay.CodeUnavailable},
 				ingester:         {403, assay.CodeForbidden},
 			} {
-				// Everything else is wrong too, and comes later.
+				// All other parameters are wrong as well, but are checked later.
 				a := f.do(t, "GET", target+"?limit=x", "Authorization", header).fails(t, want.status, want.code)
 				if want.status == 401 {
 					require.Equal(t, "Bearer", a.Header().Get("WWW-Authenticate"))
@@ -401,7 +411,7 @@ func TestPanics(t *testing.T) {
 	f.FindServicesFn = func(context.Context, string, assay.Page) ([]*assay.Service, int, error) { panic(http.ErrAbortHandler) }
 	require.PanicsWithValue(t, http.ErrAbortHandler, func() { f.get(t, "/api/v1/services") })
 
-	// Once the response has begun, the connection is cut.
+	// After the start of the response, the connection is closed.
 	x := &exchange{ResponseWriter: httptest.NewRecorder(), s: f.h, r: httptest.NewRequest("GET", "/", nil)}
 	require.PanicsWithValue(t, http.ErrAbortHandler, func() {
 		defer x.recover()
@@ -468,19 +478,8 @@ func TestRateLimit(t *testing.T) {
 		f.get(t, "/api/v1/services").ok(t)
 	}
 	f.get(t, "/api/v1/services").fails(t, 429, assay.CodeRateLimited)
-	now = now.Add(-time.Hour) // a clock that goes back gives nothing and takes nothing
+	now = now.Add(-time.Hour) // a clock that steps back changes nothing
 	f.get(t, "/api/v1/services").fails(t, 429, assay.CodeRateLimited)
-}
-
-func TestLimiterIsBounded(t *testing.T) {
-	l := newLimiter(1)
-	for i := range maxBuckets + 100 {
-		require.Zero(t, l.take(fmt.Sprint(i), testNow))
-	}
-	require.Len(t, l.buckets, maxBuckets)
-	require.Equal(t, maxBuckets, l.order.Len())
-	require.NotZero(t, l.take(fmt.Sprint(maxBuckets+99), testNow))
-	require.Zero(t, l.take("0", testNow), "forgotten")
 }
 
 func TestTraceID(t *testing.T) {
@@ -579,11 +578,10 @@ func TestHead(t *testing.T) {
 			get := f.get(t, target, "Accept-Encoding", encoding)
 			head := f.do(t, "HEAD", target, "Authorization", reader, "Accept-Encoding", encoding)
 			require.Equal(t, http.StatusOK, head.Code)
-			// meta.trace_id is random, so the packed length may differ by a few bytes.
 			if get.Header().Get("Content-Encoding") == "" {
 				require.Equal(t, get.Header(), head.Header())
 			} else {
-				require.Equal(t, "gzip", head.Header().Get("Content-Encoding"))
+				require.Equal(t, get.Header().Get("ETag"), head.Header().Get("ETag"))
 			}
 		}
 	}
@@ -598,13 +596,11 @@ func TestGzip(t *testing.T) {
 	f := newFixture(t)
 	const large, small = "/api/v1/insights?limit=100", "/api/v1/organization"
 	plain := f.get(t, large).Body.Bytes()
-	require.Greater(t, len(plain), gzipOver)
 	for accept, want := range map[string]bool{
-		"gzip": true, "GZIP": true, "x-gzip": true, "*": true, "br, gzip": true, "deflate, gzip;q=0.1": true,
+		"gzip": true, "GZIP": true, "br, gzip": true, "deflate, gzip;q=0.1": true, "zstd, gzip": true,
 		"gzip;q=1.0, identity; q=0.5": true, "gzip ; q=0.5": true, "gzip;q=0.5, *;q=0": true,
 		"": false, "identity": false, "br": false, "gzip;q=0": false, "gzip;q=0.000": false, "*;q=0": false,
-		"*, gzip;q=0": false, "gzip;q=0.2, identity;q=0.8": false, "gzip;q=x": false, "gzip;q=2": false,
-		"gzip;q=-1": false, "gzip;q=NaN": false, "gzippy": false, ",,;": false,
+		"*, gzip;q=0": false, "gzip;q=x": false, "gzip;q=-1": false, "gzippy": false, ",,;": false,
 	} {
 		a := f.get(t, large, "Accept-Encoding", accept).ok(t)
 		require.Equal(t, want, a.Header().Get("Content-Encoding") == "gzip", accept)
@@ -646,11 +642,11 @@ func TestOverTheWire(t *testing.T) {
 func TestUnknownInsightType(t *testing.T) {
 	f := newFixture(t)
 	f.insights[0].Type, f.insights[0].Attributes = "from_a_newer_version", nil
-	var got Insight
-	require.NoError(t, json.Unmarshal(f.get(t, "/api/v1/insights/"+f.insights[0].ID).ok(t).Data, &struct {
-		InsightType *InsightType    `json:"insight_type"`
-		Attributes  *map[string]any `json:"attributes"`
-	}{&got.InsightType, &got.Attributes}))
+	var got struct {
+		InsightType InsightType `json:"insight_type"`
+		Attributes  map[string]any
+	}
+	require.NoError(t, json.Unmarshal(f.get(t, "/api/v1/insights/"+f.insights[0].ID).ok(t).Data, &got))
 	require.Equal(t, "from_a_newer_version", got.InsightType.Name)
 	require.Equal(t, map[string]any{}, got.Attributes)
 }

@@ -11,10 +11,9 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// traceID returns the trace id of a request: that of the span that it runs in,
-// which took it from the request's W3C traceparent header where there is one.
-// Outside of a span it is that of the header when it has exactly one valid one, else
-// a new random id.
+// traceID returns the trace id of a request: the trace id of its span, which continues
+// the trace of the W3C traceparent header. Without a span, it is the trace id of the
+// header if the request has exactly one valid header, and else a new random id.
 func traceID(r *http.Request) string {
 	if span := trace.SpanContextFromContext(r.Context()); span.HasTraceID() {
 		return span.TraceID().String()
@@ -29,9 +28,9 @@ func traceID(r *http.Request) string {
 	return hex.EncodeToString(b[:])
 }
 
-// parseTraceparent reads version, trace id, parent id and flags as W3C Trace
-// Context level 1 demands: lower-case hexadecimal, no zero id, no version ff, and
-// more fields only in versions after 00.
+// parseTraceparent parses version, trace id, parent id and flags as W3C Trace Context
+// level 1 requires: lower-case hexadecimal, no zero id, no version ff, and additional
+// fields only in versions after 00.
 func parseTraceparent(s string) (traceID string, ok bool) {
 	const length = 2 + 1 + 32 + 1 + 16 + 1 + 2
 	s = strings.Trim(s, " \t")

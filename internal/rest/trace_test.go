@@ -10,8 +10,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// TestTraceIDOfTheSpan has a request within a span, sampled or not: the span's
-// trace id is the one that is told, whatever a header says.
+// TestTraceIDOfTheSpan sends a request within a span, sampled or not. The response has
+// the span's trace id, regardless of the header.
 func TestTraceIDOfTheSpan(t *testing.T) {
 	f := newFixture(t)
 	for _, flags := range []trace.TraceFlags{0, trace.FlagsSampled} {

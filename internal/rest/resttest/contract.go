@@ -16,10 +16,10 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// documentURL is where schemas find the document that they refer to.
+// documentURL is the base URL for references within the document.
 const documentURL = "https://assay.invalid/openapi.json"
 
-// Contract is an OpenAPI 3.1 document. It may be used concurrently.
+// Contract is an OpenAPI 3.1 document. It is safe for concurrent use.
 type Contract struct {
 	doc        map[string]any
 	operations []*Operation
@@ -128,8 +128,8 @@ func fits(declared, sent string) bool {
 	return declared == sent || (strings.HasPrefix(declared, "{") && sent != "")
 }
 
-// CheckResponse tells how a response differs from what is documented for the
-// operation: an undocumented status, another content type, a body or a header field
+// CheckResponse describes how a response differs from the document's declaration of the
+// operation: an undocumented status, another content type, or a body or a header field
 // that its schema does not allow.
 func (c *Contract) CheckResponse(op *Operation, status int, header http.Header, body []byte) error {
 	key := strconv.Itoa(status)
@@ -213,8 +213,8 @@ func (c *Contract) schema(at string) (*jsonschema.Schema, error) {
 	return s, nil
 }
 
-// CheckExamples checks every example of the document against the schema it
-// belongs to and returns how many there are.
+// CheckExamples checks every example of the document against its schema and returns the
+// number of examples.
 func (c *Contract) CheckExamples() (int, error) { return c.checkExamples("", c.doc) }
 
 func (c *Contract) checkExamples(at string, v any) (int, error) {
@@ -259,7 +259,7 @@ func (c *Contract) checkExamples(at string, v any) (int, error) {
 	return n, errors.Join(errs...)
 }
 
-// resolve follows references from a JSON pointer to the one where they end.
+// resolve follows references from a JSON pointer to the last one.
 func (c *Contract) resolve(at string) string {
 	for {
 		ref, ok := object(c.at(at))["$ref"].(string)
@@ -270,7 +270,7 @@ func (c *Contract) resolve(at string) string {
 	}
 }
 
-// at returns what a JSON pointer points to, nil for nothing.
+// at returns the value at a JSON pointer, nil for none.
 func (c *Contract) at(at string) any {
 	var v any = c.doc
 	for _, token := range strings.Split(at, "/")[1:] {

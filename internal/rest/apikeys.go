@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rest
+
+import (
+	"context"
+	"time"
+
+	"assay"
+)
+
+// APIKey is an API key of an organization.
+type APIKey struct {
+	ID          string        `json:"id"`
+	KeyPreview  string        `json:"key_preview"`
+	Description string        `json:"description"`
+	Scopes      []assay.Scope `json:"scopes"`
+	CreatedAt   string        `json:"created_at"`
+	LastSeenAt  *string       `json:"last_seen_at"`
+	ExpiresAt   *string       `json:"expires_at"`
+	IsActive    bool          `json:"is_active"`
+	CreatedBy   *string       `json:"created_by"`
+	Key         string        `json:"key,omitempty"` // only in the response to its creation
+}
+
+// apiKeyInput is the body of a request.
+type apiKeyInput struct {
+	Description string        `json:"description"`
+	Scopes      []assay.Scope `json:"scopes"`
+	ExpiresIn   *int64        `json:"expires_in"` // seconds
+}
+
+func (s *server) showAPIKey(k *assay.APIKey) APIKey {
+	out := APIKey{
+		ID: k.ID, KeyPreview: s.cfg.Keys.Preview(k), Description: k.Name, Scopes: append([]assay.Scope{}, k.Scopes...), CreatedAt: timestamp(k.CreatedAt),
+		LastSeenAt: optionalTime(k.LastUsedAt), ExpiresAt: optionalTime(k.ExpiresAt), IsActive: k.Live(s.now()),
+	}
+	if k.CreatedBy != "" {
+		out.CreatedBy = &k.CreatedBy
+	}
+	return out
+}
+
+// optionalTime returns nil for the zero time.
+func optionalTime(t time.Time) *string {
+	if t.IsZero() {
+		return nil
+	}
+	text := timestamp(t)
+	return &text
+}
+
+func (s *server) apiKeys() {
+	configured := func() error {
+		if s.cfg.Keys == nil {
+			return assay.Errorf(assay.CodeUnavailable, "API keys are not managed here")
+		}
+		return nil
+	}
+	admin := route{scope: assay.ScopeAdmin, unknown: assay.CodeNotFound}
+
+	handleList(s, "list-api-keys", admin, func(ctx context.Context, c *call) ([]APIKey, int, error) {
+		if err := configured(); err != nil {
+			return nil, 0, err
+		}
+		found, err := s.cfg.Keys.FindKeys(ctx, c.Principal, c.page())
+		if err != nil {
+			return nil, 0, err
+		}
+		var shown []APIKey
+		for _, k := range found.Keys {
+			shown = append(shown, s.showAPIKey(k))
+		}
+		return shown, found.Total, nil
+	})
+	handle(s, "create-api-key", admin, func(ctx context.Context, c *call) (APIKey, error) {
+		var in apiKeyInput
+		if err := s.readFields(c, &in); err != nil {
+			return APIKey{}, err
+		}
+		if err := configured(); err != nil {
+			return APIKey{}, err
+		}
+		n := assay.NewAPIKey{Name: in.Description, Scopes: in.Scopes}
+		if in.Scopes == nil {
+			n.Scopes = []assay.Scope{assay.ScopeRead}
+		}
+		if in.ExpiresIn != nil {
+			n.ExpiresIn = -1 // not valid
+			if 1 <= *in.ExpiresIn && *in.ExpiresIn <= int64(assay.MaxAPIKeyLife/time.Second) {
+				n.ExpiresIn = time.Duration(*in.ExpiresIn) * time.Second
+			}
+		}
+		k, secret, err := s.cfg.Keys.CreateKey(ctx, c.Principal, n)
+		if err != nil {
+			return APIKey{}, err
+		}
+		out := s.showAPIKey(k)
+		out.Key = secret
+		return out, nil
+	})
+	handle(s, "delete-api-key", admin, func(ctx context.Context, c *call) (any, error) {
+		if err := configured(); err != nil {
+			return nil, err
+		}
+		return nil, s.cfg.Keys.RevokeKey(ctx, c.Principal, param[string](c.params, "id"))
+	})
+}

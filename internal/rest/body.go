@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"assay"
+)
+
+// holdBody reserves memory for a body until release is called. Organizations share it.
+func (s *server) holdBody(c *call) (release func(), err error) {
+	organization := c.Principal.OrganizationID
+	if !s.bodies.Acquire(organization, 1) {
+		return nil, &retryError{assay.Errorf(assay.CodeUnavailable, "too many requests with a body are under way"), time.Second}
+	}
+	return func() { s.bodies.Release(organization, 1) }, nil
+}
+
+// readFields decodes the JSON object in the body of a request into a struct. Fields that the body does not have keep
+// their values, and unknown ones are ignored.
+func (s *server) readFields(c *call, fields any) error {
+	release, err := s.holdBody(c)
+	if err != nil {
+		return err
+	}
+	defer release()
+	body, err := readJSON(c.Request, http.MethodPatch) // an object
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(body, fields); err != nil {
+		if mistyped, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && mistyped.Field != "" {
+			return assay.Invalid(map[string]string{mistyped.Field: "must not be a JSON " + mistyped.Value})
+		}
+		return assay.Invalid(map[string]string{"body": "must be a JSON object"})
+	}
+	return nil
+}
+
+// readJSON reads the body of a request. A PATCH requires a JSON object. The
+// body of other methods except GET may be any JSON or empty.
+func readJSON(r *http.Request, method string) ([]byte, error) {
+	if method == http.MethodGet {
+		return nil, nil
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, maxBody))
+	if err != nil {
+		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+			return nil, errTooLong()
+		}
+		return nil, &assay.Error{Code: assay.CodeInvalid, Message: "the body did not arrive", Err: err}
+	}
+	switch object := method == http.MethodPatch; {
+	case len(body) == 0 && !object:
+		return nil, nil
+	case !json.Valid(body):
+		return nil, assay.Invalid(map[string]string{"body": "must be JSON"})
+	case object && bytes.TrimLeft(body, " \t\r\n")[0] != '{':
+		return nil, assay.Invalid(map[string]string{"body": "must be a JSON object"})
+	default:
+		return body, nil
+	}
+}

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rest
+
+import (
+	"bytes"
+	"context"
+
+	"assay"
+	"assay/internal/rules/catalog"
+)
+
+// Webhook is a target that insights are sent to.
+type Webhook struct {
+	ID             string   `json:"id"`
+	Name           string   `json:"name"`
+	URL            string   `json:"url"`
+	IsEnabled      bool     `json:"is_enabled"`
+	MinSeverity    string   `json:"min_severity"`
+	EventTypes     []string `json:"event_types"`
+	Environments   []string `json:"environments"`
+	DisabledReason string   `json:"disabled_reason"`
+	CreatedAt      string   `json:"created_at"`
+	UpdatedAt      string   `json:"updated_at"`
+	Secret         string   `json:"secret,omitempty"` // only in the response to its creation
+}
+
+// WebhookDelivery is an event of a webhook.
+type WebhookDelivery struct {
+	ID             string  `json:"id"`
+	Status         string  `json:"status"`
+	HTTPStatusCode *int    `json:"http_status_code"`
+	AttemptNumber  int     `json:"attempt_number"`
+	ErrorMessage   string  `json:"error_message"`
+	IdempotencyKey string  `json:"idempotency_key"`
+	InsightID      *string `json:"insight_id"`
+	WebhookID      string  `json:"webhook_config_id"`
+	OrganizationID string  `json:"organization_id"`
+	CreatedAt      string  `json:"created_at"`
+	CompletedAt    *string `json:"completed_at"`
+}
+
+// webhookInput is the body of a request. Fields that it does not have keep their values.
+type webhookInput struct {
+	Name         string   `json:"name"`
+	URL          string   `json:"url"`
+	IsEnabled    bool     `json:"is_enabled"`
+	MinSeverity  string   `json:"min_severity"`
+	EventTypes   []string `json:"event_types"`
+	Environments []string `json:"environments"`
+}
+
+// typeID returns the id of an insight type, its name if the catalog does not have it.
+func typeID(name string) string {
+	if r, ok := catalog.ByInsightType(name); ok {
+		return r.TypeID()
+	}
+	return name
+}
+
+// showWebhook returns a webhook as the caller may see it. The URL of a target is often its only credential, so callers
+// without the scope admin see its host.
+func showWebhook(w *assay.Webhook, principal *assay.Principal) Webhook {
+	out := Webhook{
+		ID: w.ID, Name: w.Name, URL: w.URL, IsEnabled: w.Enabled, MinSeverity: string(w.MinSeverity), EventTypes: []string{},
+		Environments: append([]string{}, w.Environments...), DisabledReason: w.DisabledReason,
+		CreatedAt: timestamp(w.CreatedAt), UpdatedAt: timestamp(w.UpdatedAt),
+	}
+	for _, name := range w.EventTypes {
+		out.EventTypes = append(out.EventTypes, typeID(name))
+	}
+	if !principal.Allows(assay.ScopeAdmin) {
+		out.URL = w.HostURL()
+	}
+	return out
+}
+
+func showDelivery(d *assay.WebhookDelivery) WebhookDelivery {
+	out := WebhookDelivery{
+		ID: d.ID, Status: string(d.Status), AttemptNumber: d.Attempts, ErrorMessage: d.Error, IdempotencyKey: d.IdempotencyKey(),
+		WebhookID: d.WebhookID, OrganizationID: d.OrganizationID, CreatedAt: timestamp(d.CreatedAt), CompletedAt: optionalTime(d.CompletedAt),
+	}
+	if d.HTTPStatus != 0 {
+		out.HTTPStatusCode = &d.HTTPStatus
+	}
+	if d.InsightID != "" {
+		out.InsightID = &d.InsightID
+	}
+	return out
+}
+
+// readWebhook replaces the fields of a webhook that the body of a request has.
+func (s *server) readWebhook(c *call, w *assay.Webhook) error {
+	in := webhookInput{Name: w.Name, URL: w.URL, IsEnabled: w.Enabled, MinSeverity: string(w.MinSeverity), Environments: w.Environments}
+	for _, name := range w.EventTypes {
+		in.EventTypes = append(in.EventTypes, typeID(name))
+	}
+	if err := s.readFields(c, &in); err != nil {
+		return err
+	}
+	w.Name, w.URL, w.Enabled, w.MinSeverity, w.Environments, w.EventTypes = in.Name, in.URL, in.IsEnabled, assay.Impact(in.MinSeverity), in.Environments, nil
+	names := map[string]string{}
+	for _, r := range catalog.All() {
+		names[r.TypeID()] = r.Info().Name
+	}
+	for _, id := range in.EventTypes {
+		w.EventTypes = append(w.EventTypes, names[id]) // "" for an unknown one, which is invalid
+	}
+	return nil
+}
+
+func (s *server) webhooks() {
+	configured := func() error {
+		if s.cfg.Webhooks == nil {
+			return assay.Errorf(assay.CodeUnavailable, "webhooks are not configured")
+		}
+		return nil
+	}
+	read := route{scope: assay.ScopeRead, unknown: assay.CodeNotFound}
+	change := route{scope: assay.ScopeAdmin, unknown: assay.CodeNotFound}
+
+	handleList(s, "list-webhooks", read, func(ctx context.Context, c *call) ([]Webhook, int, error) {
+		if err := configured(); err != nil {
+			return nil, 0, err
+		}
+		all, err := s.cfg.Webhooks.List(ctx, c.Principal.OrganizationID)
+		if err != nil {
+			return nil, 0, err
+		}
+		page := c.page()
+		from := min(page.Offset, len(all))
+		var shown []Webhook
+		for _, w := range all[from:min(from+page.Limit, len(all))] {
+			shown = append(shown, showWebhook(w, c.Principal))
+		}
+		return shown, len(all), nil
+	})
+	handle(s, "create-webhook", change, func(ctx context.Context, c *call) (Webhook, error) {
+		w := &assay.Webhook{OrganizationID: c.Principal.OrganizationID, Enabled: true, MinSeverity: assay.ImpactLow}
+		if err := s.readWebhook(c, w); err != nil {
+			return Webhook{}, err
+		}
+		if err := configured(); err != nil {
+			return Webhook{}, err
+		}
+		secret, err := s.cfg.Webhooks.Create(ctx, w)
+		if err != nil {
+			return Webhook{}, err
+		}
+		out := showWebhook(w, c.Principal)
+		out.Secret = secret
+		return out, nil
+	})
+	handle(s, "get-webhook", read, func(ctx context.Context, c *call) (Webhook, error) {
+		if err := configured(); err != nil {
+			return Webhook{}, err
+		}
+		w, err := s.cfg.Webhooks.Find(ctx, c.Principal.OrganizationID, param[string](c.params, "id"))
+		if err != nil {
+			return Webhook{}, err
+		}
+		return showWebhook(w, c.Principal), nil
+	})
+	handle(s, "update-webhook", change, func(ctx context.Context, c *call) (Webhook, error) {
+		if err := configured(); err != nil {
+			return Webhook{}, err
+		}
+		w, err := s.cfg.Webhooks.Find(ctx, c.Principal.OrganizationID, param[string](c.params, "id"))
+		if err != nil {
+			return Webhook{}, err
+		}
+		if err := s.readWebhook(c, w); err != nil {
+			return Webhook{}, err
+		}
+		if err := s.cfg.Webhooks.Update(ctx, w); err != nil {
+			return Webhook{}, err
+		}
+		return showWebhook(w, c.Principal), nil
+	})
+	handle(s, "delete-webhook", change, func(ctx context.Context, c *call) (any, error) {
+		if err := configured(); err != nil {
+			return nil, err
+		}
+		return nil, s.cfg.Webhooks.Delete(ctx, c.Principal.OrganizationID, param[string](c.params, "id"))
+	})
+	slow := change
+	slow.timeout = assay.WebhookTestTime
+	handle(s, "test-webhook", slow, func(ctx context.Context, c *call) (WebhookDelivery, error) {
+		if err := configured(); err != nil {
+			return WebhookDelivery{}, err
+		}
+		d, err := s.cfg.Webhooks.Test(ctx, c.Principal.OrganizationID, param[string](c.params, "id"))
+		if err != nil {
+			return WebhookDelivery{}, err
+		}
+		return showDelivery(d), nil
+	})
+	handleList(s, "list-webhook-deliveries", read, func(ctx context.Context, c *call) ([]WebhookDelivery, int, error) {
+		if err := configured(); err != nil {
+			return nil, 0, err
+		}
+		found, total, err := s.cfg.Webhooks.Deliveries(ctx, c.Principal.OrganizationID, param[string](c.params, "id"), c.page())
+		var shown []WebhookDelivery
+		for _, d := range found {
+			shown = append(shown, showDelivery(d))
+		}
+		return shown, total, err
+	})
+	handle(s, "get-webhook-delivery", read, func(ctx context.Context, c *call) (WebhookDelivery, error) {
+		if err := configured(); err != nil {
+			return WebhookDelivery{}, err
+		}
+		d, err := s.cfg.Webhooks.Delivery(ctx, c.Principal.OrganizationID, param[string](c.params, "id"), param[string](c.params, "delivery_id"))
+		if err != nil {
+			return WebhookDelivery{}, err
+		}
+		return showDelivery(d), nil
+	})
+}
+
+// RenderInsight returns an insight as JSON, as list-insights shows it.
+func RenderInsight(i *assay.Insight) ([]byte, error) {
+	shown := showInsight(i)
+	var b bytes.Buffer
+	err := shown.encode(&b)
+	return b.Bytes(), err
+}
