@@ -13,8 +13,8 @@ import (
 	"assay"
 )
 
-// address is the path and the query of a list. Whatever is chosen stands in the
-// address bar, so that it can be kept, shared and gone back to.
+// address is the path and the query of a list. It contains all choices of the user, so that lists can be bookmarked
+// and shared.
 type address struct {
 	path     string
 	query    url.Values
@@ -48,8 +48,7 @@ func (a address) all(name string) []string {
 	return values
 }
 
-// with returns the address with a parameter changed, "" for none, and back on the
-// first page.
+// with returns the address with a parameter set, or removed if value is "", on the first page.
 func (a address) with(name, value string) string {
 	changed := url.Values{}
 	for k, v := range a.query {
@@ -83,7 +82,7 @@ const (
 	maxPage   = 100_000
 )
 
-// page returns the number of the page that the address names, from 1.
+// page returns the page number in the address, from 1.
 func (a address) page() int {
 	n, err := strconv.Atoi(a.get(pageParam))
 	if err != nil || n < 1 || n > maxPage {
@@ -96,7 +95,7 @@ func (a address) slice(size int) assay.Page {
 	return assay.Page{Limit: size, Offset: (a.page() - 1) * size}
 }
 
-// pager is the way through the pages of a list.
+// pager is the pagination of a list.
 type pager struct {
 	First, Last, Total int // items shown, from 1; Last is 0 when none is
 	Previous, Next     string
@@ -122,8 +121,8 @@ func (a address) pager(size, shown, total int) pager {
 	return p
 }
 
-// beyond tells whether the address names a page after the last, which Previous is: the
-// list has become shorter.
+// beyond reports whether the address names a page after the last one, because the list has become shorter. Previous is
+// then the last page.
 func (p pager) beyond() bool { return p.Last == 0 && p.Total > 0 && p.Previous != "" }
 
 // option is one choice of a filter.
@@ -139,11 +138,10 @@ func options(chosen string, all ...option) []option {
 	return all
 }
 
-// sorting is the orders of a list, one of them chosen. A - before a field stands for
-// descending; "" is the order of an address that names none.
+// sorting holds the orders of a list, one of them selected. The prefix - means descending. "" is the default order.
 type sorting []option
 
-// sorts returns the orders of a list with the one that the address names.
+// sorts returns the orders of a list, with the order of the address selected.
 func (a address) sorts(all []option) (sorting, error) {
 	s := sorting(options(a.get(sortParam), slices.Clone(all)...))
 	if s.order() == nil {
@@ -152,7 +150,7 @@ func (a address) sorts(all []option) (sorting, error) {
 	return s, nil
 }
 
-// order returns the order that is chosen, nil for none.
+// order returns the selected order, or nil.
 func (s sorting) order() *option {
 	if i := slices.IndexFunc(s, func(o option) bool { return o.Chosen }); i >= 0 {
 		return &s[i]
@@ -160,8 +158,7 @@ func (s sorting) order() *option {
 	return nil
 }
 
-// field returns the field by which the list is sorted. The order "" is by the field
-// otherwise, with its sign.
+// field returns the field by which the list is sorted. otherwise is the default order, with its sign.
 func (s sorting) field(otherwise string) (field string, descending bool) {
 	return strings.CutPrefix(cmp.Or(s.order().Value, otherwise), "-")
 }
@@ -175,8 +172,8 @@ type column struct {
 	Direction string // ascending or descending when the list is sorted by it, else ""
 }
 
-// columns fills heads of columns. Each leads to the first order of its field, and the
-// one by which the list is sorted to the other order.
+// columns fills column heads. A head links to the first order of its field, or to the opposite order if the list is
+// sorted by that field.
 func (a address) columns(s sorting, otherwise string, all ...column) []column {
 	by, descending := s.field(otherwise)
 	for i := range all {

@@ -19,19 +19,19 @@ import (
 //go:embed assets
 var assetFiles embed.FS
 
-// AssetsPath is the path below which assets are, for everybody. The part that follows
-// is a hash of the asset, so that a browser may keep it for good.
+// AssetsPath is the prefix of the paths of assets, which need no session. The next segment is a hash of the asset, so
+// browsers may cache it indefinitely.
 const AssetsPath = "/assets/"
 
-// assets are the files that pages refer to.
+// assets holds the files that pages refer to.
 type assets struct {
 	paths map[string]string // by name
 	files map[string]*asset // by path
 }
 
 type asset struct {
-	contentType  string
-	body, packed []byte // packed is nil where packing saves nothing
+	contentType      string
+	body, compressed []byte // compressed is nil if compression saves little
 }
 
 func loadAssets() (*assets, error) {
@@ -79,21 +79,21 @@ func (a *assets) add(name string, body []byte) error {
 		return fmt.Errorf("asset %s: unknown type", name)
 	}
 	f := &asset{contentType: contentType, body: body}
-	var packed bytes.Buffer
-	zw, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
+	var compressed bytes.Buffer
+	zw, err := gzip.NewWriterLevel(&compressed, gzip.BestCompression)
 	if err != nil {
 		return err
 	}
 	_, _ = zw.Write(body) // into memory: cannot fail
 	_ = zw.Close()
-	if packed.Len() < len(body)*9/10 {
-		f.packed = packed.Bytes()
+	if compressed.Len() < len(body)*9/10 {
+		f.compressed = compressed.Bytes()
 	}
 	a.paths[name], a.files[at] = at, f
 	return nil
 }
 
-// path returns where an asset is, "" for none of the name.
+// path returns the path of an asset, or "" if there is none with the name.
 func (a *assets) path(name string) string { return a.paths[name] }
 
 // ServeHTTP serves an asset.
@@ -109,13 +109,13 @@ func (a *assets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header.Set("Content-Type", f.contentType)
 	header.Set("Vary", "Accept-Encoding")
 	body := f.body
-	if f.packed != nil && acceptsGzip(r) {
+	if f.compressed != nil && acceptsGzip(r) {
 		header.Set("Content-Encoding", "gzip")
-		body = f.packed
+		body = f.compressed
 	}
 	header.Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(http.StatusOK)
 	if r.Method != http.MethodHead {
-		_, _ = w.Write(body) // the client may be gone, and nobody is left to tell
+		_, _ = w.Write(body) // the client may have disconnected
 	}
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestFilesOfOthersAreWrittenDown compares them with what scripts/vendor-assets wrote.
-func TestFilesOfOthersAreWrittenDown(t *testing.T) {
+// TestVendoredFilesAreListed compares the vendored files with the list that scripts/vendor-assets wrote.
+func TestVendoredFilesAreListed(t *testing.T) {
 	list, err := os.ReadFile("assets/VENDORED.md")
 	require.NoError(t, err)
 	ours := []string{"VENDORED.md", "app.css", "app.js", "favicon.svg"}
@@ -33,9 +33,8 @@ func TestFilesOfOthersAreWrittenDown(t *testing.T) {
 	}
 }
 
-// TestChartColours holds that what charts are made of can be told from the surface
-// behind it, in both themes.
-// Source: https://www.w3.org/TR/WCAG22/#non-text-contrast
+// TestChartColours checks the contrast of charts with their background in both themes. Source:
+// https://www.w3.org/TR/WCAG22/#non-text-contrast
 func TestChartColours(t *testing.T) {
 	style, err := os.ReadFile("assets/app.css")
 	require.NoError(t, err)

@@ -13,8 +13,8 @@ import (
 	"assay"
 )
 
-// The plane of a chart. It is stretched to the width of the page, so nothing but
-// paths lies in it; lines and texts around it are placed by shares.
+// Coordinates of a chart. The SVG is stretched to the width of the page, so it contains only paths. Lines and labels
+// are positioned by percentages.
 const (
 	planeWidth  = 1000
 	planeHeight = 100
@@ -27,7 +27,7 @@ type tick struct {
 	Label  string
 }
 
-// scoreChart is the course of a score.
+// scoreChart is the time series of a score.
 type scoreChart struct {
 	Title   string
 	Start   time.Time
@@ -39,7 +39,7 @@ type scoreChart struct {
 	Summary string // in words
 }
 
-// scoreRow is one point of a course, as the table has it.
+// scoreRow is a point of the time series, as a table row.
 type scoreRow struct {
 	X    int   // on the plane
 	Key  int64 // of the row, wherever it moves
@@ -47,8 +47,7 @@ type scoreRow struct {
 	scoreValue
 }
 
-// mark is a moment in which rules changed their state, or several that are too close
-// to be told apart.
+// mark is a time at which rules changed their state, or several times that are too close to be distinguished.
 type mark struct {
 	At    string // share of the width
 	Kind  markKind
@@ -62,17 +61,17 @@ type mark struct {
 // markKind is the shape of a mark.
 type markKind string
 
-// The kinds: the first that is true of a moment.
+// Kinds of marks. The first that applies is used.
 const (
 	markFail markKind = "fail" // a rule began to fail
 	markPass markKind = "pass" // a rule that failed passes
 	markTurn markKind = "turn" // rules began or ceased to be evaluated
 )
 
-// markSpan is how far apart on the plane two marks are at least.
+// markSpan is the minimum distance of two marks.
 const markSpan = planeWidth / 100
 
-// mark adds a mark, which comes after those that are there.
+// mark adds a mark. It must be later than the existing ones.
 func (c *scoreChart) mark(at, end time.Time, kind markKind, title string) {
 	x := xOf(at, c.Start, end)
 	if n := len(c.Marks); n > 0 && x-c.Marks[n-1].x < markSpan {
@@ -106,11 +105,11 @@ func roundedScore(v float64) scoreValue {
 	return scoreValue{n, assay.Category(n)}
 }
 
-// leastSpan is the shortest time axis of a course.
+// leastSpan is the minimum length of a time axis.
 const leastSpan = time.Hour
 
-// newScoreChart draws points between start and end; nil for fewer than two. A course
-// that fills less than half of that begins with its first point.
+// newScoreChart draws points between start and end. It returns nil for fewer than two points. If the points fill less
+// than half of the axis, it begins with the first point.
 func newScoreChart(title string, points []assay.ScorePoint, start, end time.Time) *scoreChart {
 	if len(points) < 2 {
 		return nil
@@ -151,7 +150,7 @@ func newScoreChart(title string, points []assay.ScorePoint, start, end time.Time
 	return c
 }
 
-// Kinds returns a mark of each kind that the chart has, with what it means.
+// Kinds returns one mark of each kind in the chart, for the legend.
 func (c *scoreChart) Kinds() []mark {
 	var kinds []mark
 	for _, k := range []mark{
@@ -170,7 +169,7 @@ func (c *scoreChart) Current() scoreValue { return c.Rows[len(c.Rows)-1].scoreVa
 // Change returns how the score changed from the first point to the last.
 func (c *scoreChart) Change() int { return c.Rows[len(c.Rows)-1].Value - c.Rows[0].Value }
 
-// sparkline is a course beside a name, of fixed size.
+// sparkline is a score history beside a name, of fixed size.
 type sparkline struct {
 	Line    string
 	X, Y    string // of the last point
@@ -219,7 +218,7 @@ func newSparkline(points []assay.ScorePoint, start, end time.Time) *sparkline {
 	return s
 }
 
-// stackChart is counts by severity in steps of time.
+// stackChart is a stacked chart of counts by severity.
 type stackChart struct {
 	Width   int // of the plane: ten for each step
 	Layers  []layer
@@ -249,8 +248,8 @@ type stackRow struct {
 // stackHeight is fine enough for the largest screens.
 const stackHeight = 1000
 
-// newStackChart draws log volume. Its layers begin with the least severe, so that
-// errors lie on top, where their height can be compared with the line above.
+// newStackChart draws log volume. The least severe layer is at the bottom. Errors are on top, where their height is
+// easiest to compare.
 func newStackChart(v *assay.LogVolume) *stackChart {
 	c := &stackChart{Width: 10 * len(v.Series)}
 	var top uint64

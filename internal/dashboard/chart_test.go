@@ -93,7 +93,7 @@ func TestMarks(t *testing.T) {
 		all = append(all, shown{m.At, m.Title, m.Kind})
 	}
 	require.Equal(t, []shown{
-		{"10%", "3 changes from Nov 5, 04:00 to Nov 5, 13:00", markFail}, // what cannot be told apart
+		{"10%", "3 changes from Nov 5, 04:00 to Nov 5, 13:00", markFail}, // indistinguishable values
 		{"11%", "d", markTurn},
 		{"13%", "2 changes from Nov 6, 10:00 to Nov 6, 15:00", markPass},
 	}, all)

@@ -18,7 +18,7 @@ import (
 
 const costsPageSize = 50
 
-// costsPage is what all services sent and cost.
+// costsPage is the usage and cost of all services.
 type costsPage struct {
 	Search   string
 	Sorts    []option
@@ -28,7 +28,7 @@ type costsPage struct {
 	Filtered bool
 }
 
-// costPart is what services sent and cost.
+// costPart is the usage and cost of services.
 type costPart struct {
 	Days       int
 	TotalBytes uint64
@@ -38,7 +38,7 @@ type costPart struct {
 	Rows       []costRow
 }
 
-// costRow is what one service sent and cost.
+// costRow is the usage and cost of one service.
 type costRow struct {
 	*assay.ServiceCost
 	Bytes        uint64
@@ -48,8 +48,8 @@ type costRow struct {
 	Signals      []costSignal // traces, metrics, logs
 }
 
-// costSignal is what a service sent of one signal. X and Width are its part of a bar
-// whose whole is the service that sent most.
+// costSignal is the usage of one signal by a service. X and Width are its part of a bar. The longest bar is the
+// service with the most bytes.
 type costSignal struct {
 	Name, Class  string
 	Bytes, Items uint64
@@ -114,8 +114,7 @@ func (h *Handler) costs(q *request) error {
 	return q.render(http.StatusOK, "costs", view{Title: "Costs", Section: "costs", Live: liveSeconds, Data: page})
 }
 
-// analysis is what an organization's services sent and cost. It is shared and not
-// changed.
+// analysis is the usage and cost of an organization's services. It is shared and immutable.
 type analysis struct {
 	*assay.ServiceAnalytics
 	byCost    []*assay.ServiceCost // all services, most cost first
@@ -137,7 +136,7 @@ func (h *Handler) analyze(ctx context.Context, organizationID string) (*analysis
 	return a, nil
 }
 
-// analysis returns what services sent and cost, nil when it cannot be read.
+// analysis returns usage and cost, or nil if they cannot be read.
 func (q *request) analysis(ctx context.Context) *analysis {
 	ctx, cancel := context.WithTimeout(ctx, sideTimeout)
 	defer cancel()
@@ -151,8 +150,8 @@ func (q *request) analysis(ctx context.Context) *analysis {
 	return found
 }
 
-// search returns the services whose name has a text in it, in upper or lower case,
-// most cost first. The caller may change the order of what it gets.
+// search returns the services whose name contains a text, ignoring case, by descending cost. The caller may reorder
+// the result.
 func (a *analysis) search(text string) []*assay.ServiceCost {
 	if text == "" {
 		return slices.Clone(a.byCost)
@@ -249,8 +248,7 @@ func (a *analysis) row(s *assay.ServiceCost, most uint64) costRow {
 	return row
 }
 
-// serviceCost returns what all versions of a service sent and cost, nil when it is not
-// known.
+// serviceCost returns usage and cost of all versions of a service, or nil if they are unknown.
 func (q *request) serviceCost(ctx context.Context, key assay.ServiceKey) *costPart {
 	found := q.analysis(ctx)
 	if found == nil {

@@ -13,8 +13,7 @@ import (
 	"assay"
 )
 
-// readTimeout bounds what a page waits for the store, and sideTimeout what it waits
-// for a part that it can be shown without.
+// readTimeout limits the reads of a page. sideTimeout limits the reads of optional parts.
 const (
 	readTimeout = 10 * time.Second
 	sideTimeout = 3 * time.Second
@@ -22,10 +21,9 @@ const (
 	analyzed = 20_000 // services whose cost is kept in memory
 )
 
-// Config is what the pages are made from. Session, the stores and Analyst are
-// needed.
+// Config configures a Handler. Session, the stores and Analyst are required.
 type Config struct {
-	// Session returns whose request it is, nil when nobody is signed in.
+	// Session returns the session of a request, or nil if there is none.
 	Session func(context.Context) *assay.Session
 
 	Organizations OrganizationFinder
@@ -35,19 +33,24 @@ type Config struct {
 	States        RuleStater
 	Insights      assay.InsightStore
 	Analyst       assay.Analyst
-	Keys          KeyManager // nil: keys cannot be managed here
+	Keys          assay.KeyManager     // nil: keys cannot be managed here
+	Webhooks      assay.WebhookManager // nil: there are no webhooks
 
 	LogVolume assay.LogVolumeReader // nil: not configured
 	Summaries assay.Summarizer      // nil: not configured
+	Agent     assay.AgentBackend    // nil: not configured
+	Code      CodeFinder            // nil: insights have no code
+	// AgentModel: the agent has a language model for findings without a mechanical fix.
+	AgentModel bool
 
-	// OTLPHTTP and OTLPGRPC are where SDKs and Collectors send to, such as
-	// http://127.0.0.1:4318. The gRPC address has a scheme too, which says whether it
-	// speaks TLS. Without a host, such as http://:4318, it is the one of the request.
+	// OTLPHTTP and OTLPGRPC are the OTLP URLs for SDKs and Collectors, such as http://127.0.0.1:4318. The scheme of
+	// the gRPC URL selects TLS or plain text. A URL without a host, such as http://:4318, gets the host of the
+	// request.
 	OTLPHTTP, OTLPGRPC string
 	// APIPath is the path of the REST API's root, default /api.
 	APIPath string
 	Version string
-	// PublicURL is scheme and host by which browsers come; "": those of the request.
+	// PublicURL is scheme and host under which browsers reach the server; "": those of the request.
 	PublicURL string
 
 	Window time.Duration    // of scores; default assay.DefaultWindow
@@ -55,7 +58,12 @@ type Config struct {
 	Logger *slog.Logger     // default: none
 }
 
-// Handler serves the pages and their assets. It may be used concurrently.
+// CodeFinder finds the places in code behind an insight. assay.CodebaseStore implements it.
+type CodeFinder interface {
+	Findings(ctx context.Context, organizationID string, f assay.FindingFilter) (page []*assay.CodeFinding, total int, err error)
+}
+
+// Handler serves the pages and their assets. It is safe for concurrent use.
 type Handler struct {
 	cfg    Config
 	mux    *http.ServeMux
@@ -71,8 +79,8 @@ type Handler struct {
 
 var _ http.Handler = (*Handler)(nil)
 
-// New returns the handler of the dashboard, for the root of the host. Its caller closes
-// it before the stores. Its error is a mistake in the files of the package.
+// New returns the handler of the dashboard, for the root of the host. The caller closes it before the stores. New
+// fails only if an embedded file is invalid.
 func New(cfg Config) (*Handler, error) {
 	if cfg.Window <= 0 {
 		cfg.Window = assay.DefaultWindow
@@ -106,6 +114,24 @@ func New(cfg Config) (*Handler, error) {
 	h.page("POST /insights/{id}/summary", h.summarize)
 	h.page("POST /insights/{id}/mute", h.mute)
 	h.page("POST /insights/{id}/unmute", h.unmute)
+	h.page("GET /repositories", h.repositories)
+	h.page("GET /repositories/connect", h.connect)
+	h.page("POST /repositories/connect", h.connectRepository)
+	h.page("GET /repositories/connect/{kind}", h.authorize)
+	h.page("GET /repositories/{id}", h.repository)
+	h.page("POST /repositories/{id}/activate", h.activate(true))
+	h.page("POST /repositories/{id}/deactivate", h.activate(false))
+	h.page("POST /repositories/{id}/review", h.review)
+	h.page("POST /repositories/{id}/fix", h.fix)
+	h.page("POST /repositories/{id}/change", h.change)
+	h.page("POST /repositories/{id}/settings", h.saveSettings)
+	h.page("GET /repositories/{id}/findings/{finding}", h.finding)
+	h.page("POST /repositories/{id}/findings/{finding}/dismiss", h.dismiss(true))
+	h.page("POST /repositories/{id}/findings/{finding}/restore", h.dismiss(false))
+	h.page("GET /findings", h.findings)
+	h.page("GET /runs", h.runs)
+	h.page("GET /runs/{id}", h.run)
+	h.page("GET /runs/{id}/patch", h.downloadPatch)
 	h.page("GET /costs", h.costs)
 	h.page("GET /rules", h.ruleList)
 	h.page("GET /rules/{id}", h.rule)
@@ -113,6 +139,14 @@ func New(cfg Config) (*Handler, error) {
 	h.page("POST /keys", h.createKey)
 	h.page("GET /keys/{id}/revoke", h.confirmRevoke)
 	h.page("POST /keys/{id}/revoke", h.revokeKey)
+	h.page("GET /webhooks", h.webhooks)
+	h.page("POST /webhooks", h.createWebhook)
+	h.page("GET /webhooks/{id}", h.webhook)
+	h.page("POST /webhooks/{id}/enable", h.enableWebhook(true))
+	h.page("POST /webhooks/{id}/disable", h.enableWebhook(false))
+	h.page("POST /webhooks/{id}/test", h.testWebhook)
+	h.page("GET /webhooks/{id}/delete", h.confirmDeleteWebhook)
+	h.page("POST /webhooks/{id}/delete", h.deleteWebhook)
 	h.mux.HandleFunc("POST /theme", h.setTheme)
 	h.mux.Handle("GET "+AssetsPath, h.assets)
 	h.mux.HandleFunc("GET /favicon.ico", func(w http.ResponseWriter, r *http.Request) {
@@ -121,13 +155,13 @@ func New(cfg Config) (*Handler, error) {
 	return h, nil
 }
 
-// Close ends what is read beside requests and waits for it.
+// Close cancels background reads and waits for them.
 func (h *Handler) Close() {
 	h.analytics.Close()
 	h.environments.Close()
 }
 
-// page registers a page for those who are signed in; others are sent to sign in.
+// page registers a page that requires a session. Requests without one are redirected to the sign-in page.
 func (h *Handler) page(pattern string, serve func(*request) error) {
 	h.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		q := h.request(w, r)
@@ -155,8 +189,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.mux.ServeHTTP(w, r)
 }
 
-// unrouted answers what no page has the path or the method of: with the status that
-// the mux would give, and a page of ours.
+// unrouted answers requests without a page: with the status of the mux, and an error page.
 func (h *Handler) unrouted(w http.ResponseWriter, r *http.Request, handler http.Handler) {
 	probe := &statusOnly{header: http.Header{}}
 	handler.ServeHTTP(probe, r)
@@ -169,15 +202,15 @@ func (h *Handler) unrouted(w http.ResponseWriter, r *http.Request, handler http.
 	q.fail(&assay.Error{Code: assay.CodeNotFound, Message: "There is no page at this address."})
 }
 
-// statusOnly is a response of which only the header counts.
+// statusOnly is a ResponseWriter that keeps only the header.
 type statusOnly struct{ header http.Header }
 
 func (s *statusOnly) Header() http.Header         { return s.header }
 func (s *statusOnly) Write(b []byte) (int, error) { return len(b), nil }
 func (s *statusOnly) WriteHeader(int)             {}
 
-// protect sets what every response has: nothing but what is from here runs, is shown
-// or is sent to, and nobody frames it.
+// protect sets the security headers of every response: content comes from this server only, and other pages cannot
+// frame it.
 func protect(header http.Header) {
 	header.Set("Content-Security-Policy", policy)
 	header.Set("Cross-Origin-Opener-Policy", "same-origin")

@@ -9,33 +9,33 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 
 	"assay"
 )
 
-// errorPage is what went wrong, and what to do.
+// errorPage is an error and the actions that are offered.
 type errorPage struct {
 	Status      int
 	Title, Text string
 
-	// What is offered.
+	// Actions.
 	Retry bool    // the same page again
 	Again *resend // the same form again; nil for none
 	Form  string  // the page that had the form; "" for none
 	Leave bool    // the overview
 }
 
-// resend is a form that was not taken, with what was typed.
+// resend is a rejected form with its values.
 type resend struct {
 	Target string
 	Fields []pair
 }
 
-// fail answers with the page of an error. The text of an internal error goes to the
-// log alone.
+// fail answers with an error page. The text of an internal error is only logged.
 func (q *request) fail(err error) {
 	if q.r.Context().Err() != nil {
-		return // the browser went away
+		return // the client has disconnected
 	}
 	switch statusOf(err) {
 	case http.StatusNotFound:
@@ -77,13 +77,21 @@ func statusOf(err error) int {
 	return http.StatusInternalServerError
 }
 
-// messageOf returns what an error says to people.
+// messageOf returns the message of an error for the user.
 func messageOf(err error, otherwise string) string {
 	var e *assay.Error
 	if errors.As(err, &e) && e.Message != "" {
-		return e.Message
+		return sentence(e.Message)
 	}
 	return otherwise
+}
+
+// sentence returns an error message as a sentence.
+func sentence(message string) string {
+	if strings.HasSuffix(message, ".") {
+		return title(message)
+	}
+	return title(message) + "."
 }
 
 func (q *request) log(level slog.Level, err error) {
@@ -95,7 +103,7 @@ func (q *request) log(level slog.Level, err error) {
 	q.cfg.Logger.Log(q.r.Context(), level, "page failed", attrs...)
 }
 
-// showError answers with an error page. It reads nothing that could fail again.
+// showError answers with an error page. It makes no reads that could fail.
 func (q *request) showError(status int, title, text string) {
 	page := errorPage{Status: status, Title: title, Text: text, Leave: q.r.URL.Path != "/"}
 	mayPass := status >= http.StatusInternalServerError

@@ -4,7 +4,7 @@ package dashboard
 
 import "strings"
 
-// WholeText is a text from telemetry as a page reads that shows all of it.
+// WholeText returns a text from telemetry as a page shows it in full.
 func WholeText(s string) string {
 	var b strings.Builder
 	for _, p := range visible(s, longText) {

@@ -32,7 +32,7 @@ func formOf(t *testing.T, page string) (target string, fields url.Values) {
 		case "input":
 			fields.Add(attribute(e, "name"), attribute(e, "value"))
 		case "a":
-			require.NotEmpty(t, attribute(e, "href"), "a GET of what only takes a form")
+			require.NotEmpty(t, attribute(e, "href"), "a GET of a form's target")
 		}
 	}
 	return target, fields
@@ -47,10 +47,10 @@ func within(n *html.Node, element string) bool {
 	return false
 }
 
-// TestAFormThatFails can be sent again with what was typed.
-func TestAFormThatFails(t *testing.T) {
+// TestFailedFormKeepsInput checks that a form with an error can be submitted again with the typed text.
+func TestFailedFormKeepsInput(t *testing.T) {
 	s := newSite(t, dashboardtest.Shop())
-	s.Err = assay.Errorf(assay.CodeUnavailable, "away")
+	s.Err = assay.Errorf(assay.CodeUnavailable, "unavailable")
 	insight := "/insights/" + s.Found[0].ID
 	for path, back := range map[string]string{insight + "/mute": insight, insight + "/unmute": insight, "/keys": "/keys", "/keys/q7Lm2P/revoke": "/keys/q7Lm2P/revoke"} {
 		sent := url.Values{"reason": {`a "long" reason`}, "scope": {"read", "ingest"}}
@@ -67,7 +67,7 @@ func TestAFormThatFails(t *testing.T) {
 	r := s.post(insight+"/mute", url.Values{"reason": {`a "long" reason`}})
 	require.Equal(t, http.StatusSeeOther, r.StatusCode)
 
-	// What cannot be put right by sending it again is not offered.
+	// A form that cannot succeed is not shown again.
 	r = s.post("/keys/zzzzzz/revoke", nil)
 	require.Equal(t, http.StatusNotFound, r.StatusCode)
 	target, _ := formOf(t, read(t, r))
@@ -75,16 +75,17 @@ func TestAFormThatFails(t *testing.T) {
 
 	// Before a page is reached, too.
 	w := httptest.NewRecorder()
-	s.handler.Fail(w, httptest.NewRequest(http.MethodPost, session.SignOutPath, nil), http.StatusServiceUnavailable, "away")
+	s.handler.Fail(w, httptest.NewRequest(http.MethodPost, session.SignOutPath, nil), http.StatusServiceUnavailable, "unavailable")
 	target, _ = formOf(t, w.Body.String())
 	require.Equal(t, session.SignOutPath, target)
 }
 
-// TestSessionEndsBeforeAForm comes back to the page that had it.
+// TestSessionEndsBeforeAForm returns to the page of the form after signing in.
 func TestSessionEndsBeforeAForm(t *testing.T) {
 	s := newSite(t, dashboardtest.Shop(), as(nil))
 	for path, want := range map[string]string{
 		"/insights/7/mute": "/sign-in?return=%2Finsights%2F7", "/keys": "/sign-in?return=%2Fkeys", "/keys/q7Lm2P/revoke": "/sign-in?return=%2Fkeys%2Fq7Lm2P%2Frevoke",
+		"/webhooks/7/test": "/sign-in?return=%2Fwebhooks%2F7", "/webhooks/7/delete": "/sign-in?return=%2Fwebhooks%2F7%2Fdelete", "/webhooks": "/sign-in?return=%2Fwebhooks",
 	} {
 		r := s.post(path, url.Values{"reason": {"x"}})
 		require.Equal(t, http.StatusSeeOther, r.StatusCode)
@@ -92,14 +93,15 @@ func TestSessionEndsBeforeAForm(t *testing.T) {
 	}
 }
 
-// TestThemeIsNoWayAway: what is shown in the answer to a form would be lost.
-func TestThemeIsNoWayAway(t *testing.T) {
+// TestNoThemeLinkOnFormResponse checks that the response to a form has no theme link: following it would lose
+// the response.
+func TestNoThemeLinkOnFormResponse(t *testing.T) {
 	s := newSite(t, dashboardtest.Shop())
 	require.Contains(t, s.page("/keys"), `action="/theme"`)
 	require.NotContains(t, read(t, s.post("/keys", url.Values{})), `action="/theme"`)
 	w := httptest.NewRecorder()
 	s.handler.SignInPage(w, httptest.NewRequest(http.MethodPost, session.SignInPath, nil), http.StatusUnauthorized, session.SignInPage{Return: "/services?q=a"})
-	require.Contains(t, w.Body.String(), `name="return" value="/sign-in?return=%2Fservices%3Fq%3Da"`, "and the way back is kept")
+	require.Contains(t, w.Body.String(), `name="return" value="/sign-in?return=%2Fservices%3Fq%3Da"`, "the link back is preserved")
 }
 
 func TestThemeCookieIsSecure(t *testing.T) {
@@ -109,9 +111,9 @@ func TestThemeCookieIsSecure(t *testing.T) {
 	}
 }
 
-// TestReasonsAreNotCut: what a browser lets somebody type is kept whole, and what is
-// longer is refused.
-func TestReasonsAreNotCut(t *testing.T) {
+// TestReasonsAreNotTruncated checks that the longest text that the browser accepts is stored completely, and
+// that a longer one is rejected.
+func TestReasonsAreNotTruncated(t *testing.T) {
 	s := newSite(t, dashboardtest.Shop())
 	path := "/insights/" + s.Found[0].ID
 	for text, want := range map[string]string{

@@ -15,22 +15,22 @@ import (
 	"time"
 	"unicode/utf16"
 
+	"assay/internal/rules/catalog"
+	"assay/internal/rules/remedy"
+
 	"github.com/google/uuid"
 
 	"assay"
 )
 
-// summaryTimeout is longer than a summarizer takes, and shorter than a connection may
-// take to be answered.
+// summaryTimeout is longer than the timeout of a summarizer and shorter than the write timeout.
 const summaryTimeout = 50 * time.Second
 
 const maxReason = 500 // UTF-16 code units of the reason of a mute, as browsers count
 
-// CachedSummaries is implemented by summarizers that keep what they have written.
-// Implementations may be used concurrently.
+// CachedSummaries is implemented by summarizers with a cache. Implementations must be safe for concurrent use.
 type CachedSummaries interface {
-	// CachedSummary returns what Summarize would return without a call to the model, and
-	// CodeNotFound when there is nothing.
+	// CachedSummary returns the result of Summarize if it needs no call to the model, else CodeNotFound.
 	CachedSummary(ctx context.Context, i *assay.Insight) (*assay.InsightSummary, error)
 }
 
@@ -38,9 +38,13 @@ type CachedSummaries interface {
 type insightPage struct {
 	*assay.Insight
 	Rule     *ruleText
+	Signal   assay.Signal // of the evidence
 	Failures *failures
 	Evidence []evidence
 	Resource []pair
+	Advice   template.HTML  // what to do before the parts
+	Parts    []section      // of the remediation, for this insight
+	Code     []agentFinding // behind it
 
 	Summaries      bool // can be written
 	Summary        *assay.InsightSummary
@@ -94,9 +98,48 @@ func (q *request) findInsight() (*assay.Insight, error) {
 }
 
 func (q *request) insightPage(i *assay.Insight) insightPage {
-	return insightPage{
-		Insight: i, Rule: q.ruleOf(i.Type), Failures: failuresOf(i), Evidence: evidenceOf(i.Attributes),
+	page := insightPage{
+		Insight: i, Rule: q.ruleOf(i.Type), Signal: signalOf(i.Attributes), Failures: failuresOf(i), Evidence: evidenceOf(i.Attributes),
 		Resource: resourceOf(i.Attributes), Summaries: q.cfg.Summaries != nil,
+	}
+	if r, ok := catalog.ByInsightType(i.Type); ok {
+		page.Advice, page.Parts = sections(remedy.For(r.Info(), i.Attributes))
+	}
+	page.Code = q.codeBehind(i.ID)
+	return page
+}
+
+const shownCode = 10 // findings behind an insight
+
+// codeBehind returns the findings behind an insight, for sessions that may see repositories. The page goes without them
+// on errors.
+func (q *request) codeBehind(insightID string) (all []agentFinding) {
+	if q.cfg.Code == nil || !q.hasAgent() {
+		return nil
+	}
+	found, _, err := q.cfg.Code.Findings(q.ctx, q.organization(), assay.FindingFilter{InsightID: insightID, Limit: shownCode})
+	if err != nil {
+		q.log(slog.LevelWarn, err)
+	}
+	for _, f := range found {
+		shown := agentFinding{ID: f.ID, RepositoryID: f.RepositoryID}
+		if err := json.Unmarshal(f.Body, &shown); err == nil {
+			all = append(all, shown)
+		}
+	}
+	return all
+}
+
+// signalOf returns the signal of the evidence, which differs from that of a rule on
+// several signals.
+func signalOf(attributes map[string]any) assay.Signal {
+	switch attributes["signal_type"] {
+	case "METRICS":
+		return assay.SignalMetric
+	case "LOGS":
+		return assay.SignalLog
+	default:
+		return assay.SignalTrace
 	}
 }
 
@@ -104,12 +147,12 @@ func (p *insightPage) show(s *assay.InsightSummary) {
 	p.Summary, p.SummaryText = s, markdown(s.Content)
 }
 
-// evidenceTitles are the lists of evidence as people call them, in the order in which
-// they are shown.
+// evidenceTitles are the titles of lists of evidence, in display order.
 var evidenceTitles = []struct{ name, title string }{
 	{"findings", "Where it was found"},
 	{"missing_attribute", "Missing attributes"},
 	{"attribute_keys", "Attributes"},
+	{"renamed_to", "Renamed to"},
 	{"discouraged_attributes", "Discouraged attributes"},
 	{"metric_names", "Metrics"},
 	{"units", "Units"},
@@ -194,7 +237,7 @@ func valueText(v any) string {
 	return strings.TrimSpace(b.String())
 }
 
-// summarize has a summary written, which takes a while, and shows it.
+// summarize requests a summary and shows it.
 func (h *Handler) summarize(q *request) error {
 	i, err := q.findInsight()
 	if err != nil {
@@ -249,12 +292,12 @@ func (h *Handler) mute(q *request) error {
 	if err := q.cfg.Insights.MuteInsight(q.ctx, i.ID, reason); err != nil {
 		return err
 	}
-	// The reason is what people write, and stays out of the log.
+	// Do not log the reason: users write it.
 	q.cfg.Logger.InfoContext(q.ctx, "an insight was muted", "organization_id", q.organization(), "insight_id", i.ID, "by", q.session.Subject)
 	return q.redirect("/insights/" + i.ID)
 }
 
-// unmute takes a mute back.
+// unmute removes a mute.
 func (h *Handler) unmute(q *request) error {
 	i, err := q.findInsight()
 	if err != nil {

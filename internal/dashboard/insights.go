@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 
@@ -81,7 +82,7 @@ var insightSorts = []option{
 	{Value: "signal_type", Label: "Signal"},
 }
 
-// defaultInsights is the order of an address that names none.
+// defaultInsights is the default order.
 const defaultInsights = "-" + string(assay.SortImpact)
 
 func (h *Handler) insights(q *request) error {
@@ -112,8 +113,7 @@ func (h *Handler) insights(q *request) error {
 	return q.render(http.StatusOK, "insights", view{Title: "Insights", Section: "insights", Live: liveSeconds, Data: page})
 }
 
-// insightFilter returns what the address asks for, but the service, and fills the
-// choices of the form.
+// insightFilter returns the filter of the address, except the service, and fills the choices of the form.
 func (q *request) insightFilter(a address, page *insightsPage) (assay.InsightFilter, error) {
 	f := assay.InsightFilter{OrganizationID: q.organization(), Page: a.slice(insightsPageSize), Signal: assay.Signal(a.get(signalParam))}
 	statuses := []assay.InsightStatus{assay.InsightActive, assay.InsightMuted, assay.InsightArchived}
@@ -184,9 +184,8 @@ func (q *request) insightFilter(a address, page *insightsPage) (assay.InsightFil
 	return f, nil
 }
 
-// chooseService finds the service that the address names: by its id, or by a name as
-// the form has it, which several services may have. A name that is not the one of the
-// id was written after the id was chosen.
+// chooseService finds the service of the address: by id, or by a name, which several services may have. A name that is
+// not the name of the id was entered after the id was selected.
 func (q *request) chooseService(a address, page *insightsPage) error {
 	text := searched(strings.TrimSpace(a.get(searchParam)))
 	_, written := a.query[searchParam]
@@ -226,7 +225,7 @@ func (q *request) chooseService(a address, page *insightsPage) error {
 	return nil
 }
 
-// date chooses the date that the list shows: the one by which it is sorted or filtered.
+// date selects the date column: the date by which the list is sorted or filtered.
 func (p *insightsPage) date(f assay.InsightFilter) {
 	p.Date = "Detected"
 	switch {
@@ -250,10 +249,8 @@ func (p *insightsPage) date(f assay.InsightFilter) {
 
 // title returns a word with a capital at its begin.
 func title(s string) string {
-	if s == "" {
-		return ""
-	}
-	return strings.ToUpper(s[:1]) + s[1:]
+	_, n := utf8.DecodeRuneInString(s)
+	return strings.ToUpper(s[:n]) + s[n:]
 }
 
 // day returns a day of a form and a part of it, zero for none.

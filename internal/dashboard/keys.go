@@ -3,7 +3,6 @@
 package dashboard
 
 import (
-	"context"
 	"net/http"
 	"slices"
 	"strconv"
@@ -14,30 +13,15 @@ import (
 )
 
 const (
-	maxKeyDays   = 3650
 	keysPageSize = 50
+	maxOnce      = 64 // bytes
 )
 
-// forGood is how long a key lives unless somebody says otherwise. What sends telemetry
-// with a key that ends goes silent that day, and nobody is told.
+// forGood is the default lifetime of a key: it does not expire. Telemetry sent with an expired key is lost, and there
+// is no notification of the expiry.
 const forGood = "0"
 
-// KeyManager manages the API keys of a session's organization. Each method returns
-// CodeForbidden for a session that may not. Implementations may be used concurrently.
-type KeyManager interface {
-	// FindKeys returns a part of the keys: what can be used first, then the newest.
-	FindKeys(ctx context.Context, s *assay.Session, page assay.Page) (*assay.APIKeyPage, error)
-	// FindKey returns CodeNotFound for an id that is unknown or another organization's.
-	FindKey(ctx context.Context, s *assay.Session, id string) (*assay.APIKey, error)
-	// CreateKey returns a new key and its secret, which is kept nowhere. One value of once
-	// makes one key in a session, and CodeConflict from then on. CodeForbidden for scopes
-	// that the session does not have.
-	CreateKey(ctx context.Context, s *assay.Session, once, name string, scopes []assay.Scope, expiresIn time.Duration) (*assay.APIKey, string, error)
-	// RevokeKey returns CodeNotFound for an id that is unknown or another organization's.
-	RevokeKey(ctx context.Context, s *assay.Session, id string) error
-}
-
-// keysPage is the list of keys, the form for a new one, and the key just made.
+// keysPage is the list of keys, the form for a new key, and the key that was just created.
 type keysPage struct {
 	Rows     []keyRow
 	Pager    pager
@@ -64,11 +48,11 @@ type scopeOption struct {
 	Allowed bool // the session has it
 }
 
-// keyForm is the form for a new key as it was sent. Once is how many keys there were
-// when the form was shown: no key is deleted, so it is another one after each.
+// keyForm is a submitted form for a new key. Once is the number of keys when the form was shown. Keys are never
+// deleted, so it differs after each creation.
 type keyForm struct{ Once, Name, Days string }
 
-// madeKey is a key that is shown once, with what is made from it.
+// madeKey is a new key with its snippets. It is shown once.
 type madeKey struct {
 	*assay.APIKey
 	Secret  string
@@ -82,7 +66,7 @@ var scopeTexts = []struct {
 	{assay.ScopeIngest, "send telemetry"},
 	{assay.ScopeRead, "read scores, insights and cost; sign in here"},
 	{assay.ScopeAgent, "use the codebase agent"},
-	{assay.ScopeAdmin, "create and revoke keys"},
+	{assay.ScopeAdmin, "manage keys and webhooks"},
 }
 
 func (h *Handler) keys(q *request) error {
@@ -97,7 +81,7 @@ func (q *request) showKeys(status int, page keysPage, chosen []assay.Scope) erro
 		return q.render(status, "keys", view{Title: "Keys", Section: "keys", Data: page})
 	}
 	a := q.address()
-	found, err := q.cfg.Keys.FindKeys(q.ctx, q.session, a.slice(keysPageSize))
+	found, err := q.cfg.Keys.FindKeys(q.ctx, q.session.Principal(), a.slice(keysPageSize))
 	if err != nil {
 		return err
 	}
@@ -124,7 +108,7 @@ func (q *request) showKeys(status int, page keysPage, chosen []assay.Scope) erro
 	return q.render(status, "keys", view{Title: "Keys", Section: "keys", Data: page})
 }
 
-// createKey makes a key and shows it in the answer, the only place where it stands.
+// createKey creates a key and shows it in the response, the only place that contains it.
 func (h *Handler) createKey(q *request) error {
 	if !q.session.Admin() || q.cfg.Keys == nil {
 		return errNotAdmin()
@@ -140,18 +124,24 @@ func (h *Handler) createKey(q *request) error {
 		}
 	}
 	days, err := strconv.Atoi(page.Form.Days)
+	once := q.r.PostFormValue("once")
 	switch {
 	case page.Form.Name == "":
 		page.Problem = "Give the key a name, so that you know later what uses it."
 	case len(scopes) == 0:
 		page.Problem = "Choose what the key may do."
-	case err != nil || days < 0 || days > maxKeyDays:
+	case err != nil || days < 0 || days > int(assay.MaxAPIKeyLife/(24*time.Hour)):
 		page.Problem = "Choose when the key expires."
+	case once == "" || len(once) > maxOnce:
+		page.Problem = "The form was not complete. Send it again."
 	}
 	if page.Problem != "" {
 		return q.showKeys(http.StatusBadRequest, page, scopes)
 	}
-	k, secret, err := q.cfg.Keys.CreateKey(q.ctx, q.session, q.r.PostFormValue("once"), page.Form.Name, scopes, time.Duration(days)*24*time.Hour)
+	k, secret, err := q.cfg.Keys.CreateKey(q.ctx, q.session.Principal(), assay.NewAPIKey{
+		Name: page.Form.Name, Scopes: scopes, ExpiresIn: time.Duration(days) * 24 * time.Hour,
+		Once: string(q.session.Hash[:]) + once, // the form of this session
+	})
 	switch assay.ErrorCode(err) {
 	case "":
 	case assay.CodeInvalid:
@@ -175,7 +165,7 @@ func errNotAdmin() error {
 	return assay.Errorf(assay.CodeForbidden, "Managing keys needs a key with the scope admin, such as the first one of the server, or a user whom the identity provider calls an administrator.")
 }
 
-// revokePage asks whether a key is to be revoked.
+// revokePage asks for confirmation before a key is revoked.
 type revokePage struct {
 	*assay.APIKey
 	Own bool
@@ -194,18 +184,18 @@ func (h *Handler) revokeKey(q *request) error {
 	if err != nil {
 		return err
 	}
-	if err := q.cfg.Keys.RevokeKey(q.ctx, q.session, k.ID); err != nil {
+	if err := q.cfg.Keys.RevokeKey(q.ctx, q.session.Principal(), k.ID); err != nil {
 		return err
 	}
 	return q.redirect("/keys")
 }
 
-// findKey returns the key that the address names, which lives.
+// findKey returns the live key that the address names.
 func (q *request) findKey() (*assay.APIKey, error) {
 	if !q.session.Admin() || q.cfg.Keys == nil {
 		return nil, errNotAdmin()
 	}
-	k, err := q.cfg.Keys.FindKey(q.ctx, q.session, q.r.PathValue("id"))
+	k, err := q.cfg.Keys.FindKey(q.ctx, q.session.Principal(), q.r.PathValue("id"))
 	if err == nil && !k.RevokedAt.IsZero() {
 		err = assay.Errorf(assay.CodeNotFound, "the key is revoked")
 	}
@@ -219,14 +209,14 @@ type firstRunPage struct {
 	Snippet snippets
 }
 
-// placeholder stands where a key goes.
+// placeholder replaces the key in snippets.
 const placeholder = "YOUR_KEY"
 
-// firstRun is shown while there is no data. It becomes the overview by itself.
+// firstRun is shown until the organization has data. The script then replaces it by the overview.
 func (q *request) firstRun() error {
 	page := firstRunPage{Admin: q.session.Admin() && q.cfg.Keys != nil, Snippet: q.snippets(placeholder)}
 	if page.Admin {
-		counts, err := q.cfg.Keys.FindKeys(q.ctx, q.session, assay.Page{Limit: 1})
+		counts, err := q.cfg.Keys.FindKeys(q.ctx, q.session.Principal(), assay.Page{Limit: 1})
 		if err != nil {
 			return err
 		}

@@ -16,7 +16,7 @@ import (
 	"assay/internal/dashboard/dashboardtest"
 )
 
-// onceOf returns what makes the form of a page one of its own.
+// onceOf returns the one-time token of a page's form.
 func onceOf(t *testing.T, page string) string {
 	t.Helper()
 	m := regexp.MustCompile(`name="once" value="([^"]+)"`).FindStringSubmatch(page)
@@ -60,13 +60,13 @@ func TestKeysAreMadeAndRevoked(t *testing.T) {
 }
 
 func TestKeysNeedAnAdmin(t *testing.T) {
-	who := dashboardtest.Session()
-	who.Scopes = []assay.Scope{assay.ScopeRead}
-	s := newSite(t, dashboardtest.Shop(), as(who))
+	signedIn := dashboardtest.Session()
+	signedIn.Scopes = []assay.Scope{assay.ScopeRead}
+	s := newSite(t, dashboardtest.Shop(), as(signedIn))
 	page := s.page("/keys")
 	require.Contains(t, page, "needs a session with the scope <code>admin</code>")
 	for _, hidden := range []string{"Create key", "/revoke", "q7Lm2P", "collector, production"} {
-		require.NotContains(t, page, hidden, "who only reads sees no keys")
+		require.NotContains(t, page, hidden, "the scope read does not list keys")
 	}
 	for _, r := range []*http.Response{
 		s.post("/keys", url.Values{"name": {"x"}, "scope": {"read"}, "days": {"1"}}), s.get("/keys/q7Lm2P/revoke"), s.post("/keys/q7Lm2P/revoke", nil),
@@ -77,8 +77,8 @@ func TestKeysNeedAnAdmin(t *testing.T) {
 	require.Len(t, s.APIKeys, 5)
 }
 
-// TestAFormMakesOneKey sends it twice, as a reload or a second click does.
-func TestAFormMakesOneKey(t *testing.T) {
+// TestFormCreatesOneKey submits a form twice, like a reload or a double click.
+func TestFormCreatesOneKey(t *testing.T) {
 	s := newSite(t, dashboardtest.Shop())
 	form := url.Values{"once": {onceOf(t, s.page("/keys"))}, "name": {"a key"}, "scope": {"ingest"}, "days": {"0"}}
 	page := read(t, s.post("/keys", form))
@@ -94,7 +94,7 @@ func TestAFormMakesOneKey(t *testing.T) {
 	require.Contains(t, page, `value="a key"`)
 	require.Len(t, s.APIKeys, 6)
 
-	form.Set("once", onceOf(t, page)) // sent again on purpose
+	form.Set("once", onceOf(t, page)) // submitted again intentionally
 	require.Equal(t, http.StatusOK, s.post("/keys", form).StatusCode)
 	form.Del("once")
 	require.Equal(t, http.StatusBadRequest, s.post("/keys", form).StatusCode)
@@ -123,7 +123,7 @@ func TestManyKeys(t *testing.T) {
 	require.Contains(t, page, `href="/keys?page=2" rel="next"`)
 	require.Less(t, packedSize(t, s, "/keys"), 30<<10)
 	page = s.page("/keys?page=21")
-	require.Contains(t, page, "old laptop", "what is revoked comes last")
+	require.Contains(t, page, "old laptop", "revoked keys are last")
 	require.Equal(t, 5, strings.Count(page, "<tr data-key"))
 	r := s.get("/keys?page=99")
 	require.Equal(t, http.StatusSeeOther, r.StatusCode)

@@ -16,14 +16,11 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// topHeading is the level at which headings of a text begin: those of the page are
-// above.
+// topHeading is the top level of headings in a text. The page uses the levels above.
 const topHeading = 3
 
-// converter turns Markdown into HTML. Raw HTML and the targets of links that would run
-// something are left out, as goldmark does unless it is told otherwise; of an image,
-// which would be read from elsewhere, its text is left. Every block of code gets a
-// button that copies it.
+// converter converts Markdown to HTML. It omits raw HTML and unsafe link targets, as goldmark does by default. It
+// replaces images, which would be loaded from elsewhere, by their text. Every code block gets a copy button.
 var converter = goldmark.New(goldmark.WithRendererOptions(
 	renderer.WithNodeRenderers(util.Prioritized(blocks{gmhtml.NewConfig()}, 100)),
 ))
@@ -70,9 +67,8 @@ type section struct {
 	Body  template.HTML
 }
 
-// sections splits a text at its headings of the third level, as remediations have
-// one for the SDK and one for the Collector. What stands before the first is its
-// introduction.
+// sections splits a text at its headings of the third level. Remediations have one for the SDK and one for the
+// Collector. The text before the first heading is the introduction.
 func sections(source string) (intro template.HTML, parts []section) {
 	const mark = "### "
 	var title string

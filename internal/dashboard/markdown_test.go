@@ -29,7 +29,8 @@ func TestMarkdown(t *testing.T) {
 	require.Contains(t, string(markdown("    indented <x>")), `<code>indented &lt;x&gt;</code>`)
 }
 
-// TestRemediationsHaveTheirParts holds that every rule says how to fix it in both places.
+// TestRemediationsHaveTheirParts checks that the remediation of every rule covers both the code and the
+// Collector.
 func TestRemediationsHaveTheirParts(t *testing.T) {
 	for i, r := range ruleTexts() {
 		require.Len(t, r.Parts, 2, r.Name)

@@ -7,12 +7,13 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/singleflight"
+
 	"assay"
 )
 
-// Some things take longer to read of a large organization than a page may take, and
-// change little in a while: usage and cost, which are added up over a month, and the
-// names of environments.
+// Usage, cost and the names of environments change slowly, and reading them for a large organization takes longer than
+// a page may take. They are therefore cached.
 const (
 	memoFresh   = 15 * time.Second // how long they are shown before they are read anew
 	memoStale   = 10 * time.Minute // and at most, while that is done or fails
@@ -20,42 +21,35 @@ const (
 	maxMemo     = 64               // organizations
 )
 
-// memo keeps a value for each organization. What is not fresh any more is shown while
-// it is read anew, beside requests. It may be used concurrently.
+// memo caches a value for each organization. It returns a stale value while it reads a new one in the background. It
+// is safe for concurrent use.
 type memo[T any] struct {
 	read func(ctx context.Context, organizationID string) (T, error)
 	now  func() time.Time
 
 	closing context.Context
 	close   context.CancelFunc
+	flights singleflight.Group // by organization
 	reading sync.WaitGroup
 
 	mu      sync.Mutex
-	entries map[string]*memoEntry[T]
+	entries map[string]memoEntry[T]
 	closed  bool
 }
 
 // memoEntry is what is known of one organization.
 type memoEntry[T any] struct {
-	value  T
-	at     time.Time      // when value was asked for; zero while there is none
-	flight *memoFlight[T] // nil: it is not being read
-}
-
-// memoFlight is a read under way. Its results are set before done is closed.
-type memoFlight[T any] struct {
-	done  chan struct{}
 	value T
-	err   error
+	at    time.Time // when reading it began
 }
 
 func newMemo[T any](now func() time.Time, read func(context.Context, string) (T, error)) *memo[T] {
-	m := &memo[T]{read: read, now: now, entries: map[string]*memoEntry[T]{}}
+	m := &memo[T]{read: read, now: now, entries: map[string]memoEntry[T]{}}
 	m.closing, m.close = context.WithCancel(context.Background())
 	return m
 }
 
-// Close ends what is being read and waits for it.
+// Close cancels reads and waits for them to end.
 func (m *memo[T]) Close() {
 	m.close()
 	m.mu.Lock()
@@ -64,74 +58,60 @@ func (m *memo[T]) Close() {
 	m.reading.Wait()
 }
 
-// get returns what is known, or waits for it as long as ctx says.
-func (m *memo[T]) get(ctx context.Context, organizationID string) (T, error) {
-	value, f := m.find(organizationID)
-	if f == nil {
-		return value, nil
+// get returns the value of an organization, or waits for it until ctx ends.
+func (m *memo[T]) get(ctx context.Context, organizationID string) (value T, err error) {
+	m.mu.Lock()
+	e, known := m.entries[organizationID]
+	m.mu.Unlock()
+	age := m.now().Sub(e.at)
+	if known && age >= 0 && age < memoFresh {
+		return e.value, nil
+	}
+	flight := m.flights.DoChan(organizationID, func() (any, error) { return m.load(organizationID) })
+	if known && age >= 0 && age < memoStale {
+		return e.value, nil
 	}
 	select {
-	case <-f.done:
-		return f.value, f.err
+	case r := <-flight:
+		value, _ = r.Val.(T)
+		return value, r.Err
 	case <-ctx.Done():
 		return value, context.Cause(ctx)
 	}
 }
 
-// find returns a value, or a flight to wait for.
-func (m *memo[T]) find(organizationID string) (value T, wait *memoFlight[T]) {
+// load reads a value and keeps it.
+func (m *memo[T]) load(organizationID string) (value T, err error) {
+	m.mu.Lock()
+	if m.closed {
+		m.mu.Unlock()
+		return value, context.Canceled
+	}
+	m.reading.Add(1)
+	m.mu.Unlock()
+	defer m.reading.Done()
+	at := m.now()
+	ctx, cancel := context.WithTimeout(m.closing, memoTimeout)
+	defer cancel()
+	value, err = m.read(assay.WithOrganization(ctx, organizationID), organizationID)
+	if err == nil {
+		m.keep(organizationID, memoEntry[T]{value, at})
+	}
+	return value, err
+}
+
+// keep stores a value. If the cache is full, keep evicts the oldest one.
+func (m *memo[T]) keep(organizationID string, e memoEntry[T]) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	now := m.now()
-	e := m.entries[organizationID]
-	if e == nil {
-		m.makeRoom()
-		e = new(memoEntry[T])
-		m.entries[organizationID] = e
-	}
-	age := now.Sub(e.at)
-	if (age < 0 || age >= memoFresh) && e.flight == nil {
-		m.start(organizationID, e, now)
-	}
-	if e.at.IsZero() || age < 0 || age >= memoStale {
-		return value, e.flight
-	}
-	return e.value, nil
-}
-
-// makeRoom drops the value that is oldest where there are too many.
-func (m *memo[T]) makeRoom() {
-	if len(m.entries) < maxMemo {
-		return
-	}
-	var oldest string
-	for id, e := range m.entries {
-		if oldest == "" || e.at.Before(m.entries[oldest].at) {
-			oldest = id
+	if _, known := m.entries[organizationID]; !known && len(m.entries) >= maxMemo {
+		oldest, at := "", e.at
+		for id, other := range m.entries {
+			if oldest == "" || other.at.Before(at) {
+				oldest, at = id, other.at
+			}
 		}
+		delete(m.entries, oldest)
 	}
-	delete(m.entries, oldest)
-}
-
-// start reads a value. m.mu is held.
-func (m *memo[T]) start(organizationID string, e *memoEntry[T], now time.Time) {
-	f := &memoFlight[T]{done: make(chan struct{})}
-	e.flight = f
-	if m.closed {
-		f.err = context.Canceled
-		close(f.done)
-		return
-	}
-	m.reading.Go(func() {
-		ctx, cancel := context.WithTimeout(m.closing, memoTimeout)
-		defer cancel()
-		f.value, f.err = m.read(assay.WithOrganization(ctx, organizationID), organizationID)
-		m.mu.Lock()
-		e.flight = nil
-		if f.err == nil {
-			e.value, e.at = f.value, now
-		}
-		m.mu.Unlock()
-		close(f.done)
-	})
+	m.entries[organizationID] = e
 }

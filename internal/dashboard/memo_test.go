@@ -53,7 +53,7 @@ func TestMemo(t *testing.T) {
 		require.Equal(t, "a2", v)
 		require.Equal(t, 2, reads)
 
-		fails = errors.New("away")
+		fails = errors.New("unavailable")
 		time.Sleep(memoFresh)
 		v, _ = get()
 		require.Equal(t, "a2", v)

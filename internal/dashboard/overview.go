@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	overviewPoints = 90 // of the course of the organization's score
+	overviewPoints = 90 // of the series of the organization's score
 	fixedFirst     = 6  // rows of what to fix first
 	costRows       = 10
 	liveSeconds    = 5 // between updates of a page
@@ -28,7 +28,7 @@ const (
 type overviewPage struct {
 	Organization *assay.Organization
 	Score        *scoreValue
-	Course       *scoreChart // nil with fewer than two points
+	Series       *scoreChart // nil with fewer than two points
 	Bands        []bandCount
 	Fixes        []fix
 	MoreFixes    int
@@ -44,7 +44,7 @@ type bandCount struct {
 	Share    string // of all services
 }
 
-// fix is a rule and what fixing it everywhere would bring.
+// fix is a rule and the gain from fixing it in all services.
 type fix struct {
 	Rule     *ruleText
 	Services int    // with an active insight
@@ -60,7 +60,7 @@ type volumePart struct {
 	Problem string
 }
 
-// overview shows the organization, or how to begin while it has no service.
+// overview shows the organization, or the first-run page until it has a service.
 func (h *Handler) overview(q *request) error {
 	organization, err := q.cfg.Organizations.FindOrganizationByID(q.ctx, q.organization())
 	if err != nil {
@@ -81,7 +81,7 @@ func (h *Handler) overview(q *request) error {
 	var groups []assay.ScoreGroup
 	var counts []assay.InsightTypeCount
 	var points []assay.ScorePoint
-	course := q.course(overviewPoints)
+	series := q.series(overviewPoints)
 	reads, ctx := errgroup.WithContext(q.ctx)
 	reads.Go(func() (err error) {
 		groups, err = q.cfg.Overviews.FindScoreGroups(ctx, organization.ID)
@@ -92,7 +92,7 @@ func (h *Handler) overview(q *request) error {
 		return err
 	})
 	reads.Go(func() (err error) {
-		points, err = q.cfg.Overviews.FindOrganizationScores(ctx, organization.ID, course)
+		points, err = q.cfg.Overviews.FindOrganizationScores(ctx, organization.ID, series)
 		return err
 	})
 	reads.Go(func() error {
@@ -108,7 +108,7 @@ func (h *Handler) overview(q *request) error {
 	if err := reads.Wait(); err != nil {
 		return err
 	}
-	page.Course = newScoreChart("Score of the organization", points, course.Start, course.End)
+	page.Series = newScoreChart("Score of the organization", points, series.Start, series.End)
 	page.Bands = bandCounts(groups, organization.ServicesCount)
 	page.Fixes = q.fixesOf(groups, counts)
 	if len(page.Fixes) > fixedFirst {
@@ -117,11 +117,11 @@ func (h *Handler) overview(q *request) error {
 	return q.render(http.StatusOK, "overview", view{Title: "Overview", Section: "overview", Live: liveSeconds, Data: page})
 }
 
-// course asks for how a score went in the window. Its end moves once a minute, so
-// that a page that is asked for again has not changed by that alone.
-func (q *request) course(points int) assay.Course {
+// series returns the query for the time series of a score in the window. Its end is rounded to the minute, so that
+// polling does not change the page.
+func (q *request) series(points int) assay.SeriesRange {
 	end := q.now.Truncate(time.Minute).Add(time.Minute)
-	return assay.Course{Start: end.Add(-q.cfg.Window), End: end, Points: points}
+	return assay.SeriesRange{Start: end.Add(-q.cfg.Window), End: end, Points: points}
 }
 
 // defaultPeriod is the one that the API has, too.
@@ -136,7 +136,7 @@ func (q *request) period() (assay.LogVolumePeriod, error) {
 	return p, nil
 }
 
-// volume reads log volume. The page is shown without it when it cannot be read.
+// volume reads log volume. If it fails, the page is shown without log volume.
 func (q *request) volume(ctx context.Context, period assay.LogVolumePeriod) volumePart {
 	part := volumePart{Period: period, Periods: assay.LogVolumePeriods()}
 	if q.cfg.LogVolume == nil {
@@ -179,7 +179,7 @@ func bandCounts(groups []assay.ScoreGroup, services int) []bandCount {
 	return all
 }
 
-// fixesOf returns what to fix, what weighs most first.
+// fixesOf returns the rules to fix, by descending gain.
 func (q *request) fixesOf(groups []assay.ScoreGroup, counts []assay.InsightTypeCount) []fix {
 	var all []fix
 	for _, f := range score.Fixes(groups, counts) {

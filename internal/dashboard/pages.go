@@ -10,6 +10,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"assay"
 )
@@ -27,6 +28,7 @@ var navigation = []link{
 	{"overview", "Overview", "/"},
 	{"services", "Services", "/services"},
 	{"insights", "Insights", "/insights"},
+	{"code", "Code", "/repositories"},
 	{"costs", "Costs", "/costs"},
 	{"rules", "Rules", "/rules"},
 	{"keys", "Keys", "/keys"},
@@ -64,6 +66,12 @@ type checks struct {
 	Options []option
 }
 
+// rows are the rows of a table that several pages have.
+type rows struct {
+	Rows any
+	Now  time.Time
+}
+
 // functions are what templates can call.
 func (h *Handler) functions() template.FuncMap {
 	return template.FuncMap{
@@ -77,7 +85,7 @@ func (h *Handler) functions() template.FuncMap {
 		"themes": func() []option {
 			return []option{{Value: "", Label: "System"}, {Value: "light", Label: "Light"}, {Value: "dark", Label: "Dark"}}
 		},
-		"name": name, "fullName": fullName, "rest": rest, "key": key, "plain": plain, "code": code,
+		"name": name, "fullName": fullName, "sentence": sentence, "rest": rest, "key": key, "plain": plain, "code": code,
 		"ago": ago, "bytes": bytesText, "signed": signed, "plural": plural, "slug": slug,
 		"checks": func(name string, options []option) checks { return checks{name, options} },
 		"thousands": func(n any) (string, error) {
@@ -90,8 +98,10 @@ func (h *Handler) functions() template.FuncMap {
 				return "", fmt.Errorf("%T is not a count", n)
 			}
 		},
-		"weight": func(i assay.Impact) int { return i.Weight() },
-		"impact": func(s string) assay.Impact { return assay.Impact(s) },
+		"weight":   func(i assay.Impact) int { return i.Weight() },
+		"impact":   func(s string) assay.Impact { return assay.Impact(s) },
+		"severity": agentImpact,
+		"rows":     func(list any, now time.Time) rows { return rows{list, now} },
 		"reversed": func(layers []layer) []layer {
 			layers = slices.Clone(layers)
 			slices.Reverse(layers)

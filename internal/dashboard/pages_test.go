@@ -49,9 +49,9 @@ func newSite(t *testing.T, w *dashboardtest.World, change ...func(*dashboard.Con
 	return &site{t, w, h}
 }
 
-// as changes who is signed in.
-func as(who *assay.Session) func(*dashboard.Config) {
-	return func(c *dashboard.Config) { c.Session = func(context.Context) *assay.Session { return who } }
+// as sets the session of requests.
+func as(signedIn *assay.Session) func(*dashboard.Config) {
+	return func(c *dashboard.Config) { c.Session = func(context.Context) *assay.Session { return signedIn } }
 }
 
 func (s *site) do(r *http.Request) *http.Response {
@@ -84,7 +84,7 @@ func read(t *testing.T, r *http.Response) string {
 	return string(body)
 }
 
-// page returns the text of a page that has to be there.
+// page returns the text of a page that must exist.
 func (s *site) page(path string) string {
 	s.t.Helper()
 	r := s.get(path)
@@ -128,8 +128,7 @@ func attribute(n *html.Node, key string) string {
 	return ""
 }
 
-// crawl reads every page that can be reached by links and the targets of forms that
-// ask, and gives each to check.
+// crawl reads every page that is reachable by links and GET forms, and passes each to check.
 func (s *site) crawl(check func(path, page string, all []*html.Node)) int {
 	seen := map[string]bool{"/": true}
 	queue := []string{"/"}
@@ -144,7 +143,7 @@ func (s *site) crawl(check func(path, page string, all []*html.Node)) int {
 				continue
 			}
 			link, _, _ = strings.Cut(link, "#")
-			// Every page of a list, and one of each order and filter of it, is enough.
+			// All pages of a list, and one for each sort order and filter, are enough.
 			if path, query, _ := strings.Cut(link, "?"); strings.Count(query, "&") > 0 && path != "/insights" || strings.Contains(query, "period=") && query != "period=7d" {
 				continue
 			}
@@ -156,7 +155,7 @@ func (s *site) crawl(check func(path, page string, all []*html.Node)) int {
 	return len(queue)
 }
 
-// wellFormed holds what every page keeps to.
+// wellFormed checks the properties that every page must have.
 func wellFormed(t *testing.T, path, page string, all []*html.Node) {
 	t.Helper()
 	ids := map[string]bool{}
@@ -196,7 +195,7 @@ func wellFormed(t *testing.T, path, page string, all []*html.Node) {
 		}
 	}
 	require.Equal(t, 1, headings, path)
-	require.NotContains(t, page, "ZgotmplZ", path) // what html/template writes when it refuses a value
+	require.NotContains(t, page, "ZgotmplZ", path) // the output of html/template for a rejected value
 	require.NotContains(t, page, "<no value>", path)
 	require.True(t, utf8.ValidString(page), path)
 	hidden := strings.IndexFunc(page, func(r rune) bool { return !unicode.IsPrint(r) && r != '\n' && r != '\t' })
@@ -228,7 +227,7 @@ func TestNamesOfStrangersAreHarmless(t *testing.T) {
 		require.Contains(t, list, shown, "readable")
 	}
 	require.NotContains(t, list, strings.Repeat("W", 200))
-	// Wherever such a text stands, all of it can be reached and read.
+	// The full text is reachable wherever a truncated one is shown.
 	for n, r := range s.Rows {
 		texts := textsOf(t, s.page("/services/"+r.ID))
 		for _, field := range []string{r.Name, r.Namespace, r.Environment, r.Version} {
@@ -241,7 +240,7 @@ func TestNamesOfStrangersAreHarmless(t *testing.T) {
 		texts := textsOf(t, page)
 		h := dashboardtest.Hostile[n%len(dashboardtest.Hostile)]
 		reason := dashboard.WholeText(h)
-		h = dashboard.WholeText(string([]rune(h))) // evidence is JSON, which holds no other bytes than those of UTF-8
+		h = dashboard.WholeText(string([]rune(h))) // evidence is JSON and therefore valid UTF-8
 		items := count(texts["li"], h)
 		if h != reason {
 			items += count(texts["li"], reason)
@@ -260,8 +259,8 @@ func TestNamesOfStrangersAreHarmless(t *testing.T) {
 	}
 }
 
-// textsOf returns, by element, the texts that are shown with nothing around them in it:
-// those of bdi elements under the name of each element around them, too.
+// textsOf returns the texts of a page by element. The text of a bdi element is also listed under each
+// enclosing element.
 func textsOf(t *testing.T, page string) map[string][]string {
 	t.Helper()
 	texts := map[string][]string{}
@@ -292,7 +291,7 @@ func count(all []string, one string) (n int) {
 	return n
 }
 
-func TestWhatEveryResponseHas(t *testing.T) {
+func TestResponseHeaders(t *testing.T) {
 	s := newSite(t, dashboardtest.Shop())
 	asset := regexp.MustCompile(`/assets/[0-9a-f]+/app\.css`).FindString(s.page("/"))
 	for _, path := range []string{"/", "/services", "/services?band=none", "/services/x", "/nothing", "/assets/nothing", asset, "/favicon.ico", "//a", "/services/../x"} {
@@ -306,14 +305,14 @@ func TestWhatEveryResponseHas(t *testing.T) {
 	require.Equal(t, http.StatusSeeOther, s.post("/theme", url.Values{"theme": {"dark"}}).StatusCode)
 }
 
-func TestPagesAreAskedForAgain(t *testing.T) {
+func TestConditionalRequests(t *testing.T) {
 	s := newSite(t, dashboardtest.Shop())
-	for _, path := range []string{"/", "/services", "/services/" + s.Rows[0].ID, "/insights", "/insights/" + s.Found[0].ID, "/costs", "/rules", "/rules/RES-001", "/keys"} {
+	for _, path := range []string{"/", "/services", "/services/" + s.Rows[0].ID, "/insights", "/insights/" + s.Found[0].ID, "/costs", "/rules", "/rules/RES-001", "/keys", "/webhooks", "/webhooks/" + dashboardtest.WebhookID, "/repositories", "/repositories/connect", "/repositories/" + dashboardtest.RepositoryID, "/repositories/" + dashboardtest.RepositoryID + "/findings/" + dashboardtest.FindingID, "/findings", "/runs", "/runs/" + dashboardtest.RunID} {
 		first := s.get(path)
 		require.Equal(t, "no-store", first.Header.Get("Cache-Control"), path)
 		require.Empty(t, first.Header.Get("ETag"), path)
 
-		// The script asks for the page alone, with the tag that the layout has for it.
+		// The script requests only the page, with its own ETag.
 		page, tag := read(t, first), ""
 		for _, e := range elements(t, page) {
 			if attribute(e, "id") == "main" {
@@ -331,7 +330,7 @@ func TestPagesAreAskedForAgain(t *testing.T) {
 	}
 	before := s.get("/", "Assay-Live", "1").Header.Get("ETag")
 	s.Organization.ServicesCount++
-	require.NotEqual(t, before, s.get("/", "Assay-Live", "1").Header.Get("ETag"), "what has changed is sent")
+	require.NotEqual(t, before, s.get("/", "Assay-Live", "1").Header.Get("ETag"), "a changed page is sent")
 }
 
 func packedSize(t *testing.T, s *site, path string) int {
@@ -349,7 +348,7 @@ func packedSize(t *testing.T, s *site, path string) int {
 	return len(packed)
 }
 
-// TestWeight holds what a first visit and a next page may weigh, compressed.
+// TestWeight checks the compressed size of a first visit and of a next page.
 func TestWeight(t *testing.T) {
 	const first, next = 250 << 10, 30 << 10
 	s := newSite(t, dashboardtest.Shop())
@@ -359,7 +358,8 @@ func TestWeight(t *testing.T) {
 	assets := map[string]bool{}
 	for _, path := range []string{
 		"/", "/?period=30d", "/services", "/services/" + s.service("courier").ID, "/services/" + s.service("checkout").ID,
-		"/insights", "/insights/" + s.Found[0].ID, "/costs", "/rules", "/rules/SPA-006", "/keys",
+		"/insights", "/insights/" + s.Found[0].ID, "/costs", "/rules", "/rules/SPA-006", "/keys", "/webhooks", "/webhooks/" + dashboardtest.WebhookID,
+		"/repositories", "/repositories/connect", "/repositories/" + dashboardtest.RepositoryID, "/repositories/" + dashboardtest.RepositoryID + "/findings/" + dashboardtest.FindingID, "/findings", "/runs", "/runs/" + dashboardtest.RunID,
 	} {
 		size := packedSize(t, s, path)
 		require.Less(t, size, next, path)
@@ -377,7 +377,7 @@ func TestWeight(t *testing.T) {
 	require.Less(t, packedSize(t, newSite(t, dashboardtest.Strangers()), "/services"), next, "also where every name is long")
 }
 
-func TestAssetsAreKeptForGood(t *testing.T) {
+func TestAssetsAreCachedForever(t *testing.T) {
 	s := newSite(t, dashboardtest.Shop())
 	for _, a := range regexp.MustCompile(`"(/assets/[^"]+)"`).FindAllStringSubmatch(s.page("/"), -1) {
 		r := s.get(a[1])
@@ -394,7 +394,7 @@ func TestAssetsAreKeptForGood(t *testing.T) {
 	}
 }
 
-func TestNobodyIsSignedIn(t *testing.T) {
+func TestSignedOut(t *testing.T) {
 	s := newSite(t, dashboardtest.Shop(), as(nil))
 	for path, want := range map[string]string{
 		"/": "/sign-in", "/services?band=poor": "/sign-in?return=%2Fservices%3Fband%3Dpoor", "/keys": "/sign-in?return=%2Fkeys",
@@ -410,11 +410,11 @@ func TestNobodyIsSignedIn(t *testing.T) {
 	require.NotContains(t, read(t, s.get("/nothing")), `class="nav"`)
 }
 
-// TestIsolation asks for what is there with the session of another organization.
+// TestIsolation requests existing resources with the session of another organization.
 func TestIsolation(t *testing.T) {
-	who := dashboardtest.Session()
-	who.OrganizationID = "11111111-2222-4333-8444-555555555555"
-	s := newSite(t, dashboardtest.Shop(), as(who))
+	signedIn := dashboardtest.Session()
+	signedIn.OrganizationID = "11111111-2222-4333-8444-555555555555"
+	s := newSite(t, dashboardtest.Shop(), as(signedIn))
 	for _, path := range []string{"/", "/services", "/services/" + s.Rows[0].ID, "/insights", "/insights/" + s.Found[0].ID, "/insights?service=" + s.Rows[0].ID} {
 		r := s.get(path)
 		require.Equal(t, http.StatusNotFound, r.StatusCode, path)
@@ -445,7 +445,7 @@ func TestErrorPages(t *testing.T) {
 	require.Equal(t, http.StatusMethodNotAllowed, r.StatusCode)
 	require.Equal(t, "GET, HEAD", r.Header.Get("Allow"))
 
-	s.Err = assay.Errorf(assay.CodeUnavailable, "the store is away: %s", "secret host")
+	s.Err = assay.Errorf(assay.CodeUnavailable, "the store is unavailable: %s", "secret host")
 	for _, path := range []string{"/", "/services", "/services/" + s.Rows[0].ID, "/insights", "/insights/" + s.Found[0].ID, "/rules", "/keys"} {
 		r := s.get(path)
 		require.Equal(t, http.StatusServiceUnavailable, r.StatusCode, path)
@@ -460,19 +460,19 @@ func TestErrorPages(t *testing.T) {
 	require.NotContains(t, read(t, r), io.ErrUnexpectedEOF.Error())
 }
 
-// failing answers with an error.
+// failing responds with an error.
 type failing struct{}
 
 func (failing) LogVolume(context.Context, string, assay.LogVolumePeriod) (*assay.LogVolume, error) {
-	return nil, assay.Errorf(assay.CodeUpstream, "away")
+	return nil, assay.Errorf(assay.CodeUpstream, "unavailable")
 }
 
 func (failing) Analyze(context.Context, string, int) (*assay.ServiceAnalytics, error) {
-	return nil, assay.Errorf(assay.CodeUpstream, "away")
+	return nil, assay.Errorf(assay.CodeUpstream, "unavailable")
 }
 
 func (failing) Summarize(context.Context, *assay.Insight) (*assay.InsightSummary, error) {
-	return nil, assay.Errorf(assay.CodeUnavailable, "away")
+	return nil, assay.Errorf(assay.CodeUnavailable, "unavailable")
 }
 
 func TestPagesWithoutTheirParts(t *testing.T) {
@@ -492,7 +492,7 @@ func TestPagesWithoutTheirParts(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, s.post("/insights/"+s.Found[0].ID+"/summary", nil).StatusCode)
 }
 
-// TestOverview holds the sums of the first page.
+// TestOverview checks the totals of the overview page.
 func TestOverview(t *testing.T) {
 	s := newSite(t, dashboardtest.Shop())
 	page := s.page("/")
@@ -528,9 +528,9 @@ func TestServicesAreFound(t *testing.T) {
 	require.Contains(t, page, `aria-sort="descending"><a href="/services?sort=last_seen">`)
 }
 
-// TestOrdersWithoutTheHeads holds that what the heads of columns do can be chosen in the
-// form, which is what phones have.
-func TestOrdersWithoutTheHeads(t *testing.T) {
+// TestSortFormHasAllOrders checks that every sort order of the column headings is also in the form, because
+// phones hide the headings.
+func TestSortFormHasAllOrders(t *testing.T) {
 	s := newSite(t, dashboardtest.Shop())
 	for path, least := range map[string]int{"/services?sort=-score": 4, "/costs?sort=-avoidable": 6} {
 		offered := map[string]bool{}
@@ -561,16 +561,16 @@ func TestServicesWithoutEnvironments(t *testing.T) {
 	s := newSite(t, dashboardtest.Shop(), func(c *dashboard.Config) { c.ServiceLists = noEnvironments{c.ServiceLists} })
 	require.Contains(t, s.page("/services?environment=staging"), "storefront")
 	require.Contains(t, s.page("/services?environment=-"), "unknown_service")
-	require.Equal(t, http.StatusServiceUnavailable, s.get("/services?environment=~0011223344556677").StatusCode, "a name that only the list can tell")
+	require.Equal(t, http.StatusServiceUnavailable, s.get("/services?environment=~0011223344556677").StatusCode, "a name that is only in the list")
 }
 
 type noEnvironments struct{ assay.ServiceLister }
 
 func (noEnvironments) FindEnvironments(context.Context, string, int) ([]string, error) {
-	return nil, assay.Errorf(assay.CodeUnavailable, "away")
+	return nil, assay.Errorf(assay.CodeUnavailable, "unavailable")
 }
 
-// TestCosts holds that every service is on a page of costs, with each signal in words.
+// TestCosts checks that every service is on a page of costs, with each signal named.
 func TestCosts(t *testing.T) {
 	s := newSite(t, dashboardtest.Shop())
 	names := func(path string) (found []string) {
@@ -598,7 +598,7 @@ func TestCosts(t *testing.T) {
 	require.Equal(t, []string{"cart"}, names("/costs?q=CAR&sort=-bytes"))
 	require.Contains(t, s.page("/costs?q=nothing"), "No service matches.")
 
-	// Every cell says what it is, also where the heads of columns are not seen.
+	// Every cell has a label for screens that hide the column headings.
 	c := s.Analytics.Services[slices.IndexFunc(s.Analytics.Services, func(c assay.ServiceCost) bool { return c.Name == "media-transcoder" })]
 	require.Positive(t, c.TracesCost.Avoidable)
 	var cells []string
@@ -657,8 +657,8 @@ func TestService(t *testing.T) {
 	require.Contains(t, versions, "4.9.7")
 }
 
-// TestServiceSaysWhatItLeavesOut looks at more changes and versions than a page has.
-func TestServiceSaysWhatItLeavesOut(t *testing.T) {
+// TestServiceReportsOmittedRows shows a service with more changes and versions than a page lists.
+func TestServiceReportsOmittedRows(t *testing.T) {
 	s := newSite(t, dashboardtest.Busy())
 	path := "/services/" + s.Rows[0].ID // the oldest version
 	page := s.page(path)
@@ -680,7 +680,7 @@ func TestServiceSaysWhatItLeavesOut(t *testing.T) {
 	require.Contains(t, page, `10 of 14, <a href="/services?environment=production&amp;q=relay&amp;sort=-last_seen">all of them</a>`)
 	require.Equal(t, 1, strings.Count(page, `<b><bdi>1.0.0</bdi></b> <span class="tag">this page</span>`), "however old it is")
 
-	// The version of the page stands beside those last seen, or those that are chosen.
+	// The current version is compared with the latest ones or the selected ones.
 	heads := func(page string) (found []string) {
 		for _, e := range elements(t, page) {
 			if e.Data == "th" && attribute(e.Parent.Parent.Parent, "class") == "compare" && !slices.Contains(found, textOf(e)) {
@@ -699,7 +699,7 @@ func TestServiceSaysWhatItLeavesOut(t *testing.T) {
 	require.Contains(t, chosen[i:], "2 of 26 differ")
 	require.Regexp(t, `<td data-label="1\.0\.0"><span class="state passed">.*Passed</span><span class="sub">0 of [0-9,]+</span></td><td data-label="1\.9\.0">`, chosen[i:])
 	require.Regexp(t, `<td data-label="1\.7\.0"><span class="state failed">.*Failed</span><span class="sub">[0-9,]+ of [0-9,]+ \([0-9.]+%\)</span></td>`, chosen[i:])
-	require.Contains(t, chosen[i:], "24 rules say the same about all of them")
+	require.Contains(t, chosen[i:], "24 rules have the same result in all versions")
 }
 
 func TestInsightsAreFiltered(t *testing.T) {
@@ -718,14 +718,13 @@ func TestInsightsAreFiltered(t *testing.T) {
 	require.Equal(t, "1–50 of 67</span>", count("/insights?status=muted&status=active"))
 	require.Equal(t, "1–1 of 1</span>", count("/insights?status=muted,archived"))
 	require.Equal(t, "1–44 of 44</span>", count("/insights?impact=critical&impact=important"))
-	require.Equal(t, count("/insights?impact=critical&impact=important"), count("/insights?impact=Critical,Important"), "as the API takes them")
+	require.Equal(t, count("/insights?impact=critical&impact=important"), count("/insights?impact=Critical,Important"), "as in the API")
 	require.Equal(t, "", count("/insights?from=2026-11-21"))
 	require.Equal(t, "1–50 of 66</span>", count("/insights?to=2026-11-20"))
 }
 
-// TestInsightsOfAServiceByItsName writes a name into the form, which several services
-// may have.
-func TestInsightsOfAServiceByItsName(t *testing.T) {
+// TestInsightsFilteredByServiceName filters by a name that several services may have.
+func TestInsightsFilteredByServiceName(t *testing.T) {
 	s := newSite(t, dashboardtest.Shop())
 	courier, one := s.service("courier").ID, s.service("accounts").ID
 	page := s.page("/insights?q=courier&rule=&impact=critical&impact=important")
@@ -742,11 +741,11 @@ func TestInsightsOfAServiceByItsName(t *testing.T) {
 	require.Contains(t, page, `Only of <a href="/services/`+one)
 	require.Contains(t, s.page("/insights?q=accounts&service="+one), `Only of <a href="/services/`+one, "chosen before")
 	require.Contains(t, s.page("/insights?q=courier&service="+one), `Only of <a href="/services/`+courier, "written after")
-	require.NotContains(t, s.page("/insights?q=&service="+one), "Only of", "taken out")
-	require.Contains(t, s.page("/insights?q=nobody"), "No service is called that.")
+	require.NotContains(t, s.page("/insights?q=&service="+one), "Only of", "removed")
+	require.Contains(t, s.page("/insights?q=nobody"), "No service has this name.")
 
 	strangers := newSite(t, dashboardtest.Strangers())
-	for n, r := range strangers.Rows { // what the form has of a name finds the service again
+	for n, r := range strangers.Rows { // the name in the form finds the service
 		for _, e := range elements(t, strangers.page("/insights?service="+r.ID)) {
 			if attribute(e, "id") == "q" {
 				again := strangers.page("/insights?" + url.Values{"q": {attribute(e, "value")}, "service": {r.ID}}.Encode())
@@ -756,8 +755,8 @@ func TestInsightsOfAServiceByItsName(t *testing.T) {
 	}
 }
 
-// TestTheDateOfInsights holds that a list shows the date by which it was asked for.
-func TestTheDateOfInsights(t *testing.T) {
+// TestInsightDateMatchesOrder checks that a list shows the date by which it is sorted.
+func TestInsightDateMatchesOrder(t *testing.T) {
 	s := newSite(t, dashboardtest.Shop())
 	for path, want := range map[string]struct {
 		label string
@@ -798,7 +797,7 @@ func TestInsightIsMutedAndBack(t *testing.T) {
 	for _, done := range []string{"muted", "unmuted"} {
 		require.Contains(t, log.String(), `level=INFO msg="an insight was `+done+`" organization_id=`+dashboardtest.OrganizationID+` insight_id=`+i.ID+` by=key:Ab3dE6`)
 	}
-	require.NotContains(t, log.String(), "account", "a reason is what people write")
+	require.NotContains(t, log.String(), "account", "a reason is free text")
 	require.Equal(t, http.StatusBadRequest, s.post(path+"/mute", url.Values{"reason": {strings.Repeat("x", 20_000)}}).StatusCode)
 }
 

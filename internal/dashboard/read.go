@@ -8,12 +8,12 @@ import (
 	"assay"
 )
 
-// OrganizationFinder is the part of assay.OrganizationStore that pages need.
+// OrganizationFinder is the subset of assay.OrganizationStore that pages use.
 type OrganizationFinder interface {
 	FindOrganizationByID(ctx context.Context, id string) (*assay.Organization, error)
 }
 
-// ServiceFinder is the part of assay.ServiceStore that pages need.
+// ServiceFinder is the subset of assay.ServiceStore that pages use.
 type ServiceFinder interface {
 	FindServiceByID(ctx context.Context, organizationID, id string) (*assay.Service, error)
 }

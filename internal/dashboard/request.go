@@ -28,7 +28,7 @@ type request struct {
 	w       http.ResponseWriter
 	r       *http.Request
 	ctx     context.Context // of the request, with a deadline
-	session *assay.Session  // nil: nobody is signed in
+	session *assay.Session  // nil: not signed in
 	now     time.Time
 }
 
@@ -36,10 +36,10 @@ func (h *Handler) request(w http.ResponseWriter, r *http.Request) *request {
 	return &request{Handler: h, w: w, r: r, ctx: r.Context(), session: h.cfg.Session(r.Context()), now: h.cfg.Now().UTC()}
 }
 
-// organization is the id of the organization that everything shown belongs to.
+// organization returns the id of the session's organization.
 func (q *request) organization() string { return q.session.OrganizationID }
 
-// view is what a page is made from.
+// view is the data of a page.
 type view struct {
 	Title   string // of the window
 	Section string // of the navigation; "" for none
@@ -48,6 +48,7 @@ type view struct {
 
 	// Filled by render.
 	Session *assay.Session
+	Agent   bool // the session can see repositories
 	Now     time.Time
 	Theme   string // light or dark; "": as the system has it
 	Path    string // with the query, to come back to after the theme is changed; "": it cannot be
@@ -57,15 +58,15 @@ type view struct {
 	Tag     string // ETag of Main
 }
 
-// render answers with a page. The script, which session.BackgroundHeader marks, gets it
-// without its layout, and nothing while it has not changed.
+// render answers with a page. A request of the script, marked by session.BackgroundHeader, gets the page without its
+// layout, or status 304 if the page is unchanged.
 func (q *request) render(status int, page string, v view) error {
 	t := q.pages[page]
 	if t == nil {
 		return fmt.Errorf("no template for the page %s", page)
 	}
 	v.Session, v.Now, v.Theme = q.session, q.now, q.theme()
-	v.Version, v.APIPath = q.cfg.Version, q.cfg.APIPath
+	v.Version, v.APIPath, v.Agent = q.cfg.Version, q.cfg.APIPath, q.session != nil && q.hasAgent()
 	if !q.reads() {
 		v.Live = 0 // what is shown is the answer to a form, which going away would lose
 	} else if v.Path == "" {
@@ -98,16 +99,16 @@ func (q *request) render(status int, page string, v view) error {
 	return nil
 }
 
-// reads tells whether a request changes nothing.
+// reads reports whether the request's method is safe.
 func (q *request) reads() bool { return q.r.Method == http.MethodGet || q.r.Method == http.MethodHead }
 
-// tagOf returns a weak ETag, because the bytes that are sent may be packed.
+// tagOf returns an ETag. It is weak because the body may be compressed.
 func tagOf(body []byte) string {
 	sum := sha256.Sum256(body)
 	return `W/"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`
 }
 
-// matches tells whether If-None-Match names a tag, compared weakly.
+// matches reports whether If-None-Match contains a tag, by weak comparison.
 func matches(field, tag string) bool {
 	for one := range strings.SplitSeq(field, ",") {
 		one = strings.TrimSpace(one)
@@ -118,31 +119,31 @@ func matches(field, tag string) bool {
 	return false
 }
 
-const packOver = 1 << 10 // bytes; smaller bodies are sent as they are
+const compressOver = 1 << 10 // bytes; smaller bodies are sent as they are
 
-var packers = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}
+var gzipWriters = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}
 
-// write sends a body, packed where the client takes that.
+// write sends a body, compressed if the client accepts gzip.
 func (q *request) write(status int, body []byte) {
 	header := q.w.Header()
-	if len(body) > packOver && acceptsGzip(q.r) {
-		var packed bytes.Buffer
-		zw := packers.Get().(*gzip.Writer)
-		zw.Reset(&packed)
+	if len(body) > compressOver && acceptsGzip(q.r) {
+		var compressed bytes.Buffer
+		zw := gzipWriters.Get().(*gzip.Writer)
+		zw.Reset(&compressed)
 		_, _ = zw.Write(body) // into memory: cannot fail
 		_ = zw.Close()
-		packers.Put(zw)
+		gzipWriters.Put(zw)
 		header.Set("Content-Encoding", "gzip")
-		body = packed.Bytes()
+		body = compressed.Bytes()
 	}
 	header.Set("Content-Length", strconv.Itoa(len(body)))
 	q.w.WriteHeader(status)
 	if q.r.Method != http.MethodHead {
-		_, _ = q.w.Write(body) // the client may be gone, and nobody is left to tell
+		_, _ = q.w.Write(body) // the client may have disconnected
 	}
 }
 
-// acceptsGzip tells whether a client takes gzip. Browsers name it without a weight.
+// acceptsGzip reports whether a client accepts gzip. Browsers send it without a weight.
 func acceptsGzip(r *http.Request) bool {
 	for coding := range strings.SplitSeq(r.Header.Get("Accept-Encoding"), ",") {
 		name, weight, _ := strings.Cut(strings.TrimSpace(coding), ";")
@@ -155,16 +156,15 @@ func acceptsGzip(r *http.Request) bool {
 	return false
 }
 
-// redirect sends the browser to a page after a form was taken.
+// redirect redirects the browser after a form was accepted.
 func (q *request) redirect(path string) error {
 	q.w.Header().Set("Cache-Control", "no-store")
 	http.Redirect(q.w, q.r, path, http.StatusSeeOther)
 	return nil
 }
 
-// signIn sends the browser to sign in and back: to the page, or the one that had the
-// form. The script is told by a status,
-// because it would follow a redirect unseen.
+// signIn redirects the browser to the sign-in page, and back afterwards: to the page, or to the page of the form. The
+// script gets an error status instead, because fetch follows redirects silently.
 func (q *request) signIn() {
 	q.w.Header().Set("Cache-Control", "no-store")
 	if q.r.Header.Get(session.BackgroundHeader) != "" {
@@ -181,22 +181,29 @@ func (q *request) signIn() {
 	http.Redirect(q.w, q.r, target, http.StatusSeeOther)
 }
 
-// formPage returns the page that has the form whose target a path is.
+// formPage returns the page that contains the form with the given target.
 func formPage(target string) string {
 	switch {
 	case strings.HasPrefix(target, "/insights/"):
 		return path.Dir(target)
-	case target == "/keys", strings.HasPrefix(target, "/keys/"):
+	case target == "/repositories/connect":
 		return target
+	case strings.HasPrefix(target, "/repositories/"):
+		return path.Dir(target)
+	case target == "/webhooks", strings.HasPrefix(target, "/webhooks/") && path.Base(target) == "delete",
+		target == "/keys", strings.HasPrefix(target, "/keys/"):
+		return target
+	case strings.HasPrefix(target, "/webhooks/"):
+		return path.Dir(target)
 	default:
 		return "/"
 	}
 }
 
-// themeCookie remembers the choice of light or dark.
+// themeCookie stores the selected theme.
 const themeCookie = "assay_theme"
 
-// theme returns light or dark when it was chosen, else "".
+// theme returns the selected theme, light or dark, or "" if none is selected.
 func (q *request) theme() string {
 	c, err := q.r.Cookie(themeCookie)
 	if err != nil || c.Value != "light" && c.Value != "dark" {
@@ -205,7 +212,7 @@ func (q *request) theme() string {
 	return c.Value
 }
 
-// setTheme remembers a theme and goes back.
+// setTheme stores a theme and redirects back.
 func (h *Handler) setTheme(w http.ResponseWriter, r *http.Request) {
 	const year = 365 * 24 * 60 * 60
 	c := http.Cookie{Name: themeCookie, Path: "/", MaxAge: year, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: h.secure(r)}
@@ -224,7 +231,7 @@ func (h *Handler) setTheme(w http.ResponseWriter, r *http.Request) {
 // maxForm bounds the body of a form in bytes.
 const maxForm = 16 << 10
 
-// secure tells whether browsers reach the server with TLS.
+// secure reports whether browsers reach the server over TLS.
 func (h *Handler) secure(r *http.Request) bool {
 	if h.cfg.PublicURL != "" {
 		return strings.HasPrefix(h.cfg.PublicURL, "https:")

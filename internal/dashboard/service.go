@@ -19,16 +19,15 @@ import (
 )
 
 const (
-	historyPoints   = 120 // of a service's course that are drawn
+	historyPoints   = 120 // of a service's series that are drawn
 	changesPageSize = 12
 	serviceInsights = catalog.Count // a service has one of each type at most
 )
 
-// RuleStater reads what rules say about a service. Implementations may be used
-// concurrently.
+// RuleStater reads the states of rules for a service. Implementations must be safe for concurrent use.
 type RuleStater interface {
-	// RuleStates returns the states of all rules of the score, in the catalog's order,
-	// and CodeServiceNotFound for an id that is unknown or another organization's.
+	// RuleStates returns the states of all rules of the score, in the catalog's order. It returns CodeServiceNotFound
+	// for an id that is unknown or another organization's.
 	RuleStates(ctx context.Context, organizationID, serviceID string) ([]score.RuleState, error)
 }
 
@@ -36,7 +35,7 @@ type RuleStater interface {
 type servicePage struct {
 	*assay.Service
 	Score    *scoreValue
-	Course   *scoreChart // nil with fewer than two points
+	Series   *scoreChart // nil with fewer than two points
 	Changes  []change    // newest first
 	Pager    pager       // of the changes
 	Rules    []ruleState
@@ -51,7 +50,7 @@ type servicePage struct {
 	Cost     *costPart // of this service alone; nil when it is not known
 }
 
-// ruleState is what a rule says about a service.
+// ruleState is the state of a rule for a service.
 type ruleState struct {
 	Rule      *ruleText
 	State     score.State
@@ -62,7 +61,7 @@ type ruleState struct {
 	Muted     bool
 }
 
-// change is a moment at which rules changed their state.
+// change is a time at which rules changed their state.
 type change struct {
 	At             time.Time
 	Before, After  scoreValue
@@ -70,7 +69,7 @@ type change struct {
 	Other          []turn      // that began or ceased to be evaluated
 }
 
-// turn is a rule that passes now and was not evaluated before, or the other way.
+// turn is a transition of a rule between passed and not evaluated.
 type turn struct {
 	Rule  *ruleText
 	State score.State
@@ -97,13 +96,13 @@ func (h *Handler) service(q *request) error {
 		states   []score.RuleState
 		versions versionsRead
 		insights []*assay.Insight
-		course   = q.course(sparkPoints)
+		series   = q.series(sparkPoints)
 		a        = q.address()
 	)
 	a.fragment = "#changes"
 	reads, ctx := errgroup.WithContext(q.ctx)
 	reads.Go(func() (err error) {
-		history, err = q.cfg.Overviews.ScoreHistory(ctx, q.organization(), id, course.Start)
+		history, err = q.cfg.Overviews.ScoreHistory(ctx, q.organization(), id, series.Start)
 		return err
 	})
 	reads.Go(func() (err error) {
@@ -111,7 +110,7 @@ func (h *Handler) service(q *request) error {
 		return err
 	})
 	reads.Go(func() (err error) {
-		versions, err = q.readVersions(ctx, service, a.all(withParam), course)
+		versions, err = q.readVersions(ctx, service, a.all(withParam), series)
 		return err
 	})
 	reads.Go(func() (err error) {
@@ -127,7 +126,7 @@ func (h *Handler) service(q *request) error {
 	if err := reads.Wait(); err != nil {
 		return err
 	}
-	page.Course, page.Changes = q.history(history, course)
+	page.Series, page.Changes = q.history(history, series)
 	slice := a.slice(changesPageSize)
 	begin, total := min(slice.Offset, len(page.Changes)), len(page.Changes)
 	page.Changes = page.Changes[begin:min(begin+slice.Limit, total)]
@@ -159,7 +158,7 @@ func (h *Handler) service(q *request) error {
 		page.Rules = append(page.Rules, state)
 	}
 	sortStates(page.Rules)
-	page.Versions = q.versions(versions, service, page.Rules, ownRow(service, history, active), course)
+	page.Versions = q.versions(versions, service, page.Rules, ownRow(service, history, active), series)
 	return q.render(http.StatusOK, "service", view{Title: plain(service.Name), Section: "services", Live: liveSeconds, Data: page})
 }
 
@@ -171,7 +170,7 @@ func (h *Handler) stateOf(s score.RuleState) ruleState {
 	return state
 }
 
-// sortStates puts what fails first, then what passed; within each the heaviest first.
+// sortStates sorts failed rules first, then passed ones, each by descending impact.
 func sortStates(states []ruleState) {
 	order := map[score.State]int{score.Failed: 0, score.Passed: 1, score.NotEvaluated: 2}
 	slices.SortStableFunc(states, func(a, b ruleState) int {
@@ -182,9 +181,8 @@ func sortStates(states []ruleState) {
 	})
 }
 
-// history returns the course of a service's score and when rules changed their state,
-// newest first.
-func (q *request) history(scores []*assay.Score, c assay.Course) (*scoreChart, []change) {
+// history returns the time series of a service's score and the state changes of rules, newest first.
+func (q *request) history(scores []*assay.Score, c assay.SeriesRange) (*scoreChart, []change) {
 	chart := newScoreChart("Score of the service", thinned(pointsOf(scores), historyPoints), c.Start, c.End)
 	values := make(map[time.Time]int, len(scores)) // index
 	for i, s := range scores {
@@ -194,7 +192,7 @@ func (q *request) history(scores []*assay.Score, c assay.Course) (*scoreChart, [
 	for _, found := range score.Changes(scores) {
 		at := values[found.At]
 		one := change{At: found.At, After: roundedScore(scores[at].Value), Before: roundedScore(scores[max(0, at-1)].Value)}
-		for _, t := range found.Turns {
+		for _, t := range found.Transitions {
 			r, ok := catalog.ByID(t.RuleID)
 			switch {
 			case !ok: // of a newer version
@@ -257,8 +255,8 @@ func (t turn) Words() string {
 	return "is not evaluated any more"
 }
 
-// thinned returns some n points of many, the first and the last among them, and up to n
-// more at which the value changed, so that a change is drawn where it was.
+// thinned returns about n of the points, including the first and the last. It adds up to n points at which the value
+// changed, so that changes are drawn at their time.
 func thinned(points []assay.ScorePoint, n int) []assay.ScorePoint {
 	if len(points) <= n {
 		return points

@@ -50,8 +50,8 @@ const (
 	sortParam        = "sort"
 )
 
-// What stands in an address for an environment that is not named, and before the hash
-// of one whose name is not for addresses.
+// Address values for an unnamed environment, and the prefix before the hash of an environment whose name cannot be
+// used in addresses.
 const (
 	unnamed = "-"
 	hashed  = "~"
@@ -86,7 +86,7 @@ func (h *Handler) services(q *request) error {
 	a := q.address()
 	f := assay.ServiceFilter{
 		OrganizationID: q.organization(), Search: searched(strings.TrimSpace(a.get(searchParam))),
-		Page: a.slice(servicesPageSize), Course: q.course(sparkPoints),
+		Page: a.slice(servicesPageSize), Series: q.series(sparkPoints),
 	}
 	environments, err := q.environmentNames()
 	environment := a.get(environmentParam)
@@ -124,7 +124,7 @@ func (h *Handler) services(q *request) error {
 		return err
 	}
 	page := servicesPage{
-		Search: f.Search, Sorts: sorts, Rows: serviceRows(rows, f.Course), Pager: a.pager(servicesPageSize, len(rows), total),
+		Search: f.Search, Sorts: sorts, Rows: serviceRows(rows, f.Series), Pager: a.pager(servicesPageSize, len(rows), total),
 		Environments: environmentOptions(environment, environments),
 		Bands:        bandOptions(band),
 		Signals:      signalOptions(signal),
@@ -134,13 +134,13 @@ func (h *Handler) services(q *request) error {
 		return q.redirect(page.Pager.Previous)
 	}
 	page.Columns = a.columns(sorts, string(assay.SortServiceName),
-		column{Label: "Service", By: string(assay.SortServiceName)}, column{Label: "Score", By: string(assay.SortServiceScore)}, column{Label: "Course"},
+		column{Label: "Service", By: string(assay.SortServiceName)}, column{Label: "Score", By: string(assay.SortServiceScore)}, column{Label: "Series"},
 		column{Label: "Insights", By: string(assay.SortServiceInsights)}, column{Label: "Last seen", By: string(assay.SortServiceLastSeen), Class: "end"})
 	return q.render(http.StatusOK, "services", view{Title: "Services", Section: "services", Live: liveSeconds, Data: page})
 }
 
-// environmentNames returns the choices of the filter by environment. The list is as
-// good without them while they cannot be read.
+// environmentNames returns the choices of the environment filter. If they cannot be read, the list is shown without
+// the filter.
 func (q *request) environmentNames() ([]string, error) {
 	ctx, cancel := context.WithTimeout(q.ctx, sideTimeout)
 	defer cancel()
@@ -151,10 +151,10 @@ func (q *request) environmentNames() ([]string, error) {
 	return names, err
 }
 
-func serviceRows(found []*assay.ServiceRow, c assay.Course) []serviceRow {
+func serviceRows(found []*assay.ServiceRow, c assay.SeriesRange) []serviceRow {
 	rows := make([]serviceRow, len(found))
 	for i, f := range found {
-		rows[i] = serviceRow{ServiceRow: *f, Score: scoreOf(f.Service.Score), Spark: newSparkline(f.Course, c.Start, c.End)}
+		rows[i] = serviceRow{ServiceRow: *f, Score: scoreOf(f.Service.Score), Spark: newSparkline(f.Series, c.Start, c.End)}
 	}
 	return rows
 }
@@ -203,8 +203,7 @@ func validSignal(s assay.Signal) bool {
 	}
 }
 
-// searched returns what of a text can be searched for: at most maxSearch bytes, and only
-// valid UTF-8.
+// searched returns the searchable part of a text: valid UTF-8 of at most maxSearch bytes.
 func searched(s string) string {
 	if len(s) > maxSearch {
 		s = s[:maxSearch]

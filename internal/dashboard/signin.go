@@ -20,7 +20,7 @@ func (h *Handler) SignInPage(w http.ResponseWriter, r *http.Request, status int,
 	}
 }
 
-// Fail answers with a page about what went wrong before a page was reached.
+// Fail answers with an error page for a request that did not reach a page.
 func (h *Handler) Fail(w http.ResponseWriter, r *http.Request, status int, message string) {
 	protect(w.Header())
 	title := http.StatusText(status)

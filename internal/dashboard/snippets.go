@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// snippets say how to send with a key.
+// snippets are configuration examples for sending with a key.
 type snippets struct{ Environment, Collector string }
 
-// snippets returns how to send with a key. A space within a header is written as
-// OpenTelemetry says, percent-encoded.
+// snippets returns configuration examples for a key. Spaces in header values are percent-encoded, as OpenTelemetry
+// specifies.
 // Source: https://opentelemetry.io/docs/specs/otel/protocol/exporter/#specifying-headers-via-environment-variables
 func (q *request) snippets(secret string) snippets {
 	overHTTP, overGRPC := endpoint(q.cfg.OTLPHTTP, q.r.Host), endpoint(q.cfg.OTLPGRPC, q.r.Host)
@@ -30,8 +30,7 @@ func (q *request) snippets(secret string) snippets {
 	}
 }
 
-// endpoint returns where to send to: address, at the host that the browser asked for
-// where it has none of its own.
+// endpoint returns the URL of address. If address has no host, endpoint uses the host that the browser requested.
 func endpoint(address, asked string) *url.URL {
 	u, err := url.Parse(address)
 	if err != nil { // a name of no host and port, such as that of a socket
@@ -51,14 +50,14 @@ func endpoint(address, asked string) *url.URL {
 	return u
 }
 
-// hostname tells whether a text is a name or an address of a host. It is pasted into a
-// shell, and a Host header may hold anything.
+// hostname reports whether a text is a valid host name or address. Users paste it into a shell, and a Host header may
+// contain anything.
 func hostname(s string) bool {
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_"
 	return s != "" && (net.ParseIP(s) != nil || strings.Trim(s, letters) == "")
 }
 
-// withPort returns host and port, which a Collector wants both of.
+// withPort returns host and port, because a Collector requires both.
 func withPort(u *url.URL) string {
 	otherwise := "443"
 	if u.Scheme == "http" {

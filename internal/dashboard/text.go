@@ -14,16 +14,15 @@ import (
 	"assay/internal/safetext"
 )
 
-// How many characters of a text from telemetry are shown.
+// Maximum numbers of characters that are shown of a text from telemetry.
 const (
 	shortText = 80     // in lists, titles and sentences
 	longText  = 16_384 // where the whole text can be reached
 	maxMarks  = 3      // combining marks on one character; more would cover the lines around it
 )
 
-// name returns a text from telemetry for a list: isolated, so that it cannot turn
-// the order of what stands around it, with every character that is not seen as a
-// visible escape, cut to shortText characters.
+// name returns a text from telemetry for a list. It isolates the text's direction from its surroundings, escapes
+// invisible characters visibly, and truncates to shortText characters.
 func name(s string) template.HTML { return isolated(s, shortText) }
 
 // fullName is name with up to longText characters, a long text in an element that
@@ -35,8 +34,8 @@ func fullName(s string) template.HTML {
 	return `<details class="long"><summary>` + name(s) + `</summary>` + isolated(s, longText) + `</details>`
 }
 
-// rest is what fullName adds to name, for beside a heading, which can hold no element
-// that opens: nothing for a text that name does not cut.
+// rest returns the part of fullName that name omits, for use beside a heading, which cannot contain an expandable
+// element. It is empty for a text that name does not truncate.
 func rest(s string) template.HTML {
 	if !cut(s) {
 		return ""
@@ -44,13 +43,13 @@ func rest(s string) template.HTML {
 	return `<details class="more rest"><summary>The whole name</summary>` + isolated(s, longText) + `</details>`
 }
 
-// cut tells whether name leaves something of a text out.
+// cut reports whether name truncates a text.
 func cut(s string) bool {
 	p := visible(s, shortText)
 	return len(p) > 0 && p[len(p)-1] == ellipsis
 }
 
-// key is a short name for texts, by which a row is the same wherever it moves.
+// key returns a short key for texts, which identifies a row wherever it moves.
 func key(texts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(texts, "\x00")))
 	return hex.EncodeToString(sum[:6])
@@ -73,7 +72,7 @@ func isolated(s string, limit int) template.HTML {
 	return template.HTML(b.String())
 }
 
-// plain is name where no element can stand, such as in a title.
+// plain is name for places that allow no elements, such as a title.
 func plain(s string) string {
 	var b strings.Builder
 	for _, p := range visible(s, shortText) {
@@ -91,7 +90,7 @@ type piece struct {
 // ellipsis stands for what is not shown.
 var ellipsis = piece{text: "…", escape: true}
 
-// visible takes s apart into what is shown of it: about limit characters.
+// visible splits the first limit characters of s, approximately, into pieces.
 func visible(s string, limit int) []piece {
 	var pieces []piece
 	begin, marks := 0, 0 // of the characters that are shown as they are
@@ -125,10 +124,9 @@ func visible(s string, limit int) []piece {
 	return pieces
 }
 
-// escapeOf returns how a character is shown that would not be seen or would change
-// how others are, "" for all others: controls, characters that only order or format,
-// space that is not U+0020, letters without a shape, characters of private use or of
-// none, heaps of combining marks, and bytes that are not UTF-8.
+// escapeOf returns the visible escape of a character that would be invisible or would change the display of others,
+// else "". It escapes controls, format characters, spaces other than U+0020, letters without a shape, private-use and
+// unassigned characters, excessive combining marks, and invalid UTF-8.
 func escapeOf(r rune, encoded string, marks int) string {
 	switch {
 	case r == utf8.RuneError && len(encoded) == 1:

@@ -39,8 +39,8 @@ func TestLongNames(t *testing.T) {
 	require.Equal(t, "<bdi>"+exact+"</bdi>", string(fullName(exact)))
 }
 
-// FuzzNames holds what makes a name harmless: nothing that is not printable, no
-// element but ours, and no more than the limit.
+// FuzzNames checks that a displayed name has only printable characters, only expected elements, and at most
+// the maximum length.
 func FuzzNames(f *testing.F) {
 	for _, s := range []string{"checkout", "<b>", "a\u202eb", "\xff", "\x00", "e\u0301\u0301\u0301\u0301", strings.Repeat("long", 99)} {
 		f.Add(s)

@@ -21,7 +21,7 @@ const (
 	withParam = "with" // ids of the versions to compare with
 )
 
-// versionsPart is the versions of a service, side by side.
+// versionsPart is the comparison of the versions of a service.
 type versionsPart struct {
 	Rows    []versionRow // the one of the page among them; none for a single version
 	Total   int
@@ -36,7 +36,7 @@ type versionRow struct {
 	Compared bool
 }
 
-// comparison is what rules say about some versions.
+// comparison holds the states of rules for several versions.
 type comparison struct {
 	Versions []*assay.Service
 	Differ   []comparedRule // that do not say the same about all of them
@@ -56,15 +56,15 @@ type comparedState struct {
 
 // versionsRead is what is read of the versions of a service.
 type versionsRead struct {
-	shown    []*assay.ServiceRow // with their courses, the one last seen first
+	shown    []*assay.ServiceRow // with their score history, the one last seen first
 	counted  int
 	compared []*assay.ServiceRow // beside the one of the page
 	states   [][]score.RuleState // of those that are compared, nil for one that has gone
 }
 
-// readVersions reads the versions of a service, and what rules say about those that
-// are chosen, else about those last seen.
-func (q *request) readVersions(ctx context.Context, own *assay.Service, chosen []string, c assay.Course) (versionsRead, error) {
+// readVersions reads the versions of a service and the states of their rules, for the selected versions or else for
+// those last seen.
+func (q *request) readVersions(ctx context.Context, own *assay.Service, chosen []string, c assay.SeriesRange) (versionsRead, error) {
 	var read versionsRead
 	reads, ctx := errgroup.WithContext(ctx)
 	reads.Go(func() (err error) {
@@ -72,7 +72,7 @@ func (q *request) readVersions(ctx context.Context, own *assay.Service, chosen [
 		return err
 	})
 	reads.Go(func() error {
-		counted, err := q.cfg.ServiceLists.FindServiceVersions(ctx, q.organization(), own.ServiceKey, assay.Course{}, countedVersions+1)
+		counted, err := q.cfg.ServiceLists.FindServiceVersions(ctx, q.organization(), own.ServiceKey, assay.SeriesRange{}, countedVersions+1)
 		if err != nil {
 			return err
 		}
@@ -101,7 +101,7 @@ func (q *request) readVersions(ctx context.Context, own *assay.Service, chosen [
 
 // ownRow is the service of the page as a list of versions shows it.
 func ownRow(own *assay.Service, history []*assay.Score, active []*assay.Insight) *assay.ServiceRow {
-	row := &assay.ServiceRow{Service: *own, Course: thinned(pointsOf(history), sparkPoints)}
+	row := &assay.ServiceRow{Service: *own, Series: thinned(pointsOf(history), sparkPoints)}
 	for _, i := range active {
 		r, ok := catalog.ByInsightType(i.Type)
 		if !ok {
@@ -121,9 +121,9 @@ func ownRow(own *assay.Service, history []*assay.Score, active []*assay.Insight)
 	return row
 }
 
-// versions returns the versions of a service side by side. The one of the page, of
-// which rules are the states, is always among them.
-func (q *request) versions(read versionsRead, own *assay.Service, rules []ruleState, ownRow *assay.ServiceRow, c assay.Course) versionsPart {
+// versions returns the comparison of versions. It always includes the version of the page, whose rule states are
+// passed as an argument.
+func (q *request) versions(read versionsRead, own *assay.Service, rules []ruleState, ownRow *assay.ServiceRow, c assay.SeriesRange) versionsPart {
 	var part versionsPart
 	isOwn := func(r *assay.ServiceRow) bool { return r.ID == own.ID }
 	if !slices.ContainsFunc(read.shown, isOwn) {

@@ -20,7 +20,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// stepTimeout bounds one step in a tab, and startTimeout the start of the browser.
+// stepTimeout is the timeout of one step in a tab, startTimeout that of the browser's start.
 const (
 	stepTimeout  = 30 * time.Second
 	startTimeout = time.Minute
@@ -76,7 +76,7 @@ func (b *Browser) Close() {
 	}
 }
 
-// Tab is a page with cookies of its own. Its methods are for one goroutine.
+// Tab is a page with its own cookies. It is not safe for concurrent use.
 type Tab struct {
 	ctx  context.Context
 	stop func()
@@ -103,8 +103,7 @@ func (b *Browser) NewTab() (*Tab, error) {
 // Close closes the tab.
 func (t *Tab) Close() { t.stop() }
 
-// hear keeps what a page should not do: exceptions, errors on the console, refusals
-// by the Content-Security-Policy and answers that are errors.
+// hear records exceptions, console errors, violations of the Content-Security-Policy and error responses.
 func (t *Tab) hear(event any) {
 	problem := ""
 	switch e := event.(type) {
@@ -129,7 +128,7 @@ func (t *Tab) hear(event any) {
 	}
 }
 
-// Problems returns what the pages did wrong since the last call.
+// Problems returns the problems recorded since the last call.
 func (t *Tab) Problems() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -138,7 +137,7 @@ func (t *Tab) Problems() []string {
 	return found
 }
 
-// do runs steps within the time for one.
+// do runs steps with the timeout of one step.
 func (t *Tab) do(what string, steps ...chromedp.Action[chromedp.Void]) error {
 	ctx, cancel := context.WithTimeout(t.ctx, stepTimeout)
 	defer cancel()
@@ -148,16 +147,16 @@ func (t *Tab) do(what string, steps ...chromedp.Action[chromedp.Void]) error {
 	return nil
 }
 
-// Open goes to a page and waits until it has loaded.
+// Open navigates to a page and waits until it has loaded.
 func (t *Tab) Open(url string) error { return t.do("open "+url, chromedp.Navigate(url)) }
 
-// Back goes back as the button does, and does not wait: Await what is to be seen.
+// Back navigates back and does not wait: call Await for the expected page.
 func (t *Tab) Back() error {
 	_, err := Evaluate[bool](t, `(() => { setTimeout(() => history.back()); return true })()`)
 	return err
 }
 
-// Viewport sets the size of the window, and whether it is a phone's.
+// Viewport sets the size of the window and whether it emulates a phone.
 func (t *Tab) Viewport(width, height int64, phone bool) error {
 	options := []chromedp.EmulateViewportOption{chromedp.EmulateScale(1)}
 	if phone {
@@ -184,7 +183,7 @@ func (t *Tab) Scripting(on bool) error {
 	})
 }
 
-// AllowClipboard lets pages of an origin write to the clipboard and read it.
+// AllowClipboard grants pages of an origin access to the clipboard.
 func (t *Tab) AllowClipboard(origin string) error {
 	return t.do("allow the clipboard", func(ctx context.Context, _ *chromedp.Target) (v chromedp.Void, err error) {
 		for _, name := range []string{"clipboard-read", "clipboard-write"} {
@@ -199,8 +198,7 @@ func (t *Tab) AllowClipboard(origin string) error {
 	})
 }
 
-// Seen waits until the first element of a CSS selector is visible, without a script of
-// the page.
+// Seen waits until the first element of a CSS selector is visible. It does not run a script in the page.
 func (t *Tab) Seen(selector string) error {
 	return t.do("see "+selector, chromedp.WaitVisible(chromedp.CSS(selector)))
 }
@@ -215,22 +213,22 @@ func (t *Tab) Type(selector, text string) error {
 	return t.do("type into "+selector, chromedp.SendKeys(chromedp.CSS(selector), text))
 }
 
-// Press presses keys, in the element that has the focus.
+// Press presses keys in the focused element.
 func (t *Tab) Press(keys string) error { return t.do("press keys", chromedp.KeyEvent(keys)) }
 
-// Await waits until a JavaScript expression is true, also beyond the end of a page.
+// Await waits until a JavaScript expression is true on a loaded page. It continues across navigations.
 func (t *Tab) Await(expression string) error {
 	ctx, cancel := context.WithTimeout(t.ctx, stepTimeout)
 	defer cancel()
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()
 	for {
-		ok, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("!!("+expression+")"))
+		ok, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("document.readyState === 'complete' && !!("+expression+")"))
 		if ok {
 			return nil
 		}
 		select {
-		case <-again.C: // a page that goes away answers with an error
+		case <-again.C: // evaluation fails during a navigation
 		case <-ctx.Done():
 			return fmt.Errorf("browser: wait for %s: %w", expression, errors.Join(ctx.Err(), err))
 		}
@@ -248,7 +246,7 @@ func Evaluate[T any](t *Tab, expression string) (T, error) {
 	return v, nil
 }
 
-// Text returns what is read in the first element of a CSS selector.
+// Text returns the visible text of the first element of a CSS selector.
 func (t *Tab) Text(selector string) (string, error) {
 	return Evaluate[string](t, fmt.Sprintf("document.querySelector(%q)?.innerText ?? ''", selector))
 }
@@ -264,7 +262,7 @@ func (t *Tab) Screenshot() ([]byte, error) {
 	return picture, nil
 }
 
-// AxePath is where make puts axe-core, from the root of the repository.
+// AxePath is the path of axe-core, which make installs, from the root of the repository.
 const AxePath = "bin/tools/axe/node_modules/axe-core/axe.min.js"
 
 // Axe is the source of axe-core, from a file below the root of the repository.
@@ -276,15 +274,13 @@ func Axe(root string) (string, error) {
 	return string(source), nil
 }
 
-// What axe-core looks at: the rules of WCAG 2.2 A and AA and those of good practice, or
-// of them only the one that depends on colours.
+// Sets of axe-core rules: WCAG 2.2 A and AA with best practices, or only the colour contrast.
 const (
 	AllRules = `['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']`
 	Contrast = `{type: 'rule', values: ['color-contrast']}`
 )
 
-// Violations has axe-core look at the page by AllRules or Contrast, and returns what it
-// finds.
+// Violations runs axe-core on the page with AllRules or Contrast and returns the violations.
 func (t *Tab) Violations(axe, rules string) ([]string, error) {
 	there, err := Evaluate[bool](t, `'axe' in window`)
 	if err == nil && !there {
@@ -301,8 +297,7 @@ func (t *Tab) Violations(axe, rules string) ([]string, error) {
 	return found, nil
 }
 
-// Overflowing returns what reaches beyond the right edge of the window, where a page
-// scrolls sideways.
+// Overflowing describes the elements beyond the right edge of the window if the page scrolls horizontally.
 func (t *Tab) Overflowing() (string, error) {
 	found, err := Evaluate[[]string](t, `(() => {
   const width = document.documentElement.clientWidth;

@@ -15,15 +15,15 @@ import (
 	"assay/internal/session"
 )
 
-// run evaluates what has no value.
+// run evaluates a script without a result.
 func run(t *testing.T, tab *browsertest.Tab, script string) {
 	t.Helper()
 	_, err := browsertest.Evaluate[bool](tab, "(() => { "+script+"; return true })()")
 	require.NoError(t, err)
 }
 
-// TestUpdatesArePaused pauses by the keyboard, finds it kept on the next page of the tab,
-// and resumes.
+// TestUpdatesArePaused pauses updates with the keyboard, checks that they are paused on the next page of the
+// tab, and resumes them.
 func TestUpdatesArePaused(t *testing.T) {
 	tab, _ := start(t)
 	w := dashboardtest.Empty()
@@ -39,11 +39,11 @@ func TestUpdatesArePaused(t *testing.T) {
 	run(t, tab, `document.getElementById('pulse').focus()`)
 	require.NoError(t, tab.Press(" "))
 	require.NoError(t, tab.Await(`document.getElementById('pulse').matches('[aria-pressed=true]') && document.getElementById('pulse').textContent === 'Paused'`))
-	require.NoError(t, tab.Open(url+"/")) // again, and an update that was under way has ended
+	require.NoError(t, tab.Open(url+"/")) // after the end of the update that was in flight
 	require.NoError(t, tab.Await(`document.getElementById('pulse').textContent === 'Paused'`))
 	*w = *dashboardtest.Shop()
 	before := asked.Load()
-	run(t, tab, `document.dispatchEvent(new Event('visibilitychange'))`) // one of the moments for an update
+	run(t, tab, `document.dispatchEvent(new Event('visibilitychange'))`) // triggers an update
 	kept, err := browsertest.Evaluate[bool](tab, `update().then(() => document.body.innerText.includes('Waiting for data'))`)
 	require.NoError(t, err)
 	require.True(t, kept)
@@ -53,8 +53,7 @@ func TestUpdatesArePaused(t *testing.T) {
 	require.Empty(t, tab.Problems())
 }
 
-// TestRowsMove changes the order of a list below a focus, something that is open, and
-// typed text.
+// TestRowsMove changes the order of a list that has a focused element, an open element and typed text.
 func TestRowsMove(t *testing.T) {
 	tab, _ := start(t)
 	url := serve(t, dashboardtest.Shop(), nil)
@@ -89,8 +88,8 @@ row.querySelector('input').value = 'typed'`)
 	require.Empty(t, tab.Problems())
 }
 
-// TestWhatIsGoneIsSaid follows a page whose subject is removed.
-func TestWhatIsGoneIsSaid(t *testing.T) {
+// TestRemovedSubjectIsReported updates a page whose subject was removed.
+func TestRemovedSubjectIsReported(t *testing.T) {
 	tab, _ := start(t)
 	w := dashboardtest.Shop()
 	url := serve(t, w, nil)
@@ -100,13 +99,13 @@ func TestWhatIsGoneIsSaid(t *testing.T) {
 	require.NoError(t, tab.Await(`document.getElementById('notice').textContent === 'What this page shows is not there any more.' && !main.dataset.live`))
 }
 
-// TestCopyingLeavesNoticesAlone copies while the page is stale.
-func TestCopyingLeavesNoticesAlone(t *testing.T) {
+// TestCopyingKeepsNotices copies while the page is stale.
+func TestCopyingKeepsNotices(t *testing.T) {
 	tab, _ := start(t)
 	w := dashboardtest.Shop()
-	var away atomic.Bool
+	var unavailable atomic.Bool
 	url := serve(t, w, func(rw http.ResponseWriter, r *http.Request) bool {
-		if r.Header.Get(session.BackgroundHeader) != "" && away.Load() {
+		if r.Header.Get(session.BackgroundHeader) != "" && unavailable.Load() {
 			rw.WriteHeader(http.StatusServiceUnavailable)
 			return true
 		}
@@ -117,20 +116,20 @@ func TestCopyingLeavesNoticesAlone(t *testing.T) {
 	shown, err := browsertest.Evaluate[bool](tab, `getComputedStyle(document.getElementById('notice')).display !== 'none'`)
 	require.NoError(t, err)
 	require.True(t, shown, "or its first text is not read out")
-	away.Store(true)
+	unavailable.Store(true)
 	run(t, tab, `update()`)
 	require.NoError(t, tab.Await(`/^Not updated since \d\d:\d\d:\d\d UTC\. Trying again\.$/.test(document.getElementById('notice').textContent)`))
 	require.NoError(t, tab.Click("[aria-label='Copy the trace id']"))
 	require.NoError(t, tab.Await(`document.getElementById('said').textContent === 'Copied'`))
 	require.NoError(t, tab.Await(`document.getElementById('notice').textContent.startsWith('Not updated since')`))
-	away.Store(false)
+	unavailable.Store(false)
 	run(t, tab, `update()`)
 	require.NoError(t, tab.Await(`document.getElementById('notice').textContent === ''`))
 }
 
-// TestAFormIsSentOnce sends the form for a key twice before the server answers, and again
-// when it has been stopped.
-func TestAFormIsSentOnce(t *testing.T) {
+// TestFormIsSentOnce submits the form for a key twice before the response, and once more after the request
+// was stopped.
+func TestFormIsSentOnce(t *testing.T) {
 	tab, _ := start(t)
 	w := dashboardtest.Shop()
 	var posts atomic.Int64
@@ -152,7 +151,7 @@ func TestAFormIsSentOnce(t *testing.T) {
 	require.EqualValues(t, 1, posts.Load())
 	require.Len(t, w.APIKeys, 6)
 
-	// A summary that is stopped can be asked for again.
+	// A stopped summary can be requested again.
 	require.NoError(t, tab.Open(url+"/insights/"+w.Found[0].ID))
 	run(t, tab, `
 addEventListener('submit', (e) => e.preventDefault());
@@ -166,7 +165,7 @@ document.querySelector('[data-wait]').click()`)
 	require.NoError(t, tab.Await(`document.querySelector('[data-wait].wait') === null`))
 }
 
-// TestCopyWithoutTLS copies where the page is given no clipboard.
+// TestCopyWithoutTLS copies on a page without access to the clipboard.
 func TestCopyWithoutTLS(t *testing.T) {
 	t.Parallel()
 	tab, _ := start(t)

@@ -12,7 +12,7 @@ import (
 	"assay/internal/dashboard/browsertest"
 )
 
-// browser is the one of all tests.
+// browser is shared by all tests.
 var browser *browsertest.Browser
 
 // withBrowser runs tests with a browser.

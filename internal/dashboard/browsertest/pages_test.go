@@ -31,7 +31,7 @@ func start(t *testing.T) (*browsertest.Tab, string) {
 	return tab, axe
 }
 
-// serve serves the pages of a world, also the one for signing in.
+// serve serves the pages of a world, including the sign-in page.
 func serve(t *testing.T, w *dashboardtest.World, before func(http.ResponseWriter, *http.Request) bool) string {
 	t.Helper()
 	h, err := dashboard.New(dashboardtest.Config(w, dashboardtest.Session()))
@@ -50,9 +50,8 @@ func serve(t *testing.T, w *dashboardtest.World, before func(http.ResponseWriter
 	return srv.URL
 }
 
-// TestEveryPageInBothThemes has axe-core look at every page by all rules, light on a
-// wide screen and dark on a phone, and hears what the console says. Nothing reaches
-// beyond the window.
+// TestEveryPageInBothThemes checks every page with all axe-core rules, light on a wide screen and dark on a
+// phone. It checks the console for errors and that no page is wider than the window.
 func TestEveryPageInBothThemes(t *testing.T) {
 	t.Parallel()
 	shop, muted := dashboardtest.Shop(), dashboardtest.Shop()
@@ -60,12 +59,12 @@ func TestEveryPageInBothThemes(t *testing.T) {
 	_, err := muted.Summarize(t.Context(), muted.Found[0])
 	require.NoError(t, err)
 	strangers, busy := dashboardtest.Strangers(), dashboardtest.Busy()
-	away := dashboardtest.Shop()
-	away.Err = assay.Errorf(assay.CodeUnavailable, "away")
+	unavailable := dashboardtest.Shop()
+	unavailable.Err = assay.Errorf(assay.CodeUnavailable, "unavailable")
 	type site struct {
 		url   string
 		paths []string
-		fails bool // answers with an error, which the console tells
+		fails bool // responds with an error, which the console reports
 	}
 	var sites []site
 	for _, s := range []struct {
@@ -73,12 +72,12 @@ func TestEveryPageInBothThemes(t *testing.T) {
 		paths []string
 		fails bool
 	}{
-		{shop, []string{"/", "/services?q=c&sort=score", "/services?q=nothing", "/services/" + shop.Rows[8].ID, "/insights?status=all&rule=MET-002", "/insights/" + shop.Found[0].ID, "/costs?q=c&sort=-avoidable", "/rules", "/rules/SPA-002", "/keys", "/keys/q7Lm2P/revoke", "/sign-in"}, false},
+		{shop, []string{"/", "/services?q=c&sort=score", "/services?q=nothing", "/services/" + shop.Rows[8].ID, "/insights?status=all&rule=MET-002", "/insights/" + shop.Found[0].ID, "/costs?q=c&sort=-avoidable", "/rules", "/rules/SPA-002", "/keys", "/keys/q7Lm2P/revoke", "/webhooks", "/webhooks/" + dashboardtest.WebhookID, "/webhooks/" + dashboardtest.DisabledWebhookID + "/delete", "/sign-in", "/repositories", "/repositories/connect", "/repositories/" + dashboardtest.RepositoryID, "/repositories/" + dashboardtest.RepositoryID + "/findings/" + dashboardtest.FindingID, "/findings", "/runs", "/runs/" + dashboardtest.RunID, "/runs/" + dashboardtest.FixID}, false},
 		{muted, []string{"/insights/" + muted.Found[0].ID}, false},
 		{busy, []string{"/services/" + busy.Rows[0].ID, "/insights?q=relay"}, false},
 		{dashboardtest.Empty(), []string{"/", "/services"}, false},
 		{strangers, []string{"/services", "/services/" + strangers.Rows[16].ID, "/insights/" + strangers.Found[1].ID}, false},
-		{away, []string{"/"}, true},
+		{unavailable, []string{"/"}, true},
 	} {
 		sites = append(sites, site{serve(t, s.world, nil), s.paths, s.fails})
 	}
@@ -110,10 +109,10 @@ func TestEveryPageInBothThemes(t *testing.T) {
 	}
 }
 
-// TestPageUpdatesItself follows a page from no data to data, through a server that is
-// away, to the end of the session.
+// TestPageUpdatesItself updates a page from no data to data, during an outage of the server, and until the
+// session ends.
 func TestPageUpdatesItself(t *testing.T) {
-	t.Parallel() // it waits most of the time
+	t.Parallel() // mostly idle
 	tab, _ := start(t)
 	w := dashboardtest.Empty()
 	var status atomic.Int64
@@ -130,12 +129,12 @@ func TestPageUpdatesItself(t *testing.T) {
 	status.Store(http.StatusServiceUnavailable)
 	require.NoError(t, tab.Await(`document.getElementById('notice').textContent.startsWith('Not updated since')`))
 	require.NoError(t, tab.Await(`document.getElementById('pulse').textContent === 'Stale'`))
-	*w = *dashboardtest.Shop() // nothing reads it now
+	*w = *dashboardtest.Shop() // no request is reading it
 	status.Store(0)
 	require.NoError(t, tab.Await(`document.body.innerText.includes('What to fix first')`))
 	require.NoError(t, tab.Await(`document.getElementById('notice').textContent === '' && document.getElementById('pulse').textContent === 'Live'`))
 
-	// What is open and where the focus is stay, whatever changes around them.
+	// Open elements and the focus are preserved while the page around them changes.
 	_, err := browsertest.Evaluate[bool](tab, `(() => { document.querySelector('details.data').open = true; document.querySelector('.bands a').focus(); return true })()`)
 	require.NoError(t, err)
 	require.NoError(t, w.MuteInsight(t.Context(), w.Found[0].ID, "known"))
@@ -148,7 +147,7 @@ func TestPageUpdatesItself(t *testing.T) {
 	require.NoError(t, tab.Await(`!document.body?.innerText.includes('What to fix first')`), "the figures leave the screen")
 }
 
-// TestWorksWithoutAScript goes through what matters with scripting off.
+// TestWorksWithoutAScript uses the main functions with JavaScript disabled.
 func TestWorksWithoutAScript(t *testing.T) {
 	tab, _ := start(t)
 	w := dashboardtest.Shop()
@@ -187,7 +186,7 @@ func TestChartsAreReadOut(t *testing.T) {
 	require.Empty(t, tab.Problems())
 }
 
-// TestNothingJumps adds up what moves while pages load, and when one updates itself.
+// TestNothingJumps sums the layout shifts while pages load and while a page updates itself.
 func TestNothingJumps(t *testing.T) {
 	tab, _ := start(t)
 	w := dashboardtest.Shop()
@@ -210,10 +209,10 @@ func TestNothingJumps(t *testing.T) {
 		require.NoError(t, tab.Open(url+path))
 		require.Zero(t, moved(""), path)
 	}
-	require.Positive(t, moved(`document.body.insertAdjacentHTML('afterbegin', '<h1>a</h1><h1>b</h1><h1>c</h1><h1>d</h1>');`), "what moves is seen")
+	require.Positive(t, moved(`document.body.insertAdjacentHTML('afterbegin', '<h1>a</h1><h1>b</h1><h1>c</h1><h1>d</h1>');`), "layout shifts are measured")
 }
 
-// TestTabOnAPhone holds that nothing takes the focus that is not seen.
+// TestTabOnAPhone checks that only visible elements receive the focus.
 func TestTabOnAPhone(t *testing.T) {
 	tab, _ := start(t)
 	url := serve(t, dashboardtest.Shop(), nil)
@@ -240,7 +239,7 @@ func TestTabOnAPhone(t *testing.T) {
 	require.NoError(t, tab.Await(`location.search.includes('sort=score') && document.querySelector('td.main a').textContent === 'warehouse-sync'`))
 }
 
-// TestKeyboard goes from the top of a page to its content, and through the menu.
+// TestKeyboard moves from the top of a page to its content and through the menu with the keyboard.
 func TestKeyboard(t *testing.T) {
 	tab, _ := start(t)
 	url := serve(t, dashboardtest.Shop(), nil)

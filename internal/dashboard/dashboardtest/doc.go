@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package dashboardtest is an organization in memory, with everything that the
-// dashboard reads: for tests of its pages and for pictures of them. All names and
-// data in it are invented.
+// Package dashboardtest provides an organization in memory with all data that the dashboard reads, for tests and
+// screenshots of its pages. All names and data are invented.
 package dashboardtest

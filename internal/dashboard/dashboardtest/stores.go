@@ -14,8 +14,8 @@ import (
 	"assay/internal/rules/catalog"
 )
 
-// away returns why nothing can be read: Err, or that it is another organization's.
-func (w *World) away(organizationID string) error {
+// unavailable returns the error for reads: Err, or CodeNotFound for another organization.
+func (w *World) unavailable(organizationID string) error {
 	if w.Err == nil && organizationID != w.Organization.ID {
 		return assay.Errorf(assay.CodeNotFound, "no such organization")
 	}
@@ -48,7 +48,7 @@ func (w *World) FindServiceByID(_ context.Context, organizationID, id string) (*
 
 // FindServiceRows implements assay.ServiceLister.
 func (w *World) FindServiceRows(_ context.Context, f assay.ServiceFilter) ([]*assay.ServiceRow, int, error) {
-	if err := w.away(f.OrganizationID); err != nil {
+	if err := w.unavailable(f.OrganizationID); err != nil {
 		return nil, 0, err
 	}
 	var found []*assay.ServiceRow
@@ -59,7 +59,7 @@ func (w *World) FindServiceRows(_ context.Context, f assay.ServiceFilter) ([]*as
 		}
 		if strings.Contains(strings.ToLower(r.Name), strings.ToLower(f.Search)) && (f.Environment == nil || *f.Environment == r.Environment) &&
 			(f.Category == "" || f.Category == category) && (f.Signal == "" || slices.Contains(r.Signals, f.Signal)) && f.OrganizationID == w.Organization.ID {
-			found = append(found, w.with(r, f.Course))
+			found = append(found, w.with(r, f.Series))
 		}
 	}
 	value := func(r *assay.ServiceRow) float64 {
@@ -97,25 +97,25 @@ func part[T any](all []T, p assay.Page) []T {
 	return all[begin:min(begin+p.Limit, len(all))]
 }
 
-// with returns a row with its course.
-func (w *World) with(r *assay.ServiceRow, c assay.Course) *assay.ServiceRow {
+// with returns a row with its series.
+func (w *World) with(r *assay.ServiceRow, c assay.SeriesRange) *assay.ServiceRow {
 	row := *r
-	row.Course = nil
+	row.Series = nil
 	if c.Points == 0 {
 		return &row
 	}
 	for _, s := range w.history[r.ID] {
 		if !s.CalculatedAt.Before(c.Start) && s.CalculatedAt.Before(c.End) {
-			row.Course = append(row.Course, assay.ScorePoint{At: s.CalculatedAt, Value: s.Value})
+			row.Series = append(row.Series, assay.ScorePoint{At: s.CalculatedAt, Value: s.Value})
 		}
 	}
 	return &row
 }
 
 // FindServiceVersions implements assay.ServiceLister.
-func (w *World) FindServiceVersions(_ context.Context, organizationID string, key assay.ServiceKey, c assay.Course, limit int) ([]*assay.ServiceRow, error) {
-	if w.away(organizationID) != nil {
-		return nil, w.away(organizationID)
+func (w *World) FindServiceVersions(_ context.Context, organizationID string, key assay.ServiceKey, c assay.SeriesRange, limit int) ([]*assay.ServiceRow, error) {
+	if w.unavailable(organizationID) != nil {
+		return nil, w.unavailable(organizationID)
 	}
 	var found []*assay.ServiceRow
 	for _, r := range w.Rows {
@@ -127,10 +127,15 @@ func (w *World) FindServiceVersions(_ context.Context, organizationID string, ke
 	return found[:min(limit, len(found))], nil
 }
 
+// FindServiceGroups implements assay.ServiceLister. Pages of the dashboard do not use groups.
+func (w *World) FindServiceGroups(context.Context, assay.ServiceGroupFilter) ([]*assay.ServiceGroup, int, error) {
+	return nil, 0, nil
+}
+
 // FindEnvironments implements assay.ServiceLister.
 func (w *World) FindEnvironments(_ context.Context, organizationID string, limit int) ([]string, error) {
-	if w.away(organizationID) != nil {
-		return nil, w.away(organizationID)
+	if w.unavailable(organizationID) != nil {
+		return nil, w.unavailable(organizationID)
 	}
 	var all []string
 	for _, r := range w.Rows {
@@ -141,10 +146,10 @@ func (w *World) FindEnvironments(_ context.Context, organizationID string, limit
 	return all[:min(limit, len(all))], nil
 }
 
-// FindScoreGroups implements assay.OverviewStore: a group for each service.
+// FindScoreGroups implements assay.OverviewStore with one group per service.
 func (w *World) FindScoreGroups(_ context.Context, organizationID string) ([]assay.ScoreGroup, error) {
-	if w.away(organizationID) != nil {
-		return nil, w.away(organizationID)
+	if w.unavailable(organizationID) != nil {
+		return nil, w.unavailable(organizationID)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -172,8 +177,8 @@ func (w *World) FindScoreGroups(_ context.Context, organizationID string) ([]ass
 
 // FindInsightTypeCounts implements assay.OverviewStore.
 func (w *World) FindInsightTypeCounts(_ context.Context, organizationID string) ([]assay.InsightTypeCount, error) {
-	if w.away(organizationID) != nil {
-		return nil, w.away(organizationID)
+	if w.unavailable(organizationID) != nil {
+		return nil, w.unavailable(organizationID)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -191,8 +196,8 @@ func (w *World) FindInsightTypeCounts(_ context.Context, organizationID string) 
 }
 
 // FindOrganizationScores implements assay.OverviewStore.
-func (w *World) FindOrganizationScores(_ context.Context, organizationID string, _ assay.Course) ([]assay.ScorePoint, error) {
-	if err := w.away(organizationID); err != nil || len(w.Rows) == 0 {
+func (w *World) FindOrganizationScores(_ context.Context, organizationID string, _ assay.SeriesRange) ([]assay.ScorePoint, error) {
+	if err := w.unavailable(organizationID); err != nil || len(w.Rows) == 0 {
 		return nil, err
 	}
 	var points []assay.ScorePoint
@@ -208,7 +213,7 @@ func (w *World) FindOrganizationScores(_ context.Context, organizationID string,
 
 // ScoreHistory implements assay.OverviewStore.
 func (w *World) ScoreHistory(_ context.Context, organizationID, serviceID string, since time.Time) ([]*assay.Score, error) {
-	if err := w.away(organizationID); err != nil {
+	if err := w.unavailable(organizationID); err != nil {
 		return nil, err
 	}
 	var found []*assay.Score
@@ -222,7 +227,7 @@ func (w *World) ScoreHistory(_ context.Context, organizationID, serviceID string
 
 // FindInsights implements assay.InsightStore.
 func (w *World) FindInsights(_ context.Context, f assay.InsightFilter) ([]*assay.Insight, int, error) {
-	if err := w.away(f.OrganizationID); err != nil {
+	if err := w.unavailable(f.OrganizationID); err != nil {
 		return nil, 0, err
 	}
 	w.mu.Lock()
@@ -303,8 +308,8 @@ func (w *World) set(id string, status assay.InsightStatus, reason string) error 
 
 // LogVolume implements assay.LogVolumeReader.
 func (w *World) LogVolume(_ context.Context, organizationID string, p assay.LogVolumePeriod) (*assay.LogVolume, error) {
-	if w.away(organizationID) != nil {
-		return nil, w.away(organizationID)
+	if w.unavailable(organizationID) != nil {
+		return nil, w.unavailable(organizationID)
 	}
 	if w.Volume == nil {
 		return &assay.LogVolume{Period: p, Start: Now.Add(-p.Duration()), End: Now}, nil
@@ -316,8 +321,8 @@ func (w *World) LogVolume(_ context.Context, organizationID string, p assay.LogV
 
 // Analyze implements assay.Analyst.
 func (w *World) Analyze(_ context.Context, organizationID string, limit int) (*assay.ServiceAnalytics, error) {
-	if w.away(organizationID) != nil {
-		return nil, w.away(organizationID)
+	if w.unavailable(organizationID) != nil {
+		return nil, w.unavailable(organizationID)
 	}
 	a := w.Analytics
 	a.Services = a.Services[:min(limit, len(a.Services))]
@@ -349,8 +354,8 @@ func (w *World) CachedSummary(_ context.Context, i *assay.Insight) (*assay.Insig
 	return w.Summary, nil
 }
 
-// FindKeys implements dashboard.KeyManager.
-func (w *World) FindKeys(_ context.Context, s *assay.Session, p assay.Page) (*assay.APIKeyPage, error) {
+// FindKeys implements assay.KeyManager.
+func (w *World) FindKeys(_ context.Context, s *assay.Principal, p assay.Page) (*assay.APIKeyPage, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err := w.manages(s); err != nil {
@@ -375,8 +380,8 @@ func (w *World) FindKeys(_ context.Context, s *assay.Session, p assay.Page) (*as
 	return found, nil
 }
 
-// FindKey implements dashboard.KeyManager.
-func (w *World) FindKey(_ context.Context, s *assay.Session, id string) (*assay.APIKey, error) {
+// FindKey implements assay.KeyManager.
+func (w *World) FindKey(_ context.Context, s *assay.Principal, id string) (*assay.APIKey, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err := w.manages(s); err != nil {
@@ -388,40 +393,43 @@ func (w *World) FindKey(_ context.Context, s *assay.Session, id string) (*assay.
 	return nil, assay.Errorf(assay.CodeNotFound, "no such key")
 }
 
-// manages returns why a session cannot manage keys, nil when it can.
-func (w *World) manages(s *assay.Session) error {
-	if w.Err == nil && !s.Admin() {
+// manages returns an error if a caller may not manage keys.
+func (w *World) manages(s *assay.Principal) error {
+	if w.Err == nil && !s.Allows(assay.ScopeAdmin) {
 		return assay.Errorf(assay.CodeForbidden, "the session does not have the scope admin")
 	}
 	return w.Err
 }
 
-// CreateKey implements dashboard.KeyManager.
-func (w *World) CreateKey(_ context.Context, s *assay.Session, once, name string, scopes []assay.Scope, expiresIn time.Duration) (*assay.APIKey, string, error) {
+// Preview implements assay.KeyManager.
+func (w *World) Preview(k *assay.APIKey) string { return "assay_sk_" + k.ID + "_***" }
+
+// CreateKey implements assay.KeyManager.
+func (w *World) CreateKey(_ context.Context, s *assay.Principal, n assay.NewAPIKey) (*assay.APIKey, string, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, scope := range scopes {
+	for _, scope := range n.Scopes {
 		if !s.Allows(scope) {
 			return nil, "", assay.Errorf(assay.CodeForbidden, "the session does not have the scope %s", scope)
 		}
 	}
-	if once == "" || len(name) > assay.MaxAPIKeyName {
-		return nil, "", assay.Errorf(assay.CodeInvalid, "the form is incomplete, or the name too long")
+	if len(n.Name) > assay.MaxAPIKeyName {
+		return nil, "", assay.Invalid(map[string]string{"description": "is too long"})
 	}
-	id := fmt.Sprintf("new%03s", once)
+	id := fmt.Sprintf("new%03s", n.Once[len(assay.Session{}.Hash):])
 	if slices.ContainsFunc(w.APIKeys, func(k *assay.APIKey) bool { return k.ID == id }) {
 		return nil, "", assay.Errorf(assay.CodeConflict, "A key was made from this form already.")
 	}
-	k := &assay.APIKey{ID: id, OrganizationID: OrganizationID, Name: name, Scopes: scopes, CreatedAt: Now}
-	if expiresIn > 0 {
-		k.ExpiresAt = Now.Add(expiresIn)
+	k := &assay.APIKey{ID: id, OrganizationID: OrganizationID, Name: n.Name, Scopes: n.Scopes, CreatedAt: Now}
+	if n.ExpiresIn > 0 {
+		k.ExpiresAt = Now.Add(n.ExpiresIn)
 	}
 	w.APIKeys = append(w.APIKeys, k)
 	return k, "assay_sk_" + k.ID + "_5f0e7c2b9a1d48367b6e0c1f2a3d4e5f", nil
 }
 
-// RevokeKey implements dashboard.KeyManager.
-func (w *World) RevokeKey(_ context.Context, _ *assay.Session, id string) error {
+// RevokeKey implements assay.KeyManager.
+func (w *World) RevokeKey(_ context.Context, _ *assay.Principal, id string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for i, k := range w.APIKeys {

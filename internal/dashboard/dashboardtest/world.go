@@ -27,17 +27,22 @@ const OrganizationID = "0b6cbb0e-3c0c-4a52-8f0e-1c6c1a7b9d10"
 // Now is the time in a World.
 var Now = time.Date(2026, time.November, 20, 14, 2, 0, 0, time.UTC)
 
-// World is an organization. Change its fields before it is used; then it may be used
-// concurrently. It implements what dashboard.Config asks for.
+// World is an organization. Its fields must be set before the first use. It is then safe for concurrent use. It
+// implements the interfaces of dashboard.Config.
 type World struct {
-	Organization assay.Organization
-	Rows         []*assay.ServiceRow
-	Found        []*assay.Insight
-	Volume       *assay.LogVolume // of every period
-	Analytics    assay.ServiceAnalytics
-	APIKeys      []*assay.APIKey
-	Summary      *assay.InsightSummary // nil until Summarize is called
-	Err          error                 // what every read returns, nil for none
+	Organization    assay.Organization
+	Rows            []*assay.ServiceRow
+	Found           []*assay.Insight
+	Volume          *assay.LogVolume // of every period
+	Analytics       assay.ServiceAnalytics
+	APIKeys         []*assay.APIKey
+	Summary         *assay.InsightSummary // nil until Summarize is called
+	Err             error                 // error of every read; nil for none
+	InstallationURL string                // of onboarding sessions
+	Patch           string                // of the run FixID
+	AgentErr        error                 // error of every call of the agent; nil for none
+	Calls           []string              // calls of the agent that change state: method, path and body
+	Webhooks        *Webhooks
 
 	mu       sync.Mutex
 	observed map[string]uint64 // by service and rule
@@ -45,7 +50,7 @@ type World struct {
 	history  map[string][]*assay.Score
 }
 
-// Session is a session that may do everything.
+// Session is a session with all permissions.
 func Session() *assay.Session {
 	return &assay.Session{
 		OrganizationID: OrganizationID, Subject: "key:Ab3dE6", KeyID: "Ab3dE6", Name: "first key", Scopes: assay.Scopes(),
@@ -53,18 +58,19 @@ func Session() *assay.Session {
 	}
 }
 
-// Empty returns an organization that has received nothing.
+// Empty returns an organization without telemetry.
 func Empty() *World {
 	return &World{
 		Organization: assay.Organization{ID: OrganizationID, Name: "default", Tier: assay.TierPro, CreatedAt: Now.Add(-90 * 24 * time.Hour)},
 		APIKeys: []*assay.APIKey{{
 			ID: "Ab3dE6", OrganizationID: OrganizationID, Name: "first key", Scopes: assay.Scopes(), CreatedAt: Now.Add(-90 * 24 * time.Hour), LastUsedAt: Now.Add(-time.Minute),
 		}},
+		Webhooks: new(Webhooks),
 		observed: map[string]uint64{}, failed: map[string]uint64{}, history: map[string][]*assay.Score{},
 	}
 }
 
-// service is what a service of the shop is made from.
+// service describes a service of the shop.
 type service struct {
 	name, namespace, environment, version string
 	failed                                []string
@@ -74,10 +80,12 @@ type service struct {
 // Shop returns an organization with some forty services, as they are found anywhere.
 func Shop() *World {
 	w := Empty()
+	w.Patch = "--- a/internal/order/place.go\n+++ b/internal/order/place.go\n@@ -41,3 +41,2 @@\n span.SetAttributes(\n-\tattribute.String(\"customer.email\", o.Email),\n+\tattribute.Int(\"order.items\", len(o.Items)),\n )\n"
 	for _, s := range shop() {
 		w.add(s)
 	}
 	w.finish()
+	w.Webhooks = newWebhooks(w.Found[0].ID)
 	w.APIKeys = append(w.APIKeys,
 		&assay.APIKey{ID: "q7Lm2P", OrganizationID: OrganizationID, Name: "collector, production", Scopes: []assay.Scope{assay.ScopeIngest}, CreatedAt: Now.Add(-61 * 24 * time.Hour), ExpiresAt: Now.Add(304 * 24 * time.Hour), LastUsedAt: Now.Add(-20 * time.Second)},
 		&assay.APIKey{ID: "Zk81xW", OrganizationID: OrganizationID, Name: "collector, staging", Scopes: []assay.Scope{assay.ScopeIngest}, CreatedAt: Now.Add(-61 * 24 * time.Hour), ExpiresAt: Now.Add(29 * 24 * time.Hour), LastUsedAt: Now.Add(-3 * time.Minute)},
@@ -87,9 +95,8 @@ func Shop() *World {
 	return w
 }
 
-// Busy returns an organization with one service, of which there are more versions and,
-// in their hourly scores of a month, more changes than a page shows. The first of its
-// rows is the oldest version.
+// Busy returns an organization with one service that has more versions, and more changes in its hourly scores
+// of a month, than a page shows. Its first row is the oldest version.
 func Busy() *World {
 	w := Empty()
 	const versions = 14
@@ -103,8 +110,8 @@ func Busy() *World {
 	return w
 }
 
-// hourly returns the scores of a month that end with last. Every twenty hours MET-002
-// goes on: it passes, fails, passes, fails, and is not evaluated.
+// hourly returns the scores of a month that end with last. MET-002 repeats a cycle of twenty hours: it
+// passes, fails, passes, fails, and is not evaluated.
 func hourly(last *assay.Score) []*assay.Score {
 	const hours = 720
 	var scores []*assay.Score
@@ -127,15 +134,15 @@ func hourly(last *assay.Score) []*assay.Score {
 	return append(scores, last)
 }
 
-// Hostile are texts that telemetry may hold and that no page may show as they are.
+// Hostile are texts that telemetry may contain and that pages must escape.
 var Hostile = []string{
 	`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `</title><svg onload=alert(1)>`, "{{.Secret}}", "javascript:alert(1)",
 	"invoice\u202egnp.exe", "pay\u2066\u2067ment\u2069", "zero\u200bwidth", "nul\x00byte", "\x1b[31mred", "bad\xff\xfeutf8", "line\nbreak\r\ttab",
 	"e" + strings.Repeat("\u0301", 60), "' onfocus='alert(1)", "%2e%2e/%00", strings.Repeat("long ", 2048), strings.Repeat("W", 10<<10), "\ufeffmark", "tag\U000e0041s",
 }
 
-// Strangers returns an organization whose services are named like Hostile, in every
-// part of their names and in the evidence of their insights.
+// Strangers returns an organization with the texts of Hostile in all names of its services and in the evidence of
+// their insights.
 func Strangers() *World {
 	w := Empty()
 	for i, h := range Hostile {
@@ -215,7 +222,7 @@ func shop() []service {
 	return all
 }
 
-// evaluated are the rules that are looked at in any service.
+// evaluated are the rules that are evaluated for every service.
 var evaluated = []string{
 	"RES-005", "RES-001", "RES-007", "LOG-002", "RES-004", "SPA-002", "SPA-001", "LOG-003", "SPA-004", "SPA-003", "MET-002",
 	"MET-005", "SPA-006", "MET-001", "SPA-005", "MET-006", "RES-010", "LOG-001", "MET-003", "MET-004", "MET-007", "MET-008",
@@ -239,7 +246,7 @@ func (w *World) add(s service) {
 	id := uuid.NewSHA1(uuid.Nil, []byte(s.namespace+"\n"+s.name+"\n"+s.environment+"\n"+s.version)).String()
 	rng := rand.New(rand.NewPCG(uint64(len(w.Rows)), 7))
 	rules := slices.Clone(evaluated)
-	if len(s.failed) > 1 { // what sends less has more that weighs
+	if len(s.failed) > 1 { // services with less telemetry have failures of higher impact
 		rules = rules[:6+3*(len(rules)-6)/(3+len(s.failed))]
 	}
 	for _, f := range s.failed {
@@ -257,7 +264,7 @@ func (w *World) add(s service) {
 	}}
 	row.Signals = []assay.Signal{assay.SignalTrace, assay.SignalMetric, assay.SignalLog}
 
-	// A month: something more failed at its beginning, and now and then.
+	// A month of scores with one more failure at its beginning and occasionally later.
 	extra := []string{"MET-002", "LOG-002", "SPA-002", "RES-001"}[rng.IntN(4)]
 	fixedAt, broke := 4+rng.IntN(18), 20+rng.IntN(9)
 	for day := range 31 {
@@ -274,7 +281,7 @@ func (w *World) add(s service) {
 			failed = s.failed
 		}
 		looked := rules
-		if late := rules[len(rules)-1]; len(w.Rows)%3 == 2 && day < 12 && !slices.Contains(failed, late) { // not sent from the beginning
+		if late := rules[len(rules)-1]; len(w.Rows)%3 == 2 && day < 12 && !slices.Contains(failed, late) { // not sent at the beginning
 			looked = rules[:len(rules)-1]
 		}
 		sc := &assay.Score{
@@ -353,7 +360,7 @@ func (w *World) insight(row *assay.ServiceRow, rule string, rng *rand.Rand) *ass
 	return i
 }
 
-// finish makes what is summed up from the services.
+// finish computes the totals of the services.
 func (w *World) finish() {
 	w.Organization.ServicesCount, w.Organization.ActiveInsightsCount = len(w.Rows), len(w.Found)
 	w.Organization.ScoreUpdatedAt = Now.Add(-20 * time.Second)
@@ -423,7 +430,7 @@ var _ interface {
 
 // RuleStates implements dashboard.RuleStater.
 func (w *World) RuleStates(_ context.Context, organizationID, serviceID string) ([]score.RuleState, error) {
-	if err := w.away(organizationID); err != nil {
+	if err := w.unavailable(organizationID); err != nil {
 		return nil, err
 	}
 	row := w.row(serviceID)

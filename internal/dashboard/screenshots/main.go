@@ -22,9 +22,9 @@ import (
 // shot is one page of a picture.
 type shot struct {
 	name, path string
-	world      func() *dashboardtest.World // anew for each picture, because some change it
+	world      func() *dashboardtest.World // created for each screenshot, because some pages change it
 	signedOut  bool
-	post       string // a selector that is clicked first
+	post       string // selector to click first
 }
 
 func main() {
@@ -90,7 +90,7 @@ func run() error {
 	return nil
 }
 
-// served serves the pages of a shot and returns its picture.
+// served serves the pages of a shot and returns its screenshot.
 func served(tab *browsertest.Tab, s shot) ([]byte, error) {
 	srv, stop, err := serve(s)
 	if err != nil {
@@ -100,7 +100,7 @@ func served(tab *browsertest.Tab, s shot) ([]byte, error) {
 	return take(tab, srv.URL, s)
 }
 
-// shots are the pictures.
+// shots returns all screenshots.
 func shots() []shot {
 	shop := dashboardtest.Shop()
 	service := func(name, environment string) string {
@@ -125,9 +125,9 @@ func shots() []shot {
 		_ = w.MuteInsight(context.Background(), leak, "The addresses are those of a test account; the team rotates it in December.")
 		return w
 	}
-	away := func() *dashboardtest.World {
+	unavailable := func() *dashboardtest.World {
 		w := dashboardtest.Shop()
-		w.Err = assay.Errorf(assay.CodeUnavailable, "the store is away")
+		w.Err = assay.Errorf(assay.CodeUnavailable, "the store is unavailable")
 		return w
 	}
 	busy := dashboardtest.Busy().Rows[0].ID
@@ -145,6 +145,12 @@ func shots() []shot {
 		{name: "insight-summary", path: "/insights/" + leak, world: dashboardtest.Shop, post: "[data-wait]"},
 		{name: "insight-muted", path: "/insights/" + leak, world: muted},
 		{name: "costs", path: "/costs", world: dashboardtest.Shop},
+		{name: "repositories", path: "/repositories", world: dashboardtest.Shop},
+		{name: "repository", path: "/repositories/" + dashboardtest.RepositoryID, world: dashboardtest.Shop},
+		{name: "connect", path: "/repositories/connect", world: dashboardtest.Shop},
+		{name: "findings", path: "/findings", world: dashboardtest.Shop},
+		{name: "finding", path: "/repositories/" + dashboardtest.RepositoryID + "/findings/" + dashboardtest.FindingID, world: dashboardtest.Shop},
+		{name: "run", path: "/runs/" + dashboardtest.RunID, world: dashboardtest.Shop},
 		{name: "rules", path: "/rules", world: dashboardtest.Shop},
 		{name: "rule", path: "/rules/RES-001", world: dashboardtest.Shop},
 		{name: "keys", path: "/keys", world: dashboardtest.Shop},
@@ -153,11 +159,11 @@ func shots() []shot {
 		{name: "first-run", path: "/", world: dashboardtest.Empty},
 		{name: "sign-in", path: "/sign-in", world: dashboardtest.Shop, signedOut: true},
 		{name: "not-found", path: "/nothing", world: dashboardtest.Shop},
-		{name: "away", path: "/", world: away},
+		{name: "unavailable", path: "/", world: unavailable},
 	}
 }
 
-// serve serves the pages of a world, until what it returns is called.
+// serve serves the pages of a shot until the returned function is called.
 func serve(s shot) (*httptest.Server, func(), error) {
 	who := dashboardtest.Session()
 	if s.signedOut {
@@ -180,23 +186,23 @@ func serve(s shot) (*httptest.Server, func(), error) {
 	}, nil
 }
 
-// inReadme are the pictures that the README shows, with their names there.
+// inReadme maps the screenshots of the README to their file names.
 var inReadme = map[string]string{
 	"overview-light-wide.png": "overview.png", "service-dark-wide.png": "service.png", "insight-light-wide.png": "insight.png",
 }
 
-const readmeHeight = 1080 // of the page, from its top
+const readmeHeight = 1080 // in CSS pixels from the top
 
-// write packs a picture into a file, the top of it for a height that is not 0.
+// write compresses a screenshot and writes it to a file. A height other than 0 crops it.
 func write(file string, picture []byte, height int) error {
-	packed, err := pack(picture, height)
+	compressed, err := compress(picture, height)
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(file, packed, 0o644)
+	return os.WriteFile(file, compressed, 0o644)
 }
 
-// take returns the picture of one page.
+// take returns the screenshot of one page.
 func take(tab *browsertest.Tab, root string, s shot) ([]byte, error) {
 	if err := tab.Open(root + s.path); err != nil {
 		return nil, err

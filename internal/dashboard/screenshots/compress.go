@@ -14,12 +14,12 @@ import (
 	"slices"
 )
 
-// colours is how many a PNG with a palette has.
+// colours is the maximum size of a PNG palette.
 const colours = 256
 
-// pack returns a PNG with a palette. Pages have few colours beside those of edges, and
-// it takes a third of the size. A height that is not 0 is that of the part at the top.
-func pack(picture []byte, height int) ([]byte, error) {
+// compress returns a PNG with a palette, which is a third of the size: except at edges, pages have few
+// colours. A height other than 0 crops the image from the top.
+func compress(picture []byte, height int) ([]byte, error) {
 	decoded, err := png.Decode(bytes.NewReader(picture))
 	if err != nil {
 		return nil, err
@@ -39,18 +39,18 @@ func pack(picture []byte, height int) ([]byte, error) {
 	}
 	small := image.NewPaletted(whole.Bounds(), palette)
 	each(whole, func(x, y int, c color.RGBA) { small.SetColorIndex(x, y, nearest[c]) })
-	var packed bytes.Buffer
-	err = (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&packed, small)
-	return packed.Bytes(), err
+	var compressed bytes.Buffer
+	err = (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&compressed, small)
+	return compressed.Bytes(), err
 }
 
-// choose returns the colours that stand best for all: again and again the one that is
-// used much and far from those that are chosen.
+// choose returns a palette. It repeatedly adds a colour that is frequent and distant from those
+// in the palette.
 func choose(counts map[color.RGBA]int) color.Palette {
 	all := slices.SortedFunc(maps.Keys(counts), func(a, b color.RGBA) int {
 		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(number(a), number(b)))
 	})
-	far := make([]float64, len(all)) // to the nearest one that is chosen
+	far := make([]float64, len(all)) // distance to the nearest chosen colour
 	for i := range far {
 		far[i] = math.Inf(1)
 	}
