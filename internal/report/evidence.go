@@ -10,17 +10,17 @@ import (
 	"strings"
 )
 
-// fact is one piece of evidence, for people.
+// fact is one piece of evidence for display.
 type fact struct {
 	name   string
 	values []string
-	more   int // values left out
+	more   int // number of omitted values
 }
 
-// String returns the fact in one line.
+// String returns the fact as one line.
 func (f fact) String() string { return f.join(f.values) }
 
-// join is String with the values in a notation of their own.
+// join is String with the given representation of the values.
 func (f fact) join(values []string) string {
 	s := f.name + ": " + strings.Join(values, ", ")
 	if f.more > 0 {
@@ -29,24 +29,25 @@ func (f fact) join(values []string) string {
 	return s
 }
 
-// Limits of what people are shown of an insight's evidence.
+// Limits for displaying evidence.
 const (
 	maxFactValues = 5
 	maxFactValue  = 60
 )
 
-// evidenceNames are the pieces of evidence that a report shows, in its order.
+// evidenceNames maps the evidence that a report shows to its label.
 var evidenceNames = map[string]string{
 	"missing_attribute":      "missing attribute",
 	"metric_names":           "metrics",
 	"attribute_keys":         "attributes",
+	"renamed_to":             "renamed",
 	"discouraged_attributes": "attributes",
 	"span_names":             "spans",
 	"units":                  "units",
 	"findings":               "found",
 }
 
-// share says how many observations failed, "" where it is not known.
+// share returns how many observations failed, or "" if unknown.
 func (i *Insight) share() string {
 	failed, ok1 := number(i.Attributes["violations_total"])
 	observed, ok2 := number(i.Attributes["observations_total"])
@@ -56,7 +57,7 @@ func (i *Insight) share() string {
 	return fmt.Sprintf("%s of %s failed", grouped(failed), count(observed, "observation", "observations"))
 }
 
-// number returns a whole number that is not negative, as Go code or JSON has it.
+// number returns a non-negative integer from a Go or a JSON value.
 func number(v any) (uint64, bool) {
 	switch n := v.(type) {
 	case int:
@@ -72,7 +73,7 @@ func number(v any) (uint64, bool) {
 	}
 }
 
-// evidence returns what an insight's attributes show, printable and shortened.
+// evidence returns the evidence of an insight for display, printable and shortened.
 func (i *Insight) evidence() []fact {
 	var facts []fact
 	for _, key := range slices.Sorted(maps.Keys(i.Attributes)) {
@@ -94,8 +95,8 @@ func (i *Insight) evidence() []fact {
 	return facts
 }
 
-// listed returns the items of a piece of evidence: of a JSON array of texts or of
-// findings, else the text itself.
+// listed returns the items of a piece of evidence: the items of a JSON array of texts or findings, or the text
+// itself.
 func listed(text string) []string {
 	if !strings.HasPrefix(text, "[") {
 		return []string{text}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"assay/internal/rules/catalog"
+	"assay/internal/rules/remedy"
 )
 
 type junitSuites struct {
@@ -26,7 +27,7 @@ type junitSuite struct {
 	Failures   int             `xml:"failures,attr"`
 	Errors     int             `xml:"errors,attr"`
 	Skipped    int             `xml:"skipped,attr"`
-	Timestamp  string          `xml:"timestamp,attr"`
+	Timestamp  string          `xml:"timestamp,attr,omitempty"`
 	Properties []junitProperty `xml:"properties>property"`
 	Cases      []junitCase     `xml:"testcase"`
 	SystemOut  string          `xml:"system-out,omitempty"`
@@ -40,6 +41,7 @@ type junitProperty struct {
 type junitCase struct {
 	Name      string        `xml:"name,attr"`
 	ClassName string        `xml:"classname,attr"`
+	File      string        `xml:"file,attr,omitempty"`
 	Failure   *junitFailure `xml:"failure"`
 }
 
@@ -49,8 +51,8 @@ type junitFailure struct {
 	Text    string `xml:",cdata"`
 }
 
-// writeJUnit writes JUnit XML: a suite for each service, a case for each rule
-// evaluated. Insights that the score never sees are told as output of the suite.
+// writeJUnit writes JUnit XML with a suite for each service and a case for each evaluated rule. Insights without a
+// rule are written as output of the suite.
 func writeJUnit(w io.Writer, r *Report) error {
 	out := junitSuites{Name: "Instrumentation Score", Suites: make([]junitSuite, len(r.Services))}
 	for i := range r.Services {
@@ -58,6 +60,10 @@ func writeJUnit(w io.Writer, r *Report) error {
 		out.Tests += out.Suites[i].Tests
 		out.Failures += out.Suites[i].Failures
 	}
+	return encodeXML(w, out)
+}
+
+func encodeXML(w io.Writer, out junitSuites) error {
 	if _, err := io.WriteString(w, xml.Header); err != nil {
 		return err
 	}
@@ -111,7 +117,7 @@ func (s *Service) junit(timestamp string) junitSuite {
 	return suite
 }
 
-// message says in one line what is wrong.
+// message returns the problem in one line.
 func (i *Insight) message(info *catalog.Info) string {
 	m := plain(firstParagraph(info.Description))
 	if m == "" {
@@ -123,7 +129,7 @@ func (i *Insight) message(info *catalog.Info) string {
 	return m
 }
 
-// explanation gives the evidence and how to fix it, as plain text.
+// explanation returns the evidence and the fix as plain text.
 func (i *Insight) explanation(info *catalog.Info) string {
 	var b strings.Builder
 	for _, f := range i.evidence() {
@@ -132,7 +138,7 @@ func (i *Insight) explanation(info *catalog.Info) string {
 	if b.Len() > 0 {
 		b.WriteByte('\n')
 	}
-	b.WriteString(info.Remediation)
+	b.WriteString(remedy.For(info, i.Attributes))
 	b.WriteByte('\n')
 	return b.String()
 }

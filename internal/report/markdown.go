@@ -5,21 +5,22 @@ package report
 import (
 	"fmt"
 	"io"
+	"regexp"
 	"strconv"
 	"strings"
+
+	"assay/internal/rules/remedy"
 )
 
-// maxMarkdown keeps a report within what a comment on a pull request may have,
-// 65,536 characters on GitHub.
+// maxMarkdown keeps a report within the size limit of pull request comments, 65,536 characters on GitHub.
 const maxMarkdown = 60_000
 
-// writeMarkdown writes a table of the services and, for each service, a part that
-// unfolds with its findings.
+// writeMarkdown writes a table of the services and, for each service, a collapsible section with its findings.
 func writeMarkdown(w io.Writer, r *Report) {
 	var b strings.Builder
 	b.WriteString("## Instrumentation Score\n\n")
 	if len(r.Services) == 0 {
-		b.WriteString("No service sent anything that could be judged.\n")
+		b.WriteString("No service sent telemetry that the rules evaluate.\n")
 	} else {
 		b.WriteString("| Service | Environment | Version | Score | Band | Rules | Failed |\n|---|---|---|---:|---|---:|---:|\n")
 	}
@@ -27,7 +28,7 @@ func writeMarkdown(w io.Writer, r *Report) {
 	for i := range r.Services {
 		s := &r.Services[i]
 		row := fmt.Sprintf("| %s | %s | %s | %s | %s | %d | %d |\n",
-			markdownText(s.fullName(), labelName), markdownText(s.Environment, labelPart), markdownText(s.Version, labelPart),
+			MarkdownText(s.fullName(), labelName), MarkdownText(s.Environment, labelPart), MarkdownText(s.Version, labelPart),
 			s.scoreText(), orDash(s.Category), len(s.EvaluatedRuleIDs), len(s.FailedRuleIDs))
 		if b.Len()+len(row) > maxMarkdown/2 {
 			left++
@@ -69,7 +70,7 @@ func (s *Service) markdownDetails() string {
 		if n > 0 {
 			b.WriteString("\n")
 		}
-		fmt.Fprintf(&b, "#### %s (%s)\n\n", markdownText(title(info), labelName), i.Impact)
+		fmt.Fprintf(&b, "#### %s (%s)\n\n", MarkdownText(title(info), labelName), i.Impact)
 		if info.Description != "" {
 			b.WriteString(firstParagraph(info.Description) + "\n")
 		}
@@ -82,11 +83,11 @@ func (s *Service) markdownDetails() string {
 		for _, f := range i.evidence() {
 			values := make([]string, len(f.values))
 			for k, v := range f.values {
-				values[k] = markdownCode(v)
+				values[k] = MarkdownCode(v)
 			}
 			fmt.Fprintf(&b, "- %s\n", f.join(values))
 		}
-		if step := firstStep(info.Remediation); len(step) > 0 {
+		if step := firstStep(remedy.For(info, i.Attributes)); len(step) > 0 {
 			b.WriteString("\n" + strings.TrimSpace("**Fix:** "+step[0].text) + "\n")
 			if step[0].kind != code {
 				step = step[1:]
@@ -112,8 +113,8 @@ func writeMarkdownBlocks(b *strings.Builder, blocks []block) {
 	}
 }
 
-// markdownText returns a foreign text that Markdown shows as it is, within a table too.
-func markdownText(s string, limit int) string {
+// MarkdownText returns an untrusted text such that Markdown displays it literally, also within a table.
+func MarkdownText(s string, limit int) string {
 	var b strings.Builder
 	for _, r := range Printable(s, limit) {
 		switch {
@@ -123,8 +124,9 @@ func markdownText(s string, limit int) string {
 			b.WriteString("&gt;")
 		case r == '&':
 			b.WriteString("&amp;")
-		case r == '@', r == '#': // would mention a person or an issue
-			b.WriteString("&#" + strconv.Itoa(int(r)) + ";")
+		case r == '@', r == '#':
+			// Without the zero-width space, GitHub still finds mentions of users and references to issues.
+			b.WriteString("&#" + strconv.Itoa(int(r)) + ";&#8203;")
 		case strings.ContainsRune("\\`*_{}[]()+!|~:$", r):
 			b.WriteByte('\\')
 			b.WriteRune(r)
@@ -132,16 +134,18 @@ func markdownText(s string, limit int) string {
 			b.WriteRune(r)
 		}
 	}
-	return b.String()
+	return references.ReplaceAllString(b.String(), "$1&#8203;$2")
 }
 
-// htmlText returns a foreign text for HTML within Markdown, which still reads
-// Markdown in it.
-func htmlText(s string) string { return markdownText(s, labelName+2*labelPart+8) }
+// references are texts that GitHub makes links of.
+var references = regexp.MustCompile(`(?i)\b(GH-|www)([0-9.])`)
 
-// markdownCode returns a printable foreign text as inline code. Backticks, which
-// end it, and less-than signs, which some renderers take for HTML even there, are
-// shown as look-alikes.
-func markdownCode(s string) string {
-	return "`" + strings.NewReplacer("`", "'", "<", "‹").Replace(strings.TrimSpace(s)) + "`"
+// htmlText returns an untrusted text for HTML within Markdown, where Markdown is still interpreted.
+func htmlText(s string) string { return MarkdownText(s, labelName+2*labelPart+8) }
+
+// MarkdownCode returns a printable untrusted text as inline code. It replaces backticks, which end the code, bars, which
+// end a cell of a table even in code, and less-than signs, which some renderers interpret as HTML even there, with
+// look-alikes.
+func MarkdownCode(s string) string {
+	return "`" + strings.NewReplacer("`", "'", "|", "∣", "<", "‹").Replace(strings.TrimSpace(s)) + "`"
 }

@@ -12,20 +12,19 @@ import (
 	"assay/internal/safetext"
 )
 
-// maxMarks is how many combining marks one character keeps.
+// maxMarks is the maximum number of combining marks per character.
 const maxMarks = 3
 
-// Printable returns s in one line of at most limit columns that cannot control a
-// terminal or reorder what stands around it: white space becomes a space; what
-// safetext.Hidden reports, such as control characters and direction marks, and invalid
-// UTF-8 become the replacement character. What is cut off shows as an ellipsis.
+// Printable returns s as one line of at most limit columns that cannot control a terminal or reorder the text around
+// it. White space becomes a space. Characters that safetext.Hidden reports, such as control characters and direction
+// marks, and invalid UTF-8 become the replacement character. Truncation is marked by an ellipsis.
 func Printable(s string, limit int) string {
 	if limit <= 0 {
 		return ""
 	}
 	var b strings.Builder
 	columns, marks := 0, 0
-	fits := 0 // bytes of b that leave a column for the ellipsis
+	fits := 0 // bytes of b that leave one column for the ellipsis
 	for len(s) > 0 {
 		r, size := utf8.DecodeRuneInString(s)
 		s = s[size:]
@@ -54,7 +53,7 @@ func Printable(s string, limit int) string {
 	return b.String()
 }
 
-// runeWidth returns how many columns a terminal gives to a printable rune.
+// runeWidth returns the number of terminal columns of a printable rune.
 func runeWidth(r rune) int {
 	if unicode.In(r, unicode.Mn, unicode.Me) {
 		return 0
@@ -76,13 +75,12 @@ func columns(s string) int {
 	return n
 }
 
-// pad returns s with spaces up to n columns.
+// pad pads s with spaces to n columns.
 func pad(s string, n int) string {
 	return s + strings.Repeat(" ", max(0, n-columns(s)))
 }
 
-// wrap cuts a text into lines of at most width columns at spaces; a longer word
-// has a line of its own.
+// wrap splits a text at spaces into lines of at most width columns. A longer word gets its own line.
 func wrap(s string, width int) []string {
 	var lines []string
 	var line strings.Builder

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// blockKind is a kind of Markdown block that the texts of the catalog use.
+// blockKind is a kind of Markdown block in the texts of the catalog.
 type blockKind int
 
 const (
@@ -21,16 +21,16 @@ const (
 // block is one block of a Markdown text.
 type block struct {
 	kind  blockKind
-	level int      // of a heading, from 1
-	text  string   // one line; of code, nothing
-	lines []string // of code
+	level int      // level of a heading, from 1
+	text  string   // one line; empty for code
+	lines []string // lines of code
 }
 
-// parseBlocks reads Markdown as the catalog uses it: headings, paragraphs, flat
-// lists with hyphens, and fenced code. Anything else is a paragraph.
+// parseBlocks parses the Markdown of the catalog: headings, paragraphs, flat lists with hyphens, and fenced code.
+// Everything else is a paragraph.
 func parseBlocks(text string) []block {
 	var blocks []block
-	open := false // the last block takes further lines
+	open := false // the last block accepts further lines
 	fenced := false
 	for line := range strings.SplitSeq(text, "\n") {
 		switch trimmed := strings.TrimSpace(line); {
@@ -63,13 +63,12 @@ func parseBlocks(text string) []block {
 
 var markdownLink = regexp.MustCompile(`\[([^\]]+)\]\(([^)\s]+)\)`)
 
-// plain returns inline Markdown for a terminal: links as text and address; code
-// keeps its backticks, which tell it from prose.
+// plain converts inline Markdown to plain text: links become text and URL, code keeps its backticks.
 func plain(s string) string {
 	return strings.ReplaceAll(markdownLink.ReplaceAllString(s, "$1 <$2>"), "**", "")
 }
 
-// helpLink returns the last address that a Markdown text links to, "" for none.
+// helpLink returns the URL of the last link in a Markdown text, or "".
 func helpLink(s string) string {
 	links := markdownLink.FindAllStringSubmatch(s, -1)
 	if len(links) == 0 {
@@ -78,7 +77,7 @@ func helpLink(s string) string {
 	return links[len(links)-1][2]
 }
 
-// Markdown writes a Markdown text of this program for a terminal.
+// Markdown writes trusted Markdown, such as a text of the catalog, for a terminal.
 func Markdown(w io.Writer, text string, opt Options) error {
 	p := &prose{opt: opt}
 	p.blocks(parseBlocks(text), "")
@@ -97,7 +96,7 @@ func (p *prose) line(s string) {
 	p.b.WriteByte('\n')
 }
 
-// wrapped writes a text with first before its first line and rest before others.
+// wrapped writes a wrapped text with the prefix first on the first line and rest on the others.
 func (p *prose) wrapped(first, rest, text string) {
 	for i, l := range wrap(text, p.opt.width()-columns(rest)) {
 		if i == 0 {
@@ -144,7 +143,7 @@ const (
 	cyan   style = "36"
 )
 
-// style returns a text in a style where colour is on.
+// style applies a style to a text if color is enabled.
 func (o Options) style(s style, text string) string {
 	if !o.Color || text == "" {
 		return text
@@ -152,10 +151,10 @@ func (o Options) style(s style, text string) string {
 	return "\x1b[" + string(s) + "m" + text + "\x1b[0m"
 }
 
-// maxStepLines is how much code or how many list items a first step shows.
+// maxStepLines is the maximum number of code lines or list items in a first step.
 const maxStepLines = 6
 
-// short returns a block with its code cut to what a first step shows.
+// short returns a block with its code truncated for a first step.
 func (b block) short() block {
 	if len(b.lines) > maxStepLines {
 		b.lines = append(b.lines[:maxStepLines:maxStepLines], "...")
@@ -163,8 +162,7 @@ func (b block) short() block {
 	return b
 }
 
-// firstStep returns the beginning of a remediation: its first paragraph and, where
-// that ends in a colon, what it introduces.
+// firstStep returns the first paragraph of a remediation and, if it ends in a colon, the block that it introduces.
 func firstStep(remediation string) []block {
 	blocks := parseBlocks(remediation)
 	for i, b := range blocks {

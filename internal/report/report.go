@@ -12,21 +12,27 @@ import (
 	"assay/internal/rules/catalog"
 )
 
-// Report is what recorded telemetry is worth. Its JSON is the output of
-// `assay score --format json`.
+// Report holds the scores of recorded telemetry. Its JSON form is the output of `assay score --format json`.
 type Report struct {
 	Services []Service `json:"services"` // by name, namespace, environment, version
 	Window   Window    `json:"window"`
 	Totals   Totals    `json:"totals"`
+	Outside  Outside   `json:"-"`
 }
 
-// Window is the time that the scores cover.
+// Outside counts the records with a time outside of the window. They do not affect scores.
+type Outside struct {
+	Records        uint64
+	Oldest, Newest time.Time
+}
+
+// Window is the period that the scores cover.
 type Window struct {
 	Start time.Time `json:"start"`
 	End   time.Time `json:"end"`
 }
 
-// Totals counts what was read.
+// Totals counts the telemetry read.
 type Totals struct {
 	Spans            uint64 `json:"spans"`
 	MetricDataPoints uint64 `json:"metric_data_points"`
@@ -51,13 +57,13 @@ type Service struct {
 // Insight is one finding about a service.
 type Insight struct {
 	Name       string         `json:"name"`    // of the insight type
-	RuleID     string         `json:"rule_id"` // "" where the score does not see it
+	RuleID     string         `json:"rule_id"` // "" for an insight type without a rule
 	Impact     assay.Impact   `json:"impact"`
 	Attributes map[string]any `json:"attributes"`
 }
 
-// NewService returns the entry of a service with its active insights. Insights of
-// a type that the catalog does not know are left out.
+// NewService returns the entry of a service with its active insights. It ignores insights of types that are not in
+// the catalog.
 func NewService(s *assay.Service, insights []*assay.Insight) Service {
 	e := Service{
 		Name: s.Name, Namespace: s.Namespace, Environment: s.Environment, Version: s.Version,
@@ -80,7 +86,7 @@ func NewService(s *assay.Service, insights []*assay.Insight) Service {
 	return e
 }
 
-// CompareServices orders the services of a report.
+// CompareServices defines the order of services in a report.
 func CompareServices(a, b Service) int {
 	return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Namespace, b.Namespace),
 		cmp.Compare(a.Environment, b.Environment), cmp.Compare(a.Version, b.Version))

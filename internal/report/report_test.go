@@ -27,7 +27,7 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 
 func ptr[T any](v T) *T { return &v }
 
-// sample is a report with everything that a report can have.
+// sample is a report with all optional parts.
 func sample() *Report {
 	return &Report{
 		Services: []Service{
@@ -130,7 +130,7 @@ func withoutRules(t *testing.T, sarif string) string {
 	return b.String()
 }
 
-func TestWriteLeavesTheReportAlone(t *testing.T) {
+func TestWriteDoesNotModifyReport(t *testing.T) {
 	for _, format := range Formats() {
 		r := sample()
 		r.Services[0].Insights[0], r.Services[0].Insights[4] = r.Services[0].Insights[4], r.Services[0].Insights[0]
@@ -169,7 +169,7 @@ func TestJSONIsTheContract(t *testing.T) {
 	require.Equal(t, 63.86, got.Services[0]["score_exact"])
 }
 
-// readJUnit is JUnit XML as its readers know it.
+// readJUnit is JUnit XML as its consumers decode it.
 type readJUnit struct {
 	XMLName  xml.Name `xml:"testsuites"`
 	Tests    int      `xml:"tests,attr"`
@@ -203,7 +203,7 @@ func TestJUnitHasACaseForEachRule(t *testing.T) {
 	require.Equal(t, 7, accounts.Tests)
 	require.Equal(t, 4, accounts.Failures)
 	require.Len(t, accounts.Cases, 7)
-	require.NotEmpty(t, accounts.Out, "the insight that no score sees")
+	require.NotEmpty(t, accounts.Out, "the insight without a rule")
 	var failed []string
 	for _, c := range accounts.Cases {
 		require.Equal(t, accounts.Name, c.ClassName)
@@ -224,7 +224,7 @@ func TestJUnitHasACaseForEachRule(t *testing.T) {
 	require.Len(t, got.Suites[2].Cases, 2)
 }
 
-// readSARIF is the part of SARIF 2.1.0 that the schema requires, and what a report adds.
+// readSARIF holds the properties that SARIF 2.1.0 requires and those that a report adds.
 type readSARIF struct {
 	Schema  string `json:"$schema"`
 	Version string `json:"version"`
@@ -265,7 +265,7 @@ type readSARIF struct {
 	} `json:"runs"`
 }
 
-func TestSARIFHasWhatTheFormatRequires(t *testing.T) {
+func TestSARIFRequiredProperties(t *testing.T) {
 	var got readSARIF
 	require.NoError(t, json.Unmarshal([]byte(written(t, "sarif", sample(), Options{Version: "1.2.3", Inputs: []string{"a b.jsonl"}})), &got))
 	require.Equal(t, "2.1.0", got.Version)
@@ -303,7 +303,7 @@ func TestSARIFHasWhatTheFormatRequires(t *testing.T) {
 		require.Equal(t, 1, r.Locations[0].Physical.Region.StartLine)
 		require.NotEmpty(t, r.Locations[0].Logical[0].FullyQualifiedName)
 		require.NotEmpty(t, r.Fingerprints[fingerprint])
-		require.False(t, prints[r.Fingerprints[fingerprint]], "two results have one fingerprint")
+		require.False(t, prints[r.Fingerprints[fingerprint]], "two results have the same fingerprint")
 		prints[r.Fingerprints[fingerprint]] = true
 		levels[r.RuleID] = r.Level
 	}
@@ -346,7 +346,7 @@ func TestFileURI(t *testing.T) {
 	}
 }
 
-// hostile is what telemetry may hold to harm those who read reports of it.
+// hostile are texts in telemetry that try to harm readers of reports.
 var hostile = []string{
 	"\x1b[31mred\x1b]0;title\x07\x1b[2J",
 	"\u009b31m\u009d0;x\u009c",
@@ -368,7 +368,7 @@ var hostile = []string{
 	"",
 }
 
-// hostileReport puts a hostile text everywhere where telemetry has a say.
+// hostileReport returns a report with a hostile text in every field from telemetry.
 func hostileReport(s string) *Report {
 	list, _ := json.Marshal([]string{s, s + "1", "plain"})
 	findings, _ := json.Marshal([]map[string]string{{"where": s, "kind": "email"}})
@@ -394,7 +394,7 @@ func TestHostileNamesAreHarmless(t *testing.T) {
 				got := written(t, format, r, Options{Inputs: []string{s}})
 				require.True(t, utf8.ValidString(got))
 				requireHarmless(t, format, s, got)
-				if format != "json" { // which is for programs and leaves nothing out
+				if format != "json" { // for programs, complete
 					require.Less(t, len(got), 250<<10)
 				}
 			})
@@ -406,7 +406,7 @@ func TestHostileNamesAreHarmless(t *testing.T) {
 func requireHarmless(t *testing.T, format, s, got string) {
 	t.Helper()
 	for _, c := range got {
-		if c != '\n' && c != '\t' { // tabs are in the catalog's code
+		if c != '\n' && c != '\t' { // the catalog's code contains tabs
 			require.False(t, safetext.Hidden(c), "%U", c)
 		}
 	}
@@ -417,8 +417,7 @@ func requireHarmless(t *testing.T, format, s, got string) {
 	}
 }
 
-// FuzzWrite: whatever telemetry holds, no format lets a character through that a terminal
-// obeys or hides, and JSON loses none.
+// FuzzWrite: no format outputs a character that a terminal interprets or hides, and JSON preserves all text.
 func FuzzWrite(f *testing.F) {
 	for _, s := range hostile {
 		f.Add(s)
@@ -431,7 +430,7 @@ func FuzzWrite(f *testing.F) {
 }
 
 func TestTextFitsInEightyColumns(t *testing.T) {
-	commands := make(map[string]bool) // which are not broken
+	commands := make(map[string]bool) // commands are not wrapped
 	for _, r := range catalog.All() {
 		for _, b := range parseBlocks(r.Info().Remediation) {
 			for _, l := range b.lines {
@@ -449,7 +448,7 @@ func TestTextFitsInEightyColumns(t *testing.T) {
 	}
 }
 
-func TestMarkdownKeepsForeignTextInItsPlace(t *testing.T) {
+func TestMarkdownContainsUntrustedText(t *testing.T) {
 	for _, s := range hostile {
 		got := written(t, "markdown", hostileReport(s), Options{})
 		lines := strings.Split(got, "\n")
@@ -515,7 +514,7 @@ func FuzzPrintable(f *testing.F) {
 		for _, r := range got {
 			require.False(t, safetext.Hidden(r), "%U", r)
 		}
-		require.Equal(t, got, Printable(got, limit), "twice is as good as once")
+		require.Equal(t, got, Printable(got, limit), "Printable is idempotent")
 	})
 }
 
@@ -593,4 +592,14 @@ func TestMarkdownForTheTerminal(t *testing.T) {
 	b.Reset()
 	require.NoError(t, Markdown(&b, text, Options{Color: true}))
 	require.Contains(t, b.String(), "\x1b[1mTitle\x1b[0m")
+}
+
+// TestMarkdownText: GitHub finds no mention, reference or link in an untrusted text.
+func TestMarkdownText(t *testing.T) {
+	for text, want := range map[string]string{
+		"@octocat fixes #12": "&#64;&#8203;octocat fixes &#35;&#8203;12", "see GH-3": "see GH-&#8203;3", "www.example.com": "www&#8203;.example.com",
+		"https://example.com": `https\://example.com`, "gh-pages": "gh-pages", "a|b<c>": `a\|b&lt;c&gt;`,
+	} {
+		require.Equal(t, want, MarkdownText(text, 100))
+	}
 }

@@ -23,12 +23,22 @@ type (
 		Runs    []sarifRun `json:"runs"`
 	}
 	sarifRun struct {
-		Tool       sarifTool     `json:"tool"`
-		ColumnKind string        `json:"columnKind"`
-		Results    []sarifResult `json:"results"`
+		Tool        sarifTool         `json:"tool"`
+		Invocations []sarifInvocation `json:"invocations,omitempty"`
+		ColumnKind  string            `json:"columnKind"`
+		Results     []sarifResult     `json:"results"`
 	}
 	sarifTool struct {
 		Driver sarifDriver `json:"driver"`
+	}
+	sarifInvocation struct {
+		Successful    bool                `json:"executionSuccessful"`
+		Notifications []sarifNotification `json:"toolExecutionNotifications"`
+	}
+	sarifNotification struct {
+		Level     string          `json:"level"`
+		Message   sarifMessage    `json:"message"`
+		Locations []sarifLocation `json:"locations,omitempty"`
 	}
 	sarifDriver struct {
 		Name    string      `json:"name"`
@@ -47,11 +57,12 @@ type (
 	}
 	sarifConfig struct {
 		Level string  `json:"level"`
-		Rank  float64 `json:"rank"`
+		Rank  float64 `json:"rank,omitempty"`
 	}
 	sarifProperties struct {
-		Impact assay.Impact `json:"impact"`
-		Tags   []string     `json:"tags"`
+		Impact   assay.Impact `json:"impact,omitempty"`
+		Category string       `json:"category,omitempty"`
+		Tags     []string     `json:"tags"`
 	}
 	sarifMessage struct {
 		Text     string `json:"text"`
@@ -69,7 +80,7 @@ type (
 	}
 	sarifLocation struct {
 		Physical *sarifPhysical `json:"physicalLocation,omitempty"`
-		Logical  []sarifLogical `json:"logicalLocations"`
+		Logical  []sarifLogical `json:"logicalLocations,omitempty"`
 	}
 	sarifPhysical struct {
 		Artifact sarifArtifact `json:"artifactLocation"`
@@ -79,7 +90,11 @@ type (
 		URI string `json:"uri"`
 	}
 	sarifRegion struct {
-		StartLine int `json:"startLine"`
+		StartLine   int           `json:"startLine"`
+		StartColumn int           `json:"startColumn,omitempty"`
+		EndLine     int           `json:"endLine,omitempty"`
+		EndColumn   int           `json:"endColumn,omitempty"`
+		Snippet     *sarifMessage `json:"snippet,omitempty"`
 	}
 	sarifLogical struct {
 		Name               string `json:"name"`
@@ -90,11 +105,10 @@ type (
 
 const sarifSchema = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
-// fingerprint is the name, with a version, of how results are recognised.
+// fingerprint is the name and version of the fingerprints of results.
 const fingerprint = "serviceInsight/v1"
 
-// sarifLevel returns the level of an impact. SARIF has three levels for the four
-// impacts.
+// sarifLevel returns the SARIF level of an impact. SARIF has three levels for the four impacts.
 func sarifLevel(i assay.Impact) string {
 	switch i {
 	case assay.ImpactCritical, assay.ImpactImportant:
@@ -106,9 +120,8 @@ func sarifLevel(i assay.Impact) string {
 	}
 }
 
-// writeSARIF writes SARIF 2.1.0: all rules, and a result for each insight of each
-// service. Telemetry has no place in source code: a result lies in the first file
-// judged, where there is one, and in its service.
+// writeSARIF writes SARIF 2.1.0 with all rules, and a result for each insight of each service. Telemetry has no
+// location in source code: the location of a result is the first input file, if there is one, and the service.
 func writeSARIF(b *bytes.Buffer, r *Report, opt Options) error {
 	driver := sarifDriver{Name: "assay", Version: opt.Version}
 	index := make(map[string]int)
@@ -123,7 +136,7 @@ func writeSARIF(b *bytes.Buffer, r *Report, opt Options) error {
 		for _, insight := range s.insights() {
 			n, known := index[insight.Name]
 			if !known {
-				n = -1 // no entry in rules, as the format says
+				n = -1 // no entry in rules, as SARIF defines
 			}
 			results = append(results, s.sarif(&insight, n, opt.Inputs))
 		}
@@ -179,14 +192,13 @@ func (s *Service) sarif(i *Insight, ruleIndex int, inputs []string) sarifResult 
 	}
 }
 
-// fingerprint recognises an insight of a service in another run, whatever its
-// evidence.
+// fingerprint identifies an insight of a service across runs, regardless of its evidence.
 func (s *Service) fingerprint(i *Insight) string {
 	sum := sha256.Sum256([]byte(strings.Join([]string{s.Namespace, s.Name, s.Environment, s.Version, i.Name}, "\x00")))
 	return hex.EncodeToString(sum[:16])
 }
 
-// fileURI returns a path as a URI reference, relative where the path is.
+// fileURI returns a path as a URI reference. A relative path stays relative.
 func fileURI(path string) string {
 	path = filepath.ToSlash(filepath.Clean(path))
 	if strings.HasPrefix(path, "/") {

@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// maxCell is the width to which a table shortens a cell.
+// maxCell is the maximum width of a table cell.
 const maxCell = 60
 
-// columnGap stands between two columns.
+// columnGap separates two columns.
 const columnGap = "  "
 
-// Table writes rows below a header, in aligned columns. Cells are made Printable.
+// Table writes rows below a header in aligned columns. It makes the cells Printable.
 func Table(w io.Writer, header []string, rows [][]string) error {
 	var b strings.Builder
 	for _, line := range align(header, rows) {
@@ -24,7 +24,7 @@ func Table(w io.Writer, header []string, rows [][]string) error {
 	return err
 }
 
-// align returns the lines of a table, the header first.
+// align returns the lines of a table, starting with the header.
 func align(header []string, rows [][]string) []string {
 	all := make([][]string, 0, 1+len(rows))
 	widths := make([]int, len(header))

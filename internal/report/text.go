@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"assay/internal/rules/remedy"
+
 	"assay"
 )
 
@@ -17,7 +19,7 @@ var impactStyles = map[assay.Impact]style{
 	assay.ImpactLow:       dim,
 }
 
-// bandStyle returns the style of a score.
+// bandStyle returns the style for a score.
 func bandStyle(score int) style {
 	switch {
 	case score >= 75:
@@ -29,7 +31,7 @@ func bandStyle(score int) style {
 	}
 }
 
-// writeText writes a table of the services, then the findings of each service.
+// writeText writes a table of the services and then the findings of each service.
 func writeText(w io.Writer, r *Report, opt Options) error {
 	p := &prose{opt: opt}
 	p.line(opt.style(bold, "Instrumentation Score"))
@@ -37,7 +39,7 @@ func writeText(w io.Writer, r *Report, opt Options) error {
 	p.wrapped("", "", r.summary())
 	p.line("")
 	if len(r.Services) == 0 {
-		p.line("No service sent anything that could be judged.")
+		p.line("No service sent telemetry that the rules evaluate.")
 	} else {
 		p.services(r.Services)
 	}
@@ -51,7 +53,7 @@ func writeText(w io.Writer, r *Report, opt Options) error {
 	return err
 }
 
-// Widths of the cells of the table of services, so that it fits in 80 columns.
+// Column widths of the table of services, to fit in 80 columns.
 const (
 	cellName        = 24
 	cellEnvironment = 10
@@ -100,7 +102,7 @@ func (p *prose) services(services []Service) {
 	}
 }
 
-// shortBand returns a band in a word, for narrow tables.
+// shortBand returns a one-word name of a band for narrow tables.
 func shortBand(band string) string {
 	if band == "Needs Improvement" {
 		return "Improve"
@@ -137,7 +139,7 @@ func (p *prose) findings(s *Service) {
 		for _, f := range i.evidence() {
 			p.wrapped(indent, indent+"  ", f.String())
 		}
-		if step := firstStep(info.Remediation); len(step) > 0 {
+		if step := firstStep(remedy.For(info, i.Attributes)); len(step) > 0 {
 			if step[0].kind == code {
 				p.line(indent + "Fix:")
 			} else {

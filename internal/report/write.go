@@ -15,18 +15,18 @@ import (
 	"assay/internal/safetext"
 )
 
-// Options say how a report looks. The zero value is fine everywhere.
+// Options configures the output. The zero value is valid for every format.
 type Options struct {
-	Color   bool     // text only: colour and bold, for a terminal
+	Color   bool     // text only: use terminal colors and bold
 	Width   int      // text only: columns; 0 means DefaultWidth
 	Version string   // of the tool, for SARIF
-	Inputs  []string // paths of the files judged, for SARIF
+	Inputs  []string // paths of the input files, for SARIF
 }
 
-// DefaultWidth is the width of text that is not for a terminal.
+// DefaultWidth is the width of text that is not written to a terminal.
 const DefaultWidth = 80
 
-// The widths that text is written for, whatever the terminal's.
+// Limits on the text width, whatever the width of the terminal.
 const (
 	minWidth = 40
 	maxWidth = 120
@@ -39,38 +39,36 @@ func (o Options) width() int {
 	return min(max(o.Width, minWidth), maxWidth)
 }
 
-// Formats returns the names of the formats that Write knows.
+// Formats returns the formats of Write.
 func Formats() []string { return []string{"text", "json", "markdown", "junit", "sarif"} }
 
-// Write writes a report in one of the Formats. The report is not changed. What
-// telemetry named (services, attributes) cannot escape from its place in the
-// output, and is shortened where people read it.
+// Write writes a report in one of the Formats. It does not modify the report. Names from telemetry (services,
+// attributes) cannot break out of their place in the output, and are shortened in the formats for people.
 func Write(w io.Writer, format string, r *Report, opt Options) error {
-	var b bytes.Buffer
-	var err error
-	switch format {
-	case "text":
-		err = writeText(&b, r, opt)
-	case "json":
-		err = writeJSON(&b, r)
-	case "markdown":
-		writeMarkdown(&b, r)
-	case "junit":
-		err = writeJUnit(&b, r)
-	case "sarif":
-		err = writeSARIF(&b, r, opt)
-	default:
+	return write(w, format, map[string]func(*bytes.Buffer) error{
+		"text":     func(b *bytes.Buffer) error { return writeText(b, r, opt) },
+		"json":     func(b *bytes.Buffer) error { return writeJSON(b, r) },
+		"markdown": func(b *bytes.Buffer) error { writeMarkdown(b, r); return nil },
+		"junit":    func(b *bytes.Buffer) error { return writeJUnit(b, r) },
+		"sarif":    func(b *bytes.Buffer) error { return writeSARIF(b, r, opt) },
+	})
+}
+
+// write writes what the writer of a format leaves in a buffer.
+func write(w io.Writer, format string, writers map[string]func(*bytes.Buffer) error) error {
+	f, ok := writers[format]
+	if !ok {
 		return fmt.Errorf("unknown report format %q, not one of %s", format, strings.Join(Formats(), ", "))
 	}
-	if err != nil {
+	var b bytes.Buffer
+	if err := f(&b); err != nil {
 		return err
 	}
-	_, err = w.Write(b.Bytes())
+	_, err := w.Write(b.Bytes())
 	return err
 }
 
-// writeJSON writes the contract's JSON: lists are never null, times are UTC with
-// at most microseconds.
+// writeJSON writes JSON: lists are never null, and times are in UTC with microseconds at most.
 func writeJSON(b *bytes.Buffer, r *Report) error {
 	out := *r
 	out.Window.Start, out.Window.End = jsonTime(r.Window.Start), jsonTime(r.Window.End)
@@ -91,7 +89,7 @@ func writeJSON(b *bytes.Buffer, r *Report) error {
 
 func jsonTime(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
 
-// encodeJSON writes v indented, on lines of their own.
+// encodeJSON writes v as indented JSON.
 func encodeJSON(b *bytes.Buffer, v any) error {
 	if err := safetext.EncodeJSON(b, v, "  "); err != nil {
 		return err
@@ -99,7 +97,7 @@ func encodeJSON(b *bytes.Buffer, v any) error {
 	return b.WriteByte('\n')
 }
 
-// info returns what the catalog knows of an insight.
+// info returns the catalog entry of an insight.
 func (i *Insight) info() *catalog.Info {
 	if r, ok := catalog.ByInsightType(i.Name); ok {
 		return r.Info()
@@ -107,7 +105,7 @@ func (i *Insight) info() *catalog.Info {
 	return &catalog.Info{ID: i.RuleID, Name: i.Name, DisplayName: i.Name, Impact: i.Impact}
 }
 
-// title returns the rule id, where there is one, and what is wrong.
+// title returns the rule id, if there is one, and the title.
 func title(i *catalog.Info) string {
 	if i.ID == "" {
 		return i.DisplayName
@@ -123,8 +121,8 @@ func (s *Service) fullName() string {
 	return s.Namespace + "/" + s.Name
 }
 
-// label returns what tells a service from others, for people; its name takes at
-// most so many columns.
+// label returns the display name of a service with its distinguishing attributes. The name takes at most limit
+// columns.
 func (s *Service) label(limit int) string {
 	var parts []string
 	for _, p := range []string{s.Environment, s.Version} {
@@ -144,7 +142,7 @@ const (
 	labelPart = 30
 )
 
-// scoreText returns the rounded score and the exact one where they differ.
+// scoreText returns the rounded score, and the exact one if they differ.
 func (s *Service) scoreText() string {
 	switch {
 	case s.Score == nil:
@@ -156,7 +154,7 @@ func (s *Service) scoreText() string {
 	}
 }
 
-// Bytes returns a number of bytes in a readable unit.
+// Bytes formats a number of bytes with a binary unit.
 func Bytes(n uint64) string {
 	const units = "KMGTPE"
 	if n < 1024 {
@@ -177,7 +175,7 @@ func count(n uint64, one, many string) string {
 	return grouped(n) + " " + many
 }
 
-// grouped returns a number with a comma at every thousand.
+// grouped returns a number with thousands separators.
 func grouped(n uint64) string {
 	s := fmt.Sprintf("%d", n)
 	for i := len(s) - 3; i > 0; i -= 3 {
@@ -186,7 +184,7 @@ func grouped(n uint64) string {
 	return s
 }
 
-// summary says what was read.
+// summary describes the telemetry read.
 func (r *Report) summary() string {
 	t := r.Totals
 	return strings.Join([]string{
@@ -197,7 +195,7 @@ func (r *Report) summary() string {
 	}, ", ")
 }
 
-// window says what time the scores cover, "" when nothing was read.
+// window describes the period of the scores, or returns "" for an empty report.
 func (r *Report) window() string {
 	if r.Window.End.IsZero() {
 		return ""
@@ -206,7 +204,7 @@ func (r *Report) window() string {
 	return r.Window.Start.UTC().Format(layout) + " to " + r.Window.End.UTC().Format(layout) + " UTC"
 }
 
-// insights returns a service's insights, the heaviest first.
+// insights returns a service's insights, the highest impact first.
 func (s *Service) insights() []Insight {
 	sorted := slices.Clone(s.Insights)
 	slices.SortStableFunc(sorted, func(a, b Insight) int {
