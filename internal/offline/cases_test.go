@@ -26,7 +26,7 @@ func file(path string) offline.Input {
 	return offline.Input{Name: filepath.Base(path), Open: func() (io.ReadCloser, error) { return os.Open(path) }}
 }
 
-// wantCase is the expected verdicts of one rule case.
+// wantCase holds the expected verdicts of one rule case.
 type wantCase struct {
 	About         string                 `json:"about"`
 	Services      map[string]wantService `json:"services"`
@@ -36,7 +36,7 @@ type wantCase struct {
 	Forbidden     []string               `json:"forbidden"`
 }
 
-// wantService is what is expected of one service.
+// wantService holds the expectations for one service.
 type wantService struct {
 	Failed       []string                     `json:"failed"`
 	Passed       []string                     `json:"passed"`
@@ -52,8 +52,8 @@ type wantService struct {
 	Optional     bool                         `json:"optional"`
 }
 
-// TestCases holds the rules against cases with known verdicts: each a file of
-// OTLP/JSON and its entry in expected.json.
+// TestCases runs the rules on cases with known verdicts. Each case is a file of OTLP/JSON with an entry in
+// expected.json.
 func TestCases(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(testdata, "cases", "expected.json"))
 	require.NoError(t, err)
@@ -110,7 +110,7 @@ func checkCase(t *testing.T, want wantCase, r *report.Report) {
 	}
 }
 
-// find finds a service by its key, in which a part may be "*".
+// find returns the service with a key, whose parts may be "*".
 func find(found map[string]report.Service, key string) (report.Service, bool) {
 	if s, ok := found[key]; ok {
 		return s, true
@@ -181,8 +181,7 @@ func checkService(t *testing.T, key string, w wantService, s report.Service) {
 	}
 }
 
-// checkEvidence compares one piece of evidence: a value, a list whose items must
-// all be there, or a limit.
+// checkEvidence compares one piece of evidence with a value, a list of required items, or a limit.
 func checkEvidence(t *testing.T, about string, want, got any) {
 	t.Helper()
 	var list []any

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package offline scores recorded telemetry: files of OTLP go in, a report comes
-// out. It runs the same judge, store and scorer as a server, on a store of its
-// own that it throws away, with the window ending at the newest timestamp read.
+// Package offline scores recorded telemetry: it reads OTLP files and returns a report. It runs the rules, store and
+// scorer of a server on a temporary store. The window ends at the newest timestamp read.
 package offline

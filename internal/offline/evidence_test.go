@@ -15,7 +15,7 @@ import (
 	. "assay/internal/rules/rulestest"
 )
 
-// evidence returns an insight's attributes.
+// evidence returns the attributes of an insight.
 func evidence(t *testing.T, service, insight string, in ...Request) map[string]any {
 	t.Helper()
 	s := serviceOf(scoreOf(t, time.Time{}, in...), service)
@@ -29,7 +29,7 @@ func evidence(t *testing.T, service, insight string, in ...Request) map[string]a
 	return nil
 }
 
-// list returns evidence that is a JSON array of texts.
+// list decodes evidence that is a JSON array of texts.
 func list(t *testing.T, v any) (items []string) {
 	t.Helper()
 	require.NoError(t, json.Unmarshal([]byte(v.(string)), &items))
@@ -66,10 +66,21 @@ func TestEvidence(t *testing.T) {
 	x = evidence(t, "a", "missing_deployment_environment", one(Attrs("service.name", "a"))...)
 	require.Equal(t, "deployment.environment.name", x["missing_attribute"])
 
-	// A resource rule's signal is that of its example.
+	// The signal of a resource rule is that of its example.
 	for signal, q := range eachSignal(Attrs("service.name", "a")) {
 		require.Equal(t, strings.ToUpper(signal), evidence(t, "a", "missing_service_instance_id", q)["signal_type"])
 	}
+	for signal, q := range eachSignal(Service("a", "http.method", "GET", "url.full", "https://u:p@h")) {
+		for _, insight := range []string{"misplaced_attributes", "deprecated_attributes", "sensitive_resource_data"} {
+			require.Equal(t, strings.ToUpper(signal), evidence(t, "a", insight, q)["signal_type"], insight)
+		}
+	}
+
+	x = evidence(t, "a", "deprecated_attributes", one(Service("a", "deployment.environment", "x", "http.target", "/", "k8s.pod.labels.app", "y"))...)
+	require.Equal(t, []string{"deployment.environment", "http.target", "k8s.pod.labels.app"}, list(t, x["attribute_keys"]))
+	require.Equal(t, []string{"deployment.environment:deployment.environment.name", "k8s.pod.labels.app:k8s.pod.label.app"}, list(t, x["renamed_to"]))
+	x = evidence(t, "a", "deprecated_attributes", one(Service("a", "http.target", "/"))...)
+	require.NotContains(t, x, "renamed_to")
 
 	x = evidence(t, "a", "sensitive_span_data", Traces(Spans(a, Span(1, 1, 0, func(s *tracepb.Span) { s.Attributes = Attrs("url.full", "jane@example.com") }))))
 	require.JSONEq(t, `[{"where":"attribute: url.full","kind":"email"}]`, x["findings"].(string))

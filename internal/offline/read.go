@@ -6,6 +6,8 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -19,7 +21,7 @@ import (
 	"assay/internal/wire/otlpjson"
 )
 
-// countingReader reports how much was read through it.
+// countingReader reports the number of bytes read through it.
 type countingReader struct {
 	r      io.Reader
 	report func(n int64)
@@ -31,7 +33,7 @@ func (c *countingReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// positionReader knows how much was read through it.
+// positionReader counts the bytes read through it.
 type positionReader struct {
 	r io.Reader
 	n int64
@@ -43,9 +45,8 @@ func (p *positionReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// readInput calls add with every request of an input: the signal, its uncompressed
-// protobuf bytes, which are valid during the call only, and where it begins. What
-// cannot be read is an *InputError.
+// readInput calls add for every request of an input with the signal, the uncompressed protobuf bytes, which are valid
+// during the call only, and the offset of the request. It returns an *InputError for unreadable input.
 func readInput(ctx context.Context, input Input, counter *countingReader, limit int64, add func(wire.Signal, []byte, int64) error) error {
 	fail := func(offset int64, err error) error {
 		var w *wire.Error
@@ -54,13 +55,19 @@ func readInput(ctx context.Context, input Input, counter *countingReader, limit 
 		}
 		return &InputError{Name: input.Name, Offset: offset, Err: err}
 	}
+	if input.Request != nil {
+		if err := add(input.Signal, input.Request, 0); err != nil {
+			return fail(0, err)
+		}
+		return nil
+	}
 	f, err := input.Open()
 	if err != nil {
 		return fail(0, err)
 	}
 	defer func() { _ = f.Close() }()
 	counter.r = f
-	plain, err := unpack(bufio.NewReaderSize(counter, 1<<16))
+	plain, err := decompress(bufio.NewReaderSize(counter, 1<<16))
 	if err != nil {
 		return fail(0, err)
 	}
@@ -72,30 +79,125 @@ func readInput(ctx context.Context, input Input, counter *countingReader, limit 
 		return fail(position.n, err)
 	}
 	if len(head) == 0 {
-		return fail(0, errors.New("the input is empty"))
+		return fail(0, errEmpty)
 	}
-	if looksLikeJSON(head) {
-		return readJSON(ctx, r, limit, add, fail)
+	p := &parser{name: input.Name, limit: limit, add: add, fail: fail}
+	switch {
+	case looksLikeJSON(head):
+		return p.json(ctx, r, 0)
+	case head[0] <= maxPrefixByte:
+		return p.prefixed(ctx, r)
 	}
 	body, err := io.ReadAll(io.LimitReader(r, limit+1))
 	if err != nil {
 		return fail(position.n, err)
 	}
 	if int64(len(body)) > limit {
-		return fail(limit, fmt.Errorf("the request is longer than %d bytes", limit))
+		if kind := guess(head); kind != "" {
+			return fail(0, noOTLPError{kind})
+		}
+		return fail(limit, fmt.Errorf("request is longer than %d bytes", limit))
 	}
-	signal, err := detect(input.Name, body)
+	return p.protobuf(body, 0)
+}
+
+// parser passes the requests of one input on.
+type parser struct {
+	name  string
+	limit int64 // bytes of a request
+	add   func(signal wire.Signal, body []byte, offset int64) error
+	fail  func(offset int64, err error) error
+}
+
+// maxPrefixByte is the maximum first byte of an input with length prefixes. A length of 2^24 and more begins with the
+// bytes after 0, and no request is longer than 64 MiB by default. A protobuf message without a prefix begins with a tag,
+// which is at least 8.
+const maxPrefixByte = 7
+
+// prefixed reads messages that a length of four bytes in big-endian order precedes, as the Collector's file exporter
+// writes them for protobuf, and for JSON that it compresses. Each message may be compressed.
+// Source: https://github.com/open-telemetry/opentelemetry-collector-contrib/blob/main/exporter/fileexporter/file_writer.go
+func (p *parser) prefixed(ctx context.Context, r io.Reader) error {
+	var prefix [4]byte
+	var message bytes.Buffer
+	some := false // message is not empty
+	for offset := int64(0); ; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		switch _, err := io.ReadFull(r, prefix[:]); {
+		case errors.Is(err, io.EOF) && !some:
+			return p.fail(0, errors.New("not OTLP: all messages are empty"))
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return p.fail(offset, fmt.Errorf("input ends within the length of a message: %w", err))
+		}
+		size := int64(binary.BigEndian.Uint32(prefix[:]))
+		if size > p.limit {
+			return p.fail(offset, fmt.Errorf("not OTLP: neither a request nor a message of at most %d bytes with its length before it", p.limit))
+		}
+		offset += int64(len(prefix))
+		if size == 0 {
+			continue
+		}
+		some = true
+		message.Reset()
+		switch n, err := message.ReadFrom(io.LimitReader(r, size)); {
+		case err != nil:
+			return p.fail(offset+n, err)
+		case n < size:
+			return p.fail(offset+n, fmt.Errorf("input ends within a message of %d bytes: %w", size, io.ErrUnexpectedEOF))
+		}
+		if err := p.message(ctx, message.Bytes(), offset); err != nil {
+			return err
+		}
+		offset += size
+	}
+}
+
+// message reads one message, at an offset of the input.
+func (p *parser) message(ctx context.Context, message []byte, offset int64) error {
+	plain, err := decompress(bufio.NewReader(bytes.NewReader(message)))
 	if err != nil {
-		return fail(0, err)
+		return p.fail(offset, err)
 	}
-	if err := add(signal, body, 0); err != nil {
-		return fail(0, err)
+	defer plain.Close()
+	body, err := io.ReadAll(io.LimitReader(plain, p.limit+1))
+	switch {
+	case err != nil:
+		return p.fail(offset, err)
+	case int64(len(body)) > p.limit:
+		return p.fail(offset, fmt.Errorf("request is longer than %d bytes", p.limit))
+	case looksLikeJSON(body):
+		return p.json(ctx, bufio.NewReader(bytes.NewReader(body)), offset)
+	}
+	return p.protobuf(body, offset)
+}
+
+// protobuf reads one request.
+func (p *parser) protobuf(body []byte, offset int64) error {
+	signal, err := detect(p.name, body)
+	if err == nil {
+		entries, bad := wire.Request(body)
+		if _, known := entries.Next(); bad == nil && !known && len(body) > 0 {
+			err = errors.New("not an OTLP request: none of its fields is known, as in a message of another type")
+		}
+	}
+	if err != nil {
+		if kind := guess(body[:min(len(body), maxGuess)]); kind != "" {
+			return p.fail(offset, noOTLPError{kind})
+		}
+		return p.fail(offset, err)
+	}
+	if err := p.add(signal, body, offset); err != nil {
+		return p.fail(offset, err)
 	}
 	return nil
 }
 
-// unpack undoes gzip or zstd, told by their magic numbers.
-func unpack(r *bufio.Reader) (io.ReadCloser, error) {
+// decompress detects gzip and zstd by their magic numbers and decompresses them.
+func decompress(r *bufio.Reader) (io.ReadCloser, error) {
 	magic, err := r.Peek(4)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
@@ -114,26 +216,43 @@ func unpack(r *bufio.Reader) (io.ReadCloser, error) {
 	}
 }
 
-// looksLikeJSON tells JSON from protobuf. A protobuf request begins with the tag
-// 0x0a, which is a line feed to JSON; what follows it decides.
+// byteOrderMark is a UTF-8 byte order mark, which some programs put at the beginning of each file.
+const byteOrderMark = "\xef\xbb\xbf"
+
+// looksLikeJSON reports whether the input is JSON rather than protobuf: an object, or an array of objects. A protobuf
+// request begins with the tag 0x0a, which JSON reads as a line feed, so the bytes after it decide.
 func looksLikeJSON(head []byte) bool {
-	head = bytes.TrimPrefix(head, []byte("\xef\xbb\xbf"))
-	text := bytes.TrimLeft(head, " \t\r\n")
+	const space = " \t\r\n"
+	trim := func(text []byte) []byte {
+		for {
+			rest, marked := bytes.CutPrefix(bytes.TrimLeft(text, space), []byte(byteOrderMark))
+			if text = rest; !marked {
+				return text
+			}
+		}
+	}
+	text := trim(head)
+	if rest, ok := bytes.CutPrefix(text, []byte("[")); ok {
+		text = trim(rest)
+		if len(text) == 0 || text[0] == ']' {
+			return true
+		}
+	}
 	if len(text) == 0 || text[0] != '{' {
 		return false
 	}
-	rest := bytes.TrimLeft(text[1:], " \t\r\n")
+	rest := bytes.TrimLeft(text[1:], space)
 	if len(rest) == 0 {
 		return true
 	}
 	return rest[0] == '"' || rest[0] == '}'
 }
 
-// signals in the order in which they are tried.
+// signals in the order of detection.
 var signals = []wire.Signal{wire.Traces, wire.Metrics, wire.Logs}
 
-// detect finds the signal of a binary request: the one as which it is valid. Where
-// several fit (a request without records), the file's name may tell.
+// detect returns the signal as which a binary request is valid. If there are several, as for a request without
+// records, it considers the file name.
 func detect(name string, body []byte) (wire.Signal, error) {
 	var fits []wire.Signal
 	var first error
@@ -145,7 +264,7 @@ func detect(name string, body []byte) (wire.Signal, error) {
 			continue
 		}
 		var w *wire.Error
-		if errors.As(err, &w) && w.Offset > farthest { // the likeliest signal is the one that got farthest
+		if errors.As(err, &w) && w.Offset > farthest { // report the error of the signal that was valid the furthest
 			farthest, first = w.Offset, err
 		}
 	}
@@ -161,17 +280,13 @@ func detect(name string, body []byte) (wire.Signal, error) {
 	return fits[0], nil
 }
 
-// errJSON marks errors whose offset counts in the JSON text already.
+// errJSON marks errors whose offset already refers to the JSON text.
 var errJSON = errors.New("not OTLP/JSON")
 
-// readJSON reads one request after another: one a line, or any other white space
-// between them.
-func readJSON(ctx context.Context, r *bufio.Reader, limit int64, add func(wire.Signal, []byte, int64) error, fail func(int64, error) error) error {
-	s := jsonSplitter{r: r, limit: limit}
-	if bom, _ := r.Peek(3); bytes.Equal(bom, []byte("\xef\xbb\xbf")) {
-		_, _ = r.Discard(3)
-		s.offset = 3
-	}
+// json reads consecutive requests, separated by newlines or other white space, or an array of requests. base is the
+// offset of r in the input.
+func (p *parser) json(ctx context.Context, r *bufio.Reader, base int64) error {
+	s := jsonSplitter{r: r, limit: p.limit, offset: base}
 	var body []byte
 	for {
 		if err := ctx.Err(); err != nil {
@@ -182,9 +297,18 @@ func readJSON(ctx context.Context, r *bufio.Reader, limit int64, add func(wire.S
 			return nil
 		}
 		if err != nil {
-			return fail(s.offset, err)
+			return p.fail(s.offset, err)
 		}
 		signal, err := otlpjson.Detect(text)
+		if err != nil {
+			kind := guessJSON(text[:min(len(text), maxGuess)])
+			if kind == "" && json.Valid(text) {
+				kind = "JSON, but not OTLP/JSON: found none of resourceSpans, resourceMetrics and resourceLogs"
+			}
+			if kind != "" {
+				return p.fail(offset, noOTLPError{kind})
+			}
+		}
 		if err == nil {
 			body, err = otlpjson.Transcode(ctx, signal, body[:0], text, 0)
 		}
@@ -193,25 +317,67 @@ func readJSON(ctx context.Context, r *bufio.Reader, limit int64, add func(wire.S
 			if errors.As(err, &w) {
 				offset += int64(w.Offset)
 			}
-			return fail(offset, fmt.Errorf("%w: %w", errJSON, err))
+			return p.fail(offset, fmt.Errorf("%w: %w", errJSON, err))
 		}
-		if err := add(signal, body, offset); err != nil {
-			return fail(offset, fmt.Errorf("%w: %w", errJSON, err))
+		if err := p.add(signal, body, offset); err != nil {
+			return p.fail(offset, fmt.Errorf("%w: %w", errJSON, err))
 		}
 	}
 }
 
-// jsonSplitter cuts a stream into its top-level JSON objects by counting braces
-// outside strings; whether an object is good JSON is not its business.
+// jsonSplitter splits a stream into its JSON objects by counting braces outside of strings. The objects are at the top
+// level or in arrays there. It does not validate them.
 type jsonSplitter struct {
 	r      *bufio.Reader
 	limit  int64
-	offset int64 // of what was read
+	offset int64 // offset in the stream
 	buf    []byte
+	array  arrayState
+	mark   int // bytes of a byte order mark read
 }
 
-// next returns the next object, valid until the next call, and where it begins;
-// io.EOF when there is none left.
+// arrayState is the place in a top-level array.
+type arrayState int
+
+const (
+	noArray     arrayState = iota
+	arrayBegun             // an object or the end follows
+	arrayObject            // after an object
+	arrayComma             // an object follows
+)
+
+// between reads a byte between two objects. It reports whether the byte begins an object, or an error for one that
+// cannot stand there.
+func (s *jsonSplitter) between(c byte) (object bool, err error) {
+	if s.mark > 0 || c == byteOrderMark[0] {
+		if c != byteOrderMark[s.mark] {
+			return false, fmt.Errorf("unexpected %q at the start of a request", rune(c))
+		}
+		s.mark = (s.mark + 1) % len(byteOrderMark)
+		return false, nil
+	}
+	switch {
+	case c == ' ' || c == '\t' || c == '\r' || c == '\n':
+		return false, nil
+	case c == '{' && s.array != arrayObject:
+		if s.array != noArray {
+			s.array = arrayObject
+		}
+		return true, nil
+	case c == '[' && s.array == noArray:
+		s.array = arrayBegun
+		return false, nil
+	case c == ',' && s.array == arrayObject:
+		s.array = arrayComma
+		return false, nil
+	case c == ']' && (s.array == arrayBegun || s.array == arrayObject):
+		s.array = noArray
+		return false, nil
+	}
+	return false, fmt.Errorf("unexpected %q at the start of a request", rune(c))
+}
+
+// next returns the next object, valid until the next call, and its offset, or io.EOF at the end.
 func (s *jsonSplitter) next() (text []byte, offset int64, err error) {
 	s.buf = s.buf[:0]
 	depth, quoted, escaped := 0, false, false
@@ -221,25 +387,27 @@ func (s *jsonSplitter) next() (text []byte, offset int64, err error) {
 			chunk, _ = s.r.Peek(s.r.Buffered())
 		}
 		if err != nil {
-			if errors.Is(err, io.EOF) && len(s.buf) > 0 {
-				return nil, 0, fmt.Errorf("the input ends within a request: %w", io.ErrUnexpectedEOF)
+			switch {
+			case errors.Is(err, io.EOF) && len(s.buf) > 0:
+				return nil, 0, fmt.Errorf("input ends within a request: %w", io.ErrUnexpectedEOF)
+			case errors.Is(err, io.EOF) && (s.array != noArray || s.mark > 0):
+				return nil, 0, fmt.Errorf("input ends within an array of requests: %w", io.ErrUnexpectedEOF)
 			}
 			return nil, 0, err
 		}
 		for i, c := range chunk {
 			if depth == 0 {
-				switch c {
-				case ' ', '\t', '\r', '\n':
-					continue
-				case '{':
+				object, err := s.between(c)
+				if err != nil {
+					s.offset += int64(i)
+					return nil, 0, err
+				}
+				if object {
 					offset = s.offset + int64(i)
 					depth = 1
 					s.buf = append(s.buf, c)
-					continue
-				default:
-					s.offset += int64(i)
-					return nil, 0, fmt.Errorf("%q where a request should begin", rune(c))
 				}
+				continue
 			}
 			s.buf = append(s.buf, c)
 			switch {
@@ -265,8 +433,8 @@ func (s *jsonSplitter) next() (text []byte, offset int64, err error) {
 			}
 		}
 		s.consume(len(chunk))
-		if int64(len(s.buf)) > 4*s.limit { // JSON is longer than the protobuf it stands for
-			return nil, 0, fmt.Errorf("the request is longer than %d bytes of JSON", 4*s.limit)
+		if int64(len(s.buf)) > 4*s.limit { // JSON is longer than the protobuf form
+			return nil, 0, fmt.Errorf("request is longer than %d bytes of JSON", 4*s.limit)
 		}
 	}
 }

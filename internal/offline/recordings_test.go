@@ -13,26 +13,25 @@ import (
 	"assay/internal/report"
 )
 
-// recorded is when the recordings were made.
+// recorded is the time of the recordings.
 var recorded = time.Date(2026, time.November, 21, 12, 0, 0, 0, time.UTC)
 
-// verdict is what a recording says of one service.
+// verdict is the expected result for one service of a recording.
 type verdict struct {
 	score  float64
 	failed []string
 	beside []string // insight types without a rule
 }
 
-// recordings are recordings of real SDKs and what an engineer who reads them finds.
+// recordings are recordings of real SDKs with the findings of a manual review.
 var recordings = map[string]map[string]verdict{
-	// Automatic instrumentation of express: a span for each middleware, command
-	// lines on metrics, no environment.
+	// Automatic instrumentation of express: a span for each middleware, command lines on metrics, no environment.
 	"node-default": {
 		"lamp-shop": {84.85, []string{"MET-007", "RES-007", "SPA-001", "SPA-005"}, nil},
 	},
-	// Two services that disagree on a unit and on buckets. storefront has callers
-	// that export nothing, and client spans from a background poller; inventory puts
-	// host.name on log records and makes many short spans in a report.
+	// Two services with conflicting units and buckets. Callers of storefront do not export spans, and a background
+	// poller creates root client spans. inventory sets host.name on log records and creates many short spans in a
+	// report.
 	"go-two-services": {
 		"inventory": {71.67, []string{"MET-003", "MET-004", "MET-007", "RES-001", "RES-004", "SPA-001", "SPA-005"}, nil},
 		"storefront": {
@@ -41,7 +40,7 @@ var recordings = map[string]map[string]verdict{
 			[]string{"deprecated_attributes"},
 		},
 	},
-	// The defaults of telemetrygen: a client span at the root, a metric without unit.
+	// The defaults of telemetrygen: a client span as root, a metric without a unit.
 	"telemetrygen-basic": {
 		"telemetrygen": {80, []string{"MET-002", "RES-001", "RES-007", "SPA-004"}, nil},
 	},
@@ -74,8 +73,7 @@ func verdicts(r *report.Report) map[string]verdict {
 	return got
 }
 
-// TestRecordingsTotals compares what is counted with what another decoder counts
-// in the same files.
+// TestRecordingsTotals compares the totals with those of another decoder for the same files.
 func TestRecordingsTotals(t *testing.T) {
 	want := map[string]report.Totals{
 		"telemetrygen-basic": {Spans: 600, MetricDataPoints: 300, LogRecords: 300},
@@ -88,7 +86,7 @@ func TestRecordingsTotals(t *testing.T) {
 			Now:    recorded,
 		})
 		require.NoError(t, err)
-		w.Bytes = r.Totals.Bytes // JSON does not say how its sender encodes protobuf
+		w.Bytes = r.Totals.Bytes // JSON does not determine the protobuf encoding
 		require.Equal(t, w, r.Totals, name)
 	}
 }

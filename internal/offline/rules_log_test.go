@@ -21,13 +21,13 @@ func logged(at time.Time) func(*logspb.LogRecord) {
 	return func(r *logspb.LogRecord) { r.TimeUnixNano = Nano(at) }
 }
 
-// TestDebugRule is about LOG-001.
+// TestDebugRule tests LOG-001.
 func TestDebugRule(t *testing.T) {
 	const day = 24 * time.Hour
 	production := func(environment any) []Attr {
 		return Attrs("service.name", "a", "service.instance.id", "i", "deployment.environment.name", environment)
 	}
-	// days holds a record on each of n days up to that of T0.
+	// days returns a record on each of the n days up to T0.
 	days := func(resource []Attr, n int, set ...func(*logspb.LogRecord)) Request {
 		var list []*logspb.LogRecord
 		for i := range n {
@@ -106,10 +106,10 @@ func TestDebugRule(t *testing.T) {
 			in:   []Request{days(prod, 15, severity(c.number, c.text))}, want: []string{"a: " + c.want + "LOG-001"},
 		})
 	}
-	judge(t, cases)
+	requireVerdicts(t, cases)
 }
 
-// TestLogRules is about LOG-002, LOG-003 and RES-004.
+// TestLogRules tests LOG-002, LOG-003 and RES-004.
 func TestLogRules(t *testing.T) {
 	a := Service("a")
 	const mail = "jane@example.com"
@@ -158,5 +158,5 @@ func TestLogRules(t *testing.T) {
 			verdictCase{name: "RES-004 on a record: " + key, in: of("x", attributes(key, "x")), want: []string{"a: " + want + "RES-004"}},
 			verdictCase{name: "RES-004 in a body: " + key, in: of(Attrs(key, "x")), want: []string{"a: +RES-004"}})
 	}
-	judge(t, cases)
+	requireVerdicts(t, cases)
 }

@@ -14,7 +14,7 @@ import (
 	. "assay/internal/rules/rulestest"
 )
 
-// TestMetricRules is about MET-002 and MET-005 to MET-008.
+// TestMetricRules tests MET-002 and MET-005 to MET-008.
 func TestMetricRules(t *testing.T) {
 	a := Service("a")
 	of := func(metrics ...*metricspb.Metric) []Request { return []Request{MetricsRequest(Metrics(a, metrics...))} }
@@ -166,10 +166,10 @@ func TestMetricRules(t *testing.T) {
 	add("a metric without data", of(&metricspb.Metric{Name: "x", Unit: ""}), "a: absent")
 	add("a metric without points", of(&metricspb.Metric{Name: "x", Data: &metricspb.Metric_Sum{Sum: &metricspb.Sum{}}}), "a: absent")
 	add("a metric without points beside another", of(&metricspb.Metric{Name: "x", Data: &metricspb.Metric_Sum{Sum: &metricspb.Sum{}}}, Gauge("y", "1")), "a: +MET-002")
-	judge(t, cases)
+	requireVerdicts(t, cases)
 }
 
-// TestConflictRules is about MET-003 and MET-004.
+// TestConflictRules tests MET-003 and MET-004.
 func TestConflictRules(t *testing.T) {
 	const day = 24 * time.Hour
 	at := func(service, unit string, when time.Time) Request {
@@ -179,7 +179,7 @@ func TestConflictRules(t *testing.T) {
 		return MetricsRequest(Metrics(Service(service), Histogram("h", "s", when, b)))
 	}
 	now := Traces(Spans(Service("clock"), Span(1, 1, 0))) // the window ends at T0
-	judge(t, []verdictCase{
+	requireVerdicts(t, []verdictCase{
 		{name: "one unit", in: []Request{at("a", "s", T0), at("b", "s", T0)}, want: []string{"a: +MET-003 ~MET-004", "b: +MET-003"}},
 		{name: "two units in one service", in: []Request{at("a", "s", T0), at("a", "ms", T0)}, want: []string{"a: -MET-003"}},
 		{name: "two units in one request", in: []Request{MetricsRequest(Metrics(Service("a"), Gauge("x", "s"), Gauge("x", "ms")))}, want: []string{"a: -MET-003"}},
@@ -193,8 +193,8 @@ func TestConflictRules(t *testing.T) {
 		{name: "exactly 14 days old", in: []Request{now, at("a", "s", T0.Add(-14*day)), at("b", "ms", T0)}, want: []string{"a: -MET-003", "b: -MET-003"}},
 		{name: "older than 14 days: neither evaluated nor a conflict", in: []Request{now, at("a", "s", T0.Add(-14*day-1)), at("b", "ms", T0)}, want: []string{"a: ~MET-003 +MET-002", "b: +MET-003"}},
 		{name: "own older unit is no conflict", in: []Request{now, at("a", "s", T0.Add(-15*day)), at("a", "ms", T0)}, want: []string{"a: +MET-003"}},
-		{name: "an old unit sent again lately", in: []Request{now, at("a", "s", T0.Add(-15*day)), at("a", "s", T0.Add(-13*day)), at("b", "ms", T0)}, want: []string{"a: -MET-003", "b: -MET-003"}},
-		{name: "the newest point tells a metric's time", in: []Request{MetricsRequest(Metrics(Service("a"), Gauge("x", "s", Point(T0.Add(-20*day)), Point(T0)))), at("b", "ms", T0)}, want: []string{"a: -MET-003", "b: -MET-003"}},
+		{name: "an old unit in recent data", in: []Request{now, at("a", "s", T0.Add(-15*day)), at("a", "s", T0.Add(-13*day)), at("b", "ms", T0)}, want: []string{"a: -MET-003", "b: -MET-003"}},
+		{name: "a metric has the time of its newest point", in: []Request{MetricsRequest(Metrics(Service("a"), Gauge("x", "s", Point(T0.Add(-20*day)), Point(T0)))), at("b", "ms", T0)}, want: []string{"a: -MET-003", "b: -MET-003"}},
 		{
 			name: "across namespaces, environments and versions", in: []Request{
 				MetricsRequest(Metrics(Service("a", "service.version", "1"), Gauge("x", "s"))), MetricsRequest(Metrics(Service("a", "service.version", "2"), Gauge("x", "ms"))),
@@ -220,7 +220,7 @@ func TestConflictRules(t *testing.T) {
 	})
 }
 
-// TestCardinalityRule is about MET-001.
+// TestCardinalityRule tests MET-001.
 func TestCardinalityRule(t *testing.T) {
 	hour := time.Date(2026, 10, 15, 11, 0, 0, 0, time.UTC)
 	values := func(resource []Attr, metric string, from, n int, at time.Time, value func(int) any) Request {
@@ -259,5 +259,5 @@ func TestCardinalityRule(t *testing.T) {
 			return MetricsRequest(Metrics(a, m))
 		}()}, want: []string{"a: ~MET-001"}},
 	}
-	judge(t, cases)
+	requireVerdicts(t, cases)
 }

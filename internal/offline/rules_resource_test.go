@@ -28,7 +28,7 @@ func eachSignal(resource []Attr) map[string]Request {
 	}
 }
 
-// without returns a good resource with other attributes in the place of one.
+// without returns a valid resource with one attribute replaced.
 func without(key string, more ...any) []Attr {
 	list := slices.DeleteFunc(Service("a"), func(a Attr) bool { return a.Key == key })
 	return append(list, Attrs(more...)...)
@@ -98,6 +98,14 @@ func TestResourceRules(t *testing.T) {
 	} {
 		add("RES-003 "+key, Service("a", key, "x"), "a: "+want+"RES-003")
 	}
+	for key, want := range map[string]string{
+		"k8s.pod.name": "-", "k8s.pod.label.app": "-", "k8s.pod.": "-", "k8s.container.name": "-", "k8s.container.restart_count": "-",
+		"k8s.deployment.name": "~", "k8s.namespace.name": "~", "k8s.job.name": "~", "k8s.pod": "~", "k8s.podtemplate.name": "~", "k8s.containers": "~",
+		"k8s.cluster.name": "~", "k8s.node.name": "~",
+	} {
+		add("RES-003 "+key+" without a service", without("service.name", key, "x"), "unknown_service: "+want+"RES-003")
+	}
+	add("RES-003 with an empty service name", without("service.name", "service.name", "", "k8s.deployment.name", "d"), "unknown_service: ~RES-003")
 	add("RES-003 with a uid", Service("a", "k8s.pod.name", "p", "k8s.pod.uid", "u"), "a: +RES-003")
 	add("RES-003 with an empty uid", Service("a", "k8s.pod.uid", ""), "a: -RES-003")
 	add("RES-003 with a uid alone", Service("a", "k8s.pod.uid", "u"), "a: +RES-003")
@@ -106,6 +114,7 @@ func TestResourceRules(t *testing.T) {
 	for key, want := range map[string]string{
 		"http.request.method": "-", "url.full": "-", "http.request.header.x-id": "-", "db.query.text": "-",
 		"http.request.header.": "+", "http.request.header": "+", "my.own.key": "+", "host.name": "+", "service.version": "+", "cloud.region": "+",
+		"server.address": "+", "server.port": "+", "url.scheme": "+", "url.path": "-", "client.address": "-", "network.peer.address": "-",
 	} {
 		add("RES-004 resource "+key, Service("a", key, "x"), "a: "+want+"RES-004")
 	}
@@ -137,21 +146,23 @@ func TestResourceRules(t *testing.T) {
 	add("SDK-001 with an empty version", sdk("go", "", "go1.25.0"), "a: ~SDK-001")
 	add("SDK-001 supported", sdk("go", "1.38.0", "go1.25.0"), "a: +SDK-001")
 	add("SDK-001 too old", sdk("go", "v1.38.0", "go1.18.1"), "a: -SDK-001")
+	add("SDK-001 the newest major version", sdk("nodejs", "3.0.0", "20.20.2"), "a: -SDK-001")
+	add("SDK-001 the newest major version, supported", sdk("nodejs", "3.0.0", "v22.15.0"), "a: +SDK-001")
 	add("SDK-001 a language that is no string", sdk(1, "1.38.0", "go1.25.0"), "a: ~SDK-001")
 
-	judge(t, cases)
+	requireVerdicts(t, cases)
 }
 
-// TestInstanceRule is about RES-002.
+// TestInstanceRule tests RES-002.
 func TestInstanceRule(t *testing.T) {
 	at := func(hour, minute int) time.Time { return time.Date(2026, 10, 15, hour, minute, 0, 0, time.UTC) }
-	// sent is one span at a time, of a service with an instance id.
+	// sent returns one span at a time, of a service with an instance id.
 	sent := func(when time.Time, name string, id any, more ...any) Request {
 		resource := append(Attrs("service.name", name, "service.instance.id", id), Attrs(more...)...)
 		return Traces(Spans(resource, Span(1, 1, 0, func(s *tracepb.Span) { s.StartTimeUnixNano, s.EndTimeUnixNano = Nano(when), Nano(when) })))
 	}
 	pair := func(a, b Request) []Request { return []Request{a, b} }
-	judge(t, []verdictCase{
+	requireVerdicts(t, []verdictCase{
 		{name: "no workload", in: pair(sent(T0, "a", "i"), sent(T0, "a", "i")), want: []string{"a: ~RES-002"}},
 		{name: "no instance id", in: pair(sent(T0, "a", "", "host.name", "h"), sent(T0, "a", "", "host.name", "g")), want: []string{"a: ~RES-002"}},
 		{name: "an empty workload", in: one(Service("a", "host.name", "")), want: []string{"a: ~RES-002"}},

@@ -18,11 +18,10 @@ import (
 	. "assay/internal/rules/rulestest"
 )
 
-// TestHoursStayHours: the step in which the window moves does not change what an
-// hour is to SPA-003, MET-001 and RES-002.
+// TestHoursStayHours: the step of the window does not affect the hours of SPA-003, MET-001 and RES-002.
 func TestHoursStayHours(t *testing.T) {
 	hour := time.Date(2026, 10, 15, 10, 0, 0, 0, time.UTC)
-	// spread sends n span names, one each interval, from two hosts by turns.
+	// spread sends n span names, one per interval, alternating between two hosts.
 	spread := func(n int, interval time.Duration) Request {
 		var entries []*tracepb.ResourceSpans
 		for i := range n {
@@ -53,7 +52,7 @@ func TestHoursStayHours(t *testing.T) {
 	}
 }
 
-// TestWindowBySteps: the window's borders do not depend on the step, either.
+// TestWindowBySteps: the bounds of the window do not depend on the step, either.
 func TestWindowBySteps(t *testing.T) {
 	for _, step := range []time.Duration{time.Minute, time.Hour, 24 * time.Hour} {
 		in := []Request{stamped("a", Nano(T0)), stamped("b", Nano(T0.Add(-30*24*time.Hour))-1), stamped("c", Nano(T0.Add(-30*24*time.Hour)))}
@@ -72,8 +71,8 @@ func TestWindowBySteps(t *testing.T) {
 	}
 }
 
-// TestSameInputSameReport: whether an attribute is found to have 10,000 values is
-// estimated by hashes, when it has so many.
+// TestSameInputSameReport: the result is deterministic even when hashes estimate the number of values of an
+// attribute.
 func TestSameInputSameReport(t *testing.T) {
 	var metrics []*metricspb.Metric
 	for i := range 12 {

@@ -18,19 +18,18 @@ import (
 	"assay/internal/rules/rulestest"
 )
 
-// verdictCase is recorded telemetry and what the rules must say of it.
+// verdictCase is recorded telemetry with the expected verdicts.
 type verdictCase struct {
 	name string
 	in   []rulestest.Request
-	now  time.Time // of the run; default an hour after rulestest.T0
-	// One line a service: its name, or "namespace|name|environment|version", then
-	// -RULE for each that fails, +RULE for each that passes, ~RULE for each that is
-	// not evaluated; or "absent".
+	now  time.Time // time of the run; default an hour after rulestest.T0
+	// One line per service: its name, or "namespace|name|environment|version", then -RULE for each failed rule, +RULE
+	// for each passed rule, ~RULE for each rule that was not evaluated; or "absent".
 	want []string
 }
 
-// judge runs each case as `assay score` would.
-func judge(t *testing.T, cases []verdictCase) {
+// requireVerdicts runs each case as `assay score` does.
+func requireVerdicts(t *testing.T, cases []verdictCase) {
 	t.Helper()
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -61,7 +60,7 @@ func scoreOf(t *testing.T, now time.Time, in ...rulestest.Request) *report.Repor
 	return r
 }
 
-// serviceOf returns the one service of a name or key.
+// serviceOf returns the service with a name or key.
 func serviceOf(r *report.Report, key string) *report.Service {
 	i := slices.IndexFunc(r.Services, func(s report.Service) bool {
 		return s.Name == key || strings.Join([]string{s.Namespace, s.Name, s.Environment, s.Version}, "|") == key

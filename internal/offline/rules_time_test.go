@@ -14,24 +14,24 @@ import (
 	. "assay/internal/rules/rulestest"
 )
 
-// stamped returns a log record of a service with a time as OTLP holds it.
+// stamped returns a log record of a service with an OTLP timestamp.
 func stamped(service string, unixNano uint64, set ...func(*logspb.LogRecord)) Request {
 	set = append([]func(*logspb.LogRecord){func(r *logspb.LogRecord) { r.TimeUnixNano = unixNano }}, set...)
 	return LogsRequest(Logs(Service(service), Log("x", set...)))
 }
 
-// TestEventTime is about which records lie in the window.
+// TestEventTime checks which records are in the window.
 func TestEventTime(t *testing.T) {
 	const day = 24 * time.Hour
-	unset := severity(0, "") // shows by LOG-002 whether a record was judged
+	unset := severity(0, "") // LOG-002 shows whether a record was evaluated
 	run := T0.Add(time.Hour)
-	judge(t, []verdictCase{
+	requireVerdicts(t, []verdictCase{
 		{name: "exactly 30 days before the end", in: []Request{stamped("a", Nano(T0)), stamped("b", Nano(T0.Add(-30*day)), unset)}, want: []string{"b: -LOG-002 +RES-001"}},
 		{name: "a nanosecond older", in: []Request{stamped("a", Nano(T0)), stamped("b", Nano(T0.Add(-30*day))-1, unset)}, want: []string{"b: absent"}},
 		{name: "an old record of a live service", in: []Request{stamped("a", Nano(T0)), stamped("a", Nano(T0.Add(-31*day)), unset)}, want: []string{"a: +LOG-002"}},
 		{name: "an old span", in: []Request{stamped("a", Nano(T0)), Traces(Spans(Service("a"), Span(1, 1, 0, kind(client), ending(T0.Add(-31*day)))))}, want: []string{"a: ~SPA-004 ~SPA-003 ~SPA-001 ~SPA-006"}},
 		{name: "an old data point", in: []Request{stamped("a", Nano(T0)), MetricsRequest(Metrics(Service("a"), Gauge("x", "", Point(T0.Add(-31*day), "k", "v"))))}, want: []string{"a: ~MET-002 ~MET-001 ~MET-007"}},
-		{name: "an entry takes the time of its newest record", in: []Request{stamped("a", Nano(T0)), LogsRequest(Logs(Attrs("service.name", "b"),
+		{name: "an entry has the time of its newest record", in: []Request{stamped("a", Nano(T0)), LogsRequest(Logs(Attrs("service.name", "b"),
 			Log("x", logged(T0.Add(-31*day)), unset), Log("x", logged(T0.Add(-29*day))), Log("x", logged(T0.Add(-33*day)))))}, want: []string{"b: -RES-001 +LOG-002"}},
 		{name: "an entry with old records only", in: []Request{stamped("a", Nano(T0)), LogsRequest(Logs(Attrs("service.name", "a", "deployment.environment.name", "test"), Log("x", logged(T0.Add(-31*day)))))}, want: []string{"a: +RES-001"}},
 		{name: "an entry without records is not looked at", in: []Request{stamped("a", Nano(T0)), Traces(Spans(Attrs("service.name", "a"))), Traces(Spans(nil))}, want: []string{"a: +RES-001 +RES-007", "unknown_service: absent"}},
@@ -40,7 +40,7 @@ func TestEventTime(t *testing.T) {
 
 		{name: "no time: inside the window", in: []Request{stamped("a", Nano(T0)), stamped("b", 0, unset)}, want: []string{"a: +LOG-002", "b: -LOG-002"}},
 		{name: "no times at all", in: []Request{stamped("a", 0, unset)}, want: []string{"a: -LOG-002"}},
-		{name: "the observed time stands in", in: []Request{stamped("a", Nano(T0)), stamped("b", 0, unset, func(r *logspb.LogRecord) { r.ObservedTimeUnixNano = Nano(T0.Add(-31 * day)) })}, want: []string{"b: absent"}},
+		{name: "the observed time is the fallback", in: []Request{stamped("a", Nano(T0)), stamped("b", 0, unset, func(r *logspb.LogRecord) { r.ObservedTimeUnixNano = Nano(T0.Add(-31 * day)) })}, want: []string{"b: absent"}},
 		{name: "the own time goes first", in: []Request{stamped("a", Nano(T0)), stamped("b", Nano(T0.Add(-31*day)), unset, func(r *logspb.LogRecord) { r.ObservedTimeUnixNano = Nano(T0) })}, want: []string{"b: absent"}},
 		{name: "the observed time moves the window", in: []Request{stamped("a", 0, func(r *logspb.LogRecord) { r.ObservedTimeUnixNano = Nano(T0) }), stamped("b", Nano(T0.Add(-31*day)))}, want: []string{"a: +LOG-002", "b: absent"}},
 		{name: "a span's end counts, not its start", in: []Request{stamped("a", Nano(T0)), Traces(Spans(Service("b"), Span(1, 1, 0, func(s *tracepb.Span) { s.StartTimeUnixNano = Nano(T0.Add(-31 * day)) })))}, want: []string{"b: +SPA-004"}},
@@ -57,10 +57,10 @@ func TestEventTime(t *testing.T) {
 		{name: "a time in seconds by mistake", in: []Request{stamped("a", Nano(T0)), stamped("b", uint64(T0.Unix()))}, want: []string{"b: absent"}},
 		{name: "the smallest time", in: []Request{stamped("a", 1, unset)}, want: []string{"a: -LOG-002 +RES-001"}},
 		{name: "the largest time among others", in: []Request{stamped("a", Nano(T0)), stamped("b", math.MaxUint64, unset)}, want: []string{"a: +LOG-002", "b: -LOG-002"}},
-		{name: "the largest time alone", in: []Request{stamped("a", math.MaxUint64, unset)}, want: []string{"a: -LOG-002"}},
+		{name: "only the largest time", in: []Request{stamped("a", math.MaxUint64, unset)}, want: []string{"a: -LOG-002"}},
 		{name: "2^63 alone", in: []Request{stamped("a", 1<<63, unset)}, want: []string{"a: -LOG-002"}},
 		{name: "2^63-1 alone", in: []Request{stamped("a", 1<<63-1, unset)}, want: []string{"a: -LOG-002"}},
-		{name: "a trace takes the time of its newest span", in: []Request{
+		{name: "a trace has the time of its newest span", in: []Request{
 			stamped("a", Nano(T0)),
 			Traces(Spans(Service("b"), Span(1, 2, 1, ending(T0.Add(-31*day))))), Traces(Spans(Service("b"), Span(1, 3, 0, ending(T0)))),
 		}, want: []string{"b: -SPA-002"}},
@@ -77,7 +77,7 @@ func TestReportWindowAndTotals(t *testing.T) {
 	require.Equal(t, T0, r.Window.End)
 	require.Equal(t, T0.Add(-30*24*time.Hour), r.Window.Start)
 	require.Len(t, r.Services, 1)
-	require.EqualValues(t, 3, r.Totals.Spans, "what is older counts as usage")
+	require.EqualValues(t, 3, r.Totals.Spans, "older records count as usage")
 	require.EqualValues(t, 3, r.Totals.MetricDataPoints)
 	require.EqualValues(t, 3, r.Totals.LogRecords)
 	bytes := 0
@@ -87,7 +87,7 @@ func TestReportWindowAndTotals(t *testing.T) {
 	require.EqualValues(t, bytes, r.Totals.Bytes)
 }
 
-// TestScoreOfReport holds the score against sums done by hand.
+// TestScoreOfReport compares the score with sums computed by hand.
 func TestScoreOfReport(t *testing.T) {
 	// RES-001 20, 004 30, 005 40, 007 30, 010 40; LOG-002 30, LOG-003 40: 230 in all.
 	for _, c := range []struct {
@@ -114,7 +114,7 @@ func TestScoreOfReport(t *testing.T) {
 	}
 }
 
-// TestInsightsOutsideTheScore is about the insight types without a rule.
+// TestInsightsOutsideTheScore tests the insight types without a rule.
 func TestInsightsOutsideTheScore(t *testing.T) {
 	names := func(in ...Request) map[string][]string {
 		all := make(map[string][]string)
@@ -132,9 +132,12 @@ func TestInsightsOutsideTheScore(t *testing.T) {
 	require.Equal(t, []string{"default_service_name"}, names(one(Service("unknown_service:java"))...)["unknown_service:java"])
 	require.Empty(t, names(one(Service("unknown_service_x"))...))
 	require.Empty(t, names(one(Service("UNKNOWN_SERVICE"))...))
-	require.Empty(t, names(one(nil)...), "a missing name is RES-005's business")
+	require.Empty(t, names(one(nil)...), "a missing name is covered by RES-005")
 	deprecated := []string{"deprecated_attributes"}
 	require.Equal(t, deprecated, names(one(Service("a", "deployment.environment", "x"))...)["a"])
+	for _, key := range []string{"gen_ai.request.model", "mcp.session.id", "code.function", "http.flavor", "container.labels", "k8s.pod.label.app"} {
+		require.Empty(t, names(one(Service("a", key, "x"))...), key)
+	}
 	require.Equal(t, deprecated, names(Traces(Spans(Service("a"), Span(1, 1, 0, func(s *tracepb.Span) { s.Attributes = Attrs("http.method", "GET") }))))["a"])
 	require.Equal(t, deprecated, names(MetricsRequest(Metrics(Service("a"), Gauge("x", "1", Point(T0, "http.method", "GET")))))["a"])
 	require.Equal(t, deprecated, names(LogsRequest(Logs(Service("a"), Log("x", func(r *logspb.LogRecord) { r.Attributes = Attrs("http.method", "GET") }))))["a"])

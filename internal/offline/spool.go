@@ -14,22 +14,20 @@ import (
 	"assay/internal/wire"
 )
 
-// request is one request as it waits in the spool.
+// request is one request in the spool.
 type request struct {
-	input  int   // index of the input it came from
-	offset int64 // where it began there
+	input  int   // index of its input
+	offset int64 // offset in the input
 	signal wire.Signal
 	body   []byte // uncompressed protobuf
 }
 
-// maxSpoolMemory is how many bytes of requests wait in memory; the rest waits in
-// a temporary file.
+// maxSpoolMemory is the number of bytes of requests in memory. The rest is in a temporary file.
 const maxSpoolMemory = 64 << 20
 
-// spool keeps requests until the newest timestamp of all of them is known. It must
-// not be used concurrently.
+// spool stores requests until the newest timestamp of all of them is known. It is not safe for concurrent use.
 type spool struct {
-	digest hash.Hash // of the bodies, one after the other
+	digest hash.Hash // digest of the concatenated bodies
 	memory []request
 	bytes  int
 	file   *os.File
@@ -48,7 +46,7 @@ func (s *spool) add(r request) error {
 	if s.file == nil {
 		f, err := os.CreateTemp("", "assay-score-*")
 		if err != nil {
-			return fmt.Errorf("make a temporary file for long input: %w", err)
+			return fmt.Errorf("create spool file: %w", err)
 		}
 		s.file, s.w = f, bufio.NewWriterSize(f, 1<<20)
 	}
@@ -62,13 +60,12 @@ func (s *spool) add(r request) error {
 		_, err = s.w.Write(r.body)
 	}
 	if err != nil {
-		return fmt.Errorf("write long input to a temporary file: %w", err)
+		return fmt.Errorf("write spool file: %w", err)
 	}
 	return nil
 }
 
-// each calls f with every request in the order of add. A body is valid during the
-// call only.
+// each calls f for every request in the order of add. A body is valid during the call only.
 func (s *spool) each(f func(request) error) error {
 	for i := range s.memory {
 		if err := f(s.memory[i]); err != nil {
@@ -80,10 +77,10 @@ func (s *spool) each(f func(request) error) error {
 		return nil
 	}
 	if err := s.w.Flush(); err != nil {
-		return fmt.Errorf("write long input to a temporary file: %w", err)
+		return fmt.Errorf("write spool file: %w", err)
 	}
 	if _, err := s.file.Seek(0, io.SeekStart); err != nil {
-		return fmt.Errorf("read back long input: %w", err)
+		return fmt.Errorf("read spool file: %w", err)
 	}
 	r := bufio.NewReaderSize(s.file, 1<<20)
 	var body []byte
@@ -93,7 +90,7 @@ func (s *spool) each(f func(request) error) error {
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("read back long input: %w", err)
+			return fmt.Errorf("read spool file: %w", err)
 		}
 		if err := f(req); err != nil {
 			return err
@@ -105,7 +102,7 @@ func readRequest(r *bufio.Reader, buf *[]byte) (request, error) {
 	var req request
 	input, err := binary.ReadUvarint(r)
 	if err != nil {
-		return req, err // io.EOF between requests
+		return req, err // io.EOF at the end
 	}
 	offset, err1 := binary.ReadUvarint(r)
 	signal, err2 := r.ReadByte()
