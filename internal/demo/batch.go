@@ -11,10 +11,10 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 )
 
-// attributes are attributes by name; values are strings, integers and lists.
+// attributes holds attributes by name. Values are strings, integers and lists.
 type attributes = map[string]any
 
-// with returns the attributes with more of them; nil takes one away.
+// with returns base with the attributes of more added. A nil value removes an attribute.
 func with(base, more attributes) attributes {
 	out := make(attributes, len(base)+len(more))
 	for k, v := range base {
@@ -36,7 +36,7 @@ type source struct {
 	scope    string
 }
 
-// batch collects what a service sends together.
+// batch collects the telemetry that a service sends together.
 type batch struct {
 	traces  ptrace.Traces
 	metrics pmetric.Metrics
@@ -56,7 +56,7 @@ func newBatch() *batch {
 	}
 }
 
-// fill sets attributes. It only fails for values of types that this package has not.
+// fill sets attributes. It fails only for types of values that this package does not use.
 func fill(m pcommon.Map, a attributes) { _ = m.FromRaw(a) }
 
 func (s *source) describe(r pcommon.Resource, scope pcommon.InstrumentationScope) {
@@ -93,7 +93,7 @@ func (b *batch) metric(s *source, name, unit, description string) pmetric.Metric
 	return m
 }
 
-// span is one span; start is its offset from the trace's.
+// span is one span. start is its offset from the start of the trace.
 type span struct {
 	id, parent pcommon.SpanID
 	name       string

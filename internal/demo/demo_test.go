@@ -5,6 +5,7 @@ package demo
 import (
 	"bytes"
 	"io"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -16,8 +17,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestServicesFailAsTheySay judges what the fleet sends, history and a first
-// round, and compares the failed rules of each service with what it promises.
+// TestServicesFailAsTheySay evaluates the history and a first round of the fleet, and compares the failed rules of
+// each service with the documented ones.
 func TestServicesFailAsTheySay(t *testing.T) {
 	now := time.Date(2026, 5, 6, 7, 30, 0, 0, time.UTC)
 	var recording bytes.Buffer
@@ -51,4 +52,14 @@ func TestServicesFailAsTheySay(t *testing.T) {
 	for _, s := range Services() {
 		require.ElementsMatch(t, s.Fails, failed[s.Name], s.Name)
 	}
+}
+
+// TestWriteRepositories writes git repositories whose files have their real names.
+func TestWriteRepositories(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "repositories")
+	require.NoError(t, WriteRepositories(t.Context(), dir))
+	for _, path := range []string{"cart/main.go", "cart/internal/cart/cart.go", "search/src/server.js", "accounts/app.py", "cart/.git/HEAD"} {
+		require.FileExists(t, filepath.Join(dir, path))
+	}
+	require.NoFileExists(t, filepath.Join(dir, "cart/main.go.demo"))
 }

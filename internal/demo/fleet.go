@@ -13,11 +13,11 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 )
 
-// Service is a simulated service and what is wrong with it.
+// Service is a simulated service with its defects.
 type Service struct {
 	Name  string
-	Fails []string // ids of the rules that it fails, sorted; none for a healthy one
-	About string   // what it does wrong, in a few words
+	Fails []string // ids of the rules that it fails, sorted; empty for a healthy service
+	About string   // short description of the defects
 }
 
 // Services returns the simulated services, as a new slice.
@@ -29,15 +29,15 @@ func Services() []Service {
 	return all
 }
 
-// member is a service of the fleet: how it sends, and what.
+// member is a service of the fleet with its transport and telemetry.
 type member struct {
 	Service
 	transport transport
-	emit      func(g *generator, at time.Time, b *batch) // what it sends at a moment
-	once      func(g *generator, at time.Time, b *batch) // what it sends at the start and in every new hour; may be nil
+	emit      func(g *generator, at time.Time, b *batch) // telemetry of a round
+	once      func(g *generator, at time.Time, b *batch) // telemetry at the start and in every new hour; may be nil
 }
 
-// fleet is ordered as Services shows it.
+// fleet is in the order of Services.
 var fleet = []member{
 	{
 		Service:   Service{Name: "storefront", About: "healthy"},
@@ -100,7 +100,7 @@ var fleet = []member{
 // Histogram bounds of the semantic conventions, in seconds.
 var secondsBounds = []float64{0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10}
 
-// generator makes telemetry. It must not be used concurrently.
+// generator generates telemetry. It is not safe for concurrent use.
 type generator struct {
 	rng     *rand.Rand
 	sources map[string]*source
@@ -115,7 +115,7 @@ func newGenerator(seed uint64) *generator {
 
 	g.add("storefront", "2.3.1", goRuntime)
 	g.add("checkout", "5.0.2", java)
-	g.add("cart", "1.8.0", node, attributes{"service.instance.id": nil})
+	g.add("cart", "1.8.0", goRuntime, attributes{"service.instance.id": nil})
 	g.add("accounts", "3.1.4", python, attributes{"service.criticality": "very high"})
 	g.add("pricing", "0.9.7", goRuntime)
 	g.add("recommender", "1.1.0", python, attributes{"process.runtime.version": "3.8.18"})
@@ -131,8 +131,7 @@ func newGenerator(seed uint64) *generator {
 	return g
 }
 
-// add describes the process of a service: a pod with everything that it should
-// say of itself, changed as more says.
+// add describes the process of a service: a pod with all recommended resource attributes, modified by more.
 func (g *generator) add(name, version string, more ...attributes) *source {
 	base := attributes{
 		"service.name":                name,
@@ -179,13 +178,13 @@ func (g *generator) spanID() (id pcommon.SpanID) {
 	return id
 }
 
-// millis returns a random time between two numbers of milliseconds.
+// millis returns a random duration between two numbers of milliseconds.
 func (g *generator) millis(low, high int) time.Duration {
 	return time.Duration(low+g.rng.IntN(high-low)) * time.Millisecond
 }
 
-// request adds a server span with a child that queries a database, the duration of
-// the request as a metric, and a log record.
+// request adds a server span with a child that queries a database, the duration of the request as a metric, and a log
+// record.
 func (g *generator) request(b *batch, s *source, at time.Time, method, route string, more attributes) {
 	trace, root := g.traceID(), g.spanID()
 	took := g.millis(20, 180)
@@ -224,10 +223,10 @@ func (g *generator) cart(at time.Time, b *batch) {
 
 func (g *generator) accounts(at time.Time, b *batch) {
 	s := g.sources["accounts"]
-	who := []string{"mia.lund@example.com", "jo.berg@example.org", "sam.ito@example.net"}[g.rng.IntN(3)]
-	g.request(b, s, at, "GET", "/accounts", attributes{"url.query": "email=" + who})
-	b.gauge(s, at, "accounts.logins", "{login}", 1, attributes{"account": who})
-	b.log(s, at, plog.SeverityNumberWarn, "card 4111 1111 1111 1111 declined for "+who, nil)
+	account := []string{"mia.lund@example.com", "jo.berg@example.org", "sam.ito@example.net"}[g.rng.IntN(3)]
+	g.request(b, s, at, "GET", "/accounts", attributes{"url.query": "email=" + account})
+	b.gauge(s, at, "accounts.logins", "{login}", 1, attributes{"account": account})
+	b.log(s, at, plog.SeverityNumberWarn, "card 4111 1111 1111 1111 declined for "+account, nil)
 }
 
 func (g *generator) pricing(at time.Time, b *batch) {
@@ -237,7 +236,7 @@ func (g *generator) pricing(at time.Time, b *batch) {
 	b.log(s, at, plog.SeverityNumberUnspecified, "cache warmed", nil)
 }
 
-// debugDays is over the 14 days that LOG-001 allows.
+// debugDays exceeds the 14 days that LOG-001 allows.
 const debugDays = 20
 
 func (g *generator) pricingHistory(at time.Time, b *batch) {
@@ -249,7 +248,7 @@ func (g *generator) pricingHistory(at time.Time, b *batch) {
 func (g *generator) recommender(at time.Time, b *batch) {
 	s := g.sources["recommender"]
 	trace, root := g.traceID(), g.spanID()
-	const steps = 26 // over the 10 internal and the 20 short spans that are fine
+	const steps = 26 // exceeds the limits of 10 internal and 20 short spans
 	took := 200 * time.Millisecond
 	begin := at.Add(-took)
 	b.span(s, trace, begin, span{
@@ -280,18 +279,17 @@ func (g *generator) courier(at time.Time, b *batch) {
 func (g *generator) search(at time.Time, b *batch) {
 	s := g.sources["search"]
 	g.request(b, s, at, "GET", "/search", nil)
-	b.gauge(s, at, "db.response.returned_rows", "{row}", float64(g.rng.IntN(50)), nil) // also the name of an attribute
+	b.gauge(s, at, "db.response.returned_rows", "{row}", float64(g.rng.IntN(50)), nil) // also an attribute name
 	b.log(s, at, plog.SeverityNumberInfo, "search done", nil)
 }
 
-// What MET-001 and SPA-003 allow, and some more: the counts above 1,024 are
-// estimates.
+// Counts above the limits of MET-001 and SPA-003, with a margin: counts above 1,024 are estimates.
 const (
 	manyValues    = 10_000 + 500
 	manySpanNames = 1_000 + 20
 )
 
-// searchBurst puts an id into every span name and into an attribute of every point.
+// searchBurst puts an id into every span name and into an attribute of every data point.
 func (g *generator) searchBurst(at time.Time, b *batch) {
 	s := g.sources["search"]
 	begin := at.Add(-time.Second)
@@ -313,12 +311,12 @@ func (g *generator) searchBurst(at time.Time, b *batch) {
 
 func (g *generator) edge(at time.Time, b *batch) {
 	s := g.sources["edge"]
-	// Its caller, whose span is the parent, exports nowhere.
+	// The caller, whose span is the parent, does not export.
 	b.span(s, g.traceID(), at.Add(-30*time.Millisecond), span{
 		id: g.spanID(), parent: g.spanID(), name: "GET", kind: ptrace.SpanKindServer, duration: 30 * time.Millisecond,
 		attributes: attributes{"http.request.method": "GET", "http.response.status_code": 200},
 	})
-	// A health check of its own begins with the call.
+	// A health check starts with the call.
 	b.span(s, g.traceID(), at.Add(-20*time.Millisecond), span{
 		id: g.spanID(), name: "GET", kind: ptrace.SpanKindClient, duration: 20 * time.Millisecond,
 		attributes: attributes{"http.request.method": "GET", "server.address": "storefront.example.com"},
@@ -332,10 +330,10 @@ func (g *generator) nameless(at time.Time, b *batch) {
 	b.log(s, at, plog.SeverityNumberInfo, "stock imported", attributes{"rows": 1200})
 }
 
-// history is how far back the services have sent, in steps of an hour.
+// history is the length of the history in hours.
 const history = 6
 
-// past fills a batch with what a member has sent before.
+// past adds the history of a member to a batch.
 func (g *generator) past(m *member, now time.Time, b *batch) {
 	for hours := history; hours > 0; hours-- {
 		m.emit(g, now.Add(-time.Duration(hours)*time.Hour), b)
@@ -343,7 +341,7 @@ func (g *generator) past(m *member, now time.Time, b *batch) {
 	g.hourly(m, now, b)
 }
 
-// hourly fills a batch with what a member sends in every new hour.
+// hourly adds the telemetry that a member sends in every new hour.
 func (g *generator) hourly(m *member, now time.Time, b *batch) {
 	if m.once != nil {
 		m.once(g, now, b)

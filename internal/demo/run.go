@@ -12,19 +12,17 @@ import (
 	"assay/internal/auth"
 )
 
-// Config of Run. Addresses and key are needed; the zero value of another field
-// means its default.
+// Config configures Run. The addresses and the key are required. Other zero fields select the default.
 type Config struct {
 	GRPCAddress string        // of OTLP/gRPC, host and port
 	HTTPAddress string        // of OTLP/HTTP, host and port
-	Key         auth.Secret   // of scope ingest
-	Interval    time.Duration // between two batches of a service; default 2 s
+	Key         auth.Secret   // API key with scope ingest
+	Interval    time.Duration // interval between batches of a service; default 2 s
 	Now         func() time.Time
 	Logger      *slog.Logger
 }
 
-// Run sends the fleet's telemetry until ctx ends, the history first. A batch that
-// is refused is logged and lost.
+// Run sends the fleet's telemetry until ctx ends, starting with the history. Refused batches are logged and dropped.
 func Run(ctx context.Context, cfg Config) error {
 	if cfg.Interval <= 0 {
 		cfg.Interval = 2 * time.Second
@@ -48,7 +46,7 @@ func Run(ctx context.Context, cfg Config) error {
 	return nil
 }
 
-// runService sends what one service has to say.
+// runService sends the telemetry of one service.
 func (s *sender) runService(ctx context.Context, cfg Config, m *member) {
 	g := newGenerator(rand.Uint64())
 	now := cfg.Now()
@@ -61,7 +59,7 @@ func (s *sender) runService(ctx context.Context, cfg Config, m *member) {
 	defer ticker.Stop()
 	for {
 		if err := s.send(ctx, m.transport, b); err != nil && ctx.Err() == nil {
-			cfg.Logger.WarnContext(ctx, "a simulated service could not send", "service", m.Name, "error", err)
+			cfg.Logger.WarnContext(ctx, "simulated service failed to send", "service", m.Name, "error", err)
 		}
 		select {
 		case <-ctx.Done():

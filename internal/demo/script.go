@@ -10,15 +10,15 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 )
 
-// Script makes what one simulated service sends, for a driver that has its own idea
-// of when and how. It must not be used concurrently.
+// Script generates the telemetry of one simulated service for a driver with its own schedule and transport. It is not
+// safe for concurrent use.
 type Script struct {
 	member    *member
 	generator *generator
 }
 
-// Scripts returns a script for each of the Services, in their order. What they make
-// follows from seed, but for the order of attributes.
+// Scripts returns a script for each of the Services, in their order. Their output is determined by seed, except for
+// the order of attributes.
 func Scripts(seed uint64) []*Script {
 	all := make([]*Script, len(fleet))
 	for i := range fleet {
@@ -27,25 +27,24 @@ func Scripts(seed uint64) []*Script {
 	return all
 }
 
-// Service returns whose script it is.
+// Service returns the service of the script.
 func (s *Script) Service() Service { return s.member.Service }
 
-// Past returns what the service has sent before a moment. What it promises to fail
-// needs that and one Round.
+// Past returns the telemetry that the service sent before now. Past and one Round together fail the documented rules.
 func (s *Script) Past(now time.Time) Telemetry {
 	b := newBatch()
 	s.generator.past(s.member, now, b)
 	return Telemetry{b.traces, b.metrics, b.logs}
 }
 
-// Round returns what the service sends at a moment.
+// Round returns the telemetry that the service sends at a time.
 func (s *Script) Round(at time.Time) Telemetry {
 	b := newBatch()
 	s.member.emit(s.generator, at, b)
 	return Telemetry{b.traces, b.metrics, b.logs}
 }
 
-// Telemetry is what a service sends together; any part may be empty.
+// Telemetry is the telemetry that a service sends together. Each part may be empty.
 type Telemetry struct {
 	Traces  ptrace.Traces
 	Metrics pmetric.Metrics

@@ -18,7 +18,7 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// transport is how a service sends.
+// transport is the OTLP transport of a service.
 type transport int
 
 const (
@@ -27,10 +27,10 @@ const (
 	overJSON           // over HTTP
 )
 
-// sendTimeout bounds one request.
+// sendTimeout limits one request.
 const sendTimeout = 10 * time.Second
 
-// sender sends batches. It may be used concurrently.
+// sender sends batches. It is safe for concurrent use.
 type sender struct {
 	authorization string
 	url           string // of OTLP/HTTP, without the path
@@ -68,7 +68,7 @@ type request struct {
 	encoder
 }
 
-// requests returns what a batch holds, a request for each signal that has anything.
+// requests returns a request for each signal that the batch contains.
 func (b *batch) requests() []request {
 	var all []request
 	if b.traces.SpanCount() > 0 {
@@ -83,7 +83,7 @@ func (b *batch) requests() []request {
 	return all
 }
 
-// send sends what a batch holds, signal by signal.
+// send sends the signals of a batch one after the other.
 func (s *sender) send(ctx context.Context, t transport, b *batch) error {
 	for _, r := range b.requests() {
 		var err error
@@ -135,10 +135,10 @@ func (s *sender) post(ctx context.Context, t transport, r request) error {
 	}
 	defer resp.Body.Close()
 	if _, err := io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<20)); err != nil {
-		return fmt.Errorf("read the answer: %w", err)
+		return fmt.Errorf("read response: %w", err)
 	}
 	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("the server answered %s", resp.Status)
+		return fmt.Errorf("server responded with %s", resp.Status)
 	}
 	return nil
 }
