@@ -8,29 +8,34 @@ import (
 	"time"
 )
 
-// Scope is a part of the API that a key may use.
+// Scope is a permission of an API key.
 type Scope string
 
 // The scopes.
 const (
 	ScopeRead   Scope = "read"   // the REST API
-	ScopeAgent  Scope = "agent"  // the forwarded agent operations
+	ScopeAgent  Scope = "agent"  // forwarded agent operations
 	ScopeIngest Scope = "ingest" // sending OTLP
-	ScopeAdmin  Scope = "admin"  // managing API keys on the dashboard
+	ScopeAdmin  Scope = "admin"  // managing API keys and webhooks
 )
 
 // Scopes returns all scopes.
 func Scopes() []Scope { return append(DefaultScopes(), ScopeAdmin) }
 
-// DefaultScopes returns the scopes of a key for which none are named.
+// DefaultScopes returns the scopes of a key that is created without scopes.
 func DefaultScopes() []Scope { return []Scope{ScopeRead, ScopeAgent, ScopeIngest} }
 
-// MaxAPIKeyName is the longest name of a key that is made on the dashboard, in UTF-16
-// code units, which browsers count.
-const MaxAPIKeyName = 100
+// Limits of keys created by a KeyManager.
+const (
+	// MaxAPIKeyName is the maximum length of a name, in UTF-16 code units, like maxlength in browsers.
+	MaxAPIKeyName = 100
+	// MaxAPIKeyLife is the maximum lifetime of a key that expires.
+	MaxAPIKeyLife = 3650 * 24 * time.Hour
+	// MaxAPIKeyOnce is the maximum length of NewAPIKey.Once, in bytes.
+	MaxAPIKeyOnce = 128
+)
 
-// APIKey is a stored credential of an organization. The secret itself is never
-// kept.
+// APIKey is a stored credential of an organization. The secret itself is not stored.
 type APIKey struct {
 	ID             string // the six public characters
 	OrganizationID string
@@ -38,39 +43,74 @@ type APIKey struct {
 	Hash           [32]byte // SHA-256 of the whole key
 	Scopes         []Scope
 	CreatedAt      time.Time
+	CreatedBy      string    // Principal.Subject of its creator; "": the command line, the first start or unknown
 	ExpiresAt      time.Time // zero: never
-	LastUsedAt     time.Time // zero: never; exact to a minute
+	LastUsedAt     time.Time // zero: never; one-minute precision
 	RevokedAt      time.Time // zero: not revoked
 }
 
-// Allows tells whether the key has the scope.
+// Allows reports whether the key has the scope.
 func (k *APIKey) Allows(s Scope) bool { return slices.Contains(k.Scopes, s) }
 
-// Live tells whether the key is neither revoked nor expired at now.
+// Live reports whether the key is neither revoked nor expired at now.
 func (k *APIKey) Live(now time.Time) bool {
 	return k.RevokedAt.IsZero() && (k.ExpiresAt.IsZero() || now.Before(k.ExpiresAt))
 }
 
-// APIKeyPage is a part of the list of an organization's keys.
+// APIKeyPage is a page of an organization's keys.
 type APIKeyPage struct {
 	Keys  []*APIKey
-	Total int // keys of the organization, with those that are revoked or have expired
-	Live  int // of them
+	Total int // keys of the organization, including revoked and expired ones
+	Live  int // keys neither revoked nor expired
 }
 
-// APIKeyStore keeps API keys, for good: none is ever deleted. Implementations may be used concurrently.
+// NewAPIKey describes a key to create.
+type NewAPIKey struct {
+	Name      string
+	Scopes    []Scope
+	ExpiresIn time.Duration // 0: never
+	// Once identifies the request. Requests with the same one, also concurrent ones at several replicas, create one key.
+	// It must not be guessable by other organizations. "": each request creates a key.
+	Once string
+}
+
+// KeyManager manages the API keys of the caller's organization. Each method returns CodeForbidden for a caller without
+// the scope admin. Implementations must be safe for concurrent use.
+type KeyManager interface {
+	// FindKeys returns a page of keys: usable keys first, then the newest.
+	FindKeys(ctx context.Context, principal *Principal, page Page) (*APIKeyPage, error)
+	// FindKey returns CodeNotFound for an id that is unknown or another organization's.
+	FindKey(ctx context.Context, principal *Principal, id string) (*APIKey, error)
+	// CreateKey returns a new key and its secret, which is not stored. Errors: CodeForbidden for scopes that the caller
+	// lacks; CodeInvalid with details by the names of the REST API; CodeConflict if Once has created a key, and for an
+	// organization with too many keys.
+	CreateKey(ctx context.Context, principal *Principal, k NewAPIKey) (*APIKey, string, error)
+	// RevokeKey returns CodeNotFound for an id that is unknown or another organization's. Revoking again keeps the first
+	// time.
+	RevokeKey(ctx context.Context, principal *Principal, id string) error
+	// Preview returns a key without its secret part.
+	Preview(k *APIKey) string
+}
+
+// DefaultAPIKeyPrefix is the prefix of the keys of a store for which none is chosen.
+const DefaultAPIKeyPrefix = "assay"
+
+// APIKeyStore stores API keys. Keys are never deleted. Implementations must be safe for concurrent use.
 type APIKeyStore interface {
-	// CreateAPIKey fills CreatedAt. An id that is taken is CodeConflict.
+	// APIKeyPrefix returns the prefix of all keys of the store, without "_sk_". The first call that gives one sets it for
+	// good. It returns "" if none is given and none is set.
+	APIKeyPrefix(ctx context.Context, given string) (string, error)
+	// CreateAPIKey sets CreatedAt. It returns CodeConflict if the id exists.
 	CreateAPIKey(ctx context.Context, k *APIKey) error
-	// FindAPIKey returns CodeNotFound for an unknown id. Revoked and expired keys are returned.
+	// FindAPIKey also returns revoked and expired keys. It returns CodeNotFound for an unknown id.
 	FindAPIKey(ctx context.Context, id string) (*APIKey, error)
-	// FindAPIKeys returns the keys of an organization ("" means all), by creation, then id.
+	// FindAPIKeys returns the keys of an organization ("" for all), ordered by creation and id.
 	FindAPIKeys(ctx context.Context, organizationID string) ([]*APIKey, error)
-	// FindAPIKeyPage returns some keys of an organization: those that live at now come first,
-	// then the newest, then by id, descending.
+	// FindAPIKeyPage returns a page of an organization's keys: first those live at now, then newest first, then by
+	// descending id.
 	FindAPIKeyPage(ctx context.Context, organizationID string, now time.Time, page Page) (*APIKeyPage, error)
-	// RevokeAPIKey returns CodeNotFound for an unknown id; revoking twice keeps the first time.
+	// RevokeAPIKey returns CodeNotFound for an unknown id. Revoking again keeps the first time.
 	RevokeAPIKey(ctx context.Context, id string) error
-	// TouchAPIKey sets LastUsedAt to at when that is newer.
+	// TouchAPIKey sets LastUsedAt to at if at is newer.
 	TouchAPIKey(ctx context.Context, id string, at time.Time) error
 }

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package assay holds the domain of assay: organizations, the services that
-// send telemetry, their scores and insights, API keys, and the errors that
-// cross package borders. It imports nothing but the standard library; every
-// other package speaks to its neighbours in these types.
+// Package assay defines the domain of assay: organizations, the services that send telemetry, their scores and
+// insights, API keys, and the errors between packages. It imports only the standard library. All other packages
+// exchange these types.
 package assay
 
 import "time"
 
-// Signal is one of the three OpenTelemetry signals, in the spelling that the
-// REST API uses for insight types.
+// Signal is an OpenTelemetry signal, as spelled in the REST API.
 type Signal string
 
 // The signals.
@@ -19,8 +17,7 @@ const (
 	SignalLog    Signal = "log"
 )
 
-// Limits of an organization. Past them telemetry counts for the overflow
-// service.
+// Limits of an organization. Telemetry beyond them counts for the overflow service.
 const (
 	DefaultMaxServices    = 10_000 // services per organization
 	DefaultMaxMetricNames = 2_000  // metric names per service
@@ -28,12 +25,12 @@ const (
 
 // The windows of the Instrumentation Score specification.
 const (
-	DefaultWindow     = 30 * 24 * time.Hour // what a score looks back on
-	DefaultWindowStep = time.Hour           // the window moves in such steps
-	MetricWindow      = 14 * 24 * time.Hour // what MET-003 and MET-004 look back on
+	DefaultWindow     = 30 * 24 * time.Hour // scoring window
+	DefaultWindowStep = time.Hour           // step in which the window moves
+	MetricWindow      = 14 * 24 * time.Hour // window of MET-003 and MET-004
 )
 
-// Page selects a part of a list.
+// Page selects a page of a list.
 type Page struct {
 	Limit  int // at least 1
 	Offset int // items to skip

@@ -5,10 +5,12 @@ package assay
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 )
 
-// Code says what kind of failure an error is. Each code belongs to one HTTP
-// status of the REST API.
+// Code is the kind of an error. Each code maps to one HTTP status of the REST API.
 type Code string
 
 // The codes.
@@ -31,17 +33,16 @@ const (
 	CodeUnavailable        Code = "SERVICE_UNAVAILABLE"
 )
 
-// Error is a failure with a code that callers act on and a message for people.
-// The message never holds a secret or personal data.
+// Error is an error with a code for callers and a message for people. The message contains no secrets and no personal
+// data.
 type Error struct {
 	Code    Code
 	Message string
 	Details map[string]string // by field name; may be nil
-	Err     error             // what caused it; for logs only, may be nil
+	Err     error             // cause, for logs only; may be nil
 }
 
-// Errorf returns an Error with a formatted message. A %w operand becomes Err
-// and is left to logs: the REST API shows Message alone.
+// Errorf returns an Error with a formatted message. A %w operand is also set as Err. The REST API shows only Message.
 func Errorf(code Code, format string, args ...any) *Error {
 	wrapped := fmt.Errorf(format, args...)
 	return &Error{Code: code, Message: wrapped.Error(), Err: errors.Unwrap(wrapped)}
@@ -56,8 +57,23 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// ErrorCode returns the code of err: the one of the first Error in its chain,
-// CodeInternal for any other error, "" for nil.
+// Invalid returns the error of a request with invalid parameters. details maps the name of each to its problem, such as
+// "must be an integer". The message has all of them, ordered by name.
+func Invalid(details map[string]string) *Error {
+	return &Error{Code: CodeInvalid, Message: DescribeDetails(details), Details: details}
+}
+
+// DescribeDetails returns a message with all details, ordered by name.
+func DescribeDetails(details map[string]string) string {
+	problems := make([]string, 0, len(details))
+	for _, name := range slices.Sorted(maps.Keys(details)) {
+		problems = append(problems, name+" "+details[name])
+	}
+	return strings.Join(problems, "; ")
+}
+
+// ErrorCode returns the code of the first Error in the chain of err, CodeInternal for any other error, and "" for
+// nil.
 func ErrorCode(err error) Code {
 	if err == nil {
 		return ""

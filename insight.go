@@ -7,18 +7,17 @@ import (
 	"time"
 )
 
-// InsightStatus is where an insight is in its life.
+// InsightStatus is the lifecycle status of an insight.
 type InsightStatus string
 
-// The statuses. A muted insight stays muted until somebody unmutes it;
-// between the other two the scorer decides.
+// The statuses. A muted insight stays muted until it is unmuted. The scorer sets the other two.
 const (
 	InsightActive   InsightStatus = "active"
 	InsightArchived InsightStatus = "archived"
 	InsightMuted    InsightStatus = "muted"
 )
 
-// Impact is how much a rule weighs.
+// Impact is the impact of a rule, which determines its weight.
 type Impact string
 
 // The impacts.
@@ -29,8 +28,7 @@ const (
 	ImpactLow       Impact = "Low"
 )
 
-// Weight returns the weight that the Instrumentation Score gives to an impact,
-// 0 for an unknown one.
+// Weight returns the weight of an impact in the Instrumentation Score, or 0 for an unknown impact.
 func (i Impact) Weight() int {
 	switch i {
 	case ImpactCritical:
@@ -46,24 +44,22 @@ func (i Impact) Weight() int {
 	}
 }
 
-// Insight is one finding about one service. A service has at most one insight
-// of each type.
+// Insight is a finding about a service. A service has at most one insight of each type.
 type Insight struct {
 	ID             string // UUID, the same on every replica
 	OrganizationID string
-	Service        Service // ID and key; its score is not filled
+	Service        Service // ID and key; Score is not set
 	Type           string  // name of the insight type
 	Status         InsightStatus
 	MuteReason     string
 
-	TraceID     string    // lower-case hex of the newest example, "" where it has none
+	TraceID     string    // lower-case hex, of the newest example; "" if it has none
 	TelemetryAt time.Time // event time of the newest example
-	DetectedAt  time.Time // when it last became active
+	DetectedAt  time.Time // time when it last became active
 	CreatedAt   time.Time
-	UpdatedAt   time.Time // when its evidence or status last changed
+	UpdatedAt   time.Time // time of the last change of evidence or status
 
-	// Attributes is the evidence: strings, integers and numbers by name. It
-	// never holds a sensitive value.
+	// Attributes is the evidence: strings and numbers by name. It contains no sensitive values.
 	Attributes map[string]any
 }
 
@@ -79,8 +75,7 @@ const (
 	SortSignal     InsightSort = "signal_type"
 )
 
-// InsightFilter selects and orders insights. The zero value of a field does
-// not filter.
+// InsightFilter selects and orders insights. A zero field does not filter.
 type InsightFilter struct {
 	OrganizationID string // "" means every organization; the REST API always sets it
 	ServiceID      string
@@ -96,17 +91,17 @@ type InsightFilter struct {
 	Page       Page
 }
 
-// InsightStore reads and mutes insights. Implementations may be used concurrently.
+// InsightStore reads and mutes insights. Implementations must be safe for concurrent use.
 type InsightStore interface {
-	// FindInsights returns one page and how many match. Ties of the sort are
-	// ordered by id ascending.
+	// FindInsights returns one page of the matching insights and the total number of matches. Ties are ordered by
+	// ascending id.
 	FindInsights(ctx context.Context, f InsightFilter) ([]*Insight, int, error)
-	// FindInsightByID returns CodeInsightNotFound for an id that is unknown or
-	// another organization's. An empty organizationID matches every organization.
+	// FindInsightByID returns CodeInsightNotFound if the id is unknown or belongs to another organization. An empty
+	// organizationID matches every organization.
 	FindInsightByID(ctx context.Context, organizationID, id string) (*Insight, error)
-	// MuteInsight sets status muted, whatever it was.
+	// MuteInsight sets the status to muted, whatever it was.
 	MuteInsight(ctx context.Context, id, reason string) error
-	// UnmuteInsight makes a muted insight active again when its service's window
-	// still holds a failure, else archived. It leaves any other status alone.
+	// UnmuteInsight sets a muted insight to active if the window of its service contains a failure, or to archived
+	// otherwise. It does not change other statuses.
 	UnmuteInsight(ctx context.Context, id string) error
 }

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// Severity is a range of OpenTelemetry's severity numbers, the way log volume is
-// broken down. Source: https://opentelemetry.io/docs/specs/otel/logs/data-model/#field-severitynumber
+// Severity is a range of OpenTelemetry severity numbers, the breakdown of log volume. Source:
+// https://opentelemetry.io/docs/specs/otel/logs/data-model/#field-severitynumber
 type Severity uint8
 
-// The severities, in the order in which the API shows them.
+// The severities, in API order.
 const (
 	SeverityTrace       Severity = iota // 1 to 4
 	SeverityDebug                       // 5 to 8
@@ -19,14 +19,13 @@ const (
 	SeverityWarn                        // 13 to 16
 	SeverityError                       // 17 to 20
 	SeverityFatal                       // 21 to 24
-	SeverityUnspecified                 // 0, and what the specification does not know
+	SeverityUnspecified                 // 0, and values not defined by the specification
 	SeverityCount
 )
 
 var severityNames = [SeverityCount]string{"TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL", "UNSPECIFIED"}
 
-// String returns the name that the API and the label severity of
-// logs_severity_total have, such as "INFO".
+// String returns the name used in the API and in the label severity of logs_severity_total, such as "INFO".
 func (s Severity) String() string {
 	if s < SeverityCount {
 		return severityNames[s]
@@ -34,7 +33,7 @@ func (s Severity) String() string {
 	return severityNames[SeverityUnspecified]
 }
 
-// SeverityOf returns the severity of a log record's severity number.
+// SeverityOf returns the severity for the severity number of a log record.
 func SeverityOf(number int32) Severity {
 	if number < 1 || number > 24 {
 		return SeverityUnspecified
@@ -42,7 +41,7 @@ func SeverityOf(number int32) Severity {
 	return Severity((number - 1) / 4)
 }
 
-// SeverityCounts are numbers of log records by severity.
+// SeverityCounts holds numbers of log records by severity.
 type SeverityCounts [SeverityCount]uint64
 
 // Total returns the sum.
@@ -61,7 +60,7 @@ func (c *SeverityCounts) Add(o *SeverityCounts) {
 	}
 }
 
-// LogVolumePeriod is how far log volume looks back.
+// LogVolumePeriod is the period of a log volume query.
 type LogVolumePeriod string
 
 // LogVolumePeriods returns the periods, shortest first.
@@ -69,7 +68,7 @@ func LogVolumePeriods() []LogVolumePeriod {
 	return []LogVolumePeriod{"1h", "6h", "12h", "24h", "7d", "30d"}
 }
 
-// Duration returns the length of the period, 0 for an unknown one.
+// Duration returns the length of the period, or 0 for an unknown period.
 func (p LogVolumePeriod) Duration() time.Duration {
 	switch p {
 	case "1h":
@@ -89,32 +88,51 @@ func (p LogVolumePeriod) Duration() time.Duration {
 	}
 }
 
-// LogVolume is how many log records an organization sent in a period.
+// LogVolume is the number of log records that an organization sent in a period.
 type LogVolume struct {
 	Period     LogVolumePeriod
 	Start, End time.Time
 	Counts     SeverityCounts
-	Series     []LogVolumePoint // oldest first; the counts add up to Counts
+	Series     []LogVolumePoint // oldest first; the sum of the points is Counts
 }
 
-// LogVolumePoint is one step of a series.
+// LogVolumePoint is one step of the time series.
 type LogVolumePoint struct {
-	Start  time.Time // of the step
+	Start  time.Time // start of the step
 	Counts SeverityCounts
 }
 
-// LogVolumeReader answers how many log records there were. Implementations may be
-// used concurrently.
+// LogVolumeReader reads log volume. Implementations must be safe for concurrent use.
 type LogVolumeReader interface {
-	// LogVolume returns CodeUpstream when the metrics store cannot be reached, failed
-	// or did not answer in time, and CodeInvalid for an unknown period.
+	// LogVolume returns CodeUpstream if the metrics store is unreachable, fails or times out, and CodeInvalid for an
+	// unknown period.
 	LogVolume(ctx context.Context, organizationID string, period LogVolumePeriod) (*LogVolume, error)
 }
 
-// LogRecordStore keeps how many log records were accepted. Implementations may be
-// used concurrently.
+// LogRecords holds the log records that an organization sent in a minute or an hour.
+type LogRecords struct {
+	Start  time.Time     // start of the minute or hour, UTC
+	Span   time.Duration // a minute or an hour
+	Counts SeverityCounts
+}
+
+const (
+	// LogMinutesRetention is the retention of log records by minute. Older records are stored by hour.
+	LogMinutesRetention = 2 * 24 * time.Hour
+	// LogHoursRetention is the retention of log records by hour, equal to the longest period.
+	LogHoursRetention = 30 * 24 * time.Hour
+)
+
+// LogRecordStore stores the numbers of accepted log records over time. The transaction that accepts records adds them to
+// the minute in which it began. Implementations must be safe for concurrent use.
 type LogRecordStore interface {
-	// LogRecords returns the log records ever accepted, by organization id. An
-	// organization that sent none may be missing.
-	LogRecords(ctx context.Context) (map[string]SeverityCounts, error)
+	// LogRecords returns the log records of an organization in [from, to), oldest first: the minutes that begin in that
+	// range and the hours that overlap it. Minutes that begin in the same step, counted from from, are merged and have
+	// the start of the first minute with records. from and to are rounded up to whole seconds. An unknown organization
+	// has no records.
+	LogRecords(ctx context.Context, organizationID string, from, to time.Time, step time.Duration) ([]LogRecords, error)
+
+	// ImportLogRecords adds, in one transaction, the records that begin before all stored records of the organization,
+	// and ignores the others. So it is idempotent.
+	ImportLogRecords(ctx context.Context, organizationID string, records []LogRecords) error
 }

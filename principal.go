@@ -7,27 +7,27 @@ import (
 	"slices"
 )
 
-// Principal is who makes a request, as its credential tells.
+// Principal is the authenticated identity of a request.
 type Principal struct {
 	OrganizationID string
 	Subject        string  // "key:<key id>" or an identity provider's subject
-	User           bool    // a person's session at an identity provider, not an API key
-	Scopes         []Scope // of an API key; a user has ScopeRead and ScopeAgent
+	User           bool    // authenticated by an identity provider, not by an API key
+	Scopes         []Scope // scopes of the API key; ScopeRead and ScopeAgent for a user
 }
 
-// Allows tells whether the principal has the scope.
+// Allows reports whether the principal has the scope.
 func (p *Principal) Allows(s Scope) bool { return slices.Contains(p.Scopes, s) }
 
-// organizationKey is the key of an organization's id in a context.
+// organizationKey is the context key of an organization id.
 type organizationKey struct{}
 
-// WithOrganization returns a context for work that an organization has asked for. Stores
-// share their connections between organizations by it; it grants nothing.
+// WithOrganization returns a context for work on behalf of an organization. Stores use it to share their connections
+// between organizations. It grants no permissions.
 func WithOrganization(ctx context.Context, organizationID string) context.Context {
 	return context.WithValue(ctx, organizationKey{}, organizationID)
 }
 
-// OrganizationOf returns the id that WithOrganization was given, or "".
+// OrganizationOf returns the id set by WithOrganization, or "".
 func OrganizationOf(ctx context.Context) string {
 	id, _ := ctx.Value(organizationKey{}).(string)
 	return id

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Score is a service's instrumentation score at one moment.
+// Score is the instrumentation score of a service at a time.
 type Score struct {
 	ID               string // UUID
 	Value            float64
@@ -41,8 +41,8 @@ func Category(score int) string {
 	}
 }
 
-// CategoryRange returns the scores, not rounded, of a band: from the first and below
-// the second. ok is false for an unknown band.
+// CategoryRange returns the range of unrounded scores of a band: from is inclusive, below exclusive. ok is false for
+// an unknown band.
 func CategoryRange(category string) (from, below float64, ok bool) {
 	switch category {
 	case "Excellent":

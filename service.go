@@ -7,18 +7,15 @@ import (
 	"time"
 )
 
-// UnknownService is the name of the service to which telemetry without a
-// usable service.name goes.
+// UnknownService is the service name for telemetry without a usable service.name.
 const UnknownService = "unknown_service"
 
-// OverflowService is the name of the service under which telemetry past an
-// organization's limits is counted. It has no score.
+// OverflowService is the service name for telemetry beyond an organization's limits. It has no score.
 const OverflowService = "assay_overflow"
 
-// ServiceKey identifies a service within its organization by the resource
-// attributes service.namespace, service.name, deployment.environment.name
-// (else deployment.environment) and service.version, as they were sent.
-// Missing parts are empty.
+// ServiceKey identifies a service within its organization. Its fields are the resource attributes service.namespace,
+// service.name, deployment.environment.name (or deployment.environment) and service.version as sent, or empty if
+// missing.
 type ServiceKey struct {
 	Namespace   string
 	Name        string
@@ -26,29 +23,28 @@ type ServiceKey struct {
 	Version     string
 }
 
-// Overflow tells whether k is the overflow service.
+// Overflow reports whether k is the overflow service.
 func (k ServiceKey) Overflow() bool { return k == ServiceKey{Name: OverflowService} }
 
-// Service is one monitored service.
+// Service is a monitored service.
 type Service struct {
 	ID             string // UUID, the same on every replica
 	OrganizationID string
 	ServiceKey
 
-	FirstSeenAt time.Time // oldest event time seen
-	LastSeenAt  time.Time // newest event time seen
+	FirstSeenAt time.Time // oldest event time
+	LastSeenAt  time.Time // newest event time
 	CreatedAt   time.Time
 	UpdatedAt   time.Time
 
-	Score *Score // nil while no rule was evaluated
+	Score *Score // nil until a rule is evaluated
 }
 
-// ServiceStore reads services. Implementations may be used concurrently.
+// ServiceStore reads services. Implementations must be safe for concurrent use.
 type ServiceStore interface {
-	// FindServices returns one page of an organization's services by name,
-	// environment, version, id, with their scores, and how many there are.
+	// FindServices returns one page of an organization's services with their scores, ordered by name, environment,
+	// version and id, and the total number.
 	FindServices(ctx context.Context, organizationID string, page Page) ([]*Service, int, error)
-	// FindServiceByID returns CodeServiceNotFound for an id that is unknown or
-	// another organization's.
+	// FindServiceByID returns CodeServiceNotFound if the id is unknown or belongs to another organization.
 	FindServiceByID(ctx context.Context, organizationID, id string) (*Service, error)
 }

@@ -10,52 +10,51 @@ import (
 // ServiceSort is a field by which services can be sorted.
 type ServiceSort string
 
-// The sort fields. Services without a score come last in either direction.
+// The sort fields. Services without a score are last in both directions.
 const (
 	SortServiceName     ServiceSort = "name"
 	SortServiceScore    ServiceSort = "score"
 	SortServiceLastSeen ServiceSort = "last_seen"
-	SortServiceInsights ServiceSort = "insights" // active ones, by the sum of their weights
+	SortServiceInsights ServiceSort = "insights" // sum of the weights of active insights
 )
 
-// Unscored stands in the place of a band for services without a score.
+// Unscored replaces the band of services without a score.
 const Unscored = "Unscored"
 
 // Categories returns the bands, best first.
 func Categories() []string { return []string{"Excellent", "Good", "Needs Improvement", "Poor"} }
 
-// ServiceFilter selects and orders the services of one organization. The zero value
-// of a field does not filter.
+// ServiceFilter selects and orders the services of an organization. A zero field does not filter.
 type ServiceFilter struct {
 	OrganizationID string
-	Search         string  // part of the name, in upper or lower case
-	Environment    *string // exact; "" are the services that name none
-	Category       string  // a band, or Unscored
+	Search         string  // substring of the name, case-insensitive
+	Environment    *string // exact match; "" for services without an environment
+	Namespace      *string // exact match; "" for services without a namespace
+	Category       string  // band, or Unscored
 	Signal         Signal  // sent in the window
 
 	Sort       ServiceSort // default name; ties are ordered by name, environment, version, id
 	Descending bool
 	Page       Page
-	Course     Course
+	Series     SeriesRange
 }
 
-// MaxCoursePoints is how many points of a course are looked up at most.
-const MaxCoursePoints = 500
+// MaxSeriesPoints is the maximum number of points of a time series.
+const MaxSeriesPoints = 500
 
-// minReach is how old the score of a point may be where steps are shorter: a score is
-// written when it changes, and once an hour.
+// minReach is the minimum of SeriesRange.Reach: a score is written when it changes, and once an hour.
 const minReach = 2 * time.Hour
 
-// Course asks how a score went between Start and End, which is divided into Points
-// equal steps. Points of 0 asks for nothing.
-type Course struct {
+// SeriesRange is the time range of a score time series, from Start to End in the given number of equal steps. With 0
+// points the time series is empty.
+type SeriesRange struct {
 	Start, End time.Time
 	Points     int
 }
 
-// Ends returns the ends of the steps, oldest first.
-func (c Course) Ends() []time.Time {
-	points := min(max(c.Points, 0), MaxCoursePoints)
+// Ends returns the end times of the steps, oldest first.
+func (c SeriesRange) Ends() []time.Time {
+	points := min(max(c.Points, 0), MaxSeriesPoints)
 	ends := make([]time.Time, points)
 	for i := range ends {
 		ends[i] = c.Start.Add(c.End.Sub(c.Start) * time.Duration(i+1) / time.Duration(points)).UTC()
@@ -63,28 +62,27 @@ func (c Course) Ends() []time.Time {
 	return ends
 }
 
-// Reach returns how far from the end of a step its score is looked for: over the whole
-// step, at least two hours.
-func (c Course) Reach() time.Duration {
+// Reach returns the maximum age of the score of a point: the duration of a step, at least two hours.
+func (c SeriesRange) Reach() time.Duration {
 	if c.Points <= 0 {
 		return 0
 	}
-	return max(c.End.Sub(c.Start)/time.Duration(min(c.Points, MaxCoursePoints)), minReach)
+	return max(c.End.Sub(c.Start)/time.Duration(min(c.Points, MaxSeriesPoints)), minReach)
 }
 
-// ScorePoint is the last score of a step.
+// ScorePoint is the last score in a step of a time series.
 type ScorePoint struct {
-	At    time.Time // the end of the step
+	At    time.Time // end of the step
 	Value float64
 }
 
-// ImpactCounts are numbers of insights by impact.
+// ImpactCounts holds numbers of insights by impact.
 type ImpactCounts struct{ Critical, Important, Normal, Low int }
 
 // Total returns the sum.
 func (c ImpactCounts) Total() int { return c.Critical + c.Important + c.Normal + c.Low }
 
-// Of returns the number of one impact.
+// Of returns the number for an impact.
 func (c ImpactCounts) Of(i Impact) int {
 	switch i {
 	case ImpactCritical:
@@ -100,22 +98,49 @@ func (c ImpactCounts) Of(i Impact) int {
 	}
 }
 
-// ServiceRow is a service as a list shows it.
+// ServiceRow is a service in a list.
 type ServiceRow struct {
 	Service
-	Signals []Signal     // sent in the window: of trace, metric, log, in this order
+	Signals []Signal     // signals sent in the window, in the order trace, metric, log
 	Active  ImpactCounts // active insights
-	Course  []ScorePoint // oldest first; steps without a score are left out
+	Series  []ScorePoint // oldest first, without steps that have no score
 }
 
-// ServiceLister lists services for people. Implementations may be used concurrently.
+// GroupSort is a sort field of service groups.
+type GroupSort string
+
+// The sort fields of service groups.
+const (
+	SortGroupInsights GroupSort = "insights" // active insights
+	SortGroupName     GroupSort = "name"
+	SortGroupCreated  GroupSort = "created" // of the oldest version
+)
+
+// ServiceGroup is all versions of one name, namespace and environment.
+type ServiceGroup struct {
+	Latest   *Service // version last seen
+	Versions int
+	Insights int // active insights of the version last seen
+}
+
+// ServiceGroupFilter selects and orders the service groups of an organization.
+type ServiceGroupFilter struct {
+	OrganizationID string
+	Sort           GroupSort // ties are ordered by name, environment, namespace
+	Descending     bool
+	Page           Page
+}
+
+// ServiceLister lists services in several ways. Implementations must be safe for concurrent use.
 type ServiceLister interface {
-	// FindServiceRows returns one page and how many services match.
+	// FindServiceRows returns one page of the matching services and the total number of matches.
 	FindServiceRows(ctx context.Context, f ServiceFilter) ([]*ServiceRow, int, error)
-	// FindServiceVersions returns the versions of the service with the key's namespace,
-	// name and environment, the one last seen first, at most limit of them.
-	FindServiceVersions(ctx context.Context, organizationID string, key ServiceKey, course Course, limit int) ([]*ServiceRow, error)
-	// FindEnvironments returns the distinct environments of an organization's services
-	// in order, "" among them where a service names none; at most limit of them.
+	// FindServiceVersions returns at most limit versions of the service with the key's namespace, name and
+	// environment, most recently seen first.
+	FindServiceVersions(ctx context.Context, organizationID string, key ServiceKey, series SeriesRange, limit int) ([]*ServiceRow, error)
+	// FindServiceGroups returns one page of the service groups and their total number.
+	FindServiceGroups(ctx context.Context, f ServiceGroupFilter) ([]*ServiceGroup, int, error)
+	// FindEnvironments returns at most limit distinct environments of an organization's services in order. ""
+	// represents services without an environment.
 	FindEnvironments(ctx context.Context, organizationID string, limit int) ([]string, error)
 }

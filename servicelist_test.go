@@ -32,19 +32,19 @@ func TestCategoryRange(t *testing.T) {
 	}
 }
 
-func TestCourse(t *testing.T) {
+func TestSeriesRange(t *testing.T) {
 	end := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	day := assay.Course{Start: end.Add(-24 * time.Hour), End: end, Points: 4}
+	day := assay.SeriesRange{Start: end.Add(-24 * time.Hour), End: end, Points: 4}
 	if ends := day.Ends(); len(ends) != 4 || !ends[3].Equal(end) || !ends[0].Equal(end.Add(-18*time.Hour)) {
 		t.Errorf("%v", ends)
 	}
 	if got := day.Reach(); got != 6*time.Hour {
 		t.Errorf("reach %v", got)
 	}
-	if got := (assay.Course{Start: end.Add(-time.Hour), End: end, Points: 60}).Reach(); got != 2*time.Hour {
+	if got := (assay.SeriesRange{Start: end.Add(-time.Hour), End: end, Points: 60}).Reach(); got != 2*time.Hour {
 		t.Errorf("reach %v", got)
 	}
-	for points, want := range map[int]int{-1: 0, 0: 0, 1: 1, assay.MaxCoursePoints + 1: assay.MaxCoursePoints} {
+	for points, want := range map[int]int{-1: 0, 0: 0, 1: 1, assay.MaxSeriesPoints + 1: assay.MaxSeriesPoints} {
 		day.Points = points
 		if got := len(day.Ends()); got != want {
 			t.Errorf("%d points: %d ends", points, got)

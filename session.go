@@ -8,68 +8,64 @@ import (
 	"time"
 )
 
-// Limits of sessions. Past them the session that was used least recently ends.
+// Limits of sessions. Above them the least recently used session ends.
 const (
 	MaxSubjectSessions      = 20
 	MaxOrganizationSessions = 10_000
 )
 
-// How long sessions last when nothing else is configured.
+// Default durations of sessions.
 const (
-	DefaultSessionIdle = 8 * time.Hour      // without a request
-	DefaultSessionLife = 7 * 24 * time.Hour // in all
+	DefaultSessionIdle = 8 * time.Hour      // maximum idle time
+	DefaultSessionLife = 7 * 24 * time.Hour // maximum lifetime
 )
 
-// Session is somebody's sign-in to the dashboard. The token that the browser holds
-// is never kept.
+// Session is a sign-in to the dashboard. The token in the browser is not stored.
 type Session struct {
 	Hash           [32]byte // SHA-256 of the token
 	OrganizationID string
 	Subject        string  // "key:<key id>" or an identity provider's subject, as in Principal
-	KeyID          string  // of the API key that signed in; "" for a user of an identity provider
-	Name           string  // for the page: the key's name, or what the provider calls the user
-	Scopes         []Scope // what the session may do, and the most that keys made in it may
+	KeyID          string  // id of the API key; "" for a user of an identity provider
+	Name           string  // display name: name of the key, or of the user at the provider
+	Scopes         []Scope // scopes of the session, and the maximum for keys created in it
 	CreatedAt      time.Time
-	UsedAt         time.Time // of the last request, exact to a minute
-	IdleAt         time.Time // when it ends unless it is used before
-	ExpiresAt      time.Time // when it ends however much it is used
+	UsedAt         time.Time // time of the last request, one-minute precision
+	IdleAt         time.Time // expiry unless used
+	ExpiresAt      time.Time // expiry in any case
 }
 
-// Allows tells whether the session has the scope.
+// Allows reports whether the session has the scope.
 func (s *Session) Allows(scope Scope) bool { return slices.Contains(s.Scopes, scope) }
 
-// Admin tells whether the session may manage API keys.
+// Admin reports whether the session may manage API keys.
 func (s *Session) Admin() bool { return s.Allows(ScopeAdmin) }
 
-// User tells whether an identity provider signed the session in.
+// User reports whether the session was signed in by an identity provider.
 func (s *Session) User() bool { return s.KeyID == "" }
 
-// Live tells whether the session has not ended at now. Whether its key has is known
-// by the store.
+// Live reports whether the session has not expired at now. The store checks the API key of the session.
 func (s *Session) Live(now time.Time) bool { return now.Before(s.IdleAt) && now.Before(s.ExpiresAt) }
 
-// Principal returns who makes requests in the session.
+// Principal returns the principal of requests in the session.
 func (s *Session) Principal() *Principal {
 	return &Principal{
 		OrganizationID: s.OrganizationID, Subject: s.Subject, User: s.User(), Scopes: slices.Clone(s.Scopes),
 	}
 }
 
-// SessionStore keeps sessions. A session that has ended, or whose API key is revoked
-// or has expired, is not there any more. Implementations may be used concurrently.
+// SessionStore stores sessions. It does not return expired sessions, nor sessions whose API key is revoked or
+// expired. Implementations must be safe for concurrent use.
 type SessionStore interface {
-	// CreateSession keeps a session from its UsedAt on, which it takes for the present.
-	// It makes room by the limits of sessions. An organization that does not exist is
-	// CodeNotFound; so is a key that is not the organization's or does not live. A hash
-	// that is taken is CodeConflict.
+	// CreateSession stores a session. It takes UsedAt for the current time and ends other sessions to stay within the
+	// limits. It returns CodeNotFound if the organization does not exist, or the key is not live or belongs to
+	// another organization, and CodeConflict if the hash exists.
 	CreateSession(ctx context.Context, s *Session) error
-	// FindSession returns CodeNotFound for a hash of no session that lives at now.
+	// FindSession returns CodeNotFound if no session with that hash is live at now.
 	FindSession(ctx context.Context, hash [32]byte, now time.Time) (*Session, error)
-	// TouchSession sets UsedAt and IdleAt where usedAt is newer; an unknown hash is no error.
+	// TouchSession sets UsedAt and IdleAt if usedAt is newer. It ignores an unknown hash.
 	TouchSession(ctx context.Context, hash [32]byte, usedAt, idleAt time.Time) error
-	// DeleteSession ends one session; an unknown hash is no error.
+	// DeleteSession ends one session. It ignores an unknown hash.
 	DeleteSession(ctx context.Context, hash [32]byte) error
-	// DeleteSessions ends all sessions of the one who is signed in by s, in the
-	// organization of s, and returns how many.
+	// DeleteSessions ends all sessions of the subject of s in the organization of s, and returns their number.
 	DeleteSessions(ctx context.Context, s *Session) (int, error)
 }

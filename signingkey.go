@@ -7,30 +7,29 @@ import (
 	"time"
 )
 
-// SigningKey is a key pair that assay signs its tokens for the agent backend with.
+// SigningKey is a key pair for signing tokens for the agent backend.
 type SigningKey struct {
-	ID        string    // the kid of its tokens
+	ID        string    // kid of its tokens
 	Public    []byte    // Ed25519, 32 bytes
-	Private   []byte    // as internal/auth/sign writes it, encrypted or not; never to be shown
-	CreatedAt time.Time // when it was stored
-	RetiredAt time.Time // when the next one was stored; zero: it is the newest
+	Private   []byte    // encoded by internal/auth/sign, optionally encrypted; secret
+	CreatedAt time.Time // time of storing
+	RetiredAt time.Time // time when the next key was stored; zero: newest key
 }
 
-// SigningKeyStore keeps signing keys. There are none, or exactly one that is not
-// retired. Implementations may be used concurrently, by several processes too.
+// SigningKeyStore stores signing keys. If there are any, exactly one is not retired. Implementations must be safe for
+// concurrent use, also by several processes.
 type SigningKeyStore interface {
-	// CreateSigningKey stores the first key and fills CreatedAt. It is CodeConflict
-	// when there is one, so of replicas that start together one alone succeeds.
+	// CreateSigningKey stores the first key and sets CreatedAt. It returns CodeConflict if a key exists, so that only
+	// one of several starting replicas succeeds.
 	CreateSigningKey(ctx context.Context, k *SigningKey) error
-	// RotateSigningKey stores k, fills CreatedAt and retires its predecessor, if there
-	// is one, at that time. An id that is taken is CodeConflict.
+	// RotateSigningKey stores k, sets CreatedAt, and retires the previous key, if any, at that time. It returns
+	// CodeConflict if the id exists.
 	RotateSigningKey(ctx context.Context, k *SigningKey) error
-	// FindSigningKeys returns all keys in the order in which they were stored, so the
-	// last one is the one that is not retired.
+	// FindSigningKeys returns all keys in the order of storing. The last one is not retired.
 	FindSigningKeys(ctx context.Context) ([]*SigningKey, error)
-	// ReplacePrivateKey replaces the private half of a key while it is old, else it
-	// does nothing: another replica was first, or the key is gone.
+	// ReplacePrivateKey replaces the private key if it equals old. Otherwise it does nothing: another replica has
+	// replaced it, or the key was deleted.
 	ReplacePrivateKey(ctx context.Context, id string, old, private []byte) error
-	// DeleteSigningKeys deletes the keys that were retired before a time.
+	// DeleteSigningKeys deletes the keys retired before a time.
 	DeleteSigningKeys(ctx context.Context, retiredBefore time.Time) error
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// InsightSummary is a text about one insight that a language model wrote.
+// InsightSummary is a text about an insight, written by a language model.
 type InsightSummary struct {
 	InsightID   string
 	Content     string // Markdown
@@ -16,32 +16,30 @@ type InsightSummary struct {
 	Cached      bool // not generated for this request
 }
 
-// SummaryKey says what a summary was made from. A summary holds as long as none of
-// it has changed.
+// SummaryKey identifies the input of a summary. A summary is valid while its key is unchanged.
 type SummaryKey struct {
 	OrganizationID string
 	InsightID      string
-	Evidence       [32]byte // hash of everything about the insight that the prompt shows
+	Evidence       [32]byte // hash of the content of the prompt
 	Model          string
 	PromptVersion  int
 }
 
-// SummaryStore keeps summaries. Implementations may be used concurrently.
+// SummaryStore stores summaries. Implementations must be safe for concurrent use.
 type SummaryStore interface {
-	// FindSummary returns CodeNotFound when there is none for this very key.
+	// FindSummary returns CodeNotFound if there is no summary for exactly this key.
 	FindSummary(ctx context.Context, k SummaryKey) (*InsightSummary, error)
-	// SaveSummary replaces whatever summary the insight had. It returns
-	// CodeInsightNotFound when the organization has no such insight any more. The
-	// summary goes with its insight.
+	// SaveSummary replaces the summary of the insight. It returns CodeInsightNotFound if the organization no longer
+	// has the insight. A summary is deleted with its insight.
 	SaveSummary(ctx context.Context, k SummaryKey, s *InsightSummary) error
-	// TakeSummaryCall counts one call to the model on the UTC day of at. It returns
-	// false, and counts nothing, once the organization has made limit calls that day.
+	// TakeSummaryCall counts one call of the model on the UTC day of at. If the organization has already made limit
+	// calls on that day, it counts nothing and returns false.
 	TakeSummaryCall(ctx context.Context, organizationID string, at time.Time, limit int) (bool, error)
 }
 
-// Summarizer writes summaries. Implementations may be used concurrently.
+// Summarizer writes summaries. Implementations must be safe for concurrent use.
 type Summarizer interface {
-	// Summarize returns the cached summary of an insight or has a new one written.
-	// CodeUnavailable, with a time to wait, when it cannot be written now.
+	// Summarize returns the cached summary of an insight or generates a new one. If neither is possible, it returns
+	// CodeUnavailable with the time to wait.
 	Summarize(ctx context.Context, i *Insight) (*InsightSummary, error)
 }

@@ -3,16 +3,15 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"encoding/xml"
+	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -23,11 +22,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"assay/internal/assaytest"
 	"assay/internal/report"
+	"assay/internal/wire"
 )
 
-// recording is OTLP/JSON of a service that fails some rules, of Normal and
-// Important impact, and scores under 100.
+// recording returns OTLP/JSON of a service that fails rules of Normal and Important impact, and scores under
+// 100.
 func recording(t *testing.T) string {
 	t.Helper()
 	at := time.Date(2026, 5, 6, 7, 8, 9, 0, time.UTC)
@@ -50,7 +51,7 @@ func TestScoreExitCodes(t *testing.T) {
 		args   []string
 		stdin  string
 		code   int
-		stderr []string // that it holds; none: nothing
+		stderr []string // expected parts; none: stderr is empty
 	}{
 		{name: "report", args: []string{good}},
 		{name: "standard input", args: []string{"-"}, stdin: recording(t)},
@@ -65,6 +66,12 @@ func TestScoreExitCodes(t *testing.T) {
 		{name: "broken file", args: []string{broken}, code: 2, stderr: []string{broken, fmt.Sprintf("byte %d:", len(recording(t))+len(`{"resourceSpans": `))}},
 		{name: "one of two broken", args: []string{good, broken}, code: 2, stderr: []string{broken}},
 		{name: "no OTLP", args: []string{"-"}, stdin: "hello\n", code: 2, stderr: []string{"standard input", "byte "}},
+		{name: "another format", args: []string{"-"}, stdin: "# HELP up x\n", code: 2, stderr: []string{"not OTLP: this looks like metrics in the text format of Prometheus"}},
+		{name: "directory", args: []string{filepath.Dir(good)}},
+		{name: "missing directory", args: []string{filepath.Dir(good) + "/x/"}, code: 2, stderr: []string{"/x/"}},
+		{name: "empty directory", args: []string{t.TempDir()}, code: 2, stderr: []string{"has no files"}},
+		{name: "at", args: []string{"--at", "not a time", good}, code: 2, stderr: []string{"--at"}},
+		{name: "at the beginning of time", args: []string{"--at", "0001-01-01T00:00:01Z", good}, code: 2, stderr: []string{"--at"}},
 		{name: "usage", args: []string{"--min-score", "-1", good}, code: 2, stderr: []string{"--min-score"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -83,6 +90,70 @@ func TestScoreExitCodes(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestScoreWindow checks that telemetry outside of the scoring window does not count, and that the command
+// reports it.
+func TestScoreWindow(t *testing.T) {
+	in := file(t, "in.jsonl", recording(t))
+	r := runBinary(t, "", "score", "--at", "2001-01-01T00:00:00Z", "--format", "json", in)
+	require.Zero(t, r.code, r.stderr)
+	require.Contains(t, r.stderr, "3 of 3 records do not count, because they are outside of the scoring window from 2000-12-02T00:00:00Z to 2001-01-01T00:00:00Z: their times are from ")
+	require.Contains(t, r.stderr, "(--at sets the end of the window)")
+	var got report.Report
+	require.NoError(t, json.Unmarshal([]byte(r.stdout), &got))
+	require.Empty(t, got.Services)
+	require.EqualValues(t, 1, got.Totals.Spans)
+}
+
+// TestScoreDirectory reads the files below a directory in order, and none outside of it.
+func TestScoreDirectory(t *testing.T) {
+	dir, outside := t.TempDir(), t.TempDir()
+	write := func(path, text string) {
+		t.Helper()
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	}
+	write(filepath.Join(dir, "b", "c.jsonl"), recording(t))
+	write(filepath.Join(dir, "a.jsonl"), recording(t))
+	write(filepath.Join(dir, ".hidden"), "no OTLP")
+	write(filepath.Join(dir, ".git", "config"), "no OTLP")
+	write(filepath.Join(outside, "x.jsonl"), "no OTLP")
+	for _, link := range []struct{ to, name string }{
+		{filepath.Join(outside, "x.jsonl"), "file"}, {outside, "directory"}, {dir, "loop"}, {filepath.Join(dir, "a.jsonl"), "twice.jsonl"}, {"nowhere", "broken"},
+	} {
+		require.NoError(t, os.Symlink(link.to, filepath.Join(dir, link.name)))
+	}
+	r := runBinary(t, "", "score", "--format", "json", dir)
+	require.Zero(t, r.code, r.stderr)
+	var got report.Report
+	require.NoError(t, json.Unmarshal([]byte(r.stdout), &got))
+	require.EqualValues(t, 2, got.Totals.Spans, "each file once")
+
+	// Other files are skipped, unless there are no OTLP files or the files are damaged OTLP.
+	write(filepath.Join(dir, "README.md"), "no OTLP")
+	write(filepath.Join(dir, "b", "package.json"), `{"name":"x"}`)
+	write(filepath.Join(dir, "b", "rotated.jsonl"), "")
+	r = runBinary(t, "", "score", "--format", "json", dir)
+	require.Zero(t, r.code, r.stderr)
+	for name, why := range map[string]string{"README.md": "not OTLP: this looks like plain text", "b/package.json": "not OTLP: this looks like JSON", "b/rotated.jsonl": "input is empty"} {
+		require.Contains(t, r.stderr, "assay: skipped "+filepath.Join(dir, filepath.FromSlash(name))+": byte 0: "+why)
+	}
+	require.NoError(t, json.Unmarshal([]byte(r.stdout), &got))
+	require.EqualValues(t, 2, got.Totals.Spans)
+	r = runBinary(t, "", "score", filepath.Join(dir, "README.md"))
+	require.Equal(t, exitUsage, r.code, "a file that is given")
+	link := filepath.Join(t.TempDir(), "link")
+	require.NoError(t, os.Symlink(filepath.Join(dir, "b"), link))
+	require.Zero(t, runBinary(t, "", "score", link).code, "a link that is given")
+	write(filepath.Join(dir, "b", "d.jsonl"), recording(t)[:20])
+	r = runBinary(t, "", "score", dir)
+	require.Equal(t, exitUsage, r.code)
+	require.Contains(t, r.stderr, filepath.Join(dir, "b", "d.jsonl")+": byte 20: input ends within a request")
+	other := t.TempDir()
+	write(filepath.Join(other, "README.md"), "no OTLP")
+	r = runBinary(t, "", "score", other)
+	require.Equal(t, exitUsage, r.code, "no file is OTLP")
 }
 
 func TestScoreFormats(t *testing.T) {
@@ -117,7 +188,7 @@ func TestScoreFormats(t *testing.T) {
 	require.Contains(t, r.stderr, "write the report")
 }
 
-func TestMinScoreOfNothing(t *testing.T) {
+func TestMinScoreWithoutTelemetry(t *testing.T) {
 	in := file(t, "in.jsonl", `{"resourceSpans":[]}`+"\n")
 	require.Zero(t, runBinary(t, "", "score", in).code)
 	r := runBinary(t, "", "score", "--min-score", "1", in)
@@ -147,7 +218,7 @@ func TestStoreCommands(t *testing.T) {
 	}
 
 	require.Zero(t, assay("store", "migrate").code)
-	require.Zero(t, assay("store", "migrate").code, "again")
+	require.Zero(t, assay("store", "migrate").code, "migrate twice")
 
 	r := assay("organization", "create", "acme", "--external-id", "ext-1", "--tier", "pro")
 	require.Zero(t, r.code, r.stderr)
@@ -174,7 +245,7 @@ func TestStoreCommands(t *testing.T) {
 
 	r = assay("key", "create", "--organization", "acme", "--name", "ci", "--scopes", "ingest,read", "--expires-in", "24h")
 	require.Zero(t, r.code, r.stderr)
-	require.Regexp(t, `^assay_sk_[A-Za-z0-9]{6}_[0-9a-f]{32}\n$`, r.stdout, "the key alone")
+	require.Regexp(t, `^assay_sk_[A-Za-z0-9]{6}_[0-9a-f]{32}\n$`, r.stdout, "prints only the key")
 	key := strings.TrimSpace(r.stdout)
 	require.NotContains(t, r.stderr, key)
 	keyID := strings.Split(key, "_")[2]
@@ -209,86 +280,21 @@ func TestStoreCommands(t *testing.T) {
 	}
 }
 
-// daemon is a running `assay serve`.
-type daemon struct {
-	cmd            *exec.Cmd
-	rest, otlpHTTP string
-	stdout, log    *output
-	logged         chan struct{} // closed when the log has ended
-}
-
-// serveBinary starts the program and waits until it serves.
-func serveBinary(t *testing.T, dir string, args ...string) *daemon {
+// serveBinary starts the program and waits until it is ready.
+func serveBinary(t *testing.T, dir string, args ...string) *assaytest.Server {
 	t.Helper()
-	d := &daemon{stdout: new(output), log: new(output), logged: make(chan struct{})}
-	args = append([]string{
-		"serve", "--log-format", "json", "--data-dir", dir,
-		"--http-address", "127.0.0.1:0", "--otlp-grpc-address", "127.0.0.1:0", "--otlp-http-address", "127.0.0.1:0",
-		"--score-interval", "100ms", "--trace-idle", "200ms",
-	}, args...)
-	d.cmd = exec.Command(binary, args...)
-	d.cmd.Env = []string{"ASSAY_BOGUS=1"}
-	d.cmd.Stdout = d.stdout
-	stderr, err := d.cmd.StderrPipe()
-	require.NoError(t, err)
-	require.NoError(t, d.cmd.Start())
-	t.Cleanup(func() {
-		if d.cmd.ProcessState == nil {
-			_ = d.cmd.Process.Kill()
-			_, _ = d.end()
-		}
+	d, err := assaytest.Start(t.Context(), assaytest.Config{
+		Dir: dir, Args: append([]string{"--score-interval", "100ms", "--trace-idle", "200ms"}, args...), Environ: []string{"ASSAY_BOGUS=1"},
 	})
-	ready := make(chan struct{})
-	go func() {
-		defer close(d.logged)
-		lines := bufio.NewScanner(io.TeeReader(stderr, d.log))
-		for lines.Scan() {
-			var line struct{ Msg, Rest, OTLP_HTTP string }
-			if json.Unmarshal(lines.Bytes(), &line) == nil && line.Msg == "assay serves" {
-				d.rest, d.otlpHTTP = line.Rest, line.OTLP_HTTP
-				close(ready)
-			}
-		}
-	}()
-	select {
-	case <-ready:
-	case <-d.logged:
-		t.Fatalf("the server did not start: %s", d.log)
-	case <-time.After(30 * time.Second):
-		t.Fatalf("the server does not serve: %s", d.log)
-	}
-	return d
-}
-
-// end waits for the end of the program and returns its state.
-func (d *daemon) end() (*os.ProcessState, error) {
-	<-d.logged
-	err := d.cmd.Wait()
-	if _, ended := err.(*exec.ExitError); ended {
-		err = nil
-	}
-	return d.cmd.ProcessState, err
-}
-
-func (d *daemon) send(t *testing.T, c *http.Client, key string, body []byte) (int, error) {
-	t.Helper()
-	req, err := http.NewRequest(http.MethodPost, "http://"+d.otlpHTTP+"/v1/logs", bytes.NewReader(body))
 	require.NoError(t, err)
-	req.Header.Set("Content-Type", "application/x-protobuf")
-	req.Header.Set("Authorization", "Bearer "+key)
-	resp, err := c.Do(req)
-	if err != nil {
-		return 0, err
-	}
-	defer resp.Body.Close()
-	_, err = io.Copy(io.Discard, resp.Body)
-	return resp.StatusCode, err
+	t.Cleanup(d.Close)
+	return d
 }
 
 var printedKey = regexp.MustCompile(`assay_sk_[A-Za-z0-9]{6}_[0-9a-f]{32}`)
 
-// madeKey returns the key of a store that was empty.
-func madeKey(t *testing.T, dir string) string {
+// createdKey returns the key that the server created for an empty store.
+func createdKey(t *testing.T, dir string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(dir, bootstrapKeyFile))
 	require.NoError(t, err)
@@ -296,19 +302,19 @@ func madeKey(t *testing.T, dir string) string {
 	return strings.TrimSpace(string(text))
 }
 
-// TestServeEndsOnASignal sends without pause while the server is told to end: it
-// exits with 0, and after a restart everything acknowledged is there. The signal to
-// read certificates again ends nothing.
-func TestServeEndsOnASignal(t *testing.T) {
+// TestServeStopsOnSignal sends continuously while the server shuts down. The server exits with 0, and a
+// restarted server has all acknowledged telemetry. SIGHUP, which reloads certificates, does not stop the
+// server.
+func TestServeStopsOnSignal(t *testing.T) {
 	dir := t.TempDir()
 	d := serveBinary(t, dir)
-	require.Contains(t, d.log.String(), `"warning":"the environment variable ASSAY_BOGUS is not a setting of this version"`)
-	key := madeKey(t, dir)
-	require.Empty(t, d.stdout.String(), "no terminal")
-	require.NotContains(t, d.log.String(), key)
-	require.Contains(t, d.log.String(), `"file":"`+filepath.Join(dir, bootstrapKeyFile)+`"`)
+	require.Contains(t, d.Log.String(), `"warning":"the environment variable ASSAY_BOGUS is not a setting of this version"`)
+	key := createdKey(t, dir)
+	require.Empty(t, d.Stdout.String(), "not a terminal")
+	require.NotContains(t, d.Log.String(), key)
+	require.Contains(t, d.Log.String(), `"file":"`+filepath.Join(dir, bootstrapKeyFile)+`"`)
 	c := client(t)
-	require.NoError(t, d.cmd.Process.Signal(syscall.SIGHUP))
+	require.NoError(t, d.Signal(syscall.SIGHUP))
 
 	acknowledged := make(chan int)
 	var some atomic.Bool
@@ -316,8 +322,8 @@ func TestServeEndsOnASignal(t *testing.T) {
 		n := 0
 		for i := 0; ; i++ {
 			body, _ := logRequest(fmt.Sprintf("service-%05d", i), time.Now()).MarshalProto()
-			code, err := d.send(t, c, key, body)
-			if err != nil || code != http.StatusOK {
+			r, err := assaytest.Post(context.Background(), d.Client, d.OTLPHTTP, key, wire.Logs, body)
+			if err != nil || r.Status != http.StatusOK {
 				acknowledged <- n
 				return
 			}
@@ -326,69 +332,69 @@ func TestServeEndsOnASignal(t *testing.T) {
 			}
 		}
 	}()
-	require.Eventually(t, some.Load, time.Minute, time.Millisecond)
-	require.NoError(t, d.cmd.Process.Signal(syscall.SIGTERM))
+	require.Eventually(t, some.Load, assaytest.Limit, time.Millisecond)
+	require.NoError(t, d.Signal(syscall.SIGTERM))
 	n := <-acknowledged
-	state, err := d.end()
-	require.NoError(t, err)
-	require.Zero(t, state.ExitCode(), d.log)
+	state := d.Wait()
+	require.Zero(t, state.ExitCode(), d.Log)
 	require.Positive(t, n)
-	require.NotContains(t, d.log.String(), key)
+	require.NotContains(t, d.Log.String(), key)
 
-	again := serveBinary(t, dir)
-	_, body := get(t, c, again.rest+"/v1/services?limit=1", key)
+	restarted := serveBinary(t, dir)
+	_, body := get(t, c, restarted.REST+"/v1/services?limit=1", key)
 	var l list
 	require.NoError(t, json.Unmarshal([]byte(body), &l))
 	require.GreaterOrEqual(t, l.Meta.Total, n)
-	require.LessOrEqual(t, l.Meta.Total, n+1, "one may be there whose answer was lost")
-	require.NoError(t, again.cmd.Process.Signal(syscall.SIGINT))
-	state, err = again.end()
-	require.NoError(t, err)
-	require.Zero(t, state.ExitCode(), again.log)
-	require.Empty(t, again.stdout.String(), "no second key")
+	require.LessOrEqual(t, l.Meta.Total, n+1, "one more may be stored without a response")
+	require.NoError(t, restarted.Signal(syscall.SIGINT))
+	state = restarted.Wait()
+	require.Zero(t, state.ExitCode(), restarted.Log)
+	require.Empty(t, restarted.Stdout.String(), "no second key")
 }
 
-// TestServeSurvivesAKill kills the server and looks for what it had acknowledged.
-func TestServeSurvivesAKill(t *testing.T) {
+// TestServeAfterKill kills the server and checks that acknowledged telemetry is stored.
+func TestServeAfterKill(t *testing.T) {
 	dir := t.TempDir()
 	d := serveBinary(t, dir, "--bootstrap-api-key", testKey)
 	c := client(t)
 	body, err := logRequest("kept", time.Now()).MarshalProto()
 	require.NoError(t, err)
-	code, err := d.send(t, c, testKey, body)
+	sent, err := assaytest.Post(t.Context(), d.Client, d.OTLPHTTP, testKey, wire.Logs, body)
 	require.NoError(t, err)
-	require.Equal(t, http.StatusOK, code)
-	require.NoError(t, d.cmd.Process.Kill())
-	_, err = d.end()
-	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, sent.Status)
+	d.Kill()
 
-	again := serveBinary(t, dir)
+	restarted := serveBinary(t, dir)
 	require.Eventually(t, func() bool {
-		_, body := get(t, c, again.rest+"/v1/services", testKey)
+		_, body := get(t, c, restarted.REST+"/v1/services", testKey)
 		return strings.Contains(body, `"name":"kept"`) && strings.Contains(body, `"score":`)
-	}, time.Minute, 50*time.Millisecond)
+	}, assaytest.Limit, 50*time.Millisecond)
 }
 
-// TestASecondSignalEndsAtOnce holds the shutdown up by a request that never
-// arrives whole.
-func TestASecondSignalEndsAtOnce(t *testing.T) {
+// TestSecondSignalStopsImmediately delays the shutdown with an incomplete request.
+func TestSecondSignalStopsImmediately(t *testing.T) {
 	d := serveBinary(t, t.TempDir(), "--bootstrap-api-key", testKey)
-	conn, err := net.Dial("tcp", d.otlpHTTP)
+	conn, err := net.Dial("tcp", strings.TrimPrefix(d.OTLPHTTP, "http://"))
 	require.NoError(t, err)
 	defer conn.Close()
 	fmt.Fprintf(conn, "POST /v1/logs HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: application/x-protobuf\r\nContent-Length: 100\r\n\r\nx", testKey)
 	require.Eventually(t, func() bool {
-		_, body := get(t, client(t), strings.TrimSuffix(d.rest, "/api")+"/metrics", "")
+		_, body := get(t, client(t), d.Root+"/metrics", "")
 		return strings.Contains(body, "\nassay_receive_requests_in_flight 1\n")
-	}, time.Minute, 10*time.Millisecond)
-	require.NoError(t, d.cmd.Process.Signal(syscall.SIGTERM))
-	require.Eventually(t, func() bool { return strings.Contains(d.log.String(), "shutting down") }, time.Minute, time.Millisecond)
-	time.Sleep(20 * time.Millisecond) // after the line, signals get their default effect
-	require.NoError(t, d.cmd.Process.Signal(syscall.SIGTERM))
-	state, err := d.end()
-	require.NoError(t, err)
+	}, assaytest.Limit, 10*time.Millisecond)
+	require.NoError(t, d.Signal(syscall.SIGTERM))
+	require.Eventually(t, func() bool { return strings.Contains(d.Log.String(), "shutting down") }, assaytest.Limit, time.Millisecond)
+	// Shortly after that line, signals have their default effect.
+	require.NoError(t, assaytest.Await(t.Context(), assaytest.Limit, assaytest.PollInterval, func() error {
+		if d.Running() {
+			_ = d.Signal(syscall.SIGTERM) // it may have exited
+			return errors.New("the server is still running")
+		}
+		return nil
+	}))
+	state := d.Wait()
 	status := state.Sys().(syscall.WaitStatus)
-	require.True(t, status.Signaled(), d.log)
+	require.True(t, status.Signaled(), d.Log)
 	require.Equal(t, syscall.SIGTERM, status.Signal())
 }
 

@@ -13,29 +13,25 @@ import (
 	"assay/internal/auth"
 )
 
-// firstOrganization is the organization that an empty store gets.
+// firstOrganization is the name of the organization that is created in an empty store.
 const firstOrganization = "default"
 
-// bootstrapLease is held by the one of several servers that looks whether the store
-// is empty.
+// bootstrapLease serializes bootstrap among servers on the same store.
 const bootstrapLease = "bootstrap"
 
-// bootstrapWait is how long another server may hold the lease before it is asked for
-// again.
+// bootstrapWait is the interval between attempts to acquire the lease.
 const bootstrapWait = 100 * time.Millisecond
 
-// leases gives out leases; lease.Coordinator implements it.
+// leases acquires leases. It is implemented by lease.Coordinator.
 type leases interface {
 	Acquire(ctx context.Context, name string) (bool, error)
 	Release(ctx context.Context, name string) error
 }
 
-// bootstrap gives an empty store its first organization and a key for it. It
-// returns the key when it had to make one, which keep has put in a safe place by then: a
-// store with a key that is lost would be locked. A store that holds nothing but a first
-// organization without a key, from a start that was cut short, is taken for empty. Of
-// several servers that start together on an empty store one does it, and the others
-// wait until it has.
+// bootstrap creates the first organization of an empty store and a key for it. If it generated the key, it returns the
+// key after keep has saved it: an organization whose only key is lost would be inaccessible. A store that contains
+// only a first organization without a key, from an interrupted start, counts as empty. If several servers start
+// concurrently on an empty store, one of them bootstraps it and the others wait.
 func bootstrap(ctx context.Context, s store, l leases, cfg *serverConfig, keep func(key auth.Secret) error, logger *slog.Logger) (made auth.Secret, err error) {
 	given, err := cfg.bootstrapKey()
 	if err != nil {
@@ -70,7 +66,11 @@ func bootstrap(ctx context.Context, s store, l leases, cfg *serverConfig, keep f
 	}
 	key, stored := auth.NewKey(cfg.APIKeyPrefix)
 	if given != "" {
-		stored.ID, _ = auth.ParseKey(cfg.APIKeyPrefix, given)
+		id, ok := auth.ParseKey(cfg.APIKeyPrefix, given)
+		if !ok {
+			return "", errBootstrapKey(cfg.APIKeyPrefix)
+		}
+		stored.ID = id
 		stored.Hash = auth.HashKey(given)
 	}
 	if given == "" {
@@ -89,8 +89,8 @@ func bootstrap(ctx context.Context, s store, l leases, cfg *serverConfig, keep f
 	return key, nil
 }
 
-// emptyOrganization returns the organization that an empty store lacks a key for,
-// without an id when it has to be made; nil when the store is in use.
+// emptyOrganization returns the organization that needs a first key, without an id if it must be created. It returns
+// nil if the store is in use.
 func emptyOrganization(ctx context.Context, s store) (*assay.Organization, error) {
 	all, err := s.FindOrganizations(ctx)
 	if err != nil {
@@ -109,7 +109,7 @@ func emptyOrganization(ctx context.Context, s store) (*assay.Organization, error
 	return all[0], nil
 }
 
-// keepKey puts a key that was made where it outlives the process, where it is not printed.
+// keepKey saves a generated key in the data directory, if it is not printed.
 func (s *server) keepKey(key auth.Secret) error {
 	if !s.keyToFile {
 		return nil

@@ -4,9 +4,7 @@ package main
 
 import (
 	"bufio"
-	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"syscall"
@@ -14,14 +12,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"assay/internal/assaytest"
 )
 
-// TestKeyOnATerminal: a person who starts a server sees the key, and no file has it.
+// TestKeyOnATerminal checks that a server started in a terminal prints the key and writes it to no file.
 func TestKeyOnATerminal(t *testing.T) {
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
-	if err != nil {
-		t.Skipf("no terminals here: %v", err)
-	}
+	require.NoError(t, err, "the test needs pseudo-terminals")
 	defer master.Close()
 	require.NoError(t, unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0))
 	n, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
@@ -31,13 +29,12 @@ func TestKeyOnATerminal(t *testing.T) {
 	defer terminal.Close()
 
 	dir := t.TempDir()
-	cmd := exec.CommandContext(t.Context(), binary, "serve", "--data-dir", dir, "--http-address", "127.0.0.1:0", "--otlp-grpc-address", "127.0.0.1:0", "--otlp-http-address", "127.0.0.1:0")
-	cmd.Stdout, cmd.Stderr = terminal, io.Discard
-	require.NoError(t, cmd.Start())
+	d, err := assaytest.Start(t.Context(), assaytest.Config{Dir: dir, Stdout: terminal})
+	require.NoError(t, err)
+	t.Cleanup(d.Close)
 	line, err := bufio.NewReader(master).ReadString('\n')
 	require.NoError(t, err)
 	require.Regexp(t, `^API key of the organization default, shown this once: `+printedKey.String()+`\r\n$`, line)
 	require.NoFileExists(t, filepath.Join(dir, bootstrapKeyFile))
-	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
-	require.NoError(t, cmd.Wait())
+	require.NoError(t, d.Stop())
 }

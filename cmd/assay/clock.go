@@ -6,6 +6,5 @@ package main
 
 import "time"
 
-// wallClock is the clock of the machine, which everything in a server reads that
-// judges, stamps or expires. A build for tests of faults has one that can be wrong.
+// wallClock is the clock of the server for evaluation, timestamps and expiry. The build for fault tests replaces it.
 var wallClock = time.Now

@@ -10,11 +10,10 @@ import (
 	"time"
 )
 
-// clockShift names the environment variable that says how far the clock is wrong,
-// as a duration such as -2h.
+// clockShift is the environment variable with the offset of the clock, a duration such as -2h.
 const clockShift = "FAULTS_CLOCK_SHIFT"
 
-// wallClock is the clock of a machine that is wrong by clockShift.
+// wallClock is the machine's clock, shifted by clockShift.
 var wallClock = shifted(os.Getenv(clockShift))
 
 func shifted(by string) func() time.Time {

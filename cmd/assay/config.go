@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"net"
@@ -16,54 +17,58 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"assay"
 	"assay/internal/auth"
 	"assay/internal/tlsreload"
 )
 
-// serverConfig is the configuration of a server, as flags.
+// serverConfig holds the flags of a server.
 type serverConfig struct {
 	storeConfig
-	metricsStoreConfig
-	summaryConfig
-	identityConfig
-	priceConfig
-	agentConfig
 	replicaConfig
-	dashboardConfig
+	identityConfig     `group:"auth"`
+	dashboardConfig    `group:"dashboard"`
+	metricsStoreConfig `group:"logvolume"`
+	priceConfig        `group:"cost"`
+	summaryConfig      `group:"summaries"`
+	agentConfig        `group:"agent"`
+	webhookConfig      `group:"webhooks"`
 
-	HTTPAddress     string `name:"http-address" default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Where the dashboard, the REST API, the probes and /metrics listen (${default})."`
-	OTLPGRPCAddress string `name:"otlp-grpc-address" default:"127.0.0.1:4317" placeholder:"HOST:PORT" help:"Where OTLP/gRPC listens (${default})."`
-	OTLPHTTPAddress string `name:"otlp-http-address" default:"127.0.0.1:4318" placeholder:"HOST:PORT" help:"Where OTLP/HTTP listens (${default})."`
-	MetricsAddress  string `placeholder:"HOST:PORT" help:"Listener for /metrics alone, without credential; the REST listener has no /metrics then. Default: the REST listener, where /metrics needs a key of scope read beyond loopback."`
-	BasePath        string `default:"/api" placeholder:"PATH" help:"Path of the REST API's root (${default})."`
-	PublicURL       string `name:"public-url" placeholder:"URL" help:"Where clients reach the server, scheme and host."`
+	HTTPAddress     string `name:"http-address" default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Address of the dashboard, the REST API, the probes and /metrics (${default})." group:"common"`
+	OTLPGRPCAddress string `name:"otlp-grpc-address" default:"127.0.0.1:4317" placeholder:"HOST:PORT" help:"Address of OTLP/gRPC (${default})." group:"common"`
+	OTLPHTTPAddress string `name:"otlp-http-address" default:"127.0.0.1:4318" placeholder:"HOST:PORT" help:"Address of OTLP/HTTP (${default})." group:"common"`
+	MetricsAddress  string `placeholder:"HOST:PORT" help:"Separate address of /metrics, without authentication. By default /metrics is on the REST listener and needs a key of scope read beyond loopback." group:"listeners"`
+	BasePath        string `default:"/api" placeholder:"PATH" help:"Path prefix of the REST API (${default})." group:"listeners" hidden:""`
+	PublicURL       string `name:"public-url" placeholder:"URL" help:"External URL of the server: scheme and host." group:"common"`
 
-	BootstrapAPIKey     auth.Secret `name:"bootstrap-api-key" placeholder:"KEY" help:"API key of the first organization, made when the store is empty. Without it a key is made, and printed on a terminal, else written to the file bootstrap-key in the data directory."`
-	BootstrapAPIKeyFile string      `name:"bootstrap-api-key-file" placeholder:"FILE" help:"File that holds the bootstrap API key."`
-	APIKeyPrefix        string      `name:"api-key-prefix" default:"assay" placeholder:"TEXT" help:"How API keys begin (${default})."`
-	RateLimit           int         `default:"0" placeholder:"N" help:"REST requests a minute for each credential; 0 means no limit."`
+	CORSAllowedOrigins []string `name:"cors-allowed-origins" placeholder:"ORIGIN" help:"Origins whose pages may call the REST API and OTLP/HTTP from a browser, such as https://app.example.com; * allows all. Default: none." group:"listeners"`
 
-	Window         time.Duration `default:"720h" help:"What a score looks back on (${default})."`
-	WindowStep     time.Duration `default:"1h" help:"The window moves in such steps (${default})."`
-	TraceIdle      time.Duration `default:"30s" help:"A trace is judged when no span arrived for so long (${default})."`
-	TraceMax       time.Duration `default:"10m" help:"Or so long after its first span (${default})."`
-	TraceMemory    byteSize      `default:"128MiB" placeholder:"SIZE" help:"Memory for open traces (${default})."`
-	ScoreInterval  time.Duration `default:"10s" help:"Time between rounds of scoring (${default})."`
-	CommitInterval time.Duration `default:"100ms" help:"Requests that arrive within it are committed together (${default})."`
-	MaxServices    int           `default:"10000" placeholder:"N" help:"Services of an organization (${default}). Telemetry of further ones counts for assay_overflow."`
-	MaxMetricNames int           `default:"2000" placeholder:"N" help:"Metric names of a service (${default})."`
+	BootstrapAPIKey     auth.Secret `name:"bootstrap-api-key" placeholder:"KEY" help:"API key of the first organization, created when the store is empty. By default a key is generated: it is printed on a terminal, else written to the file bootstrap-key in the data directory." group:"auth"`
+	BootstrapAPIKeyFile string      `name:"bootstrap-api-key-file" placeholder:"FILE" help:"File that contains the bootstrap API key." group:"auth"`
+	APIKeyPrefix        string      `name:"api-key-prefix" placeholder:"TEXT" help:"Prefix of the API keys of a new store, which keeps it. Default: assay." group:"auth" hidden:""`
+	RateLimit           int         `default:"0" placeholder:"N" help:"Maximum REST requests a minute for each credential; 0 means unlimited (${default})." group:"limits"`
 
-	MaxPackedBytes   byteSize `default:"16MiB" placeholder:"SIZE" help:"Size of a compressed OTLP request (${default})."`
-	MaxUnpackedBytes byteSize `default:"64MiB" placeholder:"SIZE" help:"Size of an uncompressed OTLP request (${default})."`
-	MaxConnections   int      `default:"2048" placeholder:"N" help:"Maximum number of connections to each listener (${default}). At the limit a new connection closes one of the organization that has most."`
-	MaxIngestRate    byteSize `placeholder:"SIZE" help:"Uncompressed OTLP bytes that each organization may send a second to one server, on average over some ten seconds; past them it is asked to wait. Default: no limit."`
-	TLSCert          string   `name:"tls-cert" placeholder:"FILE" help:"Certificate chain, PEM, for all listeners but --metrics-address. Read again when it changes."`
-	TLSKey           string   `name:"tls-key" placeholder:"FILE" help:"Its private key, PEM."`
+	Window         time.Duration `default:"720h" help:"Scoring window: telemetry that is older does not count (${default})." group:"scoring" hidden:""`
+	WindowStep     time.Duration `default:"1h" help:"Step in which the scoring window advances (${default})." group:"scoring" hidden:""`
+	TraceIdle      time.Duration `default:"30s" help:"Evaluate a trace when no span has arrived for this duration (${default})." group:"scoring" hidden:""`
+	TraceMax       time.Duration `default:"10m" help:"Maximum age of a trace before it is evaluated (${default})." group:"scoring" hidden:""`
+	TraceMemory    byteSize      `default:"128MiB" placeholder:"SIZE" help:"Memory for open traces (${default})." group:"limits"`
+	ScoreInterval  time.Duration `default:"10s" help:"Interval between scoring runs (${default})." group:"scoring" hidden:""`
+	CommitInterval time.Duration `default:"100ms" help:"Interval between commits; requests that arrive in one interval share a transaction (${default})." group:"limits" hidden:""`
+	MaxServices    int           `default:"10000" placeholder:"N" help:"Maximum services of an organization (${default}). Telemetry of further services counts for assay_overflow." group:"limits"`
+	MaxMetricNames int           `default:"2000" placeholder:"N" help:"Maximum metric names of a service (${default})." group:"limits"`
 
-	ShutdownTimeout time.Duration `default:"15s" help:"Time to finish what was accepted before the end (${default})."`
-	LogFormat       string        `default:"text" enum:"text,json" help:"Format of the log: ${enum} (${default})."`
-	LogLevel        string        `default:"info" enum:"debug,info,warn,error" help:"Least level of the log: ${enum} (${default})."`
-	AccessLog       bool          `help:"Log every request, of the REST API and OTLP, at level info."`
+	MaxPackedBytes   byteSize `default:"16MiB" placeholder:"SIZE" help:"Maximum size of a compressed OTLP request (${default})." group:"limits" hidden:""`
+	MaxUnpackedBytes byteSize `default:"64MiB" placeholder:"SIZE" help:"Maximum size of an uncompressed OTLP request (${default})." group:"limits" hidden:""`
+	MaxConnections   int      `default:"2048" placeholder:"N" help:"Maximum connections to each listener (${default}). At the limit the server closes a connection of the organization that has most." group:"limits"`
+	MaxIngestRate    byteSize `placeholder:"SIZE" help:"Maximum uncompressed OTLP bytes a second from each organization to one server, averaged over about ten seconds. Default: unlimited." group:"limits"`
+	TLSCert          string   `name:"tls-cert" placeholder:"FILE" help:"Certificate chain in PEM for all listeners except --metrics-address; reloaded when it changes." group:"common"`
+	TLSKey           string   `name:"tls-key" placeholder:"FILE" help:"Private key of --tls-cert in PEM." group:"common"`
+
+	ShutdownTimeout time.Duration `default:"15s" help:"Timeout for finishing accepted requests on shutdown (${default})." group:"listeners" hidden:""`
+	LogFormat       string        `default:"text" enum:"text,json" help:"Log format: ${enum} (${default})." group:"logging"`
+	LogLevel        string        `default:"info" enum:"debug,info,warn,error" help:"Minimum log level: ${enum} (${default})." group:"common"`
+	AccessLog       bool          `help:"Log every REST and OTLP request at level info." group:"logging"`
 }
 
 // defaultConfig returns the defaults of the flags.
@@ -75,13 +80,12 @@ func defaultConfig() (serverConfig, error) {
 	return c, nil
 }
 
-// maxSteps bounds the rows that a service and rule can have in the store.
+// maxSteps limits the rows of a service and rule in the store.
 const maxSteps = 10_000
 
 var keyPrefix = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]{0,31}$`)
 
-// problems returns everything that is wrong with the configuration. It reads the
-// files of secrets and certificates.
+// problems returns all errors of the configuration. It reads the files of secrets and certificates.
 func (c *serverConfig) problems() []error {
 	ck := &check{problems: slices.Concat(c.storeConfig.problems(), c.metricsStoreConfig.problems(),
 		c.summaryConfig.problems(), c.identityConfig.problems(), c.priceConfig.problems(), c.agentConfig.problems(), c.replicaConfig.problems(), c.dashboardConfig.problems())}
@@ -99,9 +103,10 @@ func (c *serverConfig) problems() []error {
 		}
 	}
 	ck.err("base-path", checkBasePath(c.BasePath))
+	ck.err("cors-allowed-origins", checkOrigins(c.CORSAllowedOrigins))
 	ck.err("public-url", checkPublicURL(c.PublicURL))
 
-	ck.that(keyPrefix.MatchString(c.APIKeyPrefix), "--api-key-prefix: %q does not consist of at most 32 letters, digits and hyphens that begin with a letter", c.APIKeyPrefix)
+	ck.err("api-key-prefix", checkKeyPrefix(c.APIKeyPrefix))
 	if _, err := c.bootstrapKey(); err != nil {
 		ck.add(err)
 	}
@@ -138,20 +143,43 @@ func (c *serverConfig) problems() []error {
 	return ck.problems
 }
 
-// bootstrapKey returns the key of the first organization, "" when none is given.
+// bootstrapKey returns the configured key of the first organization, or "" if none is configured.
 func (c *serverConfig) bootstrapKey() (auth.Secret, error) {
 	const flag = "bootstrap-api-key"
 	key, err := readSecret(flag, c.BootstrapAPIKey, c.BootstrapAPIKeyFile)
 	if err != nil || key == "" {
 		return "", err
 	}
-	if _, ok := auth.ParseKey(c.APIKeyPrefix, key); !ok {
-		return "", fmt.Errorf("--%s: the key does not have the form %s_sk_<6 letters or digits>_<32 hexadecimal digits>", flag, c.APIKeyPrefix)
+	prefix, _, _ := strings.Cut(string(key), "_sk_") // that of the store may not be known yet
+	if _, ok := auth.ParseKey(prefix, key); !ok || !keyPrefix.MatchString(prefix) || c.APIKeyPrefix != "" && prefix != c.APIKeyPrefix {
+		return "", errBootstrapKey(cmp.Or(c.APIKeyPrefix, assay.DefaultAPIKeyPrefix))
 	}
 	return key, nil
 }
 
-// certificate returns the certificate of the listeners, nil for plain text.
+// defaultKeyPrefix returns the prefix of the keys of a new store without --api-key-prefix: that of the bootstrap key.
+func (c *serverConfig) defaultKeyPrefix() (string, error) {
+	key, err := c.bootstrapKey()
+	if err != nil || key == "" {
+		return assay.DefaultAPIKeyPrefix, err
+	}
+	prefix, _, _ := strings.Cut(string(key), "_sk_")
+	return prefix, nil
+}
+
+func errBootstrapKey(prefix string) error {
+	return fmt.Errorf("--bootstrap-api-key: the key does not have the form %s_sk_<6 letters or digits>_<32 hexadecimal digits>", prefix)
+}
+
+// checkKeyPrefix checks the value of --api-key-prefix.
+func checkKeyPrefix(prefix string) error {
+	if prefix != "" && !keyPrefix.MatchString(prefix) {
+		return fmt.Errorf("%q does not consist of at most 32 letters, digits and hyphens that begin with a letter", prefix)
+	}
+	return nil
+}
+
+// certificate returns the certificate of the listeners, or nil for plain text.
 func (c *serverConfig) certificate(logger *slog.Logger) (*tlsreload.Certificate, error) {
 	if c.TLSCert == "" && c.TLSKey == "" {
 		return nil, nil
@@ -177,7 +205,7 @@ func checkAddress(address string) error {
 	return nil
 }
 
-// reservedPaths are served beside the API.
+// reservedPaths are the paths that the API's base path must not use.
 var reservedPaths = append([]string{"/metrics", "/livez", "/readyz", "/.well-known"}, dashboardPaths...)
 
 func checkBasePath(p string) error {

@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestConnectionsAreLimited: connections with unfinished headers to any HTTP listener close each other,
-// and not the connection of a client whose key was accepted.
+// TestConnectionsAreLimited checks that connections with incomplete headers replace each other at the limit,
+// on every HTTP listener. They do not replace the connection of a client with a valid key.
 func TestConnectionsAreLimited(t *testing.T) {
 	const limit, attackers = 16, 300
 	cfg := testConfig(t, t.TempDir())
@@ -55,7 +55,7 @@ func TestConnectionsAreLimited(t *testing.T) {
 			}
 			for _, c := range conns[:attackers-limit] {
 				_, err := io.Copy(io.Discard, c)
-				require.NotErrorIs(t, err, os.ErrDeadlineExceeded, "it was closed")
+				require.NotErrorIs(t, err, os.ErrDeadlineExceeded, "the connection was closed")
 			}
 			get()
 		})

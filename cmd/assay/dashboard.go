@@ -18,17 +18,17 @@ import (
 	"assay/internal/session/oidc"
 )
 
-// dashboardConfig says who may look at the dashboard and for how long, as flags.
+// dashboardConfig holds the flags of the dashboard.
 type dashboardConfig struct {
 	Dashboard   bool          `default:"true" negatable:"" help:"Serve the dashboard at / (${default})."`
-	SessionIdle time.Duration `default:"8h" help:"Who is signed in to the dashboard and does nothing for so long is signed out (${default})."`
-	SessionLife time.Duration `default:"168h" help:"And whoever signed in so long ago (${default})."`
+	SessionIdle time.Duration `default:"8h" help:"Sign out idle dashboard sessions after this duration (${default})." hidden:""`
+	SessionLife time.Duration `default:"168h" help:"Maximum duration of a dashboard session (${default})." hidden:""`
 
-	PublicOTLPHTTPURL string `name:"public-otlp-http-url" placeholder:"URL" help:"Where clients send OTLP/HTTP, scheme and host, as the dashboard shows it beside a new key. Default: the host of --public-url and the port of the listener."`
-	PublicOTLPGRPCURL string `name:"public-otlp-grpc-url" placeholder:"URL" help:"The same for OTLP/gRPC; https means TLS."`
+	PublicOTLPHTTPURL string `name:"public-otlp-http-url" placeholder:"URL" help:"External URL of OTLP/HTTP, shown beside a new key: scheme and host. Default: the host of --public-url and the port of the listener."`
+	PublicOTLPGRPCURL string `name:"public-otlp-grpc-url" placeholder:"URL" help:"External URL of OTLP/gRPC, likewise; https means TLS."`
 }
 
-// maxSession bounds the times of sessions: what is longer is a mistake.
+// maxSession is the maximum of the session durations.
 const maxSession = 90 * 24 * time.Hour
 
 func (c *dashboardConfig) problems() []error {
@@ -40,19 +40,18 @@ func (c *dashboardConfig) problems() []error {
 	return ck.problems
 }
 
-// signInFailures is how many sign-ins of an address may fail in a minute where
-// --auth-failure-limit does not say, by keys and at the provider each: a key is 128 random
-// bits, so what is limited is the load.
+// signInFailures is the default limit of failed sign-ins of an address per minute, if --auth-failure-limit is not set.
+// Sign-ins with keys and at the provider are counted separately. The limit reduces load; a key has 128 random bits and
+// cannot be guessed.
 const signInFailures = 30
 
-// dashboardPaths are the first parts of the dashboard's paths, which the API's cannot be.
-var dashboardPaths = []string{"/assets", "/costs", "/favicon.ico", "/insights", "/keys", "/rules", "/services", "/sign-in", "/sign-out", "/theme"}
+// dashboardPaths are the first segments of the dashboard's paths. The API's base path must not use them.
+var dashboardPaths = []string{"/assets", "/costs", "/favicon.ico", "/findings", "/insights", "/keys", "/repositories", "/rules", "/runs", "/services", "/sign-in", "/sign-out", "/theme", "/webhooks"}
 
-// hasDashboard tells whether the dashboard is served. It has no place beside an API at
-// the root.
+// hasDashboard reports whether the dashboard is served. It cannot be served if the API's base path is the root.
 func (s *server) hasDashboard() bool { return s.cfg.Dashboard && s.basePath() != "" }
 
-// openDashboard returns the dashboard behind its sign-in, nil where it is not served.
+// openDashboard returns the dashboard behind its sign-in, or nil if it is not served.
 func (s *server) openDashboard() (http.Handler, error) {
 	if !s.hasDashboard() {
 		return nil, nil
@@ -63,10 +62,13 @@ func (s *server) openDashboard() (http.Handler, error) {
 		Organizations: s.store, Services: s.store, ServiceLists: s.store, Overviews: s.store, Insights: s.store,
 		States:    &score.Reader{Store: s.store, Window: s.cfg.Window, Step: s.cfg.WindowStep, Now: s.replica.Now},
 		Analyst:   s.analyst,
-		Keys:      &auth.KeyManager{Store: s.store, Prefix: s.cfg.APIKeyPrefix, Now: s.replica.Now, Logger: s.logger},
-		LogVolume: s.logVolume(),
+		Keys:      s.keys,
+		LogVolume: s.logVolume,
 		Summaries: s.summarizer(),
-		OTLPHTTP:  overHTTP, OTLPGRPC: overGRPC, APIPath: s.basePath(), Version: version(), PublicURL: s.cfg.PublicURL,
+		Agent:     s.agentBackend(),
+		Code:      s.store, AgentModel: s.cfg.AgentModelProvider != "",
+		Webhooks: s.outgoing,
+		OTLPHTTP: overHTTP, OTLPGRPC: overGRPC, APIPath: s.basePath(), Version: version(), PublicURL: s.cfg.PublicURL,
 		Window: s.cfg.Window, Now: s.replica.Now, Logger: s.logger,
 	})
 	if err != nil {
@@ -77,7 +79,7 @@ func (s *server) openDashboard() (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Beside the one of the API, so that what fails here is limited in any case.
+	// The limit is separate from the API's, and sign-ins are limited even if the API is not.
 	limit := cmp.Or(s.cfg.AuthFailureLimit, signInFailures)
 	s.signIns = &auth.Authenticator{
 		Keys: s.store, Prefix: s.cfg.APIKeyPrefix, FailureLimit: limit, Now: s.replica.Now, Logger: s.logger,
@@ -94,7 +96,7 @@ func (s *server) openDashboard() (http.Handler, error) {
 	return sessions.Handler(identified(pages)), nil
 }
 
-// identified returns pages whose requests count for the organization of their session.
+// identified counts the connections of requests for the organization of their session.
 func identified(pages http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if session := session.FromContext(r.Context()); session != nil {
@@ -104,8 +106,7 @@ func identified(pages http.Handler) http.Handler {
 	})
 }
 
-// signIn returns how people sign in at the identity provider, nil when that is not
-// configured.
+// signIn returns the sign-in at the identity provider, or nil if none is configured.
 func (c *identityConfig) signIn(provider *auth.Provider) (session.Provider, error) {
 	if provider == nil || c.OIDCClientID == "" {
 		return nil, nil
@@ -120,8 +121,8 @@ func (c *identityConfig) signIn(provider *auth.Provider) (session.Provider, erro
 	})
 }
 
-// forDashboard tells whether a request is for the dashboard and not for the API, whose
-// answer to a path that nobody has is JSON. Only browsers ask for HTML.
+// forDashboard reports whether a request is for the dashboard and not for the API. The API answers unknown paths in
+// JSON. Only browsers accept HTML.
 func forDashboard(r *http.Request) bool {
 	if acceptsHTML(r) {
 		return true
@@ -143,7 +144,7 @@ func acceptsHTML(r *http.Request) bool {
 	return false
 }
 
-// isAPI tells whether a path belongs to the API, however it is written.
+// isAPI reports whether a path, in any spelling, belongs to the API.
 func (s *server) isAPI(path string) bool {
 	base := s.basePath()
 	switch path {
@@ -153,10 +154,9 @@ func (s *server) isAPI(path string) bool {
 	return strings.HasPrefix(strings.TrimLeft(path, "/")+"/", base[1:]+"/")
 }
 
-// otlpURLs returns where telemetry is sent to, as far as the server can know: what the
-// flags say, else the listener's port and scheme at the host by which browsers come. A
-// listener of all addresses has no host where no flag names one; the dashboard takes the
-// one of the request then.
+// otlpURLs returns the OTLP URLs as far as the server knows them: the values of the flags, or the listener's scheme and
+// port with the host of the public URL or of the listener. If the listener accepts connections on all addresses and no
+// flag names a host, the URL has no host. The dashboard then uses the host of the request.
 func (s *server) otlpURLs() (overHTTP, overGRPC string) {
 	scheme, public := "http", ""
 	if s.certificate != nil {
@@ -181,7 +181,7 @@ func (s *server) otlpURLs() (overHTTP, overGRPC string) {
 	return at(s.cfg.PublicOTLPHTTPURL, s.otlpHTTP), at(s.cfg.PublicOTLPGRPCURL, s.grpc)
 }
 
-// dashboardURL is where the dashboard is, "" where it is not served.
+// dashboardURL returns the URL of the dashboard, or "" if it is not served.
 func (s *server) dashboardURL() string {
 	if !s.hasDashboard() {
 		return ""

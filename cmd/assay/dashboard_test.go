@@ -22,7 +22,7 @@ import (
 	"assay/internal/tlsreload"
 )
 
-// browser is somebody's browser: it keeps cookies and follows no redirect by itself.
+// browser is a client with cookies that does not follow redirects.
 type browser struct {
 	t *testing.T
 	c *http.Client
@@ -38,7 +38,7 @@ func newBrowser(t *testing.T, s *server) *browser {
 	return &browser{t, c, s}
 }
 
-// do sends a request; form means a POST. The answer's body is read.
+// do sends a request, a POST if form is not nil, and reads the response.
 func (b *browser) do(path string, form url.Values, header ...string) (res *http.Response, body string) {
 	b.t.Helper()
 	method := http.MethodGet
@@ -73,7 +73,7 @@ func (b *browser) signIn(key string) {
 	require.Equal(b.t, "/keys", res.Header.Get("Location"))
 }
 
-// once returns what makes the form for a key one of its own.
+// once returns the one-time token of the form that creates a key.
 func (b *browser) once() string {
 	b.t.Helper()
 	_, body := b.do("/keys", nil)
@@ -86,8 +86,8 @@ func TestDashboard(t *testing.T) {
 	s, log := startServer(t, testConfig(t, t.TempDir()))
 	b := newBrowser(t, s)
 
-	// Who is not signed in is asked to; the API, its probes and whoever does not ask for
-	// HTML get what they got without a dashboard.
+	// HTML requests without a session redirect to the sign-in page. The API, its probes and other requests
+	// are not affected by the dashboard.
 	res, _ := b.do("/services?page=2", nil)
 	require.Equal(t, http.StatusSeeOther, res.StatusCode)
 	require.Equal(t, session.SignInPath+"?return=%2Fservices%3Fpage%3D2", res.Header.Get("Location"))
@@ -121,7 +121,7 @@ func TestDashboard(t *testing.T) {
 		require.Contains(t, body, "<h1", path)
 	}
 
-	// A key is made, shown once, used, and ends with its sessions when it is revoked.
+	// Create a key. It is shown once and can be used. Revoking it ends its sessions.
 	form := url.Values{"once": {b.once()}, "name": {"for <b>reading</b>"}, "scope": {"read"}, "days": {"30"}}
 	res, body = b.do("/keys", form)
 	require.Equal(t, http.StatusOK, res.StatusCode, body)
@@ -129,7 +129,7 @@ func TestDashboard(t *testing.T) {
 	require.NotNil(t, made, body)
 	require.NotContains(t, body, "<b>reading")
 	res, body = b.do("/keys", form)
-	require.Equal(t, http.StatusConflict, res.StatusCode, "a reload makes no second one")
+	require.Equal(t, http.StatusConflict, res.StatusCode, "a reload does not create a second key")
 	require.Contains(t, body, made[1])
 	_, body = b.do("/keys", nil)
 	require.NotContains(t, body, made[0])
@@ -138,17 +138,17 @@ func TestDashboard(t *testing.T) {
 	reader := newBrowser(t, s)
 	reader.signIn(made[0])
 	_, body = reader.do("/keys", nil)
-	require.NotContains(t, body, made[1], "nor sees keys")
+	require.NotContains(t, body, made[1], "does not list keys")
 	res, _ = reader.do("/keys", url.Values{"once": {"1"}, "name": {"x"}, "scope": {"read"}, "days": {"30"}})
 	require.Equal(t, http.StatusForbidden, res.StatusCode, "the key has no scope admin")
 	res, _ = reader.do("/keys/"+made[1]+"/revoke", url.Values{}, "Origin", "https://evil.example")
 	require.Equal(t, http.StatusForbidden, res.StatusCode)
 	res, _ = b.do("/keys/"+made[1]+"/revoke", url.Values{}, "Origin", "https://evil.example")
-	require.Equal(t, http.StatusForbidden, res.StatusCode, "another site asks in the name of who is signed in")
+	require.Equal(t, http.StatusForbidden, res.StatusCode, "a cross-site request with the session of a user")
 	res, _ = b.do("/keys/"+made[1]+"/revoke", url.Values{})
 	require.Equal(t, http.StatusSeeOther, res.StatusCode)
 	res, _ = reader.do("/services", nil)
-	require.Equal(t, http.StatusSeeOther, res.StatusCode, "its sessions end with it")
+	require.Equal(t, http.StatusSeeOther, res.StatusCode, "revoking a key ends its sessions")
 
 	res, _ = b.do(session.SignOutPath, url.Values{})
 	require.Equal(t, session.SignInPath, res.Header.Get("Location"))
@@ -160,7 +160,7 @@ func TestDashboard(t *testing.T) {
 	require.Contains(t, log.String(), "an API key was made")
 }
 
-// TestFailedSignInsAreLimited, also where failures at the API are not.
+// TestFailedSignInsAreLimited checks the limit on sign-ins, also where failures at the API are not limited.
 func TestFailedSignInsAreLimited(t *testing.T) {
 	s, _ := startServer(t, testConfig(t, t.TempDir()))
 	b := newBrowser(t, s)
@@ -216,12 +216,12 @@ func TestSignInAtAProvider(t *testing.T) {
 	require.Regexp(t, `assay_sk_[A-Za-z0-9]{6}_[0-9a-f]{32}`, body)
 	require.NotContains(t, log.String(), op.URL+"/oauth/token?")
 
-	// What the provider is asked is measured: its keys, and the exchange of a code.
+	// Requests to the provider are measured: for its keys, and to exchange a code.
 	_, metrics := get(t, client(t), s.metricsURL(), "")
 	require.Contains(t, metrics, `http_client_request_duration_seconds_count{http_request_method="GET",`)
 	require.Contains(t, metrics, `http_client_request_duration_seconds_count{http_request_method="POST",`)
 
-	// The provider goes away: who is signed in stays, and others use a key.
+	// While the provider is unavailable, sessions continue, and users can sign in with a key.
 	op.Close()
 	res, _ = b.do("/services", nil)
 	require.Equal(t, http.StatusOK, res.StatusCode)
@@ -290,7 +290,7 @@ func TestDashboardSettings(t *testing.T) {
 	}
 }
 
-func TestOTLPAddressesForPeople(t *testing.T) {
+func TestDisplayedOTLPAddresses(t *testing.T) {
 	plain, _ := startServer(t, testConfig(t, t.TempDir()))
 	of := func(s *server, change func(*server)) [2]string {
 		s = &server{cfg: s.cfg, otlpHTTP: s.otlpHTTP, grpc: s.grpc, certificate: s.certificate}
@@ -328,7 +328,7 @@ func TestOTLPAddressesForPeople(t *testing.T) {
 	}
 }
 
-// listener is a listener of which only the address counts.
+// listener is a listener that only has an address.
 type listener string
 
 func (l listener) Addr() net.Addr          { return l }

@@ -11,20 +11,22 @@ import (
 	"strings"
 )
 
-// The names in the data directory, beside those that begin with that of the store.
+// Names in the data directory, besides the store's files.
 const (
 	storeFile        = "assay.db"
-	metricsDir       = "metrics"
+	metricsDir       = "metrics" // log volume of versions before the store kept it
 	bootstrapKeyFile = "bootstrap-key"
+	agentDir         = "agent" // clones, and private directories of git
+	// credentialKeyFile is the generated secret that encrypts credentials of source hosts.
+	credentialKeyFile = "credential-key"
 )
 
-// closed is what a file or directory must not allow: anything to its group or others.
+// closed is the umask: no permissions for group and others.
 const closed = 0o077
 
-// protect keeps the data directory to its owner: what the process makes from now on, and
-// what is there already. Files in it that are none of assay's are left alone, and so is the
-// mode of the directory beside such files, unless they are closed. The caller can go on
-// after an error, which says what stays open.
+// protect removes the permissions of group and others from existing files in the data directory, and sets the umask
+// for new ones. It leaves files of other programs alone. If there are such files and they are not private, it also
+// leaves the mode of the directory. An error describes what remains accessible; the caller may continue.
 func (c *storeConfig) protect() error {
 	maskFiles()
 	root, err := os.OpenRoot(c.DataDir)
@@ -44,9 +46,9 @@ func (c *storeConfig) protect() error {
 	for _, e := range entries {
 		name := e.Name()
 		if e.Type()&fs.ModeSymlink != 0 {
-			continue // its mode is that of what it leads to, which is elsewhere
+			continue // its mode is that of its target, which is elsewhere
 		}
-		if strings.HasPrefix(strings.TrimPrefix(name, "."), storeFile) || strings.HasPrefix(name, bootstrapKeyFile) || name == metricsDir {
+		if strings.HasPrefix(strings.TrimPrefix(name, "."), storeFile) || strings.HasPrefix(name, bootstrapKeyFile) || strings.HasPrefix(name, credentialKeyFile) || name == agentDir || name == metricsDir || strings.HasPrefix(name, metricsDir+".") {
 			errs = append(errs, fs.WalkDir(root.FS(), name, func(path string, e fs.DirEntry, err error) error {
 				if err != nil {
 					return err
@@ -64,7 +66,7 @@ func (c *storeConfig) protect() error {
 		if err == nil {
 			err = shut(root, ".", fs.FileInfoToDirEntry(info))
 		}
-		// The root of a volume belongs to the system that mounted it.
+		// The root directory of a mounted volume may belong to another user.
 		if !errors.Is(err, fs.ErrPermission) {
 			errs = append(errs, err)
 		}
@@ -72,11 +74,11 @@ func (c *storeConfig) protect() error {
 	return errors.Join(errs...)
 }
 
-// shut takes the rights of group and others from a file or directory.
+// shut removes the permissions of group and others from a file or directory.
 func shut(root *os.Root, path string, e fs.DirEntry) error {
 	info, err := e.Info()
 	switch {
-	case errors.Is(err, fs.ErrNotExist): // such as the log of a store that was closed
+	case errors.Is(err, fs.ErrNotExist): // such as the WAL of a store that was closed meanwhile
 		return nil
 	case err != nil:
 		return err
@@ -89,8 +91,8 @@ func shut(root *os.Root, path string, e fs.DirEntry) error {
 	return nil
 }
 
-// writeBootstrapKey writes a key to the data directory, in a file that its owner alone
-// can read, in place of one of an earlier store.
+// writeBootstrapKey writes a key to a file in the data directory that only its owner can read. It replaces the file of
+// an earlier store.
 func (c *storeConfig) writeBootstrapKey(key string) (err error) {
 	if err := os.MkdirAll(c.DataDir, 0o700); err != nil {
 		return err
@@ -111,5 +113,5 @@ func (c *storeConfig) writeBootstrapKey(key string) (err error) {
 	return os.Rename(f.Name(), c.bootstrapKeyPath())
 }
 
-// bootstrapKeyPath is where a key that was made is, once it is.
+// bootstrapKeyPath returns the path of the file for a generated key.
 func (c *storeConfig) bootstrapKeyPath() string { return filepath.Join(c.DataDir, bootstrapKeyFile) }

@@ -7,16 +7,18 @@ package main
 import (
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"assay/internal/assaytest"
+	"assay/internal/wire"
 )
 
-// modes returns the permissions of what is below a directory and of itself.
+// modes returns the permissions of a directory and everything below it.
 func modes(t *testing.T, dir string) map[string]fs.FileMode {
 	t.Helper()
 	found := map[string]fs.FileMode{}
@@ -32,33 +34,31 @@ func modes(t *testing.T, dir string) map[string]fs.FileMode {
 	return found
 }
 
-// TestDataDirIsClosed: whatever the mask and the modes were before, a server leaves nothing
-// in its directory that group or others can open.
+// TestDataDirIsClosed checks that no file in a server's directory is accessible to group or others, whatever
+// the umask and the previous permissions.
 func TestDataDirIsClosed(t *testing.T) {
-	old := syscall.Umask(0) // the server inherits it
+	old := syscall.Umask(0) // inherited by the server
 	t.Cleanup(func() { syscall.Umask(old) })
 	dir := filepath.Join(t.TempDir(), "data")
 	require.NoError(t, os.Mkdir(dir, 0o755))
 	run := func() {
 		d := serveBinary(t, dir)
-		key := madeKey(t, dir)
+		key := createdKey(t, dir)
 		body, err := logRequest("a", time.Now()).MarshalProto()
 		require.NoError(t, err)
-		status, err := d.send(t, client(t), key, body)
+		r, err := assaytest.Post(t.Context(), d.Client, d.OTLPHTTP, key, wire.Logs, body)
 		require.NoError(t, err)
-		require.Equal(t, 200, status)
+		require.Equal(t, 200, r.Status)
 		running := modes(t, dir)
 		require.Contains(t, running, "assay.db-wal")
 		requireClosed(t, running)
-		require.NoError(t, d.cmd.Process.Signal(syscall.SIGTERM))
-		_, err = d.end()
-		require.NoError(t, err)
+		require.NoError(t, d.Stop())
 		left := modes(t, dir)
-		require.Contains(t, left, "metrics/tsdb/wal")
+		require.Contains(t, left, "assay.db")
 		requireClosed(t, left)
 	}
 	run()
-	// As an installation of before, with every file as an ordinary mask leaves it.
+	// Like an earlier installation, with permissions of a common umask.
 	for name, mode := range modes(t, dir) {
 		open := fs.FileMode(0o644)
 		if mode.IsDir() {
@@ -83,9 +83,9 @@ func requireClosed(t *testing.T, found map[string]fs.FileMode) {
 	}
 }
 
-// TestProtectLeavesOthersAlone: a directory that holds more than assay's files, such as one
-// that was named by mistake, is not taken from those who use it.
-func TestProtectLeavesOthersAlone(t *testing.T) {
+// TestProtectSkipsForeignDirectory checks that the permissions of a directory with other files, such as one named
+// by mistake, do not change.
+func TestProtectSkipsForeignDirectory(t *testing.T) {
 	old := syscall.Umask(0)
 	t.Cleanup(func() { syscall.Umask(old) })
 	dir, elsewhere := t.TempDir(), t.TempDir()
@@ -97,6 +97,8 @@ func TestProtectLeavesOthersAlone(t *testing.T) {
 	make("assay.db", 0o644)
 	make(".assay.db.1.partial", 0o644)
 	make("metrics/tsdb/wal/0", 0o666)
+	make("metrics.imported-20261122T025900Z/lock", 0o666)
+	make("metrics-of-others/file", 0o644)
 	make("script", 0o755)
 	make("sub/file", 0o644)
 	require.NoError(t, os.WriteFile(filepath.Join(elsewhere, "f"), nil, 0o644))
@@ -110,20 +112,22 @@ func TestProtectLeavesOthersAlone(t *testing.T) {
 	for name, want := range map[string]fs.FileMode{
 		".": 0o755, "script": 0o755, "sub": 0o755, "sub/file": 0o644,
 		"assay.db": 0o600, ".assay.db.1.partial": 0o600, "metrics": 0o700, "metrics/tsdb": 0o700, "metrics/tsdb/wal/0": 0o600,
+		"metrics.imported-20261122T025900Z": 0o700, "metrics.imported-20261122T025900Z/lock": 0o600, "metrics-of-others/file": 0o644,
 	} {
 		require.Equal(t, want, found[name].Perm(), name)
 	}
 	require.Equal(t, map[string]fs.FileMode{".": fs.ModeDir | 0o755, "f": 0o644}, modes(t, elsewhere), "links are not followed")
 
-	// Without them it is closed.
+	// Without the other files its permissions are restricted.
 	require.NoError(t, os.Chmod(filepath.Join(dir, "script"), 0o700))
 	require.NoError(t, os.Chmod(filepath.Join(dir, "sub"), 0o700))
+	require.NoError(t, os.Chmod(filepath.Join(dir, "metrics-of-others"), 0o700))
 	require.NoError(t, c.protect())
 	require.Equal(t, fs.FileMode(0o700), modes(t, dir)["."].Perm())
 	require.NoError(t, (&storeConfig{DataDir: filepath.Join(dir, "missing")}).protect())
 }
 
-// TestBootstrapKeyOfAnEarlierStore: the file is replaced, not written through.
+// TestBootstrapKeyOfAnEarlierStore checks that the key file is replaced and not written through a link.
 func TestBootstrapKeyOfAnEarlierStore(t *testing.T) {
 	dir, other := t.TempDir(), filepath.Join(t.TempDir(), "other")
 	require.NoError(t, os.WriteFile(other, []byte("x"), 0o644))
@@ -139,17 +143,17 @@ func TestBootstrapKeyOfAnEarlierStore(t *testing.T) {
 	require.Len(t, entries, 1)
 }
 
-// TestNoPlaceForTheKey: a store with a key that nobody has would be of no use.
-func TestNoPlaceForTheKey(t *testing.T) {
+// TestKeyFileNotWritable checks that the server does not create a key that it cannot write to a file, and
+// creates it at the next start.
+func TestKeyFileNotWritable(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(dir, bootstrapKeyFile), 0o700))
-	cmd := exec.CommandContext(t.Context(), binary, "serve", "--data-dir", dir, "--http-address", "127.0.0.1:0", "--otlp-grpc-address", "127.0.0.1:0", "--otlp-http-address", "127.0.0.1:0")
-	out, err := cmd.CombinedOutput()
-	require.Error(t, err)
-	require.Contains(t, string(out), "--bootstrap-api-key-file")
-	require.NotRegexp(t, printedKey, string(out))
+	r := runBinary(t, "", "serve", "--data-dir", dir, "--http-address", "127.0.0.1:0", "--otlp-grpc-address", "127.0.0.1:0", "--otlp-http-address", "127.0.0.1:0")
+	require.Equal(t, exitFailed, r.code)
+	require.Contains(t, r.stderr, "--bootstrap-api-key-file")
+	require.NotRegexp(t, printedKey, r.stdout+r.stderr)
 	require.NoError(t, os.Remove(filepath.Join(dir, bootstrapKeyFile)))
 	d := serveBinary(t, dir)
-	code, _ := get(t, client(t), d.rest+"/v1/organization", madeKey(t, dir))
+	code, _ := get(t, client(t), d.REST+"/v1/organization", createdKey(t, dir))
 	require.Equal(t, 200, code)
 }

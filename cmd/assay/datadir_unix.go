@@ -6,6 +6,6 @@ package main
 
 import "syscall"
 
-// maskFiles has files that the process makes closed to group and others, also those that
-// libraries make.
+// maskFiles sets the umask, so that files of this process, including those of libraries, are not accessible to group
+// and others.
 func maskFiles() { syscall.Umask(closed) }

@@ -2,5 +2,5 @@
 
 package main
 
-// maskFiles does nothing: files have the rights of their directory.
+// maskFiles does nothing: files inherit the permissions of their directory.
 func maskFiles() {}

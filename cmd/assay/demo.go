@@ -5,9 +5,9 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/signal"
@@ -19,28 +19,28 @@ import (
 	"time"
 
 	"assay"
-	"assay/internal/agentstub"
 	"assay/internal/demo"
 	"assay/internal/report"
 	"assay/internal/rules/catalog"
 )
 
 type demoCmd struct {
-	HTTPAddress     string        `name:"http-address" default:"127.0.0.1:0" placeholder:"HOST:PORT" help:"Where the REST API listens (${default}; port 0 is a free one)."`
-	OTLPGRPCAddress string        `name:"otlp-grpc-address" default:"127.0.0.1:0" placeholder:"HOST:PORT" help:"Where OTLP/gRPC listens (${default})."`
-	OTLPHTTPAddress string        `name:"otlp-http-address" default:"127.0.0.1:0" placeholder:"HOST:PORT" help:"Where OTLP/HTTP listens (${default})."`
-	For             time.Duration `help:"End after this time; without it, run until interrupted."`
-	LogLevel        string        `default:"warn" enum:"debug,info,warn,error" help:"Least level of the log: ${enum} (${default})."`
+	HTTPAddress     string        `name:"http-address" default:"127.0.0.1:0" placeholder:"HOST:PORT" help:"Address of the REST API and the dashboard (${default}; port 0 selects a free port)."`
+	OTLPGRPCAddress string        `name:"otlp-grpc-address" default:"127.0.0.1:0" placeholder:"HOST:PORT" help:"Address of OTLP/gRPC (${default})."`
+	OTLPHTTPAddress string        `name:"otlp-http-address" default:"127.0.0.1:0" placeholder:"HOST:PORT" help:"Address of OTLP/HTTP (${default})."`
+	For             time.Duration `help:"Exit after this duration. Default: run until interrupted."`
+	LogLevel        string        `default:"warn" enum:"debug,info,warn,error" help:"Minimum log level: ${enum} (${default})."`
 }
 
-// What the demo does sooner than a server, so that verdicts show while one watches.
+// Intervals that are shorter than a server's, so that scores appear within the demo.
 const (
 	demoTraceIdle     = 3 * time.Second
 	demoScoreInterval = time.Second
-	demoRefresh       = time.Second // of the table
+	demoRefresh       = time.Second // between updates of the table
+	demoReview        = 15 * time.Second
 )
 
-// config returns the configuration of the server within.
+// config returns the configuration of the embedded server.
 func (c *demoCmd) config() (serverConfig, error) {
 	cfg, err := defaultConfig()
 	if err != nil {
@@ -61,7 +61,7 @@ func (c *demoCmd) problems() []error {
 	return ck.problems
 }
 
-// Run serves on a temporary store and has the simulated services send to it.
+// Run starts a server on a temporary store, and simulated services that send to it.
 func (c *demoCmd) Run(e *environment) (err error) {
 	cfg, err := c.config()
 	if err != nil {
@@ -69,37 +69,40 @@ func (c *demoCmd) Run(e *environment) (err error) {
 	}
 	ctx, stop := signal.NotifyContext(e.ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	if c.For > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, c.For)
-		defer cancel()
-	}
 	if cfg.DataDir, err = os.MkdirTemp("", "assay-demo-"); err != nil {
 		return fmt.Errorf("make a temporary directory: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(cfg.DataDir)) }()
 
-	var lc net.ListenConfig
-	backend, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return fmt.Errorf("listen for the stand-in of the agent backend: %w", err)
+	repositories := filepath.Join(cfg.DataDir, "repositories")
+	if err := demo.WriteRepositories(ctx, repositories); err != nil {
+		return err
 	}
-	cfg.AgentBackendURL = "http://" + backend.Addr().String()
+	cfg.AgentLocalRoot = []string{repositories}
 
 	own, err := startTelemetry(e, &cfg)
 	if err != nil {
-		return errors.Join(err, backend.Close())
+		return err
 	}
 	s := newServer(cfg, own)
 	if err := s.start(ctx); err != nil {
-		return errors.Join(err, backend.Close())
+		return err
 	}
-	s.standIn(backend)
+	if err := s.connectDemo(ctx, repositories); err != nil {
+		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.ShutdownTimeout)
+		defer cancel()
+		return errors.Join(err, s.shutdown(end))
+	}
+	if c.For > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, c.For)
+		defer cancel()
+	}
 	sendCtx, stopSending := context.WithCancel(ctx)
 	defer stopSending()
 	sent := make(chan error, 1)
 	go func() {
-		sent <- demo.Run(sendCtx, demo.Config{GRPCAddress: s.grpcAddr(), HTTPAddress: s.otlpHTTPAddr(), Key: s.madeKey, Logger: s.logger})
+		sent <- demo.Run(sendCtx, demo.Config{GRPCAddress: s.grpcAddr(), HTTPAddress: s.otlpHTTPAddr(), Key: s.createdKey, Logger: s.logger})
 	}()
 	b := &board{e: e, s: s, shown: map[string]string{}}
 	b.welcome()
@@ -117,34 +120,79 @@ func (c *demoCmd) Run(e *environment) (err error) {
 	return failure
 }
 
-// standIn answers in place of an agent backend on a listener, until the server is
-// shut down.
-func (s *server) standIn(l net.Listener) {
-	stub := newStubServer(agentstub.New(agentstub.Config{
-		JWKSURL: s.rootURL() + jwksPath, Issuer: s.publicURL(), Audience: s.cfg.AgentAudience,
-		PartnerOrganizations: []string{agentstub.EveryOrganization}, Logger: s.logger,
-	}), s.logger)
-	s.servers = append(s.servers, stub)
-	s.goServe("the stand-in of the agent backend", func() error {
-		if err := stub.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			return err
-		}
-		return nil
+// callDemo calls an operation of the agent for the demo's organization.
+func (s *server) callDemo(ctx context.Context, operation, path, body string, answer any) error {
+	organization, err := s.store.FindOrganizationByName(ctx, firstOrganization)
+	if err != nil {
+		return err
+	}
+	result, err := s.gateway.Forward(ctx, &assay.AgentCall{
+		Operation: operation, Method: http.MethodPost, Path: path, Body: []byte(body),
+		Header: map[string][]string{"Content-Type": {"application/json"}},
+		Caller: &assay.Principal{OrganizationID: organization.ID, Subject: "demo", User: true, Scopes: []assay.Scope{assay.ScopeAgent}},
 	})
+	if err != nil || answer == nil {
+		return err
+	}
+	return json.Unmarshal(result.Data, answer)
 }
 
-// boardColumns is what the columns before the last one of the board take.
+// connectDemo connects and activates the repositories of a directory, and reviews them until ctx ends: insights that
+// appear meanwhile are joined to the code.
+func (s *server) connectDemo(ctx context.Context, dir string) error {
+	body, err := json.Marshal(map[string]string{"kind": "local", "url": dir})
+	if err != nil {
+		return err
+	}
+	var made struct {
+		Repositories []struct {
+			ID string `json:"id"`
+		} `json:"repositories"`
+	}
+	if err := s.callDemo(ctx, "create-agent-installation", "/onboarding/installations", string(body), &made); err != nil {
+		return fmt.Errorf("connect the repositories: %w", err)
+	}
+	var ids []string
+	for _, r := range made.Repositories {
+		ids = append(ids, r.ID)
+	}
+	if body, err = json.Marshal(map[string][]string{"repository_ids": ids}); err != nil {
+		return err
+	}
+	if err := s.callDemo(ctx, "activate-onboarding-repositories", "/onboarding/repos", string(body), nil); err != nil {
+		return fmt.Errorf("activate the repositories: %w", err)
+	}
+	s.loops.Go(func() {
+		ticker := time.NewTicker(demoReview)
+		defer ticker.Stop()
+		for {
+			for _, id := range ids {
+				if err := s.callDemo(ctx, "execute-codebase-review", "/codebase/review/execute", `{"repo_id":"`+id+`"}`, nil); err != nil && ctx.Err() == nil {
+					s.logger.WarnContext(ctx, "failed to review a repository", "error", err)
+				}
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+			}
+		}
+	})
+	return nil
+}
+
+// boardColumns is the width of the columns before the last one.
 const boardColumns = 46
 
-// board shows what the demo's server makes of its services.
+// board shows the scores of the demo's services.
 type board struct {
 	e     *environment
 	s     *server
-	table string            // as it stands on a terminal
-	shown map[string]string // last line by service, elsewhere
+	table string            // as drawn on a terminal
+	shown map[string]string // last line by service, if not on a terminal
 }
 
-// welcome says what runs and what to try. It is the only place where the key is shown.
+// welcome prints the URLs and example commands. It is the only place that prints the key.
 func (b *board) welcome() {
 	opt := b.e.textOptions(b.e.stdout)
 	var services []string
@@ -155,9 +203,9 @@ func (b *board) welcome() {
 	_ = report.Markdown(&out, "# assay demo\n\n"+
 		"A small shop of "+strconv.Itoa(len(services))+" simulated services sends OTLP over gRPC and HTTP to a server that keeps its data in a temporary directory. All names and data are invented.\n\n"+
 		strings.Join(services, "\n")+"\n", opt)
-	key := string(b.s.madeKey)
+	key := string(b.s.createdKey)
 	fmt.Fprintf(&out, "\nDashboard  %s (sign in with the API key)\nREST API   %s, readable at %s/docs\nOTLP       grpc %s, http %s\nAPI key    %s\n", b.s.dashboardURL(), b.s.restURL(), b.s.restURL(), b.s.grpcAddr(), b.s.otlpHTTPAddr(), key)
-	fmt.Fprintf(&out, "Agent      a stand-in for the backend, with invented repositories and runs, at %s\n", b.s.cfg.AgentBackendURL)
+	fmt.Fprintf(&out, "Code       repositories of some services, reviewed by the agent, in %s\n", b.s.cfg.AgentLocalRoot[0])
 	fmt.Fprintf(&out, "\nTry, in another terminal:\n\n")
 	fmt.Fprintf(&out, "  curl -s -H 'Authorization: Bearer %s' %s/v1/services\n", key, b.s.restURL())
 	fmt.Fprintf(&out, "  curl -s -H 'Authorization: Bearer %s' '%s/v1/insights?impact=Critical'\n", key, b.s.restURL())
@@ -167,7 +215,7 @@ func (b *board) welcome() {
 	b.e.print(out.String())
 }
 
-// program returns how the program was called, for commands to try.
+// program returns the name of the program for example commands.
 func program() string {
 	if name := os.Args[0]; filepath.Base(name) == "assay" && !strings.ContainsAny(name, " '\"$") {
 		return name
@@ -175,7 +223,7 @@ func program() string {
 	return "assay"
 }
 
-// watch shows the scores as they change, until ctx ends or a listener fails.
+// watch prints scores as they change, until ctx ends or a listener fails.
 func (b *board) watch(ctx context.Context) error {
 	ticker := time.NewTicker(demoRefresh)
 	defer ticker.Stop()
@@ -198,7 +246,7 @@ func (b *board) watch(ctx context.Context) error {
 	}
 }
 
-// read returns the services with a score as rows of a table.
+// read returns the services with a score, as rows of a table.
 func (b *board) read(ctx context.Context) ([][]string, error) {
 	organization, err := b.s.store.FindOrganizationByName(ctx, firstOrganization)
 	if err != nil {
@@ -231,18 +279,17 @@ func (b *board) read(ctx context.Context) ([][]string, error) {
 	return rows, nil
 }
 
-// show draws the table again on a terminal, and elsewhere writes a line for each
-// service that is new or changed.
+// show redraws the table on a terminal. Otherwise it prints a line for each service that is new or has changed.
 func (b *board) show(rows [][]string) {
 	if len(rows) == 0 {
 		return
 	}
 	if width, tty := terminalWidth(b.e.stdout); tty && b.e.getenv("TERM") != "dumb" {
 		var out bytes.Buffer
-		for _, row := range rows { // a line that the terminal breaks would be two
+		for _, row := range rows { // truncate rows, because a wrapped line would count as two
 			row[3] = report.Printable(row[3], width-boardColumns)
 		}
-		// A buffer takes everything.
+		// Writing to a buffer cannot fail.
 		_ = report.Table(&out, []string{"SERVICE", "SCORE", "BAND", "FAILED RULES"}, rows)
 		table := out.String()
 		if table == b.table {

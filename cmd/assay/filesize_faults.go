@@ -9,6 +9,6 @@ import (
 	"syscall"
 )
 
-// A write past RLIMIT_FSIZE fails, as on a full disk, instead of ending the program:
-// where a test may not mount a small disk it limits the size of files.
+// Ignore SIGXFSZ, so that a write beyond RLIMIT_FSIZE fails as on a full disk instead of ending the program. Tests
+// that cannot mount a small disk limit the file size.
 func init() { signal.Ignore(syscall.SIGXFSZ) }

@@ -18,7 +18,7 @@ var byteUnits = []struct {
 	factor int64
 }{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"", 1}}
 
-// UnmarshalText reads a size.
+// UnmarshalText parses a size.
 func (b *byteSize) UnmarshalText(text []byte) error {
 	for _, u := range byteUnits {
 		number, ok := strings.CutSuffix(string(text), u.suffix)
@@ -45,24 +45,24 @@ func (b byteSize) String() string {
 	return strconv.FormatInt(int64(b), 10)
 }
 
-// check gathers what is wrong with the values of flags.
+// check collects errors in the values of flags.
 type check struct{ problems []error }
 
-// that notes a problem unless ok.
+// that adds an error unless ok.
 func (c *check) that(ok bool, format string, args ...any) {
 	if !ok {
 		c.problems = append(c.problems, fmt.Errorf(format, args...))
 	}
 }
 
-// add notes an error that says what it is about.
+// add adds an error that names its subject.
 func (c *check) add(err error) {
 	if err != nil {
 		c.problems = append(c.problems, err)
 	}
 }
 
-// err notes an error with the flag that it is about.
+// err adds an error with the name of its flag.
 func (c *check) err(flag string, err error) {
 	if err != nil {
 		c.problems = append(c.problems, fmt.Errorf("--%s: %w", flag, err))

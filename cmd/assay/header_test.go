@@ -15,7 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestHeaderLimit: 16 KiB of header are read, in one field or in many, and no more is waited for.
+// TestHeaderLimit checks that the server reads 16 KiB of headers, in one field or in many, and then responds
+// without reading more.
 func TestHeaderLimit(t *testing.T) {
 	cfg := testConfig(t, filepath.Join(t.TempDir(), "data"))
 	cfg.MetricsAddress = "127.0.0.1:0"
@@ -25,7 +26,7 @@ func TestHeaderLimit(t *testing.T) {
 	for name, listener := range map[string]struct {
 		l           net.Listener
 		method, url string
-		ordinary    int // status with a header of an ordinary size
+		ordinary    int // status with a header of ordinary size
 	}{
 		"REST":      {s.http, "GET", "/api/v1/services", http.StatusUnauthorized},
 		"dashboard": {s.http, "GET", "/sign-in", http.StatusOK},

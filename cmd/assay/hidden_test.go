@@ -17,8 +17,8 @@ import (
 	"assay/internal/safetext"
 )
 
-// TestOutputHidesNothing: a name that a sender chose neither controls a terminal nor reads
-// otherwise than it is, in any format of any command that prints one.
+// TestOutputHidesNothing checks that a name chosen by a sender cannot control the terminal or be displayed
+// differently from its content, in any format of any command.
 func TestOutputHidesNothing(t *testing.T) {
 	const hostile = "shop\u009b31m\u202eevil\u2066\u061c\ufeff\U000e0041\u2028\x7f"
 	name, err := json.Marshal(hostile)

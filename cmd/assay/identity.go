@@ -14,21 +14,21 @@ import (
 	"assay/internal/auth"
 )
 
-// identityConfig says whose tokens are accepted beside API keys, as flags.
+// identityConfig holds the flags of the identity provider.
 type identityConfig struct {
-	OIDCIssuer            string `name:"oidc-issuer" placeholder:"URL" help:"OpenID Connect provider whose tokens are accepted beside API keys."`
-	OIDCAudience          string `name:"oidc-audience" placeholder:"TEXT" help:"Audience that a token must have."`
-	OIDCOrganizationClaim string `name:"oidc-organization-claim" default:"org_id" placeholder:"NAME" help:"Claim that holds the external id of the user's organization (${default})."`
-	OIDCCA                string `name:"oidc-ca" placeholder:"FILE" help:"Certificates that the provider's is checked against, PEM; default those of the system."`
+	OIDCIssuer            string `name:"oidc-issuer" placeholder:"URL" help:"URL of the OpenID Connect provider whose tokens are accepted beside API keys."`
+	OIDCAudience          string `name:"oidc-audience" placeholder:"TEXT" help:"Required audience of tokens."`
+	OIDCOrganizationClaim string `name:"oidc-organization-claim" default:"org_id" placeholder:"NAME" help:"Claim with the external id of the user's organization (${default})."`
+	OIDCCA                string `name:"oidc-ca" placeholder:"FILE" help:"CA certificates in PEM for the provider. Default: those of the system."`
 
-	OIDCClientID         string      `name:"oidc-client-id" placeholder:"TEXT" help:"Client id by which people sign in to the dashboard at the provider; without it, by an API key alone."`
-	OIDCClientSecret     auth.Secret `name:"oidc-client-secret" placeholder:"SECRET" help:"Its secret; without one the client is public."`
-	OIDCClientSecretFile string      `name:"oidc-client-secret-file" placeholder:"FILE" help:"File that holds the secret."`
-	OIDCScopes           []string    `name:"oidc-scopes" default:"openid,profile" placeholder:"SCOPE" help:"Scopes asked for when people sign in (${default})."`
-	OIDCAdminClaim       string      `name:"oidc-admin-claim" placeholder:"NAME" help:"Claim that says which users may manage API keys on the dashboard; without it, none."`
-	OIDCAdminValue       string      `name:"oidc-admin-value" default:"true" placeholder:"TEXT" help:"What the claim is, or holds, for those who may (${default})."`
+	OIDCClientID         string      `name:"oidc-client-id" placeholder:"TEXT" help:"Client id for signing in to the dashboard at the provider. Without it users sign in with an API key."`
+	OIDCClientSecret     auth.Secret `name:"oidc-client-secret" placeholder:"SECRET" help:"Client secret. Without it the client is public."`
+	OIDCClientSecretFile string      `name:"oidc-client-secret-file" placeholder:"FILE" help:"File that contains the client secret."`
+	OIDCScopes           []string    `name:"oidc-scopes" default:"openid,profile" placeholder:"SCOPE" help:"Scopes requested at sign-in (${default})." hidden:""`
+	OIDCAdminClaim       string      `name:"oidc-admin-claim" placeholder:"NAME" help:"Claim of the users that may manage API keys on the dashboard. Without it no user may."`
+	OIDCAdminValue       string      `name:"oidc-admin-value" default:"true" placeholder:"TEXT" help:"Required value of --oidc-admin-claim; for a claim with several values, one of them (${default})."`
 
-	AuthFailureLimit int `default:"0" placeholder:"N" help:"Failed authentications a minute for each address; 0 means no limit. A good key is never refused for it."`
+	AuthFailureLimit int `default:"0" placeholder:"N" help:"Maximum failed authentications a minute from each address; 0 means unlimited (${default}). A valid key is never rejected by this limit."`
 }
 
 func (c *identityConfig) problems() []error {
@@ -56,18 +56,18 @@ func (c *identityConfig) problems() []error {
 	return ck.problems
 }
 
-// clientSecret returns the secret of --oidc-client-id, "" for a public client.
+// clientSecret returns the secret of --oidc-client-id, or "" for a public client.
 func (c *identityConfig) clientSecret() (auth.Secret, error) {
 	return readSecret("oidc-client-secret", c.OIDCClientSecret, c.OIDCClientSecretFile)
 }
 
-// noOrganizations stands for a store while settings are checked.
+// noOrganizations replaces the store while the configuration is checked.
 type noOrganizations struct{ auth.OrganizationFinder }
 
-// roots returns the certificates of --oidc-ca, nil for those of the system.
+// roots returns the certificates of --oidc-ca, or nil for the system's.
 func (c *identityConfig) roots() (*x509.CertPool, error) { return readRoots(c.OIDCCA) }
 
-// readRoots reads certificates in PEM, nil for no file.
+// readRoots reads certificates in PEM. It returns nil if path is "".
 func readRoots(path string) (*x509.CertPool, error) {
 	if path == "" {
 		return nil, nil
@@ -83,8 +83,8 @@ func readRoots(path string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// provider returns who verifies tokens, nil when no provider is configured. It does
-// not connect. wrap is that of auth.ProviderConfig.
+// provider returns the token verifier, or nil if no provider is configured. It does not connect. wrap is that of
+// auth.ProviderConfig.
 func (c *identityConfig) provider(organizations auth.OrganizationFinder, wrap func(http.RoundTripper) http.RoundTripper, now func() time.Time, logger *slog.Logger) (*auth.Provider, error) {
 	if c.OIDCIssuer == "" {
 		return nil, nil
@@ -99,7 +99,7 @@ func (c *identityConfig) provider(organizations auth.OrganizationFinder, wrap fu
 	})
 }
 
-// identify prepares the check of credentials.
+// identify prepares the authentication of requests.
 func (s *server) identify() (err error) {
 	s.auth = &auth.Authenticator{
 		Keys: s.store, Prefix: s.cfg.APIKeyPrefix, FailureLimit: s.cfg.AuthFailureLimit, Now: s.replica.Now, Logger: s.logger,

@@ -21,8 +21,8 @@ type insightCmd struct {
 type insightListCmd struct {
 	storeConfig
 	listFormat
-	Organization string   `placeholder:"NAME" help:"Only the insights of this organization."`
-	Status       []string `placeholder:"STATUS" help:"Only these: active, archived, muted (all)."`
+	Organization string   `placeholder:"NAME" help:"Organization whose insights are listed. Default: all."`
+	Status       []string `placeholder:"STATUS" help:"Status of the insights to list: active, archived, muted. Default: all."`
 }
 
 func (c *insightListCmd) problems() []error {
@@ -34,7 +34,7 @@ func (c *insightListCmd) problems() []error {
 	return ck.problems
 }
 
-// insightRow is an insight as list shows it.
+// insightRow is the JSON form of an insight in a list.
 type insightRow struct {
 	ID           string         `json:"id"`
 	Organization string         `json:"organization"`
@@ -58,10 +58,10 @@ type insightService struct {
 	Version     string `json:"version"`
 }
 
-// listPage is how many insights are read at a time.
+// listPage is the number of insights per query.
 const listPage = 500
 
-// Run lists, the heaviest insights first.
+// Run lists insights by impact, highest first.
 func (c *insightListCmd) Run(e *environment) error {
 	return withStore(e, &c.storeConfig, openExisting, func(ctx context.Context, s store) error {
 		names, err := organizationNames(ctx, s)
@@ -118,7 +118,7 @@ func showInsight(i *assay.Insight, organizations map[string]string) insightRow {
 type insightMuteCmd struct {
 	storeConfig
 	ID     string `arg:"" help:"Id of the insight."`
-	Reason string `placeholder:"TEXT" help:"Why, for the next reader."`
+	Reason string `placeholder:"TEXT" help:"Reason for muting, shown with the insight."`
 }
 
 func (c *insightMuteCmd) problems() []error {
@@ -127,7 +127,7 @@ func (c *insightMuteCmd) problems() []error {
 	return ck.problems
 }
 
-// Run mutes.
+// Run mutes an insight.
 func (c *insightMuteCmd) Run(e *environment) error {
 	return withStore(e, &c.storeConfig, openExisting, func(ctx context.Context, s store) error {
 		if err := s.MuteInsight(ctx, c.ID, c.Reason); err != nil {
@@ -143,7 +143,7 @@ type insightUnmuteCmd struct {
 	ID string `arg:"" help:"Id of the insight."`
 }
 
-// Run unmutes and says what the insight is now.
+// Run unmutes an insight and prints its status.
 func (c *insightUnmuteCmd) Run(e *environment) error {
 	return withStore(e, &c.storeConfig, openExisting, func(ctx context.Context, s store) error {
 		if err := s.UnmuteInsight(ctx, c.ID); err != nil {

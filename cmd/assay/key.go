@@ -14,18 +14,18 @@ import (
 )
 
 type keyCmd struct {
-	Create keyCreateCmd `cmd:"" help:"Make an API key and print it, this once, alone on standard output."`
+	Create keyCreateCmd `cmd:"" help:"Create an API key and print it once, alone on standard output."`
 	List   keyListCmd   `cmd:"" help:"List the API keys."`
-	Revoke keyRevokeCmd `cmd:"" help:"Revoke an API key. Servers refuse it within 5 s."`
+	Revoke keyRevokeCmd `cmd:"" help:"Revoke an API key. Servers reject it within 5 s."`
 }
 
 type keyCreateCmd struct {
 	storeConfig
-	Organization string        `default:"default" placeholder:"NAME" help:"Whose key it is (${default})."`
-	Name         string        `required:"" placeholder:"NAME" help:"What the key is for."`
-	Scopes       []string      `default:"read,agent,ingest" placeholder:"SCOPE" help:"What the key may do: read, agent, ingest (these three), admin."`
-	ExpiresIn    time.Duration `help:"The key ends after this time; without it, never."`
-	APIKeyPrefix string        `name:"api-key-prefix" default:"assay" placeholder:"TEXT" help:"How the key begins, as the servers expect it (${default})."`
+	Organization string        `default:"default" placeholder:"NAME" help:"Organization of the key (${default})."`
+	Name         string        `required:"" placeholder:"NAME" help:"Name of the key."`
+	Scopes       []string      `default:"read,agent,ingest" placeholder:"SCOPE" help:"Scopes of the key: read, agent, ingest, admin (${default})."`
+	ExpiresIn    time.Duration `help:"Lifetime of the key. Default: unlimited."`
+	APIKeyPrefix string        `name:"api-key-prefix" placeholder:"TEXT" help:"Prefix of the API keys of a new store, which keeps it. Default: assay."`
 }
 
 func (c *keyCreateCmd) problems() []error {
@@ -37,18 +37,22 @@ func (c *keyCreateCmd) problems() []error {
 		ck.that(slices.Contains(assay.Scopes(), assay.Scope(s)), "--scopes: %q is not one of read, agent, ingest and admin", s)
 	}
 	ck.that(c.ExpiresIn >= 0, "--expires-in: %v is negative", c.ExpiresIn)
-	ck.that(keyPrefix.MatchString(c.APIKeyPrefix), "--api-key-prefix: %q does not consist of at most 32 letters, digits and hyphens that begin with a letter", c.APIKeyPrefix)
+	ck.err("api-key-prefix", checkKeyPrefix(c.APIKeyPrefix))
 	return ck.problems
 }
 
-// Run makes the key.
+// Run creates a key.
 func (c *keyCreateCmd) Run(e *environment) error {
 	return withStore(e, &c.storeConfig, openExisting, func(ctx context.Context, s store) error {
 		o, err := organizationByName(ctx, s, c.Organization)
 		if err != nil {
 			return err
 		}
-		key, stored := auth.NewKey(c.APIKeyPrefix)
+		prefix, err := storedKeyPrefix(ctx, s, &c.storeConfig, c.APIKeyPrefix, "")
+		if err != nil {
+			return err
+		}
+		key, stored := auth.NewKey(prefix)
 		stored.OrganizationID, stored.Name = o.ID, c.Name
 		for _, scope := range assay.Scopes() {
 			if slices.Contains(c.Scopes, string(scope)) {
@@ -69,13 +73,39 @@ func (c *keyCreateCmd) Run(e *environment) error {
 	})
 }
 
+// storedKeyPrefix returns the prefix of the store's keys. The first program that needs it sets it, to flag or else to
+// fallback. A flag that disagrees later is an error: no server would accept the keys that exist. A store of an earlier
+// version may have keys but no prefix, which its servers had as a flag. Only a server, which has a fallback, sets it then.
+func storedKeyPrefix(ctx context.Context, s store, c *storeConfig, flag, fallback string) (string, error) {
+	prefix, err := s.APIKeyPrefix(ctx, flag)
+	if err == nil && prefix == "" {
+		if fallback == "" {
+			fallback = assay.DefaultAPIKeyPrefix
+			switch keys, err := s.FindAPIKeys(ctx, ""); {
+			case err != nil:
+				return "", err
+			case len(keys) > 0:
+				return "", fmt.Errorf("the store %s was made by an earlier version and does not have the prefix of its API keys yet: start a server first, or give the --api-key-prefix of its servers (%s, unless it was set)", c.name(), assay.DefaultAPIKeyPrefix)
+			}
+		}
+		prefix, err = s.APIKeyPrefix(ctx, fallback)
+	}
+	if err != nil {
+		return "", fmt.Errorf("find the prefix of API keys: %w", err)
+	}
+	if flag != "" && flag != prefix {
+		return "", fmt.Errorf("--api-key-prefix: the API keys of the store %s have the prefix %q, not %q; it cannot be changed, so remove the flag", c.name(), prefix, flag)
+	}
+	return prefix, nil
+}
+
 type keyListCmd struct {
 	storeConfig
 	listFormat
-	Organization string `placeholder:"NAME" help:"Only the keys of this organization."`
+	Organization string `placeholder:"NAME" help:"Organization whose keys are listed. Default: all."`
 }
 
-// keyRow is an API key as list shows it.
+// keyRow is the JSON form of an API key in a list.
 type keyRow struct {
 	ID           string        `json:"id"`
 	Organization string        `json:"organization"`
@@ -100,7 +130,7 @@ func keyStatus(k *assay.APIKey, now time.Time) string {
 	}
 }
 
-// Run lists.
+// Run lists keys.
 func (c *keyListCmd) Run(e *environment) error {
 	return withStore(e, &c.storeConfig, openExisting, func(ctx context.Context, s store) error {
 		names, err := organizationNames(ctx, s)
@@ -147,12 +177,12 @@ type keyRevokeCmd struct {
 	ID string `arg:"" name:"keyid" help:"The six characters that stand before the last underscore of the key."`
 }
 
-// Run revokes.
+// Run revokes a key.
 func (c *keyRevokeCmd) Run(e *environment) error {
 	return withStore(e, &c.storeConfig, openExisting, func(ctx context.Context, s store) error {
 		switch err := s.RevokeAPIKey(ctx, c.ID); {
 		case assay.ErrorCode(err) == assay.CodeNotFound && len(c.ID) > 6:
-			return fmt.Errorf("there is no such key; its id is the six characters before the last underscore") // what was given may be a whole key
+			return fmt.Errorf("there is no such key; its id is the six characters before the last underscore") // do not print the argument: it may be a whole key
 		case assay.ErrorCode(err) == assay.CodeNotFound:
 			return fmt.Errorf("there is no key %q", c.ID)
 		case err != nil:

@@ -14,7 +14,7 @@ import (
 	"assay/internal/safetext"
 )
 
-// listFormat is the flag of commands that list something.
+// listFormat is the format flag of list commands.
 type listFormat struct {
 	Format string `default:"table" enum:"table,json" help:"Output format: ${enum} (${default})."`
 }
@@ -44,7 +44,7 @@ func writeJSON(w io.Writer, v any) error {
 	return err
 }
 
-// jsonTime returns a time as the REST API shows it, nil for the zero time.
+// jsonTime returns a time as in the REST API, or nil for the zero time.
 func jsonTime(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
@@ -53,7 +53,7 @@ func jsonTime(t time.Time) *time.Time {
 	return &t
 }
 
-// tableTime returns a time for a table, "-" for the zero time.
+// tableTime returns a time for a table, or "-" for the zero time.
 func tableTime(t time.Time) string {
 	if t.IsZero() {
 		return "-"
@@ -61,7 +61,7 @@ func tableTime(t time.Time) string {
 	return t.UTC().Format("2006-01-02 15:04:05Z")
 }
 
-// orDash returns s, or "-" where it is empty.
+// orDash returns s, or "-" if s is empty.
 func orDash(s string) string {
 	if s == "" {
 		return "-"
@@ -69,8 +69,7 @@ func orDash(s string) string {
 	return s
 }
 
-// terminalWidth returns the number of columns of the terminal that w is; ok is
-// false when w is none.
+// terminalWidth returns the number of columns of the terminal w. ok is false if w is not a terminal.
 func terminalWidth(w io.Writer) (columns int, ok bool) {
 	f, isFile := w.(*os.File)
 	if !isFile || !term.IsTerminal(int(f.Fd())) {
@@ -83,8 +82,8 @@ func terminalWidth(w io.Writer) (columns int, ok bool) {
 	return columns, true
 }
 
-// textOptions returns how text is written to w: with colour only on a terminal
-// whose user did not ask for none (https://no-color.org).
+// textOptions returns the text options for w. Color is enabled only on a terminal, and only if NO_COLOR is not set
+// (https://no-color.org).
 func (e *environment) textOptions(w io.Writer) report.Options {
 	width, tty := terminalWidth(w)
 	color := tty && e.getenv("NO_COLOR") == "" && e.getenv("TERM") != "dumb"

@@ -12,10 +12,11 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"assay/internal/codebase/sandbox"
 	"assay/internal/report"
 )
 
-// The exit codes.
+// Exit codes.
 const (
 	exitOK     = 0
 	exitFailed = 1
@@ -23,6 +24,7 @@ const (
 )
 
 func main() {
+	sandbox.Main() // does not return in a child that runs another program
 	os.Exit(run(&environment{
 		ctx:     context.Background(),
 		args:    os.Args[1:],
@@ -33,7 +35,7 @@ func main() {
 	}))
 }
 
-// environment is what a command gets from outside.
+// environment holds the inputs and outputs of a command.
 type environment struct {
 	ctx            context.Context
 	args           []string
@@ -44,7 +46,7 @@ type environment struct {
 	warnings []string // about the configuration
 }
 
-// getenv returns the value of an environment variable, "" when it is not set.
+// getenv returns the value of an environment variable, or "" if it is not set.
 func (e *environment) getenv(name string) string {
 	for _, v := range e.environ {
 		if n, value, ok := strings.Cut(v, "="); ok && n == name {
@@ -54,54 +56,60 @@ func (e *environment) getenv(name string) string {
 	return ""
 }
 
-// say writes a line to standard error. There is nowhere to tell that it failed.
+// say writes a line to standard error. It ignores errors.
 func (e *environment) say(format string, args ...any) {
 	_, _ = fmt.Fprintf(e.stderr, format+"\n", args...)
 }
 
-// print writes to standard output what is only for people who watch.
+// print writes optional output to standard output. It ignores errors.
 func (e *environment) print(s string) {
 	_, _ = io.WriteString(e.stdout, s)
 }
 
 // cli is the command line.
 type cli struct {
-	Config string `help:"YAML file of settings. Its keys are the names of the flags." placeholder:"FILE"`
+	HelpAll helpAll `help:"Show all flags, those for tuning included."`
+	Config  string  `help:"YAML configuration file. Its keys are the names of the flags." placeholder:"FILE"`
 
-	Serve        serveCmd        `cmd:"" help:"Take OTLP in, score it and serve the REST API."`
-	Demo         demoCmd         `cmd:"" help:"Serve from a temporary store, with simulated services that send telemetry to it."`
+	Serve        serveCmd        `cmd:"" help:"Receive OTLP, score it, and serve the REST API and the dashboard."`
+	Demo         demoCmd         `cmd:"" help:"Run a server with a temporary store and simulated services that send telemetry to it."`
 	Score        scoreCmd        `cmd:"" help:"Score recorded OTLP."`
+	Review       reviewCmd       `cmd:"" help:"Review source code for mistakes that lead to bad telemetry."`
+	Fix          fixCmd          `cmd:"" help:"Fix mistakes that lead to bad telemetry in source code."`
+	Instrument   instrumentCmd   `cmd:"" help:"Add OpenTelemetry to the services of a repository."`
+	Migrate      migrateCmd      `cmd:"" help:"Migrate code from OpenTracing, OpenCensus, Jaeger, Zipkin and Datadog libraries to OpenTelemetry."`
+	ReviewWorker reviewWorkerCmd `cmd:"" hidden:"" help:"Review source code for a server: options and report are JSON."`
 	Organization organizationCmd `cmd:"" help:"Manage organizations."`
 	Key          keyCmd          `cmd:"" help:"Manage API keys."`
 	SigningKey   signingKeyCmd   `cmd:"" help:"Manage the keys that tokens for the agent backend are signed with."`
 	Insight      insightCmd      `cmd:"" help:"List and mute insights."`
-	Rules        rulesCmd        `cmd:"" help:"Show the rules as implemented."`
-	AgentStub    agentStubCmd    `cmd:"" name:"agent-stub" help:"Stand in for the agent backend, for development: all it answers is invented."`
+	Rules        rulesCmd        `cmd:"" help:"Print the rules as implemented."`
+	MCP          mcpCmd          `cmd:"" name:"mcp" help:"Serve coding agents by the Model Context Protocol on standard input and output."`
+	Agent        agentCmd        `cmd:"" help:"Run the agent for source code alone."`
 	Store        storeCmd        `cmd:"" help:"Manage the store."`
 	Version      versionCmd      `cmd:"" help:"Print the version."`
 }
 
-const description = "Judges OpenTelemetry data by the Instrumentation Score.\n\n" +
-	"A flag can also be set by the environment variable of its name (--http-address by ASSAY_HTTP_ADDRESS) or in the file given by --config. " +
-	"A flag beats the environment, which beats the file. An empty variable counts as not set."
+const description = "Evaluates OpenTelemetry data by the Instrumentation Score rules.\n\n" +
+	"Each flag can also be set by an environment variable (ASSAY_HTTP_ADDRESS for --http-address) or in the file given by --config. " +
+	"Flags take precedence over the environment, which takes precedence over the file. An empty variable is ignored."
 
-// command is what the selected command of the command line does.
+// command is a command that the command line can select.
 type command interface {
 	Run(e *environment) error
 }
 
-// checked is a command with flags whose values have to be looked at. It returns
-// everything that is wrong with them.
+// checked is a command that validates the values of its flags. It returns all errors.
 type checked interface {
 	problems() []error
 }
 
-// usageError is an error in how the program was called or configured.
+// usageError is an error in the arguments or the configuration.
 type usageError struct{ error }
 
 func (u usageError) Unwrap() error { return u.error }
 
-// exitError ends the program with a code of its own; what is to be said has been.
+// exitError ends the program with an exit code and without a message.
 type exitError int
 
 func (e exitError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
@@ -110,10 +118,10 @@ func (e exitError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 func run(e *environment) int {
 	cmd, err := parse(e)
 	switch {
-	case err == nil && cmd == nil: // help was asked for
+	case err == nil && cmd == nil: // the help was printed
 		return exitOK
 	case err == nil:
-		if _, ok := cmd.(*serveCmd); !ok { // which logs them
+		if _, ok := cmd.(*serveCmd); !ok { // serve logs them itself
 			for _, w := range e.warnings {
 				e.say("assay: warning: %s", w)
 			}
@@ -141,13 +149,12 @@ func exitCode(e *environment, err error) int {
 	return exitFailed
 }
 
-// lines returns the messages of joined errors, one each.
+// lines returns the messages of joined errors, one per error.
 func lines(err error) []string {
 	return strings.Split(err.Error(), "\n")
 }
 
-// parse returns the selected command with its flags set, nil when the help was
-// printed instead. Its errors are usage errors.
+// parse returns the selected command with its flags set, or nil if it printed the help. Its errors are usage errors.
 func parse(e *environment) (command, error) {
 	var c cli
 	settings := newSettings(e.environ)
@@ -158,12 +165,13 @@ func parse(e *environment) (command, error) {
 		kong.Writers(e.stdout, e.stderr),
 		kong.Exit(func(int) { helped = true }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true}),
+		kong.ExplicitGroups(flagGroups),
 		kong.Resolvers(settings),
 	)
 	if err != nil {
 		return nil, fmt.Errorf("build the command line: %w", err)
 	}
-	settings.know(k.Model.Node)
+	settings.registerFlags(k.Model.Node)
 	args := e.args
 	if len(args) == 0 {
 		args = []string{"--help"}

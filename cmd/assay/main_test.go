@@ -3,43 +3,27 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
-)
 
-// binary is the built program.
-var binary string
+	"assay/internal/assaytest"
+)
 
 func TestMain(m *testing.M) {
 	os.Exit(testMain(m))
 }
 
 func testMain(m *testing.M) int {
-	for _, v := range os.Environ() { // those of whoever runs the tests
+	for _, v := range os.Environ() { // variables of the developer's environment
 		if name, _, _ := strings.Cut(v, "="); strings.HasPrefix(name, "OTEL_") {
 			os.Unsetenv(name)
 		}
-	}
-	dir, err := os.MkdirTemp("", "assay-test-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	binary = filepath.Join(dir, "assay")
-	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "build the program: %v\n%s", err, out)
-		return 1
 	}
 	code := m.Run()
 	if code == 0 {
@@ -51,38 +35,20 @@ func testMain(m *testing.M) int {
 	return code
 }
 
-// output gathers what is written, by several goroutines too.
-type output struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.String()
-}
-
-// result is how a call of the program ended.
+// result is the outcome of a run of the program.
 type result struct {
 	code           int
 	stdout, stderr string
 }
 
-// call is one call of the program within this process.
+// call is a run of the program within this process.
 type call struct {
 	environ []string
 	stdin   string
 }
 
 func (c call) run(args ...string) result {
-	var stdout, stderr output
+	var stdout, stderr assaytest.Output
 	code := run(&environment{
 		ctx: context.Background(), args: args, environ: c.environ,
 		stdin: strings.NewReader(c.stdin), stdout: &stdout, stderr: &stderr,
@@ -90,20 +56,14 @@ func (c call) run(args ...string) result {
 	return result{code, stdout.String(), stderr.String()}
 }
 
-// runBinary runs the built program to its end.
+// runBinary runs the built program until it exits.
 func runBinary(t *testing.T, stdin string, args ...string) result {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), binary, args...)
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}
-	cmd.Dir = t.TempDir()
-	cmd.Stdin = strings.NewReader(stdin)
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	err := cmd.Run()
-	if _, ended := err.(*exec.ExitError); err != nil && !ended {
-		require.NoError(t, err)
-	}
-	return result{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
+	path, err := assaytest.Binary()
+	require.NoError(t, err)
+	r, err := assaytest.Run(t.Context(), path, t.TempDir(), nil, stdin, args...)
+	require.NoError(t, err)
+	return result{r.Code, r.Stdout, r.Stderr}
 }
 
 func TestHelp(t *testing.T) {
@@ -114,6 +74,20 @@ func TestHelp(t *testing.T) {
 		require.Empty(t, r.stderr, args)
 		require.NotContains(t, r.stdout, "${", args)
 	}
+}
+
+func TestHelpAll(t *testing.T) {
+	short, all := call{}.run("serve", "--help"), call{}.run("serve", "--help-all")
+	require.Zero(t, all.code)
+	require.Empty(t, all.stderr)
+	require.NotContains(t, short.stdout, "--commit-interval")
+	require.Contains(t, all.stdout, "--commit-interval")
+	for _, g := range flagGroups {
+		require.Contains(t, all.stdout, "\n"+g.Title+"\n")
+	}
+	r := call{environ: []string{"ASSAY_HELP_ALL=true"}}.run("version")
+	require.Zero(t, r.code)
+	require.Contains(t, r.stderr, "ASSAY_HELP_ALL is not a setting")
 }
 
 func TestUsageErrors(t *testing.T) {
@@ -154,7 +128,7 @@ func TestRules(t *testing.T) {
 	r := call{}.run("rules")
 	require.Zero(t, r.code)
 	require.Contains(t, r.stdout, "SPA-002  Normal     orphan_spans")
-	require.Contains(t, r.stdout, "There is no\n  tolerance to configure")
+	require.Contains(t, r.stdout, "There is no\n  configurable tolerance")
 	for _, name := range []string{"SPA-002", "spa-002", "orphan_spans"} {
 		one := call{}.run("rules", name)
 		require.Zero(t, one.code)

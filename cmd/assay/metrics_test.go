@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestMetricsBeyondLoopback: where others than this machine can ask, metrics take a
-// credential of scope read, and what names another organization than the caller's is not shown.
+// TestMetricsBeyondLoopback checks that metrics on an address other than loopback require a credential with
+// scope read, and do not show series of other organizations.
 func TestMetricsBeyondLoopback(t *testing.T) {
 	for _, address := range []string{"0.0.0.0:0", ":0", "[::]:0"} {
 		dir := filepath.Join(t.TempDir(), "data")
@@ -28,7 +28,7 @@ func TestMetricsBeyondLoopback(t *testing.T) {
 		metrics := "http://127.0.0.1:" + port + "/metrics"
 		own := firstOrganizationID(t, s)
 		other := strings.TrimSpace(call{}.run("organization", "create", "other", "--data-dir", dir).stdout)
-		s.know(t.Context())
+		s.countOrganizations(t.Context())
 		key := func(args ...string) string {
 			r := call{}.run(append([]string{"key", "create", "--name", "k", "--data-dir", dir}, args...)...)
 			require.Zero(t, r.code, r.stderr)
@@ -64,7 +64,7 @@ func TestMetricsBeyondLoopback(t *testing.T) {
 		organizations := func(key, accept string) (ids []string) {
 			res, body := ask("GET", key, accept)
 			require.Equal(t, 200, res.StatusCode, body)
-			require.Contains(t, body, "assay_requests_total", "what is about the process")
+			require.Contains(t, body, "assay_requests_total", "metrics of the process")
 			seen := map[string]bool{}
 			for _, id := range regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`).FindAllString(body, -1) {
 				if !seen[id] {
@@ -83,7 +83,7 @@ func TestMetricsBeyondLoopback(t *testing.T) {
 	}
 }
 
-// TestMetricsAddressBeyondLoopback: the listener of the metrics shows all organizations.
+// TestMetricsAddressBeyondLoopback checks that the separate metrics listener shows all organizations.
 func TestMetricsAddressBeyondLoopback(t *testing.T) {
 	cfg := testConfig(t, filepath.Join(t.TempDir(), "data"))
 	cfg.HTTPAddress, cfg.MetricsAddress = "0.0.0.0:0", "0.0.0.0:0"

@@ -4,9 +4,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -16,29 +19,29 @@ import (
 	"assay/internal/logvolume"
 )
 
-// The metrics stores that are not a URL.
+// Metrics stores that are not a URL.
 const (
 	metricsEmbedded = "embedded"
 	metricsNone     = "none"
 )
 
-// metricsStoreConfig says where log volume is kept, as flags.
+// metricsStoreConfig holds the flags of the metrics store for log volume.
 type metricsStoreConfig struct {
-	MetricsStore             string            `default:"embedded" placeholder:"embedded|none|URL" help:"Where log volume is read from: embedded, none, or the URL of a store that speaks the Prometheus HTTP API (${default})."`
-	MetricsStoreUser         string            `placeholder:"NAME" help:"Name for basic authentication at the metrics store."`
+	MetricsStore             string            `default:"embedded" placeholder:"embedded|none|URL" help:"Source of log volume: embedded (the store), none, or the URL of a store with the Prometheus HTTP API (${default})."`
+	MetricsStoreUser         string            `placeholder:"NAME" help:"User name for basic authentication at the metrics store."`
 	MetricsStorePassword     auth.Secret       `placeholder:"TEXT" help:"Password for basic authentication at the metrics store."`
-	MetricsStorePasswordFile string            `placeholder:"FILE" help:"File that holds the password."`
+	MetricsStorePasswordFile string            `placeholder:"FILE" help:"File that contains the password."`
 	MetricsStoreToken        auth.Secret       `placeholder:"TEXT" help:"Bearer token for the metrics store."`
-	MetricsStoreTokenFile    string            `placeholder:"FILE" help:"File that holds the bearer token."`
-	MetricsStoreHeaders      map[string]string `mapsep:"," placeholder:"NAME=VALUE,..." help:"Further headers for the metrics store, such as X-Scope-OrgID=team."`
-	MetricsStoreCA           string            `name:"metrics-store-ca" placeholder:"FILE" help:"Certificates that the metrics store's is checked against, PEM; default those of the system."`
-	MetricsStoreCert         string            `placeholder:"FILE" help:"Client certificate for the metrics store, PEM."`
-	MetricsStoreKey          string            `placeholder:"FILE" help:"Its private key, PEM."`
-	MetricsStoreInsecure     bool              `help:"Do not check the metrics store's certificate."`
-	MetricsStoreScrape       time.Duration     `name:"metrics-store-scrape-interval" default:"1m" help:"How often the metrics store scrapes (${default})."`
+	MetricsStoreTokenFile    string            `placeholder:"FILE" help:"File that contains the bearer token."`
+	MetricsStoreHeaders      map[string]string `mapsep:"," placeholder:"NAME=VALUE,..." help:"Additional headers for the metrics store, such as X-Scope-OrgID=team."`
+	MetricsStoreCA           string            `name:"metrics-store-ca" placeholder:"FILE" help:"CA certificates in PEM for the metrics store. Default: those of the system."`
+	MetricsStoreCert         string            `placeholder:"FILE" help:"Client certificate in PEM for the metrics store."`
+	MetricsStoreKey          string            `placeholder:"FILE" help:"Private key of --metrics-store-cert in PEM."`
+	MetricsStoreInsecure     bool              `help:"Skip verification of the certificate of the metrics store." hidden:""`
+	MetricsStoreScrape       time.Duration     `name:"metrics-store-scrape-interval" default:"1m" help:"Scrape interval of the metrics store (${default})." hidden:""`
 }
 
-// remote tells whether the metrics store is another server.
+// remote reports whether the metrics store is another server.
 func (c *metricsStoreConfig) remote() bool {
 	return c.MetricsStore != metricsEmbedded && c.MetricsStore != metricsNone
 }
@@ -60,7 +63,7 @@ func (c *metricsStoreConfig) problems() []error {
 	return ck.problems
 }
 
-// open returns who asks a remote metrics store. It does not connect.
+// open returns the client of a remote metrics store. It does not connect.
 func (c *metricsStoreConfig) open(wrap func(http.RoundTripper) http.RoundTripper, now func() time.Time) (*logvolume.Remote, error) {
 	return logvolume.NewRemote(logvolume.RemoteConfig{
 		URL:                c.MetricsStore,
@@ -80,56 +83,61 @@ func (c *metricsStoreConfig) open(wrap func(http.RoundTripper) http.RoundTripper
 	})
 }
 
-// metricsPath is where the embedded metrics store is.
-func (c *storeConfig) metricsPath() string { return filepath.Join(c.DataDir, metricsDir) }
-
-// watchInterval is how soon a new organization stands in /metrics, with zeros, so that
-// a scrape sees the series before they begin to grow, and how soon another replica is
-// seen.
+// watchInterval is how often new organizations are added to /metrics. Their series start at zero, so that a scrape
+// sees them before they increase.
 const watchInterval = 10 * time.Second
 
-// openLogVolume begins to count log records, and to keep when they came unless
-// another server does.
+// openLogVolume starts counting log records for /metrics and opens the reader of log volume.
 func (s *server) openLogVolume(ctx context.Context) (err error) {
 	s.records = logvolume.NewCounter(s.replica.Now)
 	if err := s.own.Register(s.records); err != nil {
 		return err
 	}
-	s.know(ctx)
+	s.countOrganizations(ctx)
 	switch {
 	case s.cfg.remote():
-		s.remote, err = s.cfg.metricsStoreConfig.open(s.own.Transport, s.replica.Now)
+		if s.remote, err = s.cfg.metricsStoreConfig.open(s.own.Transport, s.replica.Now); err != nil {
+			return fmt.Errorf("--metrics-store: %w", err)
+		}
+		s.logVolume = s.remote
 	case s.cfg.MetricsStore == metricsEmbedded:
-		s.embedded, err = logvolume.OpenEmbedded(ctx, logvolume.EmbeddedConfig{Dir: s.cfg.metricsPath(), Store: s.store, Now: s.replica.Now, Logger: s.logger})
-	}
-	if err != nil {
-		return fmt.Errorf("--metrics-store: %w", err)
+		if err := s.importLogVolume(ctx); err != nil {
+			return fmt.Errorf("import log volume: %w", err)
+		}
+		s.logVolume = logvolume.NewEmbedded(s.store, s.replica.Now)
 	}
 	return nil
 }
 
-// logVolume returns who answers for log volume, nil when nobody does.
-func (s *server) logVolume() assay.LogVolumeReader {
-	switch {
-	case s.embedded != nil:
-		return s.embedded
-	case s.remote != nil:
-		return s.remote
-	default:
+// importLogVolume imports into the store the log volume that an earlier version kept in the data directory, and
+// renames that directory. It does nothing if there is none.
+func (s *server) importLogVolume(ctx context.Context) error {
+	dir, now := filepath.Join(s.cfg.DataDir, metricsDir), s.replica.Now().UTC()
+	database := filepath.Join(dir, "tsdb")
+	if _, err := os.Stat(database); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-}
-
-// committed counts the log records of a commit before its requests are acknowledged.
-func (s *server) committed(records map[string]assay.SeverityCounts) {
-	s.records.Add(records)
-	if s.embedded != nil {
-		s.embedded.Add(records)
+	records, err := logvolume.ReadTSDB(ctx, database, now, s.logger)
+	if err != nil {
+		return err
 	}
+	for id, r := range records {
+		if err := s.store.ImportLogRecords(ctx, id, r); err != nil && assay.ErrorCode(err) != assay.CodeNotFound {
+			return err
+		}
+	}
+	imported := dir + now.Format(".imported-20060102T150405Z")
+	switch err := os.Rename(dir, imported); {
+	case err == nil:
+		s.logger.InfoContext(ctx, "imported the log volume of an earlier version into the store; its directory is of no further use", "directory", imported)
+	case !errors.Is(err, fs.ErrNotExist): // otherwise another server has renamed it first
+		s.logger.WarnContext(ctx, "the log volume of an earlier version is in the store, but its directory cannot be renamed; every start reads it again", "error", err)
+	}
+	return nil
 }
 
-// know puts all organizations into /metrics.
-func (s *server) know(ctx context.Context) {
+// countOrganizations adds all organizations to /metrics.
+func (s *server) countOrganizations(ctx context.Context) {
 	ids, err := s.store.OrganizationIDs(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
@@ -140,36 +148,22 @@ func (s *server) know(ctx context.Context) {
 	s.records.Know(ids...)
 }
 
-// warnOfReplicas tells when other replicas came to share the store of one with an
-// embedded metrics store. It returns whether there are any; others is what it returned
-// before.
-func (s *server) warnOfReplicas(ctx context.Context, others bool) bool {
-	n := s.replica.Replicas()
-	if n > 1 && !others && s.embedded != nil {
-		s.logger.WarnContext(ctx, "the embedded metrics store knows the log records of this replica alone; several need --metrics-store with the URL of one that scrapes them all", "replicas", n)
-	}
-	return n > 1
-}
-
-// watchLogVolume goes on looking for new organizations and for other replicas until
-// ctx ends.
-func (s *server) watchLogVolume(ctx context.Context) {
+// watchOrganizations adds new organizations to /metrics until ctx ends.
+func (s *server) watchOrganizations(ctx context.Context) {
 	ticker := time.NewTicker(watchInterval)
 	defer ticker.Stop()
-	others := s.warnOfReplicas(ctx, false)
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			s.know(ctx)
-			others = s.warnOfReplicas(ctx, others)
+			s.countOrganizations(ctx)
 		}
 	}
 }
 
-// checkServiceURL checks the URL of a server that assay asks. No error shows it: it
-// may hold a password.
+// checkServiceURL validates the URL of an upstream server. Its errors do not contain the URL, which may contain a
+// password.
 func checkServiceURL(raw string) error {
 	u, err := url.Parse(raw)
 	switch {

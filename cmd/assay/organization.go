@@ -13,17 +13,17 @@ import (
 )
 
 type organizationCmd struct {
-	Create  organizationCreateCmd  `cmd:"" help:"Make an organization."`
+	Create  organizationCreateCmd  `cmd:"" help:"Create an organization."`
 	List    organizationListCmd    `cmd:"" help:"List the organizations."`
-	SetTier organizationSetTierCmd `cmd:"" name:"set-tier" help:"Change an organization's tier."`
+	SetTier organizationSetTierCmd `cmd:"" name:"set-tier" help:"Set the tier of an organization."`
 
-	SetExternalID organizationSetExternalIDCmd `cmd:"" name:"set-external-id" help:"Say which users of an identity provider belong to an organization."`
+	SetExternalID organizationSetExternalIDCmd `cmd:"" name:"set-external-id" help:"Set the id of an organization at the identity provider."`
 }
 
 type organizationCreateCmd struct {
 	storeConfig
-	Name       string `arg:"" help:"Name, unique."`
-	ExternalID string `name:"external-id" placeholder:"ID" help:"What the organization is called in the tokens of an identity provider."`
+	Name       string `arg:"" help:"Unique name."`
+	ExternalID string `name:"external-id" placeholder:"ID" help:"Id of the organization in tokens of the identity provider."`
 	Tier       string `default:"free" enum:"free,pro,enterprise" help:"Subscription: ${enum} (${default})."`
 }
 
@@ -34,7 +34,7 @@ func (c *organizationCreateCmd) problems() []error {
 	return ck.problems
 }
 
-// Run makes the organization and prints its id.
+// Run creates an organization and prints its id.
 func (c *organizationCreateCmd) Run(e *environment) error {
 	return withStore(e, &c.storeConfig, openOrCreate, func(ctx context.Context, s store) error {
 		o := &assay.Organization{Name: c.Name, ExternalID: c.ExternalID, Tier: assay.Tier(c.Tier)}
@@ -51,7 +51,7 @@ type organizationListCmd struct {
 	listFormat
 }
 
-// organizationRow is an organization as list shows it.
+// organizationRow is the JSON form of an organization in a list.
 type organizationRow struct {
 	ID             string     `json:"id"`
 	Name           string     `json:"name"`
@@ -63,7 +63,7 @@ type organizationRow struct {
 	CreatedAt      *time.Time `json:"created_at"`
 }
 
-// Run lists.
+// Run lists organizations.
 func (c *organizationListCmd) Run(e *environment) error {
 	return withStore(e, &c.storeConfig, openExisting, func(ctx context.Context, s store) error {
 		found, err := s.FindOrganizations(ctx)
@@ -98,7 +98,7 @@ type organizationSetTierCmd struct {
 	Tier string `arg:"" enum:"free,pro,enterprise" help:"Subscription: ${enum}."`
 }
 
-// Run changes the tier.
+// Run sets the tier of an organization.
 func (c *organizationSetTierCmd) Run(e *environment) error {
 	return withStore(e, &c.storeConfig, openExisting, func(ctx context.Context, s store) error {
 		o, err := organizationByName(ctx, s, c.Name)
@@ -116,10 +116,10 @@ func (c *organizationSetTierCmd) Run(e *environment) error {
 type organizationSetExternalIDCmd struct {
 	storeConfig
 	Name       string `arg:"" help:"Name of the organization."`
-	ExternalID string `arg:"" help:"What the tokens of its users hold in the organization claim; an empty text for nothing."`
+	ExternalID string `arg:"" help:"Id of the organization in tokens of the identity provider; empty to remove it."`
 }
 
-// Run changes the external id.
+// Run sets the external id of an organization.
 func (c *organizationSetExternalIDCmd) Run(e *environment) error {
 	return withStore(e, &c.storeConfig, openExisting, func(ctx context.Context, s store) error {
 		o, err := organizationByName(ctx, s, c.Name)

@@ -4,8 +4,7 @@ package main
 
 import "assay/internal/usage"
 
-// priceConfig says what telemetry costs, as flags. The defaults are
-// usage.DefaultPrices.
+// priceConfig holds the flags of the prices. The defaults are usage.DefaultPrices.
 type priceConfig struct {
 	PriceTracesPerGB   float64 `name:"price-traces-per-gb" default:"0.5" placeholder:"N" help:"Price of a GB of traces (${default})."`
 	PriceMetricsPerGB  float64 `name:"price-metrics-per-gb" default:"0" placeholder:"N" help:"Price of a GB of metrics (${default})."`

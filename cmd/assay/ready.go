@@ -15,29 +15,28 @@ import (
 )
 
 const (
-	// checkTimeout bounds a look at whether the server is ready.
+	// checkTimeout limits a readiness check.
 	checkTimeout = 2 * time.Second
-	// checkInterval is for how long what was found is told again: everybody may ask, and
-	// asking writes to the store.
+	// checkInterval is how long a result is cached. The endpoint needs no credential, and a check writes to the store.
 	checkInterval = time.Second
-	// behindLimit is how long nothing may be committed while requests wait. Those that
-	// have waited for about twice as long are told to come again.
+	// behindLimit is how long commits may be missing while requests wait. Requests that have waited for about twice as
+	// long are rejected with a retryable error.
 	behindLimit = 5 * time.Second
-	// refusedLimit is for how long a store that takes nothing is believed not to, when
-	// nobody sends anything that would show the contrary.
+	// refusedLimit is how long the server reports a store as unavailable after a failed commit, if no further request
+	// shows that it is available again.
 	refusedLimit = 5 * time.Second
-	// skewNoted is from when on it is told that the clocks of store and server differ.
+	// skewNoted is the difference between the clocks of store and server from which it is reported.
 	skewNoted = time.Second
 )
 
-// readiness is what was found the last time somebody asked.
+// readiness caches the result of the last check.
 type readiness struct {
 	mu    sync.Mutex
 	at    time.Time
 	found []rest.Check
 }
 
-// ready tells whether requests can be served.
+// ready returns the readiness checks with their results.
 func (s *server) ready(ctx context.Context) []rest.Check {
 	intake := rest.Check{Name: "intake"}
 	if s.draining.Load() {
@@ -48,7 +47,7 @@ func (s *server) ready(ctx context.Context) []rest.Check {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if now := time.Now(); now.Sub(r.at) >= checkInterval {
-		// Whoever asked may leave; others wait for the answer.
+		// The client may disconnect while other requests wait for the same result.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), checkTimeout)
 		defer cancel()
 		r.found = s.look(ctx)
@@ -57,12 +56,12 @@ func (s *server) ready(ctx context.Context) []rest.Check {
 	return append([]rest.Check{intake}, r.found...)
 }
 
-// isReady tells it for /metrics, within about checkTimeout.
+// isReady reports for /metrics whether the server is ready, within about checkTimeout.
 func (s *server) isReady() bool {
 	return !slices.ContainsFunc(s.ready(context.Background()), func(c rest.Check) bool { return c.Err != nil })
 }
 
-// look looks at what the server needs.
+// look runs the checks.
 func (s *server) look(ctx context.Context) []rest.Check {
 	return []rest.Check{
 		{Name: "store", Err: s.store.Ping(ctx)},
@@ -73,8 +72,7 @@ func (s *server) look(ctx context.Context) []rest.Check {
 	}
 }
 
-// checkSchema looks whether a newer program has migrated the store to what this one
-// cannot work with.
+// checkSchema checks whether a newer version has migrated the store to a schema that this version does not support.
 func (s *server) checkSchema(ctx context.Context) rest.Check {
 	schema, err := s.store.Schema(ctx)
 	if err != nil {
@@ -100,13 +98,13 @@ func (s *server) checkCommits() rest.Check {
 	return c
 }
 
-// checkClock tells of clocks that differ. Nothing that is judged, expired or shown goes by
-// that of this machine, so it is no reason not to serve.
+// checkClock reports a clock difference. Evaluation, expiry and display use the store's clock, so a difference does
+// not make the server unready.
 func (s *server) checkClock() rest.Check {
 	return rest.Check{Name: "clock", Note: clockNote(s.replica.Skew())}
 }
 
-// clockNote says by how much the store's clock is ahead, "" when that is no matter.
+// clockNote describes how far the store's clock is ahead. It returns "" if the difference is small.
 func clockNote(skew time.Duration) string {
 	if skew.Abs() < skewNoted {
 		return ""
@@ -122,7 +120,7 @@ func clockNote(skew time.Duration) string {
 	return note
 }
 
-// checkTraces tells that no trace is judged yet. Spans are taken meanwhile.
+// checkTraces reports that traces are not evaluated yet. Spans are accepted meanwhile.
 func (s *server) checkTraces() rest.Check {
 	c := rest.Check{Name: "traces"}
 	if s.engine.Recovering() {

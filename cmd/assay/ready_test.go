@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"assay"
+	"assay/internal/assaytest"
 	"assay/internal/delta"
 	"assay/internal/engine"
 	"assay/internal/rules/rulestest"
@@ -33,12 +34,12 @@ func TestClockNote(t *testing.T) {
 	}
 }
 
-// TestReady takes away what a server needs and gives it back.
+// TestReady breaks the dependencies of a server and restores them.
 func TestReady(t *testing.T) {
 	cfg := testConfig(t, t.TempDir())
 	s, _ := startServer(t, cfg)
 	c := client(t)
-	// probe returns the status and what was found.
+	// probe returns the status and the failed checks.
 	probe := func() (int, map[string]string) {
 		t.Helper()
 		code, body := get(t, c, s.rootURL()+"/readyz", "")
@@ -62,26 +63,26 @@ func TestReady(t *testing.T) {
 		require.NotContains(t, body, cfg.DataDir)
 		return code, answer.Error.Details
 	}
-	// await waits for a status and returns what was found then.
+	// await waits for a status and returns the failed checks.
 	await := func(want int) (found map[string]string) {
 		t.Helper()
 		require.Eventually(t, func() bool {
 			var code int
 			code, found = probe()
 			return code == want
-		}, 20*time.Second, 100*time.Millisecond)
+		}, assaytest.Limit, 100*time.Millisecond)
 		return found
 	}
-	// told returns what /metrics says, which looks as /readyz does.
-	told := func(want string) {
+	// requireReadyMetric waits for the result in /metrics, which runs the same checks as /readyz.
+	requireReadyMetric := func(want string) {
 		t.Helper()
 		require.Eventually(t, func() bool {
 			_, body := get(t, c, s.metricsURL(), "")
 			return strings.Contains(body, "\nassay_ready "+want+"\n")
-		}, 20*time.Second, 100*time.Millisecond)
+		}, assaytest.Limit, 100*time.Millisecond)
 	}
 	found := await(http.StatusOK)
-	told("1")
+	requireReadyMetric("1")
 	for _, name := range []string{"intake", "store", "schema", "commits", "clock", "traces"} {
 		require.True(t, strings.HasPrefix(found[name], "ok"), "%s: %s", name, found[name])
 	}
@@ -92,13 +93,13 @@ func TestReady(t *testing.T) {
 	found = await(http.StatusServiceUnavailable)
 	require.Equal(t, "failed: not available", found["store"])
 	require.Equal(t, "ok", found["intake"])
-	told("0")
+	requireReadyMetric("0")
 	code, _ := get(t, c, s.rootURL()+"/livez", "")
 	require.Equal(t, http.StatusOK, code)
 	require.NoError(t, restore(t.Context()))
 	await(http.StatusOK)
 
-	// A newer program comes, and its schema is for newer programs only.
+	// A newer version upgrades the schema, which this version does not support.
 	require.NoError(t, sqlitetest.Upgrade(t.Context(), cfg.path(), 99, 99))
 	found = await(http.StatusServiceUnavailable)
 	require.Contains(t, found["schema"], "failed: the store has schema version 99, for programs that know 99 or newer")
@@ -111,7 +112,7 @@ func TestReady(t *testing.T) {
 	require.Equal(t, map[string]string{"intake": "failed: shutting down"}, found)
 }
 
-// refusing is a store that answers and takes nothing, as one with a full disk.
+// refusing is a store that can be read but not written to, as with a full disk.
 type refusing struct {
 	engine.Store
 	err error
@@ -132,8 +133,8 @@ func (*refusing) KnownMetricNames(context.Context, string) (map[assay.ServiceKey
 	return nil, nil
 }
 
-// TestReadyWithoutCommits: a store that takes nothing is told though nothing waits, until
-// it takes something, or nobody has tried for a while.
+// TestReadyWithoutCommits checks that a store that rejects commits is reported although no request waits,
+// until a commit succeeds or no commit was tried for a while.
 func TestReadyWithoutCommits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &refusing{}
@@ -153,7 +154,7 @@ func TestReadyWithoutCommits(t *testing.T) {
 		time.Sleep(refusedLimit - time.Millisecond)
 		require.Equal(t, assay.CodeUnavailable, assay.ErrorCode(s.checkCommits().Err))
 		time.Sleep(time.Millisecond)
-		require.NoError(t, s.checkCommits().Err, "without senders nobody would ever know better")
+		require.NoError(t, s.checkCommits().Err, "without commits the result would not change")
 		send(full)
 		require.Error(t, s.checkCommits().Err)
 		send(nil)

@@ -8,14 +8,15 @@ import (
 	"os"
 	"regexp"
 
+	"assay/internal/auth"
 	"assay/internal/delta"
 	"assay/internal/lease"
 	"assay/internal/score"
 )
 
-// replicaConfig says how a server appears among others on the same store, as flags.
+// replicaConfig holds the flags of a replica.
 type replicaConfig struct {
-	ReplicaName string `placeholder:"NAME" help:"Name of this server among those on the same store; default the name of the host."`
+	ReplicaName string `placeholder:"NAME" help:"Name of this replica, unique among the servers of one store. Default: the host name." group:"store"`
 }
 
 var replicaName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,255}$`)
@@ -41,7 +42,7 @@ func (c *replicaConfig) replicaName() (string, error) {
 	return name, nil
 }
 
-// work returns the leases that the replicas share out among themselves.
+// work returns the leases that the replicas share.
 func work(s store) func(context.Context) ([]string, error) {
 	return func(ctx context.Context) ([]string, error) {
 		ids, err := s.OrganizationIDs(ctx)
@@ -57,8 +58,7 @@ func work(s store) func(context.Context) ([]string, error) {
 	}
 }
 
-// join prepares the store when it is empty, and takes a place among the replicas and
-// the store's time.
+// join bootstraps an empty store, registers the replica and synchronizes with the store's clock.
 func (s *server) join(ctx context.Context) error {
 	name, err := s.cfg.replicaName()
 	if err != nil {
@@ -68,7 +68,15 @@ func (s *server) join(ctx context.Context) error {
 	run, stop := context.WithCancel(context.Background())
 	s.stopReplica = stop
 	s.replicating.Go(func() { s.replica.Run(run) })
-	if s.madeKey, err = bootstrap(ctx, s.store, s.replica, &s.cfg, s.keepKey, s.logger); err != nil {
+	fallback, err := s.cfg.defaultKeyPrefix()
+	if err != nil {
+		return err
+	}
+	if s.cfg.APIKeyPrefix, err = storedKeyPrefix(ctx, s.store, &s.cfg.storeConfig, s.cfg.APIKeyPrefix, fallback); err != nil {
+		return err
+	}
+	s.keys = &auth.KeyManager{Store: s.store, Prefix: s.cfg.APIKeyPrefix, Now: s.replica.Now, Logger: s.logger}
+	if s.createdKey, err = bootstrap(ctx, s.store, s.replica, &s.cfg, s.keepKey, s.logger); err != nil {
 		return fmt.Errorf("prepare the empty store: %w", err)
 	}
 	if err := s.replica.Renew(ctx); err != nil {

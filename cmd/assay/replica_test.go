@@ -4,7 +4,9 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
+	"net/http"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -15,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"assay"
+	"assay/internal/assaytest"
 	"assay/internal/auth"
 	"assay/internal/lease"
 	"assay/internal/score"
@@ -25,12 +28,12 @@ import (
 func replicaServer(t *testing.T, dir, name string) *server {
 	t.Helper()
 	cfg := testConfig(t, dir)
-	cfg.ReplicaName, cfg.MetricsStore = name, metricsNone
+	cfg.ReplicaName = name
 	s, _ := startServer(t, cfg)
 	return s
 }
 
-// scoring returns the organizations that servers score, each of them at most once.
+// scoring returns the organizations that the servers score. It fails if two servers score the same one.
 func scoring(t require.TestingT, servers ...*server) []string {
 	holders := make(map[string]int)
 	var all []string
@@ -45,8 +48,8 @@ func scoring(t require.TestingT, servers ...*server) []string {
 	return all
 }
 
-// TestReplicas has two servers share a store: what they receive merges, each
-// organization is scored by one of them, and what one leaves the other takes over.
+// TestReplicas runs two servers on one store: what they receive is merged, each organization is scored by one
+// of them, and the other takes over when it stops.
 func TestReplicas(t *testing.T) {
 	dir := t.TempDir()
 	a := replicaServer(t, dir, "a")
@@ -61,13 +64,13 @@ func TestReplicas(t *testing.T) {
 		require.ElementsMatch(ct, ids, scoring(ct, a, b))
 		require.NotEmpty(ct, a.replica.Held(score.Lease("")))
 		require.NotEmpty(ct, b.replica.Held(score.Lease("")))
-	}, time.Minute, 100*time.Millisecond)
+	}, assaytest.Limit, 100*time.Millisecond)
 	require.NotEqual(t, a.replica.Holds(score.ExpiryLease), b.replica.Holds(score.ExpiryLease))
 	_, metrics := get(t, client(t), a.metricsURL(), "")
 	require.Contains(t, metrics, "\nassay_leases{kind=\"score\"} ")
 	require.Contains(t, metrics, "\nassay_clock_skew_seconds ")
 
-	// What one has received the other one shows, and recognises when it is sent again.
+	// Either replica shows what the other one received, and recognises a repeated request.
 	now := time.Now()
 	sendAll(t, a, now)
 	sendAll(t, b, now)
@@ -82,37 +85,36 @@ func TestReplicas(t *testing.T) {
 	require.EventuallyWithT(t, func(ct *assert.CollectT) {
 		require.ElementsMatch(ct, ids, scoring(ct, b))
 		require.True(ct, b.replica.Holds(score.ExpiryLease))
-	}, time.Minute, 100*time.Millisecond)
+	}, assaytest.Limit, 100*time.Millisecond)
 	sendAll(t, b, now.Add(time.Second))
 	awaitVerdicts(t, c, b)
 }
 
-// TestEmbeddedLogVolumeOfReplicas warns once that a replica's own metrics store does
-// not know what the others receive, and not while there are none.
-func TestEmbeddedLogVolumeOfReplicas(t *testing.T) {
-	const warning = "the embedded metrics store knows the log records of this replica alone"
+// TestLogVolumeOfReplicas checks that log records that either replica receives are counted once in the
+// responses of both.
+func TestLogVolumeOfReplicas(t *testing.T) {
 	dir := t.TempDir()
-	first, log := startServer(t, testConfig(t, dir))
-	require.False(t, first.warnOfReplicas(t.Context(), false))
-	require.NoError(t, stopServer(first))
-	require.NotContains(t, log.String(), warning)
-
-	replicaServer(t, dir, "other")
-	_, log = startServer(t, testConfig(t, dir))
-	require.Eventually(t, func() bool { return strings.Contains(log.String(), warning) }, time.Minute, 10*time.Millisecond)
-
-	s, log := startServer(t, func() serverConfig {
-		cfg := testConfig(t, dir)
-		cfg.MetricsStore = metricsNone
-		return cfg
-	}())
-	require.True(t, s.warnOfReplicas(t.Context(), false))
-	require.NotContains(t, log.String(), warning)
+	a, b := replicaServer(t, dir, "a"), replicaServer(t, dir, "b")
+	c, now := client(t), time.Now()
+	for _, s := range []*server{a, b, a} {
+		sendAll(t, s, now)
+	}
+	sendAll(t, b, now.Add(time.Second))
+	for _, s := range []*server{a, b} {
+		code, body := get(t, c, s.restURL()+"/v1/analytics/log-volume?period=1h", testKey)
+		require.Equal(t, http.StatusOK, code, body)
+		var got struct {
+			Data struct {
+				TotalCount int `json:"total_count"`
+			}
+		}
+		require.NoError(t, json.Unmarshal([]byte(body), &got))
+		require.Equal(t, 4, got.Data.TotalCount)
+	}
 }
 
-// TestReplicaTakesOverFromADeadOne starts a server while another one, which was
-// killed, is still believed to live.
-func TestReplicaTakesOverFromADeadOne(t *testing.T) {
+// TestReplicaTakesOverAfterCrash starts a server while the leases of a killed one have not expired.
+func TestReplicaTakesOverAfterCrash(t *testing.T) {
 	dir := t.TempDir()
 	first := replicaServer(t, dir, "first")
 	ids, err := first.store.OrganizationIDs(t.Context())
@@ -135,21 +137,21 @@ func TestReplicaTakesOverFromADeadOne(t *testing.T) {
 		if len(names) == 0 {
 			break
 		}
-		require.Empty(t, mine, "the other one may live")
+		require.Empty(t, mine, "the leases of the other one have not expired")
 	}
 	sendAll(t, b, time.Now())
 	awaitVerdicts(t, client(t), b)
 	require.Equal(t, ids, scoring(t, b))
 }
 
-// TestBootstrapTogether starts on one empty store several times at once.
-func TestBootstrapTogether(t *testing.T) {
+// TestConcurrentBootstrap starts several servers on one empty store at the same time.
+func TestConcurrentBootstrap(t *testing.T) {
 	for name, given := range map[string]auth.Secret{"made": "", "given": testKey} {
 		t.Run(name, func(t *testing.T) {
 			const servers = 4
 			path := filepath.Join(t.TempDir(), "assay.db")
 			cfg := testConfig(t, filepath.Dir(path))
-			cfg.BootstrapAPIKey = given
+			cfg.APIKeyPrefix, cfg.BootstrapAPIKey = assay.DefaultAPIKeyPrefix, given
 			var mu sync.Mutex
 			var made []auth.Secret
 			var wg sync.WaitGroup
@@ -179,7 +181,7 @@ func TestBootstrapTogether(t *testing.T) {
 			require.Len(t, keys, 1)
 			want := given
 			if given == "" {
-				require.Len(t, made, 1, "one of them shows its key")
+				require.Len(t, made, 1, "only one server creates the key")
 				want = made[0]
 			} else {
 				require.Empty(t, made)
@@ -192,7 +194,7 @@ func TestBootstrapTogether(t *testing.T) {
 	}
 }
 
-// TestBootstrapWaits gives up when the other server takes too long.
+// TestBootstrapWaits checks the timeout for the other server's bootstrap.
 func TestBootstrapWaits(t *testing.T) {
 	s, err := sqlite.Open(t.Context(), sqlite.Config{})
 	require.NoError(t, err)

@@ -12,11 +12,10 @@ import (
 )
 
 type rulesCmd struct {
-	ID string `arg:"" optional:"" help:"A rule's id, such as SPA-002, or an insight type's name, such as orphan_spans."`
+	ID string `arg:"" optional:"" help:"Rule id, such as SPA-002, or insight type, such as orphan_spans."`
 }
 
-// Run prints the table of rules with the choices that concern all of them, or the
-// text of one rule.
+// Run prints the table of rules with the decisions that concern all of them, or the documentation of one rule.
 func (c *rulesCmd) Run(e *environment) error {
 	opt := e.textOptions(e.stdout)
 	var b bytes.Buffer
@@ -83,7 +82,7 @@ func title(r catalog.Rule) string {
 	return i.ID + " " + i.DisplayName
 }
 
-// ruleText returns everything about a rule as Markdown.
+// ruleText returns the documentation of a rule as Markdown.
 func ruleText(r catalog.Rule) string {
 	i := r.Info()
 	var b strings.Builder
@@ -92,7 +91,7 @@ func ruleText(r catalog.Rule) string {
 	if i.ID == "" {
 		score = "never changes a score"
 	}
-	fmt.Fprintf(&b, "- Insight type: %s\n- Impact: %s, %s\n- Signal: %s\n- Looks at: %s\n- Applies when: %s\n- Fails when: %s\n\n",
+	fmt.Fprintf(&b, "- Insight type: %s\n- Impact: %s, %s\n- Signal: %s\n- Target: %s\n- Applies when: %s\n- Fails when: %s\n\n",
 		i.Name, i.Impact, score, i.Signal, i.Target, i.Applies, i.Criterion)
 	fmt.Fprintf(&b, "%s\n\n## Why it matters\n\n%s\n\n## How to fix it\n\n%s\n", i.Description, i.Rationale, i.Remediation)
 	if len(i.Choices) > 0 {

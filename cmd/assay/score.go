@@ -6,7 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"math"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -18,16 +21,17 @@ import (
 )
 
 type scoreCmd struct {
-	Files    []string `arg:"" name:"file" help:"Files of OTLP as JSON or protobuf, plain or packed with gzip or zstd; - is standard input."`
-	Format   string   `default:"text" enum:"text,json,markdown,junit,sarif" help:"Output format: ${enum} (${default})."`
-	MinScore *int     `placeholder:"N" help:"Exit with 1 when a service scores less, or when no service has a score."`
-	FailOn   string   `placeholder:"IMPACT" help:"Exit with 1 when there is an insight of this impact or a heavier one: Critical, Important, Normal, Low."`
-	Output   string   `short:"o" placeholder:"FILE" help:"Write the report to a file."`
+	Files    []string  `arg:"" name:"file" help:"Files of OTLP/JSON or OTLP protobuf, optionally compressed with gzip or zstd, and directories of such files; - is standard input."`
+	At       time.Time `placeholder:"TIME" help:"End of the scoring window, such as 2026-11-30T12:00:00Z; later telemetry does not count. Default: the newest timestamp of the input."`
+	Format   string    `default:"text" enum:"text,json,markdown,junit,sarif" help:"Output format: ${enum} (${default})."`
+	MinScore *int      `placeholder:"N" help:"Exit with status 1 when a service has a lower score, or when no service has a score."`
+	FailOn   string    `placeholder:"IMPACT" help:"Exit with status 1 when an insight has at least this impact: Critical, Important, Normal, Low."`
+	Output   string    `short:"o" placeholder:"FILE" help:"File to write the report to. Default: standard output."`
 }
 
 var impacts = []assay.Impact{assay.ImpactCritical, assay.ImpactImportant, assay.ImpactNormal, assay.ImpactLow}
 
-// impact returns the impact of a name in any case.
+// impact returns the impact with a name, ignoring case.
 func impact(name string) (assay.Impact, bool) {
 	i := slices.IndexFunc(impacts, func(i assay.Impact) bool { return strings.EqualFold(string(i), name) })
 	if i < 0 {
@@ -45,6 +49,7 @@ func (c *scoreCmd) problems() []error {
 		_, ok := impact(c.FailOn)
 		ck.that(ok, "--fail-on: %q is not one of Critical, Important, Normal and Low", c.FailOn)
 	}
+	ck.that(c.At.IsZero() || c.At.After(time.Unix(0, 0)) && c.At.Before(time.Unix(0, math.MaxInt64)), "--at: %v is not a time of telemetry", c.At)
 	stdin := 0
 	for _, f := range c.Files {
 		if f == "-" {
@@ -55,19 +60,25 @@ func (c *scoreCmd) problems() []error {
 	return ck.problems
 }
 
-// Run scores the files, writes the report and tells by its exit code whether it
-// meets what was asked.
+// Run scores the files and writes the report. The exit code reports whether the conditions are met.
 func (c *scoreCmd) Run(e *environment) (err error) {
-	inputs := make([]offline.Input, len(c.Files))
-	for i, name := range c.Files {
-		if name == "-" {
-			inputs[i] = offline.Input{Name: "standard input", Open: func() (io.ReadCloser, error) { return io.NopCloser(e.stdin), nil }}
-		} else {
-			inputs[i] = offline.Input{Name: name, Open: func() (io.ReadCloser, error) { return os.Open(name) }}
+	inputs, done, err := c.inputs(e)
+	if err != nil {
+		return usageError{err}
+	}
+	defer done()
+	cfg := offline.Config{Inputs: inputs, At: c.At}
+	show, clear := e.progress()
+	if show != nil {
+		cfg.Progress = func(p offline.Progress) {
+			show(func() string {
+				return fmt.Sprintf("%s read, %d requests, %s", report.Bytes(uint64(p.Bytes)), p.Requests, p.Name)
+			})
 		}
 	}
-	show, clear := e.progress()
-	r, err := offline.Score(e.ctx, offline.Config{Inputs: inputs, Progress: show})
+	var skipped []error
+	cfg.Skipped = func(err error) { skipped = append(skipped, err) }
+	r, err := offline.Score(e.ctx, cfg)
 	clear()
 	if err != nil {
 		var input *offline.InputError
@@ -76,8 +87,20 @@ func (c *scoreCmd) Run(e *environment) (err error) {
 		}
 		return err
 	}
+	for _, s := range skipped[:min(len(skipped), maxSkipped)] {
+		e.say("assay: skipped %v", s)
+	}
+	if n := len(skipped) - maxSkipped; n > 0 {
+		e.say("assay: skipped %d more files that are not OTLP", n)
+	}
 	if err := c.write(e, r); err != nil {
 		return fmt.Errorf("write the report: %w", err)
+	}
+	if o := r.Outside; o.Records > 0 {
+		all := r.Totals.Spans + r.Totals.MetricDataPoints + r.Totals.LogRecords
+		const layout = time.RFC3339
+		e.say("assay: %d of %d records do not count, because they are outside of the scoring window from %s to %s: their times are from %s to %s (--at sets the end of the window)",
+			o.Records, all, r.Window.Start.Format(layout), r.Window.End.Format(layout), o.Oldest.Format(layout), o.Newest.Format(layout))
 	}
 	if unmet := c.unmet(r); len(unmet) > 0 {
 		for _, u := range unmet {
@@ -88,26 +111,97 @@ func (c *scoreCmd) Run(e *environment) (err error) {
 	return nil
 }
 
-func (c *scoreCmd) write(e *environment, r *report.Report) (err error) {
-	w := e.stdout
-	if c.Output != "" {
-		f, createErr := os.Create(c.Output)
-		if createErr != nil {
-			return createErr
-		}
-		defer func() { err = errors.Join(err, f.Close()) }()
-		w = f
-	}
-	opt := e.textOptions(w)
-	for _, f := range c.Files {
-		if f != "-" {
-			opt.Inputs = append(opt.Inputs, f)
+const (
+	maxFiles   = 100_000 // of a directory
+	maxSkipped = 10      // files that are named
+)
+
+// inputs returns the files of the arguments, in their order. Those of a directory are in lexical order. done closes the
+// directories.
+func (c *scoreCmd) inputs(e *environment) (inputs []offline.Input, done func(), err error) {
+	var roots []*os.Root
+	done = func() {
+		for _, root := range roots {
+			_ = root.Close()
 		}
 	}
-	return report.Write(w, c.Format, r, opt)
+	for _, name := range c.Files {
+		if name == "-" {
+			inputs = append(inputs, offline.Input{Name: "standard input", Open: func() (io.ReadCloser, error) { return io.NopCloser(e.stdin), nil }})
+			continue
+		}
+		if info, err := os.Stat(name); err != nil || !info.IsDir() {
+			inputs = append(inputs, offline.Input{Name: name, Open: func() (io.ReadCloser, error) { return os.Open(name) }})
+			continue
+		}
+		root, err := os.OpenRoot(name)
+		if err != nil {
+			done()
+			return nil, nil, err
+		}
+		roots = append(roots, root)
+		found, err := filesOf(root, name)
+		if err != nil {
+			done()
+			return nil, nil, err
+		}
+		inputs = append(inputs, found...)
+	}
+	return inputs, done, nil
 }
 
-// unmet returns which of the conditions the report does not meet, one line each.
+// filesOf returns the files below a directory, without hidden files and symbolic links.
+func filesOf(root *os.Root, name string) (inputs []offline.Input, err error) {
+	err = fs.WalkDir(root.FS(), ".", func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return fmt.Errorf("read the directory %s: %w", name, err)
+		case path != "." && strings.HasPrefix(entry.Name(), "."):
+			if entry.IsDir() {
+				return fs.SkipDir
+			}
+		case entry.Type().IsRegular():
+			if len(inputs) == maxFiles {
+				return fmt.Errorf("the directory %s has more than %d files", name, maxFiles)
+			}
+			inputs = append(inputs, offline.Input{
+				Name: filepath.Join(name, filepath.FromSlash(path)), Open: func() (io.ReadCloser, error) { return root.Open(path) }, Optional: true,
+			})
+		}
+		return nil
+	})
+	if err == nil && len(inputs) == 0 {
+		err = fmt.Errorf("the directory %s has no files", name)
+	}
+	return inputs, err
+}
+
+func (c *scoreCmd) write(e *environment, r *report.Report) error {
+	return e.writeTo(c.Output, func(w io.Writer) error {
+		opt := e.textOptions(w)
+		for _, f := range c.Files {
+			if f != "-" {
+				opt.Inputs = append(opt.Inputs, f)
+			}
+		}
+		return report.Write(w, c.Format, r, opt)
+	})
+}
+
+// writeTo calls write with a new file, or with standard output for "".
+func (e *environment) writeTo(output string, write func(io.Writer) error) (err error) {
+	if output == "" {
+		return write(e.stdout)
+	}
+	f, err := os.Create(output)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	return write(f)
+}
+
+// unmet returns the conditions that the report does not meet, one line each.
 func (c *scoreCmd) unmet(r *report.Report) []string {
 	var unmet []string
 	if c.MinScore != nil {
@@ -138,22 +232,22 @@ func (c *scoreCmd) unmet(r *report.Report) []string {
 	return unmet
 }
 
-// How long reading takes before progress is shown, and how often that changes.
+// Delay before progress is shown, and interval between updates.
 const (
 	progressAfter = 2 * time.Second
 	progressEvery = 200 * time.Millisecond
 )
 
-// progress returns a function that shows how far reading is and one that takes
-// the display away; both do nothing unless standard error is a terminal.
-func (e *environment) progress() (show func(offline.Progress), clear func()) {
+// progress returns functions that show and clear a line about the progress of a command. show is nil unless standard
+// error is a terminal.
+func (e *environment) progress() (show func(line func() string), clear func()) {
 	width, tty := terminalWidth(e.stderr)
 	if !tty || e.getenv("TERM") == "dumb" {
 		return nil, func() {}
 	}
 	var mu sync.Mutex
 	start, shown := time.Now(), time.Time{}
-	show = func(p offline.Progress) {
+	show = func(line func() string) {
 		mu.Lock()
 		defer mu.Unlock()
 		now := time.Now()
@@ -161,8 +255,7 @@ func (e *environment) progress() (show func(offline.Progress), clear func()) {
 			return
 		}
 		shown = now
-		line := fmt.Sprintf("%s read, %d requests, %s", report.Bytes(uint64(p.Bytes)), p.Requests, p.Name)
-		fmt.Fprintf(e.stderr, "\r\x1b[K%s", report.Printable(line, width-1))
+		fmt.Fprintf(e.stderr, "\r\x1b[K%s", report.Printable(line(), width-1))
 	}
 	return show, func() {
 		mu.Lock()

@@ -37,14 +37,17 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 
+	"assay"
+	"assay/internal/assaytest"
 	"assay/internal/auth"
+	"assay/internal/store/sqlite"
 	"assay/internal/telemetry"
 )
 
 // testKey is the bootstrap key of servers in tests.
 const testKey = "assay_sk_Ab3dEf_0123456789abcdef0123456789abcdef"
 
-// testConfig is the configuration of a server on free ports that judges soon.
+// testConfig is the configuration of a server on free ports with short intervals.
 func testConfig(t *testing.T, dir string) serverConfig {
 	t.Helper()
 	cfg, err := defaultConfig()
@@ -55,10 +58,10 @@ func testConfig(t *testing.T, dir string) serverConfig {
 	return cfg
 }
 
-// startServer starts a server in this process; it ends with the test at the latest.
-func startServer(t *testing.T, cfg serverConfig) (*server, *output) {
+// startServer starts a server in this process and stops it at the end of the test.
+func startServer(t *testing.T, cfg serverConfig) (*server, *assaytest.Output) {
 	t.Helper()
-	var log output
+	var log assaytest.Output
 	require.Empty(t, cfg.problems())
 	s := newServer(cfg, testTelemetry(t, &log))
 	require.NoError(t, s.start(t.Context()))
@@ -79,15 +82,15 @@ func stopServer(s *server) error {
 	return s.shutdown(ctx)
 }
 
-// client is a client without connections that outlive it.
+// client returns a client whose connections are closed at the end of the test.
 func client(t *testing.T) *http.Client {
 	t.Helper()
 	tr := &http.Transport{}
 	t.Cleanup(tr.CloseIdleConnections)
-	return &http.Client{Transport: tr, Timeout: 20 * time.Second}
+	return &http.Client{Transport: tr, Timeout: assaytest.Limit}
 }
 
-// get returns status and body of a GET with a key, "" for none.
+// get returns the status and body of a GET request with a key, "" for none.
 func get(t *testing.T, c *http.Client, url, key string) (int, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
@@ -108,7 +111,7 @@ func describe(r pcommon.Resource, name string) {
 	r.Attributes().PutStr("service.namespace", "test")
 }
 
-// traceRequest is a request with a span whose parent is missing.
+// traceRequest returns a request with a span whose parent is missing.
 func traceRequest(name string, at time.Time) ptraceotlp.ExportRequest {
 	td := ptrace.NewTraces()
 	rs := td.ResourceSpans().AppendEmpty()
@@ -124,7 +127,7 @@ func traceRequest(name string, at time.Time) ptraceotlp.ExportRequest {
 	return ptraceotlp.NewExportRequestFromTraces(td)
 }
 
-// metricRequest is a request with a metric without a unit.
+// metricRequest returns a request with a metric without a unit.
 func metricRequest(name string, at time.Time) pmetricotlp.ExportRequest {
 	md := pmetric.NewMetrics()
 	rm := md.ResourceMetrics().AppendEmpty()
@@ -137,7 +140,7 @@ func metricRequest(name string, at time.Time) pmetricotlp.ExportRequest {
 	return pmetricotlp.NewExportRequestFromMetrics(md)
 }
 
-// logRequest is a request with a log record without a severity.
+// logRequest returns a request with a log record without a severity.
 func logRequest(name string, at time.Time) plogotlp.ExportRequest {
 	ld := plog.NewLogs()
 	rl := ld.ResourceLogs().AppendEmpty()
@@ -148,8 +151,8 @@ func logRequest(name string, at time.Time) plogotlp.ExportRequest {
 	return plogotlp.NewExportRequestFromLogs(ld)
 }
 
-// sendAll sends a request of each signal over gRPC, as service grpc, and over HTTP,
-// as service http with JSON for the logs.
+// sendAll sends a request of each signal over gRPC as the service grpc, and over HTTP as the service http,
+// whose logs are JSON.
 func sendAll(t *testing.T, s *server, at time.Time) {
 	t.Helper()
 	conn, err := grpc.NewClient(s.grpcAddr(), grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -218,7 +221,7 @@ func getList(t *testing.T, c *http.Client, url string) list {
 	return l
 }
 
-// failedRules returns, by service, the rules of its active insights.
+// failedRules returns the rules of the active insights by service.
 func failedRules(t *testing.T, c *http.Client, s *server) map[string][]string {
 	t.Helper()
 	failed := make(map[string][]string)
@@ -230,21 +233,21 @@ func failedRules(t *testing.T, c *http.Client, s *server) map[string][]string {
 
 var wantFailed = []string{"RES-001", "RES-007", "SPA-002", "MET-002", "LOG-002"}
 
-// awaitVerdicts waits until the services of sendAll have been judged.
+// awaitVerdicts waits until the services of sendAll are evaluated.
 func awaitVerdicts(t *testing.T, c *http.Client, s *server) {
 	t.Helper()
 	require.EventuallyWithT(t, func(ct *assert.CollectT) {
 		failed := failedRules(t, c, s)
 		require.ElementsMatch(ct, wantFailed, failed["grpc"])
 		require.ElementsMatch(ct, wantFailed, failed["http"])
-	}, 20*time.Second, 50*time.Millisecond)
+	}, assaytest.Limit, 50*time.Millisecond)
 }
 
 func TestServe(t *testing.T) {
 	dir := t.TempDir()
 	now := time.Now()
 	s, log := startServer(t, testConfig(t, dir))
-	require.Empty(t, s.madeKey, "a key was given")
+	require.Empty(t, s.createdKey, "a key was given")
 	sendAll(t, s, now)
 	c := client(t)
 	awaitVerdicts(t, c, s)
@@ -257,7 +260,7 @@ func TestServe(t *testing.T) {
 		require.Positive(t, svc.Score.Score)
 	}
 
-	t.Run("beside the API", func(t *testing.T) {
+	t.Run("other endpoints", func(t *testing.T) {
 		code, body := get(t, c, s.rootURL()+"/", "")
 		require.Equal(t, http.StatusOK, code)
 		require.JSONEq(t, `{"name":"assay","version":"`+version()+`","api":"/api/v1","openapi":"/api/openapi.json","docs":"/api/docs","jwks":"/.well-known/jwks.json"}`, body)
@@ -290,19 +293,19 @@ func TestServe(t *testing.T) {
 		}
 	})
 
-	t.Run("refusals", func(t *testing.T) {
+	t.Run("rejected requests", func(t *testing.T) {
 		require.Equal(t, http.StatusUnauthorized, post(t, c, s, "traces", "application/json", testKey[:len(testKey)-1]+"0", []byte("{}")))
 		require.Equal(t, http.StatusBadRequest, post(t, c, s, "traces", "application/x-protobuf", testKey, []byte("no protobuf")))
 	})
 
-	t.Run("commands beside it", func(t *testing.T) {
+	t.Run("commands while it runs", func(t *testing.T) {
 		id := getList(t, c, s.restURL()+"/v1/insights?limit=1").Data[0].ID
 		r := call{}.run("insight", "mute", id, "--reason", "known", "--data-dir", dir)
 		require.Zero(t, r.code, r.stderr)
 		require.Eventually(t, func() bool {
 			_, body := get(t, c, s.restURL()+"/v1/insights/"+id, testKey)
 			return strings.Contains(body, `"status":"muted"`)
-		}, time.Minute, 50*time.Millisecond)
+		}, assaytest.Limit, 50*time.Millisecond)
 		require.Contains(t, call{}.run("insight", "list", "--status", "muted", "--data-dir", dir).stdout, id)
 		r = call{}.run("insight", "unmute", id, "--data-dir", dir)
 		require.Equal(t, "the insight "+id+" is active\n", r.stderr)
@@ -314,16 +317,16 @@ func TestServe(t *testing.T) {
 	require.NotContains(t, log.String(), "level=ERROR")
 
 	t.Run("restart", func(t *testing.T) {
-		again, log := startServer(t, testConfig(t, dir))
+		restarted, log := startServer(t, testConfig(t, dir))
 		require.Contains(t, log.String(), "bootstrap API key is not used")
-		awaitVerdicts(t, c, again)
-		sendAll(t, again, now)
-		_, body := get(t, c, again.metricsURL(), "")
+		awaitVerdicts(t, c, restarted)
+		sendAll(t, restarted, now)
+		_, body := get(t, c, restarted.metricsURL(), "")
 		require.Contains(t, body, "\nassay_requests_repeated_total 6\n", "the same bytes within minutes")
 	})
 }
 
-func TestKeysOfTheCommandLineWork(t *testing.T) {
+func TestKeysCreatedByCommand(t *testing.T) {
 	dir := t.TempDir()
 	s, _ := startServer(t, testConfig(t, dir))
 	c := client(t)
@@ -339,26 +342,84 @@ func TestKeysOfTheCommandLineWork(t *testing.T) {
 	require.Eventually(t, func() bool {
 		code, _ := get(t, c, s.restURL()+"/v1/organization", key)
 		return code == http.StatusUnauthorized
-	}, 6*time.Second, 100*time.Millisecond)
+	}, assaytest.Limit, 100*time.Millisecond)
 }
 
-func TestAKeyIsMadeForAnEmptyStore(t *testing.T) {
+// TestKeyPrefixStoredInStore checks that the first program sets the prefix, and that others use it or
+// fail.
+func TestKeyPrefixStoredInStore(t *testing.T) {
+	dir := t.TempDir()
+	cfg := testConfig(t, dir)
+	cfg.APIKeyPrefix, cfg.BootstrapAPIKey = "acme-1", ""
+	s, _ := startServer(t, cfg)
+	require.True(t, strings.HasPrefix(string(s.createdKey), "acme-1_sk_"))
+	create := func(dir string, args ...string) result {
+		return call{}.run(append([]string{"key", "create", "--name", "reader", "--data-dir", dir}, args...)...)
+	}
+	for _, args := range [][]string{nil, {"--api-key-prefix", "acme-1"}} {
+		r := create(dir, args...)
+		require.Zero(t, r.code, r.stderr)
+		require.True(t, strings.HasPrefix(r.stdout, "acme-1_sk_"), r.stdout)
+		code, _ := get(t, client(t), s.restURL()+"/v1/organization", strings.TrimSpace(r.stdout))
+		require.Equal(t, http.StatusOK, code)
+	}
+	r := create(dir, "--api-key-prefix", "other")
+	require.Equal(t, exitFailed, r.code)
+	require.Contains(t, r.stderr, `have the prefix "acme-1", not "other"; it cannot be changed, so remove the flag`)
+	require.NoError(t, stopServer(s))
+
+	cfg.APIKeyPrefix = "assay"
+	refused := newServer(cfg, s.own)
+	require.ErrorContains(t, refused.start(t.Context()), `have the prefix "acme-1", not "assay"`)
+	cfg.APIKeyPrefix = ""
+	restarted, _ := startServer(t, cfg)
+	code, _ := get(t, client(t), restarted.restURL()+"/v1/organization", string(s.createdKey))
+	require.Equal(t, http.StatusOK, code)
+
+	// Without the flag, the bootstrap key sets the prefix. A command can run before the server.
+	cfg = testConfig(t, t.TempDir())
+	cfg.BootstrapAPIKey = "acme_sk_abcdef_" + auth.Secret(strings.Repeat("0", 32))
+	s, _ = startServer(t, cfg)
+	code, _ = get(t, client(t), s.restURL()+"/v1/organization", string(cfg.BootstrapAPIKey))
+	require.Equal(t, http.StatusOK, code)
+	dir = t.TempDir()
+	require.Zero(t, call{}.run("organization", "create", "default", "--data-dir", dir).code)
+	require.True(t, strings.HasPrefix(create(dir).stdout, "assay_sk_"))
+	require.Equal(t, exitFailed, create(dir, "--api-key-prefix", "acme").code)
+
+	// A store of an earlier version has keys but no prefix.
+	dir = t.TempDir()
+	require.Zero(t, call{}.run("organization", "create", "default", "--data-dir", dir).code)
+	st, err := sqlite.Open(t.Context(), sqlite.Config{Path: filepath.Join(dir, storeFile)})
+	require.NoError(t, err)
+	orgs, err := st.FindOrganizations(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, st.CreateAPIKey(t.Context(), &assay.APIKey{ID: "abcdef", Name: "old", OrganizationID: orgs[0].ID}))
+	require.NoError(t, st.Close())
+	r = create(dir)
+	require.Equal(t, exitFailed, r.code)
+	require.Contains(t, r.stderr, "start a server first")
+	require.Zero(t, create(dir, "--api-key-prefix", "acme").code)
+	require.True(t, strings.HasPrefix(create(dir).stdout, "acme_sk_"))
+}
+
+func TestKeyCreatedForEmptyStore(t *testing.T) {
 	dir := t.TempDir()
 	cfg := testConfig(t, dir)
 	cfg.BootstrapAPIKey = ""
 	s, log := startServer(t, cfg)
-	require.NotEmpty(t, s.madeKey)
-	code, body := get(t, client(t), s.restURL()+"/v1/organization", string(s.madeKey))
+	require.NotEmpty(t, s.createdKey)
+	code, body := get(t, client(t), s.restURL()+"/v1/organization", string(s.createdKey))
 	require.Equal(t, http.StatusOK, code)
 	require.Contains(t, body, `"name":"default"`)
-	require.NotContains(t, log.String(), string(s.madeKey))
+	require.NotContains(t, log.String(), string(s.createdKey))
 	require.NoError(t, stopServer(s))
 
-	again, _ := startServer(t, cfg)
-	require.Empty(t, again.madeKey)
+	restarted, _ := startServer(t, cfg)
+	require.Empty(t, restarted.createdKey)
 }
 
-func TestBootstrapCompletesAStartThatWasCutShort(t *testing.T) {
+func TestBootstrapAfterInterruptedStart(t *testing.T) {
 	cfg := testConfig(t, t.TempDir())
 	require.Zero(t, call{}.run("organization", "create", "default", "--data-dir", cfg.DataDir).code)
 	s, _ := startServer(t, cfg)
@@ -366,16 +427,16 @@ func TestBootstrapCompletesAStartThatWasCutShort(t *testing.T) {
 	require.Equal(t, http.StatusOK, code)
 }
 
-func TestBootstrapLeavesAUsedStoreAlone(t *testing.T) {
+func TestBootstrapSkipsUsedStore(t *testing.T) {
 	cfg := testConfig(t, t.TempDir())
 	require.Zero(t, call{}.run("organization", "create", "other", "--data-dir", cfg.DataDir).code)
 	s, _ := startServer(t, cfg)
-	require.Empty(t, s.madeKey)
+	require.Empty(t, s.createdKey)
 	code, _ := get(t, client(t), s.restURL()+"/v1/organization", testKey)
 	require.Equal(t, http.StatusUnauthorized, code)
 }
 
-func TestAnAddressInUseStopsTheStart(t *testing.T) {
+func TestStartFailsIfAddressInUse(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer l.Close()
@@ -387,7 +448,7 @@ func TestAnAddressInUseStopsTheStart(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist, "the store was touched")
 }
 
-func TestMetricsOnAListenerOfTheirOwn(t *testing.T) {
+func TestSeparateMetricsListener(t *testing.T) {
 	cfg := testConfig(t, t.TempDir())
 	cfg.MetricsAddress, cfg.BasePath = "127.0.0.1:0", "/"
 	s, _ := startServer(t, cfg)
@@ -401,7 +462,7 @@ func TestMetricsOnAListenerOfTheirOwn(t *testing.T) {
 	require.Equal(t, http.StatusOK, code, "the API at the root")
 }
 
-func TestMetricsBesideAnAPIAtTheRoot(t *testing.T) {
+func TestMetricsWithAPIAtRoot(t *testing.T) {
 	cfg := testConfig(t, t.TempDir())
 	cfg.BasePath = "/"
 	s, _ := startServer(t, cfg)
@@ -410,8 +471,7 @@ func TestMetricsBesideAnAPIAtTheRoot(t *testing.T) {
 	require.Contains(t, body, "assay_requests_total 0")
 }
 
-// TestTLS renews the certificate of a server: connections to every listener that
-// begin after it get the new one.
+// TestTLS replaces the certificate of a server. New connections to every listener get the new one.
 func TestTLS(t *testing.T) {
 	first, cert, key := selfSigned(t)
 	cfg := testConfig(t, t.TempDir())
@@ -443,7 +503,7 @@ func TestTLS(t *testing.T) {
 		require.NoError(t, err)
 	}
 	works(first)
-	require.Eventually(t, func() bool { return strings.Contains(log.String(), "the TLS certificate ends soon") }, 20*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(log.String(), "the TLS certificate expires soon") }, assaytest.Limit, 10*time.Millisecond)
 
 	second, newCert, newKey := selfSigned(t)
 	require.NoError(t, os.Rename(newCert, cert))
@@ -473,9 +533,9 @@ func selfSigned(t *testing.T) (certificate *x509.Certificate, certFile, keyFile 
 	return certificate, certFile, keyFile
 }
 
-// TestShutdownFinishesWhatArrives begins a request, lets the server end, and sends
-// the rest: the request is acknowledged, and what it said is there after a restart.
-func TestShutdownFinishesWhatArrives(t *testing.T) {
+// TestShutdownFinishesRequests begins a request, stops the server and sends the rest. The request is
+// acknowledged, and a restarted server has its telemetry.
+func TestShutdownFinishesRequests(t *testing.T) {
 	dir := t.TempDir()
 	cfg := testConfig(t, dir)
 	s, _ := startServer(t, cfg)
@@ -487,11 +547,11 @@ func TestShutdownFinishesWhatArrives(t *testing.T) {
 	fmt.Fprintf(conn, "POST /v1/logs HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: application/x-protobuf\r\nContent-Length: %d\r\n\r\n", testKey, len(body))
 	_, err = conn.Write(body[:10])
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return s.receiver.Requests() == 1 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return s.receiver.Requests() == 1 }, assaytest.Limit, time.Millisecond)
 
 	ended := make(chan error, 1)
 	go func() { ended <- stopServer(s) }()
-	require.Eventually(t, func() bool { return s.draining.Load() }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return s.draining.Load() }, assaytest.Limit, time.Millisecond)
 	_, err = conn.Write(body[10:])
 	require.NoError(t, err)
 	answer, err := io.ReadAll(conn)
@@ -499,8 +559,8 @@ func TestShutdownFinishesWhatArrives(t *testing.T) {
 	require.True(t, strings.HasPrefix(string(answer), "HTTP/1.1 200 "), string(answer))
 	require.NoError(t, <-ended)
 
-	again, _ := startServer(t, cfg)
-	services := getList(t, client(t), again.restURL()+"/v1/services")
+	restarted, _ := startServer(t, cfg)
+	services := getList(t, client(t), restarted.restURL()+"/v1/services")
 	require.Equal(t, 1, services.Meta.Total)
 	require.Equal(t, "late", services.Data[0].Name)
 }

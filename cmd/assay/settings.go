@@ -25,13 +25,12 @@ const (
 	maxSecretFile = 64 << 10
 )
 
-// settings finds the values of the flags that the command line leaves open: in
-// the environment, else in the file. What is wrong is gathered, not returned at
-// once, so that all of it can be told together.
+// settings resolves flags that are not on the command line: from the environment, then from the configuration file. It
+// collects errors instead of returning the first, so that all of them are reported together.
 type settings struct {
-	environ map[string]string // without the prefix, as flags are called
+	environ map[string]string // by flag name, without the prefix
 	names   map[string]string // of the environment variables, by flag
-	known   map[string]bool   // flags of any command
+	known   map[string]bool   // flags of all commands
 
 	loaded bool
 	file   map[string]string
@@ -51,7 +50,7 @@ func newSettings(environ []string) *settings {
 		}
 		flag := strings.ToLower(strings.ReplaceAll(short, "_", "-"))
 		if name != envName(flag) {
-			flag = name // written another way than documented: unknown
+			flag = name // not in the documented spelling: unknown
 		}
 		s.environ[flag], s.names[flag] = value, name
 	}
@@ -63,13 +62,12 @@ func envName(flag string) string {
 	return envPrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// know takes note of all flags below a node, and warns of the variables that are
-// none of them.
-func (s *settings) know(n *kong.Node) {
+// registerFlags registers all flags below a node, and warns of variables with the prefix that match no flag.
+func (s *settings) registerFlags(n *kong.Node) {
 	var visit func(*kong.Node)
 	visit = func(n *kong.Node) {
 		for _, f := range n.Flags {
-			if f.Name != "help" {
+			if f.Name != "help" && f.Name != "help-all" {
 				s.known[f.Name] = true
 			}
 		}
@@ -103,7 +101,7 @@ func (s *settings) Resolve(ctx *kong.Context, _ *kong.Path, flag *kong.Flag) (an
 	return nil, nil
 }
 
-// check returns the value when the flag can take it, else nil.
+// check returns the value if it is valid for the flag, else nil.
 func (s *settings) check(source string, flag *kong.Flag, value string) any {
 	target := reflect.New(flag.Target.Type()).Elem()
 	err := flag.Mapper.Decode(&kong.DecodeContext{Value: flag.Value, Scan: kong.Scan().PushTyped(value, kong.FlagValueToken)}, target)
@@ -117,7 +115,7 @@ func (s *settings) check(source string, flag *kong.Flag, value string) any {
 	return value
 }
 
-// load reads the file named by the flag, else by the environment, once.
+// load reads the file that the flag or the environment names. It reads it once.
 func (s *settings) load(ctx *kong.Context) {
 	if s.loaded {
 		return
@@ -144,7 +142,7 @@ func (s *settings) load(ctx *kong.Context) {
 	}
 }
 
-// parseConfig reads a YAML mapping of flag names to plain values or lists of them.
+// parseConfig parses a YAML mapping of flag names to scalars or lists of scalars.
 func parseConfig(text []byte, known map[string]bool) (map[string]string, []error) {
 	dec := yaml.NewDecoder(bytes.NewReader(text))
 	var doc yaml.Node
@@ -158,7 +156,7 @@ func parseConfig(text []byte, known map[string]bool) (map[string]string, []error
 		return nil, []error{errors.New("more than one YAML document")}
 	}
 	root := doc.Content[0]
-	if root.Kind == yaml.ScalarNode && root.Tag == "!!null" { // nothing but comments
+	if root.Kind == yaml.ScalarNode && root.Tag == "!!null" { // only comments
 		return nil, nil
 	}
 	if root.Kind != yaml.MappingNode {
@@ -226,8 +224,8 @@ func readBounded(path string, limit int64) ([]byte, error) {
 	return text, nil
 }
 
-// readSecret returns a secret that is given as itself or as the path of the file
-// that holds it, "" when neither is given. flag is the name of the first way.
+// readSecret returns a secret that is configured as a value or as the path of a file, or "" if it is not configured.
+// flag is the name of the value's flag.
 func readSecret(flag string, value auth.Secret, file string) (auth.Secret, error) {
 	switch {
 	case file == "":

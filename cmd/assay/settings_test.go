@@ -17,8 +17,7 @@ import (
 	"assay/internal/auth"
 )
 
-// parseServe parses a call of serve and returns its configuration, the warnings
-// and what is wrong.
+// parseServe parses a command line of serve. It returns the configuration, the warnings and the errors.
 func parseServe(t *testing.T, environ []string, args ...string) (serverConfig, []string, error) {
 	t.Helper()
 	e := &environment{ctx: context.Background(), args: append([]string{"serve"}, args...), environ: environ, stdout: io.Discard, stderr: io.Discard}
@@ -128,7 +127,7 @@ func TestConfigFileErrors(t *testing.T) {
 	require.ErrorContains(t, err, "missing.yaml")
 }
 
-func TestListsInTheFile(t *testing.T) {
+func TestListsInConfigFile(t *testing.T) {
 	e := &environment{
 		ctx: context.Background(), stdout: io.Discard, stderr: io.Discard,
 		args: []string{"key", "create", "--name", "x", "--config", file(t, "assay.yaml", "scopes: [read, ingest]\n")},
@@ -138,7 +137,7 @@ func TestListsInTheFile(t *testing.T) {
 	require.Equal(t, []string{"read", "ingest"}, cmd.(*keyCreateCmd).Scopes)
 }
 
-func TestEverythingWrongIsToldAtOnce(t *testing.T) {
+func TestAllProblemsReported(t *testing.T) {
 	config := file(t, "assay.yaml", "bogus: 1\nrate-limit: -3\n")
 	_, _, err := parseServe(t, []string{"ASSAY_TRACE_IDLE=soon", "ASSAY_TRACE_MEMORY=lots"}, "--config", config,
 		"--http-address", "nowhere", "--store", "mysql://x", "--tls-cert", "cert.pem", "--window", "90m", "--bootstrap-api-key", "hunter2")
@@ -178,7 +177,7 @@ func TestSecretFiles(t *testing.T) {
 	}
 }
 
-// TestEverySecretCanBeAFile looks at the flags of all commands, so that none is forgotten.
+// TestEverySecretCanBeAFile checks the flags of all commands.
 func TestEverySecretCanBeAFile(t *testing.T) {
 	k, err := kong.New(new(cli))
 	require.NoError(t, err)
@@ -202,7 +201,7 @@ func TestEverySecretCanBeAFile(t *testing.T) {
 	visit(k.Model.Node)
 	require.Greater(t, secrets, 5)
 
-	// The file of settings names the file of the secret.
+	// The settings file names the file of the secret.
 	key := file(t, "key", testKey+"\n")
 	cfg, _, err := parseServe(t, nil, "--config", file(t, "assay.yaml", "bootstrap-api-key-file: "+key+"\n"))
 	require.NoError(t, err)
@@ -240,6 +239,16 @@ func TestProblems(t *testing.T) {
 		"public url":        {func(c *serverConfig) { c.PublicURL = "assay.example.com" }, "--public-url"},
 		"public url path":   {func(c *serverConfig) { c.PublicURL = "https://assay.example.com/x" }, "--public-url"},
 		"public url user":   {func(c *serverConfig) { c.PublicURL = "https://u:p@assay.example.com" }, "--public-url"},
+		"origin path":       {func(c *serverConfig) { c.CORSAllowedOrigins = []string{"https://a.example/"} }, "--cors-allowed-origins"},
+		"origin scheme":     {func(c *serverConfig) { c.CORSAllowedOrigins = []string{"a.example"} }, "--cors-allowed-origins"},
+		"origin user":       {func(c *serverConfig) { c.CORSAllowedOrigins = []string{"https://u:p@a.example"} }, "--cors-allowed-origins"},
+		"origin wildcard":   {func(c *serverConfig) { c.CORSAllowedOrigins = []string{"https://*.example"} }, "--cors-allowed-origins"},
+		"origin case":       {func(c *serverConfig) { c.CORSAllowedOrigins = []string{"https://A.example"} }, "--cors-allowed-origins"},
+		"origin port":       {func(c *serverConfig) { c.CORSAllowedOrigins = []string{"https://a.example:443"} }, "--cors-allowed-origins"},
+		"origin null":       {func(c *serverConfig) { c.CORSAllowedOrigins = []string{"null"} }, "--cors-allowed-origins"},
+		"no origin":         {func(c *serverConfig) { c.CORSAllowedOrigins = []string{""} }, "--cors-allowed-origins"},
+		"all and one":       {func(c *serverConfig) { c.CORSAllowedOrigins = []string{"*", "https://a.example"} }, "--cors-allowed-origins"},
+		"many origins":      {func(c *serverConfig) { c.CORSAllowedOrigins = make([]string, maxOrigins+1) }, "--cors-allowed-origins"},
 		"key prefix":        {func(c *serverConfig) { c.APIKeyPrefix = "a_b" }, "--api-key-prefix"},
 		"rate limit":        {func(c *serverConfig) { c.RateLimit = -1 }, "--rate-limit"},
 		"step":              {func(c *serverConfig) { c.WindowStep = time.Millisecond }, "--window-step"},
@@ -259,7 +268,15 @@ func TestProblems(t *testing.T) {
 		"tls files":         {func(c *serverConfig) { c.TLSCert, c.TLSKey = "/no/cert.pem", "/no/key.pem" }, "cert.pem"},
 		"shutdown":          {func(c *serverConfig) { c.ShutdownTimeout = 0 }, "--shutdown-timeout"},
 		"store":             {func(c *serverConfig) { c.Store = "mysql://x" }, "--store"},
-		"data dir":          {func(c *serverConfig) { c.DataDir = "" }, "--data-dir"},
+		"model without":     {func(c *serverConfig) { c.AgentModel = "m" }, "need --agent-model-provider"},
+		"no model":          {func(c *serverConfig) { c.AgentModelProvider = "openai" }, "--agent-model: the model"},
+		"model url": {func(c *serverConfig) {
+			c.AgentModelProvider, c.AgentModel, c.AgentModelURL = "anthropic", "m", "ftp://x"
+		}, "the provider's URL"},
+		"model cost": {func(c *serverConfig) {
+			c.AgentModelProvider, c.AgentModel, c.AgentModelBudget.Cost = "anthropic", "m", 1
+		}, "--agent-model-price"},
+		"data dir": {func(c *serverConfig) { c.DataDir = "" }, "--data-dir"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg, err := defaultConfig()
@@ -294,6 +311,23 @@ func TestByteSize(t *testing.T) {
 	}
 	for _, in := range []string{"", "x", "-1", "1.5MiB", "MiB", "1 MiB", "1MB", "9223372036854775807KiB", "99999999999999999999"} {
 		require.Error(t, new(byteSize).UnmarshalText([]byte(in)), in)
+	}
+}
+
+func TestModelAmounts(t *testing.T) {
+	for in, want := range map[string]modelBudget{"1": {Tokens: 1}, "500000": {Tokens: 500_000}, "500000,2.50": {Tokens: 500_000, Cost: 2_500_000}} {
+		var b modelBudget
+		require.NoError(t, b.UnmarshalText([]byte(in)))
+		require.Equal(t, want, b)
+	}
+	for _, in := range []string{"", "0", "-1", "1.5", "1,", "1,0", "1,-1", "1,x", ",1", "1,2,3", "1,NaN", "1,Inf", "1,1e9"} {
+		require.Error(t, new(modelBudget).UnmarshalText([]byte(in)), in)
+	}
+	var p modelPrice
+	require.NoError(t, p.UnmarshalText([]byte("3,15.5")))
+	require.Equal(t, modelPrice{Input: 3, Output: 15.5}, p)
+	for _, in := range []string{"", "3", "3,", ",3", "-1,2", "1,2,3", "NaN,1"} {
+		require.Error(t, new(modelPrice).UnmarshalText([]byte(in)), in)
 	}
 }
 

@@ -12,9 +12,9 @@ import (
 	"assay/internal/auth/sign"
 )
 
-// secretKeyConfig says what signing keys are encrypted with in the store, as flags.
+// secretKeyConfig holds the flags of the secret that encrypts signing keys in the store.
 type secretKeyConfig struct {
-	SecretKeyFile string `placeholder:"FILE" help:"File of 32 random bytes, raw, in hexadecimal or in base64, that signing keys are encrypted with in the store. Without it they are kept in clear."`
+	SecretKeyFile string `placeholder:"FILE" help:"File of 32 random bytes, raw, hexadecimal or base64, which encrypt signing keys in the store. Without it they are stored unencrypted."`
 }
 
 func (c *secretKeyConfig) problems() []error {
@@ -24,7 +24,7 @@ func (c *secretKeyConfig) problems() []error {
 	return ck.problems
 }
 
-// secretKey returns the 32 bytes of the file, "" when none is given.
+// secretKey returns the 32 bytes of the secret file, or "" if none is configured.
 func (c *secretKeyConfig) secretKey() (auth.Secret, error) {
 	if c.SecretKeyFile == "" {
 		return "", nil
@@ -41,21 +41,21 @@ func (c *secretKeyConfig) secretKey() (auth.Secret, error) {
 }
 
 type signingKeyCmd struct {
-	Rotate signingKeyRotateCmd `cmd:"" help:"Make a new signing key. Servers sign with it within 10 s; no request fails."`
+	Rotate signingKeyRotateCmd `cmd:"" help:"Create a new signing key. Servers use it within 10 s; no request fails."`
 	List   signingKeyListCmd   `cmd:"" help:"List the signing keys."`
 }
 
 type signingKeyRotateCmd struct {
 	storeConfig
 	secretKeyConfig
-	ReplaceSecret bool `help:"Encrypt the new key with another secret than the present key, or with none: for a secret that changes or is lost. Restart the servers with it within 5 minutes."`
+	ReplaceSecret bool `help:"Encrypt the new key with a different secret than the current key, or with none, after the secret was changed or lost. Restart the servers with the new secret within 5 minutes."`
 }
 
 func (c *signingKeyRotateCmd) problems() []error {
 	return append(c.storeConfig.problems(), c.secretKeyConfig.problems()...)
 }
 
-// Run rotates.
+// Run rotates the signing key.
 func (c *signingKeyRotateCmd) Run(e *environment) error {
 	secret, err := c.secretKey()
 	if err != nil {
@@ -76,7 +76,7 @@ type signingKeyListCmd struct {
 	listFormat
 }
 
-// signingKeyRow is a signing key as list shows it.
+// signingKeyRow is the JSON form of a signing key in a list.
 type signingKeyRow struct {
 	ID             string     `json:"kid"`
 	State          string     `json:"state"`
@@ -87,7 +87,7 @@ type signingKeyRow struct {
 	key            *assay.SigningKey
 }
 
-// Run lists.
+// Run lists signing keys.
 func (c *signingKeyListCmd) Run(e *environment) error {
 	return withStore(e, &c.storeConfig, openExisting, func(ctx context.Context, s store) error {
 		keys, err := s.FindSigningKeys(ctx)

@@ -55,7 +55,7 @@ func TestSigningKeyCommands(t *testing.T) {
 	table := assay("signing-key", "list").stdout
 	require.Regexp(t, `^KID +STATE +ENCRYPTED +CREATED +RETIRED +PUBLISHED UNTIL\n`+rows[0].ID+` +retired +yes +[^-].*\n`+rows[1].ID+` +active +yes +\S+ \S+ +- +-\n$`, table)
 
-	// A secret that is missing or another one does not go unnoticed.
+	// A missing or wrong secret is an error.
 	other := file(t, "other", strings.Repeat("\xa5", 32))
 	for _, args := range [][]string{{}, {"--secret-key-file", other}} {
 		r := assay(append([]string{"signing-key", "rotate"}, args...)...)

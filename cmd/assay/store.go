@@ -23,7 +23,7 @@ import (
 	"assay/internal/store/sqlite"
 )
 
-// store is what the commands need of a store.
+// store is the interface of a store for all commands.
 type store interface {
 	engine.Store
 	engine.JournalStore
@@ -40,6 +40,8 @@ type store interface {
 	assay.SessionStore
 	assay.ServiceLister
 	assay.OverviewStore
+	assay.CodebaseStore
+	assay.WebhookStore
 	score.FactStore
 	Schema(ctx context.Context) (inspect.Schema, error)
 	Stats(ctx context.Context) (*inspect.Stats, error)
@@ -47,17 +49,17 @@ type store interface {
 	Close() error
 }
 
-// storeConfig says which store, as flags.
+// storeConfig holds the flags of the store.
 type storeConfig struct {
-	Store     auth.Secret `placeholder:"sqlite|URL" help:"The store: sqlite, a file in the data directory, or a PostgreSQL database, postgres://USER:PASSWORD@HOST:PORT/DATABASE (sqlite)."`
-	StoreFile string      `placeholder:"FILE" help:"File that holds the URL of the store, password included."`
-	DataDir   string      `default:"./assay-data" placeholder:"DIR" help:"Where data is kept (${default})."`
+	Store     auth.Secret `placeholder:"sqlite|URL" help:"Store: sqlite for a file in the data directory, or the URL of a PostgreSQL database, postgres://USER:PASSWORD@HOST:PORT/DATABASE. Default: sqlite." group:"common"`
+	StoreFile string      `placeholder:"FILE" help:"File that contains the URL of the store with its password." group:"store"`
+	DataDir   string      `default:"./assay-data" placeholder:"DIR" help:"Data directory (${default})." group:"common"`
 
-	StoreMaxConns         int           `placeholder:"N" help:"Connections of one process to PostgreSQL (10, or pool_max_conns of the URL)."`
-	StoreStatementTimeout time.Duration `default:"5s" help:"Limit for a statement in PostgreSQL that nobody else limits (${default})."`
+	StoreMaxConns         int           `placeholder:"N" help:"Maximum connections of one process to PostgreSQL. Default: pool_max_conns of the URL, else 10." group:"store" hidden:""`
+	StoreStatementTimeout time.Duration `default:"5s" help:"Timeout for PostgreSQL queries that have no deadline of their own (${default})." group:"store" hidden:""`
 }
 
-// storeSQLite is the store that is no URL.
+// storeSQLite selects the SQLite store in the data directory.
 const storeSQLite = "sqlite"
 
 func (c *storeConfig) problems() []error {
@@ -70,14 +72,14 @@ func (c *storeConfig) problems() []error {
 	return ck.problems
 }
 
-// postgres returns the URL of a PostgreSQL store, nil for SQLite.
+// postgres returns the URL of a PostgreSQL store, or nil for SQLite.
 func (c *storeConfig) postgres() (*url.URL, error) {
 	secret, err := readSecret("store", c.Store, c.StoreFile)
 	if err != nil || secret == "" || secret == storeSQLite {
 		return nil, err
 	}
-	// What cannot be read may be a password. Of one with a slash, a question mark or a
-	// hash a part is taken for host and port, and the at sign after it stands too late.
+	// Do not print a URL that cannot be parsed: it may contain a password. If a password contains an unescaped slash,
+	// question mark or hash, part of it is parsed as host and port.
 	u, err := url.Parse(string(secret))
 	switch {
 	case err != nil, strings.Contains(u.EscapedPath(), "@"), u.User == nil && strings.Contains(u.RawQuery+u.EscapedFragment(), "@"):
@@ -88,10 +90,10 @@ func (c *storeConfig) postgres() (*url.URL, error) {
 	return u, nil
 }
 
-// path is where the SQLite store is.
+// path returns the path of the SQLite store.
 func (c *storeConfig) path() string { return filepath.Join(c.DataDir, storeFile) }
 
-// name is how people are told of the store: without user, password and parameters.
+// name returns the name of the store for messages: without user, password and parameters.
 func (c *storeConfig) name() string {
 	u, err := c.postgres()
 	if u == nil || err != nil {
@@ -100,17 +102,16 @@ func (c *storeConfig) name() string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: "/" + strings.TrimPrefix(u.Path, "/")}).String()
 }
 
-// openMode says what opening a store may do to it.
+// openMode is the set of changes that opening a store may make.
 type openMode int
 
 const (
-	openExisting openMode = iota // a store that is not there, or has an older schema, is an error
-	openOrCreate                 // like openExisting, but makes a store that is not there
-	openMigrate                  // makes the store or brings its schema up to date
+	openExisting openMode = iota // fail if the store does not exist or has an older schema
+	openOrCreate                 // like openExisting, but create a store that does not exist
+	openMigrate                  // create the store or migrate its schema
 )
 
-// openStore opens the store. The caller closes it. logger is told what a server wants to
-// know of it.
+// openStore opens the store. The caller closes it. logger receives messages for the operator of a server.
 func openStore(ctx context.Context, c *storeConfig, mode openMode, logger *slog.Logger) (store, error) {
 	u, err := c.postgres()
 	if err != nil {
@@ -132,8 +133,7 @@ func openStore(ctx context.Context, c *storeConfig, mode openMode, logger *slog.
 	return s, nil
 }
 
-// openPostgres opens a PostgreSQL store. One that is empty is taken for one that is not
-// there.
+// openPostgres opens a PostgreSQL store. An empty database counts as a store that does not exist.
 func openPostgres(ctx context.Context, c *storeConfig, u *url.URL, mode openMode, logger *slog.Logger) (store, error) {
 	cfg := postgres.Config{
 		URL: u.String(), Migrate: mode == openMigrate, MaxConns: c.StoreMaxConns, StatementTimeout: c.StoreStatementTimeout, Logger: logger,
@@ -150,7 +150,7 @@ func openPostgres(ctx context.Context, c *storeConfig, u *url.URL, mode openMode
 	return s, nil
 }
 
-// withStore runs a command on a store.
+// withStore opens the store, calls run and closes the store.
 func withStore(e *environment, c *storeConfig, mode openMode, run func(ctx context.Context, s store) error) (err error) {
 	s, err := openStore(e.ctx, c, mode, nil)
 	if err != nil {

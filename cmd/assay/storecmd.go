@@ -18,18 +18,18 @@ import (
 )
 
 type storeCmd struct {
-	Migrate storeMigrateCmd `cmd:"" help:"Make the store, or bring its schema up to date."`
-	Backup  storeBackupCmd  `cmd:"" help:"Copy the store to a file while servers use it."`
-	Restore storeRestoreCmd `cmd:"" help:"Put a backup in the place of the store while no server uses it."`
-	Stats   storeStatsCmd   `cmd:"" help:"Say what is in the store and how much room it takes."`
+	Migrate storeMigrateCmd `cmd:"" help:"Create the store or migrate its schema."`
+	Backup  storeBackupCmd  `cmd:"" help:"Back up the store to a file while servers run."`
+	Restore storeRestoreCmd `cmd:"" help:"Replace the store by a backup while no server runs."`
+	Stats   storeStatsCmd   `cmd:"" help:"Print statistics of the store: rows and size."`
 }
 
 type storeMigrateCmd struct {
 	storeConfig
-	DryRun bool `help:"Only say whether a migration is due."`
+	DryRun bool `help:"Report whether a migration is due, without applying it."`
 }
 
-// Run migrates.
+// Run migrates the store.
 func (c *storeMigrateCmd) Run(e *environment) error {
 	mode := openMigrate
 	if c.DryRun {
@@ -52,11 +52,11 @@ func (c *storeMigrateCmd) Run(e *environment) error {
 
 type storeBackupCmd struct {
 	storeConfig
-	File  string `arg:"" help:"File to make."`
-	Force bool   `help:"Replace a file that is there."`
+	File  string `arg:"" help:"File to write."`
+	Force bool   `help:"Overwrite an existing file."`
 }
 
-// Run makes a backup.
+// Run backs up the store.
 func (c *storeBackupCmd) Run(e *environment) error {
 	u, err := c.postgres()
 	if err != nil {
@@ -82,8 +82,8 @@ func (c *storeBackupCmd) Run(e *environment) error {
 
 type storeRestoreCmd struct {
 	storeConfig
-	File  string `arg:"" help:"File that backup made."`
-	Force bool   `help:"Replace the store that is there; what it holds is lost."`
+	File  string `arg:"" help:"File written by backup."`
+	Force bool   `help:"Overwrite the existing store; its data is lost."`
 }
 
 // Run restores a backup.
@@ -113,7 +113,7 @@ func (c *storeRestoreCmd) Run(e *environment) error {
 	return nil
 }
 
-// withForce says how to replace what is in the way.
+// withForce adds a hint at --force to an error about existing data.
 func withForce(err error) error {
 	if errors.Is(err, os.ErrExist) {
 		return fmt.Errorf("%w (--force replaces it)", err)
@@ -121,14 +121,14 @@ func withForce(err error) error {
 	return err
 }
 
-// progressOver is the size from which on progress is shown, and how often that is.
+// Minimum size of a copy for progress, and interval between updates.
 const (
 	progressOver     = 64 << 20
 	progressInterval = 100 * time.Millisecond
 )
 
-// showProgress returns what shows the progress of a copy on a terminal, and what ends
-// that; nothing is shown elsewhere.
+// showProgress returns a function that shows the progress of a copy on a terminal, and one that clears it. Both do
+// nothing elsewhere.
 func showProgress(e *environment) (progress sqlite.Progress, done func()) {
 	if _, tty := terminalWidth(e.stderr); !tty {
 		return nil, func() {}
@@ -137,7 +137,7 @@ func showProgress(e *environment) (progress sqlite.Progress, done func()) {
 	shown := false
 	show := func(text string) {
 		shown = true
-		_, _ = fmt.Fprintf(e.stderr, "\r%-40s", text) // nobody to tell
+		_, _ = fmt.Fprintf(e.stderr, "\r%-40s", text) // only a progress display
 	}
 	return func(done, total int64) {
 			switch now := time.Now(); {
@@ -155,9 +155,8 @@ func showProgress(e *environment) (progress sqlite.Progress, done func()) {
 		}
 }
 
-// libpqParameters are those of the URL that PostgreSQL's own tools know, but for passwords.
-// Others are the pool's, or settings of a session, such as search_path, that mean nothing to
-// a copy of a whole database.
+// libpqParameters are the URL parameters that PostgreSQL's tools support, except passwords. Other parameters configure
+// the connection pool or a session, such as search_path, and do not apply to a copy of a whole database.
 // Source: https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-PARAMKEYWORDS
 var libpqParameters = []string{
 	"host", "hostaddr", "port", "dbname", "user", "passfile", "require_auth", "channel_binding", "connect_timeout", "options", "application_name",
@@ -166,7 +165,7 @@ var libpqParameters = []string{
 	"krbsrvname", "gsslib", "gssdelegation", "service", "target_session_attrs", "load_balance_hosts",
 }
 
-// libpqURL returns a URL as PostgreSQL's own tools take it, without the password.
+// libpqURL returns a URL for PostgreSQL's tools, without the password.
 func libpqURL(u *url.URL) string {
 	shown := *u
 	if u.User != nil {
@@ -182,8 +181,8 @@ func libpqURL(u *url.URL) string {
 	return shown.String()
 }
 
-// sayPassword says how the tools get the password that is not shown. The command that
-// was called has not done what it is for.
+// sayPassword explains how to pass the password, which is not printed, to the tools. It returns an error because the
+// command itself has copied nothing.
 func sayPassword(e *environment, u *url.URL) error {
 	if _, set := u.User.Password(); set || u.Query().Has("password") {
 		e.say("The password is not shown; the tools take it from the variable PGPASSWORD or the file ~/.pgpass.")
@@ -191,7 +190,7 @@ func sayPassword(e *environment, u *url.URL) error {
 	return exitError(exitUsage)
 }
 
-// shellQuote returns a word as a POSIX shell takes it.
+// shellQuote quotes a word for a POSIX shell.
 func shellQuote(s string) string {
 	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=@%+,"
 	if s != "" && strings.Trim(s, plain) == "" {
@@ -205,7 +204,7 @@ type storeStatsCmd struct {
 	listFormat
 }
 
-// storeStats are the statistics as JSON.
+// storeStats is the JSON form of the statistics.
 type storeStats struct {
 	Store           string          `json:"store"`
 	Schema          inspect.Schema  `json:"schema"`

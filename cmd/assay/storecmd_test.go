@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// storeWith makes a store with an organization of a name in a new directory.
+// storeWith creates a store with an organization in a new directory.
 func storeWith(t *testing.T, name string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -30,7 +30,7 @@ func TestStoreMigrate(t *testing.T) {
 	r := migrate("--dry-run")
 	require.Equal(t, 1, r.code)
 	require.Contains(t, r.stderr, "there is no store at")
-	require.Empty(t, entries(t, dir), "nothing is made")
+	require.Empty(t, entries(t, dir), "no file is created")
 	require.Contains(t, migrate().stderr, "is up to date: it has schema version ")
 	require.Contains(t, migrate("--dry-run").stderr, "is up to date: it has schema version ")
 }
@@ -45,8 +45,7 @@ func entries(t *testing.T, dir string) (names []string) {
 	return names
 }
 
-// TestStoreBackup backs a store up while a server has it open, and restores it when that
-// has ended.
+// TestStoreBackup backs up a store that a server has open, and restores it after the server has stopped.
 func TestStoreBackup(t *testing.T) {
 	dir, file := t.TempDir(), filepath.Join(t.TempDir(), "backup.db")
 	cfg := testConfig(t, dir)
@@ -62,9 +61,9 @@ func TestStoreBackup(t *testing.T) {
 	r = assay("store", "backup", file)
 	require.Equal(t, 1, r.code)
 	require.Contains(t, r.stderr, "exists already (--force replaces it)")
-	again := filepath.Join(t.TempDir(), "again.db")
-	require.Zero(t, assay("store", "backup", again).code)
-	require.Zero(t, assay("store", "backup", again, "--force").code)
+	copied := filepath.Join(t.TempDir(), "copy.db")
+	require.Zero(t, assay("store", "backup", copied).code)
+	require.Zero(t, assay("store", "backup", copied, "--force").code)
 
 	r = assay("store", "restore", file, "--force")
 	require.Equal(t, 1, r.code)
@@ -86,7 +85,7 @@ func TestStoreBackup(t *testing.T) {
 	require.NotContains(t, log.String(), "level=ERROR")
 	require.NoError(t, stopServer(restored))
 
-	// To another place.
+	// Restore to another directory.
 	other := filepath.Join(t.TempDir(), "new")
 	require.Zero(t, call{}.run("store", "restore", file, "--data-dir", other).code)
 	require.Contains(t, call{}.run("organization", "list", "--data-dir", other).stdout, "before")
@@ -127,8 +126,8 @@ func TestStoreStats(t *testing.T) {
 	}
 }
 
-// TestPostgresIsLeftToItsTools: the commands are told, and no password.
-func TestPostgresIsLeftToItsTools(t *testing.T) {
+// TestPostgresBackupCommands checks that the command prints the commands to run, without the password.
+func TestPostgresBackupCommands(t *testing.T) {
 	const store = "postgres://ops:se%27cret@db.example.com:5432/assay?pool_max_conns=7&search_path=x&sslmode=verify-full&sslpassword=hidden"
 	secret := file(t, "store", store+"\n")
 	for _, c := range []struct {
@@ -176,7 +175,7 @@ func TestStoreSetting(t *testing.T) {
 		require.Contains(t, r.stderr, c.want, name)
 		require.NotContains(t, r.stderr, "se-cret", name)
 	}
-	// Nobody is there.
+	// No server listens on this port.
 	r := call{}.run("organization", "list", "--store", "postgres://u:se-cret@127.0.0.1:1/assay?connect_timeout=2")
 	require.Equal(t, 1, r.code)
 	require.Contains(t, r.stderr, "open the store postgres://127.0.0.1:1/assay: ")

@@ -21,8 +21,8 @@ import (
 	"assay/internal/store/postgres/pgtest"
 )
 
-// TestPostgres has every command and a server work on PostgreSQL, and backs it up and
-// restores it by the commands that are told for that.
+// TestPostgres runs every command and a server on PostgreSQL. It backs up and restores the database with the
+// printed commands.
 func TestPostgres(t *testing.T) {
 	pg, err := pgtest.Start(pgtest.Config{TCP: true})
 	require.NoError(t, err)
@@ -32,7 +32,7 @@ func TestPostgres(t *testing.T) {
 	secret := file(t, "store", store+"\n")
 	assay := func(args ...string) result { return call{}.run(append(args, "--store-file", secret)...) }
 
-	// An empty database is like no file.
+	// An empty database is like a missing file.
 	r := assay("organization", "list")
 	require.Equal(t, 1, r.code)
 	require.Contains(t, r.stderr, "migrate the store first")
@@ -79,7 +79,7 @@ func TestPostgres(t *testing.T) {
 	u, err := url.Parse(store)
 	require.NoError(t, err)
 	password, _ := u.User.Password()
-	// tools runs the commands that a call tells.
+	// tools runs the commands that a call prints.
 	tools := func(args ...string) {
 		t.Helper()
 		r := call{}.run(args...)
@@ -102,7 +102,7 @@ func TestPostgres(t *testing.T) {
 	dump := filepath.Join(t.TempDir(), "a dump")
 	tools("store", "backup", dump, "--store", store)
 
-	// More of everything.
+	// Write more of everything.
 	require.Zero(t, assay("organization", "create", "after").code)
 	require.Zero(t, assay("insight", "unmute", id).code)
 	body, err := logRequest("late", now.Add(-10*24*time.Hour)).MarshalProto()
@@ -119,9 +119,9 @@ func TestPostgres(t *testing.T) {
 	require.Contains(t, list, "before")
 	require.NotContains(t, list, "after")
 	require.Contains(t, assay("insight", "list", "--status", "muted").stdout, id)
-	again, log := startServer(t, cfg)
-	require.Equal(t, 2, getList(t, c, again.restURL()+"/v1/services").Meta.Total)
-	require.Equal(t, http.StatusOK, post(t, c, again, "logs", "application/x-protobuf", testKey, body), "it goes on")
-	require.NoError(t, stopServer(again))
+	restarted, log := startServer(t, cfg)
+	require.Equal(t, 2, getList(t, c, restarted.restURL()+"/v1/services").Meta.Total)
+	require.Equal(t, http.StatusOK, post(t, c, restarted, "logs", "application/x-protobuf", testKey, body), "the restored store accepts telemetry")
+	require.NoError(t, stopServer(restarted))
 	require.NotContains(t, log.String(), "level=ERROR")
 }

@@ -8,22 +8,22 @@ import (
 
 	"assay"
 	"assay/internal/auth"
+	"assay/internal/llm"
 	"assay/internal/summary"
-	"assay/internal/summary/provider"
 )
 
-// summaryConfig says which language model writes summaries, as flags.
+// summaryConfig holds the flags of the language model for summaries.
 type summaryConfig struct {
-	SummaryProvider   string        `default:"" enum:",openai,anthropic" placeholder:"openai|anthropic" help:"Who writes summaries of insights: openai is any endpoint that speaks OpenAI's chat completions. Without it there are none."`
-	SummaryURL        string        `name:"summary-url" placeholder:"URL" help:"Base URL of the provider's API; default the provider's own."`
-	SummaryModel      string        `placeholder:"NAME" help:"The model."`
-	SummaryAPIKey     auth.Secret   `name:"summary-api-key" placeholder:"KEY" help:"Key for the provider."`
-	SummaryAPIKeyFile string        `name:"summary-api-key-file" placeholder:"FILE" help:"File that holds the key for the provider."`
-	SummaryTimeout    time.Duration `default:"30s" help:"Time for one summary, retries included (${default})."`
-	SummaryDailyCalls int           `default:"200" placeholder:"N" help:"Calls to the model an organization and UTC day (${default})."`
+	SummaryProvider   string        `default:"" enum:",openai,anthropic" placeholder:"openai|anthropic" help:"Provider of summaries of insights: openai is any endpoint of OpenAI's chat completions API. Without it summaries are off."`
+	SummaryURL        string        `name:"summary-url" placeholder:"URL" help:"Base URL of the provider's API. Default: the provider's own."`
+	SummaryModel      string        `placeholder:"NAME" help:"Name of the model."`
+	SummaryAPIKey     auth.Secret   `name:"summary-api-key" placeholder:"KEY" help:"API key of the provider."`
+	SummaryAPIKeyFile string        `name:"summary-api-key-file" placeholder:"FILE" help:"File that contains the API key of the provider."`
+	SummaryTimeout    time.Duration `default:"30s" help:"Timeout for one summary, retries included (${default})." hidden:""`
+	SummaryDailyCalls int           `default:"200" placeholder:"N" help:"Maximum calls to the model for each organization and UTC day (${default})."`
 }
 
-// maxSummaryTimeout leaves time to answer within a listener's own limit.
+// maxSummaryTimeout leaves time to answer within the write timeout of a listener.
 const maxSummaryTimeout = 45 * time.Second
 
 func (c *summaryConfig) problems() []error {
@@ -45,16 +45,16 @@ func (c *summaryConfig) problems() []error {
 	return ck.problems
 }
 
-// provider returns the language model. It does not connect.
+// model returns the client of the language model. It does not connect.
 func (c *summaryConfig) model(wrap func(http.RoundTripper) http.RoundTripper) (summary.Provider, error) {
 	key, err := readSecret("summary-api-key", c.SummaryAPIKey, c.SummaryAPIKeyFile)
 	if err != nil {
 		return nil, err
 	}
-	return provider.New(provider.Config{Kind: c.SummaryProvider, URL: c.SummaryURL, Model: c.SummaryModel, APIKey: string(key), Wrap: wrap})
+	return llm.New(llm.Config{Kind: c.SummaryProvider, URL: c.SummaryURL, Model: c.SummaryModel, APIKey: string(key), Wrap: wrap})
 }
 
-// openSummaries prepares the summarizer, if a model is configured.
+// openSummaries creates the summarizer, if a model is configured.
 func (s *server) openSummaries() error {
 	if s.cfg.SummaryProvider == "" {
 		return nil
@@ -70,7 +70,7 @@ func (s *server) openSummaries() error {
 	return nil
 }
 
-// summarizer returns who writes summaries, nil when nobody does.
+// summarizer returns the summarizer, or nil if no model is configured.
 func (s *server) summarizer() assay.Summarizer {
 	if s.summaries == nil {
 		return nil

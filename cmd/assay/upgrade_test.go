@@ -9,29 +9,34 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"assay/internal/assaytest"
+	"assay/internal/logvolume/logvolumetest"
 )
 
-// previousStore is what a server of the version before left behind, with schema version
-// 6: telemetry of three services in five hours, judged; two organizations; keys, of which
-// one is revoked; a muted insight. Its bootstrap key is testKey.
+// previousStore is the store of a server of the previous version, with schema version 6. It has evaluated
+// telemetry of three services over five hours, two organizations, keys of which one is revoked, and a muted
+// insight. Its bootstrap key is testKey.
 const previousStore = "testdata/store-v6.db.gz"
 
-// previousEnd is when that server ended.
+// previousEnd is the time at which that server stopped.
 var previousEnd = time.Date(2026, time.November, 22, 2, 59, 0, 0, time.UTC)
 
-// TestUpgrade starts a server on the store of the version before, and takes that back by a
-// backup.
+// TestUpgrade starts a server on the store of the previous version, and rolls back with a backup.
 func TestUpgrade(t *testing.T) {
 	defer func(clock func() time.Time) { wallClock = clock }(wallClock)
 	shift := time.Until(previousEnd)
 	wallClock = func() time.Time { return time.Now().Add(shift) }
 
 	cfg := testConfig(t, t.TempDir())
-	unpackStore(t, cfg.path())
+	decompressStore(t, cfg.path())
+	logvolumetest.Unpack(t, cfg.DataDir)
+	require.NoError(t, os.Chmod(filepath.Join(cfg.DataDir, "metrics"), 0o755))
 	assay := func(args ...string) result { return call{}.run(append(args, "--data-dir", cfg.DataDir)...) }
 	r := assay("organization", "list")
 	require.Equal(t, 1, r.code)
@@ -45,11 +50,17 @@ func TestUpgrade(t *testing.T) {
 	s, log := startServer(t, cfg)
 	c := client(t)
 	testPreviousStore(t, c, s)
+	testPreviousLogVolume(t, c, s)
+	require.Contains(t, log.String(), "imported the log volume of an earlier version")
+	imported, err := filepath.Glob(filepath.Join(cfg.DataDir, "metrics.imported-*"))
+	require.NoError(t, err)
+	require.Len(t, imported, 1)
+	require.NoDirExists(t, filepath.Join(cfg.DataDir, "metrics"))
 	r = assay("organization", "list")
 	require.Zero(t, r.code, r.stderr)
 	require.Contains(t, r.stdout, "org_globex")
 
-	// It goes on.
+	// The upgraded store accepts telemetry.
 	sendAll(t, s, wallClock())
 	require.Eventually(t, func() bool {
 		scored := 0
@@ -59,21 +70,26 @@ func TestUpgrade(t *testing.T) {
 			}
 		}
 		return scored == 5
-	}, 20*time.Second, 50*time.Millisecond)
+	}, assaytest.Limit, 50*time.Millisecond)
 	require.NoError(t, stopServer(s))
 	require.NotContains(t, log.String(), "level=ERROR")
 
-	// Back, for the version before, and forth again.
+	// Restore the backup for the previous version, and upgrade it a second time.
 	r = assay("store", "restore", backup, "--force")
 	require.Zero(t, r.code, r.stderr)
 	require.Contains(t, assay("store", "migrate", "--dry-run").stderr, "has to be migrated: it has schema version 6")
-	again, log := startServer(t, cfg)
-	testPreviousStore(t, c, again)
-	require.NoError(t, stopServer(again))
-	require.NotContains(t, log.String(), "level=ERROR")
+	require.NoError(t, os.Rename(imported[0], filepath.Join(cfg.DataDir, "metrics")))
+	for _, imports := range []bool{true, false} {
+		upgraded, log := startServer(t, cfg)
+		testPreviousStore(t, c, upgraded)
+		testPreviousLogVolume(t, c, upgraded)
+		require.NoError(t, stopServer(upgraded))
+		require.NotContains(t, log.String(), "level=ERROR")
+		require.Equal(t, imports, strings.Contains(log.String(), "imported the log volume of an earlier version"))
+	}
 }
 
-func unpackStore(t *testing.T, to string) {
+func decompressStore(t *testing.T, to string) {
 	t.Helper()
 	packed, err := os.Open(previousStore)
 	require.NoError(t, err)
@@ -87,7 +103,27 @@ func unpackStore(t *testing.T, to string) {
 	require.NoError(t, f.Close())
 }
 
-// testPreviousStore looks for all that is in previousStore.
+// testPreviousLogVolume compares log volume with the responses of the previous version. The first records of
+// the 24-hour period leave it after two hours, those of the 30-day period during the test.
+func testPreviousLogVolume(t *testing.T, c *http.Client, s *server) {
+	t.Helper()
+	total := func(period string) int {
+		t.Helper()
+		code, body := get(t, c, s.restURL()+"/v1/analytics/log-volume?period="+period, testKey)
+		require.Equal(t, http.StatusOK, code, body)
+		var got struct {
+			Data struct {
+				TotalCount int `json:"total_count"`
+			}
+		}
+		require.NoError(t, json.Unmarshal([]byte(body), &got))
+		return got.Data.TotalCount
+	}
+	require.Equal(t, logvolumetest.Day, total("24h"))
+	require.InEpsilon(t, logvolumetest.Month, total("30d"), 0.02)
+}
+
+// testPreviousStore checks the content of previousStore.
 func testPreviousStore(t *testing.T, c *http.Client, s *server) {
 	t.Helper()
 	read := func(path string, into any) {

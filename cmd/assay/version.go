@@ -8,7 +8,7 @@ import (
 	"runtime/debug"
 )
 
-// release is the version of a release, set by the linker.
+// release is the version of a release. The linker sets it.
 var release string
 
 // version returns the version of this program.

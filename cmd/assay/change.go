@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"os"
+	"strconv"
+
+	"assay"
+	"assay/internal/report"
+	"assay/internal/review"
+	"assay/internal/review/fix"
+	"assay/internal/review/instrument"
+	"assay/internal/review/worker"
+)
+
+type fixCmd struct {
+	Dir    string   `arg:"" type:"existingdir" help:"Directory to fix."`
+	Only   []string `placeholder:"CHECK" help:"Checks whose findings to fix, separated by commas. Default: all that have a fix."`
+	DryRun bool     `help:"Print the diff without changing files."`
+}
+
+// Run reviews the directory, fixes what has a mechanical fix, and prints the diff.
+func (c *fixCmd) Run(e *environment) error {
+	parser, err := review.NewParser(e.ctx, grammarCache())
+	if err != nil {
+		return err
+	}
+	defer parser.Close(e.ctx)
+	opt := review.Options{Root: c.Dir, Only: c.Only, Parser: parser}
+	show, clear := e.progress()
+	if show != nil {
+		opt.Progress = func(done, total int) {
+			show(func() string { return fmt.Sprintf("%d of %d files", done, total) })
+		}
+	}
+	r, err := review.Run(e.ctx, opt)
+	clear()
+	if err != nil {
+		return reviewError(err)
+	}
+	root, err := os.OpenRoot(c.Dir)
+	if err != nil {
+		return usageError{err}
+	}
+	defer root.Close()
+	patch, err := fix.Make(e.ctx, root, parser, r.Findings)
+	if err != nil {
+		return err
+	}
+	if err := e.apply(patch, root, c.DryRun); err != nil {
+		return err
+	}
+	done := "fixed"
+	if c.DryRun {
+		done = "can be fixed"
+	}
+	e.say("assay: %s: %d of %d findings; files: %d", done, len(patch.Fixed), len(r.Findings), len(patch.Files))
+	for _, f := range patch.Left {
+		e.say("assay: left: %s:%d: %s: its fix overlaps with another one; run again", f.Locations[0].File, f.Locations[0].Line, f.Check)
+	}
+	return nil
+}
+
+// apply changes the files, unless it is a dry run, and prints the diff.
+func (e *environment) apply(p *fix.Patch, root *os.Root, dryRun bool) error {
+	if !dryRun {
+		if err := p.Apply(root); err != nil {
+			return err
+		}
+	}
+	var diff bytes.Buffer
+	if err := p.Diff(&diff); err != nil {
+		return err
+	}
+	_, terminal := terminalWidth(e.stdout)
+	if err := report.WriteDiff(e.stdout, diff.Bytes(), terminal, e.textOptions(e.stdout)); err != nil {
+		return fmt.Errorf("write the diff: %w", err)
+	}
+	return nil
+}
+
+type instrumentCmd struct {
+	Dir    string `arg:"" type:"existingdir" help:"Directory to instrument."`
+	Type   string `enum:"minimum,general" default:"minimum" help:"minimum: automatic instrumentation and the setup of the SDK. general: instrumentation of servers and clients in the code as well."`
+	DryRun bool   `help:"Print the diff without changing files."`
+}
+
+// Run adds OpenTelemetry to the services of the directory, and prints the diff and what is left to do.
+func (c *instrumentCmd) Run(e *environment) error {
+	return e.change(c.Dir, worker.Change{Instrument: instrument.Kind(c.Type)}, c.DryRun)
+}
+
+type migrateCmd struct {
+	Dir    string `arg:"" type:"existingdir" help:"Directory to migrate."`
+	DryRun bool   `help:"Print the diff without changing files."`
+}
+
+// Run migrates the directory from other tracing libraries to OpenTelemetry, and prints the diff and what is left to do.
+func (c *migrateCmd) Run(e *environment) error {
+	return e.change(c.Dir, worker.Change{Migrate: true}, c.DryRun)
+}
+
+// change makes a change that needs no review.
+func (e *environment) change(dir string, c worker.Change, dryRun bool) error {
+	parser, err := review.NewParser(e.ctx, grammarCache())
+	if err != nil {
+		return err
+	}
+	defer parser.Close(e.ctx)
+	p, err := worker.Make(e.ctx, c, review.Options{Root: dir}, parser, nil)
+	if assay.ErrorCode(err) == assay.CodeUnprocessable {
+		return usageError{err}
+	}
+	if err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return usageError{err}
+	}
+	defer root.Close()
+	if err := e.apply(p, root, dryRun); err != nil {
+		return err
+	}
+	for _, s := range p.Steps {
+		what := "done"
+		switch {
+		case s.Open:
+			what = "left"
+		case dryRun:
+			what = "to do"
+		}
+		at := cmp.Or(s.File, ".")
+		if s.Line > 0 {
+			at += ":" + strconv.Itoa(s.Line)
+		}
+		e.say("assay: %s: %s: %s", what, at, s.Text)
+	}
+	return nil
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestFix(t *testing.T) {
+	dir := reviewed(t)
+	file := filepath.Join(dir, "cart", "cart.go")
+	before, err := os.ReadFile(file)
+	require.NoError(t, err)
+
+	dry := call{}.run("fix", "--dry-run", dir)
+	require.Zero(t, dry.code)
+	require.Contains(t, dry.stdout, "--- a/cart/cart.go\n+++ b/cart/cart.go\n")
+	require.Contains(t, dry.stderr, "assay: can be fixed: 2 of 2 findings; files: 1")
+	now, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, before, now)
+
+	only := call{}.run("fix", "--only", "span-not-ended", dir)
+	require.Zero(t, only.code)
+	require.Empty(t, only.stdout)
+
+	done := call{}.run("fix", dir)
+	require.Zero(t, done.code)
+	require.Equal(t, dry.stdout, done.stdout)
+	require.Contains(t, done.stderr, "assay: fixed: 2 of 2 findings; files: 1")
+	second := call{}.run("fix", dir)
+	require.Zero(t, second.code)
+	require.Empty(t, second.stdout)
+	require.Contains(t, second.stderr, "assay: fixed: 0 of 0 findings; files: 0")
+
+	for _, args := range [][]string{{"fix", filepath.Join(dir, "missing")}, {"fix", "--only", "none", dir}, {"fix"}, {"fix", file}} {
+		require.Equal(t, 2, call{}.run(args...).code, args)
+	}
+}
