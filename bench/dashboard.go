@@ -21,7 +21,6 @@ import (
 
 	"assay"
 	"assay/internal/delta"
-	"assay/internal/logvolume"
 	"assay/internal/rules/catalog"
 	"assay/internal/score"
 	"assay/internal/store/sqlite"
@@ -29,30 +28,28 @@ import (
 
 const (
 	shownServices = 10_000
-	shownFailing  = 10 // rules that fail in each service: 100,000 insights
+	shownFailing  = 10 // failing rules of each service: 100,000 insights
 	shownRequests = 300
 	shownKeys     = 1_000
-	shownHourly   = 20 // services, the first ones, with a score for every hour
-
-	logsAnHour = 12 // samples of log volume
+	shownHourly   = 20 // first services, with a score for every hour
 
 	pageTarget  = 50  // milliseconds at p95
 	firstTarget = 250 // KiB with all assets, compressed
 	nextTarget  = 30  // KiB
 )
 
-// shownDays are the days before now on which all services sent something, about a week
+// shownDays are the days before now on which all services sent telemetry, about a week
 // apart.
 var shownDays = []int{29, 21, 14, 7, 0}
 
-// runDashboard measures every page of the dashboard in front of a large organization.
+// runDashboard measures every page of the dashboard for a large organization.
 func runDashboard(ctx context.Context, s *settings, emit func(*table) error) (err error) {
 	dir, err := os.MkdirTemp("", "assay-bench-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	// A first start makes the schema, the organization and the key.
+	// The first start creates the schema, the organization and the key.
 	srv, err := startAssay(ctx, s.assay, dir)
 	if err != nil {
 		return err
@@ -70,18 +67,18 @@ func runDashboard(ctx context.Context, s *settings, emit func(*table) error) (er
 	}
 	defer func() { err = errors.Join(err, srv.stop()) }()
 	if err := srv.calm(ctx); err != nil { // it scores all services first
-		return srv.explain(err)
+		return srv.Explain(err)
 	}
 	t, err := measureShown(ctx, "http://"+srv.rest, srv.key)
 	if err != nil {
-		return srv.explain(err)
+		return srv.Explain(err)
 	}
 	t.Notes = append(t.Notes, fmt.Sprintf("filling the store took %.0f s", filled.Seconds()))
 	return emit(t)
 }
 
-// fillShown has services send for a month and be scored, some of them every hour, with
-// log records all the time, and makes as many keys as there can be.
+// fillShown stores a month of telemetry of the services and their scores, hourly ones for
+// some, with log records in every minute. It creates the maximum number of keys.
 func fillShown(ctx context.Context, path string) (err error) {
 	now := time.Now().UTC().AddDate(0, 0, -shownDays[0]).Truncate(time.Hour)
 	clock := func() time.Time { return now }
@@ -95,15 +92,13 @@ func fillShown(ctx context.Context, path string) (err error) {
 		return errors.Join(err, fmt.Errorf("%d organizations", len(all)))
 	}
 	org := all[0].ID
-	logs, err := logvolume.OpenEmbedded(ctx, logvolume.EmbeddedConfig{Dir: filepath.Join(filepath.Dir(path), "metrics"), Store: store, Now: clock})
-	if err != nil {
+	if err := store.ImportLogRecords(ctx, org, shownLogs(time.Now())); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, logs.Close()) }()
 	if err := fillKeys(ctx, store, org, now); err != nil {
 		return err
 	}
-	// In a window that stands still only those are scored that sent something.
+	// The window does not move, so only services with new telemetry are scored.
 	scorer := score.New(score.Config{Store: store})
 	period := score.PeriodAt(now, assay.DefaultWindow, assay.DefaultWindowStep)
 	send := func(d *delta.Delta) error {
@@ -119,12 +114,6 @@ func fillShown(ctx context.Context, path string) (err error) {
 			if err := send(d); err != nil {
 				return err
 			}
-			begin := now
-			for i := range logsAnHour {
-				now = begin.Add(time.Duration(i) * time.Hour / logsAnHour)
-				logs.Add(map[string]assay.SeverityCounts{org: hourlyLogs(hour)})
-			}
-			now = begin
 			hour++
 		}
 		if err := send(shownDelta(org, round, now)); err != nil {
@@ -138,7 +127,7 @@ func fillShown(ctx context.Context, path string) (err error) {
 	return err
 }
 
-// fillKeys makes keys beside the one that is there.
+// fillKeys creates keys in addition to the existing one.
 func fillKeys(ctx context.Context, store *sqlite.Store, org string, now time.Time) error {
 	for i := 1; i < shownKeys; i++ {
 		k := &assay.APIKey{
@@ -154,12 +143,33 @@ func fillKeys(ctx context.Context, store *sqlite.Store, org string, now time.Tim
 
 // hourlyLogs are the log records of a part of an hour.
 func hourlyLogs(hour int) assay.SeverityCounts {
-	n := uint64(1000 + 400*(hour%24))
+	n := uint64(12 * (1000 + 400*(hour%24)))
 	return assay.SeverityCounts{assay.SeverityDebug: n / 3, assay.SeverityInfo: n, assay.SeverityWarn: n / 20, assay.SeverityError: n / 90, assay.SeverityFatal: uint64(hour % 2)}
 }
 
-// hourlyDelta is what the services with hourly scores send in one hour. Their rules
-// begin to fail one after the other, more than a day apart.
+// shownLogs are the log records of an organization that sends in every minute of 30 days,
+// as a store keeps them.
+func shownLogs(end time.Time) (records []assay.LogRecords) {
+	end = end.UTC()
+	at, minutes := end.Add(-assay.LogHoursRetention).Truncate(time.Hour), end.Add(-assay.LogMinutesRetention).Truncate(time.Hour)
+	for hour := 0; at.Before(end); {
+		r := assay.LogRecords{Start: at, Span: time.Hour, Counts: hourlyLogs(hour)}
+		if !at.Before(minutes) {
+			r.Span = time.Minute
+			for s := range r.Counts {
+				r.Counts[s] = (r.Counts[s] + 59) / 60
+			}
+		}
+		records = append(records, r)
+		if at = at.Add(r.Span); at.Minute() == 0 {
+			hour++
+		}
+	}
+	return records
+}
+
+// hourlyDelta is the telemetry of the services with hourly scores in one hour. Their
+// rules start to fail one after the other, more than a day apart.
 func hourlyDelta(org string, hour int, at time.Time) *delta.Delta {
 	d := new(delta.Delta)
 	nano := uint64(at.UnixNano())
@@ -180,13 +190,10 @@ func hourlyDelta(org string, hour int, at time.Time) *delta.Delta {
 			f.Counts(b)[r].Add(c)
 		}
 	}
-	for s, n := range hourlyLogs(hour) {
-		o.LogRecords[s] += logsAnHour * n
-	}
 	return d
 }
 
-// shownRules are those that count observations alone.
+// shownRules are the rules that only count observations.
 var shownRules = func() (all []catalog.Rule) {
 	for r := range catalog.Rule(catalog.Scored) {
 		switch r {
@@ -210,8 +217,8 @@ func shownResource(i int) string {
 	return fmt.Sprintf(`{"service.name":"service-%05d","k8s.pod.name":"pod-%d","k8s.node.name":"node-%d","telemetry.sdk.language":"go","telemetry.sdk.version":"1.47.0"}`, i/2, i, i%50)
 }
 
-// shownDelta is what all services send in one round, each with other rules that fail,
-// more of them from week to week.
+// shownDelta is the telemetry of all services in one round. The failing rules differ
+// between services, and grow from week to week.
 func shownDelta(org string, round int, at time.Time) *delta.Delta {
 	d := new(delta.Delta)
 	nano := uint64(at.UnixNano())
@@ -227,7 +234,7 @@ func shownDelta(org string, round int, at time.Time) *delta.Delta {
 				f.AddExample(r, &delta.Example{TimeUnixNano: nano, ResourceAttributes: shownResource(i)})
 				f.AddItem(delta.Item{Rule: r, List: delta.AttributeKeys, Text: "attribute." + strconv.Itoa(i%20)}, b)
 			}
-			if round > n%len(shownDays) || c.Failed == 0 || round == len(shownDays)-1 { // another score each week
+			if round > n%len(shownDays) || c.Failed == 0 || round == len(shownDays)-1 { // a different score each week
 				f.Counts(b)[r].Add(c)
 			}
 		}
@@ -244,7 +251,7 @@ type shownPage struct {
 	path func(n int) string
 }
 
-// measureShown asks for pages as a browser that is signed in.
+// measureShown requests pages as a browser of a signed-in user.
 func measureShown(ctx context.Context, root, key string) (*table, error) {
 	jar, err := cookiejar.New(nil)
 	if err != nil {
@@ -256,7 +263,7 @@ func measureShown(ctx context.Context, root, key string) (*table, error) {
 	if _, err := browse(ctx, client, http.MethodPost, root+"/sign-in", strings.NewReader(form.Encode())); err != nil {
 		return nil, fmt.Errorf("sign in: %w", err)
 	}
-	list, err := browse(ctx, client, http.MethodGet, root+"/services?q=service-0000", nil) // those with hourly scores
+	list, err := browse(ctx, client, http.MethodGet, root+"/services?q=service-0000", nil) // services with hourly scores
 	if err != nil {
 		return nil, err
 	}
@@ -276,7 +283,7 @@ func measureShown(ctx context.Context, root, key string) (*table, error) {
 	t := &table{
 		Title: fmt.Sprintf("the dashboard over loopback, %s services, %s insights and %s keys, one browser, %d requests of each page",
 			thousands(shownServices), thousands(shownServices*shownFailing), thousands(shownKeys), shownRequests),
-		Columns: []string{"p50 ms", "p95 ms", "max ms", "KiB packed"},
+		Columns: []string{"p50 ms", "p95 ms", "max ms", "KiB compressed"},
 	}
 	var heaviest float64
 	for _, p := range []shownPage{
@@ -311,7 +318,7 @@ func measureShown(ctx context.Context, root, key string) (*table, error) {
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", p.name, err)
 			}
-			if n > 0 { // the first one warms up
+			if n > 0 { // the first request warms up
 				ms = append(ms, float64(time.Since(at).Nanoseconds())/1e6)
 			}
 			size = max(size, len(body))
@@ -324,11 +331,11 @@ func measureShown(ctx context.Context, root, key string) (*table, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.Targets = append(t.Targets, atMost("first page with all assets, KiB packed", firstTarget, first), atMost("heaviest next page, KiB packed", nextTarget, heaviest))
+	t.Targets = append(t.Targets, atMost("first page with all assets, KiB compressed", firstTarget, first), atMost("heaviest next page, KiB compressed", nextTarget, heaviest))
 	return t, nil
 }
 
-// browse asks for a page and returns the bytes that came, packed.
+// browse requests a page and returns the number of compressed bytes received.
 func browse(ctx context.Context, client *http.Client, method, address string, body io.Reader) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, method, address, body)
 	if err != nil {
@@ -344,16 +351,16 @@ func browse(ctx context.Context, client *http.Client, method, address string, bo
 		return nil, err
 	}
 	defer res.Body.Close()
-	packed, err := io.ReadAll(res.Body)
+	compressed, err := io.ReadAll(res.Body)
 	if err == nil && (res.StatusCode != http.StatusOK || res.Request.URL.Path == "/sign-in") {
 		err = fmt.Errorf("%s answered %d", res.Request.URL, res.StatusCode)
 	}
-	return packed, err
+	return compressed, err
 }
 
-// hrefs returns the addresses below a path to which a page links.
-func hrefs(packed []byte, below string) ([]string, error) {
-	zr, err := gzip.NewReader(strings.NewReader(string(packed)))
+// hrefs returns the links of a page to addresses below a path.
+func hrefs(compressed []byte, below string) ([]string, error) {
+	zr, err := gzip.NewReader(strings.NewReader(string(compressed)))
 	if err != nil {
 		return nil, err
 	}
@@ -371,13 +378,13 @@ func hrefs(packed []byte, below string) ([]string, error) {
 	return all, nil
 }
 
-// firstVisit returns the size in KiB of the first page and of everything that it loads.
+// firstVisit returns the size in KiB of the first page and all its assets.
 func firstVisit(ctx context.Context, client *http.Client, root string) (float64, error) {
-	packed, err := browse(ctx, client, http.MethodGet, root+"/", nil)
+	compressed, err := browse(ctx, client, http.MethodGet, root+"/", nil)
 	if err != nil {
 		return 0, err
 	}
-	zr, err := gzip.NewReader(strings.NewReader(string(packed)))
+	zr, err := gzip.NewReader(strings.NewReader(string(compressed)))
 	if err != nil {
 		return 0, err
 	}
@@ -385,7 +392,7 @@ func firstVisit(ctx context.Context, client *http.Client, root string) (float64,
 	if err != nil {
 		return 0, err
 	}
-	size := len(packed)
+	size := len(compressed)
 	for _, m := range regexp.MustCompile(`"(/assets/[^"]+)"`).FindAllSubmatch(page, -1) {
 		asset, err := browse(ctx, client, http.MethodGet, root+string(m[1]), nil)
 		if err != nil {

@@ -22,7 +22,7 @@ import (
 	"assay/internal/wire"
 )
 
-// The shapes of the engine bench. The targets hold for those that are not unique.
+// The shapes of the engine bench. The targets apply to the shapes that are not unique.
 var engineShapes = []shape{
 	{name: "requests as recorded"},
 	{name: "requests of 1,000 records", records: 1000},
@@ -32,20 +32,20 @@ var engineShapes = []shape{
 
 const (
 	workloadBytes = 12 << 20 // of one pass, at least
-	settleIn      = 12       // passes of the analysis alone, until its traces and caches are what they stay
+	settleIn      = 12       // passes of the analysis alone, until its traces and caches reach a steady state
 	warmUp        = 1        // rounds that do not count
 	ratioTarget   = 2
 	allocsTarget  = 0.05
 )
 
-// runEngine compares unmarshalling by pdata, walking the views and the whole
-// analysis on the same bytes, on one core.
+// runEngine compares unmarshalling by pdata and the whole analysis on the same bytes, on
+// one core.
 func runEngine(ctx context.Context, s *settings, emit func(*table) error) error {
 	recordings, err := readRecordings(s.recordings)
 	if err != nil {
 		return err
 	}
-	// One core for everything, garbage collection included.
+	// Use one core for all work, including garbage collection.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	for _, shape := range engineShapes {
 		for _, signal := range []wire.Signal{wire.Traces, wire.Metrics, wire.Logs} {
@@ -68,8 +68,8 @@ func runEngine(ctx context.Context, s *settings, emit func(*table) error) error 
 	return nil
 }
 
-// contender is one side of the comparison. pass works through the whole workload
-// once; check then tells whether it did what it is timed for.
+// contender is one side of the comparison. pass processes the whole workload once. check
+// then reports whether the pass did the timed work.
 type contender struct {
 	name  string
 	pass  func(w *workload) error
@@ -83,10 +83,9 @@ func compareEngine(ctx context.Context, s *settings, w *workload) (*table, error
 	if err != nil {
 		return nil, err
 	}
-	var p, v counter
+	var p counter
 	sides := []*contender{
 		{name: "pdata, unmarshal", pass: p.pdata, check: p.check},
-		{name: "views, walk", pass: v.views, check: v.check},
 		{name: "whole analysis", pass: func(w *workload) error { return a.pass(ctx, w) }, check: a.check},
 	}
 	for range settleIn {
@@ -129,7 +128,7 @@ func compareEngine(ctx context.Context, s *settings, w *workload) (*table, error
 	return engineTable(w, sides), nil
 }
 
-// timed returns the processor time that f takes, and its allocations.
+// timed returns the processor time and the allocations of f.
 func timed(f func() error) (seconds, allocs float64, err error) {
 	runtime.GC()
 	var before, after runtime.MemStats
@@ -177,60 +176,49 @@ func engineTable(w *workload, sides []*contender) *table {
 
 func percent(part, whole int) float64 { return 100 * float64(part) / float64(max(1, whole)) }
 
-// counter counts what a decoder met in a pass.
-type counter struct{ n seen }
+// counter counts the records that pdata decodes in a pass.
+type counter struct{ records int }
 
 func (c *counter) pdata(w *workload) error {
-	c.n = seen{}
+	c.records = 0
 	for _, r := range w.requests {
-		switch w.signal {
-		case wire.Traces:
-			x := ptraceotlp.NewExportRequest()
-			if err := x.UnmarshalProto(r.body); err != nil {
-				return err
-			}
-			c.n.records += x.Traces().SpanCount()
-		case wire.Metrics:
-			x := pmetricotlp.NewExportRequest()
-			if err := x.UnmarshalProto(r.body); err != nil {
-				return err
-			}
-			c.n.records += x.Metrics().DataPointCount()
-		case wire.Logs:
-			x := plogotlp.NewExportRequest()
-			if err := x.UnmarshalProto(r.body); err != nil {
-				return err
-			}
-			c.n.records += x.Logs().LogRecordCount()
-		}
-	}
-	return nil
-}
-
-func (c *counter) views(w *workload) error {
-	c.n = seen{}
-	for _, r := range w.requests {
-		n, err := walk(w.signal, r.body)
+		n, err := countRecords(w.signal, r.body)
 		if err != nil {
 			return err
 		}
-		c.n.records += n.records
-		c.n.attributes += n.attributes
+		c.records += n
 	}
 	return nil
 }
 
 func (c *counter) check(w *workload) error {
-	if c.n.records != w.records {
-		return fmt.Errorf("found %d records, not %d", c.n.records, w.records)
+	if c.records != w.records {
+		return fmt.Errorf("found %d records, not %d", c.records, w.records)
 	}
 	return nil
 }
 
-// analysis does with requests what a server does between the receiver and the
-// store: it judges them, merges what it found into a delta for each group of
-// requests, and hands spans to the open traces, which close as their time comes.
-// Its clock follows the workload.
+// countRecords decodes a request with pdata and returns how many records it has.
+func countRecords(signal wire.Signal, body []byte) (int, error) {
+	switch signal {
+	case wire.Traces:
+		x := ptraceotlp.NewExportRequest()
+		err := x.UnmarshalProto(body)
+		return x.Traces().SpanCount(), err
+	case wire.Metrics:
+		x := pmetricotlp.NewExportRequest()
+		err := x.UnmarshalProto(body)
+		return x.Metrics().DataPointCount(), err
+	default:
+		x := plogotlp.NewExportRequest()
+		err := x.UnmarshalProto(body)
+		return x.Logs().LogRecordCount(), err
+	}
+}
+
+// analysis processes requests like a server between the receiver and the store: it evaluates them, merges the
+// results into a delta for each group of requests, and adds spans to the open traces, which it closes when
+// they are due. Its clock follows the workload.
 type analysis struct {
 	signal    wire.Signal
 	filter    *delta.Filter
@@ -243,7 +231,7 @@ type analysis struct {
 	found     found
 }
 
-// found counts what the deltas of a pass say.
+// found counts the contents of the deltas of a pass.
 type found struct {
 	items    uint64
 	observed [catalog.Count]uint64
@@ -269,12 +257,11 @@ func newAnalysis(ctx context.Context, signal wire.Signal) (*analysis, error) {
 	}, nil
 }
 
-// passTime is how long a pass is on the clock of the analysis. The spans of three
-// passes are open at any time, and before the first round traces have closed.
+// passTime is the duration of a pass on the clock of the analysis. The spans of three
+// passes are open at any time, and traces have closed before the first round.
 const passTime = 10 * time.Second
 
-// pass works through the workload. Commits come as often as a server's: by the real
-// clock.
+// pass processes the workload. It commits as often as a server, by the real clock.
 func (a *analysis) pass(ctx context.Context, w *workload) error {
 	a.found = found{}
 	step := passTime / time.Duration(len(w.requests))
@@ -310,7 +297,7 @@ func (a *analysis) pass(ctx context.Context, w *workload) error {
 	return nil
 }
 
-// commit does what follows a transaction, and looks at what was in it.
+// commit does the work after a transaction, and counts the contents of its delta.
 func (a *analysis) commit() {
 	for _, h := range a.pending.Remember {
 		a.filter.Add(h)
@@ -327,18 +314,18 @@ func (a *analysis) commit() {
 	a.pending = new(delta.Delta)
 }
 
-// each is the rule that observes every record of a signal, or for metrics every
-// metric that has a data point.
+// each is the rule that observes every record of a signal, or for metrics every metric
+// with a data point.
 var each = map[wire.Signal]catalog.Rule{wire.Traces: catalog.SPA006, wire.Metrics: catalog.MET008, wire.Logs: catalog.LOG003}
 
 func (a *analysis) check(w *workload) error {
-	judged := a.found.observed[each[w.signal]]
+	evaluated := a.found.observed[each[w.signal]]
 	switch {
 	case a.found.items != uint64(w.records):
-		return fmt.Errorf("judged %d records, not %d", a.found.items, w.records)
-	case w.signal != wire.Metrics && judged != uint64(w.records):
-		return fmt.Errorf("verdicts on %d records, not %d", judged, w.records)
-	case judged == 0:
+		return fmt.Errorf("evaluated %d records, not %d", a.found.items, w.records)
+	case w.signal != wire.Metrics && evaluated != uint64(w.records):
+		return fmt.Errorf("verdicts on %d records, not %d", evaluated, w.records)
+	case evaluated == 0:
 		return fmt.Errorf("no verdicts")
 	}
 	return nil

@@ -5,13 +5,10 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -23,25 +20,27 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"assay/internal/assaytest"
 )
 
 const (
 	fairRounds   = 3
 	fairSpan     = 6 * time.Second       // of each half of a round
-	fairPause    = 50 * time.Millisecond // between the quiet organization's requests
-	fairFlood    = 64                    // connections of the other, each with a request under way all the time
+	fairPause    = 50 * time.Millisecond // between requests of the quiet organization
+	fairFlood    = 64                    // connections of the other organization, each with a request in flight
 	fairBackoff  = 100 * time.Millisecond
 	fairServices = 100             // in a request of the first flood
 	fairRecords  = 40              // of each of them
-	fairSettle   = 8 * time.Second // until traces are closed and everything is scored
+	fairSettle   = 8 * time.Second // until traces are closed and all services are scored
 )
 
-// fairArgs have verdicts on traces follow soon.
+// fairArgs shorten the delay of verdicts on traces.
 var fairArgs = []string{"--trace-idle", "2s", "--score-interval", "500ms"}
 
-// runFair measures how long the requests of one organization take while another attacks
-// the server in several ways, and compares what the first one sees afterwards with what it
-// sees of a server of its own.
+// runFair measures the latency of one organization's requests while another attacks the
+// server in several ways. It then compares the first organization's results with those on
+// a server of its own.
 func runFair(ctx context.Context, s *settings, emit func(*table) error) error {
 	f := &fairLoad{client: &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: fairFlood + 8}}}
 	defer f.client.CloseIdleConnections()
@@ -79,7 +78,7 @@ func runFair(ctx context.Context, s *settings, emit func(*table) error) error {
 	return emit(t)
 }
 
-// alone returns what the quiet organization sees of a server of its own.
+// alone returns the results of the quiet organization on a server of its own.
 func (f *fairLoad) alone(ctx context.Context, s *settings) (seen string, err error) {
 	err = f.with(ctx, s, func(srv *server, _ string) error {
 		if _, err := f.steady(ctx, srv.key, 2*fairSpan); err != nil {
@@ -91,7 +90,7 @@ func (f *fairLoad) alone(ctx context.Context, s *settings) (seen string, err err
 	return seen, err
 }
 
-// attacked runs all attacks and returns what the quiet organization sees afterwards.
+// attacked runs all attacks and returns the results of the quiet organization afterwards.
 func (f *fairLoad) attacked(ctx context.Context, s *settings, t *table) (seen string, worst, unserved float64, err error) {
 	all, err := attacks()
 	if err != nil {
@@ -99,10 +98,13 @@ func (f *fairLoad) attacked(ctx context.Context, s *settings, t *table) (seen st
 	}
 	err = f.with(ctx, s, func(srv *server, greedy string) error {
 		for _, a := range all {
+			if !s.attacks.MatchString(a.name) {
+				continue
+			}
 			fmt.Fprintln(s.log, a.name)
 			r, ratio, err := f.attackedBy(ctx, srv, greedy, &a)
 			if err != nil {
-				return srv.explain(fmt.Errorf("%s: %w", a.name, err))
+				return srv.Explain(fmt.Errorf("%s: %w", a.name, err))
 			}
 			t.Rows = append(t.Rows, r)
 			worst = max(worst, ratio)
@@ -114,7 +116,7 @@ func (f *fairLoad) attacked(ctx context.Context, s *settings, t *table) (seen st
 	return seen, worst, unserved, err
 }
 
-// with runs do with a new server that has two organizations.
+// with runs do with a new server of two organizations.
 func (f *fairLoad) with(ctx context.Context, s *settings, do func(srv *server, greedy string) error) (err error) {
 	dir, err := os.MkdirTemp("", "assay-bench-")
 	if err != nil {
@@ -126,7 +128,7 @@ func (f *fairLoad) with(ctx context.Context, s *settings, do func(srv *server, g
 		return err
 	}
 	defer func() { err = errors.Join(err, srv.stop()) }()
-	greedy, err := secondOrganization(ctx, s.assay, dir)
+	greedy, err := secondOrganization(ctx, srv)
 	if err != nil {
 		return err
 	}
@@ -171,8 +173,8 @@ func (f *fairLoad) attackedBy(ctx context.Context, srv *server, greedy string, a
 	}}, ratio, nil
 }
 
-// see returns what an organization sees of itself that does not depend on how often it
-// sent its requests.
+// see returns the results of an organization that do not depend on the number of its
+// requests.
 func (f *fairLoad) see(ctx context.Context, srv *server) (string, error) {
 	select {
 	case <-ctx.Done():
@@ -197,12 +199,8 @@ func (f *fairLoad) see(ctx context.Context, srv *server) (string, error) {
 		}
 	}
 	for path, into := range map[string]any{"/api/v1/services?limit=100": &services, "/api/v1/insights?limit=100": &insights} {
-		var body bytes.Buffer
-		if err := getWith(ctx, f.client, "http://"+srv.rest+path, srv.key, &body); err != nil {
+		if err := assaytest.GetJSON(ctx, f.client, "http://"+srv.rest+path, srv.key, into); err != nil {
 			return "", err
-		}
-		if err := json.Unmarshal(body.Bytes(), into); err != nil {
-			return "", fmt.Errorf("%s: %w", path, err)
 		}
 	}
 	var lines []string
@@ -220,18 +218,11 @@ func (f *fairLoad) see(ctx context.Context, srv *server) (string, error) {
 }
 
 // secondOrganization makes an organization beside a running server and returns its key.
-func secondOrganization(ctx context.Context, binary, dir string) (string, error) {
-	var key []byte
-	for _, args := range [][]string{
-		{"organization", "create", "greedy"},
-		{"key", "create", "--organization", "greedy", "--name", "flood"},
-	} {
-		var err error
-		if key, err = exec.CommandContext(ctx, binary, append(args, "--data-dir", dir)...).Output(); err != nil {
-			return "", fmt.Errorf("assay %s: %w", strings.Join(args, " "), err)
-		}
+func secondOrganization(ctx context.Context, srv *server) (string, error) {
+	if _, err := srv.assay.Command(ctx, "organization", "create", "greedy"); err != nil {
+		return "", err
 	}
-	return strings.TrimSpace(string(key)), nil
+	return srv.assay.Command(ctx, "key", "create", "--organization", "greedy", "--name", "flood")
 }
 
 // logsRequest returns an encoded request with log records of some services.
@@ -239,8 +230,8 @@ func logsRequest(services, records int) ([]byte, error) {
 	return logsOf(services, func(int, int) time.Time { return time.Now() }, records)
 }
 
-// logsOf returns a request with log records of some services, at the times that at
-// returns for a service and a record.
+// logsOf returns a request with log records of some services. at returns the time for a
+// service and a record.
 func logsOf(services int, at func(service, record int) time.Time, records int) ([]byte, error) {
 	logs := plog.NewLogs()
 	for i := range services {
@@ -259,7 +250,7 @@ func logsOf(services int, at func(service, record int) time.Time, records int) (
 	return plogotlp.NewExportRequestFromLogs(logs).MarshalProto()
 }
 
-// quiet is one request of the organization that is attacked.
+// quiet is one request of the attacked organization.
 type quiet struct {
 	path string
 	body []byte
@@ -286,19 +277,19 @@ func quietRequests() ([]quiet, error) {
 	return []quiet{{"/v1/logs", logs}, {"/v1/metrics", metrics}, {"/v1/traces", scoped}, {"/v1/traces", wide}}, nil
 }
 
-// fairLoad sends for two organizations. It may be used concurrently.
+// fairLoad sends for two organizations. It is safe for concurrent use.
 type fairLoad struct {
 	client     *http.Client
 	otlp, rest string // addresses
 	quiet      []quiet
-	serial     atomic.Uint64 // makes each request another one
+	serial     atomic.Uint64 // makes each request unique
 
 	taken, refused, failed atomic.Int64 // of the attack
-	unserved               atomic.Int64 // of the quiet organization: not answered 200
+	unserved               atomic.Int64 // of the quiet organization: status other than 200
 }
 
-// steady sends small requests at even intervals, each with a goroutine of its own:
-// one that takes long does not keep the next one back.
+// steady sends small requests at even intervals, each from a goroutine of its own, so
+// that a slow request does not delay the next one.
 func (f *fairLoad) steady(ctx context.Context, key string, span time.Duration) (answers, error) {
 	var mu sync.Mutex
 	var all answers
@@ -330,42 +321,35 @@ func (f *fairLoad) steady(ctx context.Context, key string, span time.Duration) (
 	return all, nil
 }
 
-// flood sends one large request after the other until ctx ends.
-func (f *fairLoad) flood(ctx context.Context, key, path string, packed []byte) {
+// flood sends large requests one after the other until ctx ends.
+func (f *fairLoad) flood(ctx context.Context, key, path string, compressed []byte) {
 	for ctx.Err() == nil {
-		// A second member of the stream makes the request another one.
+		// An additional member of the gzip stream makes the request unique.
 		rest, err := zipped(f.unique(nil))
 		if err != nil {
 			f.failed.Add(1)
 			return
 		}
-		f.attack(ctx, key, path, "gzip", append(slices.Clip(packed), rest...))
+		f.attack(ctx, key, path, "gzip", append(slices.Clip(compressed), rest...))
 	}
 }
 
-// unique appends a field that no receiver knows and that no other request has.
+// unique appends an unknown field with a unique value.
 func (f *fairLoad) unique(body []byte) []byte {
 	b := protowire.AppendTag(slices.Clip(body), 1000, protowire.VarintType)
 	return protowire.AppendVarint(b, f.serial.Add(1))
 }
 
 func (f *fairLoad) send(ctx context.Context, key, path, encoding string, body []byte) (status int, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+f.otlp+path, bytes.NewReader(body))
-	if err != nil {
-		return 0, err
-	}
-	req.Header.Set("Authorization", "Bearer "+key)
-	req.Header.Set("Content-Type", "application/x-protobuf")
+	headers := []string{"Content-Type", "application/x-protobuf"}
 	if encoding != "" {
-		req.Header.Set("Content-Encoding", encoding)
+		headers = append(headers, "Content-Encoding", encoding)
 	}
-	resp, err := f.client.Do(req)
+	r, err := assaytest.Do(ctx, f.client, http.MethodPost, "http://"+f.otlp+path, key, body, headers...)
 	if err != nil {
 		return 0, err
 	}
-	defer resp.Body.Close()
-	_, err = io.Copy(io.Discard, resp.Body)
-	return resp.StatusCode, err
+	return r.Status, nil
 }
 
 func zipped(b []byte) ([]byte, error) {

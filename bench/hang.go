@@ -10,140 +10,185 @@ import (
 	"net/http"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"assay/internal/assaytest"
 )
 
 const (
 	hangRounds  = 4
-	hangSpan    = 6 * time.Second // of each half of a round: longer than a query may take
+	hangSpan    = 6 * time.Second // of each half of a round; longer than the timeout of a log volume query
 	hangReaders = 4               // clients that list services
-	hangAsking  = 50              // clients that wait for log volume
-	hangLimit   = 6               // seconds in which log volume has to be refused
+	hangTarget  = 0.9             // of the throughput without waiting clients
 )
 
-// runHang measures the other operations while the metrics store takes every
-// connection and never answers.
-func runHang(ctx context.Context, s *settings, emit func(*table) error) (err error) {
-	store, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
+// hang is an upstream that accepts every connection and never responds, and the clients that need it.
+type hang struct {
+	name    string
+	flags   func(url string) []string
+	path    string
+	clients int
+	arrive  int     // concurrent requests that reach the upstream
+	limit   float64 // seconds until each is answered with 502; 0: they wait longer than a round
+}
+
+var hangs = []hang{
+	{"metrics store", func(url string) []string { return []string{"--metrics-store", url} }, "/v1/analytics/log-volume", 50, 1, 6},
+	{"agent backend", func(url string) []string {
+		return []string{"--agent-backend-url", url, "--agent-timeout", (5 * hangSpan).String()}
+	}, "/v1/agent/executions", 1000, 1000, 0},
+}
+
+// runHang measures another operation while clients wait for an upstream that hangs.
+func runHang(ctx context.Context, s *settings, emit func(*table) error) error {
+	for _, h := range hangs {
+		t, err := h.measure(ctx, s)
+		if err != nil {
+			return fmt.Errorf("%s: %w", h.name, err)
+		}
+		if err := emit(t); err != nil {
+			return err
+		}
 	}
-	defer store.Close()
-	go swallow(store)
+	return nil
+}
+
+func (h *hang) measure(ctx context.Context, s *settings) (t *table, err error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	upstream := &silent{Listener: l}
+	defer upstream.Close()
+	go upstream.swallow()
 
 	dir, err := os.MkdirTemp("", "assay-bench-")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	srv, err := startAssay(ctx, s.assay, dir, "--metrics-store", "http://"+store.Addr().String())
+	srv, err := startAssay(ctx, s.assay, dir, h.flags("http://"+l.Addr().String())...)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, srv.stop()) }()
-
-	client := &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: hangReaders + hangAsking}}
+	client := &http.Client{Timeout: assaytest.Limit, Transport: &http.Transport{MaxIdleConnsPerHost: hangReaders}}
 	defer client.CloseIdleConnections()
-	root := "http://" + srv.rest + "/api/v1"
-	var calm, beside answers
-	var slowest float64
+	root := "http://" + srv.rest + "/api"
+	list := func() (answers, error) {
+		return repeat(ctx, client, root+"/v1/services", srv.key, http.StatusOK, hangReaders, hangSpan)
+	}
+	var alone, beside answers
 	var ratio []float64
+	var slowest float64
 	for range hangRounds {
-		alone, err := repeat(ctx, client, root+"/services", srv.key, http.StatusOK, hangReaders, hangSpan)
+		if err := srv.calm(ctx); err != nil {
+			return nil, srv.Explain(err)
+		}
+		calm, err := list()
 		if err != nil {
-			return srv.explain(err)
+			return nil, srv.Explain(err)
 		}
-		var refused answers
-		asked := make(chan error, 1)
-		go func() {
-			var err error
-			refused, err = repeat(ctx, client, root+"/analytics/log-volume", srv.key, http.StatusBadGateway, hangAsking, hangSpan)
-			asked <- err
-		}()
-		during, err := repeat(ctx, client, root+"/services", srv.key, http.StatusOK, hangReaders, hangSpan)
-		if err = errors.Join(err, <-asked); err != nil {
-			return srv.explain(err)
+		release, err := h.wait(ctx, root+h.path, srv.key, upstream)
+		if err != nil {
+			return nil, srv.Explain(err)
 		}
-		slowest = max(slowest, quantile(refused.times, 1)/1000)
-		ratio = append(ratio, during.rate()/alone.rate())
-		calm.add(alone)
+		during, err := list()
+		waited, released := release()
+		if err = errors.Join(err, released); err != nil {
+			return nil, srv.Explain(err)
+		}
+		slowest = max(slowest, waited)
+		ratio = append(ratio, during.rate()/calm.rate())
+		alone.add(calm)
 		beside.add(during)
 	}
-	t := &table{
-		Title:   fmt.Sprintf("GET /v1/services by %d clients while the metrics store hangs and %d clients ask for log volume", hangReaders, hangAsking),
+	t = &table{
+		Title: fmt.Sprintf("GET /v1/services by %d clients while the %s hangs and %s clients wait for it",
+			hangReaders, h.name, thousands(int64(h.clients))),
 		Columns: []string{"requests/s", "p50 ms", "p99 ms"},
 		Rows: []row{
-			{"nobody asks for log volume", calm.values()},
-			{"log volume hangs", beside.values()},
+			{"no client waits", alone.values()},
+			{thousands(int64(h.clients)) + " wait", beside.values()},
 		},
-		Notes: []string{fmt.Sprintf("%d rounds of %s each way, by turns", hangRounds, hangSpan)},
-		Targets: []target{
-			atLeast("throughput while it hangs, times that without,", 0.9, median(ratio)),
-			atMost("seconds until log volume is refused with 502", hangLimit, slowest),
-		},
+		Notes:   []string{fmt.Sprintf("%d rounds of %s each way, by turns", hangRounds, hangSpan)},
+		Targets: []target{atLeast("throughput while they wait, times that without,", hangTarget, median(ratio))},
 	}
-	return emit(t)
+	if h.limit > 0 {
+		t.Targets = append(t.Targets, atMost("seconds until a request is answered with 502", h.limit, slowest))
+	}
+	return t, nil
 }
 
-// swallow takes connections and never answers.
-func swallow(l net.Listener) {
+// wait makes clients request a URL repeatedly, and returns when requests have reached the upstream. release
+// stops the clients and returns the seconds of the slowest response. A response other than 502 is an error.
+func (h *hang) wait(ctx context.Context, url, key string, upstream *silent) (release func() (float64, error), err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: h.clients}}
+	before := upstream.connections.Load()
+	var (
+		clients sync.WaitGroup
+		mu      sync.Mutex
+		slowest float64
+		failure error
+	)
+	for range h.clients {
+		clients.Go(func() {
+			for ctx.Err() == nil {
+				took, status, err := timeStatus(ctx, client, url, key)
+				if ctx.Err() != nil {
+					return
+				}
+				if err == nil && (status != http.StatusBadGateway || h.limit == 0) {
+					err = fmt.Errorf("GET %s: status %d after %.0f ms", url, status, took)
+				}
+				mu.Lock()
+				slowest, failure = max(slowest, took/1000), errors.Join(failure, err)
+				mu.Unlock()
+				if err != nil {
+					return
+				}
+			}
+		})
+	}
+	release = func() (float64, error) {
+		cancel()
+		clients.Wait()
+		client.CloseIdleConnections()
+		return slowest, failure
+	}
+	err = assaytest.Await(ctx, assaytest.Limit, assaytest.PollInterval, func() error {
+		if n := upstream.connections.Load() - before; n < int64(h.arrive) {
+			return fmt.Errorf("%d of %d requests reached the upstream", n, h.arrive)
+		}
+		return nil
+	})
+	if err != nil {
+		_, failure := release()
+		return nil, errors.Join(err, failure)
+	}
+	return release, nil
+}
+
+// silent is a listener whose connections get no response.
+type silent struct {
+	net.Listener
+	connections atomic.Int64 // accepted ones
+}
+
+// swallow accepts connections until the listener is closed.
+func (l *silent) swallow() {
 	var open []net.Conn
 	for {
 		c, err := l.Accept()
 		if err != nil {
 			break
 		}
+		l.connections.Add(1)
 		open = append(open, c)
 	}
 	for _, c := range open {
 		c.Close()
 	}
-}
-
-// answers are what clients saw of a server.
-type answers struct {
-	times []float64 // of requests, in ms
-	span  time.Duration
-}
-
-func (l *answers) add(o answers) { l.times, l.span = append(l.times, o.times...), l.span+o.span }
-
-func (l *answers) rate() float64 { return float64(len(l.times)) / l.span.Seconds() }
-
-func (l *answers) values() []value {
-	return []value{value(l.rate()), value(quantile(l.times, 0.5)), value(quantile(l.times, 0.99))}
-}
-
-// repeat has clients do the same request again and again for a time. Every answer
-// has to have the status.
-func repeat(ctx context.Context, client *http.Client, url, key string, status, clients int, span time.Duration) (answers, error) {
-	var (
-		mu   sync.Mutex
-		all  answers
-		errs []error
-		done sync.WaitGroup
-	)
-	began := time.Now()
-	for range clients {
-		done.Go(func() {
-			var times []float64
-			var failure error
-			for failure == nil && time.Since(began) < span {
-				took, got, err := timeStatus(ctx, client, url, key)
-				if err == nil && got != status {
-					err = fmt.Errorf("GET %s: status %d", url, got)
-				}
-				if failure = err; err == nil {
-					times = append(times, took)
-				}
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			all.times = append(all.times, times...)
-			errs = append(errs, failure)
-		})
-	}
-	done.Wait()
-	all.span = time.Since(began)
-	return all, errors.Join(errs...)
 }

@@ -3,14 +3,9 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
-	"strconv"
-	"strings"
 	"time"
 
 	"assay/internal/wire"
@@ -19,7 +14,7 @@ import (
 const (
 	ingestBatch   = 1000      // spans of a request
 	ingestBytes   = 128 << 20 // of the requests of one load, at least
-	senders       = 32        // requests under way at a time
+	senders       = 32        // concurrent requests
 	settle        = 2500 * time.Millisecond
 	ingestTarget  = 0.5
 	ingestWarmUps = 1
@@ -34,13 +29,13 @@ var transports = []struct {
 	{"gRPC", dialGRPC},
 }
 
-// load is what one load on one server cost.
+// load is the cost of one load on one server.
 type load struct {
 	cpu, wall []float64 // seconds, by round
 }
 
-// runIngest puts the same load on assay, with its store on disk, and on a
-// Collector, in turns, and compares the processor time that they use.
+// runIngest sends the same load to assay, with its store on disk, and to a Collector, in
+// turns, and compares their processor time.
 func runIngest(ctx context.Context, s *settings, emit func(*table) error) error {
 	recordings, err := readRecordings(s.recordings)
 	if err != nil {
@@ -61,7 +56,7 @@ func runIngest(ctx context.Context, s *settings, emit func(*table) error) error 
 	if err != nil {
 		return err
 	}
-	// The workload's times begin in the past; it has to be now's.
+	// Move the workload's times, which begin in the past, to the present.
 	w.renew(time.Since(start) - time.Minute)
 	for _, transport := range transports {
 		loads := make([]load, len(servers))
@@ -71,7 +66,7 @@ func runIngest(ctx context.Context, s *settings, emit func(*table) error) error 
 				k := (i + j) % len(servers)
 				cpu, wall, err := transportLoad(ctx, servers[k], transport.dial, w)
 				if err != nil {
-					return fmt.Errorf("%s: %w", transport.name, servers[k].explain(err))
+					return fmt.Errorf("%s: %w", transport.name, servers[k].Explain(err))
 				}
 				if i >= ingestWarmUps {
 					loads[k].cpu = append(loads[k].cpu, cpu.Seconds())
@@ -96,8 +91,8 @@ func startServers(ctx context.Context, s *settings) (servers []*server, err erro
 		return nil, err
 	}
 	servers = append(servers, collector)
-	// What a server does later for the spans of a load has to fall into the time
-	// that is measured: judging their traces, scoring.
+	// Include the later work for the spans of a load in the measurement: evaluating their
+	// traces, scoring.
 	a, err := startAssay(ctx, s.assay, dir, "--trace-idle", "1s", "--score-interval", "1s")
 	if err != nil {
 		return servers, err
@@ -106,19 +101,19 @@ func startServers(ctx context.Context, s *settings) (servers []*server, err erro
 	return append(servers, a), nil
 }
 
-// transportLoad sends the workload once, waits for what follows from it, and
-// returns the server's processor time and how long the sending took.
+// transportLoad sends the workload once and waits for the work that follows. It returns
+// the server's processor time and the duration of the sending.
 func transportLoad(ctx context.Context, srv *server, dial func(*server) (sender, error), w *workload) (cpu, wall time.Duration, err error) {
 	to, err := dial(srv)
 	if err != nil {
 		return 0, 0, err
 	}
 	defer to.close()
-	judged, err := srv.spans(ctx)
+	evaluated, err := srv.spans(ctx)
 	if err != nil {
 		return 0, 0, err
 	}
-	before, err := srv.cpu()
+	before, err := srv.CPU()
 	if err != nil {
 		return 0, 0, err
 	}
@@ -132,39 +127,30 @@ func transportLoad(ctx context.Context, srv *server, dial func(*server) (sender,
 	case <-ctx.Done():
 		return 0, 0, ctx.Err()
 	}
-	after, err := srv.cpu()
+	after, err := srv.CPU()
 	if err != nil {
 		return 0, 0, err
 	}
-	if srv.rest != "" {
+	if srv.assay != nil {
 		now, err := srv.spans(ctx)
 		if err != nil {
 			return 0, 0, err
 		}
-		if now-judged != w.records {
-			return 0, 0, fmt.Errorf("%d spans were judged, not %d", now-judged, w.records)
+		if now-evaluated != w.records {
+			return 0, 0, fmt.Errorf("%d spans were evaluated, not %d", now-evaluated, w.records)
 		}
 	}
 	return after - before, wall, nil
 }
 
-// spans returns how many spans assay says that it judged; a Collector does not say.
+// spans returns the number of spans that assay has evaluated. A Collector does not report
+// it.
 func (s *server) spans(ctx context.Context) (int, error) {
-	if s.rest == "" {
+	if s.assay == nil {
 		return 0, nil
 	}
-	var text bytes.Buffer
-	if err := get(ctx, "http://"+s.rest+"/metrics", "", &text); err != nil {
-		return 0, err
-	}
-	lines := bufio.NewScanner(&text)
-	for lines.Scan() {
-		if n, ok := strings.CutPrefix(lines.Text(), `assay_records_total{signal="traces"} `); ok {
-			f, err := strconv.ParseFloat(n, 64)
-			return int(f), err
-		}
-	}
-	return 0, errors.Join(errors.New("the metrics do not count spans"), lines.Err())
+	m, err := s.assay.Metrics(ctx)
+	return int(m[`assay_records_total{signal="traces"}`]), err
 }
 
 func ingestTable(transport string, w *workload, servers []*server, loads []load) *table {
@@ -176,7 +162,7 @@ func ingestTable(transport string, w *workload, servers []*server, loads []load)
 	}
 	for i, srv := range servers {
 		r := paired(loads[i].cpu, loads[0].cpu)
-		t.Rows = append(t.Rows, row{srv.name, []value{
+		t.Rows = append(t.Rows, row{srv.Name, []value{
 			value(median(loads[i].cpu) / float64(w.records) * 1e6), value(float64(w.records) / median(loads[i].wall)),
 			value(r.median()), value(r.min()), value(r.max()),
 		}})

@@ -13,14 +13,14 @@ import (
 	"assay/internal/store/codec"
 )
 
-// What the store of the pages bench holds, all of one organization.
+// Contents of the store of the pages bench, all of one organization.
 const (
 	listedServices = 10_000
 	listedInsights = 1_000_000
 )
 
-// insightsSQL is the store's statement for a page of an organization's insights,
-// found in one order and shown in that of created_at, newest first.
+// insightsSQL is the store's statement for a page of an organization's insights, in the
+// order of created_at, newest first.
 func insightsSQL(order string) string {
 	return `SELECT i.id, o.id, i.rule, i.status, i.mute_reason, i.trace_id, i.telemetry_at, i.detected_at, i.created_at, i.updated_at, i.attributes,
 		s.id, s.namespace, s.name, s.environment, s.version, s.first_seen_at, s.last_seen_at, s.created_at, s.updated_at
@@ -38,11 +38,10 @@ func servicesSQL(order string) string {
 		ORDER BY s.name, s.environment, s.version, s.id`
 }
 
-// fillLists puts the services and insights into the store and returns the number of
-// the organization. The services pass every rule and the insights are settled, so
-// the scorer leaves them as they are. A service has at most one insight of each type:
-// a million take more services than are listed, and the others belong to a second
-// organization.
+// fillLists stores the services and insights and returns the number of the organization.
+// The services pass every rule and the insights are settled, so the scorer does not
+// change them. A service has at most one insight of each type. A million insights need
+// more services than are listed; the other services belong to a second organization.
 func fillLists(ctx context.Context, path string) (org int64, err error) {
 	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=synchronous(off)&_pragma=cache_size(-100000)&_pragma=journal_mode(wal)")
 	if err != nil {
@@ -81,7 +80,7 @@ func fillLists(ctx context.Context, path string) (org int64, err error) {
 	for _, name := range texts(ctx, tx, &err, `SELECT name FROM sqlite_schema WHERE type = 'index' AND tbl_name = 'insights' AND sql IS NOT NULL`) {
 		do(`DROP INDEX ` + name) // built afterwards, which is faster
 	}
-	// Spread over 30 days, in another order than they are stored in.
+	// Spread the insights over 30 days, in another order than that of their rows.
 	do(`WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < ?1 - 1)
 		INSERT INTO insights (id, org, svc, rule, status, weight, signal, trace_id, telemetry_at, detected_at, created_at, updated_at, attributes)
 		SELECT randomblob(16), ?2, 1 + i / ?3, rule, iif(i % 5, 2, 3), weight, signal, lower(hex(randomblob(16))),
@@ -118,7 +117,7 @@ func texts(ctx context.Context, tx *sql.Tx, failed *error, query string) (all []
 	return all
 }
 
-// evidence is the attributes of an insight, as long as real ones are.
+// evidence is the attributes of an insight, of realistic length.
 func evidence() string {
 	resource := `{\"service.name\":\"checkout\",\"service.version\":\"1.4.2\",\"deployment.environment.name\":\"production\",` +
 		`\"k8s.pod.name\":\"checkout-6d5f4c7b8-x2x9k\",\"k8s.namespace.name\":\"shop\",\"host.name\":\"node-17\",` +

@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"regexp"
 	"runtime"
 	"runtime/debug"
@@ -20,7 +21,7 @@ import (
 	"time"
 )
 
-// settings are what all benches share.
+// settings are shared by all benches.
 type settings struct {
 	rounds     int
 	recordings string // directory
@@ -28,6 +29,7 @@ type settings struct {
 	collector  string // binary, "" to build it
 	profile    string // prefix of CPU profile files, "" for none
 	soak       time.Duration
+	attacks    *regexp.Regexp // of the fair bench
 	log        io.Writer
 }
 
@@ -38,11 +40,10 @@ type bench struct {
 	run   func(ctx context.Context, s *settings, emit func(*table) error) error
 }
 
-// benches are run in this order.
+// benches run in this order.
 var benches = []bench{
-	{"engine", "the whole analysis on one core beside pdata and a walk of the views", runEngine},
+	{"engine", "the whole analysis on one core beside pdata", runEngine},
 	{"ingest", "a running server beside an OpenTelemetry Collector under the same load", runIngest},
-	{"journal", "taking spans in with and without a journal of open traces", runJournal},
 	{"hostile", "requests made to be dear beside ordinary telemetry of the same size", runHostile},
 	{"fair", "how long one organization's requests take while another attacks the server", runFair},
 	{"scale", "commits, scoring and size against the number of services, on both stores", runScale},
@@ -51,9 +52,9 @@ var benches = []bench{
 	{"pages", "pages of long lists beside SQL and beside a bare handler", runPages},
 	{"dashboard", "every page of the dashboard of a large organization", runDashboard},
 	{"soak", "memory, files and goroutines under a steady load; -soak says how long", runSoak},
-	{"refuse", "how long a refusal takes for an unknown key and for a wrong secret", runRefuse},
-	{"hang", "REST answers while the metrics store hangs", runHang},
-	{"gateway", "requests for the agent backend beside a bare reverse proxy, and others while it hangs", runGateway},
+	{"review", "a review of 10,000 generated files, whole and since a commit", runReview},
+	{"reviewed", "REST answers while the agent reviews a hostile repository", runReviewed},
+	{"hang", "REST answers while the metrics store or the agent backend hangs", runHang},
 }
 
 func main() {
@@ -75,30 +76,37 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags.StringVar(&s.collector, "collector", "", "a Collector binary (default: build bench/collector)")
 	flags.StringVar(&s.profile, "profile", "", "write CPU profiles of the engine bench to files with this prefix")
 	flags.DurationVar(&s.soak, "soak", time.Minute, "how long the soak bench runs; the figures in the documents are of 30 minutes")
+	attacks := flags.String("attacks", ".", "run the attacks of the fair bench whose name matches this regular expression")
 	pattern := flags.String("run", ".", "run the benches whose name matches this regular expression")
 	asJSON := flags.Bool("json", false, "print JSON instead of tables")
 	bareBody := flags.String("bare-body", "", "only serve this file with net/http, as the pages bench has a child do")
-	bareBackend := flags.String("bare-proxy", "", "only pass requests on to this URL, as the gateway bench has a child do")
-	bareAddress := flags.String("bare-address", "127.0.0.1:0", "where to serve what -bare-body or -bare-proxy says")
+	bareAddress := flags.String("bare-address", "127.0.0.1:0", "where to serve what -bare-body says")
 	list := flags.Bool("list", false, "list the benches and exit")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	match, err := regexp.Compile(*pattern)
-	switch {
-	case err != nil:
+	if err != nil {
 		return fmt.Errorf("-run: %w", err)
+	}
+	if s.attacks, err = regexp.Compile(*attacks); err != nil {
+		return fmt.Errorf("-attacks: %w", err)
+	}
+	switch {
 	case s.rounds < 1:
 		return errors.New("-rounds has to be at least 1")
 	case flags.NArg() > 0:
 		return fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	}
-	if *bareBody != "" || *bareBackend != "" {
-		h, err := bareSide(*bareBody, *bareBackend)
+	if *bareBody != "" {
+		h, err := newBare(*bareBody)
 		if err != nil {
 			return err
 		}
 		return serveBare(ctx, *bareAddress, h)
+	}
+	if s.assay, err = filepath.Abs(s.assay); err != nil {
+		return err
 	}
 	if !*asJSON && !*list {
 		fmt.Fprintln(stdout, machine())
@@ -135,7 +143,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return nil
 }
 
-// machine describes where the numbers come from.
+// machine describes the machine of the measurements.
 func machine() string {
 	cpu := runtime.GOARCH
 	if text, err := os.ReadFile("/proc/cpuinfo"); err == nil {
@@ -155,7 +163,7 @@ func machine() string {
 	return s
 }
 
-// profiled runs f and writes its CPU profile if asked to.
+// profiled runs f and writes its CPU profile on request.
 func (s *settings) profiled(name string, f func() error) error {
 	if s.profile == "" {
 		return f()

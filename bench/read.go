@@ -21,7 +21,7 @@ import (
 	"assay/internal/wire"
 )
 
-// What the store of the read bench holds.
+// Contents of the store of the read bench.
 const (
 	storedServices = 2000
 	storedHours    = 24
@@ -31,17 +31,17 @@ const (
 )
 
 const (
-	idleTime      = 5 * time.Second // before memory is read
+	idleTime      = 5 * time.Second // before memory is measured
 	readRequests  = 1000            // of each kind
 	readWarmUp    = 100
 	memoryTarget  = 300 // MiB
 	latencyTarget = 10  // ms
 )
 
-// reads are the requests that are timed; those with a target count.
+// reads are the timed requests. Only requests with a target count.
 var reads = []struct {
 	path   string
-	total  int // least number of items that there are
+	total  int // minimum number of items
 	items  int // on the page
 	target bool
 }{
@@ -52,15 +52,15 @@ var reads = []struct {
 	{"/v1/organization", 0, 0, false},
 }
 
-// runRead starts a server on a store of many services and measures its memory and
-// how long it takes to answer.
+// runRead starts a server on a store of many services. It measures its memory and its
+// latency.
 func runRead(ctx context.Context, s *settings, emit func(*table) error) (err error) {
 	dir, err := os.MkdirTemp("", "assay-bench-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	// A first start makes the schema, the organization and the key.
+	// The first start creates the schema, the organization and the key.
 	srv, err := startAssay(ctx, s.assay, dir)
 	if err != nil {
 		return err
@@ -78,18 +78,18 @@ func runRead(ctx context.Context, s *settings, emit func(*table) error) (err err
 		return err
 	}
 	defer func() { err = errors.Join(err, srv.stop()) }()
-	// One request makes the server load what its quotas need.
+	// One request makes the server load the data of its quotas.
 	if err := sendOne(ctx, s, srv); err != nil {
-		return srv.explain(err)
+		return srv.Explain(err)
 	}
 	select {
 	case <-time.After(idleTime):
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	idle, most, err := srv.resident()
+	idle, most, err := srv.Memory()
 	if err != nil {
-		return srv.explain(err)
+		return srv.Explain(err)
 	}
 
 	t := &table{
@@ -99,7 +99,7 @@ func runRead(ctx context.Context, s *settings, emit func(*table) error) (err err
 	for _, r := range reads {
 		times, size, err := timeReads(ctx, srv, r.path, r.total, r.items)
 		if err != nil {
-			return srv.explain(err)
+			return srv.Explain(err)
 		}
 		p99 := quantile(times, 0.99)
 		t.Rows = append(t.Rows, row{r.path, []value{
@@ -109,9 +109,9 @@ func runRead(ctx context.Context, s *settings, emit func(*table) error) (err err
 			t.Targets = append(t.Targets, atMost("p99 in ms of GET "+r.path, latencyTarget, p99))
 		}
 	}
-	busy, _, err := srv.resident()
+	busy, _, err := srv.Memory()
 	if err != nil {
-		return srv.explain(err)
+		return srv.Explain(err)
 	}
 	file, err := os.Stat(filepath.Join(dir, "assay.db"))
 	if err != nil {
@@ -133,7 +133,7 @@ func runRead(ctx context.Context, s *settings, emit func(*table) error) (err err
 	return errors.Join(emit(memory), emit(t))
 }
 
-// fill puts services with a day of facts into the store and scores them.
+// fill stores services with a day of facts and scores them.
 func fill(ctx context.Context, path string) (err error) {
 	store, err := sqlite.Open(ctx, sqlite.Config{Path: path})
 	if err != nil {
@@ -161,8 +161,8 @@ func fill(ctx context.Context, path string) (err error) {
 	return score.New(score.Config{Store: store}).Round(ctx)
 }
 
-// storeService adds a day of one service's facts: every rule observes something
-// every hour, and a fifth of them fails with full evidence.
+// storeService stores a day of facts of one service: every rule observes something every
+// hour, and a fifth of the rules fails with full evidence.
 func storeService(o *delta.Organization, i int, now time.Time) {
 	key := assay.ServiceKey{
 		Namespace: fmt.Sprintf("team-%d", i%40), Name: fmt.Sprintf("service-%04d", i/2),
@@ -239,8 +239,8 @@ func sendOne(ctx context.Context, s *settings, srv *server) error {
 	return to.send(ctx, w.requests[0].body)
 }
 
-// timeReads returns how many milliseconds each answer took, to its last byte, and
-// how long one is.
+// timeReads returns the time in milliseconds until the last byte of each response, and
+// the size of one response.
 func timeReads(ctx context.Context, srv *server, path string, total, items int) (ms []float64, size int, err error) {
 	client := &http.Client{Transport: &http.Transport{DisableCompression: true}}
 	defer client.CloseIdleConnections()

@@ -8,26 +8,24 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"path/filepath"
-	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
+	"assay/internal/assaytest"
 	"assay/internal/store/postgres/pgtest"
 )
 
 const (
 	replicaSpan        = 12 * time.Second
 	replicaRounds      = 2
-	replicaConnections = 16 // of each server; each waits for a commit, of which there are ten a second
+	replicaConnections = 16 // of each server; each waits for one of ten commits a second
 	replicaServices    = 20 // in a request
 	replicaRecords     = 50 // of each of them
 )
 
-// runReplicas measures what one, two and four servers take in that share one
-// PostgreSQL and, here, the processors.
+// runReplicas measures the throughput of one, two and four servers that share one
+// PostgreSQL and the processors.
 func runReplicas(ctx context.Context, s *settings, emit func(*table) error) error {
 	t := &table{
 		Title:   "OTLP/HTTP at servers that share one PostgreSQL, all on one machine; the load grows with them",
@@ -75,7 +73,7 @@ func replicasOf(ctx context.Context, s *settings, n int) (r replicaResult, err e
 		if err != nil {
 			return r, err
 		}
-		srv, err := startAssay(ctx, s.assay, dir, "--store", database.URL(), "--metrics-store", "none", "--replica-name", "replica-"+strconv.Itoa(i))
+		srv, err := startAssay(ctx, s.assay, dir, "--store", database.URL(), "--replica-name", "replica-"+strconv.Itoa(i))
 		if err != nil {
 			return r, errors.Join(err, os.RemoveAll(dir))
 		}
@@ -114,7 +112,8 @@ func replicasOf(ctx context.Context, s *settings, n int) (r replicaResult, err e
 	return r, nil
 }
 
-// replicaLoad has clients send one request after the other, each to a server of its own.
+// replicaLoad makes clients send one request after the other, each to a server of its
+// own.
 func replicaLoad(ctx context.Context, client *http.Client, servers []*server, body []byte) (times []float64, span time.Duration, err error) {
 	var (
 		mu   sync.Mutex
@@ -144,7 +143,7 @@ func replicaLoad(ctx context.Context, client *http.Client, servers []*server, bo
 			defer mu.Unlock()
 			times = append(times, mine...)
 			if failure != nil {
-				errs = append(errs, srv.explain(failure))
+				errs = append(errs, srv.Explain(failure))
 			}
 		})
 	}
@@ -152,63 +151,16 @@ func replicaLoad(ctx context.Context, client *http.Client, servers []*server, bo
 	return times, time.Since(began), errors.Join(errs...)
 }
 
-// cpuOf returns the processor time that the servers have used, and that a process has
-// with all its descendants, ended ones included.
+// cpuOf returns the processor time of the servers, and of a process with all its
+// descendants, including ended ones.
 func cpuOf(servers []*server, root int) (used [2]time.Duration, err error) {
-	processes, err := readProcesses()
-	if err != nil {
-		return used, err
-	}
 	for _, srv := range servers {
-		used[0] += processes[srv.cmd.Process.Pid].cpu
-	}
-	family := []int{root}
-	for i := 0; i < len(family); i++ {
-		used[1] += processes[family[i]].cpu
-		for pid, p := range processes {
-			if p.parent == family[i] && !slices.Contains(family, pid) {
-				family = append(family, pid)
-			}
-		}
-	}
-	return used, nil
-}
-
-type processStat struct {
-	parent int
-	cpu    time.Duration // with children that ended
-}
-
-// readProcesses reads /proc.
-func readProcesses() (map[int]processStat, error) {
-	files, err := filepath.Glob("/proc/[0-9]*/stat")
-	if err != nil {
-		return nil, err
-	}
-	all := make(map[int]processStat)
-	for _, f := range files {
-		text, err := os.ReadFile(f)
+		cpu, err := srv.CPU()
 		if err != nil {
-			continue // has ended
+			return used, err
 		}
-		// The name of the program, in parentheses, may hold anything.
-		fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
-		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(f)))
-		if err != nil || len(fields) < 15 {
-			return nil, fmt.Errorf("%s: not as expected", f)
-		}
-		p := processStat{}
-		if p.parent, err = strconv.Atoi(fields[1]); err != nil {
-			return nil, fmt.Errorf("%s: %w", f, err)
-		}
-		for _, field := range fields[11:15] { // utime, stime, cutime, cstime
-			n, err := strconv.ParseInt(field, 10, 64)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", f, err)
-			}
-			p.cpu += time.Duration(n) * clockTick
-		}
-		all[pid] = p
+		used[0] += cpu
 	}
-	return all, nil
+	used[1], err = assaytest.TreeCPU(root)
+	return used, err
 }

@@ -32,7 +32,7 @@ type row struct {
 
 type value float64
 
-// MarshalJSON writes what JSON has no number for as null.
+// MarshalJSON writes null for values without a number in JSON.
 func (v value) MarshalJSON() ([]byte, error) {
 	if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {
 		return []byte("null"), nil
@@ -40,7 +40,7 @@ func (v value) MarshalJSON() ([]byte, error) {
 	return json.Marshal(float64(v))
 }
 
-// none stands where a subject has no value.
+// none is the value of a subject without one.
 var none = value(math.NaN())
 
 // String returns the value with three significant digits, whole from 100 on.
@@ -69,7 +69,7 @@ func thousands(n int64) string {
 	return s
 }
 
-// target is a value to be reached.
+// target is a limit for a value.
 type target struct {
 	What    string `json:"what"`
 	Want    value  `json:"want"`

@@ -23,7 +23,7 @@ import (
 	"assay/internal/store/sqlite"
 )
 
-// scaleStore is what this bench needs of a store.
+// scaleStore is the part of a store that this bench uses.
 type scaleStore interface {
 	score.Store
 	assay.OrganizationStore
@@ -33,17 +33,17 @@ type scaleStore interface {
 }
 
 const (
-	scaleRules   = 20 // of the rules judge each service, every fourth of them fails
+	scaleRules   = 20 // rules evaluated for each service; every fourth of them fails
 	scaleClaims  = 20 // metrics of each service
 	scaleCommits = 5  // of each size
 	scaleRounds  = 3  // of scoring
 	scaleLargest = 10_000
-	monthSize    = 50 // services whose month is stored
+	monthSize    = 50 // services with a stored month
 	monthHours   = 720
 )
 
-// runScale measures what grows with the number of services: a commit, scoring, and
-// the store.
+// runScale measures the cost of a commit, of scoring and of the store by the number of
+// services.
 func runScale(ctx context.Context, s *settings, emit func(*table) error) error {
 	for _, kind := range []struct {
 		name string
@@ -110,7 +110,7 @@ func scaleOf(ctx context.Context, _ *settings, name string, open func(context.Co
 			if err != nil {
 				return err
 			}
-			if round > 0 { // the first makes the services
+			if round > 0 { // the first creates the services
 				times = append(times, took.Seconds()*1000)
 			}
 		}
@@ -137,8 +137,7 @@ func scaleOf(ctx context.Context, _ *settings, name string, open func(context.Co
 	return emit(size)
 }
 
-// scaleScoring measures rounds of scoring after every one of the services sent
-// something.
+// scaleScoring measures rounds of scoring after all services sent telemetry.
 func scaleScoring(ctx context.Context, store scaleStore, name, org string, now *time.Time) (*table, error) {
 	scorer := score.New(score.Config{Store: store, Now: func() time.Time { return *now }})
 	var first float64
@@ -172,7 +171,7 @@ func scaleScoring(ctx context.Context, store scaleStore, name, org string, now *
 	}, nil
 }
 
-// scaleMonth stores a month of some services and returns what that takes.
+// scaleMonth stores a month of some services and returns its time and size.
 func scaleMonth(ctx context.Context, name string, open func(context.Context, func() time.Time) (scaleStore, func() error, error)) (t *table, err error) {
 	now := start
 	store, closeStore, err := open(ctx, func() time.Time { return now })
@@ -234,8 +233,8 @@ func scaleCommit(ctx context.Context, store scaleStore, d *delta.Delta, now time
 	return time.Since(began), err
 }
 
-// scaleDelta is what a number of services send in one group of requests: counts of
-// rules, usage, and of a failing rule an example and an item of evidence.
+// scaleDelta is the delta of a number of services in one group of requests: counts of
+// rules, usage, and for a failing rule an example and an item of evidence.
 func scaleDelta(org string, services, round, claims int, at time.Time) *delta.Delta {
 	d := new(delta.Delta)
 	nano := uint64(at.UnixNano())

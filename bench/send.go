@@ -3,10 +3,8 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -14,19 +12,19 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/mem"
-	"google.golang.org/grpc/metadata"
+
+	"assay/internal/assaytest"
+	"assay/internal/wire"
 )
 
-// sender sends encoded trace requests. It may be used concurrently.
+// sender sends encoded trace requests. It is safe for concurrent use.
 type sender interface {
 	send(ctx context.Context, body []byte) error
 	close()
 }
 
-// sendAll sends every request of a workload once, some at a time; anything but an
-// acknowledgement without reservations is an error.
+// sendAll sends every request of a workload once, several concurrently. Any response
+// except a complete acceptance is an error.
 func sendAll(ctx context.Context, to sender, w *workload) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -49,44 +47,26 @@ func sendAll(ctx context.Context, to sender, w *workload) error {
 }
 
 type httpSender struct {
-	client http.Client
-	url    string
-	header http.Header
+	client   *http.Client
+	url, key string
 }
 
 func dialHTTP(s *server) (sender, error) {
-	h := http.Header{"Content-Type": {"application/x-protobuf"}}
-	if s.key != "" {
-		h.Set("Authorization", "Bearer "+s.key)
-	}
-	return &httpSender{
-		client: http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: senders}},
-		url:    "http://" + s.http + "/v1/traces", header: h,
-	}, nil
+	return &httpSender{&http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: senders}}, "http://" + s.http, s.key}, nil
 }
 
 func (h *httpSender) send(ctx context.Context, body []byte) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, h.url, bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	req.Header = h.header
-	resp, err := h.client.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	answer, err := io.ReadAll(resp.Body)
+	r, err := assaytest.Post(ctx, h.client, h.url, h.key, wire.Traces, body)
 	switch {
 	case err != nil:
 		return err
-	case resp.StatusCode != http.StatusOK:
-		return fmt.Errorf("%s: %q", resp.Status, answer)
+	case r.Status != http.StatusOK:
+		return fmt.Errorf("status %d: %q", r.Status, r.Body)
 	}
-	return accepted(answer)
+	return accepted(r.Body)
 }
 
-// accepted tells whether a response takes everything.
+// accepted reports whether a response accepts all records.
 func accepted(response []byte) error {
 	if len(response) == 0 {
 		return nil
@@ -103,7 +83,7 @@ func accepted(response []byte) error {
 
 func (h *httpSender) close() { h.client.CloseIdleConnections() }
 
-// grpcConnections share the calls, as several exporters would.
+// grpcConnections share the calls, as with several exporters.
 const grpcConnections = 4
 
 type grpcSender struct {
@@ -115,8 +95,7 @@ type grpcSender struct {
 func dialGRPC(s *server) (sender, error) {
 	g := &grpcSender{key: s.key}
 	for range grpcConnections {
-		c, err := grpc.NewClient(s.grpc, grpc.WithTransportCredentials(insecure.NewCredentials()),
-			grpc.WithDefaultCallOptions(grpc.ForceCodecV2(bytesCodec{})))
+		c, err := assaytest.Dial(s.grpc)
 		if err != nil {
 			g.close()
 			return nil, err
@@ -127,12 +106,7 @@ func dialGRPC(s *server) (sender, error) {
 }
 
 func (g *grpcSender) send(ctx context.Context, body []byte) error {
-	if g.key != "" {
-		ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+g.key)
-	}
-	var answer []byte
-	c := g.connections[g.next.Add(1)%grpcConnections]
-	err := c.Invoke(ctx, "/opentelemetry.proto.collector.trace.v1.TraceService/Export", body, &answer)
+	answer, err := assaytest.Export(ctx, g.connections[g.next.Add(1)%grpcConnections], g.key, wire.Traces, body)
 	if err != nil {
 		return err
 	}
@@ -141,28 +115,6 @@ func (g *grpcSender) send(ctx context.Context, body []byte) error {
 
 func (g *grpcSender) close() {
 	for _, c := range g.connections {
-		_ = c.Close() // there is nothing to be lost
+		_ = c.Close() // no data can be lost
 	}
-}
-
-// bytesCodec passes encoded messages through.
-type bytesCodec struct{}
-
-func (bytesCodec) Name() string { return "proto" }
-
-func (bytesCodec) Marshal(v any) (mem.BufferSlice, error) {
-	body, ok := v.([]byte)
-	if !ok {
-		return nil, fmt.Errorf("cannot send %T", v)
-	}
-	return mem.BufferSlice{mem.SliceBuffer(body)}, nil
-}
-
-func (bytesCodec) Unmarshal(data mem.BufferSlice, v any) error {
-	answer, ok := v.(*[]byte)
-	if !ok {
-		return fmt.Errorf("cannot receive %T", v)
-	}
-	*answer = data.Materialize()
-	return nil
 }

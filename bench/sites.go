@@ -13,8 +13,7 @@ import (
 	"assay/internal/wire"
 )
 
-// A site is a place in an encoded request that can be rewritten without moving
-// anything else.
+// A site is a place in an encoded request that can be rewritten in place.
 type site struct {
 	off, n int
 	kind   siteKind
@@ -31,11 +30,11 @@ const (
 	siteDigits // up to eight digits at the end of a text
 	siteHex    // the end of a UUID
 	siteVarint // an integer attribute of more than one byte
-	siteKey    // not a site: a KeyValue, in which values are looked for
+	siteKey    // not a site: a KeyValue, which may contain sites
 	siteBody   // not a site: an AnyValue
 )
 
-// message says where in a message of OTLP there are sites.
+// message describes the sites in a message of OTLP.
 type message map[protowire.Number]field
 
 type field struct {
@@ -75,12 +74,12 @@ type finder struct {
 	sites []site
 
 	share *share
-	trace uint64 // of the record in hand; a number of its own where it has none
+	trace uint64 // of the current record; a unique number if it has none
 	next  uint64 // number
 }
 
-// share counts attribute values of records and log bodies, and those that are new
-// in every pass: written once for the first time.
+// share counts the attribute values of records and log bodies, and the values that are
+// new in every pass.
 type share struct {
 	values, bodies       int
 	newValues, newBodies map[uint64]bool
@@ -90,8 +89,8 @@ func newShare() share {
 	return share{newValues: make(map[uint64]bool), newBodies: make(map[uint64]bool)}
 }
 
-// find returns the sites of a request, the first of its workload to have the given
-// number.
+// find returns the sites of a request. number identifies the first request of the
+// workload.
 func (s shape) find(signal wire.Signal, body []byte, number int, share *share) ([]site, error) {
 	f := &finder{shape: s, body: body, share: share, next: uint64(number) << 32}
 	err := f.message(schemas[signal], 0, len(body))
@@ -112,7 +111,7 @@ func (f *finder) message(m message, at, end int) error {
 			return f.attribute(from, to)
 		case d.kind == siteBody:
 			f.share.bodies++
-			f.next++ // no body repeats another
+			f.next++ // no two bodies are equal
 			return f.value(from, to, f.next, f.share.newBodies)
 		case to > from && (t == protowire.Fixed64Type || t == protowire.BytesType):
 			f.sites = append(f.sites, site{off: from, n: to - from, kind: d.kind})
@@ -190,7 +189,7 @@ func (f *finder) attribute(at, end int) error {
 	return f.value(from, to, delta.Mix(f.trace, hashOf([]byte(key), f.body[from:to])), f.share.newValues)
 }
 
-// hashOf is the same in every run, as the workload is.
+// hashOf returns the same hash in every run, like the workload.
 func hashOf(parts ...[]byte) uint64 {
 	h := fnv.New64a()
 	for _, b := range parts {
@@ -199,8 +198,8 @@ func hashOf(parts ...[]byte) uint64 {
 	return h.Sum64()
 }
 
-// value makes a site of a string with enough digits or of an integer, and notes in
-// which values there was one.
+// value adds a site for a string with enough digits or for an integer, and records which
+// values have one.
 func (f *finder) value(at, end int, hash uint64, noted map[uint64]bool) error {
 	return f.each(at, end, func(n protowire.Number, t protowire.Type, from, to int) error {
 		var s site
@@ -222,8 +221,8 @@ func (f *finder) value(at, end int, hash uint64, noted map[uint64]bool) error {
 // uuidSize is the length of a UUID in text.
 const uuidSize = 36
 
-// textSite returns the site in a text: its last digits, if there are at least
-// freshDigits of them, so that what is written there has not been seen before.
+// textSite returns the site in a text: its last digits. It needs at least freshDigits of
+// them, so that the new text is unique.
 func textSite(body []byte, from, to int) site {
 	if to-from == uuidSize && body[from+8] == '-' && body[from+23] == '-' {
 		return site{off: to - 12, n: 12, kind: siteHex}
@@ -239,11 +238,11 @@ func textSite(body []byte, from, to int) site {
 	return site{}
 }
 
-// freshDigits is how many digits of a text are rewritten.
+// freshDigits is the number of digits of a text that are rewritten.
 const freshDigits = 8
 
-// variation says what to write into the sites of all requests that belong
-// together, so that their spans remain one trace and what was equal stays equal.
+// variation determines the new content of the sites of a group of requests. Their spans
+// remain one trace, and equal values stay equal.
 type variation struct {
 	seed  uint64
 	shift uint64 // nanoseconds that all times move forward
@@ -255,7 +254,7 @@ func (v *variation) apply(body []byte, sites []site) {
 		b := body[s.off : s.off+s.n]
 		switch s.kind {
 		case siteTraceID, siteSpanID:
-			if id := binary.LittleEndian.Uint64(b); id != 0 { // no id stays none
+			if id := binary.LittleEndian.Uint64(b); id != 0 { // a missing id stays missing
 				binary.LittleEndian.PutUint64(b, id^delta.Mix(v.seed, uint64(s.kind)))
 			}
 			continue
@@ -283,7 +282,7 @@ func (v *variation) apply(body []byte, sites []site) {
 				x >>= 4
 			}
 		case siteVarint:
-			for i := range b[:len(b)-1] { // the last byte gives the number its size
+			for i := range b[:len(b)-1] { // keep the last byte, which determines the size of the number
 				b[i] = 0x80 | byte(x)
 				x >>= 7
 			}

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,8 +10,6 @@ import (
 	"net/http"
 	"os"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -29,7 +26,7 @@ const (
 	soakSamples  = 60
 )
 
-// soakMetrics are what has to stay flat, as /metrics calls it.
+// soakMetrics are the metrics that must stay constant, by their names in /metrics.
 var soakMetrics = []struct {
 	name, title string
 	unit        float64
@@ -41,7 +38,7 @@ var soakMetrics = []struct {
 	{"assay_open_trace_bytes", "open traces, MiB", 1 << 20},
 }
 
-// runSoak finds out how much a server takes and then sends it seven tenths of that
+// runSoak measures the maximum throughput of a server and then sends seven tenths of it
 // for a long time.
 func runSoak(ctx context.Context, s *settings, emit func(*table) error) (err error) {
 	recordings, err := readRecordings(s.recordings)
@@ -69,7 +66,7 @@ func runSoak(ctx context.Context, s *settings, emit func(*table) error) (err err
 
 	capacity, err := soakLoad(ctx, senders, soakCapacity, 0)
 	if err != nil {
-		return srv.explain(err)
+		return srv.Explain(err)
 	}
 	fmt.Fprintf(s.log, "soak: the server takes %.1f MB/s; %s at %.0f %% of that\n", capacity/1e6, s.soak, 100*soakShare)
 	sampling, stopSampling := context.WithCancel(ctx)
@@ -80,7 +77,7 @@ func runSoak(ctx context.Context, s *settings, emit func(*table) error) (err err
 	stopSampling()
 	series := <-sampled
 	if err != nil {
-		return srv.explain(err)
+		return srv.Explain(err)
 	}
 	if series.err != nil {
 		return series.err
@@ -112,7 +109,7 @@ func soakTable(span time.Duration, capacity, rate float64, series soakSeries) *t
 	return t
 }
 
-// soakSender sends requests that are all different.
+// soakSender sends unique requests.
 type soakSender struct {
 	srv       *server
 	client    *http.Client
@@ -133,8 +130,8 @@ func newSoakSender(srv *server, client *http.Client, recordings []recording, see
 	return p, nil
 }
 
-// send sends every request once, perSecond bytes of them, 0 for as many as can be,
-// until the end or ctx says so. It returns how many bytes were taken.
+// send sends every request once, perSecond bytes of them, or without a limit for 0, until
+// the end or until ctx ends. It returns the number of accepted bytes.
 func (p *soakSender) send(ctx context.Context, end time.Time, perSecond float64) (taken int, err error) {
 	began := time.Now()
 	over := func() bool { return ctx.Err() != nil || !time.Now().Before(end) }
@@ -187,7 +184,7 @@ func (p *soakSender) post(ctx context.Context, signal wire.Signal, body []byte) 
 	}
 }
 
-// soakLoad has all senders send and returns the bytes per second that were taken.
+// soakLoad makes all senders send and returns the accepted bytes per second.
 func soakLoad(ctx context.Context, senders []*soakSender, span time.Duration, perSecond float64) (float64, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -220,7 +217,7 @@ type soakSeries struct {
 	err     error
 }
 
-// sampleMetrics reads /metrics at even intervals of what is left after warming up.
+// sampleMetrics reads /metrics at even intervals of the time after the warm-up.
 func sampleMetrics(ctx context.Context, srv *server, span time.Duration) (s soakSeries) {
 	warmUp := min(soakWarmUp, span/6)
 	interval := (span - warmUp) / soakSamples
@@ -235,8 +232,8 @@ func sampleMetrics(ctx context.Context, srv *server, span time.Duration) (s soak
 		case <-time.After(wait):
 		}
 		wait = interval
-		var text bytes.Buffer
-		if err := get(ctx, "http://"+srv.rest+"/metrics", "", &text); err != nil {
+		m, err := srv.assay.Metrics(ctx)
+		if err != nil {
 			if ctx.Err() == nil {
 				s.err = err
 				return s
@@ -244,16 +241,8 @@ func sampleMetrics(ctx context.Context, srv *server, span time.Duration) (s soak
 			continue
 		}
 		sample := make([]float64, len(soakMetrics))
-		for line := range strings.Lines(text.String()) {
-			name, number, _ := strings.Cut(strings.TrimSpace(line), " ")
-			for i, m := range soakMetrics {
-				if name == m.name {
-					sample[i], s.err = strconv.ParseFloat(number, 64)
-				}
-			}
-		}
-		if s.err != nil {
-			return s
+		for i, metric := range soakMetrics {
+			sample[i] = m[metric.name]
 		}
 		s.samples = append(s.samples, sample)
 	}

@@ -29,7 +29,7 @@ import (
 	"assay/internal/wire/wiretest"
 )
 
-// recording is what one file holds, by signal, as protobuf requests.
+// recording holds the requests of one file by signal, in protobuf.
 type recording map[wire.Signal][][]byte
 
 // readRecordings reads all recordings in a directory.
@@ -79,17 +79,17 @@ func readRecording(name string) (recording, error) {
 	return r, lines.Err()
 }
 
-// shape says how requests are made from the recordings.
+// shape describes how requests are generated from the recordings.
 type shape struct {
 	name    string
 	records int  // records of a request; 0: as recorded
 	unique  bool // every string and integer attribute and every body is new
-	pdata   bool // fields in the order in which pdata writes them, not the SDKs'
+	pdata   bool // fields in the order of pdata instead of the SDKs'
 }
 
-// identities are the attributes of the recordings whose values name one thing, one
-// amount or one moment. A workload has other values in every trace, the same within
-// a trace.
+// identities are the attributes of the recordings with values that identify one object,
+// amount or moment. A workload has other values in every trace, and the same within a
+// trace.
 var identities = map[string]bool{
 	"url.path": true, "url.full": true, "url.query": true, "network.peer.port": true, "network.local.port": true,
 	"http.request.body.size": true, "http.response.body.size": true, "lamp.id": true, "shelf": true,
@@ -99,7 +99,7 @@ var identities = map[string]bool{
 
 func (s shape) varies(key string) bool { return s.unique || identities[key] }
 
-// workload is a set of requests that can be made new.
+// workload is a set of requests that can be renewed.
 type workload struct {
 	shape    shape
 	signal   wire.Signal
@@ -111,7 +111,7 @@ type workload struct {
 	rng   *rand.Rand
 }
 
-// request is an encoded request with the places to rewrite.
+// request is an encoded request with its sites.
 type request struct {
 	body    []byte
 	sites   []site
@@ -119,11 +119,11 @@ type request struct {
 	group   int // requests of a group belong together
 }
 
-// start is when the made-up time of a workload begins.
+// start is the start of a workload's simulated time.
 var start = time.Date(2026, time.November, 21, 9, 30, 0, 0, time.UTC)
 
-// newWorkload repeats the recordings of a signal until there are at least size
-// bytes. Each repetition varies on its own.
+// newWorkload repeats the recordings of a signal until they have at least size bytes.
+// Each repetition varies independently.
 func newWorkload(recordings []recording, signal wire.Signal, s shape, size int) (*workload, error) {
 	w := &workload{shape: s, signal: signal, share: newShare(), rng: rand.New(rand.NewPCG(1, uint64(signal)))}
 	var bodies [][]byte
@@ -146,11 +146,11 @@ func newWorkload(recordings []recording, signal wire.Signal, s shape, size int) 
 		if err != nil {
 			return nil, err
 		}
-		n, err := walk(signal, body)
+		n, err := countRecords(signal, body)
 		if err != nil {
 			return nil, err
 		}
-		once = append(once, request{body: body, sites: sites, records: n.records})
+		once = append(once, request{body: body, sites: sites, records: n})
 	}
 	if len(once) == 0 {
 		return nil, fmt.Errorf("the recordings hold no %s", signal)
@@ -166,7 +166,7 @@ func newWorkload(recordings []recording, signal wire.Signal, s shape, size int) 
 	return w, nil
 }
 
-// renew rewrites all requests; times move forward.
+// renew rewrites all requests and moves their times forward.
 func (w *workload) renew(forward time.Duration) {
 	var v *variation
 	group := -1
@@ -179,8 +179,8 @@ func (w *workload) renew(forward time.Duration) {
 	}
 }
 
-// encode returns the requests of one recording, their values widened and their
-// fields in the shape's order, with all times moved so that the newest is start.
+// encode returns the requests of one recording, with widened values and their fields in
+// the shape's order. It moves all times so that the newest is start.
 func (s shape) encode(signal wire.Signal, recorded [][]byte) ([][]byte, error) {
 	var bodies [][]byte
 	var times [][]byte
@@ -214,8 +214,8 @@ func (s shape) encode(signal wire.Signal, recorded [][]byte) ([][]byte, error) {
 	return bodies, nil
 }
 
-// widen makes room in the values that change, so that they can be new time and
-// again: recorded ids have a digit or two.
+// widen lengthens the values that change, so that they can be renewed many times:
+// recorded ids have a digit or two.
 func (s shape) widen(signal wire.Signal, body []byte) ([]byte, error) {
 	switch signal {
 	case wire.Traces:
@@ -306,8 +306,8 @@ func (s shape) widenMap(m pcommon.Map) {
 	}
 }
 
-// widenText gives the last number in a text eight digits. A text without a number
-// stays, unless all have to be new.
+// widenText extends the last number in a text to eight digits. A text without a number
+// stays unchanged, unless all texts must be unique.
 func (s shape) widenText(text string) string {
 	end := strings.LastIndexAny(text, "0123456789") + 1
 	switch {
@@ -325,17 +325,17 @@ func (s shape) widenText(text string) string {
 	return text[:from] + strings.Repeat("0", max(0, freshDigits-(end-from))) + text[from:]
 }
 
-// widenBody makes every second log body one that no other record has: half of the
-// world's log messages have their ids and durations in the text.
+// widenBody makes every second log body unique: half of all log messages contain ids and
+// durations.
 func (s shape) widenBody(body pcommon.Value, i int) {
 	if body.Type() == pcommon.ValueTypeStr && (s.unique || i%2 == 0) {
 		body.SetStr(body.Str() + " (request 00000, 000 ms)")
 	}
 }
 
-// rebatch makes requests of exactly n records, the rest left out; a recording that
-// is too small for one is repeated. The records of a metrics request are its
-// metrics here.
+// rebatch makes requests of exactly n records and drops the rest. It repeats a recording
+// that is too small for one request. The records of a metrics request are its metrics
+// here.
 func rebatch(bodies [][]byte, n int) ([][]byte, error) {
 	var b batcher
 	for len(b.full) == 0 {
@@ -352,15 +352,15 @@ func rebatch(bodies [][]byte, n int) ([][]byte, error) {
 	return b.full, nil
 }
 
-// batcher puts records together, each in an entry and scope like its own.
+// batcher collects records, each in an entry and scope equal to its own.
 type batcher struct {
 	full    [][]byte
 	records int
 	entries []*openEntry
 }
 
-// openEntry is a ResourceSpans or its like that is being filled: the fields of its
-// own and its scopes.
+// openEntry is a ResourceSpans, ResourceMetrics or ResourceLogs that is being filled: its
+// own fields and its scopes.
 type openEntry struct {
 	own    fields
 	scopes []*openScope
@@ -371,10 +371,10 @@ type openScope struct {
 	records []byte
 }
 
-// fields are a message's fields other than number 2, encoded, in order.
+// fields are the encoded fields of a message except number 2, in order.
 type fields struct{ before, after []byte }
 
-// split returns the fields of a message, those of number 2 apart.
+// split separates the fields with number 2 of a message from the others.
 func split(body []byte) (own fields, seconds [][]byte, err error) {
 	for len(body) > 0 {
 		n, t, size := protowire.ConsumeField(body)
