@@ -15,19 +15,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Disk is a directory that can be filled up: a small file system of its own where
-// that may be mounted, else one in which a process may write only small files.
+// Disk is a directory that can be filled up. It is a separate file system where mounting is allowed.
+// Elsewhere a full disk is simulated by limiting the size of the files that a process writes.
 type Disk struct {
 	Dir     string
 	Mounted bool
 }
 
-// fileLimit is how long files may be that are written to a disk that is full and is
-// no file system of its own.
+// fileLimit is the maximum size of a file in bytes on a full Disk that is not mounted.
 const fileLimit = 64 << 10
 
-// MountDisk makes a disk of so many bytes below a directory. To mount a file system
-// takes a right that root lacks in some containers; the error says so.
+// MountDisk creates a disk of size bytes below parent. Mounting a file system needs a capability that root
+// lacks in some containers: it returns an error there.
 func MountDisk(parent string, size int64) (*Disk, error) {
 	d := &Disk{Dir: filepath.Join(parent, "disk"), Mounted: true}
 	if err := os.Mkdir(d.Dir, 0o755); err != nil {
@@ -39,7 +38,7 @@ func MountDisk(parent string, size int64) (*Disk, error) {
 	return d, nil
 }
 
-// Close takes the disk away with all that is on it.
+// Close unmounts the disk and discards its content.
 func (d *Disk) Close() error {
 	if !d.Mounted {
 		return nil
@@ -52,7 +51,7 @@ func (d *Disk) Close() error {
 
 func (d *Disk) ballast() string { return filepath.Join(d.Dir, "ballast") }
 
-// Fill leaves no room on the disk for a process.
+// Fill uses up the disk space of a process.
 func (d *Disk) Fill(pid int) error {
 	if !d.Mounted {
 		return limitFiles(pid, fileLimit)
@@ -68,7 +67,7 @@ func (d *Disk) Fill(pid int) error {
 	return f.Close()
 }
 
-// Free makes room again.
+// Free releases the disk space that Fill used up.
 func (d *Disk) Free(pid int) error {
 	if !d.Mounted {
 		return limitFiles(pid, unix.RLIM_INFINITY)
@@ -76,7 +75,7 @@ func (d *Disk) Free(pid int) error {
 	return os.Remove(d.ballast())
 }
 
-// limitFiles says how long the files that a process writes may become.
+// limitFiles limits the size of the files that a process writes.
 func limitFiles(pid int, size uint64) error {
 	var old unix.Rlimit
 	if err := unix.Prlimit(pid, unix.RLIMIT_FSIZE, nil, &old); err != nil {
@@ -88,7 +87,7 @@ func limitFiles(pid int, size uint64) error {
 	return nil
 }
 
-// zeros never ends.
+// zeros is an endless reader of zero bytes.
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) {

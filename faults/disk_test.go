@@ -11,13 +11,15 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"assay/internal/assaytest"
 )
 
-// diskSize is enough for the stores of the scenarios.
+// diskSize is large enough for the stores of the scenarios.
 const diskSize = 256 << 20
 
-// TestSQLiteDiskFull fills the disk of a server under load. Ingest is answered with
-// 503 meanwhile, and goes on by itself.
+// TestSQLiteDiskFull fills the disk of a server under load. The server answers ingest requests with 503 until
+// there is space, and then recovers without a restart.
 func TestSQLiteDiskFull(t *testing.T) {
 	parallel(t)
 	t.Run("limited", func(t *testing.T) {
@@ -30,7 +32,7 @@ func TestSQLiteDiskFull(t *testing.T) {
 		dir := t.TempDir()
 		d, err := MountDisk(dir, diskSize)
 		if err != nil {
-			t.Logf("not run: %v; the limit of the size of files stands for a full disk", err)
+			t.Logf("skipped: %v; the subtest \"limited\" covers a full disk", err)
 			return
 		}
 		t.Cleanup(func() { require.NoError(t, d.Close()) })
@@ -50,19 +52,20 @@ func diskFull(t *testing.T, d *Disk, cfg FleetConfig) {
 		<-time.After(in(500*time.Millisecond, 5*time.Second))
 		r, err := s.fleet.reader(0)
 		require.NoError(s, err)
-		status, _, err := r.ask(s.ctx, bootstrapKey, "/v1/services")
+		a, err := assaytest.Do(s.ctx, r.Client, http.MethodGet, r.REST+"/v1/services", bootstrapKey, nil)
 		require.NoError(s, err)
-		require.Contains(s, []int{http.StatusOK, http.StatusServiceUnavailable}, status)
-		s.Event("ingest is answered with 503, REST with %d; ready: %v", status, s.fleet.Ready(s.ctx, 0))
+		require.Contains(s, []int{http.StatusOK, http.StatusServiceUnavailable}, a.Status)
+		s.Event("ingest answers 503, REST answers %d; ready: %v", a.Status, s.fleet.Ready(s.ctx, 0))
 		ended := time.Now()
 		require.NoError(s, d.Free(pid))
 		s.ready(0, ended)
 	}
 	p := plan{load: l.load, every: in(300*time.Millisecond, time.Second), idle: "1s", fleet: cfg}
 	if d.Mounted {
-		// What SQLite has of the disk it uses again: later it can go on for a while.
+		// Fill the disk before the load: SQLite reuses the pages that it has allocated, and would continue
+		// for a while.
 		p.before = func(s *scenario) {
-			pid = s.fleet.Replicas[0].running().cmd.Process.Pid
+			pid = s.fleet.Replicas[0].running().PID()
 			fill(s)
 		}
 		p.breaks = func(s *scenario) {
@@ -71,7 +74,7 @@ func diskFull(t *testing.T, d *Disk, cfg FleetConfig) {
 		}
 	} else {
 		p.breaks = func(s *scenario) {
-			pid = s.fleet.Replicas[0].running().cmd.Process.Pid
+			pid = s.fleet.Replicas[0].running().PID()
 			for i := range times {
 				s.after(float64(i+1) / float64(times+2))
 				before := s.unavailable()
@@ -84,18 +87,18 @@ func diskFull(t *testing.T, d *Disk, cfg FleetConfig) {
 	run(t, p, l.reference)
 }
 
-// awaitUnavailable waits until some more requests were answered with 503 than before.
+// awaitUnavailable waits until at least three more requests than before were answered with 503.
 func (s *scenario) awaitUnavailable(before uint64) {
 	s.Helper()
-	require.NoError(s, await(s.ctx, settleLimit, often, func() error {
+	require.NoError(s, assaytest.Await(s.ctx, assaytest.Limit, assaytest.PollInterval, func() error {
 		if s.unavailable() < before+3 {
-			return errors.New("ingest goes on with a full disk")
+			return errors.New("ingest succeeds with a full disk")
 		}
 		return nil
 	}))
 }
 
-// unavailable returns how many requests were answered with 503, or the like of gRPC.
+// unavailable returns the number of requests that were answered with 503 or gRPC's UNAVAILABLE.
 func (s *scenario) unavailable() uint64 {
 	causes := s.ledger.Causes()
 	return causes["503"] + causes["Unavailable"]

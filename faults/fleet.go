@@ -8,53 +8,44 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	"assay/internal/assaytest"
 )
 
-// bootstrapKey is the key of the organization that an empty store is given.
-const bootstrapKey = "assay_sk_fau1Ts_00112233445566778899aabbccddeeff"
+// bootstrapKey is the API key of the default organization in an empty store.
+const bootstrapKey = assaytest.Key
 
-// DefaultOrganization is the organization that an empty store is given.
+// DefaultOrganization is the organization that a server creates in an empty store.
 const DefaultOrganization = "default"
 
-// FleetConfig says what a Fleet is.
+// FleetConfig configures a Fleet.
 type FleetConfig struct {
-	Program       string   // path, as Build made it
-	Dir           string   // for logs
-	Data          string   // where each replica has a data directory; default Dir
+	Program       string   // path of the program, built with an adjustable clock
+	Data          string   // parent of the data directories of the replicas
 	Database      string   // URL of an empty PostgreSQL database over TCP; "": SQLite, for one replica
 	Replicas      int      // default 1
 	Organizations []string // the first is DefaultOrganization
-	Args          []string // of `assay serve`, for all
+	Args          []string // arguments of `assay serve` for all replicas
 	Environ       func(replica int) []string
 }
 
-// Fleet is replicas of the program on one store, behind proxies.
+// Fleet is a set of replicas that share one store, each behind proxies.
 type Fleet struct {
 	Replicas []*Replica
-	Keys     map[string]string // of all scopes, by organization
+	Keys     map[string]string // API keys with all scopes, by organization
 
-	cfg  FleetConfig
-	http *http.Client
+	cfg FleetConfig
 }
 
-// StartFleet starts replicas on an empty store and makes the organizations. Close
-// ends it.
+// StartFleet starts replicas on an empty store and creates the organizations. Call Close to stop them.
 func StartFleet(ctx context.Context, cfg FleetConfig) (*Fleet, error) {
-	if cfg.Data == "" {
-		cfg.Data = cfg.Dir
-	}
-	f := &Fleet{
-		cfg: cfg, Keys: map[string]string{DefaultOrganization: bootstrapKey},
-		http: &http.Client{Transport: &http.Transport{DisableCompression: true}},
-	}
+	f := &Fleet{cfg: cfg, Keys: map[string]string{DefaultOrganization: bootstrapKey}}
 	if err := f.start(ctx); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
@@ -95,34 +86,32 @@ func (f *Fleet) start(ctx context.Context) error {
 	return nil
 }
 
-// replica returns a replica that does not run yet, also where it fails half-way.
+// replica returns a replica that is not running yet. On failure it returns the incomplete replica as well, so
+// that the caller can close it.
 func (f *Fleet) replica(i int) (r *Replica, err error) {
 	name := string(rune('a' + i))
-	r = &Replica{Name: name, program: f.cfg.Program, log: filepath.Join(f.cfg.Dir, name+".log")}
+	r = &Replica{Name: name, config: assaytest.Config{Binary: f.cfg.Program, Dir: filepath.Join(f.cfg.Data, name), Log: new(assaytest.Output)}}
 	for _, p := range []**Proxy{&r.OTLPHTTP, &r.OTLPGRPC} {
 		if *p, err = NewProxy(); err != nil {
 			return r, err
 		}
 	}
-	r.args = []string{
-		"serve", "--http-address", "127.0.0.1:0", "--otlp-grpc-address", "127.0.0.1:0", "--otlp-http-address", "127.0.0.1:0",
-		"--bootstrap-api-key", bootstrapKey, "--log-format", "json", "--data-dir", filepath.Join(f.cfg.Data, name),
-	}
+	r.config.Args = []string{"--bootstrap-api-key", bootstrapKey}
 	if f.cfg.Database != "" {
 		u, err := url.Parse(f.cfg.Database)
 		if err != nil {
-			return r, errors.New("the URL of the database cannot be read")
+			return r, errors.New("malformed URL of the database")
 		}
 		if r.Database, err = NewProxy(); err != nil {
 			return r, err
 		}
 		r.Database.SetTarget(u.Host)
 		u.Host = r.Database.Address()
-		r.args = append(r.args, "--store", u.String(), "--replica-name", name)
+		r.config.Args = append(r.config.Args, "--store", u.String(), "--replica-name", name)
 	}
-	r.args = append(r.args, f.cfg.Args...)
+	r.config.Args = append(r.config.Args, f.cfg.Args...)
 	if f.cfg.Environ != nil {
-		r.environ = f.cfg.Environ(i)
+		r.config.Environ = f.cfg.Environ(i)
 	}
 	return r, nil
 }
@@ -133,22 +122,25 @@ func (f *Fleet) command(ctx context.Context, args ...string) (string, error) {
 	if f.cfg.Database != "" {
 		args = append(args, "--store", f.cfg.Database)
 	}
-	return runCommand(ctx, f.cfg.Program, f.cfg.Dir, args...)
+	r, err := assaytest.Run(ctx, f.cfg.Program, f.cfg.Data, nil, "", args...)
+	if err == nil && r.Code != 0 {
+		err = fmt.Errorf("assay %s: exit code %d: %s", args[0], r.Code, r.Stderr)
+	}
+	return strings.TrimSpace(r.Stdout), err
 }
 
-// DataDir returns where the first replica keeps its data.
+// DataDir returns the data directory of the first replica.
 func (f *Fleet) DataDir() string { return filepath.Join(f.cfg.Data, "a") }
 
-// Close ends everything at once.
+// Close kills all replicas and closes their proxies.
 func (f *Fleet) Close() error {
 	for _, r := range f.Replicas {
 		r.close()
 	}
-	f.http.CloseIdleConnections()
 	return nil
 }
 
-// Targets returns where clients send.
+// Targets returns the OTLP addresses of the replicas.
 func (f *Fleet) Targets() []Target {
 	var all []Target
 	for _, r := range f.Replicas {
@@ -157,68 +149,48 @@ func (f *Fleet) Targets() []Target {
 	return all
 }
 
-var errDown = errors.New("it does not run")
+var errDown = errors.New("not running")
 
-// reader reads the REST API of a replica.
-func (f *Fleet) reader(i int) (*reader, error) {
-	p := f.Replicas[i].running()
-	if p == nil {
+// server returns the server of a replica.
+func (f *Fleet) server(i int) (*assaytest.Server, error) {
+	s := f.Replicas[i].running()
+	if s == nil {
 		return nil, fmt.Errorf("replica %s: %w", f.Replicas[i].Name, errDown)
 	}
-	return &reader{client: f.http, url: p.rest}, nil
+	return s, nil
 }
 
-// Ready asks a replica whether it is ready: nil when it answers 200.
-func (f *Fleet) Ready(ctx context.Context, i int) error {
-	_, err := f.page(ctx, i, "/readyz")
-	return err
-}
-
-// page reads what a replica serves beside its API, without a credential.
-func (f *Fleet) page(ctx context.Context, i int, path string) (string, error) {
-	p := f.Replicas[i].running()
-	if p == nil {
-		return "", errDown
+// reader returns a client of the REST API of a replica.
+func (f *Fleet) reader(i int) (*reader, error) {
+	s, err := f.server(i)
+	if err != nil {
+		return nil, err
 	}
-	r := reader{client: f.http, url: p.root}
-	text, err := r.text(ctx, "", path)
-	return string(text), err
+	return &reader{s}, nil
+}
+
+// Ready returns nil if the readiness endpoint of a replica answers 200.
+func (f *Fleet) Ready(ctx context.Context, i int) error {
+	s, err := f.server(i)
+	if err != nil {
+		return err
+	}
+	return s.Ready(ctx)
 }
 
 // AwaitReady waits until a replica is ready.
 func (f *Fleet) AwaitReady(ctx context.Context, i int) error {
-	if err := await(ctx, startTimeout, often, func() error { return f.Ready(ctx, i) }); err != nil {
-		return fmt.Errorf("replica %s is not ready: %w\n%s", f.Replicas[i].Name, err, tail(f.Replicas[i].log))
+	s, err := f.server(i)
+	if err != nil {
+		return err
 	}
-	return nil
+	return s.AwaitReady(ctx)
 }
 
-// How often something is asked again: what takes a moment, and what takes seconds and
-// is more work to ask.
-const (
-	often  = 20 * time.Millisecond
-	seldom = 400 * time.Millisecond
-)
+// slowPollInterval is the poll interval for conditions that take seconds and are expensive to check.
+const slowPollInterval = 400 * time.Millisecond
 
-// await asks until there is no error any more, and returns the last one when there
-// still is one in the end.
-func await(ctx context.Context, within, every time.Duration, ask func() error) error {
-	ctx, cancel := context.WithTimeout(ctx, within)
-	defer cancel()
-	for {
-		err := ask()
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return err
-		case <-time.After(every):
-		}
-	}
-}
-
-// States reads what clients of a replica see, by organization.
+// States returns the state that a replica shows to clients, by organization.
 func (f *Fleet) States(ctx context.Context, i int) (map[string]*State, error) {
 	r, err := f.reader(i)
 	if err != nil {
@@ -233,23 +205,19 @@ func (f *Fleet) States(ctx context.Context, i int) (map[string]*State, error) {
 	return all, nil
 }
 
-// countsLogs tells whether a replica knows the log volume: with a store of its own, one
-// that is alone does.
-func (f *Fleet) countsLogs() bool {
-	return f.cfg.Database == "" && !slices.Contains(f.cfg.Args, "--metrics-store")
-}
+// countsLogs reports whether the replicas read log volume from their store.
+func (f *Fleet) countsLogs() bool { return !slices.Contains(f.cfg.Args, "--metrics-store") }
 
-// AwaitStates waits until all replicas show what is wanted, and tells what they show
-// instead when they do not.
-func (f *Fleet) AwaitStates(ctx context.Context, within time.Duration, want map[string]*State) error {
+// AwaitStates waits until all replicas show the wanted states. Its error lists the differences.
+func (f *Fleet) AwaitStates(ctx context.Context, want map[string]*State) error {
 	for i := range f.Replicas {
 		var got map[string]*State
-		if err := await(ctx, within, seldom, func() (err error) {
+		if err := assaytest.Await(ctx, assaytest.Limit, slowPollInterval, func() (err error) {
 			if got, err = f.States(ctx, i); err != nil {
 				return err
 			}
 			if wrong := Differences(want, got); len(wrong) != 0 {
-				return fmt.Errorf("replica %s shows what a run without faults does not:\n%s", f.Replicas[i].Name, strings.Join(wrong, "\n"))
+				return fmt.Errorf("replica %s differs from the run without faults:\n%s", f.Replicas[i].Name, strings.Join(wrong, "\n"))
 			}
 			return nil
 		}); err != nil {
@@ -261,34 +229,25 @@ func (f *Fleet) AwaitStates(ctx context.Context, within time.Duration, want map[
 
 // Metric returns the sum of a metric over its label values, as a replica exposes it.
 func (f *Fleet) Metric(ctx context.Context, i int, name string) (sum float64, err error) {
-	text, err := f.page(ctx, i, "/metrics")
+	r, err := f.server(i)
 	if err != nil {
 		return 0, err
 	}
-	found := false
-	for line := range strings.Lines(text) {
-		rest, ok := strings.CutPrefix(line, name)
-		if !ok || rest[0] != ' ' && rest[0] != '{' {
-			continue
-		}
-		fields := strings.Fields(line)
-		v, err := strconv.ParseFloat(fields[len(fields)-1], 64)
-		if err != nil {
-			return 0, fmt.Errorf("replica %s: %s: %w", f.Replicas[i].Name, name, err)
-		}
-		sum += v
-		found = true
+	m, err := r.Metrics(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("replica %s: %w", f.Replicas[i].Name, err)
 	}
+	sum, found := m.Sum(name)
 	if !found {
-		return 0, fmt.Errorf("replica %s has no metric %s", f.Replicas[i].Name, name)
+		err = fmt.Errorf("replica %s has no metric %s", f.Replicas[i].Name, name)
 	}
-	return sum, nil
+	return sum, err
 }
 
-// AwaitTraces waits until no trace is open anywhere.
-func (f *Fleet) AwaitTraces(ctx context.Context, within time.Duration) error {
+// AwaitTraces waits until no replica has open traces.
+func (f *Fleet) AwaitTraces(ctx context.Context) error {
 	for i := range f.Replicas {
-		if err := await(ctx, within, seldom, func() error {
+		if err := assaytest.Await(ctx, assaytest.Limit, slowPollInterval, func() error {
 			open, err := f.Metric(ctx, i, "assay_open_traces")
 			if err == nil && open != 0 {
 				err = fmt.Errorf("replica %s has %v open traces", f.Replicas[i].Name, open)
@@ -301,12 +260,12 @@ func (f *Fleet) AwaitTraces(ctx context.Context, within time.Duration) error {
 	return nil
 }
 
-// Terminate ends all replicas with SIGTERM.
-func (f *Fleet) Terminate(ctx context.Context) error {
+// Terminate stops all replicas with SIGTERM.
+func (f *Fleet) Terminate() error {
 	errs := make([]error, len(f.Replicas))
 	var all sync.WaitGroup
 	for i, r := range f.Replicas {
-		all.Go(func() { errs[i] = r.Terminate(ctx) })
+		all.Go(func() { errs[i] = r.Terminate() })
 	}
 	all.Wait()
 	return errors.Join(errs...)

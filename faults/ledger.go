@@ -19,16 +19,15 @@ import (
 	"assay/internal/wire"
 )
 
-// Entry is what the ledger holds of one signal. A request that is acknowledged more
-// than once is acknowledged here once.
+// Entry holds the totals of one signal. A request that is acknowledged more than once counts once.
 type Entry struct {
 	Signal string `json:"signal"`
 
 	RequestsSent         uint64 `json:"requests_sent"`
 	RequestsAcknowledged uint64 `json:"requests_acknowledged"`
-	Retried              uint64 `json:"retried"`    // attempts after the first, until the acknowledgement
-	SentAgain            uint64 `json:"sent_again"` // requests sent once more although acknowledged
-	Refused              uint64 `json:"refused"`    // requests that were not to be sent again
+	Retried              uint64 `json:"retried"`  // attempts after the first, before the acknowledgement
+	Repeated             uint64 `json:"repeated"` // requests repeated although acknowledged
+	Refused              uint64 `json:"refused"`  // requests rejected with an error that is not retryable
 
 	RecordsSent         uint64 `json:"records_sent"`
 	RecordsAcknowledged uint64 `json:"records_acknowledged"`
@@ -39,15 +38,15 @@ type Entry struct {
 	BytesCounted      uint64 `json:"bytes_counted"` // as clients read it
 }
 
-// Ledger is what became of a load. It may be used concurrently.
+// Ledger records the outcome of the requests of a load. It is safe for concurrent use.
 type Ledger struct {
 	mu      sync.Mutex
 	entries map[wire.Signal]*Entry
-	causes  map[string]uint64 // of retries
-	refused []string          // the first of them
+	causes  map[string]uint64 // causes of retries
+	refused []string          // errors of the first refused requests
 
-	halves map[pcommon.TraceID]time.Time // when one half of a trace was acknowledged
-	apart  time.Duration                 // the longest between two halves
+	halves map[pcommon.TraceID]time.Time // time of the acknowledgement of a trace's first half
+	apart  time.Duration                 // longest time between two halves
 }
 
 // NewLedger returns an empty ledger.
@@ -111,13 +110,13 @@ func (l *Ledger) retried(r *Request, cause string) {
 	l.causes[cause]++
 }
 
-func (l *Ledger) sentAgain(r *Request) {
+func (l *Ledger) repeated(r *Request) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.entries[r.Signal].SentAgain++
+	l.entries[r.Signal].Repeated++
 }
 
-// maxRefused is how many refusals are kept word for word.
+// maxRefused limits the number of recorded errors.
 const maxRefused = 8
 
 func (l *Ledger) refuse(r *Request, why error) {
@@ -129,7 +128,7 @@ func (l *Ledger) refuse(r *Request, why error) {
 	}
 }
 
-// Count writes down what clients read of the organizations in the end.
+// Count records the totals that clients read of all organizations at the end.
 func (l *Ledger) Count(of map[string]*State) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -146,7 +145,7 @@ func (l *Ledger) Count(of map[string]*State) {
 	}
 }
 
-// Acknowledged returns how many requests have been acknowledged.
+// Acknowledged returns the number of acknowledged requests.
 func (l *Ledger) Acknowledged() (n uint64) {
 	for _, e := range l.Entries() {
 		n += e.RequestsAcknowledged
@@ -154,7 +153,7 @@ func (l *Ledger) Acknowledged() (n uint64) {
 	return n
 }
 
-// Entries returns what was written, a signal after the other.
+// Entries returns the entries in the order of signals.
 func (l *Ledger) Entries() []Entry {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -165,15 +164,15 @@ func (l *Ledger) Entries() []Entry {
 	return all
 }
 
-// Causes returns how often requests were sent again, by what had come of them.
+// Causes returns the number of retries by the cause of the failed attempt.
 func (l *Ledger) Causes() map[string]uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return maps.Clone(l.causes)
 }
 
-// Balance returns what is wrong: anything refused, not acknowledged, or not counted
-// exactly as often as it was sent.
+// Balance returns the violations: requests that were refused or not acknowledged, and records that are not
+// counted exactly once.
 func (l *Ledger) Balance() []string {
 	var wrong []string
 	for _, e := range l.Entries() {
@@ -192,9 +191,9 @@ func (l *Ledger) Balance() []string {
 // Print writes the ledger as a table.
 func (l *Ledger) Print(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "requests\tsent\tacknowledged\tretried\tsent again\trefused\t")
+	fmt.Fprintln(t, "requests\tsent\tacknowledged\tretried\trepeated\trefused\t")
 	for _, e := range l.Entries() {
-		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%d\t\n", e.Signal, e.RequestsSent, e.RequestsAcknowledged, e.Retried, e.SentAgain, e.Refused)
+		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%d\t\n", e.Signal, e.RequestsSent, e.RequestsAcknowledged, e.Retried, e.Repeated, e.Refused)
 	}
 	if err := t.Flush(); err != nil {
 		return err

@@ -24,7 +24,7 @@ func TestLedger(t *testing.T) {
 		l.retried(r, "503")
 		l.acknowledged(r)
 	}
-	l.sentAgain(logs)
+	l.repeated(logs)
 	counted := func(spans, logs uint64) map[string]*State {
 		return map[string]*State{"a": {Usage: map[string]Usage{
 			"x": {Records: [3]uint64{spans, 0, logs}, Bytes: [3]uint64{4, 0, 3}},
@@ -66,9 +66,9 @@ func TestWatcher(t *testing.T) {
 		return w.found()
 	}
 	require.Empty(t, seen(func(*Insight) {}, func(i *Insight) { i.Status = "muted" }, func(i *Insight) { i.ID, i.ServiceName = "2", "y" }))
-	require.Len(t, seen(func(i *Insight) { i.ID = "2" }), 1, "two of one rule")
-	require.Len(t, seen(func(i *Insight) { i.CreatedAt = time.Unix(2, 0) }), 1, "made again")
-	require.Len(t, seen(func(i *Insight) { i.DetectedAt = time.Unix(2, 0) }), 1, "opened again")
+	require.Len(t, seen(func(i *Insight) { i.ID = "2" }), 1, "two insights for one rule")
+	require.Len(t, seen(func(i *Insight) { i.CreatedAt = time.Unix(2, 0) }), 1, "created twice")
+	require.Len(t, seen(func(i *Insight) { i.DetectedAt = time.Unix(2, 0) }), 1, "opened twice")
 }
 
 func TestDifferences(t *testing.T) {

@@ -20,51 +20,51 @@ import (
 	"assay/internal/wire"
 )
 
-// LoadConfig says what a Load is.
+// LoadConfig configures a Load.
 type LoadConfig struct {
 	Seed          uint64
-	Organizations []string      // each has the whole fleet
-	Rounds        int           // in which each service sends something
-	Newest        time.Time     // when the last round happened
-	Interval      time.Duration // between what two rounds tell about
-	Halves        bool          // also traces whose halves are in two rounds
+	Organizations []string      // each has a complete set of services
+	Rounds        int           // rounds in which each service sends telemetry
+	Newest        time.Time     // timestamp of the last round
+	Interval      time.Duration // time between the timestamps of two rounds
+	Halves        bool          // add traces whose halves are in two rounds
 }
 
-// Load is telemetry of a fleet of services, some good and some faulty, with known
-// totals. It is not changed once it is made.
+// Load is telemetry of a set of services, some instrumented well and some badly, with known totals. It is
+// immutable.
 type Load struct {
 	Config  LoadConfig
 	Rounds  [][]*Request
 	Records map[Series]uint64 // spans, data points and log records
-	Bytes   map[Series]uint64 // of bodies, by organization and signal alone
+	Bytes   map[Series]uint64 // bytes of request bodies, by organization and signal; Service is empty
 }
 
-// Request is one OTLP request, unlike any other of its load.
+// Request is one OTLP request. Every request of a load is unique.
 type Request struct {
 	Organization string
 	Signal       wire.Signal
 	GRPC         bool
-	Shard        int  // of the ids of its traces, below Shards; -1: it holds no spans
-	Again        bool // to be sent once more after it was acknowledged
+	Shard        int  // shard of its trace ids, below Shards; -1 for a request without spans
+	Repeat       bool // repeat the request after it was acknowledged
 	Body         []byte
 	Records      map[string]uint64 // spans, data points or log records by service
-	Half         pcommon.TraceID   // the trace that it is half of; zero for other requests
+	Half         pcommon.TraceID   // trace of which the request holds one half; zero for other requests
 }
 
-// Series is what a total is of.
+// Series identifies a total.
 type Series struct {
 	Organization, Service string
 	Signal                wire.Signal
 }
 
-// Shards is how many parts the ids of traces are divided into. A replica gets all
-// spans of its shards, as from the Collector's load-balancing exporter.
+// Shards is the number of shards of trace ids. A replica receives all spans of its shards, as from the
+// Collector's load-balancing exporter.
 const Shards = 12
 
-// One request in so many is sent again after it was acknowledged.
-const againEvery = 16
+// repeatEvery is the mean number of requests of which one is repeated after its acknowledgement.
+const repeatEvery = 16
 
-// NewLoad makes a load.
+// NewLoad generates a load.
 func NewLoad(cfg LoadConfig) (*Load, error) {
 	l := &Load{Config: cfg, Rounds: make([][]*Request, cfg.Rounds), Records: make(map[Series]uint64), Bytes: make(map[Series]uint64)}
 	rng := rand.New(rand.NewPCG(cfg.Seed, 1))
@@ -92,7 +92,7 @@ func NewLoad(cfg LoadConfig) (*Load, error) {
 	return l, nil
 }
 
-// Requests returns how many requests the load has.
+// Requests returns the number of requests of the load.
 func (l *Load) Requests() (n int) {
 	for _, r := range l.Rounds {
 		n += len(r)
@@ -100,19 +100,19 @@ func (l *Load) Requests() (n int) {
 	return n
 }
 
-// maker makes the requests of one organization.
+// maker generates the requests of one organization.
 type maker struct {
 	load         *Load
 	organization string
 	rng          *rand.Rand
 	round        int
 	grpc         bool
-	late         []half // second halves, for the next round
+	late         []half // second halves for the next round
 	half         pcommon.TraceID
-	err          error // the first one
+	err          error // first error
 }
 
-// add adds what one service sends together.
+// add adds the requests of one service in one round.
 func (m *maker) add(service string, t demo.Telemetry) {
 	for shard, traces := range byShard(t.Traces) {
 		if n := traces.SpanCount(); n > 0 {
@@ -136,7 +136,7 @@ func (m *maker) request(signal wire.Signal, shard int, records map[string]uint64
 		return
 	}
 	m.load.Rounds[m.round] = append(m.load.Rounds[m.round], &Request{
-		Organization: m.organization, Signal: signal, GRPC: m.grpc, Shard: shard, Again: m.rng.IntN(againEvery) == 0,
+		Organization: m.organization, Signal: signal, GRPC: m.grpc, Shard: shard, Repeat: m.rng.IntN(repeatEvery) == 0,
 		Body: body, Records: records, Half: m.half,
 	})
 	for service, n := range records {
@@ -145,7 +145,7 @@ func (m *maker) request(signal wire.Signal, shard int, records map[string]uint64
 	m.load.Bytes[Series{m.organization, "", signal}] += uint64(len(body))
 }
 
-// byShard divides spans by the ids of their traces.
+// byShard splits spans by the shards of their trace ids.
 func byShard(all ptrace.Traces) (parts [Shards]ptrace.Traces) {
 	for i := range parts {
 		parts[i] = ptrace.NewTraces()
@@ -171,27 +171,26 @@ func byShard(all ptrace.Traces) (parts [Shards]ptrace.Traces) {
 
 func shardOf(id pcommon.TraceID) int { return int(id[15]) % Shards }
 
-// The services of traces that arrive in halves.
+// The services of traces that are split into two requests.
 const (
 	frontService = "fulfilment"
 	backService  = "warehouse"
 )
 
-// half is what the second half of a trace has to know of the first.
+// half is the state that the second half of a trace needs of the first.
 type half struct {
 	trace        pcommon.TraceID
-	parent, work pcommon.SpanID // of the first half's topmost span, and that span
+	parent, work pcommon.SpanID // work is the topmost span of the first half, parent is that span's parent
 	at           time.Time
 }
 
-// halfSpans is how many internal spans of the back service are in each half of a
-// trace: fine on their own, too many together (SPA-001 allows ten).
+// halfSpans is the number of internal spans of the back service in each half of a trace. One half is within
+// the limit of SPA-001 (ten), both halves together exceed it.
 const halfSpans = 6
 
-// halves adds the first half of a new trace, and the second one of the trace of the
-// round before. In the first the back service does a part of its work, as the child
-// of a span that is in the second. Whoever judges the halves apart finds an orphan
-// (SPA-002), and does not find too many internal spans.
+// halves adds the first half of a new trace, and the second half of the previous round's trace. The first
+// half has the back service's server span, whose parent span is in the second half. A replica that evaluates
+// one half alone finds an orphan span (SPA-002), and does not find too many internal spans (SPA-001).
 func (m *maker) halves(at time.Time) {
 	late := m.late
 	m.late = nil
@@ -228,7 +227,7 @@ func (m *maker) spanID() (id pcommon.SpanID) {
 	return id
 }
 
-// spans returns a list for the spans of a service.
+// spans returns an empty list for the spans of a service.
 func (m *maker) spans(t ptrace.Traces, service string) ptrace.SpanSlice {
 	rs := t.ResourceSpans().AppendEmpty()
 	for _, a := range [][2]string{
@@ -245,7 +244,7 @@ func (m *maker) spans(t ptrace.Traces, service string) ptrace.SpanSlice {
 	return ss.Spans()
 }
 
-// work adds what the back service does within itself.
+// work adds the internal spans of the back service.
 func (m *maker) work(list ptrace.SpanSlice, h half) {
 	for range halfSpans {
 		m.span(list, h, m.spanID(), h.work, "pick", ptrace.SpanKindInternal)

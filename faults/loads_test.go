@@ -15,19 +15,19 @@ import (
 	"assay/internal/rules/catalog"
 )
 
-// parallel has a scenario run beside others, in the short form.
+// parallel runs a scenario in parallel with others in the short form.
 func parallel(t *testing.T) {
 	if !*long {
 		t.Parallel()
 	}
 }
 
-// loads are the loads of all scenarios: those of the same kind are the same.
+// loads holds the loads of all scenarios. Scenarios of the same kind share a load.
 var loads library
 
 type library struct {
-	mu   sync.Mutex
-	kept map[kind]*known
+	mu    sync.Mutex
+	loads map[kind]*known
 }
 
 type kind struct {
@@ -35,35 +35,34 @@ type kind struct {
 	halves bool
 }
 
-// known is a load and what it leaves without faults, once that has been tried.
+// known is a load and its outcome without faults, once that was measured.
 type known struct {
 	load *Load
 	mu   sync.Mutex
 	left *outcome
 }
 
-// get returns the load of a kind.
+// get returns the load with the number of rounds, with or without halves.
 func (l *library) get(t *testing.T, rounds int, halves bool) *known {
 	t.Helper()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	k := kind{rounds, halves}
-	if l.kept[k] == nil {
+	if l.loads[k] == nil {
 		load, err := NewLoad(LoadConfig{
 			Seed: *seed, Organizations: []string{DefaultOrganization, "second"}, Rounds: rounds,
 			Newest: time.Now().Add(-time.Minute), Interval: time.Second, Halves: halves,
 		})
 		require.NoError(t, err)
-		if l.kept == nil {
-			l.kept = make(map[kind]*known)
+		if l.loads == nil {
+			l.loads = make(map[kind]*known)
 		}
-		l.kept[k] = &known{load: load}
+		l.loads[k] = &known{load: load}
 	}
-	return l.kept[k]
+	return l.loads[k]
 }
 
-// reference returns what the load leaves without faults: on one server with SQLite,
-// sent as fast as that goes.
+// reference returns the outcome of the load without faults: sent at full speed to one server with SQLite.
 func (k *known) reference(t *testing.T) *outcome {
 	t.Helper()
 	k.mu.Lock()
@@ -71,17 +70,17 @@ func (k *known) reference(t *testing.T) *outcome {
 	if k.left == nil {
 		p := plan{load: k.load, idle: "1s"}
 		if k.load.Config.Halves {
-			p.idle = "10s" // both halves of a trace arrive within moments
+			p.idle = "10s" // both halves of a trace arrive within a short time
 		}
-		require.True(t, t.Run("reference", func(t *testing.T) { k.left = run(t, p, nil) }), "the run without faults is not as it has to be")
-		k.telling(t)
+		require.True(t, t.Run("reference", func(t *testing.T) { k.left = run(t, p, nil) }), "the run without faults failed")
+		k.requireCoverage(t)
 	}
 	return k.left
 }
 
-// telling checks that the load is one that shows faults: services fail as they promise,
-// and every rule was asked and has failed somewhere.
-func (k *known) telling(t *testing.T) {
+// requireCoverage checks that the load can reveal faults: services fail the rules that they are designed to fail, and
+// every rule was evaluated and has failed at least once.
+func (k *known) requireCoverage(t *testing.T) {
 	t.Helper()
 	for organization, state := range k.left.states {
 		for _, s := range demo.Services() {

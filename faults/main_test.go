@@ -5,10 +5,9 @@
 package faults
 
 import (
-	"context"
 	"flag"
-	"path/filepath"
-	"sync"
+	"runtime"
+	"strconv"
 	"testing"
 	"time"
 
@@ -16,32 +15,22 @@ import (
 )
 
 var (
-	long     = flag.Bool("faults.long", false, "run the long form of every scenario")
-	duration = flag.Duration("faults.duration", 5*time.Minute, "of the load on three replicas, in the long form")
-	seed     = flag.Uint64("faults.seed", 1, "of the loads")
-	reports  = flag.String("faults.reports", "../bin/faults", "directory for the reports of the scenarios")
+	long     = flag.Bool("faults.long", false, "Run the long form of every scenario")
+	duration = flag.Duration("faults.duration", 5*time.Minute, "Duration of the load on three replicas, in the long form")
+	seed     = flag.Uint64("faults.seed", 1, "Seed of the generated loads")
+	reports  = flag.String("faults.reports", "../bin/faults", "Directory for the reports of the scenarios")
 )
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	// Scenarios wait for most of their time: all of the short ones run at once.
-	if err := flag.Set("test.parallel", "32"); err != nil {
+	// Scenarios are idle most of the time, so several of the short ones run on each CPU.
+	if err := flag.Set("test.parallel", strconv.Itoa(3*runtime.NumCPU())); err != nil {
 		panic(err)
 	}
 	goleak.VerifyTestMain(m)
 }
 
-// program builds the program once, and returns its path. It lies under bin, which is
-// not part of the repository, so that one copy is left at most.
-var program = sync.OnceValues(func() (string, error) {
-	path, err := filepath.Abs("../bin/faults/assay")
-	if err != nil {
-		return "", err
-	}
-	return path, Build(context.Background(), path)
-})
-
-// in returns one of two values: for the short form, or for the long one.
+// in returns the value for the short or the long form.
 func in[T any](short, longer T) T {
 	if *long {
 		return longer

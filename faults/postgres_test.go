@@ -10,13 +10,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"assay/internal/assaytest"
 	"assay/internal/store/postgres/pgtest"
 )
 
-// replicas of the scenarios on PostgreSQL.
+// replicas is the number of replicas in the scenarios on PostgreSQL.
 const replicas = 3
 
-// startServer starts a PostgreSQL server that ends with the test.
+// startServer starts a PostgreSQL server and stops it at the end of the test.
 func startServer(t *testing.T) *pgtest.Server {
 	t.Helper()
 	s, err := pgtest.Start(pgtest.Config{TCP: true, Durable: *long, Settings: map[string]string{"max_connections": "200"}})
@@ -25,15 +26,16 @@ func startServer(t *testing.T) *pgtest.Server {
 	return s
 }
 
-// onPostgres returns a fleet on an empty database.
+// onPostgres returns the configuration of a fleet on an empty database.
 func onPostgres(t *testing.T, pg *pgtest.Server) FleetConfig {
 	t.Helper()
 	url, err := pg.NewDatabase(t.Context())
 	require.NoError(t, err)
-	return FleetConfig{Database: url, Replicas: replicas, Args: []string{"--metrics-store", "none"}}
+	return FleetConfig{Database: url, Replicas: replicas}
 }
 
-// TestPostgres breaks replicas on one PostgreSQL, and what is between them.
+// TestPostgres injects faults into replicas that share one PostgreSQL server, and into the network between
+// them.
 func TestPostgres(t *testing.T) {
 	parallel(t)
 	pg := startServer(t)
@@ -51,11 +53,11 @@ func TestPostgres(t *testing.T) {
 	}
 }
 
-// TestPostgresKilled kills one replica after the other, and restarts the server twice
-// without a word to anybody, the second time while a replica is down.
+// TestPostgresKilled kills one replica after the other. It restarts the database server twice in immediate
+// mode, the second time while a replica is down.
 func TestPostgresKilled(t *testing.T) {
 	parallel(t)
-	const between = 20 * time.Second // kills, in the long form
+	const between = 20 * time.Second // time between kills in the long form
 	every := in(300*time.Millisecond, 500*time.Millisecond)
 	rounds := in(8, int(*duration/every))
 	kills := in(3, int(*duration/between)-1)
@@ -78,8 +80,8 @@ func TestPostgresKilled(t *testing.T) {
 	}}, l.reference)
 }
 
-// restart stops the server at once and starts it again, and with it a replica that
-// is killed meanwhile; nil for none.
+// restart stops the database server in immediate mode and starts it again. A replica that is not nil is
+// killed and restarted as well.
 func (s *scenario) restart(pg *pgtest.Server, r *Replica) {
 	s.Helper()
 	require.NoError(s, pg.StopImmediate(s.ctx))
@@ -88,7 +90,7 @@ func (s *scenario) restart(pg *pgtest.Server, r *Replica) {
 		r.Kill()
 		s.Fault("kill", "killed %s", r.Name)
 	}
-	// For a moment there is nobody to ask.
+	// Keep the server down for a moment.
 	<-time.After(in(300*time.Millisecond, 2*time.Second))
 	require.NoError(s, pg.StartAgain(s.ctx))
 	ended := time.Now()
@@ -101,9 +103,9 @@ func (s *scenario) restart(pg *pgtest.Server, r *Replica) {
 	}
 }
 
-// postgresNetwork breaks the network between replicas and the server: in the answer
-// to a commit, so that its replica cannot know whether it holds; altogether; without a
-// word; and by making it slow.
+// postgresNetwork breaks the network between replicas and the database server. It cuts the response to a
+// commit, so that the replica cannot know whether the transaction was committed. It also resets, holds and
+// delays connections.
 func postgresNetwork(t *testing.T, pg *pgtest.Server) {
 	times := in(1, 10)
 	l := loads.get(t, in(8, 60), false)
@@ -132,7 +134,7 @@ func postgresNetwork(t *testing.T, pg *pgtest.Server) {
 			}
 		}
 	}, closing: func(s *scenario) {
-		// What the last traces tell is committed, and their replicas do not know it.
+		// Cut the commits of the last traces: their facts are committed, but their replicas do not know it.
 		for began := time.Now(); time.Since(began) < 4*time.Second; {
 			s.cutCommits(1)
 		}
@@ -140,8 +142,8 @@ func postgresNetwork(t *testing.T, pg *pgtest.Server) {
 	}}, l.reference)
 }
 
-// cutCommits cuts the answers to so many commits of each replica: those of requests, of
-// closed traces, of scores and of leases, as they come.
+// cutCommits cuts the responses to a number of commits of each replica, whatever they commit: requests,
+// closed traces, scores or leases.
 func (s *scenario) cutCommits(times int) {
 	s.Helper()
 	for range times {
@@ -153,15 +155,15 @@ func (s *scenario) cutCommits(times int) {
 			select {
 			case <-cuts[i]:
 				s.Fault("commit cut", "cut the answer to a commit of %s", r.Name)
-			case <-time.After(settleLimit):
-				require.Fail(s, "nobody commits")
+			case <-time.After(assaytest.Limit):
+				require.Fail(s, "no replica commits")
 			}
 		}
 	}
 }
 
-// postgresClocks runs replicas whose clocks are two hours off, either way, and kills
-// the one that is right.
+// postgresClocks runs replicas whose clocks are two hours ahead and behind, and kills the replica whose clock
+// is correct.
 func postgresClocks(t *testing.T, pg *pgtest.Server) {
 	l := loads.get(t, in(8, 60), false)
 	fleet := onPostgres(t, pg)
@@ -173,9 +175,9 @@ func postgresClocks(t *testing.T, pg *pgtest.Server) {
 	}}, l.reference)
 }
 
-// postgresFrozen stops replicas where they are, in the long form until others have taken
-// over what they held, and has them go on as if nothing had happened. What they get
-// within --trace-idle after that may be the rest of what others judge.
+// postgresFrozen freezes replicas and resumes them. In the long form other replicas adopt their traces
+// meanwhile. Spans that a resumed replica receives within --trace-idle may belong to traces that another
+// replica evaluates.
 func postgresFrozen(t *testing.T, pg *pgtest.Server) {
 	times := in(1, 3)
 	l := loads.get(t, in(8, 120), false)
@@ -195,7 +197,7 @@ func postgresFrozen(t *testing.T, pg *pgtest.Server) {
 	}}, l.reference)
 }
 
-// postgresTerminated ends one replica after the other with SIGTERM under load.
+// postgresTerminated terminates one replica after the other with SIGTERM under load.
 func postgresTerminated(t *testing.T, pg *pgtest.Server) {
 	times := in(3, 12)
 	l := loads.get(t, in(8, 60), true)

@@ -19,8 +19,8 @@ import (
 	"assay/internal/store/postgres/pgtest"
 )
 
-// postgresDiskFull fills the disk that holds the database. Where none may be mounted,
-// the server is made to answer what it answers then.
+// postgresDiskFull fills the disk of the database. Where mounting is not allowed, the server returns the same
+// error instead.
 func postgresDiskFull(t *testing.T, pg *pgtest.Server) {
 	dir, err := os.MkdirTemp("", "assay-faults-")
 	require.NoError(t, err)
@@ -28,7 +28,7 @@ func postgresDiskFull(t *testing.T, pg *pgtest.Server) {
 	require.NoError(t, os.Chmod(dir, 0o755)) // for the server's user
 	d, err := MountDisk(dir, diskSize)
 	if err != nil {
-		t.Logf("%v; the server answers that its disk is full instead", err)
+		t.Logf("%v; simulating the error of a full disk", err)
 		postgresAnswersFull(t, pg)
 		return
 	}
@@ -39,7 +39,7 @@ func postgresDiskFull(t *testing.T, pg *pgtest.Server) {
 		func(context.Context) error { return d.Fill(0) }, func(context.Context) error { return d.Free(0) })
 }
 
-// postgresAnswersFull has the server answer as if its disk were full.
+// postgresAnswersFull makes every write fail with the error of a full disk.
 func postgresAnswersFull(t *testing.T, pg *pgtest.Server) {
 	fleet := onPostgres(t, pg)
 	fill, free := answerFull(fleet.Database)
@@ -48,23 +48,26 @@ func postgresAnswersFull(t *testing.T, pg *pgtest.Server) {
 
 func postgresFull(t *testing.T, fleet FleetConfig, mounted bool, fill, free func(context.Context) error) {
 	l := loads.get(t, in(8, 60), false)
-	run(t, plan{load: l.load, every: in(300*time.Millisecond, time.Second), idle: "1s", fleet: fleet, breaks: func(s *scenario) {
-		s.after(0.3)
-		before := s.unavailable()
-		require.NoError(s, fill(s.ctx))
+	p := plan{load: l.load, every: in(300*time.Millisecond, time.Second), idle: "1s", fleet: fleet}
+	// Fill the disk before the load: it can take longer than the whole load.
+	p.before = func(s *scenario) {
+		require.NoError(t, fill(s.ctx))
 		s.Fault("disk full", "the disk of the database is full, mounted: %v", mounted)
-		s.awaitUnavailable(before)
+	}
+	p.breaks = func(s *scenario) {
+		s.awaitUnavailable(0)
 		<-time.After(in(500*time.Millisecond, 10*time.Second))
 		require.NoError(s, free(s.ctx))
 		ended := time.Now()
-		s.Event("there is room again")
+		s.Event("freed the disk")
 		for i := range s.fleet.Replicas {
 			s.ready(i, ended)
 		}
-	}}, l.reference)
+	}
+	run(t, p, l.reference)
 }
 
-// moveTo moves an empty database to a disk, until the end of the test.
+// moveTo moves an empty database to a disk, and drops it at the end of the test.
 func moveTo(t *testing.T, pg *pgtest.Server, database string, d *Disk) {
 	t.Helper()
 	const tablespace = "small"
@@ -90,14 +93,14 @@ func moveTo(t *testing.T, pg *pgtest.Server, database string, d *Disk) {
 		_, err := admin.Exec(t.Context(), statement)
 		require.NoError(t, err, statement)
 	}
-	t.Cleanup(func() { // before the disk goes away
+	t.Cleanup(func() { // before the disk is unmounted
 		require.NoError(t, pg.DropDatabase(context.Background(), database))
 		require.NoError(t, execute(context.Background(), pg.URL(), `DROP TABLESPACE `+tablespace))
 	})
 }
 
-// answerFull returns what has every write to a database fail as on a full disk, and
-// what ends that.
+// answerFull returns functions that install and remove triggers with which every write fails as on a full
+// disk.
 func answerFull(database string) (fill, free func(context.Context) error) {
 	const each = `DO $$ DECLARE t regclass; BEGIN
 		FOR t IN SELECT oid FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition LOOP
@@ -114,7 +117,7 @@ func answerFull(database string) (fill, free func(context.Context) error) {
 	return fill, free
 }
 
-// execute runs statements on a database, over a connection of its own.
+// execute runs statements on a database in a new connection.
 func execute(ctx context.Context, url string, statements ...string) error {
 	c, err := pgx.Connect(ctx, url)
 	if err != nil {

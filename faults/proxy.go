@@ -15,35 +15,34 @@ import (
 	"time"
 )
 
-// dialTimeout bounds how long a proxy looks for its target.
+// dialTimeout is the timeout for connecting to the target.
 const dialTimeout = 5 * time.Second
 
-// Proxy is a TCP proxy on 127.0.0.1 that does to connections what networks do. It may
-// be used concurrently.
+// Proxy is a TCP proxy on 127.0.0.1 that simulates network faults. It is safe for concurrent use.
 type Proxy struct {
 	listener net.Listener
 	ctx      context.Context
 	cancel   context.CancelFunc
 	running  sync.WaitGroup
 
-	mu     sync.Mutex
-	target string        // "": connections are reset at once
-	away   bool          // so are they meanwhile
-	delay  time.Duration // of every piece
-	held   chan struct{} // closed when bytes move again; nil: they move
-	armed  []*Cut
-	links  map[*link]struct{}
+	mu       sync.Mutex
+	target   string        // "": reset connections
+	refusing bool          // reset connections
+	delay    time.Duration // delay of every chunk
+	held     chan struct{} // closed when traffic resumes; nil if it is not held
+	armed    []*Cut
+	links    map[*link]struct{}
 }
 
-// Cut says at which byte a connection is to be cut.
+// Cut describes the byte at which a connection is cut.
 type Cut struct {
-	After  []byte // what the client has to have sent before; nil: anything
-	Pass   int    // bytes that pass then, before the cut
-	Answer bool   // they are of the server's answer, and not the client's own
+	After  []byte // cut only a connection whose client has sent this; nil: any
+	Pass   int    // number of bytes to pass before the cut
+	Answer bool   // count bytes of the server's response, not of the client
 	done   chan struct{}
 }
 
-// NewProxy starts a proxy that resets everything until it has a target.
+// NewProxy starts a proxy that resets all connections until it has a target.
 func NewProxy() (*Proxy, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
@@ -56,10 +55,10 @@ func NewProxy() (*Proxy, error) {
 	return p, nil
 }
 
-// Address returns where clients connect to.
+// Address returns the address to connect to.
 func (p *Proxy) Address() string { return p.listener.Addr().String() }
 
-// Close ends all connections and the proxy.
+// Close resets all connections and stops the proxy.
 func (p *Proxy) Close() {
 	p.cancel()
 	p.listener.Close()
@@ -67,14 +66,14 @@ func (p *Proxy) Close() {
 	p.running.Wait()
 }
 
-// SetTarget says where new connections go: "" for nowhere, which resets them.
+// SetTarget sets the target of new connections. With "" they are reset.
 func (p *Proxy) SetTarget(address string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.target = address
 }
 
-// Cut resets all connections. New ones pass.
+// Cut resets all connections and accepts new ones.
 func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -83,16 +82,16 @@ func (p *Proxy) Cut() {
 	}
 }
 
-// Refuse resets all connections and new ones, until Restore.
+// Refuse resets all connections, existing and new, until Restore.
 func (p *Proxy) Refuse() {
 	p.mu.Lock()
-	p.away = true
+	p.refusing = true
 	p.mu.Unlock()
 	p.Cut()
 }
 
-// Hold moves no more bytes, without a word to anybody, until Restore: then they
-// arrive late, as after a break in a network that TCP outlives.
+// Hold stops all traffic silently until Restore. Held bytes are then delivered late, as after a network
+// outage that TCP survives.
 func (p *Proxy) Hold() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -101,26 +100,25 @@ func (p *Proxy) Hold() {
 	}
 }
 
-// Delay has every piece take longer, until Restore.
+// Delay delays every chunk until Restore.
 func (p *Proxy) Delay(by time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.delay = by
 }
 
-// Restore has everything pass again.
+// Restore ends Refuse, Hold and Delay.
 func (p *Proxy) Restore() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.away, p.delay = false, 0
+	p.refusing, p.delay = false, 0
 	if p.held != nil {
 		close(p.held)
 		p.held = nil
 	}
 }
 
-// CutOnce cuts the first connection for which c comes true. The channel is closed
-// when that has happened.
+// CutOnce cuts the first connection that matches c. The returned channel is closed after the cut.
 func (p *Proxy) CutOnce(c Cut) <-chan struct{} {
 	c.done = make(chan struct{})
 	p.mu.Lock()
@@ -136,7 +134,7 @@ func (p *Proxy) accept() {
 			if errors.Is(err, net.ErrClosed) {
 				return
 			}
-			continue // that one is gone
+			continue // the client has disconnected
 		}
 		p.running.Go(func() { p.serve(client) })
 	}
@@ -145,7 +143,7 @@ func (p *Proxy) accept() {
 func (p *Proxy) serve(client net.Conn) {
 	p.mu.Lock()
 	target := p.target
-	if p.away {
+	if p.refusing {
 		target = ""
 	}
 	p.mu.Unlock()
@@ -154,7 +152,7 @@ func (p *Proxy) serve(client net.Conn) {
 	if target == "" {
 		return
 	}
-	// A connection is not made while nothing moves.
+	// Delay connecting, too, while traffic is held.
 	if !p.pass(l) {
 		return
 	}
@@ -182,7 +180,7 @@ func (p *Proxy) serve(client net.Conn) {
 	both.Wait()
 }
 
-// pass waits until bytes may move; false when the link has ended before.
+// pass waits until traffic may pass. It returns false if the link ends before.
 func (p *Proxy) pass(l *link) bool {
 	for {
 		p.mu.Lock()
@@ -208,13 +206,12 @@ func (p *Proxy) pass(l *link) bool {
 	}
 }
 
-// take returns the first cut that is due, and takes it away: one in the client's
-// bytes, or one in the answer to them.
-func (p *Proxy) take(piece []byte) *Cut {
+// takeCut removes and returns the first armed cut that matches chunk.
+func (p *Proxy) takeCut(chunk []byte) *Cut {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i, c := range p.armed {
-		if c.After == nil || bytes.Contains(piece, c.After) {
+		if c.After == nil || bytes.Contains(chunk, c.After) {
 			p.armed = append(p.armed[:i:i], p.armed[i+1:]...)
 			return c
 		}
@@ -222,19 +219,19 @@ func (p *Proxy) take(piece []byte) *Cut {
 	return nil
 }
 
-// link is a client's connection and that to the target.
+// link is a client's connection and the connection to the target.
 type link struct {
 	proxy          *Proxy
-	client, server net.Conn // server is nil before there is one
+	client, server net.Conn // server is nil until it is connected
 
 	once  sync.Once
 	ended chan struct{}
 
-	mu     sync.Mutex
-	doomed *Cut // in the next answer
+	mu         sync.Mutex
+	pendingCut *Cut // cut to apply to the next response
 }
 
-// reset ends both connections as a crash would, without a word on what was under way.
+// reset resets both connections. Bytes in flight are lost.
 func (l *link) reset() {
 	l.once.Do(func() {
 		close(l.ended)
@@ -247,20 +244,20 @@ func (l *link) reset() {
 	})
 }
 
-// pump moves bytes one way until one side ends or the link is cut.
+// pump copies bytes in one direction until one side ends or the link is cut.
 func (l *link) pump(from, to net.Conn, answer bool) {
-	piece := make([]byte, 16<<10)
+	chunk := make([]byte, 16<<10)
 	for {
-		n, err := from.Read(piece)
+		n, err := from.Read(chunk)
 		if n > 0 {
-			if !l.proxy.pass(l) || !l.move(to, piece[:n], answer) {
+			if !l.proxy.pass(l) || !l.move(to, chunk[:n], answer) {
 				l.reset()
 				return
 			}
 		}
 		switch {
 		case err == nil:
-		case errors.Is(err, io.EOF): // the other way goes on
+		case errors.Is(err, io.EOF): // the other direction continues
 			if t, ok := to.(*net.TCPConn); ok {
 				_ = t.CloseWrite() // it may be closed already
 			}
@@ -272,28 +269,27 @@ func (l *link) pump(from, to net.Conn, answer bool) {
 	}
 }
 
-// move writes a piece, or as much of it as a cut lets pass; false when the link is to
-// be reset.
-func (l *link) move(to net.Conn, piece []byte, answer bool) bool {
+// move writes a chunk, or the part of it that a cut lets pass. It returns false when the link must be reset.
+func (l *link) move(to net.Conn, chunk []byte, answer bool) bool {
 	var cut *Cut
 	if answer {
 		l.mu.Lock()
-		cut = l.doomed
+		cut = l.pendingCut
 		l.mu.Unlock()
-	} else if c := l.proxy.take(piece); c != nil {
+	} else if c := l.proxy.takeCut(chunk); c != nil {
 		if c.Answer {
 			l.mu.Lock()
-			l.doomed = c // before the server has the question
+			l.pendingCut = c // before the server receives the request
 			l.mu.Unlock()
 		} else {
 			cut = c
 		}
 	}
 	if cut == nil {
-		_, err := to.Write(piece)
+		_, err := to.Write(chunk)
 		return err == nil
 	}
-	_, _ = to.Write(piece[:min(cut.Pass, len(piece))]) // it may be gone before
+	_, _ = to.Write(chunk[:min(cut.Pass, len(chunk))]) // the peer may have disconnected
 	close(cut.done)
 	return false
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// echo is a server that answers each line with itself, and keeps what it got.
+// echo is a server that returns the bytes that it receives, and records them.
 type echo struct {
 	address string
 	mu      sync.Mutex
@@ -106,16 +106,16 @@ func (c client) hear(line string) {
 	require.Equal(c.t, line+"\n", got)
 }
 
-// over checks that the connection was reset, after what may still come.
+// over checks that the connection was reset, and returns the bytes received before.
 func (c client) over() string {
 	c.t.Helper()
 	rest, err := io.ReadAll(c.r)
 	require.Error(c.t, err)
-	require.NotErrorIs(c.t, err, os.ErrDeadlineExceeded, "the connection is still there")
+	require.NotErrorIs(c.t, err, os.ErrDeadlineExceeded, "the connection is still open")
 	return string(rest)
 }
 
-// requireRefused checks that a new connection is reset, be it at once.
+// requireRefused checks that a new connection is reset, during or after connecting.
 func requireRefused(t *testing.T, p *Proxy) {
 	t.Helper()
 	c, err := net.Dial("tcp", p.Address())
@@ -157,10 +157,10 @@ func TestProxyPasses(t *testing.T) {
 	four.hear("e")
 	require.NoError(t, four.Conn.(*net.TCPConn).CloseWrite())
 	_, err := four.r.ReadByte()
-	require.ErrorIs(t, err, io.EOF, "an end is passed on")
+	require.ErrorIs(t, err, io.EOF, "the proxy forwards a half-close")
 }
 
-// TestProxyHolds: what is sent while nothing passes arrives late, but whole.
+// TestProxyHolds checks that bytes sent while traffic is held arrive late and complete.
 func TestProxyHolds(t *testing.T) {
 	e := newEcho(t)
 	p := newProxy(t, e.address)
@@ -185,7 +185,7 @@ func TestProxyHolds(t *testing.T) {
 	slow := dial(t, p)
 	slow.say("e")
 	slow.hear("e")
-	require.NotContains(t, e.heard(), "d", "it was on the way when the connection was cut")
+	require.NotContains(t, e.heard(), "d", "the bytes were in flight when the connection was cut")
 }
 
 func TestProxyCutsOnce(t *testing.T) {
@@ -198,12 +198,12 @@ func TestProxyCutsOnce(t *testing.T) {
 	c.say("commit 1")
 	require.Empty(t, c.over())
 	<-cut
-	require.Equal(t, "begin\ncommit 1\n", e.heard(), "the server has it")
+	require.Equal(t, "begin\ncommit 1\n", e.heard(), "the server has received it")
 
 	cut = p.CutOnce(Cut{Pass: 3})
 	c = dial(t, p)
 	c.say("commit 2")
-	require.True(t, strings.HasPrefix("com", c.over()), "the server may have answered what came through")
+	require.True(t, strings.HasPrefix("com", c.over()), "the server may have echoed the bytes that passed")
 	<-cut
 
 	c = dial(t, p)

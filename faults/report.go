@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Report is what is written about a scenario. Its methods may be used concurrently.
+// Report records the course of a scenario. Its methods are safe for concurrent use.
 type Report struct {
 	Scenario string    `json:"scenario"`
 	Store    string    `json:"store"`
@@ -25,19 +25,19 @@ type Report struct {
 	Seconds  float64   `json:"seconds"`
 
 	Faults  map[string]int    `json:"faults"`  // by kind
-	Ready   Times             `json:"ready"`   // from a fault's end until /readyz answers 200
-	Events  []Event           `json:"events"`  // in their order
-	Ledger  []Entry           `json:"ledger"`  // a signal after the other
-	Retries map[string]uint64 `json:"retries"` // by what had come of the attempt before
-	Wrong   []string          `json:"wrong"`   // what is not as it has to be; empty when all is well
+	Ready   Times             `json:"ready"`   // time from the end of a fault until /readyz answers 200
+	Events  []Event           `json:"events"`  // in order
+	Ledger  []Entry           `json:"ledger"`  // in the order of signals
+	Retries map[string]uint64 `json:"retries"` // by cause
+	Wrong   []string          `json:"wrong"`   // violations; empty if the scenario passed
 
 	mu  sync.Mutex
 	log func(line string)
 }
 
-// Event is something that happened.
+// Event is an entry of a report.
 type Event struct {
-	Second float64 `json:"second"` // of the scenario
+	Second float64 `json:"second"` // since the start of the scenario
 	What   string  `json:"what"`
 }
 
@@ -48,12 +48,12 @@ type Times struct {
 	Longest float64 `json:"longest"`
 }
 
-// NewReport begins a report. Every event is a line for log at once.
+// NewReport starts a report. Every event is logged immediately.
 func NewReport(scenario string, log func(line string)) *Report {
 	return &Report{Scenario: scenario, Began: time.Now().UTC(), Faults: make(map[string]int), Wrong: []string{}, log: log}
 }
 
-// Event writes down what happened.
+// Event records an event.
 func (r *Report) Event(format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -62,7 +62,7 @@ func (r *Report) Event(format string, args ...any) {
 	r.log(fmt.Sprintf("%s %7.2f s: %s", r.Scenario, e.Second, e.What))
 }
 
-// Fault writes down that something was broken.
+// Fault records a fault and its kind.
 func (r *Report) Fault(kind, format string, args ...any) {
 	r.mu.Lock()
 	r.Faults[kind]++
@@ -70,7 +70,7 @@ func (r *Report) Fault(kind, format string, args ...any) {
 	r.Event(format, args...)
 }
 
-// ReadyAfter writes down how long a replica took until it was ready again.
+// ReadyAfter records the time until a replica was ready.
 func (r *Report) ReadyAfter(replica string, took time.Duration) {
 	r.mu.Lock()
 	t := &r.Ready
@@ -81,7 +81,7 @@ func (r *Report) ReadyAfter(replica string, took time.Duration) {
 	r.Event("%s is ready after %.2f s", replica, took.Seconds())
 }
 
-// Fail writes down what is not as it has to be.
+// Fail records a violation.
 func (r *Report) Fail(format string, args ...any) {
 	r.mu.Lock()
 	r.Wrong = append(r.Wrong, fmt.Sprintf(format, args...))
@@ -89,7 +89,7 @@ func (r *Report) Fail(format string, args ...any) {
 	r.Event(format, args...)
 }
 
-// End writes the ledger down and the report to a file, whose path it returns.
+// End adds the ledger and writes the report to a file. It returns the file's path.
 func (r *Report) End(l *Ledger, dir string) (string, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -8,12 +8,14 @@ import (
 	"fmt"
 
 	"github.com/stretchr/testify/require"
+
+	"assay/internal/assaytest"
 )
 
-// resourceMetrics are of what a process must not use ever more of.
+// resourceMetrics are the metrics that must not grow.
 var resourceMetrics = []string{"go_goroutines", "process_open_fds"}
 
-// resources reads them, a replica after the other.
+// resources returns the values of resourceMetrics for all replicas.
 func (s *scenario) resources() (values []float64) {
 	s.Helper()
 	for i := range s.fleet.Replicas {
@@ -26,20 +28,20 @@ func (s *scenario) resources() (values []float64) {
 	return values
 }
 
-// notGrown waits until replicas that were not restarted use about as much as before.
-// What differs is connections that are kept for the next request.
+// notGrown waits until replicas that were not restarted use about as many resources as before. The slack
+// allows for idle connections in pools.
 func (s *scenario) notGrown(before []float64) {
 	s.Helper()
 	const slack = 40
 	var now []float64
-	s.check(await(s.ctx, settleLimit, seldom, func() error {
+	s.check(assaytest.Await(s.ctx, assaytest.Limit, slowPollInterval, func() error {
 		now = s.resources()
 		for i := range now {
 			if now[i] > before[i]+slack {
-				return fmt.Errorf("%v of each replica were %v and are %v", resourceMetrics, before, now)
+				return fmt.Errorf("%v of each replica were %v, are %v", resourceMetrics, before, now)
 			}
 		}
 		return nil
 	}))
-	s.Event("%v of each replica were %v and are %v", resourceMetrics, before, now)
+	s.Event("%v of each replica were %v, are %v", resourceMetrics, before, now)
 }

@@ -19,36 +19,34 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 
+	"assay/internal/assaytest"
 	"assay/internal/store/postgres"
 	"assay/internal/store/sqlite"
 )
 
-// readyLimit is how soon a replica has to be ready after a fault has ended. The short
-// form runs beside other tests on small machines.
-func readyLimit() time.Duration { return in(time.Minute, 10*time.Second) }
+// readyLimit is the maximum time until a replica is ready after a fault has ended. It applies to the long
+// form, which runs alone on the machine.
+const readyLimit = 10 * time.Second
 
-// settleLimit bounds how long the last traces and scores may take.
-const settleLimit = 2 * time.Minute
-
-// plan is a scenario: what is sent, to whom, and what breaks meanwhile.
+// plan describes a scenario: its load, its fleet and its faults.
 type plan struct {
 	load  *Load
-	every time.Duration // between rounds
-	fleet FleetConfig   // Program, Dir and Organizations are filled in
-	idle  string        // --trace-idle; "": traces stay open until all is sent
-	// withheld has SPA-002 be asked less often than without faults: of traces whose
-	// beginning may be with another replica it is not.
+	every time.Duration // interval between rounds
+	fleet FleetConfig   // Program and Organizations are filled in
+	idle  string        // --trace-idle; "": traces stay open until all requests are acknowledged
+	// withheld allows SPA-002 to be evaluated less often than without faults: a replica does not evaluate it
+	// for a trace whose beginning may be with another replica.
 	withheld bool
 
-	before func(s *scenario) // runs before anything is sent; may be nil
+	before func(s *scenario) // runs before the first request; may be nil
 	breaks func(s *scenario)
 
-	// closing, if set, breaks things when all is acknowledged and the last traces are
-	// still open.
+	// closing injects faults after the last acknowledgement, while the last traces are still open. It may be
+	// nil.
 	closing func(s *scenario)
 }
 
-// scenario is a plan under way.
+// scenario is a running plan.
 type scenario struct {
 	*testing.T
 	*Report
@@ -59,22 +57,23 @@ type scenario struct {
 	plan   plan
 }
 
-// outcome is what a load has left.
+// outcome is the state after a load.
 type outcome struct {
 	states   map[string]*State
 	verdicts Verdicts
 }
 
-// The times of traces: those for which a scenario waits, and never.
+// Values of --trace-idle: traces close soon or do not close during the scenario.
 const (
 	soon  = "500ms"
 	never = "10m"
 )
 
-// run sends a plan's load while things break. When all is acknowledged, clients and the
-// store have to show what reference returns; nil means that nothing is known yet.
+// run sends the load of a plan while its faults are injected. After the last acknowledgement, the state that
+// clients see and the content of the store must equal the outcome that reference returns. A nil reference
+// skips this comparison.
 func run(t *testing.T, p plan, reference func(*testing.T) *outcome) *outcome {
-	binary, err := program()
+	binary, err := assaytest.FaultsBinary()
 	require.NoError(t, err)
 	ctx := t.Context()
 	s := &scenario{
@@ -82,8 +81,8 @@ func run(t *testing.T, p plan, reference func(*testing.T) *outcome) *outcome {
 		ctx: ctx, load: p.load, ledger: NewLedger(), plan: p,
 	}
 	p.fleet.Program, p.fleet.Organizations = binary, p.load.Config.Organizations
-	if p.fleet.Dir == "" {
-		p.fleet.Dir = t.TempDir()
+	if p.fleet.Data == "" {
+		p.fleet.Data = t.TempDir()
 	}
 	idle := p.idle
 	if idle == "" {
@@ -135,9 +134,9 @@ func run(t *testing.T, p plan, reference func(*testing.T) *outcome) *outcome {
 		p.closing(s)
 	}
 	if p.idle == "" {
-		s.judgeTraces()
+		s.evaluateTraces()
 	}
-	s.check(s.fleet.AwaitTraces(s.ctx, settleLimit))
+	s.check(s.fleet.AwaitTraces(s.ctx))
 	var want *outcome
 	if reference != nil {
 		want = reference(t)
@@ -145,10 +144,10 @@ func run(t *testing.T, p plan, reference func(*testing.T) *outcome) *outcome {
 	got := s.settle(want)
 	stopWatching()
 	watch.Wait()
-	s.check(s.fleet.Terminate(ctx))
+	s.check(s.fleet.Terminate())
 	got.verdicts, err = s.verdicts()
 	s.check(err)
-	if want != nil { // once more: nothing may have come after that
+	if want != nil { // Compare once more after shutdown: replicas must not have written anything else.
 		for _, wrong := range s.unlike(got.verdicts, want.verdicts) {
 			s.Fail("%s", wrong)
 		}
@@ -160,24 +159,22 @@ func run(t *testing.T, p plan, reference func(*testing.T) *outcome) *outcome {
 	require.NoError(t, s.ledger.Print(&table))
 	path, err := s.End(s.ledger, *reports)
 	require.NoError(t, err)
-	t.Logf("%s: %.0f s, faults: %v, ready again after %.2f s at the latest; %s\n%s", s.Scenario, s.Seconds, s.Faults, s.Ready.Longest, path, &table)
+	t.Logf("%s: %.0f s, faults: %v, ready after at most %.2f s; %s\n%s", s.Scenario, s.Seconds, s.Faults, s.Ready.Longest, path, &table)
 	require.Empty(t, s.Wrong)
 	return got
 }
 
-// keepLogs puts the logs of the replicas beside the report.
+// keepLogs writes the logs of the replicas next to the report.
 func (s *scenario) keepLogs() {
 	for _, r := range s.fleet.Replicas {
-		text, err := os.ReadFile(r.log)
-		require.NoError(s, err)
 		path := filepath.Join(*reports, strings.NewReplacer("/", "-", " ", "-").Replace(s.Scenario)+"-"+r.Name+".log")
 		require.NoError(s, os.MkdirAll(*reports, 0o755))
-		require.NoError(s, os.WriteFile(path, text, 0o644))
+		require.NoError(s, os.WriteFile(path, []byte(r.config.Log.String()), 0o644))
 		s.Logf("the log of %s: %s", r.Name, path)
 	}
 }
 
-// check writes an error down.
+// check records an error as a violation.
 func (s *scenario) check(err error) {
 	s.Helper()
 	if err != nil {
@@ -185,10 +182,10 @@ func (s *scenario) check(err error) {
 	}
 }
 
-// judgeTraces has all replicas end and start anew with a short --trace-idle.
-func (s *scenario) judgeTraces() {
+// evaluateTraces restarts all replicas with a short --trace-idle.
+func (s *scenario) evaluateTraces() {
 	s.Helper()
-	require.NoError(s, s.fleet.Terminate(s.ctx))
+	require.NoError(s, s.fleet.Terminate())
 	errs := make([]error, len(s.fleet.Replicas))
 	var all sync.WaitGroup
 	for i, r := range s.fleet.Replicas {
@@ -196,28 +193,28 @@ func (s *scenario) judgeTraces() {
 	}
 	all.Wait()
 	require.NoError(s, errors.Join(errs...))
-	s.Event("started again to judge the traces")
+	s.Event("restarted with a short --trace-idle")
 }
 
-// settle waits until all traces are judged, those of replicas that were killed too, and
-// clients see what they have to. It returns what they see.
+// settle waits until all traces are evaluated, including those of killed replicas, and clients see the wanted
+// state. It returns the state that they see.
 func (s *scenario) settle(want *outcome) *outcome {
 	s.Helper()
 	if want != nil {
-		s.check(await(s.ctx, settleLimit, seldom, func() error {
+		s.check(assaytest.Await(s.ctx, assaytest.Limit, slowPollInterval, func() error {
 			got, err := s.verdicts()
 			if err != nil {
 				return err
 			}
 			if wrong := s.unlike(got, want.verdicts); len(wrong) != 0 {
-				return fmt.Errorf("the store does not hold what a run without faults leaves:\n%s", strings.Join(wrong, "\n"))
+				return fmt.Errorf("the store differs from the run without faults:\n%s", strings.Join(wrong, "\n"))
 			}
 			return nil
 		}))
-		s.check(s.fleet.AwaitTraces(s.ctx, settleLimit))
-		s.check(s.fleet.AwaitStates(s.ctx, settleLimit, want.states))
+		s.check(s.fleet.AwaitTraces(s.ctx))
+		s.check(s.fleet.AwaitStates(s.ctx, want.states))
 	} else {
-		s.check(await(s.ctx, settleLimit, seldom, s.scored))
+		s.check(assaytest.Await(s.ctx, assaytest.Limit, slowPollInterval, s.scored))
 	}
 	states, err := s.fleet.States(s.ctx, 0)
 	require.NoError(s, err)
@@ -226,7 +223,7 @@ func (s *scenario) settle(want *outcome) *outcome {
 	return &outcome{states: states}
 }
 
-// unlike tells where verdicts are not what they have to be.
+// unlike returns the differences between verdicts.
 func (s *scenario) unlike(got, want Verdicts) []string {
 	if s.plan.withheld {
 		want = maps.Clone(want)
@@ -242,8 +239,7 @@ func (s *scenario) unlike(got, want Verdicts) []string {
 	return got.Differences(want)
 }
 
-// scored tells whether scores do not move any more: nil when two looks at them, more
-// than a round of scoring apart, see the same.
+// scored returns nil if the scores are stable: two reads, more than one scoring interval apart, are equal.
 func (s *scenario) scored() error {
 	before, err := s.fleet.States(s.ctx, 0)
 	if err != nil {
@@ -260,7 +256,7 @@ func (s *scenario) scored() error {
 	return nil
 }
 
-// totals checks what clients see of every service against the load.
+// totals compares the totals that clients see of every service with the load.
 func (s *scenario) totals(states map[string]*State) {
 	s.Helper()
 	seen := make(map[Series]uint64)
@@ -276,14 +272,14 @@ func (s *scenario) totals(states map[string]*State) {
 		}
 	}
 	if diff := cmp.Diff(s.load.Records, seen); diff != "" {
-		s.Fail("clients see (+) other records than were sent (-):\n%s", diff)
+		s.Fail("records sent (-) and seen by clients (+) differ:\n%s", diff)
 	}
 	if diff := cmp.Diff(s.load.Bytes, bytes); diff != "" {
-		s.Fail("clients see (+) other bytes than were sent (-):\n%s", diff)
+		s.Fail("bytes sent (-) and seen by clients (+) differ:\n%s", diff)
 	}
 }
 
-// verdicts reads what the store of the fleet holds.
+// verdicts reads the verdicts from the fleet's store.
 func (s *scenario) verdicts() (Verdicts, error) {
 	if database := s.fleet.cfg.Database; database != "" {
 		store, err := postgres.Open(s.ctx, postgres.Config{URL: database})
@@ -301,31 +297,31 @@ func (s *scenario) verdicts() (Verdicts, error) {
 	return ReadVerdicts(s.ctx, store)
 }
 
-// after waits until so much of the load is acknowledged.
+// after waits until a fraction of the load is acknowledged.
 func (s *scenario) after(part float64) {
 	s.Helper()
 	n := uint64(part * float64(s.Requests))
-	require.NoError(s, await(s.ctx, 10*time.Minute, often, func() error {
+	require.NoError(s, assaytest.Await(s.ctx, 2*assaytest.Limit, assaytest.PollInterval, func() error {
 		if got := s.ledger.Acknowledged(); got < n {
-			return fmt.Errorf("%d of %d are acknowledged", got, n)
+			return fmt.Errorf("%d of %d requests are acknowledged", got, n)
 		}
 		return nil
 	}))
 }
 
-// ready waits until a replica is ready again, after a fault that ended at a time.
+// ready waits until a replica is ready and records the time since the fault ended.
 func (s *scenario) ready(replica int, ended time.Time) {
 	s.Helper()
 	r := s.fleet.Replicas[replica]
 	require.NoError(s, s.fleet.AwaitReady(s.ctx, replica))
 	took := time.Since(ended)
 	s.ReadyAfter(r.Name, took)
-	if took > readyLimit() {
-		s.Fail("%s is ready after more than %v", r.Name, readyLimit())
+	if *long && took > readyLimit {
+		s.Fail("%s is ready after more than %v", r.Name, readyLimit)
 	}
 }
 
-// kill kills a replica and starts it again.
+// kill kills a replica and restarts it.
 func (s *scenario) kill(replica int) {
 	s.Helper()
 	r := s.fleet.Replicas[replica]
@@ -336,12 +332,12 @@ func (s *scenario) kill(replica int) {
 	s.ready(replica, ended)
 }
 
-// terminate ends a replica with SIGTERM and starts it again.
+// terminate stops a replica with SIGTERM and restarts it.
 func (s *scenario) terminate(replica int) {
 	s.Helper()
 	r := s.fleet.Replicas[replica]
 	before := s.ledger.Acknowledged()
-	s.check(r.Terminate(s.ctx))
+	s.check(r.Terminate())
 	s.Fault("terminate", "%s ended after SIGTERM, with %d acknowledged before and %d now", r.Name, before, s.ledger.Acknowledged())
 	ended := time.Now()
 	require.NoError(s, r.Start(s.ctx))

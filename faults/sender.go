@@ -5,11 +5,9 @@
 package faults
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -23,36 +21,32 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/mem"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	"assay/internal/wire"
+	"assay/internal/assaytest"
 )
 
 const (
 	attemptTimeout = 5 * time.Second // the Collector's default
 	firstBackoff   = 50 * time.Millisecond
 	maxBackoff     = time.Second
-	maxAnswer      = 1 << 20
 
-	// Requests under way at a time: for each replica those with spans of its
-	// shards, and for all together the rest.
+	// Maximum requests in flight: tracesInFlight to each replica for spans of its shards, othersInFlight to
+	// all replicas together for other requests.
 	tracesInFlight = 8
 	othersInFlight = 16
 )
 
-// Target is where a replica takes telemetry.
+// Target is the OTLP address of a replica.
 type Target struct {
 	Name     string
 	OTLPHTTP string // host and port
 	OTLPGRPC string // host and port
 }
 
-// Sender sends loads to replicas as Collectors do: the same bytes, after an error
-// that is not for good, until they are acknowledged. Spans go to the replica of
-// their shard, always, and wait for it; anything else to another one than before.
+// Sender sends loads to replicas like a Collector: it repeats the same bytes after a retryable error until
+// they are acknowledged. Spans always go to the replica of their shard and wait for it. Other requests go to
+// the replicas in turn.
 type Sender struct {
 	ledger  *Ledger
 	keys    map[string]string // by organization
@@ -66,15 +60,15 @@ type target struct {
 	conn   *grpc.ClientConn
 }
 
-// NewSender returns a sender; Close ends it. Keys are of scope ingest, by organization.
+// NewSender returns a sender. The keys have the scope ingest, by organization. Call Close to close its
+// connections.
 func NewSender(targets []Target, keys map[string]string, ledger *Ledger) (*Sender, error) {
 	s := &Sender{ledger: ledger, keys: keys}
 	for _, t := range targets {
-		conn, err := grpc.NewClient(t.OTLPGRPC, grpc.WithTransportCredentials(insecure.NewCredentials()),
-			grpc.WithConnectParams(grpc.ConnectParams{
-				Backoff:           backoff.Config{BaseDelay: firstBackoff, Multiplier: 1.6, Jitter: 0.2, MaxDelay: maxBackoff},
-				MinConnectTimeout: attemptTimeout,
-			}))
+		conn, err := assaytest.Dial(t.OTLPGRPC, grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: firstBackoff, Multiplier: 1.6, Jitter: 0.2, MaxDelay: maxBackoff},
+			MinConnectTimeout: attemptTimeout,
+		}))
 		if err != nil {
 			s.Close()
 			return nil, fmt.Errorf("connect to %s: %w", t.OTLPGRPC, err)
@@ -87,7 +81,7 @@ func NewSender(targets []Target, keys map[string]string, ledger *Ledger) (*Sende
 	return s, nil
 }
 
-// Close gives the connections up.
+// Close closes the connections.
 func (s *Sender) Close() {
 	for _, t := range s.targets {
 		t.client.CloseIdleConnections()
@@ -95,10 +89,10 @@ func (s *Sender) Close() {
 	}
 }
 
-// Send sends a load, a round every so often, and returns when all of it is
-// acknowledged or refused, or ctx has ended.
+// Send sends a load, one round per interval. It returns when all requests are acknowledged or refused, or
+// when ctx has ended.
 func (s *Sender) Send(ctx context.Context, l *Load, every time.Duration) error {
-	queues := make([]chan *Request, len(s.targets)+1) // the last one for what may go anywhere
+	queues := make([]chan *Request, len(s.targets)+1) // the last queue is for requests that any replica may receive
 	for i := range queues {
 		queues[i] = make(chan *Request, l.Requests())
 	}
@@ -138,7 +132,7 @@ func (s *Sender) Send(ctx context.Context, l *Load, every time.Duration) error {
 	return ctx.Err()
 }
 
-// deliver sends a request until it is acknowledged, and some once more after that.
+// deliver sends a request until it is acknowledged, and repeats some requests after that.
 func (s *Sender) deliver(ctx context.Context, r *Request) {
 	if ctx.Err() != nil {
 		return
@@ -148,13 +142,13 @@ func (s *Sender) deliver(ctx context.Context, r *Request) {
 		return
 	}
 	s.ledger.acknowledged(r)
-	if r.Again {
-		s.ledger.sentAgain(r)
+	if r.Repeat {
+		s.ledger.repeated(r)
 		s.until(ctx, r)
 	}
 }
 
-// until sends a request until it is acknowledged; false when it never was.
+// until sends a request until it is acknowledged. It returns false if it was not.
 func (s *Sender) until(ctx context.Context, r *Request) bool {
 	wait := firstBackoff
 	for {
@@ -181,7 +175,7 @@ func (s *Sender) until(ctx context.Context, r *Request) bool {
 	}
 }
 
-// choose returns where a request goes next.
+// choose returns the replica for the next attempt.
 func (s *Sender) choose(r *Request) *target {
 	n := uint64(len(s.targets))
 	if r.Shard >= 0 {
@@ -190,10 +184,10 @@ func (s *Sender) choose(r *Request) *target {
 	return s.targets[s.next.Add(1)%n]
 }
 
-// retryable is a failure after which the same bytes are sent again.
+// retryable is an error after which the same bytes are sent again.
 type retryable struct {
-	cause string        // in a word
-	after time.Duration // asked for by the server, 0 when it did not
+	cause string        // short name
+	after time.Duration // delay requested by the server; 0 without one
 }
 
 func (e *retryable) Error() string { return e.cause }
@@ -207,38 +201,27 @@ func (s *Sender) attempt(ctx context.Context, t *target, r *Request) error {
 	return t.post(ctx, s.keys[r.Organization], r)
 }
 
-// post sends over OTLP/HTTP. What may be sent again follows the OTLP specification.
+// post sends over OTLP/HTTP. The OTLP specification defines the retryable statuses.
 func (t *target) post(ctx context.Context, key string, r *Request) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+t.OTLPHTTP+"/v1/"+r.Signal.String(), bytes.NewReader(r.Body))
-	if err != nil {
-		return err
-	}
-	req.Header.Set("Content-Type", "application/x-protobuf")
-	req.Header.Set("Authorization", "Bearer "+key)
-	resp, err := t.client.Do(req)
-	if err != nil {
+	resp, err := assaytest.Post(ctx, t.client, "http://"+t.OTLPHTTP, key, r.Signal, r.Body)
+	if err != nil && (resp == nil || resp.Status == http.StatusOK) { // a partial success is not retryable
 		return &retryable{cause: causeOf(err)}
 	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
-	switch resp.StatusCode {
+	switch resp.Status {
 	case http.StatusOK:
-		if err != nil { // it may have said that some of it was refused
-			return &retryable{cause: causeOf(err)}
-		}
-		return complete(body)
+		return complete(resp.Body)
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After")) // 0 where there is none
-		return &retryable{cause: strconv.Itoa(resp.StatusCode), after: time.Duration(seconds) * time.Second}
+		seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After")) // 0 without the header
+		return &retryable{cause: strconv.Itoa(resp.Status), after: time.Duration(seconds) * time.Second}
 	default:
-		return fmt.Errorf("%s answered %s: %q", t.Name, resp.Status, body)
+		return fmt.Errorf("%s: status %d: %q", t.Name, resp.Status, resp.Body)
 	}
 }
 
-// complete checks that a success is one of all records, without a warning.
+// complete checks that a response reports neither rejected records nor a warning.
 func complete(body []byte) error {
 	if len(body) != 0 {
-		return fmt.Errorf("acknowledged in part: %q", body)
+		return fmt.Errorf("partial success: %q", body)
 	}
 	return nil
 }
@@ -250,17 +233,9 @@ func causeOf(err error) string {
 	return "connection"
 }
 
-var methods = map[wire.Signal]string{
-	wire.Traces:  "/opentelemetry.proto.collector.trace.v1.TraceService/Export",
-	wire.Metrics: "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export",
-	wire.Logs:    "/opentelemetry.proto.collector.logs.v1.LogsService/Export",
-}
-
-// call sends over OTLP/gRPC. What may be sent again follows the OTLP specification.
+// call sends over OTLP/gRPC. The OTLP specification defines the retryable codes.
 func (t *target) call(ctx context.Context, key string, r *Request) error {
-	ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+key)
-	var answer []byte
-	err := t.conn.Invoke(ctx, methods[r.Signal], r.Body, &answer, grpc.ForceCodecV2(rawCodec{}))
+	answer, err := assaytest.Export(ctx, t.conn, key, r.Signal, r.Body)
 	if err == nil {
 		return complete(answer)
 	}
@@ -276,24 +251,10 @@ func (t *target) call(ctx context.Context, key string, r *Request) error {
 	case codes.Canceled, codes.DeadlineExceeded, codes.Aborted, codes.OutOfRange, codes.Unavailable, codes.DataLoss:
 	case codes.ResourceExhausted:
 		if !told {
-			return fmt.Errorf("%s answered %w", t.Name, err)
+			return fmt.Errorf("%s: %w", t.Name, err)
 		}
 	default:
-		return fmt.Errorf("%s answered %w", t.Name, err)
+		return fmt.Errorf("%s: %w", t.Name, err)
 	}
 	return &retryable{cause: s.Code().String(), after: after}
-}
-
-// rawCodec sends and receives bytes as they are.
-type rawCodec struct{}
-
-func (rawCodec) Name() string { return "proto" }
-
-func (rawCodec) Marshal(v any) (mem.BufferSlice, error) {
-	return mem.BufferSlice{mem.SliceBuffer(v.([]byte))}, nil
-}
-
-func (rawCodec) Unmarshal(data mem.BufferSlice, v any) error {
-	*v.(*[]byte) = data.Materialize()
-	return nil
 }

@@ -9,9 +9,11 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"assay/internal/assaytest"
 )
 
-// TestSQLiteKilled kills one server again and again while traces open and close.
+// TestSQLiteKilled kills one server repeatedly while traces open and close.
 func TestSQLiteKilled(t *testing.T) {
 	parallel(t)
 	kills := in(3, 20)
@@ -24,7 +26,7 @@ func TestSQLiteKilled(t *testing.T) {
 	}}, l.reference)
 }
 
-// TestSQLiteOpenTraces kills a server while it holds halves of traces.
+// TestSQLiteOpenTraces kills a server while it has received only one half of some traces.
 func TestSQLiteOpenTraces(t *testing.T) {
 	parallel(t)
 	kills := in(2, 10)
@@ -37,7 +39,7 @@ func TestSQLiteOpenTraces(t *testing.T) {
 	}}, l.reference)
 }
 
-// TestSQLiteTerminated ends a server with SIGTERM under load, and starts it again.
+// TestSQLiteTerminated terminates a server with SIGTERM under load and restarts it.
 func TestSQLiteTerminated(t *testing.T) {
 	parallel(t)
 	times := in(2, 10)
@@ -50,8 +52,8 @@ func TestSQLiteTerminated(t *testing.T) {
 	}}, l.reference)
 }
 
-// TestClientsCutOff breaks the network between clients and a server: in the middle of
-// a request, of its answer, and altogether.
+// TestClientsCutOff breaks the network between clients and a server: during a request, during its response,
+// and completely.
 func TestClientsCutOff(t *testing.T) {
 	parallel(t)
 	cuts := in(6, 200)
@@ -71,20 +73,20 @@ func TestClientsCutOff(t *testing.T) {
 			cut := p.CutOnce(c)
 			select {
 			case <-cut:
-				s.Fault("cut", "cut a connection, in the answer: %v", c.Answer)
-			case <-time.After(settleLimit):
-				require.Fail(s, "nobody sends")
+				s.Fault("cut", "cut a connection, during the response: %v", c.Answer)
+			case <-time.After(assaytest.Limit):
+				require.Fail(s, "no request is sent")
 			}
 		}
 		for _, p := range proxies {
 			p.Hold()
 		}
-		s.Fault("hold", "nothing passes")
+		s.Fault("hold", "held all traffic")
 		<-time.After(in(time.Second, attemptTimeout+time.Second))
 		for _, p := range proxies {
 			p.Restore()
 		}
-		s.Event("everything passes")
+		s.Event("restored traffic")
 		s.after(1)
 		s.notGrown(before)
 	}}, l.reference)

@@ -6,32 +6,27 @@ package faults
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
-	"net/http"
 	"reflect"
 	"slices"
-	"strings"
 	"time"
+
+	"assay/internal/assaytest"
 )
 
-const (
-	askTimeout = 30 * time.Second // whatever is asked for is answered before
-	maxPage    = 100
-)
+const maxPage = 100
 
-// State is what clients of the REST API see of an organization and what has to be
-// the same with faults and without.
+// State is the state of an organization that clients of the REST API see. It must be the same with and
+// without faults.
 type State struct {
 	Score    int                     // of the organization
 	Services map[string]ServiceState // by name
 	Usage    map[string]Usage        // by name of the service
-	Logs     map[string]uint64       // log volume by severity; nil where nobody keeps it
+	Logs     map[string]uint64       // log volume by severity; nil if the store does not hold it
 }
 
-// ServiceState is what is seen of a service.
+// ServiceState is the state of a service.
 type ServiceState struct {
 	Score     int
 	Category  string
@@ -40,17 +35,17 @@ type ServiceState struct {
 	Archived  []string // ids of the rules of archived insights, sorted
 }
 
-// Usage is what a service has sent, in the order of traces, metrics, logs.
+// Usage holds the totals of a service, in the order traces, metrics, logs.
 type Usage struct {
 	Records, Bytes [3]uint64
 }
 
-// Differences tells what clients see of the organizations that is not what they have
-// to see. A log volume that is not kept on one side is left out.
+// Differences returns the differences between the states of organizations. Log volume that is missing on one
+// side is skipped.
 func Differences(want, got map[string]*State) (lines []string) {
 	differ := func(what string, want, got any) {
 		if !reflect.DeepEqual(want, got) {
-			lines = append(lines, fmt.Sprintf("%s: %v instead of %v", what, got, want))
+			lines = append(lines, fmt.Sprintf("%s: got %v, want %v", what, got, want))
 		}
 	}
 	for _, name := range keys(want, got) {
@@ -73,7 +68,7 @@ func Differences(want, got map[string]*State) (lines []string) {
 	return lines
 }
 
-// keys returns the keys of two maps in order.
+// keys returns the keys of two maps, sorted.
 func keys[V any](a, b map[string]V) []string {
 	all := make(map[string]V)
 	maps.Copy(all, a)
@@ -81,7 +76,7 @@ func keys[V any](a, b map[string]V) []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// Insight is what shows that an insight was opened once.
+// Insight has the fields that show whether an insight was opened more than once.
 type Insight struct {
 	Organization string
 	ID           string    `json:"id"`
@@ -94,79 +89,20 @@ type Insight struct {
 	} `json:"insight_type"`
 }
 
-// reader reads what one process serves.
-type reader struct {
-	client *http.Client
-	url    string // of the API, or of its listener
-}
+// reader is a client of the REST API of a server.
+type reader struct{ *assaytest.Server }
 
-// ask reads a path whatever its status; key may be "".
-func (r *reader) ask(ctx context.Context, key, path string) (status int, body []byte, err error) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.url+path, nil)
-	if err != nil {
-		return 0, nil, err
-	}
-	if key != "" {
-		req.Header.Set("Authorization", "Bearer "+key)
-	}
-	resp, err := r.client.Do(req)
-	if err != nil {
-		return 0, nil, err
-	}
-	defer resp.Body.Close()
-	if body, err = io.ReadAll(resp.Body); err != nil {
-		return 0, nil, fmt.Errorf("GET %s: %w", path, err)
-	}
-	return resp.StatusCode, body, nil
-}
-
-// text reads a path that has to answer 200.
-func (r *reader) text(ctx context.Context, key, path string) ([]byte, error) {
-	status, body, err := r.ask(ctx, key, path)
-	if err == nil && status != http.StatusOK {
-		err = fmt.Errorf("GET %s: %d: %s", path, status, body)
-	}
-	return body, err
-}
-
-// get reads a path of the API into an envelope.
+// get reads a path of the API into envelope.
 func (r *reader) get(ctx context.Context, key, path string, envelope any) error {
-	body, err := r.text(ctx, key, path)
-	if err != nil {
-		return err
-	}
-	if err := json.Unmarshal(body, envelope); err != nil {
-		return fmt.Errorf("GET %s: %w", path, err)
-	}
-	return nil
+	return assaytest.GetJSON(ctx, r.Client, r.REST+path, key, envelope)
 }
 
 // list reads all pages of a list.
-func list[T any](ctx context.Context, r *reader, key, path string) (all []T, err error) {
-	for next := fmt.Sprintf("%s%slimit=%d", path, separator(path), maxPage); next != ""; {
-		var page struct {
-			Data  []T               `json:"data"`
-			Links map[string]string `json:"links"`
-		}
-		if err := r.get(ctx, key, next, &page); err != nil {
-			return nil, err
-		}
-		all = append(all, page.Data...)
-		next = strings.TrimPrefix(page.Links["next"], "/api")
-	}
-	return all, nil
+func list[T any](ctx context.Context, r *reader, key, path string) ([]T, error) {
+	return assaytest.List[T](ctx, r.Client, r.REST, key, path)
 }
 
-func separator(path string) string {
-	if strings.Contains(path, "?") {
-		return "&"
-	}
-	return "?"
-}
-
-// insights reads all insights of an organization, whatever their status.
+// insights reads all insights of an organization, of any status.
 func (r *reader) insights(ctx context.Context, organization, key string) ([]Insight, error) {
 	all, err := list[Insight](ctx, r, key, "/v1/insights?sort=%2Bcreated_at")
 	for i := range all {
@@ -175,7 +111,7 @@ func (r *reader) insights(ctx context.Context, organization, key string) ([]Insi
 	return all, err
 }
 
-// state reads what is seen of an organization; logs says whether log volume is kept.
+// state reads the state of an organization; logs selects whether it reads log volume.
 func (r *reader) state(ctx context.Context, organization, key string, logs bool) (*State, error) {
 	s := &State{Services: make(map[string]ServiceState), Usage: make(map[string]Usage)}
 	var o struct {
@@ -200,9 +136,9 @@ func (r *reader) state(ctx context.Context, organization, key string, logs bool)
 	}
 	for _, x := range services {
 		if _, ok := s.Services[x.Name]; ok {
-			return nil, fmt.Errorf("two services %q of %s", x.Name, organization)
+			return nil, fmt.Errorf("duplicate service %q in %s", x.Name, organization)
 		}
-		service := ServiceState{Score: -1} // none yet
+		service := ServiceState{Score: -1} // no score yet
 		if x.Score != nil {
 			service.Score, service.Category, service.Evaluated = x.Score.Score, x.Score.Category, slices.Sorted(slices.Values(x.Score.Evaluated))
 		}
@@ -235,8 +171,8 @@ func (r *reader) state(ctx context.Context, organization, key string, logs bool)
 	var volume struct {
 		Data struct {
 			Severities []struct {
-				Severity string
-				Count    uint64
+				Severity string `json:"severity_text"`
+				Count    uint64 `json:"record_count"`
 			}
 		}
 	}

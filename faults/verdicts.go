@@ -15,29 +15,28 @@ import (
 	"assay/internal/score"
 )
 
-// Verdicts are how often each rule was asked in a store, and how often it failed, by
-// "organization/service" and id of the rule. Unlike a score, they show a single trace
-// that was judged twice.
+// Verdicts are the counts of evaluations and failures of each rule in a store, by "organization/service" and
+// rule id. Unlike a score, they reveal a single trace that was evaluated twice.
 type Verdicts map[string]map[string]Verdict
 
-// Verdict is the outcome of a rule.
+// Verdict holds the counts of a rule.
 type Verdict struct {
 	Observed, Failed uint64
 }
 
-// Differences tells where v is not what it has to be.
+// Differences returns the differences between v and want.
 func (v Verdicts) Differences(want Verdicts) (lines []string) {
 	for _, service := range keys(v, want) {
 		for _, rule := range keys(v[service], want[service]) {
 			if got, want := v[service][rule], want[service][rule]; got != want {
-				lines = append(lines, fmt.Sprintf("%s: %s failed %d of %d times, without faults %d of %d", service, rule, got.Failed, got.Observed, want.Failed, want.Observed))
+				lines = append(lines, fmt.Sprintf("%s: %s failed %d of %d times, want %d of %d", service, rule, got.Failed, got.Observed, want.Failed, want.Observed))
 			}
 		}
 	}
 	return lines
 }
 
-// FactStore is what is read of a store.
+// FactStore is the part of a store that ReadVerdicts reads.
 type FactStore interface {
 	FindOrganizations(ctx context.Context) ([]*assay.Organization, error)
 	UnscoredServices(ctx context.Context, organizationID string, all bool) ([]string, error)
@@ -45,8 +44,7 @@ type FactStore interface {
 	Facts(ctx context.Context, organizationID string, serviceIDs []string, since delta.Bucket) ([]*delta.Facts, error)
 }
 
-// ReadVerdicts reads the verdicts of a store. They are of one moment if nobody writes
-// to it.
+// ReadVerdicts reads the verdicts of a store. They are consistent only while no process writes to it.
 func ReadVerdicts(ctx context.Context, s FactStore) (Verdicts, error) {
 	organizations, err := s.FindOrganizations(ctx)
 	if err != nil {
@@ -59,7 +57,7 @@ func ReadVerdicts(ctx context.Context, s FactStore) (Verdicts, error) {
 			return nil, err
 		}
 		claims := make(map[string]score.Claims)
-		for _, rule := range []catalog.Rule{catalog.RES002, catalog.MET003, catalog.MET004} {
+		for _, rule := range catalog.Claiming(catalog.Instances, catalog.Definitions) {
 			counts, err := s.ClaimCounts(ctx, o.ID, rule, 0)
 			if err != nil {
 				return nil, err
@@ -76,11 +74,11 @@ func ReadVerdicts(ctx context.Context, s FactStore) (Verdicts, error) {
 			return nil, err
 		}
 		if len(facts) != len(ids) {
-			return nil, errors.New("a service went away while it was read")
+			return nil, errors.New("a service disappeared during the read")
 		}
 		for _, f := range facts {
 			rules := make(map[string]Verdict)
-			for r, c := range score.Verdicts(f, claims[f.Service.ID]) {
+			for r, c := range f.Verdicts(claims[f.Service.ID]) {
 				if c != (delta.Count{}) {
 					rules[catalog.Rule(r).ID()] = Verdict{c.Observed, c.Failed}
 				}

@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// watchInterval is how often insights are looked at.
+// watchInterval is the interval at which insights are read.
 const watchInterval = 500 * time.Millisecond
 
-// watcher remembers insights as they were first seen.
+// watcher records insights as they were first seen.
 type watcher struct {
 	first map[string]Insight   // by id
 	ids   map[[3]string]string // by organization, service and rule
@@ -26,11 +26,11 @@ func newWatcher() *watcher {
 	return &watcher{make(map[string]Insight), make(map[[3]string]string), make(map[string]struct{})}
 }
 
-// found returns what is wrong, in order.
+// found returns the violations, sorted.
 func (w *watcher) found() []string { return slices.Sorted(maps.Keys(w.wrong)) }
 
-// Watch looks at the insights through every replica that answers until ctx ends, and
-// returns what is wrong: insights that were opened more than once.
+// Watch reads the insights through every reachable replica until ctx ends. It returns the violations:
+// insights that were opened more than once.
 func (f *Fleet) Watch(ctx context.Context) []string {
 	w := newWatcher()
 	ticker := time.NewTicker(watchInterval)
@@ -40,9 +40,9 @@ func (f *Fleet) Watch(ctx context.Context) []string {
 			for organization, key := range f.Keys {
 				r, err := f.reader(i)
 				if err != nil {
-					continue // it is down
+					continue // the replica is down
 				}
-				all, _ := r.insights(ctx, organization, key) // it, or its store, may be down
+				all, _ := r.insights(ctx, organization, key) // the replica or its store may be down
 				for _, n := range all {
 					w.see(n)
 				}
@@ -56,8 +56,8 @@ func (f *Fleet) Watch(ctx context.Context) []string {
 	}
 }
 
-// see compares an insight with what it was at first. What was detected again had been
-// archived, and nothing archives an insight while its failures lie in the window.
+// see compares an insight with its first version. A changed detection time means that the insight was
+// archived in between, which must not happen while its failures are in the window.
 func (w *watcher) see(i Insight) {
 	of := [3]string{i.Organization, i.ServiceName, i.Type.RuleID}
 	if id, ok := w.ids[of]; ok && id != i.ID {

@@ -18,26 +18,26 @@ import (
 	"time"
 )
 
-// neighbour is a server that replicas ask: a metrics store, an identity provider, a
-// model, an agent backend. It answers well until it is told to misbehave; then every
-// request meets the next kind of misbehaviour.
-type neighbour struct {
+// dependency is a server that replicas send requests to: a metrics store, an identity provider, a language
+// model or an agent backend. It answers correctly until misbehaving is set. Then each request gets the next kind of
+// misbehaviour.
+type dependency struct {
 	*httptest.Server
-	good   http.Handler
-	bad    []http.HandlerFunc
-	lies   atomic.Bool
-	asked  atomic.Uint64 // while it misbehaves
-	closed chan struct{}
+	good        http.Handler
+	bad         []http.HandlerFunc
+	misbehaving atomic.Bool
+	badRequests atomic.Uint64 // requests while it misbehaves
+	closed      chan struct{}
 }
 
-// newNeighbour starts a server, which also knows ways to misbehave that only its kind
-// has.
-func newNeighbour(t *testing.T, good http.Handler, more ...http.HandlerFunc) *neighbour {
-	n := &neighbour{good: good, closed: make(chan struct{})}
+// newDependency starts a server. The handlers in more are kinds of misbehaviour in addition to the common
+// ones.
+func newDependency(t *testing.T, good http.Handler, more ...http.HandlerFunc) *dependency {
+	n := &dependency{good: good, closed: make(chan struct{})}
 	all := n.misbehaviours()
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if name == "drips" && !*long {
-			continue // the gateway to the agent backend bears it for 15 s
+			continue // the gateway to the agent backend waits for 15 s
 		}
 		n.bad = append(n.bad, all[name])
 	}
@@ -51,18 +51,18 @@ func newNeighbour(t *testing.T, good http.Handler, more ...http.HandlerFunc) *ne
 }
 
 // ServeHTTP implements http.Handler.
-func (n *neighbour) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !n.lies.Load() {
+func (n *dependency) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !n.misbehaving.Load() {
 		n.good.ServeHTTP(w, r)
 		return
 	}
-	_, _ = io.Copy(io.Discard, r.Body) // or the server would not see that its client has gone
-	n.bad[n.asked.Add(1)%uint64(len(n.bad))](w, r)
+	_, _ = io.Copy(io.Discard, r.Body) // without it the server does not notice that its client has disconnected
+	n.bad[n.badRequests.Add(1)%uint64(len(n.bad))](w, r)
 }
 
-// misbehaviours are what any server can do to its clients. What is written may go to
-// nobody.
-func (n *neighbour) misbehaviours() map[string]http.HandlerFunc {
+// misbehaviours returns the kinds of misbehaviour that apply to any server. Write errors are ignored: the
+// client may have disconnected.
+func (n *dependency) misbehaviours() map[string]http.HandlerFunc {
 	body := func(contentType, text string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", contentType)
@@ -70,7 +70,7 @@ func (n *neighbour) misbehaviours() map[string]http.HandlerFunc {
 		}
 	}
 	status := func(code int) http.HandlerFunc {
-		return func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "of a neighbour", code) }
+		return func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "misbehaving", code) }
 	}
 	return map[string]http.HandlerFunc{
 		"hangs":        func(_ http.ResponseWriter, r *http.Request) { n.wait(r, time.Hour) },
@@ -109,8 +109,8 @@ func (n *neighbour) misbehaviours() map[string]http.HandlerFunc {
 	}
 }
 
-// wait returns after a time, true, or when the client or the test has gone.
-func (n *neighbour) wait(r *http.Request, d time.Duration) bool {
+// wait waits for d and returns true. It returns false if the client disconnects or the test ends before.
+func (n *dependency) wait(r *http.Request, d time.Duration) bool {
 	select {
 	case <-time.After(d):
 		return true
@@ -120,7 +120,7 @@ func (n *neighbour) wait(r *http.Request, d time.Duration) bool {
 	return false
 }
 
-// sever answers with bytes and resets the connection.
+// sever writes a raw response and resets the connection.
 func sever(w http.ResponseWriter, answer string) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
@@ -131,7 +131,7 @@ func sever(w http.ResponseWriter, answer string) {
 	conn.Close()
 }
 
-// noise is random bytes without end.
+// noise is an endless reader of random bytes.
 type noise struct{}
 
 func (noise) Read(p []byte) (int, error) {
