@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -15,17 +17,20 @@ import (
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/jwt"
 	"github.com/stretchr/testify/require"
+
+	"assay/internal/assaytest"
+	"assay/internal/codebase/source/gittest"
 )
 
-// backend is an agent backend that verifies tokens with a standard library, keeps
-// the public keys until one is missing, and remembers what it was sent.
+// backend is an agent backend that verifies tokens with a standard library. It caches the public keys until a
+// key id is missing, and records the last request.
 type backend struct {
 	*httptest.Server
-	jwks string // address of the keys, set before the first request
+	jwks string // URL of the key set, set before the first request
 
 	mu       sync.Mutex
 	keys     jose.JSONWebKeySet
-	signedBy map[string]int // requests by key
+	signedBy map[string]int // requests by key id
 	tokens   map[string]bool
 	failures []string
 	last     *http.Request // without its body
@@ -49,12 +54,12 @@ func (b *backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write([]byte(`{"ok":true}`)) // a gateway that is gone needs no answer
+	_, _ = w.Write([]byte(`{"ok":true}`)) // the gateway may have disconnected
 }
 
 func (b *backend) verify(authorization []string) error {
 	if len(authorization) != 1 || !strings.HasPrefix(authorization[0], "Bearer ") {
-		return fmt.Errorf("%d Authorization fields", len(authorization))
+		return fmt.Errorf("%d Authorization headers", len(authorization))
 	}
 	raw := strings.TrimPrefix(authorization[0], "Bearer ")
 	token, err := jwt.ParseSigned(raw, []jose.SignatureAlgorithm{jose.EdDSA})
@@ -78,7 +83,7 @@ func (b *backend) verify(authorization []string) error {
 		Credential   string `json:"credential"`
 	}
 	if len(b.keys.Key(kid)) != 1 {
-		return fmt.Errorf("no key %s", kid)
+		return fmt.Errorf("unknown key %s", kid)
 	}
 	if err := token.Claims(b.keys.Key(kid)[0], &claims); err != nil {
 		return err
@@ -88,9 +93,9 @@ func (b *backend) verify(authorization []string) error {
 	}
 	switch {
 	case claims.ID == "" || b.tokens[claims.ID]:
-		return fmt.Errorf("the token's id %q is not new", claims.ID)
+		return fmt.Errorf("the token id %q was used before", claims.ID)
 	case claims.Organization == "" || claims.Subject == "":
-		return fmt.Errorf("no organization or subject")
+		return fmt.Errorf("organization or subject missing")
 	case claims.Expiry.Time().Sub(claims.IssuedAt.Time()) != time.Minute:
 		return fmt.Errorf("valid from %v to %v", claims.IssuedAt.Time(), claims.Expiry.Time())
 	case (claims.Credential == "api_key") != strings.HasPrefix(claims.Subject, "key:"):
@@ -108,15 +113,15 @@ func (b *backend) received() *http.Request {
 	return b.last
 }
 
-// TestAgentGateway forwards to a backend that trusts nobody, through a rotation of
-// the signing key, and looks at what arrives.
+// TestAgentGateway forwards requests to a backend that verifies every token, also during a rotation of the
+// signing key, and checks the requests that arrive.
 func TestAgentGateway(t *testing.T) {
 	t.Parallel()
 	provider := startIssuer(t)
 	b := startBackend(t)
 	d := startDaemon(t, t.TempDir(), append(provider.flags(), "--bootstrap-api-key", bootstrapKey, "--agent-backend-url", b.URL+"/base")...)
-	b.jwks = d.root + "/.well-known/jwks.json"
-	require.Zero(t, d.assay(t, "organization", "set-external-id", "default", "org-1").code)
+	b.jwks = d.Root + "/.well-known/jwks.json"
+	require.Zero(t, d.assay(t, "organization", "set-external-id", "default", "org-1").Code)
 	user := provider.token(t, "org-1")
 
 	get := func(credential, path string, headers ...string) *answered {
@@ -137,24 +142,24 @@ func TestAgentGateway(t *testing.T) {
 	for _, query := range []string{
 		"a=1;b=2&c=%zz&d=+%2B&e=&&f=%E2%9C%93", "limit=5&limit=6&limit=", "=", "&", "%00", "x=" + strings.Repeat("y", 8<<10),
 	} {
-		require.Equal(t, 200, get(bootstrapKey, "/executions?"+query).status, query)
+		require.Equal(t, 200, get(bootstrapKey, "/executions?"+query).Status, query)
 		require.Equal(t, "/base/executions?"+query, b.received().RequestURI)
 	}
 	for _, id := range []string{"a%20b", "%E2%9C%93", "%25zz", "~x!$&'()*+,;=:@", strings.Repeat("z", 512)} {
-		require.Equal(t, 200, get(bootstrapKey, "/executions/"+id).status, id)
+		require.Equal(t, 200, get(bootstrapKey, "/executions/"+id).Status, id)
 		require.Equal(t, "/base/executions/"+id, b.received().RequestURI)
 	}
 	before := b.received()
 	for _, id := range []string{"%2F", "a%2fb", "..", "%2e%2e", ".%2e", ".", "%2E", "..;x", "a%5c..%5cb/../../admin"} {
-		require.GreaterOrEqual(t, get(bootstrapKey, "/executions/"+id).status, 400, id)
+		require.GreaterOrEqual(t, get(bootstrapKey, "/executions/"+id).Status, 400, id)
 	}
 	for _, path := range []string{"/admin/installations", "/onboarding/status", "/repositories/r/settings"} {
-		require.Equal(t, 403, get(bootstrapKey, path).status, path)
+		require.Equal(t, 403, get(bootstrapKey, path).Status, path)
 	}
-	require.Same(t, before, b.received(), "nothing of it reached the backend")
-	require.Equal(t, 200, get(user, "/admin/installations").status)
+	require.Same(t, before, b.received(), "the backend received no request")
+	require.Equal(t, 200, get(user, "/admin/installations").Status)
 
-	// A rotation while requests go on.
+	// Rotate the key while requests are in flight.
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
 	statuses := make([]map[int]int, 3)
@@ -168,22 +173,22 @@ func TestAgentGateway(t *testing.T) {
 				case <-time.After(5 * time.Millisecond):
 				}
 				credential := []string{bootstrapKey, user}[i%2]
-				a, err := d.ask(t.Context(), http.MethodGet, d.rest+"/v1/agent/repositories", nil, "Authorization", "Bearer "+credential)
+				a, err := d.ask(t.Context(), http.MethodGet, d.REST+"/v1/agent/repositories", nil, "Authorization", "Bearer "+credential)
 				if err != nil {
 					statuses[i][0]++
 					continue
 				}
-				statuses[i][a.status]++
+				statuses[i][a.Status]++
 			}
 		})
 	}
 	r := d.assay(t, "signing-key", "rotate")
-	require.Zero(t, r.code, r.stderr)
-	eventually(t, time.Minute, func() bool {
+	require.Zero(t, r.Code, r.Stderr)
+	eventually(t, func() bool {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		return len(b.signedBy) == 2
-	}, "the new key is not used")
+	}, "the gateway does not sign with the new key")
 	close(stop)
 	wg.Wait()
 	for _, s := range statuses {
@@ -193,25 +198,68 @@ func TestAgentGateway(t *testing.T) {
 	require.Empty(t, b.failures)
 	published, err := d.ask(t.Context(), http.MethodGet, b.jwks, nil)
 	require.NoError(t, err)
-	require.Contains(t, published.header.Get("Cache-Control"), "max-age")
+	require.Contains(t, published.Header.Get("Cache-Control"), "max-age")
 	var keys jose.JSONWebKeySet
-	require.NoError(t, json.Unmarshal(published.body, &keys))
-	require.Len(t, keys.Keys, 2, "tokens of the old key may live")
+	require.NoError(t, json.Unmarshal(published.Body, &keys))
+	require.Len(t, keys.Keys, 2, "tokens signed with the old key may be valid")
 	for _, k := range keys.Keys {
 		require.True(t, k.IsPublic())
 	}
 
-	// Who did what is in the log, and nothing else of it.
+	// The log has an audit record with the subject, and no credentials.
 	for _, credential := range []string{bootstrapKey, user} {
-		a, err := d.ask(t.Context(), http.MethodPost, d.rest+"/v1/agent/codebase/fix/execute", []byte(`{"note":"of-the-body"}`), "Authorization", "Bearer "+credential, "Content-Type", "application/json")
+		a, err := d.ask(t.Context(), http.MethodPost, d.REST+"/v1/agent/codebase/fix/execute", []byte(`{"note":"of-the-body"}`), "Authorization", "Bearer "+credential, "Content-Type", "application/json")
 		require.NoError(t, err)
-		require.Equal(t, 200, a.status)
+		require.Equal(t, 200, a.Status)
 	}
 	d.stop(t)
-	log := d.read(t, d.log)
+	log := d.Log.String()
 	require.Regexp(t, `"msg":"agent operation".*"subject":"key:`+keyID(bootstrapKey)+`"`, log)
 	require.Regexp(t, `"msg":"agent operation".*"subject":"user-of-org-1"`, log)
 	for _, secret := range []string{"of-the-body", "of-the-caller", bootstrapKey, user} {
 		require.NotContains(t, log, secret)
+	}
+}
+
+// TestAgentServe reviews and fixes a repository through an agent in another process.
+func TestAgentServe(t *testing.T) {
+	t.Parallel()
+	host := startGit(t, fixture(t, "go"))
+	address, err := assaytest.FreeAddress(t.Context())
+	require.NoError(t, err)
+	dir := t.TempDir()
+	d := startDaemon(t, dir, "--bootstrap-api-key", bootstrapKey, "--agent", "http://"+address)
+	binary, err := assaytest.Binary()
+	require.NoError(t, err)
+	cmd := exec.CommandContext(t.Context(), binary, "agent", "serve", "--data-dir", dir, "--address", address, "--jwks-url", d.Root+"/.well-known/jwks.json",
+		"--agent-allow-private-hosts", "--agent-source-ca", host.CA, "--log-format", "json")
+	cmd.Env = append(storeEnviron(t, dir), "HOME="+dir, "PATH="+os.Getenv("PATH"))
+	agent, err := assaytest.StartProcess("agent", cmd, nil)
+	require.NoError(t, err)
+	t.Cleanup(agent.Kill)
+	eventually(t, func() bool { return strings.Contains(agent.Log.String(), `"msg":"agent serves"`) }, "the agent does not serve")
+
+	r := host.connect(t, d)
+	found := r.findings()
+	require.Contains(t, found, "span-name-dynamic")
+	preview, id := r.wait("/codebase/fix/execute", fmt.Sprintf(`{"repo_id":%q,"finding_ids":[%q],"publish":false}`, r.id, found["span-name-dynamic"]))
+	require.Equal(t, []string{found["span-name-dynamic"]}, preview.Result.Fixed)
+	var patch struct{ Patch string }
+	r.call("GET", "/executions/"+id+"/patch", "", &patch)
+	require.Contains(t, patch.Patch, "+++ b/shop.go")
+
+	// Requests without a token of the server are refused, and the server stays without its agent.
+	refused, err := d.ask(t.Context(), http.MethodGet, "http://"+address+"/repositories", nil, "Authorization", "Bearer "+bootstrapKey)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusUnauthorized, refused.Status)
+	require.NoError(t, agent.Stop())
+	require.Equal(t, 2, strings.Count(agent.Log.String(), `"msg":"run ended"`), "%s", agent.Log.String())
+	require.NotContains(t, d.Log.String(), `"msg":"run begins"`)
+	a := d.get(t, bootstrapKey, "/v1/agent/repositories")
+	require.Equal(t, http.StatusServiceUnavailable, a.Status, "%s", a.Body)
+	require.Equal(t, http.StatusOK, d.get(t, bootstrapKey, "/v1/services").Status)
+	for _, log := range []string{agent.Log.String(), d.Log.String()} {
+		require.NotContains(t, log, gittest.Token)
+		require.NotContains(t, log, bootstrapKey)
 	}
 }

@@ -20,18 +20,16 @@ import (
 	logspb "go.opentelemetry.io/proto/otlp/logs/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"assay"
+	"assay/internal/assaytest"
 	"assay/internal/rules/rulestest"
 	"assay/internal/score"
 	"assay/internal/wire"
 )
 
-// soon is what an operator's change may take to show at a running server: five
-// seconds are promised, and the machine may be busy.
-const soon = 20 * time.Second
-
-// unset are n log records of a service without a severity, which LOG-002 counts.
+// unset returns n log records of a service without a severity. LOG-002 counts them.
 func unset(service string, n int, text string) rulestest.Request {
 	records := make([]*logspb.LogRecord, n)
 	for i := range records {
@@ -42,9 +40,9 @@ func unset(service string, n int, text string) rulestest.Request {
 	return rulestest.LogsRequest(rulestest.Logs(rulestest.Service(service), records...))
 }
 
-// counted returns how many log records the store of a server that has ended holds
-// for LOG-002, by service. Insights show that at most once a minute, so it is asked
-// of a copy of the store two minutes from now.
+// counted returns the number of log records, by service, that LOG-002 counts in the store of a stopped
+// server. Insights are updated at most once a minute, so it reads a copy of the store with the clock advanced
+// by two minutes.
 func counted(t *testing.T, dir string) map[string]int64 {
 	t.Helper()
 	later := func() time.Time { return time.Now().Add(2 * time.Minute) }
@@ -62,8 +60,8 @@ func counted(t *testing.T, dir string) map[string]int64 {
 	return counts
 }
 
-// TestFirstStart follows the README with nothing but its commands: the key that is
-// written once works for sending and for reading, also after a restart.
+// TestFirstStart follows the commands of the README. The key that the server prints once works for sending
+// and reading, also after a restart.
 func TestFirstStart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -72,15 +70,17 @@ func TestFirstStart(t *testing.T) {
 	info, err := os.Stat(file)
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o600), info.Mode())
-	key := strings.TrimSpace(d.read(t, file))
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	key := strings.TrimSpace(string(text))
 	require.Regexp(t, `^assay_sk_[A-Za-z0-9]{6}_[0-9a-f]{32}$`, key)
-	require.Empty(t, d.read(t, d.stdout), "no terminal")
-	require.NotContains(t, d.read(t, d.log), key)
-	require.Contains(t, d.read(t, d.log), file)
+	require.Empty(t, d.Stdout.String(), "no terminal")
+	require.NotContains(t, d.Log.String(), key)
+	require.Contains(t, d.Log.String(), file)
 
 	d.mustPost(t, key, unset("first", 3, "hello"))
-	// The promise of the README, with the default intervals.
-	eventually(t, time.Minute, func() bool {
+	// The README promises this with the default intervals.
+	eventually(t, func() bool {
 		s := d.service(t, key, "first")
 		return s != nil && s.Score != nil
 	}, "no score")
@@ -90,16 +90,16 @@ func TestFirstStart(t *testing.T) {
 	require.Equal(t, 1, o.ServicesCount)
 	d.stop(t)
 
-	again := startDaemon(t, dir)
-	require.Equal(t, key+"\n", again.read(t, file), "no other key")
-	require.NotNil(t, again.service(t, key, "first").Score)
-	again.stop(t)
-	for _, file := range []string{d.log, again.log} {
-		require.NotContains(t, d.read(t, file), `"level":"ERROR"`)
-	}
+	restarted := startDaemon(t, dir)
+	text, err = os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, key+"\n", string(text), "no other key")
+	require.NotNil(t, restarted.service(t, key, "first").Score)
+	restarted.stop(t)
+	require.Empty(t, append(d.errorLines(), restarted.errorLines()...))
 }
 
-// TestKeys makes keys with some of the scopes, keys that end and keys that are revoked.
+// TestKeys creates keys with some of the scopes, keys that expire and keys that are revoked.
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, t.TempDir(), "--bootstrap-api-key", bootstrapKey)
@@ -112,7 +112,7 @@ func TestKeys(t *testing.T) {
 		a, err := d.post(t.Context(), key, request.Signal, request.Body)
 		require.NoError(t, err)
 		_, err = d.call(t.Context(), key, request.Signal, request.Body)
-		return seen{d.get(t, key, "/v1/services").status, a.status, codeOf(err)}
+		return seen{d.get(t, key, "/v1/services").Status, a.Status, status.Code(err)}
 	}
 	all := seen{http.StatusOK, http.StatusOK, codes.OK}
 	nothing := seen{http.StatusUnauthorized, http.StatusUnauthorized, codes.Unauthenticated}
@@ -130,13 +130,13 @@ func TestKeys(t *testing.T) {
 	for _, key := range []string{other, "assay_sk_nobody_" + strings.Repeat("0", 32), "nonsense", "a.b.c"} {
 		require.Equal(t, nothing, try(key), key)
 	}
-	require.NotZero(t, d.assay(t, "key", "create", "--name", "x", "--scopes", "write").code)
-	require.NotZero(t, d.assay(t, "key", "create", "--name", "x", "--organization", "nobody").code)
+	require.NotZero(t, d.assay(t, "key", "create", "--name", "x", "--scopes", "write").Code)
+	require.NotZero(t, d.assay(t, "key", "create", "--name", "x", "--organization", "missing").Code)
 
 	revoked := d.newKey(t)
 	require.Equal(t, all, try(revoked))
-	require.Zero(t, d.assay(t, "key", "revoke", keyID(revoked)).code)
-	eventually(t, soon, func() bool { return try(revoked) == nothing }, "the key still works")
+	require.Zero(t, d.assay(t, "key", "revoke", keyID(revoked)).Code)
+	eventually(t, func() bool { return try(revoked) == nothing }, "the key still works")
 
 	const life = 2 * time.Second
 	made := time.Now()
@@ -144,26 +144,26 @@ func TestKeys(t *testing.T) {
 	if first := try(ends); time.Since(made) < life {
 		require.Equal(t, all, first)
 	}
-	eventually(t, life+soon, func() bool { return try(ends) == nothing }, "the key still works")
+	eventually(t, func() bool { return try(ends) == nothing }, "the key still works")
 	require.GreaterOrEqual(t, time.Since(made), life)
 
-	list := d.assay(t, "key", "list").stdout
+	list := d.assay(t, "key", "list").Stdout
 	for _, key := range []string{bootstrapKey, revoked, ends} {
 		require.Contains(t, list, keyID(key))
 		require.NotContains(t, list, key[len(key)-32:])
 	}
 	require.Contains(t, list, "revoked")
 	require.Contains(t, list, "expired")
-	require.Equal(t, all, try(bootstrapKey), "others are as they were")
+	require.Equal(t, all, try(bootstrapKey), "other keys are unchanged")
 }
 
-// TestChangesBesideTheServer mutes an insight and changes a tier with commands.
+// TestChangesBesideTheServer mutes an insight and changes a tier with commands while the server runs.
 func TestChangesBesideTheServer(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, t.TempDir(), "--bootstrap-api-key", bootstrapKey, "--score-interval", "300ms")
 	d.mustPost(t, bootstrapKey, unset("muted", 2, "x"))
 	var insight restInsight
-	eventually(t, time.Minute, func() bool {
+	eventually(t, func() bool {
 		for _, insight = range d.insights(t, bootstrapKey) {
 			if s := d.service(t, bootstrapKey, "muted"); insight.Type.RuleID == "LOG-002" && s != nil && s.Score != nil {
 				return true
@@ -178,36 +178,36 @@ func TestChangesBesideTheServer(t *testing.T) {
 	require.Equal(t, 1, active())
 
 	r := d.assay(t, "insight", "mute", insight.ID, "--reason", "known")
-	require.Zero(t, r.code, r.stderr)
-	eventually(t, soon, func() bool { return status() == "muted" && active() == 0 }, "the insight is not muted")
+	require.Zero(t, r.Code, r.Stderr)
+	eventually(t, func() bool { return status() == "muted" && active() == 0 }, "the insight is not muted")
 	path := "/v1/services/" + insight.ServiceID + "/insights"
 	require.Empty(t, getAs[[]restInsight](t, d, bootstrapKey, path).Data, "active ones are shown by default")
 	require.Len(t, getAs[[]restInsight](t, d, bootstrapKey, path+"?status=muted").Data, 1)
 
-	// It stays muted whatever comes, and the score is what it was.
+	// New telemetry changes neither the muted status nor the score.
 	since := time.Now()
 	d.mustPost(t, bootstrapKey, unset("muted", 3, "y"))
-	eventually(t, time.Minute, func() bool {
+	eventually(t, func() bool {
 		return !d.service(t, bootstrapKey, "muted").LastSeenAt.Before(since.Truncate(time.Microsecond))
 	}, "not seen")
 	require.Equal(t, "muted", status())
 	require.Equal(t, score.Score, d.service(t, bootstrapKey, "muted").Score.Score)
 
 	r = d.assay(t, "insight", "unmute", insight.ID)
-	require.Zero(t, r.code, r.stderr)
-	eventually(t, soon, func() bool { return status() == "active" && active() == 1 }, "the insight is muted")
+	require.Zero(t, r.Code, r.Stderr)
+	eventually(t, func() bool { return status() == "active" && active() == 1 }, "the insight is muted")
 
 	tier := func() string { return getAs[restOrganization](t, d, bootstrapKey, "/v1/organization").Data.Tier.Name }
 	require.Equal(t, "free", tier())
 	features := getAs[restOrganization](t, d, bootstrapKey, "/v1/organization").Data.Tier.Features
-	require.Zero(t, d.assay(t, "organization", "set-tier", "default", "enterprise").code)
-	eventually(t, soon, func() bool { return tier() == "enterprise" }, "the tier is the old one")
+	require.Zero(t, d.assay(t, "organization", "set-tier", "default", "enterprise").Code)
+	eventually(t, func() bool { return tier() == "enterprise" }, "the tier is the old one")
 	require.Greater(t, len(getAs[restOrganization](t, d, bootstrapKey, "/v1/organization").Data.Tier.Features), len(features))
-	require.NotZero(t, d.assay(t, "organization", "set-tier", "default", "gold").code)
+	require.NotZero(t, d.assay(t, "organization", "set-tier", "default", "gold").Code)
 }
 
-// TestRepeatedRequest sends the same bytes again: at once, over the other transport,
-// as JSON with the same content, and after a restart.
+// TestRepeatedRequest repeats a request: immediately, over the other transport, as JSON with the same
+// content, and after a restart.
 func TestRepeatedRequest(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -217,7 +217,7 @@ func TestRepeatedRequest(t *testing.T) {
 	var all sync.WaitGroup
 	for range 5 {
 		all.Go(func() {
-			if a, err := d.post(t.Context(), bootstrapKey, r.Signal, r.Body); err != nil || a.status != http.StatusOK {
+			if a, err := d.post(t.Context(), bootstrapKey, r.Signal, r.Body); err != nil || a.Status != http.StatusOK {
 				t.Errorf("%v, %v", a, err)
 			}
 		})
@@ -228,21 +228,21 @@ func TestRepeatedRequest(t *testing.T) {
 		})
 	}
 	all.Wait()
-	d.mustPost(t, other, r) // not the same organization, not the same request
+	d.mustPost(t, other, r) // another organization: not a repeated request
 	d.mustPost(t, bootstrapKey, unset("repeated", 1, "another one"))
-	d.kill()
+	d.Kill()
 
-	again := startDaemon(t, dir)
-	again.mustPost(t, bootstrapKey, r)
-	again.mustPost(t, bootstrapKey, unset("repeated", 2, "the last one"))
-	first := getAs[restOrganization](t, again, bootstrapKey, "/v1/organization").Data.ID
-	second := getAs[restOrganization](t, again, other, "/v1/organization").Data.ID
-	again.stop(t)
+	restarted := startDaemon(t, dir)
+	restarted.mustPost(t, bootstrapKey, r)
+	restarted.mustPost(t, bootstrapKey, unset("repeated", 2, "the last one"))
+	first := getAs[restOrganization](t, restarted, bootstrapKey, "/v1/organization").Data.ID
+	second := getAs[restOrganization](t, restarted, other, "/v1/organization").Data.ID
+	restarted.stop(t)
 	require.Equal(t, map[string]int64{first + "/repeated": 7 + 1 + 2, second + "/repeated": 7}, counted(t, dir))
 }
 
-// TestKilledUnderLoad kills the server again and again while senders send. What was
-// acknowledged is there; what was not is sent again, as senders do, and counts once.
+// TestKilledUnderLoad kills the server repeatedly under load. Acknowledged requests are stored. Senders
+// repeat the others, which count once.
 func TestKilledUnderLoad(t *testing.T) {
 	t.Parallel()
 	kills := 4
@@ -251,11 +251,11 @@ func TestKilledUnderLoad(t *testing.T) {
 	}
 	const (
 		senders = 4
-		records = 5 // of a request
+		records = 5 // per request
 	)
 	dir := t.TempDir()
 	var (
-		open         []rulestest.Request // sent, and not acknowledged
+		open         []rulestest.Request // sent but not acknowledged
 		acknowledged int
 		next         atomic.Int64
 	)
@@ -297,45 +297,45 @@ func TestKilledUnderLoad(t *testing.T) {
 				}
 			})
 		}
-		for range 40 + 7*kill { // not always at the same point of a commit
+		for range 40 + 7*kill { // vary the point of the commit
 			<-sent
 		}
-		d.kill()
+		d.Kill()
 		all.Wait()
 		require.NotEmpty(t, open)
-		// Nothing was lost. What was cut off may be there or not.
+		// No record is lost. Requests without a response may be stored or not.
 		stored := sum()
 		require.GreaterOrEqual(t, stored, int64(acknowledged*records))
 		require.LessOrEqual(t, stored, int64((acknowledged+len(open))*records))
-		require.Zero(t, stored%records, "a request is there as a whole or not at all")
+		require.Zero(t, stored%records, "a request is stored completely or not at all")
 	}
 	want := acknowledged * records
 	require.Equal(t, int(next.Load()), acknowledged)
 	d.stop(t)
 	require.EqualValues(t, want, sum())
-	t.Logf("%d records in %d requests, counted once each over %d kills", want, acknowledged, kills)
+	t.Logf("%d records in %d requests, each counted once across %d kills", want, acknowledged, kills)
 }
 
-// sendOnce sends a request and returns nil when it was acknowledged.
+// sendOnce sends a request and returns nil if it was acknowledged.
 func (d *daemon) sendOnce(r rulestest.Request, overGRPC bool) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), assaytest.Limit)
 	defer cancel()
 	if overGRPC {
 		_, err := d.call(ctx, bootstrapKey, r.Signal, r.Body)
 		return err
 	}
 	a, err := d.post(ctx, bootstrapKey, r.Signal, r.Body)
-	if err == nil && a.status != http.StatusOK {
-		err = errors.New(string(a.body))
+	if err == nil && a.Status != http.StatusOK {
+		err = errors.New(string(a.Body))
 	}
 	return err
 }
 
-// TestTraceRules sends a trace in pieces over both transports: its rules are judged
-// when it has been quiet for --trace-idle.
+// TestTraceRules sends a trace in parts over both transports. Its rules are evaluated after --trace-idle
+// without a new span.
 func TestTraceRules(t *testing.T) {
 	t.Parallel()
-	d := startDaemon(t, t.TempDir(), "--bootstrap-api-key", bootstrapKey, "--score-interval", "300ms", "--trace-idle", "1s")
+	d := startDaemon(t, t.TempDir(), "--bootstrap-api-key", bootstrapKey, "--score-interval", "300ms", "--trace-idle", "10s")
 	now := time.Now()
 	span := func(id, parent int, kind tracepb.Span_SpanKind, took time.Duration) *tracepb.Span {
 		return rulestest.Span(1, id, parent, func(s *tracepb.Span) {
@@ -347,13 +347,13 @@ func TestTraceRules(t *testing.T) {
 	for i := range 21 {
 		short = append(short, span(100+i, 2, tracepb.Span_SPAN_KIND_INTERNAL, time.Millisecond))
 	}
-	// The child comes before its parent, over the other transport.
+	// The child arrives before its parent, over the other transport.
 	child := rulestest.Traces(rulestest.Spans(back, append(short, span(3, 2, tracepb.Span_SPAN_KIND_SERVER, time.Second), span(4, 999, tracepb.Span_SPAN_KIND_SERVER, time.Second))...))
 	_, err := d.call(t.Context(), bootstrapKey, wire.Traces, child.Body)
 	require.NoError(t, err)
 	d.mustPost(t, bootstrapKey, rulestest.Traces(rulestest.Spans(front, span(1, 0, tracepb.Span_SPAN_KIND_CLIENT, time.Second), span(2, 1, tracepb.Span_SPAN_KIND_CLIENT, time.Second))))
 
-	eventually(t, time.Minute, func() bool {
+	eventually(t, func() bool {
 		failed := d.failedRules(t, bootstrapKey, "back")
 		slices.Sort(failed)
 		return slices.Equal(failed, []string{"SPA-001", "SPA-002", "SPA-005"}) && slices.Equal(d.failedRules(t, bootstrapKey, "front"), []string{"SPA-004"})
@@ -365,8 +365,8 @@ func TestTraceRules(t *testing.T) {
 			require.EqualValues(t, 1, i.Attributes["violations_total"])
 		}
 	}
-	eventually(t, time.Minute, func() bool {
+	eventually(t, func() bool {
 		s := d.service(t, bootstrapKey, "front")
 		return s.Score != nil && slices.Contains(s.Score.Evaluated, "SPA-002") && slices.Contains(s.Score.Evaluated, "SPA-005")
-	}, "the trace is not judged for front")
+	}, "the trace is not evaluated for front")
 }

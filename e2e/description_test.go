@@ -17,25 +17,25 @@ import (
 	"assay/internal/rest/resttest"
 )
 
-// description holds the answers of a server against the OpenAPI document that the
-// server publishes, and counts them.
+// description validates responses of a server against the OpenAPI document that it publishes, and counts
+// them.
 type description struct {
 	*resttest.Contract
-	base string // path of the API's root
+	base string // path of the API root
 
 	mu   sync.Mutex
-	seen map[string]map[int]int // answers by operation, such as "GET /v1/services", and status
+	seen map[string]map[int]int // responses by operation, such as "GET /v1/services", and status
 }
 
 // describe reads the document.
 func (d *daemon) describe(t *testing.T) *description {
 	t.Helper()
-	a, err := d.ask(t.Context(), http.MethodGet, d.rest+"/openapi.json", nil)
+	a, err := d.ask(t.Context(), http.MethodGet, d.REST+"/openapi.json", nil)
 	require.NoError(t, err)
-	require.Equal(t, http.StatusOK, a.status)
-	c, err := resttest.Load(a.body)
+	require.Equal(t, http.StatusOK, a.Status)
+	c, err := resttest.Load(a.Body)
 	require.NoError(t, err)
-	root, err := url.Parse(d.rest)
+	root, err := url.Parse(d.REST)
 	require.NoError(t, err)
 	return &description{Contract: c, base: root.Path, seen: map[string]map[int]int{}}
 }
@@ -49,33 +49,33 @@ func (s *description) operations() []string {
 	return all
 }
 
-// check validates an answer and counts it. An answer outside of the document's
-// operations has to be a failure in the documented shape.
+// check validates and counts a response. A response to an operation that is not in the document must be an
+// error in the documented format.
 func (s *description) check(method string, u *url.URL, a *answered) error {
 	op := s.Find(method, strings.TrimPrefix(u.EscapedPath(), s.base))
 	name, err := "", error(nil)
 	switch {
 	case op == nil:
-		err = s.CheckSchema("Failure", a.body)
+		err = s.CheckSchema("Failure", a.Body)
 	case method == http.MethodHead:
 		name = op.Method + " " + op.Path
 	default:
 		name = op.Method + " " + op.Path
-		err = s.CheckResponse(op, a.status, a.header, a.body)
+		err = s.CheckResponse(op, a.Status, a.Header, a.Body)
 	}
 	if err != nil {
-		return fmt.Errorf("%s %s: %d: %w\n%s", method, u, a.status, err, a.body)
+		return fmt.Errorf("%s %s: %d: %w\n%s", method, u, a.Status, err, a.Body)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.seen[name] == nil {
 		s.seen[name] = map[int]int{}
 	}
-	s.seen[name][a.status]++
+	s.seen[name][a.Status]++
 	return nil
 }
 
-// table shows how often each status of each operation was seen.
+// table returns the counts by operation and status.
 func (s *description) table() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

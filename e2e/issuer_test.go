@@ -19,7 +19,7 @@ import (
 
 const audience = "assay-e2e"
 
-// issuer is an identity provider as far as assay sees one.
+// issuer is a minimal identity provider.
 type issuer struct {
 	*httptest.Server
 	signer jose.Signer
@@ -38,7 +38,7 @@ func startIssuer(t *testing.T) *issuer {
 	answer := func(path string, v any) {
 		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
-			_ = json.NewEncoder(w).Encode(v) // a client that is gone needs no answer
+			_ = json.NewEncoder(w).Encode(v) // the client may have disconnected
 		})
 	}
 	answer("/.well-known/openid-configuration", map[string]any{
@@ -49,13 +49,13 @@ func startIssuer(t *testing.T) *issuer {
 	return i
 }
 
-// flags are those that make a server trust the provider.
+// flags returns the flags with which a server trusts the provider.
 func (i *issuer) flags() []string {
 	return []string{"--oidc-issuer", i.URL, "--oidc-audience", audience}
 }
 
-// token returns a token of a user of the organization with an external id, "" for
-// a user without one.
+// token returns a token of a user of the organization with an external id. With "" the user has no
+// organization.
 func (i *issuer) token(t *testing.T, externalID string) string {
 	t.Helper()
 	claims := map[string]any{

@@ -14,7 +14,7 @@ import (
 	"assay/internal/rules/rulestest"
 )
 
-// volume asks for the log volume of every period and checks that each is exact.
+// requireVolumes checks that the log volume of every period is exact.
 func (d *daemon) requireVolumes(t *testing.T, key string, perSeverity int) {
 	t.Helper()
 	counts := make([]int, len(severities))
@@ -26,8 +26,8 @@ func (d *daemon) requireVolumes(t *testing.T, key string, perSeverity int) {
 	}
 }
 
-// TestLogVolumeIsExact counts bursts across restarts, one of them a crash. What was
-// acknowledged is in the next answer, and nothing twice.
+// TestLogVolumeIsExact counts bursts of logs across restarts and a crash. Acknowledged records are in the
+// next response, and none is counted twice.
 func TestLogVolumeIsExact(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -35,7 +35,7 @@ func TestLogVolumeIsExact(t *testing.T) {
 	d := startDaemon(t, dir, flags...)
 	d.requireVolumes(t, bootstrapKey, 0)
 
-	// The time of a record is when it was written, and has nothing to do with when it was accepted.
+	// Records count at their acceptance, whatever their timestamp.
 	sent := 0
 	burst := func(n int, at time.Time) rulestest.Request {
 		r := logsOf(fmt.Sprintf("service-%d", sent), n, at)
@@ -62,28 +62,28 @@ func TestLogVolumeIsExact(t *testing.T) {
 	burst(11, time.Now())
 	d.requireVolumes(t, bootstrapKey, sent)
 
-	d.kill()
+	d.Kill()
 	d = startDaemon(t, dir, flags...)
 	d.requireVolumes(t, bootstrapKey, sent)
 	burst(13, time.Now())
 	d.requireVolumes(t, bootstrapKey, sent)
 	d.requireVolumes(t, other, 5)
 
-	// What any Prometheus scrapes counts since the start of the process, from zero.
-	a, err := d.ask(t.Context(), http.MethodGet, d.root+"/metrics", nil)
+	// Metrics for Prometheus count from the start of the process.
+	a, err := d.ask(t.Context(), http.MethodGet, d.Root+"/metrics", nil)
 	require.NoError(t, err)
 	for _, s := range severities {
-		require.Regexp(t, `(?m)^logs_severity_total\{organization_id="[0-9a-f-]{36}",severity="`+s.name+`"\} 13$`, string(a.body))
-		require.Regexp(t, `(?m)^logs_severity_total\{organization_id="[0-9a-f-]{36}",severity="`+s.name+`"\} 0$`, string(a.body), "the organization that has sent none yet")
+		require.Regexp(t, `(?m)^logs_severity_total\{organization_id="[0-9a-f-]{36}",severity="`+s.name+`"\} 13$`, string(a.Body))
+		require.Regexp(t, `(?m)^logs_severity_total\{organization_id="[0-9a-f-]{36}",severity="`+s.name+`"\} 0$`, string(a.Body), "the organization that has sent none yet")
 	}
-	a, err = d.ask(t.Context(), http.MethodGet, d.root+"/metrics", nil, "Accept", "application/openmetrics-text; version=1.0.0")
+	a, err = d.ask(t.Context(), http.MethodGet, d.Root+"/metrics", nil, "Accept", "application/openmetrics-text; version=1.0.0")
 	require.NoError(t, err)
-	require.Contains(t, string(a.body), "logs_severity_created{")
+	require.Contains(t, string(a.Body), "logs_severity_created{")
 }
 
-// TestMetricsStoreAway has log volume asked of stores that are of no use. Each
-// answer is a 502 in time, and the other operations are none the wiser.
-func TestMetricsStoreAway(t *testing.T) {
+// TestMetricsStoreUnavailable requests log volume with metrics stores that fail. Each response is a 502
+// within the timeout, and other operations are not affected.
+func TestMetricsStoreUnavailable(t *testing.T) {
 	t.Parallel()
 	hanging, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -97,21 +97,21 @@ func TestMetricsStoreAway(t *testing.T) {
 		answers := make(chan *answered, 8)
 		for range cap(answers) {
 			go func() {
-				a, err := d.ask(t.Context(), http.MethodGet, d.rest+"/v1/analytics/log-volume", nil, "Authorization", "Bearer "+bootstrapKey)
+				a, err := d.ask(t.Context(), http.MethodGet, d.REST+"/v1/analytics/log-volume", nil, "Authorization", "Bearer "+bootstrapKey)
 				if err != nil {
-					a = &answered{body: []byte(err.Error())}
+					a = &answered{Body: []byte(err.Error())}
 				}
 				answers <- a
 			}()
 		}
-		require.Equal(t, 200, d.get(t, bootstrapKey, "/v1/services").status, name)
+		require.Equal(t, 200, d.get(t, bootstrapKey, "/v1/services").Status, name)
 		for range cap(answers) {
 			requireError(t, <-answers, 502, "UPSTREAM_ERROR")
 		}
-		a, err := d.ask(t.Context(), http.MethodGet, d.root+"/metrics", nil)
+		a, err := d.ask(t.Context(), http.MethodGet, d.Root+"/metrics", nil)
 		require.NoError(t, err)
-		require.Regexp(t, `(?m)^http_client_request_duration_seconds_count\{error_type=".+"`, string(a.body), "an operator sees whose fault it is")
-		require.NotContains(t, d.read(t, d.log), "e2e-token-of-the-store")
+		require.Regexp(t, `(?m)^http_client_request_duration_seconds_count\{error_type=".+"`, string(a.Body), "an operator sees whose fault it is")
+		require.NotContains(t, d.Log.String(), "e2e-token-of-the-store")
 		d.stop(t)
 	}
 }

@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"bufio"
-	"bytes"
 	"compress/gzip"
 	"context"
 	"io"
@@ -19,10 +18,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/mem"
 
 	"assay"
+	"assay/internal/assaytest"
 	"assay/internal/engine"
 	"assay/internal/offline"
 	"assay/internal/receive"
@@ -34,8 +32,7 @@ import (
 
 const recordings = "../testdata/recordings"
 
-// recorded is a moment within the hour of the recordings. Their times are of that
-// day, so the server's clock has to stand there.
+// recorded is a time within the hour of the recordings. The server's clock must be set to it.
 var recorded = time.Date(2026, time.November, 21, 1, 30, 0, 0, time.UTC)
 
 // request is one recorded request.
@@ -66,8 +63,8 @@ func load(t *testing.T, path string) []request {
 	return all
 }
 
-// TestRecordingsLive sends each recording to a running server, over HTTP and over
-// gRPC, and expects the scores and failed rules of the offline report.
+// TestRecordingsLive sends each recording to a running server, over HTTP and gRPC, and requires the scores
+// and failed rules of the offline report.
 func TestRecordingsLive(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(recordings, "*.jsonl.gz"))
 	require.NoError(t, err)
@@ -93,8 +90,8 @@ func TestRecordingsLive(t *testing.T) {
 	}
 }
 
-// verdicts leaves out of a report which example an insight shows: a server renews
-// it now and then, the offline report keeps the newest.
+// verdicts removes the examples of insights from a report: a server updates them periodically, the offline
+// report has the last one.
 func verdicts(services []report.Service) []report.Service {
 	for _, s := range services {
 		for _, i := range s.Insights {
@@ -108,7 +105,7 @@ func verdicts(services []report.Service) []report.Service {
 	return services
 }
 
-// server is the way of the data without flags and clocks.
+// server is the data path without flags and clocks.
 type server struct {
 	transport receive.Transport
 	address   string
@@ -126,7 +123,7 @@ func startServer(t *testing.T, transport receive.Transport) *server {
 	org := &assay.Organization{Name: "default", Tier: assay.TierFree}
 	require.NoError(t, store.CreateOrganization(t.Context(), org))
 	s := &server{
-		transport: transport, store: store, org: org.ID, http: &http.Client{Timeout: 10 * time.Second},
+		transport: transport, store: store, org: org.ID, http: &http.Client{Timeout: assaytest.Limit},
 		engine: engine.New(engine.Config{Store: store, Now: now, CommitInterval: time.Millisecond}),
 	}
 	receiver, err := receive.New(receive.Config{
@@ -139,14 +136,14 @@ func startServer(t *testing.T, transport receive.Transport) *server {
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	s.address = listener.Addr().String()
-	s.conn, err = grpc.NewClient(s.address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	s.conn, err = assaytest.Dial(s.address)
 	require.NoError(t, err)
 	served := make(chan error, 1)
 	go func() { served <- receiver.Serve(transport, listener) }()
 	t.Cleanup(func() {
 		s.http.CloseIdleConnections()
 		require.NoError(t, s.conn.Close())
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), assaytest.Limit)
 		defer cancel()
 		require.NoError(t, receiver.Shutdown(ctx))
 		require.NoError(t, <-served)
@@ -159,43 +156,18 @@ func startServer(t *testing.T, transport receive.Transport) *server {
 func (s *server) send(t *testing.T, r request) {
 	t.Helper()
 	if s.transport == receive.GRPC {
-		method := map[wire.Signal]string{
-			wire.Traces:  "/opentelemetry.proto.collector.trace.v1.TraceService/Export",
-			wire.Metrics: "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export",
-			wire.Logs:    "/opentelemetry.proto.collector.logs.v1.LogsService/Export",
-		}[r.signal]
-		var answer []byte
-		require.NoError(t, s.conn.Invoke(t.Context(), method, r.body, &answer, grpc.ForceCodecV2(rawCodec{})))
-		require.Empty(t, answer, "everything was taken")
+		answer, err := assaytest.Export(t.Context(), s.conn, "", r.signal, r.body)
+		require.NoError(t, err)
+		require.Empty(t, answer, "everything was accepted")
 		return
 	}
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+s.address+"/v1/"+r.signal.String(), bytes.NewReader(r.body))
+	a, err := assaytest.Post(t.Context(), s.http, "http://"+s.address, "", r.signal, r.body)
 	require.NoError(t, err)
-	req.Header.Set("Content-Type", "application/x-protobuf")
-	resp, err := s.http.Do(req)
-	require.NoError(t, err)
-	defer resp.Body.Close()
-	answer, err := io.ReadAll(resp.Body)
-	require.NoError(t, err)
-	require.Equal(t, http.StatusOK, resp.StatusCode, string(answer))
-	require.Empty(t, answer, "everything was taken")
+	require.Equal(t, http.StatusOK, a.Status, string(a.Body))
+	require.Empty(t, a.Body, "everything was accepted")
 }
 
-// rawCodec sends and receives bytes as they are.
-type rawCodec struct{}
-
-func (rawCodec) Name() string { return "proto" }
-
-func (rawCodec) Marshal(v any) (mem.BufferSlice, error) {
-	return mem.BufferSlice{mem.SliceBuffer(v.([]byte))}, nil
-}
-
-func (rawCodec) Unmarshal(data mem.BufferSlice, v any) error {
-	*v.(*[]byte) = data.Materialize()
-	return nil
-}
-
-// totals returns what the engine counted, as the report does.
+// totals returns the totals of the engine in the form of the report.
 func (s *server) totals() report.Totals {
 	c := s.engine.Counters()
 	return report.Totals{
@@ -203,8 +175,8 @@ func (s *server) totals() report.Totals {
 	}
 }
 
-// report closes all traces, scores, and returns what the store holds in the form
-// of the offline report.
+// report closes all traces, scores the services and returns the content of the store in the form of the
+// offline report.
 func (s *server) report(t *testing.T) []report.Service {
 	t.Helper()
 	require.NoError(t, s.engine.FlushTraces(t.Context(), true))

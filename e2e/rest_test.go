@@ -27,8 +27,8 @@ import (
 
 const unknownID = "6f0a5b0e-6b5e-5f0c-9d8e-2f1d3c4b5a69"
 
-// faulty returns requests of a service with findings of every signal and impact:
-// RES-001, RES-004, RES-006, SPA-004, SPA-006, MET-002, MET-007, LOG-002, SDK-001.
+// faulty returns requests of a service with failures of every signal and impact: RES-001, RES-004, RES-006,
+// SPA-004, SPA-006, MET-002, MET-007, LOG-002, SDK-001.
 func faulty(resource []rulestest.Attr) []rulestest.Request {
 	resource = append(resource, rulestest.Attrs(
 		"service.criticality", "huge", "url.full", "x", "host.ip", "10.0.0.1",
@@ -46,17 +46,17 @@ func faulty(resource []rulestest.Attr) []rulestest.Request {
 	}
 }
 
-// organizations is a server with two organizations that have services of the same keys.
+// organizations is a server with two organizations whose services have the same keys.
 type organizations struct {
 	*daemon
-	key, other string // keys of the two
-	ingest     string // of the first, without the scope read
+	key, other string // keys of the two organizations
+	ingest     string // key of the first organization without the scope read
 	service    restService
 	insight    restInsight
-	foreign    struct{ service, insight string } // ids of the other
+	foreign    struct{ service, insight string } // ids of the other organization
 }
 
-// TestREST checks the REST API as a client sees it.
+// TestREST tests the REST API as a client.
 func TestREST(t *testing.T) {
 	t.Parallel()
 	o := &organizations{daemon: startDaemon(t, t.TempDir(), "--bootstrap-api-key", bootstrapKey,
@@ -69,17 +69,17 @@ func TestREST(t *testing.T) {
 			"deployment.environment.name", []string{"test", "prod"}[i%2], "service.version", fmt.Sprint(i))
 		for _, r := range faulty(resource) {
 			o.mustPost(t, o.key, r)
-			if i == 0 { // the same service, byte for byte, in another organization
+			if i == 0 { // the same bytes in another organization
 				o.mustPost(t, o.other, r)
 			}
 		}
 	}
 	const findings = 9
-	eventually(t, time.Minute, func() bool {
+	eventually(t, func() bool {
 		return len(o.insights(t, o.key)) == findings*len(names) && len(o.insights(t, o.other)) == findings &&
 			o.daemon.service(t, o.other, "b").Score != nil
 	}, "%d and %d insights", len(o.insights(t, o.key)), len(o.insights(t, o.other)))
-	eventually(t, time.Minute, func() bool { // nothing changes any more
+	eventually(t, func() bool { // until the scores are stable
 		for _, s := range getAs[[]restService](t, o.daemon, o.key, "/v1/services").Data {
 			if s.Score == nil || !slices.Contains(s.Score.Evaluated, "SPA-005") {
 				return false
@@ -104,11 +104,11 @@ func TestREST(t *testing.T) {
 	t.Run("pages", o.testPages)
 	t.Run("sorts", o.testSorts)
 	t.Run("filters", o.testFilters)
-	t.Run("organizations are apart", o.testApart)
+	t.Run("isolation", o.testIsolation)
 	t.Run("headers", o.testHeaders)
 }
 
-// paths are those of the six operations.
+// paths returns the paths of the six operations.
 func (o *organizations) paths() []string {
 	return []string{
 		"/v1/services", "/v1/services/" + o.service.ID, "/v1/services/" + o.service.ID + "/insights",
@@ -118,25 +118,25 @@ func (o *organizations) paths() []string {
 
 var timestamp = regexp.MustCompile(`^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?Z$`)
 
-// requireError checks that an answer is an error in its whole shape. details are
-// the names of the fields that it is about.
+// requireError checks the complete error response. details are the expected field names.
 func requireError(t *testing.T, a *answered, status int, code string, details ...string) {
 	t.Helper()
-	require.Equal(t, status, a.status, "%s", a.body)
-	require.Equal(t, "application/json", a.header.Get("Content-Type"))
+	require.Equal(t, status, a.Status, "%s", a.Body)
+	require.Equal(t, "application/json", a.Header.Get("Content-Type"))
 	var e restError
-	decoder := json.NewDecoder(bytes.NewReader(a.body))
+	decoder := json.NewDecoder(bytes.NewReader(a.Body))
 	decoder.DisallowUnknownFields()
-	require.NoError(t, decoder.Decode(&e), "%s", a.body)
-	require.Equal(t, code, e.Error.Code, "%s", a.body)
+	require.NoError(t, decoder.Decode(&e), "%s", a.Body)
+	require.Equal(t, code, e.Error.Code, "%s", a.Body)
 	require.NotEmpty(t, e.Error.Message)
-	require.ElementsMatch(t, details, slices.Collect(maps.Keys(e.Error.Details)), "%s", a.body)
-	for _, text := range e.Error.Details {
+	require.ElementsMatch(t, details, slices.Collect(maps.Keys(e.Error.Details)), "%s", a.Body)
+	for name, text := range e.Error.Details {
 		require.NotEmpty(t, text)
+		require.Contains(t, e.Error.Message, name)
 	}
 	require.Regexp(t, `^[0-9a-f]{32}$`, e.Meta.TraceID)
 	require.WithinDuration(t, time.Now(), e.Meta.Timestamp, time.Minute)
-	require.Empty(t, a.header.Get("ETag"))
+	require.Empty(t, a.Header.Get("ETag"))
 }
 
 func (o *organizations) testFailures(t *testing.T) {
@@ -176,14 +176,14 @@ func (o *organizations) testFailures(t *testing.T) {
 	} {
 		requireError(t, o.get(t, o.key, c.path), c.status, c.code, c.details...)
 	}
-	require.Equal(t, http.StatusOK, o.get(t, o.key, s+strings.ToUpper(o.service.ID)).status, "an id in upper case is the same id")
+	require.Equal(t, http.StatusOK, o.get(t, o.key, s+strings.ToUpper(o.service.ID)).Status, "ids are case-insensitive")
 
 	for _, path := range o.paths() {
 		for _, method := range []string{"POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "BREW"} {
-			a, err := o.ask(t.Context(), method, o.rest+path, nil, "Authorization", "Bearer "+o.key)
+			a, err := o.ask(t.Context(), method, o.REST+path, nil, "Authorization", "Bearer "+o.key)
 			require.NoError(t, err)
 			requireError(t, a, 405, "METHOD_NOT_ALLOWED")
-			require.Equal(t, "GET, HEAD", a.header.Get("Allow"))
+			require.Equal(t, "GET, HEAD", a.Header.Get("Allow"))
 		}
 	}
 	a := o.get(t, o.key, "/v1/services?x="+strings.Repeat("x", 12<<10))
@@ -277,7 +277,7 @@ func (o *organizations) testParameters(t *testing.T) {
 					requireError(t, a, 400, "INVALID_PARAMETERS", r.details...)
 					return
 				}
-				require.Equal(t, http.StatusOK, a.status, "%s", a.body)
+				require.Equal(t, http.StatusOK, a.Status, "%s", a.Body)
 			})
 		}
 	}
@@ -292,13 +292,13 @@ func (o *organizations) testParameters(t *testing.T) {
 	require.Len(t, getAs[[]restInsight](t, o.daemon, o.key, "/v1/insights").Data, 20)
 }
 
-// testOrder sends requests that are wrong in more than one way.
+// testOrder sends requests with more than one error.
 func (o *organizations) testOrder(t *testing.T) {
 	for _, path := range []string{"/v1/insights/x", "/v1/services?limit=0", "/v1/services/" + unknownID, "/v1/insights?sort=x"} {
 		requireError(t, o.get(t, "", path), 401, "MISSING_CREDENTIALS")
 		requireError(t, o.get(t, o.ingest, path), 403, "FORBIDDEN")
 	}
-	// Malformed before unknown or foreign.
+	// A malformed parameter is reported before an unknown or foreign id.
 	for _, id := range []string{unknownID, o.foreign.service, "x"} {
 		requireError(t, o.get(t, o.key, "/v1/services/"+id+"/insights?limit=0"), 400, "INVALID_PARAMETERS", "limit")
 	}
@@ -327,30 +327,30 @@ func (o *organizations) testCredentials(t *testing.T) {
 			}
 			a := o.get(t, "", path, headers...)
 			requireError(t, a, 401, code)
-			require.Equal(t, "Bearer", a.header.Get("WWW-Authenticate"), authorization)
+			require.Equal(t, "Bearer", a.Header.Get("WWW-Authenticate"), authorization)
 		}
 		requireError(t, o.get(t, o.ingest, path), 403, "FORBIDDEN")
 		for _, authorization := range []string{"bearer " + o.key, "BEARER   " + o.key} {
-			require.Equal(t, http.StatusOK, o.get(t, "", path, "Authorization", authorization).status)
+			require.Equal(t, http.StatusOK, o.get(t, "", path, "Authorization", authorization).Status)
 		}
 	}
 	for _, path := range []string{"/openapi.json", "/openapi.yaml"} {
-		require.Equal(t, http.StatusOK, o.get(t, "", path).status, path)
+		require.Equal(t, http.StatusOK, o.get(t, "", path).Status, path)
 	}
 	for _, path := range []string{"/livez", "/readyz", "/metrics"} {
-		a, err := o.ask(t.Context(), http.MethodGet, o.root+path, nil)
+		a, err := o.ask(t.Context(), http.MethodGet, o.Root+path, nil)
 		require.NoError(t, err)
-		require.Equal(t, http.StatusOK, a.status, path)
+		require.Equal(t, http.StatusOK, a.Status, path)
 	}
 }
 
 func (o *organizations) testEnvelope(t *testing.T) {
 	for i, path := range o.paths() {
 		a := o.get(t, o.key, path)
-		require.Equal(t, http.StatusOK, a.status)
-		require.Equal(t, "application/json", a.header.Get("Content-Type"))
+		require.Equal(t, http.StatusOK, a.Status)
+		require.Equal(t, "application/json", a.Header.Get("Content-Type"))
 		var top map[string]json.RawMessage
-		require.NoError(t, json.Unmarshal(a.body, &top))
+		require.NoError(t, json.Unmarshal(a.Body, &top))
 		var meta map[string]any
 		require.NoError(t, json.Unmarshal(top["meta"], &meta))
 		list := []bool{true, false, true, true, false, false}[i]
@@ -399,7 +399,7 @@ func (o *organizations) testEnvelope(t *testing.T) {
 	}
 	listed := getAs[[]map[string]any](t, o.daemon, o.key, "/v1/services/"+o.service.ID+"/insights").Data
 	i := slices.IndexFunc(listed, func(m map[string]any) bool { return m["id"] == o.insight.ID })
-	require.Equal(t, insight, listed[i], "a list shows what the resource shows")
+	require.Equal(t, insight, listed[i], "list and resource are equal")
 }
 
 func (o *organizations) testPages(t *testing.T) {
@@ -552,8 +552,8 @@ func (o *organizations) testFilters(t *testing.T) {
 	}
 }
 
-// testApart looks for anything of one organization in the answers to the other.
-func (o *organizations) testApart(t *testing.T) {
+// testIsolation searches responses to one organization for data of the other.
+func (o *organizations) testIsolation(t *testing.T) {
 	ids := func(key string) map[string]bool {
 		seen := map[string]bool{getAs[restOrganization](t, o.daemon, key, "/v1/organization").Data.ID: true}
 		for _, s := range getAs[[]restService](t, o.daemon, key, "/v1/services?limit=100").Data {
@@ -568,7 +568,7 @@ func (o *organizations) testApart(t *testing.T) {
 	for id := range theirs {
 		require.NotContains(t, mine, id)
 		for _, path := range []string{"/v1/services/" + id, "/v1/services/" + id + "/insights", "/v1/insights/" + id} {
-			require.Equal(t, http.StatusNotFound, o.get(t, o.key, path).status, path)
+			require.Equal(t, http.StatusNotFound, o.get(t, o.key, path).Status, path)
 		}
 		require.Empty(t, getAs[[]restInsight](t, o.daemon, o.key, "/v1/insights?service_id="+id).Data)
 	}
@@ -584,51 +584,51 @@ func (o *organizations) testHeaders(t *testing.T) {
 	tags := map[string]string{}
 	for _, path := range o.paths() {
 		a := o.get(t, o.key, path)
-		tag := a.header.Get("ETag")
+		tag := a.Header.Get("ETag")
 		require.Regexp(t, `^(W/)?"[^"]+"$`, tag, path)
 		require.Empty(t, tags[tag], "%s has the tag of %s", path, tags[tag])
 		tags[tag] = path
-		require.Equal(t, tag, o.get(t, o.key, path).header.Get("ETag"), "meta is not part of it")
+		require.Equal(t, tag, o.get(t, o.key, path).Header.Get("ETag"), "meta is not part of it")
 		for _, match := range []string{tag, `"x", ` + tag, "*", strings.TrimPrefix(tag, "W/")} {
 			b := o.get(t, o.key, path, "If-None-Match", match)
-			require.Equal(t, http.StatusNotModified, b.status, match)
-			require.Empty(t, b.body)
-			require.Equal(t, tag, b.header.Get("ETag"))
+			require.Equal(t, http.StatusNotModified, b.Status, match)
+			require.Empty(t, b.Body)
+			require.Equal(t, tag, b.Header.Get("ETag"))
 		}
-		require.Equal(t, http.StatusOK, o.get(t, o.key, path, "If-None-Match", `"x"`).status)
+		require.Equal(t, http.StatusOK, o.get(t, o.key, path, "If-None-Match", `"x"`).Status)
 		requireError(t, o.get(t, "", path, "If-None-Match", tag), 401, "MISSING_CREDENTIALS")
 
-		head, err := o.ask(t.Context(), http.MethodHead, o.rest+path, nil, "Authorization", "Bearer "+o.key)
+		head, err := o.ask(t.Context(), http.MethodHead, o.REST+path, nil, "Authorization", "Bearer "+o.key)
 		require.NoError(t, err)
-		require.Equal(t, http.StatusOK, head.status)
-		require.Empty(t, head.body)
-		require.Equal(t, tag, head.header.Get("ETag"))
+		require.Equal(t, http.StatusOK, head.Status)
+		require.Empty(t, head.Body)
+		require.Equal(t, tag, head.Header.Get("ETag"))
 
-		// Over 1 KiB, and only for who asks.
-		require.Empty(t, a.header.Get("Content-Encoding"))
-		packed := o.get(t, o.key, path, "Accept-Encoding", "br, gzip;q=0.5")
-		if len(a.body) <= 1<<10 {
-			require.Empty(t, packed.header.Get("Content-Encoding"), path)
+		// Responses over 1 KiB are compressed, if the client accepts it.
+		require.Empty(t, a.Header.Get("Content-Encoding"))
+		compressed := o.get(t, o.key, path, "Accept-Encoding", "br, gzip;q=0.5")
+		if len(a.Body) <= 1<<10 {
+			require.Empty(t, compressed.Header.Get("Content-Encoding"), path)
 		} else {
-			require.Equal(t, "gzip", packed.header.Get("Content-Encoding"), path)
-			z, err := gzip.NewReader(bytes.NewReader(packed.body))
+			require.Equal(t, "gzip", compressed.Header.Get("Content-Encoding"), path)
+			z, err := gzip.NewReader(bytes.NewReader(compressed.Body))
 			require.NoError(t, err)
 			plain, err := io.ReadAll(z)
 			require.NoError(t, err)
-			require.Less(t, len(packed.body), len(plain))
+			require.Less(t, len(compressed.Body), len(plain))
 			var e envelope[json.RawMessage]
 			require.NoError(t, json.Unmarshal(plain, &e))
 			require.JSONEq(t, string(e.Data), string(getAs[json.RawMessage](t, o.daemon, o.key, path).Data))
 		}
-		require.Contains(t, packed.header.Values("Vary"), "Accept-Encoding")
-		require.Empty(t, o.get(t, o.key, path, "Accept-Encoding", "gzip;q=0, identity").header.Get("Content-Encoding"))
+		require.Contains(t, compressed.Header.Values("Vary"), "Accept-Encoding")
+		require.Empty(t, o.get(t, o.key, path, "Accept-Encoding", "gzip;q=0, identity").Header.Get("Content-Encoding"))
 	}
 
 	const id = "4bf92f3577b34da6a3ce929d0e0e4736"
 	traced := func(path, parent string) string {
 		var e restError
 		a := o.get(t, o.key, path, "traceparent", parent)
-		require.NoError(t, json.Unmarshal(a.body, &e))
+		require.NoError(t, json.Unmarshal(a.Body, &e))
 		require.Regexp(t, `^[0-9a-f]{32}$`, e.Meta.TraceID)
 		return e.Meta.TraceID
 	}

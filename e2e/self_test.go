@@ -6,17 +6,14 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"regexp"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
 
-// relay takes connections before the program has an address that they could go to.
+// relay accepts connections before the address of their target is known.
 type relay struct {
 	net.Listener
 	wg sync.WaitGroup
@@ -34,7 +31,7 @@ func newRelay(t *testing.T) *relay {
 	return r
 }
 
-// to hands connections on, also those made before, until either side ends.
+// to forwards connections to address, including those accepted before, until either side closes.
 func (r *relay) to(address string) {
 	r.wg.Go(func() {
 		for {
@@ -58,22 +55,16 @@ func (r *relay) to(address string) {
 	})
 }
 
-// metric returns the value of a series of /metrics, 0 when it is not there.
+// metric returns the value of a series of /metrics, or 0 if it is missing.
 func (d *daemon) metric(t *testing.T, series string) int {
 	t.Helper()
-	a, err := d.ask(t.Context(), http.MethodGet, d.root+"/metrics", nil)
+	m, err := d.Metrics(t.Context())
 	require.NoError(t, err)
-	found := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(series) + ` (\d+)$`).FindSubmatch(a.body)
-	if found == nil {
-		return 0
-	}
-	n, err := strconv.Atoi(string(found[1]))
-	require.NoError(t, err)
-	return n
+	return int(m[series])
 }
 
-// TestItself has assay send its own telemetry to itself: it scores 100, without an
-// insight, and judging itself makes nothing more to judge.
+// TestItself has a server send its own telemetry to itself. It scores 100 without insights, and evaluating
+// its own telemetry does not produce more telemetry.
 func TestItself(t *testing.T) {
 	t.Parallel()
 	r := newRelay(t)
@@ -84,24 +75,24 @@ func TestItself(t *testing.T) {
 		"OTEL_BSP_SCHEDULE_DELAY=50", "OTEL_BLRP_SCHEDULE_DELAY=50", "OTEL_METRIC_EXPORT_INTERVAL=200",
 	}, t.TempDir(), "--bootstrap-api-key", bootstrapKey, "--log-level", "debug",
 		"--trace-idle", "500ms", "--score-interval", "100ms", "--commit-interval", "10ms")
-	r.to(d.grpc)
+	r.to(d.OTLPGRPC)
 
 	const (
 		spans         = `assay_records_total{signal="traces"}`
 		records       = `assay_records_total{signal="logs"}`
 		metricExports = `assay_receive_requests_total{outcome="accepted",signal="metrics",transport="grpc"}`
 	)
-	eventually(t, 30*time.Second, func() bool { return d.metric(t, metricExports) > 0 && d.metric(t, records) > 0 }, "the metrics and the log arrive")
+	eventually(t, func() bool { return d.metric(t, metricExports) > 0 && d.metric(t, records) > 0 }, "the metrics and the log arrive")
 	service := d.service(t, bootstrapKey, "assay")
 	require.NotNil(t, service)
 	require.Equal(t, "unspecified", service.Environment)
 
-	asked := 1 // by d.service
+	requested := 1 // requests by d.service
 	ask := func(method, path string, headers ...string) int {
-		a, err := d.ask(t.Context(), method, d.root+path, nil, headers...)
+		a, err := d.ask(t.Context(), method, d.Root+path, nil, headers...)
 		require.NoError(t, err, path)
-		asked++
-		return a.status
+		requested++
+		return a.Status
 	}
 	const unknown = "6f0a5b0e-6b5e-5f0c-9d8e-2f1d3c4b5a69"
 	for path, status := range map[string]int{
@@ -129,19 +120,19 @@ func TestItself(t *testing.T) {
 	require.Equal(t, 405, ask("INVENTED", "/api/v1/services"))
 	require.Equal(t, 405, ask(http.MethodDelete, "/api/v1/services/"+service.ID))
 	for _, body := range []string{"no protobuf", "\x0a"} {
-		a, err := d.ask(t.Context(), http.MethodPost, d.otlp+"/v1/traces", []byte(body), "Authorization", "Bearer "+bootstrapKey, "Content-Type", "application/x-protobuf")
+		a, err := d.ask(t.Context(), http.MethodPost, d.OTLPHTTP+"/v1/traces", []byte(body), "Authorization", "Bearer "+bootstrapKey, "Content-Type", "application/x-protobuf")
 		require.NoError(t, err)
-		require.Equal(t, 400, a.status)
+		require.Equal(t, 400, a.Status)
 	}
 
-	// Only /metrics is asked now, which has no spans.
-	lines := func() int { return strings.Count(d.read(t, d.log), "\n") }
-	eventually(t, 30*time.Second, func() bool {
-		return d.metric(t, spans) >= asked && d.metric(t, "assay_open_traces") == 0 && d.metric(t, records) >= lines()
-	}, "every request is a span, its trace is judged, and every line of the log is a record")
+	// Only /metrics is requested from here, which has no spans.
+	lines := func() int { return strings.Count(d.Log.String(), "\n") }
+	eventually(t, func() bool {
+		return d.metric(t, spans) >= requested && d.metric(t, "assay_open_traces") == 0 && d.metric(t, records) >= lines()
+	}, "every request is a span, its trace is evaluated, and every log line is a record")
 	logged, exports := lines(), d.metric(t, metricExports)
-	eventually(t, 30*time.Second, func() bool { return d.metric(t, metricExports) >= exports+3 }, "metrics go on")
-	require.Equal(t, asked, d.metric(t, spans), "OTLP requests have no spans")
+	eventually(t, func() bool { return d.metric(t, metricExports) >= exports+3 }, "metrics continue")
+	require.Equal(t, requested, d.metric(t, spans), "OTLP requests have no spans")
 	require.Equal(t, logged, lines(), "OTLP requests are not logged")
 	require.Equal(t, logged, d.metric(t, records))
 
@@ -150,13 +141,13 @@ func TestItself(t *testing.T) {
 		"RES-001", "RES-002", "RES-004", "RES-005", "RES-007", "RES-010", "SDK-001",
 		"SPA-001", "SPA-003", "SPA-004", "SPA-005", "SPA-006",
 	}
-	eventually(t, 30*time.Second, func() bool {
+	eventually(t, func() bool {
 		service = d.service(t, bootstrapKey, "assay")
 		return service != nil && service.Score != nil && len(service.Score.Evaluated) >= len(want)
 	}, "the rules are evaluated")
 	require.Subset(t, service.Score.Evaluated, want)
 	require.Empty(t, d.insights(t, bootstrapKey))
 	require.Equal(t, 100, service.Score.Score)
-	require.NotContains(t, d.read(t, d.log), `"level":"WARN"`)
-	require.NotContains(t, d.read(t, d.log), bootstrapKey)
+	require.NotContains(t, d.Log.String(), `"level":"WARN"`)
+	require.NotContains(t, d.Log.String(), bootstrapKey)
 }

@@ -32,16 +32,15 @@ import (
 	"assay/internal/wire/wiretest"
 )
 
-// TestNoSensitiveValueIsKept puts secrets of all kinds into every place of telemetry
-// that holds text but the parts of a service's key, and looks for them in everything
-// that comes out of assay: the files of its store, its log at the level debug, its
-// metrics, its answers and its reports.
-func TestNoSensitiveValueIsKept(t *testing.T) {
+// TestNoSensitiveValueIsStored puts secrets of all kinds into every text field of telemetry except the parts
+// of a service key. It searches all outputs for them: the files of the store, the log at level debug, the
+// metrics, the responses and the reports.
+func TestNoSensitiveValueIsStored(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, t.TempDir(), "--bootstrap-api-key", bootstrapKey, "--log-level", "debug",
 		"--commit-interval", "5ms", "--score-interval", "300ms", "--trace-idle", "300ms")
 	s := newSecrets(t)
-	// Everything that follows is looked for in the same way, so this has to be found.
+	// The search must find this word, or it would not find secrets either.
 	visible := s.word()
 
 	var all []rulestest.Request
@@ -69,26 +68,26 @@ func TestNoSensitiveValueIsKept(t *testing.T) {
 		name := fmt.Sprintf("malformed request %d", i)
 		a, err := d.post(t.Context(), bootstrapKey, wire.Logs, r.body, "Content-Type", r.contentType)
 		require.NoError(t, err)
-		require.Equal(t, http.StatusBadRequest, a.status, "%s: %s", name, r.body)
-		out.add("answer to "+name, a.body)
+		require.Equal(t, http.StatusBadRequest, a.Status, "%s: %s", name, r.body)
+		out.add("answer to "+name, a.Body)
 		file := filepath.Join(t.TempDir(), "malformed")
 		require.NoError(t, os.WriteFile(file, r.body, 0o600))
-		report := runAssay(t, "", "score", file)
-		require.Equal(t, 2, report.code, report.stdout)
-		out.add("report of "+name, []byte(report.stdout+report.stderr))
+		report := runAssay(t, nil, "score", file)
+		require.Equal(t, 2, report.Code, report.Stdout)
+		out.add("report of "+name, []byte(report.Stdout+report.Stderr))
 	}
 	for _, authorization := range []string{"Bearer " + s.secret("API key", "assay_sk_aaaaaa_"+s.hex(32)), "Basic " + s.word(), s.secret("credential", s.word()), "Bearer " + s.jwt()} {
-		for _, url := range []string{d.rest + "/v1/services", d.otlp + "/v1/logs"} {
+		for _, url := range []string{d.REST + "/v1/services", d.OTLPHTTP + "/v1/logs"} {
 			a, err := d.ask(t.Context(), http.MethodPost, url, []byte("{}"), "Authorization", authorization, "Content-Type", "application/json")
 			require.NoError(t, err)
-			require.Contains(t, []int{http.StatusUnauthorized, http.StatusMethodNotAllowed}, a.status)
-			out.add("refusal", a.body)
+			require.Contains(t, []int{http.StatusUnauthorized, http.StatusMethodNotAllowed}, a.Status)
+			out.add("refusal", a.Body)
 		}
 	}
 
 	last := fmt.Sprintf("secrets-%02d", len(texts)-1)
 	var passed []string
-	eventually(t, time.Minute, func() bool {
+	eventually(t, func() bool {
 		passed = passed[:0]
 		failed := d.failedRules(t, bootstrapKey, last)
 		for _, rule := range []string{
@@ -103,42 +102,42 @@ func TestNoSensitiveValueIsKept(t *testing.T) {
 
 	for path := range d.everyPath(t) {
 		a := d.get(t, bootstrapKey, path)
-		require.Equal(t, http.StatusOK, a.status, path)
-		out.add("GET "+path, a.body)
+		require.Equal(t, http.StatusOK, a.Status, path)
+		out.add("GET "+path, a.Body)
 	}
 	for _, path := range []string{"/metrics", "/livez", "/readyz", "/"} {
-		a, err := d.ask(t.Context(), http.MethodGet, d.root+path, nil)
+		a, err := d.ask(t.Context(), http.MethodGet, d.Root+path, nil)
 		require.NoError(t, err)
-		out.add("GET "+path, a.body)
+		out.add("GET "+path, a.Body)
 	}
 	for _, format := range []string{"table", "json"} {
 		for _, command := range []string{"insight", "key", "organization"} {
 			if format == "json" {
 				r := d.assay(t, command, "list", "--format", format)
-				require.Zero(t, r.code, r.stderr)
-				out.add(command+" list as JSON", []byte(r.stdout+r.stderr))
+				require.Zero(t, r.Code, r.Stderr)
+				out.add(command+" list as JSON", []byte(r.Stdout+r.Stderr))
 				continue
 			}
 			r := d.assay(t, command, "list")
-			require.Zero(t, r.code, r.stderr)
-			out.add(command+" list", []byte(r.stdout+r.stderr))
+			require.Zero(t, r.Code, r.Stderr)
+			out.add(command+" list", []byte(r.Stdout+r.Stderr))
 		}
 	}
-	out.addStore(t, "running store", d.dir)
+	out.addStore(t, "running store", d.Dir)
 	d.stop(t)
-	out.addStore(t, "store", d.dir)
-	out.addFiles(t, "log", filepath.Dir(d.log))
+	out.addStore(t, "store", d.Dir)
+	out.add("log", []byte(d.Stdout.String()+d.Log.String()))
 
 	inputs, err := filepath.Glob(filepath.Join(files, "*.binpb"))
 	require.NoError(t, err)
 	for _, format := range []string{"text", "json", "markdown", "junit", "sarif"} {
-		r := runAssay(t, "", append([]string{"score", "--format", format}, inputs...)...)
-		require.Zero(t, r.code, r.stderr)
-		require.Contains(t, r.stdout, "secrets-00")
-		out.add("report as "+format, []byte(r.stdout+r.stderr))
+		r := runAssay(t, nil, append([]string{"score", "--format", format}, inputs...)...)
+		require.Zero(t, r.Code, r.Stderr)
+		require.Contains(t, r.Stdout, "secrets-00")
+		out.add("report as "+format, []byte(r.Stdout+r.Stderr))
 	}
 
-	t.Logf("%d secrets in %d requests; looked through %d MiB in %d pieces", len(s.all), len(all), out.size()>>20, len(out))
+	t.Logf("%d secrets in %d requests; searched %d MiB in %d outputs", len(s.all), len(all), out.size()>>20, len(out))
 	found := s.find(out)
 	for i, leak := range found {
 		if i < 20 {
@@ -154,7 +153,7 @@ func TestNoSensitiveValueIsKept(t *testing.T) {
 		}
 	}
 	for _, where := range []string{"GET", "store", "report", "insight"} {
-		require.True(t, seen[where], "what is no secret is not found in %s: the search does not see", where)
+		require.True(t, seen[where], "text that is not secret is not found in %s: the search is broken", where)
 	}
 }
 
@@ -181,7 +180,7 @@ func (d *daemon) everyPath(t *testing.T) map[string]bool {
 	return paths
 }
 
-// haystack is what comes out of assay.
+// haystack is the output to search.
 type haystack []piece
 
 type piece struct {
@@ -210,7 +209,7 @@ func (h haystack) size() (n int) {
 	return n
 }
 
-// secrets makes values that must not come out and remembers where they went in.
+// secrets generates secret values and records where they were sent.
 type secrets struct {
 	rng *rand.Rand
 	all map[string][]needle // by their first bytes
@@ -218,7 +217,7 @@ type secrets struct {
 
 type needle struct{ text, where string }
 
-// needleHead is how long a secret is at least.
+// needleHead is the minimum length of a secret.
 const needleHead = 8
 
 func newSecrets(t *testing.T) *secrets {
@@ -226,7 +225,7 @@ func newSecrets(t *testing.T) *secrets {
 	return &secrets{rng: rand.New(rand.NewPCG(1, 2)), all: map[string][]needle{}}
 }
 
-// secret remembers text and returns it.
+// secret records a secret and returns it.
 func (s *secrets) secret(where, text string) string {
 	if len(text) < needleHead {
 		panic("too short to be told from other text: " + text)
@@ -236,7 +235,7 @@ func (s *secrets) secret(where, text string) string {
 	return text
 }
 
-// find returns which secrets stand somewhere, each with the first place.
+// find returns the secrets in the outputs, each with its first location.
 func (s *secrets) find(h haystack) (leaks []string) {
 	told := map[needle]bool{}
 	for _, p := range h {
@@ -270,10 +269,10 @@ const (
 
 func (s *secrets) hex(n int) string { return s.pick("0123456789abcdef", n) }
 
-// word is text that no kind of secret is recognised by.
+// word returns text that is not recognised as a secret.
 func (s *secrets) word() string { return "q" + s.pick(lower, 5) + "z" + s.pick(lower, 6) }
 
-// token has lower and upper case and a digit.
+// token returns text with lower case, upper case and a digit.
 func (s *secrets) token(n int) string { return "aZ7" + s.pick(base62, n-3) }
 
 // card returns a payment card number of n digits.
@@ -313,7 +312,7 @@ func (s *secrets) jwt() string {
 	return part(`{"alg":"ES256"}`) + "." + s.secret("JWT", part(`{"sub":"`+s.word()+`"}`)) + "." + s.secret("JWT", s.token(43))
 }
 
-// in replaces %s in a text by a secret.
+// in returns a function that replaces %s in a format by a secret.
 func in(format string, make func(s *secrets) string) func(*secrets, string) string {
 	return func(s *secrets, where string) string {
 		return fmt.Sprintf(format, s.secret(where, make(s)))
@@ -322,7 +321,7 @@ func in(format string, make func(s *secrets) string) func(*secrets, string) stri
 
 func token(n int) func(*secrets) string { return func(s *secrets) string { return s.token(n) } }
 
-// texts are what holds a secret wherever it stands.
+// texts generate text that holds a secret in any field.
 var texts = []func(s *secrets, where string) string{
 	in("user %s@example.com created", (*secrets).word),
 	in("to=%s@mail.example.org", (*secrets).word),
@@ -381,7 +380,7 @@ var texts = []func(s *secrets, where string) string{
 	in("cvv=%s", func(s *secrets) string { return s.pick("123456789", 8) }),
 	in("refresh_token=1//%s", token(16)),
 	in("Server=db;User Id=app;Password=%s;Encrypt=True", (*secrets).word),
-	// Evidence shows the beginning of a text: what is cut is no less secret.
+	// Evidence shows the beginning of a text: a truncated secret must be removed as well.
 	func(s *secrets, where string) string {
 		part := base64.RawURLEncoding.EncodeToString
 		return "cache miss for " + part([]byte(`{"alg":"ES256"}`)) + "." + s.secret(where, part([]byte(`{"sub":"`+s.token(1200)+`"}`))) + "." + s.token(43)
@@ -397,8 +396,8 @@ var texts = []func(s *secrets, where string) string{
 	},
 }
 
-// round returns the source of texts of one round. From round to round each place
-// gets another one, so that in the end each kind of secret has stood in each place.
+// round returns the generator of texts for a round. It shifts in each round, so that every kind of secret is
+// sent in every field.
 func (s *secrets) round(round int) func(place string) string {
 	i := round
 	return func(place string) string {
@@ -407,7 +406,7 @@ func (s *secrets) round(round int) func(place string) string {
 	}
 }
 
-// attributes are secrets by their name.
+// attributes returns attributes that are secret by their key.
 func (s *secrets) attributes(place string) []rulestest.Attr {
 	secret := func(key string) string { return s.secret(place+" attribute "+key, s.word()) }
 	number := func(key string, n int) int {
@@ -417,8 +416,8 @@ func (s *secrets) attributes(place string) []rulestest.Attr {
 	return rulestest.Attrs(
 		"password", secret("password"), "db_password", secret("db_password"), "trustStorePassword", secret("trustStorePassword"),
 		"spring.datasource.password", secret("spring.datasource.password"), "x-api-key", secret("x-api-key"),
-		"http.request.header.authorization", []any{secret("http.request.header.authorization")},
-		"http.request.header.cookie", []any{secret("http.request.header.cookie")},
+		"http.request.Header.authorization", []any{secret("http.request.Header.authorization")},
+		"http.request.Header.cookie", []any{secret("http.request.Header.cookie")},
 		"db.query.parameter.password", secret("db.query.parameter.password"),
 		"diagnosis", secret("diagnosis"), "patient_id", number("patient_id", 12), "credit_card", number("credit_card", 15),
 		"process.command_args", []any{"app", "--password", secret("flag"), "--token=" + secret("flag")},
@@ -426,13 +425,13 @@ func (s *secrets) attributes(place string) []rulestest.Attr {
 	)
 }
 
-// corpus returns the positives of the detector's corpora as telemetry. What the
-// detector takes out of them is secret, as far as it can be told from other text.
+// corpus returns the positives of the detector's corpora as telemetry. The parts that the detector removes
+// are secret, as far as they are distinguishable from other text.
 func (s *secrets) corpus(t *testing.T, now time.Time) []rulestest.Request {
 	t.Helper()
 	samples := positives(t)
 	require.Greater(t, len(samples), 500)
-	var harmless strings.Builder // texts that may come out
+	var harmless strings.Builder // texts that may be in the output
 	harmless.WriteString(ownTexts(t))
 	for _, p := range samples {
 		fmt.Fprintln(&harmless, p.key, p.clean)
@@ -456,7 +455,7 @@ func (s *secrets) corpus(t *testing.T, now time.Time) []rulestest.Request {
 		records = append(records, &logspb.LogRecord{TimeUnixNano: rulestest.Nano(now), Body: body, Attributes: rulestest.Attrs(key, p.text)})
 	}
 	var all []rulestest.Request
-	const atATime = 15 // so that each stands in the evidence of some service
+	const atATime = 15 // few enough that each is in the evidence of a service
 	for i := 0; i < len(spans); i += atATime {
 		service := rulestest.Service(fmt.Sprintf("corpus-%03d", i))
 		j := min(len(spans), i+atATime)
@@ -467,8 +466,7 @@ func (s *secrets) corpus(t *testing.T, now time.Time) []rulestest.Request {
 	return all
 }
 
-// positive is a text of the corpora with a secret in it, or under a key that makes
-// it one.
+// positive is a text of the corpora with a secret in it, or a secret under its key.
 type positive struct{ key, text, clean string }
 
 func positives(t *testing.T) (all []positive) {
@@ -493,13 +491,13 @@ func positives(t *testing.T) (all []positive) {
 	return all
 }
 
-// taken returns what was taken out of the text.
+// taken returns the removed parts of the text.
 func (p positive) taken() (all []string) {
 	rest := p.text
 	for i, kept := range strings.Split(p.clean, sensitive.Redacted) {
 		at := strings.Index(rest, kept)
 		if at < 0 {
-			return nil // cannot be told
+			return nil // ambiguous
 		}
 		if i > 0 && kept != "" {
 			all = append(all, rest[:at])
@@ -511,16 +509,16 @@ func (p positive) taken() (all []string) {
 
 var ruleID = regexp.MustCompile(`(?m)^[A-Z]{3}-[0-9]{3}\b`)
 
-// ownTexts returns the texts that assay shows by itself.
+// ownTexts returns the texts of the product itself.
 func ownTexts(t *testing.T) string {
 	t.Helper()
-	r := runAssay(t, "", "rules")
-	require.Zero(t, r.code, r.stderr)
+	r := runAssay(t, nil, "rules")
+	require.Zero(t, r.Code, r.Stderr)
 	var b strings.Builder
-	for _, id := range ruleID.FindAllString(r.stdout, -1) {
-		one := runAssay(t, "", "rules", id)
-		require.Zero(t, one.code, one.stderr)
-		b.WriteString(one.stdout)
+	for _, id := range ruleID.FindAllString(r.Stdout, -1) {
+		one := runAssay(t, nil, "rules", id)
+		require.Zero(t, one.Code, one.Stderr)
+		b.WriteString(one.Stdout)
 	}
 	require.Greater(t, b.Len(), 10_000)
 	return b.String()
@@ -531,7 +529,7 @@ type malformed struct {
 	body        []byte
 }
 
-// malformed returns logs that cannot be decoded, with secrets where that is told.
+// malformed returns logs that cannot be decoded, with secrets where the error message quotes them.
 func (s *secrets) malformed() (all []malformed) {
 	word := func() string { return s.secret("malformed request", s.word()) }
 	for _, format := range []string{

@@ -10,7 +10,7 @@ import (
 	"assay/internal/dashboard/browsertest"
 )
 
-// TestBackAfterSigningOut goes back to pages of a session that has ended, here and by
+// TestBackAfterSigningOut navigates back to pages of a session that was signed out in this browser, or by
 // another browser that signs out everywhere.
 func TestBackAfterSigningOut(t *testing.T) {
 	t.Parallel()
@@ -26,9 +26,8 @@ func TestBackAfterSigningOut(t *testing.T) {
 		o.press(".nav a[href='/keys']")
 		o.reads("this session")
 	}
-	// asked waits for the sign-in on a page that is not the one before, and looks for what
-	// should not be there with it.
-	asked := func(what string) {
+	// requireSignIn waits for the sign-in page on a new page, and checks that no data of the session is shown.
+	requireSignIn := func(what string) {
 		t.Helper()
 		require.NoError(t, o.Await(`!window.before && document.readyState === 'complete' && document.body.innerText.includes('A key with the scope read is needed') &&
   !document.body.innerText.includes('`+what+`') && document.querySelector('.nav') === null`))
@@ -39,19 +38,19 @@ func TestBackAfterSigningOut(t *testing.T) {
 		signIn()
 		o.press(".menu summary")
 		o.press("form[action='" + way + "'] button")
-		asked("this session")
+		requireSignIn("this session")
 		require.NoError(t, o.Back())
-		asked("this session")
+		requireSignIn("this session")
 		require.NoError(t, o.Back())
-		asked("courier")
+		requireSignIn("courier")
 	}
 
-	// A session that ends elsewhere leaves the screen with the next update.
+	// A session that ends elsewhere is signed out at the next update.
 	signIn()
 	o.press(".nav a[href='/services']")
 	o.reads("courier")
 	_, err := browsertest.Evaluate[bool](o.Tab, `fetch('/sign-out', {method: 'POST'}).then(() => update()).then(() => true)`)
 	require.NoError(t, err)
-	asked("courier")
+	requireSignIn("courier")
 	require.NoError(t, o.Await(`location.search === '?return=%2Fservices'`))
 }

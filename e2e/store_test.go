@@ -7,6 +7,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -24,9 +25,9 @@ import (
 )
 
 // The suite runs on each store: go test ./e2e -store postgres.
-var storeKind = flag.String("store", "sqlite", "the store that servers under test have: sqlite or postgres")
+var storeKind = flag.String("store", "sqlite", "Store of the servers under test: sqlite or postgres")
 
-// databases is the server that they are on, nil with sqlite.
+// databases is the PostgreSQL server; nil with sqlite.
 var databases *pgtest.Server
 
 func TestMain(m *testing.M) {
@@ -38,8 +39,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// database returns the URL of the database that belongs to a data directory, made
-// when it is first asked for.
+// database returns the URL of the database for a data directory. It creates the database on first use.
 var database = func() func(t *testing.T, dir string) string {
 	var mu sync.Mutex
 	urls := make(map[string]string)
@@ -56,17 +56,20 @@ var database = func() func(t *testing.T, dir string) string {
 	}
 }()
 
-// storeEnviron returns the environment of a program that works on the store of a
-// data directory.
+// storeEnviron returns the environment of a program that uses the store of a data directory.
 func storeEnviron(t *testing.T, dir string) []string {
 	t.Helper()
 	if databases == nil {
 		return nil
 	}
-	return []string{"ASSAY_STORE=" + database(t, dir), "ASSAY_METRICS_STORE=embedded"}
+	secret := filepath.Join(dir, "secret.key")
+	if _, err := os.Stat(secret); err != nil {
+		require.NoError(t, os.WriteFile(secret, []byte(strings.Repeat("0a", 32)), 0o600))
+	}
+	return []string{"ASSAY_STORE=" + database(t, dir), "ASSAY_METRICS_STORE=embedded", "ASSAY_SECRET_KEY_FILE=" + secret}
 }
 
-// opened is what tests do with a store themselves.
+// opened is the part of a store that tests use directly.
 type opened interface {
 	engine.Store
 	score.Store
@@ -76,7 +79,7 @@ type opened interface {
 	Close() error
 }
 
-// openCopy opens a copy of the store of a data directory whose server has ended.
+// openCopy opens a copy of the store of a data directory whose server has stopped.
 func openCopy(t *testing.T, dir string, now func() time.Time) opened {
 	t.Helper()
 	if databases != nil {
@@ -107,7 +110,7 @@ func openNew(t *testing.T, now func() time.Time) opened {
 	return store
 }
 
-// hideTables takes tables away from the store of a data directory.
+// hideTables renames tables of the store of a data directory.
 func hideTables(t *testing.T, dir string, tables ...string) (restore func(context.Context) error) {
 	t.Helper()
 	var err error
@@ -120,7 +123,7 @@ func hideTables(t *testing.T, dir string, tables ...string) (restore func(contex
 	return restore
 }
 
-// addStore adds everything that the store of a data directory holds.
+// addStore adds the content of the store of a data directory.
 func (h *haystack) addStore(t *testing.T, name, dir string) {
 	t.Helper()
 	h.addFiles(t, name, dir)

@@ -30,8 +30,8 @@ import (
 	"assay/internal/trace"
 )
 
-// The constants of XXH64, https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md.
-// They are variables because products of constants may not overflow.
+// The constants of XXH64, https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md. They are variables
+// because constant products must not overflow.
 var (
 	xxh1 uint64 = 0x9E3779B185EBCA87
 	xxh2 uint64 = 0xC2B2AE3D27D4EB4F
@@ -49,8 +49,8 @@ func inverse(a uint64) uint64 {
 	return x
 }
 
-// collide returns 16 printable bytes whose XXH64 is hash: what a sender does who wants
-// his text to be taken for another one.
+// collide returns 16 printable bytes whose XXH64 is hash, as a hostile sender would to have its text taken
+// for another one.
 func collide(r *rand.Rand, hash uint64) string {
 	unshift := func(x uint64, n uint) uint64 {
 		for s := n; s < 64; s *= 2 {
@@ -84,8 +84,8 @@ func TestCollide(t *testing.T) {
 	}
 }
 
-// oldServiceHash is how services were told apart before: an unkeyed hash of strings that
-// senders choose, joined by a function that can be inverted.
+// oldServiceHash is the former hash of a service: an unkeyed hash of strings that senders choose, combined by
+// an invertible function.
 func oldServiceHash(organizationID string, k assay.ServiceKey) uint64 {
 	h := xxhash.Sum64String(organizationID)
 	for _, part := range [...]string{k.Namespace, k.Name, k.Environment, k.Version} {
@@ -94,12 +94,11 @@ func oldServiceHash(organizationID string, k assay.ServiceKey) uint64 {
 	return h
 }
 
-// oldTraceFactor is by what the numbers of organizations were multiplied before they were
-// added to that hash, where verdicts on traces were told apart.
+// oldTraceFactor is the former factor for organization numbers in the hash of trace verdicts.
 const oldTraceFactor = 0x9e3779b97f4a7c15
 
-// versionLike returns a version with which a service of one organization has the old hash
-// of a service of another.
+// versionLike returns a version with which a service of one organization has the old hash of a service of
+// another.
 func versionLike(r *rand.Rand, organizationID string, k assay.ServiceKey, hash uint64) string {
 	h := xxhash.Sum64String(organizationID)
 	for _, part := range [...]string{k.Namespace, k.Name, k.Environment} {
@@ -118,8 +117,7 @@ func versionLike(r *rand.Rand, organizationID string, k assay.ServiceKey, hash u
 // victim is a service that every organization has.
 var victim = assay.ServiceKey{Namespace: "shop", Name: "cart", Environment: "production", Version: "1.4.2"}
 
-// vocabulary is what the organizations of a run draw their telemetry from: the same
-// words, and words that collide with them.
+// vocabulary holds the words of the telemetry of a run: common words, and words that collide with them.
 type vocabulary struct {
 	versions, spans, metrics, attributes, values []string
 }
@@ -150,15 +148,15 @@ func newVocabulary(r *rand.Rand, ids []string) vocabulary {
 	return v
 }
 
-// step is one thing that happens in a run.
+// step is one action in a run.
 type step struct {
-	tenant  int // whose request; -1: none
+	tenant  int // sender of the request; -1: none
 	request Request
 	advance time.Duration
 	action  string // "close", "score", "stop" or "kill"
 }
 
-// play makes up a run of so many organizations.
+// play generates a run with a number of organizations.
 func play(r *rand.Rand, v vocabulary, tenants int) (steps []step) {
 	pick := func(words []string) string { return words[r.IntN(len(words))] }
 	now := T0
@@ -170,7 +168,7 @@ func play(r *rand.Rand, v vocabulary, tenants int) (steps []step) {
 		case 0, 1:
 			var spans []*tracepb.Span
 			trace = max(trace, r.IntN(trace+2))
-			id := max(0, trace-r.IntN(3)) // the same ones in all organizations, and over several requests
+			id := max(0, trace-r.IntN(3)) // the same ids in all organizations, across several requests
 			for i := range 1 + r.IntN(30) {
 				spans = append(spans, Span(id, 1+r.IntN(40), r.IntN(45), func(s *tracepb.Span) {
 					s.Name = pick(v.spans)
@@ -209,21 +207,21 @@ func play(r *rand.Rand, v vocabulary, tenants int) (steps []step) {
 	return append(steps, step{tenant: -1, advance: 11 * time.Minute}, step{tenant: -1, action: "close"}, step{tenant: -1, action: "score"})
 }
 
-// errKilled is the answer of everything that a killed process asks for.
+// errKilled is the error of every call of a killed process.
 var errKilled = errors.New("the process was killed")
 
-// stage is a store, and the process that works for it.
+// stage is a store and the process that uses it.
 type stage struct {
 	t       *testing.T
 	store   opened
-	ids     []string // of the organizations; "" for those that take no part
+	ids     []string // organizations; "" for those that do not take part
 	mu      sync.Mutex
 	now     time.Time
 	lives   int
 	current *actor
 }
 
-// actor is one process: an engine, and what it sees of the store until it is killed.
+// actor is one process: an engine and its view of the store until it is killed.
 type actor struct {
 	opened
 	engine.JournalStore
@@ -244,7 +242,7 @@ func (s *stage) start() {
 	a := &actor{opened: s.store, JournalStore: s.store.(engine.JournalStore), stage: s, name: fmt.Sprint("life", s.lives)}
 	a.engine = engine.New(engine.Config{
 		Store: a, Now: s.clock, CommitInterval: time.Microsecond, Trace: trace.Config{Idle: 20 * time.Second},
-		Journal: &engine.JournalConfig{Name: "replica", Store: a, Leases: a, Patience: -1},
+		Journal: &engine.JournalConfig{Name: "replica", Store: a, Leases: a, RestartGrace: -1},
 	})
 	s.current = a
 	require.NoError(s.t, a.engine.TakeOver(s.t.Context()))
@@ -269,8 +267,8 @@ func (a *actor) Commit(ctx context.Context, now time.Time, requests []delta.Requ
 // Holder implements engine.Leases.
 func (a *actor) Holder() string { return a.name }
 
-// Acquire implements engine.Leases. The store's own lease is taken, too: its transactions
-// check it.
+// Acquire implements engine.Leases. It also acquires the store's own lease, which the store's transactions
+// check.
 func (a *actor) Acquire(ctx context.Context, name string) (bool, error) {
 	if err := a.dead(); err != nil {
 		return false, err
@@ -279,7 +277,7 @@ func (a *actor) Acquire(ctx context.Context, name string) (bool, error) {
 	return len(held) == 1, err
 }
 
-// Release implements engine.Leases. Leases of a process go when it ends.
+// Release implements engine.Leases. The leases of a process are released when it exits.
 func (a *actor) Release(context.Context, string) error { return a.dead() }
 
 type leaser interface {
@@ -295,10 +293,10 @@ func (s *stage) end(kill bool) {
 		s.mu.Unlock()
 	}
 	require.NoError(s.t, a.engine.Close(s.t.Context()))
-	require.NoError(s.t, s.store.(leaser).ReleaseLeases(s.t.Context(), a.name)) // as though they had expired
+	require.NoError(s.t, s.store.(leaser).ReleaseLeases(s.t.Context(), a.name)) // as if they had expired
 }
 
-// run plays the steps of those organizations that take part.
+// run runs the steps of the organizations that take part.
 func (s *stage) run(steps []step) {
 	s.start()
 	for _, st := range steps {
@@ -323,7 +321,7 @@ func (s *stage) run(steps []step) {
 	s.end(false)
 }
 
-// seen is everything that an organization can see of itself.
+// seen is the state that an organization sees.
 type seen struct {
 	Services []*assay.Service
 	Insights []*assay.Insight
@@ -340,13 +338,15 @@ func (s *stage) see(id string) (all seen) {
 	require.NoError(t, err)
 	all.Usage, err = s.store.(assay.UsageStore).FindUsage(t.Context(), id)
 	require.NoError(t, err)
-	logs, err := s.store.(assay.LogRecordStore).LogRecords(t.Context())
+	logs, err := s.store.(assay.LogRecordStore).LogRecords(t.Context(), id, time.Unix(0, 0), time.Now().AddDate(100, 0, 0), time.Minute)
 	require.NoError(t, err)
-	all.Logs = logs[id]
+	for i := range logs {
+		all.Logs.Add(&logs[i].Counts)
+	}
 	return all
 }
 
-// ids of rows and of organizations differ from one store to another.
+// Ids of rows and organizations differ between stores.
 var sameButIDs = cmp.Options{
 	cmpopts.IgnoreFields(assay.Service{}, "ID", "OrganizationID"),
 	cmpopts.IgnoreFields(assay.Score{}, "ID"),
@@ -358,11 +358,12 @@ var sameButIDs = cmp.Options{
 	cmpopts.SortSlices(func(a, b *assay.ServiceUsage) bool {
 		return fmt.Sprint(a.Service.ServiceKey) < fmt.Sprint(b.Service.ServiceKey)
 	}),
+	cmpopts.SortSlices(func(a, b assay.InsightUsage) bool { return a.Type < b.Type }),
 }
 
-// TestOrganizationsAlone: whatever organizations send, with the same words, words that
-// collide, the same traces, over restarts and crashes, each one sees what it would see if
-// it were alone.
+// TestOrganizationsAlone checks that each organization sees the same state as if it were alone, whatever the
+// others send: the same words, words with colliding hashes and the same trace ids, across restarts and
+// crashes.
 func TestOrganizationsAlone(t *testing.T) {
 	const tenants = 3
 	for range 4 {
@@ -395,15 +396,14 @@ func TestOrganizationsAlone(t *testing.T) {
 				want, got := alone.see(alone.ids[i]), together.see(together.ids[i])
 				require.NotEmpty(t, want.Insights)
 				if d := cmp.Diff(want, got, sameButIDs); d != "" {
-					t.Fatalf("tenant %d does not see what it sees alone (- alone, + together):\n%s", i, d)
+					t.Fatalf("state of tenant %d differs (- alone, + with others):\n%s", i, d)
 				}
 			}
 		})
 	}
 }
 
-// TestEvidenceHasNoForeignText: marks of one organization stand in nothing that another
-// sees.
+// TestEvidenceHasNoForeignText checks that text of one organization is in no response to another.
 func TestEvidenceHasNoForeignText(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	s := &stage{t: t, now: T0}
