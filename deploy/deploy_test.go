@@ -27,7 +27,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// TestAlerts has promtool check the rules, their tests and the scrape configuration.
+// TestAlerts checks the rules, their tests and the scrape configuration with promtool.
 func TestAlerts(t *testing.T) {
 	for _, args := range [][]string{
 		{"check", "rules", "prometheus/alerts.yaml"},
@@ -39,8 +39,8 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
-// TestKubernetesScrape: of a pod's ports the one with the metrics is scraped, once, under the
-// names that the alerts expect. Not every promtool knows the discovery of Kubernetes.
+// TestKubernetesScrape checks that only the metrics port of a pod is scraped, once, and that the labels are
+// those of the alerts. Some builds of promtool do not include Kubernetes service discovery.
 func TestKubernetesScrape(t *testing.T) {
 	var file struct {
 		ScrapeConfigs []struct {
@@ -73,8 +73,7 @@ func TestKubernetesScrape(t *testing.T) {
 	}
 }
 
-// TestOneJob: alerts and dashboard are for the job that the scrape configurations have, and
-// each selector of the alerts says so.
+// TestOneJob checks that the scrape configurations, the alerts and the dashboard use the same job.
 func TestOneJob(t *testing.T) {
 	for _, name := range []string{"prometheus/prometheus.yaml", "prometheus/kubernetes.yaml"} {
 		require.Equal(t, 1, strings.Count(string(read(t, name)), "job_name: assay\n"), name)
@@ -88,11 +87,11 @@ func TestOneJob(t *testing.T) {
 	require.NotContains(t, string(read(t, "kubernetes/assay.yaml")), "prometheus.io/", "a second job would scrape the same pods")
 }
 
-// metricName finds the selectors of an expression.
+// metricName matches the selectors of an expression.
 var metricName = regexp.MustCompile(`\b(assay|http|go|process|logs|up)(_[a-z0-9_]+)?\{`)
 
-// TestMetricsExist: alerts and dashboard ask for what the page on telemetry lists, or
-// for what the client library of Prometheus adds.
+// TestMetricsExist checks that alerts and dashboard use only metrics that the telemetry page lists or that
+// the Prometheus client library adds.
 func TestMetricsExist(t *testing.T) {
 	documented := string(read(t, "../docs/telemetry.md"))
 	for file, expressions := range map[string][]string{
@@ -115,8 +114,8 @@ func TestMetricsExist(t *testing.T) {
 	}
 }
 
-// TestAlertsAreExplained: the page on operations has a paragraph on each.
-func TestAlertsAreExplained(t *testing.T) {
+// TestAlertsAreDocumented checks that the operations page has a paragraph for each alert.
+func TestAlertsAreDocumented(t *testing.T) {
 	page := string(read(t, "../docs/operations.md"))
 	alerts := regexp.MustCompile(`alert: (Assay\w+)`).FindAllStringSubmatch(string(read(t, "prometheus/alerts.yaml")), -1)
 	require.NotEmpty(t, alerts)
@@ -125,13 +124,14 @@ func TestAlertsAreExplained(t *testing.T) {
 	}
 }
 
-// TestKubernetesCollector: a kustomization cannot take files from outside of its folder.
+// TestKubernetesCollector compares copies of files: a kustomization cannot reference files outside its
+// directory.
 func TestKubernetesCollector(t *testing.T) {
 	require.Equal(t, string(read(t, "collector/load-balancing.yaml")), string(read(t, "kubernetes/collector-config.yaml")))
 }
 
-// TestImagesAreDigests: what runs is what was looked at, whatever a tag is moved to. assay's own
-// image is built by its user, who has to say by which digest it is known.
+// TestImagesAreDigests checks that images are referenced by digest, because tags can move. The operator
+// builds assay's own image, and the installation sets its digest.
 func TestImagesAreDigests(t *testing.T) {
 	found := 0
 	for _, pattern := range []string{"kubernetes/*.yaml", "compose/*.yaml", "container/Dockerfile"} {
@@ -142,7 +142,7 @@ func TestImagesAreDigests(t *testing.T) {
 			for _, m := range regexp.MustCompile(`(?m)^(?:\s*(?:- )?image: *|FROM )(.+?)(?: AS \w+)?$`).FindAllStringSubmatch(string(read(t, file)), -1) {
 				found++
 				switch image := strings.Trim(m[1], `"`); image {
-				case "assay@sha256:", // no image: a kustomization has to complete it
+				case "assay@sha256:", // a placeholder that a kustomization replaces
 					"${ASSAY_IMAGE:?is the digest of the image, see above}":
 				default:
 					require.Regexp(t, `^[a-z0-9./-]+:[\w.-]+@sha256:[0-9a-f]{64}$`, image, file)
@@ -153,7 +153,7 @@ func TestImagesAreDigests(t *testing.T) {
 	require.Equal(t, 9, found)
 }
 
-// manifest is what the tests look at of an object of Kubernetes.
+// manifest is the part of a Kubernetes object that the tests read.
 type manifest struct {
 	Kind     string
 	Metadata struct{ Name string }
@@ -184,7 +184,7 @@ type manifest struct {
 	}
 }
 
-// rule is one of a network policy.
+// rule is a rule of a network policy.
 type rule struct {
 	From, To []any
 	Ports    []struct{ Port any }
@@ -208,8 +208,8 @@ func manifests(t *testing.T) (all []manifest) {
 	return all
 }
 
-// TestNetworkPolicies: everything is closed; what is open is open to somebody, on named
-// ports; and every port that a pod has is open to somebody.
+// TestNetworkPolicies checks that a policy denies all traffic, that each rule that allows traffic names its
+// peers and ports, and that a rule allows traffic to each port of a pod.
 func TestNetworkPolicies(t *testing.T) {
 	open := map[string]bool{}
 	denied := false
@@ -240,15 +240,15 @@ func TestNetworkPolicies(t *testing.T) {
 		for _, c := range m.Spec.Template.Spec.Containers {
 			for _, p := range c.Ports {
 				ports++
-				require.True(t, open[m.Spec.Template.Metadata.Labels["app.kubernetes.io/name"]+" "+p.Name], "nobody reaches the port %s of %s", p.Name, m.Metadata.Name)
+				require.True(t, open[m.Spec.Template.Metadata.Labels["app.kubernetes.io/name"]+" "+p.Name], "no rule allows traffic to the port %s of %s", p.Name, m.Metadata.Name)
 			}
 		}
 	}
 	require.Equal(t, 6, ports)
 }
 
-// TestTransport: in a cluster telemetry goes to assay by TLS, to the names that the
-// certificate of the instructions has, and what signs is encrypted at rest.
+// TestTransport checks that telemetry in a cluster is sent to assay with TLS, to the names in the certificate
+// of the instructions, and that signing keys are encrypted at rest.
 func TestTransport(t *testing.T) {
 	names := regexp.MustCompile(`subjectAltName=([^"]+)"`).FindSubmatch(read(t, "kubernetes/kustomization.yaml"))
 	require.NotNil(t, names)
@@ -288,20 +288,20 @@ func TestTransport(t *testing.T) {
 	for _, file := range files {
 		plain := strings.Count(string(read(t, file)), "insecure: true")
 		if strings.HasSuffix(file, "durable-buffer.yaml") {
-			plain-- // to its own receivers, on loopback
+			plain-- // to its own receivers on loopback
 		}
 		require.Zero(t, plain, file)
 	}
 	require.Contains(t, string(read(t, "compose/compose.yaml")), "ASSAY_SECRET_KEY_FILE: /run/secrets/assay_secret_key\n")
 }
 
-// TestUnit has systemd check the unit, where it is installed.
+// TestUnit verifies the unit with systemd-analyze, if it is installed.
 func TestUnit(t *testing.T) {
 	unit := string(read(t, "systemd/assay.service"))
 	for _, section := range []string{"[Unit]", "[Service]", "[Install]"} {
 		require.Equal(t, 1, strings.Count(unit, "\n"+section+"\n"), section)
 	}
-	// A user that is there before the unit runs can own its files.
+	// A user that exists before the unit runs can own its files.
 	require.Contains(t, unit, "\nUser=assay\nGroup=assay\n")
 	require.NotContains(t, unit, "DynamicUser")
 	code := regexp.MustCompile(`(?m)^\texitUsage\s+= (\d+)$`).FindSubmatch(read(t, "../cmd/assay/main.go"))
@@ -313,7 +313,7 @@ func TestUnit(t *testing.T) {
 		t.Log("systemd-analyze is not installed: the unit's settings are not checked")
 		return
 	}
-	// The binary need not be where the unit expects it on this machine.
+	// The binary need not exist at the unit's path on this machine.
 	program, err := os.Executable()
 	require.NoError(t, err)
 	file := t.TempDir() + "/assay.service"
@@ -323,8 +323,8 @@ func TestUnit(t *testing.T) {
 	require.NotContains(t, string(out), "Unknown", "settings that systemd does not know")
 }
 
-// TestVersionIsSet: the linker says nothing when it is to set a variable that is not
-// there, or that is no string without a value.
+// TestVersionIsSet checks the linker flag that sets the version: the linker ignores an unknown variable, and
+// one that is not a string without a value.
 func TestVersionIsSet(t *testing.T) {
 	files, err := filepath.Glob("../cmd/assay/*.go")
 	require.NoError(t, err)
@@ -347,7 +347,7 @@ func TestVersionIsSet(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range []string{"../Makefile", "container/Dockerfile"} {
+	for _, name := range []string{"../Makefile", "../scripts/release", "container/Dockerfile"} {
 		set := regexp.MustCompile(`-X ([\w./]+)=`).FindAllSubmatch(read(t, name), -1)
 		require.NotEmpty(t, set, name)
 		for _, s := range set {
@@ -356,7 +356,7 @@ func TestVersionIsSet(t *testing.T) {
 	}
 }
 
-// TestImageHoldsNoSecrets: what is in the context of docker build is copied into a layer.
+// TestImageHoldsNoSecrets checks the build context, because docker build copies it into a layer.
 func TestImageHoldsNoSecrets(t *testing.T) {
 	ignored := strings.Split(string(read(t, "../.dockerignore")), "\n")
 	for _, path := range []string{".git", "bin", "assay-data", "deploy/compose/secrets"} {
@@ -364,14 +364,15 @@ func TestImageHoldsNoSecrets(t *testing.T) {
 	}
 }
 
-// TestIngestKey: Collectors have a key that assay made for sending alone, and not the first
-// one, which may do everything.
+// TestIngestKey checks that Collectors use a key that can only send telemetry, and not the bootstrap key,
+// which has all scopes.
 func TestIngestKey(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"make-secrets", "make-ingest-key"} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), read(t, "compose/"+name), 0o700))
 	}
-	// A docker that tells what it was asked for. assay fails once, as before it has a store.
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "secrets"), 0o755)) // created before, with another umask
+	// A docker command that records its arguments. assay fails once, as before it has a store.
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "docker"), []byte(`#!/bin/sh
 echo "$*" >>"$(dirname "$0")/asked"
 [ "$(wc -l <"$(dirname "$0")/asked")" -gt 1 ] || exit 1
@@ -379,12 +380,15 @@ echo assay_sk_abcdef_0123
 `), 0o700))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "sleep"), []byte("#!/bin/sh\n"), 0o700))
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
-	for range 2 { // the second time nothing is made
+	for range 2 { // the second run creates nothing
 		for _, name := range []string{"make-secrets", "make-ingest-key"} {
 			out, err := exec.CommandContext(t.Context(), filepath.Join(dir, name)).CombinedOutput()
 			require.NoError(t, err, "%s\n%s", name, out)
 		}
 	}
+	info, err := os.Stat(filepath.Join(dir, "secrets"))
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o700), info.Mode().Perm(), "its files are mounted into containers of other users")
 	require.Equal(t, "ASSAY_KEY=assay_sk_abcdef_0123\n", string(read(t, filepath.Join(dir, "secrets/collector.env"))))
 	require.Regexp(t, `^assay_sk_[0-9a-f]{6}_[0-9a-f]{32}$`, string(read(t, filepath.Join(dir, "secrets/assay_key"))))
 	require.Regexp(t, `^[0-9a-f]{64}$`, string(read(t, filepath.Join(dir, "secrets/assay_secret_key"))))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package deploy holds what runs assay: configurations of Collectors, manifests,
-// alerts and a dashboard. It has no code; its test keeps them true to the program.
+// Package deploy holds deployment configuration: Collector configurations, manifests, alerts and a dashboard.
+// It has no code. Its tests check the configuration against the program.
 package deploy

@@ -28,10 +28,10 @@ import (
 
 const patience = time.Minute
 
-// TestDurableBuffer starts the Collector of durable-buffer.yaml before three replicas. One
-// takes its part at once, one refuses it at first, and one is away until the Collector has
-// been restarted. Each trace arrives whole at one replica; what was taken is not sent
-// again, and what is sent again has the same bytes.
+// TestDurableBuffer starts the Collector of durable-buffer.yaml before three replicas. One accepts its
+// requests immediately, one rejects the first ones, and one is unavailable until the Collector has been
+// restarted. Each trace arrives completely at one replica. Accepted requests are not repeated, and repeated
+// requests have the same bytes.
 func TestDurableBuffer(t *testing.T) {
 	environment(t)
 	t.Setenv("ASSAY_INSECURE", "true")
@@ -83,12 +83,12 @@ func TestDurableBuffer(t *testing.T) {
 	require.Equal(t, sent.SpanCount(), spans)
 }
 
-// replica is a server that keeps what it is sent.
+// replica is a server that records the requests that it receives.
 type replica struct {
 	mu       sync.Mutex
-	refuse   int // how many requests are asked to come again
+	refuse   int // number of requests to reject as retryable
 	accepted int
-	requests [][]byte // refused ones included
+	requests [][]byte // including rejected ones
 }
 
 func (r *replica) taken() int {
@@ -110,7 +110,7 @@ func (r *replica) serve(t *testing.T, address string) {
 		r.requests = append(r.requests, request)
 		if r.refuse > 0 {
 			r.refuse--
-			return status.Error(codes.Unavailable, "not now")
+			return status.Error(codes.Unavailable, "unavailable")
 		}
 		r.accepted++
 		return stream.SendMsg(new([]byte))
@@ -119,7 +119,7 @@ func (r *replica) serve(t *testing.T, address string) {
 	go func() { _ = s.Serve(l) }() // until Stop
 }
 
-// rawCodec leaves messages as they are.
+// rawCodec passes messages through unchanged.
 type rawCodec struct{}
 
 func (rawCodec) Name() string { return "proto" }
@@ -160,8 +160,8 @@ func runCollector(t *testing.T, file string) (stop func()) {
 	}
 }
 
-// bufferConfig writes durable-buffer.yaml with addresses that are free, and returns its
-// name and where it takes OTLP/gRPC.
+// bufferConfig writes durable-buffer.yaml with unused addresses. It returns the file and the OTLP/gRPC
+// address.
 func bufferConfig(t *testing.T) (file, intake string) {
 	text, err := os.ReadFile("../collector/durable-buffer.yaml")
 	require.NoError(t, err)
@@ -183,7 +183,7 @@ func bufferConfig(t *testing.T) (file, intake string) {
 	return file, intake
 }
 
-// freeAddress returns an address that nobody listened on a moment ago.
+// freeAddress returns an address without a listener.
 func freeAddress(t *testing.T) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -191,7 +191,7 @@ func freeAddress(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// manyTraces are of two services each.
+// manyTraces returns traces of two services each.
 func manyTraces() ptrace.Traces {
 	traces := ptrace.NewTraces()
 	for service := range 2 {

@@ -5,7 +5,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -25,15 +24,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/otelcol"
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
-	policyv1 "k8s.io/api/policy/v1"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	"sigs.k8s.io/yaml"
 )
 
-// environment sets what the configurations ask for.
+// environment sets the variables of the configurations.
 func environment(t *testing.T) {
 	for name, value := range map[string]string{
 		"ASSAY_HOST": "assay", "ASSAY_REPLICAS": "[assay-0:4317, assay-1:4317]", "ASSAY_KEY": "key",
@@ -44,7 +37,7 @@ func environment(t *testing.T) {
 	}
 }
 
-// TestCollectors has the Collector of this module read every configuration.
+// TestCollectors validates every configuration with the Collector of this module.
 func TestCollectors(t *testing.T) {
 	environment(t)
 	files, err := filepath.Glob("../collector/*.yaml")
@@ -60,7 +53,7 @@ func TestCollectors(t *testing.T) {
 	require.ErrorContains(t, command(t, "validate", "--config", broken), "routing_kee")
 }
 
-// TestKafka: what a Collector makes of the settings that it takes in any form.
+// TestKafka checks the decoded settings that a Collector accepts without validation.
 func TestKafka(t *testing.T) {
 	environment(t)
 	brokers := []string{"kafka-0:9092", "kafka-1:9092"}
@@ -81,7 +74,7 @@ func TestKafka(t *testing.T) {
 	require.Equal(t, []string{"assay-0:4317", "assay-1:4317"}, balancer.Resolver.Static.Get().Hostnames)
 }
 
-// configuration returns what a file says, decoded.
+// configuration returns a decoded configuration file.
 func configuration(t *testing.T, file string) *otelcol.Config {
 	s := settings().ConfigProviderSettings
 	s.ResolverSettings.URIs = []string{"file:" + file}
@@ -103,64 +96,7 @@ func command(t *testing.T, args ...string) error {
 	return c.ExecuteContext(t.Context())
 }
 
-// TestManifests decodes every manifest strictly into the API types of Kubernetes: an
-// unknown, repeated or mistyped field is an error.
-func TestManifests(t *testing.T) {
-	kinds := map[string]func() any{
-		"v1/Namespace":                       func() any { return new(corev1.Namespace) },
-		"v1/Service":                         func() any { return new(corev1.Service) },
-		"v1/ServiceAccount":                  func() any { return new(corev1.ServiceAccount) },
-		"apps/v1/Deployment":                 func() any { return new(appsv1.Deployment) },
-		"apps/v1/StatefulSet":                func() any { return new(appsv1.StatefulSet) },
-		"policy/v1/PodDisruptionBudget":      func() any { return new(policyv1.PodDisruptionBudget) },
-		"networking.k8s.io/v1/NetworkPolicy": func() any { return new(networkingv1.NetworkPolicy) },
-	}
-	var kustomization struct {
-		Resources          []string `json:"resources"`
-		ConfigMapGenerator []struct {
-			Name  string   `json:"name"`
-			Files []string `json:"files"`
-		} `json:"configMapGenerator"`
-	}
-	text, err := os.ReadFile("../kubernetes/kustomization.yaml")
-	require.NoError(t, err)
-	require.NoError(t, yaml.Unmarshal(text, &kustomization))
-	require.NotEmpty(t, kustomization.Resources)
-	for _, g := range kustomization.ConfigMapGenerator {
-		for _, f := range g.Files {
-			_, name, _ := strings.Cut(f, "=")
-			require.FileExists(t, filepath.Join("../kubernetes", name))
-		}
-	}
-	found := 0
-	for _, name := range kustomization.Resources {
-		text, err := os.ReadFile(filepath.Join("../kubernetes", name))
-		require.NoError(t, err)
-		documents := utilyaml.NewDocumentDecoder(io.NopCloser(bytes.NewReader(text)))
-		for {
-			document := make([]byte, len(text)+1)
-			n, err := documents.Read(document)
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			require.NoError(t, err)
-			document = document[:n]
-			var kind struct{ APIVersion, Kind string }
-			require.NoError(t, yaml.Unmarshal(document, &kind))
-			if kind.Kind == "" {
-				continue // comments alone
-			}
-			make, ok := kinds[kind.APIVersion+"/"+kind.Kind]
-			require.True(t, ok, "%s: %s/%s", name, kind.APIVersion, kind.Kind)
-			require.NoError(t, yaml.UnmarshalStrict(document, make()), "%s: %s", name, kind.Kind)
-			found++
-		}
-	}
-	require.Equal(t, 13, found)
-	require.Error(t, yaml.UnmarshalStrict([]byte("kind: Service\nspec: {portz: []}"), new(corev1.Service)))
-}
-
-// TestCompose loads the project by the rules of the Compose specification.
+// TestCompose loads the project according to the Compose specification.
 func TestCompose(t *testing.T) {
 	dir := t.TempDir()
 	for _, folder := range []string{"compose", "collector", "prometheus", "grafana"} {
@@ -182,8 +118,8 @@ func TestCompose(t *testing.T) {
 	}
 }
 
-// TestDockerfile runs the checks of docker build --check on the Dockerfile. They need
-// neither an engine nor a registry.
+// TestDockerfile runs the checks of docker build --check on the Dockerfile. They need neither an engine nor a
+// registry.
 func TestDockerfile(t *testing.T) {
 	text, err := os.ReadFile("../container/Dockerfile")
 	require.NoError(t, err)
@@ -207,7 +143,7 @@ func TestDockerfile(t *testing.T) {
 	require.NotEmpty(t, lint(append(text, "ENV API_TOKEN secret\nMAINTAINER x\n"...)))
 }
 
-// noImages knows no image: what a base image sets is not looked at.
+// noImages resolves every image to an empty configuration.
 type noImages struct{}
 
 func (noImages) ResolveImageConfig(_ context.Context, ref string, _ sourceresolver.Opt) (string, digest.Digest, []byte, error) {

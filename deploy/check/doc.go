@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command collector is an OpenTelemetry Collector with the components that the
-// configurations beside it use. It checks them: collector validate --config FILE.
+// Command collector is an OpenTelemetry Collector with the components of the configurations in deploy. It
+// validates them: collector validate --config FILE.
 package main
