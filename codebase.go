@@ -167,7 +167,8 @@ type CodeFinding struct {
 
 // CodeFix is what became of a finding's fix.
 type CodeFix struct {
-	FixStatus   string // "", FixProposed, FixMerged or FixConfirmed
+	FixStatus   string // "" or one of the values below
+	FixNote     string // what telemetry shows of a merged fix, a sentence; "" before
 	PullRequest int    // number at the source host, 0 if none
 	PullStatus  string // "" or one of the values below
 }
@@ -176,7 +177,8 @@ type CodeFix struct {
 const (
 	FixProposed  = "proposed"
 	FixMerged    = "merged"
-	FixConfirmed = "confirmed" // by telemetry
+	FixConfirmed = "confirmed" // merged, and telemetry passes the rules
+	FixRefuted   = "refuted"   // merged, and telemetry still fails a rule
 
 	PullOpen   = "open"
 	PullMerged = "merged"
@@ -319,8 +321,8 @@ type CodebaseStore interface {
 	// SaveReview replaces the active findings of a repository by those of a review and saves what the review found
 	// (instrumentation, and default branch and access unless empty), in one transaction that checks the run's lease.
 	// The review is as of the run's start and of the argument's commit. Findings with a known id are active again and
-	// keep creation time, dismissal, fix and pull request, except that a finding which comes back after its fix was
-	// merged has no fix; those that are missing are resolved. At most MaxFindings with MaxReviewBytes are kept, the worst
+	// keep creation time, dismissal, fix and pull request. Those that come back after their fix was merged or refuted get
+	// fix and pull request of the argument; those that are missing are resolved. At most MaxFindings with MaxReviewBytes are kept, the worst
 	// first. ErrLeaseLost as in RenewRun.
 	SaveReview(ctx context.Context, holder string, r *Run, repo *Repository, findings []*CodeFinding) error
 	// SaveFix saves what became of the fix of findings of the run's repository. Unknown ids have no effect. ErrLeaseLost

@@ -41,6 +41,7 @@ type findingData struct {
 	Status       string          `json:"status"`
 	Checked      bool            `json:"checked"` // in the issue of a forge, which none has yet
 	FixStatus    *string         `json:"fix_status"`
+	FixNote      *string         `json:"fix_note"` // an addition
 	PullRequest  *int            `json:"pr_number"`
 	PullStatus   *string         `json:"pr_status"`
 	Dismissed    bool            `json:"dismissed"`
@@ -69,7 +70,7 @@ func showFinding(f *assay.CodeFinding, r *assay.Repository) (findingData, error)
 	d := findingData{
 		ID: f.ID, RepositoryID: f.RepositoryID, ExecutionID: f.RunID, Check: f.Check, Rules: nonNil(b.Rules), InsightIDs: nonNil(f.InsightIDs),
 		Severity: f.Severity, Category: f.Category, Title: b.Title, DisplayTitle: b.DisplayTitle, Summary: b.Summary, Why: b.Why, Fix: b.Fix,
-		Fixable: b.Fixable, Locations: b.Locations, Status: "active", FixStatus: some(f.FixStatus), PullStatus: some(f.PullStatus),
+		Fixable: b.Fixable, Locations: b.Locations, Status: "active", FixStatus: some(f.FixStatus), FixNote: some(f.FixNote), PullStatus: some(f.PullStatus),
 		Dismissed: f.Dismissed, Reason: some(f.DismissedReason), CreatedAt: moment(f.CreatedAt), ResolvedAt: moment(f.ResolvedAt),
 	}
 	if len(d.Locations) == 0 {

@@ -338,7 +338,7 @@ func TestShapes(t *testing.T) {
 	before := get[map[string]json.RawMessage](c, "GET /repositories/"+c.connect("https://example.com/acme/new"), "")
 	require.Equal(t, "null", string(before["instrumentation_metadata"]))
 	require.Equal(t, "[]", string(before["findings"]))
-	finding := names("finding_id repository_id repo_full_name repo_url execution_id check rules insight_ids severity category title display_title summary why fix fixable locations status checked fix_status pr_number pr_status dismissed dismissed_reason created_at resolved_at")
+	finding := names("finding_id repository_id repo_full_name repo_url execution_id check rules insight_ids severity category title display_title summary why fix fixable locations status checked fix_status fix_note pr_number pr_status dismissed dismissed_reason created_at resolved_at")
 	var findings []json.RawMessage
 	require.NoError(t, json.Unmarshal(detail["findings"], &findings))
 	require.Len(t, findings, 2)

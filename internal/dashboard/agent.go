@@ -63,6 +63,7 @@ type (
 		DismissedReason string          `json:"dismissed_reason"`
 		Fixable         bool            `json:"fixable"`
 		FixStatus       string          `json:"fix_status"`
+		FixNote         string          `json:"fix_note"`
 		PullRequest     int             `json:"pr_number"`
 		PullStatus      string          `json:"pr_status"`
 		CreatedAt       *time.Time      `json:"created_at"`

@@ -20,6 +20,7 @@ import (
 type Telemetry interface {
 	assay.ServiceStore
 	assay.InsightStore
+	assay.UsageStore
 }
 
 // Limits of a correlation.
@@ -41,7 +42,8 @@ var absolute = []string{"RES-001", "RES-005", "RES-006", "RES-007", "SDK-001"}
 type evidence struct {
 	id         string
 	rule       string
-	service    string
+	service    string // name
+	serviceID  string
 	share      float64
 	attributes []string
 	metrics    []string
@@ -88,7 +90,7 @@ func readTelemetry(ctx context.Context, from Telemetry, organizationID string) (
 }
 
 func newEvidence(i *assay.Insight) evidence {
-	e := evidence{id: i.ID, service: i.Service.Name}
+	e := evidence{id: i.ID, service: i.Service.Name, serviceID: i.Service.ID}
 	if r, ok := catalog.ByInsightType(i.Type); ok {
 		e.rule = r.ID()
 	}

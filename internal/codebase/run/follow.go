@@ -5,9 +5,14 @@ package run
 import (
 	"context"
 	"encoding/json"
+	"math"
 	"slices"
+	"strings"
+
+	"github.com/dustin/go-humanize"
 
 	"assay"
+	"assay/internal/review/check"
 )
 
 // follow asks the source host what became of the open pull requests of a repository's findings.
@@ -49,48 +54,162 @@ func (j *job) follow(ctx context.Context) error {
 // maxFollowed limits the pull requests that a review asks for.
 const maxFollowed = 20
 
-// confirm marks merged fixes that telemetry confirms. It sees only those that an earlier review found merged.
-func (j *job) confirm(ctx context.Context) error {
+// judgeFixes compares merged fixes with the telemetry of newer versions, and saves those that it confirms. It returns
+// the findings whose fixes it refutes: the code no longer has them, but their services still fail their rules. It sees
+// only fixes that an earlier review found merged.
+func (j *job) judgeFixes(ctx context.Context) (refuted []*assay.CodeFinding, err error) {
 	merged, _, err := j.cfg.Store.Findings(ctx, j.run.OrganizationID, assay.FindingFilter{
-		RepositoryID: j.repository.ID, Status: "resolved", Dismissed: true, PullStatus: assay.PullMerged, Limit: assay.MaxCodebasePage,
+		RepositoryID: j.repository.ID, Status: "all", Dismissed: true, PullStatus: assay.PullMerged, Limit: assay.MaxCodebasePage,
 	})
 	if err != nil {
-		return storeError{err}
+		return nil, storeError{err}
 	}
-	byPull := map[int][]string{}
+	present := make(map[string]bool, len(j.findings))
+	for _, f := range j.findings {
+		present[f.ID] = true
+	}
+	var usage map[string]*assay.ServiceUsage
 	for _, f := range merged {
-		if f.FixStatus == assay.FixMerged && j.telemetry.confirms(f) {
-			byPull[f.PullRequest] = append(byPull[f.PullRequest], f.ID)
+		if present[f.ID] || f.FixStatus != assay.FixMerged && f.FixStatus != assay.FixRefuted {
+			continue
+		}
+		verdict := j.telemetry.judge(f)
+		switch {
+		case verdict.status == assay.FixConfirmed:
+			if usage == nil {
+				if usage, err = readUsage(ctx, j.cfg.Telemetry, j.run.OrganizationID); err != nil {
+					return nil, storeError{err}
+				}
+			}
+			state := assay.CodeFix{FixStatus: verdict.status, FixNote: verdict.confirmation(usage), PullRequest: f.PullRequest, PullStatus: f.PullStatus}
+			if err := j.cfg.Store.SaveFix(ctx, j.cfg.Holder, j.run.ID, []string{f.ID}, state); err != nil {
+				return nil, storeError{err}
+			}
+		case verdict.status == assay.FixRefuted:
+			again := *f
+			again.RunID, again.InsightIDs = j.run.ID, verdict.insights
+			again.FixStatus, again.FixNote = verdict.status, verdict.refutation()
+			refuted = append(refuted, &again)
+		case f.FixStatus == assay.FixRefuted && !f.Resolved && verdict.version != nil: // not evaluated yet
+			refuted = append(refuted, f)
 		}
 	}
-	for number, ids := range byPull {
-		state := assay.CodeFix{FixStatus: assay.FixConfirmed, PullRequest: number, PullStatus: assay.PullMerged}
-		if err := j.cfg.Store.SaveFix(ctx, j.cfg.Holder, j.run.ID, ids, state); err != nil {
-			return storeError{err}
-		}
-	}
-	return nil
+	return refuted, nil
 }
 
-// confirms reports whether a version of the service that is newer than the finding, and still sends telemetry after the
-// finding was resolved, passes all rules that the finding leads to.
-func (t *telemetry) confirms(f *assay.CodeFinding) bool {
+// fixVerdict is what telemetry shows of a merged fix.
+type fixVerdict struct {
+	status   string         // assay.FixConfirmed, assay.FixRefuted or "" if it shows neither
+	version  *assay.Service // the newest one that is newer than the finding, nil: none
+	rules    []string       // of the finding; if refuted, those that fail
+	insights []string       // ids of open insights of the version that name what the finding is about
+}
+
+// judge looks at the newest version of the service that is newer than the finding. If it still sends telemetry after the
+// finding was resolved and passes all rules that the finding leads to, it confirms the fix. If it is newer than that
+// time, it fails one of them, and an open insight names what the finding is about, it refutes the fix.
+func (t *telemetry) judge(f *assay.CodeFinding) fixVerdict {
 	var body struct {
-		Rules []string `json:"rules"`
+		Rules []string    `json:"rules"`
+		Names check.Names `json:"names"`
 	}
 	if err := json.Unmarshal(f.Body, &body); err != nil || len(body.Rules) == 0 || f.Service == "" {
-		return false
+		return fixVerdict{}
 	}
-	var newest *assay.Service
+	v := fixVerdict{rules: body.Rules}
 	for _, s := range t.services[f.Service] {
-		if s.CreatedAt.After(f.CreatedAt) && s.LastSeenAt.After(f.ResolvedAt) && (newest == nil || s.CreatedAt.After(newest.CreatedAt)) {
-			newest = s
+		if s.CreatedAt.After(f.CreatedAt) && s.LastSeenAt.After(f.ResolvedAt) && (v.version == nil || s.CreatedAt.After(v.version.CreatedAt)) {
+			v.version = s
 		}
 	}
-	if newest == nil || newest.Score == nil {
-		return false
+	if v.version == nil || v.version.Score == nil {
+		return v
 	}
-	return !slices.ContainsFunc(body.Rules, func(rule string) bool {
-		return !slices.Contains(newest.Score.EvaluatedRuleIDs, rule) || slices.Contains(newest.Score.FailedRuleIDs, rule)
-	})
+	score := v.version.Score
+	failed := slices.DeleteFunc(slices.Clone(body.Rules), func(rule string) bool { return !slices.Contains(score.FailedRuleIDs, rule) })
+	if len(failed) == 0 {
+		if !slices.ContainsFunc(body.Rules, func(rule string) bool { return !slices.Contains(score.EvaluatedRuleIDs, rule) }) {
+			v.status = assay.FixConfirmed
+		}
+		return v
+	}
+	for i := range t.insights {
+		e := &t.insights[i]
+		if e.serviceID == v.version.ID && slices.Contains(failed, e.rule) && e.names(&body.Names) && len(v.insights) < maxLinkedInsights {
+			v.insights = append(v.insights, e.id)
+		}
+	}
+	if len(v.insights) > 0 && v.version.CreatedAt.After(f.ResolvedAt) {
+		v.status, v.rules = assay.FixRefuted, failed
+	}
+	return v
+}
+
+// confirmation says which version confirms a fix, and by how much telemetry in the window.
+func (v *fixVerdict) confirmation(usage map[string]*assay.ServiceUsage) string {
+	text := "Fixed"
+	if v.version.Version != "" {
+		text += " in " + firstRunes(v.version.Version)
+	}
+	u := usage[v.version.ID]
+	if u == nil {
+		return text + "."
+	}
+	var seen []string
+	for _, s := range []struct {
+		signal assay.Signal
+		items  uint64
+		what   string
+	}{{assay.SignalTrace, u.Traces.Items, "span"}, {assay.SignalMetric, u.Metrics.Items, "data point"}, {assay.SignalLog, u.Logs.Items, "log record"}} {
+		if s.items > 0 && slices.ContainsFunc(v.rules, func(rule string) bool { return evaluates(rule, s.signal) }) {
+			if s.items > 1 {
+				s.what += "s"
+			}
+			seen = append(seen, humanize.Comma(int64(min(s.items, math.MaxInt64)))+" "+s.what)
+		}
+	}
+	if len(seen) > 0 {
+		text += ", confirmed by " + strings.Join(seen, " and ")
+	}
+	return text + "."
+}
+
+// evaluates reports whether a rule is about a signal. Rules on resources and SDKs are about all.
+func evaluates(rule string, s assay.Signal) bool {
+	switch group, _, _ := strings.Cut(rule, "-"); group {
+	case "SPA":
+		return s == assay.SignalTrace
+	case "MET":
+		return s == assay.SignalMetric
+	case "LOG":
+		return s == assay.SignalLog
+	default:
+		return true
+	}
+}
+
+// refutation says which version refutes a fix.
+func (v *fixVerdict) refutation() string {
+	version := "The newest version"
+	if v.version.Version != "" {
+		version = firstRunes(v.version.Version)
+	}
+	return version + ", which is newer than the fix, fails " + strings.Join(v.rules, " and ") + "."
+}
+
+// firstRunes returns the first runes of a version, which a sender chooses.
+func firstRunes(version string) string {
+	if r := []rune(version); len(r) > 100 {
+		return string(r[:100]) + "..."
+	}
+	return version
+}
+
+func readUsage(ctx context.Context, from assay.UsageStore, organizationID string) (map[string]*assay.ServiceUsage, error) {
+	all, err := from.FindUsage(ctx, organizationID)
+	byID := make(map[string]*assay.ServiceUsage, len(all))
+	for _, u := range all {
+		byID[u.Service.ID] = u
+	}
+	return byID, err
 }

@@ -231,6 +231,14 @@ func (j *job) save(ctx context.Context) error {
 	if err := j.needFindings(ctx); err != nil {
 		return err
 	}
+	onDefault := j.run.Ref == "" || j.run.Ref == j.files.DefaultBranch
+	var refuted []*assay.CodeFinding
+	if onDefault {
+		var err error
+		if refuted, err = j.judgeFixes(ctx); err != nil {
+			return err
+		}
+	}
 	instrumentation, err := json.Marshal(j.report.Instrumentation)
 	if err != nil {
 		return err
@@ -242,7 +250,7 @@ func (j *job) save(ctx context.Context) error {
 		PullRequestURL *string `json:"pull_request_url"`
 		PatchURL       *string `json:"patch_url"`
 		Verification   *string `json:"verification"`
-	}{FindingCount: len(j.findings)}
+	}{FindingCount: len(j.findings) + len(refuted)}
 	branch := j.run.Ref
 	if branch == "" {
 		branch = j.files.DefaultBranch
@@ -258,18 +266,15 @@ func (j *job) save(ctx context.Context) error {
 		return err
 	}
 	j.run.Result = text
-	if j.run.Ref != "" && j.run.Ref != j.files.DefaultBranch {
+	if !onDefault {
 		return nil // findings are those of the default branch
-	}
-	if err := j.confirm(ctx); err != nil {
-		return err
 	}
 	if err := j.follow(ctx); err != nil {
 		return err
 	}
 	repo := *j.repository
 	repo.DefaultBranch, repo.Access, repo.ReviewedCommit, repo.Instrumentation = j.files.DefaultBranch, "granted", j.run.Commit, instrumentation
-	if err := j.cfg.Store.SaveReview(ctx, j.cfg.Holder, j.run, &repo, j.findings); err != nil {
+	if err := j.cfg.Store.SaveReview(ctx, j.cfg.Holder, j.run, &repo, append(j.findings, refuted...)); err != nil {
 		return storeError{err}
 	}
 	return nil

@@ -19,7 +19,7 @@ func (q *Queries) SaveFix(ctx context.Context, holder, runID string, ids []strin
 		}
 	}
 	slices.Sort(numbers)
-	if err := checkSizes("fix", assay.MaxCodeTextBytes, f.FixStatus, f.PullStatus); err != nil {
+	if err := checkSizes("fix", assay.MaxCodeTextBytes, f.FixStatus, f.FixNote, f.PullStatus); err != nil {
 		return err
 	}
 	return q.engine.Update(ctx, lane.OwnWork, "save a fix", func(tx Tx) error {
@@ -27,8 +27,8 @@ func (q *Queries) SaveFix(ctx context.Context, holder, runID string, ids []strin
 		if err != nil {
 			return err
 		}
-		_, err = exec(ctx, tx, `UPDATE code_findings SET fix_status = $1, pull_request = $2, pull_status = $3 WHERE repo = $4 AND `+q.sql.In(`id`, `$5`),
-			Text(f.FixStatus), f.PullRequest, Text(f.PullStatus), h.repo, numbers)
+		_, err = exec(ctx, tx, `UPDATE code_findings SET fix_status = $1, fix_note = $2, pull_request = $3, pull_status = $4 WHERE repo = $5 AND `+q.sql.In(`id`, `$6`),
+			Text(f.FixStatus), Text(f.FixNote), f.PullRequest, Text(f.PullStatus), h.repo, numbers)
 		return err
 	})
 }

@@ -55,7 +55,7 @@ const (
 	findingRun    = `coalesce(f.run_id, r.reviewed_run)`
 	selectFinding = `
 SELECT f.id, o.id, r.id, ` + findingRun + `, f.check_name, f.severity, f.category, f.service, f.insights, f.body, f.state, f.dismissed_reason,
-	f.created_at, f.resolved_at, f.fix_status, f.pull_request, f.pull_status
+	f.created_at, f.resolved_at, f.fix_status, f.fix_note, f.pull_request, f.pull_status
 FROM `
 	joinFinding = ` JOIN repositories r ON r.repo = f.repo JOIN organizations o ON o.org = f.org`
 )
@@ -68,7 +68,7 @@ func scanFinding(row Row) (*assay.CodeFinding, error) {
 	)
 	if err := row.Scan(&id, (*ID)(&f.OrganizationID), (*ID)(&f.RepositoryID), (*ID)(&f.RunID), (*Text)(&f.Check), &severity, (*Text)(&f.Category),
 		(*Text)(&f.Service), &insights, &body, &state, (*Text)(&f.DismissedReason), (*Time)(&f.CreatedAt), (*Time)(&f.ResolvedAt),
-		(*Text)(&f.FixStatus), &f.PullRequest, (*Text)(&f.PullStatus)); err != nil {
+		(*Text)(&f.FixStatus), (*Text)(&f.FixNote), &f.PullRequest, (*Text)(&f.PullStatus)); err != nil {
 		return nil, err
 	}
 	f.ID, f.Severity, f.Body = findingID(id), severityOf(severity), body

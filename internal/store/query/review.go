@@ -44,7 +44,7 @@ func reviewedFindings(findings []*assay.CodeFinding) ([]reviewed, error) {
 		if r.severity == 0 {
 			return nil, assay.Errorf(assay.CodeInvalid, "a finding has an unknown severity")
 		}
-		if err := checkSizes("finding", assay.MaxCodeTextBytes, f.Check, f.Category, f.Service, f.FixStatus, f.PullStatus); err != nil {
+		if err := checkSizes("finding", assay.MaxCodeTextBytes, f.Check, f.Category, f.Service, f.FixStatus, f.FixNote, f.PullStatus); err != nil {
 			return nil, err
 		}
 		if len(f.Body) == 0 {
@@ -90,7 +90,7 @@ func reviewedFindings(findings []*assay.CodeFinding) ([]reviewed, error) {
 // sum returns the digest of what a review determines.
 func (r *reviewed) sum() []byte {
 	h := sha256.New()
-	for _, field := range [][]byte{[]byte(r.Check), []byte(r.Severity), []byte(r.Category), []byte(r.Service), r.insights, r.Body} {
+	for _, field := range [][]byte{[]byte(r.Check), []byte(r.Severity), []byte(r.Category), []byte(r.Service), []byte(r.FixStatus), []byte(r.FixNote), r.insights, r.Body} {
 		h.Write(binary.AppendUvarint(nil, uint64(len(field))))
 		h.Write(field)
 	}
@@ -100,17 +100,17 @@ func (r *reviewed) sum() []byte {
 // findingRows is the number of findings that one round trip writes.
 const findingRows = 500
 
-// undone is the condition that a stored finding comes back after its fix was merged.
-const undone = `(code_findings.state & 1 = 1 AND code_findings.fix_status IN ('merged', 'confirmed'))`
+// undone is the condition that a stored finding comes back after its fix was merged or refuted.
+const undone = `(code_findings.fix_status = 'refuted' OR code_findings.state & 1 = 1 AND code_findings.fix_status IN ('merged', 'confirmed'))`
 
 // saveFinding adds or replaces a finding. A replaced one is active again, and keeps its
 // creation time and its dismissal, and, unless it is undone, its fix and its pull request.
 const saveFinding = `INSERT INTO code_findings (repo, id, org, severity, state, digest, created_at, resolved_at, category, check_name, service,
-		fix_status, pull_request, pull_status, insights, body)
-	VALUES ($1, $2, $3, $4, 0, $5, $6, 0, $7, $8, $9, $10, $11, $12, $13, $14)
+		fix_status, fix_note, pull_request, pull_status, insights, body)
+	VALUES ($1, $2, $3, $4, 0, $5, $6, 0, $7, $8, $9, $10, $11, $12, $13, $14, $15)
 	ON CONFLICT (repo, id) DO UPDATE SET severity = excluded.severity, state = code_findings.state & 2, digest = excluded.digest, resolved_at = 0, run_id = NULL,
-		
 		fix_status = CASE WHEN ` + undone + ` THEN excluded.fix_status ELSE code_findings.fix_status END,
+		fix_note = CASE WHEN ` + undone + ` THEN excluded.fix_note ELSE code_findings.fix_note END,
 		pull_request = CASE WHEN ` + undone + ` THEN excluded.pull_request ELSE code_findings.pull_request END,
 		pull_status = CASE WHEN ` + undone + ` THEN excluded.pull_status ELSE code_findings.pull_status END,
 		category = excluded.category, check_name = excluded.check_name, service = excluded.service, insights = excluded.insights, body = excluded.body`
@@ -231,7 +231,7 @@ func (s *review) save(ctx context.Context, list []reviewed) error {
 		)
 		for _, f := range chunk {
 			b.Exec(saveFinding, s.held.repo, f.id, s.held.org, f.severity, f.digest, s.now, Text(f.Category), Text(f.Check), Text(f.Service),
-				Text(f.FixStatus), f.PullRequest, Text(f.PullStatus), document(f.insights), []byte(f.Body))
+				Text(f.FixStatus), Text(f.FixNote), f.PullRequest, Text(f.PullStatus), document(f.insights), []byte(f.Body))
 			if old := s.stored[f.id]; old != nil && old.insights {
 				relink = append(relink, f.id)
 			}

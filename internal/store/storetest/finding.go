@@ -185,6 +185,18 @@ func testFixes(t *testing.T, s *suite) {
 	require.Equal(t, "1:merged:7:merged 2::0:", fixes())
 	s.review(repo, finding(1, "high"), finding(2, "low"))
 	require.Equal(t, "1::0: 2::0:", fixes(), "the finding came back after the merge")
+
+	run = s.started(repo, "replica")
+	require.NoError(t, s.SaveFix(ctx, "replica", run.ID, []string{finding(1, "").ID}, assay.CodeFix{FixStatus: assay.FixMerged, PullRequest: 7, PullStatus: assay.PullMerged}))
+	s.end("replica", run)
+	s.review(repo, finding(2, "low"))
+	again := finding(1, "high")
+	again.CodeFix = assay.CodeFix{FixStatus: assay.FixRefuted, FixNote: odd, PullRequest: 7, PullStatus: assay.PullMerged}
+	s.review(repo, again, finding(2, "low"))
+	require.Equal(t, "1:refuted:7:merged 2::0:", fixes(), "telemetry shows that the fix failed")
+	require.Equal(t, odd, s.findings(org, assay.FindingFilter{RepositoryID: repo.ID, PullStatus: assay.PullMerged})[0].FixNote)
+	s.review(repo, finding(1, "high"), finding(2, "low"))
+	require.Equal(t, "1::0: 2::0:", fixes(), "the code has the finding again")
 }
 
 func testFindings(t *testing.T, s *suite) {

@@ -133,6 +133,7 @@ CREATE TABLE code_findings (
     service          bytea    NOT NULL,
     dismissed_reason bytea    NOT NULL DEFAULT '',
     fix_status       bytea    NOT NULL,
+    fix_note         bytea    NOT NULL, -- what telemetry shows of the fix
     pull_request     integer  NOT NULL,
     pull_status      bytea    NOT NULL,
     insights         bytea,            -- JSON: ids

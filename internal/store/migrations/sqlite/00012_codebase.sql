@@ -131,6 +131,7 @@ CREATE TABLE code_findings (
     service          TEXT    NOT NULL,
     dismissed_reason TEXT    NOT NULL DEFAULT '',
     fix_status       TEXT    NOT NULL,
+    fix_note         TEXT    NOT NULL, -- what telemetry shows of the fix
     pull_request     INTEGER NOT NULL,
     pull_status      TEXT    NOT NULL,
     insights         BLOB,             -- JSON: ids
