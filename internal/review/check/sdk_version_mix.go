@@ -3,9 +3,11 @@
 package check
 
 import (
+	"bytes"
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"assay/internal/review/configfile"
@@ -18,7 +20,10 @@ var sdkVersionMix = &Check{
 	Severity: Medium,
 	Why: "The API, the SDK and the exporters of a language are released together and tested only together. With versions of several releases an installation has parts twice, " +
 		"so that spans do not reach the exporter, or it fails to start where one part calls what the other does not have.",
-	Fix: "Set the packages to the versions of one release. Where the language has a bill of materials (Java) or a package that brings the others (`@opentelemetry/sdk-node`), take the versions from it.",
+	Fix: "Set the packages to the versions of one release. Where the language has a bill of materials (Java) or a package that brings the others (`@opentelemetry/sdk-node`), take the versions from it. " +
+		"The mechanical fix raises versions in requirements files, Maven, Gradle and .NET projects. Elsewhere a lock file has to change as well, which takes the packages: " +
+		"`go get`, `npm install` and the like do it.",
+	Fixable: true,
 	Config: func(p *Pass, f *configfile.File) {
 		if f.Kind != configfile.Manifest {
 			return
@@ -46,6 +51,15 @@ var sdkVersionMix = &Check{
 				"jobs/pom.xml":         "<project><dependencies>\n<dependency><groupId>io.opentelemetry</groupId>\n<artifactId>opentelemetry-api</artifactId>\n<version>1.40.0</version></dependency>\n<dependency><groupId>io.opentelemetry</groupId>\n<artifactId>opentelemetry-sdk</artifactId>\n<version>1.31.0</version></dependency>\n</dependencies></project>\n",
 			},
 			Findings: []string{"api/requirements.txt:3", "go.mod:5", "jobs/pom.xml:6", "web/package.json:3"},
+		},
+		{
+			Name: "versions that are only raised where nothing else has to change",
+			Files: map[string]string{
+				"requirements.txt": "opentelemetry-api==1.27.0\nopentelemetry-sdk==1.27.0\nopentelemetry-exporter-otlp==1.28.0\n",
+				"pom.xml":          "<project><properties><otel>1.31.0</otel></properties><dependencies>\n<dependency><groupId>io.opentelemetry</groupId>\n<artifactId>opentelemetry-api</artifactId>\n<version>1.40.0</version></dependency>\n<dependency><groupId>io.opentelemetry</groupId>\n<artifactId>opentelemetry-sdk</artifactId>\n<version>${otel}</version></dependency>\n</dependencies></project>\n",
+				"web.csproj":       "<Project><ItemGroup>\n<PackageReference Include=\"OpenTelemetry\" Version=\"1.9.0\" />\n<PackageReference Include=\"OpenTelemetry.Exporter.Console\" Version=\"1.7.0\" />\n</ItemGroup></Project>\n",
+			},
+			Findings: []string{"pom.xml:6", "requirements.txt:3", "web.csproj:3"},
 		},
 		{
 			Name: "packages of one release, and those with versions of their own",
@@ -113,7 +127,7 @@ func (p *Pass) sameMinor(f *configfile.File, of func(configfile.Dependency) bool
 	r := releaseOf(f, pinned)
 	for _, d := range f.Dependencies {
 		if v, ok := parseVersion(d.Version); ok && pinned(d, v) && (v.major != r.major || v.minor != r.minor) {
-			p.mixed(f, d, fmt.Sprintf("`%s` %s and `%s` %s are of different releases.", d.Name, v, r.name, r.version))
+			p.mixed(f, d, fmt.Sprintf("`%s` %s and `%s` %s are of different releases.", d.Name, v, r.name, r.version), p.raise(f, d, v, r.version, r.version.String()+r.version.suffix)...)
 		}
 	}
 }
@@ -122,8 +136,37 @@ func newer(a, b version) bool {
 	return a.major > b.major || a.major == b.major && a.minor > b.minor
 }
 
-func (p *Pass) mixed(f *configfile.File, d configfile.Dependency, message string) {
-	p.in(f, d.Start, d.End, Finding{Subject: d.Name, Message: message})
+func (p *Pass) mixed(f *configfile.File, d configfile.Dependency, message string, fix ...Edit) {
+	p.in(f, d.Start, d.End, Finding{Subject: d.Name, Message: message, Fix: fix})
+}
+
+// maxDependency bounds the bytes of a dependency in which its version is looked for.
+const maxDependency = 1000
+
+// raise returns the edit that sets a pinned dependency to the text of a newer version. It returns none for an older version, which
+// may lack what the code uses or the package itself, and for files with a lock file beside them, which would have to
+// change as well.
+func (p *Pass) raise(f *configfile.File, d configfile.Dependency, from, to version, text string) []Edit {
+	locked := f.Ecosystem == configfile.Go || f.Ecosystem == configfile.NPM || f.Ecosystem == configfile.PyPI && !strings.HasSuffix(f.Path, ".txt")
+	if locked || !newer(to, from) || d.Version == "" || to.patch < 0 || !p.mayFix() {
+		return nil
+	}
+	if from.suffix != "" && to.suffix == "" || from.suffix == "" && to.suffix != "" {
+		return nil // the package may have become stable, or not be yet
+	}
+	rest := f.Source[d.Start:min(d.Start+maxDependency, len(f.Source))]
+	if i := bytes.Index(rest, []byte("</dependency>")); i >= 0 && f.Ecosystem == configfile.Maven {
+		rest = rest[:i]
+	} else if i := bytes.IndexByte(rest, '\n'); i >= 0 {
+		rest = rest[:i]
+	}
+	at := bytes.LastIndex(rest, []byte(d.Version))
+	number := versionText.FindStringSubmatchIndex(d.Version)
+	if at < 0 || number == nil {
+		return nil
+	}
+	at += d.Start
+	return []Edit{{Start: at + number[4], End: at + number[11], Text: text}}
 }
 
 // The packages of open-telemetry/opentelemetry-js: stable ones with versions 1.x and 2.x, experimental ones that are
@@ -184,7 +227,8 @@ func (p *Pass) mixedPython(f *configfile.File) {
 			continue
 		}
 		if stable.major == 1 && stable.minor >= 12 && v.minor != stable.minor+pythonBetaOffset {
-			p.mixed(f, d, fmt.Sprintf("`%s` 0.%d%s does not belong to `%s` %s, which is released with 0.%db0.", d.Name, v.minor, v.suffix, stable.name, stable.version, stable.minor+pythonBetaOffset))
+			to := version{minor: stable.minor + pythonBetaOffset, patch: 0, suffix: "b" + strconv.Itoa(max(stable.patch, 0))}
+			p.mixed(f, d, fmt.Sprintf("`%s` 0.%d%s does not belong to `%s` %s, which is released with 0.%db0.", d.Name, v.minor, v.suffix, stable.name, stable.version, stable.minor+pythonBetaOffset), p.raise(f, d, v, to, fmt.Sprintf("0.%d%s", to.minor, to.suffix))...)
 		}
 	}
 }
