@@ -68,10 +68,12 @@ func TestFixRun(t *testing.T) {
 
 	require.Contains(t, s.page("/repositories/"+dashboardtest.RepositoryID), `name="finding" value="`+dashboardtest.FindingID+`"`)
 	require.Contains(t, s.page("/repositories/"+dashboardtest.RepositoryID+"/findings/"+dashboardtest.FindingID), "Fix it by a change")
+	require.NotContains(t, s.page("/repositories/"+dashboardtest.RepositoryID), "by the language model")
 	const other = "/repositories/" + dashboardtest.RepositoryID + "/findings/otel-ba9876543210"
 	require.NotContains(t, s.page(other), "Fix it by a change", "it has no mechanical fix")
 	s = newSite(t, dashboardtest.Shop(), func(c *dashboard.Config) { c.AgentModel = true })
 	require.Contains(t, s.page(other), "A language model proposes the change.")
+	require.Contains(t, s.page("/repositories/"+dashboardtest.RepositoryID), "by the language model")
 }
 
 func TestRepositoryForms(t *testing.T) {

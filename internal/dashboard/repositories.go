@@ -75,7 +75,7 @@ type repositoryPage struct {
 	List            []agentFinding
 	Runs            []agentRun
 	Settings        *repositoryForm // nil: this session may not see them
-	Fixable         []agentFinding  // whose fix has not begun, the first shownFixes
+	Fixable         []agentFinding  // that a fix may be started for, the first shownFixes
 	Problem         string
 	Running         bool
 }
@@ -127,7 +127,7 @@ func (q *request) showRepository(status int, problem string) error {
 		List: detail.Findings[:min(len(detail.Findings), shownFindings)], Problem: problem,
 	}
 	for _, f := range detail.Findings {
-		if f.Fixable && !f.Dismissed && f.FixStatus == "" && len(page.Fixable) < shownFixes {
+		if (f.Fixable || q.cfg.AgentModel) && !f.Dismissed && f.FixStatus == "" && len(page.Fixable) < shownFixes {
 			page.Fixable = append(page.Fixable, f)
 		}
 	}

@@ -73,6 +73,10 @@ func (w *World) Forward(_ context.Context, c *assay.AgentCall) (*assay.AgentAnsw
 			"locations": []object{{"file": "internal/order/load.go", "line": 7}}, "status": "active", "dismissed": true, "dismissed_reason": "known", "created_at": at(time.Hour),
 		},
 	}
+	unfixable := object{
+		"finding_id": "otel-0123456789cd", "repository_id": RepositoryID, "repo_full_name": "shop/checkout", "execution_id": RunID, "check": "span-error-unrecorded",
+		"severity": "medium", "category": "Coverage & Correctness", "display_title": "Error path does not record the error", "status": "active", "created_at": at(time.Hour),
+	}
 	run := object{
 		"id": RunID, "executionType": "review", "status": "completed", "triggerSource": "manual", "commitSha": "8f2c3e1a9b7d4f60", "startedAt": at(3 * time.Hour),
 		"completedAt": at(3*time.Hour - time.Minute), "repositoryId": RepositoryID, "repoOwner": "shop", "repoName": "checkout", "currentPhase": "report",
@@ -85,7 +89,7 @@ func (w *World) Forward(_ context.Context, c *assay.AgentCall) (*assay.AgentAnsw
 	case "GET /repositories":
 		return answer(list(object{"id": RunID, "vcs_provider": "git", "provider_installation_status": "active", "account": "git.example.com", "active_repo_count": 1, "repos": []any{repository}}))
 	case "GET /repositories/{id}":
-		return answer(object{"repository": repository, "findings": findings[:1], "instrumentation_metadata": object{
+		return answer(object{"repository": repository, "findings": []any{findings[0], unfixable}, "instrumentation_metadata": object{
 			"otel_present": true, "signals": []string{"traces", "metrics"}, "detected_sdks": []string{"go 1.43.0"}, "languages": []string{"go"},
 			"services": []string{"checkout"}, "summary_text": "Traces and metrics by the Go SDK.",
 		}})
