@@ -138,7 +138,7 @@ func New(cfg Config) (*Gateway, error) {
 		g.transport = cfg.Wrap(transport)
 	}
 	if cfg.Transport == nil && base.Scheme == "http" && !isLoopback(base.Hostname()) {
-		cfg.Logger.Warn("the agent backend is reached without TLS: whoever is on the way can read what it is sent", "host", base.Host)
+		cfg.Logger.Warn("the URL of the agent backend is not https: requests and tokens are not encrypted", "host", base.Host)
 	}
 	return g, nil
 }
