@@ -240,7 +240,7 @@ func TestBudget(t *testing.T) {
 	require.Empty(t, f.model.Requests(), "what cannot be counted is not spent")
 }
 
-// TestHanging: a provider that does not answer ends the task at the timeout of the call, or with its context.
+// TestHanging: a provider that does not answer ends the task at the timeout of the call.
 func TestHanging(t *testing.T) {
 	each(t, func(t *testing.T, f *fixture) {
 		f.model.Always(llmtest.Reply{Hang: true})
@@ -249,8 +249,14 @@ func TestHanging(t *testing.T) {
 		require.Contains(t, a.Reason, "did not answer within 50ms")
 		require.True(t, a.Final)
 		require.Positive(t, f.spent.Tokens, "the provider may charge for it")
+	})
+}
 
-		f.Timeout = time.Minute
+// TestCancel: the end of its context ends a task that waits for the provider.
+func TestCancel(t *testing.T) {
+	each(t, func(t *testing.T, f *fixture) {
+		f.model.Always(llmtest.Reply{Hang: true})
+		f.Timeout = time.Hour
 		ctx, cancel := context.WithCancelCause(t.Context())
 		stop := errors.New("a caller cancelled the run")
 		ended := make(chan error, 1)
@@ -258,7 +264,7 @@ func TestHanging(t *testing.T) {
 			_, err := f.Propose(ctx, f.Task)
 			ended <- err
 		}()
-		require.Eventually(t, func() bool { return len(f.model.Requests()) == 2 }, time.Minute, time.Millisecond)
+		require.Eventually(t, func() bool { return len(f.model.Requests()) == 1 }, time.Minute, time.Millisecond)
 		cancel(stop)
 		require.ErrorIs(t, <-ended, stop)
 		require.Empty(t, f.patch())
