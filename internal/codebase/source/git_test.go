@@ -227,9 +227,6 @@ func TestRedirects(t *testing.T) {
 
 // TestHostileRemotes has servers that answer with something else, or not at all.
 func TestHostileRemotes(t *testing.T) {
-	server := newGitServer(t)
-	s := newSources(t, func(c *Config) { c.CAFile, c.Limits.Time = server.CA, 3*time.Second })
-	r := &Request{Kind: KindGit, URL: server.url("a"), Credential: Credential{Token: testToken}}
 	for name, answer := range map[string]http.HandlerFunc{
 		"HTML": func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") },
 		"endless refs": func(w http.ResponseWriter, r *http.Request) {
@@ -249,8 +246,10 @@ func TestHostileRemotes(t *testing.T) {
 		},
 		"silence": func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
 	} {
+		server := newGitServer(t) // a handler may outlive its case
 		server.answer = answer
-		_, err := s.Connect(t.Context(), r)
+		s := newSources(t, func(c *Config) { c.CAFile, c.Limits.Time = server.CA, 3*time.Second })
+		_, err := s.Connect(t.Context(), &Request{Kind: KindGit, URL: server.url("a"), Credential: Credential{Token: testToken}})
 		require.Equal(t, assay.CodeUnprocessable, assay.ErrorCode(err), "%s: %v", name, err)
 		require.NotContains(t, detail(err), testToken, name)
 		require.NotContains(t, detail(err), "Z2l0O", name)
