@@ -184,8 +184,9 @@ func TestAuthorizationURL(t *testing.T) {
 		`,"authorization_endpoint":"` + l.URL + `/authorize"`, `,"token_endpoint":"` + l.URL + `/token"`,
 		`,"authorization_endpoint":"//evil.example","token_endpoint":"` + l.URL + `/token"`,
 	} {
-		l.discovery = discovery
-		_, err := l.client(t, "").AuthorizationURL(t.Context(), a)
+		bad := newLying(t) // the client of another one may still fetch its document
+		bad.discovery = discovery
+		_, err := bad.client(t, "").AuthorizationURL(t.Context(), a)
 		require.Equal(t, assay.CodeUnavailable, assay.ErrorCode(err), discovery)
 	}
 }
