@@ -374,7 +374,7 @@ func TestTooManyRequests(t *testing.T) {
 	leave := make(chan struct{})
 	var entered, gaveWay, failed atomic.Int64
 	s := start(t, receive.Config{
-		Authenticate: byOrganization,
+		Authenticate: byOrganization, AnswerTimeout: time.Hour,
 		Ingester: &ingester{do: func(ctx context.Context, _ wire.Signal, body []byte) (string, error) {
 			if len(body) == 0 {
 				return "", nil
@@ -441,7 +441,7 @@ func TestSlowSendersGiveWay(t *testing.T) {
 			const bodies = 8
 			s := start(t, receive.Config{
 				MaxCompressed: 64 << 10, MaxUncompressed: 64 << 10, InFlightBytes: bodies * 64 << 10,
-				Authenticate: byOrganization,
+				Authenticate: byOrganization, ArrivalTimeout: time.Hour,
 			})
 			var all sync.WaitGroup
 			var ends []io.Closer
