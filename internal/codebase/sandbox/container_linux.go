@@ -65,6 +65,9 @@ func (c *Container) Run(ctx context.Context) (Exit, error) {
 	input, archives := io.Pipe()
 	cmd.Stdin = input
 	if err := cmd.Start(); err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			return Exit{}, cause
+		}
 		return Exit{}, fmt.Errorf("%w: start bwrap: %w", ErrUnavailable, err)
 	}
 	_ = there.Close()
