@@ -19,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"assay"
+	"assay/internal/assaytest"
 	"assay/internal/codebase/sandbox"
 	"assay/internal/codebase/source"
 	"assay/internal/codebase/verify"
@@ -36,7 +37,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience limits the wait for what has to come.
-const patience = time.Minute
+const patience = assaytest.Limit
 
 // clock is the store's time, which tests move.
 type clock struct {
