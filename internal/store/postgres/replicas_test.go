@@ -325,7 +325,7 @@ func TestCutOff(t *testing.T) {
 // scorer's, whose context ends with the program.
 func TestCutOffWithoutDeadline(t *testing.T) {
 	var lost atomic.Int64
-	s, err := Open(t.Context(), Config{StatementTimeout: time.Second, URL: through(t, migrated(t)+"&connect_timeout=1", func(conn int64, _ string) fate {
+	s, err := Open(t.Context(), Config{StatementTimeout: time.Second, URL: through(t, migrated(t)+"&connect_timeout=2", func(conn int64, _ string) fate {
 		if conn < lost.Load() {
 			return swallowed
 		}
@@ -367,7 +367,7 @@ func TestManyReaders(t *testing.T) {
 			wg.Go(func() {
 				for ctx.Err() == nil {
 					began.Add(1)
-					_ = s.read(ctx, pages, "sleep", func(b *pgx.Batch) { b.Queue(`SELECT pg_sleep(0.2)`) })
+					_ = s.read(ctx, pages, "sleep", func(b *pgx.Batch) { b.Queue(`SELECT pg_sleep(1)`) })
 					ended.Add(1)
 				}
 			})
@@ -387,7 +387,7 @@ func TestManyReaders(t *testing.T) {
 
 // TestWaits limits the time that a call waits for a row lock of another transaction.
 func TestWaits(t *testing.T) {
-	s, err := Open(t.Context(), Config{URL: migrated(t), StatementTimeout: time.Second})
+	s, err := Open(t.Context(), Config{URL: migrated(t), StatementTimeout: 2 * time.Second})
 	require.NoError(t, err)
 	defer s.Close()
 	org := organization(t, s, "a")
