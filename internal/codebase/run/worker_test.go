@@ -172,7 +172,7 @@ func (w *world) set(change func()) {
 func (w *world) start(holder string, change func(*Config)) (stop func()) {
 	cfg := Config{
 		Store: w.store, Telemetry: w.store, Sources: w, Reviewer: w, Holder: holder, WorkDir: filepath.Join(w.t.TempDir(), holder),
-		Renew: 5 * time.Millisecond, Poll: 5 * time.Millisecond, Now: w.clock.Now,
+		Renew: assaytest.PollInterval, Poll: assaytest.PollInterval, Now: w.clock.Now,
 	}
 	if change != nil {
 		change(&cfg)
@@ -210,7 +210,7 @@ func (w *world) run(id string) *assay.Run {
 // wait waits until a run has a status.
 func (w *world) wait(id, status string) *assay.Run {
 	w.t.Helper()
-	require.Eventually(w.t, func() bool { return w.run(id).Status == status }, patience, time.Millisecond, "the run is not %s", status)
+	require.Eventually(w.t, func() bool { return w.run(id).Status == status }, patience, assaytest.PollInterval, "the run is not %s", status)
 	return w.run(id)
 }
 
@@ -407,7 +407,7 @@ func TestSchedule(t *testing.T) {
 	require.Eventually(t, func() bool {
 		all, _, err := w.store.Runs(t.Context(), w.organization, assay.RunFilter{Limit: 1})
 		return err == nil && all[0].Status == assay.RunCompleted && all[0].Trigger == assay.TriggerScheduled
-	}, patience, time.Millisecond)
+	}, patience, assaytest.PollInterval)
 	w.clock.move(reviewInterval - time.Minute)
 	require.NoError(t, worker.scheduleDue(t.Context()))
 	require.Equal(t, 1, runs())
