@@ -33,7 +33,10 @@ func Start(t testing.TB, wrap func(git http.Handler) http.Handler) *Server {
 	s := &Server{Root: t.TempDir(), CA: filepath.Join(t.TempDir(), "ca.pem")}
 	backend := &cgi.Handler{
 		Path: filepath.Join(Git(t, s.Root, "--exec-path"), "git-http-backend"),
-		Env:  []string{"GIT_PROJECT_ROOT=" + s.Root, "GIT_HTTP_EXPORT_ALL=1", "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*"},
+		Env: []string{
+			"GIT_PROJECT_ROOT=" + s.Root, "GIT_HTTP_EXPORT_ALL=1", "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_COUNT=2",
+			"GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*", "GIT_CONFIG_KEY_1=maintenance.auto", "GIT_CONFIG_VALUE_1=false",
+		},
 	}
 	var handler http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, password, _ := r.BasicAuth(); password != Token {
@@ -55,10 +58,11 @@ func Start(t testing.TB, wrap func(git http.Handler) http.Handler) *Server {
 	return s
 }
 
-// Git runs git in a directory and returns what it prints.
+// Git runs git in a directory and returns what it prints. It leaves no process behind: new versions of git would start
+// the maintenance of the repository in the background.
 func Git(t testing.TB, dir string, args ...string) string {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "git", args...)
+	cmd := exec.CommandContext(t.Context(), "git", append([]string{"-c", "maintenance.auto=false"}, args...)...)
 	cmd.Dir = dir
 	cmd.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "GIT_CONFIG_NOSYSTEM=1", "GIT_AUTHOR_NAME=mona", "GIT_AUTHOR_EMAIL=mona@example.com",
