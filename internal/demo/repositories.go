@@ -48,7 +48,7 @@ func WriteRepositories(ctx context.Context, dir string) error {
 		for _, args := range [][]string{
 			{"init", "--quiet", "--initial-branch=main"},
 			{"add", "--all"},
-			{"-c", "user.name=demo", "-c", "user.email=demo@example.com", "-c", "commit.gpgSign=false", "commit", "--quiet", "--message=" + e.Name()},
+			{"-c", "user.name=demo", "-c", "user.email=demo@example.com", "-c", "commit.gpgSign=false", "-c", "maintenance.auto=false", "commit", "--quiet", "--message=" + e.Name()},
 		} {
 			cmd := exec.CommandContext(ctx, "git", args...)
 			cmd.Dir = filepath.Join(dir, e.Name())
