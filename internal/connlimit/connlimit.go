@@ -42,11 +42,13 @@ type Limiter struct {
 }
 
 // Conn is one connection. It is safe for concurrent use. A nil *Conn is a connection that is not counted; its methods
-// do nothing.
+// do nothing. Read returns no data while a Write is in progress: a client that does not read responses cannot send
+// more requests, which HTTP/2 servers would keep in memory.
 type Conn struct {
 	net.Conn
 	limiter *Limiter
 	peer    string // remote address
+	writing sync.Mutex
 
 	// Guarded by limiter.mu.
 	organization string // of the last request; "" before the first one
@@ -144,6 +146,23 @@ func (c *Conn) Identify(organization string) {
 	c.limiter.leave(c)
 	c.organization = organization
 	c.limiter.join(c)
+}
+
+// Read implements net.Conn.
+func (c *Conn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if n > 0 {
+		c.writing.Lock()   // wait for the Write in progress
+		c.writing.Unlock() //nolint:staticcheck // the critical section is empty
+	}
+	return n, err
+}
+
+// Write implements net.Conn.
+func (c *Conn) Write(p []byte) (int, error) {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	return c.Conn.Write(p)
 }
 
 // Close implements net.Conn.

@@ -224,6 +224,9 @@ func httpEncoding(h http.Header) (encoding, error) {
 // writeStatus writes err as a google.rpc.Status in the encoding of the request, or as JSON if the request has neither
 // encoding.
 func writeStatus(w http.ResponseWriter, hr *http.Request, status int, err error) {
+	if hr.ProtoMajor == 2 {
+		_ = hr.Body.Close() // otherwise it stays in memory until the sender has read the response
+	}
 	outcome, message := classify(err)
 	a := outcome.answer()
 	s := &spb.Status{Code: int32(a.grpc), Message: strings.ToValidUTF8(message, "\uFFFD")}

@@ -3,7 +3,9 @@
 package receive_test
 
 import (
+	"bytes"
 	"io"
+	"log/slog"
 	"net"
 	"sync"
 	"testing"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
@@ -52,5 +55,140 @@ func TestStreams(t *testing.T) {
 	wg.Wait()
 	for _, err := range errs {
 		require.NoError(t, err)
+	}
+}
+
+// rawHTTP2 is a client of HTTP/2 that a test controls frame by frame.
+type rawHTTP2 struct {
+	*http2.Framer
+	conn    net.Conn
+	out     bytes.Buffer // frames that flush sends
+	headers bytes.Buffer
+	encoder *hpack.Encoder
+}
+
+// newRawHTTP2 returns a client whose first flush begins the connection. The caller adds its settings.
+func newRawHTTP2(conn net.Conn) *rawHTTP2 {
+	c := &rawHTTP2{conn: conn}
+	c.Framer, c.encoder = http2.NewFramer(&c.out, conn), hpack.NewEncoder(&c.headers)
+	c.out.WriteString(http2.ClientPreface)
+	return c
+}
+
+func (c *rawHTTP2) flush() error {
+	_, err := c.conn.Write(c.out.Bytes())
+	c.out.Reset()
+	return err
+}
+
+// open adds the header of a request for a path that does not exist.
+func (c *rawHTTP2) open(t testing.TB, id uint32) {
+	t.Helper()
+	c.headers.Reset()
+	for _, f := range []hpack.HeaderField{
+		{Name: ":method", Value: "POST"},
+		{Name: ":scheme", Value: "http"},
+		{Name: ":authority", Value: "test"},
+		{Name: ":path", Value: "/no/Service"},
+		{Name: "content-type", Value: "application/grpc"},
+		{Name: "te", Value: "trailers"},
+	} {
+		require.NoError(t, c.encoder.WriteField(f))
+	}
+	require.NoError(t, c.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: c.headers.Bytes(), EndHeaders: true}))
+}
+
+// pipes is a listener with connections in memory.
+type pipes chan net.Conn
+
+func (p pipes) Accept() (net.Conn, error) {
+	if c, ok := <-p; ok {
+		return c, nil
+	}
+	return nil, net.ErrClosed
+}
+
+func (p pipes) Close() error   { return nil }
+func (p pipes) Addr() net.Addr { return &net.TCPAddr{} }
+
+// TestUnreadResponses checks that the server does not read more while a client does not read responses.
+func TestUnreadResponses(t *testing.T) {
+	for _, transport := range []receive.Transport{receive.GRPC, receive.HTTP} {
+		t.Run(string(transport), func(t *testing.T) {
+			r, err := receive.New(receive.Config{Authenticate: authenticate, Ingester: &ingester{}, Logger: slog.New(slog.DiscardHandler)})
+			require.NoError(t, err)
+			listener := make(pipes)
+			var serving sync.WaitGroup
+			serving.Go(func() { _ = r.Serve(transport, listener) })
+			client, server := net.Pipe()
+			defer func() {
+				_ = client.Close()
+				close(listener)
+				require.NoError(t, r.Shutdown(t.Context()))
+				serving.Wait()
+			}()
+			listener <- server
+			c := newRawHTTP2(client)
+			require.NoError(t, c.WriteSettings())
+			established := make(chan error)
+			go func() {
+				var err error
+				for acknowledged, updated := false, false; err == nil && !(acknowledged && updated); {
+					var f http2.Frame
+					f, err = c.ReadFrame()
+					switch f := f.(type) {
+					case *http2.SettingsFrame:
+						acknowledged = acknowledged || f.IsAck()
+					case *http2.WindowUpdateFrame:
+						updated = true
+					}
+				}
+				established <- err
+			}()
+			require.NoError(t, c.flush())
+			require.NoError(t, <-established)
+
+			c.open(t, 1)
+			require.NoError(t, c.flush())
+			_, err = client.Read(make([]byte, 1)) // the server writes, and waits with the rest
+			require.NoError(t, err)
+			require.NoError(t, client.SetWriteDeadline(time.Now().Add(300*time.Millisecond)))
+			sent := 0
+			for piece := make([]byte, 1<<10); err == nil && sent < 100; sent++ {
+				require.NoError(t, c.WriteData(1, false, piece))
+				err = c.flush()
+			}
+			require.Error(t, err)
+			require.LessOrEqual(t, sent, 64)
+		})
+	}
+}
+
+// TestUnreadRefusal checks that the server does not keep the body of a refused request while the client does not read
+// the response.
+func TestUnreadRefusal(t *testing.T) {
+	s := start(t, receive.Config{})
+	conn, err := net.Dial("tcp", s.http)
+	require.NoError(t, err)
+	defer conn.Close()
+	require.NoError(t, conn.SetDeadline(time.Now().Add(time.Minute)))
+	c := newRawHTTP2(conn)
+	require.NoError(t, c.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0}))
+	c.open(t, 1)
+	require.NoError(t, c.flush())
+	const size = 10 << 10
+	for answered, released := false, uint32(0); released < size; {
+		frame, err := c.ReadFrame()
+		require.NoError(t, err)
+		switch f := frame.(type) {
+		case *http2.HeadersFrame:
+			answered = true
+			require.NoError(t, c.WriteData(1, false, make([]byte, size)))
+			require.NoError(t, c.flush())
+		case *http2.WindowUpdateFrame:
+			if f.StreamID == 0 && answered {
+				released += f.Increment
+			}
+		}
 	}
 }
