@@ -71,7 +71,7 @@ func NewWorker(m *Manager) *Worker {
 	return &Worker{Manager: m, wake: make(chan struct{}, 1), free: make(chan struct{}, slots)}
 }
 
-// Run delivers until ctx ends. An attempt in flight then ends too, and is repeated after its lease.
+// Run delivers until ctx ends. Attempts in flight then end too, and another process may repeat them at once.
 func (w *Worker) Run(ctx context.Context) {
 	var attempts sync.WaitGroup
 	defer attempts.Wait()
@@ -130,6 +130,8 @@ func (w *Worker) claim(ctx context.Context) (*claimed, error) {
 // deliver makes one attempt and stores its result.
 func (w *Worker) deliver(ctx context.Context, c *claimed) {
 	ctx = assay.WithOrganization(ctx, c.Webhook.OrganizationID)
+	ctx, cancel := context.WithDeadline(ctx, c.ends) // a process that was suspended meanwhile must not send
+	defer cancel()
 	logger := w.cfg.Logger.With("webhook", c.Webhook.ID, "organization_id", c.Webhook.OrganizationID, "delivery", c.Delivery.ID)
 	if c.Evicted > 0 {
 		logger.WarnContext(ctx, "deliveries given up: the queue of the webhook is full", "count", c.Evicted)
@@ -142,7 +144,9 @@ func (w *Worker) deliver(ctx context.Context, c *claimed) {
 		w.skip(ctx, logger, c, "given up: the insight no longer exists")
 		return
 	default:
-		logger.ErrorContext(ctx, "failed to read the insight of a delivery", "error", err) // the lease ends
+		if !w.interrupted(ctx, logger, c) {
+			logger.ErrorContext(ctx, "failed to read the insight of a delivery", "error", err) // the lease ends
+		}
 		return
 	}
 	in.Status = c.Delivery.Event // it may have changed since
@@ -157,10 +161,8 @@ func (w *Worker) deliver(ctx context.Context, c *claimed) {
 		event = eventArchived
 	}
 	began := time.Now()
-	leased, cancel := context.WithDeadline(ctx, c.ends) // a process that was suspended meanwhile must not send
-	defer cancel()
-	o := w.attempt(leased, &c.Webhook, &c.Delivery, event, data)
-	if leased.Err() != nil {
+	o := w.attempt(ctx, &c.Webhook, &c.Delivery, event, data)
+	if o.status == 0 && w.interrupted(ctx, logger, c) {
 		return
 	}
 	result, outcome := w.nextState(c, o)
@@ -172,13 +174,34 @@ func (w *Worker) skip(ctx context.Context, logger *slog.Logger, c *claimed, reas
 	w.complete(ctx, logger, c, assay.DeliveryResult{Status: assay.DeliveryFailed, Error: reason, Skipped: true}, Event{Outcome: Skipped, Count: 1})
 }
 
-func (w *Worker) complete(ctx context.Context, logger *slog.Logger, c *claimed, r assay.DeliveryResult, e Event) {
+// interrupted reports whether ctx has ended, which leaves an attempt without a result. A worker that stops before the end
+// of the lease releases it, so that another process can repeat the attempt at once.
+func (w *Worker) interrupted(ctx context.Context, logger *slog.Logger, c *claimed) bool {
+	if ctx.Err() != nil && time.Now().Before(c.ends) {
+		w.save(ctx, logger, c, assay.DeliveryResult{
+			Status: assay.DeliveryPending, HTTPStatus: c.Delivery.HTTPStatus, Error: c.Delivery.Error, Skipped: true,
+		})
+	}
+	return ctx.Err() != nil
+}
+
+// save stores the result of an attempt and reports whether it did, also after ctx has been cancelled.
+func (w *Worker) save(ctx context.Context, logger *slog.Logger, c *claimed, r assay.DeliveryResult) bool {
+	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), c.ends)
+	defer cancel()
 	switch err := w.cfg.Store.CompleteDelivery(ctx, c.holder, &c.Delivery, r); {
 	case errors.Is(err, delta.ErrLeaseLost):
 		logger.WarnContext(ctx, "another replica took over the delivery")
-		return
 	case err != nil:
 		logger.ErrorContext(ctx, "failed to save a delivery", "error", err)
+	default:
+		return true
+	}
+	return false
+}
+
+func (w *Worker) complete(ctx context.Context, logger *slog.Logger, c *claimed, r assay.DeliveryResult, e Event) {
+	if !w.save(ctx, logger, c, r) {
 		return
 	}
 	w.cfg.Observe(e)

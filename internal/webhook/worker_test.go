@@ -364,22 +364,51 @@ func TestRun(t *testing.T) {
 	w.Run(ctx)
 	close(release)
 	require.Equal(t, assay.DeliveryPending, w.deliveries(h)[0].Status)
-	require.False(t, w.step(), "the lease lasts")
+	require.Empty(t, w.events)
+	found, err := w.Find(t.Context(), w.org, h.ID)
+	require.NoError(t, err)
+	require.Zero(t, found.Failures, "an interrupted attempt is no failure of the target")
 	s.respond(status(200))
-	w.now = w.now.Add(leaseTime)
 
-	// A process that was suspended until the end of its lease sends nothing.
+	// The lease is released. A process that was suspended until the end of its lease sends nothing.
 	late, err := w.claim(t.Context())
 	require.NoError(t, err)
 	late.ends = time.Now()
 	w.deliver(t.Context(), late)
 	require.Len(t, s.received(), 1)
+	require.False(t, w.step(), "the lease lasts")
 	w.now = w.now.Add(leaseTime)
 	require.True(t, w.step())
 	require.Equal(t, assay.DeliverySucceeded, w.deliveries(h)[0].Status)
 	require.Len(t, s.received(), 2)
 	require.Equal(t, s.received()[0].header.Get("Webhook-Id"), s.received()[1].header.Get("Webhook-Id"))
 	require.Equal(t, s.received()[0].body, s.received()[1].body)
+}
+
+// TestStopAfterResponse: the result of an attempt that was answered before the worker stopped is saved.
+func TestStopAfterResponse(t *testing.T) {
+	w, s := newWorld(t), newTarget(t)
+	h, _ := w.create(s.URL)
+	w.set(assay.InsightActive)
+	ctx, cancel := context.WithCancel(t.Context())
+	c, err := w.claim(ctx)
+	require.NoError(t, err)
+	w.cfg.Store = stopping{w.store, cancel}
+	w.deliver(ctx, c)
+	require.Equal(t, assay.DeliverySucceeded, w.deliveries(h)[0].Status)
+	require.Len(t, w.events, 1)
+	require.Len(t, s.received(), 1)
+}
+
+// stopping is a store during whose CompleteDelivery the worker is stopped.
+type stopping struct {
+	assay.WebhookStore
+	stop context.CancelFunc
+}
+
+func (s stopping) CompleteDelivery(ctx context.Context, holder string, d *assay.WebhookDelivery, r assay.DeliveryResult) error {
+	s.stop()
+	return s.WebhookStore.CompleteDelivery(ctx, holder, d, r)
 }
 
 // TestSlowTargets: targets that do not answer keep an organization's attempts, and delay those of no other one.

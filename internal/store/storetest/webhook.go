@@ -231,6 +231,8 @@ func testDeliveryOrder(t *testing.T, s *suite) {
 	require.Empty(t, done.Error)
 	require.Equal(t, micro(s.clock.now()), done.CompletedAt)
 
+	released := s.deliver(assay.DeliveryResult{Status: assay.DeliveryPending, Skipped: true})
+	require.Equal(t, events[1].ID, released.Delivery.ID, "it is due at once")
 	third := s.deliver(assay.DeliveryResult{Status: assay.DeliveryFailed, Error: "gone", Skipped: true})
 	require.Equal(t, events[1].ID, third.Delivery.ID)
 	require.Zero(t, third.Webhook.Failures)
