@@ -23,6 +23,7 @@ import (
 
 	"assay/internal/llm/llmtest"
 	"assay/internal/rules/rulestest"
+	"assay/internal/wire"
 )
 
 // endpoint is a row of the document's endpoint tables, with the statuses of its status table. A status of 500
@@ -99,6 +100,7 @@ type contract struct {
 	described *description
 
 	user      string // token of a user of the first organization
+	admin     string // token of an administrator of it
 	stranger  string // token of a user of an unknown organization
 	reader    string // key with the scope read
 	agentOnly string
@@ -130,6 +132,7 @@ func TestContract(t *testing.T) {
 	require.Zero(t, c.assay(t, "organization", "create", "named", "--external-id", "org-named", "--tier", "enterprise").Code)
 	c.described = c.describe(t)
 	c.user = provider.token(t, "org-named")
+	c.admin = provider.token(t, "org-named", administrator)
 	c.stranger = provider.token(t, "")
 	c.reader = c.newKey(t, "--scopes", "read")
 	c.agentOnly = c.newKey(t, "--scopes", "agent")
@@ -163,7 +166,7 @@ func TestContract(t *testing.T) {
 		c.stop(t)
 		log := c.Log.String()
 		require.NotEmpty(t, log)
-		for _, credential := range []string{bootstrapKey, c.reader, c.agentOnly, c.user, c.stranger, "sk-e2e"} {
+		for _, credential := range []string{bootstrapKey, c.reader, c.agentOnly, c.user, c.admin, c.stranger, "sk-e2e"} {
 			require.NotContains(t, log, credential)
 			require.NotContains(t, log, credential[len(credential)-6:], "the end of the key")
 		}
@@ -321,6 +324,7 @@ func (c *contract) testCredentials(t *testing.T) {
 			want = 404
 		case e.admin:
 			want = 403
+			require.NotContains(t, []int{401, 403}, c.call(t, method, path, c.admin, body).Status, e.op)
 		case strings.Contains(path, c.service.ID), strings.Contains(path, c.insight.ID), strings.Contains(path, c.webhook):
 			want = 404
 		}
@@ -435,6 +439,16 @@ func (c *contract) testWebhooks(t *testing.T) {
 	require.Greater(t, *deliveries.Meta.Total, 1)
 	c.fails(t, "/v1/webhooks/"+c.webhook+"/deliveries?limit=101", 400, "INVALID_PARAMETERS", "limit")
 
+	// A user with the admin claim manages the webhooks of its organization.
+	var theirs envelope[map[string]any]
+	require.NoError(t, json.Unmarshal(c.call(t, post, "/v1/webhooks", c.admin, `{"name":"n","url":"https://example.com/y"}`).Body, &theirs))
+	at := "/v1/webhooks/" + theirs.Data["id"].(string)
+	require.Equal(t, "m", decode[map[string]any](t, c.call(t, put, at, c.admin, `{"name":"m"}`)).Data["name"])
+	require.Equal(t, "https://example.com/y", decode[map[string]any](t, c.call(t, get, at, c.admin, "")).Data["url"])
+	requireError(t, c.call(t, put, at, c.user, `{"name":"m"}`), 403, "FORBIDDEN")
+	requireError(t, c.call(t, get, at, bootstrapKey, ""), 404, "NOT_FOUND")
+	require.Equal(t, 200, c.call(t, remove, at, c.admin, "").Status)
+
 	for range 10 - 2 {
 		c.newWebhook(t, bootstrapKey, "https://example.com")
 	}
@@ -505,6 +519,12 @@ func (c *contract) testAPIKeys(t *testing.T) {
 	other := key(create(narrow, `{"description":"administers too","scopes":["admin"]}`, 201))
 	require.Equal(t, 200, c.call(t, get, path, other, "").Status)
 	requireError(t, c.call(t, post, path, other, `{"description":"n"}`), 403, "FORBIDDEN")
+
+	// So can a user with the admin claim, who cannot send telemetry.
+	require.Equal(t, "user-of-org-named", create(c.admin, `{"description":"n","scopes":["ingest"]}`, 201)["created_by"])
+	sent, err := c.post(t.Context(), c.admin, wire.Logs, nil)
+	require.NoError(t, err)
+	require.Equal(t, 403, sent.Status)
 
 	// A revoked key is rejected and remains in the list.
 	for range 2 {

@@ -51,16 +51,19 @@ func startIssuer(t *testing.T) *issuer {
 
 // flags returns the flags with which a server trusts the provider.
 func (i *issuer) flags() []string {
-	return []string{"--oidc-issuer", i.URL, "--oidc-audience", audience}
+	return []string{"--oidc-issuer", i.URL, "--oidc-audience", audience, "--oidc-admin-claim", "roles", "--oidc-admin-value", administrator}
 }
+
+// administrator is the role of users that may manage API keys and webhooks.
+const administrator = "assay-administrator"
 
 // token returns a token of a user of the organization with an external id. With "" the user has no
 // organization.
-func (i *issuer) token(t *testing.T, externalID string) string {
+func (i *issuer) token(t *testing.T, externalID string, roles ...string) string {
 	t.Helper()
 	claims := map[string]any{
 		"iss": i.URL, "aud": audience, "sub": "user-of-" + externalID,
-		"iat": time.Now().Unix(), "exp": time.Now().Add(time.Hour).Unix(),
+		"iat": time.Now().Unix(), "exp": time.Now().Add(time.Hour).Unix(), "roles": roles,
 	}
 	if externalID != "" {
 		claims["org_id"] = externalID

@@ -117,7 +117,6 @@ func (c *identityConfig) signIn(provider *auth.Provider) (session.Provider, erro
 	}
 	return oidc.New(oidc.Config{
 		Provider: provider, ClientID: c.OIDCClientID, ClientSecret: secret, Scopes: c.OIDCScopes,
-		AdminClaim: c.OIDCAdminClaim, AdminValue: c.OIDCAdminValue,
 	})
 }
 

@@ -25,7 +25,7 @@ type identityConfig struct {
 	OIDCClientSecret     auth.Secret `name:"oidc-client-secret" placeholder:"SECRET" help:"Client secret. Without it the client is public."`
 	OIDCClientSecretFile string      `name:"oidc-client-secret-file" placeholder:"FILE" help:"File that contains the client secret."`
 	OIDCScopes           []string    `name:"oidc-scopes" default:"openid,profile" placeholder:"SCOPE" help:"Scopes requested at sign-in (${default})." hidden:""`
-	OIDCAdminClaim       string      `name:"oidc-admin-claim" placeholder:"NAME" help:"Claim of the users that may manage API keys on the dashboard. Without it no user may."`
+	OIDCAdminClaim       string      `name:"oidc-admin-claim" placeholder:"NAME" help:"Claim of the users that may manage API keys and webhooks. Without it no user may."`
 	OIDCAdminValue       string      `name:"oidc-admin-value" default:"true" placeholder:"TEXT" help:"Required value of --oidc-admin-claim; for a claim with several values, one of them (${default})."`
 
 	AuthFailureLimit int `default:"0" placeholder:"N" help:"Maximum failed authentications a minute from each address; 0 means unlimited (${default}). A valid key is never rejected by this limit."`
@@ -35,12 +35,12 @@ func (c *identityConfig) problems() []error {
 	var ck check
 	ck.that(c.AuthFailureLimit >= 0, "--auth-failure-limit: %d is negative", c.AuthFailureLimit)
 	if c.OIDCIssuer == "" {
-		ck.that(c.OIDCAudience == "" && c.OIDCCA == "" && c.OIDCClientID == "", "--oidc-audience, --oidc-ca and --oidc-client-id need --oidc-issuer")
+		ck.that(c.OIDCAudience == "" && c.OIDCCA == "" && c.OIDCClientID == "" && c.OIDCAdminClaim == "",
+			"--oidc-audience, --oidc-ca, --oidc-client-id and --oidc-admin-claim need --oidc-issuer")
 		return ck.problems
 	}
 	ck.that(c.OIDCAudience != "", "--oidc-audience: the audience is not given; without one, tokens made for other services would be accepted")
-	ck.that(c.OIDCClientID != "" || (c.OIDCClientSecret == "" && c.OIDCClientSecretFile == "" && c.OIDCAdminClaim == ""),
-		"--oidc-client-secret and --oidc-admin-claim need --oidc-client-id")
+	ck.that(c.OIDCClientID != "" || (c.OIDCClientSecret == "" && c.OIDCClientSecretFile == ""), "--oidc-client-secret needs --oidc-client-id")
 	if _, err := c.clientSecret(); err != nil {
 		ck.add(err)
 	}
@@ -95,7 +95,7 @@ func (c *identityConfig) provider(organizations auth.OrganizationFinder, wrap fu
 	}
 	return auth.NewProvider(auth.ProviderConfig{
 		Issuer: c.OIDCIssuer, Audience: c.OIDCAudience, OrganizationClaim: c.OIDCOrganizationClaim,
-		Organizations: organizations, RootCAs: roots, Wrap: wrap, Now: now, Logger: logger,
+		AdminClaim: c.OIDCAdminClaim, AdminValue: c.OIDCAdminValue, Organizations: organizations, RootCAs: roots, Wrap: wrap, Now: now, Logger: logger,
 	})
 }
 

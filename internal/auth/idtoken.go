@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/subtle"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/go-jose/go-jose/v4/json"
@@ -65,29 +64,6 @@ func (t *IDToken) Name() string {
 		}
 	}
 	return ""
-}
-
-// Has reports whether a claim equals value or is an array that contains it. Claims are compared if they are strings or
-// booleans.
-func (t *IDToken) Has(claim, value string) bool {
-	var one any
-	if json.Unmarshal(t.claims[claim], &one) != nil {
-		return false
-	}
-	is := func(v any) bool {
-		switch v := v.(type) {
-		case string:
-			return v == value
-		case bool:
-			return v && value == "true" || !v && value == "false"
-		default:
-			return false
-		}
-	}
-	if all, ok := one.([]any); ok {
-		return slices.ContainsFunc(all, is)
-	}
-	return is(one)
 }
 
 // manyAudiences reports whether the claim aud is an array of more than one element.

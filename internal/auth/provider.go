@@ -5,12 +5,14 @@ package auth
 import (
 	"context"
 	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -49,6 +51,10 @@ type ProviderConfig struct {
 	// DefaultOrganizationClaim.
 	OrganizationClaim string
 	Organizations     OrganizationFinder
+
+	// AdminClaim and AdminValue select the users with all scopes: the claim of their token equals AdminValue or is an
+	// array that contains it. If AdminClaim is "", there are none.
+	AdminClaim, AdminValue string
 
 	RootCAs *x509.CertPool // for the provider's certificate; nil: the system's
 
@@ -180,12 +186,34 @@ func (p *Provider) verify(ctx context.Context, raw Secret, audience string) (*to
 	if organizationID == "" {
 		return nil, nil, assay.Errorf(assay.CodeForbidden, "the token names an organization that is not known here")
 	}
-	return t, &assay.Principal{
-		OrganizationID: organizationID,
-		Subject:        subject,
-		User:           true,
-		Scopes:         []assay.Scope{assay.ScopeRead, assay.ScopeAgent},
-	}, nil
+	scopes := []assay.Scope{assay.ScopeRead, assay.ScopeAgent}
+	if p.cfg.AdminClaim != "" && t.claims.contains(p.cfg.AdminClaim, p.cfg.AdminValue) {
+		scopes = assay.Scopes()
+	}
+	return t, &assay.Principal{OrganizationID: organizationID, Subject: subject, User: true, Scopes: scopes}, nil
+}
+
+// contains reports whether a claim equals value or is an array that contains it. Claims are compared if they are strings
+// or booleans.
+func (o object) contains(claim, value string) bool {
+	var one any
+	if json.Unmarshal(o[claim], &one) != nil {
+		return false
+	}
+	is := func(v any) bool {
+		switch v := v.(type) {
+		case string:
+			return v == value
+		case bool:
+			return v && value == "true" || !v && value == "false"
+		default:
+			return false
+		}
+	}
+	if all, ok := one.([]any); ok {
+		return slices.ContainsFunc(all, is)
+	}
+	return is(one)
 }
 
 // isName reports whether s is valid as a name or an id: not empty, at most longest bytes, and without control

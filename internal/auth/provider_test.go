@@ -473,3 +473,41 @@ func BenchmarkVerifyToken(b *testing.B) {
 		})
 	}
 }
+
+// TestAdministrators: the admin claim gives a user all scopes.
+func TestAdministrators(t *testing.T) {
+	now, keys := time.Now(), testKeys()
+	users := []assay.Scope{assay.ScopeRead, assay.ScopeAgent}
+	for _, tc := range []struct {
+		value any
+		want  string
+		admin bool
+	}{
+		{"admin", "admin", true},
+		{"admin", "adm", false},
+		{[]any{"a", 7, "admin"}, "admin", true},
+		{[]any{[]any{"admin"}}, "admin", false},
+		{true, "true", true},
+		{true, "false", false},
+		{false, "false", true},
+		{"true", "true", true},
+		{1, "1", false},
+		{1, "true", false},
+		{map[string]any{"admin": true}, "admin", false},
+		{nil, "", false},
+		{nil, "null", false},
+	} {
+		p := loadedProvider(t, now, publicSet(t, keys), func(cfg *ProviderConfig) { cfg.AdminClaim, cfg.AdminValue = "role", tc.want })
+		principal, err := p.VerifyToken(t.Context(), Secret(sign(t, keys["ES256"], header("ES256"), claims(now, map[string]any{"role": tc.value, "roles": "admin"}))))
+		require.NoError(t, err)
+		want := users
+		if tc.admin {
+			want = assay.Scopes()
+		}
+		require.Equal(t, want, principal.Scopes, "%v %q", tc.value, tc.want)
+	}
+	p := loadedProvider(t, now, publicSet(t, keys), nil)
+	principal, err := p.VerifyToken(t.Context(), Secret(sign(t, keys["ES256"], header("ES256"), claims(now, map[string]any{"": "", "admin": true}))))
+	require.NoError(t, err)
+	require.Equal(t, users, principal.Scopes, "without a claim")
+}

@@ -81,7 +81,7 @@ func authenticate(_ context.Context, authorization, _ string) (*assay.Principal,
 	case readOnlyKey:
 		return &assay.Principal{OrganizationID: "org", Scopes: []assay.Scope{assay.ScopeRead}}, nil
 	case userToken:
-		return &assay.Principal{OrganizationID: "org", Subject: "someone", User: true, Scopes: []assay.Scope{assay.ScopeRead, assay.ScopeAgent}}, nil
+		return &assay.Principal{OrganizationID: "org", Subject: "someone", User: true, Scopes: assay.Scopes()}, nil
 	case "":
 		return nil, assay.Errorf(assay.CodeMissingCredentials, "no credential")
 	case "Bearer a.b.c":

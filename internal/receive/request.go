@@ -138,7 +138,7 @@ func (q *request) authenticate(ctx context.Context, authorization, remoteAddr st
 	if err != nil {
 		return err
 	}
-	if !principal.Allows(assay.ScopeIngest) {
+	if principal.User || !principal.Allows(assay.ScopeIngest) {
 		return errScope
 	}
 	q.conn.Identify(principal.OrganizationID)

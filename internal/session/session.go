@@ -65,7 +65,7 @@ type User struct {
 	OrganizationID string
 	Subject        string
 	Name           string // display name; may be ""
-	Admin          bool   // may manage API keys
+	Admin          bool   // may manage API keys and webhooks
 }
 
 // SignInPage is the content of the sign-in page.

@@ -38,10 +38,6 @@ type Config struct {
 	ClientID     string
 	ClientSecret auth.Secret // "": a public client, protected by PKCE alone
 	Scopes       []string    // requested scopes; openid is always added
-
-	// AdminClaim and AdminValue select the users that may manage API keys: the claim in their ID token equals
-	// AdminValue or is an array that contains it. If AdminClaim is "", no user may manage keys.
-	AdminClaim, AdminValue string
 }
 
 // Client signs users in. It is safe for concurrent use.
@@ -102,7 +98,7 @@ func (c *Client) Exchange(ctx context.Context, code, verifier string, a session.
 	}
 	return &session.User{
 		OrganizationID: token.Principal.OrganizationID, Subject: token.Principal.Subject, Name: token.Name(),
-		Admin: c.cfg.AdminClaim != "" && token.Has(c.cfg.AdminClaim, c.cfg.AdminValue),
+		Admin: token.Principal.Allows(assay.ScopeAdmin),
 	}, nil
 }
 

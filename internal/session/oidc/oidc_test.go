@@ -35,7 +35,7 @@ func (finder) FindOrganizationByExternalID(_ context.Context, externalID string)
 // provider returns an auth.Provider for an issuer.
 func provider(t *testing.T, issuer string) *auth.Provider {
 	t.Helper()
-	p, err := auth.NewProvider(auth.ProviderConfig{Issuer: issuer, Audience: "the API", Organizations: finder{}})
+	p, err := auth.NewProvider(auth.ProviderConfig{Issuer: issuer, Audience: "the API", Organizations: finder{}, AdminClaim: "roles", AdminValue: "assay-admin"})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
@@ -68,7 +68,7 @@ func TestRealProvider(t *testing.T) {
 		"confidential": {ClientID: oidctest.ConfidentialClient, ClientSecret: oidctest.ClientSecret},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cfg.Provider, cfg.AdminClaim, cfg.AdminValue = p, "roles", "assay-admin"
+			cfg.Provider = p
 			c, err := oidc.New(cfg)
 			require.NoError(t, err)
 			code := func(a session.Authorization) string {
