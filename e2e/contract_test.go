@@ -525,6 +525,9 @@ func (c *contract) testAPIKeys(t *testing.T) {
 	sent, err := c.post(t.Context(), c.admin, wire.Logs, nil)
 	require.NoError(t, err)
 	require.Equal(t, 403, sent.Status)
+	commands := c.assay(t, "key", "list", "--format", "json").Stdout
+	require.Contains(t, commands, `"created_by": "user-of-org-named"`)
+	require.Contains(t, commands, `"created_by": "key:`+keyID(bootstrapKey)+`"`)
 
 	// A revoked key is rejected and remains in the list.
 	for range 2 {

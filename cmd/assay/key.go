@@ -113,6 +113,7 @@ type keyRow struct {
 	Scopes       []assay.Scope `json:"scopes"`
 	Status       string        `json:"status"`
 	CreatedAt    *time.Time    `json:"created_at"`
+	CreatedBy    *string       `json:"created_by"`
 	ExpiresAt    *time.Time    `json:"expires_at"`
 	LastUsedAt   *time.Time    `json:"last_used_at"`
 	RevokedAt    *time.Time    `json:"revoked_at"`
@@ -157,8 +158,11 @@ func (c *keyListCmd) Run(e *environment) error {
 				CreatedAt: jsonTime(k.CreatedAt), ExpiresAt: jsonTime(k.ExpiresAt), LastUsedAt: jsonTime(k.LastUsedAt), RevokedAt: jsonTime(k.RevokedAt),
 				key: k,
 			}
+			if k.CreatedBy != "" {
+				rows[i].CreatedBy = &k.CreatedBy
+			}
 		}
-		header := []string{"ID", "ORGANIZATION", "NAME", "SCOPES", "STATUS", "CREATED", "EXPIRES", "LAST USED"}
+		header := []string{"ID", "ORGANIZATION", "NAME", "SCOPES", "STATUS", "CREATED", "CREATED BY", "EXPIRES", "LAST USED"}
 		return writeList(e, c.Format, rows, header, func(r keyRow) []string {
 			scopes := make([]string, len(r.Scopes))
 			for i, s := range r.Scopes {
@@ -166,7 +170,7 @@ func (c *keyListCmd) Run(e *environment) error {
 			}
 			return []string{
 				r.ID, r.Organization, r.Name, strings.Join(scopes, ","), r.Status,
-				tableTime(r.key.CreatedAt), tableTime(r.key.ExpiresAt), tableTime(r.key.LastUsedAt),
+				tableTime(r.key.CreatedAt), orDash(r.key.CreatedBy), tableTime(r.key.ExpiresAt), tableTime(r.key.LastUsedAt),
 			}
 		})
 	})
