@@ -64,7 +64,11 @@ func (c *reviewCmd) Run(e *environment) error {
 	if err != nil {
 		return reviewError(err)
 	}
-	err = e.writeTo(c.Output, func(w io.Writer) error { return report.WriteReview(w, c.Format, r, e.textOptions(w)) })
+	err = e.writeTo(c.Output, func(w io.Writer) error {
+		shown := e.textOptions(w)
+		shown.Base = belowWorkTree(opt.Root, opt.Root)
+		return report.WriteReview(w, c.Format, r, shown)
+	})
 	if err != nil {
 		return fmt.Errorf("write the report: %w", err)
 	}

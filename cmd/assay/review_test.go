@@ -7,6 +7,8 @@ import (
 	"encoding/xml"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -140,6 +142,38 @@ func TestReviewPaths(t *testing.T) {
 	r := call{}.run("review", filepath.Join(dir, "cart", "cart.go"), filepath.Join(dir, "quiet.go"))
 	require.Zero(t, r.code, r.stderr)
 	require.True(t, strings.HasPrefix(r.stdout, "cart/cart.go\n"), r.stdout)
+}
+
+// TestSARIFPaths checks that SARIF has paths below the Git work tree, which code scanning resolves, on every machine.
+func TestSARIFPaths(t *testing.T) {
+	dir := reviewed(t)
+	in := filepath.Join(dir, "cart", "in.jsonl")
+	require.NoError(t, os.WriteFile(in, []byte(recording(t)), 0o600))
+	outside := file(t, "in.jsonl", recording(t))
+	check := func(args []string, want string) {
+		t.Helper()
+		r := call{}.run(append(args, "--format", "sarif")...)
+		require.Zero(t, r.code, r.stderr)
+		var uris []string
+		for _, m := range regexp.MustCompile(`"artifactLocation": \{\s+"uri": "([^"]+)",?(\s+"uriBaseId": "SRCROOT")?`).FindAllStringSubmatch(r.stdout, -1) {
+			require.Equal(t, strings.HasPrefix(m[1], "file:///"), m[2] == "")
+			uris = append(uris, m[1])
+		}
+		require.Equal(t, []string{want}, slices.Compact(uris), args)
+		require.NotContains(t, r.stdout, dir)
+	}
+	t.Chdir(filepath.Join(dir, "cart"))
+	check([]string{"review", "."}, "cart.go")
+	check([]string{"review", dir}, "cart/cart.go")
+	check([]string{"score", in}, "in.jsonl")
+	check([]string{"score", outside}, "file://"+outside)
+	require.NoError(t, os.Mkdir(filepath.Join(dir, ".git"), 0o755))
+	check([]string{"review", "."}, "cart/cart.go")
+	check([]string{"review", dir}, "cart/cart.go")
+	check([]string{"review", "cart.go"}, "cart/cart.go")
+	check([]string{"score", in}, "cart/in.jsonl")
+	t.Chdir(t.TempDir())
+	check([]string{"review", filepath.Join(dir, "cart")}, "cart/cart.go")
 }
 
 // TestReviewHidesNothing checks that a name in a repository cannot control the terminal or be displayed

@@ -176,12 +176,39 @@ func filesOf(root *os.Root, name string) (inputs []offline.Input, err error) {
 	return inputs, err
 }
 
+// belowWorkTree returns a path relative to the top of the Git work tree of a directory, or to the directory if it is in
+// none. A path that is not below is absolute.
+func belowWorkTree(dir, path string) string {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return path
+	}
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return path
+	}
+	top := dir
+	for at := dir; ; at = filepath.Dir(at) {
+		if _, err := os.Lstat(filepath.Join(at, ".git")); err == nil {
+			top = at
+			break
+		}
+		if at == filepath.Dir(at) {
+			break
+		}
+	}
+	if rel := relative(top, absolute); filepath.IsLocal(rel) {
+		return filepath.ToSlash(rel)
+	}
+	return absolute
+}
+
 func (c *scoreCmd) write(e *environment, r *report.Report) error {
 	return e.writeTo(c.Output, func(w io.Writer) error {
 		opt := e.textOptions(w)
 		for _, f := range c.Files {
 			if f != "-" {
-				opt.Inputs = append(opt.Inputs, f)
+				opt.Inputs = append(opt.Inputs, belowWorkTree(".", f))
 			}
 		}
 		return report.Write(w, c.Format, r, opt)

@@ -333,16 +333,16 @@ func TestSARIFLevels(t *testing.T) {
 	require.Equal(t, "note", sarifLevel(assay.ImpactLow))
 }
 
-func TestFileURI(t *testing.T) {
-	for path, want := range map[string]string{
-		"a.jsonl":       "a.jsonl",
-		"./a.jsonl":     "a.jsonl",
-		"../x/ä.jsonl":  "../x/%C3%A4.jsonl",
-		"/tmp/a#b.pb":   "file:///tmp/a%23b.pb",
-		"c:d.pb":        "./c:d.pb",
-		"with space.pb": "with%20space.pb",
+func TestSARIFArtifacts(t *testing.T) {
+	for path, want := range map[string]sarifArtifact{
+		"a.jsonl":       {"a.jsonl", sourceRoot},
+		"./a.jsonl":     {"a.jsonl", sourceRoot},
+		"x/ä.jsonl":     {"x/%C3%A4.jsonl", sourceRoot},
+		"/tmp/a#b.pb":   {"file:///tmp/a%23b.pb", ""},
+		"c:d.pb":        {"./c:d.pb", sourceRoot},
+		"with space.pb": {"with%20space.pb", sourceRoot},
 	} {
-		require.Equal(t, want, fileURI(path))
+		require.Equal(t, want, newSARIFArtifact(path))
 	}
 }
 

@@ -4,6 +4,7 @@ package report
 
 import (
 	"bytes"
+	"path"
 
 	"assay/internal/review"
 	"assay/internal/review/check"
@@ -41,13 +42,13 @@ func writeReviewSARIF(b *bytes.Buffer, r *review.Report, opt Options) error {
 			Properties:           sarifProperties{Category: c.Category, Tags: append([]string{"opentelemetry"}, c.Rules...)},
 		})
 	}
-	run := sarifRun{Tool: sarifTool{Driver: driver}, ColumnKind: "utf16CodeUnits", Results: []sarifResult{}}
+	run := sarifRun{Tool: sarifTool{Driver: driver}, Bases: sarifBases(), ColumnKind: "utf16CodeUnits", Results: []sarifResult{}}
 	for i := range r.Findings {
 		f := &r.Findings[i]
 		run.Results = append(run.Results, sarifResult{
 			RuleID: f.Check, RuleIndex: index[f.Check], Kind: "fail", Level: severityLevel(f.Severity),
 			Message:      sarifMessage{Text: f.DisplayTitle + ". " + f.Summary},
-			Locations:    []sarifLocation{sarifPlace(f)},
+			Locations:    []sarifLocation{sarifPlace(f, opt)},
 			Fingerprints: map[string]string{findingFingerprint: f.ID},
 			Properties:   map[string]any{"severity": f.Severity, "category": f.Category},
 		})
@@ -57,7 +58,7 @@ func writeReviewSARIF(b *bytes.Buffer, r *review.Report, opt Options) error {
 		for _, e := range r.Errors {
 			n := sarifNotification{Level: "warning", Message: sarifMessage{Text: e.Message}}
 			if e.File != "" {
-				n.Locations = []sarifLocation{{Physical: &sarifPhysical{Artifact: sarifArtifact{URI: fileURI(e.File)}, Region: sarifRegion{StartLine: 1}}}}
+				n.Locations = []sarifLocation{{Physical: &sarifPhysical{Artifact: newSARIFArtifact(path.Join(opt.Base, e.File)), Region: sarifRegion{StartLine: 1}}}}
 			}
 			invocation.Notifications = append(invocation.Notifications, n)
 		}
@@ -67,9 +68,9 @@ func writeReviewSARIF(b *bytes.Buffer, r *review.Report, opt Options) error {
 }
 
 // sarifPlace returns the location of a finding.
-func sarifPlace(f *review.Finding) sarifLocation {
+func sarifPlace(f *review.Finding, opt Options) sarifLocation {
 	l := f.Locations[0]
-	p := &sarifPhysical{Artifact: sarifArtifact{URI: fileURI(l.File)}, Region: sarifRegion{StartLine: l.Line}}
+	p := &sarifPhysical{Artifact: newSARIFArtifact(path.Join(opt.Base, l.File)), Region: sarifRegion{StartLine: l.Line}}
 	location := sarifLocation{Physical: p}
 	if d := f.Detail; d != nil {
 		p.Region.StartColumn, p.Region.EndLine, p.Region.EndColumn = d.Column, d.EndLine, d.EndColumn

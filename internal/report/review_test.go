@@ -90,7 +90,7 @@ func TestReviewGolden(t *testing.T) {
 		"review.json":      {"json", sampleReview(), opt},
 		"review.md":        {"markdown", sampleReview(), opt},
 		"review.junit.xml": {"junit", sampleReview(), opt},
-		"review.sarif":     {"sarif", sampleReview(), opt},
+		"review.sarif":     {"sarif", sampleReview(), Options{Version: "1.2.3", Base: "services/shop"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := writtenReview(t, c.format, c.report, c.opt)

@@ -23,10 +23,11 @@ type (
 		Runs    []sarifRun `json:"runs"`
 	}
 	sarifRun struct {
-		Tool        sarifTool         `json:"tool"`
-		Invocations []sarifInvocation `json:"invocations,omitempty"`
-		ColumnKind  string            `json:"columnKind"`
-		Results     []sarifResult     `json:"results"`
+		Tool        sarifTool            `json:"tool"`
+		Invocations []sarifInvocation    `json:"invocations,omitempty"`
+		Bases       map[string]sarifBase `json:"originalUriBaseIds"`
+		ColumnKind  string               `json:"columnKind"`
+		Results     []sarifResult        `json:"results"`
 	}
 	sarifTool struct {
 		Driver sarifDriver `json:"driver"`
@@ -87,7 +88,11 @@ type (
 		Region   sarifRegion   `json:"region"`
 	}
 	sarifArtifact struct {
-		URI string `json:"uri"`
+		URI    string `json:"uri"`
+		BaseID string `json:"uriBaseId,omitempty"` // of a relative URI
+	}
+	sarifBase struct {
+		Description sarifMessage `json:"description"`
 	}
 	sarifRegion struct {
 		StartLine   int           `json:"startLine"`
@@ -104,6 +109,13 @@ type (
 )
 
 const sarifSchema = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+
+// sourceRoot is the base of relative URIs. Its own URI is not in a report, because it differs between machines.
+const sourceRoot = "SRCROOT"
+
+func sarifBases() map[string]sarifBase {
+	return map[string]sarifBase{sourceRoot: {Description: sarifMessage{Text: "The top of the Git work tree. Without one, the directory of the review or the working directory."}}}
+}
 
 // fingerprint is the name and version of the fingerprints of results.
 const fingerprint = "serviceInsight/v1"
@@ -144,7 +156,7 @@ func writeSARIF(b *bytes.Buffer, r *Report, opt Options) error {
 	return encodeJSON(b, sarifLog{
 		Schema:  sarifSchema,
 		Version: "2.1.0",
-		Runs:    []sarifRun{{Tool: sarifTool{Driver: driver}, ColumnKind: "utf16CodeUnits", Results: results}},
+		Runs:    []sarifRun{{Tool: sarifTool{Driver: driver}, Bases: sarifBases(), ColumnKind: "utf16CodeUnits", Results: results}},
 	})
 }
 
@@ -181,7 +193,7 @@ func (s *Service) sarif(i *Insight, ruleIndex int, inputs []string) sarifResult 
 		Name: Printable(s.Name, labelName), FullyQualifiedName: s.label(labelName), Kind: "service",
 	}}}
 	if len(inputs) > 0 {
-		location.Physical = &sarifPhysical{Artifact: sarifArtifact{URI: fileURI(inputs[0])}, Region: sarifRegion{StartLine: 1}}
+		location.Physical = &sarifPhysical{Artifact: newSARIFArtifact(inputs[0]), Region: sarifRegion{StartLine: 1}}
 	}
 	return sarifResult{
 		RuleID: sarifID(info), RuleIndex: ruleIndex, Kind: "fail", Level: sarifLevel(i.Impact),
@@ -198,11 +210,11 @@ func (s *Service) fingerprint(i *Insight) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// fileURI returns a path as a URI reference. A relative path stays relative.
-func fileURI(path string) string {
-	path = filepath.ToSlash(filepath.Clean(path))
-	if strings.HasPrefix(path, "/") {
-		return (&url.URL{Scheme: "file", Path: path}).String()
+// newSARIFArtifact returns the location of a file. A relative path is relative to sourceRoot.
+func newSARIFArtifact(path string) sarifArtifact {
+	slashed := filepath.ToSlash(filepath.Clean(path))
+	if filepath.IsAbs(path) {
+		return sarifArtifact{URI: (&url.URL{Scheme: "file", Path: "/" + strings.TrimPrefix(slashed, "/")}).String()}
 	}
-	return (&url.URL{Path: path}).String()
+	return sarifArtifact{URI: (&url.URL{Path: slashed}).String(), BaseID: sourceRoot}
 }

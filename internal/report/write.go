@@ -20,7 +20,8 @@ type Options struct {
 	Color   bool     // text only: use terminal colors and bold
 	Width   int      // text only: columns; 0 means DefaultWidth
 	Version string   // of the tool, for SARIF
-	Inputs  []string // paths of the input files, for SARIF
+	Inputs  []string // paths of the input files, for SARIF: relative to the top of the work tree, or absolute
+	Base    string   // path of the reviewed directory below the top of the work tree, for SARIF
 }
 
 // DefaultWidth is the width of text that is not written to a terminal.
