@@ -6,9 +6,12 @@ import (
 	"encoding/csv"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"assay/internal/rules/catalog"
 )
 
 // TestConfigurationVerdicts reads what a reader of public repositories says about findings in their configuration
@@ -27,4 +30,14 @@ func TestConfigurationVerdicts(t *testing.T) {
 		}
 	}
 	require.GreaterOrEqual(t, 10*agreed, 9*len(rows[1:]))
+}
+
+// TestCriticalities compares the values that the check accepts with those of the rule.
+func TestCriticalities(t *testing.T) {
+	var quoted []string
+	for _, c := range criticalities {
+		quoted = append(quoted, "`"+c+"`")
+	}
+	last := len(quoted) - 1
+	require.Contains(t, catalog.RES006.Info().Criterion, "not exactly "+strings.Join(quoted[:last], ", ")+" or "+quoted[last])
 }

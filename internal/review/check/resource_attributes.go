@@ -25,7 +25,7 @@ var resourceAttributes = &Check{
 		"An invalid `service.criticality` is ignored.",
 	Fix: "Set `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES=deployment.environment.name=...,service.instance.id=...` where the service is deployed, or give the attributes to the resource of the SDK. " +
 		"The check looks at code, deployment files, `.env` files and Collector configurations of the repository; a deployment from elsewhere may still set them. " +
-		"`service.criticality` is `critical`, `high`, `medium` or `low`.",
+		"`service.criticality` is `mission_critical`, `high`, `medium` or `low`.",
 	Fixable: true,
 	Source: func(p *Pass, u *instrumentation.Uses) {
 		for _, r := range u.Resources {
@@ -163,12 +163,12 @@ type resourceFact struct {
 	javascript bool
 }
 
-var criticalities = []string{"critical", "high", "medium", "low"}
+var criticalities = []string{"mission_critical", "high", "medium", "low"}
 
 func invalidCriticality() Finding {
 	return Finding{
 		Subject: "service.criticality", Names: Names{AttributeKey: "service.criticality"},
-		Message: "The value of `service.criticality` is none of critical, high, medium and low.",
+		Message: "The value of `service.criticality` is none of mission_critical, high, medium and low.",
 	}
 }
 
