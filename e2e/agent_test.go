@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -261,5 +262,47 @@ func TestAgentServe(t *testing.T) {
 	for _, log := range []string{agent.Log.String(), d.Log.String()} {
 		require.NotContains(t, log, gittest.Token)
 		require.NotContains(t, log, bootstrapKey)
+	}
+}
+
+// TestAgentWithoutGit runs the server as in a container image from scratch, which has no git and no ssh.
+func TestAgentWithoutGit(t *testing.T) {
+	t.Parallel()
+	code := t.TempDir()
+	newRepository(t, filepath.Join(code, "repository"))
+	require.NoError(t, os.Mkdir(filepath.Join(code, "plain"), 0o755))
+	d := startDaemonWith(t, []string{"PATH=" + t.TempDir()}, t.TempDir(), "--bootstrap-api-key", bootstrapKey, "--agent-local-root", code, "--agent-allow-private-hosts")
+	require.Contains(t, d.Log.String(), "the agent cannot read repositories: install git")
+	const why = "is not installed on the host of the agent, so the agent cannot read this repository"
+	do := func(method, path, body string) *answered {
+		a, err := assaytest.Do(t.Context(), d.Client, method, d.REST+"/v1/agent"+path, bootstrapKey, []byte(body), "Content-Type", "application/json")
+		require.NoError(t, err)
+		return a
+	}
+	for name, body := range map[string]string{
+		"git": `{"kind":"git","url":"https://127.0.0.1/shop.git"}`,
+		"ssh": `{"kind":"git","url":"git@127.0.0.1:shop.git","ssh_key":"-----BEGIN OPENSSH PRIVATE KEY-----"}`,
+	} {
+		a := do(http.MethodPost, "/onboarding/installations", body)
+		require.Equal(t, http.StatusUnprocessableEntity, a.Status, "%s", a.Body)
+		require.Contains(t, string(a.Body), name+" "+why)
+	}
+
+	// Other directories need no git.
+	for name, want := range map[string]string{"repository": "failed", "plain": "completed"} {
+		made := decode[struct{ Repositories []struct{ ID string } }](t, do(http.MethodPost, "/onboarding/installations", fmt.Sprintf(`{"kind":"local","url":%q}`, filepath.Join(code, name)))).Data
+		id := made.Repositories[0].ID
+		require.Equal(t, http.StatusOK, do(http.MethodPatch, "/repositories/"+id, `{"is_active":true}`).Status)
+		run := decode[struct{ ExecutionID string }](t, do(http.MethodPost, "/codebase/review/execute", `{"repo_id":"`+id+`"}`)).Data
+		type execution struct{ Status, Error string }
+		var ended execution
+		eventually(t, func() bool {
+			ended = decode[struct{ Execution execution }](t, d.get(t, bootstrapKey, "/v1/agent/executions/"+run.ExecutionID)).Data.Execution
+			return ended.Status == "failed" || ended.Status == "completed"
+		}, "the run does not end")
+		require.Equal(t, want, ended.Status, name)
+		if want == "failed" {
+			require.Contains(t, ended.Error, "git "+why)
+		}
 	}
 }

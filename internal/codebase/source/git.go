@@ -56,7 +56,7 @@ func (g *git) open(ctx context.Context, r *remote, c Credential) (w *workspace, 
 	w = &workspace{git: g, dir: dir, remote: r}
 	defer func() {
 		if err != nil {
-			w.close()
+			_ = os.RemoveAll(dir)
 		}
 	}()
 	cfg := &configFile{}
@@ -130,7 +130,7 @@ func (w *workspace) configureHTTPS(cfg *configFile, c Credential, addresses []ne
 }
 
 func (w *workspace) configureSSH(cfg *configFile, c Credential, addresses []netip.Addr) error {
-	program, err := sandbox.Executable("ssh")
+	program, err := executable("ssh")
 	if err != nil {
 		return err
 	}
@@ -166,6 +166,21 @@ func (w *workspace) configureSSH(cfg *configFile, c Credential, addresses []neti
 
 func (w *workspace) knownHosts() string { return filepath.Join(w.dir, "known_hosts") }
 
+// executable returns the path of a program.
+func executable(name string) (string, error) {
+	path, err := sandbox.Executable(name)
+	if err != nil {
+		return "", assay.Errorf(assay.CodeUnprocessable, "%s is not installed on the host of the agent, so the agent cannot read this repository", name)
+	}
+	return path, nil
+}
+
+// Available returns an error if git is not installed. Directories outside of repositories can be read without it.
+func Available() error {
+	_, err := sandbox.Executable("git")
+	return err
+}
+
 // run runs a git command. Its errors have a code and a message for callers.
 func (w *workspace) run(ctx context.Context, dir string, out io.Writer, args ...string) error {
 	return w.runInput(ctx, dir, nil, out, args...)
@@ -173,9 +188,9 @@ func (w *workspace) run(ctx context.Context, dir string, out io.Writer, args ...
 
 // runInput is run with standard input.
 func (w *workspace) runInput(ctx context.Context, dir string, input []byte, out io.Writer, args ...string) error {
-	path, err := sandbox.Executable("git")
+	path, err := executable("git")
 	if err != nil {
-		return assay.Errorf(assay.CodeUnavailable, "git is not installed on the server")
+		return err
 	}
 	limited, cancel := context.WithTimeout(ctx, w.cfg.Limits.Time)
 	defer cancel()

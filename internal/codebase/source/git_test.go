@@ -255,3 +255,18 @@ func TestHostileRemotes(t *testing.T) {
 		require.NotContains(t, detail(err), "Z2l0O", name)
 	}
 }
+
+// TestWithoutGit: a container image from scratch has no git and no ssh.
+func TestWithoutGit(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	require.Error(t, Available())
+	s := newSources(t, func(*Config) {})
+	for _, r := range []*Request{
+		{Kind: KindGit, URL: "https://example.com/shop.git"},
+		{Kind: KindGit, URL: "git@example.com:shop.git", Credential: Credential{SSHKey: "-----BEGIN OPENSSH PRIVATE KEY-----"}},
+	} {
+		_, err := s.Connect(t.Context(), r)
+		require.Equal(t, assay.CodeUnprocessable, assay.ErrorCode(err), "%v", err)
+		require.Contains(t, err.Error(), "is not installed on the host of the agent")
+	}
+}
