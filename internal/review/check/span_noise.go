@@ -95,6 +95,57 @@ func load(ctx context.Context, db *sql.DB) error {
 `)},
 		},
 		{
+			Name: "loops that count, go over rows, or only mark each round",
+			Files: map[string]string{
+				"order.go": goFile(`
+func add(ctx context.Context, rows []Row, modules []Module) {
+	for _, row := range rows {
+		ctx, span := tracer.Start(ctx, "add row")
+		insert(ctx, row)
+		span.End()
+	}
+	for _, m := range modules {
+		_, span := tracer.Start(ctx, "module")
+		span.End()
+	}
+}
+`),
+				"Total.java": `import io.opentelemetry.api.trace.Span;
+import io.opentelemetry.api.trace.Tracer;
+class Total {
+  Tracer tracer;
+  void total(List<Price> prices) {
+    for (Price price : prices) {
+      Span span = tracer.spanBuilder("price").startSpan();
+      sum += price.amount();
+      span.end();
+    }
+  }
+}
+`,
+				"upper.py": "from opentelemetry import trace\ntracer = trace.get_tracer('upper')\n\ndef upper(name):\n    with tracer.start_as_current_span('upper'):\n        return name.upper()\n",
+				"rows.ts":  "import { trace } from '@opentelemetry/api';\nconst tracer = trace.getTracer('rows');\nexport const all = (rows: Row[]) => rows.forEach((row) => {\n  const span = tracer.startSpan('row');\n  change(row);\n  span.end();\n});\n",
+				"total.py": "from opentelemetry import trace\ntracer = trace.get_tracer('total')\n\ndef total(prices):\n    for price in prices:\n        with tracer.start_as_current_span('price'):\n            add(price)\n",
+			},
+			Findings: []string{"order.go:7", "order.go:12", "Total.java:7", "total.py:6", "upper.py:5", "rows.ts:4"},
+		},
+		{
+			Name: "rounds that open files, wait, or call other services",
+			Files: map[string]string{
+				"order.go": goFile(`
+func compact(ctx context.Context, blocks []Block) {
+	for _, block := range blocks {
+		ctx, span := tracer.Start(ctx, "block")
+		iterate(ctx, block)
+		span.End()
+	}
+}
+`),
+				"sync.py":  "from opentelemetry import trace\ntracer = trace.get_tracer('sync')\n\ndef sync(repositories):\n    for repository in repositories:\n        with tracer.start_as_current_span('repository'):\n            fetch_commits(repository)\n",
+				"crawl.ts": "import { trace } from '@opentelemetry/api';\nconst tracer = trace.getTracer('crawl');\nexport async function crawl(sites: Site[]) {\n  for (const site of sites) {\n    await tracer.startActiveSpan('site', async (span) => { await visit(site); span.end(); });\n  }\n}\n",
+			},
+		},
+		{
 			Name: "a call that gets the context, whatever its name",
 			Files: map[string]string{"limits.go": goFile(`
 func (a *API) get(ctx context.Context, tenant string) (*Limits, error) {
@@ -116,14 +167,23 @@ var unitsOfWork = setOf(`msg msgs message messages event events job jobs task ta
 // span for each unit of work.
 func inLoop(s *instrumentation.Span) bool {
 	n := s.Start.Enclosing(syntax.Loop, syntax.Func)
-	if n == nil || n.Kind == syntax.Func || !s.Start.Within(n.Body()) {
+	if n == nil || !s.Start.Within(n.Body()) {
 		return false
 	}
-	header := n.Children[:len(n.Children)-1]
+	header, each := n.Children[:len(n.Children)-1], false
+	if n.Kind == syntax.Func { // the rounds of forEach
+		if n.Parent == nil || n.Parent.Kind != syntax.Call || name(n.Parent) != "forEach" || n.Body().Kind != syntax.Block {
+			return false
+		}
+		recv, _ := n.Parent.Method()
+		if recv == nil {
+			return false
+		}
+		header, each = append([]*syntax.Node{recv}, n.Params()...), true
+	}
 	if endless(header) {
 		return false
 	}
-	each := false
 	for _, h := range header {
 		each = each || h.Kind == syntax.Assign
 		for c := range h.All() {
@@ -132,11 +192,65 @@ func inLoop(s *instrumentation.Span) bool {
 			}
 		}
 	}
+	if !each || !smallThings(header) && worksFar(s, n.Body()) {
+		return false
+	}
 	// A round that leaves the loop is the only one that starts the span.
 	leaves := slices.ContainsFunc(n.Body().Children, func(c *syntax.Node) bool {
 		return c.Start > s.Start.Start && (c.Kind == syntax.Return || c.Kind == syntax.Jump && c.Text == "break")
 	})
-	return each && !leaves
+	return !leaves
+}
+
+// small name what a program has many of, so that a span for each is noise whatever the round does.
+var small = setOf(`item items row rows line lines entry entries element elements field fields value values product products order orders user users
+	customer customers word words number numbers point points i j n count`)
+
+// smallThings reports whether a loop counts, or goes over things of which there are many.
+func smallThings(header []*syntax.Node) bool {
+	for _, h := range header {
+		for c := range h.All() {
+			if c.Kind == syntax.Number || (c.Kind == syntax.Name || c.Kind == syntax.Member) && small[last(words(c.Text))] {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// farVerbs begin the names of functions that call other services, or read and write data.
+var farVerbs = setOf(`fetch send publish query execute exec request post put upload download save commit invoke dispatch insert update delete read write call connect
+	produce poll load store open scan sync push pull import export deploy install`)
+
+// worksFar reports whether a round does more than compute: it waits, hands on the context of the span, or calls other services.
+func worksFar(s *instrumentation.Span, body *syntax.Node) bool {
+	ctx := ""
+	if p := s.Start.Parent; p != nil && p.Kind == syntax.Assign && len(p.Targets()) == 2 && p.Targets()[0].Text != "_" {
+		ctx = p.Targets()[0].Text
+	}
+	after := s.Start.End
+	if s.Body != nil && s.Body.Kind == syntax.Func {
+		body, after = s.Body, s.Body.Start
+	}
+	for c := range body.All() {
+		if c.Start < after {
+			continue
+		}
+		switch c.Kind {
+		case syntax.Await:
+			return true
+		case syntax.Call:
+			if w := words(name(c)); len(w) > 0 && farVerbs[w[0]] {
+				return true
+			}
+			for _, a := range c.Args() {
+				if ctx != "" && a.Kind == syntax.Name && a.Text == ctx {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
 // pure are functions that only compute.
@@ -181,5 +295,10 @@ func pureHelper(fn *syntax.Node, s *instrumentation.Span) bool {
 			return false
 		}
 	}
-	return works && slices.ContainsFunc(fn.Body().Children, func(c *syntax.Node) bool { return c.Kind == syntax.Return && len(c.Children) > 0 })
+	for c := range direct(fn.Body()) {
+		if c.Kind == syntax.Return && len(c.Children) > 0 {
+			return works
+		}
+	}
+	return false
 }
