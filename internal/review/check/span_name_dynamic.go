@@ -4,6 +4,7 @@ package check
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"assay/internal/review/instrumentation"
@@ -20,7 +21,7 @@ var spanNameDynamic = &Check{
 		"backends cannot aggregate the spans, and metrics generated from spans get one time series for each name.",
 	Fix: "Use a constant name, such as `process order`, and record the variables as attributes. A name may contain the method, the route template, " +
 		"or the name of the operation or table, because these have few values. " +
-		"The check reports a suggestion where the names of the variables do not show whether they have few values.",
+		"The check reports a suggestion where the name of a variable stands for many values in most programs, but not in all.",
 	Fixable: true,
 	Source: func(p *Pass, u *instrumentation.Uses) {
 		seen := map[*syntax.Node]bool{}
@@ -107,6 +108,79 @@ func pull(ctx context.Context, path string) error {
 			Findings: []string{"order.go:6", "order.go:8", "order.py:4", "order.ts:2", "worker.ts:2"},
 		},
 		{
+			Name: "ids and addresses as fields, as the whole name, in lists and by their type",
+			Files: map[string]string{
+				"order.go": goFile(`
+func process(ctx context.Context, order *Order, r *http.Request, args []string) {
+	ctx, a := tracer.Start(ctx, "process "+order.ID)
+	defer a.End()
+	ctx, b := tracer.Start(ctx, r.URL.Path)
+	defer b.End()
+	_, c := tracer.Start(ctx, "exec "+strings.Join(args, " "))
+	defer c.End()
+	for i := 0; i < 3; i++ {
+		_, d := tracer.Start(ctx, fmt.Sprintf("round %d", i))
+		d.End()
+	}
+}
+`),
+				"Load.java": `import io.opentelemetry.api.trace.Span;
+import io.opentelemetry.api.trace.Tracer;
+class Load {
+  Tracer tracer;
+  void load(HttpServletRequest request, UUID key) {
+    Span a = tracer.spanBuilder("load " + key).startSpan();
+    a.end();
+    Span b = tracer.spanBuilder(request.getRequestURI()).startSpan();
+    b.end();
+  }
+}
+`,
+				"load.ts": "import { trace } from '@opentelemetry/api';\nconst tracer = trace.getTracer('load');\n" +
+					"export const load = (order: Order) => tracer.startActiveSpan(['load', order.id].join(' '), (span) => work(span));\n" +
+					"export const get = (req: Request) => tracer.startActiveSpan(req.url, (span) => work(span));\n",
+				"cache.py": "from opentelemetry import trace\ntracer = trace.get_tracer('cache')\n\ndef get(cache_key):\n    with tracer.start_as_current_span(f'get {cache_key}'):\n        work()\n",
+			},
+			Findings: []string{"order.go:6", "order.go:8", "order.go:10", "order.go:13", "Load.java:6", "Load.java:8", "load.ts:3", "load.ts:4", "cache.py:5"},
+		},
+		{
+			Name: "names that callers give, and parts that have few values or that nothing describes",
+			Files: map[string]string{
+				"order.go": goFile(`
+func (t *Traced) put(ctx context.Context, order any, shard int) {
+	ctx, a := tracer.Start(ctx, fmt.Sprintf("storage.%s.put", t.name))
+	defer a.End()
+	ctx, b := tracer.Start(ctx, fmt.Sprintf("%T.put", order))
+	defer b.End()
+	_, c := tracer.Start(ctx, fmt.Sprintf("shard %d", shard))
+	defer c.End()
+}
+`),
+				"kv.ts": `import { trace } from '@opentelemetry/api';
+const tracer = trace.getTracer('kv');
+export function instrument(kv: Store, name: string, attributes: Attributes) {
+  tracer.startActiveSpan(` + "`kv:${name}`" + `, (span) => { kv.get(); span.end(); });
+  tracer.startActiveSpan(` + "`select ${attributes[DB_NAME]}`" + `, (span) => { kv.get(); span.end(); });
+  tracer.startActiveSpan(` + "`attempt ${execution.attempt.number}`" + `, (span) => { kv.get(); span.end(); });
+  tracer.startActiveSpan(` + "`${again ? 'retry' : 'send'} message`" + `, (span) => { kv.get(); span.end(); });
+}
+`,
+				"Handle.java": `import io.opentelemetry.api.trace.Span;
+import io.opentelemetry.api.trace.Tracer;
+class Handle {
+  Tracer tracer;
+  void handle(Record record, Job job) {
+    Span a = tracer.spanBuilder(record.topic() + " " + Operation.RECEIVE.name().toLowerCase(Locale.ROOT)).startSpan();
+    a.end();
+    Span b = tracer.spanBuilder("job " + job.getKey().getName()).startSpan();
+    b.end();
+  }
+}
+`,
+				"node.py": "from opentelemetry import trace\ntracer = trace.get_tracer('node')\n\ndef run(instance, query_name):\n    with tracer.start_as_current_span(f\"{getattr(instance, 'name', 'unknown')}.agent\"):\n        work()\n    with tracer.start_as_current_span(f'query {query_name}'):\n        work()\n",
+			},
+		},
+		{
 			Name: "names of classes, tables and agents",
 			Files: map[string]string{
 				"agent.py": `from opentelemetry import trace
@@ -146,6 +220,9 @@ var formatters = setOf("sprintf sprint sprintln format formatted join concat")
 // buildsName returns the expression that builds a name: itself, or the definition of a variable.
 func buildsName(u *instrumentation.Uses, n *syntax.Node) *syntax.Node {
 	for range 3 {
+		if rawAddress(u, n) {
+			return n
+		}
 		switch n.Kind {
 		case syntax.Template:
 			return n
@@ -178,119 +255,264 @@ var (
 		level mode component prefix suffix table collection topic queue destination driver protocol version scope namespace service package pkg
 		class classname module plugin provider system status command cmd step layer tool model backend qualname language direction role
 		procedure tablename operationname methodname servicename spanname typename functionname basename funcname routepath stmttype verbname
-		const constant category signal agent hook field property relation middleware graph workflow cache bucket binding vendor propertykey fieldname resourcetype engine adapter source sourcetype`)
+		const constant category signal agent hook field property relation middleware graph workflow cache bucket binding vendor propertykey fieldname resourcetype engine adapter source sourcetype
+		attempt attemptnumber retry code statuscode env environment platform locale strategy callee decorator resolver activity job task scheme exchange channel stream controller
+		modulepath importpath methodpath handlerpath urlpattern pathtemplate urltemplate classpath routeid operationid routingkey envkey configkey fieldkey entitytype eventtype`)
 	// unboundedWords name values of which there is one for each request, user or object.
 	unboundedWords = setOf(`id ids uuid guid uid url uri path email user username customer order session request query sql statement token
-		address addr ip timestamp time date now number num index i j idx count hash filename file message msg body text title sku title slug
-		input value val host hostname search term prompt question account cart target href`)
+		address addr ip timestamp time date now number num i j idx count hash filename file message msg body text title sku slug
+		input host hostname search term prompt question account cart href requesturi pathname argv args payload uuidv4 uuid4 uuid7 nanoid ulid objectid namespacedname`)
+	// variedWords name values of which there are often many.
+	variedWords = setOf(`ref reference arg key remote dest digest sha commit image summary description desc tenant org organization item product payment
+		invoice device folder dir directory error err reason exception param params parameter symbol amount price duration size port offset cursor
+		content data repo repository value val person student patient phone city zip zipcode postcode`)
+	// namedThings have names of which there are few, although there are many of the things.
+	namedThings = setOf("query request message msg statement input session order text index value val error err exception data item key arg param parameter count number time account repository repo")
+	// representations are last words that do not change what a value is.
+	representations = setOf("name string str text value val raw label display full short normalized originalname")
+	// kinds are words before "id" that say that there are few.
+	kinds = setOf("template type model action event tool plugin provider category rule stage partition shard worker thread process queue topic agent handler chain feature flag region resource permission")
 )
 
-// variablePart returns the part of a built name that has many values, or nil. Its severity is that of the check if the
-// part's name says so, otherwise that of a suggestion.
+// variety says how many values an expression has.
+type variety uint8
+
+const (
+	few     variety = iota
+	unclear         // the code does not say
+	varied          // many, by a name that is sometimes one of few
+	unlimited
+)
+
+// variablePart returns the part of a built name that has many values, or nil. Its severity is that of the check, or that
+// of a suggestion if there may be few.
 func variablePart(u *instrumentation.Uses, n *syntax.Node) (*syntax.Node, Severity) {
-	parts := n.Children
-	if n.Kind == syntax.Call {
-		parts = n.Args()
-		if r, m := n.Method(); r != nil && (r.Kind == syntax.String || m == "formatted") { // "order {}".format(id)
-			parts = append([]*syntax.Node{r}, parts...)
+	var likely *syntax.Node
+	for _, c := range flatten(nameParts(n)) {
+		switch varietyOf(u, c, 4) {
+		case unlimited:
+			return c, ""
+		case varied:
+			if likely == nil {
+				likely = c
+			}
 		}
 	}
-	var unsure *syntax.Node
-	for _, c := range flatten(parts) {
-		if constant(u, c) || packageValue(u, c) || c.Kind == syntax.Func {
-			continue
+	return likely, Suggestion
+}
+
+// nameParts returns the parts of which an expression builds a name.
+func nameParts(n *syntax.Node) []*syntax.Node {
+	switch n.Kind {
+	case syntax.Call:
+		parts := n.Args()
+		r, m := n.Method()
+		if r != nil && (r.Kind == syntax.String || r.Kind == syntax.List || m == "formatted" || strings.EqualFold(m, "concat")) { // "order {}".format(id)
+			parts = append([]*syntax.Node{r}, parts...)
 		}
-		w := describing(c)
-		if c.Kind == syntax.Name && !boundedWords[last(w)] && !unboundedWords[last(w)] { // what it was given says more
-			if def := u.File.Definition(c); def != nil && def.Kind == syntax.Assign && len(def.Targets()) == 1 && !c.Within(def) {
-				if given := describing(def.Value()); boundedWords[last(given)] || unboundedWords[last(given)] {
-					w = given
+		if len(parts) == 0 {
+			return []*syntax.Node{n}
+		}
+		if m == "Sprintf" && parts[0].Kind == syntax.String { // %T writes a type
+			for i, v := range verbs.FindAllString(parts[0].Text, len(parts)) {
+				if i+1 < len(parts) && strings.HasSuffix(v, "T") {
+					parts = slices.Delete(slices.Clone(parts), i+1, i+2)
+					break
 				}
 			}
 		}
-		switch {
-		case boundedWords[last(w)], len(w) > 1 && boundedWords[w[len(w)-2]+last(w)], len(w) > 1 && last(w) == "id" && fewIDs[w[len(w)-2]]:
-		case unboundedWords[last(w)] || unboundedCall(c):
-			return c, ""
-		default:
-			if unsure == nil {
-				unsure = c
+		return parts
+	case syntax.Member:
+		return []*syntax.Node{n}
+	}
+	return n.Children
+}
+
+// varietyOf returns how many values an expression has, by its names, the definitions of its variables and their types.
+func varietyOf(u *instrumentation.Uses, n *syntax.Node, depth int) variety {
+	most := func(nodes []*syntax.Node) variety {
+		v := few
+		for i, c := range nodes {
+			if i == 16 {
+				break
 			}
+			v = max(v, varietyOf(u, c, depth-1))
+		}
+		return v
+	}
+	if depth == 0 {
+		return unclear
+	}
+	if constant(u, n) || packageValue(u, n) {
+		return few
+	}
+	switch n.Kind {
+	case syntax.Func:
+		return few
+	case syntax.Template, syntax.List, syntax.Await, syntax.Spread, syntax.Argument:
+		return most(n.Children)
+	case syntax.Conditional:
+		return most(n.Children[min(1, len(n.Children)):])
+	case syntax.Operator:
+		switch n.Text {
+		case "||", "??", "or", "+", "-", "*", "/":
+			return most(n.Children)
+		}
+		return unclear
+	case syntax.Call:
+		recv, m := n.Method()
+		switch lower := strings.ToLower(m); {
+		case unboundedCall(n):
+			return unlimited
+		case len(n.Args()) == 0 && recv != nil && packageValue(u, recv): // Operation.READ.name()
+			return few
+		case lower == "append" || formatters[lower]:
+			if recv != nil && recv.Kind != syntax.String && u.File.Language != syntax.Go {
+				return max(varietyOf(u, recv, depth-1), most(n.Args()))
+			}
+			return most(n.Args())
 		}
 	}
-	return unsure, Suggestion
+	if v := varietyOfWords(describing(n)); v != unclear || n.Kind != syntax.Name {
+		return v
+	}
+	def := u.File.Definition(n)
+	switch {
+	case def == nil || n.Within(def):
+		return unclear
+	case def.Kind == syntax.Param:
+		return varietyOfType(def.Type)
+	case def.Kind != syntax.Assign || len(def.Targets()) != 1:
+		return unclear
+	case def.Parent != nil && def.Parent.Kind == syntax.Loop && def.Value().Kind == syntax.Call && name(def.Value()) == "range":
+		return unlimited
+	case def.Value().Kind == syntax.Number && def.Parent != nil && def.Parent.Kind == syntax.Loop:
+		return unlimited
+	case def.Value().Kind == syntax.Number:
+		return unclear
+	}
+	return varietyOf(u, def.Value(), depth-1)
+}
+
+// varietyOfWords returns how many values a name of these words has.
+func varietyOfWords(w []string) variety {
+	in := func(s set, word string) bool { return s[word] || s[strings.TrimSuffix(word, "s")] }
+	named := false
+	for len(w) > 0 {
+		l, before := w[len(w)-1], ""
+		if len(w) > 1 {
+			before = w[len(w)-2]
+		}
+		switch {
+		case before != "" && boundedWords[before+l], in(boundedWords, l), l == "id" && kinds[before]:
+			return few
+		case l == "number" && boundedWords[before]: // execution.attempt.number
+			return few
+		case before != "" && representations[l]:
+			named = named || l == "name"
+			w = w[:len(w)-1]
+			continue
+		case named && in(namedThings, l):
+			return unclear
+		case in(unboundedWords, l), unboundedWords[before+l]:
+			return unlimited
+		case in(variedWords, l):
+			return varied
+		}
+		break
+	}
+	return unclear
+}
+
+// varietyOfType returns how many values a declared type has.
+func varietyOfType(t string) variety {
+	w := words(t)
+	switch {
+	case setOf("uuid guid url uri instant date datetime localdate path file").any(w) && !setOf("template pattern").any(w):
+		return unlimited
+	case boundedWords[last(w)] && last(w) != "": // HttpMethod, Operation
+		return few
+	}
+	return unclear
+}
+
+// rawAddress reports whether an expression is the address that a request asks for, with all that is in it.
+func rawAddress(u *instrumentation.Uses, n *syntax.Node) bool {
+	switch n.Kind {
+	case syntax.Member:
+		x := n.Children[0]
+		switch strings.ToLower(n.Text) {
+		case "url", "originalurl", "path", "requesturi", "pathname":
+			return request(u, x) || x.Kind == syntax.Name && x.Text == "r" && u.File.Language == syntax.Go ||
+				x.Kind == syntax.Member && strings.EqualFold(x.Text, "url") && rawAddress(u, x)
+		}
+	case syntax.Call:
+		recv, m := n.Method()
+		return recv != nil && len(n.Args()) == 0 && (m == "getRequestURI" || m == "getRequestURL" || m == "getPathInfo" || m == "getServletPath" || (m == "toString" || m == "String") && rawAddress(u, recv))
+	}
+	return false
 }
 
 // reshapers are methods whose result is another spelling of their receiver.
-var reshapers = setOf("trim strip lower upper tolower toupper tolowercase touppercase trimspace sanitize quote escape tostring string str")
+var reshapers = setOf("trim strip lower upper tolower toupper tolowercase touppercase trimspace sanitize quote escape tostring string str text")
 
 // describing returns the words that describe the value of an expression.
 func describing(n *syntax.Node) []string {
+	var after []string // of what is read of it
 	for range 4 {
 		switch n.Kind {
 		case syntax.Call:
 			recv, m := n.Method()
 			w := words(m)
 			if m == "TypeOf" || m == "type" || m == "getClass" {
-				return []string{"type"}
+				return append([]string{"type"}, after...)
 			}
-			if len(w) > 1 && (w[0] == "get" || w[0] == "to") {
+			if len(w) > 1 && (w[0] == "get" || w[0] == "to" || w[0] == "display") {
 				w = w[1:]
 			}
+			lower := strings.ToLower(m)
 			switch {
-			case m == "getattr" && n.Arg(1) != nil && (n.Arg(1).Text == "__name__" || n.Arg(1).Text == "__qualname__"):
-				return []string{"qualname"}
-			case keeps(n) && len(n.Args()) > 0:
+			case m == "getattr" && n.Arg(1) != nil:
+				if a := n.Arg(1).Text; a == "__name__" || a == "__qualname__" {
+					return []string{"qualname"}
+				}
+				return append(words(name(n.Arg(0))), words(n.Arg(1).Text)...)
+			case (keeps(n) || lower == "base" || lower == "basename") && len(n.Args()) > 0 && (recv == nil || recv.Kind != syntax.String):
 				n = n.Args()[0]
 				continue
-			case recv != nil && recv.Kind != syntax.String && len(n.Args()) == 0 && reshapers[strings.ToLower(m)]:
+			case recv != nil && recv.Kind != syntax.String && (reshapers[lower] || keeps(n)):
 				n = recv
 				continue
-			case (keeps(n) || m == "getSimpleName" || m == "getName" || m == "Name" || m == "name") && recv != nil && recv.Kind != syntax.String:
+			case recv != nil && recv.Kind != syntax.String && (m == "getSimpleName" || m == "getName" || m == "Name" || m == "name"):
+				after = append([]string{"name"}, after...)
 				n = recv
 				continue
 			}
-			if len(w) > 1 && last(w) == "name" {
-				return w[:len(w)-1]
-			}
-			return w
+			return append(w, after...)
 		case syntax.Member:
 			w := words(n.Text)
-			if name(n.Children[0]) == "constructor" {
+			switch {
+			case name(n.Children[0]) == "constructor":
 				return []string{"class"}
-			}
-			if l := last(w); l == "name" || l == "value" || l == "path" {
-				w = append(words(name(n.Children[0])), w...)
-				if len(w) > 1 && l != "path" && (boundedWords[w[len(w)-2]] || w[len(w)-2] == "constructor") {
-					return w[:len(w)-1]
-				}
-				if len(w) > 1 && w[len(w)-2] == "route" { // req.route.path
-					return w[:len(w)-1]
-				}
-			}
-			if n.Text == "__name__" || n.Text == "__qualname__" {
+			case n.Text == "__name__" || n.Text == "__qualname__":
 				return []string{"qualname"}
 			}
-			return w
+			if l := last(w); len(w) == 1 && (representations[l] || l == "path" || l == "number" || l == "id") {
+				w = append(words(name(n.Children[0])), w...)
+			}
+			return append(w, after...)
 		case syntax.Name:
-			w := words(n.Text)
-			if len(w) > 1 && last(w) == "name" {
-				return w[:len(w)-1]
-			}
-			return w
-		case syntax.Index, syntax.Await, syntax.Spread, syntax.Argument:
-			if len(n.Children) == 0 {
-				return nil
-			}
-			if n.Kind == syntax.Index && len(n.Children) == 2 && n.Children[1].Kind == syntax.String {
-				return words(n.Children[1].Text)
+			return append(words(n.Text), after...)
+		case syntax.Index:
+			if len(n.Children) == 2 && n.Children[1].Kind == syntax.String {
+				return append(append(words(name(n.Children[0])), words(n.Children[1].Text)...), after...)
 			}
 			n = n.Children[0]
-		case syntax.Operator, syntax.Conditional:
+		case syntax.Await, syntax.Spread, syntax.Argument:
 			if len(n.Children) == 0 {
 				return nil
 			}
-			n = n.Children[len(n.Children)-1]
+			n = n.Children[0]
 		default:
 			return nil
 		}
@@ -304,7 +526,7 @@ func unboundedCall(n *syntax.Node) bool {
 		return false
 	}
 	w := words(name(n))
-	return setOf("uuid randomuuid uuid4 nanoid ulid now timestamp randint random unixnano").any(append(w, strings.Join(w, "")))
+	return setOf("uuid randomuuid uuid4 nanoid ulid now timestamp randint random unixnano currenttimemillis nanotime").any(append(w, strings.Join(w, "")))
 }
 
 // flatten returns nodes with the parts of templates and lists in their place.
@@ -320,6 +542,9 @@ func flatten(nodes []*syntax.Node) []*syntax.Node {
 	return out
 }
 
+// initialisms are words that Go writes in capitals in any name.
+var initialisms = setOf("ID IDS URL URI IP UUID GUID SQL SKU SSN DOB CVV JWT")
+
 // packageValue reports whether an expression is a constant by its looks: a member of a package, or a name in capitals.
 func packageValue(u *instrumentation.Uses, n *syntax.Node) bool {
 	if n.Kind == syntax.Member && n.Children[0].Kind == syntax.Name {
@@ -327,7 +552,8 @@ func packageValue(u *instrumentation.Uses, n *syntax.Node) bool {
 			return true
 		}
 	}
-	return (n.Kind == syntax.Name || n.Kind == syntax.Member) && len(n.Text) > 1 && n.Text == strings.ToUpper(n.Text)
+	return (n.Kind == syntax.Name || n.Kind == syntax.Member) && len(n.Text) > 1 && n.Text == strings.ToUpper(n.Text) &&
+		!(n.Kind == syntax.Member && initialisms[n.Text])
 }
 
 // constantParts returns a built text with * in place of its variables.
