@@ -238,8 +238,8 @@ func (j java) call(n *syntax.Node) {
 		if recv != nil && j.File.ImportsAny("io.opentelemetry.sdk") {
 			j.setup(n, recv, name)
 		}
-	case "setLevel":
-		if l := n.Arg(len(n.Args()) - 1); l != nil && (named(recv, "log") || named(recv, "configurator")) && l.Kind == syntax.Member {
+	case "setLevel", "setRootLevel":
+		if l := n.Arg(len(n.Args()) - 1); l != nil && (named(recv, "log") || named(recv, "configurator") || named(recv, "root")) && l.Kind == syntax.Member {
 			if level, _ := logLevel(l.Text); level == "debug" || level == "trace" {
 				j.LogLevels = append(j.LogLevels, LogLevel{Node: l, Level: level, Conditional: conditional(l)})
 			}
