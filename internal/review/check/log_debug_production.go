@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -15,8 +16,11 @@ import (
 	"assay/internal/review/syntax"
 )
 
-// developerTool matches files of programs for those that work on the repository.
-var developerTool = regexp.MustCompile(`(^|/)(scripts?|tools?|hack)/`)
+// developerTool matches files of programs for those that work on the repository, and of code for its tests.
+var developerTool = regexp.MustCompile(`(^|/)(scripts?|tools?|hack|integration|harness|mocks?|simulators?|generators?|load-?gen(erator)?|load-?tests?|seeds?|[a-z]+(test|gen|mock))/`)
+
+// debugging are words of functions that lower the level on demand.
+var debugging = setOf("debug verbose trace test tests dev development local")
 
 var logDebugProduction = &Check{
 	ID:       "log-debug-production",
@@ -82,7 +86,7 @@ var logDebugProduction = &Check{
 			return
 		}
 		for _, l := range u.LogLevels {
-			if !l.Conditional && (l.Level == "debug" || l.Level == "trace") {
+			if !l.Conditional && (l.Level == "debug" || l.Level == "trace") && !onDemand(u, l.Node) && (!developmentLogger(l.Node) || serves(u)) {
 				severity := Suggestion // one logger of several
 				if setsLevel(l.Node) {
 					severity = High
@@ -127,8 +131,24 @@ spec:
 			},
 		},
 		{
-			Name:  "scripts for those that work on the repository",
-			Files: map[string]string{"scripts/license.py": "import logging\nlogging.basicConfig(level=logging.DEBUG)\n"},
+			Name: "scripts for those that work on the repository, and code for tests",
+			Files: map[string]string{
+				"scripts/license.py":          "import logging\nlogging.basicConfig(level=logging.DEBUG)\n",
+				"integration/util/harness.go": "package util\n\nimport (\n\t\"net/http\"\n\n\t\"go.uber.org/zap\"\n)\n\nfunc start() {\n\tlogger, _ := zap.NewDevelopment()\n\thttp.ListenAndServe(address, handler(logger))\n}\n",
+			},
+		},
+		{
+			Name:     "the development logger of a server",
+			Files:    map[string]string{"main.go": "package main\n\nimport (\n\t\"net/http\"\n\n\t\"go.uber.org/zap\"\n)\n\nfunc main() {\n\tlogger, _ := zap.NewDevelopment()\n\thttp.ListenAndServe(\":8080\", handler(logger))\n}\n"},
+			Findings: []string{"main.go:10"},
+		},
+		{
+			Name: "the development logger of a tool, and levels on demand",
+			Files: map[string]string{
+				"cmd/anonymize/main.go": "package main\n\nimport \"go.uber.org/zap\"\n\nvar logger, _ = zap.NewDevelopment()\n\nfunc main() { rewrite(logger) }\n",
+				"log/log.go":            "package log\n\nimport \"github.com/sirupsen/logrus\"\n\nfunc EnableDebug() { logrus.SetLevel(logrus.DebugLevel) }\n\nfunc setup(verbose bool) {\n\tif !verbose {\n\t\treturn\n\t}\n\tlogrus.SetLevel(logrus.DebugLevel)\n}\n",
+				"app/log.py":            "import logging\n\ndef enable_verbose():\n    logging.getLogger().setLevel(logging.DEBUG)\n",
+			},
 		},
 	},
 }
@@ -158,6 +178,55 @@ func setsLevel(n *syntax.Node) bool {
 	_, name := call.Method()
 	name = strings.ToLower(name)
 	return strings.HasPrefix(name, "set") && strings.Contains(name, "level") || name == "basicconfig"
+}
+
+// developmentLogger reports whether a call makes a logger for development: a tool may log to its user like that.
+func developmentLogger(n *syntax.Node) bool {
+	return n.Kind == syntax.Call && strings.HasPrefix(name(n), "NewDevelopment")
+}
+
+// serves reports whether a file starts a server or a consumer, or sets the logger of the whole program.
+func serves(u *instrumentation.Uses) bool {
+	for _, b := range u.Boundaries {
+		if b.Kind != "database client" && b.Kind != "http client" {
+			return true
+		}
+	}
+	for n := range u.File.Root.All() {
+		if n.Kind == syntax.Call {
+			switch name(n) {
+			case "ListenAndServe", "ListenAndServeTLS", "Serve", "ServeTLS", "ReplaceGlobals", "Listen":
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// onDemand reports whether a level is set by a function for that, or behind a condition that leaves the function.
+func onDemand(u *instrumentation.Uses, n *syntax.Node) bool {
+	for fn := n.Enclosing(syntax.Func); fn != nil; fn = fn.Enclosing(syntax.Func) {
+		if debugging.any(words(fn.Text)) {
+			return true
+		}
+		if fn.Body() == nil || fn.Body().Kind != syntax.Block {
+			continue
+		}
+		for _, c := range fn.Body().Children {
+			if c.Start >= n.Start {
+				break
+			}
+			if c.Kind != syntax.If || !slices.ContainsFunc(c.Children[1].Children, func(s *syntax.Node) bool { return s.Kind == syntax.Return }) {
+				continue
+			}
+			for x := range c.Children[0].All() {
+				if (x.Kind == syntax.Name || x.Kind == syntax.Member) && (debugging.any(words(x.Text)) || production.MatchString(x.Text)) {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
 // isProduction reports whether a deployment file is one of production. Compose and .env files are mostly for
