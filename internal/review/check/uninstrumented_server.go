@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"assay/internal/review/configfile"
 	"assay/internal/review/instrumentation"
 	"assay/internal/review/syntax"
 )
@@ -54,6 +55,9 @@ var uninstrumentedServer = &Check{
 		for _, b := range u.Boundaries {
 			switch b.Kind {
 			case "http server", "grpc server", "queue consumer", "database client":
+				if b.Kind == "http server" && operational(u, b.Node) {
+					continue
+				}
 				p.Keep(boundaryFact{
 					file: u.File.Path, start: b.Node.Start, end: b.Node.End, symbol: Symbol(b.Node),
 					kind: b.Kind, library: b.Library, instrumented: b.Instrumented,
@@ -62,10 +66,15 @@ var uninstrumentedServer = &Check{
 		}
 	},
 	Related: func(kept any) []string {
-		if _, ok := kept.(boundaryFact); !ok {
+		b, ok := kept.(boundaryFact)
+		if !ok {
 			return nil
 		}
-		return []string{"telemetry", "otel", "trace", "Trace", "apm", "relic", "entry"}
+		texts := []string{"telemetry", "otel", "trace", "Trace", "apm", "relic", "entry"}
+		if bareServer(b) {
+			texts = append(texts, "express", "fastify", "koa", "hapi", "nestjs", "gin", "echo", "fiber")
+		}
+		return texts
 	},
 	Repository: func(p *RepositoryPass) { checkBoundaries(p) },
 	Examples: []Example{
@@ -123,6 +132,30 @@ func load(ctx context.Context) {
 			},
 		},
 		{
+			Name: "servers for operators, a package for other programs, and the server under a framework",
+			Files: map[string]string{
+				"package.json":                `{"private": true, "dependencies": {"@opentelemetry/api": "^1.9.0", "@opentelemetry/instrumentation-express": "^0.52.0"}}` + "\n",
+				"src/health.ts":               "import { createServer } from 'http';\nexport const health = createServer((req, res) => res.end('ok'));\n",
+				"src/state.ts":                "import { createServer } from 'http';\nexport const state = createServer((req, res) => {\n  if (req.url === '/') res.end(healthCheck());\n  else res.end(version());\n});\n",
+				"src/commands/run.ts":         "import Fastify from 'fastify';\nconst app = Fastify();\n",
+				"src/main.ts":                 "import express from 'express';\nimport { createServer } from 'http';\nconst app = express();\ncreateServer(app).listen(80);\n",
+				"packages/cache/package.json": `{"name": "@shop/cache", "files": ["dist"], "dependencies": {"ioredis": "^5.0.0"}}` + "\n",
+				"packages/cache/src/index.ts": "import Redis from 'ioredis';\nexport const connect = (url: string) => new Redis(url);\n",
+				"loader/pyproject.toml":       "[project]\nname = \"loader\"\nclassifiers = []\n[build-system]\nbuild-backend = \"hatchling.build\"\n",
+				"loader/loader.py":            "import psycopg2\n\ndef load(url):\n    return psycopg2.connect(url)\n",
+			},
+		},
+		{
+			Name: "services of a repository in which others use OpenTelemetry",
+			Files: map[string]string{
+				"web/package.json":           `{"private": true, "dependencies": {"@opentelemetry/api": "^1.9.0"}}` + "\n",
+				"assistant/requirements.txt": "flask==3.0.0\n",
+				"assistant/Dockerfile":       "FROM python:3.12\n",
+				"assistant/app.py":           "from flask import Flask\n\napp = Flask(__name__)\n",
+			},
+			Findings: []string{"assistant/app.py:3"},
+		},
+		{
 			Name: "OpenTelemetry of a dependency only",
 			Files: map[string]string{
 				"go.mod":  "module jobs\n\nrequire go.opentelemetry.io/otel v1.47.0 // indirect\n",
@@ -159,6 +192,8 @@ var automatic = []string{
 	"io.opentelemetry.javaagent", "opentelemetry-instrumentation-all", "splunk-opentelemetry", "@splunk/otel", "@vercel/otel", "@azure/monitor-opentelemetry",
 	"azure-monitor-opentelemetry", "applicationinsights", "logfire", "@sentry/node", "sentry-sdk", "@honeycombio/opentelemetry-node", "honeycomb-opentelemetry",
 	"elastic-opentelemetry", "@elastic/opentelemetry-node", "@grafana/", "OpenTelemetry.AutoInstrumentation", "io.micronaut.tracing", "aws-opentelemetry-distro",
+	"@hyperdx/node-opentelemetry", "hyperdx-opentelemetry", "@uptrace/node", "uptrace", "@dash0/opentelemetry", "@aws/aws-distro-opentelemetry", "@pydantic/logfire-node",
+	"@sentry/nestjs", "@sentry/bun", "opentelemetry-launcher", "@lightstep/opentelemetry-launcher-node",
 }
 
 // automaticMarks in deployment files are those of automatic instrumentation.
@@ -171,7 +206,7 @@ var automaticMarks = [][]byte{
 var wrapper = regexp.MustCompile(`(?i)/(otel|tracing|telemetry|opentelemetry|trace)(/[a-z]+)?$`)
 
 // notService matches files of programs that serve nothing but their user.
-var notService = regexp.MustCompile(`(?i)(^|/)(cli|tools?|scripts?|hack|oauth|bin|util|utils|testutils?|testhelpers?|plugins?)(/|$)`)
+var notService = regexp.MustCompile(`(?i)(^|/)(cli|commands?|management|migrations?|seeds?|seeders?|mocks?|tools?|scripts?|hack|oauth|bin|util|utils|testutils?|testhelpers?|plugins?)(/|$)`)
 
 // instrumentedProject is what instruments a project.
 type instrumentedProject struct {
@@ -243,6 +278,17 @@ func checkBoundaries(p *RepositoryPass) {
 		}
 		of(ps.of("x")).all = true
 	}
+	deployed, frameworks := map[*project]bool{}, map[*project]bool{}
+	for _, f := range p.Configs {
+		if at, known := ps.deploys(f, ""); known && f.Kind == configfile.Dockerfile {
+			deployed[at] = true
+		}
+	}
+	for _, k := range p.Kept {
+		if b, ok := k.(boundaryFact); ok && b.kind == "http server" && !bareServer(b) {
+			frameworks[ps.of(b.file)] = true
+		}
+	}
 	seen := map[string]bool{}
 	for _, k := range p.Kept {
 		b, ok := k.(boundaryFact)
@@ -250,6 +296,12 @@ func checkBoundaries(p *RepositoryPass) {
 			continue
 		}
 		at := ps.of(b.file)
+		if bareServer(b) && frameworks[at] { // the server under a framework
+			continue
+		}
+		if !deployed[at] && at.library() && (b.kind == "database client" || !of(at).telemetry) {
+			continue // the application that uses it instruments its clients
+		}
 		id := at.dir + " " + b.kind + " " + b.library
 		if b.instrumented || seen[id] || notProduction.MatchString(b.file) || notService.MatchString(b.file) {
 			continue
@@ -272,6 +324,62 @@ func checkBoundaries(p *RepositoryPass) {
 			Message: fmt.Sprintf("Nothing instruments this %s (`%s`).", b.kind, b.library),
 		})
 	}
+}
+
+// bareServer reports whether a server is one of the standard library, which frameworks run on.
+func bareServer(b boundaryFact) bool { return b.library == "http" || b.library == "net/http" }
+
+// library reports whether the manifest of a project is that of a package for other programs.
+func (p *project) library() bool {
+	for _, m := range p.manifests {
+		switch {
+		case path.Base(m.Path) == "package.json":
+			if packageEntry.Match(m.Source) && !packagePrivate.Match(m.Source) {
+				return true
+			}
+		case path.Base(m.Path) == "pyproject.toml":
+			if bytes.Contains(m.Source, []byte("build-backend")) && (bytes.Contains(m.Source, []byte("classifiers")) || bytes.Contains(m.Source, []byte("optional-dependencies"))) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+var (
+	packageEntry   = regexp.MustCompile(`"(module|exports|types|typings|files|publishConfig)"\s*:`)
+	packagePrivate = regexp.MustCompile(`"private"\s*:\s*true|"start"\s*:`)
+)
+
+// forOperators are words of files, classes and functions of servers that serve operators and developers, not users.
+var forOperators = setOf(`health healthz healthcheck healthchecks readiness liveness probe probes metrics metric prometheus pprof debug diagnostics devtools inspector
+	reflection mock mocks fake stub`)
+
+// operational reports whether a server serves operators or developers: by the names around it, or by the names in its handler if it has few routes.
+func operational(u *instrumentation.Uses, server *syntax.Node) bool {
+	base := path.Base(u.File.Path)
+	if forOperators.any(words(strings.TrimSuffix(base, path.Ext(base)))) {
+		return true
+	}
+	for at := server.Enclosing(syntax.Func, syntax.Class); at != nil; at = at.Enclosing(syntax.Func, syntax.Class) {
+		if forOperators.any(words(at.Text)) {
+			return true
+		}
+	}
+	mentions, routes := false, 0
+	for n := range server.All() {
+		switch n.Kind {
+		case syntax.Name, syntax.Member:
+			mentions = mentions || forOperators.any(words(n.Text))
+		case syntax.String:
+			if strings.HasPrefix(n.Text, "/") {
+				routes++
+				mentions = mentions || forOperators.any(words(n.Text))
+			}
+		}
+	}
+	const maxRoutes = 3
+	return mentions && routes > 0 && routes <= maxRoutes
 }
 
 // module notes a dependency or import that has to do with OpenTelemetry. Own code uses one that is direct.
