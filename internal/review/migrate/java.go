@@ -3,44 +3,268 @@
 package migrate
 
 import (
-	"context"
-	"slices"
+	"strconv"
 	"strings"
 
-	"assay/internal/review/patch"
 	"assay/internal/review/syntax"
 )
 
-// javaPrefixes begin the packages of the source libraries of Java, which have no table yet.
-var javaPrefixes = []string{"io.opentracing", "io.opencensus", "io.jaegertracing", "brave", "datadog.trace"}
+func javaTable() *scriptTable {
+	return &scriptTable{
+		languages: []syntax.Language{syntax.Java},
+		manifests: javaManifests,
+		libraries: []string{"io.opentracing"},
+		prefixes:  []string{"io.jaegertracing", "io.opencensus", "brave", "zipkin2", "datadog.trace"},
+		methods:   []string{".setTag(", ".finish(", ".buildSpan(", ".activateSpan(", ".asChildOf(", ".setOperationName(", ".setBaggageItem("},
+		kinds:     []syntax.Kind{syntax.Call, syntax.New, syntax.Member, syntax.Name, syntax.Operator},
+		prepare:   javaPrepare,
+		hoist:     javaHoist,
+		call:      javaCall,
+		imports:   javaImports,
+		manifest:  javaManifest,
+	}
+}
 
-// java names the files that use a source library.
-func (m *migration) java(ctx context.Context) error {
-	for _, name := range m.paths {
-		if syntax.LanguageOf(name) != syntax.Java {
-			continue
+// javaRow says what becomes of a method of a source library.
+type javaRow struct {
+	result string // type of the call
+	// to is the new call. "$r" is the receiver, "$0" an argument, "@Name" a class of javaTargets, "$scope" the name of the
+	// tracer. A row without to and as is in no table, but the type of its call is known.
+	to  string
+	as  func(s *script, c *syntax.Node) (string, bool)
+	doc string // of a row with as
+}
+
+// javaSource is a class of a source library. Its uses in types become another class.
+type javaSource struct {
+	to    string // "" if a use in a type is in no table
+	super string
+}
+
+// javaTargets are the packages of the classes that rows name.
+var javaTargets = map[string]string{
+	"GlobalOpenTelemetry": "io.opentelemetry.api",
+	"Attributes":          "io.opentelemetry.api.common",
+	"Span":                "io.opentelemetry.api.trace",
+	"SpanBuilder":         "io.opentelemetry.api.trace",
+	"SpanKind":            "io.opentelemetry.api.trace",
+	"StatusCode":          "io.opentelemetry.api.trace",
+	"Tracer":              "io.opentelemetry.api.trace",
+	"Context":             "io.opentelemetry.context",
+	"Scope":               "io.opentelemetry.context",
+	"Map":                 "java.util",
+	"TimeUnit":            "java.util.concurrent",
+}
+
+// javaRowOf returns the row of a method with a number of arguments, of a class or its superclasses, or nil.
+func javaRowOf(class, method string, arguments int) *javaRow {
+	for class != "" {
+		if row, ok := javaRows[class+"."+method+"/"+strconv.Itoa(arguments)]; ok {
+			return &row
 		}
-		source, err := patch.Read(m.root, name)
-		if err != nil || !mentions(source, javaPrefixes) {
-			continue
-		}
-		f, err := syntax.Parse(ctx, m.parser, name, syntax.Java, source)
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if err != nil {
-			continue
-		}
-		at := slices.IndexFunc(f.Imports, func(i syntax.Import) bool {
-			return slices.ContainsFunc(javaPrefixes, func(p string) bool {
-				rest, ok := strings.CutPrefix(i.Path, p)
-				return ok && (rest == "" || rest[0] == '.')
-			})
-		})
-		if at >= 0 {
-			line, _ := f.Position(f.Imports[at].Node.Start)
-			m.open(name, line, "%s is in no table: there is none for Java.", f.Imports[at].Path)
-		}
+		class = javaClasses[class].super
 	}
 	return nil
+}
+
+// javaUse returns the name of a class of OpenTelemetry or the JDK in the file.
+func (s *script) javaUse(name string) string {
+	from := javaTargets[name]
+	class := from + "." + name
+	if i, ok := s.f.Imported(name); ok {
+		if is, _ := s.table.isSource(i.Path); i.Path == from {
+			return name
+		} else if !is {
+			return class
+		}
+	}
+	if s.java.idents[name] {
+		for _, i := range s.f.Imports {
+			if i.Member == "*" && i.Path == from && s.javaClassOf(name) == nil {
+				return name
+			}
+		}
+		return class
+	}
+	s.used[class] = name
+	return name
+}
+
+// javaScope returns the name of the instrumentation scope: the package.
+func (s *script) javaScope() string {
+	if s.f.Package != "" {
+		return strconv.Quote(s.f.Package)
+	}
+	return strconv.Quote(s.scope())
+}
+
+// expand fills in the template of a row.
+func (s *script) expand(to string, c *syntax.Node) string {
+	if !strings.Contains(to, "$r") {
+		s.mark(c.Callee())
+	}
+	var b strings.Builder
+	for to != "" {
+		switch {
+		case strings.HasPrefix(to, "$scope"):
+			b.WriteString(s.javaScope())
+			to = to[len("$scope"):]
+		case strings.HasPrefix(to, "$r"):
+			b.WriteString(s.javaReceiverText(c))
+			to = to[2:]
+		case to[0] == '$':
+			a := c.Args()[to[1]-'0']
+			text := s.text(a)
+			if strings.HasPrefix(to[2:], ".") && a.Kind != syntax.Name && a.Kind != syntax.Member && a.Kind != syntax.Call {
+				text = "(" + text + ")"
+			}
+			b.WriteString(text)
+			to = to[2:]
+		case to[0] == '@':
+			end := 1
+			for end < len(to) && isWord(to[end]) {
+				end++
+			}
+			b.WriteString(s.javaUse(to[1:end]))
+			to = to[end:]
+		default:
+			b.WriteByte(to[0])
+			to = to[1:]
+		}
+	}
+	return b.String()
+}
+
+// javaReceiverText returns the new source of what a method is called on, with the line break before its dot.
+func (s *script) javaReceiverText(c *syntax.Node) string {
+	m := c.Callee()
+	s.work += (m.End - m.Start) / 32
+	text := strings.TrimRight(replace(s.f.Source, m.Start, m.End-len(m.Text), s.collect(m.Children[0])), " \t\r\n")
+	return strings.TrimSuffix(text, ".")
+}
+
+// javaFail blocks the unit at a node, and covers the names below it.
+func (s *script) javaFail(n *syntax.Node, format string, args ...any) (string, bool) {
+	s.blockAt(n, format, args...)
+	s.mark(n)
+	return "", false
+}
+
+// javaUnknown are methods that only spans and tracers are likely to have.
+var javaUnknown = map[string]int{"buildSpan": 1, "activateSpan": 1, "activeSpan": 0, "asChildOf": 1, "setTag": 2, "setOperationName": 1, "setBaggageItem": 2, "ignoreActiveSpan": 0}
+
+func javaCall(s *script, n *syntax.Node) (string, bool) {
+	switch n.Kind {
+	case syntax.Call:
+		return s.javaInvoke(n)
+	case syntax.New:
+		if t := s.typeOf(n); isLibrary(s, t) {
+			return s.javaFail(n, "%s is in no table.", s.brief(n))
+		}
+		s.passed(n)
+	case syntax.Operator:
+		return s.javaNull(n)
+	case syntax.Name, syntax.Member:
+		if n.Parent != nil && (n.Parent.Kind == syntax.Call && n.Parent.Children[0] == n || n.Parent.Kind == syntax.New && n.Parent.Children[0] == n) {
+			return "", false
+		}
+		if name, ok := s.javaStatic(n); ok {
+			if value, ok := javaConstants[name]; ok && javaConstantType(name) == "String" {
+				s.mark(n)
+				return strconv.Quote(value), true
+			}
+			return s.javaFail(n, "%s is in no table, or used in a way that no table knows.", s.brief(n))
+		}
+		if n.Kind == syntax.Member && isLibrary(s, s.typeOf(n.Children[0])) && n.Text != "class" { // a method reference
+			of := s.typeOf(n.Children[0])
+			if row := javaRowOf(of, n.Text, 0); row != nil && strings.HasPrefix(row.to, "$r.") && strings.HasSuffix(s.f.Code(n), "::"+n.Text) {
+				to := strings.TrimSuffix(strings.TrimPrefix(row.to, "$r."), "()")
+				return replace(s.f.Source, n.Start, n.End-len(n.Text), s.collect(n.Children[0])) + to, true
+			}
+			return s.javaFail(n, "%s is in no table.", s.brief(n))
+		}
+	}
+	return "", false
+}
+
+// isLibrary reports whether a type is of a source library.
+func isLibrary(s *script, t string) bool {
+	is, _ := s.table.isSource(strings.TrimPrefix(t, "class "))
+	return is
+}
+
+// javaInvoke rewrites a call.
+func (s *script) javaInvoke(c *syntax.Node) (string, bool) {
+	receiver, name := c.Method()
+	args := c.Args()
+	if receiver == nil {
+		s.passed(c)
+		return "", false
+	}
+	of := s.typeOf(receiver)
+	class := strings.TrimPrefix(of, "class ")
+	if isLibrary(s, class) {
+		row := javaRowOf(class, name, len(args))
+		switch {
+		case row == nil || row.to == "" && row.as == nil:
+			return s.javaFail(c, "%s is in no table.", s.brief(c.Callee()))
+		case row.as != nil:
+			return row.as(s, c)
+		}
+		return s.expand(row.to, c), true
+	}
+	if arity, ok := javaUnknown[name]; ok && len(args) == arity && of == "" {
+		return s.javaFail(c, "%s may be a method of a span or tracer: what it is called on is not known.", s.brief(c.Callee()))
+	}
+	if name == "finish" && of == "" && receiver.Kind == syntax.Name && spanNames.MatchString(receiver.Text) {
+		return s.javaFail(c, "%s may be a method of a span: what it is called on is not known.", s.brief(c.Callee()))
+	}
+	s.passed(c)
+	return "", false
+}
+
+// passed blocks the unit if a call hands a value of a source library to code that is not read.
+func (s *script) passed(c *syntax.Node) {
+	for _, a := range c.Args() {
+		if a.Kind == syntax.Call || a.Kind == syntax.Name || a.Kind == syntax.Member || a.Kind == syntax.New {
+			if t := s.typeOf(a); isLibrary(s, t) && !strings.HasPrefix(t, "class ") && !s.javaReads(c) {
+				s.javaFail(a, "%s is passed to %s, which is not read.", s.brief(a), s.brief(c.Callee()))
+				return
+			}
+		}
+	}
+}
+
+// javaReads reports whether a call is of a method of the unit, or of the JDK.
+func (s *script) javaReads(c *syntax.Node) bool {
+	if c.Kind == syntax.New {
+		name := s.javaType(s.f.Code(c.Callee()))
+		return s.javaClassOf(name) != nil || s.ofJDK(name)
+	}
+	receiver, name := c.Method()
+	if name == "this" || name == "super" || s.unit.java.methods[name] {
+		return true
+	}
+	if receiver == nil {
+		i, ok := s.f.Imported(name)
+		return ok && (strings.HasPrefix(i.Path, "java.") || strings.HasPrefix(i.Path, "org.junit.") || strings.HasPrefix(i.Path, "org.assertj."))
+	}
+	return s.ofJDK(strings.TrimPrefix(s.typeOf(receiver), "static "))
+}
+
+// ofJDK reports whether a class, by its simple name, is imported from the JDK or of java.lang.
+func (s *script) ofJDK(name string) bool {
+	if i, ok := s.f.Imported(name); ok {
+		return strings.HasPrefix(i.Path, "java.")
+	}
+	switch name {
+	case "String", "StringBuilder", "System", "Thread", "ThreadLocal", "Object":
+		return true
+	}
+	for _, i := range s.f.Imports {
+		if i.Member == "*" && i.Path == "java.util" && (strings.HasSuffix(name, "List") || strings.HasSuffix(name, "Map") || strings.HasSuffix(name, "Set") || name == "Optional" || name == "Objects") {
+			return true
+		}
+	}
+	return false
 }

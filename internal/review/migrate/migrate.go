@@ -29,7 +29,7 @@ const (
 // is executed or fetched. The errors are those of the context. A file that cannot be read is left with a step.
 func Make(ctx context.Context, root *os.Root, parser *treesitter.Parser, files []string) (*patch.Patch, error) {
 	m := &migration{root: root, parser: parser, paths: files}
-	for _, units := range []func(context.Context) error{m.golang, m.scripts, m.java} {
+	for _, units := range []func(context.Context) error{m.golang, m.scripts} {
 		if err := units(ctx); err != nil {
 			return nil, err
 		}
@@ -133,6 +133,17 @@ func (m *migration) manifests(names ...string) map[string]bool {
 		}
 	}
 	return dirs
+}
+
+// outermost returns the directories that lie in no other of them.
+func outermost(dirs map[string]bool) map[string]bool {
+	out := map[string]bool{}
+	for dir := range dirs {
+		if _, ok := nearest(dir, dirs); dir == "" || !ok {
+			out[dir] = true
+		}
+	}
+	return out
 }
 
 // directory returns the directory of a path, "" for the root.

@@ -177,7 +177,31 @@ func TestLeft(t *testing.T) {
 		"Python: active span":            {python("span = tracer.active_span"), "a.py:4: tracer.active_span is in no table"},
 		"Python: a scope":                {python("scope = tracer.start_active_span('a')"), "a.py:4: start_active_span outside of a with statement is in no table."},
 		"Python: opencensus":             {map[string]string{"requirements.txt": "opencensus\n", "a.py": "from opencensus.trace import tracer\n"}, "a.py:1: The module opencensus.trace is in no table."},
-		"Java":                           {map[string]string{"A.java": "import io.opentracing.Tracer;\n\nclass A {}\n"}, "A.java:1: io.opentracing is in no table"},
+		"Java: no build":                 {map[string]string{"A.java": javaCode("")["A.java"]}, "A.java:7: The file belongs to no build of Maven or Gradle."},
+		"Java: baggage":                  {javaCode(`span.setBaggageItem("a", "b");`), "A.java:8: span.setBaggageItem is in no table."},
+		"Java: two parents":              {javaCode("tracer.buildSpan(\"a\").asChildOf(span).asChildOf(parent).start();"), "A.java:8: A span has one parent"},
+		"Java: parents of a variable":    {javaCode("Tracer.SpanBuilder b = tracer.buildSpan(\"a\");\nb.asChildOf(span);\nb.asChildOf(parent);"), "A.java:9: A span has one parent"},
+		"Java: parents in a loop":        {javaCode("Tracer.SpanBuilder b = tracer.buildSpan(\"a\");\nfor (;;) b.asChildOf(span);"), "A.java:9: A span has one parent"},
+		"Java: an unknown parent":        {javaCode("tracer.buildSpan(\"a\").asChildOf(parents.get(0)).start();"), "A.java:8: It is not known whether parents.get(0) is a span or a context."},
+		"Java: an unknown value":         {javaCode(`parents.get(0).setTag("a", 1);`), "A.java:8: parents.get(0).setTag may be a method of a span"},
+		"Java: a kind that is set late":  {javaCode(`span.setTag("span.kind", "client");`), "A.java:8: The kind of a span is set when it starts"},
+		"Java: a kind for some spans":    {javaCode("Span s = tracer.buildSpan(\"a\").start();\nif (span == s) {\ns.setTag(\"span.kind\", \"client\");\n}"), "A.java:10: The kind of a span is set when it starts"},
+		"Java: an error with a variable": {javaCode("Tags.ERROR.set(span, parents.isEmpty());"), "A.java:8: The tag error has a value or a place that no table knows."},
+		"Java: a sampling decision":      {javaCode("Tags.SAMPLING_PRIORITY.set(span, 1);"), "A.java:8: The tag sampling.priority has no counterpart"},
+		"Java: a large number":           {javaCode("java.math.BigDecimal n = null;\nspan.setTag(\"n\", n);"), "A.java:9: The value n is a BigDecimal, which no attribute is."},
+		"Java: fields in a variable":     {javaCode("java.util.Map<String, Object> m = null;\nspan.log(m);"), "A.java:9: The fields of log are no literal map."},
+		"Java: a field of any type":      {javaCode(`span.log(Map.of("a", parents.get(0)));`), "A.java:8: The type of the field \"...\" is not known"},
+		"Java: a scope without try":      {javaCode(`Scope scope = tracer.buildSpan("a").startActive(true);`), "A.java:8: startActive outside of the first resource of a try statement is in no table."},
+		"Java: the span of a scope":      {javaCode("Scope scope = null;\nscope.span();"), "A.java:9: The span of scope is not known"},
+		"Java: another carrier":          {javaCode("tracer.inject(parent, Format.Builtin.HTTP_HEADERS, carrier);"), "A.java:8: The carrier carrier is in no table."},
+		"Java: a binary format":          {javaCode("tracer.extract(Format.Builtin.BINARY, carrier);"), "A.java:8: The format Format.Builtin.BINARY is in no table."},
+		"Java: a span for other code":    {javaCode("lib.use(span);"), "A.java:8: span is passed to lib.use, which is not read."},
+		"Java: another tracer":           {javaCode("io.opentracing.mock.MockTracer m = null;"), "A.java:8: io.opentracing.mock.MockTracer is in no table."},
+		"Java: an own tracer":            {map[string]string{"pom.xml": javaPOM, "A.java": "import io.opentracing.Tracer;\n\nabstract class A implements Tracer {}\n"}, "A.java:3: io.opentracing.Tracer is in no table, or used"},
+		"Java: registration":             {javaCode("io.opentracing.util.GlobalTracer.registerIfAbsent(tracer);"), "A.java:8: io.opentracing.util.GlobalTracer.registerIfAbsent is in no table."},
+		"Java: a class literal":          {javaCode("Object o = Format.class;"), "A.java:8: io.opentracing.propagation.Format is in no table"},
+		"Java: an unknown import":        {map[string]string{"pom.xml": javaPOM, "A.java": "import io.opentracing.contrib.jdbc.TracingDriver;\n"}, "A.java:1: io.opentracing.contrib.jdbc.TracingDriver is in no table."},
+		"Java: another library":          {map[string]string{"pom.xml": javaPOM, "A.java": "import zipkin2.Span;\n"}, "A.java:1: The module zipkin2 is in no table."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -186,6 +210,23 @@ func TestLeft(t *testing.T) {
 			require.Contains(t, describe(t, p), tt.want)
 		})
 	}
+}
+
+const javaPOM = "<project></project>"
+
+// javaCode is a project in Java with statements from line 8 on.
+func javaCode(code string) map[string]string {
+	return map[string]string{"pom.xml": javaPOM, "A.java": `import io.opentracing.*;
+import io.opentracing.propagation.*;
+import io.opentracing.tag.Tags;
+import java.util.*;
+
+class A {
+    void f(Tracer tracer, Span span, SpanContext parent, List<Span> parents) {
+` + code + `
+    }
+}
+`}
 }
 
 // TestUnits migrates each unit independently: one that cannot be migrated does not block another, and a
@@ -212,7 +253,7 @@ func FuzzMake(f *testing.F) {
 		files, err := filepath.Glob(pattern)
 		require.NoError(f, err)
 		for _, path := range files {
-			if text, err := os.ReadFile(path); err == nil && slices.Contains([]string{".go", ".js", ".py"}, filepath.Ext(path)) {
+			if text, err := os.ReadFile(path); err == nil && slices.Contains([]string{".go", ".js", ".py", ".java"}, filepath.Ext(path)) {
 				f.Add(filepath.Ext(path), string(text))
 			}
 		}
@@ -221,7 +262,7 @@ func FuzzMake(f *testing.F) {
 		if !slices.Contains([]string{".go", ".js", ".mjs", ".ts", ".py", ".java"}, ext) {
 			return
 		}
-		p := migrated(t, write(t, map[string]string{"go.mod": goMod, "package.json": "{}", "requirements.txt": "", "a" + ext: text}))
+		p := migrated(t, write(t, map[string]string{"go.mod": goMod, "package.json": "{}", "requirements.txt": "", "pom.xml": javaPOM, "a" + ext: text}))
 		parsers, err := parser()
 		require.NoError(t, err)
 		for _, file := range p.Files {
@@ -255,6 +296,9 @@ func TestMutations(t *testing.T) {
 				require.NoError(t, os.CopyFS(work, os.DirFS(dir)))
 				mutated := slices.Clone(text)
 				for range 1 + random.IntN(3) {
+					if len(mutated) == 0 {
+						break
+					}
 					from := random.IntN(len(mutated))
 					to := min(len(mutated), from+1+random.IntN(40))
 					part := string(mutated[from:to])
@@ -302,6 +346,10 @@ func TestHostile(t *testing.T) {
 		"JavaScript nested": {"package.json": "{}", "a.js": "require('opentracing')\n" + strings.Repeat("span.setTag('a', ", 900) + "1" + strings.Repeat(")", 900)},
 		"JavaScript chain":  {"package.json": "{}", "a.js": "require('opentracing')\nspan" + strings.Repeat(".setTag('a', 1)", 900)},
 		"JavaScript names":  {"package.json": "{}", "a.js": "const o = require('opentracing')\n" + strings.Repeat("const { a } = o\n", n)},
+		"Java nested":       {"pom.xml": javaPOM, "A.java": "import io.opentracing.*;\nclass A { void f(Span span) { span" + strings.Repeat(".setTag(\"a\", f(span", 300) + strings.Repeat("))", 300) + "; } }"},
+		"Java chain":        {"pom.xml": javaPOM, "A.java": "import io.opentracing.*;\nclass A { void f(Span span) { span" + strings.Repeat(".setTag(\"a\", 1)", 300) + "; } }"},
+		"Java types":        {"pom.xml": javaPOM, "A.java": "import io.opentracing.*;\nclass A {\n" + strings.Repeat("SpanContext a;\n", n) + "}\n"},
+		"Java statements":   {"pom.xml": javaPOM, "A.java": "import io.opentracing.*;\nclass A { void f(Span span) {\n" + strings.Repeat("span.setTag(\"a\", 1);\n", n) + "} }\n"},
 		"Python nested":     {"requirements.txt": "", "a.py": "import opentracing\n" + strings.Repeat("span.set_tag('a', ", 900) + "1" + strings.Repeat(")", 900)},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -16,8 +16,8 @@ import (
 	"assay/internal/review/syntax"
 )
 
-// script is a file of a unit in a language without types. What a value is follows from its definition in the file, or
-// from its name: "span" or "parentSpan" is a span, "tracer" a tracer.
+// script is a file of a unit in JavaScript, TypeScript, Python or Java. In the languages without types, what a value is
+// follows from its definition in the file, or from its name: "span" or "parentSpan" is a span, "tracer" a tracer.
 type script struct {
 	unit   *scriptUnit
 	f      *syntax.File
@@ -30,6 +30,7 @@ type script struct {
 	gone   map[*syntax.Node]bool   // statements that are removed
 	failed map[int]bool
 	setup  bool // the file needs the added module
+	java   *javaFile
 	work   int
 	after  []byte
 }
@@ -46,7 +47,7 @@ const (
 	scopeValue // of Python: its member span is the span
 )
 
-// scriptUnit is an npm package or a Python project.
+// scriptUnit is an npm package, a Python project or a build of Java.
 type scriptUnit struct {
 	*migration
 	dir      string
@@ -56,22 +57,30 @@ type scriptUnit struct {
 	notes    []patch.Step
 	created  map[string][]byte
 	packages map[string]bool // that the migrated code needs
+	java     *javaUnit
 }
 
 // scriptTable is the table of a language.
 type scriptTable struct {
 	languages []syntax.Language
 	manifests []string
-	libraries []string // modules that a migration replaces
-	prefixes  []string // modules that build on them, and have no rows
+	libraries []string                 // modules that a migration replaces
+	prefixes  []string                 // modules that build on them, and have no rows
+	methods   []string                 // texts in files that use spans without an import of a library
+	kinds     []syntax.Kind            // of the nodes that call may replace
+	prepare   func(u *scriptUnit) bool // before the files are rewritten; it reports whether one uses a library. May be nil
+	hoist     func(s *script, block *syntax.Node)
 	call      func(s *script, c *syntax.Node) (string, bool)
 	imports   func(s *script) ([]edit, bool)
 	manifest  func(u *scriptUnit)
 }
 
 func (m *migration) scripts(ctx context.Context) error {
-	for _, table := range []*scriptTable{javaScriptTable(), pythonTable()} {
+	for _, table := range []*scriptTable{javaScriptTable(), pythonTable(), javaTable()} {
 		dirs := m.manifests(table.manifests...)
+		if table.languages[0] == syntax.Java {
+			dirs = outermost(dirs)
+		}
 		units := m.sources(dirs, table.languages...)
 		for _, dir := range slices.Sorted(maps.Keys(units)) {
 			if err := m.scriptUnit(ctx, table, dir, units[dir]); err != nil {
@@ -111,7 +120,7 @@ func (m *migration) scriptUnit(ctx context.Context, table *scriptTable, dir stri
 			m.open(name, 0, "The project is larger than %d MiB: it is not migrated.", maxUnit>>20)
 			return nil
 		}
-		if !mentions(source, table.libraries) && !mentions(source, table.prefixes) && !mentions(source, scriptMethods) {
+		if !mentions(source, table.libraries) && !mentions(source, table.prefixes) && !mentions(source, table.methods) {
 			continue
 		}
 		f, err := syntax.Parse(ctx, m.parser, name, syntax.LanguageOf(name), source)
@@ -142,6 +151,9 @@ func (m *migration) scriptUnit(ctx context.Context, table *scriptTable, dir stri
 			}
 		}
 		u.files = append(u.files, s)
+	}
+	if table.prepare != nil && table.prepare(u) {
+		relevant = true
 	}
 	if !relevant {
 		return nil
@@ -198,8 +210,11 @@ func (m *migration) scriptUnit(ctx context.Context, table *scriptTable, dir stri
 	return nil
 }
 
-// scriptMethods are texts in files that use spans without an import of a library.
+// scriptMethods are texts in files of JavaScript and Python that use spans without an import of a library.
 var scriptMethods = []string{".setTag(", ".set_tag(", ".finish(", ".startSpan(", ".start_span(", ".start_active_span(", ".addTags(", ".log_kv(", ".setOperationName("}
+
+// scriptCalls are the kinds of the nodes that rows of JavaScript and Python replace.
+var scriptCalls = []syntax.Kind{syntax.Call, syntax.New, syntax.Member, syntax.Name}
 
 // imports reports whether the file imports a source library.
 func (s *script) imports() bool {
@@ -229,7 +244,7 @@ func (s *script) note(n *syntax.Node, text string) {
 func (s *script) run() {
 	for n := range s.f.Root.All() {
 		if n.Kind == syntax.Block {
-			s.hoist(n)
+			s.table.hoist(s, n)
 		}
 	}
 	edits := s.collect(s.f.Root)
@@ -322,7 +337,7 @@ func (s *script) collect(root *syntax.Node) []edit {
 			edits = append(edits, s.statementEdit(n))
 			continue
 		}
-		if n.Kind == syntax.Call || n.Kind == syntax.New || n.Kind == syntax.Member || n.Kind == syntax.Name {
+		if slices.Contains(s.table.kinds, n.Kind) {
 			if text, ok := s.table.call(s, n); ok {
 				if text == "" {
 					edits = append(edits, s.statementEdit(n))
@@ -337,6 +352,9 @@ func (s *script) collect(root *syntax.Node) []edit {
 		}
 	}
 	sortEdits(edits)
+	if s.java != nil {
+		edits = s.java.merge(root, edits)
+	}
 	return edits
 }
 

@@ -21,6 +21,14 @@ var goLibraries = []struct {
 	{"Datadog tracer", []string{"dd", "ddext"}},
 }
 
+// javaLibraries are the titles of the libraries of Java with the beginnings of their classes.
+var javaLibraries = []struct {
+	title    string
+	prefixes []string
+}{
+	{"OpenTracing", []string{"io.opentracing."}},
+}
+
 // Tables returns the tables of symbols, attributes and versions in Markdown.
 func Tables() string {
 	var b strings.Builder
@@ -59,6 +67,16 @@ func Tables() string {
 			fmt.Fprintf(&b, "| %s | %s | %s |\n", r[0], r[1], r[2])
 		}
 	}
+	b.WriteString("\n## Java\n\nThe constants of `Tags`, `Fields`, `References` and `Format.Builtin` stand for their values.\n")
+	for _, l := range javaLibraries {
+		fmt.Fprintf(&b, "\n### %s in Java\n\n| Method | Becomes |\n|---|---|\n", l.title)
+		for _, symbol := range slices.Sorted(maps.Keys(javaRows)) {
+			row := javaRows[symbol]
+			if doc := row.target(symbol); doc != "" && slices.ContainsFunc(l.prefixes, func(p string) bool { return strings.HasPrefix(symbol, p) }) {
+				fmt.Fprintf(&b, "| `%s` | %s |\n", javaSymbol(symbol), doc)
+			}
+		}
+	}
 	b.WriteString("\n## Attributes\n\n| Tag | Becomes |\n|---|---|\n")
 	b.WriteString("| `span.kind` | the kind of the span |\n| `error` | the status of the span |\n| `resource.name` of Datadog | the name of the span |\n")
 	for _, key := range slices.Sorted(maps.Keys(tagKeys)) {
@@ -68,7 +86,7 @@ func Tables() string {
 		fmt.Fprintf(&b, "| `%s` | left: %s |\n", key, leftTags[key])
 	}
 	b.WriteString("\n## Versions\n\n| Package | Version |\n|---|---|\n")
-	for _, versions := range []map[string]string{goVersions, npmVersions, pypiVersions} {
+	for _, versions := range []map[string]string{goVersions, npmVersions, pypiVersions, mavenVersions} {
 		for _, name := range slices.Sorted(maps.Keys(versions)) {
 			fmt.Fprintf(&b, "| `%s` | `%s` |\n", name, versions[name])
 		}
@@ -83,4 +101,28 @@ func (r *goRow) target() string {
 	}
 	to := strings.NewReplacer("@", "", "$x", "span", "$scope", "scope", "$*", "attributes", "$0", "a", "$1", "b").Replace(r.to)
 	return "`" + to + "`"
+}
+
+// javaSymbol returns the method of a row: "Span.log(a, b)" of "io.opentracing.Span.log/2".
+func javaSymbol(symbol string) string {
+	symbol, arity, _ := strings.Cut(symbol, "/")
+	parts := strings.Split(symbol, ".")
+	var args []string
+	for i := range arity[0] - '0' {
+		args = append(args, string(rune('a'+i)))
+	}
+	return strings.Join(parts[len(parts)-2:], ".") + "(" + strings.Join(args, ", ") + ")"
+}
+
+// target returns what a row makes of its method, for the documentation, or "" if it is in no table.
+func (r *javaRow) target(symbol string) string {
+	if r.to == "" {
+		return r.doc
+	}
+	parts := strings.Split(symbol, ".")
+	receiver := strings.ToLower(strings.TrimPrefix(parts[len(parts)-2], "Span")) // builder of SpanBuilder
+	if receiver == "" || receiver == "context" {
+		receiver = strings.ToLower(parts[len(parts)-2])
+	}
+	return "`" + strings.NewReplacer("@", "", "$r", receiver, "$scope", "scope", "$0", "a", "$1", "b").Replace(r.to) + "`"
 }

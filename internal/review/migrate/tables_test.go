@@ -73,6 +73,12 @@ func TestRowsAreTested(t *testing.T) {
 			t.Error("no test has", s)
 		}
 	}
+	removed, _ = golden(t, "java")
+	for symbol, row := range javaRows {
+		if name := strings.Split(symbol[strings.LastIndexByte(symbol, '.')+1:], "/")[0]; row.target(symbol) != "" && !regexp.MustCompile(`\b`+name+`\b`).MatchString(removed) {
+			t.Error("no test has", symbol)
+		}
+	}
 	names := regexp.MustCompile(`\.?(\w+)[(\x60,]`)
 	for language, rows := range map[string][][3]string{"js,node": javaScriptRows, "python": pythonRows} {
 		removed, added := golden(t, strings.Split(language, ",")...)

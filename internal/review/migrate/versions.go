@@ -29,3 +29,8 @@ var pypiVersions = map[string]string{
 	"opentelemetry-exporter-otlp-proto-http": ">=1.20",
 	"opentelemetry-sdk":                      ">=1.20",
 }
+
+// mavenVersions are the versions of Maven artifacts: those that the Java agent of an instrumentation run contains.
+var mavenVersions = map[string]string{
+	"io.opentelemetry:opentelemetry-api": "1.62.0",
+}

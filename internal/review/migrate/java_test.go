@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package migrate_test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"assay/internal/review/migrate"
+)
+
+// javaPrograms are the projects in Java, with the class of their function main and the declarations of the old library.
+var javaPrograms = map[string]struct{ main, library string }{
+	"java-opentracing":        {"com.example.shop.Shop", "opentracing"},
+	"java-opentracing-active": {"com.example.stock.Stock", "opentracing"},
+}
+
+// javaSpan is what the stubs record of a span.
+type javaSpan struct {
+	Attributes               map[string]any
+	Events                   []map[string]any
+	Ended, Error             bool
+	Kind, Name, Parent, Span string
+	Trace                    string
+}
+
+// TestJavaPrograms compiles projects in Java before and after their migration, against declarations of the libraries that
+// record spans. Both versions record the same spans.
+func TestJavaPrograms(t *testing.T) {
+	for _, tool := range []string{"java", "javac"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skip("there is no " + tool)
+		}
+	}
+	for name, program := range javaPrograms {
+		t.Run(name, func(t *testing.T) {
+			work := t.TempDir()
+			require.NoError(t, os.CopyFS(work, os.DirFS(filepath.Join("testdata", name))))
+			before := javaRun(t, work, program.library, program.main)
+			for i := range before {
+				before[i].translate()
+			}
+			for _, f := range migrated(t, work).Files {
+				require.NoError(t, os.WriteFile(filepath.Join(work, filepath.FromSlash(f.Path)), f.After, 0o644))
+			}
+			require.NotEmpty(t, before)
+			require.Equal(t, before, javaRun(t, work, "opentelemetry", program.main))
+		})
+	}
+}
+
+// translate applies the table of attributes to a span of an old library.
+func (s *javaSpan) translate() {
+	attributes := map[string]any{}
+	for k, v := range s.Attributes {
+		attributes[migrate.AttributeKey(k)] = v
+	}
+	s.Attributes = attributes
+	for _, e := range s.Events {
+		if err, ok := e["error.object"].(string); ok {
+			for _, k := range []string{"error.object", "error.kind", "message", "stack"} {
+				delete(e, k)
+			}
+			_, message, _ := strings.Cut(err, ": ")
+			e["event"], e["exception.message"] = "exception", message
+		}
+	}
+}
+
+// javaRun compiles the files of a directory with the declarations of a library, and returns the spans that the program
+// records.
+func javaRun(t *testing.T, dir, library, main string) []javaSpan {
+	t.Helper()
+	classes := t.TempDir()
+	args := []string{"-d", classes, "-proc:none", "-nowarn"}
+	for _, root := range []string{dir, "testdata/javastubs/recorder", filepath.Join("testdata/javastubs", library)} {
+		require.NoError(t, filepath.WalkDir(root, func(path string, _ os.DirEntry, err error) error {
+			if strings.HasSuffix(path, ".java") {
+				args = append(args, path)
+			}
+			return err
+		}))
+	}
+	slices.Sort(args[4:])
+	out, err := exec.CommandContext(t.Context(), "javac", args...).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	out, err = exec.CommandContext(t.Context(), "java", "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-cp", classes, main).Output()
+	require.NoError(t, err, "%s", out)
+	var spans []javaSpan
+	for line := range strings.Lines(string(out)) {
+		var s javaSpan
+		require.NoError(t, json.Unmarshal([]byte(line), &s), line)
+		spans = append(spans, s)
+	}
+	return spans
+}

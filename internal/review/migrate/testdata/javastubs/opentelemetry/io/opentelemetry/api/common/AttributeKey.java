@@ -1,0 +1,5 @@
+package io.opentelemetry.api.common;
+
+public interface AttributeKey<T> {
+    String getKey();
+}

@@ -1,0 +1,3 @@
+package io.opentracing.propagation;
+
+public interface TextMap extends TextMapInject, TextMapExtract {}

@@ -1,0 +1,5 @@
+package io.opentracing.propagation;
+
+import java.util.Map;
+
+public interface TextMapExtract extends Iterable<Map.Entry<String, String>> {}
