@@ -13,10 +13,10 @@ func javaTable() *scriptTable {
 	return &scriptTable{
 		languages: []syntax.Language{syntax.Java},
 		manifests: javaManifests,
-		libraries: []string{"io.opentracing"},
-		prefixes:  []string{"io.jaegertracing", "io.opencensus", "brave", "zipkin2", "datadog.trace"},
+		libraries: []string{"io.opentracing", "io.jaegertracing"},
+		prefixes:  []string{"io.opencensus", "brave", "zipkin2", "datadog.trace"},
 		methods:   []string{".setTag(", ".finish(", ".buildSpan(", ".activateSpan(", ".asChildOf(", ".setOperationName(", ".setBaggageItem("},
-		kinds:     []syntax.Kind{syntax.Call, syntax.New, syntax.Member, syntax.Name, syntax.Operator},
+		kinds:     []syntax.Kind{syntax.Call, syntax.New, syntax.Member, syntax.Name, syntax.Operator, syntax.With},
 		prepare:   javaPrepare,
 		hoist:     javaHoist,
 		call:      javaCall,
@@ -164,6 +164,8 @@ func javaCall(s *script, n *syntax.Node) (string, bool) {
 		s.passed(n)
 	case syntax.Operator:
 		return s.javaNull(n)
+	case syntax.With:
+		return s.javaResource(n)
 	case syntax.Name, syntax.Member:
 		if n.Parent != nil && (n.Parent.Kind == syntax.Call && n.Parent.Children[0] == n || n.Parent.Kind == syntax.New && n.Parent.Children[0] == n) {
 			return "", false

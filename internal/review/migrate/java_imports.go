@@ -34,6 +34,7 @@ func (s *script) javaRename() {
 func javaImports(s *script) ([]edit, bool) {
 	for _, r := range s.java.refs {
 		switch {
+		case slices.ContainsFunc(s.java.removed, func(e [2]int) bool { return e[0] <= r.start && r.end <= e[1] }):
 		case r.known && (r.node == nil && javaClasses[r.class].to != "" || r.node != nil && s.done[r.node]):
 		case !r.known:
 			s.blockAt(&syntax.Node{Start: r.start}, "%s is in no table.", r.class)

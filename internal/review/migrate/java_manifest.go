@@ -18,7 +18,7 @@ var javaManifests = []string{"pom.xml", "build.gradle", "build.gradle.kts", "set
 
 // javaOld are the groups of the artifacts that a migration replaces, and javaKept those of artifacts that build on them.
 var (
-	javaOld  = []string{"io.opentracing:"}
+	javaOld  = []string{"io.opentracing:", "io.jaegertracing:"}
 	javaKept = []string{"io.opentracing.contrib:"}
 )
 

@@ -3,6 +3,7 @@
 package migrate
 
 import (
+	"maps"
 	"path"
 	"slices"
 	"strconv"
@@ -74,11 +75,11 @@ func javaConstantType(name string) string {
 }
 
 // javaRows are the methods of the source libraries by class, name and number of arguments.
-var javaRows map[string]javaRow
+var javaRows = map[string]javaRow{}
 
 func init() { // the rows refer to functions that refer to the rows
-	javaRows = map[string]javaRow{
-		otGlobal + ".get/0":                 {result: otTracer, to: "@GlobalOpenTelemetry.getTracer($scope)"},
+	maps.Copy(javaRows, map[string]javaRow{
+		otGlobal + ".get/0":                 {result: otTracer, as: javaGlobalTracer, doc: "`GlobalOpenTelemetry.getTracer(scope)`"},
 		otTracer + ".buildSpan/1":           {result: otBuilder, to: "$r.spanBuilder($0)"},
 		otTracer + ".activateSpan/1":        {result: otScope, to: "$0.makeCurrent()"},
 		otTracer + ".activeSpan/0":          {result: otSpan, to: "@Span.current()"},
@@ -111,7 +112,7 @@ func init() { // the rows refer to functions that refer to the rows
 		otScope + ".span/0":                 {result: otSpan, as: javaScopeSpan, doc: "the variable of the span"},
 		otTag + ".getKey/0":                 {result: "String", as: javaKeyOf, doc: "the key of the attribute"},
 		otTag + ".set/2":                    {result: "void", as: func(s *script, c *syntax.Node) (string, bool) { return s.javaTag(c, false) }, doc: "as `span.setTag`"},
-	}
+	})
 }
 
 // javaKnown returns the value of a literal, of a constant of the file, or of a source library.

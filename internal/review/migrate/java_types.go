@@ -21,6 +21,8 @@ type javaFile struct {
 	scopes  map[*syntax.Node]string          // variables of spans by the scope that started them
 	locals  map[*syntax.Node]map[string]bool // names of these variables by function
 	imports [][2]int                         // ranges of the import statements
+	setups  map[*syntax.Node]*javaSetup      // of the Jaeger client, by the call that makes a tracer
+	removed [][2]int                         // ranges of statements that are removed
 }
 
 // javaRef is a use of a class of a source library.
@@ -35,6 +37,7 @@ type javaRef struct {
 type javaUnit struct {
 	classes map[string][]*javaClass
 	methods map[string]bool // names of the methods that files of the unit declare
+	setups  int             // calls that make a tracer
 }
 
 // javaClass is a class of a unit.
@@ -50,7 +53,7 @@ func javaPrepare(u *scriptUnit) bool {
 	for _, s := range u.files {
 		s.java = &javaFile{
 			idents: map[string]bool{}, blocks: map[*syntax.Node]map[string][]*syntax.Node{}, types: map[*syntax.Node]string{},
-			scopes: map[*syntax.Node]string{}, locals: map[*syntax.Node]map[string]bool{},
+			scopes: map[*syntax.Node]string{}, locals: map[*syntax.Node]map[string]bool{}, setups: map[*syntax.Node]*javaSetup{},
 		}
 		for n := range s.f.Root.All() {
 			switch n.Kind {
@@ -70,6 +73,11 @@ func javaPrepare(u *scriptUnit) bool {
 		relevant = relevant || len(s.java.refs) > 0
 		if !built && len(s.java.refs) > 0 {
 			s.blockAt(&syntax.Node{Start: s.java.refs[0].start}, "The file belongs to no build of Maven or Gradle.")
+		}
+	}
+	for _, s := range u.files {
+		if !s.f.Broken {
+			s.javaSetups()
 		}
 	}
 	return relevant

@@ -360,11 +360,18 @@ func (s *script) collect(root *syntax.Node) []edit {
 
 // statementEdit removes a statement with its semicolon.
 func (s *script) statementEdit(n *syntax.Node) edit {
-	end := n.End
+	start, end := n.Start, n.End
+	if s.java != nil && n.Kind == syntax.Assign {
+		for _, before := range []string{n.Type, "final"} {
+			if rest, ok := bytes.CutSuffix(bytes.TrimRight(s.f.Source[:start], " \t\r\n"), []byte(before)); ok {
+				start = len(rest)
+			}
+		}
+	}
 	if end < len(s.f.Source) && s.f.Source[end] == ';' {
 		end++
 	}
-	return lineEdit(s.f.Source, n.Start, end)
+	return lineEdit(s.f.Source, start, end)
 }
 
 var (

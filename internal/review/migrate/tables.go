@@ -27,6 +27,7 @@ var javaLibraries = []struct {
 	prefixes []string
 }{
 	{"OpenTracing", []string{"io.opentracing."}},
+	{"Jaeger client", []string{"io.jaegertracing."}},
 }
 
 // Tables returns the tables of symbols, attributes and versions in Markdown.

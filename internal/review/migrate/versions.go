@@ -32,5 +32,7 @@ var pypiVersions = map[string]string{
 
 // mavenVersions are the versions of Maven artifacts: those that the Java agent of an instrumentation run contains.
 var mavenVersions = map[string]string{
-	"io.opentelemetry:opentelemetry-api": "1.62.0",
+	"io.opentelemetry:opentelemetry-api":                         "1.62.0",
+	"io.opentelemetry:opentelemetry-exporter-otlp":               "1.62.0",
+	"io.opentelemetry:opentelemetry-sdk-extension-autoconfigure": "1.62.0",
 }

@@ -12,13 +12,25 @@ import io.opentelemetry.context.propagation.TextMapSetter;
 
 /** Records spans, with the propagation of W3C. */
 public final class GlobalOpenTelemetry {
+    private static boolean read;
+
     private GlobalOpenTelemetry() {}
 
+    /** Stands for the registration of an SDK, which fails after the global instance was read. */
+    public static void set() {
+        if (read) {
+            throw new IllegalStateException("GlobalOpenTelemetry.set has already been called");
+        }
+        read = true;
+    }
+
     public static Tracer getTracer(String instrumentationScopeName) {
+        read = true;
         return RecordedSpan.Builder::new;
     }
 
     public static ContextPropagators getPropagators() {
+        read = true;
         return W3C::new;
     }
 

@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package migrate
+
+import (
+	"bytes"
+	"maps"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"assay/internal/review/syntax"
+)
+
+// The classes of the Jaeger client.
+const (
+	jaegerConfiguration = "io.jaegertracing.Configuration"
+	jaegerSampler       = jaegerConfiguration + ".SamplerConfiguration"
+	jaegerReporter      = jaegerConfiguration + ".ReporterConfiguration"
+	jaegerSender        = jaegerConfiguration + ".SenderConfiguration"
+	jaegerTracer        = "io.jaegertracing.internal.JaegerTracer"
+	jaegerSamplers      = "io.jaegertracing.internal.samplers."
+)
+
+func init() {
+	maps.Copy(javaClasses, map[string]javaSource{
+		jaegerConfiguration: {}, jaegerSampler: {}, jaegerReporter: {}, jaegerSender: {},
+		jaegerTracer:                    {to: "Tracer", super: otTracer},
+		jaegerSamplers + "ConstSampler": {}, jaegerSamplers + "ProbabilisticSampler": {},
+	})
+	javaConstants[jaegerSamplers+"ConstSampler.TYPE"] = "const"
+	javaConstants[jaegerSamplers+"ProbabilisticSampler.TYPE"] = "probabilistic"
+	const setup, nothing = "`OpenTelemetrySetup.newSdk(service, sampler, argument).getTracer(scope)` of an added class: `AutoConfiguredOpenTelemetrySdk`, OTLP exporter, W3C propagation", "nothing: the SDK reads `OTEL_*` variables"
+	maps.Copy(javaRows, map[string]javaRow{
+		jaegerConfiguration + ".fromEnv/0":           {result: jaegerConfiguration, doc: "the service of the setup"},
+		jaegerConfiguration + ".fromEnv/1":           {result: jaegerConfiguration, doc: "the service of the setup"},
+		jaegerConfiguration + ".withServiceName/1":   {result: jaegerConfiguration, doc: "the service of the setup"},
+		jaegerConfiguration + ".withSampler/1":       {result: jaegerConfiguration, doc: "the sampler of the setup"},
+		jaegerConfiguration + ".withReporter/1":      {result: jaegerConfiguration, doc: nothing},
+		jaegerConfiguration + ".withTraceId128Bit/1": {result: jaegerConfiguration, doc: "nothing: OpenTelemetry has no shorter ids"},
+		jaegerConfiguration + ".getTracer/0":         {result: jaegerTracer, as: javaNewTracer, doc: setup},
+		jaegerSampler + ".fromEnv/0":                 {result: jaegerSampler, doc: nothing},
+		jaegerSampler + ".withType/1":                {result: jaegerSampler, doc: "the sampler of the setup, for `const` and `probabilistic`"},
+		jaegerSampler + ".withParam/1":               {result: jaegerSampler, doc: "the argument of the sampler"},
+		jaegerReporter + ".fromEnv/0":                {result: jaegerReporter, doc: nothing},
+		jaegerReporter + ".withLogSpans/1":           {result: jaegerReporter, doc: nothing},
+		jaegerReporter + ".withFlushInterval/1":      {result: jaegerReporter, doc: nothing},
+		jaegerReporter + ".withMaxQueueSize/1":       {result: jaegerReporter, doc: nothing},
+		jaegerReporter + ".withSender/1":             {result: jaegerReporter, doc: nothing},
+		jaegerSender + ".fromEnv/0":                  {result: jaegerSender, doc: nothing},
+		jaegerSender + ".withAgentHost/1":            {result: jaegerSender, doc: nothing},
+		jaegerSender + ".withAgentPort/1":            {result: jaegerSender, doc: nothing},
+		jaegerSender + ".withEndpoint/1":             {result: jaegerSender, doc: nothing},
+		otGlobal + ".register/1":                     {result: "void", as: javaRegister, doc: "nothing: the setup registers the SDK"},
+		otGlobal + ".registerIfAbsent/1":             {result: "boolean", as: javaRegister, doc: "nothing: the setup registers the SDK"},
+		otTracer + ".close/0":                        {result: "void", as: javaClose, doc: "nothing: the SDK is shut down with the JVM"},
+	})
+}
+
+// javaSetup is what a configuration of the Jaeger client says.
+type javaSetup struct {
+	service *syntax.Node // nil if the environment names it
+	sampler string       // the type, "" if the environment names it
+	param   *syntax.Node
+	locals  []*syntax.Node // declarations of variables that hold parts of it
+}
+
+// javaSetups reads the configurations of the Jaeger client in a file, and removes the variables that hold their parts.
+func (s *script) javaSetups() {
+	for c := range s.f.Root.All() {
+		if c.Kind != syntax.Call || len(c.Args()) != 0 {
+			continue
+		}
+		receiver, name := c.Method()
+		if name != "getTracer" || receiver == nil || s.typeOf(receiver) != jaegerConfiguration {
+			continue
+		}
+		setup := &javaSetup{}
+		if !setup.read(s, receiver, 0) {
+			s.javaFail(c, "The configuration of the tracer has parts that no table knows.")
+			continue
+		}
+		s.java.setups[c] = setup
+		s.unit.java.setups++
+		for _, d := range setup.locals {
+			s.gone[d] = true
+			s.mark(d)
+			e := s.statementEdit(d)
+			s.java.removed = append(s.java.removed, [2]int{e.start, e.end})
+		}
+	}
+}
+
+// read reads a configuration, or a part of one.
+func (j *javaSetup) read(s *script, n *syntax.Node, depth int) bool {
+	if depth > 100 {
+		return false
+	}
+	switch n.Kind {
+	case syntax.Name:
+		in, d := s.javaDefinition(n)
+		f := n.Enclosing(syntax.Func)
+		if in != s || d == nil || d.Kind != syntax.Assign || !isDeclaration(d) || f == nil || !d.Within(f) {
+			return false
+		}
+		uses := 0
+		for other := range f.All() {
+			if s.work++; other.Kind == syntax.Name && other.Text == n.Text {
+				uses++
+			}
+		}
+		j.locals = append(j.locals, d)
+		return uses == 2 && j.read(s, d.Value(), depth+1)
+	case syntax.New:
+		args := n.Args()
+		switch t := s.typeOf(n); {
+		case t == jaegerConfiguration && len(args) == 1:
+			j.service = args[0]
+			return true
+		case t == jaegerSampler && len(args) == 2:
+			return j.sample(s, args[0], args[1])
+		}
+		return len(args) == 0
+	case syntax.Call:
+		receiver, name := n.Method()
+		args := n.Args()
+		if receiver == nil {
+			return false
+		}
+		t := strings.TrimPrefix(s.typeOf(receiver), "class ")
+		row := javaRowOf(t, name, len(args))
+		if row == nil || row.as != nil {
+			return false
+		}
+		static := strings.HasPrefix(s.typeOf(receiver), "class ")
+		if !static && !j.read(s, receiver, depth+1) {
+			return false
+		}
+		switch name {
+		case "fromEnv", "withServiceName":
+			if len(args) == 1 {
+				j.service = args[0]
+			}
+		case "withType":
+			return j.sample(s, args[0], j.param)
+		case "withParam":
+			j.param = args[0]
+		case "withSampler", "withReporter", "withSender":
+			return j.read(s, args[0], depth+1)
+		}
+		return true
+	}
+	return false
+}
+
+// sample sets the sampler.
+func (j *javaSetup) sample(s *script, name, param *syntax.Node) bool {
+	var ok bool
+	j.sampler, ok = s.javaKnown(name)
+	j.param = param
+	return ok
+}
+
+// isDeclaration reports whether an assignment is the only declaration of its statement.
+func isDeclaration(d *syntax.Node) bool {
+	return d.Parent != nil && d.Parent.Kind == syntax.Block && d.Type != ""
+}
+
+func javaNewTracer(s *script, c *syntax.Node) (string, bool) {
+	setup := s.java.setups[c]
+	if setup == nil {
+		return s.javaFail(c, "The configuration of the tracer has parts that no table knows.")
+	}
+	const class = "OpenTelemetrySetup"
+	name := path.Join(path.Dir(s.f.Path), class+".java")
+	if s.unit.java.classes[class] != nil || s.java.idents[class] {
+		return s.javaFail(c, "The migration adds the class %s, but it exists.", class)
+	}
+	module, _ := nearest(name, s.unit.manifests(javaManifests...))
+	for other := range s.unit.created {
+		if at, _ := nearest(other, s.unit.manifests(javaManifests...)); path.Base(other) == class+".java" && other != name && at == module {
+			return s.javaFail(c, "Packages of one program set up a tracer each: OpenTelemetry has one setup.")
+		}
+	}
+	sampler, argument := "null", "null"
+	switch value := ""; setup.sampler {
+	case "const":
+		if setup.param != nil {
+			value = strings.TrimRight(s.f.Code(setup.param), ".0fdFD")
+		}
+		switch {
+		case value == "1":
+			sampler = strconv.Quote("parentbased_always_on")
+		case setup.param != nil && setup.param.Kind == syntax.Number && value == "":
+			sampler = strconv.Quote("parentbased_always_off")
+		default:
+			return s.javaFail(c, "The parameter of the sampler is not known.")
+		}
+	case "probabilistic":
+		if setup.param == nil {
+			return s.javaFail(c, "The parameter of the sampler is not known.")
+		}
+		sampler, argument = strconv.Quote("parentbased_traceidratio"), "String.valueOf("+s.text(setup.param)+")"
+		if setup.param.Kind == syntax.Number {
+			argument = strconv.Quote(setup.param.Text)
+		}
+	case "":
+		s.note(c, "The sampler comes from OTEL_TRACES_SAMPLER instead of JAEGER_SAMPLER_TYPE, and is always on without it.")
+	default:
+		return s.javaFail(c, "The sampler %q is in no table.", setup.sampler)
+	}
+	service := "null"
+	if setup.service != nil {
+		service = s.text(setup.service)
+	} else {
+		s.note(c, "The service comes from OTEL_SERVICE_NAME instead of JAEGER_SERVICE_NAME.")
+	}
+	s.note(c, "The exporter reads its endpoint from OTEL_EXPORTER_OTLP_ENDPOINT. Set it where the address of the Jaeger agent is configured. "+propagationNote)
+	s.mark(c)
+	declaration := ""
+	if s.f.Package != "" {
+		declaration = "package " + s.f.Package + ";\n\n"
+	}
+	s.setup = true
+	s.unit.created[name] = []byte(declaration + javaSetupClass)
+	return class + ".newSdk(" + service + ", " + sampler + ", " + argument + ").getTracer(" + s.javaScope() + ")", true
+}
+
+const javaSetupClass = `import io.opentelemetry.sdk.OpenTelemetrySdk;
+import io.opentelemetry.sdk.autoconfigure.AutoConfiguredOpenTelemetrySdk;
+import java.util.HashMap;
+import java.util.Map;
+
+/** Sets up the OpenTelemetry SDK. Variables OTEL_* and properties otel.* replace what is set here. */
+final class OpenTelemetrySetup {
+    private static OpenTelemetrySdk sdk;
+
+    private OpenTelemetrySetup() {}
+
+    /** Registers the SDK when it is called first. Arguments that are null come from the environment. */
+    static synchronized OpenTelemetrySdk newSdk(String service, String sampler, String argument) {
+        if (sdk == null) {
+            Map<String, String> properties = new HashMap<>();
+            properties.put("otel.metrics.exporter", "none");
+            properties.put("otel.logs.exporter", "none");
+            if (service != null) {
+                properties.put("otel.service.name", service);
+            }
+            if (sampler != null) {
+                properties.put("otel.traces.sampler", sampler);
+            }
+            if (argument != null) {
+                properties.put("otel.traces.sampler.arg", argument);
+            }
+            sdk = AutoConfiguredOpenTelemetrySdk.builder()
+                    .addPropertiesSupplier(() -> properties)
+                    .setResultAsGlobal()
+                    .build()
+                    .getOpenTelemetrySdk();
+        }
+        return sdk;
+    }
+}
+`
+
+// javaRegister removes the registration of the tracer of the Jaeger client.
+func javaRegister(s *script, c *syntax.Node) (string, bool) {
+	a := c.Args()[0]
+	if a.Kind == syntax.Func && len(a.Children) == 1 { // a supplier
+		a = a.Body()
+	}
+	tracer := slices.Contains([]string{otTracer, jaegerTracer}, s.typeOf(a))
+	if s.unit.java.setups == 0 || !tracer || c.Parent.Kind != syntax.Block {
+		return s.javaFail(c, "The tracer is not made by the configuration of the Jaeger client, or registered in a way that no table knows.")
+	}
+	s.mark(c.Callee())
+	if a.Kind == syntax.Call {
+		return s.text(a), true
+	}
+	s.mark(a)
+	return "", true
+}
+
+// javaClose removes the statement that closes a tracer.
+func javaClose(s *script, c *syntax.Node) (string, bool) {
+	if s.unit.java.setups == 0 || c.Parent.Kind != syntax.Block {
+		return s.javaFail(c, "%s is in no table.", s.brief(c.Callee()))
+	}
+	s.mark(c)
+	return "", true
+}
+
+// javaGlobalTracer rewrites GlobalTracer.get(). OpenTelemetry's global instance is fixed when it is read first.
+func javaGlobalTracer(s *script, c *syntax.Node) (string, bool) {
+	if d := c.Parent; s.unit.java.setups > 0 && d.Kind == syntax.Assign && d.Parent.Kind == syntax.Class {
+		before := s.f.Source[:d.Start]
+		if at := bytes.LastIndexAny(before, ";{}"); bytes.Contains(before[at+1:], []byte("static ")) {
+			if len(s.java.setups) > 0 {
+				return s.javaFail(c, "The field is set before the tracer is registered. GlobalOpenTelemetry keeps what it has when it is read first.")
+			}
+			s.note(c, "The class has to be initialized after the SDK is registered: GlobalOpenTelemetry keeps what it has when it is read first.")
+		}
+	}
+	return s.expand("@GlobalOpenTelemetry.getTracer($scope)", c), true
+}
+
+// javaResource rewrites try (Tracer tracer = ...) { ... }: the SDK is shut down with the JVM.
+func (s *script) javaResource(n *syntax.Node) (string, bool) {
+	body := n.Body()
+	for i, r := range n.Children[:len(n.Children)-1] {
+		t := s.typeOf(r)
+		if r.Kind == syntax.Assign {
+			t = s.declaredType(s, r)
+		}
+		if t != otTracer && t != jaegerTracer {
+			continue
+		}
+		if i > 0 || len(n.Children) != 2 || r.Kind != syntax.Assign || s.unit.java.setups == 0 || s.f.Source[body.Start] != '{' {
+			return s.javaFail(r, "The tracer is a resource of a try statement in a way that no table knows.")
+		}
+		open := "{"
+		if p := n.Parent; p.Kind == syntax.Block && p.Parent != nil && p.Parent.Kind == syntax.Try && p.Parent.Start == n.Start {
+			open = "try {"
+		}
+		inner := s.indent(n.Start) + "    "
+		if len(body.Children) > 0 && s.indent(body.Children[0].Start) != s.indent(n.Start) {
+			inner = s.indent(body.Children[0].Start)
+		}
+		return open + "\n" + inner + s.javaUse("Tracer") + " " + r.Children[0].Text + " = " + s.text(r.Value()) + ";" + s.text(body)[1:], true
+	}
+	return "", false
+}

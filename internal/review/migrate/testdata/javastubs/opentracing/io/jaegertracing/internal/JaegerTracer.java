@@ -1,0 +1,5 @@
+package io.jaegertracing.internal;
+
+import io.opentracing.Tracer;
+
+public interface JaegerTracer extends Tracer {}

@@ -1,0 +1,5 @@
+package io.jaegertracing.internal.samplers;
+
+public class ConstSampler {
+    public static final String TYPE = "const";
+}

@@ -1,0 +1,5 @@
+package io.jaegertracing.internal.samplers;
+
+public class ProbabilisticSampler {
+    public static final String TYPE = "probabilistic";
+}
