@@ -19,8 +19,8 @@ import (
 // developerTool matches files of programs for those that work on the repository, and of code for its tests.
 var developerTool = regexp.MustCompile(`(^|/)(scripts?|tools?|hack|integration|harness|mocks?|simulators?|generators?|load-?gen(erator)?|load-?tests?|seeds?|[a-z]+(test|gen|mock))/`)
 
-// debugging are words of functions that lower the level on demand.
-var debugging = setOf("debug verbose trace test tests dev development local")
+// debugging are words of functions that lower the level on demand, or for the user of a command.
+var debugging = setOf("debug verbose trace test tests dev development local cli")
 
 var logDebugProduction = &Check{
 	ID:       "log-debug-production",
@@ -85,8 +85,11 @@ var logDebugProduction = &Check{
 		if notProduction.MatchString(u.File.Path) && !production.MatchString(u.File.Path) || developerTool.MatchString(u.File.Path) {
 			return
 		}
-		for _, l := range u.LogLevels {
-			if !l.Conditional && (l.Level == "debug" || l.Level == "trace") && !onDemand(u, l.Node) && (!developmentLogger(l.Node) || serves(u)) {
+		for i, l := range u.LogLevels {
+			if i == maxLevels {
+				break
+			}
+			if !l.Conditional && (l.Level == "debug" || l.Level == "trace") && !onDemand(l.Node) && (!developmentLogger(l.Node) || serves(u)) {
 				severity := Suggestion // one logger of several
 				if setsLevel(l.Node) {
 					severity = High
@@ -146,7 +149,7 @@ spec:
 			Name: "the development logger of a tool, and levels on demand",
 			Files: map[string]string{
 				"cmd/anonymize/main.go": "package main\n\nimport \"go.uber.org/zap\"\n\nvar logger, _ = zap.NewDevelopment()\n\nfunc main() { rewrite(logger) }\n",
-				"log/log.go":            "package log\n\nimport \"github.com/sirupsen/logrus\"\n\nfunc EnableDebug() { logrus.SetLevel(logrus.DebugLevel) }\n\nfunc setup(verbose bool) {\n\tif !verbose {\n\t\treturn\n\t}\n\tlogrus.SetLevel(logrus.DebugLevel)\n}\n",
+				"log/log.go":            "package log\n\nimport \"github.com/sirupsen/logrus\"\n\nfunc EnableDebug() { logrus.SetLevel(logrus.DebugLevel) }\n\nfunc buildCLILogger() { logrus.SetLevel(logrus.DebugLevel) }\n\nfunc setup(verbose bool) {\n\tif !verbose {\n\t\treturn\n\t}\n\tlogrus.SetLevel(logrus.DebugLevel)\n}\n",
 				"app/log.py":            "import logging\n\ndef enable_verbose():\n    logging.getLogger().setLevel(logging.DEBUG)\n",
 			},
 		},
@@ -180,6 +183,9 @@ func setsLevel(n *syntax.Node) bool {
 	return strings.HasPrefix(name, "set") && strings.Contains(name, "level") || name == "basicconfig"
 }
 
+// maxLevels bounds the levels of one file that are looked at, so that the work stays linear.
+const maxLevels = 32
+
 // developmentLogger reports whether a call makes a logger for development: a tool may log to its user like that.
 func developmentLogger(n *syntax.Node) bool {
 	return n.Kind == syntax.Call && strings.HasPrefix(name(n), "NewDevelopment")
@@ -204,7 +210,7 @@ func serves(u *instrumentation.Uses) bool {
 }
 
 // onDemand reports whether a level is set by a function for that, or behind a condition that leaves the function.
-func onDemand(u *instrumentation.Uses, n *syntax.Node) bool {
+func onDemand(n *syntax.Node) bool {
 	for fn := n.Enclosing(syntax.Func); fn != nil; fn = fn.Enclosing(syntax.Func) {
 		if debugging.any(words(fn.Text)) {
 			return true

@@ -177,7 +177,7 @@ class Handle {
   }
 }
 `,
-				"node.py": "from opentelemetry import trace\ntracer = trace.get_tracer('node')\n\ndef run(instance, query_name):\n    with tracer.start_as_current_span(f\"{getattr(instance, 'name', 'unknown')}.agent\"):\n        work()\n    with tracer.start_as_current_span(f'query {query_name}'):\n        work()\n",
+				"node.py": "from opentelemetry import trace\ntracer = trace.get_tracer('node')\n\ndef run(instance, query_name, tool_key):\n    with tracer.start_as_current_span(f\"{getattr(instance, 'name', 'unknown')}.agent\"):\n        work()\n    with tracer.start_as_current_span(f'query {query_name}'):\n        work()\n    with tracer.start_as_current_span(f'tool {tool_key}'):\n        work()\n",
 			},
 		},
 		{
@@ -284,11 +284,17 @@ const (
 	unlimited
 )
 
+// maxNameParts bounds the parts of a part of a name that are followed, so that the work stays linear.
+const maxNameParts = 8
+
 // variablePart returns the part of a built name that has many values, or nil. Its severity is that of the check, or that
 // of a suggestion if there may be few.
 func variablePart(u *instrumentation.Uses, n *syntax.Node) (*syntax.Node, Severity) {
 	var likely *syntax.Node
-	for _, c := range flatten(nameParts(n)) {
+	for i, c := range flatten(nameParts(n)) {
+		if i == 4*maxNameParts {
+			break
+		}
 		switch varietyOf(u, c, 4) {
 		case unlimited:
 			return c, ""
@@ -333,7 +339,7 @@ func varietyOf(u *instrumentation.Uses, n *syntax.Node, depth int) variety {
 	most := func(nodes []*syntax.Node) variety {
 		v := few
 		for i, c := range nodes {
-			if i == 16 {
+			if i == maxNameParts || v == unlimited {
 				break
 			}
 			v = max(v, varietyOf(u, c, depth-1))
@@ -406,7 +412,7 @@ func varietyOfWords(w []string) variety {
 		switch {
 		case before != "" && boundedWords[before+l], in(boundedWords, l), l == "id" && kinds[before]:
 			return few
-		case l == "number" && boundedWords[before]: // execution.attempt.number
+		case l == "number" && boundedWords[before], l == "key" && boundedWords[before] && before != "cache" && before != "bucket": // attempt.number, tool_key
 			return few
 		case before != "" && representations[l]:
 			named = named || l == "name"

@@ -95,7 +95,7 @@ func load(ctx context.Context, db *sql.DB) error {
 `)},
 		},
 		{
-			Name: "loops that count, go over rows, or only mark each round",
+			Name: "loops that compute, go over rows, or only mark each round",
 			Files: map[string]string{
 				"order.go": goFile(`
 func add(ctx context.Context, rows []Row, modules []Module) {
@@ -133,6 +133,14 @@ class Total {
 			Name: "rounds that open files, wait, or call other services",
 			Files: map[string]string{
 				"order.go": goFile(`
+func converse(ctx context.Context, turns int) {
+	for turn := 0; turn < turns; turn++ {
+		ctx, span := tracer.Start(ctx, "turn")
+		answer(ctx)
+		span.End()
+	}
+}
+
 func compact(ctx context.Context, blocks []Block) {
 	for _, block := range blocks {
 		ctx, span := tracer.Start(ctx, "block")
@@ -204,13 +212,13 @@ func inLoop(s *instrumentation.Span) bool {
 
 // small name what a program has many of, so that a span for each is noise whatever the round does.
 var small = setOf(`item items row rows line lines entry entries element elements field fields value values product products order orders user users
-	customer customers word words number numbers point points i j n count`)
+	customer customers word words number numbers point points`)
 
-// smallThings reports whether a loop counts, or goes over things of which there are many.
+// smallThings reports whether a loop goes over things of which there are many.
 func smallThings(header []*syntax.Node) bool {
 	for _, h := range header {
 		for c := range h.All() {
-			if c.Kind == syntax.Number || (c.Kind == syntax.Name || c.Kind == syntax.Member) && small[last(words(c.Text))] {
+			if (c.Kind == syntax.Name || c.Kind == syntax.Member) && small[last(words(c.Text))] {
 				return true
 			}
 		}

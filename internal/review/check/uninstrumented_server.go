@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"assay/internal/review/configfile"
 	"assay/internal/review/instrumentation"
@@ -52,10 +53,11 @@ var uninstrumentedServer = &Check{
 		if u.File.ImportsAny("github.com/prometheus/client_golang/prometheus/promhttp", "net/http/pprof", "expvar") {
 			return // a server for operators
 		}
+		loopback := sync.OnceValue(func() bool { return listensLocally(u) })
 		for _, b := range u.Boundaries {
 			switch b.Kind {
 			case "http server", "grpc server", "queue consumer", "database client":
-				if b.Kind == "http server" && operational(u, b.Node) {
+				if b.Kind == "http server" && (operational(u, b.Node) || loopback()) {
 					continue
 				}
 				p.Keep(boundaryFact{
@@ -137,6 +139,7 @@ func load(ctx context.Context) {
 				"package.json":                `{"private": true, "dependencies": {"@opentelemetry/api": "^1.9.0", "@opentelemetry/instrumentation-express": "^0.52.0"}}` + "\n",
 				"src/health.ts":               "import { createServer } from 'http';\nexport const health = createServer((req, res) => res.end('ok'));\n",
 				"src/state.ts":                "import { createServer } from 'http';\nexport const state = createServer((req, res) => {\n  if (req.url === '/') res.end(healthCheck());\n  else res.end(version());\n});\n",
+				"src/relay.ts":                "import { createServer } from 'http';\nconst relay = createServer(handle);\nrelay.listen(0, '127.0.0.1');\n",
 				"src/commands/run.ts":         "import Fastify from 'fastify';\nconst app = Fastify();\n",
 				"src/main.ts":                 "import express from 'express';\nimport { createServer } from 'http';\nconst app = express();\ncreateServer(app).listen(80);\n",
 				"packages/cache/package.json": `{"name": "@shop/cache", "files": ["dist"], "dependencies": {"ioredis": "^5.0.0"}}` + "\n",
@@ -355,7 +358,18 @@ var (
 var forOperators = setOf(`health healthz healthcheck healthchecks readiness liveness probe probes metrics metric prometheus pprof debug diagnostics devtools inspector
 	reflection mock mocks fake stub`)
 
-// operational reports whether a server serves operators or developers: by the names around it, or by the names in its handler if it has few routes.
+// listensLocally reports whether a file has a server for processes of the same machine.
+func listensLocally(u *instrumentation.Uses) bool {
+	for n := range u.File.Root.All() {
+		if n.Kind == syntax.Call && name(n) == "listen" && slices.ContainsFunc(n.Args(), func(a *syntax.Node) bool { return a.Kind == syntax.String && a.Text == "127.0.0.1" }) {
+			return true
+		}
+	}
+	return false
+}
+
+// operational reports whether a server serves operators or developers: by the names around it, or by the names in its
+// handler if it has few routes.
 func operational(u *instrumentation.Uses, server *syntax.Node) bool {
 	base := path.Base(u.File.Path)
 	if forOperators.any(words(strings.TrimSuffix(base, path.Ext(base)))) {

@@ -64,8 +64,8 @@ public class Order {
     }
   }
 
-  void c(boolean x) {
-    Span span = tracer.spanBuilder(String.format("c %s", x)).setAttribute("user.ssn", ssn) // want: span-name-dynamic sensitive-attribute
+  void c(String orderId) {
+    Span span = tracer.spanBuilder(String.format("c %s", orderId)).setAttribute("user.ssn", ssn) // want: span-name-dynamic sensitive-attribute
         .startSpan();
     try {
       work();
