@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"fmt"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -32,7 +33,7 @@ var resourceAttributes = &Check{
 			if r.Node == nil {
 				continue
 			}
-			fact := resourceFact{file: u.File.Path, start: r.Node.Start, end: r.Node.End, symbol: Symbol(r.Node), opaque: r.Opaque, javascript: u.File.Language == syntax.JavaScript || u.File.Language == syntax.TypeScript}
+			fact := resourceFact{partial: partialResource(u, r.Node), file: u.File.Path, start: r.Node.Start, end: r.Node.End, symbol: Symbol(r.Node), opaque: r.Opaque, javascript: u.File.Language == syntax.JavaScript || u.File.Language == syntax.TypeScript}
 			for key, value := range r.Attributes {
 				fact.keys = append(fact.keys, key)
 				text, known := u.Known(value)
@@ -144,6 +145,22 @@ func setup(ctx context.Context) {
 			},
 		},
 		{
+			Name: "detectors, benchmarks and development",
+			Files: map[string]string{
+				"src/main/java/Zone.java": `import io.opentelemetry.sdk.autoconfigure.spi.ConfigProperties;
+import io.opentelemetry.sdk.autoconfigure.spi.ResourceProvider;
+import io.opentelemetry.sdk.resources.Resource;
+class Zone implements ResourceProvider {
+  public Resource createResource(ConfigProperties config) {
+    return Resource.builder().put("cloud.availability_zone", "a").build();
+  }
+}
+`,
+				"benchmarks/run.py": "from opentelemetry.sdk.trace import TracerProvider\nprovider = TracerProvider()\n",
+				"web/main.ts":       "import { MeterProvider } from '@opentelemetry/sdk-metrics';\nif (config.IS_DEV) {\n  const provider = new MeterProvider({ readers });\n}\n",
+			},
+		},
+		{
 			Name: "a provider of another library",
 			Files: map[string]string{"metrics.js": `const { metrics } = require("@opentelemetry/api");
 const MeterProvider = require("./meter_provider");
@@ -161,6 +178,41 @@ type resourceFact struct {
 	service    string // literal service.name
 	opaque     bool
 	javascript bool
+	partial    bool // it says nothing about a service
+}
+
+// benchmarks matches directories of programs whose telemetry is that of no service.
+var benchmarks = regexp.MustCompile(`(^|/)(benchmarks?|bench|jmh|perf|load-?tests?)/`)
+
+// partialResource reports whether a resource says nothing about a service: a detector or provider of resources contributes
+// to one, and a benchmark or development has no service.
+func partialResource(u *instrumentation.Uses, n *syntax.Node) bool {
+	if benchmarks.MatchString(u.File.Path) {
+		return true
+	}
+	for at := n.Enclosing(syntax.Func, syntax.Class, syntax.If); at != nil; at = at.Enclosing(syntax.Func, syntax.Class, syntax.If) {
+		switch at.Kind {
+		case syntax.Func:
+			if at.Text == "detect" || at.Text == "Detect" {
+				return true
+			}
+		case syntax.Class:
+			for _, c := range at.Children {
+				if x := name(c); (c.Kind == syntax.Name || c.Kind == syntax.Member) && (strings.HasSuffix(x, "ResourceProvider") || strings.HasSuffix(x, "ResourceDetector")) {
+					return true
+				}
+			}
+		case syntax.If:
+			if n.Within(at.Children[1]) && !slices.ContainsFunc(slices.Collect(at.Children[0].All()), func(c *syntax.Node) bool { return c.Kind == syntax.Operator && c.Text != "==" && c.Text != "===" }) {
+				for c := range at.Children[0].All() {
+					if (c.Kind == syntax.Name || c.Kind == syntax.Member) && setOf("dev development debug local").any(words(c.Text)) {
+						return true
+					}
+				}
+			}
+		}
+	}
+	return false
 }
 
 var criticalities = []string{"mission_critical", "high", "medium", "low"}
@@ -241,7 +293,9 @@ func checkResources(p *RepositoryPass) {
 		if f.javascript { // the serviceinstance detector of NodeSDK is enabled by default
 			s.add("service.instance.id")
 		}
-		facts[at] = append(facts[at], f)
+		if !f.partial {
+			facts[at] = append(facts[at], f)
+		}
 		names = append(names, f.service)
 	}
 	for _, f := range p.Configs {
