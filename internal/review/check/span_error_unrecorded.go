@@ -180,6 +180,16 @@ export async function start(on: boolean) {
 		{
 			Name: "functions of other libraries, and a failure after which the work goes on",
 			Files: map[string]string{
+				"order.go": goFile(`
+func load(ctx context.Context) error {
+	return otelx.WithSpan(ctx, "load", func(ctx context.Context) error {
+		if err := work(ctx); err != nil {
+			return err
+		}
+		return nil
+	})
+}
+`),
 				"census.go": `package order
 
 import "go.opencensus.io/trace"
@@ -231,7 +241,7 @@ func unrecorded(p *Pass, u *instrumentation.Uses, fn *syntax.Node, spans []*inst
 		if s == nil || n.Kind == syntax.If && u.File.Language != syntax.Go {
 			continue
 		}
-		if n.Kind == syntax.If && !goErrorPath(u, n) || n.Kind == syntax.Catch && !catchPath(u, n, s) {
+		if n.Kind == syntax.If && (s.RecordsErrors || !goErrorPath(u, n)) || n.Kind == syntax.Catch && !catchPath(u, n, s) {
 			continue
 		}
 		body := n.Body()
