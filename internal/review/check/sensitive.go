@@ -53,13 +53,15 @@ var (
 		parser parse syntax stop start end prompt completion input output unk eos bos pad mask current curr cur first last unexpected
 		expected design style theme special fencing lease leader ack watch checkpoint shard barrier generation pagination idempotency
 		request client_request string word text left right close open separator delimiter literal keyword comment peek look ahead lookahead
-		ring partition change skip marker consistency delivery zed zedtoken scan scroll watermark feature balance balancer lb precommit`)
+		ring partition change skip marker reservation limiter slot consistency delivery zed zedtoken scan scroll watermark feature balance balancer lb precommit`)
+	// accountWords before "email" say that it is the name of an account of a program.
+	accountWords = setOf("client service serviceaccount bot support noreply")
 	// derived are last words of names and callees whose values hide what they are made of.
 	derived = setOf(`len length size count hash hashed hashcode sha sha1 sha256 sha512 md5 hmac digest checksum fingerprint mask masked redact
 		redacted obfuscate obfuscated sanitize sanitized anonymize anonymized scrub encrypt encrypted hide censor pseudonymize bool boolean
 		exists empty present contains type kind name id ids status enabled verified valid typeof kobj kref kobjs ref sizeof bcrypt
 		domain expiry expires ttl expiration policy version index state provider has is nonempty set equals match source method format
-		template level class category prefix suffix path file filename filepath dir location`)
+		template level class category prefix suffix path file filename filepath dir location scope scopes`)
 	// keepers are functions and methods whose result still shows their argument or receiver.
 	keepers = setOf(`str string tostring valueof sprint sprintf sprintln format repr stringify dumps tolower toupper trimspace
 		tolowercase touppercase nvl coalesce deref pointer ptr stringvalue strvalue ofnullable fstring bytes byteslice any some`)
@@ -72,7 +74,7 @@ var (
 	// parsing are words of files and functions whose tokens are those of a language or a text.
 	parsing = setOf(`lexer lex lexers parser parsers parse parsing token tokens tokenizer tokenize tokenise tokenization scanner scan ast syntax grammar compiler
 		compile interpreter eval llm completion completions embedding embeddings expr expression template templates markdown html sql css json yaml xml
-		query logql promql traceql cql ring`)
+		query logql promql traceql cql ring limiter semaphore`)
 )
 
 // sensitiveWords returns what a name of these words stands for, "" if for nothing sensitive.
@@ -86,7 +88,7 @@ func sensitiveWords(w []string) string {
 		if hidingWords.any(before) {
 			return ""
 		}
-		if last(w) == "token" && tokenWords.any(before) {
+		if last(w) == "token" && tokenWords.any(before) || what == "an e-mail address" && accountWords.any(before) {
 			return ""
 		}
 		return what
@@ -255,6 +257,12 @@ func exposesName(u *instrumentation.Uses, n *syntax.Node, depth int) string {
 	if what := sensitiveWords(w); what != "" {
 		if last(w) == "token" && languageToken(u, n) || secretObject(u, w) || nameList(n) {
 			return ""
+		}
+		if setting := n.Kind == syntax.Member && strings.Contains(n.Text, "_") && n.Text == strings.ToUpper(n.Text); setting && what == "an e-mail address" {
+			return "" // of the operator: env.SUPPORT_EMAIL
+		}
+		if n.Kind == syntax.Name && slices.Equal(w, []string{"family", "name"}) || n.Kind == syntax.Member && n.Text == "key" && name(n.Children[0]) == "secret" {
+			return "" // a family of other things, the name of a secret
 		}
 		if s, ok := u.Known(n); ok && sensitive.Text([]byte(s)) == sensitive.None {
 			return "" // a constant, such as the name of a header

@@ -23,7 +23,11 @@ var sensitiveLog = &Check{
 	Fix: "Log an opaque id, or the fields that the reader of the log needs. Give types that hold secrets a method that prints them masked. " +
 		"Rotate a credential that has been logged.",
 	Source: func(p *Pass, u *instrumentation.Uses) {
+		script := developerTool.MatchString(u.File.Path) || maintenance.MatchString(u.File.Path)
 		for _, l := range u.Logs {
+			if script && toTerminal(l.Call) {
+				continue
+			}
 			at, what := sensitiveRecord(u, l)
 			if at == nil {
 				continue
@@ -70,6 +74,32 @@ func login(ctx context.Context, r *http.Request, user *User, cfg *Config, passwo
 `)},
 		},
 		{
+			Name: "masked and shortened values, names of secrets, and what only looks like a person or a request",
+			Files: map[string]string{
+				"login.go": goFile(`
+func link(ctx context.Context, token string, requirements []Requirement) {
+	s.Logger().WithField("id", id).WithSensitiveField("recovery_token", token).Info("link")
+	req := fmt.Sprintf("ALTER TABLE %s", table)
+	req += " SETTINGS x = 1"
+	slog.Info("statement", "request", req)
+	for _, req := range requirements {
+		slog.Info("evaluated", "condition", req)
+	}
+}
+`),
+				"login.ts": "logger.info('verify', { token: params.token.substring(0, 2) + '****' });\nlogger.warn('snapshot', { sessionId: sessionIdForSnapshot });\n" +
+					"logger.error(`invalid ${env.CRM_EMAIL}`);\nlogger.debug('query', { settings: req.settings });\nlogger.error(`secret ${secret.key} is not JSON`);\n",
+				"seed.ts":    "console.log(user.email);\n",
+				"limiter.py": "import logging\nlogger = logging.getLogger(__name__)\n\ndef release(token, family_name):\n    logger.debug('released %s of %s', token, family_name)\n",
+				"Find.java":  "import org.slf4j.Logger;\nclass Find {\n  private static final Logger log = LoggerFactory.getLogger(Find.class);\n  void find(String topic) {\n    AclRequest request = new AclRequest();\n    request.setTopic(topic);\n    log.debug(\"example {}\", request);\n    log.info(\"account {}\", serviceAccount.getClientEmail());\n  }\n}\n",
+			},
+		},
+		{
+			Name:     "ids of sessions of HTTP",
+			Files:    map[string]string{"login.ts": "logger.info('login', { sessionId: req.cookies.sid });\n"},
+			Findings: []string{"login.ts:1"},
+		},
+		{
 			Name: "names of settings, objects of Kubernetes, and options of one part",
 			Files: map[string]string{
 				"env.ts": "export function check(key: string) {\n  if (!key) logger.error(`set ${envKeys.SigningKey} or ${constants.apiKey}`);\n}\n",
@@ -96,6 +126,15 @@ class Model:
 			},
 		},
 	},
+}
+
+// maintenance matches files of programs that an operator starts by hand.
+var maintenance = regexp.MustCompile(`(^|/)(migrations?|seeders?|commands|cli)/|(^|/)seed\.[a-z]+$`)
+
+// toTerminal reports whether a call writes to the terminal of the user.
+func toTerminal(call *syntax.Node) bool {
+	recv, m := call.Method()
+	return recv != nil && recv.Kind == syntax.Name && (recv.Text == "console" || recv.Text == "fmt") || recv == nil && m == "print"
 }
 
 // sensitiveRecord returns the part of a log statement that is sensitive, and what it is.
@@ -131,7 +170,7 @@ var fields = setOf(`string any stringer bytestring str strs interface field f kv
 
 // sensitivePart checks an argument of a log statement.
 func sensitivePart(u *instrumentation.Uses, n *syntax.Node, depth int) (*syntax.Node, string) {
-	if depth > 3 {
+	if depth > 3 || maskedBy(n.Parent) {
 		return nil, ""
 	}
 	switch n.Kind {
@@ -232,7 +271,7 @@ var labelled = regexp.MustCompile(`([\w.-]+)["']?\s*[:=]\s*["'\[(<]?$`)
 // sensitiveField returns what a field of a log record holds by its key.
 func sensitiveField(u *instrumentation.Uses, key string, value *syntax.Node) string {
 	what := sensitiveKey(key)
-	if what == "" || hides(u, value) || constant(u, value) || isError(value) || packageValue(u, value) {
+	if what == "" || hides(u, value) || shortened(value) || maskedBy(value.Parent) || otherSession(u, key, value) || constant(u, value) || isError(value) || packageValue(u, value) {
 		return ""
 	}
 	if secretObject(u, words(key)) {
@@ -245,11 +284,45 @@ func sensitiveField(u *instrumentation.Uses, key string, value *syntax.Node) str
 	case syntax.Name, syntax.Member, syntax.Index, syntax.Template, syntax.Await, syntax.Operator:
 		return what
 	case syntax.Call: // the result of another function may be anything, unless it reads an input
+		if recv, _ := value.Method(); recv != nil && len(value.Args()) == 0 && hides(u, recv) { // scopes.toString()
+			return ""
+		}
 		if keeps(value) || accessors[strings.ToLower(name(value))] || exposes(u, value) != "" {
 			return what
 		}
 	}
 	return ""
+}
+
+// shortened reports whether a text is built of a part of a value: token.substring(0, 2) + "***".
+func shortened(n *syntax.Node) bool {
+	switch n.Kind {
+	case syntax.Template, syntax.Operator:
+		return slices.ContainsFunc(n.Children, func(c *syntax.Node) bool {
+			return c.Kind == syntax.Call && setOf("substring substr slice").any([]string{name(c)}) || c.Kind == syntax.Index && len(c.Children) > 2
+		})
+	}
+	return false
+}
+
+// maskedBy reports whether a call is a method of a logger that masks what it gets: WithSensitiveField.
+func maskedBy(call *syntax.Node) bool {
+	return call != nil && call.Kind == syntax.Call && setOf("sensitive masked redacted redact mask").any(words(name(call)))
+}
+
+// otherSession reports whether a field holds the id of a session that gives no access, such as one of a chat. Those of
+// HTTP come from a request or its cookie.
+func otherSession(u *instrumentation.Uses, key string, value *syntax.Node) bool {
+	if w := strings.Join(words(key), ""); !strings.HasSuffix(w, "sessionid") {
+		return false
+	}
+	web := setOf("req request cookie cookies http httpsession servlet")
+	for c := range value.All() {
+		if (c.Kind == syntax.Name || c.Kind == syntax.Member) && web.any(words(c.Text)) {
+			return false
+		}
+	}
+	return !web.any(words(u.File.Path))
 }
 
 // sensitiveFormat checks the values of a format by the words before their places: "password=%s".
@@ -317,7 +390,7 @@ func whole(u *instrumentation.Uses, n *syntax.Node) string {
 				if p := n.Children[0]; p.Kind == syntax.Name && slices.Contains([]string{"this", "self", "ctx", "c", "context", "error", "err", "info"}, p.Text) {
 					return "a whole request"
 				}
-			case configWords[lower] && n.Children[0].Kind == syntax.Name && !packageName(u, n.Children[0]):
+			case configWords[lower] && n.Children[0].Kind == syntax.Name && !packageName(u, n.Children[0]) && !requestWords[strings.ToLower(x)]:
 				def := u.File.Definition(n)
 				if u.File.Language == syntax.Go && (def == nil || def.Type == "") || def != nil && (!programConfig(def.Type) || made(def) && !loadsConfig(def)) {
 					return ""
@@ -409,11 +482,29 @@ func request(u *instrumentation.Uses, n *syntax.Node) bool {
 				return true
 			}
 		}
+		if def != nil && def.Kind == syntax.Assign && (requestText(def) || n.Text == "req" && def.Parent != nil && def.Parent.Kind == syntax.Loop) {
+			return false // a text, or a requirement
+		}
 		return requestWords[strings.Join(w, "")] && !packageName(u, n)
 	case syntax.Member:
 		return requestWords[strings.ToLower(n.Text)]
 	}
 	return false
+}
+
+// requestText reports whether a definition gives a text, or an object that the code fills by itself, such as an example for a
+// query.
+func requestText(def *syntax.Node) bool {
+	v := def.Value()
+	switch v.Kind {
+	case syntax.String, syntax.Template:
+		return true
+	case syntax.Call:
+		return formatters[strings.ToLower(name(v))]
+	case syntax.New:
+		return len(v.Args()) == 0
+	}
+	return def.Text == "+="
 }
 
 // ownRequest reports whether a request is made by the code itself, or has a declared type that is not one of HTTP: it may
