@@ -144,6 +144,8 @@ func load(ctx context.Context) {
 				"src/main.ts":                 "import express from 'express';\nimport { createServer } from 'http';\nconst app = express();\ncreateServer(app).listen(80);\n",
 				"packages/cache/package.json": `{"name": "@shop/cache", "files": ["dist"], "dependencies": {"ioredis": "^5.0.0"}}` + "\n",
 				"packages/cache/src/index.ts": "import Redis from 'ioredis';\nexport const connect = (url: string) => new Redis(url);\n",
+				"proxy/package.json":          `{"name": "web-dev-proxy", "dependencies": {"express": "^5.0.0"}}` + "\n",
+				"proxy/main.js":               "const express = require('express');\nconst app = express();\n",
 				"loader/pyproject.toml":       "[project]\nname = \"loader\"\nclassifiers = []\n[build-system]\nbuild-backend = \"hatchling.build\"\n",
 				"loader/loader.py":            "import psycopg2\n\ndef load(url):\n    return psycopg2.connect(url)\n",
 			},
@@ -305,6 +307,12 @@ func checkBoundaries(p *RepositoryPass) {
 		if !deployed[at] && at.library() && (b.kind == "database client" || !of(at).telemetry) {
 			continue // the application that uses it instruments its clients
 		}
+		if slices.ContainsFunc(at.manifests, func(m *configfile.File) bool {
+			name := packageTitle.FindSubmatch(m.Source)
+			return path.Base(m.Path) == "package.json" && name != nil && notProduction.Match(name[1])
+		}) {
+			continue
+		}
 		id := at.dir + " " + b.kind + " " + b.library
 		if b.instrumented || seen[id] || notProduction.MatchString(b.file) || notService.MatchString(b.file) {
 			continue
@@ -351,6 +359,7 @@ func (p *project) library() bool {
 
 var (
 	packageEntry   = regexp.MustCompile(`"(module|exports|types|typings|files|publishConfig)"\s*:`)
+	packageTitle   = regexp.MustCompile(`"name"\s*:\s*"([^"]*)"`)
 	packagePrivate = regexp.MustCompile(`"private"\s*:\s*true|"start"\s*:`)
 )
 
