@@ -96,8 +96,11 @@ func (c *scoreCmd) Run(e *environment) (err error) {
 	if err := c.write(e, r); err != nil {
 		return fmt.Errorf("write the report: %w", err)
 	}
+	all := r.Totals.Spans + r.Totals.MetricDataPoints + r.Totals.LogRecords
+	if all == 0 {
+		e.say("assay: the input has no spans, metric data points and log records; unknown fields are skipped, such as instrumentationLibrarySpans of OTLP before 1.0")
+	}
 	if o := r.Outside; o.Records > 0 {
-		all := r.Totals.Spans + r.Totals.MetricDataPoints + r.Totals.LogRecords
 		const layout = time.RFC3339
 		e.say("assay: %d of %d records do not count, because they are outside of the scoring window from %s to %s: their times are from %s to %s (--at sets the end of the window)",
 			o.Records, all, r.Window.Start.Format(layout), r.Window.End.Format(layout), o.Oldest.Format(layout), o.Newest.Format(layout))

@@ -85,6 +85,8 @@ func guessJSON(head []byte) string {
 		return true
 	}
 	switch {
+	case has("resourceProfiles"):
+		return "profiles in OTLP/JSON, which no rule evaluates"
 	case has("traceID", "operationName"), has("traceID", "processes"):
 		return "traces in Jaeger's JSON; send OTLP to a Collector with the file exporter instead"
 	case has("traceId", "localEndpoint"), has("traceId", "id", "annotations"), has("traceId", "id", "duration"):

@@ -122,6 +122,7 @@ func TestUnreadable(t *testing.T) {
 		"half a mark":                  {[]byte(empty + "\xef\xbb"), "input ends within"},
 		"a broken mark":                {[]byte(empty + "\xef\xbb{"), "unexpected '{'"},
 		"UTF-16":                       {[]byte("\xff\xfe{\x00}\x00"), "this looks like UTF-16 text"},
+		"profiles":                     {[]byte(`{"resourceProfiles":[],"dictionary":{}}`), "this looks like profiles in OTLP/JSON"},
 		"Jaeger":                       {[]byte(`{"data":[{"traceID":"0af7","spans":[{"traceID":"0af7","operationName":"GET /"}],"processes":{}}]}`), "this looks like traces in Jaeger's JSON"},
 		"Zipkin":                       {[]byte(` [ {"traceId":"0af7","id":"1","localEndpoint":{"serviceName":"a"}}]`), "this looks like traces in Zipkin's JSON"},
 		"a console exporter":           {[]byte("{\n  \"Name\": \"a\",\n  \"SpanContext\": {\"TraceID\": \"0af7\"}}"), "output of an SDK's console exporter"},
