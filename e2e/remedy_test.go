@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -235,4 +236,48 @@ func otlpJSON(r *http.Request) ([]byte, error) {
 		return nil, err
 	}
 	return request.MarshalJSON()
+}
+
+// snippets returns the code of all remediations in a language, by insight type.
+func snippets(language string) map[string]string {
+	all := make(map[string]string)
+	block := regexp.MustCompile("(?s)```" + language + "\n(.*?)```")
+	for _, r := range catalog.All() {
+		for i, m := range block.FindAllStringSubmatch(r.Info().Remediation, -1) {
+			all[fmt.Sprint(r.Info().Name, i)] = m[1]
+		}
+	}
+	return all
+}
+
+// TestNodeSnippets runs the JavaScript of all remediations with OpenTelemetry's packages. internal/rules/remedy
+// compiles the Go code.
+func TestNodeSnippets(t *testing.T) {
+	t.Parallel()
+	runSnippets(t, "js", "node", filepath.Join("testdata", "remedy", "snippets.js"))
+}
+
+// TestPythonSnippets compiles the Python code of all remediations, on machines with Python.
+func TestPythonSnippets(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip("there is no Python")
+	}
+	runSnippets(t, "python", "python3", "-c", "import json, sys\nfor name, code in json.load(sys.stdin).items(): compile(code, name, 'exec')")
+}
+
+// runSnippets passes the snippets of a language as JSON to a program.
+func runSnippets(t *testing.T, language, program string, args ...string) {
+	t.Helper()
+	all := snippets(language)
+	require.Greater(t, len(all), 20)
+	text, err := json.Marshal(all)
+	require.NoError(t, err)
+	packages, err := filepath.Abs(filepath.Join("..", "bin", "tools", "otel-node", "node_modules"))
+	require.NoError(t, err)
+	cmd := exec.CommandContext(t.Context(), program, args...)
+	cmd.Stdin, cmd.Env = bytes.NewReader(text), append(os.Environ(), "NODE_PATH="+packages)
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.Empty(t, string(out))
 }
