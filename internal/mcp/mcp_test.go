@@ -168,7 +168,7 @@ func TestCrossOrigin(t *testing.T) {
 		h.ServeHTTP(w, r)
 		require.Equal(t, status, w.Code, "%s: %s", site, w.Body)
 	}
-	r := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"x","params":"`+strings.Repeat("y", maxRequest)+`"}`))
+	r := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"x","params":"`+strings.Repeat("y", 64<<10)+`"}`))
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json, text/event-stream")
 	w := httptest.NewRecorder()

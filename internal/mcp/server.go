@@ -202,8 +202,9 @@ func getRule(_ context.Context, _ http.Header, in ruleIn) (any, error) {
 	return out, nil
 }
 
-// maxRequest is the maximum size of a message in bytes.
-const maxRequest = 1 << 20
+// maxRequest is the maximum size of a message in bytes. Arguments of tools are short, and every connection may hold a
+// message that does not end.
+const maxRequest = 64 << 10
 
 // HTTPHandler serves a server over HTTP without sessions. authenticate rejects requests without a valid credential; the
 // tools send it to the API.
