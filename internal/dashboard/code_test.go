@@ -59,6 +59,7 @@ func TestFixRun(t *testing.T) {
 	require.Contains(t, page, "105 more lines")
 	require.NotContains(t, page, "Publish this fix")
 	res := s.get("/runs/" + dashboardtest.FixID + "/patch")
+	require.Equal(t, "no-store", res.Header.Get("Cache-Control"))
 	require.Equal(t, http.StatusOK, res.StatusCode)
 	require.Contains(t, res.Header.Get("Content-Disposition"), "attachment")
 	body, err := io.ReadAll(res.Body)

@@ -5,7 +5,6 @@ package dashboard
 import (
 	"encoding/base64"
 	"html/template"
-	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -220,10 +219,11 @@ func (h *Handler) downloadPatch(q *request) error {
 		return err
 	}
 	header := q.w.Header()
+	header.Set("Cache-Control", "no-store")
 	header.Set("Content-Type", "text/x-diff; charset=utf-8")
 	header.Set("Content-Disposition", `attachment; filename="assay-`+id+`.patch"`)
-	_, err = io.WriteString(q.w, patch)
-	return err
+	q.write(http.StatusOK, []byte(patch))
+	return nil
 }
 
 // fix schedules the fix of findings of a repository and shows its run.

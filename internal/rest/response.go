@@ -9,6 +9,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"io"
 	"log/slog"
 	"math"
 	"net/http"
@@ -17,6 +18,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/klauspost/compress/gzip"
 
 	"assay"
 	"assay/internal/safetext"
@@ -59,13 +62,15 @@ var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 // pg is nil for a single resource. If succeed returns an error, it has written nothing.
 func (x *exchange) succeed(data any, pg *page, tagged bool) error {
 	b := buffers.Get().(*bytes.Buffer)
-	defer func() {
+	release := func() {
 		const largest = 1 << 20 // maximum bytes of a buffer that is reused
-		if b.Cap() <= largest {
+		if b != nil && b.Cap() <= largest {
 			b.Reset()
 			buffers.Put(b)
 		}
-	}()
+		b = nil
+	}
+	defer release()
 	b.WriteString(`{"data":`)
 	if err := encode(b, data); err != nil {
 		return err
@@ -93,7 +98,11 @@ func (x *exchange) succeed(data any, pg *page, tagged bool) error {
 		}
 	}
 	b.WriteByte('}')
-	x.send(cmp.Or(x.success, http.StatusOK), "application/json", b.Bytes())
+	body, compressed := x.compress(b.Bytes())
+	if compressed {
+		release() // before the client reads the response
+	}
+	x.write(cmp.Or(x.success, http.StatusOK), "application/json", body)
 	return nil
 }
 
@@ -267,8 +276,57 @@ func (x *exchange) recover() {
 	x.fail(&assay.Error{Code: assay.CodeInternal, Message: "handler panicked"})
 }
 
-// send writes the response with a body.
+// send writes the response with a body, compressed if the client accepts it.
 func (x *exchange) send(status int, contentType string, body []byte) {
+	body, _ = x.compress(body)
+	x.write(status, contentType, body)
+}
+
+const compressOver = 1 << 10 // bytes; smaller bodies are not compressed
+
+// gzipWriters have the fastest level: the document is also compressed for clients without a credential.
+var gzipWriters = sync.Pool{New: func() any {
+	zw, err := gzip.NewWriterLevel(io.Discard, gzip.BestSpeed)
+	if err != nil {
+		panic(err) // the level is constant
+	}
+	return zw
+}}
+
+// compress returns the body to send, and whether it is a compressed copy. It compresses the whole body, so that a
+// client that does not read the response holds no more than that, with a Content-Length by which package connlimit
+// counts it.
+func (x *exchange) compress(body []byte) (out []byte, compressed bool) {
+	if len(body) <= compressOver || !acceptsGzip(x.r) {
+		return body, false
+	}
+	var b bytes.Buffer
+	zw := gzipWriters.Get().(*gzip.Writer)
+	zw.Reset(&b)
+	_, _ = zw.Write(body) // into memory: cannot fail
+	_ = zw.Close()
+	zw.Reset(io.Discard)
+	gzipWriters.Put(zw)
+	x.Header().Set("Content-Encoding", "gzip")
+	return b.Bytes(), true
+}
+
+// acceptsGzip reports whether Accept-Encoding names gzip with a weight other than 0.
+func acceptsGzip(r *http.Request) bool {
+	for coding := range strings.SplitSeq(strings.Join(r.Header.Values("Accept-Encoding"), ","), ",") {
+		name, parameter, _ := strings.Cut(coding, ";")
+		if !strings.EqualFold(strings.TrimSpace(name), "gzip") {
+			continue
+		}
+		_, weight, weighed := strings.Cut(parameter, "=")
+		q, err := strconv.ParseFloat(strings.TrimSpace(weight), 64)
+		return !weighed || err == nil && q > 0
+	}
+	return false
+}
+
+// write writes the response with a body that is compressed or not.
+func (x *exchange) write(status int, contentType string, body []byte) {
 	h := x.Header()
 	h.Set("Content-Type", contentType)
 	h.Set("X-Content-Type-Options", "nosniff")

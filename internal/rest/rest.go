@@ -11,9 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/klauspost/compress/gzhttp"
-	"github.com/klauspost/compress/gzip"
-
 	"assay"
 	"assay/internal/fair"
 )
@@ -92,7 +89,6 @@ type server struct {
 	base    string
 	mux     *http.ServeMux
 	doc     *document
-	handler http.Handler
 	limiter *fair.RateLimiter[string] // by credential; nil: no limit
 	bodies  *fair.Limiter             // limits requests with a body in memory, by organization
 	methods map[string][]string       // by path
@@ -152,13 +148,6 @@ func newServer(cfg Config) *server {
 	s.mux.HandleFunc("/", func(_ http.ResponseWriter, r *http.Request) {
 		exchangeOf(r.Context()).fail(errUnknownPath())
 	})
-	// Use the fastest level: the document is also compressed for clients without a
-	// credential.
-	compress, err := gzhttp.NewWrapper(gzhttp.EnableZstd(false), gzhttp.CompressionLevel(gzip.BestSpeed))
-	if err != nil {
-		panic(err) // the input is constant
-	}
-	s.handler = compress(http.HandlerFunc(s.serve))
 	return s
 }
 
@@ -170,13 +159,14 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.cfg.Other.ServeHTTP(w, r)
 		return
 	}
-	s.handler.ServeHTTP(w, r)
+	s.serve(w, r)
 }
 
 func (s *server) serve(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{ResponseWriter: w, s: s, traceID: traceID(r)}
 	x.r = r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x))
 	defer x.recover()
+	w.Header().Add("Vary", "Accept-Encoding")
 	if err := unclean(r.URL); err != nil {
 		x.fail(err)
 		return

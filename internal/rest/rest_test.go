@@ -578,11 +578,12 @@ func TestHead(t *testing.T) {
 			get := f.get(t, target, "Accept-Encoding", encoding)
 			head := f.do(t, "HEAD", target, "Authorization", reader, "Accept-Encoding", encoding)
 			require.Equal(t, http.StatusOK, head.Code)
-			if get.Header().Get("Content-Encoding") == "" {
-				require.Equal(t, get.Header(), head.Header())
-			} else {
-				require.Equal(t, get.Header().Get("ETag"), head.Header().Get("ETag"))
+			for _, h := range []http.Header{get.Header(), head.Header()} {
+				if h.Get("Content-Encoding") != "" {
+					h.Del("Content-Length") // meta has the time and an id
+				}
 			}
+			require.Equal(t, get.Header(), head.Header())
 		}
 	}
 	a := f.do(t, "HEAD", "/api/v1/services")
