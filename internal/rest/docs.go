@@ -332,6 +332,11 @@ func (s *server) file(path, contentType string, write func() ([]byte, error), he
 		body, _ := content()
 		return entityTag(body, nil, nil)
 	})
+	// Clients without a credential request files, so each is compressed once.
+	compressed := sync.OnceValue(func() []byte {
+		body, _ := content()
+		return gzipped(body)
+	})
 	s.methods[path] = append(s.methods[path], http.MethodGet)
 	s.files = append(s.files, s.base+path)
 	s.mux.HandleFunc("GET "+s.base+path, func(_ http.ResponseWriter, r *http.Request) {
@@ -351,6 +356,10 @@ func (s *server) file(path, contentType string, write func() ([]byte, error), he
 			x.WriteHeader(http.StatusNotModified)
 			return
 		}
-		x.send(http.StatusOK, contentType, body)
+		if acceptsGzip(r) {
+			h.Set("Content-Encoding", "gzip")
+			body = compressed()
+		}
+		x.write(http.StatusOK, contentType, body)
 	})
 }

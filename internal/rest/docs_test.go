@@ -3,6 +3,8 @@
 package rest
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -112,4 +114,31 @@ func TestDocsAreServedElsewhere(t *testing.T) {
 
 func TestProse(t *testing.T) {
 	require.EqualValues(t, "<p>a <code>b&lt;</code> &amp; c</p><p>d</p>", prose("a `b<` & c\n\nd"))
+}
+
+// writes records the slices that a handler writes.
+type writes struct {
+	*httptest.ResponseRecorder
+	all [][]byte
+}
+
+func (w *writes) Write(p []byte) (int, error) {
+	w.all = append(w.all, p)
+	return len(p), nil
+}
+
+// TestFilesAreCompressedOnce checks that clients without a credential do not make the server compress again.
+func TestFilesAreCompressedOnce(t *testing.T) {
+	f := newFixture(t)
+	for _, path := range []string{"/api/docs", "/api/openapi.json"} {
+		w := &writes{ResponseRecorder: httptest.NewRecorder()}
+		for range 2 {
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
+			r.Header.Set("Accept-Encoding", "gzip")
+			f.h.ServeHTTP(w, r)
+			require.Equal(t, "gzip", w.Header().Get("Content-Encoding"))
+		}
+		require.Len(t, w.all, 2)
+		require.Same(t, &w.all[0][0], &w.all[1][0])
+	}
 }

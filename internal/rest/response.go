@@ -284,7 +284,6 @@ func (x *exchange) send(status int, contentType string, body []byte) {
 
 const compressOver = 1 << 10 // bytes; smaller bodies are not compressed
 
-// gzipWriters have the fastest level: the document is also compressed for clients without a credential.
 var gzipWriters = sync.Pool{New: func() any {
 	zw, err := gzip.NewWriterLevel(io.Discard, gzip.BestSpeed)
 	if err != nil {
@@ -300,6 +299,11 @@ func (x *exchange) compress(body []byte) (out []byte, compressed bool) {
 	if len(body) <= compressOver || !acceptsGzip(x.r) {
 		return body, false
 	}
+	x.Header().Set("Content-Encoding", "gzip")
+	return gzipped(body), true
+}
+
+func gzipped(body []byte) []byte {
 	var b bytes.Buffer
 	zw := gzipWriters.Get().(*gzip.Writer)
 	zw.Reset(&b)
@@ -307,8 +311,7 @@ func (x *exchange) compress(body []byte) (out []byte, compressed bool) {
 	_ = zw.Close()
 	zw.Reset(io.Discard)
 	gzipWriters.Put(zw)
-	x.Header().Set("Content-Encoding", "gzip")
-	return b.Bytes(), true
+	return b.Bytes()
 }
 
 // acceptsGzip reports whether Accept-Encoding names gzip with a weight other than 0.
