@@ -135,6 +135,13 @@ func TestRepositoryForms(t *testing.T) {
 		},
 	} {
 		s := newSite(t, dashboardtest.Shop())
+		if strings.HasSuffix(tt.path, "/settings") {
+			require.Equal(t, http.StatusForbidden, s.post(tt.path, tt.form).StatusCode, "settings are for users")
+			require.Empty(t, s.Calls)
+			user := dashboardtest.Session()
+			user.KeyID = ""
+			s = newSite(t, dashboardtest.Shop(), as(user))
+		}
 		res := s.post(tt.path, tt.form)
 		require.Equal(t, http.StatusSeeOther, res.StatusCode, tt.path)
 		require.Equal(t, tt.to, res.Header.Get("Location"))

@@ -192,6 +192,9 @@ func (h *Handler) review(q *request) error {
 
 // saveSettings replaces the settings of a repository.
 func (h *Handler) saveSettings(q *request) error {
+	if !q.session.User() {
+		return assay.Errorf(assay.CodeForbidden, "Changing settings of a repository needs a session of a user.")
+	}
 	id, err := q.repositoryID()
 	if err != nil {
 		return err
