@@ -18,6 +18,8 @@ var private = func() (all []netip.Prefix) {
 	for _, p := range []string{
 		"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24",
 		"203.0.113.0/24", "240.0.0.0/4",
+		// The services of Azure for its virtual machines. Source: "What is IP address 168.63.129.16?" of its documentation.
+		"168.63.129.16/32",
 		// Of IPv6, addresses that embed IPv4 addresses (Teredo, 6to4), identifiers without routes, and documentation.
 		"2001::/32", "2001:10::/28", "2001:20::/28", "2001:db8::/32", "2002::/16", "3fff::/20",
 	} {
