@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -167,6 +168,9 @@ func TestCrossOrigin(t *testing.T) {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, r)
 		require.Equal(t, status, w.Code, "%s: %s", site, w.Body)
+		if status == http.StatusOK {
+			require.Equal(t, strconv.Itoa(w.Body.Len()), w.Header().Get("Content-Length"), "package connlimit counts the response by it")
+		}
 	}
 	r := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"x","params":"`+strings.Repeat("y", 64<<10)+`"}`))
 	r.Header.Set("Content-Type", "application/json")

@@ -4,6 +4,7 @@ package mcp
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -230,8 +231,29 @@ func HTTPHandler(s *mcp.Server, authenticate func(ctx context.Context, authoriza
 			return
 		}
 		r.Body = io.NopCloser(body)
-		handler.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), addressKey{}, r.RemoteAddr)))
+		whole := &response{ResponseWriter: w, status: http.StatusOK}
+		handler.ServeHTTP(whole, r.WithContext(context.WithValue(r.Context(), addressKey{}, r.RemoteAddr)))
+		whole.send()
 	}))
+}
+
+// response keeps a response, to send it with a Content-Length, by which package connlimit counts it.
+type response struct {
+	http.ResponseWriter
+	status int
+	body   bytes.Buffer
+}
+
+func (r *response) WriteHeader(status int) { r.status = status }
+
+func (r *response) Write(p []byte) (int, error) { return r.body.Write(p) }
+
+func (r *response) send() {
+	if r.body.Len() > 0 {
+		r.Header().Set("Content-Length", strconv.Itoa(r.body.Len()))
+	}
+	r.ResponseWriter.WriteHeader(r.status)
+	_, _ = r.ResponseWriter.Write(r.body.Bytes()) // the client may have disconnected
 }
 
 // batch reports whether a body is a JSON array. It consumes white space only.
