@@ -13,9 +13,9 @@ func javaTable() *scriptTable {
 	return &scriptTable{
 		languages: []syntax.Language{syntax.Java},
 		manifests: javaManifests,
-		libraries: []string{"io.opentracing", "io.jaegertracing"},
-		prefixes:  []string{"io.opencensus", "brave", "zipkin2", "datadog.trace"},
-		methods:   []string{".setTag(", ".finish(", ".buildSpan(", ".activateSpan(", ".asChildOf(", ".setOperationName(", ".setBaggageItem("},
+		libraries: []string{"io.opentracing", "io.jaegertracing", "brave", "zipkin2"},
+		prefixes:  []string{"io.opencensus", "datadog.trace"},
+		methods:   []string{".setTag(", ".finish(", ".buildSpan(", ".activateSpan(", ".asChildOf(", ".setOperationName(", ".setBaggageItem(", ".nextSpan("},
 		kinds:     []syntax.Kind{syntax.Call, syntax.New, syntax.Member, syntax.Name, syntax.Operator, syntax.With},
 		prepare:   javaPrepare,
 		hoist:     javaHoist,
@@ -44,6 +44,7 @@ type javaSource struct {
 // javaTargets are the packages of the classes that rows name.
 var javaTargets = map[string]string{
 	"GlobalOpenTelemetry": "io.opentelemetry.api",
+	"OpenTelemetry":       "io.opentelemetry.api",
 	"Attributes":          "io.opentelemetry.api.common",
 	"Span":                "io.opentelemetry.api.trace",
 	"SpanBuilder":         "io.opentelemetry.api.trace",
@@ -151,7 +152,7 @@ func (s *script) javaFail(n *syntax.Node, format string, args ...any) (string, b
 }
 
 // javaUnknown are methods that only spans and tracers are likely to have.
-var javaUnknown = map[string]int{"buildSpan": 1, "activateSpan": 1, "activeSpan": 0, "asChildOf": 1, "setTag": 2, "setOperationName": 1, "setBaggageItem": 2, "ignoreActiveSpan": 0}
+var javaUnknown = map[string]int{"buildSpan": 1, "activateSpan": 1, "activeSpan": 0, "asChildOf": 1, "setTag": 2, "setOperationName": 1, "setBaggageItem": 2, "ignoreActiveSpan": 0, "nextSpan": 0, "withSpanInScope": 1}
 
 func javaCall(s *script, n *syntax.Node) (string, bool) {
 	switch n.Kind {

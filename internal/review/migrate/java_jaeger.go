@@ -58,22 +58,26 @@ func init() {
 	})
 }
 
-// javaSetup is what a configuration of the Jaeger client says.
+// javaSetup is what a configuration of the Jaeger client or of Brave says.
 type javaSetup struct {
-	service *syntax.Node // nil if the environment names it
-	sampler string       // the type, "" if the environment names it
-	param   *syntax.Node
-	locals  []*syntax.Node // declarations of variables that hold parts of it
+	service  *syntax.Node // nil if the environment names it
+	sampler  string       // the type, "" if the environment names it
+	param    *syntax.Node
+	constant string         // of the sampler const, "" if param has it
+	locals   []*syntax.Node // declarations of variables that hold parts of it, and the calls that close them
 }
 
-// javaSetups reads the configurations of the Jaeger client in a file, and removes the variables that hold their parts.
+// javaSetups reads the configurations of the Jaeger client and of Brave in a file, and removes the variables that hold their parts.
 func (s *script) javaSetups() {
 	for c := range s.f.Root.All() {
 		if c.Kind != syntax.Call || len(c.Args()) != 0 {
 			continue
 		}
 		receiver, name := c.Method()
-		if name != "getTracer" || receiver == nil || s.typeOf(receiver) != jaegerConfiguration {
+		if receiver == nil || name != "getTracer" && name != "build" {
+			continue
+		}
+		if t := s.typeOf(receiver); t != jaegerConfiguration && t != braveBuilder {
 			continue
 		}
 		setup := &javaSetup{}
@@ -106,9 +110,14 @@ func (j *javaSetup) read(s *script, n *syntax.Node, depth int) bool {
 		}
 		uses := 0
 		for other := range f.All() {
-			if s.work++; other.Kind == syntax.Name && other.Text == n.Text {
-				uses++
+			if s.work++; other.Kind != syntax.Name || other.Text != n.Text {
+				continue
 			}
+			if c := other.Parent.Parent; other.Parent.Kind == syntax.Member && (other.Parent.Text == "close" || other.Parent.Text == "flush") && c.Kind == syntax.Call && c.Callee() == other.Parent && c.Parent.Kind == syntax.Block {
+				j.locals = append(j.locals, c)
+				continue
+			}
+			uses++
 		}
 		j.locals = append(j.locals, d)
 		return uses == 2 && j.read(s, d.Value(), depth+1)
@@ -138,7 +147,7 @@ func (j *javaSetup) read(s *script, n *syntax.Node, depth int) bool {
 			return false
 		}
 		switch name {
-		case "fromEnv", "withServiceName":
+		case "fromEnv", "withServiceName", "localServiceName":
 			if len(args) == 1 {
 				j.service = args[0]
 			}
@@ -146,8 +155,23 @@ func (j *javaSetup) read(s *script, n *syntax.Node, depth int) bool {
 			return j.sample(s, args[0], j.param)
 		case "withParam":
 			j.param = args[0]
-		case "withSampler", "withReporter", "withSender":
+		case "withSampler", "withReporter", "withSender", "addSpanHandler":
 			return j.read(s, args[0], depth+1)
+		case "sampler":
+			switch v, _ := s.javaKnown(args[0]); v {
+			case "always":
+				j.sampler, j.constant = "const", "1"
+			case "never":
+				j.sampler, j.constant = "const", "0"
+			default:
+				return j.read(s, args[0], depth+1)
+			}
+		case "create":
+			if t == braveSampler {
+				j.sampler, j.param = "probabilistic", args[0]
+			} else if isLibrary(s, s.typeOf(args[0])) {
+				return j.read(s, args[0], depth+1)
+			}
 		}
 		return true
 	}
@@ -168,6 +192,12 @@ func isDeclaration(d *syntax.Node) bool {
 }
 
 func javaNewTracer(s *script, c *syntax.Node) (string, bool) {
+	sdk, ok := s.newSDK(c)
+	return sdk + ".getTracer(" + s.javaScope() + ")", ok
+}
+
+// newSDK returns the call of an added class that sets up the SDK as a configuration says.
+func (s *script) newSDK(c *syntax.Node) (string, bool) {
 	setup := s.java.setups[c]
 	if setup == nil {
 		return s.javaFail(c, "The configuration of the tracer has parts that no table knows.")
@@ -184,15 +214,15 @@ func javaNewTracer(s *script, c *syntax.Node) (string, bool) {
 		}
 	}
 	sampler, argument := "null", "null"
-	switch value := ""; setup.sampler {
+	switch value := setup.constant; setup.sampler {
 	case "const":
-		if setup.param != nil {
+		if value == "" && setup.param != nil {
 			value = strings.TrimRight(s.f.Code(setup.param), ".0fdFD")
 		}
 		switch {
 		case value == "1":
 			sampler = strconv.Quote("parentbased_always_on")
-		case setup.param != nil && setup.param.Kind == syntax.Number && value == "":
+		case setup.constant == "0" || setup.param != nil && setup.param.Kind == syntax.Number && value == "":
 			sampler = strconv.Quote("parentbased_always_off")
 		default:
 			return s.javaFail(c, "The parameter of the sampler is not known.")
@@ -203,9 +233,12 @@ func javaNewTracer(s *script, c *syntax.Node) (string, bool) {
 		}
 		sampler, argument = strconv.Quote("parentbased_traceidratio"), "String.valueOf("+s.text(setup.param)+")"
 		if setup.param.Kind == syntax.Number {
-			argument = strconv.Quote(setup.param.Text)
+			argument = strconv.Quote(strings.TrimRight(setup.param.Text, "fdFD"))
 		}
 	case "":
+		if s.typeOf(c) == braveTracing {
+			break // always on, as in OpenTelemetry
+		}
 		s.note(c, "The sampler comes from OTEL_TRACES_SAMPLER instead of JAEGER_SAMPLER_TYPE, and is always on without it.")
 	default:
 		return s.javaFail(c, "The sampler %q is in no table.", setup.sampler)
@@ -214,9 +247,9 @@ func javaNewTracer(s *script, c *syntax.Node) (string, bool) {
 	if setup.service != nil {
 		service = s.text(setup.service)
 	} else {
-		s.note(c, "The service comes from OTEL_SERVICE_NAME instead of JAEGER_SERVICE_NAME.")
+		s.note(c, "The service comes from OTEL_SERVICE_NAME.")
 	}
-	s.note(c, "The exporter reads its endpoint from OTEL_EXPORTER_OTLP_ENDPOINT. Set it where the address of the Jaeger agent is configured. "+propagationNote)
+	s.note(c, "The exporter reads its endpoint from OTEL_EXPORTER_OTLP_ENDPOINT. Set it where the address of the old collector is configured. "+propagationNote)
 	s.mark(c)
 	declaration := ""
 	if s.f.Package != "" {
@@ -224,7 +257,7 @@ func javaNewTracer(s *script, c *syntax.Node) (string, bool) {
 	}
 	s.setup = true
 	s.unit.created[name] = []byte(declaration + javaSetupClass)
-	return class + ".newSdk(" + service + ", " + sampler + ", " + argument + ").getTracer(" + s.javaScope() + ")", true
+	return class + ".newSdk(" + service + ", " + sampler + ", " + argument + ")", true
 }
 
 const javaSetupClass = `import io.opentelemetry.sdk.OpenTelemetrySdk;
@@ -313,7 +346,7 @@ func (s *script) javaResource(n *syntax.Node) (string, bool) {
 		if r.Kind == syntax.Assign {
 			t = s.declaredType(s, r)
 		}
-		if t != otTracer && t != jaegerTracer {
+		if t != otTracer && t != jaegerTracer && t != braveTracing {
 			continue
 		}
 		if i > 0 || len(n.Children) != 2 || r.Kind != syntax.Assign || s.unit.java.setups == 0 || s.f.Source[body.Start] != '{' {
@@ -327,7 +360,7 @@ func (s *script) javaResource(n *syntax.Node) (string, bool) {
 		if len(body.Children) > 0 && s.indent(body.Children[0].Start) != s.indent(n.Start) {
 			inner = s.indent(body.Children[0].Start)
 		}
-		return open + "\n" + inner + s.javaUse("Tracer") + " " + r.Children[0].Text + " = " + s.text(r.Value()) + ";" + s.text(body)[1:], true
+		return open + "\n" + inner + s.javaUse(javaClasses[t].to) + " " + r.Children[0].Text + " = " + s.text(r.Value()) + ";" + s.text(body)[1:], true
 	}
 	return "", false
 }

@@ -18,12 +18,12 @@ var javaManifests = []string{"pom.xml", "build.gradle", "build.gradle.kts", "set
 
 // javaOld are the groups of the artifacts that a migration replaces, and javaKept those of artifacts that build on them.
 var (
-	javaOld  = []string{"io.opentracing:", "io.jaegertracing:"}
-	javaKept = []string{"io.opentracing.contrib:"}
+	javaOld  = []string{"io.opentracing:", "io.jaegertracing:", "io.zipkin.brave:brave", "io.zipkin.reporter2:"}
+	javaKept = []string{"io.opentracing.contrib:", "io.zipkin.brave:brave-instrumentation-"}
 )
 
 // gradleDependency is a line of a Gradle script that names one artifact.
-var gradleDependency = regexp.MustCompile(`^\s*\w+\s*\(?\s*(["'])[^"']*["']\s*\)?\s*(//.*)?$`)
+var gradleDependency = regexp.MustCompile(`^\s*\w+\s*\(?\s*(?:(?:enforcedP|p)latform\s*\(\s*)?["'][^"']*["'][\s)]*(?://.*)?$`)
 
 // javaManifest replaces the dependencies of the build files of a unit.
 func javaManifest(u *scriptUnit) {
@@ -52,11 +52,16 @@ func javaManifest(u *scriptUnit) {
 			}
 		}
 	}
+	var files []string
+	kept := false // a dependency whose version a BOM of an old library may manage
 	for _, name := range u.paths {
-		base := path.Base(name)
-		if !slices.Contains(javaManifests, base) && base != "libs.versions.toml" || u.dir != "" && !strings.HasPrefix(name, u.dir+"/") {
-			continue
+		if base := path.Base(name); (slices.Contains(javaManifests, base) || base == "libs.versions.toml") && (u.dir == "" || strings.HasPrefix(name, u.dir+"/")) {
+			files = append(files, name)
+			list, _ := u.dependencies(name)
+			kept = kept || slices.ContainsFunc(list, func(d configfile.Dependency) bool { return ofGroups(javaKept, d.Name) })
 		}
+	}
+	for _, name := range files {
 		list, source := u.dependencies(name)
 		if source == nil {
 			continue
@@ -67,18 +72,18 @@ func javaManifest(u *scriptUnit) {
 		var old []configfile.Dependency
 		for _, d := range list {
 			switch {
-			case slices.ContainsFunc(javaOld, func(g string) bool { return strings.HasPrefix(d.Name, g) }):
-				old = append(old, d)
-			case slices.ContainsFunc(javaKept, func(g string) bool { return strings.HasPrefix(d.Name, g) }):
+			case ofGroups(javaKept, d.Name):
 				line := 1 + bytes.Count(source[:d.Start], []byte{'\n'})
 				u.open(name, line, "%s is in no table: replace it by the instrumentation of OpenTelemetry, or the Java agent.", d.Name)
+			case ofGroups(javaOld, d.Name) && !(d.BOM && kept):
+				old = append(old, d)
 			}
 		}
 		if len(old) == 0 {
 			continue
 		}
 		after, ok := pomEdits(source, old, add)
-		if base != "pom.xml" {
+		if path.Base(name) != "pom.xml" {
 			after, ok = gradleEdits(source, old, add)
 		}
 		if !ok {
@@ -87,6 +92,9 @@ func javaManifest(u *scriptUnit) {
 			u.change(name, source, after)
 		}
 		added[directory(name)] = true
+	}
+	if u.java.setups == 0 && len(files) > 0 {
+		u.open(files[0], 0, "No code of the build sets up a tracer: set up the SDK of OpenTelemetry, or start the programs with its Java agent. Containers that inject a tracer need one of OpenTelemetry.")
 	}
 	for _, s := range u.files {
 		if s.after == nil {
@@ -97,6 +105,11 @@ func javaManifest(u *scriptUnit) {
 			return
 		}
 	}
+}
+
+// ofGroups reports whether the name of an artifact begins with one of the texts.
+func ofGroups(groups []string, name string) bool {
+	return slices.ContainsFunc(groups, func(g string) bool { return strings.HasPrefix(name, g) })
 }
 
 // versioned returns artifacts with their versions.

@@ -70,6 +70,8 @@ func javaConstantType(name string) string {
 		return otTag
 	case class == otFormat+".Builtin":
 		return otFormat
+	case class == braveKind || class == braveSampler:
+		return class
 	}
 	return "String"
 }
@@ -189,6 +191,9 @@ func (s *script) javaTag(c *syntax.Node, builder bool) (string, bool) {
 		return s.javaFail(c, "The kind of a span is set when it starts; here it is set elsewhere.")
 	case known && leftTags[k] != "":
 		return s.javaFail(c, "The tag %s has no counterpart: %s.", k, leftTags[k])
+	case known && k == "error" && strings.HasPrefix(s.typeOf(span), "brave."):
+		s.mark(key)
+		return text + ".setStatus(" + s.javaUse("StatusCode") + ".ERROR, " + s.text(value) + ")", true
 	case known && k == "error":
 		s.mark(key)
 		if code := s.f.Code(value); !builder && (code == "true" || code == "Boolean.TRUE" || v == "true") {
@@ -264,9 +269,9 @@ func (s *script) onlyParent(c *syntax.Node) bool {
 // javaContext returns the source of the context for a span or span context.
 func (s *script) javaContext(n *syntax.Node) (string, bool) {
 	switch s.typeOf(n) {
-	case otSpan:
+	case otSpan, braveSpan, braveScoped:
 		return s.javaUse("Context") + ".current().with(" + s.text(n) + ")", true
-	case otContext:
+	case otContext, braveContext:
 		return s.text(n), true
 	}
 	return s.javaFail(n, "It is not known whether %s is a span or a context.", s.brief(n))
@@ -320,7 +325,7 @@ func (s *script) javaStartText(c *syntax.Node) string {
 func (s *script) javaID(c *syntax.Node, method string) (string, bool) {
 	receiver, _ := c.Method()
 	if receiver.Kind == syntax.Call {
-		if span, name := receiver.Method(); name == "context" && s.typeOf(span) == otSpan {
+		if span, name := receiver.Method(); name == "context" && (s.typeOf(span) == otSpan || s.typeOf(span) == braveSpan || s.typeOf(span) == braveScoped) {
 			return s.text(span) + ".getSpanContext()." + method + "()", true
 		}
 	}
@@ -499,7 +504,7 @@ func (s *script) javaNull(n *syntax.Node) (string, bool) {
 		return "", false
 	}
 	t := s.typeOf(x)
-	if t != otSpan && t != otContext {
+	if t != otSpan && t != otContext && t != braveSpan {
 		return "", false
 	}
 	from := x
@@ -513,7 +518,7 @@ func (s *script) javaNull(n *syntax.Node) (string, bool) {
 	}
 	text := s.text(x)
 	switch _, name := from.Method(); name {
-	case "activeSpan":
+	case "activeSpan", "currentSpan":
 	case "extract":
 		text = s.javaUse("Span") + ".fromContext(" + text + ")"
 	default:

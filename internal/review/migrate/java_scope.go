@@ -90,7 +90,7 @@ func javaStartActive(s *script, c *syntax.Node) (string, bool) {
 	if b := statement.Parent; b == nil || b.Kind != syntax.Block || b.Start == b.End || s.f.Source[b.Start] != '{' {
 		return unknown()
 	}
-	name := s.newLocal(d)
+	name := s.newLocal(d, "span")
 	s.java.scopes[d] = name
 	indent := s.indent(statement.Start)
 	s.java.insert(edit{statement.Start, statement.Start, s.javaUse("Span") + " " + name + " = " + s.javaStartText(c) + ";\n" + indent})
@@ -109,17 +109,17 @@ func javaStartActive(s *script, c *syntax.Node) (string, bool) {
 	return name + ".makeCurrent()", true
 }
 
-// newLocal returns a name for the span of a scope that its function does not have.
-func (s *script) newLocal(d *syntax.Node) string {
+// newLocal returns a name for the span or scope of a declared scope or span, which its function does not have.
+func (s *script) newLocal(d *syntax.Node, name string) string {
 	f := d.Enclosing(syntax.Func)
 	names := s.java.locals[f]
 	if names == nil {
 		names = map[string]bool{}
 		s.java.locals[f] = names
 	}
-	name := "span"
+	suffix := strings.ToUpper(name[:1]) + name[1:]
 	for i := 1; s.taken[name] || names[name]; i++ {
-		if name = d.Children[0].Text + "Span"; i > 1 {
+		if name = d.Children[0].Text + suffix; i > 1 {
 			name += strconv.Itoa(i)
 		}
 	}

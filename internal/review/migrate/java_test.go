@@ -18,6 +18,8 @@ import (
 
 // javaPrograms are the projects in Java, with the class of their function main and the declarations of the old library.
 var javaPrograms = map[string]struct{ main, library string }{
+	"java-brave":              {"com.example.encoder.Encoder", "brave"},
+	"java-brave-plain":        {"Main", "brave"},
 	"java-jaeger":             {"com.example.hello.Hello", "opentracing"},
 	"java-jaeger-auto":        {"App", "opentracing"},
 	"java-jaeger-env":         {"com.example.env.App", "opentracing"},

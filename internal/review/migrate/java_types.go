@@ -192,7 +192,7 @@ func (s *script) javaClassAt(start, end int) (class string, stop int, known bool
 	}
 	name := string(source[start:end])
 	stop = end
-	if class == "" && name != "io" && name != "brave" && name != "datadog" {
+	if class == "" && name != "io" && name != "brave" && name != "zipkin2" && name != "datadog" {
 		return "", 0, false
 	}
 	for at := end; ; {

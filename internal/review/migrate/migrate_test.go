@@ -204,9 +204,14 @@ func TestLeft(t *testing.T) {
 		"Java: a sampler of a variable":   {javaCode(`new io.jaegertracing.Configuration("a").withSampler(new io.jaegertracing.Configuration.SamplerConfiguration().withType("const").withParam(parents.size())).getTracer();`), "A.java:8: The parameter of the sampler is not known."},
 		"Java: a configuration elsewhere": {javaCode(`io.jaegertracing.Configuration c = lib.config(); c.getTracer();`), "A.java:8: The configuration of the tracer has parts that no table knows."},
 		"Java: a tracer as a resource":    {javaCode("try (Tracer t = tracer) {\n}"), "A.java:8: The tracer is a resource of a try statement in a way that no table knows."},
+		"Brave: a start elsewhere":        {braveCode("Span s = tracer.nextSpan();\ns.name(\"a\").start();"), "A.java:7: tracer.nextSpan is in no table."},
+		"Brave: no name":                  {braveCode("tracer.nextSpan().start();"), "A.java:7: The name of the span is not known when it starts."},
+		"Brave: a late kind":              {braveCode("span.kind(Span.Kind.CLIENT);"), "A.java:7: span.kind is in no table."},
+		"Brave: a scoped span":            {braveCode("ScopedSpan s = tracer.startScopedSpan(\"a\");\ns.finish();"), "A.java:7: startScopedSpan is in the table with a try statement"},
+		"Brave: propagation":              {braveCode("tracing.propagation();"), "A.java:7: tracing.propagation is in no table."},
 		"Java: a class literal":           {javaCode("Object o = Format.class;"), "A.java:8: io.opentracing.propagation.Format is in no table"},
 		"Java: an unknown import":         {map[string]string{"pom.xml": javaPOM, "A.java": "import io.opentracing.contrib.jdbc.TracingDriver;\n"}, "A.java:1: io.opentracing.contrib.jdbc.TracingDriver is in no table."},
-		"Java: another library":           {map[string]string{"pom.xml": javaPOM, "A.java": "import zipkin2.Span;\n"}, "A.java:1: The module zipkin2 is in no table."},
+		"Java: another library":           {map[string]string{"pom.xml": javaPOM, "A.java": "import zipkin2.Span;\n"}, "A.java:1: zipkin2.Span is in no table."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -228,6 +233,20 @@ import java.util.*;
 
 class A {
     void f(Tracer tracer, Span span, SpanContext parent, List<Span> parents) {
+` + code + `
+    }
+}
+`}
+}
+
+// braveCode is a project in Java with statements from line 7 on.
+func braveCode(code string) map[string]string {
+	return map[string]string{"pom.xml": javaPOM, "A.java": `import brave.*;
+import brave.propagation.TraceContext;
+import brave.sampler.Sampler;
+
+class A {
+    void f(Tracing tracing, Tracer tracer, Span span) {
 ` + code + `
     }
 }

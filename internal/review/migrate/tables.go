@@ -28,6 +28,7 @@ var javaLibraries = []struct {
 }{
 	{"OpenTracing", []string{"io.opentracing."}},
 	{"Jaeger client", []string{"io.jaegertracing."}},
+	{"Brave (Zipkin)", []string{"brave.", "zipkin2."}},
 }
 
 // Tables returns the tables of symbols, attributes and versions in Markdown.

@@ -1,0 +1,3 @@
+package brave.handler;
+
+public abstract class SpanHandler {}
