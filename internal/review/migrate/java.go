@@ -13,9 +13,9 @@ func javaTable() *scriptTable {
 	return &scriptTable{
 		languages: []syntax.Language{syntax.Java},
 		manifests: javaManifests,
-		libraries: []string{"io.opentracing", "io.jaegertracing", "brave", "zipkin2"},
-		prefixes:  []string{"io.opencensus", "datadog.trace"},
-		methods:   []string{".setTag(", ".finish(", ".buildSpan(", ".activateSpan(", ".asChildOf(", ".setOperationName(", ".setBaggageItem(", ".nextSpan("},
+		libraries: []string{"io.opentracing", "io.jaegertracing", "io.opencensus", "brave", "zipkin2"},
+		prefixes:  []string{"datadog.trace"},
+		methods:   []string{".setTag(", ".finish(", ".buildSpan(", ".activateSpan(", ".asChildOf(", ".setOperationName(", ".setBaggageItem(", ".nextSpan(", ".putAttribute("},
 		kinds:     []syntax.Kind{syntax.Call, syntax.New, syntax.Member, syntax.Name, syntax.Operator, syntax.With},
 		prepare:   javaPrepare,
 		hoist:     javaHoist,
@@ -48,6 +48,7 @@ var javaTargets = map[string]string{
 	"Attributes":          "io.opentelemetry.api.common",
 	"Span":                "io.opentelemetry.api.trace",
 	"SpanBuilder":         "io.opentelemetry.api.trace",
+	"SpanContext":         "io.opentelemetry.api.trace",
 	"SpanKind":            "io.opentelemetry.api.trace",
 	"StatusCode":          "io.opentelemetry.api.trace",
 	"Tracer":              "io.opentelemetry.api.trace",
@@ -152,7 +153,7 @@ func (s *script) javaFail(n *syntax.Node, format string, args ...any) (string, b
 }
 
 // javaUnknown are methods that only spans and tracers are likely to have.
-var javaUnknown = map[string]int{"buildSpan": 1, "activateSpan": 1, "activeSpan": 0, "asChildOf": 1, "setTag": 2, "setOperationName": 1, "setBaggageItem": 2, "ignoreActiveSpan": 0, "nextSpan": 0, "withSpanInScope": 1}
+var javaUnknown = map[string]int{"buildSpan": 1, "activateSpan": 1, "activeSpan": 0, "asChildOf": 1, "setTag": 2, "setOperationName": 1, "setBaggageItem": 2, "ignoreActiveSpan": 0, "nextSpan": 0, "withSpanInScope": 1, "putAttribute": 2}
 
 func javaCall(s *script, n *syntax.Node) (string, bool) {
 	switch n.Kind {
@@ -201,6 +202,11 @@ func (s *script) javaInvoke(c *syntax.Node) (string, bool) {
 	receiver, name := c.Method()
 	args := c.Args()
 	if receiver == nil {
+		for _, i := range s.f.Imports {
+			if _, ok := javaClasses[i.Path]; ok && (i.Name == name || i.Member == "*" && javaRowOf(i.Path, name, len(args)) != nil) {
+				return s.javaFail(c, "%s.%s is in no table as an imported name.", i.Path, name)
+			}
+		}
 		s.passed(c)
 		return "", false
 	}

@@ -18,8 +18,8 @@ var javaManifests = []string{"pom.xml", "build.gradle", "build.gradle.kts", "set
 
 // javaOld are the groups of the artifacts that a migration replaces, and javaKept those of artifacts that build on them.
 var (
-	javaOld  = []string{"io.opentracing:", "io.jaegertracing:", "io.zipkin.brave:brave", "io.zipkin.reporter2:"}
-	javaKept = []string{"io.opentracing.contrib:", "io.zipkin.brave:brave-instrumentation-"}
+	javaOld  = []string{"io.opentracing:", "io.jaegertracing:", "io.opencensus:opencensus-api", "io.opencensus:opencensus-impl", "io.zipkin.brave:brave", "io.zipkin.reporter2:"}
+	javaKept = []string{"io.opentracing.contrib:", "io.opencensus:opencensus-contrib-", "io.opencensus:opencensus-exporter-", "io.zipkin.brave:brave-instrumentation-"}
 )
 
 // gradleDependency is a line of a Gradle script that names one artifact.

@@ -70,7 +70,7 @@ func javaConstantType(name string) string {
 		return otTag
 	case class == otFormat+".Builtin":
 		return otFormat
-	case class == braveKind || class == braveSampler:
+	case class == braveKind || class == braveSampler || class == censusKind || class == censusStatus:
 		return class
 	}
 	return "String"
@@ -269,7 +269,7 @@ func (s *script) onlyParent(c *syntax.Node) bool {
 // javaContext returns the source of the context for a span or span context.
 func (s *script) javaContext(n *syntax.Node) (string, bool) {
 	switch s.typeOf(n) {
-	case otSpan, braveSpan, braveScoped:
+	case otSpan, braveSpan, braveScoped, censusSpan:
 		return s.javaUse("Context") + ".current().with(" + s.text(n) + ")", true
 	case otContext, braveContext:
 		return s.text(n), true

@@ -69,14 +69,14 @@ func (s *script) javaStarted(span, block *syntax.Node) *syntax.Node {
 	return d.Value()
 }
 
-// javaStartActive rewrites try (Scope scope = builder.startActive(true)) { ... }: OpenTelemetry has no scope that ends
-// its span.
+// javaStartActive rewrites try (Scope scope = builder.startActive(true)) { ... }, and startScopedSpan() of OpenCensus:
+// OpenTelemetry has no scope that ends its span.
 func javaStartActive(s *script, c *syntax.Node) (string, bool) {
 	unknown := func() (string, bool) {
-		return s.javaFail(c, "startActive outside of the first resource of a try statement is in no table.")
+		return s.javaFail(c, "%s outside of the first resource of a try statement is in no table.", c.Callee().Text)
 	}
 	d := c.Parent
-	if d == nil || d.Kind != syntax.Assign || d.Value() != c || d.Parent == nil || d.Parent.Kind != syntax.With || d.Parent.Children[0] != d || c.Args()[0].Kind != syntax.Bool {
+	if d == nil || d.Kind != syntax.Assign || d.Value() != c || d.Parent == nil || d.Parent.Kind != syntax.With || d.Parent.Children[0] != d || len(c.Args()) == 1 && c.Args()[0].Kind != syntax.Bool {
 		return unknown()
 	}
 	if name := s.java.scopes[d]; name != "" {
@@ -94,7 +94,7 @@ func javaStartActive(s *script, c *syntax.Node) (string, bool) {
 	s.java.scopes[d] = name
 	indent := s.indent(statement.Start)
 	s.java.insert(edit{statement.Start, statement.Start, s.javaUse("Span") + " " + name + " = " + s.javaStartText(c) + ";\n" + indent})
-	if c.Args()[0].Text == "true" {
+	if len(c.Args()) == 0 || c.Args()[0].Text == "true" { // startScopedSpan() ends its span
 		inner := indent + "    "
 		if body := with.Body(); len(body.Children) > 0 && s.indent(body.Children[0].Start) != indent {
 			inner = s.indent(body.Children[0].Start)

@@ -23,6 +23,7 @@ var javaPrograms = map[string]struct{ main, library string }{
 	"java-jaeger":             {"com.example.hello.Hello", "opentracing"},
 	"java-jaeger-auto":        {"App", "opentracing"},
 	"java-jaeger-env":         {"com.example.env.App", "opentracing"},
+	"java-opencensus":         {"com.example.helper.Helper", "opencensus"},
 	"java-opentracing":        {"com.example.shop.Shop", "opentracing"},
 	"java-opentracing-active": {"com.example.stock.Stock", "opentracing"},
 }

@@ -209,6 +209,11 @@ func TestLeft(t *testing.T) {
 		"Brave: a late kind":              {braveCode("span.kind(Span.Kind.CLIENT);"), "A.java:7: span.kind is in no table."},
 		"Brave: a scoped span":            {braveCode("ScopedSpan s = tracer.startScopedSpan(\"a\");\ns.finish();"), "A.java:7: startScopedSpan is in the table with a try statement"},
 		"Brave: propagation":              {braveCode("tracing.propagation();"), "A.java:7: tracing.propagation is in no table."},
+		"Java: an imported method":        {map[string]string{"pom.xml": javaPOM, "A.java": "import static io.opentracing.util.GlobalTracer.get;\n\nclass A {\n    Object o = get();\n}\n"}, "A.java:4: io.opentracing.util.GlobalTracer.get is in no table as an imported name."},
+		"OpenCensus: a sampler":           {censusCode("tracer.spanBuilder(\"a\").setSampler(null);"), "A.java:5: tracer.spanBuilder(\"...\").setSampler is in no table."},
+		"OpenCensus: a value":             {censusCode("AttributeValue v = AttributeValue.stringAttributeValue(\"b\");\nspan.putAttribute(\"a\", v);"), "A.java:6: The value v is no literal AttributeValue."},
+		"OpenCensus: a status":            {censusCode("span.setStatus(span.toString());"), "A.java:5: The status is not known."},
+		"OpenCensus: an exporter":         {censusCode("Tracing.getExportComponent();"), "A.java:5: Tracing.getExportComponent is in no table."},
 		"Java: a class literal":           {javaCode("Object o = Format.class;"), "A.java:8: io.opentracing.propagation.Format is in no table"},
 		"Java: an unknown import":         {map[string]string{"pom.xml": javaPOM, "A.java": "import io.opentracing.contrib.jdbc.TracingDriver;\n"}, "A.java:1: io.opentracing.contrib.jdbc.TracingDriver is in no table."},
 		"Java: another library":           {map[string]string{"pom.xml": javaPOM, "A.java": "import zipkin2.Span;\n"}, "A.java:1: zipkin2.Span is in no table."},
@@ -247,6 +252,18 @@ import brave.sampler.Sampler;
 
 class A {
     void f(Tracing tracing, Tracer tracer, Span span) {
+` + code + `
+    }
+}
+`}
+}
+
+// censusCode is a project in Java with statements from line 5 on.
+func censusCode(code string) map[string]string {
+	return map[string]string{"pom.xml": javaPOM, "A.java": `import io.opencensus.trace.*;
+
+class A {
+    void f(Tracer tracer, Span span) {
 ` + code + `
     }
 }

@@ -28,6 +28,7 @@ var javaLibraries = []struct {
 }{
 	{"OpenTracing", []string{"io.opentracing."}},
 	{"Jaeger client", []string{"io.jaegertracing."}},
+	{"OpenCensus", []string{"io.opencensus."}},
 	{"Brave (Zipkin)", []string{"brave.", "zipkin2."}},
 }
 

@@ -19,6 +19,10 @@ public interface Span extends ImplicitContextKeyed {
         return RecordedSpan.INVALID;
     }
 
+    static Span wrap(SpanContext spanContext) {
+        return RecordedSpan.remote(spanContext.getTraceId(), spanContext.getSpanId());
+    }
+
     Span setAttribute(String key, String value);
 
     Span setAttribute(String key, long value);

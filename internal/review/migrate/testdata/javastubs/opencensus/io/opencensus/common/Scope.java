@@ -1,0 +1,6 @@
+package io.opencensus.common;
+
+public interface Scope extends AutoCloseable {
+    @Override
+    void close();
+}
