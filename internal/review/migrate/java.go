@@ -13,10 +13,9 @@ func javaTable() *scriptTable {
 	return &scriptTable{
 		languages: []syntax.Language{syntax.Java},
 		manifests: javaManifests,
-		libraries: []string{"io.opentracing", "io.jaegertracing", "io.opencensus", "brave", "zipkin2"},
-		prefixes:  []string{"datadog.trace"},
+		libraries: []string{"io.opentracing", "io.jaegertracing", "io.opencensus", "brave", "zipkin2", "datadog.trace"},
 		methods:   []string{".setTag(", ".finish(", ".buildSpan(", ".activateSpan(", ".asChildOf(", ".setOperationName(", ".setBaggageItem(", ".nextSpan(", ".putAttribute("},
-		kinds:     []syntax.Kind{syntax.Call, syntax.New, syntax.Member, syntax.Name, syntax.Operator, syntax.With},
+		kinds:     []syntax.Kind{syntax.Call, syntax.New, syntax.Member, syntax.Name, syntax.Operator, syntax.With, syntax.Decorator},
 		prepare:   javaPrepare,
 		hoist:     javaHoist,
 		call:      javaCall,
@@ -54,6 +53,7 @@ var javaTargets = map[string]string{
 	"Tracer":              "io.opentelemetry.api.trace",
 	"Context":             "io.opentelemetry.context",
 	"Scope":               "io.opentelemetry.context",
+	"WithSpan":            "io.opentelemetry.instrumentation.annotations",
 	"Map":                 "java.util",
 	"TimeUnit":            "java.util.concurrent",
 }
@@ -166,6 +166,8 @@ func javaCall(s *script, n *syntax.Node) (string, bool) {
 		s.passed(n)
 	case syntax.Operator:
 		return s.javaNull(n)
+	case syntax.Decorator:
+		return s.javaAnnotation(n)
 	case syntax.With:
 		return s.javaResource(n)
 	case syntax.Name, syntax.Member:

@@ -18,7 +18,7 @@ var javaManifests = []string{"pom.xml", "build.gradle", "build.gradle.kts", "set
 
 // javaOld are the groups of the artifacts that a migration replaces, and javaKept those of artifacts that build on them.
 var (
-	javaOld  = []string{"io.opentracing:", "io.jaegertracing:", "io.opencensus:opencensus-api", "io.opencensus:opencensus-impl", "io.zipkin.brave:brave", "io.zipkin.reporter2:"}
+	javaOld  = []string{"io.opentracing:", "io.jaegertracing:", "io.opencensus:opencensus-api", "io.opencensus:opencensus-impl", "io.zipkin.brave:brave", "io.zipkin.reporter2:", "com.datadoghq:dd-trace-api", "com.datadoghq:dd-trace-ot"}
 	javaKept = []string{"io.opentracing.contrib:", "io.opencensus:opencensus-contrib-", "io.opencensus:opencensus-exporter-", "io.zipkin.brave:brave-instrumentation-"}
 )
 
@@ -34,6 +34,9 @@ func javaManifest(u *scriptUnit) {
 			continue
 		}
 		packages := []string{"io.opentelemetry:opentelemetry-api"}
+		if _, ok := s.used[javaTargets["WithSpan"]+".WithSpan"]; ok {
+			packages = append(packages, "io.opentelemetry.instrumentation:opentelemetry-instrumentation-annotations")
+		}
 		if s.setup {
 			packages = append(packages, javaSetupPackages...)
 		}
@@ -93,7 +96,7 @@ func javaManifest(u *scriptUnit) {
 		}
 		added[directory(name)] = true
 	}
-	if u.java.setups == 0 && len(files) > 0 {
+	if u.java.setups == 0 && !u.hasJavaAgent() && len(files) > 0 {
 		u.open(files[0], 0, "No code of the build sets up a tracer: set up the SDK of OpenTelemetry, or start the programs with its Java agent. Containers that inject a tracer need one of OpenTelemetry.")
 	}
 	for _, s := range u.files {

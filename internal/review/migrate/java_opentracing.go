@@ -189,6 +189,15 @@ func (s *script) javaTag(c *syntax.Node, builder bool) (string, bool) {
 			return text + ".setSpanKind(" + s.javaUse("SpanKind") + "." + strings.ToUpper(v) + ")", true
 		}
 		return s.javaFail(c, "The kind of a span is set when it starts; here it is set elsewhere.")
+	case known && k == "resource.name" && !builder:
+		s.mark(key)
+		return text + ".updateName(" + s.text(value) + ")", true
+	case known && k == "resource.name":
+		return s.javaFail(c, "The resource is the name of the span in OpenTelemetry, but its builder has the operation.")
+	case known && k == "span.type" && builder && constant && datadogTypes[v] != "":
+		s.mark(key)
+		s.mark(value)
+		return text + ".setSpanKind(" + s.javaUse("SpanKind") + "." + strings.ToUpper(datadogTypes[v]) + ")", true
 	case known && leftTags[k] != "":
 		return s.javaFail(c, "The tag %s has no counterpart: %s.", k, leftTags[k])
 	case known && k == "error" && strings.HasPrefix(s.typeOf(span), "brave."):

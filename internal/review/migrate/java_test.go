@@ -24,6 +24,7 @@ var javaPrograms = map[string]struct{ main, library string }{
 	"java-jaeger-auto":        {"App", "opentracing"},
 	"java-jaeger-env":         {"com.example.env.App", "opentracing"},
 	"java-opencensus":         {"com.example.helper.Helper", "opencensus"},
+	"java-datadog":            {"com.example.cart.Cart", "opentracing"},
 	"java-opentracing":        {"com.example.shop.Shop", "opentracing"},
 	"java-opentracing-active": {"com.example.stock.Stock", "opentracing"},
 }

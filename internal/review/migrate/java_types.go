@@ -38,6 +38,7 @@ type javaUnit struct {
 	classes map[string][]*javaClass
 	methods map[string]bool // names of the methods that files of the unit declare
 	setups  int             // calls that make a tracer
+	agent   *bool           // whether a deployment file starts the Java agent of OpenTelemetry, if that is known
 }
 
 // javaClass is a class of a unit.

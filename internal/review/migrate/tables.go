@@ -30,6 +30,7 @@ var javaLibraries = []struct {
 	{"Jaeger client", []string{"io.jaegertracing."}},
 	{"OpenCensus", []string{"io.opencensus."}},
 	{"Brave (Zipkin)", []string{"brave.", "zipkin2."}},
+	{"Datadog tracer", []string{"datadog."}},
 }
 
 // Tables returns the tables of symbols, attributes and versions in Markdown.
@@ -80,6 +81,7 @@ func Tables() string {
 			}
 		}
 	}
+	b.WriteString("| `@Trace(operationName = a)` | `@WithSpan(a)`, if a deployment file starts the Java agent of OpenTelemetry |\n")
 	b.WriteString("\n## Attributes\n\n| Tag | Becomes |\n|---|---|\n")
 	b.WriteString("| `span.kind` | the kind of the span |\n| `error` | the status of the span |\n| `resource.name` of Datadog | the name of the span |\n")
 	for _, key := range slices.Sorted(maps.Keys(tagKeys)) {

@@ -35,4 +35,6 @@ var mavenVersions = map[string]string{
 	"io.opentelemetry:opentelemetry-api":                         "1.62.0",
 	"io.opentelemetry:opentelemetry-exporter-otlp":               "1.62.0",
 	"io.opentelemetry:opentelemetry-sdk-extension-autoconfigure": "1.62.0",
+
+	"io.opentelemetry.instrumentation:opentelemetry-instrumentation-annotations": "2.28.1",
 }

@@ -227,6 +227,10 @@ public final class GlobalTracer implements Tracer, ScopeManager {
                 recorder.kind((String) value);
             } else if (key.equals("error")) {
                 recorder.error();
+            } else if (key.equals("resource.name")) {
+                recorder.name((String) value);
+            } else if (key.equals("span.type")) {
+                recorder.kind(value.equals("web") ? "server" : "client");
             } else {
                 recorder.tag(key, value);
             }

@@ -1,0 +1,5 @@
+package datadog.trace.api;
+
+public class DDSpanTypes {
+    public static final String HTTP_SERVER = "web";
+}
