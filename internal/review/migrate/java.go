@@ -9,11 +9,14 @@ import (
 	"assay/internal/review/syntax"
 )
 
+// javaLibraryPackages are the packages of the source libraries.
+var javaLibraryPackages = []string{"io.opentracing", "io.jaegertracing", "io.opencensus", "brave", "zipkin2", "datadog.trace"}
+
 func javaTable() *scriptTable {
 	return &scriptTable{
 		languages: []syntax.Language{syntax.Java},
 		manifests: javaManifests,
-		libraries: []string{"io.opentracing", "io.jaegertracing", "io.opencensus", "brave", "zipkin2", "datadog.trace"},
+		libraries: javaLibraryPackages,
 		methods:   []string{".setTag(", ".finish(", ".buildSpan(", ".activateSpan(", ".asChildOf(", ".setOperationName(", ".setBaggageItem(", ".nextSpan(", ".putAttribute("},
 		kinds:     []syntax.Kind{syntax.Call, syntax.New, syntax.Member, syntax.Name, syntax.Operator, syntax.With, syntax.Decorator},
 		prepare:   javaPrepare,
@@ -227,11 +230,30 @@ func (s *script) javaInvoke(c *syntax.Node) (string, bool) {
 	if arity, ok := javaUnknown[name]; ok && len(args) == arity && of == "" {
 		return s.javaFail(c, "%s may be a method of a span or tracer: what it is called on is not known.", s.brief(c.Callee()))
 	}
+	if of == "" && s.suspect(receiver, name, len(args)) {
+		return s.javaFail(c, "%s may be a method of a library: the type of %s is not known.", s.brief(c.Callee()), s.brief(receiver))
+	}
 	if name == "finish" && of == "" && receiver.Kind == syntax.Name && spanNames.MatchString(receiver.Text) {
 		return s.javaFail(c, "%s may be a method of a span: what it is called on is not known.", s.brief(c.Callee()))
 	}
 	s.passed(c)
 	return "", false
+}
+
+// suspect reports whether a method may be one that changes, of a variable without a type: a parameter of a lambda, or var.
+func (s *script) suspect(receiver *syntax.Node, name string, arguments int) bool {
+	if receiver.Kind != syntax.Name {
+		return false
+	}
+	if _, d := s.javaDefinition(receiver); d == nil {
+		return false
+	}
+	for class := range s.unit.java.used {
+		if row := javaRowOf(class, name, arguments); row != nil && row.to != "$r."+name+"()" {
+			return true
+		}
+	}
+	return false
 }
 
 // passed blocks the unit if a call hands a value of a source library to code that is not read.

@@ -113,7 +113,7 @@ func (j *javaSetup) read(s *script, n *syntax.Node, depth int) bool {
 			if s.work++; other.Kind != syntax.Name || other.Text != n.Text {
 				continue
 			}
-			if c := other.Parent.Parent; other.Parent.Kind == syntax.Member && (other.Parent.Text == "close" || other.Parent.Text == "flush") && c.Kind == syntax.Call && c.Callee() == other.Parent && c.Parent.Kind == syntax.Block {
+			if c := other.Parent.Parent; other.Parent.Kind == syntax.Member && (other.Parent.Text == "close" || other.Parent.Text == "flush") && c.Kind == syntax.Call && c.Callee() == other.Parent && c.Parent.Kind == syntax.Block && c.Enclosing(syntax.Try, syntax.Func) == f {
 				j.locals = append(j.locals, c)
 				continue
 			}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"assay/internal/review/patch"
 	"assay/internal/review/syntax"
 )
 
@@ -37,6 +38,7 @@ type javaRef struct {
 type javaUnit struct {
 	classes map[string][]*javaClass
 	methods map[string]bool // names of the methods that files of the unit declare
+	used    map[string]bool // classes of source libraries that files of the unit name
 	setups  int             // calls that make a tracer
 	agent   *bool           // whether a deployment file starts the Java agent of OpenTelemetry, if that is known
 }
@@ -49,7 +51,7 @@ type javaClass struct {
 
 // javaPrepare indexes the classes of a unit and finds the uses of the source libraries.
 func javaPrepare(u *scriptUnit) bool {
-	u.java = &javaUnit{classes: map[string][]*javaClass{}, methods: map[string]bool{}}
+	u.java = &javaUnit{classes: map[string][]*javaClass{}, methods: map[string]bool{}, used: map[string]bool{}}
 	relevant := false
 	for _, s := range u.files {
 		s.java = &javaFile{
@@ -72,6 +74,12 @@ func javaPrepare(u *scriptUnit) bool {
 		s.javaRefs()
 		s.javaRename()
 		relevant = relevant || len(s.java.refs) > 0
+		for _, r := range s.java.refs {
+			u.java.used[r.class] = true
+		}
+		if path.Base(s.f.Path) == "module-info.java" {
+			s.blockAt(nil, "The modules that the file requires are in no table.")
+		}
 		if !built && len(s.java.refs) > 0 {
 			s.blockAt(&syntax.Node{Start: s.java.refs[0].start}, "The file belongs to no build of Maven or Gradle.")
 		}
@@ -81,7 +89,23 @@ func javaPrepare(u *scriptUnit) bool {
 			s.javaSetups()
 		}
 	}
+	if relevant {
+		u.javaOthers()
+	}
 	return relevant
+}
+
+// javaOthers blocks a unit whose files in other languages of the JVM use a source library.
+func (u *scriptUnit) javaOthers() {
+	for _, name := range u.paths {
+		if !slices.Contains([]string{".kt", ".scala", ".groovy"}, path.Ext(name)) || u.dir != "" && !strings.HasPrefix(name, u.dir+"/") {
+			continue
+		}
+		if source, err := patch.Read(u.root, name); err == nil && mentions(source, javaLibraryPackages) {
+			u.blocked = true
+			u.open(name, 0, "The file uses the old library in a language that has no table.")
+		}
+	}
 }
 
 // javaTokens yields the identifiers of a source, outside of comments and strings. dotted is set if one follows a dot.
@@ -381,7 +405,7 @@ func (s *script) javaDefinition(n *syntax.Node) (*script, *syntax.Node) {
 
 // member returns the field of a class, or its method for a name that ends in "()", also of its superclasses.
 func (s *script) member(c *javaClass, name string, depth int) (*script, *syntax.Node) {
-	if s.work++; c == nil || depth > 16 {
+	if s.work++; c == nil || depth > 16 || s.work > maxGoWork {
 		return nil, nil
 	}
 	if d := c.s.declared(c.node)[name]; len(d) > 0 {
@@ -453,7 +477,7 @@ func (s *script) cast(n *syntax.Node) (string, bool) {
 
 // declaredType returns the type of a declaration.
 func (s *script) declaredType(in *script, d *syntax.Node) string {
-	if t := in.javaType(d.Type); t != "" || d.Kind != syntax.Assign || d.Type != "var" {
+	if t := in.javaType(d.Type); t != "" || d.Kind != syntax.Assign || d.Type != "var" || d.Text == ":" {
 		return t
 	}
 	return in.typeOf(d.Value())
