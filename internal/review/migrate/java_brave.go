@@ -36,10 +36,9 @@ func init() {
 	javaConstants[braveSampler+".ALWAYS_SAMPLE"], javaConstants[braveSampler+".NEVER_SAMPLE"] = "always", "never"
 	const nothing = "nothing: the setup has an OTLP exporter"
 	tag := func(s *script, c *syntax.Node) (string, bool) { return s.javaTag(c, false) }
-	global := func(s *script, c *syntax.Node) (string, bool) { return javaGlobalTracer(s, c) }
 	maps.Copy(javaRows, map[string]javaRow{
 		braveTracing + ".newBuilder/0":           {result: braveBuilder, doc: "the setup"},
-		braveTracing + ".currentTracer/0":        {result: braveTracer, as: global, doc: "`GlobalOpenTelemetry.getTracer(scope)`"},
+		braveTracing + ".currentTracer/0":        {result: braveTracer, as: javaGlobalTracer, doc: "`GlobalOpenTelemetry.getTracer(scope)`"},
 		braveTracing + ".tracer/0":               {result: braveTracer, to: "$r.getTracer($scope)"},
 		braveTracing + ".close/0":                {result: "void", as: javaClose, doc: "nothing: the SDK is shut down with the JVM"},
 		braveBuilder + ".localServiceName/1":     {result: braveBuilder, doc: "the service of the setup"},
@@ -67,6 +66,9 @@ func init() {
 		braveSpan + ".finish/1":                  {result: "void", to: "$r.end($0, @TimeUnit.MICROSECONDS)"},
 		braveSpan + ".error/1":                   {result: braveSpan, to: "$r.recordException($0).setStatus(@StatusCode.ERROR)"},
 		braveScoped + ".error/1":                 {result: braveScoped, to: "$r.recordException($0).setStatus(@StatusCode.ERROR)"},
+		braveScoped + ".name/1":                  {result: braveScoped, to: "$r.updateName($0)"},
+		braveScoped + ".tag/2":                   {result: braveScoped, as: tag, doc: "as `SpanCustomizer.tag`"},
+		braveScoped + ".annotate/1":              {result: braveScoped, to: "$r.addEvent($0)"},
 		braveScoped + ".finish/0":                {result: "void", to: "$r.end()"},
 		braveScoped + ".context/0":               {result: braveContext, to: "@Context.current().with($r)"},
 		braveCustomizer + ".name/1":              {result: braveCustomizer, to: "$r.updateName($0)"},

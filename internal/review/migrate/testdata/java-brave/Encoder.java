@@ -62,7 +62,7 @@ public class Encoder {
     private void step(String text) {
         ScopedSpan span = tracer.startScopedSpan("step");
         try {
-            span.tag("text", text);
+            span.annotate("begin").tag("text", text).name("step " + text.length());
             if (text.isEmpty()) {
                 span.tag("error", "no text");
                 throw new IllegalArgumentException("no text");
