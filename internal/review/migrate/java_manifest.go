@@ -14,7 +14,7 @@ import (
 )
 
 // javaManifests are the files of a build of Maven or Gradle. A build with modules is one unit.
-var javaManifests = []string{"pom.xml", "build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts"}
+var javaManifests = []string{"pom.xml", "build.gradle", "build.gradle.kts"}
 
 // javaOld are the groups of the artifacts that a migration replaces, and javaKept those of artifacts that build on them.
 var (

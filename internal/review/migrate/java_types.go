@@ -4,6 +4,9 @@ package migrate
 
 import (
 	"bytes"
+	"cmp"
+	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -69,7 +72,7 @@ func javaPrepare(u *scriptUnit) bool {
 			}
 		}
 	}
-	built := slices.ContainsFunc(u.paths, func(f string) bool { return directory(f) == u.dir && slices.Contains(javaManifests, path.Base(f)) })
+	built := u.hasSettings(u.dir) || slices.ContainsFunc(u.paths, func(f string) bool { return directory(f) == u.dir && slices.Contains(javaManifests, path.Base(f)) })
 	for _, s := range u.files {
 		s.javaRefs()
 		s.javaRename()
@@ -95,17 +98,53 @@ func javaPrepare(u *scriptUnit) bool {
 	return relevant
 }
 
-// javaOthers blocks a unit whose files in other languages of the JVM use a source library.
+// maxOthers bounds the files and directories that are looked at for other languages.
+const maxOthers = 50_000
+
+// javaOthers blocks a unit whose files in other languages of the JVM use a source library. The review does not list
+// such files.
 func (u *scriptUnit) javaOthers() {
-	for _, name := range u.paths {
-		if !slices.Contains([]string{".kt", ".scala", ".groovy"}, path.Ext(name)) || u.dir != "" && !strings.HasPrefix(name, u.dir+"/") {
-			continue
+	seen := 0
+	_ = fs.WalkDir(u.root.FS(), cmp.Or(u.dir, "."), func(name string, d fs.DirEntry, err error) error {
+		if seen++; seen > maxOthers {
+			return fs.SkipAll
+		}
+		switch {
+		case err != nil: // a review names it
+			return nil //nolint:nilerr // the others are looked at
+		case d.IsDir() && slices.Contains([]string{".git", ".gradle", "build", "node_modules", "target"}, d.Name()):
+			return fs.SkipDir
+		case !d.Type().IsRegular() || !slices.Contains([]string{".kt", ".scala", ".groovy"}, path.Ext(name)):
+			return nil
 		}
 		if source, err := patch.Read(u.root, name); err == nil && mentions(source, javaLibraryPackages) {
 			u.blocked = true
 			u.open(name, 0, "The file uses the old library in a language that has no table.")
 		}
+		return nil
+	})
+}
+
+// javaBuilds returns the directories of the builds, of those that hold build files. A file with the settings of Gradle,
+// which the review does not list, makes those below it one build.
+func (m *migration) javaBuilds(dirs map[string]bool) map[string]bool {
+	all := maps.Clone(dirs)
+	for dir := range dirs {
+		for dir != "" {
+			if dir = directory(dir); m.hasSettings(dir) {
+				all[dir] = true
+			}
+		}
 	}
+	return outermost(all)
+}
+
+// hasSettings reports whether a directory has the settings of Gradle.
+func (m *migration) hasSettings(dir string) bool {
+	return slices.ContainsFunc([]string{"settings.gradle", "settings.gradle.kts"}, func(name string) bool {
+		info, err := m.root.Stat(path.Join(dir, name))
+		return err == nil && info.Mode().IsRegular()
+	})
 }
 
 // javaTokens yields the identifiers of a source, outside of comments and strings. dotted is set if one follows a dot.

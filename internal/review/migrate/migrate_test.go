@@ -221,6 +221,7 @@ func TestLeft(t *testing.T) {
 		"Java: a variable of a loop":      {javaCode("for (var s : parents) s.finish();"), "A.java:8: s.finish may be a method of a library: the type of s is not known."},
 		"Java: a module":                  {map[string]string{"pom.xml": javaPOM, "A.java": javaCode("")["A.java"], "module-info.java": "module a { requires io.opentracing.api; }\n"}, "module-info.java:0: The modules that the file requires are in no table."},
 		"Java: Kotlin":                    {map[string]string{"pom.xml": javaPOM, "A.java": javaCode("")["A.java"], "B.kt": "import io.opentracing.Span\n"}, "B.kt:0: The file uses the old library in a language that has no table."},
+		"Java: another module":            {map[string]string{"settings.gradle": "", "a/build.gradle": "", "a/A.java": javaCode("span.finish();")["A.java"], "b/build.gradle": "", "b/B.java": javaCode(`span.setBaggageItem("a", "b");`)["A.java"]}, "b/B.java:8: span.setBaggageItem is in no table."},
 		"Java: a class literal":           {javaCode("Object o = Format.class;"), "A.java:8: io.opentracing.propagation.Format is in no table"},
 		"Java: an unknown import":         {map[string]string{"pom.xml": javaPOM, "A.java": "import io.opentracing.contrib.jdbc.TracingDriver;\n"}, "A.java:1: io.opentracing.contrib.jdbc.TracingDriver is in no table."},
 		"Java: another library":           {map[string]string{"pom.xml": javaPOM, "A.java": "import zipkin2.Span;\n"}, "A.java:1: zipkin2.Span is in no table."},

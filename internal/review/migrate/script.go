@@ -79,7 +79,7 @@ func (m *migration) scripts(ctx context.Context) error {
 	for _, table := range []*scriptTable{javaScriptTable(), pythonTable(), javaTable()} {
 		dirs := m.manifests(table.manifests...)
 		if table.languages[0] == syntax.Java {
-			dirs = outermost(dirs)
+			dirs = m.javaBuilds(dirs)
 		}
 		units := m.sources(dirs, table.languages...)
 		for _, dir := range slices.Sorted(maps.Keys(units)) {
