@@ -27,6 +27,9 @@ import (
 
 const unknownID = "6f0a5b0e-6b5e-5f0c-9d8e-2f1d3c4b5a69"
 
+// faultyRules is the number of rules that the service of faulty fails.
+const faultyRules = 9
+
 // faulty returns requests of a service with failures of every signal and impact: RES-001, RES-004, RES-006,
 // SPA-004, SPA-006, MET-002, MET-007, LOG-002, SDK-001.
 func faulty(resource []rulestest.Attr) []rulestest.Request {
@@ -74,15 +77,15 @@ func TestREST(t *testing.T) {
 			}
 		}
 	}
-	const findings = 9
 	eventually(t, func() bool {
-		return len(o.insights(t, o.key)) == findings*len(names) && len(o.insights(t, o.other)) == findings &&
-			o.daemon.service(t, o.other, "b").Score != nil
+		return len(o.insights(t, o.key)) == faultyRules*len(names) && len(o.insights(t, o.other)) == faultyRules
 	}, "%d and %d insights", len(o.insights(t, o.key)), len(o.insights(t, o.other)))
 	eventually(t, func() bool { // until the scores are stable
-		for _, s := range getAs[[]restService](t, o.daemon, o.key, "/v1/services").Data {
-			if s.Score == nil || !slices.Contains(s.Score.Evaluated, "SPA-005") {
-				return false
+		for _, key := range []string{o.key, o.other} {
+			for _, s := range getAs[[]restService](t, o.daemon, key, "/v1/services").Data {
+				if s.Score == nil || !slices.Contains(s.Score.Evaluated, "SPA-005") {
+					return false
+				}
 			}
 		}
 		return true
@@ -572,7 +575,7 @@ func (o *organizations) testIsolation(t *testing.T) {
 		}
 		require.Empty(t, getAs[[]restInsight](t, o.daemon, o.key, "/v1/insights?service_id="+id).Data)
 	}
-	require.Len(t, theirs, 1+1+9)
+	require.Len(t, theirs, 1+1+faultyRules)
 	a := getAs[restOrganization](t, o.daemon, o.key, "/v1/organization").Data
 	b := getAs[restOrganization](t, o.daemon, o.other, "/v1/organization").Data
 	require.Equal(t, []any{"default", 4, 36}, []any{a.Name, a.ServicesCount, a.ActiveInsights})
