@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -226,19 +227,24 @@ func TestAgentGateway(t *testing.T) {
 func TestAgentServe(t *testing.T) {
 	t.Parallel()
 	host := startGit(t, fixture(t, "go"))
-	address, err := assaytest.FreeAddress(t.Context())
-	require.NoError(t, err)
+	relay := newRelay(t)
+	address := relay.Addr().String()
 	dir := t.TempDir()
 	d := startDaemon(t, dir, "--bootstrap-api-key", bootstrapKey, "--agent", "http://"+address)
 	binary, err := assaytest.Binary()
 	require.NoError(t, err)
-	cmd := exec.CommandContext(t.Context(), binary, "agent", "serve", "--data-dir", dir, "--address", address, "--jwks-url", d.Root+"/.well-known/jwks.json",
+	cmd := exec.CommandContext(t.Context(), binary, "agent", "serve", "--data-dir", dir, "--address", "127.0.0.1:0", "--jwks-url", d.Root+"/.well-known/jwks.json",
 		"--agent-allow-private-hosts", "--agent-source-ca", host.CA, "--log-format", "json")
 	cmd.Env = append(storeEnviron(t, dir), "HOME="+dir, "PATH="+os.Getenv("PATH"))
 	agent, err := assaytest.StartProcess("agent", cmd, nil)
 	require.NoError(t, err)
 	t.Cleanup(agent.Kill)
-	eventually(t, func() bool { return strings.Contains(agent.Log.String(), `"msg":"agent serves"`) }, "the agent does not serve")
+	var listens []string
+	eventually(t, func() bool {
+		listens = regexp.MustCompile(`"msg":"agent serves","address":"([^"]+)"`).FindStringSubmatch(agent.Log.String())
+		return listens != nil
+	}, "the agent does not serve")
+	relay.to(listens[1])
 
 	r := host.connect(t, d)
 	found := r.findings()
@@ -254,6 +260,7 @@ func TestAgentServe(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, http.StatusUnauthorized, refused.Status)
 	require.NoError(t, agent.Stop())
+	require.NoError(t, relay.Close())
 	require.Equal(t, 2, strings.Count(agent.Log.String(), `"msg":"run ended"`), "%s", agent.Log.String())
 	require.NotContains(t, d.Log.String(), `"msg":"run begins"`)
 	a := d.get(t, bootstrapKey, "/v1/agent/repositories")

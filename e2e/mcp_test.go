@@ -79,7 +79,7 @@ func TestMCP(t *testing.T) {
 		return connectMCP(t, &mcp.StreamableClientTransport{Endpoint: d.Root + "/mcp", HTTPClient: &http.Client{Transport: bearer(key)}, DisableStandaloneSSE: true})
 	}
 	overStdio := func(args ...string) *mcp.ClientSession {
-		return connectMCP(t, &mcp.CommandTransport{Command: exec.Command(program, append([]string{"mcp"}, args...)...)})
+		return connectMCP(t, &mcp.CommandTransport{Command: exec.Command(program, append([]string{"mcp"}, args...)...), TerminateDuration: assaytest.Limit})
 	}
 	keyFile := filepath.Join(t.TempDir(), "key")
 	require.NoError(t, os.WriteFile(keyFile, []byte(bootstrapKey+"\n"), 0o600))
