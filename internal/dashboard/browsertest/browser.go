@@ -20,11 +20,9 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// stepTimeout is the timeout of one step in a tab, startTimeout that of the browser's start.
-const (
-	stepTimeout  = 30 * time.Second
-	startTimeout = time.Minute
-)
+// stepTimeout is the timeout of one step in a tab and of the browser's start. It ends a step that hangs; a busy machine
+// does not reach it.
+const stepTimeout = 5 * time.Minute
 
 // Browser is a running Chromium with a profile of its own.
 type Browser struct {
@@ -59,7 +57,7 @@ func Start() (_ *Browser, err error) {
 	go func() { started <- chromedp.Do(ctx) }()
 	select {
 	case err = <-started:
-	case <-time.After(startTimeout):
+	case <-time.After(stepTimeout):
 		err = errors.New("it does not start")
 	}
 	if err != nil {
