@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"assay/internal/assaytest"
 )
 
 // TestConnectionsAreLimited checks that connections with incomplete headers replace each other at the limit,
@@ -26,7 +28,7 @@ func TestConnectionsAreLimited(t *testing.T) {
 		c, err := net.Dial("tcp", l.Addr().String())
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = c.Close() })
-		require.NoError(t, c.SetDeadline(time.Now().Add(time.Minute)))
+		require.NoError(t, c.SetDeadline(time.Now().Add(assaytest.Limit)))
 		return c
 	}
 	client := dial(s.http)

@@ -5,6 +5,7 @@
 package main
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -23,8 +24,14 @@ func modes(t *testing.T, dir string) map[string]fs.FileMode {
 	t.Helper()
 	found := map[string]fs.FileMode{}
 	require.NoError(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // the server has removed it
+		}
 		require.NoError(t, err)
 		info, err := e.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
 		require.NoError(t, err)
 		name, err := filepath.Rel(dir, path)
 		require.NoError(t, err)

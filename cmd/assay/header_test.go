@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"assay/internal/assaytest"
 )
 
 // TestHeaderLimit checks that the server reads 16 KiB of headers, in one field or in many, and then responds
@@ -45,7 +47,7 @@ func TestHeaderLimit(t *testing.T) {
 		} {
 			conn, err := net.Dial("tcp", listener.l.Addr().String())
 			require.NoError(t, err)
-			require.NoError(t, conn.SetDeadline(time.Now().Add(10*time.Second)))
+			require.NoError(t, conn.SetDeadline(time.Now().Add(assaytest.Limit)))
 			_, err = fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: x\r\n%s", listener.method, listener.url, header.text)
 			require.NoError(t, err)
 			res, err := http.ReadResponse(bufio.NewReader(conn), nil)
