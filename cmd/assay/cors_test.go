@@ -104,7 +104,7 @@ func TestCrossOrigin(t *testing.T) {
 	}
 	// An OPTIONS request without the CORS headers is not a preflight request.
 	require.Equal(t, http.StatusMethodNotAllowed, fromPage(t, http.MethodOptions, otlp, page).StatusCode)
-	require.NotContains(t, log.String(), "level=ERROR")
+	requireNoErrors(t, log)
 }
 
 func TestAnyOrigin(t *testing.T) {

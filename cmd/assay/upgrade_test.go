@@ -72,7 +72,7 @@ func TestUpgrade(t *testing.T) {
 		return scored == 5
 	}, assaytest.Limit, 50*time.Millisecond)
 	require.NoError(t, stopServer(s))
-	require.NotContains(t, log.String(), "level=ERROR")
+	requireNoErrors(t, log)
 
 	// Restore the backup for the previous version, and upgrade it a second time.
 	r = assay("store", "restore", backup, "--force")
@@ -84,7 +84,7 @@ func TestUpgrade(t *testing.T) {
 		testPreviousStore(t, c, upgraded)
 		testPreviousLogVolume(t, c, upgraded)
 		require.NoError(t, stopServer(upgraded))
-		require.NotContains(t, log.String(), "level=ERROR")
+		requireNoErrors(t, log)
 		require.Equal(t, imports, strings.Contains(log.String(), "imported the log volume of an earlier version"))
 	}
 }
