@@ -232,11 +232,13 @@ var troubles = []struct{ has, means string }{
 	{"File name too long", "the repository has file names that are too long"},
 	{"repository '", "the repository does not exist or needs a credential"},
 	{"does not appear to be a git repository", "the repository does not exist or needs a credential"},
-	{"Could not read from remote repository", "the repository does not exist or needs a credential"},
 	{"Failed to connect", "the source host does not accept connections"},
 	{"Connection refused", "the source host does not accept connections"},
 	{"timed out", "the source host does not answer"},
 	{"Couldn't connect", "the source host does not accept connections"},
+	{"No route to host", "the source host does not accept connections"},
+	// Git's last line after any failure of ssh. Alone, it means that there is no repository.
+	{"Could not read from remote repository", "the repository does not exist or needs a credential"},
 }
 
 // explain returns an error with a message for callers. git's own message contains text of the host, so that only a
