@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package source
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// FuzzTreeCheck reads the output of ls-tree, whose paths are those of a repository, in pieces of any size. The result
+// depends on no piece, and a tree that is accepted is within the limits.
+func FuzzTreeCheck(f *testing.F) {
+	const blob = "100644 blob 8a1218a1024a212bb3db30becd860315f9f3ac52"
+	f.Add(blob+"       5\ta/main.go\x00"+blob+"    12\tb\t\n\x00", 7)
+	f.Add("160000 commit 8a1218a1024a212bb3db30becd860315f9f3ac52       -\tmodule\x00", 1)
+	f.Add(blob+" 9223372036854775807\ta\x00"+blob+" 9223372036854775807\tb\x00", 100)
+	f.Add(blob+"      -1\ta\x00\x00", 3)
+	f.Fuzz(func(t *testing.T, text string, size int) {
+		limits := Limits{Bytes: 100, Files: 3}
+		whole := &treeCheck{limits: limits}
+		n, err := whole.Write([]byte(text))
+		require.LessOrEqual(t, n, len(text))
+		pieces := &treeCheck{limits: limits}
+		var pieceErr error
+		for rest := text; rest != "" && pieceErr == nil; {
+			piece := rest[:min(max(size, 1), len(rest))]
+			_, pieceErr = pieces.Write([]byte(piece))
+			rest = rest[len(piece):]
+		}
+		require.Equal(t, err, pieceErr)
+		if err != nil {
+			return
+		}
+		require.Equal(t, len(text), n)
+		require.Equal(t, whole, pieces)
+		require.Equal(t, strings.Count(text, "\x00"), whole.files)
+		require.LessOrEqual(t, whole.files, limits.Files)
+		require.LessOrEqual(t, whole.bytes, limits.Bytes)
+		require.GreaterOrEqual(t, whole.bytes, int64(0))
+	})
+}
