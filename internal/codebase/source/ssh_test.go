@@ -162,8 +162,10 @@ func TestSSH(t *testing.T) {
 		change func(*Request)
 		want   string
 	}{
-		"another key":      {func(r *Request) { r.Credential.SSHKey = server.key("stranger") }, "rejected the SSH key"},
-		"no key":           {func(r *Request) { r.Credential.SSHKey = "-----BEGIN OPENSSH PRIVATE KEY-----\nx\n-----END OPENSSH PRIVATE KEY-----" }, "rejected the SSH key"},
+		"another key": {func(r *Request) { r.Credential.SSHKey = server.key("stranger") }, "rejected the SSH key"},
+		"no key": {func(r *Request) {
+			r.Credential.SSHKey = "-----BEGIN OPENSSH PRIVATE KEY-----\nx\n-----END OPENSSH PRIVATE KEY-----"
+		}, "rejected the SSH key"},
 		"a locked key":     {func(r *Request) { r.Credential.SSHKey = server.locked() }, "rejected the SSH key"},
 		"an unknown host":  {func(r *Request) { r.Credential.KnownHosts = "other.example.com ssh-ed25519 AAAA\n" }, "the SSH key of the host is not the known one"},
 		"no repository":    {func(r *Request) { r.URL = server.url("none.git") }, "the repository does not exist"},
