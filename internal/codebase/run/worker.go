@@ -176,8 +176,8 @@ func (w *Worker) execute(parent context.Context, r *assay.Run) {
 	logger.InfoContext(ctx, "run begins", "phase", r.Phase)
 	j := &job{Worker: w, run: r}
 	err := j.do(ctx)
-	if cause := context.Cause(ctx); cause != nil {
-		err = cause
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		err = cause // nil: the run has ended, whatever happened since
 	}
 	stop()
 	end, release := context.WithTimeout(context.WithoutCancel(ctx), w.cfg.Lease)
@@ -187,7 +187,7 @@ func (w *Worker) execute(parent context.Context, r *assay.Run) {
 	case errors.Is(err, errLost) || errors.Is(err, delta.ErrLeaseLost):
 		logger.WarnContext(end, "run lost to another process")
 		return
-	case parent.Err() != nil || errors.As(err, &broken):
+	case err != nil && parent.Err() != nil || errors.As(err, &broken):
 		logger.InfoContext(end, "run given up", "error", err)
 		if parent.Err() != nil {
 			if _, err := w.cfg.Store.RenewRun(end, w.cfg.Holder, r.ID, 0); err != nil {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -314,6 +315,38 @@ type deaf struct{ assay.CodebaseStore }
 
 func (*deaf) RenewRun(context.Context, string, string, time.Duration) (bool, error) {
 	return false, nil
+}
+
+// TestStopAfterTheEnd stops a worker between the last write of a run and its return.
+func TestStopAfterTheEnd(t *testing.T) {
+	w := newWorld(t)
+	id := w.schedule(assay.RunReview)
+	log := new(assaytest.Output)
+	ended := make(chan struct{})
+	stop := w.start("a", func(c *Config) {
+		c.Store = &lingering{c.Store, ended}
+		c.Logger = slog.New(slog.NewTextHandler(log, nil))
+	})
+	<-ended
+	stop()
+	require.Equal(t, assay.RunCompleted, w.run(id).Status)
+	require.Contains(t, log.String(), "run ended")
+	require.NotContains(t, log.String(), "give")
+}
+
+// lingering is a store that returns from the last write of a run when the worker is stopped.
+type lingering struct {
+	assay.CodebaseStore
+	ended chan struct{}
+}
+
+func (s *lingering) UpdateRun(ctx context.Context, holder string, r *assay.Run, events []assay.RunEvent) error {
+	err := s.CodebaseStore.UpdateRun(ctx, holder, r, events)
+	if r.Status == assay.RunCompleted {
+		close(s.ended)
+		<-ctx.Done()
+	}
+	return err
 }
 
 func TestCancel(t *testing.T) {
