@@ -22,30 +22,33 @@ const maxValueBytes = 128
 // assigned matches the attributes of the variable in a shell command and in a manifest.
 var assigned = regexp.MustCompile(`(?m)^(export ` + variable + `="\$\{[^}]*\})([^"\n]*)"$|^( *- name: ` + variable + `\n +value: )(.*)$`)
 
-// complete adds the described attributes of a resource to the attributes of the variable
-// in a text. The attributes in the text take precedence.
-func complete(text string, resource map[string]any) string {
-	return assigned.ReplaceAllStringFunc(text, func(line string) string {
-		m := assigned.FindStringSubmatch(line)
-		before, pairs, after := m[1], m[2], `"`
-		if before == "" {
-			before, pairs, after = m[3], m[4], ""
+// complete adds the described attributes of a resource to the attributes of the variable.
+// The attributes in the text take precedence.
+func (t template) complete(resource map[string]any) string {
+	var b strings.Builder
+	end := 0
+	for _, m := range t.places {
+		pairs := m[4:6]
+		if m[2] < 0 { // in a manifest
+			pairs = m[8:10]
 		}
+		b.WriteString(t.text[end:pairs[0]])
+		end = pairs[0]
 		set := make(map[string]bool)
-		for pair := range strings.SplitSeq(pairs, ",") {
+		for pair := range strings.SplitSeq(t.text[pairs[0]:pairs[1]], ",") {
 			key, _, _ := strings.Cut(pair, "=")
 			set[key] = true
 		}
-		var known []string
 		for _, key := range described {
 			value, _ := resource[key].(string)
 			if value == "" || len(value) > maxValueBytes || set[key] || strings.Contains(value, "[redacted]") {
 				continue
 			}
-			known = append(known, key+"="+encode(value))
+			b.WriteString(key + "=" + encode(value) + ",")
 		}
-		return before + strings.Join(append(known, pairs), ",") + after
-	})
+	}
+	b.WriteString(t.text[end:])
+	return b.String()
 }
 
 // encode percent-encodes what has a meaning in the variable, in a shell or in YAML.

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"assay/internal/rules/catalog"
 )
@@ -27,15 +28,33 @@ var languageOf = map[string]string{
 // telemetry is encoded so that it has no meaning to a shell, to YAML or to Markdown.
 func For(info *catalog.Info, attributes map[string]any) string {
 	resource := resourceOf(attributes)
-	text := In(info, languageName(resource))
-	if strings.Contains(text, variable) {
-		text = complete(text, resource)
-	}
+	text := templates()[templateKey{info.Name, languageName(resource)}].complete(resource)
 	if found, ok := attributes["findings"].(string); ok {
 		text += masking(info.Signal, found)
 	}
 	return text
 }
+
+// template is the remediation of an insight type with the code in a language first.
+type template struct {
+	text   string
+	places [][]int // submatches of assigned
+}
+
+type templateKey struct{ insightType, language string }
+
+// templates returns the templates of all insight types and languages. They are made once: a page has a text for each
+// of its insights.
+var templates = sync.OnceValue(func() map[templateKey]template {
+	all := make(map[templateKey]template)
+	for _, r := range catalog.All() {
+		for _, language := range append([]string{""}, Languages...) {
+			text := In(r.Info(), language)
+			all[templateKey{r.Info().Name, language}] = template{text, assigned.FindAllStringSubmatchIndex(text, -1)}
+		}
+	}
+	return all
+})
 
 // In returns the remediation of an insight type with the code in a language first. The
 // language is one of Languages, or "" for the general order.
