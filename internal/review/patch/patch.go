@@ -76,11 +76,41 @@ func (p *Patch) Diff(w io.Writer) error {
 		if err != nil {
 			return fmt.Errorf("diff of %s: %w", f.Path, err)
 		}
-		if _, err := io.WriteString(w, text); err != nil {
+		if _, err := io.WriteString(w, renumber(text)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+var hunkHeader = regexp.MustCompile(`(?m)^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@`)
+
+// renumber corrects the lines of the new file in the headers of a diff. udiff leaves out the unchanged lines between
+// edits of one hunk, so the following hunks begin too early, and `git apply` prefers a repetition of their lines there.
+func renumber(diff string) string {
+	added := 0
+	return hunkHeader.ReplaceAllStringFunc(diff, func(header string) string {
+		m := hunkHeader.FindStringSubmatch(header)
+		from, olds, to, news := number(m[1]), lines(m[2]), number(m[3]), lines(m[4])
+		if from > 0 && to > 0 {
+			to = from + added
+		}
+		added += news - olds
+		return strings.Replace(header, "+"+m[3], "+"+strconv.Itoa(to), 1)
+	})
+}
+
+// lines returns the number of lines of a hunk, whose header leaves 1 out.
+func lines(digits string) int {
+	if digits == "" {
+		return 1
+	}
+	return number(digits)
+}
+
+func number(digits string) int {
+	n, _ := strconv.Atoi(digits)
+	return n
 }
 
 // quoted returns a name as Git writes it in a patch: in quotes if it has control characters, quotes or backslashes, which
@@ -150,8 +180,6 @@ func restore(root *os.Root, header string) (_ *restored, err error) {
 	return r, err
 }
 
-var hunkHeader = regexp.MustCompile(`^@@ -(\d+)(?:,(\d+))? \+\d+(?:,(\d+))? @@`)
-
 // add adds a line of a hunk, or its header.
 func (r *restored) add(line []byte) error {
 	kind := line[0]
@@ -163,12 +191,12 @@ func (r *restored) add(line []byte) error {
 	}
 	r.kind = kind
 	if r.olds+r.news == 0 {
-		m := hunkHeader.FindSubmatch(line)
+		m := hunkHeader.FindStringSubmatch(string(line))
 		if m == nil {
 			return errors.New("no header of a hunk")
 		}
-		from, _ := strconv.Atoi(string(m[1])) // digits
-		r.olds, r.news = count(m[2]), count(m[3])
+		from := number(m[1])
+		r.olds, r.news = lines(m[2]), lines(m[4])
 		if from > 0 && (from < r.number || from-r.number > len(r.left)) {
 			return errors.New("a hunk is outside of the file")
 		}
@@ -196,7 +224,9 @@ func (r *restored) add(line []byte) error {
 
 // take leaves lines as they are.
 func (r *restored) take(n int) {
-	r.After = slices.Concat(r.After, bytes.Join(r.left[:n], nil))
+	for _, line := range r.left[:n] {
+		r.After = append(r.After, line...)
+	}
 	r.left, r.number = r.left[n:], r.number+n
 }
 
@@ -208,15 +238,6 @@ func (r *restored) end(p *Patch) {
 	r.take(len(r.left))
 	r.Edits = udiff.Lines(string(r.Before), string(r.After))
 	p.Files = append(p.Files, r.File)
-}
-
-// count returns the number of lines of a hunk, whose header leaves 1 out.
-func count(digits []byte) int {
-	if len(digits) == 0 {
-		return 1
-	}
-	n, _ := strconv.Atoi(string(digits))
-	return n
 }
 
 // Apply writes the files. It does not replace a file that has changed since the patch was made. After an error, the

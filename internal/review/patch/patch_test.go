@@ -3,9 +3,12 @@
 package patch
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -54,6 +57,37 @@ func TestApply(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(own, "src/otel/setup.js"))
 	require.NoError(t, err)
 	require.Equal(t, "start();\n", string(text))
+}
+
+// TestDiffOfRepetitions applies patches of files whose lines repeat by `git apply`, which finds the place of a hunk by its
+// line in the new file if the context fits there.
+func TestDiffOfRepetitions(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	p, dir := new(Patch), t.TempDir()
+	for n := range 200 {
+		f := File{Path: fmt.Sprintf("%d.txt", n), Before: []byte(strings.Repeat("a\n", 20+random.IntN(200)))}
+		for range 1 + random.IntN(8) {
+			at := 2 * random.IntN(len(f.Before)/2)
+			old := random.IntN(2)
+			f.Edits = append(f.Edits, udiff.Edit{Start: at, End: at + 2*old, New: strings.Repeat("b\n", 1-old+random.IntN(3))})
+		}
+		udiff.SortEdits(f.Edits)
+		f.Edits = slices.CompactFunc(f.Edits, func(later, e udiff.Edit) bool { return later.Start <= e.End })
+		require.NoError(t, f.Apply())
+		require.NoError(t, os.WriteFile(filepath.Join(dir, f.Path), f.Before, 0o600))
+		p.Files = append(p.Files, f)
+	}
+	var diff strings.Builder
+	require.NoError(t, p.Diff(&diff))
+	git := exec.CommandContext(t.Context(), "git", "apply", "-")
+	git.Dir, git.Stdin = dir, strings.NewReader(diff.String())
+	out, err := git.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	for _, f := range p.Files {
+		text, err := os.ReadFile(filepath.Join(dir, f.Path))
+		require.NoError(t, err)
+		require.Equal(t, string(f.After), string(text), f.Path)
+	}
 }
 
 // TestNames: a name cannot add lines to a patch.
