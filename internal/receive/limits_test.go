@@ -220,8 +220,9 @@ func TestRefusedSenderReadsTheAnswer(t *testing.T) {
 func TestSlowBody(t *testing.T) {
 	for _, sender := range senders {
 		t.Run(sender.name, func(t *testing.T) {
+			t.Parallel()
 			ing := &ingester{}
-			s := start(t, receive.Config{Ingester: ing, ArrivalTimeout: time.Second}) // enough for the header
+			s := start(t, receive.Config{Ingester: ing, ArrivalTimeout: 4 * time.Second}) // enough for the header
 			res, err := sender.send(t, s, request{signal: wire.Logs, authorization: goodKey, body: stalled(t, "{"), size: 1000})
 			if err == nil { // a client that is still writing may not see the answer
 				require.Equal(t, receive.Slow, res.outcome, res.message)
