@@ -107,6 +107,9 @@ func (g *git) checkout(ctx context.Context, r *remote, c Credential, want Want, 
 	if err := w.run(ctx, w.dir, nil, "init", "--quiet", "--template=", "--initial-branch=assay", files); err != nil {
 		return nil, err
 	}
+	if err := writeAttributes(filepath.Join(files, ".git", "info")); err != nil {
+		return nil, err
+	}
 	fetch := func(what string) error {
 		return w.run(ctx, files, nil, "fetch", "--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules", "--", r.String(), what)
 	}
@@ -139,12 +142,27 @@ func (g *git) checkout(ctx context.Context, r *remote, c Credential, want Want, 
 	return &Checkout{Dir: files, DefaultBranch: branch, Commit: commit}, nil
 }
 
-// treeCheck reads the output of ls-tree and fails when the files exceed the limits. A tree may list files without end.
+// attributes come before those of the repository: git writes files as they are stored. Keywords and encodings would make
+// them many times larger than the sizes that treeCheck counts, and line ends others than those that a change is made of.
+const attributes = "* -text -ident -filter !working-tree-encoding\n"
+
+// writeAttributes writes the attributes to the directory info of a repository.
+func writeAttributes(info string) error {
+	if err := os.MkdirAll(info, 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(info, "attributes"), []byte(attributes), 0o600)
+}
+
+// treeCheck reads the output of ls-tree and fails when the files or their directories exceed the limits. A tree may list
+// files without end, and a file may be in two thousand directories.
 type treeCheck struct {
-	limits Limits
-	record []byte
-	files  int
-	bytes  int64
+	limits      Limits
+	record      []byte
+	path        string // of the file before
+	files       int
+	directories int
+	bytes       int64
 }
 
 const maxRecord = 8 << 10 // bytes of a line of ls-tree: a path that no file system takes is longer
@@ -171,7 +189,7 @@ func (t *treeCheck) Write(p []byte) (int, error) {
 
 // add counts a file: mode, type, object and size, a tab, the path.
 func (t *treeCheck) add(record string) error {
-	head, _, ok := strings.Cut(record, "\t")
+	head, path, ok := strings.Cut(record, "\t")
 	fields := strings.Fields(head)
 	if !ok || len(fields) != 4 {
 		return errTree
@@ -179,6 +197,10 @@ func (t *treeCheck) add(record string) error {
 	if t.files++; t.files > t.limits.Files {
 		return assay.Errorf(assay.CodeUnprocessable, "the repository has more than %d files (--agent-max-files)", t.limits.Files)
 	}
+	if t.directories += newDirectories(t.path, path); t.directories > t.limits.Files {
+		return assay.Errorf(assay.CodeUnprocessable, "the repository has more than %d directories (--agent-max-files)", t.limits.Files)
+	}
+	t.path = path
 	if fields[1] != "blob" { // a submodule, which is not fetched
 		return nil
 	}
@@ -190,4 +212,19 @@ func (t *treeCheck) add(record string) error {
 		return assay.Errorf(assay.CodeUnprocessable, "the files of the repository have more than %d bytes (--agent-max-clone-size)", t.limits.Bytes)
 	}
 	return nil
+}
+
+// newDirectories returns the number of directories of a path that the path before it does not have. The files of a
+// directory follow each other.
+func newDirectories(before, path string) int {
+	common := 0 // bytes of the directories that both have
+	for i := range min(len(before), len(path)) {
+		if before[i] != path[i] {
+			break
+		}
+		if path[i] == '/' {
+			common = i + 1
+		}
+	}
+	return strings.Count(path[common:], "/")
 }

@@ -4,6 +4,7 @@ package source
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -123,7 +124,26 @@ func TestHostileRepositories(t *testing.T) {
 				tree = store(t, dir, "tree", strings.NewReader(b.String()))
 			}
 			commitTree(t, dir, tree)
+		}, "more than 1000 directories"},
+		"many files": {func(t *testing.T, dir string) {
+			id := blob(dir, "x")
+			var b strings.Builder
+			for n := range 1001 {
+				b.WriteString(entry(t, "100644", fmt.Sprintf("%04d", n), id))
+			}
+			commitTree(t, dir, store(t, dir, "tree", strings.NewReader(b.String())))
 		}, "more than 1000 files"},
+		"a bomb of paths": {func(t *testing.T, dir string) {
+			tree := store(t, dir, "tree", strings.NewReader(entry(t, "100644", "f", blob(dir, "x"))))
+			for range 20 {
+				tree = store(t, dir, "tree", strings.NewReader(entry(t, "40000", "d", tree)))
+			}
+			var b strings.Builder
+			for n := range 100 {
+				b.WriteString(entry(t, "40000", fmt.Sprintf("%02d", n), tree))
+			}
+			commitTree(t, dir, store(t, dir, "tree", strings.NewReader(b.String())))
+		}, "more than 1000 directories"},
 		"a bomb of zeros": {func(t *testing.T, dir string) {
 			id := store(t, dir, "blob", io.LimitReader(zeros{}, 64<<20))
 			commitTree(t, dir, store(t, dir, "tree", strings.NewReader(entry(t, "100644", "zeros", id))))
@@ -170,6 +190,22 @@ func TestHostileRepositories(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestStoredFiles: attributes of a repository do not make files larger than they are stored.
+func TestStoredFiles(t *testing.T) {
+	root := t.TempDir()
+	text := strings.Repeat("$Id$\n", 100)
+	dir := newRepository(t, filepath.Join(root, "r"), nil)
+	blob := func(text string) string { return store(t, dir, "blob", strings.NewReader(text)) }
+	commitTree(t, dir, store(t, dir, "tree", strings.NewReader(
+		entry(t, "100644", ".gitattributes", blob("[attr]bomb text eol=crlf ident working-tree-encoding=UTF-32LE\nplain bomb\n"))+entry(t, "100644", "plain", blob(text)))))
+	s := newSources(t, func(cfg *Config) { cfg.Roots = []string{root} })
+	got, err := s.Checkout(t.Context(), &assay.Installation{Provider: KindLocal}, &assay.Repository{URL: dir}, Want{}, t.TempDir())
+	require.NoError(t, err, detail(err))
+	written, err := os.ReadFile(filepath.Join(got.Dir, "plain"))
+	require.NoError(t, err)
+	require.Equal(t, text, string(written))
 }
 
 type zeros struct{}

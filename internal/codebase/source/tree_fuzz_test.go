@@ -17,6 +17,8 @@ func FuzzTreeCheck(f *testing.F) {
 	f.Add("160000 commit 8a1218a1024a212bb3db30becd860315f9f3ac52       -\tmodule\x00", 1)
 	f.Add(blob+" 9223372036854775807\ta\x00"+blob+" 9223372036854775807\tb\x00", 100)
 	f.Add(blob+"      -1\ta\x00\x00", 3)
+	f.Add(blob+"       5\ta/b/c/d/e\x00", 9)
+	f.Add(blob+"       5\ta/b\x00"+blob+"       5\ta/bc/d\x00", 9)
 	f.Fuzz(func(t *testing.T, text string, size int) {
 		limits := Limits{Bytes: 100, Files: 3}
 		whole := &treeCheck{limits: limits}
@@ -37,6 +39,7 @@ func FuzzTreeCheck(f *testing.F) {
 		require.Equal(t, whole, pieces)
 		require.Equal(t, strings.Count(text, "\x00"), whole.files)
 		require.LessOrEqual(t, whole.files, limits.Files)
+		require.LessOrEqual(t, whole.directories, limits.Files)
 		require.LessOrEqual(t, whole.bytes, limits.Bytes)
 		require.GreaterOrEqual(t, whole.bytes, int64(0))
 	})
