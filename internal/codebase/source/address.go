@@ -24,7 +24,7 @@ func (g *git) resolve(ctx context.Context, host string) ([]netip.Addr, error) {
 		addresses = append(addresses, a)
 	} else {
 		// curl takes 127.1, 0x7f.1 and the like for addresses, a resolver may not.
-		last := host[strings.LastIndexByte(strings.TrimSuffix(host, "."), '.')+1:]
+		last := host[strings.LastIndexByte(host, '.')+1:]
 		if last == "" || last[0] >= '0' && last[0] <= '9' {
 			return nil, errNoHost
 		}

@@ -33,7 +33,7 @@ func TestParseRemote(t *testing.T) {
 		"https://u@example.com/a", "https://u:p@example.com/a", "ssh://u:p@example.com/a", "ssh://-oProxyCommand=id@example.com/a", "ssh://-oProxyCommand=id/a",
 		"-oProxyCommand=id@host:a", "git@-host:a", "https://example.com/a?b", "https://example.com/a#b", "https://example.com/../a", "https://example.com/a/./b", "https://example.com/a//b",
 		"https://example.com/a\nb", "https://exa mple.com/a", "https://example.com:0/a", "https://example.com:99999/a", "https://example.com:x/a",
-		"https://example..com/a", "https://[::1%25eth0]/a", "https://exämple.com/a", "https://example.com\\@127.0.0.1/a", "https://example.com/-a", "https://example.com/" + strings.Repeat("a", 2000),
+		"https://example..com/a", "https://example.com./a", "git@example.com.:a", "https://[::1%25eth0]/a", "https://exämple.com/a", "https://example.com\\@127.0.0.1/a", "https://example.com/-a", "https://example.com/" + strings.Repeat("a", 2000),
 	} {
 		r, err := parseRemote(bad)
 		if strings.HasSuffix(bad, "/-a") { // behind a slash a hyphen is no option
