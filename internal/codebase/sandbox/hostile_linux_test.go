@@ -26,6 +26,7 @@ var attacks = map[string]func(args []string){
 	"dial":    dial,
 	"fork":    fork,
 	"memory":  hold,
+	"tables":  table,
 	"sockets": fill,
 	"sleep":   func([]string) { select {} },
 	"trace":   trace,
@@ -102,6 +103,28 @@ func hold(args []string) {
 	held := make([]byte, size)
 	for i := 0; i < len(held); i += os.Getpagesize() {
 		held[i] = 1
+	}
+	fmt.Println("holds", size)
+	select {}
+}
+
+// table has the kernel make page tables of a size: it reads one page of zeros for each.
+func table(args []string) {
+	size, _ := strconv.Atoi(args[0])
+	const chunk, covered = 1 << 30, 2 << 20 // bytes that a page table covers
+	for made := 0; made < size; {
+		zeros, err := syscall.Mmap(-1, 0, chunk, syscall.PROT_READ, syscall.MAP_PRIVATE|syscall.MAP_ANON|syscall.MAP_NORESERVE)
+		if err != nil {
+			fmt.Println(err)
+			break
+		}
+		_ = syscall.Madvise(zeros, unix.MADV_NOHUGEPAGE)
+		for i := 0; i < chunk; i += covered {
+			if zeros[i] != 0 {
+				return
+			}
+			made += os.Getpagesize()
+		}
 	}
 	fmt.Println("holds", size)
 	select {}

@@ -248,8 +248,9 @@ func buffers(limit int64) int64 {
 	return total
 }
 
-// memory returns the bytes of memory of all processes of the container. It counts pages that they share after a fork
-// for each. Pages of files do not count.
+// memory returns the bytes of memory of all processes of the container, page tables included: a page of zeros that is
+// only read is no memory of the process, but needs them. It counts pages that processes share after a fork for each. Pages
+// of files do not count.
 func memory() int64 {
 	statuses, _ := filepath.Glob("/proc/[0-9]*/status") // the pattern is valid
 	total := int64(0)
@@ -260,7 +261,9 @@ func memory() int64 {
 		}
 		for line := range bytes.Lines(text) {
 			name, value, _ := bytes.Cut(line, []byte(":"))
-			if string(name) != "RssAnon" && string(name) != "RssShmem" {
+			switch string(name) {
+			case "RssAnon", "RssShmem", "VmPTE":
+			default:
 				continue
 			}
 			if fields := bytes.Fields(value); len(fields) > 0 {
