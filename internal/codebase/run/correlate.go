@@ -174,6 +174,20 @@ func sameURL(a, b string) bool {
 	return plain(a) == plain(b)
 }
 
+// services are the services whose telemetry a repository sends. There may be as many as the organization has.
+type services struct {
+	names []string
+	known map[string]bool
+}
+
+func newServices(names ...string) services {
+	s := services{names, make(map[string]bool, len(names))}
+	for _, name := range names {
+		s.known[name] = true
+	}
+	return s
+}
+
 // join is what telemetry says of a finding.
 type join struct {
 	service  string
@@ -183,22 +197,23 @@ type join struct {
 }
 
 // correlate joins a finding to the insights that confirm it.
-func (t *telemetry) correlate(f *review.Finding, services []string) join {
+func (t *telemetry) correlate(f *review.Finding, sent services) join {
 	var names check.Names
 	if f.Detail != nil {
 		names = f.Detail.Names
 	}
 	if names.Service != "" {
-		services = []string{names.Service}
+		sent = newServices(names.Service)
 	}
+	about := newSubject(names)
 	j := join{severity: f.Severity}
-	if len(services) == 1 {
-		j.service = services[0]
+	if len(sent.names) == 1 {
+		j.service = sent.names[0]
 	}
 	share := 0.0
 	for i := range t.insights {
 		e := &t.insights[i]
-		if !slices.Contains(f.Rules, e.rule) || !slices.Contains(services, e.service) || !e.names(&names) {
+		if !slices.Contains(f.Rules, e.rule) || !sent.known[e.service] || !e.names(&about) {
 			continue
 		}
 		if len(j.insights) < maxLinkedInsights {
@@ -216,20 +231,31 @@ func (t *telemetry) correlate(f *review.Finding, services []string) join {
 		if at > 0 && (share >= raisingShare || f.Severity == check.Suggestion) {
 			j.severity = check.Severities[at-1]
 		}
-	case t.refutes(f, services):
+	case t.refutes(f, sent.names):
 		j.severity = check.Suggestion
 		j.note = "The telemetry of the service has it."
 	}
 	return j
 }
 
+// subject is what a finding is about. It is compared with thousands of insights.
+type subject struct {
+	check.Names
+	span []string // the constant parts of SpanName
+}
+
+// variable is a part of the name of a span that varies.
+var variable = regexp.MustCompile(`\*|\{[^{}]*\}|%[a-z]`)
+
+func newSubject(n check.Names) subject { return subject{n, variable.Split(n.SpanName, -1)} }
+
 // names reports whether evidence names what a finding is about. Evidence without names is about the service.
-func (e *evidence) names(n *check.Names) bool {
+func (e *evidence) names(s *subject) bool {
 	matched := true
 	for _, c := range []struct {
 		name string
 		list []string
-	}{{n.AttributeKey, e.attributes}, {n.MetricName, e.metrics}} {
+	}{{s.AttributeKey, e.attributes}, {s.MetricName, e.metrics}} {
 		if c.name == "" || len(c.list) == 0 {
 			continue
 		}
@@ -238,8 +264,8 @@ func (e *evidence) names(n *check.Names) bool {
 		}
 		matched = false
 	}
-	if n.SpanName != "" && len(e.spans) > 0 {
-		if slices.ContainsFunc(e.spans, pattern(n.SpanName).MatchString) {
+	if s.SpanName != "" && len(e.spans) > 0 {
+		if slices.ContainsFunc(e.spans, func(name string) bool { return consists(name, s.span) }) {
 			return true
 		}
 		matched = false
@@ -247,16 +273,20 @@ func (e *evidence) names(n *check.Names) bool {
 	return matched
 }
 
-// pattern returns an expression for the names of spans: an asterisk or braces stand for a variable part.
-func pattern(name string) *regexp.Regexp {
-	parts := variable.Split(name, -1)
-	for i, p := range parts {
-		parts[i] = regexp.QuoteMeta(p)
+// consists reports whether a name consists of parts in their order with anything between them, in linear time.
+func consists(name string, parts []string) bool {
+	last := len(parts) - 1
+	name, ok := strings.CutPrefix(name, parts[0])
+	if last == 0 {
+		return ok && name == ""
 	}
-	return regexp.MustCompile("^(?s:" + strings.Join(parts, ".*") + ")$")
+	for _, p := range parts[1:last] {
+		if ok {
+			_, name, ok = strings.Cut(name, p)
+		}
+	}
+	return ok && strings.HasSuffix(name, parts[last])
 }
-
-var variable = regexp.MustCompile(`\*|\{[^{}]*\}|%[a-z]`)
 
 // refutes reports whether all services of a finding pass the rules that it leads to.
 func (t *telemetry) refutes(f *review.Finding, services []string) bool {

@@ -3,6 +3,7 @@
 package run
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -63,7 +64,7 @@ func TestCorrelate(t *testing.T) {
 		"no service":              {finding("RES-001", check.Medium, check.Names{}), nil, nil, check.Medium, ""},
 		"sensitive data, passed":  {finding("MET-008", check.Critical, check.Names{}), []string{"search"}, nil, check.Critical, "search"},
 	} {
-		got := tel.correlate(c.finding, c.services)
+		got := tel.correlate(c.finding, newServices(c.services...))
 		require.Equal(t, c.insights, got.insights, name)
 		require.Equal(t, c.severity, got.severity, name)
 		require.Equal(t, c.service, got.service, name)
@@ -73,4 +74,37 @@ func TestCorrelate(t *testing.T) {
 	require.Equal(t, []string{"cart", "search"}, tel.servicesOf(repo, []string{"cart"}))
 	repo.Settings.Services = []string{"chosen"}
 	require.Equal(t, []string{"chosen"}, tel.servicesOf(repo, []string{"cart"}))
+}
+
+func TestConsists(t *testing.T) {
+	for _, c := range []struct {
+		name, pattern string
+		want          bool
+	}{
+		{"GET /a", "GET /a", true},
+		{"GET /a/b", "GET /a", false},
+		{"GET /a/7/b", "GET /a/{id}/b", true},
+		{"GET /a/7/b/b", "GET /a/%d/b", true},
+		{"GET /a/b", "GET /a/*/b", false},
+		{"anything", "*", true},
+		{"", "*", true},
+		{"aba", "ab*ba", false},
+		{"a1b2c", "a*b*c", true},
+		{"a1c2b", "a*b*c", false},
+		{"line\nbreak", "line*", true},
+	} {
+		require.Equal(t, c.want, consists(c.name, newSubject(check.Names{SpanName: c.pattern}).span), "%s and %s", c.name, c.pattern)
+	}
+}
+
+// TestCorrelationEnds: a correlation of thousands of findings with thousands of insights ends with its run.
+func TestCorrelationEnds(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errDeadline)
+	j := &job{
+		Worker: New(Config{Telemetry: &versions{}}), run: &assay.Run{}, repository: &assay.Repository{},
+		report: &review.Report{Findings: make([]review.Finding, 1)},
+	}
+	require.ErrorIs(t, j.needFindings(ctx), errDeadline)
+	require.Nil(t, j.findings)
 }

@@ -133,9 +133,10 @@ func (t *telemetry) judge(f *assay.CodeFinding) fixVerdict {
 		}
 		return v
 	}
+	about := newSubject(body.Names)
 	for i := range t.insights {
 		e := &t.insights[i]
-		if e.serviceID == v.version.ID && slices.Contains(failed, e.rule) && e.names(&body.Names) && len(v.insights) < maxLinkedInsights {
+		if e.serviceID == v.version.ID && slices.Contains(failed, e.rule) && e.names(&about) && len(v.insights) < maxLinkedInsights {
 			v.insights = append(v.insights, e.id)
 		}
 	}

@@ -162,11 +162,14 @@ func (j *job) needFindings(ctx context.Context) error {
 		return storeError{err}
 	}
 	j.telemetry = t
-	services := t.servicesOf(j.repository, j.report.Instrumentation.Services)
+	sent := newServices(t.servicesOf(j.repository, j.report.Instrumentation.Services)...)
 	findings := make([]*assay.CodeFinding, 0, len(j.report.Findings))
 	for i := range j.report.Findings {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		f := &j.report.Findings[i]
-		joined := t.correlate(f, services)
+		joined := t.correlate(f, sent)
 		text, err := body(f, joined.note)
 		if err != nil {
 			return err
