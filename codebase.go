@@ -291,8 +291,8 @@ type CodebaseStore interface {
 	// SaveRepositorySettings replaces the settings of a repository.
 	SaveRepositorySettings(ctx context.Context, organizationID, id string, s RepositorySettings) error
 	// DueRepositories returns at most limit active repositories of all organizations, those due longest first: their
-	// last review of the default branch was created, and their last completed one began, before a time. Repositories
-	// whose access is denied, and those of suspended installations, are not due.
+	// last review of the default branch was created or refused, and their last completed one began, before a time.
+	// Repositories whose access is denied, and those of suspended installations, are not due.
 	DueRepositories(ctx context.Context, before time.Time, limit int) ([]*Repository, error)
 
 	// ScheduleRun creates a pending run from organization, repository, type, trigger, ref and input, and the id unless

@@ -3,6 +3,7 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -69,8 +70,9 @@ func (q *Queries) ScheduleRun(ctx context.Context, r *assay.Run) (scheduled *ass
 	if err := checkJSON("input of the run", assay.MaxDocumentBytes, r.Input); err != nil {
 		return nil, false, err
 	}
+	var refused error
 	err = q.engine.Update(ctx, lane.Pages, "schedule a run", func(tx Tx) error {
-		scheduled = nil
+		scheduled, refused = nil, nil
 		var (
 			org, repo      int64
 			name           Text
@@ -101,24 +103,27 @@ func (q *Queries) ScheduleRun(ctx context.Context, r *assay.Run) (scheduled *ass
 		case !created:
 			return nil
 		case pending >= assay.MaxPendingRuns:
-			return assay.Errorf(assay.CodeConflict, "%d runs of the repository are pending, which is the limit", pending)
+			refused = assay.Errorf(assay.CodeConflict, "%d runs of the repository are pending, which is the limit", pending)
 		case total >= runBacklog:
-			return assay.Errorf(assay.CodeConflict, "the repository has %d runs; old ones have to expire first", total)
+			refused = assay.Errorf(assay.CodeConflict, "the repository has %d runs; old ones have to expire first", total)
 		}
 		now, err := tx.Now(ctx)
 		if err != nil {
 			return err
 		}
 		b = new(Batch)
-		b.Exec(`INSERT INTO runs (id, org, repo, repository_name, type, status, cause, ref, created_at, input) VALUES ($1, $2, $3, $4, $5, 1, $6, $7, $8, $9)`,
-			ID(id), org, repo, name, Text(r.Type), Text(r.Trigger), Text(r.Ref), Micros(now), document(r.Input))
+		if refused == nil {
+			b.Exec(`INSERT INTO runs (id, org, repo, repository_name, type, status, cause, ref, created_at, input) VALUES ($1, $2, $3, $4, $5, 1, $6, $7, $8, $9)`,
+				ID(id), org, repo, name, Text(r.Type), Text(r.Trigger), Text(r.Ref), Micros(now), document(r.Input))
+			b.Query(one, selectRuns+`WHERE r.id = $1`, ID(id))
+		}
+		// Also if it is refused: repositories that cannot be reviewed must not stay the first that are due.
 		if r.Type == assay.RunReview && r.Ref == "" {
 			b.Exec(`UPDATE repositories SET attempted_at = $1 WHERE repo = $2 AND attempted_at < $1`, Micros(now), repo)
 		}
-		b.Query(one, selectRuns+`WHERE r.id = $1`, ID(id))
 		return q.conflict(tx.Send(ctx, b), "a run with this id exists")
 	})
-	if err != nil {
+	if err = cmp.Or(err, refused); err != nil {
 		return nil, false, err
 	}
 	return scheduled, created, nil

@@ -281,6 +281,19 @@ func testDueRepositories(t *testing.T, s *suite) {
 	due(reviewed)
 	s.clock.advance(time.Hour + time.Second)
 	due(reviewed, never)
+
+	// So does one that is refused, for otherwise full repositories would keep others from being due first.
+	for n := range assay.MaxPendingRuns {
+		_, created, err := s.ScheduleRun(ctx, &assay.Run{
+			OrganizationID: reviewed.OrganizationID, RepositoryID: reviewed.ID, Type: assay.RunFix, Trigger: assay.TriggerManual, Input: fmt.Appendf(nil, `{"n":%d}`, n),
+		})
+		require.NoError(t, err)
+		require.True(t, created)
+	}
+	due(reviewed, never)
+	_, _, err = s.ScheduleRun(ctx, &assay.Run{OrganizationID: reviewed.OrganizationID, RepositoryID: reviewed.ID, Type: assay.RunReview, Trigger: assay.TriggerScheduled})
+	require.Equal(t, assay.CodeConflict, assay.ErrorCode(err))
+	due(never)
 }
 
 // testDeleteInstallation deletes an installation with more rows than one transaction
