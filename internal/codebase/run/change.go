@@ -228,7 +228,7 @@ func (j *job) verify(ctx context.Context) error {
 	}
 	if j.proved == nil {
 		after := filepath.Join(j.dir, "after")
-		if err := j.writeAfter(after, j.change.Patch.Files); err != nil {
+		if err := j.writeAfter(ctx, after, j.change.Patch.Files); err != nil {
 			return err
 		}
 		report, err := j.cfg.Reviewer.Review(ctx, after, j.repository.Settings)
@@ -308,7 +308,7 @@ func compare(ch *change, after *review.Report) reviewed {
 }
 
 // writeAfter writes the repository with changed files to a new directory.
-func (j *job) writeAfter(dir string, files []patch.File) error {
+func (j *job) writeAfter(ctx context.Context, dir string, files []patch.File) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return err
 	}
@@ -325,7 +325,7 @@ func (j *job) writeAfter(dir string, files []patch.File) error {
 		return err
 	}
 	defer to.Close()
-	if err := copyFiles(from, to); err != nil {
+	if err := copyFiles(ctx, from, to); err != nil {
 		return fmt.Errorf("copy the repository: %w", err)
 	}
 	for _, f := range files {
@@ -344,9 +344,11 @@ func (j *job) writeAfter(dir string, files []patch.File) error {
 }
 
 // copyFiles copies directories and regular files.
-func copyFiles(from, to *os.Root) error {
+func copyFiles(ctx context.Context, from, to *os.Root) error {
 	return fs.WalkDir(from.FS(), ".", func(path string, entry fs.DirEntry, err error) error {
 		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
 		case err != nil || path == ".":
 			return err
 		case entry.IsDir() && entry.Name() == ".git": // of a directory that is read in place
@@ -466,8 +468,12 @@ func (r *changeResult) saved() (json.RawMessage, error) {
 			v.Rules = v.Rules[:len(v.Rules)/2]
 		case len(v.Scores) > 0:
 			v.Scores = v.Scores[:len(v.Scores)/2]
-		default:
+		case len(v.Review.Introduced) > 0:
 			v.Review.Introduced = v.Review.Introduced[:len(v.Review.Introduced)/2]
+		case v.Command != "":
+			v.Command = ""
+		default:
+			return nil, errors.New("the result of the run is too large")
 		}
 	}
 }

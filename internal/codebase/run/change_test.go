@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"assay"
+	"assay/internal/codebase/propose"
 	"assay/internal/codebase/source"
 	"assay/internal/codebase/verify"
 	"assay/internal/review"
@@ -357,6 +358,18 @@ func TestResultIsBounded(t *testing.T) {
 	require.NoError(t, err)
 	require.LessOrEqual(t, len(text), assay.MaxDocumentBytes)
 	require.Contains(t, string(text), `"status":"rejected"`)
+
+	// What is left when all of that is gone.
+	r = &changeResult{
+		Verification: &verification{Result: &verify.Result{Command: strings.Repeat("<", 1000)}, Review: reviewed{}},
+		Model:        &modelResult{Attempts: []propose.Attempt{{Reason: strings.Repeat("<", 2000)}}},
+	}
+	text, err = r.saved()
+	require.NoError(t, err)
+	require.LessOrEqual(t, len(text), assay.MaxDocumentBytes)
+	r.Model.Attempts[0].Reason = strings.Repeat("x", assay.MaxDocumentBytes)
+	_, err = r.saved()
+	require.ErrorContains(t, err, "too large")
 
 	r = &changeResult{} // before the verification
 	for n := range maxSteps {

@@ -170,7 +170,7 @@ func (j *job) judge(ctx context.Context, f *review.Finding, tree *propose.Tree) 
 		return "the patch is too large", nil
 	}
 	after := filepath.Join(j.dir, "after")
-	if err := j.writeAfter(after, files); err != nil {
+	if err := j.writeAfter(ctx, after, files); err != nil {
 		return "", err
 	}
 	paths := make([]string, len(files))
