@@ -51,4 +51,10 @@ func TestOutputHidesNothing(t *testing.T) {
 	var rows []insightRow
 	require.NoError(t, json.Unmarshal(b.Bytes(), &rows))
 	require.Equal(t, hostile, rows[0].Service.Name)
+
+	// Names of files in what commands say of a repository.
+	var said bytes.Buffer
+	(&environment{stderr: &said}).say("assay: left: %s/package.json\n\t%s", "a\x1b]0;b\x07"+hostile, "c")
+	requireShown("a message", said.String())
+	require.Contains(t, said.String(), "\n\tc\n")
 }

@@ -14,6 +14,7 @@ import (
 
 	"assay/internal/codebase/sandbox"
 	"assay/internal/report"
+	"assay/internal/safetext"
 )
 
 // Exit codes.
@@ -56,9 +57,15 @@ func (e *environment) getenv(name string) string {
 	return ""
 }
 
-// say writes a line to standard error. It ignores errors.
+// say writes a line to standard error, without hidden characters. It ignores errors.
 func (e *environment) say(format string, args ...any) {
-	_, _ = fmt.Fprintf(e.stderr, format+"\n", args...)
+	text := strings.Map(func(r rune) rune {
+		if r != '\n' && r != '\t' && safetext.Hidden(r) {
+			return '\uFFFD'
+		}
+		return r
+	}, fmt.Sprintf(format, args...)) // names of files, services and the like
+	_, _ = fmt.Fprintln(e.stderr, text)
 }
 
 // print writes optional output to standard output. It ignores errors.
