@@ -108,7 +108,7 @@ func (a *Authenticator) Authenticate(ctx context.Context, authorizationHeader, r
 	}
 	switch assay.ErrorCode(err) {
 	case assay.CodeInvalidAPIKey, assay.CodeInvalidToken:
-		if wait := a.failures.Take(addressOf(remoteAddr), a.now()); wait > 0 {
+		if wait := a.failures.Take(AddressOf(remoteAddr), a.now()); wait > 0 {
 			return nil, errTooManyFailures(wait)
 		}
 	}
@@ -182,7 +182,7 @@ func (a *Authenticator) lookup(ctx context.Context, id, remoteAddr string) (*ass
 	if e := a.cached(id, start); e != nil {
 		return e.key, nil
 	}
-	if a.failures != nil && a.failures.Wait(addressOf(remoteAddr), start) > 0 {
+	if a.failures != nil && a.failures.Wait(AddressOf(remoteAddr), start) > 0 {
 		switch known, err := a.index.has(ctx, id); {
 		case err != nil:
 			return nil, errLookup(err)

@@ -14,10 +14,10 @@ import (
 	"assay/internal/fair"
 )
 
-// addressOf returns the prefix by which failures are counted: an IPv4 address, or the /64 of an IPv6 address, because
+// AddressOf returns the prefix by which clients are counted: an IPv4 address, or the /64 of an IPv6 address, because
 // one client usually has a whole /64. All addresses that are not IP addresses, such as Unix sockets, share the zero
 // Prefix.
-func addressOf(remoteAddr string) netip.Prefix {
+func AddressOf(remoteAddr string) netip.Prefix {
 	a, err := netip.ParseAddrPort(remoteAddr)
 	if err != nil {
 		return netip.Prefix{}
@@ -64,7 +64,7 @@ func NewFailureLimiter(perMinute int, now func() time.Time) *FailureLimiter {
 // Refuse returns CodeRateLimited, with a method RetryAfter() time.Duration, for a client that has failed too often,
 // else nil. remoteAddr is host and port. known is the name of a known client, else "".
 func (l *FailureLimiter) Refuse(remoteAddr, known string) error {
-	wait := l.addresses.Wait(addressOf(remoteAddr), l.now())
+	wait := l.addresses.Wait(AddressOf(remoteAddr), l.now())
 	if known != "" {
 		wait = l.known.Wait(known, l.now())
 	}
@@ -80,7 +80,7 @@ func (l *FailureLimiter) Failed(remoteAddr, known string) {
 		l.known.Take(known, l.now())
 		return
 	}
-	l.addresses.Take(addressOf(remoteAddr), l.now())
+	l.addresses.Take(AddressOf(remoteAddr), l.now())
 }
 
 // keyIndex caches the ids of all keys. It serves addresses that have failed too often, so that their guesses do not

@@ -194,13 +194,13 @@ func TestAddressOf(t *testing.T) {
 		{"[fe80::1%eth0]:1", "[fe80::2%eth1]:1"},
 		{"", "bufconn"},
 	} {
-		require.Equal(t, addressOf(c.a), addressOf(c.b), "%s and %s", c.a, c.b)
+		require.Equal(t, AddressOf(c.a), AddressOf(c.b), "%s and %s", c.a, c.b)
 	}
 	seen := map[netip.Prefix]string{}
 	for _, address := range []string{
 		"192.0.2.1:1", "192.0.2.2:1", "[2001:db8:1:2::1]:1", "[2001:db8:1:3::1]:1", "[::1]:1", "127.0.0.1:1", "@", "[fe80::1%eth0]:1",
 	} {
-		prefix := addressOf(address)
+		prefix := AddressOf(address)
 		require.NotContains(t, seen, prefix, address)
 		seen[prefix] = address
 	}
@@ -211,7 +211,7 @@ func FuzzAddressOf(f *testing.F) {
 		f.Add(address)
 	}
 	f.Fuzz(func(t *testing.T, address string) {
-		p := addressOf(address)
+		p := AddressOf(address)
 		if p != (netip.Prefix{}) && (!p.IsValid() || p.Masked() != p || p.Addr().Zone() != "") {
 			t.Fatalf("%q is %v", address, p)
 		}

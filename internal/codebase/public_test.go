@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -283,6 +284,48 @@ func TestWebhooks(t *testing.T) {
 	code, _ := w.visit("GET", "/webhooks/gitlab", nil)
 	require.Equal(t, http.StatusMethodNotAllowed, code)
 	require.NotContains(t, w.log.String(), "hook-secret")
+}
+
+// TestSlowWebhooks: senders whose bodies do not end leave room for others, also if they have many addresses.
+func TestSlowWebhooks(t *testing.T) {
+	w := newForgeWorld(t)
+	var slow sync.WaitGroup
+	defer slow.Wait()
+	send := func(address string, body io.Reader) int {
+		r := httptest.NewRequest("POST", "/webhooks/gitlab", body)
+		r.RemoteAddr = address
+		r.Header.Set("X-Gitlab-Token", "hook-secret")
+		rec := httptest.NewRecorder()
+		w.public.ServeHTTP(rec, r)
+		return rec.Code
+	}
+	for n := range 2 * maxBodies / maxWebhook {
+		reading, body := make(chan struct{}, 1), make(chan struct{})
+		defer close(body)
+		slow.Go(func() { send(fmt.Sprintf("203.0.113.%d:1", n), &slowBody{reading, body}) })
+		if n < maxBodies/maxWebhook {
+			<-reading
+		}
+	}
+	// The rest of them does not fit, or not yet.
+	for n := range 3 {
+		require.Equal(t, http.StatusOK, send(fmt.Sprintf("[2001:db8::%d]:1", n), strings.NewReader(fmt.Sprintf(`{"object_kind":"issue","n":%d}`, n))))
+	}
+}
+
+// slowBody is a body that ends when end is closed. It notes that it is read.
+type slowBody struct {
+	reading chan<- struct{}
+	end     <-chan struct{}
+}
+
+func (b *slowBody) Read([]byte) (int, error) {
+	select {
+	case b.reading <- struct{}{}:
+	default:
+	}
+	<-b.end
+	return 0, io.EOF
 }
 
 // TestInstallationEvents follows an installation that the source host changes, in both organizations that have it.

@@ -7,13 +7,13 @@ import (
 	"crypto/sha256"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"slices"
 	"sync"
 	"time"
 
 	"assay"
+	"assay/internal/auth"
 	"assay/internal/codebase/source"
 	"assay/internal/fair"
 )
@@ -21,7 +21,7 @@ import (
 // Limits of webhooks.
 const (
 	maxWebhook      = 4 << 20          // bytes of a body: a push has up to 2048 commits
-	maxWebhooks     = 8                // with a body in memory, shared by the addresses of senders
+	maxBodies       = 8 * maxWebhook   // bytes of the bodies in memory, shared by the addresses of senders
 	webhookTimeout  = 10 * time.Second // for a body to arrive
 	maxDeliveries   = 4096             // that are remembered
 	removedByGitHub = "the App was uninstalled at GitHub; connect it again"
@@ -29,7 +29,7 @@ const (
 
 // webhooks limits webhooks and remembers those that were handled.
 type webhooks struct {
-	inFlight *fair.Limiter // by address
+	bodies *fair.Limiter // bytes by address
 
 	mu    sync.Mutex
 	known map[[32]byte]bool
@@ -38,7 +38,7 @@ type webhooks struct {
 }
 
 func newWebhooks() *webhooks {
-	return &webhooks{inFlight: fair.NewLimiter(maxWebhooks), known: make(map[[32]byte]bool), order: make([][32]byte, maxDeliveries)}
+	return &webhooks{bodies: fair.NewLimiter(maxBodies), known: make(map[[32]byte]bool), order: make([][32]byte, maxDeliveries)}
 }
 
 func (h *webhooks) handled(d [32]byte) bool {
@@ -71,16 +71,18 @@ func (s *server) webhook(w http.ResponseWriter, r *http.Request, kind string) (a
 		err.allow = http.MethodPost
 		return nil, err
 	}
-	address, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		address = r.RemoteAddr
+	// Count what a body may become. Most are small, so that a sender with few large ones, or many addresses, which may send
+	// them slowly, leaves room for others.
+	address, size := auth.AddressOf(r.RemoteAddr).String(), r.ContentLength
+	if size < 0 {
+		size = maxWebhook
 	}
-	if !s.webhooks.inFlight.Acquire(address, 1) {
+	if size = min(size+1, maxWebhook); !s.webhooks.bodies.Acquire(address, size) {
 		err := refuse(http.StatusServiceUnavailable, "too many webhooks are arriving")
 		err.retryAfter = askInterval
 		return nil, err
 	}
-	defer s.webhooks.inFlight.Release(address, 1)
+	defer s.webhooks.bodies.Release(address, size)
 	// A test's writer has no deadlines.
 	if err := http.NewResponseController(w).SetReadDeadline(time.Now().Add(webhookTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return nil, err
