@@ -5,6 +5,8 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -259,6 +261,20 @@ func TestAgentServe(t *testing.T) {
 	refused, err := d.ask(t.Context(), http.MethodGet, "http://"+address+"/repositories", nil, "Authorization", "Bearer "+bootstrapKey)
 	require.NoError(t, err)
 	require.Equal(t, http.StatusUnauthorized, refused.Status)
+
+	// Connections of others, whose requests do not end, replace each other.
+	var others []net.Conn
+	for range 2100 {
+		c, err := net.Dial("tcp", listens[1])
+		require.NoError(t, err)
+		others = append(others, c)
+		_, _ = io.WriteString(c, "GET / HTTP/1.1\r\nX-Long: unfinished")
+	}
+	eventually(t, func() bool { return strings.Contains(agent.Log.String(), "connections for HTTP are at their limit") }, "all connections stay")
+	require.NotEmpty(t, r.findings())
+	for _, c := range others {
+		_ = c.Close()
+	}
 	eventually(t, func() bool { return strings.Count(agent.Log.String(), `"msg":"run ended"`) == 2 }, "the agent does not log the end of its runs")
 	require.NoError(t, agent.Stop())
 	require.NoError(t, relay.Close())

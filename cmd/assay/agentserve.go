@@ -4,11 +4,11 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
-	"net/http"
 	"net/url"
 	"os/signal"
 	"strings"
@@ -22,6 +22,9 @@ import (
 
 // agentShutdown is the timeout for requests in flight at shutdown.
 const agentShutdown = 5 * time.Second
+
+// agentConnections is the maximum number of connections to the agent.
+const agentConnections = 2048
 
 type agentServeCmd struct {
 	storeConfig
@@ -128,11 +131,12 @@ func (c *agentServeCmd) Run(e *environment) (err error) {
 	if err != nil {
 		return err
 	}
-	// Like the listeners of serve: no limit of connections, because only servers connect.
-	srv := &http.Server{
-		Handler: own, ReadHeaderTimeout: arrivalTimeout, ReadTimeout: arrivalTimeout, WriteTimeout: answerTimeout,
-		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader, ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
+	// Source hosts and browsers reach the listener too, if there is a --public-url.
+	var tlsConfig *tls.Config
+	if certificate != nil {
+		tlsConfig = certificate.TLS()
 	}
+	srv, l := newHTTPServer(l, own, tlsConfig, agentConnections, logger)
 	served, worked := make(chan error, 1), make(chan struct{})
 	background, end := context.WithCancel(context.WithoutCancel(ctx))
 	go func() {
@@ -142,7 +146,6 @@ func (c *agentServeCmd) Run(e *environment) (err error) {
 	go func() {
 		if certificate != nil {
 			go certificate.Run(background)
-			srv.TLSConfig = certificate.TLS()
 			served <- srv.ServeTLS(l, "", "")
 			return
 		}

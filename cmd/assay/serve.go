@@ -423,21 +423,16 @@ func (s *server) authenticate(ctx context.Context, authorization, remoteAddr str
 	return p, err
 }
 
-// connections returns the limiter of the connections to an HTTP listener.
-func (s *server) connections(address net.Addr) *connlimit.Limiter {
-	return connlimit.New(connlimit.Config{Limit: s.cfg.MaxConnections, Full: func(closed, refused uint64) {
-		s.logger.Warn("connections for HTTP are at their limit; new ones take the place of idle ones",
-			"address", address.String(), "limit", s.cfg.MaxConnections, "closed", closed, "refused", refused)
+// newHTTPServer returns a server for a listener, and the listener with limited connections.
+func newHTTPServer(l net.Listener, h http.Handler, tlsConfig *tls.Config, limit int, logger *slog.Logger) (*http.Server, net.Listener) {
+	limiter := connlimit.New(connlimit.Config{Limit: limit, Full: func(closed, refused uint64) {
+		logger.Warn("connections for HTTP are at their limit; new ones take the place of idle ones",
+			"address", l.Addr().String(), "limit", limit, "closed", closed, "refused", refused)
 	}})
-}
-
-func (s *server) serveHTTP(l net.Listener, h http.Handler, tlsConfig *tls.Config) {
-	limiter := s.connections(l.Addr())
-	l = limiter.Listener(l)
 	// Allow HTTP/1.1 only: connections are limited, so one connection must not carry many requests.
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
-	srv := &http.Server{
+	return &http.Server{
 		Handler:           limiter.Handler(h),
 		TLSConfig:         tlsConfig,
 		ReadHeaderTimeout: arrivalTimeout,
@@ -446,8 +441,12 @@ func (s *server) serveHTTP(l net.Listener, h http.Handler, tlsConfig *tls.Config
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
 		Protocols:         &protocols,
-		ErrorLog:          slog.NewLogLogger(s.logger.Handler(), slog.LevelDebug),
-	}
+		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
+	}, limiter.Listener(l)
+}
+
+func (s *server) serveHTTP(l net.Listener, h http.Handler, tlsConfig *tls.Config) {
+	srv, l := newHTTPServer(l, h, tlsConfig, s.cfg.MaxConnections, s.logger)
 	s.servers = append(s.servers, srv)
 	s.goServe("HTTP", func() error {
 		var err error

@@ -10,6 +10,7 @@ import (
 
 	"assay"
 	"assay/internal/codebase/source"
+	"assay/internal/connlimit"
 )
 
 // Defaults of Config.
@@ -118,6 +119,7 @@ func (s *server) answer(w http.ResponseWriter, r *http.Request) (caller, any, er
 		s.cfg.Logger.InfoContext(r.Context(), "agent rejected a token", "reason", err)
 		return caller{}, nil, err
 	}
+	connlimit.Identify(r.Context(), from.organization)
 	op, ids, err := route(r)
 	if err != nil {
 		return from, nil, err
