@@ -11,6 +11,7 @@ import (
 	"assay"
 	"assay/internal/codebase/source"
 	"assay/internal/connlimit"
+	"assay/internal/fair"
 )
 
 // Defaults of Config.
@@ -22,6 +23,13 @@ const (
 
 // maxBody is the maximum size of a request body, in bytes.
 const maxBody = 64 << 10
+
+// Large answers that are made at a time, of all organizations and of one. One has up to a thousand findings of 16 KiB,
+// and takes several times its size while it is made.
+const (
+	maxLarge     = 4
+	maxLargeEach = 2
+)
 
 // Sources is the part of source.Sources that the handler uses.
 type Sources interface {
@@ -69,6 +77,7 @@ type Config struct {
 type server struct {
 	cfg      Config
 	verifier *verifier
+	large    *fair.Semaphore // of answers that are made, by organization
 	sessions sessionLimit
 	webhooks *webhooks
 }
@@ -95,7 +104,7 @@ func New(cfg Config) (operations, public http.Handler) {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	s := &server{
-		cfg: cfg, webhooks: newWebhooks(),
+		cfg: cfg, webhooks: newWebhooks(), large: fair.NewSemaphore(maxLarge, maxLargeEach),
 		verifier: &verifier{
 			issuer: cfg.Issuer, audience: cfg.Audience, now: cfg.Now,
 			keys: newKeySet(cfg.JWKSURL, cfg.Keys, cfg.Now, cfg.Logger),
@@ -106,40 +115,45 @@ func New(cfg Config) (operations, public http.Handler) {
 
 // ServeHTTP handles a request. It checks the credential first.
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	from, data, err := s.answer(w, r)
+	var op *operation
+	var data any
+	from, err := s.verifier.verify(r.Context(), r.Header)
+	if err != nil {
+		s.cfg.Logger.InfoContext(r.Context(), "agent rejected a token", "reason", err)
+	} else {
+		connlimit.Identify(r.Context(), from.organization)
+		var ids []string
+		if op, ids, err = route(r); err == nil && op.large {
+			if err = s.large.Acquire(r.Context(), from.organization); err == nil {
+				defer s.large.Release(from.organization) // after the answer is written
+			}
+		}
+		if err == nil {
+			data, err = s.answer(w, r, from, op, ids)
+		}
+	}
 	status := s.write(w, r, data, err)
 	// Do not log the path, the query or other claims: they may contain anything. The credential is its kind.
 	s.cfg.Logger.DebugContext(r.Context(), "agent answered", "method", r.Method, "status", status,
 		"organization", from.organization, "credential", from.credential) // assay-ignore: sensitive-log
 }
 
-func (s *server) answer(w http.ResponseWriter, r *http.Request) (caller, any, error) {
-	from, err := s.verifier.verify(r.Context(), r.Header)
-	if err != nil {
-		s.cfg.Logger.InfoContext(r.Context(), "agent rejected a token", "reason", err)
-		return caller{}, nil, err
-	}
-	connlimit.Identify(r.Context(), from.organization)
-	op, ids, err := route(r)
-	if err != nil {
-		return from, nil, err
-	}
+func (s *server) answer(w http.ResponseWriter, r *http.Request, from caller, op *operation, ids []string) (any, error) {
 	if op.usersOnly && from.credential != credentialUser {
-		return from, nil, refuse(http.StatusForbidden, "this operation needs a user's session, not an API key")
+		return nil, refuse(http.StatusForbidden, "this operation needs a user's session, not an API key")
 	}
 	query, err := readQuery(r.URL.RawQuery)
 	if err != nil {
-		return from, nil, err
+		return nil, err
 	}
 	var body []byte
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		if body, err = readBody(w, r); err != nil {
-			return from, nil, err
+			return nil, err
 		}
 	}
 	ctx := assay.WithOrganization(r.Context(), from.organization)
-	data, err := op.do(ctx, &call{server: s, caller: from, ids: ids, query: query, body: body})
-	return from, data, err
+	return op.do(ctx, &call{server: s, caller: from, ids: ids, query: query, body: body})
 }
 
 // now returns the time in UTC with microseconds, the format of resources.

@@ -28,35 +28,36 @@ type operation struct {
 	path      string // below the agent's URL; {} stands for an id
 	usersOnly bool   // refuse API keys, as assay does
 	do        func(context.Context, *call) (any, error)
+	large     bool // reads up to megabytes
 }
 
 // operations are the eighteen operations of the API, and additions for what they have no operation for.
 var operations = []operation{
-	{"GET", "/admin/installations", true, listInstallations},
-	{"POST", "/codebase/partner/migrate/execute", false, executeMigration},
-	{"GET", "/codebase/findings", false, listRunFindings},
-	{"POST", "/codebase/fix/execute", false, executeFix},
-	{"POST", "/codebase/instrumentation/execute", false, executeInstrumentation},
-	{"POST", "/codebase/review/execute", false, executeReview},
-	{"GET", "/executions", false, listRuns},
-	{"GET", "/executions/{}", false, getRun},
-	{"GET", "/executions/{}/agent-events", false, listEvents},
-	{"GET", "/findings", false, listFindings},
-	{"GET", "/findings/summary", false, summarizeFindings},
-	{"POST", "/onboarding/repos", true, completeOnboarding},
-	{"POST", "/onboarding/session", true, createSession},
-	{"GET", "/onboarding/status", true, getOnboarding},
-	{"GET", "/repositories", false, listRepositories},
-	{"GET", "/repositories/{}", false, getRepository},
-	{"PATCH", "/repositories/{}", false, updateRepository},
-	{"GET", "/repositories/{}/settings", true, getSettings},
+	{"GET", "/admin/installations", true, listInstallations, true},
+	{"POST", "/codebase/partner/migrate/execute", false, executeMigration, false},
+	{"GET", "/codebase/findings", false, listRunFindings, true},
+	{"POST", "/codebase/fix/execute", false, executeFix, true},
+	{"POST", "/codebase/instrumentation/execute", false, executeInstrumentation, false},
+	{"POST", "/codebase/review/execute", false, executeReview, false},
+	{"GET", "/executions", false, listRuns, false},
+	{"GET", "/executions/{}", false, getRun, true},
+	{"GET", "/executions/{}/agent-events", false, listEvents, true},
+	{"GET", "/findings", false, listFindings, true},
+	{"GET", "/findings/summary", false, summarizeFindings, false},
+	{"POST", "/onboarding/repos", true, completeOnboarding, false},
+	{"POST", "/onboarding/session", true, createSession, false},
+	{"GET", "/onboarding/status", true, getOnboarding, false},
+	{"GET", "/repositories", false, listRepositories, true},
+	{"GET", "/repositories/{}", false, getRepository, true},
+	{"PATCH", "/repositories/{}", false, updateRepository, false},
+	{"GET", "/repositories/{}/settings", true, getSettings, false},
 
-	{"PUT", "/repositories/{}/settings", true, putSettings},
-	{"PATCH", "/repositories/{}/findings/{}", false, updateFinding},
-	{"POST", "/executions/{}/cancel", false, cancelRun},
-	{"GET", "/executions/{}/patch", false, getPatch},
-	{"POST", "/onboarding/installations", false, createInstallation},
-	{"DELETE", "/onboarding/installations/{}", false, deleteInstallation},
+	{"PUT", "/repositories/{}/settings", true, putSettings, false},
+	{"PATCH", "/repositories/{}/findings/{}", false, updateFinding, false},
+	{"POST", "/executions/{}/cancel", false, cancelRun, false},
+	{"GET", "/executions/{}/patch", false, getPatch, true},
+	{"POST", "/onboarding/installations", false, createInstallation, false},
+	{"DELETE", "/onboarding/installations/{}", false, deleteInstallation, false},
 }
 
 // route finds the operation of a request and the ids in its path. It does not use http.ServeMux, which redirects

@@ -3,10 +3,12 @@
 package codebase
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -495,4 +497,29 @@ func TestSessionLimit(t *testing.T) {
 	require.LessOrEqual(t, len(l.recent), maxSessionOwners)
 	require.Zero(t, l.take("new", 5, now.Add(time.Hour)))
 	require.Len(t, l.recent, 1)
+}
+
+// TestLargeAnswers: an organization makes few large answers at a time. Others and small answers do not wait for them.
+func TestLargeAnswers(t *testing.T) {
+	w := newWorld(t, Config{})
+	large := w.handler.(*server).large
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	get := func(organization, path string) int {
+		r := httptest.NewRequestWithContext(ended, "GET", path, nil)
+		r.Header.Set("Authorization", "Bearer "+w.signer.sign(t, w.claims(organization, credentialUser)))
+		return w.serve(r).status
+	}
+	w.as(w.acme, credentialUser).do("GET /repositories", "") // so that the keys of tokens are known
+	for range maxLargeEach {
+		require.Equal(t, http.StatusNotFound, get(w.acme, "/executions/none"))
+		require.NoError(t, large.Acquire(t.Context(), w.acme))
+	}
+	for _, path := range []string{"/executions/none", "/repositories/none", "/codebase/findings?limit=none"} {
+		require.Equal(t, http.StatusInternalServerError, get(w.acme, path), "it waits until the request ends")
+	}
+	require.Equal(t, http.StatusNotFound, get(w.acme, "/repositories/none/settings"))
+	require.Equal(t, http.StatusNotFound, get(w.other, "/executions/none"))
+	large.Release(w.acme)
+	require.Equal(t, http.StatusNotFound, get(w.acme, "/executions/none"))
 }
