@@ -183,6 +183,12 @@ func TestSourceHosts(t *testing.T) {
 	require.Contains(t, s.Calls, `POST /onboarding/session {"kind":"github","write":false}`)
 	s.get("/repositories/connect/github?write=1")
 	require.Contains(t, s.Calls, `POST /onboarding/session {"kind":"github","write":true}`)
+	calls := len(s.Calls)
+	for _, site := range []string{"cross-site", "same-site"} {
+		res := s.get("/repositories/connect/github?write=1", "Sec-Fetch-Site", site)
+		require.Equal(t, "/repositories/connect", res.Header.Get("Location"))
+	}
+	require.Len(t, s.Calls, calls, "another site begins no session")
 	require.Equal(t, http.StatusNotFound, s.get("/repositories/connect/git").StatusCode)
 	s.InstallationURL = "javascript:alert(1)"
 	require.Equal(t, http.StatusServiceUnavailable, s.get("/repositories/connect/github").StatusCode)

@@ -265,6 +265,10 @@ func (h *Handler) authorize(q *request) error {
 	if !q.session.User() {
 		return assay.Errorf(assay.CodeForbidden, "Connecting a source host needs a session of a user.")
 	}
+	// A form with GET, because the answer redirects to another site, but it begins a session: browsers say where it was sent.
+	if site := q.r.Header.Get("Sec-Fetch-Site"); site == "cross-site" || site == "same-site" {
+		return q.redirect("/repositories/connect")
+	}
 	var session struct {
 		URL string `json:"installation_url"`
 	}
