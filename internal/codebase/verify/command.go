@@ -57,8 +57,14 @@ func suggest(ctx context.Context, before, after fs.FS) (string, error) {
 	}
 	var parts, dirs []string
 	for _, name := range changed {
+		if len(dirs) == maxModules {
+			break
+		}
+		if ctx.Err() != nil {
+			return "", context.Cause(ctx)
+		}
 		dir, command := module(after, path.Dir(name))
-		if command == "" || slices.Contains(dirs, dir) || len(dirs) == maxModules {
+		if command == "" || slices.Contains(dirs, dir) {
 			continue
 		}
 		dirs = append(dirs, dir)
