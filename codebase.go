@@ -197,6 +197,7 @@ const (
 	MaxRunEvents        = 10_000 // of a run
 	MaxFindings         = 10_000 // active ones of a repository, and as many resolved ones
 	MaxFindingInsights  = 20     // of a finding
+	MaxReviewInsights   = 10_000 // of all findings of a review, by which FindingFilter.InsightID finds them
 	MaxCodebasePage     = 1000   // entries of a page of runs or findings
 )
 
@@ -323,7 +324,7 @@ type CodebaseStore interface {
 	// The review is as of the run's start and of the argument's commit. Findings with a known id are active again and
 	// keep creation time, dismissal, fix and pull request. Those that come back after their fix was merged or refuted get
 	// fix and pull request of the argument; those that are missing are resolved. At most MaxFindings with MaxReviewBytes are kept, the worst
-	// first. ErrLeaseLost as in RenewRun.
+	// first, and the insights of the worst find them. ErrLeaseLost as in RenewRun.
 	SaveReview(ctx context.Context, holder string, r *Run, repo *Repository, findings []*CodeFinding) error
 	// SaveFix saves what became of the fix of findings of the run's repository. Unknown ids have no effect. ErrLeaseLost
 	// as in RenewRun.

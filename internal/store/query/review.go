@@ -19,8 +19,8 @@ import (
 type reviewed struct {
 	id, severity int64
 	digest       []byte
-	insights     []byte // JSON; nil: none
-	ids          []string
+	insights     []byte   // JSON; nil: none
+	ids          []string // insights that find it
 	*assay.CodeFinding
 }
 
@@ -78,11 +78,14 @@ func reviewedFindings(findings []*assay.CodeFinding) ([]reviewed, error) {
 		seen[r.id] = true
 		return again
 	})
-	size := 0
-	for i, r := range list {
+	size, insights := 0, assay.MaxReviewInsights
+	for i := range list {
+		r := &list[i]
 		if size += len(r.Body); i == assay.MaxFindings || size > assay.MaxReviewBytes {
 			return list[:i], nil
 		}
+		r.ids = r.ids[:min(len(r.ids), insights)]
+		insights -= len(r.ids)
 	}
 	return list, nil
 }

@@ -325,4 +325,18 @@ func testManyFindings(t *testing.T, s *suite) {
 	page, _, err = s.Findings(s.ctx(), org, assay.FindingFilter{Limit: 1})
 	require.NoError(t, err)
 	require.Equal(t, large[1].ID, page[0].ID)
+
+	linked := list(70_000, assay.MaxReviewInsights/assay.MaxFindingInsights+1, "low")
+	for _, f := range linked {
+		for n := range assay.MaxFindingInsights {
+			f.InsightIDs = append(f.InsightIDs, fmt.Sprintf("00000000-0000-4000-8000-%012d", n))
+		}
+	}
+	linked[len(linked)-1].Severity = "high"
+	s.review(repo, linked...)
+	require.EqualValues(t, assay.MaxReviewInsights, s.rows()["code_finding_insights"])
+	page, total, err = s.Findings(s.ctx(), org, assay.FindingFilter{InsightID: linked[0].InsightIDs[0], Limit: 1})
+	require.NoError(t, err)
+	require.Equal(t, len(linked)-1, total)
+	require.Equal(t, linked[len(linked)-1].ID, page[0].ID)
 }
