@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -232,8 +233,13 @@ func (w *Worker) renew(ctx context.Context, id string, end context.CancelCauseFu
 	}
 }
 
-// do executes the phases that have not ended.
+// do executes the phases that have not ended. A panic fails the run, not the process.
 func (j *job) do(ctx context.Context) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}

@@ -383,6 +383,9 @@ func TestFailures(t *testing.T) {
 		"internal": {func(w *world) {
 			w.review = func(context.Context, string) (*review.Report, error) { return nil, errors.New("secret detail") }
 		}, assay.RunReview, "the agent failed; the cause is in the log of the server"},
+		"panic": {func(w *world) {
+			w.review = func(context.Context, string) (*review.Report, error) { panic("secret detail") }
+		}, assay.RunReview, "the agent failed; the cause is in the log of the server"},
 		"nothing to change": {func(w *world) {
 			w.made = func(context.Context, string, worker.Change) (*worker.Response, error) {
 				return &worker.Response{Report: newReport(), Patch: &fix.Patch{Patch: patch.Patch{Steps: []patch.Step{{File: "package.json", Text: "`dd-trace` sets up telemetry", Open: true}}}}}, nil
