@@ -84,15 +84,20 @@ func (s *server) callback(w http.ResponseWriter, r *http.Request, kind string) {
 		fail(err)
 		return
 	}
+	// Anybody may send a state. Those that are not valid cost a read.
+	hash := stateHash(values.Get("state"))
+	state, err := s.cfg.Store.OnboardingState(r.Context(), hash, s.cfg.Now())
+	if err == nil && state.Provider != kind {
+		err = assay.Errorf(assay.CodeNotFound, "")
+	}
+	if err == nil && r.Method == http.MethodPost {
+		state, err = s.cfg.Store.TakeOnboardingState(r.Context(), hash, s.cfg.Now())
+	}
+	if err != nil {
+		fail(expired(err))
+		return
+	}
 	if r.Method != http.MethodPost {
-		state, err := s.cfg.Store.OnboardingState(r.Context(), stateHash(values.Get("state")), s.cfg.Now())
-		if err == nil && state.Provider != kind {
-			err = assay.Errorf(assay.CodeNotFound, "")
-		}
-		if err != nil {
-			fail(expired(err))
-			return
-		}
 		o, err := s.cfg.Organizations.FindOrganizationByID(r.Context(), state.OrganizationID)
 		if err != nil {
 			fail(err)
@@ -102,14 +107,6 @@ func (s *server) callback(w http.ResponseWriter, r *http.Request, kind string) {
 			Organization: o.Name, CreatedBy: state.CreatedBy, Kind: kindNames[kind], Action: kind,
 			Code: values.Get("code"), State: values.Get("state"), Installation: values.Get("installation_id"),
 		})
-		return
-	}
-	state, err := s.cfg.Store.TakeOnboardingState(r.Context(), stateHash(values.Get("state")), s.cfg.Now())
-	if err == nil && state.Provider != kind {
-		err = assay.Errorf(assay.CodeNotFound, "")
-	}
-	if err != nil {
-		fail(expired(err))
 		return
 	}
 	ctx := assay.WithOrganization(r.Context(), state.OrganizationID)
