@@ -344,6 +344,7 @@ func TestHostileMemory(t *testing.T) {
 		"many processes": {"memory", "8", "60000000"},
 		"sockets":        {"sockets", "2"},
 		"page tables":    {"tables", "400000000"},
+		"connections":    {"tcp", "200"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			run(t, container(attack(args...)), Exit{Code: 137, Limit: "memory"})

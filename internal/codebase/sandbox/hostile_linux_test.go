@@ -27,6 +27,7 @@ var attacks = map[string]func(args []string){
 	"fork":    fork,
 	"memory":  hold,
 	"tables":  table,
+	"tcp":     flood,
 	"sockets": fill,
 	"sleep":   func([]string) { select {} },
 	"trace":   trace,
@@ -105,6 +106,38 @@ func hold(args []string) {
 		held[i] = 1
 	}
 	fmt.Println("holds", size)
+	select {}
+}
+
+// flood opens connections to itself and writes to them what nothing reads.
+func flood(args []string) {
+	connections, _ := strconv.Atoi(args[0])
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	held := 0
+	var open []net.Conn
+	for range connections {
+		c, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			fmt.Println(err)
+			break
+		}
+		open = append(open, c)
+	}
+	block := make([]byte, 256<<10)
+	for _, c := range open {
+		for {
+			_ = c.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
+			n, err := c.Write(block)
+			if held += n; err != nil {
+				break
+			}
+		}
+	}
+	fmt.Println("holds", held)
 	select {}
 }
 
