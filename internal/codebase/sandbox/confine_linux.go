@@ -40,14 +40,17 @@ var deniedCalls = []uint32{
 // families are the socket families that belong to a network namespace. Sockets of a virtual machine (AF_VSOCK) do not.
 var families = []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}
 
+// protocols are those of sockets. For others, the kernel loads code that few use.
+var protocols = []uint32{0, unix.IPPROTO_TCP, unix.IPPROTO_UDP}
+
 // restrictCalls filters the system calls of this thread, which must not change until it executes another program.
 func restrictCalls() error {
 	arch, ok := auditArch[runtime.GOARCH]
 	if !ok {
 		return fmt.Errorf("filter system calls: %s is not supported", runtime.GOARCH)
 	}
-	// Offsets of seccomp_data: the number, the architecture, the low half of the first argument.
-	const number, architecture, argument = 0, 4, 16
+	// Offsets of seccomp_data: the number, the architecture, the low halves of the first and the third argument.
+	const number, architecture, argument, third = 0, 4, 16, 32
 	deny := func(errno uint32) bpf.Instruction { return bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | errno} }
 	allow := bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW}
 	program := []bpf.Instruction{
@@ -62,10 +65,14 @@ func restrictCalls() error {
 		program = append(program, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: call, SkipTrue: 1}, deny(uint32(unix.ENOSYS)))
 	}
 	program = append(program, bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SYS_SOCKET, SkipTrue: 1}, allow, bpf.LoadAbsolute{Off: argument, Size: 4})
-	for _, family := range families {
-		program = append(program, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: family, SkipTrue: 1}, allow)
+	for i, family := range families {
+		program = append(program, bpf.JumpIf{Cond: bpf.JumpEqual, Val: family, SkipTrue: uint8(len(families) - i)}) // to the protocol
 	}
-	raw, err := bpf.Assemble(append(program, deny(uint32(unix.EAFNOSUPPORT))))
+	program = append(program, deny(uint32(unix.EAFNOSUPPORT)), bpf.LoadAbsolute{Off: third, Size: 4})
+	for _, protocol := range protocols {
+		program = append(program, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: protocol, SkipTrue: 1}, allow)
+	}
+	raw, err := bpf.Assemble(append(program, deny(uint32(unix.EPROTONOSUPPORT))))
 	if err != nil {
 		return fmt.Errorf("filter system calls: %w", err)
 	}
