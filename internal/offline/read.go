@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/klauspost/compress/gzip"
@@ -252,7 +253,7 @@ func looksLikeJSON(head []byte) bool {
 var signals = []wire.Signal{wire.Traces, wire.Metrics, wire.Logs}
 
 // detect returns the signal as which a binary request is valid. If there are several, as for a request without
-// records, it considers the file name.
+// records, it considers the file name and then the first record: a gauge whose name has 16 bytes is valid as a span.
 func detect(name string, body []byte) (wire.Signal, error) {
 	var fits []wire.Signal
 	var first error
@@ -277,7 +278,47 @@ func detect(name string, body []byte) (wire.Signal, error) {
 			return s, nil
 		}
 	}
+	if len(fits) > 1 {
+		for _, s := range fits {
+			if plausible(s, firstRecord(body)) {
+				return s, nil
+			}
+		}
+	}
 	return fits[0], nil
+}
+
+// firstRecord returns the first record of a valid request, empty if it has none.
+func firstRecord(body []byte) wire.Message {
+	entries, _ := wire.Request(body)
+	for m, ok := entries.Next(); ok; m, ok = entries.Next() {
+		var entry wire.ResourceEntry
+		_ = entry.Decode(m)
+		for m, ok := entry.Scopes.Next(); ok; m, ok = entry.Scopes.Next() {
+			var scope wire.ScopeEntry
+			_ = scope.Decode(m)
+			if record, ok := scope.Records.Next(); ok {
+				return record
+			}
+		}
+	}
+	return wire.Message{}
+}
+
+// plausible reports whether a record, which is valid as one of the signal, has what every record of the signal has. A
+// trace id that is text is the name of a metric.
+func plausible(signal wire.Signal, record wire.Message) bool {
+	switch signal {
+	case wire.Traces:
+		var span wire.Span
+		_ = span.Decode(record)
+		return len(span.SpanID) > 0 && slices.ContainsFunc(span.TraceID, func(c byte) bool { return c < ' ' || c > '~' })
+	case wire.Metrics:
+		var metric wire.Metric
+		_ = metric.Decode(record)
+		return len(metric.Name) > 0
+	}
+	return len(record.Bytes) > 0
 }
 
 // errJSON marks errors whose offset already refers to the JSON text.

@@ -17,6 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
 	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
+	logspb "go.opentelemetry.io/proto/otlp/logs/v1"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"assay/internal/offline"
 	"assay/internal/report"
@@ -92,6 +94,30 @@ func TestFormats(t *testing.T) {
 			require.EqualValues(t, 1, r.Totals.Spans)
 			require.EqualValues(t, 1, r.Totals.LogRecords)
 			require.NotNil(t, serviceOf(r, "a"))
+		})
+	}
+}
+
+// TestAmbiguous reads binary requests that are valid as requests of other signals, too.
+func TestAmbiguous(t *testing.T) {
+	const name = "queue.length.max" // 16 bytes, as a trace id
+	described := Gauge(name, "1", Point(T0))
+	described.Description = "8 bytes."
+	bare := &tracepb.Span{TraceId: TraceID(1), SpanId: SpanID(1)}
+	for text, c := range map[string]struct {
+		request Request
+		want    report.Totals
+	}{
+		"gauge":             {MetricsRequest(Metrics(Service("a"), Gauge(name, "1", Point(T0)))), report.Totals{MetricDataPoints: 1}},
+		"described gauge":   {MetricsRequest(Metrics(Service("a"), described)), report.Totals{MetricDataPoints: 1}},
+		"log record":        {LogsRequest(Logs(Service("a"), &logspb.LogRecord{Body: Value("x")})), report.Totals{LogRecords: 1}},
+		"span without time": {Traces(Spans(Service("a"), bare)), report.Totals{Spans: 1}},
+	} {
+		t.Run(text, func(t *testing.T) {
+			r, err := scoreText(t, c.request.Body)
+			require.NoError(t, err)
+			c.want.Bytes = uint64(len(c.request.Body))
+			require.Equal(t, c.want, r.Totals)
 		})
 	}
 }
