@@ -32,8 +32,8 @@ type Service struct {
 	OrganizationID string
 	ServiceKey
 
-	FirstSeenAt time.Time // oldest event time
-	LastSeenAt  time.Time // newest event time
+	FirstSeenAt time.Time // oldest event time; zero without records
+	LastSeenAt  time.Time // newest event time; zero without records
 	CreatedAt   time.Time
 	UpdatedAt   time.Time
 

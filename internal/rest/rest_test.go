@@ -660,6 +660,16 @@ func TestScoreWithoutWindow(t *testing.T) {
 	require.Contains(t, string(a.Data), `"calculation_window_seconds":172800,"evaluated_rule_ids":[]`)
 }
 
+func TestServiceWithoutRecords(t *testing.T) {
+	f := newFixture(t)
+	x := f.services[0]
+	x.FirstSeenAt, x.LastSeenAt = time.Time{}, time.Time{}
+	var got Service
+	require.NoError(t, json.Unmarshal(f.get(t, "/api/v1/services/"+x.ID).ok(t).Data, &got))
+	require.Equal(t, got.CreatedAt, got.FirstSeenAt)
+	require.Equal(t, got.CreatedAt, got.LastSeenAt)
+}
+
 func TestTiers(t *testing.T) {
 	f := newFixture(t)
 	for _, tier := range []assay.Tier{assay.TierFree, assay.TierPro, assay.TierEnterprise} {

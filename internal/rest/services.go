@@ -44,6 +44,9 @@ func showService(s *assay.Service, window time.Duration) Service {
 		CreatedAt:      timestamp(s.CreatedAt), UpdatedAt: timestamp(s.UpdatedAt),
 		FirstSeenAt: timestamp(s.FirstSeenAt), LastSeenAt: timestamp(s.LastSeenAt),
 	}
+	if s.LastSeenAt.IsZero() { // only resources without records have arrived
+		out.FirstSeenAt, out.LastSeenAt = out.CreatedAt, out.CreatedAt
+	}
 	if sc := s.Score; sc != nil {
 		if sc.Window > 0 {
 			window = sc.Window
