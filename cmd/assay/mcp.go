@@ -11,8 +11,6 @@ import (
 	"strings"
 	"syscall"
 
-	protocol "github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"assay/internal/mcp"
 )
 
@@ -52,7 +50,7 @@ func (c *mcpCmd) Run(e *environment) error {
 	}
 	ctx, stop := signal.NotifyContext(e.ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	err := mcp.New(cfg).Run(ctx, &protocol.IOTransport{Reader: io.NopCloser(e.stdin), Writer: outputCloser{e.stdout}})
+	err := mcp.New(cfg).Run(ctx, mcp.Stdio(e.stdin, e.stdout))
 	if ctx.Err() != nil || errors.Is(err, io.EOF) {
 		return nil
 	}
@@ -61,8 +59,3 @@ func (c *mcpCmd) Run(e *environment) error {
 
 // noRedirect keeps the credential at the host that it is for.
 func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-
-// outputCloser is an output that is not closed.
-type outputCloser struct{ io.Writer }
-
-func (outputCloser) Close() error { return nil }

@@ -3,10 +3,12 @@
 package mcp
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -178,6 +180,27 @@ func TestCrossOrigin(t *testing.T) {
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
 	require.Equal(t, http.StatusRequestEntityTooLarge, w.Code)
+}
+
+// TestStdio writes requests to a server and ends its input before the server has answered.
+func TestStdio(t *testing.T) {
+	const requests = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
+{"jsonrpc":"2.0","method":"notifications/initialized"}
+{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"get_rule","arguments":{"id":"RES-001"}}}
+{"jsonrpc":"2.0","id":3,"method":"nothing"}
+`
+	var out bytes.Buffer
+	err := New(Config{}).Run(t.Context(), Stdio(strings.NewReader(requests), &out))
+	require.True(t, err == nil || errors.Is(err, io.EOF), "%v", err)
+	answers := map[int]string{}
+	for line := range strings.Lines(out.String()) {
+		var a struct{ ID int }
+		require.NoError(t, json.Unmarshal([]byte(line), &a))
+		answers[a.ID] = line
+	}
+	require.Contains(t, answers[1], `"protocolVersion"`)
+	require.Contains(t, answers[2], "service.instance.id")
+	require.Contains(t, answers[3], `"error"`)
 }
 
 // TestBatch: messages come one at a time, whatever version of the protocol a client names.
