@@ -221,7 +221,8 @@ func decompress(r *bufio.Reader) (io.ReadCloser, error) {
 const byteOrderMark = "\xef\xbb\xbf"
 
 // looksLikeJSON reports whether the input is JSON rather than protobuf: an object, or an array of objects. A protobuf
-// request begins with the tag 0x0a, which JSON reads as a line feed, so the bytes after it decide.
+// request begins with the tag 0x0a, which JSON reads as a line feed, so the bytes after it decide: lengths can be '{' and
+// '"', but a tag follows, and a string of JSON has no control characters.
 func looksLikeJSON(head []byte) bool {
 	const space = " \t\r\n"
 	trim := func(text []byte) []byte {
@@ -246,7 +247,7 @@ func looksLikeJSON(head []byte) bool {
 	if len(rest) == 0 {
 		return true
 	}
-	return rest[0] == '"' || rest[0] == '}'
+	return rest[0] == '}' || rest[0] == '"' && (len(rest) == 1 || rest[1] >= ' ')
 }
 
 // signals in the order of detection.

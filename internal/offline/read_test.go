@@ -122,6 +122,17 @@ func TestAmbiguous(t *testing.T) {
 	}
 }
 
+// TestBinaryLikeJSON reads a binary request whose lengths are the first characters of a JSON object.
+func TestBinaryLikeJSON(t *testing.T) {
+	span := Span(1, 1, 0)
+	span.Name = strings.Repeat("a", 26)
+	body := Traces(Spans(Attrs("service.name", "fourteen_bytes"), span)).Body
+	require.Equal(t, "\n{\n\"", string(body[:4]))
+	r, err := scoreText(t, body)
+	require.NoError(t, err)
+	require.EqualValues(t, 1, r.Totals.Spans)
+}
+
 // TestUnreadable checks that errors name the problem and its location.
 func TestUnreadable(t *testing.T) {
 	body := LogsRequest(Logs(Service("a"), Log("x"))).Body
