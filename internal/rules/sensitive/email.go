@@ -41,7 +41,7 @@ func email(s []byte, i, width int) finding {
 	if end < len(s) && s[end] == ':' && isRemotePath(s, s[start:i], end+1) {
 		return finding{}
 	}
-	if isMachine(s[start:i], s[d:end]) || valueOf(s, start, messageIDs[:]) {
+	if isMachine(s[start:i], s[d:end], start > 0 && s[start-1] == '/') || valueOf(s, start, messageIDs[:]) {
 		return finding{}
 	}
 	return finding{Email, start, end}
@@ -49,9 +49,9 @@ func email(s []byte, i, width int) finding {
 
 // isMachine reports whether the address is not that of a person: the name of an SSH
 // algorithm (RFC 4251, section 6: chacha20-poly1305@openssh.com), an annotation of OData
-// (Members@odata.count), a Kerberos principal (hdfs@EXAMPLE.COM), a unique id, or one with
-// a masked domain.
-func isMachine(user, domain []byte) bool {
+// (Members@odata.count), a Kerberos principal (hdfs@EXAMPLE.COM, HTTP/www.example.com@EXAMPLE.COM;
+// other names with a dot are those of people), a unique id, or one with a masked domain.
+func isMachine(user, domain []byte, afterSlash bool) bool {
 	switch string(domain) {
 	case "openssh.com", "libssh.org", "lysator.liu.se", "ssh.com":
 		if bytes.IndexByte(user, '-') >= 0 {
@@ -76,7 +76,7 @@ func isMachine(user, domain []byte) bool {
 	for _, c := range domain {
 		domainLetters |= chars[c] & (letter | high)
 	}
-	return userLetters == lower && domainLetters == upper
+	return userLetters == lower && domainLetters == upper && (afterSlash || !bytes.ContainsAny(user, ".+"))
 }
 
 // maxDomain is the longest domain name there is.

@@ -409,6 +409,7 @@ func TestNoSecrets(t *testing.T) {
 		{`detection_id: "4508153524038140002"`, `detection: "4508153524038140002"`},
 		{"cipher=chacha20-poly1305@openssh.com", "mail=chacha20@openssh.com"},
 		{"user=zkcli@HADOOP.COM", "user=Zkcli@HADOOP.COM"},
+		{"HTTP/www.hadoop.com@HADOOP.COM", "jane.doe@HADOOP.COM, jane+list@HADOOP.COM"},
 		{"message-id=<20200520072944.AFCA295A@divella.it>", "from=<20200520072944.AFCA295A@divella.it>"},
 		{`"Message-ID: <a.b@example.com>"`, `"Message-To: <a.b@example.com>"`},
 		{"to FederatedEmail.4c1f4d8b-8179-4148-93bf-00a95fa1e042@example.com", "to FederatedEmail.4c1f4d8b-8179-4148@example.com"},
