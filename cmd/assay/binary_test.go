@@ -62,10 +62,10 @@ func TestScoreExitCodes(t *testing.T) {
 		{name: "fail on same", args: []string{"--fail-on", "Important", good}, code: 1, stderr: []string{"recorded has the Important insight missing_deployment_environment"}},
 		{name: "fail on lighter", args: []string{"--fail-on", "low", good}, code: 1, stderr: []string{"orphan_spans", "missing_log_severity"}},
 		{name: "both not met", args: []string{"--fail-on", "Normal", "--min-score", "100", good}, code: 1, stderr: []string{"less than 100", "Normal insight"}},
-		{name: "missing file", args: []string{"/does/not/exist"}, code: 2, stderr: []string{"/does/not/exist"}},
+		{name: "missing file", args: []string{"/does/not/exist"}, code: 2, stderr: []string{"assay: /does/not/exist: no such file or directory\n"}},
 		{name: "broken file", args: []string{broken}, code: 2, stderr: []string{broken, fmt.Sprintf("byte %d:", len(recording(t))+len(`{"resourceSpans": `))}},
 		{name: "one of two broken", args: []string{good, broken}, code: 2, stderr: []string{broken}},
-		{name: "no OTLP", args: []string{"-"}, stdin: "hello\n", code: 2, stderr: []string{"standard input", "byte "}},
+		{name: "no OTLP", args: []string{"-"}, stdin: "hello\n", code: 2, stderr: []string{"assay: standard input: not OTLP: this looks like plain text"}},
 		{name: "another format", args: []string{"-"}, stdin: "# HELP up x\n", code: 2, stderr: []string{"not OTLP: this looks like metrics in the text format of Prometheus"}},
 		{name: "directory", args: []string{filepath.Dir(good)}},
 		{name: "missing directory", args: []string{filepath.Dir(good) + "/x/"}, code: 2, stderr: []string{"/x/"}},
@@ -141,7 +141,7 @@ func TestScoreDirectory(t *testing.T) {
 	r = runBinary(t, "", "score", "--format", "json", dir)
 	require.Zero(t, r.code, r.stderr)
 	for name, why := range map[string]string{"README.md": "not OTLP: this looks like plain text", "b/package.json": "not OTLP: this looks like JSON", "b/rotated.jsonl": "input is empty"} {
-		require.Contains(t, r.stderr, "assay: skipped "+filepath.Join(dir, filepath.FromSlash(name))+": byte 0: "+why)
+		require.Contains(t, r.stderr, "assay: skipped "+filepath.Join(dir, filepath.FromSlash(name))+": "+why)
 	}
 	require.NoError(t, json.Unmarshal([]byte(r.stdout), &got))
 	require.EqualValues(t, 2, got.Totals.Spans)

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"slices"
 	"strings"
@@ -66,8 +67,15 @@ type InputError struct {
 	Err    error
 }
 
+// Error returns the name, the offset if the error is at a place of the input, and the cause.
 func (e *InputError) Error() string {
+	if path, ok := errors.AsType[*fs.PathError](e.Err); ok {
+		return fmt.Sprintf("%s: %v", e.Name, path.Err)
+	}
 	text := e.Err.Error()
+	if notOTLP(e) {
+		return fmt.Sprintf("%s: %s", e.Name, text)
+	}
 	var w *wire.Error
 	if errors.As(e.Err, &w) { // its offset is included in e.Offset
 		text = strings.Replace(text, w.Error(), w.Field+": "+w.Reason, 1)

@@ -183,7 +183,8 @@ func TestUnreadable(t *testing.T) {
 			var input *offline.InputError
 			require.ErrorAs(t, err, &input)
 			require.ErrorContains(t, err, c.want)
-			require.True(t, strings.HasPrefix(err.Error(), "input: byte "), err)
+			require.True(t, strings.HasPrefix(err.Error(), "input: "), err)
+			require.True(t, input.Offset == 0 || strings.HasPrefix(err.Error(), fmt.Sprintf("input: byte %d: ", input.Offset)), err)
 		})
 	}
 }
