@@ -12,6 +12,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -118,7 +119,11 @@ func (o *Options) checks() ([]*check.Check, error) {
 	}
 	for _, id := range slices.Concat(o.Only, o.Disable) {
 		if !slices.ContainsFunc(all, func(c *check.Check) bool { return c.ID == id }) {
-			return nil, fmt.Errorf("there is no check %q", id)
+			names := make([]string, len(all))
+			for i, c := range all {
+				names[i] = c.ID
+			}
+			return nil, fmt.Errorf("there is no check %q; the checks are %s", id, strings.Join(names, ", "))
 		}
 	}
 	var selected []*check.Check
