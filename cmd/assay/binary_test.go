@@ -70,7 +70,7 @@ func TestScoreExitCodes(t *testing.T) {
 		{name: "directory", args: []string{filepath.Dir(good)}},
 		{name: "missing directory", args: []string{filepath.Dir(good) + "/x/"}, code: 2, stderr: []string{"/x/"}},
 		{name: "empty directory", args: []string{t.TempDir()}, code: 2, stderr: []string{"has no files"}},
-		{name: "at", args: []string{"--at", "not a time", good}, code: 2, stderr: []string{"--at"}},
+		{name: "at", args: []string{"--at", "yesterday", good}, code: 2, stderr: []string{`assay: --at: "yesterday" is not a time such as 2026-11-30T12:00:00Z`}},
 		{name: "at the beginning of time", args: []string{"--at", "0001-01-01T00:00:01Z", good}, code: 2, stderr: []string{"--at"}},
 		{name: "usage", args: []string{"--min-score", "-1", good}, code: 2, stderr: []string{"--min-score"}},
 	} {

@@ -126,6 +126,9 @@ func (e *environment) change(dir string, c worker.Change, dryRun bool) error {
 	if err := e.apply(p, root, dryRun); err != nil {
 		return err
 	}
+	if len(p.Files) == 0 && len(p.Steps) == 0 {
+		e.say("assay: nothing to change")
+	}
 	for _, s := range p.Steps {
 		what := "done"
 		switch {

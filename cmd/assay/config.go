@@ -197,7 +197,7 @@ func (c *serverConfig) certificate(logger *slog.Logger) (*tlsreload.Certificate,
 func checkAddress(address string) error {
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
-		return fmt.Errorf("%q is not HOST:PORT", address)
+		return fmt.Errorf("%q is not HOST:PORT, such as 127.0.0.1:8080", address)
 	}
 	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
 		return fmt.Errorf("%q: %w", address, errPort)

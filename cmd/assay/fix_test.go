@@ -41,3 +41,11 @@ func TestFix(t *testing.T) {
 		require.Equal(t, 2, call{}.run(args...).code, args)
 	}
 }
+
+// TestChangeNothing says that there is nothing to change.
+func TestChangeNothing(t *testing.T) {
+	r := call{}.run("migrate", "--dry-run", t.TempDir())
+	require.Zero(t, r.code, r.stderr)
+	require.Empty(t, r.stdout)
+	require.Equal(t, "assay: nothing to change\n", r.stderr)
+}

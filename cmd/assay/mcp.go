@@ -26,7 +26,7 @@ type mcpCmd struct {
 func (c *mcpCmd) problems() []error {
 	var ck check
 	ck.that(c.APIKey == "" || c.APIKeyFile == "", "--api-key and --api-key-file contradict each other")
-	ck.that(c.URL != "" || c.APIKey == "" && c.APIKeyFile == "", "--api-key needs --url")
+	ck.that(c.URL != "" || c.APIKey == "" && c.APIKeyFile == "", "--api-key and --api-key-file need --url")
 	ck.that(c.URL == "" || c.APIKey != "" || c.APIKeyFile != "", "--url needs --api-key or --api-key-file")
 	if c.URL != "" {
 		ck.err("url", checkServiceURL(c.URL))

@@ -168,7 +168,7 @@ func checkServiceURL(raw string) error {
 	u, err := url.Parse(raw)
 	switch {
 	case err != nil, u.Scheme != "http" && u.Scheme != "https", u.Host == "":
-		return errors.New("not an absolute http or https URL")
+		return errors.New("not a URL that begins with https:// or http://")
 	case u.User != nil:
 		return fmt.Errorf("credentials do not belong in the URL")
 	case u.RawQuery != "" || u.Fragment != "" || strings.HasSuffix(raw, "?"):

@@ -21,12 +21,23 @@ import (
 )
 
 type scoreCmd struct {
-	Files    []string  `arg:"" name:"file" help:"Files of OTLP/JSON or OTLP protobuf, optionally compressed with gzip or zstd, and directories of such files; - is standard input."`
-	At       time.Time `placeholder:"TIME" help:"End of the scoring window, such as 2026-11-30T12:00:00Z; later telemetry does not count. Default: the newest timestamp of the input."`
-	Format   string    `default:"text" enum:"text,json,markdown,junit,sarif" help:"Output format: ${enum} (${default})."`
-	MinScore *int      `placeholder:"N" help:"Exit with status 1 when a service has a lower score, or when no service has a score."`
-	FailOn   string    `placeholder:"IMPACT" help:"Exit with status 1 when an insight has at least this impact: Critical, Important, Normal, Low."`
-	Output   string    `short:"o" placeholder:"FILE" help:"File to write the report to. Default: standard output."`
+	Files    []string `arg:"" name:"file" help:"Files of OTLP/JSON or OTLP protobuf, optionally compressed with gzip or zstd, and directories of such files; - is standard input."`
+	At       instant  `placeholder:"TIME" help:"End of the scoring window, such as 2026-11-30T12:00:00Z; later telemetry does not count. Default: the newest timestamp of the input."`
+	Format   string   `default:"text" enum:"text,json,markdown,junit,sarif" help:"Output format: ${enum} (${default})."`
+	MinScore *int     `placeholder:"N" help:"Exit with status 1 when a service has a lower score, or when no service has a score."`
+	FailOn   string   `placeholder:"IMPACT" help:"Exit with status 1 when an insight has at least this impact: Critical, Important, Normal, Low."`
+	Output   string   `short:"o" placeholder:"FILE" help:"File to write the report to. Default: standard output."`
+}
+
+// instant is a time in the format of RFC 3339.
+type instant struct{ time.Time }
+
+// UnmarshalText parses a time.
+func (i *instant) UnmarshalText(text []byte) (err error) {
+	if i.Time, err = time.Parse(time.RFC3339, string(text)); err != nil {
+		return fmt.Errorf("%q is not a time such as 2026-11-30T12:00:00Z", text)
+	}
+	return nil
 }
 
 var impacts = []assay.Impact{assay.ImpactCritical, assay.ImpactImportant, assay.ImpactNormal, assay.ImpactLow}
@@ -49,7 +60,7 @@ func (c *scoreCmd) problems() []error {
 		_, ok := impact(c.FailOn)
 		ck.that(ok, "--fail-on: %q is not one of Critical, Important, Normal and Low", c.FailOn)
 	}
-	ck.that(c.At.IsZero() || c.At.After(time.Unix(0, 0)) && c.At.Before(time.Unix(0, math.MaxInt64)), "--at: %v is not a time of telemetry", c.At)
+	ck.that(c.At.IsZero() || c.At.After(time.Unix(0, 0)) && c.At.Before(time.Unix(0, math.MaxInt64)), "--at: %v is not a time of telemetry", c.At.Time)
 	stdin := 0
 	for _, f := range c.Files {
 		if f == "-" {
@@ -67,7 +78,7 @@ func (c *scoreCmd) Run(e *environment) (err error) {
 		return usageError{err}
 	}
 	defer done()
-	cfg := offline.Config{Inputs: inputs, At: c.At}
+	cfg := offline.Config{Inputs: inputs, At: c.At.Time}
 	show, clear := e.progress()
 	if show != nil {
 		cfg.Progress = func(p offline.Progress) {

@@ -132,7 +132,7 @@ func (s *settings) load(ctx *kong.Context) {
 	}
 	text, err := readBounded(s.path, maxConfigFile)
 	if err != nil {
-		s.problems = append(s.problems, fmt.Errorf("read the file of settings: %w", err))
+		s.problems = append(s.problems, fmt.Errorf("read the configuration file: %w", err))
 		return
 	}
 	var problems []error
@@ -172,6 +172,9 @@ func parseConfig(text []byte, known map[string]bool) (map[string]string, []error
 		switch {
 		case !known[name] || name == "config":
 			err = fmt.Errorf("unknown key %q", name)
+			if flag := strings.ReplaceAll(name, "_", "-"); flag != name && known[flag] {
+				err = fmt.Errorf("%w, did you mean %q?", err, flag)
+			}
 		case repeated:
 			err = fmt.Errorf("the key %s is there twice", name)
 		case err != nil:

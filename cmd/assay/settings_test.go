@@ -94,7 +94,7 @@ func TestConfigFileErrors(t *testing.T) {
 		want       []string
 	}{
 		{"unknown key", "windows: 1h\n", []string{`line 1: unknown key "windows"`}},
-		{"key with underscores", "http_address: x:1\n", []string{`line 1: unknown key "http_address"`}},
+		{"key with underscores", "http_address: x:1\n", []string{`line 1: unknown key "http_address", did you mean "http-address"?`}},
 		{"config within", "config: other.yaml\n", []string{`line 1: unknown key "config"`}},
 		{"several", "a: 1\nwindow: 48h\nb: 2\n", []string{`line 1: unknown key "a"`, `line 3: unknown key "b"`}},
 		{"key twice", "window: 48h\nwindow: 24h\n", []string{"twice"}},
