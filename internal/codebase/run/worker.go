@@ -201,7 +201,10 @@ func (w *Worker) execute(parent context.Context, r *assay.Run) {
 		logger.ErrorContext(end, "failed to end a run", "error", failure)
 		return
 	}
-	logger.InfoContext(end, "run ended", "status", r.Status, "error", err)
+	if err != nil {
+		logger = logger.With("error", err)
+	}
+	logger.InfoContext(end, "run ended", "status", r.Status)
 }
 
 // renew renews the lease of a run until ctx ends, and ends the run when it is cancelled or lost.

@@ -330,7 +330,8 @@ func TestStopAfterTheEnd(t *testing.T) {
 	<-ended
 	stop()
 	require.Equal(t, assay.RunCompleted, w.run(id).Status)
-	require.Contains(t, log.String(), "run ended")
+	require.Contains(t, log.String(), `msg="run ended"`)
+	require.NotContains(t, log.String(), "error=")
 	require.NotContains(t, log.String(), "give")
 }
 
