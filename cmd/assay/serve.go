@@ -219,7 +219,7 @@ func (s *server) start(ctx context.Context) (err error) {
 		return err
 	}
 	if err := s.cfg.protect(); err != nil {
-		s.logger.WarnContext(ctx, "others than the owner may read some of the data directory", "error", err)
+		s.logger.WarnContext(ctx, "failed to restrict the permissions of the data directory", "error", err)
 	}
 	opened, err := openStore(ctx, &s.cfg.storeConfig, openMigrate, s.logger)
 	if err != nil {
