@@ -102,7 +102,7 @@ func (s *service) npm(m *configfile.File) (bool, error) {
 
 // addNode adds the dependencies to a manifest.
 func (s *service) addNode(m *configfile.File) bool {
-	version := nodeAuto20
+	api, auto := nodeAPI20, nodeAuto20
 	runtime := m.RuntimeVersion
 	for _, f := range s.dockerfiles("nodejs") {
 		if f.RuntimeVersion != "" {
@@ -110,12 +110,12 @@ func (s *service) addNode(m *configfile.File) bool {
 		}
 	}
 	if major := firstNumber(runtime); major >= 23 || major == 22 && !strings.Contains(runtime, ".") {
-		version = nodeAuto
+		api, auto = nodeAPI, nodeAuto
 	} else if major > 0 && major < 18 {
 		s.leave(m.Path, 0, "Nothing is added: the SDK of today needs Node.js 18.19 or newer, and the project runs on "+strconv.Itoa(major))
 		return false
 	}
-	if !s.addDependencies(m, "\"@opentelemetry/api\": \""+nodeAPI+"\"", "\""+nodePackage+"\": \""+version+"\"") {
+	if !s.addDependencies(m, "\"@opentelemetry/api\": \""+api+"\"", "\""+nodePackage+"\": \""+auto+"\"") {
 		s.leave(m.Path, 0, "Install `@opentelemetry/api` and `"+nodePackage+"`: the manifest has no dependencies to add them to")
 		return false
 	}

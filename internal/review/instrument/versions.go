@@ -10,6 +10,7 @@ const (
 	goRelease  = "1.26.0"
 	nodeAPI    = "^1.10.0" // @opentelemetry/api
 	nodeAuto   = "^0.82.0" // @opentelemetry/auto-instrumentations-node, needs Node.js 22.15
-	nodeAuto20 = "^0.80.0" // for Node.js 18.19 and 20.6
+	nodeAPI20  = "^1.9.1"  // for Node.js 18.19 and 20.6: the core of nodeAuto20 needs an API before 1.10.0
+	nodeAuto20 = "^0.80.0"
 	javaAgent  = "2.28.1"
 )
