@@ -45,7 +45,7 @@ var goVersions = map[string]string{
 	goContribs + "runtime": goContrib,
 	goHTTP:                 goContrib,
 	goGRPC:                 goContrib,
-	goGin:                  goContrib,
+	goGin:                  goOTelGin,
 	goOTelSQL:              goSQL,
 }
 

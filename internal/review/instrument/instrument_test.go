@@ -121,6 +121,19 @@ func TestGoVersions(t *testing.T) {
 	require.GreaterOrEqual(t, compared, 6)
 }
 
+// TestGin: the instrumentation of Gin has no version of the release of the others.
+func TestGin(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module shop\n\ngo 1.26\n\nrequire github.com/gin-gonic/gin v1.11.0\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "main.go"), []byte("package main\n\nimport \"github.com/gin-gonic/gin\"\n\nfunc main() {\n\tr := gin.New()\n\t_ = r.Run()\n}\n"), 0o600))
+	p, _, err := makePatch(t, newParser(t), dir, instrument.General)
+	require.NoError(t, err)
+	var diff strings.Builder
+	require.NoError(t, p.Diff(&diff))
+	require.Contains(t, diff.String(), "+\tgo.opentelemetry.io/contrib/instrumentation/github.com/gin-gonic/gin/otelgin v0.65.0\n")
+	require.Contains(t, diff.String(), "+\tr.Use(otelgin.Middleware(")
+}
+
 // FuzzMake changes hostile manifests and deployment files without a panic, and what parsed before parses afterwards.
 func FuzzMake(f *testing.F) {
 	for _, name := range []string{"services/web/package.json", "services/web/Dockerfile", "services/jobs/requirements.txt", "modules/poetry/pyproject.toml", "modules/pep621/pyproject.toml", "services/compose.yaml", "kubernetes/deployment.yaml", "kubernetes/go.mod", "kubernetes/main.go"} {

@@ -6,6 +6,7 @@ package instrument
 const (
 	goOTel     = "v1.47.0" // needs Go 1.26
 	goContrib  = "v0.72.0" // of the same release
+	goOTelGin  = "v0.65.0" // otelgin, whose newest version is older
 	goSQL      = "v0.44.0" // github.com/XSAM/otelsql
 	goRelease  = "1.26.0"
 	nodeAPI    = "^1.10.0" // @opentelemetry/api
