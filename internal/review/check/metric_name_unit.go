@@ -64,6 +64,22 @@ var b, _ = meter.Int64Counter("shop.meter.readings", metric.WithUnit("{reading}"
 var c, _ = meter.Int64Gauge("shop.minimum.min", metric.WithUnit("min"))
 `)},
 		},
+		{
+			Name: "names that begin with a constant",
+			Files: map[string]string{
+				"Metrics.java": `import io.opentelemetry.api.metrics.Meter;
+class Metrics {
+  static final String PREFIX = "shop.";
+  Metrics(Meter meter) {
+    meter.histogramBuilder(PREFIX + "job.duration.seconds").setUnit("s").build();
+    meter.histogramBuilder(PREFIX + "job.duration").setUnit("s").build();
+  }
+}
+`,
+				"metrics.py": "from opentelemetry import metrics\nmeter = metrics.get_meter('shop')\nPREFIX = 'shop'\nwait = meter.create_histogram(f'{PREFIX}.wait.seconds', unit='s')\n",
+			},
+			Findings: []string{"Metrics.java:5", "metrics.py:4"},
+		},
 	},
 }
 

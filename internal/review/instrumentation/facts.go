@@ -151,6 +151,17 @@ func (u *Uses) Known(n *syntax.Node) (string, bool) {
 	if n == nil {
 		return "", false
 	}
+	if v := u.File.Value(n); v != nil && joins(v) {
+		n = v
+	}
+	if joins(n) {
+		return u.joined(n)
+	}
+	return u.constant(n)
+}
+
+// constant returns the value of a literal or of a constant.
+func (u *Uses) constant(n *syntax.Node) (string, bool) {
 	if s, ok := u.File.Known(n); ok {
 		return s, true
 	}
@@ -169,6 +180,25 @@ func (u *Uses) Known(n *syntax.Node) (string, bool) {
 		return u.constants("", n.Text) // the file's own package
 	}
 	return "", false
+}
+
+// joins reports whether an expression is a template or a concatenation.
+func joins(n *syntax.Node) bool {
+	return n.Kind == syntax.Template || n.Kind == syntax.Operator && n.Text == "+"
+}
+
+// joined returns the text of a template or concatenation whose parts are literals and constants.
+func (u *Uses) joined(n *syntax.Node) (string, bool) {
+	const maxParts = 16
+	var b strings.Builder
+	for i, c := range n.Children {
+		s, ok := u.constant(c)
+		if !ok || i == maxParts {
+			return "", false
+		}
+		b.WriteString(s)
+	}
+	return b.String(), len(n.Children) > 0
 }
 
 // Key returns the attribute key that an expression stands for: what Known returns, the argument of a call that makes

@@ -297,16 +297,28 @@ func (f *File) Known(n *Node) (string, bool) {
 					return "", false
 				}
 			}
-			defs := f.names[n.Text]
-			if len(defs) != 1 || defs[0].Kind != Assign || len(defs[0].Children) != 2 || defs[0].Children[0].Text != n.Text || defs[0].Within(n) {
+			v := f.Value(n)
+			if v == nil {
 				return "", false
 			}
-			n = defs[0].Value()
+			n = v
 		default:
 			return "", false
 		}
 	}
 	return "", false
+}
+
+// Value returns the value of a name or member that this file gives one value and no other, otherwise nil.
+func (f *File) Value(n *Node) *Node {
+	if n.Kind != Name && n.Kind != Member {
+		return nil
+	}
+	defs := f.names[n.Text]
+	if len(defs) != 1 || defs[0].Kind != Assign || len(defs[0].Children) != 2 || defs[0].Children[0].Text != n.Text || defs[0].Within(n) {
+		return nil
+	}
+	return defs[0].Value()
 }
 
 // All returns n and the nodes below it in source order.
