@@ -64,7 +64,7 @@ var (
 		template level class category prefix suffix path file filename filepath dir location scope scopes`)
 	// keepers are functions and methods whose result still shows their argument or receiver.
 	keepers = setOf(`str string tostring valueof sprint sprintf sprintln format repr stringify dumps tolower toupper trimspace
-		tolowercase touppercase nvl coalesce deref pointer ptr stringvalue strvalue ofnullable fstring bytes byteslice any some`)
+		tolowercase touppercase itoa formatint formatuint nvl coalesce deref pointer ptr stringvalue strvalue ofnullable fstring bytes byteslice any some`)
 	// showers are methods and fields whose value still shows their receiver.
 	showers = setOf(`string tostring value get orelse text unwrap strip trim lower upper tolowercase touppercase getvalue expose_secret
 		stringvalue trimspace decode plaintext reveal`)

@@ -25,29 +25,40 @@ var spanNameDynamic = &Check{
 	Fixable: true,
 	Source: func(p *Pass, u *instrumentation.Uses) {
 		seen := map[*syntax.Node]bool{}
-		for _, s := range u.Spans {
-			if s.Name == nil {
-				continue
-			}
-			built := buildsName(u, s.Name)
+		report := func(name *syntax.Node, s *instrumentation.Span) {
+			built := buildsName(u, name)
 			if built == nil || seen[built] {
-				continue
+				return
 			}
 			seen[built] = true
 			part, severity := variablePart(u, built)
-			if part == nil || helper(u, s, part) {
-				continue
+			if part == nil || s != nil && helper(u, s, part) {
+				return
 			}
-			var fix []Edit
-			if severity == "" {
-				fix = p.constantName(u, s, built)
+			f := Finding{
+				Severity: severity,
+				Subject:  constantParts(u, built),
+				Message:  fmt.Sprintf("The span name contains `%s`, so that the number of names is not limited.", brief(u, part)),
+				Names:    Names{SpanName: constantParts(u, built)},
 			}
-			p.mark(u, built, Finding{
-				Severity: severity, Fix: fix,
-				Subject: constantParts(u, built),
-				Message: fmt.Sprintf("The span name contains `%s`, so that the number of names is not limited.", brief(u, part)),
-				Names:   Names{SpanName: constantParts(u, built), ScopeName: s.Scope},
-			})
+			if s != nil {
+				f.Names.ScopeName = s.Scope
+				if severity == "" {
+					f.Fix = p.constantName(u, s, built)
+				}
+			}
+			p.mark(u, built, f)
+		}
+		for _, s := range u.Spans {
+			if s.Name != nil {
+				report(s.Name, s)
+			}
+		}
+		for _, name := range u.Renames {
+			report(name, nil)
+		}
+		for _, name := range namesForWrappers(u) {
+			report(name, nil)
 		}
 	},
 	Examples: []Example{
@@ -181,6 +192,77 @@ class Handle {
 			},
 		},
 		{
+			Name: "new names of spans, and names for functions of the file that start a span",
+			Files: map[string]string{
+				"order.go": goFile(`
+func rename(ctx context.Context, userID string, page int, customer int64) {
+	trace.SpanFromContext(ctx).SetName("user " + userID)
+	_, span := tracer.Start(ctx, "page "+strconv.Itoa(page)+" of "+strconv.FormatInt(customer, 10))
+	defer span.End()
+	span.SetName("user")
+}
+`),
+				"hook.ts": `import { trace } from '@opentelemetry/api';
+export function hook(req: Request) {
+  trace.getActiveSpan()?.updateName(` + "`${req.method} ${req.originalUrl}`" + `);
+  trace.getActiveSpan()?.updateName(` + "`${req.method} ${req.route.path}`" + `);
+}
+`,
+				"Traced.java": `import io.opentelemetry.api.trace.Span;
+import io.opentelemetry.api.trace.Tracer;
+class Traced {
+  Tracer tracer;
+  void notify(String email) {
+    traced("notify " + email, () -> send(email));
+    traced("notify", () -> send(email));
+    Span.current().updateName("notify " + email);
+  }
+  private void traced(String name, Runnable work) {
+    Span span = tracer.spanBuilder(name).startSpan();
+    try { work.run(); } finally { span.end(); }
+  }
+}
+`,
+				"order.py": `from opentelemetry import trace
+tracer = trace.get_tracer("order")
+
+class Orders:
+    def span(self, name):
+        return tracer.start_as_current_span(name)
+
+    def load(self, order_id, request):
+        with self.span(f"load {order_id}"):
+            work()
+        with self.span("load"):
+            work()
+        trace.get_current_span().update_name("handle " + request.path)
+`,
+			},
+			Findings: []string{"Traced.java:6", "Traced.java:8", "hook.ts:3", "order.go:6", "order.go:7", "order.py:13", "order.py:9"},
+		},
+		{
+			Name: "templates of routes",
+			Files: map[string]string{
+				"web.go": `package web
+
+import (
+	"github.com/gin-gonic/gin"
+	"go.opentelemetry.io/otel/trace"
+)
+
+func middleware(tracer trace.Tracer) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		_, span := tracer.Start(c.Request.Context(), c.Request.Method+" "+c.FullPath())
+		defer span.End()
+		c.Next()
+	}
+}
+`,
+				"hook.ts": "import { tracer } from './telemetry';\nimport { trace } from '@opentelemetry/api';\nexport const hook = (request) => tracer.startActiveSpan(`${request.method} ${request.routeOptions.url}`, (span) => run(span));\n",
+				"app.py":  "from opentelemetry import trace\ntracer = trace.get_tracer('app')\n\ndef handle(request):\n    with tracer.start_as_current_span(request.method + ' ' + request.scope['route'].path):\n        work()\n",
+			},
+		},
+		{
 			Name: "names of classes, tables and agents",
 			Files: map[string]string{
 				"agent.py": `from opentelemetry import trace
@@ -203,6 +285,52 @@ func copyFrom(ctx context.Context, data Data) {
 			},
 		},
 	},
+}
+
+// namesForWrappers returns the names that functions of the file get which start a span with one of their parameters as the name.
+func namesForWrappers(u *instrumentation.Uses) []*syntax.Node {
+	wrappers := map[string]*syntax.Node{} // by function: the parameter
+	for _, s := range u.Spans {
+		if s.Name == nil || s.Name.Kind != syntax.Name {
+			continue
+		}
+		def := u.File.Definition(s.Name)
+		if def == nil || def.Kind != syntax.Param || def.Parent == nil || def.Parent.Kind != syntax.Func {
+			continue
+		}
+		f := def.Parent.Text
+		if a := def.Parent.Parent; f == "" && a != nil && a.Kind == syntax.Assign {
+			f = a.Targets()[0].Text
+		}
+		if f != "" {
+			wrappers[f] = def
+		}
+	}
+	var names []*syntax.Node
+	if len(wrappers) == 0 {
+		return nil
+	}
+	for n := range u.File.Root.All() {
+		if n.Kind != syntax.Call {
+			continue
+		}
+		recv, m := n.Method()
+		param := wrappers[m]
+		if param == nil {
+			continue
+		}
+		params := param.Parent.Params()
+		if first := params[0].Text; recv != nil && (first == "self" || first == "cls") || u.File.Language == syntax.Go && recv != nil && len(params) > len(n.Args()) {
+			params = params[1:] // the receiver
+		}
+		i := slices.Index(params, param)
+		if a := n.Named(param.Text); a != nil {
+			names = append(names, a)
+		} else if i >= 0 && n.Arg(i) != nil {
+			names = append(names, n.Arg(i))
+		}
+	}
+	return names
 }
 
 // helper reports whether a function only starts a span for its callers, which give it the variable part of the name.
@@ -257,7 +385,7 @@ var (
 		procedure tablename operationname methodname servicename spanname typename functionname basename funcname routepath stmttype verbname
 		const constant category signal agent hook field property relation middleware graph workflow cache bucket binding vendor propertykey fieldname resourcetype engine adapter source sourcetype
 		attempt attemptnumber retry code statuscode env environment platform locale strategy callee decorator resolver activity job task scheme exchange channel stream controller
-		modulepath importpath methodpath handlerpath urlpattern pathtemplate urltemplate classpath routeid operationid routingkey envkey configkey fieldkey entitytype eventtype`)
+		modulepath importpath methodpath handlerpath urlpattern routerpath matchedpath pathtemplate urltemplate classpath routeid operationid routingkey envkey configkey fieldkey entitytype eventtype`)
 	// unboundedWords name values of which there is one for each request, user or object.
 	unboundedWords = setOf(`id ids uuid guid uid url uri path email user username customer order session request query sql statement token
 		address addr ip timestamp time date now number num i j idx count hash filename file message msg body text title sku slug
@@ -349,7 +477,7 @@ func varietyOf(u *instrumentation.Uses, n *syntax.Node, depth int) variety {
 	if depth == 0 {
 		return unclear
 	}
-	if constant(u, n) || packageValue(u, n) {
+	if constant(u, n) || packageValue(u, n) || routeTemplate(u, n) {
 		return few
 	}
 	switch n.Kind {
@@ -398,6 +526,30 @@ func varietyOf(u *instrumentation.Uses, n *syntax.Node, depth int) variety {
 		return unclear
 	}
 	return varietyOf(u, def.Value(), depth-1)
+}
+
+// routes are names of objects that describe a route.
+var routes = setOf("route routeoptions routerule urlrule resolvermatch matchedroute currentroute routematch")
+
+// routeTemplate reports whether an expression is the template of a route, where its last name is that of an address:
+// request.routeOptions.url, scope["route"].path, Gin's c.FullPath() and Echo's c.Path().
+func routeTemplate(u *instrumentation.Uses, n *syntax.Node) bool {
+	switch n.Kind {
+	case syntax.Call:
+		recv, m := n.Method()
+		return recv != nil && len(n.Args()) == 0 && (m == "FullPath" && u.File.ImportsAny("github.com/gin-gonic/gin") || m == "Path" && recv.Kind == syntax.Name && u.File.ImportsAny("github.com/labstack/echo"))
+	case syntax.Member:
+		if l := strings.ToLower(n.Text); l != "url" && l != "path" && l != "uri" {
+			return false
+		}
+		x := n.Children[0]
+		of := name(x)
+		if x.Kind == syntax.Index && len(x.Children) == 2 && x.Children[1].Kind == syntax.String {
+			of = x.Children[1].Text
+		}
+		return routes[strings.Join(words(of), "")]
+	}
+	return false
 }
 
 // varietyOfWords returns how many values a name of these words has.
@@ -554,7 +706,7 @@ var initialisms = setOf("ID IDS URL URI IP UUID GUID SQL SKU SSN DOB CVV JWT")
 // packageValue reports whether an expression is a constant by its looks: a member of a package, or a name in capitals.
 func packageValue(u *instrumentation.Uses, n *syntax.Node) bool {
 	if n.Kind == syntax.Member && n.Children[0].Kind == syntax.Name {
-		if _, ok := u.File.Imported(n.Children[0].Text); ok && u.File.Definition(n.Children[0]) == nil {
+		if _, ok := u.File.Imported(n.Children[0].Text); ok && u.File.Definition(n.Children[0]) == nil && !requestWords[n.Children[0].Text] { // Flask's request
 			return true
 		}
 	}

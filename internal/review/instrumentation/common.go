@@ -369,6 +369,13 @@ func (f *finder) isSpan(n *syntax.Node) bool {
 	return named(n, "span")
 }
 
+// rename adds the name that a method of a span sets.
+func (f *finder) rename(span, name *syntax.Node) {
+	if name != nil && f.isSpan(span) {
+		f.Renames = append(f.Renames, name)
+	}
+}
+
 // instrumentOf returns the instrument that an expression holds, nil if that is unknown.
 func (f *finder) instrumentOf(n *syntax.Node) *Instrument {
 	if n == nil {

@@ -12,6 +12,7 @@ import (
 type Uses struct {
 	File        *syntax.File
 	Spans       []*Span
+	Renames     []*syntax.Node // names that spans get after their start
 	Attributes  []Attribute
 	Keys        []*syntax.Node // names that are made into keys of attributes, apart from those in Attributes
 	Instruments []*Instrument

@@ -108,6 +108,8 @@ func (g golang) call(n *syntax.Node) {
 		g.resource(n, name)
 	case module != "":
 		g.packageCall(n, module, name)
+	case name == "SetName" && len(n.Args()) == 1:
+		g.rename(recv, n.Arg(0))
 	case name == "SetLevel" && len(n.Args()) == 1 && n.Arg(0).Kind == syntax.Member && g.module(n.Arg(0).Children[0]) == "github.com/sirupsen/logrus":
 		g.level(n.Arg(0)) // of a logger
 	case goInstruments[name].Kind != "" && recv != nil && g.meter(recv):

@@ -221,6 +221,8 @@ func (j java) call(n *syntax.Node) {
 		if len(n.Args()) == 2 && j.isSpan(recv) && !j.isBuilder(recv) {
 			j.Attributes = append(j.Attributes, Attribute{On: OnSpan, Node: n, Key: n.Arg(0), Value: n.Arg(1), Span: j.spanOf(recv)})
 		}
+	case "updateName":
+		j.rename(recv, n.Arg(0))
 	case "setAllAttributes":
 		if j.isSpan(recv) && !j.isBuilder(recv) {
 			j.attributes(n.Arg(0), Attribute{On: OnSpan, Span: j.spanOf(recv)})

@@ -302,6 +302,8 @@ func (j javaScript) call(n *syntax.Node) {
 		if j.isSpan(recv) && len(n.Args()) == 2 {
 			j.Attributes = append(j.Attributes, Attribute{On: OnSpan, Node: n, Key: n.Arg(0), Value: n.Arg(1), Span: j.spanOf(recv)})
 		}
+	case "updateName":
+		j.rename(recv, n.Arg(0))
 	case "setAttributes":
 		if j.isSpan(recv) {
 			j.pairs(n.Arg(0), Attribute{On: OnSpan, Span: j.spanOf(recv)})

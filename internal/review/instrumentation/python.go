@@ -198,6 +198,8 @@ func (p python) call(n *syntax.Node) {
 		if p.isSpan(recv) && argument(n, 1, "value") != nil {
 			p.Attributes = append(p.Attributes, Attribute{On: OnSpan, Node: n, Key: argument(n, 0, "key"), Value: argument(n, 1, "value"), Span: p.spanOf(recv)})
 		}
+	case "update_name":
+		p.rename(recv, argument(n, 0, "name"))
 	case "set_attributes":
 		if p.isSpan(recv) {
 			p.pairs(argument(n, 0, "attributes"), Attribute{On: OnSpan, Span: p.spanOf(recv)})
