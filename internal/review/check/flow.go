@@ -205,7 +205,7 @@ func (f *flow) try(n *syntax.Node, in int) int {
 			finally = c
 		}
 	}
-	if finally != nil && slices.ContainsFunc(slices.Collect(finally.All()), func(c *syntax.Node) bool { return f.ends[c] }) {
+	if f.endsIn(finally) {
 		// What is ended in Finally is ended on each path, also where a condition asks for the span.
 		return f.quiet(n, in)
 	}
@@ -215,7 +215,7 @@ func (f *flow) try(n *syntax.Node, in int) int {
 	failed := f.thrown[len(f.thrown)-1]
 	f.thrown = f.thrown[:len(f.thrown)-1]
 	f.handlers -= min(len(catches), 1)
-	if f.start.Within(n.Body()) {
+	if f.start.Within(n.Body()) && !f.guarded(n.Body()) {
 		failed |= open // an exception after the start
 	} else {
 		failed |= in
@@ -230,6 +230,21 @@ func (f *flow) try(n *syntax.Node, in int) int {
 		return f.run(finally.Body(), out)
 	}
 	return out
+}
+
+// endsIn reports whether a Finally ends the span.
+func (f *flow) endsIn(finally *syntax.Node) bool {
+	return finally != nil && slices.ContainsFunc(slices.Collect(finally.All()), func(c *syntax.Node) bool { return f.ends[c] })
+}
+
+// guarded reports whether the code after the start of the span is in a Try of its own, whose Finally ends the span.
+func (f *flow) guarded(body *syntax.Node) bool {
+	for c := range body.All() {
+		if c.Kind == syntax.Finally && c.Start > f.start.Start && f.endsIn(c) {
+			return true
+		}
+	}
+	return false
 }
 
 // quiet follows a Try whose Finally ends the span: no path out of it leaves the span open.

@@ -152,6 +152,44 @@ func callback(ctx context.Context, q *Queue) {
 }
 `)},
 		},
+		{
+			Name: "a try in another one, and spans as context managers",
+			Files: map[string]string{
+				"Writer.java": `import io.opentelemetry.api.trace.Span;
+import io.opentelemetry.api.trace.Tracer;
+import io.opentelemetry.context.Scope;
+class Writer {
+  Tracer tracer;
+  void close() throws IOException {
+    try (Scope outer = openSpan.makeCurrent()) {
+      Span span = tracer.spanBuilder("close").startSpan();
+      try (Scope inner = span.makeCurrent()) {
+        delegate.close();
+      } catch (Throwable t) {
+        span.recordException(t);
+        throw t;
+      } finally {
+        span.end();
+      }
+    } catch (IOException e) {
+      openSpan.recordException(e);
+      throw e;
+    } finally {
+      openSpan.end();
+    }
+  }
+}
+`,
+				"load.py": `from opentelemetry import trace
+tracer = trace.get_tracer("load")
+
+def load(key):
+    with tracer.start_span("load") as span:
+        span.set_attribute("key.length", len(key))
+        return fetch(key)
+`,
+			},
+		},
 	},
 }
 

@@ -99,7 +99,7 @@ func (p python) start(n *syntax.Node) {
 		if kind := argument(n, 2, "kind"); kind != nil && kind.Text != "INTERNAL" {
 			s.Kind = strings.ToLower(kind.Text)
 		}
-		if name == "start_as_current_span" {
+		if up := n.Parent; name == "start_as_current_span" || up != nil && (up.Kind == syntax.With || up.Kind == syntax.Assign && up.Parent != nil && up.Parent.Kind == syntax.With) {
 			p.current(s)
 		}
 		if attributes := argument(n, 3, "attributes"); attributes != nil {
