@@ -52,7 +52,7 @@ var (
 	tokenWords = setOf(`page next prev previous continuation continue resume sync cursor cancellation cancel cancelation csrf xsrf lex lexer
 		parser parse syntax stop start end prompt completion input output unk eos bos pad mask current curr cur first last unexpected
 		expected design style theme special fencing lease leader ack watch checkpoint shard barrier generation pagination idempotency
-		request client_request string word text left right close open separator delimiter literal keyword comment peek look ahead lookahead
+		request client_request task d string word text left right close open separator delimiter literal keyword comment peek look ahead lookahead
 		ring partition change skip marker reservation limiter slot consistency delivery zed zedtoken scan scroll watermark feature balance balancer lb precommit`)
 	// accountWords before "email" say that it is the name of an account of a program.
 	accountWords = setOf("client service serviceaccount bot support noreply")

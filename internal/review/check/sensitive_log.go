@@ -25,7 +25,7 @@ var sensitiveLog = &Check{
 	Source: func(p *Pass, u *instrumentation.Uses) {
 		script := developerTool.MatchString(u.File.Path) || maintenance.MatchString(u.File.Path)
 		for _, l := range u.Logs {
-			if script && toTerminal(l.Call) {
+			if script && toTerminal(l.Call) || seeds.MatchString(u.File.Path) {
 				continue
 			}
 			at, what := sensitiveRecord(u, l)
@@ -125,11 +125,74 @@ class Model:
 `,
 			},
 		},
+		{
+			Name: "loggers by what makes them, fields of attributes and of klog, and a request that is dumped",
+			Files: map[string]string{
+				"login.go": `package login
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/http/httputil"
+
+	"github.com/rs/zerolog"
+	"k8s.io/klog/v2"
+)
+
+type handler struct {
+	zl zerolog.Logger
+	lg *slog.Logger
+}
+
+func (h *handler) login(ctx context.Context, r *http.Request, form *Form) {
+	h.zl.Info().Str("api_key", form.APIKey).Msg("login")
+	h.lg.LogAttrs(ctx, slog.LevelInfo, "login", slog.String("password", form.Password))
+	klog.InfoS("login", "token", form.BearerToken)
+	dump, err := httputil.DumpRequest(r, true)
+	h.lg.Debug("login", "request", string(dump))
+	h.lg.Debug("dump", "error", err)
+	klog.InfoS("login", "user", form.UserID)
+}
+`,
+				"login.ts": `import bunyan from 'bunyan';
+import log4js from 'log4js';
+const audit = bunyan.createLogger({ name: 'audit' });
+const trail = log4js.getLogger();
+export function login(form: Form) {
+  audit.warn({ ssn: form.ssn }, 'login');
+  trail.info('refresh', form.refreshToken);
+  trail.info('login', form.userId);
+}
+`,
+			},
+			Findings: []string{"login.go:19", "login.go:20", "login.go:21", "login.go:23", "login.ts:6", "login.ts:7"},
+		},
+		{
+			Name: "headers of blocks and messages and their number, tokens of tasks, programs that seed, and settings of a part",
+			Files: map[string]string{
+				"Blocks.java": `import org.slf4j.Logger;
+class Blocks {
+  private static final Logger LOG = LoggerFactory.getLogger(Blocks.class);
+  void check(BlockHeader header, int maxHeaders, List<BlockHeader> headers) {
+    LOG.debug("Invalid header {} of {}", header, maxHeaders);
+    LOG.debug("Headers {}", headers);
+  }
+}
+`,
+				"activity.py":         "import logging\nlogger = logging.getLogger(__name__)\n\ndef run(task_token):\n    logger.debug('Running activity with token %s', task_token)\n",
+				"packages/db/seed.ts": "import { logger } from './logger';\nlogger.info(`Email: ${admin.email}`);\n",
+				"editor.ts":           "export function change(copy: Component) {\n  console.log('working copy', copy.config);\n}\n",
+			},
+		},
 	},
 }
 
 // maintenance matches files of programs that an operator starts by hand.
 var maintenance = regexp.MustCompile(`(^|/)(migrations?|seeders?|commands|cli)/|(^|/)seed\.[a-z]+$`)
+
+// seeds matches files of programs that fill a database with data that they make up.
+var seeds = regexp.MustCompile(`(^|/)seed(s|ers?|ing)?(/|[-_.])`)
 
 // toTerminal reports whether a call writes to the terminal of the user.
 func toTerminal(call *syntax.Node) bool {
@@ -350,6 +413,8 @@ func sensitiveFormat(u *instrumentation.Uses, parts []*syntax.Node) (*syntax.Nod
 var (
 	requestWords = setOf("req request httprequest")
 	configWords  = setOf("config configuration cfg conf settings appconfig")
+	// programs are names of what has the configuration of a program, or the request with its headers in the errors of a client of HTTP.
+	programs = setOf("this self cls app application server process error err e")
 	// ownWords before "config" say that it is the configuration of a program.
 	ownWords = setOf("app application global full main my loaded")
 )
@@ -366,7 +431,7 @@ func whole(u *instrumentation.Uses, n *syntax.Node) string {
 				return "the environment"
 			case m == "getHeaders" && len(args) == 0 || m == "headers" && len(args) == 0 && recv != nil:
 				return "a header map"
-			case len(args) > 0 && slices.Contains([]string{"dict", "str", "repr", "stringify", "dumps", "String", "valueOf", "Marshal", "Sprint", "Sprintf", "inspect", "pformat", "toString"}, m):
+			case len(args) > 0 && slices.Contains([]string{"dict", "str", "repr", "stringify", "dumps", "String", "valueOf", "Marshal", "Sprint", "Sprintf", "inspect", "pformat", "toString", "string"}, m):
 				n = args[len(args)-1]
 				if m == "stringify" || m == "dumps" || m == "inspect" {
 					n = args[0]
@@ -390,7 +455,7 @@ func whole(u *instrumentation.Uses, n *syntax.Node) string {
 				if p := n.Children[0]; p.Kind == syntax.Name && slices.Contains([]string{"this", "self", "ctx", "c", "context", "error", "err", "info"}, p.Text) {
 					return "a whole request"
 				}
-			case configWords[lower] && n.Children[0].Kind == syntax.Name && !packageName(u, n.Children[0]) && !requestWords[strings.ToLower(x)]:
+			case configWords[lower] && n.Children[0].Kind == syntax.Name && !packageName(u, n.Children[0]) && (u.File.Language == syntax.Go || programs[strings.ToLower(x)]):
 				def := u.File.Definition(n)
 				if u.File.Language == syntax.Go && (def == nil || def.Type == "") || def != nil && (!programConfig(def.Type) || made(def) && !loadsConfig(def)) {
 					return ""
@@ -400,18 +465,21 @@ func whole(u *instrumentation.Uses, n *syntax.Node) string {
 			return ""
 		case syntax.Name:
 			w := words(n.Text)
+			def := u.File.Definition(n)
 			switch {
 			case packageName(u, n):
 				return ""
+			case def != nil && def.Kind == syntax.Assign && def.Targets()[0].Text == n.Text && strings.HasPrefix(name(def.Value()), "DumpRequest"):
+				return "a whole request"
 			case request(u, n):
 				return "a whole request"
-			case last(w) == "headers" || last(w) == "header" && typeOf(u, n, "Header"):
-				if csvLike.any(words(u.File.Path)) || csvLike.any(w) {
+			case headerMap(w, def):
+				if csvLike.any(words(u.File.Path)) || csvLike.any(w) || hides(u, n) {
 					return ""
 				}
 				return "a header map"
 			case len(w) == 1 && configWords[w[0]], len(w) == 2 && configWords[w[1]] && ownWords[w[0]]:
-				if def := u.File.Definition(n); def != nil && (last(w) == "settings" && def.Kind == syntax.Param || !programConfig(def.Type) || def.Parent != nil && def.Parent.Kind == syntax.Loop || !loadsConfig(def)) {
+				if def != nil && (last(w) == "settings" && def.Kind == syntax.Param || !programConfig(def.Type) || def.Parent != nil && def.Parent.Kind == syntax.Loop || !loadsConfig(def)) {
 					return ""
 				}
 				return "a configuration"
@@ -465,7 +533,7 @@ func programConfig(t string) bool {
 	return false
 }
 
-var csvLike = setOf("csv table column columns row rows parquet sheet tar file block blocks chain markdown page merkle")
+var csvLike = setOf("kafka csv table column columns row rows parquet sheet tar file block blocks chain markdown page merkle")
 
 // request reports whether an expression is a whole request of HTTP or RPC.
 func request(u *instrumentation.Uses, n *syntax.Node) bool {
@@ -533,7 +601,30 @@ func packageName(u *instrumentation.Uses, n *syntax.Node) bool {
 	return ok && u.File.Definition(n) == nil && u.File.Language == syntax.Go
 }
 
-func typeOf(u *instrumentation.Uses, n *syntax.Node, part string) bool {
-	def := u.File.Definition(n)
-	return def != nil && strings.Contains(def.Type, part)
+var (
+	// headerOwners are words before "headers" that say that they are those of HTTP or RPC.
+	headerOwners = setOf("http https request req response res incoming outgoing raw all auth authorization forwarded forward upstream client extra default custom api grpc proxy base common merged final")
+	// mapTypes are types of maps and of anything.
+	mapTypes = setOf("map dict record any object mapping multi metadata")
+)
+
+// headerMap reports whether a variable of these words holds the headers of a request, and not those of a table or block, or
+// their number. Its declared type counts before its name.
+func headerMap(w []string, def *syntax.Node) bool {
+	if l := last(w); l != "headers" && l != "header" {
+		return false
+	}
+	if def != nil && def.Type != "" && def.Type != "var" {
+		t, _, _ := strings.Cut(strings.TrimLeft(def.Type, "*&: "), "<")
+		t, _, _ = strings.Cut(t, "[")
+		tw := words(t[strings.LastIndex(t, ".")+1:])
+		if len(tw) == 0 {
+			return false
+		}
+		if l := last(tw); l == "header" || l == "headers" {
+			return len(tw) == 1 || headerOwners.any(tw)
+		}
+		return last(w) == "headers" && mapTypes.any(tw)
+	}
+	return last(w) == "headers" && (len(w) == 1 || headerOwners.any(w))
 }

@@ -17,8 +17,11 @@ import (
 func logLevel(method string) (level string, ok bool) {
 	m := strings.ToLower(method)
 	switch m {
-	case "log", "print", "printf", "println", "msg", "msgf", "send":
+	case "log", "logattrs", "print", "printf", "println", "msg", "msgf", "send":
 		return "", true
+	}
+	if strings.HasSuffix(method, "S") { // klog.InfoS
+		m = strings.TrimSuffix(m, "s")
 	}
 	for _, suffix := range []string{"context", "f", "ln", "w"} {
 		m = strings.TrimSuffix(m, suffix)
@@ -480,14 +483,14 @@ func (f *finder) addLog(n, recv *syntax.Node, name string) bool {
 		return false
 	}
 	root := recv
-	for (root.Kind == syntax.Call || root.Kind == syntax.Member && !loggerName(root.Text)) && len(root.Children) > 0 {
+	for (root.Kind == syntax.Call || root.Kind == syntax.Member && !loggerName(root.Text) && !f.madeByLogger(root)) && len(root.Children) > 0 {
 		root = root.Children[0]
 	}
 	if m := f.module(root); m != "" {
 		if !slices.ContainsFunc(f.api.loggers, func(p string) bool { return f.sameModule(m, p) }) && !loggerName(root.Text) {
 			return false
 		}
-	} else if !loggerName(root.Text) {
+	} else if !loggerName(root.Text) && !f.madeByLogger(root) {
 		return false
 	}
 	l := Log{Call: n, Level: level}
@@ -503,6 +506,28 @@ func (f *finder) addLog(n, recv *syntax.Node, name string) bool {
 	}
 	f.Logs = append(f.Logs, l)
 	return true
+}
+
+// madeByLogger reports whether a variable has a type of a module of loggers, or what a function of one returns.
+func (f *finder) madeByLogger(n *syntax.Node) bool {
+	if n.Kind != syntax.Name && n.Kind != syntax.Member {
+		return false
+	}
+	def := f.File.Definition(n)
+	if def == nil || len(f.api.loggers) == 0 {
+		return false
+	}
+	module := ""
+	switch v := def.Value(); {
+	case def.Type != "":
+		pkg, typ, ok := strings.Cut(strings.TrimLeft(def.Type, "*&"), ".")
+		if i, imported := f.File.Imported(pkg); imported && (!ok || strings.HasSuffix(typ, "Logger") || typ == "Entry") {
+			module = i.Path
+		}
+	case v != nil && v.Kind == syntax.Call && def.Kind == syntax.Assign:
+		module, _ = f.origin(v.Callee())
+	}
+	return module != "" && slices.ContainsFunc(f.api.loggers, func(p string) bool { return f.sameModule(module, p) })
 }
 
 func (f *finder) sameModule(module, prefix string) bool {

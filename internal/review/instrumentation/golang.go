@@ -552,10 +552,10 @@ func (g golang) log(n, recv *syntax.Node, name string) {
 	}
 	l := &g.Logs[len(g.Logs)-1]
 	args := n.Args()
-	if len(args) > 0 && (strings.HasSuffix(name, "Context") || args[0].Text == "ctx") {
+	if len(args) > 0 && (strings.HasSuffix(name, "Context") || name == "LogAttrs" || args[0].Text == "ctx") {
 		args = args[1:]
 	}
-	if name == "Log" && len(args) > 1 {
+	if (name == "Log" || name == "LogAttrs") && len(args) > 1 {
 		args = args[1:]
 	}
 	chain := l.Args[min(len(l.Args), max(len(n.Args())-1, 0)):]
