@@ -153,6 +153,21 @@ spec:
 				"app/log.py":            "import logging\n\ndef enable_verbose():\n    logging.getLogger().setLevel(logging.DEBUG)\n",
 			},
 		},
+		{
+			Name: "levels of loglevel, Fastify and structlog",
+			Files: map[string]string{
+				"main.ts": "import log from 'loglevel';\nimport Fastify from 'fastify';\nlog.setLevel('trace');\nconst app = Fastify({ logger: { level: 'debug' } });\nlog.setLevel('info');\n",
+				"main.py": "import logging\nimport structlog\nstructlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.DEBUG))\n",
+			},
+			Findings: []string{"main.py:3", "main.ts:3", "main.ts:4"},
+		},
+		{
+			Name: "loggers of one library or class",
+			Files: map[string]string{
+				"main.py":   "import logging\nlogging.getLogger('shop.sql').setLevel(logging.DEBUG)\n",
+				"Main.java": "import org.apache.logging.log4j.Level;\nimport org.apache.logging.log4j.core.config.Configurator;\nclass Main { void run() { Configurator.setLevel(\"org.acme.Pruner\", Level.DEBUG); } }\n",
+			},
+		},
 	},
 }
 

@@ -241,7 +241,7 @@ func (j java) call(n *syntax.Node) {
 			j.setup(n, recv, name)
 		}
 	case "setLevel", "setRootLevel":
-		if l := n.Arg(len(n.Args()) - 1); l != nil && (named(recv, "log") || named(recv, "configurator") || named(recv, "root")) && l.Kind == syntax.Member {
+		if l := n.Arg(len(n.Args()) - 1); l != nil && (name == "setRootLevel" || len(n.Args()) == 1) && (named(recv, "log") || named(recv, "configurator") || named(recv, "root")) && l.Kind == syntax.Member {
 			if level, _ := logLevel(l.Text); level == "debug" || level == "trace" {
 				j.LogLevels = append(j.LogLevels, LogLevel{Node: l, Level: level, Conditional: conditional(l)})
 			}

@@ -292,12 +292,21 @@ func (j javaScript) call(n *syntax.Node) {
 	}
 	j.boundary(n, javaScriptModules)
 	if recv == nil {
-		if module, _ := j.origin(n.Callee()); module == "pino" {
+		switch module, _ := j.origin(n.Callee()); module {
+		case "pino":
 			j.levelOption(n.Arg(0))
+		case "fastify":
+			if options := j.value(n.Arg(0)); options != nil && options.Kind == syntax.Object {
+				j.levelOption(options.Get("logger"))
+			}
 		}
 		return
 	}
 	switch name {
+	case "setLevel":
+		if j.module(recv) == "loglevel" && n.Arg(0) != nil && n.Arg(0).Kind == syntax.String {
+			j.level(n.Arg(0))
+		}
 	case "setAttribute":
 		if j.isSpan(recv) && len(n.Args()) == 2 {
 			j.Attributes = append(j.Attributes, Attribute{On: OnSpan, Node: n, Key: n.Arg(0), Value: n.Arg(1), Span: j.spanOf(recv)})
@@ -358,12 +367,13 @@ func (j javaScript) levelOption(options *syntax.Node) {
 	if level == nil {
 		return
 	}
-	l := LogLevel{Node: level, Conditional: true}
 	if level.Kind == syntax.String {
-		l.Conditional = conditional(level)
-		l.Level, _ = logLevel(level.Text)
+		j.level(level)
 	}
-	if l.Level == "debug" || l.Level == "trace" {
-		j.LogLevels = append(j.LogLevels, l)
+}
+
+func (j javaScript) level(n *syntax.Node) {
+	if level, _ := logLevel(n.Text); level == "debug" || level == "trace" {
+		j.LogLevels = append(j.LogLevels, LogLevel{Node: n, Level: level, Conditional: conditional(n)})
 	}
 }

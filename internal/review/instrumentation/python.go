@@ -231,8 +231,14 @@ func (p python) call(n *syntax.Node) {
 		if p.module(recv) == "logging" {
 			p.level(n.Named("level"))
 		}
+	case "make_filtering_bound_logger":
+		p.level(n.Arg(0))
+	case "run":
+		if p.module(recv) == "uvicorn" {
+			p.level(n.Named("log_level"))
+		}
 	case "setLevel":
-		if recv != nil && loggerName(recv.Text) || recv != nil && recv.Kind == syntax.Call && named(recv, "getlogger") {
+		if recv != nil && (loggerName(recv.Text) || recv.Kind == syntax.Call && named(recv, "getlogger") && (recv.Arg(0) == nil || recv.Arg(0).Kind != syntax.String || recv.Arg(0).Text == "")) {
 			p.level(n.Arg(0))
 		}
 	default:
