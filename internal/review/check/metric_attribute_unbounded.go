@@ -85,6 +85,49 @@ func count(ctx context.Context, order *Order, r *http.Request) {
 }
 `)},
 		},
+		{
+			Name: "times, objects that calls make, elements of objects, and instruments by their type",
+			Files: map[string]string{
+				"order.go": goFile(`
+var orders, _ = meter.Int64Counter("orders", metric.WithUnit("{order}"))
+
+func count(ctx context.Context, start time.Time) {
+	orders.Add(ctx, 1, metric.WithAttributes(attribute.String("start", start.Format(time.RFC3339))))
+}
+`),
+				"order.py": `import time
+from opentelemetry import metrics
+orders = metrics.get_meter("shop").create_counter("orders", unit="{order}")
+
+def count(request, user):
+    orders.add(1, {"ts": time.time(), "region": user.region})
+    orders.add(1, dict(order_id=user.order_id, currency="EUR"))
+    labels = {}
+    labels["request_id"] = request.headers["X-Request-Id"]
+    labels["method"] = request.method
+    orders.add(1, labels)
+`,
+				"order.js": `const { metrics } = require('@opentelemetry/api');
+const orders = metrics.getMeter('shop').createCounter('orders', { unit: '{order}' });
+function count(base, err) {
+  orders.add(1, Object.assign({ reason: err.message, kind: 'a' }, base));
+}
+`,
+				"Orders.java": `import io.opentelemetry.api.common.AttributeKey;
+import io.opentelemetry.api.common.Attributes;
+import io.opentelemetry.api.metrics.LongCounter;
+class Orders {
+  private final LongCounter placed;
+  Orders(LongCounter placed) { this.placed = placed; }
+  void count(User user) {
+    placed.add(1, Attributes.of(AttributeKey.stringKey("user.id"), user.getId()));
+    placed.add(1, Attributes.of(AttributeKey.stringKey("plan"), user.getPlan()));
+  }
+}
+`,
+			},
+			Findings: []string{"Orders.java:8", "order.go:8", "order.js:4", "order.py:6", "order.py:7", "order.py:9"},
+		},
 	},
 }
 
@@ -240,7 +283,9 @@ func unboundedValue(u *instrumentation.Uses, n *syntax.Node, depth int) string {
 			return "a URL"
 		case unboundedCall(n) && m != "hash":
 			return "a value that is new each time"
-		case recv != nil && (timeName(name(recv)) || unboundedCall(recv)) && slices.Contains([]string{"String", "Format", "Unix", "UnixNano", "UnixMilli", "isoformat", "toISOString", "timestamp", "getTime", "toString"}, m):
+		case recv != nil && m == "time" && name(recv) == "time" && len(n.Args()) == 0: // of Python
+			return "a timestamp"
+		case recv != nil && (timeName(name(recv)) || timeType(u, recv) || unboundedCall(recv)) && slices.Contains([]string{"String", "Format", "Unix", "UnixNano", "UnixMilli", "isoformat", "toISOString", "timestamp", "getTime", "toString"}, m):
 			return "a timestamp"
 		case keeps(n):
 			for _, a := range n.Args() {
@@ -262,6 +307,15 @@ func unboundedValue(u *instrumentation.Uses, n *syntax.Node, depth int) string {
 		}
 	}
 	return ""
+}
+
+// timeType reports whether a variable is declared as a point in time.
+func timeType(u *instrumentation.Uses, n *syntax.Node) bool {
+	if n.Kind != syntax.Name && n.Kind != syntax.Member {
+		return false
+	}
+	def := u.File.Definition(n)
+	return def != nil && setOf("Time Instant Date datetime LocalDateTime OffsetDateTime ZonedDateTime")[def.Type[strings.LastIndex(def.Type, ".")+1:]]
 }
 
 // timeName reports whether a name is that of a point in time.

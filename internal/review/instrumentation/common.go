@@ -78,8 +78,9 @@ func conventionKey(constant string) (string, bool) {
 // finder finds the facts of one file.
 type finder struct {
 	*Uses
-	spans       map[*syntax.Node]*Span // by the call, and by the Param of a callback that gets the span
-	instruments map[string]*Instrument // by variable
+	spans       map[*syntax.Node]*Span    // by the call, and by the Param of a callback that gets the span
+	instruments map[string]*Instrument    // by variable
+	keyed       map[string][]*syntax.Node // assignments to elements of a variable: v["key"] = x
 	api         *api
 }
 
@@ -426,8 +427,24 @@ func (f *finder) addInstrument(i *Instrument) {
 
 // pairs adds the attributes of an object literal, or of the one that a variable holds.
 func (f *finder) pairs(object *syntax.Node, a Attribute) {
+	f.elements(object, a)
 	object = f.value(object)
-	if object == nil || object.Kind != syntax.Object {
+	if object == nil {
+		return
+	}
+	if object.Kind == syntax.Call && object.Arg(0) != nil && object.Arg(0).Kind == syntax.Object && object.Callee().Text == "assign" { // Object.assign({...}, base)
+		object = object.Arg(0)
+	}
+	if object.Kind == syntax.Call && object.Callee().Kind == syntax.Name && object.Callee().Text == "dict" {
+		for _, p := range object.Args() {
+			if p.Kind == syntax.Argument {
+				a.Node, a.Key, a.Value = p, &syntax.Node{Kind: syntax.String, Start: p.Start, End: p.Start + len(p.Text), Text: p.Text, Parent: p}, p.Value()
+				f.Attributes = append(f.Attributes, a)
+			}
+		}
+		return
+	}
+	if object.Kind != syntax.Object {
 		return
 	}
 	for _, p := range object.Children {
@@ -436,6 +453,31 @@ func (f *finder) pairs(object *syntax.Node, a Attribute) {
 		}
 		a.Node, a.Key, a.Value = p, p.Children[0], p.Value()
 		f.Attributes = append(f.Attributes, a)
+	}
+}
+
+// elements adds the attributes that the function around a use adds to an object by its keys: labels["k"] = v.
+func (f *finder) elements(object *syntax.Node, a Attribute) {
+	if object == nil || object.Kind != syntax.Name || f.value(object).Kind != syntax.Object {
+		return
+	}
+	if f.keyed == nil {
+		f.keyed = map[string][]*syntax.Node{}
+		for n := range f.File.Root.All() {
+			if n.Kind == syntax.Assign && n.Text == "=" && len(n.Children) == 2 {
+				if t := n.Children[0]; t.Kind == syntax.Index && len(t.Children) == 2 && t.Children[0].Kind == syntax.Name && t.Children[1].Kind == syntax.String {
+					f.keyed[t.Children[0].Text] = append(f.keyed[t.Children[0].Text], n)
+				}
+			}
+		}
+	}
+	const maxElements = 32
+	def := f.File.Definition(object)
+	for i, n := range f.keyed[object.Text] {
+		if i < maxElements && n.Start < object.Start && f.File.Definition(n.Children[0].Children[0]) == def {
+			a.Node, a.Key, a.Value = n, n.Children[0].Children[1], n.Value()
+			f.Attributes = append(f.Attributes, a)
+		}
 	}
 }
 

@@ -233,7 +233,7 @@ func (j java) call(n *syntax.Node) {
 		}
 	case "add", "record", "set":
 		i := j.instrumentOf(recv)
-		if len(n.Args()) >= 2 && (i != nil || j.File.ImportsAny("io.opentelemetry") && (named(recv, "counter") || named(recv, "histogram") || named(recv, "gauge") || named(recv, "measurement"))) {
+		if len(n.Args()) >= 2 && (i != nil || j.File.ImportsAny("io.opentelemetry") && (named(recv, "counter") || named(recv, "histogram") || named(recv, "gauge") || named(recv, "measurement") || j.instrumentType(recv))) {
 			j.attributes(n.Arg(1), Attribute{On: OnMetric, Instrument: i})
 		}
 	case "create", "build":
@@ -255,6 +255,16 @@ func (j java) call(n *syntax.Node) {
 			}
 		}
 	}
+}
+
+// instrumentType reports whether a variable is declared as an instrument: LongCounter, DoubleHistogram.
+func (j java) instrumentType(n *syntax.Node) bool {
+	if n == nil {
+		return false
+	}
+	def := j.File.Definition(n)
+	return def != nil && (strings.HasPrefix(def.Type, "Long") || strings.HasPrefix(def.Type, "Double")) &&
+		slices.ContainsFunc([]string{"Counter", "Histogram", "Gauge"}, func(s string) bool { return strings.HasSuffix(def.Type, s) })
 }
 
 // isBuilder reports whether an expression is a builder of spans: its attributes are found with the span.
