@@ -161,10 +161,53 @@ func load(ctx context.Context) {
 			Findings: []string{"assistant/app.py:3"},
 		},
 		{
+			Name: "Java, NestJS and Python with the SDK and without instrumentation",
+			Files: map[string]string{
+				"jobs/pom.xml": "<project><artifactId>jobs</artifactId><dependencies><dependency><groupId>io.opentelemetry</groupId><artifactId>opentelemetry-sdk</artifactId><version>1.52.0</version></dependency></dependencies></project>",
+				"jobs/src/main/java/App.java": `import com.zaxxer.hikari.HikariDataSource;
+import io.grpc.ServerBuilder;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+
+class App {
+  void start() {
+    var source = new HikariDataSource();
+    var consumer = new KafkaConsumer<String, String>(properties);
+    var server = ServerBuilder.forPort(9090).addService(service).build();
+  }
+}
+`,
+				"web/package.json":     `{"name": "web", "dependencies": {"@opentelemetry/sdk-trace-node": "^2.0.0", "@nestjs/core": "^11.0.0", "mysql2": "^3.0.0"}}`,
+				"web/main.ts":          "import { NestFactory } from '@nestjs/core';\nimport mysql from 'mysql2/promise';\nconst pool = mysql.createPool({});\nconst app = await NestFactory.create(AppModule);\n",
+				"api/requirements.txt": "opentelemetry-sdk==1.38.0\nasyncpg==0.30.0\n",
+				"api/main.py":          "from aiohttp import web\nimport asyncpg\n\nasync def main():\n    pool = await asyncpg.create_pool(dsn)\n    app = web.Application()\n",
+			},
+			Findings: []string{"api/main.py:5", "api/main.py:6", "jobs/src/main/java/App.java:7", "jobs/src/main/java/App.java:8", "jobs/src/main/java/App.java:9", "web/main.ts:3", "web/main.ts:4"},
+		},
+		{
+			Name: "Java with the API alone, with the annotations of the agent, and with instrumentation",
+			Files: map[string]string{
+				"api/pom.xml":                "<project><artifactId>api</artifactId><dependencies><dependency><groupId>io.opentelemetry</groupId><artifactId>opentelemetry-api</artifactId><version>1.52.0</version></dependency></dependencies></project>",
+				"api/src/main/java/App.java": "import com.zaxxer.hikari.HikariDataSource;\nclass App { Object source = new HikariDataSource(); }\n",
+				"web/pom.xml": "<project><artifactId>web</artifactId><dependencies><dependency><groupId>io.opentelemetry</groupId><artifactId>opentelemetry-sdk</artifactId><version>1.52.0</version></dependency>" +
+					"<dependency><groupId>io.opentelemetry.instrumentation</groupId><artifactId>opentelemetry-jdbc</artifactId><version>2.18.0-alpha</version></dependency></dependencies></project>",
+				"web/src/main/java/App.java": "import com.zaxxer.hikari.HikariDataSource;\nclass App { Object source = new HikariDataSource(); }\n",
+			},
+		},
+		{
 			Name: "OpenTelemetry of a dependency only",
 			Files: map[string]string{
 				"go.mod":  "module jobs\n\nrequire go.opentelemetry.io/otel v1.47.0 // indirect\n",
 				"main.go": "package main\n\nimport \"database/sql\"\n\nfunc main() { db, _ = sql.Open(\"mysql\", url) }\n",
+			},
+		},
+		{
+			Name: "a middleware of the project, and a package of a workspace whose application has instrumentation",
+			Files: map[string]string{
+				"api/requirements.txt": "opentelemetry-sdk==1.38.0\n",
+				"api/main.py":          "from aiohttp import web\nfrom .instrumentation import instrumentation\n\napp = web.Application(middlewares=[instrumentation()])\n",
+				"web/package.json":     `{"name": "web", "dependencies": {"@opentelemetry/auto-instrumentations-node": "^0.62.0", "@shop/jobs": "workspace:*"}}`,
+				"jobs/package.json":    `{"name": "@shop/jobs", "private": true, "dependencies": {"bullmq": "^5.0.0", "@opentelemetry/api": "^1.9.0"}}`,
+				"jobs/src/worker.ts":   "import { Worker } from 'bullmq';\nexport const worker = new Worker('orders', work);\n",
 			},
 		},
 	},
@@ -193,7 +236,8 @@ func isTelemetryModule(path string) bool {
 // automatic are the dependencies that instrument every library they know.
 var automatic = []string{
 	"@opentelemetry/auto-instrumentations-node", "@opentelemetry/auto-instrumentations-web", "opentelemetry-distro", "opentelemetry-bootstrap",
-	"io.opentelemetry.instrumentation:opentelemetry-spring-boot", "io.quarkus:quarkus-opentelemetry", "io.micrometer:micrometer-tracing-bridge-otel",
+	"io.opentelemetry.instrumentation:opentelemetry-spring-boot", "io.opentelemetry.instrumentation:opentelemetry-instrumentation-annotations",
+	"org.springframework.boot:spring-boot-starter-opentelemetry", "io.quarkus:quarkus-opentelemetry", "io.micrometer:micrometer-tracing-bridge-otel",
 	"io.opentelemetry.javaagent", "opentelemetry-instrumentation-all", "splunk-opentelemetry", "@splunk/otel", "@vercel/otel", "@azure/monitor-opentelemetry",
 	"azure-monitor-opentelemetry", "applicationinsights", "logfire", "@sentry/node", "sentry-sdk", "@honeycombio/opentelemetry-node", "honeycomb-opentelemetry",
 	"elastic-opentelemetry", "@elastic/opentelemetry-node", "@grafana/", "OpenTelemetry.AutoInstrumentation", "io.micronaut.tracing", "aws-opentelemetry-distro",
@@ -217,6 +261,7 @@ var notService = regexp.MustCompile(`(?i)(^|/)(cli|commands?|management|migratio
 type instrumentedProject struct {
 	all       bool
 	telemetry bool
+	sdk       bool     // of Java: its API alone has an SDK only with the agent, which instruments by itself
 	libraries []string // in lower case: libraries, and modules and dependencies that have "otel" in their names
 	manual    map[string]bool
 }
@@ -283,6 +328,20 @@ func checkBoundaries(p *RepositoryPass) {
 		}
 		of(ps.of("x")).all = true
 	}
+	// Packages of a workspace run in the applications that use them.
+	used := map[string]bool{}
+	for _, at := range ps.byDirectory {
+		if of(at).all {
+			for _, d := range ps.dependencies(at) {
+				used[d.Name] = true
+			}
+		}
+	}
+	for _, at := range ps.byDirectory {
+		if title := at.title(); title != "" && used[title] {
+			of(at).all = true
+		}
+	}
 	deployed, frameworks := map[*project]bool{}, map[*project]bool{}
 	for _, f := range p.Configs {
 		if at, known := ps.deploys(f, ""); known && f.Kind == configfile.Dockerfile {
@@ -320,7 +379,7 @@ func checkBoundaries(p *RepositoryPass) {
 		i := of(at)
 		severity := Medium
 		switch {
-		case i.all || i.covers(b.library, b.kind) || b.kind == "database client" && manual[path.Dir(b.file)]:
+		case i.all || (i.telemetry || anywhere) && !i.sdk && strings.HasSuffix(b.file, ".java") || i.covers(b.library, b.kind) || b.kind == "database client" && manual[path.Dir(b.file)]:
 			continue
 		case !i.telemetry && !anywhere:
 			if b.kind == "database client" || seen["none "+at.dir] {
@@ -339,6 +398,18 @@ func checkBoundaries(p *RepositoryPass) {
 
 // bareServer reports whether a server is one of the standard library, which frameworks run on.
 func bareServer(b boundaryFact) bool { return b.library == "http" || b.library == "net/http" }
+
+// title returns the name of a package of npm, "" for other projects.
+func (p *project) title() string {
+	for _, m := range p.manifests {
+		if path.Base(m.Path) == "package.json" {
+			if name := packageTitle.FindSubmatch(m.Source); name != nil {
+				return string(name[1])
+			}
+		}
+	}
+	return ""
+}
 
 // library reports whether the manifest of a project is that of a package for other programs.
 func (p *project) library() bool {
@@ -414,6 +485,7 @@ func (i *instrumentedProject) module(name string, direct bool) {
 	}
 	if lower := strings.ToLower(name); isTelemetryModule(lower) {
 		i.telemetry = i.telemetry || direct
+		i.sdk = i.sdk || strings.HasPrefix(lower, "io.opentelemetry.sdk") || strings.HasPrefix(lower, "io.opentelemetry:opentelemetry-sdk") || strings.HasPrefix(lower, "io.opentelemetry:opentelemetry-exporter")
 		i.libraries = append(i.libraries, lower)
 	}
 }

@@ -593,11 +593,25 @@ func (f *finder) origin(callee *syntax.Node) (module, name string) {
 	case syntax.Member:
 		if x := callee.Children[0]; x.Kind == syntax.Name {
 			if i, ok := f.File.Imported(x.Text); ok {
+				if i.Member != "" && i.Member != "default" && i.Member != "*" {
+					i.Path += "." + i.Member
+				}
 				return i.Path, callee.Text
 			}
 		}
 	}
 	return "", ""
+}
+
+// mentionsTelemetry reports whether an argument of a server's constructor is named like instrumentation: a middleware or an interceptor.
+func mentionsTelemetry(n *syntax.Node) bool {
+	for c := range n.All() {
+		if lower := strings.ToLower(c.Text); (c.Kind == syntax.Name || c.Kind == syntax.Member) &&
+			(strings.Contains(lower, "telemetry") || strings.Contains(lower, "otel") || strings.Contains(lower, "tracing") || strings.Contains(lower, "instrumentation")) {
+			return true
+		}
+	}
+	return false
 }
 
 // boundary adds a server, consumer or client if the table has what a call calls.
@@ -612,6 +626,7 @@ func (f *finder) boundary(n *syntax.Node, table map[string]Boundary) {
 	}
 	if b, ok := table[key]; ok {
 		b.Node = n
+		b.Instrumented = slices.ContainsFunc(n.Args(), mentionsTelemetry)
 		f.Boundaries = append(f.Boundaries, b)
 	}
 }

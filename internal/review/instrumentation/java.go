@@ -40,8 +40,11 @@ func findJava(u *Uses) {
 	}
 	j.lives()
 	for n := range u.File.Root.All() {
-		if n.Kind == syntax.Call {
+		switch n.Kind {
+		case syntax.Call:
 			j.call(n)
+		case syntax.New:
+			j.boundary(n, javaClasses)
 		}
 	}
 }
@@ -210,7 +213,31 @@ func (j java) attributes(n *syntax.Node, a Attribute) {
 	}
 }
 
+// javaClasses has the classes and methods that make a server, a consumer or a client.
+var javaClasses = map[string]Boundary{
+	"org.springframework.boot.SpringApplication.run":      {Kind: "http server", Library: "spring"},
+	"io.javalin.Javalin.create":                           {Kind: "http server", Library: "javalin"},
+	"com.sun.net.httpserver.HttpServer.create":            {Kind: "http server", Library: "java-http-server"},
+	"org.eclipse.jetty.server.Server":                     {Kind: "http server", Library: "jetty"},
+	"io.undertow.Undertow.builder":                        {Kind: "http server", Library: "undertow"},
+	"io.grpc.ServerBuilder.forPort":                       {Kind: "grpc server", Library: "grpc"},
+	"io.grpc.Grpc.newServerBuilderForPort":                {Kind: "grpc server", Library: "grpc"},
+	"io.grpc.netty.NettyServerBuilder.forPort":            {Kind: "grpc server", Library: "grpc"},
+	"io.grpc.netty.NettyServerBuilder.forAddress":         {Kind: "grpc server", Library: "grpc"},
+	"org.apache.kafka.clients.consumer.KafkaConsumer":     {Kind: "queue consumer", Library: "kafka"},
+	"org.apache.kafka.streams.KafkaStreams":               {Kind: "queue consumer", Library: "kafka"},
+	"com.zaxxer.hikari.HikariDataSource":                  {Kind: "database client", Library: "jdbc"},
+	"java.sql.DriverManager.getConnection":                {Kind: "database client", Library: "jdbc"},
+	"redis.clients.jedis.Jedis":                           {Kind: "database client", Library: "jedis"},
+	"redis.clients.jedis.JedisPool":                       {Kind: "database client", Library: "jedis"},
+	"redis.clients.jedis.JedisPooled":                     {Kind: "database client", Library: "jedis"},
+	"io.lettuce.core.RedisClient.create":                  {Kind: "database client", Library: "lettuce"},
+	"com.mongodb.client.MongoClients.create":              {Kind: "database client", Library: "mongo"},
+	"com.datastax.oss.driver.api.core.CqlSession.builder": {Kind: "database client", Library: "cassandra"},
+}
+
 func (j java) call(n *syntax.Node) {
+	j.boundary(n, javaClasses)
 	recv, name := n.Method()
 	switch name {
 	case "stringKey", "longKey", "doubleKey", "booleanKey", "stringArrayKey":
