@@ -34,7 +34,9 @@ var semconvDeprecated = &Check{
 			switch {
 			case successor != "":
 				f.Message = fmt.Sprintf("The %s `%s` is deprecated; its successor is `%s`.", kind, key, successor)
-				f.Fix = rename(u, at, successor)
+				if !unitChanges[key] {
+					f.Fix = rename(u, at, successor)
+				}
 			case len(replacements[key]) > 0:
 				f.Message = fmt.Sprintf("The %s `%s` is deprecated in favor of `%s`.", kind, key, strings.Join(replacements[key], "` or `"))
 			default:
@@ -57,7 +59,7 @@ var semconvDeprecated = &Check{
 			if _, known := u.Known(a.Key); !known && literal(u, a.Key).Kind != syntax.String {
 				continue // a constant of an old version of the conventions' package
 			}
-			successor := semconv.Successor(key)
+			successor := successorOf(key)
 			if slices.ContainsFunc(append(replacements[key], successor), func(s string) bool { return sent[sentKey{a.Key.Enclosing(syntax.Func), s}] }) {
 				continue // both are sent for a while
 			}
@@ -65,15 +67,27 @@ var semconvDeprecated = &Check{
 		}
 		for _, n := range u.Keys {
 			if key, ok := u.Known(n); ok && deprecatedKey(key) {
-				report(n, "attribute", key, semconv.Successor(key), Names{AttributeKey: key})
+				report(n, "attribute", key, successorOf(key), Names{AttributeKey: key})
 			}
+		}
+		created := map[string]bool{}
+		for _, i := range u.Instruments {
+			metric, ok := u.Known(i.Name)
+			if !ok { // a constant of the conventions' package: METRIC_HTTP_SERVER_REQUEST_DURATION
+				metric = strings.TrimPrefix(i.Name.Text, "METRIC_")
+			}
+			created[bareName(metric)] = true
 		}
 		for _, i := range u.Instruments {
 			metric, ok := u.Known(i.Name)
 			if !ok || strings.HasPrefix(metric, "gen_ai.") || strings.HasPrefix(metric, "mcp.") { // moved to a registry of their own
 				continue
 			}
-			if m, ok := semconv.LookupMetric(metric); ok && m.Deprecated {
+			m, ok := semconv.LookupMetric(metric)
+			if !ok && earlier[metric] != "" {
+				m.Deprecated, m.Successor = true, earlier[metric]
+			}
+			if m.Deprecated && !created[bareName(m.Successor)] {
 				report(i.Name, "metric", metric, m.Successor, Names{MetricName: metric, ScopeName: i.Scope})
 			}
 		}
@@ -138,13 +152,61 @@ func handle(span trace.Span, r *http.Request) {
 }
 `)},
 		},
+		{
+			Name: "both names of a metric for a while",
+			Files: map[string]string{"http.go": goFile(`
+var old, _ = meter.Float64Histogram("http.server.duration", metric.WithUnit("ms"))
+var now, _ = meter.Float64Histogram("http.server.request.duration", metric.WithUnit("s"))
+`)},
+		},
+		{
+			Name: "names that the conventions had before their registry",
+			Files: map[string]string{"queue.go": goFile(`
+var duration, _ = meter.Float64Histogram("http.server.duration", metric.WithUnit("ms"))
+
+func handle(span trace.Span) {
+	span.SetAttributes(attribute.String("messaging.destination", "orders"), attribute.String("messaging.destination.kind", "queue"))
+}
+`)},
+			Findings: []string{"queue.go:5", "queue.go:8"},
+		},
 	},
+}
+
+// earlier are names that the schema files of the conventions rename, or whose migration guides do, and that are not in the registry any more.
+var earlier = map[string]string{
+	"messaging.destination": "messaging.destination.name", "messaging.message_id": "messaging.message.id", "messaging.conversation_id": "messaging.message.conversation_id",
+	"messaging.message_payload_size_bytes": "messaging.message.body.size", "messaging.temp_destination": "messaging.destination.temporary",
+	"messaging.protocol": "network.protocol.name", "messaging.protocol_version": "network.protocol.version",
+	"messaging.rabbitmq.routing_key": "messaging.rabbitmq.destination.routing_key", "messaging.kafka.message_key": "messaging.kafka.message.key",
+	"messaging.kafka.partition": "messaging.destination.partition.id", "messaging.kafka.consumer_group": "messaging.consumer.group.name",
+	"messaging.kafka.tombstone": "messaging.kafka.message.tombstone", "messaging.consumer_id": "messaging.client.id",
+	"http.retry_count": "http.request.resend_count", "db.cassandra.keyspace": "db.namespace", "db.hbase.namespace": "db.namespace",
+	"http.server.duration": "http.server.request.duration", "http.client.duration": "http.client.request.duration",
+	"http.server.request.size": "http.server.request.body.size", "http.server.response.size": "http.server.response.body.size",
+	"http.client.request.size": "http.client.request.body.size", "http.client.response.size": "http.client.response.body.size",
+}
+
+// unitChanges are metrics whose successor has another unit: a rename alone is no fix.
+var unitChanges = setOf("http.server.duration http.client.duration")
+
+// bareName returns the letters and digits of a name in lower case.
+func bareName(s string) string {
+	return strings.ToLower(strings.NewReplacer(".", "", "_", "").Replace(s))
+}
+
+// successorOf returns the key that replaces a deprecated one, "" for none.
+func successorOf(key string) string {
+	if s := earlier[key]; s != "" {
+		return s
+	}
+	return semconv.Successor(key)
 }
 
 // deprecatedKey reports whether the conventions deprecate a key. A key without a dot, such as state, has other meanings.
 func deprecatedKey(key string) bool {
 	a := semconv.Find([]byte(key))
-	return strings.Contains(key, ".") && (a.Deprecated || a.Replaced)
+	return strings.Contains(key, ".") && (a.Deprecated || a.Replaced || earlier[key] != "")
 }
 
 // replacements are the keys that replace those without one successor.
