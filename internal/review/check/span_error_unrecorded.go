@@ -221,6 +221,92 @@ export async function start(on: boolean) {
 `,
 			},
 		},
+		{
+			Name: "answers of other services, cases, and answers that say that the server failed",
+			Files: map[string]string{
+				"order.go": goFile(`
+func load(ctx context.Context, client *http.Client, req *http.Request) (int, error) {
+	ctx, span := tracer.Start(ctx, "load")
+	defer span.End()
+	var n int
+	if err := json.NewDecoder(resp.Body).Decode(&n); err != nil {
+		return 0, fmt.Errorf("decode: %w", err)
+	}
+	err := work(ctx)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return 0, nil
+	case err != nil:
+		return 0, err
+	}
+	return n, nil
+}
+`),
+				"Load.java": `import io.opentelemetry.api.trace.Span;
+import io.opentelemetry.api.trace.Tracer;
+class Load {
+  Tracer tracer;
+  ResponseEntity<?> load(String id) {
+    Span span = tracer.spanBuilder("load").startSpan();
+    try {
+      return ResponseEntity.ok(client.get(id));
+    } catch (Exception e) {
+      return ResponseEntity.internalServerError().build();
+    } finally {
+      span.end();
+    }
+  }
+}
+`,
+				"view.py": `from opentelemetry import trace
+tracer = trace.get_tracer("view")
+
+def view(request):
+    with tracer.start_as_current_span("view"):
+        try:
+            return JsonResponse(fetch(request.user.id))
+        except Exception:
+            return JsonResponse({"error": "failed"}, status=500)
+`,
+			},
+			Findings: []string{"Load.java:9", "order.go:16", "order.go:9", "view.py:8"},
+		},
+		{
+			Name: "the body of a request, and an error that is kept for Finally",
+			Files: map[string]string{
+				"order.go": goFile(`
+func load(ctx context.Context, r *http.Request) (int, error) {
+	ctx, span := tracer.Start(ctx, "load")
+	defer span.End()
+	var resp Response
+	if err := json.NewDecoder(r.Body).Decode(&resp); err != nil {
+		return 0, err
+	}
+	return work(ctx)
+}
+`),
+				"run.ts": `import { trace } from "@opentelemetry/api";
+const tracer = trace.getTracer("run");
+export function run(fn: Work) {
+  return tracer.startActiveSpan("run", async (span) => {
+    const meta: Meta = {};
+    const finish = () => {
+      if (meta.error) span.recordException(meta.error);
+      span.end();
+    };
+    try {
+      return await fn(meta);
+    } catch (e: unknown) {
+      meta.error = e;
+      throw e;
+    } finally {
+      finish();
+    }
+  });
+}
+`,
+			},
+		},
 	},
 }
 
@@ -231,21 +317,22 @@ func unrecorded(p *Pass, u *instrumentation.Uses, fn *syntax.Node, spans []*inst
 	}
 	paths := 0
 	for n := range direct(fn.Body()) {
-		if n.Kind != syntax.If && n.Kind != syntax.Catch {
+		branch := n.Kind == syntax.If || n.Kind == syntax.Case && len(n.Children) == 2
+		if !branch && n.Kind != syntax.Catch {
 			continue
 		}
 		if paths++; paths > maxPaths {
 			return
 		}
 		s := spanAround(n, fn, spans)
-		if s == nil || n.Kind == syntax.If && u.File.Language != syntax.Go {
+		if s == nil || branch && u.File.Language != syntax.Go {
 			continue
 		}
-		if n.Kind == syntax.If && (s.RecordsErrors || !goErrorPath(u, n)) || n.Kind == syntax.Catch && !catchPath(u, n, s) {
+		if branch && (s.RecordsErrors || !goErrorPath(u, n)) || n.Kind == syntax.Catch && !catchPath(u, n, s) {
 			continue
 		}
 		body := n.Body()
-		if n.Kind == syntax.If {
+		if branch {
 			body = n.Children[1]
 		}
 		if recordsIn(body, spans) {
@@ -272,7 +359,7 @@ const maxPaths = 512
 
 // headEnd returns the end of the head of an If or Catch.
 func headEnd(n *syntax.Node) int {
-	if n.Kind == syntax.If {
+	if n.Kind == syntax.If || n.Kind == syntax.Case {
 		return n.Children[0].End
 	}
 	return n.Body().Start
@@ -395,7 +482,7 @@ var decisions = setOf("auth authz authn authorization access permission permissi
 // inputFunctions are first words of functions whose errors say that their input is invalid.
 var inputFunctions = setOf("validate verify parse decode unmarshal")
 
-// goErrorPath reports whether an If is the path of an error that leaves the function: `if err != nil { return err }`.
+// goErrorPath reports whether an If, or a Case of a switch without a value, is the path of an error that leaves the function: `if err != nil { return err }`.
 func goErrorPath(u *instrumentation.Uses, n *syntax.Node) bool {
 	cond := n.Children[0]
 	if cond.Kind != syntax.Operator || cond.Text != "!=" || len(cond.Children) != 2 || cond.Children[1].Kind != syntax.Null || !isError(cond.Children[0]) {
@@ -476,6 +563,9 @@ func benign(n *syntax.Node) bool {
 // mentionsInput reports whether a call reads the input of a request.
 func mentionsInput(n *syntax.Node) bool {
 	for c := range n.All() {
+		if c.Kind == syntax.Member && c.Text == "Body" && setOf("resp res response").any(words(name(c.Children[0]))) {
+			return false // the answer of another service: json.NewDecoder(resp.Body)
+		}
 		if (c.Kind == syntax.Name || c.Kind == syntax.Member) && setOf("req request body input payload r params args").any(words(c.Text)) {
 			return true
 		}
@@ -483,11 +573,20 @@ func mentionsInput(n *syntax.Node) bool {
 	return false
 }
 
+// serverErrors are codes of answers that say that the server failed.
+var serverErrors = setOf("StatusInternalServerError StatusBadGateway StatusServiceUnavailable INTERNAL_SERVER_ERROR SC_INTERNAL_SERVER_ERROR HTTP_500_INTERNAL_SERVER_ERROR BAD_GATEWAY SERVICE_UNAVAILABLE 500 502 503")
+
 // logsError reports whether a block logs at the level of an error, or answers a request with an error of the server.
 func logsError(u *instrumentation.Uses, block *syntax.Node) bool {
 	for _, c := range calls(block) {
+		if m := name(c); m == "internalServerError" || m == "HttpResponseServerError" {
+			return true
+		}
 		for _, a := range c.Args() {
-			if a.Text == "StatusInternalServerError" || a.Text == "StatusBadGateway" || a.Text == "500" {
+			if a.Kind == syntax.Argument { // status=500
+				a = a.Value()
+			}
+			if serverErrors[a.Text] {
 				return true
 			}
 		}
@@ -519,6 +618,9 @@ func catchPath(u *instrumentation.Uses, n *syntax.Node, s *instrumentation.Span)
 	}
 	throws := false
 	for c := range direct(n.Body()) {
+		if c.Kind == syntax.Assign && c.Targets()[0].Kind == syntax.Member && isError(c.Value()) && recordsMember(u, c.Targets()[0].Text) {
+			return false // Finally records it
+		}
 		if c.Kind == syntax.Throw {
 			throws = true
 			if len(c.Children) > 0 && benign(c.Children[0]) {
@@ -530,6 +632,16 @@ func catchPath(u *instrumentation.Uses, n *syntax.Node, s *instrumentation.Span)
 		return !s.RecordsErrors
 	}
 	return logsError(u, n.Body()) && leaves(n)
+}
+
+// recordsMember reports whether a file records the error that a member holds.
+func recordsMember(u *instrumentation.Uses, member string) bool {
+	for n := range u.File.Root.All() {
+		if n.Kind == syntax.Call && recording[name(n)] && slices.ContainsFunc(n.Args(), func(a *syntax.Node) bool { return mentions(a, member) }) {
+			return true
+		}
+	}
+	return false
 }
 
 // leaves reports whether a Catch ends the work of the function: it returns, or nothing follows the Try.
