@@ -163,6 +163,36 @@ func (a *API) get(ctx context.Context, tenant string) (*Limits, error) {
 }
 `)},
 		},
+		{
+			Name: "values of a repository, a cache or a client, and attempts",
+			Files: map[string]string{
+				"load.py": `import requests
+from opentelemetry import trace
+tracer = trace.get_tracer("load")
+
+class Orders:
+    def load(self, order_id):
+        with tracer.start_as_current_span("load order"):
+            return self.repository.get(order_id)
+
+    def stock(self, sku):
+        with tracer.start_as_current_span("load stock"):
+            return requests.get("http://stock/" + sku)
+`,
+				"Retry.java": `import io.opentelemetry.api.trace.Span;
+import io.opentelemetry.api.trace.Tracer;
+class Retry {
+  Tracer tracer;
+  void retry() {
+    for (int i = 0; i < 3; i++) {
+      Span span = tracer.spanBuilder("attempt").startSpan();
+      try { client.get("stock"); } finally { span.end(); }
+    }
+  }
+}
+`,
+			},
+		},
 	},
 }
 
@@ -190,6 +220,9 @@ func inLoop(s *instrumentation.Span) bool {
 		header, each = append([]*syntax.Node{recv}, n.Params()...), true
 	}
 	if endless(header) {
+		return false
+	}
+	if unitsOfWork.any(words(subjectOf(s))) {
 		return false
 	}
 	for _, h := range header {
@@ -272,6 +305,36 @@ var spanMethods = setOf(`start end setattributes setattribute set_attribute set_
 	withattributes string int int64 bool float64 stringslice withspankind startspan startactivespan start_span start_as_current_span spanbuilder tracer gettracer get_tracer
 	makecurrent close settimestamp setspankind spanfromcontext stringer status`)
 
+// subjectOf returns the constant name of a span, "" if it has none.
+func subjectOf(s *instrumentation.Span) string {
+	if s.Name.Kind == syntax.String {
+		return s.Name.Text
+	}
+	return ""
+}
+
+// stores are words of names of what a method gets a value from: a cache, a repository, a client.
+var stores = setOf("repo repository cache db database store storage client api session conn connection redis service svc dao http requests axios objects manager provider registry backend remote queue pool mapper gateway")
+
+// reads reports whether a method that is pure for a value in memory reads from elsewhere: repository.get(id), requests.get(url).
+func reads(call *syntax.Node, method string) bool {
+	switch method {
+	case "get", "has", "filter", "all", "keys", "values", "replace", "append", "contains", "index":
+	default:
+		return false
+	}
+	for n, _ := call.Method(); n != nil; {
+		if stores.any(words(name(n))) {
+			return true
+		}
+		if len(n.Children) == 0 {
+			return false
+		}
+		n = n.Children[0]
+	}
+	return false
+}
+
 // pureHelper reports whether the function of a span is one of a few statements that call nothing but functions that compute.
 func pureHelper(fn *syntax.Node, s *instrumentation.Span) bool {
 	if fn.Text == "" && s.Body != fn || fn.Body() == nil || fn.Body().Kind != syntax.Block || len(fn.Body().Children) > 12 {
@@ -285,7 +348,7 @@ func pureHelper(fn *syntax.Node, s *instrumentation.Span) bool {
 			if spanMethods[m] || c == s.Start {
 				continue
 			}
-			if !pure[m] || slices.ContainsFunc(c.Args(), func(a *syntax.Node) bool { return strings.HasSuffix(strings.ToLower(a.Text), "ctx") }) {
+			if !pure[m] || reads(c, m) || slices.ContainsFunc(c.Args(), func(a *syntax.Node) bool { return strings.HasSuffix(strings.ToLower(a.Text), "ctx") }) {
 				return false
 			}
 			works = true
