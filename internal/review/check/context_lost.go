@@ -25,6 +25,10 @@ var contextLost = &Check{
 	Fixable: true,
 	Source: func(p *Pass, u *instrumentation.Uses) {
 		ended := map[*syntax.Node]int{}
+		parents := map[*syntax.Node]bool{} // contexts that spans get
+		for _, s := range u.Spans {
+			parents[s.Context] = true
+		}
 		for n := range u.File.Root.All() {
 			if n.Kind != syntax.Call && n.Kind != syntax.Name && n.Kind != syntax.Member || !fresh(u, n) {
 				continue
@@ -34,7 +38,7 @@ var contextLost = &Check{
 				continue
 			}
 			hand := atHand(u, n)
-			if hand == "" || !propagates(u, call, n) || outlives(n, ended) {
+			if hand == "" || !parents[n] && !propagates(u, call, n) || outlives(n, ended) {
 				continue
 			}
 			f := Finding{Subject: name(call), Message: fmt.Sprintf("`%s` gets a fresh context although `%s` is at hand.", brief(u, call.Callee()), hand)}
@@ -80,6 +84,40 @@ func detached(ctx context.Context, db *sql.DB) {
 	db.ExecContext(context.WithoutCancel(ctx), "INSERT")
 }
 `)},
+		},
+		{
+			Name: "handlers of Gin, clients of gRPC and spans without a parent",
+			Files: map[string]string{
+				"order.go": goFile(`
+type server struct {
+	stock pb.StockClient
+}
+
+func (s *server) handle(c *gin.Context) {
+	_, span := tracer.Start(context.Background(), "handle")
+	defer span.End()
+}
+
+func (s *server) serve(w http.ResponseWriter, r *http.Request) {
+	s.stock.Reserve(context.TODO(), &pb.Request{})
+}
+`),
+				"Order.java": `import io.opentelemetry.api.trace.Span;
+import io.opentelemetry.context.Context;
+class Order {
+  Tracer tracer;
+  void handle(Context parent) {
+    Span span = tracer.spanBuilder("handle").setParent(Context.root()).startSpan();
+    span.end();
+  }
+  void other(Context parent) {
+    Span span = tracer.spanBuilder("other").setParent(parent).startSpan();
+    span.end();
+  }
+}
+`,
+			},
+			Findings: []string{"Order.java:6", "order.go:10", "order.go:15"},
 		},
 	},
 }
@@ -129,6 +167,10 @@ func atHand(u *instrumentation.Uses, n *syntax.Node) string {
 			return p.Text
 		case u.File.Language == syntax.Go && p.Type == "*http.Request":
 			return p.Text + ".Context()"
+		case u.File.Language == syntax.Go && p.Type == "*gin.Context":
+			return p.Text + ".Request.Context()"
+		case u.File.Language == syntax.Go && p.Type == "echo.Context":
+			return p.Text + ".Request().Context()"
 		case u.File.Language != syntax.Go && (p.Text == "ctx" || p.Text == "context" || p.Text == "parentContext" || p.Type == "Context"):
 			return p.Text
 		}
@@ -151,6 +193,9 @@ func propagates(u *instrumentation.Uses, call, ctx *syntax.Node) bool {
 	}
 	if contextCalls[m] {
 		return true
+	}
+	if def := u.File.Definition(recv); def != nil && strings.HasSuffix(def.Type, "Client") {
+		return true // of gRPC
 	}
 	w := last(words(name(recv)))
 	return w == "client" || w == "db" || w == "conn" || w == "pool" || w == "tx" || w == "rdb" || w == "redis" || w == "producer" || w == "publisher"
