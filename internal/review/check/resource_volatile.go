@@ -112,6 +112,13 @@ new NodeSDK({
 `},
 			Findings: []string{"setup.js:3", "setup.js:6"},
 		},
+		{
+			Name: "detectors of Python",
+			Files: map[string]string{
+				"main.py": "from opentelemetry.sdk.metrics import MeterProvider\nfrom opentelemetry.sdk.resources import OTELResourceDetector, ProcessResourceDetector, get_aggregated_resources\n\nprovider = MeterProvider(resource=get_aggregated_resources([\n    ProcessResourceDetector(),\n    OTELResourceDetector(),\n]))\n",
+			},
+			Findings: []string{"main.py:5"},
+		},
 	},
 }
 

@@ -238,6 +238,10 @@ func (p python) call(n *syntax.Node) {
 		if (name == "Resource" || recv != nil && recv.Text == "Resource") && p.File.ImportsAny("opentelemetry.sdk") {
 			p.resource(n, argument(n, 0, "attributes"), name == "create")
 		}
+	case "get_aggregated_resources":
+		if detectors := argument(n, 0, "detectors"); detectors != nil && detectors.Kind == syntax.List {
+			p.Resources = append(p.Resources, Resource{Detectors: detectors.Children})
+		}
 	case "TracerProvider", "MeterProvider", "LoggerProvider":
 		if p.File.ImportsAny("opentelemetry.sdk") && n.Named("resource") == nil {
 			p.Resources = append(p.Resources, Resource{Node: n, FromEnvironment: true, Opaque: len(n.Args()) > 0 && slices.ContainsFunc(n.Args(), func(a *syntax.Node) bool { return a.Kind == syntax.Spread })})
