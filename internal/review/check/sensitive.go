@@ -229,6 +229,21 @@ func exposesIn(u *instrumentation.Uses, n *syntax.Node, depth int) string {
 		return exposesCall(u, n, depth)
 	case syntax.Template, syntax.Operator:
 		return first(n.Children)
+	case syntax.Object: // JSON.stringify({password: p})
+		for i, c := range n.Children {
+			if i == 16 {
+				break
+			}
+			if c.Kind != syntax.Pair {
+				continue
+			}
+			if key, ok := u.Known(c.Children[0]); ok && !constant(u, c.Value()) && !hides(u, c.Value()) && sensitiveKey(key) != "" {
+				return sensitiveKey(key)
+			}
+			if what := exposesIn(u, c.Value(), depth-1); what != "" {
+				return what
+			}
+		}
 	case syntax.Conditional:
 		if len(n.Children) == 3 {
 			return first(n.Children[1:])

@@ -83,6 +83,18 @@ func login(ctx context.Context, user *User, token string, tokens []string) {
 }
 `)},
 		},
+		{
+			Name: "names of persons, and credentials in an object that is made a text",
+			Files: map[string]string{"login.ts": `import { trace } from '@opentelemetry/api';
+export function login(form: Form) {
+  const span = trace.getActiveSpan();
+  span.setAttribute('user.full_name', form.name);
+  span.setAttribute('login', JSON.stringify({ user: form.user, password: form.password }));
+  span.setAttribute('login', JSON.stringify({ user: form.id, hasPassword: !!form.password }));
+}
+`},
+			Findings: []string{"login.ts:4", "login.ts:5"},
+		},
 	},
 }
 
@@ -115,7 +127,7 @@ func sensitiveAttributeValue(u *instrumentation.Uses, a *instrumentation.Attribu
 			what = ""
 		}
 	}
-	if what != "" && !hides(u, a.Value) {
+	if what != "" && (!hides(u, a.Value) || what == "a person's name" && last(words(name(a.Value))) == "name") {
 		if secretObject(u, words(key)) {
 			return ""
 		}
