@@ -100,6 +100,12 @@ spec:
 `,
 			},
 		},
+		{
+			Name: "a Secret with the base64 of a placeholder",
+			Files: map[string]string{
+				"deploy/secret.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: shop}\ndata:\n  clientSecret: ZXhhbXBsZS1hcHAtc2VjcmV0\n",
+			},
+		},
 	},
 }
 
@@ -286,6 +292,9 @@ func secretValue(value string, least int) bool {
 		return false
 	}
 	short := len(value) < 40
+	if plain, err := base64.StdEncoding.DecodeString(value); err == nil && short && dummy.Match(plain) && printable(plain) {
+		return false // of a Secret: base64 of example-app-secret
+	}
 	if short && dummy.MatchString(value) || typed.MatchString(value) || connectionPassword.MatchString(value) || strings.HasPrefix(value, "/") || strings.HasPrefix(value, "arn:") || strings.Contains(value, "://") {
 		return false
 	}
@@ -307,4 +316,9 @@ func secretValue(value string, least int) bool {
 	}
 	mixed := digits > 0 && letters > 0 || letters >= 16 && strings.ToLower(value) != value && strings.ToUpper(value) != value
 	return mixed && entropy >= 2.5
+}
+
+// printable reports whether a value is a text.
+func printable(value []byte) bool {
+	return !slices.ContainsFunc(value, func(c byte) bool { return c < ' ' || c > '~' })
 }
