@@ -40,7 +40,7 @@ var directories = func() map[string]string {
 }()
 
 // testDirectories matches the names of directories with code for tests.
-var testDirectories = regexp.MustCompile(`^test[-_]?(fixtures?|helpers?|utils?|support|suites?|harness)$|^(integration|functional|acceptance)[-_]?tests?$`)
+var testDirectories = regexp.MustCompile(`(^|[-_])test[-_]?(fixtures?|helpers?|utils?|support|suites?|harness)$|[-_]docs$|^(integration|functional|acceptance)[-_]?tests?$`)
 
 // outputs are the names of directories that hold what a build writes, for the languages other than Go: a Go package
 // and deployment files may have these names.
@@ -59,15 +59,19 @@ func skipDirectory(name string) string {
 	return reason
 }
 
-// packagePath reports whether a path is one of packages of Java or Kotlin: com.example is no example.
+// packagePath reports whether a path is one of packages of Java or Kotlin: com.example is no example. A package at the top
+// is: src/main/java/examples.
 func packagePath(name string) bool {
-	return strings.Contains("/"+name, "/src/main/")
+	return strings.Contains("/"+name, "/src/main/") && !topPackage.MatchString(name)
 }
+
+var topPackage = regexp.MustCompile(`(^|/)src/main/(java|kotlin)/[^/.]+$`)
 
 var testNames = regexp.MustCompile(`(?i)` +
 	`_test\.go$|` +
 	`[.-](test|tests|spec|stories|e2e|mock|cy)\.[cm]?[jt]sx?$|` +
 	`(^|/)(test_[^/]*|[^/]*_test|conftest|tests)\.py$|` +
+	`(^|[/._-])test[-_](utils?|helpers?)\.(go|py|[cm]?[jt]sx?)$|` +
 	`_(test|spec)\.rb$`)
 
 // javaTest is case-sensitive: Latest.java is no test.
