@@ -268,12 +268,14 @@ func middleware(tracer trace.Tracer) gin.HandlerFunc {
 				"agent.py": `from opentelemetry import trace
 tracer = trace.get_tracer("agent")
 
-def run(agent_name, handler):
+def run(agent_name, prompt_name, handler):
     name = handler.__class__.__name__
     guard = getattr(handler, "__name__", "guard")
     with tracer.start_as_current_span(f"{name}.run"):
         with tracer.start_as_current_span(f"{guard}.guard"):
             with tracer.start_as_current_span(f"invoke_agent {agent_name}"):
+                work()
+            with tracer.start_as_current_span(f"prompts/get {prompt_name}"):
                 work()
 `,
 				"copy.go": goFile(`
@@ -395,7 +397,7 @@ var (
 		invoice device folder dir directory error err reason exception param params parameter symbol amount price duration size port offset cursor
 		content data repo repository value val person student patient phone city zip zipcode postcode`)
 	// namedThings have names of which there are few, although there are many of the things.
-	namedThings = setOf("query request message msg statement input session order text index value val error err exception data item key arg param parameter count number time account repository repo")
+	namedThings = setOf("prompt query request message msg statement input session order text index value val error err exception data item key arg param parameter count number time account repository repo")
 	// representations are last words that do not change what a value is.
 	representations = setOf("name string str text value val raw label display full short normalized originalname")
 	// kinds are words before "id" that say that there are few.
