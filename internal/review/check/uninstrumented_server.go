@@ -204,7 +204,7 @@ class App {
 			Name: "a middleware of the project, and a package of a workspace whose application has instrumentation",
 			Files: map[string]string{
 				"api/requirements.txt": "opentelemetry-sdk==1.38.0\n",
-				"api/main.py":          "from aiohttp import web\nfrom .instrumentation import instrumentation\n\napp = web.Application(middlewares=[instrumentation()])\n",
+				"api/main.py":          "from aiohttp import web\nfrom .instrumentation import instrumentation\n\nif enabled:\n    app = web.Application(middlewares=[instrumentation()])\nelse:\n    app = web.Application()\n",
 				"web/package.json":     `{"name": "web", "dependencies": {"@opentelemetry/auto-instrumentations-node": "^0.62.0", "@shop/jobs": "workspace:*"}}`,
 				"jobs/package.json":    `{"name": "@shop/jobs", "private": true, "dependencies": {"bullmq": "^5.0.0", "@opentelemetry/api": "^1.9.0"}}`,
 				"jobs/src/worker.ts":   "import { Worker } from 'bullmq';\nexport const worker = new Worker('orders', work);\n",
@@ -353,6 +353,12 @@ func checkBoundaries(p *RepositoryPass) {
 			frameworks[ps.of(b.file)] = true
 		}
 	}
+	carry := map[[2]string]bool{} // file and library of servers that carry instrumentation, maybe in one branch of two
+	for _, k := range p.Kept {
+		if b, ok := k.(boundaryFact); ok && b.instrumented {
+			carry[[2]string{b.file, b.library}] = true
+		}
+	}
 	seen := map[string]bool{}
 	for _, k := range p.Kept {
 		b, ok := k.(boundaryFact)
@@ -373,7 +379,7 @@ func checkBoundaries(p *RepositoryPass) {
 			continue
 		}
 		id := at.dir + " " + b.kind + " " + b.library
-		if b.instrumented || seen[id] || notProduction.MatchString(b.file) || notService.MatchString(b.file) {
+		if carry[[2]string{b.file, b.library}] || seen[id] || notProduction.MatchString(b.file) || notService.MatchString(b.file) {
 			continue
 		}
 		i := of(at)
