@@ -20,7 +20,7 @@ func oldPackage(name string) bool {
 		"ddtrace": // PyPI
 		return true
 	}
-	return false
+	return name == "opencensus" || strings.HasPrefix(name, "opencensus-") // PyPI
 }
 
 // dependencies returns those of a manifest, and its source. It returns nil if it cannot be read.

@@ -144,6 +144,9 @@ func TestLeft(t *testing.T) {
 	python := func(code string) map[string]string {
 		return map[string]string{"requirements.txt": "opentracing\n", "a.py": "import opentracing\n\ntracer = opentracing.tracer\n" + code + "\n"}
 	}
+	census := func(code string) map[string]string {
+		return map[string]string{"requirements.txt": "opencensus\n", "a.py": "from opencensus.trace.print_exporter import PrintExporter\nfrom opencensus.trace.span import SpanKind\nfrom opencensus.trace.span_context import SpanContext\nfrom opencensus.trace.tracer import Tracer\n\n" + code + "\n"}
+	}
 	for name, tt := range map[string]struct {
 		files map[string]string
 		want  string
@@ -176,7 +179,25 @@ func TestLeft(t *testing.T) {
 		"JavaScript: zipkin":              {map[string]string{"package.json": "{}", "a.js": "const { Tracer } = require('zipkin')\n"}, "a.js:1: The module zipkin is in no table."},
 		"Python: active span":             {python("span = tracer.active_span"), "a.py:4: tracer.active_span is in no table"},
 		"Python: a scope":                 {python("scope = tracer.start_active_span('a')"), "a.py:4: start_active_span outside of a with statement is in no table."},
-		"Python: opencensus":              {map[string]string{"requirements.txt": "opencensus\n", "a.py": "from opencensus.trace import tracer\n"}, "a.py:1: The module opencensus.trace is in no table."},
+		"Python: a type":                  {map[string]string{"requirements.txt": "opentracing\n", "a.py": "from opentracing import SpanContext\n\n\ndef f(c: SpanContext):\n    pass\n"}, "a.py:1: SpanContext is in no table as a type."},
+		"OpenCensus: statistics":          {census("from opencensus.stats import stats"), "a.py:6: The module opencensus.stats is in no table."},
+		"OpenCensus: another library":     {census("import opentracing"), "a.py:6: opentracing in a project of OpenCensus is in no table"},
+		"OpenCensus: a remote parent":     {census("t = Tracer(span_context=SpanContext())"), "a.py:6: The arguments of the tracer are in no table."},
+		"OpenCensus: another exporter":    {census("t = Tracer(exporter=own())"), "a.py:6: own() is in no table as a part of the tracer."},
+		"OpenCensus: an exporter twice":   {census("if f:\n    e = PrintExporter()\nelse:\n    e = PrintExporter()\nt = Tracer(exporter=e)"), "a.py:9: e has several values"},
+		"OpenCensus: a used exporter":     {census("e = PrintExporter()\ne.emit([])"), "a.py:7: e is used in a way that no table knows."},
+		"OpenCensus: exporter of a call":  {census("e = PrintExporter()\ndef f():\n    return Tracer(exporter=e)"), "a.py:8: e is in no table as a part of the tracer."},
+		"OpenCensus: a start alone":       {census("def f():\n    tracer.start_span('a')"), "a.py:7: A span that starts outside of a with statement"},
+		"OpenCensus: an end alone":        {census("def f():\n    tracer.end_span()"), "a.py:7: No start of a span in the same block"},
+		"OpenCensus: ends of branches":    {census("def f(ok):\n    tracer.start_span('a')\n    if ok:\n        tracer.end_span()"), "a.py:7: A span that starts outside of a with statement"},
+		"OpenCensus: a late kind":         {census("def f(span):\n    span.span_kind = SpanKind.CLIENT"), "a.py:7: The kind of a span is set when it starts"},
+		"OpenCensus: a status of a value": {census("def f(span, s):\n    span.set_status(s)"), "a.py:7: The status is not known."},
+		"OpenCensus: a link":              {census("def f(span, l):\n    span.add_link(l)"), "a.py:7: span.add_link is in no table."},
+		"OpenCensus: attributes":          {census("def f(span):\n    return span.attributes"), "a.py:7: span.attributes is in no table."},
+		"OpenCensus: an unknown value":    {census("def f(x):\n    with x.span('a'):\n        pass"), "a.py:7: x.span may be a method of a span or tracer"},
+		"OpenCensus: the end of all":      {census("tracer.finish()"), "a.py:6: tracer.finish is in no table."},
+		"OpenCensus: headers in a lambda": {census("f = lambda: tracer.propagator.to_headers(tracer.span_context)"), "a.py:6: Headers are made in an expression that no table knows."},
+		"OpenCensus: an own tracer":       {census("class Own(Tracer):\n    pass"), "a.py:6: Tracer is in no table, or used in a way that no table knows."},
 		"Java: no build":                  {map[string]string{"A.java": javaCode("")["A.java"]}, "A.java:7: The file belongs to no build of Maven or Gradle."},
 		"Java: baggage":                   {javaCode(`span.setBaggageItem("a", "b");`), "A.java:8: span.setBaggageItem is in no table."},
 		"Java: two parents":               {javaCode("tracer.buildSpan(\"a\").asChildOf(span).asChildOf(parent).start();"), "A.java:8: A span has one parent"},

@@ -17,14 +17,18 @@ func pythonTable() *scriptTable {
 	return &scriptTable{
 		languages: []syntax.Language{syntax.Python},
 		manifests: []string{"pyproject.toml", "requirements.txt", "setup.cfg", "Pipfile"},
-		libraries: []string{"opentracing", "jaeger_client", "ddtrace"},
-		prefixes:  []string{"opencensus", "py_zipkin", "aiozipkin", "opentracing_instrumentation", "flask_opentracing", "django_opentracing", "grpc_opentracing", "basictracer"},
-		methods:   scriptMethods,
-		kinds:     scriptCalls,
-		hoist:     (*script).hoist,
-		call:      pythonCall,
-		imports:   pythonImports,
-		manifest:  pythonManifest,
+		libraries: []string{
+			"opentracing", "jaeger_client", "ddtrace", "opencensus.trace", "opencensus.common.transports", "opencensus.ext.ocagent.trace_exporter",
+			"opencensus.ext.jaeger.trace_exporter", "opencensus.ext.zipkin.trace_exporter", "opencensus.ext.azure.trace_exporter",
+		},
+		prefixes: []string{"opencensus", "py_zipkin", "aiozipkin", "opentracing_instrumentation", "flask_opentracing", "django_opentracing", "grpc_opentracing", "basictracer"},
+		methods:  slices.Concat(scriptMethods, censusMethods),
+		kinds:    append(slices.Clone(scriptCalls), syntax.Assign, syntax.Operator),
+		prepare:  pythonPrepare,
+		hoist:    pythonHoist,
+		call:     pythonCall,
+		imports:  pythonImports,
+		manifest: pythonManifest,
 	}
 }
 
@@ -46,6 +50,28 @@ var pythonRows = [][3]string{
 	{"ddtrace", "`with tracer.trace(name, resource, span_type) as span`", "`with tracer.start_as_current_span(resource, kind, attributes) as span`"},
 	{"ddtrace", "`@tracer.wrap(name)`", "`@tracer.start_as_current_span(name)`"},
 	{"ddtrace", "`tracer.current_span()`", "`trace.get_current_span()`"},
+}
+
+func pythonHoist(s *script, block *syntax.Node) {
+	s.hoist(block)
+	if s.unit.census {
+		s.censusHoist(block)
+	}
+}
+
+// pyComparison rewrites a comparison of a span with None.
+func (s *script) pyComparison(n *syntax.Node) (string, bool) {
+	if n.Kind != syntax.Operator || len(n.Children) != 2 || n.Children[1].Kind != syntax.Null || s.kind(n.Children[0]) != spanValue {
+		return "", false
+	}
+	valid := s.pySpan(n.Children[0]) + ".get_span_context().is_valid"
+	switch n.Text {
+	case "is", "==":
+		return "not " + valid, true
+	case "is not", "!=":
+		return valid, true
+	}
+	return "", false
 }
 
 func (s *script) pySpanContext(n *syntax.Node) (string, bool) {
@@ -99,7 +125,12 @@ func (s *script) pyMember(n *syntax.Node) (string, bool) {
 func (s *script) pyTracer() string { return s.use("trace") + ".get_tracer(__name__)" }
 
 func pythonCall(s *script, c *syntax.Node) (string, bool) {
-	if c.Kind != syntax.Call {
+	switch {
+	case c.Kind == syntax.Operator:
+		return s.pyComparison(c)
+	case s.unit.census:
+		return s.census(c)
+	case c.Kind != syntax.Call:
 		return s.pyMember(c)
 	}
 	receiver, name := c.Method()
@@ -406,7 +437,7 @@ func (s *script) pyPropagate(c *syntax.Node, name string) (string, bool) {
 
 // pyConfig keeps Config(...), which the added module has.
 func (s *script) pyConfig(c *syntax.Node) (string, bool) {
-	s.setup = true
+	s.setup, s.config = true, "Config"
 	s.mark(c.Callee())
 	s.note(c, "The exporter reads its endpoint from OTEL_EXPORTER_OTLP_ENDPOINT. Set it where the address of the Jaeger agent is configured. "+propagationNote)
 	if c.Callee().Kind == syntax.Name {
@@ -415,7 +446,7 @@ func (s *script) pyConfig(c *syntax.Node) (string, bool) {
 	return "Config(" + s.list(c.Args()) + ")", true
 }
 
-var pyImport = regexp.MustCompile(`(?m)^(?:from (?:opentracing|jaeger_client|ddtrace)(?:\.[\w.]+)? import (?:\([^()]*\)|[^\n(]*)|import (?:opentracing|jaeger_client|ddtrace)(?:\.[\w.]+)?)[ \t]*(?:#[^\n]*)?$`)
+var pyImport = regexp.MustCompile(strings.ReplaceAll(`(?m)^(?:from LIBRARY(?:\.[\w.]+)? import (?:\([^()]*\)|[^\n(]*)|import LIBRARY(?:\.[\w.]+)?)[ \t]*(?:#[^\n]*)?$`, "LIBRARY", `(?:opentracing|jaeger_client|ddtrace|opencensus)`))
 
 // pythonImports replaces the imports of source libraries.
 func pythonImports(s *script) ([]edit, bool) {
@@ -444,23 +475,25 @@ func pythonImports(s *script) ([]edit, bool) {
 			return nil, false
 		}
 	}
-	if !s.left() || s.unit.blocked {
+	for n := range s.f.Root.All() {
+		if n.Kind == syntax.Name && s.settings[n.Text] != nil && !s.done[n] {
+			s.blockAt(n, "%s is used in a way that no table knows.", n.Text)
+		}
+	}
+	if !s.pyTypes() || !s.left() || s.unit.blocked {
 		return nil, false
 	}
 	if tracer != "" {
 		tracer += " = " + s.pyTracer()
 	}
-	var lines, names []string
-	for _, local := range slices.Sorted(maps.Keys(s.used)) {
-		name := s.used[local]
-		if local != name {
-			name += " as " + local
-		}
-		names = append(names, name)
+	var lines []string
+	if names := imported(s.used); len(names) > 0 {
 		s.unit.packages["opentelemetry-api"] = true
-	}
-	if len(names) > 0 {
 		lines = append(lines, "from opentelemetry import "+strings.Join(names, ", "))
+	}
+	if len(s.types) > 0 {
+		lines = append(lines, "from opentelemetry.trace import "+strings.Join(imported(s.types), ", "))
+		s.unit.packages["opentelemetry-api"] = true
 	}
 	if s.setup {
 		dir := path.Dir(s.f.Path)
@@ -468,7 +501,7 @@ func pythonImports(s *script) ([]edit, bool) {
 		if slices.Contains(s.unit.paths, path.Join(dir, "__init__.py")) {
 			from = ".opentelemetry_setup"
 		}
-		lines = append(lines, "from "+from+" import Config")
+		lines = append(lines, "from "+from+" import "+imported(map[string]string{s.config: "Config"})[0])
 		s.unit.created[path.Join(dir, "opentelemetry_setup.py")] = []byte(pythonSetup)
 		for _, p := range []string{"opentelemetry-api", "opentelemetry-sdk", "opentelemetry-exporter-otlp-proto-http"} {
 			s.unit.packages[p] = true
@@ -501,6 +534,41 @@ func pythonImports(s *script) ([]edit, bool) {
 	return edits, true
 }
 
+// imported returns names for an import, sorted by their names in the file.
+func imported(names map[string]string) []string {
+	var out []string
+	for _, local := range slices.Sorted(maps.Keys(names)) {
+		name := names[local]
+		if local != name {
+			name += " as " + local
+		}
+		out = append(out, name)
+	}
+	return out
+}
+
+// pyTypes keeps the types of spans and tracers in annotations, which have no nodes.
+func (s *script) pyTypes() bool {
+	var types []string
+	for n := range s.f.Root.All() {
+		if n.Type != "" {
+			types = append(types, n.Type)
+		}
+	}
+	text := strings.Join(types, "\n")
+	for _, i := range s.f.Imports {
+		if i.Name == "" || !source(s, i) || !regexp.MustCompile(`\b`+regexp.QuoteMeta(i.Name)+`\b`).MatchString(text) {
+			continue
+		}
+		if i.Member != "Span" && i.Member != "Tracer" {
+			s.blockAt(i.Node, "%s is in no table as a type.", i.Name)
+			return false
+		}
+		s.types[i.Name] = i.Member
+	}
+	return true
+}
+
 const pythonSetup = `"""Sets up the OpenTelemetry SDK."""
 
 from opentelemetry import trace
@@ -526,11 +594,13 @@ class Config:
         return None
 
     def initialize_tracer(self):
-        """Registers a tracer provider and returns a tracer. Its method close sends the spans that are left."""
-        attributes = {"service.name": self._service_name} if self._service_name else {}
-        provider = TracerProvider(sampler=self._root(), resource=Resource.create(attributes))
-        provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
-        trace.set_tracer_provider(provider)
+        """Registers a tracer provider at the first call. Returns a tracer, whose method close sends the spans that are left."""
+        provider = trace.get_tracer_provider()
+        if not isinstance(provider, TracerProvider):
+            attributes = {"service.name": self._service_name} if self._service_name else {}
+            provider = TracerProvider(sampler=self._root(), resource=Resource.create(attributes))
+            provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+            trace.set_tracer_provider(provider)
         tracer = trace.get_tracer(__name__)
         tracer.close = provider.shutdown
         return tracer
@@ -544,8 +614,7 @@ func pythonManifest(u *scriptUnit) {
 		present := map[string]bool{}
 		for _, d := range list {
 			present[d.Name] = true
-			switch d.Name {
-			case "opentracing", "jaeger-client", "ddtrace":
+			if oldPackage(d.Name) {
 				old = append(old, d)
 			}
 		}

@@ -31,8 +31,15 @@ type script struct {
 	failed map[int]bool
 	setup  bool // the file needs the added module
 	java   *javaFile
-	work   int
-	after  []byte
+	before []edit // statements before others
+
+	// Of Python.
+	pairs    map[*syntax.Node]*pairedSpan // spans that start and end in one block, by both calls
+	settings map[string]*syntax.Node      // calls that make parts of the setup, by their variable
+	config   string                       // name of the class of the added module
+	types    map[string]string            // types of the API by the name in the file
+	work     int
+	after    []byte
 }
 
 // valueKind is what a value is.
@@ -53,7 +60,9 @@ type scriptUnit struct {
 	dir      string
 	files    []*script
 	blocked  bool
-	rooted   bool // a span has no parent unless its start names one, whatever the current span is
+	rooted   bool   // a span has no parent unless its start names one, whatever the current span is
+	census   bool   // of OpenCensus for Python
+	tracer   string // the settings of the first tracer
 	notes    []patch.Step
 	created  map[string][]byte
 	packages map[string]bool // that the migrated code needs
@@ -133,6 +142,7 @@ func (m *migration) scriptUnit(ctx context.Context, table *scriptTable, dir stri
 		s := &script{
 			unit: u, f: f, table: table, used: map[string]string{}, taken: map[string]bool{}, done: map[*syntax.Node]bool{},
 			kinds: map[*syntax.Node]valueKind{}, hoists: map[*syntax.Node]string{}, gone: map[*syntax.Node]bool{}, failed: map[int]bool{},
+			pairs: map[*syntax.Node]*pairedSpan{}, settings: map[string]*syntax.Node{}, types: map[string]string{},
 		}
 		for n := range f.Root.All() {
 			if n.Kind == syntax.Name {
@@ -213,6 +223,9 @@ func (m *migration) scriptUnit(ctx context.Context, table *scriptTable, dir stri
 // scriptMethods are texts in files of JavaScript and Python that use spans without an import of a library.
 var scriptMethods = []string{".setTag(", ".set_tag(", ".finish(", ".startSpan(", ".start_span(", ".start_active_span(", ".addTags(", ".log_kv(", ".setOperationName("}
 
+// censusMethods are those of spans of OpenCensus.
+var censusMethods = []string{".add_attribute(", ".add_annotation(", ".end_span(", ".span(", ".add_attribute_to_current_span(", ".set_status(", ".current_span("}
+
 // scriptCalls are the kinds of the nodes that rows of JavaScript and Python replace.
 var scriptCalls = []syntax.Kind{syntax.Call, syntax.New, syntax.Member, syntax.Name}
 
@@ -253,6 +266,7 @@ func (s *script) run() {
 		return
 	}
 	edits = append(edits, s.comments(edits)...)
+	edits = append(edits, s.before...)
 	if edits = append(edits, more...); len(edits) == 0 {
 		return
 	}
@@ -371,6 +385,9 @@ func (s *script) statementEdit(n *syntax.Node) edit {
 	if end < len(s.f.Source) && s.f.Source[end] == ';' {
 		end++
 	}
+	if rest := bytes.TrimLeft(s.f.Source[end:], " "); s.f.Language == syntax.Python && bytes.HasPrefix(rest, []byte("#")) {
+		end = len(s.f.Source) - len(rest)
+	}
 	return lineEdit(s.f.Source, start, end)
 }
 
@@ -416,6 +433,13 @@ func (s *script) infer(n *syntax.Node, depth int) valueKind {
 				return k
 			}
 		}
+		if d := s.f.Definition(n); n.Kind == syntax.Name && d != nil && d.Kind == syntax.Param {
+			if i, ok := s.f.Imported(d.Type); ok && source(s, i) && i.Member == "Span" {
+				return spanValue
+			} else if ok && source(s, i) && i.Member == "Tracer" {
+				return tracerValue
+			}
+		}
 		switch {
 		case tracerNames.MatchString(n.Text):
 			return tracerValue
@@ -437,9 +461,13 @@ func (s *script) infer(n *syntax.Node, depth int) valueKind {
 		switch name {
 		case "start_active_span":
 			return scopeValue
-		case "startSpan", "start_span", "setTag", "addTags", "set_tag", "active", "current_span", "trace", "current_root_span":
+		case "startSpan", "start_span", "setTag", "addTags", "set_tag", "active", "current_span", "trace", "current_root_span", "get_current_span":
 			return spanValue
-		case "globalTracer", "global_tracer", "initTracer", "init", "initialize_tracer":
+		case "span":
+			if k := s.kindAt(receiver, depth+1); k == tracerValue || k == spanValue {
+				return spanValue
+			}
+		case "globalTracer", "global_tracer", "initTracer", "init", "initialize_tracer", "get_opencensus_tracer", "Tracer":
 			return tracerValue
 		case "extract":
 			return contextValue
@@ -511,6 +539,7 @@ var tagConstants = map[string]string{
 	"DB_INSTANCE": "db.instance", "DB_STATEMENT": "db.statement", "DB_TYPE": "db.type", "DB_USER": "db.user", "DATABASE_INSTANCE": "db.instance", "DATABASE_STATEMENT": "db.statement", "DATABASE_TYPE": "db.type", "DATABASE_USER": "db.user",
 	"MESSAGE_BUS_DESTINATION": "message_bus.destination",
 	"FORMAT_HTTP_HEADERS":     "http_headers", "FORMAT_TEXT_MAP": "text_map", "FORMAT_BINARY": "binary",
+	"CLIENT": "client", "SERVER": "server", "UNSPECIFIED": "internal",
 	"HTTP_HEADERS": "http_headers", "TEXT_MAP": "text_map", "BINARY": "binary",
 }
 

@@ -1,0 +1,574 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package migrate
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"assay/internal/review/syntax"
+)
+
+// censusRows are the symbols of OpenCensus for Python in the documentation.
+var censusRows = [][3]string{
+	{"opencensus", "`Tracer(exporter, sampler, propagator)`", "`Config(sampler, service).initialize_tracer()` of a new module: SDK, OTLP exporter, W3C propagation"},
+	{"opencensus", "`with tracer.span(name) as span`", "`with tracer.start_as_current_span(name, kind) as span`"},
+	{"opencensus", "`with parent.span(name) as span`", "`with tracer.start_span(name, kind, context) as span`"},
+	{"opencensus", "`tracer.start_span(name)`, `tracer.end_span()` of one block", "`tracer.start_span(name)` with `context.attach`, `span.end()` with `context.detach`"},
+	{"opencensus", "`@tracer.trace_decorator()`", "`@tracer.start_as_current_span(function)`"},
+	{"opencensus", "`tracer.current_span()`, `execution_context.get_current_span()`", "`trace.get_current_span()`"},
+	{"opencensus", "`execution_context.get_opencensus_tracer()`", "`trace.get_tracer(__name__)`"},
+	{"opencensus", "`tracer.add_attribute_to_current_span(key, value)`", "`trace.get_current_span().set_attribute(key, value)`"},
+	{"opencensus", "`span.add_attribute(key, value)`", "`span.set_attribute(key, value)`"},
+	{"opencensus", "`span.add_annotation(description, **attributes)`", "`span.add_event(description, attributes)`"},
+	{"opencensus", "`span.set_status(status)`, `span.status = status`", "`span.set_status(trace.StatusCode.ERROR, message)`; `trace.StatusCode.OK` for OK"},
+	{"opencensus", "`span.span_kind = kind`", "the kind of the span, if both are in one block"},
+	{"opencensus", "`span.name = name`", "`span.update_name(name)`"},
+	{"opencensus", "`span.span_id`", "`trace.format_span_id(span.get_span_context().span_id)`"},
+	{"opencensus", "`tracer.span_context.trace_id`", "`trace.format_trace_id(trace.get_current_span().get_span_context().trace_id)`"},
+	{"opencensus", "`propagator.to_headers(tracer.span_context)`", "`propagate.inject(headers)`"},
+	{"opencensus", "`config_integration.trace_integrations(names)`", "nothing: a step names the call"},
+}
+
+// censusExporters are the exporters and samplers of OpenCensus for Python that the setup replaces.
+var (
+	censusExporters   = []string{"TraceExporter", "JaegerExporter", "ZipkinExporter", "AzureExporter", "PrintExporter"}
+	censusSamplers    = []string{"AlwaysOnSampler", "AlwaysOffSampler", "ProbabilitySampler"}
+	censusPropagators = regexp.MustCompile(`^\w+Propagator$`)
+)
+
+// pairedSpan has the names of a span that starts and ends in one block, and of its token.
+type pairedSpan struct{ span, token string }
+
+// pythonPrepare finds the projects of OpenCensus: methods of its tracer have the names of others.
+func pythonPrepare(u *scriptUnit) bool {
+	for _, s := range u.files {
+		for _, i := range s.f.Imports {
+			u.census = u.census || i.Path == "opencensus" || strings.HasPrefix(i.Path, "opencensus.")
+		}
+	}
+	for _, s := range u.files {
+		for _, i := range s.f.Imports {
+			if source, _ := s.table.isSource(i.Path); u.census && source && !strings.HasPrefix(i.Path, "opencensus") {
+				s.blockAt(i.Node, "%s in a project of OpenCensus is in no table: methods of both have the same names.", i.Path)
+			}
+		}
+	}
+	return false
+}
+
+// censusFunction returns the function or class of the library that is called, "" for another call.
+func (s *script) censusFunction(c *syntax.Node) string {
+	if c.Kind != syntax.Call || !s.ofLibrary(c.Callee()) {
+		return ""
+	}
+	receiver, name := c.Method()
+	if receiver == nil {
+		i, _ := s.f.Imported(name)
+		return i.Member
+	}
+	return name
+}
+
+// censusSetting reports whether a call makes an exporter, a sampler or a propagator.
+func (s *script) censusSetting(c *syntax.Node) bool {
+	f := s.censusFunction(c)
+	return slices.Contains(censusExporters, f) || slices.Contains(censusSamplers, f) || censusPropagators.MatchString(f)
+}
+
+// censusHoist finds the statements of a block that belong to others: parts of the setup, kinds of spans, and ends.
+func (s *script) censusHoist(block *syntax.Node) {
+	starts := map[string]*syntax.Node{}
+	if w := block.Parent; w != nil && w.Kind == syntax.With {
+		for _, n := range w.Children {
+			if n.Kind == syntax.Assign && n.Value().Kind == syntax.Call {
+				starts[n.Children[0].Text] = n.Value()
+			}
+		}
+	}
+	var open []*syntax.Node
+	end := func(n *syntax.Node) {
+		if len(open) == 0 || n.Kind != syntax.Call || s.pairs[n] != nil || len(n.Args()) > 0 {
+			return
+		}
+		if receiver, name := n.Method(); name != "end_span" || s.kind(receiver) != tracerValue {
+			return
+		}
+		start := open[len(open)-1]
+		open = open[:len(open)-1]
+		p := &pairedSpan{}
+		if start.Parent.Kind == syntax.Assign {
+			p.span = start.Parent.Children[0].Text
+		} else {
+			p.span = s.fresh("span")
+		}
+		p.token = s.fresh("token")
+		s.pairs[start], s.pairs[n] = p, p
+	}
+	for _, n := range block.Children {
+		c := n
+		if n.Kind == syntax.Assign && n.Text == "=" && len(n.Children) == 2 {
+			target, value := n.Children[0], n.Value()
+			switch {
+			case target.Kind == syntax.Name && s.censusSetting(value):
+				if s.settings[target.Text] != nil {
+					s.blockAt(n, "%s has several values: no table knows which one is used.", target.Text)
+				}
+				s.settings[target.Text], s.gone[n] = value, true
+				s.mark(n)
+				continue
+			case target.Kind == syntax.Member && target.Text == "span_kind" && target.Children[0].Kind == syntax.Name:
+				kind, ok := s.tagOf(value)
+				if start := starts[target.Children[0].Text]; start != nil && ok && spanKinds[kind] != "" {
+					s.hoists[start], s.gone[n] = kind, true
+					s.mark(n)
+					continue
+				}
+			case target.Kind == syntax.Name && value.Kind == syntax.Call:
+				c, starts[target.Text] = value, value
+			}
+		}
+		switch c.Kind {
+		case syntax.Call:
+			if receiver, name := c.Method(); (name == "start_span" || name == "span") && receiver != nil && s.kind(receiver) == tracerValue {
+				open = append(open, c)
+			}
+			end(c)
+		case syntax.Try:
+			for _, f := range c.Children {
+				if f.Kind == syntax.Finally {
+					for _, n := range f.Children[0].Children {
+						end(n)
+					}
+				}
+			}
+		}
+	}
+}
+
+// fresh returns a name that the file does not have.
+func (s *script) fresh(name string) string {
+	local := name
+	for i := '2'; s.taken[local]; i++ {
+		local = name + string(i)
+	}
+	s.taken[local] = true
+	return local
+}
+
+// pyArgs returns the arguments of a call by their names. It returns nil if there are others.
+func pyArgs(c *syntax.Node, names ...string) map[string]*syntax.Node {
+	values := map[string]*syntax.Node{}
+	for i, a := range c.Args() {
+		switch {
+		case a.Kind == syntax.Argument && slices.Contains(names, a.Text):
+			values[a.Text] = a.Children[0]
+		case a.Kind != syntax.Argument && a.Kind != syntax.Spread && i < len(names):
+			values[names[i]] = a
+		default:
+			return nil
+		}
+	}
+	return values
+}
+
+// census rewrites the nodes of a project of OpenCensus.
+func (s *script) census(n *syntax.Node) (string, bool) {
+	switch n.Kind {
+	case syntax.Call:
+		return s.censusCall(n)
+	case syntax.Assign:
+		target := n.Children[0]
+		if n.Text != "=" || len(n.Children) != 2 || target.Kind != syntax.Member || s.kind(target.Children[0]) != spanValue {
+			return "", false
+		}
+		switch span := target.Children[0]; target.Text {
+		case "name":
+			return s.text(span) + ".update_name(" + s.text(n.Value()) + ")", true
+		case "status":
+			return s.censusStatus(n, s.text(span), n.Value())
+		case "span_kind":
+			s.blockAt(n, "The kind of a span is set when it starts; here it is set elsewhere.")
+		}
+	case syntax.Member:
+		return s.censusMember(n)
+	}
+	return "", false
+}
+
+func (s *script) censusMember(n *syntax.Node) (string, bool) {
+	if n.Parent.Kind == syntax.Call && n.Parent.Callee() == n {
+		return "", false
+	}
+	of := n.Children[0]
+	switch {
+	case s.kind(of) == spanValue:
+		switch n.Text {
+		case "span_id":
+			return s.use("trace") + ".format_span_id(" + s.text(of) + ".get_span_context().span_id)", true
+		case "attributes", "parent_span", "annotations", "message_events", "links", "start_time", "end_time", "stack_trace", "same_process_as_parent_span",
+			"children", "context_tracer", "name", "status", "span_kind":
+			s.blockAt(n, "%s is in no table.", s.brief(n))
+		}
+	case of.Kind == syntax.Member && of.Text == "span_context" && s.kind(of.Children[0]) == tracerValue && (n.Text == "trace_id" || n.Text == "span_id"):
+		s.mark(n)
+		trace := s.use("trace")
+		return trace + ".format_" + n.Text + "(" + trace + ".get_current_span().get_span_context()." + n.Text + ")", true
+	case s.kind(of) == tracerValue && slices.Contains([]string{"span_context", "sampler", "exporter", "propagator", "tracer"}, n.Text):
+		s.blockAt(n, "%s is in no table, or used in a way that no table knows.", s.brief(n))
+	}
+	return "", false
+}
+
+func (s *script) censusCall(c *syntax.Node) (string, bool) {
+	receiver, name := c.Method()
+	fail := func(format string, a ...any) (string, bool) {
+		s.blockAt(c, format, a...)
+		s.mark(c.Callee())
+		return "", false
+	}
+	unknown := func() (string, bool) { return fail("%s is in no table.", s.brief(c.Callee())) }
+	statement := c.Parent != nil && c.Parent.Kind == syntax.Block
+	args := c.Args()
+	switch s.censusFunction(c) {
+	case "Tracer":
+		return s.censusTracer(c)
+	case "get_opencensus_tracer":
+		s.mark(c)
+		return s.pyTracer(), true
+	case "get_current_span":
+		s.mark(c)
+		return s.use("trace") + ".get_current_span()", true
+	case "trace_integrations":
+		if !statement {
+			return unknown()
+		}
+		s.note(c, "OpenCensus instrumented libraries here. Add their instrumentation packages, opentelemetry-instrumentation-*, and start the process with opentelemetry-instrument.")
+		s.mark(c)
+		return "", true
+	}
+	if text, ok := s.pyHeaders(c); ok {
+		return text, true
+	}
+	if receiver == nil {
+		return "", false
+	}
+	switch k := s.kind(receiver); k {
+	case tracerValue:
+		switch name {
+		case "span", "start_span":
+			return s.censusStart(c, "")
+		case "end_span":
+			p := s.pairs[c]
+			if p == nil {
+				return fail("No start of a span in the same block belongs to this end.")
+			}
+			s.mark(receiver)
+			return p.span + ".end()\n" + s.indent(c.Start) + s.use("context") + ".detach(" + p.token + ")", true
+		case "trace_decorator":
+			if d := c.Parent; d != nil && d.Kind == syntax.Decorator && d.Parent.Kind == syntax.Func && len(args) == 0 {
+				return s.receiverText(c) + ".start_as_current_span(" + s.quote(d.Parent.Text) + ")", true
+			}
+			return unknown()
+		case "current_span":
+			s.mark(c)
+			return s.use("trace") + ".get_current_span()", true
+		case "add_attribute_to_current_span":
+			s.mark(c.Callee())
+			return s.censusAttribute(c, s.use("trace")+".get_current_span()")
+		case "finish", "should_sample", "get_tracer", "store_tracer", "list_collected_spans":
+			return unknown()
+		}
+	case spanValue:
+		switch name {
+		case "span":
+			return s.censusStart(c, s.text(receiver))
+		case "add_attribute":
+			return s.censusAttribute(c, s.receiverText(c))
+		case "add_annotation":
+			return s.censusAnnotation(c)
+		case "set_status":
+			if len(args) != 1 {
+				return unknown()
+			}
+			return s.censusStatus(c, s.receiverText(c), args[0])
+		case "start", "finish", "add_link", "add_message_event", "on_create":
+			return unknown()
+		}
+	case unknownValue:
+		with := name == "span" && len(args) > 0 && s.isResource(c)
+		if with || slices.Contains([]string{"add_attribute", "add_annotation", "end_span", "add_attribute_to_current_span", "to_headers", "from_headers"}, name) {
+			return fail("%s may be a method of a span or tracer: what it is called on is not known.", s.brief(c.Callee()))
+		}
+	}
+	return "", false
+}
+
+// isResource reports whether a call is a context manager of a with statement.
+func (s *script) isResource(c *syntax.Node) bool {
+	p := c.Parent
+	if p != nil && p.Kind == syntax.Call && p.Callee() != c {
+		_, name := p.Method()
+		return name == "enter_context"
+	}
+	return p != nil && (p.Kind == syntax.With || p.Kind == syntax.Assign && p.Text == "as")
+}
+
+// censusStart rewrites tracer.span, tracer.start_span and, for a parent, span.span.
+func (s *script) censusStart(c *syntax.Node, parent string) (string, bool) {
+	values := pyArgs(c, "name")
+	pair := s.pairs[c]
+	switch {
+	case values == nil:
+		s.blockAt(c, "The arguments of %s are in no table.", s.brief(c.Callee()))
+		return "", false
+	case pair == nil && !s.isResource(c):
+		s.blockAt(c, "A span that starts outside of a with statement and does not end in the same block is in no table.")
+		s.mark(c.Callee())
+		return "", false
+	}
+	name := s.quote("span")
+	if parent != "" {
+		name = s.quote("child_span")
+	}
+	if values["name"] != nil {
+		name = s.text(values["name"])
+	}
+	if kind := s.hoists[c]; kind != "" {
+		name += ", kind=" + s.use("trace") + ".SpanKind." + strings.ToUpper(kind)
+	}
+	switch {
+	case parent != "":
+		return s.pyTracer() + ".start_span(" + name + ", context=" + s.use("trace") + ".set_span_in_context(" + parent + "))", true
+	case pair == nil:
+		return s.receiverText(c) + ".start_as_current_span(" + name + ")", true
+	}
+	assign := ""
+	if c.Parent.Kind != syntax.Assign {
+		assign = pair.span + " = "
+	}
+	return assign + s.receiverText(c) + ".start_span(" + name + ")\n" +
+		s.indent(c.Start) + pair.token + " = " + s.use("context") + ".attach(" + s.use("trace") + ".set_span_in_context(" + pair.span + "))", true
+}
+
+func (s *script) censusAttribute(c *syntax.Node, span string) (string, bool) {
+	values := pyArgs(c, "attribute_key", "attribute_value")
+	if len(values) != 2 {
+		s.blockAt(c, "The arguments of %s are in no table.", s.brief(c.Callee()))
+		return "", false
+	}
+	return span + ".set_attribute(" + s.key(values["attribute_key"]) + ", " + s.text(values["attribute_value"]) + ")", true
+}
+
+// censusAnnotation rewrites span.add_annotation(description, **attributes).
+func (s *script) censusAnnotation(c *syntax.Node) (string, bool) {
+	description := ""
+	var out []string
+	for i, a := range c.Args() {
+		switch {
+		case a.Kind == syntax.Argument && a.Text == "description":
+			description = s.text(a.Children[0])
+		case a.Kind == syntax.Argument:
+			out = append(out, s.quote(a.Text)+": "+s.text(a.Children[0]))
+		case a.Kind == syntax.Spread && strings.HasPrefix(s.f.Code(a), "**"):
+			out = append(out, s.text(a))
+		case i == 0 && a.Kind != syntax.Spread:
+			description = s.text(a)
+		}
+	}
+	if description == "" {
+		s.blockAt(c, "The description of the annotation is not known.")
+		return "", false
+	}
+	if len(out) > 0 {
+		description += ", {" + strings.Join(out, ", ") + "}"
+	}
+	return s.receiverText(c) + ".add_event(" + description + ")", true
+}
+
+// censusStatus rewrites a status that is set: a Status with a known code, from an exception, or OK.
+func (s *script) censusStatus(at *syntax.Node, span string, status *syntax.Node) (string, bool) {
+	set := func(code, message string) (string, bool) {
+		s.mark(status.Callee())
+		return span + ".set_status(" + s.use("trace") + ".StatusCode." + code + message + ")", true
+	}
+	switch f := s.censusFunction(status); f {
+	case "as_ok":
+		return set("OK", "")
+	case "from_exception":
+		if len(status.Args()) == 1 {
+			return set("ERROR", ", str("+s.list(status.Args())+")")
+		}
+	case "Status":
+		values := pyArgs(status, "code", "message")
+		code := values["code"]
+		if code == nil || code.Kind != syntax.Number && (code.Kind != syntax.Member || strings.ToUpper(code.Text) != code.Text) {
+			break
+		}
+		message := ""
+		if m := values["message"]; m != nil && m.Kind != syntax.Null {
+			message = ", " + s.text(m)
+		}
+		if code.Text == "0" || code.Text == "OK" {
+			return set("OK", "")
+		}
+		return set("ERROR", message)
+	}
+	s.blockAt(at, "The status is not known.")
+	return "", false
+}
+
+// setting returns the call that makes a part of the setup, and the function or class that it calls.
+func (s *script) setting(n *syntax.Node, at *syntax.Node) (*syntax.Node, string) {
+	c := n
+	if n.Kind == syntax.Name && s.settings[n.Text] != nil {
+		c = s.settings[n.Text]
+		s.done[n] = true
+		if c.Enclosing(syntax.Func) != at.Enclosing(syntax.Func) {
+			return nil, ""
+		}
+	}
+	if !s.censusSetting(c) {
+		return nil, ""
+	}
+	s.mark(c)
+	return c, s.censusFunction(c)
+}
+
+// censusTracer rewrites Tracer(...) to the tracer of the added module.
+func (s *script) censusTracer(c *syntax.Node) (string, bool) {
+	values := pyArgs(c, "span_context", "sampler", "exporter", "propagator")
+	if values == nil || values["span_context"] != nil {
+		s.blockAt(c, "The arguments of the tracer are in no table.")
+		s.mark(c.Callee())
+		return "", false
+	}
+	fail := func(n *syntax.Node) (string, bool) {
+		s.blockAt(n, "%s is in no table as a part of the tracer.", s.brief(n))
+		s.mark(c.Callee())
+		return "", false
+	}
+	sampler, service := s.quote("probabilistic")+", "+s.quote("param")+": 0.0001", ""
+	note := "The exporter reads its endpoint from OTEL_EXPORTER_OTLP_ENDPOINT. Set it where the address of the old exporter is configured."
+	if v := values["sampler"]; v != nil {
+		made, class := s.setting(v, c)
+		switch class {
+		case "AlwaysOnSampler":
+			sampler = s.quote("const") + ", " + s.quote("param") + ": 1"
+		case "AlwaysOffSampler":
+			sampler = s.quote("const") + ", " + s.quote("param") + ": 0"
+		case "ProbabilitySampler":
+			rates := pyArgs(made, "rate")
+			if rates == nil {
+				return fail(v)
+			}
+			if rates["rate"] != nil {
+				sampler = s.quote("probabilistic") + ", " + s.quote("param") + ": " + s.text(rates["rate"])
+			}
+		default:
+			return fail(v)
+		}
+	}
+	if v := values["exporter"]; v != nil {
+		made, class := s.setting(v, c)
+		switch {
+		case !slices.Contains(censusExporters, class):
+			return fail(v)
+		case class == "AzureExporter":
+			note += " Azure Monitor is reached by a collector with its exporter azuremonitor."
+		case class != "PrintExporter" && made.Arg(0) != nil:
+			service = s.text(made.Arg(0))
+		case class != "PrintExporter" && made.Named("service_name") != nil:
+			service = s.text(made.Named("service_name"))
+		}
+	}
+	if v := values["propagator"]; v != nil {
+		_, class := s.setting(v, c)
+		if !censusPropagators.MatchString(class) {
+			return fail(v)
+		}
+		if class != "TraceContextPropagator" {
+			note += " " + propagationNote
+		}
+	}
+	config := "config={" + s.quote("sampler") + ": {" + s.quote("type") + ": " + sampler + "}}"
+	if service == "" {
+		note += " Set OTEL_SERVICE_NAME to the name of the service."
+	} else {
+		config += ", service_name=" + service
+	}
+	if s.unit.tracer == "" {
+		s.unit.tracer = config
+	} else if s.unit.tracer != config {
+		note += " OpenTelemetry has one sampler and one service in a process: those of the tracer that is made first."
+	}
+	s.note(c, note)
+	s.mark(c.Callee())
+	return s.setupName() + "(" + config + ").initialize_tracer()", true
+}
+
+// setupName returns the name of the class Config of the added module.
+func (s *script) setupName() string {
+	s.setup = true
+	if s.config == "" {
+		s.config = "Config"
+		if _, imported := s.f.Imported("Config"); imported || s.taken["Config"] || regexp.MustCompile(`(?m)^[ \t]*class Config\b`).Match(s.f.Source) {
+			s.config = s.fresh("TracingConfig")
+		}
+	}
+	return s.config
+}
+
+// isHeaders reports whether a call returns the headers of a request.
+func (s *script) isHeaders(c *syntax.Node) bool {
+	if c.Kind != syntax.Call {
+		return false
+	}
+	receiver, name := c.Method()
+	if receiver == nil || name != "to_headers" || len(c.Args()) != 1 {
+		return false
+	}
+	from := c.Args()[0]
+	if from.Kind != syntax.Member || from.Text != "span_context" || s.kind(from.Children[0]) != tracerValue {
+		return false
+	}
+	made := receiver
+	if receiver.Kind == syntax.Name && s.settings[receiver.Text] != nil {
+		made = s.settings[receiver.Text]
+	}
+	return censusPropagators.MatchString(s.censusFunction(made)) || receiver.Kind == syntax.Member && receiver.Text == "propagator" && s.kind(receiver.Children[0]) == tracerValue
+}
+
+// pyHeaders rewrites headers.update(new), headers = new and other uses of new headers.
+func (s *script) pyHeaders(c *syntax.Node) (string, bool) {
+	receiver, name := c.Method()
+	if args := c.Args(); receiver != nil && name == "update" && len(args) == 1 && s.isHeaders(args[0]) && c.Parent.Kind == syntax.Block {
+		s.mark(args[0])
+		return s.use("propagate") + ".inject(" + s.text(receiver) + ")", true
+	}
+	if !s.isHeaders(c) {
+		return "", false
+	}
+	s.mark(c)
+	if p := c.Parent; p.Kind == syntax.Assign && p.Text == "=" && len(p.Children) == 2 && p.Parent.Kind == syntax.Block {
+		return "{}\n" + s.indent(c.Start) + s.use("propagate") + ".inject(" + s.f.Code(p.Children[0]) + ")", true
+	}
+	at := c
+	for at.Parent != nil && at.Parent.Kind != syntax.Block {
+		switch at = at.Parent; at.Kind {
+		case syntax.Call, syntax.Argument, syntax.Assign, syntax.Return, syntax.Object, syntax.Pair, syntax.Spread, syntax.With, syntax.Await:
+		default:
+			s.blockAt(c, "Headers are made in an expression that no table knows.")
+			return "", false
+		}
+	}
+	start := lineStart(s.f.Source, at.Start)
+	if strings.TrimSpace(string(s.f.Source[start:at.Start])) != "" {
+		s.blockAt(c, "Headers are made in an expression that no table knows.")
+		return "", false
+	}
+	headers, indent := s.fresh("headers"), s.indent(at.Start)
+	s.before = append(s.before, edit{start, start, indent + headers + " = {}\n" + indent + s.use("propagate") + ".inject(" + headers + ")\n"})
+	return headers, true
+}
