@@ -17,7 +17,7 @@ import (
 func oldPackage(name string) bool {
 	switch name {
 	case "opentracing", "jaeger-client", "dd-trace", "@types/jaeger-client", // npm
-		"ddtrace": // PyPI
+		"ddtrace", "py-zipkin": // PyPI
 		return true
 	}
 	return name == "opencensus" || strings.HasPrefix(name, "opencensus-") // PyPI

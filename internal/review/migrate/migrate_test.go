@@ -144,6 +144,9 @@ func TestLeft(t *testing.T) {
 	python := func(code string) map[string]string {
 		return map[string]string{"requirements.txt": "opentracing\n", "a.py": "import opentracing\n\ntracer = opentracing.tracer\n" + code + "\n"}
 	}
+	pyZipkin := func(code string) map[string]string {
+		return map[string]string{"requirements.txt": "py_zipkin\n", "a.py": "from py_zipkin.transport import SimpleHTTPTransport\nfrom py_zipkin.zipkin import ZipkinAttrs, zipkin_span\n\n\n\n" + code + "\n"}
+	}
 	census := func(code string) map[string]string {
 		return map[string]string{"requirements.txt": "opencensus\n", "a.py": "from opencensus.trace.print_exporter import PrintExporter\nfrom opencensus.trace.span import SpanKind\nfrom opencensus.trace.span_context import SpanContext\nfrom opencensus.trace.tracer import Tracer\n\n" + code + "\n"}
 	}
@@ -180,6 +183,16 @@ func TestLeft(t *testing.T) {
 		"Python: active span":             {python("span = tracer.active_span"), "a.py:4: tracer.active_span is in no table"},
 		"Python: a scope":                 {python("scope = tracer.start_active_span('a')"), "a.py:4: start_active_span outside of a with statement is in no table."},
 		"Python: a type":                  {map[string]string{"requirements.txt": "opentracing\n", "a.py": "from opentracing import SpanContext\n\n\ndef f(c: SpanContext):\n    pass\n"}, "a.py:1: SpanContext is in no table as a type."},
+		"py_zipkin: a span alone":         {pyZipkin("s = zipkin_span('a', 'b')"), "a.py:6: A span outside of a with statement or decorator is in no table."},
+		"py_zipkin: two services":         {pyZipkin("with zipkin_span('a'), zipkin_span('b'):\n    pass"), "a.py:6: The span has another service than others"},
+		"py_zipkin: a storage":            {pyZipkin("with zipkin_span('a', span_storage=s):\n    pass"), "a.py:6: The argument span_storage of a span is in no table."},
+		"py_zipkin: an unknown context":   {pyZipkin("with zipkin_span('a', zipkin_attrs=f(), transport_handler=h):\n    pass"), "a.py:6: It is not known whether f() is a context."},
+		"py_zipkin: other headers":        {pyZipkin("a = ZipkinAttrs(m['HTTP_X_B3_TRACEID'], m['HTTP_X_B3_SPANID'], None, '0', True)"), "a.py:6: The context is not read from headers"},
+		"py_zipkin: an own context":       {pyZipkin("a = ZipkinAttrs('1', '2', None, '0', True)"), "a.py:6: The context is not read from headers"},
+		"py_zipkin: tags of a variable":   {pyZipkin("def f(tags):\n    with zipkin_span('a') as span:\n        span.update_binary_annotations(tags)"), "a.py:8: The arguments of span.update_binary_annotations are in no table."},
+		"py_zipkin: an unknown value":     {pyZipkin("def f(x):\n    x.update_binary_annotations({})"), "a.py:7: x.update_binary_annotations may be a method of a span"},
+		"py_zipkin: a used transport":     {pyZipkin("h = SimpleHTTPTransport('a', 1)\nh.send('')"), "a.py:7: h is used in a way that no table knows."},
+		"py_zipkin: a shared transport":   {map[string]string{"requirements.txt": "", "a.py": pyZipkin("h = SimpleHTTPTransport('a', 1)")["a.py"], "b.py": "from a import (\n    h,\n)\n"}, "a.py:6: h is imported by another file."},
 		"OpenCensus: statistics":          {census("from opencensus.stats import stats"), "a.py:6: The module opencensus.stats is in no table."},
 		"OpenCensus: another library":     {census("import opentracing"), "a.py:6: opentracing in a project of OpenCensus is in no table"},
 		"OpenCensus: a remote parent":     {census("t = Tracer(span_context=SpanContext())"), "a.py:6: The arguments of the tracer are in no table."},

@@ -19,10 +19,10 @@ func pythonTable() *scriptTable {
 		manifests: []string{"pyproject.toml", "requirements.txt", "setup.cfg", "Pipfile"},
 		libraries: []string{
 			"opentracing", "jaeger_client", "ddtrace", "opencensus.trace", "opencensus.common.transports", "opencensus.ext.ocagent.trace_exporter",
-			"opencensus.ext.jaeger.trace_exporter", "opencensus.ext.zipkin.trace_exporter", "opencensus.ext.azure.trace_exporter",
+			"opencensus.ext.jaeger.trace_exporter", "opencensus.ext.zipkin.trace_exporter", "opencensus.ext.azure.trace_exporter", "py_zipkin",
 		},
-		prefixes: []string{"opencensus", "py_zipkin", "aiozipkin", "opentracing_instrumentation", "flask_opentracing", "django_opentracing", "grpc_opentracing", "basictracer"},
-		methods:  slices.Concat(scriptMethods, censusMethods),
+		prefixes: []string{"opencensus", "aiozipkin", "pyramid_zipkin", "opentracing_instrumentation", "flask_opentracing", "django_opentracing", "grpc_opentracing", "basictracer"},
+		methods:  slices.Concat(scriptMethods, pyMethods),
 		kinds:    append(slices.Clone(scriptCalls), syntax.Assign, syntax.Operator),
 		prepare:  pythonPrepare,
 		hoist:    pythonHoist,
@@ -54,6 +54,7 @@ var pythonRows = [][3]string{
 
 func pythonHoist(s *script, block *syntax.Node) {
 	s.hoist(block)
+	s.hoistSettings(block)
 	if s.unit.census {
 		s.censusHoist(block)
 	}
@@ -125,6 +126,11 @@ func (s *script) pyMember(n *syntax.Node) (string, bool) {
 func (s *script) pyTracer() string { return s.use("trace") + ".get_tracer(__name__)" }
 
 func pythonCall(s *script, c *syntax.Node) (string, bool) {
+	if s.unit.zipkin {
+		if text, ok, known := s.pyZipkin(c); known {
+			return text, ok
+		}
+	}
 	switch {
 	case c.Kind == syntax.Operator:
 		return s.pyComparison(c)
@@ -446,7 +452,10 @@ func (s *script) pyConfig(c *syntax.Node) (string, bool) {
 	return "Config(" + s.list(c.Args()) + ")", true
 }
 
-var pyImport = regexp.MustCompile(strings.ReplaceAll(`(?m)^(?:from LIBRARY(?:\.[\w.]+)? import (?:\([^()]*\)|[^\n(]*)|import LIBRARY(?:\.[\w.]+)?)[ \t]*(?:#[^\n]*)?$`, "LIBRARY", `(?:opentracing|jaeger_client|ddtrace|opencensus)`))
+// pyImported finds the names that files import from modules.
+var pyImported = regexp.MustCompile(`(?m)^[ \t]*from[ \t]+\S+[ \t]+import[ \t]+(\([^()]*\)|[^\n(]*)`)
+
+var pyImport = regexp.MustCompile(strings.ReplaceAll(`(?m)^(?:from LIBRARY(?:\.[\w.]+)? import (?:\([^()]*\)|[^\n(]*)|import LIBRARY(?:\.[\w.]+)?)[ \t]*(?:#[^\n]*)?$`, "LIBRARY", `(?:opentracing|jaeger_client|ddtrace|opencensus|py_zipkin)`))
 
 // pythonImports replaces the imports of source libraries.
 func pythonImports(s *script) ([]edit, bool) {

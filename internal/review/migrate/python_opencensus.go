@@ -46,6 +46,7 @@ func pythonPrepare(u *scriptUnit) bool {
 	for _, s := range u.files {
 		for _, i := range s.f.Imports {
 			u.census = u.census || i.Path == "opencensus" || strings.HasPrefix(i.Path, "opencensus.")
+			u.zipkin = u.zipkin || i.Path == "py_zipkin" || strings.HasPrefix(i.Path, "py_zipkin.")
 		}
 	}
 	for _, s := range u.files {
@@ -58,8 +59,8 @@ func pythonPrepare(u *scriptUnit) bool {
 	return false
 }
 
-// censusFunction returns the function or class of the library that is called, "" for another call.
-func (s *script) censusFunction(c *syntax.Node) string {
+// libraryFunction returns the function or class of a library that is called, "" for another call.
+func (s *script) libraryFunction(c *syntax.Node) string {
 	if c.Kind != syntax.Call || !s.ofLibrary(c.Callee()) {
 		return ""
 	}
@@ -71,13 +72,31 @@ func (s *script) censusFunction(c *syntax.Node) string {
 	return name
 }
 
-// censusSetting reports whether a call makes an exporter, a sampler or a propagator.
-func (s *script) censusSetting(c *syntax.Node) bool {
-	f := s.censusFunction(c)
-	return slices.Contains(censusExporters, f) || slices.Contains(censusSamplers, f) || censusPropagators.MatchString(f)
+// isSetting reports whether a call makes an exporter, a sampler, a propagator or a transport.
+func (s *script) isSetting(c *syntax.Node) bool {
+	f := s.libraryFunction(c)
+	return slices.Contains(censusExporters, f) || slices.Contains(censusSamplers, f) || f == "SimpleHTTPTransport" || censusPropagators.MatchString(f)
 }
 
-// censusHoist finds the statements of a block that belong to others: parts of the setup, kinds of spans, and ends.
+// hoistSettings finds the statements of a block that make parts of the setup.
+func (s *script) hoistSettings(block *syntax.Node) {
+	for _, n := range block.Children {
+		if n.Kind != syntax.Assign || n.Text != "=" || len(n.Children) != 2 || n.Children[0].Kind != syntax.Name || !s.isSetting(n.Value()) {
+			continue
+		}
+		name := n.Children[0].Text
+		switch {
+		case s.settings[name] != nil:
+			s.blockAt(n, "%s has several values: no table knows which one is used.", name)
+		case s.unit.imported[name] && n.Enclosing(syntax.Func) == nil:
+			s.blockAt(n, "%s is imported by another file.", name)
+		}
+		s.settings[name], s.gone[n] = n.Value(), true
+		s.mark(n)
+	}
+}
+
+// censusHoist finds the statements of a block that belong to others: kinds of spans, and ends.
 func (s *script) censusHoist(block *syntax.Node) {
 	starts := map[string]*syntax.Node{}
 	if w := block.Parent; w != nil && w.Kind == syntax.With {
@@ -111,13 +130,6 @@ func (s *script) censusHoist(block *syntax.Node) {
 		if n.Kind == syntax.Assign && n.Text == "=" && len(n.Children) == 2 {
 			target, value := n.Children[0], n.Value()
 			switch {
-			case target.Kind == syntax.Name && s.censusSetting(value):
-				if s.settings[target.Text] != nil {
-					s.blockAt(n, "%s has several values: no table knows which one is used.", target.Text)
-				}
-				s.settings[target.Text], s.gone[n] = value, true
-				s.mark(n)
-				continue
 			case target.Kind == syntax.Member && target.Text == "span_kind" && target.Children[0].Kind == syntax.Name:
 				kind, ok := s.tagOf(value)
 				if start := starts[target.Children[0].Text]; start != nil && ok && spanKinds[kind] != "" {
@@ -231,7 +243,7 @@ func (s *script) censusCall(c *syntax.Node) (string, bool) {
 	unknown := func() (string, bool) { return fail("%s is in no table.", s.brief(c.Callee())) }
 	statement := c.Parent != nil && c.Parent.Kind == syntax.Block
 	args := c.Args()
-	switch s.censusFunction(c) {
+	switch s.libraryFunction(c) {
 	case "Tracer":
 		return s.censusTracer(c)
 	case "get_opencensus_tracer":
@@ -393,7 +405,7 @@ func (s *script) censusStatus(at *syntax.Node, span string, status *syntax.Node)
 		s.mark(status.Callee())
 		return span + ".set_status(" + s.use("trace") + ".StatusCode." + code + message + ")", true
 	}
-	switch f := s.censusFunction(status); f {
+	switch f := s.libraryFunction(status); f {
 	case "as_ok":
 		return set("OK", "")
 	case "from_exception":
@@ -429,11 +441,11 @@ func (s *script) setting(n *syntax.Node, at *syntax.Node) (*syntax.Node, string)
 			return nil, ""
 		}
 	}
-	if !s.censusSetting(c) {
+	if !s.isSetting(c) {
 		return nil, ""
 	}
 	s.mark(c)
-	return c, s.censusFunction(c)
+	return c, s.libraryFunction(c)
 }
 
 // censusTracer rewrites Tracer(...) to the tracer of the added module.
@@ -498,14 +510,19 @@ func (s *script) censusTracer(c *syntax.Node) (string, bool) {
 	} else {
 		config += ", service_name=" + service
 	}
+	s.mark(c.Callee())
+	return s.pySetup(c, config, note), true
+}
+
+// pySetup returns the source of a tracer of the added module, and adds a step.
+func (s *script) pySetup(c *syntax.Node, config, note string) string {
 	if s.unit.tracer == "" {
 		s.unit.tracer = config
 	} else if s.unit.tracer != config {
 		note += " OpenTelemetry has one sampler and one service in a process: those of the tracer that is made first."
 	}
 	s.note(c, note)
-	s.mark(c.Callee())
-	return s.setupName() + "(" + config + ").initialize_tracer()", true
+	return s.setupName() + "(" + config + ").initialize_tracer()"
 }
 
 // setupName returns the name of the class Config of the added module.
@@ -526,6 +543,9 @@ func (s *script) isHeaders(c *syntax.Node) bool {
 		return false
 	}
 	receiver, name := c.Method()
+	if f := s.libraryFunction(c); (f == "create_http_headers_for_new_span" || f == "create_http_headers") && len(c.Args()) == 0 {
+		return true
+	}
 	if receiver == nil || name != "to_headers" || len(c.Args()) != 1 {
 		return false
 	}
@@ -537,7 +557,7 @@ func (s *script) isHeaders(c *syntax.Node) bool {
 	if receiver.Kind == syntax.Name && s.settings[receiver.Text] != nil {
 		made = s.settings[receiver.Text]
 	}
-	return censusPropagators.MatchString(s.censusFunction(made)) || receiver.Kind == syntax.Member && receiver.Text == "propagator" && s.kind(receiver.Children[0]) == tracerValue
+	return censusPropagators.MatchString(s.libraryFunction(made)) || receiver.Kind == syntax.Member && receiver.Text == "propagator" && s.kind(receiver.Children[0]) == tracerValue
 }
 
 // pyHeaders rewrites headers.update(new), headers = new and other uses of new headers.

@@ -60,13 +60,18 @@ type scriptUnit struct {
 	dir      string
 	files    []*script
 	blocked  bool
-	rooted   bool   // a span has no parent unless its start names one, whatever the current span is
-	census   bool   // of OpenCensus for Python
-	tracer   string // the settings of the first tracer
+	rooted   bool // a span has no parent unless its start names one, whatever the current span is
 	notes    []patch.Step
 	created  map[string][]byte
 	packages map[string]bool // that the migrated code needs
 	java     *javaUnit
+
+	// Of Python.
+	census   bool            // of OpenCensus
+	zipkin   bool            // of py_zipkin
+	tracer   string          // the settings of the first tracer
+	service  string          // of the first span of py_zipkin
+	imported map[string]bool // names that files import
 }
 
 // scriptTable is the table of a language.
@@ -118,7 +123,7 @@ func (t *scriptTable) isSource(module string) (source, known bool) {
 func isWord(c byte) bool { return c == '_' || '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z' }
 
 func (m *migration) scriptUnit(ctx context.Context, table *scriptTable, dir string, names []string) error {
-	u := &scriptUnit{migration: m, dir: dir, created: map[string][]byte{}, packages: map[string]bool{}}
+	u := &scriptUnit{migration: m, dir: dir, created: map[string][]byte{}, packages: map[string]bool{}, imported: map[string]bool{}}
 	size, relevant := 0, false
 	for _, name := range names {
 		source, err := patch.Read(m.root, name)
@@ -128,6 +133,11 @@ func (m *migration) scriptUnit(ctx context.Context, table *scriptTable, dir stri
 		if size += len(source); size > maxUnit {
 			m.open(name, 0, "The project is larger than %d MiB: it is not migrated.", maxUnit>>20)
 			return nil
+		}
+		for _, names := range pyImported.FindAllSubmatch(source, -1) {
+			for _, name := range bytes.FieldsFunc(names[1], func(r rune) bool { return r > 0x7f || !isWord(byte(r)) }) {
+				u.imported[string(name)] = true
+			}
 		}
 		if !mentions(source, table.libraries) && !mentions(source, table.prefixes) && !mentions(source, table.methods) {
 			continue
@@ -223,8 +233,11 @@ func (m *migration) scriptUnit(ctx context.Context, table *scriptTable, dir stri
 // scriptMethods are texts in files of JavaScript and Python that use spans without an import of a library.
 var scriptMethods = []string{".setTag(", ".set_tag(", ".finish(", ".startSpan(", ".start_span(", ".start_active_span(", ".addTags(", ".log_kv(", ".setOperationName("}
 
-// censusMethods are those of spans of OpenCensus.
-var censusMethods = []string{".add_attribute(", ".add_annotation(", ".end_span(", ".span(", ".add_attribute_to_current_span(", ".set_status(", ".current_span("}
+// pyMethods are such texts of OpenCensus and py_zipkin in Python.
+var pyMethods = []string{
+	".add_attribute(", ".add_annotation(", ".end_span(", ".span(", ".add_attribute_to_current_span(", ".set_status(", ".current_span(",
+	".update_binary_annotations(", ".add_sa_binary_annotation(", ".override_span_name(",
+}
 
 // scriptCalls are the kinds of the nodes that rows of JavaScript and Python replace.
 var scriptCalls = []syntax.Kind{syntax.Call, syntax.New, syntax.Member, syntax.Name}
@@ -394,7 +407,7 @@ func (s *script) statementEdit(n *syntax.Node) edit {
 var (
 	spanNames    = regexp.MustCompile(`(?i)(^|_)span$|[a-z]Span$`)
 	tracerNames  = regexp.MustCompile(`(?i)tracer$`)
-	contextNames = regexp.MustCompile(`(?i)(span|parent|wire)_?(ctx|context)$`)
+	contextNames = regexp.MustCompile(`(?i)(span|parent|wire)_?(ctx|context)$|^zipkin_attrs$`)
 )
 
 // kind returns what a value is, as far as the file says.
@@ -461,7 +474,7 @@ func (s *script) infer(n *syntax.Node, depth int) valueKind {
 		switch name {
 		case "start_active_span":
 			return scopeValue
-		case "startSpan", "start_span", "setTag", "addTags", "set_tag", "active", "current_span", "trace", "current_root_span", "get_current_span":
+		case "zipkin_span", "zipkin_client_span", "zipkin_server_span", "startSpan", "start_span", "setTag", "addTags", "set_tag", "active", "current_span", "trace", "current_root_span", "get_current_span":
 			return spanValue
 		case "span":
 			if k := s.kindAt(receiver, depth+1); k == tracerValue || k == spanValue {
@@ -469,7 +482,7 @@ func (s *script) infer(n *syntax.Node, depth int) valueKind {
 			}
 		case "globalTracer", "global_tracer", "initTracer", "init", "initialize_tracer", "get_opencensus_tracer", "Tracer":
 			return tracerValue
-		case "extract":
+		case "extract", "extract_zipkin_attrs_from_headers", "ZipkinAttrs":
 			return contextValue
 		case "context":
 			if s.kindAt(receiver, depth+1) == spanValue {
@@ -539,7 +552,7 @@ var tagConstants = map[string]string{
 	"DB_INSTANCE": "db.instance", "DB_STATEMENT": "db.statement", "DB_TYPE": "db.type", "DB_USER": "db.user", "DATABASE_INSTANCE": "db.instance", "DATABASE_STATEMENT": "db.statement", "DATABASE_TYPE": "db.type", "DATABASE_USER": "db.user",
 	"MESSAGE_BUS_DESTINATION": "message_bus.destination",
 	"FORMAT_HTTP_HEADERS":     "http_headers", "FORMAT_TEXT_MAP": "text_map", "FORMAT_BINARY": "binary",
-	"CLIENT": "client", "SERVER": "server", "UNSPECIFIED": "internal",
+	"CLIENT": "client", "SERVER": "server", "UNSPECIFIED": "internal", "LOCAL": "internal", "PRODUCER": "producer", "CONSUMER": "consumer",
 	"HTTP_HEADERS": "http_headers", "TEXT_MAP": "text_map", "BINARY": "binary",
 }
 

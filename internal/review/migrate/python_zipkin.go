@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package migrate
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+
+	"assay/internal/review/syntax"
+)
+
+// pyZipkinRows are the symbols of py_zipkin in the documentation.
+var pyZipkinRows = [][3]string{
+	{"py_zipkin", "`with zipkin_span(service_name, span_name, kind, binary_annotations) as span`", "`with trace.get_tracer(__name__).start_as_current_span(name, kind, attributes) as span`"},
+	{"py_zipkin", "`zipkin_span(..., transport_handler, sample_rate)`", "`with Config(sampler, service).initialize_tracer().start_as_current_span(name, kind, context)` of a new module: SDK, OTLP exporter, W3C propagation; a server span if it has no kind"},
+	{"py_zipkin", "`zipkin_span(..., zipkin_attrs)`", "`with tracer.start_as_current_span(name, kind, context)`"},
+	{"py_zipkin", "`zipkin_client_span(...)`, `zipkin_server_span(...)`", "`with tracer.start_as_current_span(name, kind)`"},
+	{"py_zipkin", "`@zipkin_span(service_name, span_name)`", "`@trace.get_tracer(__name__).start_as_current_span(name)`"},
+	{"py_zipkin", "`span.update_binary_annotations({...})`", "`span.set_attributes(attributes)`; `span.set_status` for `error`"},
+	{"py_zipkin", "`span.add_annotation(value, timestamp)`", "`span.add_event(value, timestamp)`"},
+	{"py_zipkin", "`span.add_sa_binary_annotation(port, service_name, host)`", "`span.set_attributes` with `server.port`, `service.peer.name`, `network.peer.address`"},
+	{"py_zipkin", "`span.override_span_name(name)`", "`span.update_name(name)`"},
+	{"py_zipkin", "`span.zipkin_attrs.trace_id`", "`trace.format_trace_id(span.get_span_context().trace_id)`"},
+	{"py_zipkin", "`create_http_headers_for_new_span()`", "`propagate.inject(headers)`"},
+	{"py_zipkin", "`extract_zipkin_attrs_from_headers(headers)`", "`propagate.extract(headers)`"},
+	{"py_zipkin", "`ZipkinAttrs(headers.get('X-B3-TraceId'), ...)`", "`propagate.extract(headers)`"},
+}
+
+var zipkinSpanArgs = []string{
+	"service_name", "span_name", "zipkin_attrs", "transport_handler", "max_span_batch_size", "annotations", "binary_annotations", "port", "sample_rate", "include",
+	"add_logging_annotation", "report_root_timestamp", "use_128bit_trace_id", "host", "context_stack", "span_storage", "firehose_handler", "kind", "timestamp",
+	"duration", "encoding",
+}
+
+// pyZipkin rewrites the nodes of py_zipkin. It reports whether the node is one.
+func (s *script) pyZipkin(n *syntax.Node) (text string, ok, known bool) {
+	fail := func(format string, a ...any) (string, bool, bool) {
+		s.blockAt(n, format, a...)
+		s.mark(n)
+		return "", false, true
+	}
+	switch n.Kind {
+	case syntax.Name:
+		if i, ok := s.f.Imported(n.Text); ok && i.Member == "BaseTransportHandler" && source(s, i) && n.Parent.Kind == syntax.Class {
+			s.done[n] = true
+			s.note(n, "The transport handler is not called any more. Remove it.")
+			return "object", true, true
+		}
+		return "", false, false
+	case syntax.Member:
+		of := n.Children[0]
+		if of.Kind == syntax.Member && of.Text == "zipkin_attrs" && s.kind(of.Children[0]) == spanValue && (n.Text == "trace_id" || n.Text == "span_id") {
+			return s.use("trace") + ".format_" + n.Text + "(" + s.text(of.Children[0]) + ".get_span_context()." + n.Text + ")", true, true
+		}
+		if n.Text == "zipkin_attrs" && s.kind(of) == spanValue {
+			return fail("%s is in no table.", s.brief(n))
+		}
+		return "", false, false
+	case syntax.Call:
+	default:
+		return "", false, false
+	}
+	args := n.Args()
+	switch f := s.libraryFunction(n); f {
+	case "zipkin_span", "zipkin_client_span", "zipkin_server_span":
+		text, ok := s.zipkinSpan(n, f)
+		return text, ok, true
+	case "extract_zipkin_attrs_from_headers":
+		if len(args) == 0 || args[0].Kind == syntax.Argument {
+			return fail("The arguments of %s are in no table.", f)
+		}
+		s.mark(n.Callee())
+		return s.use("propagate") + ".extract(" + s.text(args[0]) + ")", true, true
+	case "ZipkinAttrs":
+		headers := s.zipkinHeaders(n)
+		if headers == nil {
+			return fail("The context is not read from headers in a way that a table knows.")
+		}
+		s.mark(n.Callee())
+		return s.use("propagate") + ".extract(" + s.text(headers) + ")", true, true
+	}
+	if text, ok := s.pyHeaders(n); ok {
+		return text, true, true
+	}
+	receiver, name := n.Method()
+	if receiver == nil || s.kind(receiver) != spanValue {
+		if receiver != nil && s.kind(receiver) == unknownValue && (name == "update_binary_annotations" || name == "add_sa_binary_annotation" || name == "override_span_name") {
+			return fail("%s may be a method of a span: what it is called on is not known.", s.brief(n.Callee()))
+		}
+		return "", false, false
+	}
+	unknown := func() (string, bool, bool) { return fail("The arguments of %s are in no table.", s.brief(n.Callee())) }
+	span := s.receiverText(n)
+	switch name {
+	case "update_binary_annotations":
+		if len(args) != 1 || args[0].Kind != syntax.Object || n.Parent.Kind != syntax.Block {
+			return unknown()
+		}
+		text, ok := s.zipkinTags(n, span, args[0])
+		return text, ok, true
+	case "add_annotation":
+		values := pyArgs(n, "value", "timestamp")
+		if values["value"] == nil {
+			return unknown()
+		}
+		text := span + ".add_event(" + s.text(values["value"])
+		if t := values["timestamp"]; t != nil {
+			text += ", timestamp=int((" + s.text(t) + ") * 1_000_000_000)"
+		}
+		return text + ")", true, true
+	case "override_span_name":
+		if len(args) != 1 || args[0].Kind == syntax.Argument {
+			return unknown()
+		}
+		return span + ".update_name(" + s.text(args[0]) + ")", true, true
+	case "add_sa_binary_annotation":
+		names := []string{"port", "service_name", "host"}
+		values := pyArgs(n, names...)
+		if len(values) == 0 {
+			return unknown()
+		}
+		var out []string
+		for i, key := range []string{"server.port", "service.peer.name", "network.peer.address"} {
+			if v := values[names[i]]; v != nil {
+				out = append(out, s.quote(key)+": "+s.text(v))
+			}
+		}
+		return span + ".set_attributes({" + strings.Join(out, ", ") + "})", true, true
+	case "start", "stop", "get_tracer":
+		return fail("%s is in no table.", s.brief(n.Callee()))
+	}
+	return "", false, false
+}
+
+// zipkinTags rewrites the tags of a literal. A tag error is a status.
+func (s *script) zipkinTags(at *syntax.Node, span string, tags *syntax.Node) (string, bool) {
+	var lines, out []string
+	for _, p := range tags.Children {
+		if p.Kind != syntax.Pair {
+			s.blockAt(at, "%s has tags that are not known.", s.brief(at))
+			return "", false
+		}
+		if k, ok := s.tagOf(p.Children[0]); ok && k == "error" {
+			lines = append(lines, span+".set_status("+s.use("trace")+".StatusCode.ERROR, "+s.text(p.Value())+")")
+		} else {
+			out = append(out, s.key(p.Children[0])+": "+s.text(p.Value()))
+		}
+	}
+	if len(out) > 0 {
+		lines = append([]string{span + ".set_attributes({" + strings.Join(out, ", ") + "})"}, lines...)
+	}
+	return strings.Join(lines, "\n"+s.indent(at.Start)), len(lines) > 0
+}
+
+// zipkinSpan rewrites zipkin_span(...), a context manager or decorator.
+func (s *script) zipkinSpan(c *syntax.Node, function string) (string, bool) {
+	fail := func(format string, a ...any) (string, bool) {
+		s.blockAt(c, format, a...)
+		s.mark(c)
+		return "", false
+	}
+	values := pyArgs(c, zipkinSpanArgs...)
+	if values == nil {
+		return fail("The arguments of %s are in no table.", function)
+	}
+	for _, name := range []string{"annotations", "include", "context_stack", "span_storage", "firehose_handler", "timestamp", "duration"} {
+		if v := values[name]; v != nil && v.Kind != syntax.Null {
+			return fail("The argument %s of a span is in no table.", name)
+		}
+	}
+	if !s.isResource(c) && c.Parent.Kind != syntax.Decorator {
+		return fail("A span outside of a with statement or decorator is in no table.")
+	}
+	name, service := s.quote("span"), values["service_name"]
+	if v := values["span_name"]; v != nil {
+		name = s.text(v)
+	}
+	if service == nil {
+		return fail("The service of the span is not known.")
+	}
+	same, ok := s.f.Known(service)
+	if !ok {
+		same = s.f.Code(service)
+	}
+	if s.unit.service == "" {
+		s.unit.service = same
+	} else if s.unit.service != same {
+		return fail("The span has another service than others; in OpenTelemetry a process has one service.")
+	}
+	kind := map[string]string{"zipkin_client_span": "client", "zipkin_server_span": "server"}[function]
+	if v := values["kind"]; v != nil && v.Kind != syntax.Null {
+		k, ok := s.tagOf(v)
+		if !ok || spanKinds[k] == "" {
+			return fail("The kind of the span is not known.")
+		}
+		kind = k
+		s.mark(v)
+	}
+	tags := ""
+	if v := values["binary_annotations"]; v != nil && v.Kind != syntax.Null {
+		if v.Kind != syntax.Object {
+			return fail("The tags of the span are no dictionary literal.")
+		}
+		if tags, ok = s.pyAttributes(v, nil); !ok {
+			return "", false
+		}
+	}
+	tracer, parent := s.pyTracer, ""
+	attrs, rate := values["zipkin_attrs"], values["sample_rate"]
+	switch {
+	case attrs != nil && attrs.Kind != syntax.Null && s.kind(attrs) == contextValue:
+		parent = s.text(attrs)
+	case attrs != nil && attrs.Kind != syntax.Null:
+		return fail("It is not known whether %s is a context.", s.brief(attrs))
+	case rate != nil && rate.Kind != syntax.Null: // begins a trace
+		parent = s.use("context") + ".Context()"
+	}
+	if handler := values["transport_handler"]; handler != nil && handler.Kind != syntax.Null && parent != "" {
+		config := "service_name=" + s.text(service)
+		if rate != nil && rate.Kind != syntax.Null {
+			config = "config={" + s.quote("sampler") + ": {" + s.quote("type") + ": " + s.quote("probabilistic") + ", " + s.quote("param") + ": " + s.percent(rate) + "}}, " + config
+		}
+		tracer = func() string {
+			return s.pySetup(c, config, "The exporter reads its endpoint from OTEL_EXPORTER_OTLP_ENDPOINT. Set it where the address of Zipkin is configured. "+propagationNote)
+		}
+	}
+	if parent != "" && kind == "" {
+		kind = "server" // as the library sends it
+	}
+	if kind != "" && kind != "internal" {
+		name += ", kind=" + s.use("trace") + ".SpanKind." + strings.ToUpper(kind)
+	}
+	if parent != "" {
+		name += ", context=" + parent
+	}
+	if tags != "" && tags != "{}" {
+		name += ", attributes=" + tags
+	}
+	for _, dropped := range []string{"transport_handler", "max_span_batch_size", "port", "add_logging_annotation", "report_root_timestamp", "use_128bit_trace_id", "host", "encoding"} {
+		if v := values[dropped]; v != nil {
+			s.mark(v)
+		}
+	}
+	s.mark(c.Callee())
+	return tracer() + ".start_as_current_span(" + name + ")", true
+}
+
+// percent returns the source of a rate of 0 to 1 for one of 0 to 100.
+func (s *script) percent(n *syntax.Node) string {
+	if f, err := strconv.ParseFloat(n.Text, 64); err == nil && n.Kind == syntax.Number {
+		return strconv.FormatFloat(f/100, 'g', 12, 64)
+	}
+	if n.Kind == syntax.Name || n.Kind == syntax.Member {
+		return s.text(n) + " / 100"
+	}
+	return "(" + s.text(n) + ") / 100"
+}
+
+var b3Header = regexp.MustCompile(`(?i)^x-b3-(trace|span|parentspan)id$`)
+
+// zipkinHeaders returns the carrier that all ids of ZipkinAttrs(...) are read from, nil for another form.
+func (s *script) zipkinHeaders(c *syntax.Node) *syntax.Node {
+	values := pyArgs(c, "trace_id", "span_id", "parent_span_id", "flags", "is_sampled")
+	var headers *syntax.Node
+	for _, id := range []string{"trace_id", "span_id", "parent_span_id"} {
+		v := values[id]
+		if v == nil {
+			return nil
+		}
+		var from, key *syntax.Node
+		switch receiver, name := methodOf(v); {
+		case name == "get" && receiver != nil && v.Arg(0) != nil:
+			from, key = receiver, v.Arg(0)
+		case v.Kind == syntax.Index && len(v.Children) == 2:
+			from, key = v.Children[0], v.Children[1]
+		default:
+			return nil
+		}
+		if header, ok := s.f.Known(key); !ok || !b3Header.MatchString(header) || headers != nil && s.f.Code(headers) != s.f.Code(from) {
+			return nil
+		}
+		headers = from
+	}
+	for _, flag := range []string{"flags", "is_sampled"} {
+		if v := values[flag]; v != nil && v.Kind != syntax.String && v.Kind != syntax.Bool && v.Kind != syntax.Null && !strings.Contains(s.f.Code(v), s.f.Code(headers)) {
+			return nil
+		}
+	}
+	return headers
+}
+
+// methodOf returns the receiver and the method of a call, nil and "" for another node.
+func methodOf(n *syntax.Node) (*syntax.Node, string) {
+	if n.Kind != syntax.Call {
+		return nil, ""
+	}
+	return n.Method()
+}
