@@ -18,14 +18,18 @@ func javaScriptTable() *scriptTable {
 	return &scriptTable{
 		languages: []syntax.Language{syntax.JavaScript, syntax.TypeScript},
 		manifests: []string{"package.json"},
-		libraries: []string{"opentracing", "jaeger-client", "dd-trace"},
-		prefixes:  []string{"zipkin", "@opencensus", "express-opentracing", "zipkin-"},
-		methods:   scriptMethods,
-		kinds:     scriptCalls,
-		hoist:     (*script).hoist,
-		call:      javaScriptCall,
-		imports:   javaScriptImports,
-		manifest:  javaScriptManifest,
+		libraries: []string{
+			"opentracing", "jaeger-client", "dd-trace", "@opencensus/nodejs", "@opencensus/nodejs-base", "@opencensus/core", "@opencensus/exporter-zipkin",
+			"@opencensus/exporter-jaeger", "@opencensus/exporter-ocagent", "@opencensus/propagation-b3", "@opencensus/propagation-tracecontext",
+		},
+		prefixes: []string{"zipkin", "@opencensus", "express-opentracing", "zipkin-"},
+		methods:  append(slices.Clone(scriptMethods), ".startRootSpan(", ".startChildSpan(", ".addAttribute(", ".addAnnotation(", ".currentRootSpan", ".setStatus("),
+		kinds:    append(slices.Clone(scriptCalls), syntax.Assign),
+		prepare:  censusPrepare,
+		hoist:    (*script).jsHoist,
+		call:     javaScriptCall,
+		imports:  javaScriptImports,
+		manifest: javaScriptManifest,
 	}
 }
 
@@ -66,6 +70,9 @@ func (s *script) spanContextOf(n *syntax.Node) (string, bool) {
 }
 
 func javaScriptCall(s *script, c *syntax.Node) (string, bool) {
+	if s.unit.census {
+		return s.jsCensus(c)
+	}
 	if c.Kind != syntax.Call {
 		return "", false
 	}
@@ -526,7 +533,7 @@ func (s *script) ddInit(c, receiver *syntax.Node) (string, bool) {
 var (
 	jsRequire = `(?m)^[ \t]*(?:const|let|var)\s+(?:\{[^{}]*\}|[\w$]+)\s*=\s*require\(\s*['"](?:%s)['"]\s*\)[ \t]*;?[ \t]*$`
 	jsImport  = `(?m)^[ \t]*import\s+(?:type\s+)?[\w$*{}\s,]+\s+from\s+['"](?:%s)['"][ \t]*;?[ \t]*$`
-	jsLibrary = `opentracing(?:/[\w/]+)?|jaeger-client|dd-trace(?:/[\w/]+)?`
+	jsLibrary = `opentracing(?:/[\w/]+)?|jaeger-client|dd-trace(?:/[\w/]+)?|@opencensus/(?:nodejs|nodejs-base|core|exporter-(?:zipkin|jaeger|ocagent)|propagation-(?:b3|tracecontext))`
 	requires  = regexp.MustCompile(fmt.Sprintf(jsRequire, jsLibrary))
 	importsES = regexp.MustCompile(fmt.Sprintf(jsImport, jsLibrary))
 	jsTags    = regexp.MustCompile(`(?m)^[ \t]*(?:const|let|var)\s+\{[^{}]*\}\s*=\s*[\w$]+[ \t]*;?[ \t]*$`)

@@ -20,7 +20,7 @@ func oldPackage(name string) bool {
 		"ddtrace", "py-zipkin": // PyPI
 		return true
 	}
-	return name == "opencensus" || strings.HasPrefix(name, "opencensus-") // PyPI
+	return strings.HasPrefix(name, "@opencensus/") || name == "opencensus" || strings.HasPrefix(name, "opencensus-")
 }
 
 // dependencies returns those of a manifest, and its source. It returns nil if it cannot be read.
@@ -66,18 +66,22 @@ func (u *scriptUnit) jsonManifest(name string) {
 		u.open(name, 0, "Add the dependencies %s.", strings.Join(add, ", "))
 	}
 	var edits []edit
-	for i, d := range old {
-		if i == main && len(add) > 0 {
-			indent := lineIndent(source, d.Start)
+	for i := 0; i < len(old); {
+		first, replaced := i, i == main
+		for i++; i < len(old) && strings.Trim(string(source[old[i-1].End:old[i].Start]), " \t\r\n") == ","; i++ { // they follow each other
+			replaced = replaced || i == main
+		}
+		start, end := old[first].Start, old[i-1].End
+		if replaced && len(add) > 0 {
+			indent := lineIndent(source, start)
 			separator := ", "
-			if bytes.HasPrefix(bytes.TrimLeft(source[lineStart(source, d.Start):], " \t"), source[d.Start:d.End]) {
+			if bytes.HasPrefix(bytes.TrimLeft(source[lineStart(source, start):], " \t"), source[start:old[first].End]) {
 				separator = ",\n" + indent
 			}
-			edits = append(edits, edit{d.Start, d.End, strings.Join(add, separator)})
+			edits = append(edits, edit{start, end, strings.Join(add, separator)})
 			continue
 		}
-		// Remove the entry with the comma after it, or the one before it.
-		start, end := d.Start, d.End
+		// Remove the entries with the comma after them, or the one before them.
 		rest := bytes.TrimLeft(source[end:], " \t\r\n")
 		if len(rest) > 0 && rest[0] == ',' {
 			end = len(source) - len(rest) + 1

@@ -144,6 +144,9 @@ func TestLeft(t *testing.T) {
 	python := func(code string) map[string]string {
 		return map[string]string{"requirements.txt": "opentracing\n", "a.py": "import opentracing\n\ntracer = opentracing.tracer\n" + code + "\n"}
 	}
+	jsCensus := func(code string) map[string]string {
+		return map[string]string{"package.json": "{}", "a.js": "const tracing = require('@opencensus/nodejs')\nconst { SpanKind } = require('@opencensus/core')\nconst { ZipkinTraceExporter } = require('@opencensus/exporter-zipkin')\n" + code + "\n"}
+	}
 	pyZipkin := func(code string) map[string]string {
 		return map[string]string{"requirements.txt": "py_zipkin\n", "a.py": "from py_zipkin.transport import SimpleHTTPTransport\nfrom py_zipkin.zipkin import ZipkinAttrs, zipkin_span\n\n\n\n" + code + "\n"}
 	}
@@ -193,6 +196,22 @@ func TestLeft(t *testing.T) {
 		"py_zipkin: an unknown value":     {pyZipkin("def f(x):\n    x.update_binary_annotations({})"), "a.py:7: x.update_binary_annotations may be a method of a span"},
 		"py_zipkin: a used transport":     {pyZipkin("h = SimpleHTTPTransport('a', 1)\nh.send('')"), "a.py:7: h is used in a way that no table knows."},
 		"py_zipkin: a shared transport":   {map[string]string{"requirements.txt": "", "a.py": pyZipkin("h = SimpleHTTPTransport('a', 1)")["a.py"], "b.py": "from a import (\n    h,\n)\n"}, "a.py:6: h is imported by another file."},
+		"OpenCensus JS: a rate per root":  {jsCensus("tracing.tracer.startRootSpan({ name: 'a', samplingRate: 1 }, f)"), "a.js:4: samplingRate: 1 is no option of a span that a table knows."},
+		"OpenCensus JS: a remote parent":  {jsCensus("tracing.tracer.startRootSpan({ name: 'a', spanContext: c }, f)"), "a.js:4: spanContext: c is no option of a span that a table knows."},
+		"OpenCensus JS: other options":    {jsCensus("const o = { name: 'a', kind: 1 }\ntracing.tracer.startRootSpan(o, f)"), "a.js:5: o is no option of a span that a table knows."},
+		"OpenCensus JS: a late kind":      {jsCensus("span.kind = SpanKind.CLIENT"), "a.js:4: The kind of a span is set when it starts"},
+		"OpenCensus JS: a status":         {jsCensus("span.setStatus(code)"), "a.js:4: The status is not known."},
+		"OpenCensus JS: a link":           {jsCensus("span.addLink('a', 'b', 1)"), "a.js:4: span.addLink is in no table"},
+		"OpenCensus JS: a context":        {jsCensus("f(span.spanContext)"), "a.js:4: span.spanContext is in no table"},
+		"OpenCensus JS: an unknown value": {jsCensus("exports.f = (x) => x.addAttribute('a', 1)"), "a.js:4: x.addAttribute may be a method of a span"},
+		"OpenCensus JS: defaults":         {jsCensus("tracing.start({ defaultAttributes: { a: 1 } })"), "a.js:4: defaultAttributes: { a: 1 } is in no table as a part of the setup."},
+		"OpenCensus JS: a configuration":  {jsCensus("tracing.start(config)"), "a.js:4: config is in no table as a part of the setup."},
+		"OpenCensus JS: an own exporter":  {jsCensus("tracing.start({ exporter: own })"), "a.js:4: own is in no table as a part of the setup."},
+		"OpenCensus JS: a used exporter":  {jsCensus("const e = new ZipkinTraceExporter({})\ne.publish([])"), "a.js:5: e is used in a way that no table knows."},
+		"OpenCensus JS: an export":        {jsCensus("export const e = new ZipkinTraceExporter({})"), "a.js:4: e is made in a way that no table knows."},
+		"OpenCensus JS: an instance":      {jsCensus("const t = tracing.start()"), "a.js:4: tracing.start is in no table"},
+		"OpenCensus JS: the end":          {jsCensus("tracing.stop()"), "a.js:4: tracing.stop is in no table"},
+		"OpenCensus JS: statistics":       {jsCensus("const { globalStats } = require('@opencensus/core')\nglobalStats.f()"), "a.js:5: globalStats.f is in no table"},
 		"OpenCensus: statistics":          {census("from opencensus.stats import stats"), "a.py:6: The module opencensus.stats is in no table."},
 		"OpenCensus: another library":     {census("import opentracing"), "a.py:6: opentracing in a project of OpenCensus is in no table"},
 		"OpenCensus: a remote parent":     {census("t = Tracer(span_context=SpanContext())"), "a.py:6: The arguments of the tracer are in no table."},

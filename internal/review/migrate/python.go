@@ -24,7 +24,7 @@ func pythonTable() *scriptTable {
 		prefixes: []string{"opencensus", "aiozipkin", "pyramid_zipkin", "opentracing_instrumentation", "flask_opentracing", "django_opentracing", "grpc_opentracing", "basictracer"},
 		methods:  slices.Concat(scriptMethods, pyMethods),
 		kinds:    append(slices.Clone(scriptCalls), syntax.Assign, syntax.Operator),
-		prepare:  pythonPrepare,
+		prepare:  censusPrepare,
 		hoist:    pythonHoist,
 		call:     pythonCall,
 		imports:  pythonImports,
@@ -482,11 +482,6 @@ func pythonImports(s *script) ([]edit, bool) {
 		} else if i.Path == "ddtrace" && i.Member != "tracer" || strings.HasPrefix(i.Path, "ddtrace.") && i.Path != "ddtrace.ext" {
 			s.blockAt(i.Node, "%s of %s is in no table.", i.Member, i.Path)
 			return nil, false
-		}
-	}
-	for n := range s.f.Root.All() {
-		if n.Kind == syntax.Name && s.settings[n.Text] != nil && !s.done[n] {
-			s.blockAt(n, "%s is used in a way that no table knows.", n.Text)
 		}
 	}
 	if !s.pyTypes() || !s.left() || s.unit.blocked {

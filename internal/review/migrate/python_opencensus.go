@@ -41,22 +41,26 @@ var (
 // pairedSpan has the names of a span that starts and ends in one block, and of its token.
 type pairedSpan struct{ span, token string }
 
-// pythonPrepare finds the projects of OpenCensus: methods of its tracer have the names of others.
-func pythonPrepare(u *scriptUnit) bool {
+// censusPrepare finds the projects of OpenCensus: methods of its tracer have the names of others.
+func censusPrepare(u *scriptUnit) bool {
 	for _, s := range u.files {
 		for _, i := range s.f.Imports {
-			u.census = u.census || i.Path == "opencensus" || strings.HasPrefix(i.Path, "opencensus.")
+			u.census = u.census || isCensus(i.Path)
 			u.zipkin = u.zipkin || i.Path == "py_zipkin" || strings.HasPrefix(i.Path, "py_zipkin.")
 		}
 	}
 	for _, s := range u.files {
 		for _, i := range s.f.Imports {
-			if source, _ := s.table.isSource(i.Path); u.census && source && !strings.HasPrefix(i.Path, "opencensus") {
+			if source, _ := s.table.isSource(i.Path); u.census && source && !isCensus(i.Path) {
 				s.blockAt(i.Node, "%s in a project of OpenCensus is in no table: methods of both have the same names.", i.Path)
 			}
 		}
 	}
 	return false
+}
+
+func isCensus(module string) bool {
+	return module == "opencensus" || strings.HasPrefix(module, "opencensus.") || strings.HasPrefix(module, "@opencensus/")
 }
 
 // libraryFunction returns the function or class of a library that is called, "" for another call.

@@ -33,13 +33,15 @@ type script struct {
 	java   *javaFile
 	before []edit // statements before others
 
+	settings map[string]*syntax.Node // calls that make parts of the setup, by their variable
+	exporter *syntax.Node            // of JavaScript
+
 	// Of Python.
-	pairs    map[*syntax.Node]*pairedSpan // spans that start and end in one block, by both calls
-	settings map[string]*syntax.Node      // calls that make parts of the setup, by their variable
-	config   string                       // name of the class of the added module
-	types    map[string]string            // types of the API by the name in the file
-	work     int
-	after    []byte
+	pairs  map[*syntax.Node]*pairedSpan // spans that start and end in one block, by both calls
+	config string                       // name of the class of the added module
+	types  map[string]string            // types of the API by the name in the file
+	work   int
+	after  []byte
 }
 
 // valueKind is what a value is.
@@ -66,8 +68,9 @@ type scriptUnit struct {
 	packages map[string]bool // that the migrated code needs
 	java     *javaUnit
 
+	census bool // of OpenCensus, in JavaScript or Python
+
 	// Of Python.
-	census   bool            // of OpenCensus
 	zipkin   bool            // of py_zipkin
 	tracer   string          // the settings of the first tracer
 	service  string          // of the first span of py_zipkin
@@ -155,10 +158,7 @@ func (m *migration) scriptUnit(ctx context.Context, table *scriptTable, dir stri
 			pairs: map[*syntax.Node]*pairedSpan{}, settings: map[string]*syntax.Node{}, types: map[string]string{},
 		}
 		for n := range f.Root.All() {
-			if n.Kind == syntax.Name {
-				s.taken[n.Text] = true
-			}
-			if n.Kind == syntax.Param {
+			if n.Kind == syntax.Name && !s.replaced(n) || n.Kind == syntax.Param {
 				s.taken[n.Text] = true
 			}
 		}
@@ -398,6 +398,9 @@ func (s *script) statementEdit(n *syntax.Node) edit {
 	if end < len(s.f.Source) && s.f.Source[end] == ';' {
 		end++
 	}
+	if loc := jsDeclares.FindIndex(s.f.Source[:start]); n.Kind == syntax.Assign && s.f.Language != syntax.Python && s.java == nil && loc != nil {
+		start = loc[0] + strings.IndexAny(string(s.f.Source[loc[0]:start]), "clv") // const, let, var
+	}
 	if rest := bytes.TrimLeft(s.f.Source[end:], " "); s.f.Language == syntax.Python && bytes.HasPrefix(rest, []byte("#")) {
 		end = len(s.f.Source) - len(rest)
 	}
@@ -447,6 +450,11 @@ func (s *script) infer(n *syntax.Node, depth int) valueKind {
 			}
 		}
 		if d := s.f.Definition(n); n.Kind == syntax.Name && d != nil && d.Kind == syntax.Param {
+			if f := d.Parent; f.Kind == syntax.Func && f.Parent != nil && f.Parent.Kind == syntax.Call {
+				if _, name := f.Parent.Method(); name == "startRootSpan" {
+					return spanValue
+				}
+			}
 			if i, ok := s.f.Imported(d.Type); ok && source(s, i) && i.Member == "Span" {
 				return spanValue
 			} else if ok && source(s, i) && i.Member == "Tracer" {
@@ -474,7 +482,7 @@ func (s *script) infer(n *syntax.Node, depth int) valueKind {
 		switch name {
 		case "start_active_span":
 			return scopeValue
-		case "zipkin_span", "zipkin_client_span", "zipkin_server_span", "startSpan", "start_span", "setTag", "addTags", "set_tag", "active", "current_span", "trace", "current_root_span", "get_current_span":
+		case "startChildSpan", "zipkin_span", "zipkin_client_span", "zipkin_server_span", "startSpan", "start_span", "setTag", "addTags", "set_tag", "active", "current_span", "trace", "current_root_span", "get_current_span":
 			return spanValue
 		case "span":
 			if k := s.kindAt(receiver, depth+1); k == tracerValue || k == spanValue {
@@ -554,6 +562,16 @@ var tagConstants = map[string]string{
 	"FORMAT_HTTP_HEADERS":     "http_headers", "FORMAT_TEXT_MAP": "text_map", "FORMAT_BINARY": "binary",
 	"CLIENT": "client", "SERVER": "server", "UNSPECIFIED": "internal", "LOCAL": "internal", "PRODUCER": "producer", "CONSUMER": "consumer",
 	"HTTP_HEADERS": "http_headers", "TEXT_MAP": "text_map", "BINARY": "binary",
+}
+
+// replaced reports whether a name is that of an import that a migration removes.
+func (s *script) replaced(n *syntax.Node) bool {
+	i, ok := s.f.Imported(n.Text)
+	if !ok || i.Node == nil || !source(s, i) {
+		return false
+	}
+	d := s.f.Definition(n)
+	return d == nil || i.Node.Within(d)
 }
 
 // key returns the source of the key of an attribute.
@@ -636,6 +654,11 @@ func (s *script) left() bool {
 	}
 	ok := true
 	for n := range s.f.Root.All() {
+		if n.Kind == syntax.Name && s.settings[n.Text] != nil && !s.done[n] {
+			s.blockAt(n, "%s is used in a way that no table knows.", n.Text)
+			ok = false
+			continue
+		}
 		i, imported := names[n.Text]
 		if n.Kind != syntax.Name || !imported || s.done[n] || n == i.Node || n.Within(i.Node) {
 			continue
