@@ -46,12 +46,14 @@ type sentBefore struct {
 	Status string           `json:"status"`
 	Tags   map[string]any   `json:"tags"`
 	Logs   []map[string]any `json:"logs"`
+	Remote map[string]any   `json:"remote"` // the remote endpoint of Zipkin
 }
 
 // renamed maps the attributes whose key changes in the migration.
 var renamed = map[string]string{
 	"http.method": "http.request.method", "http.status_code": "http.response.status_code", "http.url": "url.full",
 	"db.type": "db.system.name", "db.statement": "db.query.text", "peer.hostname": "server.address", "http.path": "url.path",
+	"serviceName": "service.peer.name", "port": "server.port",
 }
 
 // mapped returns the expected shape of the span after the migration.
@@ -86,6 +88,9 @@ func (r *sentBefore) mapped(names map[string]string) shape {
 			}
 			s.Attributes[key] = value
 		}
+	}
+	for key, value := range r.Remote {
+		s.Attributes[renamed[key]] = value
 	}
 	for _, log := range r.Logs {
 		for _, key := range []string{"event", "message", "value"} {

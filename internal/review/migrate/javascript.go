@@ -21,11 +21,12 @@ func javaScriptTable() *scriptTable {
 		libraries: []string{
 			"opentracing", "jaeger-client", "dd-trace", "@opencensus/nodejs", "@opencensus/nodejs-base", "@opencensus/core", "@opencensus/exporter-zipkin",
 			"@opencensus/exporter-jaeger", "@opencensus/exporter-ocagent", "@opencensus/propagation-b3", "@opencensus/propagation-tracecontext",
+			"zipkin", "zipkin-context-cls", "zipkin-transport-http",
 		},
-		prefixes: []string{"zipkin", "@opencensus", "express-opentracing", "zipkin-"},
-		methods:  append(slices.Clone(scriptMethods), ".startRootSpan(", ".startChildSpan(", ".addAttribute(", ".addAnnotation(", ".currentRootSpan", ".setStatus("),
+		prefixes: []string{"zipkin", "@opencensus", "express-opentracing"},
+		methods:  append(slices.Clone(scriptMethods), ".startRootSpan(", ".startChildSpan(", ".addAttribute(", ".addAnnotation(", ".currentRootSpan", ".setStatus(", ".recordBinary(", ".recordAnnotation(", ".recordRpc(", ".letId(", ".scoped(", ".local("),
 		kinds:    append(slices.Clone(scriptCalls), syntax.Assign),
-		prepare:  censusPrepare,
+		prepare:  zipkinPrepare,
 		hoist:    (*script).jsHoist,
 		call:     javaScriptCall,
 		imports:  javaScriptImports,
@@ -70,6 +71,11 @@ func (s *script) spanContextOf(n *syntax.Node) (string, bool) {
 }
 
 func javaScriptCall(s *script, c *syntax.Node) (string, bool) {
+	if s.unit.zipkin {
+		if text, ok, known := s.jsZipkin(c); known {
+			return text, ok
+		}
+	}
 	if s.unit.census {
 		return s.jsCensus(c)
 	}
@@ -531,9 +537,9 @@ func (s *script) ddInit(c, receiver *syntax.Node) (string, bool) {
 }
 
 var (
-	jsRequire = `(?m)^[ \t]*(?:const|let|var)\s+(?:\{[^{}]*\}|[\w$]+)\s*=\s*require\(\s*['"](?:%s)['"]\s*\)[ \t]*;?[ \t]*$`
+	jsRequire = `(?m)^[ \t]*(?:const|let|var)\s+(?:\{(?:[^{}]|\{[^{}]*\})*\}|[\w$]+)\s*=\s*require\(\s*['"](?:%s)['"]\s*\)[ \t]*;?[ \t]*$`
 	jsImport  = `(?m)^[ \t]*import\s+(?:type\s+)?[\w$*{}\s,]+\s+from\s+['"](?:%s)['"][ \t]*;?[ \t]*$`
-	jsLibrary = `opentracing(?:/[\w/]+)?|jaeger-client|dd-trace(?:/[\w/]+)?|@opencensus/(?:nodejs|nodejs-base|core|exporter-(?:zipkin|jaeger|ocagent)|propagation-(?:b3|tracecontext))`
+	jsLibrary = `opentracing(?:/[\w/]+)?|jaeger-client|dd-trace(?:/[\w/]+)?|@opencensus/(?:nodejs|nodejs-base|core|exporter-(?:zipkin|jaeger|ocagent)|propagation-(?:b3|tracecontext))|zipkin|zipkin-context-cls|zipkin-transport-http`
 	requires  = regexp.MustCompile(fmt.Sprintf(jsRequire, jsLibrary))
 	importsES = regexp.MustCompile(fmt.Sprintf(jsImport, jsLibrary))
 	jsTags    = regexp.MustCompile(`(?m)^[ \t]*(?:const|let|var)\s+\{[^{}]*\}\s*=\s*[\w$]+[ \t]*;?[ \t]*$`)
@@ -577,6 +583,9 @@ func javaScriptImports(s *script) ([]edit, bool) {
 	for n := range s.f.Root.All() { // the definitions of the imports themselves
 		if n.Kind == syntax.Name && inPlace(n.Start) {
 			s.done[n] = true
+			if _, ok := s.f.Imported(n.Text); s.unit.zipkin && !ok && n.Text != "require" { // { jsonEncoder: { JSON_V2 } }
+				s.settings[n.Text] = n
+			}
 		}
 	}
 	if !s.left() || s.unit.blocked {
@@ -589,11 +598,24 @@ func javaScriptImports(s *script) ([]edit, bool) {
 				covered[n.Start] = true
 			}
 		}
+		cover := func(start, end int) {
+			for i := start; i < end; i++ {
+				covered[i] = true
+			}
+		}
+		for n := range s.f.Root.All() {
+			if n.Kind == syntax.String {
+				cover(n.Start, n.End)
+			}
+		}
+		for _, c := range s.f.Comments {
+			cover(c.Start, c.End)
+		}
 		for _, i := range s.f.Imports {
 			if is, _ := s.table.isSource(i.Path); is && i.Name != "" {
 				word := regexp.MustCompile(`\b` + regexp.QuoteMeta(i.Name) + `\b`)
 				for _, m := range word.FindAllIndex(source, -1) {
-					if inPlace(m[0]) || covered[m[0]] {
+					if inPlace(m[0]) || covered[m[0]] || m[0] > 0 && source[m[0]-1] == '.' {
 						continue
 					}
 					if i.Member == "Span" || i.Member == "Tracer" {
@@ -647,6 +669,18 @@ func javaScriptImports(s *script) ([]edit, bool) {
 		line("initTracer", from)
 		s.addSetup(esm, ext)
 	}
+	if s.local != "" {
+		name, ext, from := "local", path.Ext(s.f.Path), "./opentelemetry-local"
+		if esm && s.f.Language == syntax.JavaScript {
+			from += ext
+		}
+		if s.local != name {
+			name += map[bool]string{true: " as ", false: ": "}[esm] + s.local
+		}
+		line(name, from)
+		s.addModule("opentelemetry-local", ext, jsLocal, "local", esm)
+		s.unit.packages["@opentelemetry/api"] = true
+	}
 	var edits []edit
 	for i, p := range places {
 		if i == 0 && len(lines) > 0 {
@@ -679,10 +713,14 @@ func (s *script) addSetup(esm bool, ext string) {
 	for _, p := range packages {
 		s.unit.packages[p] = true
 	}
-	text := javaScriptSetup
+	s.addModule("opentelemetry", ext, javaScriptSetup, "initTracer", esm)
+}
+
+// addModule adds a module with a function beside the file.
+func (s *script) addModule(name, ext, text, function string, esm bool) {
 	if !esm {
 		text = regexp.MustCompile(`(?m)^import (\{[^}]*\}) from ('[^']*')$`).ReplaceAllString(text, "const $1 = require($2)")
-		text = strings.Replace(text, "export function initTracer", "function initTracer", 1) + "\nmodule.exports = { initTracer }\n"
+		text = strings.Replace(text, "export function "+function, "function "+function, 1) + "\nmodule.exports = { " + function + " }\n"
 		text = "'use strict'\n\n" + text
 	}
 	if s.f.Language == syntax.TypeScript {
@@ -691,9 +729,11 @@ func (s *script) addSetup(esm bool, ext string) {
 			"sampler(config)", "sampler(config: any)",
 			"close(done)", "close(done?: (err?: unknown) => void)",
 			"const attributes = {}", "const attributes: Record<string, string> = {}",
+			"local(tracer, name, f)", "local(tracer: any, name: string, f: () => any): any",
+			"(span) =>", "(span: any) =>", "(err) =>", "(err: any) =>", "(output) =>", "(output: any) =>", "let result\n", "let result: any\n",
 		).Replace(text)
 	}
-	s.unit.created[path.Join(path.Dir(s.f.Path), "opentelemetry"+ext)] = []byte(text)
+	s.unit.created[path.Join(path.Dir(s.f.Path), name+ext)] = []byte(text)
 }
 
 const javaScriptSetup = `import { trace } from '@opentelemetry/api'

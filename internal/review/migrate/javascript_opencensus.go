@@ -29,8 +29,8 @@ var jsCensusRows = [][3]string{
 	{"@opencensus", "`tracer.wrap(f)`, `tracer.wrapEmitter(emitter)`", "`context.bind(context.active(), f)`"},
 }
 
-// jsSettings are the classes of exporters and propagations of OpenCensus for Node.js.
-var jsSettings = regexp.MustCompile(`^(\w+TraceExporter|OCAgentExporter|ConsoleExporter|NoopExporter|\w+Format)$`)
+// jsSettings are the classes of the setups of OpenCensus and Zipkin for Node.js.
+var jsSettings = regexp.MustCompile(`^(\w+TraceExporter|OCAgentExporter|ConsoleExporter|NoopExporter|\w+Format|CLSContext|ExplicitContext|BatchRecorder|ConsoleRecorder|HttpLogger|CountingSampler|Sampler)$`)
 
 // jsClass returns the class of a library that an expression makes an instance of, "" for another expression.
 func (s *script) jsClass(n *syntax.Node) string {
@@ -39,6 +39,9 @@ func (s *script) jsClass(n *syntax.Node) string {
 	}
 	if c := n.Callee(); c.Kind == syntax.Name {
 		i, _ := s.f.Imported(c.Text)
+		if i.Path == "zipkin-context-cls" {
+			return "CLSContext"
+		}
 		return i.Member
 	}
 	return n.Callee().Text
@@ -49,7 +52,7 @@ var jsDeclares = regexp.MustCompile(`(?:^|[\n;{}])[ \t]*(?:const|let|var)\s+$`)
 // jsHoist finds the statements that make parts of the setup.
 func (s *script) jsHoist(block *syntax.Node) {
 	s.hoist(block)
-	if !s.unit.census {
+	if !s.unit.census && !s.unit.zipkin {
 		return
 	}
 	for _, n := range block.Children {
@@ -63,7 +66,7 @@ func (s *script) jsHoist(block *syntax.Node) {
 			}
 			s.settings[name], s.gone[n] = n.Value(), true
 			s.mark(n)
-		case n.Kind == syntax.Call:
+		case n.Kind == syntax.Call && s.unit.census:
 			if receiver, name := n.Method(); name == "registerExporter" && receiver != nil && s.kind(receiver) == libraryValue && len(n.Args()) == 1 {
 				s.exporter, s.gone[n] = n.Args()[0], true
 				s.mark(n)

@@ -16,7 +16,7 @@ import (
 // oldPackage reports whether a dependency belongs to a migrated library.
 func oldPackage(name string) bool {
 	switch name {
-	case "opentracing", "jaeger-client", "dd-trace", "@types/jaeger-client", // npm
+	case "opentracing", "jaeger-client", "dd-trace", "@types/jaeger-client", "zipkin", "zipkin-context-cls", "zipkin-transport-http", // npm
 		"ddtrace", "py-zipkin": // PyPI
 		return true
 	}

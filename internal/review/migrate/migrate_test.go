@@ -147,6 +147,9 @@ func TestLeft(t *testing.T) {
 	jsCensus := func(code string) map[string]string {
 		return map[string]string{"package.json": "{}", "a.js": "const tracing = require('@opencensus/nodejs')\nconst { SpanKind } = require('@opencensus/core')\nconst { ZipkinTraceExporter } = require('@opencensus/exporter-zipkin')\n" + code + "\n"}
 	}
+	zipkin := func(code string) map[string]string {
+		return map[string]string{"package.json": "{}", "a.js": "const zipkin = require('zipkin')\nconst { Annotation } = require('zipkin')\n" + code + "\n"}
+	}
 	pyZipkin := func(code string) map[string]string {
 		return map[string]string{"requirements.txt": "py_zipkin\n", "a.py": "from py_zipkin.transport import SimpleHTTPTransport\nfrom py_zipkin.zipkin import ZipkinAttrs, zipkin_span\n\n\n\n" + code + "\n"}
 	}
@@ -182,7 +185,23 @@ func TestLeft(t *testing.T) {
 		"JavaScript: an unknown parent":   {js("exports.f = (x) => opentracing.globalTracer().startSpan('a', { childOf: x })"), "a.js:2: It is not known whether x is a span or a context."},
 		"JavaScript: tags of a variable":  {js("exports.f = (tags) => opentracing.globalTracer().startSpan('a', { tags: tags })"), "a.js:2: The tags of startSpan are no object literal."},
 		"JavaScript: an unknown name":     {js("module.exports = new opentracing.MockTracer()"), "a.js:2: opentracing.MockTracer is in no table"},
-		"JavaScript: zipkin":              {map[string]string{"package.json": "{}", "a.js": "const { Tracer } = require('zipkin')\n"}, "a.js:1: The module zipkin is in no table."},
+		"zipkin-js: an instrumentation":   {zipkin("const { expressMiddleware } = require('zipkin-instrumentation-express')"), "a.js:3: The module zipkin-instrumentation-express is in no table."},
+		"zipkin-js: a joined span":        {zipkin("tracer.scoped(() => tracer.join(id))"), "a.js:3: tracer.scoped(() => tracer.join(id)) is in no table"},
+		"zipkin-js: an id alone":          {zipkin("const id = tracer.createChildId()"), "a.js:3: tracer.createChildId() is in no table"},
+		"zipkin-js: an id that is set":    {zipkin("tracer.setId(tracer.createRootId())"), "a.js:3: tracer.setId(tracer.createRootId()) is in no table"},
+		"zipkin-js: no kind":              {zipkin("tracer.scoped(() => {\n  tracer.setId(tracer.createChildId())\n  tracer.recordRpc('a')\n})"), "a.js:4: The kind of the span is not known where it starts."},
+		"zipkin-js: an unknown parent":    {zipkin("tracer.letId(tracer.createChildId(x), () => {\n  tracer.recordAnnotation(new Annotation.ClientSend())\n})"), "a.js:3: The parent of the span is not known."},
+		"zipkin-js: a name of a branch":   {zipkin("tracer.letId(tracer.createChildId(), () => {\n  if (f) tracer.recordRpc('a')\n  tracer.recordAnnotation(new Annotation.LocalOperationStart('b'))\n})"), "a.js:3: tracer.letId(tracer.createChildId(), () => {... is in no table"},
+		"zipkin-js: two services":         {zipkin("const t = new zipkin.Tracer({ localServiceName: 'a' })\nconst u = new zipkin.Tracer({ localServiceName: name })"), "a.js:4: The tracer has another service than spans"},
+		"zipkin-js: another service":      {zipkin("tracer.letId(tracer.createChildId(), () => {\n  tracer.recordServiceName('a')\n  tracer.recordServiceName('b')\n})"), "a.js:5: The span has another service than others"},
+		"zipkin-js: an address":           {zipkin("tracer.recordAnnotation(new Annotation.LocalAddr({ port: 1 }))"), "a.js:3: tracer.recordAnnotation(new Annotation.LocalAddr({ port: 1 })) is in no table"},
+		"zipkin-js: a start elsewhere":    {zipkin("tracer.recordAnnotation(new Annotation.ClientSend())"), "a.js:3: tracer.recordAnnotation(new Annotation.ClientSend()) is in no table"},
+		"zipkin-js: an own recorder":      {zipkin("const t = new zipkin.Tracer({ ctxImpl: new zipkin.ExplicitContext(), recorder })"), "a.js:3: recorder is in no table as a part of the setup."},
+		"zipkin-js: default tags":         {zipkin("const t = new zipkin.Tracer({ defaultTags: {} })"), "a.js:3: defaultTags: {} is in no table as a part of the setup."},
+		"zipkin-js: the current id":       {zipkin("f(tracer.id)"), "a.js:3: tracer.id is in no table"},
+		"zipkin-js: an unknown value":     {zipkin("exports.f = (x) => { x.recordBinary('a', 'b') }"), "a.js:3: x.recordBinary(\"...\", \"...\") is in no table"},
+		"zipkin-js: a request":            {zipkin("zipkin.Request.addZipkinHeaders(r, id)"), "a.js:3: zipkin.Request is in no table"},
+		"zipkin-js: an encoder":           {zipkin("const { jsonEncoder: { JSON_V2 } } = require('zipkin')\nf(JSON_V2)"), "a.js:4: JSON_V2 is used in a way that no table knows."},
 		"Python: active span":             {python("span = tracer.active_span"), "a.py:4: tracer.active_span is in no table"},
 		"Python: a scope":                 {python("scope = tracer.start_active_span('a')"), "a.py:4: start_active_span outside of a with statement is in no table."},
 		"Python: a type":                  {map[string]string{"requirements.txt": "opentracing\n", "a.py": "from opentracing import SpanContext\n\n\ndef f(c: SpanContext):\n    pass\n"}, "a.py:1: SpanContext is in no table as a type."},

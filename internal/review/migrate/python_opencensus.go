@@ -5,6 +5,7 @@ package migrate
 import (
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"assay/internal/review/syntax"
@@ -166,8 +167,8 @@ func (s *script) censusHoist(block *syntax.Node) {
 // fresh returns a name that the file does not have.
 func (s *script) fresh(name string) string {
 	local := name
-	for i := '2'; s.taken[local]; i++ {
-		local = name + string(i)
+	for i := 2; s.taken[local]; i++ {
+		local = name + strconv.Itoa(i)
 	}
 	s.taken[local] = true
 	return local

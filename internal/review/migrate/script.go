@@ -35,6 +35,7 @@ type script struct {
 
 	settings map[string]*syntax.Node // calls that make parts of the setup, by their variable
 	exporter *syntax.Node            // of JavaScript
+	local    string                  // name of the function for tracer.local of zipkin-js
 
 	// Of Python.
 	pairs  map[*syntax.Node]*pairedSpan // spans that start and end in one block, by both calls
@@ -71,9 +72,9 @@ type scriptUnit struct {
 	census bool // of OpenCensus, in JavaScript or Python
 
 	// Of Python.
-	zipkin   bool            // of py_zipkin
+	zipkin   bool            // of zipkin-js or py_zipkin
 	tracer   string          // the settings of the first tracer
-	service  string          // of the first span of py_zipkin
+	service  string          // of the first span of Zipkin
 	imported map[string]bool // names that files import
 }
 
@@ -401,7 +402,7 @@ func (s *script) statementEdit(n *syntax.Node) edit {
 	if loc := jsDeclares.FindIndex(s.f.Source[:start]); n.Kind == syntax.Assign && s.f.Language != syntax.Python && s.java == nil && loc != nil {
 		start = loc[0] + strings.IndexAny(string(s.f.Source[loc[0]:start]), "clv") // const, let, var
 	}
-	if rest := bytes.TrimLeft(s.f.Source[end:], " "); s.f.Language == syntax.Python && bytes.HasPrefix(rest, []byte("#")) {
+	if rest := bytes.TrimLeft(s.f.Source[end:], " "); s.java == nil && (bytes.HasPrefix(rest, []byte("#")) || bytes.HasPrefix(rest, []byte("//"))) {
 		end = len(s.f.Source) - len(rest)
 	}
 	return lineEdit(s.f.Source, start, end)
@@ -482,7 +483,7 @@ func (s *script) infer(n *syntax.Node, depth int) valueKind {
 		switch name {
 		case "start_active_span":
 			return scopeValue
-		case "startChildSpan", "zipkin_span", "zipkin_client_span", "zipkin_server_span", "startSpan", "start_span", "setTag", "addTags", "set_tag", "active", "current_span", "trace", "current_root_span", "get_current_span":
+		case "createChildId", "createRootId", "startChildSpan", "zipkin_span", "zipkin_client_span", "zipkin_server_span", "startSpan", "start_span", "setTag", "addTags", "set_tag", "active", "current_span", "trace", "current_root_span", "get_current_span":
 			return spanValue
 		case "span":
 			if k := s.kindAt(receiver, depth+1); k == tracerValue || k == spanValue {
@@ -496,6 +497,10 @@ func (s *script) infer(n *syntax.Node, depth int) valueKind {
 			if s.kindAt(receiver, depth+1) == spanValue {
 				return contextValue
 			}
+		}
+	case syntax.New:
+		if s.jsClass(n) == "Tracer" {
+			return tracerValue
 		}
 	case syntax.Operator:
 		if len(n.Children) == 2 && (n.Text == "||" || n.Text == "??" || n.Text == "or") {

@@ -65,7 +65,7 @@ func Tables() string {
 	for _, l := range []struct {
 		title string
 		rows  [][3]string
-	}{{"JavaScript and TypeScript", slices.Concat(javaScriptRows, jsCensusRows)}, {"Python", slices.Concat(pythonRows, censusRows, pyZipkinRows)}} {
+	}{{"JavaScript and TypeScript", slices.Concat(javaScriptRows, jsCensusRows, jsZipkinRows)}, {"Python", slices.Concat(pythonRows, censusRows, pyZipkinRows)}} {
 		fmt.Fprintf(&b, "\n## %s\n\n| Library | Code | Becomes |\n|---|---|---|\n", l.title)
 		for _, r := range l.rows {
 			fmt.Fprintf(&b, "| %s | %s | %s |\n", r[0], r[1], r[2])
