@@ -583,7 +583,7 @@ func javaScriptImports(s *script) ([]edit, bool) {
 	for n := range s.f.Root.All() { // the definitions of the imports themselves
 		if n.Kind == syntax.Name && inPlace(n.Start) {
 			s.done[n] = true
-			if _, ok := s.f.Imported(n.Text); s.unit.zipkin && !ok && n.Text != "require" { // { jsonEncoder: { JSON_V2 } }
+			if _, ok := s.f.Imported(n.Text); !ok && n.Text != "require" { // { jsonEncoder: { JSON_V2 } }, { globalTracer }
 				s.settings[n.Text] = n
 			}
 		}
