@@ -113,7 +113,7 @@ func (s *script) censusHoist(block *syntax.Node) {
 	}
 	var open []*syntax.Node
 	end := func(n *syntax.Node) {
-		if len(open) == 0 || n.Kind != syntax.Call || s.pairs[n] != nil || len(n.Args()) > 0 {
+		if len(open) == 0 || n.Kind != syntax.Call || s.pairs[n] != nil || len(n.Args()) > 0 || !s.ownLines(n) {
 			return
 		}
 		if receiver, name := n.Method(); name != "end_span" || s.kind(receiver) != tracerValue {
@@ -148,7 +148,7 @@ func (s *script) censusHoist(block *syntax.Node) {
 		}
 		switch c.Kind {
 		case syntax.Call:
-			if receiver, name := c.Method(); (name == "start_span" || name == "span") && receiver != nil && s.kind(receiver) == tracerValue {
+			if receiver, name := c.Method(); (name == "start_span" || name == "span") && receiver != nil && s.kind(receiver) == tracerValue && s.ownLines(n) {
 				open = append(open, c)
 			}
 			end(c)
@@ -162,6 +162,14 @@ func (s *script) censusHoist(block *syntax.Node) {
 			}
 		}
 	}
+}
+
+// ownLines reports whether a statement has its lines for itself, so that others can follow it.
+func (s *script) ownLines(n *syntax.Node) bool {
+	before := s.f.Source[lineStart(s.f.Source, n.Start):n.Start]
+	after, _, _ := strings.Cut(string(s.f.Source[n.End:]), "\n")
+	after = strings.TrimSpace(after)
+	return strings.TrimSpace(string(before)) == "" && (after == "" || after[0] == '#')
 }
 
 // fresh returns a name that the file does not have.
@@ -576,7 +584,7 @@ func (s *script) pyHeaders(c *syntax.Node) (string, bool) {
 		return "", false
 	}
 	s.mark(c)
-	if p := c.Parent; p.Kind == syntax.Assign && p.Text == "=" && len(p.Children) == 2 && p.Parent.Kind == syntax.Block {
+	if p := c.Parent; p.Kind == syntax.Assign && p.Text == "=" && len(p.Children) == 2 && p.Parent.Kind == syntax.Block && s.ownLines(p) {
 		return "{}\n" + s.indent(c.Start) + s.use("propagate") + ".inject(" + s.f.Code(p.Children[0]) + ")", true
 	}
 	at := c

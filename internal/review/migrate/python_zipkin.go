@@ -150,7 +150,11 @@ func (s *script) zipkinTags(at *syntax.Node, span string, tags *syntax.Node) (st
 	if len(out) > 0 {
 		lines = append([]string{span + ".set_attributes({" + strings.Join(out, ", ") + "})"}, lines...)
 	}
-	return strings.Join(lines, "\n"+s.indent(at.Start)), len(lines) > 0
+	if len(lines) == 0 || len(lines) > 1 && !s.ownLines(at) {
+		s.blockAt(at, "The arguments of %s are in no table.", s.brief(at.Callee()))
+		return "", false
+	}
+	return strings.Join(lines, "\n"+s.indent(at.Start)), true
 }
 
 // zipkinSpan rewrites zipkin_span(...), a context manager or decorator.

@@ -485,6 +485,10 @@ func (s *script) infer(n *syntax.Node, depth int) valueKind {
 			return scopeValue
 		case "createChildId", "createRootId", "startChildSpan", "zipkin_span", "zipkin_client_span", "zipkin_server_span", "startSpan", "start_span", "setTag", "addTags", "set_tag", "active", "current_span", "trace", "current_root_span", "get_current_span":
 			return spanValue
+		case "enter_context":
+			if len(n.Args()) == 1 {
+				return s.kindAt(n.Args()[0], depth+1)
+			}
 		case "span":
 			if k := s.kindAt(receiver, depth+1); k == tracerValue || k == spanValue {
 				return spanValue

@@ -1,3 +1,4 @@
+import contextlib
 import os
 
 from opencensus.ext.azure.trace_exporter import AzureExporter
@@ -22,4 +23,6 @@ def default():
     tracer = Tracer()
     with tracer.span("a"), tracer.span():
         pass
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(tracer.span("b")).add_annotation("entered")
     return Tracer(sampler=AlwaysOnSampler())
