@@ -413,7 +413,7 @@ func (s *script) jsTag(c *syntax.Node, span string, key, value *syntax.Node, sta
 		if value.Kind == syntax.Bool && value.Text == "true" {
 			return span + ".setStatus({ code: " + s.use("SpanStatusCode") + ".ERROR })", true
 		}
-		if s.isCaught(value) && statement {
+		if s.isCaught(value) && statement && !s.isBranch(c) {
 			e := s.text(value)
 			separator := "\n" + s.indent(c.Start)
 			if c.End < len(s.f.Source) && s.f.Source[c.End] == ';' {

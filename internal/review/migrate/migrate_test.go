@@ -185,6 +185,7 @@ func TestLeft(t *testing.T) {
 		"JavaScript: an unknown parent":   {js("exports.f = (x) => opentracing.globalTracer().startSpan('a', { childOf: x })"), "a.js:2: It is not known whether x is a span or a context."},
 		"JavaScript: tags of a variable":  {js("exports.f = (tags) => opentracing.globalTracer().startSpan('a', { tags: tags })"), "a.js:2: The tags of startSpan are no object literal."},
 		"JavaScript: an unknown name":     {js("module.exports = new opentracing.MockTracer()"), "a.js:2: opentracing.MockTracer is in no table"},
+		"JavaScript: a branch":            {js("try { f() } catch (e) {\n  if (e) span.setTag('error', e)\n}"), "a.js:3: The tag error has the value e, which no table knows."},
 		"JavaScript: a bound function":    {js("const { globalTracer } = opentracing\nglobalTracer().startSpan('a')"), "a.js:3: globalTracer is used in a way that no table knows."},
 		"zipkin-js: an instrumentation":   {zipkin("const { expressMiddleware } = require('zipkin-instrumentation-express')"), "a.js:3: The module zipkin-instrumentation-express is in no table."},
 		"zipkin-js: a joined span":        {zipkin("tracer.scoped(() => tracer.join(id))"), "a.js:3: tracer.scoped(() => tracer.join(id)) is in no table"},

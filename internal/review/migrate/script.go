@@ -402,10 +402,19 @@ func (s *script) statementEdit(n *syntax.Node) edit {
 	if loc := jsDeclares.FindIndex(s.f.Source[:start]); n.Kind == syntax.Assign && s.f.Language != syntax.Python && s.java == nil && loc != nil {
 		start = loc[0] + strings.IndexAny(string(s.f.Source[loc[0]:start]), "clv") // const, let, var
 	}
+	if s.isBranch(n) {
+		return edit{start, end, "{}"}
+	}
 	if rest := bytes.TrimLeft(s.f.Source[end:], " "); s.java == nil && (bytes.HasPrefix(rest, []byte("#")) || bytes.HasPrefix(rest, []byte("//"))) {
 		end = len(s.f.Source) - len(rest)
 	}
 	return lineEdit(s.f.Source, start, end)
+}
+
+// isBranch reports whether a statement is a branch or a case without braces.
+func (s *script) isBranch(n *syntax.Node) bool {
+	b := n.Parent
+	return s.f.Language != syntax.Python && b != nil && b.Kind == syntax.Block && b.Parent != nil && s.f.Source[b.Start] != '{'
 }
 
 var (

@@ -13,6 +13,7 @@ export function run(name: string, local: boolean): void {
     tracer.recordAnnotation(new Annotation.Rpc('ran'));
     tracer.recordAnnotation(new Annotation.ConsumerStop());
   });
+  if (local) tracer.recordServiceName('jobs'); // once
   tracer.local('check', () => local);
   tracer.local('check again', () => local);
 }
