@@ -29,6 +29,8 @@ var censusRows = [][3]string{
 	{"opencensus", "`span.span_id`", "`trace.format_span_id(span.get_span_context().span_id)`"},
 	{"opencensus", "`tracer.span_context.trace_id`", "`trace.format_trace_id(trace.get_current_span().get_span_context().trace_id)`"},
 	{"opencensus", "`propagator.to_headers(tracer.span_context)`", "`propagate.inject(headers)`"},
+	{"opencensus", "`propagator.from_headers(headers)`", "`propagate.extract(headers, context.Context())`"},
+	{"opencensus", "`tracer = Tracer(span_context)`", "`tracer.start_as_current_span(name, context)` for its spans, in the same function"},
 	{"opencensus", "`config_integration.trace_integrations(names)`", "nothing: a step names the call"},
 }
 
@@ -279,6 +281,10 @@ func (s *script) censusCall(c *syntax.Node) (string, bool) {
 	if receiver == nil {
 		return "", false
 	}
+	if name == "from_headers" && len(args) == 1 && s.isPropagator(receiver) {
+		s.mark(receiver)
+		return s.use("propagate") + ".extract(" + s.text(args[0]) + ", " + s.use("context") + ".Context())", true
+	}
 	switch k := s.kind(receiver); k {
 	case tracerValue:
 		switch name {
@@ -362,6 +368,9 @@ func (s *script) censusStart(c *syntax.Node, parent string) (string, bool) {
 	}
 	if kind := s.hoists[c]; kind != "" {
 		name += ", kind=" + s.use("trace") + ".SpanKind." + strings.ToUpper(kind)
+	}
+	if remote := s.parents[c]; remote != "" {
+		name += ", context=" + remote
 	}
 	switch {
 	case parent != "":
@@ -450,7 +459,7 @@ func (s *script) setting(n *syntax.Node, at *syntax.Node) (*syntax.Node, string)
 	if n.Kind == syntax.Name && s.settings[n.Text] != nil {
 		c = s.settings[n.Text]
 		s.done[n] = true
-		if c.Enclosing(syntax.Func) != at.Enclosing(syntax.Func) {
+		if f := c.Enclosing(syntax.Func); f != at.Enclosing(syntax.Func) && (f != nil || !s.isConstant(c)) {
 			return nil, ""
 		}
 	}
@@ -461,10 +470,24 @@ func (s *script) setting(n *syntax.Node, at *syntax.Node) (*syntax.Node, string)
 	return c, s.libraryFunction(c)
 }
 
+// isConstant reports whether the arguments of a call have the same values anywhere in the file.
+func (s *script) isConstant(c *syntax.Node) bool {
+	for _, a := range c.Args() {
+		if a.Kind == syntax.Argument {
+			a = a.Children[0]
+		}
+		if _, known := s.f.Known(a); !known && a.Kind != syntax.Number && a.Kind != syntax.Bool && !s.ofLibrary(a) {
+			return false
+		}
+	}
+	return true
+}
+
 // censusTracer rewrites Tracer(...) to the tracer of the added module.
 func (s *script) censusTracer(c *syntax.Node) (string, bool) {
 	values := pyArgs(c, "span_context", "sampler", "exporter", "propagator")
-	if values == nil || values["span_context"] != nil {
+	parent := values["span_context"]
+	if values == nil || parent != nil && !s.censusRemote(c, parent) {
 		s.blockAt(c, "The arguments of the tracer are in no table.")
 		s.mark(c.Callee())
 		return "", false
@@ -527,6 +550,43 @@ func (s *script) censusTracer(c *syntax.Node) (string, bool) {
 	return s.pySetup(c, config, note), true
 }
 
+// censusRemote gives the spans of a tracer the remote parent of the tracer. It reports whether the function that makes
+// the tracer uses it for such spans and within them only.
+func (s *script) censusRemote(c, parent *syntax.Node) bool {
+	assign, f := c.Parent, c.Enclosing(syntax.Func)
+	if f == nil || parent.Kind != syntax.Name || s.kind(parent) != contextValue || assign.Kind != syntax.Assign || len(assign.Children) != 2 || assign.Children[0].Kind != syntax.Name {
+		return false
+	}
+	for n := range f.All() {
+		if n.Kind != syntax.Name || n.Text != assign.Children[0].Text || n == assign.Children[0] || s.inSpan(n) {
+			continue
+		}
+		call := n.Parent.Parent
+		if n.Parent.Kind != syntax.Member || n.Parent.Text != "span" || call.Kind != syntax.Call || call.Callee() != n.Parent || !s.isResource(call) {
+			return false
+		}
+		s.parents[call] = parent.Text
+	}
+	return true
+}
+
+// inSpan reports whether a node is in the body of a with statement for a span.
+func (s *script) inSpan(n *syntax.Node) bool {
+	for w := n.Enclosing(syntax.With); w != nil; w = w.Enclosing(syntax.With) {
+		resources, body := w.Children[:len(w.Children)-1], w.Children[len(w.Children)-1]
+		if n.Within(body) && slices.ContainsFunc(resources, func(r *syntax.Node) bool {
+			if r.Kind == syntax.Assign {
+				r = r.Value()
+			}
+			receiver, name := methodOf(r)
+			return name == "span" && receiver != nil && s.kind(receiver) == tracerValue
+		}) {
+			return true
+		}
+	}
+	return false
+}
+
 // pySetup returns the source of a tracer of the added module, and adds a step.
 func (s *script) pySetup(c *syntax.Node, config, note string) string {
 	if s.unit.tracer == "" {
@@ -566,6 +626,10 @@ func (s *script) isHeaders(c *syntax.Node) bool {
 	if from.Kind != syntax.Member || from.Text != "span_context" || s.kind(from.Children[0]) != tracerValue {
 		return false
 	}
+	return s.isPropagator(receiver)
+}
+
+func (s *script) isPropagator(receiver *syntax.Node) bool {
 	made := receiver
 	if receiver.Kind == syntax.Name && s.settings[receiver.Text] != nil {
 		made = s.settings[receiver.Text]
@@ -589,9 +653,9 @@ func (s *script) pyHeaders(c *syntax.Node) (string, bool) {
 	}
 	at := c
 	for at.Parent != nil && at.Parent.Kind != syntax.Block {
-		switch at = at.Parent; at.Kind {
-		case syntax.Call, syntax.Argument, syntax.Assign, syntax.Return, syntax.Object, syntax.Pair, syntax.Spread, syntax.With, syntax.Await:
-		default:
+		at = at.Parent
+		kinds := []syntax.Kind{syntax.Call, syntax.Argument, syntax.Assign, syntax.Return, syntax.Object, syntax.Pair, syntax.Spread, syntax.Await}
+		if !slices.Contains(kinds, at.Kind) && (at.Kind != syntax.With || len(at.Children) != 2) {
 			s.blockAt(c, "Headers are made in an expression that no table knows.")
 			return "", false
 		}

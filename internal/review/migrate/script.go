@@ -32,17 +32,18 @@ type script struct {
 	setup  bool // the file needs the added module
 	java   *javaFile
 	before []edit // statements before others
+	work   int
+	after  []byte
 
 	settings map[string]*syntax.Node // calls that make parts of the setup, by their variable
 	exporter *syntax.Node            // of JavaScript
 	local    string                  // name of the function for tracer.local of zipkin-js
 
 	// Of Python.
-	pairs  map[*syntax.Node]*pairedSpan // spans that start and end in one block, by both calls
-	config string                       // name of the class of the added module
-	types  map[string]string            // types of the API by the name in the file
-	work   int
-	after  []byte
+	pairs   map[*syntax.Node]*pairedSpan // spans that start and end in one block, by both calls
+	parents map[*syntax.Node]string      // remote parents of the spans of a tracer, by the call that starts them
+	config  string                       // name of the class of the added module
+	types   map[string]string            // types of the API by the name in the file
 }
 
 // valueKind is what a value is.
@@ -156,7 +157,7 @@ func (m *migration) scriptUnit(ctx context.Context, table *scriptTable, dir stri
 		s := &script{
 			unit: u, f: f, table: table, used: map[string]string{}, taken: map[string]bool{}, done: map[*syntax.Node]bool{},
 			kinds: map[*syntax.Node]valueKind{}, hoists: map[*syntax.Node]string{}, gone: map[*syntax.Node]bool{}, failed: map[int]bool{},
-			pairs: map[*syntax.Node]*pairedSpan{}, settings: map[string]*syntax.Node{}, types: map[string]string{},
+			pairs: map[*syntax.Node]*pairedSpan{}, settings: map[string]*syntax.Node{}, parents: map[*syntax.Node]string{}, types: map[string]string{},
 		}
 		for n := range f.Root.All() {
 			if n.Kind == syntax.Name && !s.replaced(n) || n.Kind == syntax.Param {
@@ -504,7 +505,7 @@ func (s *script) infer(n *syntax.Node, depth int) valueKind {
 			}
 		case "globalTracer", "global_tracer", "initTracer", "init", "initialize_tracer", "get_opencensus_tracer", "Tracer":
 			return tracerValue
-		case "extract", "extract_zipkin_attrs_from_headers", "ZipkinAttrs":
+		case "extract", "from_headers", "extract_zipkin_attrs_from_headers", "ZipkinAttrs":
 			return contextValue
 		case "context":
 			if s.kindAt(receiver, depth+1) == spanValue {

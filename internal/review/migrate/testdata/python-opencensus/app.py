@@ -67,7 +67,18 @@ def clean():
     log.info("clean %s", len(headers))
 
 
+def suggest(headers):
+    span_context = propagator.from_headers(headers)
+    own = tracer
+    request_tracer = Tracer(span_context=span_context, exporter=exporter, sampler=sampler)
+    with request_tracer.span(name="GET /suggest"):
+        index.build()
+    with own.span(name="GET /next"):
+        return request_tracer.span_context.trace_id
+
+
 if __name__ == "__main__":
+    suggest({"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"})
     search("tea")
     search("water")
     rebuild()
