@@ -47,7 +47,18 @@ func (s *script) jsClass(n *syntax.Node) string {
 	return n.Callee().Text
 }
 
-var jsDeclares = regexp.MustCompile(`(?:^|[\n;{}])[ \t]*(?:const|let|var)\s+$`)
+var jsDeclares = regexp.MustCompile(`(?:^|[;{}])[ \t]*(const|let|var)[ \t]+$`)
+
+// declares returns the offset of the keyword of a declaration whose name begins at an offset, -1 for none.
+func (s *script) declares(at int) int {
+	line := lineStart(s.f.Source, at)
+	from := max(line, at-64) // of a line that may be long
+	m := jsDeclares.FindSubmatchIndex(s.f.Source[from:at])
+	if m == nil || from > line && m[0] == 0 {
+		return -1
+	}
+	return from + m[2]
+}
 
 // jsHoist finds the statements that make parts of the setup.
 func (s *script) jsHoist(block *syntax.Node) {
@@ -59,8 +70,8 @@ func (s *script) jsHoist(block *syntax.Node) {
 		switch {
 		case n.Kind == syntax.Assign && len(n.Children) == 2 && n.Children[0].Kind == syntax.Name && jsSettings.MatchString(s.jsClass(n.Value())):
 			name := n.Children[0].Text
-			rest := strings.TrimLeft(string(s.f.Source[n.End:]), " \t")
-			if s.settings[name] != nil || !jsDeclares.Match(s.f.Source[:n.Start]) || rest != "" && !strings.ContainsAny(rest[:1], ";\r\n/") {
+			rest := strings.TrimLeft(string(s.f.Source[n.End:min(len(s.f.Source), n.End+64)]), " \t")
+			if s.settings[name] != nil || s.declares(n.Start) < 0 || rest != "" && !strings.ContainsAny(rest[:1], ";\r\n/") {
 				s.blockAt(n, "%s is made in a way that no table knows.", name)
 				continue
 			}

@@ -4,6 +4,7 @@ package migrate
 
 import (
 	"slices"
+	"sort"
 	"strings"
 
 	"assay/internal/review/syntax"
@@ -226,6 +227,9 @@ func (s *script) zipkinBody(f *syntax.Node) []*syntax.Node {
 	return f.Children[0].Children
 }
 
+// maxNear is how many statements after a new id a use is looked for, so that the work stays linear.
+const maxNear = 32
+
 // zipkinUse returns the statements of the function that runs first with a new id, nil if that is not known.
 func (s *script) zipkinUse(create *syntax.Node) []*syntax.Node {
 	a := create.Parent
@@ -233,7 +237,8 @@ func (s *script) zipkinUse(create *syntax.Node) []*syntax.Node {
 		return nil
 	}
 	block := a.Parent.Children
-	for _, n := range block[slices.Index(block, a)+1:] {
+	i := sort.Search(len(block), func(i int) bool { return block[i].Start > a.Start })
+	for _, n := range block[i:min(len(block), i+maxNear)] {
 		for n.Kind == syntax.Return && len(n.Children) == 1 || n.Kind == syntax.Await || n.Kind == syntax.Assign {
 			n = n.Children[len(n.Children)-1]
 		}
@@ -251,7 +256,7 @@ func (s *script) zipkinScoped(c, f *syntax.Node) (string, bool) {
 		return "", false
 	}
 	var create, declared *syntax.Node
-	if a := body[0]; a.Kind == syntax.Assign && len(a.Children) == 2 && a.Children[0].Kind == syntax.Name && len(body) > 1 && jsDeclares.Match(s.f.Source[:a.Start]) {
+	if a := body[0]; a.Kind == syntax.Assign && len(a.Children) == 2 && a.Children[0].Kind == syntax.Name && len(body) > 1 && s.declares(a.Start) >= 0 {
 		if _, ok := s.zipkinCall(a.Value(), "createChildId", "createRootId"); ok {
 			create, declared, body = a.Value(), a, body[1:]
 		}
@@ -304,6 +309,7 @@ func (s *script) zipkinStart(create *syntax.Node, statements []*syntax.Node, run
 		args, ok := s.zipkinCall(n, "recordServiceName", "recordRpc", "recordAnnotation")
 		if !ok || len(args) != 1 {
 			for c := range n.All() { // a name that is set here is not the first
+				s.work++
 				renamed = renamed || c.Kind == syntax.Member && (c.Text == "recordRpc" || c.Text == "Rpc" || c.Text == "LocalOperationStart")
 			}
 			continue

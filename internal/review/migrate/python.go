@@ -553,15 +553,14 @@ func imported(names map[string]string) []string {
 
 // pyTypes keeps the types of spans and tracers in annotations, which have no nodes.
 func (s *script) pyTypes() bool {
-	var types []string
+	words := map[string]bool{}
 	for n := range s.f.Root.All() {
-		if n.Type != "" {
-			types = append(types, n.Type)
+		for _, word := range strings.FieldsFunc(n.Type, func(r rune) bool { return r < 0x80 && !isWord(byte(r)) }) {
+			words[word] = true
 		}
 	}
-	text := strings.Join(types, "\n")
 	for _, i := range s.f.Imports {
-		if i.Name == "" || !source(s, i) || !regexp.MustCompile(`\b`+regexp.QuoteMeta(i.Name)+`\b`).MatchString(text) {
+		if i.Name == "" || !source(s, i) || !words[i.Name] {
 			continue
 		}
 		if i.Member != "Span" && i.Member != "Tracer" {

@@ -3,6 +3,7 @@
 package migrate
 
 import (
+	"bytes"
 	"regexp"
 	"slices"
 	"strconv"
@@ -169,16 +170,17 @@ func (s *script) censusHoist(block *syntax.Node) {
 // ownLines reports whether a statement has its lines for itself, so that others can follow it.
 func (s *script) ownLines(n *syntax.Node) bool {
 	before := s.f.Source[lineStart(s.f.Source, n.Start):n.Start]
-	after, _, _ := strings.Cut(string(s.f.Source[n.End:]), "\n")
-	after = strings.TrimSpace(after)
-	return strings.TrimSpace(string(before)) == "" && (after == "" || after[0] == '#')
+	line, _, _ := bytes.Cut(s.f.Source[n.End:], []byte("\n"))
+	after := bytes.TrimSpace(line)
+	return strings.TrimSpace(string(before)) == "" && (len(after) == 0 || after[0] == '#')
 }
 
 // fresh returns a name that the file does not have.
 func (s *script) fresh(name string) string {
 	local := name
-	for i := 2; s.taken[local]; i++ {
-		local = name + strconv.Itoa(i)
+	for s.taken[local] {
+		s.numbers[name]++
+		local = name + strconv.Itoa(s.numbers[name]+1)
 	}
 	s.taken[local] = true
 	return local
@@ -558,6 +560,9 @@ func (s *script) censusRemote(c, parent *syntax.Node) bool {
 		return false
 	}
 	for n := range f.All() {
+		if s.work++; s.work > maxGoWork {
+			return false
+		}
 		if n.Kind != syntax.Name || n.Text != assign.Children[0].Text || n == assign.Children[0] || s.inSpan(n) {
 			continue
 		}

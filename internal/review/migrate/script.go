@@ -44,6 +44,7 @@ type script struct {
 	parents map[*syntax.Node]string      // remote parents of the spans of a tracer, by the call that starts them
 	config  string                       // name of the class of the added module
 	types   map[string]string            // types of the API by the name in the file
+	numbers map[string]int               // the last numbers of invented names
 }
 
 // valueKind is what a value is.
@@ -157,10 +158,16 @@ func (m *migration) scriptUnit(ctx context.Context, table *scriptTable, dir stri
 		s := &script{
 			unit: u, f: f, table: table, used: map[string]string{}, taken: map[string]bool{}, done: map[*syntax.Node]bool{},
 			kinds: map[*syntax.Node]valueKind{}, hoists: map[*syntax.Node]string{}, gone: map[*syntax.Node]bool{}, failed: map[int]bool{},
-			pairs: map[*syntax.Node]*pairedSpan{}, settings: map[string]*syntax.Node{}, parents: map[*syntax.Node]string{}, types: map[string]string{},
+			pairs: map[*syntax.Node]*pairedSpan{}, settings: map[string]*syntax.Node{}, parents: map[*syntax.Node]string{}, types: map[string]string{}, numbers: map[string]int{},
+		}
+		sources := map[string]syntax.Import{}
+		for _, i := range f.Imports {
+			if known, _ := table.isSource(i.Path); known {
+				sources[i.Name] = i
+			}
 		}
 		for n := range f.Root.All() {
-			if n.Kind == syntax.Name && !s.replaced(n) || n.Kind == syntax.Param {
+			if n.Kind == syntax.Name && !s.replaced(n, sources[n.Text]) || n.Kind == syntax.Param {
 				s.taken[n.Text] = true
 			}
 		}
@@ -400,8 +407,8 @@ func (s *script) statementEdit(n *syntax.Node) edit {
 	if end < len(s.f.Source) && s.f.Source[end] == ';' {
 		end++
 	}
-	if loc := jsDeclares.FindIndex(s.f.Source[:start]); n.Kind == syntax.Assign && s.f.Language != syntax.Python && s.java == nil && loc != nil {
-		start = loc[0] + strings.IndexAny(string(s.f.Source[loc[0]:start]), "clv") // const, let, var
+	if at := s.declares(start); n.Kind == syntax.Assign && s.f.Language != syntax.Python && s.java == nil && at >= 0 {
+		start = at
 	}
 	if s.isBranch(n) {
 		return edit{start, end, "{}"}
@@ -584,9 +591,8 @@ var tagConstants = map[string]string{
 }
 
 // replaced reports whether a name is that of an import that a migration removes.
-func (s *script) replaced(n *syntax.Node) bool {
-	i, ok := s.f.Imported(n.Text)
-	if !ok || i.Node == nil || !source(s, i) {
+func (s *script) replaced(n *syntax.Node, i syntax.Import) bool {
+	if i.Node == nil {
 		return false
 	}
 	d := s.f.Definition(n)
