@@ -257,12 +257,9 @@ func TestNodeSnippets(t *testing.T) {
 	runSnippets(t, "js", "node", filepath.Join("testdata", "remedy", "snippets.js"))
 }
 
-// TestPythonSnippets compiles the Python code of all remediations, on machines with Python.
+// TestPythonSnippets compiles the Python code of all remediations.
 func TestPythonSnippets(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("python3"); err != nil {
-		t.Skip("there is no Python")
-	}
 	runSnippets(t, "python", "python3", "-c", "import json, sys\nfor name, code in json.load(sys.stdin).items(): compile(code, name, 'exec')")
 }
 

@@ -41,11 +41,6 @@ type javaSpan struct {
 // TestJavaPrograms compiles projects in Java before and after their migration, against declarations of the libraries that
 // record spans. Both versions record the same spans.
 func TestJavaPrograms(t *testing.T) {
-	for _, tool := range []string{"java", "javac"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skip("there is no " + tool)
-		}
-	}
 	for name, program := range javaPrograms {
 		t.Run(name, func(t *testing.T) {
 			work := t.TempDir()
