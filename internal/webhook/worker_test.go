@@ -37,7 +37,8 @@ type world struct {
 	now     time.Time
 	org     string
 	insight *assay.Insight
-	events  []Event
+	mu      sync.Mutex
+	events  []Event // guarded by mu while Run runs: attempts are observed side by side
 }
 
 func newWorld(t *testing.T, change ...func(*Config)) *world {
@@ -54,8 +55,12 @@ func newWorld(t *testing.T, change ...func(*Config)) *world {
 		Render: func(i *assay.Insight) ([]byte, error) {
 			return json.Marshal(map[string]any{"id": i.ID, "status": i.Status})
 		},
-		Observe: func(e Event) { w.events = append(w.events, Event{Outcome: e.Outcome, Count: e.Count}) },
-		Now:     clock, Jitter: func() float64 { return 0 },
+		Observe: func(e Event) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.events = append(w.events, Event{Outcome: e.Outcome, Count: e.Count})
+		},
+		Now: clock, Jitter: func() float64 { return 0 },
 	}
 	for _, c := range change {
 		c(&cfg)
