@@ -203,7 +203,7 @@ func TestANewUserInABrowser(t *testing.T) {
 	// A webhook to this machine is created and tested, which the server does not allow.
 	o.press("main a[href='/webhooks']")
 	o.write("#name", "on call")
-	o.write("#url", "https://127.0.0.1/hook")
+	o.write("#url", "https://localhost/hook")
 	o.press("form[action='/webhooks'] button")
 	o.reads("It is shown only once")
 	o.well("a new webhook")

@@ -54,7 +54,7 @@ func TestOrganizationsAreIsolated(t *testing.T) {
 		r := d.assay(t, "organization", "create", name, "--external-id", "ext-"+name)
 		require.Zero(t, r.Code, r.Stderr)
 		x.credentials = []string{d.newKey(t, "--organization", name, "--scopes", "read,agent,ingest,admin"), provider.token(t, "ext-"+name)}
-		webhook, _ := d.newWebhook(t, x.credentials[0], "https://127.0.0.1/"+name)
+		webhook, _ := d.newWebhook(t, x.credentials[0], "https://localhost/"+name)
 		x.webhooks = []string{webhook}
 		spare := keyID(d.newKey(t, "--organization", name)) // can be revoked
 		x.keys = []string{spare}

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"log/slog"
 	mathrand "math/rand/v2"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -23,6 +24,7 @@ import (
 	"assay/internal/auth"
 	"assay/internal/auth/seal"
 	"assay/internal/fair"
+	"assay/internal/netguard"
 	"assay/internal/rules/catalog"
 	"assay/internal/safetext"
 )
@@ -208,7 +210,7 @@ func (m *Manager) check(w *assay.Webhook) error {
 	return nil
 }
 
-// checkURL returns what is wrong with a URL. Its addresses are checked at each connection, since they can change.
+// checkURL returns what is wrong with a URL. The addresses of a name are checked at each connection, since they can change.
 func (m *Manager) checkURL(text string) string {
 	u, err := url.Parse(text)
 	switch {
@@ -220,6 +222,9 @@ func (m *Manager) checkURL(text string) string {
 		return "must not hold a user name or password"
 	case u.Fragment != "":
 		return "must not have a fragment"
+	}
+	if a, err := netip.ParseAddr(u.Hostname()); err == nil && !m.cfg.PrivateHosts && !netguard.Public(a) {
+		return "must not be a private address"
 	}
 	return ""
 }

@@ -327,13 +327,15 @@ func TestHostileTargets(t *testing.T) {
 func TestPrivateTargets(t *testing.T) {
 	w, s := newWorld(t, func(c *Config) { c.PrivateHosts = false }), newTarget(t)
 	port := s.URL[strings.LastIndexByte(s.URL, ':'):]
-	for _, host := range []string{"127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "[64:ff9b::7f00:1]", "[2002:7f00:1::]", "169.254.169.254", "10.0.0.1"} {
-		h, _ := w.create("https://" + host + port)
-		d, err := w.Test(t.Context(), w.org, h.ID)
-		require.NoError(t, err)
-		require.Contains(t, d.Error, "not public", host)
-	}
+	h, _ := w.create("https://localhost" + port)
+	d, err := w.Test(t.Context(), w.org, h.ID)
+	require.NoError(t, err)
+	require.Contains(t, d.Error, "not public")
 	require.Empty(t, s.received())
+	for _, host := range []string{"127.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "[64:ff9b::7f00:1]", "[2002:7f00:1::]", "[fe80::1%25eth0]", "169.254.169.254", "10.0.0.1"} {
+		h.URL = "https://" + host + port
+		require.ErrorContains(t, w.Update(t.Context(), h), "must not be a private address", host)
+	}
 	for _, url := range []string{"", "x", "http://example.com", "ftp://example.com", "https://", "https://u:p@example.com", "https://example.com/#x", "https://example.com/ x", "https://" + strings.Repeat("x", assay.MaxWebhookURL)} {
 		_, err := w.Create(t.Context(), &assay.Webhook{OrganizationID: w.org, Name: "x", URL: url, MinSeverity: assay.ImpactLow})
 		require.Equal(t, assay.CodeInvalid, assay.ErrorCode(err), url)
