@@ -5,8 +5,10 @@ package codebase
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"assay"
+	"assay/internal/review"
 )
 
 // Limits of settings.
@@ -41,10 +43,10 @@ func getSettings(ctx context.Context, c *call) (any, error) {
 
 // putSettings replaces the settings. Absent fields are empty afterwards.
 func putSettings(ctx context.Context, c *call) (any, error) {
-	var id, review, fix, command *string
+	var id, forReview, forFix, command *string
 	var ignore, disabled, services *[]string
 	if err := decode(c.body, fields{
-		"repository_id": &id, "review_instructions": &review, "fix_instructions": &fix,
+		"repository_id": &id, "review_instructions": &forReview, "fix_instructions": &forFix,
 		"ignore": &ignore, "disabled_checks": &disabled, "services": &services, "test_command": &command,
 	}); err != nil {
 		return nil, err
@@ -78,9 +80,17 @@ func putSettings(ctx context.Context, c *call) (any, error) {
 		return *values
 	}
 	s := assay.RepositorySettings{
-		ReviewInstructions: text("review_instructions", review), FixInstructions: text("fix_instructions", fix),
+		ReviewInstructions: text("review_instructions", forReview), FixInstructions: text("fix_instructions", forFix),
 		Ignore: list("ignore", ignore), DisabledChecks: list("disabled_checks", disabled), Services: list("services", services), TestCommand: text("test_command", command),
 	}
+	unknown := func(name string, values []string, known func(string) bool, problem string) {
+		i := slices.IndexFunc(values, func(v string) bool { return !known(v) })
+		if i >= 0 && details[name] == "" {
+			details[name] = fmt.Sprintf("has %q, which is not %s", values[i], problem)
+		}
+	}
+	unknown("disabled_checks", s.DisabledChecks, review.IsCheck, "a check")
+	unknown("ignore", s.Ignore, review.IsPattern, "a pattern of .gitignore")
 	if id != nil && *id != r.ID {
 		details["repository_id"] = "must be the id in the path"
 	}

@@ -52,6 +52,15 @@ func parseIgnore(text, base, above string) []pattern {
 	return patterns
 }
 
+// IsPattern reports whether Options.Ignore may have the text: a line of a .gitignore file that Git understands too. An
+// invalid pattern there matches nothing.
+func IsPattern(line string) bool {
+	if strings.ContainsAny(line, "\n\r") {
+		return false
+	}
+	return len(parseIgnore(line, "", "")) == 1 || strings.TrimSpace(line) == "" || line[0] == '#'
+}
+
 // escapeBraces makes braces literal: they have no meaning in a .gitignore file.
 func escapeBraces(glob string) string {
 	var b strings.Builder

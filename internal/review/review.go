@@ -111,6 +111,11 @@ func Run(ctx context.Context, opt Options) (*Report, error) {
 	return r.report(), nil
 }
 
+// IsCheck reports whether a check has the id.
+func IsCheck(id string) bool {
+	return slices.ContainsFunc(check.All(), func(c *check.Check) bool { return c.ID == id })
+}
+
 // checks returns the checks to run.
 func (o *Options) checks() ([]*check.Check, error) {
 	all := o.Checks

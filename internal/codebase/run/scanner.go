@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -59,7 +60,9 @@ func (s *Scanner) Change(ctx context.Context, dir string, settings assay.Reposit
 		}
 		program = []string{self, "review-worker"}
 	}
-	input, err := json.Marshal(worker.Request{Options: review.Options{Root: dir, Disable: settings.DisabledChecks, Ignore: settings.Ignore}, Change: c})
+	// A check that a later version no longer has is still in the settings; the review would refuse it.
+	disable := slices.DeleteFunc(slices.Clone(settings.DisabledChecks), func(id string) bool { return !review.IsCheck(id) })
+	input, err := json.Marshal(worker.Request{Options: review.Options{Root: dir, Disable: disable, Ignore: settings.Ignore}, Change: c})
 	if err != nil {
 		return nil, err
 	}
