@@ -163,6 +163,17 @@ func TestAgentRefuses(t *testing.T) {
 	require.NotContains(t, page, "secret-token")
 	s.AgentErr = assay.Errorf(assay.CodeUnavailable, "down")
 	require.Equal(t, http.StatusServiceUnavailable, s.get("/repositories").StatusCode)
+
+	user := dashboardtest.Session()
+	user.KeyID = ""
+	s = newSite(t, dashboardtest.Shop(), as(user))
+	s.AgentErr = assay.Errorf(assay.CodeUnprocessable, `ignore has "a[b", which is not a pattern.`)
+	res = s.post("/repositories/"+dashboardtest.RepositoryID+"/settings", url.Values{"ignore": {"a[b"}, "services": {"entered\nbefore"}})
+	require.Equal(t, http.StatusConflict, res.StatusCode)
+	body, err = io.ReadAll(res.Body)
+	require.NoError(t, err)
+	require.Contains(t, string(body), "which is not a pattern.")
+	require.Contains(t, string(body), "entered\nbefore", "what was entered is still there")
 }
 
 // TestSourceHosts: users get a button for each configured source host, which leads there.

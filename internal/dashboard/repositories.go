@@ -114,9 +114,10 @@ func (q *request) findRepository() (*repositoryDetail, error) {
 	return detail, q.callAgent("get-repository", http.MethodGet, "/repositories/"+id, nil, nil, detail)
 }
 
-func (h *Handler) repository(q *request) error { return q.showRepository(http.StatusOK, "") }
+func (h *Handler) repository(q *request) error { return q.showRepository(http.StatusOK, "", nil) }
 
-func (q *request) showRepository(status int, problem string) error {
+// showRepository shows a repository, with settings that were refused in the place of those it has.
+func (q *request) showRepository(status int, problem string, refused *agentSettings) error {
 	detail, err := q.findRepository()
 	if err != nil {
 		return err
@@ -136,9 +137,12 @@ func (q *request) showRepository(status int, problem string) error {
 	}
 	page.Running = slices.ContainsFunc(page.Runs, func(r agentRun) bool { return r.Status == "pending" || r.Status == "running" })
 	if q.session.User() {
-		var s agentSettings
-		if err := q.callAgent("get-repository-settings", http.MethodGet, "/repositories/"+r.ID+"/settings", nil, nil, &s); err != nil {
-			return err
+		s := refused
+		if s == nil {
+			s = new(agentSettings)
+			if err := q.callAgent("get-repository-settings", http.MethodGet, "/repositories/"+r.ID+"/settings", nil, nil, s); err != nil {
+				return err
+			}
 		}
 		page.Settings = &repositoryForm{
 			s.ReviewInstructions, s.FixInstructions, strings.Join(s.Ignore, "\n"), strings.Join(s.DisabledChecks, "\n"), strings.Join(s.Services, "\n"), s.TestCommand,
@@ -147,8 +151,8 @@ func (q *request) showRepository(status int, problem string) error {
 	return q.render(status, "repository", view{Title: plain(r.Name), Section: "code", Live: liveSeconds, Data: page})
 }
 
-// answerForm redirects to a repository, or shows its page with the agent's refusal.
-func (q *request) answerForm(id string, err error) error {
+// answerForm redirects to a repository, or shows its page with the agent's refusal and the settings it refused, if any.
+func (q *request) answerForm(id string, err error, refused *agentSettings) error {
 	switch assay.ErrorCode(err) {
 	case "":
 		if err != nil {
@@ -156,7 +160,7 @@ func (q *request) answerForm(id string, err error) error {
 		}
 		return q.redirect("/repositories/" + id)
 	case assay.CodeInvalid, assay.CodeConflict, assay.CodeUnprocessable:
-		return q.showRepository(http.StatusConflict, messageOf(err, "The agent refused that."))
+		return q.showRepository(http.StatusConflict, messageOf(err, "The agent refused that."), refused)
 	}
 	return err
 }
@@ -169,7 +173,7 @@ func (h *Handler) activate(active bool) func(*request) error {
 			return err
 		}
 		body := map[string]bool{"is_active": active}
-		return q.answerForm(id, q.callAgent("update-repository", http.MethodPatch, "/repositories/"+id, nil, body, nil))
+		return q.answerForm(id, q.callAgent("update-repository", http.MethodPatch, "/repositories/"+id, nil, body, nil), nil)
 	}
 }
 
@@ -187,7 +191,7 @@ func (h *Handler) review(q *request) error {
 	if err == nil && uuid.Validate(scheduled.ExecutionID) == nil {
 		return q.redirect("/runs/" + scheduled.ExecutionID)
 	}
-	return q.answerForm(id, err)
+	return q.answerForm(id, err, nil)
 }
 
 // saveSettings replaces the settings of a repository.
@@ -211,12 +215,12 @@ func (h *Handler) saveSettings(q *request) error {
 		}
 		return all
 	}
-	s := agentSettings{
+	s := &agentSettings{
 		ReviewInstructions: strings.TrimSpace(q.r.PostFormValue("review_instructions")), FixInstructions: strings.TrimSpace(q.r.PostFormValue("fix_instructions")),
 		Ignore: lines("ignore"), DisabledChecks: lines("disabled_checks"), Services: lines("services"),
 		TestCommand: strings.TrimSpace(q.r.PostFormValue("test_command")),
 	}
-	return q.answerForm(id, q.callAgent("update-repository-settings", http.MethodPut, "/repositories/"+id+"/settings", nil, s, nil))
+	return q.answerForm(id, q.callAgent("update-repository-settings", http.MethodPut, "/repositories/"+id+"/settings", nil, s, nil), s)
 }
 
 // connectPage is the form for a new source.

@@ -269,5 +269,5 @@ func (q *request) schedule(id, operation, path string, body map[string]any) erro
 	if err == nil && uuid.Validate(scheduled.ExecutionID) == nil {
 		return q.redirect("/runs/" + scheduled.ExecutionID)
 	}
-	return q.answerForm(id, err)
+	return q.answerForm(id, err, nil)
 }

@@ -35,7 +35,7 @@ func (w *World) Findings(_ context.Context, _ string, f assay.FindingFilter) ([]
 func (w *World) Forward(_ context.Context, c *assay.AgentCall) (*assay.AgentAnswer, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.AgentErr != nil {
+	if w.AgentErr != nil && (c.Method != http.MethodGet || assay.ErrorCode(w.AgentErr) == assay.CodeUnavailable) {
 		return nil, w.AgentErr
 	}
 	if c.Method != http.MethodGet {
