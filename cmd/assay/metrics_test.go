@@ -83,6 +83,31 @@ func TestMetricsBeyondLoopback(t *testing.T) {
 	}
 }
 
+// TestMetricsOnLoopback checks that metrics on loopback require a credential of clients that used another name: they
+// came by a proxy, or from a page whose name leads here.
+func TestMetricsOnLoopback(t *testing.T) {
+	s, _ := startServer(t, testConfig(t, filepath.Join(t.TempDir(), "data")))
+	address := s.http.Addr().String()
+	_, port, err := net.SplitHostPort(address)
+	require.NoError(t, err)
+	for host, want := range map[string]int{
+		address: 200, "localhost:" + port: 200, "localhost": 200, "[::1]:" + port: 200,
+		"assay.example.com": 401, "assay.example.com:" + port: 401, "10.0.0.1": 401, "localhost.example.com": 401,
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/metrics", nil)
+		require.NoError(t, err)
+		req.Host = host
+		res, err := client(t).Do(req)
+		require.NoError(t, err)
+		require.NoError(t, res.Body.Close())
+		require.Equal(t, want, res.StatusCode, host)
+	}
+	res, err := client(t).Post("http://"+address+"/metrics", "text/plain", nil)
+	require.NoError(t, err)
+	require.NoError(t, res.Body.Close())
+	require.Equal(t, 405, res.StatusCode)
+}
+
 // TestMetricsAddressBeyondLoopback checks that the separate metrics listener shows all organizations.
 func TestMetricsAddressBeyondLoopback(t *testing.T) {
 	cfg := testConfig(t, filepath.Join(t.TempDir(), "data"))

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"os/signal"
 	"runtime"
@@ -32,6 +33,7 @@ import (
 	"assay/internal/lease"
 	"assay/internal/logvolume"
 	"assay/internal/mcp"
+	"assay/internal/netguard"
 	"assay/internal/receive"
 	"assay/internal/rest"
 	"assay/internal/score"
@@ -365,13 +367,12 @@ func (s *server) refreshQuota(ctx context.Context) {
 
 // serve starts serving on all listeners. pages is the dashboard, or nil.
 func (s *server) serve(metrics, pages http.Handler, tlsConfig *tls.Config) {
-	open := metrics                                         // without credential; nil: not on this listener
-	var restricted func(organizationID string) http.Handler // nil: not on this listener
+	open, restricted := metrics, s.own.MetricsOf // without and with credential; nil: not on this listener
 	switch {
 	case s.metrics != nil:
-		open = nil
+		open, restricted = nil, nil
 	case !isLoopback(s.http.Addr()):
-		open, restricted = nil, s.own.MetricsOf
+		open = nil
 		if s.cfg.remote() {
 			s.logger.Warn("metrics on --http-address need an API key of scope read and show its organization alone; have the metrics store scrape --metrics-address", "address", s.http.Addr().String())
 		}
@@ -496,7 +497,7 @@ func (s *server) handler(api, pages, metrics, jwks, agents http.Handler) http.Ha
 			agents.ServeHTTP(w, r)
 		case s.forWebhooks(r):
 			s.webhooks.ServeHTTP(w, r)
-		case r.URL.Path == "/metrics" && metrics != nil && (r.Method == http.MethodGet || r.Method == http.MethodHead):
+		case r.URL.Path == "/metrics" && metrics != nil && forThisMachine(r) && (r.Method == http.MethodGet || r.Method == http.MethodHead):
 			metrics.ServeHTTP(w, r)
 		case pages != nil && !s.isAPI(r.URL.Path) && forDashboard(r):
 			pages.ServeHTTP(w, r)
@@ -506,6 +507,12 @@ func (s *server) handler(api, pages, metrics, jwks, agents http.Handler) http.Ha
 			api.ServeHTTP(w, r)
 		}
 	})
+}
+
+// forThisMachine reports whether a client used a name of the loopback interface for the server. It did not if its request
+// came by a proxy that keeps the host, or from a page whose name leads to this machine by DNS rebinding.
+func forThisMachine(r *http.Request) bool {
+	return netguard.IsLoopback((&url.URL{Host: r.Host}).Hostname())
 }
 
 // basePath returns the base path of the API without a trailing slash.

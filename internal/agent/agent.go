@@ -15,6 +15,7 @@ import (
 
 	"assay"
 	"assay/internal/fair"
+	"assay/internal/netguard"
 )
 
 // Defaults of Config.
@@ -137,7 +138,7 @@ func New(cfg Config) (*Gateway, error) {
 	if cfg.Wrap != nil {
 		g.transport = cfg.Wrap(transport)
 	}
-	if cfg.Transport == nil && base.Scheme == "http" && !isLoopback(base.Hostname()) {
+	if cfg.Transport == nil && base.Scheme == "http" && !netguard.IsLoopback(base.Hostname()) {
 		cfg.Logger.Warn("the URL of the agent backend is not https: requests and tokens are not encrypted", "host", base.Host)
 	}
 	return g, nil

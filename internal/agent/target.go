@@ -4,7 +4,6 @@ package agent
 
 import (
 	"errors"
-	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
@@ -40,14 +39,6 @@ func parseURL(s string) (*url.URL, error) {
 		return nil, errors.New("has to be without user, query and fragment")
 	}
 	return u, nil
-}
-
-func isLoopback(host string) bool {
-	if host == "localhost" {
-		return true
-	}
-	a, err := netip.ParseAddr(host)
-	return err == nil && a.IsLoopback()
 }
 
 // target returns the URL of a call: path and query, unchanged, below the backend's URL. It refuses paths that net/http

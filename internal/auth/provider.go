@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -19,6 +18,7 @@ import (
 	"unicode"
 
 	"assay"
+	"assay/internal/netguard"
 )
 
 // DefaultOrganizationClaim is the claim of a token that names the organization.
@@ -104,7 +104,7 @@ func NewProvider(cfg ProviderConfig) (*Provider, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	if issuer.Scheme == "http" && !isLoopback(issuer.Hostname()) {
+	if issuer.Scheme == "http" && !netguard.IsLoopback(issuer.Hostname()) {
 		cfg.Logger.Warn("the identity provider is reached without TLS: an attacker on the network path can forge tokens", "issuer", cfg.Issuer)
 	}
 	client := newClient(cfg.RootCAs)
@@ -132,14 +132,6 @@ func parseIssuer(issuer string) (*url.URL, error) {
 		return nil, errors.New("has to be without user, query and fragment")
 	}
 	return u, nil
-}
-
-func isLoopback(host string) bool {
-	if host == "localhost" {
-		return true
-	}
-	a, err := netip.ParseAddr(host)
-	return err == nil && a.IsLoopback()
 }
 
 // Run fetches the provider's keys at once and then periodically, until ctx ends. It retries while the provider is

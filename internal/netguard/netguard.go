@@ -45,6 +45,13 @@ func Public(a netip.Addr) bool {
 	return true
 }
 
+// IsLoopback reports whether the host of a URL, a name or an address, is this machine. Browsers resolve localhost to it
+// too, and ask no DNS server for it.
+func IsLoopback(host string) bool {
+	a, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && a.Unmap().IsLoopback()
+}
+
 // Control is the Control of a net.Dialer that connects to public addresses only. The dialer calls it with each address
 // after the resolution of a name, so a name cannot change between the check and the connection.
 func Control(_, address string, _ syscall.RawConn) error {
