@@ -138,11 +138,13 @@ func TestScoreDirectory(t *testing.T) {
 	write(filepath.Join(dir, "README.md"), "no OTLP")
 	write(filepath.Join(dir, "b", "package.json"), `{"name":"x"}`)
 	write(filepath.Join(dir, "b", "rotated.jsonl"), "")
+	write(filepath.Join(dir, "b", "x\nassay: all is well\u202e"), "no OTLP")
 	r = runBinary(t, "", "score", "--format", "json", dir)
 	require.Zero(t, r.code, r.stderr)
 	for name, why := range map[string]string{"README.md": "not OTLP: this looks like plain text", "b/package.json": "not OTLP: this looks like JSON", "b/rotated.jsonl": "input is empty"} {
 		require.Contains(t, r.stderr, "assay: skipped "+filepath.Join(dir, filepath.FromSlash(name))+": "+why)
 	}
+	require.Contains(t, r.stderr, filepath.Join(dir, "b", "x assay: all is well\uFFFD")+": not OTLP", "a name cannot add a line")
 	require.NoError(t, json.Unmarshal([]byte(r.stdout), &got))
 	require.EqualValues(t, 2, got.Totals.Spans)
 	r = runBinary(t, "", "score", filepath.Join(dir, "README.md"))

@@ -57,10 +57,13 @@ func (e *environment) getenv(name string) string {
 	return ""
 }
 
-// say writes a line to standard error, without hidden characters. It ignores errors.
+// say writes one line to standard error, without hidden characters. It ignores errors.
 func (e *environment) say(format string, args ...any) {
 	text := strings.Map(func(r rune) rune {
-		if r != '\n' && r != '\t' && safetext.Hidden(r) {
+		switch {
+		case r == '\n' || r == '\t':
+			return ' '
+		case safetext.Hidden(r):
 			return '\uFFFD'
 		}
 		return r
