@@ -30,7 +30,7 @@ const (
 	defaultConns     = 10
 	defaultStatement = 5 * time.Second
 	connectTimeout   = 3 * time.Second // unless the URL has connect_timeout
-	lockTimeout      = 4 * time.Second // how long a statement waits for a lock
+	defaultLock      = 4 * time.Second // how long a statement waits for a lock
 	idleTimeout      = 5 * time.Second // how long a transaction may be open without a statement
 	sendTimeout      = 5 * time.Second // how long the server waits for a client that does not read its answer
 	rollbackTimeout  = time.Second
@@ -65,6 +65,7 @@ type Store struct {
 	pool      *pgxpool.Pool
 	clock     func() time.Time // nil: the server's clock
 	statement time.Duration
+	lock      time.Duration // how long a statement waits for a lock
 	// whileSending limits, as another SET LOCAL, how long the server keeps a transaction of
 	// an unreachable client. "" if the server does not support it.
 	whileSending string
@@ -87,7 +88,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{clock: c.Now, statement: c.StatementTimeout, logger: c.Logger}
+	s := &Store{clock: c.Now, statement: c.StatementTimeout, lock: defaultLock, logger: c.Logger}
 	s.Queries = query.New(engine{s}, &dialect)
 	if s.statement <= 0 {
 		s.statement = defaultStatement
@@ -271,7 +272,7 @@ func (s *Store) transact(ctx context.Context, l lane.Lane, what, begin string, d
 		// Send several statements without parameters in one round trip.
 		tx, err := conn.BeginTx(ctx, pgx.TxOptions{BeginQuery: begin +
 			`; set local statement_timeout = ` + s.statementTimeout(ctx) +
-			`; set local lock_timeout = ` + milliseconds(lockTimeout) +
+			`; set local lock_timeout = ` + milliseconds(s.lock) +
 			`; set local idle_in_transaction_session_timeout = ` + milliseconds(idleTimeout) + s.whileSending})
 		if err != nil {
 			return true, err
