@@ -103,7 +103,7 @@ func (r *Receiver) export(stream grpc.ServerStream, signal wire.Signal) error {
 	q := r.request(GRPC, signal)
 	defer q.answered()
 	warning, err := q.serve(ctx, authorization, remoteAddr, func(ctx context.Context) (string, error) {
-		body, enc, err := q.readGRPC(ctx)
+		body, enc, err := q.readGRPC(ctx, stream.Context())
 		if err != nil {
 			return "", err
 		}
@@ -121,8 +121,9 @@ func (r *Receiver) export(stream grpc.ServerStream, signal wire.Signal) error {
 	return stream.SendMsg(mem.SliceBuffer(success(warning)))
 }
 
-// readGRPC reads the call's message.
-func (q *request) readGRPC(ctx context.Context) (*buffer, encoding, error) {
+// readGRPC reads the call's message. It stops when ctx is canceled with a refusal. ctx descends from call, the context
+// of the call.
+func (q *request) readGRPC(ctx, call context.Context) (*buffer, encoding, error) {
 	stream, ok := grpc.ServerTransportStreamFromContext(ctx).(callStream)
 	if !ok {
 		return nil, plain, errors.New("receive: gRPC stream does not support reading in pieces")
@@ -142,7 +143,8 @@ func (q *request) readGRPC(ctx context.Context) (*buffer, encoding, error) {
 	if err == nil {
 		return body, enc, nil
 	}
-	if cause, ok := errors.AsType[*refusal](context.Cause(ctx)); ok {
+	// Canceling a context ends reads before it cancels the context's descendants, so ctx may not have the cause yet.
+	if cause, ok := errors.AsType[*refusal](context.Cause(call)); ok {
 		return nil, plain, cause
 	}
 	if _, ok := errors.AsType[*refusal](err); ok {
