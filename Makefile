@@ -84,7 +84,8 @@ deps: ## install the requirements of the tests as root, otherwise list them
 	@scripts/deps
 
 .PHONY: lint
-lint: $(LINT) $(SPEC) ## check formatting, linters, package boundaries, house rules and the OpenAPI document
+lint: $(LINT) $(SPEC) ## check modules, formatting, linters, package boundaries, house rules and the OpenAPI document
+	$(GO) mod tidy -diff
 	$(LINT) fmt --diff
 	$(LINT) run
 	scripts/check
