@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -56,5 +57,6 @@ func TestOutputHidesNothing(t *testing.T) {
 	var said bytes.Buffer
 	(&environment{stderr: &said}).say("assay: left: %s/package.json\n\t%s", "a\x1b]0;b\x07"+hostile, "c")
 	requireShown("a message", said.String())
-	require.Contains(t, said.String(), "\n\tc\n")
+	require.Equal(t, 1, strings.Count(said.String(), "\n"), "a name cannot add a line")
+	require.Contains(t, said.String(), "  c\n")
 }
