@@ -9,10 +9,4 @@
 //
 // Only the programs import this package. They pass loggers, handlers and transports to the other packages,
 // which maintain their own counters.
-//
-// Receiving OTLP and judging it make metrics and, when they fail, log records,
-// never spans: sent to itself, assay's telemetry would otherwise bring forth more of it.
-//
-// Only the programs use this package; other packages get a logger, handlers and
-// transports from them, and count for themselves.
 package telemetry
