@@ -26,10 +26,8 @@ import (
 )
 
 const (
-	// hostileBytes is the size of a request: a quarter of the maximum that a server accepts,
-	// because the work is linear in the bytes. The limit of steps has a constant part, so the
-	// ratios for the maximum are smaller.
-	hostileBytes    = 16 << 20
+	// hostileBytes is the size of a request: the maximum that a server accepts by default.
+	hostileBytes    = 64 << 20
 	hostileTarget   = 5
 	hostileRepeated = 3 // the most expensive requests, timed in more rounds
 	// How a server splits a request, and the limits of each part.

@@ -14,13 +14,14 @@ import (
 // the cost of an attribute with a cached verdict. The weights of other work are
 // proportional: on the requests of wiretest a step takes 8 to 30 ns.
 //
-// All parts of a request together may take freeSteps, and three for each two bytes more.
-// Ordinary telemetry takes a tenth of a step for each byte. Telemetry with only new
-// resources, series and values takes up to one step for each byte, which is at most two
-// thirds of the limit at any size. A request at the limit takes 10 to 15 times as long as
-// ordinary telemetry of its size.
+// limit returns the steps that all parts of a request together may take. Ordinary telemetry takes a tenth of a step for
+// each byte. Telemetry with only new resources, series and values takes up to one, which is at most two thirds of the
+// limit of requests up to 8 MiB. Larger requests, which exporters do not send by default, have less for each further
+// byte, so that 64 MiB at the limit take about five times as long as 64 MiB of ordinary telemetry: a request of 25 MiB
+// in which each record has a new resource is rejected.
 const (
-	freeSteps = 4 << 20
+	freeSteps  = 4 << 20  // plus three for each two bytes
+	largeSteps = 12 << 20 // plus one for each two bytes, if that is less
 
 	stepsPerEntry    = 4
 	stepsPerResource = 100 // for a new one, plus stepsPerDecided for each attribute
@@ -63,7 +64,10 @@ func (e *Evaluator) spendMiss(n int) error {
 func (e *Evaluator) Steps() uint64 { return e.steps }
 
 // limit returns the number of steps that a request with a number of bytes may take.
-func limit(bytes int) int64 { return freeSteps + int64(bytes)*3/2 }
+func limit(bytes int) int64 {
+	b := int64(bytes)
+	return min(freeSteps+b*3/2, largeSteps+b/2)
+}
 
 // Budget is the number of steps that the parts of one request may take together. It is
 // safe for concurrent use.
