@@ -41,7 +41,7 @@ func email(s []byte, i, width int) finding {
 	if end < len(s) && s[end] == ':' && isRemotePath(s, s[start:i], end+1) {
 		return finding{}
 	}
-	if isMachine(s[start:i], s[d:end], start > 0 && s[start-1] == '/') || valueOf(s, start, messageIDs[:]) {
+	if isMachine(s[start:i], s[d:end], afterService(s, start)) || valueOf(s, start, messageIDs[:]) {
 		return finding{}
 	}
 	return finding{Email, start, end}
@@ -49,9 +49,9 @@ func email(s []byte, i, width int) finding {
 
 // isMachine reports whether the address is not that of a person: the name of an SSH
 // algorithm (RFC 4251, section 6: chacha20-poly1305@openssh.com), an annotation of OData
-// (Members@odata.count), a Kerberos principal (hdfs@EXAMPLE.COM, HTTP/www.example.com@EXAMPLE.COM;
-// other names with a dot are those of people), a unique id, or one with a masked domain.
-func isMachine(user, domain []byte, afterSlash bool) bool {
+// (Members@odata.count), the Kerberos principal of a service (hdfs@EXAMPLE.COM,
+// HTTP/www.example.com@EXAMPLE.COM), a unique id, or one with a masked domain.
+func isMachine(user, domain []byte, afterService bool) bool {
 	switch string(domain) {
 	case "openssh.com", "libssh.org", "lysator.liu.se", "ssh.com":
 		if bytes.IndexByte(user, '-') >= 0 {
@@ -76,7 +76,27 @@ func isMachine(user, domain []byte, afterSlash bool) bool {
 	for _, c := range domain {
 		domainLetters |= chars[c] & (letter | high)
 	}
-	return userLetters == lower && domainLetters == upper && (afterSlash || !bytes.ContainsAny(user, ".+"))
+	return userLetters == lower && domainLetters == upper && (afterService || servicePrincipals[string(user)])
+}
+
+// servicePrincipals are the names of services that are Kerberos principals without an
+// instance. Other names are those of people.
+var servicePrincipals = map[string]bool{
+	"hbase": true, "hdfs": true, "hive": true, "impala": true, "kafka": true, "krbtgt": true, "mapred": true, "spark": true, "yarn": true,
+	"zkcli": true, "zookeeper": true,
+}
+
+// afterService reports whether a slash and the name of a service stand before start, as in
+// HTTP/www.example.com@EXAMPLE.COM, but not in the path /users/bob@EXAMPLE.COM.
+func afterService(s []byte, start int) bool {
+	if start < 2 || s[start-1] != '/' {
+		return false
+	}
+	name := start - 1
+	for name > 0 && start-name < maxWord && tokenByte(s[name-1]) {
+		name--
+	}
+	return name < start-1 && (name == 0 || s[name-1] != '/')
 }
 
 // maxDomain is the longest domain name there is.
@@ -253,11 +273,15 @@ loop:
 	if at < 0 {
 		return finding{}
 	}
-	c.userinfo = at
-	colon := i
+	colon, parts := i, false
 	for colon < at && s[colon] != ':' {
+		parts = parts || s[colon] == '&' || s[colon] == ',' || s[colon] == ';' || s[colon] == '|'
 		colon++
 	}
+	if parts && colon == at { // an address after the URL: http://example.com&mail=bob@example.org
+		return finding{}
+	}
+	c.userinfo = at
 	if colon >= at-1 || c.exempt(unnamed, colon+1, at) {
 		return finding{}
 	}
