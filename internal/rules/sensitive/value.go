@@ -143,7 +143,7 @@ func (c *scanner) unquoted(n *name, v int, equals, spaced, quotedKey bool) findi
 	if end == v {
 		end = c.endOfValue(v)
 	}
-	if n.line {
+	if n.line && isPairs(s, v, end) {
 		end = c.lineEnd(v, end)
 	}
 	value := s[v:end]
@@ -157,6 +157,13 @@ func (c *scanner) unquoted(n *name, v int, equals, spaced, quotedKey bool) findi
 		return finding{}
 	}
 	return c.secret(n, whole, v, spanEnd(s, end, len(s), n.line))
+}
+
+// isPairs reports whether the unquoted value s[v:end] begins the name=value pairs or the
+// attributes of cookies, which continue to the end of the line. Other values do not:
+// cookie=null user=17, invalid cookie: signature mismatch, ignoring.
+func isPairs(s []byte, v, end int) bool {
+	return bytes.IndexByte(s[v:min(end, v+maxLine)], '=') >= 0 || v < end && end < len(s) && s[end] == ';'
 }
 
 // maxLine is the maximum number of evaluated bytes of a value that ends at the end of its line.
@@ -313,10 +320,24 @@ func keyEnd(s []byte, i int) (end int, quoted bool) {
 	return i, quoted
 }
 
+// isStringPrefix reports whether the letter of a string literal and its quotation mark stand
+// at v, and not a value of one letter at the end of a JSON string: "token=b",
+func isStringPrefix(s []byte, v int) bool {
+	if v+2 >= len(s) || !isQuote(s[v+1]) {
+		return false
+	}
+	switch s[v] | 0x20 {
+	case 'b', 'r', 'u', 'n':
+		c := s[v+2]
+		return c != ',' && c != '}' && c != ']'
+	}
+	return false
+}
+
 // quotedValue returns the inside of the quoted value at v: "x", 'x', \"x\",
 // b'x', %22x%22. A value whose end is cut off reaches to the end of the text.
 func quotedValue(s []byte, v int) (from, to int, ok bool) {
-	if v+1 < len(s) && isQuote(s[v+1]) && is(s[v], letter) { // b'x'
+	if isStringPrefix(s, v) { // b'x'
 		v++
 	}
 	if percent(s, v) == '"' {
@@ -448,7 +469,7 @@ func isCounter(v []byte) bool {
 		}
 		return true
 	}
-	return len(v) <= 20 && run(v, 0, digit, len(v)) == len(v)
+	return len(v) <= len("4294967295") && run(v, 0, digit, len(v)) == len(v)
 }
 
 // namesObject reports whether the value after a colon is where the secret is kept, a path
