@@ -21,7 +21,11 @@ var placeholderWords = func() map[string]bool {
 		"reset", "stored", "received", "sent", "used", "unused", "done", "cleared", "supported", "deprecated", "optional", "blocked", "locked",
 		"timeout", "timed out", "exists", "acquired", "fetched", "retrieved", "checked", "wrong", "bad", "weak", "malformed", "mismatched",
 		"passed", "closed", "ready", "registered", "canceled", "cancelled", "aborted", "approved", "declined", "confirmed", "consumed",
-		"exhausted", "reused", "in use", "not valid", "not required",
+		"exhausted", "reused", "in use", "not valid", "not required", "not allowed", "not authorized", "not available", "not present",
+		"set", "stale", "fresh", "outdated", "saved", "lost", "started", "stopped", "running", "finished", "complete", "processed", "processing",
+		"waiting", "queued", "retrying", "suspended", "activated", "deactivated", "initialized", "refused", "throttled", "corrupt", "corrupted",
+		"compromised", "leaked", "reissued", "unlocked", "unconfirmed", "unregistered", "unconfigured", "cached", "healthy", "unhealthy",
+		"invalid token", "invalid grant", "expired token", "access denied",
 	} {
 		m[w] = true
 	}
@@ -63,8 +67,8 @@ func placeholder(v []byte) bool {
 		return has(v, 1, "{") && last == '}'
 	case '$':
 		return placeholderDollar(v[1:])
-	case ':':
-		return identifier(v[1:])
+	case ':': // :name, :1
+		return identifier(v[1:]) || run(v, 1, digit, len(v)) == len(v)
 	case '@':
 		return placeholderAt(v[1:])
 	case '?':
@@ -72,7 +76,7 @@ func placeholder(v []byte) bool {
 	case '%':
 		return placeholderPercent(v[1:])
 	}
-	return bytes.HasPrefix(v, []byte("arn:")) || isTime(v) || isVersionOrIP(v) || isObject(v)
+	return bytes.HasPrefix(v, []byte("arn:")) || isMaskedNumber(v) || isTime(v) || isVersionOrIP(v) || isObject(v)
 }
 
 // maxPlaceholder is the length of the longest placeholder word.
@@ -132,6 +136,14 @@ func trimDecoration(v []byte) (w []byte, whole bool) {
 		}
 	}
 	return v[:end], true
+}
+
+// isMaskedNumber reports whether v is a number of which only the last four digits are
+// left: XXXX-XXXX-XXXX-4242, xxx-xx-6789.
+func isMaskedNumber(v []byte) bool {
+	const shown, longest = 4, 32
+	end := len(v) - shown
+	return end > shown && len(v) <= longest && toLower(v[0]) == 'x' && onlyX(v[:end]) && run(v, end, digit, shown) == len(v)
 }
 
 func onlyX(v []byte) bool {
