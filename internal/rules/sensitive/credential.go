@@ -75,6 +75,10 @@ func (c *scanner) dashToken(i int) finding {
 		if wordStart(s, start) && gitLabPrefixes[string(s[start:i])] {
 			return c.shaped(GitLabToken, start, i+1, 20)
 		}
+	case 's': // of an OAuth application
+		if has(s, i-5, "gloas-") && wordStart(s, i-5) {
+			return c.shaped(GitLabToken, i-5, i+1, 20)
+		}
 	case 'X':
 		if has(s, i-6, "GOCSPX-") && wordStart(s, i-6) {
 			return c.shaped(GoogleKey, i-6, i+1, 20)
@@ -342,7 +346,9 @@ func jsonObject(v []byte) bool {
 		case b == ':':
 			colons++
 		}
-		last = b
+		if b > ' ' {
+			last = b
+		}
 	}
 	return last == '}' && depth == 0 && quotes >= 2 && quotes%2 == 0 && colons > 0
 }

@@ -165,8 +165,8 @@ func decimal(d []byte) (v int64) {
 }
 
 // groupedCard looks at a group of four digits at i for a card number written in
-// groups: of four, the last one shorter or not, or 4-6-5 and 4-6-4. The groups
-// are joined by single spaces or hyphens, also as '+' or percent-encoded.
+// groups: of four, the last one shorter or not, 4-4-4-5 and 4-4-4-6, or 4-6-5
+// and 4-6-4. The groups are joined by single spaces or hyphens, also as '+' or percent-encoded.
 func groupedCard(s []byte, i int) finding {
 	next, sep := separator(s, i+4)
 	if sep == 0 || !numberStart(s, i) || inIdentifier(s, i) {
@@ -200,14 +200,14 @@ func groupedCard(s []byte, i int) finding {
 				return groupedEnd(s, i, end, last, sep)
 			}
 			return finding{}
-		case n > 4 || n == 0 || total > 19:
+		case n == 0 || n > 4 && (groups != 4 || n > 6) || total > 19:
 			return finding{}
 		case total >= 13:
 			if f := groupedEnd(s, i, end, last, sep); f.kind != None {
 				return f
 			}
 		}
-		if n < 4 {
+		if n != 4 {
 			return finding{}
 		}
 		next = following
@@ -380,7 +380,7 @@ func iban(s []byte, i int) finding {
 	if (rest%97*1_000_000+head)%97 != 1 || !wordEnd(s, end) {
 		return finding{}
 	}
-	if letters == lower && (length == 16 || length == 24) && !slices.ContainsFunc(s[i:end], func(c byte) bool { return c != sep && !isHex(c) }) { // a span id, an object id
+	if letters == lower && sep == 0 && (length == 16 || length == 24) && !slices.ContainsFunc(s[i:end], func(c byte) bool { return c != sep && !isHex(c) }) { // a span id, an object id
 		return finding{}
 	}
 	return finding{IBAN, i, end}

@@ -168,7 +168,7 @@ func (c *scanner) at(i int) finding {
 
 // Last bytes of the prefixes of dashToken and underscoreToken.
 var (
-	dashTails       = [256]bool{'k': true, 't': true, 'X': true, 'p': true}
+	dashTails       = [256]bool{'k': true, 't': true, 's': true, 'X': true, 'p': true}
 	underscoreTails = [256]bool{'p': true, 'o': true, 'u': true, 's': true, 'r': true, 't': true, 'e': true, 'c': true}
 )
 

@@ -101,7 +101,8 @@ func Flag(element []byte) bool {
 			return false
 		}
 	}
-	return keyName(name) != nil
+	n := keyName(name)
+	return n != nil && n.ids == 0 // an id needs a checksum
 }
 
 // FlagValue searches the element of an array that follows one for which Flag is true.
