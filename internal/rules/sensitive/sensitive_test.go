@@ -341,7 +341,7 @@ func TestCards(t *testing.T) {
 
 // TestPrivateDomains leaves out addresses of private networks and names of files.
 func TestPrivateDomains(t *testing.T) {
-	for _, label := range []string{"internal", "local", "localdomain", "lan", "intranet", "corp", "Internal", "png", "js", "cluster.local"} {
+	for _, label := range []string{"internal", "local", "localdomain", "lan", "intranet", "corp", "Internal", "png", "js", "aspx", "graphql", "opus", "cluster.local"} {
 		require.Equal(t, None, Text([]byte("from root@db1."+label+" at 10:00")), label)
 		require.Equal(t, Email, Text([]byte("from root@"+label+".example.com")), label)
 	}
