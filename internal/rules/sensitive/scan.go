@@ -108,7 +108,9 @@ func (c *scanner) next() finding {
 		case atPercent:
 			f = c.percent(i)
 		case atDash:
-			if i+1 < len(s) && s[i+1] == '-' {
+			if i > 0 && isQuote(s[i-1]) {
+				f = c.flag(i)
+			} else if i+1 < len(s) && s[i+1] == '-' {
 				f = privateKey(s, i)
 			} else if i >= 2 && is(s[i-1], letter) && (dashTails[s[i-1]] || s[i-2] == 'x') {
 				f = c.dashToken(i)

@@ -110,13 +110,15 @@ func FlagValue(value []byte) Kind {
 	if kind := Text(value); kind != None {
 		return kind
 	}
-	if len(value) > 1 && value[0] == '-' && is(value[len(value)-1], alnum) && (value[1] == '-' || is(value[1], letter)) { // another flag
-		return None
-	}
-	if exempt(unnamed, value) {
+	if anotherFlag(value) || exempt(unnamed, value) {
 		return None
 	}
 	return NamedSecret
+}
+
+// anotherFlag reports whether the element after a flag is a flag.
+func anotherFlag(v []byte) bool {
+	return len(v) > 1 && v[0] == '-' && is(v[len(v)-1], alnum) && (v[1] == '-' || is(v[1], letter))
 }
 
 // Key searches an attribute or map key itself, which may contain an e-mail address or a

@@ -17,7 +17,7 @@ var hostile = []string{
 	"token=[", "cookie: ", "cookie: ***", "token=token=***", "token: ***", "session.id=", "a.session.id=x.", "arn:secret:abc123:", "PWD=/", "authorization: bearer ",
 	"4", "4 ", "4111 ", "4111-", "1234567890123 ", "123-45-", "DE89 ", "DE12", "eyJ", "-eyJ", "eyJ.", "eyJhIjoxfQ.", "AKIA", "sk-", "sk-a-", "ghp_", "_", "-", "-----BEGIN ",
 	"-----BEGIN PRIVATE KEY", "xoxb-", "Bearer ", "Bearer a-", "bearer+a+", "bearer=a", "basic+QUFB", "Basic ", "basic QUFB", "://", "://a:b", "://a:***@", "%3A%2F%2F", "%3A%2F%2Fa%3A", "=", " =", ":", " :", "]", `\`, `"`, "%22", "%22token%22%3A%22***",
-	"é@", "x@tcp(", "a:x@tcp(", "\xff", "token=arn:" + then + "-", "a:***@tcp(", "glpat-", "sin=1 1 1 1 ", "111.444.777-", "cpf=", "token=token{", "cookie=;", "page token=", "eyw", "ewo.", "cookie:token:cookie:%(***",
+	"é@", "x@tcp(", "a:x@tcp(", "\xff", "token=arn:" + then + "-", "a:***@tcp(", "glpat-", "sin=1 1 1 1 ", "111.444.777-", "cpf=", "token=token{", "cookie=;", "page token=", "eyw", "ewo.", "cookie:token:cookie:%(***", `"--token","`, `"--token",'***`, `'--token',\"***`,
 }
 
 // then separates two parts of a hostile text: it repeats the part before and then the part after.

@@ -70,6 +70,40 @@ func (c *scanner) named(i, width int, equals bool) finding {
 	return c.unquoted(n, v, equals, spaced, quotedKey)
 }
 
+// flag looks at a quoted flag with its first '-' at i for a secret's name, and a value in
+// the next element of the list: ["--password", "x"].
+func (c *scanner) flag(i int) finding {
+	s := c.s
+	end := i
+	for end < len(s) && end-i < maxName && (tokenByte(s[end]) || s[end] == '.') {
+		end++
+	}
+	if c.shapes || end == i || !Flag(s[i:end]) {
+		return privateKey(s, i)
+	}
+	v := end
+	for v < len(s) && s[v] == '\\' && v-end < maxEscape {
+		v++
+	}
+	if v >= len(s) || s[v] != s[i-1] {
+		return finding{}
+	}
+	for v++; v < len(s) && isBlank(s[v]); {
+		v++
+	}
+	if v >= len(s) || s[v] != ',' {
+		return finding{}
+	}
+	for v++; v < len(s) && isBlank(s[v]); {
+		v++
+	}
+	from, to, ok := quotedValue(s, v)
+	if !ok || anotherFlag(s[from:to]) || c.exempt(unnamed, from, to) {
+		return finding{}
+	}
+	return c.secret(unnamed, from, from, to)
+}
+
 // mayName reports whether s[start:end], a secret's name, counts as one where it
 // stands: not as a key of the registry, not as a variable ($password: String!), and
 // before a colon not as a part of an ARN or of a path:
