@@ -10,7 +10,7 @@ var placeholderWords = func() map[string]bool {
 	m := make(map[string]bool)
 	for _, w := range []string{
 		"redacted", "hidden", "masked", "filtered", "removed", "omitted", "scrubbed", "sanitized", "obfuscated", "protected", "censored",
-		"null", "nil", "none", "undefined", "empty", "unset", "not set", "n/a", "na", "object", "object object",
+		"null", "nil", "none", "undefined", "empty", "unset", "not set", "n/a", "na", "object", "object object", "string",
 		"true", "false", "yes", "no", "on", "off", "enabled", "disabled",
 		"ok", "okay", "success", "successful", "succeeded", "fail", "failed", "failure", "error", "unknown", "unsupported",
 		"valid", "validated", "invalid", "verified", "unverified", "correct", "incorrect", "matched", "mismatch", "found", "not found", "notfound",

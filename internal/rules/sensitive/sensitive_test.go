@@ -391,6 +391,8 @@ func TestNoSecrets(t *testing.T) {
 	for _, c := range []struct{ no, yes string }{
 		{"mutation($password: String!)", "mutation(password: String5!)"},
 		{"$password = load()", "password=load()"},
+		{"input Login { password: String! }", "input Login { password: String5! }"},
+		{`{"password":"string"}`, `{"password":"strong1"}`},
 		{"query($_token: ID!, $n: Int)", "query(_token: ID123!7, $n: Int)"},
 		{"next_page_token=CAUQAA1", "next_token_page_x_token=CAUQAA1"},
 		{"pageToken: CAUQAA1", "coverToken: CAUQAA1"},
