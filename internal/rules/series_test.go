@@ -158,7 +158,7 @@ func TestSeriesBound(t *testing.T) {
 	}
 	q := rulestest.MetricsRequest(services...)
 	var b Batch
-	require.ErrorContains(t, NewEvaluator(Config{}).Evaluate(t.Context(), q.Signal, q.Body, input(), &b), errTooMany)
+	require.ErrorContains(t, NewEvaluator(Config{}).Evaluate(t.Context(), q.Signal, q.Body, unlimited(), &b), errTooMany)
 	require.Greater(t, b.series, maxSeries)
 	require.Less(t, b.series, maxSeries+8200)
 	b.Reset()
