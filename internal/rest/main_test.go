@@ -165,11 +165,6 @@ func newStore() *store {
 	return s
 }
 
-func pageOf[T any](all []T, p assay.Page) []T {
-	from := min(p.Offset, len(all))
-	return all[from:min(from+p.Limit, len(all))]
-}
-
 func selects(f assay.InsightFilter, i *assay.Insight) bool {
 	r, _ := catalog.ByInsightType(i.Type)
 	info := r.Info()

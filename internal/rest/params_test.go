@@ -410,6 +410,25 @@ func TestPagesNeverOverlap(t *testing.T) {
 	})
 }
 
+// TestPagesOfVersions follows next through the versions of a service.
+func TestPagesOfVersions(t *testing.T) {
+	f := newFixture(t)
+	f.services = nil
+	f.addServices(orgID, 5)
+	for _, s := range f.services {
+		s.Name = "checkout"
+	}
+	var seen []string
+	for next := "/api/v1/services/" + f.services[0].ID + "/versions?limit=2"; next != ""; {
+		a := f.get(t, next).ok(t)
+		require.Equal(t, 5, *a.Meta.Total)
+		seen = append(seen, a.ids(t)...)
+		require.LessOrEqual(t, len(seen), 5)
+		next = a.Links["next"]
+	}
+	require.Len(t, slices.Compact(slices.Sorted(slices.Values(seen))), 5)
+}
+
 // FuzzQuery compares the parser of query strings with net/url. Every request succeeds or
 // returns a described error.
 func FuzzQuery(f *testing.F) {

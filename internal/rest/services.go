@@ -145,8 +145,14 @@ func (s *server) serviceLists() {
 		if err != nil {
 			return nil, 0, err
 		}
-		return s.showRows(found[:min(len(found), param[int](c.params, "limit"))]), len(found), nil
+		return s.showRows(pageOf(found, c.page())), len(found), nil
 	})
+}
+
+// pageOf returns a page of items that are in memory.
+func pageOf[T any](all []T, p assay.Page) []T {
+	from := min(p.Offset, len(all))
+	return all[from:min(from+p.Limit, len(all))]
 }
 
 func (s *server) showRows(found []*assay.ServiceRow) []Service {

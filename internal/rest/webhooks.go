@@ -127,10 +127,8 @@ func (s *server) webhooks() {
 		if err != nil {
 			return nil, 0, err
 		}
-		page := c.page()
-		from := min(page.Offset, len(all))
 		var shown []Webhook
-		for _, w := range all[from:min(from+page.Limit, len(all))] {
+		for _, w := range pageOf(all, c.page()) {
 			shown = append(shown, showWebhook(w, c.Principal))
 		}
 		return shown, len(all), nil
