@@ -104,8 +104,8 @@ type LogVolumePoint struct {
 
 // LogVolumeReader reads log volume. Implementations must be safe for concurrent use.
 type LogVolumeReader interface {
-	// LogVolume returns CodeUpstream if the metrics store is unreachable, fails or times out, and CodeInvalid for an
-	// unknown period.
+	// LogVolume returns CodeUpstream if the metrics store is unreachable, fails or times out, CodeUnavailable if the
+	// log records are in assay's store and it fails, and CodeInvalid for an unknown period.
 	LogVolume(ctx context.Context, organizationID string, period LogVolumePeriod) (*LogVolume, error)
 }
 

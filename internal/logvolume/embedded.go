@@ -14,6 +14,8 @@ import (
 //
 // The store keeps minutes: a record counts at the start of the minute of its transaction. After two days it keeps
 // hours, whose records count evenly over their minutes.
+//
+// LogVolume returns CodeUnavailable if the store fails.
 type Embedded struct {
 	store assay.LogRecordStore
 	now   func() time.Time
@@ -37,7 +39,7 @@ func (e *Embedded) LogVolume(ctx context.Context, organizationID string, period 
 	// The clock of another replica may be slightly ahead.
 	records, err := e.store.LogRecords(ctx, organizationID, v.Start, v.End.Add(time.Minute), step(v))
 	if err != nil {
-		return nil, upstream("the log records could not be counted", err)
+		return nil, &assay.Error{Code: assay.CodeUnavailable, Message: "the log records could not be counted", Err: err}
 	}
 	for i := range records {
 		add(v, &records[i])

@@ -117,6 +117,6 @@ func TestEmbeddedFails(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := NewEmbedded(failing{}, time.Now).LogVolume(ctx, "a", "1h")
-	require.Equal(t, assay.CodeUpstream, assay.ErrorCode(err))
+	require.Equal(t, assay.CodeUnavailable, assay.ErrorCode(err))
 	require.ErrorIs(t, err, context.Canceled)
 }
