@@ -311,7 +311,7 @@ func TestRefusals(t *testing.T) {
 		`{"error":{"message":"no"}}`:                                                           {"no", "", nil},
 		`{"error":{"code":7,"message":"no","details":[1]}}`:                                    {"no", "", nil},
 		`{"error":{"code":"<script>","message":"no","details":{"a":1,"b":{},"c":"d","":"e"}}}`: {"no", "", map[string]string{"c": "d"}},
-		`{"error":{"code":"lower","message":"\ud800\u0000","details":null}}`:                   {"\ufffd\x00", "", nil},
+		`{"error":{"code":"Repo-limit.1","message":"\ud800\u0000","details":null}}`:            {"\ufffd\x00", "Repo-limit.1", nil},
 		`{"error":{"code":"A","message":""}}`:                                                  {general, "", nil},
 		`{"error":{"code":"A","message":5}}`:                                                   {general, "", nil},
 		`{"error":"no"}`:                                                                       {general, "", nil},
