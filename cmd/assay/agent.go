@@ -128,7 +128,7 @@ func (c *agentConfig) problems() []error {
 		ck.err(flag, err)
 		return ck.problems
 	}
-	g, err := agent.New(c.gateway("", func(context.Context, *assay.Principal) (string, error) { return "", nil }))
+	g, err := agent.New(c.gateway(func(context.Context, *assay.Principal) (string, error) { return "", nil }))
 	ck.err("agent-*", err)
 	if err == nil {
 		g.Close()
@@ -145,9 +145,9 @@ func (c *agentConfig) agent() string {
 }
 
 // gateway returns the part of the gateway's configuration that flags set.
-func (c *agentConfig) gateway(publicURL string, signed func(context.Context, *assay.Principal) (string, error)) agent.Config {
+func (c *agentConfig) gateway(signed func(context.Context, *assay.Principal) (string, error)) agent.Config {
 	return agent.Config{
-		URL: c.agent(), PublicURL: publicURL, Sign: signed, Timeout: c.AgentTimeout, MaxInFlight: c.AgentMaxInFlight,
+		URL: c.agent(), Sign: signed, Timeout: c.AgentTimeout, MaxInFlight: c.AgentMaxInFlight,
 		CAFile: c.AgentCA, CertFile: c.AgentCert, KeyFile: c.AgentKey,
 	}
 }
@@ -164,7 +164,7 @@ func (s *server) openAgent(ctx context.Context) error {
 	if err != nil || s.cfg.agent() == agentNone {
 		return err
 	}
-	cfg := s.cfg.gateway(s.publicURL(), s.signer.Sign)
+	cfg := s.cfg.gateway(s.signer.Sign)
 	cfg.Wrap = s.own.Transport
 	cfg.Observe = s.own.ObserveAgent
 	cfg.Now = wallClock

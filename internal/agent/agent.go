@@ -30,9 +30,6 @@ const (
 type Config struct {
 	// URL is the URL of the backend, http or https. Its path, if any, is the prefix of the path of each call.
 	URL string
-	// PublicURL is the URL under which callers reach this server. The backend receives its scheme and host in the
-	// header Forwarded. It may be empty.
-	PublicURL string
 
 	// Sign returns a token that identifies the caller to the backend. It is called once for each call.
 	Sign func(ctx context.Context, caller *assay.Principal) (string, error)
@@ -71,7 +68,6 @@ type Config struct {
 type Gateway struct {
 	cfg       Config
 	base      *url.URL
-	forwarded string // value of the header Forwarded
 	transport http.RoundTripper
 	idle      func() // closes idle connections
 	breaker   breaker
@@ -118,10 +114,6 @@ func New(cfg Config) (*Gateway, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	forwarded, err := forwardedField(cfg.PublicURL)
-	if err != nil {
-		return nil, fmt.Errorf("public URL for the agent backend: %w", err)
-	}
 	transport, idle := cfg.Transport, func() {}
 	if transport == nil {
 		t, err := newTransport(&cfg)
@@ -131,8 +123,7 @@ func New(cfg Config) (*Gateway, error) {
 		transport, idle = t, t.CloseIdleConnections
 	}
 	g := &Gateway{
-		cfg: cfg, base: base, forwarded: forwarded,
-		transport: transport, idle: idle,
+		cfg: cfg, base: base, transport: transport, idle: idle,
 		inFlight: fair.NewLimiter(int64(cfg.MaxInFlight)), memory: fair.NewLimiter(maxMemory), maxBody: maxBody, after: afterFunc,
 	}
 	if cfg.Wrap != nil {
@@ -303,7 +294,6 @@ func (g *Gateway) header(c *assay.AgentCall, token string) http.Header {
 		h[name] = values
 	}
 	h["Authorization"] = []string{"Bearer " + token}
-	h["Forwarded"] = []string{g.forwarded}
 	if len(h["X-Request-Id"]) == 0 {
 		h["X-Request-Id"] = []string{c.TraceID}
 	}

@@ -35,8 +35,6 @@ func TestNewRefusesConfigurations(t *testing.T) {
 	}
 	_, err := New(Config{URL: "http://127.0.0.1"})
 	require.ErrorContains(t, err, "Sign")
-	_, err = New(Config{URL: "http://127.0.0.1", Sign: sign, PublicURL: "assay"})
-	require.ErrorContains(t, err, "public URL")
 	_, err = New(Config{URL: "http://127.0.0.1", Sign: sign, CAFile: "testdata/none.pem"})
 	require.ErrorContains(t, err, "authority")
 	_, err = New(Config{URL: "http://127.0.0.1", Sign: sign, CAFile: "agent_test.go"})
@@ -102,11 +100,10 @@ func TestRequestHeader(t *testing.T) {
 		return lines
 	}
 	require.Equal(t, []string{
-		"Accept-Encoding: gzip", "Authorization: Bearer " + token, "Forwarded: by=_assay;for=unknown", "Host: " + host,
+		"Accept-Encoding: gzip", "Authorization: Bearer " + token, "Host: " + host,
 		"X-Request-Id: 4bf92f3577b34da6a3ce929d0e0e4736",
 	}, sent(), "and no User-Agent of net/http")
 
-	f = newFixture(t, b.url, func(c *Config) { c.PublicURL = "https://assay.example.com:8443/api" })
 	c := post("/codebase/fix/execute", `{"a": 1.0}`)
 	c.Header = map[string][]string{
 		"Accept": {"application/json"}, "Content-Type": {"application/json"}, "User-Agent": {"curl/8"},
@@ -116,8 +113,7 @@ func TestRequestHeader(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{
 		"Accept-Encoding: gzip", "Accept: application/json", "Authorization: Bearer " + token, "Content-Length: 10", "Content-Type: application/json",
-		`Forwarded: by=_assay;for=unknown;host="assay.example.com:8443";proto=https`, "Host: " + host,
-		"Traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "User-Agent: curl/8", "X-Request-Id: r1", "X-Request-Id: r2",
+		"Host: " + host, "Traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "User-Agent: curl/8", "X-Request-Id: r1", "X-Request-Id: r2",
 	}, sent())
 	require.Equal(t, `{"a": 1.0}`, b.last(t).body)
 

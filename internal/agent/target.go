@@ -5,7 +5,6 @@ package agent
 import (
 	"errors"
 	"net/url"
-	"strconv"
 	"strings"
 
 	"assay"
@@ -93,18 +92,4 @@ func staysBelow(path string) bool {
 
 func invalid(field, text string) error {
 	return assay.Invalid(map[string]string{field: text})
-}
-
-// forwardedField returns the value of the header Forwarded (RFC 7239). It contains no address of the caller: the token
-// identifies the caller.
-func forwardedField(publicURL string) (string, error) {
-	const field = "by=_assay;for=unknown"
-	if publicURL == "" {
-		return field, nil
-	}
-	u, err := parseURL(publicURL)
-	if err != nil {
-		return "", err
-	}
-	return field + ";host=" + strconv.Quote(u.Host) + ";proto=" + u.Scheme, nil
 }
