@@ -132,6 +132,18 @@ func (s *server) admit(ctx context.Context, x *exchange, op *operation, scope as
 
 // authorize returns the caller of a request. The caller must have the scope.
 func (s *server) authorize(ctx context.Context, x *exchange, scope assay.Scope) (*assay.Principal, error) {
+	principal, err := s.authenticate(ctx, x)
+	if err != nil {
+		return nil, err
+	}
+	if !principal.Allows(scope) {
+		return nil, assay.Errorf(assay.CodeForbidden, "this credential does not have the scope %q", scope)
+	}
+	return principal, nil
+}
+
+// authenticate returns the caller of a request, within the rate limit.
+func (s *server) authenticate(ctx context.Context, x *exchange) (*assay.Principal, error) {
 	// Join repeated fields to a value that matches no credential, instead of choosing one of
 	// them.
 	principal, err := s.cfg.Authenticate(ctx, strings.Join(x.r.Header.Values("Authorization"), ", "), x.r.RemoteAddr)
@@ -142,9 +154,6 @@ func (s *server) authorize(ctx context.Context, x *exchange, scope assay.Scope) 
 		if wait := s.limiter.Take(bucketOf(principal), s.now()); wait > 0 {
 			return nil, &retryError{assay.Errorf(assay.CodeRateLimited, "too many requests with this credential"), wait}
 		}
-	}
-	if !principal.Allows(scope) {
-		return nil, assay.Errorf(assay.CodeForbidden, "this credential does not have the scope %q", scope)
 	}
 	return principal, nil
 }

@@ -168,6 +168,14 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request) {
 	defer x.recover()
 	w.Header().Add("Vary", "Accept-Encoding")
 	if err := unclean(r.URL); err != nil {
+		// The id of an operation is malformed, and operations check the credential first.
+		if assay.ErrorCode(err) == assay.CodeInvalid && strings.HasPrefix(r.URL.Path, s.base+"/v1/") {
+			ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
+			defer cancel()
+			if _, denied := s.authenticate(ctx, x); denied != nil {
+				err = denied
+			}
+		}
 		x.fail(err)
 		return
 	}

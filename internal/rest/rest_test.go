@@ -183,10 +183,15 @@ func TestUnknownPathsAndMethods(t *testing.T) {
 			f.do(t, "GET", target).fails(t, 404, assay.CodeNotFound)
 		})
 	}
-	for _, target := range []string{"/api/v1/./services", "/api/v1/../v1/services", "/api/v1/services/..", "/api/."} {
+	for _, target := range []string{
+		"/api/v1/./services", "/api/v1/../v1/services", "/api/v1/services/..", "/api/v1/agent/executions/.", "/api/v1/agent/executions/%2f", "/api/.",
+	} {
 		t.Run(target, func(t *testing.T) {
-			a := f.do(t, "GET", target).fails(t, 400, assay.CodeInvalid)
+			a := f.get(t, target).fails(t, 400, assay.CodeInvalid)
 			require.Contains(t, a.Error.Details, "path")
+			if target != "/api/." {
+				f.do(t, "GET", target).fails(t, 401, assay.CodeMissingCredentials)
+			}
 		})
 	}
 	targets := readEndpoints(f)
