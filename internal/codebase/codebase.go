@@ -21,8 +21,8 @@ const (
 	DefaultSessionsPerMinute = 5
 )
 
-// maxBody is the maximum size of a request body, in bytes.
-const maxBody = 64 << 10
+// maxBody is the maximum size of a request body, in bytes. It is that of the API.
+const maxBody = 1 << 20
 
 // Large answers that are made at a time, of all organizations and of one. One has up to a thousand findings of 16 KiB,
 // and takes several times its size while it is made.
@@ -142,18 +142,15 @@ func (s *server) answer(w http.ResponseWriter, r *http.Request, from caller, op 
 	if op.usersOnly && from.credential != credentialUser {
 		return nil, refuse(http.StatusForbidden, "this operation needs a user's session, not an API key")
 	}
-	query, err := readQuery(r.URL.RawQuery)
-	if err != nil {
-		return nil, err
-	}
 	var body []byte
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		var err error
 		if body, err = readBody(w, r); err != nil {
 			return nil, err
 		}
 	}
 	ctx := assay.WithOrganization(r.Context(), from.organization)
-	return op.do(ctx, &call{server: s, caller: from, ids: ids, query: query, body: body})
+	return op.do(ctx, &call{server: s, caller: from, ids: ids, query: readQuery(r.URL.RawQuery), body: body})
 }
 
 // now returns the time in UTC with microseconds, the format of resources.

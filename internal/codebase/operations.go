@@ -18,7 +18,7 @@ type call struct {
 	*server
 	caller
 	ids   []string // of the path, unescaped
-	query url.Values
+	query map[string][]given
 	body  []byte
 }
 

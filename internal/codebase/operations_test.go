@@ -90,7 +90,7 @@ func TestStatuses(t *testing.T) {
 	}{
 		{user, "GET /admin/installations", "", "", "", 200, ""},
 		{key, "GET /admin/installations", "", "", "", 403, ""},
-		{user, "GET /admin/installations", "", "a=1;b=2", "", 400, "query"},
+		{user, "GET /admin/installations", "", "a=1;b=2&c=%zz&%zz=d", "", 200, ""},
 
 		{user, "POST /codebase/partner/migrate/execute", "", "", on, 200, ""},
 		{key, "POST /codebase/partner/migrate/execute", "", "", on, 200, ""},
@@ -134,6 +134,8 @@ func TestStatuses(t *testing.T) {
 		{key, "GET /executions", "", "status=completed&executionType=review,fix&repositoryId=" + active, "", 200, ""},
 		{key, "GET /executions", "", "limit=101", "", 400, "limit"},
 		{key, "GET /executions", "", "limit=x", "", 400, "limit"},
+		{key, "GET /executions", "", "limit=%zz", "", 400, "limit"},
+		{key, "GET /executions", "", "offset=9007199254740991", "", 200, ""},
 		{key, "GET /executions", "", "offset=-1", "", 400, "offset"},
 		{key, "GET /executions", "", "status=queued", "", 400, "status"},
 		{key, "GET /executions", "", "executionType=review,other", "", 400, "executionType"},
@@ -143,6 +145,7 @@ func TestStatuses(t *testing.T) {
 		{key, "GET /executions/{}", unknownID, "", "", 404, ""},
 		{stranger, "GET /executions/{}", run.ID, "", "", 404, ""},
 		{key, "GET /executions/{}/agent-events", run.ID, "afterSeq=-1&limit=500", "", 200, ""},
+		{key, "GET /executions/{}/agent-events", run.ID, "afterSeq=9007199254740991", "", 200, ""},
 		{key, "GET /executions/{}/agent-events", run.ID, "afterSeq=-2", "", 400, "afterSeq"},
 		{key, "GET /executions/{}/agent-events", run.ID, "limit=501", "", 400, "limit"},
 		{stranger, "GET /executions/{}/agent-events", run.ID, "", "", 404, ""},
@@ -156,6 +159,7 @@ func TestStatuses(t *testing.T) {
 		{key, "GET /findings", "", "severity=worst", "", 400, "severity"},
 		{key, "GET /findings", "", "category=x", "", 400, "category"},
 		{key, "GET /findings", "", "page=0", "", 400, "page"},
+		{key, "GET /findings", "", "page=90071992547409&page_size=100", "", 200, ""},
 		{key, "GET /findings", "", "page_size=101", "", 400, "page_size"},
 		{key, "GET /findings/summary", "", "", "", 200, ""},
 

@@ -12,13 +12,26 @@ import (
 	"assay"
 )
 
-// readQuery parses a query string. Unlike net/url it returns an error for invalid pairs.
-func readQuery(raw string) (url.Values, error) {
-	query, err := url.ParseQuery(raw)
-	if err != nil {
-		return nil, invalid(map[string]string{"query": "is not a well-formed query string"})
+// given is the value of a query parameter.
+type given struct {
+	text string
+	err  error // it is not correctly percent-encoded
+}
+
+// readQuery parses a query string as the API does: it does not reject what no operation reads, and treats a semicolon as
+// a plain character.
+func readQuery(raw string) map[string][]given {
+	all := map[string][]given{}
+	for pair := range strings.SplitSeq(raw, "&") {
+		name, value, _ := strings.Cut(pair, "=")
+		name, err := url.QueryUnescape(name)
+		if err != nil {
+			continue
+		}
+		text, err := url.QueryUnescape(value)
+		all[name] = append(all[name], given{text, err})
 	}
-	return query, nil
+	return all
 }
 
 func invalid(details map[string]string) error {
@@ -30,7 +43,7 @@ func invalid(details map[string]string) error {
 // params parses the parameters of a query and collects errors. An empty parameter counts as absent, an unknown one is
 // ignored.
 type params struct {
-	query   url.Values
+	query   map[string][]given
 	details map[string]string
 }
 
@@ -45,14 +58,15 @@ func (p *params) err() error {
 }
 
 func (p *params) text(name string) string {
-	values := p.query[name]
-	if len(values) > 1 {
+	switch values := p.query[name]; {
+	case len(values) > 1:
 		p.details[name] = "must be given once"
+	case len(values) == 1 && values[0].err != nil:
+		p.details[name] = "is not correctly percent-encoded"
+	case len(values) == 1:
+		return values[0].text
 	}
-	if len(values) != 1 {
-		return ""
-	}
-	return values[0]
+	return ""
 }
 
 func (p *params) integer(name string, fallback, least, most int) int {
@@ -95,8 +109,8 @@ func (p *params) list(name string, values ...string) []string {
 	return items
 }
 
-// maxOffset prevents overflow of sums with an offset.
-const maxOffset = 1_000_000_000
+// maxOffset is the largest integer that JSON numbers hold exactly. Sums with it do not overflow.
+const maxOffset = 1<<53 - 1
 
 // id parses the id of a resource; "" means that the parameter is absent.
 func (p *params) id(name string) string {
