@@ -103,7 +103,7 @@ type answer struct {
 }
 
 var (
-	offset  = regexp.MustCompile(`^(byte [0-9]+: |gzip: |zstd: )`)
+	offset  = regexp.MustCompile(`^byte [0-9]+: `)
 	httpFor = map[codes.Code]int{
 		codes.OK: http.StatusOK, codes.InvalidArgument: http.StatusBadRequest,
 		codes.ResourceExhausted: http.StatusRequestEntityTooLarge, codes.Unavailable: http.StatusServiceUnavailable,

@@ -83,7 +83,7 @@ func (u *decompressor) gunzip(ctx context.Context, res *reservation, compressed 
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		return nil, malformed("gzip", err)
+		return nil, malformed("gzip", 0, err)
 	}
 	// Allocate one byte more, so that the end is found without growing.
 	b, err := res.buffer(ctx, min(gzipSize(compressed), u.limit)+1)
@@ -112,8 +112,9 @@ func (u *decompressor) gunzip(ctx context.Context, res *reservation, compressed 
 			res.free(b)
 			return nil, fmt.Errorf("decompress gzip: %w", context.Cause(ctx))
 		case err != nil:
+			at := len(b.b)
 			res.free(b)
-			return nil, malformed("gzip", err)
+			return nil, malformed("gzip", at, err)
 		}
 	}
 }
@@ -141,7 +142,7 @@ var errBlocks = &refusal{TooLarge, "zstd: too many blocks; send smaller requests
 
 func (u *decompressor) unzstd(ctx context.Context, res *reservation, compressed []byte) (*buffer, error) {
 	if len(compressed) == 0 {
-		return nil, malformed("zstd", io.ErrUnexpectedEOF)
+		return nil, malformed("zstd", 0, io.ErrUnexpectedEOF)
 	}
 	var h zstd.Header
 	if h.Decode(compressed) == nil && h.HasFCS && h.FrameContentSize > uint64(u.limit) {
@@ -162,7 +163,7 @@ func (u *decompressor) unzstd(ctx context.Context, res *reservation, compressed 
 	case int64(len(b.b)) > u.limit, errors.Is(err, zstd.ErrDecoderSizeExceeded):
 		err = errUncompressedSize
 	case err != nil:
-		err = malformed("zstd", err)
+		err = malformed("zstd", len(b.b), err)
 	default:
 		return b, nil
 	}
@@ -214,10 +215,11 @@ func zstdBound(b []byte) (size int64, blocks int) {
 	return size, blocks
 }
 
-// malformed returns the error for a body that does not match its encoding.
-func malformed(encoding string, err error) error {
+// malformed returns the error for a body that does not match its encoding. at is the number of bytes that could be
+// decompressed.
+func malformed(encoding string, at int, err error) error {
 	if err == io.EOF {
 		err = io.ErrUnexpectedEOF
 	}
-	return &refusal{Invalid, encoding + ": " + err.Error()}
+	return &refusal{Invalid, fmt.Sprintf("byte %d: %s: %v", at, encoding, err)}
 }

@@ -5,6 +5,7 @@ package receive
 import (
 	"bytes"
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/klauspost/compress/gzip"
@@ -66,4 +67,32 @@ func TestZstdBlocks(t *testing.T) {
 	out, err = decompressBody(t, t.Context(), append(bytes.Repeat(skippable, 2*zstdMaxBlocks), frame...), zstandard)
 	require.NoError(t, err)
 	require.Equal(t, "x", string(out))
+}
+
+// TestMalformed checks that errors have the offset at which decompression failed.
+func TestMalformed(t *testing.T) {
+	var member bytes.Buffer
+	gz := gzip.NewWriter(&member)
+	_, err := gz.Write(bytes.Repeat([]byte("x"), 100))
+	require.NoError(t, err)
+	require.NoError(t, gz.Close())
+	z, err := zstd.NewWriter(nil)
+	require.NoError(t, err)
+	frame := z.EncodeAll(bytes.Repeat([]byte("x"), 100), nil)
+	for _, c := range []struct {
+		body []byte
+		enc  encoding
+		want string
+	}{
+		{nil, gzipped, "byte 0: gzip: unexpected EOF"},
+		{[]byte("no gzip at all"), gzipped, "byte 0: gzip: "},
+		{append(member.Bytes(), "more"...), gzipped, "byte 100: gzip: "},
+		{nil, zstandard, "byte 0: zstd: unexpected EOF"},
+		{append(frame, "more"...), zstandard, "byte 100: zstd: "},
+	} {
+		_, err := decompressBody(t, t.Context(), c.body, c.enc)
+		outcome, message := classify(err)
+		require.Equal(t, Invalid, outcome)
+		require.True(t, strings.HasPrefix(message, c.want), message)
+	}
 }
