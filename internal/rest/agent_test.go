@@ -271,6 +271,7 @@ func TestAgentRefusesRequests(t *testing.T) {
 		{"POST", "/codebase/fix/execute", "{} {}", "body"},
 		{"POST", "/codebase/fix/execute", " ", "body"},
 		{"POST", "/codebase/review/execute", "a=b", "body"},
+		{"POST", "/codebase/review/execute", "{\"a\":\"\xff\"}", "body"},
 		{"PATCH", "/repositories/x", "", "body"},
 		{"PATCH", "/repositories/x", "\n", "body"},
 		{"PATCH", "/repositories/x", "null", "body"},

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"time"
+	"unicode/utf8"
 
 	"assay"
 )
@@ -59,7 +60,7 @@ func readJSON(r *http.Request, method string) ([]byte, error) {
 	switch object := method == http.MethodPatch; {
 	case len(body) == 0 && !object:
 		return nil, nil
-	case !json.Valid(body):
+	case !utf8.Valid(body) || !json.Valid(body): // RFC 8259, section 8.1
 		return nil, assay.Invalid(map[string]string{"body": "must be JSON"})
 	case object && bytes.TrimLeft(body, " \t\r\n")[0] != '{':
 		return nil, assay.Invalid(map[string]string{"body": "must be a JSON object"})
