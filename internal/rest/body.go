@@ -26,15 +26,28 @@ func (s *server) holdBody(c *call) (release func(), err error) {
 // readFields decodes the JSON object in the body of a request into a struct. Fields that the body does not have keep
 // their values, and unknown ones are ignored.
 func (s *server) readFields(c *call, fields any) error {
-	release, err := s.holdBody(c)
+	body, release, err := s.readObject(c)
 	if err != nil {
 		return err
 	}
 	defer release()
-	body, err := readJSON(c.Request, http.MethodPatch) // an object
-	if err != nil {
-		return err
+	return decodeFields(body, fields)
+}
+
+// readObject reads the JSON object in the body of a request, which is in memory until release is called.
+func (s *server) readObject(c *call) (body []byte, release func(), err error) {
+	if release, err = s.holdBody(c); err != nil {
+		return nil, nil, err
 	}
+	if body, err = readJSON(c.Request, http.MethodPatch); err != nil { // an object
+		release()
+		return nil, nil, err
+	}
+	return body, release, nil
+}
+
+// decodeFields decodes a JSON object into a struct.
+func decodeFields(body []byte, fields any) error {
 	if err := json.Unmarshal(body, fields); err != nil {
 		if mistyped, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && mistyped.Field != "" {
 			return assay.Invalid(map[string]string{mistyped.Field: "must not be a JSON " + mistyped.Value})

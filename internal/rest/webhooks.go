@@ -89,13 +89,13 @@ func showDelivery(d *assay.WebhookDelivery) WebhookDelivery {
 	return out
 }
 
-// readWebhook replaces the fields of a webhook that the body of a request has.
-func (s *server) readWebhook(c *call, w *assay.Webhook) error {
+// decodeWebhook replaces the fields of a webhook that the body of a request has.
+func decodeWebhook(body []byte, w *assay.Webhook) error {
 	in := webhookInput{Name: w.Name, URL: w.URL, IsEnabled: w.Enabled, MinSeverity: string(w.MinSeverity), Environments: w.Environments}
 	for _, name := range w.EventTypes {
 		in.EventTypes = append(in.EventTypes, typeID(name))
 	}
-	if err := s.readFields(c, &in); err != nil {
+	if err := decodeFields(body, &in); err != nil {
 		return err
 	}
 	w.Name, w.URL, w.Enabled, w.MinSeverity, w.Environments, w.EventTypes = in.Name, in.URL, in.IsEnabled, assay.Impact(in.MinSeverity), in.Environments, nil
@@ -135,7 +135,12 @@ func (s *server) webhooks() {
 	})
 	handle(s, "create-webhook", change, func(ctx context.Context, c *call) (Webhook, error) {
 		w := &assay.Webhook{OrganizationID: c.Principal.OrganizationID, Enabled: true, MinSeverity: assay.ImpactLow}
-		if err := s.readWebhook(c, w); err != nil {
+		body, release, err := s.readObject(c)
+		if err != nil {
+			return Webhook{}, err
+		}
+		defer release()
+		if err := decodeWebhook(body, w); err != nil {
 			return Webhook{}, err
 		}
 		if err := configured(); err != nil {
@@ -160,6 +165,15 @@ func (s *server) webhooks() {
 		return showWebhook(w, c.Principal), nil
 	})
 	handle(s, "update-webhook", change, func(ctx context.Context, c *call) (Webhook, error) {
+		body, release, err := s.readObject(c)
+		if err != nil {
+			return Webhook{}, err
+		}
+		defer release()
+		// A malformed body of an unknown webhook is a 400.
+		if err := decodeWebhook(body, &assay.Webhook{}); err != nil {
+			return Webhook{}, err
+		}
 		if err := configured(); err != nil {
 			return Webhook{}, err
 		}
@@ -167,7 +181,7 @@ func (s *server) webhooks() {
 		if err != nil {
 			return Webhook{}, err
 		}
-		if err := s.readWebhook(c, w); err != nil {
+		if err := decodeWebhook(body, w); err != nil {
 			return Webhook{}, err
 		}
 		if err := s.cfg.Webhooks.Update(ctx, w); err != nil {

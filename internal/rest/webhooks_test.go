@@ -208,6 +208,7 @@ func TestWebhookFields(t *testing.T) {
 		a := f.call(t, "PUT", hookPath, body, reader).fails(t, 400, assay.CodeInvalid)
 		require.Contains(t, a.Error.Details, field, body)
 	}
+	f.call(t, "PUT", "/api/v1/webhooks/"+unknownID, "[]", reader).fails(t, 400, assay.CodeInvalid)
 	f.call(t, "PUT", hookPath, strings.Repeat(" ", maxBody+1), reader).fails(t, 413, assay.CodeTooLarge)
 	require.Equal(t, "null", string(f.call(t, "DELETE", hookPath, "", reader).Data))
 	f.get(t, hookPath).fails(t, 404, assay.CodeNotFound)
