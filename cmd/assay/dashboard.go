@@ -121,9 +121,9 @@ func (c *identityConfig) signIn(provider *auth.Provider) (session.Provider, erro
 }
 
 // forDashboard reports whether a request is for the dashboard and not for the API. The API answers unknown paths in
-// JSON. Only browsers accept HTML.
+// JSON. Only browsers accept HTML; at /, the address of the dashboard, so does a client that accepts anything.
 func forDashboard(r *http.Request) bool {
-	if acceptsHTML(r) {
+	if acceptsHTML(r) || r.URL.Path == "/" && acceptsAnything(r) {
 		return true
 	}
 	for _, p := range dashboardPaths {
@@ -141,6 +141,12 @@ func acceptsHTML(r *http.Request) bool {
 		}
 	}
 	return false
+}
+
+// acceptsAnything reports whether a client reads a page in any format.
+func acceptsAnything(r *http.Request) bool {
+	accept := strings.Join(r.Header.Values("Accept"), ",")
+	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && (accept == "" || strings.Contains(accept, "*/*"))
 }
 
 // isAPI reports whether a path, in any spelling, belongs to the API.

@@ -111,6 +111,11 @@ func TestDashboard(t *testing.T) {
 	res, body = b.do("/nothing", nil)
 	require.Equal(t, http.StatusNotFound, res.StatusCode)
 	require.Contains(t, body, "<html")
+	for _, accept := range []string{"", "*/*"} {
+		res, _ := b.do("/", nil, "Accept", accept)
+		require.Equal(t, http.StatusSeeOther, res.StatusCode)
+		require.Equal(t, session.SignInPath, res.Header.Get("Location"))
+	}
 	for _, path := range []string{"/", "/nothing"} {
 		_, body := b.do(path, nil, "Accept", "application/json")
 		require.True(t, json.Valid([]byte(body)), "%s: %s", path, body)

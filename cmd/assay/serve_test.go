@@ -100,12 +100,15 @@ func client(t *testing.T) *http.Client {
 }
 
 // get returns the status and body of a GET request with a key, "" for none.
-func get(t *testing.T, c *http.Client, url, key string) (int, string) {
+func get(t *testing.T, c *http.Client, url, key string, header ...string) (int, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 	require.NoError(t, err)
 	if key != "" {
 		req.Header.Set("Authorization", "Bearer "+key)
+	}
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
 	}
 	resp, err := c.Do(req)
 	require.NoError(t, err)
@@ -270,7 +273,7 @@ func TestServe(t *testing.T) {
 	}
 
 	t.Run("other endpoints", func(t *testing.T) {
-		code, body := get(t, c, s.rootURL()+"/", "")
+		code, body := get(t, c, s.rootURL()+"/", "", "Accept", "application/json")
 		require.Equal(t, http.StatusOK, code)
 		require.JSONEq(t, `{"name":"assay","version":"`+version()+`","api":"/api/v1","openapi":"/api/openapi.json","docs":"/api/docs","jwks":"/.well-known/jwks.json"}`, body)
 		for path, want := range map[string]int{
