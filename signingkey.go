@@ -33,3 +33,12 @@ type SigningKeyStore interface {
 	// DeleteSigningKeys deletes the keys retired before a time.
 	DeleteSigningKeys(ctx context.Context, retiredBefore time.Time) error
 }
+
+// CredentialKeyStore records which key encrypts the credentials in the store, so that servers with another key do not
+// add credentials that the others cannot decrypt. Implementations must be safe for concurrent use, also by several
+// processes.
+type CredentialKeyStore interface {
+	// ClaimCredentialKey stores the fingerprint of a key if none is stored, or if replace is set. It returns the stored
+	// one.
+	ClaimCredentialKey(ctx context.Context, fingerprint int64, replace bool) (stored int64, err error)
+}

@@ -5,10 +5,8 @@ package main
 import (
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -174,7 +172,7 @@ func (s *server) openAgent(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		own, err := newAgent(&agentParts{
+		own, err := newAgent(ctx, &agentParts{
 			flags: &s.cfg.agentRunConfig, store: s.store, files: &s.cfg.storeConfig, secret: secret, name: name, wrap: s.own.Transport,
 			handler: codebase.Config{
 				// The keys come from the signer of this process, by the same path as to another one.
@@ -232,7 +230,7 @@ func (a *ownAgent) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // newAgent returns an agent. Its worker is not started.
-func newAgent(p *agentParts) (*ownAgent, error) {
+func newAgent(ctx context.Context, p *agentParts) (*ownAgent, error) {
 	work := p.flags.AgentWorkDir
 	if work == "" {
 		work = filepath.Join(p.files.DataDir, agentDir)
@@ -245,7 +243,7 @@ func newAgent(p *agentParts) (*ownAgent, error) {
 	if err := errors.Join(os.RemoveAll(commands), os.MkdirAll(commands, 0o700)); err != nil {
 		return nil, fmt.Errorf("make the work directory of the agent: %w", err)
 	}
-	secret, err := p.files.credentialSecret(p.secret)
+	secret, err := p.files.credentialSecret(ctx, p.store, p.secret, p.handler.Logger)
 	if err != nil {
 		return nil, err
 	}
@@ -290,49 +288,6 @@ func newAgent(p *agentParts) (*ownAgent, error) {
 	}}
 	own.handler, own.public = codebase.New(cfg)
 	return own, nil
-}
-
-// credentialSecret returns the secret that encrypts credentials of source hosts: the configured one, else a generated
-// one beside an SQLite store. A PostgreSQL store needs a configured one, which its replicas share.
-func (c *storeConfig) credentialSecret(configured auth.Secret) (auth.Secret, error) {
-	if u, err := c.postgres(); configured != "" || u != nil || err != nil {
-		return configured, err
-	}
-	path := filepath.Join(c.DataDir, credentialKeyFile)
-	for {
-		text, err := readBounded(path, maxSecretFile)
-		if err == nil {
-			secret, err := sign.ParseSecret(text)
-			if err != nil {
-				return "", fmt.Errorf("%s: %w", path, err)
-			}
-			return secret, nil
-		}
-		if !errors.Is(err, fs.ErrNotExist) {
-			return "", err
-		}
-		var key [32]byte
-		rand.Read(key[:])
-		// Link the complete file: another process may read it at once.
-		err = writeNew(path, hex.EncodeToString(key[:])+"\n")
-		if err != nil && !errors.Is(err, fs.ErrExist) {
-			return "", fmt.Errorf("write the key for credentials: %w", err)
-		}
-	}
-}
-
-// writeNew writes a private file that does not exist.
-func writeNew(path, text string) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*") // 0600
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.Remove(f.Name())) }()
-	_, err = f.WriteString(text)
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return os.Link(f.Name(), path)
 }
 
 // publicURL returns scheme and host under which clients reach the server.

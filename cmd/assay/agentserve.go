@@ -121,7 +121,7 @@ func (c *agentServeCmd) Run(e *environment) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	own, err := newAgent(&agentParts{
+	own, err := newAgent(ctx, &agentParts{
 		flags: &c.agentRunConfig, store: s, files: &c.storeConfig, secret: secret, name: name + ".agent",
 		handler: codebase.Config{
 			JWKSURL: c.JWKSURL, Keys: codebase.KeyTransport(roots), Issuer: c.issuer(), Audience: c.AgentAudience,

@@ -243,7 +243,7 @@ func (s *server) start(ctx context.Context) (err error) {
 	if err := s.openAgent(ctx); err != nil {
 		return err
 	}
-	if err := s.openWebhooks(); err != nil {
+	if err := s.openWebhooks(ctx); err != nil {
 		return err
 	}
 	if s.analyst, err = usage.New(usage.Config{Store: s.store, Prices: s.cfg.prices(), Window: s.cfg.Window, Now: s.replica.Now}); err != nil {

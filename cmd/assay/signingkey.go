@@ -14,7 +14,7 @@ import (
 
 // secretKeyConfig holds the flags of the secret that encrypts signing keys in the store.
 type secretKeyConfig struct {
-	SecretKeyFile string `placeholder:"FILE" help:"File of 32 random bytes, raw, hexadecimal or base64, which encrypt signing keys in the store. Without it they are stored unencrypted."`
+	SecretKeyFile string `placeholder:"FILE" help:"File of 32 random bytes, raw, hexadecimal or base64, which encrypt signing keys and credentials in the store. Default: signing keys are not encrypted, and credentials with a key that is generated in the data directory."`
 }
 
 func (c *secretKeyConfig) problems() []error {

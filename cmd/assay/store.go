@@ -35,6 +35,7 @@ type store interface {
 	assay.APIKeyStore
 	assay.SummaryStore
 	assay.SigningKeyStore
+	assay.CredentialKeyStore
 	assay.LogRecordStore
 	assay.UsageStore
 	assay.SessionStore

@@ -3,6 +3,8 @@
 package main
 
 import (
+	"context"
+
 	"assay/internal/rest"
 	"assay/internal/webhook"
 )
@@ -13,12 +15,12 @@ type webhookConfig struct {
 }
 
 // openWebhooks prepares the webhooks and their worker.
-func (s *server) openWebhooks() error {
+func (s *server) openWebhooks(ctx context.Context) error {
 	configured, err := s.cfg.secretKey()
 	if err != nil {
 		return err
 	}
-	secret, err := s.cfg.credentialSecret(configured)
+	secret, err := s.cfg.credentialSecret(ctx, s.store, configured, s.logger)
 	if err != nil {
 		return err
 	}

@@ -71,8 +71,13 @@ func NewWorker(m *Manager) *Worker {
 	return &Worker{Manager: m, wake: make(chan struct{}, 1), free: make(chan struct{}, slots)}
 }
 
-// Run delivers until ctx ends. Attempts in flight then end too, and another process may repeat them at once.
+// Run delivers until ctx ends. Attempts in flight then end too, and another process may repeat them at once. Without a
+// secret, Run leaves deliveries to other processes.
 func (w *Worker) Run(ctx context.Context) {
+	if !w.box.Encrypts() {
+		<-ctx.Done()
+		return
+	}
 	var attempts sync.WaitGroup
 	defer attempts.Wait()
 	ticker := time.NewTicker(poll)

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	standard "github.com/standard-webhooks/standard-webhooks/libraries/go"
@@ -390,6 +391,18 @@ func TestRun(t *testing.T) {
 	require.Len(t, s.received(), 2)
 	require.Equal(t, s.received()[0].header.Get("Webhook-Id"), s.received()[1].header.Get("Webhook-Id"))
 	require.Equal(t, s.received()[0].body, s.received()[1].body)
+}
+
+// TestNoSecret: a worker without a secret claims no delivery.
+func TestNoSecret(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, err := NewManager(Config{}) // a claim would use the store
+		require.NoError(t, err)
+		ctx, stop := context.WithCancel(t.Context())
+		go NewWorker(m).Run(ctx)
+		synctest.Wait()
+		stop()
+	})
 }
 
 // TestStopAfterResponse: the result of an attempt that was answered before the worker stopped is saved.

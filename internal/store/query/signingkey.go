@@ -71,6 +71,24 @@ func (q *Queries) ReplacePrivateKey(ctx context.Context, id string, old, private
 		`UPDATE signing_keys SET private = $1 WHERE id = $2 AND private = $3`, private, id, old)
 }
 
+// credentialKey is the key of table memory for the fingerprint of the key that encrypts credentials.
+const credentialKey = "credential_key"
+
+// ClaimCredentialKey implements assay.CredentialKeyStore.
+func (q *Queries) ClaimCredentialKey(ctx context.Context, fingerprint int64, replace bool) (stored int64, err error) {
+	update := "NOTHING"
+	if replace {
+		update = "UPDATE SET value = excluded.value"
+	}
+	err = q.engine.Update(ctx, lane.Pages, "claim the key for credentials", func(tx Tx) error {
+		var b Batch
+		b.Exec(`INSERT INTO memory (name, value) VALUES ($1, $2) ON CONFLICT (name) DO `+update, credentialKey, fingerprint)
+		b.Query(func(r Row) error { return r.Scan(&stored) }, `SELECT value FROM memory WHERE name = $1`, credentialKey)
+		return tx.Send(ctx, &b)
+	})
+	return stored, err
+}
+
 // DeleteSigningKeys implements assay.SigningKeyStore.
 func (q *Queries) DeleteSigningKeys(ctx context.Context, retiredBefore time.Time) error {
 	return q.update(ctx, lane.Pages, "delete retired signing keys", nil,

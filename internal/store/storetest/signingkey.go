@@ -30,6 +30,19 @@ func (s *suite) signingKeys(st Store, want ...*assay.SigningKey) {
 	require.Equal(s.t, want, got)
 }
 
+func testCredentialKey(t *testing.T, s *suite) {
+	claim := func(st Store, fingerprint int64, replace bool, want int64) {
+		t.Helper()
+		stored, err := st.ClaimCredentialKey(s.ctx(), fingerprint, replace)
+		require.NoError(t, err)
+		require.Equal(t, want, stored)
+	}
+	claim(s, 1, false, 1)
+	claim(s, 2, false, 1)
+	claim(s.handle(), 2, true, 2)
+	claim(s, 1, false, 2)
+}
+
 func testSigningKeys(t *testing.T, s *suite) {
 	ctx := s.ctx()
 	s.signingKeys(s)

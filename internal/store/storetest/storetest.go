@@ -25,6 +25,7 @@ type Store interface {
 	assay.APIKeyStore
 	assay.SummaryStore
 	assay.SigningKeyStore
+	assay.CredentialKeyStore
 	assay.LogRecordStore
 	assay.UsageStore
 	assay.SessionStore
@@ -102,6 +103,7 @@ func Run(t *testing.T, make func(t testing.TB, now func() time.Time) Opener) {
 		{"SummaryCalls", testSummaryCalls},
 		{"ModelUsage", testModelUsage},
 		{"SigningKeys", testSigningKeys},
+		{"CredentialKey", testCredentialKey},
 		{"SigningKeyOfNone", testSigningKeyOfNone},
 		{"SigningKeyRace", testSigningKeyRace},
 		{"LogRecords", testLogRecords},
