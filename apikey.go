@@ -4,6 +4,7 @@ package assay
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 )
@@ -95,13 +96,23 @@ type KeyManager interface {
 // DefaultAPIKeyPrefix is the prefix of the keys of a store for which none is chosen.
 const DefaultAPIKeyPrefix = "assay"
 
+// APIKeyLimits limits the keys of an organization. 0 means no limit.
+type APIKeyLimits struct {
+	Live int // keys neither revoked nor expired
+	All  int // keys ever created
+}
+
+// ErrTooManyAPIKeys is the cause of an error for an organization that has reached a limit of its keys.
+var ErrTooManyAPIKeys = errors.New("too many API keys")
+
 // APIKeyStore stores API keys. Keys are never deleted. Implementations must be safe for concurrent use.
 type APIKeyStore interface {
 	// APIKeyPrefix returns the prefix of all keys of the store, without "_sk_". The first call that gives one sets it for
 	// good. It returns "" if none is given and none is set.
 	APIKeyPrefix(ctx context.Context, given string) (string, error)
-	// CreateAPIKey sets CreatedAt. It returns CodeConflict if the id exists.
-	CreateAPIKey(ctx context.Context, k *APIKey) error
+	// CreateAPIKey sets CreatedAt. It returns CodeConflict if the id exists, and CodeConflict with the cause
+	// ErrTooManyAPIKeys if the organization has as many keys as a limit, also for concurrent calls.
+	CreateAPIKey(ctx context.Context, k *APIKey, limits APIKeyLimits) error
 	// FindAPIKey also returns revoked and expired keys. It returns CodeNotFound for an unknown id.
 	FindAPIKey(ctx context.Context, id string) (*APIKey, error)
 	// FindAPIKeys returns the keys of an organization ("" for all), ordered by creation and id.

@@ -134,7 +134,7 @@ func fillKeys(ctx context.Context, store *sqlite.Store, org string, now time.Tim
 			ID: fmt.Sprintf("%06d", i), OrganizationID: org, Name: fmt.Sprintf("collector %d", i), Hash: sha256.Sum256([]byte(strconv.Itoa(i))),
 			Scopes: []assay.Scope{assay.ScopeIngest}, CreatedAt: now,
 		}
-		if err := store.CreateAPIKey(ctx, k); err != nil {
+		if err := store.CreateAPIKey(ctx, k, assay.APIKeyLimits{}); err != nil {
 			return fmt.Errorf("key %d: %w", i, err)
 		}
 	}

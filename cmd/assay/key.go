@@ -62,7 +62,7 @@ func (c *keyCreateCmd) Run(e *environment) error {
 		if c.ExpiresIn > 0 {
 			stored.ExpiresAt = time.Now().Add(c.ExpiresIn)
 		}
-		if err := s.CreateAPIKey(ctx, stored); err != nil {
+		if err := s.CreateAPIKey(ctx, stored, assay.APIKeyLimits{}); err != nil {
 			return err
 		}
 		if _, err := fmt.Fprintln(e.stdout, string(key)); err != nil {

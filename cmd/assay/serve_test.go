@@ -406,7 +406,7 @@ func TestKeyPrefixStoredInStore(t *testing.T) {
 	require.NoError(t, err)
 	orgs, err := st.FindOrganizations(t.Context())
 	require.NoError(t, err)
-	require.NoError(t, st.CreateAPIKey(t.Context(), &assay.APIKey{ID: "abcdef", Name: "old", OrganizationID: orgs[0].ID}))
+	require.NoError(t, st.CreateAPIKey(t.Context(), &assay.APIKey{ID: "abcdef", Name: "old", OrganizationID: orgs[0].ID}, assay.APIKeyLimits{}))
 	require.NoError(t, st.Close())
 	r = create(dir)
 	require.Equal(t, exitFailed, r.code)

@@ -498,7 +498,7 @@ func BenchmarkRefusal(b *testing.B) {
 	require.NoError(b, store.CreateOrganization(b.Context(), org))
 	key, k := NewKey("assay")
 	k.OrganizationID, k.Name, k.Scopes = org.ID, "bench", assay.Scopes()
-	require.NoError(b, store.CreateAPIKey(b.Context(), k))
+	require.NoError(b, store.CreateAPIKey(b.Context(), k, assay.APIKeyLimits{}))
 	a := &Authenticator{Keys: store, Prefix: "assay", Now: time.Now}
 	defer a.Close()
 

@@ -5,6 +5,7 @@ package auth
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -66,16 +67,6 @@ func (m *KeyManager) CreateKey(ctx context.Context, principal *assay.Principal, 
 	if err := check(principal, &n); err != nil {
 		return nil, "", err
 	}
-	counts, err := m.FindKeys(ctx, principal, assay.Page{Limit: 1})
-	if err != nil {
-		return nil, "", err
-	}
-	if counts.Total >= MaxKeys {
-		return nil, "", assay.Errorf(assay.CodeConflict, "the organization has had %d API keys, which is the limit", counts.Total)
-	}
-	if counts.Live >= MaxLiveKeys {
-		return nil, "", assay.Errorf(assay.CodeConflict, "the organization has %d API keys, which is the limit; revoke one that is not in use", counts.Live)
-	}
 	until, err := m.expiry(ctx, principal)
 	if err != nil {
 		return nil, "", err
@@ -98,12 +89,12 @@ func (m *KeyManager) CreateKey(ctx context.Context, principal *assay.Principal, 
 		if !until.IsZero() && (k.ExpiresAt.IsZero() || k.ExpiresAt.After(until)) {
 			k.ExpiresAt = until
 		}
-		err = m.Store.CreateAPIKey(ctx, k)
+		err = m.Store.CreateAPIKey(ctx, k, assay.APIKeyLimits{Live: MaxLiveKeys, All: MaxKeys})
 		if err == nil {
 			m.Logger.InfoContext(ctx, "an API key was made", "organization_id", principal.OrganizationID, "key_id", k.ID, "scopes", k.Scopes, "by", principal.Subject)
 			return k, string(secret), nil
 		}
-		if assay.ErrorCode(err) != assay.CodeConflict {
+		if assay.ErrorCode(err) != assay.CodeConflict || errors.Is(err, assay.ErrTooManyAPIKeys) {
 			return nil, "", err
 		}
 		if n.Once == "" {

@@ -184,21 +184,25 @@ func TestOneFormMakesOneKey(t *testing.T) {
 	require.Equal(t, 5, page.Total)
 }
 
-// crowded is a store whose first ids belong to other organizations with many keys.
+// crowded is a store whose first ids belong to other organizations, or whose organizations have too many keys.
 type crowded struct {
 	assay.APIKeyStore
-	taken, live, revoked int
-}
-
-func (c *crowded) FindAPIKeyPage(context.Context, string, time.Time, assay.Page) (*assay.APIKeyPage, error) {
-	return &assay.APIKeyPage{Live: c.live, Total: c.live + c.revoked}, nil
+	taken    int
+	full     bool
+	attempts int
+	limits   assay.APIKeyLimits
 }
 
 func (c *crowded) FindAPIKey(context.Context, string) (*assay.APIKey, error) {
 	return &assay.APIKey{OrganizationID: "another"}, nil
 }
 
-func (c *crowded) CreateAPIKey(context.Context, *assay.APIKey) error {
+func (c *crowded) CreateAPIKey(_ context.Context, _ *assay.APIKey, limits assay.APIKeyLimits) error {
+	c.attempts++
+	c.limits = limits
+	if c.full {
+		return &assay.Error{Code: assay.CodeConflict, Err: assay.ErrTooManyAPIKeys}
+	}
 	if c.taken--; c.taken >= 0 {
 		return assay.Errorf(assay.CodeConflict, "taken")
 	}
@@ -208,17 +212,18 @@ func (c *crowded) CreateAPIKey(context.Context, *assay.APIKey) error {
 func TestKeyManagerCrowded(t *testing.T) {
 	s := &assay.Principal{OrganizationID: "org", Scopes: assay.Scopes()}
 	for _, tc := range []struct {
-		store crowded
-		want  assay.Code
+		store    crowded
+		want     assay.Code
+		attempts int
 	}{
-		{crowded{taken: 4, live: auth.MaxLiveKeys - 1}, ""},
-		{crowded{taken: 5}, assay.CodeConflict},
-		{crowded{live: auth.MaxLiveKeys}, assay.CodeConflict},
-		{crowded{revoked: auth.MaxKeys - 1}, ""},
-		{crowded{revoked: auth.MaxKeys}, assay.CodeConflict},
+		{crowded{taken: 4}, "", 5},
+		{crowded{taken: 5}, assay.CodeConflict, 5},
+		{crowded{full: true}, assay.CodeConflict, 1},
 	} {
 		m := &auth.KeyManager{Store: &tc.store, Prefix: "assay", Now: time.Now, Logger: slog.New(slog.DiscardHandler)}
 		_, _, err := m.CreateKey(t.Context(), s, assay.NewAPIKey{Once: "1", Name: "x", Scopes: []assay.Scope{assay.ScopeRead}})
 		require.Equal(t, tc.want, assay.ErrorCode(err))
+		require.Equal(t, tc.attempts, tc.store.attempts)
+		require.Equal(t, assay.APIKeyLimits{Live: auth.MaxLiveKeys, All: auth.MaxKeys}, tc.store.limits)
 	}
 }

@@ -132,7 +132,7 @@ func (f *fixture) key(org, name string, expires time.Time, scopes ...assay.Scope
 	f.t.Helper()
 	key, k := auth.NewKey("assay")
 	k.OrganizationID, k.Name, k.Scopes, k.ExpiresAt = org, name, scopes, expires
-	require.NoError(f.t, f.store.CreateAPIKey(f.t.Context(), k))
+	require.NoError(f.t, f.store.CreateAPIKey(f.t.Context(), k, assay.APIKeyLimits{}))
 	return string(key), k.ID
 }
 

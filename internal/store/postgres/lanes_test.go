@@ -29,7 +29,7 @@ func TestPagesLeaveRoom(t *testing.T) {
 	defer cancel()
 	org := organization(t, s, "a")
 	otherTenant := organization(t, s, "b")
-	require.NoError(t, s.CreateAPIKey(ctx, &assay.APIKey{ID: "aaaaaa", OrganizationID: org, Name: "a", Scopes: assay.Scopes()}))
+	require.NoError(t, s.CreateAPIKey(ctx, &assay.APIKey{ID: "aaaaaa", OrganizationID: org, Name: "a", Scopes: assay.Scopes()}, assay.APIKeyLimits{}))
 
 	other, err := pgx.Connect(ctx, address)
 	require.NoError(t, err)

@@ -157,7 +157,7 @@ func TestUnstorableTexts(t *testing.T) {
 		for name, err := range map[string]error{
 			"CreateOrganization":        s.CreateOrganization(ctx, &assay.Organization{Name: bad, Tier: assay.TierFree}),
 			"SetOrganizationExternalID": s.SetOrganizationExternalID(ctx, org, bad),
-			"CreateAPIKey":              s.CreateAPIKey(ctx, &assay.APIKey{ID: "aaaaaa", OrganizationID: org, Name: bad}),
+			"CreateAPIKey":              s.CreateAPIKey(ctx, &assay.APIKey{ID: "aaaaaa", OrganizationID: org, Name: bad}, assay.APIKeyLimits{}),
 		} {
 			require.Equal(t, assay.CodeInvalid, assay.ErrorCode(err), "%s: %v", name, err)
 		}

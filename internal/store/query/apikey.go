@@ -4,6 +4,7 @@ package query
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"assay"
@@ -29,16 +30,30 @@ func (q *Queries) APIKeyPrefix(ctx context.Context, given string) (string, error
 	return prefix, err
 }
 
+// liveAPIKey returns the condition that an API key k is live at a time.
+func liveAPIKey(at string) string {
+	return `(k.revoked_at = 0 AND (k.expires_at = 0 OR k.expires_at > ` + at + `))`
+}
+
 // CreateAPIKey implements assay.APIKeyStore.
-func (q *Queries) CreateAPIKey(ctx context.Context, k *assay.APIKey) error {
+func (q *Queries) CreateAPIKey(ctx context.Context, k *assay.APIKey, limits assay.APIKeyLimits) error {
 	var created time.Time
 	err := q.engine.Update(ctx, lane.Pages, "create an API key", func(tx Tx) error {
-		org, err := orgOf(ctx, tx, k.OrganizationID)
+		org, now, err := q.lockOrganization(ctx, tx, k.OrganizationID)
 		if err != nil {
 			return err
 		}
-		if created, err = tx.Now(ctx); err != nil {
+		created = now
+		var all, live int
+		if _, err := get(ctx, tx, []any{&all, &live}, `SELECT count(*), count(*) FILTER (WHERE `+liveAPIKey(`$2`)+`) FROM api_keys k WHERE k.org = $1`,
+			org, Micros(now)); err != nil {
 			return err
+		}
+		if limits.All > 0 && all >= limits.All {
+			return errTooManyAPIKeys("the organization has had %d API keys, which is the limit", all)
+		}
+		if limits.Live > 0 && live >= limits.Live {
+			return errTooManyAPIKeys("the organization has %d API keys, which is the limit; revoke one that is not in use", live)
 		}
 		_, err = exec(ctx, tx, `INSERT INTO api_keys (id, org, name, hash, scopes, created_at, created_by, expires_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
 			k.ID, org, k.Name, k.Hash[:], codec.JoinScopes(k.Scopes), Micros(created), Text(k.CreatedBy), Micros(k.ExpiresAt))
@@ -49,6 +64,10 @@ func (q *Queries) CreateAPIKey(ctx context.Context, k *assay.APIKey) error {
 	}
 	k.CreatedAt = created
 	return nil
+}
+
+func errTooManyAPIKeys(format string, n int) error {
+	return &assay.Error{Code: assay.CodeConflict, Message: fmt.Sprintf(format, n), Err: assay.ErrTooManyAPIKeys}
 }
 
 const selectAPIKeys = `
@@ -87,7 +106,7 @@ func (q *Queries) FindAPIKeys(ctx context.Context, organizationID string) ([]*as
 
 // FindAPIKeyPage implements assay.APIKeyStore.
 func (q *Queries) FindAPIKeyPage(ctx context.Context, organizationID string, now time.Time, page assay.Page) (*assay.APIKeyPage, error) {
-	const live = `(k.revoked_at = 0 AND (k.expires_at = 0 OR k.expires_at > $2))`
+	live := liveAPIKey(`$2`)
 	org, at := ID(organizationID), Micros(now)
 	var found *assay.APIKeyPage
 	err := q.engine.View(ctx, lane.Pages, "list API keys", func(b *Batch) {

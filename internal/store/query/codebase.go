@@ -127,8 +127,8 @@ func codebasePage(limit, offset int) assay.Page {
 	return assay.Page{Limit: min(limit, assay.MaxCodebasePage), Offset: max(offset, 0)}
 }
 
-// lockOrganization serializes changes of an organization's installations, repositories and
-// onboarding. It returns the row of the organization.
+// lockOrganization serializes changes of an organization's installations, repositories,
+// onboarding, webhooks and API keys. It returns the row of the organization.
 func (q *Queries) lockOrganization(ctx context.Context, tx Tx, id string) (org int64, now time.Time, err error) {
 	if org, err = orgOf(ctx, tx, id); err != nil {
 		return 0, time.Time{}, err

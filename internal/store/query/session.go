@@ -16,8 +16,7 @@ func errNoSession() error { return assay.Errorf(assay.CodeNotFound, "no such ses
 // liveKey is the condition that the API key of a session is valid at a time. A session
 // without a key always meets it.
 func liveKey(id, org, at string) string {
-	return `(` + id + ` = '' OR EXISTS (SELECT 1 FROM api_keys k WHERE k.id = ` + id + ` AND k.org = ` + org + `
-		AND k.revoked_at = 0 AND (k.expires_at = 0 OR k.expires_at > ` + at + `)))`
+	return `(` + id + ` = '' OR EXISTS (SELECT 1 FROM api_keys k WHERE k.id = ` + id + ` AND k.org = ` + org + ` AND ` + liveAPIKey(at) + `))`
 }
 
 const (

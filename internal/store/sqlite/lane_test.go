@@ -25,7 +25,7 @@ func TestPagesLeaveRoom(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	org, other := organization(t, s, "a"), organization(t, s, "b")
-	require.NoError(t, s.CreateAPIKey(ctx, &assay.APIKey{ID: "aaaaaa", OrganizationID: org, Name: "a", Scopes: assay.Scopes()}))
+	require.NoError(t, s.CreateAPIKey(ctx, &assay.APIKey{ID: "aaaaaa", OrganizationID: org, Name: "a", Scopes: assay.Scopes()}, assay.APIKeyLimits{}))
 
 	visiting, leave := context.WithCancel(assay.WithOrganization(ctx, org))
 	var visitors sync.WaitGroup

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -100,17 +101,17 @@ func testAPIKeys(t *testing.T, s *suite) {
 	}
 	a := newKey("bbbbbb", org)
 	a.ExpiresAt, a.CreatedBy = micro(epoch.Add(time.Hour)), "key:aaaaaa"
-	require.NoError(t, s.CreateAPIKey(ctx, a))
+	require.NoError(t, s.CreateAPIKey(ctx, a, assay.APIKeyLimits{}))
 	require.Equal(t, micro(s.clock.now()), a.CreatedAt)
 	b := newKey("aaaaaa", other)
 	b.Scopes = nil
-	require.NoError(t, s.CreateAPIKey(ctx, b))
+	require.NoError(t, s.CreateAPIKey(ctx, b, assay.APIKeyLimits{}))
 	s.clock.advance(-time.Hour)
 	c := newKey("cccccc", org)
-	require.NoError(t, s.CreateAPIKey(ctx, c))
+	require.NoError(t, s.CreateAPIKey(ctx, c, assay.APIKeyLimits{}))
 	s.clock.advance(time.Hour)
-	code(t, assay.CodeConflict, s.CreateAPIKey(ctx, newKey("aaaaaa", org)))
-	code(t, assay.CodeNotFound, s.CreateAPIKey(ctx, newKey("dddddd", unknownID)))
+	code(t, assay.CodeConflict, s.CreateAPIKey(ctx, newKey("aaaaaa", org), assay.APIKeyLimits{}))
+	code(t, assay.CodeNotFound, s.CreateAPIKey(ctx, newKey("dddddd", unknownID), assay.APIKeyLimits{}))
 
 	got, err := s.FindAPIKey(ctx, "bbbbbb")
 	require.NoError(t, err)
@@ -172,7 +173,7 @@ func testAPIKeyPages(t *testing.T, s *suite) {
 	add := func(id, org string, ends time.Time) {
 		k := &assay.APIKey{ID: id, OrganizationID: org, Name: id, ExpiresAt: ends}
 		copy(k.Hash[:], id)
-		require.NoError(t, s.CreateAPIKey(ctx, k))
+		require.NoError(t, s.CreateAPIKey(ctx, k, assay.APIKeyLimits{}))
 	}
 	list := func(org string, now time.Time, p assay.Page) (ids []string, total, live int) {
 		t.Helper()
@@ -209,6 +210,49 @@ func testAPIKeyPages(t *testing.T, s *suite) {
 		require.Empty(t, ids)
 		require.Zero(t, total+live)
 	}
+}
+
+// testAPIKeyLimits requires that concurrent calls create no more keys than a limit, and that revoked and expired keys
+// and those of other organizations do not count as live.
+func testAPIKeyLimits(t *testing.T, s *suite) {
+	ctx := s.ctx()
+	org, other := s.organization(), s.organization()
+	handles := []Store{s.Store, s.handle()}
+	var ids atomic.Int64
+	create := func(st Store, org string, ends time.Time, limits assay.APIKeyLimits) error {
+		k := &assay.APIKey{ID: fmt.Sprintf("%06d", ids.Add(1)), OrganizationID: org, Name: "limited", ExpiresAt: ends}
+		copy(k.Hash[:], k.ID)
+		return st.CreateAPIKey(ctx, k, limits)
+	}
+	three := assay.APIKeyLimits{Live: 3}
+	require.NoError(t, create(s.Store, other, time.Time{}, three)) // 000001
+	require.NoError(t, create(s.Store, org, time.Time{}, three))
+	require.NoError(t, create(s.Store, org, epoch.Add(time.Hour), three))
+	errs := [8]error{}
+	var all sync.WaitGroup
+	for i := range errs {
+		all.Go(func() { errs[i] = create(handles[i%2], org, time.Time{}, three) })
+	}
+	all.Wait()
+	created := 0
+	for _, err := range errs {
+		if err == nil {
+			created++
+			continue
+		}
+		code(t, assay.CodeConflict, err)
+		require.ErrorIs(t, err, assay.ErrTooManyAPIKeys)
+	}
+	require.Equal(t, 1, created)
+	require.NoError(t, create(s.Store, other, time.Time{}, three))
+	require.NoError(t, s.RevokeAPIKey(ctx, "000002"))
+	require.NoError(t, create(s.Store, org, time.Time{}, three))
+	s.clock.advance(time.Hour)
+	require.NoError(t, create(s.Store, org, time.Time{}, three))
+	require.ErrorIs(t, create(s.Store, org, time.Time{}, three), assay.ErrTooManyAPIKeys)
+	require.NoError(t, create(s.Store, org, time.Time{}, assay.APIKeyLimits{}))
+	require.ErrorIs(t, create(s.Store, org, time.Time{}, assay.APIKeyLimits{All: 6}), assay.ErrTooManyAPIKeys)
+	require.NoError(t, create(s.Store, org, time.Time{}, assay.APIKeyLimits{All: 7}))
 }
 
 func testServices(t *testing.T, s *suite) {

@@ -28,7 +28,7 @@ func newSession(org, token string, now time.Time) *assay.Session {
 func (s *suite) keySession(org, keyID string, expires time.Time) *assay.Session {
 	s.t.Helper()
 	k := &assay.APIKey{ID: keyID, OrganizationID: org, Name: keyID, Scopes: assay.Scopes(), ExpiresAt: expires}
-	require.NoError(s.t, s.CreateAPIKey(s.ctx(), k))
+	require.NoError(s.t, s.CreateAPIKey(s.ctx(), k, assay.APIKeyLimits{}))
 	ses := newSession(org, "of "+keyID, s.clock.now())
 	ses.Subject, ses.KeyID, ses.Scopes = "key:"+keyID, keyID, k.Scopes
 	return ses

@@ -76,6 +76,7 @@ func Run(t *testing.T, make func(t testing.TB, now func() time.Time) Opener) {
 		{"HashKeyRace", testHashKeys},
 		{"APIKeys", testAPIKeys},
 		{"APIKeyPages", testAPIKeyPages},
+		{"APIKeyLimits", testAPIKeyLimits},
 		{"APIKeyPrefix", testAPIKeyPrefix},
 		{"Services", testServices},
 		{"Isolation", testIsolation},
