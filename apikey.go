@@ -117,6 +117,8 @@ type APIKeyStore interface {
 	FindAPIKey(ctx context.Context, id string) (*APIKey, error)
 	// FindAPIKeys returns the keys of an organization ("" for all), ordered by creation and id.
 	FindAPIKeys(ctx context.Context, organizationID string) ([]*APIKey, error)
+	// FindLiveAPIKeys returns the keys of all organizations that are live at now, in any order.
+	FindLiveAPIKeys(ctx context.Context, now time.Time) ([]*APIKey, error)
 	// FindAPIKeyPage returns a page of an organization's keys: first those live at now, then newest first, then by
 	// descending id.
 	FindAPIKeyPage(ctx context.Context, organizationID string, now time.Time, page Page) (*APIKeyPage, error)

@@ -5,6 +5,7 @@ package auth
 import (
 	"context"
 	"crypto/subtle"
+	"errors"
 	"log/slog"
 	"net/netip"
 	"slices"
@@ -26,17 +27,17 @@ const (
 	maxFound   = 4096
 	maxUnknown = 1024
 
-	// lookupTimeout limits a lookup, which all requests for the same key share. A result is therefore never older than
-	// cacheTTL when it is cached.
+	// lookupTimeout limits a lookup, which all requests for the same key share, and a reading of the index. A result is
+	// therefore never older than cacheTTL when it is cached.
 	lookupTimeout = cacheTTL
-	// maxStrangers limits the concurrent lookups of ids without a recent use. Further ids are checked against a list
-	// of all ids, which is read once for all of them. Guessed ids therefore do not delay valid requests.
-	maxStrangers = 2
+	// maxLookups limits the concurrent lookups. The organizations of the keys share it; ids without a recent use count
+	// as one organization (see fair.Limiter). Further keys come from the index. Neither guessed ids nor the keys of one
+	// organization therefore delay other requests.
+	maxLookups = 4
 
 	touchInterval = time.Minute
 	touchQueue    = 256
 	touchTimeout  = 2 * time.Second // for one write, and for all remaining ones on Close
-	indexTimeout  = 5 * time.Second // for reading the ids of all keys
 
 	// maxHeader is the maximum length of an Authorization header, in bytes.
 	maxHeader = 16 << 10
@@ -50,7 +51,8 @@ type TokenVerifier interface {
 }
 
 // Authenticator authenticates requests by their Authorization header. Its fields must be set before the first use. It
-// is then safe for concurrent use. It caches at most a few thousand keys and addresses.
+// is then safe for concurrent use. It caches a few thousand keys and addresses and, when many lookups are needed at a
+// time, the live keys of all organizations.
 type Authenticator struct {
 	Keys   assay.APIKeyStore
 	Prefix string        // of API keys, without "_sk_"
@@ -63,24 +65,24 @@ type Authenticator struct {
 	// means no limit.
 	FailureLimit int
 
-	prepare   sync.Once
-	failures  *fair.RateLimiter[netip.Prefix] // nil: no limit
-	index     *keyIndex
-	lookups   singleflight.Group
-	strangers chan struct{} // one element for each lookup of an id that is not in found
+	prepare  sync.Once
+	failures *fair.RateLimiter[netip.Prefix] // nil: no limit
+	index    *keyIndex
+	lookups  singleflight.Group
+	running  *fair.Limiter // lookups by organization; "": of ids that are not in found
 
 	mu      sync.Mutex
 	found   *cache[string, entry] // by key id, like unknown
-	unknown *cache[string, entry]
-	touches chan touch    // nil until the first one
-	stop    func()        // cancels the writer
-	done    chan struct{} // closed when the writer has ended
+	unknown *cache[string, entry] // ids without a live key
+	touches chan touch            // nil until the first one
+	stop    func()                // cancels the writer
+	done    chan struct{}         // closed when the writer has ended
 	closed  bool
 }
 
 // entry is the result of a lookup.
 type entry struct {
-	key     *assay.APIKey // nil: there is no such key
+	key     *assay.APIKey // nil: there is no such live key
 	asOf    time.Time     // when the lookup began
 	touched time.Time     // newest last use that was passed to the writer
 }
@@ -133,7 +135,7 @@ func (a *Authenticator) identify(ctx context.Context, authorizationHeader, remot
 	}
 	key, err := a.lookup(ctx, id, remoteAddr)
 	if err != nil {
-		return nil, err
+		return nil, &assay.Error{Code: assay.CodeUnavailable, Message: "API keys cannot be looked up at the moment", Err: err}
 	}
 	// An unknown id takes the same hash and comparison as a known one.
 	var want [32]byte
@@ -176,64 +178,67 @@ func errInvalidKey() error {
 	return assay.Errorf(assay.CodeInvalidAPIKey, "the API key is not valid")
 }
 
-// lookup returns the stored key, or nil for an unknown id.
+// errTooManyLookups reports that an organization has its share of lookups.
+var errTooManyLookups = errors.New("too many lookups")
+
+// lookup returns the stored key, or nil for an id without a live key.
 func (a *Authenticator) lookup(ctx context.Context, id, remoteAddr string) (*assay.APIKey, error) {
 	start := a.now()
 	if e := a.cached(id, start); e != nil {
 		return e.key, nil
 	}
 	if a.failures != nil && a.failures.Wait(AddressOf(remoteAddr), start) > 0 {
-		switch known, err := a.index.has(ctx, id); {
-		case err != nil:
-			return nil, errLookup(err)
-		case !known:
-			return nil, nil
-		}
+		return a.indexed(ctx, id)
 	}
 	// Concurrent requests for a key share one lookup when its entry has expired.
 	found := a.lookups.DoChan(id, func() (any, error) { return a.find(context.WithoutCancel(ctx), id) })
 	select {
 	case r := <-found:
+		if errors.Is(r.Err, errTooManyLookups) {
+			return a.indexed(ctx, id)
+		}
 		key, _ := r.Val.(*assay.APIKey)
 		return key, r.Err
 	case <-ctx.Done():
-		return nil, errLookup(context.Cause(ctx))
+		return nil, context.Cause(ctx)
 	}
 }
 
-// find reads a key from the store, for all requests that share the lookup.
+// find reads a key from the store, for all requests that share the lookup. It never waits for other lookups, because
+// it continues after its requests have ended.
 func (a *Authenticator) find(ctx context.Context, id string) (*assay.APIKey, error) {
-	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
+	organization := a.organization(id)
+	if !a.running.Acquire(organization, 1) {
+		return nil, errTooManyLookups
+	}
+	defer a.running.Release(organization, 1)
+	ctx, cancel := context.WithTimeout(assay.WithOrganization(ctx, organization), lookupTimeout)
 	defer cancel()
 	// The age of the entry counts from the start of the lookup, so that a slow store does not extend the use of a
 	// revoked key.
 	start := a.now()
-	if !a.known(id) {
-		select {
-		case a.strangers <- struct{}{}:
-			defer func() { <-a.strangers }()
-		default:
-			switch known, err := a.index.has(ctx, id); {
-			case err != nil:
-				return nil, errLookup(err)
-			case !known:
-				return nil, nil
-			}
-		}
-	}
 	key, err := a.Keys.FindAPIKey(ctx, id)
-	if err != nil {
-		if assay.ErrorCode(err) != assay.CodeNotFound {
-			return nil, errLookup(err)
-		}
+	switch {
+	case assay.ErrorCode(err) == assay.CodeNotFound:
+		key = nil
+	case err != nil:
+		return nil, err
+	case !key.Live(start):
 		key = nil
 	}
 	a.remember(id, &entry{key: key, asOf: start})
 	return key, nil
 }
 
-func errLookup(err error) error {
-	return &assay.Error{Code: assay.CodeUnavailable, Message: "API keys cannot be looked up at the moment", Err: err}
+// indexed is lookup from the index.
+func (a *Authenticator) indexed(ctx context.Context, id string) (*assay.APIKey, error) {
+	keys, asOf, err := a.index.read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	key := keys[id]
+	a.remember(id, &entry{key: key, asOf: asOf})
+	return key, nil
 }
 
 // cached returns the entry of an id if it is fresh, else nil.
@@ -250,19 +255,25 @@ func (a *Authenticator) cached(id string, now time.Time) *entry {
 	return nil
 }
 
-// known reports whether the last lookup of an id found a key.
-func (a *Authenticator) known(id string) bool {
+// organization returns the organization of a key that was found lately, else "".
+func (a *Authenticator) organization(id string) string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.found.get(id) != nil
+	if e := a.found.get(id); e != nil {
+		return e.key.OrganizationID
+	}
+	return ""
 }
 
+// remember caches the result of a lookup, unless that of a later one is cached.
 func (a *Authenticator) remember(id string, e *entry) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	old := a.found.get(id)
-	if old != nil && old.asOf.After(e.asOf) {
-		return // the lookup that began later wins
+	for _, other := range []*entry{old, a.unknown.get(id)} {
+		if other != nil && other.asOf.After(e.asOf) {
+			return
+		}
 	}
 	if e.key == nil {
 		a.found.remove(id)
@@ -337,7 +348,7 @@ func (a *Authenticator) Close() {
 func (a *Authenticator) init() {
 	a.found, a.unknown = newCache[string, entry](maxFound), newCache[string, entry](maxUnknown)
 	a.index = &keyIndex{keys: a.Keys, now: a.now}
-	a.strangers = make(chan struct{}, maxStrangers)
+	a.running = fair.NewLimiter(maxLookups)
 	if a.FailureLimit > 0 {
 		a.failures = fair.NewRateLimiter[netip.Prefix](a.FailureLimit)
 	}

@@ -23,17 +23,17 @@ import (
 // keyStore is an assay.APIKeyStore of three functions; the rest is not called.
 type keyStore struct {
 	assay.APIKeyStore
-	FindAPIKeyFn  func(ctx context.Context, id string) (*assay.APIKey, error)
-	FindAPIKeysFn func(ctx context.Context) ([]*assay.APIKey, error)
-	TouchAPIKeyFn func(ctx context.Context, id string, at time.Time) error
+	FindAPIKeyFn      func(ctx context.Context, id string) (*assay.APIKey, error)
+	FindLiveAPIKeysFn func(ctx context.Context, now time.Time) ([]*assay.APIKey, error)
+	TouchAPIKeyFn     func(ctx context.Context, id string, at time.Time) error
 }
 
 func (s *keyStore) FindAPIKey(ctx context.Context, id string) (*assay.APIKey, error) {
 	return s.FindAPIKeyFn(ctx, id)
 }
 
-func (s *keyStore) FindAPIKeys(ctx context.Context, _ string) ([]*assay.APIKey, error) {
-	return s.FindAPIKeysFn(ctx)
+func (s *keyStore) FindLiveAPIKeys(ctx context.Context, now time.Time) ([]*assay.APIKey, error) {
+	return s.FindLiveAPIKeysFn(ctx, now)
 }
 
 func (s *keyStore) TouchAPIKey(ctx context.Context, id string, at time.Time) error {
@@ -72,7 +72,7 @@ func (m *memory) store() *keyStore {
 			}
 			return &k, nil
 		},
-		FindAPIKeysFn: func(context.Context) ([]*assay.APIKey, error) {
+		FindLiveAPIKeysFn: func(_ context.Context, now time.Time) ([]*assay.APIKey, error) {
 			m.mu.Lock()
 			defer m.mu.Unlock()
 			m.lists++
@@ -81,7 +81,9 @@ func (m *memory) store() *keyStore {
 			}
 			var all []*assay.APIKey
 			for _, k := range m.keys {
-				all = append(all, &k)
+				if k.Live(now) {
+					all = append(all, &k)
+				}
 			}
 			return all, nil
 		},
@@ -327,12 +329,15 @@ func TestSlowOldLookupDoesNotUndoANewerOne(t *testing.T) {
 	now := time.Now()
 	a := &Authenticator{Now: func() time.Time { return now }}
 	a.prepare.Do(a.init)
-	revoked := &assay.APIKey{ID: "k", RevokedAt: now}
-	a.remember("k", &entry{key: revoked, asOf: now})
-	a.remember("k", &entry{key: &assay.APIKey{ID: "k"}, asOf: now.Add(-time.Second)})
-	require.Same(t, revoked, a.cached("k", now).key)
+	newer, older := &assay.APIKey{ID: "k"}, &assay.APIKey{ID: "k"}
+	a.remember("k", &entry{key: newer, asOf: now})
+	a.remember("k", &entry{key: older, asOf: now.Add(-time.Second)})
+	require.Same(t, newer, a.cached("k", now).key)
 	a.remember("k", &entry{asOf: now.Add(-time.Second)})
-	require.Same(t, revoked, a.cached("k", now).key)
+	require.Same(t, newer, a.cached("k", now).key)
+	a.remember("k", &entry{asOf: now.Add(time.Millisecond)})
+	a.remember("k", &entry{key: older, asOf: now})
+	require.Nil(t, a.cached("k", now.Add(time.Millisecond)).key, "revoked meanwhile")
 }
 
 func TestCacheIsBounded(t *testing.T) {

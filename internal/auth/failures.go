@@ -83,61 +83,67 @@ func (l *FailureLimiter) Failed(remoteAddr, known string) {
 	l.addresses.Take(AddressOf(remoteAddr), l.now())
 }
 
-// keyIndex caches the ids of all keys. It serves addresses that have failed too often, so that their guesses do not
-// cause a query each. Ids that exist are still looked up.
+// keyIndex caches the live keys of all organizations, for lookups that would otherwise cause too many queries. It is
+// safe for concurrent use.
 type keyIndex struct {
 	keys    assay.APIKeyStore
 	now     func() time.Time
 	reading singleflight.Group
 
-	mu   sync.Mutex
-	ids  map[string]struct{}
-	asOf time.Time // when the ids began to be read
+	mu     sync.Mutex
+	cached *liveKeys // nil: not read yet
 }
 
-// has reports whether a key with the id existed within the last three seconds.
-func (x *keyIndex) has(ctx context.Context, id string) (bool, error) {
-	if ids := x.fresh(); ids != nil {
-		_, ok := ids[id]
-		return ok, nil
+// liveKeys are the live keys by id. They are not changed.
+type liveKeys struct {
+	byID map[string]*assay.APIKey
+	asOf time.Time // when they began to be read
+}
+
+// read returns the live keys as of at most three seconds ago, and that time. All requests that wait for them share one
+// query, which has a timeout of its own.
+func (x *keyIndex) read(ctx context.Context) (map[string]*assay.APIKey, time.Time, error) {
+	if k := x.fresh(); k != nil {
+		return k.byID, k.asOf, nil
 	}
 	select {
-	case r := <-x.reading.DoChan("", x.read):
+	case r := <-x.reading.DoChan("", x.query):
 		if r.Err != nil {
-			return false, r.Err
+			return nil, time.Time{}, r.Err
 		}
-		_, ok := r.Val.(map[string]struct{})[id]
-		return ok, nil
+		k := r.Val.(*liveKeys)
+		return k.byID, k.asOf, nil
 	case <-ctx.Done():
-		return false, ctx.Err()
+		return nil, time.Time{}, context.Cause(ctx)
 	}
 }
 
-// fresh returns the ids, or nil if they have expired.
-func (x *keyIndex) fresh() map[string]struct{} {
+// fresh returns the cached keys, or nil if they have expired.
+func (x *keyIndex) fresh() *liveKeys {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if age := x.now().Sub(x.asOf); age < 0 || age >= cacheTTL {
+	if x.cached == nil {
 		return nil
 	}
-	return x.ids
+	if age := x.now().Sub(x.cached.asOf); age < 0 || age >= cacheTTL {
+		return nil
+	}
+	return x.cached
 }
 
-// read reads the ids for all requests that wait for them. It therefore has its own timeout.
-func (x *keyIndex) read() (any, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), indexTimeout)
+func (x *keyIndex) query() (any, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), lookupTimeout)
 	defer cancel()
-	start := x.now()
-	keys, err := x.keys.FindAPIKeys(ctx, "")
+	k := &liveKeys{byID: make(map[string]*assay.APIKey), asOf: x.now()}
+	keys, err := x.keys.FindLiveAPIKeys(ctx, k.asOf)
 	if err != nil {
 		return nil, err
 	}
-	ids := make(map[string]struct{}, len(keys))
-	for _, k := range keys {
-		ids[k.ID] = struct{}{}
+	for _, key := range keys {
+		k.byID[key.ID] = key
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.ids, x.asOf = ids, start
-	return ids, nil
+	x.cached = k
+	return k, nil
 }

@@ -4,6 +4,7 @@ package auth
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -77,39 +78,137 @@ func TestLookupEnds(t *testing.T) {
 	})
 }
 
-// TestGuessesDoNotDelayKeys looks up more unknown ids than the store can handle at a time, together with a
-// cached key and a key that was not used before.
-func TestGuessesDoNotDelayKeys(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := &memory{}
-		key := "Bearer " + string(m.add(t, func(k *assay.APIKey) { k.LastUsedAt = time.Now() }))
-		other := "Bearer " + string(m.add(t, func(k *assay.APIKey) { k.LastUsedAt = time.Now() }))
-		a := &Authenticator{Keys: slow(m.store()), Prefix: "assay"}
-		defer a.Close()
-		_, err := a.Authenticate(t.Context(), key, "")
-		require.NoError(t, err)
-		time.Sleep(cacheTTL)
-		before := m.found()
-		ctx, cancel := context.WithCancel(t.Context())
-		var wg sync.WaitGroup
-		for range 100 {
-			wg.Go(func() { _, _ = a.Authenticate(ctx, guess(), "") })
+// TestLookupsAreBounded sends more requests than the store can handle at a time: guesses, revoked and expired keys of
+// an organization, and more live keys of several than are cached. They do not delay the keys of other organizations.
+func TestLookupsAreBounded(t *testing.T) {
+	add := func(t *testing.T, m *memory, n int, organization string, change func(k *assay.APIKey, i int)) (headers []string) {
+		for i := range n {
+			headers = append(headers, "Bearer "+string(m.add(t, func(k *assay.APIKey) {
+				k.OrganizationID, k.LastUsedAt = organization, time.Now()
+				if change != nil {
+					change(k, i)
+				}
+			})))
 		}
-		synctest.Wait()
-		require.Len(t, a.strangers, maxStrangers)
-		began := time.Now()
-		_, err = a.Authenticate(t.Context(), key, "")
+		return headers
+	}
+	for name, headers := range map[string]func(t *testing.T, m *memory) []string{
+		"guesses": func(*testing.T, *memory) (all []string) {
+			for range 2000 {
+				all = append(all, guess())
+			}
+			return all
+		},
+		"revoked and expired": func(t *testing.T, m *memory) []string {
+			return add(t, m, 2000, "attacker", func(k *assay.APIKey, i int) {
+				k.RevokedAt = time.Now()
+				if i%2 == 0 {
+					k.RevokedAt, k.ExpiresAt = time.Time{}, time.Now()
+				}
+			})
+		},
+		"live": func(t *testing.T, m *memory) []string { return add(t, m, MaxLiveKeys, "attacker", nil) },
+		"beyond the cache": func(t *testing.T, m *memory) (all []string) {
+			for i := range 1 + maxFound/MaxLiveKeys {
+				all = append(all, add(t, m, MaxLiveKeys, fmt.Sprint("attacker ", i), nil)...)
+			}
+			return all
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := &memory{}
+				victim := add(t, m, 2, "victim", nil)
+				attack := headers(t, m)
+				s := slow(m.store())
+				var mu sync.Mutex
+				lookups, most := map[string]int{}, 0
+				find := s.FindAPIKeyFn
+				s.FindAPIKeyFn = func(ctx context.Context, id string) (*assay.APIKey, error) {
+					count := func(n int) {
+						mu.Lock()
+						defer mu.Unlock()
+						lookups[assay.OrganizationOf(ctx)] += n
+						all := 0
+						for _, n := range lookups {
+							all += n
+						}
+						most = max(most, all)
+					}
+					count(1)
+					defer count(-1)
+					return find(ctx, id)
+				}
+				list := s.FindLiveAPIKeysFn
+				s.FindLiveAPIKeysFn = func(ctx context.Context, now time.Time) ([]*assay.APIKey, error) {
+					time.Sleep(time.Second)
+					return list(ctx, now)
+				}
+				a := &Authenticator{Keys: s, Prefix: "assay"}
+				defer a.Close()
+				_, err := a.Authenticate(t.Context(), victim[0], "")
+				require.NoError(t, err)
+				time.Sleep(cacheTTL)
+				for range 3 { // the first round makes live keys known
+					time.Sleep(cacheTTL)
+					ctx, cancel := context.WithCancel(t.Context())
+					var wg sync.WaitGroup
+					for _, header := range attack {
+						wg.Go(func() { _, _ = a.Authenticate(ctx, header, "") })
+					}
+					synctest.Wait()
+					for _, key := range victim { // used before, and not used before
+						began := time.Now()
+						_, err = a.Authenticate(t.Context(), key, "")
+						require.NoError(t, err)
+						require.LessOrEqual(t, time.Since(began), time.Second, "it waits for one lookup only")
+					}
+					cancel()
+					wg.Wait()
+					time.Sleep(time.Second) // lookups continue after their requests have ended
+					synctest.Wait()
+					for organization, n := range lookups {
+						require.Zero(t, n, organization)
+					}
+				}
+				require.LessOrEqual(t, most, 2*maxLookups)
+				require.LessOrEqual(t, m.found(), 1+3*2*maxLookups, "most requests cost the store nothing")
+				require.LessOrEqual(t, m.lists, 6)
+				require.Zero(t, a.running.InUse())
+			})
+		})
+	}
+}
+
+// TestLookupsTakeTurns checks that the lookup of a key that was found before is queued under its organization. Lookups
+// of ids without a live key are queued as one organization.
+func TestLookupsTakeTurns(t *testing.T) {
+	m := &memory{}
+	now := time.Now()
+	key := m.add(t, func(k *assay.APIKey) { k.OrganizationID, k.LastUsedAt = "org-2", now })
+	s := m.store()
+	var lookups []string
+	find := s.FindAPIKeyFn
+	s.FindAPIKeyFn = func(ctx context.Context, id string) (*assay.APIKey, error) {
+		lookups = append(lookups, assay.OrganizationOf(ctx))
+		return find(ctx, id)
+	}
+	a := &Authenticator{Keys: s, Prefix: "assay", Now: func() time.Time { return now }}
+	defer a.Close()
+	for range 2 {
+		_, err := a.Authenticate(t.Context(), "Bearer "+string(key), "")
 		require.NoError(t, err)
-		require.Equal(t, time.Second, time.Since(began), "it waits only for its own lookup")
-		for range 100 {
-			wg.Go(func() { _, _ = a.Authenticate(ctx, guess(), "") })
-		}
-		_, err = a.Authenticate(t.Context(), other, "")
-		require.NoError(t, err)
-		cancel()
-		wg.Wait()
-		time.Sleep(2 * lookupTimeout) // the lookups continue after their requests have ended
-		require.Empty(t, a.strangers)
-		require.LessOrEqual(t, m.found()-before, 2*maxStrangers+2, "most guesses cost the store nothing")
+		now = now.Add(cacheTTL)
+	}
+	m.change(func() {
+		k := m.keys[string(key)[9:15]]
+		k.RevokedAt = now
+		m.keys[k.ID] = k
 	})
+	for range 2 {
+		_, err := a.Authenticate(t.Context(), "Bearer "+string(key), "")
+		require.Equal(t, assay.CodeInvalidAPIKey, assay.ErrorCode(err))
+		now = now.Add(cacheTTL)
+	}
+	require.Equal(t, []string{"", "org-2", "org-2", ""}, lookups)
 }

@@ -21,8 +21,8 @@ import (
 const (
 	// MaxLiveKeys limits the live keys of an organization. Above it a KeyManager creates no further keys.
 	MaxLiveKeys = 1000
-	// MaxKeys limits all keys of an organization. Keys are never deleted, and the ids of all organizations' keys must
-	// be readable in seconds when many clients fail.
+	// MaxKeys limits all keys of an organization. Keys are never deleted, and the live keys of all organizations must be
+	// readable in seconds when many clients fail.
 	MaxKeys = 100_000
 
 	makeAttempts = 5 // to find a free id, of 57 thousand million

@@ -183,7 +183,7 @@ func (q *Quota) Refresh(ctx context.Context) error {
 // read updates everything about an organization except admissions in transactions with an open outcome. Details,
 // which are not stored, are reset.
 func (q *Quota) read(ctx context.Context, organizationID string) error {
-	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
+	ctx, cancel := context.WithTimeout(assay.WithOrganization(ctx, organizationID), loadTimeout)
 	defer cancel()
 	var key delta.HashKey
 	if !q.loaded(organizationID) {

@@ -244,15 +244,18 @@ func canceled(t *testing.T) context.Context {
 	return ctx
 }
 
-// waiting is a store that delays its answers.
+// waiting is a store that delays its answers. Its transactions take turns by the organization of their context.
 type waiting struct {
 	engine.Store
 	answer chan struct{}
 	asked  atomic.Int64
 }
 
-func (w *waiting) KnownServices(ctx context.Context, _ string) ([]assay.ServiceKey, error) {
+func (w *waiting) KnownServices(ctx context.Context, organizationID string) ([]assay.ServiceKey, error) {
 	w.asked.Add(1)
+	if assay.OrganizationOf(ctx) != organizationID {
+		return nil, errors.New("not the turn of the organization")
+	}
 	select {
 	case <-w.answer:
 		return nil, nil

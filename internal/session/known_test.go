@@ -23,7 +23,7 @@ func (b *broken) found() []string {
 }
 
 // TestLookupsTakeTurns checks that the lookup of a session that was found before is queued under its
-// organization. Lookups of made-up cookies are queued as one organization.
+// organization, as is the lookup of a key that signs in. Lookups of made-up cookies are queued as one organization.
 func TestLookupsTakeTurns(t *testing.T) {
 	f := newFixture(t, false, nil)
 	secret, _ := f.key(f.org, "a", time.Time{}, assay.ScopeRead)
@@ -31,6 +31,7 @@ func TestLookupsTakeTurns(t *testing.T) {
 	require.NoError(t, err)
 	b := f.browser()
 	b.signIn(secret)
+	require.Equal(t, []string{f.org}, f.store.keys)
 	before := len(f.store.found())
 	b.page()
 	b.page()

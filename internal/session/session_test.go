@@ -48,6 +48,14 @@ type broken struct {
 
 	mu      sync.Mutex
 	lookups []string // organizations of the contexts of FindSession
+	keys    []string // organizations of the contexts of FindAPIKey
+}
+
+func (b *broken) FindAPIKey(ctx context.Context, id string) (*assay.APIKey, error) {
+	b.mu.Lock()
+	b.keys = append(b.keys, assay.OrganizationOf(ctx))
+	b.mu.Unlock()
+	return b.Store.FindAPIKey(ctx, id)
 }
 
 func (b *broken) FindSession(ctx context.Context, hash [32]byte, now time.Time) (*assay.Session, error) {
@@ -80,7 +88,7 @@ func newFixture(t *testing.T, tls bool, change func(*Config)) *fixture {
 	keys := &auth.Authenticator{Keys: shared, Prefix: "assay", Now: clock, FailureLimit: 3}
 	t.Cleanup(keys.Close)
 	f.cfg = Config{
-		Store: f.store, Authenticate: keys.Authenticate, Failures: auth.NewFailureLimiter(3, clock), Signer: fakeSigner{}, Keys: shared, Assets: "/assets/",
+		Store: f.store, Authenticate: keys.Authenticate, Failures: auth.NewFailureLimiter(3, clock), Signer: fakeSigner{}, Keys: f.store, Assets: "/assets/",
 		Page: func(w http.ResponseWriter, _ *http.Request, status int, p SignInPage) {
 			w.WriteHeader(status)
 			fmt.Fprintf(w, "sign in, provider %v, to %s: %s", p.Provider, p.Return, p.Failure)

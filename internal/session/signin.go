@@ -82,7 +82,7 @@ func (m *Manager) sessionOfKey(r *http.Request, apiKey string) (*assay.Session, 
 	if !principal.Allows(assay.ScopeRead) {
 		return nil, assay.Errorf(assay.CodeForbidden, "the API key does not have the scope read")
 	}
-	stored, err := m.cfg.Keys.FindAPIKey(r.Context(), id)
+	stored, err := m.cfg.Keys.FindAPIKey(assay.WithOrganization(r.Context(), principal.OrganizationID), id)
 	if err != nil {
 		return nil, err
 	}

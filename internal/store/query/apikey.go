@@ -99,9 +99,14 @@ func (q *Queries) FindAPIKey(ctx context.Context, id string) (*assay.APIKey, err
 func (q *Queries) FindAPIKeys(ctx context.Context, organizationID string) ([]*assay.APIKey, error) {
 	const operation, order = "list API keys", `ORDER BY k.created_at, k.id`
 	if organizationID == "" {
-		return list(ctx, q, lane.Loads, operation, scanAPIKey, selectAPIKeys+order)
+		return list(ctx, q, lane.Pages, operation, scanAPIKey, selectAPIKeys+order)
 	}
 	return list(ctx, q, lane.Pages, operation, scanAPIKey, selectAPIKeys+`WHERE o.id = $1 `+order, ID(organizationID))
+}
+
+// FindLiveAPIKeys implements assay.APIKeyStore.
+func (q *Queries) FindLiveAPIKeys(ctx context.Context, now time.Time) ([]*assay.APIKey, error) {
+	return list(ctx, q, lane.Loads, "list live API keys", scanAPIKey, selectAPIKeys+`WHERE `+liveAPIKey(`$1`), Micros(now))
 }
 
 // FindAPIKeyPage implements assay.APIKeyStore.

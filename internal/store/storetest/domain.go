@@ -253,6 +253,18 @@ func testAPIKeyLimits(t *testing.T, s *suite) {
 	require.NoError(t, create(s.Store, org, time.Time{}, assay.APIKeyLimits{}))
 	require.ErrorIs(t, create(s.Store, org, time.Time{}, assay.APIKeyLimits{All: 6}), assay.ErrTooManyAPIKeys)
 	require.NoError(t, create(s.Store, org, time.Time{}, assay.APIKeyLimits{All: 7}))
+
+	live, err := s.FindLiveAPIKeys(ctx, s.clock.now())
+	require.NoError(t, err)
+	count := map[string]int{}
+	for _, k := range live {
+		require.True(t, k.Live(s.clock.now()))
+		stored, err := s.FindAPIKey(ctx, k.ID)
+		require.NoError(t, err)
+		require.Equal(t, stored, k)
+		count[k.OrganizationID]++
+	}
+	require.Equal(t, map[string]int{org: 5, other: 2}, count)
 }
 
 func testServices(t *testing.T, s *suite) {
