@@ -18,11 +18,15 @@ type Principal struct {
 // Allows reports whether the principal has the scope.
 func (p *Principal) Allows(s Scope) bool { return slices.Contains(p.Scopes, s) }
 
+// Anonymous stands for an organization in the context of work for requests without an accepted credential, or whose
+// credential is to be looked up. It is not the id of one.
+const Anonymous = "anonymous"
+
 // organizationKey is the context key of an organization id.
 type organizationKey struct{}
 
-// WithOrganization returns a context for work on behalf of an organization. Stores use it to share their connections
-// between organizations. It grants no permissions.
+// WithOrganization returns a context for work on behalf of an organization, or of Anonymous. Stores use it to share
+// their connections between organizations. Work of the server itself has none. It grants no permissions.
 func WithOrganization(ctx context.Context, organizationID string) context.Context {
 	return context.WithValue(ctx, organizationKey{}, organizationID)
 }

@@ -69,7 +69,7 @@ type Authenticator struct {
 	failures *fair.RateLimiter[netip.Prefix] // nil: no limit
 	index    *keyIndex
 	lookups  singleflight.Group
-	running  *fair.Limiter // lookups by organization; "": of ids that are not in found
+	running  *fair.Limiter // lookups by organization
 
 	mu      sync.Mutex
 	found   *cache[string, entry] // by key id, like unknown
@@ -255,14 +255,14 @@ func (a *Authenticator) cached(id string, now time.Time) *entry {
 	return nil
 }
 
-// organization returns the organization of a key that was found lately, else "".
+// organization returns the organization of a key that was found lately, else assay.Anonymous.
 func (a *Authenticator) organization(id string) string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if e := a.found.get(id); e != nil {
 		return e.key.OrganizationID
 	}
-	return ""
+	return assay.Anonymous
 }
 
 // remember caches the result of a lookup, unless that of a later one is cached.

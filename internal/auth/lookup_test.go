@@ -210,5 +210,5 @@ func TestLookupsTakeTurns(t *testing.T) {
 		require.Equal(t, assay.CodeInvalidAPIKey, assay.ErrorCode(err))
 		now = now.Add(cacheTTL)
 	}
-	require.Equal(t, []string{"", "org-2", "org-2", ""}, lookups)
+	require.Equal(t, []string{assay.Anonymous, "org-2", "org-2", assay.Anonymous}, lookups)
 }

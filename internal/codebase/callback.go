@@ -86,19 +86,23 @@ func (s *server) callback(w http.ResponseWriter, r *http.Request, kind string) {
 	}
 	// Anybody may send a state. Those that are not valid cost a read.
 	hash := stateHash(values.Get("state"))
-	state, err := s.cfg.Store.OnboardingState(r.Context(), hash, s.cfg.Now())
+	ctx := assay.WithOrganization(r.Context(), assay.Anonymous)
+	state, err := s.cfg.Store.OnboardingState(ctx, hash, s.cfg.Now())
 	if err == nil && state.Provider != kind {
 		err = assay.Errorf(assay.CodeNotFound, "")
 	}
+	if err == nil {
+		ctx = assay.WithOrganization(ctx, state.OrganizationID)
+	}
 	if err == nil && r.Method == http.MethodPost {
-		state, err = s.cfg.Store.TakeOnboardingState(r.Context(), hash, s.cfg.Now())
+		state, err = s.cfg.Store.TakeOnboardingState(ctx, hash, s.cfg.Now())
 	}
 	if err != nil {
 		fail(expired(err))
 		return
 	}
 	if r.Method != http.MethodPost {
-		o, err := s.cfg.Organizations.FindOrganizationByID(r.Context(), state.OrganizationID)
+		o, err := s.cfg.Organizations.FindOrganizationByID(ctx, state.OrganizationID)
 		if err != nil {
 			fail(err)
 			return
@@ -109,7 +113,6 @@ func (s *server) callback(w http.ResponseWriter, r *http.Request, kind string) {
 		})
 		return
 	}
-	ctx := assay.WithOrganization(r.Context(), state.OrganizationID)
 	made, err := s.cfg.Sources.Authorize(ctx, kind, source.Grant{
 		Organization: state.OrganizationID, Code: values.Get("code"), Verifier: state.Verifier, InstallationID: values.Get("installation_id"),
 	}, s.callbackURL(kind))

@@ -127,12 +127,35 @@ func (f *fakeSources) Connect(_ context.Context, r *source.Request) (*source.Con
 	return f.connect(r)
 }
 
+// turns is a store that records the organizations of the contexts of callbacks.
+type turns struct {
+	*sqlite.Store
+	mu   sync.Mutex
+	seen []string
+}
+
+func (s *turns) note(ctx context.Context) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seen = append(s.seen, assay.OrganizationOf(ctx))
+}
+
+func (s *turns) OnboardingState(ctx context.Context, hash [32]byte, now time.Time) (*assay.OnboardingState, error) {
+	s.note(ctx)
+	return s.Store.OnboardingState(ctx, hash, now)
+}
+
+func (s *turns) TakeOnboardingState(ctx context.Context, hash [32]byte, now time.Time) (*assay.OnboardingState, error) {
+	s.note(ctx)
+	return s.Store.TakeOnboardingState(ctx, hash, now)
+}
+
 // world is an agent with a store, a signer and a clock.
 type world struct {
 	t       require.TestingT
 	clock   *clock
 	signer  *signer
-	store   *sqlite.Store
+	store   *turns
 	sources *fakeSources
 	handler http.Handler
 	public  http.Handler
@@ -163,9 +186,9 @@ func newWorld(t testing.TB, cfg Config) *world { return newWorldWith(t, cfg) }
 // newWorldWith returns a world whose server is configured for kinds of source hosts.
 func newWorldWith(t testing.TB, cfg Config, kinds ...string) *world {
 	w := &world{t: t, clock: newClock(), signer: newSigner(t, "key-1"), log: &lockedBuffer{}}
-	var err error
-	w.store, err = sqlite.Open(t.Context(), sqlite.Config{Path: filepath.Join(t.TempDir(), "assay.db"), Migrate: true, Now: w.clock.Now})
+	store, err := sqlite.Open(t.Context(), sqlite.Config{Path: filepath.Join(t.TempDir(), "assay.db"), Migrate: true, Now: w.clock.Now})
 	require.NoError(t, err)
+	w.store = &turns{Store: store}
 	t.Cleanup(func() { require.NoError(t, w.store.Close()) })
 	for _, o := range []struct {
 		name string

@@ -181,6 +181,18 @@ func TestCallback(t *testing.T) {
 
 type installationPage = page[installationData]
 
+// TestCallbackTurns: states that are not valid, which any client can make up, do not take turns at the store with other
+// work.
+func TestCallbackTurns(t *testing.T) {
+	w := newForgeWorld(t)
+	values := url.Values{"state": {"made-up"}, "code": {"good"}}
+	w.visit("GET", "/onboarding/callback/gitea?"+values.Encode(), nil)
+	w.visit("POST", "/onboarding/callback/gitea", values)
+	values.Set("state", stateOf(w.as(w.acme, credentialUser), "gitea"))
+	w.visit("POST", "/onboarding/callback/gitea", values)
+	require.Equal(t, []string{assay.Anonymous, assay.Anonymous, assay.Anonymous, w.acme}, w.store.seen)
+}
+
 // TestCallbackRace has one of many requests use a state.
 func TestCallbackRace(t *testing.T) {
 	w := newForgeWorld(t)

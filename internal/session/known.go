@@ -2,24 +2,31 @@
 
 package session
 
-import "sync"
+import (
+	"sync"
+
+	"assay"
+)
 
 // maxKnown limits the sessions that a server remembers. Beyond it, any is forgotten.
 const maxKnown = 10_000
 
 // knownSessions remembers the organizations of sessions that were found lately. Their next lookups take the turns of
-// their organization at the store. Lookups of other cookies, which any client can make up, take turns as one
-// organization, so a flood of them does not delay users. It is safe for concurrent use.
+// their organization at the store. Lookups of other cookies, which any client can make up, take those of
+// assay.Anonymous, so a flood of them does not delay users. It is safe for concurrent use.
 type knownSessions struct {
 	mu            sync.Mutex
 	organizations map[[32]byte]string // by hash of the token
 }
 
-// organization returns the organization of a session, or "" if it is not known.
+// organization returns the organization of a session, or assay.Anonymous if it is not known.
 func (k *knownSessions) organization(hash [32]byte) string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.organizations[hash]
+	if organization, ok := k.organizations[hash]; ok {
+		return organization
+	}
+	return assay.Anonymous
 }
 
 // set remembers a session. An organization of "" forgets it.
