@@ -56,7 +56,7 @@ type keySet struct {
 	mu        sync.Mutex
 	keys      []jose.JSONWebKey // of the last successful fetch
 	endpoints Endpoints         // likewise
-	loaded    bool              // a fetch has succeeded
+	fetches   int               // that have succeeded
 	pending   chan struct{}     // closed after the fetch that is in progress or requested; nil: there is none
 	asked     time.Time         // when a fetch was last requested
 	waiting   int
@@ -80,19 +80,20 @@ func newKeySet(issuer string, client *http.Client, now func() time.Time, logger 
 	}
 }
 
-// find returns the keys with an id, or all keys if id is "". loaded is false until a fetch has succeeded.
-func (s *keySet) find(id string) (keys []jose.JSONWebKey, loaded bool) {
+// find returns the keys with an id, or all keys if id is "", and the number of the fetch that they are from, 0 before
+// the first one.
+func (s *keySet) find(id string) (keys []jose.JSONWebKey, fetch int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if id == "" {
-		return s.keys, s.loaded
+		return s.keys, s.fetches
 	}
 	for _, k := range s.keys {
 		if k.KeyID == id {
 			keys = append(keys, k)
 		}
 	}
-	return keys, s.loaded
+	return keys, s.fetches
 }
 
 // renew waits for the fetch in progress. If there is none, renew requests one, unless the last request was within ten
@@ -187,7 +188,8 @@ func (s *keySet) end(keys []jose.JSONWebKey, endpoints Endpoints, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err == nil {
-		s.keys, s.endpoints, s.loaded = keys, endpoints, true
+		s.keys, s.endpoints = keys, endpoints
+		s.fetches++
 	}
 	close(s.pending)
 	s.pending = nil
@@ -197,7 +199,7 @@ func (s *keySet) end(keys []jose.JSONWebKey, endpoints Endpoints, err error) {
 func (s *keySet) whereabouts(ctx context.Context) (Endpoints, error) {
 	for asked := false; ; asked = true {
 		s.mu.Lock()
-		endpoints, loaded := s.endpoints, s.loaded
+		endpoints, loaded := s.endpoints, s.fetches > 0
 		s.mu.Unlock()
 		if loaded {
 			return endpoints, nil

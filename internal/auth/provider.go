@@ -215,19 +215,19 @@ func isName(s string, longest int) bool {
 }
 
 // checkSignature verifies the signature against the provider's keys. If the key may be missing, checkSignature
-// requests one fetch.
+// requests one fetch, and verifies the signature again if the keys were fetched since.
 func (p *Provider) checkSignature(ctx context.Context, t *token) error {
+	checked := 0 // the fetch whose keys were compared
 	for asked := false; ; asked = true {
-		keys, loaded := p.keys.find(t.keyID)
-		for _, k := range keys {
-			if t.signedWith(k) {
-				return nil
-			}
+		keys, fetch := p.keys.find(t.keyID)
+		if fetch != checked && t.signedWithOne(keys) {
+			return nil
 		}
+		checked = fetch
 		switch {
-		case loaded && len(keys) > 0 && t.keyID != "":
+		case fetch > 0 && len(keys) > 0 && t.keyID != "":
 			return errToken("its signature does not match")
-		case asked && !loaded:
+		case asked && fetch == 0:
 			return assay.Errorf(assay.CodeUnavailable, "the identity provider's keys are not known yet")
 		case asked:
 			return errToken("it is signed with a key that is not the provider's")

@@ -18,6 +18,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -400,6 +401,45 @@ func TestKeysWithOneID(t *testing.T) {
 	}
 	_, err := p.VerifyToken(t.Context(), Secret(sign(t, keys["ES384"], `{"alg":"ES384","kid":"same"}`, claims(now, nil))))
 	require.Equal(t, assay.CodeInvalidToken, assay.ErrorCode(err))
+}
+
+// TestCandidates: anyone can send a token without a key id. It is compared with a few keys of its algorithm, once for
+// each fetch.
+func TestCandidates(t *testing.T) {
+	now := time.Now()
+	keys := testKeys()
+	var set []json.RawMessage
+	public := func(key crypto.Signer) json.RawMessage {
+		return publicSet(t, map[string]crypto.Signer{"": key})[0]
+	}
+	for range 10 {
+		set = append(set, public(keys["RS256"]), public(keys["ES384"]), public(keys["ES512"]), public(keys["EdDSA"]))
+	}
+	others := make([]json.RawMessage, maxCandidates)
+	for i := range others {
+		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		require.NoError(t, err)
+		others[i] = public(key)
+	}
+	right := public(keys["ES256"])
+	token := Secret(sign(t, keys["ES256"], `{"alg":"ES256"}`, claims(now, nil)))
+	check := func(want assay.Code, set ...json.RawMessage) {
+		t.Helper()
+		require.Equal(t, want, verify(t, loadedProvider(t, now, set, nil), token))
+	}
+	check("", append(slices.Clone(set), right)...)
+	check("", append(slices.Concat(set, others[1:]), right)...)
+	check(assay.CodeInvalidToken, append(slices.Concat(set, others), right)...)
+
+	for fetches, want := range map[int]assay.Code{0: assay.CodeInvalidToken, 1: ""} {
+		p := loadedProvider(t, now, set, nil)
+		p.keys.now = func() time.Time { // renew asks for the time after the first comparison
+			p.keys.keys = usableKeys([]json.RawMessage{right})
+			p.keys.fetches += fetches
+			return now
+		}
+		require.Equal(t, want, verify(t, p, token), "%d fetches since", fetches)
+	}
 }
 
 func TestNewProviderRefuses(t *testing.T) {

@@ -5,6 +5,7 @@ package auth
 import (
 	"crypto/ecdsa"
 	"crypto/ed25519"
+	"crypto/elliptic"
 	"crypto/rsa"
 	"encoding/base64"
 	"errors"
@@ -23,6 +24,10 @@ import (
 var algorithms = []jose.SignatureAlgorithm{
 	jose.RS256, jose.RS384, jose.RS512, jose.ES256, jose.ES384, jose.ES512, jose.EdDSA,
 }
+
+// maxCandidates limits the keys with which the signature of a token is verified. Each takes up to a few milliseconds,
+// and anyone can send a token without a key id, which may be signed with any key.
+const maxCandidates = 4
 
 // endOfTime is the last second of the year 9999. Later times in a token are invalid.
 const endOfTime = 253402300799
@@ -81,29 +86,42 @@ func acceptedType(typ string) bool {
 	return false
 }
 
-// signedWith reports whether the key made the token's signature.
-func (t *token) signedWith(k jose.JSONWebKey) bool {
+// curves are the curves of the ECDSA algorithms.
+var curves = map[jose.SignatureAlgorithm]elliptic.Curve{
+	jose.ES256: elliptic.P256(), jose.ES384: elliptic.P384(), jose.ES512: elliptic.P521(),
+}
+
+// fits reports whether the key is one for the token's algorithm.
+func (t *token) fits(k jose.JSONWebKey) bool {
 	if k.Algorithm != "" && k.Algorithm != string(t.algorithm) {
 		return false
 	}
-	switch k.Key.(type) {
+	switch key := k.Key.(type) {
 	case *rsa.PublicKey:
-		if !strings.HasPrefix(string(t.algorithm), "RS") {
-			return false
-		}
-	case *ecdsa.PublicKey: // the library checks the curve
-		if !strings.HasPrefix(string(t.algorithm), "ES") {
-			return false
-		}
+		return strings.HasPrefix(string(t.algorithm), "RS")
+	case *ecdsa.PublicKey:
+		return key.Curve == curves[t.algorithm]
 	case ed25519.PublicKey:
-		if t.algorithm != jose.EdDSA {
+		return t.algorithm == jose.EdDSA
+	}
+	return false
+}
+
+// signedWithOne reports whether one of the first keys that fit made the token's signature.
+func (t *token) signedWithOne(keys []jose.JSONWebKey) bool {
+	candidates := 0
+	for _, k := range keys {
+		if !t.fits(k) {
+			continue
+		}
+		if candidates++; candidates > maxCandidates {
 			return false
 		}
-	default:
-		return false
+		if _, err := t.signed.Verify(k.Key); err == nil {
+			return true
+		}
 	}
-	_, err := t.signed.Verify(k.Key)
-	return err == nil
+	return false
 }
 
 // object holds the members of a JSON object.
