@@ -17,6 +17,8 @@ import (
 	"time"
 	"unicode"
 
+	"golang.org/x/sync/singleflight"
+
 	"assay"
 	"assay/internal/netguard"
 )
@@ -70,6 +72,8 @@ type ProviderConfig struct {
 type Provider struct {
 	cfg  ProviderConfig
 	keys *keySet
+
+	lookups singleflight.Group // of organizations, by external id
 
 	mu            sync.Mutex
 	organizations *cache[string, membership] // by external id
@@ -239,25 +243,40 @@ func (p *Provider) checkSignature(ctx context.Context, t *token) error {
 }
 
 // organization returns the id of the organization with an external id, or "" if there is none. A change in the store
-// is visible within three seconds.
+// is visible within three seconds. Concurrent requests for an external id share one lookup, so that many requests of an
+// organization do not delay others.
 func (p *Provider) organization(ctx context.Context, externalID string) (string, error) {
-	start := p.cfg.Now()
-	if m := p.remembered(externalID, start); m != nil {
+	if m := p.remembered(externalID, p.cfg.Now()); m != nil {
 		return m.organizationID, nil
 	}
-	found := &membership{asOf: start}
+	var err error
+	select {
+	case r := <-p.lookups.DoChan(externalID, func() (any, error) { return p.findOrganization(context.WithoutCancel(ctx), externalID) }):
+		if r.Err == nil {
+			return r.Val.(string), nil
+		}
+		err = r.Err
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	return "", &assay.Error{Code: assay.CodeUnavailable, Message: "organizations cannot be looked up at the moment", Err: err}
+}
+
+// findOrganization is organization without the cache.
+func (p *Provider) findOrganization(ctx context.Context, externalID string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
+	defer cancel()
+	found := &membership{asOf: p.cfg.Now()}
 	o, err := p.cfg.Organizations.FindOrganizationByExternalID(ctx, externalID)
 	switch {
 	case err == nil:
 		found.organizationID = o.ID
 	case assay.ErrorCode(err) != assay.CodeNotFound:
-		return "", &assay.Error{Code: assay.CodeUnavailable, Message: "organizations cannot be looked up at the moment", Err: err}
+		return "", err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if old := p.organizations.get(externalID); old == nil || !old.asOf.After(start) {
-		p.organizations.put(externalID, found)
-	}
+	p.organizations.put(externalID, found)
 	return found.organizationID, nil
 }
 

@@ -22,6 +22,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
@@ -385,6 +386,43 @@ func TestOrganizationOfAToken(t *testing.T) {
 	for _, externalID := range asked {
 		require.Equal(t, "ext-1", externalID)
 	}
+}
+
+// TestRequestsShareAnOrganization checks that concurrent requests share the lookup of an organization, which continues
+// when one of them ends.
+func TestRequestsShareAnOrganization(t *testing.T) {
+	keys := testKeys()
+	synctest.Test(t, func(t *testing.T) {
+		now := time.Now()
+		asked := 0
+		p := loadedProvider(t, now, publicSet(t, keys), func(cfg *ProviderConfig) {
+			cfg.Organizations = finder(func(externalID string) (*assay.Organization, error) {
+				asked++
+				time.Sleep(time.Second)
+				return organizations(externalID)
+			})
+		})
+		token := Secret(sign(t, keys["EdDSA"], header("EdDSA"), claims(now, nil)))
+		ctx, cancel := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		all.Go(func() {
+			if _, err := p.VerifyToken(ctx, token); assay.ErrorCode(err) != assay.CodeUnavailable {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		for range 100 {
+			all.Go(func() {
+				if _, err := p.VerifyToken(t.Context(), token); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		synctest.Wait()
+		cancel()
+		all.Wait()
+		require.Equal(t, 1, asked)
+	})
 }
 
 func TestKeysWithOneID(t *testing.T) {
