@@ -92,7 +92,7 @@ func (g *generation) text(ctx context.Context) (string, error) {
 		return "", err
 	}
 	now := g.cfg.Now()
-	if left := g.pause.left(now); left > 0 {
+	if left := g.pauses.left(g.key.OrganizationID, now); left > 0 {
 		return "", unavailableAs(Paused, left, "the language model did not answer lately")
 	}
 	if g.cfg.DailyCalls > 0 {
@@ -155,7 +155,7 @@ func (g *generation) ask(ctx context.Context) (string, error) {
 	for attempt := 0; ; attempt++ {
 		text, err := g.call(ctx)
 		if err == nil {
-			g.pause.succeeded()
+			g.pauses.succeeded(g.key.OrganizationID)
 			return text, nil
 		}
 		wait := firstWait << attempt
@@ -187,7 +187,7 @@ func (g *generation) failed(ctx context.Context, err error, attempts int) error 
 		after = status.RetryAfter
 	}
 	if !own {
-		after = max(after, g.pause.failed(g.cfg.Now(), after))
+		after = max(after, g.pauses.failed(g.key.OrganizationID, g.cfg.Now(), after))
 	}
 	g.cfg.Logger.WarnContext(ctx, "the language model gave no summary",
 		"insight_id", g.key.InsightID, "model", g.key.Model, "attempts", attempts, "error", err)
@@ -206,42 +206,59 @@ func (g *generation) call(ctx context.Context) (string, error) {
 	return answer, err
 }
 
-// After this number of consecutive failed generations, the provider is paused. After the pause, one more failure
-// pauses it again.
+// After this number of consecutive failed generations of an organization, its calls are paused. After the pause, one
+// more failure pauses them again.
 const (
 	maxFailures = 3
 	minPause    = 15 * time.Second
 	maxPause    = 5 * time.Minute
+	maxPaused   = 10_000 // organizations whose last call failed; beyond it, any is forgotten
 )
 
-// pause suspends calls to a failing provider.
+// pauses suspend calls to a failing provider, for each organization: prompts of an organization can make the provider
+// slow. It is safe for concurrent use.
+type pauses struct {
+	mu            sync.Mutex
+	organizations map[string]pause // of those whose last call failed
+}
+
 type pause struct {
-	mu       sync.Mutex
-	failures int // in a row
+	failures int // consecutive
 	until    time.Time
 }
 
-// left returns the remaining time of the pause.
-func (p *pause) left(now time.Time) time.Duration {
+// left returns the remaining time of the pause of an organization.
+func (p *pauses) left(organization string, now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return min(p.until.Sub(now), maxPause) // the bound is for a clock that jumps
+	return min(p.organizations[organization].until.Sub(now), maxPause) // the bound is for a clock that jumps
 }
 
-func (p *pause) succeeded() {
+func (p *pauses) succeeded(organization string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.failures, p.until = 0, time.Time{}
+	delete(p.organizations, organization)
 }
 
-// failed counts a failure. wish is the delay that the provider requested. failed returns the length of the pause.
-func (p *pause) failed(now time.Time, wish time.Duration) time.Duration {
+// failed counts a failure of an organization. wish is the delay that the provider requested. failed returns the length
+// of the pause.
+func (p *pauses) failed(organization string, now time.Time, wish time.Duration) (d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.failures++; p.failures < maxFailures {
-		return 0
+	own, known := p.organizations[organization]
+	if own.failures++; own.failures >= maxFailures {
+		d = min(max(wish, minPause), maxPause)
+		own.until = now.Add(d)
 	}
-	d := min(max(wish, minPause), maxPause)
-	p.until = now.Add(d)
+	if p.organizations == nil {
+		p.organizations = make(map[string]pause)
+	}
+	for other := range p.organizations {
+		if known || len(p.organizations) < maxPaused {
+			break
+		}
+		delete(p.organizations, other)
+	}
+	p.organizations[organization] = own
 	return d
 }

@@ -18,8 +18,8 @@ type Provider interface {
 	Write(ctx context.Context, system, document string) (string, error)
 }
 
-// ofPrompt reports whether a failure is one of the prompt, which holds what an organization
-// sent, and says nothing about the provider: it must not pause the summaries of others.
+// ofPrompt reports whether a failure is one of the prompt, which contains what an organization sent. It says nothing
+// about the provider and must not pause other summaries.
 func ofPrompt(err error) bool {
 	var status *llm.StatusError
 	if errors.As(err, &status) {

@@ -23,7 +23,7 @@ const (
 )
 
 const (
-	maxCalls    = 8               // generations at a time
+	maxCalls    = 8               // generations at a time, half of them of one organization
 	maxFlights  = 64              // generations in flight, most of them waiting; see fair.Limiter
 	saveTimeout = 5 * time.Second // beyond the timeout, for what has been paid for
 
@@ -69,7 +69,7 @@ const (
 	Generated Outcome = "generated" // it was written for this request
 	Shared    Outcome = "shared"    // it was being written for another request
 	Limited   Outcome = "limited"   // the day's calls are used up
-	Paused    Outcome = "paused"    // the provider failed recently, or too many requests wait
+	Paused    Outcome = "paused"    // the provider failed the organization recently, or too many requests wait
 	Failed    Outcome = "failed"    // the provider failed
 	Errored   Outcome = "error"     // the store failed, or the insight is gone
 	Canceled  Outcome = "canceled"  // the caller disconnected
@@ -97,9 +97,9 @@ var CallOutcomes = []CallOutcome{CallOK, CallRefused, CallLimited, CallError, Ca
 
 // Summarizer implements assay.Summarizer. It is safe for concurrent use.
 type Summarizer struct {
-	cfg   Config
-	calls *fair.Semaphore // for generations, by organization
-	pause pause
+	cfg    Config
+	calls  *fair.Semaphore // for generations, by organization
+	pauses pauses
 
 	closing context.Context
 	close   context.CancelFunc
@@ -133,7 +133,7 @@ func New(c Config) *Summarizer {
 	}
 	s := &Summarizer{
 		cfg:   c,
-		calls: fair.NewSemaphore(maxCalls, maxCalls),
+		calls: fair.NewSemaphore(maxCalls, maxCalls/2),
 		begun: fair.NewLimiter(maxFlights),
 	}
 	s.closing, s.close = context.WithCancel(context.Background())

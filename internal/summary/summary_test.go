@@ -389,6 +389,12 @@ func TestRetries(t *testing.T) {
 	}
 }
 
+// other returns the insight as one of another organization.
+func other(i *assay.Insight) *assay.Insight {
+	i.OrganizationID = "00000000-0000-4000-8000-00000000000b"
+	return i
+}
+
 func TestTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, func(c *Config) { c.Timeout = 2 * time.Second })
@@ -401,8 +407,8 @@ func TestTimeout(t *testing.T) {
 	})
 }
 
-// TestAtATime: few calls at a time, and a bound on those that wait. Another organization that has
-// none gets the next call.
+// TestAtATime: few calls at a time, half of them of one organization, and a bound on those that wait. Other
+// organizations do not wait.
 func TestAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t)
@@ -419,12 +425,12 @@ func TestAtATime(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, afterBusy, f.unavailable(numbered(maxFlights)))
 		began := time.Now()
-		_, err := f.Summarize(t.Context(), insight(func(i *assay.Insight) { i.OrganizationID = "00000000-0000-4000-8000-00000000000b" }))
+		_, err := f.Summarize(t.Context(), other(insight()))
 		require.NoError(t, err)
-		require.Equal(t, 2*time.Second, time.Since(began), "the rest of a call of the other, and its own")
+		require.Equal(t, time.Second, time.Since(began), "its own call")
 		wg.Wait()
 		require.Len(t, f.calls(), maxFlights+1)
-		require.Equal(t, maxCalls, f.model.most)
+		require.Equal(t, maxCalls/2+1, f.model.most)
 		require.Equal(t, map[Outcome]int{Generated: maxFlights + 1, Paused: 1}, f.outcomes)
 		require.Zero(t, f.begun.InUse())
 
@@ -456,9 +462,7 @@ func TestDailyCalls(t *testing.T) {
 		require.Len(t, f.calls(), 3)
 		_, err = f.Summarize(t.Context(), numbered(1))
 		require.NoError(t, err, "what is written stays")
-		other := numbered(3)
-		other.OrganizationID = "00000000-0000-4000-8000-00000000000b"
-		_, err = f.Summarize(t.Context(), other)
+		_, err = f.Summarize(t.Context(), other(numbered(3)))
 		require.NoError(t, err, "another organization has its own")
 		require.Equal(t, map[Outcome]int{Generated: 2, Failed: 1, Limited: 1, Cached: 1}, f.outcomes)
 		time.Sleep(time.Until(midnight))
@@ -519,6 +523,31 @@ func TestPause(t *testing.T) {
 		}
 		require.Len(t, f.calls(), 4, "a success forgets the failures before it")
 	})
+}
+
+// TestPauseOfAnOrganization: an organization whose prompts make the provider slow has a pause of its own.
+func TestPauseOfAnOrganization(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t)
+		f.script(slices.Repeat([]any{hang}, maxFailures)...)
+		for n := range maxFailures {
+			f.unavailable(numbered(n))
+		}
+		require.Equal(t, minPause, f.unavailable(numbered(maxFailures)))
+		require.Equal(t, map[Outcome]int{Failed: maxFailures, Paused: 1}, f.outcomes)
+		_, err := f.Summarize(t.Context(), other(insight()))
+		require.NoError(t, err)
+		require.Equal(t, minPause, f.unavailable(numbered(maxFailures)), "the success of another organization does not end it")
+	})
+}
+
+func TestPausesAreBounded(t *testing.T) {
+	var p pauses
+	now := time.Now()
+	for n := range maxPaused + 10 {
+		p.failed(fmt.Sprint(n), now, 0)
+	}
+	require.Len(t, p.organizations, maxPaused)
 }
 
 func TestStoreFails(t *testing.T) {
