@@ -242,7 +242,8 @@ func (t *Telemetry) WatchLeases(l Leases, kinds ...string) error {
 // scrapeTimeout is the timeout of a scrape.
 const scrapeTimeout = 10 * time.Second
 
-// maxScrapes limits concurrent scrapes of MetricsHandler and of MetricsOf, separately.
+// maxScrapes limits concurrent scrapes of MetricsHandler and of MetricsOf, separately. One organization has at most half
+// of the latter.
 const maxScrapes = 4
 
 // MetricsHandler serves the metrics in the formats of Prometheus. OpenMetrics and protobuf include the start
@@ -258,12 +259,11 @@ func (t *Telemetry) MetricsHandler() http.Handler {
 func (t *Telemetry) MetricsOf(organizationID string) http.Handler {
 	scrape := promhttp.HandlerFor(ofOrganization{t.registry, organizationID}, t.scrapeOptions())
 	return http.TimeoutHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		select {
-		case t.scrapes <- struct{}{}:
-			defer func() { <-t.scrapes }()
-			scrape.ServeHTTP(w, r)
-		case <-r.Context().Done():
+		if t.scrapes.Acquire(r.Context(), organizationID) != nil {
+			return // the scrape has ended
 		}
+		defer t.scrapes.Release(organizationID)
+		scrape.ServeHTTP(w, r)
 	}), scrapeTimeout, "Exceeded the timeout of a scrape.\n")
 }
 

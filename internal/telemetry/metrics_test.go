@@ -8,7 +8,10 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -232,4 +235,38 @@ func TestBrokenInstrument(t *testing.T) {
 	m := &meter{Meter: own.meter.Meter}
 	m.counter(instrument{name: "1 is no name"})
 	require.Error(t, m.err)
+}
+
+// TestScrapesTakeTurns: scrapes of one organization leave room for those of others.
+func TestScrapesTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		own := start(t, io.Discard)
+		var running atomic.Int64
+		end := make(chan struct{})
+		require.NoError(t, own.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "slow"}, func() float64 {
+			running.Add(1)
+			<-end
+			return 0
+		})))
+		var all sync.WaitGroup
+		scrape := func(organization string) {
+			all.Go(func() {
+				w := httptest.NewRecorder()
+				own.MetricsOf(organization).ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+				if w.Code != 200 {
+					t.Error(organization, w.Code)
+				}
+			})
+		}
+		for range 2 * maxScrapes {
+			scrape("a")
+		}
+		synctest.Wait()
+		require.EqualValues(t, maxScrapes/2, running.Load())
+		scrape("b")
+		synctest.Wait()
+		require.EqualValues(t, maxScrapes/2+1, running.Load())
+		close(end)
+		all.Wait()
+	})
 }

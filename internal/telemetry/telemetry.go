@@ -20,6 +20,8 @@ import (
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
+
+	"assay/internal/fair"
 )
 
 // scope is the name of assay's own instrumentation.
@@ -44,7 +46,7 @@ type Telemetry struct {
 	report    *reporter
 
 	registry *prometheus.Registry
-	scrapes  chan struct{} // semaphore for scrapes of MetricsOf
+	scrapes  *fair.Semaphore // for scrapes of MetricsOf, by organization
 	meters   *sdkmetric.MeterProvider
 	meter    *meter
 	received received
@@ -69,7 +71,7 @@ func Start(ctx context.Context, cfg Config) (_ *Telemetry, err error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Telemetry{accessLog: cfg.AccessLog, registry: prometheus.NewRegistry(), scrapes: make(chan struct{}, maxScrapes), report: newReporter(slog.New(local), time.Now)}
+	t := &Telemetry{accessLog: cfg.AccessLog, registry: prometheus.NewRegistry(), scrapes: fair.NewSemaphore(maxScrapes, maxScrapes/2), report: newReporter(slog.New(local), time.Now)}
 	otel.SetErrorHandler(t.report)
 	otel.SetLogger(logr.New(t.report))
 	defer func() {
