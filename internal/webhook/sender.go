@@ -108,12 +108,10 @@ func describe(ctx context.Context, err error) string {
 		deadline interface{ Timeout() bool }
 	)
 	switch {
-	case errors.Is(err, netguard.ErrPrivate):
-		return "the address of the host is not public, and the server does not allow that (--webhook-allow-private-hosts)"
 	case ctx.Err() != nil || errors.As(err, &deadline) && deadline.Timeout():
 		return fmt.Sprintf("the target did not answer within %v", AttemptTimeout)
-	case errors.As(err, &dns):
-		return "the name of the host cannot be resolved"
+	case errors.As(err, &dns), errors.Is(err, netguard.ErrPrivate): // the same text, so that it does not tell which internal names exist
+		return "the name of the host cannot be resolved, or its address is not public and the server does not allow that (--webhook-allow-private-hosts)"
 	case errors.As(err, &verify):
 		return "the certificate of the target is not valid"
 	case errors.Is(err, http.ErrSchemeMismatch), errors.As(err, &record):

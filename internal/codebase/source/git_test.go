@@ -193,7 +193,7 @@ func TestPrivateAddresses(t *testing.T) {
 	s := newSources(t, func(c *Config) { c.CAFile, c.PrivateHosts = server.CA, false })
 	_, port, _ := net.SplitHostPort(server.Listener.Addr().String())
 	for _, host := range []string{
-		"example.com", "mixed.example.com", "127.0.0.1", "10.1.2.3", "192.168.0.1", "169.254.169.254", "100.64.0.1", "0.0.0.0", "[::1]", "[::ffff:127.0.0.1]",
+		"example.com", "mixed.example.com", "nowhere.example.com", "127.0.0.1", "10.1.2.3", "192.168.0.1", "169.254.169.254", "100.64.0.1", "0.0.0.0", "[::1]", "[::ffff:127.0.0.1]",
 		"[fe80::1]", "[fd00::1]", "[64:ff9b::7f00:1]", "[2002:7f00:1::]", "127.1", "0x7f.1", "2130706433", "0177.0.0.1", "127.0.0.1.", "localhost",
 	} {
 		for _, url := range []string{"https://" + host + ":" + port + "/a", "ssh://git@" + host + ":" + port + "/a"} {
@@ -204,6 +204,9 @@ func TestPrivateAddresses(t *testing.T) {
 			_, err := s.Connect(t.Context(), &Request{Kind: KindGit, URL: url, Credential: c})
 			require.Equal(t, assay.CodeUnprocessable, assay.ErrorCode(err), url)
 			require.Contains(t, detail(err), "url ", url)
+			if strings.HasSuffix(host, "example.com") {
+				require.Contains(t, detail(err), errPrivate.Error(), "names of private networks are not revealed")
+			}
 		}
 	}
 	require.Zero(t, server.requests.Load())
