@@ -33,7 +33,8 @@ type Insight struct {
 	UpdatedAt          string         `json:"updated_at"`
 	Attributes         map[string]any `json:"attributes"`
 
-	// CodeLocations are the lines behind the insight. Only the answer with one insight has them.
+	// CodeLocations are the lines behind the insight. Only the answer with one insight has them, to a caller with the
+	// scope agent.
 	CodeLocations []CodeLocation `json:"code_locations,omitempty"`
 
 	kind []byte // insight_type, as JSON
@@ -265,7 +266,9 @@ func (s *server) insights() {
 			return Insight{}, err
 		}
 		out := showInsight(found)
-		out.CodeLocations, err = s.codeLocations(ctx, c.Principal.OrganizationID, found.ID)
+		if c.Principal.Allows(assay.ScopeAgent) { // as for the findings and repositories that the locations are of
+			out.CodeLocations, err = s.codeLocations(ctx, c.Principal.OrganizationID, found.ID)
+		}
 		return out, err
 	})
 }

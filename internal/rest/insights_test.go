@@ -4,6 +4,7 @@ package rest
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -56,4 +57,38 @@ func BenchmarkInsights(b *testing.B) {
 			b.Fatal(w.Code)
 		}
 	}
+}
+
+// codeFinder has one finding for every insight.
+type codeFinder struct{}
+
+func (codeFinder) Findings(context.Context, string, assay.FindingFilter) ([]*assay.CodeFinding, int, error) {
+	return []*assay.CodeFinding{{
+		ID: "finding", RepositoryID: unknownID, Check: "span-name", Severity: "high",
+		Body: []byte(`{"display_title":"Unbounded name","locations":[{"file":"cart/main.go","line":7}]}`),
+	}}, 1, nil
+}
+
+func (codeFinder) Repository(context.Context, string, string) (*assay.Repository, error) {
+	return &assay.Repository{FullName: "acme/shop", URL: "https://git.example.com/acme/shop", ReviewedCommit: "abc"}, nil
+}
+
+// TestCodeLocations: repositories and code need the scope agent, as on the agent operations.
+func TestCodeLocations(t *testing.T) {
+	scopes := assay.Scopes()
+	f := newFixture(t, func(c *Config) {
+		c.Codebase = codeFinder{}
+		c.Authenticate = func(context.Context, string, string) (*assay.Principal, error) {
+			return &assay.Principal{OrganizationID: orgID, Scopes: scopes}, nil
+		}
+	})
+	target := "/api/v1/insights/" + f.insights[0].ID
+	var got Insight
+	require.NoError(t, json.Unmarshal(f.get(t, target).ok(t).Data, &got))
+	require.Equal(t, []CodeLocation{{
+		FindingID: "finding", RepositoryID: unknownID, Repository: "acme/shop", URL: "https://git.example.com/acme/shop", Commit: "abc", Check: "span-name",
+		Title: "Unbounded name", Severity: "high", File: "cart/main.go", Line: 7,
+	}}, got.CodeLocations)
+	scopes = []assay.Scope{assay.ScopeRead, assay.ScopeIngest, assay.ScopeAdmin}
+	require.NotContains(t, f.get(t, target).ok(t).Body.String(), "code_locations")
 }
