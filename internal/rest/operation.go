@@ -32,6 +32,7 @@ const (
 // route configures an operation beyond its declaration in the document.
 type route struct {
 	scope   assay.Scope
+	also    assay.Scope   // a second scope that the caller needs; default none
 	timeout time.Duration // default 10 s
 	// unknown is the code for a path parameter that is not a UUID and therefore no known id;
 	// default assay.CodeInvalid.
@@ -101,7 +102,7 @@ func (s *server) route(op *operation, rt route, answer func(context.Context, *ex
 		}
 		ctx, cancel := context.WithTimeout(r.Context(), rt.timeout)
 		defer cancel()
-		principal, err := s.admit(ctx, x, op, rt.scope)
+		principal, err := s.admit(ctx, x, op, rt)
 		if err == nil {
 			ctx = assay.WithOrganization(ctx, principal.OrganizationID)
 			err = answer(ctx, x, &call{Principal: principal, Request: r, TraceID: x.traceID})
@@ -113,11 +114,13 @@ func (s *server) route(op *operation, rt route, answer func(context.Context, *ex
 }
 
 // admit runs the checks that all operations share, and returns the caller.
-func (s *server) admit(ctx context.Context, x *exchange, op *operation, scope assay.Scope) (*assay.Principal, error) {
-	principal, err := s.authorize(ctx, x, scope)
+func (s *server) admit(ctx context.Context, x *exchange, op *operation, rt route) (*assay.Principal, error) {
+	principal, err := s.authorize(ctx, x, rt.scope)
 	switch {
 	case err != nil:
 		return nil, err
+	case rt.also != "" && !principal.Allows(rt.also):
+		return nil, errScope(rt.also)
 	case op.usersOnly() && !principal.User:
 		return nil, assay.Errorf(assay.CodeForbidden, "this operation needs a user's session, not an API key")
 	case op.Administrators && !principal.User && !principal.Allows(assay.ScopeAdmin):
@@ -137,7 +140,7 @@ func (s *server) authorize(ctx context.Context, x *exchange, scope assay.Scope) 
 		return nil, err
 	}
 	if !principal.Allows(scope) {
-		return nil, assay.Errorf(assay.CodeForbidden, "this credential does not have the scope %q", scope)
+		return nil, errScope(scope)
 	}
 	return principal, nil
 }
@@ -156,6 +159,10 @@ func (s *server) authenticate(ctx context.Context, x *exchange) (*assay.Principa
 		}
 	}
 	return principal, nil
+}
+
+func errScope(scope assay.Scope) error {
+	return assay.Errorf(assay.CodeForbidden, "this credential does not have the scope %q", scope)
 }
 
 // bucketOf returns the key of a caller's rate limit. The key differs between a user and

@@ -118,6 +118,9 @@ func (s *server) webhooks() {
 	}
 	read := route{scope: assay.ScopeRead, unknown: assay.CodeNotFound}
 	change := route{scope: assay.ScopeAdmin, unknown: assay.CodeNotFound}
+	// A webhook delivers insights, so a caller that cannot read them cannot choose its target.
+	deliver := change
+	deliver.also = assay.ScopeRead
 
 	handleList(s, "list-webhooks", read, func(ctx context.Context, c *call) ([]Webhook, int, error) {
 		if err := configured(); err != nil {
@@ -133,7 +136,7 @@ func (s *server) webhooks() {
 		}
 		return shown, len(all), nil
 	})
-	handle(s, "create-webhook", change, func(ctx context.Context, c *call) (Webhook, error) {
+	handle(s, "create-webhook", deliver, func(ctx context.Context, c *call) (Webhook, error) {
 		w := &assay.Webhook{OrganizationID: c.Principal.OrganizationID, Enabled: true, MinSeverity: assay.ImpactLow}
 		body, release, err := s.readObject(c)
 		if err != nil {
@@ -164,7 +167,7 @@ func (s *server) webhooks() {
 		}
 		return showWebhook(w, c.Principal), nil
 	})
-	handle(s, "update-webhook", change, func(ctx context.Context, c *call) (Webhook, error) {
+	handle(s, "update-webhook", deliver, func(ctx context.Context, c *call) (Webhook, error) {
 		body, release, err := s.readObject(c)
 		if err != nil {
 			return Webhook{}, err

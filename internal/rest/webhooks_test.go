@@ -159,6 +159,20 @@ func TestWebhookOperations(t *testing.T) {
 	}
 }
 
+// TestWebhookScopes: a key that cannot read insights cannot have them delivered.
+func TestWebhookScopes(t *testing.T) {
+	const body = `{"url":"https://example.com"}`
+	f := newFixture(t, func(c *Config) {
+		c.Authenticate = func(context.Context, string, string) (*assay.Principal, error) {
+			return &assay.Principal{OrganizationID: orgID, Scopes: []assay.Scope{assay.ScopeAdmin, assay.ScopeIngest}}, nil
+		}
+	})
+	f.call(t, "POST", "/api/v1/webhooks", body, reader).fails(t, 403, assay.CodeForbidden)
+	f.call(t, "PUT", hookPath, body, reader).fails(t, 403, assay.CodeForbidden)
+	require.Equal(t, 200, f.call(t, "POST", hookPath+"/test", "", reader).Code)
+	require.Equal(t, 200, f.call(t, "DELETE", hookPath, "", reader).Code)
+}
+
 func TestWebhookFields(t *testing.T) {
 	f := newFixture(t)
 	var got Webhook
