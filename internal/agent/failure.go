@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"assay"
+	"assay/internal/safetext"
 )
 
 const (
@@ -49,7 +50,7 @@ func (f *failure) BackendCode() string { return f.backendCode }
 func newFailure(code assay.Code, message string, cause error, after time.Duration) *failure {
 	f := &failure{public: &assay.Error{Code: code, Message: message}, after: after}
 	if cause != nil {
-		f.cause = strings.ToValidUTF8(cut(cause.Error(), maxCause), "")
+		f.cause = strings.ToValidUTF8(safetext.Cut(cause.Error(), maxCause), "")
 	}
 	return f
 }
@@ -131,14 +132,6 @@ func refusal(status int, body []byte, after time.Duration) error {
 		f.backendCode = code
 	}
 	return f
-}
-
-// cut truncates s to at most n bytes, at a character boundary.
-func cut(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	return strings.ToValidUTF8(s[:n], "") + "…"
 }
 
 // retryAfter returns the delay that a response requests, or otherwise.

@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"strconv"
 	"unicode/utf8"
+
+	"assay/internal/safetext"
 )
 
 // isJSON reports whether b is one JSON value in UTF-8.
@@ -93,7 +95,7 @@ func text(value []byte, n int) string {
 	}
 	var s string
 	_ = json.Unmarshal(value, &s) // it is valid
-	return cut(s, n)
+	return safetext.Cut(s, n)
 }
 
 // whole parses a JSON number that is a non-negative integer, written as digits only.

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"strings"
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -19,6 +20,14 @@ func Hidden(r rune) bool {
 		return r < ' '
 	}
 	return !unicode.IsPrint(r) || unicode.In(r, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point) || r == '\u2800' // an empty Braille pattern
+}
+
+// Cut returns s if it has at most n bytes, else its first n bytes without a broken character, and an ellipsis.
+func Cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "") + "…"
 }
 
 // JSON returns a JSON text with every hidden character escaped as \uXXXX, and each byte of invalid UTF-8 replaced by

@@ -34,6 +34,13 @@ func TestHidden(t *testing.T) {
 	}
 }
 
+func TestCut(t *testing.T) {
+	require.Equal(t, "aä€", Cut("aä€", 6))
+	for n, want := range []string{"…", "a…", "a…", "aä…", "aä…", "aä…"} {
+		require.Equal(t, want, Cut("aä€", n), n)
+	}
+}
+
 func TestJSON(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                "",

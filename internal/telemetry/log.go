@@ -91,8 +91,12 @@ func (h correlated) WithGroup(name string) slog.Handler {
 	return correlated{h.Handler.WithGroup(name)}
 }
 
-// cleaned removes sensitive data from records, because errors may quote external input. It replaces invalid
-// UTF-8, which OTLP does not support, and adds the request id, which is external input too.
+// maxText is the maximum length of a text in a record, in bytes. Errors of net/http quote up to 64 KiB of a response.
+// The stack of a panic begins with its cause.
+const maxText = 4 << 10
+
+// cleaned removes sensitive data from records, because errors may quote external input, and cuts long texts. It replaces
+// invalid UTF-8, which OTLP does not support, and adds the request id, which is external input too.
 type cleaned struct{ slog.Handler }
 
 func (h cleaned) Handle(ctx context.Context, r slog.Record) error {
@@ -138,5 +142,7 @@ func cleanAttr(a slog.Attr) slog.Attr {
 	return slog.Attr{Key: a.Key, Value: v}
 }
 
-// clean returns text as valid UTF-8 without sensitive data under key, which may be "".
-func clean(key, s string) string { return sensitive.CleanNamed([]byte(key), []byte(s)) }
+// clean returns text as valid UTF-8 without sensitive data under key, which may be "". A long text is cut.
+func clean(key, s string) string {
+	return safetext.Cut(sensitive.CleanNamed([]byte(key), []byte(s)), maxText)
+}

@@ -106,6 +106,8 @@ func TestLogIsClean(t *testing.T) {
 		"by its name":   {slog.Group("x", "password", "correct horse"), map[string]any{"password": "[redacted]"}},
 		"no UTF-8":      {slog.String("x", "a\xffb"), "a\uFFFDb"},
 		"number":        {slog.Int("x", 5), 5.0},
+		"long error":    {slog.Any("x", errors.New(strings.Repeat("x", 40_000))), strings.Repeat("x", maxText) + "…"},
+		"long string":   {slog.String("x", strings.Repeat("x", 40_000)), strings.Repeat("x", maxText) + "…"},
 		"URL with user": {slog.String("x", "http://me:hunter2@host/path"), "http://me:[redacted]@host/path"},
 	} {
 		t.Run(name, func(t *testing.T) {

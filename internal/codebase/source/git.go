@@ -267,7 +267,7 @@ func (w *workspace) explain(err error) error {
 		line = strings.ReplaceAll(line, s, "***")
 	}
 	line = strings.ReplaceAll(line, w.dir, "")
-	return &assay.Error{Code: assay.CodeUnprocessable, Message: cut(printable(line), maxTrouble)}
+	return &assay.Error{Code: assay.CodeUnprocessable, Message: safetext.Cut(printable(line), maxTrouble)}
 }
 
 // printable replaces hidden characters.
@@ -278,13 +278,6 @@ func printable(s string) string {
 		}
 		return r
 	}, strings.ToValidUTF8(s, "\uFFFD"))
-}
-
-func cut(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	return strings.ToValidUTF8(s[:n], "") + "…"
 }
 
 // configFile is a configuration file of git.
