@@ -11,12 +11,11 @@ import (
 	"net"
 	"net/url"
 	"os/signal"
-	"strings"
 	"syscall"
 	"time"
 
 	"assay/internal/codebase"
-	"assay/internal/safetext"
+	"assay/internal/telemetry"
 	"assay/internal/tlsreload"
 )
 
@@ -78,22 +77,14 @@ func (c *agentServeCmd) issuer() string {
 	return u.Scheme + "://" + u.Host
 }
 
-func (c *agentServeCmd) logger(e *environment) *slog.Logger {
-	var level slog.Level
-	// The flag accepts only the names of levels.
-	_ = level.UnmarshalText([]byte(strings.ToUpper(c.LogLevel)))
-	options := &slog.HandlerOptions{Level: level}
-	if c.LogFormat == "json" {
-		return slog.New(slog.NewJSONHandler(safetext.JSONWriter{To: e.stderr}, options))
-	}
-	return slog.New(slog.NewTextHandler(e.stderr, options))
-}
-
 // Run serves the agent until SIGINT or SIGTERM.
 func (c *agentServeCmd) Run(e *environment) (err error) {
 	ctx, stop := signal.NotifyContext(e.ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	logger := c.logger(e)
+	logger, err := telemetry.NewLogger(e.stderr, c.LogFormat, c.LogLevel)
+	if err != nil {
+		return usageError{err}
+	}
 	roots, err := readRoots(c.JWKSCA)
 	if err != nil {
 		return usageError{err}

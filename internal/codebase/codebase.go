@@ -119,7 +119,8 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var data any
 	from, err := s.verifier.verify(r.Context(), r.Header)
 	if err != nil {
-		s.cfg.Logger.InfoContext(r.Context(), "agent rejected a token", "reason", err)
+		// Anyone can send such a request.
+		s.cfg.Logger.DebugContext(r.Context(), "agent rejected a token", "reason", err)
 	} else {
 		connlimit.Identify(r.Context(), from.organization)
 		var ids []string

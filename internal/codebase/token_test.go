@@ -98,7 +98,8 @@ func TestTokens(t *testing.T) {
 	}
 	r := httptest.NewRequest("GET", "/nowhere", nil)
 	require.Equal(t, http.StatusUnauthorized, w.serve(r).status, "before anything else")
-	require.Contains(t, w.log.String(), "agent rejected a token")
+	require.Contains(t, w.log.String(), `level=DEBUG msg="agent rejected a token"`)
+	require.NotContains(t, w.log.String(), "level=INFO", "anyone can send such requests")
 	for _, part := range append(parts, "somebody") {
 		require.NotContains(t, w.log.String(), part, "the log shows a part of a token")
 	}

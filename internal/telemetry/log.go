@@ -34,6 +34,15 @@ func newHandler(w io.Writer, format, level string) (slog.Handler, slog.Level, er
 	}
 }
 
+// NewLogger returns the logger of a program without telemetry of its own. The parameters are those of Config.
+func NewLogger(w io.Writer, format, level string) (*slog.Logger, error) {
+	h, _, err := newHandler(w, format, level)
+	if err != nil {
+		return nil, err
+	}
+	return slog.New(cleaned{h}), nil
+}
+
 func utc(groups []string, a slog.Attr) slog.Attr {
 	if len(groups) == 0 && a.Key == slog.TimeKey && a.Value.Kind() == slog.KindTime {
 		a.Value = slog.TimeValue(a.Value.Time().UTC().Truncate(time.Millisecond))
