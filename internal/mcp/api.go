@@ -11,8 +11,6 @@ import (
 	"net/http"
 	"strings"
 	"time"
-
-	"assay/internal/safetext"
 )
 
 // API is a REST API of assay.
@@ -85,10 +83,9 @@ func (a *API) get(ctx context.Context, path string, query map[string][]string, c
 		Total *int `json:"total"`
 	}
 	if json.Unmarshal(answer.Meta, &meta) != nil || meta.Total == nil {
-		return safetext.JSON(answer.Data), nil
+		return answer.Data, nil
 	}
-	page, err := json.Marshal(map[string]any{"items": answer.Data, "total": *meta.Total})
-	return safetext.JSON(page), err
+	return json.Marshal(map[string]any{"items": answer.Data, "total": *meta.Total})
 }
 
 // Handler sends requests to a handler in this process, in the name of an address.

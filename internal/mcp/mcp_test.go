@@ -21,6 +21,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"assay/internal/safetext"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -30,7 +32,7 @@ func api(t *testing.T) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer right" {
 			w.WriteHeader(http.StatusUnauthorized)
-			fmt.Fprint(w, `{"error":{"code":"UNAUTHORIZED","message":"no","details":{"a":"b"}}}`)
+			fmt.Fprint(w, `{"error":{"code":"UNAUTHORIZED","message":"no\u202e\u001b","details":{"a":"b"}}}`)
 			return
 		}
 		switch r.URL.RequestURI() {
@@ -87,7 +89,7 @@ func (k *keyed) RoundTrip(r *http.Request) (*http.Response, error) {
 	return k.next.RoundTrip(r)
 }
 
-// call calls a tool and returns its JSON, or the text of its error.
+// call calls a tool and returns its JSON, or the text of its error. Neither may have hidden characters.
 func call(t *testing.T, s *mcp.ClientSession, tool string, arguments any) (text string, failed bool) {
 	t.Helper()
 	r, err := s.CallTool(t.Context(), &mcp.CallToolParams{Name: tool, Arguments: arguments})
@@ -96,6 +98,9 @@ func call(t *testing.T, s *mcp.ClientSession, tool string, arguments any) (text 
 	}
 	require.Len(t, r.Content, 1)
 	text = r.Content[0].(*mcp.TextContent).Text
+	for _, c := range text {
+		require.False(t, safetext.Hidden(c) && c != '\n' && c != '\t', "%U in %q", c, text)
+	}
 	if !r.IsError {
 		structured, err := json.Marshal(r.StructuredContent)
 		require.NoError(t, err)
@@ -156,7 +161,7 @@ func TestHTTP(t *testing.T) {
 	require.NoError(t, err)
 	text, failed = call(t, stranger, "list_services", object{})
 	require.True(t, failed)
-	require.Equal(t, "UNAUTHORIZED: no; a b", text)
+	require.Equal(t, "UNAUTHORIZED: no\ufffd\ufffd; a b", text)
 }
 
 // TestCrossOrigin: a page of another site cannot call tools with the credential of a user.
@@ -267,6 +272,7 @@ func TestLocal(t *testing.T) {
 		return string(out)
 	}
 	write(filepath.Join(sub, "shop.go"), fmt.Sprintf(code, `"order"`))
+	write(filepath.Join(sub, "hid\u202eden.go"), fmt.Sprintf(code, `"order"`))
 	git("init", "--quiet")
 	git("add", ".")
 	git("commit", "--quiet", "--message=first")
@@ -280,6 +286,11 @@ func TestLocal(t *testing.T) {
 	require.Contains(t, text, `"verdict":"worse"`)
 	require.Contains(t, text, `"check":"span-name-dynamic","file":"shop.go","line":10`)
 	require.Equal(t, " M services/shop/shop.go\n", git("status", "--porcelain"), "the repository stays as it is")
+	write(filepath.Join(sub, "hid\u202eden.go"), fmt.Sprintf(code, `"order "+id`))
+	text, failed = call(t, session, "verify_change", object{"path": sub})
+	require.False(t, failed, text)
+	require.Contains(t, text, `"file":"hid\u202eden.go"`)
+	git("checkout", "--quiet", "services/shop/hid\u202eden.go")
 
 	text, failed = call(t, session, "review_directory", object{"path": dir, "limit": 1})
 	require.False(t, failed, text)
@@ -309,6 +320,7 @@ func TestLocal(t *testing.T) {
 		"no repository": {"verify_change", object{"path": t.TempDir()}, "git"},
 		"half":          {"verify_change", object{"path": sub, "telemetry_before": []string{leaky}}, "together"},
 		"no files":      {"score_telemetry", object{"files": []string{}}, "empty"},
+		"hidden":        {"score_telemetry", object{"files": []string{filepath.Join(sub, "hid\u202eden.go")}}, "hid\ufffdden.go"},
 		"no telemetry":  {"score_telemetry", object{"files": []string{filepath.Join(sub, "shop.go")}}, "shop.go"},
 	} {
 		text, failed := call(t, session, c.tool, c.arguments)

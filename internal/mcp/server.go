@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -19,6 +20,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"assay/internal/rules/catalog"
+	"assay/internal/safetext"
 )
 
 // Config configures a server.
@@ -51,7 +53,8 @@ func New(cfg Config) *mcp.Server {
 	return s
 }
 
-// add adds a tool that only reads and whose result is JSON.
+// add adds a tool that only reads and whose result is JSON. Results and errors quote telemetry and code, so they have no
+// hidden characters.
 func add[In any](s *mcp.Server, name, title, description string, do func(ctx context.Context, caller http.Header, in In) (any, error)) {
 	tool := &mcp.Tool{
 		Name: name, Title: title, Description: description,
@@ -64,12 +67,13 @@ func add[In any](s *mcp.Server, name, title, description string, do func(ctx con
 		}
 		result, err := do(ctx, caller, in)
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, errors.New(safetext.Printable(err.Error(), "\n\t"))
 		}
 		text, err := json.Marshal(result)
 		if err != nil {
 			return nil, nil, fmt.Errorf("encode the result of %s: %w", name, err)
 		}
+		text = safetext.JSON(text)
 		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: string(text)}}, StructuredContent: json.RawMessage(text)}, nil, nil
 	})
 }

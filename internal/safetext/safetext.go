@@ -22,6 +22,16 @@ func Hidden(r rune) bool {
 	return !unicode.IsPrint(r) || unicode.In(r, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point) || r == '\u2800' // an empty Braille pattern
 }
 
+// Printable returns s as valid UTF-8, with U+FFFD for every hidden character that is not in keep.
+func Printable(s, keep string) string {
+	return strings.Map(func(r rune) rune {
+		if Hidden(r) && !strings.ContainsRune(keep, r) {
+			return utf8.RuneError
+		}
+		return r
+	}, s)
+}
+
 // Cut returns s if it has at most n bytes, else its first n bytes without a broken character, and an ellipsis.
 func Cut(s string, n int) string {
 	if len(s) <= n {

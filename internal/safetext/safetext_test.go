@@ -34,6 +34,13 @@ func TestHidden(t *testing.T) {
 	}
 }
 
+func TestPrintable(t *testing.T) {
+	for _, r := range hostile {
+		require.Equal(t, "a\ufffdb", Printable("a"+string(r)+"b", ""), "%U", r)
+	}
+	require.Equal(t, "a\tä😀\ufffd\ufffd\n", Printable("a\tä😀\u202e\xff\n", "\n\t"))
+}
+
 func TestCut(t *testing.T) {
 	require.Equal(t, "aä€", Cut("aä€", 6))
 	for n, want := range []string{"…", "a…", "a…", "aä…", "aä…", "aä…"} {

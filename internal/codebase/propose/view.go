@@ -52,12 +52,7 @@ func cleanLine(s string) string {
 	if strings.Contains(cleaned, ":=") && secret(strings.ReplaceAll(cleaned, ":=", "=")) {
 		return sensitive.Redacted
 	}
-	return strings.Map(func(r rune) rune {
-		if r != '\t' && safetext.Hidden(r) {
-			return '\uFFFD'
-		}
-		return r
-	}, cleaned)
+	return safetext.Printable(cleaned, "\t")
 }
 
 func secret(s string) bool { return sensitive.Text([]byte(s)) != sensitive.None }

@@ -282,7 +282,7 @@ func (h *forgeHost) repository(fullName, branch string) (*assay.Repository, bool
 
 // account returns the name of an account with its host.
 func (h *forgeHost) account(login string) string {
-	return safetext.Cut(printable(strings.TrimPrefix(h.base, "https://")+"/"+login), 250)
+	return safetext.Cut(safetext.Printable(strings.TrimPrefix(h.base, "https://")+"/"+login, ""), 250)
 }
 
 // Forges returns the configured kinds of hosts with an API.
@@ -311,7 +311,7 @@ func (s *Sources) AuthorizeURL(kind, state, verifier, callback string, write boo
 }
 
 func errNotConfigured(kind string) error {
-	return assay.Errorf(assay.CodeUnprocessable, "this server is not configured for repositories of %s", safetext.Cut(printable(kind), 32))
+	return assay.Errorf(assay.CodeUnprocessable, "this server is not configured for repositories of %s", safetext.Cut(safetext.Printable(kind, ""), 32))
 }
 
 // Authorize redeems a grant and returns what its user may connect.

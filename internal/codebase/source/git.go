@@ -267,17 +267,7 @@ func (w *workspace) explain(err error) error {
 		line = strings.ReplaceAll(line, s, "***")
 	}
 	line = strings.ReplaceAll(line, w.dir, "")
-	return &assay.Error{Code: assay.CodeUnprocessable, Message: safetext.Cut(printable(line), maxTrouble)}
-}
-
-// printable replaces hidden characters.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if safetext.Hidden(r) {
-			return '\uFFFD'
-		}
-		return r
-	}, strings.ToValidUTF8(s, "\uFFFD"))
+	return &assay.Error{Code: assay.CodeUnprocessable, Message: safetext.Cut(safetext.Printable(line, ""), maxTrouble)}
 }
 
 // configFile is a configuration file of git.

@@ -26,12 +26,7 @@ func printable(output string) string {
 	var b strings.Builder
 	for line := range strings.Lines(styles.ReplaceAllString(output, "")) {
 		line = strings.TrimRight(line, "\r\n")
-		b.WriteString(strings.Map(func(r rune) rune {
-			if r != '\t' && safetext.Hidden(r) {
-				return '\uFFFD'
-			}
-			return r
-		}, sensitive.Clean([]byte(line))))
+		b.WriteString(safetext.Printable(sensitive.Clean([]byte(line)), "\t"))
 		b.WriteByte('\n')
 	}
 	return b.String()
