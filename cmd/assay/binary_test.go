@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -108,6 +109,20 @@ func TestScoreWindow(t *testing.T) {
 	r = runBinary(t, `{"resourceSpans":[{"instrumentationLibrarySpans":[{"spans":[{"name":"a"}]}]}]}`, "score", "-")
 	require.Zero(t, r.code, r.stderr)
 	require.Contains(t, r.stderr, "the input has no spans, metric data points and log records")
+}
+
+// TestScorePipe reads a named pipe, as a shell passes for a process substitution.
+func TestScorePipe(t *testing.T) {
+	pipe, text := filepath.Join(t.TempDir(), "pipe"), recording(t)
+	require.NoError(t, exec.CommandContext(t.Context(), "mkfifo", pipe).Run())
+	written := make(chan error, 1)
+	go func() { written <- os.WriteFile(pipe, []byte(text), 0) }() // waits for the reader
+	r := runBinary(t, "", "score", "--format", "json", pipe)
+	require.Zero(t, r.code, r.stderr)
+	require.NoError(t, <-written)
+	var got report.Report
+	require.NoError(t, json.Unmarshal([]byte(r.stdout), &got))
+	require.EqualValues(t, 1, got.Totals.Spans)
 }
 
 // TestScoreDirectory reads the files below a directory in order, and none outside of it.

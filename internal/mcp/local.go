@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -90,9 +91,26 @@ func scored(ctx context.Context, files []string) (*report.Report, error) {
 	}
 	var inputs []offline.Input
 	for _, name := range files {
-		inputs = append(inputs, offline.Input{Name: name, Open: func() (io.ReadCloser, error) { return os.Open(name) }})
+		inputs = append(inputs, offline.Input{Name: name, Open: func() (io.ReadCloser, error) { return openRegular(name) }})
 	}
 	return offline.Score(ctx, offline.Config{Inputs: inputs})
+}
+
+// openRegular opens a regular file. Other files, such as named pipes and terminals, can delay a read forever, which the
+// end of the context does not interrupt.
+func openRegular(name string) (*os.File, error) {
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = errors.New("not a regular file")
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }
 
 type (

@@ -310,11 +310,17 @@ func TestLocal(t *testing.T) {
 	require.False(t, failed, text)
 	require.Contains(t, text, `"verdict":"better"`)
 
+	pipe := filepath.Join(dir, "pipe") // without a writer, for which a reader waits
+	require.NoError(t, exec.CommandContext(t.Context(), "mkfifo", pipe).Run())
 	for name, c := range map[string]struct {
 		tool      string
 		arguments object
 		want      string
 	}{
+		"pipe":          {"score_telemetry", object{"files": []string{pipe}}, "not a regular file"},
+		"pipe after":    {"verify_change", object{"path": sub, "telemetry_before": []string{clean}, "telemetry_after": []string{pipe}}, "not a regular file"},
+		"piped code":    {"review_directory", object{"path": pipe}, "is not a directory"},
+		"piped change":  {"verify_change", object{"path": pipe}, "pipe"},
 		"no directory":  {"review_directory", object{"path": filepath.Join(dir, "none")}, "no such file"},
 		"no commit":     {"verify_change", object{"path": sub, "since": "--help"}, "is not a Git reference"},
 		"no repository": {"verify_change", object{"path": t.TempDir()}, "git"},

@@ -69,6 +69,10 @@ func Run(ctx context.Context, opt Options) (*Report, error) {
 	if err != nil {
 		return nil, InputError{err}
 	}
+	// OpenRoot would wait for a writer of a named pipe.
+	if info, err := os.Stat(opt.Root); err == nil && !info.IsDir() {
+		return nil, InputError{fmt.Errorf("%s is not a directory", opt.Root)}
+	}
 	root, err := os.OpenRoot(opt.Root)
 	if err != nil {
 		return nil, InputError{err}
