@@ -36,14 +36,16 @@ const (
 // MaxSource is the size in bytes of the largest source that Parse accepts.
 const MaxSource = 512 << 10
 
-// The limits of one parse. Sources in public packages take up to 2 operations and allocate up to 160 bytes for each
-// of their bytes.
+// The limits of one parse. Sources in public packages take up to 2 operations, allocate up to 160 bytes and have the
+// lexer read up to 25 bytes for each of their bytes. The lexer of Python reads a comment of n lines n times.
 const (
 	maxMemory         = 128 << 20 // of an instance, in bytes; grammars.wasm.gz declares the same
 	operationsPerByte = 10
 	allocatedPerByte  = 500
+	readPerByte       = 100
 	baseOperations    = 10_000
 	baseAllocated     = 4 << 20
+	baseRead          = 32 << 20
 	// An instance never returns memory to the operating system, so one that has grown beyond this is not kept.
 	maxIdleMemory = 32 << 20
 )
@@ -135,6 +137,7 @@ func (p *Parser) Parse(ctx context.Context, language Language, source []byte) (*
 type work struct {
 	operations uint64 // steps of the parser
 	allocated  uint64 // bytes
+	read       uint64 // bytes that the lexer has read, repeated ones too
 	memory     uint32 // size of the instance afterwards, in bytes
 }
 
@@ -215,14 +218,15 @@ func (i *instance) parse(ctx context.Context, language Language, source []byte) 
 	if !i.module.Memory().Write(api.DecodeU32(r[0]), source) {
 		return nil, work{}, errMemory
 	}
-	_, err = i.run.Call(ctx, uint64(language), (baseOperations+operationsPerByte*size)/100, baseAllocated+allocatedPerByte*size)
-	result, ok := i.module.Memory().Read(i.result, 24)
+	_, err = i.run.Call(ctx, uint64(language), (baseOperations+operationsPerByte*size)/100, baseAllocated+allocatedPerByte*size, baseRead+readPerByte*size)
+	result, ok := i.module.Memory().Read(i.result, 32)
 	if !ok {
 		return nil, work{}, errMemory
 	}
 	took := work{
 		operations: 100 * uint64(binary.LittleEndian.Uint32(result[8:])),
 		allocated:  binary.LittleEndian.Uint64(result[16:]),
+		read:       binary.LittleEndian.Uint64(result[24:]),
 		memory:     i.module.Memory().Size(),
 	}
 	if err != nil {

@@ -150,6 +150,8 @@ var hostile = map[string]string{
 	"lambdas":           repeat("lambda:"),
 	"nested elements":   repeat("<a>"),
 	"adjacent operands": repeat("a "),
+	"comments":          "a\n" + repeat("#\n"),
+	"continued lines":   "a\n" + repeat("\\\n"),
 }
 
 func indentation(depth int) string {
@@ -179,6 +181,9 @@ func TestHostile(t *testing.T) {
 				if took.allocated > baseAllocated+allocatedPerByte*size+maxMemory {
 					t.Errorf("%d bytes allocated", took.allocated)
 				}
+				if took.read > baseRead+readPerByte*size+size {
+					t.Errorf("%d bytes read", took.read)
+				}
 				if took.memory > maxMemory {
 					t.Errorf("%d bytes of memory", took.memory)
 				}
@@ -198,6 +203,19 @@ func TestTooComplex(t *testing.T) {
 	}
 	if _, second, _ := shared.parse(t.Context(), Java, source); second.operations != first.operations || second.allocated != first.allocated {
 		t.Errorf("work %+v, then %+v", first, second)
+	}
+}
+
+// TestRead limits what the lexer reads: a step of the parser of Python reads all comments that follow.
+func TestRead(t *testing.T) {
+	for _, line := range []string{"#\n", "\\\n"} {
+		_, took, err := shared.parse(t.Context(), Python, []byte("a\n"+strings.Repeat(line, 64<<10/len(line))))
+		if !errors.Is(err, ErrTooComplex) || took.read < baseRead {
+			t.Errorf("%q: error %v after %+v", line, err, took)
+		}
+	}
+	if _, err := shared.Parse(t.Context(), Python, []byte("a\n"+strings.Repeat("# the last of many lines that someone has commented out\n", 1000))); err != nil {
+		t.Errorf("1,000 lines of comments: %v", err)
 	}
 }
 

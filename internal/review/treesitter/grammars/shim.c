@@ -25,6 +25,8 @@ static const TSLanguage *(*const languages[])(void) = {
 
 enum { NAMED = 1, ERROR = 2, MISSING = 4 };
 
+enum { PIECE = 128 }; // bytes of the source that the lexer gets at once
+
 // A node as the host reads it: 24 bytes, little-endian.
 struct node {
 	uint16_t symbol, field;
@@ -40,7 +42,9 @@ static struct {
 	uint32_t count;
 	uint32_t operations; // hundreds of steps of the parser
 	uint64_t allocated;  // bytes in all allocations, freed ones too
+	uint64_t read;       // bytes that the lexer has got, repeated ones too
 	uint64_t max_allocated;
+	uint64_t max_read;
 	uint32_t max_operations;
 } work;
 
@@ -142,19 +146,26 @@ EXPORT(source_buffer) char *source_buffer(uint32_t size) {
 	return source = check(malloc(size));
 }
 
+// read_source gives the lexer a piece of the source. A scanner may look far ahead in one step of
+// the parser: Python's reads all comments that follow each one of them. So the pieces are short,
+// and their bytes count.
 static const char *read_source(void *payload, uint32_t offset, TSPoint position, uint32_t *size) {
 	(void)payload, (void)position;
-	*size = offset < source_size ? source_size - offset : 0;
+	const uint32_t left = offset < source_size ? source_size - offset : 0;
+	*size = left < PIECE ? left : PIECE;
+	work.read += *size;
+	if (work.read > work.max_read) __builtin_trap();
 	return *size ? source + offset : "";
 }
 
 // parse parses the bytes in the source buffer. Its parser is a new one, because the allocations
 // of a used one depend on what it has parsed.
-EXPORT(parse) void parse(uint32_t language, uint32_t max_operations, uint64_t max_allocated) {
+EXPORT(parse) void parse(uint32_t language, uint32_t max_operations, uint64_t max_allocated, uint64_t max_read) {
 	work.count = work.operations = 0;
-	work.allocated = 0;
+	work.allocated = work.read = 0;
 	work.max_operations = max_operations;
 	work.max_allocated = max_allocated;
+	work.max_read = max_read;
 	ts_set_allocator(counted_malloc, counted_calloc, counted_realloc, free);
 	TSParser *parser = ts_parser_new();
 	ts_parser_set_language(parser, languages[language]());
