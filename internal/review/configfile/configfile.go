@@ -98,10 +98,11 @@ type Service struct {
 
 // Limits of what a file yields.
 const (
-	maxDocuments  = 500    // documents of a YAML file, and documents within documents
-	maxYield      = 20_000 // variables, services and dependencies of a file together
-	maxDepth      = 64     // of a search through a YAML document
-	maxMerged     = 2_000  // pairs of a mapping that come from aliases and merges
+	maxDocuments  = 500       // documents of a YAML file, and documents within documents
+	maxYield      = 20_000    // variables, services and dependencies of a file together
+	maxDepth      = 64        // of a search through a YAML document
+	maxExpanded   = 1_000_000 // nodes of a YAML document, those in place of which aliases stand included
+	maxMerged     = 2_000     // pairs of a mapping that come from aliases and merges
 	maxMergeDepth = 8
 	maxNested     = 16 // documents within the documents of a file
 )

@@ -4,6 +4,7 @@ package configfile
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -205,19 +206,33 @@ func TestPositions(t *testing.T) {
 
 // TestHostile checks that aliases, merges and nesting cannot make a small file large.
 func TestHostile(t *testing.T) {
-	var bomb strings.Builder
-	bomb.WriteString("x0: &x0 {environment: {A: b}, image: y, LOG: debug}\n")
-	for i := 1; i < 30; i++ {
-		fmt.Fprintf(&bomb, "x%d: &x%d {<<: [%s]}\n", i, i, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*x%d,", i-1), 20), ","))
+	services := func(levels int) []byte {
+		var b strings.Builder
+		b.WriteString("x0: &x0 {environment: {A: b}, image: y, LOG: debug}\n")
+		for i := range levels {
+			fmt.Fprintf(&b, "x%d: &x%d {<<: [%s]}\n", i+1, i+1, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*x%d,", i), 20), ","))
+		}
+		b.WriteString("services:\n")
+		for i := range 200 {
+			fmt.Fprintf(&b, "  s%d: *x%d\n", i, levels)
+		}
+		return []byte(b.String())
 	}
-	bomb.WriteString("services:\n")
-	for i := range 200 {
-		fmt.Fprintf(&bomb, "  s%d: *x29\n", i)
-	}
-	files, err := Parse("compose.yaml", []byte(bomb.String()))
+	files, err := Parse("compose.yaml", services(2))
 	require.NoError(t, err)
 	require.Len(t, files, 1)
 	require.LessOrEqual(t, len(files[0].Environment), maxYield)
+
+	pipelines := "x: &x [" + strings.Repeat("a,", 60_000) + "]\nreceivers: {a: }\nexporters: {a: }\nservice:\n  pipelines:\n" + strings.Repeat("    traces: {receivers: *x}\n", 6000)
+	for path, source := range map[string][]byte{
+		"compose.yaml": services(29),
+		"a.yaml":       []byte("receivers: &a {a: *a}\nexporters: {a: }\n"),
+		"b.yaml":       []byte(pipelines),
+	} {
+		files, err = Parse(path, source)
+		require.ErrorContains(t, err, "aliases", path)
+		require.Empty(t, files)
+	}
 
 	for path, source := range map[string]string{
 		"a.yaml":         strings.Repeat("{a: ", 100_000),
@@ -230,6 +245,28 @@ func TestHostile(t *testing.T) {
 		"Dockerfile":     "ENV " + strings.Repeat("A=\\\n", 100_000),
 	} {
 		_, _ = Parse(path, []byte(source)) // it returns
+	}
+}
+
+// TestAllocated compares what files allocate with their size: paths, references and texts are not copied for each line.
+func TestAllocated(t *testing.T) {
+	const n = 50_000
+	for name, test := range map[string]struct{ path, source string }{
+		"long table":         {"pyproject.toml", "[a" + strings.Repeat(".a", n) + "]\n" + strings.Repeat("b=1\n", n)},
+		"long key":           {"pyproject.toml", "[" + strings.Repeat("a", n) + "]\n" + strings.Repeat("b=1\n", n)},
+		"long pairs":         {"libs.versions.toml", strings.Repeat("a"+strings.Repeat(".a", n/100)+"=1\n", 100)},
+		"long argument":      {"Dockerfile", "ARG a=" + strings.Repeat("/", n) + "\nFROM " + strings.Repeat("$a", 480) + "\n"},
+		"nested arguments":   {"Dockerfile", "ARG a=" + strings.Repeat("/", 100) + "\n" + strings.Repeat("ARG a=$a$a$a$a$a$a$a$a\nFROM $a\n", n/50)},
+		"repeated arguments": {"Dockerfile", "ARG a=" + strings.Repeat("/", 900) + "\n" + strings.Repeat("FROM "+strings.Repeat("$a", 400)+"\n", 100)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_, err := Parse(test.path, []byte(test.source))
+			runtime.ReadMemStats(&after)
+			require.NoError(t, err)
+			require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(100*len(test.source)))
+		})
 	}
 }
 

@@ -5,6 +5,7 @@ package configfile
 import (
 	"bytes"
 	"encoding/base64"
+	"os"
 	"path"
 	"regexp"
 	"slices"
@@ -306,7 +307,7 @@ func (f *File) instruction(text []byte, offset int, args map[string]string, alia
 	switch keyword {
 	case "ARG":
 		if name, value, ok := strings.Cut(strings.TrimSpace(string(rest)), "="); ok && len(args) < 100 {
-			args[name] = strings.Trim(value, `"'`)
+			args[name] = expand(strings.Trim(value, `"'`), args)
 		}
 	case "FROM":
 		fields := strings.Fields(string(rest))
@@ -316,12 +317,7 @@ func (f *File) instruction(text []byte, offset int, args map[string]string, alia
 		if len(fields) == 0 {
 			return
 		}
-		image := fields[0]
-		for name, value := range args {
-			if strings.Contains(image, "$") && len(image) < 1000 {
-				image = strings.ReplaceAll(strings.ReplaceAll(image, "${"+name+"}", value), "$"+name, value)
-			}
-		}
+		image := expand(fields[0], args)
 		base, known := aliases[image]
 		if !known {
 			base[0], base[1] = imageRuntime(image)
@@ -335,6 +331,30 @@ func (f *File) instruction(text []byte, offset int, args map[string]string, alia
 	case "ENV":
 		f.env(rest, offset+at)
 	}
+}
+
+// maxReference is the length in bytes of the longest reference of an image that is read.
+const maxReference = 1000
+
+// expand returns a text with the values of args in place of their names, or "" if it is longer than maxReference.
+func expand(text string, args map[string]string) string {
+	size := len(text)
+	if size <= maxReference && strings.Contains(text, "$") {
+		text = os.Expand(text, func(name string) string {
+			value, ok := args[name]
+			if !ok {
+				return "${" + name + "}"
+			}
+			if size += len(value); size > maxReference {
+				return ""
+			}
+			return value
+		})
+	}
+	if size > maxReference {
+		return ""
+	}
+	return text
 }
 
 // env reads ENV: NAME=value pairs, or one name and its value.

@@ -179,26 +179,34 @@ func (f *File) setupCFG() {
 	}
 }
 
-// toml calls f for each key-value pair with its full path. Inline tables are values.
+// maxTOMLPath is the length in bytes of the paths of pairs that a check may read.
+const maxTOMLPath = 1000
+
+// toml calls f for each key-value pair with its full path, unless that is longer than maxTOMLPath. Inline tables are values.
 func (f *File) toml(pair func(p *unstable.Parser, path []string, value *unstable.Node, start int)) error {
 	p := &unstable.Parser{}
 	p.Reset(f.Source)
 	var table []string
+	tableSize := 0
 	for p.NextExpression() {
 		e := p.Expression()
 		var keys []string
-		start := -1
+		start, size := -1, 0
 		for k := e.Key(); k.Next(); {
 			if start < 0 {
 				start = int(k.Node().Raw.Offset)
 			}
-			keys = append(keys, string(k.Node().Data))
+			if size += len(k.Node().Data) + 1; size <= maxTOMLPath {
+				keys = append(keys, string(k.Node().Data))
+			}
 		}
 		switch e.Kind {
 		case unstable.Table, unstable.ArrayTable:
-			table = keys
+			table, tableSize = keys, size
 		case unstable.KeyValue:
-			pair(p, append(table[:len(table):len(table)], keys...), e.Value(), max(start, 0))
+			if tableSize+size <= maxTOMLPath {
+				pair(p, append(table[:len(table):len(table)], keys...), e.Value(), max(start, 0))
+			}
 		}
 	}
 	if p.Error() != nil {

@@ -69,11 +69,38 @@ func (p *yamlParser) documents(source []byte, f func(*yaml.Node)) error {
 		if err != nil {
 			return fmt.Errorf("failed to parse YAML: %w", err)
 		}
+		if expandedSize(&doc, map[*yaml.Node]int{}) > maxExpanded {
+			return fmt.Errorf("failed to parse YAML: its aliases stand for more than %d values", maxExpanded)
+		}
 		if len(doc.Content) == 1 && doc.Content[0].Kind == yaml.MappingNode {
 			f(doc.Content[0])
 		}
 	}
 	return fmt.Errorf("failed to parse YAML: more than %d documents", maxDocuments)
+}
+
+// expandedSize returns the number of nodes that a node is with the nodes in place of which its aliases stand, at most
+// maxExpanded+1. sizes has those of nodes with an anchor.
+func expandedSize(n *yaml.Node, sizes map[*yaml.Node]int) int {
+	if n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	if size, ok := sizes[n]; ok {
+		return size
+	}
+	if n.Anchor != "" {
+		sizes[n] = maxExpanded + 1 // if it contains itself
+	}
+	size := 1
+	for _, c := range n.Content {
+		if size += expandedSize(c, sizes); size > maxExpanded {
+			return maxExpanded + 1
+		}
+	}
+	if n.Anchor != "" {
+		sizes[n] = size
+	}
+	return size
 }
 
 // decode turns a panic of the decoder into an error.
