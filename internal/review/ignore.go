@@ -5,18 +5,29 @@ package review
 import (
 	"path"
 	"strings"
-
-	"github.com/bmatcuk/doublestar/v4"
 )
 
-// pattern is one line of a .gitignore file. Character classes with names ([[:alpha:]]) never match.
+// pattern is one line of a .gitignore file. It matches bytes, as in Git. Character classes with names ([[:alpha:]]) never match.
 type pattern struct {
-	glob     string
+	elements []glob // of the path
 	base     string // directory of the file below the root, "" for the root
 	above    string // path from the directory of the file to the root, for a file above the root
 	negated  bool
 	dirOnly  bool
 	baseName bool // matches the last element of the path
+}
+
+// glob is a pattern for one element of a path, or "**" for any number of elements.
+type glob struct {
+	text    string
+	literal string // the end of the names that match
+	star    bool   // any text may stand before literal
+	special bool   // literal and star do not say it all
+}
+
+func newGlob(text string) glob {
+	literal, star := strings.CutPrefix(text, "*")
+	return glob{text, literal, star, strings.ContainsAny(literal, `*?[\`)}
 }
 
 // parseIgnore returns the patterns of a .gitignore file in a directory below the root, in their order.
@@ -44,8 +55,10 @@ func parseIgnore(text, base, above string) []pattern {
 		if strings.HasSuffix(line, "/**") { // what is in the directory, not the directory
 			line += "/*"
 		}
-		p.glob = escapeBraces(line)
-		if p.glob != "" && doublestar.ValidatePattern(p.glob) {
+		if line != "" && validGlob(line) {
+			for text := range strings.SplitSeq(line, "/") {
+				p.elements = append(p.elements, newGlob(text))
+			}
 			patterns = append(patterns, p)
 		}
 	}
@@ -61,45 +74,166 @@ func IsPattern(line string) bool {
 	return len(parseIgnore(line, "", "")) == 1 || strings.TrimSpace(line) == "" || line[0] == '#'
 }
 
-// escapeBraces makes braces literal: they have no meaning in a .gitignore file.
-func escapeBraces(glob string) string {
-	var b strings.Builder
-	for i := 0; i < len(glob); i++ {
-		switch glob[i] {
-		case '\\':
-			b.WriteByte('\\')
-			if i++; i < len(glob) {
-				b.WriteByte(glob[i])
+// validGlob reports whether the character classes and escapes of a glob end.
+func validGlob(glob string) bool {
+	for glob != "" {
+		switch glob[0] {
+		case '[':
+			_, rest, ok := class(glob, 0)
+			if !ok {
+				return false
 			}
-		case '{', '}':
-			b.WriteByte('\\')
-			b.WriteByte(glob[i])
+			glob = rest
+		case '\\':
+			if len(glob) == 1 {
+				return false
+			}
+			glob = glob[2:]
 		default:
-			b.WriteByte(glob[i])
+			glob = glob[1:]
 		}
 	}
-	return b.String()
+	return true
 }
 
-func (p *pattern) match(name string, dir bool) bool {
-	if p.dirOnly && !dir {
-		return false
+// class reports whether the character class at the start of a glob contains a byte, and returns what follows it. A class that
+// does not end in the element of the path is not ok.
+func class(glob string, c byte) (contains bool, rest string, ok bool) {
+	rest = glob[1:]
+	negated := rest != "" && (rest[0] == '^' || rest[0] == '!')
+	if negated {
+		rest = rest[1:]
 	}
-	if p.baseName {
-		return doublestar.MatchUnvalidated(p.glob, path.Base(name))
+	next := func() (c byte, ok bool) {
+		rest = strings.TrimPrefix(rest, `\`)
+		if rest == "" || rest[0] == '/' {
+			return 0, false
+		}
+		c, rest = rest[0], rest[1:]
+		return c, true
 	}
-	if p.base != "" {
-		name = strings.TrimPrefix(name, p.base+"/")
+	for first := true; first || rest == "" || rest[0] != ']'; first = false {
+		low, ok := next()
+		high := low
+		if ok && len(rest) > 1 && rest[0] == '-' && rest[1] != ']' {
+			rest = rest[1:]
+			high, ok = next()
+		}
+		if !ok {
+			return false, "", false
+		}
+		contains = contains || low <= c && c <= high
 	}
-	return doublestar.MatchUnvalidated(p.glob, path.Join(p.above, name))
+	return contains != negated, rest[1:], true
 }
 
-// ignored reports whether the patterns exclude a path. The last pattern that matches decides.
-func ignored(patterns []pattern, name string, dir bool) bool {
-	for i := len(patterns) - 1; i >= 0; i-- {
-		if patterns[i].match(name, dir) {
-			return !patterns[i].negated
+// matcher matches paths with patterns, in a limited number of steps: about one for each character that it compares.
+type matcher struct {
+	left int // steps
+}
+
+// ignored reports whether the patterns exclude a path. The last pattern that matches decides. Without steps that are left,
+// no pattern matches.
+func (m *matcher) ignored(patterns []pattern, name string, dir bool) bool {
+	for i := len(patterns) - 1; i >= 0 && m.left > 0; i-- {
+		if p := &patterns[i]; m.match(p, name, dir) {
+			return !p.negated
 		}
 	}
 	return false
+}
+
+func (m *matcher) match(p *pattern, name string, dir bool) bool {
+	m.left -= 1 + len(name)/64
+	switch {
+	case p.dirOnly && !dir:
+		return false
+	case p.baseName:
+		return m.element(p.elements[0], path.Base(name))
+	case p.base != "" && strings.HasPrefix(name, p.base) && name[len(p.base):] != "" && name[len(p.base)] == '/':
+		name = name[len(p.base)+1:]
+	}
+	if p.above != "" {
+		name = path.Join(p.above, name)
+		m.left -= len(name) / 8
+	}
+	// The shortest path for each "**", and the next longer one for the last "**" if what follows does not match.
+	elements := p.elements
+	var after []glob // the elements after the last "**"
+	var from string  // the path that they are compared with
+	for name != "" {
+		if m.left <= 0 {
+			return false
+		}
+		if len(elements) > 0 && elements[0].text == "**" {
+			elements = elements[1:]
+			after, from = elements, name
+			continue
+		}
+		first, rest, _ := strings.Cut(name, "/")
+		if len(elements) > 0 && m.element(elements[0], first) {
+			elements, name = elements[1:], rest
+			continue
+		}
+		if after == nil {
+			return false
+		}
+		m.left--
+		_, from, _ = strings.Cut(from, "/")
+		elements, name = after, from
+	}
+	for len(elements) > 0 && elements[0].text == "**" {
+		elements = elements[1:]
+	}
+	return len(elements) == 0
+}
+
+// element reports whether a glob matches one element of a path.
+func (m *matcher) element(g glob, name string) bool {
+	if !g.special {
+		return name == g.literal || g.star && strings.HasSuffix(name, g.literal)
+	}
+	glob := g.text
+	after, from := "", "" // the glob after the last "*", and the name that it is compared with
+	star := false
+	for name != "" {
+		if m.left--; m.left <= 0 {
+			return false
+		}
+		if glob != "" && glob[0] == '*' {
+			if glob = strings.TrimLeft(glob, "*"); glob == "" {
+				return true
+			}
+			after, from, star = glob, name, true
+			continue
+		}
+		if rest, ok := m.character(glob, name[0]); ok {
+			glob, name = rest, name[1:]
+			continue
+		}
+		if !star {
+			return false
+		}
+		from = from[1:]
+		glob, name = after, from
+	}
+	return strings.TrimLeft(glob, "*") == ""
+}
+
+// character reports whether the first part of a glob matches a byte, and returns what follows it.
+func (m *matcher) character(glob string, c byte) (rest string, ok bool) {
+	if glob == "" {
+		return "", false
+	}
+	switch glob[0] {
+	case '?':
+		return glob[1:], true
+	case '[':
+		contains, rest, _ := class(glob, c)
+		m.left -= len(glob) - len(rest)
+		return rest, contains
+	case '\\':
+		glob = glob[1:]
+	}
+	return glob[1:], glob[0] == c
 }

@@ -26,6 +26,7 @@ const (
 	maxPath     = 4096      // bytes of a path
 	maxPatterns = 5_000     // patterns of all .gitignore files that apply to one directory
 	maxIgnore   = 256 << 10 // bytes of a .gitignore file
+	maxMatching = 1 << 30   // steps of reading and matching the patterns of all .gitignore files, and of those of the settings
 	maxFileSize = 512 << 10
 )
 
@@ -39,6 +40,7 @@ type file struct {
 type walk struct {
 	root    *os.Root
 	extra   []pattern // of the settings
+	match   struct{ files, extra matcher }
 	files   []file
 	skipped map[string]int // by reason
 	entries int
@@ -50,7 +52,9 @@ type walk struct {
 var errLimit = errors.New("limit reached")
 
 func newWalk(root *os.Root, ignore []string, note func(file, message string)) *walk {
-	return &walk{root: root, extra: parseIgnore(strings.Join(ignore, "\n"), "", ""), skipped: map[string]int{}, note: note}
+	w := &walk{root: root, extra: parseIgnore(strings.Join(ignore, "\n"), "", ""), skipped: map[string]int{}, note: note}
+	w.match.files.left, w.match.extra.left = maxMatching, maxMatching
+	return w
 }
 
 // list walks the paths and leaves the files in the order of their paths. A path that cannot be read is an error.
@@ -70,6 +74,9 @@ func (w *walk) list(ctx context.Context, paths []string) error {
 		if err != nil && !errors.Is(err, errLimit) {
 			return err
 		}
+	}
+	if w.match.files.left <= 0 || w.match.extra.left <= 0 {
+		w.note("", "the patterns of files to ignore take too long: they do not apply to all files")
 	}
 	slices.SortFunc(w.files, func(a, b file) int { return strings.Compare(a.path, b.path) })
 	w.files = slices.Compact(w.files)
@@ -108,31 +115,31 @@ func skipInside(name string) string {
 
 // directory walks a directory. reason is why its files are skipped, "" if they are not.
 func (w *walk) directory(ctx context.Context, dir string, patterns []pattern, reason string, depth int) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
 	if depth > maxDepth || len(dir) > maxPath {
 		w.note(dir, "directory is nested too deeply")
 		return nil
 	}
-	entries, err := w.read(dir)
+	entries, err := w.read(ctx, dir)
 	if err != nil {
-		if errors.Is(err, errLimit) || depth == 0 {
+		if errors.Is(err, errLimit) || ctx.Err() != nil || depth == 0 {
 			return err
 		}
 		w.note(dir, "cannot read the directory: "+cause(err))
 		return nil
 	}
-	if reason == "" && slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == ".gitignore" && e.Type().IsRegular() }) {
+	if reason == "" && w.match.files.left > 0 && slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == ".gitignore" && e.Type().IsRegular() }) {
 		patterns = w.patterns(dir, patterns)
 	}
 	for _, e := range entries {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		name := path.Join(dir, e.Name())
-		if ignored(patterns, name, e.IsDir()) {
+		if w.match.files.ignored(patterns, name, e.IsDir()) {
 			continue
 		}
 		excluded := reason
-		if ignored(w.extra, name, e.IsDir()) {
+		if w.match.extra.ignored(w.extra, name, e.IsDir()) {
 			excluded = skipIgnored
 		}
 		switch {
@@ -160,7 +167,7 @@ func (w *walk) directory(ctx context.Context, dir string, patterns []pattern, re
 }
 
 // read returns the entries of a directory, sorted by name.
-func (w *walk) read(dir string) ([]fs.DirEntry, error) {
+func (w *walk) read(ctx context.Context, dir string) ([]fs.DirEntry, error) {
 	f, err := w.root.Open(filepath.FromSlash(dir))
 	if err != nil {
 		return nil, err
@@ -168,6 +175,9 @@ func (w *walk) read(dir string) ([]fs.DirEntry, error) {
 	defer f.Close()
 	var entries []fs.DirEntry
 	for {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		some, err := f.ReadDir(1000)
 		entries = append(entries, some...)
 		if w.entries += len(some); w.entries > maxEntries {
@@ -224,6 +234,7 @@ func (w *walk) patterns(dir string, outer []pattern) []pattern {
 	if base == "." {
 		base = ""
 	}
+	w.match.files.left -= len(text) + len(outer)
 	all := append(slices.Clip(outer), parseIgnore(string(text), base, "")...)
 	if len(all) > maxPatterns {
 		w.note(name, fmt.Sprintf("more than %d patterns: the others do not apply", maxPatterns))

@@ -3,6 +3,7 @@
 package review
 
 import (
+	"context"
 	"fmt"
 	"io/fs"
 	"os"
@@ -67,14 +68,54 @@ func TestIgnoreFiles(t *testing.T) {
 	require.Contains(t, got, "y.tmp.go", "outside of a work tree they do not")
 }
 
+// countdown is a context that ends after some calls of Err.
+type countdown struct {
+	context.Context
+	calls int
+}
+
+func (c *countdown) Err() error {
+	if c.calls--; c.calls < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// TestHostileIgnore bounds the work for patterns, and ends it with the context.
+func TestHostileIgnore(t *testing.T) {
+	files := map[string]string{".gitignore": ""}
+	for i := range 100 {
+		files[".gitignore"] += fmt.Sprintf("*%sb%04d\n**/%s/b\n", strings.Repeat("[!b]", 50), i, strings.Repeat("**/*a*", 20))
+		files[fmt.Sprintf("%s%03d.py", strings.Repeat("a", 200), i)] = ""
+	}
+	dir := tree(t, files)
+	root, err := os.OpenRoot(dir)
+	require.NoError(t, err)
+	defer root.Close()
+
+	var notes []string
+	w := newWalk(root, []string{"*001.py"}, func(_, message string) { notes = append(notes, message) })
+	w.match.files.left = 100_000
+	require.NoError(t, w.list(t.Context(), []string{"."}))
+	require.Len(t, notes, 1)
+	require.Contains(t, notes[0], "too long")
+	require.Len(t, w.files, 99, "the patterns of the settings apply")
+	require.Greater(t, w.match.files.left, -10_000, "matching ends where no steps are left")
+
+	ctx := &countdown{t.Context(), 10}
+	require.ErrorIs(t, newWalk(root, nil, func(string, string) {}).list(ctx, []string{"."}), context.Canceled)
+}
+
 // FuzzIgnore: no .gitignore file fails, and the same path gives the same answer.
 func FuzzIgnore(f *testing.F) {
 	f.Add("*.go\n!a/b.go\n/c/\n[z-a]\n\\", "a/b.go", "")
 	f.Add("**/**/**\n{{a,b},[^]]}", "a/b/c", "a")
 	f.Fuzz(func(t *testing.T, text, name, base string) {
 		patterns := parseIgnore(text, base, "up")
-		require.Equal(t, ignored(patterns, name, true), ignored(patterns, name, true))
-		ignored(patterns, name, false)
+		first, second := matcher{left: 1000}, matcher{left: 1000}
+		require.Equal(t, first.ignored(patterns, name, true), second.ignored(patterns, name, true))
+		require.Equal(t, first, second)
+		first.ignored(patterns, name, false)
 	})
 }
 
