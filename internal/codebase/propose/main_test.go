@@ -93,8 +93,9 @@ func newFixture(t *testing.T, kind string) *fixture {
 	root, err := os.OpenRoot(f.dir)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = root.Close() })
-	tree, err := Open(t.Context(), root, nil, nil)
+	paths, err := review.ListFiles(t.Context(), root, nil, true)
 	require.NoError(t, err)
+	tree := NewTree(root, paths, nil)
 	f.problem = func(shop string) (string, error) {
 		if strings.Contains(shop, "email, email") || strings.Contains(shop, "\"email\"") {
 			return "the review still has this finding, or has new ones:\nsensitive-log in shop.go", nil

@@ -4,7 +4,6 @@ package propose
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -39,18 +38,15 @@ type Tree struct {
 	undo    map[string][]byte // the files that the change for the present finding touches, before it
 }
 
-// Open returns the tree of a directory with the changes of a patch. The root has to stay open.
-func Open(ctx context.Context, root *os.Root, ignore []string, changes []patch.File) (*Tree, error) {
-	files, err := review.ListFiles(ctx, root, ignore, true)
-	if err != nil {
-		return nil, err
-	}
-	t := &Tree{root: root, files: slices.DeleteFunc(files, private), changed: map[string][]byte{}}
+// NewTree returns the tree of the files of a directory, which are sorted paths, with the changes of a patch. The root has to
+// stay open.
+func NewTree(root *os.Root, files []string, changes []patch.File) *Tree {
+	t := &Tree{root: root, files: slices.DeleteFunc(slices.Clone(files), private), changed: map[string][]byte{}}
 	for _, f := range changes {
 		t.changed[f.Path] = f.After
 	}
 	t.keep()
-	return t, nil
+	return t
 }
 
 // privateNames are names of configuration files that hold credentials.

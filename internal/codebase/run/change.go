@@ -155,7 +155,9 @@ func (j *job) needChange(ctx context.Context) error {
 			return fmt.Errorf("decode the input of the run: %w", err)
 		}
 	}
-	made, err := j.cfg.Reviewer.Change(ctx, j.files.Dir, j.repository.Settings, worker.Change{Fix: in.FindingIDs, Instrument: in.Kind, Migrate: j.run.Type == assay.RunMigration})
+	made, err := j.cfg.Reviewer.Change(ctx, j.files.Dir, j.repository.Settings, worker.Change{
+		Fix: in.FindingIDs, Instrument: in.Kind, Migrate: j.run.Type == assay.RunMigration, List: j.run.Type == assay.RunFix && j.cfg.Proposer != nil,
+	})
 	if err != nil {
 		return err
 	}

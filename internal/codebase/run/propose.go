@@ -54,10 +54,7 @@ func (j *job) propose(ctx context.Context) error {
 		return err
 	}
 	defer root.Close()
-	tree, err := propose.Open(ctx, root, j.repository.Settings.Ignore, j.change.Patch.Files)
-	if err != nil {
-		return err
-	}
+	tree := propose.NewTree(root, j.change.Paths, j.change.Patch.Files)
 	m := j.result.Model
 	if m == nil {
 		m = &modelResult{Name: report.Printable(p.Model.Model(), maxPhrase)}

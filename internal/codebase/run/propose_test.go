@@ -143,6 +143,16 @@ func TestModelFails(t *testing.T) {
 				return r, err
 			}
 		}, "the tests fail with exit code 1"},
+		"not listed": {llmtest.Reply{Calls: []llmtest.Call{edits(15, mended), verifies}}, func(w *world) { // the child lists the files, not the server
+			made := w.made
+			w.made = func(ctx context.Context, dir string, c worker.Change) (*worker.Response, error) {
+				r, err := made(ctx, dir, c)
+				if err == nil {
+					r.Paths = slices.DeleteFunc(r.Paths, func(p string) bool { return p == "shop.go" })
+				}
+				return r, err
+			}
+		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, found := newShop(t)

@@ -29,6 +29,8 @@ type Change struct {
 	Migrate    bool            `json:"migrate,omitempty"`
 	// Parse are paths of changed files. They make no change; the response says which of them do not parse.
 	Parse []string `json:"parse,omitempty"`
+	// List asks for the paths of the files that a review reads, and of tests, documentation, examples and fixtures.
+	List bool `json:"list,omitempty"`
 }
 
 // None reports whether there is no change to make.
@@ -41,6 +43,8 @@ type Response struct {
 	Diff  []byte     `json:"diff,omitempty"`  // of the patch
 	// Broken are the paths of Change.Parse that cannot be read or parsed.
 	Broken []string `json:"broken,omitempty"`
+	// Paths are the answer to Change.List, sorted.
+	Paths []string `json:"paths,omitempty"`
 }
 
 // Serve reviews a directory and makes the patch that the request names. It changes no file. Errors are those of review.Run
@@ -55,10 +59,13 @@ func Serve(ctx context.Context, req *Request) (*Response, error) {
 		req.Parser = parser
 	}
 	report, err := review.Run(ctx, req.Options)
-	if err != nil || req.None() {
-		return &Response{Report: report}, err
-	}
 	r := &Response{Report: report}
+	if err == nil && req.List {
+		r.Paths, err = list(ctx, req)
+	}
+	if err != nil || req.None() {
+		return r, err
+	}
 	if len(req.Parse) > 0 {
 		r.Patch = new(fix.Patch)
 		r.Broken, err = broken(ctx, req)
@@ -71,6 +78,16 @@ func Serve(ctx context.Context, req *Request) (*Response, error) {
 	err = r.Patch.Diff(&diff)
 	r.Diff = diff.Bytes()
 	return r, err
+}
+
+// list returns the paths for Change.List.
+func list(ctx context.Context, req *Request) ([]string, error) {
+	root, err := os.OpenRoot(req.Root)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	return review.ListFiles(ctx, root, req.Ignore, true)
 }
 
 // broken returns the paths of the request that cannot be read or parsed.
