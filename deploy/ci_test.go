@@ -276,7 +276,9 @@ func TestCIReport(t *testing.T) {
 
 	t.Run("long", func(t *testing.T) {
 		program := filepath.Join(t.TempDir(), "assay")
-		require.NoError(t, os.WriteFile(program, []byte("#!/bin/sh\nfor a; do case $a in --output=*) yes é | head -50000 | tr -d '\\n' >\"${a#*=}\";; esac; done\n"), 0o700))
+		sections := filepath.Join(t.TempDir(), "sections")
+		require.NoError(t, os.WriteFile(sections, []byte("## Report\n"+strings.Repeat("\n<details>\n\n`"+strings.Repeat("@é ", 400)+"`\n</details>\n", 40)), 0o600))
+		require.NoError(t, os.WriteFile(program, []byte("#!/bin/sh\nfor a; do case $a in --output=*) cat '"+sections+"' >\"${a#*=}\";; esac; done\n"), 0o700))
 		f := &forge{comments: []*comment{}}
 		server := httptest.NewServer(f)
 		defer server.Close()
@@ -289,8 +291,11 @@ func TestCIReport(t *testing.T) {
 		require.Empty(t, out)
 		require.Len(t, f.comments, 1)
 		require.Less(t, len([]rune(f.comments[0].Body)), 65_536)
-		require.Contains(t, f.comments[0].Body, "The report is longer.")
-		require.Equal(t, 100_000, strings.Count(string(read(t, summary)), "é"))
+		shown, note, _ := strings.Cut(f.comments[0].Body, "\n(")
+		require.Contains(t, note, "The report is longer.")
+		require.True(t, strings.HasSuffix(shown, "`\n</details>\n"), "the comment ends outside of code: %q", shown[len(shown)-40:])
+		require.Greater(t, len([]rune(shown)), 55_000)
+		require.Equal(t, 2*40*400, strings.Count(string(read(t, summary)), "é"))
 	})
 }
 
