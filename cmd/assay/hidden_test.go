@@ -59,4 +59,7 @@ func TestOutputHidesNothing(t *testing.T) {
 	requireShown("a message", said.String())
 	require.Equal(t, 1, strings.Count(said.String(), "\n"), "a name cannot add a line")
 	require.Contains(t, said.String(), "  c\n")
+	said.Reset()
+	(&environment{stderr: &said}).say("assay: left: %s", "##vso[task.setvariable]")
+	require.NotContains(t, said.String(), "##vso[")
 }

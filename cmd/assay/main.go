@@ -60,7 +60,7 @@ func (e *environment) getenv(name string) string {
 // say writes one line to standard error, without hidden characters. It ignores errors.
 func (e *environment) say(format string, args ...any) {
 	text := strings.NewReplacer("\n", " ", "\t", " ").Replace(fmt.Sprintf(format, args...))
-	_, _ = fmt.Fprintln(e.stderr, safetext.Printable(text, "")) // names of files, services and the like
+	_, _ = fmt.Fprintln(e.stderr, safetext.LogLine(safetext.Printable(text, ""))) // names of files, services and the like
 }
 
 // print writes optional output to standard output. It ignores errors.

@@ -6,6 +6,8 @@ import (
 	"io"
 	"regexp"
 	"strings"
+
+	"assay/internal/safetext"
 )
 
 // blockKind is a kind of Markdown block in the texts of the catalog.
@@ -92,7 +94,7 @@ type prose struct {
 }
 
 func (p *prose) line(s string) {
-	p.b.WriteString(strings.TrimRight(s, " "))
+	p.b.WriteString(safetext.LogLine(strings.TrimRight(s, " ")))
 	p.b.WriteByte('\n')
 }
 

@@ -119,6 +119,17 @@ func TestReviewIsSafe(t *testing.T) {
 	}
 }
 
+// TestTextHasNoCommands checks that the runner of a CI job finds no command in the text of a report.
+func TestTextHasNoCommands(t *testing.T) {
+	const command = "::set-output name=deploy::yes ##vso[task.setvariable]x ##[error]y"
+	r := sampleReview()
+	r.Findings[0].Locations[0].File, r.Findings[0].Summary, r.Findings[0].Detail.Code = command, strings.Repeat("words of a length ", 20)+command, command
+	require.NotRegexp(t, `(?m)^\s*::|##(vso)?\[`, writtenReview(t, "text", r, Options{}))
+	var b bytes.Buffer
+	require.NoError(t, Table(&b, []string{"name"}, [][]string{{command}}))
+	require.NotRegexp(t, `(?m)^\s*::|##(vso)?\[`, b.String())
+}
+
 func TestReviewDoesNotModifyReport(t *testing.T) {
 	for _, format := range Formats() {
 		r := sampleReview()

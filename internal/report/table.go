@@ -5,6 +5,8 @@ package report
 import (
 	"io"
 	"strings"
+
+	"assay/internal/safetext"
 )
 
 // maxCell is the maximum width of a table cell.
@@ -17,7 +19,7 @@ const columnGap = "  "
 func Table(w io.Writer, header []string, rows [][]string) error {
 	var b strings.Builder
 	for _, line := range align(header, rows) {
-		b.WriteString(line)
+		b.WriteString(safetext.LogLine(line))
 		b.WriteByte('\n')
 	}
 	_, err := io.WriteString(w, b.String())

@@ -73,6 +73,20 @@ func TestEncodeJSON(t *testing.T) {
 	require.Error(t, EncodeJSON(b, func() {}, ""))
 }
 
+func TestLogLine(t *testing.T) {
+	for line, want := range map[string]string{
+		"::set-output name=a::b":               `\u003a:set-output name=a::b`,
+		" \t::error::a":                        " \t" + `\u003a:error::a`,
+		"a ##vso[task.setvariable variable=b]": `a #\u0023vso[task.setvariable variable=b]`,
+		"##[group]a":                           `#\u0023[group]a`,
+		"###teamcity[a]##[b":                   `##\u0023teamcity[a]#\u0023[b`,
+		"## a, std::vector, :a:, ##a b[c]":     "## a, std::vector, :a:, ##a b[c]",
+		"":                                     "",
+	} {
+		require.Equal(t, want, LogLine(line))
+	}
+}
+
 func TestJSONWriter(t *testing.T) {
 	var b bytes.Buffer
 	n, err := JSONWriter{&b}.Write([]byte("\"\u202e\"\n"))

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package safetext
+
+import (
+	"regexp"
+	"strings"
+	"unicode"
+)
+
+// loggingCommand begins a command of GitHub (##[group]), Azure Pipelines (##vso[...]) or TeamCity (##teamcity[...]) anywhere in a
+// line.
+var loggingCommand = regexp.MustCompile(`##([A-Za-z]*\[)`)
+
+// LogLine returns a line of output that the runner of a CI job does not take for a command, such as `::set-output` at the start
+// of a line for GitHub. A character of a command becomes its escape.
+func LogLine(line string) string {
+	if rest := strings.TrimLeftFunc(line, unicode.IsSpace); strings.HasPrefix(rest, "::") {
+		line = line[:len(line)-len(rest)] + `\u003a` + rest[1:]
+	}
+	if !strings.Contains(line, "##") {
+		return line
+	}
+	return loggingCommand.ReplaceAllString(line, `#\u0023$1`)
+}
