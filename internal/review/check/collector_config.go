@@ -121,6 +121,7 @@ type collectorFile struct {
 	used      map[string]map[string]bool          // section, id
 	pipelines []collectorPipeline
 	directory *collectorDirectory
+	renames   int
 }
 
 // collectorDirectory has what the Collector configurations of one directory define and use: a Collector may merge them.
@@ -151,6 +152,9 @@ type collectorPipeline struct {
 	receivers, processors, exporters []*yaml.Node
 	opaque                           bool // a list is not visible
 }
+
+// maxRenames bounds the components of a file that are renamed, because each is looked for in all pipelines.
+const maxRenames = 100
 
 func readCollector(f *configfile.File) *collectorFile {
 	c := &collectorFile{file: f, defined: map[string]map[string][2]*yaml.Node{}, opaque: map[string]bool{}, used: map[string]map[string]bool{}}
@@ -287,9 +291,10 @@ func sortedDefinitions(m map[string][2]*yaml.Node) [][2]*yaml.Node {
 
 // rename returns the edits that replace the logging exporter by debug, if it has no settings that debug lacks.
 func (c *collectorFile) rename(section, id string) []Edit {
-	if section != "exporters" || componentType(id) != "logging" {
+	if section != "exporters" || componentType(id) != "logging" || c.renames == maxRenames {
 		return nil
 	}
+	c.renames++
 	for key := range configfile.Pairs(c.defined[section][id][1]) {
 		if !slices.Contains([]string{"verbosity", "sampling_initial", "sampling_thereafter"}, key.Value) {
 			return nil
@@ -432,6 +437,7 @@ func (pipeline collectorPipeline) place() *yaml.Node {
 // memory_limiter must be the first processor.
 func (c *collectorFile) limits(p *Pass) {
 	var unlimited []collectorPipeline
+	extension := len(c.ofType("extensions", "memorylimiter")) > 0
 	for _, pipeline := range c.pipelines {
 		switch {
 		case pipeline.opaque:
@@ -443,7 +449,7 @@ func (c *collectorFile) limits(p *Pass) {
 					Message: fmt.Sprintf("`memory_limiter` is not the first processor of the pipeline `%s`: the processors before it are not limited.", pipeline.name.Value),
 				})
 			}
-		case !c.fed(pipeline) && len(c.ofType("extensions", "memorylimiter")) == 0:
+		case !c.fed(pipeline) && !extension:
 			unlimited = append(unlimited, pipeline)
 		}
 	}
@@ -480,16 +486,16 @@ func pipelineNames(pipelines []collectorPipeline) string {
 // off unless it is configured.
 func (c *collectorFile) unbatched() []collectorPipeline {
 	var lacking []collectorPipeline
+	lacks := map[string]bool{} // exporters without batches
+	for id, d := range c.defined["exporters"] {
+		lacks[id] = slices.Contains(remoteExporters, componentType(id)) && !batches(d[1])
+	}
 	for _, pipeline := range c.pipelines {
 		if pipeline.opaque || c.fed(pipeline) || hasType(pipeline.processors, "batch", "queuebatch") || componentType(pipeline.name.Value) == "profiles" {
 			continue
 		}
-		for _, n := range pipeline.exporters {
-			d, ok := c.defined["exporters"][configfile.Text(n)]
-			if ok && slices.Contains(remoteExporters, componentType(configfile.Text(n))) && !batches(d[1]) {
-				lacking = append(lacking, pipeline)
-				break
-			}
+		if slices.ContainsFunc(pipeline.exporters, func(n *yaml.Node) bool { return lacks[configfile.Text(n)] }) {
+			lacking = append(lacking, pipeline)
 		}
 	}
 	return lacking

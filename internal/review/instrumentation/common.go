@@ -425,8 +425,14 @@ func (f *finder) addInstrument(i *Instrument) {
 	f.Instruments = append(f.Instruments, i)
 }
 
+// maxAttributes bounds the attributes of a file, in which many calls may get a variable that holds many.
+const maxAttributes = 50_000
+
 // pairs adds the attributes of an object literal, or of the one that a variable holds.
 func (f *finder) pairs(object *syntax.Node, a Attribute) {
+	if len(f.Attributes) > maxAttributes {
+		return
+	}
 	f.elements(object, a)
 	object = f.value(object)
 	if object == nil {
@@ -634,7 +640,7 @@ func (f *finder) boundary(n *syntax.Node, table map[string]Boundary) {
 // resourceAttributes adds the attributes of an object literal, or of the one that a variable holds, to a resource.
 func (f *finder) resourceAttributes(r *Resource, attributes *syntax.Node) {
 	object := f.value(attributes)
-	if object == nil || object.Kind != syntax.Object {
+	if object == nil || object.Kind != syntax.Object || len(f.Attributes) > maxAttributes {
 		r.Opaque = object != nil
 	} else {
 		for _, c := range object.Children {

@@ -126,7 +126,7 @@ func (j java) build(n *syntax.Node) {
 			case "setParent":
 				s.Context = c.Arg(0)
 			case "setAttribute":
-				if len(c.Args()) == 2 {
+				if len(c.Args()) == 2 && len(j.Attributes) <= maxAttributes {
 					j.Attributes = append(j.Attributes, Attribute{On: OnSpan, Node: c, Key: c.Arg(0), Value: c.Arg(1), Span: s})
 				}
 			case "setAllAttributes":
@@ -194,7 +194,7 @@ func (j java) annotation(n *syntax.Node) {
 // attributes adds those of an expression of type Attributes: Attributes.of(k, v, ...), a builder, or a variable.
 func (j java) attributes(n *syntax.Node, a Attribute) {
 	n = j.value(n)
-	if n == nil || n.Kind != syntax.Call {
+	if n == nil || n.Kind != syntax.Call || len(j.Attributes) > maxAttributes {
 		return
 	}
 	for _, c := range j.builder(n) {

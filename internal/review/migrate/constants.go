@@ -52,12 +52,15 @@ func leaveLargeConstants(files []*goFile) {
 	}
 }
 
+// maxReferences is the number of constants that refer to each other of which the length is known.
+const maxReferences = 1000
+
 // size returns an upper bound of the length of a constant, at most somewhat more than maxConstant.
 func (c *constants) size(name string, depth int) int {
 	if n, ok := c.sizes[name]; ok {
 		return n
 	}
-	if depth > maxDepth {
+	if depth > maxReferences {
 		return maxConstant + 1
 	}
 	c.sizes[name] = 0
