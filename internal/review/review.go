@@ -416,6 +416,10 @@ func (p *pass) sourceFile() {
 			c.Source(p.of(c), uses)
 		}
 	}
+	if tree.Exhausted() {
+		p.found, p.kept, p.names = nil, nil, nil
+		p.run.note(p.file.path, "cannot review the file: "+treesitter.ErrTooComplex.Error())
+	}
 }
 
 func (p *pass) config() {

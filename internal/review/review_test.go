@@ -212,6 +212,27 @@ func TestPanicIsAnErrorOfTheFile(t *testing.T) {
 	require.Equal(t, []Error{{Message: "the check event failed: defect"}, {File: "b.go", Message: "the review of this file failed: defect"}}, r.Errors)
 }
 
+// TestTooComplex has a check whose work grows with the square of a file. What it found is left out.
+func TestTooComplex(t *testing.T) {
+	c := named("span")
+	c.Source = func(p *check.Pass, u *instrumentation.Uses) {
+		p.At(u, u.File.Root, check.Finding{})
+		if u.File.Path == "b.go" {
+			for range u.File.Root.All() {
+				for range u.File.Root.All() {
+					continue
+				}
+			}
+		}
+	}
+	dir := tree(t, map[string]string{"a.go": code(""), "b.go": code(strings.Repeat("\nspan()", 10_000)), "c.go": code(strings.Repeat("(", 2000) + "span()" + strings.Repeat(")", 2000))})
+	r := review(t, Options{Root: dir, Checks: []*check.Check{c}})
+	require.Equal(t, []string{"a.go:1 span"}, at(r))
+	require.Equal(t, []Error{
+		{File: "b.go", Message: "cannot review the file: source too complex"}, {File: "c.go", Message: "cannot parse the file: source too complex"},
+	}, r.Errors)
+}
+
 func TestContextEnds(t *testing.T) {
 	dir := tree(t, map[string]string{"a.go": code("span()")})
 	ctx, cancel := context.WithCancel(t.Context())

@@ -23,6 +23,7 @@ import (
 	"assay/internal/review/instrumentation"
 	"assay/internal/review/patch"
 	"assay/internal/review/syntax"
+	"assay/internal/review/treesitter"
 )
 
 // Paths of modules and packages.
@@ -105,6 +106,11 @@ func (s *service) golang(m *configfile.File) (bool, error) {
 	if s.kind == General {
 		for _, f := range files {
 			added = append(added, s.wrap(f)...)
+		}
+	}
+	for _, f := range files {
+		if f.Exhausted() {
+			return false, assay.Errorf(assay.CodeUnprocessable, "%s: %w", f.Path, treesitter.ErrTooComplex)
 		}
 	}
 	if len(added) > 0 {

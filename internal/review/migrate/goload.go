@@ -19,6 +19,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"assay/internal/review/syntax"
 )
 
 //go:embed stubs/sources.txt stubs/targets.txt
@@ -80,25 +82,7 @@ type goPackage struct {
 // parse parses a file of the module.
 func (m *goModule) parse(name string, source []byte) *goFile {
 	tree, err := parser.ParseFile(m.fset, name, source, parser.ParseComments|parser.SkipObjectResolution)
-	return &goFile{path: name, source: source, tree: tree, broken: err != nil || tooDeep(tree)}
-}
-
-// maxDepth is the depth of the nodes of a file whose types are checked: the work of a check grows with its square.
-const maxDepth = 1000
-
-// tooDeep reports whether a file nests more deeply than maxDepth.
-func tooDeep(tree *ast.File) bool {
-	depth, deepest := 0, 0
-	ast.Inspect(tree, func(n ast.Node) bool {
-		if n == nil {
-			depth--
-			return true
-		}
-		depth++
-		deepest = max(deepest, depth)
-		return true
-	})
-	return deepest > maxDepth
+	return &goFile{path: name, source: source, tree: tree, broken: err != nil || syntax.TooDeep(tree)}
 }
 
 // arrange sorts files into packages.

@@ -14,6 +14,7 @@ import (
 
 	"assay/internal/review/patch"
 	"assay/internal/review/syntax"
+	"assay/internal/review/treesitter"
 )
 
 // script is a file of a unit in JavaScript, TypeScript, Python or Java. In the languages without types, what a value is
@@ -207,6 +208,10 @@ func (m *migration) scriptUnit(ctx context.Context, table *scriptTable, dir stri
 		return nil
 	}
 	for _, s := range u.files {
+		if s.f.Exhausted() {
+			m.open(s.f.Path, 0, "The project is not migrated: %v.", treesitter.ErrTooComplex)
+			return nil
+		}
 		if s.after != nil && !patch.Parses(ctx, m.parser, s.f.Path, s.after) {
 			m.open(s.f.Path, 0, "The project is not migrated: the file would no longer parse.")
 			return nil

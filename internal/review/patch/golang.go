@@ -11,7 +11,7 @@ import (
 )
 
 // TidyGo removes the imports that the edits of a Go file leave without a use, because it would not compile with them.
-// It returns false if a variable would be left without a use.
+// It returns false if a variable would be left without a use, or if the file is too complex.
 func (f *File) TidyGo() bool {
 	before, errBefore := syntax.ParseGo(f.Path, f.Before)
 	after, errAfter := syntax.ParseGo(f.Path, f.After)
@@ -19,6 +19,9 @@ func (f *File) TidyGo() bool {
 		return false
 	}
 	was, is := names(before.Root), names(after.Root)
+	if before.Exhausted() || after.Exhausted() {
+		return false
+	}
 	changed := false
 	for _, i := range before.Imports {
 		if was[i.Name] == 0 || is[i.Name] > 0 {

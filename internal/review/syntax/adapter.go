@@ -11,7 +11,8 @@ import (
 	"assay/internal/review/treesitter"
 )
 
-// maxDepth is the depth of the nodes that an adapter translates. Deeper nodes are left out and the file is broken.
+// maxDepth is the depth of the deepest nodes of a file. Deeper ones are left out and the file is broken. Some searches go
+// from a node to the root, or through the nodes below each node, so the depth multiplies their work.
 const maxDepth = 1000
 
 // Parse parses a file of JavaScript, TypeScript, Python or Java. A file with syntax errors gives the tree of what

@@ -191,6 +191,29 @@ func TestDepth(t *testing.T) {
 	}
 }
 
+// TestSteps checks that nested walks of a file end, and that those of a node in no file are not counted.
+func TestSteps(t *testing.T) {
+	walks := func(n *syntax.Node) (steps int) {
+		for range 10_000_000 {
+			before := steps
+			for range n.All() {
+				steps++
+			}
+			if steps == before {
+				return steps
+			}
+		}
+		return steps
+	}
+	f := parse(t, "py", "a(b)\n")
+	if steps := walks(f.Root); !f.Exhausted() || steps > 2<<20 {
+		t.Errorf("exhausted %v after %d steps", f.Exhausted(), steps)
+	}
+	if steps := walks(&syntax.Node{}); steps != 10_000_000 {
+		t.Errorf("%d steps", steps)
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	extensions := []string{"js", "ts", "tsx", "py", "java"}
 	for i, source := range []string{

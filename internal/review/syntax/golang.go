@@ -12,14 +12,20 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"assay/internal/review/treesitter"
 )
 
-// ParseGo parses a Go file. A file with syntax errors gives the tree of what could be parsed, marked as broken.
+// ParseGo parses a Go file. A file with syntax errors gives the tree of what could be parsed, marked as broken. The error is
+// treesitter.ErrTooComplex for a file that is TooDeep.
 func ParseGo(name string, source []byte) (*File, error) {
 	fset := token.NewFileSet()
 	tree, err := parser.ParseFile(fset, name, source, parser.ParseComments|parser.SkipObjectResolution)
 	if _, syntax := errors.AsType[scanner.ErrorList](err); err != nil && (!syntax || tree == nil) {
 		return nil, err
+	}
+	if TooDeep(tree) {
+		return nil, treesitter.ErrTooComplex
 	}
 	f := &File{Path: name, Language: Go, Source: source, Broken: err != nil}
 	g := golang{f: f, base: int(tree.FileStart)}
@@ -45,6 +51,22 @@ func ParseGo(name string, source []byte) (*File, error) {
 		f.Root.Children = append(f.Root.Children, g.decl(d)...)
 	}
 	return f.finish(), nil
+}
+
+// TooDeep reports whether a Go file nests more deeply than 1,000 nodes. The work of its analysis grows with the square of the
+// depth, also that for the positions of its nodes.
+func TooDeep(tree *ast.File) bool {
+	depth, deepest := 0, 0
+	ast.Inspect(tree, func(n ast.Node) bool {
+		if n == nil {
+			depth--
+			return true
+		}
+		depth++
+		deepest = max(deepest, depth)
+		return true
+	})
+	return deepest > maxDepth
 }
 
 var majorVersion = regexp.MustCompile(`^v[0-9]+$`)

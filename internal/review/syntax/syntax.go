@@ -93,9 +93,10 @@ const (
 	Decorator        // a decorator or annotation. Children: a Name, Member or Call
 )
 
-// Node is a node of the tree. Methods of Node and File are safe for concurrent use, as they only read.
+// Node is a node of the tree. Its methods count their steps, like those of File.
 type Node struct {
 	Kind       Kind
+	depth      uint16 // below the root
 	Start, End int    // byte offsets in the source
 	Text       string // what Kind says
 	// Type is the declared type as the source has it, for Param, Assign and Declare; the result types for Func. The
@@ -103,6 +104,8 @@ type Node struct {
 	Type     string
 	Parent   *Node
 	Children []*Node
+
+	file *File // nil for a node that is in no tree
 }
 
 // Import is an imported module or a name of it.
@@ -118,7 +121,7 @@ type Comment struct {
 	Start, End int
 }
 
-// File is a parsed file.
+// File is a parsed file. It is not safe for concurrent use: its methods, and those of its nodes, count their steps.
 type File struct {
 	Path     string // as the review names it, with slashes
 	Language Language
@@ -132,17 +135,22 @@ type File struct {
 
 	lines []int // offsets of line starts
 	names map[string][]*Node
+	steps int
 }
 
-// finish sets parents and the index of names. Every adapter ends with it.
+// finish sets parents and the index of names, and leaves out nodes that are too deep. Every adapter ends with it.
 func (f *File) finish() *File {
 	f.names = map[string][]*Node{}
 	stack := []*Node{f.Root}
 	for len(stack) > 0 {
 		n := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
+		n.file = f
+		if n.depth == maxDepth && len(n.Children) > 0 {
+			n.Kind, n.Text, n.Children, f.Broken = Other, "", nil, true
+		}
 		for _, c := range slices.Backward(n.Children) {
-			c.Parent = n
+			c.Parent, c.depth = n, n.depth+1
 			stack = append(stack, c)
 		}
 		switch n.Kind {
@@ -210,7 +218,10 @@ func (f *File) Line(n int) string {
 }
 
 // Code returns the source of a node.
-func (f *File) Code(n *Node) string { return string(f.Source[n.Start:n.End]) }
+func (f *File) Code(n *Node) string {
+	f.steps += (n.End - n.Start) / 64
+	return string(f.Source[n.Start:n.End])
+}
 
 // Imported returns the import that a name refers to.
 func (f *File) Imported(name string) (Import, bool) {
@@ -233,6 +244,26 @@ func (f *File) ImportsAny(prefixes ...string) bool {
 		}
 	}
 	return false
+}
+
+// The limit of the steps that the methods of a file and its nodes take, which are visits of a node and reads of some of the
+// source. Reviews of the files of public modules take up to 8 for each byte.
+const (
+	baseSteps    = 1 << 20
+	stepsPerByte = 50
+)
+
+// Exhausted reports whether the methods of the file and of its nodes have taken too many steps. Since then, All ends early,
+// and what was found is not complete.
+func (f *File) Exhausted() bool { return f.steps > baseSteps+stepsPerByte*len(f.Source) }
+
+// count counts steps. It reports whether more may be taken. A node that is in no file has no limit.
+func (n *Node) count(steps int) bool {
+	if n.file == nil {
+		return true
+	}
+	n.file.steps += steps
+	return !n.file.Exhausted()
 }
 
 // Definition returns the last Assign, Declare or Param in scope at a use that gives a name its value: in the
@@ -321,19 +352,21 @@ func (f *File) Value(n *Node) *Node {
 	return defs[0].Value()
 }
 
-// All returns n and the nodes below it in source order.
+// All returns n and the nodes below it in source order. It ends early when the file is [File.Exhausted].
 func (n *Node) All() iter.Seq[*Node] {
 	return func(yield func(*Node) bool) {
-		stack := []*Node{n}
-		for len(stack) > 0 {
-			n := stack[len(stack)-1]
-			stack = stack[:len(stack)-1]
-			if !yield(n) {
+		stack := [][]*Node{{n}} // siblings to visit
+		for last := 0; last >= 0; last = len(stack) - 1 {
+			if len(stack[last]) == 0 {
+				stack = stack[:last]
+				continue
+			}
+			n := stack[last][0]
+			stack[last] = stack[last][1:]
+			if !n.count(1) || !yield(n) {
 				return
 			}
-			for _, c := range slices.Backward(n.Children) {
-				stack = append(stack, c)
-			}
+			stack = append(stack, n.Children)
 		}
 	}
 }
@@ -341,6 +374,7 @@ func (n *Node) All() iter.Seq[*Node] {
 // Enclosing returns the nearest node above n of one of the kinds, or nil.
 func (n *Node) Enclosing(kinds ...Kind) *Node {
 	for p := n.Parent; p != nil; p = p.Parent {
+		p.count(1)
 		if slices.Contains(kinds, p.Kind) {
 			return p
 		}
@@ -351,6 +385,7 @@ func (n *Node) Enclosing(kinds ...Kind) *Node {
 // Within reports whether n is outer or below it.
 func (n *Node) Within(outer *Node) bool {
 	for ; n != nil; n = n.Parent {
+		n.count(1)
 		if n == outer {
 			return true
 		}
@@ -374,6 +409,7 @@ func (n *Node) Arg(i int) *Node {
 
 // Named returns the value of the keyword argument with this name, or nil.
 func (n *Node) Named(name string) *Node {
+	n.count(len(n.Children) / 8)
 	for _, a := range n.Args() {
 		if a.Kind == Argument && a.Text == name {
 			return a.Children[0]
@@ -427,6 +463,7 @@ func (n *Node) Body() *Node {
 
 // Params returns the parameters of a Func.
 func (n *Node) Params() []*Node {
+	n.count(len(n.Children) / 8)
 	var params []*Node
 	for _, c := range n.Children {
 		if c.Kind == Param {
@@ -438,6 +475,7 @@ func (n *Node) Params() []*Node {
 
 // Get returns the value of the Pair with this key in an Object, or nil.
 func (n *Node) Get(key string) *Node {
+	n.count(len(n.Children) / 8)
 	for _, c := range n.Children {
 		if c.Kind == Pair && c.Children[0].Kind == String && c.Children[0].Text == key {
 			return c.Value()
