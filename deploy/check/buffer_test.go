@@ -26,7 +26,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-const patience = time.Minute
+const waitLimit = time.Minute
 
 // TestDurableBuffer starts the Collector of durable-buffer.yaml before three replicas. One accepts its
 // requests immediately, one rejects the first ones, and one is unavailable until the Collector has been
@@ -51,13 +51,13 @@ func TestDurableBuffer(t *testing.T) {
 	defer conn.Close()
 	_, err = ptraceotlp.NewGRPCClient(conn).Export(t.Context(), ptraceotlp.NewExportRequestFromTraces(sent), grpc.WaitForReady(true))
 	require.NoError(t, err, "acknowledged while a replica is away")
-	require.Eventually(t, func() bool { return replicas[0].taken() == 1 && replicas[1].taken() == 1 }, patience, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return replicas[0].taken() == 1 && replicas[1].taken() == 1 }, waitLimit, 10*time.Millisecond)
 	require.Zero(t, replicas[2].taken())
 	stop()
 
 	replicas[2].serve(t, addresses[2])
 	stop = runCollector(t, file)
-	require.Eventually(t, func() bool { return replicas[2].taken() == 1 }, patience, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return replicas[2].taken() == 1 }, waitLimit, 10*time.Millisecond)
 	stop()
 
 	where := map[pcommon.TraceID]int{}
@@ -153,7 +153,7 @@ func runCollector(t *testing.T, file string) (stop func()) {
 		default:
 		}
 		return false
-	}, patience, 10*time.Millisecond)
+	}, waitLimit, 10*time.Millisecond)
 	return func() {
 		c.Shutdown()
 		require.NoError(t, <-ended)

@@ -73,7 +73,7 @@ func (j *job) judgeFixes(ctx context.Context) (refuted []*assay.CodeFinding, err
 		if present[f.ID] || f.FixStatus != assay.FixMerged && f.FixStatus != assay.FixRefuted {
 			continue
 		}
-		verdict := j.telemetry.judge(f)
+		verdict := j.telemetry.assess(f)
 		switch {
 		case verdict.status == assay.FixConfirmed:
 			if usage == nil {
@@ -105,10 +105,10 @@ type fixVerdict struct {
 	insights []string       // ids of open insights of the version that name what the finding is about
 }
 
-// judge looks at the newest version of the service that is newer than the finding. If it still sends telemetry after the
+// assess looks at the newest version of the service that is newer than the finding. If it still sends telemetry after the
 // finding was resolved and passes all rules that the finding leads to, it confirms the fix. If it is newer than that
 // time, it fails one of them, and an open insight names what the finding is about, it refutes the fix.
-func (t *telemetry) judge(f *assay.CodeFinding) fixVerdict {
+func (t *telemetry) assess(f *assay.CodeFinding) fixVerdict {
 	var body struct {
 		Rules []string    `json:"rules"`
 		Names check.Names `json:"names"`

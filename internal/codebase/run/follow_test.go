@@ -77,7 +77,7 @@ func TestJudgeFix(t *testing.T) {
 				finding.ResolvedAt = resolved
 			}
 			seen := &telemetry{services: map[string][]*assay.Service{"shop": c.services}, insights: c.insights}
-			v := seen.judge(finding)
+			v := seen.assess(finding)
 			require.Equal(t, c.want, v.status)
 			if v.status == assay.FixRefuted {
 				require.Equal(t, []string{"insight of 1.1"}, v.insights)

@@ -113,7 +113,7 @@ func firstReason(attempts []propose.Attempt) string {
 func (j *job) task(f *review.Finding, tree *propose.Tree) *propose.Task {
 	return &propose.Task{
 		Finding: *f, Instructions: j.repository.Settings.FixInstructions, Tree: tree, Usage: &j.result.Model.Usage,
-		Verify: func(ctx context.Context) (string, error) { return j.judge(ctx, f, tree) },
+		Verify: func(ctx context.Context) (string, error) { return j.assess(ctx, f, tree) },
 		Spend: func(ctx context.Context, at time.Time, usage, limit assay.ModelUsage) (bool, error) {
 			ok, err := j.cfg.Store.SpendModel(ctx, j.run.OrganizationID, at, usage, limit)
 			if err != nil {
@@ -148,8 +148,8 @@ func (j *job) saveModel(ctx context.Context, events ...assay.RunEvent) (err erro
 	return j.update(ctx, events...)
 }
 
-// judge returns what is wrong with the change in a tree, or "" if it fixes the finding and may stay.
-func (j *job) judge(ctx context.Context, f *review.Finding, tree *propose.Tree) (string, error) {
+// assess returns what is wrong with the change in a tree, or "" if it fixes the finding and may stay.
+func (j *job) assess(ctx context.Context, f *review.Finding, tree *propose.Tree) (string, error) {
 	files, err := tree.Files()
 	if err != nil {
 		return "", err

@@ -37,9 +37,6 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// patience limits the wait for what has to come.
-const patience = assaytest.Limit
-
 // clock is the store's time, which tests move.
 type clock struct {
 	mu  sync.Mutex
@@ -211,7 +208,7 @@ func (w *world) run(id string) *assay.Run {
 // wait waits until a run has a status.
 func (w *world) wait(id, status string) *assay.Run {
 	w.t.Helper()
-	require.Eventually(w.t, func() bool { return w.run(id).Status == status }, patience, assaytest.PollInterval, "the run is not %s", status)
+	require.Eventually(w.t, func() bool { return w.run(id).Status == status }, assaytest.Limit, assaytest.PollInterval, "the run is not %s", status)
 	return w.run(id)
 }
 
@@ -444,7 +441,7 @@ func TestSchedule(t *testing.T) {
 	require.Eventually(t, func() bool {
 		all, _, err := w.store.Runs(t.Context(), w.organization, assay.RunFilter{Limit: 1})
 		return err == nil && all[0].Status == assay.RunCompleted && all[0].Trigger == assay.TriggerScheduled
-	}, patience, assaytest.PollInterval)
+	}, assaytest.Limit, assaytest.PollInterval)
 	w.clock.move(reviewInterval - time.Minute)
 	require.NoError(t, worker.scheduleDue(t.Context()))
 	require.Equal(t, 1, runs())
@@ -456,7 +453,7 @@ func TestSchedule(t *testing.T) {
 func TestScanner(t *testing.T) {
 	dir := t.TempDir()
 	script := func(text string) *Scanner {
-		return &Scanner{Program: []string{"/bin/sh", "-c", text}, Memory: 512 << 20, Time: patience, maxReport: 10_000}
+		return &Scanner{Program: []string{"/bin/sh", "-c", text}, Memory: 512 << 20, Time: assaytest.Limit, maxReport: 10_000}
 	}
 	r, err := script(`cat > /dev/null; echo '{"findings":[{"finding_id":"otel-000000000001","detail":{"names":{"SpanName":"x"}}}]}'`).Review(t.Context(), dir, assay.RepositorySettings{})
 	require.NoError(t, err)

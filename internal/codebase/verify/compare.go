@@ -72,7 +72,7 @@ func (r *Result) compare(o *Options, first, second *report.Report) {
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		r.compareService(name, before[name], after[name])
 	}
-	r.Status, r.Reason = r.judge(o, missing(before, after))
+	r.Status, r.Reason = r.assess(o, missing(before, after))
 }
 
 func (r *Result) compareService(name string, before, after *service) {
@@ -98,8 +98,8 @@ func (r *Result) compareService(name string, before, after *service) {
 	r.Scores = append(r.Scores, Score{Service: name, Pair: Pair[*float64]{before.score, after.score}})
 }
 
-// judge returns the status of a change whose tests passed before, and the reason.
-func (r *Result) judge(o *Options, gone []string) (Status, string) {
+// assess returns the status of a change whose tests passed before, and the reason.
+func (r *Result) assess(o *Options, gone []string) (Status, string) {
 	switch {
 	case !r.Tests.After.Passed && o.Installs:
 		return Unverified, "after the change, " + r.Tests.After.why() + ": it adds dependencies, which tests without a network cannot install"
