@@ -61,7 +61,7 @@ var (
 		redacted obfuscate obfuscated sanitize sanitized anonymize anonymized scrub encrypt encrypted hide censor pseudonymize bool boolean
 		exists empty present contains type kind name id ids status enabled verified valid typeof kobj kref kobjs ref sizeof bcrypt
 		domain expiry expires ttl expiration policy version index state provider has is nonempty set equals match source method format
-		template level class category prefix suffix path file filename filepath dir location scope scopes`)
+		template level class category prefix suffix path file filename filepath dir location scope scopes arn url uri endpoint`)
 	// keepers are functions and methods whose result still shows their argument or receiver.
 	keepers = setOf(`str string tostring valueof sprint sprintf sprintln format repr stringify dumps tolower toupper trimspace
 		tolowercase touppercase itoa formatint formatuint nvl coalesce deref pointer ptr stringvalue strvalue ofnullable fstring bytes byteslice any some`)
@@ -77,6 +77,23 @@ var (
 		query logql promql traceql cql ring limiter semaphore`)
 )
 
+// hidden reports whether the words before a name say that the value is derived of what it names. A token for a reset and a
+// new password are still secrets.
+func hidden(before []string, what string) bool {
+	return slices.ContainsFunc(before, func(w string) bool {
+		if w == "new" || what == "a token" && actions[w] || what == "a password" && w == "confirm" {
+			return false
+		}
+		return hidingWords[w]
+	})
+}
+
+// actions are words before "token" that say what it permits.
+var actions = setOf("reset change verify confirm update create generate invite delete")
+
+// tokenPaths are words of files whose tokens are those of a design or of a limit.
+var tokenPaths = setOf("design theme themes styles limit limits ratelimit")
+
 // sensitiveWords returns what a name of these words stands for, "" if for nothing sensitive.
 func sensitiveWords(w []string) string {
 	for k := min(3, len(w)); k > 0; k-- {
@@ -85,7 +102,7 @@ func sensitiveWords(w []string) string {
 			continue
 		}
 		before := w[:len(w)-k]
-		if hidingWords.any(before) {
+		if hidden(before, what) {
 			return ""
 		}
 		if last(w) == "token" && tokenWords.any(before) || what == "an e-mail address" && accountWords.any(before) {
@@ -135,7 +152,11 @@ func hides(u *instrumentation.Uses, n *syntax.Node) bool {
 		return len(n.Children) > 2 || hides(u, n.Children[0]) // a part of it
 	case syntax.Call:
 		w := words(name(n))
-		if derived[last(w)] || len(w) > 0 && (derived[w[0]] || hidingWords[w[0]] && w[0] != "new") {
+		read := w // getFirstName()
+		if len(w) > 1 && w[0] == "get" {
+			read = w[1:]
+		}
+		if derived[last(w)] && sensitiveNames[strings.Join(read, "")] == "" || len(w) > 0 && (derived[w[0]] || hidingWords[w[0]] && w[0] != "new") {
 			return true
 		}
 		if keeps(n) {
@@ -146,7 +167,7 @@ func hides(u *instrumentation.Uses, n *syntax.Node) bool {
 			return true
 		}
 		w := words(n.Text)
-		if derived[last(w)] && sensitiveNames[strings.Join(w, "")] == "" || hidingWords.any(w[:max(len(w)-1, 0)]) {
+		if derived[last(w)] && sensitiveNames[strings.Join(w, "")] == "" || hidden(w[:max(len(w)-1, 0)], sensitiveNames[last(w)]) {
 			return true
 		}
 		if def := u.File.Definition(n); def != nil {
@@ -285,6 +306,9 @@ func exposesName(u *instrumentation.Uses, n *syntax.Node, depth int) string {
 		return what
 	}
 	if n.Kind == syntax.Member {
+		if jar := n.Children[0]; (jar.Kind == syntax.Member && (jar.Text == "cookies" || jar.Text == "signedCookies")) && request(u, jar.Children[0]) && sessionCookies.any(words(n.Text)) {
+			return "a cookie"
+		}
 		if showers[strings.ToLower(n.Text)] {
 			return exposesIn(u, n.Children[0], depth-1)
 		}
@@ -341,6 +365,9 @@ func exposesCall(u *instrumentation.Uses, n *syntax.Node, depth int) string {
 	return ""
 }
 
+// sessionCookies are words in the names of cookies that give access.
+var sessionCookies = setOf("session sess sessionid sid token auth jwt remember")
+
 // nameLists are words of variables whose members are names of settings, headers and fields.
 var nameLists = setOf("names constants consts")
 
@@ -370,7 +397,7 @@ func kubernetes(u *instrumentation.Uses) bool {
 
 // languageToken reports whether the token that a name stands for is one of a language, a text, or a model's output.
 func languageToken(u *instrumentation.Uses, n *syntax.Node) bool {
-	if parsing.any(words(u.File.Path)) || parsing.any(words(u.File.Package)) {
+	if path := words(u.File.Path); parsing.any(path) || tokenPaths.any(path) || parsing.any(words(u.File.Package)) {
 		return true
 	}
 	for f := n.Enclosing(syntax.Func, syntax.Class); f != nil; f = f.Enclosing(syntax.Func, syntax.Class) {
@@ -386,7 +413,7 @@ func languageToken(u *instrumentation.Uses, n *syntax.Node) bool {
 		return true // a structure, which has no single value, or one of many
 	}
 	if v := def.Value(); v != nil && v.Kind == syntax.Call {
-		return setOf("next scan peek").any(words(name(v)))
+		return setOf("next scan peek deserialize").any(words(name(v)))
 	}
 	return false
 }

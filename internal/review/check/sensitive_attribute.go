@@ -95,6 +95,27 @@ export function login(form: Form) {
 `},
 			Findings: []string{"login.ts:4", "login.ts:5"},
 		},
+		{
+			Name: "cookies of a session, new passwords, and parameters of annotated methods",
+			Files: map[string]string{
+				"login.ts": `import { trace } from '@opentelemetry/api';
+export function login(req: Request, form: Form) {
+  const span = trace.getActiveSpan();
+  span.setAttribute('session', req.cookies.session);
+  span.setAttribute('theme', req.cookies.theme);
+  span.setAttribute('form', form.newPassword);
+}
+`,
+				"Pay.java": `import io.opentelemetry.instrumentation.annotations.SpanAttribute;
+import io.opentelemetry.instrumentation.annotations.WithSpan;
+class Pay {
+  @WithSpan
+  void pay(@SpanAttribute("payment.card") String cardNumber, @SpanAttribute("payment.amount") long amount) {}
+}
+`,
+			},
+			Findings: []string{"Pay.java:5", "login.ts:4", "login.ts:6"},
+		},
 	},
 }
 
@@ -119,7 +140,11 @@ func sensitiveAttributeValue(u *instrumentation.Uses, a *instrumentation.Attribu
 		if a.Value.Kind == syntax.Param && plainType(a.Value.Type) {
 			return ""
 		}
-		return sensitiveKey(key)
+		what := sensitiveKey(key)
+		if what == "" && a.Value.Kind == syntax.Param && strings.HasSuffix(a.Value.Type, "String") {
+			what = sensitiveWords(words(a.Value.Text))
+		}
+		return what
 	}
 	what := sensitiveKey(key)
 	if whole := strings.ToLower(name(a.Node)); what != "" && slices.Contains([]string{"int", "int64", "intslice", "int64slice", "longkey"}, whole) {

@@ -29,7 +29,7 @@ var sensitiveLog = &Check{
 				continue
 			}
 			at, what := sensitiveRecord(u, l)
-			if at == nil {
+			if at == nil || (what == "a secret" || what == "a key") && missingSecret(u, l.Message) {
 				continue
 			}
 			severity := Critical
@@ -185,6 +185,60 @@ class Blocks {
 				"editor.ts":           "export function change(copy: Component) {\n  console.log('working copy', copy.config);\n}\n",
 			},
 		},
+		{
+			Name: "output of services, bodies and cookies of requests, tokens for an action, and names of persons",
+			Files: map[string]string{
+				"reset.go": goFile(`
+func reset(r *http.Request, form *Form) {
+	fmt.Printf("reset of %s\n", form.Password)
+	slog.Info("reset", "reset_token", form.ResetToken)
+	slog.Info("form", "form", r.PostForm)
+}
+`),
+				"view.py": `import logging
+from flask import request
+logger = logging.getLogger(__name__)
+
+def view(user):
+    print(f"password: {user.password}")
+    logger.info("body %s", request.get_json())
+    logger.info("cookies %s", request.cookies)
+`,
+				"Person.java": `import org.slf4j.Logger;
+class Person {
+  private static final java.util.logging.Logger JUL = java.util.logging.Logger.getLogger("person");
+  void person(User user, Request request) {
+    JUL.info("person " + user.getFirstName());
+    System.out.println("password: " + user.getPassword());
+    JUL.info("properties " + System.getProperties());
+  }
+}
+`,
+			},
+			Findings: []string{"Person.java:5", "Person.java:6", "Person.java:7", "reset.go:6", "reset.go:7", "reset.go:8", "view.py:6", "view.py:7", "view.py:8"},
+		},
+		{
+			Name: "output of commands, loggers of a request, names and addresses of secrets, headers of a protocol, and other tokens",
+			Files: map[string]string{
+				"login.py": "import argparse\nimport logging\n\ndef login(user):\n    print(f'token: {user.token}')\n",
+				"access.go": goFile(`
+func access(r *http.Request) {
+	log.FromRequest(r).Info("access")
+	slog.Warn("secret not found", "secret_key", secretKey)
+	slog.Info("discovered", "token", server.TokenURL)
+}
+`),
+				"Topic.java": `import org.slf4j.Logger;
+class Topic {
+  void topic(DeleteTopicRequestHeader requestHeader) {
+    log.warn("delete {}", requestHeader);
+  }
+}
+`,
+				"secrets.py":       "import logging\nlogger = logging.getLogger(__name__)\n\ndef read(secret_arn):\n    logger.info(f'Retrieving credentials from secret: {secret_arn}')\n",
+				"design/tokens.ts": "export const changed = (event: Change) => logger.info('changed', { token: event.token });\n",
+			},
+		},
 	},
 }
 
@@ -221,6 +275,20 @@ func sensitiveRecord(u *instrumentation.Uses, l instrumentation.Log) (*syntax.No
 		}
 	}
 	return sensitiveFormat(u, parts)
+}
+
+// notThere matches messages about something that does not exist: what they name is a name.
+var notThere = regexp.MustCompile(`(?i)\b(not found|no such|does not exist|doesn't exist|unknown)\b`)
+
+// missingSecret reports whether a message says that a secret or key of some name is missing.
+func missingSecret(u *instrumentation.Uses, message *syntax.Node) bool {
+	if message == nil {
+		return false
+	}
+	if text, ok := u.Known(message); ok {
+		return notThere.MatchString(text)
+	}
+	return message.Kind == syntax.Template && slices.ContainsFunc(message.Children, func(c *syntax.Node) bool { return c.Kind == syntax.String && notThere.MatchString(c.Text) })
 }
 
 // otherToken reports whether a key names a token that gives no access.
@@ -427,8 +495,12 @@ func whole(u *instrumentation.Uses, n *syntax.Node) string {
 			recv, m := n.Method()
 			args := n.Args()
 			switch {
-			case m == "Environ" && name(recv) == "os", m == "getenv" && name(recv) == "System" && len(args) == 0:
+			case m == "Environ" && name(recv) == "os", (m == "getenv" || m == "getProperties") && name(recv) == "System" && len(args) == 0:
 				return "the environment"
+			case bodyReaders[m] && len(args) == 0 && recv != nil && request(u, recv):
+				return "the body of a request"
+			case (m == "getCookies" || m == "Cookies") && len(args) == 0 && recv != nil && (request(u, recv) || httpRequest(u, recv)):
+				return "the cookies of a request"
 			case m == "getHeaders" && len(args) == 0 || m == "headers" && len(args) == 0 && recv != nil:
 				return "a header map"
 			case len(args) > 0 && slices.Contains([]string{"dict", "str", "repr", "stringify", "dumps", "String", "valueOf", "Marshal", "Sprint", "Sprintf", "inspect", "pformat", "toString", "string"}, m):
@@ -447,8 +519,12 @@ func whole(u *instrumentation.Uses, n *syntax.Node) string {
 				return "the environment"
 			case (lower == "headers" || lower == "header") && (request(u, n.Children[0]) || response(x)):
 				return "a header map"
-			case (lower == "body" || lower == "json" || lower == "rawbody") && request(u, n.Children[0]) && u.File.Language != syntax.Go:
+			case (lower == "body" || lower == "json" || lower == "rawbody") && request(u, n.Children[0]) && u.File.Language != syntax.Go,
+				(n.Text == "form" || n.Text == "POST" || n.Text == "data") && request(u, n.Children[0]) && u.File.Language == syntax.Python,
+				(n.Text == "Form" || n.Text == "PostForm") && httpRequest(u, n.Children[0]):
 				return "the body of a request"
+			case (lower == "cookies" || lower == "signedcookies") && request(u, n.Children[0]) && u.File.Language != syntax.Go:
+				return "the cookies of a request"
 			case n.Text == "META" && request(u, n.Children[0]):
 				return "a header map"
 			case lower == "request" || lower == "req":
@@ -492,6 +568,15 @@ func whole(u *instrumentation.Uses, n *syntax.Node) string {
 		}
 	}
 	return ""
+}
+
+// bodyReaders are methods that return the body of a request.
+var bodyReaders = map[string]bool{"get_json": true, "get_data": true, "getParameterMap": true}
+
+// httpRequest reports whether an expression is a request of net/http by its declared type.
+func httpRequest(u *instrumentation.Uses, n *syntax.Node) bool {
+	def := u.File.Definition(n)
+	return def != nil && strings.HasSuffix(def.Type, "http.Request") || n.Kind == syntax.Member && n.Text == "Request" && u.File.Language == syntax.Go
 }
 
 // made reports whether a definition is the result of a call.
@@ -621,8 +706,11 @@ func headerMap(w []string, def *syntax.Node) bool {
 		if len(tw) == 0 {
 			return false
 		}
-		if l := last(tw); l == "header" || l == "headers" {
+		switch last(tw) {
+		case "headers":
 			return len(tw) == 1 || headerOwners.any(tw)
+		case "header": // http.Header, but not a class with the fields of a protocol's header
+			return len(tw) == 1
 		}
 		return last(w) == "headers" && mapTypes.any(tw)
 	}

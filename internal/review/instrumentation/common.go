@@ -4,6 +4,7 @@ package instrumentation
 
 import (
 	"cmp"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -28,6 +29,8 @@ func logLevel(method string) (level string, ok bool) {
 	}
 	switch m {
 	case "trace", "debug", "info", "warn", "error", "fatal", "panic", "dpanic":
+	case "http":
+		m = "info"
 	case "warning", "arn":
 		m = "warn"
 	case "critical", "exception", "severe":
@@ -94,6 +97,8 @@ type api struct {
 	statusOK  func(*syntax.Node) bool // whether its argument is the status of success
 	loggers   []string                // modules of loggers
 	keepsSpan []string                // functions that get a span and do not end it
+	services  []string                // modules that the files of services import
+	commands  []string                // modules that the files of commands import
 }
 
 func newFinder(u *Uses, a *api) *finder {
@@ -547,14 +552,29 @@ func (f *finder) addLog(n, recv *syntax.Node, name string) bool {
 		l.Message, l.Args = args[0], args[1:]
 	}
 	for c := recv; c.Kind == syntax.Call && c.Callee().Kind == syntax.Member; c = c.Callee().Children[0] {
-		l.Args = append(l.Args, c.Args()...) // log.withField("k", v).info(...)
-		if _, m := c.Method(); l.Level == "" {
+		_, m := c.Method()
+		if !loggerMaker.MatchString(m) {
+			l.Args = append(l.Args, c.Args()...) // log.withField("k", v).info(...)
+		}
+		if l.Level == "" {
 			l.Level, _ = logLevel(strings.TrimPrefix(m, "at"))
 		}
 	}
 	f.Logs = append(f.Logs, l)
 	return true
 }
+
+// addPrint adds a call that writes to the standard output, if the file belongs to a service and not to a command, whose
+// output is for its user.
+func (f *finder) addPrint(n *syntax.Node) {
+	if len(n.Args()) == 0 || !f.File.ImportsAny(f.api.services...) || f.File.ImportsAny(f.api.commands...) {
+		return
+	}
+	f.Logs = append(f.Logs, Log{Call: n, Message: n.Args()[0], Args: n.Args()[1:], Printed: true})
+}
+
+// loggerMaker matches functions that return a logger for what they get: log.FromRequest(r).Info(...).
+var loggerMaker = regexp.MustCompile(`^([gG]et|[fF]rom|[fF]or|[nN]ew|[nN]amed|[lL]ogger|[cC]tx)([A-Z].*|$)`)
 
 // madeByLogger reports whether a variable has a type of a module of loggers, or what a function of one returns.
 func (f *finder) madeByLogger(n *syntax.Node) bool {
@@ -566,13 +586,16 @@ func (f *finder) madeByLogger(n *syntax.Node) bool {
 		return false
 	}
 	module := ""
-	switch v := def.Value(); {
-	case def.Type != "":
-		pkg, typ, ok := strings.Cut(strings.TrimLeft(def.Type, "*&"), ".")
+	if def.Type != "" {
+		full := strings.TrimLeft(def.Type, "*&")
+		pkg, typ, ok := strings.Cut(full, ".")
 		if i, imported := f.File.Imported(pkg); imported && (!ok || strings.HasSuffix(typ, "Logger") || typ == "Entry") {
 			module = i.Path
+		} else if strings.HasSuffix(full, ".Logger") {
+			module = full // java.util.logging.Logger
 		}
-	case v != nil && v.Kind == syntax.Call && def.Kind == syntax.Assign:
+	}
+	if v := def.Value(); module == "" && v != nil && v.Kind == syntax.Call && def.Kind == syntax.Assign {
 		module, _ = f.origin(v.Callee())
 	}
 	return module != "" && slices.ContainsFunc(f.api.loggers, func(p string) bool { return f.sameModule(module, p) })

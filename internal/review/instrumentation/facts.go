@@ -100,6 +100,7 @@ type Log struct {
 	Level   string         // "trace", "debug", "info", "warn", "error", "fatal"; "" if unknown
 	Message *syntax.Node   // nil if none
 	Args    []*syntax.Node // what else is written: format arguments, fields (Pair, or the value alone)
+	Printed bool           // written to the standard output of a service, without a logger
 }
 
 // LogLevel is code that configures the level of a logger.

@@ -36,6 +36,11 @@ var goAPI = &api{
 		"github.com/go-logr/logr", "github.com/golang/glog", "github.com/charmbracelet/log", "github.com/apex/log",
 	},
 	keepsSpan: []string{"ContextWithSpan"},
+	services: []string{
+		"net/http", "github.com/gin-gonic/gin", "github.com/labstack/echo", "github.com/gofiber/fiber", "github.com/go-chi/chi", "google.golang.org/grpc",
+		"log/slog", "go.uber.org/zap", "github.com/rs/zerolog", "github.com/sirupsen/logrus", goOTel,
+	},
+	commands: []string{"flag", "github.com/spf13", "github.com/urfave/cli", "github.com/alecthomas/kong", "github.com/AlecAivazis/survey", "golang.org/x/term"},
 }
 
 func findGo(u *Uses) {
@@ -555,6 +560,10 @@ func (g golang) literal(n *syntax.Node) {
 
 // log records a call of a logger. Go's get a context, and log.Log a level, before the message.
 func (g golang) log(n, recv *syntax.Node, name string) {
+	if (name == "Print" || name == "Printf" || name == "Println") && g.module(recv) == "fmt" {
+		g.addPrint(n)
+		return
+	}
 	if !g.addLog(n, recv, name) {
 		return
 	}

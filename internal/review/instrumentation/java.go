@@ -18,6 +18,8 @@ var javaAPI = &api{
 	statusOK:  func(n *syntax.Node) bool { return n.Text == "OK" || n.Text == "UNSET" },
 	loggers:   []string{"org.slf4j", "java.util.logging", "org.apache.logging.log4j", "org.apache.log4j", "org.jboss.logging", "com.google.common.flogger", "org.apache.commons.logging"},
 	keepsSpan: []string{"with", "setParent", "storeInContext", "wrap"},
+	services:  []string{"org.springframework", "jakarta", "javax.servlet", "javax.ws.rs", "io.quarkus", "io.micronaut", "io.grpc", "io.opentelemetry", "org.slf4j", "lombok", "java.util.logging", "org.apache.logging"},
+	commands:  []string{"picocli", "com.beust.jcommander", "org.apache.commons.cli"},
 }
 
 func findJava(u *Uses) {
@@ -272,6 +274,10 @@ func (j java) call(n *syntax.Node) {
 			if level, _ := logLevel(l.Text); level == "debug" || level == "trace" {
 				j.LogLevels = append(j.LogLevels, LogLevel{Node: l, Level: level, Conditional: conditional(l)})
 			}
+		}
+	case "println", "printf", "print":
+		if recv != nil && recv.Kind == syntax.Member && (recv.Text == "out" || recv.Text == "err") && recv.Children[0].Text == "System" {
+			j.addPrint(n)
 		}
 	default:
 		if j.addLog(n, recv, name) {

@@ -18,6 +18,8 @@ var pythonAPI = &api{
 	statusOK:  pythonStatusOK,
 	loggers:   []string{"logging", "structlog", "loguru"},
 	keepsSpan: []string{"set_span_in_context", "use_span"},
+	services:  []string{"flask", "fastapi", "django", "rest_framework", "starlette", "aiohttp.web", "sanic", "tornado", "quart", "grpc", "celery", "opentelemetry", "logging", "structlog"},
+	commands:  []string{"argparse", "click", "typer", "rich", "getpass", "fire"},
 }
 
 // pythonStatusOK reports whether an argument of set_status is StatusCode.OK or Status(StatusCode.OK).
@@ -281,6 +283,10 @@ func (p python) level(n *syntax.Node) {
 }
 
 func (p python) log(n, recv *syntax.Node, name string) {
+	if recv == nil && name == "print" {
+		p.addPrint(n)
+		return
+	}
 	if !p.addLog(n, recv, name) {
 		return
 	}
