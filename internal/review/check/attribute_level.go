@@ -35,7 +35,7 @@ var attributeLevel = &Check{
 				}
 				message = fmt.Sprintf("The conventions do not place `%s` on resources.", key)
 			case instrumentation.OnSpan, instrumentation.OnLog:
-				if !r.MisplacedOnRecord() || r.Deprecated {
+				if !r.MisplacedOnRecord() && (a.On != instrumentation.OnSpan || r.Levels != semconv.Resource|semconv.Log) || r.Deprecated {
 					continue
 				}
 				message = fmt.Sprintf("The conventions place `%s` on resources, not on a %s.", key, a.On)
@@ -57,9 +57,10 @@ func setup(ctx context.Context) {
 	_, span := tracer.Start(ctx, "setup")
 	defer span.End()
 	span.SetAttributes(attribute.String("host.name", "web-1"))
+	span.SetAttributes(attribute.String("service.version", "1.2.3"))
 }
 `)},
-			Findings: []string{"setup.go:8", "setup.go:12"},
+			Findings: []string{"setup.go:8", "setup.go:12", "setup.go:13"},
 		},
 		{
 			Name: "attributes where the conventions place them, and on metrics",

@@ -76,8 +76,8 @@ func literal(u *instrumentation.Uses, n *syntax.Node) *syntax.Node {
 			return n
 		case syntax.Name, syntax.Member:
 			def := u.File.Definition(at)
-			if def == nil || def.Kind != syntax.Assign || def.Value() == nil || len(def.Targets()) != 1 {
-				return n
+			if def == nil || def.Kind != syntax.Assign || def.Value() == nil || len(def.Targets()) != 1 || def.Targets()[0].Kind == syntax.Object {
+				return n // or one of the names that require gives
 			}
 			at = def.Value()
 		default:

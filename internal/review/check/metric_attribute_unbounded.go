@@ -128,6 +128,33 @@ class Orders {
 			},
 			Findings: []string{"Orders.java:8", "order.go:8", "order.js:4", "order.py:6", "order.py:7", "order.py:9"},
 		},
+		{
+			Name: "addresses and programs of clients, new dates and texts of ids",
+			Files: map[string]string{
+				"count.ts": `import { metrics } from '@opentelemetry/api';
+const requests = metrics.getMeter('shop').createCounter('requests', { unit: '{request}' });
+export function count(req: Request, err: Error) {
+  requests.add(1, { ip: req.ip });
+  requests.add(1, { agent: req.get('user-agent') });
+  requests.add(1, { date: new Date().toISOString() });
+  requests.add(1, { stack: err.stack });
+  requests.add(1, { route: req.routeOptions.url, server: config.serverAddress });
+}
+`,
+				"Count.java": `import io.opentelemetry.api.common.Attributes;
+import io.opentelemetry.api.metrics.LongCounter;
+class Count {
+  LongCounter requests;
+  void count(HttpServletRequest request, Order order) {
+    requests.add(1, Attributes.of(stringKey("client_ip"), request.getRemoteAddr()));
+    requests.add(1, Attributes.of(stringKey("order"), String.valueOf(order.getOrderId())));
+    requests.add(1, Attributes.of(stringKey("api"), client.getApiUrl()));
+  }
+}
+`,
+			},
+			Findings: []string{"Count.java:6", "Count.java:7", "count.ts:4", "count.ts:5", "count.ts:6", "count.ts:7"},
+		},
 	},
 }
 
@@ -147,7 +174,7 @@ var (
 
 // unbounded returns what a metric attribute holds that has no limited set of values, "" for none, with its severity.
 func unbounded(u *instrumentation.Uses, a *instrumentation.Attribute, key string) (string, Severity) {
-	if a.Value == nil || flags[strings.ToLower(name(a.Node))] || constant(u, a.Value) || packageValue(u, a.Value) {
+	if a.Value == nil || flags[strings.ToLower(name(a.Node))] || constant(u, a.Value) || packageValue(u, a.Value) || routeTemplate(u, a.Value) {
 		return "", ""
 	}
 	if what := unboundedValue(u, a.Value, 4); what != "" {
@@ -162,10 +189,9 @@ func unbounded(u *instrumentation.Uses, a *instrumentation.Attribute, key string
 	return unboundedName(valueWords(a.Value))
 }
 
-// idLike reports whether an expression is hidden only because its last word is id.
+// idLike reports whether an expression is hidden only because its last word is id or that of an address.
 func idLike(n *syntax.Node) bool {
-	w := last(words(name(n)))
-	return w == "id" || w == "ids" || w == "source"
+	return setOf("id ids source url uri").any([]string{last(words(name(n))), last(valueWords(n))})
 }
 
 // valueWords returns the words of a value, through calls that keep it, with those of the receiver before a lone id.
@@ -228,7 +254,7 @@ func unboundedName(w []string) (string, Severity) {
 	case "email", "emailaddress":
 		return "an e-mail address", ""
 	case "url", "uri":
-		if before == "base" || before == "server" || before == "schema" || before == "endpoint" || before == "registry" {
+		if before == "base" || before == "server" || before == "schema" || before == "endpoint" || before == "registry" || before == "api" {
 			return "", ""
 		}
 		return "a URL", ""
@@ -238,6 +264,16 @@ func unboundedName(w []string) (string, Severity) {
 		}
 	case "timestamp":
 		return "a timestamp", ""
+	case "ip", "addr", "address", "ipaddress":
+		if remote[before] {
+			return "the address of a client", ""
+		}
+	case "agent", "original":
+		if before == "user" || l == "original" && before == "agent" {
+			return "a user agent", ""
+		}
+	case "useragent":
+		return "a user agent", ""
 	case "message", "msg", "stacktrace":
 		if before == "error" || before == "err" || before == "exception" || before == "status" || l == "stacktrace" {
 			return "a message", ""
@@ -249,6 +285,9 @@ func unboundedName(w []string) (string, Severity) {
 	}
 	return "", ""
 }
+
+// remote are words before an address that say that it is that of a client.
+var remote = setOf("client remote user visitor caller sender")
 
 // unboundedValue returns what an expression makes: a time, a new id, the text of an error, the path of a request.
 func unboundedValue(u *instrumentation.Uses, n *syntax.Node, depth int) string {
@@ -267,8 +306,10 @@ func unboundedValue(u *instrumentation.Uses, n *syntax.Node, depth int) string {
 		case (lower == "path" || lower == "requesturi" || lower == "rawquery") && (name(x) == "URL" || name(x) == "url" || request(u, x)) && name(x) != "route",
 			(lower == "url" || lower == "originalurl") && request(u, x), lower == "requesturi":
 			return "a URL"
-		case lower == "message" && isError(x):
+		case (lower == "message" || lower == "stack") && isError(x):
 			return "a message"
+		case (n.Text == "ip" || n.Text == "remote_addr" || n.Text == "RemoteAddr") && (request(u, x) || httpRequest(u, x) || name(x) == "ctx"):
+			return "the address of a client"
 		}
 	case syntax.Call:
 		recv, m := n.Method()
@@ -279,13 +320,17 @@ func unboundedValue(u *instrumentation.Uses, n *syntax.Node, depth int) string {
 			return "a message"
 		case m == "getRequestURI" || m == "getRequestURL":
 			return "a URL"
+		case len(n.Args()) == 0 && recv != nil && (m == "getRemoteAddr" || m == "ClientIP" || m == "RealIP"):
+			return "the address of a client"
+		case len(n.Args()) == 0 && recv != nil && m == "UserAgent", len(n.Args()) == 1 && accessors[strings.ToLower(m)] && strings.EqualFold(n.Args()[0].Text, "User-Agent"):
+			return "a user agent"
 		case m == "String" && recv != nil && recv.Kind == syntax.Member && (recv.Text == "URL" || recv.Text == "Url"):
 			return "a URL"
 		case unboundedCall(n) && m != "hash":
 			return "a value that is new each time"
 		case recv != nil && m == "time" && name(recv) == "time" && len(n.Args()) == 0: // of Python
 			return "a timestamp"
-		case recv != nil && (timeName(name(recv)) || timeType(u, recv) || unboundedCall(recv)) && slices.Contains([]string{"String", "Format", "Unix", "UnixNano", "UnixMilli", "isoformat", "toISOString", "timestamp", "getTime", "toString"}, m):
+		case recv != nil && (timeName(name(recv)) || timeType(u, recv) || unboundedCall(recv) || recv.Kind == syntax.New && name(recv) == "Date" && len(recv.Args()) == 0) && slices.Contains([]string{"String", "Format", "Unix", "UnixNano", "UnixMilli", "isoformat", "toISOString", "timestamp", "getTime", "toString"}, m):
 			return "a timestamp"
 		case keeps(n):
 			for _, a := range n.Args() {

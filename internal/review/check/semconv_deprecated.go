@@ -47,7 +47,7 @@ var semconvDeprecated = &Check{
 		sent := map[sentKey]bool{}
 		for i := range u.Attributes {
 			if key, ok := u.Key(u.Attributes[i].Key); ok {
-				sent[sentKey{u.Attributes[i].Key.Enclosing(syntax.Func), key}] = true
+				sent[sentKey{u.Attributes[i].Key.Enclosing(syntax.Func), u.Attributes[i].On == instrumentation.OnMetric, key}] = true
 			}
 		}
 		for i := range u.Attributes {
@@ -60,7 +60,9 @@ var semconvDeprecated = &Check{
 				continue // a constant of an old version of the conventions' package
 			}
 			successor := successorOf(key)
-			if slices.ContainsFunc(append(replacements[key], successor), func(s string) bool { return sent[sentKey{a.Key.Enclosing(syntax.Func), s}] }) {
+			if slices.ContainsFunc(append(replacements[key], successor), func(s string) bool {
+				return sent[sentKey{a.Key.Enclosing(syntax.Func), a.On == instrumentation.OnMetric, s}]
+			}) {
 				continue // both are sent for a while
 			}
 			report(a.Key, "attribute", key, successor, attributeNames(u, a, key))
@@ -170,6 +172,45 @@ func handle(span trace.Span) {
 `)},
 			Findings: []string{"queue.go:5", "queue.go:8"},
 		},
+		{
+			Name: "constants of an old version of the conventions, and the new name on a metric alone",
+			Files: map[string]string{"http.ts": `import { trace, metrics } from '@opentelemetry/api';
+const { SEMATTRS_HTTP_METHOD } = require('@opentelemetry/semantic-conventions');
+const requests = metrics.getMeter('http').createCounter('requests', { unit: '{request}' });
+export function handle(req: Request) {
+  trace.getActiveSpan().setAttributes({ [SEMATTRS_HTTP_METHOD]: req.method });
+  trace.getActiveSpan().setAttribute('http.status_code', 200);
+  requests.add(1, { 'http.response.status_code': 200 });
+}
+`},
+			Findings: []string{"http.ts:6"},
+		},
+		{
+			Name: "attributes that functions of the project make or set, and that a file hands on",
+			Files: map[string]string{
+				"query.go": goFile(`
+func query(span trace.Span, db *DB) {
+	span.SetAttributes(telemetry.StringAttribute("db.statement", db.Query))
+	span.SetAttributes(attribute.KeyValue{"db.name", attribute.StringValue(db.Name)})
+	fmt.Println(telemetry.StringAttribute("db.system", db.System))
+}
+`),
+				"fetch.ts": `import { trace } from '@opentelemetry/api';
+export function fetched(span: Span, url: string, spanAttributes: Attributes) {
+  setAttributes(span, { 'http.url': url });
+  spanAttributes['http.method'] = 'GET';
+  labels['http.target'] = url;
+}
+`,
+				"Base.java": `import io.opentelemetry.api.common.Attributes;
+
+class Base {
+  private final Attributes base = Attributes.builder().put("rpc.system", "grpc").build();
+}
+`,
+			},
+			Findings: []string{"Base.java:4", "fetch.ts:3", "fetch.ts:4", "query.go:6", "query.go:7"},
+		},
 	},
 }
 
@@ -219,8 +260,9 @@ var replacements = map[string][]string{
 	"messaging.kafka.destination.partition": {"messaging.destination.partition.id"},
 }
 
-// sentKey is a key that a function sets.
+// sentKey is a key that a function sets, on metrics or on other telemetry.
 type sentKey struct {
-	fn  *syntax.Node
-	key string
+	fn     *syntax.Node
+	metric bool
+	key    string
 }

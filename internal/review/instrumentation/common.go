@@ -503,14 +503,24 @@ func (f *finder) attributeObjects() {
 	}
 	known := map[*syntax.Node]bool{}
 	for _, a := range f.Attributes {
-		known[a.Node.Parent] = true
+		known[a.Node], known[a.Node.Parent] = true, true
 	}
 	for n := range f.File.Root.All() {
+		if n.Kind == syntax.Assign && n.Text == "=" && len(n.Children) == 2 && !known[n] { // spanAttributes["k"] = v
+			if t := n.Children[0]; t.Kind == syntax.Index && len(t.Children) == 2 && t.Children[1].Kind == syntax.String && attributesName(name(t.Children[0])) {
+				f.Attributes = append(f.Attributes, Attribute{Node: n, Key: t.Children[1], Value: n.Value()})
+			}
+		}
 		if n.Kind != syntax.Object || known[n] || n.Parent == nil {
 			continue
 		}
 		var owner *syntax.Node
 		switch p := n.Parent; p.Kind {
+		case syntax.Call: // setAttributes(span, {"k": v}), traceOperation("name", {"k": v})
+			if _, m := p.Method(); p.Arg(1) == n && f.spans[p] == nil && (attributesName(m) || spanCall.MatchString(m)) && dotted(n) {
+				f.pairs(n, Attribute{})
+			}
+			continue
 		case syntax.Pair:
 			owner = p.Children[0]
 		case syntax.Argument:
@@ -520,10 +530,34 @@ func (f *finder) attributeObjects() {
 		default:
 			continue
 		}
-		if lower := strings.ToLower(owner.Text); strings.HasSuffix(lower, "attributes") || strings.HasSuffix(lower, "attrs") {
+		if attributesName(owner.Text) {
 			f.pairs(n, Attribute{})
 		}
 	}
+}
+
+// dotted reports whether an object has a key with a dot, as keys of attributes have, and names of options do not.
+func dotted(object *syntax.Node) bool {
+	return slices.ContainsFunc(object.Children, func(p *syntax.Node) bool {
+		return p.Kind == syntax.Pair && p.Children[0].Kind == syntax.String && strings.Contains(p.Children[0].Text, ".")
+	})
+}
+
+// attributesName reports whether a name is that of attributes: attributes, spanAttrs, set_attributes.
+func attributesName(name string) bool {
+	lower := strings.ToLower(name)
+	return strings.HasSuffix(lower, "attributes") || strings.HasSuffix(lower, "attrs")
+}
+
+// spanCall matches functions of a project that start a span with attributes.
+var spanCall = regexp.MustCompile(`(?i)^(start|create|begin|with|trace|record|run)_?[a-z_]*(span|trace|operation)$`)
+
+// name returns the last name of an expression, "" if it has none.
+func name(n *syntax.Node) string {
+	if n.Kind == syntax.Name || n.Kind == syntax.Member {
+		return n.Text
+	}
+	return ""
 }
 
 // addLog adds a log call of a logger: of a module of loggers, or of a variable that is named like one.

@@ -19,6 +19,7 @@ const (
 	goResource  = "go.opentelemetry.io/otel/sdk/resource"
 	goTrace     = "go.opentelemetry.io/otel/trace"
 	goContrib   = "go.opentelemetry.io/contrib/"
+	goLog       = "go.opentelemetry.io/otel/log"
 )
 
 var goAPI = &api{
@@ -393,7 +394,11 @@ var goMethods = []string{"String", "Bool", "Int", "Int64", "Float64", "Stringer"
 // keyValue returns the key and value of an expression that makes an attribute.
 func (g golang) keyValue(n *syntax.Node) (key, value *syntax.Node, ok bool) {
 	if n.Kind == syntax.Object {
-		if k, v := n.Get("Key"), n.Get("Value"); k != nil && v != nil && (n.Text == "attribute.KeyValue" || n.Text == "" && n.Parent != nil && n.Parent.Text == "attribute.KeyValue") {
+		k, v := n.Get("Key"), n.Get("Value")
+		if len(n.Children) == 2 && k == nil && n.Children[0].Kind != syntax.Pair { // attribute.KeyValue{"k", attribute.StringValue(v)}
+			k, v = n.Children[0], n.Children[1]
+		}
+		if k != nil && v != nil && (n.Text == "attribute.KeyValue" || n.Text == "" && n.Parent != nil && n.Parent.Text == "attribute.KeyValue") {
 			if v.Kind == syntax.Call && len(v.Args()) > 0 {
 				v = v.Args()[0]
 			}
@@ -409,6 +414,10 @@ func (g golang) keyValue(n *syntax.Node) (key, value *syntax.Node, ok bool) {
 	switch {
 	case module == goAttribute && len(n.Args()) == 2 && slices.Contains(goMethods, name):
 		return n.Arg(0), n.Arg(1), true
+	case module == goLog && len(n.Args()) == 2 && slices.Contains(goMethods, name):
+		return n.Arg(0), n.Arg(1), true
+	case g.attributeMaker(n, module, name):
+		return n.Arg(0), n.Arg(1), true
 	case under(module, goSemconv) && len(n.Args()) == 1:
 		return n.Callee(), n.Arg(0), true
 	case recv != nil && module == "" && len(n.Args()) == 1 && slices.Contains(goMethods, name) && g.isKey(recv):
@@ -416,6 +425,19 @@ func (g golang) keyValue(n *syntax.Node) (key, value *syntax.Node, ok bool) {
 	}
 	return nil, nil, false
 }
+
+// attributeMaker reports whether a call is of a function of the project that makes an attribute of a key and a value:
+// span.SetAttributes(telemetry.StringAttribute("k", v)).
+func (g golang) attributeMaker(n *syntax.Node, module, name string) bool {
+	if len(n.Args()) != 2 || n.Arg(0).Kind != syntax.String || under(module, goOTel) || n.Parent == nil || n.Parent.Kind != syntax.Call {
+		return false
+	}
+	recv, m := n.Parent.Method()
+	return (m == "SetAttributes" && g.isSpan(recv) || m == "WithAttributes" && under(g.module(recv), goOTel)) && attributeMakerName.MatchString(name)
+}
+
+// attributeMakerName matches functions that make an attribute.
+var attributeMakerName = regexp.MustCompile(`^((String|Bool|Int|Int64|Float64|Any)(Attr|Attribute)?|Attr|Attribute|KeyValue|KV)$`)
 
 // isKey reports whether an expression is an attribute.Key.
 func (g golang) isKey(n *syntax.Node) bool {
@@ -496,7 +518,7 @@ func (g golang) targetOf(a *Attribute, call *syntax.Node) bool {
 		}
 	case module == goResource:
 		a.On = OnResource
-	case under(module, "go.opentelemetry.io/otel/log"):
+	case under(module, goLog), name == "AddAttributes" && module == "" && g.File.ImportsAny(goLog):
 		a.On = OnLog
 	default:
 		return false

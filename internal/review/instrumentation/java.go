@@ -49,6 +49,31 @@ func findJava(u *Uses) {
 			j.boundary(n, javaClasses)
 		}
 	}
+	j.unset()
+}
+
+// unset adds the attributes that the file makes and hands on, such as a field of type Attributes.
+func (j java) unset() {
+	if !j.File.ImportsAny("io.opentelemetry.api.common") {
+		return
+	}
+	known := map[*syntax.Node]bool{}
+	for _, a := range j.Attributes {
+		known[a.Node] = true
+	}
+	for n := range j.File.Root.All() {
+		if n.Kind != syntax.Call {
+			continue
+		}
+		switch recv, m := n.Method(); {
+		case m == "of" && recv != nil && recv.Text == "Attributes" && n.Arg(0) != nil && !known[n.Arg(0)]:
+			j.attributes(n, Attribute{})
+		case m == "put" && len(n.Args()) == 2 && !known[n]:
+			if _, root := chain(n); root != nil && root.Kind == syntax.Name && root.Text == "Attributes" {
+				j.Attributes = append(j.Attributes, Attribute{Node: n, Key: n.Arg(0), Value: n.Arg(1)})
+			}
+		}
+	}
 }
 
 type java struct{ *finder }
