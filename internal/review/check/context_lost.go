@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -33,12 +34,20 @@ var contextLost = &Check{
 			if n.Kind != syntax.Call && n.Kind != syntax.Name && n.Kind != syntax.Member || !fresh(u, n) {
 				continue
 			}
-			call := n.Parent
-			if call == nil || call.Kind != syntax.Call || call.Callee() == n {
-				continue
+			call, ctx := n.Parent, n
+			if call != nil && call.Kind == syntax.Argument {
+				call = call.Parent
 			}
 			hand := atHand(u, n)
-			if hand == "" || !parents[n] && !propagates(u, call, n) || outlives(n, ended) {
+			if hand == "" || call == nil {
+				continue
+			}
+			if derivesContext(call) || call.Kind == syntax.Assign {
+				if call, ctx = derivedUse(u, n, ended); call == nil {
+					continue
+				}
+			}
+			if call.Kind != syntax.Call || call.Callee() == ctx || !parents[ctx] && !propagates(u, call, ctx) || outlives(n, ended) {
 				continue
 			}
 			f := Finding{Subject: name(call), Message: fmt.Sprintf("`%s` gets a fresh context although `%s` is at hand.", brief(u, call.Callee()), hand)}
@@ -46,6 +55,11 @@ var contextLost = &Check{
 				f.Fix = []Edit{{Start: n.Start, End: n.End, Text: hand}}
 			}
 			p.At(u, n, f)
+		}
+		for _, s := range u.Spans {
+			if at := withoutParent(u, s); at != nil && atHand(u, at) != "" && !outlives(at, ended) {
+				p.mark(u, at, Finding{Subject: name(s.Start), Message: "The span starts a trace of its own although the context of its caller is at hand."})
+			}
 		}
 	},
 	Examples: []Example{
@@ -119,6 +133,70 @@ class Order {
 			},
 			Findings: []string{"Order.java:6", "order.go:10", "order.go:15"},
 		},
+		{
+			Name: "contexts through variables, spans without a parent, and contexts that become the current one",
+			Files: map[string]string{
+				"order.go": goFile(`
+func handle(ctx context.Context, db *sql.DB, s *server) error {
+	qctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_, err := db.ExecContext(qctx, "UPDATE orders")
+	bg := context.Background()
+	s.orderRepo.Save(bg, order)
+	return err
+}
+`),
+				"order.ts": `import * as api from '@opentelemetry/api';
+const tracer = api.trace.getTracer('order');
+export function handle(req: Request, res: Response) {
+  tracer.startSpan('handle', {}, api.ROOT_CONTEXT).end();
+  tracer.startSpan('handle', { root: true }).end();
+  api.context.with(api.ROOT_CONTEXT, () => tracer.startActiveSpan('handle', (span) => span.end()));
+}
+`,
+				"order.py": `from opentelemetry import context, trace
+from opentelemetry.context import Context
+tracer = trace.get_tracer("order")
+
+def handle(request):
+    with tracer.start_as_current_span("handle", context=Context()):
+        work()
+    context.attach(Context())
+`,
+				"Order.java": `import io.opentelemetry.api.trace.Span;
+class Order {
+  Tracer tracer;
+  void handle(HttpServletRequest request) {
+    Span span = tracer.spanBuilder("handle").setNoParent().startSpan();
+    span.end();
+  }
+}
+`,
+			},
+			Findings: []string{"Order.java:5", "order.go:6", "order.go:9", "order.py:6", "order.py:8", "order.ts:4", "order.ts:5", "order.ts:6"},
+		},
+		{
+			Name: "spans without a parent where no context is at hand, and other contexts",
+			Files: map[string]string{
+				"order.go": goFile(`
+func handle(ctx context.Context, db *sql.DB, server *http.Server) {
+	stopCtx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	go func() { db.ExecContext(stopCtx, "UPDATE orders") }()
+	server.Shutdown(stopCtx)
+}
+`),
+				"job.ts": "import { trace } from '@opentelemetry/api';\nconst tracer = trace.getTracer('job');\nexport function run(job: Job) {\n  tracer.startSpan('run', { root: true }).end();\n}\n",
+				"evaluate.py": `from opentelemetry import trace
+from opentelemetry.context import Context
+tracer = trace.get_tracer("evaluate")
+
+def evaluate(context: dict[str, str]):
+    with tracer.start_as_current_span("evaluate", context=Context()):
+        work()
+`,
+			},
+		},
 	},
 }
 
@@ -136,7 +214,7 @@ func fresh(u *instrumentation.Uses, n *syntax.Node) bool {
 		i, ok := u.File.Imported("context")
 		return ok && i.Path == "context"
 	case syntax.JavaScript, syntax.TypeScript:
-		return n.Kind == syntax.Name && n.Text == "ROOT_CONTEXT"
+		return (n.Kind == syntax.Name || n.Kind == syntax.Member && n.Children[0].Kind == syntax.Name) && n.Text == "ROOT_CONTEXT"
 	case syntax.Java:
 		if n.Kind != syntax.Call || !u.File.ImportsAny("io.opentelemetry.context") {
 			return false
@@ -171,11 +249,70 @@ func atHand(u *instrumentation.Uses, n *syntax.Node) string {
 			return p.Text + ".Request.Context()"
 		case u.File.Language == syntax.Go && p.Type == "echo.Context":
 			return p.Text + ".Request().Context()"
-		case u.File.Language != syntax.Go && (p.Text == "ctx" || p.Text == "context" || p.Text == "parentContext" || p.Type == "Context"):
+		case u.File.Language != syntax.Go && (contextParams[p.Text] && (p.Type == "" || ofContext.MatchString(p.Type)) || p.Type == "Context"):
 			return p.Text
+		case u.File.Language == syntax.Java && (p.Type == "HttpServletRequest" || p.Type == "ServerWebExchange"):
+			return "Context.current()"
 		}
 	}
 	return ""
+}
+
+// contextParams are names of parameters with a context, or with the request whose context is the current one.
+var contextParams = setOf("ctx context parentContext parent_context parent_ctx parentCtx req request")
+
+// ofContext matches types of contexts and of requests.
+var ofContext = regexp.MustCompile(`(Context|Request|Exchange)\b|^any$`)
+
+// withoutParent returns what says that a span has no parent: {root: true}, setNoParent().
+func withoutParent(u *instrumentation.Uses, s *instrumentation.Span) *syntax.Node {
+	switch u.File.Language {
+	case syntax.JavaScript, syntax.TypeScript:
+		if options := s.Start.Arg(1); options != nil && options.Kind == syntax.Object {
+			if root := options.Get("root"); root != nil && root.Kind == syntax.Bool && root.Text == "true" {
+				return root
+			}
+		}
+	case syntax.Java:
+		for n := s.Start; n != nil && n.Kind == syntax.Call; n, _ = n.Method() {
+			if name(n) == "setNoParent" {
+				return n
+			}
+		}
+	}
+	return nil
+}
+
+// derivesContext reports whether a call makes a context of another one: context.WithTimeout(parent, d).
+func derivesContext(call *syntax.Node) bool {
+	if call.Kind != syntax.Call {
+		return false
+	}
+	recv, m := call.Method()
+	return recv != nil && recv.Text == "context" && (m == "WithTimeout" || m == "WithCancel" || m == "WithDeadline" || m == "WithValue")
+}
+
+// derivedUse returns the first call that gets a fresh context through a variable of the function, and the argument, nil if
+// there is none or the variable has another use.
+func derivedUse(u *instrumentation.Uses, n *syntax.Node, ended map[*syntax.Node]int) (call, ctx *syntax.Node) {
+	assign := n.Enclosing(syntax.Assign, syntax.Func, syntax.Block)
+	if u.File.Language != syntax.Go || assign == nil || assign.Kind != syntax.Assign || assign.Targets()[0].Kind != syntax.Name || assign.Targets()[0].Text == "_" {
+		return nil, nil
+	}
+	target := assign.Targets()[0].Text
+	fn := n.Enclosing(syntax.Func)
+	for c := range fn.Body().All() {
+		if c.Kind != syntax.Name || c.Text != target || c.Start < assign.End || u.File.Definition(c) != assign {
+			continue
+		}
+		if c.Parent.Kind != syntax.Call || c.Parent.Arg(0) != c || outlives(c, ended) || derivesContext(c.Parent) {
+			return nil, nil
+		}
+		if call == nil && propagates(u, c.Parent, c) {
+			call, ctx = c.Parent, c
+		}
+	}
+	return call, ctx
 }
 
 // propagates reports whether a call passes the context on to instrumentation: it starts a span, or is a call to
@@ -184,11 +321,20 @@ func propagates(u *instrumentation.Uses, call, ctx *syntax.Node) bool {
 	if i, ok := slices.BinarySearchFunc(u.Spans, call.Start, func(s *instrumentation.Span, at int) int { return cmp.Compare(s.Start.Start, at) }); ok && u.Spans[i].Start == call {
 		return true
 	}
-	if u.File.Language != syntax.Go || call.Arg(0) != ctx {
-		return false
-	}
 	recv, m := call.Method()
 	if recv == nil {
+		return false
+	}
+	switch u.File.Language {
+	case syntax.JavaScript, syntax.TypeScript:
+		return m == "with" && name(recv) == "context" && call.Arg(0) == ctx && startsSpan(u, call)
+	case syntax.Python:
+		return m == "attach" && call.Arg(0) == ctx
+	case syntax.Go:
+	default:
+		return false
+	}
+	if call.Arg(0) != ctx {
 		return false
 	}
 	if contextCalls[m] {
@@ -197,9 +343,21 @@ func propagates(u *instrumentation.Uses, call, ctx *syntax.Node) bool {
 	if def := u.File.Definition(recv); def != nil && strings.HasSuffix(def.Type, "Client") {
 		return true // of gRPC
 	}
+	if _, ok := u.File.Imported(name(recv)); !ok && methodsOfServices.any(words(name(recv))) {
+		return true
+	}
 	w := last(words(name(recv)))
 	return w == "client" || w == "db" || w == "conn" || w == "pool" || w == "tx" || w == "rdb" || w == "redis" || w == "producer" || w == "publisher"
 }
+
+// startsSpan reports whether a span starts in a node.
+func startsSpan(u *instrumentation.Uses, n *syntax.Node) bool {
+	i, _ := slices.BinarySearchFunc(u.Spans, n.Start, func(s *instrumentation.Span, at int) int { return cmp.Compare(s.Start.Start, at) })
+	return i < len(u.Spans) && u.Spans[i].Start.End <= n.End
+}
+
+// methodsOfServices are words of what a program calls with the context of a request: repositories and other services.
+var methodsOfServices = setOf("repo repository repositories svc service services store storage dao gateway api stub")
 
 // contextCalls are functions of clients that get a context.
 var contextCalls = map[string]bool{

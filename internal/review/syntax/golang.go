@@ -71,14 +71,15 @@ func TooDeep(tree *ast.File) bool {
 
 var majorVersion = regexp.MustCompile(`^v[0-9]+$`)
 
-// importName guesses the name of the package at an import path: its last element without major version and "go-".
+// importName guesses the name of the package at an import path: its last element without major version, "go-", "-go" and ".go".
 func importName(p string) string {
 	base := path.Base(p)
 	if majorVersion.MatchString(base) {
 		base = path.Base(path.Dir(p))
 	}
 	base, _, _ = strings.Cut(base, ".v")
-	return strings.TrimPrefix(strings.ReplaceAll(base, "-", "_"), "go_")
+	base = strings.ReplaceAll(strings.TrimSuffix(base, ".go"), "-", "_")
+	return strings.TrimSuffix(strings.TrimPrefix(base, "go_"), "_go")
 }
 
 // golang translates the tree of go/ast.
