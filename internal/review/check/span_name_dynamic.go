@@ -60,6 +60,9 @@ var spanNameDynamic = &Check{
 		for _, name := range namesForWrappers(u) {
 			report(name, nil)
 		}
+		for _, name := range formattedNames(u) {
+			report(name, nil)
+		}
 	},
 	Examples: []Example{
 		{
@@ -286,6 +289,45 @@ func copyFrom(ctx context.Context, data Data) {
 `),
 			},
 		},
+		{
+			Name: "names that formatters return, sizes and new tokens",
+			Files: map[string]string{
+				"web.go": `package web
+
+import (
+	"net/http"
+
+	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
+)
+
+func handler(h http.Handler) http.Handler {
+	h = otelhttp.NewHandler(h, "a", otelhttp.WithSpanNameFormatter(func(operation string, r *http.Request) string {
+		return r.Method + " " + r.URL.Path
+	}))
+	return otelhttp.NewHandler(h, "b", otelhttp.WithSpanNameFormatter(func(operation string, r *http.Request) string {
+		return r.Method + " " + r.Pattern
+	}))
+}
+`,
+				"batch.go": goFile(`
+func batch(ctx context.Context, items []Item, n int) {
+	_, a := tracer.Start(ctx, fmt.Sprintf("batch of %d", len(items)))
+	defer a.End()
+	_, b := tracer.Start(ctx, "page "+strconv.Itoa(n))
+	defer b.End()
+}
+`),
+				"trace.py": "from secrets import token_hex\nfrom opentelemetry import trace\ntracer = trace.get_tracer('t')\n\ndef run():\n    with tracer.start_as_current_span(f'run {token_hex(4)}'):\n        work()\n",
+			},
+			Findings: []string{"batch.go:6", "batch.go:8", "trace.py:6", "web.go:11"},
+		},
+		{
+			Name: "paths without their variable parts, and few rounds",
+			Files: map[string]string{
+				"hono.ts":  "import { trace } from '@opentelemetry/api';\nconst tracer = trace.getTracer('hono');\nexport function handle(req: Request) {\n  const normalizedPath = normalizePath(req.path);\n  tracer.startSpan(`${req.method} ${normalizedPath}`).end();\n}\n",
+				"retry.py": "from opentelemetry import trace\ntracer = trace.get_tracer('retry')\n\ndef retry():\n    for i in range(3):\n        with tracer.start_as_current_span(f'attempt {i}'):\n            send()\n",
+			},
+		},
 	},
 }
 
@@ -330,6 +372,34 @@ func namesForWrappers(u *instrumentation.Uses) []*syntax.Node {
 			names = append(names, a)
 		} else if i >= 0 && n.Arg(i) != nil {
 			names = append(names, n.Arg(i))
+		}
+	}
+	return names
+}
+
+// formattedNames returns what functions return that name the spans of instrumentation: WithSpanNameFormatter(func...).
+func formattedNames(u *instrumentation.Uses) []*syntax.Node {
+	if u.File.Language != syntax.Go {
+		return nil
+	}
+	var names []*syntax.Node
+	for n := range u.File.Root.All() {
+		if n.Kind != syntax.Call || name(n) != "WithSpanNameFormatter" || n.Arg(0) == nil {
+			continue
+		}
+		f := n.Arg(0)
+		if f.Kind == syntax.Name {
+			if def := u.File.Definition(f); def != nil && def.Kind == syntax.Assign {
+				f = def.Value()
+			}
+		}
+		if f.Kind != syntax.Func {
+			continue
+		}
+		for c := range direct(f.Body()) {
+			if c.Kind == syntax.Return && len(c.Children) == 1 {
+				names = append(names, c.Children[0])
+			}
 		}
 	}
 	return names
@@ -391,7 +461,7 @@ var (
 	// unboundedWords name values of which there is one for each request, user or object.
 	unboundedWords = setOf(`id ids uuid guid uid url uri path email user username customer order session request query sql statement token
 		address addr ip timestamp time date now number num i j idx count hash filename file message msg body text title sku slug
-		input host hostname search term prompt question account cart href requesturi pathname argv args payload uuidv4 uuid4 uuid7 nanoid ulid objectid namespacedname`)
+		input host hostname search term prompt question account cart href requesturi pathinfo pathname argv args payload len uuidv4 uuid4 uuid7 nanoid ulid objectid namespacedname`)
 	// variedWords name values of which there are often many.
 	variedWords = setOf(`ref reference arg key remote dest digest sha commit image summary description desc tenant org organization item product payment
 		invoice device folder dir directory error err reason exception param params parameter symbol amount price duration size port offset cursor
@@ -502,6 +572,10 @@ func varietyOf(u *instrumentation.Uses, n *syntax.Node, depth int) variety {
 			return unlimited
 		case len(n.Args()) == 0 && recv != nil && packageValue(u, recv): // Operation.READ.name()
 			return few
+		case normalizers.any(words(m)):
+			return unclear
+		case (m == "Itoa" || m == "FormatInt") && len(n.Args()) > 0 && n.Args()[0].Kind == syntax.Name && len(n.Args()[0].Text) == 1:
+			return unlimited
 		case lower == "append" || formatters[lower]:
 			if recv != nil && recv.Kind != syntax.String && u.File.Language != syntax.Go {
 				return max(varietyOf(u, recv, depth-1), most(n.Args()))
@@ -509,10 +583,15 @@ func varietyOf(u *instrumentation.Uses, n *syntax.Node, depth int) variety {
 			return most(n.Args())
 		}
 	}
+	var def *syntax.Node
+	if n.Kind == syntax.Name {
+		if def = u.File.Definition(n); def != nil && !n.Within(def) && normalized(def) {
+			return unclear
+		}
+	}
 	if v := varietyOfWords(describing(n)); v != unclear || n.Kind != syntax.Name {
 		return v
 	}
-	def := u.File.Definition(n)
 	switch {
 	case def == nil || n.Within(def):
 		return unclear
@@ -528,6 +607,21 @@ func varietyOf(u *instrumentation.Uses, n *syntax.Node, depth int) variety {
 		return unclear
 	}
 	return varietyOf(u, def.Value(), depth-1)
+}
+
+// normalizers are words of functions that replace the variable parts of a path.
+var normalizers = setOf("normalize normalized normalise template templatize route pattern sanitize parameterize placeholder")
+
+// normalized reports whether a variable holds a path without its variable parts, or the number of a few rounds.
+func normalized(def *syntax.Node) bool {
+	if def.Kind != syntax.Assign || def.Value() == nil || def.Value().Kind != syntax.Call {
+		return false
+	}
+	v := def.Value()
+	if def.Parent != nil && def.Parent.Kind == syntax.Loop && name(v) == "range" && len(v.Args()) == 1 {
+		return v.Args()[0].Kind == syntax.Number && len(v.Args()[0].Text) == 1
+	}
+	return normalizers.any(words(name(v)))
 }
 
 // routes are names of objects that describe a route.
@@ -686,7 +780,7 @@ func unboundedCall(n *syntax.Node) bool {
 		return false
 	}
 	w := words(name(n))
-	return setOf("uuid randomuuid uuid4 nanoid ulid now timestamp randint random unixnano currenttimemillis nanotime").any(append(w, strings.Join(w, "")))
+	return setOf("uuid randomuuid uuid4 nanoid tokenhex tokenurlsafe ulid now timestamp randint random unixnano currenttimemillis nanotime").any(append(w, strings.Join(w, "")))
 }
 
 // flatten returns nodes with the parts of templates and lists in their place.
