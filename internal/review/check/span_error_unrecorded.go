@@ -4,6 +4,7 @@ package check
 
 import (
 	"cmp"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -307,6 +308,153 @@ export function run(fn: Work) {
 `,
 			},
 		},
+		{
+			Name: "callbacks of promises and functions, answers of services, and failures that the span only mentions",
+			Files: map[string]string{
+				"load.ts": `import { trace, context, SpanStatusCode } from "@opentelemetry/api";
+const tracer = trace.getTracer("load");
+export function load(id: string) {
+  const span = tracer.startSpan("load");
+  return fetchOrder(id).catch((err) => {
+    console.error("load", err);
+    throw err;
+  }).finally(() => span.end());
+}
+export function read(id: string, done: Done) {
+  const span = tracer.startSpan("read");
+  db.get(id, (err, row) => {
+    span.end();
+    if (err) {
+      return done(err);
+    }
+    done(null, row);
+  });
+}
+export async function get(id: string, next: Next) {
+  const span = tracer.startSpan("get");
+  try {
+    await context.with(trace.setSpan(context.active(), span), async () => {
+      try {
+        return await fetchOrder(id);
+      } catch (err) {
+        throw new Error("get");
+      }
+    });
+  } finally {
+    span.end();
+  }
+}
+export async function handle(req: Request, next: Next) {
+  const span = tracer.startSpan("handle");
+  try {
+    await fetchOrder(req.params.id);
+  } catch (err) {
+    span.setStatus({ code: SpanStatusCode.OK });
+    next(err);
+  } finally {
+    span.end();
+  }
+}
+export async function stock(id: string) {
+  return tracer.startActiveSpan("stock", async (span) => {
+    const response = await fetch("http://stock/" + id);
+    if (!response.ok) {
+      span.end();
+      throw new Error("stock");
+    }
+    span.end();
+  });
+}
+`,
+				"load.go": goFile(`
+func load(ctx context.Context, client *http.Client, req *http.Request) error {
+	ctx, span := tracer.Start(ctx, "load")
+	defer span.End()
+	resp, err := client.Do(req)
+	if err != nil {
+		return traceError(ctx, fmt.Errorf("load: %w", err))
+	}
+	if resp.StatusCode >= 500 {
+		return fmt.Errorf("load: status %d", resp.StatusCode)
+	}
+	return nil
+}
+`),
+				"load.py": `from opentelemetry import trace
+tracer = trace.get_tracer("load")
+
+def load(order_id):
+    with tracer.start_as_current_span("load") as span:
+        try:
+            return fetch(order_id)
+        except Exception as e:
+            span.set_attribute("error", True)
+            return None
+
+def view(order_id):
+    with tracer.start_as_current_span("view"):
+        try:
+            return jsonify(fetch(order_id))
+        except Exception as e:
+            return jsonify({"error": str(e)}), 500
+`,
+				"Load.java": `import io.opentelemetry.api.trace.Span;
+class Load {
+  Tracer tracer;
+  boolean load(String id) {
+    Span span = tracer.spanBuilder("load").startSpan();
+    try {
+      client.get(id);
+      return true;
+    } catch (Exception e) {
+      return false;
+    } finally {
+      span.end();
+    }
+  }
+}
+`,
+			},
+			Findings: []string{"Load.java:9", "load.go:12", "load.py:16", "load.py:8", "load.ts:14", "load.ts:26", "load.ts:38", "load.ts:48", "load.ts:5"},
+		},
+		{
+			Name: "errors that an outer handler gets, promises that nothing waits for, and attempts that may fail",
+			Files: map[string]string{
+				"load.ts": `import { trace } from "@opentelemetry/api";
+const tracer = trace.getTracer("load");
+export async function load(id: string) {
+  const span = tracer.startSpan("load");
+  try {
+    try {
+      await fetchOrder(id);
+    } catch (err) {
+      throw new Error("load");
+    }
+    refresh(id).catch((err) => logger.error("refresh", err));
+    const response = await fetch("http://stock/" + id);
+    if (!response.ok) {
+      throw new Error("stock");
+    }
+  } catch (err) {
+    span.recordException(err);
+    throw err;
+  } finally {
+    span.end();
+  }
+}
+`,
+				"load.py": `from opentelemetry import trace
+tracer = trace.get_tracer("load")
+
+def load(text):
+    with tracer.start_as_current_span("load"):
+        try:
+            return parse(text)
+        except Exception:
+            return False
+`,
+			},
+		},
 	},
 }
 
@@ -316,19 +464,32 @@ func unrecorded(p *Pass, u *instrumentation.Uses, fn *syntax.Node, spans []*inst
 		return
 	}
 	paths := 0
-	for n := range direct(fn.Body()) {
+	for n := range pathsOf(u, fn) {
 		branch := n.Kind == syntax.If || n.Kind == syntax.Case && len(n.Children) == 2
-		if !branch && n.Kind != syntax.Catch {
+		if !branch && n.Kind != syntax.Catch && n.Kind != syntax.Func {
 			continue
 		}
 		if paths++; paths > maxPaths {
 			return
 		}
 		s := spanAround(n, fn, spans)
-		if s == nil || branch && u.File.Language != syntax.Go {
+		if s == nil {
 			continue
 		}
-		if branch && (s.RecordsErrors || !goErrorPath(u, n)) || n.Kind == syntax.Catch && !catchPath(u, n, s) {
+		switch {
+		case !branch:
+			if !catchPath(u, n, fn, s, spans) {
+				continue
+			}
+		case answerPath(u, n):
+			if s.RecordsErrors && throwsIn(n.Children[1]) || caughtOutside(n, fn) {
+				continue
+			}
+		case u.File.Language == syntax.Go:
+			if s.RecordsErrors || !goErrorPath(u, n) {
+				continue
+			}
+		case !callbackPath(u, n):
 			continue
 		}
 		body := n.Body()
@@ -363,6 +524,133 @@ func headEnd(n *syntax.Node) int {
 		return n.Children[0].End
 	}
 	return n.Body().Start
+}
+
+// callbacks are methods whose callback runs during the span of the function around the call.
+var callbacks = setOf("with then catch finally")
+
+// pathsOf yields the nodes of a function without the functions below it, apart from callbacks that run during its span.
+func pathsOf(u *instrumentation.Uses, fn *syntax.Node) func(func(*syntax.Node) bool) {
+	if u.File.Language != syntax.JavaScript && u.File.Language != syntax.TypeScript {
+		return direct(fn.Body())
+	}
+	own := map[*syntax.Node]bool{} // functions with a span of their own
+	from, _ := slices.BinarySearchFunc(u.Spans, fn.Start, func(s *instrumentation.Span, at int) int { return cmp.Compare(s.Start.Start, at) })
+	for _, s := range u.Spans[from:] {
+		if s.Start.Start > fn.End {
+			break
+		}
+		own[function(s)] = true
+	}
+	return func(yield func(*syntax.Node) bool) {
+		stack := []*syntax.Node{fn.Body()}
+		for len(stack) > 0 {
+			c := stack[len(stack)-1]
+			stack = stack[:len(stack)-1]
+			if c.Kind == syntax.Func {
+				first := ""
+				if params := c.Params(); len(params) > 0 {
+					first = params[0].Text
+				}
+				call := c.Parent
+				if own[c] || call == nil || call.Kind != syntax.Call || !callbacks[name(call)] && first != "err" && first != "error" {
+					continue
+				}
+			}
+			if !yield(c) {
+				return
+			}
+			for _, d := range slices.Backward(c.Children) {
+				stack = append(stack, d)
+			}
+		}
+	}
+}
+
+// callbackPath reports whether an If of JavaScript is the path of an error that a callback gets: if (err) { return done(err); }.
+func callbackPath(u *instrumentation.Uses, n *syntax.Node) bool {
+	if u.File.Language != syntax.JavaScript && u.File.Language != syntax.TypeScript {
+		return false
+	}
+	err := n.Children[0]
+	if err.Kind == syntax.Operator && len(err.Children) == 2 && strings.HasPrefix(err.Text, "!=") && err.Children[1].Kind == syntax.Null {
+		err = err.Children[0]
+	}
+	if !isError(err) || err.Kind != syntax.Name {
+		return false
+	}
+	if def := u.File.Definition(err); def == nil || def.Kind != syntax.Param {
+		return false
+	}
+	return passesError(n.Children[1]) || throwsIn(n.Children[1]) || logsError(u, n.Children[1])
+}
+
+// passesError reports whether a block gives an error to a callback: next(err), reject(err), done(err).
+func passesError(block *syntax.Node) bool {
+	return slices.ContainsFunc(calls(block), func(c *syntax.Node) bool {
+		recv, m := c.Method()
+		return recv == nil && setOf("next reject done cb callback")[m] && len(c.Args()) > 0 && (isError(c.Args()[0]) || c.Args()[0].Kind == syntax.New)
+	})
+}
+
+// throwsIn reports whether a block throws.
+func throwsIn(block *syntax.Node) bool {
+	for c := range direct(block) {
+		if c.Kind == syntax.Throw {
+			return true
+		}
+	}
+	return false
+}
+
+// caughtOutside reports whether a Try of the function around a node has a Catch, which gets what the node throws.
+func caughtOutside(n, fn *syntax.Node) bool {
+	for p := n; p.Parent != nil && p != fn; p = p.Parent {
+		if up := p.Parent; up.Kind == syntax.Try && up.Body() == p && slices.ContainsFunc(up.Children, func(c *syntax.Node) bool { return c.Kind == syntax.Catch }) {
+			return true
+		}
+	}
+	return false
+}
+
+// answerNames are names of the status of an answer of another service.
+var answerNames = map[string]bool{
+	"ok": true, "status": true, "statusCode": true, "StatusCode": true, "status_code": true, "getStatusCode": true, "is_success": true, "isSuccessful": true, "IsSuccess": true,
+}
+
+// answerPath reports whether an If is the path of an answer of another service that says that it failed:
+// if (!response.ok) { throw new Error("..."); }.
+func answerPath(u *instrumentation.Uses, n *syntax.Node) bool {
+	if n.Kind != syntax.If {
+		return false
+	}
+	cond, answer := n.Children[0], false
+	for c := range cond.All() {
+		switch {
+		case c.Kind == syntax.Member && answerNames[c.Text] && setOf("response resp res r reply answer result")[strings.ToLower(last(words(name(c.Children[0]))))]:
+			answer = true
+		case c.Text == "StatusNotFound" || c.Text == "404" || c.Text == "NOT_FOUND" || c.Text == "409" || c.Text == "401" || c.Text == "403" || c.Text == "400":
+			return false
+		}
+	}
+	if !answer || cond.Kind != syntax.Operator || cond.Text == "==" || cond.Text == "===" || cond.Text == "&&" || cond.Text == "and" {
+		return false
+	}
+	for c := range direct(n.Children[1]) {
+		switch c.Kind {
+		case syntax.Throw:
+			return len(c.Children) == 0 || !benign(c.Children[0])
+		case syntax.Return:
+			if len(c.Children) == 0 {
+				return logsError(u, n.Children[1])
+			}
+			if value := c.Children[len(c.Children)-1]; u.File.Language == syntax.Go {
+				return errorMaker(value) && !benign(value) || value.Kind == syntax.Call && name(value) == "New" && !benign(value)
+			}
+			return logsError(u, n.Children[1])
+		}
+	}
+	return false
 }
 
 // recordsLater reports whether a deferred function or a Finally sees the errors of all paths.
@@ -404,12 +692,12 @@ func recordsIn(block *syntax.Node, spans []*instrumentation.Span) bool {
 	for c := range block.All() {
 		switch c.Kind {
 		case syntax.Member:
-			if recording[c.Text] {
+			if recording[c.Text] && !statusOK(c) {
 				return true
 			}
 		case syntax.Call:
 			recv, m := c.Method()
-			if recv != nil && ofSpan(recv.Text, spans) && !neutral[m] {
+			if recv != nil && ofSpan(recv.Text, spans) && !neutral[m] && !recording[m] {
 				return true // a method of a wrapper
 			}
 			var span, ctx, err bool
@@ -419,7 +707,7 @@ func recordsIn(block *syntax.Node, spans []*instrumentation.Span) bool {
 				}
 				span = span || ofSpan(a.Text, spans)
 				ctx = ctx || strings.HasSuffix(strings.ToLower(a.Text), "ctx") || a.Text == "context"
-				err = err || isError(a)
+				err = err || isError(a) || a.Kind == syntax.Call && slices.ContainsFunc(a.Args(), isError)
 			}
 			w := words(m)
 			if span || ctx && err && (slices.Contains(w, "error") || slices.Contains(w, "err") || slices.Contains(w, "fail") || slices.Contains(w, "span") || slices.Contains(w, "record") || slices.Contains(w, "trace") || slices.Contains(w, "handle")) &&
@@ -429,6 +717,24 @@ func recordsIn(block *syntax.Node, spans []*instrumentation.Span) bool {
 		}
 	}
 	return false
+}
+
+// statusOK reports whether a member is the method of a call that sets the status of success.
+func statusOK(m *syntax.Node) bool {
+	call := m.Parent
+	if call == nil || call.Kind != syntax.Call || call.Callee() != m || len(call.Args()) == 0 {
+		return false
+	}
+	ok := false
+	for c := range call.Args()[0].All() {
+		switch c.Text {
+		case "OK", "Ok", "UNSET", "Unset":
+			ok = true
+		case "ERROR", "Error":
+			return false
+		}
+	}
+	return ok
 }
 
 // isLogCall reports whether the receiver of a call is named like a logger.
@@ -491,6 +797,9 @@ func goErrorPath(u *instrumentation.Uses, n *syntax.Node) bool {
 	err := cond.Children[0]
 	if def := u.File.Definition(err); def != nil && def.Kind == syntax.Assign {
 		v := def.Value()
+		if strings.HasSuffix(name(v), "FromString") {
+			return false
+		}
 		if w := words(name(v)); v.Kind == syntax.Call && validators.any(w) && !looksUp(v, w) && (!slices.Contains(w, "decode") && !slices.Contains(w, "unmarshal") || mentionsInput(v)) {
 			return false
 		}
@@ -578,8 +887,20 @@ var serverErrors = setOf("StatusInternalServerError StatusBadGateway StatusServi
 
 // logsError reports whether a block logs at the level of an error, or answers a request with an error of the server.
 func logsError(u *instrumentation.Uses, block *syntax.Node) bool {
+	for c := range direct(block) {
+		if c.Kind != syntax.Return {
+			continue
+		}
+		values := c.Children
+		if len(values) == 1 && values[0].Kind == syntax.List {
+			values = values[0].Children
+		}
+		if len(values) > 1 && values[1].Kind == syntax.Number && serverErrors[values[1].Text] { // of Flask: return body, 500
+			return true
+		}
+	}
 	for _, c := range calls(block) {
-		if m := name(c); m == "internalServerError" || m == "HttpResponseServerError" {
+		if m := name(c); m == "internalServerError" || m == "HttpResponseServerError" || m == "printStackTrace" {
 			return true
 		}
 		for _, a := range c.Args() {
@@ -596,8 +917,20 @@ func logsError(u *instrumentation.Uses, block *syntax.Node) bool {
 		if l.Call.Start >= block.End {
 			break
 		}
-		if l.Level == "error" {
+		if recv, _ := l.Call.Method(); l.Level == "error" || (l.Printed || recv != nil && recv.Text == "console") && mentionsError(l) {
 			return true
+		}
+	}
+	return false
+}
+
+// mentionsError reports whether a log statement writes an error.
+func mentionsError(l instrumentation.Log) bool {
+	for _, a := range l.Call.Args() {
+		for c := range a.All() {
+			if c.Kind == syntax.Name && isError(c) {
+				return true
+			}
 		}
 	}
 	return false
@@ -609,9 +942,12 @@ var expected = []string{
 	"importerror", "modulenotfound", "attributeerror", "valueerror", "cancelled", "interrupted", "filenotfound", "nosuchelement", "unauthorized", "forbidden",
 }
 
-// catchPath reports whether a Catch is the path of an error: it throws again, where the span does not record that by
-// itself, or it logs the error.
-func catchPath(u *instrumentation.Uses, n *syntax.Node, s *instrumentation.Span) bool {
+// catchPath reports whether a Catch, or the callback of a promise's catch, is the path of an error: it throws again, where the
+// span does not record that by itself, it passes the error on, or it logs the error.
+func catchPath(u *instrumentation.Uses, n, fn *syntax.Node, s *instrumentation.Span, spans []*instrumentation.Span) bool {
+	if n.Kind == syntax.Func && (name(n.Parent) != "catch" || len(n.Params()) == 0 || !awaited(n.Parent, s)) {
+		return false
+	}
 	head := strings.ToLower(string(u.File.Source[n.Start:n.Body().Start]))
 	if slices.ContainsFunc(expected, func(t string) bool { return strings.Contains(head, t) }) {
 		return false
@@ -629,9 +965,71 @@ func catchPath(u *instrumentation.Uses, n *syntax.Node, s *instrumentation.Span)
 		}
 	}
 	if throws {
-		return !s.RecordsErrors
+		return !s.RecordsErrors && !caughtOutside(n, fn)
 	}
-	return logsError(u, n.Body()) && leaves(n)
+	if passesError(n.Body()) || marksError(n.Body(), spans) || swallows(u, n) {
+		return true
+	}
+	return logsError(u, n.Body()) && (n.Kind == syntax.Func || leaves(n))
+}
+
+// swallows reports whether a Catch of any exception gives up and returns that the work failed: false, nothing, or a result
+// with an error.
+func swallows(u *instrumentation.Uses, n *syntax.Node) bool {
+	if n.Kind != syntax.Catch {
+		return false
+	}
+	head := string(u.File.Source[n.Start:n.Body().Start])
+	if u.File.Language != syntax.JavaScript && u.File.Language != syntax.TypeScript && !anyException.MatchString(head) {
+		return false
+	}
+	if try := n.Parent; slices.ContainsFunc(calls(try.Body()), func(c *syntax.Node) bool { return validators.any(words(name(c))) }) {
+		return false
+	}
+	for c := range direct(n.Body()) {
+		if c.Kind != syntax.Return || len(c.Children) == 0 {
+			continue
+		}
+		switch v := c.Children[len(c.Children)-1]; v.Kind {
+		case syntax.Bool:
+			return strings.EqualFold(v.Text, "false")
+		case syntax.Object:
+			return v.Get("error") != nil || v.Get("success") != nil
+		}
+	}
+	return false
+}
+
+// anyException matches the head of a Catch of any exception.
+var anyException = regexp.MustCompile(`^except\s*:|\b(Exception|Throwable|RuntimeException|BaseException)\b`)
+
+// awaited reports whether a function waits for the promise of a chain of calls, returns it, or ends the span in the chain.
+func awaited(call *syntax.Node, s *instrumentation.Span) bool {
+	top := call
+	for top.Parent != nil && (top.Parent.Kind == syntax.Member && top.Parent.Children[0] == top || top.Parent.Kind == syntax.Call && top.Parent.Callee() == top) {
+		top = top.Parent
+	}
+	if up := top.Parent; up != nil && (up.Kind == syntax.Return || up.Kind == syntax.Await || up.Kind == syntax.Assign || up.Kind == syntax.Func) {
+		return true
+	}
+	return slices.ContainsFunc(s.Ends[:min(len(s.Ends), maxSpans)], func(e *syntax.Node) bool { return e.Within(top) })
+}
+
+// marksError reports whether a block says on the span that the operation failed, without recording the error: it sets an
+// attribute such as error, or adds an event.
+func marksError(block *syntax.Node, spans []*instrumentation.Span) bool {
+	return slices.ContainsFunc(calls(block), func(c *syntax.Node) bool {
+		recv, m := c.Method()
+		if recv == nil || !ofSpan(recv.Text, spans) || c.Arg(0) == nil || c.Arg(0).Kind != syntax.String {
+			return false
+		}
+		w := words(c.Arg(0).Text)
+		switch m {
+		case "addEvent", "add_event", "AddEvent", "setAttribute", "set_attribute":
+			return setOf("error failed failure exception").any(w)
+		}
+		return false
+	})
 }
 
 // recordsMember reports whether a file records the error that a member holds.
