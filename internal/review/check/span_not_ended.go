@@ -190,6 +190,38 @@ def load(key):
 `,
 			},
 		},
+		{
+			Name: "spans of which only the scope is kept",
+			Files: map[string]string{"Load.java": `import io.opentelemetry.api.trace.Span;
+class Load {
+  Tracer tracer;
+  void load() {
+    try (Scope scope = tracer.spanBuilder("load").startSpan().makeCurrent()) {
+      work();
+    }
+  }
+  void current() {
+    try (Scope scope = tracer.spanBuilder("current").startSpan().makeCurrent()) {
+      work();
+      Span.current().end();
+    }
+  }
+}
+`},
+			Findings: []string{"Load.java:5"},
+		},
+		{
+			Name: "spans that an advice gets at the end of a method",
+			Files: map[string]string{"LoadAdvice.java": `import io.opentelemetry.api.trace.Span;
+class LoadAdvice {
+  @Advice.OnMethodEnter
+  static void enter(@Advice.Local("otelSpan") Span span, @Advice.Local("otelScope") Scope scope) {
+    span = tracer.spanBuilder("load").startSpan();
+    scope = span.makeCurrent();
+  }
+}
+`},
+		},
 	},
 }
 
@@ -203,6 +235,9 @@ func notEnded(u *instrumentation.Uses, fn *syntax.Node, s *instrumentation.Span)
 	}
 	if s.Variable == "" || s.Variable == "_" {
 		return discards(s)
+	}
+	if advised(fn, s.Variable) {
+		return false
 	}
 	if a := assignment(s.Start); stored(s) || s.Body != fn && (a == nil || a.Text != ":=") && declaredOutside(fn, s.Variable) {
 		return false
@@ -233,6 +268,14 @@ func notEnded(u *instrumentation.Uses, fn *syntax.Node, s *instrumentation.Span)
 		}
 	}
 	return leaksSpan(u.File, fn, s.Start, s.Variable, ends)
+}
+
+// advised reports whether a variable is a parameter with an annotation, such as @Advice.Local, through which the advice at
+// the end of a method gets the span.
+func advised(fn *syntax.Node, variable string) bool {
+	return slices.ContainsFunc(fn.Params(), func(p *syntax.Node) bool {
+		return p.Text == variable && slices.ContainsFunc(p.Children, func(c *syntax.Node) bool { return c.Kind == syntax.Decorator })
+	})
 }
 
 // assignment returns the Assign that gets the value of a call, nil if none does.
@@ -271,7 +314,22 @@ func discards(s *instrumentation.Span) bool {
 		t := a.Targets()
 		return t[len(t)-1].Kind == syntax.Name && t[len(t)-1].Text == "_" && !laterFromContext(s.Start.Enclosing(syntax.Func))
 	}
-	return s.Start.Parent != nil && s.Start.Parent.Kind == syntax.Block
+	return s.Start.Parent != nil && s.Start.Parent.Kind == syntax.Block || onlyCurrent(s)
+}
+
+// onlyCurrent reports whether nothing holds a span but the scope in which it is the current one, and the function does not
+// get the current span: tracer.spanBuilder("n").startSpan().makeCurrent().
+func onlyCurrent(s *instrumentation.Span) bool {
+	m := s.Start.Parent
+	if m == nil || m.Kind != syntax.Member || m.Text != "makeCurrent" {
+		return false
+	}
+	for n := range s.Start.Enclosing(syntax.Func).All() {
+		if n.Kind == syntax.Member && n.Text == "current" && n.Children[0].Text == "Span" {
+			return false
+		}
+	}
+	return true
 }
 
 // laterFromContext reports whether a function gets a span from a context.
