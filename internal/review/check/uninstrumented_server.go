@@ -50,6 +50,11 @@ var uninstrumentedServer = &Check{
 				}
 			}
 		}
+		for kind, mark := range spanKinds { // also where an option in a variable has it
+			if mark.Match(u.File.Source) {
+				p.Keep(manualFact{u.File.Path, kind})
+			}
+		}
 		if u.File.ImportsAny("github.com/prometheus/client_golang/prometheus/promhttp", "net/http/pprof", "expvar") {
 			return // a server for operators
 		}
@@ -210,6 +215,46 @@ class App {
 				"jobs/src/worker.ts":   "import { Worker } from 'bullmq';\nexport const worker = new Worker('orders', work);\n",
 			},
 		},
+		{
+			Name: "receivers of messages, frameworks and clients of other libraries",
+			Files: map[string]string{
+				"queue/go.mod": "module queue\n\nrequire go.opentelemetry.io/otel v1.47.0\n",
+				"queue/main.go": `package main
+
+import (
+	"github.com/nats-io/nats.go"
+	amqp "github.com/rabbitmq/amqp091-go"
+	"github.com/segmentio/kafka-go"
+)
+
+func main() {
+	messages, _ := channel.Consume("orders", "", true, false, false, false, nil)
+	connection.Subscribe("orders", func(m *nats.Msg) { handle(m) })
+	reader := kafka.NewReader(kafka.ReaderConfig{Topic: "orders"})
+	manager.Subscribe(ctx, "orders", handler, config)
+}
+`,
+				"web/package.json":      `{"name": "web", "dependencies": {"@opentelemetry/sdk-node": "^0.202.0"}}`,
+				"web/src/main.ts":       "import { NestFactory } from '@nestjs/core';\nasync function start() {\n  const app = await NestFactory.create<NestExpressApplication>(AppModule);\n}\n",
+				"web/src/store.ts":      "import { DataSource } from 'typeorm';\nexport const store = new DataSource({ type: 'postgres' });\n",
+				"site/requirements.txt": "opentelemetry-sdk==1.38.0\n",
+				"site/wsgi.py":          "from django.core.wsgi import get_wsgi_application\napplication = get_wsgi_application()\n",
+				"site/web.py":           "import tornado.web\napp = tornado.web.Application([])\n",
+				"jobs/pom.xml":          "<project><groupId>a</groupId><artifactId>jobs</artifactId><dependencies><dependency><groupId>io.opentelemetry</groupId><artifactId>opentelemetry-sdk</artifactId><version>1.50.0</version></dependency></dependencies></project>",
+				"jobs/src/Listen.java":  "import org.springframework.kafka.annotation.KafkaListener;\nclass Listen {\n  @KafkaListener(topics = \"orders\")\n  void listen(String message) { handle(message); }\n}\n",
+			},
+			Findings: []string{"jobs/src/Listen.java:3", "queue/main.go:10", "queue/main.go:11", "queue/main.go:12", "site/web.py:2", "site/wsgi.py:2", "web/src/main.ts:3", "web/src/store.ts:2"},
+		},
+		{
+			Name: "a middleware of ASGI, and consumers with spans of the project",
+			Files: map[string]string{
+				"api/requirements.txt": "opentelemetry-sdk==1.38.0\nopentelemetry-instrumentation-asgi==0.59b0\n",
+				"api/main.py":          "from starlette.applications import Starlette\napp = OpenTelemetryMiddleware(Starlette())\n",
+				"queue/go.mod":         "module queue\n\nrequire go.opentelemetry.io/otel v1.47.0\n",
+				"queue/tracing.go":     "package queue\n\nimport \"go.opentelemetry.io/otel/trace\"\n\nvar options = []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindConsumer)}\n",
+				"queue/consume.go":     "package queue\n\nimport amqp \"github.com/rabbitmq/amqp091-go\"\n\nfunc consume(channel *amqp.Channel) { channel.Consume(\"orders\", \"\", true, false, false, false, nil) }\n",
+			},
+		},
 	},
 }
 
@@ -228,6 +273,12 @@ type (
 		instrumented  bool
 	}
 )
+
+// spanKinds match the kinds of spans of servers and consumers in the languages' spellings.
+var spanKinds = map[string]*regexp.Regexp{
+	"server":   regexp.MustCompile(`\bSpanKind(Server\b|\.(SERVER|Server)\b)`),
+	"consumer": regexp.MustCompile(`\bSpanKind(Consumer\b|\.(CONSUMER|Consumer)\b)`),
+}
 
 func isTelemetryModule(path string) bool {
 	return strings.Contains(path, "opentelemetry") || strings.Contains(path, "otel")
@@ -524,6 +575,14 @@ func libraryWords(library string) []string {
 	words := map[string][]string{
 		"net/http": {"otelhttp", "otelchi", "otelmux", "otelgin", "otelecho", "otelfiber", "otelrestful", "otelconnect", "runtime/otel", "grpc-gateway"},
 		"http":     {"instrumentation-http", "-express", "-koa", "-fastify", "-hapi"}, "https": {"instrumentation-http"},
+		"starlette": {"starlette", "fastapi", "instrumentation.asgi", "instrumentation-asgi"}, "fastapi": {"fastapi", "instrumentation.asgi", "instrumentation-asgi"},
+		"litestar": {"litestar", "instrumentation.asgi", "instrumentation-asgi"}, "quart": {"quart", "instrumentation.asgi", "instrumentation-asgi"},
+		"flask": {"flask", "instrumentation.wsgi", "instrumentation-wsgi"}, "django": {"django", "instrumentation.wsgi", "instrumentation-wsgi", "instrumentation.asgi", "instrumentation-asgi"},
+		"falcon":  {"falcon", "instrumentation.wsgi", "instrumentation-wsgi"},
+		"typeorm": {"typeorm", "instrumentation-pg", "instrumentation-mysql", "instrumentation-mongodb"}, "sequelize": {"sequelize", "instrumentation-pg", "instrumentation-mysql"},
+		"knex": {"knex", "instrumentation-pg", "instrumentation-mysql"}, "@prisma/client": {"prisma"}, "@nestjs/microservices": {"nestjs", "kafkajs", "amqplib", "instrumentation-grpc"},
+		"boto3": {"boto", "aws"}, "github.com/aws/aws-sdk-go-v2": {"otelaws"}, "github.com/aws/aws-sdk-go": {"otelaws", "aws"},
+		"github.com/rabbitmq/amqp091-go": {"amqp", "rabbit"}, "github.com/streadway/amqp": {"amqp", "rabbit"}, "github.com/nats-io/nats.go": {"nats"},
 		"database/sql": {"otelsql", "splunksql", "otelgorm", "gorm.io/plugin/opentelemetry", "otelsqlx", "otelpgx", "bunotel", "otelent"},
 	}[name]
 	if words != nil {

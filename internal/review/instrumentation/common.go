@@ -644,6 +644,10 @@ func (f *finder) sameModule(module, prefix string) bool {
 // http.
 func (f *finder) origin(callee *syntax.Node) (module, name string) {
 	switch callee.Kind {
+	case syntax.Call: // require("knex")({...})
+		if callee.Callee().Text == "require" && callee.Arg(0) != nil {
+			return callee.Arg(0).Text, ""
+		}
 	case syntax.Name:
 		i, ok := f.File.Imported(callee.Text)
 		if !ok {
@@ -654,7 +658,16 @@ func (f *finder) origin(callee *syntax.Node) (module, name string) {
 		}
 		return i.Path, i.Member
 	case syntax.Member:
-		if x := callee.Children[0]; x.Kind == syntax.Name {
+		x := callee.Children[0]
+		if x.Kind == syntax.Member && x.Children[0].Kind == syntax.Name { // import tornado.web
+			if i, ok := f.File.Imported(x.Children[0].Text); ok && i.Member == "" && f.File.Language == syntax.Python {
+				return x.Children[0].Text + "." + x.Text, callee.Text
+			}
+		}
+		if x.Kind == syntax.Call && x.Callee().Text == "require" && x.Arg(0) != nil {
+			return x.Arg(0).Text, callee.Text
+		}
+		if x.Kind == syntax.Name {
 			if i, ok := f.File.Imported(x.Text); ok {
 				if i.Member != "" && i.Member != "default" && i.Member != "*" {
 					i.Path += "." + i.Member

@@ -116,6 +116,8 @@ func (g golang) call(n *syntax.Node) {
 		g.packageCall(n, module, name)
 	case name == "SetName" && len(n.Args()) == 1:
 		g.rename(recv, n.Arg(0))
+	case strings.HasPrefix(name, "Consume") || strings.HasSuffix(name, "Subscribe") || strings.HasPrefix(name, "ReceiveMessage"):
+		g.consumer(n, recv, name)
 	case name == "SetLevel" && len(n.Args()) == 1 && n.Arg(0).Kind == syntax.Member && g.module(n.Arg(0).Children[0]) == "github.com/sirupsen/logrus":
 		g.level(n.Arg(0)) // of a logger
 	case goInstruments[name].Kind != "" && recv != nil && g.meter(recv):
@@ -276,7 +278,20 @@ var goServers = map[string]Boundary{
 	"github.com/gofiber/fiber/v2.New":                                 {Kind: "http server", Library: "github.com/gofiber/fiber"},
 	"github.com/segmentio/kafka-go.NewReader":                         {Kind: "queue consumer", Library: "github.com/segmentio/kafka-go"},
 	"github.com/IBM/sarama.NewConsumerGroup":                          {Kind: "queue consumer", Library: "github.com/IBM/sarama"},
+	"github.com/IBM/sarama.NewConsumer":                               {Kind: "queue consumer", Library: "github.com/IBM/sarama"},
+	"github.com/Shopify/sarama.NewConsumerGroup":                      {Kind: "queue consumer", Library: "github.com/Shopify/sarama"},
+	"github.com/Shopify/sarama.NewConsumer":                           {Kind: "queue consumer", Library: "github.com/Shopify/sarama"},
+	"github.com/confluentinc/confluent-kafka-go/kafka.NewConsumer":    {Kind: "queue consumer", Library: "github.com/confluentinc/confluent-kafka-go"},
+	"github.com/valyala/fasthttp.ListenAndServe":                      {Kind: "http server", Library: "github.com/valyala/fasthttp"},
+	"github.com/kataras/iris/v12.New":                                 {Kind: "http server", Library: "github.com/kataras/iris"},
+	"github.com/kataras/iris/v12.Default":                             {Kind: "http server", Library: "github.com/kataras/iris"},
 	"database/sql.Open":                                               {Kind: "database client", Library: "database/sql"},
+	"database/sql.OpenDB":                                             {Kind: "database client", Library: "database/sql"},
+	"github.com/go-redis/redis/v8.NewClient":                          {Kind: "database client", Library: "github.com/go-redis/redis"},
+	"github.com/go-redis/redis/v8.NewClusterClient":                   {Kind: "database client", Library: "github.com/go-redis/redis"},
+	"github.com/gomodule/redigo/redis.Dial":                           {Kind: "database client", Library: "github.com/gomodule/redigo"},
+	"github.com/jackc/pgx/v4.Connect":                                 {Kind: "database client", Library: "github.com/jackc/pgx"},
+	"github.com/jackc/pgx/v4/pgxpool.Connect":                         {Kind: "database client", Library: "github.com/jackc/pgx"},
 	"gorm.io/gorm.Open":                                               {Kind: "database client", Library: "gorm.io/gorm"},
 	"github.com/jmoiron/sqlx.Open":                                    {Kind: "database client", Library: "database/sql"},
 	"github.com/jmoiron/sqlx.Connect":                                 {Kind: "database client", Library: "database/sql"},
@@ -292,6 +307,32 @@ var goServers = map[string]Boundary{
 	"github.com/jackc/pgx/v5.Connect":                                 {Kind: "database client", Library: "github.com/jackc/pgx"},
 	"github.com/jackc/pgx/v5/pgxpool.New":                             {Kind: "database client", Library: "github.com/jackc/pgx"},
 	"github.com/confluentinc/confluent-kafka-go/v2/kafka.NewConsumer": {Kind: "queue consumer", Library: "github.com/confluentinc/confluent-kafka-go"},
+}
+
+// goConsumers has the methods that receive messages, by package.
+var goConsumers = []struct {
+	module  string
+	methods []string
+	library string
+}{
+	{"github.com/rabbitmq/amqp091-go", []string{"Consume", "ConsumeWithContext"}, "github.com/rabbitmq/amqp091-go"},
+	{"github.com/streadway/amqp", []string{"Consume"}, "github.com/streadway/amqp"},
+	{"github.com/nats-io/nats.go", []string{"Subscribe", "QueueSubscribe", "PullSubscribe"}, "github.com/nats-io/nats.go"},
+	{"github.com/aws/aws-sdk-go-v2/service/sqs", []string{"ReceiveMessage"}, "github.com/aws/aws-sdk-go-v2"},
+	{"github.com/aws/aws-sdk-go/service/sqs", []string{"ReceiveMessage", "ReceiveMessageWithContext"}, "github.com/aws/aws-sdk-go"},
+}
+
+// consumer adds a call that receives messages.
+func (g golang) consumer(n, recv *syntax.Node, name string) {
+	if recv == nil || len(n.Args()) == 0 || strings.HasSuffix(name, "Subscribe") && (len(n.Args()) > 3 || n.Arg(0).Text == "ctx") {
+		return
+	}
+	for _, c := range goConsumers {
+		if slices.Contains(c.methods, name) && g.File.ImportsAny(c.module) {
+			g.Boundaries = append(g.Boundaries, Boundary{Node: n, Kind: "queue consumer", Library: c.library})
+			return
+		}
+	}
 }
 
 func (g golang) packageCall(n *syntax.Node, module, name string) {

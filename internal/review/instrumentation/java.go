@@ -184,6 +184,12 @@ func (j java) build(n *syntax.Node) {
 	}
 }
 
+// javaListeners has the annotations of methods that receive messages.
+var javaListeners = map[string]string{
+	"org.springframework.kafka.annotation.KafkaListener": "kafka", "org.springframework.amqp.rabbit.annotation.RabbitListener": "rabbitmq",
+	"org.springframework.jms.annotation.JmsListener": "jms", "io.awspring.cloud.sqs.annotation.SqsListener": "sqs",
+}
+
 // annotation finds @WithSpan on methods and @SpanAttribute on parameters.
 func (j java) annotation(n *syntax.Node) {
 	a := n.Children[0]
@@ -192,6 +198,10 @@ func (j java) annotation(n *syntax.Node) {
 		name = a.Callee()
 	}
 	owner := n.Parent
+	if module, member := j.origin(name); javaListeners[strings.TrimSuffix(module+"."+member, ".")] != "" {
+		j.Boundaries = append(j.Boundaries, Boundary{Node: n, Kind: "queue consumer", Library: javaListeners[strings.TrimSuffix(module+"."+member, ".")]})
+		return
+	}
 	if owner == nil || !j.File.ImportsAny("io.opentelemetry.instrumentation.annotations", "io.opentelemetry.extension.annotations") {
 		return
 	}
@@ -242,25 +252,28 @@ func (j java) attributes(n *syntax.Node, a Attribute) {
 
 // javaClasses has the classes and methods that make a server, a consumer or a client.
 var javaClasses = map[string]Boundary{
-	"org.springframework.boot.SpringApplication.run":      {Kind: "http server", Library: "spring"},
-	"io.javalin.Javalin.create":                           {Kind: "http server", Library: "javalin"},
-	"com.sun.net.httpserver.HttpServer.create":            {Kind: "http server", Library: "java-http-server"},
-	"org.eclipse.jetty.server.Server":                     {Kind: "http server", Library: "jetty"},
-	"io.undertow.Undertow.builder":                        {Kind: "http server", Library: "undertow"},
-	"io.grpc.ServerBuilder.forPort":                       {Kind: "grpc server", Library: "grpc"},
-	"io.grpc.Grpc.newServerBuilderForPort":                {Kind: "grpc server", Library: "grpc"},
-	"io.grpc.netty.NettyServerBuilder.forPort":            {Kind: "grpc server", Library: "grpc"},
-	"io.grpc.netty.NettyServerBuilder.forAddress":         {Kind: "grpc server", Library: "grpc"},
-	"org.apache.kafka.clients.consumer.KafkaConsumer":     {Kind: "queue consumer", Library: "kafka"},
-	"org.apache.kafka.streams.KafkaStreams":               {Kind: "queue consumer", Library: "kafka"},
-	"com.zaxxer.hikari.HikariDataSource":                  {Kind: "database client", Library: "jdbc"},
-	"java.sql.DriverManager.getConnection":                {Kind: "database client", Library: "jdbc"},
-	"redis.clients.jedis.Jedis":                           {Kind: "database client", Library: "jedis"},
-	"redis.clients.jedis.JedisPool":                       {Kind: "database client", Library: "jedis"},
-	"redis.clients.jedis.JedisPooled":                     {Kind: "database client", Library: "jedis"},
-	"io.lettuce.core.RedisClient.create":                  {Kind: "database client", Library: "lettuce"},
-	"com.mongodb.client.MongoClients.create":              {Kind: "database client", Library: "mongo"},
-	"com.datastax.oss.driver.api.core.CqlSession.builder": {Kind: "database client", Library: "cassandra"},
+	"org.springframework.boot.SpringApplication.run":            {Kind: "http server", Library: "spring"},
+	"org.springframework.boot.SpringApplication":                {Kind: "http server", Library: "spring"},
+	"org.springframework.boot.builder.SpringApplicationBuilder": {Kind: "http server", Library: "spring"},
+	"io.vertx.core.Vertx.createHttpServer":                      {Kind: "http server", Library: "vertx"},
+	"io.javalin.Javalin.create":                                 {Kind: "http server", Library: "javalin"},
+	"com.sun.net.httpserver.HttpServer.create":                  {Kind: "http server", Library: "java-http-server"},
+	"org.eclipse.jetty.server.Server":                           {Kind: "http server", Library: "jetty"},
+	"io.undertow.Undertow.builder":                              {Kind: "http server", Library: "undertow"},
+	"io.grpc.ServerBuilder.forPort":                             {Kind: "grpc server", Library: "grpc"},
+	"io.grpc.Grpc.newServerBuilderForPort":                      {Kind: "grpc server", Library: "grpc"},
+	"io.grpc.netty.NettyServerBuilder.forPort":                  {Kind: "grpc server", Library: "grpc"},
+	"io.grpc.netty.NettyServerBuilder.forAddress":               {Kind: "grpc server", Library: "grpc"},
+	"org.apache.kafka.clients.consumer.KafkaConsumer":           {Kind: "queue consumer", Library: "kafka"},
+	"org.apache.kafka.streams.KafkaStreams":                     {Kind: "queue consumer", Library: "kafka"},
+	"com.zaxxer.hikari.HikariDataSource":                        {Kind: "database client", Library: "jdbc"},
+	"java.sql.DriverManager.getConnection":                      {Kind: "database client", Library: "jdbc"},
+	"redis.clients.jedis.Jedis":                                 {Kind: "database client", Library: "jedis"},
+	"redis.clients.jedis.JedisPool":                             {Kind: "database client", Library: "jedis"},
+	"redis.clients.jedis.JedisPooled":                           {Kind: "database client", Library: "jedis"},
+	"io.lettuce.core.RedisClient.create":                        {Kind: "database client", Library: "lettuce"},
+	"com.mongodb.client.MongoClients.create":                    {Kind: "database client", Library: "mongo"},
+	"com.datastax.oss.driver.api.core.CqlSession.builder":       {Kind: "database client", Library: "cassandra"},
 }
 
 func (j java) call(n *syntax.Node) {
@@ -289,6 +302,14 @@ func (j java) call(n *syntax.Node) {
 		i := j.instrumentOf(recv)
 		if len(n.Args()) >= 2 && (i != nil || j.File.ImportsAny("io.opentelemetry") && (named(recv, "counter") || named(recv, "histogram") || named(recv, "gauge") || named(recv, "measurement") || j.instrumentType(recv))) {
 			j.attributes(n.Arg(1), Attribute{On: OnMetric, Instrument: i})
+		}
+	case "basicConsume":
+		if recv != nil && j.File.ImportsAny("com.rabbitmq.client") {
+			j.Boundaries = append(j.Boundaries, Boundary{Node: n, Kind: "queue consumer", Library: "rabbitmq"})
+		}
+	case "createHttpServer":
+		if recv != nil && j.File.ImportsAny("io.vertx") {
+			j.Boundaries = append(j.Boundaries, Boundary{Node: n, Kind: "http server", Library: "vertx"})
 		}
 	case "create", "build":
 		if recv != nil && j.File.ImportsAny("io.opentelemetry.sdk") {

@@ -179,6 +179,21 @@ var pythonModules = map[string]Boundary{
 	"starlette.applications.Starlette":           {Kind: "http server", Library: "starlette"},
 	"sanic.Sanic":                                {Kind: "http server", Library: "sanic"},
 	"quart.Quart":                                {Kind: "http server", Library: "quart"},
+	"django.core.wsgi.get_wsgi_application":      {Kind: "http server", Library: "django"},
+	"django.core.asgi.get_asgi_application":      {Kind: "http server", Library: "django"},
+	"falcon.App":                                 {Kind: "http server", Library: "falcon"},
+	"falcon.asgi.App":                            {Kind: "http server", Library: "falcon"},
+	"http.server.HTTPServer":                     {Kind: "http server", Library: "http.server"},
+	"http.server.ThreadingHTTPServer":            {Kind: "http server", Library: "http.server"},
+	"pika.SelectConnection":                      {Kind: "queue consumer", Library: "pika"},
+	"psycopg2.pool.SimpleConnectionPool":         {Kind: "database client", Library: "psycopg2"},
+	"psycopg2.pool.ThreadedConnectionPool":       {Kind: "database client", Library: "psycopg2"},
+	"mysql.connector.connect":                    {Kind: "database client", Library: "mysql"},
+	"MySQLdb.connect":                            {Kind: "database client", Library: "mysqlclient"},
+	"redis.StrictRedis":                          {Kind: "database client", Library: "redis"},
+	"redis.Redis.from_url":                       {Kind: "database client", Library: "redis"},
+	"aioredis.from_url":                          {Kind: "database client", Library: "aioredis"},
+	"flask_sqlalchemy.SQLAlchemy":                {Kind: "database client", Library: "sqlalchemy"},
 	"litestar.Litestar":                          {Kind: "http server", Library: "litestar"},
 	"tornado.web.Application":                    {Kind: "http server", Library: "tornado"},
 	"aiohttp.web.Application":                    {Kind: "http server", Library: "aiohttp"},
@@ -254,6 +269,10 @@ func (p python) call(n *syntax.Node) {
 		}
 	case "make_filtering_bound_logger":
 		p.level(n.Arg(0))
+	case "receive_message":
+		if recv != nil && p.File.ImportsAny("boto3", "aioboto3") {
+			p.Boundaries = append(p.Boundaries, Boundary{Node: n, Kind: "queue consumer", Library: "boto3"})
+		}
 	case "run":
 		if p.module(recv) == "uvicorn" {
 			p.level(n.Named("log_level"))

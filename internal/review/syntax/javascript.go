@@ -165,6 +165,11 @@ func (j javaScript) expression(i int32) *Node {
 		return j.node(Index, i, j.field(i, "object"), j.field(i, "index"))
 	case "call_expression":
 		n := j.node(Call, i, append([]*Node{j.field(i, "function")}, j.arguments(i)...)...)
+		if f := n.Children[0]; f.Kind == Await && len(f.Children) == 1 && j.ChildByField(i, "type_arguments") >= 0 {
+			// The grammar takes await f<T>(x) for the call of what is awaited.
+			n.Children[0], n.Start = f.Children[0], f.Children[0].Start
+			return &Node{Kind: Await, Start: f.Start, End: n.End, Children: []*Node{n}}
+		}
 		if c := n.Children[0]; c.Kind == Name && (c.Text == "require" || c.Text == "import") && len(n.Children) == 2 && n.Children[1].Kind == String {
 			j.f.Imports = append(j.f.Imports, Import{Path: n.Children[1].Text, Node: n})
 		}
