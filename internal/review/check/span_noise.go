@@ -17,34 +17,49 @@ var spanNoise = &Check{
 	Severity: Suggestion,
 	Rules:    []string{"SPA-001", "SPA-005"},
 	Why: "A span in a loop costs as many spans as the loop has rounds, and a span around a helper that only computes lasts microseconds. " +
+		"A span around one call that a library of instrumentation covers repeats the span of that. " +
 		"Such spans hide those that explain the request, and they are paid for like those.",
-	Fix: "Start one span around the loop and record the number of rounds as an attribute. Remove the span of a helper, or record an event on the span around it.",
+	Fix: "Start one span around the loop and record the number of rounds as an attribute. Remove the span of a helper or of an instrumented call, or record an event on the span around it.",
 	Source: func(p *Pass, u *instrumentation.Uses) {
 		perFunction := map[*syntax.Node]int{}
 		for _, s := range u.Spans {
 			fn := function(s)
-			if fn == nil || s.Kind != "" || s.Name == nil || s.Escapes {
+			if fn == nil || s.Name == nil && s.Body != fn || s.Escapes {
 				continue
 			}
 			if perFunction[fn]++; perFunction[fn] > maxSpans {
 				continue
 			}
+			named, subject := "", fn.Text
+			if s.Name != nil {
+				named = spanName(u, s)
+				if subject = named; subject == "" {
+					subject = brief(u, s.Name)
+				}
+			}
+			names := Names{SpanName: named, ScopeName: s.Scope}
 			message := ""
 			switch {
-			case inLoop(s):
+			case s.Kind == "" && s.Name != nil && inLoop(s):
 				message = "The loop starts a span in each round."
-			case pureHelper(fn, s):
+			case s.Kind == "" && pureHelper(fn, s):
 				message = "The function of the span only computes."
 			default:
+				if libraries := repeats(u, s); libraries != nil {
+					p.Keep(repeatedFact{u.File.Path, s.Start.Start, s.Start.End, Symbol(s.Start), subject, names, libraries})
+				}
 				continue
 			}
-			named := spanName(u, s)
-			subject := named
-			if subject == "" {
-				subject = brief(u, s.Name)
-			}
-			p.At(u, s.Start, Finding{Subject: subject, Message: message, Names: Names{SpanName: named, ScopeName: s.Scope}})
+			p.At(u, s.Start, Finding{Subject: subject, Message: message, Names: names})
 		}
+		keepInstrumentation(p, u)
+	},
+	Repository: reportRepeated,
+	Related: func(kept any) []string {
+		if _, ok := kept.(repeatedFact); ok {
+			return []string{"telemetry", "otel"}
+		}
+		return nil
 	},
 	Examples: []Example{
 		{
@@ -67,6 +82,48 @@ func label(ctx context.Context, name string) string {
 }
 `)},
 			Findings: []string{"order.go:8", "order.go:16"},
+		},
+		{
+			Name: "spans around one call that is instrumented",
+			Files: map[string]string{
+				"requirements.txt": "opentelemetry-api\nopentelemetry-instrumentation-requests\n",
+				"prices.py": `import requests
+from opentelemetry import trace
+tracer = trace.get_tracer("prices")
+
+def prices(url):
+    with tracer.start_as_current_span("http get"):
+        return requests.get(url).json()
+
+def load_prices(url):
+    with tracer.start_as_current_span("load prices"):
+        return requests.get(url).json()
+
+def fetch_both(url, other):
+    with tracer.start_as_current_span("fetch"):
+        return requests.get(url), requests.get(other)
+`,
+				"web/package.json": `{"name": "web", "dependencies": {"@opentelemetry/api": "1", "@opentelemetry/instrumentation-http": "1", "axios": "1", "pg": "8"}}`,
+				"web/order.js": `import axios from 'axios';
+import { Pool } from 'pg';
+import { trace } from '@opentelemetry/api';
+const tracer = trace.getTracer('order');
+const pool = new Pool();
+
+export const order = (id) => tracer.startActiveSpan('api call', async (span) => {
+  const answer = await axios.get('http://orders/' + id);
+  span.end();
+  return answer.data;
+});
+
+export const rows = () => tracer.startActiveSpan('query rows', async (span) => {
+  const { rows } = await pool.query('SELECT 1');
+  span.end();
+  return rows;
+});
+`,
+			},
+			Findings: []string{"prices.py:6", "web/order.js:7"},
 		},
 		{
 			Name: "units of work of a consumer, and calls of other services",
@@ -205,6 +262,9 @@ var unitsOfWork = setOf(`msg msgs message messages event events job jobs task ta
 // span for each unit of work.
 func inLoop(s *instrumentation.Span) bool {
 	n := s.Start.Enclosing(syntax.Loop, syntax.Func)
+	for n != nil && n.Kind == syntax.Func && n.Parent != nil && n.Parent.Kind == syntax.Call && n.Parent.Callee() == n { // func() { ... }()
+		n = n.Enclosing(syntax.Loop, syntax.Func)
+	}
 	if n == nil || !s.Start.Within(n.Body()) {
 		return false
 	}
@@ -307,7 +367,7 @@ var spanMethods = setOf(`start end setattributes setattribute set_attribute set_
 
 // subjectOf returns the constant name of a span, "" if it has none.
 func subjectOf(s *instrumentation.Span) string {
-	if s.Name.Kind == syntax.String {
+	if s.Name != nil && s.Name.Kind == syntax.String {
 		return s.Name.Text
 	}
 	return ""
@@ -335,9 +395,17 @@ func reads(call *syntax.Node, method string) bool {
 	return false
 }
 
+// entryPoints are words of decorators of functions that a framework calls.
+var entryPoints = setOf("route get post put delete patch mapping path task tool listener command handler api")
+
 // pureHelper reports whether the function of a span is one of a few statements that call nothing but functions that compute.
 func pureHelper(fn *syntax.Node, s *instrumentation.Span) bool {
 	if fn.Text == "" && s.Body != fn || fn.Body() == nil || fn.Body().Kind != syntax.Block || len(fn.Body().Children) > 12 {
+		return false
+	}
+	if slices.ContainsFunc(fn.Children, func(c *syntax.Node) bool {
+		return c.Kind == syntax.Decorator && entryPoints.any(words(name(c.Children[0])))
+	}) {
 		return false
 	}
 	works := false
@@ -368,7 +436,7 @@ func pureHelper(fn *syntax.Node, s *instrumentation.Span) bool {
 	}
 	for c := range direct(fn.Body()) {
 		if c.Kind == syntax.Return && len(c.Children) > 0 {
-			return works
+			return works || c.Children[0].Kind == syntax.Member || c.Children[0].Kind == syntax.Index
 		}
 	}
 	return false

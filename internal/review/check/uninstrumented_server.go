@@ -27,16 +27,7 @@ var uninstrumentedServer = &Check{
 		"`@opentelemetry/auto-instrumentations-node`, `opentelemetry-instrument`, the Java agent. " +
 		"The check reports one place for each library and service, and a suggestion if the repository does not use OpenTelemetry at all.",
 	Source: func(p *Pass, u *instrumentation.Uses) {
-		if len(u.Instrumented) > 0 {
-			p.Keep(instrumentedFact{u.File.Path, u.Instrumented})
-		}
-		for _, i := range u.File.Imports {
-			if isTelemetryModule(i.Path) {
-				p.Keep(telemetryFact{u.File.Path, i.Path})
-			} else if v, ok := vendorOfImport(u.File.Language, i.Path); ok {
-				p.Keep(telemetryFact{u.File.Path, v})
-			}
-		}
+		keepInstrumentation(p, u)
 		for _, s := range u.Spans {
 			switch s.Kind {
 			case "server", "consumer", "client":
@@ -274,6 +265,20 @@ type (
 	}
 )
 
+// keepInstrumentation keeps what a file says about the instrumentation of its project.
+func keepInstrumentation(p *Pass, u *instrumentation.Uses) {
+	if len(u.Instrumented) > 0 {
+		p.Keep(instrumentedFact{u.File.Path, u.Instrumented})
+	}
+	for _, i := range u.File.Imports {
+		if isTelemetryModule(i.Path) {
+			p.Keep(telemetryFact{u.File.Path, i.Path})
+		} else if v, ok := vendorOfImport(u.File.Language, i.Path); ok {
+			p.Keep(telemetryFact{u.File.Path, v})
+		}
+	}
+}
+
 // spanKinds match the kinds of spans of servers and consumers in the languages' spellings.
 var spanKinds = map[string]*regexp.Regexp{
 	"server":   regexp.MustCompile(`\bSpanKind(Server\b|\.(SERVER|Server)\b)`),
@@ -317,7 +322,16 @@ type instrumentedProject struct {
 	manual    map[string]bool
 }
 
-func checkBoundaries(p *RepositoryPass) {
+// coverage is what instruments the projects of a repository.
+type coverage struct {
+	projects *projects
+	of       func(*project) *instrumentedProject
+	anywhere bool            // the repository uses OpenTelemetry
+	manual   map[string]bool // directories with spans around calls of clients
+}
+
+// instrumentedBy returns what instruments the projects of a repository, by their dependencies, the code and the deployment files.
+func instrumentedBy(p *RepositoryPass) *coverage {
 	ps := projectsOf(p.Configs)
 	byProject := map[*project]*instrumentedProject{}
 	of := func(at *project) *instrumentedProject {
@@ -393,6 +407,12 @@ func checkBoundaries(p *RepositoryPass) {
 			of(at).all = true
 		}
 	}
+	return &coverage{ps, of, anywhere, manual}
+}
+
+func checkBoundaries(p *RepositoryPass) {
+	c := instrumentedBy(p)
+	ps, of, anywhere, manual := c.projects, c.of, c.anywhere, c.manual
 	deployed, frameworks := map[*project]bool{}, map[*project]bool{}
 	for _, f := range p.Configs {
 		if at, known := ps.deploys(f, ""); known && f.Kind == configfile.Dockerfile {

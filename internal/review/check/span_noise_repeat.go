@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"slices"
+	"strings"
+
+	"assay/internal/review/instrumentation"
+	"assay/internal/review/syntax"
+)
+
+// repeatedFact is a span around nothing but one call of a client, which repeats the span of the client if something
+// instruments it.
+type repeatedFact struct {
+	file       string
+	start, end int
+	symbol     string
+	subject    string
+	names      Names
+	libraries  []string // whose instrumentation covers the call
+}
+
+// callWords are words of names of spans that describe a call of a client and not the work that it is for.
+var callWords = setOf(`http https get post put delete patch request call fetch api rest rpc grpc db database sql query select insert update postgres postgresql pg mysql redis
+	mongo mongodb cache execute exec set client axios requests httpx jdbc`)
+
+// repeats returns the libraries whose instrumentation has a span for what a manual span is around, none if the span is around
+// more than one call of a client or has a name that tells more than the call.
+func repeats(u *instrumentation.Uses, s *instrumentation.Span) []string {
+	named := subjectOf(s)
+	if named == "" || s.Kind == "server" || s.Kind == "consumer" || !callWords.any(words(named)) {
+		return nil
+	}
+	body := s.Body
+	if body == nil || body.Kind == syntax.Func && body.Body() == nil {
+		return nil
+	}
+	var libraries []string
+	nodes := 0
+	for c := range body.All() {
+		if nodes++; nodes > 400 {
+			return nil
+		}
+		switch c.Kind {
+		case syntax.Spawn, syntax.Loop:
+			return nil
+		case syntax.Call, syntax.New:
+			m := strings.ToLower(name(c))
+			if c == s.Start || c.Start < s.Start.Start && c.End < s.Start.End || spanMethods[m] || passive[m] || pure[m] && !reads(c, m) && clientLibraries(u, c) == nil || errorMaker(c) ||
+				c.Kind == syntax.New && strings.HasSuffix(m, "error") || isLogCall(receiver(c)) {
+				continue
+			}
+			found := clientLibraries(u, c)
+			if found == nil || libraries != nil {
+				return nil
+			}
+			libraries = found
+		}
+	}
+	return libraries
+}
+
+// receiver returns what a method is called on, or nil.
+func receiver(call *syntax.Node) *syntax.Node {
+	recv, _ := call.Method()
+	return recv
+}
+
+// passive are functions that prepare a call of a client, or read its answer.
+var passive = setOf(`json text data raise_for_status newrequestwithcontext newrequest withcontext add header headers close readall all one first scalar scalars fetchone fetchall
+	fetchmany one_or_none scalar_one_or_none cursor result getbody body message getmessage closing uri build of create print printf println bind`)
+
+// clientLibraries returns words of the instrumentation that covers a call of a client, nil for other calls.
+func clientLibraries(u *instrumentation.Uses, call *syntax.Node) []string {
+	recv, m := call.Method()
+	root := recv
+	for root != nil && root.Kind == syntax.Member && root.Children[0].Kind != syntax.Call {
+		root = root.Children[0]
+	}
+	module := ""
+	if n := firstName(call); n != "" {
+		if i, ok := u.File.Imported(n); ok {
+			module = i.Path
+		}
+	}
+	of := last(words(name(recv)))
+	switch u.File.Language {
+	case syntax.JavaScript, syntax.TypeScript:
+		switch {
+		case recv == nil && m == "fetch", module == "undici":
+			return []string{"undici", "instrumentation-fetch"}
+		case module == "axios" || module == "got" || module == "node-fetch" || module == "superagent":
+			return []string{"@opentelemetry/instrumentation-http"}
+		case (m == "query" || m == "execute") && setOf("pool client db conn connection pg").any([]string{of}):
+			for _, l := range []string{"pg", "mysql2", "mysql"} {
+				if u.File.ImportsAny(l) {
+					return []string{"instrumentation-" + l}
+				}
+			}
+		case setOf("redis cache").any([]string{of}) && setOf("get set del hget hset expire")[m]:
+			switch {
+			case u.File.ImportsAny("ioredis"):
+				return []string{"instrumentation-ioredis"}
+			case u.File.ImportsAny("redis"):
+				return []string{"instrumentation-redis"}
+			}
+		}
+	case syntax.Python:
+		switch {
+		case module == "requests" && setOf("get post put delete patch head request")[m]:
+			return []string{"instrumentation.requests", "instrumentation-requests"}
+		case module == "httpx" && setOf("get post put delete patch head request")[m]:
+			return []string{"instrumentation.httpx", "instrumentation-httpx"}
+		case m == "execute" && setOf("session db conn connection engine").any([]string{of}) && u.File.ImportsAny("sqlalchemy"):
+			return []string{"instrumentation.sqlalchemy", "instrumentation-sqlalchemy"}
+		case m == "execute" && setOf("cursor cur conn connection").any([]string{of}) && u.File.ImportsAny("psycopg2", "psycopg"):
+			return []string{"instrumentation.psycopg", "instrumentation-psycopg"}
+		case setOf("redis client cache r").any([]string{of}) && setOf("get set delete hget hset expire")[m] && u.File.ImportsAny("redis"):
+			return []string{"instrumentation.redis", "instrumentation-redis"}
+		}
+	case syntax.Go:
+		switch {
+		case m == "Do" && setOf("client http").any([]string{of}) && u.File.ImportsAny("go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp") && mentionsTransport(u):
+			return []string{"otelhttp"}
+		case contextCalls[m] && strings.HasSuffix(m, "Context") && m != "NewRequestWithContext" && of == "db":
+			return []string{"otelsql", "splunksql", "otelsqlx"}
+		case setOf("rdb redis").any([]string{of}) && setOf("Get Set Del HGet HSet")[m]:
+			return []string{"redisotel"}
+		}
+	case syntax.Java:
+		def := u.File.Definition(orEmpty(recv))
+		if def == nil {
+			return nil
+		}
+		switch def.Type[strings.LastIndex(def.Type, ".")+1:] {
+		case "RestTemplate", "JdbcTemplate", "NamedParameterJdbcTemplate", "HttpClient":
+			return []string{"opentelemetry-spring-boot"}
+		}
+	}
+	return nil
+}
+
+// orEmpty returns a node, an empty one for nil.
+func orEmpty(n *syntax.Node) *syntax.Node {
+	if n == nil {
+		return &syntax.Node{}
+	}
+	return n
+}
+
+// firstName returns the first name of what a call calls: axios of axios.get(...).
+func firstName(call *syntax.Node) string {
+	n := call.Callee()
+	for n.Kind == syntax.Member {
+		n = n.Children[0]
+	}
+	if n.Kind == syntax.Name {
+		return n.Text
+	}
+	return ""
+}
+
+// mentionsTransport reports whether a file wraps the transport of its clients of HTTP.
+func mentionsTransport(u *instrumentation.Uses) bool {
+	for n := range u.File.Root.All() {
+		if n.Kind == syntax.Call && name(n) == "NewTransport" && firstName(n) == "otelhttp" {
+			return true
+		}
+	}
+	return false
+}
+
+// reportRepeated reports the spans that repeat those of instrumentation.
+func reportRepeated(p *RepositoryPass) {
+	if !slices.ContainsFunc(p.Kept, func(k any) bool { _, ok := k.(repeatedFact); return ok }) {
+		return
+	}
+	covered := instrumentedBy(p)
+	for _, k := range p.Kept {
+		f, ok := k.(repeatedFact)
+		if !ok {
+			continue
+		}
+		i := covered.of(covered.projects.of(f.file))
+		if !i.all && !slices.ContainsFunc(f.libraries, func(l string) bool {
+			return l == "otelhttp" || slices.ContainsFunc(i.libraries, func(have string) bool { return strings.Contains(have, l) })
+		}) {
+			continue
+		}
+		p.Report(Finding{
+			File: f.file, Start: f.start, End: f.end, Symbol: f.symbol, Subject: f.subject, Names: f.names,
+			Message: "The span repeats the span of an instrumented call.",
+		})
+	}
+}
