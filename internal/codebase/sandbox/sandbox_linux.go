@@ -22,7 +22,7 @@ const argument = "agent-child"
 // exitLimits is the exit code of a child that could not set its limits or execute the program.
 const exitLimits = 125
 
-// niceness lets requests of the server go first.
+// niceness lets requests of the server go first. A server with a higher one keeps its own.
 const niceness = 10
 
 // Main sets limits and executes a program, or is the first process of a container, if the arguments of this process say
@@ -53,6 +53,7 @@ type child struct {
 }
 
 func become(limits string, argv []string) error {
+	runtime.LockOSThread() // priorities, attributes and filters belong to the thread that executes the program
 	var l child
 	if err := json.Unmarshal([]byte(limits), &l); err != nil {
 		return fmt.Errorf("decode limits: %w", err)
@@ -78,14 +79,13 @@ func become(limits string, argv []string) error {
 	if err := lower(unix.RLIMIT_CORE, 0); err != nil {
 		return fmt.Errorf("disable core files: %w", err)
 	}
-	if err := unix.Setpriority(unix.PRIO_PROCESS, 0, niceness); err != nil {
+	if err := lowerPriority(); err != nil {
 		return fmt.Errorf("lower the priority: %w", err)
 	}
 	if !l.Confined {
 		// If memory runs out, the kernel kills this process before the server. It works without.
 		_ = os.WriteFile("/proc/self/oom_score_adj", []byte("500"), 0)
 	}
-	runtime.LockOSThread() // attributes and filters belong to the thread that executes the program
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("drop privileges: %w", err)
 	}
@@ -106,6 +106,19 @@ func lower(resource int, limit uint64) error {
 	limit = min(limit, now.Max)
 	// Not unix.Setrlimit: syscall.Exec restores the limit of files that syscall.Setrlimit has not set.
 	return syscall.Setrlimit(resource, &syscall.Rlimit{Cur: limit, Max: limit})
+}
+
+// lowerPriority raises the niceness of this thread to niceness, unless it is higher: only a privileged process may lower
+// it.
+func lowerPriority() error {
+	now, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
+	if err != nil {
+		return err
+	}
+	if now = 20 - now; now >= niceness { // the system call returns 20-nice
+		return nil
+	}
+	return unix.Setpriority(unix.PRIO_PROCESS, 0, niceness)
 }
 
 // command returns the child for a program.

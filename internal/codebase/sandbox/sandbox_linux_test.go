@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -90,6 +91,21 @@ func TestLimits(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestPriority runs a program with a higher niceness than the sandbox sets, which must not become lower: a server without
+// privileges could not do that.
+func TestPriority(t *testing.T) {
+	niceness := func(args ...string) string {
+		out, err := exec.Command("nice", args...).CombinedOutput()
+		require.NoError(t, err, string(out))
+		return strings.TrimSpace(string(out))
+	}
+	self, err := Self()
+	require.NoError(t, err)
+	path, err := Executable("nice")
+	require.NoError(t, err)
+	require.Equal(t, niceness("-n", "15", path), niceness("-n", "15", self, argument, "{}", path))
 }
 
 // TestNoNetwork reads the interfaces of a program without network.
