@@ -5,6 +5,7 @@ package review
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // lineRange is a range of lines, from 1, both included.
@@ -34,6 +36,9 @@ const maxChanged = 1_000_000
 type gitError struct{ error }
 
 func (e gitError) Unwrap() error { return e.error }
+
+// gitTimeout limits a git command. Configuration and references of a repository may be pipes, which git waits for.
+const gitTimeout = 2 * time.Minute
 
 // changedSince returns what differs between a commit and the work tree that contains the root. Files that Git does not
 // track are new.
@@ -68,9 +73,10 @@ func changedSince(ctx context.Context, root, ref string) (changes, error) {
 // git runs the git binary on the repository of a directory. The configuration of the system and the user is not read.
 // Of the repository's own, nothing is executed: neither hooks, monitors, filters nor diff programs, and no transport.
 type git struct {
-	root   string
-	config [][2]string // names and values that override the repository's
-	env    []string
+	root    string
+	config  [][2]string // names and values that override the repository's
+	env     []string
+	timeout time.Duration // of a command; default gitTimeout
 }
 
 // commit returns the id of the commit that a reference names.
@@ -128,7 +134,8 @@ func (g *git) filters(ctx context.Context) error {
 
 // run calls read with what a git command prints.
 func (g *git) run(ctx context.Context, read func(io.Reader) error, args ...string) error {
-	ctx, cancel := context.WithCancel(ctx)
+	limit := cmp.Or(g.timeout, gitTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, gitError{fmt.Errorf("git %s did not finish within %v", args[0], limit)})
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "git", append([]string{"-C", g.root, "--no-pager", "--no-optional-locks", "--literal-pathspecs"}, args...)...)
 	cmd.Env = []string{
@@ -164,7 +171,7 @@ func (g *git) run(ctx context.Context, read func(io.Reader) error, args ...strin
 	waitErr := cmd.Wait()
 	switch {
 	case ctx.Err() != nil && readErr == nil:
-		return ctx.Err()
+		return context.Cause(ctx)
 	case readErr != nil:
 		return readErr
 	case waitErr != nil:
