@@ -154,7 +154,7 @@ func (l *Local) verify(ctx context.Context, _ http.Header, in verifyIn) (any, er
 	}
 	defer os.RemoveAll(temporary)
 	before := filepath.Join(temporary, "before")
-	if err := review.Export(ctx, in.Path, in.Since, before, filepath.Join(temporary, "index")); err != nil {
+	if err := review.Export(ctx, in.Path, in.Since, before, filepath.Join(temporary, "git")); err != nil {
 		return nil, err
 	}
 	var reports [2]*review.Report

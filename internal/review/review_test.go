@@ -5,6 +5,7 @@ package review
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -330,7 +331,7 @@ func TestSinceExecutesNothing(t *testing.T) {
 	require.NoFileExists(t, proof)
 
 	before := filepath.Join(t.TempDir(), "before")
-	require.NoError(t, Export(t.Context(), dir, "HEAD", before, filepath.Join(t.TempDir(), "index")))
+	require.NoError(t, Export(t.Context(), dir, "HEAD", before, filepath.Join(t.TempDir(), "git")))
 	text, err := os.ReadFile(filepath.Join(before, "a.go"))
 	require.NoError(t, err)
 	require.Equal(t, code("span()"), string(text))
@@ -350,16 +351,70 @@ func TestEmbeddedRepository(t *testing.T) {
 	runGit(t, svc, "--git-dir=.", "config", "core.worktree", "..")
 	_, err := Run(t.Context(), Options{Root: svc, Since: "HEAD", Checks: []*check.Check{named("span")}})
 	require.ErrorContains(t, err, "bare repository")
-	require.ErrorContains(t, Export(t.Context(), svc, "HEAD", filepath.Join(t.TempDir(), "before"), filepath.Join(t.TempDir(), "index")), "bare repository")
+	require.ErrorContains(t, Export(t.Context(), svc, "HEAD", filepath.Join(t.TempDir(), "before"), filepath.Join(t.TempDir(), "git")), "bare repository")
 }
 
-// TestExportable: a commit that is too large is not exported.
-func TestExportable(t *testing.T) {
-	entry := func(size string) string { return "100644 blob 0123456789abcdef " + size + "\ta b\x00" }
-	require.NoError(t, exportable(strings.NewReader(entry("   12")+entry("-"))))
-	require.ErrorContains(t, exportable(strings.NewReader(entry("600000000")+entry("600000000"))), "bytes")
-	require.ErrorContains(t, exportable(strings.NewReader(strings.Repeat(entry("1"), maxExportedFiles+1))), "files")
-	require.Error(t, exportable(strings.NewReader(strings.Repeat("x", 1<<20))))
+// TestExport: files are written as they are stored, whatever attributes say, also below the top and in a linked work tree.
+func TestExport(t *testing.T) {
+	text := strings.Repeat("$Id$\n", 100)
+	dir := tree(t, map[string]string{"plain": text, "sub/plain": text, "sub/deep/plain": text})
+	runGit(t, dir, "init", "-q")
+	runGit(t, dir, "add", ".")
+	// git would not add a file that is not in the encoding.
+	attributes := filepath.Join(dir, ".gitattributes")
+	require.NoError(t, os.WriteFile(attributes, []byte("[attr]bomb text eol=crlf ident working-tree-encoding=UTF-32LE\nplain bomb filter=none\n"), 0o644))
+	runGit(t, dir, "add", ".gitattributes")
+	runGit(t, dir, "commit", "-qm", "first")
+	linked := filepath.Join(t.TempDir(), "linked")
+	runGit(t, dir, "worktree", "add", "-q", "--no-checkout", linked)
+	require.NoError(t, os.Mkdir(filepath.Join(linked, "sub"), 0o755))
+	for from, want := range map[string][]string{
+		dir: {".gitattributes", "plain", "sub", "sub/deep", "sub/deep/plain", "sub/plain"}, filepath.Join(linked, "sub"): {"deep", "deep/plain", "plain"},
+	} {
+		to := filepath.Join(t.TempDir(), "to")
+		require.NoError(t, Export(t.Context(), from, "HEAD", to, filepath.Join(t.TempDir(), "git")))
+		var got []string
+		require.NoError(t, filepath.WalkDir(to, func(path string, d fs.DirEntry, err error) error {
+			if d.Name() == "plain" {
+				written, err := os.ReadFile(path)
+				require.NoError(t, err)
+				require.Equal(t, text, string(written), path)
+			}
+			if path != to {
+				got = append(got, strings.TrimPrefix(filepath.ToSlash(path), filepath.ToSlash(to)+"/"))
+			}
+			return err
+		}))
+		require.Equal(t, want, got)
+	}
+}
+
+// TestExportLimits: a commit whose few objects are a hundred thousand directories is not exported.
+func TestExportLimits(t *testing.T) {
+	dir := tree(t, map[string]string{"f": "x"})
+	runGit(t, dir, "init", "-q")
+	runGit(t, dir, "add", ".")
+	run := func(input string, args ...string) string {
+		cmd := exec.Command("git", append([]string{"-C", dir, "-c", "user.name=Test", "-c", "user.email=test@example.com"}, args...)...)
+		cmd.Stdin = strings.NewReader(input)
+		out, err := cmd.Output()
+		require.NoError(t, err)
+		return strings.TrimSpace(string(out))
+	}
+	id := run("", "write-tree")
+	for range 5 {
+		entries := ""
+		for i := range 10 {
+			entries += fmt.Sprintf("040000 tree %s\t%d\n", id, i)
+		}
+		id = run(entries, "mktree")
+	}
+	to := filepath.Join(t.TempDir(), "to")
+	err := Export(t.Context(), dir, run("", "commit-tree", "-m", "bomb", id), to, filepath.Join(t.TempDir(), "git"))
+	require.ErrorContains(t, err, "100000 directories")
+	left, err := os.ReadDir(to)
+	require.NoError(t, err)
+	require.Empty(t, left)
 }
 
 func TestLimits(t *testing.T) {

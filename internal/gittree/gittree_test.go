@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package source
+package gittree
 
 import (
 	"strings"
@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzTreeCheck reads the output of ls-tree, whose paths are those of a repository, in pieces of any size. The result
+// FuzzCheck reads the output of ls-tree, whose paths are those of a repository, in pieces of any size. The result
 // depends on no piece, and a tree that is accepted is within the limits.
-func FuzzTreeCheck(f *testing.F) {
+func FuzzCheck(f *testing.F) {
 	const blob = "100644 blob 8a1218a1024a212bb3db30becd860315f9f3ac52"
 	f.Add(blob+"       5\ta/main.go\x00"+blob+"    12\tb\t\n\x00", 7)
 	f.Add("160000 commit 8a1218a1024a212bb3db30becd860315f9f3ac52       -\tmodule\x00", 1)
@@ -20,11 +20,10 @@ func FuzzTreeCheck(f *testing.F) {
 	f.Add(blob+"       5\ta/b/c/d/e\x00", 9)
 	f.Add(blob+"       5\ta/b\x00"+blob+"       5\ta/bc/d\x00", 9)
 	f.Fuzz(func(t *testing.T, text string, size int) {
-		limits := Limits{Bytes: 100, Files: 3}
-		whole := &treeCheck{limits: limits}
+		whole := &Check{Bytes: 100, Files: 3}
 		n, err := whole.Write([]byte(text))
 		require.LessOrEqual(t, n, len(text))
-		pieces := &treeCheck{limits: limits}
+		pieces := &Check{Bytes: 100, Files: 3}
 		var pieceErr error
 		for rest := text; rest != "" && pieceErr == nil; {
 			piece := rest[:min(max(size, 1), len(rest))]
@@ -38,9 +37,9 @@ func FuzzTreeCheck(f *testing.F) {
 		require.Equal(t, len(text), n)
 		require.Equal(t, whole, pieces)
 		require.Equal(t, strings.Count(text, "\x00"), whole.files)
-		require.LessOrEqual(t, whole.files, limits.Files)
-		require.LessOrEqual(t, whole.directories, limits.Files)
-		require.LessOrEqual(t, whole.bytes, limits.Bytes)
+		require.LessOrEqual(t, whole.files, whole.Files)
+		require.LessOrEqual(t, whole.directories, whole.Files)
+		require.LessOrEqual(t, whole.bytes, whole.Bytes)
 		require.GreaterOrEqual(t, whole.bytes, int64(0))
 	})
 }

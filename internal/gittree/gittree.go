@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gittree
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// attributes come before those of the repository: git writes files as they are stored. Keywords and encodings would make
+// them many times larger than the sizes that Check counts, and line ends others than those that a change is made of.
+const attributes = "* -text -ident -filter !working-tree-encoding\n"
+
+// WriteAttributes has the repository with a git directory write files as they are stored, whatever the attributes of a
+// tree say.
+func WriteAttributes(gitDir string) error {
+	info := filepath.Join(gitDir, "info")
+	if err := os.MkdirAll(info, 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(info, "attributes"), []byte(attributes), 0o600)
+}
+
+// LimitError reports that a tree exceeds a limit.
+type LimitError struct{ text string }
+
+func (e *LimitError) Error() string { return e.text }
+
+var errTree = errors.New("the output of ls-tree is malformed")
+
+// Check reads the output of `git ls-tree -r -l -z --full-tree`. Write returns a *LimitError when the files or their
+// directories exceed the limits: a file may be in two thousand directories.
+type Check struct {
+	Files int   // limit of the files, and of the directories
+	Bytes int64 // limit of the files as they are stored
+
+	record      []byte
+	path        string // of the file before
+	files       int
+	directories int
+	bytes       int64
+}
+
+const maxRecord = 8 << 10 // bytes of a line of ls-tree: a path that no file system takes is longer
+
+// Write implements io.Writer.
+func (c *Check) Write(p []byte) (int, error) {
+	for i, b := range p {
+		if b != 0 {
+			if len(c.record) == maxRecord {
+				return i, &LimitError{"the repository has file names that are too long"}
+			}
+			c.record = append(c.record, b)
+			continue
+		}
+		if err := c.add(string(c.record)); err != nil {
+			return i, err
+		}
+		c.record = c.record[:0]
+	}
+	return len(p), nil
+}
+
+// add counts a file: mode, type, object and size, a tab, the path.
+func (c *Check) add(record string) error {
+	head, path, ok := strings.Cut(record, "\t")
+	fields := strings.Fields(head)
+	if !ok || len(fields) != 4 {
+		return errTree
+	}
+	if c.files++; c.files > c.Files {
+		return &LimitError{fmt.Sprintf("the repository has more than %d files", c.Files)}
+	}
+	if c.directories += newDirectories(c.path, path); c.directories > c.Files {
+		return &LimitError{fmt.Sprintf("the repository has more than %d directories", c.Files)}
+	}
+	c.path = path
+	if fields[1] != "blob" { // a submodule, which is not fetched
+		return nil
+	}
+	size, err := strconv.ParseInt(fields[3], 10, 64)
+	if err != nil || size < 0 {
+		return errTree
+	}
+	if c.bytes += size; c.bytes > c.Bytes || c.bytes < 0 {
+		return &LimitError{fmt.Sprintf("the files of the repository have more than %d bytes", c.Bytes)}
+	}
+	return nil
+}
+
+// newDirectories returns the number of directories of a path that the path before it does not have. The files of a
+// directory follow each other.
+func newDirectories(before, path string) int {
+	common := 0 // bytes of the directories that both have
+	for i := range min(len(before), len(path)) {
+		if before[i] != path[i] {
+			break
+		}
+		if path[i] == '/' {
+			common = i + 1
+		}
+	}
+	return strings.Count(path[common:], "/")
+}
