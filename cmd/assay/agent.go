@@ -275,8 +275,8 @@ func newAgent(ctx context.Context, p *agentParts) (*ownAgent, error) {
 	cfg.RepositoryLimit, cfg.Wake = p.flags.AgentMaxRepositories, worker.Wake
 	cfg.RepositoriesURL = strings.TrimSuffix(cfg.ConnectURL, "/connect")
 	own := &ownAgent{run: func(ctx context.Context) {
-		if err := source.Available(); err != nil {
-			p.handler.Logger.WarnContext(ctx, "the agent cannot read repositories: install git, or run the agent on another host (assay agent serve)", "error", err)
+		if err := source.Available(ctx); err != nil && ctx.Err() == nil {
+			p.handler.Logger.WarnContext(ctx, "the agent cannot read repositories: install git 2.37 or newer, or run the agent on another host (assay agent serve)", "error", err)
 		}
 		if err := verifier.Available(ctx); err != nil && ctx.Err() == nil {
 			p.handler.Logger.InfoContext(ctx, "tests of repositories cannot run; changes are not verified", "error", err)

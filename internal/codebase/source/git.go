@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/netip"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -43,6 +44,9 @@ type workspace struct {
 // open prepares commands for a remote. It resolves and checks the remote's host; the commands connect to the addresses
 // that it has found. The caller closes the workspace.
 func (g *git) open(ctx context.Context, r *remote, c Credential) (w *workspace, err error) {
+	if err := Available(ctx); err != nil {
+		return nil, err
+	}
 	var addresses []netip.Addr
 	if r.scheme != "file" {
 		if addresses, err = g.resolve(ctx, r.host); err != nil {
@@ -175,10 +179,28 @@ func executable(name string) (string, error) {
 	return path, nil
 }
 
-// Available returns an error if git is not installed. Directories outside of repositories can be read without it.
-func Available() error {
-	_, err := sandbox.Executable("git")
-	return err
+// Git before this version ignores the pinned addresses (http.curloptResolve) and resolves the host again.
+const minMajor, minMinor = 2, 37
+
+// Available returns an error if git is not installed or too old. Directories outside of repositories can be read without
+// it. The error has a code and a message for callers.
+func Available(ctx context.Context) error {
+	path, err := executable("git")
+	if err != nil {
+		return err
+	}
+	out, err := exec.CommandContext(ctx, path, "version").Output()
+	if err != nil {
+		return fmt.Errorf("read the version of git: %w", err)
+	}
+	var major, minor int
+	if _, err := fmt.Sscanf(string(out), "git version %d.%d", &major, &minor); err != nil {
+		return fmt.Errorf("read the version of git: %w", err)
+	}
+	if major < minMajor || major == minMajor && minor < minMinor {
+		return assay.Errorf(assay.CodeUnprocessable, "git on the host of the agent has the version %d.%d, and the agent needs %d.%d", major, minor, minMajor, minMinor)
+	}
+	return nil
 }
 
 // run runs a git command. Its errors have a code and a message for callers.

@@ -262,7 +262,7 @@ func TestHostileRemotes(t *testing.T) {
 // TestWithoutGit: a container image from scratch has no git and no ssh.
 func TestWithoutGit(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
-	require.Error(t, Available())
+	require.Error(t, Available(t.Context()))
 	s := newSources(t, func(*Config) {})
 	for _, r := range []*Request{
 		{Kind: KindGit, URL: "https://example.com/shop.git"},
@@ -271,5 +271,25 @@ func TestWithoutGit(t *testing.T) {
 		_, err := s.Connect(t.Context(), r)
 		require.Equal(t, assay.CodeUnprocessable, assay.ErrorCode(err), "%v", err)
 		require.Contains(t, err.Error(), "is not installed on the host of the agent")
+	}
+}
+
+// TestOldGit: a git that would not connect to the checked addresses is not used.
+func TestOldGit(t *testing.T) {
+	bin := t.TempDir()
+	t.Setenv("PATH", bin)
+	s := newSources(t, func(*Config) {})
+	for version, works := range map[string]bool{
+		"git version 1.9.1": false, "git version 2.36.6": false, "git version 2.37.0": true, "git version 2.39.5 (Apple Git-154)": true, "git version 2.100.1.windows.1": true,
+		"git version 3.0": true, "": false, "version 2.40": false,
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(bin, "git"), []byte("#!/bin/sh\n[ \"$1\" != version ] || echo '"+version+"'\n"), 0o755))
+		require.Equal(t, works, Available(t.Context()) == nil, version)
+		_, err := s.Connect(t.Context(), &Request{Kind: KindGit, URL: "https://example.com/shop.git"})
+		require.Equal(t, works, strings.Contains(err.Error(), "there is no git repository"), "%s: %v", version, err)
+		if version == "git version 2.36.6" {
+			require.Equal(t, assay.CodeUnprocessable, assay.ErrorCode(err))
+			require.Contains(t, err.Error(), "has the version 2.36, and the agent needs 2.37")
+		}
 	}
 }
