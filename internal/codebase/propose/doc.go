@@ -4,9 +4,9 @@
 //
 // The model works by tools alone (tools.go): it lists, reads and searches files, replaces lines, and has its change
 // verified. The tools act on a Tree (tree.go): the reviewed files of a repository with the changes so far, in memory. A
-// tree has no other files, so no path, link or directory of the server is in reach. Tests, hidden files, and files that
-// say how code is built and tested cannot be changed, nor can lines that contain sensitive data, which the model does
-// not see (view.go).
+// tree has no other files, so no path, link or directory of the server is in reach. Only the finding's own file can be
+// changed, unless it says how code is built and tested; and no lines that contain sensitive data, which the model does not
+// see (view.go).
 //
 // The model does not decide whether a change is good: the caller's verification does (propose.go). A change that is not
 // verified after three repairs is undone. Each call is paid from the budgets of the run and of the day (budget.go).

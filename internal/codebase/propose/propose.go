@@ -111,6 +111,7 @@ type work struct {
 // Spend, Verify and Step.
 func (p *Proposer) Propose(ctx context.Context, t *Task) (*Attempt, error) {
 	w := &work{Proposer: p, Task: t, Attempt: Attempt{FindingID: t.Finding.ID}, mark: rand.Text()}
+	t.Tree.file = t.Finding.Locations[0].File
 	err := w.do(ctx)
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)

@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -93,7 +95,7 @@ func TestMisbehaviour(t *testing.T) {
 	for _, file := range []string{"../data.go", "/etc/passwd", "link.go", "linked/data.go", ".env", "./.env", "prod.env", "secrets.yaml", ".github/workflows/ci.yml", ".git/config", "vendor/a.go", "ignored.go", "new.go", "shop.go/", "./shop.go", "", "large.go", "binary.go"} {
 		outside = append(outside, read(file), edit(file, 1, 1, "package hacked"))
 	}
-	for _, file := range []string{"shop_test.go", "helper.go", "go.mod", "package.json", "jest.config.js", "azure-pipelines.yml", "app.pb.go"} {
+	for _, file := range []string{"shop_test.go", "helper.go", "go.mod", "package.json", "jest.config.js", "azure-pipelines.yml", "app.pb.go", "main.go", "deploy.yaml"} {
 		fixed = append(fixed, edit(file, 1, 1, ""), edit(file, 1, 0, "x\n"))
 	}
 	for _, r := range [][2]int{{0, 0}, {-1, 3}, {3, 1}, {1, 8}, {9, 9}, {1, 1 << 40}, {1 << 40, 1 << 40}} {
@@ -278,7 +280,7 @@ func TestFindings(t *testing.T) {
 		line        int
 		reason      string
 	}{
-		"secret":    {"secret-in-config", "deploy.yaml", 5, "sensitive data"},
+		"secret":    {"secret-in-config", "deploy.yaml", 6, "sensitive data"},
 		"test":      {"sensitive-log", "shop_test.go", 5, "test"},
 		"manifest":  {"sdk-unsupported-runtime", "go.mod", 1, "built or tested"},
 		"migration": {"vendor-instrumentation", "shop.go", 1, "migration run"},
@@ -324,15 +326,59 @@ func TestEdit(t *testing.T) {
 			f.Tree.files = append(f.Tree.files, "app.go", "empty.go", "end.go")
 			f.Tree.changed["app.go"], f.Tree.changed["end.go"], f.Tree.changed["empty.go"] = []byte("a\n"), []byte("a"), []byte{}
 			slices.Sort(f.Tree.files)
+			f.Tree.file = c.file
 			require.NoError(t, f.Tree.edit(c.file, c.first, c.last, c.text))
 			require.Equal(t, c.want, string(f.Tree.changed[c.file]))
 		})
 	}
 }
 
+// TestLocked: of the files that a model can read, only the finding's own can be changed, unless it builds or tests code.
+func TestLocked(t *testing.T) {
+	const kubernetes, other = "apiVersion: v1\nkind: ConfigMap\n", "steps:\n- run: x\n"
+	own := map[string]string{
+		"src/App.java": "", "web/app.ts": "", "web/app.js": "", "jobs/tasks.py": "", "cmd/main.go": "package main\n", "internal/latest/protest.go": "package latest\n", "src/builder.py": "",
+		"k8s/deploy.yaml": kubernetes, "compose.yaml": "services:\n  shop:\n    image: x\n", "chart/values.yaml": "image: x\n", "src/main/resources/application.yaml": "a: b\n",
+		"collector.yaml": "receivers:\n  otlp:\nexporters:\n  otlp:\nservice:\n  pipelines:\n    traces:\n      receivers: [otlp]\n      exporters: [otlp]\n",
+	}
+	build := map[string]string{
+		"drone.yml": other, "codemagic.yaml": other, "wercker.yml": other, "buildkite.yml": other, "codefresh.yml": other, "semaphore.yml": other, "action.yml": other, "Taskfile.yml": other,
+		"skaffold.yaml": "apiVersion: skaffold/v4\n", "tekton/run.yaml": kubernetes, "ci/pipeline.yaml": kubernetes, "cloudbuild.yaml": other, "gitlab-ci.yml": other,
+		"Dockerfile": "FROM x\n", "app.Dockerfile": "FROM x\n", "Pipfile": "", "Gemfile": "", "app.csproj": "<Project/>", "gradle/libs.versions.toml": "", "requirements-otel.txt": "a==1\n", "pom.xml": "<project/>",
+		"go.mod": "module m\n", "package.json": "{}", "build.gradle": "", "ci/run.py": "", "scripts/build.py": "", "build.js": "", "Gruntfile.js": "", "gulpfile.mjs": "", "magefile.go": "package main\n",
+		"webpack.common.js": "", "rollup.mjs": "", "karma.conf.js": "", "wdio.conf.ts": "", "jest.setup.js": "", "vite.config.ts": "", "src/setupTests.js": "", "spec/a.js": "", "cypress/support/e2e.js": "",
+		"testing/helpers.go": "package testing\n", "sitecustomize.py": "", "setup.py": "", "noxfile.py": "", "run_tests.py": "",
+	}
+	dir := t.TempDir()
+	for _, files := range []map[string]string{own, build} {
+		for name, text := range files {
+			path := filepath.Join(dir, name)
+			require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o750))
+			require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		}
+	}
+	root, err := os.OpenRoot(dir)
+	require.NoError(t, err)
+	defer root.Close()
+	tree, err := Open(t.Context(), root, nil, nil)
+	require.NoError(t, err)
+	for name := range own {
+		require.Equal(t, "only the file of the finding can be changed", tree.Locked(name), name)
+		tree.file = name
+		require.Empty(t, tree.Locked(name), name)
+		tree.file = ""
+	}
+	for name := range build {
+		require.NotEmpty(t, tree.Locked(name), name)
+		tree.file = name
+		require.NotEmpty(t, tree.Locked(name), name)
+		tree.file = ""
+	}
+}
+
 // TestPrompt: the limits that the prompt names are those of the code.
 func TestPrompt(t *testing.T) {
-	for _, want := range []string{strconv.Itoa(maxChangedLines) + " removed and added lines", "in " + strconv.Itoa(maxChangedFiles) + " files", "at most three times"} {
+	for _, want := range []string{strconv.Itoa(maxChangedLines) + " removed and added lines", "at most three times"} {
 		require.Contains(t, promptText, want)
 	}
 	require.Equal(t, 3, maxRepairs)

@@ -15,8 +15,8 @@ import (
 
 	"github.com/aymanbagabas/go-udiff"
 
-	"assay/internal/codebase/verify"
 	"assay/internal/review"
+	"assay/internal/review/configfile"
 	"assay/internal/review/patch"
 	"assay/internal/review/syntax"
 	"assay/internal/rules/sensitive"
@@ -25,8 +25,7 @@ import (
 
 // Limits of the change for one finding.
 const (
-	maxChangedLines = 80 // removed and added
-	maxChangedFiles = 3
+	maxChangedLines = 80      // removed and added
 	maxText         = 8 << 10 // bytes of one edit
 )
 
@@ -35,6 +34,7 @@ type Tree struct {
 	root    *os.Root
 	files   []string          // sorted
 	changed map[string][]byte // the files that differ from those below root
+	file    string            // of the present finding: the only one that can be changed
 	undo    map[string][]byte // the files that the change for the present finding touches, before it
 }
 
@@ -82,22 +82,39 @@ func (t *Tree) read(name string) ([]byte, error) {
 	return text, nil
 }
 
-// toolFiles are programs that configure tests and builds.
-var toolFiles = regexp.MustCompile(`(?i)(^|/)(conftest\.py|setup\.py|noxfile\.py|[^/]*\.config\.[cm]?[jt]s|gulpfile\.js|magefile\.go)$|(^|/)([^/]*[._-])?(ci|pipelines?)\.ya?ml$|(^|/)(buildspec|cloudbuild|appveyor)[^/]*\.ya?ml$|lock(file)?\.(json|ya?ml)$`)
+// toolFiles are files that build and test the code, and configure CI, of the languages and formats that a review reads.
+var toolFiles = regexp.MustCompile(`(?i)(^|[/._-])(ci|build|hack|scripts?|tests?|testing|setuptests?|specs?|e2e|cypress|tekton)([/._-]|$)|` +
+	`(^|/)(conftest|setup|noxfile|fabfile|dodo|sitecustomize|usercustomize)\.py$|(^|/)(grunt|gulp|jake|mage)file\.[a-z]+$|` +
+	`\.conf(ig)?\.[cm]?[jt]s$|(^|/)(babel|jest|karma|protractor|rollup|vite|vitest|wdio|webpack)\b[^/]*\.[cm]?[jt]s$|` +
+	`(^|[/._-])pipelines?\.ya?ml$|(^|/)(buildspec|cloudbuild|appveyor)[^/]*\.ya?ml$|lock(file)?\.(json|ya?ml)$`)
 
-// Locked returns why a file cannot be changed, or "".
+// Locked returns why a file cannot be changed for the present finding, or "". Only the finding's own file can: all others,
+// such as those that build, test and deploy the code, have nothing to do with it.
 func (t *Tree) Locked(name string) string {
 	text, err := t.read(name)
 	switch {
 	case err != nil:
 		return err.Error()
-	case verify.IsManifest(path.Base(name)) || toolFiles.MatchString(name):
+	case name != t.file:
+		return "only the file of the finding can be changed"
+	case toolFiles.MatchString(name) || !changeable(name, text):
 		return "the file says how the code is built or tested"
 	}
 	if reason := review.Skipped(name, text); reason != "" {
 		return "the file cannot be changed: " + reason
 	}
 	return ""
+}
+
+// changeable reports whether a file is source code or the configuration of something that runs.
+func changeable(name string, text []byte) bool {
+	if syntax.LanguageOf(name) != syntax.Unknown {
+		return true
+	}
+	parsed, _ := configfile.Parse(name, text) // what it could read
+	return len(parsed) > 0 && !slices.ContainsFunc(parsed, func(f *configfile.File) bool {
+		return f.Kind == configfile.Manifest || f.Kind == configfile.Dockerfile
+	})
 }
 
 // Hides reports whether a line, from 1, contains what the model may not see.
@@ -176,7 +193,7 @@ func (t *Tree) set(name string, before, after []byte) error {
 			changed += strings.Count(string(was[e.Start:e.End]), "\n") + strings.Count(e.New, "\n")
 		}
 	}
-	if changed <= maxChangedLines && len(t.undo) <= maxChangedFiles {
+	if changed <= maxChangedLines {
 		return nil
 	}
 	if !touched {
@@ -185,7 +202,7 @@ func (t *Tree) set(name string, before, after []byte) error {
 	if t.changed[name] = old; !differs {
 		delete(t.changed, name)
 	}
-	return fmt.Errorf("a change has at most %d lines, removed and added, in %d files", maxChangedLines, maxChangedFiles)
+	return fmt.Errorf("a change has at most %d lines, removed and added", maxChangedLines)
 }
 
 // differs reports whether the change for the present finding changes anything.

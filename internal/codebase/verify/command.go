@@ -172,8 +172,3 @@ func sameFile(tree, other fs.FS, name string, compare bool) (bool, error) {
 }
 
 func ended(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) }
-
-// IsManifest reports whether a file with this name may say how tests are run.
-func IsManifest(name string) bool {
-	return slices.ContainsFunc(manifests, func(m manifest) bool { return m.name == name })
-}
