@@ -51,7 +51,7 @@ type agentRunConfig struct {
 	forgesConfig
 	agentModelConfig
 
-	AgentLocalRoot         []string      `sep:"none" placeholder:"DIR" help:"Directory whose repositories may be reviewed in place, without a source host; repeatable. Default: none."`
+	AgentLocalRoot         []string      `sep:"none" placeholder:"DIR" help:"Directory whose repositories may be reviewed without a source host; repeatable. Default: none."`
 	AgentAllowPrivateHosts bool          `help:"Allow source hosts in loopback, private and link-local networks."`
 	AgentSourceCA          string        `name:"agent-source-ca" placeholder:"FILE" help:"CA certificates in PEM for source hosts. Default: those of the system."`
 	AgentMaxRepositories   int           `default:"100" placeholder:"N" help:"Maximum active repositories of an organization (${default})."`

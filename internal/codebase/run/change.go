@@ -9,8 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -327,7 +325,7 @@ func (j *job) writeAfter(ctx context.Context, dir string, files []patch.File) er
 		return err
 	}
 	defer to.Close()
-	if err := copyFiles(ctx, from, to); err != nil {
+	if err := source.Copy(ctx, from, to, source.Limits{}); err != nil { // which the checkout observes
 		return fmt.Errorf("copy the repository: %w", err)
 	}
 	for _, f := range files {
@@ -343,47 +341,6 @@ func (j *job) writeAfter(ctx context.Context, dir string, files []patch.File) er
 		}
 	}
 	return nil
-}
-
-// copyFiles copies directories and regular files.
-func copyFiles(ctx context.Context, from, to *os.Root) error {
-	return fs.WalkDir(from.FS(), ".", func(path string, entry fs.DirEntry, err error) error {
-		switch {
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case err != nil || path == ".":
-			return err
-		case entry.IsDir() && entry.Name() == ".git": // of a directory that is read in place
-			return fs.SkipDir
-		case entry.IsDir():
-			return to.Mkdir(path, 0o755)
-		case !entry.Type().IsRegular():
-			return nil
-		}
-		info, err := entry.Info()
-		if err != nil {
-			return err
-		}
-		return copyFile(from, to, path, info.Mode().Perm()|0o600)
-	})
-}
-
-// copyFile copies a file, which may be larger than the memory that a run may use.
-func copyFile(from, to *os.Root, path string, mode fs.FileMode) error {
-	in, err := from.Open(path)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	out, err := to.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
-	if err != nil {
-		return err
-	}
-	if _, err := io.Copy(out, in); err != nil {
-		_ = out.Close()
-		return err
-	}
-	return out.Close()
 }
 
 // publish pushes the change and proposes it, unless it was rejected or the installation gives no write access.

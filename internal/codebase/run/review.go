@@ -89,7 +89,7 @@ func (j *job) stepReview(ctx context.Context, key string) (note string, err erro
 
 func orNone(commit string) string {
 	if commit == "" {
-		return "none: the directory is read in place"
+		return "none: the directory is no git repository"
 	}
 	return commit
 }

@@ -250,9 +250,11 @@ func TestLocal(t *testing.T) {
 		require.Contains(t, detail(err), "url must be", path)
 	}
 	for _, path := range []string{plain, worktree} {
-		got, err := s.Checkout(t.Context(), &assay.Installation{Provider: KindLocal}, &assay.Repository{URL: path}, Want{}, t.TempDir())
+		to := t.TempDir()
+		got, err := s.Checkout(t.Context(), &assay.Installation{Provider: KindLocal}, &assay.Repository{URL: path}, Want{}, to)
 		require.NoError(t, err)
-		require.Equal(t, &Checkout{Dir: path}, got, "read in place")
+		require.Equal(t, &Checkout{Dir: filepath.Join(to, "files")}, got)
+		require.NoFileExists(t, filepath.Join(got.Dir, ".git"))
 	}
 	// An organization whose hosts do not answer leaves room for others.
 	require.True(t, s.connects.Acquire("slow", maxConnects))

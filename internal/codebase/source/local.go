@@ -4,7 +4,10 @@ package source
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -12,6 +15,7 @@ import (
 	"strings"
 
 	"assay"
+	"assay/internal/safetext"
 )
 
 // local is the kind local: directories below the operator's roots.
@@ -48,19 +52,49 @@ func resolveDir(path string) (string, error) {
 	return path, err
 }
 
-// allowed returns the resolved path of a directory below a root. The error is the same for a directory that does not
-// exist and for one that is elsewhere.
-func (l *local) allowed(path string) (string, error) {
+// open returns a directory below a root, and its path without links. The error is the same for a directory that does not
+// exist and for one that is elsewhere. The caller closes it.
+func (l *local) open(path string) (*os.Root, string, error) {
 	if filepath.IsAbs(path) {
 		if resolved, err := resolveDir(path); err == nil {
 			for _, root := range l.roots {
 				if rel, err := filepath.Rel(root, resolved); err == nil && filepath.IsLocal(rel) && !inGitDir(rel) {
-					return resolved, nil
+					if dir, err := openBelow(root, rel); err == nil {
+						return dir, resolved, nil
+					}
 				}
 			}
 		}
 	}
-	return "", unprocessable("url", "must be the absolute path of a directory that the server allows (--agent-local-root)")
+	return nil, "", unprocessable("url", "must be the absolute path of a directory that the server allows (--agent-local-root)")
+}
+
+// openBelow opens a directory by its path below a root. Nothing on the path is a link, even if it is replaced meanwhile.
+func openBelow(root, path string) (*os.Root, error) {
+	dir, err := os.OpenRoot(root)
+	if err != nil {
+		return nil, err
+	}
+	for name := range strings.SplitSeq(filepath.ToSlash(path), "/") {
+		info, err := dir.Lstat(name)
+		if err == nil && !info.IsDir() {
+			err = fmt.Errorf("%s is not a directory", name)
+		}
+		var next *os.Root
+		if err == nil {
+			next, err = dir.OpenRoot(name)
+		}
+		_ = dir.Close()
+		if err != nil {
+			return nil, err
+		}
+		dir = next
+		if now, err := dir.Stat("."); err != nil || !os.SameFile(info, now) {
+			_ = dir.Close()
+			return nil, fmt.Errorf("%s was replaced", name)
+		}
+	}
+	return dir, nil
 }
 
 // inGitDir reports whether a path leads into the directory of a repository's metadata, which may have credentials.
@@ -73,28 +107,20 @@ func (l *local) Connect(_ context.Context, r *Request) (*Connection, error) {
 	if !r.Credential.empty() {
 		return nil, unprocessable("token", "is not for local directories")
 	}
-	dir, err := l.allowed(r.URL)
+	root, dir, err := l.open(r.URL)
 	if err != nil {
 		return nil, err
 	}
+	defer root.Close()
 	if len(dir) > 256 {
 		return nil, unprocessable("url", "must have at most 256 bytes")
 	}
 	c := &Connection{Provider: KindLocal, Account: dir}
 	found := []string{dir}
-	if !isGit(dir) {
-		entries, err := os.ReadDir(dir)
+	if !isGit(root, ".") {
+		repositories, err := repositoriesIn(root, dir)
 		if err != nil {
-			return nil, unprocessable("url", "cannot be read by the server")
-		}
-		var repositories []string
-		for _, e := range entries {
-			if child := filepath.Join(dir, e.Name()); e.IsDir() && isGit(child) {
-				repositories = append(repositories, child)
-			}
-		}
-		if len(repositories) > assay.MaxRepositories {
-			return nil, unprocessable("url", fmt.Sprintf("has more than %d repositories", assay.MaxRepositories))
+			return nil, err
 		}
 		if len(repositories) > 0 {
 			found = repositories
@@ -106,26 +132,98 @@ func (l *local) Connect(_ context.Context, r *Request) (*Connection, error) {
 	return c, nil
 }
 
+// repositoriesIn returns the paths of the git repositories that are directly below a directory.
+func repositoriesIn(root *os.Root, dir string) (paths []string, err error) {
+	f, err := root.Open(".")
+	if err != nil {
+		return nil, unprocessable("url", "cannot be read by the server")
+	}
+	defer f.Close()
+	for {
+		entries, err := f.ReadDir(entriesRead)
+		for _, e := range entries {
+			if e.IsDir() && isGit(root, e.Name()) {
+				paths = append(paths, filepath.Join(dir, e.Name()))
+			}
+		}
+		if len(paths) > assay.MaxRepositories {
+			return nil, unprocessable("url", fmt.Sprintf("has more than %d repositories", assay.MaxRepositories))
+		}
+		if errors.Is(err, io.EOF) {
+			slices.Sort(paths)
+			return paths, nil
+		}
+		if err != nil {
+			return nil, unprocessable("url", "cannot be read by the server")
+		}
+	}
+}
+
 // isGit reports whether a directory is the top of a git repository. The repository itself has to be there: a file or
 // link .git may lead to one elsewhere.
-func isGit(dir string) bool {
-	info, err := os.Lstat(filepath.Join(dir, ".git"))
+func isGit(root *os.Root, dir string) bool {
+	info, err := root.Lstat(filepath.Join(dir, ".git"))
 	return err == nil && info.IsDir()
 }
 
-// Checkout implements Host. It clones a git repository, so that files that are not committed are not reviewed, and the
-// directory may change meanwhile. Another directory is read in place.
+// Files of a repository by which git reads another one.
+var foreign = []string{"commondir", "objects/info/alternates", "objects/info/http-alternates"}
+
+// unread are the directories of a repository that git does not read for a clone. Links are common in the first.
+var unread = []string{"hooks", "modules", "lfs", "annex"}
+
+// selfContained returns an error if the repository in a directory leads git to files elsewhere.
+func selfContained(ctx context.Context, root *os.Root) error {
+	meta, err := root.OpenRoot(".git")
+	if err != nil {
+		return err
+	}
+	defer meta.Close()
+	return walk(ctx, meta, ".", 0, func(path string, e fs.DirEntry) error {
+		name := filepath.ToSlash(path)
+		switch {
+		case slices.Contains(unread, name):
+			return fs.SkipDir
+		case slices.Contains(foreign, name) || e.Type()&fs.ModeSymlink != 0:
+			return assay.Errorf(assay.CodeUnprocessable, "the repository has files elsewhere (.git/%s), which the agent does not read", safetext.Printable(name, ""))
+		}
+		return nil
+	})
+}
+
+// Checkout implements Host. It clones a git repository, so that files that are not committed are not reviewed. It copies
+// another directory. Both may change meanwhile.
 func (l *local) Checkout(ctx context.Context, r *assay.Repository, c Credential, want Want, dir string) (*Checkout, error) {
-	path, err := l.allowed(r.URL) // again: links may have changed since
+	root, path, err := l.open(r.URL) // again: links may have changed since
 	if err != nil {
 		return nil, err
 	}
-	if !isGit(path) {
-		return &Checkout{Dir: path}, nil
+	defer root.Close()
+	if !isGit(root, ".") {
+		return l.copy(ctx, root, filepath.Join(dir, "files"))
+	}
+	if err := selfContained(ctx, root); err != nil {
+		return nil, err
 	}
 	escaped := (&url.URL{Path: filepath.ToSlash(path)}).EscapedPath()
 	if !strings.HasPrefix(escaped, "/") {
 		escaped = "/" + escaped
 	}
 	return l.git.checkout(ctx, &remote{scheme: "file", path: escaped}, c, want, dir)
+}
+
+// copy copies a directory that is no git repository.
+func (l *local) copy(ctx context.Context, from *os.Root, files string) (*Checkout, error) {
+	if err := os.Mkdir(files, 0o700); err != nil {
+		return nil, err
+	}
+	to, err := os.OpenRoot(files)
+	if err != nil {
+		return nil, err
+	}
+	defer to.Close()
+	if err := Copy(ctx, from, to, l.git.cfg.Limits); err != nil {
+		return nil, fmt.Errorf("copy the directory: %w", err)
+	}
+	return &Checkout{Dir: files}, nil
 }
