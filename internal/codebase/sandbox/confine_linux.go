@@ -5,6 +5,7 @@ package sandbox
 import (
 	"fmt"
 	"runtime"
+	"syscall"
 	"unsafe"
 
 	"github.com/landlock-lsm/go-landlock/landlock"
@@ -25,16 +26,36 @@ func restrictFiles() error {
 	return nil
 }
 
+// restrictLimits keeps this process and its children from raising their priority and from locking memory: the kernel
+// counts pages that are sent without a copy as locked, whatever they take.
+func restrictLimits() error {
+	for _, resource := range []int{unix.RLIMIT_NICE, unix.RLIMIT_RTPRIO, unix.RLIMIT_MEMLOCK} {
+		if err := lower(resource, 0); err != nil {
+			return fmt.Errorf("set limit %d: %w", resource, err)
+		}
+	}
+	return nil
+}
+
 // auditArch are the architectures whose system calls restrictCalls knows.
 var auditArch = map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64}
 
 const x32 = 0x40000000 // bit of the system calls of another ABI of amd64
 
-// deniedCalls are system calls that namespaces and limits do not cover: keys of the kernel are shared with the server's
-// session, memory of memfd and System V segments belongs to no process, and io_uring bypasses filters.
-var deniedCalls = []uint32{
-	unix.SYS_ADD_KEY, unix.SYS_BPF, unix.SYS_IO_URING_SETUP, unix.SYS_KEYCTL, unix.SYS_MEMFD_CREATE, unix.SYS_MEMFD_SECRET,
-	unix.SYS_PERF_EVENT_OPEN, unix.SYS_REQUEST_KEY, unix.SYS_SHMGET, unix.SYS_USERFAULTFD,
+// deniedCalls are the system calls that namespaces and limits do not cover, by the error that makes programs do without.
+var deniedCalls = map[syscall.Errno][]uint32{
+	// Keys of the kernel are shared with the server's session, and events of asynchronous input with the machine. Memory of
+	// memfd, System V segments, semaphores and messages belongs to no process. io_uring bypasses filters. Rules of Landlock
+	// and filters can be kept without end, as their descriptors can.
+	unix.ENOSYS: {
+		unix.SYS_ADD_KEY, unix.SYS_BPF, unix.SYS_FANOTIFY_INIT, unix.SYS_IO_SETUP, unix.SYS_IO_URING_SETUP, unix.SYS_KEYCTL, unix.SYS_LANDLOCK_CREATE_RULESET,
+		unix.SYS_MEMFD_CREATE, unix.SYS_MEMFD_SECRET, unix.SYS_MSGGET, unix.SYS_PERF_EVENT_OPEN, unix.SYS_REQUEST_KEY, unix.SYS_SECCOMP, unix.SYS_SEMGET,
+		unix.SYS_SHMGET, unix.SYS_USERFAULTFD,
+	},
+	// A byte in a pipe or socket would keep the page that it comes from, and 2 MiB if that is a huge one.
+	unix.EINVAL: {unix.SYS_SENDFILE, unix.SYS_SPLICE, unix.SYS_TEE, unix.SYS_VMSPLICE},
+	// The file system in memory does not count access lists of 100 KB.
+	unix.EOPNOTSUPP: {unix.SYS_FSETXATTR, unix.SYS_LSETXATTR, unix.SYS_SETXATTR, unix.SYS_SETXATTRAT},
 }
 
 // families are the socket families that belong to a network namespace. Sockets of a virtual machine (AF_VSOCK) do not.
@@ -43,36 +64,77 @@ var families = []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLI
 // protocols are those of sockets. For others, the kernel loads code that few use.
 var protocols = []uint32{0, unix.IPPROTO_TCP, unix.IPPROTO_UDP}
 
+// sharedMemory are the flags of shared memory without a file. It belongs to no process when it is not mapped completely.
+const sharedMemory = unix.MAP_SHARED | unix.MAP_ANONYMOUS
+
+// deny has a system call fail.
+func deny(errno syscall.Errno) bpf.Instruction {
+	return bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(errno)}
+}
+
+// loadArgument loads an argument of the system call, from 0: the low half of it in seccomp_data.
+func loadArgument(n uint32) bpf.Instruction { return bpf.LoadAbsolute{Off: 16 + 8*n, Size: 4} }
+
+// on adds what happens at a system call, which has to end with its result.
+func on(program []bpf.Instruction, call uint32, then ...bpf.Instruction) []bpf.Instruction {
+	return append(append(program, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: call, SkipTrue: uint8(len(then))}), then...)
+}
+
+// oneOf adds that a loaded value is one of some, or else the system call fails.
+func oneOf(program []bpf.Instruction, values []uint32, errno syscall.Errno) []bpf.Instruction {
+	for i, v := range values {
+		program = append(program, bpf.JumpIf{Cond: bpf.JumpEqual, Val: v, SkipTrue: uint8(len(values) - i)})
+	}
+	return append(program, deny(errno))
+}
+
 // restrictCalls filters the system calls of this thread, which must not change until it executes another program.
 func restrictCalls() error {
 	arch, ok := auditArch[runtime.GOARCH]
 	if !ok {
 		return fmt.Errorf("filter system calls: %s is not supported", runtime.GOARCH)
 	}
-	// Offsets of seccomp_data: the number, the architecture, the low halves of the first and the third argument.
-	const number, architecture, argument, third = 0, 4, 16, 32
-	deny := func(errno uint32) bpf.Instruction { return bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | errno} }
+	const number, architecture = 0, 4 // offsets in seccomp_data
 	allow := bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW}
 	program := []bpf.Instruction{
 		bpf.LoadAbsolute{Off: architecture, Size: 4},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: arch, SkipTrue: 1},
-		deny(uint32(unix.ENOSYS)),
+		deny(unix.ENOSYS),
 		bpf.LoadAbsolute{Off: number, Size: 4},
 		bpf.JumpIf{Cond: bpf.JumpLessThan, Val: x32, SkipTrue: 1},
-		deny(uint32(unix.ENOSYS)),
+		deny(unix.ENOSYS),
 	}
-	for _, call := range deniedCalls {
-		program = append(program, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: call, SkipTrue: 1}, deny(uint32(unix.ENOSYS)))
+	for errno, calls := range deniedCalls {
+		for _, call := range calls {
+			program = on(program, call, deny(errno))
+		}
 	}
-	program = append(program, bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SYS_SOCKET, SkipTrue: 1}, allow, bpf.LoadAbsolute{Off: argument, Size: 4})
-	for i, family := range families {
-		program = append(program, bpf.JumpIf{Cond: bpf.JumpEqual, Val: family, SkipTrue: uint8(len(families) - i)}) // to the protocol
-	}
-	program = append(program, deny(uint32(unix.EAFNOSUPPORT)), bpf.LoadAbsolute{Off: third, Size: 4})
-	for _, protocol := range protocols {
-		program = append(program, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: protocol, SkipTrue: 1}, allow)
-	}
-	raw, err := bpf.Assemble(append(program, deny(uint32(unix.EPROTONOSUPPORT))))
+	program = on(program, unix.SYS_MMAP,
+		loadArgument(3),
+		bpf.JumpIf{Cond: bpf.JumpBitsNotSet, Val: unix.MAP_HUGETLB, SkipTrue: 1},
+		deny(unix.ENOMEM), // the huge pages that are reserved for other programs
+		bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: sharedMemory},
+		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: sharedMemory, SkipTrue: 1},
+		deny(unix.EPERM),
+		allow)
+	program = on(program, unix.SYS_PRCTL,
+		loadArgument(0),
+		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.PR_SET_SECCOMP, SkipTrue: 1},
+		deny(unix.EINVAL), // as SYS_SECCOMP
+		allow)
+	// Buffers of sockets keep their default sizes. Programs do not depend on others.
+	program = on(program, unix.SYS_SETSOCKOPT,
+		loadArgument(1),
+		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.SOL_SOCKET, SkipTrue: 3},
+		loadArgument(2),
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SO_SNDBUF, SkipTrue: 2},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SO_RCVBUF, SkipTrue: 1},
+		allow,
+		deny(0)) // succeeds
+	program = append(program, bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SYS_SOCKET, SkipTrue: 1}, allow)
+	program = oneOf(append(program, loadArgument(0)), families, unix.EAFNOSUPPORT)
+	program = oneOf(append(program, loadArgument(2)), protocols, unix.EPROTONOSUPPORT)
+	raw, err := bpf.Assemble(append(program, allow))
 	if err != nil {
 		return fmt.Errorf("filter system calls: %w", err)
 	}

@@ -24,8 +24,9 @@ import (
 )
 
 const (
-	insideID   = 1000     // user and group in a container
-	sharedSize = 64 << 20 // bytes of /dev/shm
+	insideID   = 1000 // user and group in a container
+	sharedDir  = "/dev/shm"
+	sharedSize = 64 << 20 // bytes of its files
 	maxMessage = 4 << 10  // bytes of a message from the container
 	openFiles  = 4096     // of a process
 	endDelay   = 10 * time.Second
@@ -268,7 +269,9 @@ func (b *bwrap) arguments(c *Container, self string) error {
 		return err
 	}
 	b.add("--perms", "1777", "--size", strconv.FormatInt(c.Disk, 10), "--tmpfs", tempDir, "--symlink", tempDir, "/var/tmp",
-		"--perms", "1777", "--size", strconv.Itoa(sharedSize), "--tmpfs", "/dev/shm")
+		"--perms", "1777", "--size", strconv.Itoa(sharedSize), "--tmpfs", sharedDir,
+		// Mappings of /dev/zero are memory of no process. /dev/full reads the same and cannot be mapped.
+		"--dev-bind", "/dev/full", "/dev/zero")
 	for _, dir := range c.ReadOnly {
 		if err := b.bind(dir, dir); err != nil {
 			return err

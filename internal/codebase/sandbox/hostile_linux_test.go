@@ -23,16 +23,19 @@ const hostile = "hostile"
 
 // attacks are the attacks. Each prints what it achieves.
 var attacks = map[string]func(args []string){
-	"dial":    dial,
-	"fork":    fork,
-	"memory":  hold,
-	"tables":  table,
-	"tcp":     flood,
-	"sockets": fill,
-	"sleep":   func([]string) { select {} },
-	"trace":   trace,
-	"calls":   calls,
-	"escape":  escape,
+	"dial":     dial,
+	"fork":     fork,
+	"memory":   hold,
+	"tables":   table,
+	"tcp":      flood,
+	"sockets":  fill,
+	"passed":   pass,
+	"locks":    lock,
+	"mappings": mapping,
+	"sleep":    func([]string) { select {} },
+	"trace":    trace,
+	"calls":    calls,
+	"escape":   escape,
 }
 
 // hostileMain attacks, if the arguments of this process say so. It does not return then.
@@ -163,6 +166,76 @@ func table(args []string) {
 	select {}
 }
 
+// pass fills the buffers of sockets that no process has open: they wait to be received.
+func pass([]string) {
+	block := make([]byte, 4<<10)
+	for {
+		carrier, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_DGRAM|syscall.SOCK_NONBLOCK, 0)
+		if err != nil {
+			fmt.Println(err)
+			break
+		}
+		for err == nil {
+			var pair [2]int
+			if pair, err = syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_NONBLOCK, 0); err != nil {
+				break
+			}
+			for err == nil {
+				_, err = syscall.Write(pair[0], block)
+			}
+			err = syscall.Sendmsg(carrier[0], []byte("x"), syscall.UnixRights(pair[:]...), nil, 0)
+			_ = syscall.Close(pair[0])
+			_ = syscall.Close(pair[1])
+		}
+		if !errors.Is(err, syscall.EAGAIN) { // of the carrier, which is full
+			fmt.Println(err)
+			break
+		}
+	}
+	select {}
+}
+
+// lock locks every other byte of files. The kernel has an object for each.
+func lock(args []string) {
+	files, _ := strconv.Atoi(args[0])
+	var open []*os.File
+	for range files {
+		f, err := os.CreateTemp("", "")
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		open = append(open, f)
+		for i := 1000; i > 0; i-- { // the kernel looks for the place from the first one
+			if err := syscall.FcntlFlock(f.Fd(), syscall.F_SETLK, &syscall.Flock_t{Type: syscall.F_WRLCK, Start: int64(2 * i), Len: 1}); err != nil {
+				fmt.Println(err)
+				return
+			}
+		}
+	}
+	fmt.Println("holds the locks of", len(open), "files")
+	select {}
+}
+
+// mapping has many mappings, and children that have the same.
+func mapping(args []string) {
+	children, _ := strconv.Atoi(args[0])
+	const pages = 60_000
+	all, err := syscall.Mmap(-1, 0, pages*4096, syscall.PROT_READ, syscall.MAP_PRIVATE|syscall.MAP_ANON|syscall.MAP_NORESERVE)
+	for i := 0; err == nil && i < pages; i += 2 {
+		err = syscall.Mprotect(all[i*4096:(i+1)*4096], syscall.PROT_NONE)
+	}
+	for range children {
+		// A child has this thread alone, which must not return to the runtime.
+		pid, _, errno := syscall.RawSyscall6(syscall.SYS_CLONE, uintptr(syscall.SIGCHLD), 0, 0, 0, 0, 0)
+		for errno == 0 && pid == 0 {
+			syscall.RawSyscall6(syscall.SYS_PPOLL, 0, 0, 0, 0, 0, 0)
+		}
+	}
+	fmt.Println("maps", err)
+	select {}
+}
+
 // trace prints the processes that it may trace or whose memory it may read.
 func trace(pids []string) {
 	for _, text := range pids {
@@ -188,6 +261,19 @@ func trace(pids []string) {
 // calls prints the system calls that succeed.
 func calls([]string) {
 	name, _ := unix.BytePtrFromString("x")
+	raw := func(call uintptr, arguments ...uintptr) error {
+		arguments = append(arguments, 0, 0, 0, 0, 0, 0)
+		_, _, errno := unix.Syscall6(call, arguments[0], arguments[1], arguments[2], arguments[3], arguments[4], arguments[5])
+		if errno != 0 {
+			return errno
+		}
+		return nil
+	}
+	var pipes [2][2]int
+	_, _ = unix.Pipe2(pipes[0][:], unix.O_NONBLOCK), unix.Pipe2(pipes[1][:], unix.O_NONBLOCK)
+	_, _ = unix.Write(pipes[0][1], []byte("text"))
+	file, _ := os.Create("/tmp/calls")
+	_, _ = file.WriteString("text")
 	for what, call := range map[string]func() error{
 		"vsock":     func() error { _, err := unix.Socket(unix.AF_VSOCK, unix.SOCK_STREAM, 0); return err },
 		"packet":    func() error { _, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW, 0); return err },
@@ -210,6 +296,50 @@ func calls([]string) {
 		"oom":       func() error { return os.WriteFile("/proc/self/oom_score_adj", []byte("0"), 0) },
 		"sysctl":    func() error { return os.WriteFile("/proc/sys/kernel/core_pattern", []byte("x"), 0) },
 		"device":    func() error { return unix.Mknod("/tmp/disk", unix.S_IFBLK|0o600, 0xfd00) },
+		"semaphore": func() error { return raw(unix.SYS_SEMGET, 0, 1, 0o600) },
+		"message":   func() error { return raw(unix.SYS_MSGGET, 0, 0o600) },
+		"fanotify":  func() error { _, err := unix.FanotifyInit(unix.FAN_REPORT_FID, 0); return err },
+		"landlock":  func() error { return raw(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION) },
+		"seccomp": func() error {
+			return raw(unix.SYS_SECCOMP, unix.SECCOMP_GET_ACTION_AVAIL, 0, uintptr(unsafe.Pointer(new(uint32))))
+		},
+		"filter": func() error {
+			all := unix.SockFprog{Len: 1, Filter: &unix.SockFilter{Code: unix.BPF_RET, K: unix.SECCOMP_RET_ALLOW}}
+			return unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&all)), 0, 0)
+		},
+		"events":    func() error { return raw(unix.SYS_IO_SETUP, 1, uintptr(unsafe.Pointer(new(uintptr)))) },
+		"vmsplice":  func() error { _, err := unix.Vmsplice(pipes[0][1], []unix.Iovec{{Base: name, Len: 1}}, 0); return err },
+		"tee":       func() error { _, err := unix.Tee(pipes[0][0], pipes[1][1], 1, 0); return err },
+		"splice":    func() error { _, err := unix.Splice(pipes[0][0], nil, pipes[1][1], nil, 1, 0); return err },
+		"sendfile":  func() error { _, err := unix.Sendfile(pipes[1][1], int(file.Fd()), new(int64), 1); return err },
+		"attribute": func() error { return unix.Setxattr("/tmp/calls", "user.x", []byte("x"), 0) },
+		"list":      func() error { return unix.Fsetxattr(int(file.Fd()), "system.posix_acl_access", accessList, 0) },
+		"shared": func() error {
+			_, err := unix.Mmap(-1, 0, 4096, unix.PROT_READ, unix.MAP_SHARED|unix.MAP_ANON)
+			return err
+		},
+		"locked": func() error { return unix.Mlock(make([]byte, 4096)) },
+		"zeros": func() error {
+			f, err := os.Open("/dev/zero")
+			if err == nil {
+				_, err = unix.Mmap(int(f.Fd()), 0, 4096, unix.PROT_READ, unix.MAP_SHARED)
+			}
+			return err
+		},
+		"buffer": func() error {
+			fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+			if err != nil {
+				return err
+			}
+			before, _ := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF)
+			if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, 2*before); err != nil {
+				return fmt.Errorf("programs expect to succeed: %w", err)
+			}
+			if after, _ := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF); after == before {
+				return errors.New("it has no effect")
+			}
+			return nil
+		},
 		"uring": func() error {
 			_, _, errno := unix.Syscall(unix.SYS_IO_URING_SETUP, 1, uintptr(unsafe.Pointer(name)), 0)
 			if errno == unix.ENOSYS {
@@ -222,6 +352,11 @@ func calls([]string) {
 			fmt.Println("succeeds:", what)
 		}
 	}
+}
+
+// accessList is an access list with a second user: version, and tag, permission and id of each entry.
+var accessList = []byte{
+	2, 0, 0, 0, 1, 0, 6, 0, 255, 255, 255, 255, 2, 0, 6, 0, 0xe8, 3, 0, 0, 4, 0, 4, 0, 255, 255, 255, 255, 16, 0, 6, 0, 255, 255, 255, 255, 32, 0, 4, 0, 255, 255, 255, 255,
 }
 
 // escape starts a process in a session of its own, as a child of init, that would survive this process and its group.

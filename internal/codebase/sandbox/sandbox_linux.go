@@ -90,7 +90,7 @@ func become(limits string, argv []string) error {
 		return fmt.Errorf("drop privileges: %w", err)
 	}
 	if l.Confined {
-		if err := errors.Join(restrictFiles(), restrictCalls()); err != nil {
+		if err := errors.Join(restrictLimits(), restrictFiles(), restrictCalls()); err != nil {
 			return err
 		}
 	}
