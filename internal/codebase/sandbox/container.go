@@ -38,9 +38,12 @@ type Container struct {
 	Trees    []fs.FS  // copied to SourceDir: directories, files and links; none: one that is empty
 	ReadOnly []string // absolute directories that the script may read, at the same paths
 
-	Memory    int64 // bytes of all processes together, not counting files
+	// Memory is the number of bytes of all processes together, with those in their sockets and pipes, not counting files.
+	// The script also ends when the machine has almost no memory left: a sixteenth of it, or 512 MiB if that is less.
+	Memory    int64
 	Disk      int64 // bytes of all files, which are in memory
 	Processes int   // and threads
+	objects   int64 // bytes of the kernel's objects that other programs may add; default half of Memory, at least 512 MiB
 
 	// Ports are TCP ports of the container's loopback interface. Serve, if set, gets their listeners before each start of
 	// the script. It must not block.

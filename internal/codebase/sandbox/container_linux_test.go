@@ -325,7 +325,9 @@ func TestHostileDisk(t *testing.T) {
 	require.NoError(t, err)
 	require.LessOrEqual(t, shared, sharedSize)
 
-	run(t, container("i=0; while :; do : > /tmp/$i; i=$((i+1)); done"), Exit{Code: 137, Limit: "files"})
+	for _, dir := range []string{"/tmp", "/dev/shm"} {
+		run(t, container("i=0; while :; do : > "+dir+"/$i; i=$((i+1)); done"), Exit{Code: 137, Limit: "files"})
+	}
 
 	// A tree that does not fit is not run.
 	dir := t.TempDir()
@@ -345,11 +347,52 @@ func TestHostileMemory(t *testing.T) {
 		"sockets":        {"sockets", "2"},
 		"page tables":    {"tables", "400000000"},
 		"connections":    {"tcp", "200"},
+		"passed sockets": {"passed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			run(t, container(attack(args...)), Exit{Code: 137, Limit: "memory"})
 		})
 	}
+}
+
+// TestHostileObjects has the kernel need memory that it counts for no process.
+func TestHostileObjects(t *testing.T) {
+	needContainers(t)
+	c := container(attack("locks", "1000"))
+	c.Memory, c.objects = 64<<20, 1<<20
+	run(t, c, Exit{Code: 137, Limit: "memory"})
+}
+
+// TestMemory reads files of the kernel.
+func TestMemory(t *testing.T) {
+	const status = "Name:\tRssAnon: 99\nUmask:\t0022\nFDSize:\t64\nRssAnon:\t     968 kB\nRssFile:\t    6728 kB\nRssShmem:\t       4 kB\nVmPTE:\t     116 kB\nVmSwap:\t     300 kB\n"
+	require.EqualValues(t, (968+4+116+300)<<10+64*bytesPerDescriptor, processMemory([]byte(status)))
+	require.Zero(t, processMemory([]byte("Name:\tzombie\n")), "it has ended")
+	require.EqualValues(t, 3*os.Getpagesize(), tcpMemory([]byte("sockets: used 10\nTCP: inuse 2 orphan 0 tw 91 alloc 2 mem 3\nUDP: inuse 0 mem 7\n")))
+	m := machineMemory()
+	require.Positive(t, m.objects)
+	require.Positive(t, m.available)
+	require.Greater(t, m.total, m.available)
+}
+
+// TestMachine has machines of which other programs use a part.
+func TestMachine(t *testing.T) {
+	const mib, gib = 1 << 20, 1 << 30
+	m := parseMachine([]byte("MemTotal:       16777216 kB\nMemFree:        1 kB\nMemAvailable:   524288 kB\nSUnreclaim:       2097152 kB\n"))
+	require.Equal(t, machine{total: 16 * gib, available: 512 * mib, objects: 2 * gib}, m)
+	require.False(t, m.scarce())
+	m.available--
+	require.True(t, m.scarce())
+	require.False(t, machine{total: 1 * gib, available: 64 * mib}.scarce(), "a small machine")
+	require.True(t, machine{total: 1 * gib, available: 64*mib - 1}.scarce())
+
+	const tib = 1 << 40
+	s := initSpec{Memory: 1000 * tib, Objects: 1 * tib} // more than the processes of this machine have
+	require.Empty(t, s.exceededMemory(machine{objects: 1}, machine{total: gib, available: gib, objects: 1 * tib}))
+	require.Equal(t, "memory of the machine", s.exceededMemory(m, m))
+	require.Equal(t, "memory", s.exceededMemory(machine{}, machine{objects: 1001*tib + 1}))
+	s.Memory = 0
+	require.Empty(t, s.exceededMemory(m, m), "there is no limit")
 }
 
 // TestHostileSignals kills everything that it can see or guess.

@@ -23,19 +23,18 @@ const hostile = "hostile"
 
 // attacks are the attacks. Each prints what it achieves.
 var attacks = map[string]func(args []string){
-	"dial":     dial,
-	"fork":     fork,
-	"memory":   hold,
-	"tables":   table,
-	"tcp":      flood,
-	"sockets":  fill,
-	"passed":   pass,
-	"locks":    lock,
-	"mappings": mapping,
-	"sleep":    func([]string) { select {} },
-	"trace":    trace,
-	"calls":    calls,
-	"escape":   escape,
+	"dial":    dial,
+	"fork":    fork,
+	"memory":  hold,
+	"tables":  table,
+	"tcp":     flood,
+	"sockets": fill,
+	"passed":  pass,
+	"locks":   lock,
+	"sleep":   func([]string) { select {} },
+	"trace":   trace,
+	"calls":   calls,
+	"escape":  escape,
 }
 
 // hostileMain attacks, if the arguments of this process say so. It does not return then.
@@ -214,25 +213,6 @@ func lock(args []string) {
 		}
 	}
 	fmt.Println("holds the locks of", len(open), "files")
-	select {}
-}
-
-// mapping has many mappings, and children that have the same.
-func mapping(args []string) {
-	children, _ := strconv.Atoi(args[0])
-	const pages = 60_000
-	all, err := syscall.Mmap(-1, 0, pages*4096, syscall.PROT_READ, syscall.MAP_PRIVATE|syscall.MAP_ANON|syscall.MAP_NORESERVE)
-	for i := 0; err == nil && i < pages; i += 2 {
-		err = syscall.Mprotect(all[i*4096:(i+1)*4096], syscall.PROT_NONE)
-	}
-	for range children {
-		// A child has this thread alone, which must not return to the runtime.
-		pid, _, errno := syscall.RawSyscall6(syscall.SYS_CLONE, uintptr(syscall.SIGCHLD), 0, 0, 0, 0, 0)
-		for errno == 0 && pid == 0 {
-			syscall.RawSyscall6(syscall.SYS_PPOLL, 0, 0, 0, 0, 0, 0)
-		}
-	}
-	fmt.Println("maps", err)
 	select {}
 }
 

@@ -15,7 +15,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -28,15 +27,27 @@ const initArgument = "agent-init"
 const (
 	controlFD     = 3
 	watchInterval = 50 * time.Millisecond
-	bytesPerFile  = 2048 // of the limit for disk; the kernel needs memory for each file, even if it is empty
+)
+
+// What the kernel needs for an object, at most, where it does not tell.
+const (
+	bytesPerFile       = 2 << 10 // of a file system in memory, even if it is empty; counted by the limit of the file system
+	bytesPerDescriptor = 8 << 10 // two pages of a pipe; the first 64 MiB of a user's pipes may have more
+	bytesPerSocket     = 256 << 10
+)
+
+const (
+	maxReserve = 512 << 20 // bytes of the machine's memory that stay available
+	minObjects = 512 << 20 // bytes of initSpec.Objects
 )
 
 // initSpec is what the first process of a container does.
 type initSpec struct {
-	Script string
-	Child  child
-	Memory int64
-	Ports  []int
+	Script  string
+	Child   child
+	Memory  int64
+	Objects int64 // bytes of the kernel's objects that other programs of the machine may add
+	Ports   []int
 }
 
 // runInit is the first process of a container. The kernel protects it from signals of the others, and kills them all
@@ -134,6 +145,7 @@ func (s *initSpec) run(tree io.Reader, output *os.File) (Exit, error) {
 		return Exit{}, err
 	}
 	defer null.Close()
+	before := machineMemory()
 	script, err := syscall.ForkExec(Program, []string{Program, argument, string(limits), "/bin/sh", "-c", s.Script}, &syscall.ProcAttr{
 		Dir: SourceDir, Env: os.Environ(), Files: []uintptr{null.Fd(), output.Fd(), output.Fd()}, Sys: &syscall.SysProcAttr{Setsid: true},
 	})
@@ -150,7 +162,7 @@ func (s *initSpec) run(tree io.Reader, output *os.File) (Exit, error) {
 			cleanUp()
 			return exit, nil
 		case <-tick.C:
-			if limit := s.exceeded(); limit != "" {
+			if limit := s.exceeded(before); limit != "" {
 				return Exit{Code: 128 + int(unix.SIGKILL), Limit: limit}, nil
 			}
 		}
@@ -166,7 +178,7 @@ func cleanUp() {
 			break
 		}
 	}
-	for _, pattern := range []string{tempDir + "/*", tempDir + "/.*", "/dev/shm/*", "/dev/shm/.*"} {
+	for _, pattern := range []string{tempDir + "/*", tempDir + "/.*", sharedDir + "/*", sharedDir + "/.*"} {
 		left, _ := filepath.Glob(pattern) // the pattern is valid
 		for _, path := range left {
 			if path == HomeDir {
@@ -201,69 +213,93 @@ func reap(script int) Exit {
 	}
 }
 
-// exceeded returns the limit that the container exceeds, or "".
-func (s *initSpec) exceeded() string {
-	var files unix.Statfs_t
-	if err := unix.Statfs(tempDir, &files); err == nil && files.Files-files.Ffree > uint64(s.Child.File)/bytesPerFile {
-		return "files"
-	}
-	if s.Memory > 0 {
-		if used := memory() + queued(s.Memory/8); used > s.Memory || used+buffers(s.Memory-used) > s.Memory {
-			return "memory"
+// exceeded returns the limit that the container exceeds, or "". before is the memory of the machine before the script.
+func (s *initSpec) exceeded(before machine) string {
+	for dir, size := range map[string]int64{tempDir: s.Child.File, sharedDir: sharedSize} {
+		var files unix.Statfs_t
+		if err := unix.Statfs(dir, &files); err == nil && files.Files-files.Ffree > uint64(size)/bytesPerFile {
+			return "files"
 		}
+	}
+	return s.exceededMemory(before, machineMemory())
+}
+
+func (s *initSpec) exceededMemory(before, now machine) string {
+	switch {
+	case s.Memory <= 0:
+	case memory(s.Memory/8)+max(0, now.objects-before.objects-s.Objects) > s.Memory:
+		return "memory"
+	case now.scarce():
+		return "memory of the machine"
 	}
 	return ""
 }
 
-// bytesPerBuffer is what an open socket or pipe counts: the kernel holds the default of 208 KiB for each end of a socket,
-// twice with its own data, and 64 KiB for a pipe.
-const bytesPerBuffer = 256 << 10
+// machine is the memory of the machine in bytes.
+type machine struct {
+	total, available int64
+	objects          int64 // of the kernel, such as locks of files, mappings and watches, which it counts for no process
+}
 
-// buffers returns the bytes that the kernel may hold for open sockets and pipes of the container, counting up to a
-// limit. A file that processes share counts for each.
-func buffers(limit int64) int64 {
-	dirs, _ := filepath.Glob("/proc/[0-9]*/fd") // the pattern is valid
-	var open []string
-	for _, dir := range dirs {
-		entries, err := os.ReadDir(dir)
-		if err != nil { // it has ended
-			continue
-		}
-		for _, e := range entries {
-			open = append(open, filepath.Join(dir, e.Name()))
+func machineMemory() machine {
+	text, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return machine{}
+	}
+	return parseMachine(text)
+}
+
+func parseMachine(meminfo []byte) machine {
+	value := func(name string) int64 { return number(meminfo, name) << 10 }
+	return machine{total: value("MemTotal:"), available: value("MemAvailable:"), objects: value("SUnreclaim:")}
+}
+
+// scarce reports whether the memory of the machine is almost used up, by whatever.
+func (m machine) scarce() bool { return m.available < min(m.total/16, maxReserve) }
+
+// memory returns the bytes of memory of the container: of its processes, and what the kernel may hold for their
+// descriptors and sockets. TCP connections of the machine with no more than enough bytes are not read, because that takes
+// milliseconds.
+func memory(enough int64) (total int64) {
+	statuses, _ := filepath.Glob("/proc/[0-9]*/status") // the pattern is valid
+	for _, path := range statuses {
+		if text, err := os.ReadFile(path); err == nil { // else it has ended
+			total += processMemory(text)
 		}
 	}
-	if int64(len(open))*bytesPerBuffer <= limit {
-		return 0 // whatever they are
+	sockets, _ := os.ReadFile("/proc/net/sockstat")
+	total += number(sockets, "sockets: used") * bytesPerSocket
+	if tcpMemory(sockets) <= enough {
+		return total
 	}
-	total := int64(0)
-	for _, path := range open {
-		to, err := os.Readlink(path)
-		if err == nil && (strings.HasPrefix(to, "socket:") || strings.HasPrefix(to, "pipe:")) {
-			if total += bytesPerBuffer; total > limit {
-				break
-			}
-		}
+	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
+		text, _ := os.ReadFile(table) // there may be no IPv6
+		total += queued(text)
 	}
 	return total
 }
 
-// queued returns the bytes that wait in TCP connections of the container. The kernel lets a connection queue tens of
-// megabytes, and all of a machine, those of the server too, come to a halt when they have a tenth of its memory. It is 0
-// while all of the machine take no more than enough, because to read the tables takes milliseconds.
-func queued(enough int64) (total int64) {
-	if machine, err := os.ReadFile("/proc/net/sockstat"); err != nil || tcpMemory(machine) <= enough {
-		return 0
+// processMemory returns the bytes of memory of a process by its status. Page tables count: a page of zeros that is only
+// read is no memory of the process, but needs them. Pages that processes share after a fork count for each, those of
+// files in memory count here too, and those of other files do not.
+func processMemory(status []byte) int64 {
+	var kib int64
+	for _, name := range []string{"RssAnon:", "RssShmem:", "VmSwap:", "VmPTE:"} {
+		kib += number(status, "\n"+name) // the name of the process is the first line, and may be any text of one line
 	}
-	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
-		text, _ := os.ReadFile(table) // there may be no IPv6
-		for line := range bytes.Lines(text) {
-			if fields := bytes.Fields(line); len(fields) > 4 { // number, local and remote address, state, queues
-				sent, received, _ := bytes.Cut(fields[4], []byte(":"))
-				for _, queue := range [][]byte{sent, received} {
-					n, _ := strconv.ParseInt(string(queue), 16, 64) // 0 in the header
-					total += n
-				}
+	return kib<<10 + number(status, "\nFDSize:")*bytesPerDescriptor
+}
+
+// queued returns the bytes that wait in TCP connections of the container. The buffers of other sockets have the default
+// sizes, but the kernel lets a connection queue tens of megabytes, and all of a machine, those of the server too, come to
+// a halt when they have a tenth of its memory.
+func queued(table []byte) (total int64) {
+	for line := range bytes.Lines(table) {
+		if fields := bytes.Fields(line); len(fields) > 4 { // number, local and remote address, state, queues
+			sent, received, _ := bytes.Cut(fields[4], []byte(":"))
+			for _, queue := range [][]byte{sent, received} {
+				n, _ := strconv.ParseInt(string(queue), 16, 64) // 0 in the header
+				total += n
 			}
 		}
 	}
@@ -272,38 +308,20 @@ func queued(enough int64) (total int64) {
 
 // tcpMemory returns the bytes of all TCP connections of the machine: "TCP: inuse 9 orphan 0 tw 40 alloc 9 mem 346".
 func tcpMemory(sockstat []byte) int64 {
-	_, line, _ := bytes.Cut(sockstat, []byte("\nTCP: "))
-	line, _, _ = bytes.Cut(line, []byte("\n"))
-	_, pages, _ := bytes.Cut(line, []byte(" mem "))
-	n, _ := strconv.ParseInt(string(pages), 10, 64) // written by the kernel
-	return n * int64(os.Getpagesize())
+	_, tcp, _ := bytes.Cut(sockstat, []byte("\nTCP:"))
+	return number(tcp, " mem") * int64(os.Getpagesize())
 }
 
-// memory returns the bytes of memory of all processes of the container, page tables included: a page of zeros that is
-// only read is no memory of the process, but needs them. It counts pages that processes share after a fork for each. Pages
-// of files do not count.
-func memory() int64 {
-	statuses, _ := filepath.Glob("/proc/[0-9]*/status") // the pattern is valid
-	total := int64(0)
-	for _, path := range statuses {
-		text, err := os.ReadFile(path)
-		if err != nil { // it has ended
-			continue
-		}
-		for line := range bytes.Lines(text) {
-			name, value, _ := bytes.Cut(line, []byte(":"))
-			switch string(name) {
-			case "RssAnon", "RssShmem", "VmPTE":
-			default:
-				continue
-			}
-			if fields := bytes.Fields(value); len(fields) > 0 {
-				kib, _ := strconv.ParseInt(string(fields[0]), 10, 64) // written by the kernel
-				total += kib << 10
-			}
-		}
+// number returns the number that follows a text in a file of the kernel, or 0.
+func number(file []byte, text string) int64 {
+	_, rest, _ := bytes.Cut(file, []byte(text))
+	rest = bytes.TrimLeft(rest, " \t")
+	end := 0
+	for end < len(rest) && '0' <= rest[end] && rest[end] <= '9' {
+		end++
 	}
-	return total
+	n, _ := strconv.ParseInt(string(rest[:end]), 10, 64) // written by the kernel
+	return n
 }
 
 // readTree reads what writeTree wrote.
