@@ -46,7 +46,7 @@ type Container struct {
 	objects   int64 // bytes of the kernel's objects that other programs may add; default half of Memory, at least 512 MiB
 
 	// Ports are TCP ports of the container's loopback interface. Serve, if set, gets their listeners before each start of
-	// the script. It must not block.
+	// the script. It must not block. A port whose listener is closed refuses connections.
 	Ports []int
 	Serve func([]net.Listener)
 
@@ -54,7 +54,7 @@ type Container struct {
 	// The script runs with the next tree if it returns true.
 	Ended func(Exit) bool
 
-	Output io.Writer // receives standard output and standard error
+	Output io.Writer // receives standard output and standard error, at most 128 MiB of a script
 }
 
 // Exit is how a container ended.

@@ -27,9 +27,10 @@ import (
 const (
 	insideID   = 1000 // user and group in a container
 	sharedDir  = "/dev/shm"
-	sharedSize = 64 << 20 // bytes of its files
-	maxMessage = 4 << 10  // bytes of a message from the container
-	openFiles  = 4096     // of a process
+	sharedSize = 64 << 20  // bytes of its files
+	maxMessage = 4 << 10   // bytes of a message from the container
+	maxOutput  = 128 << 20 // bytes of a script
+	openFiles  = 4096      // of a process
 	endDelay   = 10 * time.Second
 )
 
@@ -146,14 +147,28 @@ func (c *Container) once(conn *net.UnixConn) (exit Exit, err error) {
 	if err != nil || len(files) != 1+len(c.Ports) {
 		return Exit{}, fmt.Errorf("the sandbox did not start: %w", err)
 	}
+	var written int64
 	var copying sync.WaitGroup
-	copying.Go(func() { _, _ = io.Copy(&output{to: c.Output, fail: func(error) {}}, files[0]) })
-	defer copying.Wait() // the script has ended, or the container
-	if err := c.serve(files[1:]); err != nil {
-		return Exit{}, err
+	copying.Go(func() {
+		written, _ = io.Copy(&output{to: c.Output, fail: func(error) {}}, io.LimitReader(files[0], maxOutput))
+		if written == maxOutput {
+			_ = conn.Close() // ends the container
+		}
+	})
+	err = c.serve(files[1:])
+	closeAll(files[1:]) // so that those of Serve are the only ones
+	if err == nil {
+		// The container sends nothing more before it has another tree.
+		err = json.NewDecoder(io.LimitReader(conn, maxMessage)).Decode(&exit)
 	}
-	// The container sends nothing more before it has another tree.
-	if err := json.NewDecoder(io.LimitReader(conn, maxMessage)).Decode(&exit); err != nil {
+	if err != nil {
+		_ = conn.Close()
+	}
+	copying.Wait() // the script has ended, or the container
+	switch {
+	case written == maxOutput:
+		return Exit{Code: 128 + int(unix.SIGKILL), Limit: "output"}, nil
+	case err != nil:
 		return Exit{}, fmt.Errorf("the sandbox ended without a result: %w", err)
 	}
 	return exit, nil

@@ -301,6 +301,25 @@ func TestListeners(t *testing.T) {
 	require.Eventually(t, func() bool { return got.Load() == 0x101 }, time.Minute, time.Millisecond)
 }
 
+// TestClosedListeners has a server that closes its listeners at once.
+func TestClosedListeners(t *testing.T) {
+	needContainers(t)
+	c := container("while [ -n \"$(" + attack("dial", "tcp 127.0.0.1:4317", "tcp 127.0.0.1:4318") + ")\" ]; do :; done; echo refused")
+	c.Ports = []int{4317, 4318}
+	c.Serve = func(listeners []net.Listener) {
+		for _, l := range listeners {
+			_ = l.Close()
+		}
+	}
+	out := &Buffer{Max: 100}
+	c.Output = out
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	_, err := c.Run(ctx)
+	require.NoError(t, err)
+	require.Equal(t, "refused\n", out.String())
+}
+
 func TestHostileForkBomb(t *testing.T) {
 	needContainers(t)
 	out := run(t, container(attack("fork")), Exit{})
@@ -461,6 +480,13 @@ func TestHostileOutput(t *testing.T) {
 	require.Equal(t, Exit{}, exit)
 	require.Len(t, out.String(), 1000)
 	require.Equal(t, "end\n", out.Lines())
+
+	// To read output without end would take a CPU of the server.
+	c = container("cat /dev/zero")
+	c.Output = out
+	exit, err = c.Run(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, Exit{Code: 137, Limit: "output"}, exit)
 }
 
 func TestHostileTrace(t *testing.T) {
