@@ -37,6 +37,7 @@ type receiver struct {
 	servers sync.WaitGroup
 
 	mu       sync.Mutex
+	begun    int // requests, also invalid ones
 	requests []offline.Input
 	bytes    int
 	dropped  bool
@@ -46,10 +47,8 @@ func newReceiver() (*receiver, error) {
 	r := &receiver{}
 	var err error
 	r.Receiver, err = receive.New(receive.Config{
-		Authenticate: func(context.Context, string, string) (*assay.Principal, error) {
-			return &assay.Principal{OrganizationID: organizationInRun, Scopes: []assay.Scope{assay.ScopeIngest}}, nil
-		},
-		Ingester: r, MaxCompressed: maxRequest, MaxUncompressed: maxRequest, InFlightBytes: 4 * maxRequest, MaxConnections: maxConnections,
+		Authenticate: r.admit,
+		Ingester:     r, MaxCompressed: maxRequest, MaxUncompressed: maxRequest, InFlightBytes: 4 * maxRequest, MaxConnections: maxConnections,
 		Logger: slog.New(slog.DiscardHandler),
 	})
 	return r, err
@@ -62,6 +61,22 @@ func (r *receiver) serve(listeners []net.Listener) {
 	}
 }
 
+var errTooMuch = assay.Errorf(assay.CodeTooLarge, "the tests send too much telemetry")
+
+// admit admits a request to the limits, before its body is read and uncompressed.
+func (r *receiver) admit(context.Context, string, string) (*assay.Principal, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.begun == maxRequests {
+		r.dropped = true
+	}
+	if r.dropped {
+		return nil, errTooMuch
+	}
+	r.begun++
+	return &assay.Principal{OrganizationID: organizationInRun, Scopes: []assay.Scope{assay.ScopeIngest}}, nil
+}
+
 // Ingest implements receive.Ingester.
 func (r *receiver) Ingest(_ context.Context, _ string, signal wire.Signal, body []byte) (string, error) {
 	if err := wire.Validate(signal, body); err != nil {
@@ -70,9 +85,9 @@ func (r *receiver) Ingest(_ context.Context, _ string, signal wire.Signal, body 
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	size := len(body) + requestOverhead
-	if r.dropped || r.bytes+size > maxTelemetry || len(r.requests) == maxRequests {
+	if r.dropped || r.bytes+size > maxTelemetry {
 		r.dropped = true
-		return "", assay.Errorf(assay.CodeTooLarge, "the tests send too much telemetry")
+		return "", errTooMuch
 	}
 	r.bytes += size
 	r.requests = append(r.requests, offline.Input{Name: signal.String(), Signal: signal, Request: append(make([]byte, 0, len(body)), body...)})

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -244,6 +245,33 @@ func TestStatus(t *testing.T) {
 			require.NotContains(t, string(text), "jane.doe")
 		})
 	}
+}
+
+// TestReceiverLimits sends requests that are never stored. They count, and the body of one too many is not read.
+func TestReceiverLimits(t *testing.T) {
+	r, err := newReceiver()
+	require.NoError(t, err)
+	var listeners []net.Listener
+	for range 2 {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		listeners = append(listeners, l)
+	}
+	r.serve(listeners)
+	post := func() int {
+		response, err := http.Post("http://"+listeners[0].Addr().String()+"/v1/traces", "application/x-protobuf", strings.NewReader("invalid"))
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		return response.StatusCode
+	}
+	require.Equal(t, http.StatusBadRequest, post())
+	require.Equal(t, 1, r.begun)
+	r.begun = maxRequests
+	require.Equal(t, http.StatusRequestEntityTooLarge, post())
+	http.DefaultClient.CloseIdleConnections()
+	requests, dropped := r.close()
+	require.Empty(t, requests)
+	require.True(t, dropped)
 }
 
 func TestTestsThatFail(t *testing.T) {
