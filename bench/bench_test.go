@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"math"
+	"os"
 	"testing"
 	"time"
 
@@ -182,4 +183,34 @@ func TestRun(t *testing.T) {
 	require.Error(t, run(t.Context(), []string{"-run", "("}, &out, &log))
 	require.Error(t, run(t.Context(), []string{"-rounds", "0"}, &out, &log))
 	require.Error(t, run(t.Context(), []string{"engine"}, &out, &log))
+}
+
+// TestResults decodes responses of the REST API: the fair bench compares what it finds in them.
+func TestResults(t *testing.T) {
+	read := func(name string, data any) {
+		t.Helper()
+		b, err := os.ReadFile("../internal/rest/testdata/" + name)
+		require.NoError(t, err)
+		require.NoError(t, json.Unmarshal(b, &struct{ Data any }{data}))
+	}
+	var service scoredService
+	var insight seenInsight
+	read("service.json", &service)
+	read("insight.json", &insight)
+	got, err := results([]scoredService{service}, []seenInsight{insight})
+	require.NoError(t, err)
+	require.Equal(t, `insight checkout-000 missing_service_name RES-005 active map[resource_attributes:{"service.name":"checkout"} sampling_rate:0.25 signal_type:TRACES]
+service checkout-000 64 [RES-005 SPA-001]`, got)
+	for _, empty := range []struct {
+		services []scoredService
+		insights []seenInsight
+	}{
+		{[]scoredService{{Name: "unscored"}}, []seenInsight{insight}},
+		{[]scoredService{service}, []seenInsight{{Service: "a"}}},
+		{[]scoredService{service}, nil},
+		{nil, []seenInsight{insight}},
+	} {
+		_, err := results(empty.services, empty.insights)
+		require.Error(t, err)
+	}
 }

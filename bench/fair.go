@@ -181,37 +181,58 @@ func (f *fairLoad) see(ctx context.Context, srv *server) (string, error) {
 		return "", context.Cause(ctx)
 	case <-time.After(fairSettle):
 	}
-	var services struct {
-		Data []struct {
-			Name  string
-			Score *struct {
-				Value       float64  `json:"value"`
-				Score       float64  `json:"score"`
-				FailedRules []string `json:"failed_rules"`
-			}
-		}
+	services, err := assaytest.List[scoredService](ctx, f.client, "http://"+srv.rest+"/api", srv.key, "/v1/services")
+	if err != nil {
+		return "", err
 	}
-	var insights struct {
-		Data []struct {
-			ServiceName string `json:"service_name"`
-			Type        string `json:"type"`
-			Attributes  map[string]any
-		}
+	insights, err := assaytest.List[seenInsight](ctx, f.client, "http://"+srv.rest+"/api", srv.key, "/v1/insights")
+	if err != nil {
+		return "", err
 	}
-	for path, into := range map[string]any{"/api/v1/services?limit=100": &services, "/api/v1/insights?limit=100": &insights} {
-		if err := assaytest.GetJSON(ctx, f.client, "http://"+srv.rest+path, srv.key, into); err != nil {
-			return "", err
-		}
-	}
+	return results(services, insights)
+}
+
+// scoredService is a service of the REST API.
+type scoredService struct {
+	Name  string
+	Score *struct {
+		Score     int      `json:"score"`
+		Evaluated []string `json:"evaluated_rule_ids"`
+	} `json:"instrumentation_score"`
+}
+
+// seenInsight is an insight of the REST API.
+type seenInsight struct {
+	Service string `json:"service_name"`
+	Status  string
+	Type    struct {
+		Name string
+		Rule string `json:"instrumentation_score_rule_id"`
+	} `json:"insight_type"`
+	Attributes map[string]any
+}
+
+// results returns the scores of services, and their insights without counts. A service
+// without a score and an insight without a type are errors.
+func results(services []scoredService, insights []seenInsight) (string, error) {
 	var lines []string
-	for _, s := range services.Data {
-		lines = append(lines, fmt.Sprintf("service %s %+v", s.Name, s.Score))
+	for _, s := range services {
+		if s.Score == nil || len(s.Score.Evaluated) == 0 {
+			return "", fmt.Errorf("service %q has no score", s.Name)
+		}
+		lines = append(lines, fmt.Sprintf("service %s %d %v", s.Name, s.Score.Score, s.Score.Evaluated))
 	}
-	for _, i := range insights.Data {
+	for _, i := range insights {
+		if i.Service == "" || i.Type.Name == "" || len(i.Attributes) == 0 {
+			return "", fmt.Errorf("insight %q of service %q has no type or no attributes", i.Type.Name, i.Service)
+		}
 		for _, name := range []string{"observations_total", "violations_total"} {
 			delete(i.Attributes, name)
 		}
-		lines = append(lines, fmt.Sprintf("insight %s %s %v", i.ServiceName, i.Type, i.Attributes))
+		lines = append(lines, fmt.Sprintf("insight %s %s %s %s %v", i.Service, i.Type.Name, i.Type.Rule, i.Status, i.Attributes))
+	}
+	if len(services) == 0 || len(insights) == 0 {
+		return "", fmt.Errorf("%d services and %d insights", len(services), len(insights))
 	}
 	slices.Sort(lines)
 	return strings.Join(lines, "\n"), nil
