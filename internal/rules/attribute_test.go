@@ -127,6 +127,30 @@ func TestShownResource(t *testing.T) {
 	require.Nil(t, o["none"])
 	require.Equal(t, map[string]any{"password": redacted, "ok": true}, o["map"])
 
+	// Detection ignores doubles, most integers and nested values under the name of a secret; evidence does not show them.
+	nested := rulestest.Attrs("value", "hunter22", "n", 5, "x", 0.5, "ok", true, "token", rulestest.Attrs("deep", []any{"hunter22"}), "iban", nil)
+	hidden := map[string]any{"value": redacted, "n": redacted, "x": redacted, "ok": redacted, "token": map[string]any{"deep": []any{redacted}}, "iban": nil}
+	for name, tt := range map[string]struct{ value, want any }{
+		"db.password":   {nested, hidden},
+		"api_key":       {[]any{nested, 7, "hunter22"}, []any{hidden, redacted, redacted}},
+		"password":      {12345678, redacted},
+		"secret":        {1234567.5, redacted},
+		"token":         {false, redacted},
+		"ssn":           {123456789.0, redacted},
+		"customer.card": {4111111111111111.0, redacted},
+		"card.and.half": {4111111111111111.5, redacted},
+		"authorization": {rulestest.Attrs("scheme", "Digest", "parameter", "hunter22"), map[string]any{"scheme": "Digest", "parameter": redacted}},
+		"args": {
+			[]any{"--password", []any{"hunter22"}, "--token", 12345678, "--secret", rulestest.Attrs("x", "hunter22"), "-v", 7},
+			[]any{"--password", redacted, "--token", redacted, "--secret", redacted, "-v", 7.0},
+		},
+		"password.length": {8, 8.0},
+		"nif":             {rulestest.Attrs("n", 5, "s", "12345678Z"), map[string]any{"n": 5.0, "s": redacted}},
+		"huge":            {1e300, 1e300},
+	} {
+		require.Equal(t, tt.want, shown(name, tt.value)[name], name)
+	}
+
 	require.NotContains(t, shown("first", "1", "big", strings.Repeat("x", 5000), "last", "2")["big"], strings.Repeat("x", 600))
 	require.NotEmpty(t, shown("password", strings.Repeat("hunter22", 1000)), "a secret longer than the displayed text")
 	var many []any

@@ -107,7 +107,9 @@ type shownValues struct {
 	left int // values that may still be shown; negative: the result is too large
 }
 
-// value returns a validated value in the form of evidence.
+// value returns a validated value in the form of evidence. It redacts more than the
+// detector finds: everything nested under the name of a secret, or after a flag of such a
+// name, and doubles that are card numbers.
 func (x *shownValues) value(under sensitive.Under, v *wire.Value) any {
 	if x.left--; x.left < 0 {
 		return nil
@@ -124,14 +126,20 @@ func (x *shownValues) value(under sensitive.Under, v *wire.Value) any {
 		}
 		return truncate(under.Clean(b), maxShownText)
 	case wire.KindInt:
-		if under.Integer(v.Int) != sensitive.None {
+		if under.Secret() || under.Integer(v.Int) != sensitive.None {
 			return redacted
 		}
 		return v.Int
 	case wire.KindBool:
+		if under.Secret() {
+			return redacted
+		}
 		return v.Bool
 	case wire.KindDouble:
-		if math.IsNaN(v.Double) || math.IsInf(v.Double, 0) {
+		switch whole := math.Trunc(v.Double); { // doubles are no findings, but may be the same numbers
+		case under.Secret() || math.Abs(whole) < 1<<63 && under.Integer(int64(whole)) != sensitive.None:
+			return redacted
+		case math.IsNaN(v.Double) || math.IsInf(v.Double, 0):
 			return nil
 		}
 		return v.Double
@@ -145,7 +153,7 @@ func (x *shownValues) value(under sensitive.Under, v *wire.Value) any {
 				break
 			}
 			isText := item.Kind == wire.KindString
-			if flag && isText && sensitive.FlagValue(item.Bytes) != sensitive.None {
+			if flag && (!isText || sensitive.FlagValue(item.Bytes) != sensitive.None) {
 				list = append(list, redacted)
 			} else {
 				list = append(list, x.value(under, &item))
@@ -161,7 +169,7 @@ func (x *shownValues) value(under sensitive.Under, v *wire.Value) any {
 			if item.Decode(m) != nil {
 				break
 			}
-			object[x.e.shown(item.Key)] = x.value(sensitive.UnderKey(item.Key), &item.Value)
+			object[x.e.shown(item.Key)] = x.value(sensitive.UnderKey(item.Key).In(under), &item.Value)
 		}
 		return object
 	case wire.KindBytes:

@@ -82,6 +82,18 @@ func (u Under) Integer(v int64) Kind {
 	return None
 }
 
+// In returns the effect of a key on what evidence shows of a value nested under an outer
+// key: the name of a secret covers everything under it.
+func (u Under) In(outer Under) Under {
+	if u.name == nil && outer.name != nil {
+		return outer
+	}
+	return u
+}
+
+// Secret reports whether evidence shows no number under the key, whatever its value.
+func (u Under) Secret() bool { return u.name != nil && u.name.ids == 0 }
+
 // Named is Under.Text for a key with one value.
 func Named(key, value []byte) Kind { return UnderKey(key).Text(value) }
 
