@@ -40,7 +40,7 @@ func (v Verdicts) Differences(want Verdicts) (lines []string) {
 type FactStore interface {
 	FindOrganizations(ctx context.Context) ([]*assay.Organization, error)
 	UnscoredServices(ctx context.Context, organizationID string, all bool) ([]string, error)
-	ClaimCounts(ctx context.Context, organizationID string, rule catalog.Rule, since delta.Bucket) (map[string]delta.ClaimCount, error)
+	ClaimCounter(organizationID string, rule catalog.Rule, since delta.Bucket) delta.ClaimCounter
 	Facts(ctx context.Context, organizationID string, serviceIDs []string, since delta.Bucket) ([]*delta.Facts, error)
 }
 
@@ -58,7 +58,7 @@ func ReadVerdicts(ctx context.Context, s FactStore) (Verdicts, error) {
 		}
 		claims := make(map[string]score.Claims)
 		for _, rule := range catalog.Claiming(catalog.Instances, catalog.Definitions) {
-			counts, err := s.ClaimCounts(ctx, o.ID, rule, 0)
+			counts, err := delta.CountClaims(ctx, s.ClaimCounter(o.ID, rule, 0))
 			if err != nil {
 				return nil, err
 			}

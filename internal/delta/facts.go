@@ -3,6 +3,8 @@
 package delta
 
 import (
+	"context"
+
 	"assay"
 	"assay/internal/rules/catalog"
 )
@@ -16,10 +18,32 @@ type Request struct {
 
 // ClaimCount summarizes the claims of one service for one rule.
 type ClaimCount struct {
-	Claims    uint64   // keys with a claim of the service
+	Claims    uint64   // keys with a claim of the service; of RES-002 maybe only the contested ones
 	Contested uint64   // keys of these with two or more values in the organization
 	Keys      []string // texts of contested keys, the smallest MaxItems
 	Values    []string // texts of all values of contested keys, the smallest MaxItems
+}
+
+// ClaimCounter counts the claims of one rule in an organization in pieces, between which
+// other work takes turns. It is for one goroutine.
+type ClaimCounter interface {
+	// Next counts one piece. It returns false after the last one. After an error, the counter must not be used.
+	Next(ctx context.Context) (more bool, err error)
+	// Counts returns the counts by service id, without services without claims. It is called once, after the last
+	// piece.
+	Counts() map[string]ClaimCount
+}
+
+// CountClaims returns the counts of all pieces.
+func CountClaims(ctx context.Context, c ClaimCounter) (map[string]ClaimCount, error) {
+	for {
+		switch more, err := c.Next(ctx); {
+		case err != nil:
+			return nil, err
+		case !more:
+			return c.Counts(), nil
+		}
+	}
 }
 
 // Facts holds the input for scoring one service.

@@ -126,9 +126,9 @@ func collidingBounds(t *testing.T) [2][]float64 {
 // claims returns the number of keys of a rule that a service claims, and of contested ones.
 func (f *fixture) claims(name string, r catalog.Rule) delta.ClaimCount {
 	f.t.Helper()
-	counts, err := f.store.ClaimCounts(f.t.Context(), f.org, r, 0)
+	counts, err := f.store.ServiceClaims(f.t.Context(), f.org, delta.ServiceID(f.org, assay.ServiceKey{Name: name, Environment: "test"}), 0, 0)
 	require.NoError(f.t, err)
-	c := counts[delta.ServiceID(f.org, assay.ServiceKey{Name: name, Environment: "test"})]
+	c := counts[r]
 	return delta.ClaimCount{Claims: c.Claims, Contested: c.Contested}
 }
 

@@ -33,8 +33,8 @@ type Store interface {
 	UnscoredServices(ctx context.Context, organizationID string, all bool) ([]string, error)
 	// ClaimsRevision returns a number that changes with every change of a claim in the organization.
 	ClaimsRevision(ctx context.Context, organizationID string) (uint64, error)
-	// ClaimCounts returns the claims of a rule since a bucket, by service id.
-	ClaimCounts(ctx context.Context, organizationID string, rule catalog.Rule, since delta.Bucket) (map[string]delta.ClaimCount, error)
+	// ClaimCounter returns a counter of the claims of a rule since a bucket.
+	ClaimCounter(organizationID string, rule catalog.Rule, since delta.Bucket) delta.ClaimCounter
 	// Facts loads the input for scoring the given services, at most maxFacts of them. It ignores ids of other
 	// organizations.
 	Facts(ctx context.Context, organizationID string, serviceIDs []string, since delta.Bucket) ([]*delta.Facts, error)
@@ -81,7 +81,7 @@ type Leases interface {
 type Config struct {
 	Store    Store
 	Leases   Leases          // default: this process does all of the work
-	CPU      *fair.Semaphore // for loading facts and evaluating them, by organization; default: no limit
+	CPU      *fair.Semaphore // for counting claims, and loading and evaluating facts, by organization; default: no limit
 	Window   time.Duration   // default 30 days
 	Step     time.Duration   // bucket size of the window; default 1 h
 	Interval time.Duration   // interval between rounds of Run; default 10 s
@@ -102,6 +102,9 @@ type Scorer struct {
 	work  sync.WaitGroup
 	slots chan struct{} // limits the organizations scored concurrently
 
+	// An organization counts its claims for this time in a round, and the rest in the next rounds; 0: no limit.
+	claimTime time.Duration
+
 	mu            sync.Mutex      // guards the fields below
 	busy          map[string]bool // organizations being scored, by id; "" during expiry
 	organizations map[string]*organization
@@ -115,14 +118,24 @@ const concurrent = 4
 // organization is the state of an organization between rounds. It is valid while no other process scores the
 // organization.
 type organization struct {
-	took     time.Duration // duration of the last round
-	term     uint64        // term of its lease
-	start    delta.Bucket  // start of the window at the last round
-	revision uint64        // revision of the claims
-	claims   map[string]Claims
+	took     time.Duration        // duration of the last round
+	term     uint64               // term of its lease
+	start    delta.Bucket         // start of the window at the last round
+	claims   *claims              // nil: not counted yet
+	counting *claims              // nil: none
 	later    map[string]time.Time // services with deferred evidence updates, and when these are due
 	score    *float64
 	saved    time.Time // time when score was saved
+}
+
+// claims are the claims of an organization's services at a revision, for a window. Counting them may take several
+// rounds.
+type claims struct {
+	revision uint64
+	period   Period
+	rules    []catalog.Rule     // still to count
+	counter  delta.ClaimCounter // of the first of rules; nil: not begun
+	of       map[string]Claims  // by service id
 }
 
 // New returns a Scorer.
@@ -165,6 +178,7 @@ func (alone) Gained() <-chan struct{} { return nil }
 // expiry.
 func (s *Scorer) Run(ctx context.Context) {
 	defer s.work.Wait()
+	s.claimTime = s.cfg.Interval / 4
 	ticker := time.NewTicker(s.cfg.Interval)
 	defer ticker.Stop()
 	for {
@@ -336,7 +350,7 @@ func (s *Scorer) prepare(ids []string) []string {
 // scoreOrganization scores one organization.
 func (s *Scorer) scoreOrganization(ctx context.Context, id string, o *organization, now time.Time, p Period) error {
 	began := time.Now()
-	err := s.organizationRound(ctx, id, o, now, p)
+	err := s.organizationRound(assay.WithOrganization(ctx, id), id, o, now, p)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	o.took = time.Since(began)
@@ -369,8 +383,8 @@ func (s *Scorer) organizationRound(ctx context.Context, id string, o *organizati
 	if err != nil {
 		return fmt.Errorf("list unscored services: %w", err)
 	}
-	moved, err := s.claims(ctx, id, o, p, stepped)
-	if err != nil {
+	moved, err := s.claims(ctx, id, o, p)
+	if err != nil || o.claims == nil { // without claims, rules would pass that fail
 		return err
 	}
 	services = append(services, moved...)
@@ -399,45 +413,87 @@ func (s *Scorer) organizationRound(ctx context.Context, id string, o *organizati
 	return nil
 }
 
-// claims reloads the claims of the organization's services and returns the services for which they have changed.
-func (s *Scorer) claims(ctx context.Context, id string, o *organization, p Period, stepped bool) ([]string, error) {
-	revision, err := s.cfg.Store.ClaimsRevision(ctx, id)
-	if err != nil {
-		return nil, fmt.Errorf("read claims revision: %w", err)
-	}
-	if o.claims != nil && revision == o.revision && !stepped {
-		return nil, nil
-	}
-	claims := make(map[string]Claims)
-	for _, r := range catalog.Claiming(catalog.Instances, catalog.Definitions) {
-		since := bucket(p.Start, s.cfg.Step)
-		if r.Claims() == catalog.Definitions {
-			since = bucket(p.MetricStart, s.cfg.Step)
-		}
-		counts, err := s.cfg.Store.ClaimCounts(ctx, id, r, since)
+// claims counts the claims of the organization's services again if they may have changed. When it has counted all, it
+// returns the services for which they have changed.
+func (s *Scorer) claims(ctx context.Context, id string, o *organization, p Period) ([]string, error) {
+	if o.counting == nil {
+		revision, err := s.cfg.Store.ClaimsRevision(ctx, id)
 		if err != nil {
-			return nil, fmt.Errorf("count claims of %s: %w", r.ID(), err)
+			return nil, fmt.Errorf("read claims revision: %w", err)
 		}
-		for service, c := range counts {
-			if claims[service] == nil {
-				claims[service] = make(Claims)
-			}
-			claims[service][r] = c
+		if o.claims != nil && revision == o.claims.revision && p == o.claims.period {
+			return nil, nil
 		}
+		o.counting = &claims{
+			revision: revision, period: p, rules: catalog.Claiming(catalog.Instances, catalog.Definitions), of: make(map[string]Claims),
+		}
+	}
+	c, began := o.counting, time.Now()
+	for len(c.rules) > 0 {
+		if err := s.count(ctx, id, c); err != nil {
+			return nil, fmt.Errorf("count claims of %s: %w", c.rules[0].ID(), err)
+		}
+		if s.claimTime > 0 && len(c.rules) > 0 && time.Since(began) >= s.claimTime {
+			return nil, nil
+		}
+	}
+	var before map[string]Claims
+	if o.claims != nil {
+		before = o.claims.of
 	}
 	var moved []string
-	for service, c := range claims {
-		if !reflect.DeepEqual(c, o.claims[service]) {
+	for service, n := range c.of {
+		if !reflect.DeepEqual(n, before[service]) {
 			moved = append(moved, service)
 		}
 	}
-	for service := range o.claims {
-		if claims[service] == nil {
+	for service := range before {
+		if c.of[service] == nil {
 			moved = append(moved, service)
 		}
 	}
-	o.claims, o.revision = claims, revision
+	o.claims, o.counting = c, nil
 	return moved, nil
+}
+
+// count counts one piece of claims.
+func (s *Scorer) count(ctx context.Context, id string, c *claims) error {
+	release, err := s.acquireCPU(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer release()
+	r := c.rules[0]
+	if c.counter == nil {
+		since := c.period.Start
+		if r.Claims() == catalog.Definitions {
+			since = c.period.MetricStart
+		}
+		c.counter = s.cfg.Store.ClaimCounter(id, r, bucket(since, s.cfg.Step))
+	}
+	more, err := c.counter.Next(ctx)
+	if err != nil || more {
+		return err
+	}
+	for service, n := range c.counter.Counts() {
+		if c.of[service] == nil {
+			c.of[service] = make(Claims)
+		}
+		c.of[service][r] = n
+	}
+	c.rules, c.counter = c.rules[1:], nil
+	return nil
+}
+
+// acquireCPU waits for a CPU for an organization.
+func (s *Scorer) acquireCPU(ctx context.Context, id string) (release func(), err error) {
+	if s.cfg.CPU == nil {
+		return func() {}, nil
+	}
+	if err := s.cfg.CPU.Acquire(ctx, id); err != nil {
+		return nil, fmt.Errorf("wait for the CPU: %w", err)
+	}
+	return func() { s.cfg.CPU.Release(id) }, nil
 }
 
 // score scores one chunk of services.
@@ -454,19 +510,18 @@ func (s *Scorer) score(ctx context.Context, id string, o *organization, services
 
 // evaluate returns the results for one chunk of services.
 func (s *Scorer) evaluate(ctx context.Context, id string, o *organization, services []string, now time.Time, since delta.Bucket) ([]delta.Result, error) {
-	if s.cfg.CPU != nil {
-		if err := s.cfg.CPU.Acquire(ctx, id); err != nil {
-			return nil, fmt.Errorf("wait for the CPU: %w", err)
-		}
-		defer s.cfg.CPU.Release(id)
+	release, err := s.acquireCPU(ctx, id)
+	if err != nil {
+		return nil, err
 	}
+	defer release()
 	facts, err := s.cfg.Store.Facts(ctx, id, services, since)
 	if err != nil {
 		return nil, fmt.Errorf("load facts: %w", err)
 	}
 	results := make([]delta.Result, 0, len(facts))
 	for _, f := range facts {
-		claims := o.claims[f.Service.ID]
+		claims := o.claims.of[f.Service.ID]
 		v := f.Verdicts(claims)
 		result := delta.Result{ServiceID: f.Service.ID, Revision: f.Revision}
 		result.Score, result.NewRow = s.scoreOf(f, &v, now)

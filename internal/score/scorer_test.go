@@ -20,6 +20,7 @@ import (
 
 	"assay"
 	"assay/internal/delta"
+	"assay/internal/fair"
 	"assay/internal/rules/catalog"
 	"assay/internal/score"
 	"assay/internal/store/sqlite"
@@ -43,6 +44,8 @@ type fixture struct {
 	saved int                      // number of saved results
 	saves int                      // number of calls of SaveScores
 	slow  map[string]chan struct{} // Facts of these organizations blocks until the channel is closed
+
+	counting func(ctx context.Context, organizationID string) (endless bool) // called for each piece of claims; may be nil
 
 	beforeSave, afterSave func() // called once
 }
@@ -90,6 +93,74 @@ func (f *fixture) Facts(ctx context.Context, organizationID string, serviceIDs [
 		}
 	}
 	return f.Store.Facts(ctx, organizationID, serviceIDs, since)
+}
+
+// ClaimCounter calls counting for each piece.
+func (f *fixture) ClaimCounter(organizationID string, rule catalog.Rule, since delta.Bucket) delta.ClaimCounter {
+	return &counter{f.Store.ClaimCounter(organizationID, rule, since), f, organizationID}
+}
+
+type counter struct {
+	delta.ClaimCounter
+	f            *fixture
+	organization string
+}
+
+func (c *counter) Next(ctx context.Context) (bool, error) {
+	if c.f.counting != nil && c.f.counting(ctx, c.organization) {
+		return true, ctx.Err()
+	}
+	return c.ClaimCounter.Next(ctx)
+}
+
+// TestClaimsInPieces: organizations whose claims take endlessly do not delay another one. Each piece is counted with a
+// CPU, on behalf of its organization. The first score is not saved before the claims are counted.
+func TestClaimsInPieces(t *testing.T) {
+	f := newFixture(t)
+	endless := make(map[string]bool)
+	for i := range 8 { // more than are scored concurrently
+		f.org = f.organization(fmt.Sprint("endless ", i))
+		f.seen("a", catalog.RES001, true)
+		endless[f.org] = true
+	}
+	f.org = f.organization("other")
+	f.claim("a", catalog.MET003, 1, 1)
+	f.claim("b", catalog.MET003, 1, 2)
+	cpu := fair.NewSemaphore(1, 1)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	f.counting = func(ctx context.Context, organizationID string) bool {
+		if cpu.Acquire(ended, organizationID) == nil {
+			t.Error("counts without a CPU")
+		}
+		if got := assay.OrganizationOf(ctx); got != organizationID {
+			t.Errorf("counts claims of %s on behalf of %q", organizationID, got)
+		}
+		return endless[organizationID]
+	}
+	s := score.New(score.Config{Store: f, CPU: cpu, Now: func() time.Time { return f.now }, Interval: time.Microsecond}) // one piece in a round
+	ctx, stop := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { s.Run(ctx) })
+	for _, value := range []uint64{1, 1, 3} {
+		f.claim("c", catalog.MET003, 1, value)
+		f.seen("c", catalog.RES001, true)
+		require.Eventually(t, func() bool { return f.score("c") != nil && len(f.score("c").FailedRuleIDs) == 2 }, time.Minute, time.Millisecond)
+	}
+	stop()
+	running.Wait()
+	for _, name := range []string{"a", "b"} {
+		history, err := f.ScoreHistory(t.Context(), f.org, f.id(name), time.Time{})
+		require.NoError(t, err)
+		for _, s := range history {
+			require.Contains(t, s.FailedRuleIDs, "MET-003", "before the claims were counted")
+		}
+	}
+	for id := range endless {
+		services, _, err := f.FindServices(t.Context(), id, assay.Page{Limit: 10})
+		require.NoError(t, err)
+		require.Nil(t, services[0].Score)
+	}
 }
 
 // TestSlowOrganization: a slow organization does not delay others, in this round and later ones.

@@ -9,8 +9,9 @@ import (
 )
 
 // ClaimCounts counts the claims of one rule in an organization by service. Services are
-// identified by their rows. The caller first passes the number of keys of each service to
-// Keys, then the claims of keys that may be contested to Claim, key by key.
+// identified by their rows. The caller passes the number of keys of each service to Keys,
+// and the claims of keys that may be contested to Claim, key by key. A service has at
+// least as many keys as contested ones.
 type ClaimCounts struct {
 	bySvc map[int64]*delta.ClaimCount
 	texts int // bytes of texts in bySvc
@@ -28,13 +29,22 @@ const maxClaimTexts = 8 << 20
 
 // Keys sets the number of keys that a service claims.
 func (c *ClaimCounts) Keys(svc int64, n uint64) {
-	if n == 0 {
-		return
+	if n > 0 {
+		c.of(svc).Claims = n
 	}
-	if c.bySvc == nil {
-		c.bySvc = make(map[int64]*delta.ClaimCount)
+}
+
+// of returns the count of a service.
+func (c *ClaimCounts) of(svc int64) *delta.ClaimCount {
+	count := c.bySvc[svc]
+	if count == nil {
+		if c.bySvc == nil {
+			c.bySvc = make(map[int64]*delta.ClaimCount)
+		}
+		count = new(delta.ClaimCount)
+		c.bySvc[svc] = count
 	}
-	c.bySvc[svc] = &delta.ClaimCount{Claims: n}
+	return count
 }
 
 // Claim adds a value that a service claims for a key. The claims of a key must be
@@ -59,10 +69,7 @@ func (c *ClaimCounts) settle() {
 	}
 	kept := false
 	for svc := range c.services {
-		count := c.bySvc[svc]
-		if count == nil {
-			continue
-		}
+		count := c.of(svc)
 		count.Contested++
 		if !shown {
 			continue
@@ -85,6 +92,7 @@ func (c *ClaimCounts) settle() {
 func (c *ClaimCounts) BySvc() map[int64]*delta.ClaimCount {
 	c.settle()
 	for _, count := range c.bySvc {
+		count.Claims = max(count.Claims, count.Contested)
 		count.Keys, count.Values = textsOf(count.Keys), textsOf(count.Values)
 	}
 	return c.bySvc

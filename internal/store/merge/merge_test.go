@@ -115,12 +115,13 @@ func TestClaimCounts(t *testing.T) {
 	key := func(n uint64) delta.Hash128 { return delta.Hash128{High: n, Low: 7} } // one lower half for all
 	c.Claim(key(10), 1, 1, "m", "ms")
 	c.Claim(key(10), 2, 2, "m", "")
-	c.Claim(key(10), 2, 4, "m", "") // of a deleted service
+	c.Claim(key(10), 2, 4, "m", "") // of a service that made its claim later
 	c.Claim(key(11), 1, 1, "n", "s")
 	c.Claim(key(11), 1, 2, "n", "s")
 	require.Equal(t, map[int64]*delta.ClaimCount{
 		1: {Claims: 2, Contested: 1, Keys: []string{"m"}, Values: []string{"", "ms"}},
 		2: {Claims: 1, Contested: 1, Keys: []string{"m"}, Values: []string{"", "ms"}},
+		4: {Claims: 1, Contested: 1, Keys: []string{"m"}, Values: []string{"", "ms"}},
 	}, c.BySvc())
 
 	c = ClaimCounts{}

@@ -101,9 +101,10 @@ func (r *claimRows) add(svc int64, k claimKey, value uint64) {
 	r.keys, r.values = append(r.keys, int64(k.key.Low)), append(r.values, int64(value))
 }
 
-// queueClaimRows writes claims that are new or moved and deletes claims beyond the limit.
-// It adds the organizations of all of them to claimed.
-func (c *commit) queueClaimRows(b *pgx.Batch, services []*service, claimed map[int64]bool) {
+// queueClaimRows writes claims that are new or moved and deletes claims beyond the limit
+// for their key. It adds to claimed by how much the claims of the organizations of all of
+// them grow.
+func (c *commit) queueClaimRows(b *pgx.Batch, services []*service, claimed map[int64]int64) {
 	var added, moved, dropped claimRows
 	for _, s := range services {
 		keys := make(map[claimKey][]storedClaim) // claimed by the facts
@@ -118,6 +119,10 @@ func (c *commit) queueClaimRows(b *pgx.Batch, services []*service, claimed map[i
 				written = c.now
 			}
 			news, moves, gone := settle(k, s.claims[k], keys[k])
+			if k.rule.Claims() != catalog.Days { // days are few
+				room := max(0, c.store.maxClaims-c.claims[s.org]-claimed[s.org]) + int64(len(gone))
+				news = news[:min(int64(len(news)), room)]
+			}
 			for _, n := range news {
 				fact := s.facts.Claims[delta.Claim{Rule: k.rule, Key: k.key, Value: n.value}]
 				added.add(s.svc, k, n.value)
@@ -133,7 +138,8 @@ func (c *commit) queueClaimRows(b *pgx.Batch, services []*service, claimed map[i
 				dropped.add(s.svc, k, g.value)
 			}
 			if len(news) > 0 || len(moves) > 0 {
-				s.changed, claimed[s.org] = true, true
+				s.changed = true
+				claimed[s.org] += int64(len(news) - len(gone))
 			}
 		}
 	}

@@ -29,13 +29,15 @@ const beginCommit = beginUpdate + `; set local enable_seqscan = off; set local e
 // requests[i] was absent from the last minutes by the store's own clock. An organization
 // that does not exist is CodeNotFound. A journal that its holder has lost is
 // delta.ErrJournalLost. After an error, nothing is stored. Commit may call merge again.
+// New claims beyond Config.MaxClaims are left out; replicas that commit at the same time
+// may exceed it by what each adds.
 //
 // The number of round trips does not depend on the number of services: the requests; the
 // services, which it locks; their rows; the writes.
 func (s *Store) Commit(ctx context.Context, now time.Time, requests []delta.Request, merge func(fresh []bool) *delta.Delta) error {
 	forgotten := int64(0)
 	err := s.updatePartitions(ctx, ownWork, "commit facts", beginCommit, func(tx pgx.Tx, use func(...partition) error) error {
-		c := &commit{store: s, ctx: ctx, tx: tx, use: use, now: micros(now), orgs: make(map[string]int64)}
+		c := &commit{store: s, ctx: ctx, tx: tx, use: use, now: micros(now), orgs: make(map[string]int64), claims: make(map[int64]int64)}
 		fresh, err := c.note(requests)
 		if err != nil {
 			return err
@@ -57,7 +59,8 @@ type commit struct {
 	use       func(...partition) error
 	now       int64
 	orgs      map[string]int64
-	forgotten int64 // requests up to this time have been deleted; 0: none
+	claims    map[int64]int64 // stored claims of organizations, about
+	forgotten int64           // requests up to this time have been deleted; 0: none
 }
 
 // send runs a batch.
@@ -69,7 +72,7 @@ func (c *commit) send(b *pgx.Batch) error {
 }
 
 const (
-	findOrgs = `SELECT id, org FROM organizations WHERE id = ANY ($1::uuid[])`
+	findOrgs = `SELECT id, org, claims FROM organizations WHERE id = ANY ($1::uuid[])`
 	// $1 is the current time; NULL selects the server's clock.
 	addRequests = `INSERT INTO requests (org, signal, hash, at)
 		SELECT o.org, r.signal, r.hash, coalesce($1::bigint, ` + serverMicros + `)
@@ -98,8 +101,9 @@ func (c *commit) queueOrgs(b *pgx.Batch, ids []string) {
 	b.Queue(findOrgs, uuidsOf(ids)).Query(func(rows pgx.Rows) error {
 		return each(rows, nil, func(rows pgx.Rows) error {
 			var id pgtype.UUID
-			var org int64
-			err := rows.Scan(&id, &org)
+			var org, claims int64
+			err := rows.Scan(&id, &org, &claims)
+			c.claims[org] = claims
 			for _, name := range byID[id] {
 				c.orgs[name] = org
 			}
@@ -371,7 +375,7 @@ func queueBlobs(b *pgx.Batch, bySvc map[int64]*service) {
 // briefly.
 func (c *commit) write(d *delta.Delta, services []*service) error {
 	b := new(pgx.Batch)
-	claimed := make(map[int64]bool)
+	claimed := make(map[int64]int64)
 	if err := queueExamples(b, services); err != nil {
 		return err
 	}
@@ -522,8 +526,9 @@ func (c *commit) queueServices(b *pgx.Batch, services []*service) {
 const (
 	addServiceCounts = `INSERT INTO service_counts AS c (org, n) SELECT org, n FROM unnest($1::bigint[], $2::bigint[]) AS a (org, n) ORDER BY org
 		ON CONFLICT (org) DO UPDATE SET n = c.n + excluded.n`
-	touchClaims = `UPDATE organizations o SET claims_revision = o.claims_revision + 1
-		FROM (SELECT org FROM organizations WHERE org = ANY ($1::bigint[]) ORDER BY org FOR NO KEY UPDATE) AS l WHERE o.org = l.org`
+	touchClaims = `UPDATE organizations o SET claims_revision = o.claims_revision + 1, claims = greatest(o.claims + a.n, 0)
+		FROM (SELECT org FROM organizations WHERE org = ANY ($1::bigint[]) ORDER BY org FOR NO KEY UPDATE) AS l
+		JOIN unnest($1::bigint[], $2::bigint[]) AS a (org, n) ON a.org = l.org WHERE o.org = l.org`
 )
 
 func queueServiceCounts(b *pgx.Batch, services []*service) {
@@ -538,20 +543,25 @@ func queueServiceCounts(b *pgx.Batch, services []*service) {
 
 // queueCounts adds to the service counts of organizations.
 func queueCounts(b *pgx.Batch, counts map[int64]int64) {
-	if len(counts) == 0 {
-		return
+	if len(counts) > 0 {
+		orgs, ns := columns(counts)
+		b.Queue(addServiceCounts, orgs, ns)
 	}
-	orgs := slices.Sorted(maps.Keys(counts))
-	ns := make([]int64, len(orgs))
-	for i, org := range orgs {
-		ns[i] = counts[org]
-	}
-	b.Queue(addServiceCounts, orgs, ns)
 }
 
-// queueClaimed marks the claims of organizations as changed.
-func queueClaimed(b *pgx.Batch, orgs map[int64]bool) {
-	if len(orgs) > 0 {
-		b.Queue(touchClaims, slices.Sorted(maps.Keys(orgs)))
+// queueClaimed marks the claims of organizations as changed, and adds to their number.
+func queueClaimed(b *pgx.Batch, claimed map[int64]int64) {
+	if len(claimed) > 0 {
+		orgs, ns := columns(claimed)
+		b.Queue(touchClaims, orgs, ns)
 	}
+}
+
+// columns returns numbers by organization in columns, in the order of the organizations.
+func columns(counts map[int64]int64) (orgs, ns []int64) {
+	orgs = slices.Sorted(maps.Keys(counts))
+	for _, org := range orgs {
+		ns = append(ns, counts[org])
+	}
+	return orgs, ns
 }

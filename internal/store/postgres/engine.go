@@ -38,7 +38,7 @@ var dialect = query.Dialect{
 	DeleteSome: func(table, _, condition string) string {
 		return `DELETE FROM ` + table + ` WHERE ctid = ANY (ARRAY (SELECT ctid FROM ` + table + ` WHERE ` + condition + ` LIMIT $2 FOR UPDATE SKIP LOCKED))`
 	},
-	RowChunk: rowChunk, ClaimsChunk: 100, ServiceChunk: 50,
+	RowChunk: rowChunk, ServiceChunk: 50,
 	LockGone: ` FOR UPDATE SKIP LOCKED`, OfServices: []string{"examples", "items", "series", "claims", "evidence", "insights"},
 	CountGone: `UPDATE service_counts SET n = n - $2 WHERE org = $1`,
 	SetStatus: `WITH i AS (UPDATE insights SET status = $2, mute_reason = $3, detected_at = coalesce($5, detected_at) WHERE id = $1 RETURNING svc, rule)

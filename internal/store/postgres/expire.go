@@ -193,26 +193,23 @@ func tallies(sums map[int64]*codec.Tally, unread *error) func(pgx.Rows) error {
 	}
 }
 
+// setKey is the primary key of distinct sets.
+type setKey struct{ hour, svc, rule, key int64 }
+
 // expireSets deletes full distinct sets before start, and other sets last written before
 // writtenBefore.
 func (s *Store) expireSets(ctx context.Context, start int64, writtenBefore time.Time) error {
 	return s.eachBefore(ctx, setsTable, writtenBefore.Unix()+1, func(p partition) error {
-		for _, step := range []struct {
-			sets string
-			args []any
-		}{
-			{`NOT is_full AND hour <= $1 AND written_at < $2`, []any{writtenBefore.Unix(), micros(writtenBefore)}},
-			// A bucket before start belongs to an hour before start.
-			{`is_full AND hour < $1 AND last < $2`, []any{start, start}},
-		} {
-			if p.from() >= step.args[0].(int64) {
-				continue
-			}
-			err := s.expireRows(ctx, "delete old distinct sets", `DELETE FROM `+p.name()+` WHERE ctid = ANY (ARRAY(
-				SELECT ctid FROM `+p.name()+` WHERE `+step.sets+` LIMIT $3 FOR UPDATE SKIP LOCKED))`, append(step.args, rowChunk)...)
+		for at, more := (setKey{hour: p.from() - 1}), true; more; {
+			var next setKey
+			err := s.transact(ctx, scoring, "delete old distinct sets", beginCommit, func(tx pgx.Tx) (err error) {
+				next, more, err = expireSets(ctx, tx, p, at, start, writtenBefore)
+				return err
+			})
 			if err != nil {
 				return err
 			}
+			at = next
 		}
 		// Few or no rows are left of a day long past.
 		if p.next().from() > max(start, writtenBefore.Unix()) {
@@ -223,6 +220,26 @@ func (s *Store) expireSets(ctx context.Context, start int64, writtenBefore time.
 		}
 		return s.compactPartition(ctx, p)
 	})
+}
+
+// expireSets deletes the old ones of a chunk of rows after a key. It returns the last key
+// and whether more rows may follow.
+func expireSets(ctx context.Context, tx pgx.Tx, p partition, after setKey, start int64, writtenBefore time.Time) (last setKey, more bool, err error) {
+	last, more = setKey{hour: writtenBefore.Unix() + 1}, true
+	err = tx.QueryRow(ctx, `SELECT hour, svc, rule, key FROM `+p.name()+` WHERE (hour, svc, rule, key) > ($1, $2, $3, $4) ORDER BY hour, svc, rule, key LIMIT 1 OFFSET $5`,
+		after.hour, after.svc, after.rule, after.key, rowChunk-1).Scan(&last.hour, &last.svc, &last.rule, &last.key)
+	if errors.Is(err, pgx.ErrNoRows) {
+		more, err = false, nil
+	}
+	if err != nil {
+		return last, false, err
+	}
+	// A full set before start belongs to an hour before start.
+	_, err = tx.Exec(ctx, `DELETE FROM `+p.name()+` WHERE ctid = ANY (ARRAY(SELECT ctid FROM `+p.name()+`
+		WHERE (hour, svc, rule, key) > ($1, $2, $3, $4) AND (hour, svc, rule, key) <= ($5, $6, $7, $8) AND hour <= $9
+			AND CASE WHEN is_full THEN last < $10 ELSE written_at < $11 END FOR UPDATE SKIP LOCKED))`,
+		after.hour, after.svc, after.rule, after.key, last.hour, last.svc, last.rule, last.key, writtenBefore.Unix(), start, micros(writtenBefore))
+	return last, more && last.hour <= writtenBefore.Unix(), err
 }
 
 // expireScores deletes the scores of the history before a time.

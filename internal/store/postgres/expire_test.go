@@ -128,3 +128,8 @@ func TestInstancesPlan(t *testing.T) {
 	require.Contains(t, plan, "Index Scan using claims_instances on claims")
 	require.Contains(t, plan, "Incremental Sort")
 }
+
+func TestExpireChunks(t *testing.T) {
+	s := open(t, Config{})
+	storetest.TestExpireChunks(t, s, engine{s}, &dialect)
+}

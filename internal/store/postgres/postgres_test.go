@@ -40,7 +40,7 @@ func TestStore(t *testing.T) {
 	storetest.Run(t, func(t testing.TB, now func() time.Time) storetest.Opener {
 		url := migrated(t)
 		return func() (storetest.Store, error) {
-			return Open(context.Background(), Config{URL: url, Now: now})
+			return Open(context.Background(), Config{URL: url, Now: now, MaxClaims: storetest.MaxClaims})
 		}
 	})
 }

@@ -480,7 +480,7 @@ func everything(t *testing.T, s *Store) {
 	usage, err := s.FindUsage(t.Context(), org)
 	require.NoError(t, err)
 	require.Len(t, usage, 2)
-	_, err = s.ClaimCounts(t.Context(), org, catalog.MET003, hour)
+	_, err = delta.CountClaims(t.Context(), s.ClaimCounter(org, catalog.MET003, hour))
 	require.NoError(t, err)
 	_, err = s.Stats(t.Context())
 	require.NoError(t, err)
@@ -665,7 +665,7 @@ func TestCommitPlans(t *testing.T) {
 		{changeItems, []any{numbers, numbers, blobs}},
 		{saveServices, []any{1, numbers, numbers, numbers, blobs, numbers}},
 		{forgetRequests, []any{nil, 1, 0, 10}},
-		{touchClaims, []any{numbers}},
+		{touchClaims, []any{numbers, numbers}},
 	} {
 		plan := ""
 		require.NoError(t, s.transact(t.Context(), scoring, "explain", beginCommit, func(tx pgx.Tx) error {

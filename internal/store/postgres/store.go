@@ -55,6 +55,8 @@ type Config struct {
 	// StatementTimeout limits each statement of a call whose context has no deadline. Its
 	// transactions are limited to four times as much. Default 5 s.
 	StatementTimeout time.Duration
+	// MaxClaims limits the stored claims of an organization. Default query.MaxClaims.
+	MaxClaims int
 	// Logger logs retries and their causes. Default none.
 	Logger *slog.Logger
 }
@@ -66,6 +68,7 @@ type Store struct {
 	clock     func() time.Time // nil: the server's clock
 	statement time.Duration
 	lock      time.Duration // how long a statement waits for a lock
+	maxClaims int64         // Config.MaxClaims
 	// whileSending limits, as another SET LOCAL, how long the server keeps a transaction of
 	// an unreachable client. "" if the server does not support it.
 	whileSending string
@@ -88,10 +91,13 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{clock: c.Now, statement: c.StatementTimeout, lock: defaultLock, logger: c.Logger}
+	s := &Store{clock: c.Now, statement: c.StatementTimeout, lock: defaultLock, maxClaims: int64(c.MaxClaims), logger: c.Logger}
 	s.Queries = query.New(engine{s}, &dialect)
 	if s.statement <= 0 {
 		s.statement = defaultStatement
+	}
+	if s.maxClaims <= 0 {
+		s.maxClaims = query.MaxClaims
 	}
 	if s.logger == nil {
 		s.logger = slog.New(slog.DiscardHandler)

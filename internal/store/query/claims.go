@@ -5,6 +5,8 @@ package query
 import (
 	"context"
 	"encoding/json"
+	"math"
+	"slices"
 
 	"assay"
 	"assay/internal/delta"
@@ -22,62 +24,162 @@ func (q *Queries) ClaimsRevision(ctx context.Context, organizationID string) (ui
 	return uint64(n), err
 }
 
-// ClaimCounts counts the claims of one rule in an organization that were made in or after
-// a bucket, by service id. It leaves out services without claims.
-func (q *Queries) ClaimCounts(ctx context.Context, organizationID string, rule catalog.Rule, since delta.Bucket) (map[string]delta.ClaimCount, error) {
-	var (
-		org    int64
-		claims merge.ClaimCounts
-		ids    map[int64]string
-	)
-	byKey, number := q.sql.Index(`claims_by_key`), int64(codec.RuleNumber(rule))
-	err := q.engine.View(ctx, lane.Scoring, "count claims",
+// Sizes of the pieces in which the claims of an organization are counted. A service has at
+// most 20 claims for each of its metric names.
+const (
+	countedServices = 16   // services whose keys one piece counts
+	countedClaims   = 5000 // claims of a piece, and those of its last key
+)
+
+// ClaimCounter returns a counter of the claims of one rule in an organization that were
+// made in or after a bucket. Each piece reads from a snapshot of its own.
+func (q *Queries) ClaimCounter(organizationID string, rule catalog.Rule, since delta.Bucket) delta.ClaimCounter {
+	return &claimCounter{q: q, organization: organizationID, rule: rule, since: since, from: math.MinInt64}
+}
+
+// claimCounter implements delta.ClaimCounter.
+type claimCounter struct {
+	q            *Queries
+	organization string
+	rule         catalog.Rule
+	since        delta.Bucket
+
+	org    int64
+	ids    map[int64]string // of the services of the organization
+	left   []int64          // services whose keys are not counted yet
+	from   int64            // claims of smaller keys are counted
+	counts merge.ClaimCounts
+}
+
+// Next implements delta.ClaimCounter.
+func (c *claimCounter) Next(ctx context.Context) (more bool, err error) {
+	switch {
+	case c.ids == nil:
+		return true, c.findServices(ctx)
+	case len(c.left) > 0:
+		return true, c.countKeys(ctx)
+	default:
+		return c.countContested(ctx)
+	}
+}
+
+// Counts implements delta.ClaimCounter.
+func (c *claimCounter) Counts() map[string]delta.ClaimCount {
+	counts := make(map[string]delta.ClaimCount)
+	for svc, n := range c.counts.BySvc() {
+		if id, ok := c.ids[svc]; ok {
+			counts[id] = *n
+		}
+	}
+	return counts
+}
+
+// findServices lists the services of the organization.
+func (c *claimCounter) findServices(ctx context.Context) error {
+	ids := make(map[int64]string)
+	var left []int64
+	err := c.q.engine.View(ctx, lane.Scoring, "list services",
 		func(b *Batch) {
-			org = 0
-			b.Query(func(r Row) error { return r.Scan(&org) }, `SELECT org FROM organizations WHERE id = $1`, ID(organizationID))
+			c.org = 0
+			b.Query(func(r Row) error { return r.Scan(&c.org) }, `SELECT org FROM organizations WHERE id = $1`, ID(c.organization))
 		},
 		func(b *Batch) {
-			claims, ids = merge.ClaimCounts{}, make(map[int64]string)
-			// Read by the primary key, one service after the other.
+			clear(ids)
+			left = left[:0]
 			b.Query(func(r Row) error {
-				var (
-					svc int64
-					id  ID
-					n   uint64
-				)
-				err := r.Scan(&svc, &id, &n)
-				ids[svc] = string(id)
-				claims.Keys(svc, n)
+				var svc int64
+				var id ID
+				err := r.Scan(&svc, &id)
+				ids[svc], left = string(id), append(left, svc)
 				return err
-			}, `SELECT s.svc, s.id, (SELECT count(*) FROM (SELECT DISTINCT c.key, c.key_high FROM claims c WHERE c.svc = s.svc AND c.rule = $2 AND c.last >= $3) AS k)
-				FROM services s WHERE s.org = $1`, org, number, int64(since))
-			// Candidates have two values in the index. The index holds half of each key and not
-			// the age of a value.
-			b.Query(func(r Row) error {
-				var (
-					low, high, value, svc int64
-					key, text             Text
-				)
-				err := r.Scan(&low, &high, &value, &svc, &key, &text)
-				claims.Claim(delta.Hash128{High: uint64(high), Low: uint64(low)}, value, svc, string(key), string(text))
-				return err
-			}, `WITH candidate (key) AS MATERIALIZED (
-					SELECT key FROM claims`+byKey+` WHERE org = $1 AND rule = $2 GROUP BY key HAVING min(value) <> max(value))
-				SELECT c.key, c.key_high, c.value, c.svc, c.key_text, c.value_text
-				FROM candidate JOIN claims c`+byKey+` ON c.org = $1 AND c.rule = $2 AND c.key = candidate.key
-				WHERE c.last >= $3 ORDER BY c.key, c.key_high`, org, number, int64(since))
+			}, `SELECT svc, id FROM services WHERE org = $1`, c.org)
 		})
-	if err == nil && org == 0 {
+	if err == nil && c.org == 0 {
 		err = errNoOrganization()
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
-	counts := make(map[string]delta.ClaimCount, len(ids))
-	for svc, c := range claims.BySvc() {
-		counts[ids[svc]] = *c
+	c.ids = ids
+	if c.rule.Claims() == catalog.Definitions { // of instances only the contested keys count
+		slices.Sort(left) // in the order of the table
+		c.left = left
 	}
-	return counts, nil
+	return nil
+}
+
+// countKeys counts the keys of some services by the primary key.
+func (c *claimCounter) countKeys(ctx context.Context) error {
+	svcs := c.left[:min(countedServices, len(c.left))]
+	keys := make(map[int64]uint64, len(svcs))
+	err := c.q.engine.View(ctx, lane.Scoring, "count claims", func(b *Batch) {
+		clear(keys)
+		b.Query(func(r Row) error {
+			var svc int64
+			var n uint64
+			err := r.Scan(&svc, &n)
+			keys[svc] = n
+			return err
+		}, `SELECT s.svc, (SELECT count(*) FROM (SELECT DISTINCT c.key, c.key_high FROM claims c WHERE c.svc = s.svc AND c.rule = $2 AND c.last >= $3) AS k)
+			FROM services s WHERE `+c.q.sql.In(`s.svc`, `$1`), svcs, int64(codec.RuleNumber(c.rule)), int64(c.since))
+	})
+	if err != nil {
+		return err
+	}
+	for svc, n := range keys {
+		c.counts.Keys(svc, n)
+	}
+	c.left = c.left[len(svcs):]
+	return nil
+}
+
+// countContested counts the contested keys in a range. Candidates have two values in the
+// index, which holds half of each key and not the age of a value.
+func (c *claimCounter) countContested(ctx context.Context) (more bool, err error) {
+	type claim struct {
+		key        delta.Hash128
+		value, svc int64
+		text, of   string
+	}
+	var (
+		claims []claim
+		to     int64
+		number = int64(codec.RuleNumber(c.rule))
+		byKey  = c.q.sql.Index(`claims_by_key`)
+	)
+	err = c.q.engine.View(ctx, lane.Scoring, "count contested claims",
+		func(b *Batch) {
+			to, more = math.MaxInt64, false
+			b.Query(func(r Row) error {
+				more = true
+				return r.Scan(&to)
+			}, `SELECT key FROM claims`+byKey+` WHERE org = $1 AND rule = $2 AND key >= $3 ORDER BY key LIMIT 1 OFFSET $4`, c.org, number, c.from, countedClaims)
+		},
+		func(b *Batch) {
+			claims = nil
+			b.Query(func(r Row) error {
+				var low, high int64
+				var x claim
+				err := r.Scan(&low, &high, &x.value, &x.svc, (*Text)(&x.of), (*Text)(&x.text))
+				x.key = delta.Hash128{High: uint64(high), Low: uint64(low)}
+				claims = append(claims, x)
+				return err
+			}, `WITH candidate (key) AS MATERIALIZED (
+					SELECT key FROM claims`+byKey+` WHERE org = $1 AND rule = $2 AND key >= $3 AND key <= $4 GROUP BY key HAVING min(value) <> max(value))
+				SELECT c.key, c.key_high, c.value, c.svc, c.key_text, c.value_text
+				FROM candidate JOIN claims c`+byKey+` ON c.org = $1 AND c.rule = $2 AND c.key = candidate.key AND c.key >= $3 AND c.key <= $4
+				WHERE c.last >= $5 ORDER BY c.key, c.key_high`, c.org, number, c.from, to, int64(c.since))
+		})
+	if err != nil {
+		return false, err
+	}
+	for _, x := range claims {
+		c.counts.Claim(x.key, x.value, x.svc, x.of, x.text)
+	}
+	if more = more && to < math.MaxInt64; more {
+		c.from = to + 1
+	}
+	return more, nil
 }
 
 // ServiceClaims implements score.FactStore.

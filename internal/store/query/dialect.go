@@ -53,9 +53,8 @@ type Dialect struct {
 	// DeleteSome returns a statement that deletes at most $2 rows of a table that match a
 	// condition on $1.
 	DeleteSome func(table, key, condition string) string
-	// Maximum number of rows, of services whose claims are checked, and of services that one
-	// transaction of the expiry deletes.
-	RowChunk, ClaimsChunk, ServiceChunk int
+	// Maximum number of rows and of services that one transaction of the expiry deletes.
+	RowChunk, ServiceChunk int
 	// LockRows ends a query of one table and locks the rows that it finds. "": the database
 	// serializes all writers.
 	LockRows string

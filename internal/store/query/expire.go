@@ -3,6 +3,7 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -110,8 +111,9 @@ func (q *Queries) expireRows(ctx context.Context, table, key, condition string, 
 }
 
 // walk runs transactions until one finds fewer rows than a chunk. Each continues after
-// the last key of the previous one. unread is the error for a row that was skipped
-// because it could not be decoded.
+// the last key of the previous one, also if that failed after it found its rows: the rows
+// of other services and organizations do not wait for it. unread is the error for a row
+// that was skipped because it could not be decoded.
 func walk[K any](ctx context.Context, q *Queries, operation string, chunk int, last K, do func(tx Tx, after K) (last K, n int, unread, err error)) error {
 	var failure error
 	for {
@@ -124,13 +126,13 @@ func walk[K any](ctx context.Context, q *Queries, operation string, chunk int, l
 			next, n, unread, err = do(tx, last)
 			return err
 		})
-		if unread != nil && failure == nil {
-			failure = q.engine.Fail(ctx, operation, unread)
+		if unread != nil {
+			failure = cmp.Or(failure, q.engine.Fail(ctx, operation, unread))
 		}
-		if err != nil || n < chunk {
+		if n < chunk || q.engine.Unavailable(ctx, err) {
 			return errors.Join(failure, err)
 		}
-		last = next
+		failure, last = cmp.Or(failure, err), next
 	}
 }
 
@@ -141,10 +143,12 @@ func (q *Queries) lockServices(b *Batch, svcs []int64) {
 	}
 }
 
-// touchClaims marks the claims of organizations as changed.
-func touchClaims(b *Batch, orgs map[int64]bool) {
-	for _, org := range slices.Sorted(maps.Keys(orgs)) {
-		b.Exec(`UPDATE organizations SET claims_revision = claims_revision + 1 WHERE org = $1`, org)
+// touchClaims marks the claims of organizations as changed, and subtracts the deleted ones
+// from their number.
+func touchClaims(b *Batch, deleted map[int64]int64) {
+	for _, org := range slices.Sorted(maps.Keys(deleted)) {
+		b.Exec(`UPDATE organizations SET claims_revision = claims_revision + 1, claims = CASE WHEN claims > $2 THEN claims - $2 ELSE 0 END WHERE org = $1`,
+			org, deleted[org])
 	}
 }
 
@@ -216,7 +220,7 @@ func (q *Queries) expireFacts(ctx context.Context, t *oldFacts, start delta.Buck
 			return nil
 		}, `SELECT svc, facts FROM `+t.table+` WHERE `+q.sql.In(`svc`, `$1`)+` AND oldest < $2`, svcs, int64(start))
 		if err := tx.Send(ctx, &find); err != nil {
-			return last, 0, nil, err
+			return last, len(svcs), nil, err
 		}
 		if len(gone) > 0 {
 			changes.Exec(`DELETE FROM `+t.table+` WHERE `+q.sql.In(`svc`, `$1`), gone)
@@ -226,9 +230,12 @@ func (q *Queries) expireFacts(ctx context.Context, t *oldFacts, start delta.Buck
 }
 
 // expireServices deletes services last seen before a time, and services without event
-// times created before it. A service that still has counts waits for a later call.
+// times created before it. A service that still has counts or claims, of which it may
+// have many, waits for a later call.
 func (q *Queries) expireServices(ctx context.Context, before int64) error {
-	const gone = `last_seen_at < $1 AND (last_seen_at > 0 OR created_at < $1) AND length(tally) = 0`
+	const gone = `last_seen_at < $1 AND (last_seen_at > 0 OR created_at < $1) AND length(tally) = 0
+		AND NOT EXISTS (SELECT 1 FROM claims c WHERE c.svc = s.svc)`
+	var failure error
 	for last := int64(0); ; {
 		var next *int64
 		var svcs []int64
@@ -237,11 +244,11 @@ func (q *Queries) expireServices(ctx context.Context, before int64) error {
 			b.Query(func(r Row) error { return r.Scan(&next) },
 				`SELECT max(svc) FROM (SELECT svc FROM services WHERE svc > $1 ORDER BY svc LIMIT $2) AS ahead`, last, servicesAhead)
 			b.Query(collect(&svcs, value[int64]), `SELECT svc FROM (
-				SELECT svc, last_seen_at, created_at, tally FROM services WHERE svc > $2 ORDER BY svc LIMIT $3) AS ahead WHERE `+gone+` ORDER BY svc`,
+				SELECT svc, last_seen_at, created_at, tally FROM services WHERE svc > $2 ORDER BY svc LIMIT $3) AS s WHERE `+gone+` ORDER BY svc`,
 				before, last, servicesAhead)
 		})
 		if err != nil || next == nil {
-			return err
+			return errors.Join(failure, err)
 		}
 		for chunk := range slices.Chunk(svcs, q.sql.ServiceChunk) {
 			err := q.engine.Chunk(ctx, "delete old services", func(tx Tx) error {
@@ -249,15 +256,14 @@ func (q *Queries) expireServices(ctx context.Context, before int64) error {
 					b      Batch
 					locked []int64
 					counts = make(map[int64]int64)
-					orgs   = make(map[int64]bool)
 				)
 				b.Query(func(r Row) error {
 					var svc, org int64
 					err := r.Scan(&svc, &org)
-					locked, orgs[org] = append(locked, svc), true
+					locked = append(locked, svc)
 					counts[org]++
 					return err
-				}, `SELECT svc, org FROM services WHERE `+gone+` AND `+q.sql.In(`svc`, `$2`)+` ORDER BY svc`+q.sql.LockGone, before, chunk)
+				}, `SELECT svc, org FROM services s WHERE `+gone+` AND `+q.sql.In(`svc`, `$2`)+` ORDER BY svc`+q.sql.LockGone, before, chunk)
 				if err := tx.Send(ctx, &b); err != nil || len(locked) == 0 {
 					return err
 				}
@@ -271,12 +277,12 @@ func (q *Queries) expireServices(ctx context.Context, before int64) error {
 						b.Exec(q.sql.CountGone, org, counts[org])
 					}
 				}
-				touchClaims(&b, orgs)
 				return tx.Send(ctx, &b)
 			})
-			if err != nil {
+			if q.engine.Unavailable(ctx, err) {
 				return err
 			}
+			failure = cmp.Or(failure, err)
 		}
 		last = *next
 	}

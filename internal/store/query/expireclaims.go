@@ -5,6 +5,7 @@ package query
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -21,6 +22,15 @@ import (
 // parameter.
 var instances = fmt.Sprint(numbers(catalog.Instances)[0])
 
+// MaxClaims is the default of the number of claims that a store keeps for an
+// organization: two for each of the metric names that it may have, which leaves room for
+// 80,000 instances an hour. At the limit, claims of further names and instances are not
+// compared until others expire.
+const MaxClaims = 4_000_000
+
+// claimsChunk is the number of claims that one transaction reads, and deletes at most.
+const claimsChunk = 2000
+
 // instance is a claim of an instance, in the order of last changes.
 type instance struct{ writtenAt, svc, key, value int64 }
 
@@ -32,10 +42,13 @@ func compareRows(a, b instance) int {
 // has one value according to the index. The index has only the lower half of a key, so a
 // claim with the same half of another key also keeps the claim. Contested claims stay for
 // the window and may outnumber the ones to delete, so every statement reads at most a
-// chunk of either.
+// chunk of either. Many services may claim the same value of a key, so a statement looks
+// for a smaller and a larger one.
 func (q *Queries) expireInstances(ctx context.Context, before int64) error {
-	find := `SELECT written_at, svc, key, value, org,
-			NOT EXISTS (SELECT 1 FROM claims d WHERE d.org = c.org AND d.rule = ` + instances + ` AND d.key = c.key AND d.value <> c.value)
+	other := func(compare string) string {
+		return `NOT EXISTS (SELECT 1 FROM claims d` + q.sql.Index(`claims_by_key`) + ` WHERE d.org = c.org AND d.rule = ` + instances + ` AND d.key = c.key AND d.value ` + compare + ` c.value)`
+	}
+	find := `SELECT written_at, svc, key, value, org, ` + other(`<`) + ` AND ` + other(`>`) + `
 		FROM (
 			SELECT written_at, svc, key, value, org FROM claims` + q.sql.Index(`claims_instances`) + `
 			WHERE rule = ` + instances + ` AND (written_at, svc, rule, key, value) > ($1, $2, ` + instances + `, $3, $4) AND written_at < $5
@@ -45,14 +58,14 @@ func (q *Queries) expireInstances(ctx context.Context, before int64) error {
 		var (
 			b     Batch
 			alone []instance
-			orgs  = make(map[int64]bool)
+			orgOf = make(map[int64]int64) // by service
 		)
 		b.Query(func(r Row) error {
 			var org int64
 			var is bool
 			err := r.Scan(&at.writtenAt, &at.svc, &at.key, &at.value, &org, &is)
 			if is {
-				alone, orgs[org] = append(alone, at), true
+				alone, orgOf[at.svc] = append(alone, at), org
 			}
 			n++
 			return err
@@ -60,23 +73,37 @@ func (q *Queries) expireInstances(ctx context.Context, before int64) error {
 		if err := tx.Send(ctx, &b); err != nil {
 			return at, 0, nil, err
 		}
-		b = Batch{}
 		slices.SortFunc(alone, compareRows)
-		for _, c := range alone { // another replica may have changed them meanwhile
-			b.Exec(`DELETE FROM claims WHERE svc = $1 AND rule = `+instances+` AND key = $2 AND value = $3 AND written_at < $4`, c.svc, c.key, c.value, before)
+		changed := make([]int64, len(alone))
+		b = Batch{}
+		for i, c := range alone { // another replica may have changed them meanwhile
+			b.Statements = append(b.Statements, Statement{
+				SQL:     `DELETE FROM claims WHERE svc = $1 AND rule = ` + instances + ` AND key = $2 AND value = $3 AND written_at < $4`,
+				Args:    []any{c.svc, c.key, c.value, before},
+				Changed: &changed[i],
+			})
 		}
-		touchClaims(&b, orgs)
+		if err := tx.Send(ctx, &b); err != nil {
+			return at, n, nil, err
+		}
+		deleted := make(map[int64]int64)
+		for i, c := range alone {
+			deleted[orgOf[c.svc]] += changed[i]
+		}
+		b = Batch{}
+		touchClaims(&b, deleted)
 		return at, n, nil, tx.Send(ctx, &b)
 	})
 }
 
-// expireClaims deletes the claims before a window, service by service. It looks through all
-// of them, which is only worth it when a window moved. What comes in too old meanwhile is
-// not seen by readers and waits for the next move.
+// expireClaims deletes the claims before a window and corrects the number of claims of
+// each organization. It reads all claims, which is only worth it when a window moved.
+// What comes in too old meanwhile is not seen by readers and waits for the next move.
 func (q *Queries) expireClaims(ctx context.Context, start, metrics delta.Bucket) error {
-	before := make(map[string]int64)
+	before, counted := make(map[string]int64), make(map[int64]int64)
 	err := q.engine.View(ctx, lane.Scoring, "read the window", func(b *Batch) {
 		clear(before)
+		clear(counted)
 		b.Query(func(r Row) error {
 			var name string
 			var at int64
@@ -84,41 +111,108 @@ func (q *Queries) expireClaims(ctx context.Context, start, metrics delta.Bucket)
 			before[name] = at
 			return err
 		}, `SELECT name, value FROM memory WHERE name IN ($1, $2)`, WindowStart, MetricWindowStart)
+		b.Query(func(r Row) error {
+			var org, n int64
+			err := r.Scan(&org, &n)
+			counted[org] = n
+			return err
+		}, `SELECT org, claims FROM organizations`)
 	})
 	if err != nil || before[WindowStart] == int64(start) && before[MetricWindowStart] == int64(metrics) {
 		return err
 	}
-	err = walk(ctx, q, "delete old claims", q.sql.ClaimsChunk, int64(0), func(tx Tx, after int64) (last int64, n int, unread, err error) {
-		var b Batch
-		var svcs []int64
-		b.Query(collect(&svcs, value[int64]), `SELECT s.svc FROM services s WHERE s.svc > $1 ORDER BY s.svc LIMIT $2`+q.sql.LockService, after, q.sql.ClaimsChunk)
-		if err := tx.Send(ctx, &b); err != nil || len(svcs) == 0 {
-			return after, 0, nil, err
+	found := make(map[int64]int64) // claims by organization
+	var failure error
+	for p := (claimsPiece{last: claimKey{svc: math.MinInt64}}); ; {
+		if p, err = q.readClaims(ctx, p.last, start, metrics); err != nil {
+			return errors.Join(failure, err)
 		}
-		return svcs[len(svcs)-1], len(svcs), nil, q.deleteClaims(ctx, tx, svcs, start, metrics)
-	})
-	if err != nil {
-		return err
+		for org, n := range p.found {
+			found[org] += n
+		}
+		if len(p.old) > 0 {
+			err := q.engine.Chunk(ctx, "delete old claims", func(tx Tx) error { return q.deleteClaims(ctx, tx, &p, start, metrics) })
+			if q.engine.Unavailable(ctx, err) {
+				return errors.Join(failure, err)
+			}
+			failure = cmp.Or(failure, err)
+		}
+		if p.n < claimsChunk {
+			break
+		}
 	}
-	return q.update(ctx, lane.Scoring, "store the window", nil,
-		`INSERT INTO memory (name, value) VALUES ($1, $2), ($3, $4) ON CONFLICT (name) DO UPDATE SET value = excluded.value`,
-		MetricWindowStart, int64(metrics), WindowStart, int64(start)) // in the order of their names
+	if failure != nil {
+		return failure
+	}
+	return q.engine.Update(ctx, lane.Scoring, "store the window", func(tx Tx) error {
+		b := new(Batch)
+		b.Exec(`INSERT INTO memory (name, value) VALUES ($1, $2), ($3, $4) ON CONFLICT (name) DO UPDATE SET value = excluded.value`,
+			MetricWindowStart, int64(metrics), WindowStart, int64(start)) // in the order of their names
+		// The number has changed meanwhile by what was deleted and added. What was added
+		// before it was reached counts twice until the next correction.
+		for _, org := range slices.Sorted(maps.Keys(counted)) {
+			if n := found[org] - counted[org]; n != 0 {
+				b.Exec(`UPDATE organizations SET claims = CASE WHEN claims + $2 > 0 THEN claims + $2 ELSE 0 END WHERE org = $1`, org, n)
+			}
+		}
+		return tx.Send(ctx, b)
+	})
 }
 
-// deleteClaims deletes the old claims of services.
-func (q *Queries) deleteClaims(ctx context.Context, tx Tx, svcs []int64, start, metrics delta.Bucket) error {
+// claimKey is the primary key of claims.
+type claimKey struct{ svc, rule, key, value int64 }
+
+// claimsPiece is a number of claims in the order of their keys.
+type claimsPiece struct {
+	after, last claimKey
+	n           int             // claims, at most claimsChunk
+	found       map[int64]int64 // claims by organization
+	old         []int64         // services of the claims before the window
+}
+
+// beforeWindow is the condition that a claim is older than the start $3 of the window, or
+// $2 for the rules $1.
+func (q *Queries) beforeWindow() string {
+	return `last < CASE WHEN ` + q.sql.In(`rule`, `$1`) + ` THEN CAST($2 AS bigint) ELSE CAST($3 AS bigint) END`
+}
+
+// readClaims reads the claims after a key.
+func (q *Queries) readClaims(ctx context.Context, after claimKey, start, metrics delta.Bucket) (p claimsPiece, err error) {
+	err = q.engine.View(ctx, lane.Scoring, "find old claims", func(b *Batch) {
+		p = claimsPiece{after: after, last: after, found: make(map[int64]int64)}
+		b.Query(func(r Row) error {
+			var org int64
+			var old bool
+			err := r.Scan(&p.last.svc, &p.last.rule, &p.last.key, &p.last.value, &org, &old)
+			p.n++
+			p.found[org]++
+			if old {
+				p.old = append(p.old, p.last.svc)
+			}
+			return err
+		}, `SELECT svc, rule, key, value, org, `+q.beforeWindow()+` FROM claims
+			WHERE (svc, rule, key, value) > ($4, $5, $6, $7) ORDER BY svc, rule, key, value LIMIT $8`,
+			numbers(catalog.Definitions), int64(metrics), int64(start), after.svc, after.rule, after.key, after.value, claimsChunk)
+	})
+	return p, err
+}
+
+// deleteClaims deletes the old claims of a piece.
+func (q *Queries) deleteClaims(ctx context.Context, tx Tx, p *claimsPiece, start, metrics delta.Bucket) error {
 	var b Batch
-	orgs, counted := make(map[int64]bool), make(map[int64]bool)
+	deleted, counted := make(map[int64]int64), make(map[int64]bool)
+	q.lockServices(&b, slices.Compact(slices.Clone(p.old)))
 	b.Query(func(r Row) error {
 		var org, svc, number int64
 		err := r.Scan(&org, &svc, &number)
-		orgs[org] = true
+		deleted[org]++
 		if rule, ok := codec.RuleByNumber(number); ok && rule.Claims() == catalog.Days {
 			counted[svc] = true // for this service alone
 		}
 		return err
-	}, `DELETE FROM claims WHERE `+q.sql.In(`svc`, `$1`)+` AND last < CASE WHEN `+q.sql.In(`rule`, `$2`)+` THEN CAST($3 AS bigint) ELSE CAST($4 AS bigint) END
-		RETURNING org, svc, rule`, svcs, numbers(catalog.Definitions), int64(metrics), int64(start))
+	}, `DELETE FROM claims WHERE (svc, rule, key, value) > ($4, $5, $6, $7) AND (svc, rule, key, value) <= ($8, $9, $10, $11) AND `+q.beforeWindow()+`
+		RETURNING org, svc, rule`, numbers(catalog.Definitions), int64(metrics), int64(start),
+		p.after.svc, p.after.rule, p.after.key, p.after.value, p.last.svc, p.last.rule, p.last.key, p.last.value)
 	if err := tx.Send(ctx, &b); err != nil {
 		return err
 	}
@@ -126,6 +220,6 @@ func (q *Queries) deleteClaims(ctx context.Context, tx Tx, svcs []int64, start, 
 	if len(counted) > 0 {
 		b.Exec(`UPDATE services SET revision = revision + 1`+q.sql.Rescore+` WHERE `+q.sql.In(`svc`, `$1`), slices.Sorted(maps.Keys(counted)))
 	}
-	touchClaims(&b, orgs)
+	touchClaims(&b, deleted)
 	return tx.Send(ctx, &b)
 }

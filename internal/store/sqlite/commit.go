@@ -52,8 +52,8 @@ const (
 )
 
 var statements = [statementCount]string{
-	findOrg:        `SELECT org FROM organizations WHERE id = ?`,
-	touchClaims:    `UPDATE organizations SET claims_revision = claims_revision + 1 WHERE org = ?`,
+	findOrg:        `SELECT org, claims FROM organizations WHERE id = ?`,
+	touchClaims:    `UPDATE organizations SET claims_revision = claims_revision + 1, claims = ? WHERE org = ?`,
 	addRequest:     `INSERT INTO requests (org, signal, hash, at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`,
 	forgetRequests: `DELETE FROM requests WHERE (org, signal, hash) IN (SELECT org, signal, hash FROM requests WHERE at < ? ORDER BY at LIMIT ?)`,
 	findService:    `SELECT svc, first_seen_at, last_seen_at, tally FROM services WHERE id = ?`,
@@ -94,12 +94,13 @@ const maxClaimValues = delta.MaxItems
 // is on disk when Commit returns. It records the requests; fresh[i] reports whether
 // requests[i] was absent from the last minutes by the store's own clock. An organization
 // that does not exist is CodeNotFound. A journal that its holder has lost is
-// delta.ErrJournalLost. After an error, nothing is stored.
+// delta.ErrJournalLost. After an error, nothing is stored. New claims beyond
+// Config.MaxClaims are left out.
 func (s *Store) Commit(ctx context.Context, now time.Time, requests []delta.Request, merge func(fresh []bool) *delta.Delta) error {
 	return s.update(ctx, lane.OwnWork, "commit facts", func(tx *sql.Tx) error {
 		// A commit runs many statements of microseconds each. The end of ctx rolls the
 		// transaction back, so no statement needs a watcher of its own.
-		c := &commit{store: s, tx: tx, ctx: context.WithoutCancel(ctx), now: micros(now), at: micros(s.now()), orgs: make(map[string]int64)}
+		c := &commit{store: s, tx: tx, ctx: context.WithoutCancel(ctx), now: micros(now), at: micros(s.now()), orgs: make(map[string]*organizationRow)}
 		fresh, err := c.note(requests)
 		if err != nil {
 			return err
@@ -115,8 +116,15 @@ type commit struct {
 	ctx      context.Context // never ends
 	now      int64
 	at       int64 // by the clock of the store
-	orgs     map[string]int64
+	orgs     map[string]*organizationRow
 	prepared [statementCount]*sql.Stmt
+}
+
+// organizationRow is an organization that a commit has facts of.
+type organizationRow struct {
+	org     int64
+	claims  int64 // stored, about
+	claimed bool  // a claim was added or moved
 }
 
 func (c *commit) stmt(st statement) *sql.Stmt {
@@ -128,12 +136,17 @@ func (c *commit) stmt(st statement) *sql.Stmt {
 
 // exec runs a statement and reports whether it changed a row.
 func (c *commit) exec(st statement, args ...any) (bool, error) {
+	n, err := c.change(st, args...)
+	return n > 0, err
+}
+
+// change runs a statement and returns the number of rows that it changed.
+func (c *commit) change(st statement, args ...any) (int64, error) {
 	res, err := c.stmt(st).ExecContext(c.ctx, args...)
 	if err != nil {
-		return false, err
+		return 0, err
 	}
-	n, err := res.RowsAffected()
-	return n > 0, err
+	return res.RowsAffected()
 }
 
 // get scans the row of a statement and reports whether there is one.
@@ -145,20 +158,20 @@ func (c *commit) get(st statement, dest []any, args ...any) (bool, error) {
 	return err == nil, err
 }
 
-func (c *commit) org(id string) (int64, error) {
-	if org, ok := c.orgs[id]; ok {
-		return org, nil
+func (c *commit) org(id string) (*organizationRow, error) {
+	if o := c.orgs[id]; o != nil {
+		return o, nil
 	}
-	var org int64
-	ok, err := c.get(findOrg, []any{&org}, blobOf(id))
+	o := new(organizationRow)
+	ok, err := c.get(findOrg, []any{&o.org, &o.claims}, blobOf(id))
 	if err == nil && !ok {
 		err = errNoOrganization()
 	}
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	c.orgs[id] = org
-	return org, nil
+	c.orgs[id] = o
+	return o, nil
 }
 
 // note inserts the requests and reports which were new. It deletes up to twice as many
@@ -172,11 +185,11 @@ func (c *commit) note(requests []delta.Request) ([]bool, error) {
 	}
 	for i := range requests {
 		q := &requests[i]
-		org, err := c.org(q.OrganizationID)
+		o, err := c.org(q.OrganizationID)
 		if err != nil {
 			return nil, err
 		}
-		if fresh[i], err = c.exec(addRequest, org, int64(q.Signal), q.Hash[:], c.at); err != nil {
+		if fresh[i], err = c.exec(addRequest, o.org, int64(q.Signal), q.Hash[:], c.at); err != nil {
 			return nil, err
 		}
 	}
@@ -191,27 +204,24 @@ func (c *commit) apply(d *delta.Delta) error {
 		return err
 	}
 	for _, id := range slices.Sorted(maps.Keys(d.Organizations)) {
-		org, err := c.org(id)
+		o, err := c.org(id)
 		if err != nil {
 			return err
 		}
-		if err := c.logRecords(org, &d.Organizations[id].LogRecords); err != nil {
+		if err := c.logRecords(o.org, &d.Organizations[id].LogRecords); err != nil {
 			return err
 		}
 		services, err := c.find(id, d.Organizations[id].Services)
 		if err != nil {
 			return err
 		}
-		claimed := false
 		for i := range services {
-			moved, err := c.service(org, &services[i])
-			if err != nil {
+			if err := c.service(o, &services[i]); err != nil {
 				return err
 			}
-			claimed = claimed || moved
 		}
-		if claimed {
-			if _, err := c.exec(touchClaims, org); err != nil {
+		if o.claimed {
+			if _, err := c.exec(touchClaims, o.claims, o.org); err != nil {
 				return err
 			}
 		}
@@ -251,21 +261,21 @@ func (c *commit) find(organizationID string, facts map[assay.ServiceKey]*delta.S
 	return services, nil
 }
 
-// service adds the facts of one service and reports whether a claim was added or moved.
-func (c *commit) service(org int64, s *service) (claimed bool, err error) {
+// service adds the facts of one service.
+func (c *commit) service(o *organizationRow, s *service) error {
 	var total codec.Tally
 	svc, known := s.svc, s.svc != 0
 	if known {
 		if err := total.UnmarshalBinary(s.tally); err != nil {
-			return false, err
+			return err
 		}
 	} else {
-		res, err := c.stmt(addService).ExecContext(c.ctx, blobOf(s.id), org, s.key.Namespace, s.key.Name, codec.Fold(s.key.Name), s.key.Environment, s.key.Version, c.now, c.now)
+		res, err := c.stmt(addService).ExecContext(c.ctx, blobOf(s.id), o.org, s.key.Namespace, s.key.Name, codec.Fold(s.key.Name), s.key.Environment, s.key.Version, c.now, c.now)
 		if err != nil {
-			return false, err
+			return err
 		}
 		if svc, err = res.LastInsertId(); err != nil {
-			return false, err
+			return err
 		}
 	}
 
@@ -273,32 +283,34 @@ func (c *commit) service(org int64, s *service) (claimed bool, err error) {
 	buckets, found := merge.Tallies(f), make(map[delta.Item]delta.Bucket)
 	setsChanged, err := c.sets(svc, !known, f, buckets, found)
 	if err != nil {
-		return false, err
+		return err
 	}
-	if claimed, err = c.claims(org, svc, !known, f); err != nil {
-		return false, err
+	claimed, err := c.claims(o, svc, !known, f)
+	if err != nil {
+		return err
 	}
+	o.claimed = o.claimed || claimed
 	examplesChanged, err := c.examples(svc, f)
 	if err != nil {
-		return false, err
+		return err
 	}
 	itemsChanged, err := c.items(svc, merge.AddItems(f.Items, found))
 	if err != nil {
-		return false, err
+		return err
 	}
 	if err := c.series(svc, !known, f); err != nil {
-		return false, err
+		return err
 	}
 	counted, err := c.hours(svc, buckets, &total)
 	if err != nil {
-		return false, err
+		return err
 	}
 	seen := merge.Seen(&s.first, &s.last, f)
 	if known && !seen && !counted && !setsChanged && !claimed && !examplesChanged && !itemsChanged {
-		return false, nil
+		return nil
 	}
 	_, err = c.exec(saveService, s.first, s.last, total.AppendBinary([]byte{}), total.Signals(), c.now, svc)
-	return claimed, err
+	return err
 }
 
 // hours adds the tallies of buckets to the stored tallies and to total. It reports
@@ -355,7 +367,7 @@ func (c *commit) items(svc int64, items map[delta.Item]delta.Bucket) (bool, erro
 // claims stores the claims of a service and reports whether a claim is new or moved. It
 // skips the lookup for a new service, which has no stored claims: commits of many new
 // services are the largest.
-func (c *commit) claims(org, svc int64, isNew bool, f *delta.Service) (bool, error) {
+func (c *commit) claims(o *organizationRow, svc int64, isNew bool, f *delta.Service) (bool, error) {
 	moved := false
 	var last delta.Claim
 	values := 0 // of last's key, in this delta
@@ -381,7 +393,10 @@ func (c *commit) claims(org, svc int64, isNew bool, f *delta.Service) (bool, err
 				continue
 			}
 		}
-		changed, err := c.exec(addClaim, svc, rule, int64(cl.Key.Low), int64(cl.Key.High), int64(cl.Value), int64(fact.Last), written, org, fact.KeyText, fact.ValueText)
+		if o.claims >= c.store.maxClaims && cl.Rule.Claims() != catalog.Days { // days are few
+			continue
+		}
+		changed, err := c.exec(addClaim, svc, rule, int64(cl.Key.Low), int64(cl.Key.High), int64(cl.Value), int64(fact.Last), written, o.org, fact.KeyText, fact.ValueText)
 		if err != nil {
 			return false, err
 		}
@@ -389,10 +404,13 @@ func (c *commit) claims(org, svc int64, isNew bool, f *delta.Service) (bool, err
 			continue
 		}
 		moved = true
+		o.claims++
 		if cl.Rule.Claims() != catalog.Days && (!isNew || values > maxClaimValues) {
-			if _, err := c.exec(boundClaims, svc, rule, int64(cl.Key.Low), maxClaimValues); err != nil {
+			gone, err := c.change(boundClaims, svc, rule, int64(cl.Key.Low), maxClaimValues)
+			if err != nil {
 				return false, err
 			}
+			o.claims -= gone
 		}
 	}
 	return moved, nil

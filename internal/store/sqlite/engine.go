@@ -34,7 +34,7 @@ var dialect = query.Dialect{
 	DeleteSome: func(table, key, condition string) string {
 		return `DELETE FROM ` + table + ` WHERE (` + key + `) IN (SELECT ` + key + ` FROM ` + table + ` WHERE ` + condition + ` LIMIT $2)`
 	},
-	RowChunk: rowChunk, ClaimsChunk: 20, ServiceChunk: 5,
+	RowChunk: rowChunk, ServiceChunk: 5,
 	InsightKey: `insight`,
 	SetStatus: `UPDATE insights SET status = $2, mute_reason = $3, updated_at = max(updated_at, $4), detected_at = coalesce($5, detected_at)
 		WHERE id = $1`,
@@ -146,7 +146,11 @@ func repeat(ctx context.Context, db conn, statements []query.Statement) error {
 	defer prepared.Close()
 	ctx = context.WithoutCancel(ctx)
 	for _, st := range statements {
-		if _, err := prepared.ExecContext(ctx, native(st.Args)...); err != nil {
+		res, err := prepared.ExecContext(ctx, native(st.Args)...)
+		if err == nil && st.Changed != nil {
+			*st.Changed, err = res.RowsAffected()
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -154,44 +154,47 @@ func expireHours(ctx context.Context, tx *sql.Tx, start int64) (n int, unread, e
 // setKey is the primary key of distinct_sets.
 type setKey struct{ hour, svc, rule, key int64 }
 
-// expireSets deletes the distinct sets of past hours. It reads in chunks and deletes in
-// transactions of their own.
+// expireSets deletes the distinct sets of past hours. It reads in chunks, however many
+// sets stay, and deletes in transactions of their own.
 func (s *Store) expireSets(ctx context.Context, start int64, writtenBefore time.Time) error {
 	const old = `iif(full = 1, last < ?, written_at < ?)`
 	written := micros(writtenBefore)
-	at := setKey{hour: -1 << 63}
-	for {
+	for at := (setKey{hour: -1 << 63}); ; {
 		var victims []setKey
+		n := 0
 		err := s.query(ctx, lane.Scoring, "find old distinct sets", func(db *sql.DB) error {
-			rows, err := db.QueryContext(ctx, `SELECT hour, svc, rule, key FROM distinct_sets
-				WHERE (hour, svc, rule, key) > (?, ?, ?, ?) AND hour <= ? AND `+old+` ORDER BY hour, svc, rule, key LIMIT ?`,
-				at.hour, at.svc, at.rule, at.key, writtenBefore.Unix(), start, written, rowChunk)
+			rows, err := db.QueryContext(ctx, `SELECT hour, svc, rule, key, `+old+` FROM distinct_sets
+				WHERE (hour, svc, rule, key) > (?, ?, ?, ?) AND hour <= ? ORDER BY hour, svc, rule, key LIMIT ?`,
+				start, written, at.hour, at.svc, at.rule, at.key, writtenBefore.Unix(), rowChunk)
 			return each(rows, err, func(rows *sql.Rows) error {
-				err := rows.Scan(&at.hour, &at.svc, &at.rule, &at.key)
-				victims = append(victims, at)
+				var is bool
+				err := rows.Scan(&at.hour, &at.svc, &at.rule, &at.key, &is)
+				if is {
+					victims = append(victims, at)
+				}
+				n++
 				return err
 			})
 		})
 		if err != nil {
 			return err
 		}
-		if len(victims) == 0 {
-			return nil
-		}
-		err = s.update(ctx, lane.Scoring, "delete old distinct sets", func(tx *sql.Tx) error {
-			st, err := tx.PrepareContext(ctx, `DELETE FROM distinct_sets WHERE hour = ? AND svc = ? AND rule = ? AND key = ? AND `+old)
-			if err != nil {
-				return err
-			}
-			defer st.Close()
-			for _, v := range victims {
-				if _, err := st.ExecContext(ctx, v.hour, v.svc, v.rule, v.key, start, written); err != nil {
+		if len(victims) > 0 {
+			err = s.update(ctx, lane.Scoring, "delete old distinct sets", func(tx *sql.Tx) error {
+				st, err := tx.PrepareContext(ctx, `DELETE FROM distinct_sets WHERE hour = ? AND svc = ? AND rule = ? AND key = ? AND `+old)
+				if err != nil {
 					return err
 				}
-			}
-			return nil
-		})
-		if err != nil || len(victims) < rowChunk {
+				defer st.Close()
+				for _, v := range victims {
+					if _, err := st.ExecContext(ctx, v.hour, v.svc, v.rule, v.key, start, written); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		}
+		if err != nil || n < rowChunk {
 			return err
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"assay"
 	"assay/internal/delta"
 	"assay/internal/rules/catalog"
+	"assay/internal/store/storetest"
 )
 
 // TestExpirePassesOver: the expiry reports undecodable rows and deletes all others.
@@ -67,4 +68,9 @@ func TestExpirePassesOver(t *testing.T) {
 	err = s.Expire(ctx, now, hour, hour)
 	require.ErrorContains(t, err, "delete old items")
 	require.NotContains(t, err.Error(), "counts")
+}
+
+func TestExpireChunks(t *testing.T) {
+	s := open(t, Config{})
+	storetest.TestExpireChunks(t, s, engine{s}, &dialect)
 }

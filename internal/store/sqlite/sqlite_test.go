@@ -19,7 +19,7 @@ func TestStore(t *testing.T) {
 	storetest.Run(t, func(t testing.TB, now func() time.Time) storetest.Opener {
 		path := filepath.Join(t.TempDir(), "assay.db")
 		return func() (storetest.Store, error) {
-			return sqlite.Open(t.Context(), sqlite.Config{Path: path, Migrate: true, Now: now})
+			return sqlite.Open(t.Context(), sqlite.Config{Path: path, Migrate: true, Now: now, MaxClaims: storetest.MaxClaims})
 		}
 	})
 }

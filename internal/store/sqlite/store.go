@@ -45,6 +45,8 @@ type Config struct {
 	Migrate bool
 	// Now returns the time for rows that the caller gives no time for. Default time.Now.
 	Now func() time.Time
+	// MaxClaims limits the stored claims of an organization. Default query.MaxClaims.
+	MaxClaims int
 }
 
 // Store is a SQLite database. It is safe for concurrent use.
@@ -56,11 +58,13 @@ type Store struct {
 	reads  *lane.Lanes                     // limits readers
 	now    func() time.Time
 	commit [statementCount]*sql.Stmt
-	path   string
-	temp   string   // directory that Close deletes; "" for a persistent file
-	known  int64    // newest version of the schema that this program knows
-	lock   *os.File // nil: no lock is needed
-	closed atomic.Bool
+	// maxClaims is Config.MaxClaims.
+	maxClaims int64
+	path      string
+	temp      string   // directory that Close deletes; "" for a persistent file
+	known     int64    // newest version of the schema that this program knows
+	lock      *os.File // nil: no lock is needed
+	closed    atomic.Bool
 }
 
 // Open opens the store and applies or checks the migrations, according to c. If this
@@ -72,6 +76,9 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	}
 	if s.now == nil {
 		s.now = time.Now
+	}
+	if s.maxClaims = int64(c.MaxClaims); s.maxClaims <= 0 {
+		s.maxClaims = query.MaxClaims
 	}
 	s.Queries = query.New(engine{s}, &dialect)
 	if err := s.open(ctx, c); err != nil {

@@ -165,7 +165,7 @@ func testExpireClaims(t *testing.T, s *suite) {
 	start, metrics := hour-30*24*3600, hour-14*24*3600
 	counts := func(r catalog.Rule) map[string]delta.ClaimCount {
 		t.Helper()
-		c, err := s.ClaimCounts(s.ctx(), org, r, 0)
+		c, err := delta.CountClaims(s.ctx(), s.ClaimCounter(org, r, 0))
 		require.NoError(t, err)
 		return c
 	}
@@ -186,14 +186,17 @@ func testExpireClaims(t *testing.T, s *suite) {
 	s.commit(claim(other, a, catalog.RES002, 3, 9, hour)) // another organization's does not contest
 	s.scored(org)
 
-	require.EqualValues(t, 3, counts(catalog.RES002)[idA].Claims)
+	require.EqualValues(t, 2, counts(catalog.RES002)[idA].Contested)
 	s.expire(start, metrics)
 	require.Equal(t, map[string]delta.ClaimCount{idB: {Claims: 1}}, counts(catalog.MET003))
 	require.Empty(t, counts(catalog.MET004))
 	require.EqualValues(t, 2, s.facts(org, idA).LogDays)
 	require.Equal(t, []string{idA}, s.unscored(org), "its days changed")
 	s.scored(org)
-	require.Equal(t, map[string]delta.ClaimCount{idA: {Claims: 2, Contested: 1}, idB: {Claims: 2, Contested: 1}}, counts(catalog.RES002))
+	require.Equal(t, map[string]delta.ClaimCount{idA: {Claims: 1, Contested: 1}, idB: {Claims: 1, Contested: 1}}, counts(catalog.RES002))
+	own, err := s.ServiceClaims(s.ctx(), org, idA, start, metrics)
+	require.NoError(t, err)
+	require.EqualValues(t, 2, own[catalog.RES002].Claims)
 
 	revision, err := s.ClaimsRevision(s.ctx(), org)
 	require.NoError(t, err)
@@ -208,7 +211,10 @@ func testExpireClaims(t *testing.T, s *suite) {
 	same, err = s.ClaimsRevision(s.ctx(), org)
 	require.NoError(t, err)
 	s.expire(start, metrics)
-	require.Equal(t, map[string]delta.ClaimCount{idA: {Claims: 2, Contested: 1}, idB: {Claims: 1, Contested: 1}}, counts(catalog.RES002),
+	require.Equal(t, map[string]delta.ClaimCount{idA: {Claims: 1, Contested: 1}, idB: {Claims: 1, Contested: 1}}, counts(catalog.RES002))
+	own, err = s.ServiceClaims(s.ctx(), org, idB, start, metrics)
+	require.NoError(t, err)
+	require.EqualValues(t, 1, own[catalog.RES002].Claims,
 		"what nobody contests goes after a day")
 	changed, err := s.ClaimsRevision(s.ctx(), org)
 	require.NoError(t, err)
@@ -217,6 +223,82 @@ func testExpireClaims(t *testing.T, s *suite) {
 	s.clock.advance(30 * 24 * time.Hour)
 	s.expire(hour+31*24*3600, hour+31*24*3600)
 	require.Zero(t, s.rows()["claims"])
+}
+
+// MaxClaims is the limit of claims of the stores that the suite opens.
+const MaxClaims = 10_000
+
+// testClaimLimit: an organization stores a limited number of claims. Those that expire make room, by exactly their
+// number.
+func testClaimLimit(t *testing.T, s *suite) {
+	org, other := s.organization(), s.organization()
+	hour := bucket(epoch)
+	stored := func(of string) (n uint64) {
+		t.Helper()
+		for _, name := range []string{"a", "b", "c", "days"} {
+			own, err := s.ServiceClaims(s.ctx(), of, delta.ServiceID(of, named(name)), 0, 0)
+			if assay.ErrorCode(err) != assay.CodeServiceNotFound {
+				require.NoError(t, err)
+			}
+			for _, c := range own {
+				n += c.Claims
+			}
+		}
+		return n
+	}
+	next := uint64(0)
+	add := func(of, name string, r catalog.Rule, n int, last delta.Bucket) {
+		t.Helper()
+		s.commit(one(of, named(name), func(f *delta.Service) {
+			f.Seen(uint64(epoch.UnixNano()))
+			for range n {
+				next++
+				f.AddClaim(delta.Claim{Rule: r, Key: delta.Hash128{High: 1, Low: delta.Mix(next, 1)}, Value: 1}, delta.ClaimFact{Last: last})
+			}
+		}))
+	}
+	const old = 3000 // more than one transaction deletes
+	add(org, "a", catalog.RES002, old, hour-100*3600)
+	add(org, "b", catalog.MET003, old, hour-100*3600)
+	require.EqualValues(t, 2*old, stored(org))
+	s.commit(claim(org, named("b"), catalog.MET004, 7, 1, hour))
+	for value := range uint64(2 * delta.MaxItems) { // a service keeps the newest values of a key
+		s.commit(claim(org, named("b"), catalog.MET004, 7, value, hour))
+	}
+	add(org, "c", catalog.MET003, MaxClaims, hour)
+	require.EqualValues(t, MaxClaims-delta.MaxItems+1, stored(org), "a key counts once")
+	add(org, "c", catalog.MET003, 10, hour)
+	require.EqualValues(t, MaxClaims-delta.MaxItems+1, stored(org))
+	add(other, "a", catalog.MET003, 10, hour)
+	require.EqualValues(t, 10, stored(other))
+	for _, day := range []uint64{1, 2} { // few, and not compared with others
+		s.commit(claim(org, named("days"), catalog.LOG001, delta.KeyLogDay, day, hour))
+	}
+	require.EqualValues(t, 2, s.facts(org, delta.ServiceID(org, named("days"))).LogDays)
+
+	// Claims of the window go, which are the old ones.
+	s.expire(hour-10*3600, hour-10*3600)
+	require.EqualValues(t, MaxClaims-delta.MaxItems+1-2*old, stored(org))
+	add(org, "a", catalog.RES002, 2*old, hour)
+	require.EqualValues(t, MaxClaims-delta.MaxItems+1-2, stored(org), "the days take room")
+	require.NoError(t, s.Store.Close())
+	s.Store = s.handle()
+	add(org, "a", catalog.RES002, 1, hour)
+	require.EqualValues(t, MaxClaims-delta.MaxItems+1-2, stored(org), "after a restart")
+
+	// Uncontested instances go after a day.
+	s.clock.advance(25 * time.Hour)
+	s.expire(hour-10*3600, hour-10*3600)
+	left := stored(org)
+	require.Less(t, left, uint64(MaxClaims-old))
+	add(org, "a", catalog.MET003, MaxClaims, hour)
+	require.EqualValues(t, MaxClaims-delta.MaxItems+1-2, stored(org))
+	s.clock.advance(100 * 24 * time.Hour)
+	now := bucket(s.clock.now())
+	s.expire(now-10*3600, now-10*3600)
+	require.Zero(t, s.rows()["claims"])
+	add(org, "a", catalog.MET003, MaxClaims+1, now)
+	require.EqualValues(t, MaxClaims, stored(org))
 }
 
 // testExpireInstances writes more RES-002 claims at once than one transaction reads. Most
@@ -240,7 +322,7 @@ func testExpireInstances(t *testing.T, s *suite) {
 	s.expire(hour-24*3600, hour-24*3600)
 	const contested = keys - keys/every
 	require.EqualValues(t, 2*contested, s.rows()["claims"])
-	counts, err := s.ClaimCounts(s.ctx(), org, catalog.RES002, 0)
+	counts, err := delta.CountClaims(s.ctx(), s.ClaimCounter(org, catalog.RES002, 0))
 	require.NoError(t, err)
 	for _, name := range []string{"a", "b"} {
 		require.Equal(t, delta.ClaimCount{Claims: contested, Contested: contested}, counts[delta.ServiceID(org, named(name))])
@@ -270,14 +352,21 @@ func testExpireSets(t *testing.T, s *suite) {
 	s.expire(hour+3600, hour+3600)
 	require.Zero(t, s.rows()["distinct_sets"])
 
-	// More than one transaction deletes.
+	// More than one transaction deletes, and more than one reads sets that stay.
+	const all, every = 12_000, 3
 	d := new(delta.Delta)
-	for k := range uint64(4500) {
-		d.Organization(org).Service(key).DistinctSet(set(k), hour, 2, "m", "a").Add(1)
+	for k := range uint64(all) {
+		values := d.Organization(org).Service(key).DistinctSet(set(k), hour, 2, "m", "a")
+		values.Add(1)
+		if k%every > 0 {
+			values.Add(2)
+		}
 	}
 	s.commit(d)
 	s.clock.advance(7 * time.Hour)
 	s.expire(hour, hour)
+	require.EqualValues(t, all-all/every, s.rows()["distinct_sets"])
+	s.expire(hour+3600, hour+3600)
 	require.Zero(t, s.rows()["distinct_sets"])
 }
 

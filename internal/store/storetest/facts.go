@@ -264,7 +264,7 @@ func testClaims(t *testing.T, s *suite) {
 	now := bucket(epoch)
 	counts := func(r catalog.Rule, since delta.Bucket) map[string]delta.ClaimCount {
 		t.Helper()
-		got, err := s.ClaimCounts(ctx, org, r, since)
+		got, err := delta.CountClaims(ctx, s.ClaimCounter(org, r, since))
 		require.NoError(t, err)
 		return got
 	}
@@ -350,7 +350,7 @@ func testClaims(t *testing.T, s *suite) {
 	require.Len(t, names, 3)
 	_, err = s.ClaimsRevision(ctx, unknownID)
 	code(t, assay.CodeNotFound, err)
-	_, err = s.ClaimCounts(ctx, unknownID, catalog.MET003, 0)
+	_, err = delta.CountClaims(ctx, s.ClaimCounter(unknownID, catalog.MET003, 0))
 	code(t, assay.CodeNotFound, err)
 }
 
@@ -371,7 +371,7 @@ func testClaimBound(t *testing.T, s *suite) {
 	rows := s.rows()
 	require.LessOrEqual(t, rows["claims"], int64(n+delta.MaxItems))
 	require.GreaterOrEqual(t, rows["claims"], int64(n+2), "days are not bounded")
-	counts, err := s.ClaimCounts(s.ctx(), org, catalog.MET004, now+3600)
+	counts, err := delta.CountClaims(s.ctx(), s.ClaimCounter(org, catalog.MET004, now+3600))
 	require.NoError(t, err)
 	require.Equal(t, delta.ClaimCount{Claims: 1, Contested: 1}, counts[delta.ServiceID(org, named("a"))], "the newest stay")
 
@@ -513,7 +513,7 @@ func (s *suite) observe(org string) map[assay.ServiceKey]*observed {
 	}
 	for i, since := range []delta.Bucket{0, bucket(epoch) + 3600, bucket(epoch) + 3*3600} {
 		for _, r := range []catalog.Rule{catalog.MET003, catalog.RES002} {
-			counts, err := s.ClaimCounts(ctx, org, r, since)
+			counts, err := delta.CountClaims(ctx, s.ClaimCounter(org, r, since))
 			require.NoError(s.t, err)
 			for id, c := range counts {
 				if byID[id].Claims[i] == nil {
@@ -597,7 +597,7 @@ func testConcurrency(t *testing.T, s *suite) {
 		require.Equal(t, delta.Count{Observed: 1, Failed: 1}, f.Totals[catalog.SPA003])
 	}
 	require.Equal(t, delta.Count{Observed: workers * commits, Failed: workers * commits / 2}, sum)
-	counts, err := s.ClaimCounts(s.ctx(), org, catalog.RES002, 0)
+	counts, err := delta.CountClaims(s.ctx(), s.ClaimCounter(org, catalog.RES002, 0))
 	require.NoError(t, err)
 	require.Len(t, counts, 3)
 }

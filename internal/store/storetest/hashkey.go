@@ -60,9 +60,9 @@ func testWideClaims(t *testing.T, s *suite) {
 	}
 	contested := func(id string) [4]uint64 {
 		t.Helper()
-		met, err := s.ClaimCounts(s.ctx(), org, catalog.MET003, 0)
+		met, err := delta.CountClaims(s.ctx(), s.ClaimCounter(org, catalog.MET003, 0))
 		require.NoError(t, err)
-		res, err := s.ClaimCounts(s.ctx(), org, catalog.RES002, 0)
+		res, err := delta.CountClaims(s.ctx(), s.ClaimCounter(org, catalog.RES002, 0))
 		require.NoError(t, err)
 		own, err := s.ServiceClaims(s.ctx(), org, id, 0, 0)
 		require.NoError(t, err)
@@ -118,7 +118,7 @@ func TestUpgraded(t *testing.T, st Store) {
 	}())
 	counts := func(since delta.Bucket) map[string]delta.ClaimCount {
 		t.Helper()
-		c, err := st.ClaimCounts(ctx, org, catalog.MET003, since)
+		c, err := delta.CountClaims(ctx, st.ClaimCounter(org, catalog.MET003, since))
 		require.NoError(t, err)
 		return c
 	}

@@ -42,7 +42,7 @@ type Store interface {
 	OrganizationIDs(ctx context.Context) ([]string, error)
 	UnscoredServices(ctx context.Context, organizationID string, all bool) ([]string, error)
 	ClaimsRevision(ctx context.Context, organizationID string) (uint64, error)
-	ClaimCounts(ctx context.Context, organizationID string, rule catalog.Rule, since delta.Bucket) (map[string]delta.ClaimCount, error)
+	ClaimCounter(organizationID string, rule catalog.Rule, since delta.Bucket) delta.ClaimCounter
 	Facts(ctx context.Context, organizationID string, serviceIDs []string, since delta.Bucket) ([]*delta.Facts, error)
 	SaveScores(ctx context.Context, f delta.Fence, organizationID string, results []delta.Result) error
 	SaveOrganizationScore(ctx context.Context, f delta.Fence, organizationID string, score *float64, at time.Time) error
@@ -66,7 +66,8 @@ type Store interface {
 // closes handles; the store is deleted when the test ends.
 type Opener func() (Store, error)
 
-// Run runs the suite. make prepares a new, empty store whose handles use the clock now.
+// Run runs the suite. make prepares a new, empty store whose handles use the clock now,
+// and store at most MaxClaims claims of an organization.
 func Run(t *testing.T, make func(t testing.TB, now func() time.Time) Opener) {
 	for _, part := range []struct {
 		name string
@@ -87,6 +88,7 @@ func Run(t *testing.T, make func(t testing.TB, now func() time.Time) Opener) {
 		{"Claims", testClaims},
 		{"WideClaims", testWideClaims},
 		{"ClaimBound", testClaimBound},
+		{"ClaimLimit", testClaimLimit},
 		{"Items", testItems},
 		{"AnyOrder", testAnyOrder},
 		{"Expire", testExpire},
