@@ -119,7 +119,7 @@ func New(cfg Config) *Engine {
 	e := &Engine{
 		cfg: cfg,
 		quota: NewQuota(QuotaConfig{
-			Store: cfg.Store, MaxServices: cfg.MaxServices, MaxMetricNames: cfg.MaxMetricNames, Window: cfg.Window, Replicas: cfg.Replicas, Now: cfg.Now, Logger: cfg.Logger,
+			Store: cfg.Store, MaxServices: cfg.MaxServices, MaxMetricNames: cfg.MaxMetricNames, Replicas: cfg.Replicas, Now: cfg.Now, Logger: cfg.Logger,
 		}),
 		traces:  &openTraces{assembler: assembler, tx: assembler.Transaction()},
 		batches: sync.Pool{New: func() any { return new(rules.Batch) }},

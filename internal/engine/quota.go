@@ -16,6 +16,7 @@ import (
 
 	"assay"
 	"assay/internal/delta"
+	"assay/internal/fair"
 	"assay/internal/rules"
 )
 
@@ -23,17 +24,20 @@ import (
 // name.
 const detailsPerName = 10
 
-// An organization may have as many metric names as namesPerOrganization services with the maximum number of names, and
-// detailsPerOrganization times as many details and hours of instances. The maxima of all its services together would
-// take gigabytes.
-const (
-	namesPerOrganization   = 1000
-	detailsPerOrganization = 2
-)
+// namesPerOrganization limits the metric names of an organization to those of as many services with the maximum number
+// of names. As many details and instances are possible. The maxima of all its services together would take gigabytes.
+const namesPerOrganization = 1000
 
 // instancesPerHour limits the instances of a service, each on one workload, that are compared per hour. Their claims
-// are stored for the whole window.
+// may be stored for the whole window.
 const instancesPerHour = 1000
+
+// Memory that an admission takes. Organizations share the memory for admissions.
+const (
+	defaultMemory = 128 << 20
+	hashBytes     = 24  // a metric name, detail or instance
+	serviceBytes  = 256 // a service, plus the bytes of its key
+)
 
 // Replicas admit services and names independently, and converge. Far below a limit a replica does not read the store:
 // together, replicas cannot get far beyond the limit. Closer to the limit, a replica needs fresh readings of the
@@ -54,10 +58,10 @@ const (
 // QuotaConfig configures a Quota. Store is required. Other zero fields select the default.
 type QuotaConfig struct {
 	Store          Store
-	MaxServices    int           // per organization; default assay.DefaultMaxServices
-	MaxMetricNames int           // per service; default assay.DefaultMaxMetricNames
-	Window         time.Duration // scoring window; default assay.DefaultWindow
-	Replicas       func() int    // number of processes that share the store; default 1
+	MaxServices    int        // per organization; default assay.DefaultMaxServices
+	MaxMetricNames int        // per service; default assay.DefaultMaxMetricNames
+	MaxMemory      int64      // bytes for the admissions of all organizations, about; default 128 MiB
+	Replicas       func() int // number of processes that share the store; default 1
 	Now            func() time.Time
 	Logger         *slog.Logger
 }
@@ -68,13 +72,17 @@ type QuotaConfig struct {
 // Several replicas can exceed a limit. Together they exceed it by at most a quarter. For services, add half of what
 // was free five seconds earlier, one per replica, and the services of uncommitted requests. For metric names, add the
 // names that other replicas admit within five seconds, or within twenty times the duration of reading the
-// organization's names. Each replica limits metric details and instances by itself; details are not stored.
+// organization's names. Each replica limits metric details and instances by itself: neither are read from the store.
+//
+// Organizations share the memory. When it is full, an organization beyond its share gets no further admissions. Those
+// that are stored remain, so the memory may exceed MaxMemory like the amount of a fair.Limiter.
 type Quota struct {
 	cfg   QuotaConfig
 	reads singleflight.Group
 
 	mu            sync.RWMutex
 	organizations map[string]*organizationQuota
+	memory        *fair.Shares // bytes by organization
 }
 
 type organizationQuota struct {
@@ -85,7 +93,8 @@ type organizationQuota struct {
 	servicesRead, namesRead reading
 	free, admitted          int // services: free at the last reading, and admitted since
 
-	names, details int // of all services; see count
+	names, details int   // of all services; see count
+	keys           int64 // bytes of all services, without names and details
 }
 
 // reading is the time and duration of reading from the store.
@@ -101,9 +110,8 @@ type serviceQuota struct {
 	open    map[uint64]struct{} // pending ones of names
 	details map[uint64]struct{}
 
-	// The fact filter contains the committed instances of an hour. Instances that it evicts are counted again.
-	instances map[uint64]int      // admitted, by hour
-	arriving  map[uint64]struct{} // pending ones
+	instances map[uint64]uint32 // their hours
+	inHour    map[uint32]int    // number of instances by hour
 }
 
 // NewQuota returns a Quota for a store.
@@ -114,8 +122,8 @@ func NewQuota(cfg QuotaConfig) *Quota {
 	if cfg.MaxMetricNames <= 0 {
 		cfg.MaxMetricNames = assay.DefaultMaxMetricNames
 	}
-	if cfg.Window <= 0 {
-		cfg.Window = assay.DefaultWindow
+	if cfg.MaxMemory <= 0 {
+		cfg.MaxMemory = defaultMemory
 	}
 	if cfg.Replicas == nil {
 		cfg.Replicas = func() int { return 1 }
@@ -126,7 +134,7 @@ func NewQuota(cfg QuotaConfig) *Quota {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Quota{cfg: cfg, organizations: make(map[string]*organizationQuota)}
+	return &Quota{cfg: cfg, organizations: make(map[string]*organizationQuota), memory: fair.NewShares(cfg.MaxMemory)}
 }
 
 // Load reads an organization from the store, once. After the start many requests may wait for the same reading.
@@ -180,8 +188,8 @@ func (q *Quota) Refresh(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// read updates everything about an organization except admissions in transactions with an open outcome. Details,
-// which are not stored, are reset.
+// read updates everything about an organization except admissions in transactions with an open outcome. Details and the
+// instances of hours before the previous one are reset: later ones of these hours are few.
 func (q *Quota) read(ctx context.Context, organizationID string) error {
 	ctx, cancel := context.WithTimeout(assay.WithOrganization(ctx, organizationID), loadTimeout)
 	defer cancel()
@@ -209,12 +217,18 @@ func (q *Quota) read(ctx context.Context, organizationID string) error {
 	}
 	o.setServices(keys, readKeys, q.cfg.MaxServices)
 	o.setNames(names, readNames)
-	gone := uint64(max(0, q.cfg.Now().Add(-q.cfg.Window).Unix()/3600))
+	previous := uint32(max(0, q.cfg.Now().Unix()/3600-1))
 	for _, s := range o.services {
 		s.details = nil
-		maps.DeleteFunc(s.instances, func(hour uint64, _ int) bool { return hour < gone })
+		instances := s.instances
+		s.instances, s.inHour = nil, nil // maps do not shrink
+		for instance, hour := range instances {
+			if hour >= previous {
+				s.addInstance(instance, hour)
+			}
+		}
 	}
-	o.count()
+	q.count(organizationID, o)
 	return nil
 }
 
@@ -268,7 +282,6 @@ func (o *organizationQuota) setServices(keys []assay.ServiceKey, r reading, limi
 		}
 	}
 	o.services, o.servicesRead = services, r
-	o.count()
 	o.free, o.admitted = limit-len(services), 0
 	o.warned = o.warned && o.free <= 0
 }
@@ -283,21 +296,39 @@ func (o *organizationQuota) setNames(names nameSets, r reading) {
 		maps.Copy(s.names, s.open)
 	}
 	o.namesRead = r
-	o.count()
 }
 
 // count adds up what the services have.
-func (o *organizationQuota) count() {
-	o.names, o.details = 0, 0
-	for _, s := range o.services {
+func (q *Quota) count(organizationID string, o *organizationQuota) {
+	o.names, o.details, o.keys = 0, 0, 0
+	for k, s := range o.services {
 		o.add(s, 1)
+		o.keys += sizeOf(k)
 	}
+	q.charge(organizationID, o)
 }
 
 // add adds what a service has n times.
 func (o *organizationQuota) add(s *serviceQuota, n int) {
 	o.names += n * len(s.names)
-	o.details += n * (len(s.details) + len(s.instances))
+	o.details += n * (len(s.details) + len(s.instances) + len(s.inHour))
+}
+
+// charge updates the memory of an organization.
+func (q *Quota) charge(organizationID string, o *organizationQuota) {
+	bytes := o.keys + hashBytes*int64(o.names+o.details)
+	q.memory.Add(organizationID, bytes-q.memory.Held(organizationID))
+}
+
+// fits reports whether an organization may use more bytes of memory.
+func (q *Quota) fits(organizationID string, bytes int64) bool {
+	loser, full := q.memory.GivesWay(organizationID, bytes)
+	return !full || loser != organizationID
+}
+
+// sizeOf returns the bytes charged for a service.
+func sizeOf(k assay.ServiceKey) int64 {
+	return serviceBytes + int64(len(k.Namespace)+len(k.Name)+len(k.Environment)+len(k.Version))
 }
 
 // rereadServices reads the services of an organization again, once for all callers. If that fails, the previous
@@ -313,6 +344,7 @@ func (q *Quota) rereadServices(organizationID string) {
 			return err
 		}
 		o.setServices(keys, r, q.cfg.MaxServices)
+		q.count(organizationID, o)
 		return nil
 	})
 }
@@ -329,6 +361,7 @@ func (q *Quota) rereadNames(organizationID string) {
 			return err
 		}
 		o.setNames(names, r)
+		q.count(organizationID, o)
 		return nil
 	})
 }
@@ -399,16 +432,18 @@ func (q *Quota) admitService(organizationID string, k assay.ServiceKey, asked bo
 		return true, s.pending, true
 	case !asked && q.mustReadServices(o):
 		return false, false, false
-	case len(o.services) >= q.cfg.MaxServices:
+	case len(o.services) >= q.cfg.MaxServices || !q.fits(organizationID, sizeOf(k)):
 		if !o.warned {
 			o.warned = true
-			q.cfg.Logger.Warn("an organization is at its limit of services; telemetry of further ones counts for the overflow service",
+			q.cfg.Logger.Warn("an organization is at its limit of services or its share of the memory for quotas; telemetry of further ones counts for the overflow service",
 				"organization", organizationID, "limit", q.cfg.MaxServices)
 		}
 		return false, false, true
 	}
 	o.services[k] = &serviceQuota{pending: true, users: 1}
 	o.admitted++
+	o.keys += sizeOf(k)
+	q.charge(organizationID, o)
 	return true, true, true
 }
 
@@ -435,7 +470,7 @@ func (q *Quota) AdmitMetricName(organizationID string, k assay.ServiceKey, name 
 		return true, false
 	}
 	o := q.organizations[organizationID]
-	ok, isNew = admit(&s.names, name, q.cfg.MaxMetricNames, &o.names, q.maxNames())
+	ok, isNew = q.admit(organizationID, &s.names, name, q.cfg.MaxMetricNames, &o.names)
 	if isNew {
 		if s.open == nil {
 			s.open = make(map[uint64]struct{})
@@ -464,7 +499,7 @@ func (q *Quota) AdmitMetricDetail(organizationID string, k assay.ServiceKey, det
 	if s = q.service(organizationID, k); s == nil {
 		return true, false
 	}
-	return admit(&s.details, detail, limit, &q.organizations[organizationID].details, q.maxDetails())
+	return q.admit(organizationID, &s.details, detail, limit, &q.organizations[organizationID].details)
 }
 
 // AdmitInstance implements rules.Quota.
@@ -475,58 +510,52 @@ func (q *Quota) AdmitInstance(organizationID string, k assay.ServiceKey, hour, i
 	if s == nil {
 		return true, false
 	}
-	if _, known := s.arriving[instance]; known {
+	if _, known := s.instances[instance]; known {
 		return true, false
 	}
-	if s.instances[hour] >= instancesPerHour {
+	o, h := q.organizations[organizationID], uint32(hour)
+	if s.inHour[h] >= instancesPerHour || o.details+2 > q.maxNames() || !q.fits(organizationID, 2*hashBytes) {
 		return false, false
 	}
-	if _, known := s.instances[hour]; !known {
-		o := q.organizations[organizationID]
-		if o.details >= q.maxDetails() {
-			return false, false
-		}
-		o.details++
-	}
-	if s.instances == nil {
-		s.instances = make(map[uint64]int)
-	}
-	if s.arriving == nil {
-		s.arriving = make(map[uint64]struct{})
-	}
-	s.instances[hour]++
-	s.arriving[instance] = struct{}{}
+	o.add(s, -1)
+	s.addInstance(instance, h)
+	o.add(s, 1)
+	q.charge(organizationID, o)
 	return true, true
 }
 
-// settleInstance records that an admitted instance is no longer pending, and whether it is committed.
-func (s *serviceQuota) settleInstance(a rules.Admission, committed bool) {
-	if _, pending := s.arriving[a.Instance]; !pending {
+func (s *serviceQuota) addInstance(instance uint64, hour uint32) {
+	if s.instances == nil {
+		s.instances, s.inHour = make(map[uint64]uint32), make(map[uint32]int)
+	}
+	s.instances[instance] = hour
+	s.inHour[hour]++
+}
+
+func (s *serviceQuota) removeInstance(instance uint64) {
+	hour, ok := s.instances[instance]
+	if !ok {
 		return
 	}
-	if delete(s.arriving, a.Instance); len(s.arriving) == 0 {
-		s.arriving = nil // it may be large
-	}
-	if !committed {
-		s.instances[a.Hour]--
+	delete(s.instances, instance)
+	if s.inHour[hour]--; s.inHour[hour] == 0 {
+		delete(s.inHour, hour)
 	}
 }
 
-// maxNames returns the maximum number of metric names of an organization.
+// maxNames returns the maximum number of metric names of an organization, and of its details, instances and their hours.
 func (q *Quota) maxNames() int { return namesPerOrganization * q.cfg.MaxMetricNames }
 
-// maxDetails returns the maximum number of details of an organization.
-func (q *Quota) maxDetails() int { return detailsPerOrganization * q.maxNames() }
-
 // admit adds to a set up to a limit, and up to the limit of the sets of all services together.
-func admit(set *map[uint64]struct{}, hash uint64, limit int, all *int, limitOfAll int) (ok, isNew bool) {
+func (q *Quota) admit(organizationID string, set *map[uint64]struct{}, hash uint64, limit int, all *int) (ok, isNew bool) {
 	if _, known := (*set)[hash]; known {
 		return true, false
 	}
-	if len(*set) >= limit || *all >= limitOfAll {
+	if len(*set) >= limit || *all >= q.maxNames() || !q.fits(organizationID, hashBytes) {
 		return false, false
 	}
 	*all++
+	q.charge(organizationID, q.organizations[organizationID])
 	if *set == nil {
 		*set = make(map[uint64]struct{})
 	}
@@ -555,10 +584,11 @@ func (q *Quota) Release(organizationID string, admitted []rules.Admission) {
 		case a.Detail != 0:
 			delete(s.details, a.Detail)
 		case a.Instance != 0:
-			s.settleInstance(a, false)
+			s.removeInstance(a.Instance)
 		case s.pending:
 			if s.users--; s.users <= 0 {
 				delete(o.services, a.Service)
+				o.keys -= sizeOf(a.Service)
 				*s = serviceQuota{} // counts for nothing
 			}
 		}
@@ -571,9 +601,7 @@ func (q *Quota) Keep(organizationID string, admitted []rules.Admission) {
 		switch {
 		case a.MetricName != 0:
 			delete(s.open, a.MetricName)
-		case a.Instance != 0:
-			s.settleInstance(a, true)
-		case a.Detail == 0:
+		case a.Detail == 0 && a.Instance == 0:
 			s.pending = false
 		}
 	})
@@ -594,6 +622,7 @@ func (q *Quota) settle(organizationID string, admitted []rules.Admission, do fun
 			do(o, s, a)
 		}
 	}
+	q.charge(organizationID, o)
 }
 
 var _ rules.Quota = (*Quota)(nil)

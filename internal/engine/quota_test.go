@@ -6,6 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -94,10 +97,11 @@ func TestQuota(t *testing.T) {
 // names and details than the sum of what each may have.
 func TestQuotaOfOrganization(t *testing.T) {
 	f := newFixture(t)
-	const names, details = 1000, 2000 // where a service may have one name
+	const names = 1000 // where a service may have one name
 	q := engine.NewQuota(engine.QuotaConfig{Store: f.store, MaxServices: 3 * names, MaxMetricNames: 1})
 	require.NoError(t, q.Load(t.Context(), f.org))
 	service := func(i int) assay.ServiceKey { return assay.ServiceKey{Name: fmt.Sprint(i)} }
+	instance := func(i int) uint64 { return uint64(i) + 1 }
 	fill := func() (admittedNames, admittedDetails int) {
 		for i := range 2 * names {
 			k := service(i)
@@ -109,8 +113,8 @@ func TestQuotaOfOrganization(t *testing.T) {
 			if ok, _ := q.AdmitMetricDetail(f.org, k, 1); ok {
 				admittedDetails++
 			}
-			if ok, isNew := q.AdmitInstance(f.org, k, 1, 1); ok && isNew {
-				admittedDetails++
+			if ok, isNew := q.AdmitInstance(f.org, k, 1, instance(i)); ok && isNew {
+				admittedDetails += 2 // and its hour
 			}
 		}
 		return admittedNames, admittedDetails
@@ -118,17 +122,17 @@ func TestQuotaOfOrganization(t *testing.T) {
 	for range 2 {
 		n, d := fill()
 		require.Equal(t, names, n)
-		require.Equal(t, details, d)
+		require.InDelta(t, names, d, 1)
 		// What requests that failed took is free again.
 		for i := range 2 * names {
 			k := service(i)
-			q.Release(f.org, []rules.Admission{{Service: k, MetricName: 1}, {Service: k, Detail: 1}, {Service: k, Instance: 1, Hour: 1}, {Service: k}})
+			q.Release(f.org, []rules.Admission{{Service: k, MetricName: 1}, {Service: k, Detail: 1}, {Service: k, Instance: instance(i)}, {Service: k}})
 		}
 	}
 	require.NoError(t, q.Refresh(t.Context()))
 	n, d := fill()
 	require.Equal(t, names, n)
-	require.Equal(t, details, d)
+	require.InDelta(t, names, d, 1)
 	require.NoError(t, q.Refresh(t.Context()))
 	ok, _ := q.AdmitMetricName(f.org, service(2*names-1), 1)
 	require.False(t, ok, "names under way count after they were read anew")
@@ -186,11 +190,11 @@ func (*expiring) KnownMetricNames(context.Context, string) (map[assay.ServiceKey
 	return nil, nil
 }
 
-// TestQuotaOfInstances counts the new instances of an hour, including pending ones.
+// TestQuotaOfInstances counts the instances of an hour, each once.
 func TestQuotaOfInstances(t *testing.T) {
 	f := newFixture(t)
 	now := T0
-	q := engine.NewQuota(engine.QuotaConfig{Store: f.store, Window: 24 * time.Hour, Now: func() time.Time { return now }})
+	q := engine.NewQuota(engine.QuotaConfig{Store: f.store, Now: func() time.Time { return now }})
 	a, b := assay.ServiceKey{Name: "a"}, assay.ServiceKey{Name: "b"}
 	require.NoError(t, q.Load(t.Context(), f.org))
 	for _, k := range []assay.ServiceKey{a, b} {
@@ -203,8 +207,8 @@ func TestQuotaOfInstances(t *testing.T) {
 		return [2]bool{ok, isNew}
 	}
 	fresh, known, refused := [2]bool{true, true}, [2]bool{true, false}, [2]bool{false, false}
-	admission := func(hour, n uint64) []rules.Admission {
-		return []rules.Admission{{Service: a, Instance: n, Hour: hour}}
+	admission := func(n uint64) []rules.Admission {
+		return []rules.Admission{{Service: a, Instance: n}}
 	}
 	for n := range uint64(limit) {
 		require.Equal(t, fresh, admit(a, hour, n+1))
@@ -214,27 +218,85 @@ func TestQuotaOfInstances(t *testing.T) {
 	require.Equal(t, fresh, admit(b, hour, limit+1))
 	require.Equal(t, fresh, admit(a, hour-2, limit+2))
 
-	q.Release(f.org, admission(hour, 7))
-	q.Release(f.org, admission(hour, 7))
+	q.Release(f.org, admission(7))
+	q.Release(f.org, admission(7))
 	require.Equal(t, fresh, admit(a, hour, limit+1), "a released admission is available")
 	require.Equal(t, refused, admit(a, hour, 9000), "one")
-	q.Keep(f.org, admission(hour, 8))
-	q.Keep(f.org, admission(hour-2, limit+2))
+	q.Keep(f.org, admission(8))
 	require.Equal(t, refused, admit(a, hour, 9000), "committed instances keep their admission")
-	q.Release(f.org, admission(hour, 8))
-	require.Equal(t, refused, admit(a, hour, 9000))
+	require.Equal(t, known, admit(a, hour, 8), "also when the filter has evicted them")
 
 	for n := uint64(1); n < limit; n++ {
 		require.Equal(t, fresh, admit(a, hour-2, limit+2+n))
 	}
-	require.NoError(t, q.Refresh(t.Context()))
-	require.Equal(t, refused, admit(a, hour, 9000), "also while other hours leave the window")
 	require.Equal(t, refused, admit(a, hour-2, 5000))
-	now = now.Add(23 * time.Hour)
 	require.NoError(t, q.Refresh(t.Context()))
 	require.Equal(t, refused, admit(a, hour, 9000))
-	require.Equal(t, fresh, admit(a, hour-2, 5000))
+	require.Equal(t, known, admit(a, hour, 8))
+	require.Equal(t, fresh, admit(a, hour-2, 5000), "few instances of past hours arrive")
+	now = now.Add(time.Hour)
+	require.NoError(t, q.Refresh(t.Context()))
+	require.Equal(t, refused, admit(a, hour, 9000))
+	now = now.Add(time.Hour)
+	require.NoError(t, q.Refresh(t.Context()))
+	require.Equal(t, fresh, admit(a, hour, 9000))
 	require.Equal(t, known, admit(assay.ServiceKey{Name: "unknown"}, hour, 1))
+}
+
+// TestQuotaMemory: organizations share the memory for admissions. When it is full, the largest gets no more, and
+// another one still gets its share.
+func TestQuotaMemory(t *testing.T) {
+	const memory, hashBytes = 256 << 10, 24
+	q := engine.NewQuota(engine.QuotaConfig{Store: &expiring{}, MaxMemory: memory})
+	k := assay.ServiceKey{Name: "a"}
+	for _, o := range []string{"large", "small"} {
+		require.NoError(t, q.Load(t.Context(), o))
+	}
+	service := func(n uint64) assay.ServiceKey {
+		return assay.ServiceKey{Name: fmt.Sprint(n), Version: strings.Repeat("v", 100)}
+	}
+	admit := map[string]func(o string, n uint64) (ok, isNew bool){
+		"names":     func(o string, n uint64) (bool, bool) { return q.AdmitMetricName(o, k, n) },
+		"details":   func(o string, n uint64) (bool, bool) { return q.AdmitMetricDetail(o, k, n) },
+		"instances": func(o string, n uint64) (bool, bool) { return q.AdmitInstance(o, k, n, n) },
+		"services":  func(o string, n uint64) (bool, bool) { return q.AdmitService(o, service(n)) },
+	}
+	fill := func(o string) (admitted int) {
+		q.AdmitService(o, k)
+		for n := range uint64(2000) {
+			for _, name := range slices.Sorted(maps.Keys(admit)) {
+				if ok, isNew := admit[name](o, n+1); ok && isNew {
+					admitted++
+				}
+			}
+		}
+		return admitted
+	}
+	admitted := fill("large")
+	require.Positive(t, admitted)
+	require.Less(t, admitted, memory/hashBytes)
+	ok, isNew := q.AdmitService("small", k)
+	require.True(t, ok && isNew)
+	for name, admit := range admit {
+		ok, _ := admit("large", 5000)
+		require.False(t, ok, name)
+		ok, isNew = admit("small", 5000)
+		require.True(t, ok && isNew, name)
+	}
+	shared := fill("small")
+	require.Less(t, shared, admitted)
+	require.Greater(t, shared, admitted/4)
+	ok, _ = q.AdmitMetricName("small", k, 5000)
+	require.True(t, ok, "known")
+
+	// Admissions that a failed request returns make room.
+	ok, _ = q.AdmitMetricDetail("large", k, 5000)
+	require.False(t, ok)
+	for n := range uint64(2000) {
+		q.Release("large", []rules.Admission{{Service: k, MetricName: n + 1}, {Service: k, Detail: n + 1}, {Service: k, Instance: n + 1}, {Service: service(n + 1)}})
+	}
+	ok, isNew = q.AdmitMetricDetail("large", k, 5000)
+	require.True(t, ok && isNew)
 }
 
 // canceled returns a canceled context.

@@ -46,7 +46,6 @@ type Admission struct {
 	MetricName uint64 // Low of the stable hash of an admitted name, or 0
 	Detail     uint64 // hash of an admitted detail, or 0
 	Instance   uint64 // hash of an admitted instance, or 0; all three are 0 for the service itself
-	Hour       uint64 // of the instance
 }
 
 // service holds the facts of a batch about a service.

@@ -385,7 +385,7 @@ func (e *Evaluator) instanceClaim(t uint64) {
 		instance := max(delta.LocalHash(c), 1)
 		ok, isNew := q.AdmitInstance(e.in.OrganizationID, s.Key, hour, instance)
 		if isNew {
-			e.batch.Admitted = append(e.batch.Admitted, Admission{Service: s.Key, Instance: instance, Hour: hour})
+			e.batch.Admitted = append(e.batch.Admitted, Admission{Service: s.Key, Instance: instance})
 		}
 		if !ok {
 			return
