@@ -173,28 +173,32 @@ type DistinctKey struct {
 	Key  uint64 // stable hash of metric name and attribute key; KeySpanNames for SPA-003
 }
 
-// Rows charged for a distinct set and for the metric series of a service. A stored set has up to about ten kilobytes,
-// stored series have forty and more; both are read and written again for each added value.
+// Rows charged for a distinct set, and for the metric series and the evidence of a service. A stored set has up to about
+// ten kilobytes, stored series have forty and more, stored evidence up to 140. Each is read and written again for what
+// is added.
 const (
-	SetRows    = 8
-	SeriesRows = 32
+	SetRows      = 8
+	SeriesRows   = 32
+	EvidenceRows = 16 // plus one for each evidenceBytes that are added
 )
 
-// evidenceBytes is the size of the evidence of a service that counts as a row.
 const evidenceBytes = 4096
 
-// EvidenceRows returns the number of rows charged for the examples and items of s, by their size.
+// EvidenceRows returns the number of rows charged for the examples and items of s.
 func (s *Service) EvidenceRows() int {
-	bytes := 0
+	bytes, some := 0, len(s.Items) > 0
 	for _, e := range s.Examples {
 		if e != nil {
-			bytes += len(e.ResourceAttributes)
+			bytes, some = bytes+len(e.ResourceAttributes), true
 		}
+	}
+	if !some {
+		return 0
 	}
 	for it := range s.Items {
 		bytes += len(it.Text)
 	}
-	return bytes / evidenceBytes
+	return EvidenceRows + bytes/evidenceBytes
 }
 
 // DetachEvidence moves the examples and items of s to another service.

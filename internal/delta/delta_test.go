@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -276,6 +277,20 @@ func TestFilterSkipsRepeatedFacts(t *testing.T) {
 	d := new(Delta)
 	d.AddItem(nil, d.Organization("o").Service(assay.ServiceKey{}), 7, it, 0)
 	require.Empty(t, d.Remember, "nothing to remember without a filter")
+}
+
+// TestEvidenceRows: evidence of any size is added to stored evidence, which may be large.
+func TestEvidenceRows(t *testing.T) {
+	s := new(Service)
+	s.Counts(0)[catalog.SPA003].Observed++
+	require.Zero(t, s.EvidenceRows())
+	s.AddItem(Item{catalog.SPA003, SpanNames, "x"}, 0)
+	require.Equal(t, EvidenceRows, s.EvidenceRows())
+	s = new(Service)
+	s.AddExample(catalog.SPA003, &Example{})
+	require.Equal(t, EvidenceRows, s.EvidenceRows())
+	s.AddExample(catalog.SPA002, &Example{ResourceAttributes: strings.Repeat("x", 2*evidenceBytes)})
+	require.Equal(t, EvidenceRows+2, s.EvidenceRows())
 }
 
 func TestIDs(t *testing.T) {

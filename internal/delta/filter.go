@@ -54,8 +54,7 @@ const exampleSlot = 15_000_000_000 // nanoseconds
 // AddItem adds an item to s, a service of d, unless the filter contains it for this bucket. serviceHash is the
 // ServiceHash of s.
 func (d *Delta) AddItem(f *Filter, s *Service, serviceHash uint64, it Item, b Bucket) {
-	// Faster than LocalHash(it), and requests repeat most evidence.
-	h := Mix(Mix(serviceHash, uint64(b)), Mix(HashString(it.Text), uint64(it.Rule)<<8|uint64(it.List)))
+	h := itemHash(serviceHash, it, b)
 	if f.Has(h) {
 		return
 	}
@@ -65,13 +64,32 @@ func (d *Delta) AddItem(f *Filter, s *Service, serviceHash uint64, it Item, b Bu
 
 // AddExample adds an example to s, a service of d, unless the filter contains one from the same exampleSlot.
 func (d *Delta) AddExample(f *Filter, s *Service, serviceHash uint64, r catalog.Rule, e Example) {
-	h := Mix(Mix(serviceHash, uint64(r)), e.TimeUnixNano/exampleSlot)
+	h := exampleHash(serviceHash, r, e.TimeUnixNano)
 	if f.Has(h) {
 		return
 	}
 	escaped := e // allocate only when it is stored
 	s.AddExample(r, &escaped)
 	d.remember(f, h)
+}
+
+// HasItem reports whether AddItem would add nothing.
+func (f *Filter) HasItem(serviceHash uint64, it Item, b Bucket) bool {
+	return f.Has(itemHash(serviceHash, it, b))
+}
+
+// HasExample reports whether AddExample would add nothing for an example at a time.
+func (f *Filter) HasExample(serviceHash uint64, r catalog.Rule, t uint64) bool {
+	return f.Has(exampleHash(serviceHash, r, t))
+}
+
+// itemHash is faster than LocalHash(it): requests repeat most evidence.
+func itemHash(serviceHash uint64, it Item, b Bucket) uint64 {
+	return Mix(Mix(serviceHash, uint64(b)), Mix(HashString(it.Text), uint64(it.Rule)<<8|uint64(it.List)))
+}
+
+func exampleHash(serviceHash uint64, r catalog.Rule, t uint64) uint64 {
+	return Mix(Mix(serviceHash, uint64(r)), t/exampleSlot)
 }
 
 func (d *Delta) remember(f *Filter, hash uint64) {

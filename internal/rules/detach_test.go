@@ -35,10 +35,10 @@ func TestDetach(t *testing.T) {
 		return b, d
 	}
 	b, want := evaluated()
-	const rows = 3 * (200 + 2*200*delta.SetRows + delta.SeriesRows) // a unit and two attributes of each metric, and the series
+	const rows = 3 * (200 + 2*200*delta.SetRows + delta.SeriesRows + delta.EvidenceRows) // a unit and two attributes of each metric, the series and evidence
 	require.Empty(t, b.Detach(rows), "few enough")
 	groups := b.Detach(100)
-	require.GreaterOrEqual(t, len(groups), rows/100)
+	require.GreaterOrEqual(t, len(groups), rows/100-1)
 	got := new(delta.Delta)
 	for _, d := range groups {
 		n := 0
@@ -47,6 +47,7 @@ func TestDetach(t *testing.T) {
 			if !s.Series.Empty() {
 				n += delta.SeriesRows
 			}
+			n += s.EvidenceRows()
 			require.NotZero(t, s.FirstSeen)
 		}
 		require.LessOrEqual(t, n, 100)
@@ -68,14 +69,21 @@ func TestDetach(t *testing.T) {
 	require.Contains(t, want.Organizations[input().OrganizationID].Services, assay.ServiceKey{Name: "service 0", Environment: "test"})
 }
 
-// TestDetachEvidence: large evidence of many services is committed in groups, too.
+// TestDetachEvidence: large evidence of many services is committed in groups, too, and small evidence, which is added to
+// large stored one.
 func TestDetachEvidence(t *testing.T) {
+	for _, bytes := range []int{1, 400} {
+		t.Run(fmt.Sprint(bytes), func(t *testing.T) { testDetachEvidence(t, bytes) })
+	}
+}
+
+func testDetachEvidence(t *testing.T, bytes int) {
 	severity0 := func(r *logspb.LogRecord) { r.SeverityNumber = 0 }
 	var entries []*logspb.ResourceLogs
 	for i := range 50 {
 		var attributes []any
 		for j := range 10 {
-			attributes = append(attributes, fmt.Sprint("attribute.", j), strings.Repeat("x", 400))
+			attributes = append(attributes, fmt.Sprint("attribute.", j), strings.Repeat("x", bytes))
 		}
 		entries = append(entries, Logs(Attrs(append(attributes, "service.name", fmt.Sprint("service ", i))...), Log("no severity", severity0)))
 	}
@@ -90,7 +98,7 @@ func TestDetachEvidence(t *testing.T) {
 	each := want.Organizations[input().OrganizationID].Services
 	rows := 0
 	for _, s := range each {
-		require.Positive(t, s.EvidenceRows())
+		require.GreaterOrEqual(t, s.EvidenceRows(), delta.EvidenceRows)
 		rows += s.EvidenceRows()
 	}
 	require.GreaterOrEqual(t, b.Rows(), rows)

@@ -174,7 +174,7 @@ func NewAssembler(cfg Config) *Assembler {
 	cfg = cfg.withDefaults()
 	return &Assembler{
 		cfg: cfg, traces: make(map[key]*openTrace), orgs: make(map[string]uint32), shares: fair.NewShares(int64(cfg.Memory)),
-		evaluator: evaluator{rows: make(map[uint64]struct{})},
+		evaluator: evaluator{rows: make(map[uint64]struct{}), evident: make(map[uint64]struct{})},
 	}
 }
 

@@ -25,9 +25,10 @@ const (
 	maxPieces        = 64      // Pieces, one per organization
 	maxPieceTraces   = 20_000  // traces
 	maxPieceVerdicts = 1 << 16 // verdicts for a service in a trace
-	maxPieceServices = 1 << 12 // distinct services and hours
+	maxPieceServices = 1 << 12 // distinct services and hours, and rows for evidence
 	maxPieceItems    = 1 << 14 // span names as evidence
 	maxTraceItems    = 1 << 12 // span names as evidence, per trace
+	maxTraceEvidence = 1 << 8  // services with evidence, per trace
 )
 
 // Due selects the traces to evaluate.
@@ -50,12 +51,12 @@ type Piece struct {
 	traces   []evaluated
 	services []serviceVerdict
 	items    []verdictItem
-	rows     int // distinct services and hours
+	rows     int // see evaluator.pieceRows
 }
 
 // full reports whether the Piece has reached a limit.
 func (p *Piece) full() bool {
-	return len(p.a.evaluator.rows) >= maxPieceServices || len(p.services) >= maxPieceVerdicts || len(p.items) >= maxPieceItems
+	return p.a.evaluator.pieceRows() >= maxPieceServices || len(p.services) >= maxPieceVerdicts || len(p.items) >= maxPieceItems
 }
 
 // evaluated is the state of a trace at its evaluation.
@@ -106,6 +107,10 @@ type verdictItem struct {
 	service int32 // index in the trace
 	place   uint8
 	name    string
+}
+
+func (it *verdictItem) item() delta.Item {
+	return delta.Item{Rule: ruleOf[it.place], List: delta.SpanNames, Text: it.name}
 }
 
 // Rows returns an estimate of the rows that a store writes for the verdicts.
@@ -228,12 +233,13 @@ func (a *Assembler) piece(ctx context.Context, o *tenant, due Due) (p *Piece, mo
 		a.evaluator.trace(&a.snapshots[done], due, a.cfg.Step, p)
 		done++
 	}
-	p.rows = len(a.evaluator.rows)
+	p.rows = a.evaluator.pieceRows()
 	clear(a.snapshots)
-	if len(a.evaluator.rows) > maxPieceServices {
-		a.evaluator.rows = make(map[uint64]struct{}) // clear would keep the memory of a large map
+	if len(a.evaluator.rows) > maxPieceServices { // clear would keep the memory of large maps
+		a.evaluator.rows, a.evaluator.evident = make(map[uint64]struct{}), make(map[uint64]struct{})
 	}
 	clear(a.evaluator.rows)
+	clear(a.evaluator.evident)
 	a.mu.Lock()
 	for i, t := range chosen {
 		t.evaluated, t.reading = i < done, false
@@ -311,9 +317,13 @@ type evaluator struct {
 	ids        map[uint64]struct{}
 	orphans    []uint64            // one bit per span
 	rows       map[uint64]struct{} // services and buckets of the current Piece
+	evident    map[uint64]struct{} // services of the current Piece with new evidence
 	bucket     uint64
 	steps      uint64 // spans and services visited, for tests
 }
+
+// pieceRows returns an estimate of the rows that a store writes for the current Piece.
+func (v *evaluator) pieceRows() int { return len(v.rows) + delta.EvidenceRows*len(v.evident) }
 
 // trace adds the verdict for a trace to p.
 func (v *evaluator) trace(t *snapshot, due Due, step time.Duration, p *Piece) {
@@ -481,7 +491,7 @@ func (v *evaluator) evidence(t *snapshot, services []serviceVerdict, p *Piece) {
 	for i := range t.records {
 		r := &t.records[i]
 		s := v.ofResource[r.resource]
-		if s < 0 {
+		if s < 0 || s >= maxTraceEvidence {
 			continue
 		}
 		y := &services[s]
@@ -502,6 +512,21 @@ func (v *evaluator) evidence(t *snapshot, services []serviceVerdict, p *Piece) {
 				p.items = append(p.items, verdictItem{service: int32(s), place: uint8(place), name: name})
 				y.items[place]++
 			}
+		}
+	}
+	filter := p.a.cfg.Filter
+	for i := range services[:min(len(services), maxTraceEvidence)] {
+		y := &services[i]
+		for place, fails := range y.fails {
+			if fails && !filter.HasExample(y.resource.Hash, ruleOf[place], t.time) {
+				v.evident[y.resource.Hash] = struct{}{}
+			}
+		}
+	}
+	for _, it := range p.items[from:] {
+		y := &services[it.service]
+		if !filter.HasItem(y.resource.Hash, it.item(), delta.Bucket(v.bucket)) {
+			v.evident[y.resource.Hash] = struct{}{}
 		}
 	}
 }
@@ -532,6 +557,9 @@ func (p *Piece) merge(d *delta.Delta, known map[uint64]*delta.Service, e *evalua
 				continue
 			}
 			c[ruleOf[place]].Failed += failures[place]
+			if y.last[place] == nil { // beyond maxTraceEvidence
+				continue
+			}
 			d.AddExample(filter, s, y.resource.Hash, ruleOf[place], delta.Example{
 				TimeUnixNano: e.time, Signal: delta.Traces, TraceID: e.id,
 				ResourceAttributes: y.last[place].Attributes, SamplingRate: e.rate,
@@ -540,6 +568,6 @@ func (p *Piece) merge(d *delta.Delta, known map[uint64]*delta.Service, e *evalua
 	}
 	for _, it := range p.items[e.items:e.itemsEnd] {
 		y := &services[it.service]
-		d.AddItem(filter, y.facts, y.resource.Hash, delta.Item{Rule: ruleOf[it.place], List: delta.SpanNames, Text: it.name}, e.bucket)
+		d.AddItem(filter, y.facts, y.resource.Hash, it.item(), e.bucket)
 	}
 }

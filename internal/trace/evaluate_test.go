@@ -76,6 +76,47 @@ func TestPiecesAreBounded(t *testing.T) {
 	}
 }
 
+// TestEvidenceIsBounded: new evidence counts as rows, and a trace has evidence of a limited number of services.
+func TestEvidenceIsBounded(t *testing.T) {
+	const services = 3 * maxTraceEvidence
+	filter := delta.NewFilter(20)
+	a := NewAssembler(Config{Memory: 1 << 30, Filter: filter})
+	evaluate := func(trace int) (*Piece, *delta.Delta) {
+		list := wide(trace, services, services)
+		for i := range list {
+			list[i].ParentID = spanID(1 << 20)
+			list[i].Name, list[i].NameHash = "op", nameHash("op")
+		}
+		a.Add(t0, org, list)
+		pieces, more := a.Evaluate(t.Context(), Due{All: true})
+		require.Len(t, pieces, 1)
+		require.False(t, more)
+		x := a.Transaction()
+		x.Begin(t0)
+		d := x.Close(pieces[0])
+		x.Commit()
+		pieces[0].Release()
+		return pieces[0], d
+	}
+	p, d := evaluate(1)
+	require.Equal(t, 1+services+maxTraceEvidence*delta.EvidenceRows, p.Rows())
+	examples, items := 0, 0
+	for _, s := range d.Organizations[org].Services {
+		require.Equal(t, delta.Count{Observed: 1, Failed: 1}, s.Verdicts[0].Counts[catalog.SPA002])
+		if s.Examples[catalog.SPA002] != nil {
+			examples++
+		}
+		items += len(s.Items)
+	}
+	require.Equal(t, maxTraceEvidence, examples)
+	require.GreaterOrEqual(t, items, maxTraceEvidence)
+	for _, h := range d.Remember {
+		filter.Add(h)
+	}
+	p, _ = evaluate(2)
+	require.Equal(t, 1+services, p.Rows(), "no new evidence")
+}
+
 // TestEvaluateTakesTurns: an organization with many traces does not delay another.
 func TestEvaluateTakesTurns(t *testing.T) {
 	a := NewAssembler(Config{Memory: 1 << 30})
