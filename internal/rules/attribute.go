@@ -62,7 +62,7 @@ func (e *Evaluator) key(b []byte) verdict {
 	}
 	v = known
 	e.steps += stepsPerMiss + uint64(len(b))/bytesPerStep
-	if sensitive.Key(b) != sensitive.None {
+	if e.meter.Text(b) != sensitive.None {
 		v |= sensitiveData
 	}
 	a := semconv.Find(b)
@@ -75,7 +75,9 @@ func (e *Evaluator) key(b []byte) verdict {
 	if a.Deprecated {
 		v |= deprecatedKey
 	}
-	e.texts.put(h, v)
+	if e.complete() {
+		e.texts.put(h, v)
+	}
 	return v
 }
 
@@ -89,10 +91,12 @@ func (e *Evaluator) text(b []byte) verdict {
 	if v == 0 {
 		v = known
 		e.steps += stepsPerMiss + uint64(len(b))/bytesPerStep
-		if sensitive.Text(b) != sensitive.None {
+		if e.meter.Text(b) != sensitive.None {
 			v |= sensitiveData
 		}
-		e.texts.put(h, v)
+		if e.complete() {
+			e.texts.put(h, v)
+		}
 	}
 	return v
 }
@@ -128,7 +132,7 @@ func (e *Evaluator) body(m wire.Message) (verdict, error) {
 // key, in its value under that key, and in nested values. It returns the kind and the
 // innermost key of the finding.
 func (e *Evaluator) keyValueKind(kv wire.KeyValue) (sensitive.Kind, []byte) {
-	if k := sensitive.Key(kv.Key); k != sensitive.None {
+	if k := e.meter.Text(kv.Key); k != sensitive.None {
 		return k, kv.Key
 	}
 	return e.valueKind(kv.Key, kv.Value)
@@ -137,7 +141,7 @@ func (e *Evaluator) keyValueKind(kv wire.KeyValue) (sensitive.Kind, []byte) {
 // valueKind searches a validated value under key for sensitive data. It stops early if
 // the request has to end, which the next call of spend reports.
 func (e *Evaluator) valueKind(key []byte, v wire.Value) (sensitive.Kind, []byte) {
-	return e.kindUnder(sensitive.UnderKey(key), key, v)
+	return e.kindUnder(e.meter.UnderKey(key), key, v)
 }
 
 // kindUnder is valueKind with a known verdict on the key. Validation has limited the
@@ -165,7 +169,7 @@ func (e *Evaluator) kindUnder(under sensitive.Under, key []byte, v wire.Value) (
 			}
 			isText := item.Kind == wire.KindString
 			if flag && isText {
-				if k := sensitive.FlagValue(item.Bytes); k != sensitive.None {
+				if k := e.meter.FlagValue(item.Bytes); k != sensitive.None {
 					return k, key
 				}
 			}
@@ -215,6 +219,9 @@ func (e *Evaluator) scopeVerdict(m wire.Message) error {
 			return err
 		}
 		v |= av &^ misplacedOnRecord
+	}
+	if err := e.spend(0); err != nil {
+		return err
 	}
 	e.texts.put(h, v)
 	e.scopeBits = v
@@ -271,7 +278,8 @@ var sensitiveRules = [delta.SignalCount]catalog.Rule{delta.Traces: catalog.SPA00
 // textEvidence adds evidence of a bad verdict on a text.
 func (e *Evaluator) textEvidence(rule catalog.Rule, where string, text []byte, v verdict) {
 	if v&sensitiveData != 0 && !e.service.full(rule, delta.Findings) {
-		e.finding(rule, where, nil, sensitive.Text(text))
+		e.steps += uint64(len(text)) / bytesPerStep
+		e.finding(rule, where, nil, e.meter.Text(text))
 	}
 }
 
@@ -335,13 +343,14 @@ func (e *Evaluator) finding(rule catalog.Rule, where string, key []byte, kind se
 	e.remember(h)
 }
 
-// shown returns text in the form of evidence: without sensitive parts, valid UTF-8, on
+// clean returns text in the form of evidence: without sensitive parts, valid UTF-8, on
 // one line, of limited length.
-func shown(b []byte) string {
+func (e *Evaluator) clean(b []byte) string {
 	const look = 4 * delta.MaxItemBytes // limit of the text that is redacted before it is cut
 	if len(b) > look {
 		// Redact before cutting: the part that is cut off may identify the rest as sensitive.
-		if sensitive.Text(b) != sensitive.None {
+		e.steps += uint64(len(b)) / bytesPerStep
+		if e.meter.Text(b) != sensitive.None || !e.complete() {
 			return redacted
 		}
 		b = b[:look]
@@ -378,19 +387,23 @@ type nameCache struct {
 	}
 }
 
-// shown returns shown(b) from the cache.
+// shown returns clean(b) from the cache.
 func (e *Evaluator) shown(b []byte) string {
 	name, _ := e.shownHash(b)
 	return name
 }
 
-// shownHash returns shown(b) from the cache, and a hash of b.
+// shownHash returns clean(b) from the cache, and a hash of b.
 func (e *Evaluator) shownHash(b []byte) (name string, hash uint64) {
 	h := hashBytes(b)
 	entry := &e.names.entries[h%uint64(len(e.names.entries))]
 	if entry.hash != h || entry.name == "" {
-		e.steps += stepsPerNew/2 + uint64(len(b))/bytesPerStep
-		entry.hash, entry.name = h, shown(b)
+		e.steps += stepsPerNew / 2
+		name = e.clean(b)
+		if !e.complete() {
+			return name, h
+		}
+		entry.hash, entry.name = h, name
 	}
 	return entry.name, h
 }

@@ -11,6 +11,7 @@ import (
 
 	"assay"
 	"assay/internal/delta"
+	"assay/internal/rules/sensitive"
 	"assay/internal/trace"
 	"assay/internal/wire"
 )
@@ -83,6 +84,7 @@ type Evaluator struct {
 	nextCheck uint64          // steps at which to check the context
 	charged   uint64          // steps already charged to the budget
 	budget    *Budget
+	meter     sensitive.Meter // counts lookups
 
 	// Views of the current entry. They are fields so that they do not escape individually.
 	entry    wire.ResourceEntry
@@ -203,7 +205,7 @@ func NewEvaluator(cfg Config) *Evaluator {
 	if cfg.MaxFacts <= 0 {
 		cfg.MaxFacts = maxFacts
 	}
-	return &Evaluator{
+	e := &Evaluator{
 		cfg:       cfg,
 		resources: make(map[resourceKey]*resource),
 		metrics:   make(map[uint64]*metric),
@@ -212,6 +214,8 @@ func NewEvaluator(cfg Config) *Evaluator {
 		resourceAttributes: make(attributes),
 		shownResource:      attributesJSON{keys: make(map[string]bool)},
 	}
+	e.meter = e.lookups
+	return e
 }
 
 // Evaluate evaluates one request and adds the facts to b, which should be empty. For
@@ -249,6 +253,9 @@ func (e *Evaluator) Evaluate(ctx context.Context, signal wire.Signal, body []byt
 		if err := e.entryMessage(m, records, share.of(len(m.Bytes))); err != nil {
 			return err
 		}
+	}
+	if err := e.spend(0); err != nil { // the last text was not searched completely
+		return err
 	}
 	b.finish()
 	return nil

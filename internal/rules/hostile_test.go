@@ -259,8 +259,10 @@ func TestAbsurdTimes(t *testing.T) {
 
 // TestNamesOfAnyBytes: evidence is valid UTF-8, on one line, and short.
 func TestNamesOfAnyBytes(t *testing.T) {
+	e := NewEvaluator(Config{})
+	e.ctx, e.budget = t.Context(), NewBudget(0)
 	for _, name := range []string{"\xff\xfe", "a\nb\x00c", strings.Repeat("ä", 1000), strings.Repeat("x", 100_000), ""} {
-		s := shown([]byte(name))
+		s := e.clean([]byte(name))
 		require.LessOrEqual(t, len(s), delta.MaxItemBytes+len("..."))
 		require.True(t, strings.ToValidUTF8(s, "?") == s, "%q", s)
 		require.NotContains(t, s, "\n")

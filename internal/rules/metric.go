@@ -43,13 +43,16 @@ func (e *Evaluator) metricOf() *metric {
 	e.steps += stepsPerNew
 	x := &metric{
 		id: h, nameHash: name, unitHash: unitHash,
-		name: shown(m.Name), unitText: shown(m.Unit),
+		name: e.clean(m.Name), unitText: e.clean(m.Unit),
 		texts:     e.text(m.Name) | e.text(m.Description) | e.text(m.Unit),
 		badUnit:   len(m.Unit) == 0 || !unit.Valid(m.Unit),
 		namesUnit: len(m.Unit) > 0 && unit.HasName(m.Unit),
 	}
 	x.unitInName = x.namesUnit && unit.NamedIn(m.Unit, m.Name)
 	_, x.attribute = semconv.Lookup(m.Name)
+	if !e.complete() {
+		return x
+	}
 	if len(e.metrics) >= maxMetrics {
 		clear(e.metrics)
 	}

@@ -77,6 +77,9 @@ func (e *Evaluator) resourceOf(m wire.Message) (*resource, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := e.spend(0); err != nil {
+		return nil, err
+	}
 	r.id = delta.Mix(key.organization, key.resource)
 	if len(m.Bytes) <= maxCachedResource {
 		e.resourcesSize += r.size()
@@ -194,14 +197,14 @@ func (e *Evaluator) decideResource(m wire.Message) (*resource, error) {
 		pod = pod || bytes.HasPrefix(kv.Key, []byte("k8s.pod.")) || bytes.HasPrefix(kv.Key, []byte("k8s.container."))
 		object = object || namesKubernetesObject(kv.Key)
 		if v&misplacedOnResource != 0 && r.fail(catalog.RES004) {
-			r.note(catalog.RES004, delta.AttributeKeys, shown(kv.Key))
+			r.note(catalog.RES004, delta.AttributeKeys, e.clean(kv.Key))
 		}
 		if v&deprecatedKey != 0 && r.fail(catalog.DeprecatedAttributes) {
-			r.note(catalog.DeprecatedAttributes, delta.AttributeKeys, shown(kv.Key))
+			r.note(catalog.DeprecatedAttributes, delta.AttributeKeys, e.clean(kv.Key))
 		}
 		if v&sensitiveData != 0 && r.fail(catalog.RES010) {
 			kind, _ := e.keyValueKind(kv)
-			r.note(catalog.RES010, delta.Findings, "resource attribute: "+shown(kv.Key)+delta.FindingSeparator+kind.String())
+			r.note(catalog.RES010, delta.Findings, "resource attribute: "+e.clean(kv.Key)+delta.FindingSeparator+kind.String())
 		}
 		e.shownResource.add(e, &kv, v)
 	}

@@ -64,7 +64,7 @@ func (d *attributesJSON) add(e *Evaluator, kv *wire.KeyValue, v verdict) {
 		b, err = appendText(b, string(value))
 	} else {
 		x := shownValues{e: e, left: maxAttributesJSON / 2} // each takes at least two bytes
-		shown := x.value(sensitive.UnderKey(kv.Key), &kv.Value)
+		shown := x.value(e.meter.UnderKey(kv.Key), &kv.Value)
 		if x.left < 0 {
 			return
 		}
@@ -119,7 +119,7 @@ func (x *shownValues) value(under sensitive.Under, v *wire.Value) any {
 		b := v.Bytes
 		// Check the whole value before cutting it, and with its name, which may be the reason.
 		if len(b) > maxAttributesJSON {
-			if x.e.spendMiss(len(b)) != nil || under.Text(b) != sensitive.None {
+			if x.e.spendMiss(len(b)) != nil || under.Text(b) != sensitive.None || !x.e.complete() {
 				return redacted
 			}
 			b = b[:maxAttributesJSON]
@@ -153,7 +153,7 @@ func (x *shownValues) value(under sensitive.Under, v *wire.Value) any {
 				break
 			}
 			isText := item.Kind == wire.KindString
-			if flag && (!isText || sensitive.FlagValue(item.Bytes) != sensitive.None) {
+			if flag && (!isText || x.e.meter.FlagValue(item.Bytes) != sensitive.None) {
 				list = append(list, redacted)
 			} else {
 				list = append(list, x.value(under, &item))
@@ -169,7 +169,7 @@ func (x *shownValues) value(under sensitive.Under, v *wire.Value) any {
 			if item.Decode(m) != nil {
 				break
 			}
-			object[x.e.shown(item.Key)] = x.value(sensitive.UnderKey(item.Key).In(under), &item.Value)
+			object[x.e.shown(item.Key)] = x.value(x.e.meter.UnderKey(item.Key).In(under), &item.Value)
 		}
 		return object
 	case wire.KindBytes:

@@ -39,11 +39,12 @@ const (
 	stepsPerFact     = 15 // a lookup or update, which likely misses the processor's caches
 	stepsPerMiss     = 3  // of a verdict cache, plus one for each bytesPerStep
 	bytesPerStep     = 4
+	stepsPerLookup   = 2 // in a text, of a name or number that may be sensitive
 
 	stepsBetweenChecks = 1 << 12
 )
 
-const errTooDear = "the request needs more work than its size allows: too many small resources, scopes, metrics, hours or attributes; send smaller requests"
+const errTooDear = "the request needs more work than its size allows: too many small resources, scopes, metrics, hours, attributes or names of secrets; send smaller requests"
 
 // spend counts n steps. It returns an error, also from all later calls, when the context
 // has ended or the request exceeds its budget.
@@ -59,6 +60,17 @@ func (e *Evaluator) spend(n uint64) error {
 func (e *Evaluator) spendMiss(n int) error {
 	return e.spend(stepsPerMiss + uint64(n)/bytesPerStep)
 }
+
+// lookups counts lookups in a text, or in 64 KiB of one. It reports whether the request
+// may continue.
+func (e *Evaluator) lookups(n int) bool {
+	e.steps += uint64(n) * stepsPerLookup
+	return e.check() == nil
+}
+
+// complete reports whether all texts so far were searched completely, so that results may
+// be cached for other requests. If not, the next call of spend returns an error.
+func (e *Evaluator) complete() bool { return e.spend(0) == nil }
 
 // Steps returns the number of steps of the current request, or of the last one.
 func (e *Evaluator) Steps() uint64 { return e.steps }
@@ -81,6 +93,7 @@ func NewBudget(bytes int) *Budget {
 }
 
 func (e *Evaluator) check() error {
+	e.nextCheck = 0 // fail again, too
 	if e.ctx.Err() != nil {
 		return fmt.Errorf("evaluate request: %w", context.Cause(e.ctx))
 	}

@@ -36,6 +36,19 @@ type scanner struct {
 	// keep nested values such as cookie=token=cookie=... linear.
 	valueFrom, valueEnd int
 	maskFrom, mask      int
+	// The meter and the lookups that it has not counted yet.
+	meter   Meter
+	lookups int
+}
+
+// meterBytes is the number of bytes after which the meter is called.
+const meterBytes = 64 << 10
+
+// settle counts the remaining lookups.
+func (c *scanner) settle() {
+	if c.meter != nil && c.lookups > 0 {
+		c.meter(c.lookups)
+	}
 }
 
 // Actions of the scan at a byte.
@@ -67,8 +80,28 @@ var triggers = func() (t [256]uint8) {
 // Findings come in the order of their triggers; one may start before the end
 // of the one before it.
 func (c *scanner) next() finding {
+	for {
+		stop := len(c.s)
+		if c.meter != nil {
+			stop = min(stop, c.pos+meterBytes)
+		}
+		if f := c.scan(stop); f.kind != None || c.pos >= len(c.s) {
+			return f
+		}
+		n := c.lookups
+		c.lookups = 0
+		if !c.meter(n) {
+			c.pos = len(c.s)
+			return finding{}
+		}
+	}
+}
+
+// scan is next for triggers before stop.
+func (c *scanner) scan(stop int) finding {
 	s := c.s
-	for i := c.pos; i < len(s); i++ {
+	i := c.pos
+	for ; i < stop; i++ {
 		t := triggers[s[i]]
 		if t == skip {
 			continue
@@ -81,6 +114,7 @@ func (c *scanner) next() finding {
 				end++
 			}
 			if end-i >= 3 || end-i == 2 && i >= 2 && is(s[i-1], letter) {
+				c.lookups++
 				f = c.number(i, end)
 			}
 			if f.kind == None {
@@ -137,7 +171,7 @@ func (c *scanner) next() finding {
 			return f
 		}
 	}
-	c.pos = len(s)
+	c.pos = i
 	return finding{}
 }
 
@@ -162,6 +196,7 @@ func (c *scanner) at(i int) finding {
 	if i > 0 && c.userinfo == i {
 		return finding{}
 	}
+	c.lookups++
 	if f := c.dsnPassword(i); f.kind != None {
 		return f
 	}

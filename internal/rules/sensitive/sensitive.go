@@ -14,9 +14,19 @@ const Redacted = "[redacted]"
 // Text searches free text, such as a log body or a span name, for sensitive data: data
 // with a known shape, and secrets after a name (name=value, name: value, "name":"value").
 // It returns the kind of the first finding.
-func Text(s []byte) Kind {
-	c := scanner{s: s}
-	return c.next().kind
+func Text(s []byte) Kind { return Meter(nil).Text(s) }
+
+// Meter counts the work of searches, beyond that of reading the text, in lookups of names
+// and numbers. It is called after each 64 KiB of a text and at the end, and reports whether the search may continue. A search that may not
+// finds nothing, so its caller must not use the result. A nil Meter does not count.
+type Meter func(lookups int) bool
+
+// Text is Text with the Meter.
+func (m Meter) Text(s []byte) Kind {
+	c := scanner{s: s, meter: m}
+	kind := c.next().kind
+	c.settle()
+	return kind
 }
 
 // Under is the effect of an attribute or map key on the values under it. Compute it once
@@ -25,23 +35,28 @@ type Under struct {
 	name   *name // makes every value a secret; nil: none
 	opaque bool
 	id     bool // the name ends with "id"
+	meter  Meter
 }
 
 // UnderKey returns the effect of a key. The key may be nil.
-func UnderKey(key []byte) Under {
-	return Under{name: keyName(key), opaque: opaque(key), id: endsWithOne(key, idNames)}
+func UnderKey(key []byte) Under { return Meter(nil).UnderKey(key) }
+
+// UnderKey is UnderKey for searches with the Meter.
+func (m Meter) UnderKey(key []byte) Under {
+	return Under{name: keyName(key), opaque: opaque(key), id: endsWithOne(key, idNames), meter: m}
 }
 
 // Text searches a string value, in consideration of the key. It prefers a kind from the
 // value's shape to NamedSecret, which is less specific.
 func (u Under) Text(value []byte) Kind {
-	c := scanner{s: value}
+	c := scanner{s: value, meter: u.meter}
 	f := c.next()
 	if u.opaque {
 		for f.kind >= PaymentCard && f.kind <= TaxID {
 			f = c.next()
 		}
 	}
+	c.settle()
 	if u.id && f.kind == PaymentCard && f.end-f.start == len(value) && len(value) >= minLongID {
 		f = finding{}
 	}
@@ -118,8 +133,11 @@ func Flag(element []byte) bool {
 }
 
 // FlagValue searches the element of an array that follows one for which Flag is true.
-func FlagValue(value []byte) Kind {
-	if kind := Text(value); kind != None {
+func FlagValue(value []byte) Kind { return Meter(nil).FlagValue(value) }
+
+// FlagValue is FlagValue with the Meter.
+func (m Meter) FlagValue(value []byte) Kind {
+	if kind := m.Text(value); kind != None {
 		return kind
 	}
 	if anotherFlag(value) || exempt(unnamed, value) {

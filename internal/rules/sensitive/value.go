@@ -4,6 +4,10 @@ package sensitive
 
 import "bytes"
 
+// namedLookups is the number of lookups that take as long as the search for a value after
+// a name.
+const namedLookups = 8
+
 // named looks at a '=' or ':' at i, of width bytes (3 when percent-encoded),
 // for a secret's name before it and a value after it.
 func (c *scanner) named(i, width int, equals bool) finding {
@@ -28,6 +32,7 @@ func (c *scanner) named(i, width int, equals bool) finding {
 	if spaced && equals && bytes.HasSuffix(s[:start], []byte("nexpected ")) { // Unexpected token = in JSON
 		return finding{}
 	}
+	c.lookups += namedLookups
 	if !c.mayName(start, end, equals) {
 		return finding{}
 	}
