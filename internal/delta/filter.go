@@ -10,8 +10,8 @@ import (
 
 // Filter holds hashes of recently committed idempotent facts (claims, evidence items, distinct values), so that facts
 // that repeat in every request are not sent to the store again. It evicts at random. An evicted fact is committed
-// again, without effect, so an organization that fills the filter costs others only this work. Add facts only after their transaction has committed: otherwise a failed commit would lose
-// them.
+// again, without effect, so an organization that fills the filter costs others only this work. Add facts only after their
+// transaction has committed: otherwise a failed commit would lose them.
 //
 // All organizations share the filter. A hash must cover everything that identifies the fact, including organization,
 // service and bucket, and must be keyed by a secret. If the hash of a new fact collides with one in the filter, the
