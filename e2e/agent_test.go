@@ -302,13 +302,13 @@ func TestAgentWithoutGit(t *testing.T) {
 		require.NoError(t, err)
 		return a
 	}
-	for name, body := range map[string]string{
-		"git": `{"kind":"git","url":"https://127.0.0.1/shop.git"}`,
-		"ssh": `{"kind":"git","url":"git@127.0.0.1:shop.git","ssh_key":"-----BEGIN OPENSSH PRIVATE KEY-----"}`,
+	for _, body := range []string{
+		`{"kind":"git","url":"https://127.0.0.1/shop.git"}`,
+		`{"kind":"git","url":"git@127.0.0.1:shop.git","ssh_key":"-----BEGIN OPENSSH PRIVATE KEY-----"}`,
 	} {
 		a := do(http.MethodPost, "/onboarding/installations", body)
 		require.Equal(t, http.StatusUnprocessableEntity, a.Status, "%s", a.Body)
-		require.Contains(t, string(a.Body), name+" "+why)
+		require.Contains(t, string(a.Body), "git "+why)
 	}
 
 	// Other directories need no git.
