@@ -363,6 +363,7 @@ func TestHostileMemory(t *testing.T) {
 	for name, args := range map[string][]string{
 		"one process":    {"memory", "0", "400000000"},
 		"many processes": {"memory", "8", "60000000"},
+		"no leader":      {"thread", "400000000"},
 		"sockets":        {"sockets", "2"},
 		"page tables":    {"tables", "400000000"},
 		"connections":    {"tcp", "200"},

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -26,6 +27,7 @@ var attacks = map[string]func(args []string){
 	"dial":    dial,
 	"fork":    fork,
 	"memory":  hold,
+	"thread":  leave,
 	"tables":  table,
 	"tcp":     flood,
 	"sockets": fill,
@@ -109,6 +111,24 @@ func hold(args []string) {
 	}
 	fmt.Println("holds", size)
 	select {}
+}
+
+// leave ends the first thread of this process, which then has no memory in its own status, and holds a number of bytes.
+func leave(args []string) {
+	go hold(append([]string{"0"}, args...))
+	for {
+		go func() {
+			runtime.LockOSThread()
+			if unix.Gettid() == os.Getpid() {
+				_, _, _ = unix.Syscall(unix.SYS_EXIT, 0, 0, 0)
+			}
+			select {}
+		}()
+		time.Sleep(time.Millisecond)
+		if status, _ := os.ReadFile("/proc/self/status"); strings.Contains(string(status), "\nState:\tZ") {
+			select {}
+		}
+	}
 }
 
 // flood opens connections to itself and writes to them what nothing reads.

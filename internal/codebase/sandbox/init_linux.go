@@ -261,11 +261,9 @@ func (m machine) scarce() bool { return m.available < min(m.total/16, maxReserve
 // descriptors and sockets. TCP connections of the machine with no more than enough bytes are not read, because that takes
 // milliseconds.
 func memory(enough int64) (total int64) {
-	statuses, _ := filepath.Glob("/proc/[0-9]*/status") // the pattern is valid
-	for _, path := range statuses {
-		if text, err := os.ReadFile(path); err == nil { // else it has ended
-			total += processMemory(text)
-		}
+	processes, _ := filepath.Glob("/proc/[0-9]*") // the pattern is valid
+	for _, dir := range processes {
+		total += processMemory(processStatus(dir))
 	}
 	sockets, _ := os.ReadFile("/proc/net/sockstat")
 	total += number(sockets, "sockets: used") * bytesPerSocket
@@ -277,6 +275,22 @@ func memory(enough int64) (total int64) {
 		total += queued(text)
 	}
 	return total
+}
+
+// processStatus returns the status of a process, or nothing if it has ended. A process whose first thread has ended has no
+// memory and descriptors in its own status, but in that of any other thread.
+func processStatus(dir string) []byte {
+	text, _ := os.ReadFile(dir + "/status")
+	if number(text, "\nThreads:") < 2 || bytes.Contains(text, []byte("\nVmPTE:")) {
+		return text
+	}
+	threads, _ := filepath.Glob(dir + "/task/[0-9]*/status") // the pattern is valid
+	for _, path := range threads {
+		if thread, _ := os.ReadFile(path); bytes.Contains(thread, []byte("\nVmPTE:")) {
+			return thread
+		}
+	}
+	return text
 }
 
 // processMemory returns the bytes of memory of a process by its status. Page tables count: a page of zeros that is only
