@@ -304,7 +304,7 @@ func (b *bwrap) arguments(c *Container, self string) error {
 	}
 	spec, err := json.Marshal(initSpec{
 		Script: c.Script, Child: child{Limits: Limits{File: c.Disk, Files: openFiles}, Processes: c.Processes, Confined: true},
-		Memory: c.Memory, Objects: cmp.Or(c.objects, max(c.Memory/2, minObjects)), Ports: c.Ports,
+		Memory: c.Memory, Objects: cmp.Or(c.objects, max(c.Memory/2, minObjects)), Watches: cmp.Or(c.watches, watchMemory()), Ports: c.Ports,
 	})
 	if err != nil {
 		return err

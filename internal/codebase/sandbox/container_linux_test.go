@@ -383,6 +383,15 @@ func TestHostileObjects(t *testing.T) {
 	run(t, c, Exit{Code: 137, Limit: "memory"})
 }
 
+// TestHostileWatches has epoll watch all descriptors that it may watch for the user, who is that of the server.
+func TestHostileWatches(t *testing.T) {
+	needContainers(t)
+	require.Positive(t, watchMemory())
+	c := container(attack("watch"))
+	c.watches = 16 << 20
+	run(t, c, Exit{Code: 137, Limit: "memory"})
+}
+
 // TestMemory reads files of the kernel.
 func TestMemory(t *testing.T) {
 	const status = "Name:\tRssAnon: 99\nUmask:\t0022\nFDSize:\t64\nRssAnon:\t     968 kB\nRssFile:\t    6728 kB\nRssShmem:\t       4 kB\nVmPTE:\t     116 kB\nVmSwap:\t     300 kB\n"
@@ -411,6 +420,9 @@ func TestMachine(t *testing.T) {
 	require.Empty(t, s.exceededMemory(machine{objects: 1}, machine{total: gib, available: gib, objects: 1 * tib}))
 	require.Equal(t, "memory of the machine", s.exceededMemory(m, m))
 	require.Equal(t, "memory", s.exceededMemory(machine{}, machine{objects: 1001*tib + 1}))
+	s.Watches = 1
+	require.Empty(t, s.exceededMemory(machine{objects: 1}, machine{total: gib, available: gib, objects: 2}))
+	require.Equal(t, "memory", s.exceededMemory(machine{objects: 1}, machine{total: gib, available: gib, objects: 3}))
 	s.Memory = 0
 	require.Empty(t, s.exceededMemory(m, m), "there is no limit")
 }

@@ -28,6 +28,7 @@ var attacks = map[string]func(args []string){
 	"fork":    fork,
 	"memory":  hold,
 	"thread":  leave,
+	"watch":   watch,
 	"tables":  table,
 	"tcp":     flood,
 	"sockets": fill,
@@ -129,6 +130,37 @@ func leave(args []string) {
 			select {}
 		}
 	}
+}
+
+// watch watches a descriptor with many epoll instances.
+func watch([]string) {
+	e, _ := unix.Eventfd(0, 0)
+	var fds []int
+	for range 2900 {
+		d, err := unix.Dup(e)
+		if err != nil {
+			break
+		}
+		fds = append(fds, d)
+	}
+	n := 0
+	var last error
+	for last == nil {
+		p, err := unix.EpollCreate1(0)
+		if err != nil {
+			last = err
+			break
+		}
+		for _, d := range fds {
+			if err := unix.EpollCtl(p, unix.EPOLL_CTL_ADD, d, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(d)}); err != nil {
+				last = err
+				break
+			}
+			n++
+		}
+	}
+	fmt.Println("watches", n, last)
+	select {}
 }
 
 // flood opens connections to itself and writes to them what nothing reads.

@@ -39,6 +39,8 @@ const (
 const (
 	maxReserve = 512 << 20 // bytes of the machine's memory that stay available
 	minObjects = 512 << 20 // bytes of initSpec.Objects
+
+	bytesPerWatch = 200 // of a descriptor that epoll watches
 )
 
 // initSpec is what the first process of a container does.
@@ -47,6 +49,7 @@ type initSpec struct {
 	Child   child
 	Memory  int64
 	Objects int64 // bytes of the kernel's objects that other programs of the machine may add
+	Watches int64 // bytes of the kernel's objects that end the script, whoever adds them; 0: no limit
 	Ports   []int
 }
 
@@ -78,6 +81,7 @@ func runInit(text string) error {
 		return fmt.Errorf("decode the container: %w", err)
 	}
 	results := json.NewEncoder(control)
+	before := machineMemory()
 	for input := bufio.NewReader(os.Stdin); ; {
 		if _, err := input.Peek(1); errors.Is(err, io.EOF) {
 			return nil // there is no other tree
@@ -88,7 +92,7 @@ func runInit(text string) error {
 		if err != nil {
 			return err
 		}
-		exit, err := spec.run(input, output)
+		exit, err := spec.run(input, output, before)
 		if err != nil {
 			exit = Exit{Failed: err.Error()}
 		}
@@ -125,7 +129,7 @@ func (s *initSpec) connect(control *net.UnixConn) (*os.File, error) {
 }
 
 // run copies a tree, runs the script and watches its memory.
-func (s *initSpec) run(tree io.Reader, output *os.File) (Exit, error) {
+func (s *initSpec) run(tree io.Reader, output *os.File, before machine) (Exit, error) {
 	defer output.Close()
 	if err := os.Mkdir(HomeDir, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
 		return Exit{}, err
@@ -145,7 +149,6 @@ func (s *initSpec) run(tree io.Reader, output *os.File) (Exit, error) {
 		return Exit{}, err
 	}
 	defer null.Close()
-	before := machineMemory()
 	script, err := syscall.ForkExec(Program, []string{Program, argument, string(limits), "/bin/sh", "-c", s.Script}, &syscall.ProcAttr{
 		Dir: SourceDir, Env: os.Environ(), Files: []uintptr{null.Fd(), output.Fd(), output.Fd()}, Sys: &syscall.SysProcAttr{Setsid: true},
 	})
@@ -213,7 +216,7 @@ func reap(script int) Exit {
 	}
 }
 
-// exceeded returns the limit that the container exceeds, or "". before is the memory of the machine before the script.
+// exceeded returns the limit that the container exceeds, or "". before is the memory of the machine before the first script.
 func (s *initSpec) exceeded(before machine) string {
 	for dir, size := range map[string]int64{tempDir: s.Child.File, sharedDir: sharedSize} {
 		var files unix.Statfs_t
@@ -225,9 +228,11 @@ func (s *initSpec) exceeded(before machine) string {
 }
 
 func (s *initSpec) exceededMemory(before, now machine) string {
-	switch {
+	switch grown := now.objects - before.objects; {
 	case s.Memory <= 0:
-	case memory(s.Memory/8)+max(0, now.objects-before.objects-s.Objects) > s.Memory:
+	case s.Watches > 0 && grown > s.Watches:
+		return "memory"
+	case memory(s.Memory/8)+max(0, grown-s.Objects) > s.Memory:
 		return "memory"
 	case now.scarce():
 		return "memory of the machine"
@@ -252,6 +257,16 @@ func machineMemory() machine {
 func parseMachine(meminfo []byte) machine {
 	value := func(name string) int64 { return number(meminfo, name) << 10 }
 	return machine{total: value("MemTotal:"), available: value("MemAvailable:"), objects: value("SUnreclaim:")}
+}
+
+// watchMemory returns half of the bytes that the kernel needs for all descriptors that epoll may watch for a user, 0 if it
+// is unknown. The user of a container is that of the server outside of it, which could accept no connection without any left.
+func watchMemory() int64 {
+	text, err := os.ReadFile("/proc/sys/fs/epoll/max_user_watches")
+	if err != nil {
+		return 0
+	}
+	return number(text, "") * bytesPerWatch / 2
 }
 
 // scarce reports whether the memory of the machine is almost used up, by whatever.
