@@ -46,9 +46,10 @@ const x32 = 0x40000000 // bit of the system calls of another ABI of amd64
 var deniedCalls = map[syscall.Errno][]uint32{
 	// Keys of the kernel are shared with the server's session, and events of asynchronous input with the machine. Memory of
 	// memfd, System V segments, semaphores and messages belongs to no process. io_uring bypasses filters. Rules of Landlock
-	// and filters can be kept without end, as their descriptors can.
+	// and filters can be kept without end, as their descriptors can. The flags of clone3 are not visible to a filter, and
+	// programs use clone instead.
 	unix.ENOSYS: {
-		unix.SYS_ADD_KEY, unix.SYS_BPF, unix.SYS_FANOTIFY_INIT, unix.SYS_IO_SETUP, unix.SYS_IO_URING_SETUP, unix.SYS_KEYCTL, unix.SYS_LANDLOCK_CREATE_RULESET,
+		unix.SYS_ADD_KEY, unix.SYS_BPF, unix.SYS_CLONE3, unix.SYS_FANOTIFY_INIT, unix.SYS_IO_SETUP, unix.SYS_IO_URING_SETUP, unix.SYS_KEYCTL, unix.SYS_LANDLOCK_CREATE_RULESET,
 		unix.SYS_MEMFD_CREATE, unix.SYS_MEMFD_SECRET, unix.SYS_MSGGET, unix.SYS_PERF_EVENT_OPEN, unix.SYS_REQUEST_KEY, unix.SYS_SECCOMP, unix.SYS_SEMGET,
 		unix.SYS_SHMGET, unix.SYS_USERFAULTFD,
 	},
@@ -131,6 +132,29 @@ func restrictCalls() error {
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SO_RCVBUF, SkipTrue: 1},
 		allow,
 		deny(0)) // succeeds
+	// Pairs of other families and protocols fail, but only after the kernel has loaded their code; those of TIPC do not.
+	program = on(program, unix.SYS_SOCKETPAIR,
+		loadArgument(0),
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.AF_UNIX, SkipTrue: 1},
+		deny(unix.EAFNOSUPPORT),
+		allow)
+	// The threads of a process share one table of descriptors: the memory of others would not be counted.
+	program = on(program, unix.SYS_CLONE,
+		loadArgument(0),
+		bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: unix.CLONE_THREAD | unix.CLONE_FILES},
+		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.CLONE_THREAD, SkipTrue: 1},
+		deny(unix.EINVAL),
+		allow)
+	program = on(program, unix.SYS_UNSHARE,
+		loadArgument(0),
+		bpf.JumpIf{Cond: bpf.JumpBitsNotSet, Val: unix.CLONE_FILES, SkipTrue: 1},
+		deny(unix.EPERM),
+		allow)
+	program = on(program, unix.SYS_CLOSE_RANGE,
+		loadArgument(2),
+		bpf.JumpIf{Cond: bpf.JumpBitsNotSet, Val: unix.CLOSE_RANGE_UNSHARE, SkipTrue: 1},
+		deny(unix.EINVAL),
+		allow)
 	program = append(program, bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SYS_SOCKET, SkipTrue: 1}, allow)
 	program = oneOf(append(program, loadArgument(0)), families, unix.EAFNOSUPPORT)
 	program = oneOf(append(program, loadArgument(2)), protocols, unix.EPROTONOSUPPORT)

@@ -307,12 +307,21 @@ func calls([]string) {
 	file, _ := os.Create("/tmp/calls")
 	_, _ = file.WriteString("text")
 	for what, call := range map[string]func() error{
-		"vsock":     func() error { _, err := unix.Socket(unix.AF_VSOCK, unix.SOCK_STREAM, 0); return err },
-		"packet":    func() error { _, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW, 0); return err },
-		"raw":       func() error { _, err := unix.Socket(unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_ICMP); return err },
-		"mptcp":     func() error { _, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, unix.IPPROTO_MPTCP); return err },
-		"sctp":      func() error { _, err := unix.Socket(unix.AF_INET6, unix.SOCK_STREAM, unix.IPPROTO_SCTP); return err },
-		"netlink":   func() error { _, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_GENERIC); return err },
+		"vsock":   func() error { _, err := unix.Socket(unix.AF_VSOCK, unix.SOCK_STREAM, 0); return err },
+		"packet":  func() error { _, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW, 0); return err },
+		"raw":     func() error { _, err := unix.Socket(unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_ICMP); return err },
+		"mptcp":   func() error { _, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, unix.IPPROTO_MPTCP); return err },
+		"sctp":    func() error { _, err := unix.Socket(unix.AF_INET6, unix.SOCK_STREAM, unix.IPPROTO_SCTP); return err },
+		"netlink": func() error { _, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_GENERIC); return err },
+		"pair": func() error {
+			if _, err := unix.Socketpair(unix.AF_INET, unix.SOCK_STREAM, 0); err != nil && !errors.Is(err, unix.EOPNOTSUPP) { // which the kernel made
+				return err
+			}
+			return nil
+		},
+		"table":     func() error { return unix.Unshare(unix.CLONE_FILES) },
+		"range":     func() error { return unix.CloseRange(1000, 1001, unix.CLOSE_RANGE_UNSHARE) },
+		"clone3":    func() error { return missing(raw(unix.SYS_CLONE3, 0, 0)) },
 		"memfd":     func() error { _, err := unix.MemfdCreate("x", 0); return err },
 		"shm":       func() error { _, err := unix.SysvShmGet(0, 4096, 0o600|unix.IPC_CREAT); return err },
 		"keyring":   func() error { _, err := unix.KeyctlGetKeyringID(unix.KEY_SPEC_SESSION_KEYRING, false); return err },
@@ -384,6 +393,14 @@ func calls([]string) {
 			fmt.Println("succeeds:", what)
 		}
 	}
+}
+
+// missing returns the error of a system call that does not exist, and nil for any other.
+func missing(err error) error {
+	if errors.Is(err, unix.ENOSYS) {
+		return err
+	}
+	return nil
 }
 
 // accessList is an access list with a second user: version, and tag, permission and id of each entry.
