@@ -56,7 +56,7 @@ func parseIgnore(text, base, above string) []pattern {
 			line += "/*"
 		}
 		if line != "" && validGlob(line) {
-			for text := range strings.SplitSeq(line, "/") {
+			for text := range strings.SplitSeq(plainSlashes(line), "/") {
 				p.elements = append(p.elements, newGlob(text))
 			}
 			patterns = append(patterns, p)
@@ -94,6 +94,23 @@ func validGlob(glob string) bool {
 		}
 	}
 	return true
+}
+
+// plainSlashes returns a valid glob without escapes of slashes, which mean the same. Its character classes have none.
+func plainSlashes(glob string) string {
+	if !strings.Contains(glob, `\/`) {
+		return glob
+	}
+	var b strings.Builder
+	for i := 0; i < len(glob); i++ {
+		if glob[i] == '\\' {
+			if i++; glob[i] != '/' {
+				b.WriteByte('\\')
+			}
+		}
+		b.WriteByte(glob[i])
+	}
+	return b.String()
 }
 
 // class reports whether the character class at the start of a glob contains a byte, and returns what follows it. A class that

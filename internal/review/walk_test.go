@@ -237,3 +237,14 @@ func TestManyFiles(t *testing.T) {
 	require.Len(t, notes, 2)
 	require.Contains(t, notes[1], "the others are not read")
 }
+
+func TestEscapedSlash(t *testing.T) {
+	m := &matcher{left: maxMatching}
+	for line, name := range map[string]string{`a\/b`: "a/b", `a*\/b`: "ax/b", `\\\/b`: `\/b`, `a\/\*`: "a/*", `[\]]\/b`: "]/b"} {
+		patterns := parseIgnore(line, "", "")
+		require.Len(t, patterns, 1, line)
+		require.True(t, m.ignored(patterns, name, false), line)
+		require.False(t, m.ignored(patterns, "ay/c", false), line)
+		require.False(t, m.ignored(patterns, name+"x/y", false), line)
+	}
+}
