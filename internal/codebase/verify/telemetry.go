@@ -20,14 +20,17 @@ import (
 const (
 	maxTelemetry      = 32 << 20 // bytes, uncompressed
 	maxRequests       = 20_000
-	maxRequest        = 4 << 20 // bytes, uncompressed
+	maxInvalid        = 2_000    // requests that are not stored, those in progress included
+	maxTraffic        = 64 << 20 // bytes of all connections in both directions
+	maxRequest        = 4 << 20  // bytes, uncompressed
 	maxConnections    = 64
 	maxServices       = 50
 	maxMetricNames    = 1_000 // of a service
 	traceMemory       = 64 << 20
 	portGRPC          = 4317
 	portHTTP          = 4318
-	requestOverhead   = 100 // bytes that a stored request needs besides its own
+	requestOverhead   = 100     // bytes that a stored request needs besides its own
+	connectOverhead   = 2 << 10 // bytes of traffic that a connection counts besides its own
 	organizationInRun = "tests"
 )
 
@@ -40,6 +43,7 @@ type receiver struct {
 	begun    int // requests, also invalid ones
 	requests []offline.Input
 	bytes    int
+	traffic  int
 	dropped  bool
 }
 
@@ -57,8 +61,62 @@ func newReceiver() (*receiver, error) {
 // serve accepts telemetry on the listeners for portHTTP and portGRPC.
 func (r *receiver) serve(listeners []net.Listener) {
 	for i, t := range []receive.Transport{receive.HTTP, receive.GRPC} {
-		r.servers.Go(func() { _ = r.Serve(t, listeners[i]) })
+		r.servers.Go(func() { _ = r.Serve(t, &listener{listeners[i], r}) })
 	}
+}
+
+// listener is a listener whose connections count as traffic. It closes them, and itself, when there is too much: requests
+// that are refused, whatever they are, take the processor of the server, which nothing limits.
+type listener struct {
+	net.Listener
+	receiver *receiver
+}
+
+// Accept implements net.Listener.
+func (l *listener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	if !l.receiver.move(connectOverhead) {
+		_, _ = c.Close(), l.Listener.Close()
+		return nil, net.ErrClosed
+	}
+	return &conn{c, l.receiver}, nil
+}
+
+type conn struct {
+	net.Conn
+	receiver *receiver
+}
+
+// Read implements net.Conn.
+func (c *conn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if !c.receiver.move(n) {
+		_ = c.Close()
+		return 0, errTooMuch
+	}
+	return n, err
+}
+
+// Write implements net.Conn.
+func (c *conn) Write(p []byte) (int, error) {
+	if !c.receiver.move(len(p)) {
+		_ = c.Close()
+		return 0, errTooMuch
+	}
+	return c.Conn.Write(p)
+}
+
+// move counts traffic and reports whether there may be more.
+func (r *receiver) move(bytes int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.traffic += bytes; r.traffic > maxTraffic {
+		r.dropped = true
+	}
+	return r.traffic <= maxTraffic
 }
 
 var errTooMuch = assay.Errorf(assay.CodeTooLarge, "the tests send too much telemetry")
@@ -67,7 +125,7 @@ var errTooMuch = assay.Errorf(assay.CodeTooLarge, "the tests send too much telem
 func (r *receiver) admit(context.Context, string, string) (*assay.Principal, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.begun == maxRequests {
+	if r.begun == maxRequests || r.begun-len(r.requests) >= maxInvalid {
 		r.dropped = true
 	}
 	if r.dropped {

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package verify
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// listening returns a receiver that serves, and the address for HTTP.
+func listening(t *testing.T) (*receiver, string) {
+	t.Helper()
+	r, err := newReceiver()
+	require.NoError(t, err)
+	var listeners []net.Listener
+	for range 2 {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		listeners = append(listeners, l)
+	}
+	r.serve(listeners)
+	t.Cleanup(func() { r.close() })
+	return r, listeners[0].Addr().String()
+}
+
+// TestTraffic sends requests that the receiver refuses before it admits them, until it accepts no more.
+func TestTraffic(t *testing.T) {
+	r, address := listening(t)
+	request := "GET / HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("x", 4<<10) + "\r\n\r\n"
+	sent := 0
+	deadline := time.Now().Add(time.Minute)
+	for time.Now().Before(deadline) {
+		c, err := net.Dial("tcp", address)
+		if err != nil {
+			break
+		}
+		go func() { _, _ = io.Copy(io.Discard, c) }()
+		for {
+			n, err := io.WriteString(c, request)
+			if sent += n; err != nil || sent > 2*maxTraffic {
+				break
+			}
+		}
+		_ = c.Close()
+		require.LessOrEqual(t, sent, 2*maxTraffic)
+	}
+	_, err := net.Dial("tcp", address)
+	require.Error(t, err, "the port is closed")
+	_, dropped := r.close()
+	require.True(t, dropped)
+}
+
+// TestInvalid sends requests that are not valid.
+func TestInvalid(t *testing.T) {
+	r, address := listening(t)
+	statuses := map[int]int{}
+	for range maxInvalid + 10 {
+		resp, err := http.Post("http://"+address+"/v1/traces", "application/json", strings.NewReader("{"))
+		require.NoError(t, err)
+		_, _ = io.Copy(io.Discard, resp.Body)
+		require.NoError(t, resp.Body.Close())
+		statuses[resp.StatusCode]++
+	}
+	http.DefaultClient.CloseIdleConnections()
+	require.Equal(t, map[int]int{http.StatusBadRequest: maxInvalid, http.StatusRequestEntityTooLarge: 10}, statuses)
+	_, dropped := r.close()
+	require.True(t, dropped)
+}
