@@ -246,3 +246,21 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestImportSteps counts the imports among which a name is looked for.
+func TestImportSteps(t *testing.T) {
+	f := &syntax.File{Source: make([]byte, 1<<10), Imports: make([]syntax.Import, 16_000)}
+	for range 300 { // 1,000 and 2,000 steps each
+		f.Imported("x")
+		f.ImportsAny("x", "y")
+	}
+	if f.Exhausted() {
+		t.Error("exhausted by few uses")
+	}
+	for range 500 {
+		f.Imported("x")
+	}
+	if !f.Exhausted() {
+		t.Error("not exhausted")
+	}
+}

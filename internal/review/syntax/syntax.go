@@ -225,6 +225,7 @@ func (f *File) Code(n *Node) string {
 
 // Imported returns the import that a name refers to.
 func (f *File) Imported(name string) (Import, bool) {
+	f.steps += len(f.Imports) / 16
 	for _, i := range f.Imports {
 		if i.Name == name && name != "" {
 			return i, true
@@ -236,6 +237,7 @@ func (f *File) Imported(name string) (Import, bool) {
 // ImportsAny reports whether the file imports a module whose path starts with one of the prefixes, at a boundary of
 // its parts ('/', '.').
 func (f *File) ImportsAny(prefixes ...string) bool {
+	f.steps += len(f.Imports) * len(prefixes) / 16
 	for _, i := range f.Imports {
 		for _, p := range prefixes {
 			if rest, ok := strings.CutPrefix(i.Path, p); ok && (rest == "" || rest[0] == '/' || rest[0] == '.') {
