@@ -65,7 +65,11 @@ func write(w io.Writer, format string, writers map[string]func(*bytes.Buffer) er
 	if err := f(&b); err != nil {
 		return err
 	}
-	_, err := w.Write(b.Bytes())
+	text := b.Bytes()
+	if format == "json" || format == "sarif" {
+		text = safetext.LogJSON(text)
+	}
+	_, err := w.Write(text)
 	return err
 }
 
