@@ -5,9 +5,11 @@ package connlimit
 import (
 	"container/list"
 	"context"
+	"errors"
 	"net"
 	"net/http"
 	"sync"
+	"syscall"
 	"time"
 
 	"assay/internal/fair"
@@ -73,10 +75,21 @@ type listener struct {
 	limiter *Limiter
 }
 
+// exhausted is the error of a system that has no memory, or no watches of epoll, for a connection. Servers try again after
+// errors that are temporary, and end after others.
+type exhausted struct{ error }
+
+func (e exhausted) Unwrap() error { return e.error }
+func (exhausted) Timeout() bool   { return false }
+func (exhausted) Temporary() bool { return true }
+
 // Accept implements net.Listener.
 func (l *listener) Accept() (net.Conn, error) {
 	for {
 		c, err := l.Listener.Accept()
+		if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.ENOMEM) || errors.Is(err, syscall.ENOBUFS) {
+			return nil, exhausted{err}
+		}
 		if err != nil {
 			return nil, err
 		}

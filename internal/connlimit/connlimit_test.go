@@ -7,9 +7,12 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
+	"os"
 	"slices"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -321,4 +324,40 @@ func TestUnfinishedHeaders(t *testing.T) {
 	require.Zero(t, open)
 	require.GreaterOrEqual(t, closed, uint64(attackers-limit))
 	require.Zero(t, refused)
+}
+
+// failing fails to accept once for each error.
+type failing struct {
+	net.Listener
+	errs []error
+}
+
+func (l *failing) Accept() (net.Conn, error) {
+	if len(l.errs) == 0 {
+		return l.Listener.Accept()
+	}
+	err := l.errs[0]
+	l.errs = l.errs[1:]
+	return nil, &net.OpError{Op: "accept", Net: "tcp", Err: os.NewSyscallError("epoll_ctl", err)}
+}
+
+// TestExhaustedSystem: a server goes on when the system has no memory for a connection.
+func TestExhaustedSystem(t *testing.T) {
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	srv := &http.Server{Handler: http.NotFoundHandler(), ErrorLog: log.New(io.Discard, "", 0)}
+	served := make(chan error, 1)
+	go func() {
+		served <- srv.Serve(New(Config{Limit: 1}).Listener(&failing{inner, []error{syscall.ENOSPC, syscall.ENOMEM, syscall.ENOBUFS}}))
+	}()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	res, err := client.Get("http://" + inner.Addr().String())
+	require.NoError(t, err)
+	require.NoError(t, res.Body.Close())
+	require.NoError(t, srv.Close())
+	require.ErrorIs(t, <-served, http.ErrServerClosed)
+	_, err = New(Config{Limit: 1}).Listener(&failing{inner, []error{syscall.EBADF}}).Accept()
+	require.ErrorIs(t, err, syscall.EBADF)
+	var temporary exhausted
+	require.NotErrorAs(t, err, &temporary, "a server ends")
 }

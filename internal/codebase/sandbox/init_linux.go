@@ -39,6 +39,7 @@ const (
 const (
 	maxReserve = 512 << 20 // bytes of the machine's memory that stay available
 	minObjects = 512 << 20 // bytes of initSpec.Objects
+	minWatches = 256 << 20 // bytes of initSpec.Watches
 
 	bytesPerWatch = 200 // of a descriptor that epoll watches
 )
@@ -259,14 +260,15 @@ func parseMachine(meminfo []byte) machine {
 	return machine{total: value("MemTotal:"), available: value("MemAvailable:"), objects: value("SUnreclaim:")}
 }
 
-// watchMemory returns half of the bytes that the kernel needs for all descriptors that epoll may watch for a user, 0 if it
-// is unknown. The user of a container is that of the server outside of it, which could accept no connection without any left.
+// watchMemory returns half of the bytes that the kernel needs for all descriptors that epoll may watch for a user, and at
+// least what other programs of a machine may add; 0 if it is unknown. The user of a container is that of the server outside
+// of it, which could accept no connection without any left.
 func watchMemory() int64 {
 	text, err := os.ReadFile("/proc/sys/fs/epoll/max_user_watches")
 	if err != nil {
 		return 0
 	}
-	return number(text, "") * bytesPerWatch / 2
+	return max(number(text, "")*bytesPerWatch/2, minWatches)
 }
 
 // scarce reports whether the memory of the machine is almost used up, by whatever.
