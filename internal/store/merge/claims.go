@@ -63,8 +63,16 @@ func (c *ClaimCounts) settle() {
 	if len(c.values) < 2 {
 		return
 	}
-	shown, size := c.texts < maxClaimTexts, len(c.text) // the same for all services of the key
-	for _, text := range c.values {
+	// The texts are the same for all services of the key. Both may be many, so each service
+	// is given only those that it may keep.
+	shown, size := c.texts < maxClaimTexts, len(c.text)
+	var texts []string
+	if shown {
+		for _, text := range c.values {
+			texts, _ = smallest(texts, text)
+		}
+	}
+	for _, text := range texts {
 		size += len(text)
 	}
 	kept := false
@@ -77,7 +85,7 @@ func (c *ClaimCounts) settle() {
 		var added bool
 		count.Keys, added = smallest(count.Keys, c.text)
 		kept = kept || added
-		for _, text := range c.values {
+		for _, text := range texts {
 			count.Values, added = smallest(count.Values, text)
 			kept = kept || added
 		}
