@@ -32,7 +32,8 @@ const namesPerOrganization = 1000
 // may be stored for the whole window.
 const instancesPerHour = 1000
 
-// Memory that an admission takes. Organizations share the memory for admissions.
+// Memory that an admission takes. Organizations share the memory for admissions: that for services and metric names,
+// and as much for details and instances.
 const (
 	defaultMemory = 128 << 20
 	hashBytes     = 24  // a metric name, detail or instance
@@ -60,7 +61,7 @@ type QuotaConfig struct {
 	Store          Store
 	MaxServices    int        // per organization; default assay.DefaultMaxServices
 	MaxMetricNames int        // per service; default assay.DefaultMaxMetricNames
-	MaxMemory      int64      // bytes for the admissions of all organizations, about; default 128 MiB
+	MaxMemory      int64      // bytes for the services and names of all organizations, about, and for the rest; default 128 MiB
 	Replicas       func() int // number of processes that share the store; default 1
 	Now            func() time.Time
 	Logger         *slog.Logger
@@ -75,14 +76,16 @@ type QuotaConfig struct {
 // organization's names. Each replica limits metric details and instances by itself: neither are read from the store.
 //
 // Organizations share the memory. When it is full, an organization beyond its share gets no further admissions. Those
-// that are stored remain, so the memory may exceed MaxMemory like the amount of a fair.Limiter.
+// that are stored remain, so the memory may exceed MaxMemory like the amount of a fair.Limiter. Details and instances
+// have memory of their own: they are many, and without one only a rule is not evaluated, while nothing of a service
+// that is not admitted is.
 type Quota struct {
 	cfg   QuotaConfig
 	reads singleflight.Group
 
 	mu            sync.RWMutex
 	organizations map[string]*organizationQuota
-	memory        *fair.Shares // bytes by organization
+	named, rest   *fair.Shares // bytes by organization: of services and names; of details and instances
 }
 
 type organizationQuota struct {
@@ -134,7 +137,10 @@ func NewQuota(cfg QuotaConfig) *Quota {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Quota{cfg: cfg, organizations: make(map[string]*organizationQuota), memory: fair.NewShares(cfg.MaxMemory)}
+	return &Quota{
+		cfg: cfg, organizations: make(map[string]*organizationQuota),
+		named: fair.NewShares(cfg.MaxMemory), rest: fair.NewShares(cfg.MaxMemory),
+	}
 }
 
 // Load reads an organization from the store, once. After the start many requests may wait for the same reading.
@@ -208,6 +214,14 @@ func (q *Quota) read(ctx context.Context, organizationID string) error {
 	if err != nil {
 		return err
 	}
+	for _, k := range q.update(organizationID, key, keys, readKeys, names, readNames) {
+		q.reset(organizationID, k)
+	}
+	return nil
+}
+
+// update sets the services and names of an organization. It returns the services.
+func (q *Quota) update(organizationID string, key delta.HashKey, keys []assay.ServiceKey, readKeys reading, names nameSets, readNames reading) []assay.ServiceKey {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	o := q.organizations[organizationID]
@@ -217,19 +231,32 @@ func (q *Quota) read(ctx context.Context, organizationID string) error {
 	}
 	o.setServices(keys, readKeys, q.cfg.MaxServices)
 	o.setNames(names, readNames)
+	q.count(organizationID, o)
+	return slices.Collect(maps.Keys(o.services))
+}
+
+// reset resets the details and the old instances of one service, because all organizations wait for the lock: there
+// may be millions of instances.
+func (q *Quota) reset(organizationID string, k assay.ServiceKey) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	o := q.organizations[organizationID]
+	s := o.services[k]
+	if s == nil {
+		return
+	}
+	o.add(s, -1)
+	s.details = nil
 	previous := uint32(max(0, q.cfg.Now().Unix()/3600-1))
-	for _, s := range o.services {
-		s.details = nil
-		instances := s.instances
-		s.instances, s.inHour = nil, nil // maps do not shrink
-		for instance, hour := range instances {
-			if hour >= previous {
-				s.addInstance(instance, hour)
-			}
+	instances := s.instances
+	s.instances, s.inHour = nil, nil // maps do not shrink
+	for instance, hour := range instances {
+		if hour >= previous {
+			s.addInstance(instance, hour)
 		}
 	}
-	q.count(organizationID, o)
-	return nil
+	o.add(s, 1)
+	q.charge(organizationID, o)
 }
 
 func (q *Quota) readServices(ctx context.Context, organizationID string) ([]assay.ServiceKey, reading, error) {
@@ -316,13 +343,13 @@ func (o *organizationQuota) add(s *serviceQuota, n int) {
 
 // charge updates the memory of an organization.
 func (q *Quota) charge(organizationID string, o *organizationQuota) {
-	bytes := o.keys + hashBytes*int64(o.names+o.details)
-	q.memory.Add(organizationID, bytes-q.memory.Held(organizationID))
+	q.named.Add(organizationID, o.keys+hashBytes*int64(o.names)-q.named.Held(organizationID))
+	q.rest.Add(organizationID, hashBytes*int64(o.details)-q.rest.Held(organizationID))
 }
 
 // fits reports whether an organization may use more bytes of memory.
-func (q *Quota) fits(organizationID string, bytes int64) bool {
-	loser, full := q.memory.GivesWay(organizationID, bytes)
+func fits(memory *fair.Shares, organizationID string, bytes int64) bool {
+	loser, full := memory.GivesWay(organizationID, bytes)
 	return !full || loser != organizationID
 }
 
@@ -432,7 +459,7 @@ func (q *Quota) admitService(organizationID string, k assay.ServiceKey, asked bo
 		return true, s.pending, true
 	case !asked && q.mustReadServices(o):
 		return false, false, false
-	case len(o.services) >= q.cfg.MaxServices || !q.fits(organizationID, sizeOf(k)):
+	case len(o.services) >= q.cfg.MaxServices || !fits(q.named, organizationID, sizeOf(k)):
 		if !o.warned {
 			o.warned = true
 			q.cfg.Logger.Warn("an organization is at its limit of services or its share of the memory for quotas; telemetry of further ones counts for the overflow service",
@@ -470,7 +497,7 @@ func (q *Quota) AdmitMetricName(organizationID string, k assay.ServiceKey, name 
 		return true, false
 	}
 	o := q.organizations[organizationID]
-	ok, isNew = q.admit(organizationID, &s.names, name, q.cfg.MaxMetricNames, &o.names)
+	ok, isNew = q.admit(organizationID, q.named, &s.names, name, q.cfg.MaxMetricNames, &o.names)
 	if isNew {
 		if s.open == nil {
 			s.open = make(map[uint64]struct{})
@@ -499,7 +526,7 @@ func (q *Quota) AdmitMetricDetail(organizationID string, k assay.ServiceKey, det
 	if s = q.service(organizationID, k); s == nil {
 		return true, false
 	}
-	return q.admit(organizationID, &s.details, detail, limit, &q.organizations[organizationID].details)
+	return q.admit(organizationID, q.rest, &s.details, detail, limit, &q.organizations[organizationID].details)
 }
 
 // AdmitInstance implements rules.Quota.
@@ -514,7 +541,7 @@ func (q *Quota) AdmitInstance(organizationID string, k assay.ServiceKey, hour, i
 		return true, false
 	}
 	o, h := q.organizations[organizationID], uint32(hour)
-	if s.inHour[h] >= instancesPerHour || o.details+2 > q.maxNames() || !q.fits(organizationID, 2*hashBytes) {
+	if s.inHour[h] >= instancesPerHour || o.details+2 > q.maxNames() || !fits(q.rest, organizationID, 2*hashBytes) {
 		return false, false
 	}
 	o.add(s, -1)
@@ -547,11 +574,11 @@ func (s *serviceQuota) removeInstance(instance uint64) {
 func (q *Quota) maxNames() int { return namesPerOrganization * q.cfg.MaxMetricNames }
 
 // admit adds to a set up to a limit, and up to the limit of the sets of all services together.
-func (q *Quota) admit(organizationID string, set *map[uint64]struct{}, hash uint64, limit int, all *int) (ok, isNew bool) {
+func (q *Quota) admit(organizationID string, memory *fair.Shares, set *map[uint64]struct{}, hash uint64, limit int, all *int) (ok, isNew bool) {
 	if _, known := (*set)[hash]; known {
 		return true, false
 	}
-	if len(*set) >= limit || *all >= q.maxNames() || !q.fits(organizationID, hashBytes) {
+	if len(*set) >= limit || *all >= q.maxNames() || !fits(memory, organizationID, hashBytes) {
 		return false, false
 	}
 	*all++

@@ -246,7 +246,7 @@ func TestQuotaOfInstances(t *testing.T) {
 // TestQuotaMemory: organizations share the memory for admissions. When it is full, the largest gets no more, and
 // another one still gets its share.
 func TestQuotaMemory(t *testing.T) {
-	const memory, hashBytes = 256 << 10, 24
+	const memory, hashBytes = 128 << 10, 24
 	q := engine.NewQuota(engine.QuotaConfig{Store: &expiring{}, MaxMemory: memory})
 	k := assay.ServiceKey{Name: "a"}
 	for _, o := range []string{"large", "small"} {
@@ -297,6 +297,36 @@ func TestQuotaMemory(t *testing.T) {
 	}
 	ok, isNew = q.AdmitMetricDetail("large", k, 5000)
 	require.True(t, ok && isNew)
+}
+
+// TestQuotaOfVersions: many details of all organizations leave room for new services and their metrics.
+func TestQuotaOfVersions(t *testing.T) {
+	const organizations, services, names = 20, 30, 200
+	q := engine.NewQuota(engine.QuotaConfig{Store: &expiring{}, MaxMemory: 12 << 20})
+	organization := func(i int) string { return fmt.Sprint("organization ", i) }
+	for i := range organizations {
+		require.NoError(t, q.Load(t.Context(), organization(i)))
+		for s := range services {
+			k := assay.ServiceKey{Name: fmt.Sprint(s)}
+			q.AdmitService(organization(i), k)
+			for n := range uint64(names) {
+				ok, _ := q.AdmitMetricName(organization(i), k, n+1)
+				require.True(t, ok)
+				for d := range uint64(5) {
+					q.AdmitMetricDetail(organization(i), k, 5*n+d+1)
+				}
+			}
+		}
+	}
+	for i := range organizations {
+		k := assay.ServiceKey{Name: "0", Version: "2"}
+		ok, _ := q.AdmitMetricDetail(organization(i), assay.ServiceKey{Name: "0"}, 9999)
+		require.False(t, ok, "the memory for details is full")
+		ok, _ = q.AdmitService(organization(i), k)
+		require.True(t, ok)
+		ok, _ = q.AdmitMetricName(organization(i), k, 1)
+		require.True(t, ok)
+	}
 }
 
 // canceled returns a canceled context.
