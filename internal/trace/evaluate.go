@@ -28,7 +28,7 @@ const (
 	maxPieceServices = 1 << 12 // distinct services and hours, and rows for evidence
 	maxPieceItems    = 1 << 14 // span names as evidence
 	maxTraceItems    = 1 << 12 // span names as evidence, per trace
-	maxTraceEvidence = 1 << 8  // services with evidence, per trace
+	maxTraceEvidence = 1 << 8  // failing services with evidence, per trace
 )
 
 // Due selects the traces to evaluate.
@@ -97,6 +97,7 @@ type serviceVerdict struct {
 	counts   [places]int       // internal, orphan and short spans
 	children int               // spans with a parent
 	fails    [places]bool      // by rule
+	shown    bool              // it has evidence
 	last     [places]*Resource // of the last failing span, by rule
 	items    [places]uint8     // number of evidence items, by rule
 	facts    *delta.Service    // the last destination of merge
@@ -487,11 +488,18 @@ func before(a, b *Resource) bool {
 // evidence adds the names of failing spans.
 func (v *evaluator) evidence(t *snapshot, services []serviceVerdict, p *Piece) {
 	from := len(p.items)
-	v.steps += uint64(len(t.records))
+	v.steps += uint64(len(t.records) + len(services))
+	shown := 0
+	for i := range services {
+		if y := &services[i]; shown < maxTraceEvidence && y.fails != ([places]bool{}) {
+			y.shown = true
+			shown++
+		}
+	}
 	for i := range t.records {
 		r := &t.records[i]
 		s := v.ofResource[r.resource]
-		if s < 0 || s >= maxTraceEvidence {
+		if s < 0 || !services[s].shown {
 			continue
 		}
 		y := &services[s]
@@ -515,10 +523,10 @@ func (v *evaluator) evidence(t *snapshot, services []serviceVerdict, p *Piece) {
 		}
 	}
 	filter := p.a.cfg.Filter
-	for i := range services[:min(len(services), maxTraceEvidence)] {
+	for i := range services {
 		y := &services[i]
 		for place, fails := range y.fails {
-			if fails && !filter.HasExample(y.resource.Hash, ruleOf[place], t.time) {
+			if fails && y.shown && !filter.HasExample(y.resource.Hash, ruleOf[place], t.time) {
 				v.evident[y.resource.Hash] = struct{}{}
 			}
 		}

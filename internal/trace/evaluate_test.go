@@ -117,6 +117,25 @@ func TestEvidenceIsBounded(t *testing.T) {
 	require.Equal(t, 1+services, p.Rows(), "no new evidence")
 }
 
+// TestEvidenceOfLastService: a service that fails has evidence in a trace of many services that do not.
+func TestEvidenceOfLastService(t *testing.T) {
+	const services = 2 * maxTraceEvidence
+	a := NewAssembler(Config{Memory: 1 << 30})
+	list := wide(1, services, services)
+	for i := range list {
+		list[i].ParentID = [8]byte{}
+	}
+	last := &list[services-1]
+	last.ParentID, last.Name, last.NameHash = spanID(1<<20), "op", nameHash("op")
+	a.Add(t0, org, list)
+	d := new(delta.Delta)
+	a.Flush(0, true, d)
+	s := d.Organizations[org].Services[last.Resource.Service]
+	require.Equal(t, delta.Count{Observed: 1, Failed: 1}, s.Verdicts[0].Counts[catalog.SPA002])
+	require.NotNil(t, s.Examples[catalog.SPA002])
+	require.Len(t, s.Items, 1)
+}
+
 // TestEvaluateTakesTurns: an organization with many traces does not delay another.
 func TestEvaluateTakesTurns(t *testing.T) {
 	a := NewAssembler(Config{Memory: 1 << 30})
