@@ -131,8 +131,12 @@ func TestShownResource(t *testing.T) {
 	nested := rulestest.Attrs("value", "hunter22", "n", 5, "x", 0.5, "ok", true, "token", rulestest.Attrs("deep", []any{"hunter22"}), "iban", nil)
 	hidden := map[string]any{"value": redacted, "n": redacted, "x": redacted, "ok": redacted, "token": map[string]any{"deep": []any{redacted}}, "iban": nil}
 	for name, tt := range map[string]struct{ value, want any }{
-		"db.password":   {nested, hidden},
-		"api_key":       {[]any{nested, 7, "hunter22"}, []any{hidden, redacted, redacted}},
+		"db.password": {nested, hidden},
+		"api_key":     {[]any{nested, 7, "hunter22"}, []any{hidden, redacted, redacted}},
+		"credentials.secret": {
+			rulestest.Attrs("tax_id", "hunter22", "nif", 5, "x", rulestest.Attrs("national_id", "hunter22")),
+			map[string]any{"tax_id": redacted, "nif": redacted, "x": map[string]any{"national_id": redacted}},
+		},
 		"password":      {12345678, redacted},
 		"secret":        {1234567.5, redacted},
 		"token":         {false, redacted},

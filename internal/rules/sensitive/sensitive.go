@@ -100,7 +100,7 @@ func (u Under) Integer(v int64) Kind {
 // In returns the effect of a key on what evidence shows of a value nested under an outer
 // key: the name of a secret covers everything under it.
 func (u Under) In(outer Under) Under {
-	if u.name == nil && outer.name != nil {
+	if outer.name != nil && (u.name == nil || u.name.ids != 0 && outer.name.ids == 0) { // an id alone is no secret
 		return outer
 	}
 	return u
