@@ -163,6 +163,39 @@ func TestClaimsInPieces(t *testing.T) {
 	}
 }
 
+// TestClaimsBehindRequests: claims are counted in few turns of the CPU, behind the requests of the same organization.
+func TestClaimsBehindRequests(t *testing.T) {
+	const pieces = 2000
+	f := newFixture(t)
+	f.seen("a", catalog.RES001, true)
+	cpu := fair.NewSemaphore(1, 1)
+	n, requests, seen, turns := 0, 0, -1, 0 // guarded by cpu
+	f.counting = func(context.Context, string) bool {
+		if n++; requests != seen {
+			seen = requests
+			turns++
+		}
+		return n <= pieces
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() {
+		for ctx.Err() == nil && cpu.Acquire(ctx, f.org) == nil {
+			requests++
+			cpu.Release(f.org)
+		}
+	})
+	s := score.New(score.Config{Store: f, CPU: cpu, Now: func() time.Time { return f.now }})
+	require.NoError(t, s.Round(ctx))
+	require.NotNil(t, f.score("a"))
+	require.NoError(t, cpu.Acquire(t.Context(), f.org))
+	stop()
+	cpu.Release(f.org)
+	running.Wait()
+	require.Greater(t, n, pieces)
+	require.Less(t, turns, pieces/10)
+}
+
 // TestSlowOrganization: a slow organization does not delay others, in this round and later ones.
 func TestSlowOrganization(t *testing.T) {
 	f := newFixture(t)
