@@ -351,7 +351,7 @@ func (s *server) runLoops() {
 
 // refreshQuota updates the counts of services and metric names after the store has expired old ones.
 func (s *server) refreshQuota(ctx context.Context) {
-	ticker := time.NewTicker(s.cfg.WindowStep)
+	ticker := time.NewTicker(min(s.cfg.WindowStep, time.Hour)) // instances are counted by hour
 	defer ticker.Stop()
 	for {
 		select {
