@@ -84,6 +84,7 @@ type Evaluator struct {
 	nextCheck uint64          // steps at which to check the context
 	charged   uint64          // steps already charged to the budget
 	budget    *Budget
+	own       Budget          // of a request without parts
 	meter     sensitive.Meter // counts lookups
 
 	// Views of the current entry. They are fields so that they do not escape individually.
@@ -240,7 +241,8 @@ func (e *Evaluator) Evaluate(ctx context.Context, signal wire.Signal, body []byt
 	e.request++
 	e.ctx, e.offset, e.steps, e.nextCheck, e.charged, e.budget = ctx, 0, 0, 0, 0, in.Budget
 	if e.budget == nil {
-		e.budget = NewBudget(len(body))
+		e.budget = &e.own
+		e.own.left.Store(limit(len(body)))
 	}
 	defer func() { e.batch, e.ctx, e.service, e.resource, e.resourceBytes = nil, nil, nil, nil, nil }()
 
