@@ -44,7 +44,7 @@ type Container struct {
 	Disk      int64 // bytes of all files, which are in memory
 	Processes int   // and threads
 	objects   int64 // bytes of the kernel's objects that other programs may add; default half of Memory, at least 512 MiB
-	watches   int64 // bytes of the kernel's objects that end the script, whoever adds them; default watchMemory
+	watches   int64 // bytes of the kernel's objects that end the script, whichever program adds them; default watchMemory
 
 	// Ports are TCP ports of the container's loopback interface. Serve, if set, gets their listeners before each start of
 	// the script. It must not block. A port whose listener is closed refuses connections.

@@ -50,7 +50,7 @@ type initSpec struct {
 	Child   child
 	Memory  int64
 	Objects int64 // bytes of the kernel's objects that other programs of the machine may add
-	Watches int64 // bytes of the kernel's objects that end the script, whoever adds them; 0: no limit
+	Watches int64 // bytes of the kernel's objects that end the script, whichever program adds them; 0: no limit
 	Ports   []int
 }
 
