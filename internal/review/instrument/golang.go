@@ -60,16 +60,10 @@ var goDrivers = map[string]string{
 	"postgres": "postgresql", "pgx": "postgresql", "mysql": "mysql", "sqlite": "sqlite", "sqlite3": "sqlite", "sqlserver": "microsoft.sql_server", "clickhouse": "clickhouse", "oracle": "oracle.db",
 }
 
-// goFile is a file of the module.
-type goFile struct {
-	*syntax.File
-	uses *instrumentation.Uses
-}
-
 // golang instruments a service in Go.
 func (s *service) golang(m *configfile.File) (bool, error) {
-	var files []*goFile
-	for _, name := range s.goFiles()[s.dir] {
+	var files []*source
+	for _, name := range s.paths() {
 		if err := s.ctx.Err(); err != nil {
 			return false, err
 		}
@@ -79,7 +73,7 @@ func (s *service) golang(m *configfile.File) (bool, error) {
 		}
 		if f, err := syntax.ParseGo(name, text); err == nil && !f.Broken {
 			if u := instrumentation.Find(f, nil); f.Package == "main" || len(u.Boundaries) > 0 {
-				files = append(files, &goFile{f, u})
+				files = append(files, &source{f, u})
 			}
 		}
 	}
@@ -122,37 +116,9 @@ func (s *service) golang(m *configfile.File) (bool, error) {
 	return true, nil
 }
 
-// goFiles returns the files of each module, by the directory of its go.mod file.
-func (p *plan) goFiles() map[string][]string {
-	if p.modules != nil {
-		return p.modules
-	}
-	p.modules = map[string][]string{}
-	for _, f := range p.configs {
-		if path.Base(f.Path) == "go.mod" {
-			p.modules[path.Dir(f.Path)] = nil
-		}
-	}
-	for _, name := range p.paths {
-		if syntax.LanguageOf(name) != syntax.Go {
-			continue
-		}
-		for dir := path.Dir(name); ; dir = path.Dir(dir) {
-			if _, ok := p.modules[dir]; ok {
-				p.modules[dir] = append(p.modules[dir], name)
-				break
-			}
-			if dir == "." || dir == "/" {
-				break
-			}
-		}
-	}
-	return p.modules
-}
-
 // serves reports whether a package has a server or client of its own.
-func serves(files []*goFile, dir string) bool {
-	return slices.ContainsFunc(files, func(f *goFile) bool { return path.Dir(f.Path) == dir && len(f.uses.Boundaries) > 0 })
+func serves(files []*source, dir string) bool {
+	return slices.ContainsFunc(files, func(f *source) bool { return path.Dir(f.Path) == dir && len(f.uses.Boundaries) > 0 })
 }
 
 // mainOf returns the function main of a program, or nil.
@@ -169,7 +135,7 @@ func mainOf(f *syntax.File) *syntax.Node {
 }
 
 // setUp adds the setup of the SDK to a program.
-func (s *service) setUp(f *goFile, start *syntax.Node) bool {
+func (s *service) setUp(f *source, start *syntax.Node) bool {
 	dir := path.Dir(f.Path)
 	file := path.Join(dir, "telemetry.go")
 	if _, err := s.root.Lstat(file); err == nil {
@@ -261,7 +227,7 @@ func (s *service) require(m *configfile.File, modules []string) error {
 }
 
 // wrap adds instrumentation to the servers and clients of a file and returns the modules for it.
-func (s *service) wrap(f *goFile) (modules []string) {
+func (s *service) wrap(f *source) (modules []string) {
 	imports := map[string]string{}
 	replaced := false
 	for n, b := range f.uses.Boundaries {
@@ -321,7 +287,7 @@ type wrapper struct {
 }
 
 // goWrapper returns the instrumentation of a boundary.
-func goWrapper(f *goFile, b instrumentation.Boundary) (wrapper, bool) {
+func goWrapper(f *source, b instrumentation.Boundary) (wrapper, bool) {
 	n := b.Node
 	around := func(x *syntax.Node) wrapper {
 		if x.Kind == syntax.Null {
@@ -377,7 +343,7 @@ func goWrapper(f *goFile, b instrumentation.Boundary) (wrapper, bool) {
 }
 
 // middleware adds a statement after the definition of a router.
-func middleware(f *goFile, n *syntax.Node, module, name string) (wrapper, bool) {
+func middleware(f *source, n *syntax.Node, module, name string) (wrapper, bool) {
 	def := n.Parent
 	if def == nil || def.Kind != syntax.Assign || len(def.Targets()) != 1 || def.Targets()[0].Kind != syntax.Name || def.Value() != n || def.Parent == nil || def.Parent.Kind != syntax.Block || def.Parent.Parent == nil {
 		return wrapper{}, false
@@ -391,7 +357,7 @@ func middleware(f *goFile, n *syntax.Node, module, name string) (wrapper, bool) 
 }
 
 // imported returns the name of a package in a file, "" if it has none.
-func imported(f *goFile, module string) string {
+func imported(f *source, module string) string {
 	for _, i := range f.Imports {
 		if i.Path == module && i.Name != "_" && i.Name != "." {
 			return i.Name
@@ -401,7 +367,7 @@ func imported(f *goFile, module string) string {
 }
 
 // free reports whether no other thing in a file has a name.
-func free(f *goFile, name string) bool {
+func free(f *source, name string) bool {
 	for n := range f.Root.All() {
 		if n.Kind == syntax.Name && n.Text == name || n.Kind == syntax.Param && n.Text == name || n.Kind == syntax.Func && n.Text == name {
 			return false

@@ -76,7 +76,7 @@ type plan struct {
 	kind    Kind
 	paths   []string
 	configs []*configfile.File
-	modules map[string][]string // see goFiles
+	sources map[string]map[string][]string // files by ecosystem and directory of the manifest
 	files   map[string]*patch.File
 	patch   patch.Patch
 }
@@ -163,17 +163,26 @@ func serviceName(f *configfile.File) string {
 }
 
 // instrument instruments a service and reports whether there is one.
-func (s *service) instrument() (bool, error) {
+func (s *service) instrument() (is bool, err error) {
+	boundaries := func() (bool, error) { return false, nil }
 	switch m := s.manifests[0]; m.Ecosystem {
 	case configfile.Go:
-		return s.golang(m)
+		return s.golang(m) // boundaries too
 	case configfile.NPM:
-		return s.npm(m)
+		is, err = s.npm(m)
+		boundaries = s.javaScriptBoundaries
 	case configfile.PyPI:
-		return s.python()
+		is, err = s.python()
+		boundaries = s.pythonBoundaries
 	default:
-		return s.java()
+		is, err = s.java()
+		boundaries = s.javaBoundaries
 	}
+	if err != nil || s.kind != General {
+		return is, err
+	}
+	changed, err := boundaries()
+	return is || changed, err
 }
 
 // has reports whether a manifest names a dependency with one of the prefixes.

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package instrument
+
+import (
+	"bytes"
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+
+	"assay"
+	"assay/internal/review/configfile"
+	"assay/internal/review/instrumentation"
+	"assay/internal/review/patch"
+	"assay/internal/review/syntax"
+	"assay/internal/review/treesitter"
+)
+
+// source is a file of a service, with what it does with telemetry.
+type source struct {
+	*syntax.File
+	uses *instrumentation.Uses
+}
+
+// ecosystems have the languages of the projects of a kind of manifest.
+var ecosystems = map[string][]syntax.Language{
+	configfile.Go:    {syntax.Go},
+	configfile.NPM:   {syntax.JavaScript, syntax.TypeScript},
+	configfile.PyPI:  {syntax.Python},
+	configfile.Maven: {syntax.Java},
+}
+
+// maxSourceBytes limits the code of a service that is parsed for boundaries.
+const maxSourceBytes = 32 << 20
+
+// paths returns the source files of a service: those whose nearest manifest of its kind is its own.
+func (s *service) paths() []string {
+	ecosystem := s.manifests[0].Ecosystem
+	if s.sources == nil {
+		s.sources = map[string]map[string][]string{}
+	}
+	if s.sources[ecosystem] == nil {
+		s.sources[ecosystem] = s.nearest(ecosystem)
+	}
+	return s.sources[ecosystem][s.dir]
+}
+
+// nearest returns the source files of the projects of an ecosystem by the directories of their manifests.
+func (p *plan) nearest(ecosystem string) map[string][]string {
+	files := map[string][]string{}
+	for _, f := range p.configs {
+		if f.Kind == configfile.Manifest && f.Ecosystem == ecosystem {
+			files[path.Dir(f.Path)] = nil
+		}
+	}
+	for _, name := range p.paths {
+		if !slices.Contains(ecosystems[ecosystem], syntax.LanguageOf(name)) {
+			continue
+		}
+		for dir := path.Dir(name); ; dir = path.Dir(dir) {
+			if _, ok := files[dir]; ok {
+				files[dir] = append(files[dir], name)
+				break
+			}
+			if dir == "." || dir == "/" {
+				break
+			}
+		}
+	}
+	return files
+}
+
+// notCode matches files that are not code of a running service.
+var notCode = regexp.MustCompile(`(?i)(^|/)(tests?|__tests__|spec|e2e|mocks?|__mocks__|fixtures?|testdata|examples?|scripts?|migrations?|bench(marks)?)/|[._-](test|spec|stories|d)\.[cm]?[jt]sx?$|(^|/)(test_[^/]*|[^/]*_test|conftest)\.py$|[^/]Tests?\.java$|\.min\.js$`)
+
+// parsed returns the source files of a service in JavaScript, TypeScript, Python or Java that contain one of the texts,
+// parsed. It leaves out tests, and files with syntax errors.
+//
+// The error has the code assay.CodeUnprocessable if a file takes more work than its size allows.
+func (s *service) parsed(texts ...string) ([]*source, error) {
+	var files []*source
+	size := 0
+	for _, name := range s.paths() {
+		if err := s.ctx.Err(); err != nil {
+			return nil, err
+		}
+		if notCode.MatchString(name) {
+			continue
+		}
+		text, err := patch.Read(s.root, name)
+		if err != nil || !slices.ContainsFunc(texts, func(t string) bool { return bytes.Contains(text, []byte(t)) }) {
+			continue // a review names what cannot be read
+		}
+		if size += len(text); size > maxSourceBytes {
+			s.leave(name, 0, fmt.Sprintf("The code with servers and clients has more than %d MiB: the files after this one are left", maxSourceBytes>>20))
+			break
+		}
+		f, err := syntax.Parse(s.ctx, s.parser, name, syntax.LanguageOf(name), text)
+		if err != nil || f.Broken {
+			if s.ctx.Err() != nil {
+				return nil, s.ctx.Err()
+			}
+			continue
+		}
+		file := &source{f, instrumentation.Find(f, nil)}
+		if f.Exhausted() {
+			return nil, assay.Errorf(assay.CodeUnprocessable, "%s: %w", name, treesitter.ErrTooComplex)
+		}
+		files = append(files, file)
+	}
+	return files, nil
+}
