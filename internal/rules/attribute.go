@@ -61,7 +61,7 @@ func (e *Evaluator) key(b []byte) verdict {
 		return v
 	}
 	v = known
-	e.steps += stepsPerMiss + uint64(len(b))/bytesPerStep
+	e.steps += stepsPerKey + uint64(len(b))/bytesPerStep
 	if e.meter.Text(b) != sensitive.None {
 		v |= sensitiveData
 	}

@@ -16,12 +16,12 @@ import (
 //
 // limit returns the steps that all parts of a request together may take. Ordinary telemetry takes a tenth of a step for
 // each byte. Telemetry with only new resources, series and values takes up to one, which is at most two thirds of the
-// limit of requests up to 8 MiB. Larger requests, which exporters do not send by default, have less for each further
-// byte, so that 64 MiB at the limit take about five times as long as 64 MiB of ordinary telemetry: a request of 25 MiB
-// in which each record has a new resource is rejected.
+// limit of requests up to 7 MiB. Larger requests, which exporters do not send by default, have less for each further
+// byte, so that 64 MiB at the limit take less than five times as long as 64 MiB of ordinary telemetry: a request of
+// 20 MiB in which each record has a new resource is rejected.
 const (
 	freeSteps  = 4 << 20  // plus three for each two bytes
-	largeSteps = 12 << 20 // plus one for each two bytes, if that is less
+	largeSteps = 13 << 20 // plus one for each four bytes, if that is less
 
 	stepsPerEntry    = 4
 	stepsPerResource = 100 // for a new one, plus stepsPerDecided for each attribute
@@ -38,6 +38,7 @@ const (
 	stepsPerBucket   = 4  // looked up
 	stepsPerFact     = 15 // a lookup or update, which likely misses the processor's caches
 	stepsPerMiss     = 3  // of a verdict cache, plus one for each bytesPerStep
+	stepsPerKey      = 12 // as stepsPerMiss, for an attribute key, which is looked up in tables
 	bytesPerStep     = 4
 	stepsPerLookup   = 2 // in a text, of a name or number that may be sensitive
 
@@ -78,7 +79,7 @@ func (e *Evaluator) Steps() uint64 { return e.steps }
 // limit returns the number of steps that a request with a number of bytes may take.
 func limit(bytes int) int64 {
 	b := int64(bytes)
-	return min(freeSteps+b*3/2, largeSteps+b/2)
+	return min(freeSteps+b*3/2, largeSteps+b/4)
 }
 
 // Budget is the number of steps that the parts of one request may take together. It is

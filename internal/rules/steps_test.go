@@ -154,7 +154,7 @@ func TestBudget(t *testing.T) {
 		"distinct metrics and units": true, "data points x distinct keys": true,
 		"data points x distinct keys in all hours": true, "data points x attributes": true,
 		"data points x distinct values": true, "distinct bounds": true,
-		`text of "PWD=/"`: true, `text of "token={"`: true,
+		`text of "PWD=/"`: true, `text of "token={"`: true, "resource attributes": true,
 	}
 	for _, h := range wiretest.Shapes() {
 		t.Run(h.Name, func(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 func (c *scanner) number(i, end int) finding {
 	s := c.s
 	if i >= 2 && is(s[i-1], letter) {
-		if f := iban(s, i-2); f.kind != None {
+		if f := c.iban(i - 2); f.kind != None {
 			return f
 		}
 		if s[i-1] == 'a' && has(s, i-2, "ya29.") && wordStart(s, i-2) {
@@ -333,7 +333,8 @@ var ibanLength = func() (t [32][32]uint8) {
 
 // iban looks at two letters and two digits at i for an IBAN, contiguous or in
 // groups of four joined by single spaces or hyphens.
-func iban(s []byte, i int) finding {
+func (c *scanner) iban(i int) finding {
+	s := c.s
 	if !is(s[i], letter) || !wordStart(s, i) {
 		return finding{}
 	}
@@ -342,6 +343,7 @@ func iban(s []byte, i int) finding {
 	if length == 0 || !is(s[i+1], letters) {
 		return finding{}
 	}
+	c.lookups++ // the checksum
 	var sep byte
 	if i+4 < len(s) && (s[i+4] == ' ' || s[i+4] == '-') {
 		sep = s[i+4]
@@ -360,13 +362,13 @@ func iban(s []byte, i int) finding {
 		if end >= len(s) {
 			return finding{}
 		}
-		c := s[end]
-		value, scale := uint64(c-'0'), uint64(10)
+		b := s[end]
+		value, scale := uint64(b-'0'), uint64(10)
 		if value > 9 {
-			if !is(c, letters) {
+			if !is(b, letters) {
 				return finding{}
 			}
-			value, scale = uint64(c|0x20-'a')+10, 100
+			value, scale = uint64(b|0x20-'a')+10, 100
 		}
 		if n < 4 {
 			head = head*scale + value
@@ -380,7 +382,7 @@ func iban(s []byte, i int) finding {
 	if (rest%97*1_000_000+head)%97 != 1 || !wordEnd(s, end) {
 		return finding{}
 	}
-	if letters == lower && sep == 0 && (length == 16 || length == 24) && !slices.ContainsFunc(s[i:end], func(c byte) bool { return c != sep && !isHex(c) }) { // a span id, an object id
+	if letters == lower && sep == 0 && (length == 16 || length == 24) && !slices.ContainsFunc(s[i:end], func(b byte) bool { return b != sep && !isHex(b) }) { // a span id, an object id
 		return finding{}
 	}
 	return finding{IBAN, i, end}
