@@ -17,7 +17,6 @@ import (
 const (
 	domainText  = 0x9d3f0c6e5b8a1742
 	domainScope = 0x51c2e7f4a9360bd8
-	domainKey   = 0x2f7ab8c10d64e39a
 )
 
 // attribute returns the verdict on an encoded KeyValue.
@@ -40,9 +39,10 @@ func (e *Evaluator) hashedAttribute(m wire.Message, h uint64) (verdict, error) {
 	if err := kv.Decode(m); err != nil {
 		return 0, err
 	}
-	v := e.key(kv.Key)
+	k := e.key(kv.Key)
+	v := k.verdict
 	if v&sensitiveData == 0 {
-		if kind, _ := e.valueKind(kv.Key, kv.Value); kind != sensitive.None {
+		if kind, _ := e.kindUnder(k.under, kv.Key, kv.Value); kind != sensitive.None {
 			v |= sensitiveData
 		}
 	}
@@ -53,32 +53,32 @@ func (e *Evaluator) hashedAttribute(m wire.Message, h uint64) (verdict, error) {
 	return v, nil
 }
 
-// key returns the verdict on the key of an attribute. Keys repeat more often than values.
-func (e *Evaluator) key(b []byte) verdict {
-	h := hashBytes(b) ^ domainKey
-	v := e.texts.get(h)
-	if v != 0 {
-		return v
+// key returns what the key of an attribute means. The result is valid until the next call.
+func (e *Evaluator) key(b []byte) *key {
+	h := hashBytes(b)
+	k := &e.keys[h%uint64(len(e.keys))]
+	if k.hash == h && k.verdict != 0 {
+		return k
 	}
-	v = known
+	*k = key{hash: h, verdict: known, under: e.meter.UnderKey(b)}
 	e.steps += stepsPerKey + uint64(len(b))/bytesPerStep
 	if e.meter.Text(b) != sensitive.None {
-		v |= sensitiveData
+		k.verdict |= sensitiveData
 	}
 	a := semconv.Find(b)
 	if a.MisplacedOnRecord() {
-		v |= misplacedOnRecord
+		k.verdict |= misplacedOnRecord
 	}
 	if a.MisplacedOnResource() {
-		v |= misplacedOnResource
+		k.verdict |= misplacedOnResource
 	}
 	if a.Deprecated {
-		v |= deprecatedKey
+		k.verdict |= deprecatedKey
 	}
-	if e.complete() {
-		e.texts.put(h, v)
+	if !e.complete() {
+		k.hash = ^h // not for other requests
 	}
-	return v
+	return k
 }
 
 // text returns the verdict on a name, description or message.

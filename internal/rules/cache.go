@@ -2,7 +2,11 @@
 
 package rules
 
-import "hash/maphash"
+import (
+	"hash/maphash"
+
+	"assay/internal/rules/sensitive"
+)
 
 // verdict is a set of results for one encoded attribute, text or scope. It depends only
 // on the bytes, for all rules.
@@ -44,6 +48,16 @@ func (c *verdictCache) get(hash uint64) verdict {
 
 func (c *verdictCache) put(hash uint64, v verdict) {
 	c.entries[hash&verdictMask] = hash&^verdictMask | uint64(v|known)
+}
+
+// keyCache caches what attribute keys mean, by a seeded hash. It is direct-mapped. Keys repeat more often than values.
+type keyCache [1 << 9]key
+
+// key is what the key of an attribute means.
+type key struct {
+	hash    uint64
+	verdict verdict // 0 for an empty entry
+	under   sensitive.Under
 }
 
 var seed = maphash.MakeSeed()

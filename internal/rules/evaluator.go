@@ -68,6 +68,7 @@ type Evaluator struct {
 
 	attributes    verdictCache // by the bytes of a KeyValue
 	texts         verdictCache // by the bytes of a name, body or scope
+	keys          keyCache
 	names         nameCache
 	resources     map[resourceKey]*resource
 	resourcesSize int                // approximate size of the cached resources in bytes
