@@ -25,7 +25,7 @@ type identityConfig struct {
 	OIDCClientSecret     auth.Secret `name:"oidc-client-secret" placeholder:"SECRET" help:"Client secret. Without it the client is public."`
 	OIDCClientSecretFile string      `name:"oidc-client-secret-file" placeholder:"FILE" help:"File that contains the client secret."`
 	OIDCScopes           []string    `name:"oidc-scopes" default:"openid,profile" placeholder:"SCOPE" help:"Scopes requested at sign-in (${default})." hidden:""`
-	OIDCAdminClaim       string      `name:"oidc-admin-claim" placeholder:"NAME" help:"Claim of the users that may manage API keys and webhooks. Without it no user may."`
+	OIDCAdminClaim       string      `name:"oidc-admin-claim" placeholder:"NAME" help:"Claim of the users that may manage API keys and webhooks. Without it, users cannot."`
 	OIDCAdminValue       string      `name:"oidc-admin-value" default:"true" placeholder:"TEXT" help:"Required value of --oidc-admin-claim; for a claim with several values, one of them (${default})."`
 
 	AuthFailureLimit int `default:"0" placeholder:"N" help:"Maximum failed authentications a minute from each address; 0 means unlimited (${default}). A valid key is never rejected by this limit."`

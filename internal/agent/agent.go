@@ -226,7 +226,7 @@ func brokenResult(ctx context.Context, err error, connected bool) result {
 	slow := context.Cause(ctx) == errSlow || errors.Is(ctx.Err(), context.DeadlineExceeded)
 	switch {
 	case ctx.Err() != nil && !slow:
-		return result{outcome: OutcomeCanceled, err: fmt.Errorf("the caller of the agent backend has gone: %w", ctx.Err())}
+		return result{outcome: OutcomeCanceled, err: fmt.Errorf("the caller of the agent backend disconnected: %w", ctx.Err())}
 	case !connected:
 		return result{
 			outcome: OutcomeUnreachable, failed: true,

@@ -230,7 +230,7 @@ func (s *keySet) fetch(ctx context.Context) ([]jose.JSONWebKey, Endpoints, error
 		return nil, endpoints, fmt.Errorf("discovery: %w", err)
 	}
 	if discovery.Issuer != s.issuer {
-		return nil, endpoints, fmt.Errorf("discovery: the document is of the issuer %.200q", discovery.Issuer)
+		return nil, endpoints, fmt.Errorf("discovery: the document names the issuer %.200q", discovery.Issuer)
 	}
 	if err := s.checkURL(discovery.JWKSURI); err != nil {
 		return nil, endpoints, fmt.Errorf("discovery: jwks_uri: %w", err)

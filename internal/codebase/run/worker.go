@@ -146,7 +146,7 @@ func (w *Worker) slot(ctx context.Context) {
 // Causes of the end of a run.
 var (
 	errCancelled = errors.New("a caller cancelled the run")
-	errLost      = errors.New("another process has the run")
+	errLost      = errors.New("another process holds the lease of the run")
 	errDeadline  = errors.New("the run did not finish in time")
 )
 

@@ -16,7 +16,7 @@ func (q *Queries) CreateSigningKey(ctx context.Context, k *assay.SigningKey) err
 		var one int
 		found, err := get(ctx, tx, []any{&one}, `SELECT 1 FROM signing_keys LIMIT 1`)
 		if err == nil && found {
-			err = assay.Errorf(assay.CodeConflict, "there is a signing key already")
+			err = assay.Errorf(assay.CodeConflict, "a signing key already exists")
 		}
 		return err
 	})

@@ -70,7 +70,7 @@ func checkTarget(from, to string, replace bool) error {
 		return assay.Errorf(assay.CodeInvalid, "%s is not a file", to)
 	}
 	if source, err := os.Stat(from); err == nil && os.SameFile(source, info) {
-		return assay.Errorf(assay.CodeInvalid, "%s is the file that is copied", to)
+		return assay.Errorf(assay.CodeInvalid, "%s is the file to copy", to)
 	}
 	if !replace {
 		return errExists(to)
