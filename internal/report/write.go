@@ -66,8 +66,13 @@ func write(w io.Writer, format string, writers map[string]func(*bytes.Buffer) er
 		return err
 	}
 	text := b.Bytes()
-	if format == "json" || format == "sarif" {
+	switch format {
+	case "json", "sarif":
 		text = safetext.LogJSON(text)
+	case "junit":
+		text = safetext.LogXML(text)
+	case "markdown":
+		text = safetext.LogMarkdown(text)
 	}
 	_, err := w.Write(text)
 	return err

@@ -26,3 +26,16 @@ func LogLine(line string) string {
 
 // LogJSON returns a JSON text of whose lines the runner of a CI job takes none for a command. It decodes to the same values.
 func LogJSON(text []byte) []byte { return loggingCommand.ReplaceAll(text, []byte(`#\u0023$1`)) }
+
+// lineCommand begins a command of GitHub (::set-output) at the start of a line.
+var lineCommand = regexp.MustCompile(`(?m)^(\s*):(:)`)
+
+// LogXML is LogJSON for XML.
+func LogXML(text []byte) []byte {
+	return lineCommand.ReplaceAll(loggingCommand.ReplaceAll(text, []byte("#&#35;$1")), []byte("$1&#58;$2"))
+}
+
+// LogMarkdown is LogJSON for Markdown. It adds zero-width spaces, which code can contain too.
+func LogMarkdown(text []byte) []byte {
+	return lineCommand.ReplaceAll(loggingCommand.ReplaceAll(text, []byte("#\u200b#$1")), []byte("$1:\u200b$2"))
+}
