@@ -144,7 +144,7 @@ func (a attributes) part(key string) string {
 	if len(b) > maxPartBytes {
 		b = b[:maxPartBytes]
 	}
-	return strings.ReplaceAll(strings.ToValidUTF8(string(b), "\uFFFD"), "\x00", "\uFFFD")
+	return truncate(strings.ReplaceAll(strings.ToValidUTF8(string(b), "\uFFFD"), "\x00", "\uFFFD"), maxPartBytes)
 }
 
 func (e *Evaluator) decideResource(m wire.Message) (*resource, error) {

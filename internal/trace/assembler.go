@@ -88,6 +88,7 @@ type Assembler struct {
 	free       []*openTrace
 
 	spans, bytes int
+	texts        int    // bytes of resource texts of all traces, each resource counted for each trace
 	opened       int    // traces in the current transaction
 	sweeps       int    // organizations that are sweeping
 	dropped      uint64 // spans
@@ -134,14 +135,22 @@ const (
 	referenceBytes = 64  // a resource in the list and index of a trace
 )
 
-// size returns the bytes charged for a resource, once for all open traces.
-func (r *Resource) size() int {
+// texts returns the size of the texts of a resource.
+func (r *Resource) texts() int {
 	k := &r.Service
-	return resourceBytes + len(r.Attributes) + len(k.Namespace) + len(k.Name) + len(k.Environment) + len(k.Version)
+	return len(r.Attributes) + len(k.Namespace) + len(k.Name) + len(k.Environment) + len(k.Version)
 }
 
-// maxResources limits the distinct resources of one trace. Spans of further resources count only as parents.
-const maxResources = 1 << 10
+// size returns the bytes charged for a resource, once for all open traces.
+func (r *Resource) size() int { return resourceBytes + r.texts() }
+
+// Limits of one trace, so that one transaction can move it to another journal entry. Spans of further resources count
+// only as parents. Further spans are dropped, and the trace counts as one that lacks its beginning.
+const (
+	maxResources     = 1 << 10 // distinct resources
+	maxResourceTexts = 1 << 20 // bytes of their texts
+	maxTraceSpans    = 1 << 18
+)
 
 type openTrace struct {
 	key       key
@@ -154,6 +163,7 @@ type openTrace struct {
 	names     *names
 	resources []*Resource
 	index     map[*Resource]uint16 // index of resources, once there are many
+	texts     int                  // bytes of the texts of resources
 	records   []record
 	entries   []uint64  // numbers of the journal entries with its spans
 	closing   bool      // closes when the current transaction commits
@@ -186,9 +196,9 @@ func (a *Assembler) Add(now time.Time, organizationID string, spans []Span) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.scratch.reset()
-	a.scratch.add(a, a.org(organizationID), spans)
+	a.scratch.add(a, a.org(organizationID), spans, math.MaxInt)
 	a.apply(now, &a.scratch)
-	if a.bytes > a.cfg.Memory {
+	if a.full() {
 		a.shed(now, math.MaxInt)
 	}
 }
@@ -320,15 +330,20 @@ func (a *Assembler) grow() {
 
 // add adds the spans of a group to its trace.
 func (a *Assembler) add(t *openTrace, b *bundle, g *group) {
+	n := min(g.n, maxTraceSpans-len(t.records))
+	if n < g.n {
+		a.dropped += uint64(g.n - n)
+		t.partial = true
+	}
 	before := cap(t.records)
-	t.records = slices.Grow(t.records, g.n)
+	t.records = slices.Grow(t.records, n)
 	a.charge(t.of, (cap(t.records)-before)*recordBytes)
-	a.spans += g.n
+	a.spans += n
 	t.time = max(t.time, g.time)
 	var r record
 	const none = 1<<32 - 1
 	resource, name := uint32(none), uint32(none)
-	for it, left := g.first, g.n; left > 0; left-- {
+	for it, left := g.first, n; left > 0; left-- {
 		x := &b.items[it]
 		it = x.next
 		if x.resource != resource {
@@ -354,29 +369,33 @@ func (a *Assembler) name(t *openTrace, b *bundle, name uint32) uint32 {
 	return n.number
 }
 
-// refers reports whether the trace refers to a resource.
-func (t *openTrace) refers(r *Resource) bool {
-	_, ok := t.index[r]
-	return ok
-}
-
 // scanned is the number of resources up to which a trace is searched linearly. Above, it has an index.
 const scanned = 16
 
-// resource returns the index of r among the resources of the trace.
-func (a *Assembler) resource(t *openTrace, r *Resource) uint16 {
+// find returns the index of r among the resources of the trace.
+func (t *openTrace) find(r *Resource) (uint16, bool) {
 	n := len(t.resources)
-	if r.ParentsOnly || n >= maxResources-1 && !t.refers(r) {
-		r = t.of.parentsOnly
-	}
 	for i := n - 1; i >= max(0, n-scanned); i-- {
 		if t.resources[i] == r {
-			return uint16(i)
+			return uint16(i), true
 		}
 	}
-	if i, ok := t.index[r]; ok {
+	i, ok := t.index[r]
+	return i, ok
+}
+
+// resource returns the index of r among the resources of the trace, adding it if necessary.
+func (a *Assembler) resource(t *openTrace, r *Resource) uint16 {
+	if r.ParentsOnly {
+		r = t.of.parentsOnly
+	}
+	if i, ok := t.find(r); ok {
 		return i
 	}
+	if r != t.of.parentsOnly && (len(t.resources) >= maxResources-1 || t.texts+r.texts() > maxResourceTexts) {
+		return a.resource(t, t.of.parentsOnly)
+	}
+	n := len(t.resources)
 	t.resources = append(t.resources, r)
 	if n == scanned {
 		t.index = make(map[*Resource]uint16)
@@ -390,7 +409,15 @@ func (a *Assembler) resource(t *openTrace, r *Resource) uint16 {
 		a.charge(t.of, r.size())
 	}
 	a.charge(t.of, referenceBytes)
+	a.chargeTexts(t, r.texts())
 	return uint16(n)
+}
+
+// chargeTexts adds to the size of the resource texts of a trace.
+func (a *Assembler) chargeTexts(t *openTrace, bytes int) {
+	t.texts += bytes
+	t.of.texts += bytes
+	a.texts += bytes
 }
 
 // maxFreeRecords is the capacity up to which the memory of a closed trace is reused. The organization that reuses it
@@ -413,6 +440,7 @@ func (a *Assembler) remove(t *openTrace) {
 			freed += r.size()
 		}
 	}
+	a.chargeTexts(t, -t.texts)
 	if t.names.traces--; t.names.traces == 0 {
 		freed += t.names.bytes
 		o.nameBytes -= t.names.bytes

@@ -75,8 +75,9 @@ func (b *bundle) reset() {
 	b.names = append(b.names[:0], spanName{})
 }
 
-// add adds the spans of one organization that the current sampling keeps.
-func (b *bundle) add(a *Assembler, org uint32, spans []Span) {
+// add adds the spans of one organization that the current sampling keeps, up to the first one with another resource
+// when the texts of resources have reached a size. It returns the rest.
+func (b *bundle) add(a *Assembler, org uint32, spans []Span, texts int) []Span {
 	var (
 		g        int32 = -1
 		resource *Resource
@@ -87,6 +88,11 @@ func (b *bundle) add(a *Assembler, org uint32, spans []Span) {
 		s := &spans[i]
 		if s.TraceID == ([16]byte{}) {
 			continue
+		}
+		if s.Resource != resource && b.texts >= texts {
+			if _, ok := b.resourceOf[s.Resource]; !ok {
+				return spans[i:]
+			}
 		}
 		if g < 0 || b.groups[g].key.id != s.TraceID {
 			var isNew bool
@@ -115,6 +121,7 @@ func (b *bundle) add(a *Assembler, org uint32, spans []Span) {
 		to.time = max(to.time, s.Time)
 		b.push(g, it)
 	}
+	return nil
 }
 
 // addTrace adds an open trace with all its spans.
@@ -149,7 +156,7 @@ func (b *bundle) resource(r *Resource) uint32 {
 		i = uint32(len(b.resources))
 		b.resources = append(b.resources, r)
 		b.resourceOf[r] = i
-		b.texts += r.size() - resourceBytes
+		b.texts += r.texts()
 	}
 	return i
 }

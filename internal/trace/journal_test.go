@@ -158,8 +158,7 @@ func (p *process) closeAll(x *Transaction) {
 // sweep moves some traces as if the journal were oversized.
 func (p *process) sweep(now time.Time, end outcome) {
 	p.tb.Helper()
-	l := &p.a.ledger
-	l.sweeping, l.upTo, l.cursor = true, l.next-1, p.a.following(nil)
+	p.a.ledger.beginSweep(p.a.following(nil))
 	p.transact(now, end, func(*Transaction) {})
 }
 

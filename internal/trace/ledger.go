@@ -25,7 +25,13 @@ type ledger struct {
 	sweeping bool
 	upTo     uint64
 	cursor   *openTrace // next trace of the sweep
-	swept    int        // bytes after the last sweep
+	before   int        // bytes when the sweep began
+	moved    int        // bytes that the sweep has written
+
+	// The last sweep.
+	swept      int  // bytes after it
+	sweptSpans int  // spans in memory after it
+	futile     bool // it ended early
 }
 
 // add records the next committed entry.
@@ -78,9 +84,25 @@ const (
 	smallEntries = 4096
 )
 
+// beginSweep begins a sweep with the first open trace.
+func (l *ledger) beginSweep(first *openTrace) {
+	l.sweeping, l.upTo, l.cursor, l.before, l.moved = true, l.next-1, first, l.bytes, 0
+}
+
+// endSweep ends a sweep that has visited all traces, or has written more than the journal held before: traces that
+// share names and resources in memory can take more in other entries.
+func (l *ledger) endSweep(spans int) {
+	l.futile = l.moved > l.before
+	if l.futile || l.cursor == nil {
+		l.sweeping, l.cursor, l.swept, l.sweptSpans = false, nil, l.bytes, spans
+	}
+}
+
 // oversized reports whether the journal is much larger than its content, the given number of spans and bytes in memory.
 func (l *ledger) oversized(spans, bytes int) bool {
 	switch {
+	case l.futile && l.bytes < 2*l.swept && spans > l.sweptSpans/2: // another one would be, too
+		return false
 	case len(l.entries) > smallEntries && len(l.entries) > spans/16:
 		return true
 	case l.bytes <= smallBytes:

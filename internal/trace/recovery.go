@@ -76,7 +76,7 @@ func (r *Recovery) add(h header) {
 	}
 	r.a.apply(at, b)
 	r.newest = max(r.newest, h.arrival)
-	if r.a.bytes > r.a.cfg.Memory {
+	if r.a.full() {
 		r.a.shed(at, math.MaxInt)
 		for _, o := range r.a.tenants {
 			o.floor = o.level

@@ -3,6 +3,7 @@
 package trace
 
 import (
+	"cmp"
 	"encoding/binary"
 	"math"
 	"slices"
@@ -26,6 +27,7 @@ type tenant struct {
 
 	bytes     int // charged bytes, including names
 	nameBytes int // of all name tables in use
+	texts     int // of resources, each counted for each trace
 
 	sampling
 	sweeping  bool       // some open traces may not be in the sample
@@ -103,7 +105,26 @@ func (a *Assembler) shed(now time.Time, steps int) {
 	for steps > 0 && a.shares.Total() > a.shares.Capacity() {
 		a.relieveLargest(now, &steps)
 	}
+	for steps > 0 && a.texts/textsPerByte > a.cfg.Memory {
+		a.relieveHeaviest(now, &steps, func(o *tenant) int { return o.texts })
+	}
 	a.free = nil
+}
+
+// textsPerByte limits the size of the resource texts of all traces, each resource counted for each trace, relative to
+// the memory. Traces share the memory of these texts, but journal entries repeat them when the traces move.
+const textsPerByte = 8
+
+// full reports whether the traces take more than the memory or the limit of resource texts.
+func (a *Assembler) full() bool {
+	return a.bytes > a.cfg.Memory || a.texts/textsPerByte > a.cfg.Memory
+}
+
+// relieveHeaviest drops half of the traces of the organization with the largest weight.
+func (a *Assembler) relieveHeaviest(now time.Time, steps *int, weight func(*tenant) int) {
+	heaviest := slices.MaxFunc(a.tenants, func(x, y *tenant) int { return cmp.Compare(weight(x), weight(y)) })
+	a.thin(heaviest, now, steps)
+	a.account(heaviest)
 }
 
 // relieveLargest frees memory of the organization that holds most.
@@ -124,19 +145,26 @@ func (a *Assembler) account(o *tenant) {
 // lacks them. Otherwise it drops half of the traces. At the highest level it also drops traces that are too large;
 // spans that still arrive for them look like traces without their beginning.
 func (a *Assembler) relieve(o *tenant, now time.Time, steps *int) {
-	o.roomSince = time.Time{}
-	switch {
-	case o.nameBytes > o.bytes/2:
+	if o.nameBytes > o.bytes/2 {
+		o.roomSince = time.Time{}
 		a.forgetNames(o)
-	case o.level < maxLevel:
+		return
+	}
+	a.thin(o, now, steps)
+}
+
+// thin drops half of the traces of an organization, or all of them at the highest level.
+func (a *Assembler) thin(o *tenant, now time.Time, steps *int) {
+	o.roomSince = time.Time{}
+	if o.level < maxLevel {
 		a.raise(o)
 		a.sweep(o, steps)
-	default:
-		for t := o.started.front; t != nil; t = o.started.front {
-			a.drop(t)
-		}
-		o.lowered = now.UnixNano()
+		return
 	}
+	for t := o.started.front; t != nil; t = o.started.front {
+		a.drop(t)
+	}
+	o.lowered = now.UnixNano()
 }
 
 // raise increments the sampling level of an organization. sweep drops the traces that are no longer in the sample.

@@ -154,16 +154,17 @@ func (x *Transaction) Add(organizationID string, spans []Span) {
 	}
 	x.a.mu.Lock()
 	defer x.a.mu.Unlock()
-	b := x.spans[max(x.used-1, 0)]
-	if x.used == 0 || b.texts >= bundledTexts {
+	if x.used == 0 {
+		x.used = 1
+	}
+	org := x.a.org(organizationID)
+	for spans = x.spans[x.used-1].add(x.a, org, spans, bundledTexts); len(spans) > 0; x.used++ {
 		if x.used == len(x.spans) {
 			x.spans = append(x.spans, new(bundle))
 			x.spans[x.used].reset()
 		}
-		b = x.spans[x.used]
-		x.used++
+		spans = x.spans[x.used].add(x.a, org, spans, bundledTexts)
 	}
-	b.add(x.a, x.a.org(organizationID), spans)
 }
 
 // maxBundles is the number of bundles retained for later transactions.
@@ -275,7 +276,7 @@ func (x *Transaction) sweep() {
 		if !l.oversized(a.spans, a.bytes) {
 			return
 		}
-		l.sweeping, l.upTo, l.cursor = true, l.next-1, a.following(nil)
+		l.beginSweep(a.following(nil))
 	}
 	bytes, t := 0, l.cursor
 	for ; t != nil && bytes+x.moved.texts < sweptBytes; t = a.following(t) {
@@ -344,12 +345,11 @@ func (x *Transaction) Commit() {
 	if x.adopted != nil {
 		x.adopted.commit(len(x.foreign.entries))
 	}
-	if a.bytes > a.cfg.Memory || a.sweeps > 0 {
+	if a.full() || a.sweeps > 0 {
 		a.shedSome(x.now)
 	} else if l.swept > 2*a.cfg.Memory { // dominated by names and resources
 		steps := shedTraces
-		a.shed(x.now, steps) // also updates the accounts
-		a.relieveLargest(x.now, &steps)
+		a.relieveHeaviest(x.now, &steps, func(o *tenant) int { return o.bytes + o.texts })
 		l.swept = 0
 	}
 	a.relax(x.now)
@@ -365,10 +365,12 @@ func (x *Transaction) commitMoved() {
 		a.unref(t)
 	}
 	for i := range x.encoder.entries[x.notes:x.moves] {
-		a.record(&x.encoder.entries[x.notes+i], x.moved.groups)
+		e := &x.encoder.entries[x.notes+i]
+		a.record(e, x.moved.groups)
+		l.moved += len(e.data)
 	}
-	if x.journaled && l.sweeping && l.cursor == nil {
-		l.sweeping, l.swept = false, l.bytes
+	if x.journaled && l.sweeping {
+		l.endSweep(a.spans)
 	}
 }
 
@@ -446,7 +448,7 @@ func (a *Assembler) Replay(now time.Time, e delta.JournalEntry) (taken bool, err
 		}
 	}
 	a.record(&encoded{data: e.Data, note: note, to: len(b.groups), spans: len(b.items)}, b.groups)
-	if a.bytes > a.cfg.Memory {
+	if a.full() {
 		a.shed(now, math.MaxInt)
 	}
 	l.trim()

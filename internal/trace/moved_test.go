@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package trace
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"assay"
+)
+
+// heavyResources returns resources of one service whose texts have 8 KiB each.
+func heavyResources(n int) []*Resource {
+	part := strings.Repeat("x", 1<<10)
+	resources := make([]*Resource, n)
+	for i := range resources {
+		resources[i] = &Resource{
+			Service:    assay.ServiceKey{Namespace: part, Name: part, Environment: part, Version: part},
+			Attributes: fmt.Sprintf(`{"a":"%s%d"}`, strings.Repeat("x", 4<<10), i),
+		}
+	}
+	return resources
+}
+
+// bytesOf returns the bytes that a transaction writes to the journal of its process.
+func bytesOf(x *Transaction) (n int) {
+	for _, e := range x.appended {
+		n += len(e.Data)
+	}
+	return n
+}
+
+// TestMovedBytes: no transaction writes much more than the limits of a trace when it moves one, in a sweep or from the
+// journal of another process, however its spans spread over resources.
+func TestMovedBytes(t *testing.T) {
+	const most = 16 << 20
+	for name, c := range map[string]struct{ spans, resources int }{
+		"resources in turn": {50_000, 1_000},
+		"more spans":        {maxTraceSpans + 100_000, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			resources := heavyResources(c.resources)
+			d := new(disk)
+			p := start(t, d, "a", Config{})
+			spans := make([]Span, c.spans)
+			for i := range spans {
+				spans[i] = Span{TraceID: [16]byte{1}, Resource: resources[i%c.resources], Time: uint64(t0.UnixNano())}
+				binary.LittleEndian.PutUint64(spans[i].SpanID[:], uint64(i+1))
+				binary.LittleEndian.PutUint64(spans[i].ParentID[:], uint64(i)<<32)
+			}
+			for len(spans) > 0 {
+				part := spans[:min(len(spans), 4<<10)]
+				spans = spans[len(part):]
+				p.transact(t0, succeeds, func(x *Transaction) { x.Add("o", part) })
+			}
+			p.a.ledger.beginSweep(p.a.following(nil))
+			p.x.Begin(t0)
+			p.x.Journals("a", "h")
+			require.NotEmpty(t, p.x.moving)
+			require.LessOrEqual(t, bytesOf(p.x), most)
+			q := start(t, d, "b", Config{})
+			r := q.recover("a")
+			q.x.Begin(t0)
+			q.x.Adopt(r)
+			q.x.Journals("b", "h")
+			require.Len(t, r.chunk, 1)
+			require.LessOrEqual(t, bytesOf(q.x), most)
+		})
+	}
+}
+
+// sharing adds traces whose spans belong to a few of many heavy resources each, so that the traces share the memory of
+// the resources, but little in the entries to which they move.
+func sharing(p *process, org string, traces int, resources []*Resource) {
+	const each = 100
+	for i := range traces {
+		spans := make([]Span, each)
+		for j := range spans {
+			spans[j] = Span{Resource: resources[(i*37+j*(1+i%7))%len(resources)], Time: uint64(t0.UnixNano())}
+			binary.LittleEndian.PutUint64(spans[j].TraceID[:], uint64(i+1))
+			binary.LittleEndian.PutUint64(spans[j].SpanID[:], uint64(j+1))
+		}
+		p.transact(t0, succeeds, func(x *Transaction) { x.Add(org, spans) })
+	}
+}
+
+// TestFutileSweep: a sweep ends when it has written as much as the journal held, and does not begin again at once.
+func TestFutileSweep(t *testing.T) {
+	p := start(t, new(disk), "a", Config{})
+	resources := heavyResources(1_200)
+	var spans []Span
+	for i, r := range resources { // as in one request
+		for j := range 200 / 4 { // traces
+			s := Span{Resource: r, Time: uint64(t0.UnixNano())}
+			binary.LittleEndian.PutUint64(s.TraceID[:], uint64(4*j+i%4+1))
+			binary.LittleEndian.PutUint64(s.SpanID[:], uint64(i*200+j+1))
+			spans = append(spans, s)
+		}
+	}
+	p.transact(t0, succeeds, func(x *Transaction) { x.Add("o", spans) })
+	l := &p.a.ledger
+	before, total := l.bytes, 0
+	l.beginSweep(p.a.following(nil))
+	for n := 0; l.sweeping; n++ {
+		require.Less(t, n, 1000)
+		p.x.Begin(t0)
+		require.NoError(t, p.disk.commit(nil, p.x.Journals(p.name, "holder")))
+		total += bytesOf(p.x)
+		p.x.Commit()
+	}
+	require.True(t, l.futile)
+	require.LessOrEqual(t, total, before+4<<20)
+	require.False(t, l.oversized(p.a.spans, p.a.bytes))
+	require.True(t, l.oversized(p.a.spans/3, p.a.bytes/3), "after most traces have closed")
+	p.check()
+}
+
+// TestHeaviestIsRelieved: traces that would make the journal large are sampled, and not those of the organization that
+// holds most memory.
+func TestHeaviestIsRelieved(t *testing.T) {
+	p := start(t, new(disk), "a", Config{Memory: 4 << 20})
+	r := resource("victim")
+	for i := range 2_000 {
+		p.add(t0, span(i+1, 1, 0, r))
+	}
+	sharing(p, "attacker", 100, heavyResources(100))
+	for range 20 {
+		p.transact(t0, succeeds, func(*Transaction) {})
+	}
+	victim, attacker := p.a.tenants[p.a.org(org)], p.a.tenants[p.a.org("attacker")]
+	require.Zero(t, victim.level)
+	require.NotZero(t, attacker.level)
+	require.LessOrEqual(t, p.a.texts, textsPerByte*p.a.cfg.Memory)
+	total := 0
+	for _, o := range p.a.tenants {
+		texts := 0
+		for u := o.started.front; u != nil; u = u.started.next {
+			texts += u.texts
+		}
+		require.Equal(t, texts, o.texts)
+		total += texts
+	}
+	require.Equal(t, total, p.a.texts)
+}
