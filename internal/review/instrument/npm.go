@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -127,7 +128,7 @@ func (s *service) addNode(m *configfile.File) bool {
 	return true
 }
 
-// addDependencies adds lines to the dependencies of package.json, in the order of names.
+// addDependencies adds lines to the dependencies of package.json, in the order of names. Those that it has stay as they are.
 func (s *service) addDependencies(m *configfile.File, entries ...string) bool {
 	var before []configfile.Dependency
 	from, _, ok := member(m.Source, "dependencies")
@@ -139,6 +140,9 @@ func (s *service) addDependencies(m *configfile.File, entries ...string) bool {
 	if !ok || len(before) == 0 {
 		return false
 	}
+	entries = slices.DeleteFunc(entries, func(e string) bool {
+		return slices.ContainsFunc(before, func(d configfile.Dependency) bool { return strings.HasPrefix(e, `"`+d.Name+`"`) })
+	})
 	for _, e := range entries {
 		at := before[0].Start
 		for _, d := range before {
