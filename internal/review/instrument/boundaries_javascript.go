@@ -2,6 +2,596 @@
 
 package instrument
 
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/aymanbagabas/go-udiff"
+
+	"assay"
+	"assay/internal/review/configfile"
+	"assay/internal/review/syntax"
+	"assay/internal/review/treesitter"
+)
+
+// Limits of the boundaries that are wrapped. A step names the files with more.
+const (
+	maxFileBoundaries    = 100
+	maxServiceBoundaries = 500
+)
+
+var (
+	// nodeAutomatic are packages that instrument every library they know.
+	nodeAutomatic = []string{
+		nodePackage, "@splunk/otel", "@vercel/otel", "@elastic/opentelemetry-node", "@honeycombio/opentelemetry-node", "@azure/monitor-opentelemetry", "@grafana/",
+		"@hyperdx/node-opentelemetry", "@uptrace/node", "@dash0/opentelemetry", "@aws/aws-distro-opentelemetry", "@lightstep/opentelemetry-launcher-node",
+	}
+	// nodeManual are packages of an SDK that instruments nothing by itself.
+	nodeManual = []string{"@opentelemetry/sdk-node", "@opentelemetry/sdk-trace-node", "@opentelemetry/sdk-trace-base"}
+	// nodeTracers are the packages of tracers that are not OpenTelemetry.
+	nodeTracers = []string{
+		"dd-trace", "elastic-apm-node", "newrelic", "@sentry/", "applicationinsights", "@instana/", "@appsignal/nodejs", "@google-cloud/trace-agent", "skyapm-nodejs",
+		"opentracing", "jaeger-client", "zipkin",
+	}
+	// nodeFrameworks set up OpenTelemetry in a way of their own.
+	nodeFrameworks = []string{"next", "nuxt", "react-scripts", "@angular/core", "electron"}
+)
+
+// nodeCode is the code of a service in JavaScript or TypeScript whose boundaries are wrapped.
+type nodeCode struct {
+	*service
+	manifest *configfile.File
+	module   bool // "type": "module"
+	auto     bool // automatic instrumentation covers the libraries that it knows
+	packages []string
+	sources  []*source
+	spanning map[string]bool // names of functions that start spans
+
+	names      map[string]*nodeBoundary // by library and name
+	methods    map[string][]*nodeBoundary
+	parametric string                // a file in which a router is mounted below a path with parameters
+	noted      map[string]bool       // libraries of nodeLeft with a step
+	options    map[*syntax.Node]bool // objects with options that were read
+	count      int
+}
+
+// nodeWrap is a range of a file that is an argument of a function of the helpers.
+type nodeWrap struct {
+	*nodeBoundary
+	start, end int
+	before     string // the other arguments of the function
+}
+
 // javaScriptBoundaries adds spans and metrics to handlers, consumers and calls of a service in JavaScript that nothing instruments,
 // and reports whether it added any.
-func (s *service) javaScriptBoundaries() (bool, error) { return false, nil }
+func (s *service) javaScriptBoundaries() (bool, error) {
+	c := &nodeCode{service: s, manifest: s.manifests[0], noted: map[string]bool{}, options: map[*syntax.Node]bool{}}
+	for _, m := range s.manifests {
+		for _, d := range m.Dependencies {
+			c.packages = append(c.packages, d.Name)
+		}
+	}
+	if found, ok := s.has(nodeTracers...); ok {
+		if !slices.Contains(nodeSDKs, found) { // minimum says so for those
+			s.leave(c.manifest.Path, 0, "The code is left: `"+found+"` traces it")
+		}
+		return false, nil
+	}
+	if _, ok := s.has(nodeFrameworks...); ok {
+		return false, nil
+	}
+	_, c.auto = s.has(nodeAutomatic...)
+	c.auto = c.auto || c.adds(nodePackage)
+	if _, manual := s.has(nodeManual...); !c.auto && !manual {
+		return false, nil // nothing would export the spans
+	}
+	var manifest struct{ Type string }
+	if json.Unmarshal(c.manifest.Source, &manifest) != nil {
+		return false, nil //nolint:nilerr // the minimum part says so
+	}
+	c.module = manifest.Type == "module"
+	if err := c.read(); err != nil {
+		return false, err
+	}
+	wraps := map[*source][]nodeWrap{}
+	for _, f := range c.sources {
+		if err := s.ctx.Err(); err != nil {
+			return false, err
+		}
+		if found := c.find(f); len(found) > 0 {
+			wraps[f] = found
+		}
+		if f.Exhausted() {
+			return false, assay.Errorf(assay.CodeUnprocessable, "%s: %w", f.Path, treesitter.ErrTooComplex)
+		}
+	}
+	return c.change(wraps), nil
+}
+
+// adds reports whether the change adds a package to the manifest.
+func (c *nodeCode) adds(name string) bool {
+	f := c.files[c.manifest.Path]
+	return f != nil && slices.ContainsFunc(f.Edits, func(e udiff.Edit) bool { return strings.Contains(e.New, `"`+name+`": `) })
+}
+
+// instrumented reports whether a package or an import instruments a library.
+func (c *nodeCode) instrumented(b *nodeBoundary) bool {
+	return c.auto && b.automatic || slices.ContainsFunc(c.packages, func(name string) bool {
+		name = strings.ToLower(name)
+		ours := strings.Contains(name, "instrumentation")
+		other := (strings.Contains(name, "otel") || strings.Contains(name, "opentelemetry")) && !strings.HasPrefix(name, "@opentelemetry/")
+		return (ours || other) && slices.ContainsFunc(b.words, func(w string) bool { return strings.Contains(name, w) })
+	})
+}
+
+// read parses the files that use the libraries or telemetry.
+func (c *nodeCode) read() (err error) {
+	texts := []string{"startSpan", "startActiveSpan", "SpanKind.", "db.system", "@opentelemetry/instrumentation", "enableOpenTelemetryTracing", "getNodeAutoInstrumentations"}
+	c.names, c.methods = map[string]*nodeBoundary{}, map[string][]*nodeBoundary{}
+	quoted := func(library string) {
+		texts = append(texts, "'"+library+"'", `"`+library+`"`)
+	}
+	for i := range nodeBoundaries {
+		b := &nodeBoundaries[i]
+		if c.instrumented(b) {
+			continue
+		}
+		if b.library == fetched {
+			texts = append(texts, "fetch(")
+		} else {
+			quoted(b.library)
+			if name, ok := strings.CutPrefix(b.library, "node:"); ok && name != "sqlite" {
+				quoted(name)
+			}
+		}
+		for _, name := range b.names {
+			c.names[b.library+" "+name] = b
+		}
+		if b.method != "" {
+			c.methods[b.method] = append(c.methods[b.method], b)
+		} else if b.library == fetched {
+			c.names[fetched] = b
+		}
+	}
+	for library, b := range nodeLeft {
+		if !c.instrumented(&b.nodeBoundary) {
+			quoted(library)
+		}
+	}
+	if c.sources, err = c.parsed(texts...); err != nil {
+		return err
+	}
+	c.sources = slices.DeleteFunc(c.sources, func(f *source) bool { return isNodeHelper(f.Path) })
+	c.spanning = map[string]bool{}
+	manualDatabase, manualServer := "", ""
+	for _, f := range c.sources {
+		for _, i := range f.Imports {
+			c.packages = append(c.packages, i.Path)
+		}
+		for _, s := range f.uses.Spans {
+			for fn := s.Start.Enclosing(syntax.Func); fn != nil; fn = fn.Enclosing(syntax.Func) {
+				c.spanning[functionName(fn)] = true
+			}
+		}
+		c.auto = c.auto || slices.Contains(f.uses.Instrumented, "auto")
+		if bytes.Contains(f.Source, []byte("db.system")) || bytes.Contains(f.Source, []byte("ATTR_DB_SYSTEM")) {
+			manualDatabase = f.Path
+		}
+		if bytes.Contains(f.Source, []byte("SpanKind.SERVER")) {
+			manualServer = f.Path
+		}
+		if mounted.Match(f.Source) {
+			c.parametric = f.Path
+		}
+		if bytes.Contains(f.Source, []byte("enableOpenTelemetryTracing")) {
+			c.packages = append(c.packages, "pubsub-opentelemetry")
+		}
+	}
+	delete(c.spanning, "")
+	left := func(b *nodeBoundary) bool {
+		return c.instrumented(b) || manualDatabase != "" && b.wrap == "traceDatabase" || manualServer != "" && strings.Contains(nodeSteps[b.wrap], "server span")
+	}
+	maps.DeleteFunc(c.names, func(_ string, b *nodeBoundary) bool { return left(b) })
+	for name := range c.methods {
+		c.methods[name] = slices.DeleteFunc(c.methods[name], left)
+	}
+	if manualDatabase != "" {
+		c.leave(manualDatabase, 0, "Calls of databases are left: the code starts spans for them itself")
+	}
+	return nil
+}
+
+// line returns the line of an offset, from 1.
+func (f *source) line(offset int) int {
+	line, _ := f.Position(offset)
+	return line
+}
+
+// functionName returns the name of a function, or of the variable or property that holds it.
+func functionName(fn *syntax.Node) string {
+	if fn.Text != "" || fn.Parent == nil {
+		return fn.Text
+	}
+	switch p := fn.Parent; p.Kind {
+	case syntax.Assign, syntax.Pair:
+		return p.Children[0].Text
+	}
+	return ""
+}
+
+// find returns what is wrapped in a file, in the order of the source.
+func (c *nodeCode) find(f *source) []nodeWrap {
+	var found []nodeWrap
+	starts := map[int]bool{}
+	functions := map[string]*syntax.Node{}
+	for n := range f.Root.All() {
+		if n.Kind == syntax.Func {
+			functions[functionName(n)] = n
+		}
+	}
+	delete(functions, "")
+	for _, i := range f.Imports {
+		if b, ok := nodeLeft[i.Path]; ok && !c.noted[i.Path] && !c.instrumented(&b.nodeBoundary) && len(f.uses.Spans) == 0 {
+			c.noted[i.Path] = true
+			c.leave(f.Path, f.line(i.Node.Start), b.text)
+		}
+	}
+	spans := newRanges(f.uses)
+	for n := range f.Root.All() {
+		if n.Kind != syntax.Call && n.Kind != syntax.New {
+			continue
+		}
+		b, maker := c.match(f, n)
+		if b == nil || slices.ContainsFunc(n.Args(), func(a *syntax.Node) bool { return a.Kind == syntax.Object && a.Get("telemetry") != nil }) {
+			continue
+		}
+		for _, target := range c.targets(f, n, b) {
+			why := ""
+			if b.place != wholeCall {
+				why = unfit(f, b, target, functions)
+			}
+			switch {
+			case starts[target.Start] || traces(target) || b.place == wholeCall && (traces(n.Parent) || n.Parent.Kind == syntax.New && n.Parent.Callee() == n):
+				continue
+			case b.library == fetched && spans.around(n), b.place != wholeCall && (spans.inside(target) || functions[target.Text] != nil && spans.inside(functions[target.Text])):
+				continue
+			case target.Kind != syntax.Func && b.place != wholeCall && c.spanning[target.Text]:
+				continue
+			case why != "":
+				c.leave(f.Path, f.line(target.Start), fmt.Sprintf("The handler of `%s` is left: %s", b.library, why))
+				continue
+			case c.count == maxServiceBoundaries:
+				c.leave("", 0, fmt.Sprintf("The service %s has more than %d handlers and clients: the others are left", c.name, maxServiceBoundaries))
+				return found
+			case len(found) == maxFileBoundaries:
+				c.leave(f.Path, f.line(target.Start), fmt.Sprintf("The file has more than %d handlers and clients: the others are left", maxFileBoundaries))
+				return found
+			}
+			c.count++
+			starts[target.Start] = true
+			found = append(found, nodeWrap{b, target.Start, target.End, c.arguments(f, n, b, maker, target)})
+		}
+	}
+	return found
+}
+
+// telling matches names of functions that start spans.
+var telling = regexp.MustCompile(`(?i)trac(e|ing)|span|otel|telemetry|instrument`)
+
+// traces reports whether an expression is a call of a function that is named like one that starts spans.
+func traces(n *syntax.Node) bool {
+	return n != nil && n.Kind == syntax.Call && (n.Callee().Kind == syntax.Name || n.Callee().Kind == syntax.Member) && telling.MatchString(n.Callee().Text)
+}
+
+// match returns the boundary that a call is, or nil, and the construction of the receiver of a method.
+func (c *nodeCode) match(f *source, n *syntax.Node) (b *nodeBoundary, maker *syntax.Node) {
+	if module, name, ok := origin(f.File, n.Callee()); ok {
+		if b := c.names[module+" "+name]; b != nil {
+			return b, nil
+		}
+	} else if callee := n.Callee(); callee.Kind == syntax.Name && callee.Text == fetched && n.Kind == syntax.Call && f.Definition(callee) == nil {
+		return c.names[fetched], nil
+	}
+	receiver, method := n.Method()
+	if receiver == nil || n.Kind != syntax.Call {
+		return nil, nil
+	}
+	for _, b := range c.methods[method] {
+		if !f.ImportsAny(b.library) {
+			continue
+		}
+		if len(b.on) > 0 {
+			if event := n.Arg(0); event == nil || event.Kind != syntax.String || !slices.Contains(b.on, event.Text) {
+				continue
+			}
+		}
+		maker := made(f.File, receiver, b.library)
+		if maker != nil || b.loose || b.library == "ws" && connected(f.File, receiver) {
+			return b, maker
+		}
+	}
+	return nil, nil
+}
+
+// origin returns the module and the name in it that an expression stands for: "pg" and "Pool" for Pool, pg.Pool and
+// require("pg").Pool. The name of a default export, and of the module itself, is empty.
+func origin(f *syntax.File, n *syntax.Node) (module, name string, ok bool) {
+	var parts []string
+	for range 8 {
+		switch n.Kind {
+		case syntax.Member:
+			if n.Text != "default" {
+				parts = append(parts, n.Text)
+			}
+			n = n.Children[0]
+			continue
+		case syntax.Call:
+			if receiver, method := n.Method(); method == "verbose" && receiver != nil { // of sqlite3
+				n = receiver
+				continue
+			}
+			if n.Callee().Text != "require" || n.Arg(0) == nil || n.Arg(0).Kind != syntax.String {
+				return "", "", false
+			}
+			module = n.Arg(0).Text
+		case syntax.Name:
+			def := f.Definition(n)
+			i, imported := f.Imported(n.Text)
+			if imported && (def == nil || def.Kind == syntax.Assign && i.Node.Within(def)) {
+				module = i.Path
+				if i.Member != "" && i.Member != "default" && i.Member != "*" {
+					parts = append(parts, i.Member)
+				}
+				break
+			}
+			if def == nil || def.Kind != syntax.Assign || len(def.Children) != 2 || def.Children[0].Kind != syntax.Name {
+				return "", "", false
+			}
+			n = def.Value()
+			continue
+		default:
+			return "", "", false
+		}
+		if module == "http" || module == "https" {
+			module = "node:" + module
+		}
+		slices.Reverse(parts)
+		return module, strings.Join(parts, "."), true
+	}
+	return "", "", false
+}
+
+// made returns the first call or construction of a library that leads to an expression, such as new Kafka() for
+// kafka.consumer(), or nil.
+func made(f *syntax.File, n *syntax.Node, library string) *syntax.Node {
+	for range 8 {
+		switch n.Kind {
+		case syntax.Call, syntax.New:
+			if module, _, ok := origin(f, n.Callee()); ok && module == library {
+				return n
+			}
+			if args := n.Args(); nodeSteps[n.Callee().Text] != "" && len(args) > 0 {
+				n = args[len(args)-1] // what the helpers return
+				continue
+			}
+			n = n.Callee()
+		case syntax.Await:
+			if len(n.Children) == 0 {
+				return nil
+			}
+			n = n.Children[0]
+		case syntax.Name, syntax.Member:
+			if n.Kind == syntax.Member && n.Children[0].Text != "this" {
+				n = n.Children[0]
+				continue
+			}
+			def := f.Definition(n)
+			switch {
+			case def != nil && def.Kind == syntax.Assign && len(def.Children) == 2 && !def.Within(n):
+				n = def.Value()
+			case def != nil && def.Type != "":
+				name, _, _ := strings.Cut(def.Type, "<")
+				root, _, _ := strings.Cut(name, ".")
+				if i, ok := f.Imported(root); ok && i.Path == library {
+					return def
+				}
+				return nil
+			default:
+				return nil
+			}
+		default:
+			return nil
+		}
+	}
+	return nil
+}
+
+// connected reports whether a receiver is the parameter of a handler of connections.
+func connected(f *syntax.File, receiver *syntax.Node) bool {
+	def := f.Definition(receiver)
+	if receiver.Kind != syntax.Name || def == nil || def.Kind != syntax.Param || def.Parent == nil || def.Parent.Parent == nil {
+		return false
+	}
+	fn, call := def.Parent, def.Parent.Parent
+	if call.Kind != syntax.Call || call.Arg(1) != fn || fn.Children[0] != def {
+		return false
+	}
+	_, method := call.Method()
+	return method == "on" && call.Arg(0).Text == "connection"
+}
+
+// targets returns the parts of a call that are wrapped.
+func (c *nodeCode) targets(f *source, n *syntax.Node, b *nodeBoundary) []*syntax.Node {
+	if b.library == fetched {
+		return []*syntax.Node{n.Callee()}
+	}
+	switch b.place {
+	case wholeCall:
+		if b.wrap == "traceExpress" && c.parametric != "" {
+			c.leave(f.Path, f.line(n.Start), "The application of `express` is left: the routes of routers below paths with parameters, as in `"+c.parametric+"`, are not known")
+			return nil
+		}
+		return []*syntax.Node{n}
+	case oneArgument:
+		if a := n.Arg(b.index); a != nil && a.Kind != syntax.Null {
+			return []*syntax.Node{a}
+		}
+	case lastArgument:
+		args := n.Args()
+		if len(args) == 0 || b.wrap == "traceHandler" && (args[len(args)-1].Kind == syntax.Object || c.application(f, args[len(args)-1])) {
+			return nil
+		}
+		for _, a := range slices.Backward(args) { // options may follow
+			if a.Kind == syntax.Func {
+				return []*syntax.Node{a}
+			}
+		}
+		return args[len(args)-1:]
+	case members:
+		object := n.Arg(b.index)
+		if object == nil {
+			return nil
+		}
+		if v := f.Value(object); v != nil {
+			object = v
+		}
+		if c.options[object] {
+			return nil
+		}
+		c.options[object] = true
+		if object.Kind != syntax.Object {
+			c.leave(f.Path, f.line(n.Start), fmt.Sprintf("The handler of `%s` is left: its options are in another place", b.library))
+			return nil
+		}
+		var found []*syntax.Node
+		for _, m := range object.Children {
+			switch {
+			case m.Kind == syntax.Pair && m.Children[0].Kind == syntax.String && slices.Contains(b.options, m.Children[0].Text) && m.Children[0].Start != m.Value().Start:
+				found = append(found, m.Value())
+			case m.Kind == syntax.Func && slices.Contains(b.options, m.Text), m.Kind == syntax.Pair && slices.Contains(b.options, m.Children[0].Text):
+				c.leave(f.Path, f.line(m.Start), fmt.Sprintf("The handler of `%s` is left: write it as `%s: ...` and run this again", b.library, m.Children[0].Text+m.Text))
+			}
+		}
+		return found
+	}
+	return nil
+}
+
+// application reports whether an expression is an application of a framework, which is wrapped itself.
+func (c *nodeCode) application(f *source, n *syntax.Node) bool {
+	return slices.ContainsFunc([]string{"express", "koa", "fastify"}, func(l string) bool { return made(f.File, n, l) != nil })
+}
+
+// mounted matches routers below paths with parameters.
+var mounted = regexp.MustCompile("\\.use\\(\\s*['\"`][^'\"`\n]*[:*]")
+
+var generator = regexp.MustCompile(`^(async\s+)?function\s*\*`)
+
+// unfit returns why a handler cannot be wrapped, "" if it can.
+func unfit(f *source, b *nodeBoundary, handler *syntax.Node, functions map[string]*syntax.Node) string {
+	switch handler.Kind {
+	case syntax.Func, syntax.Name, syntax.Member, syntax.Call:
+	case syntax.String, syntax.Template:
+		return "it runs in a process of its own, from another file"
+	default:
+		return "it is not a function or the name of one"
+	}
+	fn := handler
+	if handler.Kind != syntax.Func {
+		fn = functions[handler.Text]
+	}
+	switch {
+	case fn != nil && generator.Match(f.Source[fn.Start:min(fn.End, fn.Start+64)]):
+		return "it is a generator"
+	case b.callback && fn == nil:
+		return "it is in another place, and may end by a callback"
+	case b.callback && len(fn.Params()) > 1:
+		return "it ends by a callback"
+	}
+	return ""
+}
+
+// plainText is a string that can be written between quotes as it is.
+var plainText = regexp.MustCompile(`^[\w .:/@{}*#$-]{1,100}$`)
+
+// arguments returns the arguments of a function of the helpers that precede what it wraps.
+func (c *nodeCode) arguments(f *source, n *syntax.Node, b *nodeBoundary, maker, target *syntax.Node) string {
+	q := quoteOf(f)
+	switch b.wrap {
+	case "traceDatabase":
+		return q + b.system + q + ", "
+	case "traceJob":
+		return q + jobName(f, n, target) + q + ", "
+	case "traceProcess":
+	default:
+		return ""
+	}
+	destination := "undefined"
+	var name *syntax.Node
+	switch {
+	case b.named >= 0:
+		name = n.Arg(b.named)
+	case b.maker && (maker.Kind == syntax.New || maker.Kind == syntax.Call):
+		name = maker.Arg(0)
+		if name != nil && name.Kind != syntax.String {
+			name = nil // maybe not in scope here
+		}
+	}
+	switch {
+	case name == nil || name == target:
+	case name.Kind == syntax.String && plainText.MatchString(name.Text):
+		destination = q + name.Text + q
+	case reference(name):
+		destination = f.Code(name)
+	}
+	return q + b.system + q + ", " + destination + ", "
+}
+
+// reference reports whether an expression is a name, or a member of one, whose evaluation does nothing else.
+func reference(n *syntax.Node) bool {
+	for n.Kind == syntax.Member {
+		n = n.Children[0]
+	}
+	return n.Kind == syntax.Name
+}
+
+// jobName returns the name of a scheduled job: that of its function, of the function that it calls, of the variable that holds
+// the job, or of the file.
+func jobName(f *source, n, handler *syntax.Node) string {
+	names := []string{handler.Text}
+	if handler.Kind == syntax.Func {
+		names[0] = functionName(handler)
+		if names[0] == "onTick" {
+			names[0] = ""
+		}
+		body := handler.Body()
+		if body.Kind == syntax.Block && len(body.Children) == 1 {
+			body = body.Children[0]
+		}
+		for (body.Kind == syntax.Await || body.Kind == syntax.Return) && len(body.Children) == 1 {
+			body = body.Children[0]
+		}
+		if body.Kind == syntax.Call {
+			if receiver, called := body.Method(); receiver == nil || receiver.Text != "console" {
+				names = append(names, called)
+			}
+		}
+	}
+	if p := n.Parent; p != nil && p.Kind == syntax.Assign {
+		names = append(names, p.Children[0].Text)
+	}
+	base := path.Base(f.Path)
+	stem, _, _ := strings.Cut(base, ".")
+	for _, name := range append(names, stem) {
+		if plainText.MatchString(name) {
+			return name
+		}
+	}
+	return "job"
+}

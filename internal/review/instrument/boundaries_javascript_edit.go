@@ -1,0 +1,434 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package instrument
+
+import (
+	"bytes"
+	_ "embed"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"assay/internal/review/instrumentation"
+	"assay/internal/review/patch"
+	"assay/internal/review/syntax"
+)
+
+// nodeHelpers is the name of the file with the functions that instrumented code calls.
+const nodeHelpers = "otel-helpers"
+
+//go:embed helpers_javascript.js
+var nodeHelperParts string
+
+func isNodeHelper(name string) bool {
+	return strings.TrimSuffix(path.Base(name), path.Ext(name)) == nodeHelpers
+}
+
+// change wraps what was found, imports the functions that do this, and writes them. It reports whether there is a change.
+func (c *nodeCode) change(wraps map[*source][]nodeWrap) bool {
+	sources := slices.DeleteFunc(slices.Clone(c.sources), func(f *source) bool { return len(wraps[f]) == 0 })
+	if len(sources) == 0 {
+		return false
+	}
+	h, ok := c.helper(sources)
+	if !ok {
+		return false
+	}
+	uses := map[string]bool{}
+	for _, f := range sources {
+		functions := map[string]bool{}
+		for _, w := range wraps[f] {
+			functions[w.wrap] = true
+		}
+		if !c.imports(f, h, slices.Sorted(maps.Keys(functions)), wraps[f][0].start) {
+			continue
+		}
+		for _, w := range wraps[f] {
+			uses[w.wrap] = true
+			if w.library == fetched {
+				c.edit(f.Path, f.Source, w.start, w.end, w.wrap)
+			} else {
+				c.edit(f.Path, f.Source, w.start, w.start, w.wrap+"("+w.before)
+				c.edit(f.Path, f.Source, w.end, w.end, ")")
+			}
+			c.did(f.Path, f.line(w.start), strings.Replace(nodeSteps[w.wrap], "%s", w.library, 1))
+		}
+	}
+	if len(uses) == 0 {
+		return false
+	}
+	c.write(h, uses)
+	if !slices.Contains(c.packages, "@opentelemetry/api") && !c.adds("@opentelemetry/api") {
+		if !c.addDependencies(c.manifest, `"@opentelemetry/api": "`+nodeAPI20+`"`) {
+			c.leave(c.manifest.Path, 0, "Install `@opentelemetry/api`: the manifest has no dependencies to add it to")
+		}
+	}
+	return true
+}
+
+// nodeHelper is the file with the functions that instrumented code calls.
+type nodeHelper struct {
+	path       string
+	source     []byte // nil for a new file
+	typescript bool
+	commonJS   bool
+}
+
+// helper returns the file of the helpers: the one that the service has, or a new one in the language of the files that use it.
+func (c *nodeCode) helper(users []*source) (h nodeHelper, ok bool) {
+	for _, name := range c.paths() {
+		if !isNodeHelper(name) {
+			continue
+		}
+		text, err := patch.Read(c.root, name)
+		if err != nil || !bytes.Contains(text, []byte("from '@opentelemetry/api'")) && !bytes.Contains(text, []byte("require('@opentelemetry/api')")) {
+			c.leave(name, 0, "The code is left: this file has the name of the one with the functions to call")
+			return h, false
+		}
+		return nodeHelper{name, text, syntax.LanguageOf(name) == syntax.TypeScript, bytes.Contains(text, []byte("require('@opentelemetry/api')"))}, true
+	}
+	folder, extension := "", ""
+	for i, f := range users {
+		first, _, below := strings.Cut(strings.TrimPrefix(f.Path, strings.TrimPrefix(c.dir+"/", "./")), "/")
+		if !below || i > 0 && first != folder {
+			first = ""
+		}
+		folder = first
+		if folder == "" {
+			break
+		}
+	}
+	for _, f := range users {
+		h.typescript = h.typescript || f.Language == syntax.TypeScript
+		h.commonJS = h.commonJS || !c.modular(f)
+		extension = path.Ext(f.Path)
+	}
+	switch {
+	case h.typescript:
+		h.commonJS, extension = false, ".ts"
+	case h.commonJS && c.module:
+		extension = ".cjs"
+	case h.commonJS || c.module || extension != ".mjs":
+		extension = ".js"
+	}
+	h.path = path.Join(c.dir, folder, nodeHelpers+extension)
+	return h, true
+}
+
+// modular reports whether a file is an ES module.
+func (c *nodeCode) modular(f *source) bool {
+	switch path.Ext(f.Path) {
+	case ".mjs", ".mts":
+		return true
+	case ".cjs", ".cts":
+		return false
+	}
+	return c.module || slices.ContainsFunc(f.Imports, func(i syntax.Import) bool { return static(f, i) })
+}
+
+// static reports whether an import is a statement import ... from.
+func static(f *source, i syntax.Import) bool {
+	at := i.Node.Start
+	line := f.Source[bytes.LastIndexByte(f.Source[:at], '\n')+1 : at]
+	return i.Node.Kind == syntax.Other && !bytes.Contains(line, []byte("require"))
+}
+
+// imports adds the import of the functions, the first of which is used at an offset, to a file that does not have them. It
+// returns false if the file is left.
+func (c *nodeCode) imports(f *source, h nodeHelper, functions []string, used int) bool {
+	typescript := f.Language == syntax.TypeScript
+	if typescript != h.typescript {
+		c.leave(f.Path, 0, "The file is left: `"+h.path+"` is not in its language")
+		return false
+	}
+	modular := c.modular(f)
+	if typescript && !slices.ContainsFunc(f.Imports, func(i syntax.Import) bool { return static(f, i) }) {
+		c.leave(f.Path, 0, "The file is left: it has no `import`")
+		return false
+	}
+	if !modular && !h.commonJS {
+		c.leave(f.Path, 0, "The file is left: it cannot load the ES module `"+h.path+"` with `require`")
+		return false
+	}
+	missing := slices.DeleteFunc(slices.Clone(functions), func(name string) bool {
+		i, ok := f.Imported(name)
+		return ok && isNodeHelper(i.Path+".js") || ok && isNodeHelper(i.Path)
+	})
+	if len(missing) == 0 {
+		return true
+	}
+	for n := range f.Root.All() {
+		if slices.Contains(missing, n.Text) && (n.Kind == syntax.Name || n.Kind == syntax.Param || n.Kind == syntax.Func || n.Kind == syntax.Class) {
+			c.leave(f.Path, f.line(n.Start), "The file is left: it uses the name `"+n.Text+"` for something else")
+			return false
+		}
+	}
+	q, end := quoteOf(f), semicolon(f)
+	line := "const { " + strings.Join(missing, ", ") + " } = require(" + q + c.specifier(f, h, modular) + q + ")" + end
+	if modular {
+		line = "import { " + strings.Join(missing, ", ") + " } from " + q + c.specifier(f, h, modular) + q + end
+	}
+	at, before, ok := importPosition(f, modular, used)
+	if !ok {
+		c.leave(f.Path, 0, "The file is left: no line was found for `"+line+"`")
+		return false
+	}
+	if before {
+		c.edit(f.Path, f.Source, at, at, line+newline(f.Source))
+	} else {
+		c.edit(f.Path, f.Source, at, at, newline(f.Source)+line)
+	}
+	return true
+}
+
+// required reports whether a statement loads modules: const x = require("y"), require("y").config().
+func required(n *syntax.Node) bool {
+	if n.Kind == syntax.Assign {
+		n = n.Value()
+	}
+	for n.Kind == syntax.Call || n.Kind == syntax.Member {
+		if n.Children[0].Kind == syntax.Name {
+			return n.Kind == syntax.Call && n.Children[0].Text == "require"
+		}
+		n = n.Children[0]
+	}
+	return false
+}
+
+// importPosition returns the end of the line of the last import at the beginning of a file, or the beginning of the line
+// of the first statement. What require returns cannot be used before.
+func importPosition(f *source, modular bool, used int) (at int, before, ok bool) {
+	first := len(f.Source)
+	var statement *syntax.Node
+	for _, n := range f.Root.Children {
+		if n.Kind == syntax.String || required(n) && n.End <= used {
+			if end, clean := lineEnd(f.Source, n.End); clean && !modular && n.Kind != syntax.String {
+				at, ok = end, true
+			}
+			continue
+		}
+		first, statement = n.Start, n
+		break
+	}
+	if modular {
+		for _, i := range f.Imports {
+			if !static(f, i) || i.Node.End > first && ok {
+				continue
+			}
+			if end, clean := lineEnd(f.Source, i.Node.End); clean {
+				at, ok = end, true
+			}
+		}
+	}
+	if ok || statement == nil {
+		return at, false, ok
+	}
+	start := bytes.LastIndexByte(f.Source[:first], '\n') + 1
+	return start, true, len(bytes.TrimSpace(f.Source[start:first])) == 0 || statement.Kind == syntax.Assign && declares.Match(f.Source[start:first])
+}
+
+var declares = regexp.MustCompile(`^(export )?(const|let|var) $`)
+
+// lineEnd returns the end of the line of an offset, and whether no code follows the offset there but the end of its statement.
+func lineEnd(source []byte, at int) (end int, clean bool) {
+	end = len(source)
+	if n := bytes.IndexByte(source[at:], '\n'); n >= 0 {
+		end = at + n
+		if end > at && source[end-1] == '\r' {
+			end--
+		}
+	}
+	return end, statementEnd.Match(source[at:end])
+}
+
+var statementEnd = regexp.MustCompile(`^\)?\s*;?\s*(//.*)?$`)
+
+// specifier returns the path by which a file imports the helpers.
+func (c *nodeCode) specifier(f *source, h nodeHelper, modular bool) string {
+	from, to := strings.Split(path.Dir(f.Path), "/"), strings.Split(path.Dir(h.path), "/")
+	for len(from) > 0 && len(to) > 0 && from[0] == to[0] {
+		from, to = from[1:], to[1:]
+	}
+	from, to = slices.DeleteFunc(from, func(s string) bool { return s == "." }), slices.DeleteFunc(to, func(s string) bool { return s == "." })
+	up := "./"
+	if len(from) > 0 {
+		up = strings.Repeat("../", len(from))
+	}
+	extension := path.Ext(h.path)
+	switch {
+	case h.typescript:
+		extension = c.typeScriptExtension(f)
+	case modular && extension == ".js" && slices.ContainsFunc(f.Imports, func(i syntax.Import) bool { return static(f, i) && relative(i.Path) && path.Ext(i.Path) == "" }):
+		extension = "" // for a bundler
+	case !modular && extension == ".js":
+		extension = ""
+	}
+	return up + path.Join(append(to, nodeHelpers)...) + extension
+}
+
+func relative(module string) bool {
+	return strings.HasPrefix(module, "./") || strings.HasPrefix(module, "../")
+}
+
+var nodeResolution = regexp.MustCompile(`(?i)"(module|moduleResolution)"\s*:\s*"(node(16|18|20)|nodenext)"`)
+
+// typeScriptExtension returns the extension of modules in imports: that of the others of the file, or what the project's
+// configuration needs.
+func (c *nodeCode) typeScriptExtension(f *source) string {
+	for _, i := range f.Imports {
+		if static(f, i) && relative(i.Path) {
+			if extension := path.Ext(i.Path); extension == ".js" || extension == ".ts" {
+				return extension
+			}
+			return ""
+		}
+	}
+	config, err := patch.Read(c.root, path.Join(c.dir, "tsconfig.json"))
+	switch {
+	case err != nil && !c.exists("tsconfig.json"):
+		return ".ts" // Node.js runs it
+	case nodeResolution.Match(config):
+		return ".js"
+	}
+	return ""
+}
+
+// quoteOf returns the quote that a file's imports have.
+func quoteOf(f *source) string {
+	for _, i := range f.Imports {
+		code := f.Source[i.Node.Start:i.Node.End]
+		if n := bytes.IndexAny(code, `'"`); n >= 0 {
+			return string(code[n])
+		}
+	}
+	return "'"
+}
+
+// semicolon returns the semicolon at the end of a file's imports, "" if they have none.
+func semicolon(f *source) string {
+	for _, i := range f.Imports {
+		end, clean := lineEnd(f.Source, i.Node.End)
+		if clean && !bytes.Contains(f.Source[i.Node.End:end], []byte(";")) {
+			return ""
+		}
+	}
+	return ";"
+}
+
+// nodePart is a part of the helpers.
+type nodePart struct {
+	name  string
+	needs []string
+	text  string
+}
+
+var (
+	partHeader = regexp.MustCompile(`(?m)^// part (\w+)(?:: ([\w ]+))?\n`)
+	// typeMark matches a comment with one asterisk, which has a type.
+	typeMark = regexp.MustCompile(`/\*([^*/][^\n]*?)\*/`)
+	exported = regexp.MustCompile(`(?m)^EXPORT (async )?function (\w+)`)
+)
+
+// nodeParts returns the parts of the helpers in the order of the file.
+func nodeParts() (parts []nodePart) {
+	headers := partHeader.FindAllStringSubmatchIndex(nodeHelperParts, -1)
+	for i, h := range headers {
+		end := len(nodeHelperParts)
+		if i+1 < len(headers) {
+			end = headers[i+1][0]
+		}
+		p := nodePart{name: nodeHelperParts[h[2]:h[3]], text: nodeHelperParts[h[1]:end]}
+		if h[4] >= 0 {
+			p.needs = strings.Fields(nodeHelperParts[h[4]:h[5]])
+		}
+		parts = append(parts, p)
+	}
+	return parts
+}
+
+// write writes the functions that are used, or adds them to the file that the service has.
+func (c *nodeCode) write(h nodeHelper, uses map[string]bool) {
+	parts := nodeParts()
+	for _, p := range slices.Backward(parts) { // what a part needs precedes it
+		if uses[p.name] {
+			for _, name := range p.needs {
+				uses[name] = true
+			}
+		}
+	}
+	var b strings.Builder
+	for _, p := range parts {
+		defined := regexp.MustCompile(`(?m)^(export )?(async )?(function|const) ` + p.name + `\b`)
+		if p.name == "header" && h.source == nil || uses[p.name] && !defined.Match(h.source) {
+			b.WriteString(p.render(h, c.name))
+		}
+	}
+	text := strings.TrimRight(b.String(), "\n") + "\n"
+	switch {
+	case h.source == nil:
+		created := patch.Create(h.path, []byte(text))
+		c.files[h.path] = &created
+		c.did(h.path, 0, "Add the functions that start spans and record metrics")
+	case b.Len() > 0:
+		if !bytes.HasSuffix(h.source, []byte("\n")) {
+			text = "\n" + text
+		}
+		c.edit(h.path, h.source, len(h.source), len(h.source), strings.ReplaceAll("\n"+text, "\n", newline(h.source)))
+		c.did(h.path, lineOf(h.source, len(h.source)), "Add functions that start spans and record metrics")
+	}
+}
+
+// render returns the text of a part in the language of the helpers.
+func (p nodePart) render(h nodeHelper, service string) string {
+	text := strings.Replace(p.text, "SERVICE", service, 1)
+	if h.typescript {
+		text = typeMark.ReplaceAllString(text, "$1")
+	} else {
+		text = typeMark.ReplaceAllString(text, "")
+	}
+	if !h.commonJS {
+		return exported.ReplaceAllString(text, "export ${1}function $2")
+	}
+	text = strings.Replace(text, "import * as otel from '@opentelemetry/api'", "'use strict';\n\nconst otel = require('@opentelemetry/api')", 1)
+	if m := exported.FindStringSubmatch(text); m != nil {
+		text = exported.ReplaceAllString(text, "${1}function $2")
+		text = strings.TrimRight(text, "\n") + "\nexports." + m[2] + " = " + m[2] + ";\n\n"
+	}
+	return text
+}
+
+// ranges are the spans of a file.
+type ranges struct {
+	starts []int       // of the calls that start them, sorted
+	bodies map[int]int // of functions and blocks: end by start
+}
+
+func newRanges(u *instrumentation.Uses) ranges {
+	r := ranges{bodies: map[int]int{}}
+	for _, s := range u.Spans {
+		r.starts = append(r.starts, s.Start.Start)
+		if s.Body != nil {
+			r.bodies[s.Body.Start] = max(r.bodies[s.Body.Start], s.Body.End)
+		}
+	}
+	slices.Sort(r.starts)
+	return r
+}
+
+// inside reports whether a node has a call that starts a span.
+func (r ranges) inside(n *syntax.Node) bool {
+	at, _ := slices.BinarySearch(r.starts, n.Start)
+	return at < len(r.starts) && r.starts[at] < n.End
+}
+
+// around reports whether a node is in the body of a span.
+func (r ranges) around(n *syntax.Node) bool {
+	for p := n.Enclosing(syntax.Func, syntax.Block); p != nil; p = p.Enclosing(syntax.Func, syntax.Block) {
+		if end, ok := r.bodies[p.Start]; ok && p.End <= end {
+			return true
+		}
+	}
+	return false
+}

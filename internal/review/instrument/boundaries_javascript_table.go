@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package instrument
+
+// nodeBoundary is a call of a library with which a program in JavaScript registers a handler or creates a client.
+type nodeBoundary struct {
+	library string
+	// names are those of the functions or classes of the library that are called. An empty one is the library's default
+	// export.
+	names []string
+	// method is called instead, on what the library has made. on are the events if the method registers for one of them.
+	method string
+	on     []string
+	loose  bool // the receiver of the method may come from another file
+
+	wrap    string    // the function of the helpers: traceProcess, traceJob, traceDatabase, ...
+	system  string    // of the messages or the database
+	place   nodePlace // what is wrapped
+	index   int       // of the argument for argument and options
+	options []string  // members with handlers
+	named   int       // the argument with the name of the destination or job, -1 for none
+
+	// automatic says that automatic instrumentation covers the library. words are parts of the names of packages that
+	// instrument it.
+	automatic bool
+	words     []string
+
+	maker    bool // the first argument of the receiver's constructor names the destination
+	callback bool // a handler with a second parameter ends when it calls that
+}
+
+// nodePlace is the part of a call that is wrapped.
+type nodePlace uint8
+
+const (
+	wholeCall    nodePlace = iota // the call
+	oneArgument                   // the argument at the index
+	lastArgument                  // the last argument that can be a function
+	members                       // members of the object in the argument at the index
+)
+
+const fetched = "fetch" // the global function
+
+// nodeBoundaries are the libraries whose boundaries are wrapped.
+var nodeBoundaries = []nodeBoundary{
+	{library: "bullmq", names: []string{"Worker"}, wrap: "traceProcess", system: "bullmq", place: oneArgument, index: 1, named: 0, words: []string{"bullmq"}},
+	{library: "bull", method: "process", wrap: "traceProcess", system: "bull", place: lastArgument, named: -1, words: []string{"-bull"}, maker: true, callback: true},
+	{library: "bee-queue", method: "process", wrap: "traceProcess", system: "bee-queue", place: lastArgument, named: -1, words: []string{"bee-queue"}, maker: true, callback: true},
+	{library: "pg-boss", method: "work", wrap: "traceProcess", system: "pgboss", place: lastArgument, named: 0, words: []string{"pg-boss", "pgboss"}},
+	{library: "sqs-consumer", names: []string{"Consumer.create"}, wrap: "traceProcess", system: "aws_sqs", place: members, options: []string{"handleMessage", "handleMessageBatch"}, named: -1, words: []string{"sqs-consumer"}},
+	{library: "@google-cloud/pubsub", method: "on", on: []string{"message"}, wrap: "traceProcess", system: "gcp_pubsub", place: oneArgument, index: 1, named: -1, words: []string{"pubsub"}},
+	{library: "@azure/service-bus", method: "subscribe", wrap: "traceProcess", system: "servicebus", place: members, options: []string{"processMessage"}, named: -1, words: []string{"azure-sdk"}},
+	{library: "mqtt", method: "on", on: []string{"message"}, wrap: "traceProcess", system: "mqtt", place: oneArgument, index: 1, named: -1, words: []string{"mqtt"}},
+	{library: "ws", method: "on", on: []string{"message"}, wrap: "traceProcess", system: "websocket", place: oneArgument, index: 1, named: 0, words: []string{"-ws", "websocket"}},
+	{library: "kafkajs", method: "run", loose: true, wrap: "traceProcess", system: "kafka", place: members, options: []string{"eachMessage", "eachBatch"}, named: -1, automatic: true, words: []string{"kafkajs"}},
+	{library: "amqplib", method: "consume", loose: true, wrap: "traceProcess", system: "rabbitmq", place: oneArgument, index: 1, named: 0, automatic: true, words: []string{"amqp"}},
+
+	{library: "node-cron", names: []string{"schedule"}, wrap: "traceJob", place: oneArgument, index: 1, named: -1, words: []string{"cron"}},
+	{library: "cron", names: []string{"CronJob"}, wrap: "traceJob", place: oneArgument, index: 1, named: -1, words: []string{"cron"}},
+	{library: "cron", names: []string{"CronJob.from"}, wrap: "traceJob", place: members, options: []string{"onTick"}, named: -1, words: []string{"cron"}},
+	{library: "node-schedule", names: []string{"scheduleJob"}, wrap: "traceJob", place: lastArgument, named: -1, words: []string{"schedule"}},
+
+	{library: "better-sqlite3", names: []string{""}, wrap: "traceDatabase", system: "sqlite", words: []string{"sqlite"}},
+	{library: "sqlite3", names: []string{"Database"}, wrap: "traceDatabase", system: "sqlite", words: []string{"sqlite"}},
+	{library: "node:sqlite", names: []string{"DatabaseSync"}, wrap: "traceDatabase", system: "sqlite", words: []string{"sqlite"}},
+	{library: "pg", names: []string{"Pool", "Client"}, wrap: "traceDatabase", system: "postgresql", automatic: true, words: []string{"-pg"}},
+	{library: "mysql2", names: []string{"createPool", "createConnection"}, wrap: "traceDatabase", system: "mysql", automatic: true, words: []string{"mysql2"}},
+	{library: "mysql2/promise", names: []string{"createPool", "createConnection"}, wrap: "traceDatabase", system: "mysql", automatic: true, words: []string{"mysql2"}},
+
+	{library: "express", names: []string{""}, wrap: "traceExpress", automatic: true, words: []string{"-http"}},
+	{library: "koa", names: []string{""}, wrap: "traceKoa", automatic: true, words: []string{"-http"}},
+	{library: "fastify", names: []string{"", "fastify"}, wrap: "traceFastify", automatic: true, words: []string{"-http", "fastify"}},
+	{library: "node:http", names: []string{"createServer"}, wrap: "traceHandler", place: lastArgument, named: -1, automatic: true, words: []string{"-http"}},
+	{library: "node:https", names: []string{"createServer"}, wrap: "traceHandler", place: lastArgument, named: -1, automatic: true, words: []string{"-http"}},
+	{library: fetched, wrap: "traceFetch", automatic: true, words: []string{"undici"}},
+}
+
+// nodeLeft are libraries whose calls no function can wrap, with what people can do instead.
+var nodeLeft = map[string]struct {
+	nodeBoundary
+	text string
+}{
+	"@prisma/client": {nodeBoundary{words: []string{"prisma"}}, "Prisma has its own instrumentation: add `@prisma/instrumentation` to the setup of the SDK"},
+	"nats":           {nodeBoundary{words: []string{"nats"}}, "Start a span for each message of NATS in the loops over subscriptions, with the context that `propagation.extract` reads from its headers"},
+	"neo4j-driver":   {nodeBoundary{words: []string{"neo4j"}}, "Start a span around each `run` of a session of Neo4j: its results arrive after the call"},
+
+	"@grpc/grpc-js": {nodeBoundary{automatic: true, words: []string{"-grpc"}}, "Add `@opentelemetry/instrumentation-grpc` to the setup of the SDK"},
+	"@hapi/hapi":    {nodeBoundary{automatic: true, words: []string{"-http"}}, "Add `@opentelemetry/instrumentation-http` and `@opentelemetry/instrumentation-hapi` to the setup of the SDK"},
+	"@nestjs/core":  {nodeBoundary{automatic: true, words: []string{"-http"}}, "Add `@opentelemetry/instrumentation-http` and `@opentelemetry/instrumentation-nestjs-core` to the setup of the SDK"},
+	"axios":         {nodeBoundary{automatic: true, words: []string{"-http"}}, "Add `@opentelemetry/instrumentation-http`, which covers `axios`, to the setup of the SDK"},
+	"got":           {nodeBoundary{automatic: true, words: []string{"-http"}}, "Add `@opentelemetry/instrumentation-http`, which covers `got`, to the setup of the SDK"},
+	"hono":          {nodeBoundary{automatic: true, words: []string{"-http", "hono"}}, "Add `@hono/otel` to the application"},
+	"ioredis":       {nodeBoundary{automatic: true, words: []string{"ioredis"}}, "Add `@opentelemetry/instrumentation-ioredis` to the setup of the SDK"},
+	"mongodb":       {nodeBoundary{automatic: true, words: []string{"mongodb"}}, "Add `@opentelemetry/instrumentation-mongodb` to the setup of the SDK"},
+	"mongoose":      {nodeBoundary{automatic: true, words: []string{"mongo"}}, "Add `@opentelemetry/instrumentation-mongodb` to the setup of the SDK"},
+	"redis":         {nodeBoundary{automatic: true, words: []string{"-redis"}}, "Add `@opentelemetry/instrumentation-redis` to the setup of the SDK"},
+	"undici":        {nodeBoundary{automatic: true, words: []string{"undici"}}, "Add `@opentelemetry/instrumentation-undici` to the setup of the SDK"},
+}
+
+// nodeSteps say what a function of the helpers adds, for steps.
+var nodeSteps = map[string]string{
+	"traceProcess":  "Start a consumer span for each message of `%s`, and record `messaging.process.duration`",
+	"traceJob":      "Start a span for each run of the job of `%s`",
+	"traceDatabase": "Start a client span for each statement of `%s`, and record `db.client.operation.duration`",
+	"traceExpress":  "Start a server span for each request of `%s`, and record `http.server.request.duration`",
+	"traceKoa":      "Start a server span for each request of `%s`, and record `http.server.request.duration`",
+	"traceFastify":  "Start a server span for each request of `%s`, and record `http.server.request.duration`",
+	"traceHandler":  "Start a server span for each request of `%s`, and record `http.server.request.duration`",
+	"traceFetch":    "Start a client span for each `%s`, and record `http.client.request.duration`",
+}

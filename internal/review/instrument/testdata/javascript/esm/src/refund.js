@@ -1,0 +1,3 @@
+export async function refund(job) {
+  return `refunded ${job.data}`
+}

@@ -1,0 +1,5 @@
+import { CronJob } from 'cron';
+
+export function traceJob() {}
+
+new CronJob('0 * * * *', () => {});
