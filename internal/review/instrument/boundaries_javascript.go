@@ -55,6 +55,7 @@ type nodeCode struct {
 
 	names      map[string]*nodeBoundary // by library and name
 	methods    map[string][]*nodeBoundary
+	decorated  []*nodeBoundary
 	parametric string                // a file in which a router is mounted below a path with parameters
 	noted      map[string]bool       // libraries of nodeLeft with a step
 	options    map[*syntax.Node]bool // objects with options that were read
@@ -153,7 +154,9 @@ func (c *nodeCode) read() (err error) {
 		for _, name := range b.names {
 			c.names[b.library+" "+name] = b
 		}
-		if b.method != "" {
+		if b.decorators != nil {
+			c.decorated = append(c.decorated, b)
+		} else if b.method != "" {
 			c.methods[b.method] = append(c.methods[b.method], b)
 		} else if b.library == fetched {
 			c.names[fetched] = b
@@ -197,6 +200,7 @@ func (c *nodeCode) read() (err error) {
 	left := func(b *nodeBoundary) bool {
 		return c.instrumented(b) || manualDatabase != "" && b.wrap == "traceDatabase" || manualServer != "" && strings.Contains(nodeSteps[b.wrap], "server span")
 	}
+	c.decorated = slices.DeleteFunc(c.decorated, left)
 	maps.DeleteFunc(c.names, func(_ string, b *nodeBoundary) bool { return left(b) })
 	for name := range c.methods {
 		c.methods[name] = slices.DeleteFunc(c.methods[name], left)
@@ -243,7 +247,27 @@ func (c *nodeCode) find(f *source) []nodeWrap {
 		}
 	}
 	spans := newRanges(f.uses)
+	full := func(at int) bool {
+		switch {
+		case c.count == maxServiceBoundaries:
+			c.leave("", 0, fmt.Sprintf("The service %s has more than %d handlers and clients: the others are left", c.name, maxServiceBoundaries))
+		case len(found) == maxFileBoundaries:
+			c.leave(f.Path, f.line(at), fmt.Sprintf("The file has more than %d handlers and clients: the others are left", maxFileBoundaries))
+		default:
+			c.count++
+			return false
+		}
+		return true
+	}
 	for n := range f.Root.All() {
+		if n.Kind == syntax.Class {
+			for _, w := range c.decorate(f, n, spans) {
+				if full(w.start) {
+					return found
+				}
+				found = append(found, w)
+			}
+		}
 		if n.Kind != syntax.Call && n.Kind != syntax.New {
 			continue
 		}
@@ -266,19 +290,87 @@ func (c *nodeCode) find(f *source) []nodeWrap {
 			case why != "":
 				c.leave(f.Path, f.line(target.Start), fmt.Sprintf("The handler of `%s` is left: %s", b.library, why))
 				continue
-			case c.count == maxServiceBoundaries:
-				c.leave("", 0, fmt.Sprintf("The service %s has more than %d handlers and clients: the others are left", c.name, maxServiceBoundaries))
-				return found
-			case len(found) == maxFileBoundaries:
-				c.leave(f.Path, f.line(target.Start), fmt.Sprintf("The file has more than %d handlers and clients: the others are left", maxFileBoundaries))
+			case full(target.Start):
 				return found
 			}
-			c.count++
 			starts[target.Start] = true
 			found = append(found, nodeWrap{b, target.Start, target.End, c.arguments(f, n, b, maker, target)})
 		}
 	}
 	return found
+}
+
+// decorate returns decorators for the handlers among the methods of a class.
+func (c *nodeCode) decorate(f *source, class *syntax.Node, spans ranges) (found []nodeWrap) {
+	for _, b := range c.decorated {
+		if !f.ImportsAny(b.library) {
+			continue
+		}
+		processor, processes := decorated(f, class, b.library, []string{"Processor"})
+		for _, fn := range class.Children {
+			if fn.Kind != syntax.Func {
+				continue
+			}
+			_, marked := decorated(f, fn, b.library, b.decorators)
+			if !marked && (b.method == "" || b.method != fn.Text || !processes) {
+				continue
+			}
+			if spans.inside(fn) || slices.ContainsFunc(fn.Children, func(d *syntax.Node) bool {
+				return d.Kind == syntax.Decorator && telling.Match(f.Source[d.Start:min(d.End, d.Start+64)])
+			}) {
+				continue
+			}
+			if b.callback && len(fn.Params()) > 1 {
+				c.leave(f.Path, f.line(fn.Start), fmt.Sprintf("The handler of `%s` is left: it ends by a callback", b.library))
+				continue
+			}
+			text := "@" + b.wrap + "(" + c.decoration(f, b, fn, processor) + ")"
+			if indent, alone := indentOf(f.Source, fn.Start); alone {
+				text += newline(f.Source) + indent
+			} else {
+				text += " "
+			}
+			found = append(found, nodeWrap{b, fn.Start, fn.Start, text})
+		}
+	}
+	return found
+}
+
+// decorated returns the call of a decorator of a library that a class or method has, nil if it is not a call, and whether
+// there is one.
+func decorated(f *source, n *syntax.Node, library string, names []string) (call *syntax.Node, ok bool) {
+	for _, d := range n.Children {
+		if d.Kind != syntax.Decorator || len(d.Children) == 0 {
+			continue
+		}
+		expression := d.Children[0]
+		if expression.Kind == syntax.Call {
+			call, expression = expression, expression.Callee()
+		}
+		if module, name, ok := origin(f.File, expression); ok && module == library && slices.Contains(names, name) {
+			return call, true
+		}
+		call = nil
+	}
+	return nil, false
+}
+
+// decoration returns the arguments of the decorator of a method.
+func (c *nodeCode) decoration(f *source, b *nodeBoundary, method, processor *syntax.Node) string {
+	q := quoteOf(f)
+	if b.wrap == "TracedJob" {
+		if plainText.MatchString(method.Text) {
+			return q + method.Text + q
+		}
+		return q + "job" + q
+	}
+	var queue *syntax.Node
+	if processor != nil {
+		if queue = processor.Arg(0); queue != nil && queue.Kind == syntax.Object {
+			queue = queue.Get("name")
+		}
+	}
+	return q + b.system + q + ", " + destination(f, queue)
 }
 
 // telling matches names of functions that start spans.
@@ -532,7 +624,6 @@ func (c *nodeCode) arguments(f *source, n *syntax.Node, b *nodeBoundary, maker, 
 	default:
 		return ""
 	}
-	destination := "undefined"
 	var name *syntax.Node
 	switch {
 	case b.named >= 0:
@@ -543,14 +634,22 @@ func (c *nodeCode) arguments(f *source, n *syntax.Node, b *nodeBoundary, maker, 
 			name = nil // maybe not in scope here
 		}
 	}
-	switch {
-	case name == nil || name == target:
-	case name.Kind == syntax.String && plainText.MatchString(name.Text):
-		destination = q + name.Text + q
-	case reference(name):
-		destination = f.Code(name)
+	if name == target {
+		name = nil
 	}
-	return q + b.system + q + ", " + destination + ", "
+	return q + b.system + q + ", " + destination(f, name) + ", "
+}
+
+// destination returns the code for the name of a destination that an expression has, "undefined" if it may do more.
+func destination(f *source, name *syntax.Node) string {
+	switch {
+	case name == nil:
+	case name.Kind == syntax.String && plainText.MatchString(name.Text):
+		return quoteOf(f) + name.Text + quoteOf(f)
+	case reference(name):
+		return f.Code(name)
+	}
+	return "undefined"
 }
 
 // reference reports whether an expression is a name, or a member of one, whose evaluation does nothing else.

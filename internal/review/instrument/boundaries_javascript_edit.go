@@ -47,9 +47,12 @@ func (c *nodeCode) change(wraps map[*source][]nodeWrap) bool {
 		}
 		for _, w := range wraps[f] {
 			uses[w.wrap] = true
-			if w.library == fetched {
+			switch {
+			case w.library == fetched:
 				c.edit(f.Path, f.Source, w.start, w.end, w.wrap)
-			} else {
+			case w.start == w.end:
+				c.edit(f.Path, f.Source, w.start, w.end, w.before)
+			default:
 				c.edit(f.Path, f.Source, w.start, w.start, w.wrap+"("+w.before)
 				c.edit(f.Path, f.Source, w.end, w.end, ")")
 			}

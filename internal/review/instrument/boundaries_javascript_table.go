@@ -13,6 +13,9 @@ type nodeBoundary struct {
 	on     []string
 	loose  bool // the receiver of the method may come from another file
 
+	// decorators are those of methods that are handlers, or of classes in which the method is one.
+	decorators []string
+
 	wrap    string    // the function of the helpers: traceProcess, traceJob, traceDatabase, ...
 	system  string    // of the messages or the database
 	place   nodePlace // what is wrapped
@@ -60,6 +63,10 @@ var nodeBoundaries = []nodeBoundary{
 	{library: "cron", names: []string{"CronJob.from"}, wrap: "traceJob", place: members, options: []string{"onTick"}, named: -1, words: []string{"cron"}},
 	{library: "node-schedule", names: []string{"scheduleJob"}, wrap: "traceJob", place: lastArgument, named: -1, words: []string{"schedule"}},
 
+	{library: "@nestjs/schedule", decorators: []string{"Cron", "Interval", "Timeout"}, wrap: "TracedJob", words: []string{"schedule"}},
+	{library: "@nestjs/bull", decorators: []string{"Process"}, wrap: "TracedProcess", system: "bull", words: []string{"-bull"}, callback: true},
+	{library: "@nestjs/bullmq", decorators: []string{"Processor"}, method: "process", wrap: "TracedProcess", system: "bullmq", words: []string{"bullmq"}},
+
 	{library: "better-sqlite3", names: []string{""}, wrap: "traceDatabase", system: "sqlite", words: []string{"sqlite"}},
 	{library: "sqlite3", names: []string{"Database"}, wrap: "traceDatabase", system: "sqlite", words: []string{"sqlite"}},
 	{library: "node:sqlite", names: []string{"DatabaseSync"}, wrap: "traceDatabase", system: "sqlite", words: []string{"sqlite"}},
@@ -101,7 +108,9 @@ var nodeLeft = map[string]struct {
 var nodeSteps = map[string]string{
 	"traceProcess":  "Start a consumer span for each message of `%s`, and record `messaging.process.duration`",
 	"traceJob":      "Start a span for each run of the job of `%s`",
-	"traceDatabase": "Start a client span for each statement of `%s`, and record `db.client.operation.duration`",
+	"TracedProcess": "Start a consumer span for each message of `%s`, and record `messaging.process.duration`",
+	"TracedJob":     "Start a span for each run of the job of `%s`",
+	"traceDatabase": "Start a client span for each statement of `%s` in a trace, and record `db.client.operation.duration`",
 	"traceExpress":  "Start a server span for each request of `%s`, and record `http.server.request.duration`",
 	"traceKoa":      "Start a server span for each request of `%s`, and record `http.server.request.duration`",
 	"traceFastify":  "Start a server span for each request of `%s`, and record `http.server.request.duration`",

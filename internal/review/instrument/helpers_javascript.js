@@ -80,7 +80,7 @@ const headersOf/*: Record<string, (...args: any[]) => any>*/ = {
   aws_sqs: (message) => message.MessageAttributes,
   gcp_pubsub: (message) => message.attributes,
   kafka: (payload) => payload.message?.headers,
-  mqtt: (topic, payload, packet) => packet?.properties?.userProperties,
+  mqtt: (_topic, _payload, packet) => packet?.properties?.userProperties,
   rabbitmq: (message) => message.properties?.headers,
   servicebus: (message) => message.applicationProperties,
 };
@@ -131,6 +131,22 @@ EXPORT function traceJob/*<F>*/(name/*: string*/, job/*: F*/)/*: F*/ {
   }, job);
 }
 
+// part TracedProcess: traceProcess
+/** Decorates a method that processes messages. Other decorators have to precede it. */
+EXPORT function TracedProcess(system/*: string*/, destination/*: unknown*/) {
+  return (_target/*: object*/, _key/*: string | symbol*/, descriptor/*: PropertyDescriptor*/) => {
+    descriptor.value = traceProcess(system, destination, descriptor.value);
+  };
+}
+
+// part TracedJob: traceJob
+/** Decorates a method that runs a scheduled job. Other decorators have to precede it. */
+EXPORT function TracedJob(name/*: string*/) {
+  return (_target/*: object*/, _key/*: string | symbol*/, descriptor/*: PropertyDescriptor*/) => {
+    descriptor.value = traceJob(name, descriptor.value);
+  };
+}
+
 // part traceDatabase: rename durationRecorder observe failure
 const recordCall = durationRecorder('db.client.operation.duration', [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10]);
 
@@ -144,7 +160,7 @@ const databases/*: Record<string, { run: string[]; prepare?: string; connect?: s
 const traced = new WeakSet();
 const databaseCall = otel.createContextKey('call of a database');
 
-/** Makes the client of a database start a span for each statement, and returns the client. */
+/** Makes the client of a database start a span for each statement of a trace, and returns the client. */
 EXPORT function traceDatabase/*<T>*/(system/*: string*/, client/*: T*/)/*: T*/ {
   return (client instanceof Promise ? client.then((c) => traceClient(system, c)) : traceClient(system, client))/* as T*/;
 }
@@ -196,7 +212,10 @@ function traceCall(system/*: string*/, statement/*: string*/, method/*: any*/, s
   if (operation) {
     attributes['db.query.summary'] = table ? `${operation} ${table}` : operation;
   }
-  const span = otel.trace.getTracer(scope).startSpan(String(attributes['db.query.summary'] ?? system), { kind: otel.SpanKind.CLIENT, attributes }, parent);
+  const name = String(attributes['db.query.summary'] ?? system);
+  const span = otel.trace.getSpan(parent)
+    ? otel.trace.getTracer(scope).startSpan(name, { kind: otel.SpanKind.CLIENT, attributes }, parent)
+    : otel.trace.wrapSpanContext(otel.INVALID_SPAN_CONTEXT); // a statement outside of a trace, such as at the start
   const context = parent.setValue(databaseCall, true);
   const record = (more/*: otel.Attributes*/) => recordCall(start, { ...attributes, ...more });
   const callback = args.at(-1);
@@ -276,8 +295,18 @@ EXPORT function traceExpress/*<T>*/(app/*: T*/)/*: T*/ {
   const handle = express.handle;
   express.handle = function (/*this: any, */...args/*: any[]*/) {
     const [request, response] = args;
-    const route = () => typeof request.route?.path === 'string' ? request.baseUrl + request.route.path : undefined;
-    return traceRequest(request, response, route, () => handle.apply(this, args));
+    let route/*: any*/;
+    let path/*: string | undefined*/;
+    Object.defineProperty(request, 'route', {
+      configurable: true,
+      enumerable: true,
+      get: () => route,
+      set: (value) => {
+        route = value;
+        path = typeof value?.path === 'string' ? request.baseUrl + value.path : undefined; // an error resets the base
+      },
+    });
+    return traceRequest(request, response, () => path, () => handle.apply(this, args));
   };
   return app;
 }

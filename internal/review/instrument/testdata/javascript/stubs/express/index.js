@@ -9,7 +9,7 @@ module.exports = () => {
     for (const route of routes) {
       const match = route.pattern.exec(request.url.split('?')[0]);
       if (match) {
-        Object.assign(request, { route, baseUrl: '', params: { ...match.groups } });
+        Object.assign(request, { baseUrl: '', route, params: { ...match.groups } });
         return route.handler(request, response);
       }
     }
