@@ -70,7 +70,7 @@ type nodeWrap struct {
 }
 
 // javaScriptBoundaries adds spans and metrics to handlers, consumers and calls of a service in JavaScript that nothing instruments,
-// and reports whether it added any.
+// and reports whether the service has an SDK that exports them.
 func (s *service) javaScriptBoundaries() (bool, error) {
 	c := &nodeCode{service: s, manifest: s.manifests[0], noted: map[string]bool{}, options: map[*syntax.Node]bool{}}
 	for _, m := range s.manifests {
@@ -90,7 +90,7 @@ func (s *service) javaScriptBoundaries() (bool, error) {
 	_, c.auto = s.has(nodeAutomatic...)
 	c.auto = c.auto || c.adds(nodePackage)
 	if _, manual := s.has(nodeManual...); !c.auto && !manual {
-		return false, nil // nothing would export the spans
+		return false, nil
 	}
 	var manifest struct{ Type string }
 	if json.Unmarshal(c.manifest.Source, &manifest) != nil {
@@ -112,7 +112,8 @@ func (s *service) javaScriptBoundaries() (bool, error) {
 			return false, assay.Errorf(assay.CodeUnprocessable, "%s: %w", f.Path, treesitter.ErrTooComplex)
 		}
 	}
-	return c.change(wraps), nil
+	c.change(wraps)
+	return true, nil
 }
 
 // adds reports whether the change adds a package to the manifest.

@@ -26,15 +26,15 @@ func isNodeHelper(name string) bool {
 	return strings.TrimSuffix(path.Base(name), path.Ext(name)) == nodeHelpers
 }
 
-// change wraps what was found, imports the functions that do this, and writes them. It reports whether there is a change.
-func (c *nodeCode) change(wraps map[*source][]nodeWrap) bool {
+// change wraps what was found, imports the functions that do this, and writes them.
+func (c *nodeCode) change(wraps map[*source][]nodeWrap) {
 	sources := slices.DeleteFunc(slices.Clone(c.sources), func(f *source) bool { return len(wraps[f]) == 0 })
 	if len(sources) == 0 {
-		return false
+		return
 	}
 	h, ok := c.helper(sources)
 	if !ok {
-		return false
+		return
 	}
 	uses := map[string]bool{}
 	for _, f := range sources {
@@ -60,7 +60,7 @@ func (c *nodeCode) change(wraps map[*source][]nodeWrap) bool {
 		}
 	}
 	if len(uses) == 0 {
-		return false
+		return
 	}
 	c.write(h, uses)
 	if !slices.Contains(c.packages, "@opentelemetry/api") && !c.adds("@opentelemetry/api") {
@@ -68,7 +68,6 @@ func (c *nodeCode) change(wraps map[*source][]nodeWrap) bool {
 			c.leave(c.manifest.Path, 0, "Install `@opentelemetry/api`: the manifest has no dependencies to add it to")
 		}
 	}
-	return true
 }
 
 // nodeHelper is the file with the functions that instrumented code calls.
@@ -203,36 +202,39 @@ func required(n *syntax.Node) bool {
 // importPosition returns the end of the line of the last import at the beginning of a file, or the beginning of the line
 // of the first statement. What require returns cannot be used before.
 func importPosition(f *source, modular bool, used int) (at int, before, ok bool) {
-	first := len(f.Source)
-	var statement *syntax.Node
+	var first, code *syntax.Node // statements: any, and one that imports nothing
 	for _, n := range f.Root.Children {
-		if n.Kind == syntax.String || required(n) && n.End <= used {
-			if end, clean := lineEnd(f.Source, n.End); clean && !modular && n.Kind != syntax.String {
-				at, ok = end, true
-			}
+		if n.Kind == syntax.String {
+			continue // "use strict"
+		}
+		if first == nil {
+			first = n
+		}
+		if !required(n) || n.End > used {
+			code = n
+			break
+		}
+		if end, clean := lineEnd(f.Source, n.End); clean && !modular {
+			at, ok = end, true
+		}
+	}
+	for _, i := range f.Imports {
+		if !modular || !static(f, i) || code != nil && i.Node.End > code.Start && ok {
 			continue
 		}
-		first, statement = n.Start, n
-		break
-	}
-	if modular {
-		for _, i := range f.Imports {
-			if !static(f, i) || i.Node.End > first && ok {
-				continue
-			}
-			if end, clean := lineEnd(f.Source, i.Node.End); clean {
-				at, ok = end, true
-			}
+		if end, clean := lineEnd(f.Source, i.Node.End); clean {
+			at, ok = end, true
 		}
 	}
-	if ok || statement == nil {
+	if ok || first == nil {
 		return at, false, ok
 	}
-	start := bytes.LastIndexByte(f.Source[:first], '\n') + 1
-	return start, true, len(bytes.TrimSpace(f.Source[start:first])) == 0 || statement.Kind == syntax.Assign && declares.Match(f.Source[start:first])
+	at = bytes.LastIndexByte(f.Source[:first.Start], '\n') + 1
+	return at, true, beginning.Match(f.Source[at:first.Start])
 }
 
-var declares = regexp.MustCompile(`^(export )?(const|let|var) $`)
+// beginning matches what precedes the first node of a statement.
+var beginning = regexp.MustCompile(`^\s*((export )?(const|let|var) )?$`)
 
 // lineEnd returns the end of the line of an offset, and whether no code follows the offset there but the end of its statement.
 func lineEnd(source []byte, at int) (end int, clean bool) {

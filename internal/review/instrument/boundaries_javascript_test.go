@@ -16,6 +16,7 @@ import (
 	"assay/internal/review"
 	"assay/internal/review/instrument"
 	"assay/internal/review/patch"
+	"assay/internal/review/treesitter"
 )
 
 // golden compares a text with a golden file, or writes it.
@@ -122,6 +123,167 @@ func TestJavaScriptReview(t *testing.T) {
 			require.True(t, before[id], id)
 		}
 	}
+}
+
+// makeFiles returns the patch for a directory with files.
+func makeFiles(t *testing.T, parser *treesitter.Parser, files map[string]string) *patch.Patch {
+	dir := t.TempDir()
+	for name, text := range files {
+		file := filepath.Join(dir, filepath.FromSlash(name))
+		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o700))
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+	}
+	p, _, err := makePatch(t, parser, dir, instrument.General)
+	require.NoError(t, err)
+	return p
+}
+
+const (
+	autoManifest = `{"dependencies": {"@opentelemetry/api": "1", "@opentelemetry/auto-instrumentations-node": "1"}}`
+	bareManifest = `{"dependencies": {"@opentelemetry/api": "1", "@opentelemetry/sdk-node": "1"}}`
+	cronJob      = "new CronJob('* * * * *', () => {})"
+)
+
+// TestJavaScriptImports compares how files import the functions, by the module systems of files and projects.
+func TestJavaScriptImports(t *testing.T) {
+	parser := newParser(t)
+	module := strings.Replace(autoManifest, "{", `{"type": "module", `, 1)
+	for name, c := range map[string]struct {
+		files        map[string]string
+		helper, want string
+	}{
+		"CommonJS":             {map[string]string{"package.json": autoManifest, "a.js": "const { CronJob } = require('cron');\n" + cronJob}, "otel-helpers.js", "require('cron');\nconst { traceJob } = require('./otel-helpers');\n"},
+		"strict, no semicolon": {map[string]string{"package.json": autoManifest, "lib/a.js": "'use strict'\n\nconst { CronJob } = require(\"cron\")\n" + cronJob}, "lib/otel-helpers.js", "require(\"cron\")\nconst { traceJob } = require(\"./otel-helpers\")\n"},
+		"module":               {map[string]string{"package.json": module, "a.js": "import { CronJob } from 'cron';\n" + cronJob}, "otel-helpers.js", "from 'cron';\nimport { traceJob } from './otel-helpers.js';\n"},
+		"mjs":                  {map[string]string{"package.json": autoManifest, "a.mjs": "import { CronJob } from 'cron';\n" + cronJob}, "otel-helpers.mjs", "import { traceJob } from './otel-helpers.mjs';\n"},
+		"cjs in a module":      {map[string]string{"package.json": module, "a.cjs": "const { CronJob } = require('cron');\n" + cronJob}, "otel-helpers.cjs", "const { traceJob } = require('./otel-helpers.cjs');\n"},
+		"bundler":              {map[string]string{"package.json": autoManifest, "a.js": "import { CronJob } from 'cron';\nimport b from './b';\n" + cronJob}, "otel-helpers.js", "import { traceJob } from './otel-helpers';\n"},
+		"both systems": {map[string]string{"package.json": autoManifest, "src/a.js": "const { CronJob } = require('cron');\n" + cronJob, "src/b/c.mjs": "import { CronJob } from 'cron';\n" + cronJob}, "src/otel-helpers.js",
+			"import { traceJob } from '../otel-helpers.js';\n"},
+		"types stripped":  {map[string]string{"package.json": autoManifest, "a.ts": "import { CronJob } from 'cron';\n" + cronJob}, "otel-helpers.ts", "import { traceJob } from './otel-helpers.ts';\n"},
+		"compiler":        {map[string]string{"package.json": autoManifest, "tsconfig.json": `{"compilerOptions": {"module": "commonjs"}}`, "a.ts": "import { CronJob } from 'cron';\n" + cronJob}, "otel-helpers.ts", "import { traceJob } from './otel-helpers';\n"},
+		"CRLF":            {map[string]string{"package.json": autoManifest, "a.js": "// a\r\nconst { CronJob } = require('cron');\r\n" + cronJob + "\r\n"}, "otel-helpers.js", "require('cron');\r\nconst { traceJob } = require('./otel-helpers');\r\n"},
+		"import and code": {map[string]string{"package.json": autoManifest, "a.js": "#!/usr/bin/env node\n// a\nconst { CronJob } = require('cron'), b = 1;\n" + cronJob}, "otel-helpers.js", "// a\nconst { traceJob } = require('./otel-helpers');\nconst { CronJob }"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := makeFiles(t, parser, c.files)
+			var texts strings.Builder
+			created := ""
+			for _, f := range p.Files {
+				if f.Created {
+					created = f.Path
+				} else {
+					texts.Write(f.After)
+				}
+			}
+			require.Equal(t, c.helper, created)
+			require.Contains(t, texts.String(), c.want)
+		})
+	}
+}
+
+// TestJavaScriptLeft: what other tracers and the code's own spans cover stays as it is, and so does what cannot be wrapped. A
+// step says why.
+func TestJavaScriptLeft(t *testing.T) {
+	parser := newParser(t)
+	code := "const { CronJob } = require('cron');\n" + cronJob + ";\n"
+	for name, c := range map[string]struct {
+		files map[string]string
+		step  string // "" for none
+	}{
+		"tracer of a vendor":         {map[string]string{"package.json": `{"dependencies": {"dd-trace": "5", "express": "5"}}`, "a.js": code}, "Nothing is added to the program: `dd-trace` sets up telemetry"},
+		"tracer beside an SDK":       {map[string]string{"package.json": `{"dependencies": {"@instana/collector": "5", "@opentelemetry/auto-instrumentations-node": "1", "express": "5"}}`, "a.js": code}, "The code is left: `@instana/collector` traces it"},
+		"framework with its setup":   {map[string]string{"package.json": `{"dependencies": {"next": "15", "express": "5"}}`, "a.js": code}, "The project is left: `next` has a setup of its own for OpenTelemetry"},
+		"spans of databases":         {map[string]string{"package.json": autoManifest, "a.js": "const D = require('better-sqlite3');\nconst d = new D('a');\nspan.setAttribute('db.system.name', 'sqlite');"}, "Calls of databases are left: the code starts spans for them itself"},
+		"spans of requests":          {map[string]string{"package.json": bareManifest, "a.js": "const app = require('express')();\ntracer.startSpan('GET', { kind: SpanKind.SERVER });"}, ""},
+		"span around a request":      {map[string]string{"package.json": bareManifest, "a.js": "const { trace } = require('@opentelemetry/api');\nconst tracer = trace.getTracer('a');\ntracer.startActiveSpan('a', async (span) => { await fetch('http://b'); span.end(); });"}, ""},
+		"fetch of the project":       {map[string]string{"package.json": bareManifest, "a.js": "const fetch = require('./fetch');\nfetch('http://b');"}, ""},
+		"setup in code":              {map[string]string{"package.json": bareManifest, "a.js": "require('express')();\nconst { getNodeAutoInstrumentations } = require('@opentelemetry/auto-instrumentations-node');"}, ""},
+		"instrumentation in code":    {map[string]string{"package.json": bareManifest, "a.js": "require('express')();\nnew (require('@opentelemetry/instrumentation-http').HttpInstrumentation)();"}, ""},
+		"instrumentation elsewhere":  {map[string]string{"package.json": bareManifest, "a.js": "const r = require('ioredis');"}, "Add `@opentelemetry/instrumentation-ioredis` to the setup of the SDK"},
+		"router with parameters":     {map[string]string{"package.json": bareManifest, "a.js": "const app = require('express')();\napp.use('/tenants/:id', router);"}, "The application of `express` is left: the routes of routers below paths with parameters, as in `a.js`, are not known"},
+		"another file of that name":  {map[string]string{"package.json": autoManifest, "a.js": code, "otel-helpers.js": "exports.a = 1;"}, "The code is left: this file has the name of the one with the functions to call"},
+		"helpers of TypeScript":      {map[string]string{"package.json": autoManifest, "a.js": code, "otel-helpers.ts": "import * as otel from '@opentelemetry/api';"}, "The file is left: `otel-helpers.ts` is not in its language"},
+		"helpers of ES modules":      {map[string]string{"package.json": autoManifest, "a.js": code, "otel-helpers.mjs": "import * as otel from '@opentelemetry/api';"}, "The file is left: it cannot load the ES module `otel-helpers.mjs` with `require`"},
+		"script in TypeScript":       {map[string]string{"package.json": autoManifest, "a.ts": code}, "The file is left: it has no `import`"},
+		"telemetry of the library":   {map[string]string{"package.json": autoManifest, "a.js": "const { Worker } = require('bullmq');\nnew Worker('a', async () => {}, { telemetry });"}, ""},
+		"test":                       {map[string]string{"package.json": autoManifest, "test/a.js": code, "a.test.js": code}, ""},
+		"file of another processing": {map[string]string{"package.json": autoManifest, "a.js": "const { Worker } = require('bullmq');\nnew Worker('a', './b.js');"}, "The handler of `bullmq` is left: it runs in a process of its own, from another file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := makeFiles(t, parser, c.files)
+			for _, f := range p.Files {
+				require.Equal(t, "package.json", f.Path)
+			}
+			var left []string
+			for _, s := range p.Steps {
+				if s.Open && !strings.HasPrefix(s.Text, "Start the program with") && !strings.HasPrefix(s.Text, "Nothing is added to the program: `@opentelemetry") {
+					left = append(left, s.Text)
+				}
+			}
+			if c.step == "" {
+				require.Empty(t, left)
+			} else {
+				require.Equal(t, []string{c.step}, left)
+			}
+		})
+	}
+}
+
+// TestJavaScriptExtended adds to a service what was written since the first run.
+func TestJavaScriptExtended(t *testing.T) {
+	parser := newParser(t)
+	dir := t.TempDir()
+	for name, text := range map[string]string{"package.json": autoManifest, "a.js": "const { CronJob } = require('cron');\n" + cronJob + ";\n"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	run := func() *patch.Patch {
+		p, root, err := makePatch(t, parser, dir, instrument.General)
+		require.NoError(t, err)
+		require.NoError(t, p.Apply(root))
+		return p
+	}
+	run()
+	file := filepath.Join(dir, "a.js")
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(file, append(text, "const { Worker } = require('bullmq');\nnew Worker('a', async () => {});\nnew CronJob('1 * * * *', () => rotate());\n"...), 0o600))
+	p := run()
+	require.Len(t, p.Files, 2)
+	require.Equal(t, `const { CronJob } = require('cron');
+const { traceJob } = require('./otel-helpers');
+const { traceProcess } = require('./otel-helpers');
+new CronJob('* * * * *', traceJob('a', () => {}));
+const { Worker } = require('bullmq');
+new Worker('a', traceProcess('bullmq', 'a', async () => {}));
+new CronJob('1 * * * *', traceJob('rotate', () => rotate()));
+`, string(p.Files[0].After))
+	helpers := string(p.Files[1].After)
+	require.Equal(t, 1, strings.Count(helpers, "function observe("))
+	require.Contains(t, helpers, "exports.traceJob = traceJob;\n\n/** Returns a function that records durations")
+	require.True(t, strings.HasSuffix(helpers, "exports.traceProcess = traceProcess;\n"))
+	require.Empty(t, run().Files)
+}
+
+// TestJavaScriptLimits bounds the boundaries of a file and of a service.
+func TestJavaScriptLimits(t *testing.T) {
+	files := map[string]string{"package.json": autoManifest}
+	for n := range 6 {
+		files[fmt.Sprintf("%d.js", n)] = "const { CronJob } = require('cron');\n" + strings.Repeat(cronJob+";\n", 101)
+	}
+	p := makeFiles(t, newParser(t), files)
+	wrapped, limits := 0, map[string]int{}
+	for _, f := range p.Files {
+		wrapped += strings.Count(string(f.After), "traceJob('")
+	}
+	for _, s := range p.Steps {
+		if s.Open {
+			limits[s.Text]++
+		}
+	}
+	require.Equal(t, 500, wrapped)
+	require.Equal(t, 4, limits["The file has more than 100 handlers and clients: the others are left"])
+	require.Equal(t, 1, limits["The service service has more than 500 handlers and clients: the others are left"])
 }
 
 // FuzzJavaScriptBoundaries changes hostile code. What parsed before parses afterwards, and a second run changes nothing.
