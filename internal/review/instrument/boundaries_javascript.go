@@ -14,10 +14,8 @@ import (
 
 	"github.com/aymanbagabas/go-udiff"
 
-	"assay"
 	"assay/internal/review/configfile"
 	"assay/internal/review/syntax"
-	"assay/internal/review/treesitter"
 )
 
 // Limits of the boundaries that are wrapped. A step names the files with more.
@@ -105,11 +103,11 @@ func (s *service) javaScriptBoundaries() (bool, error) {
 		if err := s.ctx.Err(); err != nil {
 			return false, err
 		}
-		if found := c.find(f); len(found) > 0 {
-			wraps[f] = found
-		}
+		found := c.find(f)
 		if f.Exhausted() {
-			return false, assay.Errorf(assay.CodeUnprocessable, "%s: %w", f.Path, treesitter.ErrTooComplex)
+			s.leave(f.Path, 0, "The file is left: it is too complex")
+		} else if len(found) > 0 {
+			wraps[f] = found
 		}
 	}
 	c.change(wraps)
@@ -277,17 +275,10 @@ func (c *nodeCode) find(f *source) []nodeWrap {
 			continue
 		}
 		for _, target := range c.targets(f, n, b) {
-			why := ""
-			if b.place != wholeCall {
-				why = unfit(f, b, target, functions)
+			if starts[target.Start] || c.covered(n, target, b, functions, spans) {
+				continue
 			}
-			switch {
-			case starts[target.Start] || traces(target) || b.place == wholeCall && (traces(n.Parent) || n.Parent.Kind == syntax.New && n.Parent.Callee() == n):
-				continue
-			case b.library == fetched && spans.around(n), b.place != wholeCall && (spans.inside(target) || functions[target.Text] != nil && spans.inside(functions[target.Text])):
-				continue
-			case target.Kind != syntax.Func && b.place != wholeCall && c.spanning[target.Text]:
-				continue
+			switch why := unfit(f, b, target, functions); {
 			case why != "":
 				c.leave(f.Path, f.line(target.Start), fmt.Sprintf("The handler of `%s` is left: %s", b.library, why))
 				continue
@@ -299,6 +290,20 @@ func (c *nodeCode) find(f *source) []nodeWrap {
 		}
 	}
 	return found
+}
+
+// covered reports whether the code starts spans for what a call does.
+func (c *nodeCode) covered(n, target *syntax.Node, b *nodeBoundary, functions map[string]*syntax.Node, spans ranges) bool {
+	switch {
+	case b.library == fetched:
+		return spans.around(n)
+	case b.place == wholeCall:
+		return traces(n.Parent)
+	case traces(target) || spans.inside(target):
+		return true
+	}
+	fn := functions[target.Text]
+	return target.Kind != syntax.Func && (c.spanning[target.Text] || fn != nil && spans.inside(fn))
 }
 
 // decorate returns decorators for the handlers among the methods of a class.
@@ -530,6 +535,9 @@ func (c *nodeCode) targets(f *source, n *syntax.Node, b *nodeBoundary) []*syntax
 			c.leave(f.Path, f.line(n.Start), "The application of `express` is left: the routes of routers below paths with parameters, as in `"+c.parametric+"`, are not known")
 			return nil
 		}
+		if n.Parent.Kind == syntax.New && n.Parent.Callee() == n {
+			return nil
+		}
 		return []*syntax.Node{n}
 	case oneArgument:
 		if a := n.Arg(b.index); a != nil && a.Kind != syntax.Null {
@@ -564,11 +572,16 @@ func (c *nodeCode) targets(f *source, n *syntax.Node, b *nodeBoundary) []*syntax
 		}
 		var found []*syntax.Node
 		for _, m := range object.Children {
+			name := m.Text // of a method
+			if m.Kind == syntax.Pair {
+				name = m.Children[0].Text
+			}
 			switch {
-			case m.Kind == syntax.Pair && m.Children[0].Kind == syntax.String && slices.Contains(b.options, m.Children[0].Text) && m.Children[0].Start != m.Value().Start:
+			case !slices.Contains(b.options, name):
+			case m.Kind == syntax.Pair && m.Children[0].Start != m.Value().Start:
 				found = append(found, m.Value())
-			case m.Kind == syntax.Func && slices.Contains(b.options, m.Text), m.Kind == syntax.Pair && slices.Contains(b.options, m.Children[0].Text):
-				c.leave(f.Path, f.line(m.Start), fmt.Sprintf("The handler of `%s` is left: write it as `%s: ...` and run this again", b.library, m.Children[0].Text+m.Text))
+			case m.Kind == syntax.Pair || m.Kind == syntax.Func:
+				c.leave(f.Path, f.line(m.Start), fmt.Sprintf("The handler of `%s` is left: write it as `%s: ...` and run this again", b.library, name))
 			}
 		}
 		return found
@@ -586,8 +599,14 @@ var mounted = regexp.MustCompile("\\.use\\(\\s*['\"`][^'\"`\n]*[:*]")
 
 var generator = regexp.MustCompile(`^(async\s+)?function\s*\*`)
 
+// removed matches calls that remove a handler of events.
+var removed = regexp.MustCompile(`\.(off|removeListener)\(`)
+
 // unfit returns why a handler cannot be wrapped, "" if it can.
 func unfit(f *source, b *nodeBoundary, handler *syntax.Node, functions map[string]*syntax.Node) string {
+	if b.place == wholeCall {
+		return ""
+	}
 	switch handler.Kind {
 	case syntax.Func, syntax.Name, syntax.Member, syntax.Call:
 	case syntax.String, syntax.Template:
@@ -600,6 +619,8 @@ func unfit(f *source, b *nodeBoundary, handler *syntax.Node, functions map[strin
 		fn = functions[handler.Text]
 	}
 	switch {
+	case len(b.on) > 0 && handler.Kind != syntax.Func && removed.Match(f.Source):
+		return "the file removes handlers, which have to be the same functions"
 	case fn != nil && generator.Match(f.Source[fn.Start:min(fn.End, fn.Start+64)]):
 		return "it is a generator"
 	case b.callback && fn == nil:
