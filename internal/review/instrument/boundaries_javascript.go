@@ -49,7 +49,10 @@ type nodeCode struct {
 	auto     bool // automatic instrumentation covers the libraries that it knows
 	packages []string
 	sources  []*source
+	byPath   map[string]*source
 	spanning map[string]bool // names of functions that start spans
+
+	variables map[*source]map[string]*syntax.Node // values of the variables of files, without those of functions
 
 	names      map[string]*nodeBoundary // by library and name
 	methods    map[string][]*nodeBoundary
@@ -157,6 +160,12 @@ func (c *nodeCode) read() (err error) {
 			c.decorated = append(c.decorated, b)
 		} else if b.method != "" {
 			c.methods[b.method] = append(c.methods[b.method], b)
+			for _, event := range b.on {
+				texts = append(texts, "on('"+event+"'", `on("`+event+`"`)
+			}
+			if b.on == nil && !b.loose {
+				texts = append(texts, "."+b.method+"(")
+			}
 		} else if b.library == fetched {
 			c.names[fetched] = b
 		}
@@ -170,9 +179,10 @@ func (c *nodeCode) read() (err error) {
 		return err
 	}
 	c.sources = slices.DeleteFunc(c.sources, func(f *source) bool { return isNodeHelper(f.Path) })
-	c.spanning = map[string]bool{}
+	c.spanning, c.byPath, c.variables = map[string]bool{}, map[string]*source{}, map[*source]map[string]*syntax.Node{}
 	manualDatabase, manualServer := "", ""
 	for _, f := range c.sources {
+		c.byPath[f.Path] = f
 		for _, i := range f.Imports {
 			c.packages = append(c.packages, i.Path)
 		}
@@ -401,16 +411,13 @@ func (c *nodeCode) match(f *source, n *syntax.Node) (b *nodeBoundary, maker *syn
 		return nil, nil
 	}
 	for _, b := range c.methods[method] {
-		if !f.ImportsAny(b.library) {
-			continue
-		}
 		if len(b.on) > 0 {
 			if event := n.Arg(0); event == nil || event.Kind != syntax.String || !slices.Contains(b.on, event.Text) {
 				continue
 			}
 		}
-		maker := made(f.File, receiver, b.library)
-		if maker != nil || b.loose || b.library == "ws" && connected(f.File, receiver) {
+		maker := c.made(f, receiver, b.library)
+		if maker != nil || f.ImportsAny(b.library) && (b.loose || b.library == "ws" && connected(f.File, receiver)) {
 			return b, maker
 		}
 	}
@@ -466,12 +473,12 @@ func origin(f *syntax.File, n *syntax.Node) (module, name string, ok bool) {
 }
 
 // made returns the first call or construction of a library that leads to an expression, such as new Kafka() for
-// kafka.consumer(), or nil.
-func made(f *syntax.File, n *syntax.Node, library string) *syntax.Node {
+// kafka.consumer(), or nil. The expression may be a variable that another file of the service exports.
+func (c *nodeCode) made(f *source, n *syntax.Node, library string) *syntax.Node {
 	for range 8 {
 		switch n.Kind {
 		case syntax.Call, syntax.New:
-			if module, _, ok := origin(f, n.Callee()); ok && module == library {
+			if module, _, ok := origin(f.File, n.Callee()); ok && module == library {
 				return n
 			}
 			if args := n.Args(); nodeSteps[n.Callee().Text] != "" && len(args) > 0 {
@@ -490,17 +497,23 @@ func made(f *syntax.File, n *syntax.Node, library string) *syntax.Node {
 				continue
 			}
 			def := f.Definition(n)
+			if i, ok := f.Imported(n.Text); ok && n.Kind == syntax.Name && relative(i.Path) && (def == nil || i.Node.Within(def)) {
+				if f, n = c.exported(f, i); n == nil {
+					return nil
+				}
+				continue
+			}
 			switch {
-			case def != nil && def.Kind == syntax.Assign && len(def.Children) == 2 && !def.Within(n):
+			case def == nil:
+				return nil
+			case def.Kind == syntax.Assign && len(def.Children) == 2 && !def.Within(n):
 				n = def.Value()
-			case def != nil && def.Type != "":
+			default:
 				name, _, _ := strings.Cut(def.Type, "<")
 				root, _, _ := strings.Cut(name, ".")
 				if i, ok := f.Imported(root); ok && i.Path == library {
 					return def
 				}
-				return nil
-			default:
 				return nil
 			}
 		default:
@@ -508,6 +521,31 @@ func made(f *syntax.File, n *syntax.Node, library string) *syntax.Node {
 		}
 	}
 	return nil
+}
+
+// exported returns the value of a variable that another file of the service exports, and that file, or nil.
+func (c *nodeCode) exported(f *source, i syntax.Import) (*source, *syntax.Node) {
+	base := path.Join(path.Dir(f.Path), i.Path)
+	stem := strings.TrimSuffix(base, path.Ext(base))
+	for _, name := range []string{base, stem + ".ts", base + ".ts", base + ".js", base + "/index.ts", base + "/index.js"} {
+		g := c.byPath[name]
+		if g == nil {
+			continue
+		}
+		if c.variables[g] == nil {
+			c.variables[g] = map[string]*syntax.Node{}
+			for _, n := range g.Root.Children {
+				if n.Kind == syntax.Assign && len(n.Children) == 2 {
+					c.variables[g][n.Children[0].Text] = n.Value() // exports.queue as well
+				}
+			}
+		}
+		if i.Member == "" {
+			return g, c.variables[g]["exports"] // of module.exports
+		}
+		return g, c.variables[g][i.Member]
+	}
+	return nil, nil
 }
 
 // connected reports whether a receiver is the parameter of a handler of connections.
@@ -591,7 +629,7 @@ func (c *nodeCode) targets(f *source, n *syntax.Node, b *nodeBoundary) []*syntax
 
 // application reports whether an expression is an application of a framework, which is wrapped itself.
 func (c *nodeCode) application(f *source, n *syntax.Node) bool {
-	return slices.ContainsFunc([]string{"express", "koa", "fastify"}, func(l string) bool { return made(f.File, n, l) != nil })
+	return slices.ContainsFunc([]string{"express", "koa", "fastify"}, func(l string) bool { return c.made(f, n, l) != nil })
 }
 
 // mounted matches routers below paths with parameters.

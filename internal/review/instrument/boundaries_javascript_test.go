@@ -235,6 +235,26 @@ func TestJavaScriptLeft(t *testing.T) {
 	}
 }
 
+// TestJavaScriptFiles wraps handlers of what another file makes.
+func TestJavaScriptFiles(t *testing.T) {
+	p := makeFiles(t, newParser(t), map[string]string{
+		"package.json":     autoManifest,
+		"src/queues.ts":    "import Queue from 'bull';\nexport const mails = new Queue('mails');\nexport const other = { process() {} };\n",
+		"src/mail/work.ts": "import { mails, other as others } from '../queues';\nmails.process(async (job) => job.data);\nothers.process(async () => {});\n",
+		"src/client.ts":    "import { connect } from 'mqtt';\nconst client = connect('mqtt://a');\nexport { client };\n",
+		"src/topics.ts":    "import { client } from './client.js';\nclient.on('message', (topic) => console.log(topic));\n",
+	})
+	after := map[string]string{}
+	for _, f := range p.Files {
+		after[f.Path] = string(f.After)
+	}
+	delete(after, "src/otel-helpers.ts")
+	require.Equal(t, map[string]string{
+		"src/mail/work.ts": "import { mails, other as others } from '../queues';\nimport { traceProcess } from '../otel-helpers';\nmails.process(traceProcess('bull', 'mails', async (job) => job.data));\nothers.process(async () => {});\n",
+		"src/topics.ts":    "import { client } from './client.js';\nimport { traceProcess } from './otel-helpers.js';\nclient.on('message', traceProcess('mqtt', undefined, (topic) => console.log(topic)));\n",
+	}, after)
+}
+
 // TestJavaScriptExtended adds to a service what was written since the first run.
 func TestJavaScriptExtended(t *testing.T) {
 	parser := newParser(t)
