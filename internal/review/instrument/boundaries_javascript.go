@@ -680,7 +680,7 @@ func (c *nodeCode) arguments(f *source, n *syntax.Node, b *nodeBoundary, maker, 
 		return q + b.system + q + ", "
 	case "traceJob":
 		return q + jobName(f, n, target) + q + ", "
-	case "traceProcess":
+	case "traceProcess", "traceProducer":
 	default:
 		return ""
 	}

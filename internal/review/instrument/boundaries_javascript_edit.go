@@ -279,15 +279,15 @@ func relative(module string) bool {
 
 var nodeResolution = regexp.MustCompile(`(?i)"(module|moduleResolution)"\s*:\s*"(node(16|18|20)|nodenext)"`)
 
-// typeScriptExtension returns the extension of modules in imports: that of the others of the file, or what the project's
-// configuration needs.
+// typeScriptExtension returns the extension of modules in imports: that of the others of the file, of the first file of the
+// service that imports another one, or what the project's configuration needs.
 func (c *nodeCode) typeScriptExtension(f *source) string {
-	for _, i := range f.Imports {
-		if static(f, i) && relative(i.Path) {
-			if extension := path.Ext(i.Path); extension == ".js" || extension == ".ts" {
-				return extension
-			}
-			return ""
+	if extension, ok := importedExtension(f); ok {
+		return extension
+	}
+	for _, g := range c.sources[:min(len(c.sources), 100)] {
+		if extension, ok := importedExtension(g); ok && g.Language == syntax.TypeScript {
+			return extension
 		}
 	}
 	config, err := patch.Read(c.root, path.Join(c.dir, "tsconfig.json"))
@@ -298,6 +298,19 @@ func (c *nodeCode) typeScriptExtension(f *source) string {
 		return ".js"
 	}
 	return ""
+}
+
+// importedExtension returns the extension with which a file imports others.
+func importedExtension(f *source) (string, bool) {
+	for _, i := range f.Imports {
+		if static(f, i) && relative(i.Path) {
+			if extension := path.Ext(i.Path); extension == ".js" || extension == ".ts" {
+				return extension, true
+			}
+			return "", true
+		}
+	}
+	return "", false
 }
 
 // quoteOf returns the quote that a file's imports have.

@@ -58,6 +58,10 @@ var nodeBoundaries = []nodeBoundary{
 	{library: "kafkajs", method: "run", loose: true, wrap: "traceProcess", system: "kafka", place: members, options: []string{"eachMessage", "eachBatch"}, named: -1, automatic: true, words: []string{"kafkajs"}},
 	{library: "amqplib", method: "consume", loose: true, wrap: "traceProcess", system: "rabbitmq", place: oneArgument, index: 1, named: 0, automatic: true, words: []string{"amqp"}},
 
+	{library: "bullmq", names: []string{"Queue"}, wrap: "traceProducer", system: "bullmq", words: []string{"bullmq"}},
+	{library: "bull", names: []string{""}, wrap: "traceProducer", system: "bull", words: []string{"-bull"}},
+	{library: "kafkajs", method: "producer", wrap: "traceProducer", system: "kafka", named: -1, automatic: true, words: []string{"kafkajs"}},
+
 	{library: "node-cron", names: []string{"schedule"}, wrap: "traceJob", place: oneArgument, index: 1, named: -1, words: []string{"cron"}},
 	{library: "cron", names: []string{"CronJob"}, wrap: "traceJob", place: oneArgument, index: 1, named: -1, words: []string{"cron"}},
 	{library: "cron", names: []string{"CronJob.from"}, wrap: "traceJob", place: members, options: []string{"onTick"}, named: -1, words: []string{"cron"}},
@@ -107,6 +111,7 @@ var nodeLeft = map[string]struct {
 // nodeSteps say what a function of the helpers adds, for steps.
 var nodeSteps = map[string]string{
 	"traceProcess":  "Start a consumer span for each message of `%s`, and record `messaging.process.duration`",
+	"traceProducer": "Start a producer span for each call that sends messages of `%s`, and record `messaging.client.operation.duration`",
 	"traceJob":      "Start a span for each run of the job of `%s`",
 	"TracedProcess": "Start a consumer span for each message of `%s`, and record `messaging.process.duration`",
 	"TracedJob":     "Start a span for each run of the job of `%s`",

@@ -240,7 +240,7 @@ func TestJavaScriptFiles(t *testing.T) {
 	p := makeFiles(t, newParser(t), map[string]string{
 		"package.json":     autoManifest,
 		"src/queues.ts":    "import Queue from 'bull';\nexport const mails = new Queue('mails');\nexport const other = { process() {} };\n",
-		"src/mail/work.ts": "import { mails, other as others } from '../queues';\nmails.process(async (job) => job.data);\nothers.process(async () => {});\n",
+		"src/mail/work.ts": "import { mails, other as others } from '../queues.js';\nmails.process(async (job) => job.data);\nothers.process(async () => {});\n",
 		"src/client.ts":    "import { connect } from 'mqtt';\nconst client = connect('mqtt://a');\nexport { client };\n",
 		"src/topics.ts":    "import { client } from './client.js';\nclient.on('message', (topic) => console.log(topic));\n",
 	})
@@ -250,7 +250,8 @@ func TestJavaScriptFiles(t *testing.T) {
 	}
 	delete(after, "src/otel-helpers.ts")
 	require.Equal(t, map[string]string{
-		"src/mail/work.ts": "import { mails, other as others } from '../queues';\nimport { traceProcess } from '../otel-helpers';\nmails.process(traceProcess('bull', 'mails', async (job) => job.data));\nothers.process(async () => {});\n",
+		"src/queues.ts":    "import Queue from 'bull';\nimport { traceProducer } from './otel-helpers.js';\nexport const mails = traceProducer('bull', 'mails', new Queue('mails'));\nexport const other = { process() {} };\n",
+		"src/mail/work.ts": "import { mails, other as others } from '../queues.js';\nimport { traceProcess } from '../otel-helpers.js';\nmails.process(traceProcess('bull', 'mails', async (job) => job.data));\nothers.process(async () => {});\n",
 		"src/topics.ts":    "import { client } from './client.js';\nimport { traceProcess } from './otel-helpers.js';\nclient.on('message', traceProcess('mqtt', undefined, (topic) => console.log(topic)));\n",
 	}, after)
 }

@@ -118,6 +118,41 @@ EXPORT function traceProcess/*<F>*/(system/*: string*/, destination/*: unknown*/
   }, handler);
 }
 
+// part traceProducer: rename durationRecorder seconds observe
+const recordSend = durationRecorder('messaging.client.operation.duration', seconds);
+
+/** Makes the producer of a queue start a span for each call that sends messages, and returns the producer. */
+EXPORT function traceProducer/*<T>*/(system/*: string*/, destination/*: unknown*/, producer/*: T*/)/*: T*/ {
+  const client = producer/* as any*/;
+  for (const method of ['add', 'addBulk', 'send']) {
+    const send = client[method];
+    if (typeof send !== 'function') {
+      continue;
+    }
+    client[method] = rename(function (/*this: any, */...args/*: any[]*/) {
+      const start = performance.now();
+      const attributes/*: otel.Attributes*/ = { 'messaging.system': system, 'messaging.operation.name': 'send' };
+      const name = destination ?? args[0]?.topic;
+      if (typeof name === 'string') {
+        attributes['messaging.destination.name'] = name;
+      }
+      const parent = otel.context.active();
+      const span = otel.trace.getTracer(scope).startSpan(
+        typeof name === 'string' ? `send ${name}` : 'send',
+        { kind: otel.SpanKind.PRODUCER, attributes: { ...attributes, 'messaging.operation.type': 'send' } },
+        parent,
+      );
+      if (Array.isArray(args[0]?.messages)) {
+        const headers = {};
+        otel.propagation.inject(otel.trace.setSpan(parent, span), headers);
+        args[0] = { ...args[0], messages: args[0].messages.map((message/*: any*/) => ({ ...message, headers: { ...message.headers, ...headers } })) };
+      }
+      return observe(span, parent, () => send.apply(this, args), (more) => recordSend(start, { ...attributes, ...more }));
+    }, send);
+  }
+  return producer;
+}
+
 // part traceJob: rename observe
 /** Returns a function that runs a scheduled job within a span. */
 EXPORT function traceJob/*<F>*/(name/*: string*/, job/*: F*/)/*: F*/ {

@@ -59,6 +59,10 @@ async function main() {
   await consumer.deliver('stock', { value: 'a', headers });
   await consumer.deliver('stock', { value: null }).catch((error) => console.log(error.message));
 
+  const producer = kafka.producer();
+  await producer.send({ topic: 'stock', acks: -1, messages: [{ key: 'k', value: 'b', headers: { a: '1' } }] });
+  await producer.send({ topic: 'stock', messages: [{ value: null }] }).catch((error) => console.log(error.message));
+
   const channel = await (await amqp.connect()).createChannel();
   await channel.consume('mails', (message) => console.log(message && message.content), { noAck: true });
   channel.deliver({ content: 'mail', properties: { headers: { traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01' } } });

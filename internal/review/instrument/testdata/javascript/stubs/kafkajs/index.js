@@ -1,8 +1,17 @@
 'use strict';
 
 exports.Kafka = class Kafka {
-  consumer() {
+  producer() {
     return {
+      send: async ({ topic, messages, acks }) => {
+        for (const { key, value } of messages) console.log('sent', topic, key, value, acks);
+        for (const message of messages) await this.current.deliver(topic, message);
+      },
+    };
+  }
+
+  consumer() {
+    this.current = {
       async run(options) {
         this.options = options;
       },
@@ -10,5 +19,6 @@ exports.Kafka = class Kafka {
         return this.options.eachMessage({ topic, message });
       },
     };
+    return this.current;
   }
 };
