@@ -284,7 +284,7 @@ func (c *nodeCode) find(f *source) []nodeWrap {
 		if b == nil || slices.ContainsFunc(n.Args(), func(a *syntax.Node) bool { return a.Kind == syntax.Object && a.Get("telemetry") != nil }) {
 			continue
 		}
-		for _, target := range c.targets(f, n, b) {
+		for _, target := range c.targets(f, n, b, maker) {
 			if starts[target.Start] || c.covered(n, target, b, functions, spans) {
 				continue
 			}
@@ -563,7 +563,7 @@ func connected(f *syntax.File, receiver *syntax.Node) bool {
 }
 
 // targets returns the parts of a call that are wrapped.
-func (c *nodeCode) targets(f *source, n *syntax.Node, b *nodeBoundary) []*syntax.Node {
+func (c *nodeCode) targets(f *source, n *syntax.Node, b *nodeBoundary, maker *syntax.Node) []*syntax.Node {
 	if b.library == fetched {
 		return []*syntax.Node{n.Callee()}
 	}
@@ -605,7 +605,9 @@ func (c *nodeCode) targets(f *source, n *syntax.Node, b *nodeBoundary) []*syntax
 		}
 		c.options[object] = true
 		if object.Kind != syntax.Object {
-			c.leave(f.Path, f.line(n.Start), fmt.Sprintf("The handler of `%s` is left: its options are in another place", b.library))
+			if maker != nil || b.method == "" { // otherwise it may be a method of something else
+				c.leave(f.Path, f.line(n.Start), fmt.Sprintf("The handler of `%s` is left: its options are in another place", b.library))
+			}
 			return nil
 		}
 		var found []*syntax.Node

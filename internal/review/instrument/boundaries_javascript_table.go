@@ -5,31 +5,29 @@ package instrument
 // nodeBoundary is a call of a library with which a program in JavaScript registers a handler or creates a client.
 type nodeBoundary struct {
 	library string
-	// names are those of the functions or classes of the library that are called. An empty one is the library's default
-	// export.
+	// names are the functions and classes of the library that are called. The empty name is the default export.
 	names []string
-	// method is called instead, on what the library has made. on are the events if the method registers for one of them.
+	// method is the method that is called instead, of an object that the library makes. on has the events if the method
+	// registers handlers of events.
 	method string
 	on     []string
-	loose  bool // the receiver of the method may come from another file
+	loose  bool // the receiver is not traced to the library
 
-	// decorators are those of methods that are handlers, or of classes in which the method is one.
+	// decorators mark methods that are handlers, or classes in which the method is one.
 	decorators []string
 
 	wrap    string    // the function of the helpers: traceProcess, traceJob, traceDatabase, ...
 	system  string    // of the messages or the database
 	place   nodePlace // what is wrapped
-	index   int       // of the argument for argument and options
-	options []string  // members with handlers
-	named   int       // the argument with the name of the destination or job, -1 for none
+	index   int       // of the argument, for oneArgument and members
+	options []string  // the members with handlers
+	named   int       // the index of the argument with the name of the destination, -1 for none
+	maker   bool      // the first argument of the receiver's constructor has this name
 
-	// automatic says that automatic instrumentation covers the library. words are parts of the names of packages that
-	// instrument it.
-	automatic bool
-	words     []string
+	callback bool // a handler with a second parameter ends when it calls this
 
-	maker    bool // the first argument of the receiver's constructor names the destination
-	callback bool // a handler with a second parameter ends when it calls that
+	automatic bool     // automatic instrumentation covers the library
+	words     []string // parts of the names of packages that instrument the library
 }
 
 // nodePlace is the part of a call that is wrapped.
@@ -86,7 +84,7 @@ var nodeBoundaries = []nodeBoundary{
 	{library: fetched, wrap: "traceFetch", automatic: true, words: []string{"undici"}},
 }
 
-// nodeLeft are libraries whose calls no function can wrap, with what people can do instead.
+// nodeLeft are libraries whose calls are not wrapped, with the step that says what to do instead.
 var nodeLeft = map[string]struct {
 	nodeBoundary
 	text string
@@ -108,7 +106,7 @@ var nodeLeft = map[string]struct {
 	"undici":        {nodeBoundary{automatic: true, words: []string{"undici"}}, "Add `@opentelemetry/instrumentation-undici` to the setup of the SDK"},
 }
 
-// nodeSteps say what a function of the helpers adds, for steps.
+// nodeSteps are the texts of steps by the function of the helpers, with %s for the library.
 var nodeSteps = map[string]string{
 	"traceProcess":  "Start a consumer span for each message of `%s`, and record `messaging.process.duration`",
 	"traceProducer": "Start a producer span for each call that sends messages of `%s`, and record `messaging.client.operation.duration`",

@@ -6,7 +6,7 @@
 // part header
 /**
  * Spans and metrics of OpenTelemetry for what automatic instrumentation does not cover. Names and units are those of the
- * semantic conventions. The functions leave arguments, results and errors of the code that they call as they are.
+ * semantic conventions. Arguments, results and errors stay as they are, apart from headers that carry the trace context.
  */
 import * as otel from '@opentelemetry/api';
 
@@ -34,6 +34,10 @@ function durationRecorder(name/*: string*/, boundaries/*: number[]*/) {
 // part seconds
 /** Bucket boundaries of the conventions for requests and messages. */
 const seconds = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10];
+
+// part methods
+/** The methods of HTTP that attributes name. */
+const methods = ['CONNECT', 'DELETE', 'GET', 'HEAD', 'OPTIONS', 'PATCH', 'POST', 'PUT', 'TRACE'];
 
 // part failure
 /** Records an error in a span, and returns the attributes of the failure. */
@@ -266,9 +270,8 @@ function traceCall(system/*: string*/, statement/*: string*/, method/*: any*/, s
   return otel.context.with(otel.trace.setSpan(context, span), () => method.apply(self, args));
 }
 
-// part traceRequest: durationRecorder seconds failure
+// part traceRequest: durationRecorder seconds methods failure
 const recordRequest = durationRecorder('http.server.request.duration', seconds);
-const methods = ['CONNECT', 'DELETE', 'GET', 'HEAD', 'OPTIONS', 'PATCH', 'POST', 'PUT', 'TRACE'];
 const requests = new WeakMap/*<object, { route: () => unknown }>*/();
 
 /** Handles a request within a span. The route is known when the request is handled. */
@@ -367,7 +370,7 @@ EXPORT function traceFastify/*<T>*/(app/*: T*/)/*: T*/ {
   return app;
 }
 
-// part traceFetch: durationRecorder seconds failure
+// part traceFetch: durationRecorder seconds methods failure
 const recordFetch = durationRecorder('http.client.request.duration', seconds);
 
 /** Calls fetch within a span, whose context goes with the request. */
@@ -384,7 +387,7 @@ EXPORT async function traceFetch(...args/*: Parameters<typeof fetch>*/)/*: Promi
   const start = performance.now();
   const method = (init?.method ?? request?.method ?? 'GET').toUpperCase();
   const attributes/*: otel.Attributes*/ = {
-    'http.request.method': ['CONNECT', 'DELETE', 'GET', 'HEAD', 'OPTIONS', 'PATCH', 'POST', 'PUT', 'TRACE'].includes(method) ? method : '_OTHER',
+    'http.request.method': methods.includes(method) ? method : '_OTHER',
     'server.address': url.hostname,
     'server.port': Number(url.port) || (url.protocol === 'https:' ? 443 : 80),
   };
