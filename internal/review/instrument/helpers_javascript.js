@@ -15,8 +15,8 @@ const scope = 'SERVICE';
 // part rename
 /** Gives a function the name, length and properties of another one, which libraries may look at. */
 function rename(replacement/*: any*/, original/*: any*/) {
-  Object.defineProperty(replacement, 'name', { value: original.name, configurable: true });
-  Object.defineProperty(replacement, 'length', { value: original.length, configurable: true });
+  Object.defineProperty(replacement, 'name', { value: original.name, configurable: true, writable: true });
+  Object.defineProperty(replacement, 'length', { value: original.length, configurable: true, writable: true });
   return Object.assign(replacement, original);
 }
 
