@@ -4,26 +4,35 @@ package instrument
 
 import (
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
 	"assay/internal/review/configfile"
+	"assay/internal/review/patch"
 )
 
-// pythonLibraries are the libraries that an instrumentation exists for, by the name of its package after
+// pythonLibraries are the libraries that instrumentation exists for, with the names of its packages after
 // "opentelemetry-instrumentation-" (https://github.com/open-telemetry/opentelemetry-python-contrib).
 var pythonLibraries = map[string]string{
-	"aio-pika": "aio-pika", "aiohttp": "aiohttp-client", "aiokafka": "aiokafka", "aiopg": "aiopg", "asyncpg": "asyncpg", "boto3": "botocore", "botocore": "botocore",
-	"celery": "celery", "confluent-kafka": "confluent-kafka", "django": "django", "elasticsearch": "elasticsearch", "falcon": "falcon", "fastapi": "fastapi",
-	"flask": "flask", "grpcio": "grpc", "httpx": "httpx", "jinja2": "jinja2", "kafka-python": "kafka-python", "mysql-connector-python": "mysql", "mysqlclient": "mysqlclient",
-	"pika": "pika", "psycopg": "psycopg", "psycopg2": "psycopg2", "psycopg2-binary": "psycopg2", "pymemcache": "pymemcache", "pymongo": "pymongo", "pymysql": "pymysql",
-	"pyramid": "pyramid", "redis": "redis", "requests": "requests", "sqlalchemy": "sqlalchemy", "starlette": "starlette", "tornado": "tornado", "urllib3": "urllib3",
+	"aio-pika": "aio-pika", "aiohttp": "aiohttp-client aiohttp-server", "aiokafka": "aiokafka", "aiopg": "aiopg", "asyncpg": "asyncpg", "boto3": "botocore boto3sqs", "botocore": "botocore",
+	"cassandra-driver": "cassandra", "celery": "celery", "confluent-kafka": "confluent-kafka", "django": "django", "elasticsearch": "elasticsearch", "falcon": "falcon", "fastapi": "fastapi",
+	"flask": "flask", "grpcio": "grpc", "httpx": "httpx", "jinja2": "jinja2", "kafka-python": "kafka-python", "kafka-python-ng": "kafka-python", "motor": "pymongo", "mysql-connector-python": "mysql", "mysqlclient": "mysqlclient",
+	"pika": "pika", "psycopg": "psycopg", "psycopg2": "psycopg2", "psycopg2-binary": "psycopg2", "pymemcache": "pymemcache", "pymongo": "pymongo", "pymssql": "pymssql", "pymysql": "pymysql",
+	"pyramid": "pyramid", "redis": "redis", "remoulade": "remoulade", "requests": "requests", "sqlalchemy": "sqlalchemy", "starlette": "starlette", "tornado": "tornado", "tortoise-orm": "tortoiseorm", "urllib3": "urllib3",
+}
+
+// pythonModules are the modules of the standard library that instrumentation exists for.
+var pythonModules = map[string]*regexp.Regexp{
+	"sqlite3": regexp.MustCompile(`(?m)^\s*(import|from)\s+sqlite3\b`),
+	"urllib":  regexp.MustCompile(`(?m)^\s*(import\s+urllib\.request|from\s+urllib(\.request\s+import|\s+import\s+[^\n]*\brequest))\b`),
 }
 
 // pythonServers are the packages by which a service is recognized.
 var pythonServers = []string{
 	"aiohttp", "celery", "django", "falcon", "fastapi", "flask", "grpcio", "gunicorn", "hypercorn", "pyramid", "sanic", "starlette", "tornado", "uvicorn", "uwsgi",
-	"aio-pika", "aiokafka", "confluent-kafka", "kafka-python", "pika",
+	"aio-pika", "aiokafka", "apscheduler", "bottle", "confluent-kafka", "dramatiq", "google-cloud-pubsub", "huey", "kafka-python", "litestar", "nats-py", "paho-mqtt", "pika",
+	"quart", "remoulade", "rq", "schedule",
 }
 
 var pythonSDKs = []string{"opentelemetry-distro", "opentelemetry-sdk", "azure-monitor-opentelemetry", "splunk-opentelemetry", "elastic-opentelemetry", "aws-opentelemetry-distro", "logfire", "ddtrace", "elastic-apm", "newrelic", "sentry-sdk"}
@@ -85,6 +94,26 @@ func (s *service) python() (bool, error) {
 	return true, nil
 }
 
+// standardLibrary returns the modules of the standard library with instrumentation that the code imports.
+func (s *service) standardLibrary() (modules []string) {
+	size := 0
+	for _, name := range s.paths() {
+		if s.ctx.Err() != nil || len(modules) == len(pythonModules) {
+			break
+		}
+		text, err := patch.Read(s.root, name)
+		if size += len(text); err != nil || size > maxSourceBytes || notCode.MatchString(name) {
+			continue
+		}
+		for module, imports := range pythonModules {
+			if !slices.Contains(modules, module) && imports.Match(text) {
+				modules = append(modules, module)
+			}
+		}
+	}
+	return modules
+}
+
 // addPython adds the dependencies to the first manifest that has any.
 func (s *service) addPython() bool {
 	add := []string{"opentelemetry-distro", "opentelemetry-exporter-otlp"}
@@ -99,16 +128,20 @@ func (s *service) addPython() bool {
 			if m == nil {
 				m = f
 			}
-			if library := pythonLibraries[strings.ToLower(d.Name)]; library != "" && !slices.Contains(add, "opentelemetry-instrumentation-"+library) {
-				add = append(add, "opentelemetry-instrumentation-"+library)
+			for _, library := range strings.Fields(pythonLibraries[strings.ToLower(d.Name)]) {
+				add = append(add, pythonPackagePrefix+library)
 			}
 		}
 	}
+	for _, library := range s.standardLibrary() {
+		add = append(add, pythonPackagePrefix+library)
+	}
+	slices.Sort(add)
+	add = slices.Compact(add)
 	if m == nil {
 		s.leave(s.manifests[0].Path, 0, "Install `"+strings.Join(add, "`, `")+"`: the manifest has no dependencies to add them to")
 		return false
 	}
-	slices.Sort(add)
 	end := newline(m.Source)
 	first := m.Dependencies[slices.IndexFunc(m.Dependencies, func(d configfile.Dependency) bool { return !d.Development })]
 	at := first.Start
