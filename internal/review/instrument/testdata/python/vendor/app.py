@@ -1,0 +1,6 @@
+import bottle
+
+
+@bottle.get("/")
+def index():
+    return "ok"

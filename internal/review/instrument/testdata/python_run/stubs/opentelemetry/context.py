@@ -1,0 +1,7 @@
+from contextvars import ContextVar
+
+current = ContextVar("current", default={})
+
+
+def get_current():
+    return current.get()
