@@ -13,7 +13,6 @@ import (
 	"strings"
 
 	"assay"
-	"assay/internal/review/instrumentation"
 	"assay/internal/review/patch"
 	"assay/internal/review/syntax"
 	"assay/internal/review/treesitter"
@@ -36,10 +35,10 @@ var pythonAutomatic = []string{"opentelemetry-distro", "azure-monitor-openteleme
 
 const pythonPackagePrefix = "opentelemetry-instrumentation-"
 
-// pythonBoundaries adds spans and metrics to handlers, consumers and calls of a service in Python that nothing instruments,
-// and reports whether it added any.
+// pythonBoundaries adds spans and metrics to handlers, consumers and calls of a service in Python that nothing instruments.
+// It reports whether the service has OpenTelemetry.
 func (s *service) pythonBoundaries() (bool, error) {
-	p := &pythonService{service: s, installed: map[string]bool{}, missing: map[string]bool{}, known: map[string]bool{}}
+	p := &pythonService{service: s, installed: map[string]bool{}, missing: map[string]bool{}, known: map[string]bool{}, modules: map[string][]*pythonFile{}}
 	if !p.dependencies() {
 		return false, nil
 	}
@@ -56,7 +55,7 @@ func (s *service) pythonBoundaries() (bool, error) {
 	for _, f := range sources {
 		if f.ImportsAny(pythonVendorModules...) {
 			s.leave(f.Path, 0, "Nothing is added to the code of the service: the file uses the tracer of another vendor")
-			return false, nil
+			return true, nil
 		}
 		for _, library := range f.uses.Instrumented {
 			p.installed[strings.ReplaceAll(library, "_", "-")] = true
@@ -66,7 +65,8 @@ func (s *service) pythonBoundaries() (bool, error) {
 		p.all = true
 	}
 	for _, f := range sources {
-		p.files = append(p.files, p.index(f))
+		file, module := p.index(f), strings.TrimSuffix(path.Base(f.Path), ".py")
+		p.files, p.modules[module] = append(p.files, file), append(p.modules[module], file)
 	}
 	for _, f := range p.files {
 		if err := s.ctx.Err(); err != nil {
@@ -80,10 +80,15 @@ func (s *service) pythonBoundaries() (bool, error) {
 	if p.count > maxServiceBoundaries {
 		s.leave(s.manifests[0].Path, 0, fmt.Sprintf("The service has %d boundaries without spans: those after the first %d are left", p.count, maxServiceBoundaries))
 	}
-	for _, name := range slices.Sorted(maps.Keys(p.missing)) {
-		s.leave(s.manifests[0].Path, 0, "Install `"+pythonPackagePrefix+name+"`, which instruments a library that the code uses")
+	install := "Install and set up"
+	if p.automatic {
+		install = "Install"
 	}
-	return p.change(), nil
+	for _, name := range slices.Sorted(maps.Keys(p.missing)) {
+		s.leave(s.manifests[0].Path, 0, install+" `"+pythonPackagePrefix+name+"`, which instruments a library that the code uses")
+	}
+	p.change()
+	return true, nil
 }
 
 // pythonService is a service whose boundaries are looked for.
@@ -95,6 +100,7 @@ type pythonService struct {
 	missing   map[string]bool // packages that would instrument a library
 	known     map[string]bool // files of the service, and their directories
 	files     []*pythonFile
+	modules   map[string][]*pythonFile // by the last part of their names
 	count     int
 }
 
@@ -119,8 +125,8 @@ func (p *pythonService) dependencies() bool {
 			if d.Development {
 				continue
 			}
-			if old := oldPython.FindStringSubmatch(d.Version); old != nil && (name == "opentelemetry-api" || name == "opentelemetry-sdk") {
-				p.leave(m.Path, lineOf(m.Source, d.Start), "Nothing is added to the code of the service: histograms with boundaries need `"+d.Name+"` 1.30 or newer")
+			if strings.HasPrefix(name, "opentelemetry-") && (oldPythonContrib.MatchString(d.Version) || oldPython.MatchString(d.Version) && slices.Contains(pythonReleases, name)) {
+				p.leave(m.Path, lineOf(m.Source, d.Start), "Nothing is added to the code of the service: histograms with boundaries need the release 1.30 or 0.51b0 of `"+d.Name+"` or a newer one")
 				return false
 			}
 			if library, ok := strings.CutPrefix(name, pythonPackagePrefix); ok {
@@ -136,8 +142,12 @@ func (p *pythonService) dependencies() bool {
 	return api
 }
 
-// oldPython matches the versions whose API has no advice for histograms.
-var oldPython = regexp.MustCompile(`^[^\d]*(0\.|1\.[12]?\d(\.|$))`)
+// Versions of releases whose API has no boundaries of histograms.
+var (
+	oldPython        = regexp.MustCompile(`^\D*(0\.|1\.[12]?\d(\D|$))`)
+	oldPythonContrib = regexp.MustCompile(`^\D*0\.([0-4]?\d|50)b`)
+	pythonReleases   = []string{"opentelemetry-api", "opentelemetry-sdk", "opentelemetry-exporter-otlp", "opentelemetry-exporter-otlp-proto-http", "opentelemetry-exporter-otlp-proto-grpc"}
+)
 
 // covered reports whether packages instrument a boundary, or would without a change of the code.
 func (p *pythonService) covered(b *pythonBoundary) bool {
@@ -161,6 +171,8 @@ func (p *pythonService) covered(b *pythonBoundary) bool {
 type pythonFile struct {
 	*source
 	p          *pythonService
+	place      pythonPlace
+	spans      []int                // where spans start, sorted
 	bodies     map[*syntax.Node]int // where code in a span begins
 	generators map[*syntax.Node]bool
 	functions  map[string][]*syntax.Node
@@ -190,12 +202,14 @@ func (p *pythonService) index(s *source) *pythonFile {
 		names: map[string][]*syntax.Node{}, attributes: map[string][]*syntax.Node{}, own: map[string]bool{}, helpers: map[string]bool{}, done: map[*syntax.Node]bool{},
 	}
 	for _, span := range s.uses.Spans {
+		f.spans = append(f.spans, span.Start.Start)
 		if span.Body != nil {
 			if at, ok := f.bodies[span.Body]; !ok || span.Start.Start < at {
 				f.bodies[span.Body] = span.Start.Start
 			}
 		}
 	}
+	slices.Sort(f.spans)
 	for _, i := range s.Imports {
 		if path.Ext("."+i.Path) == "."+pythonHelperModule {
 			f.own[i.Name] = true
@@ -217,6 +231,9 @@ func (p *pythonService) index(s *source) *pythonFile {
 				f.bind(t, n)
 			}
 		}
+	}
+	for _, defs := range f.names { // the body of a comprehension stands before its variables
+		slices.SortStableFunc(defs, func(a, b *syntax.Node) int { return a.Start - b.Start })
 	}
 	return f
 }
@@ -304,13 +321,16 @@ func (f *pythonFile) match(n *syntax.Node, forms ...pythonForm) *pythonBoundary 
 	return nil
 }
 
-// maxQualified bounds the length of chains of names that are followed.
-const maxQualified = 10
+// Limits of what is followed to the module that a name comes from.
+const (
+	maxQualified = 10  // names
+	maxName      = 100 // bytes
+)
 
 // qualified returns what an expression stands for, from the imported module on, with "()" for calls: the name `db` after
 // db = sqlite3.connect("a") is "sqlite3.connect()". It returns "" if that is unknown.
 func (f *pythonFile) qualified(n *syntax.Node, depth int) string {
-	if depth > maxQualified {
+	if depth > maxQualified || len(n.Text) > maxName {
 		return ""
 	}
 	after := func(base, more string) string {
@@ -387,11 +407,25 @@ func (f *pythonFile) decorator(d *syntax.Node) {
 	if b == nil {
 		return
 	}
+	if call != nil && f.probe(call) {
+		return
+	}
 	helper := b.helper
 	if b.helper == "trace_task" {
 		helper += "(" + strconv.Quote(b.system) + f.destination(b, call) + ")"
 	}
 	f.decorate(b, d.Parent, d, helper)
+}
+
+// probes are routes of requests that orchestrators and monitoring send, which are not worth spans.
+var probes = regexp.MustCompile(`(?i)^/?(healthz?|health[-_]?check|ready|readyz|readiness|live|livez|liveness|ping|metrics)/?$`)
+
+// probe reports whether a call registers a handler of probes.
+func (f *pythonFile) probe(call *syntax.Node) bool {
+	return slices.ContainsFunc(call.Args(), func(a *syntax.Node) bool {
+		route, ok := f.Known(a)
+		return ok && probes.MatchString(route)
+	})
 }
 
 // destination returns the argument with the name of a queue, "" if the code does not say it.
@@ -493,7 +527,8 @@ var tracing = regexp.MustCompile(`(?i)^@[\w.]*(trace|tracing|span|instrument|ote
 
 // spanIn reports whether a span starts in a function.
 func (f *pythonFile) spanIn(fn *syntax.Node) bool {
-	return slices.ContainsFunc(f.uses.Spans, func(s *instrumentation.Span) bool { return s.Start.Start >= fn.Start && s.Start.End <= fn.End })
+	i, _ := slices.BinarySearch(f.spans, fn.Start)
+	return i < len(f.spans) && f.spans[i] < fn.End
 }
 
 // inSpan reports whether code runs in a span that the file starts.
@@ -542,7 +577,7 @@ func (f *pythonFile) call(n *syntax.Node) {
 	if n.Parent != nil && n.Parent.Kind == syntax.Decorator || n.Callee().Kind != syntax.Member && n.Callee().Kind != syntax.Name {
 		return
 	}
-	b := f.match(n.Callee(), pythonCallback, pythonRegistered, pythonCall, pythonPackage)
+	b := f.match(n.Callee(), pythonCallback, pythonRegistered, pythonCall, pythonPackage) // the last one notes the package
 	if b == nil {
 		return
 	}
@@ -552,7 +587,7 @@ func (f *pythonFile) call(n *syntax.Node) {
 		if arg == nil {
 			arg = n.Arg(b.argument)
 		}
-		if arg == nil {
+		if arg == nil || f.probe(n) {
 			return
 		}
 		if b.form == pythonCallback {
@@ -580,14 +615,13 @@ func (f *pythonFile) function(n *syntax.Node) *syntax.Node {
 	return found[0]
 }
 
-// function returns the function of another file that is imported, nil if it is not known.
+// function returns the function of another file that is imported, and the file, nil if they are not known.
 func (p *pythonService) function(i syntax.Import) (*syntax.Node, *pythonFile) {
-	for _, f := range p.files {
-		if strings.TrimSuffix(path.Base(f.Path), ".py") == strings.TrimPrefix(path.Ext("."+i.Path), ".") && len(f.functions[i.Member]) == 1 {
-			return f.functions[i.Member][0], f
-		}
+	files := p.modules[i.Path[strings.LastIndexByte(i.Path, '.')+1:]]
+	if len(files) != 1 || len(files[0].functions[i.Member]) != 1 {
+		return nil, nil
 	}
-	return nil, nil
+	return files[0].functions[i.Member][0], files[0]
 }
 
 // callback wraps a function that a library calls.
@@ -613,10 +647,11 @@ func (f *pythonFile) callback(b *pythonBoundary, n *syntax.Node, more string) {
 	f.add(b, n.Start, "`"+f.Code(n)+"`", pythonEdit{n.Start, b.helper + "("}, pythonEdit{n.End, more + ")"})
 }
 
-// client wraps what a call calls.
+// client wraps what a call in a function calls.
 func (f *pythonFile) client(b *pythonBoundary, n *syntax.Node) {
-	if f.inSpan(n) {
-		return
+	fn := n.Enclosing(syntax.Func)
+	if fn == nil || fn.Text == "main" && fn.Parent == f.Root || f.inSpan(n) {
+		return // what runs when the program starts has no request or message that a trace could begin with
 	}
 	more := ""
 	switch b.helper {

@@ -23,17 +23,22 @@ var pythonHelperSource string
 
 const pythonHelperFile = pythonHelperModule + ".py"
 
-// change makes the edits of the files, and the module that they import. It reports whether it made any.
-func (p *pythonService) change() bool {
-	type place struct{ dir, module string }
-	roots := map[string][]*pythonFile{} // by the directory that programs import from
-	packages := map[*pythonFile]string{}
+// pythonPlace is where a file imports modules from.
+type pythonPlace struct {
+	root     string // the directory that programs import from
+	pkg      string // the package below it, "" for none
+	relative bool   // the file can import relative to its package
+}
+
+// change makes the edits of the files, and the modules that they import.
+func (p *pythonService) change() {
+	roots := map[string][]*pythonFile{}
 	for _, f := range p.files {
 		if len(f.edits) == 0 {
 			continue
 		}
-		root, pkg, ok := p.importRoot(f)
-		if !ok {
+		var ok bool
+		if f.place, ok = p.importPlace(f); !ok {
 			p.leave(f.Path, 0, "The boundaries of the file are left: the code does not say from which directory it imports modules")
 			continue
 		}
@@ -41,48 +46,45 @@ func (p *pythonService) change() bool {
 			p.leave(f.Path, 0, "The boundaries of the file are left: it has a name `"+name+"` of its own")
 			continue
 		}
-		roots[root] = append(roots[root], f)
-		packages[f] = pkg
+		roots[f.place.root] = append(roots[f.place.root], f)
 	}
-	changed := false
 	for _, root := range slices.Sorted(maps.Keys(roots)) {
 		files := roots[root]
-		at := place{root, pythonHelperModule}
-		if pkg := packages[files[0]]; pkg != "" && !slices.ContainsFunc(files, func(f *pythonFile) bool { return packages[f] != pkg }) && !p.known[path.Join(root, pythonHelperFile)] {
-			at = place{path.Join(root, pkg), pkg + "." + pythonHelperModule}
-		}
+		pkg := files[0].place.pkg
 		needed := map[string]bool{}
 		for _, f := range files {
-			for name := range f.helpers {
-				needed[name] = true
+			maps.Copy(needed, f.helpers)
+			if f.place.pkg != files[0].place.pkg {
+				pkg = ""
 			}
 		}
-		if !p.helper(path.Join(at.dir, pythonHelperFile), needed) {
+		for _, f := range files {
+			if p.known[path.Join(root, f.place.pkg, pythonHelperFile)] { // of an earlier change
+				pkg = f.place.pkg
+			}
+		}
+		if !p.helper(path.Join(root, pkg, pythonHelperFile), needed) {
 			continue
 		}
 		for _, f := range files {
-			f.apply(at.module)
+			f.apply(pkg)
 		}
-		changed = true
 	}
-	return changed
 }
 
-// importRoot returns the directory from which the modules of a file are imported, and the package of the file below it, ""
-// for none.
-func (p *pythonService) importRoot(f *pythonFile) (root, pkg string, ok bool) {
+// importPlace returns where a file imports modules from, and whether the code says it.
+func (p *pythonService) importPlace(f *pythonFile) (place pythonPlace, ok bool) {
 	dir := path.Dir(f.Path)
 	if bytes.Contains(f.Source, []byte("sys.path")) {
-		return "", "", false
+		return place, false
 	}
 	exists := func(dir, module string) bool {
 		return p.known[path.Join(dir, module+".py")] || p.known[path.Join(dir, module)]
 	}
-	relative := false
 	var modules []string
 	for _, i := range f.Imports {
 		first, _, _ := strings.Cut(i.Path, ".")
-		relative = relative || first == ""
+		place.relative = place.relative || first == ""
 		if first != "" && first != pythonHelperModule {
 			modules = append(modules, first)
 		}
@@ -92,24 +94,43 @@ func (p *pythonService) importRoot(f *pythonFile) (root, pkg string, ok bool) {
 		top = d
 	}
 	if top != "" {
-		root = path.Dir(top)
-		if top == p.dir || slices.ContainsFunc(modules, func(m string) bool { return exists(dir, m) && !exists(root, m) }) {
-			return "", "", false // started as a program of the package's directory, or imported from outside of the service
+		place.root, place.pkg = path.Dir(top), path.Base(top)
+		if top == p.dir || slices.ContainsFunc(modules, func(m string) bool { return exists(dir, m) && !exists(place.root, m) }) {
+			return place, false // imported from outside of the service, or started in the directory of the package
 		}
-		return root, path.Base(top), true
+		if place.relative || slices.Contains(modules, place.pkg) {
+			return place, true
+		}
+		place.relative = true
+		return place, !bytes.Contains(f.Source, []byte("__main__"))
 	}
 	for d := dir; ; d = path.Dir(d) {
 		if slices.ContainsFunc(modules, func(m string) bool { return exists(d, m) }) {
-			return d, "", true
+			place.root = d
+			return place, true
 		}
 		if d == p.dir || d == "." || d == "/" {
 			break
 		}
 	}
-	if relative {
-		return p.dir, "", dir != p.dir
+	if place.relative {
+		place.root = p.dir
+		return place, dir != p.dir
 	}
-	return dir, "", dir == p.dir || dir == path.Join(p.dir, "src")
+	place.root = dir
+	return place, dir == p.dir || dir == path.Join(p.dir, "src")
+}
+
+// module returns how a file imports the helpers of a package, "" for those beside it.
+func (f *pythonFile) module(pkg string) string {
+	switch {
+	case pkg == "":
+		return pythonHelperModule
+	case f.place.pkg == pkg && f.place.relative:
+		below := strings.TrimPrefix(path.Dir(f.Path), path.Join(f.place.root, pkg))
+		return strings.Repeat(".", 1+strings.Count(below, "/")) + pythonHelperModule
+	}
+	return pkg + "." + pythonHelperModule
 }
 
 // conflict returns a name of the helpers that the file uses for something else.
@@ -122,8 +143,8 @@ func (f *pythonFile) conflict() string {
 	return ""
 }
 
-// apply makes the edits of a file and imports the helpers.
-func (f *pythonFile) apply(module string) {
+// apply makes the edits of a file and imports the helpers of a package.
+func (f *pythonFile) apply(pkg string) {
 	for _, e := range f.edits {
 		f.p.edit(f.Path, f.Source, e.at, e.at, e.text)
 	}
@@ -144,7 +165,7 @@ func (f *pythonFile) apply(module string) {
 		return
 	}
 	at, end := f.importsEnd(), newline(f.Source)
-	text := "from " + module + " import " + list + end
+	text := "from " + f.module(pkg) + " import " + list + end
 	if at > 0 && f.Source[at-1] != '\n' {
 		text = end + text
 	}
@@ -228,6 +249,11 @@ func (p *pythonService) helper(name string, needed map[string]bool) bool {
 		p.service.files[name] = &created
 		p.did(name, 0, "Add the functions that the code calls")
 		p.copies(name)
+		for _, m := range p.manifests {
+			if bytes.Contains(m.Source, []byte("py-modules")) || bytes.Contains(m.Source, []byte("py_modules")) {
+				p.leave(m.Path, 0, "Add `"+pythonHelperModule+"` to the modules of the distribution, unless it is in a package")
+			}
+		}
 		return true
 	}
 	text, err := patch.Read(p.root, name)

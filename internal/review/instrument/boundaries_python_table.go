@@ -2,7 +2,10 @@
 
 package instrument
 
-import "regexp"
+import (
+	"regexp"
+	"strings"
+)
 
 // pythonForm is where a boundary of Python gets its span.
 type pythonForm uint8
@@ -125,16 +128,16 @@ var pythonBoundaryTable = func() map[string][]pythonBoundary {
 	add("schedule", `\.repeat`, pythonBoundary{packages: none, helper: "trace_job"})
 
 	// What only packages instrument.
-	for _, p := range []struct{ module, path, name string }{
-		{"fastapi", `\.FastAPI`, "fastapi"},
-		{"starlette.applications", `\.Starlette`, "starlette"},
-		{"django.core.wsgi", `\.get_wsgi_application`, "django"},
-		{"django.core.asgi", `\.get_asgi_application`, "django"},
-		{"falcon", `(\.asgi)?\.App`, "falcon"},
+	for _, p := range []struct{ module, path, names string }{
+		{"fastapi", `\.FastAPI`, "fastapi asgi"},
+		{"starlette.applications", `\.Starlette`, "starlette asgi"},
+		{"django.core.wsgi", `\.get_wsgi_application`, "django wsgi"},
+		{"django.core.asgi", `\.get_asgi_application`, "django asgi"},
+		{"falcon", `(\.asgi)?\.App`, "falcon wsgi asgi"},
 		{"tornado.web", `\.Application`, "tornado"},
 		{"grpc", `(\.aio)?\.server`, "grpc"},
 		{"celery", `\.Celery`, "celery"},
-		{"kafka", `\.KafkaConsumer`, "kafka-python"},
+		{"kafka", `\.KafkaConsumer`, "kafka-python kafka"},
 		{"confluent_kafka", `\.Consumer`, "confluent-kafka"},
 		{"aiokafka", `\.AIOKafkaConsumer`, "aiokafka"},
 		{"aio_pika", `\.connect(_robust)?`, "aio-pika"},
@@ -145,7 +148,7 @@ var pythonBoundaryTable = func() map[string][]pythonBoundary {
 		{"redis", `(\.asyncio)?\.(Redis|StrictRedis|from_url)(\.from_url)?`, "redis"},
 		{"sqlalchemy", `(\.ext\.asyncio)?\.create_(async_)?engine`, "sqlalchemy"},
 	} {
-		add(p.module, p.path, pythonBoundary{form: pythonPackage, packages: []string{p.name}})
+		add(p.module, p.path, pythonBoundary{form: pythonPackage, packages: strings.Fields(p.names)})
 	}
 	return table
 }()

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"assay"
 	"assay/internal/review/instrument"
 	"assay/internal/review/patch"
 )
@@ -85,4 +86,118 @@ func TestPythonBoundariesRun(t *testing.T) {
 	want, err := os.ReadFile(golden)
 	require.NoError(t, err)
 	require.Equal(t, string(want), got)
+}
+
+// TestPythonBoundariesOf compares what is added to small services, "" for nothing, and the reasons of what is left.
+func TestPythonBoundariesOf(t *testing.T) {
+	parser := newParser(t)
+	const sdk = "opentelemetry-sdk==1.44.0\n"
+	query := func(before, call string) string {
+		return "import sqlite3\n" + before + "\n\ndef load(db=None):\n    " + call + "\n"
+	}
+	const opened = "db = sqlite3.connect('a')"
+	const wrapped = `trace_query(db.execute, "sqlite", "SELECT", "a")("SELECT b FROM a")`
+	for name, test := range map[string]struct {
+		files map[string]string
+		want  string // in the changed file
+		left  string
+	}{
+		"a call":                         {files: map[string]string{"a.py": "import sqlite3\n" + opened + "\n\ndef load():\n    db.execute(\"SELECT b FROM a\")\n"}, want: wrapped},
+		"a parameter":                    {files: map[string]string{"a.py": query(opened, `db.execute("SELECT b FROM a")`)}},
+		"an annotated parameter":         {files: map[string]string{"a.py": "import sqlite3 as s\n\ndef load(db: s.Connection):\n    db.execute(\"SELECT b FROM a\")\n"}, want: wrapped},
+		"another module of that name":    {files: map[string]string{"a.py": "from . import sqlite3\n\ndef load():\n    sqlite3.connect('a').execute('SELECT 1')\n"}},
+		"a call at the start":            {files: map[string]string{"a.py": "import sqlite3\n" + opened + "\ndb.execute('SELECT 1')\n\ndef main():\n    db.execute('SELECT 1')\n"}},
+		"Windows lines":                  {files: map[string]string{"a.py": "import sqlite3\r\n" + opened + "\r\n\r\ndef load():\r\n    db.execute(\"SELECT b FROM a\")\r\n"}, want: "import sqlite3\r\nfrom otel_boundaries import trace_query\r\n"},
+		"a docstring and a license":      {files: map[string]string{"a.py": "# license\n\"\"\"A.\"\"\"\nfrom __future__ import annotations\nimport sqlite3; import os  # (\n" + opened + "\n\ndef load():\n    db.execute('SELECT 1')\n"}, want: "import os  # (\nfrom otel_boundaries import trace_query\ndb ="},
+		"an installed package":           {files: map[string]string{"requirements.txt": sdk + "opentelemetry-instrumentation-sqlite3\n", "a.py": "import sqlite3\n" + opened + "\n\ndef load():\n    db.execute('SELECT 1')\n"}},
+		"a package set up by code":       {files: map[string]string{"b.py": "import sqlite3\nfrom opentelemetry.instrumentation.sqlite3 import SQLite3Instrumentor\nSQLite3Instrumentor().instrument()\n", "a.py": "import sqlite3\n" + opened + "\n\ndef load():\n    db.execute('SELECT 1')\n"}},
+		"all packages":                   {files: map[string]string{"Dockerfile": "FROM python:3.13\nRUN opentelemetry-bootstrap -a install\nCMD python a.py\n", "a.py": "import sqlite3\n" + opened + "\n\ndef load():\n    db.execute('SELECT 1')\n"}},
+		"no package of the table":        {files: map[string]string{"requirements.txt": "opentelemetry-distro\nflask\n", "a.py": "import sqlite3\n" + opened + "\n\ndef load():\n    db.execute('SELECT 1')\n"}, left: "Install `opentelemetry-instrumentation-sqlite3`"},
+		"a vendor's tracer":              {files: map[string]string{"a.py": "import sqlite3\nimport ddtrace\n" + opened + "\n\ndef load():\n    db.execute('SELECT 1')\n"}, left: "the tracer of another vendor"},
+		"an old API":                     {files: map[string]string{"requirements.txt": "opentelemetry-sdk>=1.29\n", "a.py": "import sqlite3\n" + opened + "\n\ndef load():\n    db.execute('SELECT 1')\n"}, left: "need the release 1.30"},
+		"a module of another origin":     {files: map[string]string{"otel_boundaries.py": "a = 1\n", "a.py": "import sqlite3\n" + opened + "\n\ndef load():\n    db.execute('SELECT 1')\n"}, left: "not that of an earlier change"},
+		"a package started as a program": {files: map[string]string{"shop/__init__.py": "", "shop/store.py": "", "shop/a.py": "import sqlite3\nimport store\n" + opened + "\n\ndef load():\n    db.execute('SELECT 1')\n"}, left: "does not say from which directory"},
+		"a directory without a package":  {files: map[string]string{"shop/store.py": "", "shop/a.py": "import sqlite3\nimport store\n" + opened + "\n\ndef load():\n    db.execute(\"SELECT b FROM a\")\n"}, want: wrapped},
+		"single files of an image":       {files: map[string]string{"Dockerfile": "FROM python:3.13\nCOPY a.py b.py /srv\nCMD [\"python\", \"a.py\"]\n", "a.py": "import sqlite3\n" + opened + "\n\ndef load():\n    db.execute('SELECT 1')\n"}, want: "COPY otel_boundaries.py /srv/\nCOPY a.py b.py /srv\n"},
+		"tabs and a comment":             {files: map[string]string{"a.py": "import bottle\n\nclass A:\n\t@bottle.get('/')  # root\n\t# def b():\n\tdef get():\n\t\tpass\n"}, want: "\t# def b():\n\t@trace_bottle\n\tdef get():\n"},
+		"an asynchronous view":           {files: map[string]string{"a.py": "import sanic\napp = sanic.Sanic('a')\n\n@app.get('/')\n@other\nasync  def get(request):\n    pass\n"}, want: "@other\n@trace_sanic\nasync  def get"},
+		"a class as a view":              {files: map[string]string{"a.py": "import sanic\napp = sanic.Sanic('a')\n\n@app.get('/')\nclass Get:\n    pass\n"}},
+		"a decorator that traces":        {files: map[string]string{"a.py": "import bottle\n\n@bottle.get('/')\n@traced\ndef get():\n    pass\n"}},
+		"a callback of another file":     {files: map[string]string{"a.py": "from aiohttp import web\nfrom views import get, post\nroutes = [web.get('/', get), web.post('/', post)]\n", "views.py": "import aiohttp\nfrom opentelemetry import trace\n\nasync def get(request):\n    with trace.get_tracer('a').start_as_current_span('a'):\n        pass\n\nasync def post(request):\n    pass\n"}, want: "web.get('/', get), web.post('/', trace_aiohttp(post))"},
+		"a method that calls another":    {files: map[string]string{"a.py": "import http.server\n\nclass A(http.server.BaseHTTPRequestHandler):\n    def do_GET(self):\n        pass\n    def do_HEAD(self):\n        self.do_GET()\n"}, want: "    @trace_http_server\n    def do_GET(self):\n        pass\n    def do_HEAD"},
+		"many":                           {files: map[string]string{"a.py": "import sqlite3\n" + opened + "\n\ndef load():\n" + strings.Repeat("    db.execute(\"SELECT b FROM a\")\n", 102)}, want: strings.Repeat("    "+wrapped+"\n", 100) + strings.Repeat("    db.execute(\"SELECT b FROM a\")\n", 2), left: "2 boundaries more than the 100"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			if test.files["requirements.txt"] == "" {
+				test.files["requirements.txt"] = sdk
+			}
+			for name, text := range test.files {
+				file := filepath.Join(dir, filepath.FromSlash(name))
+				require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o750))
+				require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+			}
+			p, root, err := makePatch(t, parser, dir, instrument.General)
+			require.NoError(t, err)
+			var changed, left strings.Builder
+			for _, f := range p.Files {
+				if !f.Created {
+					changed.Write(f.After)
+				}
+			}
+			for _, s := range p.Steps {
+				if s.Open {
+					left.WriteString(s.Text + "\n")
+				}
+			}
+			if test.want == "" {
+				require.Empty(t, changed.String())
+			}
+			require.Contains(t, changed.String(), test.want)
+			require.Contains(t, left.String(), test.left)
+			require.NoError(t, p.Apply(root))
+			again, _, err := makePatch(t, parser, dir, instrument.General)
+			require.NoError(t, err)
+			if test.left == "" || test.want == "" {
+				require.Empty(t, again.Files)
+			}
+		})
+	}
+}
+
+// FuzzPythonBoundaries changes hostile code: what parsed before parses afterwards, and a second change is empty.
+func FuzzPythonBoundaries(f *testing.F) {
+	for _, dir := range []string{"testdata/python", "testdata/python_run/service"} {
+		require.NoError(f, filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+			if err == nil && filepath.Ext(name) == ".py" {
+				text, err := os.ReadFile(name)
+				require.NoError(f, err)
+				f.Add(text)
+			}
+			return err
+		}))
+	}
+	parser := newParser(f)
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if len(text) > 64<<10 {
+			return
+		}
+		dir := t.TempDir()
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "requirements.txt"), []byte("opentelemetry-sdk\n"), 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "a.py"), text, 0o600))
+		p, root, err := makePatch(t, parser, dir, instrument.General)
+		if err != nil {
+			require.Equal(t, assay.CodeUnprocessable, assay.ErrorCode(err))
+			return
+		}
+		for _, f := range p.Files {
+			if f.Created || patch.Parses(t.Context(), parser, f.Path, f.Before) {
+				require.True(t, patch.Parses(t.Context(), parser, f.Path, f.After), f.Path)
+			}
+		}
+		require.NoError(t, p.Apply(root))
+		again, _, err := makePatch(t, parser, dir, instrument.General)
+		require.NoError(t, err)
+		require.Empty(t, again.Files)
+	})
 }

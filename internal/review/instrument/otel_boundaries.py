@@ -207,16 +207,16 @@ def trace_sanic(handler):
 _client_duration = _histogram("http.client.request.duration", "Duration of HTTP client requests.", _SECONDS)
 
 
-def _client(method, url):
+def _client(method, url, base=""):
     """Return the boundary of a request to a URL."""
-    target = urllib.parse.urlsplit(str(url))
     try:
-        port = target.port or {"http": 80, "https": 443}.get(target.scheme)
+        target = urllib.parse.urlsplit(urllib.parse.urljoin(str(base), str(url)))
+        address, port = target.hostname, target.port or {"http": 80, "https": 443}.get(target.scheme)
     except ValueError:  # the call will say so
-        port = None
+        address = port = None
     if method not in _METHODS:
         method = "_OTHER"
-    attributes = {"http.request.method": method, "server.address": target.hostname, "server.port": port}
+    attributes = {"http.request.method": method, "server.address": address, "server.port": port}
     return _boundary(method.replace("_OTHER", "HTTP"), SpanKind.CLIENT, attributes, _client_duration)
 
 
@@ -225,7 +225,8 @@ def trace_http(call, method=None):
 
     def prepare(args, kwargs):
         names = dict(zip(("url",) if method else ("method", "url"), args), **kwargs)
-        return _client(method or str(names.get("method")).upper(), names.get("url", ""))
+        base = getattr(getattr(call, "__self__", None), "base_url", "")
+        return _client(method or str(names.get("method")).upper(), names.get("url", ""), base)
 
     def inject(args, kwargs):
         headers = kwargs.get("headers") or {}
@@ -259,7 +260,7 @@ def trace_urlopen(urlopen):
 
     def send(url, data=None, *args, **kwargs):
         request = urllib.request.Request(url) if isinstance(url, str) else url
-        if request.type not in ("http", "https"):
+        if getattr(request, "type", None) not in ("http", "https"):
             return urlopen(url, data, *args, **kwargs)
         posts = data is not None or request.data is not None
         method = getattr(request, "method", None) or ("POST" if posts else "GET")

@@ -1,5 +1,8 @@
-import sys
 import sqlite3
+import sys
 
 sys.path.insert(0, "../lib")
-sqlite3.connect("a.db").execute("SELECT 1")
+
+
+def clean():
+    sqlite3.connect("a.db").execute("SELECT 1")
