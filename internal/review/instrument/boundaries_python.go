@@ -48,7 +48,7 @@ func (s *service) pythonBoundaries() (bool, error) {
 			p.known[dir] = true
 		}
 	}
-	sources, err := s.parsed(slices.Sorted(maps.Keys(pythonBoundaryTable))...)
+	sources, err := s.parsed(pythonMarks()...)
 	if err != nil {
 		return false, err
 	}
@@ -89,6 +89,17 @@ func (s *service) pythonBoundaries() (bool, error) {
 	}
 	p.change()
 	return true, nil
+}
+
+// pythonMarks returns texts that the files with boundaries have.
+func pythonMarks() []string {
+	marks := []string{".execute(", "http.server", "google.cloud"} // a connection of another module too
+	for root := range pythonBoundaryTable {
+		if root != "http" && root != "google" { // which many files have
+			marks = append(marks, root)
+		}
+	}
+	return marks
 }
 
 // pythonService is a service whose boundaries are looked for.
@@ -344,8 +355,24 @@ func (f *pythonFile) qualified(n *syntax.Node, depth int) string {
 		if def := f.definition(n); def != nil {
 			return f.defined(def, n, depth)
 		}
+		if i, ok := f.Imported(n.Text); ok && i.Member != "" {
+			if named := f.p.variable(i.Path, i.Member, depth); named != "" {
+				return named
+			}
+		}
 		return f.imported(n.Text)
 	case syntax.Member:
+		if base := n.Children[0]; base.Kind == syntax.Name && f.definition(base) == nil {
+			if i, ok := f.Imported(base.Text); ok {
+				module := i.Path
+				if i.Member != "" {
+					module += "." + i.Member
+				}
+				if named := f.p.variable(module, n.Text, depth); named != "" {
+					return named
+				}
+			}
+		}
 		if ofSelf(n) {
 			if values := f.attributes[n.Text]; len(values) == 1 {
 				return f.qualified(values[0], depth+1)
@@ -358,6 +385,20 @@ func (f *pythonFile) qualified(n *syntax.Node, depth int) string {
 	case syntax.Await:
 		if n.Text == "await" && len(n.Children) == 1 {
 			return f.qualified(n.Children[0], depth+1)
+		}
+	}
+	return ""
+}
+
+// variable returns what a variable of another module of the service stands for.
+func (p *pythonService) variable(module, name string, depth int) string {
+	files := p.modules[module[strings.LastIndexByte(module, '.')+1:]]
+	if len(files) != 1 {
+		return ""
+	}
+	for _, def := range slices.Backward(files[0].names[name]) {
+		if def.Parent == files[0].Root && def.Kind == syntax.Assign && len(def.Children) == 2 && def.Children[0].Kind == syntax.Name {
+			return files[0].qualified(def.Value(), depth+1)
 		}
 	}
 	return ""
