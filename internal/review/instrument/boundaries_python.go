@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"assay"
+	"assay/internal/review/configfile"
 	"assay/internal/review/patch"
 	"assay/internal/review/syntax"
 	"assay/internal/review/treesitter"
@@ -78,14 +79,14 @@ func (s *service) pythonBoundaries() (bool, error) {
 		}
 	}
 	if p.count > maxServiceBoundaries {
-		s.leave(s.manifests[0].Path, 0, fmt.Sprintf("The service has %d boundaries without spans: those after the first %d are left", p.count, maxServiceBoundaries))
+		s.leave(p.manifest.Path, 0, fmt.Sprintf("The service has %d boundaries without spans: those after the first %d are left", p.count, maxServiceBoundaries))
 	}
 	install := "Install and set up"
 	if p.automatic {
 		install = "Install"
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.missing)) {
-		s.leave(s.manifests[0].Path, 0, install+" `"+pythonPackagePrefix+name+"`, which instruments a library that the code uses")
+		s.leave(p.manifest.Path, 0, install+" `"+pythonPackagePrefix+name+"`, which instruments a library that the code uses")
 	}
 	p.change()
 	return true, nil
@@ -105,11 +106,12 @@ func pythonMarks() []string {
 // pythonService is a service whose boundaries are looked for.
 type pythonService struct {
 	*service
-	all       bool            // every library that has a package is instrumented
-	automatic bool            // installed packages instrument without code
-	installed map[string]bool // packages after their prefix
-	missing   map[string]bool // packages that would instrument a library
-	known     map[string]bool // files of the service, and their directories
+	manifest  *configfile.File // that has OpenTelemetry
+	all       bool             // every library that has a package is instrumented
+	automatic bool             // installed packages instrument without code
+	installed map[string]bool  // packages after their prefix
+	missing   map[string]bool  // packages that would instrument a library
+	known     map[string]bool  // files of the service, and their directories
 	files     []*pythonFile
 	modules   map[string][]*pythonFile // by the last part of their names
 	count     int
@@ -120,7 +122,7 @@ func (p *pythonService) dependencies() bool {
 	api := false
 	for _, m := range p.manifests {
 		if p.service.files[m.Path] != nil { // minimum adds to it
-			api, p.automatic = true, true
+			api, p.automatic, p.manifest = true, true, m
 			for _, e := range p.service.files[m.Path].Edits {
 				for _, name := range regexp.MustCompile(pythonPackagePrefix+`([a-z0-9-]+)`).FindAllStringSubmatch(e.New, -1) {
 					p.installed[name[1]] = true
@@ -136,15 +138,13 @@ func (p *pythonService) dependencies() bool {
 			if d.Development {
 				continue
 			}
-			if strings.HasPrefix(name, "opentelemetry-") && (oldPythonContrib.MatchString(d.Version) || oldPython.MatchString(d.Version) && slices.Contains(pythonReleases, name)) {
-				p.leave(m.Path, lineOf(m.Source, d.Start), "Nothing is added to the code of the service: histograms with boundaries need the release 1.30 or 0.51b0 of `"+d.Name+"` or a newer one")
-				return false
-			}
 			if library, ok := strings.CutPrefix(name, pythonPackagePrefix); ok {
 				p.installed[library] = true
 			}
 			p.automatic = p.automatic || slices.Contains(pythonAutomatic, name)
-			api = api || p.automatic || name == "opentelemetry-api" || name == "opentelemetry-sdk"
+			if !api && (p.automatic || name == "opentelemetry-api" || name == "opentelemetry-sdk") {
+				api, p.manifest = true, m
+			}
 		}
 	}
 	for _, f := range p.dockerfiles("cpython") {
@@ -152,13 +152,6 @@ func (p *pythonService) dependencies() bool {
 	}
 	return api
 }
-
-// Versions of releases whose API has no boundaries of histograms.
-var (
-	oldPython        = regexp.MustCompile(`^\D*(0\.|1\.[12]?\d(\D|$))`)
-	oldPythonContrib = regexp.MustCompile(`^\D*0\.([0-4]?\d|50)b`)
-	pythonReleases   = []string{"opentelemetry-api", "opentelemetry-sdk", "opentelemetry-exporter-otlp", "opentelemetry-exporter-otlp-proto-http", "opentelemetry-exporter-otlp-proto-grpc"}
-)
 
 // covered reports whether packages instrument a boundary, or would without a change of the code.
 func (p *pythonService) covered(b *pythonBoundary) bool {

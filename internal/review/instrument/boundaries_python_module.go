@@ -50,19 +50,11 @@ func (p *pythonService) change() {
 	}
 	for _, root := range slices.Sorted(maps.Keys(roots)) {
 		files := roots[root]
-		pkg := files[0].place.pkg
 		needed := map[string]bool{}
 		for _, f := range files {
 			maps.Copy(needed, f.helpers)
-			if f.place.pkg != files[0].place.pkg {
-				pkg = ""
-			}
 		}
-		for _, f := range files {
-			if p.known[path.Join(root, f.place.pkg, pythonHelperFile)] { // of an earlier change
-				pkg = f.place.pkg
-			}
-		}
+		pkg := p.helperPackage(root, files)
 		if !p.helper(path.Join(root, pkg, pythonHelperFile), needed) {
 			continue
 		}
@@ -70,6 +62,24 @@ func (p *pythonService) change() {
 			f.apply(pkg)
 		}
 	}
+}
+
+// helperPackage returns the package below a directory that gets the helpers of files, "" for the directory itself: that of an
+// earlier change, otherwise the only one of the files, if those outside of it import it already.
+func (p *pythonService) helperPackage(root string, files []*pythonFile) string {
+	pkg := ""
+	for _, f := range files {
+		if p.known[path.Join(root, f.place.pkg, pythonHelperFile)] {
+			return f.place.pkg
+		}
+		pkg = max(pkg, f.place.pkg)
+	}
+	for _, f := range files {
+		if f.place.pkg != pkg && (f.place.pkg != "" || !f.ImportsAny(pkg)) {
+			return ""
+		}
+	}
+	return pkg
 }
 
 // importPlace returns where a file imports modules from, and whether the code says it.
@@ -285,24 +295,52 @@ func (p *pythonService) helper(name string, needed map[string]bool) bool {
 	return true
 }
 
-// copies adds the module to images that copy single files.
+// copies adds the module to images that copy single files or directories.
 func (p *pythonService) copies(name string) {
 	for _, f := range p.dockerfiles("cpython") {
 		stage, ok := lastStage(f)
-		for _, i := range stage {
-			if !ok || i.keyword != "COPY" || len(i.words) < 2 || path.Dir(name) != path.Dir(f.Path) || !slices.ContainsFunc(i.words[:len(i.words)-1], func(w word) bool {
-				return path.Ext(w.text) == ".py" && path.Dir(w.text) == "."
-			}) || strings.HasPrefix(i.words[0].text, "--from") {
-				continue
-			}
-			to := i.words[len(i.words)-1].text
-			if path.Ext(to) == ".py" {
+		if !ok || path.Dir(name) != path.Dir(f.Path) {
+			continue
+		}
+		code, all := p.codeOf(stage)
+		if all {
+			continue
+		}
+		to := ""
+		if code != nil {
+			from := path.Clean(code.words[len(code.words)-2].text)
+			switch to = path.Clean(code.words[len(code.words)-1].text); {
+			case path.Ext(from) == ".py" && path.Ext(to) != ".py":
+			case path.Base(from) == path.Base(to):
 				to = path.Dir(to)
+			default: // another name in the image
+				code = nil
 			}
-			s := "COPY " + path.Base(name) + " " + strings.TrimSuffix(to, "/") + "/"
-			p.insert(f.Path, f.Source, i.start, []string{s}, newline(f.Source))
-			p.did(f.Path, lineOf(f.Source, i.start), "Copy `"+path.Base(name)+"` into the image")
-			break
+		}
+		if code == nil {
+			p.leave(f.Path, 0, "Copy `"+path.Base(name)+"` into the image, beside the code of the service")
+			continue
+		}
+		p.insert(f.Path, f.Source, code.start, []string{"COPY " + path.Base(name) + " " + strings.TrimSuffix(to, "/") + "/"}, newline(f.Source))
+		p.did(f.Path, lineOf(f.Source, code.start), "Copy `"+path.Base(name)+"` into the image")
+	}
+}
+
+// codeOf returns the last instruction of an image that copies code of the service, and whether one copies all files.
+func (p *pythonService) codeOf(stage []instruction) (code *instruction, all bool) {
+	for n := range stage {
+		i := &stage[n]
+		if i.keyword != "COPY" && i.keyword != "ADD" || len(i.words) < 2 || slices.ContainsFunc(i.words, func(w word) bool { return strings.HasPrefix(w.text, "--from") }) {
+			continue
+		}
+		for _, w := range i.words[:len(i.words)-1] {
+			switch from := path.Clean(w.text); {
+			case from == "." || strings.Contains(from, "*.py"):
+				return nil, true
+			case path.Ext(from) == ".py" || p.known[path.Join(p.dir, from)]:
+				code = i
+			}
 		}
 	}
+	return code, false
 }

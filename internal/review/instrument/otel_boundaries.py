@@ -18,9 +18,11 @@ _tracer = trace.get_tracer(__name__)
 
 
 def _histogram(name, description, boundaries):
-    return metrics.get_meter(__name__).create_histogram(
-        name, unit="s", description=description, explicit_bucket_boundaries_advisory=boundaries
-    )
+    create = metrics.get_meter(__name__).create_histogram
+    try:
+        return create(name, unit="s", description=description, explicit_bucket_boundaries_advisory=boundaries)
+    except TypeError:  # an API before 1.30
+        return create(name, unit="s", description=description)
 
 
 def _type_name(error):
