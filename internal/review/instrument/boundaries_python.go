@@ -39,7 +39,7 @@ const pythonPackagePrefix = "opentelemetry-instrumentation-"
 // pythonBoundaries adds spans and metrics to handlers, consumers and calls of a service in Python that nothing instruments.
 // It reports whether the service has OpenTelemetry.
 func (s *service) pythonBoundaries() (bool, error) {
-	p := &pythonService{service: s, installed: map[string]bool{}, missing: map[string]bool{}, known: map[string]bool{}, modules: map[string][]*pythonFile{}}
+	p := &pythonService{service: s, installed: map[string]bool{}, missing: map[string]bool{}, manual: map[string]bool{}, known: map[string]bool{}, modules: map[string][]*pythonFile{}}
 	if !p.dependencies() {
 		return false, nil
 	}
@@ -70,6 +70,9 @@ func (s *service) pythonBoundaries() (bool, error) {
 		p.files, p.modules[module] = append(p.files, file), append(p.modules[module], file)
 	}
 	for _, f := range p.files {
+		f.middleware()
+	}
+	for _, f := range p.files {
 		if err := s.ctx.Err(); err != nil {
 			return false, err
 		}
@@ -94,7 +97,7 @@ func (s *service) pythonBoundaries() (bool, error) {
 
 // pythonMarks returns texts that the files with boundaries have.
 func pythonMarks() []string {
-	marks := []string{".execute(", "http.server", "google.cloud"} // a connection of another module too
+	marks := []string{".execute(", "http.server", "google.cloud", "SpanKind."} // connections of other modules, and spans
 	for root := range pythonBoundaryTable {
 		if root != "http" && root != "google" { // which many files have
 			marks = append(marks, root)
@@ -111,6 +114,7 @@ type pythonService struct {
 	automatic bool             // installed packages instrument without code
 	installed map[string]bool  // packages after their prefix
 	missing   map[string]bool  // packages that would instrument a library
+	manual    map[string]bool  // kinds of spans that code outside of handlers starts, such as a middleware
 	known     map[string]bool  // files of the service, and their directories
 	files     []*pythonFile
 	modules   map[string][]*pythonFile // by the last part of their names
@@ -159,6 +163,9 @@ func (p *pythonService) covered(b *pythonBoundary) bool {
 		if name != "" && p.installed[name] {
 			return true
 		}
+	}
+	if p.manual[pythonHelpers[b.helper].kind] {
+		return true
 	}
 	first := b.packages[0]
 	if first == "" || p.all {
@@ -267,6 +274,63 @@ func (f *pythonFile) find() {
 	}
 }
 
+// startedKinds match the kinds of spans that a middleware starts.
+var startedKinds = map[string]*regexp.Regexp{
+	"SERVER":   regexp.MustCompile(`\bSpanKind\.SERVER\b`),
+	"CONSUMER": regexp.MustCompile(`\bSpanKind\.CONSUMER\b`),
+}
+
+// middleware notes the kinds of spans that the file starts outside of functions that are registered as handlers.
+func (f *pythonFile) middleware() {
+	if path.Base(f.Path) == pythonHelperFile || !slices.ContainsFunc(slices.Collect(maps.Values(startedKinds)), func(r *regexp.Regexp) bool { return r.Match(f.Source) }) {
+		return
+	}
+	handlers := map[*syntax.Node]bool{}
+	for n := range f.Root.All() {
+		switch n.Kind {
+		case syntax.Decorator:
+			c := n.Children[0]
+			if c.Kind == syntax.Call {
+				c = c.Callee()
+			}
+			if f.row(c, pythonDecorator) != nil {
+				handlers[n.Parent] = true
+			}
+		case syntax.Call:
+			if b := f.row(n.Callee(), pythonCallback, pythonRegistered); b != nil {
+				if arg := f.registered(b, n); arg != nil {
+					handlers[f.function(arg)] = true
+				}
+			}
+		}
+	}
+	for kind, mark := range startedKinds {
+		if !mark.Match(f.Source) {
+			continue
+		}
+		inside := false
+		for _, span := range f.uses.Spans {
+			if strings.EqualFold(span.Kind, kind) {
+				inside = handlers[span.Start.Enclosing(syntax.Func)]
+				if !inside {
+					break
+				}
+			}
+		}
+		if !inside {
+			f.p.manual[kind] = true
+		}
+	}
+}
+
+// registered returns the argument with the function that a call registers, nil if there is none.
+func (f *pythonFile) registered(b *pythonBoundary, call *syntax.Node) *syntax.Node {
+	if arg := call.Named(b.keyword); arg != nil {
+		return arg
+	}
+	return call.Arg(b.argument)
+}
+
 // bind notes the definition of the names in a target.
 func (f *pythonFile) bind(target, def *syntax.Node) {
 	switch target.Kind {
@@ -314,11 +378,19 @@ func (f *pythonFile) definition(use *syntax.Node) *syntax.Node {
 
 // match returns the row of the table for an expression, nil if there is none or something covers it.
 func (f *pythonFile) match(n *syntax.Node, forms ...pythonForm) *pythonBoundary {
+	if b := f.row(n, forms...); b != nil && !f.p.covered(b) {
+		return b
+	}
+	return nil
+}
+
+// row returns the row of the table for an expression, nil if there is none.
+func (f *pythonFile) row(n *syntax.Node, forms ...pythonForm) *pythonBoundary {
 	named := f.qualified(n, 0)
 	root, _, _ := strings.Cut(named, ".")
 	rows := pythonBoundaryTable[root]
 	for i := range rows {
-		if b := &rows[i]; slices.Contains(forms, b.form) && b.path.MatchString(named) && !f.p.covered(b) {
+		if b := &rows[i]; slices.Contains(forms, b.form) && b.path.MatchString(named) {
 			return b
 		}
 	}
@@ -617,10 +689,7 @@ func (f *pythonFile) call(n *syntax.Node) {
 	}
 	switch b.form {
 	case pythonCallback, pythonRegistered:
-		arg := n.Named(b.keyword)
-		if arg == nil {
-			arg = n.Arg(b.argument)
-		}
+		arg := f.registered(b, n)
 		if arg == nil || f.probe(n) {
 			return
 		}
