@@ -110,6 +110,7 @@ var pythonBoundaryTable = func() map[string][]pythonBoundary {
 		return pythonBoundary{form: pythonCallback, packages: packages, helper: helper, argument: at, keyword: keyword, destination: destination, queue: queue}
 	}
 	add("nats", `\.(connect\(\)|NATS\(\)|aio\.client\.Client\(\))(\.jetstream\(\))?\.subscribe`, callback(none, "trace_nats", 2, "cb", 0, "subject"))
+	add("nats", `\.(connect\(\)|NATS\(\)|aio\.client\.Client\(\))(\.jetstream\(\))?\.publish`, pythonBoundary{form: pythonCall, packages: none, helper: "trace_nats_publish", queue: "subject"})
 	add("paho.mqtt.client", `\.Client\(\)\.message_callback_add`, callback(none, "trace_mqtt", 1, "callback", 0, "sub"))
 	add("paho.mqtt.client", `\.Client\(\)\.on_message`, pythonBoundary{form: pythonAttribute, packages: none, helper: "trace_mqtt", destination: -1})
 	add("google.cloud.pubsub_v1", `(\.subscriber(\.client)?)?\.(SubscriberClient|Client)\(\)\.subscribe`, callback(none, "trace_pubsub", 1, "callback", -1, ""))
@@ -159,8 +160,9 @@ var pythonHelpers = map[string]struct{ kind, metric string }{
 	"trace_bottle": {"SERVER", "http.server.request.duration"}, "trace_sanic": {"SERVER", "http.server.request.duration"},
 	"trace_aiohttp": {"SERVER", "http.server.request.duration"}, "trace_http_server": {"SERVER", "http.server.request.duration"},
 	"trace_http": {"CLIENT", "http.client.request.duration"}, "trace_urlopen": {"CLIENT", "http.client.request.duration"},
-	"trace_query": {"CLIENT", "db.client.operation.duration"},
-	"trace_nats":  {"CONSUMER", "messaging.process.duration"}, "trace_mqtt": {"CONSUMER", "messaging.process.duration"},
+	"trace_query":        {"CLIENT", "db.client.operation.duration"},
+	"trace_nats_publish": {"PRODUCER", "messaging.client.operation.duration"},
+	"trace_nats":         {"CONSUMER", "messaging.process.duration"}, "trace_mqtt": {"CONSUMER", "messaging.process.duration"},
 	"trace_pubsub": {"CONSUMER", "messaging.process.duration"}, "trace_pika": {"CONSUMER", "messaging.process.duration"},
 	"trace_task": {"CONSUMER", "messaging.process.duration"}, "trace_job": {"INTERNAL", ""},
 }

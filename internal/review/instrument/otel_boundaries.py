@@ -324,6 +324,33 @@ def trace_nats(callback, destination=None):
     return _consumer(callback, "nats", destination, lambda args: args[-1].headers)
 
 
+_send_duration = _histogram(
+    "messaging.client.operation.duration",
+    "Duration of messaging operation initiated by a producer or consumer client.",
+    _SECONDS,
+)
+
+
+def trace_nats_publish(publish, destination=None):
+    """Measure a call that publishes a message of NATS, and send the context with it."""
+    attributes = {
+        "messaging.system": "nats",
+        "messaging.operation.name": "publish",
+        "messaging.operation.type": "send",
+        "messaging.destination.name": destination,
+    }
+
+    async def send(*args, **kwargs):
+        name = f"publish {destination}" if destination else "publish"
+        with _boundary(name, SpanKind.PRODUCER, attributes, _send_duration):
+            if len(args) < 4:  # no headers by position
+                kwargs["headers"] = dict(kwargs.get("headers") or {})
+                propagate.inject(kwargs["headers"])
+            return await publish(*args, **kwargs)
+
+    return send
+
+
 def trace_mqtt(callback, destination=None):
     """Measure a callback of Paho MQTT. Messages of MQTT 5 have user properties."""
     return _consumer(callback, "mqtt", destination, lambda args: dict(args[-1].properties.UserProperty))

@@ -26,7 +26,12 @@ async def main():
     await nc.deliver("orders", b"good", headers)
     await nc.deliver("orders", b"bad", None)
     await nc.deliver("payments.>", b"paid", headers)
+    await send(nc, b"sent")
     print(worker.seen)
+
+
+async def send(nc: nats.NATS, payload):
+    await nc.publish("orders", payload, headers={"kind": "order"})
 
 
 async def on_payment(message):

@@ -10,6 +10,9 @@ class Client:
     async def subscribe(self, subject, queue="", cb=None):
         self.callbacks.append((subject, cb))
 
+    async def publish(self, subject, payload=b"", reply="", headers=None):
+        await self.deliver(subject, payload, headers)
+
     async def deliver(self, subject, data, headers):
         for wanted, callback in self.callbacks:
             if wanted == subject:
@@ -21,3 +24,6 @@ class Client:
 
 async def connect(url):
     return Client()
+
+
+NATS = Client

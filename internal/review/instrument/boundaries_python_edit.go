@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package instrument
+
+import (
+	"bytes"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"assay/internal/review/patch"
+	"assay/internal/review/syntax"
+)
+
+// decorator decorates the function below a decorator that registers it.
+func (f *pythonFile) decorator(d *syntax.Node) {
+	named := d.Children[0]
+	var call *syntax.Node
+	if named.Kind == syntax.Call {
+		named, call = named.Callee(), named
+	}
+	b := f.match(named, pythonDecorator)
+	if b == nil {
+		return
+	}
+	if call != nil && f.probe(call) {
+		return
+	}
+	helper := b.helper
+	if b.helper == "trace_task" {
+		helper += "(" + strconv.Quote(b.system) + f.destination(b, call) + ")"
+	}
+	f.decorate(b, d.Parent, d, helper)
+}
+
+// probes are routes of requests that orchestrators and monitoring send, which are not worth spans.
+var probes = regexp.MustCompile(`(?i)^/?(healthz?|health[-_]?check|ready|readyz|readiness|live|livez|liveness|ping|metrics)/?$`)
+
+// probe reports whether a call registers a handler of probes.
+func (f *pythonFile) probe(call *syntax.Node) bool {
+	return slices.ContainsFunc(call.Args(), func(a *syntax.Node) bool {
+		route, ok := f.Known(a)
+		return ok && probes.MatchString(route)
+	})
+}
+
+// destination returns the argument with the name of a queue, "" if the code does not say it.
+func (f *pythonFile) destination(b *pythonBoundary, call *syntax.Node) string {
+	if call == nil {
+		return ""
+	}
+	n := call.Named(b.queue)
+	if n == nil && b.destination >= 0 {
+		n = call.Arg(b.destination)
+	}
+	if n == nil {
+		return ""
+	}
+	if name, ok := f.Known(n); ok && plainQueue.MatchString(name) {
+		return ", " + strconv.Quote(name)
+	}
+	return ""
+}
+
+// plainQueue is a name of a queue without wildcards.
+var plainQueue = regexp.MustCompile(`^[\w./:-]{1,128}$`)
+
+// decorate adds a decorator to a function: below the decorator that registers it, if there is one.
+func (f *pythonFile) decorate(b *pythonBoundary, fn, registers *syntax.Node, helper string) {
+	if f.done[fn] || f.spanIn(fn) || f.traced(fn) {
+		return
+	}
+	f.done[fn] = true
+	if f.generators[fn] {
+		f.leave(fn, "`"+fn.Text+"` is left: it is a generator, which runs after it returns")
+		return
+	}
+	at, ok := f.def(fn)
+	if !ok {
+		return
+	}
+	line := at
+	if registers != nil && !bytes.HasPrefix(f.Source[at:], []byte("async")) {
+		last := -1
+		for i, c := range fn.Children {
+			if c.Kind == syntax.Decorator && f.registers(c, b) {
+				last = i
+			}
+		}
+		if next := fn.Children[last+1]; next.Kind == syntax.Decorator {
+			at = next.Start
+		}
+	}
+	indent, alone := indentOf(f.Source, at)
+	if !alone {
+		return
+	}
+	f.add(b, line, "`"+fn.Text+"`", pythonEdit{at, "@" + helper + newline(f.Source) + indent})
+}
+
+// registers reports whether a decorator is one of those of a boundary.
+func (f *pythonFile) registers(d *syntax.Node, b *pythonBoundary) bool {
+	n := d.Children[0]
+	if n.Kind == syntax.Call {
+		n = n.Callee()
+	}
+	return b.path.MatchString(f.qualified(n, 0))
+}
+
+// def returns the offset of `def` or `async def`.
+func (f *pythonFile) def(fn *syntax.Node) (int, bool) {
+	at := fn.Start
+	for _, c := range fn.Children {
+		if c.Kind == syntax.Decorator {
+			at = c.End
+		}
+	}
+	m := defKeyword.FindSubmatchIndex(f.Source[at:fn.End])
+	if m == nil {
+		return 0, false
+	}
+	return at + m[2], true
+}
+
+// defKeyword matches what stands before the name of a function, after comments.
+var defKeyword = regexp.MustCompile(`^(?:\s|#[^\n]*\n)*((?:async\s+)?def\b)`)
+
+// traced reports whether a function has a decorator that starts spans.
+func (f *pythonFile) traced(fn *syntax.Node) bool {
+	return slices.ContainsFunc(fn.Children, func(c *syntax.Node) bool { return c.Kind == syntax.Decorator && tracing.MatchString(f.Code(c)) })
+}
+
+// tracing matches decorators that start spans.
+var tracing = regexp.MustCompile(`(?i)^@[\w.]*(trace|tracing|span|instrument|otel|telemetry|monitor)`)
+
+// spanIn reports whether a span starts in a function.
+func (f *pythonFile) spanIn(fn *syntax.Node) bool {
+	i, _ := slices.BinarySearch(f.spans, fn.Start)
+	return i < len(f.spans) && f.spans[i] < fn.End
+}
+
+// inSpan reports whether code runs in a span that the file starts.
+func (f *pythonFile) inSpan(n *syntax.Node) bool {
+	for up := n; up != nil; up = up.Parent {
+		if at, ok := f.bodies[up]; ok && (at < n.Start || up.Kind == syntax.Func) {
+			return true
+		}
+	}
+	return false
+}
+
+// class decorates the methods of a class that extends a server.
+func (f *pythonFile) class(c *syntax.Node) {
+	for _, base := range c.Children {
+		if base.Kind != syntax.Name && base.Kind != syntax.Member {
+			continue
+		}
+		b := f.match(base, pythonMethods)
+		if b == nil {
+			continue
+		}
+		for _, m := range c.Children {
+			if m.Kind == syntax.Func && strings.HasPrefix(m.Text, "do_") && !f.delegates(m) {
+				f.decorate(b, m, nil, b.helper)
+			}
+		}
+		return
+	}
+}
+
+// delegates reports whether a method calls another one that gets a span.
+func (f *pythonFile) delegates(m *syntax.Node) bool {
+	for n := range m.All() {
+		if n.Kind == syntax.Call {
+			if recv, name := n.Method(); recv != nil && recv.Text == "self" && strings.HasPrefix(name, "do_") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// call wraps a call of a client, or a callback among its arguments.
+func (f *pythonFile) call(n *syntax.Node) {
+	if n.Parent != nil && n.Parent.Kind == syntax.Decorator || n.Callee().Kind != syntax.Member && n.Callee().Kind != syntax.Name {
+		return
+	}
+	b := f.match(n.Callee(), pythonCallback, pythonRegistered, pythonCall, pythonPackage) // the last one notes the package
+	if b == nil {
+		return
+	}
+	switch b.form {
+	case pythonCallback, pythonRegistered:
+		arg := f.registered(b, n)
+		if arg == nil || f.probe(n) {
+			return
+		}
+		if b.form == pythonCallback {
+			more := ""
+			if strings.HasPrefix(pythonHelpers[b.helper].kind, "CONSUMER") {
+				more = f.destination(b, n)
+			}
+			f.callback(b, arg, more)
+		} else if fn := f.function(arg); fn != nil && fn.Parent == f.Root {
+			f.decorate(b, fn, nil, b.helper)
+		} else if arg.Kind == syntax.Name || arg.Kind == syntax.Member {
+			f.leave(n, "The job `"+f.Code(arg)+"` is left: it is not a function of this file")
+		}
+	case pythonCall:
+		f.client(b, n)
+	}
+}
+
+// function returns the function of the file that a name refers to, nil if there is none or more than one.
+func (f *pythonFile) function(n *syntax.Node) *syntax.Node {
+	found := f.functions[n.Text]
+	if len(found) != 1 || n.Kind == syntax.Name && f.definition(n) != nil {
+		return nil
+	}
+	return found[0]
+}
+
+// function returns the function of another file that is imported, and the file, nil if they are not known.
+func (p *pythonService) function(i syntax.Import) (*syntax.Node, *pythonFile) {
+	files := p.modules[i.Path[strings.LastIndexByte(i.Path, '.')+1:]]
+	if len(files) != 1 || len(files[0].functions[i.Member]) != 1 {
+		return nil, nil
+	}
+	return files[0].functions[i.Member][0], files[0]
+}
+
+// callback wraps a function that a library calls.
+func (f *pythonFile) callback(b *pythonBoundary, n *syntax.Node, more string) {
+	if n.Kind != syntax.Name && n.Kind != syntax.Member {
+		return // such as a function that is made for the call, or that is wrapped already
+	}
+	fn, in := f.function(n), f
+	if i, ok := f.Imported(n.Text); ok && n.Kind == syntax.Name && f.definition(n) == nil {
+		fn, in = f.p.function(i)
+	} else if fn == nil {
+		return // a variable, which may have been wrapped
+	}
+	if fn != nil {
+		if in.done[fn] || in.spanIn(fn) || slices.ContainsFunc(fn.Children, func(c *syntax.Node) bool { return c.Kind == syntax.Decorator }) {
+			return // a decorated function may not be what it looks like
+		}
+		if in.generators[fn] {
+			f.leave(n, "`"+fn.Text+"` is left: it is a generator, which runs after it returns")
+			return
+		}
+	}
+	f.add(b, n.Start, "`"+f.Code(n)+"`", pythonEdit{n.Start, b.helper + "("}, pythonEdit{n.End, more + ")"})
+}
+
+// client wraps what a call in a function calls.
+func (f *pythonFile) client(b *pythonBoundary, n *syntax.Node) {
+	fn := n.Enclosing(syntax.Func)
+	if fn == nil || fn.Text == "main" && fn.Parent == f.Root || f.inSpan(n) {
+		return // what runs when the program starts has no request or message that a trace could begin with
+	}
+	more := ""
+	switch b.helper {
+	case "trace_http":
+		if _, name := n.Method(); name != "request" {
+			if i, ok := f.Imported(name); ok && n.Callee().Kind == syntax.Name {
+				name = i.Member
+			}
+			more = ", " + strconv.Quote(strings.ToUpper(name))
+		}
+	case "trace_nats_publish":
+		more = f.destination(b, n)
+	case "trace_query":
+		more = ", " + strconv.Quote(b.system)
+		statement := n.Named(b.keyword)
+		if statement == nil {
+			statement = n.Arg(0)
+		}
+		for _, part := range statementOf(f.statement(statement)) {
+			more += ", " + strconv.Quote(part)
+		}
+	}
+	f.add(b, n.Start, "the call of `"+abbreviated(f.Code(n.Callee()))+"`", pythonEdit{n.Callee().Start, b.helper + "("}, pythonEdit{n.Callee().End, more + ")"})
+}
+
+// statement returns the text of a statement, as far as it is constant.
+func (f *pythonFile) statement(n *syntax.Node) (text string, whole bool) {
+	if n == nil {
+		return "", false
+	}
+	if text, ok := f.Known(n); ok {
+		return text, true
+	}
+	if n.Kind == syntax.Template && len(n.Children) > 0 && n.Children[0].Kind == syntax.String {
+		return n.Children[0].Text, false
+	}
+	return "", false
+}
+
+var (
+	sqlOperation = regexp.MustCompile(`(?i)^\s*(SELECT|INSERT|UPDATE|DELETE|REPLACE|MERGE|CREATE|DROP|ALTER|TRUNCATE|CALL|PRAGMA)\s`)
+	sqlTable     = regexp.MustCompile(`(?i)\b(?:FROM|INTO|UPDATE|JOIN|TABLE(?:\s+IF\s+(?:NOT\s+)?EXISTS)?)\s+"?([a-z_][\w.]*)`)
+)
+
+// statementOf returns the operation of an SQL statement, and its table if it has one and no other.
+func statementOf(text string, whole bool) []string {
+	m := sqlOperation.FindStringSubmatch(text)
+	if m == nil {
+		return nil
+	}
+	out := []string{strings.ToUpper(m[1])}
+	tables := sqlTable.FindAllStringSubmatch(text, 2)
+	if whole && len(tables) == 1 && len(tables[0][1]) <= 128 {
+		out = append(out, tables[0][1])
+	}
+	return out
+}
+
+// abbreviated returns the first part of code for a step.
+func abbreviated(code string) string {
+	if line, _, more := strings.Cut(code, "\n"); more || len(line) > 60 {
+		return strings.ToValidUTF8(line[:min(len(line), 60)], "") + "…"
+	}
+	return code
+}
+
+// add adds the edits of a boundary.
+func (f *pythonFile) add(b *pythonBoundary, at int, what string, edits ...pythonEdit) {
+	if len(f.steps) == maxFileBoundaries || f.p.count == maxServiceBoundaries {
+		f.p.omitted++
+		return
+	}
+	f.p.count++
+	f.edits = append(f.edits, edits...)
+	f.helpers[b.helper] = true
+	h := pythonHelpers[b.helper]
+	text := "Add a span of kind " + h.kind
+	if h.metric != "" {
+		text += " and `" + h.metric + "`"
+	}
+	line, _ := f.Position(at)
+	f.steps = append(f.steps, patch.Step{File: f.Path, Line: line, Text: text + " to " + what + " by `" + b.helper + "`"})
+}
+
+func (f *pythonFile) leave(n *syntax.Node, text string) {
+	line, _ := f.Position(n.Start)
+	f.p.leave(f.Path, line, text)
+}
