@@ -65,6 +65,7 @@ func (s *service) pythonBoundaries() (bool, error) {
 	}
 	for _, f := range sources {
 		file, module := p.index(f), strings.TrimSuffix(path.Base(f.Path), ".py")
+		p.count += file.existing
 		p.files, p.modules[module] = append(p.files, file), append(p.modules[module], file)
 	}
 	for _, f := range p.files {
@@ -189,6 +190,7 @@ type pythonFile struct {
 	names      map[string][]*syntax.Node // definitions of variables and parameters, in the order of the source
 	attributes map[string][]*syntax.Node // values of attributes of self, without None
 	own        map[string]bool           // names that the file imports from the helper module
+	existing   int                       // their uses, by boundaries of an earlier change
 	ownEnd     int                       // end of the last of them
 	edits      []pythonEdit
 	helpers    map[string]bool
@@ -227,6 +229,8 @@ func (p *pythonService) index(s *source) *pythonFile {
 	}
 	for n := range s.Root.All() {
 		switch {
+		case n.Kind == syntax.Name && f.own[n.Text]:
+			f.existing++
 		case n.Kind == syntax.Await && n.Text == "yield":
 			if fn := n.Enclosing(syntax.Func); fn != nil {
 				f.generators[fn] = true

@@ -21,10 +21,7 @@ func (f *pythonFile) decorator(d *syntax.Node) {
 		named, call = named.Callee(), named
 	}
 	b := f.match(named, pythonDecorator)
-	if b == nil {
-		return
-	}
-	if call != nil && f.probe(call) {
+	if b == nil || call != nil && f.probe(b, call) {
 		return
 	}
 	helper := b.helper
@@ -38,8 +35,8 @@ func (f *pythonFile) decorator(d *syntax.Node) {
 var probes = regexp.MustCompile(`(?i)^/?(healthz?|health[-_]?check|ready|readyz|readiness|live|livez|liveness|ping|metrics)/?$`)
 
 // probe reports whether a call registers a handler of probes.
-func (f *pythonFile) probe(call *syntax.Node) bool {
-	return slices.ContainsFunc(call.Args(), func(a *syntax.Node) bool {
+func (f *pythonFile) probe(b *pythonBoundary, call *syntax.Node) bool {
+	return pythonHelpers[b.helper].kind == "SERVER" && slices.ContainsFunc(call.Args(), func(a *syntax.Node) bool {
 		route, ok := f.Known(a)
 		return ok && probes.MatchString(route)
 	})
@@ -193,12 +190,12 @@ func (f *pythonFile) call(n *syntax.Node) {
 	switch b.form {
 	case pythonCallback, pythonRegistered:
 		arg := f.registered(b, n)
-		if arg == nil || f.probe(n) {
+		if arg == nil || f.probe(b, n) {
 			return
 		}
 		if b.form == pythonCallback {
 			more := ""
-			if strings.HasPrefix(pythonHelpers[b.helper].kind, "CONSUMER") {
+			if pythonHelpers[b.helper].kind == "CONSUMER" {
 				more = f.destination(b, n)
 			}
 			f.callback(b, arg, more)
@@ -326,7 +323,7 @@ func abbreviated(code string) string {
 
 // add adds the edits of a boundary.
 func (f *pythonFile) add(b *pythonBoundary, at int, what string, edits ...pythonEdit) {
-	if len(f.steps) == maxFileBoundaries || f.p.count == maxServiceBoundaries {
+	if f.existing+len(f.steps) >= maxFileBoundaries || f.p.count >= maxServiceBoundaries {
 		f.p.omitted++
 		return
 	}
