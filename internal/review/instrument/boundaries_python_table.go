@@ -80,7 +80,7 @@ var pythonBoundaryTable = func() map[string][]pythonBoundary {
 
 	// Clients of HTTP.
 	for _, library := range []string{"requests", "httpx"} {
-		client := pythonBoundary{form: pythonCall, packages: []string{library}, helper: "trace_http"}
+		client := pythonBoundary{form: pythonCall, packages: []string{library, "urllib3"}, helper: "trace_http"} // requests calls urllib3
 		add(library, `\.((Session|session|Client|AsyncClient)\(\)\.)?(get|post|put|patch|delete|head|options|request)`, client)
 	}
 	add("urllib.request", `\.urlopen`, pythonBoundary{form: pythonCall, packages: []string{"urllib"}, helper: "trace_urlopen"})
@@ -121,7 +121,7 @@ var pythonBoundaryTable = func() map[string][]pythonBoundary {
 		add(module, path, pythonBoundary{packages: none, helper: "trace_task", system: module, destination: destination, queue: queue})
 	}
 	task("dramatiq", `\.actor`, -1, "queue_name")
-	task("huey", `(\.contrib\.\w+)?\.(\w*Huey\(\)|djhuey)\.(db_)?(task|periodic_task)`, -1, "")
+	task("huey", `(\.contrib\.djhuey|(\.\w+)*\.\w*Huey\(\))\.(db_)?(task|periodic_task)`, -1, "")
 	task("rq", `(\.decorators)?\.job`, 0, "queue")
 	add("apscheduler.schedulers", `\.\w+\.\w+Scheduler\(\)\.scheduled_job`, pythonBoundary{packages: none, helper: "trace_job"})
 	add("apscheduler.schedulers", `\.\w+\.\w+Scheduler\(\)\.add_job`, pythonBoundary{form: pythonRegistered, packages: none, helper: "trace_job", keyword: "func"})

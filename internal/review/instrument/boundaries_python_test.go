@@ -179,6 +179,61 @@ func TestPythonBoundariesOf(t *testing.T) {
 	}
 }
 
+// TestPythonBoundaryTable has an example of each row of the table: the code after the imports, and what replaces its last
+// line.
+func TestPythonBoundaryTable(t *testing.T) {
+	examples := [][2]string{
+		{"from google.cloud import pubsub_v1\ns = pubsub_v1.SubscriberClient()\ns.subscribe(path, callback=work)", "s.subscribe(path, callback=trace_pubsub(work))"},
+		{"import pika\nc = pika.BlockingConnection().channel()\nc.basic_consume('orders', work)", `c.basic_consume('orders', trace_pika(work, "orders"))`},
+		{"import nats\nasync def run():\n    n = await nats.connect()\n    await n.jetstream().subscribe('orders', cb=work)", `    await n.jetstream().subscribe('orders', cb=trace_nats(work, "orders"))`},
+		{"from nats.aio.client import Client as NATS\nasync def run():\n    n = NATS()\n    await n.publish('orders', b'')", `    await trace_nats_publish(n.publish, "orders")('orders', b'')`},
+		{"import paho.mqtt.client\nc = paho.mqtt.client.Client()\nc.on_message = work", "c.on_message = trace_mqtt(work)"},
+		{"from huey import RedisHuey\nh = RedisHuey()\n@h.task()\ndef f(): pass", "@trace_task(\"huey\")\ndef f(): pass"},
+		{"from huey.contrib.djhuey import db_task\n@db_task()\ndef f(): pass", "@trace_task(\"huey\")\ndef f(): pass"},
+		{"from rq import job\n@job('low')\ndef f(): pass", "@trace_task(\"rq\", \"low\")\ndef f(): pass"},
+		{"from apscheduler.schedulers.asyncio import AsyncIOScheduler\ns = AsyncIOScheduler()\n@s.scheduled_job('cron')\nasync def f(): pass", "@trace_job\nasync def f(): pass"},
+		{"import schedule\n@schedule.repeat(schedule.every())\ndef f(): pass", "@trace_job\ndef f(): pass"},
+		{"import flask\na = flask.Flask(__name__)\n@a.route('/')\ndef f(): pass", "@trace_flask\ndef f(): pass"},
+		{"from quart import Blueprint\na = Blueprint('a', __name__)\n@a.put('/')\nasync def f(): pass", "@trace_quart\nasync def f(): pass"},
+		{"from bottle import Bottle\na = Bottle()\na.route('/', callback=work)", "a.route('/', callback=trace_bottle(work))"},
+		{"from sanic.blueprints import Blueprint\na = Blueprint('a')\na.add_route(work, '/')", "a.add_route(trace_sanic(work), '/')"},
+		{"from aiohttp import web\na = web.Application()\na.router.add_route('GET', '/', work)", "a.router.add_route('GET', '/', trace_aiohttp(work))"},
+		{"import aiohttp.web\nr = aiohttp.web.RouteTableDef()\n@r.get('/')\nasync def f(request): pass", "@trace_aiohttp\nasync def f(request): pass"},
+		{"from requests import Session\ndef f():\n    with Session() as s:\n        s.request('GET', u)", "        trace_http(s.request)('GET', u)"},
+		{"from requests import get as g\ndef f():\n    g(u)", "    trace_http(g, \"GET\")(u)"},
+		{"import httpx\nclass A:\n    def __init__(self):\n        self.c = None\n        self.c = httpx.Client()\n    def f(self):\n        self.c.delete(u)", "        trace_http(self.c.delete, \"DELETE\")(u)"},
+		{"from urllib import request\ndef f():\n    request.urlopen(u)", "    trace_urlopen(request.urlopen)(u)"},
+		{"import sqlite3\ndef f(c: sqlite3.Connection):\n    c.cursor().executemany('INSERT INTO a VALUES (?)', v)", `    trace_query(c.cursor().executemany, "sqlite", "INSERT", "a")('INSERT INTO a VALUES (?)', v)`},
+		{"import psycopg2\ndef f():\n    with psycopg2.connect(d) as c, c.cursor() as u:\n        u.execute('UPDATE a SET b = 1')", `        trace_query(u.execute, "postgresql", "UPDATE", "a")('UPDATE a SET b = 1')`},
+		{"import psycopg\nasync def f():\n    c = await psycopg.AsyncConnection.connect(d)\n    await c.execute('DELETE FROM a')", `    await trace_query(c.execute, "postgresql", "DELETE", "a")('DELETE FROM a')`},
+		{"import asyncpg\nasync def f(p: asyncpg.Pool):\n    return await p.fetchval('SELECT 1')", `    return await trace_query(p.fetchval, "postgresql", "SELECT")('SELECT 1')`},
+		{"import pymysql\ndef f():\n    c = pymysql.connect().cursor()\n    c.execute(q)", `    trace_query(c.execute, "mysql")(q)`},
+		{"import mysql.connector\ndef f():\n    mysql.connector.connect().cursor().execute(q)", `    trace_query(mysql.connector.connect().cursor().execute, "mysql")(q)`},
+		{"import MySQLdb\ndef f():\n    MySQLdb.connect().cursor().execute(q)", `    trace_query(MySQLdb.connect().cursor().execute, "mysql")(q)`},
+		{"from cassandra.cluster import Cluster\ns = Cluster().connect()\ndef f():\n    s.execute('SELECT a FROM b.c')", `    trace_query(s.execute, "cassandra", "SELECT", "b.c")('SELECT a FROM b.c')`},
+		{"import oracledb\ndef f():\n    oracledb.connect().cursor().execute('MERGE INTO a USING b')", `    trace_query(oracledb.connect().cursor().execute, "oracle.db", "MERGE", "a")('MERGE INTO a USING b')`},
+		{"import duckdb\ndef f():\n    duckdb.sql(f'SELECT {a} FROM b')", `    trace_query(duckdb.sql, "duckdb", "SELECT")(f'SELECT {a} FROM b')`},
+		{"from clickhouse_driver import Client\nc = Client('a')\ndef f():\n    c.execute('SELECT 1')", `    trace_query(c.execute, "clickhouse", "SELECT")('SELECT 1')`},
+		{"import clickhouse_connect\nc = clickhouse_connect.get_client()\ndef f():\n    c.query('SELECT 1')", `    trace_query(c.query, "clickhouse", "SELECT")('SELECT 1')`},
+		{"from neo4j import GraphDatabase\nd = GraphDatabase.driver(u)\ndef f():\n    with d.session() as s:\n        s.run('MATCH (a) RETURN a')", `        trace_query(s.run, "neo4j")('MATCH (a) RETURN a')`},
+	}
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "requirements.txt"), []byte("opentelemetry-sdk\n"), 0o600))
+	for i, e := range examples {
+		text := "def work(*args):\n    pass\n\n" + e[0] + "\n"
+		require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("a%d.py", i)), []byte(text), 0o600))
+	}
+	p, _, err := makePatch(t, newParser(t), dir, instrument.General)
+	require.NoError(t, err)
+	changed := map[string]string{}
+	for _, f := range p.Files {
+		changed[f.Path] = string(f.After)
+	}
+	for i, e := range examples {
+		require.True(t, strings.HasSuffix(changed[fmt.Sprintf("a%d.py", i)], "\n"+e[1]+"\n"), "%s\n%s", e[0], changed[fmt.Sprintf("a%d.py", i)])
+	}
+}
+
 // FuzzPythonBoundaries changes hostile code: what parsed before parses afterwards, and a second change is empty.
 func FuzzPythonBoundaries(f *testing.F) {
 	for _, dir := range []string{"testdata/python", "testdata/python_run/service"} {
