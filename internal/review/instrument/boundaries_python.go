@@ -29,10 +29,15 @@ var (
 	pythonVendorModules = []string{"ddtrace", "elasticapm", "newrelic", "sentry_sdk", "instana", "appdynamics", "aws_xray_sdk", "lightstep", "signalfx_tracing", "skywalking", "scout_apm", "opentracing", "jaeger_client", "opencensus", "py_zipkin"}
 )
 
-// pythonAutomatic are the dependencies with which `opentelemetry-instrument` or a call of their own instruments libraries.
-var pythonAutomatic = []string{"opentelemetry-distro", "azure-monitor-opentelemetry", "splunk-opentelemetry", "elastic-opentelemetry", "aws-opentelemetry-distro", "logfire"}
+// pythonDistro instruments libraries by the packages that are installed.
+const pythonDistro = "opentelemetry-distro"
+
+// pythonDistributions bring packages with them.
+var pythonDistributions = []string{"azure-monitor-opentelemetry", "splunk-opentelemetry", "elastic-opentelemetry", "aws-opentelemetry-distro", "logfire"}
 
 const pythonPackagePrefix = "opentelemetry-instrumentation-"
+
+var pythonPackageName = regexp.MustCompile(pythonPackagePrefix + `([a-z0-9-]+)`)
 
 // pythonBoundaries adds spans and metrics to handlers, consumers and calls of a service in Python that nothing instruments.
 // It reports whether the service has OpenTelemetry.
@@ -128,7 +133,7 @@ func (p *pythonService) dependencies() bool {
 		if p.service.files[m.Path] != nil { // minimum adds to it
 			api, p.automatic, p.manifest = true, true, m
 			for _, e := range p.service.files[m.Path].Edits {
-				for _, name := range regexp.MustCompile(pythonPackagePrefix+`([a-z0-9-]+)`).FindAllStringSubmatch(e.New, -1) {
+				for _, name := range pythonPackageName.FindAllStringSubmatch(e.New, -1) {
 					p.installed[name[1]] = true
 				}
 			}
@@ -145,7 +150,8 @@ func (p *pythonService) dependencies() bool {
 			if library, ok := strings.CutPrefix(name, pythonPackagePrefix); ok {
 				p.installed[library] = true
 			}
-			p.automatic = p.automatic || slices.Contains(pythonAutomatic, name)
+			p.all = p.all || slices.Contains(pythonDistributions, name)
+			p.automatic = p.automatic || p.all || name == pythonDistro
 			if !api && (p.automatic || name == "opentelemetry-api" || name == "opentelemetry-sdk") {
 				api, p.manifest = true, m
 			}
@@ -164,7 +170,7 @@ func (p *pythonService) covered(b *pythonBoundary) bool {
 			return true
 		}
 	}
-	if p.manual[pythonHelpers[b.helper].kind] {
+	if p.manual[b.kind()] {
 		return true
 	}
 	first := b.packages[0]

@@ -36,7 +36,7 @@ var probes = regexp.MustCompile(`(?i)^/?(healthz?|health[-_]?check|ready|readyz|
 
 // probe reports whether a call registers a handler of probes.
 func (f *pythonFile) probe(b *pythonBoundary, call *syntax.Node) bool {
-	return pythonHelpers[b.helper].kind == "SERVER" && slices.ContainsFunc(call.Args(), func(a *syntax.Node) bool {
+	return b.kind() == "SERVER" && slices.ContainsFunc(call.Args(), func(a *syntax.Node) bool {
 		route, ok := f.Known(a)
 		return ok && probes.MatchString(route)
 	})
@@ -195,7 +195,7 @@ func (f *pythonFile) call(n *syntax.Node) {
 		}
 		if b.form == pythonCallback {
 			more := ""
-			if pythonHelpers[b.helper].kind == "CONSUMER" {
+			if b.kind() == "CONSUMER" {
 				more = f.destination(b, n)
 			}
 			f.callback(b, arg, more)

@@ -28,7 +28,7 @@ type pythonBoundary struct {
 	// packages are those after "opentelemetry-instrumentation-" that cover it. The first one covers it without code.
 	packages []string
 	helper   string // the function of otel_boundaries.py
-	system   string // messaging.system or db.system.name
+	system   string // messaging.system or db.system.name; the kind of the spans of a package
 	// argument is the position of the callback or the statement, keyword its name.
 	argument int
 	keyword  string
@@ -129,27 +129,27 @@ var pythonBoundaryTable = func() map[string][]pythonBoundary {
 	add("schedule", `\.repeat`, pythonBoundary{packages: none, helper: "trace_job"})
 
 	// What only packages instrument.
-	for _, p := range []struct{ module, path, names string }{
-		{"fastapi", `\.FastAPI`, "fastapi asgi"},
-		{"starlette.applications", `\.Starlette`, "starlette asgi"},
-		{"django.core.wsgi", `\.get_wsgi_application`, "django wsgi"},
-		{"django.core.asgi", `\.get_asgi_application`, "django asgi"},
-		{"falcon", `(\.asgi)?\.App`, "falcon wsgi asgi"},
-		{"tornado.web", `\.Application`, "tornado"},
-		{"grpc", `(\.aio)?\.server`, "grpc"},
-		{"celery", `\.Celery`, "celery"},
-		{"kafka", `\.KafkaConsumer`, "kafka-python kafka"},
-		{"confluent_kafka", `\.Consumer`, "confluent-kafka"},
-		{"aiokafka", `\.AIOKafkaConsumer`, "aiokafka"},
-		{"aio_pika", `\.connect(_robust)?`, "aio-pika"},
-		{"aiohttp", `\.ClientSession`, "aiohttp-client"},
-		{"urllib3", `\.PoolManager`, "urllib3"},
-		{"boto3", `\.(client|resource|Session)`, "botocore"},
-		{"pymongo", `\.MongoClient`, "pymongo"},
-		{"redis", `(\.asyncio)?\.(Redis|StrictRedis|from_url)(\.from_url)?`, "redis"},
-		{"sqlalchemy", `(\.ext\.asyncio)?\.create_(async_)?engine`, "sqlalchemy"},
+	for _, p := range []struct{ module, path, names, kind string }{
+		{"fastapi", `\.FastAPI`, "fastapi asgi", "SERVER"},
+		{"starlette.applications", `\.Starlette`, "starlette asgi", "SERVER"},
+		{"django.core.wsgi", `\.get_wsgi_application`, "django wsgi", "SERVER"},
+		{"django.core.asgi", `\.get_asgi_application`, "django asgi", "SERVER"},
+		{"falcon", `(\.asgi)?\.App`, "falcon wsgi asgi", "SERVER"},
+		{"tornado.web", `\.Application`, "tornado", "SERVER"},
+		{"grpc", `(\.aio)?\.server`, "grpc", "SERVER"},
+		{"celery", `\.Celery`, "celery", "CONSUMER"},
+		{"kafka", `\.KafkaConsumer`, "kafka-python kafka", "CONSUMER"},
+		{"confluent_kafka", `\.Consumer`, "confluent-kafka", "CONSUMER"},
+		{"aiokafka", `\.AIOKafkaConsumer`, "aiokafka", "CONSUMER"},
+		{"aio_pika", `\.connect(_robust)?`, "aio-pika", "CONSUMER"},
+		{"aiohttp", `\.ClientSession`, "aiohttp-client", "CLIENT"},
+		{"urllib3", `\.PoolManager`, "urllib3", "CLIENT"},
+		{"boto3", `\.(client|resource|Session)`, "botocore", "CLIENT"},
+		{"pymongo", `\.MongoClient`, "pymongo", "CLIENT"},
+		{"redis", `(\.asyncio)?\.(Redis|StrictRedis|from_url)(\.from_url)?`, "redis", "CLIENT"},
+		{"sqlalchemy", `(\.ext\.asyncio)?\.create_(async_)?engine`, "sqlalchemy", "CLIENT"},
 	} {
-		add(p.module, p.path, pythonBoundary{form: pythonPackage, packages: strings.Fields(p.names)})
+		add(p.module, p.path, pythonBoundary{form: pythonPackage, packages: strings.Fields(p.names), system: p.kind})
 	}
 	return table
 }()
@@ -165,4 +165,12 @@ var pythonHelpers = map[string]struct{ kind, metric string }{
 	"trace_nats":         {"CONSUMER", "messaging.process.duration"}, "trace_mqtt": {"CONSUMER", "messaging.process.duration"},
 	"trace_pubsub": {"CONSUMER", "messaging.process.duration"}, "trace_pika": {"CONSUMER", "messaging.process.duration"},
 	"trace_task": {"CONSUMER", "messaging.process.duration"}, "trace_job": {"INTERNAL", ""},
+}
+
+// kind returns the kind of the spans of a boundary.
+func (b *pythonBoundary) kind() string {
+	if b.form == pythonPackage {
+		return b.system
+	}
+	return pythonHelpers[b.helper].kind
 }
