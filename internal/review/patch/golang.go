@@ -4,6 +4,9 @@ package patch
 
 import (
 	"bytes"
+	"go/ast"
+	"go/parser"
+	"go/token"
 
 	"github.com/aymanbagabas/go-udiff"
 
@@ -18,13 +21,13 @@ func (f *File) TidyGo() bool {
 	if errBefore != nil || errAfter != nil || unused(after) > unused(before) {
 		return false
 	}
-	was, is := names(before.Root), names(after.Root)
+	was, is := packages(f.Before), packages(f.After)
 	if before.Exhausted() || after.Exhausted() {
 		return false
 	}
 	changed := false
 	for _, i := range before.Imports {
-		if was[i.Name] == 0 || is[i.Name] > 0 {
+		if !was[i.Name] || is[i.Name] {
 			continue
 		}
 		f.Edits = append(f.Edits, removeImport(f.Before, i.Node))
@@ -54,6 +57,24 @@ func removeImport(source []byte, n *syntax.Node) udiff.Edit {
 		return udiff.Edit{Start: bytes.LastIndexByte(source[:n.Start], ';'), End: n.End}
 	}
 	return udiff.Edit{Start: n.Start, End: n.End}
+}
+
+// packages returns the names before a dot in a Go file, those in types included, which have no nodes.
+func packages(source []byte) map[string]bool {
+	all := map[string]bool{}
+	tree, _ := parser.ParseFile(token.NewFileSet(), "", source, parser.SkipObjectResolution) // of a broken file, what parses
+	if tree == nil {
+		return all
+	}
+	ast.Inspect(tree, func(n ast.Node) bool {
+		if s, ok := n.(*ast.SelectorExpr); ok {
+			if x, ok := s.X.(*ast.Ident); ok {
+				all[x.Name] = true
+			}
+		}
+		return true
+	})
+	return all
 }
 
 // names counts the uses and definitions of names.

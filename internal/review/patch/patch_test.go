@@ -130,3 +130,16 @@ func TestApplyStaysInside(t *testing.T) {
 	_, err = Read(root, "a.txt")
 	require.ErrorContains(t, err, "not a regular file")
 }
+
+// TestTidyGo: an import that only types use stays.
+func TestTidyGo(t *testing.T) {
+	before := "package store\n\nimport (\n\t\"database/sql\"\n\t\"strings\"\n)\n\ntype store struct{ db *sql.DB }\n\nvar name = strings.ToLower(\"A\")\n\nfunc open() (any, error) { return sql.Open(\"a\", name) }\n"
+	f := File{Path: "store.go", Before: []byte(before)}
+	for _, r := range [][2]string{{"sql.Open", "other.Open"}, {"strings.ToLower(\"A\")", "\"a\""}} {
+		at := strings.Index(before, r[0])
+		f.Edits = append(f.Edits, udiff.Edit{Start: at, End: at + len(r[0]), New: r[1]})
+	}
+	require.NoError(t, f.Apply())
+	require.True(t, f.TidyGo())
+	require.Equal(t, strings.NewReplacer("sql.Open", "other.Open", "strings.ToLower(\"A\")", "\"a\"", "\t\"strings\"\n", "").Replace(before), string(f.After))
+}
