@@ -4,7 +4,6 @@ package instrument
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -33,7 +32,17 @@ const (
 	goHTTP     = goContribs + "net/http/otelhttp"
 	goGRPC     = goContribs + "google.golang.org/grpc/otelgrpc"
 	goGin      = goContribs + "github.com/gin-gonic/gin/otelgin"
+	goEcho     = goContribs + "github.com/labstack/echo/otelecho"
+	goMux      = goContribs + "github.com/gorilla/mux/otelmux"
+	goMongo    = goContribs + "go.mongodb.org/mongo-driver/mongo/otelmongo"
+	goAWS      = goContribs + "github.com/aws/aws-sdk-go-v2/otelaws"
 	goOTelSQL  = "github.com/XSAM/otelsql"
+	goPgx      = "github.com/exaring/otelpgx"
+	goRedis    = "github.com/redis/go-redis/extra/redisotel/v9"
+	goGorm     = "gorm.io/plugin/opentelemetry"
+	goConnect  = "connectrpc.com/otelconnect"
+	goKotel    = "github.com/twmb/franz-go/plugin/kotel"
+	goFiber    = "github.com/gofiber/contrib"
 )
 
 // goVersions are the modules that a change may add.
@@ -43,11 +52,22 @@ var goVersions = map[string]string{
 	goRoot + "/exporters/otlp/otlptrace/otlptracehttp":   goOTel,
 	goRoot + "/sdk":        goOTel,
 	goRoot + "/sdk/metric": goOTel,
+	goRoot + "/metric":     goOTel,
+	goRoot + "/trace":      goOTel,
 	goContribs + "runtime": goContrib,
 	goHTTP:                 goContrib,
 	goGRPC:                 goContrib,
+	goAWS:                  goContrib,
 	goGin:                  goOTelGin,
+	goEcho:                 goOTelEcho,
+	goMux:                  goOTelMux,
+	goMongo:                goOTelMongo,
 	goOTelSQL:              goSQL,
+	goPgx:                  goOTelPgx,
+	goRedis:                goRedisOTel,
+	goGorm:                 goGormOTel,
+	goConnect:              goOTelConnect,
+	goKotel:                goFranzOTel,
 }
 
 // goSetup are the modules that the setup of the SDK needs.
@@ -60,52 +80,54 @@ var goDrivers = map[string]string{
 	"postgres": "postgresql", "pgx": "postgresql", "mysql": "mysql", "sqlite": "sqlite", "sqlite3": "sqlite", "sqlserver": "microsoft.sql_server", "clickhouse": "clickhouse", "oracle": "oracle.db",
 }
 
+// goVendors are prefixes of modules with the tracers of vendors.
+var goVendors = []string{
+	"gopkg.in/DataDog/dd-trace-go", "github.com/DataDog/dd-trace-go", "github.com/newrelic/go-agent", "go.elastic.co/apm", "github.com/getsentry/sentry-go",
+	"github.com/instana/go-sensor", "github.com/signalfx/signalfx-go-tracing", "github.com/honeycombio/beeline-go",
+}
+
 // golang instruments a service in Go.
 func (s *service) golang(m *configfile.File) (bool, error) {
-	var files []*source
-	for _, name := range s.paths() {
-		if err := s.ctx.Err(); err != nil {
-			return false, err
-		}
-		text, err := patch.Read(s.root, name)
-		if err != nil {
-			continue // a review says so
-		}
-		if f, err := syntax.ParseGo(name, text); err == nil && !f.Broken {
-			if u := instrumentation.Find(f, nil); f.Package == "main" || len(u.Boundaries) > 0 {
-				files = append(files, &source{f, u})
-			}
-		}
+	files, err := s.goFiles()
+	if err != nil {
+		return false, err
 	}
 	mains, boundaries := 0, 0
 	for _, f := range files {
 		if mainOf(f.File) != nil {
 			mains++
 		}
-		boundaries += len(f.uses.Boundaries)
+		boundaries += f.serves()
 	}
 	if mains == 0 || boundaries == 0 {
 		return false, nil // a library, or programs that serve nothing
 	}
+	vendor, traced := s.has(goVendors...)
 	var added []string
-	if found, ok := s.has(goRoot+"/sdk", "go.opentelemetry.io/contrib/otelconf", "gopkg.in/DataDog/dd-trace-go", "github.com/DataDog/dd-trace-go"); ok {
+	if found, ok := s.has(append([]string{goRoot + "/sdk", "go.opentelemetry.io/contrib/otelconf"}, goVendors...)...); ok {
 		s.leave(m.Path, 0, "No setup of the SDK is added: the module requires `"+found+"`")
 	} else {
 		for _, f := range files {
-			if start := mainOf(f.File); start != nil && (mains == 1 || serves(files, path.Dir(f.Path))) && s.setUp(f, start) {
+			if start := mainOf(f.File); start != nil && (mains == 1 || serves(files, path.Dir(f.Path))) && s.setUp(f.source, start) {
 				added = goSetup
 			}
 		}
 	}
-	if s.kind == General {
-		for _, f := range files {
-			added = append(added, s.wrap(f)...)
-		}
+	module := modfile.ModulePath(m.Source)
+	switch {
+	case s.kind != General || module == "":
+	case traced:
+		s.leave(m.Path, 0, "No server or client is instrumented: `"+vendor+"` traces them")
+	default:
+		added = append(added, s.goBoundaries(module, files)...)
 	}
 	for _, f := range files {
 		if f.Exhausted() {
 			return false, assay.Errorf(assay.CodeUnprocessable, "%s: %w", f.Path, treesitter.ErrTooComplex)
 		}
+	}
+	if err := s.ctx.Err(); err != nil {
+		return false, err
 	}
 	if len(added) > 0 {
 		if err := s.require(m, added); err != nil {
@@ -116,9 +138,59 @@ func (s *service) golang(m *configfile.File) (bool, error) {
 	return true, nil
 }
 
+// goFiles returns the files of a module with a function main, a server or client, or instrumentation.
+func (s *service) goFiles() ([]*goFile, error) {
+	var files []*goFile
+	size := 0
+	for _, name := range s.paths() {
+		if err := s.ctx.Err(); err != nil {
+			return nil, err
+		}
+		text, err := patch.Read(s.root, name)
+		if err != nil {
+			continue // a review says so
+		}
+		parsed, err := syntax.ParseGo(name, text)
+		if err != nil || parsed.Broken {
+			continue
+		}
+		f := &goFile{source: &source{parsed, instrumentation.Find(parsed, nil)}, imports: map[string]string{}, routers: map[string]bool{}}
+		if s.kind == General && !notCode.MatchString(name) {
+			f.findSites()
+		}
+		if parsed.Package != "main" && len(f.uses.Boundaries)+len(f.sites) == 0 && !parsed.ImportsAny(goConsuming...) && !instruments(parsed) {
+			continue
+		}
+		if size += len(text); size > maxSourceBytes {
+			s.leave(name, 0, fmt.Sprintf("The code with servers and clients has more than %d MiB: the files after this one are left", maxSourceBytes>>20))
+			break
+		}
+		files = append(files, f)
+	}
+	return files, nil
+}
+
+// instruments reports whether a file imports OpenTelemetry.
+func instruments(f *syntax.File) bool {
+	return slices.ContainsFunc(f.Imports, func(i syntax.Import) bool {
+		return strings.Contains(i.Path, "otel") || strings.Contains(i.Path, "opentelemetry")
+	})
+}
+
+// serves returns the number of servers, consumers, jobs and databases of a file. Clients alone are no service.
+func (f *goFile) serves() int {
+	n := len(f.uses.Boundaries)
+	for _, site := range f.sites {
+		if site.call != nil && !strings.HasSuffix(site.Kind, "client") {
+			n++
+		}
+	}
+	return n
+}
+
 // serves reports whether a package has a server or client of its own.
-func serves(files []*source, dir string) bool {
-	return slices.ContainsFunc(files, func(f *source) bool { return path.Dir(f.Path) == dir && len(f.uses.Boundaries) > 0 })
+func serves(files []*goFile, dir string) bool {
+	return slices.ContainsFunc(files, func(f *goFile) bool { return path.Dir(f.Path) == dir && f.serves() > 0 })
 }
 
 // mainOf returns the function main of a program, or nil.
@@ -196,13 +268,23 @@ func (s *service) require(m *configfile.File, modules []string) error {
 		return assay.Errorf(assay.CodeUnprocessable, "read %s: it has a syntax error", m.Path)
 	}
 	slices.Sort(modules)
+	required := func(module string) string {
+		i := slices.IndexFunc(f.Require, func(r *modfile.Require) bool { return r.Mod.Path == module })
+		if i < 0 {
+			return ""
+		}
+		return f.Require[i].Mod.Version
+	}
 	var names []string
 	for _, module := range slices.Compact(modules) {
-		i := slices.IndexFunc(f.Require, func(r *modfile.Require) bool { return r.Mod.Path == module })
-		if i >= 0 && semver.Compare(f.Require[i].Mod.Version, goVersions[module]) >= 0 {
+		version := goVersions[module]
+		if client := required("github.com/redis/go-redis/v9"); module == goRedis && semver.Compare(client, "v9.11.0") >= 0 {
+			version = client // both have the same versions
+		}
+		if has := required(module); has != "" && semver.Compare(has, version) >= 0 {
 			continue
 		}
-		if err := f.AddRequire(module, goVersions[module]); err != nil {
+		if err := f.AddRequire(module, version); err != nil {
 			return fmt.Errorf("require %s: %w", module, err)
 		}
 		names = append(names, "`"+module+"`")
@@ -224,136 +306,6 @@ func (s *service) require(m *configfile.File, modules []string) error {
 	}
 	s.leave(m.Path, 0, note)
 	return nil
-}
-
-// wrap adds instrumentation to the servers and clients of a file and returns the modules for it.
-func (s *service) wrap(f *source) (modules []string) {
-	imports := map[string]string{}
-	replaced := false
-	for n, b := range f.uses.Boundaries {
-		if n == maxBoundaries || s.ctx.Err() != nil {
-			s.leave(f.Path, 0, fmt.Sprintf("More than %d servers and clients in one file: the others are left", maxBoundaries))
-			break
-		}
-		if b.Instrumented || b.Library == "github.com/gin-gonic/gin" && imported(f, goGin) != "" || b.Node.Kind != syntax.Call && b.Node.Kind != syntax.Object {
-			continue
-		}
-		w, known := goWrapper(f, b)
-		line, _ := f.Position(b.Node.Start)
-		if !known {
-			s.leave(f.Path, line, fmt.Sprintf("Instrument the %s of `%s`: the change knows no instrumentation for it, or not for this form of code", b.Kind, b.Library))
-			continue
-		}
-		if !free(f, path.Base(w.module)) {
-			s.leave(f.Path, line, fmt.Sprintf("Instrument the %s of `%s`: the name `%s` is taken in this file", b.Kind, b.Library, path.Base(w.module)))
-			continue
-		}
-		for _, e := range w.edits {
-			s.edit(f.Path, f.Source, e.Start, e.End, e.New)
-		}
-		imports[w.module] = path.Base(w.module)
-		if len(w.edits) > 1 && w.module == goOTelSQL {
-			imports[goRoot+"/attribute"] = "attribute"
-			modules = append(modules, goRoot)
-		}
-		replaced = replaced || w.module == goOTelSQL
-		s.did(f.Path, line, fmt.Sprintf("Instrument the %s of `%s` by `%s`", b.Kind, b.Library, w.module))
-		modules = append(modules, w.module)
-	}
-	if len(imports) == 0 {
-		return nil
-	}
-	if e, ok := importEdit(f.File, imports); ok {
-		s.edit(f.Path, f.Source, e.Start, e.End, e.New)
-	}
-	if replaced { // sql.Open may have been the only use of its package
-		c := s.file(f.Path, f.Source)
-		if c.Apply() != nil || !c.TidyGo() {
-			delete(s.files, f.Path)
-			s.leave(f.Path, 0, "The file is left: it would not compile")
-			return nil
-		}
-	}
-	return modules
-}
-
-// maxBoundaries limits the servers and clients of a file that are instrumented.
-const maxBoundaries = 100
-
-// wrapper is the instrumentation of a server or client.
-type wrapper struct {
-	module string
-	edits  []udiff.Edit
-}
-
-// goWrapper returns the instrumentation of a boundary.
-func goWrapper(f *source, b instrumentation.Boundary) (wrapper, bool) {
-	n := b.Node
-	around := func(x *syntax.Node) wrapper {
-		if x.Kind == syntax.Null {
-			return wrapper{goHTTP, []udiff.Edit{{Start: x.Start, End: x.End, New: `otelhttp.NewHandler(http.DefaultServeMux, "server")`}}}
-		}
-		return wrapper{goHTTP, []udiff.Edit{{Start: x.Start, End: x.Start, New: "otelhttp.NewHandler("}, {Start: x.End, End: x.End, New: `, "server")`}}}
-	}
-	if n.Kind == syntax.Object {
-		if h := n.Get("Handler"); h != nil && b.Library == "net/http" {
-			return around(h), true
-		}
-		return wrapper{}, false
-	}
-	_, called := n.Method()
-	args := n.Args()
-	open := n.Callee().End + 1
-	if open >= len(f.Source) || f.Source[open-1] != '(' { // type arguments
-		return wrapper{}, false
-	}
-	if slices.ContainsFunc(args, func(a *syntax.Node) bool { return a.Kind == syntax.Spread }) {
-		return wrapper{}, false // nothing can stand beside it
-	}
-	switch b.Library + "." + called {
-	case "net/http.ListenAndServe", "net/http.Serve":
-		if len(args) == 2 && (args[1].Kind != syntax.Null || imported(f, "net/http") == "http") {
-			return around(args[1]), true
-		}
-	case "net/http.ListenAndServeTLS":
-		if len(args) == 4 && (args[3].Kind != syntax.Null || imported(f, "net/http") == "http") {
-			return around(args[3]), true
-		}
-	case "google.golang.org/grpc.NewServer":
-		if grpc := imported(f, "google.golang.org/grpc"); grpc != "" {
-			option := grpc + ".StatsHandler(otelgrpc.NewServerHandler())"
-			if len(args) > 0 {
-				option += ", "
-			}
-			return wrapper{goGRPC, []udiff.Edit{{Start: open, End: open, New: option}}}, true
-		}
-	case "database/sql.Open":
-		if len(args) == 2 {
-			w := wrapper{goOTelSQL, []udiff.Edit{{Start: n.Callee().Start, End: n.Callee().End, New: "otelsql.Open"}}}
-			if driver, known := f.uses.Known(args[0]); known && goDrivers[driver] != "" && (imported(f, goRoot+"/attribute") != "" || free(f, "attribute")) {
-				attribute := cmp.Or(imported(f, goRoot+"/attribute"), "attribute")
-				w.edits = append(w.edits, udiff.Edit{Start: args[1].End, End: args[1].End, New: ", otelsql.WithAttributes(" + attribute + `.String("db.system.name", "` + goDrivers[driver] + `"))`})
-			}
-			return w, true
-		}
-	case "github.com/gin-gonic/gin.Default", "github.com/gin-gonic/gin.New":
-		return middleware(f, n, goGin, "otelgin")
-	}
-	return wrapper{}, false
-}
-
-// middleware adds a statement after the definition of a router.
-func middleware(f *source, n *syntax.Node, module, name string) (wrapper, bool) {
-	def := n.Parent
-	if def == nil || def.Kind != syntax.Assign || len(def.Targets()) != 1 || def.Targets()[0].Kind != syntax.Name || def.Value() != n || def.Parent == nil || def.Parent.Kind != syntax.Block || def.Parent.Parent == nil {
-		return wrapper{}, false
-	}
-	indent, alone := indentOf(f.Source, def.Start)
-	if !alone {
-		return wrapper{}, false
-	}
-	statement := newline(f.Source) + indent + def.Targets()[0].Text + ".Use(" + name + ".Middleware(\"server\"))"
-	return wrapper{module, []udiff.Edit{{Start: def.End, End: def.End, New: statement}}}, true
 }
 
 // imported returns the name of a package in a file, "" if it has none.

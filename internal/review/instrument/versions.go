@@ -4,10 +4,21 @@ package instrument
 
 // The versions that a change adds, as the registries served them in November 2026.
 const (
-	goOTel     = "v1.47.0" // needs Go 1.26
-	goContrib  = "v0.72.0" // of the same release
-	goOTelGin  = "v0.65.0" // otelgin, whose newest version is older
-	goSQL      = "v0.44.0" // github.com/XSAM/otelsql
+	goOTel    = "v1.47.0" // needs Go 1.26
+	goContrib = "v0.72.0" // of the same release
+	goOTelGin = "v0.65.0" // otelgin, whose newest version is older
+	goSQL     = "v0.44.0" // github.com/XSAM/otelsql
+
+	// Instrumentation of other modules. Those of echo, mux and mongo-driver have no version of the release of goContrib.
+	goOTelEcho    = "v0.71.0"
+	goOTelMux     = "v0.71.0"
+	goOTelMongo   = "v0.71.0"
+	goOTelPgx     = "v0.13.0"
+	goRedisOTel   = "v9.23.0"
+	goGormOTel    = "v0.1.16"
+	goOTelConnect = "v0.12.0"
+	goFranzOTel   = "v1.7.1"
+
 	goRelease  = "1.26.0"
 	nodeAPI    = "^1.10.0" // @opentelemetry/api
 	nodeAuto   = "^0.82.0" // @opentelemetry/auto-instrumentations-node, needs Node.js 22.15

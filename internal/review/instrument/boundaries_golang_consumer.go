@@ -1,0 +1,766 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package instrument
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"go/token"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/aymanbagabas/go-udiff"
+)
+
+// Import paths of the libraries whose messages are processed in code of the module.
+const (
+	goKafka  = "github.com/segmentio/kafka-go"
+	goSarama = "github.com/IBM/sarama"
+	goAMQP   = "github.com/rabbitmq/amqp091-go"
+	goNATS   = "github.com/nats-io/nats.go"
+	goSQS    = "github.com/aws/aws-sdk-go-v2/service/sqs"
+)
+
+var goConsuming = []string{goKafka, goSarama, goAMQP, goNATS, goSQS}
+
+// goLoop is code that processes a message: the statements from the one after an offset to the end of a block.
+type goLoop struct {
+	library  string // as in instrumentation.Boundary
+	helper   string // file of the helper
+	start    string // function of the helper
+	arg      string // arguments for it after the context: the message, and what else it needs
+	context  string // expression of the context, "" if the loop names none
+	after    int    // offset after which the statements stand
+	list     []ast.Stmt
+	callback bool       // the statements are the body of a function without results
+	stack    []ast.Node // around the statements
+	pos      token.Pos  // for the step
+	why      string     // why it is left
+}
+
+// loops finds the code of a file that processes messages.
+type loops struct {
+	*goFile
+	stack  []ast.Node
+	found  []*goLoop
+	queues map[string]string // argument of the helper for the queue, by function and variable of its messages
+	bodies map[*ast.BlockStmt]bool
+}
+
+// findLoops returns the code of a file that processes messages.
+func (f *goFile) findLoops() []*goLoop {
+	if !f.ImportsAny(goConsuming...) || !f.parse() {
+		return nil
+	}
+	l := &loops{goFile: f, queues: map[string]string{}, bodies: map[*ast.BlockStmt]bool{}}
+	l.walk(l.receivers)
+	l.walk(l.processors)
+	return l.found
+}
+
+// walk calls visit for the nodes of the file, with the nodes around them in stack.
+func (l *loops) walk(visit func(ast.Node)) {
+	ast.Inspect(l.tree, func(n ast.Node) bool {
+		if n == nil {
+			l.stack = l.stack[:len(l.stack)-1]
+			return true
+		}
+		visit(n)
+		l.stack = append(l.stack, n)
+		return true
+	})
+}
+
+// key is the key of a variable of the function declaration around the current node.
+func (l *loops) key(name string) string {
+	for _, n := range l.stack {
+		if d, ok := n.(*ast.FuncDecl); ok {
+			return strconv.Itoa(int(d.Pos())) + " " + name
+		}
+	}
+	return name
+}
+
+// receivers notes variables with deliveries of AMQP and results of SQS.
+func (l *loops) receivers(n ast.Node) {
+	assign, ok := n.(*ast.AssignStmt)
+	if !ok || len(assign.Rhs) != 1 {
+		return
+	}
+	call, name := method(assign.Rhs[0])
+	if call == nil {
+		return
+	}
+	id, ok := assign.Lhs[0].(*ast.Ident)
+	if !ok {
+		return
+	}
+	switch {
+	case (name == "Consume" || name == "ConsumeWithContext") && l.local(goAMQP) != "":
+		at := 0
+		if name == "ConsumeWithContext" {
+			at = 1
+		}
+		queue := `""`
+		if at < len(call.Args) && plain(call.Args[at]) {
+			queue = l.text(call.Args[at])
+		}
+		l.queues["amqp "+l.key(id.Name)] = queue
+	case name == "ReceiveMessage" && len(call.Args) >= 2 && l.local(goSQS) != "":
+		l.queues["sqs "+l.key(id.Name)] = l.queueURL(call.Args[1])
+	}
+}
+
+// queueURL returns the expression of the URL of a queue in an input of ReceiveMessage.
+func (l *loops) queueURL(input ast.Expr) string {
+	if u, ok := input.(*ast.UnaryExpr); ok {
+		if x, ok := u.X.(*ast.CompositeLit); ok {
+			if field := fieldOf(x, "QueueUrl"); field != nil {
+				switch v := field.Value.(type) {
+				case *ast.CallExpr: // aws.String(url)
+					if _, name := method(v); name == "String" && len(v.Args) == 1 && plain(v.Args[0]) {
+						return l.text(v.Args[0])
+					}
+				case *ast.UnaryExpr: // &url
+					if v.Op == token.AND && plain(v.X) {
+						return l.text(v.X)
+					}
+				default: // a pointer, which is not nil after a request
+					if plain(v) {
+						return "*" + l.text(v)
+					}
+				}
+			}
+		}
+	}
+	return `""`
+}
+
+// plain reports whether an expression can be evaluated once more: a string, a variable or a field of one.
+func plain(e ast.Expr) bool {
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		return e.Kind == token.STRING
+	case *ast.Ident:
+		return e.Name != "nil"
+	case *ast.SelectorExpr:
+		return plain(e.X)
+	}
+	return false
+}
+
+// method returns a call of a method or of a function of a package, and its name.
+func method(e ast.Expr) (*ast.CallExpr, string) {
+	call, ok := e.(*ast.CallExpr)
+	if !ok {
+		return nil, ""
+	}
+	if sel, ok := call.Fun.(*ast.SelectorExpr); ok {
+		return call, sel.Sel.Name
+	}
+	return nil, ""
+}
+
+// processors notes the code that processes messages.
+func (l *loops) processors(n ast.Node) {
+	switch n := n.(type) {
+	case *ast.ForStmt:
+		l.reader(n)
+	case *ast.RangeStmt:
+		if kind, queue := l.channel(n.X); kind != "" {
+			if id, ok := n.Key.(*ast.Ident); ok {
+				l.add(kind, queue, id.Name, n.Body, l.at(n.Body.Lbrace)+1, n.Body.List, n.Pos())
+			}
+			return
+		}
+		sel, ok := n.X.(*ast.SelectorExpr)
+		if !ok || sel.Sel.Name != "Messages" {
+			return
+		}
+		out, ok := sel.X.(*ast.Ident)
+		if !ok {
+			return
+		}
+		if queue, ok := l.queues["sqs "+l.key(out.Name)]; ok {
+			if id, ok := n.Value.(*ast.Ident); ok {
+				l.add("sqs", queue, id.Name, n.Body, l.at(n.Body.Lbrace)+1, n.Body.List, n.Pos())
+			}
+		}
+	case *ast.CommClause:
+		l.clause(n)
+	case *ast.CallExpr:
+		l.subscription(n)
+	}
+}
+
+// channel returns what a channel receives: "sarama" or "amqp", and the queue.
+func (l *loops) channel(e ast.Expr) (kind, queue string) {
+	if call, name := method(e); call != nil && name == "Messages" && len(call.Args) == 0 && l.local(goSarama) != "" {
+		return "sarama", ""
+	}
+	if id, ok := e.(*ast.Ident); ok {
+		if queue, ok := l.queues["amqp "+l.key(id.Name)]; ok {
+			return "amqp", queue
+		}
+	}
+	return "", ""
+}
+
+// clause notes a case of a select that receives a message.
+func (l *loops) clause(c *ast.CommClause) {
+	assign, ok := c.Comm.(*ast.AssignStmt)
+	if !ok || len(assign.Rhs) != 1 {
+		return
+	}
+	receive, ok := assign.Rhs[0].(*ast.UnaryExpr)
+	if !ok || receive.Op != token.ARROW {
+		return
+	}
+	kind, queue := l.channel(receive.X)
+	id, ok := assign.Lhs[0].(*ast.Ident)
+	if kind == "" || !ok {
+		return
+	}
+	after, list := l.at(c.Colon)+1, c.Body
+	closed := ""
+	if len(assign.Lhs) == 2 {
+		if second, ok := assign.Lhs[1].(*ast.Ident); ok {
+			closed = second.Name
+		}
+	}
+	for len(list) > 0 { // if !ok { return }
+		check, ok := list[0].(*ast.IfStmt)
+		if !ok || check.Init != nil || check.Else != nil || !(identifiers(check.Cond)[closed] || isNil(check.Cond, id.Name)) || !terminates(check.Body) {
+			break
+		}
+		after, list = l.at(check.End()), list[1:]
+	}
+	l.add(kind, queue, id.Name, c, after, list, c.Pos())
+}
+
+// isNil reports whether an expression compares a variable with nil.
+func isNil(e ast.Expr, name string) bool {
+	b, ok := e.(*ast.BinaryExpr)
+	if !ok || b.Op != token.EQL {
+		return false
+	}
+	x, ok := b.X.(*ast.Ident)
+	y, ok2 := b.Y.(*ast.Ident)
+	return ok && ok2 && x.Name == name && y.Name == "nil"
+}
+
+// reader notes a loop that reads messages of Kafka one by one.
+func (l *loops) reader(loop *ast.ForStmt) {
+	if l.local(goKafka) == "" {
+		return
+	}
+	for i, stmt := range loop.Body.List {
+		assign, ok := stmt.(*ast.AssignStmt)
+		if !ok || len(assign.Lhs) != 2 || len(assign.Rhs) != 1 {
+			continue
+		}
+		call, name := method(assign.Rhs[0])
+		if call == nil || name != "ReadMessage" && name != "FetchMessage" || len(call.Args) != 1 {
+			continue
+		}
+		message, ok1 := assign.Lhs[0].(*ast.Ident)
+		failed, ok2 := assign.Lhs[1].(*ast.Ident)
+		if !ok1 || !ok2 || message.Name == "_" {
+			continue
+		}
+		rest, after, checked := loop.Body.List[i+1:], 0, false
+		for len(rest) > 0 {
+			check, ok := rest[0].(*ast.IfStmt)
+			if !ok || check.Init != nil || !identifiers(check.Cond)[failed.Name] {
+				break
+			}
+			checked = checked || check.Else == nil && terminates(check.Body) && isError(check.Cond) == failed.Name
+			after, rest = l.at(check.End()), rest[1:]
+		}
+		found := l.add("kafka", "", message.Name, loop.Body, after, rest, assign.Pos())
+		if found != nil && !checked {
+			found.why = "the loop does not end its pass when no message was read"
+		}
+		if found != nil && again(call.Args[0]) {
+			found.context = l.text(call.Args[0])
+		}
+		return
+	}
+}
+
+// maxContext limits the length of an expression that is compared with that of a context.
+const maxContext = 100
+
+// again reports whether the expression of a context can be evaluated once more.
+func again(e ast.Expr) bool {
+	if call, name := method(e); call != nil {
+		return len(call.Args) == 0 && (name == "Context" || name == "Background" || name == "TODO") && again(call.Fun.(*ast.SelectorExpr).X)
+	}
+	return plain(e)
+}
+
+// subscription notes the callback of a subscription of NATS.
+func (l *loops) subscription(call *ast.CallExpr) {
+	_, name := method(call)
+	if name != "Subscribe" && name != "QueueSubscribe" || len(call.Args) < 2 || l.local(goNATS) == "" {
+		return
+	}
+	at := 1
+	if name == "QueueSubscribe" {
+		at = 2
+	}
+	if at >= len(call.Args) {
+		return
+	}
+	var typ *ast.FuncType
+	var body *ast.BlockStmt
+	stack := slices.Clone(l.stack)
+	switch callback := call.Args[at].(type) {
+	case *ast.FuncLit:
+		typ, body = callback.Type, callback.Body
+		stack = append(stack, call, callback)
+	case *ast.Ident:
+		typ, body, stack = l.declared(callback.Name, false)
+	case *ast.SelectorExpr:
+		typ, body, stack = l.declared(callback.Sel.Name, true)
+	}
+	if body == nil || typ.Results != nil || len(typ.Params.List) != 1 || len(typ.Params.List[0].Names) != 1 || typ.Params.List[0].Names[0].Name == "_" ||
+		l.text(typ.Params.List[0].Type) != "*"+l.local(goNATS)+".Msg" {
+		return
+	}
+	was := l.stack
+	l.stack = stack
+	if found := l.add("nats", "", typ.Params.List[0].Names[0].Name, body, l.at(body.Lbrace)+1, body.List, call.Pos()); found != nil {
+		found.callback = true
+	}
+	l.stack = was
+}
+
+// declared returns the function or method of this file with a name, if there is one.
+func (l *loops) declared(name string, isMethod bool) (*ast.FuncType, *ast.BlockStmt, []ast.Node) {
+	for _, d := range l.tree.Decls {
+		if d, ok := d.(*ast.FuncDecl); ok && d.Name.Name == name && (d.Recv != nil) == isMethod && d.Body != nil {
+			return d.Type, d.Body, []ast.Node{l.tree, d}
+		}
+	}
+	return nil, nil, nil
+}
+
+// starters are the functions of the helper that start the processing of a message, and the library of a boundary.
+var starters = map[string][2]string{
+	"kafka": {"ProcessKafka", goKafka}, "sarama": {"ProcessSarama", goSarama}, "amqp": {"ProcessAMQP", goAMQP},
+	"nats": {"ProcessNATS", goNATS}, "sqs": {"ProcessSQS", "github.com/aws/aws-sdk-go-v2"},
+}
+
+// add notes code that processes a message.
+func (l *loops) add(kind, queue, message string, block ast.Node, after int, list []ast.Stmt, pos token.Pos) *goLoop {
+	body, ok := block.(*ast.BlockStmt)
+	if len(list) == 0 || message == "_" || ok && l.bodies[body] || len(l.found) > maxBoundaries {
+		return nil
+	}
+	if ok {
+		l.bodies[body] = true
+	}
+	arg := message
+	if queue != "" {
+		arg = queue + ", " + message
+	}
+	found := &goLoop{
+		library: starters[kind][1], helper: kind, start: starters[kind][0], arg: arg,
+		after: after, list: list, stack: slices.Clone(l.stack), pos: pos,
+	}
+	l.found = append(l.found, found)
+	return found
+}
+
+// isError returns the variable that a condition compares with nil, "" if it does not: err != nil.
+func isError(e ast.Expr) string {
+	b, ok := e.(*ast.BinaryExpr)
+	if !ok || b.Op != token.NEQ {
+		return ""
+	}
+	x, ok := b.X.(*ast.Ident)
+	if y, isName := b.Y.(*ast.Ident); ok && isName && y.Name == "nil" && errorName.MatchString(x.Name) {
+		return x.Name
+	}
+	return ""
+}
+
+var errorName = regexp.MustCompile(`^(e|.*[eE]rr(or)?)$`)
+
+// terminates reports whether a block ends with a statement that leaves it.
+func terminates(b *ast.BlockStmt) bool { return len(b.List) > 0 && leaves(b.List[len(b.List)-1]) }
+
+// leaves reports whether nothing after a statement runs.
+func leaves(s ast.Stmt) bool {
+	switch s := s.(type) {
+	case *ast.ReturnStmt:
+		return true
+	case *ast.BranchStmt:
+		return s.Tok != token.FALLTHROUGH
+	case *ast.BlockStmt:
+		return terminates(s)
+	case *ast.IfStmt:
+		return s.Else != nil && terminates(s.Body) && leaves(s.Else)
+	case *ast.ExprStmt:
+		call, ok := s.X.(*ast.CallExpr)
+		if !ok {
+			return false
+		}
+		if id, ok := call.Fun.(*ast.Ident); ok {
+			return id.Name == "panic"
+		}
+		_, name := method(call)
+		return name == "Exit" || strings.HasPrefix(name, "Fatal")
+	}
+	return false
+}
+
+// identifiers returns the identifiers below a node.
+func identifiers(n ast.Node) map[string]bool {
+	all := map[string]bool{}
+	ast.Inspect(n, func(n ast.Node) bool {
+		if id, ok := n.(*ast.Ident); ok {
+			all[id.Name] = true
+		}
+		return true
+	})
+	return all
+}
+
+// calls reports whether an expression calls or receives something.
+func calls(n ast.Node) bool {
+	found := false
+	ast.Inspect(n, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.FuncLit:
+			return false
+		case *ast.CallExpr:
+			found = true
+		case *ast.UnaryExpr:
+			found = found || n.Op == token.ARROW
+		}
+		return !found
+	})
+	return found
+}
+
+// consumers puts spans around the code of a file that processes messages.
+func (s *service) consumers(m *goModule, f *goFile) {
+	for i, l := range f.findLoops() {
+		m.consumed[l.library] = true
+		if i == maxBoundaries || s.ctx.Err() != nil {
+			s.leave(f.Path, 0, fmt.Sprintf("More than %d consumers in one file: the others are left", maxBoundaries))
+			return
+		}
+		first, last := f.at(l.list[0].Pos()), f.at(l.list[len(l.list)-1].End())
+		if m.consumers[path.Dir(f.Path)] || m.inSpan(f, first, last) {
+			continue
+		}
+		line, _ := f.Position(f.at(l.pos))
+		what := fmt.Sprintf("Instrument the queue consumer of `%s`", l.library)
+		p := &processing{module: m, goFile: f, goLoop: l}
+		if m.elsewhere["github.com/dnwe/otelsarama"] && l.helper == "sarama" {
+			continue
+		}
+		if m.blocked {
+			l.why = whyBlocked
+		}
+		if l.why == "" {
+			p.plan()
+		}
+		if l.why != "" {
+			s.leave(f.Path, line, what+": "+l.why)
+			continue
+		}
+		for _, e := range p.edits {
+			s.edit(f.Path, f.Source, e.Start, e.End, e.New)
+		}
+		m.need(l.helper)
+		s.did(f.Path, line, what+" by a span around the code after a message is received, and `messaging.process.duration`")
+	}
+}
+
+// inSpan reports whether code starts a span, is in one, or calls the helper.
+func (m *goModule) inSpan(f *goFile, start, end int) bool {
+	for _, s := range f.uses.Spans {
+		if s.Start.Start >= start && s.Start.Start < end || s.Body != nil && s.Body.Start <= start && end <= s.Body.End {
+			return true
+		}
+	}
+	name := f.local(m.helper())
+	return name != "" && bytes.Contains(f.Source[start:end], []byte(name+".Process"))
+}
+
+// processing is a plan of the edits around the code that processes a message.
+type processing struct {
+	*goFile
+	*goLoop
+	module   *goModule
+	edits    []udiff.Edit
+	variable string
+	labels   map[string]bool // in the code
+	result   string          // the result types of the function around the code
+}
+
+// plan finds the edits, or why there are none.
+func (p *processing) plan() {
+	fn, typ := p.function()
+	if fn == nil {
+		p.why = whyUnknown
+		return
+	}
+	if typ.Results != nil {
+		p.result = p.text(typ.Results)
+	}
+	taken := identifiers(fn)
+	p.variable = "processing"
+	if taken[p.variable] {
+		p.why = "the name `processing` is taken in this function"
+		return
+	}
+	p.labels = map[string]bool{}
+	for _, s := range p.list {
+		ast.Inspect(s, func(n ast.Node) bool {
+			if l, ok := n.(*ast.LabeledStmt); ok {
+				p.labels[l.Label.Name] = true
+			}
+			return true
+		})
+	}
+	name := p.withContext(taken)
+	helper, ok := p.use(p.module.helper())
+	if p.why == "" && !ok {
+		p.why = "the name `instrumentation` is taken in this file"
+	}
+	if p.why != "" {
+		return
+	}
+	indent, _ := indentOf(p.Source, p.at(p.list[0].Pos()))
+	indent = indent[:len(indent)-len(strings.TrimLeft(indent, " \t"))]
+	p.afterLine(p.after, indent, name+", "+p.variable+" := "+helper+"."+p.start+"("+p.context+", "+p.arg+")")
+	if p.callback {
+		p.afterLine(p.after, indent, "defer "+p.variable+".End()")
+	}
+	p.statements(p.list, 0, 0)
+	if last := p.list[len(p.list)-1]; !p.callback && !leaves(last) {
+		p.afterLine(p.at(last.End()), indent, p.variable+".End()")
+	}
+}
+
+// function returns the outermost function around the code, and the type of the innermost.
+func (p *processing) function() (outer ast.Node, typ *ast.FuncType) {
+	for _, n := range p.stack {
+		switch n := n.(type) {
+		case *ast.FuncDecl:
+			outer, typ = n, n.Type
+		case *ast.FuncLit:
+			typ = n.Type
+			if outer == nil {
+				outer = n
+			}
+		}
+	}
+	return outer, typ
+}
+
+// withContext finds the context of the code, and lets the code use the one with the span. It returns the name of that, "_" if the
+// code uses none.
+func (p *processing) withContext(taken map[string]bool) string {
+	if p.context == "" {
+		p.context = p.scopeContext()
+	}
+	if p.context == "" {
+		pkg, ok := p.use("context")
+		if !ok {
+			p.why = "the name `context` is taken in this file"
+			return ""
+		}
+		p.context = pkg + ".Background()"
+	}
+	pkg := p.local("context")
+	same := func(n *ast.CallExpr) bool {
+		if n.End()-n.Pos() > maxContext {
+			return false
+		}
+		text := p.text(n)
+		return text == p.context || pkg != "" && (text == pkg+".Background()" || text == pkg+".TODO()")
+	}
+	name, used := p.context, false
+	variable := token.IsIdentifier(p.context)
+	if !variable {
+		name = "ctx"
+	}
+	for _, s := range p.list {
+		ast.Inspect(s, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.AssignStmt:
+				if variable && n.Tok == token.ASSIGN && slices.ContainsFunc(n.Lhs, func(e ast.Expr) bool { id, ok := e.(*ast.Ident); return ok && id.Name == name }) {
+					p.why = "the code assigns another value to `" + name + "`"
+				}
+			case *ast.Ident:
+				used = used || variable && n.Name == name
+			case *ast.CallExpr:
+				if !variable && !taken["ctx"] && same(n) {
+					used = true
+					p.edits = append(p.edits, udiff.Edit{Start: p.at(n.Pos()), End: p.at(n.End()), New: "ctx"})
+					return false
+				}
+			}
+			return true
+		})
+	}
+	if !used {
+		return "_"
+	}
+	return name
+}
+
+// scopeContext returns the expression of a context that is in scope, "" if there is none.
+func (p *processing) scopeContext() string {
+	for _, n := range slices.Backward(p.stack) {
+		var typ *ast.FuncType
+		switch n := n.(type) {
+		case *ast.FuncDecl:
+			typ = n.Type
+		case *ast.FuncLit:
+			typ = n.Type
+		case *ast.BlockStmt:
+			for _, s := range n.List {
+				assign, ok := s.(*ast.AssignStmt)
+				if !ok || s.End() >= p.pos || assign.Tok != token.DEFINE {
+					continue
+				}
+				if id, ok := assign.Lhs[0].(*ast.Ident); ok && id.Name == "ctx" {
+					return "ctx"
+				}
+			}
+			continue
+		default:
+			continue
+		}
+		for _, field := range typ.Params.List {
+			for _, name := range field.Names {
+				switch t := p.text(field.Type); {
+				case name.Name == "_":
+				case t == "context.Context":
+					return name.Name
+				case strings.HasSuffix(t, "sarama.ConsumerGroupSession"):
+					return name.Name + ".Context()"
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// statements plans the ends of the processing and the records of its errors in statements. Continue and break are the
+// depths in statements that these keywords leave.
+func (p *processing) statements(list []ast.Stmt, continues, breaks int) {
+	for _, s := range list {
+		if p.why != "" {
+			return
+		}
+		p.statement(s, continues, breaks)
+	}
+}
+
+func (p *processing) statement(s ast.Stmt, continues, breaks int) {
+	switch s := s.(type) {
+	case *ast.ReturnStmt:
+		p.returns(s)
+	case *ast.BranchStmt:
+		switch {
+		case s.Tok == token.FALLTHROUGH || s.Label != nil && p.labels[s.Label.Name]:
+		case s.Tok == token.GOTO:
+			p.why = "the code leaves it by goto"
+		case s.Label != nil || s.Tok == token.CONTINUE && continues == 0 || s.Tok == token.BREAK && breaks == 0:
+			p.before(s, p.variable+".End()")
+		}
+	case *ast.BlockStmt:
+		p.statements(s.List, continues, breaks)
+	case *ast.LabeledStmt:
+		p.statement(s.Stmt, continues, breaks)
+	case *ast.IfStmt:
+		if name := isError(s.Cond); name != "" && continues == 0 && len(s.Body.List) > 0 {
+			p.before(s.Body.List[0], p.variable+".Fail("+name+")")
+		}
+		p.statements(s.Body.List, continues, breaks)
+		if s.Else != nil {
+			p.statement(s.Else, continues, breaks)
+		}
+	case *ast.ForStmt:
+		p.statements(s.Body.List, continues+1, breaks+1)
+	case *ast.RangeStmt:
+		p.statements(s.Body.List, continues+1, breaks+1)
+	case *ast.SwitchStmt:
+		p.statements(s.Body.List, continues, breaks+1)
+	case *ast.TypeSwitchStmt:
+		p.statements(s.Body.List, continues, breaks+1)
+	case *ast.SelectStmt:
+		p.statements(s.Body.List, continues, breaks+1)
+	case *ast.CaseClause:
+		p.statements(s.Body, continues, breaks)
+	case *ast.CommClause:
+		p.statements(s.Body, continues, breaks)
+		if _, ok := s.Comm.(*ast.SendStmt); ok {
+			p.why = whyHanded
+		}
+	case *ast.GoStmt, *ast.SendStmt:
+		p.why = whyHanded
+	}
+}
+
+const whyHanded = "another goroutine processes the message"
+
+// returns plans the end of the processing at a return.
+func (p *processing) returns(s *ast.ReturnStmt) {
+	switch {
+	case p.callback:
+	case len(s.Results) == 1 && p.result == "error" && calls(s.Results[0]):
+		result := s.Results[0]
+		p.edits = append(p.edits, udiff.Edit{Start: p.at(result.Pos()), End: p.at(result.Pos()), New: p.variable + ".Done("}, udiff.Edit{Start: p.at(result.End()), End: p.at(result.End()), New: ")"})
+	case slices.ContainsFunc(s.Results, func(e ast.Expr) bool { return calls(e) }):
+		p.why = "the results of its return are computed after the message is processed"
+	default:
+		p.before(s, p.variable+".End()")
+	}
+}
+
+// before plans a statement before another one.
+func (p *processing) before(s ast.Stmt, statement string) {
+	at := p.at(s.Pos())
+	indent, alone := indentOf(p.Source, at)
+	if alone {
+		at -= len(indent)
+		statement = indent + statement + newline(p.Source)
+	} else {
+		statement += "; "
+	}
+	p.edits = append(p.edits, udiff.Edit{Start: at, End: at, New: statement})
+}
+
+// afterLine plans a statement after what ends at an offset: on the next line if nothing but a comment follows on its own.
+func (p *processing) afterLine(at int, indent, statement string) {
+	end := bytes.IndexByte(p.Source[at:], '\n')
+	if end < 0 {
+		p.why = whyUnknown
+		return
+	}
+	rest := bytes.TrimSpace(p.Source[at : at+end])
+	if len(rest) == 0 || bytes.HasPrefix(rest, []byte("//")) {
+		at += end + 1
+		p.edits = append(p.edits, udiff.Edit{Start: at, End: at, New: indent + statement + newline(p.Source)})
+		return
+	}
+	separator := "; "
+	if at > 0 && (p.Source[at-1] == '{' || p.Source[at-1] == ':') {
+		p.edits = append(p.edits, udiff.Edit{Start: at, End: at, New: " " + statement + separator})
+		return
+	}
+	p.edits = append(p.edits, udiff.Edit{Start: at, End: at, New: separator + statement})
+}
