@@ -45,13 +45,14 @@ var goHelperNeeds = map[string]struct{ modules, files []string }{
 	"jobs":            {modules: []string{goRoot}},
 	"fiber":           {modules: []string{goRoot, goRoot + "/metric", goRoot + "/trace"}},
 	"pgx":             {modules: []string{goPgx}},
-	"redis":           {modules: []string{goRoot, goRedis}},
+	"redis":           {modules: []string{goRoot, goRoot + "/metric", goRoot + "/trace"}},
 	"gorm":            {modules: []string{goRoot, goGorm}},
 	"aws":             {modules: []string{goAWS}},
 	"sqlx":            {modules: []string{goRoot, goOTelSQL}},
 	"connect":         {modules: []string{goRoot, goConnect}},
 	"kgo":             {modules: []string{goKotel}},
-	"http":            {modules: []string{goHTTP}},
+	"kgorecord":       {modules: []string{goRoot}, files: []string{"messaging"}},
+	"http":            {modules: []string{goRoot, goRoot + "/trace", goHTTP}},
 }
 
 // goForm is how a change instruments a call.
@@ -179,7 +180,7 @@ func (f *goFile) findSites() {
 			}
 		case syntax.Object:
 			if pkg, name, ok := strings.Cut(n.Text, "."); ok && name == "Client" && f.local("net/http") == pkg {
-				add(n, "net/http", goCall{kind: "http client", form: transport, module: goHTTP})
+				add(n, "net/http", goCall{kind: "http client", form: transport, text: "Transport", helper: "http", module: goHTTP})
 			}
 		}
 	}
@@ -544,6 +545,7 @@ const maxBoundaries = 100
 // Reasons to leave a server or client.
 const (
 	whyUnknown = "the change knows no instrumentation for it, or not for this form of code"
+	whyDefault = "the module changes a default of `net/http`"
 	whyBlocked = "the package `" + goHelperDir + "` exists"
 )
 
@@ -559,6 +561,8 @@ func (m *goModule) instrument(f *goFile, site goSite) (edits []udiff.Edit, by, w
 	case site.Library == "database/sql":
 		edits, why = m.openSQL(f, site.Node)
 		return edits, goOTelSQL, why
+	case site.Kind == "queue consumer" && slices.ContainsFunc(goConsuming, func(p string) bool { return strings.HasPrefix(p, site.Library) }):
+		return nil, "", "no code was found that processes its messages one by one"
 	default:
 		return nil, "", whyUnknown
 	}
@@ -569,11 +573,6 @@ func (m *goModule) instrument(f *goFile, site goSite) (edits []udiff.Edit, by, w
 		return nil, "", ""
 	case c.form == useMiddleware && m.server:
 		return nil, "", "" // the server has spans already
-	case c.form == transport && f.ofRPC(site.Node):
-		return nil, "", "" // its calls have spans already
-	case c.form == transport:
-		edits, why = m.transport(f, site.Node)
-		return edits, goHTTP, why
 	}
 	text := c.text
 	name, by := path.Base(c.module), c.module
@@ -613,7 +612,7 @@ func (m *goModule) edits(f *goFile, site goSite) (edits []udiff.Edit, local, why
 	c, n := site.call, site.Node
 	if n.Kind == syntax.Member { // http.DefaultClient
 		if m.changed {
-			return nil, "", "the module changes a default of `net/http`"
+			return nil, "", whyDefault
 		}
 		if f.ofRPC(n) {
 			return nil, "", ""
@@ -622,6 +621,12 @@ func (m *goModule) edits(f *goFile, site goSite) (edits []udiff.Edit, local, why
 			return nil, "", whyUnknown
 		}
 		return []udiff.Edit{{Start: n.Start, End: n.End, New: "%F"}}, "", ""
+	}
+	if c.form == transport {
+		if !f.ofRPC(n) {
+			edits, why = m.transport(f, n)
+		}
+		return edits, "", why
 	}
 	call, ok := f.exact(n).(*ast.CallExpr)
 	if !ok {
@@ -648,7 +653,7 @@ func (m *goModule) edits(f *goFile, site goSite) (edits []udiff.Edit, local, why
 		caller := f.caller(n)
 		switch {
 		case m.changed:
-			return nil, "", "the module changes a default of `net/http`"
+			return nil, "", whyDefault
 		case caller == "":
 			return nil, "", "its function has no context with the span of the caller"
 		}
@@ -846,31 +851,30 @@ func (m *goModule) openSQL(f *goFile, n *syntax.Node) (edits []udiff.Edit, why s
 	return m.named(f, edits, goOTelSQL)
 }
 
-// transport returns the edits that instrument a literal of http.Client.
+// transport returns the edits that instrument a literal of http.Client, in which %F stands for the function of the helper.
 func (m *goModule) transport(f *goFile, n *syntax.Node) (edits []udiff.Edit, why string) {
 	x, ok := f.exact(n).(*ast.CompositeLit)
-	const before, after = "%s.NewTransport(", ")"
-	switch {
-	case !ok:
+	if !ok {
 		return nil, whyUnknown
-	case sets(f, "Transport"), bytes.Contains(f.Source, []byte(".Transport.(")):
+	}
+	if sets(f, "Transport") || bytes.Contains(f.Source, []byte(".Transport.(")) {
 		return nil, "the file uses the transport of a client in another place"
-	case bytes.Contains(f.Source, []byte(".CloseIdleConnections(")):
-		return nil, "the file closes idle connections, which needs its transport"
 	}
 	field := fieldOf(x, "Transport")
 	if field != nil && n.Get("Transport").Kind != syntax.Null {
-		return m.named(f, f.around(field.Value, before, after), goHTTP)
+		return f.around(field.Value, "%F(", ")"), ""
 	}
-	pkg := f.local("net/http")
 	if m.changed {
-		return nil, "the module changes a default of `net/http`"
+		return nil, whyDefault
 	}
-	value := before + pkg + ".DefaultTransport" + after
+	value := "%F(" + f.local("net/http") + ".DefaultTransport)"
 	if field != nil {
-		return m.named(f, []udiff.Edit{{Start: f.at(field.Value.Pos()), End: f.at(field.Value.End()), New: value}}, goHTTP)
+		return []udiff.Edit{{Start: f.at(field.Value.Pos()), End: f.at(field.Value.End()), New: value}}, ""
 	}
-	return m.named(f, f.addField(x, "Transport: "+value), goHTTP)
+	if edits = f.addField(x, "Transport: "+value); edits == nil {
+		return nil, whyUnknown
+	}
+	return edits, ""
 }
 
 // sets reports whether a file assigns a value to a field.

@@ -23,9 +23,10 @@ const (
 	goAMQP   = "github.com/rabbitmq/amqp091-go"
 	goNATS   = "github.com/nats-io/nats.go"
 	goSQS    = "github.com/aws/aws-sdk-go-v2/service/sqs"
+	goKgo    = "github.com/twmb/franz-go/pkg/kgo"
 )
 
-var goConsuming = []string{goKafka, goSarama, goAMQP, goNATS, goSQS}
+var goConsuming = []string{goKafka, goSarama, goAMQP, goNATS, goSQS, goKgo}
 
 // goLoop is code that processes a message: the statements from the one after an offset to the end of a block.
 type goLoop struct {
@@ -303,39 +304,46 @@ func again(e ast.Expr) bool {
 	return plain(e)
 }
 
-// subscription notes the callback of a subscription of NATS.
+// callbacks are the methods that give a function each message.
+var callbacks = map[string]struct {
+	kind, pkg, typ string
+	at             int
+}{
+	"Subscribe": {"nats", goNATS, ".Msg", 1}, "QueueSubscribe": {"nats", goNATS, ".Msg", 2}, "EachRecord": {"kgorecord", goKgo, ".Record", 0},
+}
+
+// subscription notes the function that a method gives each message.
 func (l *loops) subscription(call *ast.CallExpr) {
 	_, name := method(call)
-	if name != "Subscribe" && name != "QueueSubscribe" || len(call.Args) < 2 || l.local(goNATS) == "" {
-		return
-	}
-	at := 1
-	if name == "QueueSubscribe" {
-		at = 2
-	}
-	if at >= len(call.Args) {
+	callback, ok := callbacks[name]
+	at := callback.at
+	if !ok || at >= len(call.Args) || l.local(callback.pkg) == "" {
 		return
 	}
 	var typ *ast.FuncType
 	var body *ast.BlockStmt
 	stack := slices.Clone(l.stack)
-	switch callback := call.Args[at].(type) {
+	switch f := call.Args[at].(type) {
 	case *ast.FuncLit:
-		typ, body = callback.Type, callback.Body
-		stack = append(stack, call, callback)
+		typ, body = f.Type, f.Body
+		stack = append(stack, call, f)
 	case *ast.Ident:
-		typ, body, stack = l.declared(callback.Name, false)
+		typ, body, stack = l.declared(f.Name, false)
 	case *ast.SelectorExpr:
-		typ, body, stack = l.declared(callback.Sel.Name, true)
+		typ, body, stack = l.declared(f.Sel.Name, true)
 	}
 	if body == nil || typ.Results != nil || len(typ.Params.List) != 1 || len(typ.Params.List[0].Names) != 1 || typ.Params.List[0].Names[0].Name == "_" ||
-		l.text(typ.Params.List[0].Type) != "*"+l.local(goNATS)+".Msg" {
+		l.text(typ.Params.List[0].Type) != "*"+l.local(callback.pkg)+callback.typ {
 		return
 	}
 	was := l.stack
 	l.stack = stack
-	if found := l.add("nats", "", typ.Params.List[0].Names[0].Name, body, l.at(body.Lbrace)+1, body.List, call.Pos()); found != nil {
+	message := typ.Params.List[0].Names[0].Name
+	if found := l.add(callback.kind, "", message, body, l.at(body.Lbrace)+1, body.List, call.Pos()); found != nil {
 		found.callback = true
+		if callback.kind == "kgorecord" && l.scopeContext(found) == "" {
+			found.context = message + ".Context" // with the span of the receipt
+		}
 	}
 	l.stack = was
 }
@@ -353,7 +361,7 @@ func (l *loops) declared(name string, isMethod bool) (*ast.FuncType, *ast.BlockS
 // starters are the functions of the helper that start the processing of a message, and the library of a boundary.
 var starters = map[string][2]string{
 	"kafka": {"ProcessKafka", goKafka}, "sarama": {"ProcessSarama", goSarama}, "amqp": {"ProcessAMQP", goAMQP},
-	"nats": {"ProcessNATS", goNATS}, "sqs": {"ProcessSQS", "github.com/aws/aws-sdk-go-v2"},
+	"nats": {"ProcessNATS", goNATS}, "kgorecord": {"ProcessKgo", goKgo}, "sqs": {"ProcessSQS", "github.com/aws/aws-sdk-go-v2"},
 }
 
 // add notes code that processes a message.
@@ -572,7 +580,7 @@ func (p *processing) function() (outer ast.Node, typ *ast.FuncType) {
 // code uses none.
 func (p *processing) withContext(taken map[string]bool) string {
 	if p.context == "" {
-		p.context = p.scopeContext()
+		p.context = p.scopeContext(p.goLoop)
 	}
 	if p.context == "" {
 		pkg, ok := p.use("context")
@@ -621,8 +629,8 @@ func (p *processing) withContext(taken map[string]bool) string {
 }
 
 // scopeContext returns the expression of a context that is in scope, "" if there is none.
-func (p *processing) scopeContext() string {
-	for _, n := range slices.Backward(p.stack) {
+func (f *goFile) scopeContext(l *goLoop) string {
+	for _, n := range slices.Backward(l.stack) {
 		var typ *ast.FuncType
 		switch n := n.(type) {
 		case *ast.FuncDecl:
@@ -632,7 +640,7 @@ func (p *processing) scopeContext() string {
 		case *ast.BlockStmt:
 			for _, s := range n.List {
 				assign, ok := s.(*ast.AssignStmt)
-				if !ok || s.End() >= p.pos || assign.Tok != token.DEFINE {
+				if !ok || s.End() >= l.pos || assign.Tok != token.DEFINE {
 					continue
 				}
 				if id, ok := assign.Lhs[0].(*ast.Ident); ok && id.Name == "ctx" {
@@ -645,7 +653,7 @@ func (p *processing) scopeContext() string {
 		}
 		for _, field := range typ.Params.List {
 			for _, name := range field.Names {
-				switch t := p.text(field.Type); {
+				switch t := f.text(field.Type); {
 				case name.Name == "_":
 				case t == "context.Context":
 					return name.Name

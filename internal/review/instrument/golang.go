@@ -64,7 +64,6 @@ var goVersions = map[string]string{
 	goMongo:                goOTelMongo,
 	goOTelSQL:              goSQL,
 	goPgx:                  goOTelPgx,
-	goRedis:                goRedisOTel,
 	goGorm:                 goGormOTel,
 	goConnect:              goOTelConnect,
 	goKotel:                goFranzOTel,
@@ -268,23 +267,13 @@ func (s *service) require(m *configfile.File, modules []string) error {
 		return assay.Errorf(assay.CodeUnprocessable, "read %s: it has a syntax error", m.Path)
 	}
 	slices.Sort(modules)
-	required := func(module string) string {
-		i := slices.IndexFunc(f.Require, func(r *modfile.Require) bool { return r.Mod.Path == module })
-		if i < 0 {
-			return ""
-		}
-		return f.Require[i].Mod.Version
-	}
 	var names []string
 	for _, module := range slices.Compact(modules) {
-		version := goVersions[module]
-		if client := required("github.com/redis/go-redis/v9"); module == goRedis && semver.Compare(client, "v9.11.0") >= 0 {
-			version = client // both have the same versions
-		}
-		if has := required(module); has != "" && semver.Compare(has, version) >= 0 {
+		i := slices.IndexFunc(f.Require, func(r *modfile.Require) bool { return r.Mod.Path == module })
+		if i >= 0 && semver.Compare(f.Require[i].Mod.Version, goVersions[module]) >= 0 {
 			continue
 		}
-		if err := f.AddRequire(module, version); err != nil {
+		if err := f.AddRequire(module, goVersions[module]); err != nil {
 			return fmt.Errorf("require %s: %w", module, err)
 		}
 		names = append(names, "`"+module+"`")

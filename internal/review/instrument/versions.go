@@ -14,7 +14,6 @@ const (
 	goOTelMux     = "v0.71.0"
 	goOTelMongo   = "v0.71.0"
 	goOTelPgx     = "v0.13.0"
-	goRedisOTel   = "v9.23.0"
 	goGormOTel    = "v0.1.16"
 	goOTelConnect = "v0.12.0"
 	goFranzOTel   = "v1.7.1"

@@ -48,6 +48,16 @@ func consumer() (*kgo.Client, error) {
 	)
 }
 
+func records(ctx context.Context, client *kgo.Client) {
+	for ctx.Err() == nil {
+		client.PollFetches(ctx).EachRecord(func(r *kgo.Record) {
+			if err := send(ctx, string(r.Value)); err != nil {
+				fmt.Println(err)
+			}
+		})
+	}
+}
+
 func fetch(w http.ResponseWriter, r *http.Request) {
 	answer, err := http.Get("http://localhost:8081/items")
 	if err != nil {
