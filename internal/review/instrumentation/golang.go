@@ -346,6 +346,11 @@ func (g golang) packageCall(n *syntax.Node, module, name string) {
 				b.Instrumented = true
 			}
 		}
+		if p := n.Parent; p != nil && p.Kind == syntax.Call { // instrumentation.Redis(redis.NewClient())
+			if recv, _ := p.Method(); strings.HasSuffix(g.module(recv), "/instrumentation") {
+				b.Instrumented = true
+			}
+		}
 		g.Boundaries = append(g.Boundaries, b)
 		return
 	}

@@ -174,6 +174,19 @@ func main() {
 			`resource [] detectors 0 environment true opaque false`,
 			`http server net/http instrumented false`,
 		}},
+		{"a function of the project that instruments a client", `
+import (
+	"github.com/redis/go-redis/v9"
+	"shop/internal/instrumentation"
+	"shop/internal/cache"
+)
+func main() {
+	instrumentation.Redis(redis.NewClient(nil))
+	cache.New(redis.NewClient(nil))
+}`, []string{
+			`database client github.com/redis/go-redis instrumented true`,
+			`database client github.com/redis/go-redis instrumented false`,
+		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f, err := syntax.ParseGo("f.go", []byte(imports+tt.code))
