@@ -24,13 +24,15 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
 	"golang.org/x/mod/modfile"
 
+	"assay/internal/review"
 	"assay/internal/review/instrument"
 )
 
 // goPrograms are the directories in testdata with modules in Go.
 var goPrograms = []string{"go-consumers", "go-data", "go-clients", "go-chi", "go-mux", "go-echo", "go-fiber", "go-connect"}
 
-// TestGoBoundaries compares the patches for modules in Go, and makes them a second time, which changes nothing.
+// TestGoBoundaries compares the patches for modules in Go, and makes them a second time, which changes nothing. A review
+// of the changed code finds nothing that is not instrumented, apart from what the patch leaves.
 func TestGoBoundaries(t *testing.T) {
 	parser := newParser(t)
 	for _, name := range goPrograms {
@@ -64,6 +66,9 @@ func TestGoBoundaries(t *testing.T) {
 			again, _, err := makePatch(t, parser, dir, instrument.General)
 			require.NoError(t, err)
 			require.Empty(t, again.Files)
+			report, err := review.Run(t.Context(), review.Options{Root: dir, Only: []string{"uninstrumented-server", "span-not-ended", "span-error-unrecorded"}, Parser: parser})
+			require.NoError(t, err)
+			require.Empty(t, report.Findings)
 		})
 	}
 }
@@ -216,4 +221,133 @@ func status(span ptrace.Span) string {
 		return ""
 	}
 	return " | " + span.Status().Code().String() + " " + span.Status().Message()
+}
+
+// TestGoLeft: what is instrumented already stays as it is, and what cannot be instrumented safely is left with a reason.
+func TestGoLeft(t *testing.T) {
+	const (
+		manifestText = "module example.com/shop\n\ngo 1.26.0\n\nrequire example.com/any v1.0.0\n"
+		loop         = "package main\n\nimport (\n\t\"context\"\n\n\t\"github.com/segmentio/kafka-go\"\n)\n\nfunc main() { _, _ = read(context.Background(), kafka.NewReader(kafka.ReaderConfig{})) }\n\n" +
+			"func read(ctx context.Context, r *kafka.Reader) (n int, err error) {\n\tfor {\n\t\tm, err := r.ReadMessage(ctx)\n\t\tif err != nil {\n\t\t\tERROR\n\t\t}\n\t\tBODY\n\t}\n}\n\nfunc handle(ctx context.Context, m kafka.Message) (int, error) { return 0, nil }\n"
+		server = "package main\n\nimport (\n\t\"net/http\"\nIMPORT)\n\nfunc main() {\n\tBODY\n}\n"
+	)
+	kafka := func(failed, body string) string {
+		return strings.NewReplacer("ERROR", failed, "BODY", body).Replace(loop)
+	}
+	http := func(imports, body string) string {
+		return strings.NewReplacer("IMPORT", imports, "BODY", body).Replace(server)
+	}
+	const otelhttp = "\n\t\"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp\"\n"
+	parser := newParser(t)
+	for _, test := range []struct {
+		name, source string
+		manifest     string            // instead of that with one dependency
+		files        map[string]string // others
+		left         string            // part of a step
+		added, not   string            // parts of the changed file
+	}{
+		{name: "goroutine", source: kafka("return 0, err", "go func() { _, _ = handle(ctx, m) }()"), left: "another goroutine processes the message"},
+		{name: "channel", source: kafka("return 0, err", "messages <- m"), left: "another goroutine processes the message"},
+		{name: "goto", source: kafka("return 0, err", "if len(m.Value) == 0 {\n\t\t\tgoto end\n\t\t}\n\t\t_, _ = handle(ctx, m)"), left: "the code leaves it by goto"},
+		{name: "two results", source: kafka("return 0, err", "return handle(ctx, m)"), left: "the results of its return are computed after the message is processed"},
+		{name: "two values", source: kafka("return 0, err", "return 0, nil"), added: "processing.End()\n\t\treturn 0, nil"},
+		{name: "no exit", source: kafka("println(err)", "_, _ = handle(ctx, m)"), left: "the loop does not end its pass when no message was read"},
+		{name: "context changes", source: kafka("return 0, err", "ctx = context.WithValue(ctx, 1, m)"), left: "the code assigns another value to `ctx`"},
+		{name: "name", source: kafka("return 0, err", "processing, _ := handle(ctx, m)\n\t\t_ = processing"), left: "the name `processing` is taken in this function"},
+		{name: "outer label", source: kafka("return 0, err", "inner:\n\t\tfor {\n\t\t\tbreak inner\n\t\t}\n\t\t_, _ = handle(ctx, m)"), added: "break inner\n\t\t}\n\t\t_, _ = handle(ctx, m)\n\t\tprocessing.End()"},
+		{name: "terminating", source: kafka("return 0, err", "panic(m)"), added: "_, processing := instrumentation.ProcessKafka(ctx, m)\n\t\tpanic(m)\n\t}"},
+		{name: "span", source: strings.Replace(kafka("return 0, err", "ctx, span := tracer.Start(ctx, \"process\")\n\t\t_, _ = handle(ctx, m)\n\t\tspan.End()"), "import (", "import (\n\t\"go.opentelemetry.io/otel\"", 1) + "\nvar tracer = otel.Tracer(\"shop\")\n", not: "instrumentation"},
+		{name: "package exists", source: kafka("return 0, err", "_, _ = handle(ctx, m)"), files: map[string]string{"internal/instrumentation/own.go": "package instrumentation\n"}, left: "the package `internal/instrumentation` exists"},
+		{name: "vendor", source: kafka("return 0, err", "_, _ = handle(ctx, m)"), manifest: strings.Replace(manifestText, "example.com/any v1.0.0", "gopkg.in/DataDog/dd-trace-go.v1 v1.70.0", 1), left: "No server or client is instrumented", not: "instrumentation"},
+		{name: "handler variable", source: http(otelhttp, "h := otelhttp.NewHandler(http.NewServeMux(), \"shop\")\n\t_ = http.ListenAndServe(\":80\", h)"), not: "\"server\""},
+		{name: "other handler", source: http(otelhttp, "http.Handle(\"/\", otelhttp.NewHandler(http.NotFoundHandler(), \"shop\"))\n\t_ = http.ListenAndServe(\":80\", nil)"), left: "the module sets `go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp` up in another place", not: "\"server\""},
+		{name: "pointer handler", source: http("", "_ = http.ListenAndServe(\":80\", (&http.ServeMux{}))"), added: "otelhttp.NewHandler((&http.ServeMux{}), \"server\")"},
+		{name: "name of package", source: http("", "otelhttp := http.NewServeMux()\n\t_ = http.ListenAndServe(\":80\", otelhttp)"), left: "the name `otelhttp` is taken in this file"},
+		{name: "server without handler", source: http("", "s := http.Server{}\n\ts.Handler = http.NotFoundHandler()\n\t_ = s.ListenAndServe()"), left: "its handler is set in another place"},
+		{name: "transport set", source: http("", "c := &http.Client{}\n\tc.Transport = &http.Transport{}\n\t_, _ = c.Get(\"\")\n\t_ = http.ListenAndServe(\":80\", nil)"), left: "the file uses the transport of a client in another place"},
+		{name: "default changes", source: http("", "http.DefaultTransport = &http.Transport{}\n\t_ = &http.Client{}\n\t_ = http.ListenAndServe(\":80\", nil)"), left: "the module changes a default of `net/http`"},
+		{name: "timeout of default", source: http("\t\"time\"\n", "http.DefaultClient.Timeout = time.Second\n\t_ = http.ListenAndServe(\":80\", nil)"), left: "the module changes a default of `net/http`"},
+		{
+			name: "one of two clients", added: "grpc.NewClient(\"b\", grpc.WithStatsHandler(otelgrpc.NewClientHandler()))", not: "grpc.NewClient(\"a\", grpc.WithStatsHandler(otelgrpc.NewClientHandler()), grpc",
+			source: http("\n\t\"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc\"\n\t\"google.golang.org/grpc\"\n", "_, _ = grpc.NewClient(\"a\", grpc.WithStatsHandler(otelgrpc.NewClientHandler()))\n\t_, _ = grpc.NewClient(\"b\")\n\t_ = http.ListenAndServe(\":80\", nil)"),
+		},
+		{
+			name: "options in another place", left: "the module sets `go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc` up in another place", not: "append(",
+			source: http("\n\t\"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc\"\n\t\"google.golang.org/grpc\"\n", "options := []grpc.DialOption{grpc.WithStatsHandler(otelgrpc.NewClientHandler())}\n\t_, _ = grpc.NewClient(\"a\", options...)\n\t_ = http.ListenAndServe(\":80\", nil)"),
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			dir := t.TempDir()
+			manifest := test.manifest
+			if manifest == "" {
+				manifest = manifestText
+			}
+			files := map[string]string{"go.mod": manifest, "main.go": test.source}
+			for name, text := range test.files {
+				files[name] = text
+			}
+			for name, text := range files {
+				require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o750))
+				require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+			}
+			p, root, err := makePatch(t, parser, dir, instrument.General)
+			require.NoError(t, err)
+			var steps strings.Builder
+			for _, s := range p.Steps {
+				if s.Open {
+					steps.WriteString(s.Text + "\n")
+				}
+			}
+			require.Contains(t, steps.String(), test.left)
+			require.NoError(t, p.Apply(root))
+			after, err := os.ReadFile(filepath.Join(dir, "main.go"))
+			require.NoError(t, err)
+			require.Contains(t, string(after), test.added)
+			if test.not != "" {
+				require.NotContains(t, string(after), test.not)
+			}
+			_, err = format.Source(after)
+			require.NoError(t, err)
+			again, _, err := makePatch(t, parser, dir, instrument.General)
+			require.NoError(t, err)
+			require.Empty(t, again.Files)
+		})
+	}
+}
+
+// FuzzGoBoundaries changes hostile code without a panic, and what parsed before parses afterwards.
+func FuzzGoBoundaries(f *testing.F) {
+	for _, name := range goPrograms {
+		err := filepath.WalkDir(filepath.Join("testdata", name), func(file string, _ os.DirEntry, err error) error {
+			if err == nil && filepath.Ext(file) == ".go" {
+				text, err := os.ReadFile(file)
+				require.NoError(f, err)
+				f.Add(text)
+			}
+			return err
+		})
+		require.NoError(f, err)
+	}
+	parser := newParser(f)
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if len(text) > 64<<10 {
+			return
+		}
+		dir := t.TempDir()
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module example.com/shop\n\ngo 1.26.0\n"), 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "main.go"), []byte("package main\n\nimport \"net/http\"\n\nfunc main() { _ = http.ListenAndServe(\"\", nil) }\n"), 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "code.go"), text, 0o600))
+		p, _, err := makePatch(t, parser, dir, instrument.General)
+		if err != nil {
+			return
+		}
+		for _, file := range p.Files {
+			if filepath.Ext(file.Path) != ".go" {
+				continue
+			}
+			_, err := format.Source(file.After)
+			require.NoError(t, err, file.Path)
+			require.NotContains(t, string(file.After), "%F")
+		}
+	})
 }
