@@ -171,6 +171,10 @@ check-detector: ## measure the sensitive data detector on text of other projects
 check-corpus: ## review and fix public modules, compare the findings with the verdicts in docs/checks.md; needs npm, git and python3
 	$(GO) test -tags corpus -count=1 -v -timeout 1h -run '^TestCorpus$$' ./internal/review/fix
 
+.PHONY: check-instrument
+check-instrument: ## build the Go programs of the tests of `assay instrument` with the modules that it adds; needs the module proxy
+	$(GO) test -tags registries -count=1 -v -timeout 1h -run '^TestGoRegistries$$' ./internal/review/instrument
+
 .PHONY: bench
 bench: build ## measure against pdata, a Collector and the targets; print tables
 	$(GO) run ./bench
