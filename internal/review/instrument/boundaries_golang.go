@@ -123,14 +123,15 @@ var goCalls = map[string]goCall{
 // goFile is a file of a module.
 type goFile struct {
 	*source
-	sites   []goSite
-	tree    *ast.File // with the exact ranges of expressions
-	base    token.Pos // of its first byte
-	nodes   map[[2]int]ast.Node
-	taken   map[string]bool   // names of the file
-	imports map[string]string // names by path, of packages that edits use
-	routers map[string]bool   // variables of routers; set if the file adds instrumentation to them
-	removes bool              // edits may leave an import without a use
+	sites    []goSite
+	tree     *ast.File // with the exact ranges of expressions
+	base     token.Pos // of its first byte
+	nodes    map[[2]int]ast.Node
+	taken    map[string]bool   // names of the file
+	declared map[string]bool   // names that the files of its package declare
+	imports  map[string]string // names by path, of packages that edits use
+	routers  map[string]bool   // variables of routers; set if the file adds instrumentation to them
+	removes  bool              // edits may leave an import without a use
 }
 
 // goSite is a server, consumer or client of a file.
@@ -212,17 +213,20 @@ func (f *goFile) pkg(n *syntax.Node) string {
 // local returns the name of a package in the file, "" if it has none.
 func (f *goFile) local(pkg string) string { return imported(f.source, pkg) }
 
-// use returns the name of a package in the file after the change. It fails if another thing has that name.
-func (f *goFile) use(pkg string) (string, bool) {
+// name returns the name that a package has in the file when it is imported. It fails if another thing has that name.
+func (f *goFile) name(pkg string) (string, bool) {
 	if name := f.local(pkg); name != "" {
 		return name, true
 	}
 	name := path.Base(pkg)
-	if f.imports[pkg] == "" && f.names()[name] {
-		return name, false
+	return name, f.imports[pkg] != "" || !f.names()[name] && !f.declared[name]
+}
+
+// use imports a package that has a free name.
+func (f *goFile) use(pkg string) {
+	if f.local(pkg) == "" {
+		f.imports[pkg] = path.Base(pkg)
 	}
-	f.imports[pkg] = name
-	return name, true
 }
 
 // names returns the names of the file.
@@ -284,18 +288,45 @@ func (f *goFile) around(n ast.Node, before, after string) []udiff.Edit {
 
 // goModule is what the files of a module have in common.
 type goModule struct {
-	path      string          // of the module
-	elsewhere map[string]bool // instrumentation that code sets up in a way that the change does not know
-	routers   map[string]int  // number of routers by library
-	changed   bool            // http.DefaultClient or http.DefaultTransport is changed
-	server    bool            // a server of net/http has instrumentation
-	consumed  map[string]bool // libraries whose messages are processed by code that was found
-	consumers map[string]bool // directories with spans of consumers
-	handles   map[string]bool // directories with handlers of http.DefaultServeMux
-	added     []string        // modules
-	helpers   map[string]bool // files of the package of helpers that the change needs
-	blocked   bool            // another package has its directory
-	fiber     string          // version of fiber
+	path      string                     // of the module
+	elsewhere map[string]bool            // instrumentation that code sets up in a way that the change does not know
+	routers   map[string]int             // number of routers by library
+	changed   bool                       // http.DefaultClient or http.DefaultTransport is changed
+	server    bool                       // a server of net/http has instrumentation
+	consumed  map[string]bool            // libraries whose messages are processed by code that was found
+	consumers map[string]bool            // directories with spans of consumers
+	handles   map[string]bool            // directories with handlers of http.DefaultServeMux
+	added     []string                   // modules
+	helpers   map[string]bool            // files of the package of helpers that the change needs
+	blocked   bool                       // another package has its directory
+	fiber     string                     // version of fiber
+	declared  map[string]map[string]bool // names that packages declare, by directory
+}
+
+// declare notes the names that a file declares for its package, and returns those of the package.
+func (m *goModule) declare(f *syntax.File) map[string]bool {
+	dir := path.Dir(f.Path)
+	if m.declared[dir] == nil {
+		m.declared[dir] = map[string]bool{}
+	}
+	for _, n := range f.Root.Children {
+		switch n.Kind {
+		case syntax.Func, syntax.Class:
+			m.declared[dir][n.Text] = true
+		case syntax.Assign, syntax.Declare:
+			for _, t := range n.Targets() {
+				m.declared[dir][t.Text] = true
+			}
+		}
+	}
+	return m.declared[dir]
+}
+
+func newGoModule(module string) *goModule {
+	return &goModule{
+		path: module, elsewhere: map[string]bool{}, routers: map[string]int{}, consumed: map[string]bool{}, consumers: map[string]bool{},
+		handles: map[string]bool{}, helpers: map[string]bool{}, declared: map[string]map[string]bool{},
+	}
 }
 
 func (m *goModule) helper() string { return m.path + "/" + goHelperDir }
@@ -334,6 +365,27 @@ func side(module, kind string) string {
 // clientSide matches functions of these packages that instrument clients.
 var clientSide = regexp.MustCompile(`(?i)client|transport`)
 
+// defaults notes the uses of defaults of net/http in a file.
+func (m *goModule) defaults(f *goFile) {
+	if f.local("net/http") == "" {
+		return
+	}
+	for n := range f.Root.All() {
+		switch n.Kind {
+		case syntax.Assign:
+			for _, t := range n.Targets() {
+				for ; t.Kind == syntax.Member; t = t.Children[0] {
+					m.changed = m.changed || f.pkg(t.Children[0]) == "net/http" && (t.Text == "DefaultClient" || t.Text == "DefaultTransport")
+				}
+			}
+		case syntax.Call:
+			if recv, name := n.Method(); (name == "Handle" || name == "HandleFunc") && f.pkg(recv) == "net/http" {
+				m.handles[path.Dir(f.Path)] = true
+			}
+		}
+	}
+}
+
 // survey finds what the files have in common.
 func (s *service) survey(m *goModule, files []*goFile) {
 	for _, f := range files {
@@ -354,36 +406,23 @@ func (s *service) survey(m *goModule, files []*goFile) {
 			m.consumers[dir] = m.consumers[dir] || span.Kind == "consumer"
 		}
 		for n := range f.Root.All() {
-			switch n.Kind {
-			case syntax.Assign:
-				for _, t := range n.Targets() {
-					for ; t.Kind == syntax.Member; t = t.Children[0] {
-						m.changed = m.changed || f.pkg(t.Children[0]) == "net/http" && (t.Text == "DefaultClient" || t.Text == "DefaultTransport")
-					}
+			pkg := f.pkg(n)
+			if !m.instruments(pkg) {
+				continue
+			}
+			inside := false
+			for p := n.Parent; p != nil && !inside && p.Kind != syntax.Block; p = p.Parent {
+				inside = own[p]
+				if p.Kind == syntax.Call && f.used(p) != "" {
+					inside, f.routers[f.used(p)] = true, true
 				}
-			case syntax.Call:
-				if recv, name := n.Method(); (name == "Handle" || name == "HandleFunc") && f.pkg(recv) == "net/http" {
-					m.handles[dir] = true
+			}
+			if !inside && pkg != m.helper() {
+				kind := " server"
+				if n.Parent.Kind == syntax.Member && clientSide.MatchString(n.Parent.Text) {
+					kind = " client"
 				}
-			case syntax.Name:
-				pkg := f.pkg(n)
-				if !m.instruments(pkg) {
-					continue
-				}
-				inside := false
-				for p := n.Parent; p != nil && !inside && p.Kind != syntax.Block; p = p.Parent {
-					inside = own[p]
-					if p.Kind == syntax.Call && f.used(p) != "" {
-						inside, f.routers[f.used(p)] = true, true
-					}
-				}
-				if !inside && pkg != m.helper() {
-					kind := " server"
-					if n.Parent.Kind == syntax.Member && clientSide.MatchString(n.Parent.Text) {
-						kind = " client"
-					}
-					m.elsewhere[side(pkg, kind)] = true
-				}
+				m.elsewhere[side(pkg, kind)] = true
 			}
 		}
 	}
@@ -454,11 +493,7 @@ func handler(n *syntax.Node) *syntax.Node {
 }
 
 // goBoundaries instruments the servers, consumers and clients of a module and returns the modules that this needs.
-func (s *service) goBoundaries(module string, files []*goFile) []string {
-	m := &goModule{
-		path: module, elsewhere: map[string]bool{}, routers: map[string]int{}, consumed: map[string]bool{}, consumers: map[string]bool{},
-		handles: map[string]bool{}, helpers: map[string]bool{},
-	}
+func (s *service) goBoundaries(m *goModule, files []*goFile) []string {
 	if text, err := patch.Read(s.root, path.Join(s.dir, goHelperDir, "instrumentation.go")); err != nil || !bytes.HasPrefix(text, goPackageComment) {
 		m.blocked = s.exists(goHelperDir)
 	}
@@ -549,6 +584,9 @@ const (
 	whyBlocked = "the package `" + goHelperDir + "` exists"
 )
 
+// taken is the reason to leave code in which a package would have the name of another thing.
+func taken(pkg string) string { return "the name `" + path.Base(pkg) + "` is taken in this package" }
+
 // instrument returns the edits that instrument a site, the module that they use, and why it is left. A server that needs none has
 // neither edits nor a reason.
 func (m *goModule) instrument(f *goFile, site goSite) (edits []udiff.Edit, by, why string) {
@@ -588,9 +626,13 @@ func (m *goModule) instrument(f *goFile, site goSite) (edits []udiff.Edit, by, w
 	if why != "" || len(edits) == 0 {
 		return nil, "", why
 	}
-	used, ok := f.use(pkg)
+	used, ok := f.name(pkg)
 	if !ok {
-		return nil, "", "the name `" + path.Base(pkg) + "` is taken in this file"
+		return nil, "", taken(pkg)
+	}
+	f.use(pkg)
+	if c.pkg != "" && local != "" {
+		f.use(c.pkg)
 	}
 	if c.helper != "" {
 		text = used + "." + text
@@ -668,8 +710,8 @@ func (m *goModule) edits(f *goFile, site goSite) (edits []udiff.Edit, local, why
 			local = recv.Text
 		}
 	case strings.Contains(c.text, "%s") || call.Ellipsis.IsValid():
-		if local, ok = f.use(c.pkg); !ok {
-			return nil, "", "the name `" + path.Base(c.pkg) + "` is taken in this file"
+		if local, ok = f.name(c.pkg); !ok {
+			return nil, "", taken(c.pkg)
 		}
 	}
 	switch {
@@ -819,10 +861,11 @@ func (m *goModule) named(f *goFile, edits []udiff.Edit, pkg string) (_ []udiff.E
 	if len(edits) == 0 {
 		return nil, whyUnknown
 	}
-	name, ok := f.use(pkg)
+	name, ok := f.name(pkg)
 	if !ok {
-		return nil, "the name `" + path.Base(pkg) + "` is taken in this file"
+		return nil, taken(pkg)
 	}
+	f.use(pkg)
 	for i := range edits {
 		edits[i].New = strings.ReplaceAll(edits[i].New, "%s", name)
 	}
@@ -842,7 +885,9 @@ func (m *goModule) openSQL(f *goFile, n *syntax.Node) (edits []udiff.Edit, why s
 	edits = []udiff.Edit{{Start: f.at(call.Fun.Pos()), End: f.at(call.Fun.End()), New: "%s.Open"}}
 	f.removes = true
 	if driver, known := f.uses.Known(n.Args()[0]); known && goDrivers[driver] != "" {
-		if attribute, ok := f.use(goRoot + "/attribute"); ok {
+		_, free := f.name(goOTelSQL)
+		if attribute, ok := f.name(goRoot + "/attribute"); ok && free {
+			f.use(goRoot + "/attribute")
 			at := f.at(call.Args[1].End())
 			edits = append(edits, udiff.Edit{Start: at, End: at, New: ", %s.WithAttributes(" + attribute + `.String("db.system.name", "` + goDrivers[driver] + `"))`})
 			m.added = append(m.added, goRoot)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"go/ast"
 	"go/token"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -37,6 +38,7 @@ type goLoop struct {
 	context  string // expression of the context, "" if the loop names none
 	after    int    // offset after which the statements stand
 	list     []ast.Stmt
+	earlier  []string   // names that the block of the code declares before it
 	callback bool       // the statements are the body of a function without results
 	stack    []ast.Node // around the statements
 	pos      token.Pos  // for the step
@@ -240,7 +242,9 @@ func (l *loops) clause(c *ast.CommClause) {
 		}
 		after, list = l.at(check.End()), list[1:]
 	}
-	l.add(kind, queue, id.Name, c, after, list, c.Pos())
+	if found := l.add(kind, queue, id.Name, c, after, list, c.Pos()); found != nil {
+		found.earlier = []string{id.Name, closed}
+	}
 }
 
 // isNil reports whether an expression compares a variable with nil.
@@ -283,11 +287,17 @@ func (l *loops) reader(loop *ast.ForStmt) {
 			after, rest = l.at(check.End()), rest[1:]
 		}
 		found := l.add("kafka", "", message.Name, loop.Body, after, rest, assign.Pos())
-		if found != nil && !checked {
+		if found == nil {
+			return
+		}
+		if !checked {
 			found.why = "the loop does not end its pass when no message was read"
 		}
-		if found != nil && again(call.Args[0]) {
+		if again(call.Args[0]) {
 			found.context = l.text(call.Args[0])
+		}
+		for _, s := range loop.Body.List[:i+1] {
+			found.earlier = slices.AppendSeq(found.earlier, maps.Keys(identifiers(s)))
 		}
 		return
 	}
@@ -340,7 +350,7 @@ func (l *loops) subscription(call *ast.CallExpr) {
 	l.stack = stack
 	message := typ.Params.List[0].Names[0].Name
 	if found := l.add(callback.kind, "", message, body, l.at(body.Lbrace)+1, body.List, call.Pos()); found != nil {
-		found.callback = true
+		found.callback, found.earlier = true, []string{message}
 		if callback.kind == "kgorecord" && l.scopeContext(found) == "" {
 			found.context = message + ".Context" // with the span of the receipt
 		}
@@ -412,8 +422,18 @@ func leaves(s ast.Stmt) bool {
 		return s.Tok != token.FALLTHROUGH
 	case *ast.BlockStmt:
 		return terminates(s)
+	case *ast.LabeledStmt:
+		return leaves(s.Stmt)
 	case *ast.IfStmt:
 		return s.Else != nil && terminates(s.Body) && leaves(s.Else)
+	case *ast.ForStmt:
+		return s.Cond == nil && !breaks(s.Body)
+	case *ast.SwitchStmt:
+		return clausesLeave(s.Body, true)
+	case *ast.TypeSwitchStmt:
+		return clausesLeave(s.Body, true)
+	case *ast.SelectStmt:
+		return clausesLeave(s.Body, false)
 	case *ast.ExprStmt:
 		call, ok := s.X.(*ast.CallExpr)
 		if !ok {
@@ -426,6 +446,38 @@ func leaves(s ast.Stmt) bool {
 		return name == "Exit" || strings.HasPrefix(name, "Fatal")
 	}
 	return false
+}
+
+// breaks reports whether a break is somewhere in a block.
+func breaks(b *ast.BlockStmt) bool {
+	found := false
+	ast.Inspect(b, func(n ast.Node) bool {
+		s, ok := n.(*ast.BranchStmt)
+		found = found || ok && s.Tok == token.BREAK
+		return !found
+	})
+	return found
+}
+
+// clausesLeave reports whether nothing after a switch or select runs.
+func clausesLeave(b *ast.BlockStmt, needsDefault bool) bool {
+	for _, s := range b.List {
+		var list []ast.Stmt
+		switch c := s.(type) {
+		case *ast.CaseClause:
+			list, needsDefault = c.Body, needsDefault && c.List != nil
+		case *ast.CommClause:
+			list = c.Body
+		}
+		if len(list) == 0 {
+			return false
+		}
+		last := list[len(list)-1]
+		if b, ok := last.(*ast.BranchStmt); !leaves(last) && !(ok && b.Tok == token.FALLTHROUGH) {
+			return false
+		}
+	}
+	return !needsDefault && !breaks(b)
 }
 
 // identifiers returns the identifiers below a node.
@@ -459,6 +511,7 @@ func calls(n ast.Node) bool {
 
 // consumers puts spans around the code of a file that processes messages.
 func (s *service) consumers(m *goModule, f *goFile) {
+	end := 0
 	for i, l := range f.findLoops() {
 		m.consumed[l.library] = true
 		if i == maxBoundaries || s.ctx.Err() != nil {
@@ -478,6 +531,10 @@ func (s *service) consumers(m *goModule, f *goFile) {
 		if m.blocked {
 			l.why = whyBlocked
 		}
+		if first < end {
+			l.why = "it is in the code of another consumer"
+		}
+		end = max(end, last)
 		if l.why == "" {
 			p.plan()
 		}
@@ -508,11 +565,12 @@ func (m *goModule) inSpan(f *goFile, start, end int) bool {
 type processing struct {
 	*goFile
 	*goLoop
-	module   *goModule
-	edits    []udiff.Edit
-	variable string
-	labels   map[string]bool // in the code
-	result   string          // the result types of the function around the code
+	module     *goModule
+	edits      []udiff.Edit
+	variable   string
+	labels     map[string]bool // in the code
+	result     string          // the result types of the function around the code
+	background bool            // the context is a new one
 }
 
 // plan finds the edits, or why there are none.
@@ -525,9 +583,9 @@ func (p *processing) plan() {
 	if typ.Results != nil {
 		p.result = p.text(typ.Results)
 	}
-	taken := identifiers(fn)
+	known := identifiers(fn)
 	p.variable = "processing"
-	if taken[p.variable] {
+	if known[p.variable] {
 		p.why = "the name `processing` is taken in this function"
 		return
 	}
@@ -540,10 +598,10 @@ func (p *processing) plan() {
 			return true
 		})
 	}
-	name := p.withContext(taken)
-	helper, ok := p.use(p.module.helper())
+	name := p.withContext(known)
+	helper, ok := p.name(p.module.helper())
 	if p.why == "" && !ok {
-		p.why = "the name `instrumentation` is taken in this file"
+		p.why = taken(p.module.helper())
 	}
 	if p.why != "" {
 		return
@@ -554,11 +612,27 @@ func (p *processing) plan() {
 	if p.callback {
 		p.afterLine(p.after, indent, "defer "+p.variable+".End()")
 	}
+	start := len(p.edits)
 	p.statements(p.list, 0, 0)
 	if last := p.list[len(p.list)-1]; !p.callback && !leaves(last) {
 		p.afterLine(p.at(last.End()), indent, p.variable+".End()")
 	}
+	switch {
+	case p.why != "":
+	case !p.callback && len(p.edits) == start:
+		p.why = "the program ends with the message"
+	case len(p.edits) > maxExits:
+		p.why = "the code has too many exits"
+	default:
+		p.use(p.module.helper())
+		if p.background {
+			p.use("context")
+		}
+	}
 }
+
+// maxExits limits the edits of one piece of code.
+const maxExits = 500
 
 // function returns the outermost function around the code, and the type of the innermost.
 func (p *processing) function() (outer ast.Node, typ *ast.FuncType) {
@@ -578,17 +652,17 @@ func (p *processing) function() (outer ast.Node, typ *ast.FuncType) {
 
 // withContext finds the context of the code, and lets the code use the one with the span. It returns the name of that, "_" if the
 // code uses none.
-func (p *processing) withContext(taken map[string]bool) string {
+func (p *processing) withContext(known map[string]bool) string {
 	if p.context == "" {
 		p.context = p.scopeContext(p.goLoop)
 	}
 	if p.context == "" {
-		pkg, ok := p.use("context")
+		pkg, ok := p.name("context")
 		if !ok {
-			p.why = "the name `context` is taken in this file"
+			p.why = taken("context")
 			return ""
 		}
-		p.context = pkg + ".Background()"
+		p.context, p.background = pkg+".Background()", true
 	}
 	pkg := p.local("context")
 	same := func(n *ast.CallExpr) bool {
@@ -603,29 +677,110 @@ func (p *processing) withContext(taken map[string]bool) string {
 	if !variable {
 		name = "ctx"
 	}
-	for _, s := range p.list {
-		ast.Inspect(s, func(n ast.Node) bool {
-			switch n := n.(type) {
-			case *ast.AssignStmt:
-				if variable && n.Tok == token.ASSIGN && slices.ContainsFunc(n.Lhs, func(e ast.Expr) bool { id, ok := e.(*ast.Ident); return ok && id.Name == name }) {
-					p.why = "the code assigns another value to `" + name + "`"
-				}
-			case *ast.Ident:
-				used = used || variable && n.Name == name
-			case *ast.CallExpr:
-				if !variable && !taken["ctx"] && same(n) {
+	if variable {
+		used = p.uses(name)
+	} else if !known["ctx"] {
+		for _, s := range p.list {
+			ast.Inspect(s, func(n ast.Node) bool {
+				call, ok := n.(*ast.CallExpr)
+				if ok && same(call) {
 					used = true
 					p.edits = append(p.edits, udiff.Edit{Start: p.at(n.Pos()), End: p.at(n.End()), New: "ctx"})
-					return false
 				}
-			}
-			return true
-		})
+				return !ok || !same(call)
+			})
+		}
 	}
 	if !used {
 		return "_"
 	}
 	return name
+}
+
+// uses reports whether the code uses a variable of the scope around it, apart from blocks that declare another one of that
+// name. It leaves code in which the variable gets another value, or which could not declare it after the change.
+func (p *processing) uses(name string) bool {
+	is := func(e ast.Expr) bool {
+		id, ok := e.(*ast.Ident)
+		return ok && id.Name == name
+	}
+	declares := func(s ast.Stmt) bool {
+		switch s := s.(type) {
+		case *ast.AssignStmt:
+			return s.Tok == token.DEFINE && slices.ContainsFunc(s.Lhs, is)
+		case *ast.DeclStmt:
+			return identifiers(s)[name]
+		case *ast.RangeStmt:
+			return s.Tok == token.DEFINE && (is(s.Key) || is(s.Value))
+		}
+		return false
+	}
+	before := map[string]bool{name: true}
+	for _, id := range p.earlier {
+		before[id] = true
+	}
+	used := false
+	var visit func(ast.Node) bool
+	visit = func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.AssignStmt:
+			if n.Tok != token.DEFINE && slices.ContainsFunc(n.Lhs, is) {
+				p.why = "the code assigns another value to `" + name + "`"
+			}
+		case *ast.StructType:
+			return false
+		case *ast.FuncLit:
+			return !slices.ContainsFunc(n.Type.Params.List, func(f *ast.Field) bool {
+				return slices.ContainsFunc(f.Names, func(id *ast.Ident) bool { return id.Name == name })
+			})
+		case *ast.BlockStmt:
+			return !slices.ContainsFunc(n.List, declares)
+		case *ast.CaseClause:
+			return !slices.ContainsFunc(n.Body, declares)
+		case *ast.CommClause:
+			return !declares(n.Comm) && !slices.ContainsFunc(n.Body, declares)
+		case *ast.IfStmt:
+			return !declares(n.Init)
+		case *ast.ForStmt:
+			return !declares(n.Init)
+		case *ast.RangeStmt:
+			return !declares(n)
+		case *ast.SwitchStmt:
+			return !declares(n.Init)
+		case *ast.SelectorExpr: // the name of a field is no variable
+			ast.Inspect(n.X, visit)
+			return false
+		case *ast.KeyValueExpr:
+			if is(n.Key) {
+				ast.Inspect(n.Value, visit)
+				return false
+			}
+		case *ast.Ident:
+			used = used || n.Name == name
+		}
+		return true
+	}
+	for _, s := range p.list {
+		if declares(s) && p.same(s, before) {
+			p.why = "the code declares `" + name + "` again"
+		}
+		maps.Copy(before, identifiers(s))
+		ast.Inspect(s, visit)
+	}
+	return used
+}
+
+// same reports whether a declaration would declare no new variable after others of its block.
+func (p *processing) same(s ast.Stmt, before map[string]bool) bool {
+	assign, ok := s.(*ast.AssignStmt)
+	if !ok {
+		_, declares := s.(*ast.DeclStmt)
+		return declares
+	}
+	return !slices.ContainsFunc(assign.Lhs, func(e ast.Expr) bool {
+		id, ok := e.(*ast.Ident)
+		return ok && id.Name != "_" && !before[id.Name]
+	})
 }
 
 // scopeContext returns the expression of a context that is in scope, "" if there is none.

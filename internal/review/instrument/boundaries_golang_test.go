@@ -4,14 +4,21 @@ package instrument_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"go/ast"
 	"go/format"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -61,6 +68,7 @@ func TestGoBoundaries(t *testing.T) {
 					formatted, err := format.Source(f.After)
 					require.NoError(t, err)
 					require.Equal(t, string(formatted), string(f.After))
+					require.Empty(t, variableErrors(t, f.After), f.Path)
 				}
 			}
 			again, _, err := makePatch(t, parser, dir, instrument.General)
@@ -71,6 +79,29 @@ func TestGoBoundaries(t *testing.T) {
 			require.Empty(t, report.Findings)
 		})
 	}
+}
+
+// TestGoAgain: code that is added to an instrumented module is instrumented too, and nothing else changes.
+func TestGoAgain(t *testing.T) {
+	parser := newParser(t)
+	dir := t.TempDir()
+	require.NoError(t, os.CopyFS(dir, os.DirFS("testdata/go-clients")))
+	p, root, err := makePatch(t, parser, dir, instrument.General)
+	require.NoError(t, err)
+	require.NoError(t, p.Apply(root))
+	added := "package main\n\nimport (\n\t\"net/http\"\n\n\t\"github.com/redis/go-redis/v9\"\n)\n\nvar (\n\tother = &http.Client{}\n\tcache = redis.NewClient(nil)\n)\n"
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "other.go"), []byte(added), 0o600))
+	p, _, err = makePatch(t, parser, dir, instrument.General)
+	require.NoError(t, err)
+	var changed []string
+	for _, f := range p.Files {
+		changed = append(changed, f.Path)
+		if f.Path == "other.go" {
+			require.Contains(t, string(f.After), "&http.Client{Transport: instrumentation.Transport(http.DefaultTransport)}")
+			require.Contains(t, string(f.After), "instrumentation.Redis(redis.NewClient(nil))")
+		}
+	}
+	require.Equal(t, []string{"internal/instrumentation/redis.go", "other.go"}, changed)
 }
 
 // goStubs are the modules in testdata/go-stubs that stand for those of a program.
@@ -255,14 +286,21 @@ func TestGoLeft(t *testing.T) {
 		{name: "context changes", source: kafka("return 0, err", "ctx = context.WithValue(ctx, 1, m)"), left: "the code assigns another value to `ctx`"},
 		{name: "name", source: kafka("return 0, err", "processing, _ := handle(ctx, m)\n\t\t_ = processing"), left: "the name `processing` is taken in this function"},
 		{name: "outer label", source: kafka("return 0, err", "inner:\n\t\tfor {\n\t\t\tbreak inner\n\t\t}\n\t\t_, _ = handle(ctx, m)"), added: "break inner\n\t\t}\n\t\t_, _ = handle(ctx, m)\n\t\tprocessing.End()"},
-		{name: "terminating", source: kafka("return 0, err", "panic(m)"), added: "_, processing := instrumentation.ProcessKafka(ctx, m)\n\t\tpanic(m)\n\t}"},
+		{name: "panic", source: kafka("return 0, err", "panic(m)"), left: "the program ends with the message"},
+		{name: "terminating", source: kafka("return 0, err", "switch n {\n\t\tcase 1:\n\t\t\treturn 1, nil\n\t\tdefault:\n\t\t\tcontinue\n\t\t}"), added: "_, processing := instrumentation.ProcessKafka(ctx, m)\n\t\tswitch n {\n\t\tcase 1:\n\t\t\tprocessing.End()\n\t\t\treturn 1, nil\n\t\tdefault:\n\t\t\tprocessing.End()\n\t\t\tcontinue\n\t\t}\n\t}"},
+		{name: "context again", source: kafka("return 0, err", "ctx, err := context.WithValue(ctx, 1, m), err\n\t\t_, _ = handle(ctx, m)"), left: "the code declares `ctx` again"},
+		{name: "context with timeout", source: kafka("return 0, err", "ctx, cancel := context.WithCancel(ctx)\n\t\t_, _ = handle(ctx, m)\n\t\tcancel()"), added: "ctx, processing := instrumentation.ProcessKafka(ctx, m)\n\t\tctx, cancel :="},
+		{name: "field", source: kafka("return 0, err", "s := struct{ ctx int }{ctx: 1}\n\t\tprintln(s.ctx)"), added: "_, processing :="},
+		{name: "parameter", source: kafka("return 0, err", "func(ctx context.Context) { _, _ = handle(ctx, m) }(nil)"), added: "_, processing :="},
+		{name: "inner block", source: kafka("return 0, err", "if true {\n\t\t\tctx := context.TODO()\n\t\t\t_, _ = handle(ctx, m)\n\t\t}"), added: "_, processing :="},
+		{name: "name in the package", source: kafka("return 0, err", "_, _ = handle(ctx, m)"), files: map[string]string{"other.go": "package main\n\nvar instrumentation int\n"}, left: "the name `instrumentation` is taken in this package"},
 		{name: "span", source: strings.Replace(kafka("return 0, err", "ctx, span := tracer.Start(ctx, \"process\")\n\t\t_, _ = handle(ctx, m)\n\t\tspan.End()"), "import (", "import (\n\t\"go.opentelemetry.io/otel\"", 1) + "\nvar tracer = otel.Tracer(\"shop\")\n", not: "instrumentation"},
 		{name: "package exists", source: kafka("return 0, err", "_, _ = handle(ctx, m)"), files: map[string]string{"internal/instrumentation/own.go": "package instrumentation\n"}, left: "the package `internal/instrumentation` exists"},
 		{name: "vendor", source: kafka("return 0, err", "_, _ = handle(ctx, m)"), manifest: strings.Replace(manifestText, "example.com/any v1.0.0", "gopkg.in/DataDog/dd-trace-go.v1 v1.70.0", 1), left: "No server or client is instrumented", not: "instrumentation"},
 		{name: "handler variable", source: http(otelhttp, "h := otelhttp.NewHandler(http.NewServeMux(), \"shop\")\n\t_ = http.ListenAndServe(\":80\", h)"), not: "\"server\""},
 		{name: "other handler", source: http(otelhttp, "http.Handle(\"/\", otelhttp.NewHandler(http.NotFoundHandler(), \"shop\"))\n\t_ = http.ListenAndServe(\":80\", nil)"), left: "the module sets `go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp` up in another place", not: "\"server\""},
 		{name: "pointer handler", source: http("", "_ = http.ListenAndServe(\":80\", (&http.ServeMux{}))"), added: "otelhttp.NewHandler((&http.ServeMux{}), \"server\")"},
-		{name: "name of package", source: http("", "otelhttp := http.NewServeMux()\n\t_ = http.ListenAndServe(\":80\", otelhttp)"), left: "the name `otelhttp` is taken in this file"},
+		{name: "name of package", source: http("", "otelhttp := http.NewServeMux()\n\t_ = http.ListenAndServe(\":80\", otelhttp)"), left: "the name `otelhttp` is taken in this package"},
 		{name: "server without handler", source: http("", "s := http.Server{}\n\ts.Handler = http.NotFoundHandler()\n\t_ = s.ListenAndServe()"), left: "its handler is set in another place"},
 		{name: "transport set", source: http("", "c := &http.Client{}\n\tc.Transport = &http.Transport{}\n\t_, _ = c.Get(\"\")\n\t_ = http.ListenAndServe(\":80\", nil)"), left: "the file uses the transport of a client in another place"},
 		{name: "default changes", source: http("", "http.DefaultTransport = &http.Transport{}\n\t_ = &http.Client{}\n\t_ = http.ListenAndServe(\":80\", nil)"), left: "the module changes a default of `net/http`"},
@@ -306,14 +344,36 @@ func TestGoLeft(t *testing.T) {
 			if test.not != "" {
 				require.NotContains(t, string(after), test.not)
 			}
-			_, err = format.Source(after)
-			require.NoError(t, err)
+			require.Subset(t, variableErrors(t, []byte(test.source)), variableErrors(t, after))
 			again, _, err := makePatch(t, parser, dir, instrument.General)
 			require.NoError(t, err)
 			require.Empty(t, again.Files)
 		})
 	}
 }
+
+// variableErrors returns the errors that a compiler finds in a file without the packages that it imports: names that are
+// declared twice or not used. Syntax errors fail the test.
+func variableErrors(t *testing.T, source []byte) (found []string) {
+	if len(source) == 0 {
+		return nil
+	}
+	fset := token.NewFileSet()
+	tree, err := parser.ParseFile(fset, "", source, parser.SkipObjectResolution)
+	require.NoError(t, err)
+	config := types.Config{
+		Importer: importer.ForCompiler(fset, "none", func(string) (io.ReadCloser, error) { return nil, os.ErrNotExist }),
+		Error: func(err error) {
+			if e, ok := errors.AsType[types.Error](err); ok && variableError.MatchString(e.Msg) {
+				found = append(found, e.Msg)
+			}
+		},
+	}
+	_, _ = config.Check("shop", fset, []*ast.File{tree}, nil) // the errors are in found
+	return found
+}
+
+var variableError = regexp.MustCompile(`declared and not used|no new variables|redeclared|imported and not used|missing return|assignment mismatch`)
 
 // FuzzGoBoundaries changes hostile code without a panic, and what parsed before parses afterwards.
 func FuzzGoBoundaries(f *testing.F) {
@@ -328,7 +388,7 @@ func FuzzGoBoundaries(f *testing.F) {
 		})
 		require.NoError(f, err)
 	}
-	parser := newParser(f)
+	own := newParser(f)
 	f.Fuzz(func(t *testing.T, text []byte) {
 		if len(text) > 64<<10 {
 			return
@@ -337,7 +397,7 @@ func FuzzGoBoundaries(f *testing.F) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module example.com/shop\n\ngo 1.26.0\n"), 0o600))
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "main.go"), []byte("package main\n\nimport \"net/http\"\n\nfunc main() { _ = http.ListenAndServe(\"\", nil) }\n"), 0o600))
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "code.go"), text, 0o600))
-		p, _, err := makePatch(t, parser, dir, instrument.General)
+		p, _, err := makePatch(t, own, dir, instrument.General)
 		if err != nil {
 			return
 		}
@@ -345,8 +405,7 @@ func FuzzGoBoundaries(f *testing.F) {
 			if filepath.Ext(file.Path) != ".go" {
 				continue
 			}
-			_, err := format.Source(file.After)
-			require.NoError(t, err, file.Path)
+			require.Subset(t, variableErrors(t, file.Before), variableErrors(t, file.After), file.Path)
 			require.NotContains(t, string(file.After), "%F")
 		}
 	})

@@ -87,7 +87,8 @@ var goVendors = []string{
 
 // golang instruments a service in Go.
 func (s *service) golang(m *configfile.File) (bool, error) {
-	files, err := s.goFiles()
+	module := newGoModule(modfile.ModulePath(m.Source))
+	files, err := s.goFiles(module)
 	if err != nil {
 		return false, err
 	}
@@ -112,9 +113,11 @@ func (s *service) golang(m *configfile.File) (bool, error) {
 			}
 		}
 	}
-	module := modfile.ModulePath(m.Source)
+	if len(added) == 0 && mains > 1 {
+		s.leave(m.Path, 0, "No setup of the SDK is added: the module has several programs, and the servers of none are in its package main")
+	}
 	switch {
-	case s.kind != General || module == "":
+	case s.kind != General || module.path == "":
 	case traced:
 		s.leave(m.Path, 0, "No server or client is instrumented: `"+vendor+"` traces them")
 	default:
@@ -138,7 +141,7 @@ func (s *service) golang(m *configfile.File) (bool, error) {
 }
 
 // goFiles returns the files of a module with a function main, a server or client, or instrumentation.
-func (s *service) goFiles() ([]*goFile, error) {
+func (s *service) goFiles(m *goModule) ([]*goFile, error) {
 	var files []*goFile
 	size := 0
 	for _, name := range s.paths() {
@@ -146,18 +149,24 @@ func (s *service) goFiles() ([]*goFile, error) {
 			return nil, err
 		}
 		text, err := patch.Read(s.root, name)
-		if err != nil {
-			continue // a review says so
+		if err != nil || path.Dir(name) == path.Join(s.dir, goHelperDir) {
+			continue // a review names what cannot be read
 		}
 		parsed, err := syntax.ParseGo(name, text)
 		if err != nil || parsed.Broken {
 			continue
 		}
 		f := &goFile{source: &source{parsed, instrumentation.Find(parsed, nil)}, imports: map[string]string{}, routers: map[string]bool{}}
-		if s.kind == General && !notCode.MatchString(name) {
-			f.findSites()
+		keep := parsed.Package == "main" || len(f.uses.Boundaries) > 0
+		if s.kind == General {
+			f.declared = m.declare(parsed)
+			m.defaults(f)
+			if !notCode.MatchString(name) {
+				f.findSites()
+			}
+			keep = keep || len(f.sites) > 0 || parsed.ImportsAny(goConsuming...) || instruments(parsed)
 		}
-		if parsed.Package != "main" && len(f.uses.Boundaries)+len(f.sites) == 0 && !parsed.ImportsAny(goConsuming...) && !instruments(parsed) {
+		if !keep {
 			continue
 		}
 		if size += len(text); size > maxSourceBytes {
