@@ -299,6 +299,7 @@ type goModule struct {
 	added     []string                   // modules
 	helpers   map[string]bool            // files of the package of helpers that the change needs
 	blocked   bool                       // another package has its directory
+	sites     int                        // servers, consumers and clients that were visited
 	fiber     string                     // version of fiber
 	declared  map[string]map[string]bool // names that packages declare, by directory
 }
@@ -552,6 +553,10 @@ func (s *service) wrap(m *goModule, f *goFile) {
 			s.leave(f.Path, 0, fmt.Sprintf("More than %d servers and clients in one file: the others are left", maxBoundaries))
 			break
 		}
+		if m.sites++; m.sites > maxSites {
+			s.leave("", 0, fmt.Sprintf("More than %d servers and clients in the module `%s`: the others are left", maxSites, m.path))
+			break
+		}
 		if m.covered(f, site) || site.Node.Kind != syntax.Call && site.Node.Kind != syntax.Object && site.Node.Kind != syntax.Member {
 			continue
 		}
@@ -574,8 +579,11 @@ func (s *service) wrap(m *goModule, f *goFile) {
 	}
 }
 
-// maxBoundaries limits the servers and clients of a file that are instrumented.
-const maxBoundaries = 100
+// Limits of the servers, consumers and clients that are instrumented.
+const (
+	maxBoundaries = 100 // of a file
+	maxSites      = 1_000
+)
 
 // Reasons to leave a server or client.
 const (

@@ -518,6 +518,9 @@ func (s *service) consumers(m *goModule, f *goFile) {
 			s.leave(f.Path, 0, fmt.Sprintf("More than %d consumers in one file: the others are left", maxBoundaries))
 			return
 		}
+		if m.sites++; m.sites > maxSites {
+			return // wrap says so
+		}
 		first, last := f.at(l.list[0].Pos()), f.at(l.list[len(l.list)-1].End())
 		if m.consumers[path.Dir(f.Path)] || m.inSpan(f, first, last) {
 			continue

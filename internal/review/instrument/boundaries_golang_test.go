@@ -104,6 +104,32 @@ func TestGoAgain(t *testing.T) {
 	require.Equal(t, []string{"internal/instrumentation/redis.go", "other.go"}, changed)
 }
 
+// TestGoLimits: a file and a module with more servers and clients than a change takes are named once.
+func TestGoLimits(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	write("go.mod", "module example.com/shop\n\ngo 1.26.0\n")
+	write("main.go", "package main\n\nimport \"net/http\"\n\nfunc main() { _ = http.ListenAndServe(\"\", nil) }\n")
+	const files, clients = 11, 101
+	for i := range files {
+		write(fmt.Sprintf("client%02d.go", i), "package main\n\nimport \"net/http\"\n\nvar _ = []*http.Client{\n"+strings.Repeat("\t{},\n\tnew(http.Client),\n\tpointer(http.Client{}),\n", clients)+"}\n")
+	}
+	p, _, err := makePatch(t, newParser(t), dir, instrument.General)
+	require.NoError(t, err)
+	file, module := 0, 0
+	for _, s := range p.Steps {
+		if s.Text == "More than 100 servers and clients in one file: the others are left" {
+			file++
+		}
+		if s.Text == "More than 1000 servers and clients in the module `example.com/shop`: the others are left" {
+			module++
+		}
+	}
+	require.Equal(t, []int{10, 1}, []int{file, module})
+}
+
 // goStubs are the modules in testdata/go-stubs that stand for those of a program.
 var goStubs = map[string]string{
 	"kafka": "github.com/segmentio/kafka-go", "sarama": "github.com/IBM/sarama", "amqp": "github.com/rabbitmq/amqp091-go", "nats": "github.com/nats-io/nats.go",
