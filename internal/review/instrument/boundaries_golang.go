@@ -49,6 +49,10 @@ var goHelperNeeds = map[string]struct{ modules, files []string }{
 	"gorm":            {modules: []string{goRoot, goGorm}},
 	"aws":             {modules: []string{goAWS}},
 	"sqlx":            {modules: []string{goRoot, goOTelSQL}},
+	"gin":             {modules: []string{goGin}},
+	"echo":            {modules: []string{goEcho}},
+	"mux":             {modules: []string{goMux}},
+	"chi":             {modules: []string{goHTTP}},
 	"connect":         {modules: []string{goRoot, goConnect}},
 	"kgo":             {modules: []string{goKotel}},
 	"kgorecord":       {modules: []string{goRoot}, files: []string{"messaging"}},
@@ -78,6 +82,7 @@ type goCall struct {
 	option string // type of the options, for a call that ends with a list of them
 	module string // the instrumentation; a module that uses it in another way is left
 	pkg    string // the package that text names, if it is not that of the function
+	wrap   string // file of the helper with a function that adds middleware to a router that no statement defines
 }
 
 // goCalls are the calls that a change instruments, by package and function.
@@ -92,12 +97,12 @@ var goCalls = map[string]goCall{
 	"google.golang.org/grpc.Dial":        {kind: "grpc client", form: addOption, at: 1, text: "%s.WithStatsHandler(otelgrpc.NewClientHandler())", option: "%s.DialOption", module: goGRPC},
 	"google.golang.org/grpc.DialContext": {kind: "grpc client", form: addOption, at: 2, text: "%s.WithStatsHandler(otelgrpc.NewClientHandler())", option: "%s.DialOption", module: goGRPC},
 
-	"github.com/gin-gonic/gin.Default":   {kind: "http server", form: useMiddleware, text: `otelgin.Middleware("server")`, module: goGin},
-	"github.com/gin-gonic/gin.New":       {kind: "http server", form: useMiddleware, text: `otelgin.Middleware("server")`, module: goGin},
-	"github.com/labstack/echo/v4.New":    {kind: "http server", form: useMiddleware, text: `otelecho.Middleware("server")`, module: goEcho},
-	"github.com/gorilla/mux.NewRouter":   {kind: "http server", form: useMiddleware, text: `otelmux.Middleware("server")`, module: goMux},
-	"github.com/go-chi/chi/v5.NewRouter": {kind: "http server", form: useMiddleware, text: `otelhttp.NewMiddleware("server")`, module: goHTTP},
-	"github.com/go-chi/chi/v5.NewMux":    {kind: "http server", form: useMiddleware, text: `otelhttp.NewMiddleware("server")`, module: goHTTP},
+	"github.com/gin-gonic/gin.Default":   {kind: "http server", form: useMiddleware, text: `otelgin.Middleware("server")`, module: goGin, wrap: "gin"},
+	"github.com/gin-gonic/gin.New":       {kind: "http server", form: useMiddleware, text: `otelgin.Middleware("server")`, module: goGin, wrap: "gin"},
+	"github.com/labstack/echo/v4.New":    {kind: "http server", form: useMiddleware, text: `otelecho.Middleware("server")`, module: goEcho, wrap: "echo"},
+	"github.com/gorilla/mux.NewRouter":   {kind: "http server", form: useMiddleware, text: `otelmux.Middleware("server")`, module: goMux, wrap: "mux"},
+	"github.com/go-chi/chi/v5.NewRouter": {kind: "http server", form: useMiddleware, text: `otelhttp.NewMiddleware("server")`, module: goHTTP, wrap: "chi"},
+	"github.com/go-chi/chi/v5.NewMux":    {kind: "http server", form: useMiddleware, text: `otelhttp.NewMiddleware("server")`, module: goHTTP, wrap: "chi"},
 	"github.com/gofiber/fiber/v2.New":    {kind: "http server", form: useMiddleware, text: "Fiber", helper: "fiber", module: "github.com/gofiber/contrib"},
 	"github.com/gofiber/fiber/v3.New":    {kind: "http server", form: useMiddleware, text: "Fiber", helper: "fiber", module: "github.com/gofiber/contrib"},
 
@@ -288,6 +293,7 @@ func (f *goFile) around(n ast.Node, before, after string) []udiff.Edit {
 
 // goModule is what the files of a module have in common.
 type goModule struct {
+	dir       string                     // of the module
 	path      string                     // of the module
 	elsewhere map[string]bool            // instrumentation that code sets up in a way that the change does not know
 	routers   map[string]int             // number of routers by library
@@ -299,6 +305,9 @@ type goModule struct {
 	added     []string                   // modules
 	helpers   map[string]bool            // files of the package of helpers that the change needs
 	blocked   bool                       // another package has its directory
+	routing   map[string]bool            // directories with routers
+	imports   map[string]map[string]bool // directories that packages import, by directory
+	mains     []string                   // directories of programs
 	sites     int                        // servers, consumers and clients that were visited
 	fiber     string                     // version of fiber
 	declared  map[string]map[string]bool // names that packages declare, by directory
@@ -309,6 +318,17 @@ func (m *goModule) declare(f *syntax.File) map[string]bool {
 	dir := path.Dir(f.Path)
 	if m.declared[dir] == nil {
 		m.declared[dir] = map[string]bool{}
+	}
+	if f.Package == "main" && !slices.Contains(m.mains, dir) {
+		m.mains = append(m.mains, dir)
+	}
+	for _, i := range f.Imports {
+		if rest, ok := strings.CutPrefix(i.Path, m.path+"/"); ok {
+			if m.imports[dir] == nil {
+				m.imports[dir] = map[string]bool{}
+			}
+			m.imports[dir][path.Join(m.dir, rest)] = true
+		}
 	}
 	for _, n := range f.Root.Children {
 		switch n.Kind {
@@ -323,10 +343,10 @@ func (m *goModule) declare(f *syntax.File) map[string]bool {
 	return m.declared[dir]
 }
 
-func newGoModule(module string) *goModule {
+func newGoModule(dir, module string) *goModule {
 	return &goModule{
-		path: module, elsewhere: map[string]bool{}, routers: map[string]int{}, consumed: map[string]bool{}, consumers: map[string]bool{},
-		handles: map[string]bool{}, helpers: map[string]bool{}, declared: map[string]map[string]bool{},
+		dir: dir, path: module, elsewhere: map[string]bool{}, routers: map[string]int{}, consumed: map[string]bool{}, consumers: map[string]bool{},
+		handles: map[string]bool{}, helpers: map[string]bool{}, declared: map[string]map[string]bool{}, routing: map[string]bool{}, imports: map[string]map[string]bool{},
 	}
 }
 
@@ -397,6 +417,7 @@ func (s *service) survey(m *goModule, files []*goFile) {
 				m.server = m.server || m.covered(f, site)
 			} else if site.call != nil && (site.call.form == useMiddleware || site.Kind == "rpc server") {
 				m.routers[site.Library]++
+				m.routing[dir] = true
 				if name := router(site.Node); name != "" {
 					f.routers[name] = false
 				}
@@ -427,6 +448,30 @@ func (s *service) survey(m *goModule, files []*goFile) {
 			}
 		}
 	}
+}
+
+// routed reports whether a program with a package has a router.
+func (m *goModule) routed(dir string) bool {
+	const maxPrograms = 50
+	for i, program := range m.mains {
+		if i == maxPrograms {
+			return len(m.routing) > 0
+		}
+		seen, has := map[string]bool{program: true}, false
+		for queue := []string{program}; len(queue) > 0; queue = queue[1:] {
+			has = has || m.routing[queue[0]]
+			for next := range m.imports[queue[0]] {
+				if !seen[next] {
+					seen[next] = true
+					queue = append(queue, next)
+				}
+			}
+		}
+		if seen[dir] && has {
+			return true
+		}
+	}
+	return false
 }
 
 // router returns the variable that a statement defines by a call, "" if it defines none.
@@ -620,6 +665,14 @@ func (m *goModule) instrument(f *goFile, site goSite) (edits []udiff.Edit, by, w
 	case c.form == useMiddleware && m.server:
 		return nil, "", "" // the server has spans already
 	}
+	if c.form == useMiddleware && c.wrap != "" && !defined(site.Node) {
+		wrapped := *c
+		wrapped.form, wrapped.helper, wrapped.text = wrapCall, c.wrap, strings.ToUpper(c.wrap[:1])+c.wrap[1:]
+		if why := m.below(f, site); why != "" {
+			return nil, "", why
+		}
+		c, site.call = &wrapped, &wrapped
+	}
 	text := c.text
 	name, by := path.Base(c.module), c.module
 	pkg := c.module
@@ -778,15 +831,29 @@ func (f *goFile) caller(n *syntax.Node) string {
 	return ""
 }
 
+// defined reports whether a statement of a function, alone on its lines, defines a router.
+func defined(n *syntax.Node) bool {
+	name := router(n)
+	return name != "" && name != "_" && n.Parent.Parent != nil && n.Parent.Parent.Kind == syntax.Block && n.Parent.Parent.Parent != nil
+}
+
+// below returns why a router that may be below another one is left, "" if it is not.
+func (m *goModule) below(f *goFile, site goSite) string {
+	if m.routers[site.Library] > 1 && (strings.HasSuffix(site.Library, "/mux") || strings.HasSuffix(site.Library, "/chi") || strings.HasSuffix(site.Library, "/fiber")) && !f.mounts(site.Node) {
+		return "the module has several routers, and this one may be below another"
+	}
+	return ""
+}
+
 // middleware returns the edit that adds middleware to a router.
 func (m *goModule) middleware(f *goFile, site goSite) (edits []udiff.Edit, local, why string) {
 	n := site.Node
-	name := router(n)
-	if name == "" || name == "_" || n.Parent.Parent == nil || n.Parent.Parent.Kind != syntax.Block || n.Parent.Parent.Parent == nil {
+	if !defined(n) {
 		return nil, "", whyUnknown
 	}
-	if m.routers[site.Library] > 1 && (strings.HasSuffix(site.Library, "/mux") || strings.HasSuffix(site.Library, "/chi") || strings.HasSuffix(site.Library, "/fiber")) && !f.mounts(n) {
-		return nil, "", "the module has several routers, and this one may be below another"
+	name := router(n)
+	if why := m.below(f, site); why != "" {
+		return nil, "", why
 	}
 	if site.call.helper == "fiber" {
 		recv, _ := n.Method()
@@ -817,7 +884,7 @@ func (f *goFile) mounts(call *syntax.Node) bool {
 // httpServer returns the edits that instrument a server of net/http.
 func (m *goModule) httpServer(f *goFile, site goSite) (edits []udiff.Edit, why string) {
 	n, h := site.Node, handler(site.Node)
-	if len(m.routers) > 0 {
+	if m.routed(path.Dir(f.Path)) {
 		if h != nil && slices.ContainsFunc(f.sites, func(s goSite) bool {
 			return s.call != nil && s.call.form == useMiddleware && s.Node.Parent == f.Definition(h)
 		}) {

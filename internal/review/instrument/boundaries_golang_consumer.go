@@ -209,8 +209,34 @@ func (l *loops) channel(e ast.Expr) (kind, queue string) {
 		if queue, ok := l.queues["amqp "+l.key(id.Name)]; ok {
 			return "amqp", queue
 		}
+		if l.delivers(id.Name) {
+			return "amqp", `""`
+		}
 	}
 	return "", ""
+}
+
+// delivers reports whether a parameter is a channel with deliveries of AMQP.
+func (l *loops) delivers(name string) bool {
+	typ := "<-chan " + l.local(goAMQP) + ".Delivery"
+	for _, n := range l.stack {
+		var fn *ast.FuncType
+		switch n := n.(type) {
+		case *ast.FuncDecl:
+			fn = n.Type
+		case *ast.FuncLit:
+			fn = n.Type
+		default:
+			continue
+		}
+		for _, field := range fn.Params.List {
+			if _, ok := field.Type.(*ast.ChanType); ok && l.local(goAMQP) != "" && l.text(field.Type) == typ &&
+				slices.ContainsFunc(field.Names, func(id *ast.Ident) bool { return id.Name == name }) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // clause notes a case of a select that receives a message.

@@ -36,7 +36,7 @@ import (
 )
 
 // goPrograms are the directories in testdata with modules in Go.
-var goPrograms = []string{"go-consumers", "go-data", "go-clients", "go-chi", "go-mux", "go-echo", "go-fiber", "go-connect"}
+var goPrograms = []string{"go-consumers", "go-data", "go-clients", "go-chi", "go-mux", "go-echo", "go-fiber", "go-connect", "go-programs"}
 
 // TestGoBoundaries compares the patches for modules in Go, and makes them a second time, which changes nothing. A review
 // of the changed code finds nothing that is not instrumented, apart from what the patch leaves.

@@ -87,7 +87,7 @@ var goVendors = []string{
 
 // golang instruments a service in Go.
 func (s *service) golang(m *configfile.File) (bool, error) {
-	module := newGoModule(modfile.ModulePath(m.Source))
+	module := newGoModule(s.dir, modfile.ModulePath(m.Source))
 	files, err := s.goFiles(module)
 	if err != nil {
 		return false, err

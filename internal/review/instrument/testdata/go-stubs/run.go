@@ -57,6 +57,11 @@ func Run(ctx context.Context) error {
 	channel := &amqp.Channel{Deliveries: []amqp.Delivery{{Body: []byte("good"), Headers: amqp.Table{"traceparent": sender, "count": 1}}, {Body: []byte("bad")}}}
 	fmt.Println("amqp:", Deliver(channel, amqp.Queue{Name: "amqp"}))
 
+	channel.Deliveries = []amqp.Delivery{{RoutingKey: "tasks", Body: []byte("good")}, {Exchange: "events", RoutingKey: "order.4711", Body: []byte("bad")}}
+	deliveries, err := channel.Consume("", "", false, false, false, false, nil)
+	Work(ctx, deliveries)
+	fmt.Println("work:", err)
+
 	messages := []*nats.Msg{{Data: []byte("good"), Header: nats.Header{"traceparent": {sender}}}, {Data: []byte("bad")}}
 	fmt.Println("nats:", Subscribe(ctx, &nats.Conn{Messages: messages}))
 

@@ -34,6 +34,15 @@ func Deliver(ch *amqp.Channel, queue amqp.Queue) error {
 	return nil
 }
 
+// Work processes deliveries that another function asked for.
+func Work(ctx context.Context, deliveries <-chan amqp.Delivery) {
+	for d := range deliveries {
+		if err := handle(ctx, d.Body); err != nil {
+			fmt.Println("work:", err)
+		}
+	}
+}
+
 // Subscribe processes messages of a subject.
 func Subscribe(ctx context.Context, nc *nats.Conn) error {
 	if _, err := nc.Subscribe("orders.*", func(m *nats.Msg) {

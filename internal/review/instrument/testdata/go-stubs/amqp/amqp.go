@@ -13,8 +13,9 @@ type Queue struct{ Name string }
 
 // Delivery is a message of a queue.
 type Delivery struct {
-	Headers Table
-	Body    []byte
+	Headers              Table
+	Exchange, RoutingKey string
+	Body                 []byte
 }
 
 // Ack accepts a delivery.

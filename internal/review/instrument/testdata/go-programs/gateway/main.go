@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"net/http"
+)
+
+func main() {
+	fmt.Println(http.ListenAndServe(":8081", http.FileServer(http.Dir("."))))
+}
