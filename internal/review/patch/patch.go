@@ -34,6 +34,14 @@ type Step struct {
 	Line int    `json:"line,omitempty"` // before the change, from 1; 0 if it is about the file
 	Text string `json:"text"`           // what is done, or what is left and why
 	Open bool   `json:"open,omitempty"` // left to people
+	// Boundary is set in an open step that a language model may take.
+	Boundary Boundary `json:"boundary,omitzero"`
+}
+
+// Boundary is the code at the line of a step where a service receives or sends, and which has no telemetry.
+type Boundary struct {
+	SpanKind string `json:"span_kind"` // of the spans that it lacks: server, client, consumer, producer, internal
+	Library  string `json:"library"`   // as in instrumentation.Boundary
 }
 
 // File is a file before and after a change.
@@ -135,17 +143,18 @@ func quoted(name string) string {
 	return b.String()
 }
 
-// Restore returns the patch whose Diff is given, of changes of files that exist.
+// Restore returns the patch whose Diff is given, of files that are as they were before it.
 func Restore(root *os.Root, diff []byte) (p *Patch, err error) {
 	p = new(Patch)
 	var r *restored
+	created := false
 	for line := range bytes.Lines(diff) {
 		switch {
 		case (r == nil || r.olds+r.news == 0) && bytes.HasPrefix(line, []byte("--- ")):
 			r.end(p)
-			r = nil
+			r, created = nil, string(line) == "--- /dev/null\n"
 		case r == nil:
-			r, err = restore(root, strings.TrimSuffix(string(line), "\n"))
+			r, err = restore(root, strings.TrimSuffix(string(line), "\n"), created)
 		default:
 			err = r.add(line)
 		}
@@ -167,15 +176,21 @@ type restored struct {
 }
 
 // restore begins with the file of a header's second line.
-func restore(root *os.Root, header string) (_ *restored, err error) {
+func restore(root *os.Root, header string, created bool) (_ *restored, err error) {
 	name := strings.TrimPrefix(header, "+++ ")
 	if strings.HasPrefix(name, `"`) {
 		if name, err = strconv.Unquote(name); err != nil {
 			return nil, err
 		}
 	}
-	r := &restored{File: File{Path: strings.TrimPrefix(name, "b/")}, number: 1}
-	r.Before, err = Read(root, r.Path)
+	r := &restored{File: File{Path: strings.TrimPrefix(name, "b/"), Created: created}, number: 1}
+	if !created {
+		r.Before, err = Read(root, r.Path)
+	} else if _, err = root.Lstat(filepath.FromSlash(r.Path)); err == nil {
+		err = &fs.PathError{Op: "create", Path: r.Path, Err: fs.ErrExist}
+	} else if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
 	r.left = bytes.SplitAfter(r.Before, []byte("\n"))
 	return r, err
 }

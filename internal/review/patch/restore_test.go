@@ -4,6 +4,7 @@ package patch
 
 import (
 	"bytes"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -37,6 +38,7 @@ func TestRestore(t *testing.T) {
 				require.NoError(t, os.WriteFile(filepath.Join(dir, path), []byte(c.before), 0o600))
 				want.Files = append(want.Files, File{Path: path, Before: []byte(c.before), After: []byte(c.after), Edits: udiff.Lines(c.before, c.after)})
 			}
+			want.Files = append(want.Files, Create("dir/c.txt", []byte("x\n"+c.after)))
 			root, err := os.OpenRoot(dir)
 			require.NoError(t, err)
 			defer root.Close()
@@ -44,10 +46,11 @@ func TestRestore(t *testing.T) {
 			require.NoError(t, want.Diff(&diff))
 			got, err := Restore(root, diff.Bytes())
 			require.NoError(t, err, diff.String())
-			require.Len(t, got.Files, 2)
+			require.Len(t, got.Files, 3)
 			for i, f := range got.Files {
 				require.Equal(t, want.Files[i].Path, f.Path)
-				require.Equal(t, c.after, string(f.After))
+				require.Equal(t, want.Files[i].Created, f.Created)
+				require.Equal(t, string(want.Files[i].After), string(f.After))
 			}
 			var again bytes.Buffer
 			require.NoError(t, got.Diff(&again))
@@ -58,6 +61,11 @@ func TestRestore(t *testing.T) {
 				_, err = Restore(root, diff.Bytes())
 				require.Error(t, err)
 			}
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "b.txt"), []byte(c.before), 0o600))
+			require.NoError(t, os.Mkdir(filepath.Join(dir, "dir"), 0o750))
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "dir", "c.txt"), nil, 0o600))
+			_, err = Restore(root, diff.Bytes())
+			require.ErrorIs(t, err, fs.ErrExist, "the patch creates this file")
 		})
 	}
 	root, err := os.OpenRoot(t.TempDir())
