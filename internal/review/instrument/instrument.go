@@ -236,6 +236,12 @@ func (p *plan) leave(name string, line int, text string) {
 	p.step(patch.Step{File: name, Line: line, Text: text, Open: true})
 }
 
+// leaveBoundary is leave for code without telemetry that a language model may instrument. Lacks checks what it does. A
+// call, a function, a literal or an annotation begins on the line.
+func (p *plan) leaveBoundary(name string, line int, b patch.Boundary, text string) {
+	p.step(patch.Step{File: name, Line: line, Text: text, Open: true, Boundary: b})
+}
+
 func (p *plan) step(s patch.Step) {
 	if len(p.patch.Steps) < maxSteps && !slices.Contains(p.patch.Steps, s) {
 		p.patch.Steps = append(p.patch.Steps, s)

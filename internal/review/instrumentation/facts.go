@@ -132,6 +132,9 @@ type Boundary struct {
 	Instrumented bool
 }
 
+// SpanKind returns the kind of the spans for what the boundary receives or sends: "server", "client", "consumer".
+func (b *Boundary) SpanKind() string { return b.Kind[strings.LastIndexByte(b.Kind, ' ')+1:] }
+
 // Find returns what a file does with telemetry. Constants may be nil.
 func Find(f *syntax.File, constants Constants) *Uses {
 	u := &Uses{File: f, constants: constants}

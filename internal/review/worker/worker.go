@@ -5,6 +5,7 @@ package worker
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"slices"
 
@@ -29,8 +30,16 @@ type Change struct {
 	Migrate    bool            `json:"migrate,omitempty"`
 	// Parse are paths of changed files. They make no change; the response says which of them do not parse.
 	Parse []string `json:"parse,omitempty"`
+	// Boundary asks whether the files of Parse add telemetry to a boundary.
+	Boundary *Boundary `json:"boundary,omitempty"`
 	// List asks for the paths of the files that a review reads, and of tests, documentation, examples and fixtures.
 	List bool `json:"list,omitempty"`
+}
+
+// Boundary is a boundary in a file, and the file before the change.
+type Boundary struct {
+	patch.Step
+	Before []byte `json:"before"`
 }
 
 // None reports whether there is no change to make.
@@ -43,6 +52,8 @@ type Response struct {
 	Diff  []byte     `json:"diff,omitempty"`  // of the patch
 	// Broken are the paths of Change.Parse that cannot be read or parsed.
 	Broken []string `json:"broken,omitempty"`
+	// Lacks is why the files that can be parsed add no telemetry to Change.Boundary, "" if they do.
+	Lacks string `json:"lacks,omitempty"`
 	// Paths are the answer to Change.List, sorted.
 	Paths []string `json:"paths,omitempty"`
 }
@@ -68,7 +79,7 @@ func Serve(ctx context.Context, req *Request) (*Response, error) {
 	}
 	if len(req.Parse) > 0 {
 		r.Patch = new(fix.Patch)
-		r.Broken, err = broken(ctx, req)
+		err = r.check(ctx, req)
 		return r, err
 	}
 	if r.Patch, err = Make(ctx, req.Change, req.Options, req.Parser, report.Findings); err != nil {
@@ -90,20 +101,23 @@ func list(ctx context.Context, req *Request) ([]string, error) {
 	return review.ListFiles(ctx, root, req.Ignore, true)
 }
 
-// broken returns the paths of the request that cannot be read or parsed.
-func broken(ctx context.Context, req *Request) (paths []string, err error) {
+// check says what is wrong with the files of Change.Parse.
+func (r *Response) check(ctx context.Context, req *Request) (err error) {
 	root, err := os.OpenRoot(req.Root)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer root.Close()
 	for _, path := range req.Parse {
 		text, err := patch.Read(root, path)
 		if err != nil || !patch.Parses(ctx, req.Parser, path, text) {
-			paths = append(paths, path)
+			r.Broken = append(r.Broken, path)
 		}
 	}
-	return paths, ctx.Err()
+	if b := req.Boundary; b != nil && len(r.Broken) == 0 && ctx.Err() == nil {
+		r.Lacks, err = instrument.Lacks(ctx, root, req.Parser, b.File, b.Before, b.Line, b.Boundary)
+	}
+	return errors.Join(err, ctx.Err())
 }
 
 // Make makes the patch of a change. The findings are those of a review with the options.

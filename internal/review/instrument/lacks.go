@@ -1,0 +1,481 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package instrument
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"assay/internal/review/configfile"
+	"assay/internal/review/instrumentation"
+	"assay/internal/review/patch"
+	"assay/internal/review/syntax"
+	"assay/internal/review/treesitter"
+)
+
+// Lacks returns why the changed file below root does not add telemetry to a boundary, or "". The line is that of the
+// boundary in the file before the change.
+//
+// The change adds telemetry if it sets up instrumentation of the boundary's library that the boundary did not have, or if
+// it adds a span of the boundary's kind that OpenTelemetry's API starts and that ends:
+//   - for a server, consumer or job: in the boundary itself, such as a callback, or in a function that the boundary names or
+//     that is registered on its value;
+//   - for a consumer: also in the innermost loop or function around a use of the boundary's value;
+//   - for a client or producer: the current span of the boundary's call, or, if that makes a client, of a use of its value.
+//
+// The change must keep the boundary and all other telemetry. Each import that it adds has to be used, and to be of the
+// standard library or of a dependency in a manifest above the file.
+func Lacks(ctx context.Context, root *os.Root, parser *treesitter.Parser, name string, before []byte, line int, b patch.Boundary) (string, error) {
+	changed, err := patch.Read(root, name)
+	if err != nil {
+		return "", err
+	}
+	was, err := parse(ctx, parser, name, before)
+	if err != nil {
+		return "", err
+	}
+	is, err := parse(ctx, parser, name, changed)
+	if err != nil {
+		return "", err
+	}
+	n := boundaryAt(was, line, b.Library)
+	if n == nil {
+		return "no call, function, literal or annotation begins on the line of the boundary", nil
+	}
+	same, now := alike(was, n), alike(is, n)
+	if len(same) != len(now) {
+		return fmt.Sprintf("the file has %d of `%s`, and had %d before: keep the boundary, and add no other code of this name", len(now), codeName(n), len(same)), nil
+	}
+	if problem := removed(was, is); problem != "" {
+		return problem, nil
+	}
+	if problem, err := imports(ctx, root, was, is); problem != "" || err != nil {
+		return problem, err
+	}
+	m := now[slices.Index(same, n)]
+	old, present := reachOf(was, n, b), reachOf(is, m, b)
+	covered := present.spans() > old.spans() || present.library() && !old.library()
+	if was.Exhausted() || is.Exhausted() {
+		return "the file is too complex", nil
+	}
+	if !covered {
+		return fmt.Sprintf("the boundary has no telemetry: a span of kind %s that ends is needed, by the API of OpenTelemetry: in the handler, in the loop that receives, around the call, or around the uses of the client; or instrumentation of `%s`", b.SpanKind, b.Library), nil
+	}
+	return "", nil
+}
+
+// parse returns a source file, which has no syntax error, with its facts.
+func parse(ctx context.Context, parser *treesitter.Parser, name string, text []byte) (*source, error) {
+	var f *syntax.File
+	var err error
+	if language := syntax.LanguageOf(name); language == syntax.Go {
+		f, err = syntax.ParseGo(name, text)
+	} else {
+		f, err = syntax.Parse(ctx, parser, name, language, text)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("parse %s: %w", name, err)
+	}
+	return &source{f, instrumentation.Find(f, nil)}, nil
+}
+
+// boundaryAt returns the code of a boundary: a known one of the library, otherwise the first code that begins on the line.
+func boundaryAt(f *source, line int, library string) *syntax.Node {
+	at := func(n *syntax.Node) bool {
+		first, _ := f.Position(n.Start)
+		return first == line
+	}
+	for _, b := range f.uses.Boundaries {
+		if b.Library == library && at(b.Node) {
+			return handler(b.Node)
+		}
+	}
+	for n := range f.Root.All() {
+		if codeName(n) != "" && at(n) {
+			return handler(n)
+		}
+	}
+	return nil
+}
+
+// handler returns the function that an annotation is on, otherwise the code itself.
+func handler(n *syntax.Node) *syntax.Node {
+	for up := n; up != nil && (up == n || up.Kind == syntax.Decorator); up = up.Parent {
+		if up.Kind == syntax.Decorator && up.Parent != nil && up.Parent.Kind == syntax.Func {
+			return up.Parent
+		}
+	}
+	return n
+}
+
+// codeName returns what distinguishes code of a boundary from other code, "" for what is none.
+func codeName(n *syntax.Node) string {
+	switch n.Kind {
+	case syntax.Call, syntax.New:
+		c := n.Callee()
+		if c.Kind == syntax.Member && c.Children[0].Kind == syntax.Name {
+			return c.Children[0].Text + "." + c.Text
+		}
+		return c.Text
+	case syntax.Func, syntax.Object:
+		return n.Text
+	case syntax.Decorator:
+		return "@"
+	default:
+		return ""
+	}
+}
+
+// alike returns the code of a file with the kind and name of a node, in order, without the calls that start spans.
+func alike(f *source, n *syntax.Node) (all []*syntax.Node) {
+	name, starts := codeName(n), map[*syntax.Node]bool{}
+	for _, s := range f.uses.Spans {
+		starts[s.Start] = true
+	}
+	for c := range f.Root.All() {
+		if c.Kind == n.Kind && codeName(c) == name && !starts[c] {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// removed returns what telemetry a file no longer has.
+func removed(was, is *source) string {
+	carry := func(f *source) (n int) {
+		for _, b := range f.uses.Boundaries {
+			if b.Instrumented {
+				n++
+			}
+		}
+		return n
+	}
+	for _, library := range was.uses.Instrumented {
+		if !slices.Contains(is.uses.Instrumented, library) {
+			return "the instrumentation of `" + library + "` is removed: keep all telemetry"
+		}
+	}
+	if len(is.uses.Spans) < len(was.uses.Spans) || len(is.uses.Instruments) < len(was.uses.Instruments) || carry(is) < carry(was) {
+		return "telemetry of the file is removed: keep all of it"
+	}
+	return ""
+}
+
+// reach is the code that belongs to a boundary.
+type reach struct {
+	*source
+	node     *syntax.Node
+	boundary patch.Boundary
+	made     bool                  // the facts know the boundary: its call makes a server, consumer or client
+	value    *syntax.Node          // the variable or field that gets the boundary's value, nil if none does
+	code     map[*syntax.Node]bool // the boundary, and what is registered on its value
+	names    map[string]bool       // that occur in code, and in values of variables that do
+}
+
+func reachOf(f *source, n *syntax.Node, b patch.Boundary) *reach {
+	r := &reach{source: f, node: n, boundary: b, code: map[*syntax.Node]bool{n: true}, names: map[string]bool{}}
+	r.made = slices.ContainsFunc(f.uses.Boundaries, func(b instrumentation.Boundary) bool { return b.Node == n })
+	all := n // with the calls of a chain: newServer().get("/", handler)
+	for up := n.Parent; up != nil && (up.Kind == syntax.Await || up.Kind == syntax.Member || up.Kind == syntax.Call && up.Callee() == all); up = up.Parent {
+		if all = up; up.Kind == syntax.Call {
+			r.code[up] = true
+		}
+	}
+	if up := all.Parent; up != nil && up.Kind == syntax.Assign && up.Value() == all {
+		if t := up.Targets()[0]; t.Kind == syntax.Name || t.Kind == syntax.Member {
+			r.value = t
+		}
+	}
+	for c := range f.Root.All() {
+		if r.registers(c) {
+			r.code[c] = true
+		}
+	}
+	for c := range r.code {
+		r.mention(c)
+	}
+	for c := range f.Root.All() { // mux = traced(mux)
+		if c.Kind == syntax.Assign && c.Value() != all && c.Value().Kind != syntax.Func && slices.ContainsFunc(c.Targets(), func(t *syntax.Node) bool { return t.Kind == syntax.Name && r.names[t.Text] }) {
+			r.mention(c.Value())
+		}
+	}
+	return r
+}
+
+func (r *reach) mention(n *syntax.Node) {
+	for c := range n.All() {
+		if c.Kind == syntax.Name || c.Kind == syntax.Member {
+			r.names[c.Text] = true
+		}
+	}
+}
+
+// registers reports whether code gives the boundary's value something, or gives the value to something: app.use(handler),
+// server.Handler = handler, instrument(app).
+func (r *reach) registers(n *syntax.Node) bool {
+	switch n.Kind {
+	case syntax.Call:
+		recv, _ := n.Method()
+		return r.holds(recv) || slices.ContainsFunc(n.Args(), r.holds)
+	case syntax.Assign:
+		t := n.Targets()[0]
+		return t.Kind == syntax.Member && r.holds(t.Children[0])
+	default:
+		return false
+	}
+}
+
+// holds reports whether an expression is the variable or field with the boundary's value, by its name.
+func (r *reach) holds(n *syntax.Node) bool {
+	return n != nil && r.value != nil && n != r.value && (n.Kind == syntax.Name || n.Kind == syntax.Member) && n.Text == r.value.Text
+}
+
+// spans returns the number of spans for what the boundary receives or sends.
+func (r *reach) spans() (n int) {
+	if !r.ImportsAny(telemetryAPI[r.Language]...) {
+		return 0
+	}
+	for _, s := range r.uses.Spans {
+		kind := s.Kind
+		if kind == "" {
+			kind = "internal"
+		}
+		if kind != r.boundary.SpanKind || !s.EndsItself && len(s.Ends) == 0 {
+			continue
+		}
+		belongs := false
+		switch kind {
+		case "client", "producer":
+			belongs = r.surrounds(s)
+		case "consumer":
+			belongs = r.handles(s) || r.beside(s)
+		default:
+			belongs = r.handles(s)
+		}
+		if belongs {
+			n++
+		}
+	}
+	return n
+}
+
+// telemetryAPI are the modules of the API of OpenTelemetry.
+var telemetryAPI = map[syntax.Language][]string{
+	syntax.Go: {goRoot}, syntax.JavaScript: {"@opentelemetry/api"}, syntax.TypeScript: {"@opentelemetry/api"}, syntax.Python: {"opentelemetry"}, syntax.Java: {"io.opentelemetry"},
+}
+
+// handles reports whether a span is in code that the boundary runs.
+func (r *reach) handles(s *instrumentation.Span) bool {
+	for up := s.Start; up != nil; up = up.Parent {
+		if up.Kind == syntax.Func && r.names[nameOf(up)] || r.code[up] && (up.Kind == syntax.Func || s.Start.Enclosing(syntax.Func).Within(up)) {
+			return true
+		}
+	}
+	return false
+}
+
+// nameOf returns the name of a function, or of the variable that holds it.
+func nameOf(fn *syntax.Node) string {
+	if up := fn.Parent; fn.Text == "" && up != nil && up.Kind == syntax.Assign && up.Value() == fn {
+		return up.Targets()[0].Text
+	}
+	return fn.Text
+}
+
+// beside reports whether a span is in the loop or function that uses the boundary's value, without those inside.
+func (r *reach) beside(s *instrumentation.Span) bool {
+	around := s.Start.Enclosing(syntax.Loop, syntax.Func)
+	if around == nil {
+		return false
+	}
+	for c := range around.All() {
+		if r.holds(c) && c.Enclosing(syntax.Loop, syntax.Func) == around && c.Enclosing(syntax.Defer) == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// surrounds reports whether a span is the current one of the boundary's call or, if that makes a client, of a use of it.
+func (r *reach) surrounds(s *instrumentation.Span) bool {
+	if s.Body == nil {
+		return false
+	}
+	if !r.made {
+		return current(s, r.node)
+	}
+	for c := range s.Body.All() {
+		if r.holds(c) && current(s, c) {
+			return true
+		}
+	}
+	return false
+}
+
+// current reports whether a span is the current one where code runs, in the same function.
+func current(s *instrumentation.Span, n *syntax.Node) bool {
+	within := s.Start.Enclosing(syntax.Func)
+	if s.Body.Kind == syntax.Func {
+		within = s.Body
+	} else if n.Start < s.Start.End {
+		return false
+	}
+	return n.Enclosing(syntax.Func) == within && n.Within(s.Body) && (s.EndsItself || slices.ContainsFunc(s.Ends, func(end *syntax.Node) bool {
+		return end.Start >= n.End || end.Enclosing(syntax.Defer, syntax.Finally) != nil
+	}))
+}
+
+// library reports whether instrumentation of the boundary's library is set up for the boundary.
+func (r *reach) library() bool {
+	for _, b := range r.uses.Boundaries {
+		if b.Node == r.node && b.Instrumented && r.Language == syntax.Go {
+			return true
+		}
+	}
+	for _, library := range r.uses.Instrumented {
+		if library != r.boundary.Library && !strings.HasPrefix(library, r.boundary.Library+"/") {
+			continue
+		}
+		for _, i := range r.Imports {
+			if r.Language != syntax.Go && i.Name != "" && strings.Contains(i.Path, library) && called(r.source, i.Name) ||
+				r.Language == syntax.Go && strings.HasPrefix(i.Path, goContribs+library+"/") && r.names[i.Name] {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// called reports whether a file calls an imported function, a class, or a method of one.
+func called(f *source, name string) bool {
+	for n := range f.Root.All() {
+		if n.Kind != syntax.Call && n.Kind != syntax.New {
+			continue
+		}
+		if c := n.Callee(); c.Text == name || c.Kind == syntax.Member && c.Children[0].Text == name {
+			return true
+		}
+	}
+	return false
+}
+
+// imports returns what is wrong with the imports that a change adds.
+func imports(ctx context.Context, root *os.Root, was, is *source) (string, error) {
+	var dependencies []string
+	read := false
+	for _, i := range is.Imports {
+		if slices.ContainsFunc(was.Imports, func(o syntax.Import) bool { return o.Path == i.Path && o.Name == i.Name }) {
+			continue
+		}
+		used := false
+		for n := range is.Root.All() {
+			used = used || n.Kind == syntax.Name && n.Text == i.Name
+		}
+		if !used || i.Name == "" {
+			return "the import of `" + i.Path + "` is not used", nil
+		}
+		if standard(is.Language, i.Path) {
+			continue
+		}
+		if !read {
+			var err error
+			if dependencies, err = dependenciesOf(ctx, root, is.Path); err != nil {
+				return "", err
+			}
+			read = true
+		}
+		if !slices.ContainsFunc(dependencies, func(d string) bool { return provides(is.Language, d, i.Path) }) {
+			return "no manifest above the file names the dependency of the import `" + i.Path + "`", nil
+		}
+	}
+	return "", nil
+}
+
+// pythonStandard are modules of Python's standard library that instrumentation uses.
+var pythonStandard = []string{"contextlib", "functools", "logging", "os", "time", "typing"}
+
+// standard reports whether an import is of the standard library, or of a file of the project by a relative path.
+func standard(l syntax.Language, module string) bool {
+	first, _, _ := strings.Cut(module, "/")
+	switch l {
+	case syntax.Go:
+		return !strings.Contains(first, ".")
+	case syntax.Python:
+		return strings.HasPrefix(module, ".") || slices.Contains(pythonStandard, module)
+	case syntax.Java:
+		return strings.HasPrefix(module, "java.")
+	default:
+		return strings.HasPrefix(module, ".") || strings.HasPrefix(module, "node:")
+	}
+}
+
+var separators = regexp.MustCompile(`[-_.]+`)
+
+// provides reports whether a dependency has a module, by their names.
+func provides(l syntax.Language, dependency, module string) bool {
+	under := func(prefix, separator string) bool {
+		return module == prefix || strings.HasPrefix(module, prefix+separator)
+	}
+	switch l {
+	case syntax.Python:
+		if name, ok := strings.CutPrefix(separators.ReplaceAllString(dependency, "-"), "opentelemetry-"); ok {
+			// Each package of OpenTelemetry requires the API.
+			return under("opentelemetry."+strings.ReplaceAll(name, "-", "."), ".") || module == "opentelemetry" ||
+				slices.ContainsFunc([]string{"trace", "metrics", "propagate", "context"}, func(m string) bool { return under("opentelemetry."+m, ".") })
+		}
+		return under(strings.ReplaceAll(dependency, "-", "_"), ".")
+	case syntax.Java:
+		group, _, _ := strings.Cut(dependency, ":")
+		if group == "io.opentelemetry" {
+			return under("io.opentelemetry.api", ".") || under("io.opentelemetry.context", ".")
+		}
+		return under(group, ".")
+	default:
+		return under(dependency, "/")
+	}
+}
+
+// dependenciesOf returns the names of the dependencies in the manifests above a file.
+func dependenciesOf(ctx context.Context, root *os.Root, name string) (all []string, err error) {
+	for dir := path.Dir(name); ; dir = path.Dir(dir) {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		d, err := root.Open(dir)
+		if err != nil {
+			return nil, err
+		}
+		entries, err := d.ReadDir(-1)
+		d.Close()
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range entries {
+			file := path.Join(dir, e.Name())
+			if !configfile.Candidate(file) {
+				continue
+			}
+			text, err := patch.Read(root, file)
+			if err != nil {
+				continue // a review says so
+			}
+			found, _ := configfile.Parse(file, text) // what it could read
+			for _, f := range found {
+				if f.Kind != configfile.Manifest {
+					continue
+				}
+				for _, d := range f.Dependencies {
+					all = append(all, d.Name)
+				}
+			}
+		}
+		if dir == "." {
+			return all, nil
+		}
+	}
+}
