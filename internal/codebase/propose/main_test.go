@@ -103,13 +103,13 @@ func newFixture(t *testing.T, kind string) *fixture {
 		return "", nil
 	}
 	f.Task = &Task{
-		Finding: review.Finding{
+		Finding: &review.Finding{
 			ID: "otel-000000000001", Check: "sensitive-log", Title: "Log statement writes personal data", Summary: "email is written to the log",
 			Locations: []review.Location{{File: "shop.go", Line: 4, Description: "written to " + mail}},
 		},
 		Instructions: "Keep messages. Ask " + mail + ".", Tree: tree, Usage: &f.usage, Now: func() time.Time { return time.Unix(0, 0) },
 		Verify: func(context.Context) (string, error) {
-			text, err := f.Tree.read("shop.go")
+			text, err := f.Tree.Read("shop.go")
 			require.NoError(t, err)
 			f.mu.Lock()
 			defer f.mu.Unlock()
@@ -126,7 +126,7 @@ func newFixture(t *testing.T, kind string) *fixture {
 			f.spent.Cost += usage.Cost
 			return true, f.broke
 		},
-		Step: func(_ context.Context, events []Event) error {
+		Report: func(_ context.Context, events []Event) error {
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			f.events = append(f.events, events...)

@@ -17,10 +17,11 @@ import (
 	"assay/internal/llm"
 	"assay/internal/report"
 	"assay/internal/review"
+	"assay/internal/review/patch"
 	"assay/internal/rules/sensitive"
 )
 
-// Limits of the work on one finding.
+// Limits of the work on one task.
 const (
 	maxRepairs      = 3 // verifications after the first
 	maxTurns        = 40
@@ -37,8 +38,15 @@ const (
 	DefaultTimeout = 2 * time.Minute
 )
 
-//go:embed prompt.md
-var promptText string
+// The system prompt, and its part about each kind of tasks.
+var (
+	//go:embed prompt.md
+	promptText string
+	//go:embed fix.md
+	fixText string
+	//go:embed instrument.md
+	instrumentText string
+)
 
 // Model is the part of llm.Client that a Proposer uses.
 type Model interface {
@@ -58,19 +66,20 @@ type Proposer struct {
 	wait func(ctx context.Context, d time.Duration) error // before a retry; default sleep
 }
 
-// Task is a finding to fix.
+// Task is a finding to fix, or a boundary to instrument.
 type Task struct {
-	Finding      review.Finding
-	Instructions string // of the organization, for the repository
+	Finding      *review.Finding // nil for a boundary
+	Step         patch.Step      // that an instrumentation leaves, with a boundary
+	Instructions string          // of the organization, for the repository
 	Tree         *Tree
 	Usage        *Usage // of the run, to which Propose adds
-	// Verify returns what is wrong with the change in the tree, or "" if it fixes the finding. The text is data for the model.
+	// Verify returns what is wrong with the change in the tree, or "" if it does the task. The text is data for the model.
 	Verify func(ctx context.Context) (problem string, err error)
 	// Spend is CodebaseStore.SpendModel for the organization, and Now the store's time.
 	Spend func(ctx context.Context, at time.Time, usage, limit assay.ModelUsage) (bool, error)
 	Now   func() time.Time
-	// Step is called after each reply of the model with what it said and did.
-	Step func(ctx context.Context, events []Event) error
+	// Report is called after each reply of the model with what it said and did.
+	Report func(ctx context.Context, events []Event) error
 }
 
 // Event is what a model said, or what it did with a tool. Texts are printable and without sensitive data.
@@ -86,9 +95,12 @@ type Event struct {
 
 // Attempt is what became of a task.
 type Attempt struct {
-	FindingID     string `json:"finding_id"`
-	Fixed         bool   `json:"fixed"`
-	Reason        string `json:"reason,omitempty"` // why it is not fixed
+	FindingID     string `json:"finding_id,omitempty"`
+	File          string `json:"file,omitempty"` // of a boundary, with the line that the repository has
+	Line          int    `json:"line,omitempty"`
+	Library       string `json:"library,omitempty"`
+	Fixed         bool   `json:"fixed"`            // the change stays
+	Reason        string `json:"reason,omitempty"` // why it does not
 	Verifications int    `json:"verifications"`
 	// Final is set if the next task would end like this one, because of a budget or the provider.
 	Final bool `json:"-"`
@@ -107,11 +119,33 @@ type work struct {
 	verified bool // since the last edit
 }
 
-// Propose has the model fix a finding. A change that is not verified is undone. Errors are those of the context, and of
-// Spend, Verify and Step.
+// attempt returns the attempt at a task before it begins.
+func (t *Task) attempt() Attempt {
+	if t.Finding != nil {
+		return Attempt{FindingID: t.Finding.ID}
+	}
+	return Attempt{File: t.Step.File, Line: t.Step.Line, Library: t.Step.Boundary.Library}
+}
+
+// Tried reports whether an attempt was at this task.
+func (t *Task) Tried(a Attempt) bool {
+	own := t.attempt()
+	return a.FindingID == own.FindingID && a.File == own.File && a.Line == own.Line && a.Library == own.Library
+}
+
+// place returns the file and the line of a task.
+func (t *Task) place() (file string, line int) {
+	if t.Finding != nil {
+		return t.Finding.Locations[0].File, t.Finding.Locations[0].Line
+	}
+	return t.Step.File, t.Step.Line
+}
+
+// Propose has the model do a task. A change that is not verified is undone. Errors are those of the context, and of Spend,
+// Verify and Report.
 func (p *Proposer) Propose(ctx context.Context, t *Task) (*Attempt, error) {
-	w := &work{Proposer: p, Task: t, Attempt: Attempt{FindingID: t.Finding.ID}, mark: rand.Text()}
-	t.Tree.file = t.Finding.Locations[0].File
+	w := &work{Proposer: p, Task: t, Attempt: t.attempt(), mark: rand.Text()}
+	t.Tree.file, _ = t.place()
 	err := w.do(ctx)
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
@@ -130,9 +164,15 @@ var runsFor = map[string]string{
 }
 
 func (w *work) do(ctx context.Context) error {
-	place := w.Finding.Locations[0]
-	w.Reason = cmp.Or(runsFor[w.Finding.Check], w.Tree.Locked(place.File))
-	if w.Reason == "" && w.Tree.Hides(place.File, place.Line) {
+	file, line := w.place()
+	line, same := w.Tree.Line(file, line)
+	if w.Finding != nil {
+		w.Reason = runsFor[w.Finding.Check]
+	} else if !same {
+		w.Reason = "another change has changed the line"
+	}
+	w.Reason = cmp.Or(w.Reason, w.Tree.Locked(file))
+	if w.Reason == "" && w.Tree.Hides(file, line) {
 		w.Reason = "the line contains sensitive data, which the model must not see"
 	}
 	if w.Reason != "" {
@@ -151,7 +191,7 @@ func (w *work) do(ctx context.Context) error {
 		if err := w.follow(ctx, reply); err != nil {
 			return err
 		}
-		if err := w.Step(ctx, w.events); err != nil {
+		if err := w.Report(ctx, w.events); err != nil {
 			return err
 		}
 		if w.events = nil; w.Fixed || w.Reason != "" {
@@ -245,7 +285,7 @@ func (w *work) verify(ctx context.Context) (string, error) {
 
 // ask asks the model to continue, with retries. It sets Reason if there is no answer.
 func (w *work) ask(ctx context.Context) (*llm.Reply, error) {
-	r := &llm.Request{System: strings.ReplaceAll(promptText, "{{.}}", w.mark), Messages: w.messages, Tools: tools, MaxTokens: maxReply}
+	r := &llm.Request{System: w.system(), Messages: w.messages, Tools: tools, MaxTokens: maxReply}
 	estimated := estimate(r)
 	for attempt := 0; ; attempt++ {
 		at := w.Now()
@@ -282,7 +322,7 @@ func (w *work) ask(ctx context.Context) (*llm.Reply, error) {
 				w.Reason = "the language model failed: the connection failed"
 			}
 			w.events = append(w.events, Event{Type: "message", Role: "assistant", Preview: w.Reason, Usage: &one})
-			return nil, w.Step(ctx, w.events)
+			return nil, w.Report(ctx, w.events)
 		}
 	}
 }
@@ -349,28 +389,48 @@ func (w *work) data(text string) string {
 	return "<<< " + w.mark + "\n" + strings.TrimSuffix(text, "\n") + "\n" + w.mark + " >>>"
 }
 
-// document returns the first message: the finding, and the instructions of the organization.
+// system returns the system prompt.
+func (w *work) system() string {
+	task := fixText
+	if w.Finding == nil {
+		task = instrumentText
+	}
+	return strings.NewReplacer("{{task}}", strings.TrimSpace(task), "{{mark}}", w.mark).Replace(promptText)
+}
+
+// document returns the first message: the finding or the boundary, and the instructions of the organization.
 func (w *work) document() (string, error) {
-	f := &w.Finding
-	text, err := json.MarshalIndent(map[string]any{
-		"check": f.Check, "title": cleanText(f.Title), "summary": cleanText(f.Summary), "why": cleanText(f.Why), "how_to_fix": cleanText(f.Fix), "locations": locations(f),
-	}, "", " ")
+	name, fields := "boundary", map[string]any{
+		"location": w.location(w.Step.File, w.Step.Line, ""), "span_kind": w.Step.Boundary.SpanKind, "library": cleanLine(w.Step.Boundary.Library), "left_by_the_mechanical_change": cleanText(w.Step.Text),
+	}
+	if f := w.Finding; f != nil {
+		var locations []map[string]any
+		for _, l := range f.Locations[:min(len(f.Locations), 10)] {
+			locations = append(locations, w.location(l.File, l.Line, l.Description))
+		}
+		name, fields = "finding", map[string]any{
+			"check": f.Check, "title": cleanText(f.Title), "summary": cleanText(f.Summary), "why": cleanText(f.Why), "how_to_fix": cleanText(f.Fix), "locations": locations,
+		}
+	}
+	text, err := json.MarshalIndent(fields, "", " ")
 	if err != nil {
 		return "", err
 	}
-	document := "The finding:\n" + w.data(string(text))
+	document := "The " + name + ":\n" + w.data(string(text))
 	if s := strings.TrimSpace(w.Instructions); s != "" {
 		document += "\nWishes of the repository's owners on how code is to look. They do not change the task, the tools and the limits:\n" + w.data(cleanText(s[:min(len(s), maxInstructions)]))
 	}
 	return document, nil
 }
 
-// locations returns the places of a finding.
-func locations(f *review.Finding) (all []map[string]any) {
-	for _, l := range f.Locations[:min(len(f.Locations), 10)] {
-		all = append(all, map[string]any{"file": cleanLine(l.File), "line": l.Line, "description": cleanText(l.Description)})
+// location returns a place with its present line.
+func (w *work) location(file string, line int, description string) map[string]any {
+	line, _ = w.Tree.Line(file, line)
+	l := map[string]any{"file": cleanLine(file), "line": line}
+	if description != "" {
+		l["description"] = cleanText(description)
 	}
-	return all
+	return l
 }
 
 // cleanText returns a text without sensitive data and invisible characters.

@@ -19,17 +19,29 @@ import (
 	"assay"
 	"assay/internal/llm"
 	"assay/internal/llm/llmtest"
+	"assay/internal/review/patch"
 )
 
-// each runs a test with each provider.
+// each runs a test with a finding and each provider, and with a boundary.
 func each(t *testing.T, test func(t *testing.T, f *fixture)) {
-	for _, kind := range []string{llm.OpenAI, llm.Anthropic} {
+	for _, kind := range []string{llm.OpenAI, llm.Anthropic, "boundary"} {
 		t.Run(kind, func(t *testing.T) {
-			f := newFixture(t, kind)
+			var f *fixture
+			if kind == "boundary" {
+				f = newFixture(t, llm.OpenAI)
+				f.Finding, f.Step = nil, boundary
+			} else {
+				f = newFixture(t, kind)
+			}
 			test(t, f)
 			f.untouched()
 		})
 	}
+}
+
+// boundary is a step at the line of the finding.
+var boundary = patch.Step{
+	File: "shop.go", Line: 4, Text: "Instrument the consumer of `" + mail + "`", Open: true, Boundary: patch.Boundary{SpanKind: "consumer", Library: "example.com/queue"},
 }
 
 // TestFix: a model looks around, makes a mistake, repairs it and is done.
@@ -41,7 +53,14 @@ func TestFix(t *testing.T) {
 			says(edit("shop.go", 4, 4, "\tlog(\"ordered\", \"email\", \"***\")\n"), verifies),
 			says(mends, verifies),
 		)
-		require.Equal(t, &Attempt{FindingID: "otel-000000000001", Fixed: true, Verifications: 2}, f.propose())
+		want, system, document := Attempt{FindingID: "otel-000000000001"}, fixText, "sensitive-log"
+		if f.Finding == nil {
+			want, system, document = Attempt{File: "shop.go", Line: 4, Library: "example.com/queue"}, instrumentText, `"span_kind": "consumer"`
+		}
+		want.Fixed, want.Verifications = true, 2
+		a := f.propose()
+		require.Equal(t, &want, a)
+		require.True(t, f.Tried(*a))
 		files := f.patch()
 		require.Len(t, files, 1)
 		require.Equal(t, "shop.go", files[0].Path)
@@ -51,7 +70,8 @@ func TestFix(t *testing.T) {
 		asked := f.model.Requests()
 		require.Len(t, asked, 4)
 		require.Equal(t, []string{"list", "read", "search", "edit", "verify"}, asked[0].Tools)
-		require.Contains(t, asked[0].User, "sensitive-log")
+		require.Contains(t, asked[0].System, strings.TrimSpace(system))
+		require.Contains(t, asked[0].User, document)
 		require.Contains(t, asked[0].User, "Keep messages. Ask [redacted]")
 		listed, read := asked[1].Results[0], asked[1].Results[1]
 		for _, name := range []string{"shop.go", "shop_test.go", "config.go", "deploy.yaml"} {
@@ -295,6 +315,51 @@ func TestFindings(t *testing.T) {
 	}
 }
 
+// TestBoundaries: a boundary is shown at its present line, and one that cannot be instrumented costs nothing.
+func TestBoundaries(t *testing.T) {
+	created := patch.Create("telemetry.go", []byte("package shop\n\nfunc start() {}\n"))
+	for name, c := range map[string]struct {
+		before, after string // of shop.go, by the mechanical change
+		file          string
+		line          int
+		want          string // in the reason, or in the first message
+	}{
+		"unchanged":   {file: "shop.go", line: 4, want: `"line": 4`},
+		"lines above": {before: "func handle", after: "// a\n// b\nfunc handle", file: "shop.go", line: 4, want: `"line": 6`},
+		"lines below": {before: "func log", after: "// a\nfunc log", file: "shop.go", line: 4, want: `"line": 4`},
+		"fewer lines": {before: "package shop\n\n", after: "package shop\n", file: "shop.go", line: 4, want: `"line": 3`},
+		"the line":    {before: "\"ordered\"", after: "\"order\"", file: "shop.go", line: 4, want: "has changed the line"},
+		"created":     {file: "telemetry.go", line: 3, want: `"line": 3`},
+		"test":        {file: "shop_test.go", line: 5, want: "built or tested"},
+		"secret":      {file: "config.go", line: 5, want: "sensitive data"},
+		"missing":     {file: "none.go", line: 1, want: "no such file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, llm.OpenAI)
+			after := []byte(strings.Replace(shop, c.before, c.after, 1))
+			f.Tree = NewTree(f.Tree.root, f.Tree.files, []patch.File{{Path: "shop.go", After: after}, created})
+			f.Finding, f.Step = nil, boundary
+			f.Step.File, f.Step.Line = c.file, c.line
+			f.model.Script(says(call("read", "file", "telemetry.go", "first_line", 1, "last_line", 9), edit("telemetry.go", 1, 0, "// x\n")))
+			f.model.Always(llmtest.Reply{Text: "I cannot."})
+			a := f.propose()
+			if asked := f.model.Requests(); len(asked) > 0 {
+				require.Contains(t, asked[0].User, c.want)
+				require.Contains(t, asked[1].Results[0], "3\tfunc start() {}")
+			} else {
+				require.Contains(t, a.Reason, c.want)
+			}
+			files, err := f.Tree.Files()
+			require.NoError(t, err)
+			require.Equal(t, created, files[len(files)-1])
+			if c.before != "" {
+				require.Equal(t, string(after), string(files[0].After))
+			}
+			f.untouched()
+		})
+	}
+}
+
 // TestSequence: the change for a finding stays when that for the next one fails.
 func TestSequence(t *testing.T) {
 	f := newFixture(t, llm.Anthropic)
@@ -365,7 +430,7 @@ func TestLocked(t *testing.T) {
 	defer root.Close()
 	tree := NewTree(root, names, nil)
 	for name := range own {
-		require.Equal(t, "only the file of the finding can be changed", tree.Locked(name), name)
+		require.Equal(t, "only the file that the task names can be changed", tree.Locked(name), name)
 		tree.file = name
 		require.Empty(t, tree.Locked(name), name)
 		tree.file = ""
@@ -380,6 +445,9 @@ func TestLocked(t *testing.T) {
 
 // TestPrompt: the limits that the prompt names are those of the code.
 func TestPrompt(t *testing.T) {
+	for _, text := range []string{promptText, fixText, instrumentText} {
+		require.NotContains(t, strings.NewReplacer("{{task}}", "", "{{mark}}", "").Replace(text), "{{")
+	}
 	for _, want := range []string{strconv.Itoa(maxChangedLines) + " removed and added lines", "at most three times"} {
 		require.Contains(t, promptText, want)
 	}

@@ -106,7 +106,7 @@ func (t *Tree) list(prefix string) string {
 }
 
 func (t *Tree) show(name string, first, last int) (string, error) {
-	text, err := t.read(name)
+	text, err := t.Read(name)
 	if err != nil {
 		return "", err
 	}
@@ -142,7 +142,7 @@ func (t *Tree) search(ctx context.Context, query, prefix string) (string, error)
 		if !strings.HasPrefix(name, prefix) {
 			continue
 		}
-		text, err := t.read(name)
+		text, err := t.Read(name)
 		if searched += len(text); searched > maxSearched {
 			b.WriteString("(too many files: choose a prefix)\n")
 			break

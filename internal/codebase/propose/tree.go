@@ -23,7 +23,7 @@ import (
 	"assay/internal/safetext"
 )
 
-// Limits of the change for one finding.
+// Limits of the change for one task.
 const (
 	maxChangedLines = 80      // removed and added
 	maxText         = 8 << 10 // bytes of one edit
@@ -34,16 +34,23 @@ type Tree struct {
 	root    *os.Root
 	files   []string          // sorted
 	changed map[string][]byte // the files that differ from those below root
-	file    string            // of the present finding: the only one that can be changed
-	undo    map[string][]byte // the files that the change for the present finding touches, before it
+	created map[string]bool   // the files among them that are not below root
+	file    string            // of the present task: the only one that can be changed
+	undo    map[string][]byte // the files that the change for the present task touches, before it
 }
 
 // NewTree returns the tree of the files of a directory, which are sorted paths, with the changes of a patch. The root has to
 // stay open.
 func NewTree(root *os.Root, files []string, changes []patch.File) *Tree {
-	t := &Tree{root: root, files: slices.DeleteFunc(slices.Clone(files), private), changed: map[string][]byte{}}
+	t := &Tree{root: root, files: slices.DeleteFunc(slices.Clone(files), private), changed: map[string][]byte{}, created: map[string]bool{}}
 	for _, f := range changes {
 		t.changed[f.Path] = f.After
+		if f.Created {
+			t.created[f.Path] = true
+			if at, known := slices.BinarySearch(t.files, f.Path); !known && !private(f.Path) {
+				t.files = slices.Insert(t.files, at, f.Path)
+			}
+		}
 	}
 	t.keep()
 	return t
@@ -64,8 +71,8 @@ func (t *Tree) has(name string) bool {
 	return ok
 }
 
-// read returns a file as it is now.
-func (t *Tree) read(name string) ([]byte, error) {
+// Read returns a file as it is now.
+func (t *Tree) Read(name string) ([]byte, error) {
 	if !t.has(name) {
 		return nil, errors.New("there is no such file")
 	}
@@ -88,15 +95,15 @@ var toolFiles = regexp.MustCompile(`(?i)(^|[/._-])(ci|build|hack|scripts?|tests?
 	`\.conf(ig)?\.[cm]?[jt]s$|(^|/)(babel|jest|karma|protractor|rollup|vite|vitest|wdio|webpack)\b[^/]*\.[cm]?[jt]s$|` +
 	`(^|[/._-])pipelines?\.ya?ml$|(^|/)(buildspec|cloudbuild|appveyor)[^/]*\.ya?ml$|lock(file)?\.(json|ya?ml)$`)
 
-// Locked returns why a file cannot be changed for the present finding, or "". Only the finding's own file can: all others,
-// such as those that build, test and deploy the code, have nothing to do with it.
+// Locked returns why a file cannot be changed for the present task, or "". Only the task's own file can: all others, such as
+// those that build, test and deploy the code, have nothing to do with it.
 func (t *Tree) Locked(name string) string {
-	text, err := t.read(name)
+	text, err := t.Read(name)
 	switch {
 	case err != nil:
 		return err.Error()
 	case name != t.file:
-		return "only the file of the finding can be changed"
+		return "only the file that the task names can be changed"
 	case toolFiles.MatchString(name) || !changeable(name, text):
 		return "the file says how the code is built or tested"
 	}
@@ -117,9 +124,35 @@ func changeable(name string, text []byte) bool {
 	})
 }
 
+// Line returns the present number of a line that the repository's file has, from 1, and whether the line is unchanged.
+func (t *Tree) Line(name string, number int) (present int, same bool) {
+	after, changed := t.changed[name]
+	if !changed || t.created[name] {
+		return number, true
+	}
+	before, err := patch.Read(t.root, name)
+	if err != nil {
+		return number, false
+	}
+	present = number
+	first, counted := 1, 0 // the line that begins at the offset
+	for _, e := range udiff.Lines(string(before), string(after)) {
+		first += bytes.Count(before[counted:e.Start], []byte("\n"))
+		olds := len(splitLines(before[e.Start:e.End]))
+		counted = e.Start
+		switch {
+		case first+olds <= number:
+			present += len(splitLines([]byte(e.New))) - olds
+		case first <= number:
+			return present, false
+		}
+	}
+	return present, true
+}
+
 // Hides reports whether a line, from 1, contains what the model may not see.
 func (t *Tree) Hides(name string, number int) bool {
-	text, err := t.read(name)
+	text, err := t.Read(name)
 	if err != nil {
 		return false
 	}
@@ -145,7 +178,7 @@ func (t *Tree) edit(name string, first, last int, text string) error {
 	case slices.ContainsFunc(view([]byte(text)), func(l line) bool { return strings.Contains(l.text, sensitive.Redacted) }):
 		return errors.New("text contains sensitive data")
 	}
-	before, err := t.read(name)
+	before, err := t.Read(name)
 	if err != nil {
 		return err
 	}
@@ -179,7 +212,7 @@ func (t *Tree) edit(name string, first, last int, text string) error {
 	return t.set(name, before, after)
 }
 
-// set changes a file unless the change for the finding would be too large.
+// set changes a file unless the change for the task would be too large.
 func (t *Tree) set(name string, before, after []byte) error {
 	_, touched := t.undo[name]
 	old, differs := t.changed[name]
@@ -205,7 +238,7 @@ func (t *Tree) set(name string, before, after []byte) error {
 	return fmt.Errorf("a change has at most %d lines, removed and added", maxChangedLines)
 }
 
-// differs reports whether the change for the present finding changes anything.
+// differs reports whether the change for the present task changes anything.
 func (t *Tree) differs() bool {
 	for name, was := range t.undo {
 		if !bytes.Equal(was, t.changed[name]) {
@@ -215,10 +248,10 @@ func (t *Tree) differs() bool {
 	return false
 }
 
-// keep begins the change for the next finding.
+// keep begins the change for the next task.
 func (t *Tree) keep() { t.undo = map[string][]byte{} }
 
-// revert undoes the change for the present finding.
+// revert undoes the change for the present task.
 func (t *Tree) revert() {
 	for name, was := range t.undo {
 		t.changed[name] = was
@@ -230,6 +263,10 @@ func (t *Tree) revert() {
 func (t *Tree) Files() ([]patch.File, error) {
 	p := &patch.Patch{}
 	for name, after := range t.changed {
+		if t.created[name] {
+			p.Files = append(p.Files, patch.Create(name, after))
+			continue
+		}
 		before, err := patch.Read(t.root, name)
 		if err != nil {
 			return nil, fmt.Errorf("read %q: %w", name, err)

@@ -154,7 +154,7 @@ func (j *job) needChange(ctx context.Context) error {
 		}
 	}
 	made, err := j.cfg.Reviewer.Change(ctx, j.files.Dir, j.repository.Settings, worker.Change{
-		Fix: in.FindingIDs, Instrument: in.Kind, Migrate: j.run.Type == assay.RunMigration, List: j.run.Type == assay.RunFix && j.cfg.Proposer != nil,
+		Fix: in.FindingIDs, Instrument: in.Kind, Migrate: j.run.Type == assay.RunMigration, List: j.cfg.Proposer != nil && (j.run.Type == assay.RunFix || in.Kind == instrument.General),
 	})
 	if err != nil {
 		return err
@@ -169,7 +169,7 @@ func (j *job) needChange(ctx context.Context) error {
 		return err
 	}
 	switch {
-	case j.run.Type != assay.RunFix && len(made.Patch.Files) == 0:
+	case j.run.Type != assay.RunFix && len(made.Patch.Files) == 0 && (j.cfg.Proposer == nil || len(ch.targets(nil)) == 0):
 		return assay.Errorf(assay.CodeUnprocessable, "there is nothing to change%s", firstOpen(made.Patch.Steps))
 	case j.run.Type != assay.RunFix:
 	case len(ch.missing) == len(in.FindingIDs):
@@ -235,7 +235,7 @@ func (j *job) verify(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		v := newVerification(compare(j.change, report))
+		v := newVerification(compare(j.change.Findings, j.change.Patch.Fixed, report))
 		if err := j.test(ctx, j.change, after, v); err != nil {
 			return err
 		}
@@ -285,9 +285,9 @@ func (ch *change) rules() []string {
 	return slices.Compact(all)
 }
 
-// compare compares the findings of the code before and after a change. The ids of findings depend on equal ones before
-// them in a file; numbers do not.
-func compare(ch *change, after *review.Report) reviewed {
+// compare compares the findings of the code before and after a change that is to fix some. The ids of findings depend on
+// equal ones before them in a file; numbers do not.
+func compare(findings, fixes []review.Finding, after *review.Report) reviewed {
 	type place struct{ check, file string }
 	count := func(findings []review.Finding) map[place]int {
 		n := map[place]int{}
@@ -296,8 +296,8 @@ func compare(ch *change, after *review.Report) reviewed {
 		}
 		return n
 	}
-	r := reviewed{Before: len(ch.Findings), After: len(after.Findings), Introduced: []string{}}
-	before, fixed := count(ch.Findings), count(ch.Patch.Fixed)
+	r := reviewed{Before: len(findings), After: len(after.Findings), Introduced: []string{}}
+	before, fixed := count(findings), count(fixes)
 	for p, n := range count(after.Findings) {
 		if n > before[p]-fixed[p] {
 			r.Introduced = append(r.Introduced, p.check+" in "+p.file)

@@ -56,6 +56,7 @@ func describe(ch *change, r *changeResult) string {
 		describeFixes(&b, ch, r)
 	} else {
 		describeSteps(&b, ch)
+		describeModel(&b, ch, r)
 	}
 	describeVerification(&b, r)
 	if ch.Issue > 0 {

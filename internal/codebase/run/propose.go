@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -22,6 +23,7 @@ import (
 	"assay/internal/codebase/verify"
 	"assay/internal/report"
 	"assay/internal/review"
+	"assay/internal/review/instrument"
 	"assay/internal/review/patch"
 	"assay/internal/review/worker"
 )
@@ -40,13 +42,71 @@ func (m *modelResult) fixed(id string) bool {
 	return m != nil && slices.ContainsFunc(m.Attempts, func(a propose.Attempt) bool { return a.Fixed && a.FindingID == id })
 }
 
+// maxTargets limits the boundaries of a run that a model instruments. A fix has as many findings.
+const maxTargets = 10
+
+// target is what a language model may change: a finding without a mechanical fix, or a boundary that the mechanical
+// instrumentation leaves.
+type target struct {
+	finding *review.Finding
+	step    *patch.Step // nil for a finding
+}
+
+// targets returns what the mechanical change leaves to the model, in order.
+func (ch *change) targets(fixed []string) (all []target) {
+	for i := range ch.Findings {
+		if id := ch.Findings[i].ID; slices.Contains(ch.FindingIDs, id) && !slices.Contains(fixed, id) {
+			all = append(all, target{finding: &ch.Findings[i]})
+		}
+	}
+	for i := range ch.Patch.Steps {
+		// The result names the file. A longer path would not leave room for the rest.
+		if s := &ch.Patch.Steps[i]; ch.Kind == instrument.General && s.Boundary != (patch.Boundary{}) && len(s.File) <= maxPhrase && len(all) < maxTargets {
+			all = append(all, target{step: s})
+		}
+	}
+	return all
+}
+
+// of returns the task for a target.
+func (t target) of() *propose.Task {
+	if t.step == nil {
+		return &propose.Task{Finding: t.finding}
+	}
+	return &propose.Task{Step: *t.step}
+}
+
+// note says in a step what became of the attempt at it.
+func (t target) note(a *propose.Attempt) {
+	switch {
+	case t.step == nil || !t.step.Open:
+	case a.Fixed:
+		t.step.Open = false
+		t.step.Text = fmt.Sprintf("Instrument the %s of `%s` as the language model proposed", t.step.Boundary.SpanKind, t.step.Boundary.Library)
+	default:
+		t.step.Text += ". The language model did not instrument it: " + a.Reason
+	}
+}
+
+// String names the target for the timeline.
+func (t target) String() string {
+	if t.step == nil {
+		return t.finding.ID
+	}
+	return report.Printable(t.step.File+":"+strconv.Itoa(t.step.Line), maxPhrase)
+}
+
 var errModelTime = errors.New("the time for the language model is over")
 
-// propose has the language model change the code for findings that the mechanical fixes leave. At most half of the run's
-// time is for this, so that the change can be verified and published.
+// propose has the language model change the code for what the mechanical change leaves. At most half of the run's time is for
+// this, so that the change can be verified and published.
 func (j *job) propose(ctx context.Context) error {
 	p := j.cfg.Proposer
-	if p == nil || j.run.Type != assay.RunFix {
+	if p == nil {
+		return nil
+	}
+	targets := j.change.targets(j.result.Fixed)
+	if j.run.Type != assay.RunFix && len(targets) == 0 {
 		return nil
 	}
 	root, err := os.OpenRoot(j.files.Dir)
@@ -62,11 +122,15 @@ func (j *job) propose(ctx context.Context) error {
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, j.run.StartedAt.Add(j.cfg.Timeout/2).Sub(j.cfg.Now()), errModelTime)
 	defer cancel()
-	for _, f := range j.change.Findings {
-		if !slices.Contains(j.result.Left, f.ID) || slices.ContainsFunc(m.Attempts, func(a propose.Attempt) bool { return a.FindingID == f.ID }) {
+	for _, t := range targets {
+		task := t.of()
+		if slices.ContainsFunc(m.Attempts, task.Tried) {
 			continue
 		}
-		a, err := p.Propose(limited, j.task(&f, tree))
+		if err := j.prepare(ctx, task, t, tree); err != nil {
+			return err
+		}
+		a, err := p.Propose(limited, task)
 		if errors.Is(err, errModelTime) && ctx.Err() == nil {
 			a.Reason, a.Final, err = errModelTime.Error(), true, nil
 		}
@@ -78,28 +142,44 @@ func (j *job) propose(ctx context.Context) error {
 		}
 		if a.Fixed {
 			j.change = j.proposed
+			if t.step != nil {
+				j.reviewed = j.proposedReview
+			}
 			if err := j.savePatch(ctx); err != nil {
 				return err
 			}
 			m.Patch = sum(j.change.Diff)
 		}
 		m.Attempts = append(m.Attempts, *a)
+		t.note(a)
 		j.result.of(j.change)
-		text := "The language model has fixed " + f.ID
-		if !a.Fixed {
-			text = "The language model has not fixed " + f.ID + ": " + a.Reason
-		}
-		if err := j.saveModel(ctx, assay.RunEvent{Name: "note", Message: text, Phase: j.run.Phase}); err != nil {
+		if err := j.saveModel(ctx, assay.RunEvent{Name: "note", Message: outcomeOf(t, a), Phase: j.run.Phase}); err != nil {
 			return err
 		}
 		if a.Final {
 			break
 		}
 	}
-	if len(j.change.Patch.Fixed) == 0 {
+	switch {
+	case len(j.change.Patch.Files) > 0:
+		return nil
+	case j.run.Type == assay.RunFix:
 		return assay.Errorf(assay.CodeUnprocessable, "none of these findings has a mechanical fix, and the language model has fixed none%s", firstReason(m.Attempts))
+	default:
+		return assay.Errorf(assay.CodeUnprocessable, "there is nothing to change mechanically, and the language model has instrumented nothing%s", firstReason(m.Attempts))
 	}
-	return nil
+}
+
+// outcomeOf says what became of an attempt, for the timeline.
+func outcomeOf(t target, a *propose.Attempt) string {
+	verb := "fixed"
+	if t.step != nil {
+		verb = "instrumented"
+	}
+	if a.Fixed {
+		return "The language model has " + verb + " " + t.String()
+	}
+	return "The language model has not " + verb + " " + t.String() + ": " + a.Reason
 }
 
 func firstReason(attempts []propose.Attempt) string {
@@ -109,35 +189,56 @@ func firstReason(attempts []propose.Attempt) string {
 	return ": " + attempts[0].Reason
 }
 
-// task returns the task to fix a finding.
-func (j *job) task(f *review.Finding, tree *propose.Tree) *propose.Task {
-	return &propose.Task{
-		Finding: *f, Instructions: j.repository.Settings.FixInstructions, Tree: tree, Usage: &j.result.Model.Usage,
-		Verify: func(ctx context.Context) (string, error) { return j.assess(ctx, f, tree) },
-		Spend: func(ctx context.Context, at time.Time, usage, limit assay.ModelUsage) (bool, error) {
-			ok, err := j.cfg.Store.SpendModel(ctx, j.run.OrganizationID, at, usage, limit)
-			if err != nil {
-				err = storeError{err}
-			}
-			return ok, err
-		},
-		Now: j.cfg.Now,
-		Step: func(ctx context.Context, events []propose.Event) error {
-			all := make([]assay.RunEvent, 0, len(events))
-			for _, e := range events {
-				payload, err := json.Marshal(e)
-				if err != nil {
-					return err
-				}
-				text := "The language model: " + cmp.Or(e.Preview, "no text")
-				if e.ToolName != "" {
-					text = "Tool " + e.ToolName + ": " + e.Preview
-				}
-				all = append(all, assay.RunEvent{Name: "agent", Message: text, Phase: j.run.Phase, Payload: payload})
-			}
-			return j.saveModel(ctx, all...)
-		},
+// prepare completes a task.
+func (j *job) prepare(ctx context.Context, task *propose.Task, t target, tree *propose.Tree) error {
+	task.Instructions, task.Tree, task.Usage, task.Now = j.repository.Settings.FixInstructions, tree, &j.result.Model.Usage, j.cfg.Now
+	var boundary *worker.Boundary
+	if t.step != nil {
+		if err := j.needReviewed(ctx); err != nil {
+			return err
+		}
+		boundary = &worker.Boundary{Step: *t.step}
+		boundary.Line, _ = tree.Line(t.step.File, t.step.Line)
+		boundary.Before, _ = tree.Read(t.step.File) // otherwise the model cannot change it
 	}
+	task.Verify = func(ctx context.Context) (string, error) { return j.assess(ctx, t, boundary, tree) }
+	task.Spend = func(ctx context.Context, at time.Time, usage, limit assay.ModelUsage) (bool, error) {
+		ok, err := j.cfg.Store.SpendModel(ctx, j.run.OrganizationID, at, usage, limit)
+		if err != nil {
+			err = storeError{err}
+		}
+		return ok, err
+	}
+	task.Report = func(ctx context.Context, events []propose.Event) error {
+		all := make([]assay.RunEvent, 0, len(events))
+		for _, e := range events {
+			payload, err := json.Marshal(e)
+			if err != nil {
+				return err
+			}
+			text := "The language model: " + cmp.Or(e.Preview, "no text")
+			if e.ToolName != "" {
+				text = "Tool " + e.ToolName + ": " + e.Preview
+			}
+			all = append(all, assay.RunEvent{Name: "agent", Message: text, Phase: j.run.Phase, Payload: payload})
+		}
+		return j.saveModel(ctx, all...)
+	}
+	return nil
+}
+
+// needReviewed reviews the code with the mechanical instrumentation, unless that was done. What it adds may have findings,
+// which are not those of the model.
+func (j *job) needReviewed(ctx context.Context) (err error) {
+	if j.reviewed != nil || len(j.change.Patch.Files) == 0 {
+		return nil
+	}
+	after := filepath.Join(j.dir, "after")
+	if err := j.writeAfter(ctx, after, j.change.Patch.Files); err != nil {
+		return err
+	}
+	j.reviewed, err = j.cfg.Reviewer.Review(ctx, after, j.repository.Settings)
+	return err
 }
 
 // saveModel saves events together with what the model has used, for the process that continues the run.
@@ -148,8 +249,8 @@ func (j *job) saveModel(ctx context.Context, events ...assay.RunEvent) (err erro
 	return j.update(ctx, events...)
 }
 
-// assess returns what is wrong with the change in a tree, or "" if it fixes the finding and may stay.
-func (j *job) assess(ctx context.Context, f *review.Finding, tree *propose.Tree) (string, error) {
+// assess returns what is wrong with the change in a tree, or "" if it does what the target asks for and may stay.
+func (j *job) assess(ctx context.Context, t target, boundary *worker.Boundary, tree *propose.Tree) (string, error) {
 	files, err := tree.Files()
 	if err != nil {
 		return "", err
@@ -157,7 +258,10 @@ func (j *job) assess(ctx context.Context, f *review.Finding, tree *propose.Tree)
 	ch, made := *j.change, *j.change.Response
 	ch.Response = &made
 	p := *j.change.Patch
-	p.Files, p.Fixed = files, append(slices.Clip(p.Fixed), *f)
+	p.Files = files
+	if t.finding != nil {
+		p.Fixed = append(slices.Clip(p.Fixed), *t.finding)
+	}
 	made.Patch = &p
 	var diff bytes.Buffer
 	if err := p.Diff(&diff); err != nil {
@@ -170,12 +274,15 @@ func (j *job) assess(ctx context.Context, f *review.Finding, tree *propose.Tree)
 	if err := j.writeAfter(ctx, after, files); err != nil {
 		return "", err
 	}
-	paths := make([]string, len(files))
-	for i, f := range files {
-		paths[i] = f.Path
+	var paths []string
+	for _, f := range files {
+		if t.finding != nil || f.Path == boundary.File { // the mechanical instrumentation checks the other files
+			paths = append(paths, f.Path)
+		}
 	}
-	got, err := j.cfg.Reviewer.Change(ctx, after, j.repository.Settings, worker.Change{Parse: paths})
-	switch before := ch.Report; {
+	before := cmp.Or(j.reviewed, ch.Report)
+	got, err := j.cfg.Reviewer.Change(ctx, after, j.repository.Settings, worker.Change{Parse: paths, Boundary: boundary})
+	switch {
 	case assay.ErrorCode(err) == assay.CodeUnprocessable && ctx.Err() == nil:
 		return message(err), nil
 	case err != nil:
@@ -184,11 +291,13 @@ func (j *job) assess(ctx context.Context, f *review.Finding, tree *propose.Tree)
 		return "a changed file does not parse:\n" + strings.Join(got.Broken, "\n"), nil
 	case got.Files.Read != before.Files.Read || len(got.Errors) > len(before.Errors):
 		return "the review cannot read a file that it could before the change", nil
+	case got.Lacks != "":
+		return got.Lacks, nil
 	}
-	v := newVerification(compare(&ch, got.Report))
-	if len(v.Review.Introduced) > 0 {
-		return "the review still has this finding, or has new ones:\n" + strings.Join(v.Review.Introduced, "\n"), nil
+	if n := compare(before.Findings, p.Fixed, got.Report).Introduced; len(n) > 0 {
+		return "the review still has this finding, or has new ones:\n" + strings.Join(n, "\n"), nil
 	}
+	v := newVerification(compare(ch.Findings, p.Fixed, got.Report))
 	if err := j.test(ctx, &ch, after, v); err != nil {
 		return "", err
 	}
@@ -199,7 +308,7 @@ func (j *job) assess(ctx context.Context, f *review.Finding, tree *propose.Tree)
 		}
 		return problem, nil
 	}
-	j.proposed, j.proved = &ch, v
+	j.proposed, j.proposedReview, j.proved = &ch, got.Report, v
 	return "", nil
 }
 
@@ -215,9 +324,26 @@ func (j *job) savePatch(ctx context.Context) error {
 // process died between saving the patch and the result, the attempts are repeated.
 func (j *job) restore(ctx context.Context, ch *change) error {
 	m := j.result.Model
-	if m == nil || m.Patch == "" {
+	if m == nil {
 		return nil
 	}
+	if m.Patch != "" {
+		if err := j.restorePatch(ctx, ch); err != nil {
+			return err
+		}
+	}
+	for _, t := range ch.targets(nil) {
+		for i := range m.Attempts {
+			if t.of().Tried(m.Attempts[i]) {
+				t.note(&m.Attempts[i])
+			}
+		}
+	}
+	return nil
+}
+
+func (j *job) restorePatch(ctx context.Context, ch *change) error {
+	m := j.result.Model
 	diff, err := j.cfg.Store.Patch(ctx, j.run.OrganizationID, j.run.ID)
 	if err != nil && assay.ErrorCode(err) != assay.CodeNotFound {
 		return storeError{err}
@@ -254,10 +380,15 @@ func describeModel(b *strings.Builder, ch *change, r *changeResult) {
 	if r.Model == nil || r.Model.Patch == "" {
 		return
 	}
-	fmt.Fprintf(b, "\nA language model (%s) proposed the changes for these findings. The review and the tests accept them; read them as code of a stranger.\n\n", report.MarkdownCode(r.Model.Name))
+	fmt.Fprintf(b, "\nA language model (%s) proposed the changes at these places. The review and the tests accept them; read them as code of a stranger.\n\n", report.MarkdownCode(r.Model.Name))
 	for _, f := range ch.Patch.Fixed {
 		if r.Model.fixed(f.ID) {
 			fmt.Fprintf(b, "- `%s` in %s\n", f.Check, report.MarkdownCode(report.Printable(f.Locations[0].File, maxPhrase)))
+		}
+	}
+	for _, a := range r.Model.Attempts {
+		if a.Fixed && a.File != "" {
+			fmt.Fprintf(b, "- %s\n", report.MarkdownCode(report.Printable(a.File+":"+strconv.Itoa(a.Line), maxPhrase)))
 		}
 	}
 }

@@ -32,9 +32,11 @@ type job struct {
 	telemetry *telemetry
 	change    *change
 
-	result   *changeResult // of a run that changes code
-	proposed *change       // with what the language model has last had verified
-	proved   *verification // of the change
+	result         *changeResult  // of a run that changes code
+	reviewed       *review.Report // of the code with the mechanical instrumentation and what the language model has added
+	proposed       *change        // with what the language model has last had verified
+	proposedReview *review.Report // of the proposed change
+	proved         *verification  // of the change
 }
 
 // step executes a phase and returns a note for the timeline, "" for none.

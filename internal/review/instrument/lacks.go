@@ -248,7 +248,7 @@ func (r *reach) spans() (n int) {
 		if kind != r.boundary.SpanKind || !s.EndsItself && len(s.Ends) == 0 {
 			continue
 		}
-		belongs := false
+		var belongs bool
 		switch kind {
 		case "client", "producer":
 			belongs = r.surrounds(s)
@@ -376,7 +376,7 @@ func imports(ctx context.Context, root *os.Root, was, is *source) (string, error
 		for n := range is.Root.All() {
 			used = used || n.Kind == syntax.Name && n.Text == i.Name
 		}
-		if !used || i.Name == "" {
+		if !used || i.Name == "" || i.Name == "_" || i.Name == "." {
 			return "the import of `" + i.Path + "` is not used", nil
 		}
 		if standard(is.Language, i.Path) {

@@ -23,7 +23,8 @@ type lacksProgram struct {
 
 var (
 	kafkaProgram = lacksProgram{
-		"jobs/main.go", "jobs/go.mod", "module jobs\n\nrequire go.opentelemetry.io/otel v1.47.0\n", patch.Boundary{SpanKind: "consumer", Library: "github.com/segmentio/kafka-go"},
+		"jobs/main.go", "jobs/go.mod", "module jobs\n\nrequire go.opentelemetry.io/otel v1.47.0\n",
+		patch.Boundary{SpanKind: "consumer", Library: "github.com/segmentio/kafka-go"},
 		`package main
 
 import (
@@ -62,7 +63,8 @@ func main() {
 `,
 	}
 	redisProgram = lacksProgram{
-		"main.go", "go.mod", "module web\n\nrequire go.opentelemetry.io/otel v1.47.0\n", patch.Boundary{SpanKind: "client", Library: "github.com/redis/go-redis"},
+		"main.go", "go.mod", "module web\n\nrequire go.opentelemetry.io/otel v1.47.0\n",
+		patch.Boundary{SpanKind: "client", Library: "github.com/redis/go-redis"},
 		`package main
 
 import (
@@ -79,7 +81,8 @@ func load(ctx context.Context) string {
 `,
 	}
 	scriptProgram = lacksProgram{
-		"src/main.ts", "package.json", `{"dependencies": {"@opentelemetry/api": "1.9.0", "hono": "4.0.0", "got": "14.0.0"}}`, patch.Boundary{SpanKind: "server", Library: "hono"},
+		"src/main.ts", "package.json", `{"dependencies": {"@opentelemetry/api": "1.9.0", "hono": "4.0.0", "got": "14.0.0"}}`,
+		patch.Boundary{SpanKind: "server", Library: "hono"},
 		`import { Hono } from 'hono';
 import got from 'got';
 const app = new Hono(); // here
@@ -90,11 +93,13 @@ app.get('/orders', async (c) => {
 `,
 	}
 	callProgram = lacksProgram{
-		scriptProgram.file, scriptProgram.manifest, scriptProgram.dependencies, patch.Boundary{SpanKind: "client", Library: "got"},
+		scriptProgram.file, scriptProgram.manifest, scriptProgram.dependencies,
+		patch.Boundary{SpanKind: "client", Library: "got"},
 		strings.NewReplacer(" // here", "", "// call", "// here").Replace(scriptProgram.text),
 	}
 	pythonProgram = lacksProgram{
-		"app.py", "requirements.txt", "opentelemetry-distro==0.60b0\nnats-py==2.0.0\n", patch.Boundary{SpanKind: "consumer", Library: "nats"},
+		"app.py", "requirements.txt", "opentelemetry-distro==0.60b0\nnats-py==2.0.0\n",
+		patch.Boundary{SpanKind: "consumer", Library: "nats"},
 		`import nats
 
 
@@ -154,7 +159,7 @@ func TestLacks(t *testing.T) {
 		"boundary removed":                        {kafkaProgram, []string{goImports, goImports + otel, "kafka.NewReader(", "newReader(", "\t\tprocess(m)\n", "\t\t" + consumer + "\t\tspan.End()\n"}, "keep the boundary"},
 		"boundary twice":                          {kafkaProgram, []string{"\tfor {", "\tkafka.NewReader(kafka.ReaderConfig{})\n\tfor {"}, "keep the boundary"},
 		"unknown dependency":                      {kafkaProgram, []string{goImports, goImports + "\totelkafka \"example.com/otelkafka\"\n", "\tfor {", "\totelkafka.Wrap(reader)\n\tfor {"}, "no manifest"},
-		"unused import":                           {kafkaProgram, []string{goImports, goImports + "\t_ \"go.opentelemetry.io/otel\"\n"}, "is not used"},
+		"unused import":                           {kafkaProgram, []string{goImports, goImports + "\t_ \"go.opentelemetry.io/otel\"\n", "\tfor {", "\t_ = reader\n\tfor {"}, "is not used"},
 		"comment alone":                           {kafkaProgram, []string{"\tfor {", "\t// traced\n\tfor {"}, "has no telemetry"},
 
 		"middleware":                      {serverProgram, []string{webImport, "import (\n\t\"net/http\"\n\n" + otel + ")\n", "\":8080\"}", "\":8080\", Handler: traced(http.DefaultServeMux)}", "\tserver.ListenAndServe()\n}\n", "\tserver.ListenAndServe()\n}\n" + server}, ""},
@@ -175,8 +180,10 @@ func TestLacks(t *testing.T) {
 		"Python handler":             {pythonProgram, []string{"import nats\n", pyAPI, "    print(message.data)\n", "    with tracer.start_as_current_span(\"process orders\", kind=trace.SpanKind.CONSUMER):\n        print(message.data)\n"}, ""},
 		"Python other dependency":    {pythonProgram, []string{"import nats\n", pyAPI + "import requests\n", "    print(message.data)\n", "    with tracer.start_as_current_span(\"process orders\", kind=trace.SpanKind.CONSUMER):\n        print(requests, message.data)\n"}, "no manifest"},
 		"Python span of the program": {pythonProgram, []string{"import nats\n", pyAPI, "    connection = await nats.connect(server)\n", "    with tracer.start_as_current_span(\"process orders\", kind=trace.SpanKind.CONSUMER):\n        connection = await nats.connect(server)\n"}, "has no telemetry"},
-		"Java listener": {javaProgram, []string{"import io.opentelemetry.api.trace.Tracer;\n", "import io.opentelemetry.api.trace.SpanKind;\nimport io.opentelemetry.api.trace.Tracer;\n", "    handle(message);\n",
-			"    var span = tracer.spanBuilder(\"process orders\").setSpanKind(SpanKind.CONSUMER).startSpan();\n    try (var scope = span.makeCurrent()) {\n      handle(message);\n    } finally {\n      span.end();\n    }\n"}, ""},
+		"Java listener": {javaProgram, []string{
+			"import io.opentelemetry.api.trace.Tracer;\n", "import io.opentelemetry.api.trace.SpanKind;\nimport io.opentelemetry.api.trace.Tracer;\n", "    handle(message);\n",
+			"    var span = tracer.spanBuilder(\"process orders\").setSpanKind(SpanKind.CONSUMER).startSpan();\n    try (var scope = span.makeCurrent()) {\n      handle(message);\n    } finally {\n      span.end();\n    }\n",
+		}, ""},
 		"Java annotation without a dependency": {javaProgram, []string{
 			"import io.opentelemetry.api.trace.Tracer;\n", "import io.opentelemetry.api.trace.SpanKind;\nimport io.opentelemetry.instrumentation.annotations.WithSpan;\nimport io.opentelemetry.api.trace.Tracer;\n",
 			"  @KafkaListener", "  @WithSpan(kind = SpanKind.CONSUMER)\n  @KafkaListener",
