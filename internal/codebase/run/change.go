@@ -227,16 +227,8 @@ func (j *job) verify(ctx context.Context) error {
 		return err
 	}
 	if j.proved == nil {
-		after := filepath.Join(j.dir, "after")
-		if err := j.writeAfter(ctx, after, j.change.Patch.Files); err != nil {
-			return err
-		}
-		report, err := j.cfg.Reviewer.Review(ctx, after, j.repository.Settings)
+		_, v, err := j.prove(ctx, filepath.Join(j.dir, "after"))
 		if err != nil {
-			return err
-		}
-		v := newVerification(compare(j.change.Findings, j.change.Patch.Fixed, report))
-		if err := j.test(ctx, j.change, after, v); err != nil {
 			return err
 		}
 		// What an instrumentation or a migration adds is reviewed for the first time.
@@ -249,6 +241,19 @@ func (j *job) verify(ctx context.Context) error {
 	return nil
 }
 
+// prove reviews and tests the change in a new directory.
+func (j *job) prove(ctx context.Context, after string) (*review.Report, *verification, error) {
+	if err := j.writeAfter(ctx, after, j.change.Patch.Files); err != nil {
+		return nil, nil, err
+	}
+	report, err := j.cfg.Reviewer.Review(ctx, after, j.repository.Settings)
+	if err != nil {
+		return nil, nil, err
+	}
+	v := newVerification(compare(j.change.Findings, j.change.Patch.Fixed, report))
+	return report, v, j.test(ctx, j.change, after, v)
+}
+
 // newVerification returns the evidence of a review alone.
 func newVerification(r reviewed) *verification {
 	return &verification{Review: r, Result: &verify.Result{Status: verify.Unverified, Reason: "this server runs no code of repositories"}}
@@ -258,7 +263,7 @@ func newVerification(r reviewed) *verification {
 func (j *job) test(ctx context.Context, ch *change, after string, v *verification) (err error) {
 	if j.cfg.Verifier != nil {
 		v.Result, err = j.cfg.Verifier.Verify(ctx, verify.Options{
-			Before: j.files.Dir, After: after, Command: j.repository.Settings.TestCommand, Rules: ch.rules(), Installs: j.run.Type != assay.RunFix,
+			Before: j.files.Dir, After: after, Command: j.repository.Settings.TestCommand, Rules: ch.rules(), Installs: j.run.Type != assay.RunFix && !j.testable,
 			Progress: func(text string) { j.remark(ctx, j.run.Phase, "Running "+text) },
 		})
 	}

@@ -227,18 +227,22 @@ func (j *job) prepare(ctx context.Context, task *propose.Task, t target, tree *p
 	return nil
 }
 
-// needReviewed reviews the code with the mechanical instrumentation, unless that was done. What it adds may have findings,
-// which are not those of the model.
+// needReviewed verifies the mechanical instrumentation alone, unless that was done. What it adds may have findings, and tests
+// may lack its dependencies, which is not the fault of the model.
 func (j *job) needReviewed(ctx context.Context) (err error) {
-	if j.reviewed != nil || len(j.change.Patch.Files) == 0 {
+	if j.reviewed != nil {
+		return nil
+	}
+	if len(j.change.Patch.Files) == 0 {
+		j.reviewed, j.testable = j.change.Report, true
 		return nil
 	}
 	after := filepath.Join(j.dir, "after")
-	if err := j.writeAfter(ctx, after, j.change.Patch.Files); err != nil {
+	if j.reviewed, j.proved, err = j.prove(ctx, after); err != nil {
 		return err
 	}
-	j.reviewed, err = j.cfg.Reviewer.Review(ctx, after, j.repository.Settings)
-	return err
+	j.testable = j.proved.Tests.After != nil && j.proved.Tests.After.Passed
+	return nil
 }
 
 // saveModel saves events together with what the model has used, for the process that continues the run.
@@ -280,7 +284,10 @@ func (j *job) assess(ctx context.Context, t target, boundary *worker.Boundary, t
 			paths = append(paths, f.Path)
 		}
 	}
-	before := cmp.Or(j.reviewed, ch.Report)
+	before := ch.Report
+	if boundary != nil {
+		before = j.reviewed
+	}
 	got, err := j.cfg.Reviewer.Change(ctx, after, j.repository.Settings, worker.Change{Parse: paths, Boundary: boundary})
 	switch {
 	case assay.ErrorCode(err) == assay.CodeUnprocessable && ctx.Err() == nil:

@@ -34,6 +34,7 @@ type job struct {
 
 	result         *changeResult  // of a run that changes code
 	reviewed       *review.Report // of the code with the mechanical instrumentation and what the language model has added
+	testable       bool           // the tests of that code pass: they have its dependencies
 	proposed       *change        // with what the language model has last had verified
 	proposedReview *review.Report // of the proposed change
 	proved         *verification  // of the change

@@ -28,8 +28,8 @@ import (
 //   - for a consumer: also in the innermost loop or function around a use of the boundary's value;
 //   - for a client or producer: the current span of the boundary's call, or, if that makes a client, of a use of its value.
 //
-// The change must keep the boundary and all other telemetry. Each import that it adds has to be used, and to be of the
-// standard library or of a dependency in a manifest above the file.
+// The change must keep the boundary and all other telemetry, and in Go leave no variable or import without a use. Each import
+// that it adds has to be used, and to be of the standard library or of a dependency in a manifest above the file.
 func Lacks(ctx context.Context, root *os.Root, parser *treesitter.Parser, name string, before []byte, line int, b patch.Boundary) (string, error) {
 	changed, err := patch.Read(root, name)
 	if err != nil {
@@ -56,6 +56,9 @@ func Lacks(ctx context.Context, root *os.Root, parser *treesitter.Parser, name s
 	}
 	if problem, err := imports(ctx, root, was, is); problem != "" || err != nil {
 		return problem, err
+	}
+	if f := (patch.File{Path: name, Before: before, After: changed}); is.Language == syntax.Go && (!f.TidyGo() || len(f.Edits) > 0) {
+		return "a variable or an import has no use, so that the file does not compile", nil
 	}
 	m := now[slices.Index(same, n)]
 	old, present := reachOf(was, n, b), reachOf(is, m, b)

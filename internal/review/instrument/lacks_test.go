@@ -135,7 +135,7 @@ func TestLacks(t *testing.T) {
 	const (
 		goImports = "\t\"github.com/segmentio/kafka-go\"\n"
 		otel      = "\t\"go.opentelemetry.io/otel\"\n\t\"go.opentelemetry.io/otel/trace\"\n"
-		consumer  = "ctx, span := otel.Tracer(\"jobs\").Start(context.Background(), \"process orders\", trace.WithSpanKind(trace.SpanKindConsumer))\n"
+		consumer  = "_, span := otel.Tracer(\"jobs\").Start(context.Background(), \"process orders\", trace.WithSpanKind(trace.SpanKindConsumer))\n"
 		client    = "\tctx, span := otel.Tracer(\"web\").Start(ctx, \"GET\", trace.WithSpanKind(trace.SpanKindClient))\n\tdefer span.End()\n"
 		server    = "\n\nfunc traced(next http.Handler) http.Handler {\n\treturn http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {\n\t\tctx, span := otel.Tracer(\"web\").Start(r.Context(), r.Method, trace.WithSpanKind(trace.SpanKindServer))\n\t\tdefer span.End()\n\t\tnext.ServeHTTP(w, r.WithContext(ctx))\n\t})\n}\n"
 		webImport = "import \"net/http\"\n"
@@ -149,13 +149,14 @@ func TestLacks(t *testing.T) {
 		edits   []string // old and new texts
 		want    string   // "" if the change adds telemetry
 	}{
-		"span in the loop":                        {kafkaProgram, []string{goImports, goImports + otel, "\t\tprocess(m)\n", "\t\t" + consumer + "\t\tprocess(ctx, m)\n\t\tspan.End()\n"}, ""},
+		"span in the loop":                        {kafkaProgram, []string{goImports, goImports + otel, "\t\tprocess(m)\n", "\t\t" + consumer + "\t\tprocess(m)\n\t\tspan.End()\n"}, ""},
 		"span in a function that gets the reader": {kafkaProgram, []string{goImports, goImports + otel, "\tfor {", "\tconsume(reader)\n}\n\nfunc consume(r *kafka.Reader) {\n\tfor {\n\t\t" + consumer + "\t\tspan.End()", "reader.Read", "r.Read"}, ""},
 		"span around the program":                 {kafkaProgram, []string{goImports, goImports + otel, "\treader :=", "\t" + consumer + "\tdefer span.End()\n\treader :="}, "has no telemetry"},
-		"span of another kind":                    {kafkaProgram, []string{goImports, goImports + otel, "\t\tprocess(m)\n", "\t\t" + strings.Replace(consumer, "SpanKindConsumer", "SpanKindInternal", 1) + "\t\tspan.End()\n"}, "has no telemetry"},
-		"span that does not end":                  {kafkaProgram, []string{goImports, goImports + otel, "\t\tprocess(m)\n", "\t\t" + consumer + "\t\tprocess(ctx, m)\n"}, "has no telemetry"},
+		"span of another kind":                    {kafkaProgram, []string{goImports, goImports + otel, "\t\tprocess(m)\n", "\t\t" + strings.Replace(consumer, "SpanKindConsumer", "SpanKindInternal", 1) + "\t\tprocess(m)\n\t\tspan.End()\n"}, "has no telemetry"},
+		"span that does not end":                  {kafkaProgram, []string{goImports, goImports + otel, "\t\tprocess(m)\n", "\t\t" + consumer + "\t\tprocess(m)\n\t\tspan.AddEvent(\"processed\")\n"}, "has no telemetry"},
+		"unused variable":                         {kafkaProgram, []string{goImports, goImports + otel, "\t\tprocess(m)\n", "\t\tctx" + strings.TrimPrefix(consumer, "_") + "\t\tprocess(m)\n\t\tspan.End()\n"}, "does not compile"},
 		"span elsewhere":                          {kafkaProgram, []string{goImports, goImports + otel, "kafka.Message) {}", "kafka.Message) {}\n\nfunc other() {\n\t" + consumer + "\tspan.End()\n}"}, "has no telemetry"},
-		"span of own code":                        {kafkaProgram, []string{"\t\tprocess(m)\n", "\t\t_, span := tracer.Start(nil, \"process\", trace.WithSpanKind(trace.SpanKindConsumer))\n\t\tspan.End()\n"}, "has no telemetry"},
+		"span of own code":                        {kafkaProgram, []string{"\t\tprocess(m)\n", "\t\t_, span := tracer.Start(nil, \"process\", trace.WithSpanKind(trace.SpanKindConsumer))\n\t\tprocess(m)\n\t\tspan.End()\n"}, "has no telemetry"},
 		"boundary removed":                        {kafkaProgram, []string{goImports, goImports + otel, "kafka.NewReader(", "newReader(", "\t\tprocess(m)\n", "\t\t" + consumer + "\t\tspan.End()\n"}, "keep the boundary"},
 		"boundary twice":                          {kafkaProgram, []string{"\tfor {", "\tkafka.NewReader(kafka.ReaderConfig{})\n\tfor {"}, "keep the boundary"},
 		"unknown dependency":                      {kafkaProgram, []string{goImports, goImports + "\totelkafka \"example.com/otelkafka\"\n", "\tfor {", "\totelkafka.Wrap(reader)\n\tfor {"}, "no manifest"},
