@@ -291,7 +291,7 @@ func TestModelAlone(t *testing.T) {
 // TestInstrumentationTakeover kills a worker that has paid for the change at a boundary. Another one continues and pays for
 // nothing again.
 func TestInstrumentationTakeover(t *testing.T) {
-	for _, phase := range []string{"second boundary", "verify", "publish"} {
+	for _, phase := range []string{"saved patch", "second boundary", "verify", "publish"} {
 		t.Run(phase, func(t *testing.T) {
 			files := map[string]string{"other.go": strings.NewReplacer("func receive(", "func other(", "\t\"net/http\"\n", "", "func main() {\n\tgo http.ListenAndServe(\":8080\", nil)\n\treceive(kafka.ReaderConfig{Topic: \"orders\"})\n}\n\n", "").Replace(queueProgram["main.go"])}
 			maps.Copy(files, queueProgram)
@@ -318,6 +318,8 @@ func TestInstrumentationTakeover(t *testing.T) {
 				with(c)
 				c.Renew, c.Store = time.Hour, &deaf{c.Store}
 				switch phase {
+				case "saved patch":
+					c.Store = &unnoted{c.Store, hang}
 				case "verify":
 					c.Store = &unsaved{c.Store, hang}
 				case "publish":
@@ -326,7 +328,11 @@ func TestInstrumentationTakeover(t *testing.T) {
 			})
 			<-began
 			want := 2
-			if phase == "second boundary" {
+			switch phase {
+			case "saved patch":
+				model.Script(first, second) // the patch is not the one of the result
+				want = 3
+			case "second boundary":
 				model.Script(second) // the first one is paid for
 				want = 3
 			}
@@ -361,4 +367,17 @@ func TestInstrumentationTakeover(t *testing.T) {
 			require.Len(t, w.published[0].Files, 4)
 		})
 	}
+}
+
+// unnoted is the store of a worker that is killed after it has saved a patch, before it saves what is in it.
+type unnoted struct {
+	assay.CodebaseStore
+	hang func(context.Context) error
+}
+
+func (u *unnoted) UpdateRun(ctx context.Context, holder string, r *assay.Run, events []assay.RunEvent) error {
+	if len(events) == 1 && strings.HasPrefix(events[0].Message, "The language model has instrumented") {
+		return u.hang(ctx)
+	}
+	return u.CodebaseStore.UpdateRun(ctx, holder, r, events)
 }

@@ -56,11 +56,19 @@ func newShop(t *testing.T) (w *world, byCheck map[string]string) {
 		return review.Run(ctx, review.Options{Root: dir})
 	}
 	w.made = func(ctx context.Context, dir string, c worker.Change) (*worker.Response, error) {
-		made, err := worker.Serve(ctx, &worker.Request{Options: review.Options{Root: dir}, Change: c})
+		text, err := json.Marshal(worker.Request{Options: review.Options{Root: dir}, Change: c}) // as it goes to the child
 		if err != nil {
 			return nil, err
 		}
-		text, err := json.Marshal(made) // as it comes from the child
+		req := new(worker.Request)
+		if err := json.Unmarshal(text, req); err != nil {
+			return nil, err
+		}
+		made, err := worker.Serve(ctx, req)
+		if err != nil {
+			return nil, err
+		}
+		text, err = json.Marshal(made) // as it comes from the child
 		if err != nil {
 			return nil, err
 		}

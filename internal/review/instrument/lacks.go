@@ -67,7 +67,7 @@ func Lacks(ctx context.Context, root *os.Root, parser *treesitter.Parser, name s
 		return "the file is too complex", nil
 	}
 	if !covered {
-		return fmt.Sprintf("the boundary has no telemetry: a span of kind %s that ends is needed, by the API of OpenTelemetry: in the handler, in the loop that receives, around the call, or around the uses of the client; or instrumentation of `%s`", b.SpanKind, b.Library), nil
+		return fmt.Sprintf("the boundary has no telemetry: start and end a span of kind %s by the API of OpenTelemetry in the handler, in the loop that receives, around the call, or around the uses of the client; or set the instrumentation of `%s` up", b.SpanKind, b.Library), nil
 	}
 	return "", nil
 }
