@@ -17,7 +17,7 @@ import (
 
 // agentModelConfig holds the flags of the language model that changes code.
 type agentModelConfig struct {
-	AgentModelProvider    string      `default:"" enum:",openai,anthropic" placeholder:"openai|anthropic" help:"Provider of a language model that proposes changes for findings without a mechanical fix: openai is any endpoint of OpenAI's chat completions API. Without it no model is used."`
+	AgentModelProvider    string      `default:"" enum:",openai,anthropic" placeholder:"openai|anthropic" help:"Provider of a language model that proposes changes for findings without a mechanical fix and for boundaries that general instrumentation leaves: openai is any endpoint of OpenAI's chat completions API. Without it no model is used."`
 	AgentModel            string      `placeholder:"NAME" help:"Name of the model. It has to support tools."`
 	AgentModelURL         string      `name:"agent-model-url" placeholder:"URL" help:"Base URL of the provider's API. Default: the provider's own."`
 	AgentModelAPIKey      auth.Secret `name:"agent-model-api-key" placeholder:"KEY" help:"API key of the provider."`

@@ -44,7 +44,8 @@ type Config struct {
 	Sources   Sources
 	Reviewer  Reviewer
 	Verifier  Verifier // nil: code of repositories is not run
-	// Proposer changes code for findings without a mechanical fix. nil: nothing does.
+	// Proposer changes code for findings without a mechanical fix, and for boundaries that general instrumentation
+	// leaves. nil: nothing does.
 	Proposer *propose.Proposer
 	Holder   string // name of this process, unique among all that ever run
 	WorkDir  string // for clones; it belongs to this process and is emptied
