@@ -48,6 +48,10 @@ func Lacks(ctx context.Context, root *os.Root, parser *treesitter.Parser, name s
 		return "no call, function, literal or annotation begins on the line of the boundary", nil
 	}
 	same, now := alike(was, n), alike(is, n)
+	at := slices.Index(same, n)
+	if at < 0 || was.Exhausted() || is.Exhausted() {
+		return tooComplex, nil
+	}
 	if len(same) != len(now) {
 		return fmt.Sprintf("the file has %d of `%s`, and had %d before: keep the boundary, and add no other code of this name", len(now), codeName(n), len(same)), nil
 	}
@@ -60,17 +64,18 @@ func Lacks(ctx context.Context, root *os.Root, parser *treesitter.Parser, name s
 	if f := (patch.File{Path: name, Before: before, After: changed}); is.Language == syntax.Go && (!f.TidyGo() || len(f.Edits) > 0) {
 		return "a variable or an import has no use, so that the file does not compile", nil
 	}
-	m := now[slices.Index(same, n)]
-	old, present := reachOf(was, n, b), reachOf(is, m, b)
+	old, present := reachOf(was, n, b), reachOf(is, now[at], b)
 	covered := present.spans() > old.spans() || present.library() && !old.library()
 	if was.Exhausted() || is.Exhausted() {
-		return "the file is too complex", nil
+		return tooComplex, nil
 	}
 	if !covered {
 		return fmt.Sprintf("the boundary has no telemetry: start and end a span of kind %s by the API of OpenTelemetry in the handler, in the loop that receives, around the call, or around the uses of the client; or set the instrumentation of `%s` up", b.SpanKind, b.Library), nil
 	}
 	return "", nil
 }
+
+const tooComplex = "the file is too complex to find the boundary in it"
 
 // parse returns a source file, which has no syntax error, with its facts.
 func parse(ctx context.Context, parser *treesitter.Parser, name string, text []byte) (*source, error) {
@@ -98,8 +103,9 @@ func boundaryAt(f *source, line int, library string) *syntax.Node {
 			return handler(b.Node)
 		}
 	}
+	starts := spanStarts(f)
 	for n := range f.Root.All() {
-		if codeName(n) != "" && at(n) {
+		if codeName(n) != "" && !starts[n] && at(n) {
 			return handler(n)
 		}
 	}
@@ -136,16 +142,22 @@ func codeName(n *syntax.Node) string {
 
 // alike returns the code of a file with the kind and name of a node, in order, without the calls that start spans.
 func alike(f *source, n *syntax.Node) (all []*syntax.Node) {
-	name, starts := codeName(n), map[*syntax.Node]bool{}
-	for _, s := range f.uses.Spans {
-		starts[s.Start] = true
-	}
+	name, starts := codeName(n), spanStarts(f)
 	for c := range f.Root.All() {
 		if c.Kind == n.Kind && codeName(c) == name && !starts[c] {
 			all = append(all, c)
 		}
 	}
 	return all
+}
+
+// spanStarts returns the calls that start spans.
+func spanStarts(f *source) map[*syntax.Node]bool {
+	starts := map[*syntax.Node]bool{}
+	for _, s := range f.uses.Spans {
+		starts[s.Start] = true
+	}
+	return starts
 }
 
 // removed returns what telemetry a file no longer has.
@@ -433,11 +445,10 @@ func provides(l syntax.Language, dependency, module string) bool {
 		}
 		return under(strings.ReplaceAll(dependency, "-", "_"), ".")
 	case syntax.Java:
+		// Each artifact of OpenTelemetry requires the API. Packages below the group of the API are of other artifacts.
 		group, _, _ := strings.Cut(dependency, ":")
-		if group == "io.opentelemetry" {
-			return under("io.opentelemetry.api", ".") || under("io.opentelemetry.context", ".")
-		}
-		return under(group, ".")
+		return strings.HasPrefix(group, "io.opentelemetry") && (under("io.opentelemetry.api", ".") || under("io.opentelemetry.context", ".")) ||
+			group != "io.opentelemetry" && under(group, ".")
 	default:
 		return under(dependency, "/")
 	}

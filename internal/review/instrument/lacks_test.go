@@ -221,6 +221,22 @@ func TestLacks(t *testing.T) {
 	}
 }
 
+// TestLacksSpan: a line that starts a span is not that of a boundary.
+func TestLacksSpan(t *testing.T) {
+	dir := t.TempDir()
+	text := "package main\n\nimport \"go.opentelemetry.io/otel\"\n\nfunc main() {\n\t_, span := otel.Tracer(\"a\").Start(nil, \"a\")\n\tspan.End()\n}\n"
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "main.go"), []byte(text), 0o600))
+	root, err := os.OpenRoot(dir)
+	require.NoError(t, err)
+	defer root.Close()
+	parser := newParser(t)
+	for line := range 12 {
+		problem, err := instrument.Lacks(t.Context(), root, parser, "main.go", []byte(text), line, patch.Boundary{SpanKind: "internal"})
+		require.NoError(t, err)
+		require.NotEmpty(t, problem, "line %d", line)
+	}
+}
+
 // FuzzLacks compares hostile files without a panic, and equal ones add nothing.
 func FuzzLacks(f *testing.F) {
 	programs := []lacksProgram{kafkaProgram, serverProgram, redisProgram, scriptProgram, pythonProgram, javaProgram}
