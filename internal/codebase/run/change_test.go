@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,6 +24,7 @@ import (
 	"assay/internal/review"
 	"assay/internal/review/fix"
 	"assay/internal/review/patch"
+	"assay/internal/review/treesitter"
 	"assay/internal/review/worker"
 )
 
@@ -45,6 +47,9 @@ func handle(ctx context.Context, id, email string) {
 }
 `
 
+// grammars are loaded once for all tests.
+var grammars = sync.OnceValues(func() (*treesitter.Parser, error) { return review.NewParser(context.Background(), "") })
+
 // newShop returns a world whose repository has shop.go, with its findings by check.
 func newShop(t *testing.T) (w *world, byCheck map[string]string) {
 	w = newWorld(t)
@@ -62,6 +67,9 @@ func newShop(t *testing.T) (w *world, byCheck map[string]string) {
 		}
 		req := new(worker.Request)
 		if err := json.Unmarshal(text, req); err != nil {
+			return nil, err
+		}
+		if req.Parser, err = grammars(); err != nil {
 			return nil, err
 		}
 		made, err := worker.Serve(ctx, req)
