@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -68,4 +69,87 @@ func TestModelFix(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(text), `"toolName":"edit"`)
 	require.NotContains(t, string(text), key)
+}
+
+// TestModelInstruments has a language model instrument a server that the mechanical instrumentation leaves: its first span has
+// the wrong kind, the second one arrives when the tests run in the sandbox.
+func TestModelInstruments(t *testing.T) {
+	t.Parallel()
+	files := fixture(t, "go")
+	delete(files, "shop.go")
+	files["telemetry.go"] = strings.Replace(files["telemetry.go"], "package shop", "package main", 1)
+	files["main.go"] = `package main
+
+import "net/http"
+
+func main() {
+	panic(newServer(":8080").ListenAndServe())
+}
+
+func newServer(address string) *http.Server {
+	server := &http.Server{Addr: address}
+	return server
+}
+`
+	test, _, found := strings.Cut(files["shop_test.go"], "func TestOrder")
+	require.True(t, found)
+	delete(files, "shop_test.go")
+	files["main_test.go"] = strings.NewReplacer("package shop", "package main", `"fmt"`, `"cmp"`, `"os"`, "\"net/http\"\n\t\"net/http/httptest\"\n\t\"os\"").Replace(test) + `func TestServer(t *testing.T) {
+	handler := cmp.Or(newServer("").Handler, http.Handler(http.DefaultServeMux))
+	handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/orders", nil))
+}
+`
+	host := startGit(t, files)
+	model := llmtest.New(t)
+	edit := func(first, last int, text string) llmtest.Call {
+		return llmtest.Call{Name: "edit", Arguments: fmt.Sprintf(`{"file":"main.go","first_line":%d,"last_line":%d,"text":%q}`, first, last, text)}
+	}
+	middleware := `
+func traced(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, span := otel.Tracer("web").Start(r.Context(), r.Method, trace.WithSpanKind(trace.SpanKindInternal))
+		defer span.End()
+		next.ServeHTTP(w, r.WithContext(ctx))
+	})
+}
+`
+	verify := llmtest.Call{Name: "verify", Arguments: "{}"}
+	model.Script(
+		llmtest.Reply{Calls: []llmtest.Call{edit(13, 12, middleware), edit(10, 10, "\tserver := &http.Server{Addr: address, Handler: traced(http.DefaultServeMux)}"),
+			edit(3, 3, "import (\n\t\"net/http\"\n\n\t\"go.opentelemetry.io/otel\"\n\t\"go.opentelemetry.io/otel/trace\"\n)"), verify}},
+		llmtest.Reply{Calls: []llmtest.Call{edit(21, 21, "\t\tctx, span := otel.Tracer(\"web\").Start(r.Context(), r.Method, trace.WithSpanKind(trace.SpanKindServer))"), verify}},
+	)
+	flags := append(goDirs(t, filepath.Join("testdata", "fix", "go")), "--bootstrap-api-key", bootstrapKey, "--agent-allow-private-hosts", "--agent-source-ca", host.CA,
+		"--agent-model-provider", "anthropic", "--agent-model", "some-model", "--agent-model-url", model.URL, "--agent-model-api-key", "sk-test-0123456789abcdefghij")
+	r := host.connect(t, startDaemon(t, t.TempDir(), flags...))
+	done, id := r.wait("/codebase/instrumentation/execute", fmt.Sprintf(`{"repo_id":%q,"type":"general"}`, r.id))
+	asked := model.Requests()
+	require.Len(t, asked, 2)
+	require.Contains(t, strings.Join(asked[1].Results, "\n"), "start and end a span of kind server")
+	require.Equal(t, "verified", done.Result.Verification.Status, done.Result.Verification.Reason)
+	require.Contains(t, gittest.Git(t, host.dir, "show", done.Result.Branch+":main.go"), "SpanKindServer")
+	var detail struct {
+		Result struct {
+			Steps []struct {
+				File string
+				Line int
+				Open bool
+			}
+			Model struct {
+				Attempts []struct {
+					File          string
+					Line          int
+					Fixed         bool
+					Verifications int
+				}
+			}
+		}
+	}
+	r.call("GET", "/executions/"+id, "", &detail)
+	require.Len(t, detail.Result.Model.Attempts, 1)
+	require.Equal(t, 2, detail.Result.Model.Attempts[0].Verifications)
+	require.True(t, detail.Result.Model.Attempts[0].Fixed)
+	for _, s := range detail.Result.Steps {
+		require.Equal(t, s.File != "main.go", s.Open, "%s:%d", s.File, s.Line)
+	}
 }
