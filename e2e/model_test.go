@@ -115,8 +115,10 @@ func traced(next http.Handler) http.Handler {
 `
 	verify := llmtest.Call{Name: "verify", Arguments: "{}"}
 	model.Script(
-		llmtest.Reply{Calls: []llmtest.Call{edit(13, 12, middleware), edit(10, 10, "\tserver := &http.Server{Addr: address, Handler: traced(http.DefaultServeMux)}"),
-			edit(3, 3, "import (\n\t\"net/http\"\n\n\t\"go.opentelemetry.io/otel\"\n\t\"go.opentelemetry.io/otel/trace\"\n)"), verify}},
+		llmtest.Reply{Calls: []llmtest.Call{
+			edit(13, 12, middleware), edit(10, 10, "\tserver := &http.Server{Addr: address, Handler: traced(http.DefaultServeMux)}"),
+			edit(3, 3, "import (\n\t\"net/http\"\n\n\t\"go.opentelemetry.io/otel\"\n\t\"go.opentelemetry.io/otel/trace\"\n)"), verify,
+		}},
 		llmtest.Reply{Calls: []llmtest.Call{edit(21, 21, "\t\tctx, span := otel.Tracer(\"web\").Start(r.Context(), r.Method, trace.WithSpanKind(trace.SpanKindServer))"), verify}},
 	)
 	flags := append(goDirs(t, filepath.Join("testdata", "fix", "go")), "--bootstrap-api-key", bootstrapKey, "--agent-allow-private-hosts", "--agent-source-ca", host.CA,

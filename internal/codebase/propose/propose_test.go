@@ -360,6 +360,23 @@ func TestBoundaries(t *testing.T) {
 	}
 }
 
+// TestLost: the change at a boundary keeps the lines of the mechanical instrumentation, wherever it moves them.
+func TestLost(t *testing.T) {
+	f := newFixture(t, llm.OpenAI)
+	after := strings.Replace(shop, "\tlog(", "\tdefer traced()()\n\tlog(", 1)
+	f.Tree = NewTree(f.Tree.root, f.Tree.files, []patch.File{{Path: "shop.go", After: []byte(after)}})
+	f.Finding, f.Step = nil, boundary
+	f.model.Script(
+		says(edit("shop.go", 4, 5, "\tlog(\"ordered\")"), verifies),
+		says(edit("shop.go", 4, 4, "\tif true {\n\t\tdefer traced()()\n\t\tlog(\"ordered\")\n\t}"), verifies),
+	)
+	a := f.propose()
+	require.True(t, a.Fixed, a.Reason)
+	require.Equal(t, 2, a.Verifications)
+	require.Contains(t, f.model.Requests()[1].Results[1], "has to stay:\ndefer traced()()")
+	require.Len(t, f.checked, 1, "what removes the line is not tested")
+}
+
 // TestSequence: the change for a finding stays when that for the next one fails.
 func TestSequence(t *testing.T) {
 	f := newFixture(t, llm.Anthropic)

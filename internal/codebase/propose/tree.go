@@ -248,6 +248,34 @@ func (t *Tree) differs() bool {
 	return false
 }
 
+// lost returns a line that earlier changes have added to the file of the present task, and that its change removes, "" if
+// there is none. Lines are compared without white space around them.
+func (t *Tree) lost() string {
+	was, touched := t.undo[t.file]
+	if !touched {
+		return ""
+	}
+	var before []byte
+	if !t.created[t.file] {
+		before, _ = patch.Read(t.root, t.file) // it was read for the task
+	}
+	left := map[string]int{}
+	for _, l := range splitLines(t.changed[t.file]) {
+		left[string(bytes.TrimSpace(l))]++
+	}
+	for _, l := range splitLines(was) {
+		left[string(bytes.TrimSpace(l))]--
+	}
+	for _, e := range udiff.Lines(string(before), string(was)) {
+		for _, l := range splitLines([]byte(e.New)) {
+			if line := string(bytes.TrimSpace(l)); line != "" && left[line] < 0 {
+				return line
+			}
+		}
+	}
+	return ""
+}
+
 // keep begins the change for the next task.
 func (t *Tree) keep() { t.undo = map[string][]byte{} }
 

@@ -202,7 +202,7 @@ func TestModelLeaves(t *testing.T) {
 		}, "keep the boundary"},
 		"other telemetry removed": {func(t *testing.T, text string) []llmtest.Call {
 			return append(traced(t, text, "main.go")[:1], replaces(t, text, "main.go", "otelhttp.NewHandler", "\tgo http.ListenAndServe(\":8080\", nil)"), replaces(t, text, "main.go", "/otelhttp\"", ""))
-		}, "is removed"},
+		}, "removes a line of the mechanical instrumentation"},
 		"not parsed": {func(t *testing.T, text string) []llmtest.Call {
 			return []llmtest.Call{replaces(t, text, "main.go", "\t\tprocess(m)\n", "\t\tprocess(m")}
 		}, "does not parse"},
