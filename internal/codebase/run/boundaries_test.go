@@ -28,25 +28,25 @@ import (
 
 // queueProgram has a server, which the mechanical instrumentation knows, and a consumer, which it leaves.
 var queueProgram = map[string]string{
-	"go.mod": "module jobs\n\ngo 1.26\n\nrequire github.com/segmentio/kafka-go v0.4.50\n",
+	"go.mod": "module jobs\n\ngo 1.26\n\nrequire github.com/confluentinc/confluent-kafka-go/v2 v2.14.0\n",
 	"main.go": `package main
 
 import (
 	"context"
 	"net/http"
 
-	"github.com/segmentio/kafka-go"
+	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
 )
 
 func main() {
 	go http.ListenAndServe(":8080", nil)
-	receive(kafka.ReaderConfig{Topic: "orders"})
+	receive(context.Background(), kafka.ConfigMap{})
 }
 
-func receive(cfg kafka.ReaderConfig) {
-	reader := kafka.NewReader(cfg)
-	for {
-		m, err := reader.ReadMessage(context.Background())
+func receive(ctx context.Context, cfg kafka.ConfigMap) {
+	consumer, _ := kafka.NewConsumer(&cfg)
+	for ctx.Err() == nil {
+		m, err := consumer.ReadMessage(-1)
 		if err != nil {
 			return
 		}
@@ -54,7 +54,7 @@ func receive(cfg kafka.ReaderConfig) {
 	}
 }
 `,
-	"process.go": "package main\n\nimport \"github.com/segmentio/kafka-go\"\n\nfunc process(m kafka.Message) {}\n",
+	"process.go": "package main\n\nimport \"github.com/confluentinc/confluent-kafka-go/v2/kafka\"\n\nfunc process(m *kafka.Message) {}\n",
 }
 
 // newQueue returns a world whose repository has queueProgram, and the texts of its files after the mechanical instrumentation.
@@ -103,13 +103,13 @@ func replaces(t *testing.T, text, file, line, by string) llmtest.Call {
 }
 
 const (
-	otelImport   = "\t\"github.com/segmentio/kafka-go\"\n\t\"go.opentelemetry.io/otel\"\n\t\"go.opentelemetry.io/otel/trace\""
-	consumerSpan = "\t\t_, span := otel.Tracer(\"jobs\").Start(context.Background(), \"process orders\", trace.WithSpanKind(trace.SpanKindConsumer))\n\t\tprocess(m)\n"
+	otelImport   = "\t\"github.com/confluentinc/confluent-kafka-go/v2/kafka\"\n\t\"go.opentelemetry.io/otel\"\n\t\"go.opentelemetry.io/otel/trace\""
+	consumerSpan = "\t\t_, span := otel.Tracer(\"jobs\").Start(ctx, \"process orders\", trace.WithSpanKind(trace.SpanKindConsumer))\n\t\tprocess(m)\n"
 )
 
 // traced returns the calls that add a span to the loop of a file, with its text after the mechanical instrumentation.
 func traced(t *testing.T, text, file string) []llmtest.Call {
-	return []llmtest.Call{replaces(t, text, file, "\t\tprocess(m)\n", consumerSpan+"\t\tspan.End()"), replaces(t, text, file, "\t\"github.com/segmentio/kafka-go\"\n", otelImport)}
+	return []llmtest.Call{replaces(t, text, file, "\t\tprocess(m)\n", consumerSpan+"\t\tspan.End()"), replaces(t, text, file, "\t\"github.com/confluentinc/confluent-kafka-go/v2/kafka\"\n", otelImport)}
 }
 
 // TestModelInstruments: the mechanical instrumentation comes first, the model instruments what it leaves, and both are
@@ -139,7 +139,7 @@ func TestModelInstruments(t *testing.T) {
 	asked := model.Requests()
 	require.Len(t, asked, 2)
 	require.Contains(t, asked[0].User, `"span_kind": "consumer"`)
-	number := strings.Count(text[:strings.Index(text, "\treader := ")], "\n") + 1
+	number := strings.Count(text[:strings.Index(text, "\tconsumer, _ := ")], "\n") + 1
 	require.Contains(t, asked[0].User, fmt.Sprintf(`"line": %d`, number))
 	require.Contains(t, asked[1].Results[1], "the boundary has no telemetry")
 	require.Len(t, options, 2, "what the facts refuse is not tested, and what was verified is not verified again")
@@ -147,11 +147,11 @@ func TestModelInstruments(t *testing.T) {
 	require.False(t, options[1].Installs, "the tests of the mechanical change pass: they have its dependencies")
 
 	r := w.result(id)
-	require.Equal(t, []propose.Attempt{{File: "main.go", Line: 16, Library: "github.com/segmentio/kafka-go", Fixed: true, Verifications: 2}}, r.Model.Attempts)
+	require.Equal(t, []propose.Attempt{{File: "main.go", Line: 16, Library: "github.com/confluentinc/confluent-kafka-go", Fixed: true, Verifications: 2}}, r.Model.Attempts)
 	require.Equal(t, 2, r.Model.Usage.Turns)
 	require.Contains(t, r.Steps, patch.Step{
-		File: "main.go", Line: 16, Text: "Instrument the consumer of `github.com/segmentio/kafka-go` as the language model proposed",
-		Boundary: patch.Boundary{SpanKind: "consumer", Library: "github.com/segmentio/kafka-go"},
+		File: "main.go", Line: 16, Text: "Instrument the consumer of `github.com/confluentinc/confluent-kafka-go` as the language model proposed",
+		Boundary: patch.Boundary{SpanKind: "consumer", Library: "github.com/confluentinc/confluent-kafka-go"},
 	})
 	require.Equal(t, verify.TestsPass, r.Verification.Status)
 	stored, err := w.store.Patch(t.Context(), w.organization, id)
@@ -198,7 +198,7 @@ func TestModelLeaves(t *testing.T) {
 			return []llmtest.Call{replaces(t, text, "main.go", "\t\tprocess(m)\n", "\t\tprocess(m) // traced")}
 		}, "the boundary has no telemetry"},
 		"no boundary": {func(t *testing.T, text string) []llmtest.Call {
-			return append(traced(t, text, "main.go")[:1], replaces(t, text, "main.go", "\treader := ", "\tvar reader *kafka.Reader"), traced(t, text, "main.go")[1])
+			return append(traced(t, text, "main.go")[:1], replaces(t, text, "main.go", "\tconsumer, _ := ", "\tvar consumer *kafka.Consumer"), traced(t, text, "main.go")[1])
 		}, "keep the boundary"},
 		"other telemetry removed": {func(t *testing.T, text string) []llmtest.Call {
 			return append(traced(t, text, "main.go")[:1], replaces(t, text, "main.go", "otelhttp.NewHandler", "\tgo http.ListenAndServe(\":8080\", nil)"), replaces(t, text, "main.go", "/otelhttp\"", ""))
@@ -293,7 +293,7 @@ func TestModelAlone(t *testing.T) {
 func TestInstrumentationTakeover(t *testing.T) {
 	for _, phase := range []string{"saved patch", "second boundary", "verify", "publish"} {
 		t.Run(phase, func(t *testing.T) {
-			files := map[string]string{"other.go": strings.NewReplacer("func receive(", "func other(", "\t\"net/http\"\n", "", "func main() {\n\tgo http.ListenAndServe(\":8080\", nil)\n\treceive(kafka.ReaderConfig{Topic: \"orders\"})\n}\n\n", "").Replace(queueProgram["main.go"])}
+			files := map[string]string{"other.go": strings.NewReplacer("func receive(", "func other(", "\t\"net/http\"\n", "", "func main() {\n\tgo http.ListenAndServe(\":8080\", nil)\n\treceive(context.Background(), kafka.ConfigMap{})\n}\n\n", "").Replace(queueProgram["main.go"])}
 			maps.Copy(files, queueProgram)
 			w, after := newQueue(t, files)
 			model, with := withModel(t, w)

@@ -236,8 +236,8 @@ func (p *plan) leave(name string, line int, text string) {
 	p.step(patch.Step{File: name, Line: line, Text: text, Open: true})
 }
 
-// leaveBoundary is leave for code without telemetry that a language model may instrument. Lacks checks what it does. A
-// call, a function, a literal or an annotation begins on the line.
+// leaveBoundary is leave for code without telemetry that a language model may instrument; boundary.Lacks checks what it does.
+// A call, a function, a literal or an annotation begins on the line.
 func (p *plan) leaveBoundary(name string, line int, b patch.Boundary, text string) {
 	p.step(patch.Step{File: name, Line: line, Text: text, Open: true, Boundary: b})
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"assay/internal/review"
+	"assay/internal/review/boundary"
 	"assay/internal/review/fix"
 	"assay/internal/review/instrument"
 	"assay/internal/review/migrate"
@@ -115,7 +116,7 @@ func (r *Response) check(ctx context.Context, req *Request) (err error) {
 		}
 	}
 	if b := req.Boundary; b != nil && len(r.Broken) == 0 && ctx.Err() == nil {
-		r.Lacks, err = instrument.Lacks(ctx, root, req.Parser, b.File, b.Before, b.Line, b.Boundary)
+		r.Lacks, err = boundary.Lacks(ctx, root, req.Parser, b.File, b.Before, b.Line, b.Boundary)
 	}
 	return errors.Join(err, ctx.Err())
 }

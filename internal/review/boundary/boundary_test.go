@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package instrument_test
+package boundary_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,19 +11,28 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"assay/internal/review/instrument"
+	"assay/internal/review"
+	"assay/internal/review/boundary"
 	"assay/internal/review/patch"
+	"assay/internal/review/treesitter"
 )
 
-// lacksProgram is a program with a boundary on the line with the comment "here".
-type lacksProgram struct {
+func newParser(t testing.TB) *treesitter.Parser {
+	parser, err := review.NewParser(t.Context(), "")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, parser.Close(context.Background())) })
+	return parser
+}
+
+// program is a program with a boundary on the line with the comment "here".
+type program struct {
 	file, manifest, dependencies string
 	boundary                     patch.Boundary
 	text                         string
 }
 
 var (
-	kafkaProgram = lacksProgram{
+	kafkaProgram = program{
 		"jobs/main.go", "jobs/go.mod", "module jobs\n\nrequire go.opentelemetry.io/otel v1.47.0\n",
 		patch.Boundary{SpanKind: "consumer", Library: "github.com/segmentio/kafka-go"},
 		`package main
@@ -47,7 +57,7 @@ func main() {
 func process(m kafka.Message) {}
 `,
 	}
-	serverProgram = lacksProgram{
+	serverProgram = program{
 		"main.go", "go.mod", "module web\n\nrequire (\n\tgo.opentelemetry.io/otel v1.47.0\n\tgo.opentelemetry.io/contrib/instrumentation/net/http/otelhttp v0.69.0\n)\n",
 		patch.Boundary{SpanKind: "server", Library: "net/http"},
 		`package main
@@ -62,7 +72,7 @@ func main() {
 }
 `,
 	}
-	redisProgram = lacksProgram{
+	redisProgram = program{
 		"main.go", "go.mod", "module web\n\nrequire go.opentelemetry.io/otel v1.47.0\n",
 		patch.Boundary{SpanKind: "client", Library: "github.com/redis/go-redis"},
 		`package main
@@ -80,7 +90,7 @@ func load(ctx context.Context) string {
 }
 `,
 	}
-	scriptProgram = lacksProgram{
+	scriptProgram = program{
 		"src/main.ts", "package.json", `{"dependencies": {"@opentelemetry/api": "1.9.0", "hono": "4.0.0", "got": "14.0.0"}}`,
 		patch.Boundary{SpanKind: "server", Library: "hono"},
 		`import { Hono } from 'hono';
@@ -92,12 +102,12 @@ app.get('/orders', async (c) => {
 });
 `,
 	}
-	callProgram = lacksProgram{
+	callProgram = program{
 		scriptProgram.file, scriptProgram.manifest, scriptProgram.dependencies,
 		patch.Boundary{SpanKind: "client", Library: "got"},
 		strings.NewReplacer(" // here", "", "// call", "// here").Replace(scriptProgram.text),
 	}
-	pythonProgram = lacksProgram{
+	pythonProgram = program{
 		"app.py", "requirements.txt", "opentelemetry-distro==0.60b0\nnats-py==2.0.0\n",
 		patch.Boundary{SpanKind: "consumer", Library: "nats"},
 		`import nats
@@ -112,7 +122,7 @@ async def handle(message):
     print(message.data)
 `,
 	}
-	javaProgram = lacksProgram{
+	javaProgram = program{
 		"src/main/java/Listen.java", "pom.xml", "<project><dependencies><dependency><groupId>io.opentelemetry</groupId><artifactId>opentelemetry-api</artifactId><version>1.50.0</version></dependency></dependencies></project>",
 		patch.Boundary{SpanKind: "consumer", Library: "kafka"},
 		`import io.opentelemetry.api.trace.Tracer;
@@ -145,7 +155,7 @@ func TestLacks(t *testing.T) {
 	)
 	parser := newParser(t)
 	for name, c := range map[string]struct {
-		program lacksProgram
+		program program
 		edits   []string // old and new texts
 		want    string   // "" if the change adds telemetry
 	}{
@@ -207,14 +217,14 @@ func TestLacks(t *testing.T) {
 			require.True(t, patch.Parses(t.Context(), parser, p.file, []byte(text)))
 			before, _, found := strings.Cut(p.text, " here\n")
 			require.True(t, found)
-			got, err := instrument.Lacks(t.Context(), root, parser, p.file, []byte(p.text), strings.Count(before, "\n")+1, p.boundary)
+			got, err := boundary.Lacks(t.Context(), root, parser, p.file, []byte(p.text), strings.Count(before, "\n")+1, p.boundary)
 			require.NoError(t, err)
 			if c.want == "" {
 				require.Empty(t, got)
 				return
 			}
 			require.Contains(t, got, c.want)
-			got, err = instrument.Lacks(t.Context(), root, parser, p.file, []byte(p.text), 2, p.boundary)
+			got, err = boundary.Lacks(t.Context(), root, parser, p.file, []byte(p.text), 2, p.boundary)
 			require.NoError(t, err)
 			require.Contains(t, got, "begins on the line")
 		})
@@ -231,7 +241,7 @@ func TestLacksSpan(t *testing.T) {
 	defer root.Close()
 	parser := newParser(t)
 	for line := range 12 {
-		problem, err := instrument.Lacks(t.Context(), root, parser, "main.go", []byte(text), line, patch.Boundary{SpanKind: "internal"})
+		problem, err := boundary.Lacks(t.Context(), root, parser, "main.go", []byte(text), line, patch.Boundary{SpanKind: "internal"})
 		require.NoError(t, err)
 		require.NotEmpty(t, problem, "line %d", line)
 	}
@@ -239,7 +249,7 @@ func TestLacksSpan(t *testing.T) {
 
 // FuzzLacks compares hostile files without a panic, and equal ones add nothing.
 func FuzzLacks(f *testing.F) {
-	programs := []lacksProgram{kafkaProgram, serverProgram, redisProgram, scriptProgram, pythonProgram, javaProgram}
+	programs := []program{kafkaProgram, serverProgram, redisProgram, scriptProgram, pythonProgram, javaProgram}
 	for i, p := range programs {
 		f.Add(uint8(i), []byte(p.text), []byte(strings.Replace(p.text, "order", "item", 1)), []byte(p.dependencies), uint8(6))
 	}
@@ -256,7 +266,7 @@ func FuzzLacks(f *testing.F) {
 		root, err := os.OpenRoot(dir)
 		require.NoError(t, err)
 		defer root.Close()
-		problem, err := instrument.Lacks(t.Context(), root, parser, name, before, int(line), p.boundary)
+		problem, err := boundary.Lacks(t.Context(), root, parser, name, before, int(line), p.boundary)
 		require.NoError(t, err)
 		require.True(t, problem != "" || string(before) != string(after))
 	})

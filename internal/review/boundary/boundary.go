@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package instrument
+package boundary
 
 import (
 	"context"
@@ -17,6 +17,18 @@ import (
 	"assay/internal/review/syntax"
 	"assay/internal/review/treesitter"
 )
+
+// Import paths of Go.
+const (
+	goAPI     = "go.opentelemetry.io/otel"
+	goContrib = "go.opentelemetry.io/contrib/instrumentation/"
+)
+
+// file is a source file with what it does with telemetry.
+type file struct {
+	*syntax.File
+	uses *instrumentation.Uses
+}
 
 // Lacks returns why the changed file below root does not add telemetry to a boundary, or "". The line is that of the
 // boundary in the file before the change.
@@ -78,7 +90,7 @@ func Lacks(ctx context.Context, root *os.Root, parser *treesitter.Parser, name s
 const tooComplex = "the file is too complex to find the boundary in it"
 
 // parse returns a source file, which has no syntax error, with its facts.
-func parse(ctx context.Context, parser *treesitter.Parser, name string, text []byte) (*source, error) {
+func parse(ctx context.Context, parser *treesitter.Parser, name string, text []byte) (*file, error) {
 	var f *syntax.File
 	var err error
 	if language := syntax.LanguageOf(name); language == syntax.Go {
@@ -89,11 +101,11 @@ func parse(ctx context.Context, parser *treesitter.Parser, name string, text []b
 	if err != nil {
 		return nil, fmt.Errorf("parse %s: %w", name, err)
 	}
-	return &source{f, instrumentation.Find(f, nil)}, nil
+	return &file{f, instrumentation.Find(f, nil)}, nil
 }
 
 // boundaryAt returns the code of a boundary: a known one of the library, otherwise the first code that begins on the line.
-func boundaryAt(f *source, line int, library string) *syntax.Node {
+func boundaryAt(f *file, line int, library string) *syntax.Node {
 	at := func(n *syntax.Node) bool {
 		first, _ := f.Position(n.Start)
 		return first == line
@@ -141,7 +153,7 @@ func codeName(n *syntax.Node) string {
 }
 
 // alike returns the code of a file with the kind and name of a node, in order, without the calls that start spans.
-func alike(f *source, n *syntax.Node) (all []*syntax.Node) {
+func alike(f *file, n *syntax.Node) (all []*syntax.Node) {
 	name, starts := codeName(n), spanStarts(f)
 	for c := range f.Root.All() {
 		if c.Kind == n.Kind && codeName(c) == name && !starts[c] {
@@ -152,7 +164,7 @@ func alike(f *source, n *syntax.Node) (all []*syntax.Node) {
 }
 
 // spanStarts returns the calls that start spans.
-func spanStarts(f *source) map[*syntax.Node]bool {
+func spanStarts(f *file) map[*syntax.Node]bool {
 	starts := map[*syntax.Node]bool{}
 	for _, s := range f.uses.Spans {
 		starts[s.Start] = true
@@ -161,8 +173,8 @@ func spanStarts(f *source) map[*syntax.Node]bool {
 }
 
 // removed returns what telemetry a file no longer has.
-func removed(was, is *source) string {
-	carry := func(f *source) (n int) {
+func removed(was, is *file) string {
+	carry := func(f *file) (n int) {
 		for _, b := range f.uses.Boundaries {
 			if b.Instrumented {
 				n++
@@ -183,7 +195,7 @@ func removed(was, is *source) string {
 
 // reach is the code that belongs to a boundary.
 type reach struct {
-	*source
+	*file
 	node     *syntax.Node
 	boundary patch.Boundary
 	made     bool                  // the facts know the boundary: its call makes a server, consumer or client
@@ -192,8 +204,8 @@ type reach struct {
 	names    map[string]bool       // that occur in code, and in values of variables that do
 }
 
-func reachOf(f *source, n *syntax.Node, b patch.Boundary) *reach {
-	r := &reach{source: f, node: n, boundary: b, code: map[*syntax.Node]bool{n: true}, names: map[string]bool{}}
+func reachOf(f *file, n *syntax.Node, b patch.Boundary) *reach {
+	r := &reach{file: f, node: n, boundary: b, code: map[*syntax.Node]bool{n: true}, names: map[string]bool{}}
 	r.made = slices.ContainsFunc(f.uses.Boundaries, func(b instrumentation.Boundary) bool { return b.Node == n })
 	all := n // with the calls of a chain: newServer().get("/", handler)
 	for up := n.Parent; up != nil && (up.Kind == syntax.Await || up.Kind == syntax.Member || up.Kind == syntax.Call && up.Callee() == all); up = up.Parent {
@@ -281,7 +293,7 @@ func (r *reach) spans() (n int) {
 
 // telemetryAPI are the modules of the API of OpenTelemetry.
 var telemetryAPI = map[syntax.Language][]string{
-	syntax.Go: {goRoot}, syntax.JavaScript: {"@opentelemetry/api"}, syntax.TypeScript: {"@opentelemetry/api"}, syntax.Python: {"opentelemetry"}, syntax.Java: {"io.opentelemetry"},
+	syntax.Go: {goAPI}, syntax.JavaScript: {"@opentelemetry/api"}, syntax.TypeScript: {"@opentelemetry/api"}, syntax.Python: {"opentelemetry"}, syntax.Java: {"io.opentelemetry"},
 }
 
 // handles reports whether a span is in code that the boundary runs.
@@ -357,8 +369,8 @@ func (r *reach) library() bool {
 			continue
 		}
 		for _, i := range r.Imports {
-			if r.Language != syntax.Go && i.Name != "" && strings.Contains(i.Path, library) && called(r.source, i.Name) ||
-				r.Language == syntax.Go && strings.HasPrefix(i.Path, goContribs+library+"/") && r.names[i.Name] {
+			if r.Language != syntax.Go && i.Name != "" && strings.Contains(i.Path, library) && called(r.file, i.Name) ||
+				r.Language == syntax.Go && strings.HasPrefix(i.Path, goContrib+library+"/") && r.names[i.Name] {
 				return true
 			}
 		}
@@ -367,7 +379,7 @@ func (r *reach) library() bool {
 }
 
 // called reports whether a file calls an imported function, a class, or a method of one.
-func called(f *source, name string) bool {
+func called(f *file, name string) bool {
 	for n := range f.Root.All() {
 		if n.Kind != syntax.Call && n.Kind != syntax.New {
 			continue
@@ -380,7 +392,7 @@ func called(f *source, name string) bool {
 }
 
 // imports returns what is wrong with the imports that a change adds.
-func imports(ctx context.Context, root *os.Root, was, is *source) (string, error) {
+func imports(ctx context.Context, root *os.Root, was, is *file) (string, error) {
 	var dependencies []string
 	read := false
 	for _, i := range is.Imports {
