@@ -614,7 +614,7 @@ func (s *service) wrap(m *goModule, f *goFile) {
 		edits, by, why := m.instrument(f, site)
 		switch {
 		case why != "":
-			s.leave(f.Path, line, what+": "+why)
+			s.leaveBoundary(f.Path, line, patch.Boundary{SpanKind: site.SpanKind(), Library: site.Library}, what+": "+why)
 		case len(edits) > 0:
 			for _, e := range edits {
 				s.edit(f.Path, f.Source, e.Start, e.End, e.New)

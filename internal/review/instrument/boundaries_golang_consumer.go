@@ -15,6 +15,8 @@ import (
 	"strings"
 
 	"github.com/aymanbagabas/go-udiff"
+
+	"assay/internal/review/patch"
 )
 
 // Import paths of the libraries whose messages are processed in code of the module.
@@ -568,7 +570,7 @@ func (s *service) consumers(m *goModule, f *goFile) {
 			p.plan()
 		}
 		if l.why != "" {
-			s.leave(f.Path, line, what+": "+l.why)
+			s.leaveBoundary(f.Path, line, patch.Boundary{SpanKind: "consumer", Library: l.library}, what+": "+l.why)
 			continue
 		}
 		for _, e := range p.edits {
