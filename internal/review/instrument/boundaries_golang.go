@@ -594,12 +594,12 @@ func (m *goModule) need(name string) {
 // wrap adds instrumentation to the servers and clients of a file.
 func (s *service) wrap(m *goModule, f *goFile) {
 	for i, site := range f.sites {
-		if i == maxBoundaries || s.ctx.Err() != nil {
-			s.leave(f.Path, 0, fmt.Sprintf("More than %d servers and clients in one file: the others are left", maxBoundaries))
+		if i == maxFileBoundaries || s.ctx.Err() != nil {
+			s.leave(f.Path, 0, fmt.Sprintf("More than %d servers and clients in one file: the others are left", maxFileBoundaries))
 			break
 		}
-		if m.sites++; m.sites > maxSites {
-			s.leave("", 0, fmt.Sprintf("More than %d servers and clients in the module `%s`: the others are left", maxSites, m.path))
+		if m.sites++; m.sites > maxServiceBoundaries {
+			s.leave("", 0, fmt.Sprintf("More than %d servers and clients in the module `%s`: the others are left", maxServiceBoundaries, m.path))
 			break
 		}
 		if m.covered(f, site) || site.Node.Kind != syntax.Call && site.Node.Kind != syntax.Object && site.Node.Kind != syntax.Member {
@@ -623,12 +623,6 @@ func (s *service) wrap(m *goModule, f *goFile) {
 		}
 	}
 }
-
-// Limits of the servers, consumers and clients that are instrumented.
-const (
-	maxBoundaries = 100 // of a file
-	maxSites      = 1_000
-)
 
 // Reasons to leave a server or client.
 const (
@@ -744,7 +738,7 @@ func (m *goModule) edits(f *goFile, site goSite) (edits []udiff.Edit, local, why
 			return nil, "", whyUnknown
 		}
 		if c.helper == "jobs" {
-			return f.around(args[c.at], "%F("+fmt.Sprintf("%q", jobName(n.Args()[c.at]))+", ", ")"), "", ""
+			return f.around(args[c.at], "%F("+fmt.Sprintf("%q", goJobName(n.Args()[c.at]))+", ", ")"), "", ""
 		}
 		return f.around(args[c.at], "%F(", ")"), "", ""
 	case replace:
@@ -801,8 +795,8 @@ func (f *goFile) ofRPC(n *syntax.Node) bool {
 	return slices.ContainsFunc(f.sites, func(s goSite) bool { return s.Kind == "rpc client" && s.Node == n.Parent })
 }
 
-// jobName returns the name of the span of a scheduled job: its function.
-func jobName(n *syntax.Node) string {
+// goJobName returns the name of the span of a scheduled job: its function.
+func goJobName(n *syntax.Node) string {
 	if n.Kind == syntax.Func && n.Body().Kind == syntax.Block && len(n.Body().Children) == 1 {
 		if n = n.Body().Children[0]; n.Kind == syntax.Call {
 			n = n.Callee()

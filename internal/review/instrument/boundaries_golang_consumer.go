@@ -405,7 +405,7 @@ var starters = map[string][2]string{
 // add notes code that processes a message.
 func (l *loops) add(kind, queue, message string, block ast.Node, after int, list []ast.Stmt, pos token.Pos) *goLoop {
 	body, ok := block.(*ast.BlockStmt)
-	if len(list) == 0 || message == "_" || ok && l.bodies[body] || len(l.found) > maxBoundaries {
+	if len(list) == 0 || message == "_" || ok && l.bodies[body] || len(l.found) > maxFileBoundaries {
 		return nil
 	}
 	if ok {
@@ -542,11 +542,11 @@ func (s *service) consumers(m *goModule, f *goFile) {
 	end := 0
 	for i, l := range f.findLoops() {
 		m.consumed[l.library] = true
-		if i == maxBoundaries || s.ctx.Err() != nil {
-			s.leave(f.Path, 0, fmt.Sprintf("More than %d consumers in one file: the others are left", maxBoundaries))
+		if i == maxFileBoundaries || s.ctx.Err() != nil {
+			s.leave(f.Path, 0, fmt.Sprintf("More than %d consumers in one file: the others are left", maxFileBoundaries))
 			return
 		}
-		if m.sites++; m.sites > maxSites {
+		if m.sites++; m.sites > maxServiceBoundaries {
 			return // wrap says so
 		}
 		first, last := f.at(l.list[0].Pos()), f.at(l.list[len(l.list)-1].End())

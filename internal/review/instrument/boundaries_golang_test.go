@@ -112,7 +112,7 @@ func TestGoLimits(t *testing.T) {
 	}
 	write("go.mod", "module example.com/shop\n\ngo 1.26.0\n")
 	write("main.go", "package main\n\nimport \"net/http\"\n\nfunc main() { _ = http.ListenAndServe(\"\", nil) }\n")
-	const files, clients = 11, 101
+	const files, clients = 6, 101
 	for i := range files {
 		write(fmt.Sprintf("client%02d.go", i), "package main\n\nimport \"net/http\"\n\nvar _ = []*http.Client{\n"+strings.Repeat("\t{},\n\tnew(http.Client),\n\tpointer(http.Client{}),\n", clients)+"}\n")
 	}
@@ -123,11 +123,11 @@ func TestGoLimits(t *testing.T) {
 		if s.Text == "More than 100 servers and clients in one file: the others are left" {
 			file++
 		}
-		if s.Text == "More than 1000 servers and clients in the module `example.com/shop`: the others are left" {
+		if s.Text == "More than 500 servers and clients in the module `example.com/shop`: the others are left" {
 			module++
 		}
 	}
-	require.Equal(t, []int{10, 1}, []int{file, module})
+	require.Equal(t, []int{5, 1}, []int{file, module})
 }
 
 // goStubs are the modules in testdata/go-stubs that stand for those of a program.

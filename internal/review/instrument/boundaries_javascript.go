@@ -18,12 +18,6 @@ import (
 	"assay/internal/review/syntax"
 )
 
-// Limits of the boundaries that are wrapped. A step names the files with more.
-const (
-	maxFileBoundaries    = 100
-	maxServiceBoundaries = 500
-)
-
 var (
 	// nodeAutomatic are packages that instrument every library they know.
 	nodeAutomatic = []string{

@@ -17,12 +17,6 @@ import (
 	"assay/internal/review/treesitter"
 )
 
-// Limits of the boundaries that get code.
-const (
-	maxFileBoundaries    = 100
-	maxServiceBoundaries = 500
-)
-
 // pythonVendors are tracers that are not added to: distributions, and modules.
 var (
 	pythonVendors       = []string{"ddtrace", "elastic-apm", "newrelic", "sentry-sdk", "instana", "appdynamics", "aws-xray-sdk", "lightstep", "signalfx-tracing", "apache-skywalking", "scout-apm", "opentracing", "jaeger-client", "opencensus", "py-zipkin"}

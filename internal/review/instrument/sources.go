@@ -31,6 +31,12 @@ var ecosystems = map[string][]syntax.Language{
 	configfile.Maven: {syntax.Java},
 }
 
+// Limits of the handlers, consumers and calls of one file and of one service that are changed. A step names what is left.
+const (
+	maxFileBoundaries    = 100
+	maxServiceBoundaries = 500
+)
+
 // maxSourceBytes limits the code of a service that is parsed for boundaries.
 const maxSourceBytes = 32 << 20
 
