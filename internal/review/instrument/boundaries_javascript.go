@@ -15,6 +15,7 @@ import (
 	"github.com/aymanbagabas/go-udiff"
 
 	"assay/internal/review/configfile"
+	"assay/internal/review/patch"
 	"assay/internal/review/syntax"
 )
 
@@ -284,7 +285,7 @@ func (c *nodeCode) find(f *source) []nodeWrap {
 			}
 			switch why := unfit(f, b, target, functions); {
 			case why != "":
-				c.leave(f.Path, f.line(target.Start), fmt.Sprintf("The handler of `%s` is left: %s", b.library, why))
+				c.leaveHandler(f, target.Start, b, why)
 				continue
 			case full(target.Start):
 				return found
@@ -310,6 +311,11 @@ func (c *nodeCode) covered(n, target *syntax.Node, b *nodeBoundary, functions ma
 	return target.Kind != syntax.Func && (c.spanning[target.Text] || fn != nil && spans.inside(fn))
 }
 
+// leaveHandler notes a handler that is not wrapped.
+func (c *nodeCode) leaveHandler(f *source, at int, b *nodeBoundary, why string) {
+	c.leaveBoundary(f.Path, f.line(at), patch.Boundary{SpanKind: nodeKinds[b.wrap], Library: b.library}, "The handler of `"+b.library+"` is left: "+why)
+}
+
 // decorate returns decorators for the handlers among the methods of a class.
 func (c *nodeCode) decorate(f *source, class *syntax.Node, spans ranges) (found []nodeWrap) {
 	for _, b := range c.decorated {
@@ -331,7 +337,7 @@ func (c *nodeCode) decorate(f *source, class *syntax.Node, spans ranges) (found 
 				continue
 			}
 			if b.callback && len(fn.Params()) > 1 {
-				c.leave(f.Path, f.line(fn.Start), fmt.Sprintf("The handler of `%s` is left: it ends by a callback", b.library))
+				c.leaveHandler(f, fn.Start, b, "it ends by a callback")
 				continue
 			}
 			text := "@" + b.wrap + "(" + c.decoration(f, b, fn, processor) + ")"
@@ -600,7 +606,7 @@ func (c *nodeCode) targets(f *source, n *syntax.Node, b *nodeBoundary, maker *sy
 		c.options[object] = true
 		if object.Kind != syntax.Object {
 			if maker != nil || b.method == "" { // otherwise it may be a method of something else
-				c.leave(f.Path, f.line(n.Start), fmt.Sprintf("The handler of `%s` is left: its options are in another place", b.library))
+				c.leaveHandler(f, n.Start, b, "its options are in another place")
 			}
 			return nil
 		}
@@ -615,7 +621,7 @@ func (c *nodeCode) targets(f *source, n *syntax.Node, b *nodeBoundary, maker *sy
 			case m.Kind == syntax.Pair && m.Children[0].Start != m.Value().Start:
 				found = append(found, m.Value())
 			case m.Kind == syntax.Pair || m.Kind == syntax.Func:
-				c.leave(f.Path, f.line(m.Start), fmt.Sprintf("The handler of `%s` is left: write it as `%s: ...` and run this again", b.library, name))
+				c.leaveHandler(f, m.Start, b, "write it as `"+name+": ...` and run this again")
 			}
 		}
 		return found

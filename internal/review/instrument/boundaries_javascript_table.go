@@ -30,6 +30,12 @@ type nodeBoundary struct {
 	words     []string // parts of the names of packages that instrument the library
 }
 
+// nodeKinds are the kinds of spans by the function that starts them.
+var nodeKinds = map[string]string{
+	"traceProcess": "consumer", "TracedProcess": "consumer", "traceJob": "internal", "TracedJob": "internal", "traceDatabase": "client", "traceFetch": "client",
+	"traceProducer": "producer", "traceExpress": "server", "traceFastify": "server", "traceKoa": "server", "traceHandler": "server",
+}
+
 // nodePlace is the part of a call that is wrapped.
 type nodePlace uint8
 

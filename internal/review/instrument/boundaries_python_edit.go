@@ -70,7 +70,7 @@ func (f *pythonFile) decorate(b *pythonBoundary, fn, registers *syntax.Node, hel
 	}
 	f.done[fn] = true
 	if f.generators[fn] {
-		f.leave(fn, "`"+fn.Text+"` is left: it is a generator, which runs after it returns")
+		f.leave(b, fn, "`"+fn.Text+"` is left: it is a generator, which runs after it returns")
 		return
 	}
 	at, ok := f.def(fn)
@@ -202,7 +202,7 @@ func (f *pythonFile) call(n *syntax.Node) {
 		} else if fn := f.function(arg); fn != nil && fn.Parent == f.Root {
 			f.decorate(b, fn, nil, b.helper)
 		} else if arg.Kind == syntax.Name || arg.Kind == syntax.Member {
-			f.leave(n, "The job `"+f.Code(arg)+"` is left: it is not a function of this file")
+			f.leave(b, n, "The job `"+f.Code(arg)+"` is left: it is not a function of this file")
 		}
 	case pythonCall:
 		f.client(b, n)
@@ -243,7 +243,7 @@ func (f *pythonFile) callback(b *pythonBoundary, n *syntax.Node, more string) {
 			return // a decorated function may not be what it looks like
 		}
 		if in.generators[fn] {
-			f.leave(n, "`"+fn.Text+"` is left: it is a generator, which runs after it returns")
+			f.leave(b, n, "`"+fn.Text+"` is left: it is a generator, which runs after it returns")
 			return
 		}
 	}
@@ -339,7 +339,8 @@ func (f *pythonFile) add(b *pythonBoundary, at int, what string, edits ...python
 	f.steps = append(f.steps, patch.Step{File: f.Path, Line: line, Text: text + " to " + what + " by `" + b.helper + "`"})
 }
 
-func (f *pythonFile) leave(n *syntax.Node, text string) {
+// leave notes a boundary that is not changed.
+func (f *pythonFile) leave(b *pythonBoundary, n *syntax.Node, text string) {
 	line, _ := f.Position(n.Start)
-	f.p.leave(f.Path, line, text)
+	f.p.leaveBoundary(f.Path, line, patch.Boundary{SpanKind: strings.ToLower(b.kind()), Library: b.module}, text)
 }

@@ -22,6 +22,7 @@ const (
 
 // pythonBoundary is a kind of boundary of a library.
 type pythonBoundary struct {
+	module string // the first part of the path
 	// path matches what the code names, from the imported module on: a call of a function or class is "()".
 	path *regexp.Regexp
 	form pythonForm
@@ -49,6 +50,7 @@ var pythonBoundaryTable = func() map[string][]pythonBoundary {
 	add := func(module, path string, b pythonBoundary) {
 		b.path = regexp.MustCompile(`^` + regexp.QuoteMeta(module) + path + `$`)
 		root := regexp.MustCompile(`^\w+`).FindString(module)
+		b.module = root
 		table[root] = append(table[root], b)
 	}
 	none := []string{""}
