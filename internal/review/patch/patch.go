@@ -80,7 +80,7 @@ func (p *Patch) Diff(w io.Writer) error {
 		if f.Created {
 			from = "/dev/null"
 		}
-		text, err := udiff.ToUnified(from, quoted("b/"+f.Path), string(f.Before), f.Edits, udiff.DefaultContextLines)
+		text, err := udiff.ToUnified(from, quoted("b/"+f.Path), string(f.Before), wholeLines(f.Before, f.Edits), udiff.DefaultContextLines)
 		if err != nil {
 			return fmt.Errorf("diff of %s: %w", f.Path, err)
 		}
@@ -89,6 +89,22 @@ func (p *Patch) Diff(w io.Writer) error {
 		}
 	}
 	return nil
+}
+
+// wholeLines returns sorted edits in which the insertion of lines at the end of a line is one at the start of the next line,
+// so that a diff does not show the line before as changed.
+func wholeLines(before []byte, edits []udiff.Edit) []udiff.Edit {
+	edits = slices.Clone(edits)
+	for i := range edits {
+		e := &edits[i]
+		for _, end := range []string{"\n", "\r\n"} {
+			if e.Start == e.End && strings.HasPrefix(e.New, end) && bytes.HasPrefix(before[e.Start:], []byte(end)) && (i+1 == len(edits) || edits[i+1].Start >= e.Start+len(end)) {
+				e.Start, e.End, e.New = e.Start+len(end), e.Start+len(end), e.New[len(end):]+end
+				break
+			}
+		}
+	}
+	return edits
 }
 
 var hunkHeader = regexp.MustCompile(`(?m)^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@`)

@@ -143,3 +143,24 @@ func TestTidyGo(t *testing.T) {
 	require.True(t, f.TidyGo())
 	require.Equal(t, strings.NewReplacer("sql.Open", "other.Open", "strings.ToLower(\"A\")", "\"a\"", "\t\"strings\"\n", "").Replace(before), string(f.After))
 }
+
+// TestDiffOfInsertedLines: a line after which lines are inserted is not changed.
+func TestDiffOfInsertedLines(t *testing.T) {
+	for _, end := range []string{"\n", "\r\n"} {
+		f := File{Path: "a", Before: []byte("a" + end + "b" + end), Edits: []udiff.Edit{{Start: 1, End: 1, New: end + "x"}, {Start: 1 + len(end), End: 2 + len(end), New: "c"}}}
+		require.NoError(t, f.Apply())
+		require.Equal(t, "a"+end+"x"+end+"c"+end, string(f.After))
+		var diff strings.Builder
+		require.NoError(t, (&patch.Patch{Files: []File{f}}).Diff(&diff))
+		require.NotContains(t, diff.String(), "-a")
+		dir := t.TempDir()
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "a"), f.Before, 0o600))
+		command := exec.Command("git", "apply")
+		command.Dir, command.Stdin = dir, strings.NewReader(diff.String())
+		out, err := command.CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		after, err := os.ReadFile(filepath.Join(dir, "a"))
+		require.NoError(t, err)
+		require.Equal(t, string(f.After), string(after))
+	}
+}
