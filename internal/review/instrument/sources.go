@@ -8,6 +8,7 @@ import (
 	"path"
 	"regexp"
 	"slices"
+	"strings"
 
 	"assay"
 	"assay/internal/review/configfile"
@@ -80,6 +81,9 @@ func (p *plan) nearest(ecosystem string) map[string][]string {
 // notCode matches files that are not code of a running service.
 var notCode = regexp.MustCompile(`(?i)(^|/)(tests?|__tests__|spec|e2e|mocks?|__mocks__|fixtures?|testdata|examples?|scripts?|migrations?|bench(marks)?)/|[._-](test|spec|stories|d)\.[cm]?[jt]sx?$|(^|/)(test_[^/]*|[^/]*_test|conftest)\.py$|[^/]Tests?\.java$|\.min\.js$`)
 
+// javaSources is the directory of the code of a project in Java. The directories below it are packages, such as com.example.
+const javaSources = "src/main/java/"
+
 // parsed returns the source files of a service in JavaScript, TypeScript, Python or Java that contain one of the texts,
 // parsed. It leaves out tests, and files with syntax errors.
 //
@@ -91,7 +95,7 @@ func (s *service) parsed(texts ...string) ([]*source, error) {
 		if err := s.ctx.Err(); err != nil {
 			return nil, err
 		}
-		if notCode.MatchString(name) {
+		if project, _, ok := strings.Cut(name, javaSources); notCode.MatchString(project) || !ok && notCode.MatchString(name) {
 			continue
 		}
 		text, err := patch.Read(s.root, name)
