@@ -2,6 +2,899 @@
 
 package instrument
 
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/aymanbagabas/go-udiff"
+
+	"assay"
+	"assay/internal/review/configfile"
+	"assay/internal/review/syntax"
+	"assay/internal/review/treesitter"
+)
+
+// maxServiceBoundaries limits the boundaries of a service to which spans are added. maxBoundaries is the limit of a file.
+const maxServiceBoundaries = 500
+
+// javaProject is a service in Java that gets spans.
+type javaProject struct {
+	*service
+	files    []*javaFile
+	agent    bool // the Java agent instruments the libraries that it knows
+	global   javaGlobal
+	spanned  map[string][]string // the classes whose methods of a name have spans
+	types    map[string]bool     // of the tables, by their full names
+	helper   *javaClass
+	sections map[string]bool
+	count    int
+}
+
+// javaClass is the helper class.
+type javaClass struct {
+	path, pkg, name string
+	source          []byte // nil if it does not exist yet
+}
+
+// javaFile is a file of a service in Java.
+type javaFile struct {
+	*source
+	project *javaProject
+	changes []javaChange
+	spans   map[*syntax.Node]bool // functions and loops with spans in them
+	bodies  map[*syntax.Node]bool // code during which a span is current that is not of a server or consumer
+	changed map[string]bool       // local variables that get another value
+	scanned bool                  // changed is set
+	calls   map[string]string     // destinations by method of a client
+	names   map[string][]string   // free names of variables by the first choice
+	wrapped map[*syntax.Node]bool // functions and loops that get a span
+}
+
+// javaChange is what adds a span to a boundary.
+type javaChange struct {
+	line    int
+	what    string
+	section string
+	edits   []udiff.Edit // "\x00" stands for the helper class
+	lines   []udiff.Edit // inserts lines before lines
+	step    string       // of the indentation that the lines at indents get more
+	indents []int
+}
+
 // javaBoundaries adds spans and metrics to handlers, consumers and calls of a service in Java that nothing instruments,
-// and reports whether it added any.
-func (s *service) javaBoundaries() (bool, error) { return false, nil }
+// and reports whether it has the telemetry that such spans need.
+func (s *service) javaBoundaries() (bool, error) {
+	types, marks := javaTables()
+	p := &javaProject{service: s, types: types, sections: map[string]bool{}, spanned: map[string][]string{}}
+	files, err := s.parsed(marks...)
+	if err != nil {
+		return false, err
+	}
+	for _, f := range files {
+		p.files = append(p.files, &javaFile{
+			source: f, project: p, calls: map[string]string{}, names: map[string][]string{}, wrapped: map[*syntax.Node]bool{},
+		})
+	}
+	if len(files) == 0 || !p.setup() {
+		return false, nil
+	}
+	p.findHelper()
+	for _, f := range p.files {
+		f.findSpans()
+	}
+	for _, f := range p.files {
+		if err := s.ctx.Err(); err != nil {
+			return false, err
+		}
+		if p.helper == nil || f.Path != p.helper.path {
+			f.walk()
+		}
+		if f.Exhausted() {
+			return false, assay.Errorf(assay.CodeUnprocessable, "%s: %w", f.Path, treesitter.ErrTooComplex)
+		}
+	}
+	if !p.agent {
+		p.others()
+	}
+	p.apply()
+	return true, nil
+}
+
+var (
+	// javaVendors are the artifacts of tracers of vendors and of APIs before OpenTelemetry.
+	javaVendors = []string{
+		"com.datadoghq:dd-", "co.elastic.apm:", "com.newrelic.agent.java:", "io.sentry:", "com.appdynamics", "com.instana:", "com.dynatrace.oneagent", "com.amazonaws:aws-xray-recorder",
+		"org.apache.skywalking:", "io.opentracing", "io.jaegertracing:", "io.opencensus:", "io.zipkin.brave:", "io.micrometer:micrometer-tracing-bridge-brave", "org.springframework.cloud:spring-cloud-starter-sleuth",
+		"org.springframework.cloud:spring-cloud-starter-zipkin", "com.lightstep.tracer:",
+	}
+	javaVendorImports = []string{"datadog.trace", "co.elastic.apm", "com.newrelic", "io.sentry", "io.opentracing", "io.opencensus", "brave"}
+	javaVendorAgents  = []string{"dd-java-agent", "elastic-apm-agent", "newrelic.jar", "newrelic-agent", "skywalking-agent", "appdynamics"}
+	// javaFrameworks set up telemetry of their own, without the agent.
+	javaFrameworks = []string{
+		"io.opentelemetry.instrumentation:opentelemetry-spring-boot", "org.springframework.boot:spring-boot-starter-opentelemetry", "io.quarkus:quarkus-opentelemetry",
+		"io.micrometer:micrometer-tracing-bridge-otel", "io.micronaut.tracing:",
+	}
+	javaSDK = []string{"io.opentelemetry:opentelemetry-sdk", "io.opentelemetry:opentelemetry-exporter"}
+	// javaRegister are texts of code that registers an SDK as the global one.
+	javaRegister = [][]byte{[]byte("buildAndRegisterGlobal"), []byte("GlobalOpenTelemetry.set"), []byte("setResultAsGlobal"), []byte("AutoConfiguredOpenTelemetrySdk.initialize")}
+)
+
+// setup finds how the service gets telemetry, and reports whether it can get spans.
+func (p *javaProject) setup() bool {
+	m := p.manifests[0]
+	vendor, is := p.has(javaVendors...)
+	for _, f := range p.files {
+		for _, i := range f.Imports {
+			if !is && slices.ContainsFunc(javaVendorImports, func(v string) bool { return strings.HasPrefix(i.Path+".", v+".") }) {
+				vendor, is = i.Path, true
+			}
+		}
+	}
+	for _, f := range p.dockerfiles("jvm") {
+		for _, a := range javaVendorAgents {
+			if !is && mentions(f, a) {
+				vendor, is = a, true
+			}
+		}
+	}
+	if is {
+		p.leave(m.Path, 0, "No spans are added to the code: `"+vendor+"` traces the program")
+		return false
+	}
+	if found, ok := p.has(javaFrameworks...); ok {
+		p.leave(m.Path, 0, "No spans are added to the code: use `@WithSpan` for jobs and consumers that `"+found+"` does not know")
+		return false
+	}
+	sdk, ok := p.has(javaSDK...)
+	registers := false
+	for _, f := range p.files {
+		ok = ok || f.ImportsAny("io.opentelemetry.sdk")
+		registers = registers || slices.ContainsFunc(javaRegister, func(t []byte) bool { return bytes.Contains(f.Source, t) })
+	}
+	if !ok {
+		_, server := p.has(javaServers...)
+		p.agent = server || slices.ContainsFunc(p.dockerfiles("jvm"), func(f *configfile.File) bool { return mentions(f, "opentelemetry-javaagent") })
+		p.global = javaAgentGlobal
+		return p.agent
+	}
+	p.global = javaAgentGlobal
+	switch minor := p.apiMinor(); {
+	case minor >= 57:
+		p.global = javaSDKGlobal
+	case minor >= 0 && minor < 32:
+		p.leave(m.Path, 0, "No spans are added to the code: they need version 1.32 of the OpenTelemetry API or a newer one")
+		return false
+	}
+	if !registers {
+		p.leave(m.Path, 0, "No spans are added to the code: register the SDK of `"+cmp.Or(sdk, "io.opentelemetry.sdk")+"` as the global one first, with `buildAndRegisterGlobal`")
+		return false
+	}
+	if p.global == javaAgentGlobal {
+		p.leave(m.Path, 0, "Register the SDK before the program handles or calls anything: with versions of the API before 1.57, the first span otherwise makes `GlobalOpenTelemetry.set` fail")
+	}
+	return true
+}
+
+var javaMinor = regexp.MustCompile(`^1\.(\d{1,4})\b`)
+
+// apiMinor returns the minor version of the OpenTelemetry API in the manifest, -1 if it does not say one.
+func (p *javaProject) apiMinor() int {
+	for _, m := range p.manifests {
+		for _, d := range m.Dependencies {
+			if v := javaMinor.FindStringSubmatch(d.Version); v != nil && strings.HasPrefix(d.Name, "io.opentelemetry:opentelemetry-") {
+				n, _ := strconv.Atoi(v[1])
+				return n
+			}
+		}
+	}
+	return -1
+}
+
+var (
+	javaHelperNames = []string{"Telemetry", "ServiceTelemetry"}
+	javaPackage     = regexp.MustCompile(`(?m)^package ([\w.]+);`)
+)
+
+// findHelper finds the helper class of an earlier run.
+func (p *javaProject) findHelper() {
+	for _, f := range p.files {
+		if name := strings.TrimSuffix(path.Base(f.Path), ".java"); slices.Contains(javaHelperNames, name) && bytes.Contains(f.Source, []byte(javaHelperMark)) {
+			p.helper = &javaClass{f.Path, f.Package, name, f.Source}
+			return
+		}
+	}
+}
+
+// findSpans finds the code that has spans.
+func (j *javaFile) findSpans() {
+	j.spans, j.bodies = map[*syntax.Node]bool{}, map[*syntax.Node]bool{}
+	around := func(n *syntax.Node) {
+		for ; n != nil; n = n.Enclosing(syntax.Func, syntax.Loop) {
+			if j.spans[n] {
+				return
+			}
+			if n.Kind == syntax.Func || n.Kind == syntax.Loop {
+				j.spans[n] = true
+			}
+			if class := n.Enclosing(syntax.Class); n.Kind == syntax.Func && class != nil && class.Text != "" && n.Text != "" {
+				j.project.spanned[n.Text] = append(j.project.spanned[n.Text], class.Text)
+			}
+		}
+	}
+	for _, s := range j.uses.Spans {
+		around(s.Start)
+		if s.Body != nil {
+			around(s.Body)
+			j.bodies[s.Body] = j.bodies[s.Body] || s.Kind != "server" && s.Kind != "consumer"
+		}
+	}
+	for n := range j.Root.All() {
+		switch n.Kind {
+		case syntax.Call:
+			if receiver, name := n.Method(); j.isHelper(receiver) && slices.Contains([]string{"job", "process", "server"}, name) {
+				around(n)
+			}
+		case syntax.Decorator:
+			if n.Parent.Kind == syntax.Func && strings.HasSuffix(j.annotation(n), ".annotation.Observed") {
+				around(n.Parent)
+			}
+		}
+	}
+}
+
+// isHelper reports whether an expression is the helper class.
+func (j *javaFile) isHelper(n *syntax.Node) bool {
+	return n != nil && n.Kind == syntax.Name && j.project.helper != nil && n.Text == j.project.helper.name
+}
+
+// covered reports whether a span is around a call: one of the code, other than of a server or consumer, or of the helper class.
+func (j *javaFile) covered(n *syntax.Node) bool {
+	for p := n.Parent; p != nil; p = p.Parent {
+		if j.bodies[p] {
+			return true
+		}
+		if p.Kind == syntax.Call {
+			if receiver, _ := p.Method(); j.isHelper(receiver) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// walk finds the boundaries of a file.
+func (j *javaFile) walk() {
+	for n := range j.Root.All() {
+		if len(j.changes) >= maxBoundaries || j.project.count >= maxServiceBoundaries {
+			line, _ := j.Position(n.Start)
+			j.project.leave(j.Path, line, fmt.Sprintf("More than %d places in the file or %d in the service need spans: those from here on are left", maxBoundaries, maxServiceBoundaries))
+			return
+		}
+		switch n.Kind {
+		case syntax.Class:
+			j.class(n)
+		case syntax.Func:
+			j.function(n)
+		case syntax.Loop:
+			j.loop(n)
+		case syntax.Call:
+			j.call(n)
+		}
+	}
+}
+
+// class finds the callbacks of a class.
+func (j *javaFile) class(n *syntax.Node) {
+	var supers []string
+	if p := n.Parent; p != nil && p.Kind == syntax.New {
+		supers = append(supers, j.resolve(j.Code(p.Callee())))
+	}
+	for _, c := range n.Children {
+		if c.Kind == syntax.Name || c.Kind == syntax.Member {
+			supers = append(supers, j.resolve(j.Code(c)))
+		}
+	}
+	for _, super := range supers {
+		cb, ok := javaCallbacks[super]
+		if !ok {
+			continue
+		}
+		for _, fn := range n.Children {
+			if fn.Kind == syntax.Func && slices.Contains(cb.methods, fn.Text) && len(fn.Params()) == cb.arity {
+				j.wrap(fn, nil, cb)
+			}
+		}
+	}
+}
+
+// function finds methods with annotations, and lambdas that are callbacks.
+func (j *javaFile) function(fn *syntax.Node) {
+	if fn.Text != "" {
+		for _, d := range fn.Children {
+			if d.Kind == syntax.Decorator {
+				if cb, ok := javaAnnotations[j.annotation(d)]; ok {
+					j.wrap(fn, d, cb)
+					return
+				}
+			}
+		}
+		return
+	}
+	switch p := fn.Parent; p.Kind {
+	case syntax.Assign:
+		if cb, ok := javaCallbacks[j.resolve(p.Type)]; ok && len(cb.methods) == 1 && len(fn.Params()) == cb.arity {
+			j.wrap(fn, nil, cb)
+		}
+	case syntax.Call:
+		_, name := p.Method()
+		for _, l := range javaLambdas {
+			cb := javaCallbacks[l.callback]
+			if l.method != name || len(fn.Params()) != cb.arity || !j.ImportsAny(l.pkg) {
+				continue
+			}
+			first := slices.IndexFunc(p.Args(), func(a *syntax.Node) bool { return a.Kind == syntax.Func && len(a.Params()) == cb.arity })
+			if p.Args()[first] == fn {
+				j.wrap(fn, nil, cb)
+			}
+			return
+		}
+	}
+}
+
+// loop finds loops over the records of Kafka.
+func (j *javaFile) loop(n *syntax.Node) {
+	header := n.Children[0]
+	if header.Kind != syntax.Assign || header.Text != ":" || len(header.Targets()) != 1 || j.resolve(header.Type) != "org.apache.kafka.clients.consumer.ConsumerRecord" {
+		return
+	}
+	record := header.Targets()[0].Text
+	j.wrap(n, nil, javaCallback{what: "records of Kafka", library: "kafka", agent: true, start: func(*javaFile, javaMethod) javaStart {
+		return javaStart{call: "process(" + record + ")", section: "kafka"}
+	}})
+}
+
+// call finds calls of clients, and those that get a handler or job.
+func (j *javaFile) call(n *syntax.Node) {
+	receiver, name := n.Method()
+	if receiver == nil {
+		return
+	}
+	args := n.Args()
+	switch name {
+	case "scheduleAtFixedRate", "scheduleWithFixedDelay":
+		if of := j.typeOf(receiver); len(args) == 4 && (of == "java.util.concurrent.ScheduledExecutorService" || of == "java.util.concurrent.ScheduledThreadPoolExecutor") {
+			j.argument(args[0], "run", "runs of the job", "task", "\x00.job("+strconv.Quote(j.taskName(args[0]))+", ")
+		}
+		return
+	case "createContext":
+		if of := j.typeOf(receiver); len(args) == 2 && strings.HasPrefix(of, "com.sun.net.httpserver.") && !j.project.covers("java-http-server", true) {
+			j.argument(args[1], "handle", "requests of the server", "handler", "\x00.server(")
+		}
+		return
+	case "setHandler":
+		if of := j.typeOf(receiver); len(args) == 1 && of == "com.sun.net.httpserver.HttpContext" && !j.project.covers("java-http-server", true) {
+			j.argument(args[0], "handle", "requests of the server", "handler", "\x00.server(")
+		}
+		return
+	case "send", "sendAsync":
+		if len(args) == 2 && j.typeOf(receiver) == "java.net.http.HttpClient" && !j.project.covers("java-http-client", true) && !j.covered(n) {
+			line, _ := j.Position(n.Start)
+			if between := j.Source[receiver.End:args[0].Start]; bytes.ContainsAny(between, "\n/") {
+				j.project.leave(j.Path, line, "Add a span to the request: the call is on several lines")
+				return
+			}
+			j.change(line, "requests of `java.net.http`", "client",
+				udiff.Edit{Start: n.Start, End: n.Start, New: "\x00." + name + "("}, udiff.Edit{Start: receiver.End, End: args[0].Start, New: ", "})
+		}
+		return
+	}
+	c, ok := javaClients[j.typeOf(receiver)]
+	if !ok || !slices.Contains(strings.Fields(c.methods), name) || j.project.covers(c.library, c.agent) || j.covered(n) {
+		return
+	}
+	j.query(n, receiver, name, c)
+}
+
+// covers reports whether something instruments a library: the agent if it knows the library, or its library instrumentation.
+func (p *javaProject) covers(library string, agent bool) bool {
+	if p.agent && agent {
+		return true
+	}
+	_, ok := p.has("io.opentelemetry.instrumentation:opentelemetry-" + library)
+	return ok
+}
+
+// argument wraps the handler or job that a call gets by a call of the helper class, unless its method has a span.
+func (j *javaFile) argument(arg *syntax.Node, method, what, section, open string) {
+	value := arg
+	for range 3 {
+		def := (*syntax.Node)(nil)
+		if value.Kind == syntax.Name && value.Text != "this" {
+			def = j.Definition(value)
+		}
+		if def == nil || def.Kind != syntax.Assign {
+			break
+		}
+		value = def.Value()
+	}
+	class, name := "", method
+	if c := arg.Enclosing(syntax.Class); c != nil {
+		class = c.Text
+	}
+	line, _ := j.Position(arg.Start)
+	switch value.Kind {
+	case syntax.Null:
+		return
+	case syntax.Call:
+		if receiver, _ := value.Method(); j.isHelper(receiver) {
+			return
+		}
+		class = ""
+	case syntax.Func:
+		if j.spans[value] {
+			return
+		}
+		name = ""
+	case syntax.New:
+		last := value.Children[len(value.Children)-1]
+		if last.Kind == syntax.Class && slices.ContainsFunc(last.Children, func(m *syntax.Node) bool { return j.spans[m] }) {
+			return
+		}
+		class = j.Code(value.Callee())
+	case syntax.Member: // this::poll, or a field
+		name = value.Text
+		if !strings.Contains(j.Code(value), "::") {
+			class, name = "", method
+		}
+	case syntax.Name:
+		if value.Text != "this" {
+			class = ""
+		}
+	}
+	switch of, has := j.project.spanned[name]; {
+	case slices.Contains(of, class):
+		return
+	case has && class == "":
+		j.project.leave(j.Path, line, "Add a span to the "+what+" if they have none: `"+of[0]+"."+name+"` may be what runs, and has one")
+		return
+	}
+	j.change(line, what, section, udiff.Edit{Start: arg.Start, End: arg.Start, New: open}, udiff.Edit{Start: arg.End, End: arg.End, New: ")"})
+}
+
+// query adds a span to a call of a database.
+func (j *javaFile) query(n, receiver *syntax.Node, name string, c javaClient) {
+	line, _ := j.Position(n.Start)
+	var sql *syntax.Node
+	operation, collection := "", ""
+	switch c.query {
+	case -2:
+		operation = strings.ToUpper(name)
+	case -1:
+		prepared := receiver
+		if def := j.Definition(receiver); prepared.Kind != syntax.Call && def != nil {
+			prepared = def.Value()
+		}
+		if prepared != nil && prepared.Kind == syntax.Call && c.system == "" {
+			sql = prepared.Arg(0)
+		}
+	default:
+		sql = n.Arg(c.query)
+	}
+	if sql != nil {
+		text, known := j.uses.Known(sql)
+		if !known && sql.Kind == syntax.Template && len(sql.Children) > 0 && sql.Children[0].Kind == syntax.String {
+			text, known = strings.Fields(sql.Children[0].Text + " ")[:1][0], true
+		}
+		if known {
+			operation, collection = javaSummary(text)
+		}
+	}
+	if name == "query" && n.Parent != nil && n.Parent.Kind == syntax.Block {
+		j.project.leave(j.Path, line, "Add a span to the call of `"+name+"`: it may return nothing")
+		return
+	}
+	if why := j.captures(n); why != "" {
+		j.project.leave(j.Path, line, "Add a span to the call of `"+name+"`: "+why)
+		return
+	}
+	system := c.system
+	if system == "" {
+		system = j.project.database()
+	}
+	open := "\x00.database(" + strconv.Quote(system) + ", " + javaLiteral(operation) + ", " + javaLiteral(collection) + ", () -> "
+	j.change(line, "call of `"+name+"`", "database", udiff.Edit{Start: n.Start, End: n.Start, New: open}, udiff.Edit{Start: n.End, End: n.End, New: ")"})
+}
+
+// database returns the system of the JDBC driver of the service.
+func (p *javaProject) database() string {
+	system := ""
+	for _, d := range javaDrivers {
+		if _, ok := p.has(d.artifact); ok && system != d.system {
+			if system != "" {
+				return "other_sql"
+			}
+			system = d.system
+		}
+	}
+	return cmp.Or(system, "other_sql")
+}
+
+// captures returns why an expression cannot become the body of a lambda, "" if it can.
+func (j *javaFile) captures(n *syntax.Node) string {
+	fn := n.Enclosing(syntax.Func, syntax.Class)
+	if fn == nil || fn.Kind != syntax.Func || fn.Type == "" && fn.Text != "" {
+		return "it is in a constructor or initializer"
+	}
+	if !j.scanned {
+		j.scanned, j.changed = true, map[string]bool{}
+		for c := range j.Root.All() {
+			switch {
+			case c.Kind == syntax.Assign && c.Type == "" && c.Text != ":":
+				for _, t := range c.Targets() {
+					if t.Kind == syntax.Name {
+						j.changed[t.Text] = true
+					}
+				}
+			case c.Kind == syntax.Operator && (strings.Contains(c.Text, "++") || strings.Contains(c.Text, "--")) && len(c.Children) == 1 && c.Children[0].Kind == syntax.Name:
+				j.changed[c.Children[0].Text] = true
+			}
+		}
+	}
+	for c := range n.All() {
+		switch c.Kind {
+		case syntax.Assign:
+			return "it assigns a variable"
+		case syntax.Name:
+			if !j.changed[c.Text] || c.Parent.Kind == syntax.Call && c.Parent.Callee() == c {
+				continue
+			}
+			if def := j.Definition(c); def == nil || def.Enclosing(syntax.Func) != nil {
+				return "`" + c.Text + "` gets several values, and a lambda cannot read it"
+			}
+		}
+	}
+	return ""
+}
+
+// change notes what adds a span.
+func (j *javaFile) change(line int, what, section string, edits ...udiff.Edit) {
+	j.project.count++
+	j.changes = append(j.changes, javaChange{line: line, what: what, section: section, edits: edits})
+}
+
+// wrap starts an operation when the body of a method, lambda or loop starts, and ends it with the body.
+func (j *javaFile) wrap(fn, annotation *syntax.Node, cb javaCallback) {
+	if j.project.covers(cb.library, cb.agent) || j.spans[fn] || j.covered(fn) {
+		return
+	}
+	line, _ := j.Position(fn.Start)
+	leave := func(why string) {
+		j.project.leave(j.Path, line, "Add a span to the "+cb.what+": "+why)
+	}
+	body := fn.Body()
+	if body == nil || body.End <= body.Start+1 || fn.Kind == syntax.Func && body.Kind == syntax.Block && body.Start == fn.End {
+		return // no body
+	}
+	source := j.Source
+	expression := body.Kind == syntax.Call // of a lambda without a result
+	if !expression && (body.Kind != syntax.Block || source[body.Start] != '{' || source[body.End-1] != '}') {
+		leave("the body is no block")
+		return
+	}
+	if javaAsynchronous.MatchString(fn.Type) || bytes.Contains(source[body.Start:body.End], []byte(".startAsync(")) {
+		leave("it goes on after the method returns")
+		return
+	}
+	var params []string
+	for _, p := range fn.Params() {
+		params = append(params, p.Text)
+	}
+	if slices.Contains(params, "") {
+		leave("a parameter has no name")
+		return
+	}
+	nested := 0 // a lambda cannot declare the variables of the method around it
+	for p := fn.Parent; p != nil; p = p.Parent {
+		if j.wrapped[p] {
+			nested++
+		}
+	}
+	variable, failure := j.free(nested, "telemetry", "operation", "traced"), j.free(nested, "error", "failure", "thrown")
+	if variable == "" || failure == "" {
+		leave("the names for its variables are taken in this file")
+		return
+	}
+	start := cb.start(j, javaMethod{fn, annotation, params})
+	end := newline(source)
+	lineStart := bytes.LastIndexByte(source[:body.Start], '\n') + 1
+	indent := string(source[lineStart : lineStart+len(source[lineStart:body.Start])-len(bytes.TrimLeft(source[lineStart:body.Start], " \t"))])
+	step := "    "
+	if strings.HasPrefix(indent, "\t") {
+		step = "\t"
+	} else if len(body.Children) > 0 {
+		if inner, alone := indentOf(source, body.Children[0].Start); alone && strings.HasPrefix(inner, indent) && len(inner) > len(indent) {
+			step = inner[len(indent):]
+		}
+	}
+	indent += strings.Repeat(step, nested)
+	open := indent + step + "\x00 " + variable + " = \x00." + start.call + ";" + end + indent + step + "try {" + end
+	rest := indent + step + "} catch (Throwable " + failure + ") {" + end +
+		indent + step + step + variable + ".fail(" + failure + ");" + end +
+		indent + step + step + "throw " + failure + ";" + end +
+		indent + step + "} finally {" + end +
+		indent + step + step + variable + ".close(" + start.close + ");" + end +
+		indent + step + "}" + end
+	if expression {
+		j.wrapped[fn] = true
+		j.change(line, cb.what, start.section,
+			udiff.Edit{Start: body.Start, End: body.Start, New: "{" + end + open + indent + step + step},
+			udiff.Edit{Start: body.End, End: body.End, New: ";" + end + rest + indent + "}"})
+		return
+	}
+	inside := source[body.Start+1 : body.End-1]
+	first := bytes.IndexByte(inside, '\n')
+	if first < 0 { // { handle(message); }
+		left := len(inside) - len(bytes.TrimLeft(inside, " \t"))
+		right := len(bytes.TrimRight(inside, " \t"))
+		if right < left {
+			right = left
+		}
+		if bytes.Contains(inside, []byte("//")) {
+			leave("the body has a comment on its line")
+			return
+		}
+		j.wrapped[fn] = true
+		j.change(line, cb.what, start.section,
+			udiff.Edit{Start: body.Start + 1, End: body.Start + 1 + left, New: end + open + indent + step + step},
+			udiff.Edit{Start: body.Start + 1 + right, End: body.End - 1, New: end + rest + indent})
+		return
+	}
+	head := bytes.TrimSpace(inside[:first])
+	last := bytes.LastIndexByte(inside, '\n') + 1
+	if len(head) > 0 && !bytes.HasPrefix(head, []byte("//")) || len(bytes.TrimSpace(inside[last:])) > 0 {
+		leave("its braces share lines with code")
+		return
+	}
+	j.wrapped[fn] = true
+	from, to := body.Start+1+first+1, body.Start+1+last
+	j.change(line, cb.what, start.section)
+	c := &j.changes[len(j.changes)-1]
+	c.lines = []udiff.Edit{{Start: from, End: from, New: open}, {Start: to, End: to, New: rest}}
+	c.step, c.indents = step, j.indented(body, from, to)
+}
+
+// indented returns where the lines of a range begin that a wrapped body indents: not those that begin in a text block, and
+// not empty ones.
+func (j *javaFile) indented(body *syntax.Node, from, to int) (lines []int) {
+	var blocks []*syntax.Node
+	if bytes.Contains(j.Source[from:to], []byte(`"""`)) {
+		for n := range body.All() {
+			if (n.Kind == syntax.String || n.Kind == syntax.Template) && strings.Contains(j.Code(n), `"""`) {
+				blocks = append(blocks, n)
+			}
+		}
+	}
+	for at := from; at < to; {
+		size := bytes.IndexByte(j.Source[at:to], '\n') + 1
+		for len(blocks) > 0 && blocks[0].End <= at {
+			blocks = blocks[1:]
+		}
+		if len(bytes.TrimSpace(j.Source[at:at+size])) > 0 && (len(blocks) == 0 || at <= blocks[0].Start) {
+			lines = append(lines, at)
+		}
+		at += size
+	}
+	return lines
+}
+
+// free returns the name number i of those that the file does not have, "" if it has too many.
+func (j *javaFile) free(i int, names ...string) string {
+	free, ok := j.names[names[0]]
+	if !ok {
+		free = slices.DeleteFunc(slices.Clone(names), func(n string) bool { return hasWord(j.Source, n) })
+		j.names[names[0]] = free
+	}
+	if i >= len(free) {
+		return ""
+	}
+	return free[i]
+}
+
+// hasWord reports whether a text has a word.
+func hasWord(text []byte, word string) bool {
+	is := func(i int) bool {
+		return i >= 0 && i < len(text) && (text[i] == '_' || text[i] == '$' || text[i] >= 'a' && text[i] <= 'z' || text[i] >= 'A' && text[i] <= 'Z' || text[i] >= '0' && text[i] <= '9')
+	}
+	for at := 0; ; {
+		i := bytes.Index(text[at:], []byte(word))
+		if i < 0 {
+			return false
+		}
+		at += i + len(word)
+		if !is(at-len(word)-1) && !is(at) {
+			return true
+		}
+	}
+}
+
+// resolve returns the full name of a type, "" if it is not imported.
+func (j *javaFile) resolve(text string) string {
+	text, _, _ = strings.Cut(text, "<")
+	text = strings.TrimSpace(text)
+	if strings.Contains(text, ".") {
+		return text
+	}
+	if i, ok := j.Imported(text); ok {
+		return i.Path + "." + i.Member
+	}
+	for _, i := range j.Imports {
+		if i.Member == "*" && j.project.types[i.Path+"."+text] {
+			return i.Path + "." + text
+		}
+	}
+	return ""
+}
+
+// annotation returns the full name of an annotation.
+func (j *javaFile) annotation(d *syntax.Node) string {
+	name := d.Children[0]
+	if name.Kind == syntax.Call {
+		name = name.Callee()
+	}
+	return j.resolve(j.Code(name))
+}
+
+// javaDestination matches destinations and routes that can stand in a string and in the name of a span.
+var javaDestination = regexp.MustCompile(`^[A-Za-z0-9._/*:-]{1,200}$`)
+
+// element returns the value of an element of an annotation, or of the element value, if it is one constant string.
+func (j *javaFile) element(d *syntax.Node, name string) string {
+	c := d.Children[0]
+	if c.Kind != syntax.Call {
+		return ""
+	}
+	v := cmp.Or(c.Named(name), c.Named("value"), c.Arg(0))
+	if v != nil && v.Kind == syntax.List && len(v.Children) == 1 {
+		v = v.Children[0]
+	}
+	if text, ok := j.uses.Known(v); ok && javaDestination.MatchString(text) {
+		return text
+	}
+	return ""
+}
+
+// subscribed returns the constant argument of the calls of a method, "" if they have several or none.
+func (j *javaFile) subscribed(method string, argument int) string {
+	if to, ok := j.calls[method]; ok {
+		return to
+	}
+	to, several := "", false
+	for n := range j.Root.All() {
+		if n.Kind != syntax.Call {
+			continue
+		}
+		if receiver, name := n.Method(); receiver == nil || name != method || n.Arg(argument) == nil {
+			continue
+		}
+		text, ok := j.uses.Known(n.Arg(argument))
+		several = several || !ok || to != "" && to != text || !javaDestination.MatchString(text)
+		to = text
+	}
+	if several {
+		to = ""
+	}
+	j.calls[method] = to
+	return to
+}
+
+// typeOf returns the full name of the type of an expression, "" if it is not known.
+func (j *javaFile) typeOf(n *syntax.Node) string {
+	for range 4 {
+		if n == nil {
+			return ""
+		}
+		switch n.Kind {
+		case syntax.New:
+			return j.resolve(j.Code(n.Callee()))
+		case syntax.Call:
+			return j.made(n)
+		}
+		def := j.Definition(n)
+		if def == nil {
+			return ""
+		}
+		if def.Type != "" && def.Type != "var" {
+			return j.resolve(def.Type)
+		}
+		n = def.Value()
+	}
+	return ""
+}
+
+// made returns the type of what a call returns.
+func (j *javaFile) made(n *syntax.Node) string {
+	_, name := n.Method()
+	if of := javaMakers[name]; of != "" && j.ImportsAny(of[:strings.LastIndexByte(of, '.')]) {
+		return of
+	}
+	root := n
+	for range 32 {
+		if root.Kind == syntax.Call && root.Callee().Kind == syntax.Member {
+			root = root.Callee().Children[0]
+		}
+	}
+	switch of := j.resolve(root.Text); {
+	case root.Kind != syntax.Name:
+	case name == "build" && of == "java.net.http.HttpClient", name == "create" && strings.HasPrefix(of, "com.sun.net.httpserver.Http"):
+		return of
+	case name == "createContext" && j.ImportsAny("com.sun.net.httpserver"):
+		return "com.sun.net.httpserver.HttpContext"
+	}
+	return ""
+}
+
+// className returns the full name of the named class around a node.
+func (j *javaFile) className(n *syntax.Node) string {
+	name := ""
+	for c := n.Enclosing(syntax.Class); c != nil; c = c.Enclosing(syntax.Class) {
+		if c.Text != "" {
+			name = strings.TrimSuffix(c.Text+"$"+name, "$")
+		}
+	}
+	return strings.TrimPrefix(j.Package+"."+name, ".")
+}
+
+// functionName returns the full name of a method, or of the named method of a named class around it.
+func (j *javaFile) functionName(fn *syntax.Node) string {
+	for fn.Text == "" || fn.Parent.Kind == syntax.Class && fn.Parent.Text == "" {
+		outer := fn.Enclosing(syntax.Func)
+		if outer == nil {
+			break
+		}
+		fn = outer
+	}
+	return j.className(fn) + "." + cmp.Or(fn.Text, "run")
+}
+
+// taskName returns the full name of the method that a job runs.
+func (j *javaFile) taskName(task *syntax.Node) string {
+	called := task
+	if task.Kind == syntax.Func {
+		called = task.Body()
+		if called.Kind == syntax.Block && len(called.Children) == 1 {
+			called = called.Children[0]
+		}
+	}
+	var receiver *syntax.Node
+	name := ""
+	switch {
+	case called.Kind == syntax.Call:
+		receiver, name = called.Method()
+	case called.Kind == syntax.Member && strings.Contains(j.Code(called), "::"):
+		receiver, name = called.Children[0], called.Text
+	case called.Kind == syntax.New:
+		return strings.TrimPrefix(j.Package+"."+j.Code(called.Callee()), ".") + ".run"
+	}
+	if name != "" && (receiver == nil || receiver.Kind == syntax.Name && receiver.Text == "this") {
+		return j.className(task) + "." + name
+	}
+	if name != "" && receiver.Kind == syntax.Name {
+		if def := j.Definition(receiver); def != nil && javaIdentifier.MatchString(def.Type) && def.Type != "var" {
+			return cmp.Or(j.resolve(def.Type), strings.TrimPrefix(j.Package+"."+def.Type, ".")) + "." + name
+		} else if def == nil && receiver.Text[0] >= 'A' && receiver.Text[0] <= 'Z' {
+			return cmp.Or(j.resolve(receiver.Text), strings.TrimPrefix(j.Package+"."+receiver.Text, ".")) + "." + name
+		}
+	}
+	if fn := task.Enclosing(syntax.Func); fn != nil {
+		return j.functionName(fn)
+	}
+	return j.className(task) + ".run"
+}
+
+var javaIdentifier = regexp.MustCompile(`^[A-Za-z_]\w*$`)

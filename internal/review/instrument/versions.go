@@ -24,4 +24,5 @@ const (
 	nodeAPI20  = "^1.9.1"  // for Node.js 18.19 and 20.6: the core of nodeAuto20 needs an API before 1.10.0
 	nodeAuto20 = "^0.80.0"
 	javaAgent  = "2.28.1"
+	javaAPI    = "1.62.0" // io.opentelemetry:opentelemetry-api, which this agent contains
 )

@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package instrument
+
+import (
+	"bytes"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/aymanbagabas/go-udiff"
+
+	"assay/internal/review/configfile"
+	"assay/internal/review/patch"
+)
+
+// javaMetrics are the metrics of the operations that sections start.
+var javaMetrics = map[string]string{
+	"process": "messaging.process.duration", "headers": "messaging.process.duration", "kafka": "messaging.process.duration", "jms": "messaging.process.duration",
+	"handler": "http.server.request.duration", "servlet": "http.server.request.duration", "client": "http.client.request.duration", "database": "db.client.operation.duration",
+}
+
+// others names the libraries that only other instrumentation covers.
+func (p *javaProject) others() {
+	seen := map[string]bool{}
+	for _, f := range p.files {
+		for _, o := range javaOthers {
+			if seen[o.what] || len(f.uses.Spans) > 0 || !f.ImportsAny(o.pkg) || o.artifact != "" && p.covers(strings.TrimPrefix(o.artifact, "opentelemetry-"), false) {
+				continue
+			}
+			seen[o.what] = true
+			line := 0
+			for _, i := range f.Imports {
+				if line == 0 && strings.HasPrefix(i.Path+".", o.pkg+".") {
+					line, _ = f.Position(i.Node.Start)
+				}
+			}
+			use := "the Java agent"
+			if o.artifact != "" {
+				use = "`io.opentelemetry.instrumentation:" + o.artifact + "`, or the Java agent"
+			}
+			p.leave(f.Path, line, "Nothing instruments the "+o.what+": use "+use)
+		}
+	}
+}
+
+// apply makes the changes.
+func (p *javaProject) apply() {
+	files := slices.DeleteFunc(slices.Clone(p.files), func(f *javaFile) bool { return len(f.changes) == 0 })
+	if len(files) == 0 {
+		return
+	}
+	p.place(files)
+	if module := slices.IndexFunc(p.paths(), func(name string) bool { return path.Base(name) == "module-info.java" }); module >= 0 {
+		p.leave(p.paths()[module], 0, "No spans are added to the code: its module has to require `io.opentelemetry.api` and `io.opentelemetry.context` first")
+		return
+	}
+	if p.helper == nil {
+		p.leave(files[0].Path, 0, "No spans are added to the code: the names `"+strings.Join(javaHelperNames, "` and `")+"` are taken")
+		return
+	}
+	present, own := p.present()
+	changed := false
+	for _, f := range files {
+		var edits []udiff.Edit
+		lines, steps := map[int]string{}, map[int]string{}
+		imports, ok := f.helperImport()
+		if !ok {
+			p.leave(f.Path, 0, "No spans are added to the file: its imports leave no place for the class `"+p.helper.name+"`")
+			continue
+		}
+		for _, c := range f.changes {
+			if !own && slices.ContainsFunc(slices.Collect(maps.Keys(javaClosure(map[string]bool{c.section: true}))), func(s string) bool { return !present[s] }) {
+				p.leave(f.Path, c.line, "Add a span to the "+c.what+": the class `"+p.helper.name+"` was changed, and has no method for it")
+				continue
+			}
+			p.sections[c.section] = true
+			for _, e := range c.edits {
+				edits = append(edits, udiff.Edit{Start: e.Start, End: e.End, New: strings.ReplaceAll(e.New, "\x00", p.helper.name)})
+			}
+			for _, e := range c.lines {
+				lines[e.Start] += strings.ReplaceAll(e.New, "\x00", p.helper.name)
+				steps[e.Start] += ""
+			}
+			for _, at := range c.indents {
+				steps[at] += c.step
+			}
+			text := "Add a span to the " + c.what
+			if m := javaMetrics[c.section]; m != "" {
+				text = "Add a span and `" + m + "` to the " + c.what
+			}
+			p.did(f.Path, c.line, text)
+		}
+		for at, step := range steps {
+			edits = append(edits, udiff.Edit{Start: at, End: at, New: lines[at] + step})
+		}
+		if len(edits) == 0 {
+			continue
+		}
+		changed = true
+		p.file(f.Path, f.Source).Edits = append(imports, edits...)
+	}
+	if changed {
+		p.writeHelper(present)
+		p.requireAPI()
+	}
+}
+
+// place finds the place of a new helper class: the package that the files have in common, or that of the first of them.
+func (p *javaProject) place(files []*javaFile) {
+	if p.helper != nil {
+		if slices.ContainsFunc(files, func(f *javaFile) bool {
+			i, imported := f.Imported(p.helper.name)
+			return hasWord(f.Source, p.helper.name) && f.Package != p.helper.pkg && (!imported || i.Path != p.helper.pkg)
+		}) {
+			p.helper = nil
+		}
+		return
+	}
+	first := files[0]
+	if i := slices.IndexFunc(files, func(f *javaFile) bool { return f.Package != "" }); i >= 0 {
+		first = files[i]
+	}
+	pkg := strings.Split(first.Package, ".")
+	for _, f := range files {
+		if f.Package == "" {
+			continue
+		}
+		other := strings.Split(f.Package, ".")
+		n := 0
+		for n < len(pkg) && n < len(other) && pkg[n] == other[n] {
+			n++
+		}
+		pkg = pkg[:n]
+	}
+	dir, name := path.Dir(first.Path), strings.Join(pkg, ".")
+	root, ok := strings.CutSuffix("/"+dir, "/"+strings.ReplaceAll(first.Package, ".", "/"))
+	if !ok || len(pkg) < 2 || first.Package == "" {
+		name = first.Package
+	} else {
+		dir = strings.TrimPrefix(path.Join(root, path.Join(pkg...)), "/")
+	}
+	for _, class := range javaHelperNames {
+		taken := p.existsAt(path.Join(dir, class+".java")) || slices.ContainsFunc(files, func(f *javaFile) bool {
+			return hasWord(f.Source, class) || p.existsAt(path.Join(path.Dir(f.Path), class+".java"))
+		})
+		if !taken {
+			p.helper = &javaClass{path: path.Join(dir, class+".java"), pkg: name, name: class}
+			return
+		}
+	}
+}
+
+// present returns the sections of the helper class, and whether it is as it was added.
+func (p *javaProject) present() (sections map[string]bool, own bool) {
+	sections = map[string]bool{}
+	if p.helper.source == nil {
+		return sections, true
+	}
+	text := strings.ReplaceAll(string(p.helper.source), "\r\n", "\n")
+	if strings.Contains(text, "getOrNoop") {
+		p.global = javaSDKGlobal
+	} else {
+		p.global = javaAgentGlobal
+	}
+	for name := range javaSections {
+		part := strings.NewReplacer("%CLASS%", p.helper.name, "%GET%", p.global.get).Replace(javaSections[name].text)
+		if name == "" || strings.Contains(text, part) {
+			sections[name] = true
+		}
+	}
+	return sections, slices.ContainsFunc([]string{"jakarta", "javax"}, func(ee string) bool {
+		return javaHelper(p.helper.pkg, p.helper.name, sections, ee, p.global) == text
+	})
+}
+
+// writeHelper creates the helper class, or adds the sections that it lacks.
+func (p *javaProject) writeHelper(present map[string]bool) {
+	ee := "jakarta"
+	for _, f := range p.files {
+		if len(f.changes) > 0 && f.ImportsAny("javax.servlet", "javax.jms") || f.Path == p.helper.path && f.ImportsAny("javax.servlet", "javax.jms") {
+			ee = "javax"
+		}
+	}
+	maps.Copy(p.sections, present)
+	text := javaHelper(p.helper.pkg, p.helper.name, p.sections, ee, p.global)
+	if p.helper.source == nil {
+		created := patch.Create(p.helper.path, []byte(text))
+		p.service.files[created.Path] = &created
+		p.did(p.helper.path, 0, "Add the class that starts spans and records durations by the semantic conventions")
+		return
+	}
+	missing := slices.ContainsFunc(slices.Collect(maps.Keys(javaClosure(p.sections))), func(s string) bool { return !present[s] })
+	if missing {
+		if bytes.Contains(p.helper.source, []byte("\r\n")) {
+			text = strings.ReplaceAll(text, "\n", "\r\n")
+		}
+		p.file(p.helper.path, p.helper.source).Edits = udiff.Lines(string(p.helper.source), text)
+		p.did(p.helper.path, 0, "Add methods for further operations")
+	}
+}
+
+// helperImport returns the edit that imports the helper class, if the file needs one.
+func (j *javaFile) helperImport() ([]udiff.Edit, bool) {
+	h := j.project.helper
+	if i, ok := j.Imported(h.name); j.Package == h.pkg || ok && i.Path == h.pkg {
+		return nil, true
+	}
+	if h.pkg == "" {
+		return nil, false
+	}
+	end := newline(j.Source)
+	line := "import " + h.pkg + "." + h.name + ";" + end
+	after := -1
+	for _, i := range j.Imports {
+		start := bytes.LastIndexByte(j.Source[:i.Node.Start], '\n') + 1
+		text := j.Source[start:i.Node.Start]
+		if !bytes.HasPrefix(text, []byte("import ")) {
+			return nil, false
+		}
+		if bytes.Contains(text, []byte("static")) {
+			continue
+		}
+		if i.Path+"."+i.Member > h.pkg+"."+h.name {
+			return []udiff.Edit{{Start: start, End: start, New: line}}, true
+		}
+		after = i.Node.End
+	}
+	if after < 0 {
+		m := javaPackage.FindIndex(j.Source)
+		if m == nil {
+			return nil, false
+		}
+		after, line = m[1], end+line
+	}
+	size := bytes.IndexByte(j.Source[after:], '\n')
+	if size < 0 || len(bytes.Trim(j.Source[after:after+size], "; \t\r")) > 0 {
+		return nil, false
+	}
+	return []udiff.Edit{{Start: after + size + 1, End: after + size + 1, New: line}}, true
+}
+
+var (
+	// javaManagers are BOMs, and the projects of frameworks whose BOM has the version of the OpenTelemetry API.
+	javaManagers = []string{"io.opentelemetry:opentelemetry-bom", "io.opentelemetry.instrumentation:opentelemetry-instrumentation-bom", "io.quarkus.platform:quarkus-bom", "io.quarkus:quarkus-bom", "io.micronaut.platform:"}
+	// springBoot matches where a build gets the dependency management of Spring Boot, with its version.
+	springBoot = regexp.MustCompile(`(?s)<parent>\s*<groupId>org\.springframework\.boot</groupId>\s*<artifactId>spring-boot-starter-parent</artifactId>\s*<version>\s*(\d+\.\d+)|` +
+		`<artifactId>spring-boot-dependencies</artifactId>\s*<version>\s*(\d+\.\d+)|org\.springframework\.boot["']\)?\s*version\s*\(?["'](\d+\.\d+)`)
+	// gradleImplementation is a line of a Gradle script that names one artifact.
+	gradleImplementation = regexp.MustCompile(`^([ \t]*)implementation([ (]*)(["'])[^"']*["'](\)?)[ \t]*\r?$`)
+)
+
+// requireAPI adds the OpenTelemetry API to the manifest.
+func (p *javaProject) requireAPI() {
+	if slices.ContainsFunc(p.files, func(f *javaFile) bool { return f.Path != p.helper.path && f.ImportsAny("io.opentelemetry.api") }) {
+		return
+	}
+	version := javaAPI
+	for _, m := range p.manifests {
+		for _, d := range m.Dependencies {
+			switch {
+			case d.Development || d.BOM:
+			case d.Name == "io.opentelemetry:opentelemetry-api" || d.Name == "io.opentelemetry:opentelemetry-sdk": // which has the API
+				return
+			case strings.HasPrefix(d.Name, "io.opentelemetry:opentelemetry-") && javaMinor.MatchString(d.Version):
+				version = d.Version
+			}
+		}
+	}
+	if _, ok := p.has(javaManagers...); ok {
+		version = ""
+	}
+	if boot, ok := p.springBoot(); ok && version != "" {
+		switch {
+		case boot < "3.": // manages no version
+		case boot < "3.3":
+			p.leave(p.manifests[0].Path, 0, "Add the dependency `io.opentelemetry:opentelemetry-api`: Spring Boot "+boot+" sets a version older than 1.32, which the new class needs")
+			return
+		default:
+			version = ""
+		}
+	}
+	for _, m := range p.manifests {
+		for _, d := range m.Dependencies {
+			if d.Development || d.BOM {
+				continue
+			}
+			at, text, ok := pomDependency(m, d, version)
+			if path.Base(m.Path) != "pom.xml" {
+				at, text, ok = gradleDependency(m, d, version)
+			}
+			if ok {
+				p.edit(m.Path, m.Source, at, at, text)
+				p.did(m.Path, lineOf(m.Source, at), "Add the dependency `io.opentelemetry:opentelemetry-api`")
+				return
+			}
+		}
+	}
+	p.leave(p.manifests[0].Path, 0, "Add the dependency `io.opentelemetry:opentelemetry-api:"+javaAPI+"`: the manifest has no dependencies to add it to")
+}
+
+// springBoot returns the version of Spring Boot that manages the versions of the service's build.
+func (p *javaProject) springBoot() (string, bool) {
+	for dir := p.dir; ; dir = path.Dir(dir) {
+		for _, f := range p.configs {
+			if f.Kind != configfile.Manifest || f.Ecosystem != configfile.Maven || path.Dir(f.Path) != dir {
+				continue
+			}
+			if m := springBoot.FindSubmatch(f.Source); m != nil {
+				return string(bytes.Join(m[1:], nil)), true
+			}
+		}
+		if dir == "." || dir == "/" {
+			return "", false
+		}
+	}
+}
+
+// pomDependency returns where the API stands in a POM, before a dependency of the project itself, and its element.
+func pomDependency(m *configfile.File, d configfile.Dependency, version string) (at int, text string, ok bool) {
+	before := m.Source[:d.Start]
+	at = bytes.LastIndex(before, []byte("<dependency>"))
+	for _, around := range []string{"dependencyManagement", "plugin", "profile"} {
+		if bytes.Count(before, []byte("<"+around+">")) != bytes.Count(before, []byte("</"+around+">")) {
+			return 0, "", false
+		}
+	}
+	if at < 0 {
+		return 0, "", false
+	}
+	elements := []string{"<groupId>io.opentelemetry</groupId>", "<artifactId>opentelemetry-api</artifactId>"}
+	if version != "" {
+		elements = append(elements, "<version>"+version+"</version>")
+	}
+	indent, alone := indentOf(m.Source, at)
+	if !alone {
+		return at, "<dependency>" + strings.Join(elements, "") + "</dependency>", true
+	}
+	step, own := indentOf(m.Source, at+len("<dependency>")+len(m.Source[at+len("<dependency>"):])-len(bytes.TrimLeft(m.Source[at+len("<dependency>"):], " \t\r\n")))
+	if !own {
+		step = indent + "  "
+	}
+	end := newline(m.Source)
+	return at, "<dependency>" + end + step + strings.Join(elements, end+step) + end + indent + "</dependency>" + end + indent, true
+}
+
+// gradleDependency returns where the API stands in a Gradle script, before another dependency of the code, and its line.
+func gradleDependency(m *configfile.File, d configfile.Dependency, version string) (at int, text string, ok bool) {
+	at = bytes.LastIndexByte(m.Source[:d.Start], '\n') + 1
+	line, _, _ := bytes.Cut(m.Source[at:], []byte("\n"))
+	g := gradleImplementation.FindSubmatch(line)
+	if g == nil {
+		return 0, "", false
+	}
+	name := "io.opentelemetry:opentelemetry-api"
+	if version != "" {
+		name += ":" + version
+	}
+	return at, string(g[1]) + "implementation" + string(g[2]) + string(g[3]) + name + string(g[3]) + string(g[4]) + newline(m.Source), true
+}

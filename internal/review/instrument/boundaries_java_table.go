@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package instrument
+
+import (
+	"iter"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"assay/internal/review/syntax"
+)
+
+// javaCallback is a method that a library calls.
+type javaCallback struct {
+	what    string // for the step
+	methods []string
+	arity   int
+	library string // in the name of its library instrumentation, opentelemetry-LIBRARY
+	agent   bool   // covered by the Java agent
+	start   func(j *javaFile, at javaMethod) javaStart
+}
+
+// javaMethod is a method, lambda or loop that is a callback.
+type javaMethod struct {
+	fn         *syntax.Node
+	annotation *syntax.Node // the one by which it was found, nil if none
+	params     []string
+}
+
+// javaStart is how the method of a callback starts its operation.
+type javaStart struct {
+	call    string // without the helper class
+	section string
+	close   string // the arguments of close
+}
+
+// javaCallbacks are the callbacks by the type that declares them. A lambda may have the types with one method.
+var javaCallbacks = map[string]javaCallback{
+	"org.eclipse.paho.client.mqttv3.MqttCallback":         {"messages of MQTT", []string{"messageArrived"}, 2, "paho", false, javaMQTT},
+	"org.eclipse.paho.client.mqttv3.MqttCallbackExtended": {"messages of MQTT", []string{"messageArrived"}, 2, "paho", false, javaMQTT},
+	"org.eclipse.paho.client.mqttv3.IMqttMessageListener": {"messages of MQTT", []string{"messageArrived"}, 2, "paho", false, javaMQTT},
+	"org.eclipse.paho.mqttv5.client.MqttCallback":         {"messages of MQTT", []string{"messageArrived"}, 2, "paho", false, javaMQTT},
+	"org.eclipse.paho.mqttv5.client.IMqttMessageListener": {"messages of MQTT", []string{"messageArrived"}, 2, "paho", false, javaMQTT},
+
+	"redis.clients.jedis.JedisPubSub":                           {"messages of Redis", []string{"onMessage"}, 2, "jedis-pubsub", false, javaRedisMessage},
+	"org.springframework.data.redis.connection.MessageListener": {"messages of Redis", []string{"onMessage"}, 2, "redis-pubsub", false, javaRedisMessage},
+	"com.google.cloud.pubsub.v1.MessageReceiver":                {"messages of Pub/Sub", []string{"receiveMessage"}, 2, "pubsub", false, javaPubSub},
+
+	"com.rabbitmq.client.DeliverCallback": {"messages of RabbitMQ", []string{"handle"}, 2, "rabbitmq", true, func(j *javaFile, m javaMethod) javaStart {
+		return javaProcess("rabbitmq", j.subscribed("basicConsume", 0), m.params[1]+".getProperties().getHeaders()")
+	}},
+	"com.rabbitmq.client.DefaultConsumer": {"messages of RabbitMQ", []string{"handleDelivery"}, 4, "rabbitmq", true, func(j *javaFile, m javaMethod) javaStart {
+		return javaProcess("rabbitmq", j.subscribed("basicConsume", 0), m.params[2]+".getHeaders()")
+	}},
+	"javax.jms.MessageListener":   {"messages of JMS", []string{"onMessage"}, 1, "jms", true, javaJMS},
+	"jakarta.jms.MessageListener": {"messages of JMS", []string{"onMessage"}, 1, "jms", true, javaJMS},
+	"io.nats.client.MessageHandler": {"messages of NATS", []string{"onMessage"}, 1, "nats", true, func(j *javaFile, _ javaMethod) javaStart {
+		return javaProcess("nats", j.subscribed("subscribe", 0), "")
+	}},
+
+	"java.util.TimerTask": {"runs of the job", []string{"run"}, 0, "timer", false, javaJob},
+	"org.quartz.Job":      {"runs of the job", []string{"execute"}, 1, "quartz", true, javaJob},
+
+	"javax.servlet.http.HttpServlet":   {"requests of the servlet", javaServlets, 2, "servlet", true, javaServlet},
+	"jakarta.servlet.http.HttpServlet": {"requests of the servlet", javaServlets, 2, "servlet", true, javaServlet},
+}
+
+var javaServlets = []string{"doGet", "doPost", "doPut", "doDelete", "doPatch"}
+
+// javaLambdas are the calls whose first lambda with the right number of parameters is a callback, by package and method.
+var javaLambdas = []struct{ pkg, method, callback string }{
+	{"com.rabbitmq.client", "basicConsume", "com.rabbitmq.client.DeliverCallback"},
+	{"org.eclipse.paho.client.mqttv3", "subscribe", "org.eclipse.paho.client.mqttv3.IMqttMessageListener"},
+	{"org.eclipse.paho.client.mqttv3", "subscribeWithResponse", "org.eclipse.paho.client.mqttv3.IMqttMessageListener"},
+	{"com.google.cloud.pubsub.v1", "newBuilder", "com.google.cloud.pubsub.v1.MessageReceiver"},
+	{"io.nats.client", "createDispatcher", "io.nats.client.MessageHandler"},
+}
+
+// javaAnnotations are the annotations of methods that a library calls.
+var javaAnnotations = map[string]javaCallback{
+	"io.micronaut.scheduling.annotation.Scheduled": {"runs of the job", nil, -1, "micronaut-scheduled", false, javaJob},
+	"io.quarkus.scheduler.Scheduled":               {"runs of the job", nil, -1, "quarkus-scheduled", false, javaJob},
+	"jakarta.ejb.Schedule":                         {"runs of the job", nil, -1, "ejb-schedule", false, javaJob},
+	"javax.ejb.Schedule":                           {"runs of the job", nil, -1, "ejb-schedule", false, javaJob},
+
+	"org.springframework.scheduling.annotation.Scheduled":       {"runs of the job", nil, -1, "spring-scheduling", true, javaJob},
+	"org.springframework.kafka.annotation.KafkaListener":        {"messages of Kafka", nil, -1, "spring-kafka", true, javaListener("kafka", "topics", ".ConsumerRecord", "")},
+	"org.springframework.amqp.rabbit.annotation.RabbitListener": {"messages of RabbitMQ", nil, -1, "spring-rabbit", true, javaListener("rabbitmq", "queues", "org.springframework.amqp.core.Message", ".getMessageProperties().getHeaders()")},
+	"org.springframework.jms.annotation.JmsListener":            {"messages of JMS", nil, -1, "spring-jms", true, javaListener("jms", "destination", ".jms.Message", "")},
+	"io.awspring.cloud.sqs.annotation.SqsListener":              {"messages of SQS", nil, -1, "spring-cloud-aws", true, javaListener("aws_sqs", "queueNames", "", "")},
+}
+
+func javaProcess(system, destination, headers string) javaStart {
+	start := javaStart{call: "process(" + strconv.Quote(system) + ", " + javaLiteral(destination), section: "process"}
+	if headers != "" {
+		start.call += ", " + headers
+		start.section = "headers"
+	}
+	start.call += ")"
+	return start
+}
+
+// javaLiteral returns a string literal, null if the text is empty.
+func javaLiteral(text string) string {
+	if text == "" {
+		return "null"
+	}
+	return `"` + text + `"`
+}
+
+func javaMQTT(j *javaFile, _ javaMethod) javaStart {
+	return javaProcess("mqtt", j.subscribed("subscribe", 0), "")
+}
+
+func javaRedisMessage(j *javaFile, _ javaMethod) javaStart {
+	return javaProcess("redis", j.subscribed("subscribe", 1), "")
+}
+
+func javaPubSub(_ *javaFile, m javaMethod) javaStart {
+	return javaProcess("gcp_pubsub", "", m.params[0]+".getAttributesMap()")
+}
+
+func javaJMS(_ *javaFile, m javaMethod) javaStart {
+	return javaStart{call: "process(" + m.params[0] + ", null)", section: "jms"}
+}
+
+func javaJob(j *javaFile, m javaMethod) javaStart {
+	return javaStart{call: "job(" + strconv.Quote(j.functionName(m.fn)) + ")", section: "job"}
+}
+
+func javaServlet(j *javaFile, m javaMethod) javaStart {
+	route := ""
+	for _, d := range m.fn.Parent.Children {
+		if d.Kind == syntax.Decorator && strings.HasSuffix(j.annotation(d), ".servlet.annotation.WebServlet") {
+			route = j.element(d, "urlPatterns")
+		}
+	}
+	return javaStart{call: "server(" + m.params[0] + ", " + javaLiteral(route) + ")", section: "servlet", close: m.params[1]}
+}
+
+// javaListener returns the start for a method with an annotation whose element names the destination. Headers are those of
+// a parameter of a type.
+func javaListener(system, element, message, headers string) func(*javaFile, javaMethod) javaStart {
+	return func(j *javaFile, m javaMethod) javaStart {
+		destination := j.element(m.annotation, element)
+		for i, p := range m.fn.Params() {
+			switch of := j.resolve(p.Type); {
+			case message == "" || !strings.HasSuffix(of, message):
+			case system == "kafka":
+				return javaStart{call: "process(" + m.params[i] + ")", section: "kafka"}
+			case system == "jms":
+				return javaStart{call: "process(" + m.params[i] + ", " + javaLiteral(destination) + ")", section: "jms"}
+			default:
+				return javaProcess(system, destination, m.params[i]+headers)
+			}
+		}
+		return javaProcess(system, destination, "")
+	}
+}
+
+// javaClient is a class whose methods call a database.
+type javaClient struct {
+	library string
+	agent   bool
+	system  string // "" for that of the driver in the manifest
+	methods string // separated by spaces
+	query   int    // of the argument with the statement, -1 if the client prepares it, -2 if the method is the operation
+}
+
+const (
+	jdbcMethods  = "executeQuery executeUpdate execute executeBatch executeLargeUpdate executeLargeBatch"
+	jedisMethods = "append bitcount blpop brpop decr decrBy del exists expire expireAt get getDel getSet hdel hexists hget hgetAll hincrBy hkeys hlen hmget hmset hset hsetnx " +
+		"hvals incr incrBy keys lindex llen lpop lpush lrange lrem mget mset persist publish rpop rpush sadd scard set setex setnx sismember smembers srem strlen ttl unlink " +
+		"xadd xlen zadd zcard zincrBy zrange zrangeByScore zrank zrem zscore"
+)
+
+// javaClients are the clients by their types.
+var javaClients = map[string]javaClient{
+	"java.sql.PreparedStatement": {"jdbc", true, "", jdbcMethods, -1},
+	"java.sql.CallableStatement": {"jdbc", true, "", jdbcMethods, -1},
+	"java.sql.Statement":         {"jdbc", true, "", jdbcMethods, 0},
+
+	"org.springframework.jdbc.core.JdbcTemplate":                          {"jdbc", true, "", "query queryForObject queryForList queryForMap update batchUpdate", 0},
+	"org.springframework.jdbc.core.namedparam.NamedParameterJdbcTemplate": {"jdbc", true, "", "query queryForObject queryForList queryForMap update batchUpdate", 0},
+
+	"com.datastax.oss.driver.api.core.CqlSession": {"cassandra", true, "cassandra", "execute", 0},
+
+	"redis.clients.jedis.Jedis":        {"jedis", true, "redis", jedisMethods, -2},
+	"redis.clients.jedis.JedisPooled":  {"jedis", true, "redis", jedisMethods, -2},
+	"redis.clients.jedis.JedisCluster": {"jedis", true, "redis", jedisMethods, -2},
+	"redis.clients.jedis.UnifiedJedis": {"jedis", true, "redis", jedisMethods, -2},
+
+	"org.neo4j.driver.Session":            {"neo4j", false, "neo4j", "run", -1},
+	"org.neo4j.driver.Transaction":        {"neo4j", false, "neo4j", "run", -1},
+	"org.neo4j.driver.TransactionContext": {"neo4j", false, "neo4j", "run", -1},
+}
+
+// javaMakers are methods with the types that they return, where the file imports the package of the type.
+var javaMakers = map[string]string{
+	"prepareStatement": "java.sql.PreparedStatement", "prepareCall": "java.sql.CallableStatement", "createStatement": "java.sql.Statement",
+	"newHttpClient": "java.net.http.HttpClient", "newScheduledThreadPool": "java.util.concurrent.ScheduledExecutorService",
+	"newSingleThreadScheduledExecutor": "java.util.concurrent.ScheduledExecutorService",
+}
+
+// javaTypes are the types that the tables have besides callbacks and clients, for imports of whole packages.
+var javaTypes = []string{
+	"java.net.http.HttpClient", "java.util.concurrent.ScheduledExecutorService", "java.util.concurrent.ScheduledThreadPoolExecutor",
+	"com.sun.net.httpserver.HttpServer", "com.sun.net.httpserver.HttpsServer", "com.sun.net.httpserver.HttpContext", "org.apache.kafka.clients.consumer.ConsumerRecord",
+	"org.springframework.amqp.core.Message", "javax.jms.Message", "jakarta.jms.Message", "javax.servlet.annotation.WebServlet", "jakarta.servlet.annotation.WebServlet",
+}
+
+// javaDrivers are the systems of databases by the artifacts of their JDBC drivers.
+var javaDrivers = []struct{ artifact, system string }{
+	{"org.postgresql:postgresql", "postgresql"},
+	{"com.mysql:mysql-connector-j", "mysql"},
+	{"mysql:mysql-connector-java", "mysql"},
+	{"org.mariadb.jdbc:mariadb-java-client", "mariadb"},
+	{"com.oracle.database.jdbc:", "oracle.db"},
+	{"com.microsoft.sqlserver:mssql-jdbc", "microsoft.sql_server"},
+	{"org.xerial:sqlite-jdbc", "sqlite"},
+	{"com.h2database:h2", "h2database"},
+	{"org.hsqldb:hsqldb", "hsqldb"},
+	{"org.apache.derby:derby", "derby"},
+	{"com.clickhouse:clickhouse-jdbc", "clickhouse"},
+	{"com.ibm.db2:jcc", "ibm.db2"},
+}
+
+// javaOthers are packages of libraries that only other instrumentation covers, with what to use. They count in projects
+// without the agent.
+var javaOthers = []struct{ pkg, what, artifact string }{
+	{"org.springframework.web.bind.annotation", "requests of Spring controllers", "opentelemetry-spring-boot-starter"},
+	{"jakarta.ws.rs", "requests of JAX-RS resources", ""},
+	{"javax.ws.rs", "requests of JAX-RS resources", ""},
+	{"io.javalin", "requests of Javalin", ""},
+	{"io.vertx", "requests of Vert.x", ""},
+	{"io.undertow", "requests of Undertow", ""},
+	{"io.grpc", "calls of gRPC", "opentelemetry-grpc-1.6"},
+	{"okhttp3", "requests of OkHttp", "opentelemetry-okhttp-3.0"},
+	{"org.springframework.web.client", "requests of RestTemplate", "opentelemetry-spring-web-3.1"},
+	{"org.springframework.web.reactive.function.client", "requests of WebClient", "opentelemetry-spring-webflux-5.3"},
+	{"org.apache.http.client", "requests of Apache HttpClient", "opentelemetry-apache-httpclient-4.3"},
+	{"org.apache.hc.client5", "requests of Apache HttpClient", "opentelemetry-apache-httpclient-5.2"},
+	{"org.apache.kafka.clients.producer", "messages to Kafka", "opentelemetry-kafka-clients-2.6"},
+	{"com.mongodb.client", "calls of MongoDB", "opentelemetry-mongo-3.1"},
+	{"io.lettuce.core", "calls of Redis", "opentelemetry-lettuce-5.1"},
+	{"io.r2dbc", "calls of R2DBC", "opentelemetry-r2dbc-1.0"},
+	{"jakarta.persistence", "calls of the database", "opentelemetry-jdbc"},
+	{"javax.persistence", "calls of the database", "opentelemetry-jdbc"},
+	{"org.hibernate", "calls of the database", "opentelemetry-jdbc"},
+}
+
+// javaTables returns the full names of the types in the tables, and texts of which a file with a boundary has one: their
+// packages.
+func javaTables() (types map[string]bool, marks []string) {
+	types = map[string]bool{}
+	for _, names := range []iter.Seq[string]{maps.Keys(javaCallbacks), maps.Keys(javaAnnotations), maps.Keys(javaClients), slices.Values(javaTypes)} {
+		for name := range names {
+			types[name] = true
+			marks = append(marks, name[:strings.LastIndexByte(name, '.')])
+		}
+	}
+	for _, o := range javaOthers {
+		marks = append(marks, o.pkg)
+	}
+	slices.Sort(marks)
+	return types, append(slices.Compact(marks), "io.opentelemetry")
+}
+
+var (
+	// javaAsynchronous matches result types of methods that go on after they return.
+	javaAsynchronous = regexp.MustCompile(`Future|Mono|Flux|Publisher|CompletionStage|\bUni\b|\bMulti\b|Single\b|Observable|DeferredResult|Callable|Emitter|StreamingResponseBody`)
+	// javaStatement and javaTable match the begin of a statement of SQL or CQL: the operation and the table.
+	javaStatement = regexp.MustCompile(`(?is)^\s*(SELECT|INSERT|UPDATE|DELETE|MERGE|REPLACE|CREATE|DROP|ALTER|TRUNCATE|CALL)\b`)
+	javaTable     = regexp.MustCompile(`(?is)^\s*(?:SELECT\b.*?\bFROM|INSERT\s+INTO|UPDATE|DELETE\s+FROM|MERGE\s+INTO|REPLACE\s+INTO|TRUNCATE\s+TABLE)\s+([A-Za-z_][A-Za-z0-9_.$]*)(\s*,)?`)
+	javaJoined    = regexp.MustCompile(`(?is)\b(JOIN|UNION|SELECT\b.*\bSELECT)\b`)
+)
+
+// javaSummary returns the operation and the table of a statement, "" for what its begin does not say.
+func javaSummary(sql string) (operation, collection string) {
+	sql = sql[:min(len(sql), 1000)]
+	m := javaStatement.FindStringSubmatch(sql)
+	if m == nil {
+		return "", ""
+	}
+	operation = strings.ToUpper(m[1])
+	if t := javaTable.FindStringSubmatch(sql); t != nil && t[2] == "" && len(t[1]) <= 100 && !javaJoined.MatchString(sql) {
+		collection = t[1]
+	}
+	return operation, collection
+}

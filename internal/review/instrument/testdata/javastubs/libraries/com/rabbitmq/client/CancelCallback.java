@@ -1,0 +1,5 @@
+package com.rabbitmq.client;
+
+public interface CancelCallback {
+    void handle(String tag) throws java.io.IOException;
+}

@@ -1,0 +1,3 @@
+package jakarta.jms;
+
+public class JMSException extends Exception {}

@@ -1,0 +1,5 @@
+package jakarta.jms;
+
+public interface Message {
+    String getStringProperty(String name) throws JMSException;
+}

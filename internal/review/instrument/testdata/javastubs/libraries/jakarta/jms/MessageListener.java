@@ -1,0 +1,5 @@
+package jakarta.jms;
+
+public interface MessageListener {
+    void onMessage(Message message);
+}

@@ -1,0 +1,5 @@
+package io.opentelemetry.api.metrics;
+
+public interface Meter {
+    DoubleHistogramBuilder histogramBuilder(String name);
+}

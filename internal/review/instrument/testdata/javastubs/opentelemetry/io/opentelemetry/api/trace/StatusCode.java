@@ -1,0 +1,7 @@
+package io.opentelemetry.api.trace;
+
+public enum StatusCode {
+    UNSET,
+    OK,
+    ERROR
+}

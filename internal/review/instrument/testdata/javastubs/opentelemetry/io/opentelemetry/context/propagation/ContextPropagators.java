@@ -1,0 +1,5 @@
+package io.opentelemetry.context.propagation;
+
+public interface ContextPropagators {
+    TextMapPropagator getTextMapPropagator();
+}

@@ -1,0 +1,5 @@
+package io.opentelemetry.context.propagation;
+
+public interface TextMapSetter<C> {
+    void set(C carrier, String key, String value);
+}
