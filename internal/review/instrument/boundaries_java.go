@@ -495,11 +495,7 @@ func (j *javaFile) query(n, receiver *syntax.Node, name string, c javaClient) {
 			operation, collection = javaSummary(text)
 		}
 	}
-	if name == "query" && n.Parent != nil && n.Parent.Kind == syntax.Block {
-		j.project.leave(j.Path, line, "Add a span to the call of `"+name+"`: it may return nothing")
-		return
-	}
-	if why := j.captures(n); why != "" {
+	if why := cmp.Or(j.throws(n, c), j.infers(n, name, c), j.captures(n)); why != "" {
 		j.project.leave(j.Path, line, "Add a span to the call of `"+name+"`: "+why)
 		return
 	}
@@ -523,6 +519,39 @@ func (p *javaProject) database() string {
 		}
 	}
 	return cmp.Or(system, "other_sql")
+}
+
+// throws returns why a call may throw errors of several types, "" if it throws those of its library only.
+func (j *javaFile) throws(n *syntax.Node, c javaClient) string {
+	if !strings.HasPrefix(c.methods, jdbcMethods) {
+		return "" // it throws no checked exceptions
+	}
+	for call := range n.All() {
+		if call.Kind == syntax.New || call.Kind == syntax.Call && call != n && !slices.Contains(javaSafe, call.Callee().Text) {
+			return "`" + call.Callee().Text + "` may throw another exception"
+		}
+	}
+	return ""
+}
+
+// javaSafe are methods that throw a SQLException or no checked exception.
+var javaSafe = []string{
+	"getConnection", "prepareStatement", "prepareCall", "createStatement", "concat", "format", "formatted", "join", "name", "replace", "strip", "stripIndent", "substring", "toLowerCase",
+	"toString", "toUpperCase", "trim", "valueOf",
+}
+
+// infers returns why the compiler may not infer the type of a call in a lambda, "" if it can.
+func (j *javaFile) infers(n *syntax.Node, name string, c javaClient) string {
+	if c.methods != templateMethods {
+		return ""
+	}
+	switch p := n.Parent; {
+	case name == "query" && p.Kind == syntax.Block:
+		return "it may return nothing"
+	case p.Kind == syntax.Assign && strings.Contains(" boolean int long float double ", " "+p.Type+" "), p.Kind != syntax.Assign && p.Kind != syntax.Return && p.Kind != syntax.Block:
+		return "the compiler may not infer its type"
+	}
+	return ""
 }
 
 // captures returns why an expression cannot become the body of a lambda, "" if it can.

@@ -171,8 +171,9 @@ type javaClient struct {
 }
 
 const (
-	jdbcMethods  = "executeQuery executeUpdate execute executeBatch executeLargeUpdate executeLargeBatch"
-	jedisMethods = "append bitcount blpop brpop decr decrBy del exists expire expireAt get getDel getSet hdel hexists hget hgetAll hincrBy hkeys hlen hmget hmset hset hsetnx " +
+	jdbcMethods     = "executeQuery executeUpdate execute executeBatch executeLargeUpdate executeLargeBatch"
+	templateMethods = "query queryForObject queryForList queryForMap update batchUpdate"
+	jedisMethods    = "append bitcount blpop brpop decr decrBy del exists expire expireAt get getDel getSet hdel hexists hget hgetAll hincrBy hkeys hlen hmget hmset hset hsetnx " +
 		"hvals incr incrBy keys lindex llen lpop lpush lrange lrem mget mset persist publish rpop rpush sadd scard set setex setnx sismember smembers srem strlen ttl unlink " +
 		"xadd xlen zadd zcard zincrBy zrange zrangeByScore zrank zrem zscore"
 )
@@ -183,8 +184,8 @@ var javaClients = map[string]javaClient{
 	"java.sql.CallableStatement": {"jdbc", true, "", jdbcMethods, -1},
 	"java.sql.Statement":         {"jdbc", true, "", jdbcMethods, 0},
 
-	"org.springframework.jdbc.core.JdbcTemplate":                          {"jdbc", true, "", "query queryForObject queryForList queryForMap update batchUpdate", 0},
-	"org.springframework.jdbc.core.namedparam.NamedParameterJdbcTemplate": {"jdbc", true, "", "query queryForObject queryForList queryForMap update batchUpdate", 0},
+	"org.springframework.jdbc.core.JdbcTemplate":                          {"jdbc", true, "", templateMethods, 0},
+	"org.springframework.jdbc.core.namedparam.NamedParameterJdbcTemplate": {"jdbc", true, "", templateMethods, 0},
 
 	"com.datastax.oss.driver.api.core.CqlSession": {"cassandra", true, "cassandra", "execute", 0},
 

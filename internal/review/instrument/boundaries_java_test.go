@@ -17,7 +17,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"assay"
 	"assay/internal/review/instrument"
+	"assay/internal/review/patch"
 	"assay/internal/review/treesitter"
 )
 
@@ -316,6 +318,14 @@ class Left {
         statement.execute("DELETE FROM orders");
     }
 
+    String sql() throws java.io.IOException {
+        return "DELETE FROM orders";
+    }
+
+    void delete(Statement statement) throws Exception {
+        statement.execute(sql());
+    }
+
     Object send(HttpClient client, HttpRequest request) throws Exception {
         return client
                 .send(request, HttpResponse.BodyHandlers.ofString());
@@ -324,6 +334,7 @@ class Left {
 `},
 			steps: []string{
 				"Add a span to the call of `execute`: it is in a constructor or initializer",
+				"Add a span to the call of `execute`: `sql` may throw another exception",
 				"Add a span to the request: the call is on several lines",
 			},
 		},
@@ -419,4 +430,35 @@ func TestJavaHelperGrows(t *testing.T) {
 			javaCompile(t, dir, libraries)
 		})
 	}
+}
+
+// FuzzJava changes hostile code in Java without a panic. What parsed before parses afterwards, and a second patch is empty.
+func FuzzJava(f *testing.F) {
+	for _, name := range []string{"java-sdk/src/main/java/com/example/shop/Main.java", "java-sdk/src/main/java/com/example/shop/messages/Messages.java", "java-sdk/src/main/java/com/example/shop/orders/Store.java", "java-agent/src/main/java/com/example/meters/Listen.java"} {
+		text, err := os.ReadFile(filepath.Join("testdata", filepath.FromSlash(name)))
+		require.NoError(f, err)
+		f.Add(text)
+	}
+	parser := newParser(f)
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if len(text) > 64<<10 {
+			return
+		}
+		dir := t.TempDir()
+		for name, text := range map[string][]byte{"pom.xml": []byte(javaSDKPOM), "Setup.java": []byte(javaSetup), "Fuzzed.java": text} {
+			require.NoError(t, os.WriteFile(filepath.Join(dir, name), text, 0o600))
+		}
+		p, root, err := makePatch(t, parser, dir, instrument.General)
+		if err != nil {
+			require.Equal(t, assay.CodeUnprocessable, assay.ErrorCode(err))
+			return
+		}
+		for _, f := range p.Files {
+			require.True(t, patch.Parses(t.Context(), parser, f.Path, f.After), f.Path)
+		}
+		require.NoError(t, p.Apply(root))
+		again, _, err := makePatch(t, parser, dir, instrument.General)
+		require.NoError(t, err)
+		require.Empty(t, again.Files)
+	})
 }
