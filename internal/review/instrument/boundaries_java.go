@@ -28,6 +28,7 @@ type javaProject struct {
 	*service
 	files    []*javaFile
 	agent    bool // the Java agent instruments the libraries that it knows
+	starter  bool // the starter of Spring does, and starts spans for annotations of beans
 	global   javaGlobal
 	spanned  map[string][]string // the classes whose methods of a name have spans
 	types    map[string]bool     // of the tables, by their full names
@@ -99,7 +100,7 @@ func (s *service) javaBoundaries() (bool, error) {
 			return false, assay.Errorf(assay.CodeUnprocessable, "%s: %w", f.Path, treesitter.ErrTooComplex)
 		}
 	}
-	if !p.agent {
+	if !p.agent && !p.starter {
 		p.others()
 	}
 	p.apply()
@@ -115,6 +116,9 @@ var (
 	}
 	javaVendorImports = []string{"datadog.trace", "co.elastic.apm", "com.newrelic", "io.sentry", "io.opentracing", "io.opencensus", "brave"}
 	javaVendorAgents  = []string{"dd-java-agent", "elastic-apm-agent", "newrelic.jar", "newrelic-agent", "skywalking-agent", "appdynamics"}
+	// javaStarter is the starter for Spring Boot, and javaStarted are the libraries that it instruments.
+	javaStarter = "io.opentelemetry.instrumentation:opentelemetry-spring-boot-starter"
+	javaStarted = []string{"jdbc", "servlet", "spring-kafka", "spring-scheduling"}
 	// javaFrameworks set up telemetry of their own, without the agent.
 	javaFrameworks = []string{
 		"io.opentelemetry.instrumentation:opentelemetry-spring-boot", "org.springframework.boot:spring-boot-starter-opentelemetry", "io.quarkus:quarkus-opentelemetry",
@@ -146,6 +150,9 @@ func (p *javaProject) setup() bool {
 	if is {
 		p.leave(m.Path, 0, "No spans are added to the code: `"+vendor+"` traces the program")
 		return false
+	}
+	if _, p.starter = p.has(javaStarter); p.starter {
+		return true
 	}
 	if found, ok := p.has(javaFrameworks...); ok {
 		p.leave(m.Path, 0, "No spans are added to the code: use `@WithSpan` for jobs and consumers that `"+found+"` does not know")
@@ -403,7 +410,7 @@ func (j *javaFile) call(n *syntax.Node) {
 
 // covers reports whether something instruments a library: the agent if it knows the library, or its library instrumentation.
 func (p *javaProject) covers(library string, agent bool) bool {
-	if p.agent && agent {
+	if p.agent && agent || p.starter && slices.Contains(javaStarted, library) {
 		return true
 	}
 	_, ok := p.has("io.opentelemetry.instrumentation:opentelemetry-" + library)
@@ -593,6 +600,10 @@ func (j *javaFile) captures(n *syntax.Node) string {
 
 // change notes what adds a span.
 func (j *javaFile) change(line int, what, section string, edits ...udiff.Edit) {
+	if j.project.starter && section != javaAnnotated {
+		j.project.leave(j.Path, line, "Add a span to the "+what+": the starter of Spring does not know the library, and `@WithSpan` is for methods of beans")
+		return
+	}
 	j.project.count++
 	j.changes = append(j.changes, javaChange{line: line, what: what, section: section, edits: edits})
 }
@@ -640,6 +651,10 @@ func (j *javaFile) wrap(fn, annotation *syntax.Node, cb javaCallback) {
 		return
 	}
 	start := cb.start(j, javaMethod{fn, annotation, params})
+	if j.project.starter {
+		j.annotate(fn, cb, start)
+		return
+	}
 	end := newline(source)
 	lineStart := bytes.LastIndexByte(source[:body.Start], '\n') + 1
 	indent := string(source[lineStart : lineStart+len(source[lineStart:body.Start])-len(bytes.TrimLeft(source[lineStart:body.Start], " \t"))])
@@ -696,6 +711,26 @@ func (j *javaFile) wrap(fn, annotation *syntax.Node, cb javaCallback) {
 	c := &j.changes[len(j.changes)-1]
 	c.lines = []udiff.Edit{{Start: from, End: from, New: open}, {Start: to, End: to, New: rest}}
 	c.step, c.indents = step, j.indented(body, from, to)
+}
+
+// javaAnnotated is the section of changes that add annotations, which need no helper class.
+const javaAnnotated = "annotation"
+
+// javaUnproxied matches the modifiers of methods whose calls Spring cannot see.
+var javaUnproxied = regexp.MustCompile(`\b(private|static)\b`)
+
+// annotate adds an annotation to a method of a bean.
+func (j *javaFile) annotate(fn *syntax.Node, cb javaCallback, start javaStart) {
+	line, _ := j.Position(fn.Start)
+	annotation := "@WithSpan(value = " + strconv.Quote(start.name) + ", kind = SpanKind.CONSUMER)"
+	switch indent, alone := indentOf(j.Source, fn.Start); {
+	case start.name == "" || !alone:
+		j.change(line, cb.what, "")
+	case javaUnproxied.Match(j.Source[fn.Start:fn.Body().Start]):
+		j.project.leave(j.Path, line, "Add a span to the "+cb.what+": `@WithSpan` has no effect on private and static methods")
+	default:
+		j.change(line, cb.what, javaAnnotated, udiff.Edit{Start: fn.Start, End: fn.Start, New: annotation + newline(j.Source) + indent})
+	}
 }
 
 // indented returns where the lines of a range begin that a wrapped body indents: not those that begin in a text block, and

@@ -52,6 +52,10 @@ func (p *javaProject) apply() {
 	if len(files) == 0 {
 		return
 	}
+	if p.starter {
+		p.annotate(files)
+		return
+	}
 	p.place(files)
 	if module := slices.IndexFunc(p.paths(), func(name string) bool { return path.Base(name) == "module-info.java" }); module >= 0 {
 		p.leave(p.paths()[module], 0, "No spans are added to the code: its module has to require `io.opentelemetry.api` and `io.opentelemetry.context` first")
@@ -64,9 +68,9 @@ func (p *javaProject) apply() {
 	present, own := p.present()
 	changed := false
 	for _, f := range files {
-		var edits []udiff.Edit
+		var starts, ends []udiff.Edit // an inner change starts after an outer one at the same place, and ends before it
 		lines, steps := map[int]string{}, map[int]string{}
-		imports, ok := f.helperImport()
+		imports, ok := f.importOf(strings.TrimPrefix(p.helper.pkg+"."+p.helper.name, "."))
 		if !ok {
 			p.leave(f.Path, 0, "No spans are added to the file: its imports leave no place for the class `"+p.helper.name+"`")
 			continue
@@ -77,8 +81,13 @@ func (p *javaProject) apply() {
 				continue
 			}
 			p.sections[c.section] = true
-			for _, e := range c.edits {
-				edits = append(edits, udiff.Edit{Start: e.Start, End: e.End, New: strings.ReplaceAll(e.New, "\x00", p.helper.name)})
+			for i, e := range c.edits {
+				e.New = strings.ReplaceAll(e.New, "\x00", p.helper.name)
+				if i == 0 {
+					starts = append(starts, e)
+				} else {
+					ends = append(ends, e)
+				}
 			}
 			for _, e := range c.lines {
 				lines[e.Start] += strings.ReplaceAll(e.New, "\x00", p.helper.name)
@@ -93,18 +102,45 @@ func (p *javaProject) apply() {
 			}
 			p.did(f.Path, c.line, text)
 		}
+		edits := imports
 		for at, step := range steps {
 			edits = append(edits, udiff.Edit{Start: at, End: at, New: lines[at] + step})
 		}
-		if len(edits) == 0 {
+		if len(starts)+len(steps) == 0 {
 			continue
 		}
+		slices.Reverse(ends)
 		changed = true
-		p.file(f.Path, f.Source).Edits = append(imports, edits...)
+		p.file(f.Path, f.Source).Edits = slices.Concat(edits, starts, ends)
 	}
 	if changed {
 		p.writeHelper(present)
 		p.requireAPI()
+	}
+}
+
+// annotate adds the annotations of files, whose artifact the starter of Spring has.
+func (p *javaProject) annotate(files []*javaFile) {
+	for _, f := range files {
+		var edits []udiff.Edit
+		for _, class := range []string{"io.opentelemetry.api.trace.SpanKind", "io.opentelemetry.instrumentation.annotations.WithSpan"} {
+			name := class[strings.LastIndexByte(class, '.')+1:]
+			imported, ok := f.importOf(class)
+			if ok = ok && (len(imported) == 0 || !hasWord(f.Source, name)); !ok {
+				p.leave(f.Path, 0, "No annotations are added to the file: its imports leave no place for `"+name+"`, or it has another one")
+				edits = nil
+				break
+			}
+			edits = append(edits, imported...)
+		}
+		if edits == nil && !f.ImportsAny("io.opentelemetry.instrumentation.annotations") {
+			continue
+		}
+		for _, c := range f.changes {
+			edits = append(edits, c.edits...)
+			p.did(f.Path, c.line, "Add `@WithSpan` to the method for "+c.what)
+		}
+		p.file(f.Path, f.Source).Edits = edits
 	}
 }
 
@@ -202,17 +238,18 @@ func (p *javaProject) writeHelper(present map[string]bool) {
 	}
 }
 
-// helperImport returns the edit that imports the helper class, if the file needs one.
-func (j *javaFile) helperImport() ([]udiff.Edit, bool) {
-	h := j.project.helper
-	if i, ok := j.Imported(h.name); j.Package == h.pkg || ok && i.Path == h.pkg {
+// importOf returns the edit that imports a class, if the file needs one.
+func (j *javaFile) importOf(class string) ([]udiff.Edit, bool) {
+	at := max(0, strings.LastIndexByte(class, '.'))
+	pkg, name := class[:at], strings.TrimPrefix(class[at:], ".")
+	if i, ok := j.Imported(name); j.Package == pkg || ok && i.Path == pkg {
 		return nil, true
 	}
-	if h.pkg == "" {
+	if pkg == "" {
 		return nil, false
 	}
 	end := newline(j.Source)
-	line := "import " + h.pkg + "." + h.name + ";" + end
+	line := "import " + class + ";" + end
 	after := -1
 	for _, i := range j.Imports {
 		start := bytes.LastIndexByte(j.Source[:i.Node.Start], '\n') + 1
@@ -223,7 +260,7 @@ func (j *javaFile) helperImport() ([]udiff.Edit, bool) {
 		if bytes.Contains(text, []byte("static")) {
 			continue
 		}
-		if i.Path+"."+i.Member > h.pkg+"."+h.name {
+		if i.Path+"."+i.Member > class {
 			return []udiff.Edit{{Start: start, End: start, New: line}}, true
 		}
 		after = i.Node.End

@@ -33,6 +33,7 @@ type javaMethod struct {
 // javaStart is how the method of a callback starts its operation.
 type javaStart struct {
 	call    string // without the helper class
+	name    string // of the span, for an annotation
 	section string
 	close   string // the arguments of close
 }
@@ -94,7 +95,7 @@ var javaAnnotations = map[string]javaCallback{
 }
 
 func javaProcess(system, destination, headers string) javaStart {
-	start := javaStart{call: "process(" + strconv.Quote(system) + ", " + javaLiteral(destination), section: "process"}
+	start := javaStart{call: "process(" + strconv.Quote(system) + ", " + javaLiteral(destination), section: "process", name: strings.TrimSpace("process " + destination)}
 	if headers != "" {
 		start.call += ", " + headers
 		start.section = "headers"
@@ -146,18 +147,19 @@ func javaServlet(j *javaFile, m javaMethod) javaStart {
 func javaListener(system, element, message, headers string) func(*javaFile, javaMethod) javaStart {
 	return func(j *javaFile, m javaMethod) javaStart {
 		destination := j.element(m.annotation, element)
+		start := javaProcess(system, destination, "")
 		for i, p := range m.fn.Params() {
 			switch of := j.resolve(p.Type); {
 			case message == "" || !strings.HasSuffix(of, message):
 			case system == "kafka":
-				return javaStart{call: "process(" + m.params[i] + ")", section: "kafka"}
+				start.call, start.section = "process("+m.params[i]+")", "kafka"
 			case system == "jms":
-				return javaStart{call: "process(" + m.params[i] + ", " + javaLiteral(destination) + ")", section: "jms"}
+				start.call, start.section = "process("+m.params[i]+", "+javaLiteral(destination)+")", "jms"
 			default:
-				return javaProcess(system, destination, m.params[i]+headers)
+				start = javaProcess(system, destination, m.params[i]+headers)
 			}
 		}
-		return javaProcess(system, destination, "")
+		return start
 	}
 }
 

@@ -153,10 +153,11 @@ func TestJavaProgram(t *testing.T) {
 }
 
 const (
-	javaAgentPOM = "<project>\n<artifactId>shop</artifactId>\n<dependencies>\n<dependency><groupId>org.apache.kafka</groupId><artifactId>kafka-clients</artifactId></dependency>\n</dependencies>\n</project>\n"
-	javaSDKPOM   = "<project>\n<artifactId>shop</artifactId>\n<dependencies>\n<dependency><groupId>io.opentelemetry</groupId><artifactId>opentelemetry-sdk</artifactId><version>1.60.0</version></dependency>\n</dependencies>\n</project>\n"
-	javaSetup    = "package shop;\n\nclass Setup {\n    void start() {\n        io.opentelemetry.sdk.OpenTelemetrySdk.builder().buildAndRegisterGlobal();\n    }\n}\n"
-	javaQuery    = "package shop;\n\nimport java.sql.*;\n\nclass Store {\n    ResultSet load(Statement statement) throws SQLException {\n        return statement.executeQuery(\"SELECT * FROM orders\");\n    }\n}\n"
+	javaAgentPOM   = "<project>\n<artifactId>shop</artifactId>\n<dependencies>\n<dependency><groupId>org.apache.kafka</groupId><artifactId>kafka-clients</artifactId></dependency>\n</dependencies>\n</project>\n"
+	javaSDKPOM     = "<project>\n<artifactId>shop</artifactId>\n<dependencies>\n<dependency><groupId>io.opentelemetry</groupId><artifactId>opentelemetry-sdk</artifactId><version>1.60.0</version></dependency>\n</dependencies>\n</project>\n"
+	javaStarterPOM = "<project>\n<artifactId>shop</artifactId>\n<dependencies>\n<dependency><groupId>io.opentelemetry.instrumentation</groupId><artifactId>opentelemetry-spring-boot-starter</artifactId></dependency>\n</dependencies>\n</project>\n"
+	javaSetup      = "package shop;\n\nclass Setup {\n    void start() {\n        io.opentelemetry.sdk.OpenTelemetrySdk.builder().buildAndRegisterGlobal();\n    }\n}\n"
+	javaQuery      = "package shop;\n\nimport java.sql.*;\n\nclass Store {\n    ResultSet load(Statement statement) throws SQLException {\n        return statement.executeQuery(\"SELECT * FROM orders\");\n    }\n}\n"
 )
 
 // TestJavaCases are cases beside those of the programs. What is changed compiles, and a second patch is empty.
@@ -201,9 +202,45 @@ func TestJavaCases(t *testing.T) {
 			steps: []string{"No spans are added to the code: `com.datadoghq:dd-trace-api` traces the program"},
 		},
 		{
-			name:  "the starter of Spring",
-			files: map[string]string{"pom.xml": strings.Replace(javaSDKPOM, "</dependencies>", "<dependency><groupId>io.opentelemetry.instrumentation</groupId><artifactId>opentelemetry-spring-boot-starter</artifactId></dependency>\n</dependencies>", 1), "src/Store.java": javaQuery},
-			steps: []string{"No spans are added to the code: use `@WithSpan` for jobs and consumers that `io.opentelemetry.instrumentation:opentelemetry-spring-boot-starter` does not know"},
+			name: "the starter of Spring",
+			files: map[string]string{"pom.xml": javaStarterPOM, "src/Store.java": javaQuery, "src/Listen.java": `package shop;
+
+import java.util.TimerTask;
+import org.springframework.amqp.rabbit.annotation.RabbitListener;
+import org.springframework.kafka.annotation.KafkaListener;
+
+class Listen extends TimerTask {
+    @RabbitListener(queues = "mails")
+    void mail(String message) {
+        System.out.println(message);
+    }
+
+    @RabbitListener(queues = "${queue}")
+    private void other(String message) {
+        System.out.println(message);
+    }
+
+    @KafkaListener(topics = "orders")
+    void order(String message) {
+        System.out.println(message);
+    }
+
+    @Override
+    public void run() {
+        System.out.println("run");
+    }
+}
+`},
+			changed: "    @WithSpan(value = \"process mails\", kind = SpanKind.CONSUMER)\n    @RabbitListener(queues = \"mails\")\n",
+			steps: []string{
+				"Add a span to the messages of RabbitMQ: `@WithSpan` has no effect on private and static methods",
+				"Add a span to the runs of the job: the starter of Spring does not know the library, and `@WithSpan` is for methods of beans",
+			},
+		},
+		{
+			name:  "another setup of telemetry",
+			files: map[string]string{"pom.xml": strings.Replace(javaStarterPOM, "io.opentelemetry.instrumentation</groupId><artifactId>opentelemetry-spring-boot-starter", "io.quarkus</groupId><artifactId>quarkus-opentelemetry", 1), "src/Store.java": javaQuery},
+			steps: []string{"No spans are added to the code: use `@WithSpan` for jobs and consumers that `io.quarkus:quarkus-opentelemetry` does not know"},
 		},
 		{
 			name: "library instrumentation",
@@ -305,6 +342,50 @@ class Job extends TimerTask {
 }
 `, "\n", "\r\n")},
 			changed: "                Telemetry operation = Telemetry.process(record);\r\n                try {\r\n                    // the value\r\n",
+		},
+		{
+			name: "a call in a callback, and lines without indentation",
+			files: map[string]string{"pom.xml": javaSDKPOM, "src/Setup.java": javaSetup, "src/Both.java": `package shop;
+
+import com.rabbitmq.client.*;
+import java.sql.*;
+import java.util.TimerTask;
+
+class Both extends TimerTask {
+    Statement statement;
+    Channel channel;
+    redis.clients.jedis.Jedis jedis;
+
+    interface Count {
+        int of(Statement statement) throws SQLException;
+    }
+
+    @Override
+    public void run() {
+try {
+statement.execute("DELETE FROM orders");
+channel.basicConsume("mails", true, (tag, message) -> jedis.get("mails"), tag -> {});
+} catch (SQLException e) {
+    throw new IllegalStateException(e);
+}
+    }
+
+    void count(Statement statement) {
+        Count count = s -> s.executeUpdate("UPDATE orders SET state = 1");
+        Count other = (Statement s) -> s.executeUpdate("UPDATE orders SET state = 1");
+    }
+
+    class Job extends TimerTask {
+        Statement statement;
+
+        public void run()
+        {
+            Count count = (Statement s) -> { return s.executeUpdate("UPDATE orders SET state = 1"); };
+        }
+    }
+}
+`},
+			changed: "            Telemetry.database(\"redis\", \"GET\", null, () -> jedis.get(\"mails\"));\n        } catch (Throwable failure) {\n",
 		},
 		{
 			name: "what cannot be changed",

@@ -1,0 +1,5 @@
+package org.springframework.kafka.annotation;
+
+public @interface KafkaListener {
+    String[] topics();
+}
