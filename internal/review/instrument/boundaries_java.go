@@ -20,8 +20,8 @@ import (
 	"assay/internal/review/treesitter"
 )
 
-// maxServiceBoundaries limits the boundaries of a service to which spans are added. maxBoundaries is the limit of a file.
-const maxServiceBoundaries = 500
+// maxJavaBoundaries limits the boundaries of a service to which spans are added. maxBoundaries is the limit of a file.
+const maxJavaBoundaries = 500
 
 // javaProject is a service in Java that gets spans.
 type javaProject struct {
@@ -158,19 +158,27 @@ func (p *javaProject) setup() bool {
 		p.leave(m.Path, 0, "No spans are added to the code: use `@WithSpan` for jobs and consumers that `"+found+"` does not know")
 		return false
 	}
-	sdk, ok := p.has(javaSDK...)
+	p.global = javaAgentGlobal
+	if p.agent = p.startsAgent(); p.agent {
+		return true
+	}
+	sdk, ok := "", false
+	for _, m := range p.manifests {
+		for _, d := range m.Dependencies {
+			if !ok && !d.Development && slices.ContainsFunc(javaSDK, func(s string) bool { return strings.HasPrefix(d.Name, s) }) {
+				sdk, ok = d.Name, true
+			}
+		}
+	}
 	registers := false
 	for _, f := range p.files {
 		ok = ok || f.ImportsAny("io.opentelemetry.sdk")
 		registers = registers || slices.ContainsFunc(javaRegister, func(t []byte) bool { return bytes.Contains(f.Source, t) })
 	}
 	if !ok {
-		_, server := p.has(javaServers...)
-		p.agent = server || slices.ContainsFunc(p.dockerfiles("jvm"), func(f *configfile.File) bool { return mentions(f, "opentelemetry-javaagent") })
-		p.global = javaAgentGlobal
+		_, p.agent = p.has(javaServers...) // the minimum adds it
 		return p.agent
 	}
-	p.global = javaAgentGlobal
 	switch minor := p.apiMinor(); {
 	case minor >= 57:
 		p.global = javaSDKGlobal
@@ -186,6 +194,17 @@ func (p *javaProject) setup() bool {
 		p.leave(m.Path, 0, "Register the SDK before the program handles or calls anything: with versions of the API before 1.57, the first span otherwise makes `GlobalOpenTelemetry.set` fail")
 	}
 	return true
+}
+
+// startsAgent reports whether a build or deployment file starts the Java agent of OpenTelemetry.
+func (p *javaProject) startsAgent() bool {
+	own := append(p.dockerfiles("jvm"), p.manifests...)
+	return slices.ContainsFunc(p.configs, func(f *configfile.File) bool {
+		if (f.Kind == configfile.Manifest || f.Kind == configfile.Dockerfile) && !slices.Contains(own, f) {
+			return false
+		}
+		return mentions(f, "opentelemetry-javaagent") || mentions(f, "instrumentation.opentelemetry.io/inject-java")
+	})
 }
 
 var javaMinor = regexp.MustCompile(`^1\.(\d{1,4})\b`)
@@ -278,9 +297,9 @@ func (j *javaFile) covered(n *syntax.Node) bool {
 // walk finds the boundaries of a file.
 func (j *javaFile) walk() {
 	for n := range j.Root.All() {
-		if len(j.changes) >= maxBoundaries || j.project.count >= maxServiceBoundaries {
+		if len(j.changes) >= maxBoundaries || j.project.count >= maxJavaBoundaries {
 			line, _ := j.Position(n.Start)
-			j.project.leave(j.Path, line, fmt.Sprintf("More than %d places in the file or %d in the service need spans: those from here on are left", maxBoundaries, maxServiceBoundaries))
+			j.project.leave(j.Path, line, fmt.Sprintf("More than %d places in the file or %d in the service need spans: those from here on are left", maxBoundaries, maxJavaBoundaries))
 			return
 		}
 		switch n.Kind {
@@ -761,7 +780,7 @@ func (j *javaFile) indented(body *syntax.Node, from, to int) (lines []int) {
 func (j *javaFile) free(i int, names ...string) string {
 	free, ok := j.names[names[0]]
 	if !ok {
-		free = slices.DeleteFunc(slices.Clone(names), func(n string) bool { return hasWord(j.Source, n) })
+		free = slices.DeleteFunc(slices.Clone(names), func(n string) bool { return javaHasWord(j.Source, n) })
 		j.names[names[0]] = free
 	}
 	if i >= len(free) {
@@ -770,8 +789,8 @@ func (j *javaFile) free(i int, names ...string) string {
 	return free[i]
 }
 
-// hasWord reports whether a text has a word.
-func hasWord(text []byte, word string) bool {
+// javaHasWord reports whether a text has a word.
+func javaHasWord(text []byte, word string) bool {
 	is := func(i int) bool {
 		return i >= 0 && i < len(text) && (text[i] == '_' || text[i] == '$' || text[i] >= 'a' && text[i] <= 'z' || text[i] >= 'A' && text[i] <= 'Z' || text[i] >= '0' && text[i] <= '9')
 	}

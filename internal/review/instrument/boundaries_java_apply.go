@@ -126,7 +126,7 @@ func (p *javaProject) annotate(files []*javaFile) {
 		for _, class := range []string{"io.opentelemetry.api.trace.SpanKind", "io.opentelemetry.instrumentation.annotations.WithSpan"} {
 			name := class[strings.LastIndexByte(class, '.')+1:]
 			imported, ok := f.importOf(class)
-			if ok = ok && (len(imported) == 0 || !hasWord(f.Source, name)); !ok {
+			if ok = ok && (len(imported) == 0 || !javaHasWord(f.Source, name)); !ok {
 				p.leave(f.Path, 0, "No annotations are added to the file: its imports leave no place for `"+name+"`, or it has another one")
 				edits = nil
 				break
@@ -149,7 +149,7 @@ func (p *javaProject) place(files []*javaFile) {
 	if p.helper != nil {
 		if slices.ContainsFunc(files, func(f *javaFile) bool {
 			i, imported := f.Imported(p.helper.name)
-			return hasWord(f.Source, p.helper.name) && f.Package != p.helper.pkg && (!imported || i.Path != p.helper.pkg)
+			return javaHasWord(f.Source, p.helper.name) && f.Package != p.helper.pkg && (!imported || i.Path != p.helper.pkg)
 		}) {
 			p.helper = nil
 		}
@@ -180,7 +180,7 @@ func (p *javaProject) place(files []*javaFile) {
 	}
 	for _, class := range javaHelperNames {
 		taken := p.existsAt(path.Join(dir, class+".java")) || slices.ContainsFunc(files, func(f *javaFile) bool {
-			return hasWord(f.Source, class) || p.existsAt(path.Join(path.Dir(f.Path), class+".java"))
+			return javaHasWord(f.Source, class) || p.existsAt(path.Join(path.Dir(f.Path), class+".java"))
 		})
 		if !taken {
 			p.helper = &javaClass{path: path.Join(dir, class+".java"), pkg: name, name: class}

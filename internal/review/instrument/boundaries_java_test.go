@@ -244,8 +244,14 @@ class Listen extends TimerTask {
 		},
 		{
 			name: "library instrumentation",
-			files: map[string]string{"pom.xml": strings.Replace(javaSDKPOM, "</dependencies>", "<dependency><groupId>io.opentelemetry.instrumentation</groupId><artifactId>opentelemetry-jdbc</artifactId></dependency>\n</dependencies>", 1),
-				"src/Setup.java": javaSetup, "src/Store.java": javaQuery},
+			files: map[string]string{
+				"pom.xml":        strings.Replace(javaSDKPOM, "</dependencies>", "<dependency><groupId>io.opentelemetry.instrumentation</groupId><artifactId>opentelemetry-jdbc</artifactId></dependency>\n</dependencies>", 1),
+				"src/Setup.java": javaSetup, "src/Store.java": javaQuery,
+			},
+		},
+		{
+			name:  "an SDK beside the agent",
+			files: map[string]string{"pom.xml": javaSDKPOM, "Dockerfile": "FROM eclipse-temurin:21-jre\nCMD [\"java\", \"-javaagent:/opentelemetry-javaagent.jar\", \"-jar\", \"/app.jar\"]\n", "src/Setup.java": javaSetup, "src/Store.java": javaQuery},
 		},
 		{
 			name:  "other libraries",
