@@ -35,6 +35,8 @@ type javaProject struct {
 	helper   *javaClass
 	sections map[string]bool
 	count    int
+	note     string // an open step, if there are changes
+	blocked  bool   // the changes need what the note says
 }
 
 // javaClass is the helper class.
@@ -50,8 +52,7 @@ type javaFile struct {
 	changes []javaChange
 	spans   map[*syntax.Node]bool // functions and loops with spans in them
 	bodies  map[*syntax.Node]bool // code during which a span is current that is not of a server or consumer
-	changed map[string]bool       // local variables that get another value
-	scanned bool                  // changed is set
+	changed map[javaLocal]bool    // local variables that get another value
 	calls   map[string]string     // destinations by method of a client
 	names   map[string][]string   // free names of variables by the first choice
 	wrapped map[*syntax.Node]bool // functions and loops that get a span
@@ -93,7 +94,7 @@ func (s *service) javaBoundaries() (bool, error) {
 		if err := s.ctx.Err(); err != nil {
 			return false, err
 		}
-		if p.helper == nil || f.Path != p.helper.path {
+		if (p.helper == nil || f.Path != p.helper.path) && !f.extends() {
 			f.walk()
 		}
 		if f.Exhausted() {
@@ -180,18 +181,14 @@ func (p *javaProject) setup() bool {
 		return p.agent
 	}
 	switch minor := p.apiMinor(); {
-	case minor >= 57:
+	case minor >= 57 && registers:
 		p.global = javaSDKGlobal
 	case minor >= 0 && minor < 32:
-		p.leave(m.Path, 0, "No spans are added to the code: they need version 1.32 of the OpenTelemetry API or a newer one")
-		return false
-	}
-	if !registers {
-		p.leave(m.Path, 0, "No spans are added to the code: register the SDK of `"+cmp.Or(sdk, "io.opentelemetry.sdk")+"` as the global one first, with `buildAndRegisterGlobal`")
-		return false
-	}
-	if p.global == javaAgentGlobal {
-		p.leave(m.Path, 0, "Register the SDK before the program handles or calls anything: with versions of the API before 1.57, the first span otherwise makes `GlobalOpenTelemetry.set` fail")
+		p.note, p.blocked = "No spans are added to the code: they need version 1.32 of the OpenTelemetry API or a newer one", true
+	case !registers:
+		p.note, p.blocked = "No spans are added to the code: register the SDK of `"+cmp.Or(sdk, "io.opentelemetry.sdk")+"` as the global one first, with `buildAndRegisterGlobal`", true
+	default:
+		p.note = "Register the SDK before the program handles or calls anything: with versions of the API before 1.57, the first span otherwise makes `GlobalOpenTelemetry.set` fail"
 	}
 	return true
 }
@@ -289,6 +286,21 @@ func (j *javaFile) covered(n *syntax.Node) bool {
 			if receiver, _ := p.Method(); j.isHelper(receiver) {
 				return true
 			}
+		}
+	}
+	return false
+}
+
+// extends reports whether a class of the file is a part of the SDK, such as an exporter.
+func (j *javaFile) extends() bool {
+	if !j.ImportsAny("io.opentelemetry.sdk") {
+		return false
+	}
+	for n := range j.Root.All() {
+		if n.Kind == syntax.Class && slices.ContainsFunc(n.Children, func(c *syntax.Node) bool {
+			return (c.Kind == syntax.Name || c.Kind == syntax.Member) && strings.HasPrefix(j.resolve(j.Code(c)), "io.opentelemetry.sdk.")
+		}) {
+			return true
 		}
 	}
 	return false
@@ -521,7 +533,17 @@ func (j *javaFile) query(n, receiver *syntax.Node, name string, c javaClient) {
 			operation, collection = javaSummary(text)
 		}
 	}
-	if why := cmp.Or(j.throws(n, c), j.infers(n, name, c), j.captures(n)); why != "" {
+	body := udiff.Edit{Start: n.Start, End: n.Start, New: "() -> "}
+	end := udiff.Edit{Start: n.End, End: n.End, New: ")"}
+	why := cmp.Or(j.throws(n, c), j.infers(n, name, c))
+	if why == "" {
+		if why = j.captures(n); why != "" && javaReferred(n, name) { // a reference reads the variable at once
+			why = ""
+			body.New = ""
+			end = udiff.Edit{Start: n.Callee().End - len(name) - 1, End: n.End, New: "::" + name + ")"}
+		}
+	}
+	if why != "" {
 		j.project.leave(j.Path, line, "Add a span to the call of `"+name+"`: "+why)
 		return
 	}
@@ -529,8 +551,27 @@ func (j *javaFile) query(n, receiver *syntax.Node, name string, c javaClient) {
 	if system == "" {
 		system = j.project.database()
 	}
-	open := "\x00.database(" + strconv.Quote(system) + ", " + javaLiteral(operation) + ", " + javaLiteral(collection) + ", () -> "
-	j.change(line, "call of `"+name+"`", "database", udiff.Edit{Start: n.Start, End: n.Start, New: open}, udiff.Edit{Start: n.End, End: n.End, New: ")"})
+	open := "\x00.database(" + strconv.Quote(system) + ", " + javaLiteral(operation) + ", " + javaLiteral(collection) + ", "
+	body.New = open + body.New
+	j.change(line, "call of `"+name+"`", "database", body, end)
+}
+
+// javaReferred reports whether a call can become a reference to its method: of a variable on its line, without arguments, and
+// with a result whose type the compiler infers.
+func javaReferred(n *syntax.Node, name string) bool {
+	callee, p := n.Callee(), n.Parent
+	if len(n.Args()) > 0 || callee.Children[0].Kind != syntax.Name || callee.Children[0].End != callee.End-len(name)-1 || n.Enclosing(syntax.Func).Type == "" {
+		return false
+	}
+	switch name {
+	case "executeQuery":
+		return p.Kind == syntax.Assign || p.Kind == syntax.Return
+	case "executeUpdate":
+		return p.Kind == syntax.Block || p.Kind == syntax.Assign && p.Type == "int"
+	case "execute":
+		return p.Kind == syntax.Block || p.Kind == syntax.Assign && p.Type == "boolean"
+	}
+	return false
 }
 
 // database returns the system of the JDBC driver of the service.
@@ -568,7 +609,7 @@ var javaSafe = []string{
 
 // infers returns why the compiler may not infer the type of a call in a lambda, "" if it can.
 func (j *javaFile) infers(n *syntax.Node, name string, c javaClient) string {
-	if c.methods != templateMethods {
+	if c.methods != templateMethods || !strings.HasPrefix(name, "query") {
 		return ""
 	}
 	switch p := n.Parent; {
@@ -580,33 +621,48 @@ func (j *javaFile) infers(n *syntax.Node, name string, c javaClient) string {
 	return ""
 }
 
+// javaLocal is the name of a local variable in a method that is in no other.
+type javaLocal struct {
+	method *syntax.Node
+	name   string
+}
+
+// javaOutermost returns the outermost function around a node, nil if there is none.
+func javaOutermost(n *syntax.Node) (fn *syntax.Node) {
+	for p := n.Enclosing(syntax.Func); p != nil; p = p.Enclosing(syntax.Func) {
+		fn = p
+	}
+	return fn
+}
+
 // captures returns why an expression cannot become the body of a lambda, "" if it can.
 func (j *javaFile) captures(n *syntax.Node) string {
 	fn := n.Enclosing(syntax.Func, syntax.Class)
 	if fn == nil || fn.Kind != syntax.Func || fn.Type == "" && fn.Text != "" {
 		return "it is in a constructor or initializer"
 	}
-	if !j.scanned {
-		j.scanned, j.changed = true, map[string]bool{}
+	if j.changed == nil {
+		j.changed = map[javaLocal]bool{}
 		for c := range j.Root.All() {
 			switch {
 			case c.Kind == syntax.Assign && c.Type == "" && c.Text != ":":
 				for _, t := range c.Targets() {
 					if t.Kind == syntax.Name {
-						j.changed[t.Text] = true
+						j.changed[javaLocal{javaOutermost(c), t.Text}] = true
 					}
 				}
 			case c.Kind == syntax.Operator && (strings.Contains(c.Text, "++") || strings.Contains(c.Text, "--")) && len(c.Children) == 1 && c.Children[0].Kind == syntax.Name:
-				j.changed[c.Children[0].Text] = true
+				j.changed[javaLocal{javaOutermost(c), c.Children[0].Text}] = true
 			}
 		}
 	}
+	method := javaOutermost(n)
 	for c := range n.All() {
 		switch c.Kind {
 		case syntax.Assign:
 			return "it assigns a variable"
 		case syntax.Name:
-			if !j.changed[c.Text] || c.Parent.Kind == syntax.Call && c.Parent.Callee() == c {
+			if !j.changed[javaLocal{method, c.Text}] || c.Parent.Kind == syntax.Call && c.Parent.Callee() == c {
 				continue
 			}
 			if def := j.Definition(c); def == nil || def.Enclosing(syntax.Func) != nil {
@@ -961,8 +1017,9 @@ func (j *javaFile) taskName(task *syntax.Node) string {
 		receiver, name = called.Method()
 	case called.Kind == syntax.Member && strings.Contains(j.Code(called), "::"):
 		receiver, name = called.Children[0], called.Text
-	case called.Kind == syntax.New:
-		return strings.TrimPrefix(j.Package+"."+j.Code(called.Callee()), ".") + ".run"
+	case called.Kind == syntax.New && called.Children[len(called.Children)-1].Kind != syntax.Class && javaIdentifier.MatchString(j.Code(called.Callee())):
+		class := j.Code(called.Callee())
+		return cmp.Or(j.resolve(class), strings.TrimPrefix(j.Package+"."+class, ".")) + ".run"
 	}
 	if name != "" && (receiver == nil || receiver.Kind == syntax.Name && receiver.Text == "this") {
 		return j.className(task) + "." + name

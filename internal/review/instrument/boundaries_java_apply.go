@@ -52,6 +52,12 @@ func (p *javaProject) apply() {
 	if len(files) == 0 {
 		return
 	}
+	if p.note != "" {
+		p.leave(p.manifests[0].Path, 0, p.note)
+	}
+	if p.blocked {
+		return
+	}
 	if p.starter {
 		p.annotate(files)
 		return
@@ -208,7 +214,7 @@ func (p *javaProject) present() (sections map[string]bool, own bool) {
 		}
 	}
 	return sections, slices.ContainsFunc([]string{"jakarta", "javax"}, func(ee string) bool {
-		return javaHelper(p.helper.pkg, p.helper.name, sections, ee, p.global) == text
+		return javaHelper(p.helper.pkg, p.helper.name, p.name, sections, ee, p.global) == text
 	})
 }
 
@@ -221,7 +227,7 @@ func (p *javaProject) writeHelper(present map[string]bool) {
 		}
 	}
 	maps.Copy(p.sections, present)
-	text := javaHelper(p.helper.pkg, p.helper.name, p.sections, ee, p.global)
+	text := javaHelper(p.helper.pkg, p.helper.name, p.name, p.sections, ee, p.global)
 	if p.helper.source == nil {
 		created := patch.Create(p.helper.path, []byte(text))
 		p.service.files[created.Path] = &created

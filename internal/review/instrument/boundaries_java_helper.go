@@ -16,8 +16,8 @@ type javaSection struct {
 	text    string
 }
 
-// javaHelper returns the source of the helper class with sections.
-func javaHelper(pkg, class string, sections map[string]bool, ee string, global javaGlobal) string {
+// javaHelper returns the source of the helper class with sections. The scope is the package, or the name of the service.
+func javaHelper(pkg, class, service string, sections map[string]bool, ee string, global javaGlobal) string {
 	imports := map[string]bool{}
 	var texts []string
 	closure := javaClosure(sections)
@@ -31,7 +31,7 @@ func javaHelper(pkg, class string, sections map[string]bool, ee string, global j
 		texts = append(texts, javaSections[name].text)
 	}
 	var head strings.Builder
-	scope := class
+	scope := service
 	if pkg != "" {
 		scope = pkg
 		head.WriteString("package " + pkg + ";\n\n")

@@ -197,6 +197,17 @@ func TestJavaCases(t *testing.T) {
 			steps: []string{"No spans are added to the code: register the SDK of `io.opentelemetry:opentelemetry-sdk` as the global one first, with `buildAndRegisterGlobal`"},
 		},
 		{
+			name:  "an SDK that is not the global one, and a program without boundaries",
+			files: map[string]string{"pom.xml": javaSDKPOM, "src/Store.java": "package shop;\n\nimport io.opentelemetry.api.trace.Tracer;\n\nclass Store {\n    Tracer tracer;\n}\n"},
+		},
+		{
+			name: "an exporter",
+			files: map[string]string{
+				"pom.xml": javaSDKPOM, "src/Setup.java": javaSetup,
+				"src/Export.java": "package shop;\n\nimport io.opentelemetry.sdk.metrics.export.MetricReader;\nimport java.util.concurrent.*;\n\nclass Export implements MetricReader {\n    void start(ScheduledExecutorService scheduler) {\n        scheduler.scheduleAtFixedRate(this::export, 1, 1, TimeUnit.SECONDS);\n    }\n}\n",
+			},
+		},
+		{
 			name:  "a tracer of a vendor",
 			files: map[string]string{"pom.xml": strings.Replace(javaSDKPOM, "</dependencies>", "<dependency><groupId>com.datadoghq</groupId><artifactId>dd-trace-api</artifactId></dependency>\n</dependencies>", 1), "src/Setup.java": javaSetup, "src/Store.java": javaQuery},
 			steps: []string{"No spans are added to the code: `com.datadoghq:dd-trace-api` traces the program"},
@@ -392,6 +403,41 @@ channel.basicConsume("mails", true, (tag, message) -> jedis.get("mails"), tag ->
 }
 `},
 			changed: "            Telemetry.database(\"redis\", \"GET\", null, () -> jedis.get(\"mails\"));\n        } catch (Throwable failure) {\n",
+		},
+		{
+			name: "variables that get several values",
+			files: map[string]string{"pom.xml": javaSDKPOM, "src/Setup.java": javaSetup, "src/Old.java": `package shop;
+
+import java.sql.*;
+import java.util.concurrent.*;
+
+class Old {
+    void load(Connection connection, ScheduledExecutorService scheduler) throws SQLException {
+        PreparedStatement statement = null;
+        try {
+            statement = connection.prepareStatement("SELECT name FROM users u JOIN orders o ON o.id = u.id");
+            ResultSet rows = statement.executeQuery();
+            int changed = statement.executeUpdate();
+            statement.execute();
+            long wide = statement.executeUpdate();
+        } finally {
+            statement.close();
+        }
+        scheduler.scheduleAtFixedRate(new Runnable() {
+            @Override
+            public void run() {}
+        }, 1, 1, TimeUnit.SECONDS);
+    }
+
+    ResultSet other(PreparedStatement statement) throws SQLException {
+        return statement.executeQuery();
+    }
+}
+`},
+			changed: "            ResultSet rows = Telemetry.database(\"other_sql\", \"SELECT\", null, statement::executeQuery);\n" +
+				"            int changed = Telemetry.database(\"other_sql\", \"SELECT\", null, statement::executeUpdate);\n" +
+				"            Telemetry.database(\"other_sql\", \"SELECT\", null, statement::execute);\n            long wide = statement.executeUpdate();\n",
+			steps: []string{"Add a span to the call of `executeUpdate`: `statement` gets several values, and a lambda cannot read it"},
 		},
 		{
 			name: "what cannot be changed",
