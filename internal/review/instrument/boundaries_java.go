@@ -563,13 +563,14 @@ func javaReferred(n *syntax.Node, name string) bool {
 	if len(n.Args()) > 0 || callee.Children[0].Kind != syntax.Name || callee.Children[0].End != callee.End-len(name)-1 || n.Enclosing(syntax.Func).Type == "" {
 		return false
 	}
-	switch name {
-	case "executeQuery":
-		return p.Kind == syntax.Assign || p.Kind == syntax.Return
-	case "executeUpdate":
-		return p.Kind == syntax.Block || p.Kind == syntax.Assign && p.Type == "int"
-	case "execute":
-		return p.Kind == syntax.Block || p.Kind == syntax.Assign && p.Type == "boolean"
+	of := map[string]string{"executeQuery": "ResultSet", "executeUpdate": "int", "execute": "boolean"}[name]
+	switch p.Kind {
+	case syntax.Block:
+		return of != ""
+	case syntax.Assign:
+		return p.Type == of || of == "ResultSet"
+	case syntax.Return:
+		return n.Enclosing(syntax.Func).Type == of
 	}
 	return false
 }
@@ -607,16 +608,27 @@ var javaSafe = []string{
 	"toString", "toUpperCase", "trim", "valueOf",
 }
 
-// infers returns why the compiler may not infer the type of a call in a lambda, "" if it can.
+// infers returns why the compiler may give a call in a lambda another meaning, "" if it does not: the class of a primitive
+// type, or a type that it cannot infer.
 func (j *javaFile) infers(n *syntax.Node, name string, c javaClient) string {
-	if c.methods != templateMethods || !strings.HasPrefix(name, "query") {
+	p := n.Parent
+	template := c.methods == templateMethods && strings.HasPrefix(name, "query")
+	switch {
+	case name == "query" && template && p.Kind == syntax.Block:
+		return "it may return nothing"
+	case template && (p.Kind == syntax.Assign && strings.Contains(" boolean int long float double ", " "+p.Type+" ") || p.Kind != syntax.Assign && p.Kind != syntax.Return && p.Kind != syntax.Block):
+		return "the compiler may not infer its type"
+	case template || name == "executeQuery" || name == "run" || c.system == "cassandra" || c.system == "redis" && slices.Contains(strings.Fields(jedisObjects), name):
 		return ""
 	}
-	switch p := n.Parent; {
-	case name == "query" && p.Kind == syntax.Block:
-		return "it may return nothing"
-	case p.Kind == syntax.Assign && strings.Contains(" boolean int long float double ", " "+p.Type+" "), p.Kind != syntax.Assign && p.Kind != syntax.Return && p.Kind != syntax.Block:
-		return "the compiler may not infer its type"
+	const why = "the compiler may take its result for another type"
+	switch before := bytes.TrimRight(j.Source[:n.Start], " \t\r\n"); {
+	case p.Kind == syntax.Call || p.Kind == syntax.New || p.Kind == syntax.Conditional || p.Kind == syntax.Assign && p.Type == "var":
+		return why
+	case p.Kind == syntax.Operator && (p.Text == "==" || p.Text == "!=") && !slices.ContainsFunc(p.Children, func(o *syntax.Node) bool { return o.Kind == syntax.Number || o.Kind == syntax.Bool }):
+		return why
+	case p.Kind != syntax.Block && bytes.HasSuffix(before, []byte(")")): // a cast
+		return why
 	}
 	return ""
 }

@@ -173,7 +173,9 @@ type javaClient struct {
 }
 
 const (
-	jdbcMethods     = "executeQuery executeUpdate execute executeBatch executeLargeUpdate executeLargeBatch"
+	jdbcMethods = "executeQuery executeUpdate execute executeBatch executeLargeUpdate executeLargeBatch"
+	// jedisObjects return no primitive types.
+	jedisObjects    = "blpop brpop get getDel getSet hget hgetAll hkeys hmget hmset hvals keys lindex lpop lrange mget mset rpop set setex smembers zrange zrangeByScore zrank zscore"
 	templateMethods = "query queryForObject queryForList queryForMap update batchUpdate"
 	jedisMethods    = "append bitcount blpop brpop decr decrBy del exists expire expireAt get getDel getSet hdel hexists hget hgetAll hincrBy hkeys hlen hmget hmset hset hsetnx " +
 		"hvals incr incrBy keys lindex llen lpop lpush lrange lrem mget mset persist publish rpop rpush sadd scard set setex setnx sismember smembers srem strlen ttl unlink " +

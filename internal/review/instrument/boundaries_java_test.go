@@ -429,8 +429,9 @@ class Old {
         }, 1, 1, TimeUnit.SECONDS);
     }
 
-    ResultSet other(PreparedStatement statement) throws SQLException {
-        return statement.executeQuery();
+    int other(PreparedStatement statement) throws SQLException {
+        statement = statement.getConnection().prepareStatement("UPDATE users SET a = 1");
+        return statement.executeUpdate();
     }
 }
 `},
@@ -455,8 +456,17 @@ class Left {
         return "DELETE FROM orders";
     }
 
-    void delete(Statement statement) throws Exception {
+    void delete(Statement statement, Statement other) throws Exception {
         statement.execute(sql());
+        check(1, statement.executeUpdate("DELETE FROM orders"));
+        boolean same = statement.executeUpdate("DELETE FROM orders") == other.executeUpdate("DELETE FROM orders");
+        short count = (short) statement.executeUpdate("DELETE FROM orders");
+        var many = statement.executeUpdate("DELETE FROM orders");
+    }
+
+    void check(long a, long b) {}
+
+    void check(Object a, Object b) {
     }
 
     Object send(HttpClient client, HttpRequest request) throws Exception {
@@ -468,6 +478,10 @@ class Left {
 			steps: []string{
 				"Add a span to the call of `execute`: it is in a constructor or initializer",
 				"Add a span to the call of `execute`: `sql` may throw another exception",
+				"Add a span to the call of `executeUpdate`: the compiler may take its result for another type",
+				"Add a span to the call of `executeUpdate`: the compiler may take its result for another type",
+				"Add a span to the call of `executeUpdate`: the compiler may take its result for another type",
+				"Add a span to the call of `executeUpdate`: the compiler may take its result for another type",
 				"Add a span to the request: the call is on several lines",
 			},
 		},
