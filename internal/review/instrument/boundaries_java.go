@@ -160,6 +160,9 @@ func (p *javaProject) setup() bool {
 		return false
 	}
 	p.global = javaAgentGlobal
+	if old := p.oldAPI(); old != "" {
+		p.note, p.blocked = "No spans are added to the code: they need version 1.32 of the OpenTelemetry API or a newer one, and "+old, true
+	}
 	if p.agent = p.startsAgent(); p.agent {
 		return true
 	}
@@ -180,17 +183,30 @@ func (p *javaProject) setup() bool {
 		_, p.agent = p.has(javaServers...) // the minimum adds it
 		return p.agent
 	}
-	switch minor := p.apiMinor(); {
-	case minor >= 57 && registers:
+	switch {
+	case p.blocked:
+	case p.apiMinor() >= 57 && registers:
 		p.global = javaSDKGlobal
-	case minor >= 0 && minor < 32:
-		p.note, p.blocked = "No spans are added to the code: they need version 1.32 of the OpenTelemetry API or a newer one", true
 	case !registers:
 		p.note, p.blocked = "No spans are added to the code: register the SDK of `"+cmp.Or(sdk, "io.opentelemetry.sdk")+"` as the global one first, with `buildAndRegisterGlobal`", true
 	default:
 		p.note = "Register the SDK before the program handles or calls anything: with versions of the API before 1.57, the first span otherwise makes `GlobalOpenTelemetry.set` fail"
 	}
 	return true
+}
+
+// oldAPI says what sets a version of the OpenTelemetry API without advice for histograms, "" if nothing is known to.
+func (p *javaProject) oldAPI() string {
+	switch minor := p.apiMinor(); {
+	case minor >= 32:
+		return ""
+	case minor >= 0:
+		return fmt.Sprintf("the manifest has 1.%d", minor)
+	}
+	if boot, ok := p.springBoot(); ok && boot >= "3." && boot < "3.3" {
+		return "Spring Boot " + boot + " sets an older one"
+	}
+	return ""
 }
 
 // startsAgent reports whether a build or deployment file starts the Java agent of OpenTelemetry.

@@ -315,15 +315,8 @@ func (p *javaProject) requireAPI() {
 	if _, ok := p.has(javaManagers...); ok {
 		version = ""
 	}
-	if boot, ok := p.springBoot(); ok && version != "" {
-		switch {
-		case boot < "3.": // manages no version
-		case boot < "3.3":
-			p.leave(p.manifests[0].Path, 0, "Add the dependency `io.opentelemetry:opentelemetry-api`: Spring Boot "+boot+" sets a version older than 1.32, which the new class needs")
-			return
-		default:
-			version = ""
-		}
+	if boot, ok := p.springBoot(); ok && boot >= "3." {
+		version = "" // Spring Boot sets it
 	}
 	for _, m := range p.manifests {
 		for _, d := range m.Dependencies {

@@ -189,7 +189,7 @@ func TestJavaCases(t *testing.T) {
 		{
 			name:  "an SDK that is too old",
 			files: map[string]string{"pom.xml": strings.Replace(javaSDKPOM, "1.60.0", "1.20.0", 1), "src/Setup.java": javaSetup, "src/Store.java": javaQuery},
-			steps: []string{"No spans are added to the code: they need version 1.32 of the OpenTelemetry API or a newer one"},
+			steps: []string{"No spans are added to the code: they need version 1.32 of the OpenTelemetry API or a newer one, and the manifest has 1.20"},
 		},
 		{
 			name:  "an SDK that is not the global one",
@@ -504,8 +504,7 @@ class Left {
 				"build.gradle.kts": "plugins {\n    id(\"org.springframework.boot\") version \"3.1.0\"\n}\n\ndependencies {\n    implementation(\"org.springframework.boot:spring-boot-starter-web\")\n}\n",
 				"src/Job.java":     "package shop;\n\nclass Job extends java.util.TimerTask {\n    public void run() {\n        System.out.println();\n    }\n}\n",
 			},
-			changed: "Telemetry.job(\"shop.Job.run\")",
-			steps:   []string{"Add the dependency `io.opentelemetry:opentelemetry-api`: Spring Boot 3.1 sets a version older than 1.32, which the new class needs"},
+			steps: []string{"No spans are added to the code: they need version 1.32 of the OpenTelemetry API or a newer one, and Spring Boot 3.1 sets an older one"},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -608,4 +607,27 @@ func FuzzJava(f *testing.F) {
 		require.NoError(t, err)
 		require.Empty(t, again.Files)
 	})
+}
+
+// TestJavaBounds: a file gets spans in a limited number of places. The others are named by one step.
+func TestJavaBounds(t *testing.T) {
+	dir := t.TempDir()
+	calls := strings.Repeat("        statement.execute(\"DELETE FROM orders\");\n", 150)
+	for name, text := range map[string]string{"pom.xml": javaSDKPOM, "Setup.java": javaSetup, "Store.java": "package shop;\n\nimport java.sql.*;\n\nclass Store {\n    void clear(Statement statement) throws SQLException {\n" + calls + "    }\n}\n"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	p, _, err := makePatch(t, newParser(t), dir, instrument.General)
+	require.NoError(t, err)
+	var open []string
+	added := 0
+	for _, s := range p.Steps {
+		switch {
+		case s.Open && s.File == "Store.java":
+			open = append(open, s.Text)
+		case strings.HasPrefix(s.Text, "Add a span and `db.client.operation.duration`"):
+			added++
+		}
+	}
+	require.Equal(t, 100, added)
+	require.Equal(t, []string{"More than 100 places in the file or 500 in the service need spans: those from here on are left"}, open)
 }
