@@ -16,12 +16,10 @@ import (
 
 	"assay"
 	"assay/internal/review/configfile"
+	"assay/internal/review/patch"
 	"assay/internal/review/syntax"
 	"assay/internal/review/treesitter"
 )
-
-// maxJavaBoundaries limits the boundaries of a service to which spans are added. maxBoundaries is the limit of a file.
-const maxJavaBoundaries = 500
 
 // javaProject is a service in Java that gets spans.
 type javaProject struct {
@@ -325,9 +323,9 @@ func (j *javaFile) extends() bool {
 // walk finds the boundaries of a file.
 func (j *javaFile) walk() {
 	for n := range j.Root.All() {
-		if len(j.changes) >= maxBoundaries || j.project.count >= maxJavaBoundaries {
+		if len(j.changes) >= maxFileBoundaries || j.project.count >= maxServiceBoundaries {
 			line, _ := j.Position(n.Start)
-			j.project.leave(j.Path, line, fmt.Sprintf("More than %d places in the file or %d in the service need spans: those from here on are left", maxBoundaries, maxJavaBoundaries))
+			j.project.leave(j.Path, line, fmt.Sprintf("More than %d places in the file or %d in the service need spans: those from here on are left", maxFileBoundaries, maxServiceBoundaries))
 			return
 		}
 		switch n.Kind {
@@ -560,7 +558,7 @@ func (j *javaFile) query(n, receiver *syntax.Node, name string, c javaClient) {
 		}
 	}
 	if why != "" {
-		j.project.leave(j.Path, line, "Add a span to the call of `"+name+"`: "+why)
+		j.project.leaveBoundary(j.Path, line, patch.Boundary{SpanKind: "client", Library: c.library}, "Add a span to the call of `"+name+"`: "+why)
 		return
 	}
 	system := c.system
@@ -718,7 +716,7 @@ func (j *javaFile) wrap(fn, annotation *syntax.Node, cb javaCallback) {
 	}
 	line, _ := j.Position(fn.Start)
 	leave := func(why string) {
-		j.project.leave(j.Path, line, "Add a span to the "+cb.what+": "+why)
+		j.project.leaveBoundary(j.Path, line, patch.Boundary{SpanKind: cb.spanKind(), Library: cb.library}, "Add a span to the "+cb.what+": "+why)
 	}
 	body := fn.Body()
 	if body == nil || body.End <= body.Start+1 || fn.Kind == syntax.Func && body.Kind == syntax.Block && body.Start == fn.End {

@@ -23,6 +23,18 @@ type javaCallback struct {
 	start   func(j *javaFile, at javaMethod) javaStart
 }
 
+// spanKind returns the kind of the spans.
+func (c javaCallback) spanKind() string {
+	switch what, _, _ := strings.Cut(c.what, " "); what {
+	case "runs":
+		return "internal"
+	case "requests":
+		return "server"
+	default: // messages, records
+		return "consumer"
+	}
+}
+
 // javaMethod is a method, lambda or loop that is a callback.
 type javaMethod struct {
 	fn         *syntax.Node

@@ -164,22 +164,19 @@ func serviceName(f *configfile.File) string {
 
 // instrument instruments a service and reports whether there is one.
 func (s *service) instrument() (is bool, err error) {
-	boundaries := func() (bool, error) { return false, nil }
+	var boundaries func() (bool, error)
 	switch m := s.manifests[0]; m.Ecosystem {
 	case configfile.Go:
 		return s.golang(m) // boundaries too
 	case configfile.NPM:
-		is, err = s.npm(m)
-		boundaries = s.javaScriptBoundaries
+		is, boundaries = s.npm(m), s.javaScriptBoundaries
 	case configfile.PyPI:
-		is, err = s.python()
-		boundaries = s.pythonBoundaries
+		is, boundaries = s.python(), s.pythonBoundaries
 	default:
-		is, err = s.java()
-		boundaries = s.javaBoundaries
+		is, boundaries = s.java(), s.javaBoundaries
 	}
-	if err != nil || s.kind != General {
-		return is, err
+	if s.kind != General {
+		return is, nil
 	}
 	changed, err := boundaries()
 	return is || changed, err

@@ -24,14 +24,14 @@ var javaSDKs = []string{
 }
 
 // java instruments a service in Java by the agent in its image.
-func (s *service) java() (bool, error) {
+func (s *service) java() bool {
 	m := s.manifests[0]
 	if _, server := s.has(javaServers...); !server {
-		return false, nil
+		return false
 	}
 	if found, ok := s.has(javaSDKs...); ok {
 		s.leave(m.Path, 0, "Nothing is added to the program: `"+found+"` sets up telemetry")
-		return true, nil
+		return true
 	}
 	started := false
 	for _, f := range s.dockerfiles("jvm") {
@@ -55,5 +55,5 @@ func (s *service) java() (bool, error) {
 		s.leave(m.Path, 0, "Start the program with `-javaagent:"+path.Base(javaAgentFile)+"`, from "+strings.TrimSuffix(javaAgentURL, "/"+path.Base(javaAgentURL))+": no Dockerfile that starts it was found")
 	}
 	s.deployments()
-	return true, nil
+	return true
 }

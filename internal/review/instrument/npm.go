@@ -37,22 +37,22 @@ var nodeSDKs = []string{
 var startNode = regexp.MustCompile(`^((?:[A-Z][A-Z0-9_]*=\S+ )*)node (.*)$`)
 
 // npm instruments a service of Node.js.
-func (s *service) npm(m *configfile.File) (bool, error) {
+func (s *service) npm(m *configfile.File) bool {
 	var manifest struct {
 		Type    string
 		Scripts map[string]string
 	}
 	if err := json.Unmarshal(m.Source, &manifest); err != nil {
 		s.leave(m.Path, 0, "The project is left: the manifest has members of types that npm rejects")
-		return true, nil //nolint:nilerr // the other services go on
+		return true
 	}
 	start := startNode.FindStringSubmatch(manifest.Scripts["start"])
 	if _, server := s.has(nodeServers...); !server && start == nil {
-		return false, nil
+		return false
 	}
 	if found, ok := s.has("next", "nuxt", "react-scripts", "@angular/core", "electron"); ok {
 		s.leave(m.Path, 0, "The project is left: `"+found+"` has a setup of its own for OpenTelemetry")
-		return true, nil
+		return true
 	}
 	options := nodeRequire
 	if manifest.Type == "module" {
@@ -61,10 +61,10 @@ func (s *service) npm(m *configfile.File) (bool, error) {
 	if found, ok := s.has(nodeSDKs...); ok {
 		if found != nodePackage {
 			s.leave(m.Path, 0, "Nothing is added to the program: `"+found+"` sets up telemetry")
-			return true, nil
+			return true
 		}
 	} else if !s.addNode(m) {
-		return true, nil
+		return true
 	}
 	started := false
 	if start != nil && !strings.Contains(start[2], nodePackage) && !strings.Contains(start[2], "--import") {
@@ -98,7 +98,7 @@ func (s *service) npm(m *configfile.File) (bool, error) {
 		s.leave(m.Path, 0, "Start the program with `NODE_OPTIONS="+strconv.Quote(options)+"`: no script and no Dockerfile that starts it was found")
 	}
 	s.deployments()
-	return true, nil
+	return true
 }
 
 // addNode adds the dependencies to a manifest.

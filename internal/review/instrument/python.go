@@ -43,7 +43,7 @@ var pythonCommands = []string{"python", "python3", "gunicorn", "uvicorn", "hyper
 const pythonInstrument = "opentelemetry-instrument"
 
 // python instruments a service in Python.
-func (s *service) python() (bool, error) {
+func (s *service) python() bool {
 	exact := func(names []string) (string, bool) {
 		for _, m := range s.manifests {
 			for _, d := range m.Dependencies {
@@ -55,13 +55,13 @@ func (s *service) python() (bool, error) {
 		return "", false
 	}
 	if _, server := exact(pythonServers); !server {
-		return false, nil
+		return false
 	}
 	if found, ok := exact(pythonSDKs); ok && found != "opentelemetry-distro" {
 		s.leave(s.manifests[0].Path, 0, "Nothing is added to the program: `"+found+"` sets up telemetry")
-		return true, nil
+		return true
 	} else if !ok && !s.addPython() {
-		return true, nil
+		return true
 	}
 	started := false
 	for _, f := range s.dockerfiles("cpython") {
@@ -91,7 +91,7 @@ func (s *service) python() (bool, error) {
 		s.leave(s.manifests[0].Path, 0, "Start the program with `"+pythonInstrument+"`, such as `"+pythonInstrument+" python app.py`: no Dockerfile that starts it was found")
 	}
 	s.deployments(variable{name: "OTEL_EXPORTER_OTLP_PROTOCOL", value: "http/protobuf"})
-	return true, nil
+	return true
 }
 
 // standardLibrary returns the modules of the standard library with instrumentation that the code imports.

@@ -151,7 +151,7 @@ func TestDiffOfInsertedLines(t *testing.T) {
 		require.NoError(t, f.Apply())
 		require.Equal(t, "a"+end+"x"+end+"c"+end, string(f.After))
 		var diff strings.Builder
-		require.NoError(t, (&patch.Patch{Files: []File{f}}).Diff(&diff))
+		require.NoError(t, (&Patch{Files: []File{f}}).Diff(&diff))
 		require.NotContains(t, diff.String(), "-a")
 		dir := t.TempDir()
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "a"), f.Before, 0o600))
