@@ -85,7 +85,7 @@ func (e *environment) apply(p *fix.Patch, root *os.Root, dryRun bool) error {
 
 type instrumentCmd struct {
 	Dir    string `arg:"" type:"existingdir" help:"Directory to instrument."`
-	Type   string `enum:"minimum,general" default:"minimum" help:"minimum: automatic instrumentation and the setup of the SDK. general: instrumentation of servers and clients in the code as well."`
+	Type   string `enum:"minimum,general" default:"minimum" help:"minimum: automatic instrumentation and the setup of the SDK. general: spans and metrics at handlers, consumers, outgoing calls and database access in the code as well."`
 	DryRun bool   `help:"Print the diff without changing files."`
 }
 
