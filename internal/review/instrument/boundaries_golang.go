@@ -209,7 +209,10 @@ func (f *goFile) pkg(n *syntax.Node) string {
 		return ""
 	}
 	i, ok := f.Imported(n.Text)
-	if !ok || f.Definition(n) != nil {
+	if !ok {
+		return ""
+	}
+	if def := f.Definition(n); def != nil && (def.Parent == nil || def.Parent.Kind != syntax.Class) { // the name of a field is no variable
 		return ""
 	}
 	return i.Path

@@ -12,14 +12,14 @@ import (
 
 // Server has routers.
 type Server struct {
-	public *echo.Echo
-	admin  http.Handler
+	echo  *echo.Echo
+	admin http.Handler
 }
 
 // New returns a server.
 func New() *Server {
-	return &Server{public: echo.New(), admin: gin.New()}
+	return &Server{echo: echo.New(), admin: gin.New()}
 }
 
 // Handler returns the public router.
-func (s *Server) Handler() http.Handler { return s.public }
+func (s *Server) Handler() http.Handler { return s.echo }
