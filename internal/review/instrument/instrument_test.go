@@ -130,7 +130,7 @@ func TestGin(t *testing.T) {
 	require.NoError(t, err)
 	var diff strings.Builder
 	require.NoError(t, p.Diff(&diff))
-	require.Contains(t, diff.String(), "+\tgo.opentelemetry.io/contrib/instrumentation/github.com/gin-gonic/gin/otelgin v0.65.0\n")
+	require.Contains(t, diff.String(), "+\tgo.opentelemetry.io/contrib/instrumentation/github.com/gin-gonic/gin/otelgin v0.71.0\n")
 	require.Contains(t, diff.String(), "+\tr.Use(otelgin.Middleware(")
 }
 

@@ -6,7 +6,7 @@ package instrument
 const (
 	goOTel    = "v1.47.0" // needs Go 1.26
 	goContrib = "v0.72.0" // of the same release
-	goOTelGin = "v0.65.0" // otelgin, whose newest version is older
+	goOTelGin = "v0.71.0" // otelgin, whose newest version is older
 	goSQL     = "v0.44.0" // github.com/XSAM/otelsql
 
 	// Instrumentation of other modules. Those of echo, mux and mongo-driver have no version of the release of goContrib.
