@@ -169,6 +169,7 @@ func (e *Evaluator) kindUnder(under sensitive.Under, key []byte, v wire.Value) (
 			}
 			isText := item.Kind == wire.KindString
 			if flag && isText {
+				e.steps += 2 * stepsPerLookup // of the name of the flag
 				if k := e.meter.FlagValue(item.Bytes); k != sensitive.None {
 					return k, key
 				}
