@@ -233,29 +233,18 @@ func TestForge(t *testing.T) {
 		made := g.api("POST", "/repos/mona/shop/contents/"+path, body)
 		return made["commit"].(map[string]any)["sha"].(string)
 	}
-	const source = `package shop
-
-import (
-	"context"
-
-	"go.opentelemetry.io/otel"
-)
-
-func find(ctx context.Context, id string) {
-	ctx, span := otel.Tracer("shop").Start(ctx, "find "+id)
-	defer span.End()
-	_ = ctx
-}
-`
-	write("go.mod", "module shop\n\ngo 1.26\n\nrequire go.opentelemetry.io/otel v1.43.0\n")
-	first := write("shop.go", source)
+	var first string
+	for name, text := range fixture(t, "go") {
+		first = write(name, text)
+	}
 	g.api("POST", "/repos/mona/shop/hooks", map[string]any{
 		"type": "gitea", "active": true, "events": []string{"push"},
 		"config": map[string]any{"url": at + "/webhooks/gitea", "content_type": "json", "secret": forgeSecret},
 	})
 
 	provider := startIssuer(t)
-	d := startDaemon(t, t.TempDir(), append(provider.flags(), "--bootstrap-api-key", bootstrapKey, "--public-url", proxy.URL, "--agent-allow-private-hosts",
+	flags := append(provider.flags(), goDirs(t, filepath.Join("testdata", "fix", "go"))...)
+	d := startDaemon(t, t.TempDir(), append(flags, "--bootstrap-api-key", bootstrapKey, "--public-url", proxy.URL, "--agent-allow-private-hosts",
 		"--agent-source-ca", g.ca, "--agent-gitea-url", g.url, "--agent-gitea-client-id", app["client_id"].(string),
 		"--agent-gitea-client-secret", app["client_secret"].(string), "--agent-gitea-webhook-secret", forgeSecret)...)
 	var err error
@@ -392,6 +381,7 @@ func find(ctx context.Context, id string) {
 				Branch         string `json:"branch"`
 				PullRequestURL string `json:"pull_request_url"`
 				PatchURL       string `json:"patch_url"`
+				Verification   struct{ Status, Reason string }
 			}
 		}
 		eventually(t, func() bool {
@@ -399,6 +389,7 @@ func find(ctx context.Context, id string) {
 			require.NotEqual(t, "failed", detail.Execution.Status, detail.Execution.Error)
 			return detail.Execution.Status == "completed"
 		}, "the fix does not end")
+		require.Equal(t, "verified", detail.Result.Verification.Status, detail.Result.Verification.Reason)
 		require.Equal(t, g.url+"/mona/shop/pulls/1", detail.Result.PullRequestURL)
 		require.True(t, strings.HasPrefix(detail.Result.PatchURL, at+"/executions/"), detail.Result.PatchURL)
 		require.EqualValues(t, 1, g.api("GET", "/repos/mona/shop", nil)["open_pr_counter"])
@@ -406,11 +397,13 @@ func find(ctx context.Context, id string) {
 		require.Equal(t, detail.Result.Branch, pull["head"].(map[string]any)["ref"])
 		require.Contains(t, pull["body"], "### Verification")
 		require.EqualValues(t, 1, pull["changed_files"])
+		t.Logf("pull request %v of %v:\n%v\n\n%v", pull["number"], detail.Result.Branch, pull["title"], pull["body"])
 	}
 	proposed := find("active")
 	require.Equal(t, finding{dynamic.ID, dynamic.Check, "proposed", 1, "open"}, proposed)
 
 	// The merge is a push, whose review resolves the finding.
+	eventually(t, func() bool { return g.api("GET", "/repos/mona/shop/pulls/1", nil)["mergeable"] == true }, "Gitea does not check the pull request")
 	g.api("POST", "/repos/mona/shop/pulls/1/merge", map[string]any{"Do": "merge"})
 	merged := g.api("GET", "/repos/mona/shop/branches/main", nil)["commit"].(map[string]any)["id"].(string)
 	ended("push", merged)
