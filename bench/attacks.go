@@ -52,6 +52,8 @@ func attacks() ([]attack, error) {
 	post("5 services with 1,900 metrics of 9 attributes", "/v1/metrics", body, err)
 	body, err = wideLogs(5000)
 	post("5,000 services in a request", "/v1/logs", body, err)
+	body, err = heavyTrace(1000)
+	post("one trace whose spans have 1,000 resources of 8 KB in turn", "/v1/traces", body, err)
 	all = append(all,
 		attack{"traces without end", fairFlood, func(ctx context.Context, f *fairLoad, key string) { f.newTraces(ctx, key) }},
 		attack{"bodies of 16 MiB that never end", 500, func(ctx context.Context, f *fairLoad, key string) { f.slowBody(ctx, key) }},
@@ -89,6 +91,29 @@ func wideTrace(services, spans int) ([]byte, error) {
 			s.SetStartTimestamp(now)
 			s.SetEndTimestamp(now)
 		}
+	}
+	return ptraceotlp.NewExportRequestFromTraces(traces).MarshalProto()
+}
+
+// heavyTrace returns one trace with a span of each of many resources with long texts.
+func heavyTrace(resources int) ([]byte, error) {
+	traces := ptrace.NewTraces()
+	now := pcommon.NewTimestampFromTime(time.Now())
+	for i := range resources {
+		rs := traces.ResourceSpans().AppendEmpty()
+		for _, key := range []string{"service.name", "service.namespace", "service.version", "deployment.environment.name"} {
+			rs.Resource().Attributes().PutStr(key, strings.Repeat("heavy ", 170))
+		}
+		rs.Resource().Attributes().PutStr("service.instance.id", strconv.Itoa(i))
+		for j := range 8 {
+			rs.Resource().Attributes().PutStr(fmt.Sprint("heavy.", j), strings.Repeat("heavy ", 80))
+		}
+		s := rs.ScopeSpans().AppendEmpty().Spans().AppendEmpty()
+		s.SetTraceID([16]byte{3})
+		s.SetSpanID(id8(i + 1))
+		s.SetName("operation")
+		s.SetStartTimestamp(now)
+		s.SetEndTimestamp(now)
 	}
 	return ptraceotlp.NewExportRequestFromTraces(traces).MarshalProto()
 }
