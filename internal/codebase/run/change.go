@@ -335,8 +335,8 @@ func (j *job) writeAfter(ctx context.Context, dir string, files []patch.File) er
 	}
 	for _, f := range files {
 		name := filepath.FromSlash(f.Path)
-		if info, err := to.Lstat(name); err == nil && !info.Mode().IsRegular() {
-			return fmt.Errorf("change %q: not a regular file", f.Path)
+		if info, err := to.Lstat(name); err == nil && (f.Created || !info.Mode().IsRegular()) {
+			return fmt.Errorf("change %q: the file exists, or is not a regular file", f.Path)
 		}
 		if err := to.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 			return err

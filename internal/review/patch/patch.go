@@ -271,9 +271,55 @@ func (r *restored) end(p *Patch) {
 	p.Files = append(p.Files, r.File)
 }
 
-// Apply writes the files. It does not replace a file that has changed since the patch was made. After an error, the
-// files before it are written.
+// Check reports whether the files can be written: those that the patch changes are as they were when it was made, and those
+// that it creates do not exist, not even where a review does not look.
+func (p *Patch) Check(root *os.Root) error {
+	for _, f := range p.Files {
+		if err := f.check(root); err != nil {
+			return fmt.Errorf("change %s: %w", f.Path, err)
+		}
+	}
+	return nil
+}
+
+func (f *File) check(root *os.Root) error {
+	if !f.Created {
+		now, err := Read(root, f.Path)
+		if err == nil && string(now) != string(f.Before) {
+			err = errors.New("the file has changed meanwhile")
+		}
+		return err
+	}
+	for i := range f.Path { // directories first
+		if f.Path[i] != '/' {
+			continue
+		}
+		dir := f.Path[:i]
+		switch info, err := root.Lstat(filepath.FromSlash(dir)); {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil
+		case err != nil:
+			return err
+		case !info.IsDir():
+			return fmt.Errorf("%s is not a directory", dir)
+		}
+	}
+	_, err := root.Lstat(filepath.FromSlash(f.Path))
+	switch {
+	case err == nil:
+		return fs.ErrExist
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	default:
+		return err
+	}
+}
+
+// Apply writes the files that pass Check. After an error in writing, the files before it are written.
 func (p *Patch) Apply(root *os.Root) error {
+	if err := p.Check(root); err != nil {
+		return err
+	}
 	for _, f := range p.Files {
 		if err := f.write(root); err != nil {
 			return fmt.Errorf("change %s: %w", f.Path, err)
@@ -291,13 +337,6 @@ func (f *File) write(root *os.Root) (err error) {
 		}
 		next = name
 	} else {
-		now, err := Read(root, f.Path)
-		if err != nil {
-			return err
-		}
-		if string(now) != string(f.Before) {
-			return errors.New("the file has changed meanwhile")
-		}
 		info, err := root.Lstat(name)
 		if err != nil {
 			return err

@@ -164,3 +164,26 @@ func TestDiffOfInsertedLines(t *testing.T) {
 		require.Equal(t, string(f.After), string(after))
 	}
 }
+
+// TestCheck: nothing is written if one of the files cannot be.
+func TestCheck(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "a"), []byte("a"), 0o600))
+	require.NoError(t, os.Symlink("a", filepath.Join(dir, "link")))
+	root, err := os.OpenRoot(dir)
+	require.NoError(t, err)
+	defer root.Close()
+	first := Create("first", []byte("x"))
+	for want, f := range map[string]File{
+		"change a: file already exists":            Create("a", nil),
+		"change link: file already exists":         Create("link", nil),
+		"change a/b/c: a is not a directory":       Create("a/b/c", nil),
+		"change a: the file has changed meanwhile": {Path: "a", Before: []byte("b"), After: []byte("c")},
+	} {
+		require.EqualError(t, (&Patch{Files: []File{first, f}}).Apply(root), want)
+		require.NoFileExists(t, filepath.Join(dir, "first"))
+	}
+	p := &Patch{Files: []File{first, Create("new/b", []byte("y"))}}
+	require.NoError(t, p.Apply(root))
+	require.FileExists(t, filepath.Join(dir, "new", "b"))
+}

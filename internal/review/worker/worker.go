@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 
+	"assay"
 	"assay/internal/review"
 	"assay/internal/review/boundary"
 	"assay/internal/review/fix"
@@ -144,6 +145,9 @@ func Make(ctx context.Context, c Change, opt review.Options, parser *treesitter.
 	}
 	if err != nil {
 		return nil, err
+	}
+	if err := made.Check(root); err != nil {
+		return nil, &assay.Error{Code: assay.CodeUnprocessable, Message: err.Error(), Err: err}
 	}
 	return &fix.Patch{Patch: *made}, nil
 }
