@@ -3,7 +3,9 @@
 package trace
 
 import (
+	"cmp"
 	"context"
+	"hash/maphash"
 	"math"
 	"slices"
 	"sync"
@@ -21,7 +23,42 @@ type Resource struct {
 	ParentsOnly bool   // its spans count only as parents (overflow service)
 	Attributes  string // JSON for evidence, without sensitive values
 
-	held int // references by open traces of the Assembler that owns the resource
+	// Of the Assembler that owns the resource.
+	held    int       // references by open traces
+	content uint64    // keyed hash of the organization's texts; 0: not computed
+	same    *Resource // the last held resource with the same texts, to which open traces referred instead
+}
+
+// contentSeed is the hash key for the content of resources.
+var contentSeed = maphash.MakeSeed()
+
+// contentHash returns the hash of the texts of a resource.
+func (r *Resource) contentHash() uint64 {
+	if r.content == 0 {
+		var h maphash.Hash
+		h.SetSeed(contentSeed)
+		for _, text := range [...]string{r.Service.Namespace, r.Service.Name, r.Service.Environment, r.Service.Version, r.Attributes} {
+			_, _ = h.WriteString(text)
+			_ = h.WriteByte(0)
+		}
+		r.content = h.Sum64() | 1
+	}
+	return r.content
+}
+
+// interned returns the resource of an organization's open traces with the texts of r: r itself if there is none. Requests have
+// copies of a resource, which a trace would count several times.
+func (o *tenant) interned(r *Resource) *Resource {
+	if r.held > 0 {
+		return r
+	}
+	if r.same == nil || r.same.held == 0 {
+		r.same = nil
+		if x := o.resources[r.contentHash()]; x != nil && x.Service == r.Service && x.Attributes == r.Attributes {
+			r.same = x
+		}
+	}
+	return cmp.Or(r.same, r)
 }
 
 // Span holds the properties of a span that the trace rules use.
@@ -388,6 +425,8 @@ func (t *openTrace) find(r *Resource) (uint16, bool) {
 func (a *Assembler) resource(t *openTrace, r *Resource) uint16 {
 	if r.ParentsOnly {
 		r = t.of.parentsOnly
+	} else {
+		r = t.of.interned(r)
 	}
 	if i, ok := t.find(r); ok {
 		return i
@@ -407,6 +446,9 @@ func (a *Assembler) resource(t *openTrace, r *Resource) uint16 {
 	}
 	if r.held++; r.held == 1 {
 		a.charge(t.of, r.size())
+		if !r.ParentsOnly {
+			t.of.resources[r.contentHash()] = r
+		}
 	}
 	a.charge(t.of, referenceBytes)
 	a.chargeTexts(t, r.texts())
@@ -438,6 +480,9 @@ func (a *Assembler) remove(t *openTrace) {
 	for _, r := range t.resources {
 		if r.held--; r.held == 0 {
 			freed += r.size()
+			if h := r.contentHash(); o.resources[h] == r {
+				delete(o.resources, h)
+			}
 		}
 	}
 	a.chargeTexts(t, -t.texts)

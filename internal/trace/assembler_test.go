@@ -268,7 +268,7 @@ func TestParentSearch(t *testing.T) {
 
 // TestMemoryIsAccounted: when all traces have closed, no memory is charged.
 func TestMemoryIsAccounted(t *testing.T) {
-	a := NewAssembler(Config{Memory: 300 << 10, Idle: 5 * time.Second, Max: 20 * time.Second})
+	a := NewAssembler(Config{Memory: 100 << 10, Idle: 5 * time.Second, Max: 20 * time.Second})
 	r := rand.New(rand.NewPCG(1, 2))
 	now := t0
 	for range 3000 {
@@ -279,7 +279,7 @@ func TestMemoryIsAccounted(t *testing.T) {
 			list = append(list, span(r.IntN(200), 1+r.IntN(50), r.IntN(50), res))
 		}
 		a.Add(now, org, list)
-		require.LessOrEqual(t, a.Stats().Bytes, 300<<10)
+		require.LessOrEqual(t, a.Stats().Bytes, 100<<10)
 		a.Expire(now, 0, new(delta.Delta))
 	}
 	require.Positive(t, a.Stats().Dropped, "the budget was exceeded at times")
@@ -294,7 +294,7 @@ func TestManyResourcesInOneTrace(t *testing.T) {
 	began := time.Now()
 	for i := range list {
 		list[i] = resource(fmt.Sprint("s", i%100))
-		list[i].Attributes = strings.Repeat("x", 100)
+		list[i].Attributes = fmt.Sprintf("%0100d", i)
 	}
 	for i, r := range list {
 		s := span(1, i+1, 0, r)

@@ -73,7 +73,7 @@ const (
 	spanRecordFlags    = flagInternal | flagShort
 	entryBytesAimed    = 1 << 20 // start another entry above this size, unless it would mostly repeat names and resources
 	entryBytesMost     = 8 << 20 // start another entry above this size in any case
-	maxEntryNames      = 1 << 12 // distinct names in one entry; further ones are missing from evidence
+	maxEntryNames      = 1 << 12 // start another entry with this number of distinct names
 	maxPieceSpans      = 1 << 14 // consecutive spans of one trace
 	searchedPieceSpans = 24      // search for parents linearly up to this number
 )
@@ -231,7 +231,7 @@ func (e *encoder) size() int {
 // full reports whether the current entry is large enough.
 func (e *encoder) full() bool {
 	size, own := e.size(), len(e.closed)+len(e.traces)
-	return size >= entryBytesAimed && (own >= size/3 || size >= entryBytesMost)
+	return size >= entryBytesAimed && (own >= size/3 || size >= entryBytesMost) || len(e.names.used) >= maxEntryNames
 }
 
 // seal completes the current entry, which holds the groups before to.

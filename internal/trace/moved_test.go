@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"assay"
+	"assay/internal/delta"
+	"assay/internal/rules/catalog"
 )
 
 // heavyResources returns resources of one service whose texts have 8 KiB each.
@@ -145,4 +147,58 @@ func TestHeaviestIsRelieved(t *testing.T) {
 		total += texts
 	}
 	require.Equal(t, total, p.a.texts)
+}
+
+// TestCopiesOfResources: copies of a resource, of which requests may have a new one each, count as one.
+func TestCopiesOfResources(t *testing.T) {
+	p := start(t, new(disk), "a", Config{})
+	add := func(n int, name string) {
+		r := resource(name)
+		r.Attributes = strings.Repeat("x", 8<<10)
+		s := span(1, n+1, 0, r)
+		s.Internal = true
+		p.add(t0, s)
+	}
+	add(0, "first")
+	charged := p.a.bytes
+	for n := range 300 {
+		add(n+1, "first")
+	}
+	require.Less(t, p.a.bytes, charged+300*256)
+	for n := range 20 {
+		add(n+400, "late")
+	}
+	require.Len(t, p.a.traces[key{org: p.a.org(org), id: traceID(1)}].resources, 2)
+	p.mirrored(t0)
+	p.transact(t0, succeeds, p.closeAll)
+	require.Equal(t, delta.Count{Observed: 1, Failed: 1}, counts(&p.disk.verdicts, "late", catalog.SPA001))
+	require.Empty(t, p.a.tenants[p.a.org(org)].resources)
+	require.Zero(t, p.a.texts)
+}
+
+// TestNamesOfOthers: many names of one organization do not take the place of those of another in the journal.
+func TestNamesOfOthers(t *testing.T) {
+	d := new(disk)
+	p := start(t, d, "a", Config{})
+	attacker, victim := make([]Span, 0, 2*maxEntryNames), []Span{span(7, 1, 0, resource("a"))}
+	for i := range cap(attacker) {
+		s := span(i%9, i+1, 0, resource("b"))
+		s.Name, s.NameHash = fmt.Sprint("name ", i), uint64(i+1)
+		attacker = append(attacker, s)
+	}
+	p.transact(t0, succeeds, func(x *Transaction) {
+		x.Add("attacker", attacker)
+		x.Add(org, victim)
+	})
+	q := start(t, d, "b", Config{})
+	q.adopt(t0, "a")
+	u := q.a.traces[key{org: q.a.org(org), id: traceID(7)}]
+	require.Equal(t, victim[0].Name, u.names.text(u.records[0].name))
+	names := map[string]bool{}
+	for _, u := range q.a.traces {
+		for _, r := range u.records {
+			names[u.names.text(r.name)] = true
+		}
+	}
+	require.Len(t, names, len(attacker)+1)
 }

@@ -17,13 +17,14 @@ import (
 type tenant struct {
 	id          string
 	number      uint32
-	arrived     list       // by newest arrival
-	started     list       // by first arrival
-	begun       *openTrace // the last trace that was inserted into started
-	names       *names     // table for newly opened traces
-	tables      []*names   // tables in use, including names, except empty ones
-	recorded    sampling   // sampling in the journal
-	parentsOnly *Resource  // resource of spans that count only as parents
+	arrived     list                 // by newest arrival
+	started     list                 // by first arrival
+	begun       *openTrace           // the last trace that was inserted into started
+	names       *names               // table for newly opened traces
+	tables      []*names             // tables in use, including names, except empty ones
+	recorded    sampling             // sampling in the journal
+	parentsOnly *Resource            // resource of spans that count only as parents
+	resources   map[uint64]*Resource // held by open traces, by the hash of their content
 
 	bytes     int // charged bytes, including names
 	nameBytes int // of all name tables in use
@@ -58,7 +59,7 @@ func (a *Assembler) org(id string) uint32 {
 	n, ok := a.orgs[id]
 	if !ok {
 		n = uint32(len(a.tenants))
-		o := &tenant{id: id, number: n, sampling: a.initial, parentsOnly: &Resource{ParentsOnly: true}}
+		o := &tenant{id: id, number: n, sampling: a.initial, parentsOnly: &Resource{ParentsOnly: true}, resources: make(map[uint64]*Resource)}
 		o.arrived.of = func(t *openTrace) *links { return &t.arrived }
 		o.started.of = func(t *openTrace) *links { return &t.started }
 		o.addTable()
