@@ -541,7 +541,9 @@ func (j *javaFile) query(n, receiver *syntax.Node, name string, c javaClient) {
 	if sql != nil {
 		text, known := j.uses.Known(sql)
 		if !known && sql.Kind == syntax.Template && len(sql.Children) > 0 && sql.Children[0].Kind == syntax.String {
-			text, known = strings.Fields(sql.Children[0].Text + " ")[:1][0], true
+			if words := strings.Fields(sql.Children[0].Text); len(words) > 0 {
+				text, known = words[0], true
+			}
 		}
 		if known {
 			operation, collection = javaSummary(text)
@@ -573,8 +575,8 @@ func (j *javaFile) query(n, receiver *syntax.Node, name string, c javaClient) {
 // javaReferred reports whether a call can become a reference to its method: of a variable on its line, without arguments, and
 // with a result whose type the compiler infers.
 func javaReferred(n *syntax.Node, name string) bool {
-	callee, p := n.Callee(), n.Parent
-	if len(n.Args()) > 0 || callee.Children[0].Kind != syntax.Name || callee.Children[0].End != callee.End-len(name)-1 || n.Enclosing(syntax.Func).Type == "" {
+	callee, p, fn := n.Callee(), n.Parent, n.Enclosing(syntax.Func)
+	if fn == nil || fn.Type == "" || len(n.Args()) > 0 || callee.Children[0].Kind != syntax.Name || callee.Children[0].End != callee.End-len(name)-1 {
 		return false
 	}
 	of := map[string]string{"executeQuery": "ResultSet", "executeUpdate": "int", "execute": "boolean"}[name]
@@ -584,7 +586,7 @@ func javaReferred(n *syntax.Node, name string) bool {
 	case syntax.Assign:
 		return p.Type == of || of == "ResultSet"
 	case syntax.Return:
-		return n.Enclosing(syntax.Func).Type == of
+		return fn.Type == of
 	}
 	return false
 }

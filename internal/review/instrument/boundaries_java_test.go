@@ -486,6 +486,20 @@ class Left {
 			},
 		},
 		{
+			name: "a statement that begins with an empty string",
+			files: map[string]string{"pom.xml": javaSDKPOM, "src/Setup.java": javaSetup, "src/Store.java": strings.NewReplacer(
+				"(Statement statement)", "(Statement statement, String sql)", `"SELECT * FROM orders"`, `"" + sql`).Replace(javaQuery)},
+			changed: `return Telemetry.database("other_sql", null, null, () -> statement.executeQuery("" + sql));`,
+		},
+		{
+			name:  "calls outside of methods",
+			files: map[string]string{"pom.xml": javaSDKPOM, "src/Setup.java": javaSetup, "src/Static.java": "package shop;\n\nimport java.sql.*;\n\nclass Static {\n    static PreparedStatement statement;\n    static ResultSet rows;\n    static {\n        rows = statement.executeQuery();\n    }\n    ResultSet field = statement.executeQuery();\n}\n"},
+			steps: []string{
+				"Add a span to the call of `executeQuery`: it is in a constructor or initializer",
+				"Add a span to the call of `executeQuery`: it is in a constructor or initializer",
+			},
+		},
+		{
 			name:  "a module",
 			files: map[string]string{"pom.xml": javaSDKPOM, "src/module-info.java": "module shop {\n}\n", "src/Setup.java": javaSetup, "src/Store.java": javaQuery},
 			steps: []string{"No spans are added to the code: its module has to require `io.opentelemetry.api` and `io.opentelemetry.context` first"},
