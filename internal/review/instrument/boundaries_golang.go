@@ -301,6 +301,8 @@ type goModule struct {
 	elsewhere map[string]bool            // instrumentation that code sets up in a way that the change does not know
 	routers   map[string]int             // number of routers by library
 	changed   bool                       // http.DefaultClient or http.DefaultTransport is changed
+	drivers   bool                       // code uses a driver of database/sql or one of its connections, which instrumentation wraps
+	tunes     bool                       // code sets the transport of a client, or asserts its type
 	server    bool                       // a server of net/http has instrumentation
 	consumed  map[string]bool            // libraries whose messages are processed by code that was found
 	consumers map[string]bool            // directories with spans of consumers
@@ -406,6 +408,24 @@ func (m *goModule) defaults(f *goFile) {
 			if recv, name := n.Method(); (name == "Handle" || name == "HandleFunc") && f.pkg(recv) == "net/http" {
 				m.handles[path.Dir(f.Path)] = true
 			}
+		}
+	}
+}
+
+// wrapped notes the uses of drivers and transports, which instrumentation replaces by others that wrap them.
+func (m *goModule) wrapped(f *goFile) {
+	m.tunes = m.tunes || f.local("net/http") != "" && sets(f, "Transport") || bytes.Contains(f.Source, []byte(".Transport.("))
+	for n := range f.Root.All() {
+		if n.Kind != syntax.Call {
+			continue
+		}
+		switch recv, name := n.Method(); {
+		case recv == nil:
+		case name == "Driver":
+			m.drivers = m.drivers || len(n.Args()) == 0
+		case name == "Raw" && len(n.Args()) == 1: // of sql.Conn; that of Gorm has a string
+			arg := n.Arg(0)
+			m.drivers = m.drivers || arg.Kind == syntax.Func || arg.Kind != syntax.String && !f.ImportsAny("gorm.io/gorm")
 		}
 	}
 }
@@ -632,6 +652,7 @@ const (
 	whyUnknown = "the change knows no instrumentation for it, or not for this form of code"
 	whyDefault = "the module changes a default of `net/http`"
 	whyBlocked = "the package `" + goHelperDir + "` exists"
+	whyDrivers = "the module uses its driver or a connection of it, which the instrumentation wraps"
 )
 
 // taken is the reason to leave code in which a package would have the name of another thing.
@@ -657,6 +678,8 @@ func (m *goModule) instrument(f *goFile, site goSite) (edits []udiff.Edit, by, w
 	switch {
 	case c.module != "" && m.elsewhere[side(c.module, c.kind)]:
 		return nil, "", "the module sets `" + c.module + "` up in another place, which may cover it"
+	case c.module == goOTelSQL && m.drivers:
+		return nil, "", whyDrivers
 	case c.kind == "rpc server" && m.server:
 		return nil, "", ""
 	case c.form == useMiddleware && m.server:
@@ -954,6 +977,9 @@ func (m *goModule) openSQL(f *goFile, n *syntax.Node) (edits []udiff.Edit, why s
 	if m.elsewhere[goOTelSQL] {
 		return nil, "the module sets `" + goOTelSQL + "` up in another place, which may cover it"
 	}
+	if m.drivers {
+		return nil, whyDrivers
+	}
 	edits = []udiff.Edit{{Start: f.at(call.Fun.Pos()), End: f.at(call.Fun.End()), New: "%s.Open"}}
 	f.removes = true
 	if driver, known := f.uses.Known(n.Args()[0]); known && goDrivers[driver] != "" {
@@ -974,8 +1000,8 @@ func (m *goModule) transport(f *goFile, n *syntax.Node) (edits []udiff.Edit, why
 	if !ok {
 		return nil, whyUnknown
 	}
-	if sets(f, "Transport") || bytes.Contains(f.Source, []byte(".Transport.(")) {
-		return nil, "the file uses the transport of a client in another place"
+	if m.tunes {
+		return nil, "the module uses the transport of a client in another place"
 	}
 	field := fieldOf(x, "Transport")
 	if field != nil && n.Get("Transport").Kind != syntax.Null {

@@ -161,6 +161,7 @@ func (s *service) goFiles(m *goModule) ([]*goFile, error) {
 		if s.kind == General {
 			f.declared = m.declare(parsed)
 			m.defaults(f)
+			m.wrapped(f)
 			if !notCode.MatchString(name) {
 				f.findSites()
 			}
