@@ -14,6 +14,7 @@ import (
 	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/aymanbagabas/go-udiff"
@@ -593,11 +594,11 @@ func (s *service) addHelper(m *goModule, name string) {
 	if err != nil {
 		return
 	}
-	version := strings.NewReplacer("%SCOPE%", m.helper(), "%V%", "v3", "%CTX%", "fiber.Ctx", "%CONTEXT%", "Context", "%SCHEME%", "Scheme")
+	version := []string{"%V%", "v3", "%CTX%", "fiber.Ctx", "%CONTEXT%", "Context", "%SCHEME%", "Scheme"}
 	if m.fiber == "v2" {
-		version = strings.NewReplacer("%V%", "v2", "%CTX%", "*fiber.Ctx", "%CONTEXT%", "UserContext", "%SCHEME%", "Protocol")
+		version = []string{"%V%", "v2", "%CTX%", "*fiber.Ctx", "%CONTEXT%", "UserContext", "%SCHEME%", "Protocol"}
 	}
-	p := patch.Create(file, []byte(version.Replace(string(text))))
+	p := patch.Create(file, []byte(strings.NewReplacer(append(version, `"%SCOPE%"`, strconv.Quote(m.helper()))...).Replace(string(text))))
 	s.files[file] = &p
 	s.did(file, 0, "Add what the instrumentation of this module's code calls")
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/aymanbagabas/go-udiff"
 	"golang.org/x/mod/modfile"
+	xmodule "golang.org/x/mod/module"
 	"golang.org/x/mod/semver"
 
 	"assay"
@@ -118,6 +119,8 @@ func (s *service) golang(m *configfile.File) (bool, error) {
 	}
 	switch {
 	case s.kind != General || module.path == "":
+	case xmodule.CheckImportPath(module.path) != nil:
+		s.leave(m.Path, 0, "No server or client is instrumented: the path of the module is not valid")
 	case traced:
 		s.leave(m.Path, 0, "No server or client is instrumented: `"+vendor+"` traces them")
 	default:
