@@ -133,11 +133,12 @@ type goFile struct {
 	tree     *ast.File // with the exact ranges of expressions
 	base     token.Pos // of its first byte
 	nodes    map[[2]int]ast.Node
-	taken    map[string]bool   // names of the file
-	declared map[string]bool   // names that the files of its package declare
-	imports  map[string]string // names by path, of packages that edits use
-	routers  map[string]bool   // variables of routers; set if the file adds instrumentation to them
-	removes  bool              // edits may leave an import without a use
+	taken    map[string]bool           // names of the file
+	declared map[string]bool           // names that the files of its package declare
+	imports  map[string]string         // names by path, of packages that edits use
+	routers  map[string]bool           // variables of routers; set if the file adds instrumentation to them
+	others   map[string][]*syntax.Node // declarations by name, apart from those of contexts that derive from the one of the same name
+	removes  bool                      // edits may leave an import without a use
 }
 
 // goSite is a server, consumer or client of a file.
@@ -844,12 +845,46 @@ var callers = map[string]string{
 func (f *goFile) caller(n *syntax.Node) string {
 	for fn := n.Enclosing(syntax.Func); fn != nil; fn = fn.Enclosing(syntax.Func) {
 		for _, p := range fn.Params() {
-			if method, ok := callers[p.Type]; ok && p.Text != "_" {
+			if method, ok := callers[p.Type]; ok && p.Text != "_" && !f.redeclared(p, fn, n) {
 				return p.Text + method
 			}
 		}
 	}
 	return ""
+}
+
+// redeclared reports whether the name of a parameter may stand for something else at a node: a declaration in a function around
+// the node gives the name to what is not known to be a context.
+func (f *goFile) redeclared(p, fn, n *syntax.Node) bool {
+	if f.others == nil {
+		f.others = map[string][]*syntax.Node{}
+		for d := range f.Root.All() {
+			switch {
+			case d.Kind == syntax.Param:
+				f.others[d.Text] = append(f.others[d.Text], d)
+			case d.Kind == syntax.Declare, d.Kind == syntax.Assign: // also by var
+				for _, t := range d.Targets() {
+					if !f.derives(d, t.Text) {
+						f.others[t.Text] = append(f.others[t.Text], d)
+					}
+				}
+			}
+		}
+	}
+	return slices.ContainsFunc(f.others[p.Text], func(d *syntax.Node) bool {
+		around := d.Enclosing(syntax.Func)
+		return d != p && around != nil && d.Within(fn) && n.Within(around)
+	})
+}
+
+// derives reports whether a statement gives a name a context, or what is derived from the value of that name.
+func (f *goFile) derives(assign *syntax.Node, name string) bool {
+	if assign.Kind != syntax.Assign || assign.Value().Kind != syntax.Call {
+		return false
+	}
+	recv, method := assign.Value().Method()
+	is := func(n *syntax.Node) bool { return n != nil && n.Kind == syntax.Name && n.Text == name }
+	return f.pkg(recv) == "context" || method == "Start" && is(assign.Value().Arg(0)) || method == "WithContext" && (is(recv) || is(assign.Value().Arg(0)))
 }
 
 // defined reports whether a statement of a function, alone on its lines, defines a router.

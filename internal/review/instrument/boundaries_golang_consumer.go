@@ -471,7 +471,13 @@ func leaves(s ast.Stmt) bool {
 			return id.Name == "panic"
 		}
 		_, name := method(call)
-		return name == "Exit" || strings.HasPrefix(name, "Fatal")
+		switch name {
+		case "Exit":
+			pkg, ok := call.Fun.(*ast.SelectorExpr).X.(*ast.Ident)
+			return ok && (pkg.Name == "os" || pkg.Name == "syscall")
+		case "Fatal", "Fatalf", "Fatalln", "Fatalw": // of loggers
+			return len(call.Args) > 0
+		}
 	}
 	return false
 }
@@ -600,6 +606,7 @@ type processing struct {
 	edits      []udiff.Edit
 	variable   string
 	labels     map[string]bool // in the code
+	errors     map[string]bool // variables of errors
 	result     string          // the result types of the function around the code
 	background bool            // the context is a new one
 }
@@ -629,6 +636,7 @@ func (p *processing) plan() {
 			return true
 		})
 	}
+	p.survey(fn)
 	name := p.withContext(known)
 	helper, ok := p.name(p.module.helper())
 	if p.why == "" && !ok {
@@ -660,6 +668,38 @@ func (p *processing) plan() {
 			p.use("context")
 		}
 	}
+}
+
+// survey finds the variables of errors in the function around the code, and leaves code to which that jumps.
+func (p *processing) survey(fn ast.Node) {
+	p.errors = map[string]bool{}
+	ast.Inspect(fn, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.AssignStmt:
+			last, ok := n.Lhs[len(n.Lhs)-1].(*ast.Ident)
+			if !ok {
+				break
+			}
+			call := false
+			if len(n.Rhs) == 1 {
+				_, call = n.Rhs[0].(*ast.CallExpr)
+			}
+			is := call && len(n.Lhs) > 1 && errorName.MatchString(last.Name)
+			if known, seen := p.errors[last.Name]; seen || is || n.Tok == token.DEFINE {
+				p.errors[last.Name] = is && (known || !seen)
+			}
+		case *ast.RangeStmt:
+			if id, ok := n.Value.(*ast.Ident); ok {
+				p.errors[id.Name] = false
+			}
+		case *ast.BranchStmt:
+			if n.Tok == token.GOTO && n.Pos() < p.list[0].Pos() && p.labels[n.Label.Name] {
+				p.why = "a goto before it leads into it"
+			}
+		}
+		return true
+	})
+	p.errors["err"] = true
 }
 
 // maxExits limits the edits of one piece of code.
@@ -880,7 +920,7 @@ func (p *processing) statement(s ast.Stmt, continues, breaks int) {
 	case *ast.LabeledStmt:
 		p.statement(s.Stmt, continues, breaks)
 	case *ast.IfStmt:
-		if name := isError(s.Cond); name != "" && continues == 0 && len(s.Body.List) > 0 {
+		if name := isError(s.Cond); p.errors[name] && continues == 0 && len(s.Body.List) > 0 {
 			p.before(s.Body.List[0], p.variable+".Fail("+name+")")
 		}
 		p.statements(s.Body.List, continues, breaks)

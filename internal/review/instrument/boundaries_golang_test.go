@@ -294,6 +294,9 @@ func TestGoLeft(t *testing.T) {
 	http := func(imports, body string) string {
 		return strings.NewReplacer("IMPORT", imports, "BODY", body).Replace(server)
 	}
+	get := func(body string) string {
+		return http("\t\"context\"\n", "_ = http.ListenAndServe(\":80\", nil)") + "\nfunc get(ctx context.Context) {\n\t" + body + "\n}\n"
+	}
 	const otelhttp = "\n\t\"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp\"\n"
 	parser := newParser(t)
 	for _, test := range []struct {
@@ -323,6 +326,16 @@ func TestGoLeft(t *testing.T) {
 		{name: "span", source: strings.Replace(kafka("return 0, err", "ctx, span := tracer.Start(ctx, \"process\")\n\t\t_, _ = handle(ctx, m)\n\t\tspan.End()"), "import (", "import (\n\t\"go.opentelemetry.io/otel\"", 1) + "\nvar tracer = otel.Tracer(\"shop\")\n", not: "instrumentation"},
 		{name: "package exists", source: kafka("return 0, err", "_, _ = handle(ctx, m)"), files: map[string]string{"internal/instrumentation/own.go": "package instrumentation\n"}, left: "the package `internal/instrumentation` exists"},
 		{name: "vendor", source: kafka("return 0, err", "_, _ = handle(ctx, m)"), manifest: strings.Replace(manifestText, "example.com/any v1.0.0", "gopkg.in/DataDog/dd-trace-go.v1 v1.70.0", 1), left: "No server or client is instrumented", not: "instrumentation"},
+		{name: "goto into the code", source: kafka("goto next", "_, _ = handle(ctx, m)\n\tnext:\n\t\tprintln()"), left: "a goto before it leads into it", not: "processing"},
+		{name: "no error", source: kafka("return 0, err", "if e := decode(m); e != nil {\n\t\t\tprintln(e)\n\t\t}\n\t\t_, _ = handle(ctx, m)"), added: "processing :=", not: "Fail("},
+		{name: "error of another name", source: kafka("return 0, err", "if _, handleErr := handle(ctx, m); handleErr != nil {\n\t\t\tprintln(handleErr)\n\t\t}"), added: "processing.Fail(handleErr)"},
+		{name: "method Exit", source: kafka("return 0, err", "_, _ = handle(ctx, m)\n\t\tlock.Exit()"), added: "lock.Exit()\n\t\tprocessing.End()"},
+		{name: "end of the program", source: kafka("return 0, err", "_, _ = handle(ctx, m)\n\t\tos.Exit(1)"), left: "the program ends with the message"},
+		{name: "loop variable with the name of a context", source: get("for _, ctx := range targets {\n\t\t_, _ = http.Get(ctx.URL)\n\t}"), left: "its function has no context with the span of the caller", not: "instrumentation.Get"},
+		{name: "parameter with the name of a context", source: get("func(ctx string) { _, _ = http.Get(ctx) }(\"\")"), left: "its function has no context with the span of the caller", not: "instrumentation.Get"},
+		{name: "variable with the name of a context", source: get("var ctx = \"\"\n\t_, _ = http.Get(ctx)"), left: "its function has no context with the span of the caller", not: "instrumentation.Get"},
+		{name: "derived context", source: get("ctx, span := tracer.Start(ctx, \"\")\n\tdefer span.End()\n\tif true {\n\t\tctx, cancel := context.WithTimeout(ctx, 1)\n\t\tdefer cancel()\n\t\t_, _ = http.Get(\"\")\n\t\t_ = ctx\n\t}"), added: "instrumentation.Get(ctx, \"\")"},
+		{name: "same name in another function", source: get("func(ctx string) { println(ctx) }(\"\")\n\t_, _ = http.Get(\"\")"), added: "instrumentation.Get(ctx, \"\")"},
 		{name: "path that is code", source: kafka("return 0, err", "_, _ = handle(ctx, m)"), manifest: strings.Replace(manifestText, "example.com/shop", "\"example.com/a\\\"\\n\\nfunc init() { panic(1) }\\n\\nconst b = \\\"\"", 1), left: "the path of the module is not valid", not: "panic"},
 		{name: "handler variable", source: http(otelhttp, "h := otelhttp.NewHandler(http.NewServeMux(), \"shop\")\n\t_ = http.ListenAndServe(\":80\", h)"), not: "\"server\""},
 		{name: "other handler", source: http(otelhttp, "http.Handle(\"/\", otelhttp.NewHandler(http.NotFoundHandler(), \"shop\"))\n\t_ = http.ListenAndServe(\":80\", nil)"), left: "the module sets `go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp` up in another place", not: "\"server\""},
