@@ -54,6 +54,14 @@ type loops struct {
 	found  []*goLoop
 	queues map[string]string // argument of the helper for the queue, by function and variable of its messages
 	bodies map[*ast.BlockStmt]bool
+	params map[*ast.FuncType]map[string]bool // parameters that are channels with deliveries of AMQP
+	funcs  map[goFunc]*ast.FuncDecl
+}
+
+// goFunc is the name of a function or method.
+type goFunc struct {
+	name   string
+	method bool
 }
 
 // findLoops returns the code of a file that processes messages.
@@ -61,7 +69,14 @@ func (f *goFile) findLoops() []*goLoop {
 	if !f.ImportsAny(goConsuming...) || !f.parse() {
 		return nil
 	}
-	l := &loops{goFile: f, queues: map[string]string{}, bodies: map[*ast.BlockStmt]bool{}}
+	l := &loops{goFile: f, queues: map[string]string{}, bodies: map[*ast.BlockStmt]bool{}, params: map[*ast.FuncType]map[string]bool{}, funcs: map[goFunc]*ast.FuncDecl{}}
+	for _, d := range l.tree.Decls {
+		if d, ok := d.(*ast.FuncDecl); ok && d.Body != nil {
+			if key := (goFunc{d.Name.Name, d.Recv != nil}); l.funcs[key] == nil {
+				l.funcs[key] = d
+			}
+		}
+	}
 	l.walk(l.receivers)
 	l.walk(l.processors)
 	return l.found
@@ -220,25 +235,36 @@ func (l *loops) channel(e ast.Expr) (kind, queue string) {
 
 // delivers reports whether a parameter is a channel with deliveries of AMQP.
 func (l *loops) delivers(name string) bool {
-	typ := "<-chan " + l.local(goAMQP) + ".Delivery"
 	for _, n := range l.stack {
-		var fn *ast.FuncType
 		switch n := n.(type) {
 		case *ast.FuncDecl:
-			fn = n.Type
+			if l.deliveries(n.Type)[name] {
+				return true
+			}
 		case *ast.FuncLit:
-			fn = n.Type
-		default:
-			continue
-		}
-		for _, field := range fn.Params.List {
-			if _, ok := field.Type.(*ast.ChanType); ok && l.local(goAMQP) != "" && l.text(field.Type) == typ &&
-				slices.ContainsFunc(field.Names, func(id *ast.Ident) bool { return id.Name == name }) {
+			if l.deliveries(n.Type)[name] {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// deliveries returns the parameters of a function that are channels with deliveries of AMQP.
+func (l *loops) deliveries(fn *ast.FuncType) map[string]bool {
+	if names, ok := l.params[fn]; ok {
+		return names
+	}
+	names, pkg := map[string]bool{}, l.local(goAMQP)
+	for _, field := range fn.Params.List {
+		if _, ok := field.Type.(*ast.ChanType); ok && pkg != "" && l.text(field.Type) == "<-chan "+pkg+".Delivery" {
+			for _, id := range field.Names {
+				names[id.Name] = true
+			}
+		}
+	}
+	l.params[fn] = names
+	return names
 }
 
 // clause notes a case of a select that receives a message.
@@ -388,10 +414,8 @@ func (l *loops) subscription(call *ast.CallExpr) {
 
 // declared returns the function or method of this file with a name, if there is one.
 func (l *loops) declared(name string, isMethod bool) (*ast.FuncType, *ast.BlockStmt, []ast.Node) {
-	for _, d := range l.tree.Decls {
-		if d, ok := d.(*ast.FuncDecl); ok && d.Name.Name == name && (d.Recv != nil) == isMethod && d.Body != nil {
-			return d.Type, d.Body, []ast.Node{l.tree, d}
-		}
+	if d := l.funcs[goFunc{name, isMethod}]; d != nil {
+		return d.Type, d.Body, []ast.Node{l.tree, d}
 	}
 	return nil, nil, nil
 }

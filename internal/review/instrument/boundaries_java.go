@@ -30,6 +30,7 @@ type javaProject struct {
 	global   javaGlobal
 	spanned  map[string][]string // the classes whose methods of a name have spans
 	types    map[string]bool     // of the tables, by their full names
+	packages map[string]bool     // of these types
 	helper   *javaClass
 	sections map[string]bool
 	count    int
@@ -46,14 +47,15 @@ type javaClass struct {
 // javaFile is a file of a service in Java.
 type javaFile struct {
 	*source
-	project *javaProject
-	changes []javaChange
-	spans   map[*syntax.Node]bool // functions and loops with spans in them
-	bodies  map[*syntax.Node]bool // code during which a span is current that is not of a server or consumer
-	changed map[javaLocal]bool    // local variables that get another value
-	calls   map[string]string     // destinations by method of a client
-	names   map[string][]string   // free names of variables by the first choice
-	wrapped map[*syntax.Node]bool // functions and loops that get a span
+	project  *javaProject
+	changes  []javaChange
+	spans    map[*syntax.Node]bool // functions and loops with spans in them
+	bodies   map[*syntax.Node]bool // code during which a span is current that is not of a server or consumer
+	changed  map[javaLocal]bool    // local variables that get another value
+	calls    map[string]string     // destinations by method of a client
+	names    map[string][]string   // free names of variables by the first choice
+	wrapped  map[*syntax.Node]bool // functions and loops that get a span
+	packages []string              // of the tables that the file imports as a whole, nil if they are not known yet
 }
 
 // javaChange is what adds a span to a boundary.
@@ -71,7 +73,10 @@ type javaChange struct {
 // and reports whether it has the telemetry that such spans need.
 func (s *service) javaBoundaries() (bool, error) {
 	types, marks := javaTables()
-	p := &javaProject{service: s, types: types, sections: map[string]bool{}, spanned: map[string][]string{}}
+	p := &javaProject{service: s, types: types, packages: map[string]bool{}, sections: map[string]bool{}, spanned: map[string][]string{}}
+	for name := range types {
+		p.packages[name[:strings.LastIndexByte(name, '.')]] = true
+	}
 	files, err := s.parsed(marks...)
 	if err != nil {
 		return false, err
@@ -900,9 +905,17 @@ func (j *javaFile) resolve(text string) string {
 	if i, ok := j.Imported(text); ok {
 		return i.Path + "." + i.Member
 	}
-	for _, i := range j.Imports {
-		if i.Member == "*" && j.project.types[i.Path+"."+text] {
-			return i.Path + "." + text
+	if j.packages == nil {
+		j.packages = []string{}
+		for _, i := range j.Imports {
+			if i.Member == "*" && j.project.packages[i.Path] && !slices.Contains(j.packages, i.Path) {
+				j.packages = append(j.packages, i.Path)
+			}
+		}
+	}
+	for _, pkg := range j.packages {
+		if j.project.types[pkg+"."+text] {
+			return pkg + "." + text
 		}
 	}
 	return ""

@@ -164,3 +164,34 @@ func FuzzMake(f *testing.F) {
 		require.NoError(t, p.Apply(root))
 	})
 }
+
+// TestLinear: the work for code of twice the size is about twice as much. Allocations stand for the work, because their number does
+// not depend on the machine.
+func TestLinear(t *testing.T) {
+	parser := newParser(t)
+	for name, files := range map[string]func(n int) map[string]string{
+		"parameters of channels in Go": func(n int) map[string]string {
+			return map[string]string{"go.mod": "module example.com/shop\n\ngo 1.26.0\n", "main.go": "package main\n\nimport (\n\t\"net/http\"\n\n\tamqp \"github.com/rabbitmq/amqp091-go\"\n)\n\n" +
+				"func main() { _ = http.ListenAndServe(\"\", nil) }\n\nfunc receive(" + strings.Repeat("_ chan amqp.Delivery, ", n) + "a []int) {\n" + strings.Repeat("\tfor range a {\n\t}\n", n) + "}\n"}
+		},
+		"imports of packages in Java": func(n int) map[string]string {
+			calls := strings.Repeat("        b.c();\n", n)
+			return map[string]string{"pom.xml": javaSDKPOM, "Setup.java": javaSetup, "Store.java": "package shop;\n\nimport java.sql.Statement;\n" + strings.Repeat("import com.example.packages.with.long.names.*;\n", n) +
+				"\nclass Store {\n    void run(B b) {\n" + calls + "    }\n}\n"}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			work := func(n int) float64 {
+				dir := t.TempDir()
+				for name, text := range files(n) {
+					require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+				}
+				return testing.AllocsPerRun(1, func() {
+					_, _, err := makePatch(t, parser, dir, instrument.General)
+					require.NoError(t, err)
+				})
+			}
+			require.Less(t, work(2000), 3*work(1000))
+		})
+	}
+}
