@@ -199,10 +199,10 @@ func (f *pythonFile) call(n *syntax.Node) {
 				more = f.destination(b, n)
 			}
 			f.callback(b, arg, more)
-		} else if fn := f.function(arg); fn != nil && fn.Parent == f.Root {
-			f.decorate(b, fn, nil, b.helper)
+		} else if fn, in := f.named(arg); fn != nil && arg.Kind == syntax.Name && fn.Parent == in.Root {
+			in.decorate(b, fn, nil, b.helper)
 		} else if arg.Kind == syntax.Name || arg.Kind == syntax.Member {
-			f.leave(b, n, "The job `"+f.Code(arg)+"` is left: it is not a function of this file")
+			f.leave(b, n, "`"+f.Code(arg)+"` is left: it is not the name of a function of the service")
 		}
 	case pythonCall:
 		f.client(b, n)
@@ -216,6 +216,15 @@ func (f *pythonFile) function(n *syntax.Node) *syntax.Node {
 		return nil
 	}
 	return found[0]
+}
+
+// named returns the function that a name refers to and its file. The function is nil if it is not known, the file is another
+// one or nil if the name is imported.
+func (f *pythonFile) named(n *syntax.Node) (*syntax.Node, *pythonFile) {
+	if i, ok := f.Imported(n.Text); ok && n.Kind == syntax.Name && f.definition(n) == nil {
+		return f.p.function(i)
+	}
+	return f.function(n), f
 }
 
 // function returns the function of another file that is imported, and the file, nil if they are not known.
@@ -232,10 +241,8 @@ func (f *pythonFile) callback(b *pythonBoundary, n *syntax.Node, more string) {
 	if n.Kind != syntax.Name && n.Kind != syntax.Member {
 		return // such as a function that is made for the call, or that is wrapped already
 	}
-	fn, in := f.function(n), f
-	if i, ok := f.Imported(n.Text); ok && n.Kind == syntax.Name && f.definition(n) == nil {
-		fn, in = f.p.function(i)
-	} else if fn == nil {
+	fn, in := f.named(n)
+	if fn == nil && in == f {
 		return // a variable, which may have been wrapped
 	}
 	if fn != nil {

@@ -62,9 +62,11 @@ var pythonBoundaryTable = func() map[string][]pythonBoundary {
 	}
 	decorated, registered := web([]string{"flask", "wsgi"}, "trace_flask", "view_func", 2)
 	add("flask", `\.(Flask|Blueprint)\(\)\.`+pythonRoutes, decorated)
+	registered.form = pythonRegistered // an endpoint accepts one view only: each of its rules has to name the same function
 	add("flask", `\.(Flask|Blueprint)\(\)\.add_url_rule`, registered)
 	decorated, registered = web([]string{"", "asgi"}, "trace_quart", "view_func", 2)
 	add("quart", `\.(Quart|Blueprint)\(\)\.`+pythonRoutes, decorated)
+	registered.form = pythonRegistered
 	add("quart", `\.(Quart|Blueprint)\(\)\.add_url_rule`, registered)
 	decorated, registered = web([]string{"", "wsgi"}, "trace_bottle", "callback", 2)
 	add("bottle", `\.((Bottle|default_app|app)\(\)\.)?`+pythonRoutes, decorated)
