@@ -89,7 +89,8 @@ var pythonBoundaryTable = func() map[string][]pythonBoundary {
 	}
 	add("urllib.request", `\.urlopen`, pythonBoundary{form: pythonCall, packages: []string{"urllib"}, helper: "trace_urlopen"})
 
-	// Databases.
+	// Databases. DuckDB is not one of them: it looks up names of tables in the variables of the function that calls it, which
+	// would be a wrapper.
 	for _, d := range []struct{ module, path, system, packages string }{
 		{"sqlite3", `\.(connect|Connection)\(\)` + dbapiCalls, "sqlite", "sqlite3"},
 		{"psycopg2", `\.connect\(\)` + dbapiCalls, "postgresql", "psycopg2"},
@@ -100,7 +101,6 @@ var pythonBoundaryTable = func() map[string][]pythonBoundary {
 		{"MySQLdb", `\.connect\(\)` + dbapiCalls, "mysql", "mysqlclient"},
 		{"cassandra.cluster", `\.Cluster\(\)\.connect\(\)\.execute`, "cassandra", "cassandra"},
 		{"oracledb", `\.(connect|connect_async|create_pool|Connection)\(\)(\.acquire\(\))?` + dbapiCalls, "oracle.db", ""},
-		{"duckdb", `\.((connect|DuckDBPyConnection)\(\)\.(cursor\(\)\.)?)?(execute|executemany|sql|query)`, "duckdb", ""},
 		{"clickhouse_driver", `\.(Client|connect)\(\)\.(cursor\(\)\.)?(execute|execute_iter|query_dataframe)`, "clickhouse", ""},
 		{"clickhouse_connect", `\.(get_client|get_async_client)\(\)\.(query|command|query_df|query_np|raw_query)`, "clickhouse", ""},
 		{"neo4j", `\.(GraphDatabase|AsyncGraphDatabase)\.driver\(\)\.(session\(\)\.run|execute_query)`, "neo4j", ""},

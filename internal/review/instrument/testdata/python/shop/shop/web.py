@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 
 import bottle
-import duckdb
+import oracledb
 import requests
 from bottle import (
     get,
@@ -15,7 +15,7 @@ from bottle import (
 ORDERS = "SELECT id, item FROM orders WHERE id = ?"
 
 app = bottle.default_app()
-db = duckdb.connect("orders.db")
+db = oracledb.connect(dsn="orders")
 
 
 def authenticated(callback):
