@@ -437,12 +437,3 @@ func (w *work) location(file string, line int, description string) map[string]an
 	}
 	return l
 }
-
-// cleanText returns a text without sensitive data and invisible characters.
-func cleanText(s string) string {
-	lines := strings.Split(s, "\n")
-	for i, l := range lines {
-		lines[i] = cleanLine(l)
-	}
-	return strings.Join(lines, "\n")
-}

@@ -29,18 +29,28 @@ var (
 func view(text []byte) []line {
 	raw := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
 	lines := make([]line, len(raw))
+	for i, shown := range cleanLines(raw) {
+		if len(shown) > maxLine {
+			shown = strings.ToValidUTF8(shown[:maxLine], "") + "…"
+		}
+		lines[i] = line{shown, shown != strings.TrimSuffix(raw[i], "\r")}
+	}
+	return lines
+}
+
+// cleanText returns a text without sensitive data and invisible characters.
+func cleanText(s string) string { return strings.Join(cleanLines(strings.Split(s, "\n")), "\n") }
+
+// cleanLines returns the lines of a text without sensitive data and invisible characters.
+func cleanLines(raw []string) []string {
+	lines := make([]string, len(raw))
 	key := false // inside a private key
 	for i, s := range raw {
 		s = strings.TrimSuffix(s, "\r")
 		key = key || strings.Contains(s, "-----BEGIN ") && strings.Contains(s, "PRIVATE KEY")
-		shown := cleanLine(s)
-		if key || i > 0 && split(raw[i-1], s) {
-			shown = sensitive.Redacted
+		if lines[i] = cleanLine(s); key || i > 0 && split(raw[i-1], s) {
+			lines[i] = sensitive.Redacted
 		}
-		if len(shown) > maxLine {
-			shown = strings.ToValidUTF8(shown[:maxLine], "") + "…"
-		}
-		lines[i] = line{shown, shown != s}
 		key = key && !strings.Contains(s, "-----END ")
 	}
 	return lines
