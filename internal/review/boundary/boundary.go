@@ -5,6 +5,7 @@ package boundary
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
 	"regexp"
@@ -395,15 +396,17 @@ func called(f *file, name string) bool {
 func imports(ctx context.Context, root *os.Root, was, is *file) (string, error) {
 	var dependencies []string
 	read := false
+	names := map[string]bool{}
+	for n := range is.Root.All() {
+		if n.Kind == syntax.Name {
+			names[n.Text] = true
+		}
+	}
 	for _, i := range is.Imports {
 		if slices.ContainsFunc(was.Imports, func(o syntax.Import) bool { return o.Path == i.Path && o.Name == i.Name }) {
 			continue
 		}
-		used := false
-		for n := range is.Root.All() {
-			used = used || n.Kind == syntax.Name && n.Text == i.Name
-		}
-		if !used || i.Name == "" || i.Name == "_" || i.Name == "." {
+		if !names[i.Name] || i.Name == "" || i.Name == "_" || i.Name == "." {
 			return "the import of `" + i.Path + "` is not used", nil
 		}
 		if standard(is.Language, i.Path) {
@@ -466,22 +469,22 @@ func provides(l syntax.Language, dependency, module string) bool {
 	}
 }
 
-// dependenciesOf returns the names of the dependencies in the manifests above a file.
+// maxConfigBytes limits what is read of configuration files to find dependencies.
+const maxConfigBytes = 16 << 20
+
+// dependenciesOf returns the names of the dependencies in the manifests above a file, the nearest first. It stops at
+// maxConfigBytes.
 func dependenciesOf(ctx context.Context, root *os.Root, name string) (all []string, err error) {
+	size := 0
 	for dir := path.Dir(name); ; dir = path.Dir(dir) {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		d, err := root.Open(dir)
-		if err != nil {
-			return nil, err
-		}
-		entries, err := d.ReadDir(-1)
-		d.Close()
+		entries, err := fs.ReadDir(root.FS(), dir)
 		if err != nil {
 			return nil, err
 		}
 		for _, e := range entries {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
 			file := path.Join(dir, e.Name())
 			if !configfile.Candidate(file) {
 				continue
@@ -489,6 +492,9 @@ func dependenciesOf(ctx context.Context, root *os.Root, name string) (all []stri
 			text, err := patch.Read(root, file)
 			if err != nil {
 				continue // a review says so
+			}
+			if size += len(text); size > maxConfigBytes {
+				return all, nil
 			}
 			found, _ := configfile.Parse(file, text) // what it could read
 			for _, f := range found {

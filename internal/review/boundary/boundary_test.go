@@ -4,6 +4,7 @@ package boundary_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -229,6 +230,30 @@ func TestLacks(t *testing.T) {
 			require.Contains(t, got, "begins on the line")
 		})
 	}
+}
+
+// TestLacksManifests: a manifest is not read behind too many bytes of others.
+func TestLacksManifests(t *testing.T) {
+	dir := t.TempDir()
+	const before, after = "import nats\n\nx = nats.connect()\n", "import nats\nimport opentelemetry\nopentelemetry.a\nx = nats.connect()\n"
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "a"), 0o750))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "a", "a.py"), []byte(after), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "requirements.txt"), []byte("opentelemetry-api\n"), 0o600))
+	root, err := os.OpenRoot(dir)
+	require.NoError(t, err)
+	defer root.Close()
+	parser := newParser(t)
+	lacks := func() string {
+		problem, err := boundary.Lacks(t.Context(), root, parser, "a/a.py", []byte(before), 3, patch.Boundary{SpanKind: "producer", Library: "nats"})
+		require.NoError(t, err)
+		return problem
+	}
+	require.Contains(t, lacks(), "the boundary has no telemetry")
+	for i := range 33 {
+		comment := "#" + strings.Repeat(" ", patch.MaxFile-1)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "a", fmt.Sprintf("requirements-%d.txt", i)), []byte(comment), 0o600))
+	}
+	require.Contains(t, lacks(), "no manifest")
 }
 
 // TestLacksSpan: a line that starts a span is not that of a boundary.
