@@ -14,3 +14,55 @@ func TestCleanText(t *testing.T) {
 	const output = "--- FAIL: TestKey\r\n-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA1c7\n-----END RSA PRIVATE KEY-----\n"
 	require.Equal(t, "--- FAIL: TestKey\n[redacted]\n[redacted]\n[redacted]\n"+strings.Repeat("a ", maxLine), cleanText(output+strings.Repeat("a ", maxLine)))
 }
+
+// TestView: the value of a secret is hidden on another line than its name as well.
+func TestView(t *testing.T) {
+	const value = "hunter2-Xq81zz"
+	for _, text := range []string{
+		"password = (\n    \"hunter2-Xq81zz\"\n)\n",
+		"password = (\n    # the old one\n    \"a-Xq81zz\"\n    \"hunter2-Xq81zz\"\n)\n",
+		"stringData:\n  password: |\n    hunter2-Xq81zz\n  user: shop\n",
+		"stringData:\n  password: >-\n\n    # hunter2-Xq81zz\n\n    hunter2-Xq81zz\n  user: shop\n",
+		"- password: |\n    hunter2-Xq81zz\n  user: shop\n",
+		"- name: DB_PASSWORD\n  # the old one\n  value: hunter2-Xq81zz\n- name: USER\n  value: shop\n",
+		"- name: DB_PASSWORD\n  value: |\n    hunter2-Xq81zz\n- name: USER\n  value: shop\n",
+		"os.Setenv(\"DB_PASSWORD\",\n\t\"hunter2-Xq81zz\")\nos.Setenv(\"USER\",\n\t\"shop\")\n",
+		"os.Setenv(\"DB_PASSWORD\", // the old one\n\n\t`hunter2-Xq81zz`)\n",
+		"const password = `\nhunter2-Xq81zz`\nconst user = `\nshop`\n",
+		"password := `a\nhunter2-Xq81zz\n`\n",
+		"password = \"\"\"\nhunter2-Xq81zz\n\"\"\"\nuser = \"\"\"\nshop\n\"\"\"\n",
+		"password = r'''\nhunter2-Xq81zz\n'''\n",
+		"db.password=\\\n  a-Xq81zz\\\n  hunter2-Xq81zz\ndb.user=shop\n",
+		"password:\r\n\r\n  hunter2-Xq81zz\r\n",
+		"password: # the old one: see below\n  hunter2-Xq81zz\n",
+		"const password =\n  // the old one\n  /* of 2024 */ 'a-Xq81zz' +\n  'hunter2-Xq81zz';\n",
+		"const password =\n  /*\n   * the old one\n   */\n  'hunter2-Xq81zz';\n",
+		"password:\n  \"hunter2-Xq81zz\"\n",
+		"f(password=(\n  \"hunter2-Xq81zz\"))\nuser = \"shop\"\n",
+		"const password=\n  \"hunter2-Xq81zz\"\n",
+	} {
+		var shown strings.Builder
+		for _, l := range view([]byte(text)) {
+			shown.WriteString(l.text + "\n")
+		}
+		require.NotContains(t, shown.String(), value, text)
+		require.Equal(t, strings.Count(text, "shop"), strings.Count(shown.String(), "shop"), "%s\n%s", text, shown.String())
+		require.NotContains(t, cleanText(text), value)
+	}
+}
+
+// TestViewShown: code without the value of a secret is shown.
+func TestViewShown(t *testing.T) {
+	for _, text := range []string{
+		"password = (\n    settings.db_password\n)\n",
+		"DB_PASSWORD=\n\nDB_USER=shop\n",
+		"const password =\n  process.env.DB_PASSWORD;\n",
+		"query = `\nSELECT password\nFROM users`\n",
+		"description: |\n  The password of the user\n",
+		"names := []string{\n\t\"password\",\n\t\"token\",\n}\n",
+		"log.Printf(\"wrong password\",\n\tuser)\n",
+		"password: |\nuser: shop\n",
+	} {
+		require.Equal(t, text, cleanText(text))
+	}
+}
