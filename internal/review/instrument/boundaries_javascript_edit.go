@@ -78,6 +78,13 @@ type nodeHelper struct {
 	commonJS   bool
 }
 
+// The header of the helpers declares these names, which the functions use. A formatter may change the quotes.
+var (
+	importedAPI   = regexp.MustCompile(`(?m)^import \* as otel from ['"]@opentelemetry/api['"]`)
+	requiredAPI   = regexp.MustCompile(`(?m)^const otel = require\(['"]@opentelemetry/api['"]\)`)
+	scopeConstant = regexp.MustCompile(`(?m)^const scope = ['"]`)
+)
+
 // helper returns the file of the helpers: the one that the service has, or a new one in the language of the files that use it.
 func (c *nodeCode) helper(users []*source) (h nodeHelper, ok bool) {
 	for _, name := range c.paths() {
@@ -85,11 +92,12 @@ func (c *nodeCode) helper(users []*source) (h nodeHelper, ok bool) {
 			continue
 		}
 		text, err := patch.Read(c.root, name)
-		if err != nil || !bytes.Contains(text, []byte("from '@opentelemetry/api'")) && !bytes.Contains(text, []byte("require('@opentelemetry/api')")) {
+		imported, required := importedAPI.Match(text), requiredAPI.Match(text)
+		if err != nil || imported == required || !scopeConstant.Match(text) {
 			c.leave(name, 0, "The code is left: this file has the name of the one with the functions to call")
 			return h, false
 		}
-		return nodeHelper{name, text, syntax.LanguageOf(name) == syntax.TypeScript, bytes.Contains(text, []byte("require('@opentelemetry/api')"))}, true
+		return nodeHelper{name, text, syntax.LanguageOf(name) == syntax.TypeScript, required}, true
 	}
 	folder, extension := "", ""
 	for i, f := range users {
