@@ -93,7 +93,10 @@ const headerGetter = {
   keys: (headers/*: any*/) => Object.keys(headers),
   get: (headers/*: any*/, key/*: string*/) => {
     const value = headers[key]?.StringValue ?? headers[key];
-    return value === undefined || value === null ? undefined : String(value);
+    if (value instanceof Uint8Array) {
+      return new TextDecoder().decode(value);
+    }
+    return typeof value === 'string' ? value : undefined;
   },
 };
 
@@ -112,7 +115,12 @@ EXPORT function traceProcess/*<F>*/(system/*: string*/, destination/*: unknown*/
     if (typeof name === 'string') {
       attributes['messaging.destination.name'] = name;
     }
-    const parent = otel.propagation.extract(otel.context.active(), headersOf[system]?.(...args) ?? {}, headerGetter);
+    let parent = otel.context.active();
+    try {
+      parent = otel.propagation.extract(parent, headersOf[system]?.(...args) ?? {}, headerGetter);
+    } catch {
+      // The sender chose the headers: the handler processes the message without them.
+    }
     const span = otel.trace.getTracer(scope).startSpan(
       typeof name === 'string' ? `process ${name}` : 'process',
       { kind: otel.SpanKind.CONSUMER, attributes: { ...attributes, 'messaging.operation.type': 'process' } },

@@ -3,11 +3,14 @@
 // Sets up an SDK that keeps spans and metrics, and writes them to the file TELEMETRY when the program has no more to do.
 const fs = require('node:fs');
 const { metrics, SpanKind, SpanStatusCode } = require('@opentelemetry/api');
+const { W3CTraceContextPropagator } = require('@opentelemetry/core');
 const { InMemorySpanExporter, NodeTracerProvider, SimpleSpanProcessor } = require('@opentelemetry/sdk-trace-node');
 const { AggregationTemporality, InMemoryMetricExporter, MeterProvider, PeriodicExportingMetricReader } = require('@opentelemetry/sdk-metrics');
 
 const spans = new InMemorySpanExporter();
-new NodeTracerProvider({ spanProcessors: [new SimpleSpanProcessor(spans)] }).register();
+new NodeTracerProvider({ spanProcessors: [new SimpleSpanProcessor(spans)] }).register({
+  propagator: new W3CTraceContextPropagator(), // a composite propagator hides errors
+});
 const exporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE);
 const reader = new PeriodicExportingMetricReader({ exporter, exportIntervalMillis: 2 ** 30 });
 metrics.setGlobalMeterProvider(new MeterProvider({ readers: [reader] }));

@@ -66,6 +66,7 @@ async function main() {
   const channel = await (await amqp.connect()).createChannel();
   await channel.consume('mails', (message) => console.log(message && message.content), { noAck: true });
   channel.deliver({ content: 'mail', properties: { headers: { traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01' } } });
+  channel.deliver({ content: 'table', properties: { headers: { traceparent: { toString: 'a' } } } });
   channel.deliver(null);
 }
 
