@@ -859,10 +859,10 @@ func (f *goFile) redeclared(p, fn, n *syntax.Node) bool {
 	if f.others == nil {
 		f.others = map[string][]*syntax.Node{}
 		for d := range f.Root.All() {
-			switch {
-			case d.Kind == syntax.Param:
+			switch d.Kind {
+			case syntax.Param:
 				f.others[d.Text] = append(f.others[d.Text], d)
-			case d.Kind == syntax.Declare, d.Kind == syntax.Assign: // also by var
+			case syntax.Declare, syntax.Assign: // also by var
 				for _, t := range d.Targets() {
 					if !f.derives(d, t.Text) {
 						f.others[t.Text] = append(f.others[t.Text], d)

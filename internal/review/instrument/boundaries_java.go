@@ -610,18 +610,60 @@ func (p *javaProject) database() string {
 	return cmp.Or(system, "other_sql")
 }
 
-// throws returns why a call may throw errors of several types, "" if it throws those of its library only.
+// throws returns why a call may throw errors of several types, for which the compiler infers none, "" if it does not.
 func (j *javaFile) throws(n *syntax.Node, c javaClient) string {
-	if !strings.HasPrefix(c.methods, jdbcMethods) {
-		return "" // it throws no checked exceptions
-	}
+	checked := strings.HasPrefix(c.methods, jdbcMethods)
 	for call := range n.All() {
 		if call.Kind == syntax.New || call.Kind == syntax.Call && call != n && !slices.Contains(javaSafe, call.Callee().Text) {
+			if !checked && !j.handlesSeveral(n) {
+				break
+			}
 			return "`" + call.Callee().Text + "` may throw another exception"
 		}
 	}
 	return ""
 }
+
+// handlesSeveral reports whether code may throw checked exceptions of several types: the method or statements around it name these,
+// and not all exceptions.
+func (j *javaFile) handlesSeveral(n *syntax.Node) bool {
+	var types []string
+	for p := n.Parent; p != nil; n, p = p, p.Parent {
+		if p.Kind == syntax.Try && p.Body() == n {
+			for _, c := range p.Children[1:min(len(p.Children), maxHandlers)] {
+				if c.Kind == syntax.Catch && c.Children[0].Kind == syntax.Param {
+					types = append(types, strings.Split(c.Children[0].Type, "|")...)
+				}
+			}
+		}
+		if p.Kind == syntax.Func {
+			if throws := javaThrows.FindSubmatch(j.Source[max(p.Start, p.Body().Start-maxThrows):p.Body().Start]); throws != nil {
+				types = append(types, strings.Split(string(throws[1]), ",")...)
+			}
+			break
+		}
+	}
+	count := 0
+	for _, t := range types {
+		switch t = strings.TrimSpace(t); t {
+		case "Exception", "Throwable":
+			return false
+		case "RuntimeException", "JedisException": // are not checked
+		default:
+			count++
+		}
+	}
+	return count > 1
+}
+
+// Limits of the handlers of a statement and of the bytes of a list of exceptions that are read for one call.
+const (
+	maxHandlers = 20
+	maxThrows   = 1000
+)
+
+// javaThrows matches the exceptions of a method before its body.
+var javaThrows = regexp.MustCompile(`\)\s*throws\s+([\w.,\s]+)$`)
 
 // javaSafe are methods that throw a SQLException or no checked exception.
 var javaSafe = []string{

@@ -500,6 +500,50 @@ class Left {
 			},
 		},
 		{
+			name: "arguments that throw two exceptions",
+			files: map[string]string{"pom.xml": javaSDKPOM, "src/Setup.java": javaSetup, "src/Cache.java": `package shop;
+
+import java.io.IOException;
+import redis.clients.jedis.Jedis;
+
+class Cache {
+    interface Key {
+        String get() throws IOException, InterruptedException;
+    }
+
+    String two(Jedis jedis, Key key) throws IOException, InterruptedException {
+        return jedis.get(key.get());
+    }
+
+    String caught(Jedis jedis, Key key) throws IOException {
+        try {
+            return jedis.get(key.get());
+        } catch (InterruptedException e) {
+            return null;
+        }
+    }
+
+    String all(Jedis jedis, Key key) throws Exception {
+        return jedis.get(key.get());
+    }
+
+    String one(Jedis jedis) throws IOException {
+        return jedis.get(name());
+    }
+
+    String name() throws IOException {
+        return "name";
+    }
+}
+`},
+			changed: "    String all(Jedis jedis, Key key) throws Exception {\n        return Telemetry.database(\"redis\", \"GET\", null, () -> jedis.get(key.get()));\n    }\n\n" +
+				"    String one(Jedis jedis) throws IOException {\n        return Telemetry.database(\"redis\", \"GET\", null, () -> jedis.get(name()));\n",
+			steps: []string{
+				"Add a span to the call of `get`: `get` may throw another exception",
+				"Add a span to the call of `get`: `get` may throw another exception",
+			},
+		},
+		{
 			name:  "a module",
 			files: map[string]string{"pom.xml": javaSDKPOM, "src/module-info.java": "module shop {\n}\n", "src/Setup.java": javaSetup, "src/Store.java": javaQuery},
 			steps: []string{"No spans are added to the code: its module has to require `io.opentelemetry.api` and `io.opentelemetry.context` first"},
