@@ -188,10 +188,34 @@ func removed(was, is *file) string {
 			return "the instrumentation of `" + library + "` is removed: keep all telemetry"
 		}
 	}
-	if len(is.uses.Spans) < len(was.uses.Spans) || len(is.uses.Instruments) < len(was.uses.Instruments) || carry(is) < carry(was) {
+	spans := map[spanKey]int{}
+	for _, s := range is.uses.Spans {
+		spans[keyOf(is, s)]++
+	}
+	for _, s := range was.uses.Spans {
+		k := keyOf(was, s)
+		if spans[k]--; spans[k] < 0 {
+			return fmt.Sprintf("the span of `%s` is removed or moved: keep all telemetry", k.function)
+		}
+	}
+	if len(is.uses.Instruments) < len(was.uses.Instruments) || carry(is) < carry(was) {
 		return "telemetry of the file is removed: keep all of it"
 	}
 	return ""
+}
+
+// spanKey distinguishes a span from those of other code.
+type spanKey struct{ function, kind, name string }
+
+func keyOf(f *file, s *instrumentation.Span) spanKey {
+	k := spanKey{kind: s.Kind}
+	if s.Name != nil {
+		k.name = f.Code(s.Name)
+	}
+	for up := s.Start.Enclosing(syntax.Func); up != nil && k.function == ""; up = up.Enclosing(syntax.Func) {
+		k.function = nameOf(up)
+	}
+	return k
 }
 
 // reach is the code that belongs to a boundary.

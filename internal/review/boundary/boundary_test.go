@@ -141,6 +141,14 @@ class Listen {
 	}
 )
 
+// paysProgram has a span of other code than the boundary.
+var paysProgram = func() program {
+	p := kafkaProgram
+	p.text = strings.Replace(p.text, "kafka-go\"\n", "kafka-go\"\n\t\"go.opentelemetry.io/otel\"\n\t\"go.opentelemetry.io/otel/trace\"\n", 1) +
+		"\nfunc pay(ctx context.Context) {\n\t_, paid := otel.Tracer(\"jobs\").Start(ctx, \"pay\", trace.WithSpanKind(trace.SpanKindClient))\n\tpaid.End()\n}\n"
+	return p
+}()
+
 // TestLacks has changes that add telemetry to a boundary, and changes that only seem to.
 func TestLacks(t *testing.T) {
 	const (
@@ -173,6 +181,10 @@ func TestLacks(t *testing.T) {
 		"unknown dependency":                      {kafkaProgram, []string{goImports, goImports + "\totelkafka \"example.com/otelkafka\"\n", "\tfor {", "\totelkafka.Wrap(reader)\n\tfor {"}, "no manifest"},
 		"unused import":                           {kafkaProgram, []string{goImports, goImports + "\t_ \"go.opentelemetry.io/otel\"\n", "\tfor {", "\t_ = reader\n\tfor {"}, "is not used"},
 		"comment alone":                           {kafkaProgram, []string{"\tfor {", "\t// traced\n\tfor {"}, "has no telemetry"},
+
+		"spans of other code":      {paysProgram, []string{"\t\tprocess(m)\n", "\t\t" + consumer + "\t\tprocess(m)\n\t\tspan.End()\n"}, ""},
+		"span of other code moved": {paysProgram, []string{"\t\tprocess(m)\n", "\t\t" + consumer + "\t\tprocess(m)\n\t\tspan.End()\n", "\t_, paid := otel.Tracer(\"jobs\").Start(ctx, \"pay\", trace.WithSpanKind(trace.SpanKindClient))\n\tpaid.End()\n", ""}, "the span of `pay` is removed"},
+		"kind of another span":     {paysProgram, []string{"\t\tprocess(m)\n", "\t\t" + consumer + "\t\tprocess(m)\n\t\tspan.End()\n", "SpanKindClient", "SpanKindConsumer"}, "the span of `pay` is removed"},
 
 		"middleware":                      {serverProgram, []string{webImport, "import (\n\t\"net/http\"\n\n" + otel + ")\n", "\":8080\"}", "\":8080\", Handler: traced(http.DefaultServeMux)}", "\tserver.ListenAndServe()\n}\n", "\tserver.ListenAndServe()\n}\n" + server}, ""},
 		"middleware of a field":           {serverProgram, []string{webImport, "import (\n\t\"net/http\"\n\n" + otel + ")\n", "\tserver.ListenAndServe()\n}\n", "\tserver.Handler = traced(http.DefaultServeMux)\n\tserver.ListenAndServe()\n}\n" + server}, ""},
