@@ -71,6 +71,9 @@ func Lacks(ctx context.Context, root *os.Root, parser *treesitter.Parser, name s
 	if problem := removed(was, is); problem != "" {
 		return problem, nil
 	}
+	if name := defines(was, is); name != "" {
+		return "the file defines a function `" + name + "`, which is the name of one of the API of OpenTelemetry: use the API", nil
+	}
 	if problem, err := imports(ctx, root, was, is); problem != "" || err != nil {
 		return problem, err
 	}
@@ -78,6 +81,9 @@ func Lacks(ctx context.Context, root *os.Root, parser *treesitter.Parser, name s
 		return "a variable or an import has no use, so that the file does not compile", nil
 	}
 	old, present := reachOf(was, n, b), reachOf(is, now[at], b)
+	if name := old.unused(is); name != "" {
+		return "calls of `" + name + "`, which the file makes on the value of the boundary, are removed: keep them", nil
+	}
 	covered := present.spans() > old.spans() || present.library() && !old.library()
 	if was.Exhausted() || is.Exhausted() {
 		return tooComplex, nil
@@ -297,7 +303,7 @@ func (r *reach) spans() (n int) {
 		if kind == "" {
 			kind = "internal"
 		}
-		if kind != r.boundary.SpanKind || !s.EndsItself && len(s.Ends) == 0 {
+		if kind != r.boundary.SpanKind || !s.EndsItself && len(s.Ends) == 0 || neverRuns(s.Start) {
 			continue
 		}
 		var belongs bool
@@ -314,6 +320,71 @@ func (r *reach) spans() (n int) {
 		}
 	}
 	return n
+}
+
+// neverRuns reports whether a constant condition of a branch or loop excludes code.
+func neverRuns(n *syntax.Node) bool {
+	for up := n; up.Parent != nil; up = up.Parent {
+		p := up.Parent
+		if (p.Kind == syntax.If || p.Kind == syntax.Loop) && up != p.Children[0] {
+			switch c := p.Children[0]; c.Kind {
+			case syntax.Bool:
+				if c.Text != "true" || p.Kind == syntax.If && up != p.Children[1] {
+					return true
+				}
+			case syntax.Number:
+				if c.Text == "0" {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// unused returns the name of a method that the file before the change calls on the boundary's value, and that the changed
+// file calls fewer times, on any value. It returns "" if there is none.
+func (r *reach) unused(is *file) string {
+	calls := map[string]int{}
+	for n := range is.Root.All() {
+		if n.Kind == syntax.Call {
+			_, name := n.Method()
+			calls[name]++
+		}
+	}
+	for n := range r.Root.All() {
+		if n.Kind == syntax.Call {
+			if recv, name := n.Method(); r.holds(recv) {
+				if calls[name]--; calls[name] < 0 {
+					return name
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// startNames are the names of functions of the API of OpenTelemetry that start spans.
+var startNames = []string{"Start", "startSpan", "startActiveSpan", "start_span", "start_as_current_span", "spanBuilder"}
+
+// defines returns the name of one of startNames that the changed file defines a function for, and the file did not.
+func defines(was, is *file) string {
+	count := func(f *file) map[string]int {
+		all := map[string]int{}
+		for n := range f.Root.All() {
+			if n.Kind == syntax.Func {
+				all[nameOf(n)]++
+			}
+		}
+		return all
+	}
+	before, after := count(was), count(is)
+	for _, name := range startNames {
+		if after[name] > before[name] {
+			return name
+		}
+	}
+	return ""
 }
 
 // telemetryAPI are the modules of the API of OpenTelemetry.
