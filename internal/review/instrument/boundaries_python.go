@@ -71,10 +71,9 @@ func (s *service) pythonBoundaries() (bool, error) {
 		f.middleware()
 	}
 	for _, f := range p.files {
-		if err := s.ctx.Err(); err != nil {
+		if err := f.find(); err != nil {
 			return false, err
 		}
-		f.find()
 		if f.Exhausted() {
 			return false, assay.Errorf(assay.CodeUnprocessable, "%s: %w", f.Path, treesitter.ErrTooComplex)
 		}
@@ -188,6 +187,7 @@ type pythonFile struct {
 	generators map[*syntax.Node]bool
 	functions  map[string][]*syntax.Node
 	names      map[string][]*syntax.Node // definitions of variables and parameters, in the order of the source
+	globals    map[string]*syntax.Node   // last assignments of variables on the top level
 	attributes map[string][]*syntax.Node // values of attributes of self, without None
 	own        map[string]bool           // names that the file imports from the helper module
 	existing   int                       // their uses, by boundaries of an earlier change
@@ -195,7 +195,7 @@ type pythonFile struct {
 	edits      []pythonEdit
 	helpers    map[string]bool
 	steps      []patch.Step
-	done       map[*syntax.Node]bool // functions that get a span
+	done       map[*syntax.Node]bool // functions that have been looked at as handlers
 }
 
 // pythonEdit inserts text.
@@ -209,7 +209,7 @@ const pythonHelperModule = "otel_boundaries"
 // index returns a file with what it defines.
 func (p *pythonService) index(s *source) *pythonFile {
 	f := &pythonFile{
-		source: s, p: p, bodies: map[*syntax.Node]int{}, generators: map[*syntax.Node]bool{}, functions: map[string][]*syntax.Node{},
+		source: s, p: p, bodies: map[*syntax.Node]int{}, generators: map[*syntax.Node]bool{}, functions: map[string][]*syntax.Node{}, globals: map[string]*syntax.Node{},
 		names: map[string][]*syntax.Node{}, attributes: map[string][]*syntax.Node{}, own: map[string]bool{}, helpers: map[string]bool{}, done: map[*syntax.Node]bool{},
 	}
 	for _, span := range s.uses.Spans {
@@ -243,6 +243,9 @@ func (p *pythonService) index(s *source) *pythonFile {
 			for _, t := range n.Targets() {
 				f.bind(t, n)
 			}
+			if n.Parent == s.Root && n.Kind == syntax.Assign && len(n.Children) == 2 && n.Children[0].Kind == syntax.Name {
+				f.globals[n.Children[0].Text] = n
+			}
 		}
 	}
 	for _, defs := range f.names { // the body of a comprehension stands before its variables
@@ -252,8 +255,11 @@ func (p *pythonService) index(s *source) *pythonFile {
 }
 
 // find finds the edits of a file.
-func (f *pythonFile) find() {
+func (f *pythonFile) find() error {
 	for n := range f.Root.All() {
+		if err := f.p.ctx.Err(); err != nil {
+			return err
+		}
 		switch n.Kind {
 		case syntax.Decorator:
 			if n.Parent.Kind == syntax.Func {
@@ -271,6 +277,7 @@ func (f *pythonFile) find() {
 			}
 		}
 	}
+	return nil
 }
 
 // startedKinds match the kinds of spans that a middleware starts.

@@ -65,10 +65,13 @@ var plainQueue = regexp.MustCompile(`^[\w./:-]{1,128}$`)
 
 // decorate adds a decorator to a function: below the decorator that registers it, if there is one.
 func (f *pythonFile) decorate(b *pythonBoundary, fn, registers *syntax.Node, helper string) {
-	if f.done[fn] || f.spanIn(fn) || f.traced(fn) {
+	if f.done[fn] {
 		return
 	}
 	f.done[fn] = true
+	if f.spanIn(fn) || f.traced(fn) {
+		return
+	}
 	if f.generators[fn] {
 		f.leave(b, fn, "`"+fn.Text+"` is left: it is a generator, which runs after it returns")
 		return

@@ -119,10 +119,8 @@ func (p *pythonService) variable(module, name string, depth int) string {
 	if len(files) != 1 {
 		return ""
 	}
-	for _, def := range slices.Backward(files[0].names[name]) {
-		if def.Parent == files[0].Root && def.Kind == syntax.Assign && len(def.Children) == 2 && def.Children[0].Kind == syntax.Name {
-			return files[0].qualified(def.Value(), depth+1)
-		}
+	if def := files[0].globals[name]; def != nil {
+		return files[0].qualified(def.Value(), depth+1)
 	}
 	return ""
 }

@@ -3,6 +3,7 @@
 package instrument_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -181,6 +182,31 @@ func TestPythonBoundariesOf(t *testing.T) {
 			require.Empty(t, again.Files)
 		})
 	}
+}
+
+// endingContext ends when its error has been read for some times.
+type endingContext struct {
+	context.Context
+	left int
+}
+
+func (c *endingContext) Err() error {
+	if c.left--; c.left < 0 {
+		return context.Canceled
+	}
+	return c.Context.Err()
+}
+
+// TestPythonBoundariesEnd: the work for one file ends with its context.
+func TestPythonBoundariesEnd(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "requirements.txt"), []byte("opentelemetry-sdk\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "a.py"), []byte("from bottle import get\n"+strings.Repeat("@get\n", 2000)+"@trace\ndef f(): pass\n"), 0o600))
+	root, err := os.OpenRoot(dir)
+	require.NoError(t, err)
+	defer root.Close()
+	_, err = instrument.Make(&endingContext{t.Context(), 2000}, root, newParser(t), []string{"a.py", "requirements.txt"}, instrument.General)
+	require.ErrorIs(t, err, context.Canceled)
 }
 
 // TestPythonBoundaryTable has an example of each row of the table: the code after the imports, and what replaces its last
