@@ -85,7 +85,10 @@ func (f *pythonFile) decorate(b *pythonBoundary, fn, registers *syntax.Node, hel
 		last := -1
 		for i, c := range fn.Children {
 			if c.Kind == syntax.Decorator && f.registers(c, b) {
-				last = i
+				if last = i; derivesPath(b, c.Children[0]) {
+					f.leave(b, fn, "`"+fn.Text+"` is left: its path comes from its parameters")
+					return
+				}
 			}
 		}
 		if next := fn.Children[last+1]; next.Kind == syntax.Decorator {
@@ -97,6 +100,12 @@ func (f *pythonFile) decorate(b *pythonBoundary, fn, registers *syntax.Node, hel
 		return
 	}
 	f.add(b, line, "`"+fn.Text+"`", pythonEdit{at, "@" + helper + newline(f.Source) + indent})
+}
+
+// derivesPath reports whether a decorator or a call registers a handler of Bottle without a path, which Bottle makes of the
+// parameters of the handler.
+func derivesPath(b *pythonBoundary, n *syntax.Node) bool {
+	return b.helper == "trace_bottle" && (n.Kind != syntax.Call || n.Arg(0) == nil && n.Named("path") == nil)
 }
 
 // registers reports whether a decorator is one of those of a boundary.
@@ -194,6 +203,10 @@ func (f *pythonFile) call(n *syntax.Node) {
 	case pythonCallback, pythonRegistered:
 		arg := f.registered(b, n)
 		if arg == nil || f.probe(b, n) {
+			return
+		}
+		if derivesPath(b, n) {
+			f.leave(b, n, "`"+f.Code(arg)+"` is left: its path comes from its parameters")
 			return
 		}
 		if b.form == pythonCallback {
