@@ -383,10 +383,14 @@ const recordFetch = durationRecorder('http.client.request.duration', seconds);
 
 /** Calls fetch within a span, whose context goes with the request. */
 EXPORT async function traceFetch(...args/*: Parameters<typeof fetch>*/)/*: Promise<Response>*/ {
-  const [input, init] = args;
-  const request = input instanceof Request ? input : undefined;
-  let url, headers;
+  let [input, init] = args;
+  let request, url, headers;
   try {
+    if (init && ![Object.prototype, null].includes(Object.getPrototypeOf(init))) {
+      input = new Request(input, init); // a copy of the options lacks what they inherit
+      init = undefined;
+    }
+    request = input instanceof Request ? input : undefined;
     url = new URL(request ? request.url : String(input));
     headers = new Headers(init?.headers ?? request?.headers);
   } catch {

@@ -38,11 +38,25 @@ async function serve(server, ...paths) {
   server.close();
 }
 
+function echo(req, res) {
+  res.write(`${req.method} ${req.headers.accept} `);
+  req.pipe(res);
+}
+
+async function post(server) {
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const url = `http://127.0.0.1:${server.address().port}/orders`;
+  const options = new Request(url, { method: 'POST', body: 'order', headers: { accept: 'text/plain' } });
+  console.log(await (await fetch(url, options)).text());
+  server.close();
+}
+
 async function main() {
   await serve(http.createServer(app), '/items/7?token=secret', '/broken', '/none');
   await serve(http.createServer((req, res) => res.end(`${req.method} ${req.headers.accept}`)), '/plain');
   await serve(http.createServer(koa.callback()), '/koa');
   await serve(fastify.server, '/fast/3');
+  await post(http.createServer(echo));
   await fetch('http://127.0.0.1:1/closed').catch((error) => console.log(error.name, error.message));
   await fetch('/relative').catch((error) => console.log(error.name));
 
