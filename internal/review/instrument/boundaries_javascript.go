@@ -251,6 +251,7 @@ func (c *nodeCode) find(f *source) []nodeWrap {
 		}
 	}
 	spans := newRanges(f.uses)
+	browser := c.names[fetched] != nil && c.inBrowser(f)
 	full := func(at int) bool {
 		switch {
 		case c.count == maxServiceBoundaries:
@@ -280,7 +281,7 @@ func (c *nodeCode) find(f *source) []nodeWrap {
 			continue
 		}
 		for _, target := range c.targets(f, n, b, maker) {
-			if starts[target.Start] || c.covered(n, target, b, functions, spans) {
+			if starts[target.Start] || c.covered(n, target, b, functions, spans, browser) {
 				continue
 			}
 			switch why := unfit(f, b, target, functions); {
@@ -297,11 +298,39 @@ func (c *nodeCode) find(f *source) []nodeWrap {
 	return found
 }
 
-// covered reports whether the code starts spans for what a call does.
-func (c *nodeCode) covered(n, target *syntax.Node, b *nodeBoundary, functions map[string]*syntax.Node, spans ranges) bool {
+// browserPath matches files of browsers.
+var browserPath = regexp.MustCompile(`(?i)(^|/)(public|static|assets|www|browser|client|frontend)/|\.[jt]sx$`)
+
+// inBrowser reports whether a file runs in browsers: its path says so, it uses their global variables, or it fetches a URL
+// without a host.
+func (c *nodeCode) inBrowser(f *source) bool {
+	if browserPath.MatchString(strings.TrimPrefix(f.Path, c.dir+"/")) {
+		return true
+	}
+	for n := range f.Root.All() {
+		switch n.Kind {
+		case syntax.Member:
+			object := n.Children[0]
+			if object.Kind == syntax.Name && (object.Text == "document" || object.Text == "window") && f.Definition(object) == nil {
+				return true
+			}
+		case syntax.Call:
+			if a := n.Arg(0); a != nil && n.Callee().Kind == syntax.Name && n.Callee().Text == fetched && hostless.Match(f.Source[a.Start:min(a.End, a.Start+3)]) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// hostless matches the beginning of the literal of a URL without a host.
+var hostless = regexp.MustCompile("^['\"`]/[^/]")
+
+// covered reports whether a call needs no span: the code starts one, or the call is a fetch of a browser.
+func (c *nodeCode) covered(n, target *syntax.Node, b *nodeBoundary, functions map[string]*syntax.Node, spans ranges, browser bool) bool {
 	switch {
 	case b.library == fetched:
-		return spans.around(n)
+		return spans.around(n) || browser
 	case b.place == wholeCall:
 		return traces(n.Parent)
 	case traces(target) || spans.inside(target):

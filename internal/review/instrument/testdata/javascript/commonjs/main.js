@@ -58,7 +58,8 @@ async function main() {
   await serve(fastify.server, '/fast/3');
   await post(http.createServer(echo));
   await fetch('http://127.0.0.1:1/closed').catch((error) => console.log(error.name, error.message));
-  await fetch('/relative').catch((error) => console.log(error.name));
+  const relative = '/relative';
+  await fetch(relative).catch((error) => console.log(error.name));
 
   const kafka = new Kafka({ brokers: [] });
   const consumer = kafka.consumer({ groupId: 'stock' });
