@@ -175,10 +175,15 @@ func (c *nodeCode) imports(f *source, h nodeHelper, functions []string, used int
 			return false
 		}
 	}
+	specifier := c.specifier(f, h, modular)
+	if !plainSpecifier.MatchString(specifier) {
+		c.leave(f.Path, 0, "The file is left: the path of `"+h.path+"` has characters that an import cannot name")
+		return false
+	}
 	q, end := quoteOf(f), semicolon(f)
-	line := "const { " + strings.Join(missing, ", ") + " } = require(" + q + c.specifier(f, h, modular) + q + ")" + end
+	line := "const { " + strings.Join(missing, ", ") + " } = require(" + q + specifier + q + ")" + end
 	if modular {
-		line = "import { " + strings.Join(missing, ", ") + " } from " + q + c.specifier(f, h, modular) + q + end
+		line = "import { " + strings.Join(missing, ", ") + " } from " + q + specifier + q + end
 	}
 	at, before, ok := importPosition(f, modular, used)
 	if !ok {
@@ -192,6 +197,9 @@ func (c *nodeCode) imports(f *source, h nodeHelper, functions []string, used int
 	}
 	return true
 }
+
+// plainSpecifier is a path that can be written between quotes as it is.
+var plainSpecifier = regexp.MustCompile(`^[\w ./@()\[\]-]+$`)
 
 // required reports whether a statement loads modules: const x = require("y"), require("y").config().
 func required(n *syntax.Node) bool {

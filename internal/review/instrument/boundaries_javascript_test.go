@@ -217,6 +217,7 @@ func TestJavaScriptLeft(t *testing.T) {
 		"test":                      {map[string]string{"package.json": autoManifest, "test/a.js": code, "a.test.js": code}, ""},
 		"handler that is removed":   {map[string]string{"package.json": autoManifest, "a.js": "const client = require('mqtt').connect();\nclient.on('message', f);\nclient.off('message', f);"}, "The handler of `mqtt` is left: the file removes handlers, which have to be the same functions"},
 		"method of options":         {map[string]string{"package.json": bareManifest, "a.js": "const { Kafka } = require('kafkajs');\nconsumer.run({ async eachMessage(payload) {} });"}, "The handler of `kafkajs` is left: write it as `eachMessage: ...` and run this again"},
+		"quote in a path":           {map[string]string{"package.json": autoManifest, "a.js": code, "x');f('/otel-helpers.js": "const otel = require('@opentelemetry/api');\nconst scope = 'a';"}, "The file is left: the path of `x');f('/otel-helpers.js` has characters that an import cannot name"},
 		"file of another process":   {map[string]string{"package.json": autoManifest, "a.js": "const { Worker } = require('bullmq');\nnew Worker('a', './b.js');"}, "The handler of `bullmq` is left: it runs in a process of its own, from another file"},
 	} {
 		t.Run(name, func(t *testing.T) {
