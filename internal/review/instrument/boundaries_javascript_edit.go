@@ -53,8 +53,7 @@ func (c *nodeCode) change(wraps map[*source][]nodeWrap) {
 			case w.start == w.end:
 				c.edit(f.Path, f.Source, w.start, w.end, w.before)
 			default:
-				c.edit(f.Path, f.Source, w.start, w.start, w.wrap+"("+w.before)
-				c.edit(f.Path, f.Source, w.end, w.end, ")")
+				c.surround(f.Path, f.Source, w.start, w.end, w.wrap+"("+w.before, ")")
 			}
 			c.did(f.Path, f.line(w.start), strings.Replace(nodeSteps[w.wrap], "%s", w.library, 1))
 		}

@@ -261,6 +261,16 @@ func TestJavaScriptFiles(t *testing.T) {
 	}, after)
 }
 
+// TestJavaScriptNested wraps a client within a handler that ends at the same offset.
+func TestJavaScriptNested(t *testing.T) {
+	p := makeFiles(t, newParser(t), map[string]string{
+		"package.json": bareManifest,
+		"a.js":         "const cron = require('node-cron');\nconst { Pool } = require('pg');\ncron.schedule('* * * * *', () => new Pool());\n",
+	})
+	require.Equal(t, "a.js", p.Files[0].Path)
+	require.Contains(t, string(p.Files[0].After), "cron.schedule('* * * * *', traceJob('a', () => traceDatabase('postgresql', new Pool())));\n")
+}
+
 // TestJavaScriptExtended adds to a service what was written since the first run.
 func TestJavaScriptExtended(t *testing.T) {
 	parser := newParser(t)

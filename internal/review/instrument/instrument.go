@@ -212,6 +212,12 @@ func (p *plan) edit(name string, source []byte, start, end int, text string) {
 	}
 }
 
+// surround inserts text before and after a range of a file. Ranges may end at the same offset.
+func (p *plan) surround(name string, source []byte, start, end int, before, after string) {
+	f := p.file(name, source)
+	f.Edits = append(f.Edits, udiff.Edit{Start: start, End: start, New: before}, udiff.Edit{Start: end, End: end, New: after})
+}
+
 // insert inserts lines before what starts at an offset: lines of their own if it starts its line, otherwise what joins them.
 func (p *plan) insert(name string, source []byte, at int, lines []string, join string) {
 	indent, alone := indentOf(source, at)
