@@ -58,7 +58,7 @@ var nodeBoundaries = []nodeBoundary{
 	{library: "@google-cloud/pubsub", method: "on", on: []string{"message"}, wrap: "traceProcess", system: "gcp_pubsub", place: oneArgument, index: 1, named: -1, words: []string{"pubsub"}},
 	{library: "@azure/service-bus", method: "subscribe", wrap: "traceProcess", system: "servicebus", place: members, options: []string{"processMessage"}, named: -1, words: []string{"azure-sdk"}},
 	{library: "mqtt", method: "on", on: []string{"message"}, wrap: "traceProcess", system: "mqtt", place: oneArgument, index: 1, named: -1, words: []string{"mqtt"}},
-	{library: "ws", method: "on", on: []string{"message"}, wrap: "traceProcess", system: "websocket", place: oneArgument, index: 1, named: 0, words: []string{"-ws", "websocket"}},
+	{library: "ws", method: "on", on: []string{"message"}, wrap: "traceProcess", system: "websocket", place: oneArgument, index: 1, named: -1, words: []string{"-ws", "websocket"}},
 	{library: "kafkajs", method: "run", loose: true, wrap: "traceProcess", system: "kafka", place: members, options: []string{"eachMessage", "eachBatch"}, named: -1, automatic: true, words: []string{"kafkajs"}},
 	{library: "amqplib", method: "consume", loose: true, wrap: "traceProcess", system: "rabbitmq", place: oneArgument, index: 1, named: 0, automatic: true, words: []string{"amqp"}},
 
