@@ -98,10 +98,10 @@ func (s *service) javaScriptBoundaries() (bool, error) {
 	}
 	wraps := map[*source][]nodeWrap{}
 	for _, f := range c.sources {
+		found := c.find(f)
 		if err := s.ctx.Err(); err != nil {
 			return false, err
 		}
-		found := c.find(f)
 		if f.Exhausted() {
 			s.leave(f.Path, 0, "The file is left: it is too complex")
 		} else if len(found) > 0 {
@@ -233,7 +233,7 @@ func functionName(fn *syntax.Node) string {
 	return ""
 }
 
-// find returns what is wrapped in a file, in the order of the source.
+// find returns what is wrapped in a file, in the order of the source, nothing if the context ends.
 func (c *nodeCode) find(f *source) []nodeWrap {
 	var found []nodeWrap
 	starts := map[int]bool{}
@@ -245,13 +245,18 @@ func (c *nodeCode) find(f *source) []nodeWrap {
 	}
 	delete(functions, "")
 	for _, i := range f.Imports {
-		if b, ok := nodeLeft[i.Path]; ok && !c.noted[i.Path] && !c.instrumented(&b.nodeBoundary) && len(f.uses.Spans) == 0 {
-			c.noted[i.Path] = true
+		b, ok := nodeLeft[i.Path]
+		if !ok || c.noted[i.Path] || len(f.uses.Spans) > 0 {
+			continue
+		}
+		c.noted[i.Path] = true
+		if !c.instrumented(&b.nodeBoundary) {
 			c.leave(f.Path, f.line(i.Node.Start), b.text)
 		}
 	}
 	spans := newRanges(f.uses)
 	browser := c.names[fetched] != nil && c.inBrowser(f)
+	removes := removed.Match(f.Source)
 	full := func(at int) bool {
 		switch {
 		case c.count == maxServiceBoundaries:
@@ -276,6 +281,9 @@ func (c *nodeCode) find(f *source) []nodeWrap {
 		if n.Kind != syntax.Call && n.Kind != syntax.New {
 			continue
 		}
+		if c.ctx.Err() != nil {
+			return nil
+		}
 		b, maker := c.match(f, n)
 		if b == nil || slices.ContainsFunc(n.Args(), func(a *syntax.Node) bool { return a.Kind == syntax.Object && a.Get("telemetry") != nil }) {
 			continue
@@ -284,7 +292,7 @@ func (c *nodeCode) find(f *source) []nodeWrap {
 			if starts[target.Start] || c.covered(n, target, b, functions, spans, browser) {
 				continue
 			}
-			switch why := unfit(f, b, target, functions); {
+			switch why := unfit(f, b, target, functions, removes); {
 			case why != "":
 				c.leaveHandler(f, target.Start, b, why)
 				continue
@@ -671,8 +679,8 @@ var generator = regexp.MustCompile(`^(async\s+)?function\s*\*`)
 // removed matches calls that remove a handler of events.
 var removed = regexp.MustCompile(`\.(off|removeListener)\(`)
 
-// unfit returns why a handler cannot be wrapped, "" if it can.
-func unfit(f *source, b *nodeBoundary, handler *syntax.Node, functions map[string]*syntax.Node) string {
+// unfit returns why a handler cannot be wrapped, "" if it can. removes reports whether the file removes handlers.
+func unfit(f *source, b *nodeBoundary, handler *syntax.Node, functions map[string]*syntax.Node, removes bool) string {
 	if b.place == wholeCall {
 		return ""
 	}
@@ -688,7 +696,7 @@ func unfit(f *source, b *nodeBoundary, handler *syntax.Node, functions map[strin
 		fn = functions[handler.Text]
 	}
 	switch {
-	case len(b.on) > 0 && handler.Kind != syntax.Func && removed.Match(f.Source):
+	case len(b.on) > 0 && handler.Kind != syntax.Func && removes:
 		return "the file removes handlers, which have to be the same functions"
 	case fn != nil && generator.Match(f.Source[fn.Start:min(fn.End, fn.Start+64)]):
 		return "it is a generator"

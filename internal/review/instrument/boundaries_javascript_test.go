@@ -3,6 +3,7 @@
 package instrument_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -325,6 +326,32 @@ func TestJavaScriptLimits(t *testing.T) {
 	require.Equal(t, 500, wrapped)
 	require.Equal(t, 4, limits["The file has more than 100 handlers and clients: the others are left"])
 	require.Equal(t, 1, limits["The service service has more than 500 handlers and clients: the others are left"])
+}
+
+// checkedContext counts the calls of Err.
+type checkedContext struct {
+	context.Context
+	checks int
+}
+
+func (c *checkedContext) Err() error {
+	c.checks++
+	return c.Context.Err()
+}
+
+// TestJavaScriptContext checks the context at the calls of a file.
+func TestJavaScriptContext(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"package.json": bareManifest, "a.js": "const { CronJob } = require('cron');\n" + strings.Repeat("f();\n", 1000)} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	root, err := os.OpenRoot(dir)
+	require.NoError(t, err)
+	defer root.Close()
+	ctx := &checkedContext{Context: t.Context()}
+	_, err = instrument.Make(ctx, root, newParser(t), []string{"a.js", "package.json"}, instrument.General)
+	require.NoError(t, err)
+	require.Greater(t, ctx.checks, 1000)
 }
 
 // FuzzJavaScriptBoundaries changes hostile code. What parsed before parses afterwards, and a second run changes nothing.
