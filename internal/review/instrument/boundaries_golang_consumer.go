@@ -347,7 +347,7 @@ func (l *loops) reader(loop *ast.ForStmt) {
 		if !checked {
 			found.why = "the loop does not end its pass when no message was read"
 		}
-		if again(call.Args[0]) {
+		if repeatable(call.Args[0]) {
 			found.context = l.text(call.Args[0])
 		}
 		for _, s := range loop.Body.List[:i+1] {
@@ -360,10 +360,10 @@ func (l *loops) reader(loop *ast.ForStmt) {
 // maxContext limits the length of an expression that is compared with that of a context.
 const maxContext = 100
 
-// again reports whether the expression of a context can be evaluated once more.
-func again(e ast.Expr) bool {
+// repeatable reports whether the expression of a context can be evaluated once more.
+func repeatable(e ast.Expr) bool {
 	if call, name := method(e); call != nil {
-		return len(call.Args) == 0 && (name == "Context" || name == "Background" || name == "TODO") && again(call.Fun.(*ast.SelectorExpr).X)
+		return len(call.Args) == 0 && (name == "Context" || name == "Background" || name == "TODO") && repeatable(call.Fun.(*ast.SelectorExpr).X)
 	}
 	return plain(e)
 }
