@@ -3,6 +3,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -28,7 +29,7 @@ import (
 )
 
 const (
-	busyTimeout    = 4 * time.Second // how long another process may hold the write lock
+	busyTimeout    = 4 * time.Second // how long a transaction waits for another process's write lock
 	readers        = 10              // reading connections, opened on demand; see lane.New
 	writerCache    = 8 << 10         // page cache of the writing connection, KiB
 	readerCache    = 2 << 10         // page cache of each reading connection, KiB
@@ -47,6 +48,9 @@ type Config struct {
 	Now func() time.Time
 	// MaxClaims limits the stored claims of an organization. Default query.MaxClaims.
 	MaxClaims int
+	// BusyTimeout limits how long a transaction waits for another process's write lock. Default 4 s.
+	// SQLite polls for the lock, so a process that writes all the time can keep another one waiting.
+	BusyTimeout time.Duration
 }
 
 // Store is a SQLite database. It is safe for concurrent use.
@@ -115,7 +119,7 @@ func (s *Store) open(ctx context.Context, c Config) error {
 		}
 	}
 	common := url.Values{
-		"_busy_timeout": {fmt.Sprint(busyTimeout.Milliseconds())},
+		"_busy_timeout": {fmt.Sprint(cmp.Or(c.BusyTimeout, busyTimeout).Milliseconds())},
 		"_foreign_keys": {"on"},
 		"_synchronous":  {synchronous},
 		"_dqs":          {"0"},
