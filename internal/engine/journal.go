@@ -250,25 +250,34 @@ func (j *journal) takeOver(ctx context.Context, submit submit) error {
 	}
 	j.looking = true
 	j.mu.Unlock()
-	waiting, err := j.pass(ctx, now, submit)
+	var waiting bool
+	names, leased, err := j.list(ctx)
+	if err == nil {
+		waiting, err = j.pass(ctx, now, names, leased, submit)
+	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.looking = false
-	// A journal whose lease is held may belong to a process that has just died.
-	j.settled = j.settled || err == nil && (!waiting || now.Sub(j.started) >= j.cfg.Expiry)
+	// A journal whose lease is held may belong to a process that has just died. One that cannot be adopted holds up the
+	// verdicts of all organizations no longer than that.
+	j.settled = j.settled || names != nil && (!waiting || now.Sub(j.started) >= j.cfg.Expiry)
 	return err
 }
 
-// pass visits all journals once. It reports whether other processes hold some.
-func (j *journal) pass(ctx context.Context, now time.Time, submit submit) (waiting bool, err error) {
-	names, err := j.cfg.Store.Journals(ctx)
-	if err != nil {
-		return false, fmt.Errorf("list trace journals: %w", err)
+// list returns the names of all journals, not nil, and of the leases of journals.
+func (j *journal) list(ctx context.Context) (names, leased []string, err error) {
+	if names, err = j.cfg.Store.Journals(ctx); err != nil {
+		return nil, nil, fmt.Errorf("list trace journals: %w", err)
 	}
-	leased, err := j.cfg.Store.LeaseNames(ctx, delta.JournalLease(""))
-	if err != nil {
-		return false, fmt.Errorf("list journal leases: %w", err)
+	if leased, err = j.cfg.Store.LeaseNames(ctx, delta.JournalLease("")); err != nil {
+		return nil, nil, fmt.Errorf("list journal leases: %w", err)
 	}
+	return append([]string{}, names...), leased, nil
+}
+
+// pass visits all journals once. It reports whether some are left, which other processes hold or which could not be
+// adopted.
+func (j *journal) pass(ctx context.Context, now time.Time, names, leased []string, submit submit) (waiting bool, err error) {
 	for name := range j.moved {
 		if !slices.Contains(names, name) {
 			delete(j.moved, name)
@@ -296,13 +305,14 @@ func (j *journal) pass(ctx context.Context, now time.Time, submit submit) (waiti
 		}
 		held, err := j.cfg.Leases.Acquire(ctx, lease)
 		if err != nil {
-			return false, fmt.Errorf("adopt journal %s: %w", name, err)
+			return true, fmt.Errorf("adopt journal %s: %w", name, err)
 		}
 		if !held {
 			waiting = true
 			continue
 		}
 		if err := j.adopt(ctx, name, now, submit); err != nil {
+			waiting = true
 			failures = append(failures, fmt.Errorf("adopt journal %s: %w", name, err))
 		}
 		if err := j.cfg.Leases.Release(ctx, lease); err != nil {

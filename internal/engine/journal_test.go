@@ -4,6 +4,7 @@ package engine_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -339,6 +340,34 @@ func TestStartWaits(t *testing.T) {
 	require.NoError(t, third.TakeOver(t.Context()))
 	require.NoError(t, third.CloseTraces(t.Context()))
 	require.Zero(t, third.Traces().Traces)
+}
+
+// TestUnreadableJournal: a journal that cannot be adopted holds up verdicts no longer than one whose lease is held.
+func TestUnreadableJournal(t *testing.T) {
+	w := newWorld(T0)
+	first := w.start(t, "a", nil)
+	require.NoError(t, first.TakeOver(t.Context()))
+	first.ingest(Traces(Spans(Service("a"), Span(1, 1, 0))))
+	first.p.kill()
+	w.mu.Lock()
+	clear(w.leases)
+	w.mu.Unlock()
+
+	second := w.start(t, "b", nil)
+	second.p.unreadable = errors.New("unreadable")
+	second.ingest(Traces(Spans(Service("a"), Span(2, 1, 0))))
+	require.ErrorIs(t, second.TakeOver(t.Context()), second.p.unreadable)
+	w.advance(expiry - time.Second)
+	require.Error(t, second.TakeOver(t.Context()))
+	require.True(t, second.Recovering())
+	w.advance(time.Minute)
+	require.Error(t, second.TakeOver(t.Context()))
+	require.False(t, second.Recovering())
+	require.NoError(t, second.CloseTraces(t.Context()))
+	require.Zero(t, second.Traces().Traces)
+	second.p.unreadable = nil
+	require.NoError(t, second.TakeOver(t.Context()))
+	require.Equal(t, 1, second.Traces().Traces)
 }
 
 // onlyName returns the journal of a process.

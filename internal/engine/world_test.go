@@ -102,6 +102,8 @@ type process struct {
 	commits int
 	ends    map[int]end // by commit, from 1
 	reading func()      // if set, is called when a journal is read
+	// unreadable, if set, is the error of reading a journal.
+	unreadable error
 }
 
 // kill fails all further calls of the process.
@@ -194,6 +196,9 @@ func (p *process) ReadJournal(_ context.Context, name string, after uint64, limi
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.unreadable != nil {
+		return nil, p.unreadable
+	}
 	for _, seq := range slices.Sorted(maps.Keys(p.journals[name])) {
 		if seq > after && len(entries) < limit {
 			entries = append(entries, delta.JournalEntry{Seq: seq, Data: p.journals[name][seq]})
