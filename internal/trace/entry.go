@@ -3,6 +3,7 @@
 package trace
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -184,7 +185,8 @@ type encoder struct {
 	resourceTable          []byte
 	nameTable              []byte
 	traces                 []byte
-	from                   int // first group in the entry
+	from                   int    // first group in the entry
+	of                     uint32 // organization of the spans
 	spans                  int
 
 	places []uint64 // ids of the spans in a piece
@@ -195,6 +197,7 @@ type encoder struct {
 type encoded struct {
 	data     []byte
 	note     bool
+	org      uint32 // whose spans it holds, unless it is a note
 	from, to int
 	spans    int
 }
@@ -245,7 +248,7 @@ func (e *encoder) seal(to int, note bool) {
 	b = append(binary.AppendUvarint(b, uint64(len(e.resources.used))), e.resourceTable...)
 	b = append(binary.AppendUvarint(b, uint64(len(e.names.used))), e.nameTable...)
 	b = append(b, e.traces...)
-	*x = encoded{data: b, note: note, from: e.from, to: to, spans: e.spans}
+	*x = encoded{data: b, note: note, org: e.of, from: e.from, to: to, spans: e.spans}
 	e.clear(to)
 }
 
@@ -281,15 +284,21 @@ func (e *encoder) note(a *Assembler, h header, changed []*tenant, closing []*ope
 	e.seal(0, true)
 }
 
-// bundle adds entries for all spans of a bundle.
+// bundle adds entries for all spans of a bundle, in the order of organizations. An entry holds spans of one
+// organization, so that no other one keeps it in the journal.
 func (e *encoder) bundle(a *Assembler, h header, b *bundle) {
 	e.head = h
 	e.clear(0)
+	slices.SortStableFunc(b.groups, func(x, y group) int { return cmp.Compare(x.key.org, y.key.org) })
 	for g := range b.groups {
 		x := &b.groups[g]
 		if x.sampledOut {
 			continue
 		}
+		if e.spans > 0 && x.key.org != e.of {
+			e.seal(g, false)
+		}
+		e.of = x.key.org
 		for it, left := x.first, x.n; left > 0; {
 			if e.full() {
 				e.seal(g, false)
@@ -575,16 +584,8 @@ func decodeHeader(data []byte) (h header, rest []byte, err error) {
 	return h, d.rest, nil
 }
 
-// resourceCache holds decoded resources by organization and encoding, so that each exists once.
-type resourceCache map[resourceKey]*Resource
-
-type resourceKey struct {
-	org      uint32
-	encoding string
-}
-
 // decode decodes the rest of an entry after the header: the closed traces and a bundle.
-func (b *bundle) decode(a *Assembler, h header, rest []byte, resources resourceCache) (closed []key, err error) {
+func (b *bundle) decode(a *Assembler, h header, rest []byte) (closed []key, err error) {
 	b.reset()
 	d := decoder{rest: rest}
 	if h.version == entryVersionOld {
@@ -616,7 +617,7 @@ func (b *bundle) decode(a *Assembler, h header, rest []byte, resources resourceC
 		text := d.text()
 		b.names = append(b.names, spanName{nameHash(text), text})
 	}
-	of := decodedResources{a: a, b: b, encodings: encodings, cache: resources, numbers: make(map[[2]uint32]uint32)}
+	of := decodedResources{a: a, b: b, encodings: encodings, numbers: make(map[[2]uint32]uint32)}
 	for len(d.rest) > 0 && !d.bad {
 		b.decodeTrace(&d, h, orgs, &of)
 	}
@@ -647,7 +648,6 @@ type decodedResources struct {
 	a         *Assembler
 	b         *bundle
 	encodings [][]byte
-	cache     resourceCache
 	numbers   map[[2]uint32]uint32 // numbers in the bundle, by organization and number in the entry
 }
 
@@ -664,18 +664,11 @@ func (x *decodedResources) number(org, i uint32) uint32 {
 }
 
 func (x *decodedResources) resource(org uint32, encoding []byte) *Resource {
-	k := resourceKey{org, string(encoding)}
-	if r := x.cache[k]; r != nil {
-		return r
-	}
 	d := decoder{rest: encoding}
 	r := &Resource{ParentsOnly: d.byte() == 0}
 	r.Service = assay.ServiceKey{Namespace: d.text(), Name: d.text(), Environment: d.text(), Version: d.text()}
 	r.Attributes = d.text()
 	r.Hash = delta.ServiceHash(x.a.tenants[org].id, r.Service)
-	if x.cache != nil {
-		x.cache[k] = r
-	}
 	return r
 }
 

@@ -188,12 +188,14 @@ func (p *process) check() {
 		delete(left, seq)
 	}
 	size, spans, needed := 0, 0, 0
+	of := make(map[*tenant]int)
 	first := l.next - uint64(len(l.entries))
 	for i, e := range l.entries {
 		if !e.gone {
 			require.Contains(p.tb, left, first+uint64(i))
 			require.Len(p.tb, left[first+uint64(i)], e.bytes)
 			size, spans, needed = size+e.bytes, spans+e.spans, needed+1
+			of[e.of] += e.bytes
 		}
 	}
 	require.Len(p.tb, left, needed)
@@ -209,7 +211,9 @@ func (p *process) check() {
 	for i, e := range l.entries {
 		require.Equal(p.tb, refs[first+uint64(i)], e.refs)
 	}
+	require.Equal(p.tb, of[nil], l.notes)
 	for _, o := range p.a.tenants {
+		require.Equal(p.tb, of[o], o.journal)
 		for t := o.started.front; t != nil && t.started.next != nil; t = t.started.next {
 			require.False(p.tb, t.first.After(t.started.next.first))
 		}
@@ -1011,14 +1015,14 @@ func FuzzEntry(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		a, known := NewAssembler(Config{}), make(resourceCache)
+		a := NewAssembler(Config{})
 		h, rest, err := decodeHeader(data)
 		if err != nil {
 			require.True(t, errors.Is(err, errEntry) || errors.Is(err, errVersion))
 			return
 		}
 		var b bundle
-		closed, err := b.decode(a, h, rest, known)
+		closed, err := b.decode(a, h, rest)
 		if err != nil {
 			require.ErrorIs(t, err, errEntry)
 			return
@@ -1032,7 +1036,7 @@ func FuzzEntry(f *testing.F) {
 				require.NoError(t, err)
 				require.Equal(t, written(h), head)
 				var part bundle
-				_, err = part.decode(a, head, rest, known)
+				_, err = part.decode(a, head, rest)
 				require.NoError(t, err)
 				again = part
 			}
@@ -1050,7 +1054,7 @@ func FuzzEntry(f *testing.F) {
 			head, rest, err := decodeHeader(e.entries[0].data)
 			require.NoError(t, err)
 			require.Equal(t, written(h), head)
-			again, err := new(bundle).decode(a, head, rest, known)
+			again, err := new(bundle).decode(a, head, rest)
 			require.NoError(t, err)
 			require.Equal(t, closed, again)
 		}

@@ -2,12 +2,13 @@
 
 package trace
 
-// entry is the Assembler's state of one journal entry.
+// entry is the Assembler's state of one journal entry. An entry holds spans of one organization, or it is a note, which
+// closes traces or changes the sampling of earlier entries.
 type entry struct {
+	of    *tenant // whose spans it holds; nil: a note
 	bytes int
 	spans int
 	refs  int  // open traces with spans in the entry
-	note  bool // closes traces or changes the sampling of earlier entries
 	gone  bool // no longer needed
 }
 
@@ -17,6 +18,7 @@ type ledger struct {
 	next    uint64   // number of the next entry
 	entries []entry  // from the first needed entry to next
 	bytes   int      // of needed entries
+	notes   int      // of which notes
 	spans   int      // in needed entries
 	forget  []uint64 // numbers of entries no longer needed
 
@@ -35,11 +37,21 @@ type ledger struct {
 }
 
 // add records the next committed entry.
-func (l *ledger) add(bytes, spans int, note bool) {
-	l.entries = append(l.entries, entry{bytes: bytes, spans: spans, note: note})
-	l.bytes += bytes
+func (l *ledger) add(of *tenant, bytes, spans int) {
+	l.entries = append(l.entries, entry{of: of, bytes: bytes, spans: spans})
+	l.count(of, bytes)
 	l.spans += spans
 	l.next++
+}
+
+// count adds to the size of the needed entries of an organization, or of notes.
+func (l *ledger) count(of *tenant, bytes int) {
+	l.bytes += bytes
+	if of != nil {
+		of.journal += bytes
+	} else {
+		l.notes += bytes
+	}
 }
 
 // at returns an entry by number.
@@ -58,7 +70,7 @@ func (l *ledger) release(seq uint64) {
 func (l *ledger) drop(seq uint64) {
 	e := l.at(seq)
 	e.gone = true
-	l.bytes -= e.bytes
+	l.count(e.of, -e.bytes)
 	l.spans -= e.spans
 	l.forget = append(l.forget, seq)
 }

@@ -5,8 +5,10 @@ package trace
 import (
 	"encoding/binary"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -147,6 +149,111 @@ func TestHeaviestIsRelieved(t *testing.T) {
 		total += texts
 	}
 	require.Equal(t, total, p.a.texts)
+}
+
+// TestJournalOfOne: spans beyond the limits of a trace, which take no memory, fill no more of the journal than its limit,
+// and no other organization is sampled for them, even if it holds more memory.
+func TestJournalOfOne(t *testing.T) {
+	const memory, traces = 16 << 20, 5_000
+	d := new(disk)
+	p := start(t, d, "a", Config{Memory: memory})
+	victim, attacker := p.a.tenants[p.a.org(org)], p.a.tenants[p.a.org("attacker")]
+	resources := make([]*Resource, 50)
+	for i := range resources {
+		resources[i] = resource(fmt.Sprint("victim ", i))
+		resources[i].Attributes = strings.Repeat("x", 1<<10)
+	}
+	for i := range traces {
+		var spans []Span
+		for n := range 5 {
+			spans = append(spans, span(i+1, n+1, 0, resources[(i+n)%len(resources)]))
+		}
+		p.add(t0, spans...)
+	}
+	heavy := heavyResources(127)
+	for i := range 24 { // a sweep moves one of them in a transaction
+		var spans []Span
+		for n, r := range heavy {
+			spans = append(spans, span(i+1, n+1, 0, r))
+		}
+		p.transact(t0, succeeds, func(x *Transaction) { x.Add("attacker", spans) })
+	}
+	now, size, most := t0, 0, 0
+	for n := range 100 {
+		now = now.Add(100 * time.Millisecond)
+		var spans []Span
+		for i, r := range heavyResources(6 * 128) {
+			r.Attributes += fmt.Sprint(n)
+			spans = append(spans, span(99, n<<10+i, 0, r))
+			size += r.texts()
+		}
+		p.transact(now, succeeds, func(x *Transaction) { x.Add("attacker", spans) })
+		most = max(most, p.a.ledger.bytes)
+		require.Zero(t, victim.level)
+	}
+	require.Greater(t, size, 6*journalPerByte*memory)
+	require.Less(t, most, journalPerByte*memory+16<<20)
+	require.NotZero(t, attacker.level)
+	p.check()
+	q := start(t, d, "b", Config{})
+	q.adopt(now, "a")
+	for i := range traces {
+		require.NotNil(t, q.a.traces[key{org: q.a.org(org), id: traceID(i + 1)}])
+	}
+}
+
+// TestEntriesOfOne: an entry of the journal holds spans of one organization, in whatever order they are added.
+func TestEntriesOfOne(t *testing.T) {
+	p := start(t, new(disk), "a", Config{})
+	r := resource("a")
+	p.transact(t0, succeeds, func(x *Transaction) {
+		for i := range 30 {
+			x.Add(fmt.Sprint(i%3), []Span{span(i+1, 1, 0, r), span(i/10+1, i+2, 0, r)})
+		}
+	})
+	require.Len(t, p.a.ledger.entries, 3)
+	p.check()
+	require.Len(t, p.contents("a"), len(p.a.traces))
+	for _, o := range p.a.tenants {
+		require.NotZero(t, o.journal)
+		for o.started.front != nil {
+			p.a.drop(o.started.front)
+		}
+		require.Zero(t, o.journal)
+	}
+}
+
+// TestReadResources: a journal that is read keeps only the resources of open traces in memory.
+func TestReadResources(t *testing.T) {
+	d := new(disk)
+	p := start(t, d, "a", Config{Memory: 1 << 30})
+	size := 0
+	for n := range 14 { // below smallBytes, so that nothing is swept
+		spans := make([]Span, 0, 128)
+		for i, r := range heavyResources(cap(spans)) {
+			r.Attributes += fmt.Sprint(n)
+			spans = append(spans, span(9, n*cap(spans)+i+1, 0, r))
+		}
+		p.add(t0, spans...)
+	}
+	r := start(t, new(disk), "b", Config{}).a.Recovery("a")
+	heap := func() int {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int(m.HeapAlloc)
+	}
+	entries, before := d.read("a"), heap()
+	for _, e := range entries {
+		size += len(e.Data)
+		require.NoError(t, r.Read([]delta.JournalEntry{e}))
+	}
+	require.Zero(t, r.Damaged)
+	require.Equal(t, 1, r.Traces())
+	require.Greater(t, size, 14<<20)
+	require.Less(t, heap()-before, size/4)
+	runtime.KeepAlive(entries)
+	runtime.KeepAlive(r)
 }
 
 // TestCopiesOfResources: copies of a resource, of which requests may have a new one each, count as one.

@@ -18,13 +18,11 @@ type Recovery struct {
 	// Damaged is the number of unreadable entries. Their content is lost.
 	Damaged int
 
-	a         *Assembler
-	resources resourceCache
-	copies    map[*Resource]*Resource
-	entries   []uint64 // numbers of all entries
-	next      uint64
-	newest    int64 // arrival
-	open      bool  // some entry was written by the owner
+	a       *Assembler
+	entries []uint64 // numbers of all entries
+	next    uint64
+	newest  int64 // arrival
+	open    bool  // some entry was written by the owner
 
 	chunk           []*openTrace // traces that move in the current transaction
 	partialRecorded bool         // the possibility of partial traces was recorded
@@ -38,7 +36,7 @@ func (a *Assembler) Recovery(name string) *Recovery {
 	defer a.mu.Unlock()
 	cfg := a.cfg
 	cfg.Memory = max(cfg.Memory-a.bytes, cfg.Memory/4)
-	return &Recovery{Name: name, a: NewAssembler(cfg), resources: make(resourceCache), copies: make(map[*Resource]*Resource), next: 1}
+	return &Recovery{Name: name, a: NewAssembler(cfg), next: 1}
 }
 
 // Read reads the next entries of the journal. It returns an error if they have an unknown version; the caller must
@@ -52,7 +50,7 @@ func (r *Recovery) Read(entries []delta.JournalEntry) error {
 		}
 		if err == nil {
 			r.a.cfg.Seed = h.seed
-			_, err = r.a.replay(h, rest, r.resources, true)
+			_, err = r.a.replay(h, rest, true)
 		}
 		if err == nil {
 			r.add(h)
@@ -82,17 +80,6 @@ func (r *Recovery) add(h header) {
 			o.floor = o.level
 		}
 	}
-}
-
-// copyOf returns the copy of a resource for the traces' new Assembler. Each Assembler counts the references to its own
-// resources.
-func (r *Recovery) copyOf(of *Resource) *Resource {
-	h := r.copies[of]
-	if h == nil {
-		h = &Resource{Service: of.Service, Hash: of.Hash, ParentsOnly: of.ParentsOnly, Attributes: of.Attributes}
-		r.copies[of] = h
-	}
-	return h
 }
 
 // Last returns the number of the last entry read.

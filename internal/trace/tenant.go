@@ -29,10 +29,12 @@ type tenant struct {
 	bytes     int // charged bytes, including names
 	nameBytes int // of all name tables in use
 	texts     int // of resources, each counted for each trace
+	journal   int // of journal entries
 
 	sampling
 	sweeping  bool       // some open traces may not be in the sample
 	swept     *openTrace // the next of them to check; nil: none
+	discarded time.Time  // while sweeping, no trace that began until then is in the sample
 	roomSince time.Time  // time since which the level could be lowered; zero: it could not
 	floor     uint       // minimum level while a journal is read
 }
@@ -107,7 +109,9 @@ func (a *Assembler) shed(now time.Time, steps int) {
 		a.relieveLargest(now, &steps)
 	}
 	for steps > 0 && a.texts/textsPerByte > a.cfg.Memory {
-		a.relieveHeaviest(now, &steps, func(o *tenant) int { return o.texts })
+		o := a.heaviest(func(o *tenant) int { return o.texts })
+		a.thin(o, now, &steps)
+		a.account(o)
 	}
 	a.free = nil
 }
@@ -121,11 +125,13 @@ func (a *Assembler) full() bool {
 	return a.bytes > a.cfg.Memory || a.texts/textsPerByte > a.cfg.Memory
 }
 
-// relieveHeaviest drops half of the traces of the organization with the largest weight.
-func (a *Assembler) relieveHeaviest(now time.Time, steps *int, weight func(*tenant) int) {
-	heaviest := slices.MaxFunc(a.tenants, func(x, y *tenant) int { return cmp.Compare(weight(x), weight(y)) })
-	a.thin(heaviest, now, steps)
-	a.account(heaviest)
+// journalPerByte limits the size of the journal, relative to the memory. A span takes less in the journal than in memory,
+// but each request repeats names and resources there, until a sweep moves its traces.
+const journalPerByte = 4
+
+// heaviest returns the organization with the largest weight.
+func (a *Assembler) heaviest(weight func(*tenant) int) *tenant {
+	return slices.MaxFunc(a.tenants, func(x, y *tenant) int { return cmp.Compare(weight(x), weight(y)) })
 }
 
 // relieveLargest frees memory of the organization that holds most.
@@ -156,21 +162,25 @@ func (a *Assembler) relieve(o *tenant, now time.Time, steps *int) {
 
 // thin drops half of the traces of an organization, or all of them at the highest level.
 func (a *Assembler) thin(o *tenant, now time.Time, steps *int) {
-	o.roomSince = time.Time{}
 	if o.level < maxLevel {
 		a.raise(o)
-		a.sweep(o, steps)
-		return
+	} else {
+		a.discard(o, now)
 	}
-	for t := o.started.front; t != nil; t = o.started.front {
-		a.drop(t)
-	}
-	o.lowered = now.UnixNano()
+	a.sweep(o, steps)
 }
 
-// raise increments the sampling level of an organization. sweep drops the traces that are no longer in the sample.
+// discard drops all open traces of an organization, some in each commit, and half of its later ones. An entry of the
+// journal is needed until its last trace is dropped, so sampling alone would not make the journal smaller.
+func (a *Assembler) discard(o *tenant, now time.Time) {
+	a.raise(o)
+	o.discarded, o.lowered = now, now.UnixNano()
+}
+
+// raise increments the sampling level of an organization, up to maxLevel. sweep drops the traces that are no longer in
+// the sample.
 func (a *Assembler) raise(o *tenant) {
-	o.level++
+	o.level, o.roomSince = min(o.level+1, maxLevel), time.Time{}
 	if !o.sweeping {
 		o.sweeping = true
 		a.sweeps++
@@ -192,14 +202,14 @@ func (a *Assembler) sweep(o *tenant, steps *int) {
 		}
 	}
 	if o.swept == nil {
-		o.sweeping = false
+		o.sweeping, o.discarded = false, time.Time{}
 		a.sweeps--
 	}
 }
 
 // unsampled reports whether a trace is to be dropped because it is not in the sample of its organization.
 func (a *Assembler) unsampled(t *openTrace) bool {
-	return t.of.sweeping && !a.keeps(t.of, t.key.id)
+	return t.of.sweeping && (!t.first.After(t.of.discarded) || !a.keeps(t.of, t.key.id))
 }
 
 func (a *Assembler) drop(t *openTrace) {
@@ -221,7 +231,7 @@ func (a *Assembler) relax(now time.Time) {
 	}
 	for _, o := range a.tenants {
 		switch {
-		case o.level == 0 || o.sweeping || a.bytes+o.bytes > a.cfg.Memory/2 && 2*o.bytes > a.cfg.Memory/max(2, holders)/2:
+		case o.level == 0 || o.sweeping || !a.roomFor(o, holders):
 			o.roomSince = time.Time{}
 		case o.roomSince.IsZero():
 			o.roomSince = now
@@ -230,6 +240,13 @@ func (a *Assembler) relax(now time.Time) {
 			o.lowered, o.roomSince = now.UnixNano(), now
 		}
 	}
+}
+
+// roomFor reports whether there is room for twice as many traces of an organization, with a margin.
+func (a *Assembler) roomFor(o *tenant, holders int) bool {
+	fits := func(all, own, limit int) bool { return all+own <= limit/2 || 2*own <= limit/max(2, holders)/2 }
+	return fits(a.bytes, o.bytes, a.cfg.Memory) && fits(a.texts, o.texts, textsPerByte*a.cfg.Memory) &&
+		fits(a.ledger.bytes, o.journal, journalPerByte*a.cfg.Memory)
 }
 
 // sampled reports whether traces of any organization are sampled.

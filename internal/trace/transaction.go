@@ -197,10 +197,11 @@ func (x *Transaction) adoptTrace(t *openTrace) {
 	}
 }
 
-// adoptResources replaces the resources of the adopted traces by copies.
+// adoptResources replaces the resources of the adopted traces by copies. Each Assembler counts the references to its
+// own resources.
 func (x *Transaction) adoptResources() {
 	for i, of := range x.adoptedSpans.resources {
-		x.adoptedSpans.resources[i] = x.adopted.copyOf(of)
+		x.adoptedSpans.resources[i] = &Resource{Service: of.Service, Hash: of.Hash, ParentsOnly: of.ParentsOnly, Attributes: of.Attributes}
 	}
 }
 
@@ -347,10 +348,8 @@ func (x *Transaction) Commit() {
 	}
 	if a.full() || a.sweeps > 0 {
 		a.shedSome(x.now)
-	} else if l.swept > 2*a.cfg.Memory { // dominated by names and resources
-		steps := shedTraces
-		a.relieveHeaviest(x.now, &steps, func(o *tenant) int { return o.bytes + o.texts })
-		l.swept = 0
+	} else if l.bytes-l.notes > journalPerByte*a.cfg.Memory {
+		a.discard(a.heaviest(func(o *tenant) int { return o.journal }), x.now)
 	}
 	a.relax(x.now)
 	l.trim()
@@ -378,7 +377,11 @@ func (x *Transaction) commitMoved() {
 func (a *Assembler) record(x *encoded, groups []group) {
 	l := &a.ledger
 	seq := l.next
-	l.add(len(x.data), x.spans, x.note)
+	var of *tenant
+	if !x.note {
+		of = a.tenants[x.org]
+	}
+	l.add(of, len(x.data), x.spans)
 	if x.note {
 		return
 	}
@@ -430,7 +433,7 @@ func (a *Assembler) Replay(now time.Time, e delta.JournalEntry) (taken bool, err
 	if h.flags&flagTaken != 0 || e.Seq != a.ledger.next {
 		return true, nil
 	}
-	note, err := a.replay(h, rest, nil, false)
+	note, err := a.replay(h, rest, false)
 	if err != nil {
 		return false, err
 	}
@@ -447,7 +450,11 @@ func (a *Assembler) Replay(now time.Time, e delta.JournalEntry) (taken bool, err
 			}
 		}
 	}
-	a.record(&encoded{data: e.Data, note: note, to: len(b.groups), spans: len(b.items)}, b.groups)
+	entry := encoded{data: e.Data, note: note, to: len(b.groups), spans: len(b.items)}
+	if !note {
+		entry.org = b.groups[0].key.org
+	}
+	a.record(&entry, b.groups)
 	if a.full() {
 		a.shed(now, math.MaxInt)
 	}
@@ -457,9 +464,9 @@ func (a *Assembler) Replay(now time.Time, e delta.JournalEntry) (taken bool, err
 
 // replay applies an entry except for its spans, which it leaves in the scratch bundle. If lower is set, the sampling
 // level may decrease to the organization's floor. replay reports whether the entry is a note.
-func (a *Assembler) replay(h header, rest []byte, resources resourceCache, lower bool) (note bool, err error) {
+func (a *Assembler) replay(h header, rest []byte, lower bool) (note bool, err error) {
 	b := &a.scratch
-	closed, err := b.decode(a, h, rest, resources)
+	closed, err := b.decode(a, h, rest)
 	if err != nil {
 		return false, err
 	}
