@@ -141,12 +141,18 @@ func TestDocumentIsComplete(t *testing.T) {
 	}
 }
 
-// TestStatusTable compares the document with the status table of the interface's
-// description, row by row.
+// TestStatusTable compares the document with the status table of the original interface's description, row by row. It has
+// 27 operations; the others are additions.
 func TestStatusTable(t *testing.T) {
-	additions := []string{"search-services", "list-service-groups", "list-service-versions", "cancel-execution", "get-execution-patch", "create-agent-installation", "delete-agent-installation", "update-finding", "update-repository-settings"}
-	additions = append(additions, "list-webhooks", "create-webhook", "get-webhook", "update-webhook", "delete-webhook", "test-webhook", "list-webhook-deliveries", "get-webhook-delivery", "list-api-keys", "create-api-key", "delete-api-key")
-	all := slices.DeleteFunc(contract().Operations(), func(o *resttest.Operation) bool { return slices.Contains(additions, o.ID) })
+	original := []string{
+		"list-services", "get-service", "list-service-insights", "list-insights", "get-insight", "get-insight-summary",
+		"get-organization", "get-log-volume", "get-service-analytics",
+		"list-agent-installations", "execute-partner-migration", "list-codebase-findings", "execute-codebase-fix",
+		"execute-codebase-instrumentation", "execute-codebase-review", "list-executions", "get-execution", "list-agent-events",
+		"list-findings", "get-findings-summary", "activate-onboarding-repositories", "create-onboarding-session",
+		"get-onboarding-status", "list-repositories", "get-repository", "update-repository", "get-repository-settings",
+	}
+	all := slices.DeleteFunc(contract().Operations(), func(o *resttest.Operation) bool { return !slices.Contains(original, o.ID) })
 	ids := func(pick func(id, path string) bool) []string {
 		var out []string
 		for _, o := range all {

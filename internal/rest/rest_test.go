@@ -24,7 +24,7 @@ import (
 	"assay/internal/rules/catalog"
 )
 
-// endpoints are the operations on stored data.
+// endpoints are the operations on stored data, whose responses have an entity tag.
 func endpoints(f *fixture) map[string]string {
 	return map[string]string{
 		"services":         "/api/v1/services",
@@ -39,7 +39,7 @@ func endpoints(f *fixture) map[string]string {
 	}
 }
 
-// readEndpoints are all operations with responses of assay's own.
+// readEndpoints are endpoints and the operations that read other sources.
 func readEndpoints(f *fixture) map[string]string {
 	all := endpoints(f)
 	all["summary"] = "/api/v1/insights/" + f.insights[0].ID + "/summary"
