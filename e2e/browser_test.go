@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"fmt"
 	"net/http"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"assay/internal/auth/oidctest"
 	"assay/internal/dashboard/browsertest"
 	"assay/internal/llm/llmtest"
+	"assay/internal/rules/catalog"
 	"assay/internal/rules/rulestest"
 )
 
@@ -189,7 +191,7 @@ func TestANewUserInABrowser(t *testing.T) {
 
 	// The catalogue.
 	o.press(".nav a[href='/rules']")
-	o.reads("26 rules determine the score")
+	o.reads(fmt.Sprintf("%d rules determine the score", catalog.Scored))
 	o.well("rules")
 	o.press("td.main a[href='/rules/LOG-003']")
 	o.reads("Evaluation")

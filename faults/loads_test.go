@@ -96,6 +96,6 @@ func (k *known) requireCoverage(t *testing.T) {
 		for _, rules := range k.left.verdicts {
 			failed += rules[r.ID()].Failed
 		}
-		require.Positive(t, failed, r.ID())
+		require.Positive(t, failed, "no service of internal/demo fails %s", r.ID())
 	}
 }

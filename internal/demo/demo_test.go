@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"assay/internal/offline"
+	"assay/internal/rules/catalog"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -49,8 +50,13 @@ func TestServicesFailAsTheySay(t *testing.T) {
 		}
 	}
 	require.Len(t, failed, len(Services()))
+	var all []string
 	for _, s := range Services() {
 		require.ElementsMatch(t, s.Fails, failed[s.Name], s.Name)
+		all = append(all, s.Fails...)
+	}
+	for r := range catalog.Rule(catalog.Scored) {
+		require.Contains(t, all, r.ID(), "no service fails it")
 	}
 }
 

@@ -4,8 +4,8 @@
 // insight types. The reference page, the REST API, the command line and the insights take
 // their ids, names, impacts and texts from this package.
 //
-// There are 29 entries: the 26 rules of the specification, which enter a score, and three
-// insight types that never do. Short, exact fields (id, impact, target, criterion) are Go
+// The rules of the specification come first and enter a score. The other insight types never
+// do. Short, exact fields (id, impact, target, criterion) are Go
 // code in rules.go. Long texts are Markdown files below texts, one for each entry,
 // embedded in the binary.
 package catalog

@@ -4,6 +4,7 @@ package codec
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"math"
 	"slices"
@@ -17,15 +18,44 @@ import (
 	"assay/internal/rules/catalog"
 )
 
-// TestNumbers pins the numbers, which stores contain.
+// TestNumbers pins the numbers, which stores contain: the insight types in the order of their numbers.
 func TestNumbers(t *testing.T) {
-	seen := make(map[uint8]string)
-	for name, n := range numbers {
-		require.NotZero(t, n, name)
-		require.LessOrEqual(t, n, uint8(MaxNumber), name)
-		require.Empty(t, seen[n], "%s has the number of another", name)
-		seen[n] = name
-		require.Equal(t, name, InsightType(int64(n)))
+	pinned := []string{
+		"missing_service_instance_id",
+		"duplicate_service_instance_id",
+		"missing_k8s_pod_uid",
+		"misplaced_attributes",
+		"missing_service_name",
+		"invalid_service_criticality",
+		"missing_deployment_environment",
+		"sensitive_resource_data",
+		"excessive_internal_spans",
+		"orphan_spans",
+		"unbounded_span_names",
+		"client_root_spans",
+		"excessive_short_spans",
+		"sensitive_span_data",
+		"unbounded_metric_attributes",
+		"missing_metric_unit",
+		"inconsistent_metric_unit",
+		"inconsistent_histogram_buckets",
+		"unit_in_metric_name",
+		"metric_named_like_attribute",
+		"discouraged_metric_resource_attributes",
+		"sensitive_metric_data",
+		"debug_logs_in_production",
+		"missing_log_severity",
+		"sensitive_log_data",
+		"unsupported_runtime",
+		"default_service_name",
+		"deprecated_attributes",
+		"quota_exceeded",
+	}
+	require.Len(t, numbers, len(pinned))
+	require.LessOrEqual(t, len(pinned), MaxNumber)
+	for i, name := range pinned {
+		require.EqualValues(t, i+1, numbers[name], name)
+		require.Equal(t, name, InsightType(int64(i+1)))
 	}
 	for _, r := range catalog.All() {
 		n := RuleNumber(r)
@@ -183,6 +213,8 @@ func TestDecodeErrors(t *testing.T) {
 			require.Error(t, c.decode(c.b[:n]), "%s cut to %d bytes", name, n)
 		}
 	}
+	newer := binary.AppendUvarint(nil, catalog.Count+1)
+	require.NoError(t, DecodeExamples(append(newer, make([]byte, catalog.Count+1)...), new(Examples)), "of a newer version with more rules")
 	require.Error(t, DecodeExamples([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 1}, new(Examples)), "a huge number of attributes")
 }
 

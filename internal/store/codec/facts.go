@@ -139,7 +139,7 @@ func DecodeExamples(b []byte, ex *Examples) error {
 	}
 	d := decoder{b: b}
 	n := d.uvarint()
-	if n > catalog.Count {
+	if n > MaxNumber { // a newer version has more rules than this catalog
 		return fmt.Errorf("decode examples: %w", errShort)
 	}
 	texts := make([]string, n)
