@@ -218,7 +218,7 @@ func checkBasePath(p string) error {
 	}
 	for _, r := range reservedPaths {
 		if trimmed == r || strings.HasPrefix(trimmed, r+"/") {
-			return fmt.Errorf("%s serves something else", r)
+			return fmt.Errorf("%s has handlers of its own", r)
 		}
 	}
 	return nil

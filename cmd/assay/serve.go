@@ -172,7 +172,7 @@ type server struct {
 	signer    *sign.Signer
 	gateway   *agent.Gateway        // nil: there is no agent
 	runAgent  func(context.Context) // nil: the agent is not in this process
-	webhooks  http.Handler          // likewise: its paths without a token
+	webhooks  http.Handler          // of source hosts, without a token
 	outgoing  *webhook.Manager      // webhooks of organizations
 	engine    *engine.Engine
 	cpu       *fair.Semaphore // for work on telemetry, by organization

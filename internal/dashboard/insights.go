@@ -253,7 +253,7 @@ func title(s string) string {
 	return strings.ToUpper(s[:n]) + s[n:]
 }
 
-// day returns a day of a form and a part of it, zero for none.
+// day parses a date of a form and adds plus. It returns the zero time for an empty text.
 func day(text string, plus time.Duration) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil

@@ -75,7 +75,7 @@ func (h *Handler) keys(q *request) error {
 
 func (q *request) showKeys(status int, page keysPage, chosen []assay.Scope) error {
 	if q.cfg.Keys == nil {
-		return assay.Errorf(assay.CodeNotFound, "keys are not managed here")
+		return assay.Errorf(assay.CodeNotFound, "this server does not manage API keys")
 	}
 	if page.Admin = q.session.Admin(); !page.Admin {
 		return q.render(status, "keys", view{Title: "Keys", Section: "keys", Data: page})

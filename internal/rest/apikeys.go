@@ -53,7 +53,7 @@ func optionalTime(t time.Time) *string {
 func (s *server) apiKeys() {
 	configured := func() error {
 		if s.cfg.Keys == nil {
-			return assay.Errorf(assay.CodeUnavailable, "API keys are not managed here")
+			return assay.Errorf(assay.CodeUnavailable, "this server does not manage API keys")
 		}
 		return nil
 	}

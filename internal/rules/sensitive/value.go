@@ -302,9 +302,9 @@ func (c *scanner) endOfValue(v int) int {
 	return end
 }
 
-// spanEnd returns how far a secret that starts as an unquoted value reaches at
-// most, which is what has to go when it is taken out: a password may hold the
-// bytes that end other values.
+// spanEnd returns where a secret that starts as an unquoted value ends at the
+// latest. Everything before is redacted, since a password may contain bytes
+// that end other values.
 func spanEnd(s []byte, end, limit int, line bool) int {
 	for end < limit {
 		switch c := s[end]; {

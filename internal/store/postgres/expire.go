@@ -222,8 +222,8 @@ func (s *Store) expireSets(ctx context.Context, start int64, writtenBefore time.
 	})
 }
 
-// expireSets deletes the old ones of a chunk of rows after a key. It returns the last key
-// and whether more rows may follow.
+// expireSets deletes the expired sets among the rowChunk rows after a key, as
+// Store.expireSets describes. It returns the last key and whether more rows may follow.
 func expireSets(ctx context.Context, tx pgx.Tx, p partition, after setKey, start int64, writtenBefore time.Time) (last setKey, more bool, err error) {
 	last, more = setKey{hour: writtenBefore.Unix() + 1}, true
 	err = tx.QueryRow(ctx, `SELECT hour, svc, rule, key FROM `+p.name()+` WHERE (hour, svc, rule, key) > ($1, $2, $3, $4) ORDER BY hour, svc, rule, key LIMIT 1 OFFSET $5`,
