@@ -20,10 +20,22 @@ type line struct {
 	cut  bool // some of it is not shown: the line cannot be changed
 }
 
+// The lines of an entry of a list in YAML or JSON that has a name and a value.
 var (
-	yamlName  = regexp.MustCompile(`^[\s-]*name:\s*["']?([^"'#]+?)["']?\s*$`)
-	yamlValue = regexp.MustCompile(`^\s*value:\s*["']?(.*?)["']?\s*$`)
+	entryName  = regexp.MustCompile(`^[\s{-]*["']?(?i:name|key)["']?\s*:\s*["']?([^"'#]+?)["']?\s*,?\s*$`)
+	entryValue = regexp.MustCompile(`^\s*["']?(?i:value)["']?\s*:\s*["']?(.*?)["']?\s*[},]*\s*$`)
+	// The same in one line.
+	entry = regexp.MustCompile(`["']?(?i:\b(?:name|key))["']?\s*:\s*["']?([^"'#,]+?)["']?\s*,\s*["']?(?i:value)["']?\s*:\s*["']?([^"'},]+)`)
 )
+
+// typed matches a name with its type before a literal: password string = "...", password: Optional[str] = "...".
+var typed = regexp.MustCompile("([\\w$]+)(?:\\s*\\??:\\s*[^=;:\"'`]{1,80}|\\s+[\\w$.*\\[\\]]+\\s*)=(\\s*[\"'`]|\\s*$)")
+
+// declared reports whether a declaration with a type has the value of a secret.
+func declared(s string) bool {
+	untyped := typed.ReplaceAllString(s, "$1 =$2")
+	return untyped != s && secret(untyped)
+}
 
 // view returns the lines of a text without sensitive data and invisible characters.
 func view(text []byte) []line {
@@ -57,16 +69,29 @@ func cleanLines(raw []string) []string {
 	return lines
 }
 
-// cleanLine returns a line without sensitive data. A literal that Go assigns to a name is the value of that name.
+// cleanLine returns a line without sensitive data. A literal that a declaration assigns to a name is the value of that
+// name, as is the value of an entry with a name.
 func cleanLine(s string) string {
 	cleaned := sensitive.Clean([]byte(s))
 	if strings.Contains(cleaned, ":=") && secret(strings.ReplaceAll(cleaned, ":=", "=")) {
 		return sensitive.Redacted
 	}
+	begin := cleaned[:min(len(cleaned), 4*maxLine)] // the patterns are slow, and no more is shown of a file
+	if declared(begin) {
+		return sensitive.Redacted
+	}
+	for _, m := range entry.FindAllStringSubmatch(begin, -1) {
+		if sensitive.Named([]byte(m[1]), []byte(m[2])) != sensitive.None {
+			return sensitive.Redacted
+		}
+	}
 	return safetext.Printable(cleaned, "\t")
 }
 
 func secret(s string) bool { return sensitive.Text([]byte(s)) != sensitive.None }
+
+// assigned reports whether a head with a value has that of a secret.
+func assigned(s string) bool { return secret(s) || declared(s) }
 
 var (
 	// A line that ends before the value of a name: after the separator, there may be the begin of a YAML block, a
@@ -82,7 +107,8 @@ var (
 // values finds the values of secrets that are on other lines than their names.
 type values struct {
 	head   string // the name and the separator, if the value is still missing, as Text finds them before the value
-	name   []byte // the name, if it is that of an argument, or of an entry of a YAML list
+	name   []byte // the name, if it is that of an argument, or of an entry of a list
+	entry  bool   // it is that of an entry
 	parens bool   // the value is in parentheses, and may have several parts
 	until  string // ends the literal of several lines that the line is in
 	block  bool   // the line is in a YAML block, below a name at the indentation
@@ -116,11 +142,11 @@ func (v *values) secret(s string) bool {
 	}
 	was := *v
 	*v = values{}
-	found := was.head != "" && (secret(was.head+trimmed) || literal.MatchString(trimmed) && secret(strings.TrimSuffix(was.head, " ")+trimmed))
+	found := was.head != "" && (assigned(was.head+trimmed) || literal.MatchString(trimmed) && assigned(strings.TrimSuffix(was.head, " ")+trimmed))
 	var value string
-	if m := yamlValue.FindStringSubmatch(s); m != nil {
+	if m := entryValue.FindStringSubmatch(s); m != nil {
 		value = m[1]
-	} else if m := literal.FindStringSubmatch(trimmed); m != nil {
+	} else if m := literal.FindStringSubmatch(trimmed); m != nil && !was.entry {
 		value = m[1] + m[2] + m[3]
 	}
 	if was.name != nil && value != "" {
@@ -135,13 +161,16 @@ func (v *values) secret(s string) bool {
 		return found
 	}
 	v.open(s)
+	if was.entry && v.head == "" && v.name == nil && v.until == "" && !v.block && !strings.HasPrefix(trimmed, "-") && !strings.HasPrefix(trimmed, "}") {
+		v.name, v.entry = was.name, true // the entry has further fields before its value
+	}
 	return found
 }
 
 // open notes the name of a value that is on the next lines.
 func (v *values) open(s string) {
-	if m := yamlName.FindStringSubmatch(s); m != nil {
-		v.name = []byte(m[1])
+	if m := entryName.FindStringSubmatch(s); m != nil {
+		v.name, v.entry = []byte(m[1]), true
 	} else if m := firstArgument.FindStringSubmatch(s); m != nil {
 		v.name = []byte(m[1])
 	} else if m := missingValue.FindStringSubmatch(s); m != nil {
@@ -151,15 +180,20 @@ func (v *values) open(s string) {
 		case "(", "\\":
 			v.head, v.parens = joined(head(m[1])), m[2] == "("
 		default:
-			v.block, v.indent = secret(joined(head(m[1]))+sampleSecret), indentation(s)
+			v.block, v.indent = ofSecret(head(m[1])), indentation(s)
 		}
-	} else if m := openLiteral.FindStringSubmatch(s); m != nil && !strings.Contains(m[3], m[2]) && secret(joined(head(m[1]))+sampleSecret) {
+	} else if m := openLiteral.FindStringSubmatch(s); m != nil && !strings.Contains(m[3], m[2]) && ofSecret(head(m[1])) {
 		v.until = m[2]
 	}
 }
 
 // sampleSecret is a value that is a secret under each name of one.
 const sampleSecret = "x7Kq93fTzmW2"
+
+// ofSecret reports whether a value after a head is one of a secret.
+func ofSecret(head string) bool {
+	return secret(joined(head)+sampleSecret) || declared(joined(head)+`"`+sampleSecret+`"`)
+}
 
 // head returns the end of what stands before a value, with "=" for ":=".
 func head(s string) string {

@@ -40,6 +40,18 @@ func TestView(t *testing.T) {
 		"password:\n  \"hunter2-Xq81zz\"\n",
 		"f(password=(\n  \"hunter2-Xq81zz\"))\nuser = \"shop\"\n",
 		"const password=\n  \"hunter2-Xq81zz\"\n",
+		"var password string = \"hunter2-Xq81zz\"\nvar user string = \"shop\"\n",
+		"password: str = 'hunter2-Xq81zz'\nuser: str = 'shop'\n",
+		"class Settings:\n    password: Optional[str] = \"hunter2-Xq81zz\"\n",
+		"const password: string = `hunter2-Xq81zz`;\n",
+		"private password?: string = 'hunter2-Xq81zz';\n",
+		"var password string =\n\t\"hunter2-Xq81zz\"\n",
+		"val password: String =\n  \"hunter2-Xq81zz\"\n",
+		"[\n  {\n    \"name\": \"DB_PASSWORD\",\n    \"value\": \"hunter2-Xq81zz\"\n  },\n  {\n    \"name\": \"USER\",\n    \"value\": \"shop\"\n  }\n]\n",
+		"{\"Key\": \"DB_PASSWORD\",\n \"Value\": \"hunter2-Xq81zz\"}\n",
+		"[{\"name\": \"USER\", \"value\": \"shop\"}]\n[{\"name\": \"DB_PASSWORD\", \"value\": \"hunter2-Xq81zz\"}]\n",
+		"{\n  \"name\": \"DB_PASSWORD\",\n  \"type\": \"plain\",\n  \"value\": \"hunter2-Xq81zz\"\n}\n",
+		"env: [{name: DB_PASSWORD, value: hunter2-Xq81zz}]\n",
 	} {
 		var shown strings.Builder
 		for _, l := range view([]byte(text)) {
@@ -62,6 +74,10 @@ func TestViewShown(t *testing.T) {
 		"names := []string{\n\t\"password\",\n\t\"token\",\n}\n",
 		"log.Printf(\"wrong password\",\n\tuser)\n",
 		"password: |\nuser: shop\n",
+		"func (s *store) password(user string) (string, error) {\n\treturn s.passwords[user], nil\n}\n",
+		"def login(password: str, host: str = 'localhost') -> bool:\n",
+		"{\"name\": \"password\",\n \"type\": \"string\"}\n",
+		"const password: string = process.env.DB_PASSWORD;\n",
 	} {
 		require.Equal(t, text, cleanText(text))
 	}
