@@ -274,7 +274,7 @@ func (w *work) verify(ctx context.Context) (string, error) {
 			return "", &fatal{err}
 		}
 	}
-	problem = cleanText(problem)
+	problem = w.Tree.clean(problem)
 	w.Verifications++
 	w.verified = true
 	switch {

@@ -293,6 +293,70 @@ func TestCancel(t *testing.T) {
 	})
 }
 
+// TestRevealed: what is hidden stays hidden, whatever the model changes around it.
+func TestRevealed(t *testing.T) {
+	const secret = "Zx9kqP0aa11bb22"
+	for name, c := range map[string]struct {
+		file, text  string
+		first, last int
+		edit        string
+	}{
+		"name":     {"app.py", "import x\npassword = (\n    \"" + secret + "\"\n)\nlog(x)\n", 2, 2, "y = ("},
+		"before":   {"app.py", "import x\npassword = \\\n    \"" + secret + "\"\nlog(x)\n", 3, 2, "1\ny = \\"},
+		"key":      {"app.py", "key = '''-----BEGIN PRIVATE KEY-----\n" + secret + "\n-----END PRIVATE KEY-----'''\nlog(x)\n", 2, 1, "-----END "},
+		"block":    {"compose.yaml", "services:\n  a:\n    image: b\n    environment:\n      DB_PASSWORD: |\n        " + secret + "\n", 6, 5, "      A: |"},
+		"argument": {"main.go", "package main\n\nfunc main() {\n\tos.Setenv(\"DB_PASSWORD\",\n\t\t\"" + secret + "\")\n}\n", 5, 4, "\t\t\"a\","},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			require.NoError(t, os.WriteFile(filepath.Join(dir, c.file), []byte(c.text), 0o600))
+			root, err := os.OpenRoot(dir)
+			require.NoError(t, err)
+			defer root.Close()
+			tree := NewTree(root, []string{c.file}, nil)
+			tree.file = c.file
+			before, err := tree.show(c.file, 1, 20)
+			require.NoError(t, err)
+			require.NotContains(t, before, secret)
+			if tree.edit(c.file, c.first, c.last, c.edit) != nil {
+				return
+			}
+			after, err := tree.show(c.file, 1, 20)
+			require.NoError(t, err)
+			require.NotContains(t, after, secret)
+			require.NotContains(t, tree.clean("  File \"app.py\"\n    "+secret+"\n"), secret, "in the output of tests")
+			found, err := tree.search(t.Context(), secret[:8], "")
+			require.NoError(t, err)
+			require.NotContains(t, found, secret)
+			require.ErrorContains(t, tree.edit(c.file, 1, len(splitLines(tree.changed[c.file])), "x"), "not shown completely")
+		})
+	}
+}
+
+// TestViewedIsLimited: searches for what the model may not see end when they have read too much for one task.
+func TestViewedIsLimited(t *testing.T) {
+	dir := t.TempDir()
+	text := []byte(strings.Repeat("x := foo(bar)\n", 8_000) + "password = \"Zx9kqP0aa11bb22\"\n")
+	var names []string
+	for i := range 5 {
+		names = append(names, fmt.Sprintf("f%03d.go", i))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, names[i]), text, 0o600))
+	}
+	root, err := os.OpenRoot(dir)
+	require.NoError(t, err)
+	defer root.Close()
+	tree := NewTree(root, names, nil)
+	tree.viewed = maxViewed - 3*len(text)
+	found, err := tree.search(t.Context(), "Zx9kqP0aa11bb22", "")
+	require.NoError(t, err)
+	require.Contains(t, found, errViewed.Error())
+	_, err = tree.show(names[0], 1, 1)
+	require.ErrorIs(t, err, errViewed)
+	tree.keep()
+	_, err = tree.show(names[0], 1, 1)
+	require.NoError(t, err, "for the next task")
+}
+
 // TestFindings that a model cannot or must not fix cost nothing.
 func TestFindings(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -110,7 +110,10 @@ func (t *Tree) show(name string, first, last int) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	lines := view(text)
+	lines, err := t.view(name, text)
+	if err != nil {
+		return "", err
+	}
 	if first < 1 || first > len(lines) {
 		return "", fmt.Errorf("the file has the lines 1 to %d", len(lines))
 	}
@@ -150,7 +153,12 @@ func (t *Tree) search(ctx context.Context, query, prefix string) (string, error)
 		if err != nil || !bytes.Contains(text, []byte(query)) {
 			continue
 		}
-		for i, l := range view(text) {
+		lines, err := t.view(name, text)
+		if err != nil {
+			b.WriteString("(" + err.Error() + ")\n")
+			break
+		}
+		for i, l := range lines {
 			if !strings.Contains(l.text, query) {
 				continue
 			}

@@ -37,12 +37,17 @@ type Tree struct {
 	created map[string]bool   // the files among them that are not below root
 	file    string            // of the present task: the only one that can be changed
 	undo    map[string][]byte // the files that the change for the present task touches, before it
+
+	shown   shown
+	viewed  int               // bytes of the views for the present task
+	secrets map[string]bool   // texts that stay hidden
+	hidden  *strings.Replacer // replaces them; nil: there are none
 }
 
 // NewTree returns the tree of the files of a directory, which are sorted paths, with the changes of a patch. The root has to
 // stay open.
 func NewTree(root *os.Root, files []string, changes []patch.File) *Tree {
-	t := &Tree{root: root, files: slices.DeleteFunc(slices.Clone(files), private), changed: map[string][]byte{}, created: map[string]bool{}}
+	t := &Tree{root: root, files: slices.DeleteFunc(slices.Clone(files), private), changed: map[string][]byte{}, created: map[string]bool{}, secrets: map[string]bool{}}
 	for _, f := range changes {
 		t.changed[f.Path] = f.After
 		if f.Created {
@@ -156,7 +161,10 @@ func (t *Tree) Hides(name string, number int) bool {
 	if err != nil {
 		return false
 	}
-	lines := view(text)
+	lines, err := t.view(name, text)
+	if err != nil {
+		return true
+	}
 	return number >= 1 && number <= len(lines) && lines[number-1].cut
 }
 
@@ -182,7 +190,11 @@ func (t *Tree) edit(name string, first, last int, text string) error {
 	if err != nil {
 		return err
 	}
-	lines, shown := splitLines(before), view(before)
+	shown, err := t.view(name, before)
+	if err != nil {
+		return err
+	}
+	lines := splitLines(before)
 	if first < 1 || first > len(lines)+1 || last < first-1 || last > len(lines) {
 		return fmt.Errorf("the file has the lines 1 to %d", len(lines))
 	}
@@ -191,6 +203,7 @@ func (t *Tree) edit(name string, first, last int, text string) error {
 			return errors.New("one of these lines is not shown completely and cannot be changed")
 		}
 	}
+	t.hide(before, shown)
 	end := "\n"
 	if bytes.Contains(before, []byte("\r\n")) {
 		end = "\r\n"
@@ -277,7 +290,7 @@ func (t *Tree) lost() string {
 }
 
 // keep begins the change for the next task.
-func (t *Tree) keep() { t.undo = map[string][]byte{} }
+func (t *Tree) keep() { t.undo, t.viewed = map[string][]byte{}, 0 }
 
 // revert undoes the change for the present task.
 func (t *Tree) revert() {
