@@ -7,10 +7,13 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/alecthomas/kong"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -50,14 +53,16 @@ func TestConfigurationDocument(t *testing.T) {
 	}
 	var b strings.Builder
 	b.WriteString(configurationIntro)
-	documented := 0
+	for _, f := range serve.Flags {
+		require.True(t, f.Group != nil && slices.ContainsFunc(flagGroups, func(g kong.Group) bool { return g.Key == f.Group.Key }), "--%s has no group of help.go", f.Name)
+		require.True(t, f.Default == "" || f.IsBool() || strings.Contains(f.Help, f.Default), "the help of --%s lacks ${default}", f.Name)
+	}
 	for _, g := range flagGroups {
 		fmt.Fprintf(&b, "\n## %s\n\n| flag | default | |\n|---|---|---|\n", strings.TrimSuffix(g.Title, ":"))
 		for _, f := range serve.Flags {
 			if f.Group == nil || f.Group.Key != g.Key {
 				continue
 			}
-			documented++
 			name := f.Name
 			if f.IsBool() && f.Tag.Negatable != "" {
 				name = "[no-]" + name
@@ -74,7 +79,6 @@ func TestConfigurationDocument(t *testing.T) {
 			fmt.Fprintf(&b, "| %s | %s |\n", cells, help)
 		}
 	}
-	require.Equal(t, documented, len(serve.Flags), "each flag of serve has a group")
 	const file = "../../docs/configuration.md"
 	if *update {
 		require.NoError(t, os.WriteFile(file, []byte(b.String()), 0o644))
@@ -82,4 +86,27 @@ func TestConfigurationDocument(t *testing.T) {
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.Equal(t, b.String(), string(text), "docs/configuration.md differs from the flags: run make generate")
+}
+
+// TestFlagsAreDocumented: the documentation names every flag.
+func TestFlagsAreDocumented(t *testing.T) {
+	pages, err := filepath.Glob("../../docs/*.md")
+	require.NoError(t, err)
+	var text strings.Builder
+	for _, page := range pages {
+		b, err := os.ReadFile(page)
+		require.NoError(t, err)
+		text.Write(b)
+	}
+	k, err := kong.New(new(cli), kong.ExplicitGroups(flagGroups), kong.Writers(io.Discard, io.Discard))
+	require.NoError(t, err)
+	for _, command := range k.Model.Leaves(true) {
+		for _, f := range command.Flags {
+			name := "--" + f.Name
+			if f.Tag.Negatable != "" {
+				name = "--[no-]" + f.Name
+			}
+			assert.True(t, strings.Contains(text.String(), name), "docs lack %s of assay %s", name, command.Path())
+		}
+	}
 }
