@@ -51,7 +51,8 @@ type javaFile struct {
 	changes  []javaChange
 	spans    map[*syntax.Node]bool // functions and loops with spans in them
 	bodies   map[*syntax.Node]bool // code during which a span is current that is not of a server or consumer
-	changed  map[javaLocal]bool    // local variables that get another value
+	changed  map[javaLocal]bool    // local variables, and fields, that get another value
+	locals   map[javaLocal]bool    // local variables
 	calls    map[string]string     // destinations by method of a client
 	names    map[string][]string   // free names of variables by the first choice
 	wrapped  map[*syntax.Node]bool // functions and loops that get a span
@@ -685,7 +686,7 @@ func (j *javaFile) infers(n *syntax.Node, name string, c javaClient) string {
 		return ""
 	}
 	const why = "the compiler may take its result for another type"
-	switch before := bytes.TrimRight(j.Source[:n.Start], " \t\r\n"); {
+	switch before := j.before(n.Start); {
 	case p.Kind == syntax.Call || p.Kind == syntax.New || p.Kind == syntax.Conditional || p.Kind == syntax.Assign && p.Type == "var":
 		return why
 	case p.Kind == syntax.Operator && (p.Text == "==" || p.Text == "!=") && !slices.ContainsFunc(p.Children, func(o *syntax.Node) bool { return o.Kind == syntax.Number || o.Kind == syntax.Bool }):
@@ -694,6 +695,18 @@ func (j *javaFile) infers(n *syntax.Node, name string, c javaClient) string {
 		return why
 	}
 	return ""
+}
+
+// before returns the code before an expression and the parentheses around it, without the space and comments at its end.
+func (j *javaFile) before(at int) []byte {
+	for {
+		code := bytes.TrimRight(j.Source[:at], " \t\f\r\n(")
+		i, ok := slices.BinarySearchFunc(j.Comments, len(code), func(c syntax.Comment, end int) int { return cmp.Compare(c.End, end) })
+		if !ok {
+			return code
+		}
+		at = j.Comments[i].Start
+	}
 }
 
 // javaLocal is the name of a local variable in a method that is in no other.
@@ -717,19 +730,7 @@ func (j *javaFile) captures(n *syntax.Node) string {
 		return "it is in a constructor or initializer"
 	}
 	if j.changed == nil {
-		j.changed = map[javaLocal]bool{}
-		for c := range j.Root.All() {
-			switch {
-			case c.Kind == syntax.Assign && c.Type == "" && c.Text != ":":
-				for _, t := range c.Targets() {
-					if t.Kind == syntax.Name {
-						j.changed[javaLocal{javaOutermost(c), t.Text}] = true
-					}
-				}
-			case c.Kind == syntax.Operator && (strings.Contains(c.Text, "++") || strings.Contains(c.Text, "--")) && len(c.Children) == 1 && c.Children[0].Kind == syntax.Name:
-				j.changed[javaLocal{javaOutermost(c), c.Children[0].Text}] = true
-			}
-		}
+		j.variables()
 	}
 	method := javaOutermost(n)
 	for c := range n.All() {
@@ -740,13 +741,55 @@ func (j *javaFile) captures(n *syntax.Node) string {
 			if !j.changed[javaLocal{method, c.Text}] || c.Parent.Kind == syntax.Call && c.Parent.Callee() == c {
 				continue
 			}
-			if def := j.Definition(c); def == nil || def.Enclosing(syntax.Func) != nil {
+			if def := j.Definition(c); def == nil || def.Enclosing(syntax.Func) != nil || j.locals[javaLocal{method, c.Text}] {
 				return "`" + c.Text + "` gets several values, and a lambda cannot read it"
 			}
 		}
 	}
 	return ""
 }
+
+// variables notes the local variables of the file, and which variables get another value.
+func (j *javaFile) variables() {
+	j.changed, j.locals = map[javaLocal]bool{}, map[javaLocal]bool{}
+	var method *syntax.Node // the outermost function around a node
+	for n := range j.Root.All() {
+		if method != nil && n.Start >= method.End {
+			method = nil
+		}
+		switch n.Kind {
+		case syntax.Func:
+			method = cmp.Or(method, n)
+		case syntax.Param:
+			j.locals[javaLocal{method, n.Text}] = true
+		case syntax.Declare, syntax.Assign:
+			for _, t := range n.Targets() {
+				switch {
+				case n.Type != "":
+					j.locals[javaLocal{method, t.Text}] = true
+				case n.Kind == syntax.Assign && n.Text != ":" && t.Kind == syntax.Name:
+					j.changed[javaLocal{method, t.Text}] = true
+				}
+			}
+		case syntax.Operator:
+			switch {
+			case n.Text == "instanceof": // the tree does not have the pattern
+				for _, name := range javaWord.FindAllString(string(j.Source[n.Children[0].End:n.End]), -1) {
+					j.locals[javaLocal{method, name}] = true
+				}
+			case (strings.Contains(n.Text, "++") || strings.Contains(n.Text, "--")) && len(n.Children) == 1 && n.Children[0].Kind == syntax.Name:
+				j.changed[javaLocal{method, n.Children[0].Text}] = true
+			}
+		case syntax.Name:
+			if n.Parent.Kind == syntax.Other { // a pattern in a switch
+				j.locals[javaLocal{method, n.Text}] = true
+			}
+		}
+	}
+}
+
+// javaWord matches names and keywords.
+var javaWord = regexp.MustCompile(`[\pL_$][\pL\pN_$]*`)
 
 // change notes what adds a span.
 func (j *javaFile) change(line int, what, section string, edits ...udiff.Edit) {

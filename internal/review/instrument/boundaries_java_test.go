@@ -441,6 +441,126 @@ class Old {
 			steps: []string{"Add a span to the call of `executeUpdate`: `statement` gets several values, and a lambda cannot read it"},
 		},
 		{
+			name: "fields with the names of variables",
+			files: map[string]string{"pom.xml": javaSDKPOM, "src/Setup.java": javaSetup, "src/Fields.java": `package shop;
+
+import java.sql.*;
+
+class Fields {
+    PreparedStatement s;
+    int k;
+
+    boolean field(String q) throws SQLException {
+        boolean done = s.execute(q + k);
+        k++;
+        s = null;
+        return done;
+    }
+
+    void pattern(Object o) throws SQLException {
+        if (o instanceof PreparedStatement s && s.execute()) {
+            s = null;
+        }
+    }
+
+    void guard(Object o) throws SQLException {
+        if (!(o instanceof PreparedStatement s)) {
+            return;
+        }
+        s.executeUpdate();
+        s.executeUpdate("DELETE FROM orders");
+        s = null;
+    }
+
+    void constant(Object o) throws SQLException {
+        if (o instanceof PreparedStatement s && s.execute()) {
+            this.s = null;
+        }
+    }
+
+    record Pair(Object k, PreparedStatement s) {
+        boolean of(Object o) throws SQLException {
+            return o instanceof PreparedStatement s && s.execute() | (s = null) == null;
+        }
+    }
+}
+`},
+			changed: "        boolean done = Telemetry.database(\"other_sql\", null, null, () -> s.execute(q + k));\n",
+			steps: []string{
+				"Add a span to the call of `execute`: `s` gets several values, and a lambda cannot read it",
+				"Add a span to the call of `executeUpdate`: `s` gets several values, and a lambda cannot read it",
+				"Add a span to the call of `execute`: `s` gets several values, and a lambda cannot read it",
+			},
+		},
+		{
+			name: "fields with the names of variables of patterns in a switch and of records",
+			files: map[string]string{"pom.xml": javaSDKPOM, "src/Setup.java": javaSetup, "src/Patterns.java": `package shop;
+
+import java.sql.*;
+
+class Patterns {
+    PreparedStatement s;
+    int k;
+
+    boolean component(Object o) throws SQLException {
+        return o instanceof Pair(Pair(var a, var b), PreparedStatement s) && s.execute() && (s = null) == null;
+    }
+
+    void guard(Object o) throws SQLException {
+        switch (o) {
+            case PreparedStatement s when s.execute() -> s = null;
+            default -> {}
+        }
+    }
+
+    void cases(Object o) throws SQLException {
+        switch (o) {
+            case Pair(Pair(int k, var b), var c):
+                s.execute("DELETE FROM orders LIMIT " + k);
+                k = 2;
+                break;
+            default:
+        }
+    }
+
+    record Pair(Object a, Object b) {}
+}
+`},
+			steps: []string{
+				"Add a span to the call of `execute`: `s` gets several values, and a lambda cannot read it",
+				"Add a span to the call of `execute`: `s` gets several values, and a lambda cannot read it",
+				"Add a span to the call of `execute`: `k` gets several values, and a lambda cannot read it",
+			},
+		},
+		{
+			name: "casts",
+			files: map[string]string{"pom.xml": javaSDKPOM, "src/Setup.java": javaSetup, "src/Casts.java": `package shop;
+
+import java.sql.*;
+
+class Casts {
+    void casts(PreparedStatement s) throws SQLException {
+        char one = (char) (s.executeUpdate());
+        short two = (short) /* rows */ s.executeUpdate();
+        byte three = (byte) ( // rows
+            (s.executeUpdate()));
+        long four = (s.executeUpdate());
+        if ((s.executeUpdate()) > 0 && (four > 0) == (s.execute())) {
+            return;
+        }
+    }
+}
+`},
+			changed: "        long four = (Telemetry.database(\"other_sql\", null, null, () -> s.executeUpdate()));\n" +
+				"        if ((Telemetry.database(\"other_sql\", null, null, () -> s.executeUpdate())) > 0 && (four > 0) == (s.execute())) {\n",
+			steps: []string{
+				"Add a span to the call of `executeUpdate`: the compiler may take its result for another type",
+				"Add a span to the call of `executeUpdate`: the compiler may take its result for another type",
+				"Add a span to the call of `executeUpdate`: the compiler may take its result for another type",
+				"Add a span to the call of `execute`: the compiler may take its result for another type",
+			},
+		},
+		{
 			name: "what cannot be changed",
 			files: map[string]string{"pom.xml": javaSDKPOM, "src/Setup.java": javaSetup, "src/Left.java": `package shop;
 
