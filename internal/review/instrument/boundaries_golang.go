@@ -11,6 +11,8 @@ import (
 	"go/format"
 	"go/parser"
 	"go/token"
+	"io/fs"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -80,6 +82,7 @@ type goCall struct {
 	text   string // F, with %s for the local name of the package; a function of the helper if there is one
 	helper string // file of the helper, "" if the code needs none
 	at     int    // the argument that is wrapped, or before which an option stands
+	args   int    // number of arguments of a function that gets the context before them
 	option string // type of the options, for a call that ends with a list of them
 	module string // the instrumentation; a module that uses it in another way is left
 	pkg    string // the package that text names, if it is not that of the function
@@ -88,10 +91,10 @@ type goCall struct {
 
 // goCalls are the calls that a change instruments, by package and function.
 var goCalls = map[string]goCall{
-	"net/http.Get":      {kind: "http client", form: withCaller, text: "Get", helper: "http", module: goHTTP},
-	"net/http.Head":     {kind: "http client", form: withCaller, text: "Head", helper: "http", module: goHTTP},
-	"net/http.Post":     {kind: "http client", form: withCaller, text: "Post", helper: "http", module: goHTTP},
-	"net/http.PostForm": {kind: "http client", form: withCaller, text: "PostForm", helper: "http", module: goHTTP},
+	"net/http.Get":      {kind: "http client", form: withCaller, args: 1, text: "Get", helper: "http", module: goHTTP},
+	"net/http.Head":     {kind: "http client", form: withCaller, args: 1, text: "Head", helper: "http", module: goHTTP},
+	"net/http.Post":     {kind: "http client", form: withCaller, args: 3, text: "Post", helper: "http", module: goHTTP},
+	"net/http.PostForm": {kind: "http client", form: withCaller, args: 2, text: "PostForm", helper: "http", module: goHTTP},
 
 	"google.golang.org/grpc.NewServer":   {kind: "grpc server", form: addOption, text: "%s.StatsHandler(otelgrpc.NewServerHandler())", option: "%s.ServerOption", module: goGRPC},
 	"google.golang.org/grpc.NewClient":   {kind: "grpc client", form: addOption, at: 1, text: "%s.WithStatsHandler(otelgrpc.NewClientHandler())", option: "%s.DialOption", module: goGRPC},
@@ -318,14 +321,12 @@ type goModule struct {
 	sites     int                        // servers, consumers and clients that were visited
 	fiber     string                     // version of fiber
 	declared  map[string]map[string]bool // names that packages declare, by directory
+	single    map[string]bool            // whether calls of functions and types have one result, by directory and name
 }
 
-// declare notes the names that a file declares for its package, and returns those of the package.
+// declare notes what a file of the module declares and imports, and returns the names of its package.
 func (m *goModule) declare(f *syntax.File) map[string]bool {
 	dir := path.Dir(f.Path)
-	if m.declared[dir] == nil {
-		m.declared[dir] = map[string]bool{}
-	}
 	if f.Package == "main" && !slices.Contains(m.mains, dir) {
 		m.mains = append(m.mains, dir)
 	}
@@ -337,23 +338,89 @@ func (m *goModule) declare(f *syntax.File) map[string]bool {
 			m.imports[dir][path.Join(m.dir, rest)] = true
 		}
 	}
-	for _, n := range f.Root.Children {
-		switch n.Kind {
-		case syntax.Func, syntax.Class:
-			m.declared[dir][n.Text] = true
-		case syntax.Assign, syntax.Declare:
-			for _, t := range n.Targets() {
-				m.declared[dir][t.Text] = true
+	return m.names(f.Path, f.Source)
+}
+
+// names notes the names that a file declares for its package, and returns those of the package. Tests of another package
+// declare none for it.
+func (m *goModule) names(name string, text []byte) map[string]bool {
+	dir := path.Dir(name)
+	declared := m.declared[dir]
+	if declared == nil {
+		declared = map[string]bool{}
+		m.declared[dir] = declared
+	}
+	tree, err := parser.ParseFile(token.NewFileSet(), "", text, parser.SkipObjectResolution)
+	if err != nil || strings.HasSuffix(name, "_test.go") && strings.HasSuffix(tree.Name.Name, "_test") {
+		return declared
+	}
+	called := func(id *ast.Ident, one bool) { // files for several systems may declare a function in several ways
+		declared[id.Name] = true
+		key := path.Join(dir, id.Name)
+		was, seen := m.single[key]
+		m.single[key] = one && (was || !seen)
+	}
+	for _, d := range tree.Decls {
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			if d.Recv == nil {
+				called(d.Name, d.Type.Results.NumFields() == 1)
+			}
+		case *ast.GenDecl:
+			for _, s := range d.Specs {
+				switch s := s.(type) {
+				case *ast.TypeSpec:
+					called(s.Name, true)
+				case *ast.ValueSpec:
+					for _, id := range s.Names {
+						called(id, false)
+					}
+				}
 			}
 		}
 	}
-	return m.declared[dir]
+	return declared
+}
+
+// beside notes what the files declare that a review leaves out of the packages of the module: tests, and code that is
+// generated.
+func (s *service) beside(m *goModule) error {
+	reviewed := map[string]bool{}
+	for _, name := range s.paths() {
+		reviewed[name] = true
+	}
+	size := 0
+	for _, dir := range slices.Sorted(maps.Keys(m.declared)) {
+		entries, err := fs.ReadDir(s.root.FS(), dir)
+		if err != nil {
+			continue // a review names what cannot be read
+		}
+		for _, e := range entries {
+			if err := s.ctx.Err(); err != nil {
+				return err
+			}
+			name := path.Join(dir, e.Name())
+			if path.Ext(name) != ".go" || reviewed[name] {
+				continue
+			}
+			text, err := patch.Read(s.root, name)
+			if err != nil {
+				continue
+			}
+			if size += len(text); size > maxSourceBytes {
+				s.leave(name, 0, fmt.Sprintf("The tests and the generated code have more than %d MiB: names that files from this one on declare may be taken", maxSourceBytes>>20))
+				return nil
+			}
+			m.names(name, text)
+		}
+	}
+	return nil
 }
 
 func newGoModule(dir, module string) *goModule {
 	return &goModule{
 		dir: dir, path: module, elsewhere: map[string]bool{}, routers: map[string]int{}, consumed: map[string]bool{}, consumers: map[string]bool{},
-		handles: map[string]bool{}, helpers: map[string]bool{}, declared: map[string]map[string]bool{}, routing: map[string]bool{}, imports: map[string]map[string]bool{},
+		handles: map[string]bool{}, helpers: map[string]bool{}, declared: map[string]map[string]bool{}, single: map[string]bool{}, routing: map[string]bool{}, imports: map[string]map[string]bool{},
 	}
 }
 
@@ -779,6 +846,8 @@ func (m *goModule) edits(f *goFile, site goSite) (edits []udiff.Edit, local, why
 		switch {
 		case m.changed:
 			return nil, "", whyDefault
+		case len(args) != c.args:
+			return nil, "", whyUnknown
 		case caller == "":
 			return nil, "", "its function has no context with the span of the caller"
 		}
@@ -786,6 +855,9 @@ func (m *goModule) edits(f *goFile, site goSite) (edits []udiff.Edit, local, why
 		return []udiff.Edit{{Start: f.at(call.Fun.Pos()), End: f.at(call.Fun.End()), New: "%F"}, {Start: at, End: at, New: caller + ", "}}, "", ""
 	case useMiddleware:
 		return m.middleware(f, site)
+	}
+	if ellipsis := call.Ellipsis.IsValid(); ellipsis && c.at != len(args)-1 || !ellipsis && m.several(f, n, args) {
+		return nil, "", whyUnknown
 	}
 	switch {
 	case c.pkg == "":
@@ -798,7 +870,7 @@ func (m *goModule) edits(f *goFile, site goSite) (edits []udiff.Edit, local, why
 		}
 	}
 	switch {
-	case call.Ellipsis.IsValid() && c.at == len(args)-1:
+	case call.Ellipsis.IsValid():
 		at := f.at(call.Ellipsis) + len("...")
 		start := f.at(args[c.at].Pos())
 		return []udiff.Edit{{Start: start, End: start, New: "append([]" + c.option + "{%F}, "}, {Start: at, End: at, New: ")..."}}, local, ""
@@ -816,6 +888,28 @@ func (m *goModule) edits(f *goFile, site goSite) (edits []udiff.Edit, local, why
 	}
 	at := f.at(call.Lparen) + 1
 	return []udiff.Edit{{Start: at, End: at, New: "%F"}}, local, ""
+}
+
+// several reports whether the only argument of a call may be several values: the results of another call, of a function that is
+// neither one of this module with one result nor one of the package of the first, whose functions return one option.
+func (m *goModule) several(f *goFile, n *syntax.Node, args []ast.Expr) bool {
+	if len(args) != 1 {
+		return false
+	}
+	if _, ok := ast.Unparen(args[0]).(*ast.CallExpr); !ok || n.Arg(0).Kind != syntax.Call {
+		return false
+	}
+	recv, name := n.Arg(0).Method()
+	if recv == nil {
+		callee := n.Arg(0).Callee()
+		return f.Definition(callee) != nil || !m.single[path.Join(path.Dir(f.Path), name)] && (name != "new" || f.declared[name])
+	}
+	of, _ := n.Method()
+	pkg := f.pkg(recv)
+	if rest, own := strings.CutPrefix(pkg+"/", m.path+"/"); own {
+		return !m.single[path.Join(m.dir, rest, name)]
+	}
+	return pkg == "" || pkg != f.pkg(of)
 }
 
 // ofRPC reports whether a client of HTTP is that of an RPC client.

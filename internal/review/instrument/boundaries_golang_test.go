@@ -36,7 +36,7 @@ import (
 )
 
 // goPrograms are the directories in testdata with modules in Go.
-var goPrograms = []string{"go-consumers", "go-data", "go-clients", "go-chi", "go-mux", "go-echo", "go-fiber", "go-connect", "go-programs"}
+var goPrograms = []string{"go-consumers", "go-data", "go-clients", "go-chi", "go-mux", "go-echo", "go-fiber", "go-connect", "go-programs", "go-tested"}
 
 // TestGoBoundaries compares the patches for modules in Go, and makes them a second time, which changes nothing. A review
 // of the changed code finds nothing that is not instrumented, apart from what the patch leaves.
@@ -134,6 +134,7 @@ func TestGoLimits(t *testing.T) {
 var goStubs = map[string]string{
 	"kafka": "github.com/segmentio/kafka-go", "sarama": "github.com/IBM/sarama", "amqp": "github.com/rabbitmq/amqp091-go", "nats": "github.com/nats-io/nats.go",
 	"aws": "github.com/aws/aws-sdk-go-v2", "sqs": "github.com/aws/aws-sdk-go-v2/service/sqs", "cron": "github.com/robfig/cron/v3",
+	"otelhttp": "go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp", "otelgrpc": "go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc",
 }
 
 // TestGoConsumersRun runs a program with consumers before and after the change. Its output is the same, and its telemetry is
@@ -150,7 +151,7 @@ func TestGoConsumersRun(t *testing.T) {
 	received := &received{}
 	server := httptest.NewServer(received)
 	defer server.Close()
-	goModuleFiles(t, dir)
+	goModuleFiles(t, dir, "example.com/orders")
 	before := goRun(t, dir, server.URL)
 	require.Empty(t, received.spans)
 
@@ -158,7 +159,7 @@ func TestGoConsumersRun(t *testing.T) {
 	p, root, err := makePatch(t, newParser(t), dir, instrument.General)
 	require.NoError(t, err)
 	require.NoError(t, p.Apply(root))
-	goModuleFiles(t, dir)
+	goModuleFiles(t, dir, "example.com/orders")
 	require.Equal(t, before, goRun(t, dir, server.URL))
 	slices.Sort(received.spans)
 	slices.Sort(received.metrics)
@@ -173,17 +174,38 @@ func TestGoConsumersRun(t *testing.T) {
 	require.Equal(t, string(want), got)
 }
 
+// TestGoTested runs the tests of a module before and after the change.
+func TestGoTested(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.CopyFS(dir, os.DirFS(filepath.Join("testdata", "go-tested"))))
+	manifest, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+	require.NoError(t, err)
+	run := func() {
+		goModuleFiles(t, dir, "example.com/tested")
+		tests := exec.CommandContext(t.Context(), "go", "test", "./...")
+		tests.Dir, tests.Env = dir, append(os.Environ(), "GOFLAGS=", "GOWORK=off", "GOPROXY=off")
+		out, err := tests.CombinedOutput()
+		require.NoError(t, err, "%s", out)
+	}
+	run()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "go.mod"), manifest, 0o600))
+	p, root, err := makePatch(t, newParser(t), dir, instrument.General)
+	require.NoError(t, err)
+	require.NoError(t, p.Apply(root))
+	run()
+}
+
 // goModuleFiles gives a module the requirements of this one, so that it needs no network, and the stubs.
-func goModuleFiles(t *testing.T, dir string) {
+func goModuleFiles(t *testing.T, dir, name string) {
 	text, err := os.ReadFile("../../../go.mod")
 	require.NoError(t, err)
 	mod, err := modfile.Parse("go.mod", text, nil)
 	require.NoError(t, err)
-	require.NoError(t, mod.AddModuleStmt("example.com/orders"))
+	require.NoError(t, mod.AddModuleStmt(name))
 	stubs, err := filepath.Abs("testdata/go-stubs")
 	require.NoError(t, err)
 	for name, module := range goStubs {
-		version := "v0.0.0"
+		version := "v1.0.0"
 		if strings.HasSuffix(module, "/v3") {
 			version = "v3.0.0"
 		}
@@ -297,6 +319,10 @@ func TestGoLeft(t *testing.T) {
 	get := func(body string) string {
 		return http("\t\"context\"\n", "_ = http.ListenAndServe(\":80\", nil)") + "\nfunc get(ctx context.Context) {\n\t" + body + "\n}\n"
 	}
+	grpc := func(body string) string {
+		return http("\n\t\"google.golang.org/grpc\"\n", body+"\n\t_ = http.ListenAndServe(\":80\", nil)")
+	}
+	const whyUnknown = "the change knows no instrumentation for it, or not for this form of code"
 	const otelhttp = "\n\t\"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp\"\n"
 	parser := newParser(t)
 	for _, test := range []struct {
@@ -348,6 +374,22 @@ func TestGoLeft(t *testing.T) {
 		{name: "driver", source: http("\t\"github.com/jmoiron/sqlx\"\n", "db, _ := sqlx.Open(\"pgx\", \"\")\n\t_ = db.Driver()\n\t_ = http.ListenAndServe(\":80\", nil)"), left: "the module uses its driver or a connection of it", not: "OpenSqlx"},
 		{name: "statement of Gorm", source: http("\t\"database/sql\"\n\n\t\"gorm.io/gorm\"\n", "db, _ := sql.Open(\"pgx\", \"\")\n\t(&gorm.DB{}).Raw(\"SELECT 1\").Scan(db)\n\t_ = http.ListenAndServe(\":80\", nil)"), added: "otelsql.Open("},
 		{name: "default changes", source: http("", "http.DefaultTransport = &http.Transport{}\n\t_ = &http.Client{}\n\t_ = http.ListenAndServe(\":80\", nil)"), left: "the module changes a default of `net/http`"},
+		{name: "results of another package", source: grpc("_ = grpc.NewServer(options.All())"), left: whyUnknown, not: "otelgrpc"},
+		{name: "results of a method", source: grpc("_ = grpc.NewServer(o.all())"), left: whyUnknown, not: "otelgrpc"},
+		{name: "results of a variable", source: grpc("one := all\n\t_ = grpc.NewServer(one())"), files: map[string]string{"one.go": "package main\n\nfunc one() grpc.ServerOption { return nil }\n"}, left: whyUnknown, not: "otelgrpc"},
+		{name: "results by system", source: grpc("_ = grpc.NewServer(one())"), files: map[string]string{"a.go": "package main\n\nfunc one() grpc.ServerOption { return nil }\n", "b.go": "package main\n\nfunc one() (a, b grpc.ServerOption) { return nil, nil }\n"}, left: whyUnknown, not: "otelgrpc"},
+		{name: "result of another file", source: grpc("_ = grpc.NewServer(one())"), files: map[string]string{"one.go": "package main\n\nfunc one() grpc.ServerOption { return nil }\n"}, added: "grpc.NewServer(grpc.StatsHandler(otelgrpc.NewServerHandler()), one())"},
+		{name: "conversion", source: grpc("_, _ = grpc.NewClient(address(\"a\"))"), files: map[string]string{"address.go": "package main\n\ntype address = string\n"}, added: "grpc.NewClient(address(\"a\"), grpc.WithStatsHandler(otelgrpc.NewClientHandler()))"},
+		{name: "option and results", source: grpc("_, _ = grpc.NewClient(target(), insecure())"), added: "grpc.NewClient(target(), grpc.WithStatsHandler(otelgrpc.NewClientHandler()), insecure())"},
+		{name: "options after another argument", source: grpc("_ = grpc.NewServer(first, options...)"), left: whyUnknown, not: "otelgrpc"},
+		{name: "results for http.PostForm", source: get("_, _ = http.PostForm(form())"), left: whyUnknown, not: "internal/instrumentation"},
+		{name: "name in a test", source: get("_, _ = http.Get(\"\")"), files: map[string]string{"main_test.go": "package main\n\nconst (\n\tother = iota\n\tinstrumentation\n)\n"}, left: "the name `instrumentation` is taken in this package", not: "internal/instrumentation"},
+		{name: "name of a type in the package", source: get("_, _ = http.Get(\"\")"), files: map[string]string{"other.go": "package main\n\ntype instrumentation interface{ Get() }\n"}, left: "the name `instrumentation` is taken in this package", not: "internal/instrumentation"},
+		{name: "name in generated code", source: get("_, _ = http.Get(\"\")"), files: map[string]string{"zz_generated.go": "package main\n\nfunc otelhttp() {}\n"}, left: "the name `otelhttp` is taken in this package", not: "otelhttp"},
+		{name: "name of an import and a method in a test", source: get("_, _ = http.Get(\"\")"), files: map[string]string{"main_test.go": "package main\n\nimport instrumentation \"testing\"\n\ntype none struct{}\n\nfunc (none) otelhttp(*instrumentation.T) {}\n"}, added: "instrumentation.Get(ctx, \"\")"},
+		{name: "name in a test of another package", source: get("_, _ = http.Get(\"\")"), files: map[string]string{"main_test.go": "package main_test\n\nfunc instrumentation() {}\n"}, added: "instrumentation.Get(ctx, \"\")"},
+		{name: "setup in a test", source: http("", "_ = http.ListenAndServe(\":80\", nil)"), files: map[string]string{"main_test.go": "package main\n\nfunc startTelemetry() {}\n"}, left: "No setup of the SDK is added: the program has a function `startTelemetry`", not: "startTelemetry"},
+		{name: "name that the setup imports", source: http("", "_ = http.ListenAndServe(\":80\", nil)"), files: map[string]string{"main_test.go": "package main\n\nvar trace = true\n"}, left: "No setup of the SDK is added: it imports `trace`, and this name is taken in this package", not: "startTelemetry"},
 		{name: "timeout of default", source: http("\t\"time\"\n", "http.DefaultClient.Timeout = time.Second\n\t_ = http.ListenAndServe(\":80\", nil)"), left: "the module changes a default of `net/http`"},
 		{
 			name: "one of two clients", added: "grpc.NewClient(\"b\", grpc.WithStatsHandler(otelgrpc.NewClientHandler()))", not: "grpc.NewClient(\"a\", grpc.WithStatsHandler(otelgrpc.NewClientHandler()), grpc",

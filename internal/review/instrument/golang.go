@@ -109,7 +109,7 @@ func (s *service) golang(m *configfile.File) (bool, error) {
 		s.leave(m.Path, 0, "No setup of the SDK is added: the module requires `"+found+"`")
 	} else {
 		for _, f := range files {
-			if start := mainOf(f.File); start != nil && (mains == 1 || serves(files, path.Dir(f.Path))) && s.setUp(f.source, start) {
+			if start := mainOf(f.File); start != nil && (mains == 1 || serves(files, path.Dir(f.Path))) && s.setUp(f, start) {
 				added = goSetup
 			}
 		}
@@ -161,8 +161,8 @@ func (s *service) goFiles(m *goModule) ([]*goFile, error) {
 		}
 		f := &goFile{source: &source{parsed, instrumentation.Find(parsed, nil)}, imports: map[string]string{}, routers: map[string]bool{}}
 		keep := parsed.Package == "main" || len(f.uses.Boundaries) > 0
+		f.declared = m.declare(parsed)
 		if s.kind == General {
-			f.declared = m.declare(parsed)
 			m.defaults(f)
 			m.wrapped(f)
 			if !notCode.MatchString(name) {
@@ -179,7 +179,7 @@ func (s *service) goFiles(m *goModule) ([]*goFile, error) {
 		}
 		files = append(files, f)
 	}
-	return files, nil
+	return files, s.beside(m)
 }
 
 // instruments reports whether a file imports OpenTelemetry.
@@ -219,7 +219,7 @@ func mainOf(f *syntax.File) *syntax.Node {
 }
 
 // setUp adds the setup of the SDK to a program.
-func (s *service) setUp(f *source, start *syntax.Node) bool {
+func (s *service) setUp(f *goFile, start *syntax.Node) bool {
 	dir := path.Dir(f.Path)
 	file := path.Join(dir, "telemetry.go")
 	if _, err := s.root.Lstat(file); err == nil {
@@ -228,8 +228,12 @@ func (s *service) setUp(f *source, start *syntax.Node) bool {
 			return false
 		}
 	}
-	if !free(f, "startTelemetry") {
+	if !free(f.source, "startTelemetry") || f.declared["startTelemetry"] {
 		s.leave(f.Path, 0, "No setup of the SDK is added: the program has a function `startTelemetry`")
+		return false
+	}
+	if i := slices.IndexFunc(goTelemetryImports, func(name string) bool { return f.declared[name] }); i >= 0 {
+		s.leave(f.Path, 0, "No setup of the SDK is added: it imports `"+goTelemetryImports[i]+"`, and this name is taken in this package")
 		return false
 	}
 	body := start.Body()
@@ -366,6 +370,11 @@ func importEdit(f *syntax.File, imports map[string]string) (udiff.Edit, bool) {
 		}
 	}
 	return udiff.Edit{}, false
+}
+
+// goTelemetryImports are the names of the packages that the setup of the SDK imports.
+var goTelemetryImports = []string{
+	"context", "errors", "slog", "time", "runtime", "otel", "attribute", "otlpmetrichttp", "otlptracehttp", "propagation", "metric", "resource", "trace",
 }
 
 // goTelemetry is the setup of the SDK.
