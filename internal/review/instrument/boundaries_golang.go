@@ -306,6 +306,7 @@ type goModule struct {
 	elsewhere map[string]bool            // instrumentation that code sets up in a way that the change does not know
 	routers   map[string]int             // number of routers by library
 	changed   bool                       // http.DefaultClient or http.DefaultTransport is changed
+	shared    bool                       // http.DefaultClient is used in a way in which another client cannot take its place
 	drivers   bool                       // code uses a driver of database/sql or one of its connections, which instrumentation wraps
 	tunes     bool                       // code sets the transport of a client, or asserts its type
 	server    bool                       // a server of net/http has instrumentation
@@ -382,7 +383,7 @@ func (m *goModule) names(name string, text []byte) map[string]bool {
 	return declared
 }
 
-// beside notes what the files declare that a review leaves out of the packages of the module: tests, and code that is
+// beside notes what the files declare and use that a review leaves out of the packages of the module: tests, and code that is
 // generated.
 func (s *service) beside(m *goModule) error {
 	reviewed := map[string]bool{}
@@ -412,6 +413,16 @@ func (s *service) beside(m *goModule) error {
 				return nil
 			}
 			m.names(name, text)
+			if !bytes.Contains(text, []byte("DefaultClient")) {
+				continue
+			}
+			parsed, err := syntax.ParseGo(name, text)
+			if err != nil {
+				m.shared = true
+				continue
+			}
+			m.defaults(&goFile{source: &source{File: parsed}}, strings.HasSuffix(name, "_test.go") || parsed.ImportsAny("testing"))
+			m.shared = m.shared || parsed.Exhausted()
 		}
 	}
 	return nil
@@ -460,8 +471,9 @@ func side(module, kind string) string {
 // clientSide matches functions of these packages that instrument clients.
 var clientSide = regexp.MustCompile(`(?i)client|transport`)
 
-// defaults notes the uses of defaults of net/http in a file.
-func (m *goModule) defaults(f *goFile) {
+// defaults notes the uses of defaults of net/http in a file. A test may set http.DefaultTransport: what the change adds sends
+// requests by the transport that is the default at that time.
+func (m *goModule) defaults(f *goFile, test bool) {
 	if f.local("net/http") == "" {
 		return
 	}
@@ -469,16 +481,40 @@ func (m *goModule) defaults(f *goFile) {
 		switch n.Kind {
 		case syntax.Assign:
 			for _, t := range n.Targets() {
-				for ; t.Kind == syntax.Member; t = t.Children[0] {
+				for ; t.Kind == syntax.Member && !test; t = t.Children[0] {
 					m.changed = m.changed || f.pkg(t.Children[0]) == "net/http" && (t.Text == "DefaultClient" || t.Text == "DefaultTransport")
 				}
 			}
 		case syntax.Call:
-			if recv, name := n.Method(); (name == "Handle" || name == "HandleFunc") && f.pkg(recv) == "net/http" {
+			if recv, name := n.Method(); !test && (name == "Handle" || name == "HandleFunc") && f.pkg(recv) == "net/http" {
 				m.handles[path.Dir(f.Path)] = true
+			}
+		case syntax.Member:
+			if n.Text == "DefaultClient" && f.pkg(n.Children[0]) == "net/http" {
+				m.shared = m.shared || !f.calls(n) && (test || !f.passes(n))
 			}
 		}
 	}
+}
+
+// calls reports whether code only calls a method of a variable.
+func (f *goFile) calls(n *syntax.Node) bool {
+	p := n.Parent
+	return p.Kind == syntax.Member && p.Parent.Kind == syntax.Call && p.Parent.Callee() == p
+}
+
+// passes reports whether code only gives the value of a variable to other code.
+func (f *goFile) passes(n *syntax.Node) bool {
+	if bytes.HasSuffix(bytes.TrimRight(f.Source[:n.Start], " \t\r\n("), []byte("&")) {
+		return false
+	}
+	switch p := n.Parent; p.Kind {
+	case syntax.Assign, syntax.Pair:
+		return p.Value() == n
+	case syntax.Call, syntax.Return, syntax.List, syntax.Object:
+		return true
+	}
+	return false
 }
 
 // wrapped notes the uses of drivers and transports, which instrumentation replaces by others that wrap them.
@@ -720,6 +756,7 @@ func (s *service) wrap(m *goModule, f *goFile) {
 const (
 	whyUnknown = "the change knows no instrumentation for it, or not for this form of code"
 	whyDefault = "the module changes a default of `net/http`"
+	whyShared  = "the module or a test of it uses `http.DefaultClient` in a form of code that the change does not know"
 	whyBlocked = "the package `" + goHelperDir + "` exists"
 	whyDrivers = "the module uses its driver or a connection of it, which the instrumentation wraps"
 )
@@ -803,14 +840,13 @@ func (m *goModule) instrument(f *goFile, site goSite) (edits []udiff.Edit, by, w
 func (m *goModule) edits(f *goFile, site goSite) (edits []udiff.Edit, local, why string) {
 	c, n := site.call, site.Node
 	if n.Kind == syntax.Member { // http.DefaultClient
-		if m.changed {
+		switch {
+		case m.changed:
 			return nil, "", whyDefault
-		}
-		if f.ofRPC(n) {
+		case f.ofRPC(n):
 			return nil, "", ""
-		}
-		if p := n.Parent; p.Kind == syntax.Operator || p.Kind == syntax.Member && p.Parent.Kind != syntax.Call {
-			return nil, "", whyUnknown
+		case m.shared:
+			return nil, "", whyShared
 		}
 		return []udiff.Edit{{Start: n.Start, End: n.End, New: "%F"}}, "", ""
 	}
@@ -846,6 +882,8 @@ func (m *goModule) edits(f *goFile, site goSite) (edits []udiff.Edit, local, why
 		switch {
 		case m.changed:
 			return nil, "", whyDefault
+		case m.shared:
+			return nil, "", whyShared
 		case len(args) != c.args:
 			return nil, "", whyUnknown
 		case caller == "":
@@ -1140,7 +1178,7 @@ func (m *goModule) transport(f *goFile, n *syntax.Node) (edits []udiff.Edit, why
 	if m.changed {
 		return nil, whyDefault
 	}
-	value := "%F(" + f.local("net/http") + ".DefaultTransport)"
+	const value = "%F(nil)"
 	if field != nil {
 		return []udiff.Edit{{Start: f.at(field.Value.Pos()), End: f.at(field.Value.End()), New: value}}, ""
 	}

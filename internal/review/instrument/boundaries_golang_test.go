@@ -97,7 +97,7 @@ func TestGoAgain(t *testing.T) {
 	for _, f := range p.Files {
 		changed = append(changed, f.Path)
 		if f.Path == "other.go" {
-			require.Contains(t, string(f.After), "&http.Client{Transport: instrumentation.Transport(http.DefaultTransport)}")
+			require.Contains(t, string(f.After), "&http.Client{Transport: instrumentation.Transport(nil)}")
 			require.Contains(t, string(f.After), "instrumentation.Redis(redis.NewClient(nil))")
 		}
 	}
@@ -374,6 +374,16 @@ func TestGoLeft(t *testing.T) {
 		{name: "driver", source: http("\t\"github.com/jmoiron/sqlx\"\n", "db, _ := sqlx.Open(\"pgx\", \"\")\n\t_ = db.Driver()\n\t_ = http.ListenAndServe(\":80\", nil)"), left: "the module uses its driver or a connection of it", not: "OpenSqlx"},
 		{name: "statement of Gorm", source: http("\t\"database/sql\"\n\n\t\"gorm.io/gorm\"\n", "db, _ := sql.Open(\"pgx\", \"\")\n\t(&gorm.DB{}).Raw(\"SELECT 1\").Scan(db)\n\t_ = http.ListenAndServe(\":80\", nil)"), added: "otelsql.Open("},
 		{name: "default changes", source: http("", "http.DefaultTransport = &http.Transport{}\n\t_ = &http.Client{}\n\t_ = http.ListenAndServe(\":80\", nil)"), left: "the module changes a default of `net/http`"},
+		{name: "comparison with the default client", source: get("c := http.DefaultClient\n\t_ = c == http.DefaultClient\n\t_, _ = http.Get(\"\")"), left: "the module or a test of it uses `http.DefaultClient` in a form of code that the change does not know", not: "internal/instrumentation"},
+		{name: "default client as a key", source: get("_ = map[*http.Client]int{http.DefaultClient: 1}\n\t_, _ = http.DefaultClient.Get(\"\")"), left: "the module or a test of it uses `http.DefaultClient` in a form of code that the change does not know", not: "internal/instrumentation"},
+		{name: "field of the default client", source: get("println(http.DefaultClient.Timeout)\n\tc := http.DefaultClient\n\t_ = c"), left: "the module or a test of it uses `http.DefaultClient` in a form of code that the change does not know", not: "internal/instrumentation"},
+		{name: "address of the default client", source: get("c := &http.DefaultClient\n\t_ = c"), left: "the module or a test of it uses `http.DefaultClient` in a form of code that the change does not know", not: "internal/instrumentation"},
+		{name: "default client in another package", source: get("_, _ = http.DefaultClient.Get(\"\")"), files: map[string]string{"api/api.go": "package api\n\nimport \"net/http\"\n\nfunc Is(c *http.Client) bool { return c == http.DefaultClient }\n"}, left: "the module or a test of it uses `http.DefaultClient` in a form of code that the change does not know", not: "internal/instrumentation"},
+		{name: "default client that is passed on", source: get("c := http.DefaultClient\n\tload(http.DefaultClient, []*http.Client{http.DefaultClient}, api{http.DefaultClient}, api{client: http.DefaultClient})\n\t_, _ = c, http.DefaultClient\n\t_, _ = (*http.DefaultClient).Get(\"\")"), not: "http.DefaultClient"},
+		{name: "default client in a test", source: get("_, _ = http.DefaultClient.Get(\"\")\n\t_, _ = http.Get(\"\")\n\t_ = &http.Client{}"), files: map[string]string{"main_test.go": "package main\n\nimport (\n\t\"net/http\"\n\t\"testing\"\n)\n\nfunc TestGet(*testing.T) { http.DefaultClient.Transport = fake{} }\n"}, left: "the module or a test of it uses `http.DefaultClient` in a form of code that the change does not know", added: "&http.Client{Transport: instrumentation.Transport(nil)}", not: "instrumentation.Get"},
+		{name: "default client as an argument in a test", source: get("load(http.DefaultClient)"), files: map[string]string{"main_test.go": "package main_test\n\nimport (\n\t\"net/http\"\n\t\"testing\"\n)\n\nfunc TestGet(t *testing.T) { require.Same(t, http.DefaultClient, client()) }\n"}, left: "the module or a test of it uses `http.DefaultClient` in a form of code that the change does not know", not: "internal/instrumentation"},
+		{name: "call of the default client in a test", source: get("load(http.DefaultClient)"), files: map[string]string{"main_test.go": "package main\n\nimport (\n\t\"net/http\"\n\t\"testing\"\n)\n\nfunc TestGet(*testing.T) { _, _ = http.DefaultClient.Get(\"\") }\n"}, added: "load(instrumentation.HTTPClient)"},
+		{name: "default transport in a test", source: get("load(http.DefaultClient)"), files: map[string]string{"main_test.go": "package main\n\nimport (\n\t\"net/http\"\n\t\"testing\"\n)\n\nfunc TestGet(*testing.T) { http.DefaultTransport = fake{} }\n"}, added: "load(instrumentation.HTTPClient)"},
 		{name: "results of another package", source: grpc("_ = grpc.NewServer(options.All())"), left: whyUnknown, not: "otelgrpc"},
 		{name: "results of a method", source: grpc("_ = grpc.NewServer(o.all())"), left: whyUnknown, not: "otelgrpc"},
 		{name: "results of a variable", source: grpc("one := all\n\t_ = grpc.NewServer(one())"), files: map[string]string{"one.go": "package main\n\nfunc one() grpc.ServerOption { return nil }\n"}, left: whyUnknown, not: "otelgrpc"},

@@ -163,7 +163,7 @@ func (s *service) goFiles(m *goModule) ([]*goFile, error) {
 		keep := parsed.Package == "main" || len(f.uses.Boundaries) > 0
 		f.declared = m.declare(parsed)
 		if s.kind == General {
-			m.defaults(f)
+			m.defaults(f, false)
 			m.wrapped(f)
 			if !notCode.MatchString(name) {
 				f.findSites()
