@@ -129,7 +129,9 @@ func TestOpenTogether(t *testing.T) {
 
 func TestEncoding(t *testing.T) {
 	s := open(t, Config{})
-	_, err := s.pool.Exec(t.Context(), `CREATE DATABASE latin1 TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'`)
+	_, err := s.pool.Exec(t.Context(), `DROP DATABASE IF EXISTS latin1`)
+	require.NoError(t, err)
+	_, err = s.pool.Exec(t.Context(), `CREATE DATABASE latin1 TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'`)
 	require.NoError(t, err)
 	address, err := url.Parse(server.URL())
 	require.NoError(t, err)

@@ -433,7 +433,7 @@ func TestQueryModes(t *testing.T) {
 // TestPlainRole uses a role with no privileges beyond its database.
 func TestPlainRole(t *testing.T) {
 	admin := open(t, Config{})
-	for _, statement := range []string{`CREATE ROLE plain LOGIN`, `CREATE DATABASE plain TEMPLATE template0 OWNER plain`} {
+	for _, statement := range []string{`DROP DATABASE IF EXISTS plain`, `DROP ROLE IF EXISTS plain`, `CREATE ROLE plain LOGIN`, `CREATE DATABASE plain TEMPLATE template0 OWNER plain`} {
 		_, err := admin.pool.Exec(t.Context(), statement)
 		require.NoError(t, err)
 	}
