@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -86,6 +87,7 @@ type journal struct {
 	moved      map[string]time.Time
 	unreadable map[string]bool      // journals of an unknown version
 	free       map[string]time.Time // free journals of other replicas, by the time first seen
+	retry      map[string]time.Time // journals whose adoption failed, by the time of the next attempt
 }
 
 func newJournal(cfg JournalConfig, a *trace.Assembler, now func() time.Time, logger *slog.Logger) *journal {
@@ -100,7 +102,7 @@ func newJournal(cfg JournalConfig, a *trace.Assembler, now func() time.Time, log
 	}
 	return &journal{
 		cfg: cfg, assembler: a, now: now, logger: logger,
-		moved: make(map[string]time.Time), unreadable: make(map[string]bool), free: make(map[string]time.Time),
+		moved: make(map[string]time.Time), unreadable: make(map[string]bool), free: make(map[string]time.Time), retry: make(map[string]time.Time),
 	}
 }
 
@@ -283,6 +285,7 @@ func (j *journal) pass(ctx context.Context, now time.Time, names, leased []strin
 			delete(j.moved, name)
 		}
 	}
+	maps.DeleteFunc(j.retry, func(name string, _ time.Time) bool { return !slices.Contains(names, name) })
 	for name := range j.free {
 		if !slices.Contains(names, name) || slices.Contains(leased, delta.JournalLease(name)) {
 			delete(j.free, name)
@@ -299,7 +302,7 @@ func (j *journal) pass(ctx context.Context, now time.Time, names, leased []strin
 			waiting = true
 			continue
 		}
-		if j.reserved(name, now) {
+		if j.reserved(name, now) || j.retry[name].After(now) {
 			waiting = true
 			continue
 		}
@@ -313,6 +316,9 @@ func (j *journal) pass(ctx context.Context, now time.Time, names, leased []strin
 		}
 		if err := j.adopt(ctx, name, now, submit); err != nil {
 			waiting = true
+			if !errors.Is(err, delta.ErrJournalLost) && !errors.Is(err, delta.ErrJournalConflict) {
+				j.retry[name] = j.now().Add(j.cfg.Expiry) // no trace closes during an attempt, which may take long
+			}
 			failures = append(failures, fmt.Errorf("adopt journal %s: %w", name, err))
 		}
 		if err := j.cfg.Leases.Release(ctx, lease); err != nil {

@@ -132,7 +132,8 @@ type Assembler struct {
 
 	scratch bundle // used by Add
 	named   []numberedName
-	ledger  ledger // of the journal, if there is one
+	journal journal // if there is one
+	sweeper int     // index of the organization whose entries are swept next
 
 	evaluation sync.Mutex // acquired before mu; guards the fields below
 	evaluator  evaluator
@@ -202,7 +203,7 @@ type openTrace struct {
 	index     map[*Resource]uint16 // index of resources, once there are many
 	texts     int                  // bytes of the texts of resources
 	records   []record
-	entries   []uint64  // numbers of the journal entries with its spans
+	entries   []uint64  // positions of the journal entries with its spans
 	closing   bool      // closes when the current transaction commits
 	evaluated bool      // is in a Piece
 	reading   bool      // being read without the lock
@@ -321,8 +322,8 @@ func (a *Assembler) end(t *openTrace) {
 	if t.of.swept == t {
 		t.of.swept = t.started.next
 	}
-	if a.ledger.cursor == t {
-		a.ledger.cursor = a.following(t)
+	if t.of.ledger.cursor == t {
+		t.of.ledger.cursor = t.started.next
 	}
 	t.of.started.remove(t)
 }
@@ -376,6 +377,7 @@ func (a *Assembler) add(t *openTrace, b *bundle, g *group) {
 	t.records = slices.Grow(t.records, n)
 	a.charge(t.of, (cap(t.records)-before)*recordBytes)
 	a.spans += n
+	t.of.spans += n
 	t.time = max(t.time, g.time)
 	var r record
 	const none = 1<<32 - 1
@@ -473,10 +475,9 @@ func (a *Assembler) remove(t *openTrace) {
 	o.arrived.remove(t)
 	a.end(t)
 	a.spans -= len(t.records)
+	o.spans -= len(t.records)
 	freed := traceBytes + cap(t.records)*recordBytes + cap(t.entries)*entryBytes + len(t.resources)*referenceBytes
-	for _, seq := range t.entries {
-		a.ledger.release(seq)
-	}
+	a.unref(t)
 	for _, r := range t.resources {
 		if r.held--; r.held == 0 {
 			freed += r.size()
@@ -511,7 +512,7 @@ func (a *Assembler) Stats() Stats {
 	}
 	return Stats{
 		Traces: len(a.traces), Spans: a.spans, Bytes: a.bytes, SamplingRate: rate(level),
-		Dropped: a.dropped, JournalBytes: a.ledger.bytes,
+		Dropped: a.dropped, JournalBytes: a.journal.bytes,
 	}
 }
 

@@ -12,7 +12,7 @@ type bundle struct {
 	groups    []group
 	items     []item
 	states    []state // from a journal entry
-	texts     int     // size of the texts of resources
+	texts     int     // size of the texts of resources, and of names
 
 	groupOf    map[key]int32
 	resourceOf map[*Resource]uint32
@@ -76,7 +76,7 @@ func (b *bundle) reset() {
 }
 
 // add adds the spans of one organization that the current sampling keeps, up to the first one with another resource
-// when the texts of resources have reached a size. It returns the rest.
+// when the texts have reached a size. It returns the rest.
 func (b *bundle) add(a *Assembler, org uint32, spans []Span, texts int) []Span {
 	var (
 		g        int32 = -1
@@ -169,6 +169,7 @@ func (b *bundle) name(hash uint64, text string) uint32 {
 	if !ok || b.names[i].text != text {
 		i = uint32(len(b.names))
 		b.names = append(b.names, spanName{hash, text})
+		b.texts += len(text)
 		b.nameOf[hash] = i
 	}
 	return i

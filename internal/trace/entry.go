@@ -74,7 +74,7 @@ const (
 	spanRecordFlags    = flagInternal | flagShort
 	entryBytesAimed    = 1 << 20 // start another entry above this size, unless it would mostly repeat names and resources
 	entryBytesMost     = 8 << 20 // start another entry above this size in any case
-	maxEntryNames      = 1 << 12 // start another entry with this number of distinct names
+	maxEntryNames      = 1 << 12 // distinct names of an entry: start another one, unless too much of the bundle would be repeated ones; then leave out names
 	maxPieceSpans      = 1 << 14 // consecutive spans of one trace
 	searchedPieceSpans = 24      // search for parents linearly up to this number
 )
@@ -186,8 +186,9 @@ type encoder struct {
 	nameTable              []byte
 	traces                 []byte
 	from                   int    // first group in the entry
-	of                     uint32 // organization of the spans
+	of                     uint32 // organization of the entry
 	spans                  int
+	sealed                 int // bytes of the entries of the bundle
 
 	places []uint64 // ids of the spans in a piece
 	table  []int32  // their indexes, from 1, by hash
@@ -197,7 +198,7 @@ type encoder struct {
 type encoded struct {
 	data     []byte
 	note     bool
-	org      uint32 // whose spans it holds, unless it is a note
+	org      uint32 // whose it is
 	from, to int
 	spans    int
 }
@@ -224,7 +225,7 @@ func (e *encoder) clear(from int) {
 	e.names.reset()
 	e.closed, e.orgTable, e.resourceTable = e.closed[:0], e.orgTable[:0], e.resourceTable[:0]
 	e.nameTable, e.traces = e.nameTable[:0], e.traces[:0]
-	e.closings, e.spans, e.from = 0, 0, from
+	e.closings, e.spans, e.from, e.places = 0, 0, from, e.places[:0]
 }
 
 func (e *encoder) size() int {
@@ -233,8 +234,11 @@ func (e *encoder) size() int {
 
 // full reports whether the current entry is large enough.
 func (e *encoder) full() bool {
-	size, own := e.size(), len(e.closed)+len(e.traces)
-	return size >= entryBytesAimed && (own >= size/3 || size >= entryBytesMost) || len(e.names.used) >= maxEntryNames
+	own := len(e.closed) + len(e.traces) + len(e.places)*recordBytes/2
+	size := own + len(e.orgTable) + len(e.resourceTable) + len(e.nameTable)
+	mostly := own >= size/3 // and not repeated names and resources
+	return size >= entryBytesAimed && mostly || size >= entryBytesMost ||
+		len(e.names.used) >= maxEntryNames && (mostly || e.sealed < entryBytesMost)
 }
 
 // seal completes the current entry, which holds the groups before to.
@@ -249,6 +253,7 @@ func (e *encoder) seal(to int, note bool) {
 	b = append(binary.AppendUvarint(b, uint64(len(e.names.used))), e.nameTable...)
 	b = append(b, e.traces...)
 	*x = encoded{data: b, note: note, org: e.of, from: e.from, to: to, spans: e.spans}
+	e.sealed += len(b)
 	e.clear(to)
 }
 
@@ -266,28 +271,43 @@ func (e *encoder) org(a *Assembler, org uint32) uint64 {
 	return uint64(n)
 }
 
-// note adds an entry with the closed traces and the changed sampling of organizations.
+// note adds entries with the closed traces and the changed sampling of organizations, which it sorts. An entry is of one
+// organization.
 func (e *encoder) note(a *Assembler, h header, changed []*tenant, closing []*openTrace) {
 	e.head = h
+	byOrg := func(t *openTrace, org uint32) int { return cmp.Compare(t.key.org, org) }
+	slices.SortStableFunc(closing, func(x, y *openTrace) int { return byOrg(x, y.key.org) })
 	for _, o := range changed {
-		e.org(a, o.number)
+		if _, closes := slices.BinarySearchFunc(closing, o.number, byOrg); !closes {
+			e.of = o.number
+			e.org(a, o.number)
+			e.seal(0, true)
+		}
 	}
 	for _, t := range closing {
-		if e.full() {
+		if e.closings > 0 && (e.full() || t.key.org != e.of) {
 			e.seal(0, true)
-			e.head.partialSince = nil
 		}
+		e.of = t.key.org
 		e.closed = binary.AppendUvarint(e.closed, e.org(a, t.key.org))
 		e.closed = append(e.closed, t.key.id[:]...)
 		e.closings++
 	}
+	if e.closings > 0 {
+		e.seal(0, true)
+	}
+}
+
+// taken adds an entry that closes nothing.
+func (e *encoder) taken(h header) {
+	e.head = h
 	e.seal(0, true)
 }
 
 // bundle adds entries for all spans of a bundle, in the order of organizations. An entry holds spans of one
 // organization, so that no other one keeps it in the journal.
 func (e *encoder) bundle(a *Assembler, h header, b *bundle) {
-	e.head = h
+	e.head, e.sealed = h, 0
 	e.clear(0)
 	slices.SortStableFunc(b.groups, func(x, y group) int { return cmp.Compare(x.key.org, y.key.org) })
 	for g := range b.groups {
@@ -405,7 +425,7 @@ func (e *encoder) piece(a *Assembler, b *bundle, g *group, first int32, left int
 			away = x.parent
 		}
 	}
-	e.traces = out
+	e.traces, e.places = out, e.places[:0]
 	e.spans += n
 	return it, n
 }

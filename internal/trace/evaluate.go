@@ -316,6 +316,7 @@ type evaluator struct {
 	byHash     map[uint64]int // index in services, once there are many
 	ofResource []int          // index in services by index of the resource; -1: not evaluated
 	ids        map[uint64]struct{}
+	most       int                 // largest size of ids
 	orphans    []uint64            // one bit per span
 	rows       map[uint64]struct{} // services and buckets of the current Piece
 	evident    map[uint64]struct{} // services of the current Piece with new evidence
@@ -361,8 +362,8 @@ func (v *evaluator) reset(t *snapshot, p *Piece) {
 		v.ofResource = append(v.ofResource, i)
 	}
 	v.steps += uint64(len(t.resources))
-	if len(v.ids) > 1<<16 {
-		v.ids = nil // clear would keep the memory of a large map
+	if v.most > 8*max(len(t.records), 1<<10) {
+		v.ids, v.most = nil, 0 // clear would keep the memory of a large map, and visit it for each trace
 	}
 	clear(v.ids)
 	if len(t.records) > smallTrace {
@@ -372,6 +373,7 @@ func (v *evaluator) reset(t *snapshot, p *Piece) {
 		for i := range t.records {
 			v.ids[t.records[i].id] = struct{}{}
 		}
+		v.most = max(v.most, len(v.ids))
 		v.steps += uint64(len(t.records))
 	}
 }

@@ -59,7 +59,7 @@ func TestLargeResourcesAreNotRepeated(t *testing.T) {
 	x.Commit()
 	require.Less(t, size, 2*(texts+spans))
 
-	a.ledger.sweeping, a.ledger.upTo, a.ledger.cursor = true, a.ledger.next-1, a.following(nil)
+	a.tenants[0].ledger.beginSweep(a.tenants[0].started.front)
 	x.Begin(t0)
 	_, size = appended(x)
 	require.Less(t, size, 3*(sweptBytes+maxResources*8<<10), "the maximum number of resources of a trace")

@@ -155,10 +155,22 @@ func (p *process) closeAll(x *Transaction) {
 	p.verdicts.Merge(d)
 }
 
+// beginSweep begins a sweep of every organization.
+func (p *process) beginSweep() {
+	for _, o := range p.a.tenants {
+		o.ledger.beginSweep(o.started.front)
+	}
+}
+
+// sweeping reports whether entries of an organization are swept.
+func (p *process) sweeping() bool {
+	return slices.ContainsFunc(p.a.tenants, func(o *tenant) bool { return o.ledger.sweeping })
+}
+
 // sweep moves some traces as if the journal were oversized.
 func (p *process) sweep(now time.Time, end outcome) {
 	p.tb.Helper()
-	p.a.ledger.beginSweep(p.a.following(nil))
+	p.beginSweep()
 	p.transact(now, end, func(*Transaction) {})
 }
 
@@ -182,42 +194,42 @@ func (p *process) adopt(now time.Time, name string) {
 // check compares the ledger with the journal.
 func (p *process) check() {
 	p.tb.Helper()
-	l := &p.a.ledger
 	left := maps.Clone(p.disk.journals[p.name])
-	for _, seq := range l.forget {
-		delete(left, seq)
+	for _, e := range p.a.journal.forget {
+		delete(left, e.seq)
 	}
-	size, spans, needed := 0, 0, 0
-	of := make(map[*tenant]int)
-	first := l.next - uint64(len(l.entries))
-	for i, e := range l.entries {
-		if !e.gone {
-			require.Contains(p.tb, left, first+uint64(i))
-			require.Len(p.tb, left[first+uint64(i)], e.bytes)
-			size, spans, needed = size+e.bytes, spans+e.spans, needed+1
-			of[e.of] += e.bytes
-		}
-	}
-	require.Len(p.tb, left, needed)
-	require.Equal(p.tb, []int{size, spans}, []int{l.bytes, l.spans})
-	refs := make(map[uint64]int)
-	for _, t := range p.a.traces {
-		require.NotEmpty(p.tb, t.entries)
-		for _, seq := range t.entries {
-			require.False(p.tb, l.at(seq).gone)
-			refs[seq]++
-		}
-	}
-	for i, e := range l.entries {
-		require.Equal(p.tb, refs[first+uint64(i)], e.refs)
-	}
-	require.Equal(p.tb, of[nil], l.notes)
+	size, needed := 0, 0
 	for _, o := range p.a.tenants {
-		require.Equal(p.tb, of[o], o.journal)
+		l := &o.ledger
+		bytes, spans, held := 0, 0, 0
+		for _, e := range l.entries {
+			if !e.gone {
+				require.Contains(p.tb, left, e.seq)
+				require.Len(p.tb, left[e.seq], e.bytes)
+				bytes, spans, needed = bytes+e.bytes, spans+e.spans, needed+1
+			}
+		}
+		require.Equal(p.tb, []int{bytes, spans}, []int{l.bytes, l.spans})
+		refs := make(map[uint64]int)
+		for t := o.started.front; t != nil; t = t.started.next {
+			held += len(t.records)
+			require.NotEmpty(p.tb, t.entries)
+			for _, at := range t.entries {
+				require.False(p.tb, l.at(at).gone)
+				refs[at]++
+			}
+		}
+		require.Equal(p.tb, held, o.spans)
+		for i, e := range l.entries {
+			require.Equal(p.tb, refs[l.first+uint64(i)], e.refs)
+		}
+		size += bytes
 		for t := o.started.front; t != nil && t.started.next != nil; t = t.started.next {
 			require.False(p.tb, t.first.After(t.started.next.first))
 		}
 	}
+	require.Len(p.tb, left, needed)
+	require.Equal(p.tb, size, p.a.journal.bytes)
 }
 
 // contents returns the traces that a process with sufficient memory would recover from a journal.
@@ -260,7 +272,7 @@ func describe(a *Assembler) map[string]string {
 // mirrored fails the test unless the journal matches the memory.
 func (p *process) mirrored(now time.Time) {
 	p.tb.Helper()
-	if len(p.a.unrecorded()) > 0 { // dropped traces are recorded with the next transaction
+	for len(p.a.unrecorded()) > 0 || len(p.a.journal.forget) > forgetEntries { // dropped traces are recorded later
 		p.transact(now, succeeds, func(*Transaction) {})
 	}
 	want, got := describe(p.a), p.contents(p.name)
@@ -561,7 +573,7 @@ func TestBytesOfASpan(t *testing.T) {
 		list = append(list, s)
 	}
 	p.add(t0, list...)
-	perSpan := float64(p.a.ledger.bytes) / float64(len(list))
+	perSpan := float64(p.a.journal.bytes) / float64(len(list))
 	t.Logf("%.1f bytes a span", perSpan)
 	require.Less(t, perSpan, 20.0)
 }
@@ -630,7 +642,7 @@ func TestLargeResources(t *testing.T) {
 		require.Less(t, size(), 4*budget)
 	}
 	require.Less(t, p.a.Stats().Bytes, budget)
-	for p.a.ledger.sweeping {
+	for p.sweeping() {
 		p.add(t0)
 	}
 	p.check()
@@ -805,7 +817,7 @@ func TestMarkPartialOnce(t *testing.T) {
 	traces := p.a.Stats().Traces
 	next := start(t, d, "new", Config{})
 	next.adopt(t0, "old")
-	require.Greater(t, next.a.ledger.next, uint64(4), "more than one transaction")
+	require.Greater(t, next.a.journal.next, uint64(4), "more than one transaction")
 	next.transact(t0, succeeds, next.closeAll)
 	require.Equal(t, delta.Count{Observed: uint64(traces)}, counts(&d.verdicts, "a", catalog.SPA002))
 }
@@ -835,8 +847,9 @@ func TestOldOwner(t *testing.T) {
 	old.add(t0, span(2, 1, 0, r))
 	other := start(t, d, "new", Config{})
 	recovery := other.recover("old")
-	other.transact(t0, succeeds, func(x *Transaction) { x.Adopt(recovery) })
-	require.True(t, recovery.Ended())
+	for !recovery.Ended() {
+		other.transact(t0, succeeds, func(x *Transaction) { x.Adopt(recovery) })
+	}
 
 	old.x.Begin(t0)
 	old.x.Add(org, []Span{span(1, 2, 1, r)})
@@ -887,11 +900,11 @@ func TestDroppedWhileSweeping(t *testing.T) {
 	}
 	p.add(t0, list...)
 	p.sweep(t0, succeeds)
-	require.NotNil(t, p.a.ledger.cursor, "the second trace waits")
-	p.a.drop(p.a.ledger.cursor)
+	require.NotNil(t, p.a.tenants[0].ledger.cursor, "the second trace waits")
+	p.a.drop(p.a.tenants[0].ledger.cursor)
 	p.transact(t0, succeeds, func(*Transaction) {})
 	p.transact(t0, succeeds, func(*Transaction) {})
-	require.False(t, p.a.ledger.sweeping)
+	require.False(t, p.sweeping())
 	p.check()
 	require.Len(t, p.contents("a"), 1)
 }

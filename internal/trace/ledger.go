@@ -2,27 +2,56 @@
 
 package trace
 
-// entry is the Assembler's state of one journal entry. An entry holds spans of one organization, or it is a note, which
-// closes traces or changes the sampling of earlier entries.
+// entry is the state of one journal entry. It holds spans, or it is a note, which closes traces or changes the sampling of
+// earlier entries.
 type entry struct {
-	of    *tenant // whose spans it holds; nil: a note
+	seq   uint64 // its number in the journal
 	bytes int
 	spans int
-	refs  int  // open traces with spans in the entry
+	refs  int // open traces with spans in the entry
+	note  bool
 	gone  bool // no longer needed
 }
 
-// ledger tracks which journal entries are still needed. An entry with spans is needed while one of its traces is
-// open, and a note while an earlier entry is needed.
-type ledger struct {
-	next    uint64   // number of the next entry
-	entries []entry  // from the first needed entry to next
-	bytes   int      // of needed entries
-	notes   int      // of which notes
-	spans   int      // in needed entries
-	forget  []uint64 // numbers of entries no longer needed
+// journal is the state of the journal.
+type journal struct {
+	next   uint64      // number of the next entry
+	bytes  int         // of needed entries
+	forget []forgotten // entries no longer needed
+}
 
-	// A sweep moves the traces that began up to an entry to new entries, so that a few traces do not keep many
+// forgotten is an entry to be deleted.
+type forgotten struct {
+	seq   uint64
+	bytes int
+}
+
+// Limits of the entries that one transaction deletes: the store reads what it deletes.
+const (
+	forgetBytes   = 8 << 20
+	forgetEntries = 1 << 12
+)
+
+// forgettable returns the number of entries for a transaction that appends so many bytes to delete, at least one if there
+// is any. It is more than the transaction appends, so that deleting keeps up.
+func forgettable(list []forgotten, appended int) (n int) {
+	most := max(forgetBytes, 2*appended)
+	for n < len(list) && n < forgetEntries && (n == 0 || most >= list[n].bytes) {
+		most -= list[n].bytes
+		n++
+	}
+	return n
+}
+
+// ledger tracks which journal entries of one organization are still needed. An entry with spans is needed while one of
+// its traces is open, and a note while an earlier entry of the organization is needed.
+type ledger struct {
+	first   uint64  // position of the first of entries; traces refer to positions
+	entries []entry // from the first needed one
+	bytes   int     // of needed entries
+	spans   int     // in needed entries
+
+	// A sweep moves the traces that began up to a position to new entries, so that a few traces do not keep many
 	// entries alive.
 	sweeping bool
 	upTo     uint64
@@ -36,61 +65,56 @@ type ledger struct {
 	futile     bool // it ended early
 }
 
-// add records the next committed entry.
-func (l *ledger) add(of *tenant, bytes, spans int) {
-	l.entries = append(l.entries, entry{of: of, bytes: bytes, spans: spans})
-	l.count(of, bytes)
-	l.spans += spans
-	l.next++
-}
-
-// count adds to the size of the needed entries of an organization, or of notes.
-func (l *ledger) count(of *tenant, bytes int) {
+// add records the next committed entry of an organization. It returns the position.
+func (j *journal) add(o *tenant, bytes, spans int, note bool) uint64 {
+	l := &o.ledger
+	l.entries = append(l.entries, entry{seq: j.next, bytes: bytes, spans: spans, note: note})
 	l.bytes += bytes
-	if of != nil {
-		of.journal += bytes
-	} else {
-		l.notes += bytes
-	}
+	l.spans += spans
+	j.bytes += bytes
+	j.next++
+	return l.end() - 1
 }
 
-// at returns an entry by number.
-func (l *ledger) at(seq uint64) *entry {
-	return &l.entries[seq-(l.next-uint64(len(l.entries)))]
-}
+// end returns the position after the last entry.
+func (l *ledger) end() uint64 { return l.first + uint64(len(l.entries)) }
+
+// at returns the entry at a position.
+func (l *ledger) at(position uint64) *entry { return &l.entries[position-l.first] }
 
 // release records that a trace with spans in an entry has closed or moved.
-func (l *ledger) release(seq uint64) {
-	e := l.at(seq)
+func (j *journal) release(o *tenant, position uint64) {
+	e := o.ledger.at(position)
 	if e.refs--; e.refs == 0 {
-		l.drop(seq)
+		j.drop(o, e)
 	}
 }
 
-func (l *ledger) drop(seq uint64) {
-	e := l.at(seq)
+func (j *journal) drop(o *tenant, e *entry) {
 	e.gone = true
-	l.count(e.of, -e.bytes)
-	l.spans -= e.spans
-	l.forget = append(l.forget, seq)
+	o.ledger.bytes -= e.bytes
+	o.ledger.spans -= e.spans
+	j.bytes -= e.bytes
+	j.forget = append(j.forget, forgotten{e.seq, e.bytes})
 }
 
-// trim removes unneeded entries from the front.
-func (l *ledger) trim() {
-	first, n := l.next-uint64(len(l.entries)), 0
+// trim removes unneeded entries of an organization from the front. It leaves the last note of an organization that is
+// sampled: a process that reads the journal would take the rest of a trace for a whole one.
+func (j *journal) trim(o *tenant) {
+	l, n := &o.ledger, 0
 	for ; n < len(l.entries); n++ {
 		e := &l.entries[n]
-		if !e.gone && e.refs > 0 {
+		if !e.gone && (e.refs > 0 || n == len(l.entries)-1 && e.note && o.sampling != sampling{}) {
 			break
 		}
 		if !e.gone {
-			l.drop(first + uint64(n))
+			j.drop(o, e)
 		}
 	}
-	l.entries = l.entries[n:]
+	l.entries, l.first = l.entries[n:], l.first+uint64(n)
 }
 
-// A journal below these limits is never swept.
+// The journal of organizations is never swept while they together are below these limits.
 const (
 	smallBytes   = 16 << 20
 	smallEntries = 4096
@@ -98,11 +122,11 @@ const (
 
 // beginSweep begins a sweep with the first open trace.
 func (l *ledger) beginSweep(first *openTrace) {
-	l.sweeping, l.upTo, l.cursor, l.before, l.moved = true, l.next-1, first, l.bytes, 0
+	l.sweeping, l.upTo, l.cursor, l.before, l.moved = true, l.end()-1, first, l.bytes, 0
 }
 
-// endSweep ends a sweep that has visited all traces, or has written more than the journal held before: traces that
-// share names and resources in memory can take more in other entries.
+// endSweep ends a sweep that has visited all traces, or has written more than the organization's entries held before:
+// traces that share names and resources in memory can take more in other entries.
 func (l *ledger) endSweep(spans int) {
 	l.futile = l.moved > l.before
 	if l.futile || l.cursor == nil {
@@ -110,14 +134,15 @@ func (l *ledger) endSweep(spans int) {
 	}
 }
 
-// oversized reports whether the journal is much larger than its content, the given number of spans and bytes in memory.
-func (l *ledger) oversized(spans, bytes int) bool {
+// oversized reports whether the entries of an organization are much larger than their content, the given number of spans
+// and bytes in memory. The limits are shared by so many organizations.
+func (l *ledger) oversized(spans, bytes, sharing int) bool {
 	switch {
 	case l.futile && l.bytes < 2*l.swept && spans > l.sweptSpans/2: // another one would be, too
 		return false
-	case len(l.entries) > smallEntries && len(l.entries) > spans/16:
+	case len(l.entries) > max(smallEntries/sharing, smallEntries/64) && len(l.entries) > spans/16:
 		return true
-	case l.bytes <= smallBytes:
+	case l.bytes <= max(smallBytes/sharing, smallBytes/64):
 		return false
 	case l.spans > 2*spans:
 		return true

@@ -5,6 +5,7 @@ package trace
 import (
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"runtime"
 	"strings"
 	"testing"
@@ -41,18 +42,23 @@ func bytesOf(x *Transaction) (n int) {
 // TestMovedBytes: no transaction writes much more than the limits of a trace when it moves one, in a sweep or from the
 // journal of another process, however its spans spread over resources.
 func TestMovedBytes(t *testing.T) {
-	const most = 16 << 20
-	for name, c := range map[string]struct{ spans, resources int }{
-		"resources in turn": {50_000, 1_000},
-		"more spans":        {maxTraceSpans + 100_000, 1},
+	const most = 32 << 20
+	for name, c := range map[string]struct{ spans, resources, names int }{
+		"resources in turn": {50_000, 1_000, 1},
+		"more spans":        {maxTraceSpans + 100_000, 1, 1},
+		"names in turn":     {maxTraceSpans, 127, 2 * maxEntryNames},
+		"long names":        {maxTraceSpans, 127, 1 << 15},
 	} {
 		t.Run(name, func(t *testing.T) {
 			resources := heavyResources(c.resources)
+			long := strings.Repeat("x", 200)
 			d := new(disk)
 			p := start(t, d, "a", Config{})
 			spans := make([]Span, c.spans)
 			for i := range spans {
 				spans[i] = Span{TraceID: [16]byte{1}, Resource: resources[i%c.resources], Time: uint64(t0.UnixNano())}
+				spans[i].Name = fmt.Sprint(long[:min(len(long), c.names/100)], i%c.names)
+				spans[i].NameHash = nameHash(spans[i].Name)
 				binary.LittleEndian.PutUint64(spans[i].SpanID[:], uint64(i+1))
 				binary.LittleEndian.PutUint64(spans[i].ParentID[:], uint64(i)<<32)
 			}
@@ -61,10 +67,10 @@ func TestMovedBytes(t *testing.T) {
 				spans = spans[len(part):]
 				p.transact(t0, succeeds, func(x *Transaction) { x.Add("o", part) })
 			}
-			p.a.ledger.beginSweep(p.a.following(nil))
+			p.beginSweep()
 			p.x.Begin(t0)
 			p.x.Journals("a", "h")
-			require.NotEmpty(t, p.x.moving)
+			require.NotEmpty(t, p.x.moved.groups)
 			require.LessOrEqual(t, bytesOf(p.x), most)
 			q := start(t, d, "b", Config{})
 			r := q.recover("a")
@@ -106,7 +112,7 @@ func TestFutileSweep(t *testing.T) {
 		}
 	}
 	p.transact(t0, succeeds, func(x *Transaction) { x.Add("o", spans) })
-	l := &p.a.ledger
+	l := &p.a.tenants[0].ledger
 	before, total := l.bytes, 0
 	l.beginSweep(p.a.following(nil))
 	for n := 0; l.sweeping; n++ {
@@ -118,8 +124,8 @@ func TestFutileSweep(t *testing.T) {
 	}
 	require.True(t, l.futile)
 	require.LessOrEqual(t, total, before+4<<20)
-	require.False(t, l.oversized(p.a.spans, p.a.bytes))
-	require.True(t, l.oversized(p.a.spans/3, p.a.bytes/3), "after most traces have closed")
+	require.False(t, l.oversized(p.a.spans, p.a.bytes, 1))
+	require.True(t, l.oversized(p.a.spans/3, p.a.bytes/3, 1), "after most traces have closed")
 	p.check()
 }
 
@@ -188,7 +194,7 @@ func TestJournalOfOne(t *testing.T) {
 			size += r.texts()
 		}
 		p.transact(now, succeeds, func(x *Transaction) { x.Add("attacker", spans) })
-		most = max(most, p.a.ledger.bytes)
+		most = max(most, p.a.journal.bytes)
 		require.Zero(t, victim.level)
 	}
 	require.Greater(t, size, 6*journalPerByte*memory)
@@ -202,6 +208,142 @@ func TestJournalOfOne(t *testing.T) {
 	}
 }
 
+// TestSweepsOfOne: traces of one organization that grow when they move do not keep the entries of another in the journal.
+func TestSweepsOfOne(t *testing.T) {
+	const memory = 16 << 20
+	p := start(t, new(disk), "a", Config{Memory: memory})
+	attacker := func(spans []Span) {
+		p.transact(t0, succeeds, func(x *Transaction) { x.Add("attacker", spans) })
+	}
+	heavy := heavyResources(1_200)
+	var spans []Span
+	for n, r := range heavy { // as in one request: each resource once
+		for i := range 150 {
+			if delta.Mix(uint64(n), uint64(i))%12 == 0 {
+				spans = append(spans, nameless(i+1, n+2, 0, r))
+			}
+		}
+	}
+	attacker(spans)
+	now, most, futile := t0, 0, false
+	for n := range 600 {
+		now = now.Add(100 * time.Millisecond)
+		if n%150 == 149 { // keep the traces open
+			spans = spans[:0]
+			for i := range 150 {
+				spans = append(spans, nameless(i+1, n<<16+1, 0, heavy[i*37%len(heavy)]))
+			}
+			attacker(spans)
+		}
+		var request []Span
+		for i, r := range heavyResources(20) { // one long trace, and short ones
+			request = append(request, span(1, n<<8+i, 0, r), span(100_000+n*20+i, 1, 0, r))
+		}
+		p.transact(now, succeeds, func(x *Transaction) {
+			p.closeDue(x)
+			x.Add(org, request)
+		})
+		victim := p.a.tenants[p.a.org(org)]
+		require.Zero(t, victim.level)
+		most = max(most, victim.ledger.bytes)
+		futile = futile || p.a.tenants[p.a.org("attacker")].ledger.futile
+	}
+	require.True(t, futile)
+	require.Less(t, most, 2*memory)
+	p.check()
+}
+
+// TestForgetIsLimited: a transaction deletes a limited part of what is no longer needed.
+func TestForgetIsLimited(t *testing.T) {
+	d := new(disk)
+	p := start(t, d, "a", Config{Idle: time.Minute})
+	size := func(name string) (n int) {
+		for _, data := range d.journals[name] {
+			n += len(data)
+		}
+		return n
+	}
+	for i := range 20 {
+		var spans []Span
+		for n, r := range heavyResources(200) {
+			spans = append(spans, span(i+1, n+1, 0, r))
+		}
+		p.add(t0, spans...)
+	}
+	full := size("a")
+	require.Greater(t, full, 2*forgetBytes)
+	other := start(t, d, "b", Config{})
+	r := other.recover("a")
+	for n := 0; !r.Ended(); n++ {
+		before := size("a")
+		other.transact(t0, succeeds, func(x *Transaction) { x.Adopt(r) })
+		require.GreaterOrEqual(t, size("a"), before-forgetBytes)
+	}
+	require.Len(t, d.journals["a"], 1)
+	other.check()
+	require.Len(t, other.a.traces, 20)
+
+	other.transact(t0, succeeds, other.closeAll)
+	for other.a.Pending() {
+		before := size("b")
+		other.transact(t0, succeeds, func(*Transaction) {})
+		require.GreaterOrEqual(t, size("b"), before-forgetBytes)
+	}
+	require.Empty(t, d.journals["b"])
+}
+
+// TestAdoptionShares: an organization within its share of the memory loses no trace of a journal that is read while others
+// fill the memory.
+func TestAdoptionShares(t *testing.T) {
+	const memory, traces = 16 << 20, 12_000
+	d := new(disk)
+	p := start(t, d, "a", Config{Memory: memory})
+	r := resource("a")
+	for i := range traces { // below half of the memory
+		p.add(t0, span(i+1, 1, 0, r))
+	}
+	q := start(t, d, "b", Config{Memory: memory})
+	var spans []Span
+	for i := range 27_000 {
+		spans = append(spans, span(i+1, 1, 0, r))
+	}
+	q.transact(t0, succeeds, func(x *Transaction) { x.Add("attacker", spans) })
+	q.adopt(t0.Add(time.Second), "a")
+	require.Zero(t, q.a.tenants[q.a.org(org)].level)
+	require.NotZero(t, q.a.tenants[q.a.org("attacker")].level)
+	for i := range traces {
+		require.NotNil(t, q.a.traces[key{org: q.a.org(org), id: traceID(i + 1)}])
+	}
+}
+
+// TestDiscardedReturns: of traces that were discarded, a process that reads the journal before it is smaller does not
+// take the rest for whole traces.
+func TestDiscardedReturns(t *testing.T) {
+	d := new(disk)
+	p := start(t, d, "a", Config{Memory: 16 << 20})
+	r := resource("a")
+	const traces = 20_000
+	var roots, children []Span
+	for i := range traces {
+		s := span(i+1, 2, 0, r)
+		if i < 10 {
+			roots = append(roots, span(i+1, 1, 0, r)) // in an entry of the first traces only
+			s = span(i+1, 2, 1, r)
+		}
+		children = append(children, s)
+	}
+	p.add(t0, roots...)
+	p.add(t0, children...)
+	p.a.discard(p.a.tenants[0], t0) // as Commit does when the journal is too large
+	for range 3 {
+		p.transact(t0, succeeds, func(*Transaction) {})
+		q := start(t, &disk{journals: map[string]map[uint64][]byte{"a": maps.Clone(d.journals["a"])}}, "b", Config{})
+		q.adopt(t0, "a")
+		q.transact(t0, succeeds, q.closeAll)
+		require.Zero(t, counts(&q.disk.verdicts, "a", catalog.SPA002).Failed)
+	}
+}
+
 // TestEntriesOfOne: an entry of the journal holds spans of one organization, in whatever order they are added.
 func TestEntriesOfOne(t *testing.T) {
 	p := start(t, new(disk), "a", Config{})
@@ -211,15 +353,15 @@ func TestEntriesOfOne(t *testing.T) {
 			x.Add(fmt.Sprint(i%3), []Span{span(i+1, 1, 0, r), span(i/10+1, i+2, 0, r)})
 		}
 	})
-	require.Len(t, p.a.ledger.entries, 3)
+	require.EqualValues(t, 4, p.a.journal.next)
 	p.check()
 	require.Len(t, p.contents("a"), len(p.a.traces))
 	for _, o := range p.a.tenants {
-		require.NotZero(t, o.journal)
+		require.NotZero(t, o.ledger.bytes)
 		for o.started.front != nil {
 			p.a.drop(o.started.front)
 		}
-		require.Zero(t, o.journal)
+		require.Zero(t, o.ledger.bytes)
 	}
 }
 

@@ -19,24 +19,22 @@ type Recovery struct {
 	Damaged int
 
 	a       *Assembler
-	entries []uint64 // numbers of all entries
+	entries []forgotten // entries to delete
+	taken   uint64      // number of the first entry that marks the journal as taken, 0: there is none yet
 	next    uint64
 	newest  int64 // arrival
 	open    bool  // some entry was written by the owner
 
 	chunk           []*openTrace // traces that move in the current transaction
+	forgotten       int          // entries that it deletes, once all traces have moved
 	partialRecorded bool         // the possibility of partial traces was recorded
 	ended           bool
 }
 
-// Recovery returns an empty Recovery. Its memory is the unused part of the budget of a, but at least a quarter of the
-// budget.
+// Recovery returns an empty Recovery. It may hold as much memory as a, so that what other organizations hold in a drops no
+// traces of an organization within its share. Where both do not fit, a drops those of the largest organization.
 func (a *Assembler) Recovery(name string) *Recovery {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	cfg := a.cfg
-	cfg.Memory = max(cfg.Memory-a.bytes, cfg.Memory/4)
-	return &Recovery{Name: name, a: NewAssembler(cfg), next: 1}
+	return &Recovery{Name: name, a: NewAssembler(a.cfg), next: 1}
 }
 
 // Read reads the next entries of the journal. It returns an error if they have an unknown version; the caller must
@@ -59,9 +57,20 @@ func (r *Recovery) Read(entries []delta.JournalEntry) error {
 			r.Damaged++
 		}
 		r.open = r.open || h.flags&flagTaken == 0
-		r.entries, r.next = append(r.entries, e.Seq), e.Seq+1
+		r.has(e.Seq, len(e.Data), h.flags)
 	}
 	return nil
+}
+
+// has records an entry of the journal. The first one that another process has written stays: it has the number with which
+// the owner would continue.
+func (r *Recovery) has(seq uint64, bytes int, flags byte) {
+	if flags&flagTaken != 0 && r.taken == 0 {
+		r.taken = seq
+	} else {
+		r.entries = append(r.entries, forgotten{seq, bytes})
+	}
+	r.next = seq + 1
 }
 
 // add adds the spans of the current entry.
@@ -94,7 +103,7 @@ func (r *Recovery) AllMoved() (since time.Time, ok bool) {
 	return time.Unix(0, r.newest), !r.open && len(r.a.traces) == 0
 }
 
-// Ended reports whether a transaction with the last traces has committed.
+// Ended reports whether a transaction that deletes the last entries has committed.
 func (r *Recovery) Ended() bool { return r.ended }
 
 // incomplete returns the organizations whose spans were sampled out, by number in the given Assembler, with the time
@@ -117,37 +126,38 @@ func (r *Recovery) incomplete(in *Assembler) map[uint32]int64 {
 	return since
 }
 
-// journal returns the changes to the journal when the chunk moves.
+// journal returns the changes to the journal when the chunk moves: it closes the traces there, and marks the journal as
+// taken. Without traces, it deletes entries, in their order, so that no entry is left whose traces a deleted one closes.
+// Of a journal without open traces, it deletes the mark as well.
 func (r *Recovery) journal(e *encoder, now time.Time, holder string) delta.Journal {
 	j := delta.Journal{Name: r.Name, Holder: holder}
-	_, over := r.AllMoved()
-	last := len(r.chunk) == len(r.a.traces)
-	if last {
-		j.Forget = r.entries
-	}
-	if over {
-		return j
-	}
 	h := r.a.header(now)
 	h.flags |= flagTaken
-	if last {
-		e.note(r.a, h, nil, nil)
-	} else {
+	if len(r.chunk) > 0 {
 		e.note(r.a, h, nil, r.chunk)
+	} else {
+		r.forgotten = forgettable(r.entries, 0)
+		for _, x := range r.entries[:r.forgotten] {
+			j.Forget = append(j.Forget, x.seq)
+		}
+		if _, over := r.AllMoved(); over {
+			j.Forget = append(j.Forget, r.taken)
+		} else if r.taken == 0 {
+			e.taken(h)
+		}
 	}
 	j.Append = appendEntries(nil, r.next, e.entries)
 	return j
 }
 
-// commit records that the chunk has moved in a transaction that wrote the given number of entries to the journal.
-func (r *Recovery) commit(written int) {
-	r.partialRecorded, r.ended = true, len(r.chunk) == len(r.a.traces)
+// commit records that the chunk has moved in a transaction that wrote the given entries to the journal.
+func (r *Recovery) commit(written []encoded) {
+	r.partialRecorded, r.ended = true, len(r.chunk) == 0 && r.forgotten == len(r.entries)
 	for _, t := range r.chunk {
 		r.a.remove(t)
 	}
-	r.chunk = r.chunk[:0]
-	for range written {
-		r.entries = append(r.entries, r.next)
-		r.next++
+	r.chunk, r.entries, r.forgotten = r.chunk[:0], r.entries[r.forgotten:], 0
+	for i := range written {
+		r.has(r.next, len(written[i].data), flagTaken)
 	}
 }

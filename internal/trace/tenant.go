@@ -29,7 +29,8 @@ type tenant struct {
 	bytes     int // charged bytes, including names
 	nameBytes int // of all name tables in use
 	texts     int // of resources, each counted for each trace
-	journal   int // of journal entries
+	spans     int // number of spans in memory
+	ledger    ledger
 
 	sampling
 	sweeping  bool       // some open traces may not be in the sample
@@ -246,7 +247,7 @@ func (a *Assembler) relax(now time.Time) {
 func (a *Assembler) roomFor(o *tenant, holders int) bool {
 	fits := func(all, own, limit int) bool { return all+own <= limit/2 || 2*own <= limit/max(2, holders)/2 }
 	return fits(a.bytes, o.bytes, a.cfg.Memory) && fits(a.texts, o.texts, textsPerByte*a.cfg.Memory) &&
-		fits(a.ledger.bytes, o.journal, journalPerByte*a.cfg.Memory)
+		fits(a.journal.bytes, o.ledger.bytes, journalPerByte*a.cfg.Memory)
 }
 
 // sampled reports whether traces of any organization are sampled.

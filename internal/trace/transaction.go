@@ -24,11 +24,10 @@ type Transaction struct {
 
 	spans        []*bundle // added spans; the first used bundles are in use
 	used         int
-	moving       []*openTrace // traces that move to other journal entries
-	sweepTo      *openTrace   // first trace that the sweep has not visited
-	moved        bundle       // spans of moving
-	adopted      *Recovery    // source of adopted traces; nil: none
-	adoptedSpans bundle       // spans of adopted traces
+	swept        []sweptTo // sweeps that move traces to other journal entries
+	moved        bundle    // their spans
+	adopted      *Recovery // source of adopted traces; nil: none
+	adoptedSpans bundle    // spans of adopted traces
 
 	// Entries to write, in this order: notes, moved traces, adopted traces, added spans. The counts are where each
 	// kind ends.
@@ -37,7 +36,7 @@ type Transaction struct {
 	ends                    []int // ends of the entries of each bundle of spans
 	written                 []samplingRecord
 	journaled               bool
-	forgotten               int // number of entries of ledger.forget in this transaction
+	forget                  []uint64 // entries to delete
 	appended                []delta.JournalEntry
 	foreign                 encoder // encodes entries of the journal adopted from
 	journals                []delta.Journal
@@ -50,13 +49,19 @@ type samplingRecord struct {
 	sampling
 }
 
+// sweptTo is the first trace of an organization that its sweep has not visited.
+type sweptTo struct {
+	of *tenant
+	to *openTrace
+}
+
 // bundledTexts is the size of resource texts above which added spans start another bundle. The entries of a bundle
 // may repeat these texts.
 const bundledTexts = 1 << 20
 
 // Transaction returns the transaction of the Assembler. Call it only once.
 func (a *Assembler) Transaction() *Transaction {
-	a.ledger.next = max(a.ledger.next, 1)
+	a.journal.next = max(a.journal.next, 1)
 	return &Transaction{a: a, clean: true, spans: []*bundle{new(bundle)}}
 }
 
@@ -65,7 +70,8 @@ func (a *Assembler) Transaction() *Transaction {
 func (a *Assembler) Pending() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.sampled() || len(a.unrecorded()) > 0 || a.ledger.sweeping || len(a.ledger.forget) > 0
+	return a.sampled() || len(a.unrecorded()) > 0 || len(a.journal.forget) > 0 ||
+		slices.ContainsFunc(a.tenants, func(o *tenant) bool { return o.ledger.sweeping })
 }
 
 // Shedding reports whether transactions still have to drop traces that are no longer in the sample.
@@ -135,9 +141,10 @@ func (x *Transaction) restart() {
 	x.written = x.written[:0]
 	x.moved.reset()
 	x.adoptedSpans.reset()
-	clear(x.moving)
-	x.moving, x.sweepTo, x.adopted, x.journaled = x.moving[:0], nil, nil, false
-	x.notes, x.moves, x.adoptions, x.forgotten = 0, 0, 0, 0
+	x.adopted, x.journaled = nil, false
+	clear(x.swept)
+	x.swept, x.forget = x.swept[:0], x.forget[:0]
+	x.notes, x.moves, x.adoptions = 0, 0, 0
 	x.encoder.reset(x.clean)
 	x.foreign.reset(x.clean)
 	x.clean = true
@@ -175,7 +182,7 @@ const maxBundles = 8
 const adoptedBytes = 4 << 20
 
 // Adopt moves some traces from the journal of another process, which r has read completely. When no trace is left, it
-// completes the journal. A transaction can adopt from one Recovery.
+// deletes entries of the journal and completes it. A transaction can adopt from one Recovery.
 func (x *Transaction) Adopt(r *Recovery) {
 	x.a.mu.Lock()
 	defer x.a.mu.Unlock()
@@ -217,6 +224,14 @@ func (x *Transaction) Journals(name, holder string) []delta.Journal {
 	if x.adopted != nil {
 		h.partialSince = x.adopted.incomplete(a)
 	}
+	for _, o := range changed {
+		if o.sweeping && !o.discarded.IsZero() { // the journal may still have some of the discarded spans
+			if h.partialSince == nil {
+				h.partialSince = make(map[uint32]int64)
+			}
+			h.partialSince[o.number] = 1
+		}
+	}
 	for org := range h.partialSince {
 		if o := a.tenants[org]; !slices.Contains(changed, o) {
 			changed = append(changed, o)
@@ -243,10 +258,16 @@ func (x *Transaction) Journals(name, holder string) []delta.Journal {
 		x.encoder.bundle(a, h, b)
 		x.ends = append(x.ends, len(x.encoder.entries))
 	}
-	x.appended = appendEntries(x.appended, a.ledger.next, x.encoder.entries)
-	x.forgotten = len(a.ledger.forget)
-	if len(x.appended) > 0 || x.forgotten > 0 {
-		x.journals = append(x.journals, delta.Journal{Name: name, Holder: holder, Append: x.appended, Forget: a.ledger.forget[:x.forgotten]})
+	x.appended = appendEntries(x.appended, a.journal.next, x.encoder.entries)
+	written := 0
+	for i := range x.appended {
+		written += len(x.appended[i].Data)
+	}
+	for _, e := range a.journal.forget[:forgettable(a.journal.forget, written)] {
+		x.forget = append(x.forget, e.seq)
+	}
+	if len(x.appended) > 0 || len(x.forget) > 0 {
+		x.journals = append(x.journals, delta.Journal{Name: name, Holder: holder, Append: x.appended, Forget: x.forget})
 	}
 	if x.adopted != nil {
 		x.journals = append(x.journals, x.adopted.journal(&x.foreign, x.now, holder))
@@ -270,24 +291,32 @@ func (a *Assembler) header(now time.Time) header {
 // sweptBytes is the approximate size of the traces that one transaction moves in a sweep.
 const sweptBytes = 1 << 20
 
-// sweep selects traces to move to other entries when the journal is oversized.
+// sweep selects traces to move to other entries, of organizations in turn whose entries are oversized.
 func (x *Transaction) sweep() {
-	a, l := x.a, &x.a.ledger
-	if !l.sweeping {
-		if !l.oversized(a.spans, a.bytes) {
-			return
+	a, bytes, sharing := x.a, 0, 0
+	for _, o := range a.tenants {
+		if o.ledger.bytes > 0 {
+			sharing++
 		}
-		l.beginSweep(a.following(nil))
 	}
-	bytes, t := 0, l.cursor
-	for ; t != nil && bytes+x.moved.texts < sweptBytes; t = a.following(t) {
-		if !t.closing && len(t.entries) > 0 && t.entries[0] <= l.upTo {
-			x.moving = append(x.moving, t)
-			x.moved.addTrace(a, t)
+	for i := 0; i < len(a.tenants) && bytes+x.moved.texts < sweptBytes; i++ {
+		o := a.tenants[(a.sweeper+i)%len(a.tenants)]
+		l := &o.ledger
+		if !l.sweeping {
+			if !l.oversized(o.spans, o.bytes, max(sharing, 1)) {
+				continue
+			}
+			l.beginSweep(o.started.front)
 		}
-		bytes += traceBytes/4 + len(t.records)*recordBytes
+		t := l.cursor
+		for ; t != nil && bytes+x.moved.texts < sweptBytes; t = t.started.next {
+			if !t.closing && len(t.entries) > 0 && t.entries[0] <= l.upTo {
+				x.moved.addTrace(a, t)
+			}
+			bytes += traceBytes/4 + len(t.records)*recordBytes
+		}
+		x.swept = append(x.swept, sweptTo{o, t})
 	}
-	x.sweepTo = t
 }
 
 // Journaled reports whether Journals has appended entries to the Assembler's own journal.
@@ -302,8 +331,7 @@ func (x *Transaction) Commit() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	x.clean, a.opened = true, 0
-	l := &a.ledger
-	l.forget = append(l.forget[:0], l.forget[x.forgotten:]...)
+	a.journal.forget = append(a.journal.forget[:0], a.journal.forget[len(x.forget):]...)
 	if x.journaled {
 		for _, o := range x.written {
 			o.of.recorded = o.sampling
@@ -313,8 +341,9 @@ func (x *Transaction) Commit() {
 			o.recorded = o.sampling
 		}
 	}
-	if x.journaled && l.sweeping {
-		l.cursor = x.sweepTo
+	for _, s := range x.swept {
+		s.of.ledger.cursor = s.to
+		a.sweeper = int(s.of.number) + 1
 	}
 	for _, t := range x.closing {
 		a.remove(t)
@@ -344,72 +373,70 @@ func (x *Transaction) Commit() {
 		}
 	}
 	if x.adopted != nil {
-		x.adopted.commit(len(x.foreign.entries))
+		x.adopted.commit(x.foreign.entries)
 	}
 	if a.full() || a.sweeps > 0 {
 		a.shedSome(x.now)
-	} else if l.bytes-l.notes > journalPerByte*a.cfg.Memory {
-		a.discard(a.heaviest(func(o *tenant) int { return o.journal }), x.now)
+	} else if a.journal.bytes > journalPerByte*a.cfg.Memory {
+		a.discard(a.heaviest(func(o *tenant) int { return o.ledger.bytes }), x.now)
 	}
 	a.relax(x.now)
-	l.trim()
+	for _, o := range a.tenants {
+		a.journal.trim(o)
+	}
 	x.restart()
 }
 
 // commitMoved points the moved traces to their new entries.
 func (x *Transaction) commitMoved() {
-	a, l := x.a, &x.a.ledger
-	for i, t := range x.moving {
-		x.moved.groups[i].trace = t
-		a.unref(t)
+	a := x.a
+	for i := range x.moved.groups {
+		g := &x.moved.groups[i]
+		g.trace = a.traces[g.key]
+		a.unref(g.trace)
 	}
 	for i := range x.encoder.entries[x.notes:x.moves] {
 		e := &x.encoder.entries[x.notes+i]
 		a.record(e, x.moved.groups)
-		l.moved += len(e.data)
+		a.tenants[e.org].ledger.moved += len(e.data)
 	}
-	if x.journaled && l.sweeping {
-		l.endSweep(a.spans)
+	for _, s := range x.swept {
+		s.of.ledger.endSweep(s.of.spans)
 	}
 }
 
 // record records a committed entry and which traces have spans in it.
 func (a *Assembler) record(x *encoded, groups []group) {
-	l := &a.ledger
-	seq := l.next
-	var of *tenant
-	if !x.note {
-		of = a.tenants[x.org]
-	}
-	l.add(of, len(x.data), x.spans)
+	o := a.tenants[x.org]
+	at := a.journal.add(o, len(x.data), x.spans, x.note)
 	if x.note {
 		return
 	}
 	for i := x.from; i < x.to; i++ {
 		if t := groups[i].trace; t != nil {
-			a.ref(t, seq)
+			a.ref(t, at)
 		}
 	}
-	if l.at(seq).refs == 0 {
-		l.drop(seq)
+	if e := o.ledger.at(at); e.refs == 0 {
+		a.journal.drop(o, e)
 	}
 }
 
-// ref records that a trace has spans in an entry.
-func (a *Assembler) ref(t *openTrace, seq uint64) {
-	if n := len(t.entries); n > 0 && t.entries[n-1] == seq {
+// ref records that a trace has spans in an entry at a position.
+func (a *Assembler) ref(t *openTrace, at uint64) {
+	if n := len(t.entries); n > 0 && t.entries[n-1] == at {
 		return
 	}
 	before := cap(t.entries)
-	t.entries = append(t.entries, seq)
+	t.entries = append(t.entries, at)
 	a.charge(t.of, (cap(t.entries)-before)*entryBytes)
-	a.ledger.at(seq).refs++
+	t.of.ledger.at(at).refs++
 }
 
 // unref releases the entries of a trace.
 func (a *Assembler) unref(t *openTrace) {
-	for _, seq := range t.entries {
-		a.ledger.release(seq)
+	for _, at := range t.entries {
+		a.journal.release(t.of, at)
 	}
 	t.entries = t.entries[:0]
 }
@@ -418,7 +445,7 @@ func (a *Assembler) unref(t *openTrace) {
 func (a *Assembler) Next() uint64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.ledger.next
+	return a.journal.next
 }
 
 // Replay applies the next entry of the Assembler's own journal, which was committed although the transaction seemed
@@ -430,14 +457,14 @@ func (a *Assembler) Replay(now time.Time, e delta.JournalEntry) (taken bool, err
 	if err != nil {
 		return false, err
 	}
-	if h.flags&flagTaken != 0 || e.Seq != a.ledger.next {
+	if h.flags&flagTaken != 0 || e.Seq != a.journal.next {
 		return true, nil
 	}
 	note, err := a.replay(h, rest, false)
 	if err != nil {
 		return false, err
 	}
-	b, l := &a.scratch, &a.ledger
+	b := &a.scratch
 	if h.flags&flagReplaces == 0 {
 		a.apply(time.Unix(0, h.arrival), b)
 	} else { // the entry matches the current state
@@ -451,14 +478,18 @@ func (a *Assembler) Replay(now time.Time, e delta.JournalEntry) (taken bool, err
 		}
 	}
 	entry := encoded{data: e.Data, note: note, to: len(b.groups), spans: len(b.items)}
-	if !note {
+	if note {
+		entry.org = b.states[0].org
+	} else {
 		entry.org = b.groups[0].key.org
 	}
 	a.record(&entry, b.groups)
 	if a.full() {
 		a.shed(now, math.MaxInt)
 	}
-	l.trim()
+	for _, o := range a.tenants {
+		a.journal.trim(o)
+	}
 	return false, nil
 }
 
@@ -512,7 +543,7 @@ func (a *Assembler) Abandon(now time.Time) {
 	}
 	a.initial.lowered = now.UnixNano()
 	for _, o := range a.tenants {
-		o.lowered = now.UnixNano()
+		o.lowered, o.ledger = now.UnixNano(), ledger{}
 	}
-	a.ledger = ledger{next: 1}
+	a.journal = journal{next: 1}
 }
