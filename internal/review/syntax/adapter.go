@@ -57,6 +57,7 @@ type adapter struct {
 	*treesitter.Tree
 	f     *File
 	depth int
+	scope *Node // the function whose body is translated, for Python
 	// translate returns the nodes of a node: one for an expression, any number for a statement.
 	translate func(i int32) []*Node
 	// skip reports whether a kind holds no code, such as a type.

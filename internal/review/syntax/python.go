@@ -9,8 +9,7 @@ type python struct{ *adapter }
 
 func (p python) skip(kind string) bool {
 	switch kind {
-	case "future_import_statement", "global_statement", "nonlocal_statement", "pass_statement", "type_alias_statement", "type", "type_parameter", "type_conversion",
-		"keyword_separator", "positional_separator", "line_continuation":
+	case "pass_statement", "type_alias_statement", "type", "type_parameter", "type_conversion", "keyword_separator", "positional_separator", "line_continuation":
 		return true
 	}
 	return false
@@ -21,7 +20,13 @@ func (p python) block(i int32) *Node { return p.adapter.block(i, "block") }
 func (p python) translate(i int32) []*Node {
 	switch p.Kind(i) {
 	case "import_statement", "import_from_statement":
-		p.imports(i)
+		p.imports(i, p.outside(i, "import"))
+		return nil
+	case "future_import_statement":
+		p.outside(i, "future")
+		return nil
+	case "global_statement", "nonlocal_statement":
+		p.outside(i, strings.TrimSuffix(p.Kind(i), "_statement"), p.exprs(p.named(i))...)
 		return nil
 	case "expression_statement":
 		var out []*Node
@@ -45,18 +50,27 @@ func (p python) translate(i int32) []*Node {
 	return one(p.expression(i))
 }
 
-func (p python) imports(i int32) {
+// outside adds one of File.Statements.
+func (p python) outside(i int32, text string, names ...*Node) *Node {
+	n := p.node(Other, i, names...).text(text)
+	n.Parent = p.scope
+	p.f.Statements = append(p.f.Statements, n)
+	return n
+}
+
+func (p python) imports(i int32, statement *Node) {
 	module := p.code(p.ChildByField(i, "module_name"))
 	for c := range p.Children(i) {
 		switch {
 		case p.Kind(c) == "wildcard_import":
-			p.f.Imports = append(p.f.Imports, Import{Path: module, Member: "*", Node: p.node(Other, i)})
+			p.f.Imports = append(p.f.Imports, Import{Path: module, Member: "*", Node: statement})
 		case p.Field(c) == "name":
 			name, local := p.code(c), p.code(c)
 			if p.Kind(c) == "aliased_import" {
 				name, local = p.code(p.ChildByField(c, "name")), p.code(p.ChildByField(c, "alias"))
 			}
 			imp := Import{Path: name, Name: local, Node: p.node(Other, c)}
+			imp.Node.Parent = statement
 			if module != "" {
 				imp.Path, imp.Member = module, name
 			} else if first, _, dotted := strings.Cut(local, "."); dotted { // import a.b gives a name to a
@@ -128,7 +142,11 @@ func (p python) expression(i int32) *Node {
 	case "identifier":
 		return p.node(Name, i).text(p.code(i))
 	case "dotted_name":
-		return p.dotted(i)
+		n := p.dotted(i)
+		if parent := p.Kind(p.Nodes[i].Parent); n.Kind == Name && (parent == "case_pattern" || parent == "keyword_pattern" || parent == "union_pattern") {
+			return p.node(Declare, i, n) // a pattern that matches everything and gives it a name
+		}
+		return n
 	case "none":
 		return p.node(Null, i)
 	case "true", "false":
@@ -168,8 +186,18 @@ func (p python) expression(i int32) *Node {
 		return n
 	case "keyword_argument":
 		return p.node(Argument, i, p.field(i, "value")).text(p.code(p.ChildByField(i, "name")))
-	case "list_splat", "dictionary_splat", "list_splat_pattern", "dictionary_splat_pattern", "splat_pattern":
+	case "list_splat", "dictionary_splat", "list_splat_pattern", "dictionary_splat_pattern":
 		return p.node(Spread, i, p.exprs(p.named(i))...)
+	case "splat_pattern":
+		n := p.node(Spread, i)
+		for _, c := range p.named(i) {
+			n.Children = append(n.Children, p.node(Declare, c, p.expr(c)))
+		}
+		return n
+	case "as_pattern":
+		if c := p.named(i); len(c) == 2 {
+			return p.node(Assign, i, p.expr(c[1]), p.expr(c[0])).text("as")
+		}
 	case "list", "tuple", "set", "expression_list", "pattern_list", "tuple_pattern", "list_pattern":
 		return p.node(List, i, p.exprs(p.named(i))...)
 	case "dictionary":
@@ -248,14 +276,6 @@ func (p python) expression(i int32) *Node {
 	case "with_statement":
 		n := p.node(With, i)
 		for _, item := range p.named(p.child(i, "with_clause")) {
-			value := p.ChildByField(item, "value")
-			if value >= 0 && p.Kind(value) == "as_pattern" {
-				if c := p.named(value); len(c) == 2 {
-					target := p.expr(c[1])
-					n.Children = append(n.Children, p.node(Assign, value, target, p.expr(c[0])).text("as"))
-					continue
-				}
-			}
 			n.Children = append(n.Children, p.field(item, "value"))
 		}
 		n.Children = append(n.Children, p.block(p.ChildByField(i, "body")))
@@ -346,12 +366,15 @@ func (p python) function(i int32) *Node {
 		}
 		n.Children = append(n.Children, p.node(Param, c, p.optional(c, "value")...).text(p.code(name)).typed(p.code(p.ChildByField(c, "type"))))
 	}
+	around := p.scope
+	p.scope = n
 	body := p.ChildByField(i, "body")
 	if p.Kind(i) == "lambda" {
 		n.Children = append(n.Children, p.expr(body))
 	} else {
 		n.Children = append(n.Children, p.block(body))
 	}
+	p.scope = around
 	return n
 }
 

@@ -2,7 +2,12 @@
 
 package syntax_test
 
-import "testing"
+import (
+	"slices"
+	"testing"
+
+	"assay/internal/review/syntax"
+)
 
 func TestPython(t *testing.T) {
 	testTranslations(t, []translation{
@@ -22,7 +27,9 @@ func TestPython(t *testing.T) {
 		{"py", "for a, b in c:\n    break\nelse:\n    d()\nwhile x:\n    continue\n", `Loop(Assign[in](a, b, c), Block(Jump[break]())); Block(Call(d)); Loop(x, Block(Jump[continue]()))`},
 		{"py", "async with a() as b, c:\n    d()\nwith (e as f, g() as (h, i)):\n    pass\n", `With(Assign[as](b, Call(a)), c, Block(Call(d))); With(Assign[as](f, e), Assign[as](List(h, i), Call(g)), Block())`},
 		{"py", "try:\n    a()\nexcept B as e:\n    raise C from e\nexcept (D, E):\n    raise\nexcept:\n    pass\nelse:\n    f()\nfinally:\n    g()\n", `Try(Block(Call(a)), Catch(Param[e]<B>(), Block(Throw(C, e))), Catch(Block(Throw())), Catch(Block()), Block(Call(f)), Finally(Block(Call(g))))`},
-		{"py", "match a:\n    case 1 | 2:\n        b()\n    case C(d) if e:\n        f()\n    case _:\n        pass\n", `Switch(a, Case(Other(1, 2), Block(Call(b))), Case(Other(C, d), e, Block(Call(f))), Case(Other(), Block()))`},
+		{"py", "with (a as b):\n    pass\n", `With(Assign[as](b, a), Block())`},
+		{"py", "match a:\n    case 1 | 2:\n        b()\n    case C(d) if e:\n        f()\n    case _:\n        pass\n", `Switch(a, Case(Other(1, 2), Block(Call(b))), Case(Other(C, Declare(d)), e, Block(Call(f))), Case(Other(), Block()))`},
+		{"py", "match a:\n    case b, [c, *d] if e: pass\n    case {'f': g, **h} | i: pass\n    case J.K | L.M(n=o) as p: pass\n", `Switch(a, Case(Declare(b), List(Declare(c), Spread(Declare(d))), e, Block()), Case(Other(Other("f", Declare(g), Spread(Declare(h))), Declare(i)), Block()), Case(Assign[as](p, Other(J.K, Other(L.M, Other(n, Declare(o))))), Block()))`},
 		{"py", "def f():\n    return 1, 2\n", `Func[f](Block(Return(1, 2)))`},
 		{"py", "assert a(), 'b'; del c; global d; print(e)", `Other(Call(a), "b"); Other(c); Call(print, e)`},
 		{"py", "f(", `Other(f)`},
@@ -33,4 +40,28 @@ func TestPythonImports(t *testing.T) {
 	testImports(t, []translation{
 		{"py", "import a, b.c, d.e as f\nfrom g.h import i, j as k\nfrom l import *\nfrom . import m\nfrom .n import (o)\nfrom __future__ import annotations", `a  a; b  b; b.c  ; d.e  f; g.h i i; g.h j k; l * ; . m m; .n o o`},
 	})
+}
+
+func TestPythonStatements(t *testing.T) {
+	f := parse(t, "py", "from __future__ import annotations\nimport a; from b import (\n  c,\n)  # d\ndef e():\n  global f, g\n  def h():\n    nonlocal i\n  import j\n")
+	var got []string
+	for _, s := range f.Statements {
+		text := s.Text + " " + f.Code(s)
+		for _, n := range s.Children {
+			text += " " + dump(n)
+		}
+		if s.Parent != nil {
+			text += " in " + s.Parent.Text
+		}
+		got = append(got, text)
+	}
+	want := []string{"future from __future__ import annotations", "import import a", "import from b import (\n  c,\n)", "global global f, g f g in e", "nonlocal nonlocal i i in h", "import import j in e"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q\nwant %q", got, want)
+	}
+	for _, i := range f.Imports {
+		if fn := i.Node.Enclosing(syntax.Func); (i.Name == "j") != (fn != nil) {
+			t.Errorf("%s is in %v", i.Name, fn)
+		}
+	}
 }

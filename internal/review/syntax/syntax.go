@@ -113,7 +113,7 @@ type Import struct {
 	Path   string // the module: "go.opentelemetry.io/otel", "@opentelemetry/api", "opentelemetry.trace", "io.opentelemetry.api.trace"
 	Member string // the imported name, "" for the whole module, "*" for all names
 	Name   string // the name in this file, "" if it has none
-	Node   *Node  // the range of the path or statement
+	Node   *Node  // the range of the path or statement, which for Python is below one of File.Statements or is one
 }
 
 // Comment is a comment, with its delimiters.
@@ -130,6 +130,10 @@ type File struct {
 	Root     *Node  // a Block
 	Imports  []Import
 	Comments []Comment
+	// Statements are those of Python that are not in the tree, in the order of the source. Text is "import", "global",
+	// "nonlocal", or "future" for an import of __future__. Parent is the function around the statement, nil if there is
+	// none. Children are the names of global and nonlocal.
+	Statements []*Node
 	// Broken is set when parts of the file could not be parsed. The others are there.
 	Broken bool
 
