@@ -186,12 +186,15 @@ type pythonFile struct {
 	bodies     map[*syntax.Node]int // where code in a span begins
 	generators map[*syntax.Node]bool
 	functions  map[string][]*syntax.Node
-	names      map[string][]*syntax.Node // definitions of variables and parameters, in the order of the source
-	globals    map[string]*syntax.Node   // last assignments of variables on the top level
-	attributes map[string][]*syntax.Node // values of attributes of self, without None
-	own        map[string]bool           // names that the file imports from the helper module
-	existing   int                       // their uses, by boundaries of an earlier change
-	ownEnd     int                       // end of the last of them
+	names      map[pythonName][]*syntax.Node  // definitions of the names of functions, comprehensions and the module, in the order of the source
+	outer      map[pythonName]string          // names that functions declare global or nonlocal
+	imports    map[string]syntax.Import       // of the module
+	local      map[*syntax.Node]syntax.Import // of functions, by their definitions in names
+	globals    map[string]*syntax.Node        // last assignments of variables on the top level
+	attributes map[string][]*syntax.Node      // values of attributes of self, without None
+	own        map[string]bool                // names that the file imports from the helper module
+	existing   int                            // their uses, by boundaries of an earlier change
+	ownEnd     int                            // end of the last of them
 	edits      []pythonEdit
 	helpers    map[string]bool
 	steps      []patch.Step
@@ -210,7 +213,8 @@ const pythonHelperModule = "otel_boundaries"
 func (p *pythonService) index(s *source) *pythonFile {
 	f := &pythonFile{
 		source: s, p: p, bodies: map[*syntax.Node]int{}, generators: map[*syntax.Node]bool{}, functions: map[string][]*syntax.Node{}, globals: map[string]*syntax.Node{},
-		names: map[string][]*syntax.Node{}, attributes: map[string][]*syntax.Node{}, own: map[string]bool{}, helpers: map[string]bool{}, done: map[*syntax.Node]bool{},
+		names: map[pythonName][]*syntax.Node{}, outer: map[pythonName]string{}, imports: map[string]syntax.Import{}, local: map[*syntax.Node]syntax.Import{},
+		attributes: map[string][]*syntax.Node{}, own: map[string]bool{}, helpers: map[string]bool{}, done: map[*syntax.Node]bool{},
 	}
 	for _, span := range s.uses.Spans {
 		f.spans = append(f.spans, span.Start.Start)
@@ -227,6 +231,14 @@ func (p *pythonService) index(s *source) *pythonFile {
 			f.ownEnd = max(f.ownEnd, i.Node.End)
 		}
 	}
+	for _, statement := range s.Statements {
+		for _, n := range statement.Children {
+			f.outer[pythonName{n.Text, statement.Parent}] = statement.Text
+		}
+	}
+	for _, i := range s.Imports {
+		f.bindImport(i)
+	}
 	for n := range s.Root.All() {
 		switch {
 		case n.Kind == syntax.Name && f.own[n.Text]:
@@ -235,20 +247,31 @@ func (p *pythonService) index(s *source) *pythonFile {
 			if fn := n.Enclosing(syntax.Func); fn != nil {
 				f.generators[fn] = true
 			}
-		case n.Kind == syntax.Func && n.Text != "":
-			f.functions[n.Text] = append(f.functions[n.Text], n)
+		case (n.Kind == syntax.Func || n.Kind == syntax.Class) && n.Text != "":
+			if n.Kind == syntax.Func {
+				f.functions[n.Text] = append(f.functions[n.Text], n)
+			}
+			if within := n.Enclosing(syntax.Func, syntax.Class); within == nil || within.Kind == syntax.Func {
+				f.define(n.Text, n, pythonScope(n))
+			}
+		case n.Kind == syntax.Param && n.Parent.Kind == syntax.Func:
+			f.define(n.Text, n, n.Parent)
 		case n.Kind == syntax.Param:
-			f.names[n.Text] = append(f.names[n.Text], n)
+			f.define(n.Text, n, pythonScope(n))
 		case n.Kind == syntax.Assign || n.Kind == syntax.Declare:
+			scope := pythonScope(n)
+			for n.Text == ":=" && scope != nil && scope.Kind == syntax.Loop { // a comprehension has its own variables only
+				scope = pythonScope(scope)
+			}
 			for _, t := range n.Targets() {
-				f.bind(t, n)
+				f.bind(t, n, scope)
 			}
 			if n.Parent == s.Root && n.Kind == syntax.Assign && len(n.Children) == 2 && n.Children[0].Kind == syntax.Name {
 				f.globals[n.Children[0].Text] = n
 			}
 		}
 	}
-	for _, defs := range f.names { // the body of a comprehension stands before its variables
+	for _, defs := range f.names { // imports are bound before the others
 		slices.SortStableFunc(defs, func(a, b *syntax.Node) int { return a.Start - b.Start })
 	}
 	return f

@@ -228,8 +228,13 @@ func (f *pythonFile) call(n *syntax.Node) {
 // function returns the function of the file that a name refers to, nil if there is none or more than one.
 func (f *pythonFile) function(n *syntax.Node) *syntax.Node {
 	found := f.functions[n.Text]
-	if len(found) != 1 || n.Kind == syntax.Name && f.definition(n) != nil {
+	if len(found) != 1 {
 		return nil
+	}
+	if n.Kind == syntax.Name {
+		if def := f.definition(n.Text, n); def != nil && def != found[0] {
+			return nil
+		}
 	}
 	return found[0]
 }
@@ -237,8 +242,10 @@ func (f *pythonFile) function(n *syntax.Node) *syntax.Node {
 // named returns the function that a name refers to and its file. The function is nil if it is not known, the file is another
 // one or nil if the name is imported.
 func (f *pythonFile) named(n *syntax.Node) (*syntax.Node, *pythonFile) {
-	if i, ok := f.Imported(n.Text); ok && n.Kind == syntax.Name && f.definition(n) == nil {
-		return f.p.function(i)
+	if n.Kind == syntax.Name {
+		if i, ok := f.imported(n.Text, n); ok {
+			return f.p.function(i)
+		}
 	}
 	return f.function(n), f
 }
@@ -283,8 +290,10 @@ func (f *pythonFile) client(b *pythonBoundary, n *syntax.Node) {
 	switch b.helper {
 	case "trace_http":
 		if _, name := n.Method(); name != "request" {
-			if i, ok := f.Imported(name); ok && n.Callee().Kind == syntax.Name {
-				name = i.Member
+			if n.Callee().Kind == syntax.Name {
+				if i, ok := f.imported(name, n); ok {
+					name = i.Member
+				}
 			}
 			more = ", " + strconv.Quote(strings.ToUpper(name))
 		}

@@ -10,19 +10,68 @@ import (
 	"assay/internal/review/syntax"
 )
 
+// pythonName is a name in a function or comprehension, or in the module, for which scope is nil.
+type pythonName struct {
+	name  string
+	scope *syntax.Node
+}
+
+// pythonScope returns the function or comprehension whose variables code can use, nil for the module. Decorators,
+// parameters and their defaults are outside of a function.
+func pythonScope(n *syntax.Node) *syntax.Node {
+	for s := n.Enclosing(syntax.Func, syntax.Loop); s != nil; s = s.Enclosing(syntax.Func, syntax.Loop) {
+		if body := s.Body(); s.Kind == syntax.Func && n.Start >= body.Start || s.Kind == syntax.Loop && body.Kind != syntax.Block {
+			return s
+		}
+	}
+	return nil
+}
+
+// define notes the definition of a name in a scope, and in the scopes around it for which that is declared.
+func (f *pythonFile) define(name string, def, scope *syntax.Node) {
+	note := func(scope *syntax.Node) {
+		key := pythonName{name, scope}
+		f.names[key] = append(f.names[key], def)
+	}
+	note(scope)
+	switch f.outer[pythonName{name, scope}] {
+	case "global":
+		if scope != nil {
+			note(nil)
+		}
+	case "nonlocal":
+		for scope = pythonScope(scope); scope != nil; scope = pythonScope(scope) {
+			note(scope)
+		}
+	}
+}
+
 // bind notes the definition of the names in a target.
-func (f *pythonFile) bind(target, def *syntax.Node) {
+func (f *pythonFile) bind(target, def, scope *syntax.Node) {
 	switch target.Kind {
 	case syntax.Name:
-		f.names[target.Text] = append(f.names[target.Text], def)
+		f.define(target.Text, def, scope)
 	case syntax.Member:
 		if v := def.Value(); v != nil && v.Kind != syntax.Null && ofSelf(target) {
 			f.attributes[target.Text] = append(f.attributes[target.Text], v)
 		}
 	case syntax.List, syntax.Spread:
 		for _, c := range target.Children {
-			f.bind(c, def)
+			f.bind(c, def, scope)
 		}
+	}
+}
+
+// bindImport notes the name of an import. Further imports of a name in the same scope are alternatives to the first.
+func (f *pythonFile) bindImport(i syntax.Import) {
+	scope := i.Node.Enclosing(syntax.Func)
+	switch _, known := f.imports[i.Name]; {
+	case i.Name == "":
+	case scope != nil && len(f.names[pythonName{i.Name, scope}]) == 0:
+		f.local[i.Node] = i
+		f.define(i.Name, i.Node, scope)
+	case scope == nil && !known:
+		f.imports[i.Name] = i
 	}
 }
 
@@ -31,28 +80,29 @@ func ofSelf(n *syntax.Node) bool {
 	return n.Kind == syntax.Member && n.Children[0].Kind == syntax.Name && (n.Children[0].Text == "self" || n.Children[0].Text == "cls")
 }
 
-// definition returns the last definition of a variable before a use: in the function around it, or those around that. It
-// returns nil if there is none.
-func (f *pythonFile) definition(use *syntax.Node) *syntax.Node {
-	const maxDefinitions = 32
-	all := f.names[use.Text]
-	at, _ := slices.BinarySearchFunc(all, use.Start, func(d *syntax.Node, at int) int { return d.Start - at })
-	for scope := use.Enclosing(syntax.Func); ; scope = scope.Enclosing(syntax.Func) {
-		for i := at - 1; i >= max(0, at-maxDefinitions); i-- {
-			if all[i].Enclosing(syntax.Func) == scope {
-				return all[i]
-			}
-		}
-		if scope == nil {
-			break
+// definition returns the last definition of a name before a use, otherwise the first one after it: in the scope of the use, or
+// those around that. It returns nil if there is none, or only an import of the module.
+func (f *pythonFile) definition(name string, use *syntax.Node) *syntax.Node {
+	for scope := pythonScope(use); ; scope = pythonScope(scope) {
+		defs := f.names[pythonName{name, scope}]
+		at, _ := slices.BinarySearchFunc(defs, use.Start, func(d *syntax.Node, at int) int { return d.Start - at })
+		switch {
+		case len(defs) > 0:
+			return defs[max(at-1, 0)]
+		case scope == nil:
+			return nil
 		}
 	}
-	for _, d := range all[at:min(len(all), at+maxDefinitions)] { // a variable of the module that is defined after the function
-		if d.Enclosing(syntax.Func) == nil {
-			return d
-		}
+}
+
+// imported returns the import that a name stands for where it is used.
+func (f *pythonFile) imported(name string, use *syntax.Node) (i syntax.Import, ok bool) {
+	if def := f.definition(name, use); def != nil {
+		i, ok = f.local[def]
+	} else {
+		i, ok = f.imports[name]
 	}
-	return nil
+	return i, ok
 }
 
 // Limits of what is followed to the module that a name comes from.
@@ -75,18 +125,18 @@ func (f *pythonFile) qualified(n *syntax.Node, depth int) string {
 	}
 	switch n.Kind {
 	case syntax.Name:
-		if def := f.definition(n); def != nil {
-			return f.defined(def, n, depth)
-		}
-		if i, ok := f.Imported(n.Text); ok && i.Member != "" {
+		if i, ok := f.imported(n.Text, n); ok {
 			if named := f.p.variable(i.Path, i.Member, depth); named != "" {
 				return named
 			}
+			return dotted(i)
 		}
-		return f.imported(n.Text)
+		if def := f.definition(n.Text, n); def != nil {
+			return f.defined(def, n, depth)
+		}
 	case syntax.Member:
-		if base := n.Children[0]; base.Kind == syntax.Name && f.definition(base) == nil {
-			if i, ok := f.Imported(base.Text); ok {
+		if base := n.Children[0]; base.Kind == syntax.Name {
+			if i, ok := f.imported(base.Text, base); ok {
 				module := i.Path
 				if i.Member != "" {
 					module += "." + i.Member
@@ -125,11 +175,10 @@ func (p *pythonService) variable(module, name string, depth int) string {
 	return ""
 }
 
-// imported returns the module or the member of one that a name is imported as.
-func (f *pythonFile) imported(name string) string {
-	i, ok := f.Imported(name)
+// dotted returns the module, or the member of one, that is imported, "" for one of the package of the file.
+func dotted(i syntax.Import) string {
 	switch {
-	case !ok || strings.HasPrefix(i.Path, "."):
+	case strings.HasPrefix(i.Path, "."):
 		return ""
 	case i.Member == "":
 		return i.Path
@@ -142,9 +191,12 @@ var dottedName = regexp.MustCompile(`^["']?([A-Za-z_]\w*)((?:\.\w+)*)["']?$`)
 
 // defined returns what a definition gives a name.
 func (f *pythonFile) defined(def, use *syntax.Node, depth int) string {
+	if def.Kind == syntax.Func || def.Start > use.Start && def.Enclosing(syntax.Func) != nil {
+		return "" // of a function, the type is that of what it returns
+	}
 	if m := dottedName.FindStringSubmatch(def.Type); m != nil {
-		if base := f.imported(m[1]); base != "" {
-			return base + m[2] + "()"
+		if i, ok := f.imported(m[1], def); ok && dotted(i) != "" {
+			return dotted(i) + m[2] + "()"
 		}
 	}
 	if def.Kind != syntax.Assign || def.Text == "in" || use.Within(def) {

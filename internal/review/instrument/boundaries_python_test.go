@@ -186,6 +186,97 @@ func TestPythonBoundariesOf(t *testing.T) {
 	}
 }
 
+// pythonPatched returns the patch for a service of files with code in Python, and the files after it, which have to compile.
+func pythonPatched(t *testing.T, files []string) (p *patch.Patch, after []string) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "requirements.txt"), []byte("opentelemetry-sdk\n"), 0o600))
+	name := func(i int) string { return filepath.Join(dir, fmt.Sprintf("a%d.py", i)) }
+	for i, text := range files {
+		require.NoError(t, os.WriteFile(name(i), []byte(text), 0o600))
+	}
+	p, root, err := makePatch(t, newParser(t), dir, instrument.General)
+	require.NoError(t, err)
+	require.NoError(t, p.Apply(root))
+	out, err := exec.CommandContext(t.Context(), "python3", "-m", "compileall", "-q", dir).CombinedOutput()
+	require.NoError(t, err, string(out))
+	for i := range files {
+		text, err := os.ReadFile(name(i))
+		require.NoError(t, err)
+		after = append(after, string(text))
+	}
+	return p, after
+}
+
+// TestPythonNames compares where a call of requests.get is one of the module that the file imports.
+func TestPythonNames(t *testing.T) {
+	wrapped := []string{ // each CALL
+		"def f(u):\n    CALL\n",
+		"def f(u, r=lambda requests: requests):\n    CALL\n",
+		"def f(u):\n    import requests\n    CALL\n",
+		"def f(u):\n    try:\n        import requests\n    except ImportError:\n        from q import requests\n    CALL\n",
+		"def f(u):\n    [requests for requests in u]\n    CALL\n",
+		"def f(u):\n    def g():\n        requests = u\n    CALL\n",
+		"def f(u):\n    def g(requests): pass\n    from q import requests as r\n    CALL\n",
+		"def f(u):\n    def g():\n        CALL\n    import requests\n    g()\n",
+		"def f(u):\n    global r\n    import q as r\n    CALL\n",
+		"def f(u):\n    match u:\n        case [a, *b] | {'requests': a, **b} if CALL: pass\n",
+		"def f(u):\n    match u:\n        case requests.Response(requests=a): CALL\n",
+		"class A:\n    def requests(self, u):\n        CALL\n",
+		"class A:\n    @f\n    def g(self, u):\n        def requests(): pass\n\n    def h(self, u):\n        CALL\n",
+	}
+	left := []string{
+		"def f(requests, u):\n    CALL\n",
+		"def f(*requests):\n    CALL\n",
+		"def f(u):\n    return lambda requests: CALL\n",
+		"def f(u):\n    import other as requests\n    CALL\n",
+		"def f(u):\n    from q import requests\n    CALL\n",
+		"def f(u):\n    from q import requests\n    def g():\n        CALL\n",
+		"def f(u):\n    def g():\n        CALL\n    from q import requests\n    g()\n",
+		"def f(u):\n    def g():\n        return CALL\n    requests = u\n    return g()\n",
+		"def f(u):\n    if u:\n        from q import requests\n    CALL\n",
+		"def f(u):\n    global requests\n    requests = u\n\ndef g(u):\n    CALL\n",
+		"def f(u):\n    CALL\n\ndef g(u):\n    global requests\n    from q import requests\n",
+		"def f(u):\n    requests = __import__('requests')\n    def g():\n        nonlocal requests\n        requests = u\n    CALL\n",
+		"def f(u):\n    match u:\n        case requests: CALL\n",
+		"def f(u):\n    match u:\n        case 1, *requests: CALL\n",
+		"def f(u):\n    match u:\n        case {'a': [requests]}: CALL\n",
+		"def f(u):\n    match u:\n        case {'a': 1, **requests}: CALL\n",
+		"def f(u):\n    match u:\n        case A(b=requests): CALL\n",
+		"def f(u):\n    match u:\n        case A() | B() as requests if CALL: pass\n",
+		"def f(u):\n    match u:\n        case [requests, 1] | requests: CALL\n",
+		"def f(u):\n    try: pass\n    except E as requests: CALL\n",
+		"def f(u):\n    try: pass\n    except (E, F) as requests: CALL\n",
+		"def f(u):\n    with u as requests: CALL\n",
+		"def f(u):\n    with (u as requests): CALL\n",
+		"def f(u):\n    with u as (a, requests), u: CALL\n",
+		"async def f(u):\n    async with u as requests: CALL\n",
+		"def f(u):\n    for requests in u: CALL\n",
+		"def f(u):\n    for a, (b, *requests) in u: CALL\n",
+		"async def f(u):\n    async for requests in u: CALL\n",
+		"def f(u):\n    if (requests := u): CALL\n",
+		"def f(u):\n    [a for a in u if (requests := a)]\n    CALL\n",
+		"def f(u):\n    return [CALL for requests in u]\n",
+		"def f(u):\n    return {a: CALL for a, requests in u}\n",
+		"def f(u):\n    return (CALL for a in u for requests in a if CALL)\n",
+		"async def f(u):\n    return {CALL async for requests in u}\n",
+		"def f(u):\n    def requests(): pass\n    CALL\n",
+		"def f(u):\n    CALL\n\nclass requests: pass\n",
+		"def f(u):\n    requests: A = u\n    CALL\n",
+		"def f(u):\n    (requests) = [a, b] = u\n    CALL\n",
+	}
+	var files []string
+	for _, e := range append(wrapped, left...) {
+		files = append(files, "import requests\n\n"+strings.ReplaceAll(e, "CALL", "requests.get(u)"))
+	}
+	_, after := pythonPatched(t, files)
+	for i, e := range wrapped {
+		require.Equal(t, "import requests\nfrom otel_boundaries import trace_http\n\n"+strings.ReplaceAll(e, "CALL", `trace_http(requests.get, "GET")(u)`), after[i])
+	}
+	for i := range left {
+		require.Equal(t, files[len(wrapped)+i], after[len(wrapped)+i])
+	}
+}
+
 // endingContext ends when its error has been read for some times.
 type endingContext struct {
 	context.Context
