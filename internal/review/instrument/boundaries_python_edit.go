@@ -277,6 +277,10 @@ func (f *pythonFile) callback(b *pythonBoundary, n *syntax.Node, more string) {
 			return
 		}
 	}
+	if f.formatted(n) {
+		f.leave(b, n, "`"+f.Code(n)+"` is left: before Python 3.12, quotes end the f-string around it")
+		return
+	}
 	f.add(b, n.Start, "`"+f.Code(n)+"`", pythonEdit{n.Start, b.helper + "("}, pythonEdit{n.End, more + ")"})
 }
 
@@ -285,6 +289,10 @@ func (f *pythonFile) client(b *pythonBoundary, n *syntax.Node) {
 	fn := n.Enclosing(syntax.Func)
 	if fn == nil || fn.Text == "main" && fn.Parent == f.Root || f.inSpan(n) {
 		return // what runs when the program starts has no request or message that a trace could begin with
+	}
+	if f.formatted(n) {
+		f.leave(b, n, "The call of `"+abbreviated(f.Code(n.Callee()))+"` is left: before Python 3.12, quotes end the f-string around it")
+		return
 	}
 	more := ""
 	switch b.helper {
@@ -310,6 +318,20 @@ func (f *pythonFile) client(b *pythonBoundary, n *syntax.Node) {
 		}
 	}
 	f.add(b, n.Start, "the call of `"+abbreviated(f.Code(n.Callee()))+"`", pythonEdit{n.Callee().Start, b.helper + "("}, pythonEdit{n.Callee().End, more + ")"})
+}
+
+// formatted reports whether code is in an f-string, and not only in a concatenation with one.
+func (f *pythonFile) formatted(n *syntax.Node) bool {
+	for t := n.Enclosing(syntax.Template); t != nil; n, t = t, t.Enclosing(syntax.Template) {
+		for n.Parent != t {
+			n = n.Parent
+		}
+		before := bytes.TrimRight(f.Source[t.Start:n.Start], " \t\r\n\f(")
+		if bytes.HasSuffix(before, []byte{'{'}) {
+			return true
+		}
+	}
+	return false
 }
 
 // statement returns the text of a statement, as far as it is constant.

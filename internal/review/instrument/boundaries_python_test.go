@@ -277,6 +277,34 @@ func TestPythonNames(t *testing.T) {
 	}
 }
 
+// TestPythonFormattedStrings leaves code in f-strings, where quotes end the literal before Python 3.12.
+func TestPythonFormattedStrings(t *testing.T) {
+	code := "import requests, pika\nc = pika.BlockingConnection().channel()\ndef work(*args): pass\n\ndef f(u):\n" +
+		"    f\"{requests.get(u)}\"\n" +
+		"    rf'{requests.get(u)!r:>{requests.get(u)}}'\n" +
+		"    f\"\"\"\n{(\n  requests.get(u).text)}\"\"\"\n" +
+		"    f'{u} {[requests.get(v) for v in u]}'\n" +
+		"    f'{u(f\"{requests.get(u)}\")}'\n" +
+		"    'a' f'{requests.get(u)}'\n" +
+		"    'a' + f'{u + requests.get(u).text + \"b\"}'\n" +
+		"    f'{(lambda: requests.get(u))()}'\n" +
+		"    f'{c.basic_consume(\"orders\", work)}'\n"
+	others := "    f'{u}' + CALL.text + '{'\n    '{' + (CALL.text)\n    u({CALL.text + 'a': f'{u}'})\n    '{}'.format(CALL)\n"
+	p, after := pythonPatched(t, []string{code + strings.ReplaceAll(others, "CALL", "requests.get(u)")})
+	want := strings.Replace(code, "\n", "\nfrom otel_boundaries import trace_http\n", 1) + strings.ReplaceAll(others, "CALL", `trace_http(requests.get, "GET")(u)`)
+	require.Equal(t, []string{want}, after)
+	lines := map[string][]int{}
+	for _, s := range p.Steps {
+		if s.File == "a0.py" && s.Open {
+			lines[s.Text] = append(lines[s.Text], s.Line)
+		}
+	}
+	require.Equal(t, map[string][]int{
+		"The call of `requests.get` is left: before Python 3.12, quotes end the f-string around it": {6, 7, 10, 11, 12, 13, 14, 15},
+		"`work` is left: before Python 3.12, quotes end the f-string around it":                     {16},
+	}, lines)
+}
+
 // endingContext ends when its error has been read for some times.
 type endingContext struct {
 	context.Context
