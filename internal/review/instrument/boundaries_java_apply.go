@@ -14,6 +14,7 @@ import (
 
 	"assay/internal/review/configfile"
 	"assay/internal/review/patch"
+	"assay/internal/review/syntax"
 )
 
 // javaMetrics are the metrics of the operations that sections start.
@@ -260,11 +261,12 @@ func (j *javaFile) importOf(class string) ([]udiff.Edit, bool) {
 	for _, i := range j.Imports {
 		start := bytes.LastIndexByte(j.Source[:i.Node.Start], '\n') + 1
 		text := j.Source[start:i.Node.Start]
-		if !bytes.HasPrefix(text, []byte("import ")) {
-			return nil, false
-		}
-		if bytes.Contains(text, []byte("static")) {
+		switch string(bytes.TrimRight(text, " \t")) {
+		case "import":
+		case "import static":
 			continue
+		default:
+			return nil, false
 		}
 		if i.Path+"."+i.Member > class {
 			return []udiff.Edit{{Start: start, End: start, New: line}}, true
@@ -273,7 +275,7 @@ func (j *javaFile) importOf(class string) ([]udiff.Edit, bool) {
 	}
 	if after < 0 {
 		m := javaPackage.FindIndex(j.Source)
-		if m == nil {
+		if m == nil || slices.ContainsFunc(j.Comments, func(c syntax.Comment) bool { return c.Start < m[0] && m[0] < c.End }) {
 			return nil, false
 		}
 		after, line = m[1], end+line

@@ -181,6 +181,24 @@ func TestJavaCases(t *testing.T) {
 			changed: `return Telemetry.database("other_sql", "SELECT", "orders", () -> statement.executeQuery("SELECT * FROM orders"));`,
 		},
 		{
+			name:  "carriage returns",
+			files: map[string]string{"pom.xml": javaSDKPOM, "src/Setup.java": javaSetup, "src/Store.java": javaQuery + "// a\r\n// b\r// c\n"},
+			steps: []string{"The file is left: it has carriage returns without a line feed"},
+		},
+		{
+			name: "places for imports in comments",
+			files: map[string]string{
+				"pom.xml": javaSDKPOM, "src/Setup.java": javaSetup, "src/Store.java": javaQuery,
+				"src/x/A.java": "/*\npackage shop.x;\n*/\npackage shop.x;\n\nclass A {\n    java.sql.ResultSet a(java.sql.Statement statement) throws java.sql.SQLException {\n        return statement.executeQuery(\"SELECT 1\");\n    }\n}\n",
+				"src/x/B.java": "package shop.x;\n\n/*\nimport */ import shop.x.B;\n\nclass B {\n    java.sql.ResultSet a(java.sql.Statement statement) throws java.sql.SQLException {\n        return statement.executeQuery(\"SELECT 1\");\n    }\n}\n",
+			},
+			changed: "return Telemetry.database(",
+			steps: []string{
+				"No spans are added to the file: its imports leave no place for the class `Telemetry`",
+				"No spans are added to the file: its imports leave no place for the class `Telemetry`",
+			},
+		},
+		{
 			name:    "an SDK of an earlier version",
 			files:   map[string]string{"pom.xml": strings.Replace(javaSDKPOM, "1.60.0", "1.40.0", 1), "src/Setup.java": javaSetup, "src/Store.java": javaQuery},
 			changed: `GlobalOpenTelemetry.get()`,

@@ -263,7 +263,7 @@ func lineEnd(source []byte, at int) (end int, clean bool) {
 	return end, statementEnd.Match(source[at:end])
 }
 
-var statementEnd = regexp.MustCompile(`^\)?\s*;?\s*(//.*)?$`)
+var statementEnd = regexp.MustCompile(`^\)?\s*;?\s*(//[^\x{2028}\x{2029}]*)?$`)
 
 // specifier returns the path by which a file imports the helpers.
 func (c *nodeCode) specifier(f *source, h nodeHelper, modular bool) string {

@@ -164,10 +164,13 @@ func TestJavaScriptImports(t *testing.T) {
 			"src/otel-helpers.js",
 			"import { traceJob } from '../otel-helpers.js';\n",
 		},
-		"types stripped":  {map[string]string{"package.json": autoManifest, "a.ts": "import { CronJob } from 'cron';\n" + cronJob}, "otel-helpers.ts", "import { traceJob } from './otel-helpers.ts';\n"},
-		"compiler":        {map[string]string{"package.json": autoManifest, "tsconfig.json": `{"compilerOptions": {"module": "commonjs"}}`, "a.ts": "import { CronJob } from 'cron';\n" + cronJob}, "otel-helpers.ts", "import { traceJob } from './otel-helpers';\n"},
-		"CRLF":            {map[string]string{"package.json": autoManifest, "a.js": "// a\r\nconst { CronJob } = require('cron');\r\n" + cronJob + "\r\n"}, "otel-helpers.js", "require('cron');\r\nconst { traceJob } = require('./otel-helpers');\r\n"},
-		"import and code": {map[string]string{"package.json": autoManifest, "a.js": "#!/usr/bin/env node\n// a\nconst { CronJob } = require('cron'), b = 1;\n" + cronJob}, "otel-helpers.js", "// a\nconst { traceJob } = require('./otel-helpers');\nconst { CronJob }"},
+		"types stripped":              {map[string]string{"package.json": autoManifest, "a.ts": "import { CronJob } from 'cron';\n" + cronJob}, "otel-helpers.ts", "import { traceJob } from './otel-helpers.ts';\n"},
+		"compiler":                    {map[string]string{"package.json": autoManifest, "tsconfig.json": `{"compilerOptions": {"module": "commonjs"}}`, "a.ts": "import { CronJob } from 'cron';\n" + cronJob}, "otel-helpers.ts", "import { traceJob } from './otel-helpers';\n"},
+		"CRLF":                        {map[string]string{"package.json": autoManifest, "a.js": "// a\r\nconst { CronJob } = require('cron');\r\n" + cronJob + "\r\n"}, "otel-helpers.js", "require('cron');\r\nconst { traceJob } = require('./otel-helpers');\r\n"},
+		"import and a template":       {map[string]string{"package.json": module, "a.js": "import b from 'b';\nimport { CronJob } from 'cron'; const s = `\n`;\n" + cronJob}, "otel-helpers.js", "import b from 'b';\nimport { traceJob } from './otel-helpers.js';\nimport { CronJob }"},
+		"require and a template":      {map[string]string{"package.json": autoManifest, "a.js": "const { CronJob } = require('cron'); const s = `\n`;\n" + cronJob}, "otel-helpers.js", "const { traceJob } = require('./otel-helpers');\nconst { CronJob }"},
+		"line separator in a comment": {map[string]string{"package.json": module, "a.js": "import b from 'b';\nimport { CronJob } from 'cron'; // \u2028const s = `\n`;\n" + cronJob}, "otel-helpers.js", "import b from 'b';\nimport { traceJob } from './otel-helpers.js';\nimport { CronJob }"},
+		"import and code":             {map[string]string{"package.json": autoManifest, "a.js": "#!/usr/bin/env node\n// a\nconst { CronJob } = require('cron'), b = 1;\n" + cronJob}, "otel-helpers.js", "// a\nconst { traceJob } = require('./otel-helpers');\nconst { CronJob }"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := makeFiles(t, parser, c.files)
@@ -219,6 +222,7 @@ func TestJavaScriptLeft(t *testing.T) {
 		"handler that is removed":   {map[string]string{"package.json": autoManifest, "a.js": "const client = require('mqtt').connect();\nclient.on('message', f);\nclient.off('message', f);"}, "The handler of `mqtt` is left: the file removes handlers, which have to be the same functions"},
 		"method of options":         {map[string]string{"package.json": bareManifest, "a.js": "const { Kafka } = require('kafkajs');\nconsumer.run({ async eachMessage(payload) {} });"}, "The handler of `kafkajs` is left: write it as `eachMessage: ...` and run this again"},
 		"quote in a path":           {map[string]string{"package.json": autoManifest, "a.js": code, "x');f('/otel-helpers.js": "const otel = require('@opentelemetry/api');\nconst scope = 'a';"}, "The file is left: the path of `x');f('/otel-helpers.js` has characters that an import cannot name"},
+		"carriage returns":          {map[string]string{"package.json": autoManifest, "a.js": code + "// a\rconst s = `\n`;\n"}, "The file is left: it has carriage returns without a line feed"},
 		"file of another process":   {map[string]string{"package.json": autoManifest, "a.js": "const { Worker } = require('bullmq');\nnew Worker('a', './b.js');"}, "The handler of `bullmq` is left: it runs in a process of its own, from another file"},
 	} {
 		t.Run(name, func(t *testing.T) {

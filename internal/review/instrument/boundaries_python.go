@@ -195,6 +195,7 @@ type pythonFile struct {
 	own        map[string]bool                // names that the file imports from the helper module
 	existing   int                            // their uses, by boundaries of an earlier change
 	ownEnd     int                            // end of the last of them
+	importAt   int                            // where the file can import the helpers
 	edits      []pythonEdit
 	helpers    map[string]bool
 	steps      []patch.Step

@@ -46,6 +46,10 @@ func (p *pythonService) change() {
 			p.leave(f.Path, 0, "The boundaries of the file are left: it has a name `"+name+"` of its own")
 			continue
 		}
+		if f.importAt, ok = f.importsEnd(); !ok {
+			p.leave(f.Path, 0, "The boundaries of the file are left: other code is on the lines of its docstring and imports")
+			continue
+		}
 		roots[f.place.root] = append(roots[f.place.root], f)
 	}
 	for _, root := range slices.Sorted(maps.Keys(roots)) {
@@ -174,47 +178,57 @@ func (f *pythonFile) apply(pkg string) {
 		f.p.edit(f.Path, f.Source, f.ownEnd, f.ownEnd, ", "+list)
 		return
 	}
-	at, end := f.importsEnd(), newline(f.Source)
+	at, end := f.importAt, newline(f.Source)
 	text := "from " + f.module(pkg) + " import " + list + end
-	if at > 0 && f.Source[at-1] != '\n' {
+	if at == len(f.Source) && !bytes.HasSuffix(f.Source, []byte{'\n'}) {
 		text = end + text
 	}
 	f.p.edit(f.Path, f.Source, at, at, text)
 }
 
-// importsEnd returns the offset of the line after the last import before the code of a module.
-func (f *pythonFile) importsEnd() int {
-	at, code := 0, len(f.Source)
+// importsEnd returns the offset of the line after the last import before the code of a module, otherwise that after its
+// docstring and the comments that follow. It returns false if other code is on a line before the offset.
+func (f *pythonFile) importsEnd() (at int, ok bool) {
+	code := len(f.Source)
+	if bytes.HasPrefix(f.Source, []byte("\ufeff")) {
+		at = len("\ufeff")
+	}
+	ok = true
 	for i, n := range f.Root.Children {
 		if i > 0 || n.Kind != syntax.String {
 			code = n.Start
 			break
 		}
-		at = f.lineAfter(n.End)
+		at, ok = f.lineAfter(n.End)
 	}
 	for at < code && f.Source[at] == '#' { // an interpreter, an encoding, a license
-		at = f.lineAfter(at)
+		at, _ = f.lineAfter(at)
 	}
-	last, depth, continued := at, 0, false
-	for at < code {
-		next := f.lineAfter(at)
-		line, _, _ := bytes.Cut(f.Source[at:next], []byte{'#'})
-		if continued || bytes.HasPrefix(line, []byte("import ")) || bytes.HasPrefix(line, []byte("from ")) {
-			depth += bytes.Count(line, []byte{'('}) - bytes.Count(line, []byte{')'})
-			continued = depth > 0 || bytes.HasSuffix(bytes.TrimRight(line, "\r\n"), []byte{'\\'})
-			last = next
+	for _, n := range f.Statements {
+		if n.Start > code {
+			break
 		}
-		at = next
+		switch next, alone := f.lineAfter(n.End); {
+		case alone:
+			at, ok = next, true
+		case n.Text == "future": // which has to precede other imports
+			ok = false
+		}
 	}
-	return last
+	return at, ok
 }
 
-// lineAfter returns the offset of the line after that of an offset.
-func (f *pythonFile) lineAfter(at int) int {
-	if i := bytes.IndexByte(f.Source[at:], '\n'); i >= 0 {
-		return at + i + 1
+// afterCode matches a line after its code.
+var afterCode = regexp.MustCompile(`^[ \t\f]*;?[ \t\f]*(#.*)?\r?$`)
+
+// lineAfter returns the offset of the line after that of an offset, and whether no code follows the offset there.
+func (f *pythonFile) lineAfter(at int) (next int, alone bool) {
+	line, _, more := bytes.Cut(f.Source[at:], []byte{'\n'})
+	next = at + len(line)
+	if more {
+		next++
 	}
-	return len(f.Source)
+	return next, afterCode.Match(line)
 }
 
 var (

@@ -305,6 +305,53 @@ func TestPythonFormattedStrings(t *testing.T) {
 	}, lines)
 }
 
+// TestPythonImports compares where files import the functions.
+func TestPythonImports(t *testing.T) {
+	const (
+		load     = "\n\ndef load(u):\n    requests.get(u)\n"
+		added    = "from otel_boundaries import trace_http\n"
+		occupied = "The boundaries of the file are left: other code is on the lines of its docstring and imports"
+		returns  = "The file is left: it has carriage returns without a line feed"
+	)
+	examples := []struct{ before, after, left string }{ // what stands before and after the import, or why the file is left
+		{"", "import requests; A = '''\nb\n'''\n", ""},
+		{"# a\n", "import requests; A = '''\nb\n'''\n", ""},
+		{"import os\n", "import requests; A = '''\nb\n'''\n", ""},
+		{"'''a'''; A = '''\nb\n'''\nimport requests", "", occupied},
+		{"'''a'''; import requests\n", "A = '''\nb\n'''\n", ""},
+		{"'''a'''\n", "import requests; A = 1\n", ""},
+		{"from __future__ import annotations\n", "import requests; A = 1\n", ""},
+		{"from __future__ import annotations; import requests; A = '''\n'''", "", occupied},
+		{"from __future__ import annotations\n", "try:\n    import requests\nexcept ImportError:\n    pass", ""},
+		{"", "import requests; pass\n", ""},
+		{"import os, \\\n  requests;  # '''\n", "A = '''\nimport b\n'''\n", ""},
+		{"import requests\nfrom os import (path,  # )\n  sep\n)\n", "A = '''\nimport b\n'''\n", ""},
+		{"\ufeff# a\n", "if True:\n    import requests\n", ""},
+		{"\ufeff", "if True:\n    import requests\n", ""},
+		{"import requests\nA = '''\r'''\n", "", returns},
+		{"import requests  # a\rA = '''\nb\n'''\n", "", returns},
+	}
+	var files []string
+	for _, e := range examples {
+		files = append(files, e.before+e.after+load)
+	}
+	p, after := pythonPatched(t, files)
+	steps := map[string]string{}
+	for _, s := range p.Steps {
+		if s.Open {
+			steps[s.File] += s.Text
+		}
+	}
+	for i, e := range examples {
+		want := e.before + e.after + load
+		if e.left == "" {
+			want = e.before + added + e.after + strings.Replace(load, "requests.get(", `trace_http(requests.get, "GET")(`, 1)
+		}
+		require.Equal(t, want, after[i])
+		require.Equal(t, e.left, steps[fmt.Sprintf("a%d.py", i)], want)
+	}
+}
+
 // endingContext ends when its error has been read for some times.
 type endingContext struct {
 	context.Context

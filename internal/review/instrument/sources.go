@@ -85,7 +85,8 @@ var notCode = regexp.MustCompile(`(?i)(^|/)(tests?|__tests__|spec|e2e|mocks?|__m
 const javaSources = "src/main/java/"
 
 // parsed returns the source files of a service in JavaScript, TypeScript, Python or Java that contain one of the texts,
-// parsed. It leaves out tests, and files with syntax errors.
+// parsed. It leaves out tests, and files with syntax errors. A carriage return alone ends a line for these languages, but not
+// for everything that reads the file here: a step names such a file.
 //
 // The error has the code assay.CodeUnprocessable if a file takes more work than its size allows.
 func (s *service) parsed(texts ...string) ([]*source, error) {
@@ -101,6 +102,10 @@ func (s *service) parsed(texts ...string) ([]*source, error) {
 		text, err := patch.Read(s.root, name)
 		if err != nil || !slices.ContainsFunc(texts, func(t string) bool { return bytes.Contains(text, []byte(t)) }) {
 			continue // a review names what cannot be read
+		}
+		if bytes.Count(text, []byte("\r")) > bytes.Count(text, []byte("\r\n")) {
+			s.leave(name, 0, "The file is left: it has carriage returns without a line feed")
+			continue
 		}
 		if size += len(text); size > maxSourceBytes {
 			s.leave(name, 0, fmt.Sprintf("The code with servers and clients has more than %d MiB: the files after this one are left", maxSourceBytes>>20))
