@@ -48,6 +48,7 @@ type nodeCode struct {
 	spanning map[string]bool // names of functions that start spans
 
 	variables map[*source]map[string]*syntax.Node // values of the variables of files, without those of functions
+	own       map[*source]*nodeNames
 
 	names      map[string]*nodeBoundary // by library and name
 	methods    map[string][]*nodeBoundary
@@ -56,6 +57,102 @@ type nodeCode struct {
 	noted      map[string]bool       // libraries of nodeLeft with a step
 	options    map[*syntax.Node]bool // objects with options that were read
 	count      int
+}
+
+// nodeNames are names that a file gives to things of its own, apart from imports.
+type nodeNames struct {
+	functions map[string][]*syntax.Node // functions and classes that have a name in scope, unlike methods
+	globals   map[string]*syntax.Node   // the first thing with the name of one of nodeGlobals
+}
+
+// nodeGlobals are the global names that the code of boundaries has.
+var nodeGlobals = []string{fetched, "require"}
+
+// namesOf returns the names of a file.
+func namesOf(f *source) *nodeNames {
+	names := &nodeNames{functions: map[string][]*syntax.Node{}, globals: map[string]*syntax.Node{}}
+	for n := range f.Root.All() {
+		switch n.Kind {
+		case syntax.Func, syntax.Class:
+			if n.Text != "" && (n.Kind == syntax.Class || n.Parent.Kind != syntax.Class && n.Parent.Kind != syntax.Object) {
+				names.functions[n.Text] = append(names.functions[n.Text], n)
+				names.bind(n.Text, n)
+			}
+		case syntax.Param:
+			names.bind(n.Text, n)
+			for _, c := range n.Children {
+				if n.Text == "" {
+					names.pattern(c, n)
+				}
+			}
+		case syntax.Assign, syntax.Declare:
+			if n.Kind == syntax.Assign && creates(n.Value()) {
+				continue
+			}
+			for _, t := range n.Targets() {
+				names.pattern(t, n)
+			}
+		}
+	}
+	return names
+}
+
+// bind notes what gives a name to something.
+func (s *nodeNames) bind(name string, n *syntax.Node) {
+	if slices.Contains(nodeGlobals, name) && s.globals[name] == nil {
+		s.globals[name] = n
+	}
+}
+
+// pattern notes the names in a target or pattern.
+func (s *nodeNames) pattern(target, n *syntax.Node) {
+	switch target.Kind {
+	case syntax.Name:
+		s.bind(target.Text, n)
+	case syntax.Object, syntax.List, syntax.Spread:
+		for _, c := range target.Children {
+			s.pattern(c, n)
+		}
+	case syntax.Pair:
+		s.pattern(target.Value(), n)
+	case syntax.Operator: // a name or pattern with a default
+		if target.Text == "=" {
+			s.pattern(target.Children[0], n)
+		}
+	}
+}
+
+// creates reports whether an expression makes a function that loads modules as require does.
+func creates(n *syntax.Node) bool {
+	if n.Kind != syntax.Call {
+		return false
+	}
+	_, name := n.Method()
+	return name == "createRequire"
+}
+
+// hidden reports whether a name stands for a function or class of the file, which hides the definition, or the import or
+// global name if that is nil. A declaration is known in the function around it, the name of an expression in itself.
+func (c *nodeCode) hidden(f *source, use, definition *syntax.Node) bool {
+	const maxFunctions = 32
+	functions := c.own[f].functions[use.Text]
+	if len(functions) == 0 || len(functions) > maxFunctions {
+		return len(functions) > 0
+	}
+	var defined *syntax.Node // the function in which the definition is
+	if definition != nil {
+		defined = definition.Enclosing(syntax.Func)
+	}
+	return slices.ContainsFunc(functions, func(fn *syntax.Node) bool {
+		scope := fn
+		if fn.Parent.Kind == syntax.Block {
+			scope = fn.Enclosing(syntax.Func)
+		}
+		if scope == nil {
+			return definition == nil
+		}
+		return use.Within(scope) && (definition == nil || scope != defined && (defined == nil || scope.Within(defined)))
+	})
 }
 
 // nodeWrap is a range of a file that is an argument of a function of the helpers.
@@ -175,9 +272,10 @@ func (c *nodeCode) read() (err error) {
 	}
 	c.sources = slices.DeleteFunc(c.sources, func(f *source) bool { return isNodeHelper(f.Path) })
 	c.spanning, c.byPath, c.variables = map[string]bool{}, map[string]*source{}, map[*source]map[string]*syntax.Node{}
+	c.own = map[*source]*nodeNames{}
 	manualDatabase, manualServer := "", ""
 	for _, f := range c.sources {
-		c.byPath[f.Path] = f
+		c.byPath[f.Path], c.own[f] = f, namesOf(f)
 		for _, i := range f.Imports {
 			c.packages = append(c.packages, i.Path)
 		}
@@ -296,6 +394,9 @@ func (c *nodeCode) find(f *source) []nodeWrap {
 			case why != "":
 				c.leaveHandler(f, target.Start, b, why)
 				continue
+			case b.library == fetched && c.own[f].globals[fetched] != nil:
+				c.leaveBoundary(f.Path, f.line(n.Start), patch.Boundary{SpanKind: nodeKinds[b.wrap], Library: fetched}, "The call of `fetch` is left: the file gives this name to something else as well")
+				continue
 			case full(target.Start):
 				return found
 			}
@@ -359,12 +460,12 @@ func (c *nodeCode) decorate(f *source, class *syntax.Node, spans ranges) (found 
 		if !f.ImportsAny(b.library) {
 			continue
 		}
-		processor, processes := decorated(f, class, b.library, []string{"Processor"})
+		processor, processes := c.decorator(f, class, b.library, []string{"Processor"})
 		for _, fn := range class.Children {
 			if fn.Kind != syntax.Func {
 				continue
 			}
-			_, marked := decorated(f, fn, b.library, b.decorators)
+			_, marked := c.decorator(f, fn, b.library, b.decorators)
 			if !marked && (b.method == "" || b.method != fn.Text || !processes) {
 				continue
 			}
@@ -389,9 +490,9 @@ func (c *nodeCode) decorate(f *source, class *syntax.Node, spans ranges) (found 
 	return found
 }
 
-// decorated returns the call of a decorator of a library that a class or method has, nil if it is not a call, and whether
+// decorator returns the call of a decorator of a library that a class or method has, nil if it is not a call, and whether
 // there is one.
-func decorated(f *source, n *syntax.Node, library string, names []string) (call *syntax.Node, ok bool) {
+func (c *nodeCode) decorator(f *source, n *syntax.Node, library string, names []string) (call *syntax.Node, ok bool) {
 	for _, d := range n.Children {
 		if d.Kind != syntax.Decorator || len(d.Children) == 0 {
 			continue
@@ -400,7 +501,7 @@ func decorated(f *source, n *syntax.Node, library string, names []string) (call 
 		if expression.Kind == syntax.Call {
 			call, expression = expression, expression.Callee()
 		}
-		if module, name, ok := origin(f.File, expression); ok && module == library && slices.Contains(names, name) {
+		if module, name, ok := c.origin(f, expression); ok && module == library && slices.Contains(names, name) {
 			return call, true
 		}
 		call = nil
@@ -436,11 +537,11 @@ func traces(n *syntax.Node) bool {
 
 // match returns the boundary that a call is, or nil, and the construction of the receiver of a method.
 func (c *nodeCode) match(f *source, n *syntax.Node) (b *nodeBoundary, maker *syntax.Node) {
-	if module, name, ok := origin(f.File, n.Callee()); ok {
+	if module, name, ok := c.origin(f, n.Callee()); ok {
 		if b := c.names[module+" "+name]; b != nil {
 			return b, nil
 		}
-	} else if callee := n.Callee(); callee.Kind == syntax.Name && callee.Text == fetched && n.Kind == syntax.Call && f.Definition(callee) == nil {
+	} else if callee := n.Callee(); callee.Kind == syntax.Name && callee.Text == fetched && n.Kind == syntax.Call && f.Definition(callee) == nil && !c.hidden(f, callee, nil) {
 		return c.names[fetched], nil
 	}
 	receiver, method := n.Method()
@@ -463,7 +564,7 @@ func (c *nodeCode) match(f *source, n *syntax.Node) (b *nodeBoundary, maker *syn
 
 // origin returns the module and the name in it that an expression stands for: "pg" and "Pool" for Pool, pg.Pool and
 // require("pg").Pool. The name of a default export, and of the module itself, is empty.
-func origin(f *syntax.File, n *syntax.Node) (module, name string, ok bool) {
+func (c *nodeCode) origin(f *source, n *syntax.Node) (module, name string, ok bool) {
 	var parts []string
 	for range 8 {
 		switch n.Kind {
@@ -478,13 +579,19 @@ func origin(f *syntax.File, n *syntax.Node) (module, name string, ok bool) {
 				n = receiver
 				continue
 			}
-			if n.Callee().Text != "require" || n.Arg(0) == nil || n.Arg(0).Kind != syntax.String {
+			if !c.loads(f, n) || n.Arg(0) == nil || n.Arg(0).Kind != syntax.String {
 				return "", "", false
 			}
 			module = n.Arg(0).Text
 		case syntax.Name:
 			def := f.Definition(n)
+			if c.hidden(f, n, def) {
+				return "", "", false
+			}
 			i, imported := f.Imported(n.Text)
+			if imported && i.Node.Kind == syntax.Call && i.Node.Callee().Text == "require" && !c.loads(f, i.Node) {
+				return "", "", false
+			}
 			if imported && (def == nil || def.Kind == syntax.Assign && i.Node.Within(def)) {
 				module = i.Path
 				if i.Member != "" && i.Member != "default" && i.Member != "*" {
@@ -509,13 +616,23 @@ func origin(f *syntax.File, n *syntax.Node) (module, name string, ok bool) {
 	return "", "", false
 }
 
+// loads reports whether a call is one of the function require that loads modules.
+func (c *nodeCode) loads(f *source, call *syntax.Node) bool {
+	callee := call.Callee()
+	if callee.Kind != syntax.Name || callee.Text != "require" {
+		return false
+	}
+	def := f.Definition(callee)
+	return !c.hidden(f, callee, def) && (def == nil || def.Kind == syntax.Assign && creates(def.Value()))
+}
+
 // made returns the first call or construction of a library that leads to an expression, such as new Kafka() for
 // kafka.consumer(), or nil. The expression may be a variable that another file of the service exports.
 func (c *nodeCode) made(f *source, n *syntax.Node, library string) *syntax.Node {
 	for range 8 {
 		switch n.Kind {
 		case syntax.Call, syntax.New:
-			if module, _, ok := origin(f.File, n.Callee()); ok && module == library {
+			if module, _, ok := c.origin(f, n.Callee()); ok && module == library {
 				return n
 			}
 			if args := n.Args(); nodeSteps[n.Callee().Text] != "" && len(args) > 0 {
@@ -534,6 +651,9 @@ func (c *nodeCode) made(f *source, n *syntax.Node, library string) *syntax.Node 
 				continue
 			}
 			def := f.Definition(n)
+			if n.Kind == syntax.Name && c.hidden(f, n, def) {
+				return nil
+			}
 			if i, ok := f.Imported(n.Text); ok && n.Kind == syntax.Name && relative(i.Path) && (def == nil || i.Node.Within(def)) {
 				if f, n = c.exported(f, i); n == nil {
 					return nil

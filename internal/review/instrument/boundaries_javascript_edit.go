@@ -140,8 +140,7 @@ func (c *nodeCode) modular(f *source) bool {
 // static reports whether an import is a statement import ... from.
 func static(f *source, i syntax.Import) bool {
 	at := i.Node.Start
-	line := f.Source[bytes.LastIndexByte(f.Source[:at], '\n')+1 : at]
-	return i.Node.Kind == syntax.Other && !bytes.Contains(line, []byte("require"))
+	return i.Node.Kind == syntax.Other && !bytes.HasSuffix(bytes.TrimRight(f.Source[:at], " \t\r\n"), []byte("(")) // of import x = require("y")
 }
 
 // imports adds the import of the functions, the first of which is used at an offset, to a file that does not have them. It
@@ -167,6 +166,16 @@ func (c *nodeCode) imports(f *source, h nodeHelper, functions []string, used int
 	})
 	if len(missing) == 0 {
 		return true
+	}
+	if own := c.own[f].globals["require"]; own != nil && !modular {
+		c.leave(f.Path, f.line(own.Start), "The file is left: it uses the name `require` for something else")
+		return false
+	}
+	for _, name := range missing {
+		if i, ok := f.Imported(name); ok {
+			c.leave(f.Path, f.line(i.Node.Start), "The file is left: it uses the name `"+name+"` for something else")
+			return false
+		}
 	}
 	for n := range f.Root.All() {
 		if slices.Contains(missing, n.Text) && (n.Kind == syntax.Name || n.Kind == syntax.Param || n.Kind == syntax.Func || n.Kind == syntax.Class) {

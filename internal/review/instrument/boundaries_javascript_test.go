@@ -245,6 +245,69 @@ func TestJavaScriptLeft(t *testing.T) {
 	}
 }
 
+// TestJavaScriptNames compares where global names and those of libraries stand for something else.
+func TestJavaScriptNames(t *testing.T) {
+	parser := newParser(t)
+	const another = "The call of `fetch` is left: the file gives this name to something else as well"
+	for name, c := range map[string]struct {
+		code, want string // want is "" for what is left
+		step       string
+	}{
+		"function":                       {"export const a = () => fetch('http://b');\nasync function fetch(u) { return u; }", "", ""},
+		"exported function":              {"export async function fetch(u) { return u; }\nexport const a = () => fetch('http://b');", "", ""},
+		"class":                          {"class fetch {}\nfetch('http://b');", "", ""},
+		"function in a function":         {"function a() { return fetch('http://b'); function fetch(u) { return u; } }", "", ""},
+		"function around a function":     {"function a() { return () => fetch('http://b'); function fetch(u) { return u; } }", "", ""},
+		"class in a function":            {"function a() { class fetch {} return fetch('http://b'); }", "", ""},
+		"name of an expression":          {"const a = function fetch(u) { return u ? fetch(u - 1) : 0; };", "", ""},
+		"variable after a closure":       {"function a() { const b = () => fetch('http://b'); const fetch = x; return b(); }", "", another},
+		"function in another function":   {"function a() { function fetch(u) {} }\nfetch('http://b');", "", another},
+		"expression beside":              {"const a = { b: function fetch(u) {} };\nfetch('http://b');", "", another},
+		"parameter of another function":  {"function a({ b: [fetch] }) {}\nfetch('http://b');", "", another},
+		"parameter with a default":       {"function a({ fetch = x } = {}) {}\nfetch('http://b');", "", another},
+		"catch of another function":      {"function a() { try {} catch (fetch) {} }\nfetch('http://b');", "", another},
+		"destructuring elsewhere":        {"function a() { const { b: { fetch }, ...c } = x; }\nfetch('http://b');", "", another},
+		"import":                         {"import { a as fetch } from './a.js';\nfetch('http://b');", "", ""},
+		"methods":                        {"class A { fetch(u) { return fetch(u); } }\nconst b = { fetch(u) { return u.fetch(u); }, c: { fetch: 1 } };", "return traceFetch(u); }", ""},
+		"require of a bundle":            {"(function (require, module) { const { Pool } = require('pg'); new Pool(); })(a, b);", "", ""},
+		"function require":               {"const { Pool } = require('pg');\nnew Pool();\nnew (require('pg').Client)();\nfunction require(a) { return a; }", "", ""},
+		"member require":                 {"const pg = a.require('pg');\nnew pg.Pool();", "", ""},
+		"require elsewhere":              {"const { Pool } = require('pg');\nnew Pool();\nfunction a(require) {}", "", "The file is left: it uses the name `require` for something else"},
+		"createRequire":                  {"import { createRequire } from 'module';\nconst require = createRequire(import.meta.url);\nconst { Pool } = require('pg');\nnew Pool();", "traceDatabase('postgresql', new Pool());", ""},
+		"import of a name with require":  {"import { requireUser } from './a.js';\nfetch('http://b');", "import { traceFetch } from './otel-helpers.js';\ntraceFetch", ""},
+		"class of a library's name":      {"const { Pool } = require('pg');\nfunction a() { class Pool {} return new Pool(); }", "", ""},
+		"function of a library's name":   {"import { Pool } from 'pg';\nfunction a() { return new Pool(); function Pool() {} }", "", ""},
+		"expression of a library's name": {"import { Pool } from 'pg';\nmodule.exports = class Pool { static a() { return new Pool(); } };", "", ""},
+		"library's name elsewhere":       {"const { Pool } = require('pg');\nnew Pool();\nfunction a() { class Pool {} }", "traceDatabase('postgresql', new Pool());", ""},
+		"function around a require":      {"function Pool() { const { Pool } = require('pg'); return new Pool(); }", "return traceDatabase('postgresql', new Pool());", ""},
+		"function of a variable's name":  {"const { Kafka } = require('kafkajs');\nfunction consumer() { const consumer = new Kafka({}).consumer({}); consumer.run({ eachMessage: async () => {} }); }", "eachMessage: traceProcess('kafka', undefined, async () => {})", ""},
+		"receiver of a function's name":  {"const Queue = require('bull');\nconst q = new Queue('a');\nfunction a() { q.process(async () => {}); function q() {} }\nq.name;", "q.process(async () => {})", ""},
+		"name of the functions":          {"import { traceFetch } from './a.js';\nfetch('http://b');\nexport { traceFetch };", "", "The file is left: it uses the name `traceFetch` for something else"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := makeFiles(t, parser, map[string]string{"package.json": bareManifest, "a.js": c.code})
+			var changed, left []string
+			for _, f := range p.Files {
+				if f.Path == "a.js" {
+					changed = append(changed, string(f.After))
+				}
+			}
+			for _, s := range p.Steps {
+				if s.File == "a.js" && s.Open {
+					left = append(left, s.Text)
+				}
+			}
+			if c.want == "" {
+				require.Empty(t, changed)
+			} else {
+				require.Len(t, changed, 1)
+				require.Contains(t, changed[0], c.want)
+			}
+			require.Equal(t, c.step, strings.Join(left, "\n"))
+		})
+	}
+}
+
 // TestJavaScriptFiles wraps handlers of what another file makes.
 func TestJavaScriptFiles(t *testing.T) {
 	p := makeFiles(t, newParser(t), map[string]string{
