@@ -38,6 +38,7 @@ type Batch struct {
 	facts        int // rows that a store would write for buckets, claims and distinct sets
 	buckets      int // number of buckets in facts
 	series       int // metric series held
+	texts        int // bytes of the texts of the spans' resources
 }
 
 // Admission is one admission of the quota to a batch.
@@ -228,14 +229,17 @@ func (b *Batch) finish() {
 	}
 }
 
-// spansPerRow is the number of spans that use about as much memory as the facts of a row.
-const spansPerRow = 8
+// The numbers of spans, and of bytes of the texts of their resources, that use about as much memory as the facts of a row.
+const (
+	spansPerRow = 8
+	textsPerRow = 512
+)
 
 // Rows returns an estimate of the rows that a store writes for the facts alone, in which
 // large rows count more, and the equivalent number of rows of the spans, which are
 // written to a journal and held in memory until then.
 func (b *Batch) Rows() int {
-	return 1 + len(b.services) + b.facts + b.largeRows() + len(b.Spans)/spansPerRow
+	return 1 + len(b.services) + b.facts + b.largeRows() + len(b.Spans)/spansPerRow + b.texts/textsPerRow
 }
 
 // largeRows returns the additional rows for large distinct sets, beyond one for each, for

@@ -125,3 +125,18 @@ func testDetachEvidence(t *testing.T, bytes int) {
 		require.Equal(t, s.Verdicts, o.Verdicts)
 	}
 }
+
+// TestRowsOfTexts: the texts of resources, which the trace journal repeats for each request, count as rows.
+func TestRowsOfTexts(t *testing.T) {
+	rows := func(attributes int) int {
+		var list []any
+		for i := range attributes {
+			list = append(list, fmt.Sprint("note", i), strings.Repeat("x", 100))
+		}
+		q := Traces(Spans(Service("a", list...), Span(1, 1, 0)), Spans(Service("b"), Span(1, 2, 0)))
+		b := new(Batch)
+		require.NoError(t, NewEvaluator(Config{}).Evaluate(t.Context(), q.Signal, q.Body, input(), b))
+		return b.Rows()
+	}
+	require.InDelta(t, 20*110/textsPerRow, rows(20)-rows(0), 1)
+}

@@ -187,6 +187,9 @@ func (e *Evaluator) openSpan(t uint64) error {
 	if len(b.Spans) == e.cfg.MaxSpans {
 		return &wire.Error{Offset: e.offset, Field: "ExportTraceServiceRequest", Reason: errTooMany}
 	}
+	if n := len(b.Spans); n == 0 || b.Spans[n-1].Resource != e.resource.trace {
+		b.texts += e.resource.trace.Texts()
+	}
 	b.Spans = append(b.Spans, trace.Span{
 		Time: t, Resource: e.resource.trace, Internal: sp.Kind == kindInternal,
 		Short: sp.EndTimeUnixNano >= sp.StartTimeUnixNano && sp.EndTimeUnixNano-sp.StartTimeUnixNano < shortSpan,

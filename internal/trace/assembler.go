@@ -173,14 +173,14 @@ const (
 	referenceBytes = 64  // a resource in the list and index of a trace
 )
 
-// texts returns the size of the texts of a resource.
-func (r *Resource) texts() int {
+// Texts returns the size of the texts of a resource, in bytes.
+func (r *Resource) Texts() int {
 	k := &r.Service
 	return len(r.Attributes) + len(k.Namespace) + len(k.Name) + len(k.Environment) + len(k.Version)
 }
 
 // size returns the bytes charged for a resource, once for all open traces.
-func (r *Resource) size() int { return resourceBytes + r.texts() }
+func (r *Resource) size() int { return resourceBytes + r.Texts() }
 
 // Limits of one trace, so that one transaction can move it to another journal entry. Spans of further resources count
 // only as parents. Further spans are dropped, and the trace counts as one that lacks its beginning.
@@ -433,7 +433,7 @@ func (a *Assembler) resource(t *openTrace, r *Resource) uint16 {
 	if i, ok := t.find(r); ok {
 		return i
 	}
-	if r != t.of.parentsOnly && (len(t.resources) >= maxResources-1 || t.texts+r.texts() > maxResourceTexts) {
+	if r != t.of.parentsOnly && (len(t.resources) >= maxResources-1 || t.texts+r.Texts() > maxResourceTexts) {
 		return a.resource(t, t.of.parentsOnly)
 	}
 	n := len(t.resources)
@@ -453,7 +453,7 @@ func (a *Assembler) resource(t *openTrace, r *Resource) uint16 {
 		}
 	}
 	a.charge(t.of, referenceBytes)
-	a.chargeTexts(t, r.texts())
+	a.chargeTexts(t, r.Texts())
 	return uint16(n)
 }
 

@@ -156,7 +156,7 @@ func (b *bundle) resource(r *Resource) uint32 {
 		i = uint32(len(b.resources))
 		b.resources = append(b.resources, r)
 		b.resourceOf[r] = i
-		b.texts += r.texts()
+		b.texts += r.Texts()
 	}
 	return i
 }

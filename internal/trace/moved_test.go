@@ -191,7 +191,7 @@ func TestJournalOfOne(t *testing.T) {
 		for i, r := range heavyResources(6 * 128) {
 			r.Attributes += fmt.Sprint(n)
 			spans = append(spans, span(99, n<<10+i, 0, r))
-			size += r.texts()
+			size += r.Texts()
 		}
 		p.transact(now, succeeds, func(x *Transaction) { x.Add("attacker", spans) })
 		most = max(most, p.a.journal.bytes)
