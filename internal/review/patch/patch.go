@@ -5,6 +5,7 @@ package patch
 import (
 	"bytes"
 	"cmp"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -315,51 +316,119 @@ func (f *File) check(root *os.Root) error {
 	}
 }
 
-// Apply writes the files that pass Check. After an error in writing, the files before it are written.
-func (p *Patch) Apply(root *os.Root) error {
+// Apply writes the files that pass Check. It writes all or, after an error, none.
+func (p *Patch) Apply(root *os.Root) (err error) {
 	if err := p.Check(root); err != nil {
 		return err
 	}
+	w := &writing{root: root}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, w.undone())
+		}
+	}()
 	for _, f := range p.Files {
-		if err := f.write(root); err != nil {
+		if err := w.prepare(&f); err != nil {
 			return fmt.Errorf("change %s: %w", f.Path, err)
+		}
+	}
+	for _, r := range w.replacements {
+		if err := w.replace(r); err != nil {
+			return fmt.Errorf("change %s: %w", r.file.Path, err)
 		}
 	}
 	return nil
 }
 
-func (f *File) write(root *os.Root) (err error) {
-	name := filepath.FromSlash(f.Path)
-	next, mode := name+".assay-fix", fs.FileMode(0o644)
-	if f.Created {
-		if err := root.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-			return err
-		}
-		next = name
-	} else {
-		info, err := root.Lstat(name)
-		if err != nil {
-			return err
-		}
-		mode = info.Mode().Perm()
+// writing writes files in two steps: new files, and the changed ones beside those that they replace.
+type writing struct {
+	root         *os.Root
+	replacements []replacement
+	undo         []func() error
+}
+
+// replacement is a changed file beside the one that it replaces.
+type replacement struct {
+	file *File
+	next string // its name until then
+	mode fs.FileMode
+}
+
+// undone removes and restores what was written.
+func (w *writing) undone() (err error) {
+	for _, f := range slices.Backward(w.undo) {
+		err = errors.Join(err, f())
 	}
-	file, err := root.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	return err
+}
+
+// prepare writes a file that is new, with its directories, or what a file is to be replaced by.
+func (w *writing) prepare(f *File) error {
+	name := filepath.FromSlash(f.Path)
+	if f.Created {
+		for i := range f.Path {
+			if f.Path[i] != '/' {
+				continue
+			}
+			dir := filepath.FromSlash(f.Path[:i])
+			switch err := w.root.Mkdir(dir, 0o755); {
+			case err == nil:
+				w.undo = append(w.undo, func() error { return w.root.Remove(dir) })
+			case !errors.Is(err, fs.ErrExist):
+				return err
+			}
+		}
+		return w.write(name, f.After, 0o644)
+	}
+	info, err := w.root.Lstat(name)
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, root.Remove(next))
-		}
-	}()
-	_, err = file.Write(f.After)
-	if !f.Created {
-		err = errors.Join(err, file.Chmod(mode))
-	}
-	if err = errors.Join(err, file.Close()); err != nil || f.Created {
+	r := replacement{file: f, mode: info.Mode().Perm()}
+	r.next, err = w.beside(name, f.After, r.mode)
+	w.replacements = append(w.replacements, r)
+	return err
+}
+
+// replace replaces a file.
+func (w *writing) replace(r replacement) error {
+	name := filepath.FromSlash(r.file.Path)
+	if err := w.root.Rename(r.next, name); err != nil {
 		return err
 	}
-	return root.Rename(next, name)
+	w.undo = append(w.undo, func() error {
+		back, err := w.beside(name, r.file.Before, r.mode)
+		if err == nil {
+			err = w.root.Rename(back, name)
+		}
+		return err
+	})
+	return nil
+}
+
+// beside writes a file with a new name in the directory of another one.
+func (w *writing) beside(name string, text []byte, mode fs.FileMode) (beside string, err error) {
+	beside = filepath.Join(filepath.Dir(name), ".assay-"+rand.Text())
+	if err := w.write(beside, text, mode); err != nil {
+		return "", err
+	}
+	return beside, w.root.Chmod(beside, mode) // whatever the umask is
+}
+
+// write writes a file that does not exist.
+func (w *writing) write(name string, text []byte, mode fs.FileMode) error {
+	file, err := w.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return err
+	}
+	w.undo = append(w.undo, func() error {
+		if err := w.root.Remove(name); !errors.Is(err, fs.ErrNotExist) { // it may have replaced a file
+			return err
+		}
+		return nil
+	})
+	_, err = file.Write(text)
+	return errors.Join(err, file.Close())
 }
 
 // Read returns the content of a regular file of at most MaxFile bytes.

@@ -4,6 +4,8 @@ package patch
 
 import (
 	"fmt"
+	"io/fs"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -186,4 +188,80 @@ func TestCheck(t *testing.T) {
 	p := &Patch{Files: []File{first, Create("new/b", []byte("y"))}}
 	require.NoError(t, p.Apply(root))
 	require.FileExists(t, filepath.Join(dir, "new", "b"))
+}
+
+// TestApplyAllOrNone: all files are written, whatever other names there are, or none.
+func TestApplyAllOrNone(t *testing.T) {
+	change := func(path, text string) File {
+		return File{Path: path, Before: []byte(text), After: []byte("new " + text)}
+	}
+	before := map[string]string{"a.js": "a", "b.js": "b", "b.js.assay-fix": "mine", "c/d.js": "d"}
+	for name, c := range map[string]struct {
+		add   File
+		fails bool
+	}{
+		"all":                        {add: Create("n/m/e.js", []byte("e"))},
+		"file within a new file":     {Create("n/e.js/f.js", nil), true},
+		"new file twice":             {Create("n/e.js", nil), true},
+		"name that is too long":      {Create("n/"+strings.Repeat("x", 300), nil), true},
+		"directory that is too long": {Create("n/"+strings.Repeat("x", 300)+"/f.js", nil), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			require.NoError(t, os.Mkdir(filepath.Join(dir, "c"), 0o700))
+			want := maps.Clone(before)
+			for file, text := range before {
+				require.NoError(t, os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600))
+			}
+			root, err := os.OpenRoot(dir)
+			require.NoError(t, err)
+			defer root.Close()
+			err = (&Patch{Files: []File{change("a.js", "a"), change("b.js", "b"), change("c/d.js", "d"), Create("n/e.js", []byte("e")), c.add}}).Apply(root)
+			if c.fails {
+				require.Error(t, err)
+				require.NoDirExists(t, filepath.Join(dir, "n"))
+			} else {
+				require.NoError(t, err)
+				maps.Copy(want, map[string]string{"a.js": "new a", "b.js": "new b", "c/d.js": "new d", "n/e.js": "e", "n/m/e.js": "e"})
+			}
+			require.Equal(t, want, contents(t, root))
+			for file := range before {
+				info, err := root.Stat(file)
+				require.NoError(t, err)
+				require.Equal(t, fs.FileMode(0o600), info.Mode())
+			}
+		})
+	}
+}
+
+// TestApplyUndoes: files that were replaced before an error are as they were.
+func TestApplyUndoes(t *testing.T) {
+	dir := t.TempDir()
+	root, err := os.OpenRoot(dir)
+	require.NoError(t, err)
+	defer root.Close()
+	w := &writing{root: root}
+	for _, name := range []string{"a", "b"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(name), 0o600))
+		require.NoError(t, w.prepare(&File{Path: name, Before: []byte(name), After: []byte("new")}))
+	}
+	require.NoError(t, w.replace(w.replacements[0]))
+	require.NoError(t, root.Remove(w.replacements[1].next))
+	require.Error(t, w.replace(w.replacements[1]))
+	require.NoError(t, w.undone())
+	require.Equal(t, map[string]string{"a": "a", "b": "b"}, contents(t, root))
+}
+
+// contents returns the texts of the files below a root.
+func contents(t *testing.T, root *os.Root) map[string]string {
+	all := map[string]string{}
+	require.NoError(t, fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := root.ReadFile(name)
+		all[name] = string(text)
+		return err
+	}))
+	return all
 }
