@@ -179,7 +179,7 @@ func TestSARIFPaths(t *testing.T) {
 // TestReviewHidesNothing checks that a name in a repository cannot control the terminal or be displayed
 // differently from its content.
 func TestReviewHidesNothing(t *testing.T) {
-	const hostile = "shop\u009b31m\u202eevil\u2066\x1b[31m\ufeff\U000e0041\u2028\x7f\xff.go"
+	const hostile = "shop\u009b31m\u202eevil\u2066\x1b[31m\ufeff\U000e0041\u2028\x7f.go"
 	dir := reviewed(t)
 	require.NoError(t, os.Rename(filepath.Join(dir, "cart", "cart.go"), filepath.Join(dir, "cart", hostile)))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "-rf.go"), []byte("package \x1b[31m\u202e; import \"log\""), 0o644))

@@ -22,6 +22,7 @@ const (
 	skipTest      = "test, documentation, example or fixture"
 	skipOther     = "other kind of file"
 	skipIgnored   = "ignored by the settings"
+	skipEncoding  = "name is not UTF-8"
 )
 
 // directories are the names of directories whose files are not reviewed.

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"assay/internal/review/syntax"
 )
@@ -207,7 +208,11 @@ func (w *walk) file(name string, size int64, reason string) error {
 	if w.tests && reason == skipTest {
 		reason = ""
 	}
-	if reason == "" && size > maxFileSize {
+	switch {
+	case reason != "":
+	case !utf8.ValidString(name): // in JSON it would be another name, maybe that of another file
+		reason = skipEncoding
+	case size > maxFileSize:
 		reason = skipLarge
 	}
 	if reason != "" {

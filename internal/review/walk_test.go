@@ -182,7 +182,24 @@ func TestHostileTree(t *testing.T) {
 	}
 	r = review(t, Options{Root: dir, Checks: []*check.Check{named("span")}})
 	require.Empty(t, r.Errors)
-	require.Len(t, r.Findings, 7)
+	require.Len(t, r.Findings, 6)
+	require.Equal(t, map[string]int{skipEncoding: 1}, r.Files.SkippedByReason)
+}
+
+// TestInvalidNames: files whose path JSON would change are not listed, because it may become that of another file.
+func TestInvalidNames(t *testing.T) {
+	dir := tree(t, map[string]string{"a\xff.js": "", "a\ufffd.js": "", "b\xff/a.js": "", "b\ufffd/a.js": "", "c\xff.png": "", "a\xff_test.go": ""})
+	root, err := os.OpenRoot(dir)
+	require.NoError(t, err)
+	defer root.Close()
+	for _, tests := range []bool{false, true} {
+		paths, err := ListFiles(t.Context(), root, nil, tests)
+		require.NoError(t, err)
+		require.Equal(t, []string{"a\ufffd.js", "b\ufffd/a.js"}, paths)
+	}
+	require.Equal(t, map[string]int{skipEncoding: 2, skipBinary: 1, skipTest: 1}, review(t, Options{Root: dir}).Files.SkippedByReason)
+	r := review(t, Options{Root: dir, Paths: []string{"a\xff.js"}})
+	require.Equal(t, map[string]int{skipEncoding: 1}, r.Files.SkippedByReason)
 }
 
 func TestTooDeep(t *testing.T) {
