@@ -393,22 +393,49 @@ func (f *finder) instrumentOf(n *syntax.Node) *Instrument {
 	return f.instruments[n.Text]
 }
 
-// noop reports whether the receivers of a call are named as an implementation that records nothing.
-func noop(call *syntax.Node) bool {
-	for n := call; n != nil && len(n.Children) > 0; n = n.Children[0] {
-		if strings.Contains(strings.ToLower(n.Text), "noop") {
+// noopName matches the names of modules, packages, types and functions of what records nothing.
+var noopName = regexp.MustCompile(`(^|[^A-Za-z])no_?op([^a-z]|$)|No_?[oO]p|NO_?OP`)
+
+// NoopName reports whether a name is that of an implementation of the API of OpenTelemetry that records nothing.
+func NoopName(name string) bool { return noopName.MatchString(name) }
+
+// Noop reports whether an expression is of an implementation that records nothing: by the names in it, by the imports that
+// they stand for, and through variables.
+func (u *Uses) Noop(n *syntax.Node) bool {
+	for hops := 0; n != nil && hops < 4; {
+		name := n.Text
+		switch n.Kind {
+		case syntax.Call, syntax.New, syntax.Await, syntax.Index, syntax.Member:
+			if n.Kind == syntax.Member && NoopName(name) {
+				return true
+			}
+			if len(n.Children) == 0 {
+				return false
+			}
+			n = n.Children[0]
+			continue
+		case syntax.Name:
+		case syntax.Object: // noop.Tracer{}
+			name, _, _ = strings.Cut(name, ".")
+		default:
+			return false
+		}
+		if i, ok := u.File.Imported(name); NoopName(name) || ok && (NoopName(i.Path) || NoopName(i.Member)) {
 			return true
 		}
-		if x := n.Children[0]; x.Kind == syntax.Name {
-			return strings.Contains(strings.ToLower(x.Text), "noop")
+		def := u.File.Definition(n)
+		if def == nil || def.Kind != syntax.Assign {
+			return false
 		}
+		n = def.Value()
+		hops++
 	}
 	return false
 }
 
 // addInstrument adds an instrument.
 func (f *finder) addInstrument(i *Instrument) {
-	if i.Name == nil || noop(i.Call) {
+	if i.Name == nil || f.Noop(i.Call) {
 		return
 	}
 	for p := i.Call.Parent; p != nil && p.Kind != syntax.Func && p.Kind != syntax.Block; p = p.Parent {

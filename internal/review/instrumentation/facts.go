@@ -33,6 +33,7 @@ type Constants func(module, name string) (value string, ok bool)
 // Span is a call that starts a span.
 type Span struct {
 	Start    *syntax.Node // the Call
+	Tracer   *syntax.Node // the expression of the tracer; nil if a function of the project or an annotation starts the span
 	Name     *syntax.Node // the expression of the name; nil if an annotation gives none
 	Scope    string       // name of the instrumentation scope, "" if unknown
 	Kind     string       // "server", "client", "producer", "consumer"; "" for internal or unknown

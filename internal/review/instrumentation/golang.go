@@ -216,7 +216,7 @@ func (g golang) starter(n *syntax.Node, module, name string) string {
 }
 
 func (g golang) start(n, recv *syntax.Node) {
-	s := &Span{Start: n, Name: n.Arg(1), Context: n.Arg(0), Scope: g.scope(recv)}
+	s := &Span{Start: n, Tracer: recv, Name: n.Arg(1), Context: n.Arg(0), Scope: g.scope(recv)}
 	for _, o := range n.Args()[2:] {
 		if o.Kind != syntax.Call {
 			continue

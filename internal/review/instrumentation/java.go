@@ -143,7 +143,7 @@ func (j java) build(n *syntax.Node) {
 		if j.foreign() || calls[i].Arg(0) == nil {
 			return
 		}
-		s := &Span{Start: n, Name: calls[i].Arg(0), Scope: j.scope(recv)}
+		s := &Span{Start: n, Tracer: recv, Name: calls[i].Arg(0), Scope: j.scope(recv)}
 		for _, c := range calls[i+1:] {
 			switch _, m := c.Method(); m {
 			case "setSpanKind":

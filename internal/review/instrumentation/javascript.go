@@ -141,7 +141,7 @@ func (j javaScript) wrapper(n *syntax.Node) {
 }
 
 func (j javaScript) startSpan(n, recv *syntax.Node, name string) {
-	s := &Span{Start: n, Name: n.Arg(0), Scope: j.scope(recv)}
+	s := &Span{Start: n, Tracer: recv, Name: n.Arg(0), Scope: j.scope(recv)}
 	var options *syntax.Node
 	switch s.Name.Kind {
 	case syntax.Object: // a wrapper of the tracer: startSpan({name: "n"})

@@ -209,6 +209,35 @@ class Orders {
 	}
 }
 
+// TestNoop: instruments that record nothing are none, whatever their package is called in the file.
+func TestNoop(t *testing.T) {
+	for _, tt := range []struct{ file, noop, real string }{
+		{"a.go", "package a\n\nimport quiet \"go.opentelemetry.io/otel/metric/noop\"\n\nvar provider = quiet.NewMeterProvider()\nvar meter = provider.Meter(\"m\")\nvar hits, _ = meter.Int64Counter(\"hits\")\n", "otel/metric"},
+		{"a.go", "package a\n\nimport quiet \"go.opentelemetry.io/otel/metric/noop\"\n\nvar meter = quiet.Meter{}\nvar hits, _ = meter.Int64Counter(\"hits\")\n", "otel/metric"},
+		{"a.js", "const { createNoopMeter: meter } = require('@opentelemetry/api');\nconst hits = meter().createCounter('hits');\n", "createMeter"},
+		{"a.ts", "import { createNoopMeter as newMeter } from '@opentelemetry/api';\nconst meter = newMeter();\nconst hits = meter.createCounter('hits');\n", "getMeter"},
+		{"a.py", "from opentelemetry.metrics import NoOpMeterProvider as Provider\n\nmeter = Provider().get_meter(\"m\")\nhits = meter.create_counter(\"hits\")\n", "MeterProvider"},
+		{"A.java", "import io.opentelemetry.api.OpenTelemetry;\n\nclass A {\n  Meter meter = OpenTelemetry.noop().getMeter(\"m\");\n  LongCounter hits = meter.counterBuilder(\"hits\").build();\n}\n", "get"},
+	} {
+		find := func(code string) int {
+			if syntax.LanguageOf(tt.file) == syntax.Go {
+				f, err := syntax.ParseGo(tt.file, []byte(code))
+				require.NoError(t, err)
+				return len(Find(f, nil).Instruments)
+			}
+			return len(Find(parse(t, tt.file, code), nil).Instruments)
+		}
+		require.Zero(t, find(tt.noop), tt.noop)
+		for _, noop := range []string{"otel/metric/noop", "createNoopMeter", "NoOpMeterProvider", "noop"} {
+			tt.noop = strings.Replace(tt.noop, noop, tt.real, 1)
+		}
+		require.Equal(t, 1, find(tt.noop), tt.noop)
+	}
+	for name, want := range map[string]bool{"noopMeter": true, "isNoop": true, "NOOP_TRACER": true, "no_op": true, "example.com/noop": true, "snoop": false, "noopener": false, "example.com/snoopy": false} {
+		require.Equal(t, want, NoopName(name), name)
+	}
+}
+
 // parse parses a file with the parser that the tests share.
 func parse(t *testing.T, name, code string) *syntax.File {
 	t.Helper()

@@ -97,7 +97,7 @@ func (p python) start(n *syntax.Node) {
 			p.wrapper(n, name)
 			return
 		}
-		s := &Span{Start: n, Name: argument(n, 0, "name"), Scope: p.scope(recv), Context: argument(n, 1, "context")}
+		s := &Span{Start: n, Tracer: recv, Name: argument(n, 0, "name"), Scope: p.scope(recv), Context: argument(n, 1, "context")}
 		if kind := argument(n, 2, "kind"); kind != nil && kind.Text != "INTERNAL" {
 			s.Kind = strings.ToLower(kind.Text)
 		}
