@@ -28,7 +28,9 @@ const (
 // file is a source file with what it does with telemetry.
 type file struct {
 	*syntax.File
-	uses *instrumentation.Uses
+	uses  *instrumentation.Uses
+	runs  map[*syntax.Node]bool // the code that may run
+	words map[string]bool       // the names in the code
 }
 
 // Lacks returns why the changed file below root does not add telemetry to a boundary, or "". The line is that of the
@@ -38,10 +40,14 @@ type file struct {
 // it adds a span of the boundary's kind that OpenTelemetry's API starts and that ends:
 //   - for a server, consumer or job: in the boundary itself, such as a callback, or in a function that the boundary names or
 //     that is registered on its value;
-//   - for a consumer: also in the innermost loop or function around a use of the boundary's value;
+//   - for a consumer: also in the innermost loop or function around a use of the boundary's value, or in a function that this
+//     calls;
 //   - for a client or producer: the current span of the boundary's call, or, if that makes a client, of a use of its value.
 //
-// The change must keep the boundary and all other telemetry, and in Go leave no variable or import without a use. Each import
+// Code counts if it may run: constant conditions and jumps do not exclude it, and functions around it are used.
+//
+// The change must keep the boundary, all other telemetry, calls and returns, which may move within the file, and in Go leave no
+// variable or import without a use. It must not set up, replace or turn off what the process has of OpenTelemetry. Each import
 // that it adds has to be used, and to be of the standard library or of a dependency in a manifest above the file.
 func Lacks(ctx context.Context, root *os.Root, parser *treesitter.Parser, name string, before []byte, line int, b patch.Boundary) (string, error) {
 	changed, err := patch.Read(root, name)
@@ -60,6 +66,8 @@ func Lacks(ctx context.Context, root *os.Root, parser *treesitter.Parser, name s
 	if n == nil {
 		return "no call, function, literal or annotation begins on the line of the boundary", nil
 	}
+	was.run(nil)
+	is.run(was)
 	same, now := alike(was, n), alike(is, n)
 	at := slices.Index(same, n)
 	if at < 0 || was.Exhausted() || is.Exhausted() {
@@ -69,6 +77,9 @@ func Lacks(ctx context.Context, root *os.Root, parser *treesitter.Parser, name s
 		return fmt.Sprintf("the file has %d of `%s`, and had %d before: keep the boundary, and add no other code of this name", len(now), codeName(n), len(same)), nil
 	}
 	if problem := removed(was, is); problem != "" {
+		return problem, nil
+	}
+	if problem := silenced(was, is); problem != "" {
 		return problem, nil
 	}
 	if name := defines(was, is); name != "" {
@@ -81,8 +92,8 @@ func Lacks(ctx context.Context, root *os.Root, parser *treesitter.Parser, name s
 		return "a variable or an import has no use, so that the file does not compile", nil
 	}
 	old, present := reachOf(was, n, b), reachOf(is, now[at], b)
-	if name := old.unused(is); name != "" {
-		return "calls of `" + name + "`, which the file makes on the value of the boundary, are removed: keep them", nil
+	if problem := lost(was, is); problem != "" {
+		return problem, nil
 	}
 	covered := present.spans() > old.spans() || present.library() && !old.library()
 	if was.Exhausted() || is.Exhausted() {
@@ -108,7 +119,7 @@ func parse(ctx context.Context, parser *treesitter.Parser, name string, text []b
 	if err != nil {
 		return nil, fmt.Errorf("parse %s: %w", name, err)
 	}
-	return &file{f, instrumentation.Find(f, nil)}, nil
+	return &file{File: f, uses: instrumentation.Find(f, nil)}, nil
 }
 
 // boundaryAt returns the code of a boundary: a known one of the library, otherwise the first code that begins on the line.
@@ -183,7 +194,15 @@ func spanStarts(f *file) map[*syntax.Node]bool {
 func removed(was, is *file) string {
 	carry := func(f *file) (n int) {
 		for _, b := range f.uses.Boundaries {
-			if b.Instrumented {
+			if b.Instrumented && f.runs[b.Node] {
+				n++
+			}
+		}
+		return n
+	}
+	instruments := func(f *file) (n int) {
+		for _, i := range f.uses.Instruments {
+			if f.runs[i.Call] {
 				n++
 			}
 		}
@@ -196,15 +215,20 @@ func removed(was, is *file) string {
 	}
 	spans := map[spanKey]int{}
 	for _, s := range is.uses.Spans {
-		spans[keyOf(is, s)]++
+		if is.runs[s.Start] {
+			spans[keyOf(is, s)]++
+		}
 	}
 	for _, s := range was.uses.Spans {
+		if !was.runs[s.Start] {
+			continue
+		}
 		k := keyOf(was, s)
 		if spans[k]--; spans[k] < 0 {
 			return fmt.Sprintf("the span of `%s` is removed or moved: keep all telemetry", k.function)
 		}
 	}
-	if len(is.uses.Instruments) < len(was.uses.Instruments) || carry(is) < carry(was) {
+	if instruments(is) < instruments(was) || carry(is) < carry(was) {
 		return "telemetry of the file is removed: keep all of it"
 	}
 	return ""
@@ -233,6 +257,8 @@ type reach struct {
 	value    *syntax.Node          // the variable or field that gets the boundary's value, nil if none does
 	code     map[*syntax.Node]bool // the boundary, and what is registered on its value
 	names    map[string]bool       // that occur in code, and in values of variables that do
+	users    map[*syntax.Node]bool // loops and functions that use the value, and functions that they call at once
+	callees  map[string]bool       // names of functions that users call
 }
 
 func reachOf(f *file, n *syntax.Node, b patch.Boundary) *reach {
@@ -250,7 +276,7 @@ func reachOf(f *file, n *syntax.Node, b patch.Boundary) *reach {
 		}
 	}
 	for c := range f.Root.All() {
-		if r.registers(c) {
+		if f.runs[c] && r.registers(c) {
 			r.code[c] = true
 		}
 	}
@@ -258,7 +284,7 @@ func reachOf(f *file, n *syntax.Node, b patch.Boundary) *reach {
 		r.mention(c)
 	}
 	for c := range f.Root.All() { // mux = traced(mux)
-		if c.Kind == syntax.Assign && c.Value() != all && c.Value().Kind != syntax.Func && slices.ContainsFunc(c.Targets(), func(t *syntax.Node) bool { return t.Kind == syntax.Name && r.names[t.Text] }) {
+		if f.runs[c] && c.Kind == syntax.Assign && c.Value() != all && c.Value().Kind != syntax.Func && slices.ContainsFunc(c.Targets(), func(t *syntax.Node) bool { return t.Kind == syntax.Name && r.names[t.Text] }) {
 			r.mention(c.Value())
 		}
 	}
@@ -267,7 +293,7 @@ func reachOf(f *file, n *syntax.Node, b patch.Boundary) *reach {
 
 func (r *reach) mention(n *syntax.Node) {
 	for c := range n.All() {
-		if c.Kind == syntax.Name || c.Kind == syntax.Member {
+		if r.runs[c] && (c.Kind == syntax.Name || c.Kind == syntax.Member) {
 			r.names[c.Text] = true
 		}
 	}
@@ -298,12 +324,13 @@ func (r *reach) spans() (n int) {
 	if !r.ImportsAny(telemetryAPI[r.Language]...) {
 		return 0
 	}
+	o := newOrigins(r.file)
 	for _, s := range r.uses.Spans {
 		kind := s.Kind
 		if kind == "" {
 			kind = "internal"
 		}
-		if kind != r.boundary.SpanKind || !s.EndsItself && len(s.Ends) == 0 || neverRuns(s.Start) {
+		if kind != r.boundary.SpanKind || !r.runs[s.Start] || !s.EndsItself && !slices.ContainsFunc(s.Ends, func(end *syntax.Node) bool { return r.runs[end] }) || !o.recorded(s) {
 			continue
 		}
 		var belongs bool
@@ -322,48 +349,6 @@ func (r *reach) spans() (n int) {
 	return n
 }
 
-// neverRuns reports whether a constant condition of a branch or loop excludes code.
-func neverRuns(n *syntax.Node) bool {
-	for up := n; up.Parent != nil; up = up.Parent {
-		p := up.Parent
-		if (p.Kind == syntax.If || p.Kind == syntax.Loop) && up != p.Children[0] {
-			switch c := p.Children[0]; c.Kind {
-			case syntax.Bool:
-				if c.Text != "true" || p.Kind == syntax.If && up != p.Children[1] {
-					return true
-				}
-			case syntax.Number:
-				if c.Text == "0" {
-					return true
-				}
-			}
-		}
-	}
-	return false
-}
-
-// unused returns the name of a method that the file before the change calls on the boundary's value, and that the changed
-// file calls fewer times, on any value. It returns "" if there is none.
-func (r *reach) unused(is *file) string {
-	calls := map[string]int{}
-	for n := range is.Root.All() {
-		if n.Kind == syntax.Call {
-			_, name := n.Method()
-			calls[name]++
-		}
-	}
-	for n := range r.Root.All() {
-		if n.Kind == syntax.Call {
-			if recv, name := n.Method(); r.holds(recv) {
-				if calls[name]--; calls[name] < 0 {
-					return name
-				}
-			}
-		}
-	}
-	return ""
-}
-
 // startNames are the names of functions of the API of OpenTelemetry that start spans.
 var startNames = []string{"Start", "startSpan", "startActiveSpan", "start_span", "start_as_current_span", "spanBuilder"}
 
@@ -374,6 +359,9 @@ func defines(was, is *file) string {
 		for n := range f.Root.All() {
 			if n.Kind == syntax.Func {
 				all[nameOf(n)]++
+				if up := n.Parent; up.Kind == syntax.Pair { // { startSpan: () => ... }
+					all[up.Children[0].Text]++
+				}
 			}
 		}
 		return all
@@ -410,18 +398,36 @@ func nameOf(fn *syntax.Node) string {
 	return fn.Text
 }
 
-// beside reports whether a span is in the loop or function that uses the boundary's value, without those inside.
+// beside reports whether a span is in a loop or function that uses the boundary's value, without those inside, or in a
+// function that one calls.
 func (r *reach) beside(s *instrumentation.Span) bool {
-	around := s.Start.Enclosing(syntax.Loop, syntax.Func)
-	if around == nil {
-		return false
+	if r.users == nil {
+		r.findUsers()
 	}
-	for c := range around.All() {
-		if r.holds(c) && c.Enclosing(syntax.Loop, syntax.Func) == around && c.Enclosing(syntax.Defer) == nil {
-			return true
+	around := s.Start.Enclosing(syntax.Loop, syntax.Func)
+	return around != nil && (r.users[around] || around.Kind == syntax.Func && nameOf(around) != "" && r.callees[nameOf(around)])
+}
+
+// findUsers sets users and callees.
+func (r *reach) findUsers() {
+	r.users, r.callees = map[*syntax.Node]bool{}, map[string]bool{}
+	for c := range r.Root.All() {
+		if r.runs[c] && r.holds(c) && c.Enclosing(syntax.Defer) == nil {
+			if around := c.Enclosing(syntax.Loop, syntax.Func); around != nil {
+				r.users[around] = true
+			}
 		}
 	}
-	return false
+	for c := range r.Root.All() {
+		if c.Kind != syntax.Call || !r.runs[c] || c.Parent.Kind == syntax.Defer || !r.users[c.Enclosing(syntax.Loop, syntax.Func)] {
+			continue
+		}
+		if callee := c.Callee(); callee.Kind == syntax.Func {
+			r.users[callee] = true
+		} else {
+			r.callees[callee.Text] = true
+		}
+	}
 }
 
 // surrounds reports whether a span is the current one of the boundary's call or, if that makes a client, of a use of it.
@@ -430,10 +436,10 @@ func (r *reach) surrounds(s *instrumentation.Span) bool {
 		return false
 	}
 	if !r.made {
-		return current(s, r.node)
+		return r.current(s, r.node)
 	}
 	for c := range s.Body.All() {
-		if r.holds(c) && current(s, c) {
+		if r.holds(c) && r.runs[c] && r.current(s, c) {
 			return true
 		}
 	}
@@ -441,7 +447,7 @@ func (r *reach) surrounds(s *instrumentation.Span) bool {
 }
 
 // current reports whether a span is the current one where code runs, in the same function.
-func current(s *instrumentation.Span, n *syntax.Node) bool {
+func (r *reach) current(s *instrumentation.Span, n *syntax.Node) bool {
 	within := s.Start.Enclosing(syntax.Func)
 	if s.Body.Kind == syntax.Func {
 		within = s.Body
@@ -449,7 +455,7 @@ func current(s *instrumentation.Span, n *syntax.Node) bool {
 		return false
 	}
 	return n.Enclosing(syntax.Func) == within && n.Within(s.Body) && (s.EndsItself || slices.ContainsFunc(s.Ends, func(end *syntax.Node) bool {
-		return end.Start >= n.End || end.Enclosing(syntax.Defer, syntax.Finally) != nil
+		return r.runs[end] && (end.Start >= n.End || end.Enclosing(syntax.Defer, syntax.Finally) != nil)
 	}))
 }
 
@@ -465,7 +471,7 @@ func (r *reach) library() bool {
 			continue
 		}
 		for _, i := range r.Imports {
-			if r.Language != syntax.Go && i.Name != "" && strings.Contains(i.Path, library) && called(r.file, i.Name) ||
+			if r.Language != syntax.Go && i.Name != "" && strings.Contains(i.Path, library) && calls(r.file, i.Name) ||
 				r.Language == syntax.Go && strings.HasPrefix(i.Path, goContrib+library+"/") && r.names[i.Name] {
 				return true
 			}
@@ -474,10 +480,10 @@ func (r *reach) library() bool {
 	return false
 }
 
-// called reports whether a file calls an imported function, a class, or a method of one.
-func called(f *file, name string) bool {
+// calls reports whether a file calls an imported function, a class, or a method of one.
+func calls(f *file, name string) bool {
 	for n := range f.Root.All() {
-		if n.Kind != syntax.Call && n.Kind != syntax.New {
+		if n.Kind != syntax.Call && n.Kind != syntax.New || !f.runs[n] {
 			continue
 		}
 		if c := n.Callee(); c.Text == name || c.Kind == syntax.Member && c.Children[0].Text == name {
@@ -493,15 +499,28 @@ func imports(ctx context.Context, root *os.Root, was, is *file) (string, error) 
 	read := false
 	names := map[string]bool{}
 	for n := range is.Root.All() {
-		if n.Kind == syntax.Name {
+		switch n.Kind {
+		case syntax.Name:
 			names[n.Text] = true
+		case syntax.Object, syntax.List, syntax.Param, syntax.Assign, syntax.Declare, syntax.Func:
+			typ := n.Type
+			if n.Kind == syntax.Object || n.Kind == syntax.List {
+				typ = n.Text
+			}
+			for _, word := range identifier.FindAllString(typ, -1) {
+				names[word] = true
+			}
 		}
+	}
+	parts := map[*syntax.Node]bool{} // imports with names: const { trace } = require("@opentelemetry/api")
+	for _, i := range is.Imports {
+		parts[i.Node] = parts[i.Node] || i.Name != ""
 	}
 	for _, i := range is.Imports {
 		if slices.ContainsFunc(was.Imports, func(o syntax.Import) bool { return o.Path == i.Path && o.Name == i.Name }) {
 			continue
 		}
-		if !names[i.Name] || i.Name == "" || i.Name == "_" || i.Name == "." {
+		if i.Name == "" && !parts[i.Node] || i.Name != "" && !names[i.Name] || i.Name == "_" || i.Name == "." {
 			return "the import of `" + i.Path + "` is not used", nil
 		}
 		if standard(is.Language, i.Path) {
@@ -538,6 +557,8 @@ func standard(l syntax.Language, module string) bool {
 		return strings.HasPrefix(module, ".") || strings.HasPrefix(module, "node:")
 	}
 }
+
+var identifier = regexp.MustCompile(`[\p{L}_$][\p{L}\p{N}_$]*`)
 
 var separators = regexp.MustCompile(`[-_.]+`)
 

@@ -141,11 +141,112 @@ class Listen {
 	}
 )
 
+var (
+	kafkaJSProgram = program{
+		"src/jobs.js", "package.json", `{"dependencies": {"@opentelemetry/api": "1.9.0", "kafkajs": "2.0.0"}}`,
+		patch.Boundary{SpanKind: "consumer", Library: "kafkajs"},
+		`const { Kafka } = require('kafkajs');
+
+async function main() {
+  const consumer = new Kafka({ brokers: [] }).consumer({ groupId: 'jobs' }); // here
+  await consumer.subscribe({ topic: 'orders' });
+  await consumer.run({
+    eachMessage: async ({ message }) => {
+      const order = JSON.parse(message.value);
+      if (!order) return 'empty';
+      return order;
+    },
+  });
+}
+
+main().catch(console.error);
+`,
+	}
+	jobProgram = program{
+		"src/main/java/Jobs.java", "pom.xml", javaProgram.dependencies,
+		patch.Boundary{SpanKind: "consumer", Library: "kafka"},
+		`import java.time.Duration;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+
+class Jobs {
+  private final Store store = new Store();
+
+  void receive(java.util.Properties settings) {
+    var consumer = new KafkaConsumer<String, String>(settings); // here
+    while (true) {
+      for (var message : consumer.poll(Duration.ofSeconds(1))) {
+        if (message.value() == null) {
+          continue;
+        }
+        store.save(message.value());
+      }
+    }
+  }
+}
+`,
+	}
+	webProgram = program{
+		"web/main.go", "web/go.mod", "module web\n\nrequire go.opentelemetry.io/otel v1.47.0\n",
+		patch.Boundary{SpanKind: "server", Library: "net/http"},
+		`package main
+
+import (
+	"errors"
+	"net/http"
+)
+
+var errEmpty = errors.New("empty")
+
+func main() {
+	http.ListenAndServe(":8080", http.HandlerFunc(order)) // here
+}
+
+func order(w http.ResponseWriter, r *http.Request) {
+	if err := load(r); err != nil {
+		http.Error(w, err.Error(), 500)
+		return
+	}
+	w.WriteHeader(204)
+}
+
+func load(r *http.Request) error {
+	if r.FormValue("id") == "" {
+		return errEmpty
+	}
+	return store(r.Context(), r.FormValue("id"))
+}
+`,
+	}
+	bottleProgram = program{
+		"app.py", "requirements.txt", "opentelemetry-distro==0.60b0\nbottle==0.13\n",
+		patch.Boundary{SpanKind: "server", Library: "bottle"},
+		`from bottle import Bottle
+
+app = Bottle()
+
+
+@app.get("/orders")  # here
+def orders():
+    order = load()
+    if order is None:
+        raise KeyError("order")
+    return order
+`,
+	}
+)
+
 // paysProgram has a span of other code than the boundary.
 var paysProgram = func() program {
 	p := kafkaProgram
 	p.text = strings.Replace(p.text, "kafka-go\"\n", "kafka-go\"\n\t\"go.opentelemetry.io/otel\"\n\t\"go.opentelemetry.io/otel/trace\"\n", 1) +
 		"\nfunc pay(ctx context.Context) {\n\t_, paid := otel.Tracer(\"jobs\").Start(ctx, \"pay\", trace.WithSpanKind(trace.SpanKindClient))\n\tpaid.End()\n}\n"
+	return p
+}()
+
+// quietProgram has a tracer that records nothing.
+var quietProgram = func() program {
+	p := kafkaProgram
+	p.text = strings.Replace(p.text, "kafka-go\"\n", "kafka-go\"\n\tquiet \"go.opentelemetry.io/otel/trace/noop\"\n", 1) + "\nvar tracer = quiet.NewTracerProvider().Tracer(\"jobs\")\n"
 	return p
 }()
 
@@ -157,6 +258,18 @@ func TestLacks(t *testing.T) {
 		consumer  = "_, span := otel.Tracer(\"jobs\").Start(context.Background(), \"process orders\", trace.WithSpanKind(trace.SpanKindConsumer))\n"
 		client    = "\tctx, span := otel.Tracer(\"web\").Start(ctx, \"GET\", trace.WithSpanKind(trace.SpanKindClient))\n\tdefer span.End()\n"
 		server    = "\n\nfunc traced(next http.Handler) http.Handler {\n\treturn http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {\n\t\tctx, span := otel.Tracer(\"web\").Start(r.Context(), r.Method, trace.WithSpanKind(trace.SpanKindServer))\n\t\tdefer span.End()\n\t\tnext.ServeHTTP(w, r.WithContext(ctx))\n\t})\n}\n"
+		tsSpan    = "  tracer.startActiveSpan('GET /orders', { kind: SpanKind.SERVER }, async (span) => { span.end(); });\n"
+		tsBody    = "  const answer = await got('http://stock/'); // call\n  return c.json(answer);\n"
+		jsImport  = "const { Kafka } = require('kafkajs');\n"
+		jsAPI     = jsImport + "const { SpanKind, trace } = require('@opentelemetry/api');\nconst tracer = trace.getTracer('jobs');\n"
+		jsBody    = "      const order = JSON.parse(message.value);\n      if (!order) return 'empty';\n      return order;\n"
+		pyBody    = "    order = load()\n    if order is None:\n        raise KeyError(\"order\")\n    return order\n"
+
+		javaImports = "import java.time.Duration;\n"
+		javaAPI     = "import io.opentelemetry.api.GlobalOpenTelemetry;\nimport io.opentelemetry.api.trace.SpanKind;\nimport io.opentelemetry.api.trace.Tracer;\n" + javaImports
+		javaClass   = "class Jobs {\n"
+		javaTracer  = javaClass + "  private final Tracer tracer = GlobalOpenTelemetry.getTracer(\"jobs\");\n"
+
 		webImport = "import \"net/http\"\n"
 		tsImport  = "import { Hono } from 'hono';\n"
 		tsAPI     = tsImport + "import { SpanKind, trace } from '@opentelemetry/api';\nconst tracer = trace.getTracer('web');\n"
@@ -192,6 +305,94 @@ func TestLacks(t *testing.T) {
 		"Python span in an endless loop":     {pythonProgram, []string{"import nats\n", pyAPI, "    print(message.data)\n", "    while 1:\n        with tracer.start_as_current_span(\"process orders\", kind=trace.SpanKind.CONSUMER):\n            print(message.data)\n        break\n"}, ""},
 		"span of other code moved":           {paysProgram, []string{"\t\tprocess(m)\n", "\t\t" + consumer + "\t\tprocess(m)\n\t\tspan.End()\n", "\t_, paid := otel.Tracer(\"jobs\").Start(ctx, \"pay\", trace.WithSpanKind(trace.SpanKindClient))\n\tpaid.End()\n", ""}, "the span of `pay` is removed"},
 		"kind of another span":               {paysProgram, []string{"\t\tprocess(m)\n", "\t\t" + consumer + "\t\tprocess(m)\n\t\tspan.End()\n", "SpanKindClient", "SpanKindConsumer"}, "the span of `pay` is removed"},
+
+		// Spans that never start, or that nothing records.
+		"Go package of another name":      {kafkaProgram, []string{goImports, goImports + "\tquiet \"go.opentelemetry.io/otel/trace/noop\"\n\t\"go.opentelemetry.io/otel/trace\"\n", "\t\tprocess(m)\n", "\t\t" + strings.Replace(consumer, "otel.Tracer(\"jobs\")", "quiet.NewTracerProvider().Tracer(\"a\")", 1) + "\t\tprocess(m)\n\t\tspan.End()\n"}, "uses `go.opentelemetry.io/otel/trace/noop`"},
+		"Go package that was there":       {quietProgram, []string{goImports, goImports + otel, "\t\tprocess(m)\n", "\t\t" + strings.Replace(consumer, "otel.Tracer(\"jobs\")", "tracer", 1) + "\t\tprocess(m)\n\t\tspan.End()\n\t\totel.Handle(nil)\n"}, "has no telemetry"},
+		"Go literal":                      {kafkaProgram, []string{goImports, goImports + otel, "\t\tprocess(m)\n", "\t\ttracer := fake{start}\n\t\t" + strings.Replace(consumer, "otel.Tracer(\"jobs\")", "tracer", 1) + "\t\tprocess(m)\n\t\tspan.End()\n\t\totel.Handle(nil)\n", "func process", "type fake struct {\n\tStart func(context.Context, string, ...trace.SpanStartOption) (context.Context, trace.Span)\n}\n\nfunc start(ctx context.Context, _ string, _ ...trace.SpanStartOption) (context.Context, trace.Span) {\n\treturn ctx, trace.SpanFromContext(ctx)\n}\n\nfunc process"}, "has no telemetry"},
+		"Go literal with a key":           {kafkaProgram, []string{goImports, goImports + "\t\"go.opentelemetry.io/otel/trace\"\n", "\t\tprocess(m)\n", "\t\ttracer := struct{ Start func(context.Context, string, trace.SpanStartOption) (context.Context, trace.Span) }{Start: func(c context.Context, _ string, _ trace.SpanStartOption) (context.Context, trace.Span) { return c, trace.SpanFromContext(c) }}\n\t\t" + strings.Replace(consumer, "otel.Tracer(\"jobs\")", "tracer", 1) + "\t\tprocess(m)\n\t\tspan.End()\n"}, "function `Start`"},
+		"Go function that is not called":  {kafkaProgram, []string{goImports, goImports + otel, "\t\tprocess(m)\n", "\t\tprocess(m)\n\t\ttraced := func() {\n\t\t\t" + consumer + "\t\t\tspan.End()\n\t\t}\n\t\t_ = traced\n"}, "has no telemetry"},
+		"Go call that is removed":         {kafkaProgram, []string{goImports, goImports + otel, "\t\tprocess(m)\n", "\t\t" + consumer + "\t\tspan.End()\n\t\t_ = m\n"}, "calls of `process` are removed"},
+		"Go call that never runs":         {kafkaProgram, []string{goImports, goImports + otel, "\t\tprocess(m)\n", "\t\t" + consumer + "\t\tif false {\n\t\t\tprocess(m)\n\t\t}\n\t\tspan.End()\n"}, "calls of `process` are removed, or no longer run"},
+		"Go comparison of constants":      {kafkaProgram, []string{goImports, goImports + otel, "\t\tprocess(m)\n", "\t\tif 1 == 2 {\n\t\t\t" + consumer + "\t\t\tspan.End()\n\t\t}\n\t\tprocess(m)\n"}, "has no telemetry"},
+		"Go constant of the change":       {kafkaProgram, []string{goImports, goImports + otel, "\t\tprocess(m)\n", "\t\tconst on = !true\n\t\tif on {\n\t\t\t" + consumer + "\t\t\tspan.End()\n\t\t}\n\t\tprocess(m)\n"}, "has no telemetry"},
+		"Go case of a constant":           {kafkaProgram, []string{goImports, goImports + otel, "\t\tprocess(m)\n", "\t\tprocess(m)\n\t\tswitch false {\n\t\tcase true:\n\t\t\t" + consumer + "\t\t\tspan.End()\n\t\t}\n"}, "has no telemetry"},
+		"Go case without a subject":       {kafkaProgram, []string{goImports, goImports + otel, "\t\tprocess(m)\n", "\t\tswitch {\n\t\tcase false:\n\t\t\t" + consumer + "\t\t\tspan.End()\n\t\tdefault:\n\t\t\tprocess(m)\n\t\t}\n"}, "has no telemetry"},
+		"Go after a jump":                 {kafkaProgram, []string{goImports, goImports + otel, "\t\tprocess(m)\n", "\t\tprocess(m)\n\t\tcontinue\n\t\t" + consumer + "\t\tspan.End()\n"}, "has no telemetry"},
+		"Go end that never runs":          {kafkaProgram, []string{goImports, goImports + otel, "\t\tprocess(m)\n", "\t\t" + consumer + "\t\tprocess(m)\n\t\tif false {\n\t\t\tspan.End()\n\t\t}\n"}, "has no telemetry"},
+		"Go provider":                     {kafkaProgram, []string{goImports, goImports + otel, "\t\tprocess(m)\n", "\t\totel.SetTracerProvider(nil)\n\t\t" + consumer + "\t\tprocess(m)\n\t\tspan.End()\n"}, "uses `SetTracerProvider`"},
+		"Go environment":                  {kafkaProgram, []string{goImports, "\t\"os\"\n\n" + goImports + otel, "\t\tprocess(m)\n", "\t\tos.Setenv(\"OTEL_SDK_DISABLED\", \"true\")\n\t\t" + consumer + "\t\tprocess(m)\n\t\tspan.End()\n"}, "uses `OTEL_SDK_DISABLED`"},
+		"Go span that is skipped":         {paysProgram, []string{"\t\tprocess(m)\n", "\t\t" + consumer + "\t\tprocess(m)\n\t\tspan.End()\n", "\t_, paid :=", "\treturn\n\t_, paid :="}, "the span of `pay` is removed"},
+		"TypeScript object":               {scriptProgram, []string{tsImport, tsImport + "import { SpanKind } from '@opentelemetry/api';\nconst tracer = { startActiveSpan: (a, b, f) => f({ end() {} }) };\n", "  const answer", tsSpan + "  const answer"}, "function `startActiveSpan`"},
+		"TypeScript proxy":                {scriptProgram, []string{tsImport, tsImport + "import { SpanKind } from '@opentelemetry/api';\nconst tracer = new Proxy({}, { get: () => () => 0 });\n", "  const answer", tsSpan + "  const answer"}, "has no telemetry"},
+		"TypeScript proxy by a function":  {scriptProgram, []string{tsImport, tsImport + "import { SpanKind, trace } from '@opentelemetry/api';\nconst getTracer = () => new Proxy(trace, {});\nconst tracer = getTracer();\n", "  const answer", tsSpan + "  const answer"}, "has no telemetry"},
+		"TypeScript class of the API":     {scriptProgram, []string{tsImport, tsImport + "import { SpanKind, ProxyTracer } from '@opentelemetry/api';\nconst tracer = new ProxyTracer(null, 'x');\n", "  const answer", tsSpan + "  const answer"}, "has no telemetry"},
+		"TypeScript arrow function":       {scriptProgram, []string{tsImport, tsAPI, "  const answer", "  const unused = () => " + tsSpan + "  const answer"}, "has no telemetry"},
+		"TypeScript name of another":      {scriptProgram, []string{tsImport, tsAPI, "  const answer", "  {\n    const c = () => " + tsSpan + "  }\n  const answer"}, "has no telemetry"},
+		"TypeScript arrow in an object":   {scriptProgram, []string{tsImport, tsAPI, "  const answer", "  const unused = { run: [() => " + strings.TrimSuffix(tsSpan, ";\n") + "] };\n  const answer"}, "has no telemetry"},
+		"TypeScript functions in a row":   {scriptProgram, []string{tsImport, tsAPI, "  const answer", "  function a() { b(); }\n  function b() { a(); " + tsSpan + "  }\n  const answer"}, "has no telemetry"},
+		"TypeScript call that never runs": {scriptProgram, []string{tsImport, tsAPI, "  const answer", "  const traced = () => " + tsSpan + "  if (0) traced();\n  const answer"}, "has no telemetry"},
+		"TypeScript short circuit":        {scriptProgram, []string{tsImport, tsAPI, "  const answer", "  false && " + tsSpan + "  const answer"}, "has no telemetry"},
+		"TypeScript other short circuit":  {scriptProgram, []string{tsImport, tsAPI, "  const answer", "  1 > 0 || " + tsSpan + "  const answer"}, "has no telemetry"},
+		"TypeScript conditional":          {scriptProgram, []string{tsImport, tsAPI, "  const answer", "  const z = true ? 0 : " + tsSpan + "  const answer"}, "has no telemetry"},
+		"TypeScript negation":             {scriptProgram, []string{tsImport, tsAPI, "  const answer", "  if (!true) { " + tsSpan + " }\n  const answer"}, "has no telemetry"},
+		"TypeScript loop over nothing":    {scriptProgram, []string{tsImport, tsAPI, "  const answer", "  for (const x of []) { " + tsSpan + " }\n  const answer"}, "has no telemetry"},
+		"TypeScript catch of nothing":     {scriptProgram, []string{tsImport, tsAPI, "  const answer", "  try {} catch { " + tsSpan + " }\n  const answer"}, "has no telemetry"},
+		"TypeScript disable":              {scriptProgram, []string{tsImport, tsAPI + "trace.disable();\n", "  const answer", tsSpan + "  const answer"}, "uses `disable`"},
+		"TypeScript disable by an index":  {scriptProgram, []string{tsImport, tsAPI + "trace['disable']();\n", "  const answer", tsSpan + "  const answer"}, "uses `disable`"},
+		"TypeScript disable by a pattern": {scriptProgram, []string{tsImport, tsAPI + "const { disable: stop } = trace;\nstop();\n", "  const answer", tsSpan + "  const answer"}, "uses `disable`"},
+		"TypeScript function of the API":  {scriptProgram, []string{tsImport, tsAPI + "trace.getTracer = got;\n", "  const answer", tsSpan + "  const answer"}, "uses `trace.getTracer`"},
+		"TypeScript global provider":      {scriptProgram, []string{tsImport, tsAPI + "trace.setGlobalTracerProvider(null);\n", "  const answer", tsSpan + "  const answer"}, "uses `setGlobalTracerProvider`"},
+		"TypeScript answer":               {scriptProgram, []string{tsImport, tsAPI, "  return c.json(answer);", tsSpan + "  return answer;"}, "calls of `json` are removed"},
+		"TypeScript return":               {scriptProgram, []string{tsImport, tsAPI, "  return c.json(answer);", tsSpan + "  c.json(answer);"}, "a `return`, such as the one of line 6, is removed"},
+		"TypeScript answer of no request": {scriptProgram, []string{tsImport, tsAPI, "  return c.json(answer);", tsSpan + "  return answer;\n  return c.json(answer);"}, "calls of `json` are removed, or no longer run"},
+		"JavaScript value":                {kafkaJSProgram, []string{jsImport, jsAPI, "      return order;\n", "      return tracer.startActiveSpan('process', { kind: SpanKind.CONSUMER }, async (span) => {\n        span.end();\n      });\n"}, "`order` is no longer returned"},
+		"JavaScript module of no tracer":  {kafkaJSProgram, []string{jsImport, jsImport + "const { SpanKind } = require('@opentelemetry/api');\nconst tracer = require('node:module').tracer;\n", "      return order;\n", "      tracer.startSpan('process', { kind: SpanKind.CONSUMER }).end();\n      return order;\n"}, "has no telemetry"},
+		"Python function":                 {pythonProgram, []string{"import nats\n", pyAPI, "    print(message.data)\n", "    def unused():\n        with tracer.start_as_current_span('process', kind=trace.SpanKind.CONSUMER):\n            pass\n    print(message.data)\n"}, "has no telemetry"},
+		"Python lambda":                   {pythonProgram, []string{"import nats\n", pyAPI, "    print(message.data)\n", "    unused = lambda: tracer.start_span('process', kind=trace.SpanKind.CONSUMER).end()\n    print(message.data)\n"}, "has no telemetry"},
+		"Python empty range":              {pythonProgram, []string{"import nats\n", pyAPI, "    print(message.data)\n", "    for _ in range(0):\n        with tracer.start_as_current_span('process', kind=trace.SpanKind.CONSUMER):\n            pass\n    print(message.data)\n"}, "has no telemetry"},
+		"Python for the types":            {pythonProgram, []string{"import nats\n", strings.Replace(pyAPI, "\n\n", "\nfrom typing import TYPE_CHECKING\n\n", 1), "    print(message.data)\n", "    if TYPE_CHECKING or not True:\n        with tracer.start_as_current_span('process', kind=trace.SpanKind.CONSUMER):\n            pass\n    print(message.data)\n"}, "has no telemetry"},
+		"Python type":                     {pythonProgram, []string{"import nats\n", "import nats\nfrom opentelemetry.trace import SpanKind\n\nbase = type('T', (), {'__getattr__': lambda s, n: print})\ntracer = base()\n", "    print(message.data)\n", "    with tracer.start_as_current_span('process', kind=SpanKind.CONSUMER):\n        print(message.data)\n"}, "has no telemetry"},
+		"Python provider":                 {pythonProgram, []string{"import nats\n", "import nats\nfrom opentelemetry.trace import NoOpTracerProvider as Provider, SpanKind\n\ntracer = Provider().get_tracer('x')\n", "    print(message.data)\n", "    with tracer.start_as_current_span('process', kind=SpanKind.CONSUMER):\n        print(message.data)\n"}, "uses `NoOpTracerProvider`"},
+		"Python shutdown":                 {pythonProgram, []string{"import nats\n", pyAPI, "    print(message.data)\n", "    trace.get_tracer_provider().shutdown()\n    with tracer.start_as_current_span('process', kind=trace.SpanKind.CONSUMER):\n        print(message.data)\n"}, "uses `shutdown`"},
+		"Python attribute":                {pythonProgram, []string{"import nats\n", pyAPI, "    print(message.data)\n", "    getattr(trace, 'set_tracer_provider')(None)\n    with tracer.start_as_current_span('process', kind=trace.SpanKind.CONSUMER):\n        print(message.data)\n"}, "uses `set_tracer_provider`"},
+		"Python error":                    {bottleProgram, []string{"import Bottle\n", "import Bottle\n" + strings.TrimPrefix(pyAPI, "import nats\n"), "    order = load()\n    if order is None:\n        raise KeyError(\"order\")\n", "    with tracer.start_as_current_span('GET /orders', kind=trace.SpanKind.SERVER):\n        order = load()\n        KeyError(\"order\")\n"}, "a `raise`, such as the one of line 10"},
+		"Java function":                   {jobProgram, []string{javaImports, javaAPI, javaClass, javaTracer, "        store.save(message.value());\n", "        Runnable unused = () -> tracer.spanBuilder(\"process\").setSpanKind(SpanKind.CONSUMER).startSpan().end();\n        store.save(message.value());\n"}, "has no telemetry"},
+		"Java class":                      {jobProgram, []string{javaImports, javaAPI, javaClass, javaTracer, "        store.save(message.value());\n", "        class Unused { void run() { tracer.spanBuilder(\"process\").setSpanKind(SpanKind.CONSUMER).startSpan().end(); } }\n        store.save(message.value());\n"}, "has no telemetry"},
+		"Java constant":                   {jobProgram, []string{javaImports, javaAPI, javaClass, javaTracer, "        store.save(message.value());\n", "        if (2 < 1) {\n          tracer.spanBuilder(\"process\").setSpanKind(SpanKind.CONSUMER).startSpan().end();\n        }\n        store.save(message.value());\n"}, "has no telemetry"},
+		"Java rule":                       {jobProgram, []string{javaImports, javaAPI, javaClass, javaTracer, "        store.save(message.value());\n", "        switch (1) {\n          case 2 -> tracer.spanBuilder(\"process\").setSpanKind(SpanKind.CONSUMER).startSpan().end();\n        }\n        store.save(message.value());\n"}, "has no telemetry"},
+		"Java no tracer":                  {jobProgram, []string{javaImports, strings.Replace(javaAPI, "import java.time", "import io.opentelemetry.api.OpenTelemetry;\nimport java.time", 1), javaClass, javaTracer, "        store.save(message.value());\n", "        OpenTelemetry.noop().getTracer(\"jobs\").spanBuilder(\"process\").setSpanKind(SpanKind.CONSUMER).startSpan().end();\n        store.save(message.value());\n"}, "uses `noop`"},
+		"Java global":                     {jobProgram, []string{javaImports, javaAPI, javaClass, javaTracer, "        store.save(message.value());\n", "        GlobalOpenTelemetry.set(null);\n        tracer.spanBuilder(\"process\").setSpanKind(SpanKind.CONSUMER).startSpan().end();\n        store.save(message.value());\n"}, "uses `set`"},
+		"Java call":                       {jobProgram, []string{javaImports, javaAPI, javaClass, javaTracer, "        store.save(message.value());\n", "        tracer.spanBuilder(\"process\").setSpanKind(SpanKind.CONSUMER).startSpan().end();\n        message.value();\n"}, "calls of `save` are removed"},
+
+		// Shapes of telemetry, which keep what the code does.
+		"Go call in place":            {kafkaProgram, []string{goImports, goImports + otel, "\t\tprocess(m)\n", "\t\tfunc() {\n\t\t\t" + consumer + "\t\t\tdefer span.End()\n\t\t\tprocess(m)\n\t\t}()\n"}, ""},
+		"Go function of the change":   {kafkaProgram, []string{goImports, goImports + otel, "\t\tprocess(m)\n", "\t\ttraced(m)\n", "func process", "func traced(m kafka.Message) {\n\t" + consumer + "\tdefer span.End()\n\tprocess(m)\n}\n\nfunc process"}, ""},
+		"Go function of the loop":     {kafkaProgram, []string{goImports, goImports + otel, "\t\tprocess(m)\n", "\t\thandle := func() {\n\t\t\t" + consumer + "\t\t\tdefer func() { span.End() }()\n\t\t\tprocess(m)\n\t\t}\n\t\thandle()\n"}, ""},
+		"Go loop in a function":       {kafkaProgram, []string{goImports, goImports + otel, "reader := kafka.NewReader(kafka.ReaderConfig{Topic: \"orders\"}) // here\n\tfor {", "reader := kafka.NewReader(kafka.ReaderConfig{Topic: \"orders\"})\n\treceive(reader)\n}\n\nfunc receive(reader *kafka.Reader) {\n\tfor {", "\t\tprocess(m)\n", "\t\t" + consumer + "\t\tprocess(m)\n\t\tspan.End()\n"}, ""},
+		"Go context of the span":      {kafkaProgram, []string{goImports, goImports + otel, "\t\tm, err := reader.ReadMessage(context.Background())\n", "\t\tctx := context.TODO()\n\t\tm, err := reader.ReadMessage(ctx)\n", "\t\tprocess(m)\n", "\t\t_, span := otel.Tracer(\"jobs\").Start(ctx, \"process orders\", trace.WithSpanKind(trace.SpanKindConsumer))\n\t\tprocess(m)\n\t\tspan.End()\n"}, ""},
+		"Go handler":                  {webProgram, []string{"\t\"net/http\"\n", "\t\"net/http\"\n\n" + otel, "http.ResponseWriter, r *http.Request) {\n", "http.ResponseWriter, r *http.Request) {\n\tctx, span := tracer().Start(r.Context(), \"POST\", trace.WithSpanKind(trace.SpanKindServer))\n\tdefer span.End()\n\tr = r.WithContext(ctx)\n", "func load", "func tracer() trace.Tracer {\n\treturn otel.Tracer(\"web\")\n}\n\nfunc load"}, ""},
+		"Go handler around another":   {webProgram, []string{"\t\"net/http\"\n", "\t\"net/http\"\n\n" + otel, "http.HandlerFunc(order)", "traced(http.HandlerFunc(order))", "func load", strings.TrimSpace(server) + "\n\nfunc load"}, ""},
+		"Go tracer of a literal":      {webProgram, []string{"\t\"net/http\"\n", "\t\"net/http\"\n\n" + otel, "http.ResponseWriter, r *http.Request) {\n", "http.ResponseWriter, r *http.Request) {\n\t_, span := telemetry.tracer.Start(r.Context(), \"POST\", trace.WithSpanKind(trace.SpanKindServer))\n\tdefer span.End()\n", "func load", "var telemetry = struct{ tracer trace.Tracer }{otel.Tracer(\"web\")}\n\nfunc load"}, ""},
+		"Go error of a span":          {webProgram, []string{"\t\"net/http\"\n", "\t\"net/http\"\n\n" + otel, "http.ResponseWriter, r *http.Request) {\n", "http.ResponseWriter, r *http.Request) {\n\t_, span := otel.Tracer(\"web\").Start(r.Context(), \"POST\", trace.WithSpanKind(trace.SpanKindServer))\n\tdefer span.End()\n", "\t\treturn errEmpty\n", "\t\terr := errEmpty\n\t\ttrace.SpanFromContext(r.Context()).RecordError(err)\n\t\treturn err\n"}, ""},
+		"TypeScript handler":          {scriptProgram, []string{tsImport, tsAPI, tsBody, "  return tracer.startActiveSpan('GET /orders', { kind: SpanKind.SERVER }, async (span) => {\n    try {\n      const answer = await got('http://stock/');\n      return c.json(answer);\n    } catch (error) {\n      span.recordException(error as Error);\n      throw error;\n    } finally {\n      span.end();\n    }\n  });\n"}, ""},
+		"TypeScript try and finally":  {scriptProgram, []string{tsImport, tsAPI, tsBody, "  const span = tracer.startSpan('GET /orders', { kind: SpanKind.SERVER });\n  try {\n    const answer = await got('http://stock/');\n    const response = c.json(answer);\n    return response;\n  } finally {\n    span.end();\n  }\n"}, ""},
+		"TypeScript body in function": {scriptProgram, []string{tsImport, tsAPI, tsBody, "  return tracer.startActiveSpan('GET /orders', { kind: SpanKind.SERVER }, (span) => orders(c).finally(() => span.end()));\n", "});\n", "});\n\nasync function orders(c: any) {\n" + tsBody + "}\n"}, ""},
+		"TypeScript wrapper":          {scriptProgram, []string{"});\n", "}));\n", tsImport, tsAPI + "const traced = (name: string, handler: any) => async (c: any) => {\n  return tracer.startActiveSpan(name, { kind: SpanKind.SERVER }, async (span) => {\n    try {\n      return await handler(c);\n    } finally {\n      span.end();\n    }\n  });\n};\n", "'/orders', async (c)", "'/orders', traced('GET /orders', async (c)"}, ""},
+		"TypeScript lazy tracer":      {scriptProgram, []string{tsImport, tsImport + "import { SpanKind, trace } from '@opentelemetry/api';\nlet found: any;\nfunction getTracer() {\n  found = found ?? trace.getTracer('web');\n  return found;\n}\n", "  const answer", strings.Replace(tsSpan, "tracer", "getTracer()", 1) + "  const answer"}, ""},
+		"TypeScript class":            {scriptProgram, []string{tsImport, tsImport + "import { SpanKind, trace } from '@opentelemetry/api';\nclass Telemetry {\n  private tracer = trace.getTracer('web');\n  async run(handler: any) {\n    const span = this.tracer.startSpan('GET', { kind: SpanKind.SERVER });\n    try {\n      return await handler();\n    } finally {\n      span.end();\n    }\n  }\n}\nconst telemetry = new Telemetry();\n", tsBody, "  return telemetry.run(async () => {\n" + tsBody + "  });\n"}, ""},
+		"JavaScript handler":          {kafkaJSProgram, []string{jsImport, jsAPI, jsBody, "      return tracer.startActiveSpan('process', { kind: SpanKind.CONSUMER }, async (span) => {\n        try {\n" + jsBody + "        } finally {\n          span.end();\n        }\n      });\n"}, ""},
+		"JavaScript body in function": {kafkaJSProgram, []string{jsBody, "      const span = tracer.startSpan('process', { kind: SpanKind.CONSUMER });\n      try {\n        return handle(message);\n      } finally {\n        span.end();\n      }\n", jsImport, jsAPI + "\nfunction handle(message) {\n" + jsBody + "}\n"}, ""},
+		"JavaScript function of span": {kafkaJSProgram, []string{jsImport, jsAPI, jsBody, "      const handle = async (span) => {\n" + jsBody + "      };\n      return tracer.startActiveSpan('process', { kind: SpanKind.CONSUMER }, async (span) => handle(span).finally(() => span.end()));\n"}, ""},
+		"Python try and finally":      {pythonProgram, []string{"import nats\n", pyAPI, "    print(message.data)\n", "    span = tracer.start_span(\"process orders\", kind=trace.SpanKind.CONSUMER)\n    try:\n        with trace.use_span(span):\n            print(message.data)\n    finally:\n        span.end()\n"}, ""},
+		"Python body in function":     {pythonProgram, []string{"import nats\n", pyAPI, "    print(message.data)\n", "    with tracer.start_as_current_span(\"process orders\", kind=trace.SpanKind.CONSUMER):\n        show(message)\n\n\ndef show(message):\n    print(message.data)\n"}, ""},
+		"Python function handed on":   {pythonProgram, []string{"import nats\n", pyAPI, "    print(message.data)\n", "    with tracer.start_as_current_span(\"process orders\", kind=trace.SpanKind.CONSUMER):\n        measured(print, message.data)\n\n\ndef measured(function, *args):\n    return function(*args)\n"}, ""},
+		"Python function within":      {pythonProgram, []string{"import nats\n", pyAPI, "    print(message.data)\n", "    def show():\n        with tracer.start_as_current_span(\"process orders\", kind=trace.SpanKind.CONSUMER):\n            print(message.data)\n\n    show()\n"}, ""},
+		"Python with block":           {bottleProgram, []string{"import Bottle\n", "import Bottle\n" + strings.TrimPrefix(pyAPI, "import nats\n"), pyBody, "    with tracer.start_as_current_span(\"GET /orders\", kind=trace.SpanKind.SERVER):\n" + strings.ReplaceAll(pyBody, "    ", "        ")}, ""},
+		"Python decorator":            {bottleProgram, []string{"import Bottle\n", "import Bottle\n" + strings.TrimPrefix(pyAPI, "import nats\n"), "def orders", "@tracer.start_as_current_span(\"GET /orders\", kind=trace.SpanKind.SERVER)\ndef orders"}, ""},
+		"Java try with resources":     {jobProgram, []string{javaImports, javaAPI, javaClass, javaTracer, "        store.save(message.value());\n", "        var span = tracer.spanBuilder(\"process\").setSpanKind(SpanKind.CONSUMER).startSpan();\n        try (var scope = span.makeCurrent()) {\n          store.save(message.value());\n        } catch (RuntimeException e) {\n          span.recordException(e);\n          throw e;\n        } finally {\n          span.end();\n        }\n"}, ""},
+		"Java method":                 {jobProgram, []string{javaImports, javaAPI, javaClass, javaTracer, "        store.save(message.value());\n", "        save(message.value());\n", "  void receive", "  private void save(String value) {\n    var builder = tracer.spanBuilder(\"process\").setSpanKind(SpanKind.CONSUMER);\n    var span = builder.startSpan();\n    try (var scope = span.makeCurrent()) {\n      store.save(value);\n    } finally {\n      span.end();\n    }\n  }\n\n  void receive"}, ""},
+		"Java lambda":                 {jobProgram, []string{javaImports, javaAPI, javaClass, javaTracer, "        store.save(message.value());\n", "        Runnable save = () -> store.save(message.value());\n        var span = tracer.spanBuilder(\"process\").setSpanKind(SpanKind.CONSUMER).startSpan();\n        try {\n          save.run();\n        } finally {\n          span.end();\n        }\n"}, ""},
 
 		"middleware":                      {serverProgram, []string{webImport, "import (\n\t\"net/http\"\n\n" + otel + ")\n", "\":8080\"}", "\":8080\", Handler: traced(http.DefaultServeMux)}", "\tserver.ListenAndServe()\n}\n", "\tserver.ListenAndServe()\n}\n" + server}, ""},
 		"middleware of a field":           {serverProgram, []string{webImport, "import (\n\t\"net/http\"\n\n" + otel + ")\n", "\tserver.ListenAndServe()\n}\n", "\tserver.Handler = traced(http.DefaultServeMux)\n\tserver.ListenAndServe()\n}\n" + server}, ""},
@@ -312,6 +513,9 @@ func FuzzLacks(f *testing.F) {
 		defer root.Close()
 		problem, err := boundary.Lacks(t.Context(), root, parser, name, before, int(line), p.boundary)
 		require.NoError(t, err)
-		require.True(t, problem != "" || string(before) != string(after))
+		if string(before) == string(after) {
+			require.NotEmpty(t, problem)
+			require.NotContains(t, problem, "keep")
+		}
 	})
 }
