@@ -293,7 +293,7 @@ func TestDashboardSettings(t *testing.T) {
 		"--oidc-admin-claim need":      {"--oidc-admin-claim", "admin"},
 		"are both set":                 append(issuer, "--oidc-client-id", "dash", "--oidc-client-secret", "hunter2", "--oidc-client-secret-file", secret),
 		"is no scope":                  append(issuer, "--oidc-client-id", "dash", "--oidc-scopes", "openid profile"),
-		"/keys serves something els":   {"--base-path", "/keys"},
+		"/keys has handlers of its own":   {"--base-path", "/keys"},
 		"--public-otlp-http-url: more": {"--public-otlp-http-url", "https://otlp.example.com/v1/traces"},
 		"--public-otlp-grpc-url: not":  {"--public-otlp-grpc-url", "otlp.example.com:4317"},
 	} {

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -71,8 +72,12 @@ func (s *Scanner) Change(ctx context.Context, dir string, settings assay.Reposit
 	out := &sandbox.Buffer{Max: cmp.Or(s.maxReport, maxReport)}
 	err = sandbox.Run(limited, sandbox.Command{
 		Path: program[0], Args: program[1:], Dir: dir, Input: input, Output: out,
-		// The Go runtime frees memory in time; the limit of the kernel is for what it cannot.
-		Env:    []string{"PATH=" + sandbox.Path(), "TMPDIR=" + filepath.Dir(dir), "GOMEMLIMIT=" + strconv.FormatInt(s.Memory*3/4, 10)},
+		// The Go runtime frees memory in time; the limit of the kernel is for what it cannot. Half of the CPUs are for
+		// the server: its requests would wait for the child on each of them, in spite of its lower priority.
+		Env: []string{
+			"PATH=" + sandbox.Path(), "TMPDIR=" + filepath.Dir(dir), "GOMEMLIMIT=" + strconv.FormatInt(s.Memory*3/4, 10),
+			"GOMAXPROCS=" + strconv.Itoa(max(1, runtime.GOMAXPROCS(0)/2)),
+		},
 		Limits: sandbox.Limits{Memory: s.Memory, File: 1 << 20, CPU: s.Time, Files: scannerFiles},
 	})
 	var failed *sandbox.Error
