@@ -325,6 +325,12 @@ func TestRevealed(t *testing.T) {
 			require.NoError(t, err)
 			require.NotContains(t, after, secret)
 			require.NotContains(t, tree.clean("  File \"app.py\"\n    "+secret+"\n"), secret, "in the output of tests")
+			files, err := tree.Files()
+			require.NoError(t, err)
+			resumed := NewTree(root, []string{c.file}, files)
+			again, err := resumed.show(c.file, 1, 20)
+			require.NoError(t, err)
+			require.NotContains(t, again, secret, "after the run has moved to another server")
 			found, err := tree.search(t.Context(), secret[:8], "")
 			require.NoError(t, err)
 			require.NotContains(t, found, secret)
@@ -333,7 +339,8 @@ func TestRevealed(t *testing.T) {
 	}
 }
 
-// TestViewedIsLimited: searches for what the model may not see end when they have read too much for one task.
+// TestViewedIsLimited: searches end when they have read too much for one task, at the same place whether a file has what the
+// model may not see or not.
 func TestViewedIsLimited(t *testing.T) {
 	dir := t.TempDir()
 	text := []byte(strings.Repeat("x := foo(bar)\n", 8_000) + "password = \"Zx9kqP0aa11bb22\"\n")
@@ -345,16 +352,21 @@ func TestViewedIsLimited(t *testing.T) {
 	root, err := os.OpenRoot(dir)
 	require.NoError(t, err)
 	defer root.Close()
-	tree := NewTree(root, names, nil)
-	tree.viewed = maxViewed - 3*len(text)
-	found, err := tree.search(t.Context(), "Zx9kqP0aa11bb22", "")
-	require.NoError(t, err)
-	require.Contains(t, found, errViewed.Error())
-	_, err = tree.show(names[0], 1, 1)
-	require.ErrorIs(t, err, errViewed)
-	tree.keep()
-	_, err = tree.show(names[0], 1, 1)
-	require.NoError(t, err, "for the next task")
+	for _, query := range []string{"Zx9kqP0aa11bb22", "no such text"} {
+		tree := NewTree(root, names, nil)
+		tree.viewed = maxViewed - 3*len(text)
+		found, err := tree.search(t.Context(), query, "")
+		require.NoError(t, err)
+		require.Equal(t, "("+errViewed.Error()+")\n", found)
+		require.Equal(t, maxViewed+len(text), tree.viewed)
+		_, err = tree.show(names[0], 1, 1)
+		require.ErrorIs(t, err, errViewed)
+		tree.keep()
+		_, err = tree.show(names[0], 1, 1)
+		require.NoError(t, err, "for the next task")
+		_, err = tree.search(t.Context(), "a\nb", "")
+		require.Error(t, err)
+	}
 }
 
 // TestFindings that a model cannot or must not fix cost nothing.

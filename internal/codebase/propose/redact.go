@@ -30,7 +30,10 @@ func cleanLines(raw []string) []string {
 				lines[j] = sensitive.Redacted
 			}
 		}
-		if m := entryName.FindStringSubmatch(s); m != nil && valueAt == i-1 && named(m[1], value) {
+		if strings.HasPrefix(strings.TrimSpace(s), "-") { // the next entry
+			valueAt = -1
+		}
+		if m := entryName.FindStringSubmatch(s); m != nil && valueAt >= 0 && named(m[1], value) {
 			lines[valueAt] = sensitive.Redacted
 		}
 		if m := entryValue.FindStringSubmatch(s); m != nil {
@@ -40,8 +43,8 @@ func cleanLines(raw []string) []string {
 	return lines
 }
 
-// encoded matches a line of Base64.
-var encoded = regexp.MustCompile(`^[\w+/=\s"'\\,-]+$`)
+// encoded matches a line of Base64, perhaps in a literal, or of a header of a key.
+var encoded = regexp.MustCompile(`^[\s"'` + "`" + `+]*(?:[\w+/=\\-]+|[\w-]+: .*)?["'` + "`" + `,+;)\s\\]*$`)
 
 // privateKey finds the lines of private keys.
 type privateKey struct {
@@ -51,7 +54,7 @@ type privateKey struct {
 
 // has reports whether the next line of a text belongs to a private key.
 func (k *privateKey) has(s string) bool {
-	was := k.inside
+	was := k.inside && (encoded.MatchString(s) || strings.Contains(s, "-----END "))
 	begin, end := strings.LastIndex(s, "-----BEGIN "), strings.LastIndex(s, "-----END ")
 	begins := begin >= 0 && strings.Contains(s[begin:], "PRIVATE KEY") || strings.HasPrefix(s, "Private-Lines:")
 	ends := end >= 0 && end > begin || strings.HasPrefix(s, "Private-MAC:")
@@ -62,19 +65,19 @@ func (k *privateKey) has(s string) bool {
 
 // The lines of an entry of a list in YAML or JSON that has a name and a value.
 var (
-	entryName  = regexp.MustCompile(`^[\s{-]*["']?(?i:name|key)["']?\s*:\s*["']?([^"'#]+?)["']?\s*[},]*\s*$`)
+	entryName  = regexp.MustCompile(`^[\s{-]*["']?(?i:name|key)["']?\s*:\s*["']?([^"'#]+?)["']?\s*[},]*\s*(?:#.*)?$`)
 	entryValue = regexp.MustCompile(`^[\s{-]*["']?(?i:value)["']?\s*:\s*["']?(.*?)["']?\s*[},]*\s*$`)
 )
 
 // pairs match a name and its value in one line. Each has alternatives with two groups.
 var pairs = []*regexp.Regexp{
 	// The first arguments of a call, such as os.Setenv("DB_PASSWORD", "..."), and the attributes name and value.
-	regexp.MustCompile("[\"'`]([^\"'`]{1,100})[\"'`]\\s*,\\s*[rbfuRBFU]{0,2}[\"'`]([^\"'`]+)|" +
+	regexp.MustCompile("[\"'`]([^\"'`\\s]{1,100})[\"'`]\\s*,\\s*[rbfuRBFU]{0,2}[\"'`]([^\"'`]+)|" +
 		`\b(?i:name|key)["']?\s*[:=]\s*["']?([^"'#,<>]{1,100}?)["']?[\s,]\s*["']?(?i:value)["']?\s*[:=]\s*["']?([^"'},<>]+)`),
 	// A method with the name: password("..."). An element: <password>...</password>. A default: ${DB_PASSWORD:-...}
-	regexp.MustCompile("\\b([\\w$]{1,100})\\(\\s*[rbfuRBFU]{0,2}[\"'`]([^\"'`]+)|<([\\w.:-]{1,100})(?:\\s[^<>]*)?>([^<>]+)</|\\$\\{([\\w.-]{1,100}):-?([^{}]+)\\}"),
+	regexp.MustCompile("\\b([\\w$]{1,100})\\(\\s*[rbfuRBFU]{0,2}[\"'`]([^\"'`\\s]+)[\"'`]|<([\\w.:-]{1,100})(?:\\s[^<>]*)?>([^<>]+)</|\\$\\{([\\w.-]{1,100}):-?([^{}]+)\\}"),
 	// An assignment whose last operand or argument is a literal: password = input or "..."
-	regexp.MustCompile("([\\w.$-]{1,100})[\"']?\\s*:?[=:][^=].*(?:\\bor\\s|\\|\\||\\?\\?|\\?:|,)\\s*[rbfuRBFU]{0,2}[\"'`]([^\"'`]+)[\"'`]\\)*[;,]?\\s*$|" +
+	regexp.MustCompile("([\\w.$-]{1,100})[\"']?\\s*:?[=:][^=].*(?:\\bor\\s|\\|\\||\\?\\?|[?:,]|(?i:else|default|or)\\w*\\()\\s*[rbfuRBFU]{0,2}[\"'`]([^\"'`]+)[\"'`]\\)*[;,]?\\s*$|" +
 		`^\s*(?:ENV|ARG)\s+(\w{1,100})\s+(\S.*)$`),
 }
 
@@ -130,15 +133,17 @@ func assigned(s string) bool { return secret(s) || declared(s) }
 var (
 	// A line that ends before the value of a name: after the separator, there may be the begin of a YAML block, a
 	// bracket, a continuation, and a comment.
-	missingValue = regexp.MustCompile(`^(.*?[:=])\s*([|>][-+\d]*|[[(\\])?(?:\s+(?:#|//|/\*).*)?\s*$`)
+	missingValue = regexp.MustCompile(`^(.*?[:=])\s*(?:[!&][\w/.!-]*\s*)?([|>][-+\d]*|[[(\\])?(?:\s+(?:#|//|/\*).*)?\s*$`)
 	// A line with the first part of a value.
 	partOfValue = regexp.MustCompile("^(.*?[:=]\\s*)[rRbBfFuU]{0,2}(?:\"[^\"]*\"|'[^']*'|`[^`]*`)\\s*[+.]?\\s*[+.\\\\]$")
 	// A line with the begin of a literal of several lines.
-	openLiteral = regexp.MustCompile("^(.*?[:=]\\s*)(?:[\\w.]+\\()*[rRbBfFuU]{0,2}(\"\"\"|'''|`)(.*)$")
+	openLiteral = regexp.MustCompile("^(.*?[:=]\\s*)(?:[\\w.]*\\()*[rRbBfFuU]{0,2}(\"\"\"|'''|`)(.*)$")
 	// A line that ends after the first argument of a call: os.Setenv("DB_PASSWORD",
 	firstArgument = regexp.MustCompile("\\(\\s*[\"'`]([^\"'`]+)[\"'`],(?:\\s+(?:#|//|/\\*).*)?\\s*$")
-	argument      = regexp.MustCompile("^[\"'`]([^\"'`]+)[\"'`],(?:\\s+(?:#|//|/\\*).*)?$")
-	literal       = regexp.MustCompile("^[rRbBfFuU]{0,2}(?:\"([^\"]+)\"|'([^']+)'|`([^`]+)`)")
+	// A line that ends before the last operand or argument of a value.
+	moreOperands = regexp.MustCompile(`^(.*?[:=])[^=].*(?:\|\||\?\?|\bor|[(,?:])$`)
+	argument     = regexp.MustCompile("^[\"'`]([^\"'`]+)[\"'`],(?:\\s+(?:#|//|/\\*).*)?$")
+	literal      = regexp.MustCompile("^[rRbBfFuU]{0,2}(?:\"([^\"]+)\"|'([^']+)'|`([^`]+)`)")
 )
 
 // values finds the values of secrets that are on other lines than their names.
@@ -146,6 +151,8 @@ type values struct {
 	head   string // the name and the separator, if the value is still missing, as Text finds them before the value
 	name   []byte // the name, if it is that of an argument, or of an entry of a list
 	entry  bool   // it is that of an entry
+	flag   bool   // the line before is the flag of a secret, in a list of arguments
+	more   bool   // the value has more operands or arguments
 	called bool   // the arguments of a call begin on the next line
 	closes string // ends the brackets around the value, which may have several parts
 	until  string // ends the literal of several lines that the line is in
@@ -184,10 +191,17 @@ func (v *values) secret(s string) bool {
 		was = values{}
 	}
 	if m := argument.FindStringSubmatch(trimmed); m != nil && was.called {
-		v.name = []byte(m[1])
+		*v = values{head: was.head, more: was.more, name: []byte(m[1])}
 		return false
 	}
 	trimmed = strings.TrimPrefix(trimmed, "- ")
+	element := strings.Trim(trimmed, "\"',[]")
+	if was.flag {
+		return element != ""
+	}
+	if v.flag = sensitive.Flag([]byte(element)); v.flag {
+		return false
+	}
 	found := was.head != "" && (assigned(was.head+trimmed) || literal.MatchString(trimmed) && assigned(strings.TrimSuffix(was.head, " ")+trimmed))
 	var value string
 	if m := entryValue.FindStringSubmatch(s); m != nil {
@@ -200,22 +214,29 @@ func (v *values) secret(s string) bool {
 			v.block, v.indent = sensitive.UnderKey(was.name).Secret(), indentation(s)
 			return false
 		}
-		return named(string(was.name), value)
+		return found || named(string(was.name), value)
 	}
-	item := strings.HasSuffix(was.head, ": ") && strings.HasPrefix(strings.TrimSpace(s), "- ") && ofSecret(was.head)
-	if was.head != "" && (was.closes != "" && !strings.Contains(unopened(s, was.closes), was.closes) || item || strings.HasSuffix(trimmed, "\\") || strings.HasSuffix(trimmed, "+")) {
+	if m := entryValue.FindStringSubmatch(s); m != nil && strings.HasSuffix(was.head, ": ") && m[1] != "" && ofSecret(was.head) {
+		return true
+	}
+	if was.more && moreOperands.MatchString("x="+trimmed) {
 		*v = was
 		return found
 	}
-	v.open(s)
+	item := strings.HasSuffix(was.head, ": ") && strings.HasPrefix(strings.TrimSpace(s), "- ") && ofSecret(was.head)
+	if was.head != "" && (was.closes != "" && !closed(s, was.closes) || item || strings.HasSuffix(trimmed, "\\") || strings.HasSuffix(trimmed, "+")) {
+		*v = was
+		return found
+	}
+	found = v.open(s) || found
 	if was.entry && v.head == "" && v.name == nil && v.until == "" && !v.block && !strings.HasPrefix(trimmed, "}") {
 		v.name, v.entry = was.name, true // the entry has further fields before its value
 	}
 	return found
 }
 
-// open notes the name of a value that is on the next lines.
-func (v *values) open(s string) {
+// open notes the name of a value that is on the next lines. It reports whether the line has the begin of the value.
+func (v *values) open(s string) bool {
 	if m := entryName.FindStringSubmatch(s); m != nil {
 		v.name, v.entry = []byte(m[1]), true
 	} else if m := firstArgument.FindStringSubmatch(s); m != nil {
@@ -231,20 +252,33 @@ func (v *values) open(s string) {
 		}
 	} else if m := openLiteral.FindStringSubmatch(s); m != nil && !strings.Contains(m[3], m[2]) && ofSecret(head(m[1])) {
 		v.until = m[2]
+		return strings.TrimSpace(m[3]) != ""
 	} else if m := partOfValue.FindStringSubmatch(strings.TrimSpace(s)); m != nil {
 		v.head = joined(head(m[1]))
 	} else {
-		v.called = strings.HasSuffix(strings.TrimSpace(s), "(")
+		trimmed := strings.TrimSpace(s)
+		v.called = strings.HasSuffix(trimmed, "(")
+		if m := moreOperands.FindStringSubmatch(trimmed); m != nil && ofSecret(head(m[1])) {
+			v.head, v.more = joined(head(m[1])), true
+		}
 	}
+	return false
 }
 
-// unopened returns what of a line is not in brackets that it opens itself.
-func unopened(s, closes string) string {
-	opens := map[string]string{")": "(", "]": "["}[closes]
-	for range strings.Count(s, opens) {
-		s = strings.Replace(s, closes, "", 1)
+// closed reports whether a line closes a bracket that it has not opened.
+func closed(s, closes string) bool {
+	opens, depth := map[string]byte{")": '(', "]": '['}[closes], 0
+	for i := range len(s) {
+		switch s[i] {
+		case opens:
+			depth++
+		case closes[0]:
+			if depth--; depth < 0 {
+				return true
+			}
+		}
 	}
-	return s
+	return false
 }
 
 // sampleSecret is a value that is a secret under each name of one.

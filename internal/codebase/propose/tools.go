@@ -20,7 +20,6 @@ const (
 	maxListed    = 500
 	maxMatches   = 50
 	maxQuery     = 200      // bytes
-	maxSearched  = 64 << 20 // bytes of files
 	maxArguments = 64 << 10 // bytes
 )
 
@@ -110,10 +109,10 @@ func (t *Tree) show(name string, first, last int) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	lines, err := t.view(name, text)
-	if err != nil {
+	if err := t.charge(len(text)); err != nil {
 		return "", err
 	}
+	lines := t.view(name, text)
 	if first < 1 || first > len(lines) {
 		return "", fmt.Errorf("the file has the lines 1 to %d", len(lines))
 	}
@@ -133,11 +132,11 @@ func (t *Tree) show(name string, first, last int) (string, error) {
 }
 
 func (t *Tree) search(ctx context.Context, query, prefix string) (string, error) {
-	if query == "" || len(query) > maxQuery {
-		return "", fmt.Errorf("text must have 1 to %d bytes", maxQuery)
+	if query == "" || len(query) > maxQuery || strings.ContainsAny(query, "\r\n") {
+		return "", fmt.Errorf("text must have 1 to %d bytes, in one line", maxQuery)
 	}
 	var b strings.Builder
-	matches, searched := 0, 0
+	matches := 0
 	for _, name := range t.files {
 		if err := ctx.Err(); err != nil {
 			return "", err
@@ -146,19 +145,14 @@ func (t *Tree) search(ctx context.Context, query, prefix string) (string, error)
 			continue
 		}
 		text, err := t.Read(name)
-		if searched += len(text); searched > maxSearched {
-			b.WriteString("(too many files: choose a prefix)\n")
+		if err := t.charge(len(text)); err != nil {
+			b.WriteString("(" + err.Error() + ")\n")
 			break
 		}
 		if err != nil || !bytes.Contains(text, []byte(query)) {
 			continue
 		}
-		lines, err := t.view(name, text)
-		if err != nil {
-			b.WriteString("(" + err.Error() + ")\n")
-			break
-		}
-		for i, l := range lines {
+		for i, l := range t.view(name, text) {
 			if !strings.Contains(l.text, query) {
 				continue
 			}

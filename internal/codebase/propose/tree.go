@@ -39,15 +39,15 @@ type Tree struct {
 	undo    map[string][]byte // the files that the change for the present task touches, before it
 
 	shown   shown
-	viewed  int               // bytes of the views for the present task
-	secrets map[string]bool   // texts that stay hidden
-	hidden  *strings.Replacer // replaces them; nil: there are none
+	viewed  int               // bytes of files that were read for the present task
+	hidden  map[string][]bool // lines of changed files that stay hidden
+	secrets map[string]bool   // texts of redacted lines
 }
 
 // NewTree returns the tree of the files of a directory, which are sorted paths, with the changes of a patch. The root has to
 // stay open.
 func NewTree(root *os.Root, files []string, changes []patch.File) *Tree {
-	t := &Tree{root: root, files: slices.DeleteFunc(slices.Clone(files), private), changed: map[string][]byte{}, created: map[string]bool{}, secrets: map[string]bool{}}
+	t := &Tree{root: root, files: slices.DeleteFunc(slices.Clone(files), private), changed: map[string][]byte{}, created: map[string]bool{}, hidden: map[string][]bool{}, secrets: map[string]bool{}}
 	for _, f := range changes {
 		t.changed[f.Path] = f.After
 		if f.Created {
@@ -161,10 +161,7 @@ func (t *Tree) Hides(name string, number int) bool {
 	if err != nil {
 		return false
 	}
-	lines, err := t.view(name, text)
-	if err != nil {
-		return true
-	}
+	lines := t.view(name, text)
 	return number >= 1 && number <= len(lines) && lines[number-1].cut
 }
 
@@ -190,11 +187,10 @@ func (t *Tree) edit(name string, first, last int, text string) error {
 	if err != nil {
 		return err
 	}
-	shown, err := t.view(name, before)
-	if err != nil {
+	if err := t.charge(len(before)); err != nil {
 		return err
 	}
-	lines := splitLines(before)
+	lines, shown := splitLines(before), t.view(name, before)
 	if first < 1 || first > len(lines)+1 || last < first-1 || last > len(lines) {
 		return fmt.Errorf("the file has the lines 1 to %d", len(lines))
 	}
@@ -203,7 +199,6 @@ func (t *Tree) edit(name string, first, last int, text string) error {
 			return errors.New("one of these lines is not shown completely and cannot be changed")
 		}
 	}
-	t.hide(before, shown)
 	end := "\n"
 	if bytes.Contains(before, []byte("\r\n")) {
 		end = "\r\n"
@@ -222,7 +217,20 @@ func (t *Tree) edit(name string, first, last int, text string) error {
 	case review.Skipped(name, after) != "":
 		return errors.New("reviews would skip the file after this edit")
 	}
-	return t.set(name, before, after)
+	hidden := make([]bool, len(rawLines(after)))
+	for i, l := range shown {
+		switch rest := len(shown) - i; {
+		case i < first-1:
+			hidden[i] = l.redacted()
+		case i >= last:
+			hidden[len(hidden)-rest] = l.redacted()
+		}
+	}
+	if err := t.set(name, before, after); err != nil {
+		return err
+	}
+	t.hidden[name] = hidden
+	return nil
 }
 
 // set changes a file unless the change for the task would be too large.
@@ -296,6 +304,7 @@ func (t *Tree) keep() { t.undo, t.viewed = map[string][]byte{}, 0 }
 func (t *Tree) revert() {
 	for name, was := range t.undo {
 		t.changed[name] = was
+		delete(t.hidden, name)
 	}
 	t.keep()
 }

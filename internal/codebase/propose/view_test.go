@@ -79,6 +79,19 @@ func TestView(t *testing.T) {
 		"-----BEGIN CERTIFICATE-----\nshop\n-----END CERTIFICATE----------BEGIN PRIVATE KEY-----\nhunter2-Xq81zz\n-----END PRIVATE KEY-----\n",
 		"Public-Lines: 1\nshop\nPrivate-Lines: 1\nhunter2-Xq81zz\nPrivate-MAC: 0123\n",
 		"shop.\nhunter2-Xq81zz\nhunter2-Xq81zz\n-----END RSA PRIVATE KEY-----\n",
+		"password = \"\"\"hunter2-Xq81zz\n\"\"\"\nuser = \"\"\"shop\n\"\"\"\n",
+		"password = (\"\"\"\nhunter2-Xq81zz\"\"\")\n",
+		"const password = process.env.P ||\n  'hunter2-Xq81zz';\nconst user = process.env.U ||\n  'shop';\n",
+		"const password = given\n  ?? 'a';\nconst password = given ??\n  'hunter2-Xq81zz';\n",
+		"password = os.environ.get(\n    \"X\",\n    \"hunter2-Xq81zz\",\n)\n",
+		"password = env.get(\"X\").orElse(\"hunter2-Xq81zz\")\n",
+		"- name: DB_PASSWORD # the old one\n  value: hunter2-Xq81zz\n",
+		"- value: hunter2-Xq81zz\n  type: plain\n  name: DB_PASSWORD\n- value: shop\n  type: plain\n  name: USER\n",
+		"password: !vault |\n  hunter2-Xq81zz\nuser: !x |\n  shop\n",
+		"password: &a\n  hunter2-Xq81zz\n",
+		"password:\n  value: hunter2-Xq81zz\n",
+		"args:\n  - --password\n  - hunter2-Xq81zz\n  - --user\n  - shop\n",
+		"command: [\"--password\",\n  \"hunter2-Xq81zz\"]\n",
 		"env: [{name: DB_PASSWORD, value: hunter2-Xq81zz}]\n",
 	} {
 		var shown strings.Builder
@@ -114,8 +127,11 @@ func TestViewShown(t *testing.T) {
 		"foo(\n  \"a\",\n  \"b\",\n)\n",
 		"-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n",
 		"client, err := sql.Open(\"postgres\", dsn)\n",
+		"r.fail(errToken(\"it has expired\"))\n",
+		"slog.Info(\"invalid password\", \"method\", m)\n",
 		"env:\n  - name: MODE\n    value: fast\n",
 	} {
 		require.Equal(t, text, cleanText(text))
 	}
+	require.Contains(t, cleanText("const marker = \"-----BEGIN PRIVATE KEY-----\"\nfunc f() {\n\treturn\n}\n"), "\nfunc f() {\n\treturn\n}\n")
 }
