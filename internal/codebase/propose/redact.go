@@ -140,6 +140,7 @@ var (
 	openLiteral = regexp.MustCompile("^(.*?[:=]\\s*)(?:[\\w.]*\\()*[rRbBfFuU]{0,2}(\"\"\"|'''|`)(.*)$")
 	// A line that ends after the first argument of a call: os.Setenv("DB_PASSWORD",
 	firstArgument = regexp.MustCompile("\\(\\s*[\"'`]([^\"'`]+)[\"'`],(?:\\s+(?:#|//|/\\*).*)?\\s*$")
+	lastLiteral   = regexp.MustCompile(`["']([^"']+)["'],$`)
 	// A line that ends before the last operand or argument of a value.
 	moreOperands = regexp.MustCompile(`^(.*?[:=])[^=].*(?:\|\||\?\?|\bor|[(,?:])$`)
 	argument     = regexp.MustCompile("^[\"'`]([^\"'`]+)[\"'`],(?:\\s+(?:#|//|/\\*).*)?$")
@@ -196,6 +197,9 @@ func (v *values) secret(s string) bool {
 	}
 	trimmed = strings.TrimPrefix(trimmed, "- ")
 	element := strings.Trim(trimmed, "\"',[]")
+	if m := lastLiteral.FindStringSubmatch(trimmed); m != nil {
+		element = m[1]
+	}
 	if was.flag {
 		return element != ""
 	}
