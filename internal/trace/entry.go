@@ -298,8 +298,8 @@ func (e *encoder) note(a *Assembler, h header, changed []*tenant, closing []*ope
 	}
 }
 
-// taken adds an entry that closes nothing.
-func (e *encoder) taken(h header) {
+// mark adds an entry that closes nothing.
+func (e *encoder) mark(h header) {
 	e.head = h
 	e.seal(0, true)
 }
@@ -315,10 +315,12 @@ func (e *encoder) bundle(a *Assembler, h header, b *bundle) {
 		if x.sampledOut {
 			continue
 		}
-		if e.spans > 0 && x.key.org != e.of {
-			e.seal(g, false)
+		if x.key.org != e.of {
+			if e.spans > 0 {
+				e.seal(g, false)
+			}
+			e.of, e.sealed = x.key.org, 0
 		}
-		e.of = x.key.org
 		for it, left := x.first, x.n; left > 0; {
 			if e.full() {
 				e.seal(g, false)

@@ -13,7 +13,8 @@ type entry struct {
 	gone  bool // no longer needed
 }
 
-// journal is the state of the journal.
+// journal is the state of the journal. Its last entry is not deleted while an earlier one is needed: a process that takes the
+// journal over continues with the next number, so that a transaction of the owner fails.
 type journal struct {
 	next   uint64      // number of the next entry
 	bytes  int         // of needed entries
@@ -65,6 +66,14 @@ type ledger struct {
 	futile     bool // it ended early
 }
 
+// forgets reports whether there is an entry to delete.
+func (j *journal) forgets() bool {
+	return len(j.forget) > 1 || len(j.forget) == 1 && !j.last(j.forget[0])
+}
+
+// last reports whether an entry is the last one and stays.
+func (j *journal) last(e forgotten) bool { return e.seq == j.next-1 && j.bytes > 0 }
+
 // add records the next committed entry of an organization. It returns the position.
 func (j *journal) add(o *tenant, bytes, spans int, note bool) uint64 {
 	l := &o.ledger
@@ -98,13 +107,13 @@ func (j *journal) drop(o *tenant, e *entry) {
 	j.forget = append(j.forget, forgotten{e.seq, e.bytes})
 }
 
-// trim removes unneeded entries of an organization from the front. It leaves the last note of an organization that is
-// sampled: a process that reads the journal would take the rest of a trace for a whole one.
-func (j *journal) trim(o *tenant) {
+// trim removes unneeded entries of an organization from the front. It leaves the last note of an organization whose dropped
+// traces may still receive spans: a process that reads the journal would take the rest of a trace for a whole one.
+func (j *journal) trim(o *tenant, partial bool) {
 	l, n := &o.ledger, 0
 	for ; n < len(l.entries); n++ {
 		e := &l.entries[n]
-		if !e.gone && (e.refs > 0 || n == len(l.entries)-1 && e.note && o.sampling != sampling{}) {
+		if !e.gone && (e.refs > 0 || n == len(l.entries)-1 && e.note && partial) {
 			break
 		}
 		if !e.gone {

@@ -20,7 +20,8 @@ type Recovery struct {
 
 	a       *Assembler
 	entries []forgotten // entries to delete
-	taken   uint64      // number of the first entry that marks the journal as taken, 0: there is none yet
+	marks   []uint64    // numbers of entries that mark the journal as taken, which stay
+	marked  bool        // one of them is of this Recovery
 	next    uint64
 	newest  int64 // arrival
 	open    bool  // some entry was written by the owner
@@ -46,9 +47,12 @@ func (r *Recovery) Read(entries []delta.JournalEntry) error {
 		if errors.Is(err, errVersion) {
 			return err
 		}
+		empty := false
 		if err == nil {
 			r.a.cfg.Seed = h.seed
-			_, err = r.a.replay(h, rest, true)
+			var note bool
+			note, err = r.a.replay(h, rest, true)
+			empty = note && len(r.a.scratch.states) == 0
 		}
 		if err == nil {
 			r.add(h)
@@ -57,16 +61,17 @@ func (r *Recovery) Read(entries []delta.JournalEntry) error {
 			r.Damaged++
 		}
 		r.open = r.open || h.flags&flagTaken == 0
-		r.has(e.Seq, len(e.Data), h.flags)
+		r.has(e.Seq, len(e.Data), h.flags&flagTaken != 0, empty)
 	}
 	return nil
 }
 
-// has records an entry of the journal. The first one that another process has written stays: it has the number with which
-// the owner would continue.
-func (r *Recovery) has(seq uint64, bytes int, flags byte) {
-	if flags&flagTaken != 0 && r.taken == 0 {
-		r.taken = seq
+// has records an entry of the journal. The first one that another process has written stays, and so does the empty one that
+// each process writes first: they have the numbers with which the owner, or a process that was suspended while it moved
+// traces, would continue.
+func (r *Recovery) has(seq uint64, bytes int, taken, empty bool) {
+	if taken && (empty || len(r.marks) == 0) {
+		r.marks = append(r.marks, seq)
 	} else {
 		r.entries = append(r.entries, forgotten{seq, bytes})
 	}
@@ -126,13 +131,17 @@ func (r *Recovery) incomplete(in *Assembler) map[uint32]int64 {
 	return since
 }
 
-// journal returns the changes to the journal when the chunk moves: it closes the traces there, and marks the journal as
-// taken. Without traces, it deletes entries, in their order, so that no entry is left whose traces a deleted one closes.
-// Of a journal without open traces, it deletes the mark as well.
+// journal returns the changes to the journal when the chunk moves: it closes the traces there. The first change marks the
+// journal as taken. Without traces, it deletes entries, in their order, so that no entry is left whose traces a deleted one closes.
+// Of a journal that consists of marks, it deletes them.
 func (r *Recovery) journal(e *encoder, now time.Time, holder string) delta.Journal {
 	j := delta.Journal{Name: r.Name, Holder: holder}
 	h := r.a.header(now)
 	h.flags |= flagTaken
+	_, over := r.AllMoved()
+	if !over && !r.marked {
+		e.mark(h)
+	}
 	if len(r.chunk) > 0 {
 		e.note(r.a, h, nil, r.chunk)
 	} else {
@@ -140,10 +149,8 @@ func (r *Recovery) journal(e *encoder, now time.Time, holder string) delta.Journ
 		for _, x := range r.entries[:r.forgotten] {
 			j.Forget = append(j.Forget, x.seq)
 		}
-		if _, over := r.AllMoved(); over {
-			j.Forget = append(j.Forget, r.taken)
-		} else if r.taken == 0 {
-			e.taken(h)
+		if over && r.forgotten == len(r.entries) {
+			j.Forget = append(j.Forget, r.marks...)
 		}
 	}
 	j.Append = appendEntries(nil, r.next, e.entries)
@@ -158,6 +165,7 @@ func (r *Recovery) commit(written []encoded) {
 	}
 	r.chunk, r.entries, r.forgotten = r.chunk[:0], r.entries[r.forgotten:], 0
 	for i := range written {
-		r.has(r.next, len(written[i].data), flagTaken)
+		r.has(r.next, len(written[i].data), true, !r.marked)
+		r.marked = true
 	}
 }

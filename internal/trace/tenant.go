@@ -36,6 +36,7 @@ type tenant struct {
 	sweeping  bool       // some open traces may not be in the sample
 	swept     *openTrace // the next of them to check; nil: none
 	discarded time.Time  // while sweeping, no trace that began until then is in the sample
+	rests     bool       // discarded since the sampling was recorded: the journal may still have some of the spans
 	roomSince time.Time  // time since which the level could be lowered; zero: it could not
 	floor     uint       // minimum level while a journal is read
 }
@@ -175,7 +176,7 @@ func (a *Assembler) thin(o *tenant, now time.Time, steps *int) {
 // journal is needed until its last trace is dropped, so sampling alone would not make the journal smaller.
 func (a *Assembler) discard(o *tenant, now time.Time) {
 	a.raise(o)
-	o.discarded, o.lowered = now, now.UnixNano()
+	o.discarded, o.lowered, o.rests = now, now.UnixNano(), true
 }
 
 // raise increments the sampling level of an organization, up to maxLevel. sweep drops the traces that are no longer in

@@ -37,6 +37,7 @@ type Transaction struct {
 	written                 []samplingRecord
 	journaled               bool
 	forget                  []uint64 // entries to delete
+	left                    []forgotten
 	appended                []delta.JournalEntry
 	foreign                 encoder // encodes entries of the journal adopted from
 	journals                []delta.Journal
@@ -70,7 +71,7 @@ func (a *Assembler) Transaction() *Transaction {
 func (a *Assembler) Pending() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.sampled() || len(a.unrecorded()) > 0 || len(a.journal.forget) > 0 ||
+	return a.sampled() || len(a.unrecorded()) > 0 || a.journal.forgets() ||
 		slices.ContainsFunc(a.tenants, func(o *tenant) bool { return o.ledger.sweeping })
 }
 
@@ -143,7 +144,7 @@ func (x *Transaction) restart() {
 	x.adoptedSpans.reset()
 	x.adopted, x.journaled = nil, false
 	clear(x.swept)
-	x.swept, x.forget = x.swept[:0], x.forget[:0]
+	x.swept, x.forget, x.left = x.swept[:0], x.forget[:0], x.left[:0]
 	x.notes, x.moves, x.adoptions = 0, 0, 0
 	x.encoder.reset(x.clean)
 	x.foreign.reset(x.clean)
@@ -181,6 +182,9 @@ const maxBundles = 8
 // least one trace is adopted.
 const adoptedBytes = 4 << 20
 
+// adoptedOrg is what counts for an organization, which gets entries of its own in both journals.
+const adoptedOrg = 4 << 10
+
 // Adopt moves some traces from the journal of another process, which r has read completely. When no trace is left, it
 // deletes entries of the journal and completes it. A transaction can adopt from one Recovery.
 func (x *Transaction) Adopt(r *Recovery) {
@@ -190,6 +194,9 @@ func (x *Transaction) Adopt(r *Recovery) {
 	r.chunk = r.chunk[:0]
 	bytes := 0
 	for t := r.a.following(nil); t != nil && bytes+x.adoptedSpans.texts < adoptedBytes; t = r.a.following(t) {
+		if n := len(r.chunk); n == 0 || r.chunk[n-1].of != t.of {
+			bytes += adoptedOrg
+		}
 		r.chunk = append(r.chunk, t)
 		bytes += traceBytes/4 + len(t.records)*recordBytes
 		x.adoptTrace(t)
@@ -225,7 +232,7 @@ func (x *Transaction) Journals(name, holder string) []delta.Journal {
 		h.partialSince = x.adopted.incomplete(a)
 	}
 	for _, o := range changed {
-		if o.sweeping && !o.discarded.IsZero() { // the journal may still have some of the discarded spans
+		if o.rests {
 			if h.partialSince == nil {
 				h.partialSince = make(map[uint32]int64)
 			}
@@ -233,7 +240,7 @@ func (x *Transaction) Journals(name, holder string) []delta.Journal {
 		}
 	}
 	for org := range h.partialSince {
-		if o := a.tenants[org]; !slices.Contains(changed, o) {
+		if o := a.tenants[org]; o.sampling == o.recorded {
 			changed = append(changed, o)
 		}
 	}
@@ -243,9 +250,13 @@ func (x *Transaction) Journals(name, holder string) []delta.Journal {
 	for _, o := range changed {
 		x.written = append(x.written, samplingRecord{o, o.sampling})
 	}
-	h.partialSince = nil
 	x.notes = len(x.encoder.entries)
 	x.sweep()
+	for i := range x.moved.groups {
+		g := &x.moved.groups[i]
+		since, some := h.partialSince[g.key.org]
+		g.partial = g.partial || some && g.opened >= since
+	}
 	if len(x.moved.groups) > 0 {
 		replaces := h
 		replaces.flags |= flagReplaces
@@ -264,7 +275,11 @@ func (x *Transaction) Journals(name, holder string) []delta.Journal {
 		written += len(x.appended[i].Data)
 	}
 	for _, e := range a.journal.forget[:forgettable(a.journal.forget, written)] {
-		x.forget = append(x.forget, e.seq)
+		if len(x.appended) == 0 && a.journal.last(e) {
+			x.left = append(x.left, e)
+		} else {
+			x.forget = append(x.forget, e.seq)
+		}
 	}
 	if len(x.appended) > 0 || len(x.forget) > 0 {
 		x.journals = append(x.journals, delta.Journal{Name: name, Holder: holder, Append: x.appended, Forget: x.forget})
@@ -331,14 +346,15 @@ func (x *Transaction) Commit() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	x.clean, a.opened = true, 0
-	a.journal.forget = append(a.journal.forget[:0], a.journal.forget[len(x.forget):]...)
+	done := len(x.forget) + len(x.left)
+	a.journal.forget = append(a.journal.forget[:copy(a.journal.forget, a.journal.forget[done:])], x.left...)
 	if x.journaled {
 		for _, o := range x.written {
-			o.of.recorded = o.sampling
+			o.of.recorded, o.of.rests = o.sampling, false
 		}
 	} else { // no journal
 		for _, o := range a.tenants {
-			o.recorded = o.sampling
+			o.recorded, o.rests = o.sampling, false
 		}
 	}
 	for _, s := range x.swept {
@@ -377,12 +393,15 @@ func (x *Transaction) Commit() {
 	}
 	if a.full() || a.sweeps > 0 {
 		a.shedSome(x.now)
-	} else if a.journal.bytes > journalPerByte*a.cfg.Memory {
-		a.discard(a.heaviest(func(o *tenant) int { return o.ledger.bytes }), x.now)
+	}
+	if a.journal.bytes > journalPerByte*a.cfg.Memory {
+		if o := a.heaviest(func(o *tenant) int { return o.ledger.bytes }); !o.sweeping {
+			a.discard(o, x.now)
+		}
 	}
 	a.relax(x.now)
 	for _, o := range a.tenants {
-		a.journal.trim(o)
+		a.trim(o, x.now)
 	}
 	x.restart()
 }
@@ -403,6 +422,11 @@ func (x *Transaction) commitMoved() {
 	for _, s := range x.swept {
 		s.of.ledger.endSweep(s.of.spans)
 	}
+}
+
+// trim removes unneeded entries of an organization.
+func (a *Assembler) trim(o *tenant, now time.Time) {
+	a.journal.trim(o, o.level > 0 || o.mayBePartial(now, a.cfg.Idle))
 }
 
 // record records a committed entry and which traces have spans in it.
@@ -478,18 +502,19 @@ func (a *Assembler) Replay(now time.Time, e delta.JournalEntry) (taken bool, err
 		}
 	}
 	entry := encoded{data: e.Data, note: note, to: len(b.groups), spans: len(b.items)}
-	if note {
-		entry.org = b.states[0].org
-	} else {
+	switch {
+	case !note:
 		entry.org = b.groups[0].key.org
+	case len(b.states) > 0:
+		entry.org = b.states[0].org
+	default:
+		return false, errEntry
 	}
 	a.record(&entry, b.groups)
 	if a.full() {
 		a.shed(now, math.MaxInt)
 	}
-	for _, o := range a.tenants {
-		a.journal.trim(o)
-	}
+	a.trim(a.tenants[entry.org], now)
 	return false, nil
 }
 
