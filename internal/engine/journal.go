@@ -341,27 +341,47 @@ func (j *journal) reserved(name string, now time.Time) bool {
 	return now.Sub(since) < j.cfg.RestartGrace
 }
 
-// adopt moves the traces of a journal whose lease this process holds.
-func (j *journal) adopt(ctx context.Context, name string, now time.Time, submit submit) error {
+// read reads the journal of another process. It returns nil if it has an unknown version.
+func (j *journal) read(ctx context.Context, name string) (*trace.Recovery, error) {
 	r := j.assembler.Recovery(name)
 	for {
 		entries, err := j.cfg.Store.ReadJournal(ctx, name, r.Last(), pageEntries)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if err := r.Read(entries); err != nil {
 			j.unreadable[name] = true
 			j.logger.WarnContext(ctx, "skipping a trace journal of an unknown version", "journal", name, "error", err)
-			return nil
+			return nil, nil
 		}
 		if len(entries) < pageEntries {
-			break
+			return r, nil
 		}
+	}
+}
+
+// adopt moves the traces of a journal whose lease this process holds.
+func (j *journal) adopt(ctx context.Context, name string, now time.Time, submit submit) error {
+	r, err := j.read(ctx, name)
+	if r == nil {
+		return err
 	}
 	since, allMoved := r.AllMoved()
 	if allMoved && now.Sub(since) < movedRetention {
 		j.moved[name] = since
 		return nil
+	}
+	if !r.Claimed() {
+		if err := submit(ctx, r); err != nil {
+			return err
+		}
+		mark := r.Last()
+		if r, err = j.read(ctx, name); r == nil {
+			return err
+		}
+		if !r.Continue(mark) {
+			return errors.New("another process continues it")
+		}
 	}
 	traces := r.Traces()
 	for !r.Ended() {

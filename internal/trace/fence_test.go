@@ -40,6 +40,81 @@ func TestFencedByLastEntry(t *testing.T) {
 	require.Equal(t, delta.Count{Observed: 1}, counts(&d.verdicts, "a", catalog.SPA001))
 }
 
+// claim reads a journal and marks it, as engine does before it adopts.
+func (p *process) claim(now time.Time, name string) *Recovery {
+	p.tb.Helper()
+	r := p.recover(name)
+	p.transact(now, succeeds, func(x *Transaction) { x.Adopt(r) })
+	mark := r.Last()
+	r = p.recover(name)
+	require.True(p.tb, r.Continue(mark))
+	return r
+}
+
+// TestClaim: a process that is suspended between reading a journal and marking it does not adopt what others have done with
+// it meanwhile.
+func TestClaim(t *testing.T) {
+	late := t0.Add(time.Minute)
+	for name, meanwhile := range map[string]func(p, other *process){
+		"another process adopts it": func(_, other *process) { other.adopt(t0, "old") },
+		"another process adopts the rest": func(p, other *process) {
+			r := other.recover("old")
+			for range 2 {
+				other.transact(t0, succeeds, func(x *Transaction) { x.Adopt(r) })
+			}
+		},
+		"the owner continues": func(p, _ *process) { p.add(t0, span(9, 1, 0, resource("a"))) },
+		"the owner closes all": func(p, _ *process) {
+			p.transact(late, succeeds, p.closeAll)
+			for p.a.Pending() {
+				p.transact(late, succeeds, func(*Transaction) {})
+			}
+		},
+		"the owner closes one": func(p, _ *process) {
+			p.add(t0.Add(40*time.Second), span(1, 2, 1, resource("a")))
+			p.sweep(t0.Add(40*time.Second), succeeds)
+			p.transact(t0.Add(45*time.Second), succeeds, p.closeDue)
+			for p.a.Pending() {
+				p.transact(t0.Add(45*time.Second), succeeds, func(*Transaction) {})
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, r := new(disk), resource("a")
+			old, other, p := start(t, d, "old", Config{}), start(t, d, "other", Config{}), start(t, d, "p", Config{})
+			for i := range 3 {
+				old.add(t0, span(i+1, 1, 0, r))
+			}
+			suspended := p.recover("old")
+			meanwhile(old, other)
+			p.x.Begin(t0)
+			p.x.Adopt(suspended)
+			if err := d.commit(nil, p.x.Journals("p", "holder")); err != nil {
+				require.ErrorIs(t, err, delta.ErrJournalConflict)
+				return
+			}
+			p.x.Commit()
+			again := p.recover("old")
+			if !again.Continue(suspended.Last()) {
+				return
+			}
+			for !again.Ended() { // of what is left
+				p.transact(t0, succeeds, func(x *Transaction) { x.Adopt(again) })
+			}
+			for _, q := range []*process{old, other} {
+				q.x.Begin(late)
+				verdicts, _ := closing(q.x, Due{Now: late, All: true})
+				journals := q.x.Journals(q.name, "holder")
+				if err := d.commit(verdicts, journals); err == nil {
+					q.x.Commit()
+				}
+			}
+			p.transact(late, succeeds, p.closeAll)
+			require.EqualValues(t, 3, counts(&d.verdicts, "a", catalog.SPA001).Observed)
+		})
+	}
+}
+
 // TestSuspendedSuccessor: a process that is suspended while it adopts a journal does not continue after another one has
 // adopted the rest.
 func TestSuspendedSuccessor(t *testing.T) {
@@ -49,7 +124,7 @@ func TestSuspendedSuccessor(t *testing.T) {
 		old.add(t0, span(i+1, 1, 0, r))
 	}
 	one, two := start(t, d, "one", Config{}), start(t, d, "two", Config{})
-	suspended := one.recover("old")
+	suspended := one.claim(t0, "old")
 	one.transact(t0, succeeds, func(x *Transaction) { // as if the other traces did not fit into the transaction
 		x.Adopt(suspended)
 		suspended.chunk = suspended.chunk[:1]
@@ -145,4 +220,54 @@ func TestNotesEnd(t *testing.T) {
 	e.mark(p.a.header(later))
 	_, err := p.a.Replay(later, delta.JournalEntry{Seq: p.a.Next(), Data: e.entries[0].data})
 	require.ErrorIs(t, err, errEntry)
+}
+
+// TestStateInJournal: that the traces of an organization may lack their beginning stays in the journal when the entry after it
+// is dropped, also for an organization that is new to a process that once lost its journal.
+func TestStateInJournal(t *testing.T) {
+	r := resource("a")
+	t.Run("dropped", func(t *testing.T) {
+		d := new(disk)
+		p := start(t, d, "p", Config{})
+		o := p.a.tenants[p.a.org(org)]
+		id := 1
+		for o.level = 1; !p.a.keeps(o, traceID(id)); {
+			id++
+		}
+		o.level = 0
+		p.add(t0, span(id, 1, 0, r))
+		p.a.discard(o, t0) // as Commit does when the journal is too large
+		p.add(t0.Add(time.Second), span(id, 2, 1, r))
+		p.transact(t0.Add(time.Second), succeeds, func(*Transaction) {})
+		q := start(t, d, "q", Config{})
+		q.adopt(t0.Add(2*time.Second), "p")
+		q.add(t0.Add(3*time.Second), span(id, 3, 2, r))
+		q.transact(t0.Add(time.Minute), succeeds, q.closeAll)
+		require.Zero(t, counts(&d.verdicts, "a", catalog.SPA002))
+	})
+	t.Run("new organization", func(t *testing.T) {
+		d := new(disk)
+		old := start(t, d, "old", Config{})
+		old.a.initial.level = maxLevel
+		old.add(t0, span(100, 1, 0, r))
+		old.transact(t0, succeeds, func(*Transaction) {})
+		p := start(t, d, "none", Config{})
+		p.a.Abandon(t0.Add(-time.Hour))
+		p.name = "p"
+		now := t0.Add(time.Second)
+		p.adopt(now, "old")
+		q := start(t, d, "q", Config{})
+		q.adopt(now.Add(time.Second), "p")
+		q.add(now.Add(time.Second), span(100, 3, 2, r))
+		q.transact(now.Add(time.Minute), succeeds, q.closeAll)
+		require.Zero(t, counts(&d.verdicts, "a", catalog.SPA002))
+	})
+	t.Run("replayed", func(t *testing.T) {
+		p := start(t, new(disk), "p", Config{})
+		p.add(t0, span(1, 1, 0, r))
+		p.a.discard(p.a.tenants[0], t0)
+		p.transact(t0, unknown, func(*Transaction) {})
+		p.transact(t0, succeeds, func(*Transaction) {})
+		require.False(t, p.a.tenants[0].rests)
+	})
 }

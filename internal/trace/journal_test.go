@@ -920,6 +920,9 @@ func TestTwoRecover(t *testing.T) {
 	two.x.Adopt(theirs)
 	require.ErrorIs(t, d.commit(nil, two.x.Journals("two", "holder")), delta.ErrJournalConflict)
 	two.x.Begin(t0)
+	for !mine.Ended() {
+		one.transact(t0, succeeds, func(x *Transaction) { x.Adopt(mine) })
+	}
 	require.Empty(t, two.contents("two"))
 	require.Len(t, one.contents("one"), 1)
 }

@@ -33,11 +33,11 @@ const (
 	forgetEntries = 1 << 12
 )
 
-// forgettable returns the number of entries for a transaction that appends so many bytes to delete, at least one if there
-// is any. It is more than the transaction appends, so that deleting keeps up.
-func forgettable(list []forgotten, appended int) (n int) {
-	most := max(forgetBytes, 2*appended)
-	for n < len(list) && n < forgetEntries && (n == 0 || most >= list[n].bytes) {
+// forgettable returns the number of entries to delete for a transaction that appends so many bytes and entries, at least one
+// if there is any. It is more than the transaction appends, so that deleting keeps up.
+func forgettable(list []forgotten, bytes, entries int) (n int) {
+	most := max(forgetBytes, 2*bytes)
+	for n < min(len(list), max(forgetEntries, 2*entries)) && (n == 0 || most >= list[n].bytes) {
 		most -= list[n].bytes
 		n++
 	}
@@ -111,9 +111,13 @@ func (j *journal) drop(o *tenant, e *entry) {
 // traces may still receive spans: a process that reads the journal would take the rest of a trace for a whole one.
 func (j *journal) trim(o *tenant, partial bool) {
 	l, n := &o.ledger, 0
+	last := len(l.entries) - 1
+	for last >= 0 && l.entries[last].gone {
+		last--
+	}
 	for ; n < len(l.entries); n++ {
 		e := &l.entries[n]
-		if !e.gone && (e.refs > 0 || n == len(l.entries)-1 && e.note && partial) {
+		if !e.gone && (e.refs > 0 || n == last && e.note && partial) {
 			break
 		}
 		if !e.gone {

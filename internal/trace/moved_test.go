@@ -73,7 +73,7 @@ func TestMovedBytes(t *testing.T) {
 			require.NotEmpty(t, p.x.moved.groups)
 			require.LessOrEqual(t, bytesOf(p.x), most)
 			q := start(t, d, "b", Config{})
-			r := q.recover("a")
+			r := q.claim(t0, "a")
 			q.x.Begin(t0)
 			q.x.Adopt(r)
 			q.x.Journals("b", "h")

@@ -21,7 +21,7 @@ type Recovery struct {
 	a       *Assembler
 	entries []forgotten // entries to delete
 	marks   []uint64    // numbers of entries that mark the journal as taken, which stay
-	marked  bool        // one of them is of this Recovery
+	marked  bool        // the last of them is of this process
 	next    uint64
 	newest  int64 // arrival
 	open    bool  // some entry was written by the owner
@@ -115,7 +115,7 @@ func (r *Recovery) Ended() bool { return r.ended }
 // since which such spans may have arrived elsewhere (Unix nanoseconds). It returns nothing once a transaction with
 // that information has committed.
 func (r *Recovery) incomplete(in *Assembler) map[uint32]int64 {
-	if r.partialRecorded {
+	if r.partialRecorded || !r.Claimed() {
 		return nil
 	}
 	var since map[uint32]int64
@@ -131,7 +131,22 @@ func (r *Recovery) incomplete(in *Assembler) map[uint32]int64 {
 	return since
 }
 
-// journal returns the changes to the journal when the chunk moves: it closes the traces there. The first change marks the
+// Claimed reports whether a transaction has marked the journal as taken, or it consists of marks. A process whose number
+// the mark has, the owner or one that adopts the journal as well, can no longer change it. But it may have done so since
+// the journal was read: another Recovery has to read it again, and to Continue after the mark.
+func (r *Recovery) Claimed() bool {
+	_, over := r.AllMoved()
+	return r.marked || over
+}
+
+// Continue reports whether the last entry read is the mark of an earlier Recovery of this process, with this number. If not,
+// another process goes on with the journal.
+func (r *Recovery) Continue(mark uint64) bool {
+	r.marked = r.Last() == mark
+	return r.marked
+}
+
+// journal returns the changes to the journal when the chunk moves: it closes the traces there. The first change only marks the
 // journal as taken. Without traces, it deletes entries, in their order, so that no entry is left whose traces a deleted one closes.
 // Of a journal that consists of marks, it deletes them.
 func (r *Recovery) journal(e *encoder, now time.Time, holder string) delta.Journal {
@@ -139,13 +154,12 @@ func (r *Recovery) journal(e *encoder, now time.Time, holder string) delta.Journ
 	h := r.a.header(now)
 	h.flags |= flagTaken
 	_, over := r.AllMoved()
-	if !over && !r.marked {
+	if !r.Claimed() {
 		e.mark(h)
-	}
-	if len(r.chunk) > 0 {
+	} else if len(r.chunk) > 0 {
 		e.note(r.a, h, nil, r.chunk)
 	} else {
-		r.forgotten = forgettable(r.entries, 0)
+		r.forgotten = forgettable(r.entries, 0, 0)
 		for _, x := range r.entries[:r.forgotten] {
 			j.Forget = append(j.Forget, x.seq)
 		}
@@ -159,7 +173,8 @@ func (r *Recovery) journal(e *encoder, now time.Time, holder string) delta.Journ
 
 // commit records that the chunk has moved in a transaction that wrote the given entries to the journal.
 func (r *Recovery) commit(written []encoded) {
-	r.partialRecorded, r.ended = true, len(r.chunk) == 0 && r.forgotten == len(r.entries)
+	r.partialRecorded = r.Claimed()
+	r.ended = r.partialRecorded && len(r.chunk) == 0 && r.forgotten == len(r.entries)
 	for _, t := range r.chunk {
 		r.a.remove(t)
 	}

@@ -185,13 +185,16 @@ const adoptedBytes = 4 << 20
 // adoptedOrg is what counts for an organization, which gets entries of its own in both journals.
 const adoptedOrg = 4 << 10
 
-// Adopt moves some traces from the journal of another process, which r has read completely. When no trace is left, it
-// deletes entries of the journal and completes it. A transaction can adopt from one Recovery.
+// Adopt moves some traces from the journal of another process, which r has read completely. The first time, it only marks the
+// journal as taken (see Recovery.Claimed). When no trace is left, it deletes entries of the journal and completes it. A transaction can adopt from one Recovery.
 func (x *Transaction) Adopt(r *Recovery) {
 	x.a.mu.Lock()
 	defer x.a.mu.Unlock()
 	x.adopted = r
 	r.chunk = r.chunk[:0]
+	if !r.Claimed() {
+		return
+	}
 	bytes := 0
 	for t := r.a.following(nil); t != nil && bytes+x.adoptedSpans.texts < adoptedBytes; t = r.a.following(t) {
 		if n := len(r.chunk); n == 0 || r.chunk[n-1].of != t.of {
@@ -227,10 +230,10 @@ func (x *Transaction) Journals(name, holder string) []delta.Journal {
 	defer a.mu.Unlock()
 	x.journaled = true
 	h := a.header(x.now)
-	changed := a.unrecorded()
 	if x.adopted != nil {
-		h.partialSince = x.adopted.incomplete(a)
+		h.partialSince = x.adopted.incomplete(a) // which may add organizations
 	}
+	changed := a.unrecorded()
 	for _, o := range changed {
 		if o.rests {
 			if h.partialSince == nil {
@@ -274,7 +277,7 @@ func (x *Transaction) Journals(name, holder string) []delta.Journal {
 	for i := range x.appended {
 		written += len(x.appended[i].Data)
 	}
-	for _, e := range a.journal.forget[:forgettable(a.journal.forget, written)] {
+	for _, e := range a.journal.forget[:forgettable(a.journal.forget, written, len(x.appended))] {
 		if len(x.appended) == 0 && a.journal.last(e) {
 			x.left = append(x.left, e)
 		} else {
@@ -511,6 +514,9 @@ func (a *Assembler) Replay(now time.Time, e delta.JournalEntry) (taken bool, err
 		return false, errEntry
 	}
 	a.record(&entry, b.groups)
+	for i := range b.states {
+		a.tenants[b.states[i].org].rests = false
+	}
 	if a.full() {
 		a.shed(now, math.MaxInt)
 	}
