@@ -179,9 +179,9 @@ func TestPartialInJournal(t *testing.T) {
 			if c.sweeps {
 				p.beginSweep()
 			}
-			recovery := p.recover("old")
+			recovery := p.claim(now.Add(time.Second), "old") // later than the trace
 			for first := true; !recovery.Ended(); first = false {
-				p.transact(now, succeeds, func(x *Transaction) {
+				p.transact(now.Add(time.Second), succeeds, func(x *Transaction) {
 					x.Adopt(recovery)
 					if first && c.during {
 						x.Add(org, []Span{late})

@@ -23,7 +23,8 @@ type Recovery struct {
 	marks   []uint64    // numbers of entries that mark the journal as taken, which stay
 	marked  bool        // the last of them is of this process
 	next    uint64
-	newest  int64 // arrival
+	newest  int64 // arrival of the owner's last entry
+	taken   int64 // time of the last entry of another process
 	open    bool  // some entry was written by the owner
 
 	chunk           []*openTrace // traces that move in the current transaction
@@ -87,7 +88,11 @@ func (r *Recovery) add(h header) {
 		}
 	}
 	r.a.apply(at, b)
-	r.newest = max(r.newest, h.arrival)
+	if h.flags&flagTaken == 0 {
+		r.newest = max(r.newest, h.arrival)
+	} else {
+		r.taken = max(r.taken, h.arrival)
+	}
 	if r.a.full() {
 		r.a.shed(at, math.MaxInt)
 		for _, o := range r.a.tenants {
@@ -102,10 +107,10 @@ func (r *Recovery) Last() uint64 { return r.next - 1 }
 // Traces returns the number of traces that have not moved.
 func (r *Recovery) Traces() int { return len(r.a.traces) }
 
-// AllMoved reports whether all traces had already been moved, and since when. Such a journal consists of a last entry
-// that stops its writer from continuing if it resumes. Adopting from it deletes that entry, too.
+// AllMoved reports whether all traces had already been moved, and since when. Such a journal consists of entries that stop
+// its writers from continuing if they resume. Adopting from it deletes them, too.
 func (r *Recovery) AllMoved() (since time.Time, ok bool) {
-	return time.Unix(0, r.newest), !r.open && len(r.a.traces) == 0
+	return time.Unix(0, r.taken), !r.open && len(r.a.traces) == 0
 }
 
 // Ended reports whether a transaction that deletes the last entries has committed.
