@@ -34,7 +34,10 @@ type Command struct {
 	Limits Limits
 	// Network reports whether the program may use the network.
 	Network bool
-	Input   []byte // standard input
+	// Yield stops the program for nine tenths of the time in which this process is busy: see yield. The program must be
+	// one process and must not be in a hurry.
+	Yield bool
+	Input []byte // standard input
 	// Output receives the standard output. An error of Write kills the program, and Run returns it.
 	Output io.Writer
 }
@@ -81,7 +84,7 @@ func Run(ctx context.Context, c Command) error {
 	if err != nil {
 		return fmt.Errorf("start %s: %w", c.Path, err)
 	}
-	err = cmd.Wait()
+	err = wait(cmd, c.Yield)
 	switch {
 	case context.Cause(inner) != nil:
 		return context.Cause(inner)
@@ -89,6 +92,20 @@ func Run(ctx context.Context, c Command) error {
 		return &Error{Err: err, Stderr: stderr.String()}
 	}
 	return nil
+}
+
+// wait waits for the end of a program, which may yield to this process.
+func wait(cmd *exec.Cmd, yields bool) error {
+	if !yields {
+		return cmd.Wait()
+	}
+	var yielding sync.WaitGroup
+	ended := make(chan struct{})
+	yielding.Go(func() { yield(ended, cmd.Process) })
+	err := cmd.Wait()
+	close(ended)
+	yielding.Wait()
+	return err
 }
 
 // Path returns the PATH for programs. A server may run without one.

@@ -7,6 +7,7 @@ package sandbox
 import (
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
 )
 
@@ -17,6 +18,9 @@ func Main() {}
 func command(ctx context.Context, c *Command, _ bool) (*exec.Cmd, error) {
 	return exec.CommandContext(ctx, c.Path, c.Args...), nil
 }
+
+// yield does nothing on this system.
+func yield(<-chan struct{}, *os.Process) {}
 
 // Run reports that containers need Linux.
 func (c *Container) Run(context.Context) (Exit, error) {
