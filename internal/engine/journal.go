@@ -60,7 +60,7 @@ type JournalConfig struct {
 const (
 	// pageEntries is the number of journal entries per read. Entries rarely exceed 1 MiB.
 	pageEntries = 8
-	// movedRetention is how long the last entry of a moved journal is retained. It stops a suspended process that resumes
+	// movedRetention is how long the last entry of a moved journal stays. It stops a suspended process that resumes
 	// from continuing with the traces.
 	movedRetention = 24 * time.Hour
 )
@@ -218,7 +218,9 @@ func (j *journal) failed(ctx context.Context, err error) (retry bool) {
 		j.lose(ctx, j.now(), nil)
 		return true
 	default:
-		return errors.Is(err, delta.ErrJournalConflict)
+		conflict := errors.Is(err, delta.ErrJournalConflict)
+		j.unknown = j.unknown || conflict // a transaction that only deletes has written no entry
+		return conflict
 	}
 }
 
@@ -281,7 +283,7 @@ func (j *journal) list(ctx context.Context) (names, leased []string, err error) 
 // adopted.
 func (j *journal) pass(ctx context.Context, now time.Time, names, leased []string, submit submit) (waiting bool, err error) {
 	for name := range j.moved {
-		if !slices.Contains(names, name) {
+		if !slices.Contains(names, name) || slices.Contains(leased, delta.JournalLease(name)) { // its owner continues
 			delete(j.moved, name)
 		}
 	}

@@ -163,8 +163,8 @@ func (w *world) commit(holder string, requests []delta.Request, merge func([]boo
 		if j.Holder != holder || w.leases[delta.JournalLease(j.Name)].holder != holder {
 			return delta.ErrJournalLost
 		}
-		for _, e := range j.Append {
-			if _, ok := w.journals[j.Name][e.Seq]; ok {
+		for seq := range w.journals[j.Name] {
+			if seq >= j.Next {
 				return delta.ErrJournalConflict
 			}
 		}

@@ -33,8 +33,8 @@ type disk struct {
 // commit is one transaction: it applies everything, or returns an error and applies nothing.
 func (d *disk) commit(facts *delta.Delta, journals []delta.Journal) error {
 	for _, j := range journals {
-		for _, e := range j.Append {
-			if _, ok := d.journals[j.Name][e.Seq]; ok {
+		for seq := range d.journals[j.Name] {
+			if seq >= j.Next {
 				return delta.ErrJournalConflict
 			}
 		}

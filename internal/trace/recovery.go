@@ -19,13 +19,14 @@ type Recovery struct {
 	Damaged int
 
 	a       *Assembler
-	entries []forgotten // entries to delete
-	marks   []uint64    // numbers of entries that mark the journal as taken, which stay
-	marked  bool        // the last of them is of this process
+	entries []forgotten
+	mark    uint64 // number of the last entry that only marks the journal as taken
+	marked  bool   // the last entry is of this process
 	next    uint64
-	newest  int64 // arrival of the owner's last entry
-	taken   int64 // time of the last entry of another process
-	open    bool  // some entry was written by the owner
+	newest  int64  // arrival of the owner's last entry
+	taken   int64  // time of the last entry of another process
+	open    bool   // some entry was written by the owner
+	dropped uint64 // spans that do not fit into memory
 
 	chunk           []*openTrace // traces that move in the current transaction
 	forgotten       int          // entries that it deletes, once all traces have moved
@@ -61,21 +62,19 @@ func (r *Recovery) Read(entries []delta.JournalEntry) error {
 		if err != nil {
 			r.Damaged++
 		}
-		r.open = r.open || h.flags&flagTaken == 0
-		r.has(e.Seq, len(e.Data), h.flags&flagTaken != 0, empty)
+		taken := h.flags&flagTaken != 0
+		r.open = r.open || !taken
+		if taken && empty {
+			r.mark = e.Seq
+		}
+		r.has(e.Seq, len(e.Data))
 	}
 	return nil
 }
 
-// has records an entry of the journal. The first one that another process has written stays, and so does the empty one that
-// each process writes first: they have the numbers with which the owner, or a process that was suspended while it moved
-// traces, would continue.
-func (r *Recovery) has(seq uint64, bytes int, taken, empty bool) {
-	if taken && (empty || len(r.marks) == 0) {
-		r.marks = append(r.marks, seq)
-	} else {
-		r.entries = append(r.entries, forgotten{seq, bytes})
-	}
+// has records an entry of the journal.
+func (r *Recovery) has(seq uint64, bytes int) {
+	r.entries = append(r.entries, forgotten{seq, bytes})
 	r.next = seq + 1
 }
 
@@ -87,6 +86,7 @@ func (r *Recovery) add(h header) {
 			r.a.remove(r.a.traces[g.key])
 		}
 	}
+	before := r.a.dropped
 	r.a.apply(at, b)
 	if h.flags&flagTaken == 0 {
 		r.newest = max(r.newest, h.arrival)
@@ -99,6 +99,7 @@ func (r *Recovery) add(h header) {
 			o.floor = o.level
 		}
 	}
+	r.dropped += r.a.dropped - before
 }
 
 // Last returns the number of the last entry read.
@@ -107,8 +108,8 @@ func (r *Recovery) Last() uint64 { return r.next - 1 }
 // Traces returns the number of traces that have not moved.
 func (r *Recovery) Traces() int { return len(r.a.traces) }
 
-// AllMoved reports whether all traces had already been moved, and since when. Such a journal consists of entries that stop
-// its writers from continuing if they resume. Adopting from it deletes them, too.
+// AllMoved reports whether all traces had already been moved, and since when. The last entry of such a journal stops its
+// writers from continuing if they resume. Adopting from it deletes that one, too.
 func (r *Recovery) AllMoved() (since time.Time, ok bool) {
 	return time.Unix(0, r.taken), !r.open && len(r.a.traces) == 0
 }
@@ -120,7 +121,7 @@ func (r *Recovery) Ended() bool { return r.ended }
 // since which such spans may have arrived elsewhere (Unix nanoseconds). It returns nothing once a transaction with
 // that information has committed.
 func (r *Recovery) incomplete(in *Assembler) map[uint32]int64 {
-	if r.partialRecorded || !r.Claimed() {
+	if _, over := r.AllMoved(); over || r.partialRecorded || !r.marked {
 		return nil
 	}
 	var since map[uint32]int64
@@ -136,9 +137,10 @@ func (r *Recovery) incomplete(in *Assembler) map[uint32]int64 {
 	return since
 }
 
-// Claimed reports whether a transaction has marked the journal as taken, or it consists of marks. A process whose number
-// the mark has, the owner or one that adopts the journal as well, can no longer change it. But it may have done so since
-// the journal was read: another Recovery has to read it again, and to Continue after the mark.
+// Claimed reports whether a transaction has marked the journal as taken, or all traces had been moved. The owner and other
+// processes that adopt the journal can no longer change it: they have read it up to an earlier entry (see
+// delta.Journal.Next). But they may have done so since the journal was read: another Recovery has to read it again, and to
+// Continue after the mark.
 func (r *Recovery) Claimed() bool {
 	_, over := r.AllMoved()
 	return r.marked || over
@@ -152,40 +154,54 @@ func (r *Recovery) Continue(mark uint64) bool {
 }
 
 // journal returns the changes to the journal when the chunk moves: it closes the traces there. The first change only marks the
-// journal as taken. Without traces, it deletes entries, in their order, so that no entry is left whose traces a deleted one closes.
-// Of a journal that consists of marks, it deletes them.
+// journal as taken, in place of an earlier mark. Without traces, it deletes entries, in their order, so that no entry is left
+// whose traces a deleted one closes.
 func (r *Recovery) journal(e *encoder, now time.Time, holder string) delta.Journal {
-	j := delta.Journal{Name: r.Name, Holder: holder}
+	j := delta.Journal{Name: r.Name, Holder: holder, Next: r.next}
 	h := r.a.header(now)
 	h.flags |= flagTaken
-	_, over := r.AllMoved()
 	if !r.Claimed() {
 		e.mark(h)
+		if r.mark != 0 {
+			j.Forget = append(j.Forget, r.mark)
+		}
 	} else if len(r.chunk) > 0 {
 		e.note(r.a, h, nil, r.chunk)
 	} else {
-		r.forgotten = forgettable(r.entries, 0, 0)
-		for _, x := range r.entries[:r.forgotten] {
+		old := r.old()
+		r.forgotten = forgettable(old, 0, 0)
+		for _, x := range old[:r.forgotten] {
 			j.Forget = append(j.Forget, x.seq)
-		}
-		if over && r.forgotten == len(r.entries) {
-			j.Forget = append(j.Forget, r.marks...)
 		}
 	}
 	j.Append = appendEntries(nil, r.next, e.entries)
 	return j
 }
 
-// commit records that the chunk has moved in a transaction that wrote the given entries to the journal.
-func (r *Recovery) commit(written []encoded) {
+// old returns the entries to delete once all traces have moved. The last one stays if other processes may have read the
+// journal recently: its number stops them from continuing with what they have read.
+func (r *Recovery) old() []forgotten {
+	if r.marked {
+		return r.entries[:max(0, len(r.entries)-1)]
+	}
+	return r.entries
+}
+
+// commit records that the chunk has moved in a transaction that wrote the given entries to the journal. It returns the number
+// of spans that were dropped because the journal did not fit into memory, once.
+func (r *Recovery) commit(written []encoded) (dropped uint64) {
+	if r.Claimed() {
+		dropped, r.dropped = r.dropped, 0
+	}
 	r.partialRecorded = r.Claimed()
-	r.ended = r.partialRecorded && len(r.chunk) == 0 && r.forgotten == len(r.entries)
+	r.ended = r.partialRecorded && len(r.chunk) == 0 && r.forgotten == len(r.old())
 	for _, t := range r.chunk {
 		r.a.remove(t)
 	}
 	r.chunk, r.entries, r.forgotten = r.chunk[:0], r.entries[r.forgotten:], 0
 	for i := range written {
-		r.has(r.next, len(written[i].data), true, !r.marked)
+		r.has(r.next, len(written[i].data))
 		r.marked = true
 	}
+	return dropped
 }

@@ -28,6 +28,7 @@ type Transaction struct {
 	moved        bundle    // their spans
 	adopted      *Recovery // source of adopted traces; nil: none
 	adoptedSpans bundle    // spans of adopted traces
+	unsampled    uint64    // spans of traces that are not adopted, because they are not in the sample
 
 	// Entries to write, in this order: notes, moved traces, adopted traces, added spans. The counts are where each
 	// kind ends.
@@ -142,6 +143,7 @@ func (x *Transaction) restart() {
 	x.written = x.written[:0]
 	x.moved.reset()
 	x.adoptedSpans.reset()
+	x.unsampled = 0
 	x.adopted, x.journaled = nil, false
 	clear(x.swept)
 	x.swept, x.forget, x.left = x.swept[:0], x.forget[:0], x.left[:0]
@@ -210,7 +212,9 @@ func (x *Transaction) Adopt(r *Recovery) {
 // adoptTrace adds the spans of an adopted trace.
 func (x *Transaction) adoptTrace(t *openTrace) {
 	if to := x.a.tenants[x.a.org(t.of.id)]; x.a.keeps(to, t.key.id) {
-		x.adoptedSpans.addTrace(x.a, t)
+		x.adoptedSpans.addTrace(x.a, t, max(t.level, t.of.level))
+	} else {
+		x.unsampled += uint64(len(t.records))
 	}
 }
 
@@ -285,7 +289,7 @@ func (x *Transaction) Journals(name, holder string) []delta.Journal {
 		}
 	}
 	if len(x.appended) > 0 || len(x.forget) > 0 {
-		x.journals = append(x.journals, delta.Journal{Name: name, Holder: holder, Append: x.appended, Forget: x.forget})
+		x.journals = append(x.journals, delta.Journal{Name: name, Holder: holder, Next: a.journal.next, Append: x.appended, Forget: x.forget})
 	}
 	if x.adopted != nil {
 		x.journals = append(x.journals, x.adopted.journal(&x.foreign, x.now, holder))
@@ -329,7 +333,7 @@ func (x *Transaction) sweep() {
 		t := l.cursor
 		for ; t != nil && bytes+x.moved.texts < sweptBytes; t = t.started.next {
 			if !t.closing && len(t.entries) > 0 && t.entries[0] <= l.upTo {
-				x.moved.addTrace(a, t)
+				x.moved.addTrace(a, t, t.level)
 			}
 			bytes += traceBytes/4 + len(t.records)*recordBytes
 		}
@@ -380,6 +384,7 @@ func (x *Transaction) Commit() {
 			o.recorded.lowered = o.lowered
 		}
 		a.apply(x.now, &x.adoptedSpans)
+		a.dropped += x.unsampled
 	}
 	for i := range x.encoder.entries[x.moves:x.adoptions] {
 		a.record(&x.encoder.entries[x.moves+i], x.adoptedSpans.groups)
@@ -392,7 +397,7 @@ func (x *Transaction) Commit() {
 		}
 	}
 	if x.adopted != nil {
-		x.adopted.commit(x.foreign.entries)
+		a.dropped += x.adopted.commit(x.foreign.entries)
 	}
 	if a.full() || a.sweeps > 0 {
 		a.shedSome(x.now)

@@ -466,7 +466,7 @@ func everything(t *testing.T, s *Store) {
 				f.Series.Add(delta.Mix(1, uint64(i)), hour)
 			}
 			d.Organization(org).LogRecords[assay.SeverityInfo] = 1
-			d.Journals = []delta.Journal{{Name: "j", Holder: "me", Append: []delta.JournalEntry{{Seq: uint64(i), Data: []byte{0, 1}}}, Forget: []uint64{9}}}
+			d.Journals = []delta.Journal{{Name: "j", Holder: "me", Next: uint64(i), Append: []delta.JournalEntry{{Seq: uint64(i), Data: []byte{0, 1}}}, Forget: []uint64{9}}}
 			return d
 		}))
 		require.NoError(t, scoreAll(s, org))

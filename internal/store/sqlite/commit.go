@@ -46,6 +46,7 @@ const (
 	saveSeries
 	addLogRecords
 	findLease
+	findEntry
 	addEntry
 	forgetEntry
 	statementCount
@@ -81,6 +82,7 @@ var statements = [statementCount]string{
 		ON CONFLICT DO UPDATE SET oldest = excluded.oldest, n = excluded.n, facts = excluded.facts`,
 	addLogRecords: `INSERT INTO log_volume (org, span, at, trace, debug, info, warn, error, fatal, unspecified) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ` + mergeLogRecords,
 	findLease:     `SELECT 1 FROM leases WHERE name = ? AND holder = ?`,
+	findEntry:     `SELECT 1 FROM journals WHERE name = ? AND seq >= ? LIMIT 1`,
 	addEntry:      `INSERT INTO journals (name, seq, data) VALUES (?, ?, ?)`,
 	forgetEntry:   `DELETE FROM journals WHERE name = ? AND seq = ?`,
 }

@@ -28,6 +28,15 @@ func (c *commit) journal(j *delta.Journal) error {
 	if !held {
 		return delta.ErrJournalLost
 	}
+	if j.Next <= math.MaxInt64 {
+		unknown, err := c.get(findEntry, []any{&one}, j.Name, int64(j.Next))
+		if err != nil {
+			return err
+		}
+		if unknown {
+			return fmt.Errorf("from entry %d: %w", j.Next, delta.ErrJournalConflict)
+		}
+	}
 	for _, e := range j.Append {
 		if e.Seq > math.MaxInt64 {
 			return fmt.Errorf("sequence number %d is too large", e.Seq)

@@ -448,7 +448,7 @@ func testNothingGrows(t *testing.T, s *suite) {
 			requests := []delta.Request{{OrganizationID: org, Hash: [16]byte{byte(n / 3600), byte(n / 3600 >> 8), byte(n / 3600 >> 16)}}}
 			require.NoError(t, s.Commit(s.ctx(), now, requests, func([]bool) *delta.Delta {
 				d := &delta.Delta{Journals: []delta.Journal{
-					{Name: "a", Holder: holder, Append: []delta.JournalEntry{entry(n, "x")}, Forget: []uint64{n - 3600}},
+					{Name: "a", Holder: holder, Next: n, Append: []delta.JournalEntry{entry(n, "x")}, Forget: []uint64{n - 3600}},
 				}}
 				for i := range 3 {
 					f := d.Organization(org).Service(named(fmt.Sprint(i)))

@@ -4,6 +4,7 @@ package storetest
 
 import (
 	"bytes"
+	"cmp"
 	"math"
 	"slices"
 	"sync"
@@ -19,9 +20,15 @@ func entry(seq uint64, data string) delta.JournalEntry {
 	return delta.JournalEntry{Seq: seq, Data: []byte(data)}
 }
 
-// write commits a delta of journals only.
+// known is a journal whose writer knows all entries.
+const known = math.MaxUint64
+
+// write commits a delta of journals only. One without Next is written by a process that knows all entries.
 func (s *suite) write(st Store, journals ...delta.Journal) error {
 	s.t.Helper()
+	for i := range journals {
+		journals[i].Next = cmp.Or(journals[i].Next, known)
+	}
 	return st.Commit(s.ctx(), s.clock.now(), nil, func([]bool) *delta.Delta { return &delta.Delta{Journals: journals} })
 }
 
@@ -108,6 +115,19 @@ func testJournal(t *testing.T, s *suite) {
 	require.NoError(t, s.write(s, delta.Journal{Name: "b", Holder: "A", Forget: []uint64{9}}, delta.Journal{Name: "", Holder: "A"}))
 	s.journals("", "a")
 	require.Error(t, s.write(s, delta.Journal{Name: "a", Holder: "A", Append: []delta.JournalEntry{entry(math.MaxInt64+1, "x")}}))
+
+	// A process that does not know an entry changes nothing, even if it appends to another journal or only deletes.
+	for _, next := range []uint64{0, 1, 9, 10} {
+		require.ErrorIs(t, s.Commit(s.ctx(), s.clock.now(), nil, func([]bool) *delta.Delta {
+			return &delta.Delta{Journals: []delta.Journal{
+				{Name: "b", Holder: "A", Next: 1, Append: []delta.JournalEntry{entry(1, "x")}},
+				{Name: "a", Holder: "A", Next: next, Forget: []uint64{1}},
+			}}
+		}), delta.ErrJournalConflict, "next is %d", next)
+	}
+	require.NoError(t, s.write(s, delta.Journal{Name: "a", Holder: "A", Next: 11, Forget: []uint64{2}}))
+	s.journal("a", all[0], all[2])
+	s.journals("", "a")
 
 	// The journal survives its handles.
 	require.NoError(t, s.Store.Close())
