@@ -25,7 +25,7 @@ func yield(ended <-chan struct{}, program *os.Process) {
 
 // alternate is yield with the functions that return the processor time of this process and signal the program.
 func alternate(ended <-chan struct{}, used func() time.Duration, signal func(os.Signal) error) {
-	cpus := time.Duration(runtime.GOMAXPROCS(0))
+	cpus := runtime.GOMAXPROCS(0)
 	timer := time.NewTimer(runPart)
 	defer timer.Stop()
 	wait := func(d time.Duration) (running bool) {
@@ -39,7 +39,7 @@ func alternate(ended <-chan struct{}, used func() time.Duration, signal func(os.
 	}
 	for at, before := time.Now(), used(); wait(runPart); {
 		now, after := time.Now(), used()
-		busy := (after-before)*busyPart >= now.Sub(at)*cpus
+		busy := busyPart*(after-before).Seconds() >= now.Sub(at).Seconds()*float64(cpus)
 		at, before = now, after
 		if !busy {
 			continue

@@ -5,6 +5,7 @@ package sandbox
 import (
 	"os"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,7 +32,7 @@ func TestYield(t *testing.T) {
 					return time.Duration(c.used * float64(time.Since(began)) * float64(runtime.GOMAXPROCS(0)))
 				}
 				var ran time.Duration
-				var since = began // when the program was continued last; zero if it is stopped
+				since := began // when the program was continued last; zero if it is stopped
 				signal := func(s os.Signal) error {
 					switch s {
 					case unix.SIGSTOP:
@@ -64,16 +65,12 @@ func TestYield(t *testing.T) {
 
 // TestYieldEnds runs programs that end, fail and are killed while this process is busy.
 func TestYieldEnds(t *testing.T) {
-	busy := make(chan struct{})
-	defer close(busy)
+	var ended atomic.Bool
+	defer ended.Store(true)
 	for range runtime.GOMAXPROCS(0) {
 		go func() {
-			for {
-				select {
-				case <-busy:
-					return
-				default:
-				}
+			for !ended.Load() {
+				continue
 			}
 		}()
 	}
