@@ -74,7 +74,7 @@ func Lacks(ctx context.Context, root *os.Root, parser *treesitter.Parser, name s
 		return tooComplex, nil
 	}
 	if len(same) != len(now) {
-		return fmt.Sprintf("the file has %d of `%s`, and had %d before: keep the boundary, and add no other code of this name", len(now), codeName(n), len(same)), nil
+		return fmt.Sprintf("the file has %d times the code of the boundary, and had it %d times before: keep the boundary, and add no other code of its name", len(now), len(same)), nil
 	}
 	if problem := removed(was, is); problem != "" {
 		return problem, nil
@@ -122,12 +122,15 @@ func parse(ctx context.Context, parser *treesitter.Parser, name string, text []b
 	return &file{File: f, uses: instrumentation.Find(f, nil)}, nil
 }
 
+// line returns the line that a node begins on.
+func (f *file) line(n *syntax.Node) int {
+	line, _ := f.Position(n.Start)
+	return line
+}
+
 // boundaryAt returns the code of a boundary: a known one of the library, otherwise the first code that begins on the line.
 func boundaryAt(f *file, line int, library string) *syntax.Node {
-	at := func(n *syntax.Node) bool {
-		first, _ := f.Position(n.Start)
-		return first == line
-	}
+	at := func(n *syntax.Node) bool { return f.line(n) == line }
 	for _, b := range f.uses.Boundaries {
 		if b.Library == library && at(b.Node) {
 			return handler(b.Node)
@@ -210,7 +213,7 @@ func removed(was, is *file) string {
 	}
 	for _, library := range was.uses.Instrumented {
 		if !slices.Contains(is.uses.Instrumented, library) {
-			return "the instrumentation of `" + library + "` is removed: keep all telemetry"
+			return "the instrumentation of a library is removed: keep all telemetry"
 		}
 	}
 	spans := map[spanKey]int{}
@@ -225,7 +228,7 @@ func removed(was, is *file) string {
 		}
 		k := keyOf(was, s)
 		if spans[k]--; spans[k] < 0 {
-			return fmt.Sprintf("the span of `%s` is removed or moved: keep all telemetry", k.function)
+			return fmt.Sprintf("a span, such as the one of line %d before the change, is removed or moved: keep all telemetry", was.line(s.Start))
 		}
 	}
 	if instruments(is) < instruments(was) || carry(is) < carry(was) {
@@ -521,7 +524,7 @@ func imports(ctx context.Context, root *os.Root, was, is *file) (string, error) 
 			continue
 		}
 		if i.Name == "" && !parts[i.Node] || i.Name != "" && !names[i.Name] || i.Name == "_" || i.Name == "." {
-			return "the import of `" + i.Path + "` is not used", nil
+			return fmt.Sprintf("the import of line %d is not used", is.line(i.Node)), nil
 		}
 		if standard(is.Language, i.Path) {
 			continue
@@ -534,7 +537,7 @@ func imports(ctx context.Context, root *os.Root, was, is *file) (string, error) 
 			read = true
 		}
 		if !slices.ContainsFunc(dependencies, func(d string) bool { return provides(is.Language, d, i.Path) }) {
-			return "no manifest above the file names the dependency of the import `" + i.Path + "`", nil
+			return fmt.Sprintf("no manifest above the file names the dependency of the import of line %d", is.line(i.Node)), nil
 		}
 	}
 	return "", nil

@@ -12,8 +12,9 @@ import (
 	"assay/internal/review/syntax"
 )
 
-// lost returns what a file before the change does that the changed file no longer does: calls and returns, which may be at
-// other places of the file.
+// lost returns what a file before the change does that the changed file no longer does: calls and returns, which may be
+// at other places of the file. Like all that Lacks returns, it names lines and quotes no code: the reader may not see
+// all of it.
 func lost(was, is *file) string {
 	calls, values, exits := map[string]int{}, map[string]int{}, map[syntax.Kind]int{}
 	returned := map[string]bool{} // variables
@@ -46,13 +47,12 @@ func lost(was, is *file) string {
 		}
 		if name := was.called(n); name != "" {
 			if calls[name]--; calls[name] < 0 {
-				return "calls of `" + n.Callee().Text + "` are removed, or no longer run: keep them"
+				return fmt.Sprintf("calls, such as the one of line %d before the change, are removed, or no longer run: keep them", was.line(n))
 			}
 		}
 		if n.Kind == syntax.Return || n.Kind == syntax.Throw {
 			if exits[n.Kind]--; exits[n.Kind] < 0 {
-				line, _ := was.Position(n.Start)
-				return fmt.Sprintf("a `%s`, such as the one of line %d, is removed, or no longer runs: keep it", strings.Fields(was.Code(n))[0], line)
+				return fmt.Sprintf("a return or throw, such as the one of line %d before the change, is removed, or no longer runs: keep it", was.line(n))
 			}
 		}
 		for _, v := range results(n) {
@@ -62,7 +62,7 @@ func lost(was, is *file) string {
 			}
 			for _, c := range kept {
 				if values[c.Text]--; values[c.Text] < 0 {
-					return "`" + was.Code(c) + "` is no longer returned: keep what the code returns"
+					return fmt.Sprintf("a value of line %d before the change is no longer returned: keep what the code returns", was.line(c))
 				}
 			}
 		}
@@ -142,14 +142,14 @@ var sdkSettings = regexp.MustCompile(`^(OTEL_|opentelemetry\.js\.api\.|otel\.(sd
 // silenced returns what a change adds that may turn telemetry of the process off.
 func silenced(was, is *file) string {
 	before := map[string]int{}
-	was.silencers(func(name string) bool {
+	was.silencers(func(name string, _ *syntax.Node) bool {
 		before[name]++
 		return true
 	})
 	problem := ""
-	is.silencers(func(name string) bool {
+	is.silencers(func(name string, at *syntax.Node) bool {
 		if before[name]--; before[name] < 0 {
-			problem = "the change uses `" + name + "`, which sets up, replaces or turns off telemetry of the whole process: leave that as it is, and only start spans or instrument the library"
+			problem = fmt.Sprintf("the change adds code that sets up, replaces or turns off telemetry of the whole process, such as that of line %d: leave that as it is, and only start spans or instrument the library", is.line(at))
 		}
 		return problem == ""
 	})
@@ -157,7 +157,7 @@ func silenced(was, is *file) string {
 }
 
 // silencers yields the uses of silencers, settings and implementations that record nothing, and the assignments to the API.
-func (f *file) silencers(yield func(name string) bool) {
+func (f *file) silencers(yield func(name string, at *syntax.Node) bool) {
 	for _, i := range f.Imports {
 		name := i.Path
 		if instrumentation.NoopName(i.Member) || i.Name != i.Member && silencers[i.Member] {
@@ -165,7 +165,7 @@ func (f *file) silencers(yield func(name string) bool) {
 		} else if !instrumentation.NoopName(name) {
 			continue
 		}
-		if !yield(name) {
+		if !yield(name, i.Node) {
 			return
 		}
 	}
@@ -193,7 +193,7 @@ func (f *file) silencers(yield func(name string) bool) {
 		default:
 			continue
 		}
-		if !yield(name) {
+		if !yield(name, n) {
 			return
 		}
 	}
