@@ -12,10 +12,12 @@ import (
 	"assay"
 	"assay/internal/review"
 	"assay/internal/review/boundary"
+	"assay/internal/review/configfile"
 	"assay/internal/review/fix"
 	"assay/internal/review/instrument"
 	"assay/internal/review/migrate"
 	"assay/internal/review/patch"
+	"assay/internal/review/syntax"
 	"assay/internal/review/treesitter"
 )
 
@@ -34,7 +36,8 @@ type Change struct {
 	Parse []string `json:"parse,omitempty"`
 	// Boundary asks whether the files of Parse add telemetry to a boundary.
 	Boundary *Boundary `json:"boundary,omitempty"`
-	// List asks for the paths of the files that a review reads, and of tests, documentation, examples and fixtures.
+	// List asks for the paths of the files that a review reads, and of tests, documentation, examples and fixtures, and
+	// which files with findings of Fix are configurations.
 	List bool `json:"list,omitempty"`
 }
 
@@ -56,8 +59,10 @@ type Response struct {
 	Broken []string `json:"broken,omitempty"`
 	// Lacks is why the files that can be parsed add no telemetry to Change.Boundary, "" if they do.
 	Lacks string `json:"lacks,omitempty"`
-	// Paths are the answer to Change.List, sorted.
-	Paths []string `json:"paths,omitempty"`
+	// Paths and Configurations are the answer to Change.List, sorted. Configurations are those of what runs: no
+	// manifests and Dockerfiles.
+	Paths          []string `json:"paths,omitempty"`
+	Configurations []string `json:"configurations,omitempty"`
 }
 
 // Serve reviews a directory and makes the patch that the request names. It changes no file. Errors are those of review.Run
@@ -74,7 +79,7 @@ func Serve(ctx context.Context, req *Request) (*Response, error) {
 	report, err := review.Run(ctx, req.Options)
 	r := &Response{Report: report}
 	if err == nil && req.List {
-		r.Paths, err = list(ctx, req)
+		err = r.list(ctx, req)
 	}
 	if err != nil || req.None() {
 		return r, err
@@ -93,14 +98,34 @@ func Serve(ctx context.Context, req *Request) (*Response, error) {
 	return r, err
 }
 
-// list returns the paths for Change.List.
-func list(ctx context.Context, req *Request) ([]string, error) {
+// list answers Change.List.
+func (r *Response) list(ctx context.Context, req *Request) error {
 	root, err := os.OpenRoot(req.Root)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer root.Close()
-	return review.ListFiles(ctx, root, req.Ignore, true)
+	for _, f := range r.Findings {
+		if name := f.Locations[0].File; slices.Contains(req.Fix, f.ID) && configures(root, name) {
+			r.Configurations = append(r.Configurations, name)
+		}
+	}
+	slices.Sort(r.Configurations)
+	r.Configurations = slices.Compact(r.Configurations)
+	r.Paths, err = review.ListFiles(ctx, root, req.Ignore, true)
+	return err
+}
+
+// configures reports whether a file is the configuration of something that runs.
+func configures(root *os.Root, name string) bool {
+	text, err := patch.Read(root, name)
+	if err != nil || syntax.LanguageOf(name) != syntax.Unknown {
+		return false
+	}
+	parsed, _ := configfile.Parse(name, text) // what it could read
+	return len(parsed) > 0 && !slices.ContainsFunc(parsed, func(f *configfile.File) bool {
+		return f.Kind == configfile.Manifest || f.Kind == configfile.Dockerfile
+	})
 }
 
 // check says what is wrong with the files of Change.Parse.
