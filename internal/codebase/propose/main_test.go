@@ -6,8 +6,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -95,7 +97,7 @@ func newFixture(t *testing.T, kind string) *fixture {
 	t.Cleanup(func() { _ = root.Close() })
 	paths, err := review.ListFiles(t.Context(), root, nil, true)
 	require.NoError(t, err)
-	tree := NewTree(root, paths, nil)
+	tree := NewTree(root, paths, []string{"deploy.yaml"}, nil)
 	f.problem = func(shop string) (string, error) {
 		if strings.Contains(shop, "email, email") || strings.Contains(shop, "\"email\"") {
 			return "the review still has this finding, or has new ones:\nsensitive-log in shop.go", nil
@@ -134,6 +136,22 @@ func newFixture(t *testing.T, kind string) *fixture {
 		},
 	}
 	return f
+}
+
+// newTree returns a tree with the files of a directory, which is in a task for one of them.
+func newTree(t testing.TB, files map[string]string, file string) *Tree {
+	dir := t.TempDir()
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o750))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	}
+	root, err := os.OpenRoot(dir)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = root.Close() })
+	tree := NewTree(root, slices.Sorted(maps.Keys(files)), []string{file}, nil)
+	tree.begin(file)
+	return tree
 }
 
 func (f *fixture) propose() *Attempt {

@@ -145,7 +145,8 @@ func (t *Task) place() (file string, line int) {
 // Verify and Report.
 func (p *Proposer) Propose(ctx context.Context, t *Task) (*Attempt, error) {
 	w := &work{Proposer: p, Task: t, Attempt: t.attempt(), mark: rand.Text()}
-	t.Tree.file, _ = t.place()
+	file, _ := t.place()
+	t.Tree.begin(file)
 	err := w.do(ctx)
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)

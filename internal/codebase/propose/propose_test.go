@@ -313,7 +313,7 @@ func TestRevealed(t *testing.T) {
 			root, err := os.OpenRoot(dir)
 			require.NoError(t, err)
 			defer root.Close()
-			tree := NewTree(root, []string{c.file}, nil)
+			tree := NewTree(root, []string{c.file}, []string{c.file}, nil)
 			tree.file = c.file
 			before, err := tree.show(c.file, 1, 20)
 			require.NoError(t, err)
@@ -327,7 +327,7 @@ func TestRevealed(t *testing.T) {
 			require.NotContains(t, tree.clean("  File \"app.py\"\n    "+secret+"\n"), secret, "in the output of tests")
 			files, err := tree.Files()
 			require.NoError(t, err)
-			resumed := NewTree(root, []string{c.file}, files)
+			resumed := NewTree(root, []string{c.file}, nil, files)
 			again, err := resumed.show(c.file, 1, 20)
 			require.NoError(t, err)
 			require.NotContains(t, again, secret, "after the run has moved to another server")
@@ -339,34 +339,262 @@ func TestRevealed(t *testing.T) {
 	}
 }
 
-// TestViewedIsLimited: searches end when they have read too much for one task, at the same place whether a file has what the
-// model may not see or not.
+// TestViewedIsLimited: tools end when they have read too much for one task, at the same place whether a file has what
+// the model may not see or not.
 func TestViewedIsLimited(t *testing.T) {
-	dir := t.TempDir()
-	text := []byte(strings.Repeat("x := foo(bar)\n", 8_000) + "password = \"Zx9kqP0aa11bb22\"\n")
-	var names []string
+	text := strings.Repeat("x := foo(bar)\n", 8_000) + "password = \"Zx9kqP0aa11bb22\"\n"
+	files := map[string]string{}
 	for i := range 5 {
-		names = append(names, fmt.Sprintf("f%03d.go", i))
-		require.NoError(t, os.WriteFile(filepath.Join(dir, names[i]), text, 0o600))
+		files[fmt.Sprintf("f%03d.go", i)] = text
 	}
-	root, err := os.OpenRoot(dir)
-	require.NoError(t, err)
-	defer root.Close()
 	for _, query := range []string{"Zx9kqP0aa11bb22", "no such text"} {
-		tree := NewTree(root, names, nil)
-		tree.viewed = maxViewed - 3*len(text)
+		tree := newTree(t, files, "f000.go")
+		tree.viewed = maxViewed - 3*cost([]byte(text))
 		found, err := tree.search(t.Context(), query, "")
 		require.NoError(t, err)
 		require.Equal(t, "("+errViewed.Error()+")\n", found)
-		require.Equal(t, maxViewed+len(text), tree.viewed)
-		_, err = tree.show(names[0], 1, 1)
+		require.Equal(t, maxViewed+cost([]byte(text)), tree.viewed)
+		_, err = tree.show("f000.go", 1, 1)
 		require.ErrorIs(t, err, errViewed)
+		require.ErrorIs(t, tree.edit("f000.go", 1, 1, "x"), errViewed)
 		tree.keep()
-		_, err = tree.show(names[0], 1, 1)
+		_, err = tree.show("f000.go", 1, 1)
 		require.NoError(t, err, "for the next task")
 		_, err = tree.search(t.Context(), "a\nb", "")
 		require.Error(t, err)
 	}
+	for name, c := range map[string]struct {
+		text string
+		want int // units
+	}{
+		"text": {strings.Repeat("a\n", unit), 3}, "no text": {strings.Repeat("a\n", unit) + "\x00", 3}, "invalid": {"\xff\n", 1}, "tiny": {"a", 1}, "empty": {"", 1},
+		"too large": {strings.Repeat("a", patch.MaxFile+1), 1}, "hidden": {"password = \"" + strings.Repeat("x7", 99) + "\"\n", 1}, "shorter": {"password = \"x7x7x7x7\"\n", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tree := newTree(t, map[string]string{"a.go": c.text, "b.go": ""}, "b.go")
+			_, err := tree.search(t.Context(), "no such text", "a.go")
+			require.NoError(t, err)
+			_, _ = tree.show("a.go", 1, 1)
+			_ = tree.edit("a.go", 1, 1, "x")
+			require.Equal(t, 3*c.want*unit, tree.viewed)
+		})
+	}
+}
+
+// TestSearchIsBlind: a search does the same, and notes the same, whatever is in the text that is not shown.
+func TestSearchIsBlind(t *testing.T) {
+	for _, query := range []string{"hunter2-Xq81zz", "hunter2-Xq81zy"} {
+		tree := newTree(t, map[string]string{"a.go": "package a\n", "b.go": "package a\n\nfunc f() {\n\tos.Setenv(\"DB_PASSWORD\", \"hunter2-Xq81zz\")\n}\n"}, "a.go")
+		found, err := tree.search(t.Context(), query, "")
+		require.NoError(t, err)
+		require.Equal(t, "no line", found)
+		require.Contains(t, tree.views, "b.go")
+		require.Equal(t, 2*unit, tree.viewed)
+		require.Empty(t, tree.secrets)
+		require.Equal(t, "undefined: DB_PASSWORD", tree.clean("undefined: DB_PASSWORD"))
+		found, err = tree.search(t.Context(), "func f", "")
+		require.NoError(t, err)
+		require.Equal(t, "b.go:3\tfunc f() {\n", found)
+		require.NotEmpty(t, tree.secrets)
+	}
+}
+
+// TestViewsAreLimited: the views that are kept have a limit, and a view is that of the present text.
+func TestViewsAreLimited(t *testing.T) {
+	files := map[string]string{}
+	for i := range 5 {
+		files[fmt.Sprintf("f%02d.go", i)] = strings.Repeat("\n", 1000)
+	}
+	tree := newTree(t, files, "f00.go")
+	tree.viewsSize = maxViews - 3000*(1+costLine)
+	_, err := tree.search(t.Context(), "x", "")
+	require.NoError(t, err)
+	require.Len(t, tree.views, 1)
+	require.Equal(t, 1000*(1+costLine), tree.viewsSize)
+	require.NoError(t, tree.edit("f00.go", 1, 1, "x"))
+	found, err := tree.search(t.Context(), "x", "")
+	require.NoError(t, err)
+	require.Equal(t, "f00.go:1\tx\n", found)
+	tree.revert()
+	found, err = tree.search(t.Context(), "x", "")
+	require.NoError(t, err)
+	require.Equal(t, "no line", found)
+}
+
+// TestNames: a file whose name has sensitive data, or is that of credentials, is none for the model.
+func TestNames(t *testing.T) {
+	visible := []string{"main.go", "data/a.yaml", "internal/secret/secret.go", "passwords/hash.py", "env.yaml", "environment.yml", "creditor.yaml"}
+	files := map[string]string{}
+	for _, name := range append(slices.Clone(visible), "data/x-gh"+"p_A1b2C3d4E5f6G7h8J9k0LmNoPqRs12345678.json", "jo.doe@acme.io/a.yaml", "a\u202eb.go",
+		"secrets/db.yaml", "config/credentials/x.yaml", "prod.env.local", "config.env", "creds.yaml", "db-creds.yaml", "passwords.yaml", "Secret.yaml", "my-credentials.json", "passwd.yml") {
+		files[name] = "x\n"
+	}
+	tree := newTree(t, files, "main.go")
+	slices.Sort(visible)
+	require.Equal(t, strings.Join(visible, "\n")+"\n", tree.list(""))
+	for name := range files {
+		if !slices.Contains(visible, name) {
+			_, err := tree.show(name, 1, 1)
+			require.ErrorContains(t, err, "there is no such file", name)
+			require.Equal(t, "no file", tree.list(name[:len(name)-1]))
+		}
+	}
+	found, err := tree.search(t.Context(), "x", "")
+	require.NoError(t, err)
+	require.Equal(t, len(visible), strings.Count(found, "\n"))
+}
+
+// TestEditIsBlind: what an edit may do does not depend on the text that is not shown.
+func TestEditIsBlind(t *testing.T) {
+	const begin, end = "apiVersion: v1\nkind: ConfigMap\ndata:\n  a: b\n  password: |\n", "  b: c\n  c: d\n"
+	long := func(n int) string {
+		return "const password = `\n" + strings.Repeat("x7", n) + "`;\n" + strings.Repeat("f();\n", 20)
+	}
+	for name, c := range map[string]struct {
+		file  string
+		texts [2]string // of the repository, which look the same
+		edits func(edit func(first, last int, text string) string) []string
+		want  string // the last result
+	}{
+		"equal lines": { // one line less changes if the hidden line is one of the text
+			"a.yaml",
+			[2]string{begin + "    pin73\n" + end, begin + "    pin19\n" + end},
+			func(edit func(int, int, string) string) []string {
+				return []string{edit(7, 8, ""), edit(5, 4, "    pin19\n"+end), edit(1, 0, strings.Repeat("# p\n", maxChangedLines-3))}
+			},
+			"at most 80 lines",
+		},
+		"equal hidden lines": {
+			"a.yaml",
+			[2]string{begin + "    pin73\n    pin73\n" + end, begin + "    pin73\n    pin19\n" + end},
+			func(edit func(int, int, string) string) []string {
+				return []string{edit(5, 4, strings.Repeat("# p\n", maxChangedLines)), edit(5, 5, "")}
+			},
+			"",
+		},
+		"size": {
+			"a.py",
+			[2]string{"password = (\n  \"" + strings.Repeat("x7", 9) + "\"\n)\n" + strings.Repeat("#\n", 1000), "password = (\n  \"" + strings.Repeat("x7", 99) + "\"\n)\n" + strings.Repeat("#\n", 1000)},
+			func(edit func(int, int, string) string) (results []string) {
+				for n := maxText; n > 1; {
+					r := edit(1, 0, strings.Repeat("#", n-1)+"\n")
+					if results = append(results, r); r != "" {
+						n /= 2
+					}
+				}
+				return results
+			},
+			"at most 32768 bytes",
+		},
+		"average line": {
+			"a.js",
+			[2]string{long(300), long(3000)},
+			func(edit func(int, int, string) string) (results []string) {
+				for range 3 {
+					results = append(results, edit(1, 0, strings.Repeat("#", maxText-1)+"\n"))
+				}
+				return results
+			},
+			"reviews would skip",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var results [2][]string
+			var shown [2]string
+			for i, text := range c.texts {
+				tree := newTree(t, map[string]string{c.file: text}, c.file)
+				shown[i], _ = tree.show(c.file, 1, 10)
+				results[i] = c.edits(func(first, last int, text string) string {
+					if err := tree.edit(c.file, first, last, text); err != nil {
+						return err.Error()
+					}
+					return ""
+				})
+			}
+			require.Equal(t, shown[0], shown[1])
+			require.Equal(t, results[0], results[1])
+			last := results[0][len(results[0])-1]
+			require.Contains(t, last, c.want)
+			require.Equal(t, c.want == "", last == "", last)
+		})
+	}
+	tree := newTree(t, map[string]string{"a.yaml": begin + "    pin73\n" + end}, "a.yaml")
+	require.NoError(t, tree.edit("a.yaml", 1, 0, strings.Repeat("# p\n", maxChangedLines)), "hidden lines are no change")
+	tree.revert()
+	require.Empty(t, tree.changed)
+	tree.begin("a.yaml")
+	require.NoError(t, tree.edit("a.yaml", 4, 4, "  a: x"))
+	require.NoError(t, tree.edit("a.yaml", 4, 4, "  a: b"))
+	require.False(t, tree.differs(), "an edit that is undone is no change")
+	large := newTree(t, map[string]string{"a.py": strings.Repeat("#\n", patch.MaxFile/2)}, "a.py")
+	require.Contains(t, large.Locked("a.py"), "too large")
+}
+
+// TestRevertKeepsHidden: after a change that is undone, the lines that are hidden are those from before it.
+func TestRevertKeepsHidden(t *testing.T) {
+	tree := newTree(t, map[string]string{"a.py": "password = (\n    \"Zx9kqP0aa11bb22\"\n)\nf(\n)\n"}, "a.py")
+	require.NoError(t, tree.edit("a.py", 5, 4, "    \"a_guess\""))
+	before, err := tree.show("a.py", 1, 9)
+	require.NoError(t, err)
+	tree.keep()
+	tree.begin("a.py")
+	require.NoError(t, tree.edit("a.py", 1, 1, "x = ("))
+	tree.revert()
+	after, err := tree.show("a.py", 1, 9)
+	require.NoError(t, err)
+	require.Equal(t, before, after)
+}
+
+// TestClean: output of tests and compilers does not have what the lines that are not shown have.
+func TestClean(t *testing.T) {
+	const secret = "hunter2-Xq81zz"
+	junk := strings.Builder{}
+	for i := range 12_000 {
+		fmt.Fprintf(&junk, "password = \"junk%05dX\"\n", i)
+	}
+	for name, c := range map[string]struct {
+		file, text   string // of another file than that of the task
+		own          bool   // it is that of the task
+		read         bool
+		output, want string
+	}{
+		"own":               {"a.py", "password = (\n    \"" + secret + "\"\n)\n", true, false, "got " + secret, "got [redacted]"},
+		"own after junk":    {"a.py", junk.String() + "password = (\n    \"" + secret + "\"\n)\n", true, false, "got " + secret, "got [redacted]"},
+		"read":              {"a.py", "password = (\n    \"" + secret + "\"\n)\n", false, true, "got " + secret, "got [redacted]"},
+		"not read":          {"a.py", "password = (\n    \"a-b-c-d-e\"\n)\n", false, false, "got a-b-c-d-e", "got a-b-c-d-e"},
+		"named":             {"src/a.py", "password = (\n    \"" + secret + "\"\n)\n", false, false, "File \"/w/src/a.py\", line 2\n    " + secret, "File \"/w/src/a.py\", line 2\n    [redacted]"},
+		"named from below":  {"src/a.py", "password = (\n    \"" + secret + "\"\n)\n", false, false, "a.py:2: " + secret, "a.py:2: [redacted]"},
+		"named from beside": {"src/a.py", "password = (\n    \"" + secret + "\"\n)\n", false, false, "../src/a.py:2: " + secret, "../src/a.py:2: [redacted]"},
+		"the line":          {"a.py", "password = (\n    'abc'   \n)\n", true, false, "> 2 |     'abc'", "> 2 |     [redacted]"},
+		"common word":       {"a.py", "x = {\"password\": \"letmein\"}\n", true, false, "E  x = {\"password\": \"letmein\"}", "E  [redacted]"},
+		"escaped":           {"a.py", "password = (\n    \"hunter2\\\"Xq8\\x31zz\"\n)\n", true, false, "got hunter2\"Xq81zz, hunter2\\\"Xq8\\x31zz", "got [redacted], [redacted]"},
+		"escaped quote":     {"a.py", "password = (\n    'hunter2\\'Xq81zz'\n)\n", true, false, "got hunter2'Xq81zz", "got [redacted]"},
+		"several lines":     {"a.py", "password = (\n    \"hunter2\\nXq81zz-x\"\n)\n", true, false, "got hunter2-\n  Xq81zz-x", "got [redacted]-\n  [redacted]"},
+		"long line":         {"a.py", "password = (\n    \"" + secret + "\", \"" + strings.Repeat("y8", 300) + "\"\n)\n", true, false, "got " + secret + strings.Repeat("y8", 300), "got [redacted][redacted]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			files, own := map[string]string{c.file: c.text, "main.py": "x = 1\n"}, "main.py"
+			if c.own {
+				own = c.file
+			}
+			tree := newTree(t, files, own)
+			if c.read {
+				_, err := tree.show(c.file, 1, 1)
+				require.NoError(t, err)
+			}
+			require.Equal(t, c.want, tree.clean(c.output))
+		})
+	}
+	tree := newTree(t, map[string]string{"c.py": "password = (\n    \"" + secret + "\"\n)\n", "main.py": ""}, "main.py")
+	for i := range 20 {
+		tree.secrets[strings.Repeat("x", maxSecret-i)] = true
+		tree.noted += maxSecret
+	}
+	require.Equal(t, "c.py [redacted]", tree.clean("c.py "+secret))
+	tree.noted = maxSecrets + 1
+	require.Equal(t, "[redacted]", tree.clean("c.py "+secret), "with too many of them, nothing is shown")
+	tree.keep()
+	require.Equal(t, "c.py [redacted]", tree.clean("c.py "+secret), "in the next task")
 }
 
 // TestFindings that a model cannot or must not fix cost nothing.
@@ -413,7 +641,7 @@ func TestBoundaries(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, llm.OpenAI)
 			after := []byte(strings.Replace(shop, c.before, c.after, 1))
-			f.Tree = NewTree(f.Tree.root, f.Tree.files, []patch.File{{Path: "shop.go", After: after}, created})
+			f.Tree = NewTree(f.Tree.root, f.Tree.files, nil, []patch.File{{Path: "shop.go", After: after}, created})
 			f.Finding, f.Step = nil, boundary
 			f.Step.File, f.Step.Line = c.file, c.line
 			f.model.Script(says(call("read", "file", "telemetry.go", "first_line", 1, "last_line", 9), edit("telemetry.go", 1, 0, "// x\n")))
@@ -440,7 +668,7 @@ func TestBoundaries(t *testing.T) {
 func TestLost(t *testing.T) {
 	f := newFixture(t, llm.OpenAI)
 	after := strings.Replace(shop, "\tlog(", "\tdefer traced()()\n\tlog(", 1)
-	f.Tree = NewTree(f.Tree.root, f.Tree.files, []patch.File{{Path: "shop.go", After: []byte(after)}})
+	f.Tree = NewTree(f.Tree.root, f.Tree.files, nil, []patch.File{{Path: "shop.go", After: []byte(after)}})
 	f.Finding, f.Step = nil, boundary
 	f.model.Script(
 		says(edit("shop.go", 4, 5, "\tlog(\"ordered\")"), verifies),
@@ -493,42 +721,32 @@ func TestEdit(t *testing.T) {
 
 // TestLocked: of the files that a model can read, only the finding's own can be changed, unless it builds or tests code.
 func TestLocked(t *testing.T) {
-	const kubernetes, other = "apiVersion: v1\nkind: ConfigMap\n", "steps:\n- run: x\n"
-	own := map[string]string{
-		"src/App.java": "", "web/app.ts": "", "web/app.js": "", "jobs/tasks.py": "", "cmd/main.go": "package main\n", "internal/latest/protest.go": "package latest\n", "src/builder.py": "",
-		"k8s/deploy.yaml": kubernetes, "compose.yaml": "services:\n  shop:\n    image: x\n", "chart/values.yaml": "image: x\n", "src/main/resources/application.yaml": "a: b\n",
-		"collector.yaml": "receivers:\n  otlp:\nexporters:\n  otlp:\nservice:\n  pipelines:\n    traces:\n      receivers: [otlp]\n      exporters: [otlp]\n",
+	own := []string{
+		"src/App.java", "web/app.ts", "web/app.js", "jobs/tasks.py", "cmd/main.go", "internal/latest/protest.go", "src/builder.py", "src/setup.ts", "src/global.ts", "maker.py", "make.go", "make-order.ts",
+		"k8s/deploy.yaml", "compose.yaml", "chart/values.yaml", "src/main/resources/application.yaml", "collector.yaml",
 	}
-	build := map[string]string{
-		"drone.yml": other, "codemagic.yaml": other, "wercker.yml": other, "buildkite.yml": other, "codefresh.yml": other, "semaphore.yml": other, "action.yml": other, "Taskfile.yml": other,
-		"skaffold.yaml": "apiVersion: skaffold/v4\n", "tekton/run.yaml": kubernetes, "ci/pipeline.yaml": kubernetes, "cloudbuild.yaml": other, "gitlab-ci.yml": other,
-		"Dockerfile": "FROM x\n", "app.Dockerfile": "FROM x\n", "Pipfile": "", "Gemfile": "", "app.csproj": "<Project/>", "gradle/libs.versions.toml": "", "requirements-otel.txt": "a==1\n", "pom.xml": "<project/>",
-		"go.mod": "module m\n", "package.json": "{}", "build.gradle": "", "ci/run.py": "", "scripts/build.py": "", "build.js": "", "Gruntfile.js": "", "gulpfile.mjs": "", "magefile.go": "package main\n",
-		"webpack.common.js": "", "rollup.mjs": "", "karma.conf.js": "", "wdio.conf.ts": "", "jest.setup.js": "", "vite.config.ts": "", "src/setupTests.js": "", "spec/a.js": "", "cypress/support/e2e.js": "",
-		"testing/helpers.go": "package testing\n", "sitecustomize.py": "", "setup.py": "", "noxfile.py": "", "run_tests.py": "",
+	build := []string{
+		"tekton/run.yaml", "ci/pipeline.yaml", "cloudbuild.yaml", "azure-pipelines.yml",
+		"ci/run.py", "scripts/build.py", "build.js", "Gruntfile.js", "gulpfile.mjs", "magefile.go", "webpack.common.js", "rollup.mjs", "karma.conf.js", "wdio.conf.ts", "jest.setup.js", "vite.config.ts",
+		"src/setupTests.js", "spec/a.js", "cypress/support/e2e.js", "testing/helpers.go", "sitecustomize.py", "setup.py", "noxfile.py", "run_tests.py",
+		"esbuild.mjs", "web/esbuild.ts", "rspack.js", "magefiles/release.go", "setup-jest.ts", "setupJest.js", "globalSetup.ts", "global-setup.ts", "global-teardown.js", "buildSrc/src/A.java", "pavement.py",
+		"wscript.py", "make.js", "Makefile.js", "postinstall.js", "preinstall.cjs", "internal/testutil/db.go", "testhelpers/db.py", "__mocks__/fs.js",
 	}
-	dir := t.TempDir()
-	var names []string
-	for _, files := range []map[string]string{own, build} {
-		for name, text := range files {
-			names = append(names, name)
-			path := filepath.Join(dir, name)
-			require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o750))
-			require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-		}
+	// What names do not say, the review does.
+	other := []string{"drone.yml", "action.yml", "skaffold.yaml", "Dockerfile", "app.Dockerfile", "Pipfile", "app.csproj", "gradle/libs.versions.toml", "requirements-otel.txt", "pom.xml", "go.mod", "package.json", "build.gradle"}
+	files := map[string]string{}
+	for _, name := range slices.Concat(own, build, other) {
+		files[name] = "x\n"
 	}
-	slices.Sort(names)
-	root, err := os.OpenRoot(dir)
-	require.NoError(t, err)
-	defer root.Close()
-	tree := NewTree(root, names, nil)
-	for name := range own {
+	tree := newTree(t, files, "")
+	tree.configurations = slices.Concat(own, build)
+	for _, name := range own {
 		require.Equal(t, "only the file that the task names can be changed", tree.Locked(name), name)
 		tree.file = name
 		require.Empty(t, tree.Locked(name), name)
 		tree.file = ""
 	}
-	for name := range build {
+	for _, name := range slices.Concat(build, other) {
 		require.NotEmpty(t, tree.Locked(name), name)
 		tree.file = name
 		require.NotEmpty(t, tree.Locked(name), name)

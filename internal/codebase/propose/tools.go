@@ -3,7 +3,6 @@
 package propose
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -96,7 +95,7 @@ func (t *Tree) list(prefix string) string {
 			b.WriteString("(there are more)\n")
 			break
 		}
-		b.WriteString(cleanLine(name) + "\n")
+		b.WriteString(name + "\n")
 	}
 	if n == 0 {
 		return "no file"
@@ -105,14 +104,12 @@ func (t *Tree) list(prefix string) string {
 }
 
 func (t *Tree) show(name string, first, last int) (string, error) {
-	text, err := t.Read(name)
+	text, err := t.read(name)
 	if err != nil {
 		return "", err
 	}
-	if err := t.charge(len(text)); err != nil {
-		return "", err
-	}
 	lines := t.view(name, text)
+	t.remember(text, lines)
 	if first < 1 || first > len(lines) {
 		return "", fmt.Errorf("the file has the lines 1 to %d", len(lines))
 	}
@@ -144,15 +141,16 @@ func (t *Tree) search(ctx context.Context, query, prefix string) (string, error)
 		if !strings.HasPrefix(name, prefix) {
 			continue
 		}
-		text, err := t.Read(name)
-		if err := t.charge(len(text)); err != nil {
+		text, err := t.read(name)
+		if errors.Is(err, errViewed) {
 			b.WriteString("(" + err.Error() + ")\n")
 			break
 		}
-		if err != nil || !bytes.Contains(text, []byte(query)) {
+		if err != nil {
 			continue
 		}
-		for i, l := range t.view(name, text) {
+		lines, found := t.view(name, text), false
+		for i, l := range lines { // as shown: the duration must not depend on what the model may not see
 			if !strings.Contains(l.text, query) {
 				continue
 			}
@@ -160,7 +158,11 @@ func (t *Tree) search(ctx context.Context, query, prefix string) (string, error)
 				b.WriteString("(there are more)\n")
 				return b.String(), nil
 			}
-			fmt.Fprintf(&b, "%s:%d\t%s\n", cleanLine(name), i+1, l.text)
+			if !found {
+				found = true
+				t.remember(text, lines)
+			}
+			fmt.Fprintf(&b, "%s:%d\t%s\n", name, i+1, l.text)
 		}
 	}
 	if b.Len() == 0 {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -16,7 +15,6 @@ import (
 	"github.com/aymanbagabas/go-udiff"
 
 	"assay/internal/review"
-	"assay/internal/review/configfile"
 	"assay/internal/review/patch"
 	"assay/internal/review/syntax"
 	"assay/internal/rules/sensitive"
@@ -25,29 +23,46 @@ import (
 
 // Limits of the change for one task.
 const (
-	maxChangedLines = 80      // removed and added
-	maxText         = 8 << 10 // bytes of one edit
+	maxChangedLines = 80       // removed and added
+	maxText         = 8 << 10  // bytes of one edit
+	maxGrowth       = 32 << 10 // bytes that the file has more after the change
 )
 
 // Tree is the reviewed files of a repository with the changes so far. It is not safe for concurrent use.
 type Tree struct {
-	root    *os.Root
-	files   []string          // sorted
-	changed map[string][]byte // the files that differ from those below root
-	created map[string]bool   // the files among them that are not below root
-	file    string            // of the present task: the only one that can be changed
-	undo    map[string][]byte // the files that the change for the present task touches, before it
+	root           *os.Root
+	files          []string          // sorted
+	configurations []string          // the configuration files among them that can be changed
+	changed        map[string][]byte // the files that differ from those below root
+	created        map[string]bool   // the files among them that are not below root
+	hidden         map[string][]bool // lines of changed files that stay hidden
+	views          map[string][]line // of files as they are now
+	viewsSize      int
 
-	shown   shown
-	viewed  int               // bytes of files that were read for the present task
-	hidden  map[string][]bool // lines of changed files that stay hidden
-	secrets map[string]bool   // texts of redacted lines
+	// Of the present task.
+	file    string          // the only one that can be changed
+	undo    *origin         // of the file, nil before its first edit
+	marks   []int           // of the lines of the file, since its first edit
+	viewed  int             // bytes that were read
+	secrets map[string]bool // texts of redacted lines
+	noted   int             // bytes of secrets
 }
 
-// NewTree returns the tree of the files of a directory, which are sorted paths, with the changes of a patch. The root has to
-// stay open.
-func NewTree(root *os.Root, files []string, changes []patch.File) *Tree {
-	t := &Tree{root: root, files: slices.DeleteFunc(slices.Clone(files), private), changed: map[string][]byte{}, created: map[string]bool{}, hidden: map[string][]bool{}, secrets: map[string]bool{}}
+// origin is the file of a task before its change.
+type origin struct {
+	text    []byte
+	hidden  []bool // Tree.hidden
+	differs bool   // from the file below root
+	masked  string // the text with its marks
+}
+
+// NewTree returns the tree of the files of a directory, which are sorted paths, with the changes of a patch. The files
+// that are not source code can be changed if they are among the configurations. The root has to stay open.
+func NewTree(root *os.Root, files, configurations []string, changes []patch.File) *Tree {
+	t := &Tree{
+		root: root, files: slices.DeleteFunc(slices.Clone(files), private), configurations: configurations,
+		changed: map[string][]byte{}, created: map[string]bool{}, hidden: map[string][]bool{}, views: map[string][]line{},
+	}
 	for _, f := range changes {
 		t.changed[f.Path] = f.After
 		if f.Created {
@@ -61,13 +76,15 @@ func NewTree(root *os.Root, files []string, changes []patch.File) *Tree {
 	return t
 }
 
-// privateNames are names of configuration files that hold credentials.
-var privateNames = regexp.MustCompile(`(?i)(secret|credential)|\.env$`)
+// privateNames are names of configuration files that hold credentials, and of directories of such files.
+var privateNames = regexp.MustCompile(`(?i)(secret|credential|passw(or)?d)[^/]*$|(^|[/._-])creds?([._-][^/]*)?$|\.env(\.[^/]*)?$|` +
+	`(^|/)(secrets?|credentials?|creds?|passwords?)/`)
 
-// private reports whether a file is not for the model: hidden ones, such as .env and .github, and those for credentials.
+// private reports whether a file is not for the model: hidden ones, such as .env and .github, those for credentials,
+// and those whose name has sensitive data or invisible characters.
 func private(name string) bool {
 	return strings.HasPrefix(name, ".") || strings.Contains(name, "/.") ||
-		syntax.LanguageOf(name) == syntax.Unknown && privateNames.MatchString(path.Base(name))
+		syntax.LanguageOf(name) == syntax.Unknown && privateNames.MatchString(name) || cleanLine(name) != name
 }
 
 // has reports whether the tree has a file. Names are compared as they are: the tree has none that leads elsewhere.
@@ -76,7 +93,7 @@ func (t *Tree) has(name string) bool {
 	return ok
 }
 
-// Read returns a file as it is now.
+// Read returns a file as it is now. It returns one that is not text together with the error.
 func (t *Tree) Read(name string) ([]byte, error) {
 	if !t.has(name) {
 		return nil, errors.New("there is no such file")
@@ -89,44 +106,46 @@ func (t *Tree) Read(name string) ([]byte, error) {
 	case err != nil:
 		return nil, errors.New("the file cannot be read")
 	case !utf8.Valid(text) || bytes.IndexByte(text, 0) >= 0:
-		return nil, errors.New("the file is not text")
+		return text, errors.New("the file is not text")
 	}
 	return text, nil
 }
 
 // toolFiles are files that build and test the code, and configure CI, of the languages and formats that a review reads.
-var toolFiles = regexp.MustCompile(`(?i)(^|[/._-])(ci|build|hack|scripts?|tests?|testing|setuptests?|specs?|e2e|cypress|tekton)([/._-]|$)|` +
-	`(^|/)(conftest|setup|noxfile|fabfile|dodo|sitecustomize|usercustomize)\.py$|(^|/)(grunt|gulp|jake|mage)file\.[a-z]+$|` +
-	`\.conf(ig)?\.[cm]?[jt]s$|(^|/)(babel|jest|karma|protractor|rollup|vite|vitest|wdio|webpack)\b[^/]*\.[cm]?[jt]s$|` +
+var toolFiles = regexp.MustCompile(`(?i)(^|[/._-])(ci|build|buildsrc|hack|magefiles|mocks|scripts?|tests?|test(utils?|helpers?|support)|testing|setuptests?|specs?|e2e|cypress|tekton)([/._-]|$)|` +
+	`(^|/)(conftest|setup|noxfile|fabfile|dodo|pavement|wscript|sitecustomize|usercustomize)\.py$|(^|/)(grunt|gulp|jake|mage|make)file\.[a-z]+$|` +
+	`\.conf(ig)?\.[cm]?[jt]s$|(^|/)(babel|esbuild|jest|karma|protractor|rollup|rspack|vite|vitest|wdio|webpack)\b[^/]*\.[cm]?[jt]s$|` +
+	`(^|/)(global[-_]?(setup|teardown)|setup[-_]?(jest|vitest|mocha|files?|env))\b[^/]*\.[cm]?[jt]s$|` +
+	`(^|/)(make|(pre|post)(un)?install)\.[cm]?[jt]s$|` +
 	`(^|[/._-])pipelines?\.ya?ml$|(^|/)(buildspec|cloudbuild|appveyor)[^/]*\.ya?ml$|lock(file)?\.(json|ya?ml)$`)
 
 // Locked returns why a file cannot be changed for the present task, or "". Only the task's own file can: all others, such as
 // those that build, test and deploy the code, have nothing to do with it.
 func (t *Tree) Locked(name string) string {
 	text, err := t.Read(name)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err.Error()
+	}
+	return t.locked(name, text)
+}
+
+// locked is Locked for a file with its text. The change for the task does not decide.
+func (t *Tree) locked(name string, text []byte) string {
+	if name == t.file && t.undo != nil {
+		text = t.undo.text
+	}
+	switch {
 	case name != t.file:
 		return "only the file that the task names can be changed"
-	case toolFiles.MatchString(name) || !changeable(name, text):
+	case toolFiles.MatchString(name) || syntax.LanguageOf(name) == syntax.Unknown && !slices.Contains(t.configurations, name):
 		return "the file says how the code is built or tested"
+	case len(text) > patch.MaxFile-maxGrowth:
+		return "the file is too large"
 	}
 	if reason := review.Skipped(name, text); reason != "" {
 		return "the file cannot be changed: " + reason
 	}
 	return ""
-}
-
-// changeable reports whether a file is source code or the configuration of something that runs.
-func changeable(name string, text []byte) bool {
-	if syntax.LanguageOf(name) != syntax.Unknown {
-		return true
-	}
-	parsed, _ := configfile.Parse(name, text) // what it could read
-	return len(parsed) > 0 && !slices.ContainsFunc(parsed, func(f *configfile.File) bool {
-		return f.Kind == configfile.Manifest || f.Kind == configfile.Dockerfile
-	})
 }
 
 // Line returns the present number of a line that the repository's file has, from 1, and whether the line is unchanged.
@@ -168,7 +187,11 @@ func (t *Tree) Hides(name string, number int) bool {
 // edit replaces the lines from first to last, from 1; with last = first-1 it inserts before first. Errors are for the
 // model.
 func (t *Tree) edit(name string, first, last int, text string) error {
-	if reason := t.Locked(name); reason != "" {
+	before, err := t.read(name)
+	if err != nil {
+		return err
+	}
+	if reason := t.locked(name, before); reason != "" {
 		return errors.New(reason)
 	}
 	switch {
@@ -182,13 +205,6 @@ func (t *Tree) edit(name string, first, last int, text string) error {
 		return errors.New("text suppresses findings: fix the code instead")
 	case slices.ContainsFunc(view([]byte(text)), func(l line) bool { return strings.Contains(l.text, sensitive.Redacted) }):
 		return errors.New("text contains sensitive data")
-	}
-	before, err := t.Read(name)
-	if err != nil {
-		return err
-	}
-	if err := t.charge(len(before)); err != nil {
-		return err
 	}
 	lines, shown := splitLines(before), t.view(name, before)
 	if first < 1 || first > len(lines)+1 || last < first-1 || last > len(lines) {
@@ -211,12 +227,6 @@ func (t *Tree) edit(name string, first, last int, text string) error {
 		head = append(head, end...)
 	}
 	after := slices.Concat(head, []byte(text), bytes.Join(lines[last:], nil))
-	switch {
-	case len(after) > patch.MaxFile:
-		return errors.New("the file would be too large")
-	case review.Skipped(name, after) != "":
-		return errors.New("reviews would skip the file after this edit")
-	}
 	hidden := make([]bool, len(rawLines(after)))
 	for i, l := range shown {
 		switch rest := len(shown) - i; {
@@ -226,56 +236,69 @@ func (t *Tree) edit(name string, first, last int, text string) error {
 			hidden[len(hidden)-rest] = l.redacted()
 		}
 	}
-	if err := t.set(name, before, after); err != nil {
-		return err
+	was, marks := t.undo, t.marks
+	if was == nil {
+		marks = make([]int, len(lines))
+		for i := range lines {
+			if shown[i].cut {
+				marks[i] = i + 1
+			}
+		}
+		_, differs := t.changed[name]
+		was = &origin{before, t.hidden[name], differs, masked(before, marks)}
 	}
-	t.hidden[name] = hidden
+	marks = slices.Concat(marks[:first-1], make([]int, strings.Count(text, "\n")), marks[last:])
+	is := masked(after, marks)
+	changed := 0
+	for _, e := range udiff.Lines(was.masked, is) {
+		changed += strings.Count(was.masked[e.Start:e.End], "\n") + strings.Count(e.New, "\n")
+	}
+	switch {
+	case changed > maxChangedLines:
+		return fmt.Errorf("a change has at most %d lines, removed and added", maxChangedLines)
+	case len(after)-len(was.text) > maxGrowth:
+		return fmt.Errorf("a change adds at most %d bytes", maxGrowth)
+	case review.Skipped(name, []byte(is)) != "":
+		return errors.New("reviews would skip the file after this edit")
+	}
+	t.undo, t.marks = was, marks
+	t.put(name, after, hidden)
 	return nil
 }
 
-// set changes a file unless the change for the task would be too large.
-func (t *Tree) set(name string, before, after []byte) error {
-	_, touched := t.undo[name]
-	old, differs := t.changed[name]
-	if !touched {
-		t.undo[name] = before
-	}
-	t.changed[name] = after
-	changed := 0
-	for file, was := range t.undo {
-		for _, e := range udiff.Lines(string(was), string(t.changed[file])) {
-			changed += strings.Count(string(was[e.Start:e.End]), "\n") + strings.Count(e.New, "\n")
+// masked returns a text with its marks in place of the lines that have one: those that the model does not see
+// completely. What it may do must not depend on what these lines have. A mark is the number of the line before the
+// change for the task, after a character that no other line has.
+func masked(text []byte, marks []int) string {
+	var b strings.Builder
+	for i, l := range splitLines(text) {
+		if marks[i] == 0 {
+			b.Write(l)
+		} else {
+			fmt.Fprintf(&b, "\x01%d\n", marks[i])
 		}
 	}
-	if changed <= maxChangedLines {
-		return nil
-	}
-	if !touched {
-		delete(t.undo, name)
-	}
-	if t.changed[name] = old; !differs {
-		delete(t.changed, name)
-	}
-	return fmt.Errorf("a change has at most %d lines, removed and added", maxChangedLines)
+	return b.String()
+}
+
+// put changes a file. The lines are those that stay hidden, nil if the text says which.
+func (t *Tree) put(name string, text []byte, hidden []bool) {
+	t.changed[name], t.hidden[name] = text, hidden
+	delete(t.views, name)
 }
 
 // differs reports whether the change for the present task changes anything.
 func (t *Tree) differs() bool {
-	for name, was := range t.undo {
-		if !bytes.Equal(was, t.changed[name]) {
-			return true
-		}
-	}
-	return false
+	return t.undo != nil && !bytes.Equal(t.undo.text, t.changed[t.file])
 }
 
 // lost returns a line that earlier changes have added to the file of the present task, and that its change removes, "" if
 // there is none. Lines are compared without white space around them.
 func (t *Tree) lost() string {
-	was, touched := t.undo[t.file]
-	if !touched {
+	if t.undo == nil {
 		return ""
 	}
+	was := t.undo.text
 	var before []byte
 	if !t.created[t.file] {
 		before, _ = patch.Read(t.root, t.file) // it was read for the task
@@ -297,14 +320,26 @@ func (t *Tree) lost() string {
 	return ""
 }
 
-// keep begins the change for the next task.
-func (t *Tree) keep() { t.undo, t.viewed = map[string][]byte{}, 0 }
+// begin begins the task that may change a file. What the file hides is noted before that of others.
+func (t *Tree) begin(file string) {
+	t.file = file
+	if text, err := t.Read(file); err == nil {
+		t.remember(text, t.view(file, text))
+	}
+}
 
-// revert undoes the change for the present task.
+// keep ends a task whose change stays.
+func (t *Tree) keep() {
+	t.file, t.undo, t.marks, t.viewed, t.secrets, t.noted = "", nil, nil, 0, map[string]bool{}, 0
+}
+
+// revert ends a task whose change does not stay.
 func (t *Tree) revert() {
-	for name, was := range t.undo {
-		t.changed[name] = was
-		delete(t.hidden, name)
+	if was := t.undo; was != nil {
+		t.put(t.file, was.text, was.hidden)
+		if !was.differs {
+			delete(t.changed, t.file)
+		}
 	}
 	t.keep()
 }

@@ -6,10 +6,12 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
-	"maps"
+	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"assay/internal/review/patch"
 	"assay/internal/rules/sensitive"
@@ -37,33 +39,35 @@ func view(text []byte) []line {
 	return lines
 }
 
-// maxViewed is the number of bytes of files that are read for one task. To clean a MiB takes up to half a second.
-const maxViewed = 64 << 20
+// Limits of what is read for one task. To clean a MiB takes up to two seconds.
+const (
+	maxViewed = 64 << 20 // bytes of files
+	unit      = 4 << 10  // each file counts as the next multiple, so that the limit does not tell its length
+	maxViews  = 64 << 20 // bytes of the views that are kept
+	costLine  = 48       // of a view, besides the bytes of the line
+)
 
 // errViewed is for the model.
 var errViewed = errors.New("too much of the files was read: choose fewer of them, or finish")
 
-// charge counts bytes of a file that a tool reads, whether it finds something there or not: what a model learns must not
-// depend on what it may not see.
-func (t *Tree) charge(bytes int) error {
-	if t.viewed += bytes; t.viewed > maxViewed {
-		return errViewed
+// read returns a file for a tool. It counts the file, whether it is text or not, and whether the tool finds something
+// in it or not: what a model learns must not depend on what it may not see.
+func (t *Tree) read(name string) ([]byte, error) {
+	text, err := t.Read(name)
+	if t.viewed += cost(text); t.viewed > maxViewed {
+		return nil, errViewed
 	}
-	return nil
+	return text, err
 }
 
-// shown is the last view of a file.
-type shown struct {
-	name  string
-	text  []byte
-	lines []line
-}
+// cost returns what a file counts.
+func cost(text []byte) int { return (len(text)/unit + 1) * unit }
 
-// view returns the lines of a file as the model sees them. A line of the repository that is hidden in the repository's file is
-// hidden in the changed one as well.
+// view returns the lines of a file, as it is now, as the model sees them. A line of the repository that is hidden in
+// the repository's file is hidden in the changed one as well.
 func (t *Tree) view(name string, text []byte) []line {
-	if t.shown.name == name && bytes.Equal(t.shown.text, text) {
-		return t.shown.lines
+	if lines, ok := t.views[name]; ok {
+		return lines
 	}
 	lines := view(text)
 	for i, hidden := range t.hiddenIn(name, text) {
@@ -71,8 +75,12 @@ func (t *Tree) view(name string, text []byte) []line {
 			lines[i] = line{sensitive.Redacted, true}
 		}
 	}
-	t.shown = shown{name, text, lines}
-	t.remember(text, lines)
+	size := len(text) + len(lines)*costLine
+	if t.viewsSize += size; t.viewsSize > maxViews {
+		clear(t.views)
+		t.viewsSize = size
+	}
+	t.views[name] = lines
 	return lines
 }
 
@@ -112,7 +120,7 @@ func rawLines(text []byte) []string {
 }
 
 // quoted matches a literal.
-var quoted = regexp.MustCompile("\"([^\"]+)\"|'([^']+)'|`([^`]+)`")
+var quoted = regexp.MustCompile(`"((?:[^"\\]|\\.)+)"|'((?:[^'\\]|\\.)+)'|` + "`([^`]+)`")
 
 // commonWord matches a value that stands in much other text, such as default.
 var commonWord = regexp.MustCompile(`^[a-z]{1,8}$`)
@@ -120,38 +128,107 @@ var commonWord = regexp.MustCompile(`^[a-z]{1,8}$`)
 // Limits of the texts that are taken out of the output of tests.
 const (
 	minSecret  = 5
-	maxSecret  = maxLine
-	maxSecrets = 10_000
+	maxSecret  = 16 << 10 // output has no longer line
+	maxSecrets = 8 << 20  // bytes for a task, and costSecret for each; with more, no output is shown
+	costSecret = 64
+	maxNamed   = 4 << 20 // bytes of the files that output names
 )
 
-// remember notes what the redacted lines of a file contain, which compilers and tests may print.
+// remember notes what the redacted lines of a file contain, which compilers and tests may print: the lines and their
+// literals, also without escapes.
 func (t *Tree) remember(text []byte, lines []line) {
 	add := func(s string) {
-		if len(s) >= minSecret && len(s) <= maxSecret && len(t.secrets) < maxSecrets && !commonWord.MatchString(s) {
+		if s = strings.TrimSpace(s); len(s) < minSecret || len(s) > maxSecret || commonWord.MatchString(s) || t.secrets[s] {
+			return
+		}
+		if t.noted += len(s) + costSecret; t.noted <= maxSecrets {
 			t.secrets[s] = true
 		}
 	}
 	raw := rawLines(text)
 	for i, l := range lines {
-		if !l.redacted() || len(raw[i]) > maxSecret {
+		if !l.redacted() {
 			continue
 		}
-		literals := quoted.FindAllStringSubmatch(raw[i], -1)
-		for _, m := range literals {
-			add(m[1] + m[2] + m[3])
-		}
-		if len(literals) == 0 {
-			add(strings.TrimSpace(raw[i]))
+		add(raw[i])
+		for _, m := range quoted.FindAllStringSubmatch(raw[i], -1) {
+			literal := m[1] + m[2] + m[3]
+			add(literal)
+			for s := range strings.Lines(unescaped(literal)) {
+				add(s)
+			}
 		}
 	}
 }
 
+// unescaped returns a literal without the escapes that most languages have.
+func unescaped(s string) string {
+	if !strings.Contains(s, `\`) {
+		return s
+	}
+	var b strings.Builder
+	for s != "" {
+		r, multibyte, tail, err := strconv.UnquoteChar(s, 0)
+		switch {
+		case err != nil && s[0] == '\\': // \' or \/
+			s = s[1:]
+			continue
+		case err != nil:
+			return b.String()
+		case r < utf8.RuneSelf || multibyte:
+			b.WriteRune(r)
+		default:
+			b.WriteByte(byte(r))
+		}
+		s = tail
+	}
+	return b.String()
+}
+
+// named returns the files of the tree that a text names, which may quote them, such as a stack trace. A name may lack
+// directories, or have more of them.
+func (t *Tree) named(text string) (files []string) {
+	names := map[string][]string{} // by the last element
+	for _, name := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\r\n\"'`():,;<>[]{}=|", r) }) {
+		name = path.Clean("/" + name)
+		names[path.Base(name)] = append(names[path.Base(name)], name)
+	}
+	for _, file := range t.files {
+		at := "/" + file
+		if slices.ContainsFunc(names[path.Base(file)], func(n string) bool { return strings.HasSuffix(n, at) || strings.HasSuffix(at, n) }) {
+			files = append(files, file)
+		}
+	}
+	return files
+}
+
 // clean returns a text about the files without sensitive data, such as the output of tests.
 func (t *Tree) clean(text string) string {
+	left := maxNamed
+	for _, file := range t.named(text) {
+		source, err := t.Read(file)
+		if left -= cost(source); left < 0 {
+			break
+		}
+		if err == nil {
+			t.remember(source, t.view(file, source))
+		}
+	}
+	if t.noted > maxSecrets {
+		return sensitive.Redacted
+	}
+	begins := map[string]bool{}
+	for i := minSecret; i <= len(text); i++ {
+		begins[text[i-minSecret:i]] = true
+	}
+	var secrets []string // that the text has
+	for s := range t.secrets {
+		if begins[s[:minSecret]] && strings.Contains(text, s) {
+			secrets = append(secrets, s)
+		}
+	}
 	// The longest first: a Replacer takes the first text that matches. It is fast for several texts.
-	secrets := slices.SortedFunc(maps.Keys(t.secrets), func(a, b string) int {
-		return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b))
-	})
+	slices.SortFunc(secrets, func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b)) })
 	pairs := []string{"\x00", "\x00"}
 	for _, s := range secrets {
 		pairs = append(pairs, s, sensitive.Redacted)

@@ -114,7 +114,7 @@ func (j *job) propose(ctx context.Context) error {
 		return err
 	}
 	defer root.Close()
-	tree := propose.NewTree(root, j.change.Paths, j.change.Patch.Files)
+	tree := propose.NewTree(root, j.change.Paths, j.change.Configurations, j.change.Patch.Files)
 	m := j.result.Model
 	if m == nil {
 		m = &modelResult{Name: report.Printable(p.Model.Model(), maxPhrase)}
