@@ -6,9 +6,9 @@ import (
 	"regexp"
 	"strings"
 
+	"assay/internal/codebase/propose"
 	"assay/internal/report"
 	"assay/internal/rules/sensitive"
-	"assay/internal/safetext"
 )
 
 const (
@@ -23,13 +23,14 @@ var styles = regexp.MustCompile(`\x1b\[[0-9;?]*[A-Za-z]`)
 // printable returns the output of tests without secrets and without characters that are invisible or control a
 // terminal.
 func printable(output string) string {
-	var b strings.Builder
+	var lines []string
 	for line := range strings.Lines(styles.ReplaceAllString(output, "")) {
-		line = strings.TrimRight(line, "\r\n")
-		b.WriteString(safetext.Printable(sensitive.Clean([]byte(line)), "\t"))
-		b.WriteByte('\n')
+		lines = append(lines, strings.TrimRight(line, "\r\n"))
 	}
-	return b.String()
+	if len(lines) == 0 {
+		return ""
+	}
+	return propose.Clean(strings.Join(lines, "\n")) + "\n"
 }
 
 // oneLine returns a text of the repository or its telemetry as a short line without secrets.
