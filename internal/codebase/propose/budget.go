@@ -6,6 +6,7 @@ import (
 	"context"
 	"math"
 	"time"
+	"unicode/utf8"
 
 	"assay"
 	"assay/internal/llm"
@@ -34,22 +35,30 @@ func (u *Usage) add(call llm.Usage, p Price) {
 	u.CacheWrite += call.CacheWrite
 	u.Reasoning += call.Reasoning
 	u.Total = u.Input + u.Output
-	u.Cost = float64(p.amount(u.Input, u.Output).Cost) / 1e6
+	u.Cost = float64(p.amount(u.tokens()).Cost) / 1e6
 	u.Turns++
 }
 
-// amount returns what tokens count in a budget.
-func (p Price) amount(input, output int) assay.ModelUsage {
-	// The price of a million tokens is that of a token in millionths. Tokens of a cache count as any input: an upper bound
-	// for reads.
-	cost := math.Ceil(float64(input)*p.Input + float64(output)*p.Output)
-	return assay.ModelUsage{Tokens: int64(input) + int64(output), Cost: int64(cost)}
+// tokens returns the tokens of all calls.
+func (u *Usage) tokens() llm.Usage {
+	return llm.Usage{Input: u.Input, Output: u.Output, CacheWrite: u.CacheWrite}
+}
+
+// cacheWrite is the price of an input token that is written to a cache, compared to one that is not: Anthropic's for
+// five minutes. https://docs.anthropic.com/en/docs/build-with-claude/prompt-caching
+const cacheWrite = 1.25
+
+// amount returns what tokens count in a budget. Those read from a cache count as any input: an upper bound.
+func (p Price) amount(u llm.Usage) assay.ModelUsage {
+	input := float64(u.Input) + (cacheWrite-1)*float64(min(u.CacheWrite, u.Input))
+	cost := math.Ceil(input*p.Input + float64(u.Output)*p.Output) // the price of a million is that of one in millionths
+	return assay.ModelUsage{Tokens: int64(u.Input) + int64(u.Output), Cost: int64(cost)}
 }
 
 // Limits of what is believed of a provider's usage.
 const (
 	maxTokens     = 1 << 30
-	bytesPerToken = 3 // at least, in code
+	bytesPerToken = 3 // at least, in code; a byte of a rare character may be a token
 )
 
 // usageOf returns the usage of a call. A provider that reports none, or impossible numbers, is not believed: such a
@@ -64,27 +73,39 @@ func usageOf(reported, estimated llm.Usage) llm.Usage {
 	return reported
 }
 
-// estimate returns an upper estimate of the tokens of a call.
+// estimate returns an upper estimate of the tokens of a call, whose input may all be written to a cache.
 func estimate(r *llm.Request) llm.Usage {
-	size := len(r.System)
+	size := 0 // in parts of a token, of which it has bytesPerToken
+	add := func(text string) {
+		for i := range len(text) {
+			if text[i] < utf8.RuneSelf {
+				size++
+			} else {
+				size += bytesPerToken
+			}
+		}
+	}
+	add(r.System)
 	for _, m := range r.Messages {
-		size += len(m.Text)
+		add(m.Text)
 		for _, c := range m.Calls {
-			size += len(c.Name) + len(c.Arguments)
+			add(c.Name)
+			add(c.Arguments)
 		}
 		for _, result := range m.Results {
-			size += len(result.Text)
+			add(result.Text)
 		}
 	}
 	for _, t := range r.Tools {
-		size += len(t.Description) + len(t.Schema)
+		add(t.Description)
+		add(string(t.Schema))
 	}
-	return llm.Usage{Input: size / bytesPerToken, Output: r.MaxTokens}
+	return llm.Usage{Input: size / bytesPerToken, CacheWrite: size / bytesPerToken, Output: r.MaxTokens}
 }
 
 // reserve takes the estimated amount of a call from the budgets. It returns why they do not suffice, or "".
 func (p *Proposer) reserve(ctx context.Context, t *Task, at time.Time, call llm.Usage) (string, error) {
-	spent, next := p.Price.amount(t.Usage.Input, t.Usage.Output), p.Price.amount(call.Input, call.Output)
+	spent, next := p.Price.amount(t.Usage.tokens()), p.Price.amount(call)
 	if p.Run.Tokens > 0 && spent.Tokens+next.Tokens > p.Run.Tokens || p.Run.Cost > 0 && spent.Cost+next.Cost > p.Run.Cost {
 		return "the budget of the run is used up", nil
 	}
@@ -97,7 +118,7 @@ func (p *Proposer) reserve(ctx context.Context, t *Task, at time.Time, call llm.
 
 // settle corrects what reserve took to what a call has used.
 func (p *Proposer) settle(ctx context.Context, t *Task, at time.Time, estimated, used llm.Usage) error {
-	was, is := p.Price.amount(estimated.Input, estimated.Output), p.Price.amount(used.Input, used.Output)
+	was, is := p.Price.amount(estimated), p.Price.amount(used)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer cancel()
 	_, err := t.Spend(ctx, at, assay.ModelUsage{Tokens: is.Tokens - was.Tokens, Cost: is.Cost - was.Cost}, assay.ModelUsage{})

@@ -262,6 +262,43 @@ func TestBudget(t *testing.T) {
 	require.Empty(t, f.model.Requests(), "what cannot be counted is not spent")
 }
 
+// TestEstimate: a call is estimated at three bytes a token in ASCII, at one in other characters, and as written to a
+// cache.
+func TestEstimate(t *testing.T) {
+	for text, want := range map[string]int{"": 0, strings.Repeat("abc", 100): 100, strings.Repeat("\U00013000", 100): 400, "aü": 2} {
+		for _, r := range []*llm.Request{
+			{System: text},
+			{Messages: []llm.Message{{Text: text}}},
+			{Messages: []llm.Message{{Calls: []llm.Call{{Arguments: text}}}}},
+			{Messages: []llm.Message{{Results: []llm.Result{{Text: text}}}}},
+			{Tools: []llm.Tool{{Description: text}}},
+		} {
+			r.MaxTokens = 7
+			require.Equal(t, llm.Usage{Input: want, CacheWrite: want, Output: 7}, estimate(r), text)
+		}
+	}
+}
+
+// TestCost: tokens that are written to a cache cost more than others, those that are read from one no less.
+func TestCost(t *testing.T) {
+	for _, c := range []struct {
+		used llm.Usage
+		want int64
+	}{
+		{llm.Usage{Input: 1000, Output: 100}, 4500},
+		{llm.Usage{Input: 1000, CacheRead: 1000, Output: 100}, 4500},
+		{llm.Usage{Input: 1000, CacheWrite: 800, Output: 100}, 5100},
+		{llm.Usage{Input: 1000, CacheWrite: 1 << 30, Output: 100}, 5250},
+	} {
+		p := Price{Input: 3, Output: 15}
+		require.Equal(t, assay.ModelUsage{Tokens: 1100, Cost: c.want}, p.amount(c.used))
+		var u Usage
+		u.add(c.used, p)
+		u.add(c.used, p)
+		require.InDelta(t, float64(2*c.want)/1e6, u.Cost, 1e-9)
+	}
+}
+
 // TestHanging: a provider that does not answer ends the task at the timeout of the call.
 func TestHanging(t *testing.T) {
 	each(t, func(t *testing.T, f *fixture) {
