@@ -14,7 +14,6 @@ import (
 // Outcome is the result of a call. For a failure it includes which side failed.
 type Outcome string
 
-// Outcomes.
 const (
 	OutcomeOK           Outcome = "ok"
 	OutcomeRefused      Outcome = "refused"       // by the backend, with a status that is passed on
@@ -27,14 +26,6 @@ const (
 	OutcomeUnsigned     Outcome = "unsigned"     // not sent: no token could be made
 	OutcomeCanceled     Outcome = "canceled"     // the caller disconnected
 )
-
-// Outcomes returns all of them.
-func Outcomes() []Outcome {
-	return []Outcome{
-		OutcomeOK, OutcomeRefused, OutcomeBackendError, OutcomeTimeout, OutcomeBroken,
-		OutcomeUnreachable, OutcomeOpenCircuit, OutcomeTooMany, OutcomeUnsigned, OutcomeCanceled,
-	}
-}
 
 // Event describes a call that has ended. All fields except the duration have few distinct values.
 type Event struct {

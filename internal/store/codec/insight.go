@@ -65,15 +65,6 @@ func SignalNumber(s assay.Signal) int64 {
 	}
 }
 
-// SeverityNumber returns the stored number of a log severity: the smallest of its range
-// in the OpenTelemetry specification, 0 for unspecified.
-func SeverityNumber(s assay.Severity) int64 {
-	if s == assay.SeverityUnspecified {
-		return 0
-	}
-	return 1 + 4*int64(s)
-}
-
 // Insight holds the encoded fields of an insight.
 type Insight struct {
 	Rule, Status, Weight, Signal int64

@@ -10,16 +10,6 @@ import (
 	"assay"
 )
 
-// TestSeverityNumbers pins the numbers, which stores contain.
-func TestSeverityNumbers(t *testing.T) {
-	var numbers []int64
-	for s := range assay.SeverityCount {
-		numbers = append(numbers, SeverityNumber(s))
-		require.Equal(t, s, assay.SeverityOf(int32(SeverityNumber(s))))
-	}
-	require.Equal(t, []int64{1, 5, 9, 13, 17, 21, 0}, numbers)
-}
-
 // TestStatusAndSignalNumbers pins the numbers, which stores contain. Lists are sorted by
 // the signals' numbers.
 func TestStatusAndSignalNumbers(t *testing.T) {
