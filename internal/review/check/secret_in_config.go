@@ -112,15 +112,6 @@ spec:
 // testEnv matches the name of an environment file of tests.
 var testEnv = regexp.MustCompile(`(?i)[._-](test|tests|testing|ci|e2e)([._-]|$)`)
 
-// secretName matches the name of a variable or setting whose value is a credential.
-var secretName = regexp.MustCompile(`(?i)(^|[_.\-])(api[_-]?key|app(lication)?[_-]?key|access[_-]?key|account[_-]?key|secret[_-]?key|private[_-]?key|license[_-]?key|ingest(ion)?[_-]?key|shared[_-]?key|signing[_-]?key|encryption[_-]?key|write[_-]?key|client[_-]?secret|secret|[a-z]*token|pgpassword|password|passwd|passphrase)$|apikey$|accesskey$|secretkey$|licensekey$|password$|token$|clientsecret$`)
-
-// secretHeader matches the name of a header whose value is a credential.
-var secretHeader = regexp.MustCompile(`(?i)^(authorization|proxy-authorization|cookie|x-honeycomb-team|.*(api|access|license|ingest|ingestion|write|auth)[_-]?(key|token)|.*[_-](token|secret|password)|apikey|token|x-sf-token|uptrace-dsn|dash0-.*token)$`)
-
-// publicName matches names that look like those of credentials and are not.
-var publicName = regexp.MustCompile(`(?i)public|publishable|max[_-]?tokens?|num[_-]?tokens?|token[_-]?(url|uri|endpoint|path|file|type|header|name|issuer)|_file$|_path$|_name$|next_public_|vite_|react_app_|csrf|instrumentation[_-]?key`)
-
 func (p *Pass) secretsInEnvironment(f *configfile.File) {
 	least := 8
 	if (f.Kind == configfile.Compose || f.Kind == configfile.Env) && !production.MatchString(f.Path) {
@@ -138,9 +129,9 @@ func (p *Pass) secretsInEnvironment(f *configfile.File) {
 			if !secretInHeaders(v.Value) {
 				continue
 			}
-		case publicName.MatchString(v.Name), f.Kind == configfile.Compose && localDatabase(f, v):
+		case sensitive.PublicName(v.Name), f.Kind == configfile.Compose && localDatabase(f, v):
 			continue
-		case secretName.MatchString(v.Name) && secretValue(v.Value, least), secretInURL(v.Value), secretInConnection(v.Value), knownCredential(v.Value):
+		case sensitive.CredentialName(v.Name) && secretValue(v.Value, least), secretInURL(v.Value), secretInConnection(v.Value), knownCredential(v.Value):
 		default:
 			continue
 		}
@@ -171,13 +162,13 @@ func (p *Pass) secretsInSettings(f *configfile.File) {
 		}
 		name := key.Value
 		switch {
-		case publicName.MatchString(name):
+		case sensitive.PublicName(name):
 			return
 		case strings.HasSuffix(parent, "headers") || strings.HasSuffix(parent, "Headers"):
-			if !secretHeader.MatchString(name) || !secretValue(credential(text), least) {
+			if !sensitive.CredentialHeader(name) || !secretValue(credential(text), least) {
 				return
 			}
-		case strings.EqualFold(name, "key") && parent == "api", secretName.MatchString(name), strings.EqualFold(name, "authorization"):
+		case strings.EqualFold(name, "key") && parent == "api", sensitive.CredentialName(name), strings.EqualFold(name, "authorization"):
 			if !secretValue(credential(text), least) {
 				return
 			}
@@ -207,7 +198,7 @@ func secretInHeaders(list string) bool {
 	for pair := range strings.SplitSeq(list, ",") {
 		name, value, _ := strings.Cut(pair, "=")
 		value = strings.NewReplacer("%20", " ", "%3D", "=").Replace(value)
-		if secretHeader.MatchString(strings.TrimSpace(name)) && !strings.Contains(value, "$") && secretValue(credential(value), 6) {
+		if sensitive.CredentialHeader(strings.TrimSpace(name)) && !strings.Contains(value, "$") && secretValue(credential(value), 6) {
 			return true
 		}
 	}

@@ -514,3 +514,20 @@ func TestSamplesAreJSON(t *testing.T) {
 		}
 	}
 }
+
+// TestMayName: names of credentials in other words than those of the rules.
+func TestMayName(t *testing.T) {
+	for _, name := range []string{
+		"password", "DB_PASSWORD", "--password", "dbPassword", "passwords", "SSL_KEYSTORE_PASSWORD_CONFIG", "DB_PASS", "passphrase",
+		"secretOrKey", "signing_key", "encryptionKey", "STORAGE_ACCOUNT_KEY", "UsernamePasswordCredentials", "HTTPBasicAuth",
+		"x-honeycomb-team", "uptrace-dsn", "Authorization", "jwtSecret", "tokens", "db.password.prod", "session_id", "iban",
+	} {
+		require.True(t, MayName(name), name)
+	}
+	for _, name := range []string{
+		"", "name", "key", "passenger", "PassThrough", "tokenizer", "max_tokens", "token_url", "public_key", "author", "authors", "secretary",
+		"keyboard", "password_file", "http.request.method",
+	} {
+		require.False(t, MayName(name), name)
+	}
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sensitive
+
+import (
+	"regexp"
+	"strings"
+)
+
+// credentialName matches the name of a variable or setting whose value is a credential.
+var credentialName = regexp.MustCompile(`(?i)(^|[_.\-])(api[_-]?key|app(lication)?[_-]?key|access[_-]?key|account[_-]?key|secret[_-]?key|private[_-]?key|license[_-]?key|ingest(ion)?[_-]?key|shared[_-]?key|signing[_-]?key|encryption[_-]?key|write[_-]?key|client[_-]?secret|secret|[a-z]*token|pgpassword|password|passwd|passphrase)$|apikey$|accesskey$|secretkey$|licensekey$|password$|token$|clientsecret$`)
+
+// credentialHeader matches the name of a header whose value is a credential.
+var credentialHeader = regexp.MustCompile(`(?i)^(authorization|proxy-authorization|cookie|x-honeycomb-team|.*(api|access|license|ingest|ingestion|write|auth)[_-]?(key|token)|.*[_-](token|secret|password)|apikey|token|x-sf-token|uptrace-dsn|dash0-.*token)$`)
+
+// publicName matches names that look like those of credentials and are not.
+var publicName = regexp.MustCompile(`(?i)public|publishable|max[_-]?tokens?|num[_-]?tokens?|token[_-]?(url|uri|endpoint|path|file|type|header|name|issuer)|_file$|_path$|_name$|next_public_|vite_|react_app_|csrf|instrumentation[_-]?key`)
+
+// CredentialName reports whether the value of a variable or setting with this name is a credential.
+func CredentialName(name string) bool { return credentialName.MatchString(name) }
+
+// CredentialHeader reports whether the value of a header with this name is a credential.
+func CredentialHeader(name string) bool { return credentialHeader.MatchString(name) }
+
+// PublicName reports whether a name looks like that of a credential and is not.
+func PublicName(name string) bool { return publicName.MatchString(name) }
+
+// MayName reports whether a name may be that of a secret. It is for callers that would rather hide too much: it finds the
+// names that [UnderKey], [CredentialName] and [CredentialHeader] find, and others with such a word, as in
+// SSL_KEYSTORE_PASSWORD_CONFIG. A number of names that are public, as token_url, are none.
+func MayName(name string) bool {
+	name = strings.Trim(name, "-_.$")
+	if !credentialStem.MatchString(name) {
+		return UnderKey([]byte(name)).Secret()
+	}
+	return !publicName.MatchString(name) &&
+		(credentialWord.MatchString(separated(name)) || CredentialName(name) || CredentialHeader(name) || UnderKey([]byte(name)).Secret())
+}
+
+// credentialStem matches a part of each name that credentialWord, credentialName and credentialHeader match.
+var credentialStem = regexp.MustCompile(`(?i)pass|pwd|secret|token|key|auth|cred|cookie|hmac|jwt|session|honeycomb|dsn|chararray`)
+
+// credentialWord matches the words of a name, separated by underscores, that may be that of a secret.
+var credentialWord = regexp.MustCompile(`(?i)(^|_)(\w*(password|passwd|passphrase|secret|apikey|accesskey|secretkey|pwd)s?|pass$|pass_\d|[a-z]*tokens?|creds?|credentials?|cookies|(basic_)?auth(entication)?$|jwt_sign|hmac_new|to_char_array|` +
+	`(api|app|application|access|account|secret|private|license|ingest|ingestion|shared|signing|encryption|write|storage|master)_keys?)\d*(_|$)`)
+
+// separated returns a name with underscores between its words.
+func separated(name string) string {
+	var b strings.Builder
+	for i := range len(name) {
+		c := name[i]
+		switch {
+		case !is(c, alnum|high):
+			c = '_'
+		case i > 0 && is(c, upper) && (is(name[i-1], lower|digit) || is(name[i-1], upper) && i+1 < len(name) && is(name[i+1], lower)):
+			b.WriteByte('_')
+		}
+		b.WriteByte(c)
+	}
+	return b.String()
+}
