@@ -39,7 +39,7 @@ func view(text []byte) []line {
 	return lines
 }
 
-// Limits of what is read for one task. To clean a MiB takes up to two seconds.
+// Limits of what is read for one task. To clean a MiB takes up to a second.
 const (
 	maxViewed = 64 << 20 // bytes of files
 	unit      = 4 << 10  // each file counts as the next multiple, so that the limit does not tell its length

@@ -3,10 +3,14 @@
 package propose
 
 import (
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"assay/internal/review/check"
 )
 
 // TestCleanText: the lines of a private key in a test's output are not sent to the model.
@@ -134,4 +138,216 @@ func TestViewShown(t *testing.T) {
 		require.Equal(t, text, cleanText(text))
 	}
 	require.Contains(t, cleanText("const marker = \"-----BEGIN PRIVATE KEY-----\"\nfunc f() {\n\treturn\n}\n"), "\nfunc f() {\n\treturn\n}\n")
+}
+
+// secretForms are lines with a secret, @@, in many languages and formats, between §. \q is a backtick.
+const secretForms = `
+password = '''@@''' § password = """@@""" § password = r'''@@''' § password = b"""@@"""
+connect(password='''@@''') § {'password': '''@@'''} § password = ('abc' '@@') § SECRET = "@@".encode("utf-8")
+password = str('@@') § pw = env.str('DB_PASSWORD', default='@@') § assert password == '@@' § if password == '@@':
+if '@@' == password: § if token in ('@@',): § password: Annotated[str, Field(min_length=1)] = '@@'
+password: dict[str, str] = {'a': '@@'} § password = a = '@@' § [user, password] = ['shop', '@@']
+password = '%s' % '@@' § cookies={'session': '@@'} § headers={'Authorization': f'Bearer @@'}
+headers={'Authorization': 'Bearer ' + '@@'} § HTTPBasicAuth('admin', '@@') § basic_auth=('admin', '@@')
+var jwtSecret = []byte ( "@@" ) § secret := []byte(\q@@\q) § token := strings.TrimSpace("@@")
+flag.StringVar(&p,\n\t"password",\n\t"@@",\n\t"x") § flag.StringVar(&p, "password",\n\t"@@", "x")
+map[string][]byte{"password": []byte("@@")} § {\n\t"DB_PASSWORD",\n\t"@@",\n},
+cmd.Env = append(cmd.Env, "DB_PASSWORD="+"@@") § req.Header.Add("Authorization", "Bearer "+"@@")
+req.Header["Authorization"] = []string{"@@"} § hmac.New(sha256.New, []byte("@@"))
+subtle.ConstantTimeCompare([]byte(token), []byte("@@")) § if token == "@@" { § switch token {\ncase "@@":
+char[] password = "@@".toCharArray(); § ks.load(in, "@@".toCharArray()); § .withPassword(\n    "@@"\n)
+if (password.equals("@@")) { § "@@".equals(password) § @DefaultValue("@@") String password
+@Value("${DB_PASS:@@}") private String password; § new UsernamePasswordCredentials("a", "@@")
+String password = "abc"\n    + "@@"; § List<String> tokens = List.of("@@"); § String[] password = {"@@"};
+.header("Authorization", "Bearer " + "@@") § basicAuthentication("a", "@@")
+password: (process.env.DB_PASSWORD ?? '@@') as string, § password: process.env.DB_PASSWORD || '@@', // x
+{ password: process.env.P || '@@' } § connect({ user: 'shop', password: process.env.P || '@@' });
+password: String('@@'), § const password: Ref<string> = ref('@@');
+const [password, setPassword] = useState('@@'); § Object.defineProperty(c, 'password', { value: '@@' });
+case 'password': return '@@'; § if (password === '@@') { § if (req.headers['x-api-key'] !== '@@') {
+['@@'].includes(token) § auth: { user: 'a', pass: '@@' } § jwt.sign(p, '@@') § secretOrKey: '@@',
+Authorization: 'Bearer ' + '@@' § env DB_PASSWORD @@ § Env DB_PASSWORD @@ § ENV db.password @@
+ENV DB_PASSWORD \\\n  @@ § CMD ["app", \\\n  "--password", \\\n  "@@"] § CMD app --password @@ § password '@@'
+password "@@" § storePassword "@@" § git+https://@@@github.com/x/y.git § <password>\n  @@\n</password>
+<property value="@@" name="DB_PASSWORD" /> § <property\n  name="DB_PASSWORD"\n  value="@@" /> § password: !!str @@
+password: &p @@ § password: &p "@@" § x: &password @@ § password: "abc\n  @@" § password: abc\n  @@
+password:\n  abc\n  @@ § password:\n  'abc\n  @@' § password: &x !!str |\n  @@ § password:\n  |\n  @@
+args:\n- --password # x\n- @@ § args:\n- --password\n- |\n  @@ § args:\n-\n  --password\n-\n  @@
+- value: abc\n    @@\n  name: DB_PASSWORD § - variable: DB_PASSWORD\n  value: @@
+inputs:\n  password:\n    default: @@ § DbPassword:\n  Type: String\n  Default: @@ § db.passwords=@@
+db.password=abc\\\n  @@ § db.password=abc\\\n  def\\\n  @@ § db.password @@ § db.password\t@@
+db.pass\\u0077ord=@@ § DB_PASSWORD=$'@@' § DB_PASSWORD=$"@@" § read -r DB_PASSWORD <<EOF\n@@\nEOF
+DB_PASSWORD=$(cat <<EOF\n@@\nEOF\n) § read -r DB_PASSWORD <<< '@@' § echo '@@' > password § setenv DB_PASSWORD @@
+setenv DB_PASSWORD "@@" § set -x DB_PASSWORD @@ § set -gx DB_PASSWORD '@@' § $DbPassword = '@@'
+$password = ConvertTo-SecureString "@@" -AsPlainText -Force § mysql --user root --password @@
+mysql --password '@@' § mysql --password \\\n  @@ § vault login --token @@ § ENV DB_PASSWORD \\\n    @@
+environment:\n  DB_PASSWORD: &pw @@ § environment:\n  DB_PASSWORD: !!str @@
+environment:\n  DB_PASSWORD: !!str "@@" § environment:\n  DB_PASSWORD: !!str &a\n    @@ § ? DB_PASSWORD\n: @@
+? password\n: "@@" § password: "abc\\\n  @@" § password: 'abc\n  @@' § passwords:\n- @@ § password:\n  prod: @@
+password:\n  default: @@ § password:\n  type: string\n  value: @@
+password:\n  description: the password\n  default: @@ § env:\n- value: |\n    @@\n  name: DB_PASSWORD
+env:\n- value:\n    @@\n  name: DB_PASSWORD § env:\n- name: DB_PASSWORD\n  value:\n    @@
+env:\n- name: DB_PASSWORD\n  value:\n    "@@" § env: [{value: @@, name: DB_PASSWORD}]
+env: [{"value": "@@", "name": "DB_PASSWORD"}] § [{"value":"@@","name":"DB_PASSWORD"}]
+- name: DB_PASSWORD\n  value: abc\n    @@ § env {\n  name  = "DB_PASSWORD"\n  value = "@@"\n}
+env {\n  value = "@@"\n  name  = "DB_PASSWORD"\n} § { value = "@@", name = "DB_PASSWORD" }
+{Value: "@@", Name: "DB_PASSWORD"} § EnvVar(\n    name="DB_PASSWORD",\n    value="@@",\n)
+EnvVar(value="@@", name="DB_PASSWORD") § db.password = abc\\\n    @@ § db.password[0]=@@ § db.password.prod=@@
+DB_PASSWORD_PROD=@@ § DB_PASSWORD2=@@ § DB_PASSWORD_1=@@ § password_old=@@ § DB_PASS=@@ § passphrase=@@
+passwords = [\n  "@@",\n] § password = <<EOF\n@@\nEOF § password = <<-EOT\n  @@\nEOT
+private_key = <<"EOT"\n  @@\nEOT § variable "db_password" {\n  default = "@@"\n}
+variable "db_password" {\n  type = string\n  default = "@@"\n} § password = coalesce(\n  var.x,\n  "@@",\n)
+$password = <<<EOT\n@@\nEOT; § password = <<~EOT\n  @@\nEOT § ENV['DB_PASSWORD'] ||= '@@'
+ENV.fetch('DB_PASSWORD') { '@@' } § {"password"\n:"@@"} § {\n  "password"\n  :\n  "@@"\n}
+{"pass\\u0077ord": "@@"} § {"password": {"value": "@@"}} § {"password": {\n  "value": "@@"\n}}
+{"password": {\n  "default": "@@"\n}} § <password><![CDATA[@@]]></password>
+<password>\n<![CDATA[\n@@\n]]>\n</password> § <password\n   type="x">@@</password>
+<property value="@@" name="password"/> § <property name="password">@@</property>
+<property name="password">\n  <value>@@</value>\n</property> § <property name="password"\n  value="@@"/>
+<property value="@@"\n  name="password"/>
+<property>\n  <name>db.password</name>\n  <value>@@</value>\n</property>
+<property><name>db.password</name><value>@@</value></property> § <key>password</key>\n<string>@@</string>
+<key>password</key><string>@@</string> § <password>@@\n</password> § <entry key="password">@@</entry>
+<param-name>password</param-name>\n<param-value>@@</param-value> § <env name="DB_PASSWORD">@@</env>
+config.password ||= '@@'; § config.password ??= '@@'; § password += '@@'; § const password\n  = '@@';
+const password\n  =\n  '@@'; § const password = prod ? '@@' : other; § const password = prod\n  ? '@@'\n  : other;
+const password = process.env.P\n  || '@@'; § const password = process.env.P\n  ?? '@@';
+const password = 'abc'\n  + '@@'; § const password = Buffer.from('@@');
+const password = process.env.DB_PASSWORD || '@@' || x; § const password = /* old */ '@@';
+const password = ('@@'); § const password = <string>'@@'; § const password = ['abc', '@@'].join('');
+const password = () => '@@'; § getPassword() { return '@@'; } § password!: string = '@@';
+password: { a: string } = '@@'; § password := []byte("@@") § var password = []byte("@@")
+var password []byte = []byte("@@") § passwords := []string{"@@"} § var tokens = []string{\n\t"@@",\n}
+var password = []string{\n\t"@@",\n} § Config{\n\tPassword: []byte("@@"),\n} § Password: ptr("@@"),
+Password string \qdefault:"@@"\q § Password string \qenv:"DB_PASSWORD" envDefault:"@@"\q § if password == "@@" {
+if password != "@@" { § req.SetBasicAuth("admin", "@@") § c.SetPassword(\n\t"@@",\n)
+credentials.NewStaticCredentials("x", "@@", "") § password := strings.Join([]string{"abc", "@@"}, "")
+password := cmp.Or(os.Getenv("P"), "@@", x) § password := fmt.Sprintf("@@%d", 1) § password := /* x */ "@@"
+password = ('@@',) § auth=('admin', '@@') § os.getenv('DB_PASSWORD', default='@@')
+config('DB_PASSWORD', default='@@') § config(\n    'DB_PASSWORD',\n    default='@@',\n)
+password: str = Field('@@') § password: str = Field(default='@@') § password: SecretStr = SecretStr('@@')
+password = SecretStr('@@') § password: "str" = '@@' § password = x if x else '@@'
+p.add_argument('--password', default='@@') § p.add_argument(\n    '--password',\n    default='@@',\n)
+@click.option('--password', default='@@') § password = ('abc'\n            '@@')
+password = ''.join(['abc', '@@']) § password = base64.b64decode('@@') § password: str = field(default='@@')
+char password[] = "@@".toCharArray(); § String password = new String("@@");
+@ConfigProperty(name = "db.password", defaultValue = "@@")
+@ConfigProperty(\n  name = "db.password",\n  defaultValue = "@@")
+props.put(SslConfigs.SSL_KEYSTORE_PASSWORD_CONFIG, "@@"); § props.put(DB_PASSWORD, "@@"); § .password(\n   "@@")
+Optional<String> password = Optional.of("@@"); § String password = x == null ? "@@" : x;
+String password\n    = "@@"; § val password by lazy { "@@" } § mapOf("password" to "@@")
+const PASSWORD: &'static str = "@@"; § let password = "@@".to_string(); § password: Some("@@".into()),
+#define DB_PASSWORD "@@" § char password[] = "@@"; § char password[32] = "@@"; § std::string password{"@@"};
+public string Password { get; set; } = "@@"; § string password = @"@@"; § string password = $"@@";
+my $password = q{@@}; § my $password = '@@'; § CREATE USER a WITH PASSWORD '@@'; § ALTER ROLE a PASSWORD '@@'
+machine x login a password @@ § https://@@@github.com/x/y
+AccountName=x;AccountKey=@@; § 'Authorization': 'Bearer ' + '@@'
+OTEL_EXPORTER_OTLP_HEADERS: "x-honeycomb-team=@@" § OTEL_EXPORTER_OTLP_HEADERS: "authorization=Basic%20@@"
+SecretKey: "@@" § SECRET_KEY = '@@' § SECRET_KEY_BASE=@@ § auth: "@@" § RABBITMQ_DEFAULT_PASS=@@ § signing_key=@@
+encryptionKey=@@ § JWT_SECRET_KEY=@@ § secrets: '@@' § tokens = ['@@'] § passwords = ['@@']
+DatabasePasswordValue = '@@' § m_password_ = '@@' § password_ = '@@' § $password = '@@' § password:\r  @@\r
+password = (\r    '@@'\r)\r § password: |\r  @@\r § const password =\u2028'@@' § password:\u0085  @@
+password\u00a0=\u00a0'@@' § pass\u200bword = '@@' § password\uff1a@@ § password =\u000b'@@' § password =\u000c'@@'
+db.password = abc\\\r\n    @@\r
+`
+
+// shownForms are lines without a secret.
+const shownForms = `
+def login(password: str, host: str = '@@') -> bool: § connect(password=x, host='@@') § {password: x, host: '@@'}
+const token = next();\nlog('@@'); § if (token) {\n  log('@@');\n} § if token:\n    log("@@") § x := parse(token)\nlog("@@")
+func token() string {\n\treturn name\n}\nlog("@@") § type T struct {\n\tToken string \qjson:"token,omitempty"\q\n\tName string \qjson:"@@"\q\n}
+start(token, func() {\n\tlog("@@")\n}) § describe('token', () => {\n  log('@@');\n}); § class Token:\n    """@@"""\n    name = "@@"
+- name: USER\n  value: @@\n- name: DB_PASSWORD\n  valueFrom: x § password: |\nuser: @@ § password:\n  x\nuser: @@
+<user>@@</user>\n<password></password> § <a name="user" value="@@"/>\n<a name="password"/> § // a token, as "@@"
+{"max_tokens": 4096, "x": "@@"} § token_url: "@@" § throw new Error("the token of the user @@ has expired")
+span.SetAttributes(attribute.String("user.id", id), attribute.String("shop", "@@"))\nsetToken(t) § {"password": x,\n "user": "@@"}
+`
+
+// forms returns the texts of a table of forms, with a value.
+func forms(t *testing.T, table, value string) (texts []string) {
+	for form := range strings.SplitSeq(strings.ReplaceAll(strings.TrimSpace(table), "\n", " § "), " § ") {
+		text, err := strconv.Unquote(`"` + strings.NewReplacer(`"`, `\"`, `\q`, "`").Replace(form) + `"`)
+		require.NoError(t, err, form)
+		texts = append(texts, strings.ReplaceAll(text, "@@", value)+"\n")
+	}
+	return texts
+}
+
+// TestForms: the value of a secret is hidden in whatever form a text has it, and other lines are shown.
+func TestForms(t *testing.T) {
+	const value = "hunter2-Xq81zz"
+	for _, text := range forms(t, secretForms, value) {
+		require.NotContains(t, cleanText(text), value, "%q", text)
+		require.NotContains(t, cleanText("x := 1\n\n"+text+"\nx := 2\n"), value, "%q", text)
+	}
+	for _, text := range forms(t, shownForms, "shop") {
+		require.Equal(t, strings.Count(text, "shop"), strings.Count(cleanText(text), "shop"), "%q: %q", text, cleanText(text))
+	}
+}
+
+// TestPrivateKeys: the lines of a private key are hidden whatever stands before and behind them.
+func TestPrivateKeys(t *testing.T) {
+	const first, second = "MIIEpAIBAAKCAQEA1c7LEAKaaaaaaaaaaaaaaaaaaaaaaaaa", "b2JkZWFkYmVlZg1c7LEAKbbbbbbbbbbbbbbbbbbbbbbbbbbb"
+	for _, around := range []string{
+		"@@", "    @@", "\t\"@@\\n\" +", "  '@@',", "# @@", "// @@", " * @@", "- @@", "- \"@@\"", "'@@'.",
+		"\"@@\" & _", "b.append(\"@@\");", "f.println(\"@@\")",
+		"\"@@\\n\" + // x", "'@@' # x", "> @@", "| @@", "2026-01-01 INFO @@",
+		"    main_test.go:12: @@", "    b'@@\\n'", "    r'@@'", "\u00a0@@", "@@\r",
+	} {
+		for _, ends := range [][2]string{
+			{"-----BEGIN RSA PRIVATE KEY-----", "-----END RSA PRIVATE KEY-----"},
+			{"-----BEGIN PRIVATE KEY-----", "x"},
+			{"x", "-----END PRIVATE KEY-----"},
+			{"---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----", "---- END SSH2 ENCRYPTED PRIVATE KEY ----"},
+			{"Private-Lines: 2", "Private-MAC: 00"},
+		} {
+			var text strings.Builder
+			for _, s := range []string{ends[0], first, second, ends[1]} {
+				text.WriteString(strings.ReplaceAll(around, "@@", s) + "\n")
+			}
+			if !strings.Contains(ends[0], "Lines") || strings.TrimSpace(around) == "@@" {
+				require.NotContains(t, cleanText(text.String()), "LEAK", text.String())
+			}
+		}
+	}
+}
+
+// TestViewOfCredentials: what the review reports as a credential that is written out is hidden.
+func TestViewOfCredentials(t *testing.T) {
+	lines := 0
+	for _, c := range check.All() {
+		for _, e := range c.Examples {
+			for _, at := range e.Findings {
+				name, number, _ := strings.Cut(at, ":")
+				i, err := strconv.Atoi(number)
+				if require.NoError(t, err); c.Masked {
+					require.True(t, view([]byte(e.Files[name]))[i-1].redacted(), "%s: %s", e.Name, at)
+					lines++
+				}
+			}
+		}
+	}
+	require.NotZero(t, lines)
+}
+
+// TestViewIsLinear: the time to clean a text grows with its size, whatever it contains.
+func TestViewIsLinear(t *testing.T) {
+	for _, unit := range []string{
+		"password=", "a\n", "name: password\n", "value: a\n", "(", "{", "[}", "<a ", "<a></b>", "'a", "\"\\\"", "\\\" # */|", "${a", "`x", "\"\"\"", "/*",
+		"a: ", "- a: b\n", "<<E\n",
+		"AAAA\n-----END PRIVATE KEY-----\n", "-----BEGIN PRIVATE KEY-----\n",
+		"token ", "--token \\", "'a','", "password = (\n", "*/{", "password: [\n",
+	} {
+		cost := func(n int) time.Duration {
+			least := time.Hour
+			for range 3 {
+				began := time.Now()
+				view([]byte(strings.Repeat(unit, n/len(unit))))
+				least = min(least, time.Since(began))
+			}
+			return least
+		}
+		small, large := cost(8<<10), cost(64<<10)
+		require.Less(t, large, 32*small+100*time.Millisecond, "%q", unit)
+	}
 }
