@@ -63,6 +63,11 @@ const (
 	maxCode   = 320
 )
 
+// Masked reports whether the findings of a check are secrets.
+func Masked(id string) bool {
+	return slices.ContainsFunc(check.All(), func(c *check.Check) bool { return c.ID == id && c.Masked })
+}
+
 // newPlace returns the finding of a check in a file.
 func newPlace(f *check.Finding, t *text) *place {
 	start := min(max(f.Start, 0), len(t.source))

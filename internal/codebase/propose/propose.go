@@ -173,7 +173,7 @@ func (w *work) do(ctx context.Context) error {
 		w.Reason = "another change has changed the line"
 	}
 	w.Reason = cmp.Or(w.Reason, w.Tree.Locked(file))
-	if w.Reason == "" && w.Tree.Hides(file, line) {
+	if w.Reason == "" && (w.Tree.Hides(file, line) || w.Finding != nil && review.Masked(w.Finding.Check)) {
 		w.Reason = "the line contains sensitive data, which the model must not see"
 	}
 	if w.Reason != "" {
