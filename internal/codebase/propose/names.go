@@ -108,7 +108,9 @@ func (r *redactor) pop() {
 	case f.open == 0:
 		r.values = r.values[:f.at]
 	case (f.open == '(' || f.open == '[') && f.named && !f.several: // os.Getenv("DB_PASSWORD"), m["password"]
-		r.name(false)
+		if r.name(false); f.until >= 0 {
+			r.top().seg = 2
+		}
 	}
 }
 
@@ -442,7 +444,7 @@ func (r *redactor) mapping(s string, column, lead int, item bool) {
 		if r.zone < 0 {
 			r.zone = column
 		}
-		if key != m[1] && m[2] != "" {
+		if key != m[1] && m[2] != "" || wordValue.MatchString(m[2]) && !typeWord.MatchString(m[2]) && secret("password="+m[2]) {
 			r.hidden[r.n] = true
 		}
 	case m[2] == "":
@@ -679,6 +681,11 @@ func (r *redactor) bare(s, field string) bool {
 
 // reference matches a value that is code.
 var reference = regexp.MustCompile(`^[*&]?[A-Za-z_$][\w$]*(?:\??(?:\.|::)#?[A-Za-z_$][\w$]*)*[!?]?(?:[<([].*)?$`)
+
+var (
+	wordValue = regexp.MustCompile(`^[\w!@#%^*+-]{4,}$`)
+	typeWord  = regexp.MustCompile(`^(?:[A-Z]\w*|str|string|bytes|object|float|bool)$`)
+)
 
 var typeName = regexp.MustCompile(`^[*&\[\]]*\w+\.[A-Z]\w*\W*$`)
 
