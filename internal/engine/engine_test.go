@@ -39,6 +39,15 @@ type faultyStore struct {
 	fail error
 	hold chan struct{} // commits wait until it is closed
 	held atomic.Int64  // commits that have waited
+	// reading, if set, is called when a journal is read.
+	reading func()
+}
+
+func (g *faultyStore) ReadJournal(ctx context.Context, name string, after uint64, n int) ([]delta.JournalEntry, error) {
+	if g.reading != nil {
+		g.reading()
+	}
+	return g.Store.ReadJournal(ctx, name, after, n)
 }
 
 func (g *faultyStore) set(fail error, hold chan struct{}) {
