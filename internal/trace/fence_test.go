@@ -125,13 +125,7 @@ func TestSuspendedSuccessor(t *testing.T) {
 	}
 	one, two := start(t, d, "one", Config{}), start(t, d, "two", Config{})
 	suspended := one.claim(t0, "old")
-	one.transact(t0, succeeds, func(x *Transaction) { // as if the other traces did not fit into the transaction
-		x.Adopt(suspended)
-		suspended.chunk = suspended.chunk[:1]
-		x.adoptedSpans.reset()
-		x.adoptTrace(suspended.chunk[0])
-		x.adoptResources()
-	})
+	one.transact(t0, succeeds, func(x *Transaction) { adoptSome(x, suspended, 1) })
 	two.adopt(t0, "old")
 	one.x.Begin(t0)
 	one.x.Adopt(suspended)
@@ -198,6 +192,32 @@ func TestPartialInJournal(t *testing.T) {
 			require.Zero(t, counts(&d.verdicts, "late", catalog.SPA002))
 		})
 	}
+}
+
+// TestAdoptedBefore: deleting the rest of a journal whose traces were adopted before marks no trace as partial.
+func TestAdoptedBefore(t *testing.T) {
+	d, r := new(disk), resource("a")
+	old := start(t, d, "old", Config{})
+	old.a.initial.level = 1
+	for i := range 40 {
+		old.add(t0, span(100+i, 1, 0, r))
+	}
+	p := start(t, d, "p", Config{})
+	moved := p.claim(t0, "old")
+	p.transact(t0, succeeds, func(x *Transaction) { x.Adopt(moved) })
+	for seq := range d.journals["old"] { // as if p had been killed while it deleted them
+		if seq < moved.Last() {
+			delete(d.journals["old"], seq)
+		}
+	}
+	day := t0.Add(24 * time.Hour)
+	q := start(t, d, "q", Config{})
+	q.add(day, span(1, 1, 0, r), span(1, 2, 9, r))
+	q.adopt(day, "old")
+	require.Empty(t, d.journals["old"])
+	q.add(day, span(2, 1, 0, r), span(2, 2, 9, r))
+	q.transact(day.Add(time.Minute), succeeds, q.closeAll)
+	require.Equal(t, delta.Count{Observed: 2, Failed: 2}, counts(&d.verdicts, "a", catalog.SPA002))
 }
 
 // TestNotesEnd: the notes of organizations whose sampling has changed do not stay, nor does a damaged one stop a process.

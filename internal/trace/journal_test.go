@@ -85,27 +85,55 @@ func start(tb rapid.TB, d *disk, name string, cfg Config) *process {
 // transact runs one transaction with the given outcome.
 func (p *process) transact(now time.Time, end outcome, do func(x *Transaction)) {
 	p.tb.Helper()
+	require.NoError(p.tb, p.try(now, end, do))
+}
+
+// try runs one transaction with the given outcome, which fails if another process has written to the journals. If that
+// process has taken over the journal, p begins another one.
+func (p *process) try(now time.Time, end outcome, do func(x *Transaction)) error {
+	p.tb.Helper()
 	next := p.a.Next()
 	p.x.Begin(now)
 	p.verdicts = new(delta.Delta)
 	do(p.x)
 	journals := p.x.Journals(p.name, "holder")
-	switch end {
-	case fails:
-	case succeeds:
-		require.NoError(p.tb, p.disk.commit(p.verdicts, journals))
-		p.x.Commit()
-	case unknown:
-		require.NoError(p.tb, p.disk.commit(p.verdicts, journals))
-		for _, e := range p.disk.read(p.name) {
-			if e.Seq >= next {
-				taken, err := p.a.Replay(now, e)
-				require.NoError(p.tb, err)
-				require.False(p.tb, taken)
-			}
-		}
-		p.x.Begin(now)
+	if end == fails {
+		return nil
 	}
+	err := p.disk.commit(p.verdicts, journals)
+	if err == nil && end == succeeds {
+		p.x.Commit()
+		return nil
+	}
+	for _, e := range p.disk.read(p.name) {
+		if e.Seq < next {
+			continue
+		}
+		taken, err := p.a.Replay(now, e)
+		require.NoError(p.tb, err)
+		if taken {
+			p.a.Abandon(now)
+			p.name += "+"
+			break
+		}
+	}
+	p.x.Begin(now)
+	return err
+}
+
+// adoptSome adopts traces, at most a number of them, as if the others did not fit into the transaction.
+func adoptSome(x *Transaction, r *Recovery, most int) {
+	x.Adopt(r)
+	if len(r.chunk) <= most {
+		return
+	}
+	r.chunk = r.chunk[:most]
+	x.adoptedSpans.reset()
+	x.unsampled = 0
+	for _, t := range r.chunk {
+		x.adoptTrace(t)
+	}
+	x.adoptResources()
 }
 
 type outcome int
@@ -297,8 +325,9 @@ func tallies(d *delta.Delta, services ...string) map[string][]delta.Count {
 	return m
 }
 
-// TestJournalAgainstUndisturbed kills processes, fails transactions, and makes outcomes of transactions unknown. The
-// verdicts must equal those of an undisturbed process.
+// TestJournalAgainstUndisturbed kills processes, fails transactions, and makes outcomes of transactions unknown, while
+// another organization fills the memory. The verdicts must equal those of an undisturbed process with enough memory. No
+// trace of the other organization is evaluated without its beginning.
 func TestJournalAgainstUndisturbed(t *testing.T) {
 	resources := []*Resource{resource("a"), resource("b"), {ParentsOnly: true}}
 	resources = append(resources, &Resource{Service: resources[0].Service, Hash: resources[0].Hash, Attributes: "another"})
@@ -306,10 +335,13 @@ func TestJournalAgainstUndisturbed(t *testing.T) {
 		n := func(label string, limit int) int { return rapid.IntRange(0, limit).Draw(rt, label) }
 		cfg := Config{Idle: 10 * time.Second, Max: 40 * time.Second}
 		d, still, undisturbed, now := new(disk), NewAssembler(cfg), new(delta.Delta), t0
-		lives := 0
+		lives, flooded, flood, floodAt, most := 0, 0, 0, t0, 30
+		if n("short of memory", 1) == 1 {
+			cfg.Memory, most = 256<<10, 10
+		}
 		p := start(rt, d, "0", cfg)
 		spans := func() (list []Span) {
-			for range n("spans", 30) {
+			for range n("spans", most) {
 				s := span(n("trace", 4), 1+n("id", 30), n("parent", 30), resources[n("resource", len(resources)-1)])
 				s.Internal, s.Short, s.Time = n("internal", 1) == 0, n("short", 1) == 0, uint64(now.UnixNano())
 				list = append(list, s)
@@ -363,6 +395,20 @@ func TestJournalAgainstUndisturbed(t *testing.T) {
 				p.expire(now)
 				still.Expire(now, 0, undisturbed)
 			},
+			"flood": func(*rapid.T) {
+				var list []Span
+				for i := range flood {
+					if now.Sub(floodAt) < cfg.Idle {
+						list = append(list, span(flooded-i, 2, 1, resources[0]))
+					}
+				}
+				flood, floodAt = n("flood", 300), now
+				for range flood {
+					flooded++
+					list = append(list, span(flooded, 1, 0, resources[0]))
+				}
+				p.transact(now, succeeds, func(x *Transaction) { x.Add("loud", list) })
+			},
 			"sweep": func(*rapid.T) { p.sweep(now, outcome(n("outcome", 2))) },
 			"kill": func(rt *rapid.T) {
 				dead := p.name
@@ -376,17 +422,7 @@ func TestJournalAgainstUndisturbed(t *testing.T) {
 				if n("halfway", 1) == 0 { // another process is killed after adopting a part
 					r := p.recover(dead)
 					for i := 0; i < 2 && !r.Ended(); i++ {
-						p.transact(now, succeeds, func(x *Transaction) {
-							x.Adopt(r)
-							if k := len(r.chunk) / 2; k > 0 {
-								r.chunk = r.chunk[:k]
-								x.adoptedSpans.reset()
-								for _, t := range r.chunk {
-									x.adoptTrace(t)
-								}
-								x.adoptResources()
-							}
-						})
+						p.transact(now, succeeds, func(x *Transaction) { adoptSome(x, r, max(1, r.Traces()/2)) })
 					}
 					half := p.name
 					lives++
@@ -409,10 +445,15 @@ func TestJournalAgainstUndisturbed(t *testing.T) {
 		p.transact(now, succeeds, p.closeAll)
 		still.Flush(0, true, undisturbed)
 		require.Equal(rt, tallies(undisturbed, "a", "b"), tallies(&d.verdicts, "a", "b"))
+		loud := &delta.Delta{Organizations: map[string]*delta.Organization{org: d.verdicts.Organizations["loud"]}}
+		require.Zero(rt, counts(loud, "a", catalog.SPA002).Failed)
+		delete(d.verdicts.Organizations, "loud")
 		require.Equal(rt, len(undisturbed.Organizations), len(d.verdicts.Organizations))
 		p.transact(now, succeeds, func(*Transaction) {})
-		require.Empty(rt, d.journals[p.name], "unneeded entries are removed")
-		require.False(rt, p.a.Pending())
+		if cfg.Memory == 0 { // nothing is sampled
+			require.Empty(rt, d.journals[p.name], "unneeded entries are removed")
+			require.False(rt, p.a.Pending())
+		}
 	})
 }
 
@@ -768,6 +809,7 @@ func TestRecoveryFitsIntoMemory(t *testing.T) {
 	require.LessOrEqual(t, next.a.Stats().Bytes, 2<<20)
 	require.Greater(t, next.a.Stats().Traces, 1500)
 	require.LessOrEqual(t, next.a.Stats().Traces, 5000)
+	require.EqualValues(t, 3*20_000+2*1000, uint64(next.a.Stats().Spans)+next.a.Stats().Dropped)
 
 	// A trace opened since the last sign of life of the other process may have begun there.
 	next.add(t0.Add(2*time.Second), span(99_999, 2, 1, resource("late")))
@@ -775,6 +817,41 @@ func TestRecoveryFitsIntoMemory(t *testing.T) {
 	require.Zero(t, counts(&d.verdicts, "a", catalog.SPA002).Failed)
 	require.Zero(t, counts(&d.verdicts, "b", catalog.SPA002).Failed)
 	require.Zero(t, counts(&d.verdicts, "late", catalog.SPA002).Observed)
+}
+
+// TestAdoptionDrops: spans of traces that a process does not adopt, because they are not in its sample, count as dropped.
+func TestAdoptionDrops(t *testing.T) {
+	d, r := new(disk), resource("a")
+	old, next := start(t, d, "old", Config{}), start(t, d, "new", Config{})
+	for i := range 100 {
+		old.add(t0, span(i, 1, 0, r))
+	}
+	next.a.initial.level = 2
+	next.adopt(t0, "old")
+	s := next.a.Stats()
+	require.Less(t, s.Spans, 100)
+	require.EqualValues(t, 100, uint64(s.Spans)+s.Dropped)
+}
+
+// TestAdoptedRate: evidence states the rate at which another process has sampled a trace.
+func TestAdoptedRate(t *testing.T) {
+	d, r := new(disk), resource("a")
+	old := start(t, d, "old", Config{})
+	var list []Span
+	for i := range 64 * (maxInternalSpans + 1) {
+		s := span(i%64, i+1, 0, r)
+		s.Internal = true
+		list = append(list, s)
+	}
+	old.add(t0, list...)
+	old.a.raise(old.a.tenants[0])
+	old.a.raise(old.a.tenants[0])
+	old.add(t0)
+	next := start(t, d, "new", Config{})
+	next.adopt(t0, "old")
+	require.Equal(t, len(old.a.traces), len(next.a.traces))
+	next.transact(t0, succeeds, next.closeAll)
+	require.InDelta(t, 0.25, example(&d.verdicts, "a", catalog.SPA001).SamplingRate, 0)
 }
 
 // TestAdoptedMemoryIsAccounted: adopted traces are charged like received ones, and nothing is charged after they
