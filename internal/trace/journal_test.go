@@ -833,6 +833,22 @@ func TestAdoptionDrops(t *testing.T) {
 	require.EqualValues(t, 100, uint64(s.Spans)+s.Dropped)
 }
 
+// TestAdoptionDropsNothing: spans beyond the limit of a trace, which the other process has dropped, do not count again.
+func TestAdoptionDropsNothing(t *testing.T) {
+	d, r := new(disk), resource("a")
+	old, next := start(t, d, "old", Config{}), start(t, d, "new", Config{})
+	spans := make([]Span, maxTraceSpans*2/3)
+	for i := range spans {
+		spans[i] = nameless(1, i+1, 0, r)
+	}
+	old.add(t0, spans...)
+	old.add(t0, spans...)
+	require.NotZero(t, old.a.Stats().Dropped)
+	next.adopt(t0, "old")
+	require.Equal(t, maxTraceSpans, next.a.Stats().Spans)
+	require.Zero(t, next.a.Stats().Dropped)
+}
+
 // TestAdoptedRate: evidence states the rate at which another process has sampled a trace.
 func TestAdoptedRate(t *testing.T) {
 	d, r := new(disk), resource("a")

@@ -82,11 +82,14 @@ func (r *Recovery) has(seq uint64, bytes int) {
 func (r *Recovery) add(h header) {
 	at, b := time.Unix(0, h.arrival), &r.a.scratch
 	for i := range b.groups {
-		if g := &b.groups[i]; h.flags&flagReplaces != 0 && !g.continued && r.a.traces[g.key] != nil {
+		g := &b.groups[i]
+		if h.flags&flagReplaces != 0 && !g.continued && r.a.traces[g.key] != nil {
 			r.a.remove(r.a.traces[g.key])
 		}
+		if g.sampledOut {
+			r.dropped += uint64(g.n)
+		}
 	}
-	before := r.a.dropped
 	r.a.apply(at, b)
 	if h.flags&flagTaken == 0 {
 		r.newest = max(r.newest, h.arrival)
@@ -94,12 +97,13 @@ func (r *Recovery) add(h header) {
 		r.taken = max(r.taken, h.arrival)
 	}
 	if r.a.full() {
+		before := r.a.dropped
 		r.a.shed(at, math.MaxInt)
+		r.dropped += r.a.dropped - before
 		for _, o := range r.a.tenants {
 			o.floor = o.level
 		}
 	}
-	r.dropped += r.a.dropped - before
 }
 
 // Last returns the number of the last entry read.
