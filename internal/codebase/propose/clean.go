@@ -2,6 +2,14 @@
 
 package propose
 
-// Clean returns a text of several lines, such as the output of tests, without sensitive data and invisible characters.
-// A line of a private key, or with a value that belongs to a name of another line, is replaced as a whole.
-func Clean(text string) string { return cleanText(text) }
+import "strings"
+
+// Clean returns the output of tests without sensitive data and invisible characters. The lines of private keys are
+// replaced as a whole. Unlike what a model sees, it has the other lines near the name of a secret: they often say why a
+// test failed.
+func Clean(output string) string {
+	lines := strings.Split(output, "\n")
+	hidden := make([]bool, len(lines))
+	hidePrivateKeys(lines, hidden)
+	return strings.Join(shown(lines, hidden), "\n")
+}

@@ -602,7 +602,7 @@ func TestClean(t *testing.T) {
 		"named":             {"src/a.py", "password = (\n    \"" + secret + "\"\n)\n", false, false, "File \"/w/src/a.py\", line 2\n    " + secret, "File \"/w/src/a.py\", line 2\n    [redacted]"},
 		"named from below":  {"src/a.py", "password = (\n    \"" + secret + "\"\n)\n", false, false, "a.py:2: " + secret, "a.py:2: [redacted]"},
 		"named from beside": {"src/a.py", "password = (\n    \"" + secret + "\"\n)\n", false, false, "../src/a.py:2: " + secret, "../src/a.py:2: [redacted]"},
-		"the line":          {"a.py", "password = (\n    'abc'   \n)\n", true, false, "> 2 |     'abc'", "> 2 |     [redacted]"},
+		"the line":          {"a.py", "password = (\n    'ab1c'   \n)\n", true, false, "> 2 |     'ab1c'", "> 2 |     [redacted]"},
 		"common word":       {"a.py", "x = {\"password\": \"letmein\"}\n", true, false, "E  x = {\"password\": \"letmein\"}", "E  [redacted]"},
 		"escaped":           {"a.py", "password = (\n    \"hunter2\\\"Xq8\\x31zz\"\n)\n", true, false, "got hunter2\"Xq81zz, hunter2\\\"Xq8\\x31zz", "got [redacted], [redacted]"},
 		"escaped quote":     {"a.py", "password = (\n    'hunter2\\'Xq81zz'\n)\n", true, false, "got hunter2'Xq81zz", "got [redacted]"},

@@ -28,9 +28,14 @@ func cleanLines(raw []string) []string {
 		}
 	}
 	hidePrivateKeys(raw, r.hidden)
+	return shown(raw, r.hidden)
+}
+
+// shown returns lines without sensitive data and invisible characters, some of them hidden as a whole.
+func shown(raw []string, hidden []bool) []string {
 	lines := make([]string, len(raw))
 	for i, s := range raw {
-		if lines[i] = sensitive.Redacted; !r.hidden[i] {
+		if lines[i] = sensitive.Redacted; !hidden[i] {
 			lines[i] = safetext.Printable(sensitive.Clean([]byte(strings.TrimSuffix(s, "\r"))), "\t")
 		}
 	}

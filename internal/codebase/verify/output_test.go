@@ -7,8 +7,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"assay/internal/codebase/propose"
 )
 
 func TestPrintable(t *testing.T) {
@@ -29,13 +27,9 @@ func TestPrintable(t *testing.T) {
 		"key without end": {"FAIL\n" + begin + body + body + "exit status 1\n", "FAIL\n" + redacted(3) + "exit status 1\n"},
 		"key of a style":  {"\x1b[2m" + begin + "\x1b[0m\x1b[2m" + body + end, redacted(3)},
 		"rest of a key":   {body + end + "ok\n", redacted(2) + "ok\n"},
-		"block":           {"password: |\n  hunter2-Xq81zz\nuser: a\n", "password: |\n[redacted]\nuser: a\n"},
-		"next line":       {"password:\n  hunter2-Xq81zz\n", "password:\n[redacted]\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := printable(c.output)
-			require.Equal(t, c.want, got)
-			require.Equal(t, got, propose.Clean(got), "what a model sees of it is the same")
+			require.Equal(t, c.want, printable(c.output))
 		})
 	}
 }
