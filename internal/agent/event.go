@@ -14,6 +14,7 @@ import (
 // Outcome is the result of a call. For a failure it includes which side failed.
 type Outcome string
 
+// Outcomes.
 const (
 	OutcomeOK           Outcome = "ok"
 	OutcomeRefused      Outcome = "refused"       // by the backend, with a status that is passed on
