@@ -187,7 +187,7 @@ func (r *redactor) scalar(f *frame, s string) {
 // isName reports whether a word or literal is the name of a secret.
 func (r *redactor) isName(word string) bool {
 	word = strings.TrimRight(word, ":= ")
-	if len(word) < 3 || len(word) > 200 || !keyLike.MatchString(word) {
+	if len(word) < 2 || len(word) > 200 || !keyLike.MatchString(word) {
 		return false
 	}
 	known, ok := r.names[word]
@@ -204,6 +204,7 @@ var (
 	verbs = regexp.MustCompile(`%[-+# 0-9.]*[a-zA-Z]|%\(\w+\)s|[$#]?\{+[^{}]*\}+`)
 	// A word of a text.
 	plainWord = regexp.MustCompile(`^[\p{L}\d.,:;!?()'"/_%-]*$`)
+	ordinary  = regexp.MustCompile(`^[A-Za-z]?[a-z]{1,11}$`) // a message of one word
 	digits    = regexp.MustCompile(`\d`)
 	pathLike  = regexp.MustCompile(`^(?:[~.@]*/|[a-z-]+/)(?:[a-zA-Z._:*-]|/|v\d|\{\w+\})*$`)
 	tagged    = regexp.MustCompile(`^\w+:"`)
@@ -253,10 +254,11 @@ func (r *redactor) literal(s string, keyed bool) {
 			r.hidden[r.n] = true
 		}
 	}
-	if !keyed && r.isValue(s) {
-		r.value = true
-		r.add()
+	if keyed || !r.isValue(s) || ordinary.MatchString(strings.TrimSpace(verbs.ReplaceAllString(s, " "))) && !r.covered() {
+		return
 	}
+	r.value = true
+	r.add()
 }
 
 func secret(s string) bool { return sensitive.Text([]byte(s)) != sensitive.None }

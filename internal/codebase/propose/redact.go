@@ -22,7 +22,7 @@ func cleanLine(s string) string { return cleanLines([]string{s})[0] }
 func cleanLines(raw []string) []string {
 	r := newRedactor(make([]bool, len(raw)))
 	for i, s := range raw {
-		r.hidden[i] = urlUser.MatchString(s)
+		r.hidden[i] = urlToken.MatchString(s)
 		for part := range strings.FieldsFuncSeq(plain(s), endsLine) {
 			r.line(i, part)
 		}
@@ -43,10 +43,11 @@ func shown(raw []string, hidden []bool) []string {
 }
 
 var (
-	// A token in a URL. The detector finds those with a colon before or after them.
-	urlUser = regexp.MustCompile(`://[\w.~%+-]{8,100}@`)
-	escape  = regexp.MustCompile(`\\u00([2-7][0-9a-fA-F])`)
-	cdata   = strings.NewReplacer("<![CDATA[", " ", "]]>", " ", `\.`, ".")
+	// A token in a URL, of which the detector finds those with a colon before or after them, and the address of a webhook,
+	// which is one.
+	urlToken = regexp.MustCompile(`://(?:[\w.~%+-]{8,100}@|hooks\.slack\.com/services/\w|(?:\w+\.)?discord(?:app)?\.com/api/webhooks/\d)`)
+	escape   = regexp.MustCompile(`\\u00([2-7][0-9a-fA-F])`)
+	cdata    = strings.NewReplacer("<![CDATA[", " ", "]]>", " ", `\.`, ".")
 )
 
 // plain returns a line with ASCII characters in place of others that mean the same.

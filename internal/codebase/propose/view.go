@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
+	"iter"
 	"path"
 	"regexp"
 	"slices"
@@ -129,9 +130,10 @@ var commonWord = regexp.MustCompile(`^[a-z]{1,8}$`)
 const (
 	minSecret  = 5
 	maxSecret  = 16 << 10 // output has no longer line
-	maxSecrets = 8 << 20  // bytes for a task, and costSecret for each; with more, no output is shown
+	maxSecrets = 2 << 20  // bytes for a task, and costSecret for each; with more, no output is shown
 	costSecret = 64
-	maxNamed   = 4 << 20 // bytes of the files that output names
+	maxNamed   = 4 << 20  // bytes of the files that output names
+	maxCleaned = 24 << 10 // bytes of output
 )
 
 // remember notes what the redacted lines of a file contain, which compilers and tests may print: the lines and their
@@ -188,22 +190,42 @@ func unescaped(s string) string {
 // named returns the files of the tree that a text names, which may quote them, such as a stack trace. A name may lack
 // directories, or have more of them.
 func (t *Tree) named(text string) (files []string) {
-	names := map[string][]string{} // by the last element
+	names, ends := map[string]bool{}, map[string]bool{} // and their last elements
 	for _, name := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\r\n\"'`():,;<>[]{}=|", r) }) {
 		name = path.Clean("/" + name)
-		names[path.Base(name)] = append(names[path.Base(name)], name)
+		names[name] = true
+		for end := range lastElements(name) {
+			ends[end] = true
+		}
 	}
 	for _, file := range t.files {
-		at := "/" + file
-		if slices.ContainsFunc(names[path.Base(file)], func(n string) bool { return strings.HasSuffix(n, at) || strings.HasSuffix(at, n) }) {
+		found := ends["/"+file]
+		for end := range lastElements("/" + file) {
+			found = found || names[end]
+		}
+		if found {
 			files = append(files, file)
 		}
 	}
 	return files
 }
 
+// lastElements returns the ends of a path that begin with a slash, the longest first.
+func lastElements(name string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for i := range len(name) {
+			if name[i] == '/' && !yield(name[i:]) {
+				return
+			}
+		}
+	}
+}
+
 // clean returns a text about the files without sensitive data, such as the output of tests.
 func (t *Tree) clean(text string) string {
+	if len(text) > maxCleaned { // a part of a line may be a part of a secret
+		text = text[:strings.LastIndexByte(text[:maxCleaned], '\n')+1]
+	}
 	left := maxNamed
 	for _, file := range t.named(text) {
 		source, err := t.Read(file)

@@ -142,6 +142,7 @@ func TestViewShown(t *testing.T) {
 
 // secretForms are lines with a secret, @@, in many languages and formats, between §. \q is a backtick.
 const secretForms = `
+var jwtKey = []byte("@@") § hmacKey := "@@" § session_key = '@@' § DB_PW=@@ § pw = os.Getenv("P")\npw = "@@" § url := "https://hooks.slack.com/services/T0/B0/@@"
 String p =\n  env("DB_PASSWORD")\n  .orElse("@@"); § foo({\n  auth: {\n    user: 'x',\n    pass: '@@',\n  },\n})
 # password = (\n#    "@@"\n# ) § // os.Setenv("DB_PASSWORD",\n//   "@@") § passwords = {\n  'a': '@@',\n} § def f(a,\n  password='@@'):
 password = '''@@''' § password = """@@""" § password = r'''@@''' § password = b"""@@"""
@@ -263,6 +264,8 @@ start(token, func() {\n\tlog("@@")\n}) § describe('token', () => {\n  log('@@')
 <user>@@</user>\n<password></password> § <a name="user" value="@@"/>\n<a name="password"/> § // a token, as "@@"
 password: str\nuser: @@ § {"max_tokens": 4096, "x": "@@"} § token_url: "@@" § throw new Error("the token of the user @@ has expired")
 span.SetAttributes(attribute.String("user.id", id), attribute.String("shop", "@@"))\nsetToken(t) § {"password": x,\n "user": "@@"}
+slog.Info("@@", "user", user, "password", password) § slog.Info("@@", "password", req.Password) § log.Printf("@@ %s %s", user, password)
+logger.info("@@ %s", password) § logger.info({ password }, '@@') § log.info("@@ {} {}", user, password);
 `
 
 // forms returns the texts of a table of forms, with a value.
