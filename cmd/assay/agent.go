@@ -41,7 +41,7 @@ type agentConfig struct {
 	AgentAudience    string        `default:"assay-agent" placeholder:"TEXT" help:"Audience of the tokens for the agent (${default})." hidden:""`
 	AgentTimeout     time.Duration `default:"30s" help:"Timeout for the agent to begin its response (${default})." hidden:""`
 	AgentMaxInFlight int           `default:"1024" placeholder:"N" help:"Maximum requests in flight to the agent (${default})." hidden:""`
-	AgentCA          string        `name:"agent-ca" placeholder:"FILE" help:"CA certificates in PEM for an agent elsewhere. Default: those of the system."`
+	AgentCA          string        `name:"agent-ca" placeholder:"FILE" help:"CA certificates in PEM for an agent elsewhere. Default: the system's."`
 	AgentCert        string        `placeholder:"FILE" help:"Client certificate in PEM for an agent elsewhere."`
 	AgentKey         string        `placeholder:"FILE" help:"Private key of --agent-cert in PEM."`
 }
@@ -53,7 +53,7 @@ type agentRunConfig struct {
 
 	AgentLocalRoot         []string      `sep:"none" placeholder:"DIR" help:"Directory whose repositories may be reviewed without a source host; repeatable. Default: none."`
 	AgentAllowPrivateHosts bool          `help:"Allow source hosts in loopback, private and link-local networks."`
-	AgentSourceCA          string        `name:"agent-source-ca" placeholder:"FILE" help:"CA certificates in PEM for source hosts. Default: those of the system."`
+	AgentSourceCA          string        `name:"agent-source-ca" placeholder:"FILE" help:"CA certificates in PEM for source hosts. Default: the system's."`
 	AgentMaxRepositories   int           `default:"100" placeholder:"N" help:"Maximum active repositories of an organization (${default})."`
 	AgentMaxRuns           int           `default:"1" placeholder:"N" help:"Maximum runs at a time in one process (${default})." hidden:""`
 	AgentRunTimeout        time.Duration `default:"15m" help:"Maximum duration of a run (${default})." hidden:""`

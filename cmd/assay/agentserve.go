@@ -35,7 +35,7 @@ type agentServeCmd struct {
 	TLSCert       string `name:"tls-cert" placeholder:"FILE" help:"Certificate chain in PEM; reloaded when it changes."`
 	TLSKey        string `name:"tls-key" placeholder:"FILE" help:"Private key of --tls-cert in PEM."`
 	JWKSURL       string `name:"jwks-url" default:"http://127.0.0.1:8080/.well-known/jwks.json" placeholder:"URL" help:"URL of the JSON Web Key Set of the servers (${default})."`
-	JWKSCA        string `name:"jwks-ca" placeholder:"FILE" help:"CA certificates in PEM for --jwks-url. Default: those of the system."`
+	JWKSCA        string `name:"jwks-ca" placeholder:"FILE" help:"CA certificates in PEM for --jwks-url. Default: the system's."`
 	Issuer        string `placeholder:"URL" help:"Required issuer of tokens: the servers' --public-url. Default: scheme and host of --jwks-url."`
 	PublicURL     string `name:"public-url" placeholder:"URL" help:"External URL of the agent: scheme and host. Source hosts send webhooks and browsers there. Required for GitHub, GitLab and Gitea."`
 	AgentAudience string `default:"assay-agent" placeholder:"TEXT" help:"Required audience of tokens (${default})."`

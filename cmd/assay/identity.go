@@ -19,7 +19,7 @@ type identityConfig struct {
 	OIDCIssuer            string `name:"oidc-issuer" placeholder:"URL" help:"URL of the OpenID Connect provider whose tokens are accepted beside API keys."`
 	OIDCAudience          string `name:"oidc-audience" placeholder:"TEXT" help:"Required audience of tokens."`
 	OIDCOrganizationClaim string `name:"oidc-organization-claim" default:"org_id" placeholder:"NAME" help:"Claim with the external id of the user's organization (${default})."`
-	OIDCCA                string `name:"oidc-ca" placeholder:"FILE" help:"CA certificates in PEM for the provider. Default: those of the system."`
+	OIDCCA                string `name:"oidc-ca" placeholder:"FILE" help:"CA certificates in PEM for the provider. Default: the system's."`
 
 	OIDCClientID         string      `name:"oidc-client-id" placeholder:"TEXT" help:"Client id for signing in to the dashboard at the provider. Without it users sign in with an API key."`
 	OIDCClientSecret     auth.Secret `name:"oidc-client-secret" placeholder:"SECRET" help:"Client secret. Without it the client is public."`

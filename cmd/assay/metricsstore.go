@@ -34,7 +34,7 @@ type metricsStoreConfig struct {
 	MetricsStoreToken        auth.Secret       `placeholder:"TEXT" help:"Bearer token for the metrics store."`
 	MetricsStoreTokenFile    string            `placeholder:"FILE" help:"File that contains the bearer token."`
 	MetricsStoreHeaders      map[string]string `mapsep:"," placeholder:"NAME=VALUE,..." help:"Additional headers for the metrics store, such as X-Scope-OrgID=team."`
-	MetricsStoreCA           string            `name:"metrics-store-ca" placeholder:"FILE" help:"CA certificates in PEM for the metrics store. Default: those of the system."`
+	MetricsStoreCA           string            `name:"metrics-store-ca" placeholder:"FILE" help:"CA certificates in PEM for the metrics store. Default: the system's."`
 	MetricsStoreCert         string            `placeholder:"FILE" help:"Client certificate in PEM for the metrics store."`
 	MetricsStoreKey          string            `placeholder:"FILE" help:"Private key of --metrics-store-cert in PEM."`
 	MetricsStoreInsecure     bool              `help:"Skip verification of the certificate of the metrics store." hidden:""`

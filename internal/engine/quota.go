@@ -335,7 +335,7 @@ func (q *Quota) count(organizationID string, o *organizationQuota) {
 	q.charge(organizationID, o)
 }
 
-// add adds what a service has n times.
+// add counts what a service has; n is 1 to add it, -1 to subtract it.
 func (o *organizationQuota) add(s *serviceQuota, n int) {
 	o.names += n * len(s.names)
 	o.details += n * (len(s.details) + len(s.instances) + len(s.inHour))

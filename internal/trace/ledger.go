@@ -127,7 +127,7 @@ func (j *journal) trim(o *tenant, partial bool) {
 	l.entries, l.first = l.entries[n:], l.first+uint64(n)
 }
 
-// The journal of organizations is never swept while they together are below these limits.
+// The journals of organizations are not swept while their total is below these limits.
 const (
 	smallBytes   = 16 << 20
 	smallEntries = 4096

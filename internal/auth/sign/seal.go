@@ -28,7 +28,7 @@ const idLength = 16 // characters of base32, 80 bits
 
 var (
 	errMalformed = errors.New("its stored form is not one that this program knows")
-	errHalves    = errors.New("its private half does not belong to its public half")
+	errHalves    = errors.New("its private key does not match its public key")
 )
 
 // Sealed reports whether the private key is stored encrypted.

@@ -362,7 +362,7 @@ func (b *bwrap) bind(from, to string) error {
 	return nil
 }
 
-// file makes a file with a short text.
+// file creates a file that holds text, which has to fit into the buffer of a pipe.
 func (b *bwrap) file(name, text string) error {
 	r, w, err := os.Pipe()
 	if err != nil {

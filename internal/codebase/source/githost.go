@@ -74,7 +74,7 @@ func (w *workspace) defaultBranch(ctx context.Context) (string, error) {
 			if branchName.MatchString(branch) {
 				return branch, nil
 			}
-			return "", assay.Errorf(assay.CodeUnprocessable, "the default branch has an odd name")
+			return "", assay.Errorf(assay.CodeUnprocessable, "the name of the default branch is not supported")
 		}
 	}
 	return "", nil
@@ -99,7 +99,7 @@ func (g *git) checkout(ctx context.Context, r *remote, c Credential, want Want, 
 	ref := "HEAD"
 	if want.Ref != "" {
 		if !branchName.MatchString(want.Ref) {
-			return nil, assay.Errorf(assay.CodeUnprocessable, "the branch has an odd name")
+			return nil, assay.Errorf(assay.CodeUnprocessable, "the name of the branch is not supported")
 		}
 		ref = "refs/heads/" + want.Ref
 	}

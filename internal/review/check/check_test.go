@@ -200,7 +200,7 @@ const corpusIntro = `
 ## Precision and recall
 
 The checks were run on public code that was not written for them: %d Go modules, %d npm packages, and %d repositories in Go, Java,
-JavaScript and Python. A reader gave a verdict on each finding, or on 40 findings that are spread evenly over those of a check in a
+JavaScript and Python. A reader gave a verdict on each finding, or on 40 findings that are spread evenly over all findings of a check in a
 module with more, and searched the modules for places that the checks miss. The verdicts are in
 [corpus.csv](../internal/review/check/testdata/corpus.csv). ` + "`make check-corpus`" + ` downloads the modules and compares.
 

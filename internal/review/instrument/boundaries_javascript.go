@@ -796,7 +796,7 @@ var mounted = regexp.MustCompile("\\.use\\(\\s*['\"`][^'\"`\n]*[:*]")
 
 var generator = regexp.MustCompile(`^(async\s+)?function\s*\*`)
 
-// removed matches calls that remove a handler of events.
+// removed matches calls that remove an event handler.
 var removed = regexp.MustCompile(`\.(off|removeListener)\(`)
 
 // unfit returns why a handler cannot be wrapped, "" if it can. removes reports whether the file removes handlers.

@@ -91,8 +91,8 @@ func (q *Queries) Expire(ctx context.Context, now time.Time, start, metrics delt
 	return errors.Join(failures...)
 }
 
-// expireRows deletes rows of a table, in chunks. The function before returns the argument
-// of the condition for the time of the store's clock.
+// expireRows deletes rows of a table, in chunks. Argument 1 of the condition is before(now), where now is the time of
+// the store's clock.
 func (q *Queries) expireRows(ctx context.Context, table, key, condition string, before func(now time.Time) int64) error {
 	for {
 		var n int64
