@@ -560,28 +560,22 @@ func (a *Assembler) closeAll(due Due, d *delta.Delta) {
 	}
 }
 
-// ahead reports whether traces of an organization have timestamps after now. That happens when the store's clock goes
-// back, as after a failover.
-func (a *Assembler) ahead(o *tenant, now time.Time) bool {
-	t := o.arrived.front
-	return t != nil && t.last.Sub(now) > a.cfg.Idle
-}
-
-// catchUp sets timestamps after now to now, if the organization has any.
+// catchUp sets an organization's timestamps after now to now. Timestamps are in the future when the store's clock goes
+// back, as after a failover. Traces are only corrected if they are more than an idle period ahead.
 func (a *Assembler) catchUp(o *tenant, now time.Time) {
-	if !a.ahead(o, now) {
-		return
-	}
 	earlier := func(at *time.Time) {
 		if at.After(now) {
 			*at = now
 		}
+	}
+	o.lowered = min(o.lowered, now.UnixNano())
+	earlier(&o.roomSince)
+	if t := o.arrived.front; t == nil || t.last.Sub(now) <= a.cfg.Idle {
+		return
 	}
 	for t := o.started.front; t != nil; t = t.started.next {
 		earlier(&t.first)
 		earlier(&t.last)
 		earlier(&t.retry)
 	}
-	o.lowered = min(o.lowered, now.UnixNano())
-	earlier(&o.roomSince)
 }

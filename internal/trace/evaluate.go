@@ -194,6 +194,9 @@ func (a *Assembler) Evaluate(ctx context.Context, due Due) (pieces []*Piece, mor
 	defer a.mu.Unlock()
 	n := len(a.tenants)
 	first := a.nextTenant
+	if !due.All {
+		a.initial.lowered = min(a.initial.lowered, due.Now.UnixNano())
+	}
 	for i := range n {
 		o := a.tenants[(first+i)%n]
 		if !due.All {

@@ -1249,3 +1249,70 @@ func BenchmarkTransaction(b *testing.B) {
 		})
 	}
 }
+
+// TestAdoptionWithinShare: an organization was sampled, then another one filled the memory, then the first one opened
+// few traces without being sampled. The process that adopts the journal keeps these traces.
+func TestAdoptionWithinShare(t *testing.T) {
+	const (
+		flooder = "flooder"
+		traces  = 1000
+	)
+	d := new(disk)
+	p := start(t, d, "a", Config{Memory: 16 << 20})
+	r := resource("a")
+	send := func(now time.Time, id string, from, n int) {
+		spans := make([]Span, n)
+		for i := range spans {
+			spans[i] = span(from+i, 1, 0, r)
+		}
+		p.transact(now, succeeds, func(x *Transaction) { x.Add(id, spans) })
+	}
+	more := func(now time.Time, id string, wanted func(key) bool) {
+		var spans []Span
+		for k, open := range p.a.traces {
+			if open.of.id == id && wanted(k) {
+				s := span(1, int(now.Sub(t0)/time.Second)+2, 1, r)
+				s.TraceID = k.id
+				spans = append(spans, s)
+			}
+		}
+		p.transact(now, succeeds, func(x *Transaction) { x.Add(id, spans) })
+	}
+	level := func(id string) uint { return p.a.tenants[p.a.org(id)].level }
+
+	send(t0, org, 1, 24_000)
+	require.Zero(t, level(org), "alone")
+	first := key{}
+	for s := 5; s <= 130; s += 5 {
+		now := t0.Add(time.Duration(s) * time.Second)
+		switch s {
+		case 5:
+			send(now, flooder, 1, 12_000)
+			require.EqualValues(t, 1, level(org), "above its share")
+			for n := 1; p.a.traces[first] == nil; n++ {
+				first = key{org: p.a.org(org), id: traceID(n)}
+			}
+		case 45:
+			send(now, flooder, 50_000, 34_000)
+			require.NotZero(t, level(flooder))
+		}
+		more(now, org, func(k key) bool { return k == first })
+		if s%20 == 5 {
+			more(now, flooder, func(key) bool { return true })
+		}
+		p.expire(now)
+	}
+	require.Zero(t, level(org), "within its share")
+	now := t0.Add(131 * time.Second)
+	send(now, org, 1_000_000, traces)
+
+	q := start(t, d, "b", Config{Memory: 16 << 20})
+	q.adopt(now.Add(time.Second), "a")
+	kept := 0
+	for n := range traces {
+		if q.a.traces[key{org: q.a.org(org), id: traceID(1_000_000 + n)}] != nil {
+			kept++
+		}
+	}
+	require.Equal(t, traces, kept)
+}

@@ -97,11 +97,16 @@ func (r *Recovery) add(h header) {
 		r.taken = max(r.taken, h.arrival)
 	}
 	if r.a.full() {
-		before := r.a.dropped
+		before, levels := r.a.dropped, make([]uint, len(r.a.tenants))
+		for i, o := range r.a.tenants {
+			levels[i] = o.level
+		}
 		r.a.shed(at, math.MaxInt)
 		r.dropped += r.a.dropped - before
-		for _, o := range r.a.tenants {
-			o.floor = o.level
+		for i, o := range r.a.tenants {
+			if o.level > levels[i] {
+				o.floor = o.level
+			}
 		}
 	}
 }

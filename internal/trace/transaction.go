@@ -544,6 +544,9 @@ func (a *Assembler) replay(h header, rest []byte, lower bool) (note bool, err er
 			a.raise(o)
 		}
 		a.sweep(o, &steps)
+		if s.level >= o.floor {
+			o.floor = 0 // the writer has dropped what the reader has
+		}
 		if lower {
 			o.level = max(s.level, o.floor)
 		}
