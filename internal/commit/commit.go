@@ -61,6 +61,7 @@ type Config struct {
 	Pending  int           // maximum number of queued requests; default 4096
 	Rows     int           // maximum number of queued rows, which are held in memory; default 262,144
 	Journal  Journal       // may be nil
+	Replicas func() int    // number of processes that share the store; default 1
 	Now      func() time.Time
 	Logger   *slog.Logger
 
@@ -85,7 +86,7 @@ type Committer struct {
 	budget int     // maximum rows of a group
 	facts  []Facts // new facts of the current transaction
 	wrote  int     // estimated rows of the last transaction
-	shared bool    // several organizations have sent recently
+	shared bool    // other organizations may wait for the transaction
 
 	mu     sync.RWMutex // closed is checked before additions to the queue
 	closed bool
@@ -93,8 +94,9 @@ type Committer struct {
 
 // All senders wait for one transaction, so the many services of one organization must not make it long. Organizations
 // with few queued rows get a transaction without the others, before theirs, and wait only for the transaction before
-// it. While several organizations send, a group is sized to take half of the commit interval. While one organization
-// sends, a group is sized to take half of the timeout. But facts of requests merge, so many small groups write more
+// it. While several organizations send, a group is sized to take half of the commit interval. The same applies while other
+// replicas use the store, because their transactions, with data of any organization, may wait for locks of this one.
+// Otherwise a group is sized to take half of the timeout. But facts of requests merge, so many small groups write more
 // rows than a few large ones. A group is therefore not reduced while it writes at most smallGroup rows, or as many as
 // its largest member up to sharedGroup, regardless of its duration.
 const (
@@ -149,6 +151,9 @@ func New(cfg Config) *Committer {
 	}
 	if cfg.Rows <= 0 {
 		cfg.Rows = 1 << 18
+	}
+	if cfg.Replicas == nil {
+		cfg.Replicas = func() int { return 1 }
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -263,7 +268,7 @@ func (c *Committer) run() {
 			}
 		}
 		last = time.Now()
-		if shared := c.recent.Several(); shared != c.shared {
+		if shared := c.recent.Several() || c.cfg.Replicas() > 1; shared != c.shared {
 			c.shared, c.budget = shared, min(c.budget, sharedGroup)
 		}
 		c.commitNext(c.queue.TakeLight(lightQueue, c.budget))

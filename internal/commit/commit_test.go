@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -822,4 +823,31 @@ func TestSingleOrganizationWithinTimeout(t *testing.T) {
 		wg.Wait()
 		require.Less(t, failed.Load(), int32(600), "at most the first two groups fail")
 	})
+}
+
+// TestReplicas: while other replicas use the store, the groups of a single organization are as small as those of
+// several, because organizations that send to another replica may wait for its locks.
+func TestReplicas(t *testing.T) {
+	const senders, rows = 300, 200
+	largest := func(t *testing.T, replicas int) (n int) {
+		synctest.Test(t, func(t *testing.T) {
+			m := &memory{perRow: 10 * time.Microsecond}
+			c := committer(m, func(c *Config) { c.Replicas = func() int { return replicas } })
+			defer c.Close()
+			var wg sync.WaitGroup
+			for sender := range senders {
+				wg.Go(func() {
+					for i := range 4 {
+						_, err := c.Submit(t.Context(), request(4*sender+i), fact{name: "a", from: rows * (4*sender + i), claims: rows - 1})
+						require.NoError(t, err)
+					}
+				})
+			}
+			wg.Wait()
+			n = rows * slices.Max(m.groups)
+		})
+		return n
+	}
+	require.Equal(t, senders*rows, largest(t, 1))
+	require.LessOrEqual(t, largest(t, 2), 2*sharedGroup)
 }

@@ -131,7 +131,7 @@ func New(cfg Config) *Engine {
 	}
 	e.committer = commit.New(commit.Config{
 		Store: cfg.Store, Filter: filter, Interval: cfg.CommitInterval, Timeout: cfg.CommitTimeout,
-		Journal: e.traces, Now: cfg.Now, Logger: cfg.Logger, Committed: cfg.Committed,
+		Journal: e.traces, Replicas: cfg.Replicas, Now: cfg.Now, Logger: cfg.Logger, Committed: cfg.Committed,
 	})
 	e.evaluators.config = rules.Config{Step: cfg.Step, Filter: filter, Quota: e.quota, MaxServices: partServices, MaxHours: partHours, MaxSpans: partSpans, MaxFacts: partFacts}
 	return e
