@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"assay/internal/review/check"
+	"assay/internal/review/check/checktest"
 )
 
 // TestCleanText: the lines of a private key in a test's output are not sent to the model.
@@ -321,8 +322,9 @@ func TestPrivateKeys(t *testing.T) {
 // TestViewOfCredentials: what the review reports as a credential that is written out is hidden.
 func TestViewOfCredentials(t *testing.T) {
 	lines := 0
+	examples := checktest.Examples(t)
 	for _, c := range check.All() {
-		for _, e := range c.Examples {
+		for _, e := range examples[c.ID] {
 			for _, at := range e.Findings {
 				name, number, _ := strings.Cut(at, ":")
 				i, err := strconv.Atoi(number)

@@ -45,33 +45,4 @@ var attributeLevel = &Check{
 			p.mark(u, a.Node, Finding{Subject: key, Message: message, Names: attributeNames(u, a, key)})
 		}
 	},
-	Examples: []Example{
-		{
-			Name: "an attribute of the resource on a span, and one of a span on the resource",
-			Files: map[string]string{"setup.go": goFile(`
-func setup(ctx context.Context) {
-	res, _ := resource.New(ctx, resource.WithAttributes(
-		attribute.String("service.name", "shop"),
-		attribute.String("http.route", "/orders"),
-	))
-	_, span := tracer.Start(ctx, "setup")
-	defer span.End()
-	span.SetAttributes(attribute.String("host.name", "web-1"))
-	span.SetAttributes(attribute.String("service.version", "1.2.3"))
-}
-`)},
-			Findings: []string{"setup.go:8", "setup.go:12", "setup.go:13"},
-		},
-		{
-			Name: "attributes where the conventions place them, and on metrics",
-			Files: map[string]string{"setup.go": goFile(`
-func setup(ctx context.Context, c metric.Int64Counter) {
-	res, _ := resource.New(ctx, resource.WithAttributes(attribute.String("host.name", "web-1"), attribute.String("shop.team", "a")))
-	_, span := tracer.Start(ctx, "setup", trace.WithAttributes(attribute.String("http.route", "/orders")))
-	defer span.End()
-	c.Add(ctx, 1, metric.WithAttributes(attribute.String("host.name", "web-1")))
-}
-`)},
-		},
-	},
 }

@@ -52,16 +52,6 @@ type Check struct {
 	// if no other file matters. A review of changed lines reads only these files for Repository. Without it, it reads
 	// all files as soon as Source kept a value of one that changed.
 	Related func(kept any) []string
-
-	Examples []Example
-}
-
-// Example is a small repository with what the check reports in it.
-type Example struct {
-	Name  string            // what it shows: "constant name, id as attribute"
-	Files map[string]string // by path
-	// Findings are the places that the check reports, as "path:line". None is a near miss.
-	Findings []string
 }
 
 // Finding is one place that a check reports.

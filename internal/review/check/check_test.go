@@ -21,6 +21,7 @@ import (
 
 	"assay/internal/review"
 	"assay/internal/review/check"
+	"assay/internal/review/check/checktest"
 	"assay/internal/review/treesitter"
 	"assay/internal/rules/catalog"
 )
@@ -29,12 +30,14 @@ var update = flag.Bool("update", false, "rewrite docs/checks.md")
 
 // TestExamples reviews each example of each check and compares the places that the check reports.
 func TestExamples(t *testing.T) {
+	examples := checktest.Examples(t)
+	require.Len(t, examples, len(check.All()), "every check has a file of examples, and every file a check")
 	for _, c := range check.All() {
 		t.Run(c.ID, func(t *testing.T) {
 			t.Parallel()
 			positive, negative := 0, 0
 			names := map[string]bool{}
-			for _, e := range c.Examples {
+			for _, e := range examples[c.ID] {
 				if len(e.Findings) > 0 {
 					positive++
 				} else {
@@ -66,7 +69,7 @@ func TestExamples(t *testing.T) {
 var parser = sync.OnceValues(func() (*treesitter.Parser, error) { return review.NewParser(context.Background(), "") })
 
 // reviewExample runs one check on the files of an example.
-func reviewExample(t *testing.T, e check.Example, id string) *review.Report {
+func reviewExample(t *testing.T, e checktest.Example, id string) *review.Report {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range e.Files {
@@ -131,10 +134,11 @@ func TestDocument(t *testing.T) {
 		fmt.Fprintf(&b, "| [`%s`](#%s) | %s | %s | %s | %s | %s | %s |\n", c.ID, c.ID, c.Title, c.Category, c.Severity, strings.Join(c.Rules, ", "), strings.Join(foundIn(c), ", "), fixable)
 	}
 	writeCorpus(t, &b)
+	examples := checktest.Examples(t)
 	for _, c := range check.All() {
 		fmt.Fprintf(&b, "\n## %s\n\n%s.\n\n%s\n\n### How to fix %s\n\n%s\n", c.ID, c.Title, strings.TrimSpace(c.Why), c.ID, strings.TrimSpace(c.Fix))
-		writeExample(&b, c, "Reported", func(e check.Example) bool { return len(e.Findings) > 0 })
-		writeExample(&b, c, "Not reported", func(e check.Example) bool { return len(e.Findings) == 0 })
+		writeExample(&b, examples[c.ID], "Reported", func(e checktest.Example) bool { return len(e.Findings) > 0 })
+		writeExample(&b, examples[c.ID], "Not reported", func(e checktest.Example) bool { return len(e.Findings) == 0 })
 	}
 	const file = "../../../docs/checks.md"
 	if *update {
@@ -248,12 +252,12 @@ var fences = map[string]string{".go": "go", ".js": "js", ".ts": "ts", ".py": "py
 var places = regexp.MustCompile(`^(.*):(\d+)$`)
 
 // writeExample writes the first example of a kind.
-func writeExample(b *strings.Builder, c *check.Check, label string, is func(check.Example) bool) {
-	i := slices.IndexFunc(c.Examples, is)
+func writeExample(b *strings.Builder, examples []checktest.Example, label string, is func(checktest.Example) bool) {
+	i := slices.IndexFunc(examples, is)
 	if i < 0 {
 		return
 	}
-	e := c.Examples[i]
+	e := examples[i]
 	fmt.Fprintf(b, "\n%s: %s", label, e.Name)
 	if len(e.Findings) > 0 {
 		var where []string

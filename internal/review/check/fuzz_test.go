@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"assay/internal/review/check/checktest"
 	"assay/internal/review/instrumentation"
 	"assay/internal/review/syntax"
 )
@@ -13,8 +14,9 @@ import (
 // FuzzGo feeds source code through the parser, the finding of facts and all checks. They must not panic, and what they
 // report must lie in the file.
 func FuzzGo(f *testing.F) {
+	examples := checktest.Examples(f)
 	for _, c := range All() {
-		for _, e := range c.Examples {
+		for _, e := range examples[c.ID] {
 			for path, source := range e.Files {
 				if syntax.LanguageOf(path) == syntax.Go {
 					f.Add(source)
@@ -57,7 +59,7 @@ func FuzzGo(f *testing.F) {
 func hostile(n int) []string {
 	const start = "\t_, span := tracer.Start(ctx, \"a\"+id)\n"
 	in := func(body string) string {
-		return goFile("func f(ctx context.Context, req *Request) error {\n" + body + "\n}\n")
+		return checktest.GoFile("func f(ctx context.Context, req *Request) error {\n" + body + "\n}\n")
 	}
 	r := strings.Repeat
 	return []string{

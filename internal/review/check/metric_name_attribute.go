@@ -42,20 +42,4 @@ var metricNameAttribute = &Check{
 			}
 		}
 	},
-	Examples: []Example{
-		{
-			Name: "the name of an attribute",
-			Files: map[string]string{"metrics.go": goFile(`
-var a, _ = meter.Int64Counter("http.response.status_code", metric.WithUnit("{response}"))
-`)},
-			Findings: []string{"metrics.go:5"},
-		},
-		{
-			Name: "a metric of the conventions, and an own name",
-			Files: map[string]string{"metrics.go": goFile(`
-var a, _ = meter.Float64Histogram("http.server.request.duration", metric.WithUnit("s"))
-var b, _ = meter.Int64Counter("shop.orders", metric.WithUnit("{order}"))
-`)},
-		},
-	},
 }

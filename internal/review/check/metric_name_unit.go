@@ -44,43 +44,6 @@ var metricNameUnit = &Check{
 			})
 		}
 	},
-	Examples: []Example{
-		{
-			Name: "units as words of names",
-			Files: map[string]string{"metrics.go": goFile(`
-const waitName = "shop.wait_seconds"
-
-var a, _ = meter.Float64Histogram(waitName, metric.WithUnit("s"))
-var b, _ = meter.Int64Counter("shop.sent.bytes", metric.WithUnit("By"))
-var c, _ = meter.Int64Histogram("shop_duration_ms")
-`)},
-			Findings: []string{"metrics.go:5", "metrics.go:8", "metrics.go:9"},
-		},
-		{
-			Name: "names without unit",
-			Files: map[string]string{"metrics.go": goFile(`
-var a, _ = meter.Float64Histogram("shop.wait", metric.WithUnit("s"))
-var b, _ = meter.Int64Counter("shop.meter.readings", metric.WithUnit("{reading}"))
-var c, _ = meter.Int64Gauge("shop.minimum.min", metric.WithUnit("min"))
-`)},
-		},
-		{
-			Name: "names that begin with a constant",
-			Files: map[string]string{
-				"Metrics.java": `import io.opentelemetry.api.metrics.Meter;
-class Metrics {
-  static final String PREFIX = "shop.";
-  Metrics(Meter meter) {
-    meter.histogramBuilder(PREFIX + "job.duration.seconds").setUnit("s").build();
-    meter.histogramBuilder(PREFIX + "job.duration").setUnit("s").build();
-  }
-}
-`,
-				"metrics.py": "from opentelemetry import metrics\nmeter = metrics.get_meter('shop')\nPREFIX = 'shop'\nwait = meter.create_histogram(f'{PREFIX}.wait.seconds', unit='s')\n",
-			},
-			Findings: []string{"Metrics.java:5", "metrics.py:4"},
-		},
-	},
 }
 
 // moveUnit returns the edits that take a unit out of a metric's name and give it to the instrument if that has none.

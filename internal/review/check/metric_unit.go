@@ -59,31 +59,6 @@ var metricUnit = &Check{
 			}
 		}
 	},
-	Examples: []Example{
-		{
-			Name: "no unit, and a unit that is a word",
-			Files: map[string]string{"metrics.go": goFile(`
-var requests, _ = meter.Int64Counter("shop.requests")
-var duration, _ = meter.Float64Histogram("shop.duration",
-	metric.WithDescription("Duration of requests."),
-	metric.WithUnit("seconds"))
-`)},
-			Findings: []string{"metrics.go:5", "metrics.go:8"},
-		},
-		{
-			Name: "valid units, and options that are made elsewhere",
-			Files: map[string]string{"metrics.go": goFile(`
-const millis = "ms"
-
-func create(opts []metric.Int64CounterOption) {
-	noopMeter.Int64Counter("shop.requests")
-	a, _ := meter.Int64Counter("shop.requests", metric.WithUnit("{request}"))
-	b, _ := meter.Float64Histogram("shop.duration", metric.WithUnit(millis))
-	c, _ := meter.Int64Counter("shop.sent", opts...)
-}
-`)},
-		},
-	},
 }
 
 // creation returns the range of the call that names an instrument, which is the first of a builder's chain.

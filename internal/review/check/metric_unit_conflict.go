@@ -68,34 +68,6 @@ var metricUnitConflict = &Check{
 			}
 		}
 	},
-	Examples: []Example{
-		{
-			Name: "two units, and two bucket layouts",
-			Files: map[string]string{
-				"a.go": goFile(`
-var a, _ = meter.Float64Histogram("shop.wait", metric.WithUnit("s"))
-var b, _ = meter.Float64Histogram("shop.size", metric.WithUnit("By"), metric.WithExplicitBucketBoundaries(1, 2, 4))
-`),
-				"b.go": goFile(`
-var c, _ = meter.Float64Histogram("shop.wait", metric.WithUnit("ms"))
-var d, _ = meter.Float64Histogram("shop.size", metric.WithUnit("By"), metric.WithExplicitBucketBoundaries(1, 10))
-`),
-			},
-			Findings: []string{"b.go:5", "b.go:6"},
-		},
-		{
-			Name: "one unit in two places, and options that are not visible",
-			Files: map[string]string{
-				"a.go": goFile(`
-var a, _ = meter.Float64Histogram("shop.wait", metric.WithUnit("s"), metric.WithExplicitBucketBoundaries(1, 2))
-`),
-				"b.go": goFile(`
-var b, _ = meter.Float64Histogram("shop.wait", metric.WithUnit("s"), metric.WithExplicitBucketBoundaries(1,2))
-var c, _ = meter.Float64Histogram("shop.wait", options...)
-`),
-			},
-		},
-	},
 }
 
 // instrumentUse is what one place says of a metric.

@@ -53,33 +53,6 @@ var sdkUnsupportedRuntime = &Check{
 			}
 		}
 	},
-	Examples: []Example{
-		{
-			Name: "SDKs that are newer than the runtime",
-			Files: map[string]string{
-				"web/package.json":     `{"dependencies": {"@opentelemetry/sdk-node": "^0.203.0"}}`,
-				"web/Dockerfile":       "FROM node:16-alpine\nCMD node server.js\n",
-				"api/requirements.txt": "flask\nopentelemetry-sdk==1.33.0\n",
-				"api/Dockerfile":       "FROM python:3.8-slim\n",
-				"jobs/jobs.csproj":     "<Project>\n<PropertyGroup><TargetFramework>net6.0</TargetFramework></PropertyGroup>\n<ItemGroup>\n<PackageReference Include=\"OpenTelemetry\" Version=\"1.12.0\" />\n</ItemGroup></Project>\n",
-			},
-			Findings: []string{"api/requirements.txt:2", "jobs/jobs.csproj:4", "web/package.json:1"},
-		},
-		{
-			Name: "supported runtimes, ranges that an installer resolves, and images of other stages",
-			Files: map[string]string{
-				"web/package.json":     `{"engines": {"node": ">=18"}, "dependencies": {"@opentelemetry/sdk-node": "^0.203.0"}}`,
-				"web/Dockerfile":       "FROM node:16 AS assets\nFROM node:22\n",
-				"api/requirements.txt": "opentelemetry-sdk>=1.20\n",
-				"api/Dockerfile":       "FROM python:3.7\n",
-				"go.mod":               "module shop\n\ngo 1.26.0\n\nrequire go.opentelemetry.io/otel/sdk v1.47.0\n",
-			},
-		},
-		{
-			Name:  "a range that begins with the first release of a supported major version",
-			Files: map[string]string{"package.json": `{"engines": {"node": ">=20.0.0"}, "dependencies": {"@opentelemetry/resources": "^2.7.1"}}`},
-		},
-	},
 }
 
 var runtimeNames = map[string]string{"go": "Go", "nodejs": "Node.js", "cpython": "Python", "jvm": "Java", "dotnet": ".NET", "ruby": "Ruby", "php": "PHP"}

@@ -41,36 +41,6 @@ var sdkVersionMix = &Check{
 			p.sameMinor(f, isDotnetCore)
 		}
 	},
-	Examples: []Example{
-		{
-			Name: "packages of several releases",
-			Files: map[string]string{
-				"go.mod":               "module shop\n\nrequire (\n\tgo.opentelemetry.io/otel v1.28.0\n\tgo.opentelemetry.io/otel/sdk v1.21.0\n)\n",
-				"web/package.json":     "{\"dependencies\": {\n\"@opentelemetry/sdk-trace-node\": \"^2.0.0\",\n\"@opentelemetry/exporter-trace-otlp-http\": \"^0.57.0\"\n}}\n",
-				"api/requirements.txt": "opentelemetry-api==1.27.0\nopentelemetry-sdk==1.27.0\nopentelemetry-instrumentation-flask==0.41b0\n",
-				"jobs/pom.xml":         "<project><dependencies>\n<dependency><groupId>io.opentelemetry</groupId>\n<artifactId>opentelemetry-api</artifactId>\n<version>1.40.0</version></dependency>\n<dependency><groupId>io.opentelemetry</groupId>\n<artifactId>opentelemetry-sdk</artifactId>\n<version>1.31.0</version></dependency>\n</dependencies></project>\n",
-			},
-			Findings: []string{"api/requirements.txt:3", "go.mod:5", "jobs/pom.xml:6", "web/package.json:3"},
-		},
-		{
-			Name: "versions that are only raised where nothing else has to change",
-			Files: map[string]string{
-				"requirements.txt": "opentelemetry-api==1.27.0\nopentelemetry-sdk==1.27.0\nopentelemetry-exporter-otlp==1.28.0\n",
-				"pom.xml":          "<project><properties><otel>1.31.0</otel></properties><dependencies>\n<dependency><groupId>io.opentelemetry</groupId>\n<artifactId>opentelemetry-api</artifactId>\n<version>1.40.0</version></dependency>\n<dependency><groupId>io.opentelemetry</groupId>\n<artifactId>opentelemetry-sdk</artifactId>\n<version>${otel}</version></dependency>\n</dependencies></project>\n",
-				"web.csproj":       "<Project><ItemGroup>\n<PackageReference Include=\"OpenTelemetry\" Version=\"1.9.0\" />\n<PackageReference Include=\"OpenTelemetry.Exporter.Console\" Version=\"1.7.0\" />\n</ItemGroup></Project>\n",
-			},
-			Findings: []string{"pom.xml:6", "requirements.txt:3", "web.csproj:3"},
-		},
-		{
-			Name: "packages of one release, and those with versions of their own",
-			Files: map[string]string{
-				"go.mod":               "module shop\n\nrequire (\n\tgo.opentelemetry.io/contrib/instrumentation/net/http/otelhttp v0.53.0\n\tgo.opentelemetry.io/otel v1.28.0\n\tgo.opentelemetry.io/otel/exporters/otlp/otlplog/otlploghttp v0.4.0\n\tgo.opentelemetry.io/otel/sdk v1.28.0\n\tgo.opentelemetry.io/proto/otlp v1.3.1\n\tgo.opentelemetry.io/otel/metric v1.27.0 // indirect\n)\n",
-				"web/package.json":     "{\"dependencies\": {\n\"@opentelemetry/api\": \"^1.9.0\",\n\"@opentelemetry/sdk-trace-node\": \"^2.0.0\",\n\"@opentelemetry/sdk-node\": \"^0.203.0\",\n\"@opentelemetry/instrumentation-express\": \"^0.52.0\",\n\"@opentelemetry/semantic-conventions\": \"^1.36.0\"\n}}\n",
-				"api/requirements.txt": "opentelemetry-api==1.27.0\nopentelemetry-sdk==1.27.0\nopentelemetry-instrumentation-flask==0.48b0\nopentelemetry-instrumentation-openai==0.33.1\n",
-				"jobs/build.gradle":    "dependencies {\n  implementation platform('io.opentelemetry:opentelemetry-bom:1.40.0')\n  implementation 'io.opentelemetry:opentelemetry-api'\n  implementation 'io.opentelemetry.semconv:opentelemetry-semconv:1.25.0-alpha'\n}\n",
-			},
-		},
-	},
 }
 
 // goCore are the stable modules of go.opentelemetry.io/otel, which are released together (versions.yaml of

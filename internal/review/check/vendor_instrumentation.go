@@ -54,27 +54,6 @@ var vendorInstrumentation = &Check{
 			p.At(u, i.Node, Finding{Subject: i.Path, Message: fmt.Sprintf("`%s` is instrumentation of %s.", i.Path, v)})
 		}
 	},
-	Examples: []Example{
-		{
-			Name: "archived clients and vendor tracers",
-			Files: map[string]string{
-				"go.mod":            "module shop\n\nrequire (\n\tgithub.com/opentracing/opentracing-go v1.2.0\n\tgopkg.in/DataDog/dd-trace-go.v1 v1.60.0\n)\n",
-				"main.go":           "package main\n\nimport (\n\t\"github.com/opentracing/opentracing-go\"\n)\n\nvar tracer = opentracing.GlobalTracer()\n",
-				"web/package.json":  "{\"dependencies\": {\n\"dd-trace\": \"^5.0.0\",\n\"jaeger-client\": \"^3.19.0\"\n}}\n",
-				"api/Pipfile":       "[packages]\nddtrace = \"*\"\nopencensus-ext-azure = \"*\"\n",
-				"jobs/build.gradle": "dependencies {\n  implementation 'io.opentracing:opentracing-api:0.33.0'\n}\n",
-			},
-			Findings: []string{"api/Pipfile:2", "api/Pipfile:3", "go.mod:4", "go.mod:5", "jobs/build.gradle:2", "main.go:4", "web/package.json:2", "web/package.json:3"},
-		},
-		{
-			Name: "shims, indirect dependencies, exporters of OpenTelemetry, error tracking and metrics clients",
-			Files: map[string]string{
-				"go.mod":               "module shop\n\nrequire (\n\tgithub.com/opentracing/opentracing-go v1.2.0\n\tgo.opentelemetry.io/otel/bridge/opentracing v1.28.0\n\tgo.opentelemetry.io/otel/exporters/zipkin v1.28.0\n\tgithub.com/openzipkin/zipkin-go v0.4.3\n\tgo.opencensus.io v0.24.0 // indirect\n\tgithub.com/DataDog/datadog-go/v5 v5.5.0\n)\n",
-				"web/package.json":     "{\"dependencies\": {\"@sentry/node\": \"^8.0.0\", \"@opentelemetry/exporter-jaeger\": \"^1.25.0\", \"hot-shots\": \"^10.0.0\"}, \"devDependencies\": {\"dd-trace\": \"^5.0.0\"}}\n",
-				"api/requirements.txt": "datadog\nopentelemetry-exporter-zipkin\nprometheus-client\n",
-			},
-		},
-	},
 }
 
 // vendors are the clients of an instrumentation that is not OpenTelemetry's, by ecosystem.

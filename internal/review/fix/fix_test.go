@@ -17,6 +17,7 @@ import (
 
 	"assay/internal/review"
 	"assay/internal/review/check"
+	"assay/internal/review/check/checktest"
 	"assay/internal/review/fix"
 	"assay/internal/review/treesitter"
 )
@@ -72,11 +73,12 @@ func (r *repository) read(name string) string {
 // TestExamples fixes every example of every check: a finding with a fix is gone afterwards, no other one appears, and
 // a second run changes nothing.
 func TestExamples(t *testing.T) {
+	examples := checktest.Examples(t)
 	for _, c := range check.All() {
 		t.Run(c.ID, func(t *testing.T) {
 			t.Parallel()
 			fixed := 0
-			for _, e := range c.Examples {
+			for _, e := range examples[c.ID] {
 				t.Run(e.Name, func(t *testing.T) {
 					r := newRepository(t, e.Files)
 					before := r.review()
