@@ -4,6 +4,7 @@ package review
 
 import (
 	"bytes"
+	"slices"
 
 	"assay/internal/review/syntax"
 )
@@ -23,252 +24,82 @@ const (
 	traitVendor    // uses another tracer or metrics client
 )
 
-// term is a text that gives a file a trait.
-type term struct {
-	text  string
-	trait trait
-}
-
-// terms has the terms of each language. A scan looks for each of them once, so its time is linear in the file.
-var terms = map[syntax.Language][]term{
-	syntax.Go: {
-		{"go.opentelemetry.io/", traitOTel},
-		{"go.opentelemetry.io/otel/trace", traitTraces},
-		{".Tracer(", traitTraces},
-		{"go.opentelemetry.io/otel/metric", traitMetrics},
-		{".Meter(", traitMetrics},
-		{"go.opentelemetry.io/otel/sdk/metric", traitMetrics},
-		{"go.opentelemetry.io/otel/log", traitLogs},
-		{"go.opentelemetry.io/contrib/bridges/", traitLogs},
-		{"go.opentelemetry.io/otel/sdk/log", traitLogs},
-		{"go.opentelemetry.io/contrib/instrumentation/", traitLibrary},
-		{"go.opentelemetry.io/auto", traitAutomatic},
-		{"github.com/opentracing/", traitVendor},
-		{"go.opencensus.io", traitVendor},
-		{"github.com/uber/jaeger-client-go", traitVendor},
-		{"github.com/openzipkin/", traitVendor},
-		{"github.com/DataDog/", traitVendor},
-		{"gopkg.in/DataDog/", traitVendor},
-		{"go.elastic.co/apm", traitVendor},
-		{"github.com/newrelic/", traitVendor},
-		{"github.com/getsentry/", traitVendor},
-		{"tracer", traitCandidate},
-		{"Tracer", traitCandidate},
-		{"meter", traitCandidate},
-		{"span", traitCandidate},
-		{"Span", traitCandidate},
-		{`"log"`, traitCandidate},
-		{`"log/slog"`, traitCandidate},
-		{"ogger", traitCandidate},
-		{"logrus", traitCandidate},
-		{"zap", traitCandidate},
-		{"zerolog", traitCandidate},
-		{"log.", traitCandidate},
-		{"logr", traitCandidate},
-		{`"net/http"`, traitCandidate},
-		{"google.golang.org/grpc", traitCandidate},
-		{"gin-gonic", traitCandidate},
-		{"labstack/echo", traitCandidate},
-		{"gofiber", traitCandidate},
-		{"go-chi", traitCandidate},
-		{"gorilla/mux", traitCandidate},
-		{"kafka", traitCandidate},
-		{"sarama", traitCandidate},
-		{`"database/sql"`, traitCandidate},
-		{"redis", traitCandidate},
-		{"mongo-driver", traitCandidate},
-		{"jackc/pgx", traitCandidate},
-		{"amqp", traitCandidate},
-		{"nats-io", traitCandidate},
-		{"service/sqs", traitCandidate},
-		{"fasthttp", traitCandidate},
-		{"kataras/iris", traitCandidate},
-		{"redigo", traitCandidate},
-		{"jmoiron/sqlx", traitCandidate},
-		{"gorm.io", traitCandidate},
-		{"gocql", traitCandidate},
-	},
-	syntax.JavaScript: javaScriptTerms,
-	syntax.TypeScript: javaScriptTerms,
-	syntax.Python: {
-		{"opentelemetry", traitOTel},
-		{"opentelemetry.trace", traitTraces},
-		{"import trace", traitTraces},
-		{"get_tracer", traitTraces},
-		{"TracerProvider", traitTraces},
-		{"opentelemetry.metrics", traitMetrics},
-		{"get_meter", traitMetrics},
-		{"MeterProvider", traitMetrics},
-		{"opentelemetry._logs", traitLogs},
-		{"opentelemetry.sdk._logs", traitLogs},
-		{"LoggerProvider", traitLogs},
-		{"opentelemetry.instrumentation", traitLibrary},
-		{"auto_instrumentation", traitAutomatic},
-		{"opentracing", traitVendor},
-		{"opencensus", traitVendor},
-		{"jaeger_client", traitVendor},
-		{"py_zipkin", traitVendor},
-		{"ddtrace", traitVendor},
-		{"elasticapm", traitVendor},
-		{"newrelic", traitVendor},
-		{"sentry_sdk", traitVendor},
-		{"tracer", traitCandidate},
-		{"meter", traitCandidate},
-		{"span", traitCandidate},
-		{"logging", traitCandidate},
-		{"logger", traitCandidate},
-		{"log.", traitCandidate},
-		{"loguru", traitCandidate},
-		{"structlog", traitCandidate},
-		{"print(", traitCandidate},
-		{"flask", traitCandidate},
-		{"Flask", traitCandidate},
-		{"fastapi", traitCandidate},
-		{"django", traitCandidate},
-		{"aiohttp", traitCandidate},
-		{"tornado", traitCandidate},
-		{"starlette", traitCandidate},
-		{"grpc", traitCandidate},
-		{"uvicorn", traitCandidate},
-		{"celery", traitCandidate},
-		{"kafka", traitCandidate},
-		{"pika", traitCandidate},
-		{"psycopg", traitCandidate},
-		{"pymysql", traitCandidate},
-		{"pymongo", traitCandidate},
-		{"redis", traitCandidate},
-		{"sqlalchemy", traitCandidate},
-		{"asyncpg", traitCandidate},
-		{"boto", traitCandidate},
-		{"http.server", traitCandidate},
-		{"mysql", traitCandidate},
-		{"MySQLdb", traitCandidate},
-		{"falcon", traitCandidate},
-		{"sanic", traitCandidate},
-		{"quart", traitCandidate},
-		{"litestar", traitCandidate},
-		{"motor", traitCandidate},
-	},
-	syntax.Java: {
-		{"io.opentelemetry", traitOTel},
-		{"io.opentelemetry.api.trace", traitTraces},
-		{"getTracer(", traitTraces},
-		{"SdkTracerProvider", traitTraces},
-		{"WithSpan", traitTraces},
-		{"io.opentelemetry.api.metrics", traitMetrics},
-		{"getMeter(", traitMetrics},
-		{"SdkMeterProvider", traitMetrics},
-		{"io.opentelemetry.api.logs", traitLogs},
-		{"SdkLoggerProvider", traitLogs},
-		{"io.opentelemetry.instrumentation", traitLibrary},
-		{"AutoConfiguredOpenTelemetrySdk", traitAutomatic},
-		{"io.opentracing", traitVendor},
-		{"io.opencensus", traitVendor},
-		{"io.jaegertracing", traitVendor},
-		{"zipkin2", traitVendor},
-		{"brave.", traitVendor},
-		{"datadog.trace", traitVendor},
-		{"co.elastic.apm", traitVendor},
-		{"com.newrelic", traitVendor},
-		{"io.sentry", traitVendor},
-		{"racer", traitCandidate},
-		{"eter", traitCandidate},
-		{"Span", traitCandidate},
-		{"ogger", traitCandidate},
-		{"log.", traitCandidate},
-		{"LOG.", traitCandidate},
-		{"Slf4j", traitCandidate},
-		{"System.out", traitCandidate},
-		{"springframework", traitCandidate},
-		{"HttpServer", traitCandidate},
-		{"HttpServlet", traitCandidate},
-		{"jakarta.ws", traitCandidate},
-		{"javax.ws", traitCandidate},
-		{"io.grpc", traitCandidate},
-		{"vertx", traitCandidate},
-		{"Kafka", traitCandidate},
-		{"java.sql", traitCandidate},
-		{"jedis", traitCandidate},
-		{"lettuce", traitCandidate},
-		{"MongoClient", traitCandidate},
-		{"rabbitmq", traitCandidate},
-		{"DataSource", traitCandidate},
-		{"System.err", traitCandidate},
-		{"javalin", traitCandidate},
-		{"jetty", traitCandidate},
-		{"undertow", traitCandidate},
-		{"datastax", traitCandidate},
-		{"RabbitListener", traitCandidate},
-		{"JmsListener", traitCandidate},
-		{"SqsListener", traitCandidate},
-	},
-}
-
-var javaScriptTerms = []term{
-	{"@opentelemetry/", traitOTel},
-	{"@opentelemetry/sdk-trace", traitTraces},
-	{"getTracer(", traitTraces},
-	{"TracerProvider", traitTraces},
-	{"traceExporter", traitTraces},
-	{"@opentelemetry/sdk-metrics", traitMetrics},
-	{"getMeter(", traitMetrics},
-	{"MeterProvider", traitMetrics},
-	{"metricReader", traitMetrics},
-	{"@opentelemetry/api-logs", traitLogs},
-	{"@opentelemetry/sdk-logs", traitLogs},
-	{"@opentelemetry/instrumentation-", traitLibrary},
-	{"auto-instrumentations-node", traitAutomatic},
-	{"auto-instrumentations-web", traitAutomatic},
-	{"opentracing", traitVendor},
-	{"@opencensus/", traitVendor},
-	{"jaeger-client", traitVendor},
-	{"zipkin", traitVendor},
-	{"dd-trace", traitVendor},
-	{"elastic-apm-node", traitVendor},
-	{"newrelic", traitVendor},
-	{"@sentry/", traitVendor},
-	{"tracer", traitCandidate},
-	{"meter", traitCandidate},
-	{"span", traitCandidate},
-	{"Span", traitCandidate},
-	{"console.", traitCandidate},
-	{"logger", traitCandidate},
-	{"log.", traitCandidate},
-	{"winston", traitCandidate},
-	{"pino", traitCandidate},
-	{"bunyan", traitCandidate},
-	{"log4js", traitCandidate},
-	{"express", traitCandidate},
-	{"fastify", traitCandidate},
-	{"koa", traitCandidate},
-	{"nestjs", traitCandidate},
-	{"hapi", traitCandidate},
-	{"createServer", traitCandidate},
-	{"grpc", traitCandidate},
-	{"kafkajs", traitCandidate},
-	{"amqplib", traitCandidate},
-	{"bullmq", traitCandidate},
-	{"@aws-sdk/", traitCandidate},
-	{"'pg'", traitCandidate},
-	{`"pg"`, traitCandidate},
-	{"mysql", traitCandidate},
-	{"mongo", traitCandidate},
-	{"redis", traitCandidate},
-	{"prisma", traitCandidate},
-	{"typeorm", traitCandidate},
-	{"sequelize", traitCandidate},
-	{"knex", traitCandidate},
-	{"hono", traitCandidate},
-	{"restify", traitCandidate},
-	{"axios", traitCandidate},
-}
+// terms has the texts of which one gives a file of a language a trait. A scan looks for each of them once, so its time
+// is linear in the file.
+var terms = func() map[syntax.Language]map[trait][][]byte {
+	javaScript := map[trait]string{
+		traitOTel:      "@opentelemetry/",
+		traitTraces:    "@opentelemetry/sdk-trace|getTracer(|TracerProvider|traceExporter",
+		traitMetrics:   "@opentelemetry/sdk-metrics|getMeter(|MeterProvider|metricReader",
+		traitLogs:      "@opentelemetry/api-logs|@opentelemetry/sdk-logs",
+		traitLibrary:   "@opentelemetry/instrumentation-",
+		traitAutomatic: "auto-instrumentations-node|auto-instrumentations-web",
+		traitVendor:    "opentracing|@opencensus/|jaeger-client|zipkin|dd-trace|elastic-apm-node|newrelic|@sentry/",
+		traitCandidate: `tracer|meter|span|Span|console.|logger|log.|winston|pino|bunyan|log4js|express|fastify|` +
+			`koa|nestjs|hapi|createServer|grpc|kafkajs|amqplib|bullmq|@aws-sdk/|'pg'|"pg"|mysql|mongo|` +
+			`redis|prisma|typeorm|sequelize|knex|hono|restify|axios`,
+	}
+	all := map[syntax.Language]map[trait][][]byte{}
+	for language, traits := range map[syntax.Language]map[trait]string{
+		syntax.Go: {
+			traitOTel:    "go.opentelemetry.io/",
+			traitTraces:  "go.opentelemetry.io/otel/trace|.Tracer(",
+			traitMetrics: "go.opentelemetry.io/otel/metric|.Meter(|go.opentelemetry.io/otel/sdk/metric",
+			traitLogs: "go.opentelemetry.io/otel/log|go.opentelemetry.io/contrib/bridges/|" +
+				"go.opentelemetry.io/otel/sdk/log",
+			traitLibrary:   "go.opentelemetry.io/contrib/instrumentation/",
+			traitAutomatic: "go.opentelemetry.io/auto",
+			traitVendor: "github.com/opentracing/|go.opencensus.io|github.com/uber/jaeger-client-go|" +
+				"github.com/openzipkin/|github.com/DataDog/|gopkg.in/DataDog/|go.elastic.co/apm|" +
+				"github.com/newrelic/|github.com/getsentry/",
+			traitCandidate: `tracer|Tracer|meter|span|Span|"log"|"log/slog"|ogger|logrus|zap|zerolog|log.|logr|` +
+				`"net/http"|google.golang.org/grpc|gin-gonic|labstack/echo|gofiber|go-chi|gorilla/mux|` +
+				`kafka|sarama|"database/sql"|redis|mongo-driver|jackc/pgx|amqp|nats-io|service/sqs|` +
+				`fasthttp|kataras/iris|redigo|jmoiron/sqlx|gorm.io|gocql`,
+		},
+		syntax.JavaScript: javaScript,
+		syntax.TypeScript: javaScript,
+		syntax.Python: {
+			traitOTel:      "opentelemetry",
+			traitTraces:    "opentelemetry.trace|import trace|get_tracer|TracerProvider",
+			traitMetrics:   "opentelemetry.metrics|get_meter|MeterProvider",
+			traitLogs:      "opentelemetry._logs|opentelemetry.sdk._logs|LoggerProvider",
+			traitLibrary:   "opentelemetry.instrumentation",
+			traitAutomatic: "auto_instrumentation",
+			traitVendor:    "opentracing|opencensus|jaeger_client|py_zipkin|ddtrace|elasticapm|newrelic|sentry_sdk",
+			traitCandidate: "tracer|meter|span|logging|logger|log.|loguru|structlog|print(|flask|Flask|fastapi|django|" +
+				"aiohttp|tornado|starlette|grpc|uvicorn|celery|kafka|pika|psycopg|pymysql|pymongo|redis|" +
+				"sqlalchemy|asyncpg|boto|http.server|mysql|MySQLdb|falcon|sanic|quart|litestar|motor",
+		},
+		syntax.Java: {
+			traitOTel:      "io.opentelemetry",
+			traitTraces:    "io.opentelemetry.api.trace|getTracer(|SdkTracerProvider|WithSpan",
+			traitMetrics:   "io.opentelemetry.api.metrics|getMeter(|SdkMeterProvider",
+			traitLogs:      "io.opentelemetry.api.logs|SdkLoggerProvider",
+			traitLibrary:   "io.opentelemetry.instrumentation",
+			traitAutomatic: "AutoConfiguredOpenTelemetrySdk",
+			traitVendor: "io.opentracing|io.opencensus|io.jaegertracing|zipkin2|brave.|datadog.trace|co.elastic.apm|" +
+				"com.newrelic|io.sentry",
+			traitCandidate: "racer|eter|Span|ogger|log.|LOG.|Slf4j|System.out|springframework|HttpServer|HttpServlet|" +
+				"jakarta.ws|javax.ws|io.grpc|vertx|Kafka|java.sql|jedis|lettuce|MongoClient|rabbitmq|" +
+				"DataSource|System.err|javalin|jetty|undertow|datastax|RabbitListener|JmsListener|" +
+				"SqsListener",
+		},
+	} {
+		all[language] = map[trait][][]byte{}
+		for t, texts := range traits {
+			all[language][t] = bytes.Split([]byte(texts), []byte("|"))
+		}
+	}
+	return all
+}()
 
 // scan returns the traits of a source file.
 func scan(language syntax.Language, source []byte) trait {
 	var found trait
-	for _, t := range terms[language] {
-		if found&t.trait == 0 && bytes.Contains(source, []byte(t.text)) {
-			found |= t.trait
+	for t, texts := range terms[language] {
+		if slices.ContainsFunc(texts, func(text []byte) bool { return bytes.Contains(source, text) }) {
+			found |= t
 		}
 	}
 	if found&traitOTel == 0 {
