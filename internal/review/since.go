@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -237,7 +238,7 @@ func parseDiff(r io.Reader, c changes) error {
 			file = diffName(string(name))
 			continue
 		}
-		removed, first, added, ok := hunk(string(line))
+		removed, first, added, ok := parseHunk(string(line))
 		if !ok {
 			continue
 		}
@@ -269,39 +270,22 @@ func diffName(s string) string {
 	return name
 }
 
-// hunk parses the header of a hunk, "@@ -a,b +c,d @@". It returns b, c and d.
-func hunk(line string) (removed, first, added int, ok bool) {
-	rest, ok := strings.CutPrefix(line, "@@ -")
-	if !ok {
-		return 0, 0, 0, false
-	}
-	old, rest, ok := strings.Cut(rest, " +")
-	if !ok {
-		return 0, 0, 0, false
-	}
-	now, _, ok := strings.Cut(rest, " @@")
-	if !ok {
-		return 0, 0, 0, false
-	}
-	_, removed, ok = lineCount(old)
-	if !ok {
-		return 0, 0, 0, false
-	}
-	first, added, ok = lineCount(now)
-	return removed, first, added, ok
-}
+// hunk matches the header of a hunk, "@@ -a,b +c,d @@". A count that is absent is 1.
+var hunk = regexp.MustCompile(`^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@`)
 
-// lineCount parses "line,count" or "line", which has the count 1.
-func lineCount(s string) (line, count int, ok bool) {
-	l, c, counted := strings.Cut(s, ",")
-	line, err := strconv.Atoi(l)
-	if err != nil || line < 0 || line > 1<<30 {
-		return 0, 0, false
+// parseHunk parses the header of a hunk. It returns b, c and d.
+func parseHunk(line string) (removed, first, added int, ok bool) {
+	m := hunk.FindStringSubmatch(line)
+	if m == nil {
+		return 0, 0, 0, false
 	}
-	if count = 1; counted {
-		if count, err = strconv.Atoi(c); err != nil || count < 0 || count > 1<<30 {
-			return 0, 0, false
+	var numbers [4]int
+	for i, digits := range m[1:] {
+		n, err := strconv.Atoi(cmp.Or(digits, "1"))
+		if err != nil || n > 1<<30 {
+			return 0, 0, 0, false
 		}
+		numbers[i] = n
 	}
-	return line, count, true
+	return numbers[1], numbers[2], numbers[3], true
 }
