@@ -20,9 +20,9 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
 		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-			return nil, refuse(http.StatusRequestEntityTooLarge, "the body has more than "+number(maxBody)+" bytes")
+			return nil, assay.Errorf(assay.CodeTooLarge, "the body has more than %d bytes", maxBody)
 		}
-		return nil, refuse(http.StatusBadRequest, "the body did not arrive")
+		return nil, assay.Errorf(assay.CodeInvalid, "the body did not arrive")
 	}
 	return bytes.TrimSpace(body), nil
 }
@@ -39,7 +39,7 @@ func decode(body []byte, f fields) error {
 	}
 	var members map[string]json.RawMessage
 	if body[0] != '{' || json.Unmarshal(body, &members) != nil {
-		return invalid(map[string]string{"body": "must be a JSON object"})
+		return assay.Invalid(map[string]string{"body": "must be a JSON object"})
 	}
 	details := map[string]string{}
 	for name, value := range members {
@@ -64,15 +64,13 @@ func unprocessable(details map[string]string) error {
 	if len(details) == 0 {
 		return nil
 	}
-	err := refuse(http.StatusUnprocessableEntity, assay.DescribeDetails(details))
-	err.details = details
-	return err
+	return &assay.Error{Code: assay.CodeUnprocessable, Message: assay.DescribeDetails(details), Details: details}
 }
 
 // asInvalid converts a 422 to a 400, for operations without a 422.
 func asInvalid(err error) error {
-	if refused, ok := errors.AsType[*refusal](err); ok && refused.status == http.StatusUnprocessableEntity {
-		return invalid(refused.details)
+	if refused, ok := errors.AsType[*assay.Error](err); ok && refused.Code == assay.CodeUnprocessable {
+		return assay.Invalid(refused.Details)
 	}
 	return err
 }

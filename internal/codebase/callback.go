@@ -58,12 +58,12 @@ func (s *server) callback(w http.ResponseWriter, r *http.Request, kind string) {
 		}
 	}
 	fail := func(err error) {
-		refused := s.refusalOf(r.Context(), err)
-		message := refused.message
-		for field, detail := range refused.details {
+		status, refused := s.refusal(r.Context(), err)
+		message := refused.Message
+		for field, detail := range refused.Details {
 			message += ": " + field + " " + detail
 		}
-		show(refused.status, callbackData{Problem: message})
+		show(status, callbackData{Problem: message})
 	}
 	values := r.URL.Query()
 	switch r.Method {
@@ -71,13 +71,13 @@ func (s *server) callback(w http.ResponseWriter, r *http.Request, kind string) {
 	case http.MethodPost:
 		r.Body = http.MaxBytesReader(w, r.Body, 4*maxCallback)
 		if err := r.ParseForm(); err != nil {
-			fail(refuse(http.StatusBadRequest, "the form did not arrive"))
+			fail(assay.Errorf(assay.CodeInvalid, "the form did not arrive"))
 			return
 		}
 		values = r.PostForm
 	default:
 		w.Header().Set("Allow", "GET, HEAD, POST")
-		fail(refuse(http.StatusMethodNotAllowed, "this path has another method"))
+		fail(assay.Errorf(assay.CodeMethodNotAllowed, "this path has another method"))
 		return
 	}
 	if err := checkCallback(values); err != nil {
@@ -136,18 +136,18 @@ func stateHash(state string) [32]byte { return sha256.Sum256([]byte(state)) }
 func checkCallback(values url.Values) error {
 	for _, name := range []string{"code", "state", "installation_id", "setup_action", "error"} {
 		if all := values[name]; len(all) > 1 || len(all) == 1 && len(all[0]) > maxCallback {
-			return refuse(http.StatusBadRequest, "the parameter "+name+" is repeated or too long")
+			return assay.Errorf(assay.CodeInvalid, "the parameter %s is repeated or too long", name)
 		}
 	}
 	switch {
 	case values.Get("error") != "":
-		return refuse(http.StatusBadRequest, "the source host did not authorize the connection")
+		return assay.Errorf(assay.CodeInvalid, "the source host did not authorize the connection")
 	case values.Get("setup_action") == "request":
-		return refuse(http.StatusConflict, "an owner of the organization at GitHub has to approve the installation; connect it again afterwards")
+		return assay.Errorf(assay.CodeConflict, "an owner of the organization at GitHub has to approve the installation; connect it again afterwards")
 	case values.Get("state") == "":
-		return refuse(http.StatusBadRequest, "the state is missing: begin on the page Connect a repository")
+		return assay.Errorf(assay.CodeInvalid, "the state is missing: begin on the page Connect a repository")
 	case values.Get("code") == "":
-		return refuse(http.StatusBadRequest, "the code is missing: a GitHub App has to request the user's authorization during installation")
+		return assay.Errorf(assay.CodeInvalid, "the code is missing: a GitHub App has to request the user's authorization during installation")
 	}
 	return nil
 }
@@ -155,7 +155,7 @@ func checkCallback(values url.Values) error {
 // expired explains a state that does not exist. It says no more about states of others.
 func expired(err error) error {
 	if assay.ErrorCode(err) == assay.CodeNotFound {
-		return refuse(http.StatusForbidden, "the state is not valid: it was used, or has expired; begin again on the page Connect a repository")
+		return assay.Errorf(assay.CodeForbidden, "the state is not valid: it was used, or has expired; begin again on the page Connect a repository")
 	}
 	return err
 }

@@ -124,7 +124,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	} else {
 		connlimit.Identify(r.Context(), from.organization)
 		var ids []string
-		if op, ids, err = route(r); err == nil && op.large {
+		if op, ids, err = route(w, r); err == nil && op.large {
 			if err = s.large.Acquire(r.Context(), from.organization); err == nil {
 				defer s.large.Release(from.organization) // after the answer is written
 			}
@@ -141,7 +141,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (s *server) answer(w http.ResponseWriter, r *http.Request, from caller, op *operation, ids []string) (any, error) {
 	if op.usersOnly && from.credential != credentialUser {
-		return nil, refuse(http.StatusForbidden, "this operation needs a user's session, not an API key")
+		return nil, assay.Errorf(assay.CodeForbidden, "this operation needs a user's session, not an API key")
 	}
 	var body []byte
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -151,7 +151,7 @@ func (s *server) answer(w http.ResponseWriter, r *http.Request, from caller, op 
 		}
 	}
 	ctx := assay.WithOrganization(r.Context(), from.organization)
-	return op.do(ctx, &call{server: s, caller: from, ids: ids, query: readQuery(r.URL.RawQuery), body: body})
+	return op.do(ctx, &call{server: s, caller: from, ids: ids, query: readQuery(r.URL.RawQuery), body: body, header: w.Header()})
 }
 
 // now returns the time in UTC with microseconds, the format of resources.

@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"regexp"
 	"time"
 
@@ -244,7 +243,7 @@ func updateFinding(ctx context.Context, c *call) (any, error) {
 	var dismissed *bool
 	var reason *string
 	if len(c.body) == 0 {
-		return nil, invalid(map[string]string{"body": "must be a JSON object"})
+		return nil, assay.Invalid(map[string]string{"body": "must be a JSON object"})
 	}
 	if err := decode(c.body, fields{"dismissed": &dismissed, "dismissed_reason": &reason}); err != nil {
 		return nil, err
@@ -274,5 +273,5 @@ func updateFinding(ctx context.Context, c *call) (any, error) {
 }
 
 func errNoFinding() error {
-	return refuse(http.StatusNotFound, "there is no finding with this id")
+	return assay.Errorf(assay.CodeNotFound, "there is no finding with this id")
 }

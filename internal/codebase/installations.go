@@ -4,7 +4,6 @@ package codebase
 
 import (
 	"context"
-	"net/http"
 	"slices"
 
 	"github.com/google/uuid"
@@ -164,7 +163,7 @@ func deleteInstallation(ctx context.Context, c *call) (any, error) {
 		err = c.cfg.Store.DeleteInstallation(ctx, c.organization, id)
 	}
 	if assay.ErrorCode(err) == assay.CodeNotFound {
-		return nil, refuse(http.StatusNotFound, "there is no installation with this id")
+		return nil, assay.Errorf(assay.CodeNotFound, "there is no installation with this id")
 	}
 	return nil, err
 }

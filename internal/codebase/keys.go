@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
+
+	"assay"
 )
 
 const (
@@ -174,7 +176,5 @@ func parseKeys(text []byte) (map[string]ed25519.PublicKey, error) {
 }
 
 func errNoKeys() error {
-	err := refuse(http.StatusServiceUnavailable, "the keys of tokens cannot be fetched")
-	err.retryAfter = askInterval
-	return err
+	return assay.Errorf(assay.CodeUnavailable, "the keys of tokens cannot be fetched")
 }

@@ -5,7 +5,6 @@ package codebase
 import (
 	"context"
 	"crypto/rand"
-	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -99,9 +98,8 @@ func createSession(ctx context.Context, c *call) (any, error) {
 		}
 	}
 	if wait := c.sessions.take(c.organization, c.cfg.SessionsPerMinute, c.cfg.Now()); wait > 0 {
-		err := refuse(http.StatusTooManyRequests, "too many onboarding sessions")
-		err.retryAfter = wait
-		return nil, err
+		retryAfter(c.header, wait)
+		return nil, assay.Errorf(assay.CodeRateLimited, "too many onboarding sessions")
 	}
 	if err := c.cfg.Store.StartOnboarding(ctx, c.organization); err != nil {
 		return nil, err
@@ -149,7 +147,7 @@ func completeOnboarding(ctx context.Context, c *call) (any, error) {
 		return nil, asInvalid(err)
 	}
 	if ids == nil || len(*ids) == 0 || len(*ids) > assay.MaxRepositories {
-		return nil, invalid(map[string]string{"repository_ids": "must have 1 to " + number(assay.MaxRepositories) + " ids"})
+		return nil, assay.Invalid(map[string]string{"repository_ids": "must have 1 to " + number(assay.MaxRepositories) + " ids"})
 	}
 	var selected []string
 	for _, id := range *ids {
@@ -169,7 +167,7 @@ func completeOnboarding(ctx context.Context, c *call) (any, error) {
 	case assay.CodeConflict:
 		state, failure := c.cfg.Store.Onboarding(ctx, c.organization)
 		if failure == nil && state == "completed" {
-			return nil, refuse(http.StatusConflict, "onboarding is completed already")
+			return nil, assay.Errorf(assay.CodeConflict, "onboarding is completed already")
 		}
 		return nil, c.overLimit(err)
 	}
@@ -177,5 +175,5 @@ func completeOnboarding(ctx context.Context, c *call) (any, error) {
 }
 
 func errSelection() error {
-	return invalid(map[string]string{"repository_ids": "has an id that is none of a repository"})
+	return assay.Invalid(map[string]string{"repository_ids": "has an id that is none of a repository"})
 }

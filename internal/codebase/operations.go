@@ -17,9 +17,10 @@ import (
 type call struct {
 	*server
 	caller
-	ids   []string // of the path, unescaped
-	query map[string][]given
-	body  []byte
+	ids    []string // of the path, unescaped
+	query  map[string][]given
+	body   []byte
+	header http.Header // of the response
 }
 
 // operation is one of the operations that assay forwards.
@@ -62,7 +63,7 @@ var operations = []operation{
 
 // route finds the operation of a request and the ids in its path. It does not use http.ServeMux, which redirects
 // unclean paths instead of answering 404.
-func route(r *http.Request) (*operation, []string, error) {
+func route(w http.ResponseWriter, r *http.Request) (*operation, []string, error) {
 	method := r.Method
 	if method == http.MethodHead {
 		method = http.MethodGet
@@ -80,11 +81,10 @@ func route(r *http.Request) (*operation, []string, error) {
 		}
 	}
 	if allowed == nil {
-		return nil, nil, refuse(http.StatusNotFound, "there is nothing at this path")
+		return nil, nil, assay.Errorf(assay.CodeNotFound, "there is nothing at this path")
 	}
-	err := refuse(http.StatusMethodNotAllowed, "this path has another method")
-	err.allow = strings.Join(allowed, ", ")
-	return nil, nil, err
+	w.Header().Set("Allow", strings.Join(allowed, ", "))
+	return nil, nil, assay.Errorf(assay.CodeMethodNotAllowed, "this path has another method")
 }
 
 // match reports whether an escaped path matches the pattern, and returns its ids.
@@ -130,5 +130,5 @@ func (c *call) repository(ctx context.Context, id string) (*assay.Repository, er
 }
 
 func errNoRepository() error {
-	return refuse(http.StatusNotFound, "there is no repository with this id")
+	return assay.Errorf(assay.CodeNotFound, "there is no repository with this id")
 }

@@ -3,7 +3,6 @@
 package codebase
 
 import (
-	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -34,12 +33,6 @@ func readQuery(raw string) map[string][]given {
 	return all
 }
 
-func invalid(details map[string]string) error {
-	err := refuse(http.StatusBadRequest, assay.DescribeDetails(details))
-	err.details = details
-	return err
-}
-
 // params parses the parameters of a query and collects errors. An empty parameter counts as absent, an unknown one is
 // ignored.
 type params struct {
@@ -54,7 +47,7 @@ func (p *params) err() error {
 	if len(p.details) == 0 {
 		return nil
 	}
-	return invalid(p.details)
+	return assay.Invalid(p.details)
 }
 
 func (p *params) text(name string) string {

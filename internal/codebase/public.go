@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"assay"
 	"assay/internal/codebase/source"
 )
 
@@ -37,7 +38,7 @@ func (s *server) public(w http.ResponseWriter, r *http.Request) {
 		s.cfg.Logger.DebugContext(r.Context(), "webhook answered", "kind", kind, "status", status)
 		return
 	}
-	s.writeError(w, r, refuse(http.StatusNotFound, "there is nothing at this path"))
+	s.writeError(w, r, assay.Errorf(assay.CodeNotFound, "there is nothing at this path"))
 }
 
 // callbackURL returns the address to which a source host sends the browser.

@@ -5,7 +5,6 @@ package codebase
 import (
 	"context"
 	"encoding/json"
-	"net/http"
 	"time"
 
 	"assay"
@@ -143,7 +142,7 @@ func getRepository(ctx context.Context, c *call) (any, error) {
 func updateRepository(ctx context.Context, c *call) (any, error) {
 	var active *bool
 	if len(c.body) == 0 { // decode takes it for an empty object
-		return nil, invalid(map[string]string{"body": "must be a JSON object"})
+		return nil, assay.Invalid(map[string]string{"body": "must be a JSON object"})
 	}
 	if err := decode(c.body, fields{"is_active": &active}); err != nil {
 		return nil, err
@@ -167,8 +166,8 @@ func (c *call) overLimit(err error) error {
 	if assay.ErrorCode(err) != assay.CodeConflict {
 		return err
 	}
-	refused := refuse(http.StatusConflict, "the organization would have more active repositories than its limit allows")
-	refused.code = "REPOSITORY_LIMIT"
-	refused.details = map[string]string{"limit": number(c.cfg.RepositoryLimit)}
-	return refused
+	return &assay.Error{
+		Code: codeLimit, Message: "the organization would have more active repositories than its limit allows",
+		Details: map[string]string{"limit": number(c.cfg.RepositoryLimit)},
+	}
 }

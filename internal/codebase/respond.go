@@ -59,46 +59,27 @@ type meta struct {
 	Timestamp time.Time `json:"timestamp"`
 }
 
-// refusal is an error response.
-type refusal struct {
-	status     int
-	code       string
-	message    string
-	details    map[string]string // by field or parameter
-	retryAfter time.Duration     // 0: no Retry-After
-	allow      string            // methods of the path, for a 405
-}
+// Codes that the API itself does not have.
+const (
+	codeLimit     assay.Code = "REPOSITORY_LIMIT"
+	codeSignature assay.Code = "INVALID_SIGNATURE"
+)
 
-func (r *refusal) Error() string { return r.message }
-
-var codes = map[int]string{
-	http.StatusBadRequest:            "INVALID_PARAMETERS",
-	http.StatusUnauthorized:          "INVALID_TOKEN",
-	http.StatusForbidden:             "FORBIDDEN",
-	http.StatusNotFound:              "NOT_FOUND",
-	http.StatusMethodNotAllowed:      "METHOD_NOT_ALLOWED",
-	http.StatusConflict:              "CONFLICT",
-	http.StatusRequestEntityTooLarge: "PAYLOAD_TOO_LARGE",
-	http.StatusUnprocessableEntity:   "UNPROCESSABLE_ENTITY",
-	http.StatusTooManyRequests:       "RATE_LIMIT_EXCEEDED",
-	http.StatusInternalServerError:   "INTERNAL_ERROR",
-	http.StatusServiceUnavailable:    "SERVICE_UNAVAILABLE",
-}
-
-// statuses are those of the coded errors of stores and sources.
+// statuses are those of the errors of operations, stores and sources.
 var statuses = map[assay.Code]int{
-	assay.CodeInvalid:       http.StatusBadRequest,
-	assay.CodeForbidden:     http.StatusForbidden,
-	assay.CodeNotFound:      http.StatusNotFound,
-	assay.CodeConflict:      http.StatusConflict,
-	assay.CodeUnprocessable: http.StatusUnprocessableEntity,
-	assay.CodeRateLimited:   http.StatusTooManyRequests,
-	assay.CodeUnavailable:   http.StatusServiceUnavailable,
-}
-
-// refuse returns an error with the code of its status.
-func refuse(status int, message string) *refusal {
-	return &refusal{status: status, code: codes[status], message: message}
+	assay.CodeInvalid:            http.StatusBadRequest,
+	assay.CodeMissingCredentials: http.StatusUnauthorized,
+	assay.CodeInvalidToken:       http.StatusUnauthorized,
+	codeSignature:                http.StatusUnauthorized,
+	assay.CodeForbidden:          http.StatusForbidden,
+	assay.CodeNotFound:           http.StatusNotFound,
+	assay.CodeMethodNotAllowed:   http.StatusMethodNotAllowed,
+	assay.CodeConflict:           http.StatusConflict,
+	codeLimit:                    http.StatusConflict,
+	assay.CodeTooLarge:           http.StatusRequestEntityTooLarge,
+	assay.CodeUnprocessable:      http.StatusUnprocessableEntity,
+	assay.CodeRateLimited:        http.StatusTooManyRequests,
+	assay.CodeUnavailable:        http.StatusServiceUnavailable,
 }
 
 // write writes the response to a request and returns the status.
@@ -129,26 +110,27 @@ func (s *server) write(w http.ResponseWriter, r *http.Request, data any, err err
 }
 
 func (s *server) writeError(w http.ResponseWriter, r *http.Request, err error) int {
-	refused := s.refusalOf(r.Context(), err)
-	h := w.Header()
-	if refused.status == http.StatusUnauthorized {
-		h.Set("WWW-Authenticate", "Bearer")
-	}
-	if refused.allow != "" {
-		h.Set("Allow", refused.allow)
-	}
-	if refused.retryAfter > 0 {
-		h.Set("Retry-After", strconv.Itoa(int((refused.retryAfter+time.Second-1)/time.Second)))
+	status, refused := s.refusal(r.Context(), err)
+	switch status {
+	case http.StatusUnauthorized:
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	case http.StatusServiceUnavailable:
+		retryAfter(w.Header(), askInterval)
 	}
 	type failure struct {
-		Code    string            `json:"code"`
+		Code    assay.Code        `json:"code"`
 		Message string            `json:"message"`
 		Details map[string]string `json:"details,omitempty"`
 	}
-	return s.writeJSON(w, r, refused.status, struct {
+	return s.writeJSON(w, r, status, struct {
 		Error failure `json:"error"`
 		Meta  meta    `json:"meta"`
-	}{failure{refused.code, refused.message, refused.details}, meta{Timestamp: s.now()}})
+	}{failure{refused.Code, refused.Message, refused.Details}, meta{Timestamp: s.now()}})
+}
+
+// retryAfter sets Retry-After, in whole seconds.
+func retryAfter(h http.Header, wait time.Duration) {
+	h.Set("Retry-After", strconv.Itoa(int((wait+time.Second-1)/time.Second)))
 }
 
 func (s *server) writeJSON(w http.ResponseWriter, r *http.Request, status int, document any) int {
@@ -165,24 +147,15 @@ func (s *server) writeJSON(w http.ResponseWriter, r *http.Request, status int, d
 	return status
 }
 
-// refusalOf returns the refusal for an error. Errors of the store and of sources have a code, which is the status.
-func (s *server) refusalOf(ctx context.Context, err error) *refusal {
-	if refused, ok := errors.AsType[*refusal](err); ok {
-		return refused
-	}
-	status := statuses[assay.ErrorCode(err)]
-	if coded, ok := errors.AsType[*assay.Error](err); ok && status != 0 {
-		refused := refuse(status, coded.Message)
-		refused.details = coded.Details
-		if status == http.StatusServiceUnavailable {
-			refused.retryAfter = askInterval
-		}
-		return refused
+// refusal returns the status and the error with which a request is refused. Errors without a status are logged.
+func (s *server) refusal(ctx context.Context, err error) (int, *assay.Error) {
+	if coded, ok := errors.AsType[*assay.Error](err); ok && statuses[coded.Code] != 0 {
+		return statuses[coded.Code], coded
 	}
 	if ctx.Err() == nil {
 		s.cfg.Logger.ErrorContext(ctx, "agent failed", "error", err)
 	}
-	return refuse(http.StatusInternalServerError, "the agent failed")
+	return http.StatusInternalServerError, assay.Errorf(assay.CodeInternal, "the agent failed")
 }
 
 func encode(to *bytes.Buffer, document any) error {

@@ -8,7 +8,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -122,7 +121,7 @@ func showPhases(r *assay.Run) []phaseData {
 
 // run returns the run of the path.
 func (c *call) run(ctx context.Context) (*assay.Run, error) {
-	none := refuse(http.StatusNotFound, "there is no run with this id")
+	none := assay.Errorf(assay.CodeNotFound, "there is no run with this id")
 	id, ok := canonicalID(c.ids[0])
 	if !ok {
 		return nil, none
@@ -216,7 +215,7 @@ func getPatch(ctx context.Context, c *call) (any, error) {
 	}
 	patch, err := c.cfg.Store.Patch(ctx, c.organization, r.ID)
 	if assay.ErrorCode(err) == assay.CodeNotFound {
-		return nil, refuse(http.StatusNotFound, "this run has no patch")
+		return nil, assay.Errorf(assay.CodeNotFound, "this run has no patch")
 	}
 	if err != nil || utf8.Valid(patch) {
 		return patchData{Format: "git", Patch: string(patch)}, err
@@ -270,7 +269,7 @@ func executeMigration(ctx context.Context, c *call) (any, error) {
 		return nil, err
 	}
 	if o.Tier != assay.TierEnterprise {
-		return nil, refuse(http.StatusForbidden, "the organization's plan has no partner migrations")
+		return nil, assay.Errorf(assay.CodeForbidden, "the organization's plan has no partner migrations")
 	}
 	var id *string
 	var publish *bool
@@ -335,7 +334,7 @@ func (c *call) schedule(ctx context.Context, repositoryID *string, kind string, 
 		return nil, err
 	}
 	if !r.Active {
-		return nil, refuse(http.StatusConflict, "the repository is not active")
+		return nil, assay.Errorf(assay.CodeConflict, "the repository is not active")
 	}
 	if kind == assay.RunFix {
 		if err := c.checkFindings(ctx, r.ID, input["finding_ids"].([]string)); err != nil {

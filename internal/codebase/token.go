@@ -10,6 +10,8 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/jwt"
+
+	"assay"
 )
 
 // Values of the claim credential: the kind of credential that the caller sent to assay.
@@ -93,9 +95,9 @@ func (v *verifier) verify(ctx context.Context, h http.Header) (caller, error) {
 }
 
 func errNoToken() error {
-	return &refusal{status: http.StatusUnauthorized, code: "MISSING_CREDENTIALS", message: "a Bearer token is required"}
+	return assay.Errorf(assay.CodeMissingCredentials, "a Bearer token is required")
 }
 
 func errToken(reason string) error {
-	return refuse(http.StatusUnauthorized, "the token is not valid: "+reason)
+	return assay.Errorf(assay.CodeInvalidToken, "the token is not valid: %s", reason)
 }

@@ -67,9 +67,8 @@ type webhookData struct {
 // webhook handles an event of a source host. The signature is checked before anything else is read of the body.
 func (s *server) webhook(w http.ResponseWriter, r *http.Request, kind string) (any, error) {
 	if r.Method != http.MethodPost {
-		err := refuse(http.StatusMethodNotAllowed, "this path has another method")
-		err.allow = http.MethodPost
-		return nil, err
+		w.Header().Set("Allow", http.MethodPost)
+		return nil, assay.Errorf(assay.CodeMethodNotAllowed, "this path has another method")
 	}
 	// Count what a body may become. Most are small, so that a sender with few large ones, or many addresses, which may send
 	// them slowly, leaves room for others.
@@ -78,9 +77,7 @@ func (s *server) webhook(w http.ResponseWriter, r *http.Request, kind string) (a
 		size = maxWebhook
 	}
 	if size = min(size+1, maxWebhook); !s.webhooks.bodies.Acquire(address, size) {
-		err := refuse(http.StatusServiceUnavailable, "too many webhooks are arriving")
-		err.retryAfter = askInterval
-		return nil, err
+		return nil, assay.Errorf(assay.CodeUnavailable, "too many webhooks are arriving")
 	}
 	defer s.webhooks.bodies.Release(address, size)
 	// A test's writer has no deadlines.
@@ -90,15 +87,13 @@ func (s *server) webhook(w http.ResponseWriter, r *http.Request, kind string) (a
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxWebhook))
 	if err != nil {
 		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-			return nil, refuse(http.StatusRequestEntityTooLarge, "the body has more than "+number(maxWebhook)+" bytes")
+			return nil, assay.Errorf(assay.CodeTooLarge, "the body has more than %d bytes", maxWebhook)
 		}
-		return nil, refuse(http.StatusBadRequest, "the body did not arrive")
+		return nil, assay.Errorf(assay.CodeInvalid, "the body did not arrive")
 	}
 	e, err := s.cfg.Sources.Event(kind, r.Header, body)
 	if assay.ErrorCode(err) == assay.CodeForbidden {
-		refused := refuse(http.StatusUnauthorized, "the signature is missing or not valid")
-		refused.code = "INVALID_SIGNATURE"
-		return nil, refused
+		return nil, assay.Errorf(codeSignature, "the signature is missing or not valid")
 	}
 	if err != nil {
 		return nil, err
