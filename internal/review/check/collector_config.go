@@ -3,7 +3,9 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -275,17 +277,9 @@ func (c *collectorFile) components(p *Pass) {
 
 // sortedDefinitions returns definitions in the order of the file.
 func sortedDefinitions(m map[string][2]*yaml.Node) [][2]*yaml.Node {
-	var all [][2]*yaml.Node
-	for _, d := range m {
-		all = append(all, d)
-	}
-	slices.SortFunc(all, func(a, b [2]*yaml.Node) int {
-		if a[0].Line != b[0].Line {
-			return a[0].Line - b[0].Line
-		}
-		return a[0].Column - b[0].Column
+	return slices.SortedFunc(maps.Values(m), func(a, b [2]*yaml.Node) int {
+		return cmp.Or(cmp.Compare(a[0].Line, b[0].Line), cmp.Compare(a[0].Column, b[0].Column))
 	})
-	return all
 }
 
 // rename returns the edits that replace the logging exporter by debug, if it has no settings that debug lacks.

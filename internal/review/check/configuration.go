@@ -145,11 +145,7 @@ func isDeployment(f *configfile.File) bool {
 
 // isExample reports whether an environment file is a template for others: .env.example.
 func isExample(f *configfile.File) bool {
-	base := strings.ToLower(path.Base(f.Path))
-	for _, word := range []string{"example", "sample", "template", "dist", "defaults", "schema"} {
-		if strings.Contains(base, word) {
-			return true
-		}
-	}
-	return false
+	return exampleNames.MatchString(strings.ToLower(path.Base(f.Path)))
 }
+
+var exampleNames = regexp.MustCompile(`example|sample|template|dist|defaults|schema`)

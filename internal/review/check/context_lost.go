@@ -224,10 +224,8 @@ func startsSpan(u *instrumentation.Uses, n *syntax.Node) bool {
 var methodsOfServices = setOf("repo repository repositories svc service services store storage dao gateway api stub")
 
 // contextCalls are functions of clients that get a context.
-var contextCalls = map[string]bool{
-	"QueryContext": true, "QueryRowContext": true, "ExecContext": true, "PingContext": true, "PrepareContext": true, "GetContext": true, "SelectContext": true,
-	"NamedExecContext": true, "NewRequestWithContext": true, "BeginTx": true, "BeginTxx": true, "DoContext": true, "InvokeContext": true, "PublishWithContext": true,
-}
+var contextCalls = setOf(`QueryContext QueryRowContext ExecContext PingContext PrepareContext GetContext
+	SelectContext NamedExecContext NewRequestWithContext BeginTx BeginTxx DoContext InvokeContext PublishWithContext`)
 
 var (
 	// cleanups are words of functions that clean up after the request.

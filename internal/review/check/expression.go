@@ -3,6 +3,7 @@
 package check
 
 import (
+	"iter"
 	"slices"
 	"strings"
 
@@ -112,8 +113,13 @@ func isError(n *syntax.Node) bool {
 
 // mentions reports whether an expression uses a name.
 func mentions(n *syntax.Node, text string) bool {
-	for c := range n.All() {
-		if (c.Kind == syntax.Name || c.Kind == syntax.Member) && c.Text == text {
+	return has(n.All(), func(c *syntax.Node) bool { return (c.Kind == syntax.Name || c.Kind == syntax.Member) && c.Text == text })
+}
+
+// has reports whether is returns true for one of the nodes.
+func has(nodes iter.Seq[*syntax.Node], is func(*syntax.Node) bool) bool {
+	for n := range nodes {
+		if is(n) {
 			return true
 		}
 	}
@@ -132,13 +138,18 @@ func calls(n *syntax.Node) []*syntax.Node {
 }
 
 // direct yields n and the nodes below it, without the functions below it.
-func direct(n *syntax.Node) func(func(*syntax.Node) bool) {
+func direct(n *syntax.Node) iter.Seq[*syntax.Node] {
+	return without(n, func(c *syntax.Node) bool { return c.Kind == syntax.Func && c != n })
+}
+
+// without yields n and the nodes below it, without those for which skip returns true and the nodes below them.
+func without(n *syntax.Node, skip func(*syntax.Node) bool) iter.Seq[*syntax.Node] {
 	return func(yield func(*syntax.Node) bool) {
 		stack := []*syntax.Node{n}
 		for len(stack) > 0 {
 			c := stack[len(stack)-1]
 			stack = stack[:len(stack)-1]
-			if c.Kind == syntax.Func && c != n {
+			if skip(c) {
 				continue
 			}
 			if !yield(c) {

@@ -239,12 +239,7 @@ func (f *flow) endsIn(finally *syntax.Node) bool {
 
 // guarded reports whether the code after the start of the span is in a Try of its own, whose Finally ends the span.
 func (f *flow) guarded(body *syntax.Node) bool {
-	for c := range body.All() {
-		if c.Kind == syntax.Finally && c.Start > f.start.Start && f.endsIn(c) {
-			return true
-		}
-	}
-	return false
+	return has(body.All(), func(c *syntax.Node) bool { return c.Kind == syntax.Finally && c.Start > f.start.Start && f.endsIn(c) })
 }
 
 // quiet follows a Try whose Finally ends the span: no path out of it leaves the span open.

@@ -184,15 +184,9 @@ func onDemand(n *syntax.Node) bool {
 func isProduction(f *configfile.File, service string) bool {
 	switch f.Kind {
 	case configfile.Compose, configfile.Env:
-		if production.MatchString(path.Base(f.Path)) || production.MatchString(path.Dir(f.Path)) {
-			return true
-		}
-		for _, v := range f.Environment {
-			if v.Service == service && (strings.HasSuffix(v.Name, "_ENV") || strings.HasSuffix(v.Name, "_ENVIRONMENT") || v.Name == "ENV" || v.Name == "ENVIRONMENT") && production.MatchString(v.Value) {
-				return true
-			}
-		}
-		return false
+		return production.MatchString(path.Base(f.Path)) || production.MatchString(path.Dir(f.Path)) || slices.ContainsFunc(f.Environment, func(v configfile.Variable) bool {
+			return v.Service == service && (strings.HasSuffix(v.Name, "_ENV") || strings.HasSuffix(v.Name, "_ENVIRONMENT") || v.Name == "ENV" || v.Name == "ENVIRONMENT") && production.MatchString(v.Value)
+		})
 	}
 	return true
 }

@@ -5,6 +5,7 @@ package check
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -250,7 +251,7 @@ func checkResources(p *RepositoryPass) {
 			}
 		}
 	}
-	for _, at := range sortedProjects(facts) {
+	for _, at := range slices.SortedFunc(maps.Keys(facts), func(a, b *project) int { return strings.Compare(a.dir, b.dir) }) {
 		p.reportCode(facts[at], missing(code[at], everywhere))
 	}
 	for _, d := range order {
@@ -258,15 +259,6 @@ func checkResources(p *RepositoryPass) {
 			p.reportDeployment(d, missing(&d.attributeSet, everywhere), len(facts) > 0)
 		}
 	}
-}
-
-func sortedProjects(facts map[*project][]resourceFact) []*project {
-	var all []*project
-	for at := range facts {
-		all = append(all, at)
-	}
-	slices.SortFunc(all, func(a, b *project) int { return strings.Compare(a.dir, b.dir) })
-	return all
 }
 
 func lacks(keys []string) (Severity, string) {
@@ -300,7 +292,7 @@ func (p *RepositoryPass) reportCode(facts []resourceFact, keys []string) {
 }
 
 func (p *RepositoryPass) reportDeployment(d *deployed, keys []string, code bool) {
-	if len(keys) == 0 || isExample(d.file) || notProduction.MatchString(d.file.Path) || isCollectorImage(d.image) || isCollectorImage(d.name) {
+	if len(keys) == 0 || isExample(d.file) || notProduction.MatchString(d.file.Path) || collectorImages.MatchString(d.image) || collectorImages.MatchString(d.name) {
 		return
 	}
 	if d.file.Kind == configfile.HelmValues && d.place.Name != "OTEL_RESOURCE_ATTRIBUTES" || d.file.Kind == configfile.Env || d.file.Kind == configfile.Dockerfile {
@@ -334,14 +326,8 @@ func (p *RepositoryPass) reportDeployment(d *deployed, keys []string, code bool)
 	})
 }
 
-func isCollectorImage(image string) bool {
-	for _, word := range []string{"collector", "otelcol", "otel-agent", "jaeger", "grafana", "tempo", "prometheus", "loki", "alloy"} {
-		if strings.Contains(image, word) {
-			return true
-		}
-	}
-	return false
-}
+// collectorImages matches the images of what receives telemetry.
+var collectorImages = regexp.MustCompile(`collector|otelcol|otel-agent|jaeger|grafana|tempo|prometheus|loki|alloy`)
 
 // telemetryVariable reports whether a variable shows that the service has an SDK of OpenTelemetry.
 func telemetryVariable(name string) bool {

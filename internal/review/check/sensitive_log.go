@@ -187,10 +187,8 @@ func sensitivePart(u *instrumentation.Uses, n *syntax.Node, depth int) (*syntax.
 }
 
 // masking are methods of loggers that write what a type chooses to show of itself.
-var masking = map[string]bool{
-	"WithRequest": true, "Object": true, "EmbedObject": true, "Stringer": true, "Inline": true, "WithContext": true, "Ctx": true, "WithError": true, "WithOptions": true,
-	"Join": true, "join": true, "New": true,
-}
+var masking = setOf(`WithRequest Object EmbedObject Stringer Inline WithContext Ctx WithError WithOptions Join join
+	New`)
 
 // answers are names of the writer of a response: a function that gets it writes to that and not a log.
 var answers = setOf("w rw writer res resp")
@@ -247,12 +245,10 @@ func otherSession(u *instrumentation.Uses, key string, value *syntax.Node) bool 
 		return false
 	}
 	web := setOf("req request cookie cookies http httpsession servlet")
-	for c := range value.All() {
-		if (c.Kind == syntax.Name || c.Kind == syntax.Member) && web.any(words(c.Text)) {
-			return false
-		}
+	inWeb := func(c *syntax.Node) bool {
+		return (c.Kind == syntax.Name || c.Kind == syntax.Member) && web.any(words(c.Text))
 	}
-	return !web.any(words(u.File.Path))
+	return !has(value.All(), inWeb) && !web.any(words(u.File.Path))
 }
 
 // sensitiveFormat checks the values of a format by the words before their places: "password=%s".
@@ -370,7 +366,7 @@ func whole(u *instrumentation.Uses, n *syntax.Node) string {
 }
 
 // bodyReaders are methods that return the body of a request.
-var bodyReaders = map[string]bool{"get_json": true, "get_data": true, "getParameterMap": true}
+var bodyReaders = setOf("get_json get_data getParameterMap")
 
 // httpRequest reports whether an expression is a request of net/http by its declared type.
 func httpRequest(u *instrumentation.Uses, n *syntax.Node) bool {

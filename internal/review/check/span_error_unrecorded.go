@@ -4,6 +4,7 @@ package check
 
 import (
 	"cmp"
+	"iter"
 	"regexp"
 	"slices"
 	"strings"
@@ -113,7 +114,7 @@ func headEnd(n *syntax.Node) int {
 var callbacks = setOf("with then catch finally")
 
 // pathsOf yields the nodes of a function without the functions below it, apart from callbacks that run during its span.
-func pathsOf(u *instrumentation.Uses, fn *syntax.Node) func(func(*syntax.Node) bool) {
+func pathsOf(u *instrumentation.Uses, fn *syntax.Node) iter.Seq[*syntax.Node] {
 	if u.File.Language != syntax.JavaScript && u.File.Language != syntax.TypeScript {
 		return direct(fn.Body())
 	}
@@ -125,29 +126,17 @@ func pathsOf(u *instrumentation.Uses, fn *syntax.Node) func(func(*syntax.Node) b
 		}
 		own[function(s)] = true
 	}
-	return func(yield func(*syntax.Node) bool) {
-		stack := []*syntax.Node{fn.Body()}
-		for len(stack) > 0 {
-			c := stack[len(stack)-1]
-			stack = stack[:len(stack)-1]
-			if c.Kind == syntax.Func {
-				first := ""
-				if params := c.Params(); len(params) > 0 {
-					first = params[0].Text
-				}
-				call := c.Parent
-				if own[c] || call == nil || call.Kind != syntax.Call || !callbacks[name(call)] && first != "err" && first != "error" {
-					continue
-				}
-			}
-			if !yield(c) {
-				return
-			}
-			for _, d := range slices.Backward(c.Children) {
-				stack = append(stack, d)
-			}
+	return without(fn.Body(), func(c *syntax.Node) bool {
+		if c.Kind != syntax.Func {
+			return false
 		}
-	}
+		first := ""
+		if params := c.Params(); len(params) > 0 {
+			first = params[0].Text
+		}
+		call := c.Parent
+		return own[c] || call == nil || call.Kind != syntax.Call || !callbacks[name(call)] && first != "err" && first != "error"
+	})
 }
 
 // callbackPath reports whether an If of JavaScript is the path of an error that a callback gets: if (err) { return done(err); }.
@@ -178,12 +167,7 @@ func passesError(block *syntax.Node) bool {
 
 // throwsIn reports whether a block throws.
 func throwsIn(block *syntax.Node) bool {
-	for c := range direct(block) {
-		if c.Kind == syntax.Throw {
-			return true
-		}
-	}
-	return false
+	return has(direct(block), func(c *syntax.Node) bool { return c.Kind == syntax.Throw })
 }
 
 // caughtOutside reports whether a Try of the function around a node has a Catch, which gets what the node throws.
@@ -197,9 +181,7 @@ func caughtOutside(n, fn *syntax.Node) bool {
 }
 
 // answerNames are names of the status of an answer of another service.
-var answerNames = map[string]bool{
-	"ok": true, "status": true, "statusCode": true, "StatusCode": true, "status_code": true, "getStatusCode": true, "is_success": true, "isSuccessful": true, "IsSuccess": true,
-}
+var answerNames = setOf("ok status statusCode StatusCode status_code getStatusCode is_success isSuccessful IsSuccess")
 
 // answerPath reports whether an If is the path of an answer of another service that says that it failed:
 // if (!response.ok) { throw new Error("..."); }.
@@ -260,10 +242,8 @@ func recordsLater(fn *syntax.Node, spans []*instrumentation.Span) bool {
 }
 
 // recording are methods that record an error or set the status of a span, in the languages' spellings.
-var recording = map[string]bool{
-	"RecordError": true, "SetStatus": true, "recordException": true, "setStatus": true, "record_exception": true, "set_status": true, "RecordException": true,
-	"SetError": true, "setError": true, "recordError": true,
-}
+var recording = setOf(`RecordError SetStatus recordException setStatus record_exception set_status RecordException
+	SetError setError recordError`)
 
 func ofSpan(variable string, spans []*instrumentation.Span) bool {
 	return variable != "" && variable != "_" && slices.ContainsFunc(spans, func(s *instrumentation.Span) bool { return s.Variable == variable })
@@ -327,11 +307,9 @@ func isLogCall(recv *syntax.Node) bool {
 }
 
 // neutral are methods of a span that say nothing about an error.
-var neutral = map[string]bool{
-	"End": true, "end": true, "SetAttributes": true, "setAttribute": true, "setAttributes": true, "set_attribute": true, "set_attributes": true, "AddEvent": true,
-	"addEvent": true, "add_event": true, "SetName": true, "updateName": true, "update_name": true, "SpanContext": true, "spanContext": true, "getSpanContext": true,
-	"IsRecording": true, "isRecording": true, "is_recording": true, "get_span_context": true, "AddLink": true, "TracerProvider": true, "makeCurrent": true, "setAllAttributes": true,
-}
+var neutral = setOf(`End end SetAttributes setAttribute setAttributes set_attribute set_attributes AddEvent addEvent
+	add_event SetName updateName update_name SpanContext spanContext getSpanContext IsRecording isRecording is_recording
+	get_span_context AddLink TracerProvider makeCurrent setAllAttributes`)
 
 // spanAround returns the span that was started last before a node and is still open there by the order of statements.
 func spanAround(n, fn *syntax.Node, spans []*instrumentation.Span) *instrumentation.Span {
@@ -430,10 +408,9 @@ func errorMaker(n *syntax.Node) bool {
 }
 
 // benignNames say that an error is an answer: the input is invalid, or something is missing.
-var benignNames = map[string]bool{
-	"InvalidArgument": true, "NotFound": true, "AlreadyExists": true, "ErrNotFound": true, "StatusBadRequest": true, "StatusNotFound": true, "StatusUnauthorized": true,
-	"StatusForbidden": true, "StatusConflict": true, "ErrNoRows": true, "Unauthenticated": true, "PermissionDenied": true, "StatusUnprocessableEntity": true, "FailedPrecondition": true,
-}
+var benignNames = setOf(`InvalidArgument NotFound AlreadyExists ErrNotFound StatusBadRequest StatusNotFound
+	StatusUnauthorized StatusForbidden StatusConflict ErrNoRows Unauthenticated PermissionDenied
+	StatusUnprocessableEntity FailedPrecondition`)
 
 // benign reports whether a returned error says that the input is invalid or that something is missing.
 func benign(n *syntax.Node) bool {
@@ -617,20 +594,15 @@ func marksError(block *syntax.Node, spans []*instrumentation.Span) bool {
 
 // recordsMember reports whether a file records the error that a member holds.
 func recordsMember(u *instrumentation.Uses, member string) bool {
-	for n := range u.File.Root.All() {
-		if n.Kind == syntax.Call && recording[name(n)] && slices.ContainsFunc(n.Args(), func(a *syntax.Node) bool { return mentions(a, member) }) {
-			return true
-		}
-	}
-	return false
+	return has(u.File.Root.All(), func(n *syntax.Node) bool {
+		return n.Kind == syntax.Call && recording[name(n)] && slices.ContainsFunc(n.Args(), func(a *syntax.Node) bool { return mentions(a, member) })
+	})
 }
 
 // leaves reports whether a Catch ends the work of the function: it returns, or nothing follows the Try.
 func leaves(n *syntax.Node) bool {
-	for c := range direct(n.Body()) {
-		if c.Kind == syntax.Return {
-			return true
-		}
+	if has(direct(n.Body()), func(c *syntax.Node) bool { return c.Kind == syntax.Return }) {
+		return true
 	}
 	for at := n.Parent; at != nil && at.Parent != nil; at = at.Parent { // a branch may go on behind the If around it
 		switch up := at.Parent; up.Kind {

@@ -163,12 +163,9 @@ func firstName(call *syntax.Node) string {
 
 // mentionsTransport reports whether a file wraps the transport of its clients of HTTP.
 func mentionsTransport(u *instrumentation.Uses) bool {
-	for n := range u.File.Root.All() {
-		if n.Kind == syntax.Call && name(n) == "NewTransport" && firstName(n) == "otelhttp" {
-			return true
-		}
-	}
-	return false
+	return has(u.File.Root.All(), func(n *syntax.Node) bool {
+		return n.Kind == syntax.Call && name(n) == "NewTransport" && firstName(n) == "otelhttp"
+	})
 }
 
 // reportRepeated reports the spans that repeat those of instrumentation.

@@ -148,22 +148,14 @@ func onlyCurrent(s *instrumentation.Span) bool {
 	if m == nil || m.Kind != syntax.Member || m.Text != "makeCurrent" {
 		return false
 	}
-	for n := range s.Start.Enclosing(syntax.Func).All() {
-		if n.Kind == syntax.Member && n.Text == "current" && n.Children[0].Text == "Span" {
-			return false
-		}
-	}
-	return true
+	return !has(s.Start.Enclosing(syntax.Func).All(), func(n *syntax.Node) bool {
+		return n.Kind == syntax.Member && n.Text == "current" && n.Children[0].Text == "Span"
+	})
 }
 
 // laterFromContext reports whether a function gets a span from a context.
 func laterFromContext(fn *syntax.Node) bool {
-	for n := range fn.All() {
-		if n.Kind == syntax.Call && name(n) == "SpanFromContext" {
-			return true
-		}
-	}
-	return false
+	return has(fn.All(), func(n *syntax.Node) bool { return n.Kind == syntax.Call && name(n) == "SpanFromContext" })
 }
 
 // stored reports whether a span is kept in a structure.

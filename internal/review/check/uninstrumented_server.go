@@ -345,12 +345,10 @@ var forOperators = setOf(`health healthz healthcheck healthchecks readiness live
 
 // listensLocally reports whether a file has a server for processes of the same machine.
 func listensLocally(u *instrumentation.Uses) bool {
-	for n := range u.File.Root.All() {
-		if n.Kind == syntax.Call && name(n) == "listen" && slices.ContainsFunc(n.Args(), func(a *syntax.Node) bool { return a.Kind == syntax.String && a.Text == "127.0.0.1" }) {
-			return true
-		}
-	}
-	return false
+	return has(u.File.Root.All(), func(n *syntax.Node) bool {
+		return n.Kind == syntax.Call && name(n) == "listen" &&
+			slices.ContainsFunc(n.Args(), func(a *syntax.Node) bool { return a.Kind == syntax.String && a.Text == "127.0.0.1" })
+	})
 }
 
 // operational reports whether a server serves operators or developers: by the names around it, or by the names in its
