@@ -4,6 +4,7 @@ package configfile
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -19,21 +20,16 @@ func (f *File) logging(base string) error {
 		return f.loggingXML()
 	}
 	f.dotenv()
-	levels := f.Environment[:0]
-	for _, v := range f.Environment {
+	for i := range f.Environment {
+		v := &f.Environment[i]
 		switch name := strings.ToLower(v.Name); {
 		case name == "rootlogger.level", name == "rootlogger", name == "log4j.rootlogger", name == "logging.level.root":
 			v.Name = "root"
 			v.Value, _, _ = strings.Cut(v.Value, ",")
-			levels = append(levels, v)
 		case strings.HasPrefix(name, "logging.level."):
 			v.Name = v.Name[len("logging.level."):]
-			levels = append(levels, v)
-		default:
-			levels = append(levels, v)
 		}
 	}
-	f.Environment = levels
 	return nil
 }
 
@@ -100,10 +96,7 @@ func attribute(e xml.StartElement, name string) string {
 
 // springYAML reads logging.level of an application.yaml.
 func (f *File) springYAML() {
-	level := Get(f.YAML, "logging", "level")
-	if level == nil {
-		level = Get(f.YAML, "logging.level")
-	}
+	level := cmp.Or(Get(f.YAML, "logging", "level"), Get(f.YAML, "logging.level"))
 	Walk(level, func(above []string, key, value *yaml.Node) {
 		if Text(value) != "" {
 			f.variable("", strings.Join(append(above[:len(above):len(above)], key.Value), "."), value)

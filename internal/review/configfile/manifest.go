@@ -4,6 +4,7 @@ package configfile
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"encoding/xml"
 	"errors"
@@ -431,11 +432,7 @@ func (f *File) xml() error {
 				open = &Dependency{Start: start, End: end}
 				group, artifact, scope, kind = "", "", "", ""
 			case "PackageReference", "PackageVersion":
-				name := attribute(t, "Include")
-				if name == "" {
-					name = attribute(t, "Update")
-				}
-				if name != "" {
+				if name := cmp.Or(attribute(t, "Include"), attribute(t, "Update")); name != "" {
 					f.addDependency(Dependency{Name: name, Version: attribute(t, "Version"), Start: start, End: end})
 				}
 			}

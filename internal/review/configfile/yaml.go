@@ -154,15 +154,8 @@ func collector(n *yaml.Node) bool {
 }
 
 func isSDK(n *yaml.Node) bool {
-	if Text(Get(n, "file_format")) == "" {
-		return false
-	}
-	for _, key := range []string{"tracer_provider", "meter_provider", "logger_provider", "resource", "propagator", "instrumentation/development", "disabled", "attribute_limits"} {
-		if Get(n, key) != nil {
-			return true
-		}
-	}
-	return false
+	keys := []string{"tracer_provider", "meter_provider", "logger_provider", "resource", "propagator", "instrumentation/development", "disabled", "attribute_limits"}
+	return Text(Get(n, "file_format")) != "" && slices.ContainsFunc(keys, func(key string) bool { return Get(n, key) != nil })
 }
 
 func compose(base string, n *yaml.Node) bool {
