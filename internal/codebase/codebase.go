@@ -3,6 +3,7 @@
 package codebase
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
@@ -85,9 +86,7 @@ type server struct {
 // New returns the handler of the operations for the root of the agent's URL, and the one of the paths that need no
 // token (IsPublic). They start no goroutines and are safe for concurrent use.
 func New(cfg Config) (operations, public http.Handler) {
-	if cfg.Audience == "" {
-		cfg.Audience = DefaultAudience
-	}
+	cfg.Audience = cmp.Or(cfg.Audience, DefaultAudience)
 	if cfg.RepositoryLimit <= 0 {
 		cfg.RepositoryLimit = DefaultRepositoryLimit
 	}

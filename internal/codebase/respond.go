@@ -32,10 +32,7 @@ type pagination struct {
 
 // pageOf returns a page. Its items are never null.
 func pageOf[T any](items []T, limit, offset, total int) page[T] {
-	if items == nil {
-		items = []T{}
-	}
-	return page[T]{items, pagination{Limit: limit, Offset: offset, Total: total, HasMore: offset+len(items) < total}}
+	return page[T]{nonNil(items), pagination{Limit: limit, Offset: offset, Total: total, HasMore: offset+len(items) < total}}
 }
 
 // moment returns a time as resources show it, nil if it is zero.

@@ -3,6 +3,7 @@
 package codebase
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -132,11 +133,7 @@ func (s *server) pushed(ctx context.Context, kind string, e *source.Event) (runs
 		return 0, err
 	}
 	for _, r := range repositories {
-		branch := e.Default
-		if branch == "" {
-			branch = r.DefaultBranch
-		}
-		if e.Branch != branch || e.Commit == r.ReviewedCommit {
+		if e.Branch != cmp.Or(e.Default, r.DefaultBranch) || e.Commit == r.ReviewedCommit {
 			continue
 		}
 		_, created, err := s.cfg.Store.ScheduleRun(assay.WithOrganization(ctx, r.OrganizationID), &assay.Run{

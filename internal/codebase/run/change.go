@@ -88,10 +88,7 @@ const maxSteps = 200
 func (j *job) stepChange(ctx context.Context, key string) (note string, err error) {
 	switch key {
 	case "checkout":
-		if err := j.needFiles(ctx); err != nil {
-			return "", err
-		}
-		return "Commit " + orNone(j.files.Commit), nil
+		return j.checkout(ctx)
 	case "plan":
 		if err := j.needChange(ctx); err != nil {
 			return "", err
@@ -412,12 +409,8 @@ func (r *changeResult) saved() (json.RawMessage, error) {
 		}
 		// The output of tests, many steps and the rules of many services are what makes it large.
 		v := r.Verification
-		if len(r.Steps) > 0 && (v == nil || v.Result == nil) {
-			r.Steps = r.Steps[:len(r.Steps)/2]
-			continue
-		}
 		if v == nil || v.Result == nil {
-			return nil, errors.New("the result of the run is too large")
+			v = &verification{Result: &verify.Result{}}
 		}
 		switch {
 		case v.Tests.Before != nil && v.Tests.Before.Output != "" || v.Tests.After != nil && v.Tests.After.Output != "":

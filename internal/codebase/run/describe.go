@@ -139,16 +139,10 @@ func describeVerification(b *strings.Builder, r *changeResult) {
 	if v.Tests.Before != nil || v.Tests.After != nil {
 		fmt.Fprintf(b, "| Tests (%s) | %s | %s |\n", report.MarkdownCode(report.Printable(v.Command, maxPhrase)), outcome(v.Tests.Before), outcome(v.Tests.After))
 	}
-	for i, rule := range v.Rules {
-		if i == maxDescribed {
-			break
-		}
+	for _, rule := range v.Rules[:min(len(v.Rules), maxDescribed)] {
 		fmt.Fprintf(b, "| %s of %s | %s | %s |\n", rule.ID, report.MarkdownText(rule.Service, maxPhrase), rule.Before, rule.After)
 	}
-	for i, s := range v.Scores {
-		if i == maxDescribed {
-			break
-		}
+	for _, s := range v.Scores[:min(len(v.Scores), maxDescribed)] {
 		fmt.Fprintf(b, "| Score of %s | %s | %s |\n", report.MarkdownText(s.Service, maxPhrase), points(s.Before), points(s.After))
 	}
 	if t := v.Telemetry; t.Before != nil && t.After != nil {

@@ -3,6 +3,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -42,26 +43,21 @@ type job struct {
 
 // step executes a phase and returns a note for the timeline, "" for none.
 func (j *job) step(ctx context.Context, key string) (note string, err error) {
-	switch j.run.Type {
-	case assay.RunReview:
+	if j.run.Type == assay.RunReview {
 		return j.stepReview(ctx, key)
-	default:
-		if note, err = j.stepChange(ctx, key); err != nil {
-			return "", err
-		}
-		j.run.Result, err = j.result.saved()
-		return note, err
 	}
+	if note, err = j.stepChange(ctx, key); err != nil {
+		return "", err
+	}
+	j.run.Result, err = j.result.saved()
+	return note, err
 }
 
 // stepReview executes a phase of a review.
 func (j *job) stepReview(ctx context.Context, key string) (note string, err error) {
 	switch key {
 	case "checkout":
-		if err := j.needFiles(ctx); err != nil {
-			return "", err
-		}
-		return "Commit " + orNone(j.files.Commit), nil
+		return j.checkout(ctx)
 	case "scan":
 		if err := j.needReport(ctx); err != nil {
 			return "", err
@@ -90,11 +86,12 @@ func (j *job) stepReview(ctx context.Context, key string) (note string, err erro
 	}
 }
 
-func orNone(commit string) string {
-	if commit == "" {
-		return "none: the directory is no git repository"
+// checkout executes the first phase of a run.
+func (j *job) checkout(ctx context.Context) (note string, err error) {
+	if err := j.needFiles(ctx); err != nil {
+		return "", err
 	}
-	return commit
+	return "Commit " + cmp.Or(j.files.Commit, "none: the directory is no git repository"), nil
 }
 
 // needFiles checks the commit out, unless that was done.
@@ -257,11 +254,7 @@ func (j *job) save(ctx context.Context) error {
 		PatchURL       *string `json:"patch_url"`
 		Verification   *string `json:"verification"`
 	}{FindingCount: len(j.findings) + len(refuted)}
-	branch := j.run.Ref
-	if branch == "" {
-		branch = j.files.DefaultBranch
-	}
-	if branch != "" {
+	if branch := cmp.Or(j.run.Ref, j.files.DefaultBranch); branch != "" {
 		result.Branch = &branch
 	}
 	if j.run.Commit != "" {

@@ -320,18 +320,8 @@ func (s *Sources) Authorize(ctx context.Context, kind string, g Grant, callback 
 	if f == nil {
 		return nil, errNotConfigured(kind)
 	}
-	release, err := s.admit(g.Organization)
-	if err != nil {
-		return nil, err
-	}
-	defer release()
-	limited, cancel := context.WithTimeout(ctx, connectTimeout)
-	defer cancel()
-	c, err := f.connect(limited, g, callback)
-	if err != nil && limited.Err() != nil && ctx.Err() == nil {
-		err = f.host().trouble("did not answer in time")
-	}
-	return c, err
+	slow := f.host().trouble("did not answer in time")
+	return s.try(ctx, g.Organization, slow, func(ctx context.Context) (*Connection, error) { return f.connect(ctx, g, callback) })
 }
 
 // Named returns the repository with a full name at a configured host, without asking the host.

@@ -3,6 +3,7 @@
 package source
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -102,10 +103,6 @@ func (w *workspace) close() {
 }
 
 func (w *workspace) configureHTTPS(cfg *configFile, c Credential, addresses []netip.Addr) {
-	port := w.remote.port
-	if port == "" {
-		port = "443"
-	}
 	cfg.add("http", "followRedirects", "false", "sslVerify", "true", "proxy", "", "cookieFile", "", "lowSpeedLimit", "1000", "lowSpeedTime", "60")
 	if w.cfg.CAFile != "" {
 		cfg.add("http", "sslCAInfo", w.cfg.CAFile)
@@ -120,14 +117,10 @@ func (w *workspace) configureHTTPS(cfg *configFile, c Credential, addresses []ne
 			all = append(all, text)
 		}
 		// Pin the checked addresses: a second resolution could give others.
-		cfg.add("http", "curloptResolve", w.remote.host+":"+port+":"+strings.Join(all, ","))
+		cfg.add("http", "curloptResolve", w.remote.host+":"+cmp.Or(w.remote.port, "443")+":"+strings.Join(all, ","))
 	}
 	if c.Token != "" {
-		user := c.Username
-		if user == "" {
-			user = "git"
-		}
-		basic := base64.StdEncoding.EncodeToString([]byte(user + ":" + c.Token))
+		basic := base64.StdEncoding.EncodeToString([]byte(cmp.Or(c.Username, "git") + ":" + c.Token))
 		w.secret = append(w.secret, c.Token, basic)
 		cfg.add(`http "https://`+w.remote.authority()+`/"`, "extraHeader", "Authorization: Basic "+basic)
 	}

@@ -142,12 +142,20 @@ func New(cfg Config) (*Sources, error) {
 	return s, nil
 }
 
-// admit acquires one of the connections under test for an organization. The caller releases it.
-func (s *Sources) admit(organization string) (release func(), err error) {
+// try returns the result of connect, within the limits for connections under test of an organization and for their time.
+// slow is the error if the time ends.
+func (s *Sources) try(ctx context.Context, organization string, slow error, connect func(context.Context) (*Connection, error)) (*Connection, error) {
 	if !s.connects.Acquire(organization, 1) {
 		return nil, assay.Errorf(assay.CodeRateLimited, "too many sources are being connected")
 	}
-	return func() { s.connects.Release(organization, 1) }, nil
+	defer s.connects.Release(organization, 1)
+	limited, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	c, err := connect(limited)
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+		err = slow
+	}
+	return c, err
 }
 
 // Connect checks that a source can be read and returns what is to be stored of it.
@@ -159,18 +167,8 @@ func (s *Sources) Connect(ctx context.Context, r *Request) (*Connection, error) 
 	if !r.Credential.empty() && !s.box.Encrypts() {
 		return nil, unprocessable("token", "cannot be stored, because the server has no --secret-key-file to encrypt it with")
 	}
-	release, err := s.admit(r.Organization)
-	if err != nil {
-		return nil, err
-	}
-	defer release()
-	limited, cancel := context.WithTimeout(ctx, connectTimeout)
-	defer cancel()
-	c, err := h.Connect(limited, r)
-	if err != nil && limited.Err() != nil && ctx.Err() == nil {
-		err = unprocessable("url", "the source host did not answer in time")
-	}
-	return c, err
+	slow := unprocessable("url", "the source host did not answer in time")
+	return s.try(ctx, r.Organization, slow, func(ctx context.Context) (*Connection, error) { return h.Connect(ctx, r) })
 }
 
 // Checkout makes the files of a repository readable. It may write below dir, an empty directory that the caller removes.
