@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -62,20 +63,20 @@ func dependency(name string) (sdk bool, traits trait) {
 		case strings.Contains(n, "auto-instrumentation") || strings.Contains(n, "javaagent") || n == "opentelemetry-distro":
 			traits |= traitAutomatic
 		case strings.Contains(n, "instrumentation"):
-			traits |= traitLibrary
-			return false, traits
+			return false, traits | traitLibrary
 		}
-		for _, part := range []string{"/api", "-api", "/sdk", "-sdk", "opentelemetry.io/otel", "distro", "javaagent", "auto-instrumentation", "exporter"} {
-			if strings.Contains(n, part) {
-				return true, traits
-			}
-		}
-		return false, traits
-	case slices.ContainsFunc([]string{"opentracing", "opencensus", "jaeger-client", "zipkin", "dd-trace", "ddtrace", "elastic-apm", "newrelic"}, func(s string) bool { return strings.Contains(n, s) }):
+		return otelParts.MatchString(n), traits
+	case otherClients.MatchString(n):
 		return true, traitVendor
 	}
 	return false, 0
 }
+
+// Parts of names in lower case: of APIs, SDKs and agents of OpenTelemetry, and of the clients of other systems.
+var (
+	otelParts    = regexp.MustCompile(`[/-](api|sdk)|opentelemetry\.io/otel|distro|javaagent|auto-instrumentation|exporter`)
+	otherClients = regexp.MustCompile(`opentracing|opencensus|jaeger-client|zipkin|dd-?trace|elastic-apm|newrelic`)
+)
 
 // serviceNames returns the names of services that a variable gives.
 func serviceNames(v configfile.Variable) []string {

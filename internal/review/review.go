@@ -333,10 +333,9 @@ func (r *run) file(i int, checks []*check.Check, report bool) {
 	}()
 	source, err := readFile(r.root, f.path, maxFileSize)
 	if err != nil {
-		switch {
-		case errors.Is(err, errTooLarge):
+		if errors.Is(err, errTooLarge) {
 			r.skip(skipLarge)
-		default:
+		} else {
 			r.note(f.path, "cannot read the file: "+cause(err))
 		}
 		return

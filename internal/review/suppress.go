@@ -4,8 +4,8 @@ package review
 
 import (
 	"bytes"
+	"regexp"
 	"slices"
-	"strings"
 )
 
 // marker begins a suppression in a comment: `assay-ignore: span-noise, context-lost`. Text after the names is a reason.
@@ -35,7 +35,7 @@ func suppressions(source []byte) map[int][]string {
 		if found == nil {
 			found = map[int][]string{}
 		}
-		names := checkNames(string(rest))
+		names := checkName.FindAllString(checkNames.FindString(string(rest)), -1)
 		found[line] = append(found[line], names...)
 		found[line+1] = append(found[line+1], names...)
 	}
@@ -52,22 +52,8 @@ func comment(start []byte) bool {
 	return slices.ContainsFunc([]string{"#", "//", "/*", "<!--"}, func(open string) bool { return bytes.Contains(start, []byte(open)) })
 }
 
-// checkNames returns the names at the start of a text, separated by commas.
-func checkNames(text string) []string {
-	var names []string
-	for {
-		text = strings.TrimLeft(text, " \t")
-		end := strings.IndexFunc(text, func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' })
-		if end < 0 {
-			end = len(text)
-		}
-		if end > 0 {
-			names = append(names, text[:end])
-		}
-		text = strings.TrimLeft(text[end:], " \t")
-		if end == 0 || !strings.HasPrefix(text, ",") {
-			return names
-		}
-		text = text[1:]
-	}
-}
+// checkNames matches the names at the start of a text, separated by commas, and checkName one of them.
+var (
+	checkNames = regexp.MustCompile(`^[ \t]*[a-z0-9-]+([ \t]*,[ \t]*[a-z0-9-]+)*`)
+	checkName  = regexp.MustCompile(`[a-z0-9-]+`)
+)

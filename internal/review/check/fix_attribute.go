@@ -154,14 +154,9 @@ func leavesUnused(u *instrumentation.Uses, n *syntax.Node) bool {
 		if fn == nil {
 			continue
 		}
-		used := false
-		for other := range fn.All() {
-			if other.Kind == syntax.Name && other.Text == c.Text && !other.Within(n) && !other.Within(def) && u.File.Definition(other) == def {
-				used = true
-				break
-			}
-		}
-		if !used {
+		if !has(fn.All(), func(other *syntax.Node) bool {
+			return other.Kind == syntax.Name && other.Text == c.Text && !other.Within(n) && !other.Within(def) && u.File.Definition(other) == def
+		}) {
 			return true
 		}
 	}

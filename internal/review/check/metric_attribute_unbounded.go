@@ -237,11 +237,9 @@ func unboundedValue(u *instrumentation.Uses, n *syntax.Node, depth int) string {
 			}
 		}
 	case syntax.Template, syntax.Await, syntax.Conditional:
-		for i, c := range n.Children {
-			if i < 8 {
-				if what := unboundedValue(u, c, depth-1); what != "" {
-					return what
-				}
+		for _, c := range n.Children[:min(len(n.Children), 8)] {
+			if what := unboundedValue(u, c, depth-1); what != "" {
+				return what
 			}
 		}
 	}

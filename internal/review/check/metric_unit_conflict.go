@@ -4,7 +4,6 @@ package check
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"assay/internal/review/instrumentation"
@@ -113,27 +112,17 @@ func bounds(u *instrumentation.Uses, n *syntax.Node) (string, bool) {
 // usual returns the first use with the value that most uses have, nil if no value is known.
 func usual(uses []instrumentUse, value func(instrumentUse) (string, bool)) *instrumentUse {
 	counts := map[string]int{}
-	best := -1
 	for _, u := range uses {
 		if v, ok := value(u); ok {
 			counts[v]++
 		}
 	}
-	for i, u := range uses {
-		v, ok := value(u)
-		if !ok {
-			continue
-		}
-		if best < 0 {
-			best = i
-			continue
-		}
-		if b, _ := value(uses[best]); counts[v] > counts[b] {
-			best = i
+	var best *instrumentUse
+	most := 0
+	for i := range uses {
+		if v, ok := value(uses[i]); ok && counts[v] > most {
+			best, most = &uses[i], counts[v]
 		}
 	}
-	if best < 0 {
-		return nil
-	}
-	return &slices.Clip(uses)[best]
+	return best
 }

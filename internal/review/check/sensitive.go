@@ -222,19 +222,21 @@ func keeps(n *syntax.Node) bool { return keepers[strings.ToLower(name(n))] }
 // value and through the definitions of variables.
 func exposes(u *instrumentation.Uses, n *syntax.Node) string { return exposesIn(u, n, 6) }
 
+// maxExposing limits the parts of an expression that are looked at.
+const maxExposing = 16
+
+// firstExposed returns what the first of the expressions exposes that exposes anything.
+func firstExposed(u *instrumentation.Uses, nodes []*syntax.Node, depth int) string {
+	for _, n := range nodes[:min(len(nodes), maxExposing)] {
+		if what := exposesIn(u, n, depth); what != "" {
+			return what
+		}
+	}
+	return ""
+}
+
 func exposesIn(u *instrumentation.Uses, n *syntax.Node, depth int) string {
 	if depth == 0 || n == nil || n.Kind != syntax.Template && hides(u, n) {
-		return ""
-	}
-	first := func(nodes []*syntax.Node) string {
-		for i, c := range nodes {
-			if i == 16 {
-				break
-			}
-			if what := exposesIn(u, c, depth-1); what != "" {
-				return what
-			}
-		}
 		return ""
 	}
 	switch n.Kind {
@@ -249,12 +251,9 @@ func exposesIn(u *instrumentation.Uses, n *syntax.Node, depth int) string {
 	case syntax.Call:
 		return exposesCall(u, n, depth)
 	case syntax.Template, syntax.Operator:
-		return first(n.Children)
+		return firstExposed(u, n.Children, depth-1)
 	case syntax.Object: // JSON.stringify({password: p})
-		for i, c := range n.Children {
-			if i == 16 {
-				break
-			}
+		for _, c := range n.Children[:min(len(n.Children), maxExposing)] {
 			if c.Kind != syntax.Pair {
 				continue
 			}
@@ -267,10 +266,10 @@ func exposesIn(u *instrumentation.Uses, n *syntax.Node, depth int) string {
 		}
 	case syntax.Conditional:
 		if len(n.Children) == 3 {
-			return first(n.Children[1:])
+			return firstExposed(u, n.Children[1:], depth-1)
 		}
 	case syntax.Await, syntax.Spread, syntax.Argument:
-		return first(n.Children)
+		return firstExposed(u, n.Children, depth-1)
 	}
 	return ""
 }
@@ -345,13 +344,8 @@ func exposesCall(u *instrumentation.Uses, n *syntax.Node, depth int) string {
 		}
 	}
 	if keeps(n) {
-		for i, a := range args {
-			if i == 16 {
-				break
-			}
-			if what := exposesIn(u, a, depth-1); what != "" {
-				return what
-			}
+		if what := firstExposed(u, args, depth-1); what != "" {
+			return what
 		}
 	}
 	if recv != nil && showers[strings.ToLower(method)] && (len(args) == 0 || len(args) == 1 && strings.EqualFold(method, "orElse")) {

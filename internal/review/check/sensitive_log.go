@@ -53,16 +53,16 @@ func toTerminal(call *syntax.Node) bool {
 	return recv != nil && recv.Kind == syntax.Name && (recv.Text == "console" || recv.Text == "fmt") || recv == nil && m == "print"
 }
 
+// maxParts limits the arguments of a log statement, and the parts of one, that are checked.
+const maxParts = 64
+
 // sensitiveRecord returns the part of a log statement that is sensitive, and what it is.
 func sensitiveRecord(u *instrumentation.Uses, l instrumentation.Log) (*syntax.Node, string) {
 	parts := l.Args
 	if l.Message != nil {
 		parts = append([]*syntax.Node{l.Message}, parts...)
 	}
-	for i, a := range parts {
-		if i == 64 {
-			break
-		}
+	for i, a := range parts[:min(len(parts), maxParts)] {
 		if at, what := sensitivePart(u, a, 0); at != nil && (i == 0 || what != "a token" || parts[i-1].Kind != syntax.String || !otherToken(parts[i-1].Text)) {
 			return at, what
 		}
@@ -128,10 +128,7 @@ func sensitivePart(u *instrumentation.Uses, n *syntax.Node, depth int) (*syntax.
 			}
 		}
 	case syntax.Object:
-		for i, c := range n.Children {
-			if i == 64 {
-				break
-			}
+		for _, c := range n.Children[:min(len(n.Children), maxParts)] {
 			if c.Kind != syntax.Pair {
 				continue
 			}
@@ -152,10 +149,7 @@ func sensitivePart(u *instrumentation.Uses, n *syntax.Node, depth int) (*syntax.
 		return sensitivePart(u, n.Value(), depth+1)
 	case syntax.Template:
 		before := ""
-		for i, c := range n.Children {
-			if i == 64 {
-				break
-			}
+		for _, c := range n.Children[:min(len(n.Children), maxParts)] {
 			if c.Kind == syntax.String {
 				before = c.Text
 				continue
