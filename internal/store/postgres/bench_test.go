@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"assay"
-	"assay/internal/store/storetest"
 )
 
 // open opens a store in a database of its own.
@@ -127,11 +126,4 @@ func BenchmarkPages(b *testing.B) {
 	})
 	run("insights/first/bare", bare(`SELECT i.*, e.*, s.*, o.id FROM insights i JOIN evidence e ON e.svc = i.svc AND e.rule = i.rule JOIN services s ON s.svc = i.svc JOIN organizations o ON o.org = i.org
 		WHERE i.org = $1 ORDER BY i.created_at, i.id LIMIT 50`, number))
-}
-
-func BenchmarkLists(b *testing.B) {
-	storetest.BenchmarkLists(b, func(t testing.TB, now func() time.Time) storetest.Opener {
-		url := migrated(t)
-		return func() (storetest.Store, error) { return Open(context.Background(), Config{URL: url, Now: now}) }
-	})
 }

@@ -15,7 +15,6 @@ import (
 	"assay"
 	"assay/internal/delta"
 	"assay/internal/rules/catalog"
-	"assay/internal/store/storetest"
 )
 
 // benchRules is the number of evaluated rules per service of the benchmarks. Every fourth fails.
@@ -252,15 +251,6 @@ func BenchmarkLeases(b *testing.B) {
 			listed, err := s.LeaseNames(b.Context(), "")
 			require.NoError(b, err)
 			require.Len(b, listed, len(names))
-		}
-	})
-}
-
-func BenchmarkLists(b *testing.B) {
-	storetest.BenchmarkLists(b, func(t testing.TB, now func() time.Time) storetest.Opener {
-		path := filepath.Join(t.TempDir(), "assay.db")
-		return func() (storetest.Store, error) {
-			return Open(context.Background(), Config{Path: path, Migrate: true, Now: now})
 		}
 	})
 }
