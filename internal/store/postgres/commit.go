@@ -557,6 +557,34 @@ func queueClaimed(b *pgx.Batch, claimed map[int64]int64) {
 	}
 }
 
+const addLogRecords = `INSERT INTO log_volume AS v (org, span, at, ` + query.LogSeverities + `)
+	SELECT org, 60, $1::bigint, ` + query.LogSeverities + ` FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[])
+		AS a (org, ` + query.LogSeverities + `)
+	ORDER BY org` + query.MergeLogRecords
+
+// queueLogRecords adds the log records of the organizations to the minute of the commit.
+func (c *commit) queueLogRecords(b *pgx.Batch, d *delta.Delta) {
+	var orgs []int64
+	var counts [assay.SeverityCount][]int64
+	for id, o := range d.Organizations {
+		if o.LogRecords == (assay.SeverityCounts{}) {
+			continue
+		}
+		orgs = append(orgs, c.orgs[id])
+		for severity, n := range o.LogRecords {
+			counts[severity] = append(counts[severity], int64(n))
+		}
+	}
+	if len(orgs) == 0 {
+		return
+	}
+	args := []any{c.now / time.Minute.Microseconds() * 60, orgs}
+	for _, ns := range counts {
+		args = append(args, ns)
+	}
+	b.Queue(addLogRecords, args...)
+}
+
 // columns returns numbers by organization in columns, in the order of the organizations.
 func columns(counts map[int64]int64) (orgs, ns []int64) {
 	orgs = slices.Sorted(maps.Keys(counts))

@@ -38,6 +38,11 @@ var dialect = query.Dialect{
 	DeleteSome: func(table, _, condition string) string {
 		return `DELETE FROM ` + table + ` WHERE ctid = ANY (ARRAY (SELECT ctid FROM ` + table + ` WHERE ` + condition + ` LIMIT $2 FOR UPDATE SKIP LOCKED))`
 	},
+	MergeMinutes: []string{`WITH old AS ( -- concurrent replicas merge different rows
+			DELETE FROM log_volume WHERE ctid = ANY (ARRAY(
+				SELECT ctid FROM log_volume WHERE span = 60 AND at < $1 ORDER BY at LIMIT $2 FOR UPDATE SKIP LOCKED)) RETURNING *)
+		INSERT INTO log_volume AS v (org, span, at, ` + query.LogSeverities + `) SELECT org, 3600, at - at % 3600, ` + query.SumLogSeverities + `
+			FROM old GROUP BY 1, 2, 3 ORDER BY 1, 2, 3` + query.MergeLogRecords},
 	RowChunk: rowChunk, ServiceChunk: 50,
 	LockGone: ` FOR UPDATE SKIP LOCKED`, OfServices: []string{"examples", "items", "series", "claims", "evidence", "insights"},
 	CountGone: `UPDATE service_counts SET n = n - $2 WHERE org = $1`,

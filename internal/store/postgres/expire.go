@@ -35,7 +35,6 @@ func (e engine) ExpireHistory(ctx context.Context, now time.Time, start delta.Bu
 		func() error { return s.expireHours(ctx, int64(start)) },
 		func() error { return s.expireSets(ctx, int64(start), now.Add(-query.SetsKept)) },
 		func() error { return s.expireScores(ctx, micros(start.Time())) },
-		func() error { return s.expireLogRecords(ctx, now) },
 	}
 }
 

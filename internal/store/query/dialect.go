@@ -53,6 +53,9 @@ type Dialect struct {
 	// DeleteSome returns a statement that deletes at most $2 rows of a table that match a
 	// condition on $1.
 	DeleteSome func(table, key, condition string) string
+	// MergeMinutes adds at most $2 of the minutes before the time $1 of log_volume to their
+	// hours and deletes them. The last statement changes no row if there are none.
+	MergeMinutes []string
 	// Maximum number of rows and of services that one transaction of the expiry deletes.
 	RowChunk, ServiceChunk int
 	// LockRows ends a query of one table and locks the rows that it finds. "": the database

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package query holds the queries that are the same in every database: organizations, API
-// keys, sessions, signing keys, services, insights, scores, usage, summaries, and
-// repositories of code with their runs and findings.
+// keys, sessions, signing keys, services, insights, scores, usage, log volume, summaries,
+// and repositories of code with their runs and findings.
 //
 // Queries implements the store contracts of the domain. Packages sqlite and postgres
 // embed it. They provide an Engine, which runs statements, and a Dialect, which holds the

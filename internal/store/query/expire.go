@@ -12,6 +12,7 @@ import (
 	"slices"
 	"time"
 
+	"assay"
 	"assay/internal/delta"
 	"assay/internal/store/lane"
 	"assay/internal/store/merge"
@@ -61,6 +62,10 @@ func (q *Queries) Expire(ctx context.Context, now time.Time, start, metrics delt
 		return func(now time.Time) int64 { return Micros(now.Add(-d)) }
 	}
 	steps := append(q.engine.ExpireHistory(ctx, now, start),
+		func() error { return q.mergeLogRecords(ctx, now.Add(-assay.LogMinutesRetention).Truncate(time.Hour)) },
+		func() error {
+			return q.expireRows(ctx, "log_volume", `org, span, at`, `span = 3600 AND at <= $1`, at(now.Add(-assay.LogHoursRetention).Unix()-hourSpan))
+		},
 		func() error { return q.expireFacts(ctx, &oldItems, start) },
 		func() error { return q.expireFacts(ctx, &oldSeries, start) },
 		func() error { return q.expireInstances(ctx, Micros(now.Add(-instancesKept))) },

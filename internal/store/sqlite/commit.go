@@ -80,7 +80,7 @@ var statements = [statementCount]string{
 	findSeries: `SELECT facts FROM series WHERE svc = ?`,
 	saveSeries: `INSERT INTO series (svc, oldest, n, facts) VALUES (?, ?, ?, ?)
 		ON CONFLICT DO UPDATE SET oldest = excluded.oldest, n = excluded.n, facts = excluded.facts`,
-	addLogRecords: `INSERT INTO log_volume (org, span, at, trace, debug, info, warn, error, fatal, unspecified) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ` + mergeLogRecords,
+	addLogRecords: query.AddLogRecords,
 	findLease:     `SELECT 1 FROM leases WHERE name = ? AND holder = ?`,
 	findEntry:     `SELECT 1 FROM journals WHERE name = ? AND seq >= ? LIMIT 1`,
 	addEntry:      `INSERT INTO journals (name, seq, data) VALUES (?, ?, ?)`,
@@ -210,8 +210,10 @@ func (c *commit) apply(d *delta.Delta) error {
 		if err != nil {
 			return err
 		}
-		if err := c.logRecords(o.org, &d.Organizations[id].LogRecords); err != nil {
-			return err
+		if counts := &d.Organizations[id].LogRecords; *counts != (assay.SeverityCounts{}) {
+			if _, err := c.exec(addLogRecords, query.LogRow(o.org, 60, c.now/time.Minute.Microseconds()*60, counts)...); err != nil {
+				return err
+			}
 		}
 		services, err := c.find(id, d.Organizations[id].Services)
 		if err != nil {

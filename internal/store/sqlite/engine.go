@@ -34,6 +34,13 @@ var dialect = query.Dialect{
 	DeleteSome: func(table, key, condition string) string {
 		return `DELETE FROM ` + table + ` WHERE (` + key + `) IN (SELECT ` + key + ` FROM ` + table + ` WHERE ` + condition + ` LIMIT $2)`
 	},
+	MergeMinutes: []string{ // both statements select the same rows
+		`INSERT INTO log_volume AS v (org, span, at, ` + query.LogSeverities + `) SELECT org, 3600, at - at % 3600, ` + query.SumLogSeverities + ` FROM (
+			SELECT * FROM log_volume INDEXED BY log_volume_by_time WHERE span = 60 AND at < $1 ORDER BY at, org LIMIT $2)
+			WHERE true GROUP BY 1, 2, 3` + query.MergeLogRecords,
+		`DELETE FROM log_volume WHERE (org, span, at) IN (
+			SELECT org, span, at FROM log_volume INDEXED BY log_volume_by_time WHERE span = 60 AND at < $1 ORDER BY at, org LIMIT $2)`,
+	},
 	RowChunk: rowChunk, ServiceChunk: 5,
 	InsightKey: `insight`,
 	SetStatus: `UPDATE insights SET status = $2, mute_reason = $3, updated_at = max(updated_at, $4), detected_at = coalesce($5, detected_at)

@@ -30,7 +30,6 @@ func (e engine) ExpireHistory(ctx context.Context, now time.Time, start delta.Bu
 			return s.expireRows(ctx, "delete old scores", `DELETE FROM scores WHERE (svc, calculated_at, id) IN (
 				SELECT svc, calculated_at, id FROM scores WHERE calculated_at < ? LIMIT ?)`, micros(start.Time()))
 		},
-		func() error { return s.expireLogRecords(ctx, now) },
 	}
 }
 

@@ -379,6 +379,8 @@ func TestPlans(t *testing.T) {
 	}
 	plan := explain(t, s, `SELECT id FROM services WHERE org = ? AND revision > scored_revision`, 1)
 	require.Contains(t, plan, "services_unscored")
+	plan = explain(t, s, dialect.DeleteSome(`log_volume`, `org, span, at`, `span = 3600 AND at <= $1`), 1, 10)
+	require.Contains(t, plan, "log_volume_by_time (span=? AND at<?)")
 	for _, st := range []statement{findHour, findSet, moveClaim, addRequest, findService} {
 		args := make([]any, 9)
 		n := 0
