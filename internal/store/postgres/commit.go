@@ -168,24 +168,22 @@ func (c *commit) note(requests []delta.Request) ([]bool, error) {
 
 // service is a service that a commit has facts of.
 type service struct {
-	id       pgtype.UUID
-	org      int64
-	key      assay.ServiceKey
-	facts    *delta.Service
-	svc      int64
-	isNew    bool
-	first    int64
-	last     int64
-	total    codec.Tally
-	examples []byte // stored
-	items    []byte // stored
-	series   []byte // stored
-	claims   map[claimKey][]storedClaim
-	sets     map[delta.DistinctKey]*merge.Set
-	hours    map[delta.Bucket][]byte // stored
-	buckets  merge.Buckets           // to be added to hours
-	found    map[delta.Item]delta.Bucket
-	changed  bool
+	id      pgtype.UUID
+	org     int64
+	key     assay.ServiceKey
+	facts   *delta.Service
+	svc     int64
+	isNew   bool
+	first   int64
+	last    int64
+	total   codec.Tally
+	values  [3][]byte // stored, in the order of valueTables
+	claims  map[claimKey][]storedClaim
+	sets    map[delta.DistinctKey]*merge.Set
+	hours   map[delta.Bucket][]byte // stored
+	buckets merge.Buckets           // to be added to hours
+	found   map[delta.Item]delta.Bucket
+	changed bool
 }
 
 func (c *commit) apply(d *delta.Delta) error {
@@ -314,7 +312,7 @@ func (c *commit) read(services []*service) error {
 	if err := c.use(hourPartitions(services)...); err != nil {
 		return err
 	}
-	queueBlobs(b, bySvc)
+	queueValues(b, bySvc)
 	queueClaims(b, bySvc)
 	queueSets(b, bySvc)
 	if err := c.send(b); err != nil {
@@ -329,60 +327,12 @@ func (c *commit) read(services []*service) error {
 	return c.readHours(services, bySvc)
 }
 
-const (
-	findExamples = `SELECT svc, facts FROM examples WHERE svc = ANY ($1::bigint[])`
-	findItems    = `SELECT svc, facts FROM items WHERE svc = ANY ($1::bigint[])`
-	findSeries   = `SELECT svc, facts FROM series WHERE svc = ANY ($1::bigint[])`
-)
-
-// queueBlobs reads the values that a service has one of.
-func queueBlobs(b *pgx.Batch, bySvc map[int64]*service) {
-	var examples, items, series []int64
-	for svc, s := range bySvc {
-		if s.facts.Examples != (codec.Examples{}) {
-			examples = append(examples, svc)
-		}
-		if len(s.facts.Items) > 0 || len(s.facts.Distinct) > 0 { // a set that becomes full adds an item
-			items = append(items, svc)
-		}
-		if !s.facts.Series.Empty() {
-			series = append(series, svc)
-		}
-	}
-	queue := func(query string, svcs []int64, stored func(*service) *[]byte) {
-		if len(svcs) == 0 {
-			return
-		}
-		slices.Sort(svcs)
-		b.Queue(query, svcs).Query(func(rows pgx.Rows) error {
-			return each(rows, nil, func(rows pgx.Rows) error {
-				var svc int64
-				var facts []byte
-				if err := rows.Scan(&svc, &facts); err != nil {
-					return err
-				}
-				*stored(bySvc[svc]) = facts
-				return nil
-			})
-		})
-	}
-	queue(findExamples, examples, func(s *service) *[]byte { return &s.examples })
-	queue(findItems, items, func(s *service) *[]byte { return &s.items })
-	queue(findSeries, series, func(s *service) *[]byte { return &s.series })
-}
-
 // write writes the changes. Rows that many commits share come last, to hold their locks
 // briefly.
 func (c *commit) write(d *delta.Delta, services []*service) error {
 	b := new(pgx.Batch)
 	claimed := make(map[int64]int64)
-	if err := queueExamples(b, services); err != nil {
-		return err
-	}
-	if err := queueItems(b, services); err != nil {
-		return err
-	}
-	if err := queueSeries(b, services); err != nil {
+	if err := queueValueRows(b, services); err != nil {
 		return err
 	}
 	c.queueClaimRows(b, services, claimed)
@@ -413,90 +363,6 @@ func queueUpdate(b *pgx.Batch, n int, query string, args ...any) {
 		}
 		return nil
 	})
-}
-
-const (
-	addExamples    = `INSERT INTO examples (svc, facts) SELECT svc, facts FROM unnest($1::bigint[], $2::bytea[]) AS n (svc, facts)`
-	changeExamples = `UPDATE examples e SET facts = n.facts FROM unnest($1::bigint[], $2::bytea[]) AS n (svc, facts) WHERE e.svc = n.svc`
-)
-
-// exampleRows are rows of examples, in columns.
-type exampleRows struct {
-	svcs  []int64
-	facts [][]byte
-}
-
-func queueExamples(b *pgx.Batch, services []*service) error {
-	var added, changed exampleRows
-	for _, s := range services {
-		if s.facts.Examples == (codec.Examples{}) {
-			continue
-		}
-		merged, err := merge.Examples(s.examples, &s.facts.Examples)
-		if err != nil {
-			return err
-		}
-		if merged == nil {
-			continue
-		}
-		rows := &changed
-		if s.examples == nil {
-			rows = &added
-		}
-		rows.svcs, rows.facts, s.changed = append(rows.svcs, s.svc), append(rows.facts, merged), true
-	}
-	if len(added.svcs) > 0 {
-		b.Queue(addExamples, added.svcs, added.facts)
-	}
-	if n := len(changed.svcs); n > 0 {
-		queueUpdate(b, n, changeExamples, changed.svcs, changed.facts)
-	}
-	return nil
-}
-
-const (
-	addItems    = `INSERT INTO items (svc, oldest, facts) SELECT svc, oldest, facts FROM unnest($1::bigint[], $2::bigint[], $3::bytea[]) AS n (svc, oldest, facts)`
-	changeItems = `UPDATE items i SET oldest = n.oldest, facts = n.facts FROM unnest($1::bigint[], $2::bigint[], $3::bytea[]) AS n (svc, oldest, facts) WHERE i.svc = n.svc`
-)
-
-// itemRows are rows of items, in columns.
-type itemRows struct {
-	svcs, oldest []int64
-	facts        [][]byte
-}
-
-func (r *itemRows) add(svc int64, oldest delta.Bucket, facts []byte) {
-	r.svcs, r.oldest, r.facts = append(r.svcs, svc), append(r.oldest, int64(oldest)), append(r.facts, facts)
-}
-
-func queueItems(b *pgx.Batch, services []*service) error {
-	var added, changed itemRows
-	for _, s := range services {
-		items := merge.AddItems(s.facts.Items, s.found)
-		if len(items) == 0 {
-			continue
-		}
-		merged, oldest, err := merge.Items(s.items, items)
-		if err != nil {
-			return err
-		}
-		if merged == nil {
-			continue
-		}
-		rows := &changed
-		if s.items == nil {
-			rows = &added
-		}
-		rows.add(s.svc, oldest, merged)
-		s.changed = true
-	}
-	if len(added.svcs) > 0 {
-		b.Queue(addItems, added.svcs, added.oldest, added.facts)
-	}
-	if n := len(changed.svcs); n > 0 {
-		queueUpdate(b, n, changeItems, changed.svcs, changed.oldest, changed.facts)
-	}
-	return nil
 }
 
 const saveServices = `UPDATE services s SET first_seen_at = n.first, last_seen_at = n.last, tally = n.tally, signals = n.signals,

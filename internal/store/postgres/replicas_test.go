@@ -658,11 +658,11 @@ func TestCommitPlans(t *testing.T) {
 		args      []any
 	}{
 		{lockServices, []any{ids}},
-		{findExamples, []any{numbers}},
+		{valueTables[0].find, []any{numbers}},
 		{findClaims, []any{numbers, small, numbers}},
 		{moveClaims, []any{numbers, small, numbers, numbers, numbers, numbers}},
-		{changeExamples, []any{numbers, blobs}},
-		{changeItems, []any{numbers, numbers, blobs}},
+		{valueTables[0].change, []any{numbers, blobs}},
+		{valueTables[1].change, []any{numbers, blobs, numbers}},
 		{saveServices, []any{1, numbers, numbers, numbers, blobs, numbers}},
 		{forgetRequests, []any{nil, 1, 0, 10}},
 		{touchClaims, []any{numbers, numbers}},
