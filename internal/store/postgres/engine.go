@@ -19,9 +19,10 @@ import (
 
 // dialect is the SQL of PostgreSQL.
 var dialect = query.Dialect{
-	Ints: func(param, alias string) string { return array(param, `bigint[]`, alias) },
-	IDs:  func(param, alias string) string { return array(param, `uuid[]`, alias) },
-	In:   func(expr, param string) string { return expr + ` = ANY (` + param + `)` },
+	Ints:  func(param, alias string) string { return array(param, `bigint[]`, alias) },
+	IDs:   func(param, alias string) string { return array(param, `uuid[]`, alias) },
+	Texts: func(param, alias string) string { return array(param, `text[]`, alias) },
+	In:    func(expr, param string) string { return expr + ` = ANY (` + param + `)` },
 	// Look rows up one by one by key, regardless of the planner's estimate for the query.
 	InSelect: func(expr, query string) string { return expr + ` = ANY (ARRAY (` + query + `))` },
 	JSONList: func(expr string) string { return `CAST(json_agg(` + expr + `) AS text)` },

@@ -6,53 +6,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"assay/internal/delta"
 )
-
-const acquireLeases = `INSERT INTO leases AS l (name, holder, expires_at)
-	SELECT DISTINCT name, $2::text, $3::bigint FROM unnest($1::text[]) AS n (name) ORDER BY name
-	ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, expires_at = excluded.expires_at
-		WHERE l.holder = excluded.holder OR l.expires_at <= $4::bigint OR l.expires_at > $5::bigint
-	RETURNING name`
-
-// AcquireLeases implements lease.Store.
-func (s *Store) AcquireLeases(ctx context.Context, holder string, names []string, ttl time.Duration) (held []string, now time.Time, err error) {
-	if names == nil {
-		names = []string{}
-	}
-	err = s.update(ctx, ownWork, "acquire leases", func(tx pgx.Tx) error {
-		held = nil
-		if now, err = s.now(ctx, tx); err != nil {
-			return err
-		}
-		last := now.Add(delta.MaxLease)
-		rows, err := tx.Query(ctx, acquireLeases, names, holder, micros(now.Add(min(max(ttl, 0), delta.MaxLease))), micros(now), micros(last))
-		if err != nil {
-			return err
-		}
-		held, err = pgx.CollectRows(rows, pgx.RowTo[string])
-		return err
-	})
-	if err != nil {
-		return nil, time.Time{}, err
-	}
-	if ttl <= 0 {
-		held = nil
-	}
-	return held, now, nil
-}
-
-// ReleaseLeases implements lease.Store.
-func (s *Store) ReleaseLeases(ctx context.Context, holder string) error {
-	return s.update(ctx, ownWork, "release leases", func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, `DELETE FROM leases l USING (SELECT name FROM leases WHERE holder = $1 ORDER BY name FOR UPDATE) AS mine WHERE l.name = mine.name`, holder)
-		return err
-	})
-}
 
 // LeaseNames implements lease.Store.
 func (s *Store) LeaseNames(ctx context.Context, prefix string) (names []string, err error) {

@@ -4,12 +4,12 @@ package query
 
 // Dialect is the SQL that differs between databases.
 type Dialect struct {
-	// Ints and IDs return an array argument as a table with the columns key, the position in
+	// Ints, IDs and Texts return an array argument as a table with the columns key, the position in
 	// the array, and value.
-	Ints, IDs func(param, alias string) string
+	Ints, IDs, Texts func(param, alias string) string
 	// In returns the condition that an integer is in an array argument.
 	In func(expr, param string) string
-	// InSelect returns the condition that an integer is in the result of a query, which runs
+	// InSelect returns the condition that a value is in the result of a query, which runs
 	// once.
 	InSelect func(expr, query string) string
 	// JSONList aggregates integers to a JSON array.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/hex"
+	"encoding/json"
 	"strconv"
 	"time"
 
@@ -20,6 +21,7 @@ var dialect = query.Dialect{
 	IDs: func(param, alias string) string {
 		return `(SELECT key, unhex(value) AS value FROM json_each(` + param + `)) ` + alias
 	},
+	Texts:    func(param, alias string) string { return `json_each(` + param + `) ` + alias },
 	In:       func(expr, param string) string { return expr + ` IN (SELECT value FROM json_each(` + param + `))` },
 	InSelect: func(expr, query string) string { return expr + ` IN (` + query + `)` },
 	JSONList: func(expr string) string { return `json_group_array(` + expr + `)` },
@@ -179,6 +181,8 @@ func native(args []any) []any {
 			list[i] = jsonList(v)
 		case []query.ID:
 			list[i] = jsonIDs(v)
+		case []string:
+			list[i] = jsonTexts(v)
 		default:
 			list[i] = arg
 		}
@@ -212,4 +216,9 @@ func jsonIDs(ids []query.ID) string {
 		b = append(b, '"')
 	}
 	return string(append(b, ']'))
+}
+
+func jsonTexts(texts []string) string {
+	list, _ := json.Marshal(append([]string{}, texts...)) // nil would be null; texts cannot fail
+	return string(list)
 }

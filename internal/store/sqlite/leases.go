@@ -5,48 +5,12 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
 
 	"assay/internal/delta"
 	"assay/internal/store/lane"
 )
-
-// AcquireLeases implements lease.Store.
-func (s *Store) AcquireLeases(ctx context.Context, holder string, names []string, ttl time.Duration) (held []string, now time.Time, err error) {
-	list := []byte("[]")
-	if len(names) > 0 {
-		if list, err = json.Marshal(names); err != nil {
-			return nil, time.Time{}, fmt.Errorf("sqlite: encode names of leases: %w", err)
-		}
-	}
-	err = s.update(ctx, lane.OwnWork, "acquire leases", func(tx *sql.Tx) error {
-		now = stored(s.now())
-		expires, last := now.Add(min(max(ttl, 0), delta.MaxLease)), now.Add(delta.MaxLease)
-		rows, err := tx.QueryContext(ctx, `INSERT INTO leases (name, holder, expires_at) SELECT DISTINCT value, ?1, ?2 FROM json_each(?4) WHERE true
-			ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, expires_at = excluded.expires_at
-				WHERE holder = excluded.holder OR expires_at <= ?3 OR expires_at > ?5
-			RETURNING name`, holder, micros(expires), micros(now), string(list), micros(last))
-		held = nil
-		return each(rows, err, func(rows *sql.Rows) error {
-			var name string
-			if err := rows.Scan(&name); err != nil {
-				return err
-			}
-			held = append(held, name)
-			return nil
-		})
-	})
-	if err != nil {
-		return nil, time.Time{}, err
-	}
-	if ttl <= 0 {
-		held = nil
-	}
-	return held, now, nil
-}
 
 // within returns delta.ErrLeaseLost when a fence rejects the transaction. The lease
 // cannot change hands before the transaction ends, since it is the only one that writes.
@@ -60,14 +24,6 @@ func within(ctx context.Context, tx *sql.Tx, f delta.Fence) error {
 		return fmt.Errorf("lease %s: %w", f.Lease, delta.ErrLeaseLost)
 	}
 	return err
-}
-
-// ReleaseLeases implements lease.Store.
-func (s *Store) ReleaseLeases(ctx context.Context, holder string) error {
-	return s.update(ctx, lane.OwnWork, "release leases", func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, `DELETE FROM leases WHERE holder = ?`, holder)
-		return err
-	})
 }
 
 // LeaseNames implements lease.Store.
