@@ -48,8 +48,7 @@ func (s *suite) repositories(i *assay.Installation, names ...string) []*assay.Re
 func (s *suite) repository(org string) *assay.Repository {
 	s.t.Helper()
 	r := s.repositories(s.installation(org), odd)[0]
-	_, err := s.ActivateRepositories(s.ctx(), org, []string{r.ID}, true, assay.MaxRepositories)
-	require.NoError(s.t, err)
+	require.NoError(s.t, errOf(s.ActivateRepositories(s.ctx(), org, []string{r.ID}, true, assay.MaxRepositories)))
 	return r
 }
 
@@ -155,22 +154,15 @@ func testCodebaseIsolation(t *testing.T, s *suite) {
 		code(t, assay.CodeNotFound, s.SaveInstallation(ctx, &other))
 		code(t, assay.CodeNotFound, s.DeleteInstallation(ctx, org, i.ID))
 		code(t, assay.CodeNotFound, s.SaveRepositories(ctx, org, []*assay.Repository{{InstallationID: i.ID, FullName: "b"}}))
-		_, err := s.Repository(ctx, org, repo.ID)
-		code(t, assay.CodeNotFound, err)
-		_, err = s.ActivateRepositories(ctx, org, []string{repo.ID}, true, 10)
-		code(t, assay.CodeNotFound, err)
-		_, err = s.CompleteOnboarding(ctx, org, []string{repo.ID}, 10)
-		code(t, assay.CodeNotFound, err)
+		code(t, assay.CodeNotFound, errOf(s.Repository(ctx, org, repo.ID)))
+		code(t, assay.CodeNotFound, errOf(s.ActivateRepositories(ctx, org, []string{repo.ID}, true, 10)))
+		code(t, assay.CodeNotFound, errOf(s.CompleteOnboarding(ctx, org, []string{repo.ID}, 10)))
 		code(t, assay.CodeNotFound, s.SaveRepositorySettings(ctx, org, repo.ID, assay.RepositorySettings{}))
-		_, _, err = s.ScheduleRun(ctx, &assay.Run{OrganizationID: org, RepositoryID: repo.ID, Type: assay.RunReview})
-		code(t, assay.CodeNotFound, err)
+		code(t, assay.CodeNotFound, errOf3(s.ScheduleRun(ctx, &assay.Run{OrganizationID: org, RepositoryID: repo.ID, Type: assay.RunReview})))
 		code(t, assay.CodeNotFound, s.CancelRun(ctx, org, run.ID))
-		_, err = s.Run(ctx, org, run.ID)
-		code(t, assay.CodeNotFound, err)
-		_, _, err = s.RunEvents(ctx, org, run.ID, -1, 10)
-		code(t, assay.CodeNotFound, err)
-		_, err = s.Patch(ctx, org, patched.ID)
-		code(t, assay.CodeNotFound, err)
+		code(t, assay.CodeNotFound, errOf(s.Run(ctx, org, run.ID)))
+		code(t, assay.CodeNotFound, errOf3(s.RunEvents(ctx, org, run.ID, -1, 10)))
+		code(t, assay.CodeNotFound, errOf(s.Patch(ctx, org, patched.ID)))
 		code(t, assay.CodeNotFound, s.DismissFinding(ctx, org, repo.ID, finding(1, "").ID, true, ""))
 
 		installations, err := s.Installations(ctx, org)
@@ -204,13 +196,11 @@ func testCodebaseIsolation(t *testing.T, s *suite) {
 	// Ids of one organization that are unknown.
 	for _, id := range []string{unknownID, "", "no id", "\x00"} {
 		code(t, assay.CodeNotFound, s.DeleteInstallation(ctx, mine, id))
-		_, err := s.ActivateRepositories(ctx, mine, []string{repo.ID, id}, true, 10)
-		code(t, assay.CodeNotFound, err)
+		code(t, assay.CodeNotFound, errOf(s.ActivateRepositories(ctx, mine, []string{repo.ID, id}, true, 10)))
 		code(t, assay.CodeNotFound, s.CancelRun(ctx, mine, id))
 		code(t, assay.CodeNotFound, s.DismissFinding(ctx, mine, id, finding(1, "").ID, true, ""))
 		code(t, assay.CodeNotFound, s.DismissFinding(ctx, mine, repo.ID, id, true, ""))
-		_, err = s.RenewRun(ctx, "replica", id, runTTL)
-		require.ErrorIs(t, err, delta.ErrLeaseLost)
+		require.ErrorIs(t, errOf(s.RenewRun(ctx, "replica", id, runTTL)), delta.ErrLeaseLost)
 	}
 	require.Len(t, s.findings(mine, assay.FindingFilter{}), 1)
 }
@@ -266,6 +256,5 @@ func testExpireCodebase(t *testing.T, s *suite) {
 	_, total, err = s.Runs(ctx, org, assay.RunFilter{RepositoryID: repo.ID})
 	require.NoError(t, err)
 	require.Equal(t, 3, total)
-	_, err = s.Run(ctx, org, waiting.ID)
-	code(t, assay.CodeNotFound, err)
+	code(t, assay.CodeNotFound, errOf(s.Run(ctx, org, waiting.ID)))
 }

@@ -43,17 +43,14 @@ func testOrganizations(t *testing.T, s *suite) {
 	require.NoError(t, err)
 	require.Equal(t, a, got)
 	for _, id := range []string{unknownID, "", "no id"} {
-		_, err = s.FindOrganizationByID(ctx, id)
-		code(t, assay.CodeNotFound, err)
+		code(t, assay.CodeNotFound, errOf(s.FindOrganizationByID(ctx, id)))
 	}
-	_, err = s.FindOrganizationByName(ctx, "delta")
-	code(t, assay.CodeNotFound, err)
+	code(t, assay.CodeNotFound, errOf(s.FindOrganizationByName(ctx, "delta")))
 	got, err = s.FindOrganizationByExternalID(ctx, "ext-1")
 	require.NoError(t, err)
 	require.Equal(t, a, got)
 	for _, external := range []string{"", "ext-2", "beta"} {
-		_, err = s.FindOrganizationByExternalID(ctx, external)
-		code(t, assay.CodeNotFound, err)
+		code(t, assay.CodeNotFound, errOf(s.FindOrganizationByExternalID(ctx, external)))
 	}
 
 	require.NoError(t, s.SetOrganizationExternalID(ctx, b.ID, "ext-3"))
@@ -116,8 +113,7 @@ func testAPIKeys(t *testing.T, s *suite) {
 	got, err := s.FindAPIKey(ctx, "bbbbbb")
 	require.NoError(t, err)
 	require.Equal(t, a, got)
-	_, err = s.FindAPIKey(ctx, "BBBBBB")
-	code(t, assay.CodeNotFound, err)
+	code(t, assay.CodeNotFound, errOf(s.FindAPIKey(ctx, "BBBBBB")))
 	all, err := s.FindAPIKeys(ctx, "")
 	require.NoError(t, err)
 	require.Equal(t, []*assay.APIKey{c, b, a}, all, "by creation, then id")
@@ -322,8 +318,7 @@ func testServices(t *testing.T, s *suite) {
 	require.Equal(t, len(keys), o.ServicesCount)
 
 	for _, id := range []string{unknownID, "", "x"} {
-		_, err := s.FindServiceByID(ctx, org, id)
-		code(t, assay.CodeServiceNotFound, err)
+		code(t, assay.CodeServiceNotFound, errOf(s.FindServiceByID(ctx, org, id)))
 		page, total, err := s.FindServices(ctx, id, assay.Page{Limit: 10})
 		require.NoError(t, err)
 		require.Empty(t, page)
@@ -341,12 +336,9 @@ func testIsolation(t *testing.T, s *suite) {
 	require.NotEqual(t, svc, foreign)
 	in := s.insight(mine, svc, catalog.RES001)
 
-	_, err := s.FindServiceByID(ctx, theirs, svc)
-	code(t, assay.CodeServiceNotFound, err)
-	_, err = s.FindInsightByID(ctx, theirs, in.ID)
-	code(t, assay.CodeInsightNotFound, err)
-	_, err = s.ScoreHistory(ctx, theirs, svc, time.Time{})
-	code(t, assay.CodeServiceNotFound, err)
+	code(t, assay.CodeServiceNotFound, errOf(s.FindServiceByID(ctx, theirs, svc)))
+	code(t, assay.CodeInsightNotFound, errOf(s.FindInsightByID(ctx, theirs, in.ID)))
+	code(t, assay.CodeServiceNotFound, errOf(s.ScoreHistory(ctx, theirs, svc, time.Time{})))
 	found, total, err := s.FindInsights(ctx, assay.InsightFilter{OrganizationID: theirs, ServiceID: svc, Page: assay.Page{Limit: 10}})
 	require.NoError(t, err)
 	require.Empty(t, found)

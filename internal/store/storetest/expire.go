@@ -483,15 +483,12 @@ func testNothingGrows(t *testing.T, s *suite) {
 				in := r.Insights[0]
 				k := assay.SummaryKey{OrganizationID: org, InsightID: in.ID, Evidence: [32]byte{byte(n / 3600)}}
 				require.NoError(t, s.SaveSummary(s.ctx(), k, &assay.InsightSummary{InsightID: in.ID, GeneratedAt: now}))
-				_, err := s.TakeSummaryCall(s.ctx(), org, now, 10)
-				require.NoError(t, err)
-				_, err = s.SpendModel(s.ctx(), org, now, assay.ModelUsage{Tokens: 1}, assay.ModelUsage{})
-				require.NoError(t, err)
+				require.NoError(t, errOf(s.TakeSummaryCall(s.ctx(), org, now, 10)))
+				require.NoError(t, errOf(s.SpendModel(s.ctx(), org, now, assay.ModelUsage{Tokens: 1}, assay.ModelUsage{})))
 			}
 			mean := 10.0
 			require.NoError(t, s.SaveOrganizationScore(s.ctx(), delta.Fence{}, org, &mean, now))
-			_, err := s.APIKeyPrefix(s.ctx(), fmt.Sprint("prefix", n))
-			require.NoError(t, err)
+			require.NoError(t, errOf(s.APIKeyPrefix(s.ctx(), fmt.Sprint("prefix", n))))
 			require.NoError(t, s.CreateSession(s.ctx(), newSession(org, fmt.Sprint("session ", n), now)))
 			require.NoError(t, s.SaveOnboardingState(s.ctx(), &assay.OnboardingState{Hash: [32]byte{byte(n / 3600), byte(n / 3600 >> 8)}, OrganizationID: org, ExpiresAt: now}))
 			require.NoError(t, s.RotateSigningKey(s.ctx(), signingKey(fmt.Sprint("key ", n))))

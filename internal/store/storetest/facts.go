@@ -348,10 +348,8 @@ func testClaims(t *testing.T, s *suite) {
 	require.ElementsMatch(t, []uint64{1, 77}, names[b])
 	require.Len(t, names[c], 31)
 	require.Len(t, names, 3)
-	_, err = s.ClaimsRevision(ctx, unknownID)
-	code(t, assay.CodeNotFound, err)
-	_, err = delta.CountClaims(ctx, s.ClaimCounter(unknownID, catalog.MET003, 0))
-	code(t, assay.CodeNotFound, err)
+	code(t, assay.CodeNotFound, errOf(s.ClaimsRevision(ctx, unknownID)))
+	code(t, assay.CodeNotFound, errOf(delta.CountClaims(ctx, s.ClaimCounter(unknownID, catalog.MET003, 0))))
 }
 
 // testClaimBound lets one service claim ever new values of one key, as a

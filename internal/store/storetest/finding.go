@@ -152,8 +152,7 @@ func testFixes(t *testing.T, s *suite) {
 	}
 
 	run := s.started(repo, "replica")
-	_, err := s.Patch(ctx, org, run.ID)
-	code(t, assay.CodeNotFound, err)
+	code(t, assay.CodeNotFound, errOf(s.Patch(ctx, org, run.ID)))
 	for _, patch := range []string{"first", odd} {
 		require.NoError(t, s.SavePatch(ctx, "replica", run.ID, []byte(patch)))
 		got, err := s.Patch(ctx, org, run.ID)
@@ -230,10 +229,8 @@ func testFindings(t *testing.T, s *suite) {
 	list("4 3 1", assay.FindingFilter{InsightID: unknownID})
 	list("3", assay.FindingFilter{InsightID: otherInsight})
 	list("", assay.FindingFilter{InsightID: "\x00"})
-	_, _, err := s.Findings(ctx, org, assay.FindingFilter{Status: "odd"})
-	code(t, assay.CodeInvalid, err)
-	_, _, err = s.Findings(ctx, org, assay.FindingFilter{Categories: make([]string, 21)})
-	code(t, assay.CodeInvalid, err)
+	code(t, assay.CodeInvalid, errOf3(s.Findings(ctx, org, assay.FindingFilter{Status: "odd"})))
+	code(t, assay.CodeInvalid, errOf3(s.Findings(ctx, org, assay.FindingFilter{Categories: make([]string, 21)})))
 
 	// An insight loses the findings that no longer explain it.
 	s.review(a, with(finding(3, "medium"), odd, otherInsight))

@@ -27,8 +27,7 @@ func testConnectedInstallations(t *testing.T, s *suite) {
 		require.NoError(t, s.SaveInstallation(ctx, i))
 		all = append(all, i)
 		repos = append(repos, s.repositories(i, "acme/shop", "acme/idle")[0])
-		_, err := s.ActivateRepositories(ctx, i.OrganizationID, []string{repos[n].ID}, true, 10)
-		require.NoError(t, err)
+		require.NoError(t, errOf(s.ActivateRepositories(ctx, i.OrganizationID, []string{repos[n].ID}, true, 10)))
 	}
 	s.installation(s.organization()) // without an external id
 
@@ -114,10 +113,8 @@ func testOnboardingStates(t *testing.T, s *suite) {
 		require.NoError(t, err)
 		require.Equal(t, first, found)
 	}
-	_, err := s.OnboardingState(ctx, first.Hash, first.ExpiresAt)
-	code(t, assay.CodeNotFound, err)
-	_, err = s.TakeOnboardingState(ctx, first.Hash, first.ExpiresAt)
-	code(t, assay.CodeNotFound, err)
+	code(t, assay.CodeNotFound, errOf(s.OnboardingState(ctx, first.Hash, first.ExpiresAt)))
+	code(t, assay.CodeNotFound, errOf(s.TakeOnboardingState(ctx, first.Hash, first.ExpiresAt)))
 
 	var taken atomic.Int64
 	var running sync.WaitGroup
@@ -140,16 +137,12 @@ func testOnboardingStates(t *testing.T, s *suite) {
 	for n := range assay.MaxOnboardingStates + 1 {
 		save(org, n+1, time.Duration(n+1)*time.Minute)
 	}
-	_, err = s.OnboardingState(ctx, hash(1), s.clock.now())
-	code(t, assay.CodeNotFound, err)
+	code(t, assay.CodeNotFound, errOf(s.OnboardingState(ctx, hash(1), s.clock.now())))
 	for _, n := range []int{2, assay.MaxOnboardingStates + 1, 1000} {
-		_, err = s.OnboardingState(ctx, hash(n), s.clock.now())
-		require.NoError(t, err, n)
+		require.NoError(t, errOf(s.OnboardingState(ctx, hash(n), s.clock.now())), n)
 	}
 	before := s.clock.now()
 	require.NoError(t, s.ExpireCodebase(ctx, before.Add(150*time.Second)))
-	_, err = s.OnboardingState(ctx, hash(2), before)
-	code(t, assay.CodeNotFound, err)
-	_, err = s.OnboardingState(ctx, hash(3), before)
-	require.NoError(t, err)
+	code(t, assay.CodeNotFound, errOf(s.OnboardingState(ctx, hash(2), before)))
+	require.NoError(t, errOf(s.OnboardingState(ctx, hash(3), before)))
 }

@@ -38,8 +38,7 @@ func testHashKeys(t *testing.T, s *suite) {
 		require.Equal(t, want, k.Sum64(delta.DomainMetric, nil), "the first caller creates it")
 	}
 	require.NotEqual(t, want, HashOf(t, s, b))
-	_, err := s.HashKey(s.ctx(), unknownID)
-	code(t, assay.CodeNotFound, err)
+	code(t, assay.CodeNotFound, errOf(s.HashKey(s.ctx(), unknownID)))
 
 	require.NoError(t, s.Store.Close())
 	s.Store = s.handle()

@@ -41,8 +41,7 @@ func testModelUsage(t *testing.T, s *suite) {
 		require.True(t, spend(org, day.AddDate(0, 0, 10+n), 1, 1, limit))
 	}
 	require.EqualValues(t, 2+1, s.rows()["model_usage"], "two days and the other organization's")
-	_, err := s.SpendModel(ctx, unknownID, day, assay.ModelUsage{}, limit)
-	code(t, assay.CodeNotFound, err)
+	code(t, assay.CodeNotFound, errOf(s.SpendModel(ctx, unknownID, day, assay.ModelUsage{}, limit)))
 
 	// Concurrent callers on two handles share a budget.
 	handles := []Store{s.Store, s.handle()}

@@ -55,7 +55,7 @@ func testRuns(t *testing.T, s *suite) {
 		require.False(t, created)
 		all = append(all, run)
 	}
-	code(t, assay.CodeConflict, errOf(s.ScheduleRun(ctx, &assay.Run{ID: want.ID, OrganizationID: org, RepositoryID: repo.ID})))
+	code(t, assay.CodeConflict, errOf3(s.ScheduleRun(ctx, &assay.Run{ID: want.ID, OrganizationID: org, RepositoryID: repo.ID})))
 	for _, bad := range []*assay.Run{
 		{Input: json.RawMessage("{")},
 		{Input: json.RawMessage(`"` + strings.Repeat("x", assay.MaxDocumentBytes) + `"`)},
@@ -63,7 +63,7 @@ func testRuns(t *testing.T, s *suite) {
 		{ID: "no id"},
 	} {
 		bad.OrganizationID, bad.RepositoryID = org, repo.ID
-		code(t, assay.CodeInvalid, errOf(s.ScheduleRun(ctx, bad)))
+		code(t, assay.CodeInvalid, errOf3(s.ScheduleRun(ctx, bad)))
 	}
 
 	list := func(f assay.RunFilter, want ...int) {
@@ -92,8 +92,7 @@ func testRuns(t *testing.T, s *suite) {
 	list(assay.RunFilter{Statuses: []string{assay.RunPending, "odd\x00"}, Types: []string{assay.RunFix, assay.RunMigration, "odd\x00"}}, 4, 2, 0)
 	list(assay.RunFilter{Statuses: []string{assay.RunCancelled}}, 3)
 	list(assay.RunFilter{Statuses: []string{"odd"}})
-	_, _, err = s.Runs(ctx, org, assay.RunFilter{Types: make([]string, 21)})
-	code(t, assay.CodeInvalid, err)
+	code(t, assay.CodeInvalid, errOf3(s.Runs(ctx, org, assay.RunFilter{Types: make([]string, 21)})))
 	cancelled, err := s.Run(ctx, org, all[3].ID)
 	require.NoError(t, err)
 	require.Equal(t, micro(s.clock.now()), cancelled.EndedAt)
@@ -105,13 +104,11 @@ func testRuns(t *testing.T, s *suite) {
 	for n := range assay.MaxPendingRuns - 3 {
 		s.schedule(repo, fmt.Sprint(n))
 	}
-	code(t, assay.CodeConflict, errOf(s.ScheduleRun(ctx, &assay.Run{OrganizationID: org, RepositoryID: repo.ID, Type: assay.RunReview})))
+	code(t, assay.CodeConflict, errOf3(s.ScheduleRun(ctx, &assay.Run{OrganizationID: org, RepositoryID: repo.ID, Type: assay.RunReview})))
 	_, created, err = s.ScheduleRun(ctx, &again)
 	require.NoError(t, err)
 	require.False(t, created)
 }
-
-func errOf[A, B any](_ A, _ B, err error) error { return err }
 
 // testClaimRuns: one run of a repository at a time, the oldest of the organization with the
 // fewest running runs first.
@@ -147,8 +144,7 @@ func testClaimRuns(t *testing.T, s *suite) {
 	require.Equal(t, started.StartedAt, taken.StartedAt)
 	require.Equal(t, micro(s.clock.now()), taken.SeenAt)
 	s.claim(s, "A", "")
-	_, err := s.RenewRun(ctx, "A", fourth.ID, runTTL)
-	require.ErrorIs(t, err, delta.ErrLeaseLost)
+	require.ErrorIs(t, errOf(s.RenewRun(ctx, "A", fourth.ID, runTTL)), delta.ErrLeaseLost)
 	fourth.Status = assay.RunCompleted
 	require.ErrorIs(t, s.UpdateRun(ctx, "A", fourth, []assay.RunEvent{{Name: "note"}}), delta.ErrLeaseLost)
 	require.ErrorIs(t, s.SaveReview(ctx, "A", fourth, r3, []*assay.CodeFinding{finding(1, "low")}), delta.ErrLeaseLost)
@@ -165,15 +161,13 @@ func testClaimRuns(t *testing.T, s *suite) {
 	require.True(t, cancel)
 	fourth.Status = assay.RunCancelled
 	require.NoError(t, b.UpdateRun(ctx, "B", fourth, nil))
-	_, err = b.RenewRun(ctx, "B", fourth.ID, runTTL)
-	require.ErrorIs(t, err, delta.ErrLeaseLost, "it has ended")
+	require.ErrorIs(t, errOf(b.RenewRun(ctx, "B", fourth.ID, runTTL)), delta.ErrLeaseLost, "it has ended")
 
 	// A holder gives a run up.
 	for _, want := range []*assay.Run{second, fifth, third} {
 		s.claim(s, "A", want.ID)
 	}
-	_, err = s.RenewRun(ctx, "A", third.ID, 0)
-	require.NoError(t, err)
+	require.NoError(t, errOf(s.RenewRun(ctx, "A", third.ID, 0)))
 	s.claim(b, "C", third.ID)
 	s.claim(b, "C", "")
 
@@ -210,8 +204,7 @@ func testRunClaims(t *testing.T, s *suite) {
 	require.Equal(t, assay.RunFailed, failed.Status)
 	require.NotEmpty(t, failed.Error)
 	require.Equal(t, micro(s.clock.now()), failed.EndedAt)
-	_, err = s.RenewRun(ctx, "replica", first.ID, runTTL)
-	require.ErrorIs(t, err, delta.ErrLeaseLost)
+	require.ErrorIs(t, errOf(s.RenewRun(ctx, "replica", first.ID, runTTL)), delta.ErrLeaseLost)
 }
 
 // testRunTurns: an organization with many pending runs does not delay one with a single run by more than the run that

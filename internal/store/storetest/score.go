@@ -66,8 +66,7 @@ func testScores(t *testing.T, s *suite) {
 	history, err = s.ScoreHistory(ctx, org, a, micro(epoch))
 	require.NoError(t, err)
 	require.Equal(t, []*assay.Score{second}, history)
-	_, err = s.ScoreHistory(ctx, org, unknownID, time.Time{})
-	code(t, assay.CodeServiceNotFound, err)
+	code(t, assay.CodeServiceNotFound, errOf(s.ScoreHistory(ctx, org, unknownID, time.Time{})))
 
 	save(delta.Result{ServiceID: a, Revision: revA})
 	svc, err = s.FindServiceByID(ctx, org, a)
@@ -156,8 +155,7 @@ func testInsightStatus(t *testing.T, s *suite) {
 	for _, id := range []string{unknownID, "", "x"} {
 		code(t, assay.CodeInsightNotFound, s.MuteInsight(ctx, id, ""))
 		code(t, assay.CodeInsightNotFound, s.UnmuteInsight(ctx, id))
-		_, err := s.FindInsightByID(ctx, org, id)
-		code(t, assay.CodeInsightNotFound, err)
+		code(t, assay.CodeInsightNotFound, errOf(s.FindInsightByID(ctx, org, id)))
 	}
 	for name, attributes := range map[string]map[string]any{"list": {"a": []string{"b"}}, "nil": {"a": nil}} {
 		bad := newInsight(org, svc, catalog.RES001)
@@ -398,6 +396,5 @@ func testFindInsights(t *testing.T, s *suite) {
 	full, err := s.FindInsightByID(ctx, org, page[0].ID)
 	require.NoError(t, err)
 	require.Equal(t, full, page[0])
-	_, _, err = s.FindInsights(ctx, assay.InsightFilter{OrganizationID: org, Sort: "name", Page: assay.Page{Limit: 1}})
-	code(t, assay.CodeInvalid, err)
+	code(t, assay.CodeInvalid, errOf3(s.FindInsights(ctx, assay.InsightFilter{OrganizationID: org, Sort: "name", Page: assay.Page{Limit: 1}})))
 }

@@ -184,8 +184,7 @@ func testServiceRows(t *testing.T, s *suite) {
 
 	for _, bad := range []assay.ServiceFilter{{Sort: "cost"}, {Category: "Great"}} {
 		bad.OrganizationID, bad.Page = org, assay.Page{Limit: 1}
-		_, _, err := s.FindServiceRows(ctx, bad)
-		code(t, assay.CodeInvalid, err)
+		code(t, assay.CodeInvalid, errOf3(s.FindServiceRows(ctx, bad)))
 	}
 
 	environments, err := s.FindEnvironments(ctx, org, 10)
@@ -508,8 +507,7 @@ func testServiceClaims(t *testing.T, s *suite) {
 	}
 	require.Positive(t, contested)
 	for _, id := range []string{unknownID, "", delta.ServiceID(other, named("a"))} {
-		_, err := s.ServiceClaims(ctx, org, id, 0, 0)
-		code(t, assay.CodeServiceNotFound, err)
+		code(t, assay.CodeServiceNotFound, errOf(s.ServiceClaims(ctx, org, id, 0, 0)))
 	}
 }
 

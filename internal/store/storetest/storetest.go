@@ -272,3 +272,8 @@ func code(t testing.TB, want assay.Code, err error) {
 	require.Error(t, err)
 	require.Equal(t, want, assay.ErrorCode(err), "%v", err)
 }
+
+// errOf and errOf3 return the error of a call.
+func errOf[T any](_ T, err error) error { return err }
+
+func errOf3[T, U any](_ T, _ U, err error) error { return err }

@@ -25,8 +25,7 @@ func testSummaries(t *testing.T, s *suite) {
 	want := &assay.InsightSummary{InsightID: in.ID, Content: "## Why\n\nä \U0001F600 `<x>`", Model: "m", GeneratedAt: micro(epoch), Cached: true}
 	missing := func(k assay.SummaryKey) {
 		t.Helper()
-		_, err := s.FindSummary(ctx, k)
-		code(t, assay.CodeNotFound, err)
+		code(t, assay.CodeNotFound, errOf(s.FindSummary(ctx, k)))
 	}
 	missing(key)
 	require.NoError(t, s.SaveSummary(ctx, key, &assay.InsightSummary{InsightID: in.ID, Content: want.Content, Model: "m", GeneratedAt: epoch}))
@@ -112,8 +111,7 @@ func testSummaryCalls(t *testing.T, s *suite) {
 	}
 	require.EqualValues(t, 2+1, s.rows()["summary_calls"], "two days and the other organization's")
 
-	_, err := s.TakeSummaryCall(ctx, unknownID, day, 1)
-	code(t, assay.CodeNotFound, err)
+	code(t, assay.CodeNotFound, errOf(s.TakeSummaryCall(ctx, unknownID, day, 1)))
 
 	// Concurrent callers on two handles share the remaining calls.
 	const limit, callers = 7, 20

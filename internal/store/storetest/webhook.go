@@ -96,13 +96,11 @@ func testWebhooks(t *testing.T, s *suite) {
 	foreign.OrganizationID = other
 	for _, id := range []string{w.ID, unknownID, "no id"} {
 		foreign.ID = id
-		_, err := s.Webhook(ctx, other, id)
-		code(t, assay.CodeNotFound, err)
+		code(t, assay.CodeNotFound, errOf(s.Webhook(ctx, other, id)))
 		code(t, assay.CodeNotFound, s.UpdateWebhook(ctx, &foreign))
 		code(t, assay.CodeNotFound, s.DeleteWebhook(ctx, other, id))
-		code(t, assay.CodeNotFound, errOf(s.WebhookDeliveries(ctx, other, id, assay.Page{Limit: 1})))
-		_, err = s.WebhookDelivery(ctx, other, id, id)
-		code(t, assay.CodeNotFound, err)
+		code(t, assay.CodeNotFound, errOf3(s.WebhookDeliveries(ctx, other, id, assay.Page{Limit: 1})))
+		code(t, assay.CodeNotFound, errOf(s.WebhookDelivery(ctx, other, id, id)))
 		code(t, assay.CodeNotFound, s.AddTestDelivery(ctx, &assay.WebhookDelivery{OrganizationID: other, WebhookID: id, Status: assay.DeliveryFailed}))
 	}
 	none, err := s.Webhooks(ctx, other)
