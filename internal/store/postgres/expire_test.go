@@ -15,63 +15,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"assay"
-	"assay/internal/delta"
-	"assay/internal/rules/catalog"
 	"assay/internal/store/query"
 	"assay/internal/store/storetest"
 )
 
-// TestExpirePassesOver: the expiry reports undecodable rows and deletes all others.
 func TestExpirePassesOver(t *testing.T) {
 	s := open(t, Config{})
-	ctx, now := t.Context(), time.Now()
-	org := organization(t, s, "a")
-	hour := delta.BucketOf(uint64(now.UnixNano()), time.Hour)
-	old := hour - 24*3600
-	d := new(delta.Delta)
-	names := []string{"broken", "whole", "total"}
-	for _, name := range names {
-		f := d.Organization(org).Service(assay.ServiceKey{Name: name})
-		for _, at := range []delta.Bucket{old, hour} {
-			f.Counts(at)[catalog.RES001].Observed = 1
-		}
-		f.AddItem(delta.Item{Rule: catalog.RES001, Text: "x"}, old)
-		f.Series.Add(1, old)
-		f.AddClaim(delta.Claim{Rule: catalog.MET003, Key: delta.Hash128{High: 1, Low: 1}, Value: 1}, delta.ClaimFact{Last: old})
-	}
-	require.NoError(t, s.Commit(ctx, now, nil, func([]bool) *delta.Delta { return d }))
-	broken := `svc = (SELECT svc FROM services WHERE name = 'broken')`
-	for _, query := range []string{
-		`UPDATE hours SET tally = '\xff' WHERE bucket < (SELECT max(bucket) FROM hours) AND ` + broken,
-		`UPDATE items SET facts = '\xff' WHERE ` + broken,
-		`UPDATE series SET facts = '\xff' WHERE ` + broken,
-		`UPDATE services SET tally = '\xff' WHERE name = 'total'`,
-	} {
-		tag, err := s.pool.Exec(ctx, query)
-		require.NoError(t, err)
-		require.EqualValues(t, 1, tag.RowsAffected())
-	}
-	err := s.Expire(ctx, now, hour, hour)
-	for _, what := range []string{"delete old counts: counts of service ", "delete old items: service ", "delete old series: service "} {
-		require.ErrorContains(t, err, "postgres: "+what)
-	}
-	count := func(table string) (n int) {
-		t.Helper()
-		require.NoError(t, s.pool.QueryRow(ctx, `SELECT count(*) FROM `+table).Scan(&n))
-		return n
-	}
-	require.Equal(t, len(names), count("hours"), "those in the window")
-	require.Equal(t, 1, count("items"), "the one that cannot be read")
-	require.Equal(t, 1, count("series"))
-	require.Zero(t, count("claims"))
-	facts, err := s.Facts(ctx, org, []string{delta.ServiceID(org, assay.ServiceKey{Name: "whole"})}, 0)
-	require.NoError(t, err)
-	require.EqualValues(t, 1, facts[0].Totals[catalog.RES001].Observed)
-
-	// The counts are deleted. The rows that stay are reported again.
-	err = s.Expire(ctx, now, hour, hour)
-	require.ErrorContains(t, err, "delete old items")
-	require.NotContains(t, err.Error(), "counts")
+	storetest.TestExpirePassesOver(t, s, engine{s}, "postgres: ")
 }
 
 // TestExpireStopsWithoutServer: the expiry stops when the server is unavailable.

@@ -12,6 +12,8 @@ import (
 	"assay"
 	"assay/internal/delta"
 	"assay/internal/rules/catalog"
+	"assay/internal/store/lane"
+	"assay/internal/store/query"
 )
 
 func (s *suite) expire(start, metrics delta.Bucket) {
@@ -516,4 +518,53 @@ func testNothingGrows(t *testing.T, s *suite) {
 			require.Positive(t, n, "%s is not looked at", table)
 		}
 	}
+}
+
+// TestExpirePassesOver lets the expiry of a store meet values that cannot be decoded. It
+// reports them and deletes all others. e is the engine of st, and prefix begins its errors.
+func TestExpirePassesOver(t *testing.T, st Store, e query.Engine, prefix string) {
+	s := &suite{Store: st, t: t, clock: new(clock)}
+	org, hour := s.organization(), bucket(epoch)
+	old := hour - 24*3600
+	d := new(delta.Delta)
+	names := []string{"broken", "whole", "total"}
+	for _, name := range names {
+		f := d.Organization(org).Service(named(name))
+		for _, at := range []delta.Bucket{old, hour} {
+			f.Counts(at)[catalog.RES001].Observed = 1
+		}
+		f.AddItem(delta.Item{Rule: catalog.RES001, Text: "x"}, old)
+		f.Series.Add(1, old)
+		f.AddClaim(delta.Claim{Rule: catalog.MET003, Key: delta.Hash128{High: 1, Low: 1}, Value: 1}, delta.ClaimFact{Last: old})
+	}
+	s.commit(d)
+	const ofService = ` WHERE svc = (SELECT svc FROM services WHERE name = $2)`
+	for _, broken := range []struct{ update, service string }{
+		{`UPDATE hours SET tally = $1` + ofService + ` AND bucket < (SELECT max(bucket) FROM hours)`, "broken"},
+		{`UPDATE items SET facts = $1` + ofService, "broken"},
+		{`UPDATE series SET facts = $1` + ofService, "broken"},
+		{`UPDATE services SET tally = $1` + ofService, "total"},
+	} {
+		var n int64
+		st := query.Statement{SQL: broken.update, Args: []any{[]byte{0xff}, query.Text(broken.service)}, Changed: &n}
+		require.NoError(t, e.Update(s.ctx(), lane.OwnWork, "break a row", func(tx query.Tx) error {
+			return tx.Send(s.ctx(), &query.Batch{Statements: []query.Statement{st}})
+		}))
+		require.EqualValues(t, 1, n)
+	}
+	err := s.Expire(s.ctx(), epoch, hour, hour)
+	for _, what := range []string{"delete old counts: counts of service ", "delete old items: service ", "delete old series: service "} {
+		require.ErrorContains(t, err, prefix+what)
+	}
+	left := s.rows()
+	require.EqualValues(t, len(names), left["hours"], "those in the window")
+	require.EqualValues(t, 1, left["items"], "the one that cannot be read")
+	require.EqualValues(t, 1, left["series"])
+	require.Zero(t, left["claims"])
+	require.EqualValues(t, 1, s.facts(org, delta.ServiceID(org, named("whole"))).Totals[catalog.RES001].Observed)
+
+	// The counts are deleted. The rows that stay are reported again.
+	err = s.Expire(s.ctx(), epoch, hour, hour)
+	require.ErrorContains(t, err, "delete old items")
+	require.NotContains(t, err.Error(), "counts")
 }

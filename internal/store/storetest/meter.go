@@ -11,7 +11,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"assay"
 	"assay/internal/delta"
 	"assay/internal/rules/catalog"
 	"assay/internal/store/lane"
@@ -96,25 +95,20 @@ func TestExpireChunks(t *testing.T, st Store, e query.Engine, d *query.Dialect) 
 	const many, most = 7000, 5000
 	ctx, hour := t.Context(), bucket(epoch)
 	old := hour - 100*3600
-	organization := func(name string) string {
-		o := &assay.Organization{Name: name, Tier: assay.TierFree}
-		require.NoError(t, st.CreateOrganization(ctx, o))
-		return o.ID
-	}
+	s := &suite{Store: st, t: t, clock: new(clock)}
 	commit := func(org, name string, fill func(f *delta.Service)) {
 		t.Helper()
-		facts := one(org, named(name), func(f *delta.Service) {
+		s.commit(one(org, named(name), func(f *delta.Service) {
 			f.Seen(uint64(epoch.UnixNano()))
 			fill(f)
-		})
-		require.NoError(t, st.Commit(ctx, epoch, nil, func([]bool) *delta.Delta { return facts }))
+		}))
 	}
 	rest := func(f *delta.Service) {
 		f.AddItem(delta.Item{Rule: catalog.RES001, Text: "x"}, old)
 		f.Series.Add(1, old)
 		f.AddClaim(delta.Claim{Rule: catalog.MET003, Key: delta.Hash128{High: 1, Low: 1}, Value: 1}, delta.ClaimFact{Last: old})
 	}
-	first, second := organization("first"), organization("second")
+	first, second := s.organization(), s.organization()
 	for i := range 50 {
 		commit(first, fmt.Sprint(i), rest)
 	}
@@ -130,20 +124,11 @@ func TestExpireChunks(t *testing.T, st Store, e query.Engine, d *query.Dialect) 
 	m.fail = func(_ string, chunk int) bool { return chunk == 1 }
 	q := query.New(m, d)
 	expire := func() error { return q.Expire(ctx, epoch.Add(25*time.Hour), hour, hour) }
-	rows := func() map[string]int64 {
-		stats, err := st.Stats(ctx)
-		require.NoError(t, err)
-		n := make(map[string]int64)
-		for _, table := range stats.Tables {
-			n[table.Name] = table.Rows
-		}
-		return n
-	}
 	err := expire()
 	require.ErrorIs(t, err, errMeter)
 	require.ErrorContains(t, err, "storetest")
 	require.Greater(t, m.done["delete old claims"], 2)
-	left := rows()
+	left := s.rows()
 	require.Positive(t, left["claims"])
 	require.LessOrEqual(t, left["claims"], int64(2000+1000))
 	require.EqualValues(t, 25, left["items"])
@@ -151,7 +136,7 @@ func TestExpireChunks(t *testing.T, st Store, e query.Engine, d *query.Dialect) 
 
 	m.fail = nil
 	require.NoError(t, expire())
-	left = rows()
+	left = s.rows()
 	for _, table := range []string{"claims", "items", "series"} {
 		require.Zero(t, left[table], table)
 	}
