@@ -15,6 +15,7 @@ import (
 	"assay"
 	"assay/internal/delta"
 	"assay/internal/store/codec"
+	"assay/internal/store/query"
 )
 
 const (
@@ -69,7 +70,7 @@ func (s *Store) SaveScores(ctx context.Context, f delta.Fence, organizationID st
 		if err := use(scorePartitions(rows)...); err != nil {
 			return err
 		}
-		org, err := orgOf(ctx, tx, organizationID)
+		org, err := query.OrgOf(ctx, &transaction{s, tx}, organizationID)
 		if err != nil {
 			return err
 		}

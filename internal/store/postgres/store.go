@@ -13,7 +13,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
@@ -340,11 +339,8 @@ func micros(t time.Time) int64 { return query.Micros(t) }
 // uuidOf returns an id in its stored form. NULL, for an id that is not a UUID, matches no
 // row.
 func uuidOf(id string) pgtype.UUID {
-	if len(id) != 36 {
-		return pgtype.UUID{}
-	}
-	u, err := uuid.Parse(id)
-	return pgtype.UUID{Bytes: u, Valid: err == nil}
+	u, ok := query.ID(id).UUID()
+	return pgtype.UUID{Bytes: u, Valid: ok}
 }
 
 // uuidsOf returns ids in their stored form.
@@ -358,16 +354,6 @@ func uuidsOf(ids []string) []pgtype.UUID {
 
 // bytesOf returns the stored form of a text from telemetry.
 func bytesOf(s string) []byte { return []byte(s) }
-
-// orgOf returns the row of an organization.
-func orgOf(ctx context.Context, tx pgx.Tx, id string) (int64, error) {
-	var org int64
-	err := tx.QueryRow(ctx, `SELECT org FROM organizations WHERE id = $1`, uuidOf(id)).Scan(&org)
-	if errors.Is(err, pgx.ErrNoRows) {
-		err = errNoOrganization()
-	}
-	return org, err
-}
 
 func errNoOrganization() error { return assay.Errorf(assay.CodeNotFound, "no such organization") }
 

@@ -130,7 +130,7 @@ func codebasePage(limit, offset int) assay.Page {
 // lockOrganization serializes changes of an organization's installations, repositories,
 // onboarding, webhooks and API keys. It returns the row of the organization.
 func (q *Queries) lockOrganization(ctx context.Context, tx Tx, id string) (org int64, now time.Time, err error) {
-	if org, err = orgOf(ctx, tx, id); err != nil {
+	if org, err = OrgOf(ctx, tx, id); err != nil {
 		return 0, time.Time{}, err
 	}
 	if err = q.lockCodebase(ctx, tx, org); err != nil {

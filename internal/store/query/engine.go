@@ -149,6 +149,15 @@ func get(ctx context.Context, tx Tx, dest []any, sql string, args ...any) (found
 	return found, tx.Send(ctx, b)
 }
 
+// need is get for a row that has to exist. If there is none, it returns missing().
+func need(ctx context.Context, tx Tx, missing func() error, dest []any, sql string, args ...any) error {
+	found, err := get(ctx, tx, dest, sql, args...)
+	if err == nil && !found {
+		err = missing()
+	}
+	return err
+}
+
 // exec runs a statement and returns the number of rows that it changed.
 func exec(ctx context.Context, tx Tx, sql string, args ...any) (int64, error) {
 	var n int64
@@ -177,12 +186,9 @@ func (q *Queries) conflict(err error, message string) error {
 	return err
 }
 
-// orgOf returns the row of an organization.
-func orgOf(ctx context.Context, tx Tx, id string) (org int64, err error) {
-	found, err := get(ctx, tx, []any{&org}, `SELECT org FROM organizations WHERE id = $1`, ID(id))
-	if err == nil && !found {
-		err = errNoOrganization()
-	}
+// OrgOf returns the row of an organization. An unknown one is CodeNotFound.
+func OrgOf(ctx context.Context, tx Tx, id string) (org int64, err error) {
+	err = need(ctx, tx, errNoOrganization, []any{&org}, `SELECT org FROM organizations WHERE id = $1`, ID(id))
 	return org, err
 }
 

@@ -226,11 +226,10 @@ func (q *Queries) DismissFinding(ctx context.Context, organizationID, repository
 	}
 	return q.engine.Update(ctx, lane.Pages, "dismiss a finding", func(tx Tx) error {
 		var org, repo int64
-		found, err := get(ctx, tx, []any{&org, &repo},
+		if err := need(ctx, tx, errNoRepository, []any{&org, &repo},
 			`SELECT r.org, r.repo FROM repositories r WHERE r.id = $1 AND r.org = (SELECT org FROM organizations WHERE id = $2)`+q.sql.LockRows,
-			ID(repositoryID), ID(organizationID))
-		if err != nil || !found {
-			return orMissing(err, errNoRepository)
+			ID(repositoryID), ID(organizationID)); err != nil {
+			return err
 		}
 		n, err := exec(ctx, tx, `UPDATE code_findings SET state = state & 1 | $1, dismissed_reason = $2 WHERE repo = $3 AND id = $4`, set, text, repo, id)
 		if err != nil || n == 0 {

@@ -125,9 +125,9 @@ func (q *Queries) DeleteInstallation(ctx context.Context, organizationID, id str
 		if err != nil {
 			return err
 		}
-		found, err := get(ctx, tx, []any{&installation}, `SELECT installation FROM installations WHERE id = $1 AND org = $2`, ID(id), org)
-		if err != nil || !found {
-			return orMissing(err, errNoInstallation)
+		if err := need(ctx, tx, errNoInstallation, []any{&installation},
+			`SELECT installation FROM installations WHERE id = $1 AND org = $2`, ID(id), org); err != nil {
+			return err
 		}
 		b := new(Batch)
 		repos = nil

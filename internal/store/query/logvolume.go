@@ -27,7 +27,8 @@ const (
 		info = v.info + excluded.info, warn = v.warn + excluded.warn, error = v.error + excluded.error, fatal = v.fatal + excluded.fatal,
 		unspecified = v.unspecified + excluded.unspecified`
 	// AddLogRecords has the arguments of LogRow.
-	AddLogRecords = `INSERT INTO log_volume AS v (org, span, at, ` + LogSeverities + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)` + MergeLogRecords
+	AddLogRecords = `INSERT INTO log_volume AS v (org, span, at, ` + LogSeverities + `)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)` + MergeLogRecords
 
 	selectLogRecords = `SELECT span, at, ` + LogSeverities + ` FROM log_volume
 		WHERE org = (SELECT org FROM organizations WHERE id = $1) AND span = 3600 AND at > CAST($2 AS bigint) - 3600 AND at < $3
@@ -78,12 +79,9 @@ func (q *Queries) ImportLogRecords(ctx context.Context, organizationID string, r
 	return q.engine.Update(ctx, lane.OwnWork, "import log records", func(tx Tx) error {
 		// Serialize the imports of an organization: the next import sees the rows of this one.
 		var org int64
-		found, err := get(ctx, tx, []any{&org}, `SELECT org FROM organizations WHERE id = $1`+q.sql.LockRows, ID(organizationID))
-		if err != nil {
+		if err := need(ctx, tx, errNoOrganization, []any{&org},
+			`SELECT org FROM organizations WHERE id = $1`+q.sql.LockRows, ID(organizationID)); err != nil {
 			return err
-		}
-		if !found {
-			return errNoOrganization()
 		}
 		var oldest *int64
 		if _, err := get(ctx, tx, []any{&oldest}, `SELECT min(at) FROM log_volume WHERE org = $1`, org); err != nil {

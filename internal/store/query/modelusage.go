@@ -18,7 +18,7 @@ func (q *Queries) SpendModel(ctx context.Context, organizationID string, at time
 	tokens, cost := cmp.Or(limit.Tokens, math.MaxInt64), cmp.Or(limit.Cost, math.MaxInt64)
 	var n int64
 	err := q.engine.Update(ctx, lane.Pages, "count the use of a language model", func(tx Tx) error {
-		org, err := orgOf(ctx, tx, organizationID)
+		org, err := OrgOf(ctx, tx, organizationID)
 		if err != nil || usage.Tokens > tokens || usage.Cost > cost {
 			return err
 		}

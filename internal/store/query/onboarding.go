@@ -67,9 +67,8 @@ func (q *Queries) TakeOnboardingState(ctx context.Context, hash [32]byte, now ti
 	err := q.engine.Update(ctx, lane.Pages, "take an onboarding state", func(tx Tx) error {
 		s = &assay.OnboardingState{Hash: hash}
 		var write int64
-		found, err := get(ctx, tx, stateColumns(s, &write), selectState, hash[:], Micros(now))
-		if err != nil || !found {
-			return orMissing(err, errNoState)
+		if err := need(ctx, tx, errNoState, stateColumns(s, &write), selectState, hash[:], Micros(now)); err != nil {
+			return err
 		}
 		s.Write = write != 0
 		// Another transaction may have deleted it since.

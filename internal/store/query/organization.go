@@ -108,12 +108,8 @@ func (q *Queries) SetOrganizationTier(ctx context.Context, id string, tier assay
 func (q *Queries) HashKey(ctx context.Context, organizationID string) (delta.HashKey, error) {
 	var secret []byte
 	err := q.engine.Update(ctx, lane.Loads, "read a hash key", func(tx Tx) error {
-		found, err := get(ctx, tx, []any{&secret}, `UPDATE organizations SET hash_key = coalesce(hash_key, $1) WHERE id = $2 RETURNING hash_key`,
+		return need(ctx, tx, errNoOrganization, []any{&secret}, `UPDATE organizations SET hash_key = coalesce(hash_key, $1) WHERE id = $2 RETURNING hash_key`,
 			delta.NewHashSecret(), ID(organizationID))
-		if err == nil && !found {
-			err = errNoOrganization()
-		}
-		return err
 	})
 	if err != nil {
 		return delta.HashKey{}, err

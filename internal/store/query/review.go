@@ -141,9 +141,9 @@ func (q *Queries) SaveReview(ctx context.Context, holder string, r *assay.Run, r
 			return err
 		}
 		var last ID
-		found, err := get(ctx, tx, []any{&last}, `SELECT reviewed_run FROM repositories WHERE repo = $1 AND id = $2`+q.sql.LockRows, h.repo, ID(repo.ID))
-		if err != nil || !found {
-			return orMissing(err, errNoRepository)
+		if err := need(ctx, tx, errNoRepository, []any{&last},
+			`SELECT reviewed_run FROM repositories WHERE repo = $1 AND id = $2`+q.sql.LockRows, h.repo, ID(repo.ID)); err != nil {
+			return err
 		}
 		s := review{tx: tx, q: q, held: h, now: Micros(now)}
 		if err := s.load(ctx); err != nil {

@@ -78,11 +78,10 @@ func (q *Queries) ScheduleRun(ctx context.Context, r *assay.Run) (scheduled *ass
 			name           Text
 			total, pending int
 		)
-		found, err := get(ctx, tx, []any{&org, &repo, &name},
+		if err := need(ctx, tx, errNoRepository, []any{&org, &repo, &name},
 			`SELECT r.org, r.repo, r.full_name FROM repositories r WHERE r.id = $1 AND r.org = (SELECT org FROM organizations WHERE id = $2)`+q.sql.LockRows,
-			ID(r.RepositoryID), ID(r.OrganizationID))
-		if err != nil || !found {
-			return orMissing(err, errNoRepository)
+			ID(r.RepositoryID), ID(r.OrganizationID)); err != nil {
+			return err
 		}
 		one := func(r Row) (err error) {
 			scheduled, err = scanRun(r)

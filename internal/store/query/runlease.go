@@ -101,7 +101,9 @@ func leaseEnd(now time.Time, ttl time.Duration) int64 {
 	return Micros(now.Add(min(max(ttl, 0), delta.MaxLease)))
 }
 
-func errRunLost(id string) error { return fmt.Errorf("lease of run %s: %w", id, delta.ErrLeaseLost) }
+func errRunLost(id string) func() error {
+	return func() error { return fmt.Errorf("lease of run %s: %w", id, delta.ErrLeaseLost) }
+}
 
 // RenewRun implements assay.CodebaseStore.
 func (q *Queries) RenewRun(ctx context.Context, holder, id string, ttl time.Duration) (cancel bool, err error) {
@@ -111,12 +113,8 @@ func (q *Queries) RenewRun(ctx context.Context, holder, id string, ttl time.Dura
 		if err != nil {
 			return err
 		}
-		found, err := get(ctx, tx, []any{&cancelled}, `UPDATE runs SET lease_ends_at = $1, seen_at = $2 WHERE id = $3 AND status = 2 AND holder = $4 RETURNING cancel`,
+		return need(ctx, tx, errRunLost(id), []any{&cancelled}, `UPDATE runs SET lease_ends_at = $1, seen_at = $2 WHERE id = $3 AND status = 2 AND holder = $4 RETURNING cancel`,
 			leaseEnd(now, ttl), Micros(now), ID(id), Text(holder))
-		if err == nil && !found {
-			err = errRunLost(id)
-		}
-		return err
 	})
 	return cancelled != 0, err
 }
@@ -127,11 +125,8 @@ type heldRun struct{ run, org, repo, events, started int64 }
 // holdRun locks a run of a holder. As with other leases, an expired one counts as held
 // until another holder claims the run, which cannot happen before the transaction ends.
 func (q *Queries) holdRun(ctx context.Context, tx Tx, holder, id string) (h heldRun, err error) {
-	found, err := get(ctx, tx, []any{&h.run, &h.org, &h.repo, &h.events, &h.started},
+	err = need(ctx, tx, errRunLost(id), []any{&h.run, &h.org, &h.repo, &h.events, &h.started},
 		`SELECT run, org, repo, events, started_at FROM runs WHERE id = $1 AND status = 2 AND holder = $2`+q.sql.LockRows, ID(id), Text(holder))
-	if err == nil && !found {
-		err = errRunLost(id)
-	}
 	return h, err
 }
 

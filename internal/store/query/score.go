@@ -181,11 +181,8 @@ func (q *Queries) SaveOrganizationScore(ctx context.Context, f delta.Fence, orga
 	}
 	return q.engine.Update(ctx, lane.Scoring, "save an organization's score", func(tx Tx) error {
 		var org int64
-		found, err := get(ctx, tx, []any{&org}, `UPDATE organizations SET score = $1, score_updated_at = $2 WHERE id = $3 RETURNING org`,
+		err := need(ctx, tx, errNoOrganization, []any{&org}, `UPDATE organizations SET score = $1, score_updated_at = $2 WHERE id = $3 RETURNING org`,
 			score, Micros(at), ID(organizationID))
-		if err == nil && !found {
-			err = errNoOrganization()
-		}
 		if err == nil && score != nil {
 			_, err = exec(ctx, tx, `INSERT INTO organization_scores AS c (org, slot, at, score) VALUES ($1, $2, $3, $4)
 				ON CONFLICT (org, slot) DO UPDATE SET at = excluded.at, score = excluded.score WHERE excluded.at >= c.at`,

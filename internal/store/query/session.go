@@ -36,7 +36,7 @@ func (q *Queries) CreateSession(ctx context.Context, ses *assay.Session) error {
 		return assay.Errorf(assay.CodeInvalid, "the subject of a session is not UTF-8")
 	}
 	return q.engine.Update(ctx, lane.Pages, "create a session", func(tx Tx) error {
-		org, err := orgOf(ctx, tx, ses.OrganizationID)
+		org, err := OrgOf(ctx, tx, ses.OrganizationID)
 		if err != nil {
 			return err
 		}

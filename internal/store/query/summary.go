@@ -43,7 +43,7 @@ func (q *Queries) TakeSummaryCall(ctx context.Context, organizationID string, at
 	day := at.Unix() / (24 * 60 * 60)
 	var n int64
 	err := q.engine.Update(ctx, lane.Pages, "count a call for a summary", func(tx Tx) error {
-		org, err := orgOf(ctx, tx, organizationID)
+		org, err := OrgOf(ctx, tx, organizationID)
 		if err != nil {
 			return err
 		}

@@ -179,11 +179,8 @@ func dueAfter(at string) string {
 
 // lockWebhook locks a webhook of an organization.
 func (q *Queries) lockWebhook(ctx context.Context, tx Tx, organizationID, id string) (webhook, lastSeq int64, err error) {
-	found, err := get(ctx, tx, []any{&webhook, &lastSeq},
+	err = need(ctx, tx, errNoWebhook, []any{&webhook, &lastSeq},
 		`SELECT webhook, last_seq FROM webhooks WHERE id = $1 AND org = (SELECT org FROM organizations WHERE id = $2)`+q.sql.LockRows, ID(id), ID(organizationID))
-	if err == nil && !found {
-		err = errNoWebhook()
-	}
 	return webhook, lastSeq, err
 }
 

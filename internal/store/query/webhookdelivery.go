@@ -186,11 +186,9 @@ func (q *Queries) CompleteDelivery(ctx context.Context, holder string, d *assay.
 	}
 	return q.engine.Chunk(ctx, "save a delivery", func(tx Tx) error {
 		var webhook int64
-		found, err := get(ctx, tx, []any{&webhook}, `SELECT webhook FROM webhooks WHERE id = $1 AND holder = $2`+q.sql.LockRows, ID(d.WebhookID), Text(holder))
-		if err == nil && !found {
-			err = fmt.Errorf("lease of webhook %s: %w", d.WebhookID, delta.ErrLeaseLost)
-		}
-		if err != nil {
+		lost := func() error { return fmt.Errorf("lease of webhook %s: %w", d.WebhookID, delta.ErrLeaseLost) }
+		if err := need(ctx, tx, lost, []any{&webhook},
+			`SELECT webhook FROM webhooks WHERE id = $1 AND holder = $2`+q.sql.LockRows, ID(d.WebhookID), Text(holder)); err != nil {
 			return err
 		}
 		now, err := tx.Now(ctx)

@@ -12,6 +12,7 @@ import (
 	"assay/internal/delta"
 	"assay/internal/store/codec"
 	"assay/internal/store/lane"
+	"assay/internal/store/query"
 )
 
 // SaveScores stores the results of scoring in one transaction: current scores, rows of
@@ -25,7 +26,7 @@ func (s *Store) SaveScores(ctx context.Context, f delta.Fence, organizationID st
 		if err := within(ctx, tx, f); err != nil {
 			return err
 		}
-		org, err := orgOf(ctx, tx, organizationID)
+		org, err := query.OrgOf(ctx, &transaction{s, tx}, organizationID)
 		if err != nil {
 			return err
 		}

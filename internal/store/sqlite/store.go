@@ -16,7 +16,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/pressly/goose/v3"
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -389,24 +388,12 @@ func micros(t time.Time) int64 { return query.Micros(t) }
 // stored returns t as a read returns it.
 func stored(t time.Time) time.Time { return query.Stored(t) }
 
-// orgOf returns the row of an organization.
-func orgOf(ctx context.Context, tx *sql.Tx, id string) (org int64, err error) {
-	err = tx.QueryRowContext(ctx, `SELECT org FROM organizations WHERE id = ?`, blobOf(id)).Scan(&org)
-	if errors.Is(err, sql.ErrNoRows) {
-		err = errNoOrganization()
-	}
-	return org, err
-}
-
 func errNoOrganization() error { return assay.Errorf(assay.CodeNotFound, "no such organization") }
 
 // blobOf returns the 16 bytes of a UUID. Any other id is nil, which matches no row.
 func blobOf(id string) []byte {
-	if len(id) != 36 {
-		return nil
-	}
-	u, err := uuid.Parse(id)
-	if err != nil {
+	u, ok := query.ID(id).UUID()
+	if !ok {
 		return nil
 	}
 	return u[:]
