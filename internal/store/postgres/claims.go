@@ -59,20 +59,18 @@ func queueClaims(b *pgx.Batch, bySvc map[int64]*service) {
 	if len(svcs) == 0 {
 		return
 	}
-	b.Queue(findClaims, svcs, rules, keys).Query(func(rows pgx.Rows) error {
-		return each(rows, nil, func(rows pgx.Rows) error {
-			var svc, low, high, value, last int64
-			var number int16
-			if err := rows.Scan(&svc, &number, &low, &high, &value, &last); err != nil {
-				return err
-			}
-			rule, _ := codec.RuleByNumber(int64(number)) // the query asks for known rules only
-			k := claimKey{rule, delta.Hash128{High: uint64(high), Low: uint64(low)}}
-			claims := bySvc[svc].claims
-			claims[k] = append(claims[k], storedClaim{uint64(value), delta.Bucket(last)})
-			return nil
-		})
-	})
+	b.Queue(findClaims, svcs, rules, keys).Query(eachRow(func(rows pgx.Rows) error {
+		var svc, low, high, value, last int64
+		var number int16
+		if err := rows.Scan(&svc, &number, &low, &high, &value, &last); err != nil {
+			return err
+		}
+		rule, _ := codec.RuleByNumber(int64(number)) // the query asks for known rules only
+		k := claimKey{rule, delta.Hash128{High: uint64(high), Low: uint64(low)}}
+		claims := bySvc[svc].claims
+		claims[k] = append(claims[k], storedClaim{uint64(value), delta.Bucket(last)})
+		return nil
+	}))
 }
 
 const (

@@ -98,18 +98,16 @@ func (c *commit) queueOrgs(b *pgx.Batch, ids []string) {
 	for _, id := range ids {
 		byID[uuidOf(id)] = append(byID[uuidOf(id)], id)
 	}
-	b.Queue(findOrgs, uuidsOf(ids)).Query(func(rows pgx.Rows) error {
-		return each(rows, nil, func(rows pgx.Rows) error {
-			var id pgtype.UUID
-			var org, claims int64
-			err := rows.Scan(&id, &org, &claims)
-			c.claims[org] = claims
-			for _, name := range byID[id] {
-				c.orgs[name] = org
-			}
-			return err
-		})
-	})
+	b.Queue(findOrgs, uuidsOf(ids)).Query(eachRow(func(rows pgx.Rows) error {
+		var id pgtype.UUID
+		var org, claims int64
+		err := rows.Scan(&id, &org, &claims)
+		c.claims[org] = claims
+		for _, name := range byID[id] {
+			c.orgs[name] = org
+		}
+		return err
+	}))
 }
 
 // note inserts the requests and reports which were new. It deletes up to twice as many
@@ -139,18 +137,16 @@ func (c *commit) note(requests []delta.Request) ([]bool, error) {
 	c.queueOrgs(b, slices.Compact(slices.Sorted(slices.Values(ids))))
 	b.Queue(forgetRequests, now, query.RequestsKept.Microseconds(), c.store.forgotten.Load(), 2*len(requests)).
 		QueryRow(func(row pgx.Row) error { return row.Scan(&c.forgotten) })
-	b.Queue(addRequests, now, uuidsOf(ids), signals, hashes).Query(func(rows pgx.Rows) error {
-		return each(rows, nil, func(rows pgx.Rows) error {
-			var k key
-			var hash []byte
-			if err := rows.Scan(&k.org, &k.signal, &hash); err != nil {
-				return err
-			}
-			copy(k.hash[:], hash)
-			added[k] = true
-			return nil
-		})
-	})
+	b.Queue(addRequests, now, uuidsOf(ids), signals, hashes).Query(eachRow(func(rows pgx.Rows) error {
+		var k key
+		var hash []byte
+		if err := rows.Scan(&k.org, &k.signal, &hash); err != nil {
+			return err
+		}
+		copy(k.hash[:], hash)
+		added[k] = true
+		return nil
+	}))
 	if err := c.send(b); err != nil {
 		return nil, err
 	}
@@ -223,19 +219,17 @@ func (c *commit) lock(d *delta.Delta) ([]*service, error) {
 	b := new(pgx.Batch)
 	c.queueOrgs(b, slices.Collect(maps.Keys(d.Organizations)))
 	if len(services) > 0 {
-		b.Queue(lockServices, slices.Collect(maps.Keys(services))).Query(func(rows pgx.Rows) error {
-			return each(rows, nil, func(rows pgx.Rows) error {
-				var svc, first, last int64
-				var id pgtype.UUID
-				var tally []byte
-				if err := rows.Scan(&svc, &id, &first, &last, &tally); err != nil {
-					return err
-				}
-				s := services[id]
-				s.svc, s.first, s.last, s.isNew = svc, first, last, false
-				return s.total.UnmarshalBinary(tally)
-			})
-		})
+		b.Queue(lockServices, slices.Collect(maps.Keys(services))).Query(eachRow(func(rows pgx.Rows) error {
+			var svc, first, last int64
+			var id pgtype.UUID
+			var tally []byte
+			if err := rows.Scan(&svc, &id, &first, &last, &tally); err != nil {
+				return err
+			}
+			s := services[id]
+			s.svc, s.first, s.last, s.isNew = svc, first, last, false
+			return s.total.UnmarshalBinary(tally)
+		}))
 	}
 	if err := c.send(b); err != nil {
 		return nil, err

@@ -121,9 +121,7 @@ func queueAll(b *pgx.Batch, statements *query.Batch) {
 		queued := b.Queue(st.SQL, native(st.Args)...)
 		switch {
 		case st.Each != nil:
-			queued.Query(func(rows pgx.Rows) error {
-				return each(rows, nil, func(rows pgx.Rows) error { return st.Each(rows) })
-			})
+			queued.Query(eachRow(func(rows pgx.Rows) error { return st.Each(rows) }))
 		case st.Changed != nil:
 			queued.Exec(func(tag pgconn.CommandTag) error {
 				*st.Changed = tag.RowsAffected()

@@ -171,25 +171,23 @@ func expireHours(ctx context.Context, tx pgx.Tx, p partition, after hourKey, sta
 // tallies sums tallies by service. It skips a tally that it cannot decode and stores the
 // error in unread.
 func tallies(sums map[int64]*codec.Tally, unread *error) func(pgx.Rows) error {
-	return func(rows pgx.Rows) error {
-		return each(rows, nil, func(rows pgx.Rows) error {
-			var svc int64
-			var blob []byte
-			if err := rows.Scan(&svc, &blob); err != nil {
-				return err
-			}
-			var t codec.Tally
-			if err := t.UnmarshalBinary(blob); err != nil {
-				*unread = fmt.Errorf("counts of service %d: %w", svc, err)
-				return nil
-			}
-			if sums[svc] == nil {
-				sums[svc] = new(codec.Tally)
-			}
-			sums[svc].Add(&t)
+	return eachRow(func(rows pgx.Rows) error {
+		var svc int64
+		var blob []byte
+		if err := rows.Scan(&svc, &blob); err != nil {
+			return err
+		}
+		var t codec.Tally
+		if err := t.UnmarshalBinary(blob); err != nil {
+			*unread = fmt.Errorf("counts of service %d: %w", svc, err)
 			return nil
-		})
-	}
+		}
+		if sums[svc] == nil {
+			sums[svc] = new(codec.Tally)
+		}
+		sums[svc].Add(&t)
+		return nil
+	})
 }
 
 // setKey is the primary key of distinct sets.

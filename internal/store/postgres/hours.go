@@ -54,17 +54,15 @@ func (c *commit) readHours(services []*service, bySvc map[int64]*service) error 
 	for p, r := range byDay {
 		b.Queue(`SELECT h.bucket, h.svc, h.tally FROM unnest($1::bigint[], $2::bigint[]) AS k (bucket, svc)
 			JOIN `+p.name()+` h ON h.bucket = k.bucket AND h.svc = k.svc`, r.buckets, r.svcs).
-			Query(func(rows pgx.Rows) error {
-				return each(rows, nil, func(rows pgx.Rows) error {
-					var bucket, svc int64
-					var tally []byte
-					if err := rows.Scan(&bucket, &svc, &tally); err != nil {
-						return err
-					}
-					bySvc[svc].hours[delta.Bucket(bucket)] = tally
-					return nil
-				})
-			})
+			Query(eachRow(func(rows pgx.Rows) error {
+				var bucket, svc int64
+				var tally []byte
+				if err := rows.Scan(&bucket, &svc, &tally); err != nil {
+					return err
+				}
+				bySvc[svc].hours[delta.Bucket(bucket)] = tally
+				return nil
+			}))
 	}
 	return c.send(b)
 }

@@ -213,18 +213,16 @@ func (s *Store) partitionsBefore(ctx context.Context, t *partitioned, before int
 	err := s.read(ctx, scoring, "list partitions of "+t.name, func(b *pgx.Batch) {
 		found = nil
 		b.Queue(`SELECT c.relname::text FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid WHERE i.inhparent = $1::text::regclass`, t.name).
-			Query(func(rows pgx.Rows) error {
-				return each(rows, nil, func(rows pgx.Rows) error {
-					var name string
-					if err := rows.Scan(&name); err != nil {
-						return err
-					}
-					if p, ok := t.parse(name); ok && p.from() < before {
-						found = append(found, p)
-					}
-					return nil
-				})
-			})
+			Query(eachRow(func(rows pgx.Rows) error {
+				var name string
+				if err := rows.Scan(&name); err != nil {
+					return err
+				}
+				if p, ok := t.parse(name); ok && p.from() < before {
+					found = append(found, p)
+				}
+				return nil
+			}))
 	})
 	slices.SortFunc(found, func(a, b partition) int { return int(a.day - b.day) })
 	return found, err

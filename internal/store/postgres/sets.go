@@ -50,20 +50,18 @@ func queueSets(b *pgx.Batch, bySvc map[int64]*service) {
 	for p, r := range byDay {
 		b.Queue(`SELECT d.hour, d.svc, d.rule, d.key, d.last, d.is_full, d.members FROM unnest($1::bigint[], $2::bigint[], $3::smallint[], $4::bigint[]) AS k (hour, svc, rule, key)
 			JOIN `+p.name()+` d ON d.hour = k.hour AND d.svc = k.svc AND d.rule = k.rule AND d.key = k.key`, r.hours, r.svcs, r.rules, r.keys).
-			Query(func(rows pgx.Rows) error {
-				return each(rows, nil, func(rows pgx.Rows) error {
-					var hour, svc, key, last int64
-					var number int16
-					set := new(merge.Set)
-					if err := rows.Scan(&hour, &svc, &number, &key, &last, &set.Full, &set.Members); err != nil {
-						return err
-					}
-					set.Last = delta.Bucket(last)
-					rule, _ := codec.RuleByNumber(int64(number)) // the query asks for known rules only
-					bySvc[svc].sets[delta.DistinctKey{Rule: rule, Hour: hour, Key: uint64(key)}] = set
-					return nil
-				})
-			})
+			Query(eachRow(func(rows pgx.Rows) error {
+				var hour, svc, key, last int64
+				var number int16
+				set := new(merge.Set)
+				if err := rows.Scan(&hour, &svc, &number, &key, &last, &set.Full, &set.Members); err != nil {
+					return err
+				}
+				set.Last = delta.Bucket(last)
+				rule, _ := codec.RuleByNumber(int64(number)) // the query asks for known rules only
+				bySvc[svc].sets[delta.DistinctKey{Rule: rule, Hour: hour, Key: uint64(key)}] = set
+				return nil
+			}))
 	}
 }
 

@@ -371,6 +371,11 @@ func each(rows pgx.Rows, err error, scan func(pgx.Rows) error) error {
 	return rows.Err()
 }
 
+// eachRow is each for the rows of a queued query.
+func eachRow(scan func(pgx.Rows) error) func(pgx.Rows) error {
+	return func(rows pgx.Rows) error { return each(rows, nil, scan) }
+}
+
 // taken reports whether err is a violation of a unique constraint.
 func taken(err error) bool { return stateOf(err) == uniqueViolation }
 

@@ -79,17 +79,15 @@ func queueValues(b *pgx.Batch, bySvc map[int64]*service) {
 		if len(needed) == 0 {
 			continue
 		}
-		b.Queue(t.find, needed).Query(func(rows pgx.Rows) error {
-			return each(rows, nil, func(rows pgx.Rows) error {
-				var svc int64
-				var facts []byte
-				if err := rows.Scan(&svc, &facts); err != nil {
-					return err
-				}
-				bySvc[svc].values[i] = facts
-				return nil
-			})
-		})
+		b.Queue(t.find, needed).Query(eachRow(func(rows pgx.Rows) error {
+			var svc int64
+			var facts []byte
+			if err := rows.Scan(&svc, &facts); err != nil {
+				return err
+			}
+			bySvc[svc].values[i] = facts
+			return nil
+		}))
 	}
 }
 
