@@ -4,12 +4,9 @@
 // conventions, as far as the rules need it: which keys exist, on which kinds
 // of telemetry the conventions place them, and which are renamed or obsolete.
 //
-// The registry is attributes.csv, its deprecated attributes are deprecated.csv;
-// table.go is generated from both. The levels include those of two hand-written
-// conventions: AWS Lambda places cloud.account.id on spans, and the compatibility
-// with Prometheus places server.address, server.port and url.scheme on the
-// resource of scraped metrics. Keys are compared byte by byte. All lookups are pure, allocate nothing and are safe
-// for concurrent use.
+// The registry is attributes.csv, its deprecated attributes are deprecated.csv. The levels
+// include those of two hand-written conventions: AWS Lambda places cloud.account.id on spans,
+// and the compatibility with Prometheus places server.address, server.port and url.scheme on
+// the resource of scraped metrics. Keys are compared byte by byte. All lookups are pure,
+// allocate nothing and are safe for concurrent use.
 package semconv
-
-//go:generate go run ./gen -in attributes.csv -deprecated deprecated.csv -out table.go

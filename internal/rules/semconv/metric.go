@@ -4,7 +4,6 @@ package semconv
 
 import (
 	_ "embed"
-	"strings"
 	"sync"
 )
 
@@ -21,10 +20,8 @@ var metricsCSV string
 // metrics has the metrics of the conventions by name.
 var metrics = sync.OnceValue(func() map[string]MetricEntry {
 	m := map[string]MetricEntry{}
-	_, rows, _ := strings.Cut(metricsCSV, "\n")
-	for row := range strings.Lines(rows) {
-		// metric,instrument,unit,stability,deprecated,renamed_to: no value has a comma
-		c := strings.Split(strings.TrimSuffix(row, "\n"), ",")
+	for _, c := range rows(metricsCSV) {
+		// metric,instrument,unit,stability,deprecated,renamed_to
 		m[c[0]] = MetricEntry{Name: c[0], Instrument: c[1], Unit: c[2], Deprecated: c[4] == "yes", Successor: c[5]}
 	}
 	return m

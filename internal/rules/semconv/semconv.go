@@ -65,9 +65,10 @@ func Lookup(key []byte) (Attribute, bool) {
 	return a, ok
 }
 
-// templateLens has the lengths of the templates' prefixes.
-var templateLens = func() (lens [maxTemplateLen + 1]bool) {
+// templateLens has the lengths of the templates' prefixes, up to the longest.
+var templateLens = func() (lens []bool) {
 	for prefix := range templates {
+		lens = append(lens, make([]bool, max(len(prefix)+1-len(lens), 0))...)
 		lens[len(prefix)] = true
 	}
 	return lens
@@ -77,7 +78,7 @@ var templateLens = func() (lens [maxTemplateLen + 1]bool) {
 // key. A template matches a key that consists of its prefix, a dot and a non-empty rest.
 // The longest matching prefix wins.
 func LookupTemplate(key []byte) (a Attribute, rest []byte, ok bool) {
-	for i := min(len(key)-2, maxTemplateLen); i > 0; i-- {
+	for i := min(len(key)-2, len(templateLens)-1); i > 0; i-- {
 		if key[i] != '.' || !templateLens[i] {
 			continue
 		}
