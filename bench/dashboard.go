@@ -12,8 +12,6 @@ import (
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -44,25 +42,8 @@ var shownDays = []int{29, 21, 14, 7, 0}
 
 // runDashboard measures every page of the dashboard for a large organization.
 func runDashboard(ctx context.Context, s *settings, emit func(*table) error) (err error) {
-	dir, err := os.MkdirTemp("", "assay-bench-")
+	srv, filled, err := startFilled(ctx, s.assay, fillShown, "--score-interval", "1h")
 	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	// The first start creates the schema, the organization and the key.
-	srv, err := startAssay(ctx, s.assay, dir)
-	if err != nil {
-		return err
-	}
-	if err := srv.stop(); err != nil {
-		return err
-	}
-	began := time.Now()
-	if err := fillShown(ctx, filepath.Join(dir, "assay.db")); err != nil {
-		return fmt.Errorf("fill the store: %w", err)
-	}
-	filled := time.Since(began)
-	if srv, err = startAssay(ctx, s.assay, dir, "--score-interval", "1h"); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, srv.stop()) }()

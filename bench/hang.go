@@ -77,7 +77,7 @@ func (h *hang) measure(ctx context.Context, s *settings) (t *table, err error) {
 	defer client.CloseIdleConnections()
 	root := "http://" + srv.rest + "/api"
 	list := func() (answers, error) {
-		return repeat(ctx, client, root+"/v1/services", srv.key, http.StatusOK, hangReaders, hangSpan)
+		return repeat(ctx, client, root+"/v1/services", srv.key, hangReaders, hangSpan)
 	}
 	var alone, beside answers
 	var ratio []float64
@@ -136,15 +136,17 @@ func (h *hang) wait(ctx context.Context, url, key string, upstream *silent) (rel
 	for range h.clients {
 		clients.Go(func() {
 			for ctx.Err() == nil {
-				took, status, err := timeStatus(ctx, client, url, key)
+				at := time.Now()
+				r, err := assaytest.Do(ctx, client, http.MethodGet, url, key, nil)
+				took := time.Since(at)
 				if ctx.Err() != nil {
 					return
 				}
-				if err == nil && (status != http.StatusBadGateway || h.limit == 0) {
-					err = fmt.Errorf("GET %s: status %d after %.0f ms", url, status, took)
+				if err == nil && (r.Status != http.StatusBadGateway || h.limit == 0) {
+					err = fmt.Errorf("GET %s: status %d after %s", url, r.Status, took)
 				}
 				mu.Lock()
-				slowest, failure = max(slowest, took/1000), errors.Join(failure, err)
+				slowest, failure = max(slowest, took.Seconds()), errors.Join(failure, err)
 				mu.Unlock()
 				if err != nil {
 					return

@@ -146,35 +146,25 @@ func renamedRequest(signal wire.Signal, body []byte, suffix string) ([]byte, err
 			}
 		}
 	}
-	switch signal {
-	case wire.Traces:
-		x := ptraceotlp.NewExportRequest()
-		if err := x.UnmarshalProto(body); err != nil {
-			return nil, err
-		}
+	decoded, err := decodeRequest(signal, body)
+	if err != nil {
+		return nil, err
+	}
+	switch x := decoded.(type) {
+	case ptraceotlp.ExportRequest:
 		for _, r := range x.Traces().ResourceSpans().All() {
 			rename(r.Resource())
 		}
-		return x.MarshalProto()
-	case wire.Metrics:
-		x := pmetricotlp.NewExportRequest()
-		if err := x.UnmarshalProto(body); err != nil {
-			return nil, err
-		}
+	case pmetricotlp.ExportRequest:
 		for _, r := range x.Metrics().ResourceMetrics().All() {
 			rename(r.Resource())
 		}
-		return x.MarshalProto()
-	default:
-		x := plogotlp.NewExportRequest()
-		if err := x.UnmarshalProto(body); err != nil {
-			return nil, err
-		}
+	case plogotlp.ExportRequest:
 		for _, r := range x.Logs().ResourceLogs().All() {
 			rename(r.Resource())
 		}
-		return x.MarshalProto()
 	}
+	return decoded.MarshalProto()
 }
 
 // hostileInput is one request.
@@ -376,25 +366,11 @@ func transcodeOnce(ctx context.Context, r hostileInput) (run func() error, steps
 // hostileJSON returns an OTLP/JSON request of about hostileBytes that repeats the
 // entries of a protobuf one.
 func hostileJSON(signal wire.Signal, body []byte) ([]byte, error) {
-	var doc []byte
-	var err error
-	switch signal {
-	case wire.Traces:
-		x := ptraceotlp.NewExportRequest()
-		if err = x.UnmarshalProto(body); err == nil {
-			doc, err = x.MarshalJSON()
-		}
-	case wire.Metrics:
-		x := pmetricotlp.NewExportRequest()
-		if err = x.UnmarshalProto(body); err == nil {
-			doc, err = x.MarshalJSON()
-		}
-	case wire.Logs:
-		x := plogotlp.NewExportRequest()
-		if err = x.UnmarshalProto(body); err == nil {
-			doc, err = x.MarshalJSON()
-		}
+	decoded, err := decodeRequest(signal, body)
+	if err != nil {
+		return nil, err
 	}
+	doc, err := decoded.MarshalJSON()
 	if err != nil {
 		return nil, err
 	}

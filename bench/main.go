@@ -49,7 +49,7 @@ var benches = []bench{
 	{"scale", "commits, scoring and size against the number of services, on both stores", runScale},
 	{"replicas", "one, two and four servers on one PostgreSQL under load", runReplicas},
 	{"read", "memory and REST answers of a server that keeps 2,000 services", runRead},
-	{"pages", "pages of long lists beside SQL and beside a bare handler", runPages},
+	{"pages", "pages of long lists beside SQL", runPages},
 	{"dashboard", "every page of the dashboard of a large organization", runDashboard},
 	{"soak", "memory, files and goroutines under a steady load; -soak says how long", runSoak},
 	{"review", "a review of 10,000 generated files, whole and since a commit", runReview},
@@ -79,8 +79,6 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	attacks := flags.String("attacks", ".", "run the attacks of the fair bench whose name matches this regular expression")
 	pattern := flags.String("run", ".", "run the benches whose name matches this regular expression")
 	asJSON := flags.Bool("json", false, "print JSON instead of tables")
-	bareBody := flags.String("bare-body", "", "only serve this file with net/http, as the pages bench has a child do")
-	bareAddress := flags.String("bare-address", "127.0.0.1:0", "where to serve what -bare-body says")
 	list := flags.Bool("list", false, "list the benches and exit")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -97,13 +95,6 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return errors.New("-rounds has to be at least 1")
 	case flags.NArg() > 0:
 		return fmt.Errorf("unexpected argument %q", flags.Arg(0))
-	}
-	if *bareBody != "" {
-		h, err := newBare(*bareBody)
-		if err != nil {
-			return err
-		}
-		return serveBare(ctx, *bareAddress, h)
 	}
 	if s.assay, err = filepath.Abs(s.assay); err != nil {
 		return err

@@ -12,14 +12,10 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"path/filepath"
 	"runtime"
-	"sync"
 	"sync/atomic"
 	"time"
-
-	"assay/internal/assaytest"
 )
 
 const (
@@ -45,37 +41,21 @@ type listed struct {
 }
 
 // runPages measures pages near the front and the end of long lists, compared with their
-// SQL and with a handler that only writes the same bytes.
+// SQL.
 func runPages(ctx context.Context, s *settings, emit func(*table) error) (err error) {
-	dir, err := os.MkdirTemp("", "assay-bench-")
-	if err != nil {
+	var org int64
+	srv, filled, err := startFilled(ctx, s.assay, func(ctx context.Context, path string) (err error) {
+		org, err = fillLists(ctx, path)
 		return err
-	}
-	defer os.RemoveAll(dir)
-	// The first start creates the schema, the organization and the key.
-	srv, err := startAssay(ctx, s.assay, dir)
+	}, "--score-interval", "1h")
 	if err != nil {
-		return err
-	}
-	if err := srv.stop(); err != nil {
-		return err
-	}
-	began := time.Now()
-	path := filepath.Join(dir, "assay.db")
-	org, err := fillLists(ctx, path)
-	if err != nil {
-		return fmt.Errorf("fill the store: %w", err)
-	}
-	filled := time.Since(began)
-
-	if srv, err = startAssay(ctx, s.assay, dir, "--score-interval", "1h"); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, srv.stop()) }()
 	if err := srv.calm(ctx); err != nil { // it scores all services first
 		return srv.Explain(err)
 	}
-	db, err := openReaders(path)
+	db, err := openReaders(filepath.Join(srv.dir, "assay.db"))
 	if err != nil {
 		return err
 	}
@@ -93,7 +73,7 @@ func runPages(ctx context.Context, s *settings, emit func(*table) error) (err er
 			page:  servicesSQL(`name, environment, version, id`), end: servicesSQL(`name DESC, environment DESC, version DESC, id DESC`),
 		},
 	} {
-		t, err := measurePages(ctx, s, srv, db, dir, l)
+		t, err := measurePages(ctx, s, srv, db, l)
 		if err != nil {
 			return fmt.Errorf("%s: %w", l.path, err)
 		}
@@ -107,25 +87,24 @@ func runPages(ctx context.Context, s *settings, emit func(*table) error) (err er
 
 // The subjects, in the order of the table.
 const (
-	bareHandler = iota
-	restFront
+	restFront = iota
 	sqlFront
 	restEnd
 	sqlEnd
 	pageSubjects
 )
 
-func measurePages(ctx context.Context, s *settings, srv *server, db *sql.DB, dir string, l *listed) (*table, error) {
+func measurePages(ctx context.Context, s *settings, srv *server, db *sql.DB, l *listed) (*table, error) {
 	client := &http.Client{Transport: &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: pageClients}}
 	defer client.CloseIdleConnections()
 	root := "http://" + srv.rest + "/api" + l.path + "&offset="
-	rest := func(offset func(n int) int) func(context.Context, int) error {
-		return func(ctx context.Context, n int) error {
+	rest := func(offset func(n int) int) func(int) error {
+		return func(n int) error {
 			return getWith(ctx, client, fmt.Sprint(root, offset(n)), srv.key, io.Discard)
 		}
 	}
-	bareSQL := func(page string, offset func(n int) int) func(context.Context, int) error {
-		return func(ctx context.Context, n int) error { return l.query(ctx, db, page, offset(n)) }
+	bareSQL := func(page string, offset func(n int) int) func(int) error {
+		return func(n int) error { return l.query(ctx, db, page, offset(n)) }
 	}
 	behind := l.total - l.limit // the first page
 	span := min(walked, l.total/2)
@@ -138,19 +117,11 @@ func measurePages(ctx context.Context, s *settings, srv *server, db *sql.DB, dir
 	if err := l.check(body.Bytes()); err != nil {
 		return nil, err
 	}
-	bare, err := startBare(ctx, dir, body.Bytes())
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = bare.stop() }()
 
 	subjects := [pageSubjects]struct {
 		name string
-		do   func(context.Context, int) error
+		do   func(n int) error
 	}{
-		bareHandler: {"a net/http handler that writes the same bytes", func(ctx context.Context, _ int) error {
-			return getWith(ctx, client, "http://"+bare.rest+"/", "", io.Discard)
-		}},
 		restFront: {"REST, pages near the front", rest(front)},
 		sqlFront:  {"SQL alone, the same pages", bareSQL(l.page, front)},
 		restEnd:   {"REST, pages near the end", rest(end)},
@@ -160,12 +131,14 @@ func measurePages(ctx context.Context, s *settings, srv *server, db *sql.DB, dir
 	var times [pageSubjects][]float64
 	for round := range s.rounds/2 + 2 {
 		for i, subject := range subjects {
-			rate, ms, err := measureClients(ctx, subject.do)
+			runtime.GC()
+			var n atomic.Int64
+			a, err := callFrom(pageClients, pageSpan, func(int) error { return subject.do(int(n.Add(1))) })
 			if err != nil {
 				return nil, srv.Explain(fmt.Errorf("%s: %w", subject.name, err))
 			}
 			if round > 0 { // the first one warms up
-				rates[i], times[i] = append(rates[i], rate), append(times[i], ms...)
+				rates[i], times[i] = append(rates[i], a.rate()), append(times[i], a.times...)
 			}
 		}
 	}
@@ -187,35 +160,6 @@ func measurePages(ctx context.Context, s *settings, srv *server, db *sql.DB, dir
 		atMost("pages near the end, times the p50 of those near the front", lastTarget, quantile(times[restEnd], 0.5)/quantile(times[restFront], 0.5)),
 	)
 	return t, nil
-}
-
-// measureClients makes several clients call do repeatedly. It returns the calls per
-// second and the duration of each call in milliseconds.
-func measureClients(ctx context.Context, do func(ctx context.Context, n int) error) (rate float64, ms []float64, err error) {
-	runtime.GC()
-	var (
-		next  atomic.Int64
-		all   sync.Mutex
-		errs  []error
-		wait  sync.WaitGroup
-		began = time.Now()
-	)
-	for range pageClients {
-		wait.Go(func() {
-			var mine []float64
-			var err error
-			for err == nil && time.Since(began) < pageSpan {
-				at := time.Now()
-				err = do(ctx, int(next.Add(1)))
-				mine = append(mine, float64(time.Since(at).Nanoseconds())/1e6)
-			}
-			all.Lock()
-			defer all.Unlock()
-			ms, errs = append(ms, mine...), append(errs, err)
-		})
-	}
-	wait.Wait()
-	return float64(len(ms)) / time.Since(began).Seconds(), ms, errors.Join(errs...)
 }
 
 // check reports whether a response is the expected page of the list.
@@ -303,48 +247,4 @@ func (s *server) calm(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
-}
-
-// startBare starts this program as a child process: a handler that writes a body.
-func startBare(ctx context.Context, dir string, body []byte) (*server, error) {
-	file := filepath.Join(dir, "body.json")
-	if err := os.WriteFile(file, body, 0o600); err != nil {
-		return nil, err
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	s := new(server)
-	if s.rest, err = assaytest.FreeAddress(ctx); err != nil {
-		return nil, err
-	}
-	ready := func(ctx context.Context) error {
-		return getWith(ctx, http.DefaultClient, "http://"+s.rest+"/", "", io.Discard)
-	}
-	return s, launch(ctx, s, "bare handler", ready, self, "-bare-body", file, "-bare-address", s.rest)
-}
-
-// newBare returns a handler that writes the same file for every request.
-func newBare(file string) (http.Handler, error) {
-	body, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
-	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		w.Header().Set("Content-Length", fmt.Sprint(len(body)))
-		_, _ = w.Write(body)
-	}), nil
-}
-
-// serveBare serves until ctx ends.
-func serveBare(ctx context.Context, address string, h http.Handler) error {
-	srv := &http.Server{Addr: address, ReadHeaderTimeout: 10 * time.Second, Handler: h}
-	stop := context.AfterFunc(ctx, func() { _ = srv.Close() })
-	defer stop()
-	if err := srv.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
 }

@@ -55,16 +55,37 @@ func startAssay(ctx context.Context, binary, dir string, args ...string) (*serve
 	}, nil
 }
 
-// launch starts another program and waits until ready returns nil. Stopping it is the
-// caller's, also when ctx ends.
-func launch(ctx context.Context, s *server, name string, ready func(context.Context) error, binary string, args ...string) (err error) {
-	if s.Process, err = assaytest.StartProcess(name, exec.CommandContext(context.WithoutCancel(ctx), binary, args...), nil); err != nil {
-		return err
+// startFilled starts assay in a directory of its own, with a store that fill has written to. It returns how long that
+// took.
+func startFilled(
+	ctx context.Context, binary string, fill func(ctx context.Context, path string) error, args ...string,
+) (s *server, filled time.Duration, err error) {
+	dir, err := os.MkdirTemp("", "assay-bench-")
+	if err != nil {
+		return nil, 0, err
 	}
-	if err := assaytest.Await(ctx, assaytest.Limit, assaytest.PollInterval, func() error { return ready(ctx) }); err != nil {
-		return errors.Join(s.Explain(err), s.stop())
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(dir))
+		}
+	}()
+	// The first start creates the schema, the organization and the key.
+	if s, err = startAssay(ctx, binary, dir); err != nil {
+		return nil, 0, err
 	}
-	return nil
+	if err := s.stop(); err != nil {
+		return nil, 0, err
+	}
+	began := time.Now()
+	if err := fill(ctx, filepath.Join(dir, "assay.db")); err != nil {
+		return nil, 0, fmt.Errorf("fill the store: %w", err)
+	}
+	filled = time.Since(began)
+	if s, err = startAssay(ctx, binary, dir, args...); err != nil {
+		return nil, 0, err
+	}
+	s.dir = dir
+	return s, filled, nil
 }
 
 // stop terminates the program and waits for it.
@@ -93,7 +114,7 @@ func buildCollector(ctx context.Context) (string, error) {
 }
 
 // startCollector starts an OpenTelemetry Collector with an OTLP receiver and a
-// no-op exporter.
+// no-op exporter, and waits until it is ready.
 func startCollector(ctx context.Context, binary string) (*server, error) {
 	if binary == "" {
 		var err error
@@ -125,7 +146,15 @@ service:
 		}
 		return nil
 	}
-	return s, launch(ctx, s, "Collector", ready, binary, "--config", "yaml:"+config)
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), binary, "--config", "yaml:"+config) // stop ends it
+	var err error
+	if s.Process, err = assaytest.StartProcess("Collector", cmd, nil); err != nil {
+		return nil, err
+	}
+	if err := assaytest.Await(ctx, assaytest.Limit, assaytest.PollInterval, func() error { return ready(ctx) }); err != nil {
+		return nil, errors.Join(s.Explain(err), s.stop())
+	}
+	return s, nil
 }
 
 // getWith reads a URL into w; any status but 200 is an error.

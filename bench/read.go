@@ -55,26 +55,8 @@ var reads = []struct {
 // runRead starts a server on a store of many services. It measures its memory and its
 // latency.
 func runRead(ctx context.Context, s *settings, emit func(*table) error) (err error) {
-	dir, err := os.MkdirTemp("", "assay-bench-")
+	srv, filled, err := startFilled(ctx, s.assay, fill, "--score-interval", "1s")
 	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	// The first start creates the schema, the organization and the key.
-	srv, err := startAssay(ctx, s.assay, dir)
-	if err != nil {
-		return err
-	}
-	if err := srv.stop(); err != nil {
-		return err
-	}
-	began := time.Now()
-	if err := fill(ctx, filepath.Join(dir, "assay.db")); err != nil {
-		return fmt.Errorf("fill the store: %w", err)
-	}
-	filled := time.Since(began)
-
-	if srv, err = startAssay(ctx, s.assay, dir, "--score-interval", "1s"); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, srv.stop()) }()
@@ -113,7 +95,7 @@ func runRead(ctx context.Context, s *settings, emit func(*table) error) (err err
 	if err != nil {
 		return srv.Explain(err)
 	}
-	file, err := os.Stat(filepath.Join(dir, "assay.db"))
+	file, err := os.Stat(filepath.Join(srv.dir, "assay.db"))
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"strconv"
-	"sync"
 	"time"
 
 	"assay/internal/assaytest"
@@ -39,10 +38,10 @@ func runReplicas(ctx context.Context, s *settings, emit func(*table) error) erro
 		if err != nil {
 			return fmt.Errorf("%d servers: %w", n, err)
 		}
-		millions := float64(r.requests) * replicaServices * replicaRecords / 1e6
+		millions := float64(len(r.times)) * replicaServices * replicaRecords / 1e6
 		rate := millions * 1e6 / r.span.Seconds()
 		t.Rows = append(t.Rows, row{fmt.Sprintf("%d servers", n), []value{
-			value(rate), value(float64(r.requests) / r.span.Seconds()), value(quantile(r.times, 0.99)),
+			value(rate), value(r.rate()), value(quantile(r.times, 0.99)),
 			value(r.servers.Seconds() / millions), value(r.database.Seconds() / millions),
 		}})
 		rates, costs = append(rates, rate), append(costs, (r.servers+r.database).Seconds()/millions)
@@ -55,9 +54,7 @@ func runReplicas(ctx context.Context, s *settings, emit func(*table) error) erro
 }
 
 type replicaResult struct {
-	requests          int
-	times             []float64 // ms
-	span              time.Duration
+	answers
 	servers, database time.Duration // processor time
 }
 
@@ -92,7 +89,7 @@ func replicasOf(ctx context.Context, s *settings, n int) (r replicaResult, err e
 		if err != nil {
 			return r, err
 		}
-		times, span, err := replicaLoad(ctx, client, servers, body)
+		sent, err := replicaLoad(ctx, client, servers, body)
 		if err != nil {
 			return r, err
 		}
@@ -103,9 +100,7 @@ func replicasOf(ctx context.Context, s *settings, n int) (r replicaResult, err e
 		if round == 0 { // warms up
 			continue
 		}
-		r.requests += len(times)
-		r.times = append(r.times, times...)
-		r.span += span
+		r.add(sent)
 		r.servers += after[0] - before[0]
 		r.database += after[1] - before[1]
 	}
@@ -114,41 +109,21 @@ func replicasOf(ctx context.Context, s *settings, n int) (r replicaResult, err e
 
 // replicaLoad makes clients send one request after the other, each to a server of its
 // own.
-func replicaLoad(ctx context.Context, client *http.Client, servers []*server, body []byte) (times []float64, span time.Duration, err error) {
-	var (
-		mu   sync.Mutex
-		done sync.WaitGroup
-		errs []error
-	)
-	load := &fairLoad{client: client}
-	load.serial.Store(uint64(time.Now().UnixNano())) // rounds differ
-	began := time.Now()
-	for i := range replicaConnections * len(servers) {
+func replicaLoad(ctx context.Context, client *http.Client, servers []*server, body []byte) (answers, error) {
+	all := &fairLoad{client: client}
+	all.serial.Store(uint64(time.Now().UnixNano())) // rounds differ
+	return callFrom(replicaConnections*len(servers), replicaSpan, func(i int) error {
 		srv := servers[i%len(servers)]
 		to := &fairLoad{client: client, otlp: srv.http}
-		done.Go(func() {
-			var mine []float64
-			var failure error
-			for failure == nil && ctx.Err() == nil && time.Since(began) < replicaSpan {
-				at := time.Now()
-				status, err := to.send(ctx, srv.key, "/v1/logs", "", load.unique(body))
-				if err == nil && status != http.StatusOK {
-					err = fmt.Errorf("status %d", status)
-				}
-				if failure = err; err == nil {
-					mine = append(mine, float64(time.Since(at))/float64(time.Millisecond))
-				}
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			times = append(times, mine...)
-			if failure != nil {
-				errs = append(errs, srv.Explain(failure))
-			}
-		})
-	}
-	done.Wait()
-	return times, time.Since(began), errors.Join(errs...)
+		status, err := to.send(ctx, srv.key, "/v1/logs", "", all.unique(body))
+		if err == nil && status != http.StatusOK {
+			err = fmt.Errorf("status %d", status)
+		}
+		if err != nil {
+			return srv.Explain(err)
+		}
+		return nil
+	})
 }
 
 // cpuOf returns the processor time of the servers, and of a process with all its

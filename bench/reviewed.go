@@ -83,7 +83,7 @@ func runReviewed(ctx context.Context, s *settings, emit func(*table) error) (err
 		return err
 	}
 	list := func() (answers, error) {
-		return repeat(ctx, client, "http://"+srv.rest+"/api/v1/services", srv.key, http.StatusOK, hangReaders, hangSpan)
+		return repeat(ctx, client, "http://"+srv.rest+"/api/v1/services", srv.key, hangReaders, hangSpan)
 	}
 	var alone, beside answers
 	var ratio []float64

@@ -217,12 +217,12 @@ func (s shape) encode(signal wire.Signal, recorded [][]byte) ([][]byte, error) {
 // widen lengthens the values that change, so that they can be renewed many times:
 // recorded ids have a digit or two.
 func (s shape) widen(signal wire.Signal, body []byte) ([]byte, error) {
-	switch signal {
-	case wire.Traces:
-		x := ptraceotlp.NewExportRequest()
-		if err := x.UnmarshalProto(body); err != nil {
-			return nil, err
-		}
+	decoded, err := decodeRequest(signal, body)
+	if err != nil {
+		return nil, err
+	}
+	switch x := decoded.(type) {
+	case ptraceotlp.ExportRequest:
 		for _, rs := range x.Traces().ResourceSpans().All() {
 			for _, ss := range rs.ScopeSpans().All() {
 				for _, span := range ss.Spans().All() {
@@ -236,12 +236,7 @@ func (s shape) widen(signal wire.Signal, body []byte) ([]byte, error) {
 				}
 			}
 		}
-		return x.MarshalProto()
-	case wire.Metrics:
-		x := pmetricotlp.NewExportRequest()
-		if err := x.UnmarshalProto(body); err != nil {
-			return nil, err
-		}
+	case pmetricotlp.ExportRequest:
 		for _, rm := range x.Metrics().ResourceMetrics().All() {
 			for _, sm := range rm.ScopeMetrics().All() {
 				for _, m := range sm.Metrics().All() {
@@ -249,12 +244,7 @@ func (s shape) widen(signal wire.Signal, body []byte) ([]byte, error) {
 				}
 			}
 		}
-		return x.MarshalProto()
-	case wire.Logs:
-		x := plogotlp.NewExportRequest()
-		if err := x.UnmarshalProto(body); err != nil {
-			return nil, err
-		}
+	case plogotlp.ExportRequest:
 		for _, rl := range x.Logs().ResourceLogs().All() {
 			for _, sl := range rl.ScopeLogs().All() {
 				for i, r := range sl.LogRecords().All() {
@@ -263,10 +253,31 @@ func (s shape) widen(signal wire.Signal, body []byte) ([]byte, error) {
 				}
 			}
 		}
-		return x.MarshalProto()
-	default:
-		return nil, fmt.Errorf("widen: unknown signal %d", signal)
 	}
+	return decoded.MarshalProto()
+}
+
+// exportRequest is a request of pdata, whose type depends on the signal.
+type exportRequest interface {
+	UnmarshalProto([]byte) error
+	MarshalProto() ([]byte, error)
+	MarshalJSON() ([]byte, error)
+}
+
+// decodeRequest decodes a request with pdata.
+func decodeRequest(signal wire.Signal, body []byte) (exportRequest, error) {
+	var x exportRequest
+	switch signal {
+	case wire.Traces:
+		x = ptraceotlp.NewExportRequest()
+	case wire.Metrics:
+		x = pmetricotlp.NewExportRequest()
+	case wire.Logs:
+		x = plogotlp.NewExportRequest()
+	default:
+		return nil, fmt.Errorf("unknown signal %d", signal)
+	}
+	return x, x.UnmarshalProto(body)
 }
 
 func (s shape) widenMetric(m pmetric.Metric) {
