@@ -163,7 +163,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *server) serve(w http.ResponseWriter, r *http.Request) {
-	x := &exchange{ResponseWriter: w, s: s, traceID: traceID(r)}
+	x := &exchange{ResponseWriter: w, s: s, traceID: traceID(r.Context())}
 	x.r = r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x))
 	defer x.recover()
 	w.Header().Add("Vary", "Accept-Encoding")

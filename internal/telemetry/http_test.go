@@ -170,6 +170,42 @@ func TestTraceOfARequest(t *testing.T) {
 	require.False(t, seen.IsValid(), "no traces")
 }
 
+// TestTraceparent checks which headers are continued (W3C Trace Context level 1), with and without trace export.
+func TestTraceparent(t *testing.T) {
+	traced, _ := startTraced(t)
+	for header, honoured := range map[string]bool{
+		"00-" + remoteTrace + "-00f067aa0ba902b7-01":                  true,
+		"00-" + remoteTrace + "-00f067aa0ba902b7-00":                  true,
+		"cc-" + remoteTrace + "-00f067aa0ba902b7-01":                  true,
+		"cc-" + remoteTrace + "-00f067aa0ba902b7-01-more":             true,
+		"cc-" + remoteTrace + "-00f067aa0ba902b7-01more":              false,
+		"00-" + remoteTrace + "-00f067aa0ba902b7-01-more":             false,
+		"ff-" + remoteTrace + "-00f067aa0ba902b7-01":                  false,
+		"00-" + strings.ToUpper(remoteTrace) + "-00f067aa0ba902b7-01": false,
+		"00-" + remoteTrace + "-0000000000000000-01":                  false,
+		"00-00000000000000000000000000000000-00f067aa0ba902b7-01":     false,
+		"00-" + remoteTrace + "-00f067aa0ba902b7":                     false,
+		"00-" + remoteTrace + "-00f067aa0ba902b7-0":                   false,
+		"00-" + remoteTrace + "-00f067aa0ba902bz-01":                  false,
+		"00_" + remoteTrace + "_00f067aa0ba902b7_01":                  false,
+		"nonsense":                false,
+		strings.Repeat("0", 4096): false,
+		"00-" + remoteTrace[:31] + "\xff-00f067aa0ba902b7-01":                                false,
+		"00-" + remoteTrace + "-00f067aa0ba902b7-01, 00-" + remoteTrace + "-00f067aa0ba9-01": false,
+	} {
+		for _, own := range []*Telemetry{traced, start(t, io.Discard)} {
+			var seen trace.SpanContext
+			r := httptest.NewRequest("GET", "/x", nil)
+			r.Header.Set("Traceparent", header)
+			own.Middleware(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				seen = trace.SpanContextFromContext(r.Context())
+			})).ServeHTTP(httptest.NewRecorder(), r)
+			require.True(t, seen.HasTraceID())
+			require.Equal(t, honoured, seen.TraceID().String() == remoteTrace, header)
+		}
+	}
+}
+
 // roundTrip is a transport.
 type roundTrip func(*http.Request) (*http.Response, error)
 
