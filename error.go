@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Code is the kind of an error. Each code maps to one HTTP status of the REST API.
@@ -56,6 +57,19 @@ func (e *Error) Error() string {
 }
 
 func (e *Error) Unwrap() error { return e.Err }
+
+// retryError is the error that WithRetryAfter returns.
+type retryError struct {
+	error
+	after time.Duration
+}
+
+// WithRetryAfter adds a method RetryAfter() time.Duration to an error, which returns the time to wait before a retry.
+func WithRetryAfter(err error, after time.Duration) error { return &retryError{err, after} }
+
+func (e *retryError) Unwrap() error { return e.error }
+
+func (e *retryError) RetryAfter() time.Duration { return e.after }
 
 // Invalid returns the error of a request with invalid parameters. details maps the name of each to its problem, such as
 // "must be an integer". The message has all of them, ordered by name.

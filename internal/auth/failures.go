@@ -30,19 +30,8 @@ func AddressOf(remoteAddr string) netip.Prefix {
 	return prefix
 }
 
-// limitError is a CodeRateLimited error with a delay.
-type limitError struct {
-	error
-	after time.Duration
-}
-
-func (e *limitError) Unwrap() error { return e.error }
-
-// RetryAfter returns the delay before the next attempt.
-func (e *limitError) RetryAfter() time.Duration { return e.after }
-
 func errTooManyFailures(after time.Duration) error {
-	return &limitError{assay.Errorf(assay.CodeRateLimited, "too many failed authentications from this address"), after}
+	return assay.WithRetryAfter(assay.Errorf(assay.CodeRateLimited, "too many failed authentications from this address"), after)
 }
 
 // FailureLimiter limits failed operations that are expensive and whose validity is unknown until they are done. It

@@ -48,7 +48,7 @@ func (r *rates) admit(organizationID string, now time.Time) error {
 		return nil
 	}
 	wait := time.Duration(-b.left / r.perSecond * float64(time.Second))
-	return &rateError{assay.Errorf(assay.CodeRateLimited, "organization exceeds its telemetry rate limit"), wait}
+	return assay.WithRetryAfter(assay.Errorf(assay.CodeRateLimited, "organization exceeds its telemetry rate limit"), wait)
 }
 
 // spend charges the uncompressed size of an admitted request.
@@ -57,15 +57,3 @@ func (r *rates) spend(organizationID string, bytes int64) {
 	defer r.mu.Unlock()
 	r.buckets[organizationID].left -= float64(bytes)
 }
-
-// rateError is an *assay.Error with the time to wait.
-type rateError struct {
-	err  error
-	wait time.Duration
-}
-
-func (e *rateError) Error() string { return e.err.Error() }
-func (e *rateError) Unwrap() error { return e.err }
-
-// RetryAfter returns the time to wait before a retry.
-func (e *rateError) RetryAfter() time.Duration { return e.wait }

@@ -420,7 +420,7 @@ func TestAgentRefusals(t *testing.T) {
 	} {
 		f := newFixture(t, func(c *Config) {
 			c.Agent = agentFunc(func(context.Context, *assay.AgentCall) (*assay.AgentAnswer, error) {
-				return nil, &retryError{&assay.Error{Code: code, Message: "the plan says no", Details: map[string]string{"plan": "free"}}, time.Minute}
+				return nil, assay.WithRetryAfter(&assay.Error{Code: code, Message: "the plan says no", Details: map[string]string{"plan": "free"}}, time.Minute)
 			})
 		})
 		for _, o := range f.agentOperations() {

@@ -183,7 +183,7 @@ func TestSummary(t *testing.T) {
 	require.Empty(t, a.Header().Get("ETag"))
 
 	f.h.cfg.Summaries = summaryFunc(func(context.Context, *assay.Insight) (*assay.InsightSummary, error) {
-		return nil, &retryError{assay.Errorf(assay.CodeUnavailable, "no more summaries today"), time.Hour}
+		return nil, assay.WithRetryAfter(assay.Errorf(assay.CodeUnavailable, "no more summaries today"), time.Hour)
 	})
 	a = f.get(t, "/api/v1/insights/"+f.insights[3].ID+"/summary").fails(t, 503, assay.CodeUnavailable)
 	require.Equal(t, "3600", a.Header().Get("Retry-After"))

@@ -155,7 +155,7 @@ func (s *server) authenticate(ctx context.Context, x *exchange) (*assay.Principa
 	}
 	if s.limiter != nil {
 		if wait := s.limiter.Take(bucketOf(principal), s.now()); wait > 0 {
-			return nil, &retryError{assay.Errorf(assay.CodeRateLimited, "too many requests with this credential"), wait}
+			return nil, assay.WithRetryAfter(assay.Errorf(assay.CodeRateLimited, "too many requests with this credential"), wait)
 		}
 	}
 	return principal, nil

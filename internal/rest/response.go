@@ -339,14 +339,3 @@ func (x *exchange) write(status int, contentType string, body []byte) {
 		_, _ = x.Write(body) // fails if the client has disconnected
 	}
 }
-
-// retryError is an error that a later retry may not meet.
-type retryError struct {
-	error
-	after time.Duration
-}
-
-func (e *retryError) Unwrap() error { return e.error }
-
-// RetryAfter returns the time until a retry, or a negative one if there is none.
-func (e *retryError) RetryAfter() time.Duration { return e.after }

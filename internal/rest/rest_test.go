@@ -449,7 +449,7 @@ func TestRemoteAddress(t *testing.T) {
 	f := newFixture(t, func(c *Config) {
 		c.Authenticate = func(_ context.Context, authorization, remoteAddr string) (*assay.Principal, error) {
 			got = append(got, authorization, remoteAddr)
-			return nil, &retryError{assay.Errorf(assay.CodeRateLimited, "too many"), 1500 * time.Millisecond}
+			return nil, assay.WithRetryAfter(assay.Errorf(assay.CodeRateLimited, "too many"), 1500*time.Millisecond)
 		}
 	})
 	a := f.do(t, "GET", "/api/v1/services", "Authorization", "x", "X-Forwarded-For", "203.0.113.9").fails(t, 429, assay.CodeRateLimited)
