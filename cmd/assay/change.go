@@ -31,16 +31,9 @@ func (c *fixCmd) Run(e *environment) error {
 	}
 	defer parser.Close(e.ctx)
 	opt := review.Options{Root: c.Dir, Only: c.Only, Parser: parser}
-	show, clear := e.progress()
-	if show != nil {
-		opt.Progress = func(done, total int) {
-			show(func() string { return fmt.Sprintf("%d of %d files", done, total) })
-		}
-	}
-	r, err := review.Run(e.ctx, opt)
-	clear()
+	r, err := e.review(opt)
 	if err != nil {
-		return reviewError(err)
+		return err
 	}
 	root, err := os.OpenRoot(c.Dir)
 	if err != nil {

@@ -74,23 +74,9 @@ func (c *storeConfig) generatedSecret() (auth.Secret, error) {
 		var key [32]byte
 		rand.Read(key[:])
 		// Link the complete file: another process may read it at once.
-		err = writeNew(path, hex.EncodeToString(key[:])+"\n")
+		err = writePrivate(path, hex.EncodeToString(key[:])+"\n", os.Link)
 		if err != nil && !errors.Is(err, fs.ErrExist) {
 			return "", fmt.Errorf("write the key for credentials: %w", err)
 		}
 	}
-}
-
-// writeNew writes a private file that does not exist.
-func writeNew(path, text string) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*") // 0600
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.Remove(f.Name())) }()
-	_, err = f.WriteString(text)
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return os.Link(f.Name(), path)
 }

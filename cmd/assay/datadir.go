@@ -4,7 +4,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -93,24 +92,30 @@ func shut(root *os.Root, path string, e fs.DirEntry) error {
 
 // writeBootstrapKey writes a key to a file in the data directory that only its owner can read. It replaces the file of
 // an earlier store.
-func (c *storeConfig) writeBootstrapKey(key string) (err error) {
+func (c *storeConfig) writeBootstrapKey(key string) error {
 	if err := os.MkdirAll(c.DataDir, 0o700); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(c.DataDir, bootstrapKeyFile+".*") // 0600
+	return writePrivate(c.bootstrapKeyPath(), key+"\n", os.Rename)
+}
+
+// writePrivate writes a file that only its owner can read, and that others find complete or not at all. place puts it
+// at its path: os.Rename replaces a file that exists, os.Link fails then.
+func writePrivate(path, text string, place func(from, to string) error) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*") // 0600
 	if err != nil {
 		return err
 	}
 	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(f.Name()))
+		if removed := os.Remove(f.Name()); !errors.Is(removed, fs.ErrNotExist) {
+			err = errors.Join(err, removed)
 		}
 	}()
-	_, err = fmt.Fprintln(f, key)
+	_, err = f.WriteString(text)
 	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
 	}
-	return os.Rename(f.Name(), c.bootstrapKeyPath())
+	return place(f.Name(), path)
 }
 
 // bootstrapKeyPath returns the path of the file for a generated key.

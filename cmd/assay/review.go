@@ -53,16 +53,9 @@ func (c *reviewCmd) Run(e *environment) error {
 	if opt.Root, opt.Paths, err = reviewRoot(c.Paths); err != nil {
 		return usageError{err}
 	}
-	show, clear := e.progress()
-	if show != nil {
-		opt.Progress = func(done, total int) {
-			show(func() string { return fmt.Sprintf("%d of %d files", done, total) })
-		}
-	}
-	r, err := review.Run(e.ctx, opt)
-	clear()
+	r, err := e.review(opt)
 	if err != nil {
-		return reviewError(err)
+		return err
 	}
 	err = e.writeTo(c.Output, func(w io.Writer) error {
 		shown := e.textOptions(w)
@@ -85,6 +78,19 @@ func (c *reviewCmd) Run(e *environment) error {
 		}
 	}
 	return nil
+}
+
+// review runs a review and shows its progress.
+func (e *environment) review(opt review.Options) (*review.Report, error) {
+	show, clear := e.progress()
+	if show != nil {
+		opt.Progress = func(done, total int) {
+			show(func() string { return fmt.Sprintf("%d of %d files", done, total) })
+		}
+	}
+	r, err := review.Run(e.ctx, opt)
+	clear()
+	return r, reviewError(err)
 }
 
 // reviewError returns the error of a review as a usage error if its cause is in the options.
