@@ -42,25 +42,12 @@ const (
 	KindBytes
 )
 
+var valueKinds = [...]string{"empty", "string", "bool", "int", "double", "array", "keyvalues", "bytes"}
+
 // String returns the kind as one lower-case word.
 func (k ValueKind) String() string {
-	switch k {
-	case KindEmpty:
-		return "empty"
-	case KindString:
-		return "string"
-	case KindBool:
-		return "bool"
-	case KindInt:
-		return "int"
-	case KindDouble:
-		return "double"
-	case KindArray:
-		return "array"
-	case KindKeyValues:
-		return "keyvalues"
-	case KindBytes:
-		return "bytes"
+	if int(k) < len(valueKinds) {
+		return valueKinds[k]
 	}
 	return fmt.Sprintf("ValueKind(%d)", uint8(k))
 }
@@ -78,21 +65,12 @@ const (
 	MetricSummary
 )
 
+var metricTypes = [...]string{"empty", "gauge", "sum", "histogram", "exponentialhistogram", "summary"}
+
 // String returns the type as one lower-case word.
 func (t MetricType) String() string {
-	switch t {
-	case MetricEmpty:
-		return "empty"
-	case MetricGauge:
-		return "gauge"
-	case MetricSum:
-		return "sum"
-	case MetricHistogram:
-		return "histogram"
-	case MetricExponentialHistogram:
-		return "exponentialhistogram"
-	case MetricSummary:
-		return "summary"
+	if int(t) < len(metricTypes) {
+		return metricTypes[t]
 	}
 	return fmt.Sprintf("MetricType(%d)", uint8(t))
 }
