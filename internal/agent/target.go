@@ -8,11 +8,12 @@ import (
 	"strings"
 
 	"assay"
+	"assay/internal/netguard"
 )
 
 // parseBase parses the URL of the backend. It removes a trailing slash from the path.
 func parseBase(s string) (*url.URL, error) {
-	u, err := parseURL(s)
+	u, err := netguard.ParseURL(s)
 	if err != nil {
 		return nil, err
 	}
@@ -22,21 +23,6 @@ func parseBase(s string) (*url.URL, error) {
 		return nil, errors.New("has a path that is not escaped correctly")
 	}
 	u.RawPath = escaped
-	return u, nil
-}
-
-func parseURL(s string) (*url.URL, error) {
-	u, err := url.Parse(s)
-	switch {
-	case err != nil:
-		return nil, errors.New("not a URL") // the error of Parse could contain a password
-	case u.Scheme != "https" && u.Scheme != "http":
-		return nil, errors.New("has to begin with https:// or http://")
-	case u.Hostname() == "":
-		return nil, errors.New("has no host")
-	case u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
-		return nil, errors.New("has to be without user, query and fragment")
-	}
 	return u, nil
 }
 

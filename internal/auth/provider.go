@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -89,7 +88,8 @@ type membership struct {
 
 // NewProvider returns a Provider without keys. It does not contact the provider, which may be unavailable.
 func NewProvider(cfg ProviderConfig) (*Provider, error) {
-	issuer, err := parseIssuer(cfg.Issuer)
+	// OpenID Connect Discovery 1.0, section 3, but plain HTTP is allowed.
+	issuer, err := netguard.ParseURL(cfg.Issuer)
 	if err != nil {
 		return nil, fmt.Errorf("issuer of the identity provider: %w", err)
 	}
@@ -120,22 +120,6 @@ func NewProvider(cfg ProviderConfig) (*Provider, error) {
 		keys:          newKeySet(cfg.Issuer, client, cfg.Now, cfg.Logger),
 		organizations: newCache[string, membership](maxOrganizations),
 	}, nil
-}
-
-// parseIssuer follows OpenID Connect Discovery 1.0, section 3, except that it allows plain HTTP.
-func parseIssuer(issuer string) (*url.URL, error) {
-	u, err := url.Parse(issuer)
-	switch {
-	case err != nil:
-		return nil, errors.New("not a URL") // the error of Parse could contain a password
-	case u.Scheme != "https" && u.Scheme != "http":
-		return nil, errors.New("has to begin with https:// or http://")
-	case u.Hostname() == "":
-		return nil, errors.New("has no host")
-	case u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
-		return nil, errors.New("has to be without user, query and fragment")
-	}
-	return u, nil
 }
 
 // Run fetches the provider's keys at once and then periodically, until ctx ends. It retries while the provider is

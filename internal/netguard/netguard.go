@@ -5,6 +5,7 @@ package netguard
 import (
 	"errors"
 	"net/netip"
+	"net/url"
 	"syscall"
 )
 
@@ -60,4 +61,21 @@ func Control(_, address string, _ syscall.RawConn) error {
 		return ErrPrivate
 	}
 	return nil
+}
+
+// ParseURL parses the URL of a server in the configuration. It has a host and no user, query and fragment. Errors do
+// not contain the URL.
+func ParseURL(s string) (*url.URL, error) {
+	u, err := url.Parse(s)
+	switch {
+	case err != nil:
+		return nil, errors.New("not a URL") // the error of Parse could contain a password
+	case u.Scheme != "https" && u.Scheme != "http":
+		return nil, errors.New("has to begin with https:// or http://")
+	case u.Hostname() == "":
+		return nil, errors.New("has no host")
+	case u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
+		return nil, errors.New("has to be without user, query and fragment")
+	}
+	return u, nil
 }
