@@ -31,10 +31,6 @@ var unsampled = map[string]bool{"/livez": true, "/readyz": true, "/metrics": tru
 // Every request has a trace id and a request id, which are added to log records with the request's context.
 // The request id is the value of the X-Request-Id header, or the trace id without one. Middleware sets that
 // header on the request for next, and on the response.
-//
-// Every request has a trace id and a request id, which the log has of whatever is
-// logged in its context. The request id is the one of its header X-Request-Id, else
-// the trace id; next finds no other one there, and the answer has it.
 func (t *Telemetry) Middleware(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		x := t.newServed(r)
