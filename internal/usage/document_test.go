@@ -114,6 +114,11 @@ func thousands(n uint64) string {
 	return s
 }
 
+// String is the name of the part in the document.
+func (p part) String() string {
+	return [partCount]string{"traces", "metrics", "logs", "series"}[p]
+}
+
 // TestEveryInsightType: the table has exactly the known insight types, each part of the cost at most once.
 func TestEveryInsightType(t *testing.T) {
 	known := map[string]bool{}

@@ -3,7 +3,6 @@
 package usage
 
 import (
-	"fmt"
 	"regexp"
 
 	"assay"
@@ -60,13 +59,6 @@ const (
 	series
 	partCount
 )
-
-func (p part) String() string {
-	if p >= partCount {
-		return fmt.Sprintf("part %d", uint8(p))
-	}
-	return [partCount]string{"traces", "metrics", "logs", "series"}[p]
-}
 
 // costs holds the cost of each part.
 type costs [partCount]float64
