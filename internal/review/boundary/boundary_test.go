@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -18,11 +19,13 @@ import (
 	"assay/internal/review/treesitter"
 )
 
+// The tests share a parser, because loading the grammars takes seconds.
+var shared = sync.OnceValues(func() (*treesitter.Parser, error) { return review.NewParser(context.Background(), "") })
+
 func newParser(t testing.TB) *treesitter.Parser {
-	parser, err := review.NewParser(t.Context(), "")
+	p, err := shared()
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, parser.Close(context.Background())) })
-	return parser
+	return p
 }
 
 // program is a program with a boundary on the line with the comment "here".

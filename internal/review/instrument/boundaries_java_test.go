@@ -88,7 +88,7 @@ func (r javaRecord) String() string {
 // javaCompile compiles a directory, and returns the classes and those that it needs.
 func javaCompile(t *testing.T, dir, libraries string) (classes string) {
 	classes = t.TempDir()
-	args := []string{"-d", classes, "-cp", libraries, "-proc:none", "-nowarn"}
+	args := []string{"-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC", "-d", classes, "-cp", libraries, "-proc:none", "-nowarn"}
 	require.NoError(t, filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
 		if strings.HasSuffix(path, ".java") {
 			args = append(args, path)
@@ -105,7 +105,7 @@ func javaLibraries(t *testing.T) string { return javaCompile(t, "testdata/javast
 
 // javaRun returns the output of a program and what it records.
 func javaRun(t *testing.T, dir, libraries, main string) (output string, records []string) {
-	command := exec.CommandContext(t.Context(), "java", "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-cp", javaCompile(t, dir, libraries), main)
+	command := exec.CommandContext(t.Context(), "java", "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", javaCompile(t, dir, libraries), main)
 	var stdout, stderr bytes.Buffer
 	command.Stdout, command.Stderr = &stdout, &stderr
 	require.NoError(t, command.Run(), "%s", &stderr)
@@ -734,7 +734,7 @@ class Cache {
 			require.Empty(t, again.Files)
 		})
 	}
-	compile := append([]string{"-cp", javaLibraries(t), "testdata/java/Compile.java"}, dirs...)
+	compile := append([]string{"-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", javaLibraries(t), "testdata/java/Compile.java"}, dirs...)
 	out, err := exec.CommandContext(t.Context(), "java", compile...).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 }

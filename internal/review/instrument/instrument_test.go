@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -24,11 +25,13 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
+// The tests share a parser, because loading the grammars takes seconds.
+var shared = sync.OnceValues(func() (*treesitter.Parser, error) { return review.NewParser(context.Background(), "") })
+
 func newParser(t testing.TB) *treesitter.Parser {
-	parser, err := review.NewParser(t.Context(), "")
+	p, err := shared()
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, parser.Close(context.Background())) })
-	return parser
+	return p
 }
 
 // makePatch returns the patch for a directory.

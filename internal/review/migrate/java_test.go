@@ -81,7 +81,7 @@ func (s *javaSpan) translate() {
 func javaRun(t *testing.T, dir, library, main string) []javaSpan {
 	t.Helper()
 	classes := t.TempDir()
-	args := []string{"-d", classes, "-proc:none", "-nowarn"}
+	args := []string{"-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC", "-d", classes, "-proc:none", "-nowarn"}
 	for _, root := range []string{dir, "testdata/javastubs/recorder", filepath.Join("testdata/javastubs", library)} {
 		require.NoError(t, filepath.WalkDir(root, func(path string, _ os.DirEntry, err error) error {
 			if strings.HasSuffix(path, ".java") {
@@ -90,10 +90,10 @@ func javaRun(t *testing.T, dir, library, main string) []javaSpan {
 			return err
 		}))
 	}
-	slices.Sort(args[4:])
+	slices.Sort(args[6:])
 	out, err := exec.CommandContext(t.Context(), "javac", args...).CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	out, err = exec.CommandContext(t.Context(), "java", "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-cp", classes, main).Output()
+	out, err = exec.CommandContext(t.Context(), "java", "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", classes, main).Output()
 	require.NoError(t, err, "%s", out)
 	var spans []javaSpan
 	for line := range strings.Lines(string(out)) {
