@@ -43,6 +43,7 @@ func halves(traces int) (first, second rulestest.Request) {
 // TestOpenTraces stops servers in several ways while each holds one half of the traces. The server that
 // receives the other half evaluates the whole trace once.
 func TestOpenTraces(t *testing.T) {
+	t.Parallel()
 	const traces = 40
 	args := []string{"--trace-idle", "10s", "--score-interval", "200ms", "--bootstrap-api-key", bootstrapKey}
 	for name, next := range map[string]func(t *testing.T, first *daemon) *daemon{

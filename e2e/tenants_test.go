@@ -365,6 +365,7 @@ var sameButIDs = cmp.Options{
 // others send: the same words, words with colliding hashes and the same trace ids, across restarts and
 // crashes.
 func TestOrganizationsAlone(t *testing.T) {
+	t.Parallel()
 	const tenants = 3
 	for range 4 {
 		seed := rand.Uint64()
