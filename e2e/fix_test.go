@@ -179,6 +179,9 @@ func goDirs(t *testing.T, dir string) (flags []string) {
 	for _, name := range []string{"GOROOT", "GOCACHE", "GOMODCACHE"} {
 		flags = append(flags, "--agent-test-dir", run("env", name), "--agent-test-env", name+"="+run("env", name))
 	}
+	// With other values, go compiles the packages again.
+	flags = append(flags, "--agent-test-env", "CGO_ENABLED="+run("env", "CGO_ENABLED"))
+	flags = append(flags, "--agent-test-env", "GOFLAGS="+run("env", "GOFLAGS")+" -buildvcs=false")
 	return append(flags, "--agent-test-env", "PATH="+filepath.Join(run("env", "GOROOT"), "bin")+":/usr/local/bin:/usr/bin:/bin")
 }
 

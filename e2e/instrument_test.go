@@ -15,8 +15,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// offlineModules lets go add the requirements of modules that this machine has downloaded.
-var offlineModules = []string{"GOFLAGS=-mod=mod", "GOPROXY=off", "GOSUMDB=off"}
+// anyModule lets go add the requirements of modules. The other flags stay: go would compile the packages again.
+func anyModule() string { return strings.TrimSpace("GOFLAGS="+os.Getenv("GOFLAGS")) + " -mod=mod" }
+
+// offlineModules is anyModule for modules that this machine has downloaded.
+func offlineModules() []string { return []string{anyModule(), "GOPROXY=off", "GOSUMDB=off"} }
 
 // TestInstrument adds OpenTelemetry to a server by `assay instrument`, runs it, and finds its telemetry. Then a run does
 // the same in a repository: verified in the sandbox, and on a branch.
@@ -35,7 +38,7 @@ func TestInstrument(t *testing.T) {
 
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", "orders", ".")
 	// This downloads what the sandbox needs, which has no network.
-	build.Dir, build.Env = dir, append(os.Environ(), "GOFLAGS=-mod=mod")
+	build.Dir, build.Env = dir, append(os.Environ(), anyModule())
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 
@@ -49,7 +52,7 @@ func TestInstrument(t *testing.T) {
 	}
 	host := startGit(t, files)
 	flags := append(goDirs(t, source), "--bootstrap-api-key", bootstrapKey, "--agent-allow-private-hosts", "--agent-source-ca", host.CA)
-	for _, v := range offlineModules {
+	for _, v := range offlineModules() {
 		flags = append(flags, "--agent-test-env", v)
 	}
 	d := startDaemon(t, t.TempDir(), flags...)

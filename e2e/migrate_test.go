@@ -222,7 +222,7 @@ func TestMigrate(t *testing.T) {
 			run := func(program string, args ...string) {
 				cmd := exec.CommandContext(t.Context(), program, args...)
 				cmd.Dir = dir
-				cmd.Env = append(os.Environ(), "OTEL_EXPORTER_OTLP_ENDPOINT="+sink.URL, "GOFLAGS=-mod=mod", "NODE_PATH="+filepath.Join(packages, "node_modules"))
+				cmd.Env = append(os.Environ(), "OTEL_EXPORTER_OTLP_ENDPOINT="+sink.URL, anyModule(), "NODE_PATH="+filepath.Join(packages, "node_modules"))
 				out, err := cmd.CombinedOutput()
 				require.NoError(t, err, "%s %v: %s", program, args, out)
 			}

@@ -183,7 +183,7 @@ func TestGoTested(t *testing.T) {
 	run := func() {
 		goModuleFiles(t, dir, "example.com/tested")
 		tests := exec.CommandContext(t.Context(), "go", "test", "./...")
-		tests.Dir, tests.Env = dir, append(os.Environ(), "GOFLAGS=", "GOWORK=off", "GOPROXY=off")
+		tests.Dir, tests.Env = dir, append(os.Environ(), "GOWORK=off", "GOPROXY=off")
 		out, err := tests.CombinedOutput()
 		require.NoError(t, err, "%s", out)
 	}
@@ -225,7 +225,7 @@ func goRun(t *testing.T, dir, endpoint string) string {
 	var out, failed bytes.Buffer
 	program := exec.CommandContext(t.Context(), "go", "run", ".")
 	program.Dir, program.Stdout, program.Stderr = dir, &out, &failed
-	program.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off", "GOPROXY=off", "OTEL_EXPORTER_OTLP_ENDPOINT="+endpoint, "OTEL_SERVICE_NAME=orders")
+	program.Env = append(os.Environ(), "GOWORK=off", "GOPROXY=off", "OTEL_EXPORTER_OTLP_ENDPOINT="+endpoint, "OTEL_SERVICE_NAME=orders")
 	require.NoError(t, program.Run(), "%s", &failed)
 	require.Empty(t, failed.String())
 	return out.String()
