@@ -22,7 +22,10 @@ MCP_NODE := $(TOOLS)/mcp-node/node_modules/@modelcontextprotocol/sdk/package.jso
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-BUILD := CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)'
+# The program, the linter and the tests without the race detector use the same variant of each
+# package, which is compiled once.
+VARIANT = CGO_ENABLED=0 GOFLAGS='$(filter-out -trimpath,$(shell $(GO) env GOFLAGS)) -trimpath'
+BUILD = $(VARIANT) $(GO) build -ldflags '$(LDFLAGS)'
 
 .PHONY: build
 build: ## build bin/assay, a static binary
@@ -44,27 +47,33 @@ run: build ## run a server with simulated services and print their scores
 .PHONY: test
 test: deps build lint test-go check-vuln ## run all checks: lint, tests with the race detector, end-to-end tests
 
-# Packages that run without the race detector, which makes them ten times slower: packages that
-# start no goroutines, and e2e and faults, which test a release build in another process. Code
-# that several goroutines share (engine, receive, rest, the stores) and every part that cmd/assay
-# connects run with it. cmd/assay and the providers are excluded because a race build compiles
-# the SDK of a language model again, which takes a minute. Of the SQLite store, whose
-# database is Go code as well, only the concurrent tests run with it.
-PLAIN := $(addprefix assay/,cmd/assay e2e faults internal/dashboard/browsertest internal/delta internal/offline internal/report internal/review/check internal/review/configfile internal/review/instrumentation internal/review/syntax internal/rules internal/rules/catalog \
-	internal/rules/runtimes internal/rules/semconv internal/rules/sensitive internal/rules/unit internal/store/codec internal/store/sqlite \
-	internal/llm internal/usage internal/wire internal/wire/otlpjson)
+# Packages that run without the race detector, which makes them ten times slower: packages whose
+# tests use one goroutine, and faults, which tests a release build in another process, as e2e does.
+# Code that several goroutines share (engine, receive, rest, the stores) and every part that
+# cmd/assay connects run with it. cmd/assay and the providers are excluded because a race build
+# compiles the SDK of a language model again, which takes a minute.
+PLAIN := $(addprefix assay/,cmd/assay faults internal/auth/seal internal/dashboard/browsertest internal/delta internal/gittree internal/netguard internal/offline internal/report internal/requestid internal/review/boundary internal/review/check \
+	internal/review/configfile internal/review/instrument internal/review/instrumentation internal/review/patch internal/review/syntax internal/rules internal/rules/catalog internal/rules/remedy internal/rules/runtimes internal/rules/semconv \
+	internal/rules/sensitive internal/rules/unit internal/safetext internal/store/codec internal/store/merge internal/store/paging internal/llm internal/usage internal/wire internal/wire/otlpjson)
+# Of these packages and of the SQLite store, only the tests with several goroutines run with it.
+# Their names end with Race, which scripts/check verifies; those of the store's subtests also with Concurrency.
+RACES := internal/review/treesitter internal/trace
+SOME := $(addprefix assay/,$(RACES) internal/store/sqlite)
+# The packages with tests: go test would compile the others too.
+TESTED = $(shell $(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...)
 
 .PHONY: test-go
 test-go: build build-faults $(AXE) $(OTEL_NODE) $(MCP_NODE) ## run only the Go tests (lint includes vet)
-	$(GO) test -vet=off -race -timeout 4h $(filter-out $(PLAIN),$(shell $(GO) list ./...))
+	$(GO) test -vet=off -race -timeout 4h $(filter-out assay/e2e $(PLAIN) $(SOME),$(TESTED))
+	$(GO) test -vet=off -race -timeout 4h $(addprefix ./,$(RACES)) -run 'Race$$'
 	$(GO) test -vet=off -race -timeout 4h ./internal/store/sqlite -run '/(Concurrency|.*Race)$$'
-	$(GO) test -vet=off -timeout 4h $(PLAIN) & plain=$$!; other=0; \
-	$(GO) test -vet=off -timeout 4h ./e2e -args -store postgres || other=$$?; \
+	$(VARIANT) $(GO) test -vet=off -timeout 4h assay/e2e $(PLAIN) $(SOME) & plain=$$!; other=0; \
+	$(VARIANT) $(GO) test -vet=off -timeout 4h ./e2e -args -store postgres || other=$$?; \
 	wait $$plain && exit $$other
 
 .PHONY: contract
 contract: build ## call every REST operation of a server; print operations and statuses
-	$(GO) test ./e2e -count=1 -run '^TestContract$$' -v
+	$(VARIANT) $(GO) test ./e2e -count=1 -run '^TestContract$$' -v
 
 .PHONY: check-deploy
 check-deploy: $(HELM) ## validate deploy/ with a Collector, the API types of Kubernetes, Helm, Compose and a Dockerfile linter
@@ -87,7 +96,7 @@ deps: ## install the requirements of the tests as root, otherwise list them
 lint: $(LINT) $(SPEC) ## check modules, formatting, linters, package boundaries, house rules and the OpenAPI document
 	$(GO) mod tidy -diff
 	$(LINT) fmt --diff
-	$(LINT) run
+	$(VARIANT) $(LINT) run
 	scripts/check
 	$(SPEC) lint --fail-severity hint --ruleset tools/openapi/ruleset.yaml docs/openapi.yaml
 
@@ -96,7 +105,7 @@ fmt: $(LINT) ## format all code
 	$(LINT) fmt
 
 $(LINT): tools/go.mod
-	cd tools && $(GO) build -o ../$(TOOLS)/ github.com/golangci/golangci-lint/v2/cmd/golangci-lint golang.org/x/vuln/cmd/govulncheck
+	cd tools && $(VARIANT) $(GO) build -o ../$(TOOLS)/ github.com/golangci/golangci-lint/v2/cmd/golangci-lint golang.org/x/vuln/cmd/govulncheck
 	@touch $(LINT)
 
 # The programs of a release: helm, cyclonedx-gomod and image.
@@ -181,7 +190,7 @@ bench: build ## measure against pdata, a Collector and the targets; print tables
 
 .PHONY: faults
 faults: deps build build-faults ## inject faults under load for half an hour (FAULTS='-run SQLite')
-	$(GO) test ./faults -count=1 -v -timeout 4h -faults.long $(FAULTS)
+	$(VARIANT) $(GO) test ./faults -count=1 -v -timeout 4h -faults.long $(FAULTS)
 
 .PHONY: fuzz
 fuzz: ## run every fuzz target (FUZZTIME=60s)

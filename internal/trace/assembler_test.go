@@ -427,7 +427,7 @@ func TestNamesAreDroppedFirst(t *testing.T) {
 		delta.Item{Rule: catalog.SPA002, List: delta.SpanNames, Text: "op 1"}, "names fit again")
 }
 
-func TestParallelAdd(t *testing.T) {
+func TestAddRace(t *testing.T) {
 	a := NewAssembler(Config{Memory: 1 << 20})
 	var wg sync.WaitGroup
 	for w := range 4 {

@@ -193,8 +193,8 @@ func TestStaleVerdicts(t *testing.T) {
 	}
 }
 
-// TestEvaluateWhileSpansArrive runs all operations concurrently. Each span is in exactly one verdict.
-func TestEvaluateWhileSpansArrive(t *testing.T) {
+// TestEvaluateRace runs all operations concurrently. Each span is in exactly one verdict.
+func TestEvaluateRace(t *testing.T) {
 	a := NewAssembler(Config{Memory: 1 << 30})
 	x := a.Transaction()
 	const rounds, traces = 300, 50

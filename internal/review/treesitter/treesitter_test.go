@@ -246,7 +246,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-func TestConcurrent(t *testing.T) {
+func TestParseRace(t *testing.T) {
 	var group sync.WaitGroup
 	for k := range 8 {
 		group.Go(func() {
