@@ -61,15 +61,17 @@ RACES := internal/review/treesitter internal/trace
 SOME := $(addprefix assay/,$(RACES) internal/store/sqlite)
 # The packages with tests: go test would compile the others too.
 TESTED = $(shell $(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...)
+# Runs of e2e mostly wait, so they begin first, more tests than CPUs at a time.
+E2E = $(VARIANT) $(GO) test -vet=off -timeout 4h ./e2e -parallel 4
 
 .PHONY: test-go
 test-go: build build-faults $(AXE) $(OTEL_NODE) $(MCP_NODE) ## run only the Go tests (lint includes vet)
-	$(GO) test -vet=off -race -timeout 4h $(filter-out assay/e2e $(PLAIN) $(SOME),$(TESTED))
-	$(GO) test -vet=off -race -timeout 4h $(addprefix ./,$(RACES)) -run 'Race$$'
-	$(GO) test -vet=off -race -timeout 4h ./internal/store/sqlite -run '/(Concurrency|.*Race)$$'
-	$(VARIANT) $(GO) test -vet=off -timeout 4h assay/e2e $(PLAIN) $(SOME) & plain=$$!; other=0; \
-	$(VARIANT) $(GO) test -vet=off -timeout 4h ./e2e -args -store postgres || other=$$?; \
-	wait $$plain && exit $$other
+	$(E2E) & pids=$$!; $(E2E) -args -store postgres & pids+=" $$!"; failed=0; \
+	$(VARIANT) $(GO) test -vet=off -timeout 4h $(PLAIN) $(SOME) || failed=1; \
+	$(GO) test -vet=off -race -timeout 4h $(filter-out assay/e2e $(PLAIN) $(SOME),$(TESTED)) || failed=1; \
+	$(GO) test -vet=off -race -timeout 4h $(addprefix ./,$(RACES)) -run 'Race$$' || failed=1; \
+	$(GO) test -vet=off -race -timeout 4h ./internal/store/sqlite -run '/(Concurrency|.*Race)$$' || failed=1; \
+	for pid in $$pids; do wait $$pid || failed=1; done; exit $$failed
 
 .PHONY: contract
 contract: build ## call every REST operation of a server; print operations and statuses
