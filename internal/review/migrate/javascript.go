@@ -34,25 +34,6 @@ func javaScriptTable() *scriptTable {
 	}
 }
 
-// javaScriptRows are the symbols of JavaScript in the documentation, by library.
-var javaScriptRows = [][3]string{
-	{"opentracing, dd-trace", "`tracer.startSpan(name, { childOf, references, tags, startTime })`", "`tracer.startSpan(name, { kind, attributes, startTime }, context)`"},
-	{"opentracing, dd-trace", "`span.setTag(key, value)`", "`span.setAttribute(key, value)`, or by key: `span.setStatus`, `span.updateName`, the kind of the span"},
-	{"opentracing, dd-trace", "`span.addTags(tags)`", "`span.setAttributes(attributes)`"},
-	{"opentracing", "`span.log({ event, ... })`", "`span.addEvent(event, attributes)`; `span.recordException(err)` for an `error.object`"},
-	{"opentracing", "`span.setOperationName(name)`", "`span.updateName(name)`"},
-	{"opentracing, dd-trace", "`span.finish(time)`", "`span.end(time)`"},
-	{"opentracing, dd-trace", "`span.context()`", "`trace.setSpan(ROOT_CONTEXT, span)`"},
-	{"opentracing, dd-trace", "`tracer.inject(span, format, carrier)`", "`propagation.inject(context, carrier)`"},
-	{"opentracing, dd-trace", "`tracer.extract(format, carrier)`", "`propagation.extract(ROOT_CONTEXT, carrier)`"},
-	{"opentracing", "`opentracing.globalTracer()`", "`trace.getTracer(package)`"},
-	{"opentracing", "`opentracing.initGlobalTracer(tracer)`", "nothing: the setup registers the provider"},
-	{"jaeger-client", "`initTracer(config, options)`", "`initTracer(config)` of a new module: SDK, OTLP exporter, W3C propagation"},
-	{"dd-trace", "`require('dd-trace').init({ service, env, version })`", "`initTracer(config)` of a new module"},
-	{"dd-trace", "`tracer.scope().active()`", "`trace.getActiveSpan()`"},
-	{"dd-trace", "`tracer.scope().activate(span, f)`", "`context.with(trace.setSpan(context.active(), span), f)`"},
-}
-
 // spanContextOf returns the source of a context for a span or span context.
 func (s *script) spanContextOf(n *syntax.Node) (string, bool) {
 	if n.Kind == syntax.Call {

@@ -11,24 +11,6 @@ import (
 	"assay/internal/review/syntax"
 )
 
-// jsCensusRows are the symbols of OpenCensus for Node.js in the documentation.
-var jsCensusRows = [][3]string{
-	{"@opencensus", "`tracing.start({ samplingRate, exporter })`", "`initTracer({ serviceName, sampler })` of a new module: SDK, OTLP exporter, W3C propagation"},
-	{"@opencensus", "`tracing.registerExporter(exporter)`", "nothing: the setup has an exporter"},
-	{"@opencensus", "`tracing.tracer`", "`trace.getTracer(package)`"},
-	{"@opencensus", "`tracer.startRootSpan({ name, kind }, f)`", "`tracer.startActiveSpan(name, { kind, root: true }, f)`"},
-	{"@opencensus", "`tracer.startChildSpan({ name, kind, childOf })`", "`tracer.startSpan(name, { kind }, context)`"},
-	{"@opencensus", "`parent.startChildSpan({ name, kind })`", "`trace.getTracer(package).startSpan(name, { kind }, context)`"},
-	{"@opencensus", "`span.addAttribute(key, value)`", "`span.setAttribute(key, value)`"},
-	{"@opencensus", "`span.addAnnotation(description, attributes, time)`", "`span.addEvent(description, attributes, time)`"},
-	{"@opencensus", "`span.setStatus(code, message)`", "`span.setStatus({ code, message })`"},
-	{"@opencensus", "`span.name = name`", "`span.updateName(name)`"},
-	{"@opencensus", "`span.id`, `span.traceId`", "`span.spanContext().spanId`, `span.spanContext().traceId`"},
-	{"@opencensus", "`span.truncate()`", "`span.end()`"},
-	{"@opencensus", "`tracer.currentRootSpan`", "`trace.getActiveSpan()`"},
-	{"@opencensus", "`tracer.wrap(f)`, `tracer.wrapEmitter(emitter)`", "`context.bind(context.active(), f)`"},
-}
-
 // jsSettings are the classes of the setups of OpenCensus and Zipkin for Node.js.
 var jsSettings = regexp.MustCompile(`^(\w+TraceExporter|OCAgentExporter|ConsoleExporter|NoopExporter|\w+Format|CLSContext|ExplicitContext|BatchRecorder|ConsoleRecorder|HttpLogger|CountingSampler|Sampler)$`)
 

@@ -10,25 +10,6 @@ import (
 	"assay/internal/review/syntax"
 )
 
-// jsZipkinRows are the symbols of zipkin-js in the documentation.
-var jsZipkinRows = [][3]string{
-	{"zipkin", "`new Tracer({ localServiceName, recorder, ctxImpl, sampler })`", "`initTracer({ serviceName, sampler })` of a new module: SDK, OTLP exporter, W3C propagation"},
-	{"zipkin", "`tracer.local(name, f)`", "`local(tracer, name, f)` of a new module"},
-	{"zipkin", "`tracer.scoped(f)` whose `f` begins with `tracer.setId(tracer.createChildId())` or `createRootId`", "`tracer.startActiveSpan(name, { kind }, f)`"},
-	{"zipkin", "`tracer.scoped(f)` whose `f` begins with `tracer.setId(id)`", "`context.with(trace.setSpan(context.active(), id), f)`"},
-	{"zipkin", "`const id = tracer.createChildId()` before `tracer.letId(id, f)`", "`const id = tracer.startSpan(name, { kind })`"},
-	{"zipkin", "`tracer.letId(id, f)`", "`context.with(trace.setSpan(context.active(), id), f)`"},
-	{"zipkin", "`tracer.recordServiceName(service)`", "nothing: the setup has the service"},
-	{"zipkin", "`tracer.recordRpc(name)`", "the name of the start; elsewhere `trace.getActiveSpan()?.updateName(name)`"},
-	{"zipkin", "`tracer.recordBinary(key, value)`", "`trace.getActiveSpan()?.setAttribute(key, value)`; `setStatus` for `error`"},
-	{"zipkin", "`tracer.setTags(tags)`", "`trace.getActiveSpan()?.setAttributes(attributes)`"},
-	{"zipkin", "`tracer.recordMessage(message)`", "`trace.getActiveSpan()?.addEvent(message)`"},
-	{"zipkin", "`new Annotation.ClientSend()`, `ServerRecv`, `ProducerStart`, `ConsumerStart`, `LocalOperationStart`", "the kind of the start"},
-	{"zipkin", "`new Annotation.ClientRecv()`, `ServerSend`, `ProducerStop`, `ConsumerStop`, `LocalOperationStop`", "`trace.getActiveSpan()?.end()`"},
-	{"zipkin", "`new Annotation.ServerAddr({ serviceName, port })`", "`trace.getActiveSpan()?.setAttributes` with `service.peer.name`, `server.port`"},
-	{"zipkin", "`tracer.id.traceId`, `tracer.id.spanId`", "`trace.getActiveSpan()?.spanContext().traceId`, `spanId`"},
-}
-
 // zipkinStarts and zipkinStops are the annotations that begin and end a span, with its kind.
 var (
 	zipkinStarts = map[string]string{"ClientSend": "client", "ServerRecv": "server", "ProducerStart": "producer", "ConsumerStart": "consumer", "LocalOperationStart": "internal"}

@@ -32,26 +32,6 @@ func pythonTable() *scriptTable {
 	}
 }
 
-// pythonRows are the symbols of Python in the documentation, by library.
-var pythonRows = [][3]string{
-	{"opentracing", "`opentracing.tracer`, `opentracing.global_tracer()`", "`trace.get_tracer(__name__)`"},
-	{"opentracing", "`opentracing.set_global_tracer(tracer)`", "nothing: the setup registers the provider"},
-	{"opentracing", "`with tracer.start_active_span(name, child_of, tags, start_time) as scope`", "`with tracer.start_as_current_span(name, context, kind, attributes, start_time) as scope`; `scope.span` becomes `scope`"},
-	{"opentracing, ddtrace", "`tracer.start_span(name, child_of, tags)`", "`tracer.start_span(name, context, kind, attributes)`"},
-	{"opentracing, ddtrace", "`span.set_tag(key, value)`", "`span.set_attribute(key, value)`, or by key: `span.set_status`, `span.update_name`, the kind of the span"},
-	{"opentracing", "`span.log_kv({...})`", "`span.add_event(event, attributes)`; `span.record_exception(err)` for an `error.object`"},
-	{"opentracing", "`span.set_operation_name(name)`", "`span.update_name(name)`"},
-	{"opentracing, ddtrace", "`span.finish()`", "`span.end()`"},
-	{"opentracing", "`span.context`", "`trace.set_span_in_context(span)`"},
-	{"opentracing", "`tracer.inject(span, format, carrier)`", "`propagate.inject(carrier, context)`"},
-	{"opentracing", "`tracer.extract(format, carrier)`", "`propagate.extract(carrier)`"},
-	{"jaeger_client", "`Config(config, service_name).initialize_tracer()`", "the same of a new module: SDK, OTLP exporter, W3C propagation"},
-	{"ddtrace", "`from ddtrace import tracer`", "`tracer = trace.get_tracer(__name__)`; the process is set up by `opentelemetry-instrument`"},
-	{"ddtrace", "`with tracer.trace(name, resource, span_type) as span`", "`with tracer.start_as_current_span(resource, kind, attributes) as span`"},
-	{"ddtrace", "`@tracer.wrap(name)`", "`@tracer.start_as_current_span(name)`"},
-	{"ddtrace", "`tracer.current_span()`", "`trace.get_current_span()`"},
-}
-
 func pythonHoist(s *script, block *syntax.Node) {
 	s.hoist(block)
 	s.hoistSettings(block)

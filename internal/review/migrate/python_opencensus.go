@@ -12,29 +12,6 @@ import (
 	"assay/internal/review/syntax"
 )
 
-// censusRows are the symbols of OpenCensus for Python in the documentation.
-var censusRows = [][3]string{
-	{"opencensus", "`Tracer(exporter, sampler, propagator)`", "`Config(sampler, service).initialize_tracer()` of a new module: SDK, OTLP exporter, W3C propagation"},
-	{"opencensus", "`with tracer.span(name) as span`", "`with tracer.start_as_current_span(name, kind) as span`"},
-	{"opencensus", "`with parent.span(name) as span`", "`with tracer.start_span(name, kind, context) as span`"},
-	{"opencensus", "`tracer.start_span(name)`, `tracer.end_span()` of one block", "`tracer.start_span(name)` with `context.attach`, `span.end()` with `context.detach`"},
-	{"opencensus", "`@tracer.trace_decorator()`", "`@tracer.start_as_current_span(function)`"},
-	{"opencensus", "`tracer.current_span()`, `execution_context.get_current_span()`", "`trace.get_current_span()`"},
-	{"opencensus", "`execution_context.get_opencensus_tracer()`", "`trace.get_tracer(__name__)`"},
-	{"opencensus", "`tracer.add_attribute_to_current_span(key, value)`", "`trace.get_current_span().set_attribute(key, value)`"},
-	{"opencensus", "`span.add_attribute(key, value)`", "`span.set_attribute(key, value)`"},
-	{"opencensus", "`span.add_annotation(description, **attributes)`", "`span.add_event(description, attributes)`"},
-	{"opencensus", "`span.set_status(status)`, `span.status = status`", "`span.set_status(trace.StatusCode.ERROR, message)`; `trace.StatusCode.OK` for OK"},
-	{"opencensus", "`span.span_kind = kind`", "the kind of the span, if both are in one block"},
-	{"opencensus", "`span.name = name`", "`span.update_name(name)`"},
-	{"opencensus", "`span.span_id`", "`trace.format_span_id(span.get_span_context().span_id)`"},
-	{"opencensus", "`tracer.span_context.trace_id`", "`trace.format_trace_id(trace.get_current_span().get_span_context().trace_id)`"},
-	{"opencensus", "`propagator.to_headers(tracer.span_context)`", "`propagate.inject(headers)`"},
-	{"opencensus", "`propagator.from_headers(headers)`", "`propagate.extract(headers, context.Context())`"},
-	{"opencensus", "`tracer = Tracer(span_context)`", "`tracer.start_as_current_span(name, context)` for its spans, in the same function"},
-	{"opencensus", "`config_integration.trace_integrations(names)`", "nothing: a step names the call"},
-}
-
 // censusExporters are the exporters and samplers of OpenCensus for Python that the setup replaces.
 var (
 	censusExporters   = []string{"TraceExporter", "JaegerExporter", "ZipkinExporter", "AzureExporter", "PrintExporter"}

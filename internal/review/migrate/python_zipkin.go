@@ -10,23 +10,6 @@ import (
 	"assay/internal/review/syntax"
 )
 
-// pyZipkinRows are the symbols of py_zipkin in the documentation.
-var pyZipkinRows = [][3]string{
-	{"py_zipkin", "`with zipkin_span(service_name, span_name, kind, binary_annotations) as span`", "`with trace.get_tracer(__name__).start_as_current_span(name, kind, attributes) as span`"},
-	{"py_zipkin", "`zipkin_span(..., transport_handler, sample_rate)`", "`with Config(sampler, service).initialize_tracer().start_as_current_span(name, kind, context)` of a new module: SDK, OTLP exporter, W3C propagation; a server span if it has no kind"},
-	{"py_zipkin", "`zipkin_span(..., zipkin_attrs)`", "`with tracer.start_as_current_span(name, kind, context)`"},
-	{"py_zipkin", "`zipkin_client_span(...)`, `zipkin_server_span(...)`", "`with tracer.start_as_current_span(name, kind)`"},
-	{"py_zipkin", "`@zipkin_span(service_name, span_name)`", "`@trace.get_tracer(__name__).start_as_current_span(name)`"},
-	{"py_zipkin", "`span.update_binary_annotations({...})`", "`span.set_attributes(attributes)`; `span.set_status` for `error`"},
-	{"py_zipkin", "`span.add_annotation(value, timestamp)`", "`span.add_event(value, timestamp)`"},
-	{"py_zipkin", "`span.add_sa_binary_annotation(port, service_name, host)`", "`span.set_attributes` with `server.port`, `service.peer.name`, `network.peer.address`"},
-	{"py_zipkin", "`span.override_span_name(name)`", "`span.update_name(name)`"},
-	{"py_zipkin", "`span.zipkin_attrs.trace_id`", "`trace.format_trace_id(span.get_span_context().trace_id)`"},
-	{"py_zipkin", "`create_http_headers_for_new_span()`", "`propagate.inject(headers)`"},
-	{"py_zipkin", "`extract_zipkin_attrs_from_headers(headers)`", "`propagate.extract(headers)`"},
-	{"py_zipkin", "`ZipkinAttrs(headers.get('X-B3-TraceId'), ...)`", "`propagate.extract(headers)`"},
-}
-
 var zipkinSpanArgs = []string{
 	"service_name", "span_name", "zipkin_attrs", "transport_handler", "max_span_batch_size", "annotations", "binary_annotations", "port", "sample_rate", "include",
 	"add_logging_annotation", "report_root_timestamp", "use_128bit_trace_id", "host", "context_stack", "span_storage", "firehose_handler", "kind", "timestamp",

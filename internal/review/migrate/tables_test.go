@@ -5,7 +5,9 @@ package migrate
 import (
 	"context"
 	"flag"
+	"fmt"
 	"go/token"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -19,21 +21,165 @@ import (
 
 const document = "../../../docs/migration.md"
 
+// goLibraries are the titles of the libraries of Go with the short names of their packages.
+var goLibraries = []struct {
+	title  string
+	shorts []string
+}{
+	{"OpenTracing", []string{"ot", "otext", "otlog"}},
+	{"Jaeger client", []string{"jaegercfg", "jaeger"}},
+	{"OpenCensus", []string{"oc", "ocagent"}},
+	{"Zipkin client", []string{"zipkin", "zipkinmodel", "zipkinprop", "b3", "zipkinrep", "zipkinhttp"}},
+	{"Datadog tracer", []string{"dd", "ddext"}},
+}
+
+// javaLibraries are the titles of the libraries of Java with the beginnings of their classes.
+var javaLibraries = []struct {
+	title    string
+	prefixes []string
+}{
+	{"OpenTracing", []string{"io.opentracing."}},
+	{"Jaeger client", []string{"io.jaegertracing."}},
+	{"OpenCensus", []string{"io.opencensus."}},
+	{"Brave (Zipkin)", []string{"brave.", "zipkin2."}},
+	{"Datadog tracer", []string{"datadog."}},
+}
+
+// generated are the tables of the document that are made from those of the code.
+var generated = regexp.MustCompile(`(?s)<!-- tables: begin -->\n.*?<!-- tables: end -->`)
+
 // TestDocument requires that the tables of the document are those of the code.
 func TestDocument(t *testing.T) {
 	text, err := os.ReadFile(document)
 	require.NoError(t, err)
-	const begin, end = "<!-- tables: begin -->\n", "<!-- tables: end -->"
-	before, rest, ok := strings.Cut(string(text), begin)
-	require.True(t, ok)
-	_, after, ok := strings.Cut(rest, end)
-	require.True(t, ok)
-	want := before + begin + "\n" + Tables() + "\n" + end + after
+	tables := []string{goTables(), javaTables()}
+	require.Len(t, generated.FindAll(text, -1), len(tables))
+	want := generated.ReplaceAllStringFunc(string(text), func(string) string {
+		table := tables[0]
+		tables = tables[1:]
+		return "<!-- tables: begin -->\n\n" + table + "\n<!-- tables: end -->"
+	})
 	if flag.Lookup("update").Value.String() == "true" {
 		require.NoError(t, os.WriteFile(document, []byte(want), 0o644))
 		return
 	}
 	require.Equal(t, want, string(text), "run the tests of this package with -update")
+}
+
+// documented returns the library, the code and what becomes of it of each row of a table of the document.
+func documented(t *testing.T, title string) [][]string {
+	t.Helper()
+	text, err := os.ReadFile(document)
+	require.NoError(t, err)
+	_, section, ok := strings.Cut(string(text), "\n## "+title+"\n")
+	require.True(t, ok, title)
+	section, _, _ = strings.Cut(section, "\n## ")
+	_, body, ok := strings.Cut(section, "\n|---|---|---|\n")
+	require.True(t, ok, title)
+	body, _, _ = strings.Cut(body, "\n\n")
+	var rows [][]string
+	for line := range strings.Lines(body) {
+		row := strings.Split(strings.Trim(line, "| \n"), " | ")
+		require.Len(t, row, 3, line)
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// goTables returns the tables of Go in Markdown.
+func goTables() string {
+	var b strings.Builder
+	paths := map[string][]string{}
+	for p, short := range goSources {
+		paths[short] = append(paths[short], p)
+	}
+	b.WriteString("## Go\n")
+	for _, l := range goLibraries {
+		fmt.Fprintf(&b, "\n### %s in Go\n\n", l.title)
+		for _, short := range l.shorts {
+			for _, p := range slices.Sorted(slices.Values(paths[short])) {
+				fmt.Fprintf(&b, "- `%s`\n", p)
+			}
+		}
+		b.WriteString("\n| Symbol | Becomes |\n|---|---|\n")
+		for _, short := range l.shorts {
+			for _, symbol := range slices.Sorted(maps.Keys(goRows)) {
+				if of, name, _ := strings.Cut(symbol, "."); of == short {
+					fmt.Fprintf(&b, "| `%s` | %s |\n", name, new(goRows[symbol]).target())
+				}
+			}
+			for _, symbol := range slices.Sorted(maps.Keys(goStartOptions)) {
+				if of, name, _ := strings.Cut(symbol, "."); of == short {
+					fmt.Fprintf(&b, "| `%s`, at a start | %s |\n", name, goStartOptions[symbol].doc)
+				}
+			}
+		}
+	}
+	return b.String()
+}
+
+// javaTables returns the tables of Java, attributes and versions in Markdown.
+func javaTables() string {
+	var b strings.Builder
+	b.WriteString("## Java\n\nThe constants of `Tags`, `Fields`, `References` and `Format.Builtin` stand for their values.\n")
+	for _, l := range javaLibraries {
+		fmt.Fprintf(&b, "\n### %s in Java\n\n| Method | Becomes |\n|---|---|\n", l.title)
+		for _, symbol := range slices.Sorted(maps.Keys(javaRows)) {
+			row := javaRows[symbol]
+			if doc := row.target(symbol); doc != "" && slices.ContainsFunc(l.prefixes, func(p string) bool { return strings.HasPrefix(symbol, p) }) {
+				fmt.Fprintf(&b, "| `%s` | %s |\n", javaSymbol(symbol), doc)
+			}
+		}
+	}
+	b.WriteString("| `@Trace(operationName = a)` | `@WithSpan(a)`, if a deployment file starts the Java agent of OpenTelemetry |\n")
+	b.WriteString("\n## Attributes\n\n| Tag | Becomes |\n|---|---|\n")
+	b.WriteString("| `span.kind` | the kind of the span |\n| `error` | the status of the span |\n| `resource.name` of Datadog | the name of the span |\n")
+	for _, key := range slices.Sorted(maps.Keys(tagKeys)) {
+		fmt.Fprintf(&b, "| `%s` | `%s` |\n", key, tagKeys[key])
+	}
+	for _, key := range slices.Sorted(maps.Keys(leftTags)) {
+		fmt.Fprintf(&b, "| `%s` | left: %s |\n", key, leftTags[key])
+	}
+	b.WriteString("\n## Versions\n\n| Package | Version |\n|---|---|\n")
+	for _, versions := range []map[string]string{goVersions, npmVersions, pypiVersions, mavenVersions} {
+		for _, name := range slices.Sorted(maps.Keys(versions)) {
+			fmt.Fprintf(&b, "| `%s` | `%s` |\n", name, versions[name])
+		}
+	}
+	return b.String()
+}
+
+// target returns what a row makes of its symbol, for the documentation.
+func (r *goRow) target() string {
+	if r.doc != "" {
+		return r.doc
+	}
+	to := strings.NewReplacer("@", "", "$x", "span", "$scope", "scope", "$*", "attributes", "$0", "a", "$1", "b").Replace(r.to)
+	return "`" + to + "`"
+}
+
+// javaSymbol returns the method of a row: "Span.log(a, b)" of "io.opentracing.Span.log/2".
+func javaSymbol(symbol string) string {
+	symbol, arity, _ := strings.Cut(symbol, "/")
+	parts := strings.Split(symbol, ".")
+	var args []string
+	for i := range arity[0] - '0' {
+		args = append(args, string(rune('a'+i)))
+	}
+	return strings.Join(parts[len(parts)-2:], ".") + "(" + strings.Join(args, ", ") + ")"
+}
+
+// target returns what a row makes of its method, for the documentation, or "" if it is in no table.
+func (r *javaRow) target(symbol string) string {
+	if r.to == "" {
+		return r.doc
+	}
+	parts := strings.Split(symbol, ".")
+	receiver := strings.ToLower(strings.TrimPrefix(parts[len(parts)-2], "Span")) // builder of SpanBuilder
+	if receiver == "" || receiver == "context" {
+		receiver = strings.ToLower(parts[len(parts)-2])
+	}
+	return "`" + strings.NewReplacer("@", "", "$r", receiver, "$scope", "scope", "$0", "a", "$1", "b").Replace(r.to) + "`"
 }
 
 // golden returns the old and the added lines of the golden patches of a language.
@@ -81,9 +227,9 @@ func TestRowsAreTested(t *testing.T) {
 		}
 	}
 	names := regexp.MustCompile(`\.?(\w+)[(\x60,]`)
-	for language, rows := range map[string][][3]string{"js,node": slices.Concat(javaScriptRows, jsCensusRows, jsZipkinRows), "python": slices.Concat(pythonRows, censusRows, pyZipkinRows)} {
-		removed, added := golden(t, strings.Split(language, ",")...)
-		for _, row := range rows {
+	for title, prefixes := range map[string][]string{"JavaScript and TypeScript": {"js", "node"}, "Python": {"python"}} {
+		removed, added := golden(t, prefixes...)
+		for _, row := range documented(t, title) {
 			if strings.Contains(row[2], "the same of") {
 				continue
 			}
