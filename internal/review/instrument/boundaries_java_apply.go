@@ -208,10 +208,10 @@ func (p *javaProject) present() (sections map[string]bool, own bool) {
 	} else {
 		p.global = javaAgentGlobal
 	}
-	for name := range javaSections {
-		part := strings.NewReplacer("%CLASS%", p.helper.name, "%GET%", p.global.get).Replace(javaSections[name].text)
-		if name == "" || strings.Contains(text, part) {
-			sections[name] = true
+	fill := strings.NewReplacer("%CLASS%", p.helper.name, "%GET%", p.global.get)
+	for _, s := range javaSections() {
+		if s.name == "core" || strings.Contains(text, fill.Replace(s.text)) {
+			sections[s.name] = true
 		}
 	}
 	return sections, slices.ContainsFunc([]string{"jakarta", "javax"}, func(ee string) bool {

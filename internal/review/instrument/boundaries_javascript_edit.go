@@ -359,8 +359,8 @@ func semicolon(f *source) string {
 	return ";"
 }
 
-// nodePart is a part of the helpers.
-type nodePart struct {
+// helperPart is a part of the helpers.
+type helperPart struct {
 	name  string
 	needs []string
 	text  string
@@ -373,17 +373,17 @@ var (
 	exported = regexp.MustCompile(`(?m)^EXPORT (async )?function (\w+)`)
 )
 
-// nodeParts returns the parts of the helpers in the order of the file.
-func nodeParts() (parts []nodePart) {
-	headers := partHeader.FindAllStringSubmatchIndex(nodeHelperParts, -1)
+// helperParts returns the parts of a file of helpers, in their order.
+func helperParts(source string) (parts []helperPart) {
+	headers := partHeader.FindAllStringSubmatchIndex(source, -1)
 	for i, h := range headers {
-		end := len(nodeHelperParts)
+		end := len(source)
 		if i+1 < len(headers) {
 			end = headers[i+1][0]
 		}
-		p := nodePart{name: nodeHelperParts[h[2]:h[3]], text: nodeHelperParts[h[1]:end]}
+		p := helperPart{name: source[h[2]:h[3]], text: source[h[1]:end]}
 		if h[4] >= 0 {
-			p.needs = strings.Fields(nodeHelperParts[h[4]:h[5]])
+			p.needs = strings.Fields(source[h[4]:h[5]])
 		}
 		parts = append(parts, p)
 	}
@@ -392,7 +392,7 @@ func nodeParts() (parts []nodePart) {
 
 // write writes the functions that are used, or adds them to the file that the service has.
 func (c *nodeCode) write(h nodeHelper, uses map[string]bool) {
-	parts := nodeParts()
+	parts := helperParts(nodeHelperParts)
 	for _, p := range slices.Backward(parts) { // what a part needs precedes it
 		if uses[p.name] {
 			for _, name := range p.needs {
@@ -423,7 +423,7 @@ func (c *nodeCode) write(h nodeHelper, uses map[string]bool) {
 }
 
 // render returns the text of a part in the language of the helpers.
-func (p nodePart) render(h nodeHelper, service string) string {
+func (p helperPart) render(h nodeHelper, service string) string {
 	text := strings.Replace(p.text, "SERVICE", service, 1)
 	if h.typescript {
 		text = typeMark.ReplaceAllString(text, "$1")
