@@ -3,6 +3,7 @@
 package migrate
 
 import (
+	_ "embed"
 	"fmt"
 	"go/ast"
 	"go/constant"
@@ -10,6 +11,7 @@ import (
 	"maps"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -593,144 +595,38 @@ func (r *goRewriter) helper(name string) string {
 	return name
 }
 
-// goHelper is the source of added functions. Functions of one key are added together.
+//go:embed helpers/opentelemetry.go.txt
+var goHelperParts string
+
+// goHelper is a part of the functions that the migration adds.
 type goHelper struct {
+	name    string
 	imports []string
+	names   []string // that the package has to have free
 	source  string
 }
 
-var sdkImports = []string{
-	"context", "go.opentelemetry.io/otel", "go.opentelemetry.io/otel/attribute", "go.opentelemetry.io/otel/propagation",
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp", "go.opentelemetry.io/otel/sdk/resource",
-	`sdktrace "go.opentelemetry.io/otel/sdk/trace"`,
-}
+var (
+	goHelperImport = regexp.MustCompile(`(?m)^import (.+)\n`)
+	goHelperName   = regexp.MustCompile(`(?m)^(?:func|type|var) (\w+)`)
+)
 
-var goHelpers = map[string]goHelper{
-	"spanAttribute": {[]string{"fmt", "go.opentelemetry.io/otel/attribute"}, `
-// spanAttribute returns an attribute with the type of a value. Values of other types become text.
-func spanAttribute(key string, value any) attribute.KeyValue {
-	switch v := value.(type) {
-	case string:
-		return attribute.String(key, v)
-	case bool:
-		return attribute.Bool(key, v)
-	case int:
-		return attribute.Int(key, v)
-	case int32:
-		return attribute.Int64(key, int64(v))
-	case int64:
-		return attribute.Int64(key, v)
-	case uint16:
-		return attribute.Int64(key, int64(v))
-	case uint32:
-		return attribute.Int64(key, int64(v))
-	case float32:
-		return attribute.Float64(key, float64(v))
-	case float64:
-		return attribute.Float64(key, v)
-	case []string:
-		return attribute.StringSlice(key, v)
+// goHelpers returns the parts in their order.
+func goHelpers() (helpers []goHelper) {
+	_, parts, _ := strings.Cut(goHelperParts, "\n// part ")
+	for part := range strings.SplitSeq(parts, "\n// part ") {
+		var h goHelper
+		h.name, h.source, _ = strings.Cut(part, "\n")
+		for _, m := range goHelperImport.FindAllStringSubmatch(h.source, -1) {
+			h.imports = append(h.imports, m[1])
+		}
+		h.source = goHelperImport.ReplaceAllString(h.source, "")
+		for _, m := range goHelperName.FindAllStringSubmatch(h.source, -1) {
+			h.names = append(h.names, m[1])
+		}
+		helpers = append(helpers, h)
 	}
-	return attribute.String(key, fmt.Sprint(value))
-}
-`},
-	"provider": {sdkImports, `
-// newProvider sets the global tracer provider and the global propagators. Spans go to OTEL_EXPORTER_OTLP_ENDPOINT.
-// OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES override the attributes.
-func newProvider(attributes []attribute.KeyValue, options ...sdktrace.TracerProviderOption) (*sdktrace.TracerProvider, error) {
-	ctx := context.Background()
-	exporter, err := otlptracehttp.New(ctx)
-	if err != nil {
-		return nil, err
-	}
-	r, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(attributes...), resource.WithFromEnv())
-	if err != nil {
-		return nil, err
-	}
-	provider := sdktrace.NewTracerProvider(append(options, sdktrace.WithBatcher(exporter), sdktrace.WithResource(r))...)
-	otel.SetTracerProvider(provider)
-	otel.SetTextMapPropagator(propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{}))
-	return provider, nil
-}
-`},
-	"newTracerProvider": {sdkImports, `
-// newTracerProvider sets up tracing for a service.
-func newTracerProvider(service string, options ...sdktrace.TracerProviderOption) (*sdktrace.TracerProvider, error) {
-	var attributes []attribute.KeyValue
-	if service != "" {
-		attributes = append(attributes, attribute.String("service.name", service))
-	}
-	return newProvider(attributes, options...)
-}
-`},
-	"newServiceTracer": {append(slices.Clone(sdkImports), "go.opentelemetry.io/otel/trace"), `
-// newServiceTracer sets up tracing for a service. stopTracing sends the spans that are left.
-func newServiceTracer(service string, options ...sdktrace.TracerProviderOption) (trace.Tracer, error) {
-	if err := startTracing([]attribute.KeyValue{attribute.String("service.name", service)}, options...); err != nil {
-		return nil, err
-	}
-	return tracing.Tracer($scope), nil
-}
-`},
-	"newTracer": {append(slices.Clone(sdkImports), "io", "go.opentelemetry.io/otel/trace"), `
-// newTracer sets up tracing for a service. The closer sends the spans that are left.
-func newTracer(service string, options ...sdktrace.TracerProviderOption) (trace.Tracer, io.Closer, error) {
-	var attributes []attribute.KeyValue
-	if service != "" {
-		attributes = append(attributes, attribute.String("service.name", service))
-	}
-	provider, err := newProvider(attributes, options...)
-	if err != nil {
-		return nil, nil, err
-	}
-	return provider.Tracer($scope), tracerCloser{provider}, nil
-}
-
-type tracerCloser struct{ provider *sdktrace.TracerProvider }
-
-// Close sends the spans that are left and stops tracing.
-func (c tracerCloser) Close() error { return c.provider.Shutdown(context.Background()) }
-`},
-	"startTracing": {sdkImports, `
-var tracing *sdktrace.TracerProvider
-
-// startTracing sets up tracing with the attributes of the service.
-func startTracing(attributes []attribute.KeyValue, options ...sdktrace.TracerProviderOption) error {
-	provider, err := newProvider(attributes, options...)
-	if err != nil {
-		otel.Handle(err)
-		return err
-	}
-	tracing = provider
-	return nil
-}
-
-// stopTracing sends the spans that are left and stops tracing.
-func stopTracing() {
-	if tracing == nil {
-		return
-	}
-	if err := tracing.Shutdown(context.Background()); err != nil {
-		otel.Handle(err)
-	}
-}
-
-// flushTraces sends the spans that are left.
-func flushTraces() {
-	if tracing == nil {
-		return
-	}
-	if err := tracing.ForceFlush(context.Background()); err != nil {
-		otel.Handle(err)
-	}
-}
-`},
-}
-
-// helperNames are the names that a package has to have free for a helper.
-var helperNames = map[string][]string{
-	"spanAttribute": {"spanAttribute"}, "provider": {"newProvider"}, "newTracerProvider": {"newTracerProvider"},
-	"newTracer": {"newTracer", "tracerCloser"}, "newServiceTracer": {"newServiceTracer"}, "startTracing": {"tracing", "startTracing", "stopTracing", "flushTraces"},
+	return helpers
 }
 
 // helperFiles returns the files with the functions that the migration adds. It returns false if names are not free.
@@ -745,43 +641,31 @@ func (u *goUnit) helperFiles() ([]patch.File, bool) {
 		}
 		want := u.helpers[dir]
 		want["startTracing"] = want["startTracing"] || want["stopTracing"] || want["flushTraces"] || want["newServiceTracer"]
-		keys := []string{}
-		for _, key := range []string{"newTracer", "newServiceTracer", "newTracerProvider", "startTracing"} {
-			if want[key] {
-				keys = append(keys, key)
-			}
-		}
-		if len(keys) > 0 {
-			keys = append(keys, "provider")
-		}
-		if want["spanAttribute"] {
-			keys = append(keys, "spanAttribute")
-		}
-		var paths []string
+		want["provider"] = want["newTracer"] || want["newTracerProvider"] || want["startTracing"]
+		var imports []string
 		body := ""
-		for _, key := range keys {
-			for _, n := range helperNames[key] {
+		for _, h := range goHelpers() {
+			if !want[h.name] {
+				continue
+			}
+			for _, n := range h.names {
 				if p.types != nil && p.types.Scope().Lookup(n) != nil {
 					u.open(name, 0, "The migration adds the function %s, but the package has that name.", n)
 					return nil, false
 				}
 			}
-			paths = append(paths, goHelpers[key].imports...)
-			body += goHelpers[key].source
+			imports = append(imports, h.imports...)
+			body += h.source
 		}
-		slices.SortFunc(paths, func(a, b string) int { return strings.Compare(importOrder(a), importOrder(b)) })
+		slices.SortFunc(imports, func(a, b string) int { return strings.Compare(importOrder(a), importOrder(b)) })
 		text := "package " + p.files[0].tree.Name.Name + "\n\nimport (\n"
 		std := true
-		for _, i := range slices.Compact(paths) {
-			line := i
-			if !strings.HasSuffix(i, `"`) {
-				line = strconv.Quote(i)
-			}
+		for _, i := range slices.Compact(imports) {
 			if std && strings.Contains(i, ".") && len(text) > 0 && !strings.HasSuffix(text, "(\n") {
 				text += "\n"
 			}
 			std = std && !strings.Contains(i, ".")
-			text += "\t" + line + "\n"
+			text += "\t" + i + "\n"
 		}
 		body = strings.ReplaceAll(body, "$scope", strconv.Quote(u.importPath(dir)))
 		source, err := format.Source([]byte(text + ")\n" + body))
