@@ -148,13 +148,6 @@ func (s *script) javaReceiverText(c *syntax.Node) string {
 	return strings.TrimSuffix(text, ".")
 }
 
-// javaFail blocks the unit at a node, and covers the names below it.
-func (s *script) javaFail(n *syntax.Node, format string, args ...any) (string, bool) {
-	s.blockAt(n, format, args...)
-	s.mark(n)
-	return "", false
-}
-
 // javaUnknown are methods that only spans and tracers are likely to have.
 var javaUnknown = map[string]int{"buildSpan": 1, "activateSpan": 1, "activeSpan": 0, "asChildOf": 1, "setTag": 2, "setOperationName": 1, "setBaggageItem": 2, "ignoreActiveSpan": 0, "nextSpan": 0, "withSpanInScope": 1, "putAttribute": 2}
 
@@ -164,7 +157,7 @@ func javaCall(s *script, n *syntax.Node) (string, bool) {
 		return s.javaInvoke(n)
 	case syntax.New:
 		if t := s.typeOf(n); isLibrary(s, t) {
-			return s.javaFail(n, "%s is in no table.", s.brief(n))
+			return s.fail(n, "%s is in no table.", s.brief(n))
 		}
 		s.passed(n)
 	case syntax.Operator:
@@ -182,7 +175,7 @@ func javaCall(s *script, n *syntax.Node) (string, bool) {
 				s.mark(n)
 				return strconv.Quote(value), true
 			}
-			return s.javaFail(n, "%s is in no table, or used in a way that no table knows.", s.brief(n))
+			return s.fail(n, "%s is in no table, or used in a way that no table knows.", s.brief(n))
 		}
 		if n.Kind == syntax.Member && isLibrary(s, s.typeOf(n.Children[0])) && n.Text != "class" { // a method reference
 			of := s.typeOf(n.Children[0])
@@ -190,7 +183,7 @@ func javaCall(s *script, n *syntax.Node) (string, bool) {
 				to := strings.TrimSuffix(strings.TrimPrefix(row.to, "$r."), "()")
 				return replace(s.f.Source, n.Start, n.End-len(n.Text), s.collect(n.Children[0])) + to, true
 			}
-			return s.javaFail(n, "%s is in no table.", s.brief(n))
+			return s.fail(n, "%s is in no table.", s.brief(n))
 		}
 	}
 	return "", false
@@ -209,7 +202,7 @@ func (s *script) javaInvoke(c *syntax.Node) (string, bool) {
 	if receiver == nil {
 		for _, i := range s.f.Imports {
 			if _, ok := javaClasses[i.Path]; ok && (i.Name == name || i.Member == "*" && javaRowOf(i.Path, name, len(args)) != nil) {
-				return s.javaFail(c, "%s.%s is in no table as an imported name.", i.Path, name)
+				return s.fail(c, "%s.%s is in no table as an imported name.", i.Path, name)
 			}
 		}
 		s.passed(c)
@@ -221,20 +214,20 @@ func (s *script) javaInvoke(c *syntax.Node) (string, bool) {
 		row := javaRowOf(class, name, len(args))
 		switch {
 		case row == nil || row.to == "" && row.as == nil:
-			return s.javaFail(c, "%s is in no table.", s.brief(c.Callee()))
+			return s.fail(c, "%s is in no table.", s.brief(c.Callee()))
 		case row.as != nil:
 			return row.as(s, c)
 		}
 		return s.expand(row.to, c), true
 	}
 	if arity, ok := javaUnknown[name]; ok && len(args) == arity && of == "" {
-		return s.javaFail(c, "%s may be a method of a span or tracer: what it is called on is not known.", s.brief(c.Callee()))
+		return s.fail(c, "%s may be a method of a span or tracer: what it is called on is not known.", s.brief(c.Callee()))
 	}
 	if of == "" && s.suspect(receiver, name, len(args)) {
-		return s.javaFail(c, "%s may be a method of a library: the type of %s is not known.", s.brief(c.Callee()), s.brief(receiver))
+		return s.fail(c, "%s may be a method of a library: the type of %s is not known.", s.brief(c.Callee()), s.brief(receiver))
 	}
 	if name == "finish" && of == "" && receiver.Kind == syntax.Name && spanNames.MatchString(receiver.Text) {
-		return s.javaFail(c, "%s may be a method of a span: what it is called on is not known.", s.brief(c.Callee()))
+		return s.fail(c, "%s may be a method of a span: what it is called on is not known.", s.brief(c.Callee()))
 	}
 	s.passed(c)
 	return "", false
@@ -261,7 +254,7 @@ func (s *script) passed(c *syntax.Node) {
 	for _, a := range c.Args() {
 		if a.Kind == syntax.Call || a.Kind == syntax.Name || a.Kind == syntax.Member || a.Kind == syntax.New {
 			if t := s.typeOf(a); isLibrary(s, t) && !strings.HasPrefix(t, "class ") && !s.javaReads(c) {
-				s.javaFail(a, "%s is passed to %s, which is not read.", s.brief(a), s.brief(c.Callee()))
+				s.fail(a, "%s is passed to %s, which is not read.", s.brief(a), s.brief(c.Callee()))
 				return
 			}
 		}

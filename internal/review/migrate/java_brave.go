@@ -92,7 +92,7 @@ func braveStart(s *script, c *syntax.Node) (string, bool) {
 	calls := chain(c)
 	root := len(calls) - 1
 	if root < 0 {
-		return s.javaFail(c, "The start is apart from the call that makes the span: no table knows that form.")
+		return s.fail(c, "The start is apart from the call that makes the span: no table knows that form.")
 	}
 	of, method := calls[root].Method()
 	if s.typeOf(of) != braveTracer { // tracing.tracer().nextSpan()
@@ -101,7 +101,7 @@ func braveStart(s *script, c *syntax.Node) (string, bool) {
 			return s.typeOf(receiver) == braveTracer
 		})
 		if root < 0 {
-			return s.javaFail(c, "The start is apart from the call that makes the span: no table knows that form.")
+			return s.fail(c, "The start is apart from the call that makes the span: no table knows that form.")
 		}
 		_, method = calls[root].Method()
 	}
@@ -117,7 +117,7 @@ func braveStart(s *script, c *syntax.Node) (string, bool) {
 		options = s.gap(calls[root]) + ".setParent(" + context + ")"
 	case "nextSpan":
 	default:
-		return s.javaFail(c, "%s is in no table.", s.brief(calls[root].Callee()))
+		return s.fail(c, "%s is in no table.", s.brief(calls[root].Callee()))
 	}
 	for _, call := range slices.Backward(calls[:root]) {
 		_, method := call.Method()
@@ -128,23 +128,23 @@ func braveStart(s *script, c *syntax.Node) (string, bool) {
 		case method == "kind" && len(args) == 1:
 			kind, ok := s.javaKnown(args[0])
 			if !ok {
-				return s.javaFail(call, "The kind of the span is not known.")
+				return s.fail(call, "The kind of the span is not known.")
 			}
 			s.mark(args[0])
 			options += s.gap(call) + ".setSpanKind(" + s.javaUse("SpanKind") + "." + strings.ToUpper(kind) + ")"
 		case method == "tag" && len(args) == 2:
 			if k, known := s.javaKnown(args[0]); known && (k == "error" || leftTags[k] != "") {
-				return s.javaFail(call, "The tag %s is in no table here.", k)
+				return s.fail(call, "The tag %s is in no table here.", k)
 			}
 			options += s.gap(call) + ".setAttribute(" + s.javaKey(args[0]) + ", " + s.text(args[1]) + ")"
 		case method == "remoteServiceName" && len(args) == 1:
 			options += s.gap(call) + ".setAttribute(\"" + attributeKey("peer.service") + "\", " + s.text(args[0]) + ")"
 		default:
-			return s.javaFail(call, "%s is in no table.", s.brief(call.Callee()))
+			return s.fail(call, "%s is in no table.", s.brief(call.Callee()))
 		}
 	}
 	if name == "" {
-		return s.javaFail(c, "The name of the span is not known when it starts.")
+		return s.fail(c, "The name of the span is not known when it starts.")
 	}
 	if args := c.Args(); len(args) == 1 {
 		options += s.gap(c) + ".setStartTimestamp(" + s.text(args[0]) + ", " + s.javaUse("TimeUnit") + ".MICROSECONDS)"
@@ -165,7 +165,7 @@ func (s *script) gap(c *syntax.Node) string {
 // braveScopedSpan rewrites ScopedSpan span = tracer.startScopedSpan(name), and the try statement that follows.
 func braveScopedSpan(s *script, c *syntax.Node) (string, bool) {
 	unknown := func() (string, bool) {
-		return s.javaFail(c, "startScopedSpan is in the table with a try statement that follows it and finishes the span in finally.")
+		return s.fail(c, "startScopedSpan is in the table with a try statement that follows it and finishes the span in finally.")
 	}
 	d := c.Parent
 	if d == nil || !isDeclaration(d) || d.Value() != c {

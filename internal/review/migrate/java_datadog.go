@@ -50,12 +50,12 @@ func (s *script) javaAnnotation(n *syntax.Node) (string, bool) {
 		return "", false
 	}
 	if !s.unit.hasJavaAgent() {
-		return s.javaFail(n, "@Trace needs @WithSpan, which the Java agent of OpenTelemetry reads: start the program with it.")
+		return s.fail(n, "@Trace needs @WithSpan, which the Java agent of OpenTelemetry reads: start the program with it.")
 	}
 	span := ""
 	for _, a := range args {
 		if len(args) > 1 || a.Kind != syntax.Argument || a.Text != "operationName" && a.Text != "resourceName" {
-			return s.javaFail(n, "The annotation has settings that no table knows.")
+			return s.fail(n, "The annotation has settings that no table knows.")
 		}
 		span = "(" + s.text(a.Value()) + ")"
 	}

@@ -83,7 +83,7 @@ func (s *script) javaSetups() {
 		}
 		setup := &javaSetup{}
 		if !setup.read(s, receiver, 0) {
-			s.javaFail(c, "The configuration of the tracer has parts that no table knows.")
+			s.fail(c, "The configuration of the tracer has parts that no table knows.")
 			continue
 		}
 		s.java.setups[c] = setup
@@ -201,17 +201,17 @@ func javaNewTracer(s *script, c *syntax.Node) (string, bool) {
 func (s *script) newSDK(c *syntax.Node) (string, bool) {
 	setup := s.java.setups[c]
 	if setup == nil {
-		return s.javaFail(c, "The configuration of the tracer has parts that no table knows.")
+		return s.fail(c, "The configuration of the tracer has parts that no table knows.")
 	}
 	const class = "OpenTelemetrySetup"
 	name := path.Join(path.Dir(s.f.Path), class+".java")
 	if s.unit.java.classes[class] != nil || s.java.idents[class] {
-		return s.javaFail(c, "The migration adds the class %s, but it exists.", class)
+		return s.fail(c, "The migration adds the class %s, but it exists.", class)
 	}
 	module, _ := nearest(name, s.unit.manifests(javaManifests...))
 	for other := range s.unit.created {
 		if at, _ := nearest(other, s.unit.manifests(javaManifests...)); path.Base(other) == class+".java" && other != name && at == module {
-			return s.javaFail(c, "Packages of one program set up a tracer each: OpenTelemetry has one setup.")
+			return s.fail(c, "Packages of one program set up a tracer each: OpenTelemetry has one setup.")
 		}
 	}
 	sampler, argument := "null", "null"
@@ -226,11 +226,11 @@ func (s *script) newSDK(c *syntax.Node) (string, bool) {
 		case setup.constant == "0" || setup.param != nil && setup.param.Kind == syntax.Number && value == "":
 			sampler = strconv.Quote("parentbased_always_off")
 		default:
-			return s.javaFail(c, "The parameter of the sampler is not known.")
+			return s.fail(c, "The parameter of the sampler is not known.")
 		}
 	case "probabilistic":
 		if setup.param == nil {
-			return s.javaFail(c, "The parameter of the sampler is not known.")
+			return s.fail(c, "The parameter of the sampler is not known.")
 		}
 		sampler, argument = strconv.Quote("parentbased_traceidratio"), "String.valueOf("+s.text(setup.param)+")"
 		if setup.param.Kind == syntax.Number {
@@ -242,7 +242,7 @@ func (s *script) newSDK(c *syntax.Node) (string, bool) {
 		}
 		s.note(c, "The sampler comes from OTEL_TRACES_SAMPLER instead of JAEGER_SAMPLER_TYPE, and is always on without it.")
 	default:
-		return s.javaFail(c, "The sampler %q is in no table.", setup.sampler)
+		return s.fail(c, "The sampler %q is in no table.", setup.sampler)
 	}
 	service := "null"
 	if setup.service != nil {
@@ -274,7 +274,7 @@ func javaRegister(s *script, c *syntax.Node) (string, bool) {
 	}
 	tracer := slices.Contains([]string{otTracer, jaegerTracer}, s.typeOf(a))
 	if s.unit.java.setups == 0 || !tracer || c.Parent.Kind != syntax.Block {
-		return s.javaFail(c, "The tracer is not made by the configuration of the Jaeger client, or registered in a way that no table knows.")
+		return s.fail(c, "The tracer is not made by the configuration of the Jaeger client, or registered in a way that no table knows.")
 	}
 	s.mark(c.Callee())
 	if a.Kind == syntax.Call {
@@ -287,7 +287,7 @@ func javaRegister(s *script, c *syntax.Node) (string, bool) {
 // javaClose removes the statement that closes a tracer.
 func javaClose(s *script, c *syntax.Node) (string, bool) {
 	if s.unit.java.setups == 0 || c.Parent.Kind != syntax.Block {
-		return s.javaFail(c, "%s is in no table.", s.brief(c.Callee()))
+		return s.fail(c, "%s is in no table.", s.brief(c.Callee()))
 	}
 	s.mark(c)
 	return "", true
@@ -299,7 +299,7 @@ func javaGlobalTracer(s *script, c *syntax.Node) (string, bool) {
 		before := s.f.Source[:d.Start]
 		if at := bytes.LastIndexAny(before, ";{}"); bytes.Contains(before[at+1:], []byte("static ")) {
 			if len(s.java.setups) > 0 {
-				return s.javaFail(c, "The field is set before the tracer is registered. GlobalOpenTelemetry keeps what it has when it is read first.")
+				return s.fail(c, "The field is set before the tracer is registered. GlobalOpenTelemetry keeps what it has when it is read first.")
 			}
 			s.note(c, "The class has to be initialized after the SDK is registered: GlobalOpenTelemetry keeps what it has when it is read first.")
 		}
@@ -319,7 +319,7 @@ func (s *script) javaResource(n *syntax.Node) (string, bool) {
 			continue
 		}
 		if i > 0 || len(n.Children) != 2 || r.Kind != syntax.Assign || s.unit.java.setups == 0 || s.f.Source[body.Start] != '{' {
-			return s.javaFail(r, "The tracer is a resource of a try statement in a way that no table knows.")
+			return s.fail(r, "The tracer is a resource of a try statement in a way that no table knows.")
 		}
 		open := "{"
 		if p := n.Parent; p.Kind == syntax.Block && p.Parent != nil && p.Parent.Kind == syntax.Try && p.Parent.Start == n.Start {

@@ -79,7 +79,7 @@ func censusParent(s *script, c *syntax.Node) (string, bool) {
 func censusSetKind(s *script, c *syntax.Node) (string, bool) {
 	kind, ok := s.javaKnown(c.Args()[0])
 	if !ok {
-		return s.javaFail(c, "The kind of the span is not known.")
+		return s.fail(c, "The kind of the span is not known.")
 	}
 	s.mark(c.Args()[0])
 	return s.javaReceiverText(c) + ".setSpanKind(" + s.javaUse("SpanKind") + "." + strings.ToUpper(kind) + ")", true
@@ -98,7 +98,7 @@ func (s *script) censusValue(n *syntax.Node) (string, bool) {
 			return s.text(n.Args()[0]), true
 		}
 	}
-	return s.javaFail(n, "The value %s is no literal AttributeValue.", s.brief(n))
+	return s.fail(n, "The value %s is no literal AttributeValue.", s.brief(n))
 }
 
 func censusPutAttribute(s *script, c *syntax.Node) (string, bool) {
@@ -112,13 +112,13 @@ func censusPutAttribute(s *script, c *syntax.Node) (string, bool) {
 func censusAnnotate(s *script, c *syntax.Node) (string, bool) {
 	args := c.Args()
 	if s.typeOf(args[0]) != "String" {
-		return s.javaFail(c, "The annotation is not known to be a string.")
+		return s.fail(c, "The annotation is not known to be a string.")
 	}
 	attributes := ""
 	if len(args) == 2 {
 		pairs, ok := javaPairs(args[1])
 		if !ok {
-			return s.javaFail(c, "The attributes of the annotation are no literal map.")
+			return s.fail(c, "The attributes of the annotation are no literal map.")
 		}
 		s.mark(args[1].Callee())
 		for i := 0; i < len(pairs); i += 2 {
@@ -138,13 +138,13 @@ func censusSetStatus(s *script, c *syntax.Node) (string, bool) {
 	if status.Kind == syntax.Call {
 		receiver, name := status.Method()
 		if name != "withDescription" || len(status.Args()) != 1 {
-			return s.javaFail(c, "The status is not known.")
+			return s.fail(c, "The status is not known.")
 		}
 		status, description = receiver, ", "+s.text(status.Args()[0])
 	}
 	code, ok := s.javaKnown(status)
 	if !ok {
-		return s.javaFail(c, "The status is not known.")
+		return s.fail(c, "The status is not known.")
 	}
 	s.mark(status)
 	return s.javaReceiverText(c) + ".setStatus(" + s.javaUse("StatusCode") + "." + strings.ToUpper(code) + description + ")", true

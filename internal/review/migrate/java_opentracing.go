@@ -151,7 +151,7 @@ func (s *script) javaKey(n *syntax.Node) string {
 func javaKeyOf(s *script, c *syntax.Node) (string, bool) {
 	k, ok := s.javaKnown(c)
 	if !ok {
-		return s.javaFail(c, "The key of %s is not known.", s.brief(c.Callee().Children[0]))
+		return s.fail(c, "The key of %s is not known.", s.brief(c.Callee().Children[0]))
 	}
 	s.mark(c)
 	return strconv.Quote(attributeKey(k)), true
@@ -172,7 +172,7 @@ func (s *script) javaTag(c *syntax.Node, builder bool) (string, bool) {
 	span, key, value := s.javaTagged(c)
 	k, known := s.javaKnown(key)
 	if !known && s.typeOf(key) == otTag {
-		return s.javaFail(c, "The tag %s is not known.", s.brief(key))
+		return s.fail(c, "The tag %s is not known.", s.brief(key))
 	}
 	var text string
 	if span == c.Callee().Children[0] {
@@ -188,18 +188,18 @@ func (s *script) javaTag(c *syntax.Node, builder bool) (string, bool) {
 			s.mark(value)
 			return text + ".setSpanKind(" + s.javaUse("SpanKind") + "." + strings.ToUpper(v) + ")", true
 		}
-		return s.javaFail(c, "The kind of a span is set when it starts; here it is set elsewhere.")
+		return s.fail(c, "The kind of a span is set when it starts; here it is set elsewhere.")
 	case known && k == "resource.name" && !builder:
 		s.mark(key)
 		return text + ".updateName(" + s.text(value) + ")", true
 	case known && k == "resource.name":
-		return s.javaFail(c, "The resource is the name of the span in OpenTelemetry, but its builder has the operation.")
+		return s.fail(c, "The resource is the name of the span in OpenTelemetry, but its builder has the operation.")
 	case known && k == "span.type" && builder && constant && datadogTypes[v] != "":
 		s.mark(key)
 		s.mark(value)
 		return text + ".setSpanKind(" + s.javaUse("SpanKind") + "." + strings.ToUpper(datadogTypes[v]) + ")", true
 	case known && leftTags[k] != "":
-		return s.javaFail(c, "The tag %s has no counterpart: %s.", k, leftTags[k])
+		return s.fail(c, "The tag %s has no counterpart: %s.", k, leftTags[k])
 	case known && k == "error" && strings.HasPrefix(s.typeOf(span), "brave."):
 		s.mark(key)
 		return text + ".setStatus(" + s.javaUse("StatusCode") + ".ERROR, " + s.text(value) + ")", true
@@ -208,15 +208,15 @@ func (s *script) javaTag(c *syntax.Node, builder bool) (string, bool) {
 		if code := s.f.Code(value); !builder && (code == "true" || code == "Boolean.TRUE" || v == "true") {
 			return text + ".setStatus(" + s.javaUse("StatusCode") + ".ERROR)", true
 		}
-		return s.javaFail(c, "The tag error has a value or a place that no table knows.")
+		return s.fail(c, "The tag error has a value or a place that no table knows.")
 	case value.Kind == syntax.Null:
-		return s.javaFail(c, "The tag has no value.")
+		return s.fail(c, "The tag has no value.")
 	case known && k == "peer.ipv4" && s.typeOf(value) != "String":
-		return s.javaFail(c, "The address is not known to be a string.")
+		return s.fail(c, "The address is not known to be a string.")
 	}
 	switch t := s.typeOf(value); t {
 	case "Number", "BigDecimal", "BigInteger", "AtomicInteger", "AtomicLong":
-		return s.javaFail(c, "The value %s is a %s, which no attribute is.", s.brief(value), t)
+		return s.fail(c, "The value %s is a %s, which no attribute is.", s.brief(value), t)
 	}
 	return text + ".setAttribute(" + s.javaKey(key) + ", " + s.text(value) + ")", true
 }
@@ -246,7 +246,7 @@ func hasParent(calls []*syntax.Node) bool {
 func (s *script) onlyParent(c *syntax.Node) bool {
 	calls := chain(c)
 	if hasParent(calls) {
-		s.javaFail(c, "A span has one parent, but its builder gets several.")
+		s.fail(c, "A span has one parent, but its builder gets several.")
 		return false
 	}
 	root := c
@@ -261,14 +261,14 @@ func (s *script) onlyParent(c *syntax.Node) bool {
 	for n := range f.All() {
 		if s.work++; n != c && n.Kind == syntax.Call && !c.Within(n) {
 			if receiver, name := n.Method(); (name == "asChildOf" || name == "addReference") && receiver.Kind == syntax.Name && receiver.Text == builder.Text {
-				s.javaFail(c, "A span has one parent, but its builder gets several.")
+				s.fail(c, "A span has one parent, but its builder gets several.")
 				return false
 			}
 		}
 	}
 	if p := c.Enclosing(syntax.Loop); p != nil && p.Within(f) {
 		if _, d := s.javaDefinition(builder); d != nil && !d.Within(p) {
-			s.javaFail(c, "A span has one parent, but its builder gets several.")
+			s.fail(c, "A span has one parent, but its builder gets several.")
 			return false
 		}
 	}
@@ -283,7 +283,7 @@ func (s *script) javaContext(n *syntax.Node) (string, bool) {
 	case otContext, braveContext:
 		return s.text(n), true
 	}
-	return s.javaFail(n, "It is not known whether %s is a span or a context.", s.brief(n))
+	return s.fail(n, "It is not known whether %s is a span or a context.", s.brief(n))
 }
 
 func javaParent(s *script, c *syntax.Node) (string, bool) {
@@ -296,7 +296,7 @@ func javaParent(s *script, c *syntax.Node) (string, bool) {
 
 func javaReference(s *script, c *syntax.Node) (string, bool) {
 	if _, ok := s.javaKnown(c.Args()[0]); !ok {
-		return s.javaFail(c, "The type of the reference is in no table.")
+		return s.fail(c, "The type of the reference is in no table.")
 	}
 	s.mark(c.Args()[0])
 	if !s.onlyParent(c) {
@@ -312,7 +312,7 @@ func javaRoot(s *script, c *syntax.Node) (string, bool) {
 		return s.javaReceiverText(c), true
 	}
 	if receiver, _ := c.Method(); receiver.Kind == syntax.Name {
-		return s.javaFail(c, "ignoreActiveSpan of a variable is in no table: it is not known whether the span has a parent.")
+		return s.fail(c, "ignoreActiveSpan of a variable is in no table: it is not known whether the span has a parent.")
 	}
 	return s.javaReceiverText(c) + ".setNoParent()", true
 }
@@ -344,11 +344,11 @@ func (s *script) javaID(c *syntax.Node, method string) (string, bool) {
 // javaCarrier returns the map of new TextMapAdapter(map), for a format of text.
 func (s *script) javaCarrier(format, carrier *syntax.Node, adapters ...string) (string, bool) {
 	if v, _ := s.javaKnown(format); v != "text" {
-		return s.javaFail(format, "The format %s is in no table.", s.brief(format))
+		return s.fail(format, "The format %s is in no table.", s.brief(format))
 	}
 	s.mark(format)
 	if carrier.Kind != syntax.New || len(carrier.Args()) != 1 || !slices.Contains(adapters, strings.TrimPrefix(s.typeOf(carrier), otCarriers)) {
-		return s.javaFail(carrier, "The carrier %s is in no table.", s.brief(carrier))
+		return s.fail(carrier, "The carrier %s is in no table.", s.brief(carrier))
 	}
 	s.mark(carrier.Callee())
 	return s.text(carrier.Args()[0]), true
@@ -376,7 +376,7 @@ func javaExtract(s *script, c *syntax.Node) (string, bool) {
 	}
 	const getter = "MapTextMapGetter"
 	if s.unit.java.classes[getter] != nil || s.java.idents[getter] {
-		return s.javaFail(c, "The migration adds the class %s, but it exists.", getter)
+		return s.fail(c, "The migration adds the class %s, but it exists.", getter)
 	}
 	declaration := ""
 	if s.f.Package != "" {
@@ -423,14 +423,14 @@ func javaLog(s *script, c *syntax.Node) (string, bool) {
 	}
 	fields, ok := javaPairs(what)
 	if !ok {
-		return s.javaFail(c, "The fields of log are no literal map.")
+		return s.fail(c, "The fields of log are no literal map.")
 	}
 	s.mark(what.Callee())
 	event, exception := strconv.Quote("log"), ""
 	for i := 0; i < len(fields); i += 2 {
 		if k, _ := s.javaKnown(fields[i]); k == "error.object" {
 			if !s.isThrowable(fields[i+1]) {
-				return s.javaFail(fields[i+1], "It is not known whether %s is an exception.", s.brief(fields[i+1]))
+				return s.fail(fields[i+1], "It is not known whether %s is an exception.", s.brief(fields[i+1]))
 			}
 			exception = s.text(fields[i+1])
 		}
@@ -458,7 +458,7 @@ func javaLog(s *script, c *syntax.Node) (string, bool) {
 		switch t {
 		case "String", "boolean", "Boolean", "int", "Integer", "long", "Long", "double", "Double", "float", "Float", "short", "Short":
 		default:
-			return s.javaFail(value, "The type of the field %s is not known: it may be no attribute.", s.brief(fields[i]))
+			return s.fail(value, "The type of the field %s is not known: it may be no attribute.", s.brief(fields[i]))
 		}
 		attributes += ".put(" + s.javaKey(fields[i]) + ", " + s.text(value) + ")"
 	}
@@ -467,7 +467,7 @@ func javaLog(s *script, c *syntax.Node) (string, bool) {
 	}
 	switch {
 	case exception != "" && time != "":
-		return s.javaFail(c, "An exception with a time is in no table.")
+		return s.fail(c, "An exception with a time is in no table.")
 	case exception != "":
 		return s.javaReceiverText(c) + ".recordException(" + exception + attributes + ")", true
 	}

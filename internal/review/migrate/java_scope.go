@@ -73,7 +73,7 @@ func (s *script) javaStarted(span, block *syntax.Node) *syntax.Node {
 // OpenTelemetry has no scope that ends its span.
 func javaStartActive(s *script, c *syntax.Node) (string, bool) {
 	unknown := func() (string, bool) {
-		return s.javaFail(c, "%s outside of the first resource of a try statement is in no table.", c.Callee().Text)
+		return s.fail(c, "%s outside of the first resource of a try statement is in no table.", c.Callee().Text)
 	}
 	d := c.Parent
 	if d == nil || d.Kind != syntax.Assign || d.Value() != c || d.Parent == nil || d.Parent.Kind != syntax.With || d.Parent.Children[0] != d || len(c.Args()) == 1 && c.Args()[0].Kind != syntax.Bool {
@@ -147,5 +147,5 @@ func javaScopeSpan(s *script, c *syntax.Node) (string, bool) {
 			return s.java.scopes[d], true
 		}
 	}
-	return s.javaFail(c, "The span of %s is not known: a scope of OpenTelemetry does not have it.", s.brief(receiver))
+	return s.fail(c, "The span of %s is not known: a scope of OpenTelemetry does not have it.", s.brief(receiver))
 }

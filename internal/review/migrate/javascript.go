@@ -66,11 +66,6 @@ func javaScriptCall(s *script, c *syntax.Node) (string, bool) {
 	}
 	receiver, name := c.Method()
 	args := c.Args()
-	fail := func(format string, a ...any) (string, bool) {
-		s.blockAt(c, format, a...)
-		s.mark(c.Callee())
-		return "", false
-	}
 	if receiver == nil {
 		i, ok := s.f.Imported(name)
 		if source, _ := s.table.isSource(i.Path); ok && source && i.Member == "initTracer" {
@@ -94,21 +89,21 @@ func javaScriptCall(s *script, c *syntax.Node) (string, bool) {
 				return "", false
 			}
 		}
-		return fail("%s may be a method of a span or tracer: what it is called on is not known.", s.brief(c.Callee()))
+		return s.failCall(c, "%s may be a method of a span or tracer: what it is called on is not known.", s.brief(c.Callee()))
 	case k == tracerValue:
 		switch name {
 		case "startSpan":
 			return s.jsStart(c, code(), args)
 		case "inject":
 			if len(args) != 3 || !s.textFormat(args[1]) {
-				return fail("The format of inject is in no table.")
+				return s.failCall(c, "The format of inject is in no table.")
 			}
 			s.mark(receiver) // the propagators are global
 			from, ok := s.spanContextOf(args[0])
 			return fmt.Sprintf("%s.inject(%s, %s)", s.use("propagation"), from, s.text(args[2])), ok
 		case "extract":
 			if len(args) != 2 || !s.textFormat(args[0]) {
-				return fail("The format of extract is in no table.")
+				return s.failCall(c, "The format of extract is in no table.")
 			}
 			s.mark(receiver)
 			return fmt.Sprintf("%s.extract(%s, %s)", s.use("propagation"), s.use("ROOT_CONTEXT"), s.text(args[1])), true
@@ -117,7 +112,7 @@ func javaScriptCall(s *script, c *syntax.Node) (string, bool) {
 		case "close":
 			return "", false // the setup adds it
 		case "scope", "use", "trace", "wrap", "setUrl", "dogstatsd", "setUser", "appsec", "profilerStarted":
-			return fail("%s is in no table.", s.brief(c.Callee()))
+			return s.failCall(c, "%s is in no table.", s.brief(c.Callee()))
 		}
 	case k == spanValue:
 		switch name {
@@ -130,12 +125,12 @@ func javaScriptCall(s *script, c *syntax.Node) (string, bool) {
 			return text, ok
 		case "setTag":
 			if len(args) != 2 {
-				return fail("setTag has other arguments than a key and a value.")
+				return s.failCall(c, "setTag has other arguments than a key and a value.")
 			}
 			return s.jsTag(c, code(), args[0], args[1], statement)
 		case "addTags":
 			if len(args) != 1 || args[0].Kind != syntax.Object {
-				return fail("The tags of addTags are not known.")
+				return s.failCall(c, "The tags of addTags are not known.")
 			}
 			attributes, ok := s.jsAttributes(args[0], nil)
 			if !ok {
@@ -145,7 +140,7 @@ func javaScriptCall(s *script, c *syntax.Node) (string, bool) {
 		case "log":
 			return s.jsLog(c, code(), args)
 		case "setBaggageItem", "getBaggageItem", "tracer", "logEvent", "addReference", "addLink":
-			return fail("%s is in no table.", s.brief(c.Callee()))
+			return s.failCall(c, "%s is in no table.", s.brief(c.Callee()))
 		}
 	case k == unknownValue && receiver.Kind == syntax.Call:
 		inner, scope := receiver.Method()
@@ -203,9 +198,7 @@ func (s *script) libraryCall(c *syntax.Node, name string, args []*syntax.Node) (
 	case "childOf", "followsFrom":
 		return "", false // of references
 	}
-	s.blockAt(c, "%s is in no table, or used in a way that no table knows.", s.brief(c.Callee()))
-	s.mark(c.Callee())
-	return "", false
+	return s.failCall(c, "%s is in no table, or used in a way that no table knows.", s.brief(c.Callee()))
 }
 
 // scope returns the name of the instrumentation scope: the package, by its directory.
@@ -216,13 +209,8 @@ func (s *script) scope() string {
 
 // jsStart rewrites tracer.startSpan(name, options).
 func (s *script) jsStart(c *syntax.Node, tracer string, args []*syntax.Node) (string, bool) {
-	fail := func(n *syntax.Node, format string, a ...any) (string, bool) {
-		s.blockAt(n, format, a...)
-		s.mark(n)
-		return "", false
-	}
 	if len(args) == 0 || len(args) > 2 || len(args) == 2 && args[1].Kind != syntax.Object {
-		return fail(c, "The options of startSpan are no object literal.")
+		return s.fail(c, "The options of startSpan are no object literal.")
 	}
 	name, parent := s.text(args[0]), ""
 	var start jsStarting
@@ -233,7 +221,7 @@ func (s *script) jsStart(c *syntax.Node, tracer string, args []*syntax.Node) (st
 	if len(args) == 2 {
 		for _, p := range args[1].Children {
 			if p.Kind != syntax.Pair || p.Children[0].Kind != syntax.String {
-				return fail(p, "%s is no option of startSpan that a table knows.", s.brief(p))
+				return s.fail(p, "%s is no option of startSpan that a table knows.", s.brief(p))
 			}
 			value := p.Value()
 			switch key := p.Children[0].Text; key {
@@ -245,11 +233,11 @@ func (s *script) jsStart(c *syntax.Node, tracer string, args []*syntax.Node) (st
 				parent = text
 			case "references":
 				if value.Kind != syntax.List || len(value.Children) != 1 || value.Children[0].Kind != syntax.Call || parent != "" {
-					return fail(p, "A span has one parent in OpenTelemetry; the references are not known, or several.")
+					return s.fail(p, "A span has one parent in OpenTelemetry; the references are not known, or several.")
 				}
 				ref := value.Children[0]
 				if _, f := ref.Method(); f != "childOf" && f != "followsFrom" || len(ref.Args()) != 1 {
-					return fail(p, "The reference is in no table.")
+					return s.fail(p, "The reference is in no table.")
 				}
 				s.mark(ref.Callee())
 				text, ok := s.spanContextOf(ref.Args()[0])
@@ -259,7 +247,7 @@ func (s *script) jsStart(c *syntax.Node, tracer string, args []*syntax.Node) (st
 				parent = text
 			case "tags":
 				if value.Kind != syntax.Object {
-					return fail(p, "The tags of startSpan are no object literal.")
+					return s.fail(p, "The tags of startSpan are no object literal.")
 				}
 				attributes, ok := s.jsAttributes(value, &start)
 				if !ok {
@@ -271,7 +259,7 @@ func (s *script) jsStart(c *syntax.Node, tracer string, args []*syntax.Node) (st
 			case "startTime":
 				options = append(options, "startTime: "+s.text(value))
 			default:
-				return fail(p, "The option %s of startSpan is in no table.", key)
+				return s.fail(p, "The option %s of startSpan is in no table.", key)
 			}
 		}
 	}
@@ -377,10 +365,8 @@ func (s *script) indent(at int) string {
 func (s *script) jsTag(c *syntax.Node, span string, key, value *syntax.Node, statement bool) (string, bool) {
 	k, known := s.tagOf(key)
 	fail := func(format string, a ...any) (string, bool) {
-		s.blockAt(c, format, a...)
-		s.mark(c.Callee())
 		s.mark(key)
-		return "", false
+		return s.failCall(c, format, a...)
 	}
 	switch {
 	case known && k == "span.kind":

@@ -112,9 +112,7 @@ func (s *script) jsCensusMember(n *syntax.Node) (string, bool) {
 	of := n.Children[0]
 	target := n.Parent != nil && n.Parent.Kind == syntax.Assign && n.Parent.Children[0] == n
 	fail := func() (string, bool) {
-		s.blockAt(n, "%s is in no table, or used in a way that no table knows.", s.brief(n))
-		s.mark(n)
-		return "", false
+		return s.fail(n, "%s is in no table, or used in a way that no table knows.", s.brief(n))
 	}
 	switch k := s.kind(of); {
 	case n.Text == "tracer" && k == libraryValue && !target:
@@ -160,13 +158,8 @@ func (s *script) jsCensusCall(c *syntax.Node) (string, bool) {
 		return "", false
 	}
 	args := c.Args()
-	fail := func(format string, a ...any) (string, bool) {
-		s.blockAt(c, format, a...)
-		s.mark(c.Callee())
-		return "", false
-	}
 	unknown := func() (string, bool) {
-		return fail("%s is in no table, or used in a way that no table knows.", s.brief(c.Callee()))
+		return s.failCall(c, "%s is in no table, or used in a way that no table knows.", s.brief(c.Callee()))
 	}
 	switch k := s.kind(receiver); {
 	case s.isStart(c):
@@ -211,7 +204,7 @@ func (s *script) jsCensusCall(c *syntax.Node) (string, bool) {
 			return unknown()
 		}
 	case k == unknownValue && slices.Contains([]string{"startRootSpan", "startChildSpan", "addAttribute", "addAnnotation"}, name):
-		return fail("%s may be a method of a span or tracer: what it is called on is not known.", s.brief(c.Callee()))
+		return s.failCall(c, "%s may be a method of a span or tracer: what it is called on is not known.", s.brief(c.Callee()))
 	}
 	return "", false
 }
@@ -220,9 +213,7 @@ func (s *script) jsCensusCall(c *syntax.Node) (string, bool) {
 func (s *script) jsCensusStatus(c *syntax.Node) (string, bool) {
 	args := c.Args()
 	if len(args) == 0 || len(args) > 2 || args[0].Kind != syntax.Number && (args[0].Kind != syntax.Member || !s.ofLibrary(args[0]) || args[0].Children[0].Text != "CanonicalCode") {
-		s.blockAt(c, "The status is not known.")
-		s.mark(c.Callee())
-		return "", false
+		return s.failCall(c, "The status is not known.")
 	}
 	s.mark(args[0])
 	if args[0].Text == "OK" || args[0].Text == "0" {

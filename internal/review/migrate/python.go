@@ -121,12 +121,7 @@ func pythonCall(s *script, c *syntax.Node) (string, bool) {
 		return s.pyMember(c)
 	}
 	receiver, name := c.Method()
-	fail := func(format string, a ...any) (string, bool) {
-		s.blockAt(c, format, a...)
-		s.mark(c.Callee())
-		return "", false
-	}
-	unknown := func() (string, bool) { return fail("%s is in no table.", s.brief(c.Callee())) }
+	unknown := func() (string, bool) { return s.failCall(c, "%s is in no table.", s.brief(c.Callee())) }
 	if receiver == nil {
 		i, ok := s.f.Imported(name)
 		if !ok || !source(s, i) {
@@ -168,7 +163,7 @@ func pythonCall(s *script, c *syntax.Node) (string, bool) {
 		}
 		return unknown()
 	case k == unknownValue && (name == "set_tag" || name == "log_kv" || name == "start_active_span" || name == "set_operation_name"):
-		return fail("%s may be a method of a span or tracer: what it is called on is not known.", s.brief(c.Callee()))
+		return s.failCall(c, "%s may be a method of a span or tracer: what it is called on is not known.", s.brief(c.Callee()))
 	case k == tracerValue:
 		switch name {
 		case "start_active_span", "start_span", "trace":
@@ -209,23 +204,18 @@ func pythonCall(s *script, c *syntax.Node) (string, bool) {
 			return unknown()
 		}
 	case k == scopeValue && name == "close":
-		return fail("A scope that is closed outside of a with statement is in no table.")
+		return s.failCall(c, "A scope that is closed outside of a with statement is in no table.")
 	}
 	return "", false
 }
 
 // pyStart rewrites tracer.start_active_span, tracer.start_span and tracer.trace.
 func (s *script) pyStart(c *syntax.Node, tracer, method string) (string, bool) {
-	fail := func(n *syntax.Node, format string, a ...any) (string, bool) {
-		s.blockAt(n, format, a...)
-		s.mark(n)
-		return "", false
-	}
 	with := c.Parent != nil && (c.Parent.Kind == syntax.With || c.Parent.Kind == syntax.Assign && c.Parent.Text == "as")
 	to := "start_span"
 	if method != "start_span" {
 		if !with {
-			return fail(c, "%s outside of a with statement is in no table.", method)
+			return s.fail(c, "%s outside of a with statement is in no table.", method)
 		}
 		to = "start_as_current_span"
 	}
@@ -244,7 +234,7 @@ func (s *script) pyStart(c *syntax.Node, tracer, method string) (string, bool) {
 		case i == 0:
 			key = "operation_name"
 		default:
-			return fail(a, "%s is no option of a span that a table knows.", s.brief(a))
+			return s.fail(a, "%s is no option of a span that a table knows.", s.brief(a))
 		}
 		switch key {
 		case "operation_name", "name":
@@ -256,10 +246,10 @@ func (s *script) pyStart(c *syntax.Node, tracer, method string) (string, bool) {
 			}
 			parent = text
 		case "references":
-			return fail(a, "References are in no table.")
+			return s.fail(a, "References are in no table.")
 		case "tags":
 			if value.Kind != syntax.Object {
-				return fail(a, "The tags of the span are no dictionary literal.")
+				return s.fail(a, "The tags of the span are no dictionary literal.")
 			}
 			text, ok := s.pyAttributes(value, &start)
 			if !ok {
@@ -276,17 +266,17 @@ func (s *script) pyStart(c *syntax.Node, tracer, method string) (string, bool) {
 		case "span_type":
 			kind, ok := s.tagOf(value)
 			if !ok || datadogTypes[kind] == "" {
-				return fail(a, "The type of the span is in no table.")
+				return s.fail(a, "The type of the span is in no table.")
 			}
 			if start.kind == "" {
 				start.kind = datadogTypes[kind]
 			}
 		default:
-			return fail(a, "The option %s of a span is in no table.", key)
+			return s.fail(a, "The option %s of a span is in no table.", key)
 		}
 	}
 	if name == "" {
-		return fail(c, "The name of the span is not known.")
+		return s.fail(c, "The name of the span is not known.")
 	}
 	if start.name != "" {
 		operation := s.quote("operation.name") + ": " + name
@@ -337,16 +327,11 @@ func (s *script) pyAttributes(o *syntax.Node, start *jsStarting) (string, bool) 
 // pyTag rewrites span.set_tag(key, value).
 func (s *script) pyTag(c *syntax.Node, span string, key, value *syntax.Node, statement bool) (string, bool) {
 	k, known := s.tagOf(key)
-	fail := func(format string, a ...any) (string, bool) {
-		s.blockAt(c, format, a...)
-		s.mark(c)
-		return "", false
-	}
 	switch {
 	case known && k == "span.kind":
-		return fail("The kind of a span is set when it starts; here it is set elsewhere.")
+		return s.fail(c, "The kind of a span is set when it starts; here it is set elsewhere.")
 	case known && leftTags[k] != "":
-		return fail("The tag %s has no counterpart: %s.", k, leftTags[k])
+		return s.fail(c, "The tag %s has no counterpart: %s.", k, leftTags[k])
 	case known && k == "resource.name":
 		s.mark(key)
 		return span + ".update_name(" + s.text(value) + ")", true
@@ -355,9 +340,9 @@ func (s *script) pyTag(c *syntax.Node, span string, key, value *syntax.Node, sta
 		if value.Kind == syntax.Bool && strings.EqualFold(value.Text, "true") {
 			return span + ".set_status(" + s.use("trace") + ".StatusCode.ERROR)", true
 		}
-		return fail("The tag error has the value %s, which no table knows.", s.brief(value))
+		return s.fail(c, "The tag error has the value %s, which no table knows.", s.brief(value))
 	case !statement:
-		return fail("set_tag is part of an expression here: no table knows that form.")
+		return s.fail(c, "set_tag is part of an expression here: no table knows that form.")
 	}
 	return span + ".set_attribute(" + s.key(key) + ", " + s.text(value) + ")", true
 }
@@ -410,9 +395,7 @@ func (s *script) pyPropagate(c *syntax.Node, name string) (string, bool) {
 	}
 	format, carrier, from := values["format"], values["carrier"], values["span_context"]
 	if format == nil || carrier == nil || len(values) != len(names) || !s.textFormat(format) {
-		s.blockAt(c, "The arguments of %s are in no table.", name)
-		s.mark(c.Callee())
-		return "", false
+		return s.failCall(c, "The arguments of %s are in no table.", name)
 	}
 	s.mark(c.Callee()) // with the tracer, as the propagators are global
 	if name == "extract" {

@@ -229,12 +229,7 @@ func (s *script) censusMember(n *syntax.Node) (string, bool) {
 
 func (s *script) censusCall(c *syntax.Node) (string, bool) {
 	receiver, name := c.Method()
-	fail := func(format string, a ...any) (string, bool) {
-		s.blockAt(c, format, a...)
-		s.mark(c.Callee())
-		return "", false
-	}
-	unknown := func() (string, bool) { return fail("%s is in no table.", s.brief(c.Callee())) }
+	unknown := func() (string, bool) { return s.failCall(c, "%s is in no table.", s.brief(c.Callee())) }
 	statement := c.Parent != nil && c.Parent.Kind == syntax.Block
 	args := c.Args()
 	switch s.libraryFunction(c) {
@@ -272,7 +267,7 @@ func (s *script) censusCall(c *syntax.Node) (string, bool) {
 		case "end_span":
 			p := s.pairs[c]
 			if p == nil {
-				return fail("No start of a span in the same block belongs to this end.")
+				return s.failCall(c, "No start of a span in the same block belongs to this end.")
 			}
 			s.mark(receiver)
 			return p.span + ".end()\n" + s.indent(c.Start) + s.use("context") + ".detach(" + p.token + ")", true
@@ -309,7 +304,7 @@ func (s *script) censusCall(c *syntax.Node) (string, bool) {
 	case unknownValue:
 		with := name == "span" && len(args) > 0 && s.isResource(c)
 		if with || slices.Contains([]string{"add_attribute", "add_annotation", "end_span", "add_attribute_to_current_span", "to_headers", "from_headers"}, name) {
-			return fail("%s may be a method of a span or tracer: what it is called on is not known.", s.brief(c.Callee()))
+			return s.failCall(c, "%s may be a method of a span or tracer: what it is called on is not known.", s.brief(c.Callee()))
 		}
 	}
 	return "", false
@@ -334,9 +329,7 @@ func (s *script) censusStart(c *syntax.Node, parent string) (string, bool) {
 		s.blockAt(c, "The arguments of %s are in no table.", s.brief(c.Callee()))
 		return "", false
 	case pair == nil && !s.isResource(c):
-		s.blockAt(c, "A span that starts outside of a with statement and does not end in the same block is in no table.")
-		s.mark(c.Callee())
-		return "", false
+		return s.failCall(c, "A span that starts outside of a with statement and does not end in the same block is in no table.")
 	}
 	name := s.quote("span")
 	if parent != "" {
@@ -467,9 +460,7 @@ func (s *script) censusTracer(c *syntax.Node) (string, bool) {
 	values := pyArgs(c, "span_context", "sampler", "exporter", "propagator")
 	parent := values["span_context"]
 	if values == nil || parent != nil && !s.censusRemote(c, parent) {
-		s.blockAt(c, "The arguments of the tracer are in no table.")
-		s.mark(c.Callee())
-		return "", false
+		return s.failCall(c, "The arguments of the tracer are in no table.")
 	}
 	fail := func(n *syntax.Node) (string, bool) {
 		s.blockAt(n, "%s is in no table as a part of the tracer.", s.brief(n))

@@ -142,29 +142,24 @@ func (s *script) zipkinTags(at *syntax.Node, span string, tags *syntax.Node) (st
 
 // zipkinSpan rewrites zipkin_span(...), a context manager or decorator.
 func (s *script) zipkinSpan(c *syntax.Node, function string) (string, bool) {
-	fail := func(format string, a ...any) (string, bool) {
-		s.blockAt(c, format, a...)
-		s.mark(c)
-		return "", false
-	}
 	values := pyArgs(c, zipkinSpanArgs...)
 	if values == nil {
-		return fail("The arguments of %s are in no table.", function)
+		return s.fail(c, "The arguments of %s are in no table.", function)
 	}
 	for _, name := range []string{"annotations", "include", "context_stack", "span_storage", "firehose_handler", "timestamp", "duration"} {
 		if v := values[name]; v != nil && v.Kind != syntax.Null {
-			return fail("The argument %s of a span is in no table.", name)
+			return s.fail(c, "The argument %s of a span is in no table.", name)
 		}
 	}
 	if !s.isResource(c) && c.Parent.Kind != syntax.Decorator {
-		return fail("A span outside of a with statement or decorator is in no table.")
+		return s.fail(c, "A span outside of a with statement or decorator is in no table.")
 	}
 	name, service := s.quote("span"), values["service_name"]
 	if v := values["span_name"]; v != nil {
 		name = s.text(v)
 	}
 	if service == nil {
-		return fail("The service of the span is not known.")
+		return s.fail(c, "The service of the span is not known.")
 	}
 	same, ok := s.f.Known(service)
 	if !ok {
@@ -173,13 +168,13 @@ func (s *script) zipkinSpan(c *syntax.Node, function string) (string, bool) {
 	if s.unit.service == "" {
 		s.unit.service = same
 	} else if s.unit.service != same {
-		return fail("The span has another service than others; in OpenTelemetry a process has one service.")
+		return s.fail(c, "The span has another service than others; in OpenTelemetry a process has one service.")
 	}
 	kind := map[string]string{"zipkin_client_span": "client", "zipkin_server_span": "server"}[function]
 	if v := values["kind"]; v != nil && v.Kind != syntax.Null {
 		k, ok := s.tagOf(v)
 		if !ok || spanKinds[k] == "" {
-			return fail("The kind of the span is not known.")
+			return s.fail(c, "The kind of the span is not known.")
 		}
 		kind = k
 		s.mark(v)
@@ -187,7 +182,7 @@ func (s *script) zipkinSpan(c *syntax.Node, function string) (string, bool) {
 	tags := ""
 	if v := values["binary_annotations"]; v != nil && v.Kind != syntax.Null {
 		if v.Kind != syntax.Object {
-			return fail("The tags of the span are no dictionary literal.")
+			return s.fail(c, "The tags of the span are no dictionary literal.")
 		}
 		if tags, ok = s.pyAttributes(v, nil); !ok {
 			return "", false
@@ -199,7 +194,7 @@ func (s *script) zipkinSpan(c *syntax.Node, function string) (string, bool) {
 	case attrs != nil && attrs.Kind != syntax.Null && s.kind(attrs) == contextValue:
 		parent = s.text(attrs)
 	case attrs != nil && attrs.Kind != syntax.Null:
-		return fail("It is not known whether %s is a context.", s.brief(attrs))
+		return s.fail(c, "It is not known whether %s is a context.", s.brief(attrs))
 	case rate != nil && rate.Kind != syntax.Null: // begins a trace
 		parent = s.use("context") + ".Context()"
 	}

@@ -276,6 +276,20 @@ func (s *script) blockAt(n *syntax.Node, format string, args ...any) {
 	}
 }
 
+// fail blocks the unit at a node, and covers the names below it.
+func (s *script) fail(n *syntax.Node, format string, args ...any) (string, bool) {
+	s.blockAt(n, format, args...)
+	s.mark(n)
+	return "", false
+}
+
+// failCall blocks the unit at a call, and covers the names of what is called.
+func (s *script) failCall(c *syntax.Node, format string, args ...any) (string, bool) {
+	s.blockAt(c, format, args...)
+	s.mark(c.Callee())
+	return "", false
+}
+
 func (s *script) note(n *syntax.Node, text string) {
 	line, _ := s.f.Position(n.Start)
 	s.unit.notes = append(s.unit.notes, patch.Step{File: s.f.Path, Line: line, Text: text, Open: true})
