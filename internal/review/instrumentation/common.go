@@ -717,6 +717,18 @@ func mentionsTelemetry(n *syntax.Node) bool {
 	return false
 }
 
+// boundaryTable returns boundaries by the functions, classes and methods that make them. A row is a kind, a library and
+// names, which spaces separate.
+func boundaryTable(rows [][3]string) map[string]Boundary {
+	table := map[string]Boundary{}
+	for _, row := range rows {
+		for name := range strings.FieldsSeq(row[2]) {
+			table[name] = Boundary{Kind: row[0], Library: row[1]}
+		}
+	}
+	return table
+}
+
 // boundary adds a server, consumer or client if the table has what a call calls.
 func (f *finder) boundary(n *syntax.Node, table map[string]Boundary) {
 	module, name := f.origin(n.Callee())

@@ -251,30 +251,26 @@ func (j java) attributes(n *syntax.Node, a Attribute) {
 }
 
 // javaClasses has the classes and methods that make a server, a consumer or a client.
-var javaClasses = map[string]Boundary{
-	"org.springframework.boot.SpringApplication.run":            {Kind: "http server", Library: "spring"},
-	"org.springframework.boot.SpringApplication":                {Kind: "http server", Library: "spring"},
-	"org.springframework.boot.builder.SpringApplicationBuilder": {Kind: "http server", Library: "spring"},
-	"io.vertx.core.Vertx.createHttpServer":                      {Kind: "http server", Library: "vertx"},
-	"io.javalin.Javalin.create":                                 {Kind: "http server", Library: "javalin"},
-	"com.sun.net.httpserver.HttpServer.create":                  {Kind: "http server", Library: "java-http-server"},
-	"org.eclipse.jetty.server.Server":                           {Kind: "http server", Library: "jetty"},
-	"io.undertow.Undertow.builder":                              {Kind: "http server", Library: "undertow"},
-	"io.grpc.ServerBuilder.forPort":                             {Kind: "grpc server", Library: "grpc"},
-	"io.grpc.Grpc.newServerBuilderForPort":                      {Kind: "grpc server", Library: "grpc"},
-	"io.grpc.netty.NettyServerBuilder.forPort":                  {Kind: "grpc server", Library: "grpc"},
-	"io.grpc.netty.NettyServerBuilder.forAddress":               {Kind: "grpc server", Library: "grpc"},
-	"org.apache.kafka.clients.consumer.KafkaConsumer":           {Kind: "queue consumer", Library: "kafka"},
-	"org.apache.kafka.streams.KafkaStreams":                     {Kind: "queue consumer", Library: "kafka"},
-	"com.zaxxer.hikari.HikariDataSource":                        {Kind: "database client", Library: "jdbc"},
-	"java.sql.DriverManager.getConnection":                      {Kind: "database client", Library: "jdbc"},
-	"redis.clients.jedis.Jedis":                                 {Kind: "database client", Library: "jedis"},
-	"redis.clients.jedis.JedisPool":                             {Kind: "database client", Library: "jedis"},
-	"redis.clients.jedis.JedisPooled":                           {Kind: "database client", Library: "jedis"},
-	"io.lettuce.core.RedisClient.create":                        {Kind: "database client", Library: "lettuce"},
-	"com.mongodb.client.MongoClients.create":                    {Kind: "database client", Library: "mongo"},
-	"com.datastax.oss.driver.api.core.CqlSession.builder":       {Kind: "database client", Library: "cassandra"},
-}
+var javaClasses = boundaryTable([][3]string{
+	{"http server", "spring", "org.springframework.boot.SpringApplication.run"},
+	{"http server", "spring", "org.springframework.boot.SpringApplication"},
+	{"http server", "spring", "org.springframework.boot.builder.SpringApplicationBuilder"},
+	{"http server", "vertx", "io.vertx.core.Vertx.createHttpServer"},
+	{"http server", "javalin", "io.javalin.Javalin.create"},
+	{"http server", "java-http-server", "com.sun.net.httpserver.HttpServer.create"},
+	{"http server", "jetty", "org.eclipse.jetty.server.Server"},
+	{"http server", "undertow", "io.undertow.Undertow.builder"},
+	{"grpc server", "grpc", "io.grpc.ServerBuilder.forPort io.grpc.Grpc.newServerBuilderForPort"},
+	{"grpc server", "grpc", "io.grpc.netty.NettyServerBuilder.forPort io.grpc.netty.NettyServerBuilder.forAddress"},
+	{"queue consumer", "kafka", "org.apache.kafka.clients.consumer.KafkaConsumer"},
+	{"queue consumer", "kafka", "org.apache.kafka.streams.KafkaStreams"},
+	{"database client", "jdbc", "com.zaxxer.hikari.HikariDataSource java.sql.DriverManager.getConnection"},
+	{"database client", "jedis", "redis.clients.jedis.Jedis redis.clients.jedis.JedisPool"},
+	{"database client", "jedis", "redis.clients.jedis.JedisPooled"},
+	{"database client", "lettuce", "io.lettuce.core.RedisClient.create"},
+	{"database client", "mongo", "com.mongodb.client.MongoClients.create"},
+	{"database client", "cassandra", "com.datastax.oss.driver.api.core.CqlSession.builder"},
+})
 
 func (j java) call(n *syntax.Node) {
 	j.boundary(n, javaClasses)
