@@ -717,6 +717,13 @@ func mentionsTelemetry(n *syntax.Node) bool {
 	return false
 }
 
+// addLevel adds the level of a logger, if it writes more than a service needs.
+func (f *finder) addLevel(n *syntax.Node) {
+	if level, _ := logLevel(n.Text); level == "debug" || level == "trace" {
+		f.LogLevels = append(f.LogLevels, LogLevel{Node: n, Level: level, Conditional: conditional(n)})
+	}
+}
+
 // boundaryTable returns boundaries by the functions, classes and methods that make them. A row is a kind, a library and
 // names, which spaces separate.
 func boundaryTable(rows [][3]string) map[string]Boundary {

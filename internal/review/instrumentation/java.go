@@ -313,9 +313,7 @@ func (j java) call(n *syntax.Node) {
 		}
 	case "setLevel", "setRootLevel":
 		if l := n.Arg(len(n.Args()) - 1); l != nil && (name == "setRootLevel" || len(n.Args()) == 1) && (named(recv, "log") || named(recv, "configurator") || named(recv, "root")) && l.Kind == syntax.Member {
-			if level, _ := logLevel(l.Text); level == "debug" || level == "trace" {
-				j.LogLevels = append(j.LogLevels, LogLevel{Node: l, Level: level, Conditional: conditional(l)})
-			}
+			j.addLevel(l)
 		}
 	case "println", "printf", "print":
 		if recv != nil && recv.Kind == syntax.Member && (recv.Text == "out" || recv.Text == "err") && recv.Children[0].Text == "System" {

@@ -309,7 +309,7 @@ func (j javaScript) call(n *syntax.Node) {
 	switch name {
 	case "setLevel":
 		if j.module(recv) == "loglevel" && n.Arg(0) != nil && n.Arg(0).Kind == syntax.String {
-			j.level(n.Arg(0))
+			j.addLevel(n.Arg(0))
 		}
 	case "setAttribute":
 		if j.isSpan(recv) && len(n.Args()) == 2 {
@@ -367,17 +367,7 @@ func (j javaScript) levelOption(options *syntax.Node) {
 	if options == nil || options.Kind != syntax.Object {
 		return
 	}
-	level := options.Get("level")
-	if level == nil {
-		return
-	}
-	if level.Kind == syntax.String {
-		j.level(level)
-	}
-}
-
-func (j javaScript) level(n *syntax.Node) {
-	if level, _ := logLevel(n.Text); level == "debug" || level == "trace" {
-		j.LogLevels = append(j.LogLevels, LogLevel{Node: n, Level: level, Conditional: conditional(n)})
+	if level := options.Get("level"); level != nil && level.Kind == syntax.String {
+		j.addLevel(level)
 	}
 }

@@ -221,11 +221,7 @@ func (p python) call(n *syntax.Node) {
 		if p.isSpan(recv) {
 			p.pairs(argument(n, 0, "attributes"), Attribute{On: OnSpan, Span: p.spanOf(recv)})
 		}
-	case "add_event":
-		if p.isSpan(recv) {
-			p.pairs(argument(n, 1, "attributes"), Attribute{On: OnEvent, Span: p.spanOf(recv)})
-		}
-	case "record_exception":
+	case "add_event", "record_exception":
 		if p.isSpan(recv) {
 			p.pairs(argument(n, 1, "attributes"), Attribute{On: OnEvent, Span: p.spanOf(recv)})
 		}
@@ -278,11 +274,8 @@ func (p python) resource(n, attributes *syntax.Node, environment bool) {
 }
 
 func (p python) level(n *syntax.Node) {
-	if n == nil || n.Kind != syntax.Member && n.Kind != syntax.String {
-		return
-	}
-	if level, _ := logLevel(n.Text); level == "debug" || level == "trace" {
-		p.LogLevels = append(p.LogLevels, LogLevel{Node: n, Level: level, Conditional: conditional(n)})
+	if n != nil && (n.Kind == syntax.Member || n.Kind == syntax.String) {
+		p.addLevel(n)
 	}
 }
 
