@@ -5,7 +5,6 @@ package syntax
 import (
 	"context"
 	"path"
-	"slices"
 	"strings"
 
 	"assay/internal/review/treesitter"
@@ -176,12 +175,45 @@ func (a *adapter) exprs(list []int32) []*Node {
 // other returns a node without a kind of its own, with all its named children.
 func (a *adapter) other(i int32) *Node { return a.node(Other, i, a.nodes(a.named(i))...) }
 
+// common translates the nodes whose kinds and fields the grammars share.
+func (a *adapter) common(i int32) *Node {
+	switch kind := a.Kind(i); kind {
+	case "true", "false":
+		return a.node(Bool, i).text(kind)
+	case "binary_expression", "binary_operator":
+		return a.binary(i)
+	case "ternary_expression":
+		return a.node(Conditional, i, a.field(i, "condition"), a.field(i, "consequence"), a.field(i, "alternative"))
+	case "decorator":
+		return a.node(Decorator, i, a.exprs(a.named(i))...)
+	case "block", "constructor_body", "statement_block":
+		return a.block(i)
+	case "for_statement":
+		n := a.node(Loop, i)
+		for _, field := range []string{"initializer", "init", "condition", "increment", "update"} {
+			n.Children = append(n.Children, a.nodes(a.fields(i, field))...)
+		}
+		n.Children = append(n.Children, a.block(a.ChildByField(i, "body")))
+		return n
+	case "while_statement", "do_statement":
+		return a.node(Loop, i, a.field(i, "condition"), a.block(a.ChildByField(i, "body")))
+	case "return_statement":
+		return a.node(Return, i, a.exprs(a.named(i))...)
+	case "throw_statement", "raise_statement":
+		return a.node(Throw, i, a.exprs(a.named(i))...)
+	case "break_statement", "continue_statement":
+		return a.node(Jump, i).text(strings.TrimSuffix(kind, "_statement"))
+	}
+	return a.other(i)
+}
+
 // block returns a Block for a block or a single statement.
-func (a *adapter) block(i int32, kinds ...string) *Node {
+func (a *adapter) block(i int32) *Node {
 	if i < 0 {
 		return &Node{Kind: Block}
 	}
-	if slices.Contains(kinds, a.Kind(i)) {
+	switch a.Kind(i) {
+	case "block", "constructor_body", "statement_block":
 		return a.node(Block, i, a.nodes(a.named(i))...)
 	}
 	return a.node(Block, i, a.statement(i)...)

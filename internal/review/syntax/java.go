@@ -17,8 +17,6 @@ func (j java) skip(kind string) bool {
 	return strings.HasSuffix(kind, "_type") && kind != "generic_type"
 }
 
-func (j java) block(i int32) *Node { return j.adapter.block(i, "block", "constructor_body") }
-
 func (j java) translate(i int32) []*Node {
 	switch j.Kind(i) {
 	case "package_declaration":
@@ -89,8 +87,7 @@ func (j java) declarator(i int32, typ string) *Node {
 }
 
 func (j java) expression(i int32) *Node {
-	kind := j.Kind(i)
-	switch kind {
+	switch j.Kind(i) {
 	case "identifier", "this", "super", "type_identifier", "underscore_pattern":
 		return j.node(Name, i).text(j.code(i))
 	case "scoped_identifier", "scoped_type_identifier":
@@ -101,8 +98,6 @@ func (j java) expression(i int32) *Node {
 		}
 	case "null_literal":
 		return j.node(Null, i)
-	case "true", "false":
-		return j.node(Bool, i).text(kind)
 	case "decimal_integer_literal", "hex_integer_literal", "octal_integer_literal", "binary_integer_literal", "decimal_floating_point_literal", "hex_floating_point_literal":
 		return j.node(Number, i).text(j.code(i))
 	case "character_literal":
@@ -170,16 +165,12 @@ func (j java) expression(i int32) *Node {
 		return j.node(List, i, j.exprs(j.named(i))...)
 	case "assignment_expression":
 		return j.node(Assign, i, j.field(i, "left"), j.field(i, "right")).text(j.code(j.ChildByField(i, "operator")))
-	case "binary_expression":
-		return j.binary(i)
 	case "instanceof_expression":
 		return j.node(Operator, i, j.field(i, "left")).text("instanceof")
 	case "unary_expression":
 		return j.node(Operator, i, j.field(i, "operand")).text(j.code(j.ChildByField(i, "operator")))
 	case "update_expression":
 		return j.node(Operator, i, j.exprs(j.named(i))...).text(j.operator(i))
-	case "ternary_expression":
-		return j.node(Conditional, i, j.field(i, "condition"), j.field(i, "consequence"), j.field(i, "alternative"))
 
 	case "annotation", "marker_annotation":
 		name := j.field(i, "name")
@@ -202,8 +193,6 @@ func (j java) expression(i int32) *Node {
 		}
 		return j.node(Declare, i, name)
 
-	case "block", "constructor_body":
-		return j.block(i)
 	case "if_statement":
 		n := j.node(If, i, j.field(i, "condition"), j.block(j.ChildByField(i, "consequence")))
 		if c := j.ChildByField(i, "alternative"); c >= 0 {
@@ -214,31 +203,16 @@ func (j java) expression(i int32) *Node {
 			}
 		}
 		return n
-	case "for_statement":
-		n := j.node(Loop, i)
-		for _, field := range []string{"init", "condition", "update"} {
-			n.Children = append(n.Children, j.nodes(j.fields(i, field))...)
-		}
-		n.Children = append(n.Children, j.block(j.ChildByField(i, "body")))
-		return n
 	case "enhanced_for_statement":
 		name, value := j.field(i, "name"), j.field(i, "value")
 		header := &Node{Kind: Assign, Start: name.Start, End: value.End, Text: ":", Type: j.code(j.ChildByField(i, "type")), Children: []*Node{name, value}}
 		return j.node(Loop, i, header, j.block(j.ChildByField(i, "body")))
-	case "while_statement", "do_statement":
-		return j.node(Loop, i, j.field(i, "condition"), j.block(j.ChildByField(i, "body")))
 	case "switch_expression":
 		return j.switches(i)
 	case "try_statement", "try_with_resources_statement":
 		return j.try(i)
-	case "return_statement":
-		return j.node(Return, i, j.exprs(j.named(i))...)
-	case "throw_statement":
-		return j.node(Throw, i, j.exprs(j.named(i))...)
-	case "break_statement", "continue_statement":
-		return j.node(Jump, i).text(strings.TrimSuffix(kind, "_statement"))
 	}
-	return j.other(i)
+	return j.common(i)
 }
 
 func (j java) arguments(i int32) []*Node {

@@ -23,8 +23,6 @@ func (j javaScript) skip(kind string) bool {
 	return strings.HasSuffix(kind, "_type")
 }
 
-func (j javaScript) block(i int32) *Node { return j.adapter.block(i, "statement_block") }
-
 func (j javaScript) translate(i int32) []*Node {
 	switch j.Kind(i) {
 	case "import_statement":
@@ -139,14 +137,11 @@ func (j javaScript) required(assign *Node) {
 }
 
 func (j javaScript) expression(i int32) *Node {
-	kind := j.Kind(i)
-	switch kind {
+	switch j.Kind(i) {
 	case "identifier", "this", "super", "shorthand_property_identifier", "shorthand_property_identifier_pattern", "import", "private_property_identifier", "meta_property", "nested_identifier":
 		return j.node(Name, i).text(j.code(i))
 	case "null", "undefined":
 		return j.node(Null, i)
-	case "true", "false":
-		return j.node(Bool, i).text(kind)
 	case "number":
 		return j.node(Number, i).text(j.code(i))
 	case "string":
@@ -194,12 +189,8 @@ func (j javaScript) expression(i int32) *Node {
 		return n
 	case "variable_declarator", "field_definition", "public_field_definition", "property_signature":
 		return j.declarator(i)
-	case "binary_expression":
-		return j.binary(i)
 	case "unary_expression", "update_expression":
 		return j.node(Operator, i, j.field(i, "argument")).text(j.code(j.ChildByField(i, "operator")))
-	case "ternary_expression":
-		return j.node(Conditional, i, j.field(i, "condition"), j.field(i, "consequence"), j.field(i, "alternative"))
 	case "await_expression":
 		return j.node(Await, i, j.exprs(j.named(i))...).text("await")
 	case "yield_expression":
@@ -211,8 +202,6 @@ func (j javaScript) expression(i int32) *Node {
 		return j.function(i)
 	case "class_declaration", "abstract_class_declaration", "class", "interface_declaration", "enum_declaration":
 		return j.class(i)
-	case "decorator":
-		return j.node(Decorator, i, j.exprs(j.named(i))...)
 
 	case "statement_block", "class_static_block":
 		if body := j.ChildByField(i, "body"); body >= 0 {
@@ -229,19 +218,10 @@ func (j javaScript) expression(i int32) *Node {
 			}
 		}
 		return n
-	case "for_statement":
-		n := j.node(Loop, i)
-		for _, field := range []string{"initializer", "condition", "increment"} {
-			n.Children = append(n.Children, j.nodes(j.fields(i, field))...)
-		}
-		n.Children = append(n.Children, j.block(j.ChildByField(i, "body")))
-		return n
 	case "for_in_statement":
 		left, right := j.field(i, "left"), j.field(i, "right")
 		header := &Node{Kind: Assign, Start: left.Start, End: right.End, Text: j.code(j.ChildByField(i, "operator")), Children: []*Node{left, right}}
 		return j.node(Loop, i, header, j.block(j.ChildByField(i, "body")))
-	case "while_statement", "do_statement":
-		return j.node(Loop, i, j.field(i, "condition"), j.block(j.ChildByField(i, "body")))
 	case "switch_statement":
 		n := j.node(Switch, i, j.field(i, "value"))
 		for _, c := range j.named(j.ChildByField(i, "body")) {
@@ -264,14 +244,8 @@ func (j javaScript) expression(i int32) *Node {
 			n.Children = append(n.Children, j.node(Finally, c, j.block(j.ChildByField(c, "body"))))
 		}
 		return n
-	case "return_statement":
-		return j.node(Return, i, j.exprs(j.named(i))...)
-	case "throw_statement":
-		return j.node(Throw, i, j.exprs(j.named(i))...)
-	case "break_statement", "continue_statement":
-		return j.node(Jump, i).text(strings.TrimSuffix(kind, "_statement"))
 	}
-	return j.other(i)
+	return j.common(i)
 }
 
 func (j javaScript) arguments(i int32) []*Node {

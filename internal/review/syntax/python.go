@@ -15,8 +15,6 @@ func (p python) skip(kind string) bool {
 	return false
 }
 
-func (p python) block(i int32) *Node { return p.adapter.block(i, "block") }
-
 func (p python) translate(i int32) []*Node {
 	switch p.Kind(i) {
 	case "import_statement", "import_from_statement":
@@ -149,8 +147,6 @@ func (p python) expression(i int32) *Node {
 		return n
 	case "none":
 		return p.node(Null, i)
-	case "true", "false":
-		return p.node(Bool, i).text(kind)
 	case "integer", "float":
 		return p.node(Number, i).text(p.code(i))
 	case "string":
@@ -234,8 +230,6 @@ func (p python) expression(i int32) *Node {
 		return p.node(Assign, i, p.field(i, "left"), p.field(i, "right")).text(p.code(p.ChildByField(i, "operator")))
 	case "named_expression":
 		return p.node(Assign, i, p.field(i, "name"), p.field(i, "value")).text(":=")
-	case "binary_operator":
-		return p.binary(i)
 	case "boolean_operator":
 		return p.node(Operator, i, p.field(i, "left"), p.field(i, "right")).text(p.code(p.ChildByField(i, "operator")))
 	case "unary_operator":
@@ -268,11 +262,7 @@ func (p python) expression(i int32) *Node {
 		}
 		n.Children = append(decorators, n.Children...)
 		return n
-	case "decorator":
-		return p.node(Decorator, i, p.exprs(p.named(i))...)
 
-	case "block":
-		return p.block(i)
 	case "with_statement":
 		n := p.node(With, i)
 		for _, item := range p.named(p.child(i, "with_clause")) {
@@ -303,10 +293,6 @@ func (p python) expression(i int32) *Node {
 			}
 		}
 		return n
-	case "raise_statement":
-		return p.node(Throw, i, p.exprs(p.named(i))...)
-	case "break_statement", "continue_statement":
-		return p.node(Jump, i).text(strings.TrimSuffix(kind, "_statement"))
 	case "match_statement":
 		n := p.node(Switch, i, p.exprs(p.fields(i, "subject"))...)
 		for _, c := range p.named(p.ChildByField(i, "body")) {
@@ -327,7 +313,7 @@ func (p python) expression(i int32) *Node {
 			return p.expr(c[0])
 		}
 	}
-	return p.other(i)
+	return p.common(i)
 }
 
 func (p python) except(i int32) *Node {
