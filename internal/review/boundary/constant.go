@@ -3,6 +3,7 @@
 package boundary
 
 import (
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -152,23 +153,10 @@ func equal(n *syntax.Node, x, y any) any {
 	if a, b := n.Children[0], n.Children[1]; a.Kind == syntax.Name && b.Kind == syntax.Name && a.Text == b.Text {
 		return true
 	}
-	if x == nil || y == nil || kind(x) != kind(y) {
+	if x == nil || y == nil || reflect.TypeOf(x) != reflect.TypeOf(y) {
 		return nil
 	}
 	return x == y
-}
-
-func kind(v any) int {
-	switch v.(type) {
-	case bool:
-		return 1
-	case float64:
-		return 2
-	case string:
-		return 3
-	default:
-		return 4
-	}
 }
 
 // The truth of a condition.

@@ -128,19 +128,10 @@ func (r *running) collect(n *syntax.Node) {
 }
 
 // pattern records the names that a target or a pattern declares.
-func (r *running) pattern(scope, n *syntax.Node) {
-	switch n.Kind {
-	case syntax.Name:
-		r.declares[variable{scope, n.Text}] = true
-	case syntax.Object, syntax.List, syntax.Spread:
-		for _, c := range n.Children {
-			r.pattern(scope, c)
-		}
-	case syntax.Pair:
-		r.pattern(scope, n.Value())
-	case syntax.Operator:
-		if n.Text == "=" {
-			r.pattern(scope, n.Children[0])
+func (r *running) pattern(scope, target *syntax.Node) {
+	for n := range target.Names() {
+		if n.Kind == syntax.Name {
+			r.declares[variable{scope, n.Text}] = true
 		}
 	}
 }

@@ -106,18 +106,9 @@ func (s *nodeNames) bind(name string, n *syntax.Node) {
 
 // pattern notes the names in a target or pattern.
 func (s *nodeNames) pattern(target, n *syntax.Node) {
-	switch target.Kind {
-	case syntax.Name:
-		s.bind(target.Text, n)
-	case syntax.Object, syntax.List, syntax.Spread:
-		for _, c := range target.Children {
-			s.pattern(c, n)
-		}
-	case syntax.Pair:
-		s.pattern(target.Value(), n)
-	case syntax.Operator: // a name or pattern with a default
-		if target.Text == "=" {
-			s.pattern(target.Children[0], n)
+	for name := range target.Names() {
+		if name.Kind == syntax.Name {
+			s.bind(name.Text, n)
 		}
 	}
 }

@@ -187,19 +187,8 @@ func (f *File) finish() *File {
 
 // bind adds the names in a target or pattern to the index.
 func (f *File) bind(target, def *Node) {
-	switch target.Kind {
-	case Name, Member:
-		f.names[target.Text] = append(f.names[target.Text], def)
-	case Object, List, Spread:
-		for _, c := range target.Children {
-			f.bind(c, def)
-		}
-	case Pair:
-		f.bind(target.Value(), def)
-	case Operator: // a name or pattern with a default
-		if target.Text == "=" {
-			f.bind(target.Children[0], def)
-		}
+	for n := range target.Names() {
+		f.names[n.Text] = append(f.names[n.Text], def)
 	}
 }
 
@@ -375,6 +364,26 @@ func (n *Node) All() iter.Seq[*Node] {
 			stack = append(stack, n.Children)
 		}
 	}
+}
+
+// Names returns the names and members in a target or pattern, in source order.
+func (n *Node) Names() iter.Seq[*Node] {
+	return func(yield func(*Node) bool) { n.eachName(yield) }
+}
+
+// eachName yields the names of a target or pattern. It reports whether to continue.
+func (n *Node) eachName(yield func(*Node) bool) bool {
+	switch n.Kind {
+	case Name, Member:
+		return yield(n)
+	case Object, List, Spread:
+		return !slices.ContainsFunc(n.Children, func(c *Node) bool { return !c.eachName(yield) })
+	case Pair:
+		return n.Value().eachName(yield)
+	case Operator: // a name or pattern with a default
+		return n.Text != "=" || n.Children[0].eachName(yield)
+	}
+	return true
 }
 
 // Enclosing returns the nearest node above n of one of the kinds, or nil.
