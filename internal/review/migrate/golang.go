@@ -347,12 +347,8 @@ func (r *goRewriter) comments(edits []edit) []edit {
 			if i == len(edits) || edits[i].start > start || edits[i].end < end || edits[i].text == "" || strings.Contains(edits[i].text, c.Text) {
 				continue
 			}
-			at := edits[i].start
-			indent := r.indent(at)
-			for at > 0 && r.f.source[at-1] != '\n' {
-				at--
-			}
-			kept = append(kept, edit{at, at, indent + c.Text + "\n"})
+			at := lineStart(r.f.source, edits[i].start)
+			kept = append(kept, edit{at, at, lineIndent(r.f.source, at) + c.Text + "\n"})
 		}
 	}
 	return kept
@@ -459,12 +455,9 @@ func (r *goRewriter) addImports(specs []*ast.ImportSpec, std, other []string) []
 		_, at := r.unit.span(r.f.tree.Name)
 		return []edit{{at, at, text + ")"}}
 	}
-	lineStart := func(n ast.Node) int {
+	lineOf := func(n ast.Node) int {
 		start, _ := r.unit.span(n)
-		for start > 0 && r.f.source[start-1] != '\n' {
-			start--
-		}
-		return start
+		return lineStart(r.f.source, start)
 	}
 	var edits []edit
 	insert := func(at int, lines []string) {
@@ -477,14 +470,14 @@ func (r *goRewriter) addImports(specs []*ast.ImportSpec, std, other []string) []
 		return !strings.Contains(strings.Split(p, "/")[0], ".")
 	}
 	first := block.Specs[0].(*ast.ImportSpec)
-	at := lineStart(first)
+	at := lineOf(first)
 	if isStd(first) {
 		for _, line := range std { // in its order within the group
 			place := -1
 			for _, s := range block.Specs {
 				spec := s.(*ast.ImportSpec)
 				if isStd(spec) && strings.Trim(spec.Path.Value, "`\"") > strings.Trim(line, `"`) {
-					place = lineStart(spec)
+					place = lineOf(spec)
 					break
 				}
 				if isStd(spec) {
@@ -506,7 +499,7 @@ func (r *goRewriter) addImports(specs []*ast.ImportSpec, std, other []string) []
 	place := -1
 	for _, s := range specs {
 		if r.parents[s] == block {
-			place = lineStart(s)
+			place = lineOf(s)
 			break
 		}
 	}
@@ -759,24 +752,11 @@ func (r *goRewriter) statements(list []ast.Stmt) []edit {
 		if len(lines) == 0 {
 			edits = append(edits, lineEdit(r.f.source, start, end))
 		} else {
-			edits = append(edits, edit{start, end, strings.Join(lines, "\n"+r.indent(start))})
+			edits = append(edits, edit{start, end, strings.Join(lines, "\n"+lineIndent(r.f.source, start))})
 		}
 		i += n
 	}
 	return edits
-}
-
-// indent returns the white space before the line of an offset.
-func (r *goRewriter) indent(at int) string {
-	start := at
-	for start > 0 && r.f.source[start-1] != '\n' {
-		start--
-	}
-	end := start
-	for end < at && (r.f.source[end] == ' ' || r.f.source[end] == '\t') {
-		end++
-	}
-	return string(r.f.source[start:end])
 }
 
 // call returns the call and its symbol if an expression is a call of a source library.

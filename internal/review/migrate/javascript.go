@@ -354,12 +354,8 @@ func (s *script) jsAttributes(o *syntax.Node, start *jsStarting) (string, bool) 
 	return "{ " + strings.Join(out, ", ") + " }", true
 }
 
-// indent returns the white space before the line of an offset.
-func (s *script) indent(at int) string {
-	line, _ := s.f.Position(at)
-	text := s.f.Line(line)
-	return text[:len(text)-len(strings.TrimLeft(text, " \t"))]
-}
+// indent returns the white space at the start of the line of an offset.
+func (s *script) indent(at int) string { return lineIndent(s.f.Source, at) }
 
 // jsTag rewrites span.setTag(key, value).
 func (s *script) jsTag(c *syntax.Node, span string, key, value *syntax.Node, statement bool) (string, bool) {
