@@ -191,8 +191,7 @@ func javaCall(s *script, n *syntax.Node) (string, bool) {
 
 // isLibrary reports whether a type is of a source library.
 func isLibrary(s *script, t string) bool {
-	is, _ := s.table.isSource(strings.TrimPrefix(t, "class "))
-	return is
+	return s.isSource(strings.TrimPrefix(t, "class "))
 }
 
 // javaInvoke rewrites a call.

@@ -55,7 +55,7 @@ func javaImports(s *script) ([]edit, bool) {
 	for k, i := range s.f.Imports {
 		at := s.java.imports[k]
 		last = max(last, at[1])
-		if is, _ := s.table.isSource(i.Path + "." + i.Member); !is {
+		if !s.isSource(i.Path + "." + i.Member) {
 			continue
 		}
 		_, class := javaClasses[i.Path+"."+i.Member]

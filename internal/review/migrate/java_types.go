@@ -286,7 +286,7 @@ func (s *script) javaClassAt(start, end int) (class string, stop int, known bool
 			break
 		}
 		if isUpper(string(source[from:at])) {
-			if is, _ := s.table.isSource(name); is {
+			if s.isSource(name) {
 				return name, at, false
 			}
 			break
@@ -298,7 +298,7 @@ func (s *script) javaClassAt(start, end int) (class string, stop int, known bool
 // javaImported returns the class of a source library that a simple name is imported as.
 func (s *script) javaImported(name string) string {
 	for _, i := range s.f.Imports {
-		if is, _ := s.table.isSource(i.Path); !is {
+		if !s.isSource(i.Path) {
 			continue
 		}
 		class := i.Path + "." + name
@@ -316,8 +316,7 @@ func (s *script) javaImported(name string) string {
 // javaDeclares reports whether the file imports or declares another class of a name.
 func (s *script) javaDeclares(name string) bool {
 	if i, ok := s.f.Imported(name); ok {
-		is, _ := s.table.isSource(i.Path)
-		return !is
+		return !s.isSource(i.Path)
 	}
 	return slices.ContainsFunc(s.unit.java.classes[name], func(c *javaClass) bool {
 		return c.s == s || c.s.f.Package == s.f.Package && c.node.Parent == c.s.f.Root
@@ -375,7 +374,7 @@ func (s *script) javaType(code string) string {
 		class += "." + rest
 	}
 	if class == "" {
-		if is, _ := s.table.isSource(code); is {
+		if s.isSource(code) {
 			class = code
 		}
 	}

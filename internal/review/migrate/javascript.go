@@ -68,10 +68,10 @@ func javaScriptCall(s *script, c *syntax.Node) (string, bool) {
 	args := c.Args()
 	if receiver == nil {
 		i, ok := s.f.Imported(name)
-		if source, _ := s.table.isSource(i.Path); ok && source && i.Member == "initTracer" {
+		if ok && s.isSource(i.Path) && i.Member == "initTracer" {
 			return s.initTracer(c)
 		}
-		if ok && source(s, i) {
+		if ok && s.isSource(i.Path) {
 			name = i.Member
 			return s.libraryCall(c, name, args)
 		}
@@ -157,11 +157,6 @@ func javaScriptCall(s *script, c *syntax.Node) (string, bool) {
 		}
 	}
 	return "", false
-}
-
-func source(s *script, i syntax.Import) bool {
-	source, _ := s.table.isSource(i.Path)
-	return source
 }
 
 func (s *script) list(args []*syntax.Node) string {
@@ -534,8 +529,7 @@ func javaScriptImports(s *script) ([]edit, bool) {
 	}
 	initialized := false // const tracer = require('dd-trace').init(...)
 	for _, i := range s.f.Imports {
-		is, _ := s.table.isSource(i.Path)
-		if !is || i.Node == nil || inPlace(i.Node.Start) {
+		if !s.isSource(i.Path) || i.Node == nil || inPlace(i.Node.Start) {
 			continue
 		}
 		if s.done[i.Node] {
@@ -576,7 +570,7 @@ func javaScriptImports(s *script) ([]edit, bool) {
 			cover(c.Start, c.End)
 		}
 		for _, i := range s.f.Imports {
-			if is, _ := s.table.isSource(i.Path); is && i.Name != "" {
+			if s.isSource(i.Path) && i.Name != "" {
 				word := regexp.MustCompile(`\b` + regexp.QuoteMeta(i.Name) + `\b`)
 				for _, m := range word.FindAllIndex(source, -1) {
 					if inPlace(m[0]) || covered[m[0]] || m[0] > 0 && source[m[0]-1] == '.' {

@@ -74,7 +74,7 @@ func (s *script) jsCensus(n *syntax.Node) (string, bool) {
 		return s.jsCensusCall(n)
 	case syntax.Name: // const { tracer } = require('@opencensus/nodejs')
 		i, ok := s.f.Imported(n.Text)
-		if !ok || i.Member != "tracer" || !source(s, i) || n == i.Node {
+		if !ok || i.Member != "tracer" || !s.isSource(i.Path) || n == i.Node {
 			return "", false
 		}
 		for p := n.Parent; p != nil; p = p.Parent {

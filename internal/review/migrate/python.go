@@ -124,7 +124,7 @@ func pythonCall(s *script, c *syntax.Node) (string, bool) {
 	unknown := func() (string, bool) { return s.failCall(c, "%s is in no table.", s.brief(c.Callee())) }
 	if receiver == nil {
 		i, ok := s.f.Imported(name)
-		if !ok || !source(s, i) {
+		if !ok || !s.isSource(i.Path) {
 			return "", false
 		}
 		switch i.Member {
@@ -427,8 +427,7 @@ func pythonImports(s *script) ([]edit, bool) {
 	places := pyImport.FindAllIndex(source, -1)
 	tracer := ""
 	for _, i := range s.f.Imports {
-		is, _ := s.table.isSource(i.Path)
-		if !is || i.Node == nil {
+		if !s.isSource(i.Path) || i.Node == nil {
 			continue
 		}
 		if !slices.ContainsFunc(places, func(p []int) bool { return p[0] <= i.Node.Start && i.Node.Start < p[1] }) || i.Member == "*" {
@@ -524,7 +523,7 @@ func (s *script) pyTypes() bool {
 		}
 	}
 	for _, i := range s.f.Imports {
-		if i.Name == "" || !source(s, i) || !words[i.Name] {
+		if i.Name == "" || !s.isSource(i.Path) || !words[i.Name] {
 			continue
 		}
 		if i.Member != "Span" && i.Member != "Tracer" {

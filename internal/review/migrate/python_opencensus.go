@@ -32,7 +32,7 @@ func censusPrepare(u *scriptUnit) bool {
 	}
 	for _, s := range u.files {
 		for _, i := range s.f.Imports {
-			if source, _ := s.table.isSource(i.Path); u.census && source && !isCensus(i.Path) {
+			if u.census && s.isSource(i.Path) && !isCensus(i.Path) {
 				s.blockAt(i.Node, "%s in a project of OpenCensus is in no table: methods of both have the same names.", i.Path)
 			}
 		}

@@ -25,7 +25,7 @@ func (s *script) pyZipkin(n *syntax.Node) (text string, ok, known bool) {
 	}
 	switch n.Kind {
 	case syntax.Name:
-		if i, ok := s.f.Imported(n.Text); ok && i.Member == "BaseTransportHandler" && source(s, i) && n.Parent.Kind == syntax.Class {
+		if i, ok := s.f.Imported(n.Text); ok && i.Member == "BaseTransportHandler" && s.isSource(i.Path) && n.Parent.Kind == syntax.Class {
 			s.done[n] = true
 			s.note(n, "The transport handler is not called any more. Remove it.")
 			return "object", true, true

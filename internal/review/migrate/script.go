@@ -127,6 +127,12 @@ func (t *scriptTable) isSource(module string) (source, known bool) {
 	return false, false
 }
 
+// isSource reports whether a module is of a source library.
+func (s *script) isSource(module string) bool {
+	source, _ := s.table.isSource(module)
+	return source
+}
+
 func isWord(c byte) bool { return c == '_' || '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z' }
 
 func (m *migration) scriptUnit(ctx context.Context, table *scriptTable, dir string, names []string) error {
@@ -258,10 +264,7 @@ var scriptCalls = []syntax.Kind{syntax.Call, syntax.New, syntax.Member, syntax.N
 
 // imports reports whether the file imports a source library.
 func (s *script) imports() bool {
-	return slices.ContainsFunc(s.f.Imports, func(i syntax.Import) bool {
-		source, _ := s.table.isSource(i.Path)
-		return source
-	})
+	return slices.ContainsFunc(s.f.Imports, func(i syntax.Import) bool { return s.isSource(i.Path) })
 }
 
 func (s *script) blockAt(n *syntax.Node, format string, args ...any) {
@@ -473,7 +476,7 @@ func (s *script) infer(n *syntax.Node, depth int) valueKind {
 		}
 		if n.Kind == syntax.Name {
 			if i, ok := s.f.Imported(n.Text); ok {
-				if source, _ := s.table.isSource(i.Path); source {
+				if s.isSource(i.Path) {
 					if tracerNames.MatchString(n.Text) && i.Member != "initTracer" && (i.Member == "" || i.Member == "default" || i.Member == "tracer") {
 						return tracerValue
 					}
@@ -492,9 +495,9 @@ func (s *script) infer(n *syntax.Node, depth int) valueKind {
 					return spanValue
 				}
 			}
-			if i, ok := s.f.Imported(d.Type); ok && source(s, i) && i.Member == "Span" {
+			if i, ok := s.f.Imported(d.Type); ok && s.isSource(i.Path) && i.Member == "Span" {
 				return spanValue
-			} else if ok && source(s, i) && i.Member == "Tracer" {
+			} else if ok && s.isSource(i.Path) && i.Member == "Tracer" {
 				return tracerValue
 			}
 		}
@@ -509,10 +512,10 @@ func (s *script) infer(n *syntax.Node, depth int) valueKind {
 	case syntax.Call:
 		receiver, name := n.Method()
 		if receiver == nil && name == "require" && len(n.Args()) == 1 && n.Args()[0].Kind == syntax.String {
-			switch source, _ := s.table.isSource(n.Args()[0].Text); {
-			case n.Args()[0].Text == "dd-trace":
+			switch module := n.Args()[0].Text; {
+			case module == "dd-trace":
 				return tracerValue
-			case source:
+			case s.isSource(module):
 				return libraryValue
 			}
 		}
@@ -569,26 +572,12 @@ func (s *script) tagOf(n *syntax.Node) (string, bool) {
 	if n.Kind != syntax.Name && n.Kind != syntax.Member {
 		return "", false
 	}
+	i, ok := s.sourceImport(n)
+	if !ok {
+		return "", false
+	}
 	name := n.Text
-	root := n
-	for root.Kind == syntax.Member {
-		root = root.Children[0]
-	}
-	i, ok := s.f.Imported(root.Text)
-	if !ok {
-		if d := s.f.Definition(root); d != nil && d.Kind == syntax.Assign { // const { Tags } = opentracing
-			if v := d.Value(); v.Kind == syntax.Name {
-				i, ok = s.f.Imported(v.Text)
-			}
-		}
-	}
-	if !ok {
-		return "", false
-	}
-	if source, _ := s.table.isSource(i.Path); !source {
-		return "", false
-	}
-	if i.Member != "" && root == n {
+	if i.Member != "" && n.Kind == syntax.Name {
 		name = i.Member
 	}
 	v, ok := tagConstants[name]
@@ -636,20 +625,22 @@ func (s *script) key(n *syntax.Node) string {
 
 // ofLibrary reports whether a name or member begins with an import of a source library, or a name taken from one.
 func (s *script) ofLibrary(n *syntax.Node) bool {
+	_, ok := s.sourceImport(n)
+	return ok
+}
+
+// sourceImport returns the import of a source library that a name or member begins with.
+func (s *script) sourceImport(n *syntax.Node) (syntax.Import, bool) {
 	for n.Kind == syntax.Member {
 		n = n.Children[0]
 	}
 	i, ok := s.f.Imported(n.Text)
-	if !ok {
+	if !ok { // const { Tags } = opentracing
 		if d := s.f.Definition(n); d != nil && d.Kind == syntax.Assign && d.Value().Kind == syntax.Name {
 			i, ok = s.f.Imported(d.Value().Text)
 		}
 	}
-	if !ok {
-		return false
-	}
-	source, _ := s.table.isSource(i.Path)
-	return source
+	return i, ok && s.isSource(i.Path)
 }
 
 // quote returns a string literal with the quotes that the file prefers.
@@ -692,7 +683,7 @@ func (s *script) hoist(block *syntax.Node) {
 func (s *script) left() bool {
 	names := map[string]syntax.Import{}
 	for _, i := range s.f.Imports {
-		if source, _ := s.table.isSource(i.Path); source && i.Name != "" {
+		if s.isSource(i.Path) && i.Name != "" {
 			names[i.Name] = i
 		}
 	}
