@@ -639,14 +639,7 @@ func javaScriptImports(s *script) ([]edit, bool) {
 		s.addModule("opentelemetry-local", ext, jsLocal, "local", esm)
 		s.unit.packages["@opentelemetry/api"] = true
 	}
-	var edits []edit
-	for i, p := range places {
-		if i == 0 && len(lines) > 0 {
-			edits = append(edits, edit{p[0], p[1], strings.Join(lines, "\n")})
-		} else {
-			edits = append(edits, lineEdit(source, p[0], p[1]))
-		}
-	}
+	edits := replaceLines(source, places, lines)
 	if len(places) == 0 && len(lines) > 0 {
 		at := s.top()
 		edits = append(edits, edit{at, at, strings.Join(lines, "\n") + "\n"})

@@ -39,6 +39,18 @@ func (u *scriptUnit) dependencies(name string) ([]configfile.Dependency, []byte)
 	return files[0].Dependencies, source
 }
 
+// replacement returns the old dependencies among those of a manifest, and the needed packages that it lacks.
+func (u *scriptUnit) replacement(list []configfile.Dependency) (old []configfile.Dependency, missing []string) {
+	missing = slices.Sorted(maps.Keys(u.packages))
+	for _, d := range list {
+		missing = slices.DeleteFunc(missing, func(p string) bool { return p == d.Name })
+		if oldPackage(d.Name) {
+			old = append(old, d)
+		}
+	}
+	return old, missing
+}
+
 // jsonManifest replaces the old dependencies of a package.json where the first of them stands.
 func (u *scriptUnit) jsonManifest(name string) {
 	list, source := u.dependencies(name)
@@ -46,19 +58,9 @@ func (u *scriptUnit) jsonManifest(name string) {
 		u.open(name, 0, "Replace the dependencies of the old libraries by those of OpenTelemetry.")
 		return
 	}
-	present := map[string]bool{}
-	var old []configfile.Dependency
-	for _, d := range list {
-		present[d.Name] = true
-		if oldPackage(d.Name) {
-			old = append(old, d)
-		}
-	}
-	var add []string
-	for _, p := range slices.Sorted(maps.Keys(u.packages)) {
-		if !present[p] {
-			add = append(add, `"`+p+`": "`+npmVersions[p]+`"`)
-		}
+	old, add := u.replacement(list)
+	for i, p := range add {
+		add[i] = `"` + p + `": "` + npmVersions[p] + `"`
 	}
 	slices.SortFunc(old, func(a, b configfile.Dependency) int { return a.Start - b.Start })
 	main := slices.IndexFunc(old, func(d configfile.Dependency) bool { return !d.Development })

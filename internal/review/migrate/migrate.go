@@ -107,6 +107,18 @@ func replace(source []byte, start, end int, edits []edit) string {
 	return b.String()
 }
 
+// replaceLines puts lines in the first of the places, and removes the others, with their lines if nothing else is on them.
+func replaceLines(source []byte, places [][]int, lines []string) (edits []edit) {
+	for i, p := range places {
+		if i == 0 && len(lines) > 0 {
+			edits = append(edits, edit{p[0], p[1], strings.Join(lines, "\n")})
+		} else {
+			edits = append(edits, lineEdit(source, p[0], p[1]))
+		}
+	}
+	return edits
+}
+
 // sortEdits puts insertions before the edit that begins at their place.
 func sortEdits(edits []edit) {
 	slices.SortStableFunc(edits, func(a, b edit) int { return cmp.Or(a.start-b.start, a.end-b.end) })

@@ -3,6 +3,7 @@
 package migrate
 
 import (
+	"bytes"
 	_ "embed"
 	"maps"
 	"path"
@@ -10,7 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"assay/internal/review/configfile"
 	"assay/internal/review/syntax"
 )
 
@@ -474,14 +474,7 @@ func pythonImports(s *script) ([]edit, bool) {
 			s.unit.packages[p] = true
 		}
 	}
-	var edits []edit
-	for i, p := range places {
-		if i == 0 && len(lines) > 0 {
-			edits = append(edits, edit{p[0], p[1], strings.Join(lines, "\n")})
-		} else {
-			edits = append(edits, lineEdit(source, p[0], p[1]))
-		}
-	}
+	edits := replaceLines(source, places, lines)
 	if len(places) == 0 && len(lines) > 0 {
 		s.blockAt(nil, "The file uses spans without an import of the library: its imports are not known.")
 		return nil, false
@@ -544,14 +537,7 @@ var pythonSetup string
 func pythonManifest(u *scriptUnit) {
 	for _, name := range u.requirementFiles() {
 		list, source := u.dependencies(name)
-		var old []configfile.Dependency
-		present := map[string]bool{}
-		for _, d := range list {
-			present[d.Name] = true
-			if oldPackage(d.Name) {
-				old = append(old, d)
-			}
-		}
+		old, missing := u.replacement(list)
 		if len(old) == 0 {
 			continue
 		}
@@ -559,25 +545,16 @@ func pythonManifest(u *scriptUnit) {
 			u.open(name, 0, "Replace the dependencies of the old libraries by %s.", strings.Join(slices.Sorted(maps.Keys(u.packages)), ", "))
 			continue
 		}
-		var add []string
-		for _, p := range slices.Sorted(maps.Keys(u.packages)) {
-			if !present[p] {
-				add = append(add, p+pypiVersions[p])
-			}
-		}
-		var edits []edit
-		for i, d := range old {
+		var places [][]int
+		for _, d := range old {
 			start := lineStart(source, d.Start)
-			end := start
-			for end < len(source) && source[end] != '\n' {
-				end++
-			}
-			if i == 0 && len(add) > 0 {
-				edits = append(edits, edit{start, end, strings.Join(add, "\n")})
-			} else {
-				edits = append(edits, lineEdit(source, start, end))
-			}
+			line, _, _ := bytes.Cut(source[start:], []byte{'\n'})
+			places = append(places, []int{start, start + len(line)})
 		}
+		for i, p := range missing {
+			missing[i] = p + pypiVersions[p]
+		}
+		edits := replaceLines(source, places, missing)
 		sortEdits(edits)
 		u.change(name, source, []byte(replace(source, 0, len(source), edits)))
 	}
