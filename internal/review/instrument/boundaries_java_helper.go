@@ -63,7 +63,10 @@ func javaHelper(pkg, class, service string, sections map[string]bool, ee string,
 		groups[group] += "import " + i + ";\n"
 	}
 	head += groups[0] + "\n" + groups[1]
-	fill := strings.NewReplacer("%CLASS%", class, "%SCOPE%", strconv.Quote(scope), "%GET%", global.get, "%SET%", global.set)
+	fill := strings.NewReplacer(
+		"%CLASS%", class, "%SCOPE%", strconv.Quote(scope),
+		"%GET%", global.get, "%SET%", global.set,
+	)
 	return fill.Replace(head+body) + "}\n"
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The class that instrumented code calls. Each part begins with its name, the names of the parts that it needs, and its
-// imports. %CLASS% is the name of the class, %SCOPE% that of its instrumentation scope, %EE% is javax or jakarta. %GET% and
-// %SET% say how it gets OpenTelemetry.
+// imports. %CLASS% is the name of the class, %SCOPE% that of its instrumentation scope, %EE% is javax or jakarta.
+// %GET% and %SET% say how it gets OpenTelemetry.
 
 // part core
 import io.opentelemetry.api.GlobalOpenTelemetry;
