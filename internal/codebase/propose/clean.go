@@ -2,7 +2,10 @@
 
 package propose
 
-import "strings"
+import (
+	"context"
+	"strings"
+)
 
 // Clean returns the output of tests without sensitive data and invisible characters. The lines of private keys are
 // replaced as a whole. Unlike what a model sees, it has the other lines near the name of a secret: they often say why a
@@ -11,5 +14,6 @@ func Clean(output string) string {
 	lines := strings.Split(output, "\n")
 	hidden := make([]bool, len(lines))
 	hidePrivateKeys(lines, hidden)
-	return strings.Join(shown(lines, hidden), "\n")
+	lines, _ = shown(context.Background(), lines, hidden)
+	return strings.Join(lines, "\n")
 }

@@ -97,7 +97,7 @@ func newFixture(t *testing.T, kind string) *fixture {
 	t.Cleanup(func() { _ = root.Close() })
 	paths, err := review.ListFiles(t.Context(), root, nil, true)
 	require.NoError(t, err)
-	tree := NewTree(root, paths, []string{"deploy.yaml"}, nil)
+	tree := mustTree(t, root, paths, []string{"deploy.yaml"}, nil)
 	f.problem = func(shop string) (string, error) {
 		if strings.Contains(shop, "email, email") || strings.Contains(shop, "\"email\"") {
 			return "the review still has this finding, or has new ones:\nsensitive-log in shop.go", nil
@@ -149,9 +149,32 @@ func newTree(t testing.TB, files map[string]string, file string) *Tree {
 	root, err := os.OpenRoot(dir)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = root.Close() })
-	tree := NewTree(root, slices.Sorted(maps.Keys(files)), []string{file}, nil)
-	tree.begin(file)
+	tree := mustTree(t, root, slices.Sorted(maps.Keys(files)), []string{file}, nil)
+	require.NoError(t, tree.begin(t.Context(), file))
 	return tree
+}
+
+func mustTree(t testing.TB, root *os.Root, files, configurations []string, changes []patch.File) *Tree {
+	t.Helper()
+	tree, err := NewTree(t.Context(), root, files, configurations, changes)
+	require.NoError(t, err)
+	return tree
+}
+
+// cleaned returns a text about a tree without sensitive data.
+func cleaned(t *testing.T, tree *Tree, text string) string {
+	t.Helper()
+	clean, err := tree.clean(t.Context(), text)
+	require.NoError(t, err)
+	return clean
+}
+
+// viewOf returns the lines of a text as a model sees them.
+func viewOf(t testing.TB, text []byte) []line {
+	t.Helper()
+	lines, err := view(t.Context(), text)
+	require.NoError(t, err)
+	return lines
 }
 
 func (f *fixture) propose() *Attempt {

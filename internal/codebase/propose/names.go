@@ -278,7 +278,7 @@ var (
 	assigned = regexp.MustCompile(`^["'` + "`" + `]?\s*[!?]?(?:(?:\|\||\?\?|[+:])?=>?|:)`)
 	nextKey  = regexp.MustCompile(`^[=+|?:.,&]|^["']?[\w.$-]+["']?\s*[=:]`)
 	entryKey = regexp.MustCompile(`^(?i:name|key)$`)
-	lineEnd  = regexp.MustCompile(`^["' \\]*(?:\s#.*)?$`)
+	lineEnd  = regexp.MustCompile(`^["' \\]*(?:\s#|$)`)
 	setter   = regexp.MustCompile(`(?i)^\s*(?:env|arg|set|setenv|export)\s`)
 )
 

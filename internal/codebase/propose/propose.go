@@ -146,8 +146,10 @@ func (t *Task) place() (file string, line int) {
 func (p *Proposer) Propose(ctx context.Context, t *Task) (*Attempt, error) {
 	w := &work{Proposer: p, Task: t, Attempt: t.attempt(), mark: rand.Text()}
 	file, _ := t.place()
-	t.Tree.begin(file)
-	err := w.do(ctx)
+	err := t.Tree.begin(ctx, file)
+	if err == nil {
+		err = w.do(ctx)
+	}
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
@@ -173,11 +175,11 @@ func (w *work) do(ctx context.Context) error {
 		w.Reason = "another change has changed the line"
 	}
 	w.Reason = cmp.Or(w.Reason, w.Tree.Locked(file))
-	if w.Reason == "" && (w.Tree.Hides(file, line) || w.Finding != nil && review.Masked(w.Finding.Check)) {
+	if w.Reason == "" && (w.Tree.Hides(ctx, file, line) || w.Finding != nil && review.Masked(w.Finding.Check)) {
 		w.Reason = "the line contains sensitive data, which the model must not see"
 	}
 	if w.Reason != "" {
-		return nil
+		return ctx.Err()
 	}
 	document, err := w.document()
 	if err != nil {
@@ -275,7 +277,10 @@ func (w *work) verify(ctx context.Context) (string, error) {
 			return "", &fatal{err}
 		}
 	}
-	problem = w.Tree.clean(problem)
+	problem, err := w.Tree.clean(ctx, problem)
+	if err != nil {
+		return "", &fatal{err}
+	}
 	w.Verifications++
 	w.verified = true
 	switch {
@@ -407,7 +412,7 @@ func (w *work) system() string {
 // document returns the first message: the finding or the boundary, and the instructions of the organization.
 func (w *work) document() (string, error) {
 	name, fields := "boundary", map[string]any{
-		"location": w.location(w.Step.File, w.Step.Line, ""), "span_kind": w.Step.Boundary.SpanKind, "library": cleanLine(w.Step.Boundary.Library), "left_by_the_mechanical_change": cleanText(w.Step.Text),
+		"location": w.location(w.Step.File, w.Step.Line, ""), "span_kind": w.Step.Boundary.SpanKind, "library": cleanText(w.Step.Boundary.Library), "left_by_the_mechanical_change": cleanText(w.Step.Text),
 	}
 	if f := w.Finding; f != nil {
 		var locations []map[string]any
@@ -432,7 +437,7 @@ func (w *work) document() (string, error) {
 // location returns a place with its present line.
 func (w *work) location(file string, line int, description string) map[string]any {
 	line, _ = w.Tree.Line(file, line)
-	l := map[string]any{"file": cleanLine(file), "line": line}
+	l := map[string]any{"file": cleanText(file), "line": line}
 	if description != "" {
 		l["description"] = cleanText(description)
 	}

@@ -350,28 +350,28 @@ func TestRevealed(t *testing.T) {
 			root, err := os.OpenRoot(dir)
 			require.NoError(t, err)
 			defer root.Close()
-			tree := NewTree(root, []string{c.file}, []string{c.file}, nil)
+			tree := mustTree(t, root, []string{c.file}, []string{c.file}, nil)
 			tree.file = c.file
-			before, err := tree.show(c.file, 1, 20)
+			before, err := tree.show(t.Context(), c.file, 1, 20)
 			require.NoError(t, err)
 			require.NotContains(t, before, secret)
-			if tree.edit(c.file, c.first, c.last, c.edit) != nil {
+			if tree.edit(t.Context(), c.file, c.first, c.last, c.edit) != nil {
 				return
 			}
-			after, err := tree.show(c.file, 1, 20)
+			after, err := tree.show(t.Context(), c.file, 1, 20)
 			require.NoError(t, err)
 			require.NotContains(t, after, secret)
-			require.NotContains(t, tree.clean("  File \"app.py\"\n    "+secret+"\n"), secret, "in the output of tests")
+			require.NotContains(t, cleaned(t, tree, "  File \"app.py\"\n    "+secret+"\n"), secret, "in the output of tests")
 			files, err := tree.Files()
 			require.NoError(t, err)
-			resumed := NewTree(root, []string{c.file}, nil, files)
-			again, err := resumed.show(c.file, 1, 20)
+			resumed := mustTree(t, root, []string{c.file}, nil, files)
+			again, err := resumed.show(t.Context(), c.file, 1, 20)
 			require.NoError(t, err)
 			require.NotContains(t, again, secret, "after the run has moved to another server")
 			found, err := tree.search(t.Context(), secret[:8], "")
 			require.NoError(t, err)
 			require.NotContains(t, found, secret)
-			require.ErrorContains(t, tree.edit(c.file, 1, len(splitLines(tree.changed[c.file])), "x"), "not shown completely")
+			require.ErrorContains(t, tree.edit(t.Context(), c.file, 1, len(splitLines(tree.changed[c.file])), "x"), "not shown completely")
 		})
 	}
 }
@@ -391,11 +391,11 @@ func TestViewedIsLimited(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "("+errViewed.Error()+")\n", found)
 		require.Equal(t, maxViewed+cost([]byte(text)), tree.viewed)
-		_, err = tree.show("f000.go", 1, 1)
+		_, err = tree.show(t.Context(), "f000.go", 1, 1)
 		require.ErrorIs(t, err, errViewed)
-		require.ErrorIs(t, tree.edit("f000.go", 1, 1, "x"), errViewed)
+		require.ErrorIs(t, tree.edit(t.Context(), "f000.go", 1, 1, "x"), errViewed)
 		tree.keep()
-		_, err = tree.show("f000.go", 1, 1)
+		_, err = tree.show(t.Context(), "f000.go", 1, 1)
 		require.NoError(t, err, "for the next task")
 		_, err = tree.search(t.Context(), "a\nb", "")
 		require.Error(t, err)
@@ -411,8 +411,8 @@ func TestViewedIsLimited(t *testing.T) {
 			tree := newTree(t, map[string]string{"a.go": c.text, "b.go": ""}, "b.go")
 			_, err := tree.search(t.Context(), "no such text", "a.go")
 			require.NoError(t, err)
-			_, _ = tree.show("a.go", 1, 1)
-			_ = tree.edit("a.go", 1, 1, "x")
+			_, _ = tree.show(t.Context(), "a.go", 1, 1)
+			_ = tree.edit(t.Context(), "a.go", 1, 1, "x")
 			require.Equal(t, 3*c.want*unit, tree.viewed)
 		})
 	}
@@ -428,7 +428,7 @@ func TestSearchIsBlind(t *testing.T) {
 		require.Contains(t, tree.views, "b.go")
 		require.Equal(t, 2*unit, tree.viewed)
 		require.Empty(t, tree.secrets)
-		require.Equal(t, "undefined: DB_PASSWORD", tree.clean("undefined: DB_PASSWORD"))
+		require.Equal(t, "undefined: DB_PASSWORD", cleaned(t, tree, "undefined: DB_PASSWORD"))
 		found, err = tree.search(t.Context(), "func f", "")
 		require.NoError(t, err)
 		require.Equal(t, "b.go:3\tfunc f() {\n", found)
@@ -448,7 +448,7 @@ func TestViewsAreLimited(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, tree.views, 1)
 	require.Equal(t, 1000*(1+costLine), tree.viewsSize)
-	require.NoError(t, tree.edit("f00.go", 1, 1, "x"))
+	require.NoError(t, tree.edit(t.Context(), "f00.go", 1, 1, "x"))
 	found, err := tree.search(t.Context(), "x", "")
 	require.NoError(t, err)
 	require.Equal(t, "f00.go:1\tx\n", found)
@@ -471,7 +471,7 @@ func TestNames(t *testing.T) {
 	require.Equal(t, strings.Join(visible, "\n")+"\n", tree.list(""))
 	for name := range files {
 		if !slices.Contains(visible, name) {
-			_, err := tree.show(name, 1, 1)
+			_, err := tree.show(t.Context(), name, 1, 1)
 			require.ErrorContains(t, err, "there is no such file", name)
 			require.Equal(t, "no file", tree.list(name[:len(name)-1]))
 		}
@@ -540,9 +540,9 @@ func TestEditIsBlind(t *testing.T) {
 			var shown [2]string
 			for i, text := range c.texts {
 				tree := newTree(t, map[string]string{c.file: text}, c.file)
-				shown[i], _ = tree.show(c.file, 1, 10)
+				shown[i], _ = tree.show(t.Context(), c.file, 1, 10)
 				results[i] = c.edits(func(first, last int, text string) string {
-					if err := tree.edit(c.file, first, last, text); err != nil {
+					if err := tree.edit(t.Context(), c.file, first, last, text); err != nil {
 						return err.Error()
 					}
 					return ""
@@ -556,12 +556,12 @@ func TestEditIsBlind(t *testing.T) {
 		})
 	}
 	tree := newTree(t, map[string]string{"a.yaml": begin + "    pin73\n" + end}, "a.yaml")
-	require.NoError(t, tree.edit("a.yaml", 1, 0, strings.Repeat("# p\n", maxChangedLines)), "hidden lines are no change")
+	require.NoError(t, tree.edit(t.Context(), "a.yaml", 1, 0, strings.Repeat("# p\n", maxChangedLines)), "hidden lines are no change")
 	tree.revert()
 	require.Empty(t, tree.changed)
-	tree.begin("a.yaml")
-	require.NoError(t, tree.edit("a.yaml", 4, 4, "  a: x"))
-	require.NoError(t, tree.edit("a.yaml", 4, 4, "  a: b"))
+	require.NoError(t, tree.begin(t.Context(), "a.yaml"))
+	require.NoError(t, tree.edit(t.Context(), "a.yaml", 4, 4, "  a: x"))
+	require.NoError(t, tree.edit(t.Context(), "a.yaml", 4, 4, "  a: b"))
 	require.False(t, tree.differs(), "an edit that is undone is no change")
 	large := newTree(t, map[string]string{"a.py": strings.Repeat("#\n", patch.MaxFile/2)}, "a.py")
 	require.Contains(t, large.Locked("a.py"), "too large")
@@ -570,14 +570,14 @@ func TestEditIsBlind(t *testing.T) {
 // TestRevertKeepsHidden: after a change that is undone, the lines that are hidden are those from before it.
 func TestRevertKeepsHidden(t *testing.T) {
 	tree := newTree(t, map[string]string{"a.py": "password = (\n    \"Zx9kqP0aa11bb22\"\n)\nf(\n)\n"}, "a.py")
-	require.NoError(t, tree.edit("a.py", 5, 4, "    \"a_guess\""))
-	before, err := tree.show("a.py", 1, 9)
+	require.NoError(t, tree.edit(t.Context(), "a.py", 5, 4, "    \"a_guess\""))
+	before, err := tree.show(t.Context(), "a.py", 1, 9)
 	require.NoError(t, err)
 	tree.keep()
-	tree.begin("a.py")
-	require.NoError(t, tree.edit("a.py", 1, 1, "x = ("))
+	require.NoError(t, tree.begin(t.Context(), "a.py"))
+	require.NoError(t, tree.edit(t.Context(), "a.py", 1, 1, "x = ("))
 	tree.revert()
-	after, err := tree.show("a.py", 1, 9)
+	after, err := tree.show(t.Context(), "a.py", 1, 9)
 	require.NoError(t, err)
 	require.Equal(t, before, after)
 }
@@ -607,6 +607,11 @@ func TestClean(t *testing.T) {
 		"escaped":           {"a.py", "password = (\n    \"hunter2\\\"Xq8\\x31zz\"\n)\n", true, false, "got hunter2\"Xq81zz, hunter2\\\"Xq8\\x31zz", "got [redacted], [redacted]"},
 		"escaped quote":     {"a.py", "password = (\n    'hunter2\\'Xq81zz'\n)\n", true, false, "got hunter2'Xq81zz", "got [redacted]"},
 		"several lines":     {"a.py", "password = (\n    \"hunter2\\nXq81zz-x\"\n)\n", true, false, "got hunter2-\n  Xq81zz-x", "got [redacted]-\n  [redacted]"},
+		"no literal":        {"Dockerfile", "FROM x\nENV DB_PASS=hunter3-Xq81zz\n", true, false, "ENV was hunter3-Xq81zz", "ENV was [redacted]"},
+		"last field":        {"run.sh", "mysql --user root --password correcthorse\n", true, false, "got correcthorse", "got [redacted]"},
+		"between fields":    {"a.xml", "<a><password>x81zz</password><b>c</b></a>\n", true, false, "got x81zz", "got [redacted]"},
+		"after a colon":     {"a.yaml", "db_password: correcthorse # the old one\n", true, false, "got correcthorse", "got [redacted]"},
+		"quotes and no end": {"a.go", "// password = hunter2-Xq81zz " + strings.Repeat("\\\"'a'", 20_000) + "\n", true, false, "got \\\"'a'", "got \\\"'a'"},
 		"long line":         {"a.py", "password = (\n    \"" + secret + "\", \"" + strings.Repeat("y8", 300) + "\"\n)\n", true, false, "got " + secret + strings.Repeat("y8", 300), "got [redacted][redacted]"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -616,10 +621,10 @@ func TestClean(t *testing.T) {
 			}
 			tree := newTree(t, files, own)
 			if c.read {
-				_, err := tree.show(c.file, 1, 1)
+				_, err := tree.show(t.Context(), c.file, 1, 1)
 				require.NoError(t, err)
 			}
-			require.Equal(t, c.want, tree.clean(c.output))
+			require.Equal(t, c.want, cleaned(t, tree, c.output))
 		})
 	}
 	tree := newTree(t, map[string]string{"c.py": "password = (\n    \"" + secret + "\"\n)\n", "main.py": ""}, "main.py")
@@ -627,11 +632,11 @@ func TestClean(t *testing.T) {
 		tree.secrets[strings.Repeat("x", maxSecret-i)] = true
 		tree.noted += maxSecret
 	}
-	require.Equal(t, "c.py [redacted]", tree.clean("c.py "+secret))
+	require.Equal(t, "c.py [redacted]", cleaned(t, tree, "c.py "+secret))
 	tree.noted = maxSecrets + 1
-	require.Equal(t, "[redacted]", tree.clean("c.py "+secret), "with too many of them, nothing is shown")
+	require.Equal(t, "[redacted]", cleaned(t, tree, "c.py "+secret), "with too many of them, nothing is shown")
 	tree.keep()
-	require.Equal(t, "c.py [redacted]", tree.clean("c.py "+secret), "in the next task")
+	require.Equal(t, "c.py [redacted]", cleaned(t, tree, "c.py "+secret), "in the next task")
 }
 
 // TestFindings that a model cannot or must not fix cost nothing.
@@ -678,7 +683,7 @@ func TestBoundaries(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, llm.OpenAI)
 			after := []byte(strings.Replace(shop, c.before, c.after, 1))
-			f.Tree = NewTree(f.Tree.root, f.Tree.files, nil, []patch.File{{Path: "shop.go", After: after}, created})
+			f.Tree = mustTree(t, f.Tree.root, f.Tree.files, nil, []patch.File{{Path: "shop.go", After: after}, created})
 			f.Finding, f.Step = nil, boundary
 			f.Step.File, f.Step.Line = c.file, c.line
 			f.model.Script(says(call("read", "file", "telemetry.go", "first_line", 1, "last_line", 9), edit("telemetry.go", 1, 0, "// x\n")))
@@ -705,7 +710,7 @@ func TestBoundaries(t *testing.T) {
 func TestLost(t *testing.T) {
 	f := newFixture(t, llm.OpenAI)
 	after := strings.Replace(shop, "\tlog(", "\tdefer traced()()\n\tlog(", 1)
-	f.Tree = NewTree(f.Tree.root, f.Tree.files, nil, []patch.File{{Path: "shop.go", After: []byte(after)}})
+	f.Tree = mustTree(t, f.Tree.root, f.Tree.files, nil, []patch.File{{Path: "shop.go", After: []byte(after)}})
 	f.Finding, f.Step = nil, boundary
 	f.model.Script(
 		says(edit("shop.go", 4, 5, "\tlog(\"ordered\")"), verifies),
@@ -750,7 +755,7 @@ func TestEdit(t *testing.T) {
 			f.Tree.changed["app.go"], f.Tree.changed["end.go"], f.Tree.changed["empty.go"] = []byte("a\n"), []byte("a"), []byte{}
 			slices.Sort(f.Tree.files)
 			f.Tree.file = c.file
-			require.NoError(t, f.Tree.edit(c.file, c.first, c.last, c.text))
+			require.NoError(t, f.Tree.edit(t.Context(), c.file, c.first, c.last, c.text))
 			require.Equal(t, c.want, string(f.Tree.changed[c.file]))
 		})
 	}

@@ -3,6 +3,7 @@
 package propose
 
 import (
+	"context"
 	"regexp"
 	"strings"
 	"unicode"
@@ -11,35 +12,41 @@ import (
 	"assay/internal/safetext"
 )
 
-// cleanText returns a text without sensitive data and invisible characters.
-func cleanText(s string) string { return strings.Join(cleanLines(strings.Split(s, "\n")), "\n") }
-
-// cleanLine returns a line without sensitive data.
-func cleanLine(s string) string { return cleanLines([]string{s})[0] }
+// cleanText returns a text, which is short, without sensitive data and invisible characters.
+func cleanText(s string) string {
+	lines, _ := cleanLines(context.Background(), strings.Split(s, "\n"))
+	return strings.Join(lines, "\n")
+}
 
 // cleanLines returns the lines of a text without sensitive data and invisible characters. A line is hidden as a whole if
-// it belongs to a private key, or may have the value of a secret that the text names.
-func cleanLines(raw []string) []string {
+// it belongs to a private key, or may have the value of a secret that the text names. The error is that of the context.
+func cleanLines(ctx context.Context, raw []string) ([]string, error) {
 	r := newRedactor(make([]bool, len(raw)))
 	for i, s := range raw {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		r.hidden[i] = urlToken.MatchString(s)
 		for part := range strings.FieldsFuncSeq(plain(s), endsLine) {
 			r.line(i, part)
 		}
 	}
 	hidePrivateKeys(raw, r.hidden)
-	return shown(raw, r.hidden)
+	return shown(ctx, raw, r.hidden)
 }
 
 // shown returns lines without sensitive data and invisible characters, some of them hidden as a whole.
-func shown(raw []string, hidden []bool) []string {
+func shown(ctx context.Context, raw []string, hidden []bool) ([]string, error) {
 	lines := make([]string, len(raw))
 	for i, s := range raw {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		if lines[i] = sensitive.Redacted; !hidden[i] {
 			lines[i] = safetext.Printable(sensitive.Clean([]byte(strings.TrimSuffix(s, "\r"))), "\t")
 		}
 	}
-	return lines
+	return lines, nil
 }
 
 var (

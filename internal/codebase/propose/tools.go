@@ -71,14 +71,14 @@ func (t *Tree) use(ctx context.Context, c llm.Call) (string, error) {
 	case "list":
 		return t.list(a.Prefix), nil
 	case "read":
-		return t.show(a.File, a.First, a.Last)
+		return t.show(ctx, a.File, a.First, a.Last)
 	case "search":
 		return t.search(ctx, *a.Text, a.Prefix)
 	case "edit":
-		if err := t.edit(a.File, a.First, a.Last, *a.Text); err != nil {
+		if err := t.edit(ctx, a.File, a.First, a.Last, *a.Text); err != nil {
 			return "", err
 		}
-		return t.show(a.File, max(1, a.First-3), a.First+strings.Count(*a.Text, "\n")+3)
+		return t.show(ctx, a.File, max(1, a.First-3), a.First+strings.Count(*a.Text, "\n")+3)
 	default:
 		return "", errors.New("there is no such tool")
 	}
@@ -103,12 +103,15 @@ func (t *Tree) list(prefix string) string {
 	return b.String()
 }
 
-func (t *Tree) show(name string, first, last int) (string, error) {
+func (t *Tree) show(ctx context.Context, name string, first, last int) (string, error) {
 	text, err := t.read(name)
 	if err != nil {
 		return "", err
 	}
-	lines := t.view(name, text)
+	lines, err := t.view(ctx, name, text)
+	if err != nil {
+		return "", err
+	}
 	t.remember(text, lines)
 	if first < 1 || first > len(lines) {
 		return "", fmt.Errorf("the file has the lines 1 to %d", len(lines))
@@ -149,7 +152,11 @@ func (t *Tree) search(ctx context.Context, query, prefix string) (string, error)
 		if err != nil {
 			continue
 		}
-		lines, found := t.view(name, text), false
+		lines, err := t.view(ctx, name, text)
+		if err != nil {
+			return "", err
+		}
+		found := false
 		for i, l := range lines { // as shown: the duration must not depend on what the model may not see
 			if !strings.Contains(l.text, query) {
 				continue

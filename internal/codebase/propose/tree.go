@@ -4,6 +4,7 @@ package propose
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -57,11 +58,20 @@ type origin struct {
 }
 
 // NewTree returns the tree of the files of a directory, which are sorted paths, with the changes of a patch. The files
-// that are not source code can be changed if they are among the configurations. The root has to stay open.
-func NewTree(root *os.Root, files, configurations []string, changes []patch.File) *Tree {
+// that are not source code can be changed if they are among the configurations. The root has to stay open. The error is
+// that of the context.
+func NewTree(ctx context.Context, root *os.Root, files, configurations []string, changes []patch.File) (*Tree, error) {
 	t := &Tree{
-		root: root, files: slices.DeleteFunc(slices.Clone(files), private), configurations: configurations,
+		root: root, configurations: configurations,
 		changed: map[string][]byte{}, created: map[string]bool{}, hidden: map[string][]bool{}, views: map[string][]line{},
+	}
+	for _, name := range files {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if !private(name) {
+			t.files = append(t.files, name)
+		}
 	}
 	for _, f := range changes {
 		t.changed[f.Path] = f.After
@@ -73,7 +83,7 @@ func NewTree(root *os.Root, files, configurations []string, changes []patch.File
 		}
 	}
 	t.keep()
-	return t
+	return t, nil
 }
 
 // privateNames are names of configuration files that hold credentials, and of directories of such files.
@@ -84,7 +94,7 @@ var privateNames = regexp.MustCompile(`(?i)(secret|credential|passw(or)?d)[^/]*$
 // and those whose name has sensitive data or invisible characters.
 func private(name string) bool {
 	return strings.HasPrefix(name, ".") || strings.Contains(name, "/.") ||
-		syntax.LanguageOf(name) == syntax.Unknown && privateNames.MatchString(name) || cleanLine(name) != name
+		syntax.LanguageOf(name) == syntax.Unknown && privateNames.MatchString(name) || cleanText(name) != name
 }
 
 // has reports whether the tree has a file. Names are compared as they are: the tree has none that leads elsewhere.
@@ -174,19 +184,19 @@ func (t *Tree) Line(name string, number int) (present int, same bool) {
 	return present, true
 }
 
-// Hides reports whether a line, from 1, contains what the model may not see.
-func (t *Tree) Hides(name string, number int) bool {
+// Hides reports whether a line, from 1, contains what the model may not see, or the context has ended.
+func (t *Tree) Hides(ctx context.Context, name string, number int) bool {
 	text, err := t.Read(name)
 	if err != nil {
 		return false
 	}
-	lines := t.view(name, text)
-	return number >= 1 && number <= len(lines) && lines[number-1].cut
+	lines, err := t.view(ctx, name, text)
+	return err != nil || number >= 1 && number <= len(lines) && lines[number-1].cut
 }
 
 // edit replaces the lines from first to last, from 1; with last = first-1 it inserts before first. Errors are for the
 // model.
-func (t *Tree) edit(name string, first, last int, text string) error {
+func (t *Tree) edit(ctx context.Context, name string, first, last int, text string) error {
 	before, err := t.read(name)
 	if err != nil {
 		return err
@@ -203,10 +213,14 @@ func (t *Tree) edit(name string, first, last int, text string) error {
 		return errors.New("text repeats a redaction: choose lines without one")
 	case strings.Contains(text, "assay-ignore"):
 		return errors.New("text suppresses findings: fix the code instead")
-	case slices.ContainsFunc(view([]byte(text)), func(l line) bool { return strings.Contains(l.text, sensitive.Redacted) }):
+	case strings.Contains(cleanText(text), sensitive.Redacted):
 		return errors.New("text contains sensitive data")
 	}
-	lines, shown := splitLines(before), t.view(name, before)
+	lines := splitLines(before)
+	shown, err := t.view(ctx, name, before)
+	if err != nil {
+		return err
+	}
 	if first < 1 || first > len(lines)+1 || last < first-1 || last > len(lines) {
 		return fmt.Errorf("the file has the lines 1 to %d", len(lines))
 	}
@@ -320,12 +334,20 @@ func (t *Tree) lost() string {
 	return ""
 }
 
-// begin begins the task that may change a file. What the file hides is noted before that of others.
-func (t *Tree) begin(file string) {
+// begin begins the task that may change a file. What the file hides is noted before that of others. The error is that of
+// the context.
+func (t *Tree) begin(ctx context.Context, file string) error {
 	t.file = file
-	if text, err := t.Read(file); err == nil {
-		t.remember(text, t.view(file, text))
+	text, err := t.Read(file)
+	if err != nil {
+		return nil
 	}
+	lines, err := t.view(ctx, file, text)
+	if err != nil {
+		return err
+	}
+	t.remember(text, lines)
+	return nil
 }
 
 // keep ends a task whose change stays.

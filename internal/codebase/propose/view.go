@@ -5,6 +5,7 @@ package propose
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"iter"
 	"path"
@@ -27,17 +28,21 @@ type line struct {
 	cut  bool // some of it is not shown: the line cannot be changed
 }
 
-// view returns the lines of a text without sensitive data and invisible characters.
-func view(text []byte) []line {
+// view returns the lines of a text without sensitive data and invisible characters. The error is that of the context.
+func view(ctx context.Context, text []byte) ([]line, error) {
 	raw := rawLines(text)
+	clean, err := cleanLines(ctx, raw)
+	if err != nil {
+		return nil, err
+	}
 	lines := make([]line, len(raw))
-	for i, shown := range cleanLines(raw) {
+	for i, shown := range clean {
 		if len(shown) > maxLine {
 			shown = strings.ToValidUTF8(shown[:maxLine], "") + "…"
 		}
 		lines[i] = line{shown, shown != strings.TrimSuffix(raw[i], "\r")}
 	}
-	return lines
+	return lines, nil
 }
 
 // Limits of what is read for one task. To clean a MiB takes up to a second.
@@ -66,13 +71,20 @@ func cost(text []byte) int { return (len(text)/unit + 1) * unit }
 
 // view returns the lines of a file, as it is now, as the model sees them. A line of the repository that is hidden in
 // the repository's file is hidden in the changed one as well.
-func (t *Tree) view(name string, text []byte) []line {
+func (t *Tree) view(ctx context.Context, name string, text []byte) ([]line, error) {
 	if lines, ok := t.views[name]; ok {
-		return lines
+		return lines, nil
 	}
-	lines := view(text)
-	for i, hidden := range t.hiddenIn(name, text) {
-		if hidden {
+	lines, err := view(ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	hidden, err := t.hiddenIn(ctx, name, text)
+	if err != nil {
+		return nil, err
+	}
+	for i := range hidden {
+		if hidden[i] {
 			lines[i] = line{sensitive.Redacted, true}
 		}
 	}
@@ -82,22 +94,26 @@ func (t *Tree) view(name string, text []byte) []line {
 		t.viewsSize = size
 	}
 	t.views[name] = lines
-	return lines
+	return lines, nil
 }
 
 // hiddenIn returns which lines of a changed file are hidden whatever is around them, nil for one that has not changed.
-func (t *Tree) hiddenIn(name string, text []byte) []bool {
+func (t *Tree) hiddenIn(ctx context.Context, name string, text []byte) ([]bool, error) {
 	if _, changed := t.changed[name]; !changed || t.created[name] {
-		return nil
+		return nil, nil
 	}
 	if t.hidden[name] == nil { // before the model changes it in this process
 		before, err := patch.Read(t.root, name)
 		if err != nil {
-			return nil
+			return nil, nil
+		}
+		lines, err := view(ctx, before)
+		if err != nil {
+			return nil, err
 		}
 		secret := map[string]bool{}
 		raw := rawLines(before)
-		for i, l := range view(before) {
+		for i, l := range lines {
 			if s := strings.TrimSpace(raw[i]); l.redacted() && strings.Trim(s, "()[]{}<>'\"`,;:+|-\\ ") != "" {
 				secret[s] = true
 			}
@@ -109,7 +125,7 @@ func (t *Tree) hiddenIn(name string, text []byte) []bool {
 		}
 		t.hidden[name] = hidden
 	}
-	return t.hidden[name]
+	return t.hidden[name], nil
 }
 
 // redacted reports whether sensitive data is taken out of a line.
@@ -119,9 +135,6 @@ func (l line) redacted() bool { return strings.Contains(l.text, sensitive.Redact
 func rawLines(text []byte) []string {
 	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
 }
-
-// quoted matches a literal.
-var quoted = regexp.MustCompile(`"((?:[^"\\]|\\.)+)"|'((?:[^'\\]|\\.)+)'|` + "`([^`]+)`")
 
 // commonWord matches a value that stands in much other text, such as default.
 var commonWord = regexp.MustCompile(`^[a-z]{1,8}$`)
@@ -136,8 +149,8 @@ const (
 	maxCleaned = 24 << 10 // bytes of output
 )
 
-// remember notes what the redacted lines of a file contain, which compilers and tests may print: the lines and their
-// literals, also without escapes.
+// remember notes what the redacted lines of a file contain, which compilers and tests may print: the lines, their literals,
+// also without escapes, and the values that a line without literals may have.
 func (t *Tree) remember(text []byte, lines []line) {
 	add := func(s string) {
 		if s = strings.TrimSpace(s); len(s) < minSecret || len(s) > maxSecret || commonWord.MatchString(s) || t.secrets[s] {
@@ -153,14 +166,63 @@ func (t *Tree) remember(text []byte, lines []line) {
 			continue
 		}
 		add(raw[i])
-		for _, m := range quoted.FindAllStringSubmatch(raw[i], -1) {
-			literal := m[1] + m[2] + m[3]
+		if !strings.ContainsAny(raw[i], "\"'`") {
+			for _, s := range values(raw[i]) {
+				add(s)
+			}
+		}
+		for literal := range literals(raw[i]) {
 			add(literal)
 			for s := range strings.Lines(unescaped(literal)) {
 				add(s)
 			}
 		}
 	}
+}
+
+// literals returns the literals of a line. Of each kind of quotation mark, it looks once for an end that is not there.
+func literals(s string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		var unclosed [256]bool
+		for i := 0; i < len(s); i++ {
+			q := s[i]
+			if strings.IndexByte("\"'`", q) < 0 || unclosed[q] {
+				continue
+			}
+			end := i + 1
+			for end < len(s) && s[end] != q {
+				if s[end] == '\\' && q != '`' {
+					end++
+				}
+				end++
+			}
+			if end >= len(s) {
+				unclosed[q] = true
+				continue
+			}
+			if !yield(s[i+1 : end]) {
+				return
+			}
+			i = end
+		}
+	}
+}
+
+// values returns what may be the value of a secret in a line without quotation marks: what follows the first colon or
+// equals sign and its first field, the last field, and words with letters and digits.
+func values(s string) []string {
+	all := []string{s[strings.LastIndexAny(strings.TrimRight(s, " \t\r"), " \t")+1:]}
+	if at := strings.IndexAny(s, ":="); at >= 0 {
+		rest := strings.TrimLeft(s[at+1:], "= \t")
+		first, _, _ := strings.Cut(rest, " ")
+		all = append(all, rest, first)
+	}
+	for _, w := range strings.FieldsFunc(s, func(c rune) bool { return strings.ContainsRune(" \t\r<>=:,;(){}[]|&", c) }) {
+		if w = strings.Trim(w, "-."); digits.MatchString(w) && strings.ContainsFunc(w, isLetter) {
+			all = append(all, w)
+		}
+	}
+	return all
 }
 
 // unescaped returns a literal without the escapes that most languages have.
@@ -221,8 +283,9 @@ func lastElements(name string) iter.Seq[string] {
 	}
 }
 
-// clean returns a text about the files without sensitive data, such as the output of tests.
-func (t *Tree) clean(text string) string {
+// clean returns a text about the files without sensitive data, such as the output of tests. The error is that of the
+// context.
+func (t *Tree) clean(ctx context.Context, text string) (string, error) {
 	if len(text) > maxCleaned { // a part of a line may be a part of a secret
 		text = text[:strings.LastIndexByte(text[:maxCleaned], '\n')+1]
 	}
@@ -233,11 +296,15 @@ func (t *Tree) clean(text string) string {
 			break
 		}
 		if err == nil {
-			t.remember(source, t.view(file, source))
+			lines, err := t.view(ctx, file, source)
+			if err != nil {
+				return "", err
+			}
+			t.remember(source, lines)
 		}
 	}
 	if t.noted > maxSecrets {
-		return sensitive.Redacted
+		return sensitive.Redacted, nil
 	}
 	begins := map[string]bool{}
 	for i := minSecret; i <= len(text); i++ {
@@ -255,7 +322,7 @@ func (t *Tree) clean(text string) string {
 	for _, s := range secrets {
 		pairs = append(pairs, s, sensitive.Redacted)
 	}
-	return cleanText(strings.NewReplacer(pairs...).Replace(text))
+	return cleanText(strings.NewReplacer(pairs...).Replace(text)), nil
 }
 
 // splitLines returns the lines of a text with their ends.

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -100,7 +101,7 @@ func TestView(t *testing.T) {
 		"env: [{name: DB_PASSWORD, value: hunter2-Xq81zz}]\n",
 	} {
 		var shown strings.Builder
-		for _, l := range view([]byte(text)) {
+		for _, l := range viewOf(t, []byte(text)) {
 			shown.WriteString(l.text + "\n")
 		}
 		require.NotContains(t, shown.String(), value, text)
@@ -329,7 +330,7 @@ func TestViewOfCredentials(t *testing.T) {
 				name, number, _ := strings.Cut(at, ":")
 				i, err := strconv.Atoi(number)
 				if require.NoError(t, err); c.Masked {
-					require.True(t, view([]byte(e.Files[name]))[i-1].redacted(), "%s: %s", e.Name, at)
+					require.True(t, viewOf(t, []byte(e.Files[name]))[i-1].redacted(), "%s: %s", e.Name, at)
 					lines++
 				}
 			}
@@ -343,17 +344,79 @@ var hostileUnits = []string{
 	"password=", "a\n", "name: password\n", "value: a\n", "(", "{", "[}", "<a ", "<a></b>", "'a", "\"\\\"", "\\\" # */|", "${a", "`x", "\"\"\"", "/*",
 	"a: ", "- a: b\n", "<<E\n",
 	"AAAA\n-----END PRIVATE KEY-----\n", "-----BEGIN PRIVATE KEY-----\n",
-	"token ", "--token \\", "'a','", "password = (\n", "*/{", "password: [\n",
+	"token ", "--token \\", "'a','", "password = (\n", "*/{", "password: [\n", "--token # ", "\\\"'a'", "'a\\\"", "`'a'\\\"",
+}
+
+// hostileTokens open or close something.
+var hostileTokens = []string{
+	"password=", "--token ", "a", ": ", "- ", "\n", " ", "(", "]", "{", "}", "<a ", ">", "'", "\"", "`", "\\", "# ", "/*", "//", ",",
+}
+
+func init() {
+	for _, a := range hostileTokens {
+		for _, b := range hostileTokens {
+			hostileUnits = append(hostileUnits, a+b)
+		}
+	}
+}
+
+// hostile returns a text of a unit, whose first line is hidden.
+func hostile(unit string, size int) []byte {
+	return []byte("password = \"hunter2-Xq81zz\" " + strings.Repeat(unit, size/len(unit)))
+}
+
+// viewAndRemember does what a task does with a file.
+func viewAndRemember(t testing.TB, text []byte) []line {
+	t.Helper()
+	tree := &Tree{secrets: map[string]bool{}}
+	lines := viewOf(t, text)
+	tree.remember(text, lines)
+	return lines
+}
+
+// TestViewLinear compares the time per byte of short and long hostile texts, which must not grow with the length.
+func TestViewLinear(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: compares running times, which other work on the machine disturbs")
+	}
+	// Quadratic work takes 16 times as long in every attempt. Nothing else takes long enough for a comparison.
+	const small, large, attempts, fast = 2 << 10, 32 << 10, 20, 60 * time.Millisecond
+	fastest := func(unit string, size int) time.Duration {
+		text, best := hostile(unit, size), time.Duration(1<<62)
+		for range 3 {
+			start := time.Now()
+			for n := 0; n < large; n += size {
+				viewAndRemember(t, text)
+			}
+			if best = min(best, time.Since(start)); best < fast {
+				break
+			}
+		}
+		return best
+	}
+	for _, unit := range hostileUnits {
+		ratio := 0.0
+		for range attempts {
+			long := fastest(unit, large)
+			if ratio = 0; long < fast {
+				break
+			}
+			if ratio = float64(long) / float64(fastest(unit, small)); ratio < 5 {
+				break
+			}
+		}
+		require.Less(t, ratio, 5.0, "%q", unit)
+	}
 }
 
 // FuzzView: whatever stands around it, a text keeps its lines, and a password in its first line is hidden.
 func FuzzView(f *testing.F) {
 	for _, unit := range hostileUnits {
-		f.Add([]byte(strings.Repeat(unit, 100)))
+		f.Add([]byte(strings.Repeat(unit, 20)))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		text = append([]byte("password = \"hunter2-Xq81zz\"\n"), text...)
-		lines := view(text)
+		lines := viewAndRemember(t, text)
 		require.Len(t, lines, len(rawLines(text)))
 		require.True(t, lines[0].redacted())
 	})
@@ -363,11 +426,11 @@ func FuzzView(f *testing.F) {
 func BenchmarkView(b *testing.B) {
 	for _, unit := range hostileUnits {
 		for _, size := range []int{32 << 10, 512 << 10} {
-			text := []byte(strings.Repeat(unit, size/len(unit)))
+			text := hostile(unit, size)
 			b.Run(fmt.Sprintf("%q of %d KiB", unit, size>>10), func(b *testing.B) {
 				b.SetBytes(int64(len(text)))
 				for b.Loop() {
-					view(text)
+					viewAndRemember(b, text)
 				}
 			})
 		}

@@ -114,7 +114,10 @@ func (j *job) propose(ctx context.Context) error {
 		return err
 	}
 	defer root.Close()
-	tree := propose.NewTree(root, j.change.Paths, j.change.Configurations, j.change.Patch.Files)
+	tree, err := propose.NewTree(ctx, root, j.change.Paths, j.change.Configurations, j.change.Patch.Files)
+	if err != nil {
+		return err
+	}
 	m := j.result.Model
 	if m == nil {
 		m = &modelResult{Name: report.Printable(p.Model.Model(), maxPhrase)}
