@@ -521,12 +521,14 @@ func TestMayName(t *testing.T) {
 		"password", "DB_PASSWORD", "--password", "dbPassword", "passwords", "SSL_KEYSTORE_PASSWORD_CONFIG", "DB_PASS", "passphrase",
 		"secretOrKey", "signing_key", "encryptionKey", "STORAGE_ACCOUNT_KEY", "UsernamePasswordCredentials", "HTTPBasicAuth",
 		"x-honeycomb-team", "uptrace-dsn", "Authorization", "jwtSecret", "tokens", "db.password.prod", "session_id", "iban",
+		"--requirepass", "masterauth", "passcode", "psk", "service_key", "FERNET_KEY", "encrypt.key", "crypto.createHmac", "Algorithm.HMAC256",
+		"Keys.hmacShaKeyFor", "signWith", "aes.NewCipher", "crypto.createCipheriv",
 	} {
 		require.True(t, MayName(name), name)
 	}
 	for _, name := range []string{
 		"", "name", "key", "passenger", "PassThrough", "tokenizer", "max_tokens", "token_url", "public_key", "author", "authors", "secretary",
-		"keyboard", "password_file", "http.request.method",
+		"keyboard", "password_file", "http.request.method", "routing_key", "HmacSHA256", "ciphertext",
 	} {
 		require.False(t, MayName(name), name)
 	}
