@@ -55,6 +55,7 @@ type frame struct {
 	open    byte   // one of ([{, < for a tag, x for an element, : for a mapping, 0 for a body or the text
 	name    string // of the element, or the last key of the mapping
 	col     int    // of the mapping
+	above   int    // the column of the innermost mapping that has the group, or -1
 	at      int    // its values begin here
 	covered bool   // by a name around it
 	until   int    // the last line that a name in it covers
@@ -71,7 +72,7 @@ const (
 
 func newRedactor(hidden []bool) *redactor {
 	return &redactor{
-		hidden: hidden, names: map[string]bool{}, elements: map[string]int{}, frames: []frame{{until: -1}}, zone: -1,
+		hidden: hidden, names: map[string]bool{}, elements: map[string]int{}, frames: []frame{{until: -1, above: -1}}, zone: -1,
 		start: true,
 	}
 }
@@ -90,6 +91,9 @@ func (r *redactor) push(f frame) {
 	f.covered = f.open != 0 && r.covered()
 	if f.open != 'x' {
 		f.name = r.key
+	}
+	if f.above = r.top().above; f.open == ':' {
+		f.above = f.col
 	}
 	f.at, f.until, f.choice = len(r.values), -1, f.open == 0 && r.named && r.choice
 	r.frames = append(r.frames, f)
@@ -230,10 +234,15 @@ func (r *redactor) isValue(s string) bool {
 
 func isLetter(c rune) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
 
+// isKey reports whether a key, in the group of another one, is the name of a secret.
+func (r *redactor) isKey(f *frame, key string) bool {
+	return r.isName(key) || strings.EqualFold(key, "key") && r.isName(f.name+"_key")
+}
+
 // literal reads a literal.
 func (r *redactor) literal(s string, keyed bool) {
 	switch {
-	case r.isName(s) && keyed:
+	case keyed && r.isKey(r.top(), s):
 		r.name(true)
 	case r.isName(s) && r.top().open == ':':
 		r.name(false)
@@ -241,12 +250,14 @@ func (r *redactor) literal(s string, keyed bool) {
 		r.entry(r.top())
 	}
 	if tagged.MatchString(s) { // of a field of a Go struct
+		named, value := false, false
 		for _, m := range tagValue.FindAllStringSubmatch(s, -1) {
-			if r.isValue(m[1]) {
-				r.value = true
-				r.add()
-			}
+			named, value = named || r.isName(m[1]), value || r.isValue(m[1])
 		}
+		if r.value = r.value || value; value {
+			r.add()
+		}
+		r.hidden[r.n] = r.hidden[r.n] || named && value
 		return
 	}
 	for _, m := range pair.FindAllStringSubmatch(strings.ReplaceAll(s, `\"`, `"`), -1) { // x-api-key=...
@@ -315,7 +326,7 @@ func (r *redactor) line(n int, s string) {
 		if r.zone >= 0 && indentation(s) > r.zone {
 			r.hidden[n] = true
 		}
-		r.aside().line(n, s[len(at):])
+		r.aside(true).line(n, s[len(at):])
 		return
 	}
 	r.code(s, trimmed)
@@ -323,7 +334,8 @@ func (r *redactor) line(n int, s string) {
 
 // statement ends the last statement unless the next line goes on with it.
 func (r *redactor) statement(s, trimmed string) {
-	if s[0] > ' ' && len(r.frames) > 1 && declares.MatchString(s) { // a bracket before was none
+	// A bracket before was none.
+	if s[0] > ' ' && len(r.frames) > 1 && (declares.MatchString(s) || trimmed == "---") {
 		for len(r.frames) > 1 {
 			r.pop()
 		}
@@ -339,11 +351,12 @@ func (r *redactor) statement(s, trimmed string) {
 	}
 }
 
-// aside returns the redactor for comments and literals.
-func (r *redactor) aside() *redactor {
+// aside returns the redactor for comments, which are prose, or for a literal of several lines, which may be none: the mark
+// that opens it may stand in a regular expression.
+func (r *redactor) aside(prose bool) *redactor {
 	if r.inner == nil {
 		r.inner = newRedactor(r.hidden)
-		r.inner.prose, r.inner.names = true, r.names
+		r.inner.prose, r.inner.names = prose, r.names
 	}
 	return r.inner
 }
@@ -358,7 +371,7 @@ func (r *redactor) within(s, trimmed string) {
 		r.hidden[r.n] = true
 	} else {
 		r.add()
-		r.aside().line(r.n, strings.ReplaceAll(s, r.until, " "))
+		r.aside(r.prose).line(r.n, strings.ReplaceAll(s, r.until, " "))
 	}
 	if at < 0 && r.n < r.limit {
 		return
@@ -367,7 +380,7 @@ func (r *redactor) within(s, trimmed string) {
 	if at >= 0 && !r.document {
 		rest = s[at+len(r.until):]
 	}
-	r.until, r.document = "", false
+	r.until, r.document, r.inner = "", false, nil
 	if strings.TrimSpace(rest) != "" {
 		r.tokens(rest)
 	}
@@ -396,7 +409,7 @@ func (r *redactor) code(s, trimmed string) {
 			}
 		}
 	}
-	if r.counts['(']+r.counts['[']+r.counts['{']+r.counts[0]+r.counts['<'] == 0 && content != "" {
+	if content != "" {
 		r.mapping(s, column, lead, item)
 	}
 	switch f := r.top(); {
@@ -411,13 +424,23 @@ func (r *redactor) code(s, trimmed string) {
 
 // mapping reads a line of what may be YAML.
 func (r *redactor) mapping(s string, column, lead int, item bool) {
-	for r.top().open == ':' && r.top().col > lead {
-		r.pop()
-		r.top().seg = 0
+	brackets := r.counts['(']+r.counts['[']+r.counts['{']+r.counts[0]+r.counts['<'] > 0
+	if brackets && lead > r.top().above {
+		return
 	}
 	var m []string
 	if strings.Contains(s, ":") {
 		m = yamlKey.FindStringSubmatch(s)
+	}
+	if brackets && m == nil {
+		return
+	}
+	for brackets && r.top().open != ':' && r.top().above >= 0 { // the brackets were those of a text
+		r.pop()
+	}
+	for r.top().open == ':' && r.top().col > lead {
+		r.pop()
+		r.top().seg = 0
 	}
 	if r.zone >= 0 {
 		if lead <= r.zone && !(lead == r.zone && item) {
@@ -446,7 +469,8 @@ func (r *redactor) mapping(s string, column, lead int, item bool) {
 		if r.zone < 0 {
 			r.zone = column
 		}
-		if key != m[1] && m[2] != "" || wordValue.MatchString(m[2]) && !typeWord.MatchString(m[2]) && secret("password="+m[2]) {
+		word := wordValue.MatchString(m[2]) && !typeWord.MatchString(m[2])
+		if m[2] != "" && (key != m[1] || r.covered() || word && secret("password="+m[2])) {
 			r.hidden[r.n] = true
 		}
 	case m[2] == "":
@@ -542,7 +566,7 @@ func (r *redactor) tokens(s string) {
 			}
 		case !r.prose && i > 0 && afterBlank(s, i) && (strings.HasPrefix(s[i:], "# ") || strings.HasPrefix(s[i:], "//")):
 			r.end = i
-			r.aside().line(r.n, strings.TrimLeft(s[i:], "#/ "))
+			r.aside(true).line(r.n, strings.TrimLeft(s[i:], "#/ "))
 			r.inner = nil
 			return
 		case c == '/' && strings.HasPrefix(s[i:], "/*") && !r.unclosed['*']:
@@ -616,14 +640,14 @@ func (r *redactor) token(s string, end int, word string, literal bool) bool {
 	switch {
 	case literal:
 		r.literal(word, keyed && fresh)
-		if keyed && r.isName(word) {
+		if keyed && r.isKey(f, word) {
 			r.bareValue(s, end)
 		}
-	case keyed && (r.isName(word) || word == "key" && r.isName(f.name+"_key")):
+	case keyed && r.isKey(f, word):
 		r.name(true)
 		r.bareValue(s, end)
 	case !r.isName(word):
-		field := strings.Contains(word, ".") && reference.MatchString(word)
+		field := strings.Contains(word, ".") && reference.MatchString(word) && !digits.MatchString(word)
 		if after == ':' && f.open == '{' && !field && secret("password: "+word) {
 			r.add()
 		}
@@ -662,11 +686,12 @@ func (r *redactor) bareValue(s string, end int) {
 	if at := strings.IndexAny(value, " \t,;&\"'`)}]"); at >= 0 {
 		value = value[:at]
 	}
-	if len(value) < 4 || blank > 0 && reference.MatchString(value) {
+	if len(value) < 4 || blank > 0 && reference.MatchString(value) && !digits.MatchString(value) {
 		return
 	}
 	separator = strings.ReplaceAll(strings.TrimLeft(separator, "\"'`"), ":=", "=")
-	r.hidden[r.n] = secret("password" + separator + value)
+	r.hidden[r.n] = secret("password"+separator+value) ||
+		blank > 0 && reference.MatchString(value) && (len(s) > maxLine || setting.MatchString(s))
 }
 
 // bare reports whether a field after a name may be its value.
@@ -684,9 +709,12 @@ func (r *redactor) bare(s, field string) bool {
 // reference matches a value that is code.
 var reference = regexp.MustCompile(`^[*&]?[A-Za-z_$][\w$]*(?:\??(?:\.|::)#?[A-Za-z_$][\w$]*)*[!?]?(?:[<([].*)?$`)
 
+// setting matches a line that has one setting, whose value is no code.
+var setting = regexp.MustCompile(`^\s*[\w.-]+\s*[=:]\s*\S+\s*$`)
+
 var (
-	wordValue = regexp.MustCompile(`^[\w!@#%^*+-]{4,}$`)
-	typeWord  = regexp.MustCompile(`^(?:[A-Z]\w*|str|string|bytes|object|float|bool)$`)
+	wordValue = regexp.MustCompile(`^\S{4,}$`)
+	typeWord  = regexp.MustCompile(`^(?:\w+\.)*(?:[A-Z][A-Za-z]*|str|string|bytes|object|float|bool)(?:\[[A-Za-z_.,\[\]]*\])?$`)
 )
 
 var typeName = regexp.MustCompile(`^[*&\[\]]*\w+\.[A-Z]\w*\W*$`)
@@ -710,13 +738,13 @@ func (r *redactor) open(s string, i int, q string) {
 		return
 	}
 	rest := s[i+len(q):]
-	r.until, r.covers = q, covers
+	r.until, r.covers, r.inner = q, covers, nil
 	switch {
 	case strings.TrimSpace(rest) == "":
 	case covers:
 		r.hidden[r.n] = true
 	default:
-		r.aside().line(r.n, rest)
+		r.aside(false).line(r.n, rest)
 	}
 }
 

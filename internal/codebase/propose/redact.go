@@ -50,11 +50,12 @@ func shown(ctx context.Context, raw []string, hidden []bool) ([]string, error) {
 }
 
 var (
-	// A token in a URL, of which the detector finds those with a colon before or after them, and the address of a webhook,
-	// which is one.
-	urlToken = regexp.MustCompile(`://(?:[\w.~%+-]{8,100}@|hooks\.slack\.com/services/\w|(?:\w+\.)?discord(?:app)?\.com/api/webhooks/\d)`)
-	escape   = regexp.MustCompile(`\\u00([2-7][0-9a-fA-F])`)
-	cdata    = strings.NewReplacer("<![CDATA[", " ", "]]>", " ", `\.`, ".")
+	// A token in a URL, of which the detector finds those with a colon before or after them, the address of a webhook,
+	// which is one, and the password of an address of JDBC.
+	urlToken = regexp.MustCompile(`://(?:[\w.~%+-]{8,100}@|hooks\.slack\.com/services/\w|(?:\w+\.)?discord(?:app)?\.com/api/webhooks/\d)|` +
+		`:oracle:\w+:[\w.]{1,100}/[^@/\s]{1,100}@`)
+	escape = regexp.MustCompile(`\\u00([2-7][0-9a-fA-F])`)
+	cdata  = strings.NewReplacer("<![CDATA[", " ", "]]>", " ", `\.`, ".")
 )
 
 // plain returns a line with ASCII characters in place of others that mean the same.

@@ -4,6 +4,8 @@ package propose
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"assay/internal/review"
 	"assay/internal/review/check"
 	"assay/internal/review/check/checktest"
 )
@@ -254,6 +257,14 @@ DatabasePasswordValue = '@@' § m_password_ = '@@' § password_ = '@@' § $passw
 password = (\r    '@@'\r)\r § password: |\r  @@\r § const password =\u2028'@@' § password:\u0085  @@
 password\u00a0=\u00a0'@@' § pass\u200bword = '@@' § password\uff1a@@ § password =\u000b'@@' § password =\u000c'@@'
 db.password = abc\\\r\n    @@\r
+s.replace(/[\q'"]/g, '');\njwt.verify(token, '@@'); § /\q/.test(s);\nif (a) {\n  jwt.verify(token, '@@');\n} § if c == '\q' || c == '\q' {\npassword := "@@"
+q = \qa\nb\q\nif password == "@@" { § const q = \qabc\n  const [password, setPassword] = useState('@@');
+Key string \qenv:"JWT_SECRET" envDefault:"@@"\q § Key string \qenvconfig:"SIGNING_KEY" default:"@@"\q § Key string \qdefault:"@@" env:"API_TOKEN,required"\q
+redis-server --requirepass @@ § command: ["redis-server", "--requirepass", "@@"] § command:\n- --requirepass\n- @@ § requirepass @@ § masterauth @@
+FERNET_KEY=@@ § - service_key: @@ § passcode = "@@" § psk: @@ § crypto.createHmac('sha256', '@@').update(b) § Algorithm.HMAC256("@@");
+Keys.hmacShaKeyFor(Decoders.BASE64.decode("@@")); § Jwts.builder().signWith(SignatureAlgorithm.HS256, "@@") § aes.NewCipher([]byte("@@"))
+crypto.createCipheriv('aes-256-cbc', '@@', iv); § {'jwt': {'key': '@@'}} § "Jwt": { "Key": "@@", "Issuer": "x" } § "jwt": {\n  "key": "@@"\n}
+encrypt: {key: "@@"} § encrypt: {key: @@} § encrypt.key=@@ § url: jdbc:oracle:thin:shop/@@@db:1521/x
 `
 
 // shownForms are lines without a secret.
@@ -267,7 +278,7 @@ start(token, func() {\n\tlog("@@")\n}) § describe('token', () => {\n  log('@@')
 password: str\nuser: @@ § {"max_tokens": 4096, "x": "@@"} § token_url: "@@" § throw new Error("the token of the user @@ has expired")
 span.SetAttributes(attribute.String("user.id", id), attribute.String("shop", "@@"))\nsetToken(t) § {"password": x,\n "user": "@@"}
 slog.Info("@@", "user", user, "password", password) § slog.Info("@@", "password", req.Password) § log.Printf("@@ %s %s", user, password)
-logger.info("@@ %s", password) § logger.info({ password }, '@@') § log.info("@@ {} {}", user, password);
+channel.publish(routing_key='@@') § logger.info("@@ %s", password) § logger.info({ password }, '@@') § log.info("@@ {} {}", user, password);
 `
 
 // forms returns the texts of a table of forms, with a value.
@@ -290,6 +301,29 @@ func TestForms(t *testing.T) {
 	require.NotContains(t, cleanText("password: letmein\n"), "letmein")
 	for _, text := range forms(t, shownForms, "shop") {
 		require.Equal(t, strings.Count(text, "shop"), strings.Count(cleanText(text), "shop"), "%q: %q", text, cleanText(text))
+	}
+}
+
+// passwords are values that look like code, types or words.
+var passwords = []string{
+	"Kx92jd82jKd02jd92jdAAq", "Summer2024", "Welcome1", "A1b2C3d4", "pa$$w0rd99", "hunter2.Xq81zz", "kx92jd82jKd02jd.jd82", "Kx92jd82(jKd02jd92",
+	"Kx92_jd82/jKd02+jd92==", "x92jd-82jKd02jd92", "Correct4horse-battery", "Kx92jd82,jKd02jd92", "a1::b2", "Kx92jd82[jKd02jd92",
+}
+
+// TestPasswords: a value without quotes under a telling name is hidden whatever it looks like.
+func TestPasswords(t *testing.T) {
+	for _, form := range strings.Split(`
+DB_PASS: @@ § environment:\n  N8N_ENCRYPTION_KEY: @@ § environment:\n  APP_KEY: @@ # x § headers:\n  x-honeycomb-team: @@
+kind: Secret\nstringData:\n  DB_PASS: @@ § ansible_become_pass: @@ § app:\n  masterKey: @@ § api:\n  key: @@ § encrypt:\n  key: @@
+mail.smtp.pass = @@ § app.jwt.signing-key = @@ § license-key=@@ § signing_key : @@
+note: see (the runbook\nDB_PASS: @@ § a:\n  b: in [0, 100) ms\n  DB_PASS: @@ § a: in [0\n---\nDB_PASS: @@ § a: |\n  if x {\nDB_PASS: @@
+- a: x (y\n- password: @@ § a:\n- b: x {\n  password: @@ § text (\n---\npassword: @@
+a: x (y\nb:\n  password:\n    @@ § a: x [y\nb:\n- name: DB_PASSWORD\n  value: @@`, "\n") {
+		for _, value := range passwords {
+			for _, text := range forms(t, form+" ", value) {
+				require.NotContains(t, cleanText(text), value, "%q", text)
+			}
+		}
 	}
 }
 
@@ -337,6 +371,35 @@ func TestViewOfCredentials(t *testing.T) {
 		}
 	}
 	require.NotZero(t, lines)
+}
+
+// TestViewOfGenerated: what the review reports in a generated configuration is hidden.
+func TestViewOfGenerated(t *testing.T) {
+	dir := t.TempDir()
+	for i, value := range passwords {
+		for name, text := range map[string]string{
+			"compose.yaml": "services:\n  web:\n    image: web\n    environment:\n      API_KEY: @@\n      SMTP_PASSWORD: @@\n      N8N_ENCRYPTION_KEY: @@\n" +
+				"      NOTE: see (the runbook\n      SESSION_SECRET: @@\n      URL: https://shop:@@@db.example.com/\n",
+			"deployment.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  containers:\n  - name: web\n    env:\n" +
+				"    - name: LICENSE_KEY\n      value: @@\n    - {name: APP_KEY, value: @@}\n",
+			"secret.yaml":    "apiVersion: v1\nkind: Secret\nmetadata: {name: web}\nstringData:\n  signing_key: @@\n  clientSecret: @@\n",
+			"collector.yaml": "receivers:\n  otlp:\nexporters:\n  otlp:\n    headers:\n      x-honeycomb-team: @@\n      Authorization: Bearer @@\n  datadog:\n    api: {key: @@}\n",
+			"Dockerfile":     "FROM scratch\nENV NEW_RELIC_LICENSE_KEY=@@\nENV API_TOKEN @@\nENV A=b \\\n    APP_KEY=@@\n",
+		} {
+			file := filepath.Join(dir, "production", strconv.Itoa(i), name)
+			require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o750))
+			require.NoError(t, os.WriteFile(file, []byte(strings.ReplaceAll(text, "@@", value)), 0o600))
+		}
+	}
+	r, err := review.Run(t.Context(), review.Options{Root: dir, Only: []string{"secret-in-config"}})
+	require.NoError(t, err)
+	for _, f := range r.Findings {
+		at := f.Locations[0]
+		text, err := os.ReadFile(filepath.Join(dir, at.File))
+		require.NoError(t, err)
+		require.True(t, viewOf(t, text)[at.Line-1].redacted(), "%s:%d: %s", at.File, at.Line, rawLines(text)[at.Line-1])
+	}
+	require.Greater(t, len(r.Findings), 5*len(passwords))
 }
 
 // hostileUnits make a text that takes long to clean when they are repeated.
