@@ -330,6 +330,22 @@ func TestCancel(t *testing.T) {
 	})
 }
 
+// TestEnded: no file is read to its end after the end of the context.
+func TestEnded(t *testing.T) {
+	tree := newTree(t, map[string]string{"a.py": "password = \"hunter2-Xq81zz\"\n", "main.py": "x = 1\n"}, "main.py")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := NewTree(ctx, tree.root, tree.files, nil, nil)
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, tree.begin(ctx, "a.py"), context.Canceled)
+	_, err = tree.show(ctx, "a.py", 1, 1)
+	require.ErrorIs(t, err, context.Canceled)
+	_, err = tree.clean(ctx, "a.py:1: wrong")
+	require.ErrorIs(t, err, context.Canceled)
+	require.True(t, tree.Hides(ctx, "a.py", 1))
+	require.Empty(t, tree.secrets)
+}
+
 // TestRevealed: what is hidden stays hidden, whatever the model changes around it.
 func TestRevealed(t *testing.T) {
 	const secret = "Zx9kqP0aa11bb22"
