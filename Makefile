@@ -52,7 +52,7 @@ test: deps build lint test-go check-vuln ## run all checks: lint, tests with the
 # Code that several goroutines share (engine, receive, rest, the stores) and every part that
 # cmd/assay connects run with it. cmd/assay and the providers are excluded because a race build
 # compiles the SDK of a language model again, which takes a minute.
-PLAIN := $(addprefix assay/,cmd/assay faults internal/auth/seal internal/dashboard/browsertest internal/delta internal/gittree internal/netguard internal/offline internal/report internal/requestid internal/review/boundary internal/review/check \
+PLAIN := $(addprefix assay/,cmd/assay faults internal/auth/seal internal/codebase/redact internal/dashboard/browsertest internal/delta internal/gittree internal/netguard internal/offline internal/report internal/requestid internal/review/boundary internal/review/check \
 	internal/review/configfile internal/review/instrument internal/review/instrumentation internal/review/patch internal/review/syntax internal/rules internal/rules/catalog internal/rules/remedy internal/rules/runtimes internal/rules/semconv \
 	internal/rules/sensitive internal/rules/unit internal/safetext internal/store/codec internal/store/merge internal/store/paging internal/llm internal/usage internal/wire internal/wire/otlpjson)
 # Of these packages and of the SQLite store, only the tests with several goroutines run with it.

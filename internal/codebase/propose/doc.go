@@ -7,7 +7,7 @@
 // verified. The tools act on a Tree (tree.go): the reviewed files of a repository with the changes so far, in memory. A
 // tree has no other files, so no path, link or directory of the server is in reach. Only the file of the finding or
 // boundary can be changed, unless it says how code is built and tested; and no lines that contain sensitive data, which the model does not
-// see (view.go).
+// see (view.go, package redact).
 //
 // The model does not decide whether a change is good: the caller's verification does (propose.go). A change that is not
 // verified after three repairs is undone. Each call is paid from the budgets of the run and of the day (budget.go).

@@ -169,14 +169,6 @@ func cleaned(t *testing.T, tree *Tree, text string) string {
 	return clean
 }
 
-// viewOf returns the lines of a text as a model sees them.
-func viewOf(t testing.TB, text []byte) []line {
-	t.Helper()
-	lines, err := view(t.Context(), text)
-	require.NoError(t, err)
-	return lines
-}
-
 func (f *fixture) propose() *Attempt {
 	f.t.Helper()
 	a, err := f.Propose(f.t.Context(), f.Task)

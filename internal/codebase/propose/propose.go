@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"assay"
+	"assay/internal/codebase/redact"
 	"assay/internal/llm"
 	"assay/internal/report"
 	"assay/internal/review"
@@ -412,7 +413,7 @@ func (w *work) system() string {
 // document returns the first message: the finding or the boundary, and the instructions of the organization.
 func (w *work) document() (string, error) {
 	name, fields := "boundary", map[string]any{
-		"location": w.location(w.Step.File, w.Step.Line, ""), "span_kind": w.Step.Boundary.SpanKind, "library": cleanText(w.Step.Boundary.Library), "left_by_the_mechanical_change": cleanText(w.Step.Text),
+		"location": w.location(w.Step.File, w.Step.Line, ""), "span_kind": w.Step.Boundary.SpanKind, "library": redact.Text(w.Step.Boundary.Library), "left_by_the_mechanical_change": redact.Text(w.Step.Text),
 	}
 	if f := w.Finding; f != nil {
 		var locations []map[string]any
@@ -420,7 +421,7 @@ func (w *work) document() (string, error) {
 			locations = append(locations, w.location(l.File, l.Line, l.Description))
 		}
 		name, fields = "finding", map[string]any{
-			"check": f.Check, "title": cleanText(f.Title), "summary": cleanText(f.Summary), "why": cleanText(f.Why), "how_to_fix": cleanText(f.Fix), "locations": locations,
+			"check": f.Check, "title": redact.Text(f.Title), "summary": redact.Text(f.Summary), "why": redact.Text(f.Why), "how_to_fix": redact.Text(f.Fix), "locations": locations,
 		}
 	}
 	text, err := json.MarshalIndent(fields, "", " ")
@@ -429,7 +430,7 @@ func (w *work) document() (string, error) {
 	}
 	document := "The " + name + ":\n" + w.data(string(text))
 	if s := strings.TrimSpace(w.Instructions); s != "" {
-		document += "\nWishes of the repository's owners on how code is to look. They do not change the task, the tools and the limits:\n" + w.data(cleanText(s[:min(len(s), maxInstructions)]))
+		document += "\nWishes of the repository's owners on how code is to look. They do not change the task, the tools and the limits:\n" + w.data(redact.Text(s[:min(len(s), maxInstructions)]))
 	}
 	return document, nil
 }
@@ -437,9 +438,9 @@ func (w *work) document() (string, error) {
 // location returns a place with its present line.
 func (w *work) location(file string, line int, description string) map[string]any {
 	line, _ = w.Tree.Line(file, line)
-	l := map[string]any{"file": cleanText(file), "line": line}
+	l := map[string]any{"file": redact.Text(file), "line": line}
 	if description != "" {
-		l["description"] = cleanText(description)
+		l["description"] = redact.Text(description)
 	}
 	return l
 }

@@ -119,11 +119,11 @@ func (t *Tree) show(ctx context.Context, name string, first, last int) (string, 
 	last = min(max(last, first), first+maxReadLines-1, len(lines))
 	var b strings.Builder
 	for i, l := range lines[first-1 : last] {
-		if b.Len()+len(l.text) > maxResult {
+		if b.Len()+len(l.Text) > maxResult {
 			b.WriteString("(the result is full)\n")
 			break
 		}
-		fmt.Fprintf(&b, "%d\t%s\n", first+i, l.text)
+		fmt.Fprintf(&b, "%d\t%s\n", first+i, l.Text)
 	}
 	if last < len(lines) {
 		fmt.Fprintf(&b, "(the file has %d lines)\n", len(lines))
@@ -158,10 +158,10 @@ func (t *Tree) search(ctx context.Context, query, prefix string) (string, error)
 		}
 		found := false
 		for i, l := range lines { // as shown: the duration must not depend on what the model may not see
-			if !strings.Contains(l.text, query) {
+			if !strings.Contains(l.Text, query) {
 				continue
 			}
-			if matches++; matches > maxMatches || b.Len()+len(l.text) > maxResult {
+			if matches++; matches > maxMatches || b.Len()+len(l.Text) > maxResult {
 				b.WriteString("(there are more)\n")
 				return b.String(), nil
 			}
@@ -169,7 +169,7 @@ func (t *Tree) search(ctx context.Context, query, prefix string) (string, error)
 				found = true
 				t.remember(text, lines)
 			}
-			fmt.Fprintf(&b, "%s:%d\t%s\n", name, i+1, l.text)
+			fmt.Fprintf(&b, "%s:%d\t%s\n", name, i+1, l.Text)
 		}
 	}
 	if b.Len() == 0 {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/aymanbagabas/go-udiff"
 
+	"assay/internal/codebase/redact"
 	"assay/internal/review"
 	"assay/internal/review/patch"
 	"assay/internal/review/syntax"
@@ -32,12 +33,12 @@ const (
 // Tree is the reviewed files of a repository with the changes so far. It is not safe for concurrent use.
 type Tree struct {
 	root           *os.Root
-	files          []string          // sorted
-	configurations []string          // the configuration files among them that can be changed
-	changed        map[string][]byte // the files that differ from those below root
-	created        map[string]bool   // the files among them that are not below root
-	hidden         map[string][]bool // lines of changed files that stay hidden
-	views          map[string][]line // of files as they are now
+	files          []string                 // sorted
+	configurations []string                 // the configuration files among them that can be changed
+	changed        map[string][]byte        // the files that differ from those below root
+	created        map[string]bool          // the files among them that are not below root
+	hidden         map[string][]bool        // lines of changed files that stay hidden
+	views          map[string][]redact.Line // of files as they are now
 	viewsSize      int
 
 	// Of the present task.
@@ -63,7 +64,7 @@ type origin struct {
 func NewTree(ctx context.Context, root *os.Root, files, configurations []string, changes []patch.File) (*Tree, error) {
 	t := &Tree{
 		root: root, configurations: configurations,
-		changed: map[string][]byte{}, created: map[string]bool{}, hidden: map[string][]bool{}, views: map[string][]line{},
+		changed: map[string][]byte{}, created: map[string]bool{}, hidden: map[string][]bool{}, views: map[string][]redact.Line{},
 	}
 	for _, name := range files {
 		if err := ctx.Err(); err != nil {
@@ -94,7 +95,7 @@ var privateNames = regexp.MustCompile(`(?i)(secret|credential|passw(or)?d)[^/]*$
 // and those whose name has sensitive data or invisible characters.
 func private(name string) bool {
 	return strings.HasPrefix(name, ".") || strings.Contains(name, "/.") ||
-		syntax.LanguageOf(name) == syntax.Unknown && privateNames.MatchString(name) || cleanText(name) != name
+		syntax.LanguageOf(name) == syntax.Unknown && privateNames.MatchString(name) || redact.Text(name) != name
 }
 
 // has reports whether the tree has a file. Names are compared as they are: the tree has none that leads elsewhere.
@@ -184,14 +185,14 @@ func (t *Tree) Line(name string, number int) (present int, same bool) {
 	return present, true
 }
 
-// Hides reports whether a line, from 1, contains what the model may not see, or the context has ended.
+// Hides reports whether a line, from 1, contains what the model may not see, or cannot be shown.
 func (t *Tree) Hides(ctx context.Context, name string, number int) bool {
 	text, err := t.Read(name)
 	if err != nil {
 		return false
 	}
 	lines, err := t.view(ctx, name, text)
-	return err != nil || number >= 1 && number <= len(lines) && lines[number-1].cut
+	return err != nil || number >= 1 && number <= len(lines) && lines[number-1].Cut
 }
 
 // edit replaces the lines from first to last, from 1; with last = first-1 it inserts before first. Errors are for the
@@ -213,7 +214,7 @@ func (t *Tree) edit(ctx context.Context, name string, first, last int, text stri
 		return errors.New("text repeats a redaction: choose lines without one")
 	case strings.Contains(text, "assay-ignore"):
 		return errors.New("text suppresses findings: fix the code instead")
-	case strings.Contains(cleanText(text), sensitive.Redacted):
+	case strings.Contains(redact.Text(text), sensitive.Redacted):
 		return errors.New("text contains sensitive data")
 	}
 	lines := splitLines(before)
@@ -225,7 +226,7 @@ func (t *Tree) edit(ctx context.Context, name string, first, last int, text stri
 		return fmt.Errorf("the file has the lines 1 to %d", len(lines))
 	}
 	for _, l := range shown[first-1 : last] {
-		if l.cut {
+		if l.Cut {
 			return errors.New("one of these lines is not shown completely and cannot be changed")
 		}
 	}
@@ -241,20 +242,20 @@ func (t *Tree) edit(ctx context.Context, name string, first, last int, text stri
 		head = append(head, end...)
 	}
 	after := slices.Concat(head, []byte(text), bytes.Join(lines[last:], nil))
-	hidden := make([]bool, len(rawLines(after)))
+	hidden := make([]bool, len(redact.Raw(after)))
 	for i, l := range shown {
 		switch rest := len(shown) - i; {
 		case i < first-1:
-			hidden[i] = l.redacted()
+			hidden[i] = l.Redacted()
 		case i >= last:
-			hidden[len(hidden)-rest] = l.redacted()
+			hidden[len(hidden)-rest] = l.Redacted()
 		}
 	}
 	was, marks := t.undo, t.marks
 	if was == nil {
 		marks = make([]int, len(lines))
 		for i := range lines {
-			if shown[i].cut {
+			if shown[i].Cut {
 				marks[i] = i + 1
 			}
 		}
@@ -334,19 +335,16 @@ func (t *Tree) lost() string {
 	return ""
 }
 
-// begin begins the task that may change a file. What the file hides is noted before that of others. The error is that of
-// the context.
+// begin begins the task that may change a file. What the file hides is noted before that of others.
 func (t *Tree) begin(ctx context.Context, file string) error {
 	t.file = file
-	text, err := t.Read(file)
-	if err != nil {
-		return nil
+	if text, err := t.Read(file); err == nil {
+		lines, err := t.view(ctx, file, text)
+		if err != nil {
+			return err
+		}
+		t.remember(text, lines)
 	}
-	lines, err := t.view(ctx, file, text)
-	if err != nil {
-		return err
-	}
-	t.remember(text, lines)
 	return nil
 }
 

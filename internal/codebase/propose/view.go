@@ -11,39 +11,12 @@ import (
 	"path"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
-	"unicode/utf8"
 
+	"assay/internal/codebase/redact"
 	"assay/internal/review/patch"
 	"assay/internal/rules/sensitive"
 )
-
-// maxLine is the number of bytes of a line that a model sees.
-const maxLine = 500
-
-// line is a line of a file as a model sees it.
-type line struct {
-	text string
-	cut  bool // some of it is not shown: the line cannot be changed
-}
-
-// view returns the lines of a text without sensitive data and invisible characters. The error is that of the context.
-func view(ctx context.Context, text []byte) ([]line, error) {
-	raw := rawLines(text)
-	clean, err := cleanLines(ctx, raw)
-	if err != nil {
-		return nil, err
-	}
-	lines := make([]line, len(raw))
-	for i, shown := range clean {
-		if len(shown) > maxLine {
-			shown = strings.ToValidUTF8(shown[:maxLine], "") + "…"
-		}
-		lines[i] = line{shown, shown != strings.TrimSuffix(raw[i], "\r")}
-	}
-	return lines, nil
-}
 
 // Limits of what is read for one task. To clean a MiB takes up to a second.
 const (
@@ -71,11 +44,11 @@ func cost(text []byte) int { return (len(text)/unit + 1) * unit }
 
 // view returns the lines of a file, as it is now, as the model sees them. A line of the repository that is hidden in
 // the repository's file is hidden in the changed one as well.
-func (t *Tree) view(ctx context.Context, name string, text []byte) ([]line, error) {
+func (t *Tree) view(ctx context.Context, name string, text []byte) ([]redact.Line, error) {
 	if lines, ok := t.views[name]; ok {
 		return lines, nil
 	}
-	lines, err := view(ctx, text)
+	lines, err := redact.Lines(ctx, text)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +58,7 @@ func (t *Tree) view(ctx context.Context, name string, text []byte) ([]line, erro
 	}
 	for i := range hidden {
 		if hidden[i] {
-			lines[i] = line{sensitive.Redacted, true}
+			lines[i] = redact.Line{Text: sensitive.Redacted, Cut: true}
 		}
 	}
 	size := len(text) + len(lines)*costLine
@@ -103,22 +76,19 @@ func (t *Tree) hiddenIn(ctx context.Context, name string, text []byte) ([]bool, 
 		return nil, nil
 	}
 	if t.hidden[name] == nil { // before the model changes it in this process
-		before, err := patch.Read(t.root, name)
-		if err != nil {
-			return nil, nil
-		}
-		lines, err := view(ctx, before)
+		before, _ := patch.Read(t.root, name) // it was read before
+		lines, err := redact.Lines(ctx, before)
 		if err != nil {
 			return nil, err
 		}
 		secret := map[string]bool{}
-		raw := rawLines(before)
+		raw := redact.Raw(before)
 		for i, l := range lines {
-			if s := strings.TrimSpace(raw[i]); l.redacted() && strings.Trim(s, "()[]{}<>'\"`,;:+|-\\ ") != "" {
+			if s := strings.TrimSpace(raw[i]); l.Redacted() && strings.Trim(s, "()[]{}<>'\"`,;:+|-\\ ") != "" {
 				secret[s] = true
 			}
 		}
-		raw = rawLines(text)
+		raw = redact.Raw(text)
 		hidden := make([]bool, len(raw))
 		for i, s := range raw {
 			hidden[i] = secret[strings.TrimSpace(s)]
@@ -126,14 +96,6 @@ func (t *Tree) hiddenIn(ctx context.Context, name string, text []byte) ([]bool, 
 		t.hidden[name] = hidden
 	}
 	return t.hidden[name], nil
-}
-
-// redacted reports whether sensitive data is taken out of a line.
-func (l line) redacted() bool { return strings.Contains(l.text, sensitive.Redacted) }
-
-// rawLines returns the lines of a text, as view does.
-func rawLines(text []byte) []string {
-	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
 }
 
 // commonWord matches a value that stands in much other text, such as default.
@@ -149,104 +111,23 @@ const (
 	maxCleaned = 24 << 10 // bytes of output
 )
 
-// remember notes what the redacted lines of a file contain, which compilers and tests may print: the lines, their literals,
-// also without escapes, and the values that a line without literals may have.
-func (t *Tree) remember(text []byte, lines []line) {
-	add := func(s string) {
-		if s = strings.TrimSpace(s); len(s) < minSecret || len(s) > maxSecret || commonWord.MatchString(s) || t.secrets[s] {
-			return
-		}
-		if t.noted += len(s) + costSecret; t.noted <= maxSecrets {
-			t.secrets[s] = true
-		}
-	}
-	raw := rawLines(text)
+// remember notes what the redacted lines of a file contain.
+func (t *Tree) remember(text []byte, lines []redact.Line) {
+	raw := redact.Raw(text)
 	for i, l := range lines {
-		if !l.redacted() {
+		if !l.Redacted() {
 			continue
 		}
-		add(raw[i])
-		if !strings.ContainsAny(raw[i], "\"'`") {
-			for _, s := range values(raw[i]) {
-				add(s)
-			}
-		}
-		for literal := range literals(raw[i]) {
-			add(literal)
-			for s := range strings.Lines(unescaped(literal)) {
-				add(s)
-			}
-		}
-	}
-}
-
-// literals returns the literals of a line. Of each kind of quotation mark, it looks once for an end that is not there.
-func literals(s string) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		var unclosed [256]bool
-		for i := 0; i < len(s); i++ {
-			q := s[i]
-			if strings.IndexByte("\"'`", q) < 0 || unclosed[q] {
+		for s := range redact.Values(raw[i]) {
+			s = strings.TrimSpace(s)
+			if len(s) < minSecret || len(s) > maxSecret || commonWord.MatchString(s) || t.secrets[s] {
 				continue
 			}
-			end := i + 1
-			for end < len(s) && s[end] != q {
-				if s[end] == '\\' && q != '`' {
-					end++
-				}
-				end++
+			if t.noted += len(s) + costSecret; t.noted <= maxSecrets {
+				t.secrets[s] = true
 			}
-			if end >= len(s) {
-				unclosed[q] = true
-				continue
-			}
-			if !yield(s[i+1 : end]) {
-				return
-			}
-			i = end
 		}
 	}
-}
-
-// values returns what may be the value of a secret in a line without quotation marks: what follows the first colon or
-// equals sign and its first field, the last field, and words with letters and digits.
-func values(s string) []string {
-	all := []string{s[strings.LastIndexAny(strings.TrimRight(s, " \t\r"), " \t")+1:]}
-	if at := strings.IndexAny(s, ":="); at >= 0 {
-		rest := strings.TrimLeft(s[at+1:], "= \t")
-		first, _, _ := strings.Cut(rest, " ")
-		all = append(all, rest, first)
-	}
-	for _, w := range strings.FieldsFunc(s, func(c rune) bool { return strings.ContainsRune(" \t\r<>=:,;(){}[]|&", c) }) {
-		if w = strings.Trim(w, "-."); digits.MatchString(w) && strings.ContainsFunc(w, isLetter) {
-			all = append(all, w)
-		}
-	}
-	return all
-}
-
-// unescaped returns a literal without the escapes that most languages have.
-func unescaped(s string) string {
-	if !strings.Contains(s, `\`) {
-		return s
-	}
-	var b strings.Builder
-	for s != "" {
-		r, multibyte, tail, err := strconv.UnquoteChar(s, 0)
-		switch {
-		case err != nil && s[0] == '\\': // \' or \/
-			s = s[1:]
-			continue
-		case err != nil:
-			return b.String()
-		case r < utf8.RuneSelf || multibyte:
-			b.WriteRune(r)
-		default:
-			b.WriteByte(byte(r))
-		}
-		s = tail
-	}
-	return b.String()
 }
 
 // named returns the files of the tree that a text names, which may quote them, such as a stack trace. A name may lack
@@ -322,7 +203,7 @@ func (t *Tree) clean(ctx context.Context, text string) (string, error) {
 	for _, s := range secrets {
 		pairs = append(pairs, s, sensitive.Redacted)
 	}
-	return cleanText(strings.NewReplacer(pairs...).Replace(text)), nil
+	return redact.Text(strings.NewReplacer(pairs...).Replace(text)), nil
 }
 
 // splitLines returns the lines of a text with their ends.

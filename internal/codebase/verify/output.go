@@ -6,7 +6,7 @@ import (
 	"regexp"
 	"strings"
 
-	"assay/internal/codebase/propose"
+	"assay/internal/codebase/redact"
 	"assay/internal/report"
 	"assay/internal/rules/sensitive"
 )
@@ -30,7 +30,7 @@ func printable(output string) string {
 	if len(lines) == 0 {
 		return ""
 	}
-	return propose.Clean(strings.Join(lines, "\n")) + "\n"
+	return redact.Output(strings.Join(lines, "\n")) + "\n"
 }
 
 // oneLine returns a text of the repository or its telemetry as a short line without secrets.

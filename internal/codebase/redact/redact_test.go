@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package propose
+package redact
 
 import (
 	"fmt"
@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -21,7 +20,7 @@ import (
 // TestCleanText: the lines of a private key in a test's output are not sent to the model.
 func TestCleanText(t *testing.T) {
 	const output = "--- FAIL: TestKey\r\n-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA1c7\n-----END RSA PRIVATE KEY-----\n"
-	require.Equal(t, "--- FAIL: TestKey\n[redacted]\n[redacted]\n[redacted]\n"+strings.Repeat("a ", maxLine), cleanText(output+strings.Repeat("a ", maxLine)))
+	require.Equal(t, "--- FAIL: TestKey\n[redacted]\n[redacted]\n[redacted]\n"+strings.Repeat("a ", MaxLine), Text(output+strings.Repeat("a ", MaxLine)))
 }
 
 // TestView: the value of a secret is hidden on another line than its name as well.
@@ -105,11 +104,11 @@ func TestView(t *testing.T) {
 	} {
 		var shown strings.Builder
 		for _, l := range viewOf(t, []byte(text)) {
-			shown.WriteString(l.text + "\n")
+			shown.WriteString(l.Text + "\n")
 		}
 		require.NotContains(t, shown.String(), value, text)
 		require.Equal(t, strings.Count(text, "shop"), strings.Count(shown.String(), "shop"), "%s\n%s", text, shown.String())
-		require.NotContains(t, cleanText(text), value)
+		require.NotContains(t, Text(text), value)
 	}
 }
 
@@ -140,9 +139,9 @@ func TestViewShown(t *testing.T) {
 		"slog.Info(\"invalid password\", \"method\", m)\n",
 		"env:\n  - name: MODE\n    value: fast\n",
 	} {
-		require.Equal(t, text, cleanText(text))
+		require.Equal(t, text, Text(text))
 	}
-	require.Contains(t, cleanText("const marker = \"-----BEGIN PRIVATE KEY-----\"\nfunc f() {\n\treturn\n}\n"), "\nfunc f() {\n\treturn\n}\n")
+	require.Contains(t, Text("const marker = \"-----BEGIN PRIVATE KEY-----\"\nfunc f() {\n\treturn\n}\n"), "\nfunc f() {\n\treturn\n}\n")
 }
 
 // secretForms are lines with a secret, @@, in many languages and formats, between §. \q is a backtick.
@@ -295,12 +294,12 @@ func forms(t *testing.T, table, value string) (texts []string) {
 func TestForms(t *testing.T) {
 	const value = "hunter2-Xq81zz"
 	for _, text := range forms(t, secretForms, value) {
-		require.NotContains(t, cleanText(text), value, "%q", text)
-		require.NotContains(t, cleanText("x := 1\n\n"+text+"\nx := 2\n"), value, "%q", text)
+		require.NotContains(t, Text(text), value, "%q", text)
+		require.NotContains(t, Text("x := 1\n\n"+text+"\nx := 2\n"), value, "%q", text)
 	}
-	require.NotContains(t, cleanText("password: letmein\n"), "letmein")
+	require.NotContains(t, Text("password: letmein\n"), "letmein")
 	for _, text := range forms(t, shownForms, "shop") {
-		require.Equal(t, strings.Count(text, "shop"), strings.Count(cleanText(text), "shop"), "%q: %q", text, cleanText(text))
+		require.Equal(t, strings.Count(text, "shop"), strings.Count(Text(text), "shop"), "%q: %q", text, Text(text))
 	}
 }
 
@@ -321,7 +320,7 @@ note: see (the runbook\nDB_PASS: @@ § a:\n  b: in [0, 100) ms\n  DB_PASS: @@ §
 a: x (y\nb:\n  password:\n    @@ § a: x [y\nb:\n- name: DB_PASSWORD\n  value: @@`, "\n") {
 		for _, value := range passwords {
 			for _, text := range forms(t, form+" ", value) {
-				require.NotContains(t, cleanText(text), value, "%q", text)
+				require.NotContains(t, Text(text), value, "%q", text)
 			}
 		}
 	}
@@ -348,7 +347,7 @@ func TestPrivateKeys(t *testing.T) {
 				text.WriteString(strings.ReplaceAll(around, "@@", s) + "\n")
 			}
 			if !strings.Contains(ends[0], "Lines") || strings.TrimSpace(around) == "@@" {
-				require.NotContains(t, cleanText(text.String()), "LEAK", text.String())
+				require.NotContains(t, Text(text.String()), "LEAK", text.String())
 			}
 		}
 	}
@@ -364,7 +363,7 @@ func TestViewOfCredentials(t *testing.T) {
 				name, number, _ := strings.Cut(at, ":")
 				i, err := strconv.Atoi(number)
 				if require.NoError(t, err); c.Masked {
-					require.True(t, viewOf(t, []byte(e.Files[name]))[i-1].redacted(), "%s: %s", e.Name, at)
+					require.True(t, viewOf(t, []byte(e.Files[name]))[i-1].Redacted(), "%s: %s", e.Name, at)
 					lines++
 				}
 			}
@@ -397,7 +396,7 @@ func TestViewOfGenerated(t *testing.T) {
 		at := f.Locations[0]
 		text, err := os.ReadFile(filepath.Join(dir, at.File))
 		require.NoError(t, err)
-		require.True(t, viewOf(t, text)[at.Line-1].redacted(), "%s:%d: %s", at.File, at.Line, rawLines(text)[at.Line-1])
+		require.True(t, viewOf(t, text)[at.Line-1].Redacted(), "%s:%d: %s", at.File, at.Line, Raw(text)[at.Line-1])
 	}
 	require.Greater(t, len(r.Findings), 5*len(passwords))
 }
@@ -428,48 +427,25 @@ func hostile(unit string, size int) []byte {
 	return []byte("password = \"hunter2-Xq81zz\" " + strings.Repeat(unit, size/len(unit)))
 }
 
-// viewAndRemember does what a task does with a file.
-func viewAndRemember(t testing.TB, text []byte) []line {
+// viewOf returns the lines of a text as a model sees them.
+func viewOf(t testing.TB, text []byte) []Line {
 	t.Helper()
-	tree := &Tree{secrets: map[string]bool{}}
-	lines := viewOf(t, text)
-	tree.remember(text, lines)
+	lines, err := Lines(t.Context(), text)
+	require.NoError(t, err)
 	return lines
 }
 
-// TestViewLinear compares the time per byte of short and long hostile texts, which must not grow with the length.
-func TestViewLinear(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: compares running times, which other work on the machine disturbs")
-	}
-	// Quadratic work takes 16 times as long in every attempt. Nothing else takes long enough for a comparison.
-	const small, large, attempts, fast = 2 << 10, 32 << 10, 20, 60 * time.Millisecond
-	fastest := func(unit string, size int) time.Duration {
-		text, best := hostile(unit, size), time.Duration(1<<62)
-		for range 3 {
-			start := time.Now()
-			for n := 0; n < large; n += size {
-				viewAndRemember(t, text)
-			}
-			if best = min(best, time.Since(start)); best < fast {
-				break
+// readAll does what a task does with a file.
+func readAll(t testing.TB, text []byte) []Line {
+	t.Helper()
+	lines, raw := viewOf(t, text), Raw(text)
+	for i, l := range lines {
+		if l.Redacted() {
+			for range Values(raw[i]) {
 			}
 		}
-		return best
 	}
-	for _, unit := range hostileUnits {
-		ratio := 0.0
-		for range attempts {
-			long := fastest(unit, large)
-			if ratio = 0; long < fast {
-				break
-			}
-			if ratio = float64(long) / float64(fastest(unit, small)); ratio < 5 {
-				break
-			}
-		}
-		require.Less(t, ratio, 5.0, "%q", unit)
-	}
+	return lines
 }
 
 // FuzzView: whatever stands around it, a text keeps its lines, and a password in its first line is hidden.
@@ -479,9 +455,9 @@ func FuzzView(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		text = append([]byte("password = \"hunter2-Xq81zz\"\n"), text...)
-		lines := viewAndRemember(t, text)
-		require.Len(t, lines, len(rawLines(text)))
-		require.True(t, lines[0].redacted())
+		lines := readAll(t, text)
+		require.Len(t, lines, len(Raw(text)))
+		require.True(t, lines[0].Redacted())
 	})
 }
 
@@ -493,7 +469,7 @@ func BenchmarkView(b *testing.B) {
 			b.Run(fmt.Sprintf("%q of %d KiB", unit, size>>10), func(b *testing.B) {
 				b.SetBytes(int64(len(text)))
 				for b.Loop() {
-					viewAndRemember(b, text)
+					readAll(b, text)
 				}
 			})
 		}

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package propose
+package redact
 
 import (
 	"context"
 	"strings"
 )
 
-// Clean returns the output of tests without sensitive data and invisible characters. The lines of private keys are
-// replaced as a whole. Unlike what a model sees, it has the other lines near the name of a secret: they often say why a
+// Output returns the output of tests without sensitive data and invisible characters. The lines of private keys are
+// replaced as a whole. Unlike [Lines], it has the other lines near the name of a secret: they often say why a
 // test failed.
-func Clean(output string) string {
+func Output(output string) string {
 	lines := strings.Split(output, "\n")
 	hidden := make([]bool, len(lines))
 	hidePrivateKeys(lines, hidden)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package propose
+package redact
 
 import (
 	"context"
@@ -12,8 +12,8 @@ import (
 	"assay/internal/safetext"
 )
 
-// cleanText returns a text, which is short, without sensitive data and invisible characters.
-func cleanText(s string) string {
+// Text returns a text, which is short, without sensitive data and invisible characters.
+func Text(s string) string {
 	lines, _ := cleanLines(context.Background(), strings.Split(s, "\n"))
 	return strings.Join(lines, "\n")
 }

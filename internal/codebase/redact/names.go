@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package propose
+package redact
 
 import (
 	"regexp"
@@ -691,7 +691,7 @@ func (r *redactor) bareValue(s string, end int) {
 	}
 	separator = strings.ReplaceAll(strings.TrimLeft(separator, "\"'`"), ":=", "=")
 	r.hidden[r.n] = secret("password"+separator+value) ||
-		blank > 0 && reference.MatchString(value) && (len(s) > maxLine || setting.MatchString(s))
+		blank > 0 && reference.MatchString(value) && (len(s) > MaxLine || setting.MatchString(s))
 }
 
 // bare reports whether a field after a name may be its value.
@@ -809,7 +809,7 @@ func (r *redactor) opensBody(s string, i int) bool {
 // beginsBody reports whether a line begins with a keyword before a body.
 func (r *redactor) beginsBody(s string) bool {
 	if r.keyword == 0 {
-		if r.keyword = 1; bodies.MatchString(s[:min(len(s), maxLine)]) {
+		if r.keyword = 1; bodies.MatchString(s[:min(len(s), MaxLine)]) {
 			r.keyword = 2
 		}
 	}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redact
+
+import (
+	"context"
+	"strings"
+
+	"assay/internal/rules/sensitive"
+)
+
+// MaxLine is the number of bytes of a line that a model sees.
+const MaxLine = 500
+
+// Line is a line of a file as a model sees it.
+type Line struct {
+	Text string
+	Cut  bool // some of it is not shown: the line cannot be changed
+}
+
+// Lines returns the lines of a text without sensitive data and invisible characters. The error is that of the context.
+func Lines(ctx context.Context, text []byte) ([]Line, error) {
+	raw := Raw(text)
+	clean, err := cleanLines(ctx, raw)
+	if err != nil {
+		return nil, err
+	}
+	lines := make([]Line, len(raw))
+	for i, shown := range clean {
+		if len(shown) > MaxLine {
+			shown = strings.ToValidUTF8(shown[:MaxLine], "") + "…"
+		}
+		lines[i] = Line{shown, shown != strings.TrimSuffix(raw[i], "\r")}
+	}
+	return lines, nil
+}
+
+// Redacted reports whether sensitive data is taken out of a line.
+func (l Line) Redacted() bool { return strings.Contains(l.Text, sensitive.Redacted) }
+
+// Raw returns the lines of a text as they are.
+func Raw(text []byte) []string {
+	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+}

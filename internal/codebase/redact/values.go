@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redact
+
+import (
+	"iter"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Values returns what a line that is hidden contains, and compilers and tests may print: the line, its literals, also
+// without escapes, and the values that a line without literals may have.
+func Values(line string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		if !yield(line) {
+			return
+		}
+		if !strings.ContainsAny(line, "\"'`") {
+			for _, s := range values(line) {
+				if !yield(s) {
+					return
+				}
+			}
+		}
+		for literal := range literals(line) {
+			if !yield(literal) {
+				return
+			}
+			for s := range strings.Lines(unescaped(literal)) {
+				if !yield(s) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// literals returns the literals of a line. Of each kind of quotation mark, it looks once for an end that is not there.
+func literals(s string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		var unclosed [256]bool
+		for i := 0; i < len(s); i++ {
+			q := s[i]
+			if strings.IndexByte("\"'`", q) < 0 || unclosed[q] {
+				continue
+			}
+			end := i + 1
+			for end < len(s) && s[end] != q {
+				if s[end] == '\\' && q != '`' {
+					end++
+				}
+				end++
+			}
+			if end >= len(s) {
+				unclosed[q] = true
+				continue
+			}
+			if !yield(s[i+1 : end]) {
+				return
+			}
+			i = end
+		}
+	}
+}
+
+// values returns what may be the value of a secret in a line without quotation marks: what follows the first colon or
+// equals sign and its first field, the last field, and words with letters and digits.
+func values(s string) []string {
+	all := []string{s[strings.LastIndexAny(strings.TrimRight(s, " \t\r"), " \t")+1:]}
+	if at := strings.IndexAny(s, ":="); at >= 0 {
+		rest := strings.TrimLeft(s[at+1:], "= \t")
+		first, _, _ := strings.Cut(rest, " ")
+		all = append(all, rest, first)
+	}
+	for _, w := range strings.FieldsFunc(s, func(c rune) bool { return strings.ContainsRune(" \t\r<>=:,;(){}[]|&", c) }) {
+		if w = strings.Trim(w, "-."); digits.MatchString(w) && strings.ContainsFunc(w, isLetter) {
+			all = append(all, w)
+		}
+	}
+	return all
+}
+
+// unescaped returns a literal without the escapes that most languages have.
+func unescaped(s string) string {
+	if !strings.Contains(s, `\`) {
+		return s
+	}
+	var b strings.Builder
+	for s != "" {
+		r, multibyte, tail, err := strconv.UnquoteChar(s, 0)
+		switch {
+		case err != nil && s[0] == '\\': // \' or \/
+			s = s[1:]
+			continue
+		case err != nil:
+			return b.String()
+		case r < utf8.RuneSelf || multibyte:
+			b.WriteRune(r)
+		default:
+			b.WriteByte(byte(r))
+		}
+		s = tail
+	}
+	return b.String()
+}
