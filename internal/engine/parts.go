@@ -105,7 +105,7 @@ func (e *Engine) validate(ctx context.Context, signal wire.Signal, body []byte, 
 		return hash, err
 	}
 	defer e.cfg.CPU.Release(in.OrganizationID)
-	if err := wire.Validate(signal, body); err != nil {
+	if err := wire.ValidateContext(ctx, signal, body); err != nil {
 		return hash, err
 	}
 	return in.HashKey.Request(body), nil

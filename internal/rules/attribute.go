@@ -179,6 +179,7 @@ func (e *Evaluator) kindUnder(under sensitive.Under, key []byte, v wire.Value) (
 			}
 			flag = isText && sensitive.Flag(item.Bytes)
 		}
+		e.steps += items.Passed()
 	case wire.KindKeyValues:
 		items := v.Items
 		for m, ok := items.Next(); ok; m, ok = items.Next() {
@@ -190,6 +191,7 @@ func (e *Evaluator) kindUnder(under sensitive.Under, key []byte, v wire.Value) (
 				return k, at
 			}
 		}
+		e.steps += items.Passed()
 	}
 	return sensitive.None, nil
 }
@@ -221,7 +223,7 @@ func (e *Evaluator) scopeVerdict(m wire.Message) error {
 		}
 		v |= av &^ misplacedOnRecord
 	}
-	if err := e.spend(0); err != nil {
+	if err := e.spend(s.Attributes.Passed()); err != nil {
 		return err
 	}
 	e.texts.put(h, v)
@@ -271,6 +273,7 @@ func (e *Evaluator) scopeEvidence() {
 			e.attributeEvidence(rule, "scope attribute", a, v&^misplacedOnRecord)
 		}
 	}
+	e.steps += s.Attributes.Passed()
 }
 
 // sensitiveRules are the rules on sensitive data in the records of each signal.

@@ -85,8 +85,9 @@ type Evaluator struct {
 	nextCheck uint64          // steps at which to check the context
 	charged   uint64          // steps already charged to the budget
 	budget    *Budget
-	own       Budget          // of a request without parts
-	meter     sensitive.Meter // counts lookups
+	own       Budget                   // of a request without parts
+	meter     sensitive.Meter          // counts lookups
+	decoding  func(steps uint64) error // spend
 
 	// Views of the current entry. They are fields so that they do not escape individually.
 	entry    wire.ResourceEntry
@@ -216,7 +217,7 @@ func NewEvaluator(cfg Config) *Evaluator {
 		resourceAttributes: make(attributes),
 		shownResource:      attributesJSON{keys: make(map[string]bool)},
 	}
-	e.meter = e.lookups
+	e.meter, e.decoding = e.lookups, e.spend
 	return e
 }
 
@@ -247,6 +248,9 @@ func (e *Evaluator) Evaluate(ctx context.Context, signal wire.Signal, body []byt
 	}
 	defer func() { e.batch, e.ctx, e.service, e.resource, e.resourceBytes = nil, nil, nil, nil, nil }()
 
+	if err := wire.ValidateLarge(signal, body, e.decoding); err != nil {
+		return err
+	}
 	entries, err := wire.Request(body)
 	if err != nil {
 		return err
@@ -257,7 +261,7 @@ func (e *Evaluator) Evaluate(ctx context.Context, signal wire.Signal, body []byt
 			return err
 		}
 	}
-	if err := e.spend(0); err != nil { // the last text was not searched completely
+	if err := e.spend(entries.Passed()); err != nil { // the last text was not searched completely
 		return err
 	}
 	b.finish()
@@ -332,7 +336,13 @@ func (e *Evaluator) entryMessage(m wire.Message, records func(wire.Message) erro
 				return err
 			}
 		}
+		if err := e.spend(list.Passed()); err != nil {
+			return err
+		}
 		e.scopeDone()
+	}
+	if err := e.spend(scopes.Passed()); err != nil {
+		return err
 	}
 	items = e.batch.Items[e.batch.signal] - items
 	e.service.AddUsage(e.batch.arrival, e.batch.signal, delta.Usage{Items: items - e.batch.elsewhere, Bytes: size})

@@ -82,6 +82,9 @@ func (e *Evaluator) metricMessage(msg wire.Message) error {
 			return err
 		}
 	}
+	if err := e.spend(metadata.Passed()); err != nil {
+		return err
+	}
 	if m.DataPoints.Len() == 0 {
 		return nil
 	}
@@ -245,6 +248,9 @@ func (e *Evaluator) dataPoints(x *metric, evaluated bool) (points, error) {
 			}
 			v |= xv
 		}
+		if err := e.spend(exemplars.Passed()); err != nil {
+			return p, err
+		}
 		if !note {
 			if !evaluated {
 				if !e.service.overflow {
@@ -265,7 +271,7 @@ func (e *Evaluator) dataPoints(x *metric, evaluated bool) (points, error) {
 			}
 		}
 	}
-	return p, nil
+	return p, e.spend(list.Passed())
 }
 
 // pointParts validates the parts of the current data point that no rule reads.

@@ -156,11 +156,8 @@ func (e *Evaluator) decideResource(m wire.Message) (*resource, error) {
 	if err := view.Decode(m); err != nil {
 		return nil, err
 	}
-	for refs := view.EntityRefs; ; {
-		ref, ok := refs.Next()
-		if !ok {
-			break
-		}
+	refs := view.EntityRefs
+	for ref, ok := refs.Next(); ok; ref, ok = refs.Next() {
 		var x wire.EntityRef
 		if err := e.spend(stepsPerPart); err != nil {
 			return nil, err
@@ -209,7 +206,7 @@ func (e *Evaluator) decideResource(m wire.Message) (*resource, error) {
 		e.shownResource.add(e, &kv, v)
 	}
 
-	if err := e.spend(0); err != nil { // it was not checked completely
+	if err := e.spend(refs.Passed() + view.Attributes.Passed()); err != nil { // it was not checked completely
 		return nil, err
 	}
 	r.trace = &trace.Resource{Service: serviceKey(attrs), Attributes: e.shownResource.String()}

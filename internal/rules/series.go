@@ -62,6 +62,7 @@ func (e *Evaluator) notePoint(x *metric, attributes, t uint64) {
 		set += hashPair(key, value, &kv)
 		e.attributeValue(x, &kv, key, value, base, t)
 	}
+	e.steps += list.Passed()
 	before := s.Series.Held()
 	if e.seriesBase == 0 {
 		e.seriesBase = e.hashMetric()
@@ -117,6 +118,7 @@ func (e *Evaluator) hashAttributes(list wire.Repeated) uint64 {
 			set += hashPair(key, value, &kv)
 		}
 	}
+	e.steps += list.Passed()
 	return set
 }
 

@@ -134,6 +134,9 @@ func (e *Evaluator) spanAttributes(evaluated bool) (verdict, error) {
 		}
 		v |= name | av
 	}
+	if err := e.spend(events.Passed()); err != nil {
+		return 0, err
+	}
 	links := sp.Links
 	for m, ok := links.Next(); ok; m, ok = links.Next() {
 		if err := e.spend(stepsPerPart); err != nil {
@@ -148,7 +151,7 @@ func (e *Evaluator) spanAttributes(evaluated bool) (verdict, error) {
 		}
 		v |= av
 	}
-	return v, nil
+	return v, e.spend(links.Passed())
 }
 
 // attributeList returns the verdicts in mask on a list of attributes. On request, it adds
@@ -173,7 +176,7 @@ func (e *Evaluator) attributeList(list wire.Repeated, mask verdict, rule catalog
 		}
 		all |= v
 	}
-	return all, nil
+	return all, e.spend(list.Passed())
 }
 
 // openSpan passes the current span to the trace assembler.

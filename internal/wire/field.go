@@ -20,8 +20,9 @@ const (
 const (
 	// maxTag is the tag of the largest field number, 1<<29 - 1.
 	maxTag = 1<<32 - 1
-	// maxGroupDepth limits the nesting of unknown groups. No OTLP message has ever contained a group.
+	// Limits of unknown groups. No OTLP message has ever contained a group.
 	maxGroupDepth = 64
+	maxGroupBytes = 64 << 10
 )
 
 // field reads the field that starts at b[i]. It returns the tag (number<<3 | wire type) and the end of the field. The
@@ -82,7 +83,10 @@ func field(b []byte, i int) (tag, v uint64, end int) {
 		}
 		return tag, uint64(binary.LittleEndian.Uint32(b[i:])), i + 4
 	case typeStartGroup:
-		i = skipGroup(b, i, tag>>3)
+		if uint(i) < uint(len(b)) && uint64(b[i]) == tag+1 && b[i] < 0x80 { // the end of an empty group
+			return tag, 0, i + 1
+		}
+		i = skipGroup(b[:min(len(b), i+maxGroupBytes)], i, tag>>3, 1)
 		if i < 0 {
 			return 0, 0, 0
 		}
@@ -117,12 +121,9 @@ func uvarint(b []byte, i int) (uint64, int) {
 }
 
 // skipGroup returns the position after the group with the given field number whose content
-// starts at b[i], or -1. It does not recurse.
-func skipGroup(b []byte, i int, number uint64) int {
-	var open [maxGroupDepth]uint64
-	open[0] = number
-	depth := 1
-	for depth > 0 {
+// starts at b[i], or -1. depth is its level, from 1 to maxGroupDepth.
+func skipGroup(b []byte, i int, number uint64, depth int) int {
+	for {
 		tag, next := uvarint(b, i)
 		if next < 0 || tag < 1<<3 || tag > maxTag {
 			return -1
@@ -132,23 +133,20 @@ func skipGroup(b []byte, i int, number uint64) int {
 			if depth == maxGroupDepth {
 				return -1
 			}
-			open[depth] = tag >> 3
-			depth++
-			i = next
-		case typeEndGroup:
-			if open[depth-1] != tag>>3 {
+			if i = skipGroup(b, next, tag>>3, depth+1); i < 0 {
 				return -1
 			}
-			depth--
-			i = next
+		case typeEndGroup:
+			if tag>>3 != number {
+				return -1
+			}
+			return next
 		default:
-			tag, _, i = field(b, i)
-			if tag == 0 {
+			if tag, _, i = field(b, i); tag == 0 {
 				return -1
 			}
 		}
 	}
-	return i
 }
 
 // explain describes what is wrong with the field at b[i]. It repeats the checks of field and of the caller's switch
@@ -187,7 +185,8 @@ func explain(b []byte, i int, names []string) (at int, name, reason string) {
 		}
 		return next, name, fmt.Sprintf("length is %d, %d bytes left", n, len(b)-start)
 	case typeStartGroup:
-		return i, name, fmt.Sprintf("group is malformed, not closed, or nested more than %d deep", maxGroupDepth)
+		return i, name, fmt.Sprintf("group is malformed, not closed, nested more than %d deep, or larger than %d KiB",
+			maxGroupDepth, maxGroupBytes>>10)
 	case typeEndGroup:
 		return i, name, "end group without start group"
 	default:

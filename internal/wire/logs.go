@@ -27,7 +27,7 @@ type LogRecord struct {
 func (l *LogRecord) Decode(m Message) error {
 	*l = LogRecord{}
 	b := m.Bytes
-	var body, attributes run
+	var attributes run
 	for i := 0; i < len(b); {
 		tag, v, end := field(b, i)
 		var ok bool
@@ -39,8 +39,7 @@ func (l *LogRecord) Decode(m Message) error {
 		case 3<<3 | typeLen:
 			l.SeverityText = b[v:end:end]
 		case 5<<3 | typeLen:
-			body = body.add(i, end)
-			l.Body = m.sub(v, end)
+			l.Body, l.HasBody = l.Body.merge(m.sub(v, end)), true
 		case 6<<3 | typeLen:
 			attributes, end = attributes.extend(b, i, end)
 		case 7<<3 | typeVarint:
@@ -65,9 +64,6 @@ func (l *LogRecord) Decode(m Message) error {
 			}
 		}
 		i = end
-	}
-	if l.HasBody = body.count > 0; body.count > 1 {
-		l.Body = body.message(m, 5)
 	}
 	l.Attributes = attributes.repeated(m, 6)
 	return nil

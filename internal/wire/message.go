@@ -8,7 +8,8 @@ import (
 
 // Message is an embedded message that has not been decoded. The zero value is an empty message.
 type Message struct {
-	// Bytes is the encoded message. It aliases the request; its capacity is cut to its length.
+	// Bytes is the encoded message. It aliases the request, with its capacity cut to its length, or is a copy of
+	// several pieces.
 	Bytes []byte
 	// Offset is the offset of Bytes in the request. For a message joined from several pieces it is the offset of the
 	// first piece.
@@ -60,6 +61,20 @@ func (n names) field(name string) string {
 // sub returns the embedded message m.Bytes[lo:hi].
 func (m Message) sub(lo uint64, hi int) Message {
 	return Message{Bytes: m.Bytes[lo:hi:hi], Offset: m.Offset + int(lo)}
+}
+
+// merge returns the singular message that consists of m, zero for none, and a further occurrence. Protobuf merges
+// several occurrences, and the merge of encoded messages is their concatenation.
+func (m Message) merge(next Message) Message {
+	if m.Bytes == nil {
+		return next
+	}
+	return m.join(next)
+}
+
+func (m Message) join(next Message) Message {
+	m.Bytes = append(m.Bytes, next.Bytes...) // a copy: no capacity is left in the request
+	return m
 }
 
 // run records the occurrences of one message field during a walk.
@@ -114,29 +129,10 @@ func (r run) repeated(m Message, number uint8) Repeated {
 	}
 	return Repeated{
 		rest:   m.Bytes[r.first:r.last:r.last],
-		offset: m.Offset + r.first,
+		offset: uint32(m.Offset + r.first),
 		count:  uint32(r.count),
 		tag:    number<<3 | typeLen,
 	}
-}
-
-// message returns the singular message that the run makes up as field number of m. Protobuf merges several
-// occurrences, and the merge of encoded messages is their concatenation.
-func (r run) message(m Message, number uint8) Message {
-	if r.count == 0 {
-		return Message{}
-	}
-	all := r.repeated(m, number)
-	part, _ := all.Next()
-	if r.count == 1 {
-		return part
-	}
-	joined := Message{Bytes: make([]byte, 0, r.last-r.first), Offset: part.Offset}
-	for ok := true; ok; part, ok = all.Next() {
-		joined.Bytes = append(joined.Bytes, part.Bytes...)
-	}
-	joined.Bytes = joined.Bytes[:len(joined.Bytes):len(joined.Bytes)]
-	return joined
 }
 
 // Repeated iterates over the occurrences of one repeated field in the order they were sent. Decode has checked the
@@ -144,7 +140,8 @@ func (r run) message(m Message, number uint8) Message {
 // the original.
 type Repeated struct {
 	rest   []byte // from the tag of the next occurrence to the end of the last one
-	offset int    // of rest in the request
+	offset uint32 // of rest in the request, which is at most MaxBody
+	passed uint32 // see Passed
 	count  uint32
 	tag    uint8 // repeated message fields in OTLP have numbers below 16
 }
@@ -154,6 +151,12 @@ func (r Repeated) Len() int {
 	return int(r.count)
 }
 
+// Passed returns the number of other fields that Next has passed between the occurrences. Encoders write the
+// occurrences of a field one after another, but need not. A group counts for each four bytes.
+func (r Repeated) Passed() uint64 {
+	return uint64(r.passed)
+}
+
 // Next returns the next occurrence, or false at the end. For a repeated string the message is the string.
 func (r *Repeated) Next() (Message, bool) {
 	b := r.rest
@@ -161,9 +164,9 @@ func (r *Repeated) Next() (Message, bool) {
 		return Message{}, false
 	}
 	if end := 2 + int(b[1]); b[0] == r.tag && b[1] < 0x80 && end <= len(b) {
-		m := Message{Bytes: b[2:end:end], Offset: r.offset + 2}
+		m := Message{Bytes: b[2:end:end], Offset: int(r.offset) + 2}
 		r.rest = b[end:]
-		r.offset += end
+		r.offset += uint32(end)
 		r.count--
 		return m, true
 	}
@@ -172,19 +175,24 @@ func (r *Repeated) Next() (Message, bool) {
 
 // nextSlow is the slow path of Next: long messages, and other fields in between.
 func (r *Repeated) nextSlow() (Message, bool) {
-	for len(r.rest) > 0 {
-		tag, v, end := field(r.rest, 0)
+	for i := 0; i < len(r.rest); {
+		tag, v, end := field(r.rest, i)
 		if tag == 0 {
 			break // the request was modified after Decode
 		}
-		m := Message{Bytes: r.rest[:end], Offset: r.offset}
-		r.rest = r.rest[end:]
-		r.offset += end
 		if tag == uint64(r.tag) {
+			m := Message{Bytes: r.rest[v:end:end], Offset: int(r.offset) + int(v)}
+			r.rest = r.rest[end:]
+			r.offset += uint32(end)
 			r.count--
-			return m.sub(v, end), true
+			return m, true
 		}
+		r.passed++
+		if tag&7 == typeStartGroup {
+			r.passed += uint32(end-i) / 4
+		}
+		i = end
 	}
-	*r = Repeated{}
+	*r = Repeated{passed: r.passed}
 	return Message{}, false
 }

@@ -261,7 +261,7 @@ func (p *DataPoint) decodeHistogram(m Message) error {
 
 func (p *DataPoint) decodeExponentialHistogram(m Message) error {
 	b := m.Bytes
-	var attributes, exemplars, positive, negative run
+	var attributes, exemplars run
 	for i := 0; i < len(b); {
 		tag, v, end := field(b, i)
 		switch tag {
@@ -280,9 +280,9 @@ func (p *DataPoint) decodeExponentialHistogram(m Message) error {
 		case 7<<3 | typeFixed64:
 			p.ZeroCount = v
 		case 8<<3 | typeLen:
-			positive = positive.add(i, end)
+			p.Positive = p.Positive.merge(m.sub(v, end))
 		case 9<<3 | typeLen:
-			negative = negative.add(i, end)
+			p.Negative = p.Negative.merge(m.sub(v, end))
 		case 10<<3 | typeVarint:
 			p.Flags = uint32(v)
 		case 11<<3 | typeLen:
@@ -302,7 +302,6 @@ func (p *DataPoint) decodeExponentialHistogram(m Message) error {
 	}
 	p.Attributes = attributes.repeated(m, 1)
 	p.Exemplars = exemplars.repeated(m, 11)
-	p.Positive, p.Negative = positive.message(m, 8), negative.message(m, 9)
 	return nil
 }
 

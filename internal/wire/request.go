@@ -24,8 +24,12 @@ func Request(body []byte) (Repeated, error) {
 	}
 	m := Message{Bytes: body}
 	var entries run
+	fields := 0
 	for i := 0; i < len(body); {
 		tag, _, end := field(body, i)
+		if fields++; fields > maxUnits {
+			return Repeated{}, &Error{Field: requestNames[0], Reason: tooManyFields}
+		}
 		switch tag {
 		case 1<<3 | typeLen:
 			entries = entries.add(i, end)
@@ -51,12 +55,12 @@ type ResourceEntry struct {
 func (e *ResourceEntry) Decode(m Message) error {
 	*e = ResourceEntry{}
 	b := m.Bytes
-	var resource, scopes run
+	var scopes run
 	for i := 0; i < len(b); {
 		tag, v, end := field(b, i)
 		switch tag {
 		case 1<<3 | typeLen:
-			resource = resource.add(i, end)
+			e.Resource, e.HasResource = e.Resource.merge(m.sub(v, end)), true
 		case 2<<3 | typeLen:
 			scopes = scopes.add(i, end)
 		case 3<<3 | typeLen:
@@ -68,7 +72,6 @@ func (e *ResourceEntry) Decode(m Message) error {
 		}
 		i = end
 	}
-	e.Resource, e.HasResource = resource.message(m, 1), resource.count > 0
 	e.Scopes = scopes.repeated(m, 2)
 	return nil
 }
@@ -153,12 +156,12 @@ type ScopeEntry struct {
 func (e *ScopeEntry) Decode(m Message) error {
 	*e = ScopeEntry{}
 	b := m.Bytes
-	var scope, records run
+	var records run
 	for i := 0; i < len(b); {
 		tag, v, end := field(b, i)
 		switch tag {
 		case 1<<3 | typeLen:
-			scope = scope.add(i, end)
+			e.Scope = e.Scope.merge(m.sub(v, end))
 		case 2<<3 | typeLen:
 			records, end = records.extend(b, i, end)
 		case 3<<3 | typeLen:
@@ -170,7 +173,6 @@ func (e *ScopeEntry) Decode(m Message) error {
 		}
 		i = end
 	}
-	e.Scope = scope.message(m, 1)
 	e.Records = records.repeated(m, 2)
 	return nil
 }

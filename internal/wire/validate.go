@@ -2,7 +2,10 @@
 
 package wire
 
-import "fmt"
+import (
+	"context"
+	"fmt"
+)
 
 // MaxDepth is the maximum nesting of arrays and key-value lists in one value. A scalar is not a level: an attribute
 // may hold 64 nested arrays, not 65.
@@ -11,19 +14,26 @@ const MaxDepth = 64
 // Validate checks a whole request of the given signal, including all embedded messages. It returns an *Error for the
 // first fault in byte order. Its depth and time are bounded for any input.
 func Validate(signal Signal, body []byte) error {
-	if len(body) > MaxBody {
-		return &Error{Field: requestNames[0], Reason: "request is larger than 2 GiB"}
-	}
-	m := Message{Bytes: body}
-	switch signal {
-	case Traces:
-		return tracesSchema.validate(m, 0)
-	case Metrics:
-		return metricsSchema.validate(m, 0)
-	case Logs:
-		return logsSchema.validate(m, 0)
-	}
-	return &Error{Field: signal.String(), Reason: "not a signal"}
+	return new(walk).request(signal, body)
+}
+
+// ValidateContext is Validate. When ctx ends, it stops and returns the context's cause.
+func ValidateContext(ctx context.Context, signal Signal, body []byte) error {
+	w := walk{spend: func(uint64) error {
+		if ctx.Err() == nil {
+			return nil
+		}
+		return fmt.Errorf("validate request: %w", context.Cause(ctx))
+	}}
+	return w.request(signal, body)
+}
+
+// ValidateLarge is Validate for only the messages of 256 KiB and more: those that take long to decode if they consist
+// of many fields. It passes the steps to decode their fields to spend in small amounts, and returns its error. Ordinary
+// requests have few fields in such messages.
+func ValidateLarge(signal Signal, body []byte, spend func(steps uint64) error) error {
+	w := walk{least: 256 << 10, spend: spend}
+	return w.request(signal, body)
 }
 
 // ValidateKeyValue checks one attribute, including nested values. It returns an *Error for the first fault.
@@ -34,7 +44,7 @@ func ValidateKeyValue(m Message) error {
 			return nil
 		}
 	}
-	return keyValueSchema.validate(m, 0)
+	return new(walk).message(keyValueSchema, m, 0)
 }
 
 // ValidateValue checks one AnyValue, such as the body of a log record, including nested values. It returns an *Error
@@ -43,7 +53,7 @@ func ValidateValue(m Message) error {
 	if shortString(m.Bytes) {
 		return nil
 	}
-	return anyValueSchema.validate(m, 0)
+	return new(walk).message(anyValueSchema, m, 0)
 }
 
 // shortString reports whether b is an AnyValue that consists of one string shorter than 128 bytes.
@@ -170,22 +180,62 @@ func metricSchema() *schema {
 	}}
 }
 
-// validate checks m. depth is the number of arrays and key-value lists of one value around m. Every occurrence of a
+// Decoding passes over the fields of a message without a pause. The time to pass over a field is counted in units.
+const (
+	unitsPerMessage = 1 // which list items are
+	unitsPerField   = 4 // of other types, known or not; plus one for each byte of packed integers and groups
+	unitsPerStep    = 4
+	unitsPerSpend   = 1 << 14
+	// maxUnits limits a message to four million messages or a million other fields. Real ones have some thousands.
+	maxUnits = 4 << 20
+
+	tooManyFields = "message has too many fields"
+)
+
+// walk is the validation of one request or value.
+type walk struct {
+	least int                      // smaller messages are not checked
+	spend func(steps uint64) error // may be nil
+	units int                      // not yet spent
+}
+
+// request checks a request.
+func (w *walk) request(signal Signal, body []byte) error {
+	if len(body) > MaxBody {
+		return &Error{Field: requestNames[0], Reason: "request is larger than 2 GiB"}
+	}
+	m := Message{Bytes: body}
+	switch signal {
+	case Traces:
+		return w.message(tracesSchema, m, 0)
+	case Metrics:
+		return w.message(metricsSchema, m, 0)
+	case Logs:
+		return w.message(logsSchema, m, 0)
+	}
+	return &Error{Field: signal.String(), Reason: "not a signal"}
+}
+
+// message checks m. depth is the number of arrays and key-value lists of one value around m. Every occurrence of a
 // field is checked, even if a later one replaces it.
-func (s *schema) validate(m Message, depth int) error {
+func (w *walk) message(s *schema, m Message, depth int) error {
+	b := m.Bytes
+	if len(b) < w.least {
+		return nil
+	}
 	if s.nested {
 		if depth++; depth > MaxDepth {
 			return &Error{Offset: m.Offset, Field: s.names[0], Reason: fmt.Sprintf("value is nested more than %d deep", MaxDepth)}
 		}
 	}
-	b := m.Bytes
+	units, spent := 0, 0
 	for i := 0; i < len(b); {
 		tag, v, end := field(b, i)
 		var r rule
 		if number := tag >> 3; number < uint64(len(s.fields)) {
 			r = s.fields[number]
 		}
-		ok := false
+		ok, cost := false, unitsPerField
 		switch wire := tag & 7; r.kind {
 		case kindVarint:
 			ok = wire == typeVarint
@@ -197,7 +247,8 @@ func (s *schema) validate(m Message, depth int) error {
 			ok = wire == typeLen
 		case kindMessage:
 			if ok = wire == typeLen; ok {
-				if err := r.message.validate(m.sub(v, end), depth); err != nil {
+				cost = unitsPerMessage
+				if err := w.message(r.message, m.sub(v, end), depth); err != nil {
 					return err
 				}
 			}
@@ -217,6 +268,7 @@ func (s *schema) validate(m Message, depth int) error {
 			single := uint8(typeFixed64)
 			if r.kind == kindVarints {
 				single = typeVarint
+				cost += end - i
 			}
 			if ok = wire == uint64(single) || wire == typeLen; ok && wire == typeLen {
 				if _, whole := countPacked(b[v:end], single); !whole {
@@ -228,8 +280,34 @@ func (s *schema) validate(m Message, depth int) error {
 			if err := m.fail(i, tag, s.names); err != nil {
 				return err
 			}
+			if tag&7 == typeStartGroup {
+				cost += end - i
+			}
+		}
+		if units += cost; units-spent >= unitsPerSpend {
+			if units > maxUnits {
+				return &Error{Offset: m.Offset, Field: s.names[0], Reason: tooManyFields}
+			}
+			w.units += units - spent
+			spent = units
+			if err := w.pay(); err != nil {
+				return err
+			}
 		}
 		i = end
 	}
+	if w.units += units - spent; w.units >= unitsPerSpend {
+		return w.pay()
+	}
 	return nil
+}
+
+// pay passes the units to spend.
+func (w *walk) pay() error {
+	units := w.units
+	w.units = 0
+	if w.spend == nil {
+		return nil
+	}
+	return w.spend(uint64(units) / unitsPerStep)
 }

@@ -4,6 +4,7 @@ package wire_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"math"
 	"strings"
@@ -76,9 +77,10 @@ func TestErrors(t *testing.T) {
 		{"wire type 6", []byte{5<<3 | 6, 0}, 6, "Span.name", "invalid wire type 6"},
 		{"wire type 7 of an unknown field", []byte{0xff, 6, 0}, 6, "Span.111", "invalid wire type 7"},
 		{"end of no group", []byte{0xa4, 6}, 6, "Span.100", "end group without start group"},
-		{"group not closed", []byte{0xa3, 6, 8, 1}, 6, "Span.100", "group is malformed, not closed, or nested more than 64 deep"},
-		{"group closed by another", []byte{0xa3, 6, 0xac, 6}, 6, "Span.100", "group is malformed, not closed, or nested more than 64 deep"},
-		{"groups too deep", raw(bytes.Repeat([]byte{0xa3, 6}, 65), bytes.Repeat([]byte{0xa4, 6}, 65)), 9, "Span.100", "group is malformed, not closed, or nested more than 64 deep"},
+		{"group not closed", []byte{0xa3, 6, 8, 1}, 6, "Span.100", "group is malformed, not closed, nested more than 64 deep, or larger than 64 KiB"},
+		{"group closed by another", []byte{0xa3, 6, 0xac, 6}, 6, "Span.100", "group is malformed, not closed, nested more than 64 deep, or larger than 64 KiB"},
+		{"groups too deep", raw(bytes.Repeat([]byte{0xa3, 6}, 65), bytes.Repeat([]byte{0xa4, 6}, 65)), 9, "Span.100", "group is malformed, not closed, nested more than 64 deep, or larger than 64 KiB"},
+		{"group too large", raw([]byte{0xa3, 6}, bytes.Repeat([]byte{8, 1}, 32<<10), []byte{0xa4, 6}), 12, "Span.100", "group is malformed, not closed, nested more than 64 deep, or larger than 64 KiB"},
 		{"group for a known field", []byte{5<<3 | 3, 5<<3 | 4}, 6, "Span.name", "wire type 3 does not match the field"},
 		{"trace id too short", text(1, "123"), 6, "Span.trace_id", "trace id is not 16 bytes long"},
 		{"span id too long", raw(varint(6, 1), text(2, "123456789")), 8, "Span.span_id", "span id is not 8 bytes long"},
@@ -329,7 +331,6 @@ func TestSingularMessagesAreMerged(t *testing.T) {
 		sub(1, sub(1, text(1, "a")), varint(2, 1)), sub(2), sub(1), sub(1, varint(2, 5), sub(1, text(1, "b")), sub(1, text(1, "c"))),
 	)}))
 	require.Equal(t, 12, entry.Resource.Offset)
-	require.Equal(t, len(entry.Resource.Bytes), cap(entry.Resource.Bytes))
 	var resource wire.Resource
 	require.NoError(t, resource.Decode(entry.Resource))
 	require.Equal(t, 3, resource.Attributes.Len())
@@ -572,4 +573,27 @@ func TestNames(t *testing.T) {
 	}
 	require.Equal(t, "Signal(0) traces metrics logs Signal(4) empty string bool int double array keyvalues bytes ValueKind(8) "+
 		"empty gauge sum histogram exponentialhistogram summary MetricType(6)", fmt.Sprint(strings.Join(all, " ")))
+}
+
+// TestManyFields: a message of more fields than decoding should pass over in one go is rejected, and validation ends
+// with its context.
+func TestManyFields(t *testing.T) {
+	for _, h := range wiretest.Shapes() {
+		if h.Gap == nil || h.Resources != wiretest.One {
+			continue
+		}
+		body := h.Request(9 << 20)
+		steps, most := uint64(0), uint64(0)
+		err := wire.ValidateLarge(h.Signal, body, func(n uint64) error {
+			steps, most = steps+n, max(most, n)
+			return nil
+		})
+		require.ErrorContains(t, err, "message has too many fields", h.Name)
+		require.Equal(t, err, wire.Validate(h.Signal, body))
+		require.Greater(t, steps, uint64(1<<20)*9/10, h.Name)
+		require.Less(t, most, uint64(1<<16), h.Name)
+		require.ErrorIs(t, wire.ValidateContext(&wiretest.EndingContext{Context: t.Context(), Checks: 3}, h.Signal, body), context.Canceled)
+	}
+	_, err := wire.Request(bytes.Repeat([]byte{0x78, 1}, 4<<20+1))
+	require.ErrorContains(t, err, "message has too many fields")
 }

@@ -136,8 +136,8 @@ func (r *receiver) admit(context.Context, string, string) (*assay.Principal, err
 }
 
 // Ingest implements receive.Ingester.
-func (r *receiver) Ingest(_ context.Context, _ string, signal wire.Signal, body []byte) (string, error) {
-	if err := wire.Validate(signal, body); err != nil {
+func (r *receiver) Ingest(ctx context.Context, _ string, signal wire.Signal, body []byte) (string, error) {
+	if err := wire.ValidateContext(ctx, signal, body); err != nil {
 		return "", err
 	}
 	r.mu.Lock()

@@ -101,6 +101,8 @@ type Hostile struct {
 	Clock   Clock
 	Pattern string // for texts and long keys
 
+	Gap *Gap // instead of all other content of the resources
+
 	Services bool // a different service for each resource
 	Ids      bool // spans have trace and span ids
 	Metrics  bool // a different name and unit for each metric
@@ -293,6 +295,9 @@ func (b *hostileBuilder) name(budget int) []byte {
 }
 
 func (b *hostileBuilder) entry(budget int) []byte {
+	if b.Gap != nil {
+		return b.Gap.message(budget)
+	}
 	name := []byte("s")
 	if b.Services {
 		name = b.short()
@@ -517,7 +522,7 @@ func Shapes() []Hostile {
 	for _, pattern := range Patterns {
 		shapes = append(shapes, Hostile{Name: fmt.Sprintf("text of %q", pattern), Signal: logs, Detail: Body, Content: Text, Pattern: pattern})
 	}
-	return shapes
+	return append(shapes, gaps()...)
 }
 
 // Document describes OTLP/JSON requests that may cost more work to parse than their size suggests: an item repeated
