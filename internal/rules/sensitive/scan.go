@@ -181,14 +181,24 @@ func (c *scanner) percent(i int) finding {
 	case '@':
 		return email(c.s, i, 3)
 	case '=':
-		return c.named(i, 3, true)
+		return c.encoded(i, true)
 	case ':':
 		if hasPrefixFold(c.s, i+3, "%2f%2f") {
 			return encodedAuthority(c.s, i+9)
 		}
-		return c.named(i, 3, false)
+		return c.encoded(i, false)
 	}
 	return finding{}
+}
+
+// encoded is named for a percent-encoded separator, which takes as long as a lookup even without a name.
+func (c *scanner) encoded(i int, equals bool) finding {
+	c.lookups++
+	if !mayEndName(c.s, i) {
+		return finding{}
+	}
+	c.lookups += encodedLookups
+	return c.named(i, 3, equals)
 }
 
 // at handles an '@'.
@@ -221,9 +231,9 @@ func mayEndName(s []byte, i int) bool {
 	switch c := s[i-1]; {
 	case is(c, letter):
 		a, b := (s[i-2]|0x20)-'a', (c|0x20)-'a'
-		return a < 26 && tails[a]&(1<<b) != 0 || s[i-3] == '%'
+		return a < 26 && tails[a]&(1<<b) != 0 || s[i-3] == '%' && hasPrefixFold(s, i-3, "%5d")
 	case is(c, digit):
-		return s[i-3] == '%'
+		return percent(s, i-3) == '"'
 	default:
 		return isBlank(c) || c == ']' || c == '\\' || isQuote(c)
 	}

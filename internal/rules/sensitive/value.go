@@ -8,6 +8,10 @@ import "bytes"
 // a name.
 const namedLookups = 8
 
+// encodedLookups is the number of lookups that take as long as the search for a name before a percent-encoded
+// separator.
+const encodedLookups = 2
+
 // named looks at a '=' or ':' at i, of width bytes (3 when percent-encoded),
 // for a secret's name before it and a value after it.
 func (c *scanner) named(i, width int, equals bool) finding {

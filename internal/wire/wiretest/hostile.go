@@ -43,6 +43,7 @@ const (
 	Empty                       // no bytes
 	Integers                    // one key, unique integers
 	Text                        // a text of repeated Hostile.Pattern
+	SecretText                  // the same under the name of a secret
 	LongKey                     // a key of repeated Hostile.Pattern
 	Wide                        // an array of empty values
 	WideLongKey                 // a key of half the bytes, with an array of integers
@@ -135,7 +136,7 @@ func HostileOf(data []byte) Hostile {
 // Patterns are texts whose repetition makes a careless detector scan the same bytes many times.
 var Patterns = []string{
 	"x", "a@", "a%40b.", "password=", "token=\\\"***", "cookie: ", "cookie:token:cookie:%(***", "token={", "PWD=/", "4111 ", "1234567890123 ", "DE12 ", "eyJ", "sk-a-", "ghp_", "-----BEGIN ",
-	"xoxb-", "Bearer a-", "://a:b", "%3A%2F%2F", "x:@tcp(", "token=arn:", "_", "-", "=", "é@", "\x00", "http.request.header.", "glpat-", "-----BEGIN PRIVATE KEY",
+	"xoxb-", "Bearer a-", "://a:b", "%3A%2F%2F", "%3A", "%3D", "key%3A", "%5D%3A(", "x:@tcp(", "token=arn:", "_", "-", "=", "é@", "\x00", "http.request.header.", "glpat-", "-----BEGIN PRIVATE KEY",
 }
 
 // Request returns the body of a request of about size bytes.
@@ -248,6 +249,8 @@ func (b *hostileBuilder) attribute(budget int) []byte {
 		return kv([]byte("k"), protowire.AppendVarint(protowire.AppendTag(nil, 3, protowire.VarintType), b.n))
 	case Text:
 		return kv([]byte("k"), str(b.pattern(budget)))
+	case SecretText:
+		return kv([]byte("password"), str(b.pattern(budget)))
 	case LongKey:
 		return kv(b.pattern(budget), str([]byte("v")))
 	case Wide:
@@ -520,7 +523,9 @@ func Shapes() []Hostile {
 		{Name: "nested values", Signal: logs, RecordShare: all, Content: Nested64},
 	}
 	for _, pattern := range Patterns {
-		shapes = append(shapes, Hostile{Name: fmt.Sprintf("text of %q", pattern), Signal: logs, Detail: Body, Content: Text, Pattern: pattern})
+		shapes = append(shapes,
+			Hostile{Name: fmt.Sprintf("text of %q", pattern), Signal: logs, Detail: Body, Content: Text, Pattern: pattern},
+			Hostile{Name: fmt.Sprintf("secret of %q", pattern), Signal: logs, RecordShare: all, Content: SecretText, Pattern: pattern})
 	}
 	return append(shapes, gaps()...)
 }
