@@ -4,11 +4,15 @@ package main
 
 import (
 	"bufio"
+	"crypto/tls"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
+	"sync"
 	"testing"
 	"time"
 
@@ -63,4 +67,43 @@ func TestConnectionsAreLimited(t *testing.T) {
 		})
 	}
 	require.Contains(t, log.String(), `msg="connections for HTTP are at their limit; new ones take the place of idle ones" address=`+s.http.Addr().String())
+}
+
+// TestOnlyHTTP1 checks that the listeners for the API and pages speak only HTTP/1.1, also with clients that offer
+// HTTP/2.
+func TestOnlyHTTP1(t *testing.T) {
+	known := httptest.NewTLSServer(nil) // provides the certificate
+	known.Close()
+	config := known.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
+	config.NextProtos = []string{"h2", "http/1.1"}
+	for _, secure := range []bool{false, true} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		var tlsConfig *tls.Config
+		if secure {
+			tlsConfig = &tls.Config{Certificates: known.TLS.Certificates}
+		}
+		srv, limited := newHTTPServer(l, http.NotFoundHandler(), tlsConfig, 10, slog.New(slog.DiscardHandler))
+		var serving sync.WaitGroup
+		serving.Go(func() {
+			if secure {
+				_ = srv.ServeTLS(limited, "", "")
+			} else {
+				_ = srv.Serve(limited)
+			}
+		})
+		if secure {
+			conn, err := tls.Dial("tcp", l.Addr().String(), config)
+			require.NoError(t, err)
+			require.Equal(t, "http/1.1", conn.ConnectionState().NegotiatedProtocol)
+			require.NoError(t, conn.Close())
+		} else {
+			var protocols http.Protocols
+			protocols.SetUnencryptedHTTP2(true)
+			_, err := (&http.Client{Transport: &http.Transport{Protocols: &protocols}}).Get("http://" + l.Addr().String())
+			require.Error(t, err)
+		}
+		require.NoError(t, srv.Close())
+		serving.Wait()
+	}
 }

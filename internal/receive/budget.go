@@ -61,6 +61,8 @@ type reservation struct {
 	waited  time.Duration
 	bytes   int64 //
 
+	most int64 // bytes in one of the freed buffers
+
 	// cpu, if set, is released while the reservation waits, so that other requests can finish and release memory.
 	cpu *cpuSlot
 

@@ -63,6 +63,7 @@ func (r *reservation) free(b *buffer) {
 	if b == nil {
 		return
 	}
+	r.most = max(r.most, int64(len(b.b)))
 	size := int64(cap(b.b))
 	if p := pool(size); p != nil {
 		p.Put(b)

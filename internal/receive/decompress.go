@@ -48,12 +48,19 @@ type gunzipper struct {
 	gzip.Reader
 	buffered   bufio.Reader
 	compressed bytes.Reader
+	produced   int // bytes
 	ctx        context.Context
 }
 
+// Deflate blocks may be large and hold nothing, which takes several times as long as ordinary ones. From minSparse
+// compressed bytes on, each eight have to produce one byte.
+const minSparse = 1 << 20
+
+var errSparse = errors.New("too many blocks without content")
+
 // Reset prepares z to decompress compressed.
 func (z *gunzipper) Reset(ctx context.Context, compressed []byte) error {
-	z.ctx = ctx
+	z.ctx, z.produced = ctx, 0
 	z.compressed.Reset(compressed)
 	z.buffered.Reset(contextReader{z})
 	return z.Reader.Reset(&z.buffered)
@@ -65,6 +72,9 @@ type contextReader struct{ z *gunzipper }
 func (r contextReader) Read(p []byte) (int, error) {
 	if r.z.ctx.Err() != nil {
 		return 0, context.Cause(r.z.ctx)
+	}
+	if read := int(r.z.compressed.Size()) - r.z.compressed.Len(); read > minSparse && r.z.produced < read/8 {
+		return 0, errSparse
 	}
 	return r.z.compressed.Read(p)
 }
@@ -102,6 +112,7 @@ func (u *decompressor) gunzip(ctx context.Context, res *reservation, compressed 
 		}
 		n, err := z.Read(b.b[len(b.b):cap(b.b)])
 		b.b = b.b[:len(b.b)+n]
+		z.produced = len(b.b)
 		switch {
 		case int64(len(b.b)) > u.limit:
 			res.free(b)

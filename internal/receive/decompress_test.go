@@ -53,6 +53,33 @@ func TestGunzipStops(t *testing.T) {
 	}
 }
 
+// TestSparseGzip: a large gzip body has to have content. Small ones need not, nor do those that do not compress.
+func TestSparseGzip(t *testing.T) {
+	var whole bytes.Buffer
+	z, err := gzip.NewWriterLevel(&whole, gzip.NoCompression)
+	require.NoError(t, err)
+	_, err = z.Write(make([]byte, 4<<20))
+	require.NoError(t, err)
+	require.NoError(t, z.Close())
+	out, err := decompressBody(t, t.Context(), whole.Bytes(), gzipped)
+	require.NoError(t, err)
+	require.Len(t, out, 4<<20)
+
+	whole.Reset()
+	require.NoError(t, gzip.NewWriter(&whole).Close())
+	head, tail := whole.Bytes()[:10], whole.Bytes()[10:]
+	for blocks, sparse := range map[int]bool{minSparse / 6: false, 2 * minSparse / 5: true} {
+		body := append(append(bytes.Clone(head), bytes.Repeat([]byte("\x00\x00\x00\xff\xff"), blocks)...), tail...)
+		_, err := decompressBody(t, t.Context(), body, gzipped)
+		require.Equal(t, sparse, err != nil)
+		if sparse {
+			require.ErrorContains(t, err, errSparse.Error())
+			outcome, _ := classify(err)
+			require.Equal(t, Invalid, outcome)
+		}
+	}
+}
+
 // TestZstdBlocks: the number of blocks is limited, because zstd decompression cannot be interrupted.
 func TestZstdBlocks(t *testing.T) {
 	z, err := zstd.NewWriter(nil)

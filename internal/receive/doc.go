@@ -18,12 +18,12 @@
 // that have arrived: a client that announces a large body and sends little holds little memory. When the budget is
 // exhausted, the newest requests of the organization that holds most are refused as retryable, so an organization
 // within its share is served. A request above the share waits briefly and is then refused as retryable. Memory
-// outside the budget is limited by counts: requests in flight, connections (package connlimit), and the HTTP/2 flow
-// control windows.
+// outside the budget is limited by counts: requests in flight, connections (package connlimit), and the flow
+// control windows of gRPC.
 //
 // # Timeouts
 //
 // A request has to arrive within Config.ArrivalTimeout. The server's own work, from the credential to the response,
 // is limited by Config.AnswerTimeout. The server closes idle connections, and connections that send no complete
-// HTTP/2 frame for half a minute and do not answer a ping.
+// frame of gRPC for half a minute and do not answer a ping.
 package receive

@@ -36,9 +36,7 @@ const (
 
 func (r *Receiver) newHTTPServer() *http.Server {
 	var protocols http.Protocols
-	protocols.SetHTTP1(true)
-	protocols.SetHTTP2(true)
-	protocols.SetUnencryptedHTTP2(true)
+	protocols.SetHTTP1(true) // only: an HTTP/2 client can cause much work with frames that belong to no request
 	s := &http.Server{
 		Handler:           r.HTTPHandler(),
 		ReadHeaderTimeout: r.cfg.ArrivalTimeout,
@@ -47,14 +45,7 @@ func (r *Receiver) newHTTPServer() *http.Server {
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes - headerSlop,
 		Protocols:         &protocols,
-		HTTP2: &http.HTTP2Config{
-			MaxConcurrentStreams:          maxHTTPStreams,
-			MaxReceiveBufferPerStream:     streamWindow,
-			MaxReceiveBufferPerConnection: 8 * streamWindow,
-			SendPingTimeout:               pingAfter,
-			PingTimeout:                   pingTimeout,
-		},
-		ErrorLog: slog.NewLogLogger(r.log.Handler(), slog.LevelDebug),
+		ErrorLog:          slog.NewLogLogger(r.log.Handler(), slog.LevelDebug),
 	}
 	if r.cfg.TLS != nil {
 		s.TLSConfig = r.cfg.TLS.Clone()
@@ -128,7 +119,7 @@ func (r *Receiver) serveHTTP(w http.ResponseWriter, hr *http.Request) {
 	_, _ = w.Write(body) // a sender that has disconnected retries the request
 }
 
-// discard reads the rest of the body of a request that was refused early. An HTTP/1 sender reads the response only
+// discard reads the rest of the body of a request that was refused early. A sender reads the response only
 // after it has sent everything; if the server closed the connection before, the sender would not see the response.
 // discard gives up on a body that is very long, stalls, or waits for the response.
 func (r *Receiver) discard(w http.ResponseWriter, hr *http.Request) {
@@ -139,7 +130,7 @@ func (r *Receiver) discard(w http.ResponseWriter, hr *http.Request) {
 		_ = control.SetReadDeadline(now.Add(min(discardIdle, end.Sub(now))))
 		return now.After(end)
 	}
-	if idle(); hr.ProtoMajor != 1 || hr.Header.Get("Expect") != "" {
+	if idle(); hr.Header.Get("Expect") != "" {
 		return
 	}
 	piece := make([]byte, 32<<10)
@@ -188,7 +179,7 @@ func (q *request) readHTTP(ctx context.Context, w http.ResponseWriter, hr *http.
 		return nil, errTruncated
 	case hr.Context().Err() != nil:
 		return nil, errCanceled
-	default: // broken chunks, a broken stream
+	default: // broken chunks
 		return nil, &refusal{Invalid, "cannot read the body: " + err.Error()}
 	}
 }
@@ -224,9 +215,6 @@ func httpEncoding(h http.Header) (encoding, error) {
 // writeStatus writes err as a google.rpc.Status in the encoding of the request, or as JSON if the request has neither
 // encoding.
 func writeStatus(w http.ResponseWriter, hr *http.Request, status int, err error) {
-	if hr.ProtoMajor == 2 {
-		_ = hr.Body.Close() // otherwise it stays in memory until the sender has read the response
-	}
 	outcome, message := classify(err)
 	a := outcome.answer()
 	s := &spb.Status{Code: int32(a.grpc), Message: strings.ToValidUTF8(message, "\uFFFD")}

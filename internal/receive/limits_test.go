@@ -497,6 +497,37 @@ func TestRateLimit(t *testing.T) {
 	}
 }
 
+// TestRateOfFailures: requests that fail before they are evaluated count for the rate limit, with the bytes that they
+// were received, decompressed and converted to.
+func TestRateOfFailures(t *testing.T) {
+	document := `{"resourceLogs":[` + strings.Repeat(" ", 1000)
+	broken := gzipped(padded(1000))
+	for name, r := range map[string]struct {
+		body, contentType, encoding string
+	}{
+		"not JSON":            {document, "application/json", ""},
+		"not JSON, in gzip":   {string(gzipped([]byte(document))), "application/json", "gzip"},
+		"gzip is cut off":     {string(broken[:len(broken)-8]), "application/x-protobuf", "gzip"},
+		"the body is too large": {document, "application/x-protobuf", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := start(t, receive.Config{MaxRate: 1, MaxUncompressed: 1000 + 1000, MaxCompressed: 2000})
+			limited := false
+			for range 4 {
+				q := request{signal: wire.Logs, authorization: goodKey, encoding: r.encoding, size: int64(len(r.body)), body: strings.NewReader(r.body)}
+				if name == "the body is too large" {
+					q.size, q.body = -1, io.MultiReader(q.body, strings.NewReader(document))
+				}
+				res, err := sendHTTP(t, s, q, r.contentType)
+				require.NoError(t, err)
+				require.NotEqual(t, receive.Accepted, res.outcome)
+				limited = limited || res.outcome == receive.RateLimited
+			}
+			require.True(t, limited)
+		})
+	}
+}
+
 // TestBombsAreBounded: decompression bombs at the default limits on all transports keep the heap far below a
 // gigabyte.
 func TestBombsAreBounded(t *testing.T) {

@@ -188,13 +188,10 @@ type result struct {
 var senders = []sender{
 	{name: "grpc", send: sendGRPC},
 	{name: "http protobuf", send: func(t testing.TB, s *server, r request) (result, error) {
-		return sendHTTP(t, s, r, "application/x-protobuf", false)
-	}},
-	{name: "http2 protobuf", send: func(t testing.TB, s *server, r request) (result, error) {
-		return sendHTTP(t, s, r, "application/x-protobuf", true)
+		return sendHTTP(t, s, r, "application/x-protobuf")
 	}},
 	{name: "http json", json: true, send: func(t testing.TB, s *server, r request) (result, error) {
-		return sendHTTP(t, s, r, "application/json; charset=utf-8", false)
+		return sendHTTP(t, s, r, "application/json; charset=utf-8")
 	}},
 }
 
@@ -223,8 +220,8 @@ func (r *request) prepare(t testing.TB, s *server, method, url string, body io.R
 	return hr
 }
 
-func sendHTTP(t testing.TB, s *server, r request, contentType string, http2 bool) (result, error) {
-	hr := r.prepare(t, s, http.MethodPost, "http://"+s.http+"/v1/"+r.signal.String(), r.body, http2)
+func sendHTTP(t testing.TB, s *server, r request, contentType string) (result, error) {
+	hr := r.prepare(t, s, http.MethodPost, "http://"+s.http+"/v1/"+r.signal.String(), r.body, false)
 	hr.ContentLength = r.size
 	hr.Header.Set("Content-Type", contentType)
 	if r.encoding != "" {

@@ -38,19 +38,18 @@ const (
 	maxRequests = 1024
 	// maxEnding limits the evicted requests that have not ended yet.
 	maxEnding = 256
-	// streamWindow is the number of bytes that an HTTP/2 client may send ahead of what has been read.
+	// streamWindow is the number of bytes that a gRPC client may send ahead of what has been read.
 	streamWindow = 128 << 10
 	// maxHeaderBytes limits the headers of a request. For HTTP it includes the request line.
 	maxHeaderBytes = 16 << 10
 	// headerSlop is the number of bytes that net/http reads beyond http.Server.MaxHeaderBytes.
 	headerSlop = 4096
-	// maxStreams limits the concurrent requests on one gRPC connection, and maxHTTPStreams those on one HTTP/2
-	// connection of OTLP/HTTP. Each holds its headers in memory until its response is written.
-	maxStreams     = 32
-	maxHTTPStreams = 8
+	// maxStreams limits the concurrent requests on one gRPC connection. Each holds its headers in memory until its
+	// response is written.
+	maxStreams = 32
 	// idleTimeout closes connections without a request.
 	idleTimeout = 5 * time.Minute
-	// pingAfter and pingTimeout close dead HTTP/2 connections, and those on which a frame takes longer than the sum
+	// pingAfter and pingTimeout close dead gRPC connections, and those on which a frame takes longer than the sum
 	// of both.
 	pingAfter   = 20 * time.Second
 	pingTimeout = 10 * time.Second

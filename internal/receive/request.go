@@ -51,6 +51,7 @@ type request struct {
 	arrivalTime  time.Duration // time spent waiting for the body
 	organization string
 	conn         *connlimit.Conn
+	charged      bool // to the rate limit
 	event        Event
 }
 
@@ -95,6 +96,7 @@ func (q *request) serve(
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 		}
 	}()
+	defer q.charge()
 	if err = q.authenticate(ctx, authorization, remoteAddr); err == nil {
 		warning, err = f(ctx)
 	}
@@ -205,10 +207,22 @@ func (q *request) ingest(ctx context.Context, body *buffer, enc encoding, json b
 		return "", errDraining
 	}
 	q.event.Uncompressed = int64(len(body.b))
-	if q.rates != nil {
-		q.rates.spend(q.organization, q.event.Uncompressed)
-	}
+	q.charge()
 	return q.cfg.Ingester.Ingest(ctx, q.organization, q.signal, body.b)
+}
+
+// charge charges the request to the rate limit, once: its uncompressed size, or as much of it as was received,
+// decompressed or converted when it failed.
+func (q *request) charge() {
+	if q.rates == nil || q.organization == "" || q.charged {
+		return
+	}
+	q.charged = true
+	size := q.event.Uncompressed
+	if size == 0 {
+		size = max(q.event.Received, q.reservation.most)
+	}
+	q.rates.spend(q.organization, size)
 }
 
 // translate returns the protobuf message of a compressed or JSON body, and frees the body. It needs the CPU, which

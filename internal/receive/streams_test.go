@@ -113,82 +113,49 @@ func (p pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
 // TestUnreadResponses checks that the server does not read more while a client does not read responses.
 func TestUnreadResponses(t *testing.T) {
-	for _, transport := range []receive.Transport{receive.GRPC, receive.HTTP} {
-		t.Run(string(transport), func(t *testing.T) {
-			r, err := receive.New(receive.Config{Authenticate: authenticate, Ingester: &ingester{}, Logger: slog.New(slog.DiscardHandler)})
-			require.NoError(t, err)
-			listener := make(pipes)
-			var serving sync.WaitGroup
-			serving.Go(func() { _ = r.Serve(transport, listener) })
-			client, server := net.Pipe()
-			defer func() {
-				_ = client.Close()
-				close(listener)
-				require.NoError(t, r.Shutdown(t.Context()))
-				serving.Wait()
-			}()
-			listener <- server
-			c := newRawHTTP2(client)
-			require.NoError(t, c.WriteSettings())
-			established := make(chan error)
-			go func() {
-				var err error
-				for acknowledged, updated := false, false; err == nil && !(acknowledged && updated); {
-					var f http2.Frame
-					f, err = c.ReadFrame()
-					switch f := f.(type) {
-					case *http2.SettingsFrame:
-						acknowledged = acknowledged || f.IsAck()
-					case *http2.WindowUpdateFrame:
-						updated = true
-					}
-				}
-				established <- err
-			}()
-			require.NoError(t, c.flush())
-			require.NoError(t, <-established)
-
-			c.open(t, 1)
-			require.NoError(t, c.flush())
-			_, err = client.Read(make([]byte, 1)) // the server writes, and waits with the rest
-			require.NoError(t, err)
-			require.NoError(t, client.SetWriteDeadline(time.Now().Add(300*time.Millisecond)))
-			sent := 0
-			for piece := make([]byte, 1<<10); err == nil && sent < 100; sent++ {
-				require.NoError(t, c.WriteData(1, false, piece))
-				err = c.flush()
-			}
-			require.Error(t, err)
-			require.LessOrEqual(t, sent, 64)
-		})
-	}
-}
-
-// TestUnreadRefusal checks that the server does not keep the body of a refused request while the client does not read
-// the response.
-func TestUnreadRefusal(t *testing.T) {
-	s := start(t, receive.Config{})
-	conn, err := net.Dial("tcp", s.http)
+	r, err := receive.New(receive.Config{Authenticate: authenticate, Ingester: &ingester{}, Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
-	defer conn.Close()
-	require.NoError(t, conn.SetDeadline(time.Now().Add(time.Minute)))
-	c := newRawHTTP2(conn)
-	require.NoError(t, c.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0}))
-	c.open(t, 1)
-	require.NoError(t, c.flush())
-	const size = 10 << 10
-	for answered, released := false, uint32(0); released < size; {
-		frame, err := c.ReadFrame()
-		require.NoError(t, err)
-		switch f := frame.(type) {
-		case *http2.HeadersFrame:
-			answered = true
-			require.NoError(t, c.WriteData(1, false, make([]byte, size)))
-			require.NoError(t, c.flush())
-		case *http2.WindowUpdateFrame:
-			if f.StreamID == 0 && answered {
-				released += f.Increment
+	listener := make(pipes)
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = r.Serve(receive.GRPC, listener) })
+	client, server := net.Pipe()
+	defer func() {
+		_ = client.Close()
+		close(listener)
+		require.NoError(t, r.Shutdown(t.Context()))
+		serving.Wait()
+	}()
+	listener <- server
+	c := newRawHTTP2(client)
+	require.NoError(t, c.WriteSettings())
+	established := make(chan error)
+	go func() {
+		var err error
+		for acknowledged, updated := false, false; err == nil && !(acknowledged && updated); {
+			var f http2.Frame
+			f, err = c.ReadFrame()
+			switch f := f.(type) {
+			case *http2.SettingsFrame:
+				acknowledged = acknowledged || f.IsAck()
+			case *http2.WindowUpdateFrame:
+				updated = true
 			}
 		}
+		established <- err
+	}()
+	require.NoError(t, c.flush())
+	require.NoError(t, <-established)
+
+	c.open(t, 1)
+	require.NoError(t, c.flush())
+	_, err = client.Read(make([]byte, 1)) // the server writes, and waits with the rest
+	require.NoError(t, err)
+	require.NoError(t, client.SetWriteDeadline(time.Now().Add(300*time.Millisecond)))
+	sent := 0
+	for piece := make([]byte, 1<<10); err == nil && sent < 100; sent++ {
+		require.NoError(t, c.WriteData(1, false, piece))
+		err = c.flush()
 	}
+	require.Error(t, err)
+	require.LessOrEqual(t, sent, 64)
 }
