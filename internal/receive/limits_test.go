@@ -505,9 +505,9 @@ func TestRateOfFailures(t *testing.T) {
 	for name, r := range map[string]struct {
 		body, contentType, encoding string
 	}{
-		"not JSON":            {document, "application/json", ""},
-		"not JSON, in gzip":   {string(gzipped([]byte(document))), "application/json", "gzip"},
-		"gzip is cut off":     {string(broken[:len(broken)-8]), "application/x-protobuf", "gzip"},
+		"not JSON":              {document, "application/json", ""},
+		"not JSON, in gzip":     {string(gzipped([]byte(document))), "application/json", "gzip"},
+		"gzip is cut off":       {string(broken[:len(broken)-8]), "application/x-protobuf", "gzip"},
 		"the body is too large": {document, "application/x-protobuf", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

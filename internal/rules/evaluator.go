@@ -173,6 +173,9 @@ type newest struct {
 	traceID [16]byte
 }
 
+// maxValueBuf is the size in bytes of the buffer that an evaluator keeps.
+const maxValueBuf = 1 << 20
+
 // Caches of decided resources and metrics are emptied when they reach these sizes.
 const (
 	maxResources     = 1 << 14
@@ -246,7 +249,7 @@ func (e *Evaluator) Evaluate(ctx context.Context, signal wire.Signal, body []byt
 		e.budget = &e.own
 		e.own.left.Store(limit(len(body)))
 	}
-	defer func() { e.batch, e.ctx, e.service, e.resource, e.resourceBytes = nil, nil, nil, nil, nil }()
+	defer e.release()
 
 	if err := wire.ValidateLarge(signal, body, e.decoding); err != nil {
 		return err
@@ -266,6 +269,18 @@ func (e *Evaluator) Evaluate(ctx context.Context, signal wire.Signal, body []byt
 	}
 	b.finish()
 	return nil
+}
+
+// release drops the references to the request, so that an idle evaluator holds none of its memory.
+func (e *Evaluator) release() {
+	e.batch, e.ctx, e.service, e.resource, e.resourceBytes = nil, nil, nil, nil, nil
+	e.entry, e.scope, e.span, e.event, e.link = wire.ResourceEntry{}, wire.ScopeEntry{}, wire.Span{}, wire.SpanEvent{}, wire.SpanLink{}
+	e.metric, e.point, e.exemplar = wire.Metric{}, wire.DataPoint{}, wire.Exemplar{}
+	e.record, e.buckets = wire.LogRecord{}, wire.Buckets{}
+	clear(e.resourceAttributes)
+	if cap(e.valueBuf) > maxValueBuf {
+		e.valueBuf = nil
+	}
 }
 
 // byteShare distributes the bytes of a request over its entries, including the framing,

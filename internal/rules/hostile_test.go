@@ -269,3 +269,19 @@ func TestNamesOfAnyBytes(t *testing.T) {
 		require.NotContains(t, s, "\x00")
 	}
 }
+
+// TestIdleEvaluator: an evaluator keeps no memory of a request.
+func TestIdleEvaluator(t *testing.T) {
+	e := NewEvaluator(Config{})
+	for _, signal := range wiretest.Signals {
+		h := wiretest.Hostile{Signal: signal, At: rulestest.T0, RecordShare: 8, Content: wiretest.Text, Detail: wiretest.Bounds}
+		var b Batch
+		require.NoError(t, e.Evaluate(t.Context(), signal, h.Request(4<<20), input(), &b))
+		require.LessOrEqual(t, cap(e.valueBuf), maxValueBuf)
+		require.Zero(t, e.entry)
+		require.Zero(t, e.record)
+		require.Zero(t, e.point)
+		require.Zero(t, e.span)
+		require.Empty(t, e.resourceAttributes)
+	}
+}

@@ -228,14 +228,15 @@ func (w *walk) message(s *schema, m Message, depth int) error {
 			return &Error{Offset: m.Offset, Field: s.names[0], Reason: fmt.Sprintf("value is nested more than %d deep", MaxDepth)}
 		}
 	}
-	units, spent := 0, 0
+	units, spent, next := 0, 0, unitsPerSpend
 	for i := 0; i < len(b); {
 		tag, v, end := field(b, i)
 		var r rule
 		if number := tag >> 3; number < uint64(len(s.fields)) {
 			r = s.fields[number]
 		}
-		ok, cost := false, unitsPerField
+		ok := false
+		units += unitsPerField
 		switch wire := tag & 7; r.kind {
 		case kindVarint:
 			ok = wire == typeVarint
@@ -247,7 +248,7 @@ func (w *walk) message(s *schema, m Message, depth int) error {
 			ok = wire == typeLen
 		case kindMessage:
 			if ok = wire == typeLen; ok {
-				cost = unitsPerMessage
+				units += unitsPerMessage - unitsPerField
 				if err := w.message(r.message, m.sub(v, end), depth); err != nil {
 					return err
 				}
@@ -268,7 +269,7 @@ func (w *walk) message(s *schema, m Message, depth int) error {
 			single := uint8(typeFixed64)
 			if r.kind == kindVarints {
 				single = typeVarint
-				cost += end - i
+				units += end - i
 			}
 			if ok = wire == uint64(single) || wire == typeLen; ok && wire == typeLen {
 				if _, whole := countPacked(b[v:end], single); !whole {
@@ -281,15 +282,15 @@ func (w *walk) message(s *schema, m Message, depth int) error {
 				return err
 			}
 			if tag&7 == typeStartGroup {
-				cost += end - i
+				units += end - i
 			}
 		}
-		if units += cost; units-spent >= unitsPerSpend {
+		if units >= next {
 			if units > maxUnits {
 				return &Error{Offset: m.Offset, Field: s.names[0], Reason: tooManyFields}
 			}
 			w.units += units - spent
-			spent = units
+			spent, next = units, units+unitsPerSpend
 			if err := w.pay(); err != nil {
 				return err
 			}
