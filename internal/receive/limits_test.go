@@ -122,7 +122,7 @@ func TestJSONThatGrowsPastTheLimit(t *testing.T) {
 	body := []byte(`{"resourceMetrics":[{"scopeMetrics":[{"metrics":[{"histogram":{"dataPoints":[{"bucketCounts":[0` +
 		strings.Repeat(",0", 500_000) + `]}]}}]}]}]}`)
 	require.Less(t, len(body), 1<<20)
-	res, err := senders[3].send(t, s, request{signal: wire.Metrics, authorization: goodKey, body: bytes.NewReader(body), size: int64(len(body))})
+	res, err := senders[2].send(t, s, request{signal: wire.Metrics, authorization: goodKey, body: bytes.NewReader(body), size: int64(len(body))})
 	require.NoError(t, err)
 	require.Equal(t, receive.TooLarge, res.outcome, res.message)
 }
