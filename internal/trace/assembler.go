@@ -561,21 +561,32 @@ func (a *Assembler) closeAll(due Due, d *delta.Delta) {
 }
 
 // catchUp sets an organization's timestamps after now to now. Timestamps are in the future when the store's clock goes
-// back, as after a failover. Traces are only corrected if they are more than an idle period ahead.
+// back, as after a failover. Concurrent transactions have a later time, so timestamps are left that are not more than an
+// idle period ahead.
 func (a *Assembler) catchUp(o *tenant, now time.Time) {
 	earlier := func(at *time.Time) {
 		if at.After(now) {
 			*at = now
 		}
 	}
-	o.lowered = min(o.lowered, now.UnixNano())
-	earlier(&o.roomSince)
-	if t := o.arrived.front; t == nil || t.last.Sub(now) <= a.cfg.Idle {
+	limit := now.Add(a.cfg.Idle)
+	a.catchUpSampling(&o.sampling, now)
+	if o.roomSince.After(limit) {
+		o.roomSince = now
+	}
+	if t := o.arrived.front; t == nil || !t.last.After(limit) {
 		return
 	}
 	for t := o.started.front; t != nil; t = t.started.next {
 		earlier(&t.first)
 		earlier(&t.last)
 		earlier(&t.retry)
+	}
+}
+
+// catchUpSampling is catchUp for the sampling of an organization.
+func (a *Assembler) catchUpSampling(s *sampling, now time.Time) {
+	if s.lowered > now.Add(a.cfg.Idle).UnixNano() {
+		s.lowered = now.UnixNano()
 	}
 }

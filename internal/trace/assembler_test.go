@@ -134,6 +134,19 @@ func TestClockGoesBack(t *testing.T) {
 	requireEmpty(t, a)
 }
 
+// TestSamplingAfterClockGoesBack: the time of the last decrease of the sampling level does not stay in the future, also
+// without open traces. The later time of a concurrent transaction stays.
+func TestSamplingAfterClockGoesBack(t *testing.T) {
+	for ahead, want := range map[time.Duration]time.Duration{time.Hour: 0, time.Second: time.Second} {
+		a := NewAssembler(Config{})
+		o := a.tenants[a.org(org)]
+		o.lowered, a.initial.lowered = t0.Add(ahead).UnixNano(), t0.Add(ahead).UnixNano()
+		expire(a, t0)
+		require.Equal(t, t0.Add(want).UnixNano(), o.lowered)
+		require.Equal(t, t0.Add(want).UnixNano(), a.initial.lowered)
+	}
+}
+
 // TestListsKeepTheirOrder closes traces one by one while others receive spans.
 func TestListsKeepTheirOrder(t *testing.T) {
 	a, r := NewAssembler(Config{Idle: 10 * time.Second}), resource("a")

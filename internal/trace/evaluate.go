@@ -195,7 +195,7 @@ func (a *Assembler) Evaluate(ctx context.Context, due Due) (pieces []*Piece, mor
 	n := len(a.tenants)
 	first := a.nextTenant
 	if !due.All {
-		a.initial.lowered = min(a.initial.lowered, due.Now.UnixNano())
+		a.catchUpSampling(&a.initial, due.Now)
 	}
 	for i := range n {
 		o := a.tenants[(first+i)%n]
