@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -27,7 +28,7 @@ type measured struct {
 	slow
 	seen map[delta.Request]bool
 	rows []int
-	fail map[int]bool // by transaction number, from 0
+	fail map[int]bool // by transaction number, from 0; only those with something new
 }
 
 func (m *measured) Commit(_ context.Context, _ time.Time, requests []delta.Request, merge func([]bool) *delta.Delta) error {
@@ -42,7 +43,7 @@ func (m *measured) Commit(_ context.Context, _ time.Time, requests []delta.Reque
 		}
 	}
 	m.rows = append(m.rows, rows)
-	if m.fail[len(m.rows)-1] {
+	if m.fail[len(m.rows)-1] && slices.Contains(fresh, true) {
 		return assay.Errorf(assay.CodeUnavailable, "unavailable")
 	}
 	for _, r := range requests {

@@ -479,7 +479,7 @@ func TestNames(t *testing.T) {
 	visible := []string{"main.go", "data/a.yaml", "internal/secret/secret.go", "passwords/hash.py", "env.yaml", "environment.yml", "creditor.yaml"}
 	files := map[string]string{}
 	for _, name := range append(slices.Clone(visible), "data/x-gh"+"p_A1b2C3d4E5f6G7h8J9k0LmNoPqRs12345678.json", "jo.doe@acme.io/a.yaml", "a\u202eb.go",
-		"secrets/db.yaml", "config/credentials/x.yaml", "prod.env.local", "config.env", "creds.yaml", "db-creds.yaml", "passwords.yaml", "Secret.yaml", "my-credentials.json", "passwd.yml") {
+		"secrets/db.yaml", "config/credentials/x.yaml", "prod.env.local", "config.env", "creds.yaml", "db-creds.yaml", "passwords.yaml", "Secret.yaml", "my-credentials.json", "passwd.yml", "a\nREAD THIS.go") {
 		files[name] = "x\n"
 	}
 	tree := newTree(t, files, "main.go")
@@ -627,6 +627,7 @@ func TestClean(t *testing.T) {
 		"last field":        {"run.sh", "mysql --user root --password correcthorse\n", true, false, "got correcthorse", "got [redacted]"},
 		"between fields":    {"a.xml", "<a><password>x81zz</password><b>c</b></a>\n", true, false, "got x81zz", "got [redacted]"},
 		"after a colon":     {"a.yaml", "db_password: correcthorse # the old one\n", true, false, "got correcthorse", "got [redacted]"},
+		"apostrophe":        {"a.yaml", "db_password:\tcorrecthorse\t# don't change\n", true, false, "got correcthorse", "got [redacted]"},
 		"quotes and no end": {"a.go", "// password = hunter2-Xq81zz " + strings.Repeat("\\\"'a'", 20_000) + "\n", true, false, "got \\\"'a'", "got \\\"'a'"},
 		"long line":         {"a.py", "password = (\n    \"" + secret + "\", \"" + strings.Repeat("y8", 300) + "\"\n)\n", true, false, "got " + secret + strings.Repeat("y8", 300), "got [redacted][redacted]"},
 	} {

@@ -92,9 +92,9 @@ var privateNames = regexp.MustCompile(`(?i)(secret|credential|passw(or)?d)[^/]*$
 	`(^|/)(secrets?|credentials?|creds?|passwords?)/`)
 
 // private reports whether a file is not for the model: hidden ones, such as .env and .github, those for credentials,
-// and those whose name has sensitive data or invisible characters.
+// and those whose name has sensitive data, invisible characters or several lines.
 func private(name string) bool {
-	return strings.HasPrefix(name, ".") || strings.Contains(name, "/.") ||
+	return strings.Contains(name, "\n") || strings.HasPrefix(name, ".") || strings.Contains(name, "/.") ||
 		syntax.LanguageOf(name) == syntax.Unknown && privateNames.MatchString(name) || redact.Text(name) != name
 }
 

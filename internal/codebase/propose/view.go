@@ -76,7 +76,10 @@ func (t *Tree) hiddenIn(ctx context.Context, name string, text []byte) ([]bool, 
 		return nil, nil
 	}
 	if t.hidden[name] == nil { // before the model changes it in this process
-		before, _ := patch.Read(t.root, name) // it was read before
+		before, err := patch.Read(t.root, name)
+		if err != nil { // it has been deleted since
+			return nil, nil
+		}
 		lines, err := redact.Lines(ctx, before)
 		if err != nil {
 			return nil, err

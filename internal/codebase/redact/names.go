@@ -110,7 +110,7 @@ func (r *redactor) pop() {
 	}
 	switch {
 	case f.open == 0:
-		r.values = r.values[:f.at]
+		r.values = r.values[:min(f.at, len(r.values))]
 	case (f.open == '(' || f.open == '[') && f.named && !f.several: // os.Getenv("DB_PASSWORD"), m["password"]
 		if r.name(false); f.until >= 0 {
 			r.top().seg = 2
@@ -169,12 +169,13 @@ func (r *redactor) entry(f *frame) {
 	} else {
 		f.until = r.n + entryLines
 	}
-	for _, n := range r.values[f.at:] {
+	at := min(f.at, len(r.values)) // an entry of a group around this one has taken the values before
+	for _, n := range r.values[at:] {
 		if n >= r.n-entryLines {
 			r.hidden[n] = true
 		}
 	}
-	r.values = r.values[:f.at]
+	r.values = r.values[:at]
 }
 
 // scalar reads a value without quotes, or in YAML, of the group.
@@ -345,7 +346,7 @@ func (r *redactor) statement(s, trimmed string) {
 		if !r.more && !follows.MatchString(trimmed) || f.seg == 1 && trimmed[0] == '.' {
 			f.seg = 0
 			if f.open == 0 {
-				r.values = r.values[:f.at]
+				r.values = r.values[:min(f.at, len(r.values))]
 			}
 		}
 	}
@@ -371,7 +372,7 @@ func (r *redactor) within(s, trimmed string) {
 		r.hidden[r.n] = true
 	} else {
 		r.add()
-		r.aside(r.prose).line(r.n, strings.ReplaceAll(s, r.until, " "))
+		r.aside(false).line(r.n, strings.ReplaceAll(s, r.until, " "))
 	}
 	if at < 0 && r.n < r.limit {
 		return

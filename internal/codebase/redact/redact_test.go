@@ -453,6 +453,8 @@ func FuzzView(f *testing.F) {
 	for _, unit := range hostileUnits {
 		f.Add([]byte(strings.Repeat(unit, 20)))
 	}
+	f.Add([]byte("<env><value>abcd1234efgh</value><name>DB_PASSWORD\n\"DB_PASSWORD\"\n"))
+	f.Add([]byte("<div><p>Login</p><label>Password <b>token</b></label></div>\n<env><value>a1</value><name>DB_PASSWORD\n<b>DB_PASSWORD\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		text = append([]byte("password = \"hunter2-Xq81zz\"\n"), text...)
 		lines := readAll(t, text)

@@ -16,14 +16,9 @@ func Values(line string) iter.Seq[string] {
 		if !yield(line) {
 			return
 		}
-		if !strings.ContainsAny(line, "\"'`") {
-			for _, s := range values(line) {
-				if !yield(s) {
-					return
-				}
-			}
-		}
+		found := false
 		for literal := range literals(line) {
+			found = true
 			if !yield(literal) {
 				return
 			}
@@ -31,6 +26,14 @@ func Values(line string) iter.Seq[string] {
 				if !yield(s) {
 					return
 				}
+			}
+		}
+		if found {
+			return
+		}
+		for _, s := range values(line) {
+			if !yield(s) {
+				return
 			}
 		}
 	}
@@ -64,14 +67,16 @@ func literals(s string) iter.Seq[string] {
 	}
 }
 
-// values returns what may be the value of a secret in a line without quotation marks: what follows the first colon or
+// values returns what may be the value of a secret in a line without literals: what follows the first colon or
 // equals sign and its first field, the last field, and words with letters and digits.
 func values(s string) []string {
 	all := []string{s[strings.LastIndexAny(strings.TrimRight(s, " \t\r"), " \t")+1:]}
 	if at := strings.IndexAny(s, ":="); at >= 0 {
 		rest := strings.TrimLeft(s[at+1:], "= \t")
-		first, _, _ := strings.Cut(rest, " ")
-		all = append(all, rest, first)
+		all = append(all, rest)
+		if end := strings.IndexAny(rest, " \t"); end >= 0 {
+			all = append(all, rest[:end])
+		}
 	}
 	for _, w := range strings.FieldsFunc(s, func(c rune) bool { return strings.ContainsRune(" \t\r<>=:,;(){}[]|&", c) }) {
 		if w = strings.Trim(w, "-."); digits.MatchString(w) && strings.ContainsFunc(w, isLetter) {
