@@ -848,6 +848,6 @@ func TestReplicas(t *testing.T) {
 		})
 		return n
 	}
-	require.Equal(t, senders*rows, largest(t, 1))
+	require.Greater(t, largest(t, 1), 4*sharedGroup)
 	require.LessOrEqual(t, largest(t, 2), 2*sharedGroup)
 }

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io/fs"
 	"iter"
 	"path"
 	"regexp"
@@ -77,8 +78,10 @@ func (t *Tree) hiddenIn(ctx context.Context, name string, text []byte) ([]bool, 
 	}
 	if t.hidden[name] == nil { // before the model changes it in this process
 		before, err := patch.Read(t.root, name)
-		if err != nil { // it has been deleted since
+		if errors.Is(err, fs.ErrNotExist) { // it has been deleted since
 			return nil, nil
+		} else if err != nil {
+			return nil, err
 		}
 		lines, err := redact.Lines(ctx, before)
 		if err != nil {
